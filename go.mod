@@ -1,0 +1,4 @@
+module github.com/rawverbs/rawverbs
+
+go 1.26
+
