@@ -1,0 +1,223 @@
+// What a transition carries: the attributes of a queue pair and of the path to
+// its peer, and how each prints.
+
+package qpstate
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Attr holds the attributes of a queue pair (struct ibv_qp_attr). Which fields
+// count in a call is said by the [Mask] beside it; the others are ignored.
+type Attr struct {
+	State            State    // MaskState
+	CurState         State    // MaskCurState
+	PathMTU          MTU      // MaskPathMTU
+	PathMigState     MigState // MaskPathMigState
+	QKey             uint32   // MaskQKey; UD only
+	RQPSN            uint32   // MaskRQPSN; 24 bits
+	SQPSN            uint32   // MaskSQPSN; 24 bits
+	DestQPN          uint32   // MaskDestQPN; 24 bits
+	Access           Access   // MaskAccessFlags: what the peer may do through this QP
+	Cap              Cap      // only reported, by a query
+	AH               AHAttr   // MaskAV: the primary path
+	AltAH            AHAttr   // MaskAltPath
+	PKeyIndex        uint16   // MaskPKeyIndex
+	AltPKeyIndex     uint16   // MaskAltPath
+	EnSQDAsyncNotify bool     // MaskEnSQDAsyncNotify
+	SQDraining       bool     // only reported, by a query
+	MaxRdAtomic      uint8    // MaskMaxRdAtomic: READs and atomics sent and unanswered
+	MaxDestRdAtomic  uint8    // MaskMaxDestRdAtomic: READs and atomics taken at a time
+	MinRNRTimer      uint8    // MaskMinRNRTimer: code 0…31, see [RNRTimer]
+	PortNum          uint8    // MaskPort; ports count from 1
+	Timeout          uint8    // MaskTimeout: code 0…31, see [ACKTimeout]
+	RetryCnt         uint8    // MaskRetryCnt: 0…7
+	RNRRetry         uint8    // MaskRNRRetry: 0…6, 7 for ever
+	AltPortNum       uint8    // MaskAltPath
+	AltTimeout       uint8    // MaskAltPath
+	RateLimit        uint32   // MaskRateLimit, kbit/s
+}
+
+// AHAttr is the way to a peer (struct ibv_ah_attr): on InfiniBand its LID, on
+// RoCE its GID, which travels in the global routing header.
+type AHAttr struct {
+	GRH         GRH
+	DLID        uint16 // InfiniBand only
+	SL          uint8  // service level, 0…15
+	SrcPathBits uint8  // InfiniBand only
+	StaticRate  uint8  // enum ibv_rate; 0 is the port's own rate
+	IsGlobal    bool   // GRH counts; always true on RoCE
+	PortNum     uint8  // must be the QP's own port
+}
+
+// GRH is the global routing header of a path (struct ibv_global_route).
+type GRH struct {
+	DGID         GID    // the peer
+	FlowLabel    uint32 // 20 bits; on RoCE it may choose the UDP source port
+	SGIDIndex    uint8  // this side's address, by its place in the port's GID table
+	HopLimit     uint8  // for connected QPs on RoCE the kernel sets it from the route
+	TrafficClass uint8
+}
+
+// Cap holds the sizes of a QP's queues (struct ibv_qp_cap), counted in work
+// requests, in scatter/gather elements a request, and in inline bytes a request.
+type Cap struct {
+	MaxSendWR, MaxRecvWR, MaxSendSGE, MaxRecvSGE, MaxInlineData uint32
+}
+
+// GID is a port's address (union ibv_gid): 16 bytes in network order. On RoCEv2
+// it is an IPv6 address, or an IPv4 address mapped into one.
+type GID [16]byte
+
+// GIDFrom makes the GID of an IP address; IPv4 becomes ::ffff:a.b.c.d.
+func GIDFrom(ip netip.Addr) GID { return ip.As16() }
+
+// IsZero says that the GID is an empty slot of the table.
+func (g GID) IsZero() bool { return g == GID{} }
+
+// Addr is the GID as an IP address: an IPv4-mapped GID gives the IPv4 address.
+func (g GID) Addr() netip.Addr { return netip.AddrFrom16(g).Unmap() }
+
+// String prints the GID as an IPv6 address: "fe80::1", "::ffff:10.0.0.1".
+func (g GID) String() string { return netip.AddrFrom16(g).String() }
+
+// MTU is a path MTU (enum ibv_mtu): the payload bytes of one full packet.
+type MTU uint8
+
+// The path MTUs that InfiniBand and RoCE know.
+const (
+	MTU256 MTU = 1 + iota
+	MTU512
+	MTU1024
+	MTU2048
+	MTU4096
+)
+
+// MTUFor is the MTU of exactly n bytes; ok is false for any n but 256, 512,
+// 1024, 2048 and 4096.
+func MTUFor(n int) (mtu MTU, ok bool) {
+	for m := MTU256; m <= MTU4096; m++ {
+		if m.Bytes() == n {
+			return m, true
+		}
+	}
+	return 0, false
+}
+
+// Bytes is the payload of one full packet, 0 for an unknown value.
+func (m MTU) Bytes() int {
+	if m < MTU256 || m > MTU4096 {
+		return 0
+	}
+	return 128 << m
+}
+
+// String is the C name: "IBV_MTU_1024".
+func (m MTU) String() string {
+	if n := m.Bytes(); n != 0 {
+		return fmt.Sprintf("IBV_MTU_%d", n)
+	}
+	return fmt.Sprintf("ibv_mtu(%d)", uint8(m))
+}
+
+// MigState is a path's migration state (enum ibv_mig_state).
+type MigState uint8
+
+// The migration states.
+const (
+	MigMigrated MigState = iota
+	MigRearm
+	MigArmed
+)
+
+// String is the C name: "IBV_MIG_ARMED".
+func (m MigState) String() string {
+	switch m {
+	case MigMigrated:
+		return "IBV_MIG_MIGRATED"
+	case MigRearm:
+		return "IBV_MIG_REARM"
+	case MigArmed:
+		return "IBV_MIG_ARMED"
+	}
+	return fmt.Sprintf("ibv_mig_state(%d)", uint8(m))
+}
+
+// Access says who may do what with a memory region or through a QP (enum
+// ibv_access_flags).
+type Access uint32
+
+// The access flags. A QP takes only the three remote ones.
+const (
+	AccessLocalWrite      Access = 1 << 0
+	AccessRemoteWrite     Access = 1 << 1
+	AccessRemoteRead      Access = 1 << 2
+	AccessRemoteAtomic    Access = 1 << 3
+	AccessMWBind          Access = 1 << 4
+	AccessZeroBased       Access = 1 << 5
+	AccessOnDemand        Access = 1 << 6
+	AccessHugeTLB         Access = 1 << 7
+	AccessFlushGlobal     Access = 1 << 8
+	AccessFlushPersistent Access = 1 << 9
+	AccessRelaxedOrdering Access = 1 << 20
+)
+
+var accessNames = []struct {
+	bit  Access
+	name string
+}{
+	{AccessLocalWrite, "LOCAL_WRITE"}, {AccessRemoteWrite, "REMOTE_WRITE"},
+	{AccessRemoteRead, "REMOTE_READ"}, {AccessRemoteAtomic, "REMOTE_ATOMIC"},
+	{AccessMWBind, "MW_BIND"}, {AccessZeroBased, "ZERO_BASED"},
+	{AccessOnDemand, "ON_DEMAND"}, {AccessHugeTLB, "HUGETLB"},
+	{AccessFlushGlobal, "FLUSH_GLOBAL"}, {AccessFlushPersistent, "FLUSH_PERSISTENT"},
+	{AccessRelaxedOrdering, "RELAXED_ORDERING"},
+}
+
+// Name lists the flags without their C prefix: "LOCAL_WRITE|REMOTE_READ", "0"
+// for none.
+func (a Access) Name() string { return a.list("") }
+
+// String lists the flags by their C names.
+func (a Access) String() string { return a.list("IBV_ACCESS_") }
+
+func (a Access) list(prefix string) string {
+	var names []string
+	for _, n := range accessNames {
+		if a&n.bit != 0 {
+			names, a = append(names, prefix+n.name), a&^n.bit
+		}
+	}
+	if a != 0 {
+		names = append(names, fmt.Sprintf("%#x", uint32(a)))
+	}
+	if len(names) == 0 {
+		return "0"
+	}
+	return strings.Join(names, "|")
+}
+
+// rnrTimers is what the 5-bit code of MIN_RNR_TIMER means, in units of 10 µs.
+var rnrTimers = [32]int{
+	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+}
+
+// RNRTimer is the wait that a MIN_RNR_TIMER code asks of a sender that found no
+// receive posted. Code 0 is the longest, 655.36 ms; code 1 is 10 µs; only the
+// low five bits count.
+func RNRTimer(code uint8) time.Duration {
+	return time.Duration(rnrTimers[code&31]) * 10 * time.Microsecond
+}
+
+// ACKTimeout is the wait for an acknowledgement that a TIMEOUT code stands for:
+// 4.096 µs · 2^code, or 0 (for ever) for code 0. Only the low five bits count.
+func ACKTimeout(code uint8) time.Duration {
+	if code &= 31; code == 0 {
+		return 0
+	}
+	return 4096 * time.Nanosecond << code
+}

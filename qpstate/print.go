@@ -1,0 +1,120 @@
+// Printing for people: the table, and the values that a step carried.
+
+package qpstate
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Value prints the field of a that a single mask bit names, with its unit and
+// meaning: for MaskTimeout "14 (67.1ms)".
+func (a *Attr) Value(bit Mask) string {
+	switch bit {
+	case MaskState:
+		return a.State.Name()
+	case MaskCurState:
+		return a.CurState.Name()
+	case MaskEnSQDAsyncNotify:
+		return fmt.Sprint(a.EnSQDAsyncNotify)
+	case MaskAccessFlags:
+		return a.Access.Name()
+	case MaskPKeyIndex:
+		return fmt.Sprint(a.PKeyIndex)
+	case MaskPort:
+		return fmt.Sprint(a.PortNum)
+	case MaskQKey:
+		return fmt.Sprintf("%#08x", a.QKey)
+	case MaskAV:
+		return a.AH.String()
+	case MaskPathMTU:
+		return fmt.Sprint(a.PathMTU.Bytes())
+	case MaskTimeout:
+		return code(a.Timeout, ACKTimeout(a.Timeout) == 0, "for ever", ACKTimeout(a.Timeout))
+	case MaskRetryCnt:
+		return fmt.Sprint(a.RetryCnt)
+	case MaskRNRRetry:
+		if a.RNRRetry == 7 {
+			return "7 (for ever)"
+		}
+		return fmt.Sprint(a.RNRRetry)
+	case MaskRQPSN:
+		return fmt.Sprintf("%#06x", a.RQPSN)
+	case MaskMaxRdAtomic:
+		return fmt.Sprint(a.MaxRdAtomic)
+	case MaskAltPath:
+		return a.AltAH.String()
+	case MaskMinRNRTimer:
+		return code(a.MinRNRTimer, false, "", RNRTimer(a.MinRNRTimer))
+	case MaskSQPSN:
+		return fmt.Sprintf("%#06x", a.SQPSN)
+	case MaskMaxDestRdAtomic:
+		return fmt.Sprint(a.MaxDestRdAtomic)
+	case MaskPathMigState:
+		return a.PathMigState.String()
+	case MaskCap:
+		return fmt.Sprintf("%+v", a.Cap)
+	case MaskDestQPN:
+		return fmt.Sprintf("%#06x", a.DestQPN)
+	case MaskRateLimit:
+		return fmt.Sprintf("%d kbit/s", a.RateLimit)
+	}
+	return "?"
+}
+
+func code(c uint8, special bool, word string, d fmt.Stringer) string {
+	if !special {
+		word = d.String()
+	}
+	return fmt.Sprintf("%d (%s)", c, word)
+}
+
+// Describe lists the values that count under mask, "NAME=value" in the bits'
+// order, MaskState left out since the move's name tells it.
+func (a *Attr) Describe(mask Mask) string {
+	var parts []string
+	for _, bit := range (mask &^ MaskState).Bits() {
+		parts = append(parts, bitName(bit)+"="+a.Value(bit))
+	}
+	return strings.Join(parts, " ")
+}
+
+// String prints the path: on RoCE "gid ::ffff:10.0.0.2 sgid_index 1 port 1 hop_limit 64".
+func (a AHAttr) String() string {
+	if a.IsGlobal {
+		return fmt.Sprintf("dgid %s sgid_index %d port %d hop_limit %d", a.GRH.DGID, a.GRH.SGIDIndex, a.PortNum, a.GRH.HopLimit)
+	}
+	return fmt.Sprintf("dlid %#x sl %d port %d", a.DLID, a.SL, a.PortNum)
+}
+
+// String prints the step with its mask and the values given:
+// "RC RESET→INIT mask 0x39 (STATE|…): ACCESS_FLAGS=…".
+func (s Step) String() string {
+	text := fmt.Sprintf("%s %s mask %#x (%s)", s.Type.Name(), s.Name(), uint32(s.Mask), s.Mask.Name())
+	if values := s.Attr.Describe(s.Mask); values != "" {
+		text += ": " + values
+	}
+	if s.Err != nil {
+		text += ": refused: " + s.Err.Error()
+	}
+	return text
+}
+
+// Fprint writes the table of one type, a line a legal move.
+func Fprint(w io.Writer, t Type) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "%s\tREQUIRED\tOPTIONAL\n", t.Name())
+	for _, move := range Transitions(t) {
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", move.Name(), dash(move.Required), dash(move.Optional))
+	}
+	return tw.Flush()
+}
+
+func dash(m Mask) string {
+	if m == 0 {
+		return "-"
+	}
+	return m.Name()
+}

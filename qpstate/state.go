@@ -1,0 +1,186 @@
+// The names of things: queue pair types, states and the bits of an attribute
+// mask, with the numbers that libibverbs gives them.
+
+package qpstate
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// Type is a queue pair's transport type (enum ibv_qp_type).
+type Type uint8
+
+// The transport types with a row in the transition table.
+const (
+	RC Type = 2 // reliable connection: acknowledged, in order, one peer
+	UC Type = 3 // unreliable connection: in order, one peer, losses go unnoticed
+	UD Type = 4 // unreliable datagram: any peer, one packet a message
+)
+
+// Types lists the types of the table, in its order.
+func Types() []Type { return []Type{RC, UC, UD} }
+
+// Name is the type without its C prefix: "RC".
+func (t Type) Name() string { return strings.TrimPrefix(t.String(), "IBV_QPT_") }
+
+// String is the C name: "IBV_QPT_RC".
+func (t Type) String() string {
+	switch t {
+	case RC:
+		return "IBV_QPT_RC"
+	case UC:
+		return "IBV_QPT_UC"
+	case UD:
+		return "IBV_QPT_UD"
+	}
+	return fmt.Sprintf("IBV_QPT_%d", uint8(t))
+}
+
+// State is a queue pair's state (enum ibv_qp_state).
+type State uint8
+
+// The states, in libibverbs' numbering.
+const (
+	Reset   State = iota // just created: nothing may be posted
+	Init                 // bound to a port: receives may be posted, none is served
+	RTR                  // ready to receive: the peer's messages are accepted
+	RTS                  // ready to send: everything works
+	SQD                  // send queue drained: sends wait, attributes may change
+	SQE                  // send queue error (UC, UD): receives still work
+	Error                // every work request completes with WR_FLUSH_ERR
+	Unknown              // what ibv_query_qp says when it cannot tell
+)
+
+var stateNames = [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR", "UNKNOWN"}
+
+// States lists the seven states a queue pair can be in.
+func States() []State { return []State{Reset, Init, RTR, RTS, SQD, SQE, Error} }
+
+// Name is the state without its C prefix: "RTS".
+func (s State) Name() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprint(uint8(s))
+}
+
+// String is the C name: "IBV_QPS_RTS".
+func (s State) String() string { return "IBV_QPS_" + s.Name() }
+
+// Mask names the fields of an [Attr] that count (enum ibv_qp_attr_mask).
+type Mask uint32
+
+// The mask's bits, in libibverbs' numbering.
+const (
+	MaskState            Mask = 1 << 0
+	MaskCurState         Mask = 1 << 1
+	MaskEnSQDAsyncNotify Mask = 1 << 2
+	MaskAccessFlags      Mask = 1 << 3
+	MaskPKeyIndex        Mask = 1 << 4
+	MaskPort             Mask = 1 << 5
+	MaskQKey             Mask = 1 << 6
+	MaskAV               Mask = 1 << 7
+	MaskPathMTU          Mask = 1 << 8
+	MaskTimeout          Mask = 1 << 9
+	MaskRetryCnt         Mask = 1 << 10
+	MaskRNRRetry         Mask = 1 << 11
+	MaskRQPSN            Mask = 1 << 12
+	MaskMaxRdAtomic      Mask = 1 << 13
+	MaskAltPath          Mask = 1 << 14
+	MaskMinRNRTimer      Mask = 1 << 15
+	MaskSQPSN            Mask = 1 << 16
+	MaskMaxDestRdAtomic  Mask = 1 << 17
+	MaskPathMigState     Mask = 1 << 18
+	MaskCap              Mask = 1 << 19
+	MaskDestQPN          Mask = 1 << 20
+	MaskRateLimit        Mask = 1 << 25
+)
+
+// bitNames is the one list of bits: name, C spelling after IBV_QP_, and what the
+// attribute is for, in the words of the lesson.
+var bitNames = []struct {
+	bit   Mask
+	name  string
+	about string
+}{
+	{MaskState, "STATE", "the state to move to"},
+	{MaskCurState, "CUR_STATE", "the state the caller believes the QP is in"},
+	{MaskEnSQDAsyncNotify, "EN_SQD_ASYNC_NOTIFY", "ask for an event when the send queue has drained"},
+	{MaskAccessFlags, "ACCESS_FLAGS", "what the peer may do: remote read, write, atomic"},
+	{MaskPKeyIndex, "PKEY_INDEX", "the partition, by its place in the port's table"},
+	{MaskPort, "PORT", "the device's port the QP is bound to"},
+	{MaskQKey, "QKEY", "the key a datagram must carry to be accepted"},
+	{MaskAV, "AV", "address vector: the way to the peer (on RoCE: its GID)"},
+	{MaskPathMTU, "PATH_MTU", "the payload of one packet, the same at both ends"},
+	{MaskTimeout, "TIMEOUT", "how long to wait for an ACK: 4.096 µs · 2^timeout, 0 for ever"},
+	{MaskRetryCnt, "RETRY_CNT", "how often to resend without an ACK before giving up"},
+	{MaskRNRRetry, "RNR_RETRY", "how often to resend to a peer with no receive posted, 7 for ever"},
+	{MaskRQPSN, "RQ_PSN", "the first packet number expected: the peer's SQ_PSN"},
+	{MaskMaxRdAtomic, "MAX_QP_RD_ATOMIC", "READs and atomics this side may have in flight"},
+	{MaskAltPath, "ALT_PATH", "a second path for migration (InfiniBand only)"},
+	{MaskMinRNRTimer, "MIN_RNR_TIMER", "how long a sender shall wait when no receive is posted"},
+	{MaskSQPSN, "SQ_PSN", "the first packet number sent"},
+	{MaskMaxDestRdAtomic, "MAX_DEST_RD_ATOMIC", "READs and atomics the peer may have in flight here"},
+	{MaskPathMigState, "PATH_MIG_STATE", "path migration (InfiniBand only)"},
+	{MaskCap, "CAP", "queue sizes; no transition takes it"},
+	{MaskDestQPN, "DEST_QPN", "the peer's queue pair number"},
+	{MaskRateLimit, "RATE_LIMIT", "packet pacing, RAW_PACKET queue pairs only"},
+}
+
+// Bits lists the bits set in m, lowest first.
+func (m Mask) Bits() []Mask {
+	var out []Mask
+	for m != 0 {
+		bit := Mask(1) << bits.TrailingZeros32(uint32(m))
+		out, m = append(out, bit), m&^bit
+	}
+	return out
+}
+
+// Name lists the bits without their C prefix: "STATE|PKEY_INDEX|PORT", "0" for none.
+func (m Mask) Name() string {
+	names := m.names("")
+	if len(names) == 0 {
+		return "0"
+	}
+	return strings.Join(names, "|")
+}
+
+// String lists the bits by their C names: "IBV_QP_STATE|IBV_QP_PORT".
+func (m Mask) String() string {
+	names := m.names("IBV_QP_")
+	if len(names) == 0 {
+		return "0"
+	}
+	return strings.Join(names, "|")
+}
+
+// About says in a few words what the attribute of a single bit is for,
+// "" for a bit that libibverbs does not define.
+func (m Mask) About() string {
+	for _, b := range bitNames {
+		if b.bit == m {
+			return b.about
+		}
+	}
+	return ""
+}
+
+func (m Mask) names(prefix string) []string {
+	var names []string
+	for _, bit := range m.Bits() {
+		names = append(names, prefix+bitName(bit))
+	}
+	return names
+}
+
+func bitName(bit Mask) string {
+	for _, b := range bitNames {
+		if b.bit == bit {
+			return b.name
+		}
+	}
+	return fmt.Sprintf("%#x", uint32(bit))
+}
