@@ -1,0 +1,123 @@
+#!/bin/bash
+# Process 1 of the machine once the host's root is in place: makes the network
+# and rxe0, runs the command, leaves its exit status in /run/vm/status.
+# What to be is in vm_role, a word of the kernel command line.
+set -uo pipefail # no -e: process 1 must reach its end
+
+ctl=/run/vm
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
+fail() { echo "vm-guest: $*" >/dev/console; echo "$*" >"$ctl/failed"; power_off; }
+# The kernel was told reboot=t and QEMU -no-reboot: this is the quickest way out.
+power_off() { echo b >/proc/sysrq-trigger; sleep 60; }
+
+mounts() {
+	mkdir -p /dev/pts /dev/shm
+	mount -t devpts -o gid=5,mode=620,ptmxmode=666 devpts /dev/pts
+	mount -t tmpfs tmpfs /dev/shm
+	ln -sfn /proc/self/fd /dev/fd
+	ln -sfn /proc/self/fd/0 /dev/stdin
+	ln -sfn /proc/self/fd/1 /dev/stdout
+	ln -sfn /proc/self/fd/2 /dev/stderr
+	# A fresh /tmp, but a repository that lives there stays visible.
+	if [[ $repo == /tmp/* ]]; then
+		mkdir /run/repo
+		mount --bind "$repo" /run/repo
+		mount -t tmpfs -o mode=1777 tmpfs /tmp
+		mkdir -p "$repo"
+		mount --move /run/repo "$repo"
+	else
+		mount -t tmpfs -o mode=1777 tmpfs /tmp
+	fi
+	mkdir -p "$VM_OUT"
+	mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,cache=none out "$VM_OUT" ||
+		fail "cannot mount the results directory"
+	# So that modprobe finds the other modules of this kernel.
+	mkdir -p /lib/modules
+	mount --bind "$modules" /lib/modules
+}
+
+# One machine with two hosts in it: the init namespace with rxe0, and `peer`.
+network_solo() {
+	sysctl -qw net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0 \
+		net.ipv6.conf.default.accept_dad=0
+	ip link set lo up
+	ip netns add peer
+	ip link add veth0 type veth peer name veth1 netns peer
+	ip address add 10.99.0.1/24 dev veth0
+	ip address add fd99::1/64 dev veth0 nodad
+	ip link set veth0 up
+	ip -n peer link set lo up
+	ip -n peer address add 10.99.0.2/24 dev veth1
+	ip -n peer address add fd99::2/64 dev veth1 nodad
+	ip -n peer link set veth1 up
+	rdma link add rxe0 type rxe netdev veth0 || fail "rdma link add rxe0 failed"
+	wait_gids rxe0 fe80: 0000:0000:0000:0000:0000:ffff:0a63:0001
+}
+
+# wait_gids DEVICE PREFIX...: until GID 0, 1, … start with the prefixes.
+wait_gids() {
+	local dev=$1 want got i tries
+	shift
+	for ((tries = 0; tries < 200; tries++)); do
+		i=0
+		for want; do
+			read -r got <"/sys/class/infiniband/$dev/ports/1/gids/$i" || got=
+			[[ $got == "$want"* ]] || break
+			((++i))
+		done
+		((i == $#)) && return
+		sleep 0.05
+	done
+	fail "GID $i of $dev is ${got:-absent}, not $want…"
+}
+
+# The command's output goes through pipes, so that /dev/stdout can be opened
+# again inside, into files of the control share that the host follows.
+run_command() {
+	local cmd out err=0 pid
+	cmd=$(<"$ctl/cmd")
+	exec {o}> >(exec cat >"$ctl/stdout")
+	out=$!
+	if [[ -e $ctl/stderr ]]; then
+		exec {e}> >(exec cat >"$ctl/stderr")
+		err=$!
+	else
+		exec {e}>&"$o" # one stream on the host: keep its order
+	fi
+	# shellcheck disable=SC2154  # o and e are set by exec
+	bash -c "$cmd" </dev/null >&"$o" 2>&"$e" {o}>&- {e}>&-
+	status=$?
+	# What the command left running would hold the pipes open.
+	for pid in /proc/[0-9]*; do
+		pid=${pid#/proc/}
+		((pid == 1 || pid == out || pid == err)) || kill -KILL "$pid" 2>/dev/null
+	done
+	exec {o}>&- {e}>&-
+	wait "$out"
+	((err)) && wait "$err"
+}
+
+run_shell() {
+	stty -F /dev/ttyS1 rows "${LINES:-24}" cols "${COLUMNS:-80}"
+	setsid --ctty --wait bash -i <>/dev/ttyS1 >&0 2>&1
+	status=$?
+}
+
+repo='' modules='' # set, with VM_OUT and the variables passed in, by env
+# shellcheck source=/dev/null
+source "$ctl/env"
+hostname vm
+ulimit -l unlimited
+mounts
+case ${vm_role:-solo} in
+solo) network_solo ;;
+*) fail "unknown vm_role=$vm_role" ;;
+esac
+cd "$repo" || fail "no $repo in the machine"
+: >"$ctl/booted"
+status=1
+if [[ -e $ctl/cmd ]]; then run_command; else run_shell; fi
+echo "$status" >"$ctl/status.new"
+mv "$ctl/status.new" "$ctl/status"
+power_off

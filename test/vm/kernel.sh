@@ -1,0 +1,134 @@
+#!/bin/bash
+# Prints a directory that holds `vmlinuz`, `initramfs` and `lib/modules`: the
+# distribution's kernel, downloaded and unpacked but never installed.
+#
+#   kernel.sh      # VM_KERNEL=linux-image-… chooses another package
+#
+# Everything lives in the cache, is made in a temporary directory and renamed
+# into place whole, under a lock: an interrupted or concurrent run spoils nothing.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/rawverbs/vm
+
+# In the order in which the machine's init loads them, each after what it needs.
+required=(virtio_pci 9p 9pnet_virtio overlay veth dummy virtio_net ib_uverbs rdma_rxe)
+# Built in, renamed or absent in some kernels. Where crc32_generic exists,
+# `rdma link add` needs it and says "No such file or directory" without.
+optional=(crc32_generic crc32_pclmul crc32c_generic sch_netem virtio_rng)
+
+say() { echo "vm: $*" >&2; }
+die() { say "$@"; exit 1; }
+
+tmp=
+trap '[[ -z $tmp ]] || rm -rf "$tmp"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# The image package to use: rxe of 6.12 where the distribution has it.
+choose_package() {
+	local meta image
+	for meta in linux-image-6.12-amd64 linux-image-amd64 linux-image-generic; do
+		image=$(apt-cache depends "$meta" 2>/dev/null |
+			grep -oE 'Depends: linux-image-[0-9][^ ]*' | head -n1) || continue
+		echo "${image#Depends: }"
+		return
+	done
+	return 1
+}
+
+refresh_lists() {
+	say "refreshing apt's package lists"
+	local as_root=()
+	((EUID == 0)) || as_root=(sudo)
+	"${as_root[@]}" apt-get -q update </dev/null >&2
+}
+
+download() { (cd "$tmp/deb" && apt-get -q download "${packages[@]}" </dev/null >&2); }
+
+# Downloads and unpacks package $1 into $cache/$1.
+unpack_kernel() {
+	local image=$1 version=${1#linux-image-} packages deb
+	packages=("$image")
+	# Ubuntu keeps the modules apart from the image.
+	for deb in "linux-modules-$version" "linux-modules-extra-$version"; do
+		if apt-cache show "$deb" >/dev/null 2>&1; then packages+=("$deb"); fi
+	done
+	say "downloading ${packages[*]} (once; kept in $cache)"
+	tmp=$(mktemp -d "$cache/tmp.XXXXXX")
+	mkdir "$tmp/deb" "$tmp/kernel"
+	download || { refresh_lists && download; } || die "could not download ${packages[*]}"
+	for deb in "$tmp"/deb/*.deb; do dpkg -x "$deb" "$tmp/kernel"; done
+	cd "$tmp/kernel"
+	[[ -d lib/modules ]] || ln -s usr/lib lib
+	mv "boot/vmlinuz-$version" vmlinuz
+	rm -rf boot usr/share
+	/sbin/depmod -b . "$version"
+	cd "$cache"
+	chmod 755 "$tmp/kernel"
+	mv -T "$tmp/kernel" "$cache/$image"
+	rm -rf "$tmp"
+	tmp=
+}
+
+# Builds the initramfs $2 for the kernel in directory $1: busybox, ./init, and
+# the modules, uncompressed and numbered in loading order.
+build_initramfs() {
+	local kernel=$1 target=$2 version name list path n=100
+	version=$(basename "$kernel")
+	version=${version#linux-image-}
+	local -A seen=()
+	tmp=$(mktemp -d "$cache/tmp.XXXXXX")
+	mkdir -p "$tmp"/root/{bin,modules,proc,sys,dev,host,overlay,root}
+	install -m 755 "$(command -v busybox)" "$tmp/root/bin/busybox"
+	install -m 755 "$here/init" "$tmp/root/init"
+	for name in "${optional[@]}" "${required[@]}"; do
+		if ! list=$(/sbin/modprobe --show-depends -d "$kernel" -S "$version" "$name" 2>/dev/null); then
+			[[ " ${optional[*]} " == *" $name "* ]] && continue
+			die "kernel $version has no module $name"
+		fi
+		while read -r what path _; do
+			[[ $what == insmod && -z ${seen[$path]:-} ]] || continue
+			seen[$path]=1
+			name=$(basename "$path")
+			name=$tmp/root/modules/$((n++))-${name%%.ko*}.ko
+			case $path in
+			*.xz) xz -dc "$path" ;;
+			*.zst) zstd -qdc "$path" ;;
+			*.gz) gzip -dc "$path" ;;
+			*) cat "$path" ;;
+			esac >"$name"
+		done <<<"$list"
+	done
+	(cd "$tmp/root" && find . | cpio -o -H newc --quiet) >"$tmp/initramfs"
+	mv "$tmp/initramfs" "$target"
+	rm -rf "$tmp"
+	tmp=
+}
+
+[[ $(uname -m) == x86_64 ]] || die "only x86_64 hosts are supported"
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock 9
+
+image=${VM_KERNEL:-}
+if [[ -z $image ]]; then
+	# The first choice stays until the cache is removed: a run does not ask apt.
+	if [[ ! -s $cache/kernel ]]; then
+		image=$(choose_package) || { refresh_lists && image=$(choose_package); } ||
+			die "apt knows no linux-image package"
+		echo "$image" >"$cache/kernel.$$"
+		mv "$cache/kernel.$$" "$cache/kernel"
+	fi
+	image=$(<"$cache/kernel")
+fi
+kernel=$cache/$image
+if [[ ! -d $kernel ]]; then
+	rm -rf "$cache"/tmp.* # of runs that were killed; we hold the lock
+	unpack_kernel "$image"
+fi
+hash=$(cat "$here/init" "$here/kernel.sh" "$(command -v busybox)" | sha256sum)
+initramfs=$kernel/initramfs-${hash:0:16}
+[[ -s $initramfs ]] || build_initramfs "$kernel" "$initramfs"
+echo "$kernel"
+echo "$initramfs"

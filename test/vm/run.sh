@@ -1,0 +1,92 @@
+#!/bin/bash
+# Runs a command in a machine that has a real rxe0, and exits with its status.
+#
+#   test/vm/run.sh 'CMD'     bash -c CMD, at the repository's root, as root
+#   test/vm/run.sh           a shell
+#
+# Status 124: VM_TIMEOUT passed. 125: the machine failed. See README.md.
+set -euo pipefail
+
+say() { echo "vm: $*" >&2; }
+(($# <= 1)) || { say "usage: run.sh ['CMD']: one argument, quoted"; exit 2; }
+cmd=${1:-}
+[[ -n $cmd || -t 0 ]] || { say "no CMD, and no terminal for a shell"; exit 2; }
+
+here=$(cd "$(dirname "$0")" && pwd -P)
+repo=$(dirname "$(dirname "$here")")
+
+ctl=$(mktemp -d "${TMPDIR:-/tmp}/rawverbs-vm.XXXXXX")
+qemu=
+# shellcheck disable=SC2317 # called by the trap
+clean_up() {
+	trap '' INT TERM HUP
+	if [[ -n $qemu ]]; then
+		kill "$qemu" 2>/dev/null || true
+		wait "$qemu" || true
+	fi
+	rm -rf "$ctl"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+
+"$here/install.sh"
+kernel_files=$("$here/kernel.sh")
+kernel=${kernel_files%%$'\n'*} initramfs=${kernel_files#*$'\n'}
+
+out=${VM_OUT:-$ctl/out}
+mkdir -p "$out"
+out=$(cd "$out" && pwd -P)
+inside=/run/out
+if [[ -n ${VM_OUT:-} ]]; then inside=$out; fi
+
+# What guest.sh reads first.
+{
+	printf '%s=%q\n' repo "$repo" modules "$kernel/lib/modules"
+	printf 'export VM_OUT=%q RAWVERBS_VM=1\n' "$inside"
+	vm_env=${VM_ENV:-}
+	names=$(compgen -e | grep '^RDMA_TEST_' || true)
+	for name in PATH HOME LANG TERM LINES COLUMNS $names ${vm_env//,/ }; do
+		if [[ -n ${!name+set} ]]; then printf 'export %s=%q\n' "$name" "${!name}"; fi
+	done
+} >"$ctl/env"
+cp "$here/guest.sh" "$ctl/"
+
+if [[ -n $cmd ]]; then
+	printf '%s\n' "$cmd" >"$ctl/cmd"
+	: >"$ctl/stdout"
+	# Where both go to one place the machine sends one stream, in order.
+	if [[ ! /dev/fd/1 -ef /dev/fd/2 ]]; then : >"$ctl/stderr"; fi
+	"$here/qemu.sh" "$kernel" "$initramfs" "$ctl" "$out" solo </dev/null >"$ctl/qemu.log" 2>&1 &
+	qemu=$!
+	tails=()
+	follow() { tail -c +1 -s 0.05 -f --pid="$qemu" "$1" 2>/dev/null & tails+=($!); }
+	follow "$ctl/stdout"
+	if [[ -e $ctl/stderr ]]; then follow "$ctl/stderr" >&2; fi
+else
+	export VM_TIMEOUT=${VM_TIMEOUT:-0}
+	say "booting; exit leaves"
+	"$here/qemu.sh" "$kernel" "$initramfs" "$ctl" "$out" solo -serial chardev:tty \
+		-chardev stdio,id=tty,signal=off <&0 2>"$ctl/qemu.log" &
+	qemu=$!
+	tails=()
+fi
+
+ended=0
+wait "$qemu" || ended=$?
+qemu=
+if ((${#tails[@]})); then wait "${tails[@]}" || true; fi
+
+if [[ -s $ctl/status ]]; then exit "$(<"$ctl/status")"; fi
+log=${XDG_CACHE_HOME:-$HOME/.cache}/rawverbs/vm/failed.log
+cat "$ctl/qemu.log" "$ctl/console" >"$log" 2>/dev/null || true
+when=$([[ -e $ctl/booted ]] && echo "while CMD ran" || echo "before CMD")
+if ((ended == 124 || ended == 137)); then
+	say "stopped after VM_TIMEOUT=${VM_TIMEOUT:-600} s, $when (console: $log)"
+	exit 124
+fi
+why=$(cat "$ctl/failed" 2>/dev/null || grep -aoE 'Kernel panic.*|vm-init: .*' "$log" | head -n1 ||
+	grep -a . "$ctl/qemu.log" | tail -n1 || echo "QEMU ended with status $ended")
+say "the machine failed $when: ${why%$'\r'} (console: $log)"
+exit 125
