@@ -1,0 +1,188 @@
+package oob
+
+// Reaching the peer: Dial and Listen, and what to try when they fail.
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// keepAlive finds a peer whose host went away without a word in about 20 s.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
+
+// AddressError tells that a Dial or Listen failed, and what to try.
+type AddressError struct {
+	Op      string // "connect to" or "listen on"
+	Address string
+	Try     string
+	Err     error // of package net, or what is wrong with Address
+}
+
+func (e *AddressError) Error() string {
+	text := e.Err.Error()
+	var errno syscall.Errno
+	var op *net.OpError
+	if errors.As(e.Err, &errno) {
+		text = errno.Error() // without "dial tcp ADDRESS: connect:", which is said already
+	} else if errors.As(e.Err, &op) {
+		text = op.Err.Error()
+	}
+	return fmt.Sprintf("oob: cannot %s %s: %s; %s", e.Op, e.Address, text, e.Try)
+}
+
+func (e *AddressError) Unwrap() error { return e.Err }
+
+const (
+	opConnect = "connect to"
+	opListen  = "listen on"
+)
+
+// Dial connects to a listening peer at "host:port". The error is an
+// [*AddressError].
+func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
+	if err := checkAddress(address, 1); err != nil {
+		return nil, &AddressError{opConnect, address, tryAddress, err}
+	}
+	ctx, cancel := opts.stepContext(ctx)
+	defer cancel()
+	dialer := net.Dialer{KeepAliveConfig: keepAlive}
+	nc, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, &AddressError{opConnect, address, tryConnect(address, err), err}
+	}
+	return NewConn(nc, opts), nil
+}
+
+// Listener waits for peers to connect.
+type Listener struct {
+	nl        *net.TCPListener
+	opts      Options
+	accepting chan struct{} // a lock: the deadline serves one Accept at a time
+	close     sync.Once
+}
+
+// Listen opens the TCP port of "host:port" or ":port"; port 0 takes any free
+// one, see Addr. The connections it accepts have these options. The error is
+// an [*AddressError].
+func Listen(ctx context.Context, address string, opts Options) (*Listener, error) {
+	if err := checkAddress(address, 0); err != nil {
+		return nil, &AddressError{opListen, address, tryAddress, err}
+	}
+	config := net.ListenConfig{KeepAliveConfig: keepAlive}
+	nl, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, &AddressError{opListen, address, tryListen(address, err), err}
+	}
+	return &Listener{
+		nl:        nl.(*net.TCPListener),
+		opts:      opts,
+		accepting: make(chan struct{}, 1),
+	}, nil
+}
+
+// Addr is the address listened on, with the port that was given.
+func (l *Listener) Addr() net.Addr { return l.nl.Addr() }
+
+// Accept waits, without a limit of its own, for the next peer. When ctx ends
+// the error matches ctx.Err(); after Close it matches net.ErrClosed.
+func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
+	select {
+	case l.accepting <- struct{}{}:
+		defer func() { <-l.accepting }()
+	case <-ctx.Done():
+	}
+	var nc net.Conn
+	err := ctx.Err()
+	if err == nil {
+		err = interruptible(ctx, l.nl.SetDeadline, func() (err error) {
+			nc, err = l.nl.Accept()
+			return err
+		})
+	}
+	switch {
+	case err == nil:
+		return NewConn(nc, l.opts), nil
+	case errors.Is(err, net.ErrClosed):
+		err = net.ErrClosed
+	case ctx.Err() != nil:
+		err = &canceledError{ctx.Err(), context.Cause(ctx)}
+	}
+	return nil, errors.WithMessagef(err, "oob: waiting for a peer to connect to %v", l.Addr())
+}
+
+// Close ends the listening and wakes a waiting Accept. Connections stay as
+// they are. Closing again does nothing.
+func (l *Listener) Close() error {
+	var err error
+	l.close.Do(func() { err = l.nl.Close() })
+	return errors.Wrapf(err, "oob: closing the listener on %v", l.Addr())
+}
+
+const tryAddress = "write it as host:port, such as 192.0.2.1:18515 or [2001:db8::1]:18515"
+
+// checkAddress refuses what is not host:port with a number for the port, at
+// least lowest.
+func checkAddress(address string, lowest int) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		var e *net.AddrError
+		if errors.As(err, &e) {
+			return errors.New(e.Err) // the address itself is said already
+		}
+		return err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return errors.Errorf("the port %q is not a number", port)
+	}
+	if n < lowest || n > 65535 {
+		return errors.Errorf("the port %d is not between %d and 65535", n, lowest)
+	}
+	return nil
+}
+
+func tryConnect(address string, err error) string {
+	host, port, _ := net.SplitHostPort(address) // checked before
+	var lookup *net.DNSError
+	switch {
+	case errors.As(err, &lookup):
+		return "check the host's name, or use its IP address"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("nothing listens there: is rdma_server running on that host, and is %s its port?", port)
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return fmt.Sprintf("check the address and the route to it: ip route get %s; ping %s", host, host)
+	case errors.Is(err, context.Canceled):
+		return "it was given up at this end; run it again when the peer is ready"
+	case isTimeout(err):
+		return fmt.Sprintf("no answer: does ping %s work, and does a firewall drop TCP port %s?", host, port)
+	}
+	return "check the address, and that the host can be reached"
+}
+
+func tryListen(address string, err error) string {
+	host, port, _ := net.SplitHostPort(address) // checked before
+	var lookup *net.DNSError
+	switch {
+	case errors.As(err, &lookup):
+		return "check the host's name, or use its IP address"
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Sprintf("port %s is taken, perhaps by an earlier run: find it with ss -ltnp 'sport = :%s', or take another port", port, port)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Sprintf("port %s needs privileges; take one above 1023", port)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Sprintf("%s is no address of this host (see ip addr); leave the host out to listen on all of them", host)
+	}
+	return "check the address"
+}
+
+func isTimeout(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
+}

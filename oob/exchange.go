@@ -1,0 +1,274 @@
+package oob
+
+// The steps of a run, as methods: each sends one message, waits for the
+// peer's, or both in that order. Whatever the peer sends instead of what is
+// waited for ends the step with an error, and the peer is told.
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// failTimeout limits the sending of an error message: who has failed wants to
+// end, not to wait.
+const failTimeout = time.Second
+
+// lastWord is how long a failed write waits for the reader to find out why:
+// a peer that failed closes after its error message.
+const lastWord = 250 * time.Millisecond
+
+const trySameJob = "run the same job with the same options at both ends"
+
+// Hello sends h and returns the peer's. The roles must differ, and so must
+// not the jobs, unless one of them is empty: that end does what the other
+// asks for.
+func (c *Conn) Hello(ctx context.Context, h Hello) (Hello, error) {
+	frame, err := AppendHello(nil, h)
+	if err != nil {
+		return Hello{}, err
+	}
+	peer, err := exchange[Hello](c, ctx, "hello", TypeHello, "", frame)
+	if err != nil {
+		return Hello{}, err
+	}
+	switch {
+	case peer.Role == h.Role:
+		err = c.refuse("hello", fmt.Sprintf("both ends say they are the %v", h.Role), "start one end as client and the other as server")
+	case peer.Job != h.Job && peer.Job != "" && h.Job != "":
+		err = c.refuse("hello", fmt.Sprintf("this end runs the job %q and the peer %q", h.Job, peer.Job), trySameJob)
+	}
+	if err != nil {
+		return Hello{}, err
+	}
+	return peer, nil
+}
+
+// ExchangeEndpoint sends e and returns the peer's endpoint, which has the same
+// index and QP type.
+func (c *Conn) ExchangeEndpoint(ctx context.Context, e Endpoint) (Endpoint, error) {
+	peer, err := c.ExchangeEndpoints(ctx, []Endpoint{e})
+	if err != nil {
+		return Endpoint{}, err
+	}
+	return peer[0], nil
+}
+
+// ExchangeEndpoints sends up to MaxEndpoints endpoints, of ascending index,
+// and returns the peer's: as many, with the same indexes and QP types, in the
+// same order.
+func (c *Conn) ExchangeEndpoints(ctx context.Context, list []Endpoint) ([]Endpoint, error) {
+	frame, err := AppendEndpoints(nil, list)
+	if err != nil {
+		return nil, err
+	}
+	peer, err := exchange[[]Endpoint](c, ctx, "endpoints", TypeEndpoints, "", frame)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPeerEndpoints(list, peer); err != nil {
+		return nil, c.refuse("endpoints", err.Error(), trySameJob)
+	}
+	return peer, nil
+}
+
+// SendRegions tells the peer of up to MaxRegions regions; it may be none.
+func (c *Conn) SendRegions(ctx context.Context, list []Region) error {
+	frame, err := AppendRegions(nil, list)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.stepContext(ctx)
+	defer cancel()
+	return c.send(ctx, "regions", TypeRegions, "", frame)
+}
+
+// RecvRegions waits for the peer's regions, which may be none.
+func (c *Conn) RecvRegions(ctx context.Context) ([]Region, error) {
+	ctx, cancel := c.stepContext(ctx)
+	defer cancel()
+	return receive[[]Region](c, ctx, "regions", TypeRegions)
+}
+
+// ExchangeRegions sends this end's regions and returns the peer's; either may
+// be none.
+func (c *Conn) ExchangeRegions(ctx context.Context, list []Region) ([]Region, error) {
+	frame, err := AppendRegions(nil, list)
+	if err != nil {
+		return nil, err
+	}
+	return exchange[[]Region](c, ctx, "regions", TypeRegions, "", frame)
+}
+
+// Barrier returns when both ends have reached the barrier of this name. If the
+// peer is at another one the error names both.
+//
+// A barrier after a long job takes as long as the slower end: give ctx a
+// deadline to match, since Options.Timeout applies otherwise.
+func (c *Conn) Barrier(ctx context.Context, name string) error {
+	frame, err := AppendBarrier(nil, name)
+	if err != nil {
+		return err
+	}
+	step := stepName(TypeBarrier, name)
+	peer, err := exchange[string](c, ctx, step, TypeBarrier, name, frame)
+	if err != nil {
+		return err
+	}
+	if peer != name {
+		return c.refuse(step, fmt.Sprintf("this end is at the barrier %q and the peer at %q", name, peer), trySameJob)
+	}
+	return nil
+}
+
+// SendNote sends n. It does not wait for the peer to receive it.
+func (c *Conn) SendNote(ctx context.Context, n Note) error {
+	frame, err := AppendNote(nil, n)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.stepContext(ctx)
+	defer cancel()
+	return c.send(ctx, stepName(TypeNote, n.Name), TypeNote, n.Name, frame)
+}
+
+// RecvNote waits for the peer's note of this name; "" takes any. A note of
+// another name is an error which names both. The data belongs to the caller.
+func (c *Conn) RecvNote(ctx context.Context, name string) (Note, error) {
+	ctx, cancel := c.stepContext(ctx)
+	defer cancel()
+	step := stepName(TypeNote, name)
+	n, err := receive[Note](c, ctx, step, TypeNote)
+	if err != nil {
+		return Note{}, err
+	}
+	if name != "" && n.Name != name {
+		return Note{}, c.refuse(step, fmt.Sprintf("this end waits for the note %q and the peer sent %q", name, n.Name), trySameJob)
+	}
+	return n, nil
+}
+
+// Fail tells the peer, as well as it can within a second, that this end failed
+// at step because of cause; the peer's pending or next call then returns a
+// [*PeerError]. Close is left to the caller.
+//
+// Only the first call on a Conn sends anything. Nothing is sent when cause is
+// that the peer failed or is gone, or when the connection carries raw bytes.
+// Exchanges that find the peer breaking the protocol have called Fail already.
+func (c *Conn) Fail(step string, cause error) {
+	if cause == nil {
+		cause = errors.New("no reason given")
+	}
+	if !tellable(cause) || c.claim(carriesMessages) != nil || c.failed.Swap(true) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), failTimeout)
+	defer cancel()
+	began := time.Now()
+	frame := AppendError(nil, &PeerError{Step: step, Message: cause.Error()})
+	if c.write(ctx, frame) == nil {
+		c.observe(began, true, message{Type: TypeError, Name: step, Size: len(frame)})
+	}
+}
+
+// refuse makes the error for a message that does not fit, and tells the peer.
+func (c *Conn) refuse(step, problem, try string) error {
+	err := &ProtocolError{Peer: c.peer, Problem: problem, Try: try}
+	c.Fail(step, err)
+	return stepError(opWaiting, step, err)
+}
+
+// exchange sends frame and then waits for the peer's message of the same type.
+func exchange[T any](c *Conn, ctx context.Context, step string, t MessageType, name string, frame []byte) (T, error) {
+	ctx, cancel := c.stepContext(ctx)
+	defer cancel()
+	if err := c.send(ctx, step, t, name, frame); err != nil {
+		var none T
+		return none, err
+	}
+	return receive[T](c, ctx, step, t)
+}
+
+// send writes one frame. It gives up when the peer is gone, since then there
+// is nobody to read it, and the reason is better than a broken pipe.
+func (c *Conn) send(ctx context.Context, step string, t MessageType, name string, frame []byte) error {
+	if err := c.claim(carriesMessages); err != nil {
+		return stepError(opSending, step, err)
+	}
+	began := time.Now()
+	err := c.life.Err()
+	if err == nil {
+		watched, cancel := c.Watch(ctx)
+		defer cancel()
+		err = c.write(watched, frame)
+		if err == nil {
+			c.observe(began, true, message{Type: t, Name: name, Size: len(frame)})
+			return nil
+		}
+		if watched.Err() == nil {
+			c.awaitEnd()
+			err = c.incoming.explain(c.peer, err)
+		}
+	}
+	err = c.explain(ctx, opSending, step, began, err)
+	c.tellBreach(step, err)
+	return err
+}
+
+// awaitEnd gives the reader a moment to find the reason for a failed write.
+func (c *Conn) awaitEnd() {
+	timer := time.NewTimer(lastWord)
+	defer timer.Stop()
+	select {
+	case <-c.life.Done():
+	case <-timer.C:
+	}
+}
+
+// receive waits for the next message, which must be of type want. A message
+// that has arrived is given even if the peer has gone since, or ctx has ended.
+func receive[T any](c *Conn, ctx context.Context, step string, want MessageType) (T, error) {
+	var none T
+	if err := c.claim(carriesMessages); err != nil {
+		return none, stepError(opWaiting, step, err)
+	}
+	began := time.Now()
+	var m message
+	select {
+	case m = <-c.inbox:
+	case <-c.life.Done():
+	case <-ctx.Done():
+	}
+	if m.Type == 0 {
+		select {
+		case m = <-c.inbox:
+		default:
+			err := c.explain(ctx, opWaiting, step, began, nil)
+			c.tellBreach(step, err)
+			return none, err
+		}
+	}
+	value, ok := m.Value.(T)
+	if !ok || m.Type != want {
+		return none, c.refuse(step, fmt.Sprintf("this end waits for %s and the peer sent %v", step, m), trySameJob)
+	}
+	return value, nil
+}
+
+// tellBreach tells the peer that it broke the protocol, if that is what err is.
+func (c *Conn) tellBreach(step string, err error) {
+	var breach *ProtocolError
+	if errors.As(err, &breach) {
+		c.Fail(step, err)
+	}
+}
+
+// stepName names a barrier or note in errors: `barrier "done"`.
+func stepName(t MessageType, name string) string {
+	if name == "" {
+		return t.String()
+	}
+	return fmt.Sprintf("%v %q", t, name)
+}

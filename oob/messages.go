@@ -1,0 +1,250 @@
+package oob
+
+// What the two ends tell each other, as Go values: Hello, Endpoint, Region and
+// Note, the rules each value must keep, and how the two ends' numbers combine.
+// How the values look on the wire is the business of the native_*.go files.
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/pkg/errors"
+)
+
+// DefaultPort is the TCP port the RDMA example programs traditionally use.
+const DefaultPort = 18515
+
+// Limits of the values. A message over a limit is refused at both ends: by
+// the sender before anything is sent, by the receiver with a [*ProtocolError].
+const (
+	MaxName       = 64   // bytes in a job, barrier, note or step name
+	MaxProgram    = 128  // bytes in Hello.Program
+	MaxParams     = 32   // entries in Hello.Params
+	MaxParamKey   = 32   // bytes in a key of Hello.Params
+	MaxParamValue = 255  // bytes in a value of Hello.Params
+	MaxEndpoints  = 64   // endpoints in one message
+	MaxRegions    = 256  // regions in one message
+	MaxRegionName = 32   // bytes in Region.Name
+	MaxErrorText  = 1024 // bytes in PeerError.Message
+
+	// MaxNoteData is the number of bytes a Note carries at most: what is left
+	// of a 64 KiB body after the longest name.
+	MaxNoteData = maxNoteBody - 1 - MaxName
+)
+
+// Role says which end of the TCP connection speaks.
+type Role uint8
+
+const (
+	RoleClient Role = 1 // the end that dialled
+	RoleServer Role = 2 // the end that listened
+)
+
+// String gives "client" or "server"; an unknown role prints its number.
+func (r Role) String() string {
+	switch r {
+	case RoleClient:
+		return "client"
+	case RoleServer:
+		return "server"
+	}
+	return fmt.Sprintf("Role(%d)", uint8(r))
+}
+
+// Hello is the first message of each end: who speaks and what it came to do.
+// All texts are UTF-8 without control characters, since the peer prints them.
+type Hello struct {
+	Role    Role              // this end's side of the connection
+	Job     string            // name of the job to run; "" takes the peer's word. At most MaxName bytes
+	Program string            // for people: program, version, device. At most MaxProgram bytes
+	Params  map[string]string // the job's parameters, such as "size": "4096"
+}
+
+func (h Hello) check() error {
+	if h.Role != RoleClient && h.Role != RoleServer {
+		return errors.Errorf("role %d is neither client (1) nor server (2)", uint8(h.Role))
+	}
+	if err := checkText("job", h.Job, 0, MaxName); err != nil {
+		return err
+	}
+	if err := checkText("program", h.Program, 0, MaxProgram); err != nil {
+		return err
+	}
+	if len(h.Params) > MaxParams {
+		return errors.Errorf("%d parameters, the limit is %d", len(h.Params), MaxParams)
+	}
+	for _, key := range h.keys() {
+		if err := checkText("parameter key", key, 1, MaxParamKey); err != nil {
+			return err
+		}
+		if err := checkText("parameter "+key, h.Params[key], 0, MaxParamValue); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keys gives the parameter keys in the order in which they are sent.
+func (h Hello) keys() []string {
+	keys := make([]string, 0, len(h.Params))
+	for key := range h.Params {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// QPType is a queue pair's transport, with the numbers of enum ibv_qp_type.
+type QPType uint8
+
+const (
+	QPTypeRC QPType = 2 // reliable connection
+	QPTypeUC QPType = 3 // unreliable connection
+	QPTypeUD QPType = 4 // unreliable datagram
+)
+
+// String gives the C name; an unknown type prints its number.
+func (t QPType) String() string {
+	switch t {
+	case QPTypeRC:
+		return "IBV_QPT_RC"
+	case QPTypeUC:
+		return "IBV_QPT_UC"
+	case QPTypeUD:
+		return "IBV_QPT_UD"
+	}
+	return fmt.Sprintf("QPType(%d)", uint8(t))
+}
+
+// Endpoint is what the peer must know of one queue pair to connect to it.
+type Endpoint struct {
+	Index  uint8    // which of several queue pairs; those of one message ascend
+	QPType QPType   // both ends must have the same
+	QPN    uint32   // queue pair number, 24 bits
+	PSN    uint32   // sequence number of the first packet this end sends, 24 bits; the peer's rq_psn
+	LID    uint16   // InfiniBand local identifier; 0 on RoCE
+	GID    [16]byte // the port's address, raw, in network order
+	MTU    int      // path MTU this end can take, in bytes: 256, 512, 1024, 2048 or 4096
+	QKey   uint32   // UD only: the key the peer's datagrams must carry
+
+	// InitiatorDepth is how many READs and atomics this end would like to have
+	// in flight (max_rd_atomic); ResponderResources how many of the peer's it
+	// can serve at a time (max_dest_rd_atomic). See NegotiateReads.
+	InitiatorDepth     uint8
+	ResponderResources uint8
+}
+
+func (e Endpoint) check() error {
+	const max24 = 1<<24 - 1
+	switch {
+	case e.QPType != QPTypeRC && e.QPType != QPTypeUC && e.QPType != QPTypeUD:
+		return errors.Errorf("QP type %d is not RC (2), UC (3) or UD (4)", uint8(e.QPType))
+	case e.QPN > max24:
+		return errors.Errorf("QPN 0x%x does not fit in 24 bits", e.QPN)
+	case e.PSN > max24:
+		return errors.Errorf("PSN 0x%x does not fit in 24 bits", e.PSN)
+	case !validMTU(e.MTU):
+		return errors.Errorf("path MTU %d is not 256, 512, 1024, 2048 or 4096 bytes", e.MTU)
+	}
+	return nil
+}
+
+func validMTU(bytes int) bool {
+	switch bytes {
+	case 256, 512, 1024, 2048, 4096:
+		return true
+	}
+	return false
+}
+
+func checkEndpoints(list []Endpoint) error {
+	if len(list) == 0 {
+		return errors.New("no endpoint in the message, at least one is needed")
+	}
+	if len(list) > MaxEndpoints {
+		return errors.Errorf("%d endpoints, the limit is %d", len(list), MaxEndpoints)
+	}
+	for i, e := range list {
+		if err := e.check(); err != nil {
+			return errors.WithMessagef(err, "endpoint %d", i)
+		}
+		if i > 0 && list[i-1].Index >= e.Index {
+			return errors.Errorf("endpoint %d: index %d does not follow %d; the indexes must ascend", i, e.Index, list[i-1].Index)
+		}
+	}
+	return nil
+}
+
+// checkPeerEndpoints tells whether the peer's list pairs up with this end's.
+func checkPeerEndpoints(local, peer []Endpoint) error {
+	if len(local) != len(peer) {
+		return errors.Errorf("this end has %d queue pairs and the peer %d", len(local), len(peer))
+	}
+	for i := range local {
+		if local[i].Index != peer[i].Index {
+			return errors.Errorf("endpoint %d has index %d at this end and %d at the peer", i, local[i].Index, peer[i].Index)
+		}
+		if local[i].QPType != peer[i].QPType {
+			return errors.Errorf("queue pair %d is %v at this end and %v at the peer", local[i].Index, local[i].QPType, peer[i].QPType)
+		}
+	}
+	return nil
+}
+
+// NegotiateMTU gives the path MTU for a connection, in bytes: the smaller of
+// what both ends can take. Both ends must use the same value, or messages
+// longer than one packet fail.
+func NegotiateMTU(local, peer int) int { return min(local, peer) }
+
+// NegotiateReads gives the READ and atomic depths for this end's queue pair:
+// never more in flight than the peer can serve, and no resources set aside
+// for more than the peer will send. The peer computes the mirror image.
+func NegotiateReads(local, peer Endpoint) (initiatorDepth, responderResources uint8) {
+	return min(local.InitiatorDepth, peer.ResponderResources),
+		min(local.ResponderResources, peer.InitiatorDepth)
+}
+
+// Region is a piece of memory which the peer may read or write by RDMA.
+type Region struct {
+	Name   string // what the job calls it; 1 to MaxRegionName bytes, unique in a message
+	Addr   uint64 // first byte, as the owner's device sees it
+	RKey   uint32 // remote key
+	Length uint64 // bytes
+}
+
+func checkRegions(list []Region) error {
+	if len(list) > MaxRegions {
+		return errors.Errorf("%d regions, the limit is %d", len(list), MaxRegions)
+	}
+	seen := make(map[string]bool, len(list))
+	for i, r := range list {
+		if err := checkText("name", r.Name, 1, MaxRegionName); err != nil {
+			return errors.WithMessagef(err, "region %d", i)
+		}
+		if seen[r.Name] {
+			return errors.Errorf("region %d: the name %q is there twice", i, r.Name)
+		}
+		seen[r.Name] = true
+		if r.Length > 0 && r.Addr+(r.Length-1) < r.Addr {
+			return errors.Errorf("region %q: 0x%x bytes at 0x%x run past the end of the address space", r.Name, r.Length, r.Addr)
+		}
+	}
+	return nil
+}
+
+// Note is a named piece of data that means something to the job alone:
+// results, a part of a trace.
+type Note struct {
+	Name string // 1 to MaxName bytes
+	Data []byte // at most MaxNoteData bytes
+}
+
+func (n Note) check() error {
+	if err := checkText("name", n.Name, 1, MaxName); err != nil {
+		return err
+	}
+	if len(n.Data) > MaxNoteData {
+		return errors.Errorf("note %q has %d bytes, the limit is %d; send it in parts", n.Name, len(n.Data), MaxNoteData)
+	}
+	return nil
+}

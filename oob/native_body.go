@@ -1,0 +1,314 @@
+package oob
+
+// The bodies of the native protocol: one Append and one Decode function for
+// each message. Append gives a whole frame, header included; Decode takes one.
+// Both keep the same rules, so each value has exactly one encoding and a
+// frame that Decode accepts is the frame that Append would make. Integers are
+// big-endian. A text is its length in one byte (two for an error's message),
+// then that many bytes.
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/pkg/errors"
+)
+
+// endpointSize is the length of one endpoint in a body.
+const endpointSize = 36
+
+// AppendHello appends h as a frame to dst. It fails, leaving dst as it was,
+// when h breaks a rule of [Hello] or has over 4 KiB of parameters.
+func AppendHello(dst []byte, h Hello) ([]byte, error) {
+	if err := h.check(); err != nil {
+		return dst, unsendable(TypeHello, err)
+	}
+	dst, start := beginFrame(dst, TypeHello)
+	dst = append(dst, byte(h.Role))
+	dst = appendText(dst, h.Job)
+	dst = appendText(dst, h.Program)
+	dst = append(dst, byte(len(h.Params)))
+	for _, key := range h.keys() {
+		dst = appendText(dst, key)
+		dst = appendText(dst, h.Params[key])
+	}
+	return endFrame(dst, start)
+}
+
+// DecodeHello reads a frame made by AppendHello. Errors are [*ProtocolError].
+func DecodeHello(frame []byte) (Hello, error) {
+	return decodeFrame(frame, TypeHello, decodeHello)
+}
+
+func decodeHello(body []byte) (Hello, error) {
+	c := cursor{rest: body}
+	h := Hello{Role: Role(c.u8()), Job: c.text(), Program: c.text()}
+	count := int(c.u8())
+	if count > MaxParams {
+		return Hello{}, errors.Errorf("%d parameters, the limit is %d", count, MaxParams)
+	}
+	if count > 0 {
+		h.Params = make(map[string]string, count)
+	}
+	last := ""
+	for i := range count {
+		key, value := c.text(), c.text()
+		// One order only: each Hello has one encoding, and no key twice.
+		if i > 0 && key <= last && !c.short {
+			return Hello{}, errors.Errorf("parameter key %+q does not follow %+q; the keys must ascend", key, last)
+		}
+		h.Params[key], last = value, key
+	}
+	if err := c.end(); err != nil {
+		return Hello{}, err
+	}
+	return h, h.check()
+}
+
+// AppendEndpoints appends list as a frame to dst. It fails, leaving dst as it
+// was, when the list is empty or too long or an [Endpoint] breaks a rule.
+func AppendEndpoints(dst []byte, list []Endpoint) ([]byte, error) {
+	if err := checkEndpoints(list); err != nil {
+		return dst, unsendable(TypeEndpoints, err)
+	}
+	dst, start := beginFrame(dst, TypeEndpoints)
+	dst = append(dst, byte(len(list)))
+	for _, e := range list {
+		dst = append(dst, e.Index, byte(e.QPType))
+		dst = binary.BigEndian.AppendUint16(dst, e.LID)
+		dst = binary.BigEndian.AppendUint32(dst, e.QPN)
+		dst = binary.BigEndian.AppendUint32(dst, e.PSN)
+		dst = binary.BigEndian.AppendUint32(dst, e.QKey)
+		dst = append(dst, e.GID[:]...)
+		dst = binary.BigEndian.AppendUint16(dst, uint16(e.MTU))
+		dst = append(dst, e.InitiatorDepth, e.ResponderResources)
+	}
+	return endFrame(dst, start)
+}
+
+// DecodeEndpoints reads a frame made by AppendEndpoints. Errors are
+// [*ProtocolError].
+func DecodeEndpoints(frame []byte) ([]Endpoint, error) {
+	return decodeFrame(frame, TypeEndpoints, decodeEndpoints)
+}
+
+func decodeEndpoints(body []byte) ([]Endpoint, error) {
+	c := cursor{rest: body}
+	count := int(c.u8())
+	if count > MaxEndpoints {
+		return nil, errors.Errorf("%d endpoints, the limit is %d", count, MaxEndpoints)
+	}
+	if want := count * endpointSize; !c.short && len(c.rest) != want {
+		return nil, errors.Errorf("%d endpoints need %d bytes, there are %d", count, want, len(c.rest))
+	}
+	list := make([]Endpoint, count)
+	for i := range list {
+		e := &list[i]
+		e.Index, e.QPType = c.u8(), QPType(c.u8())
+		e.LID = c.u16()
+		e.QPN, e.PSN, e.QKey = c.u32(), c.u32(), c.u32()
+		copy(e.GID[:], c.take(len(e.GID)))
+		e.MTU = int(c.u16())
+		e.InitiatorDepth, e.ResponderResources = c.u8(), c.u8()
+	}
+	if err := c.end(); err != nil {
+		return nil, err
+	}
+	return list, checkEndpoints(list)
+}
+
+// AppendRegions appends list, which may be empty, as a frame to dst. It
+// fails, leaving dst as it was, when the list or a [Region] breaks a rule.
+func AppendRegions(dst []byte, list []Region) ([]byte, error) {
+	if err := checkRegions(list); err != nil {
+		return dst, unsendable(TypeRegions, err)
+	}
+	dst, start := beginFrame(dst, TypeRegions)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(list)))
+	for _, r := range list {
+		dst = binary.BigEndian.AppendUint64(dst, r.Addr)
+		dst = binary.BigEndian.AppendUint64(dst, r.Length)
+		dst = binary.BigEndian.AppendUint32(dst, r.RKey)
+		dst = appendText(dst, r.Name)
+	}
+	return endFrame(dst, start)
+}
+
+// DecodeRegions reads a frame made by AppendRegions; an empty list is nil.
+// Errors are [*ProtocolError].
+func DecodeRegions(frame []byte) ([]Region, error) {
+	return decodeFrame(frame, TypeRegions, decodeRegions)
+}
+
+func decodeRegions(body []byte) ([]Region, error) {
+	c := cursor{rest: body}
+	count := int(c.u16())
+	if count > MaxRegions {
+		return nil, errors.Errorf("%d regions, the limit is %d", count, MaxRegions)
+	}
+	var list []Region
+	for range count {
+		r := Region{Addr: c.u64(), Length: c.u64(), RKey: c.u32(), Name: c.text()}
+		if c.short {
+			break
+		}
+		list = append(list, r)
+	}
+	if err := c.end(); err != nil {
+		return nil, err
+	}
+	return list, checkRegions(list)
+}
+
+// AppendBarrier appends the barrier of that name as a frame to dst. It fails,
+// leaving dst as it was, when the name is empty, over MaxName bytes long, or
+// unprintable.
+func AppendBarrier(dst []byte, name string) ([]byte, error) {
+	if err := checkText("name", name, 1, MaxName); err != nil {
+		return dst, unsendable(TypeBarrier, err)
+	}
+	dst, start := beginFrame(dst, TypeBarrier)
+	return endFrame(appendText(dst, name), start)
+}
+
+// DecodeBarrier reads a frame made by AppendBarrier. Errors are
+// [*ProtocolError].
+func DecodeBarrier(frame []byte) (name string, err error) {
+	return decodeFrame(frame, TypeBarrier, decodeBarrier)
+}
+
+func decodeBarrier(body []byte) (string, error) {
+	c := cursor{rest: body}
+	name := c.text()
+	if err := c.end(); err != nil {
+		return "", err
+	}
+	return name, checkText("name", name, 1, MaxName)
+}
+
+// AppendNote appends n as a frame to dst. It fails, leaving dst as it was,
+// when n breaks a rule of [Note].
+func AppendNote(dst []byte, n Note) ([]byte, error) {
+	if err := n.check(); err != nil {
+		return dst, unsendable(TypeNote, err)
+	}
+	dst, start := beginFrame(dst, TypeNote)
+	dst = appendText(dst, n.Name)
+	return endFrame(append(dst, n.Data...), start)
+}
+
+// DecodeNote reads a frame made by AppendNote. The data is part of frame, not
+// a copy. Errors are [*ProtocolError].
+func DecodeNote(frame []byte) (Note, error) {
+	return decodeFrame(frame, TypeNote, decodeNote)
+}
+
+func decodeNote(body []byte) (Note, error) {
+	c := cursor{rest: body}
+	n := Note{Name: c.text()}
+	n.Data = c.take(len(c.rest)) // the data is all that is left
+	if err := c.end(); err != nil {
+		return Note{}, err
+	}
+	return n, n.check()
+}
+
+// AppendError appends the error message that makes the peer fail with e's
+// Step and Message, as a frame, to dst. Texts too long or unfit to print are
+// changed so that they can be sent: a failure must never fail to be told.
+func AppendError(dst []byte, e *PeerError) []byte {
+	dst, start := beginFrame(dst, TypeError)
+	dst = appendText(dst, tidyText(e.Step, MaxName))
+	message := tidyText(e.Message, MaxErrorText)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(message)))
+	dst = append(dst, message...)
+	dst, _ = endFrame(dst, start) // both texts were cut to fit
+	return dst
+}
+
+// DecodeError reads a frame made by AppendError, of any version. A frame that
+// is no such frame gives a [*ProtocolError].
+func DecodeError(frame []byte) (*PeerError, error) {
+	return decodeFrame(frame, TypeError, decodeError)
+}
+
+func decodeError(body []byte) (*PeerError, error) {
+	c := cursor{rest: body}
+	e := &PeerError{Step: c.text()}
+	e.Message = string(c.take(int(c.u16())))
+	if err := c.end(); err != nil {
+		return nil, err
+	}
+	if err := checkText("step", e.Step, 0, MaxName); err != nil {
+		return nil, err
+	}
+	return e, checkText("message", e.Message, 0, MaxErrorText)
+}
+
+// decodeFrame opens a frame and decodes its body, for the Decode functions.
+func decodeFrame[T any](frame []byte, t MessageType, decode func([]byte) (T, error)) (T, error) {
+	var none T
+	body, err := openFrame(frame, t)
+	if err != nil {
+		return none, err
+	}
+	value, err := decode(body)
+	if err != nil {
+		return none, malformed(t, err)
+	}
+	return value, nil
+}
+
+func malformed(t MessageType, err error) *ProtocolError {
+	return &ProtocolError{Problem: fmt.Sprintf("malformed %v message: %v", t, err), Try: trySameRelease}
+}
+
+func unsendable(t MessageType, err error) error {
+	return errors.WithMessagef(err, "oob: cannot send this %v message", t)
+}
+
+func appendText(dst []byte, s string) []byte {
+	return append(append(dst, byte(len(s))), s...)
+}
+
+// cursor reads a body from front to back. Past its end every read gives zero
+// and short is set, so that a decoder can look once, at the end.
+type cursor struct {
+	rest  []byte
+	short bool
+}
+
+func (c *cursor) take(n int) []byte {
+	if n > len(c.rest) {
+		c.rest, c.short = nil, true
+		return nil
+	}
+	b := c.rest[:n:n]
+	c.rest = c.rest[n:]
+	return b
+}
+
+// number reads n bytes, at most eight, as a big-endian integer.
+func (c *cursor) number(n int) (v uint64) {
+	for _, b := range c.take(n) {
+		v = v<<8 | uint64(b)
+	}
+	return v
+}
+
+func (c *cursor) u8() uint8    { return uint8(c.number(1)) }
+func (c *cursor) u16() uint16  { return uint16(c.number(2)) }
+func (c *cursor) u32() uint32  { return uint32(c.number(4)) }
+func (c *cursor) u64() uint64  { return c.number(8) }
+func (c *cursor) text() string { return string(c.take(int(c.u8()))) }
+
+// end refuses a body that was too short or has bytes left over.
+func (c *cursor) end() error {
+	if c.short {
+		return errors.New("the body ends too early")
+	}
+	if len(c.rest) > 0 {
+		return errors.Errorf("%d bytes are left over", len(c.rest))
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package oob
+
+// What a trace learns of the exchange: one Event for each message.
+
+import "time"
+
+// Event is a native message that was sent, or has arrived whole.
+type Event struct {
+	Time  time.Time // when the sending began, or the arrival was complete
+	Sent  bool      // by this end; otherwise received
+	Type  MessageType
+	Name  string // of the barrier or note, or the step of an error
+	Size  int    // bytes on the connection, header included
+	Local string // this end's address
+	Peer  string // the peer's address
+}
+
+// Observer is told of every native message of a Conn, by one goroutine at a
+// time. A received message is told on arrival, which may be well before the
+// exchange that takes it. The function must not call the Conn's methods.
+type Observer func(Event)
+
+func (c *Conn) observe(at time.Time, sent bool, m message) {
+	if c.opts.Observer == nil {
+		return
+	}
+	local := ""
+	if addr := c.nc.LocalAddr(); addr != nil {
+		local = addr.String()
+	}
+	c.observing.Lock()
+	defer c.observing.Unlock()
+	c.opts.Observer(Event{
+		Time:  at,
+		Sent:  sent,
+		Type:  m.Type,
+		Name:  m.Name,
+		Size:  m.Size,
+		Local: local,
+		Peer:  c.peer,
+	})
+}
