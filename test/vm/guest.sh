@@ -11,46 +11,25 @@ fail() { echo "vm-guest: $*" >/dev/console; echo "$*" >"$ctl/failed"; power_off;
 # The kernel was told reboot=t and QEMU -no-reboot: this is the quickest way out.
 power_off() { echo b >/proc/sysrq-trigger; sleep 60; }
 
-mounts() {
-	mkdir -p /dev/pts /dev/shm
-	mount -t devpts -o gid=5,mode=620,ptmxmode=666 devpts /dev/pts
-	mount -t tmpfs tmpfs /dev/shm
-	ln -sfn /proc/self/fd /dev/fd
-	ln -sfn /proc/self/fd/0 /dev/stdin
-	ln -sfn /proc/self/fd/1 /dev/stdout
-	ln -sfn /proc/self/fd/2 /dev/stderr
-	# A fresh /tmp, but a repository that lives there stays visible.
-	if [[ $repo == /tmp/* ]]; then
-		mkdir /run/repo
-		mount --bind "$repo" /run/repo
-		mount -t tmpfs -o mode=1777 tmpfs /tmp
-		mkdir -p "$repo"
-		mount --move /run/repo "$repo"
-	else
-		mount -t tmpfs -o mode=1777 tmpfs /tmp
-	fi
-	mkdir -p "$VM_OUT"
-	mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,cache=none out "$VM_OUT" ||
-		fail "cannot mount the results directory"
-	# So that modprobe finds the other modules of this kernel.
-	mkdir -p /lib/modules
-	mount --bind "$modules" /lib/modules
-}
-
 # One machine with two hosts in it: the init namespace with rxe0, and `peer`.
+# Written to start few programs: each costs 0.1 s.
 network_solo() {
-	sysctl -qw net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0 \
-		net.ipv6.conf.default.accept_dad=0
-	ip link set lo up
-	ip netns add peer
-	ip link add veth0 type veth peer name veth1 netns peer
-	ip address add 10.99.0.1/24 dev veth0
-	ip address add fd99::1/64 dev veth0 nodad
-	ip link set veth0 up
-	ip -n peer link set lo up
-	ip -n peer address add 10.99.0.2/24 dev veth1
-	ip -n peer address add fd99::2/64 dev veth1 nodad
-	ip -n peer link set veth1 up
+	echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad
+	echo 1 >/proc/sys/net/core/devconf_inherit_init_net # in `peer` too
+	ip -batch - <<-END || fail "cannot make veth0"
+		link set lo up
+		netns add peer
+		link add veth0 type veth peer name veth1 netns peer
+		address add 10.99.0.1/24 dev veth0
+		address add fd99::1/64 dev veth0 nodad
+		link set veth0 up
+	END
+	ip -n peer -batch - <<-END || fail "cannot make veth1"
+		link set lo up
+		address add 10.99.0.2/24 dev veth1
+		address add fd99::2/64 dev veth1 nodad
+		link set veth1 up
+	END
 	rdma link add rxe0 type rxe netdev veth0 || fail "rdma link add rxe0 failed"
 	wait_gids rxe0 fe80: 0000:0000:0000:0000:0000:ffff:0a63:0001
 }
@@ -104,18 +83,19 @@ run_shell() {
 	status=$?
 }
 
-repo='' modules='' # set, with VM_OUT and the variables passed in, by env
-# shellcheck source=/dev/null
-source "$ctl/env"
-hostname vm
+echo vm >/proc/sys/kernel/hostname
 ulimit -l unlimited
-mounts
+repo='' # set by paths
+# shellcheck source=/dev/null
+source "$ctl/paths"
 case ${vm_role:-solo} in
 solo) network_solo ;;
 *) fail "unknown vm_role=$vm_role" ;;
 esac
 cd "$repo" || fail "no $repo in the machine"
 : >"$ctl/booted"
+# shellcheck source=/dev/null
+source "$ctl/env"
 status=1
 if [[ -e $ctl/cmd ]]; then run_command; else run_shell; fi
 echo "$status" >"$ctl/status.new"

@@ -11,8 +11,9 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rawverbs/vm
 
-# In the order in which the machine's init loads them, each after what it needs.
-required=(virtio_pci 9p 9pnet_virtio overlay veth dummy virtio_net ib_uverbs rdma_rxe)
+# What init loads, in this order, the two groups side by side.
+root_modules=(virtio_pci 9p 9pnet_virtio overlay)
+rdma_modules=(veth dummy virtio_net crc32_generic crc32_pclmul crc32c_generic ib_uverbs rdma_rxe sch_netem virtio_rng)
 # Built in, renamed or absent in some kernels. Where crc32_generic exists,
 # `rdma link add` needs it and says "No such file or directory" without.
 optional=(crc32_generic crc32_pclmul crc32c_generic sch_netem virtio_rng)
@@ -60,9 +61,9 @@ unpack_kernel() {
 	download || { refresh_lists && download; } || die "could not download ${packages[*]}"
 	for deb in "$tmp"/deb/*.deb; do dpkg -x "$deb" "$tmp/kernel"; done
 	cd "$tmp/kernel"
-	[[ -d lib/modules ]] || ln -s usr/lib lib
+	if [[ ! -d lib/modules ]]; then mv usr/lib lib; fi
 	mv "boot/vmlinuz-$version" vmlinuz
-	rm -rf boot usr/share
+	rm -rf boot usr
 	/sbin/depmod -b . "$version"
 	cd "$cache"
 	chmod 755 "$tmp/kernel"
@@ -71,35 +72,43 @@ unpack_kernel() {
 	tmp=
 }
 
-# Builds the initramfs $2 for the kernel in directory $1: busybox, ./init, and
-# the modules, uncompressed and numbered in loading order.
-build_initramfs() {
-	local kernel=$1 target=$2 version name list path n=100
-	version=$(basename "$kernel")
-	version=${version#linux-image-}
+# add_modules GROUP NAME...: puts these and what they need, uncompressed and
+# numbered in loading order, into $tmp/root/modules/GROUP; reads $kernel, $version.
+add_modules() {
+	local group=$1 name list what path n=100
 	local -A seen=()
-	tmp=$(mktemp -d "$cache/tmp.XXXXXX")
-	mkdir -p "$tmp"/root/{bin,modules,proc,sys,dev,host,overlay,root}
-	install -m 755 "$(command -v busybox)" "$tmp/root/bin/busybox"
-	install -m 755 "$here/init" "$tmp/root/init"
-	for name in "${optional[@]}" "${required[@]}"; do
+	shift
+	mkdir -p "$tmp/root/modules/$group"
+	for name; do
 		if ! list=$(/sbin/modprobe --show-depends -d "$kernel" -S "$version" "$name" 2>/dev/null); then
-			[[ " ${optional[*]} " == *" $name "* ]] && continue
+			if [[ " ${optional[*]} " == *" $name "* ]]; then continue; fi
 			die "kernel $version has no module $name"
 		fi
 		while read -r what path _; do
-			[[ $what == insmod && -z ${seen[$path]:-} ]] || continue
+			if [[ $what != insmod || -n ${seen[$path]:-} ]]; then continue; fi
 			seen[$path]=1
 			name=$(basename "$path")
-			name=$tmp/root/modules/$((n++))-${name%%.ko*}.ko
 			case $path in
 			*.xz) xz -dc "$path" ;;
 			*.zst) zstd -qdc "$path" ;;
 			*.gz) gzip -dc "$path" ;;
 			*) cat "$path" ;;
-			esac >"$name"
+			esac >"$tmp/root/modules/$group/$((n++))-${name%%.ko*}.ko"
 		done <<<"$list"
 	done
+}
+
+# Builds the initramfs $2 of the kernel in directory $1: busybox, init, modules.
+build_initramfs() {
+	local kernel=$1 target=$2 version
+	version=$(basename "$kernel")
+	version=${version#linux-image-}
+	tmp=$(mktemp -d "$cache/tmp.XXXXXX")
+	mkdir -p "$tmp"/root/{bin,proc,sys,dev,host,overlay,root}
+	install -m 755 "$(command -v busybox)" "$tmp/root/bin/busybox"
+	install -m 755 "$here/init" "$tmp/root/init"
+	add_modules root "${root_modules[@]}"
+	add_modules rdma "${rdma_modules[@]}"
 	(cd "$tmp/root" && find . | cpio -o -H newc --quiet) >"$tmp/initramfs"
 	mv "$tmp/initramfs" "$target"
 	rm -rf "$tmp"

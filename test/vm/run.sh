@@ -41,10 +41,15 @@ out=$(cd "$out" && pwd -P)
 inside=/run/out
 if [[ -n ${VM_OUT:-} ]]; then inside=$out; fi
 
-# What guest.sh reads first.
+# What init and guest.sh read. init is no bash, so quote as any shell can read.
+quote() { printf "%s='%s'\n" "$1" "${2//\'/\'\\\'\'}"; }
 {
-	printf '%s=%q\n' repo "$repo" modules "$kernel/lib/modules"
-	printf 'export VM_OUT=%q RAWVERBS_VM=1\n' "$inside"
+	quote repo "$repo"
+	quote modules "$kernel/lib/modules"
+	quote VM_OUT "$inside"
+} >"$ctl/paths"
+{
+	echo export VM_OUT RAWVERBS_VM=1
 	vm_env=${VM_ENV:-}
 	names=$(compgen -e | grep '^RDMA_TEST_' || true)
 	for name in PATH HOME LANG TERM LINES COLUMNS $names ${vm_env//,/ }; do
