@@ -123,7 +123,8 @@ func Check(t Type, from, to State, mask Mask) error {
 // forbids the move it returns the *[TransitionError], which then says what
 // EINVAL does not; in every other case it returns err as it is.
 func Explain(err error, t Type, from, to State, mask Mask) error {
-	if !errors.Is(err, syscall.EINVAL) {
+	var explained *TransitionError
+	if !errors.Is(err, syscall.EINVAL) || errors.As(err, &explained) {
 		return err
 	}
 	if why := Check(t, from, to, mask); why != nil {

@@ -1,0 +1,232 @@
+// Completion queues, the channel that tells of them, and waiting.
+
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/pkg/errors"
+)
+
+// CompChannel tells of completions on the CQs made with it (struct
+// ibv_comp_channel). One goroutine reads it; [CQ.Wait] does the rest.
+type CompChannel struct {
+	handle
+	p    CompChannelProvider
+	subs *wakers
+}
+
+// CreateCompChannel makes a completion channel.
+//
+// Implements: struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+func (d *Device) CreateCompChannel() (*CompChannel, error) {
+	ch := &CompChannel{subs: &wakers{of: make(map[CQProvider]chan struct{})}}
+	p, err := born(&ch.handle, "completion channel", "ibv_create_comp_channel", "", d.p.CreateCompChannel, &d.handle)
+	if err != nil {
+		return nil, err
+	}
+	ch.p = p
+	go ch.subs.pump(p)
+	return ch, nil
+}
+
+// Close destroys the channel; EBUSY while CQs use it.
+//
+// Implements: int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+func (ch *CompChannel) Close() error { return ch.close("ibv_destroy_comp_channel", ch.p.Close) }
+
+// wakers finds, for each CQ of a channel, whom to wake.
+type wakers struct {
+	mu  sync.Mutex
+	of  map[CQProvider]chan struct{}
+	err error // why the pump ended, if not by Close
+}
+
+// pump turns the channel's events into wake-ups until the channel is closed. It
+// holds the provider's side only, so that a lost channel can be noticed.
+func (w *wakers) pump(p CompChannelProvider) {
+	var cqs []CQProvider
+	for {
+		var err error
+		cqs, err = p.Next(cqs[:0])
+		w.mu.Lock()
+		for _, cq := range cqs {
+			if wake := w.of[cq]; wake != nil { // nil: destroyed since
+				poke(wake)
+			}
+		}
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				w.err = err
+				for _, wake := range w.of {
+					poke(wake)
+				}
+			}
+			w.mu.Unlock()
+			return
+		}
+		w.mu.Unlock()
+	}
+}
+
+func (w *wakers) failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// poke leaves a wake-up for one waiter; one is enough however many events came.
+func poke(wake chan struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// CQInit says what completion queue to make. The zero value of each field but
+// Depth works.
+type CQInit struct {
+	Depth   int          // entries: at least the sum of the queues that complete here
+	Channel *CompChannel // needed by Wait
+	Vector  int          // completion vector: which of the device's interrupts
+}
+
+// CQ is a completion queue (struct ibv_cq).
+type CQ struct {
+	handle
+	p       CQProvider
+	dev     *Device
+	channel *CompChannel
+	wake    chan struct{} // holds at most one wake-up
+	gone    chan struct{} // closed by Close
+	waiting atomic.Int32  // goroutines in Wait
+}
+
+// CreateCQ makes a completion queue.
+//
+// Implements: struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int comp_vector)
+func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
+	cq := &CQ{dev: d, channel: init.Channel, wake: make(chan struct{}, 1), gone: make(chan struct{})}
+	parents := []*handle{&d.handle}
+	var ch CompChannelProvider
+	if init.Channel != nil {
+		parents = append(parents, &init.Channel.handle)
+		ch = init.Channel.p
+	}
+	p, err := born(&cq.handle, "CQ", "ibv_create_cq", fmt.Sprintf("depth %d", init.Depth),
+		func() (CQProvider, error) { return d.p.CreateCQ(init.Depth, ch, init.Vector) }, parents...)
+	if err != nil {
+		return nil, err
+	}
+	cq.p = p
+	if init.Channel != nil {
+		subs := init.Channel.subs
+		subs.mu.Lock()
+		subs.of[p] = cq.wake
+		subs.mu.Unlock()
+	}
+	return cq, nil
+}
+
+// Depth is the number of entries it has: at least what was asked for.
+func (cq *CQ) Depth() int { return cq.p.Depth() }
+
+// Is says whether an asynchronous event is about this CQ.
+func (cq *CQ) Is(e AsyncEvent) bool { return e.CQ == cq.p }
+
+// Poll moves up to len(wcs) completions into wcs, oldest first, and returns how
+// many; 0 if there is none. It never waits and allocates nothing.
+//
+// Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
+func (cq *CQ) Poll(wcs []WC) (int, error) {
+	n, err := cq.p.Poll(wcs)
+	if err != nil {
+		return n, fail("ibv_poll_cq", cq.device, "", err)
+	}
+	return n, nil
+}
+
+// Arm asks for one wake-up at the next completion, or with solicitedOnly at the
+// next one that the peer marked solicited or that failed. [CQ.Wait] arms by itself.
+//
+// Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+func (cq *CQ) Arm(solicitedOnly bool) error {
+	if err := cq.p.Arm(solicitedOnly); err != nil {
+		return fail("ibv_req_notify_cq", cq.device, "", err)
+	}
+	return nil
+}
+
+// Wait polls; if there is nothing it arms, polls again (a completion may have
+// come between) and sleeps until an event, ctx's end or Close. It returns at
+// least one completion or an error: context.Cause(ctx), or net.ErrClosed. Any
+// number of goroutines may wait on one CQ; none holds an operating system thread.
+// The CQ must have been made with a channel, and wcs must not be empty.
+//
+// Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
+// int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
+// void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
+	if cq.channel == nil || len(wcs) == 0 {
+		e := fail("ibv_get_cq_event", cq.device, "", syscall.EINVAL).(*Error)
+		e.Hint = "a CQ made with a CompChannel, and room for at least one completion"
+		return 0, e
+	}
+	cq.waiting.Add(1)
+	defer cq.waiting.Add(-1)
+	for {
+		n, err := cq.pollOrArm(wcs)
+		if n > 0 && cq.waiting.Load() > 1 {
+			poke(cq.wake) // one event woke us; there may be completions for the others
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+		select {
+		case <-cq.wake:
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		case <-cq.gone:
+			return 0, fail("ibv_get_cq_event", cq.device, "", net.ErrClosed)
+		}
+		if err := cq.channel.subs.failed(); err != nil {
+			return 0, fail("ibv_get_cq_event", cq.device, "", err)
+		}
+	}
+}
+
+// pollOrArm polls, and if there is nothing arms and polls again.
+func (cq *CQ) pollOrArm(wcs []WC) (int, error) {
+	if n, err := cq.Poll(wcs); n > 0 || err != nil {
+		return n, err
+	}
+	if err := cq.Arm(false); err != nil {
+		return 0, err
+	}
+	return cq.Poll(wcs)
+}
+
+// Close destroys the CQ and wakes those who wait on it; EBUSY while queue pairs
+// use it.
+//
+// Implements: int ibv_destroy_cq(struct ibv_cq *cq)
+func (cq *CQ) Close() error {
+	return cq.close("ibv_destroy_cq", func() error {
+		if err := cq.p.Close(); err != nil {
+			return err
+		}
+		if cq.channel != nil {
+			subs := cq.channel.subs
+			subs.mu.Lock()
+			delete(subs.of, cq.p)
+			subs.mu.Unlock()
+		}
+		close(cq.gone)
+		return nil
+	})
+}

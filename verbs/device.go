@@ -1,0 +1,215 @@
+// Devices: finding them, opening one, asking what it can do.
+
+package verbs
+
+import (
+	stderrors "errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/pkg/errors"
+)
+
+// Devices lists the devices of every provider, in the providers' order. It fails
+// only if no provider could list its own; then the error holds each one's reason.
+//
+// Implements: struct ibv_device **ibv_get_device_list(int *num_devices)
+func Devices() ([]DeviceInfo, error) {
+	var all []DeviceInfo
+	var reasons []string
+	var last error
+	list := registered()
+	for _, p := range list {
+		devices, err := p.Devices()
+		if err != nil {
+			reasons, last = append(reasons, p.Name()+": "+errText(err)), err
+			continue
+		}
+		all = append(all, devices...)
+	}
+	if len(list) > 0 && len(reasons) == len(list) {
+		return nil, fail("ibv_get_device_list", "", "", &listError{reasons: reasons, cause: last})
+	}
+	return all, nil
+}
+
+// listError is why no provider could list devices, the last cause beneath.
+type listError struct {
+	reasons []string
+	cause   error
+}
+
+func (e *listError) Error() string { return strings.Join(e.reasons, "; ") }
+func (e *listError) Unwrap() error { return e.cause }
+
+// Device is an open device (struct ibv_context).
+type Device struct {
+	handle
+	p    DeviceProvider
+	info DeviceInfo
+
+	eventsOnce sync.Once
+	events     listeners
+}
+
+// Open opens a device by name; "" opens the first there is. The error for a name
+// that does not exist lists those that do.
+//
+// Implements: struct ibv_context *ibv_open_device(struct ibv_device *device)
+func Open(name string) (*Device, error) {
+	devices, listErr := Devices()
+	if name == "" {
+		if len(devices) == 0 {
+			return nil, noDevice("", devices, listErr)
+		}
+		name = devices[0].Name
+	}
+	for _, provider := range registered() {
+		p, err := provider.Open(name)
+		if errors.Is(err, syscall.ENODEV) || errors.Is(err, stderrors.ErrUnsupported) {
+			continue // the name is not this provider's
+		}
+		if err != nil {
+			return nil, fail("ibv_open_device", name, "", err)
+		}
+		d := &Device{p: p, info: DeviceInfo{Name: name, Provider: provider.Name()}}
+		for _, info := range devices {
+			if info.Name == name {
+				d.info = info
+			}
+		}
+		d.kind, d.device = "device", name
+		d.watchLeak()
+		return d, nil
+	}
+	return nil, noDevice(name, devices, listErr)
+}
+
+// noDevice says that a name is not to be had, and what is.
+func noDevice(name string, devices []DeviceInfo, listErr error) error {
+	e := &Error{Op: "ibv_open_device", Device: name, Errno: syscall.ENODEV}
+	if len(devices) > 0 {
+		var names []string
+		for _, d := range devices {
+			names = append(names, d.String())
+		}
+		e.Detail = "no device of that name"
+		e.Hint = "one of those that exist: " + strings.Join(names, ", ")
+		return e
+	}
+	e.Detail = "there is no RDMA device"
+	e.Err = listErr
+	e.Hint = "loading a driver: in software, modprobe rdma_rxe and rdma link add rxe0 type rxe netdev IFACE; " +
+		"the provider package (ibverbs-providers); in a container, mapping /dev/infiniband/uverbs*"
+	return e
+}
+
+// Info is what the list said of the device.
+func (d *Device) Info() DeviceInfo { return d.info }
+
+// Name is the device's name: "rxe0".
+func (d *Device) Name() string { return d.info.Name }
+
+// Query reads the device's limits.
+//
+// Implements: int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *device_attr)
+func (d *Device) Query() (DeviceAttr, error) {
+	return query(d, "ibv_query_device", "", d.p.QueryDevice)
+}
+
+// QueryPort reads a port's attributes; ports count from 1.
+//
+// Implements: int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *port_attr)
+func (d *Device) QueryPort(port uint8) (PortAttr, error) {
+	return query(d, "ibv_query_port", fmt.Sprintf("port %d", port), func() (PortAttr, error) { return d.p.QueryPort(port) })
+}
+
+// QueryGIDTable lists the filled slots of all ports' GID tables.
+//
+// Implements: ssize_t ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries, uint32_t flags)
+func (d *Device) QueryGIDTable() ([]GIDEntry, error) {
+	return query(d, "ibv_query_gid_table", "", d.p.QueryGIDTable)
+}
+
+// QueryPKey reads a slot of a port's partition key table, in host order.
+//
+// Implements: int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
+func (d *Device) QueryPKey(port uint8, index int) (uint16, error) {
+	return query(d, "ibv_query_pkey", fmt.Sprintf("port %d, index %d", port, index), func() (uint16, error) { return d.p.QueryPKey(port, index) })
+}
+
+// query asks an open device.
+func query[T any](d *Device, op, detail string, ask func() (T, error)) (answer T, err error) {
+	err = d.use(func() (err error) {
+		answer, err = ask()
+		return err
+	})
+	return answer, fail(op, d.device, detail, err)
+}
+
+// Subscribe has f called for every asynchronous event of the device from now
+// on, one at a time, by a goroutine that f must not block; cancel ends it. Events
+// are acknowledged before f sees them. If the device is closed, f is no longer
+// called.
+//
+// Implements: int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event),
+// void ibv_ack_async_event(struct ibv_async_event *event)
+func (d *Device) Subscribe(f func(AsyncEvent)) (cancel func()) {
+	cancel = d.events.add(f)
+	d.eventsOnce.Do(func() { go pumpEvents(d.p, &d.events) })
+	return cancel
+}
+
+// pumpEvents hands events on until the device is closed. It holds the provider's
+// side only, so that a lost Device can still be noticed.
+func pumpEvents(p DeviceProvider, to *listeners) {
+	for {
+		event, err := p.NextEvent()
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				to.tell(AsyncEvent{Type: EventDeviceFatal})
+			}
+			return
+		}
+		to.tell(event)
+	}
+}
+
+// listeners are the subscribers of one device.
+type listeners struct {
+	mu   sync.Mutex
+	next int
+	fs   map[int]func(AsyncEvent)
+}
+
+func (l *listeners) add(f func(AsyncEvent)) (remove func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fs == nil {
+		l.fs = make(map[int]func(AsyncEvent))
+	}
+	id := l.next
+	l.next++
+	l.fs[id] = f
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.fs, id)
+	}
+}
+
+func (l *listeners) tell(e AsyncEvent) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.fs {
+		f(e)
+	}
+}
+
+// Close closes the device. Its objects must have been closed before.
+//
+// Implements: int ibv_close_device(struct ibv_context *context)
+func (d *Device) Close() error { return d.close("ibv_close_device", d.p.Close) }

@@ -1,0 +1,125 @@
+// Why a Modify was refused: the kernel says EINVAL, the table and the port's
+// attributes say what is wrong.
+
+package verbs
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+)
+
+// explainModify makes the error of a refused Modify. It names the move, the
+// port, both GIDs, and every fault that it can find. The caller holds stateMu.
+func (qp *QP) explainModify(attr *QPAttr, mask QPAttrMask, err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return fail("ibv_modify_qp", qp.device, "", err)
+	}
+	from, to := qp.state, qp.state
+	if now, qerr := qp.p.Query(qpstate.MaskState); qerr == nil {
+		from, to = now.State, now.State
+	}
+	if mask&qpstate.MaskCurState != 0 {
+		from = attr.CurState
+	}
+	if mask&qpstate.MaskState != 0 {
+		to = attr.State
+	}
+	e := fail("ibv_modify_qp", qp.device, "", err).(*Error)
+	e.Detail = fmt.Sprintf("QP %#06x, %s %s→%s", qp.QPN(), qp.Type().Name(), from.Name(), to.Name())
+	if values := attr.Describe(mask); values != "" {
+		e.Detail += ", " + values
+	}
+	if !errors.Is(err, syscall.EINVAL) {
+		return e
+	}
+	if why := qpstate.Explain(err, qp.Type(), from, to, mask); why != err {
+		e.Err, e.Hint = why, "" // the bits say it all
+		return e
+	}
+	if faults := qp.faults(attr, mask); len(faults) > 0 {
+		e.Hint = strings.Join(faults, "; ")
+	}
+	return e
+}
+
+// faults lists the values among those that mask names which no device on this
+// port accepts.
+func (qp *QP) faults(attr *QPAttr, mask QPAttrMask) []string {
+	var found []string
+	wrong := func(when bool, format string, args ...any) {
+		if when {
+			found = append(found, fmt.Sprintf(format, args...))
+		}
+	}
+	has := func(bit QPAttrMask) bool { return mask&bit != 0 }
+
+	const low24 = 1<<24 - 1
+	wrong(has(qpstate.MaskRQPSN) && attr.RQPSN > low24, "RQ_PSN %#x has more than 24 bits", attr.RQPSN)
+	wrong(has(qpstate.MaskSQPSN) && attr.SQPSN > low24, "SQ_PSN %#x has more than 24 bits", attr.SQPSN)
+	wrong(has(qpstate.MaskDestQPN) && attr.DestQPN > low24, "DEST_QPN %#x has more than 24 bits", attr.DestQPN)
+	wrong(has(qpstate.MaskRetryCnt) && attr.RetryCnt > 7, "RETRY_CNT %d is above 7", attr.RetryCnt)
+	wrong(has(qpstate.MaskRNRRetry) && attr.RNRRetry > 7, "RNR_RETRY %d is above 7", attr.RNRRetry)
+	wrong(has(qpstate.MaskTimeout) && attr.Timeout > 31, "TIMEOUT %d is above 31", attr.Timeout)
+	wrong(has(qpstate.MaskMinRNRTimer) && attr.MinRNRTimer > 31, "MIN_RNR_TIMER %d is above 31", attr.MinRNRTimer)
+
+	if device, err := qp.dev.p.QueryDevice(); err == nil {
+		wrong(has(qpstate.MaskPort) && (attr.PortNum < 1 || int(attr.PortNum) > device.PhysPortCnt),
+			"PORT %d does not exist: %s has ports 1 to %d", attr.PortNum, qp.device, device.PhysPortCnt)
+		wrong(has(qpstate.MaskMaxDestRdAtomic) && int(attr.MaxDestRdAtomic) > device.MaxQPRdAtom,
+			"MAX_DEST_RD_ATOMIC %d is above the device's %d", attr.MaxDestRdAtomic, device.MaxQPRdAtom)
+		wrong(has(qpstate.MaskMaxRdAtomic) && int(attr.MaxRdAtomic) > device.MaxQPInitRdAtom,
+			"MAX_QP_RD_ATOMIC %d is above the device's %d", attr.MaxRdAtomic, device.MaxQPInitRdAtom)
+	}
+	if qp.port == 0 {
+		return found
+	}
+	port, err := qp.dev.p.QueryPort(qp.port)
+	if err != nil {
+		return found
+	}
+	wrong(has(qpstate.MaskPathMTU) && (attr.PathMTU.Bytes() == 0 || attr.PathMTU > port.MaxMTU),
+		"PATH_MTU %v is none that port %d has (at most %d)", attr.PathMTU, qp.port, port.MaxMTU.Bytes())
+	wrong(has(qpstate.MaskPKeyIndex) && int(attr.PKeyIndex) >= port.PKeyTableLen,
+		"PKEY_INDEX %d is beyond the port's table of %d", attr.PKeyIndex, port.PKeyTableLen)
+	if has(qpstate.MaskAV) {
+		found = append(found, qp.pathFaults(&attr.AH, port)...)
+	}
+	return found
+}
+
+// pathFaults lists what is wrong with the path to the peer.
+func (qp *QP) pathFaults(ah *AHAttr, port PortAttr) []string {
+	var found []string
+	if ah.PortNum != qp.port {
+		found = append(found, fmt.Sprintf("AH.PortNum is %d, the queue pair was bound to port %d at INIT", ah.PortNum, qp.port))
+	}
+	if port.LinkLayer != LinkEthernet {
+		return found
+	}
+	if !ah.IsGlobal {
+		return append(found, "on RoCE the path needs AH.IsGlobal, GRH.DGID and GRH.SGIDIndex")
+	}
+	if ah.GRH.DGID.IsZero() {
+		found = append(found, "the peer's GID (GRH.DGID) is all zero")
+	}
+	table, err := qp.dev.p.QueryGIDTable()
+	if err != nil {
+		return found
+	}
+	for _, entry := range table {
+		if entry.Port == qp.port && entry.Index == int(ah.GRH.SGIDIndex) {
+			if mine, peers := gidFamily(entry.GID), gidFamily(ah.GRH.DGID); mine != peers {
+				found = append(found, fmt.Sprintf("GID %d here is %s (%s), the peer's %s is %s: take GIDs of one family at both ends",
+					entry.Index, entry.GID, mine, ah.GRH.DGID, peers))
+			}
+			return found
+		}
+	}
+	return append(found, fmt.Sprintf("GID index %d is an empty slot; the table has %s", ah.GRH.SGIDIndex, gidList(table, qp.port)))
+}

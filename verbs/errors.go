@@ -1,0 +1,114 @@
+// The errors of this package: each names the verb, the device, the errno and
+// what to try.
+
+package verbs
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// Error is a verb that failed. errors.Is finds its Errno, and through it
+// errors.ErrUnsupported; errors.As finds a *qpstate.TransitionError beneath a
+// refused Modify.
+type Error struct {
+	Op     string        // the C call: "ibv_reg_mr"
+	Device string        // "rxe0"; "" if no device is open yet
+	Errno  syscall.Errno // 0 if Err tells more than a number could
+	Err    error         // the cause beneath, if there is more than Errno
+	Detail string        // the arguments that matter: "RC INIT→RTR, port 1, …"
+	Hint   string        // what to try
+}
+
+// Error is one line: call, device, arguments, errno by number and name, hint.
+func (e *Error) Error() string {
+	text := e.Op
+	if e.Device != "" {
+		text += " on " + e.Device
+	}
+	if e.Detail != "" {
+		text += " (" + e.Detail + ")"
+	}
+	if e.Errno != 0 {
+		text += ": " + errnoText(e.Errno)
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	if e.Hint != "" {
+		text += "; try: " + e.Hint
+	}
+	return text
+}
+
+// Unwrap gives errors.Is and errors.As the cause and the errno.
+func (e *Error) Unwrap() []error {
+	var causes []error
+	if e.Err != nil {
+		causes = append(causes, e.Err)
+	}
+	if e.Errno != 0 {
+		causes = append(causes, e.Errno)
+	}
+	return causes
+}
+
+// PostError says which work request of a post was refused. Those before it were
+// queued, it and those after it were not.
+type PostError struct {
+	Op    string // "ibv_post_send" or "ibv_post_recv"
+	QPN   uint32
+	Index int // into the slice that was posted
+	Err   error
+}
+
+// Error names the queue pair, the request and the likely reason.
+func (e *PostError) Error() string {
+	text := fmt.Sprintf("%s on QP %#06x: work request [%d] refused: %s", e.Op, e.QPN, e.Index, errText(e.Err))
+	if hint := hintFor(e.Op, errnoOf(e.Err)); hint != "" {
+		text += "; try: " + hint
+	}
+	return text
+}
+
+// Unwrap gives errors.Is the errno.
+func (e *PostError) Unwrap() error { return e.Err }
+
+// fail makes the error of a verb from what a provider returned; nil stays nil.
+func fail(op, device, detail string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &Error{Op: op, Device: device, Detail: detail, Err: err}
+	if errno, ok := err.(syscall.Errno); ok {
+		e.Errno, e.Err = errno, nil
+	}
+	e.Hint = hintFor(op, errnoOf(err))
+	return e
+}
+
+// errnoOf finds the errno beneath an error, 0 if there is none.
+func errnoOf(err error) syscall.Errno {
+	var errno syscall.Errno
+	errors.As(err, &errno)
+	return errno
+}
+
+func errText(err error) string {
+	if errno, ok := err.(syscall.Errno); ok {
+		return errnoText(errno)
+	}
+	return err.Error()
+}
+
+// errnoText is "EINVAL (22, invalid argument)".
+func errnoText(errno syscall.Errno) string {
+	name := unix.ErrnoName(errno)
+	if name == "" {
+		name = "errno"
+	}
+	return fmt.Sprintf("%s (%d, %s)", name, int(errno), errno.Error())
+}

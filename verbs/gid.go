@@ -1,0 +1,133 @@
+// Choosing the GID: which of a port's addresses a queue pair speaks from.
+//
+// GID indexes move when addresses and links change, so a program does best to
+// choose by address and type at start.
+
+package verbs
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// GIDWish says what a program knows when it chooses a GID.
+type GIDWish struct {
+	Port      uint8      // 0 means 1
+	Index     int        // the index to take, if Automatic is false
+	Automatic bool       // choose by type and family
+	Local     netip.Addr // this side's address towards the peer, if known
+	Peer      netip.Addr // the peer's address, if known
+}
+
+// ChooseGID picks a slot of a GID table and says why in words for a person. An
+// index is taken as it is if the slot is filled. Automatically, RoCE v2 slots of
+// the port are considered (on InfiniBand: its own), in this order: the one whose
+// address is Local; one of the peer's family; an IPv4-mapped one; a global one.
+// A link-local one is taken only for a link-local peer.
+func ChooseGID(table []GIDEntry, wish GIDWish) (entry GIDEntry, why string, err error) {
+	port := max(wish.Port, 1)
+	if !wish.Automatic {
+		for _, e := range table {
+			if e.Port == port && e.Index == wish.Index {
+				return e, "asked for by index", nil
+			}
+		}
+		return GIDEntry{}, "", &GIDError{Port: port, Wish: wish, Table: table}
+	}
+	best := 0
+	for _, e := range table {
+		if e.Port != port || e.Type == GIDTypeRoCEv1 {
+			continue
+		}
+		if points, reason := gidPoints(e, wish); points > best {
+			best, entry, why = points, e, reason
+		}
+	}
+	if best == 0 {
+		return GIDEntry{}, "", &GIDError{Port: port, Wish: wish, Table: table}
+	}
+	return entry, why, nil
+}
+
+// gidPoints rates a slot; 0 means unusable. The first of equals wins.
+func gidPoints(e GIDEntry, wish GIDWish) (points int, why string) {
+	if e.Type == GIDTypeIB {
+		return 1, "the port's InfiniBand GID"
+	}
+	family := gidFamily(e.GID)
+	peer := addrFamily(wish.Peer)
+	switch {
+	case wish.Local.IsValid() && !wish.Local.IsLoopback() && e.GID.Addr() == wish.Local.Unmap().WithZone(""):
+		return 5, "RoCE v2, and the address this side reaches the peer from"
+	case family == peer:
+		return 4, "RoCE v2 of the peer's family, " + string(family)
+	case family == familyLinkLocal:
+		return 0, ""
+	case family == familyIPv4:
+		return 3, "RoCE v2, IPv4-mapped"
+	default:
+		return 2, "RoCE v2, global IPv6"
+	}
+}
+
+// gidFamilyName is what must be the same at both ends of a path.
+type gidFamilyName string
+
+const (
+	familyNone      gidFamilyName = "no address"
+	familyIPv4      gidFamilyName = "IPv4-mapped"
+	familyLinkLocal gidFamilyName = "link-local IPv6"
+	familyGlobal    gidFamilyName = "global IPv6"
+)
+
+func gidFamily(g GID) gidFamilyName {
+	if g.IsZero() {
+		return familyNone
+	}
+	return addrFamily(g.Addr())
+}
+
+func addrFamily(a netip.Addr) gidFamilyName {
+	switch a = a.Unmap(); {
+	case !a.IsValid():
+		return familyNone
+	case a.Is4():
+		return familyIPv4
+	case a.IsLinkLocalUnicast():
+		return familyLinkLocal
+	}
+	return familyGlobal
+}
+
+// GIDError says that no slot of the table will do, and what the table has.
+type GIDError struct {
+	Port  uint8
+	Wish  GIDWish
+	Table []GIDEntry
+}
+
+// Error names the wish, the filled slots and the remedy.
+func (e *GIDError) Error() string {
+	has := gidList(e.Table, e.Port)
+	if !e.Wish.Automatic {
+		return fmt.Sprintf("GID index %d of port %d is not a filled slot; the table has %s; try: one of those, or leave the index out",
+			e.Wish.Index, e.Port, has)
+	}
+	return fmt.Sprintf("port %d has no RoCE v2 GID to reach a peer with; the table has %s; try: giving the port's network interface an address (ip addr add) and setting it up (ip link set up)",
+		e.Port, has)
+}
+
+// gidList prints a port's slots: "0: fe80::1 RoCE v2 on eth0, 1: …".
+func gidList(table []GIDEntry, port uint8) string {
+	var parts []string
+	for _, e := range table {
+		if e.Port == port {
+			parts = append(parts, e.String())
+		}
+	}
+	if len(parts) == 0 {
+		return "no filled slot"
+	}
+	return strings.Join(parts, ", ")
+}

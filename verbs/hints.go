@@ -1,0 +1,87 @@
+// What to try: the library's knowledge of what an errno or a completion status
+// usually means, by call. docs/errors.md explains each at length.
+
+package verbs
+
+import "syscall"
+
+// hintFor is the advice for an errno from a C call, "" where there is none worth
+// giving.
+func hintFor(op string, errno syscall.Errno) string {
+	if h, ok := hints[hintKey{op, errno}]; ok {
+		return h
+	}
+	return hints[hintKey{"", errno}]
+}
+
+type hintKey struct {
+	op    string // "" for any call
+	errno syscall.Errno
+}
+
+const memlockHint = "raise the locked memory limit (ulimit -l unlimited, or LimitMEMLOCK= of the service)"
+
+var hints = map[hintKey]string{
+	{"ibv_get_device_list", syscall.ENOSYS}: "load the kernel's RDMA core (modprobe ib_uverbs), and in a container map /dev/infiniband/uverbs*",
+	{"ibv_open_device", syscall.EACCES}:     "give this user access to /dev/infiniband/uverbs*, or run as root",
+	{"ibv_open_device", syscall.EPERM}:      "give this user access to /dev/infiniband/uverbs*, or run as root",
+	{"ibv_open_device", syscall.ENOENT}:     "map /dev/infiniband/uverbs* into the container, and install the provider package (ibverbs-providers)",
+
+	{"ibv_query_port", syscall.EINVAL}: "a port that exists; ports count from 1",
+
+	{"ibv_reg_mr", syscall.ENOMEM}: memlockHint,
+	{"ibv_reg_mr", syscall.EAGAIN}: "a larger rdma.max in the process's cgroup, or fewer regions",
+	{"ibv_reg_mr", syscall.EINVAL}: "LOCAL_WRITE together with REMOTE_WRITE or REMOTE_ATOMIC, and a length the device can register",
+	{"ibv_reg_mr", syscall.EFAULT}: "memory that is mapped and writable",
+
+	{"ibv_create_cq", syscall.ENOMEM}:       "a smaller depth; or " + memlockHint,
+	{"ibv_create_cq", syscall.EINVAL}:       "a depth from 1 to the device's max_cqe",
+	{"ibv_create_qp", syscall.ENOMEM}:       "fewer work requests or elements; or " + memlockHint,
+	{"ibv_create_qp", syscall.EINVAL}:       "queue sizes within the device's limits (max_qp_wr, max_sge)",
+	{"ibv_create_qp", syscall.EOPNOTSUPP}:   "a transport type that the device has (RC is the common one)",
+	{"ibv_create_ah", syscall.EINVAL}:       "on RoCE IsGlobal, the peer's GID and a filled GID index of this port",
+	{"ibv_modify_qp", syscall.ENODATA}:      "a filled slot of the GID table: list it and take a RoCE v2 one of the peer's family, or leave the index to the program",
+	{"ibv_modify_qp", syscall.ETIMEDOUT}:    "the route to the peer: its address must answer ARP or neighbour discovery (ping it; check VLAN and netmask)",
+	{"ibv_modify_qp", syscall.ENETUNREACH}:  "a route to the peer's GID from the GID index chosen here; both of one family (IPv4-mapped, or global, or link-local)",
+	{"ibv_modify_qp", syscall.EHOSTUNREACH}: "the route to the peer: its address must answer ARP or neighbour discovery (ping it; check VLAN and netmask)",
+	{"ibv_modify_qp", syscall.ENODEV}:       "the network namespace of the GID's interface: run there; the interface may be gone",
+	{"ibv_modify_qp", syscall.EINVAL}:       "on RoCE IsGlobal, the peer's GID and a filled GID index, both GIDs of one family; AH.PortNum equal to INIT's port; TIMEOUT only at RTR→RTS",
+
+	{"ibv_post_send", syscall.ENOMEM}: "poll completions before posting more (the send queue is full: unsignaled requests free their place only with a later signaled one), fewer SGEs, or less inline data",
+	{"ibv_post_send", syscall.EINVAL}: "a queue pair in RTS, an opcode its type has, SGEs within its cap",
+	{"ibv_post_recv", syscall.ENOMEM}: "poll completions before posting more (the receive queue is full), or fewer SGEs",
+	{"ibv_post_recv", syscall.EINVAL}: "a queue pair past RESET, SGEs within its cap",
+
+	{"", syscall.EMFILE}: "a higher limit of open files (ulimit -n)",
+	{"", syscall.EIO}:    "opening the device again: it was removed or reset",
+	{"", syscall.ENODEV}: "listing the devices: this one is gone",
+}
+
+// statusHint is the advice for a failed completion.
+func statusHint(s WCStatus) string {
+	switch s {
+	case WCLocLenErr:
+		return "a local buffer was too small for the message, or the peers' path MTUs differ"
+	case WCLocQPOpErr:
+		return "the request does not fit the queue pair (opcode, length, or a limit of it); or the peers' path MTUs differ"
+	case WCLocProtErr:
+		return "a local SGE names memory outside its region: lkey, range or protection domain; hold the MR open until the completion"
+	case WCWRFlushErr:
+		return "the queue pair had left RTS for ERR; look for the first completion whose status is not this one"
+	case WCMWBindErr:
+		return "the window's region lacks MW_BIND, or lies in another protection domain"
+	case WCRemInvReqErr:
+		return "the peer refused the request: its QP lacks the access flag, max_dest_rd_atomic is 0 there, or its receive is too small"
+	case WCRemAccessErr:
+		return "the peer refused the memory: rkey, address, length, the region's access flags or its protection domain (an lkey is no rkey)"
+	case WCRemOpErr:
+		return "the peer could not complete the request; its own completion says why"
+	case WCRetryExcErr:
+		return "no ACK came: is the peer alive and in RTR, are QPN, GID and PSN right, is UDP port 4791 open both ways, does path_mtu fit the link?"
+	case WCRNRRetryExcErr:
+		return "the peer had no receive posted: post receives before RTR, or set RNR_RETRY to 7 (for ever)"
+	case WCFatalErr, WCGeneralErr:
+		return "the device failed; look at the kernel's log"
+	}
+	return ""
+}

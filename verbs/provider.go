@@ -1,0 +1,138 @@
+// The seam: what serves devices to this package. libibverbs fills it (ibv_*.go);
+// a device in software is another provider, and nothing above changes.
+//
+// The contract, for every method unless it says otherwise:
+//   - it may be called by several goroutines at once;
+//   - what fails returns a syscall.Errno, or an error that wraps one, and leaves
+//     nothing behind; this package adds the call's name, the device and a hint;
+//   - Close is called once, after the object's children were closed, and no other
+//     call is then under way or comes later. The exceptions are Poll, Arm,
+//     PostSend, PostRecv, Next and NextEvent: they may meet Close at any moment,
+//     and answer net.ErrClosed after it; and what needs no device, such as QPN.
+
+package verbs
+
+import (
+	"slices"
+	"sync"
+)
+
+// Provider makes devices available by name.
+type Provider interface {
+	// Name is printed beside the devices: "libibverbs".
+	Name() string
+	// Devices lists what can be opened; none is no error.
+	Devices() ([]DeviceInfo, error)
+	// Open opens a device by name; ENODEV if the name is not this provider's.
+	Open(name string) (DeviceProvider, error)
+}
+
+// DeviceProvider is an open device (struct ibv_context).
+type DeviceProvider interface {
+	QueryDevice() (DeviceAttr, error)
+	QueryPort(port uint8) (PortAttr, error)
+	// QueryGIDTable lists the filled slots of all ports, by port and index.
+	QueryGIDTable() ([]GIDEntry, error)
+	QueryPKey(port uint8, index int) (uint16, error)
+	AllocPD() (PDProvider, error)
+	CreateCompChannel() (CompChannelProvider, error)
+	// CreateCQ makes a CQ of at least depth entries, with events on ch unless
+	// it is nil, which is then one of this device's own.
+	CreateCQ(depth int, ch CompChannelProvider, vector int) (CQProvider, error)
+	// NextEvent waits for the next asynchronous event, until Close. It is called
+	// by one goroutine, and what it returned is acknowledged.
+	NextEvent() (AsyncEvent, error)
+	Close() error
+}
+
+// PDProvider is a protection domain (struct ibv_pd).
+type PDProvider interface {
+	// RegMR registers buf, which stays where it is until the MR's Close.
+	RegMR(buf []byte, access Access) (MRProvider, error)
+	CreateAH(attr AHAttr) (AHProvider, error)
+	CreateQP(init QPInitProvider) (QPProvider, error)
+	Close() error
+}
+
+// MRProvider is a memory region (struct ibv_mr).
+type MRProvider interface {
+	LKey() uint32
+	RKey() uint32
+	Close() error
+}
+
+// AHProvider is an address handle (struct ibv_ah).
+type AHProvider interface {
+	Close() error
+}
+
+// CompChannelProvider is a completion channel (struct ibv_comp_channel).
+type CompChannelProvider interface {
+	// Next waits for completion events, until Close, and appends to cqs the CQ of
+	// each. It is called by one goroutine; events are acknowledged before it returns.
+	Next(cqs []CQProvider) ([]CQProvider, error)
+	Close() error
+}
+
+// CQProvider is a completion queue (struct ibv_cq). It is comparable, as a map
+// key must be.
+type CQProvider interface {
+	// Depth is the number of entries it was given.
+	Depth() int
+	// Poll moves up to len(wcs) completions into wcs, oldest first, and returns
+	// how many. Immediate data is in host order. It allocates nothing.
+	Poll(wcs []WC) (int, error)
+	// Arm asks for one event at the next completion, or at the next solicited one.
+	Arm(solicitedOnly bool) error
+	Close() error
+}
+
+// QPInitProvider is a [QPInit] in terms of provider objects, all of one device.
+type QPInitProvider struct {
+	Type           QPType
+	SendCQ, RecvCQ CQProvider
+	Cap            QPCap
+	SigAll         bool
+}
+
+// QPProvider is a queue pair (struct ibv_qp).
+type QPProvider interface {
+	QPN() uint32
+	// Cap is what was granted: at least what was asked for.
+	Cap() QPCap
+	// Modify applies the attributes named by mask; a plain EINVAL will do where
+	// the transition table forbids the move.
+	Modify(attr *QPAttr, mask QPAttrMask) error
+	// Query reads at least the attributes named by mask.
+	Query(mask QPAttrMask) (QPAttr, error)
+	// PostSend and PostRecv queue the requests in order and return how many were
+	// taken; with an error, wrs[n] is the one refused and none after it was taken.
+	// The slices and what they point to are not kept. They allocate nothing.
+	PostSend(wrs []SendWR) (n int, err error)
+	PostRecv(wrs []RecvWR) (n int, err error)
+	Close() error
+}
+
+// providers holds what Register was given, in order.
+var providers struct {
+	sync.Mutex
+	list []Provider
+}
+
+// Register makes a provider's devices available to [Devices] and [Open], after
+// those of the providers registered before. It is meant for an init function;
+// a second provider of the same name panics.
+func Register(p Provider) {
+	providers.Lock()
+	defer providers.Unlock()
+	if slices.ContainsFunc(providers.list, func(q Provider) bool { return q.Name() == p.Name() }) {
+		panic("verbs: provider " + p.Name() + " registered twice")
+	}
+	providers.list = append(providers.list, p)
+}
+
+func registered() []Provider {
+	providers.Lock()
+	defer providers.Unlock()
+	return slices.Clone(providers.list)
+}

@@ -1,0 +1,134 @@
+// Queue pairs: a send queue, a receive queue, a state.
+
+package verbs
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+)
+
+// QPInit says what queue pair to make (struct ibv_qp_init_attr). The CQs may be
+// one and the same.
+type QPInit struct {
+	Type           QPType
+	SendCQ, RecvCQ *CQ
+	Cap            QPCap // what is granted may be more: see QP.Cap
+	SigAll         bool  // every send completes; else those with SendSignaled
+}
+
+// QP is a queue pair (struct ibv_qp).
+type QP struct {
+	handle
+	p    QPProvider
+	dev  *Device
+	init QPInit
+
+	stateMu sync.Mutex
+	state   QPState // what the last Modify left; an asynchronous error may have moved it
+	port    uint8   // what RESET→INIT chose
+}
+
+// CreateQP makes a queue pair, in RESET.
+//
+// Implements: struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
+func (pd *PD) CreateQP(init QPInit) (*QP, error) {
+	detail := fmt.Sprintf("%s, %+v", init.Type.Name(), init.Cap)
+	if init.SendCQ == nil || init.RecvCQ == nil {
+		e := fail("ibv_create_qp", pd.device, detail, syscall.EINVAL).(*Error)
+		e.Hint = "both SendCQ and RecvCQ; they may be the same"
+		return nil, e
+	}
+	qp := &QP{init: init, dev: init.SendCQ.dev}
+	p, err := born(&qp.handle, "QP", "ibv_create_qp", detail, func() (QPProvider, error) {
+		return pd.p.CreateQP(QPInitProvider{
+			Type: init.Type, SendCQ: init.SendCQ.p, RecvCQ: init.RecvCQ.p, Cap: init.Cap, SigAll: init.SigAll})
+	}, &pd.handle, &init.SendCQ.handle, &init.RecvCQ.handle)
+	if err != nil {
+		return nil, err
+	}
+	qp.p = p
+	return qp, nil
+}
+
+// QPN is the queue pair's number, 24 bits: what the peer sends to.
+func (qp *QP) QPN() uint32 { return qp.p.QPN() }
+
+// Type is the transport type.
+func (qp *QP) Type() QPType { return qp.init.Type }
+
+// Cap is the size of the queues that were granted.
+func (qp *QP) Cap() QPCap { return qp.p.Cap() }
+
+// SendCQ is where sends complete.
+func (qp *QP) SendCQ() *CQ { return qp.init.SendCQ }
+
+// RecvCQ is where receives complete.
+func (qp *QP) RecvCQ() *CQ { return qp.init.RecvCQ }
+
+// Modify applies the attributes that mask names. The device is asked first; if it
+// says EINVAL, the error tells which bit or value the rules forbid, as far as
+// the table and the port's attributes tell. [qpstate.Machine] makes the masks.
+//
+// Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
+func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
+	qp.stateMu.Lock()
+	defer qp.stateMu.Unlock()
+	err := qp.use(func() error { return qp.p.Modify(attr, mask) })
+	if err != nil {
+		return qp.explainModify(attr, mask, err)
+	}
+	if mask&qpstate.MaskState != 0 {
+		qp.state = attr.State
+	}
+	if mask&qpstate.MaskPort != 0 {
+		qp.port = attr.PortNum
+	}
+	return nil
+}
+
+// Query asks the device for the attributes that mask names; it may fill in more.
+//
+// Implements: int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr)
+func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
+	var attr QPAttr
+	err := qp.use(func() (err error) {
+		attr, err = qp.p.Query(mask)
+		return err
+	})
+	return attr, fail("ibv_query_qp", qp.device, fmt.Sprintf("QP %#06x", qp.QPN()), err)
+}
+
+// PostSend queues send work requests in order. If one is refused the error is a
+// *[PostError] with its index: those before it are queued, the rest are not. The
+// slice may be reused at once; the memory that the SGEs name belongs to the
+// device until the completion. It allocates nothing.
+//
+// Implements: int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+func (qp *QP) PostSend(wrs []SendWR) error {
+	n, err := qp.p.PostSend(wrs)
+	if err != nil {
+		return &PostError{Op: "ibv_post_send", QPN: qp.QPN(), Index: n, Err: err}
+	}
+	return nil
+}
+
+// PostRecv queues receive work requests in order, with the rules of [QP.PostSend].
+// It is legal from INIT on.
+//
+// Implements: int ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+func (qp *QP) PostRecv(wrs []RecvWR) error {
+	n, err := qp.p.PostRecv(wrs)
+	if err != nil {
+		return &PostError{Op: "ibv_post_recv", QPN: qp.QPN(), Index: n, Err: err}
+	}
+	return nil
+}
+
+// Close destroys the queue pair. Work requests still queued vanish without a
+// completion: move to ERR and poll first to see them flushed.
+//
+// Implements: int ibv_destroy_qp(struct ibv_qp *qp)
+func (qp *QP) Close() error { return qp.close("ibv_destroy_qp", qp.p.Close) }

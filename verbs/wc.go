@@ -1,0 +1,158 @@
+// Work completions: what became of a work request.
+
+package verbs
+
+import "fmt"
+
+// WCStatus is how a work request ended (enum ibv_wc_status).
+type WCStatus uint32
+
+// The completion statuses.
+const (
+	WCSuccess WCStatus = iota
+	WCLocLenErr
+	WCLocQPOpErr
+	WCLocEECOpErr
+	WCLocProtErr
+	WCWRFlushErr
+	WCMWBindErr
+	WCBadRespErr
+	WCLocAccessErr
+	WCRemInvReqErr
+	WCRemAccessErr
+	WCRemOpErr
+	WCRetryExcErr
+	WCRNRRetryExcErr
+	WCLocRDDViolErr
+	WCRemInvRDReqErr
+	WCRemAbortErr
+	WCInvEECNErr
+	WCInvEECStateErr
+	WCFatalErr
+	WCRespTimeoutErr
+	WCGeneralErr
+)
+
+// String is the C name: "IBV_WC_RETRY_EXC_ERR".
+func (s WCStatus) String() string {
+	return cName("IBV_WC_", "ibv_wc_status", uint32(s),
+		"SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR",
+		"MW_BIND_ERR", "BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR",
+		"RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR", "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR",
+		"INV_EECN_ERR", "INV_EEC_STATE_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR", "GENERAL_ERR")
+}
+
+// WCOpcode is what the completed work request was (enum ibv_wc_opcode). It is
+// valid only if the status is [WCSuccess].
+type WCOpcode uint32
+
+// The completion opcodes.
+const (
+	WCSend            WCOpcode = 0
+	WCRDMAWrite       WCOpcode = 1
+	WCRDMARead        WCOpcode = 2
+	WCCompSwap        WCOpcode = 3
+	WCFetchAdd        WCOpcode = 4
+	WCBindMW          WCOpcode = 5
+	WCLocalInv        WCOpcode = 6
+	WCRecv            WCOpcode = 1 << 7
+	WCRecvRDMAWithImm WCOpcode = 1<<7 + 1
+)
+
+// String is the C name: "IBV_WC_RECV".
+func (o WCOpcode) String() string {
+	switch o {
+	case WCRecv:
+		return "IBV_WC_RECV"
+	case WCRecvRDMAWithImm:
+		return "IBV_WC_RECV_RDMA_WITH_IMM"
+	}
+	return cName("IBV_WC_", "ibv_wc_opcode", uint32(o),
+		"SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP", "FETCH_ADD", "BIND_MW", "LOCAL_INV")
+}
+
+// WCFlags tell which optional fields of a completion are valid (enum ibv_wc_flags).
+type WCFlags uint32
+
+// The completion flags.
+const (
+	WCGRH      WCFlags = 1 << 0 // UD: the receive begins with a valid GRH
+	WCWithImm  WCFlags = 1 << 1 // Imm is valid
+	WCIPCsumOK WCFlags = 1 << 2 // raw packets only
+	WCWithInv  WCFlags = 1 << 3 // InvalidatedRKey is valid
+)
+
+// String lists the flags by their C names, "0" for none.
+func (f WCFlags) String() string {
+	return cFlags("IBV_WC_", uint32(f), "GRH", "WITH_IMM", "IP_CSUM_OK", "WITH_INV")
+}
+
+// WC is one completion (struct ibv_wc, with the same layout in memory, so that
+// the device's completions are written straight into the caller's slice). If the
+// status is not [WCSuccess], only ID, Status, QPN and VendorErr are valid.
+type WC struct {
+	ID        uint64 // of the work request
+	Status    WCStatus
+	Opcode    WCOpcode
+	VendorErr uint32 // for the device's maker
+	ByteLen   uint32 // of a receive or a READ, in bytes (UD: with the GRH's 40)
+	immOrRKey uint32 // see Imm and InvalidatedRKey
+	QPN       uint32 // the queue pair it belongs to
+	SrcQPN    uint32 // UD receives: the sender
+	Flags     WCFlags
+	PKeyIndex uint16 // UD receives on InfiniBand
+	SLID      uint16 // UD receives on InfiniBand
+	SL        uint8  // UD receives
+	DLIDPath  uint8  // UD receives on InfiniBand
+}
+
+// Imm is the immediate data, in host order, if Flags has [WCWithImm], else 0.
+func (wc *WC) Imm() uint32 {
+	if wc.Flags&WCWithImm == 0 {
+		return 0
+	}
+	return wc.immOrRKey
+}
+
+// InvalidatedRKey is the key that the message invalidated, if Flags has
+// [WCWithInv], else 0.
+func (wc *WC) InvalidatedRKey() uint32 {
+	if wc.Flags&WCWithInv == 0 {
+		return 0
+	}
+	return wc.immOrRKey
+}
+
+// SetImm makes the completion carry immediate data. For providers.
+func (wc *WC) SetImm(imm uint32) { wc.immOrRKey, wc.Flags = imm, wc.Flags|WCWithImm }
+
+// SetInvalidatedRKey makes the completion tell of an invalidated key. For providers.
+func (wc *WC) SetInvalidatedRKey(rkey uint32) { wc.immOrRKey, wc.Flags = rkey, wc.Flags|WCWithInv }
+
+// Err is nil for a success, else a *[WCError].
+func (wc *WC) Err() error {
+	if wc.Status == WCSuccess {
+		return nil
+	}
+	return &WCError{ID: wc.ID, Status: wc.Status, VendorErr: wc.VendorErr, QPN: wc.QPN}
+}
+
+// WCError is a failed completion as an error.
+type WCError struct {
+	ID        uint64
+	Status    WCStatus
+	VendorErr uint32
+	QPN       uint32
+}
+
+// Error names the status and what to look at.
+func (e *WCError) Error() string {
+	text := fmt.Sprintf("work request %d on QP %#06x completed with %v (%d)", e.ID, e.QPN, e.Status, uint32(e.Status))
+	if e.VendorErr != 0 {
+		text += fmt.Sprintf(", vendor error %#x", e.VendorErr)
+	}
+	if hint := statusHint(e.Status); hint != "" {
+		text += ": " + hint
+	}
+	return text
+}

@@ -1,0 +1,79 @@
+// Work requests: what a program asks a queue pair to do.
+
+package verbs
+
+// SGE is a piece of registered memory (struct ibv_sge): scatter lists say where
+// received bytes go, gather lists where sent bytes come from.
+type SGE struct {
+	Addr   uint64 // virtual address, within the region of LKey
+	Length uint32 // bytes
+	LKey   uint32 // of the region; ignored for inline data
+}
+
+// Opcode is what a send work request does (enum ibv_wr_opcode).
+type Opcode uint32
+
+// The opcodes of send work requests.
+const (
+	OpRDMAWrite          Opcode = 0  // write to the peer's memory; the peer sees no completion
+	OpRDMAWriteWithImm   Opcode = 1  // the same, and complete one of the peer's receives with Imm
+	OpSend               Opcode = 2  // fill one of the peer's receives
+	OpSendWithImm        Opcode = 3  // the same, with Imm in the peer's completion
+	OpRDMARead           Opcode = 4  // read the peer's memory
+	OpAtomicCmpAndSwp    Opcode = 5  // swap 8 bytes of the peer's memory if they equal Compare
+	OpAtomicFetchAndAdd  Opcode = 6  // add Add to 8 bytes of the peer's memory
+	OpLocalInv           Opcode = 7  // invalidate this side's memory window
+	OpBindMW             Opcode = 8  // bind a memory window
+	OpSendWithInvalidate Opcode = 9  // send, and invalidate one of the peer's rkeys
+	OpTSO                Opcode = 10 // raw packets only
+)
+
+// String is the C name: "IBV_WR_SEND".
+func (o Opcode) String() string {
+	return cName("IBV_WR_", "ibv_wr_opcode", uint32(o),
+		"RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND", "SEND_WITH_IMM", "RDMA_READ", "ATOMIC_CMP_AND_SWP",
+		"ATOMIC_FETCH_AND_ADD", "LOCAL_INV", "BIND_MW", "SEND_WITH_INV", "TSO")
+}
+
+// SendFlags modify a send work request (enum ibv_send_flags).
+type SendFlags uint32
+
+// The send flags.
+const (
+	SendFence     SendFlags = 1 << 0 // wait for this QP's earlier READs and atomics first
+	SendSignaled  SendFlags = 1 << 1 // complete on the CQ even if the QP's SigAll is off
+	SendSolicited SendFlags = 1 << 2 // wake a peer that waits for solicited events only
+	SendInline    SendFlags = 1 << 3 // copy the data at post time; the buffer is free at once
+)
+
+// String lists the flags by their C names, "0" for none.
+func (f SendFlags) String() string {
+	return cFlags("IBV_SEND_", uint32(f), "FENCE", "SIGNALED", "SOLICITED", "INLINE")
+}
+
+// SendWR asks the send queue for one operation (struct ibv_send_wr). Fields that
+// the opcode does not use are ignored.
+type SendWR struct {
+	ID     uint64 // comes back in the completion
+	Opcode Opcode
+	Flags  SendFlags
+	SGL    []SGE  // source, or for READ and atomics the destination
+	Imm    uint32 // *WithImm: host order here, big-endian on the wire
+
+	InvalidateRKey uint32 // OpSendWithInvalidate, OpLocalInv: the key to invalidate
+
+	RemoteAddr uint64 // RDMA and atomics: an address in the peer's region
+	RKey       uint32 // RDMA and atomics: the peer's region's rkey
+	CompareAdd uint64 // atomics: the value to compare with, or the value to add
+	Swap       uint64 // OpAtomicCmpAndSwp: the value to put in
+
+	AH         *AH    // UD: the way to the peer
+	RemoteQPN  uint32 // UD: the peer's queue pair number, 24 bits
+	RemoteQKey uint32 // UD: the peer's queue key
+}
+
+// RecvWR gives the receive queue one place for a message (struct ibv_recv_wr).
+type RecvWR struct {
+	ID  uint64 // comes back in the completion
+	SGL []SGE  // filled in order; a UD receive begins with 40 bytes of GRH
+}
