@@ -16,6 +16,7 @@ type (
 	GRH        = qpstate.GRH
 	GID        = qpstate.GID
 	MTU        = qpstate.MTU
+	QPMigState = qpstate.MigState
 	Access     = qpstate.Access
 )
 

@@ -1,0 +1,249 @@
+//go:build linux && cgo
+
+// The C wall: libibverbs as a provider. The files ibv_*.go are the only ones
+// with import "C"; this one lists, opens and queries devices.
+
+package verbs
+
+// #cgo LDFLAGS: -libverbs
+// #include "ibv_shim.h"
+import "C"
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"net"
+	"syscall"
+	"unsafe"
+)
+
+func init() { Register(ibvProvider{}) }
+
+// ibvProvider serves the kernel's devices through libibverbs.
+type ibvProvider struct{}
+
+func (ibvProvider) Name() string { return "libibverbs" }
+
+func (ibvProvider) Devices() (infos []DeviceInfo, err error) {
+	err = eachDevice(func(info DeviceInfo, _ *C.struct_ibv_device) bool {
+		infos = append(infos, info)
+		return true
+	})
+	return infos, err
+}
+
+func (ibvProvider) Open(name string) (DeviceProvider, error) {
+	var ctx *C.struct_ibv_context
+	opened := syscall.Errno(syscall.ENODEV)
+	err := eachDevice(func(info DeviceInfo, dev *C.struct_ibv_device) bool {
+		if info.Name != name {
+			return true
+		}
+		opened = syscall.Errno(C.rv_open_device(dev, &ctx))
+		return false
+	})
+	if err == syscall.ENOSYS {
+		return nil, syscall.ENODEV // no RDMA in this kernel: no device of any name
+	}
+	if err != nil {
+		return nil, err
+	}
+	if opened == syscall.ENODEV && ctx == nil {
+		return nil, syscall.ENODEV
+	}
+	if opened != 0 {
+		return nil, opened
+	}
+	events, err := newFDWaiter(int(ctx.async_fd), "async events of "+name)
+	if err != nil {
+		C.rv_close_device(ctx)
+		return nil, err
+	}
+	return &ibvDevice{name: name, ctx: ctx, events: events}, nil
+}
+
+// eachDevice shows f each device until it returns false; the pointer is valid
+// only meanwhile. A kernel without RDMA has no devices.
+func eachDevice(f func(DeviceInfo, *C.struct_ibv_device) bool) error {
+	var list **C.struct_ibv_device
+	var n C.int
+	if errno := syscall.Errno(C.rv_get_device_list(&list, &n)); errno == syscall.ENOSYS {
+		return nil
+	} else if errno != 0 {
+		return errno
+	}
+	defer C.ibv_free_device_list(list)
+	for _, dev := range unsafe.Slice(list, int(n)) {
+		info := DeviceInfo{
+			Name:      C.GoString(C.ibv_get_device_name(dev)),
+			Provider:  ibvProvider{}.Name(),
+			NodeType:  NodeType(dev.node_type),
+			Transport: Transport(dev.transport_type),
+			GUID:      hostOrder64(uint64(C.ibv_get_device_guid(dev))),
+		}
+		if !f(info, dev) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// ibvDevice is struct ibv_context.
+type ibvDevice struct {
+	name   string
+	ctx    *C.struct_ibv_context
+	events *fdWaiter
+	cqs    ibvCQTable
+}
+
+func (d *ibvDevice) QueryDevice() (DeviceAttr, error) {
+	var a C.struct_ibv_device_attr
+	if errno := syscall.Errno(C.rv_query_device(d.ctx, &a)); errno != 0 {
+		return DeviceAttr{}, errno
+	}
+	return DeviceAttr{
+		FirmwareVersion: C.GoString(&a.fw_ver[0]),
+		NodeGUID:        hostOrder64(uint64(a.node_guid)),
+		SysImageGUID:    hostOrder64(uint64(a.sys_image_guid)),
+		MaxMRSize:       uint64(a.max_mr_size),
+		PageSizeCap:     uint64(a.page_size_cap),
+		VendorID:        uint32(a.vendor_id),
+		VendorPartID:    uint32(a.vendor_part_id),
+		HWVersion:       uint32(a.hw_ver),
+		MaxQP:           int(a.max_qp),
+		MaxQPWR:         int(a.max_qp_wr),
+		CapFlags:        uint32(a.device_cap_flags),
+		MaxSGE:          int(a.max_sge),
+		MaxSGERd:        int(a.max_sge_rd),
+		MaxCQ:           int(a.max_cq),
+		MaxCQE:          int(a.max_cqe),
+		MaxMR:           int(a.max_mr),
+		MaxPD:           int(a.max_pd),
+		MaxQPRdAtom:     int(a.max_qp_rd_atom),
+		MaxResRdAtom:    int(a.max_res_rd_atom),
+		MaxQPInitRdAtom: int(a.max_qp_init_rd_atom),
+		AtomicCap:       AtomicCap(a.atomic_cap),
+		MaxMW:           int(a.max_mw),
+		MaxAH:           int(a.max_ah),
+		MaxSRQ:          int(a.max_srq),
+		MaxSRQWR:        int(a.max_srq_wr),
+		MaxSRQSGE:       int(a.max_srq_sge),
+		MaxPKeys:        int(a.max_pkeys),
+		LocalCAAckDelay: uint8(a.local_ca_ack_delay),
+		PhysPortCnt:     int(a.phys_port_cnt),
+	}, nil
+}
+
+func (d *ibvDevice) QueryPort(port uint8) (PortAttr, error) {
+	var a C.struct_ibv_port_attr
+	if errno := syscall.Errno(C.rv_query_port(d.ctx, C.uint8_t(port), &a)); errno != 0 {
+		return PortAttr{}, errno
+	}
+	return PortAttr{
+		State:        PortState(a.state),
+		MaxMTU:       MTU(a.max_mtu),
+		ActiveMTU:    MTU(a.active_mtu),
+		GIDTableLen:  int(a.gid_tbl_len),
+		CapFlags:     uint32(a.port_cap_flags),
+		MaxMsgSize:   uint32(a.max_msg_sz),
+		PKeyTableLen: int(a.pkey_tbl_len),
+		LID:          uint16(a.lid),
+		SMLID:        uint16(a.sm_lid),
+		LMC:          uint8(a.lmc),
+		ActiveWidth:  uint8(a.active_width),
+		ActiveSpeed:  uint8(a.active_speed),
+		PhysState:    uint8(a.phys_state),
+		LinkLayer:    LinkLayer(a.link_layer),
+	}, nil
+}
+
+func (d *ibvDevice) QueryGIDTable() ([]GIDEntry, error) {
+	attr, err := d.QueryDevice()
+	if err != nil {
+		return nil, err
+	}
+	slots := 0
+	for port := 1; port <= attr.PhysPortCnt; port++ {
+		p, err := d.QueryPort(uint8(port))
+		if err != nil {
+			return nil, err
+		}
+		slots += p.GIDTableLen
+	}
+	if slots == 0 {
+		return nil, nil
+	}
+	table := make([]C.struct_ibv_gid_entry, slots)
+	n := int(C.rv_query_gid_table(d.ctx, &table[0], C.size_t(slots)))
+	if n < 0 {
+		return nil, syscall.Errno(-n)
+	}
+	entries := make([]GIDEntry, n)
+	for i, c := range table[:n] {
+		entries[i] = GIDEntry{
+			GID: GID(c.gid), Port: uint8(c.port_num), Index: int(c.gid_index),
+			Type: GIDType(c.gid_type), IfIndex: int(c.ndev_ifindex),
+		}
+		if c.ndev_ifindex != 0 {
+			if iface, err := net.InterfaceByIndex(int(c.ndev_ifindex)); err == nil {
+				entries[i].Netdev = iface.Name // else it is in another network namespace
+			}
+		}
+	}
+	return entries, nil
+}
+
+func (d *ibvDevice) QueryPKey(port uint8, index int) (uint16, error) {
+	var be [2]byte
+	if errno := syscall.Errno(C.rv_query_pkey(d.ctx, C.uint8_t(port), C.int(index), (*C.uint16_t)(unsafe.Pointer(&be)))); errno != 0 {
+		return 0, errno
+	}
+	return binary.BigEndian.Uint16(be[:]), nil
+}
+
+func (d *ibvDevice) NextEvent() (AsyncEvent, error) {
+	var e C.struct_rv_event
+	err := d.events.wait(func() syscall.Errno { return syscall.Errno(C.rv_get_async_event(d.ctx, &e)) })
+	if err != nil {
+		return AsyncEvent{}, err
+	}
+	event := AsyncEvent{Type: EventType(e._type), QPN: uint32(e.qpn), Port: uint8(e.port)}
+	if e.cq != nil {
+		if cq := d.cqs.find(e.cq); cq != nil {
+			event.CQ = cq
+		}
+	}
+	return event, nil
+}
+
+func (d *ibvDevice) Close() error {
+	if err := d.events.close(); err != nil {
+		return err
+	}
+	return errnoErr(C.rv_close_device(d.ctx))
+}
+
+// hostOrder64 turns a big-endian number read as a machine word into its value.
+func hostOrder64(be uint64) uint64 {
+	if hostIsLittleEndian {
+		return bits.ReverseBytes64(be)
+	}
+	return be
+}
+
+func hostOrder32(be uint32) uint32 {
+	if hostIsLittleEndian {
+		return bits.ReverseBytes32(be)
+	}
+	return be
+}
+
+var hostIsLittleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// errnoErr is nil for 0.
+func errnoErr(errno C.int) error {
+	if errno == 0 {
+		return nil
+	}
+	return syscall.Errno(errno)
+}

@@ -1,0 +1,25 @@
+//go:build !linux || !cgo
+
+// The C wall where there is no C or no Linux: libibverbs says that it is not
+// there.
+
+package verbs
+
+import (
+	"syscall"
+
+	"github.com/pkg/errors"
+)
+
+func init() { Register(ibvProvider{}) }
+
+type ibvProvider struct{}
+
+func (ibvProvider) Name() string { return "libibverbs" }
+
+func (ibvProvider) Devices() ([]DeviceInfo, error) { return nil, errNoLibibverbs }
+
+func (ibvProvider) Open(string) (DeviceProvider, error) { return nil, errNoLibibverbs }
+
+// errNoLibibverbs is errors.ErrUnsupported, through its errno.
+var errNoLibibverbs = errors.WithMessage(syscall.EOPNOTSUPP, "this binary was built without cgo or not for Linux; rebuild with CGO_ENABLED=1 and libibverbs-dev")

@@ -1,0 +1,252 @@
+//go:build linux && cgo
+
+// The C wall's hot path: a batch of work requests is encoded into C memory that
+// was allocated with the queue pair, chained there once and for all, and posted
+// by one call.
+
+package verbs
+
+// #cgo noescape rv_post_send
+// #cgo nocallback rv_post_send
+// #cgo noescape rv_post_recv
+// #cgo nocallback rv_post_recv
+// #include "ibv_shim.h"
+import "C"
+
+import (
+	"net"
+	"syscall"
+	"unsafe"
+)
+
+// SGE and struct ibv_sge are one layout: a scatter/gather list is copied whole.
+var (
+	_ [unsafe.Sizeof(SGE{}) - C.sizeof_struct_ibv_sge]byte
+	_ [C.sizeof_struct_ibv_sge - unsafe.Sizeof(SGE{})]byte
+)
+
+// The arms of the union that struct ibv_send_wr has for its opcodes.
+type (
+	wrRDMA struct {
+		remoteAddr uint64
+		rkey       uint32
+	}
+	wrAtomic struct {
+		remoteAddr, compareAdd, swap uint64
+		rkey                         uint32
+	}
+	wrUD struct {
+		ah   uintptr // struct ibv_ah *, C memory
+		qpn  uint32
+		qkey uint32
+	}
+)
+
+// sendSlots is C memory for as many send work requests as the queue has, each
+// with its own scatter/gather slots.
+type sendSlots struct {
+	qp  *C.struct_ibv_qp
+	wrs []C.struct_ibv_send_wr
+	sge sgeSlots
+}
+
+func newSendSlots(qp *C.struct_ibv_qp, cap QPCap) sendSlots {
+	s := sendSlots{qp: qp, wrs: cArray[C.struct_ibv_send_wr](cap.MaxSendWR), sge: newSGESlots(cap.MaxSendWR, cap.MaxSendSGE)}
+	for i := range s.wrs {
+		s.wrs[i].sg_list = s.sge.list(i)
+		s.link(i)
+	}
+	return s
+}
+
+func (s *sendSlots) free() {
+	C.free(unsafe.Pointer(&s.wrs[0]))
+	s.sge.free()
+	*s = sendSlots{}
+}
+
+// link chains slot i to the next.
+func (s *sendSlots) link(i int) {
+	if i+1 < len(s.wrs) {
+		s.wrs[i].next = &s.wrs[i+1]
+	}
+}
+
+// post posts the first n slots and says which one was refused.
+func (s *sendSlots) post(n int) (int, error) {
+	if n == 0 {
+		return 0, nil
+	}
+	s.wrs[n-1].next = nil
+	refused := C.rv_post_send(s.qp, &s.wrs[0])
+	s.link(n - 1)
+	return postResult(n, int64(refused))
+}
+
+func (q *ibvQP) PostSend(wrs []SendWR) (int, error) {
+	q.sendMu.Lock()
+	defer q.sendMu.Unlock()
+	s := &q.send
+	if s.qp == nil {
+		return 0, net.ErrClosed
+	}
+	done := 0
+	for {
+		batch := wrs[done:min(done+len(s.wrs), len(wrs))]
+		fit := 0
+		for fit < len(batch) && s.encode(fit, &batch[fit]) {
+			fit++
+		}
+		n, err := s.post(fit)
+		done += n
+		switch {
+		case err != nil:
+			return done, err
+		case fit < len(batch):
+			return done, syscall.EINVAL
+		case done == len(wrs):
+			return done, nil
+		}
+	}
+}
+
+// encode writes a request into slot i; false if it cannot be expressed.
+func (s *sendSlots) encode(i int, wr *SendWR) bool {
+	c := &s.wrs[i]
+	if !s.sge.fill(i, wr.SGL) {
+		return false
+	}
+	c.wr_id = C.uint64_t(wr.ID)
+	c.num_sge = C.int(len(wr.SGL))
+	c.opcode = C.enum_ibv_wr_opcode(wr.Opcode)
+	c.send_flags = C.uint(wr.Flags)
+	imm := (*uint32)(unsafe.Pointer(&c.anon0))
+	switch wr.Opcode {
+	case OpRDMAWriteWithImm, OpSendWithImm:
+		*imm = hostOrder32(wr.Imm)
+	case OpSendWithInvalidate, OpLocalInv:
+		*imm = wr.InvalidateRKey
+	}
+	switch wr.Opcode {
+	case OpRDMAWrite, OpRDMAWriteWithImm, OpRDMARead:
+		*(*wrRDMA)(unsafe.Pointer(&c.wr)) = wrRDMA{wr.RemoteAddr, wr.RKey}
+	case OpAtomicCmpAndSwp, OpAtomicFetchAndAdd:
+		*(*wrAtomic)(unsafe.Pointer(&c.wr)) = wrAtomic{wr.RemoteAddr, wr.CompareAdd, wr.Swap, wr.RKey}
+	case OpSend, OpSendWithImm:
+		if wr.AH != nil {
+			ah := wr.AH.p.(*ibvAH).ah
+			*(*wrUD)(unsafe.Pointer(&c.wr)) = wrUD{uintptr(unsafe.Pointer(ah)), wr.RemoteQPN, wr.RemoteQKey}
+		}
+	}
+	return true
+}
+
+// recvSlots is sendSlots for receives.
+type recvSlots struct {
+	qp  *C.struct_ibv_qp
+	wrs []C.struct_ibv_recv_wr
+	sge sgeSlots
+}
+
+func newRecvSlots(qp *C.struct_ibv_qp, cap QPCap) recvSlots {
+	s := recvSlots{qp: qp, wrs: cArray[C.struct_ibv_recv_wr](cap.MaxRecvWR), sge: newSGESlots(cap.MaxRecvWR, cap.MaxRecvSGE)}
+	for i := range s.wrs {
+		s.wrs[i].sg_list = s.sge.list(i)
+		s.link(i)
+	}
+	return s
+}
+
+func (s *recvSlots) free() {
+	C.free(unsafe.Pointer(&s.wrs[0]))
+	s.sge.free()
+	*s = recvSlots{}
+}
+
+func (s *recvSlots) link(i int) {
+	if i+1 < len(s.wrs) {
+		s.wrs[i].next = &s.wrs[i+1]
+	}
+}
+
+func (s *recvSlots) post(n int) (int, error) {
+	if n == 0 {
+		return 0, nil
+	}
+	s.wrs[n-1].next = nil
+	refused := C.rv_post_recv(s.qp, &s.wrs[0])
+	s.link(n - 1)
+	return postResult(n, int64(refused))
+}
+
+func (q *ibvQP) PostRecv(wrs []RecvWR) (int, error) {
+	q.recvMu.Lock()
+	defer q.recvMu.Unlock()
+	s := &q.recv
+	if s.qp == nil {
+		return 0, net.ErrClosed
+	}
+	done := 0
+	for {
+		batch := wrs[done:min(done+len(s.wrs), len(wrs))]
+		fit := 0
+		for fit < len(batch) && s.sge.fill(fit, batch[fit].SGL) {
+			s.wrs[fit].wr_id = C.uint64_t(batch[fit].ID)
+			s.wrs[fit].num_sge = C.int(len(batch[fit].SGL))
+			fit++
+		}
+		n, err := s.post(fit)
+		done += n
+		switch {
+		case err != nil:
+			return done, err
+		case fit < len(batch):
+			return done, syscall.EINVAL
+		case done == len(wrs):
+			return done, nil
+		}
+	}
+}
+
+// postResult reads what rv_post_send and rv_post_recv return for n requests.
+func postResult(n int, refused int64) (int, error) {
+	if refused == 0 {
+		return n, nil
+	}
+	return int(refused >> 32), syscall.Errno(uint32(refused))
+}
+
+// sgeSlots is C memory for the scatter/gather lists of n requests, each of the
+// same number of elements.
+type sgeSlots struct {
+	all []SGE
+	per int
+}
+
+func newSGESlots(n, per uint32) sgeSlots {
+	return sgeSlots{all: cArray[SGE](max(n, 1) * max(per, 1)), per: int(max(per, 1))}
+}
+
+func (s *sgeSlots) free() { C.free(unsafe.Pointer(&s.all[0])) }
+
+// list is where request i's elements are.
+func (s *sgeSlots) list(i int) *C.struct_ibv_sge {
+	return (*C.struct_ibv_sge)(unsafe.Pointer(&s.all[i*s.per]))
+}
+
+// fill copies request i's elements; false if there are too many.
+func (s *sgeSlots) fill(i int, sgl []SGE) bool {
+	if len(sgl) > s.per {
+		return false
+	}
+	copy(s.all[i*s.per:], sgl)
+	return true
+}
+
+// cArray allocates n zeroed elements (at least one) of C memory. Go ends the
+// process if C has none left.
+func cArray[T any](n uint32) []T {
+	var zero T
+	count := max(int(n), 1)
+	return unsafe.Slice((*T)(C.calloc(C.size_t(count), C.size_t(unsafe.Sizeof(zero)))), count)
+}

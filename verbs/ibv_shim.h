@@ -1,0 +1,264 @@
+/*
+ * What Go calls: small functions over libibverbs, because cgo cannot call
+ * macros (ibv_reg_mr, ibv_query_port) nor the inline functions that go through
+ * the context's table of operations (ibv_post_send, ibv_poll_cq), and because
+ * errno must come back in the same call.
+ *
+ * Functions that return int give 0 or a positive errno. Those that make an
+ * object store it through their last argument.
+ */
+#ifndef RAWVERBS_IBV_SHIM_H
+#define RAWVERBS_IBV_SHIM_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <infiniband/verbs.h>
+
+/* rv_made turns "pointer or NULL with errno" into 0 or errno. */
+static inline int rv_made(const void *object)
+{
+	if (object)
+		return 0;
+	return errno ? errno : EIO;
+}
+
+/* rv_errno makes of libibverbs' two conventions one: some calls return -1 and
+ * set errno, others return the errno itself. */
+static inline int rv_errno(int ret)
+{
+	if (ret >= 0)
+		return ret;
+	return errno ? errno : EIO;
+}
+
+static inline int rv_get_device_list(struct ibv_device ***list, int *n)
+{
+	errno = 0;
+	*list = ibv_get_device_list(n);
+	return rv_made(*list);
+}
+
+static inline int rv_open_device(struct ibv_device *dev, struct ibv_context **out)
+{
+	errno = 0;
+	*out = ibv_open_device(dev);
+	return rv_made(*out);
+}
+
+static inline int rv_close_device(struct ibv_context *ctx)
+{
+	return rv_errno(ibv_close_device(ctx));
+}
+
+static inline int rv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
+{
+	return rv_errno(ibv_query_device(ctx, attr));
+}
+
+static inline int rv_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	return rv_errno(ibv_query_port(ctx, port, attr));
+}
+
+static inline int rv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, uint16_t *pkey_be)
+{
+	return rv_errno(ibv_query_pkey(ctx, port, index, pkey_be));
+}
+
+/* rv_query_gid_table returns the number of filled slots, or a negative errno. */
+static inline ssize_t rv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries, size_t max)
+{
+	return ibv_query_gid_table(ctx, entries, max, 0);
+}
+
+static inline int rv_alloc_pd(struct ibv_context *ctx, struct ibv_pd **out)
+{
+	errno = 0;
+	*out = ibv_alloc_pd(ctx);
+	return rv_made(*out);
+}
+
+static inline int rv_dealloc_pd(struct ibv_pd *pd)
+{
+	return rv_errno(ibv_dealloc_pd(pd));
+}
+
+static inline int rv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access, struct ibv_mr **out)
+{
+	errno = 0;
+	*out = ibv_reg_mr(pd, addr, length, access);
+	return rv_made(*out);
+}
+
+static inline int rv_dereg_mr(struct ibv_mr *mr)
+{
+	return rv_errno(ibv_dereg_mr(mr));
+}
+
+static inline int rv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr, struct ibv_ah **out)
+{
+	errno = 0;
+	*out = ibv_create_ah(pd, attr);
+	return rv_made(*out);
+}
+
+static inline int rv_destroy_ah(struct ibv_ah *ah)
+{
+	return rv_errno(ibv_destroy_ah(ah));
+}
+
+static inline int rv_create_comp_channel(struct ibv_context *ctx, struct ibv_comp_channel **out)
+{
+	errno = 0;
+	*out = ibv_create_comp_channel(ctx);
+	return rv_made(*out);
+}
+
+static inline int rv_destroy_comp_channel(struct ibv_comp_channel *ch)
+{
+	return rv_errno(ibv_destroy_comp_channel(ch));
+}
+
+/* rv_get_cq_events reads and acknowledges up to max events of a non-blocking
+ * channel into cqs and stores how many. Acknowledging here, in the call that
+ * read them, is what lets ibv_destroy_cq never wait for a Go goroutine. */
+static inline int rv_get_cq_events(struct ibv_comp_channel *ch, struct ibv_cq **cqs, int max, int *n)
+{
+	void *context;
+
+	for (*n = 0; *n < max; ++*n) {
+		errno = 0;
+		if (ibv_get_cq_event(ch, &cqs[*n], &context))
+			return *n ? 0 : (errno ? errno : EIO);
+		ibv_ack_cq_events(cqs[*n], 1);
+	}
+	return 0;
+}
+
+static inline int rv_create_cq(struct ibv_context *ctx, int depth, struct ibv_comp_channel *ch, int vector,
+			       struct ibv_cq **out)
+{
+	errno = 0;
+	*out = ibv_create_cq(ctx, depth, NULL, ch, vector);
+	return rv_made(*out);
+}
+
+static inline int rv_destroy_cq(struct ibv_cq *cq)
+{
+	return rv_errno(ibv_destroy_cq(cq));
+}
+
+static inline int rv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	return rv_errno(ibv_req_notify_cq(cq, solicited_only));
+}
+
+/* rv_poll_cq returns the number of completions, or a negative errno. */
+static inline int rv_poll_cq(struct ibv_cq *cq, int max, void *wcs)
+{
+	int n;
+
+	errno = 0;
+	n = ibv_poll_cq(cq, max, wcs);
+	return n >= 0 ? n : -(errno ? errno : EIO);
+}
+
+static inline int rv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct ibv_qp **out)
+{
+	errno = 0;
+	*out = ibv_create_qp(pd, attr);
+	return rv_made(*out);
+}
+
+static inline int rv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	return rv_errno(ibv_modify_qp(qp, attr, mask));
+}
+
+static inline int rv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_qp_init_attr init;
+
+	return rv_errno(ibv_query_qp(qp, attr, mask, &init));
+}
+
+static inline int rv_destroy_qp(struct ibv_qp *qp)
+{
+	return rv_errno(ibv_destroy_qp(qp));
+}
+
+/* A refused post: the request's place in the chain above, its errno below. */
+static inline int64_t rv_refused(int64_t index, int ret)
+{
+	return index << 32 | (uint32_t)rv_errno(ret);
+}
+
+/* rv_post_send posts a chain whose requests lie in one array; 0, or rv_refused. */
+static inline int64_t rv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad = wr;
+	int ret = ibv_post_send(qp, wr, &bad);
+
+	return ret ? rv_refused(bad - wr, ret) : 0;
+}
+
+/* rv_post_recv is rv_post_send for receives. */
+static inline int64_t rv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr)
+{
+	struct ibv_recv_wr *bad = wr;
+	int ret = ibv_post_recv(qp, wr, &bad);
+
+	return ret ? rv_refused(bad - wr, ret) : 0;
+}
+
+/* What an asynchronous event says once it has been acknowledged. */
+struct rv_event {
+	int type;
+	uint32_t qpn;
+	struct ibv_cq *cq;
+	int port;
+};
+
+/* rv_get_async_event reads and acknowledges one event of a non-blocking fd. */
+static inline int rv_get_async_event(struct ibv_context *ctx, struct rv_event *out)
+{
+	struct ibv_async_event event;
+
+	errno = 0;
+	if (ibv_get_async_event(ctx, &event))
+		return errno ? errno : EIO;
+	memset(out, 0, sizeof(*out));
+	out->type = event.event_type;
+	switch (event.event_type) {
+	case IBV_EVENT_CQ_ERR:
+		out->cq = event.element.cq;
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		out->qpn = event.element.qp->qp_num;
+		break;
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+	case IBV_EVENT_GID_CHANGE:
+		out->port = event.element.port_num;
+		break;
+	default:
+		break; /* the device, or an object this library does not make */
+	}
+	ibv_ack_async_event(&event);
+	return 0;
+}
+
+#endif
