@@ -129,7 +129,7 @@ func (c *Conn) ReadFull(ctx context.Context, step string, buf []byte) (int, erro
 	ctx, cancel := c.stepContext(ctx)
 	defer cancel()
 	began := time.Now()
-	c.incoming.expect(step, len(buf))
+	c.incoming.expect(step, 0, len(buf))
 	var n int
 	err := interruptible(ctx, c.nc.SetReadDeadline, func() (err error) {
 		n, err = io.ReadFull(&c.incoming, buf)
@@ -196,10 +196,11 @@ func (c *Conn) write(ctx context.Context, b []byte) error {
 		n, err = c.nc.Write(b)
 		return err
 	})
-	if err != nil && n > 0 {
-		c.cut = true
+	if err != nil {
+		c.cut = n > 0
+		return &ClosedError{Peer: c.peer, Err: err}
 	}
-	return err
+	return nil
 }
 
 // interruptible runs op, a read or write that setDeadline governs, and cuts it

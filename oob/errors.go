@@ -84,7 +84,7 @@ func (e *ClosedError) Error() string {
 	switch {
 	case errors.Is(e.Err, io.EOF), errors.Is(e.Err, io.ErrUnexpectedEOF):
 		b.WriteString(" closed the connection")
-	case errors.Is(e.Err, syscall.ECONNRESET), errors.Is(e.Err, syscall.EPIPE):
+	case errors.Is(e.Err, syscall.ECONNRESET), errors.Is(e.Err, syscall.EPIPE), errors.Is(e.Err, io.ErrClosedPipe):
 		b.WriteString(" dropped the connection")
 	case errors.Is(e.Err, syscall.ETIMEDOUT):
 		b.WriteString(" no longer answers: its host or the network between is down")

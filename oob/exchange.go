@@ -209,7 +209,6 @@ func (c *Conn) send(ctx context.Context, step string, t MessageType, name string
 		}
 		if watched.Err() == nil {
 			c.awaitEnd()
-			err = c.incoming.explain(c.peer, err)
 		}
 	}
 	err = c.explain(ctx, opSending, step, began, err)

@@ -59,7 +59,7 @@ func (c *Conn) readMessages() {
 // readMessage reads one frame. The error is what the connection ends with.
 func (c *Conn) readMessage(first bool) (message, error) {
 	var frame [HeaderSize]byte
-	c.incoming.expect("a message header", HeaderSize)
+	c.incoming.expect("a message header", 0, HeaderSize)
 	if err := c.fill(frame[:len(magic)]); err != nil {
 		return message{}, err
 	}
@@ -74,7 +74,7 @@ func (c *Conn) readMessage(first bool) (message, error) {
 		return message{}, c.blame(err)
 	}
 	body := make([]byte, h.Length)
-	c.incoming.expect(article(h.Type)+" message", h.Length)
+	c.incoming.expect(article(h.Type)+" message", HeaderSize, HeaderSize+h.Length)
 	if err := c.fill(body); err != nil {
 		return message{}, err
 	}
@@ -181,12 +181,14 @@ type meter struct {
 	whole     bool // something whole arrived before
 }
 
-func (m *meter) expect(what string, want int) {
+// expect says what the next bytes belong to, and how many of it are here.
+func (m *meter) expect(what string, got, want int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.what, m.got, m.want = what, 0, want
+	m.what, m.got, m.want = what, got, want
 }
 
+// done says that it is here whole.
 func (m *meter) done() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,0 +1,238 @@
+package oob
+
+// Steps that do not come to their end: silent and slow peers, contexts that
+// end, and Close while somebody waits. Time is simulated where no real
+// connection is needed.
+
+import (
+	"context"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// TestSlowPeer: a message may trickle in, as long as the step's time is kept.
+func TestSlowPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := pipe(t, Options{})
+		slow := server.nc
+		frame := sessionFrames(t)[0]
+		go func() {
+			go drain(slow)
+			for _, b := range frame {
+				time.Sleep(DefaultTimeout / time.Duration(len(frame)+1))
+				slow.Write([]byte{b})
+			}
+		}()
+		if _, err := client.Hello(t.Context(), Hello{Role: RoleClient}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func drain(nc net.Conn) {
+	for buf := make([]byte, 4096); ; {
+		if _, err := nc.Read(buf); err != nil {
+			return
+		}
+	}
+}
+
+// pendingCalls are calls that wait for a silent peer.
+var pendingCalls = map[string]func(context.Context, *Conn) error{
+	"hello": func(ctx context.Context, c *Conn) error {
+		_, err := c.Hello(ctx, Hello{Role: RoleClient})
+		return err
+	},
+	"endpoints": func(ctx context.Context, c *Conn) error {
+		_, err := c.ExchangeEndpoint(ctx, goldenEndpoint)
+		return err
+	},
+	"regions": func(ctx context.Context, c *Conn) error {
+		_, err := c.RecvRegions(ctx)
+		return err
+	},
+	`barrier "done"`: func(ctx context.Context, c *Conn) error { return c.Barrier(ctx, "done") },
+	`note "result"`: func(ctx context.Context, c *Conn) error {
+		_, err := c.RecvNote(ctx, "result")
+		return err
+	},
+	"raw bytes": func(ctx context.Context, c *Conn) error {
+		_, err := c.ReadFull(ctx, "raw bytes", make([]byte, 8))
+		return err
+	},
+}
+
+// TestSilentPeer: each wait ends at the default timeout, and says for what it
+// waited. A peer that reads nothing stops the writes of a pipe, too.
+func TestSilentPeer(t *testing.T) {
+	for step, call := range pendingCalls {
+		for _, reads := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := pipe(t, Options{})
+				if reads {
+					go drain(server.nc)
+				}
+				began := time.Now()
+				err := call(t.Context(), client)
+				if took := time.Since(began); took != DefaultTimeout {
+					t.Errorf("%s: took %v", step, took)
+				}
+				var timeout *TimeoutError
+				var netErr net.Error
+				switch {
+				case !errors.As(err, &timeout), timeout.Step != step, timeout.Peer != "pipe", timeout.After != DefaultTimeout:
+					t.Errorf("%s: %#v", step, err)
+				case !errors.Is(err, context.DeadlineExceeded), !errors.Is(err, os.ErrDeadlineExceeded):
+					t.Errorf("%s: %v matches no deadline error", step, err)
+				case !errors.As(err, &netErr), !netErr.Timeout():
+					t.Errorf("%s: %v is no timeout of package net", step, err)
+				}
+				if text := err.Error(); !strings.Contains(text, step+": timed out after 30s, peer pipe") {
+					t.Errorf("%s: text %q", step, text)
+				}
+			})
+		}
+	}
+}
+
+// TestDeadlineOfContext: the context's own deadline replaces the default, and
+// a negative default means none.
+func TestDeadlineOfContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := pipe(t, Options{Timeout: -1})
+		go drain(server.nc)
+		for _, limit := range []time.Duration{time.Second, time.Hour} {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			began := time.Now()
+			_, err := client.RecvNote(ctx, "")
+			cancel()
+			if took := time.Since(began); took != limit || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("took %v: %v", took, err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(1000*time.Hour, cancel)
+		if err := client.Barrier(ctx, "x"); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestTimeoutTellsProgress: of a message that stopped half-way the error says
+// where it stopped.
+func TestTimeoutTellsProgress(t *testing.T) {
+	for _, test := range []struct {
+		bytes int
+		text  string
+	}{
+		{2, "stopped after 2 of 12 bytes of a message header"},
+		{11, "stopped after 11 of 12 bytes of a message header"},
+		{12 + 3, "stopped after 15 of 25 bytes of a hello message"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client, server := pipe(t, Options{})
+			go drain(server.nc)
+			go server.nc.Write(sessionFrames(t)[0][:test.bytes])
+			_, err := client.Hello(t.Context(), Hello{Role: RoleClient})
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("%v, want %q", err, test.text)
+			}
+		})
+	}
+}
+
+// TestCancel: a wait ends at once, keeps the cause, and leaves a connection
+// that works.
+func TestCancel(t *testing.T) {
+	cause := errors.New("^C")
+	for step, call := range pendingCalls {
+		synctest.Test(t, func(t *testing.T) {
+			client, server := pipe(t, Options{})
+			go drain(server.nc)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			began := time.Now()
+			time.AfterFunc(time.Second, func() { cancel(cause) })
+			err := call(ctx, client)
+			if took := time.Since(began); took != time.Second {
+				t.Errorf("%s: took %v", step, took)
+			}
+			if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+				t.Errorf("%s: %v", step, err)
+			}
+			if err := call(ctx, client); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: a second time: %v", step, err)
+			}
+		})
+	}
+}
+
+// TestCancelLeavesConnectionUsable cancels over and over, at any moment of an
+// operation, on a connection which must go on working: a deadline left behind
+// would break the next operation.
+func TestCancelLeavesConnectionUsable(t *testing.T) {
+	client, server := loopback(t, Options{})
+	for i := range 200 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			for range i % 20 {
+				runtime.Gosched()
+			}
+			cancel()
+		}()
+		var first [1]byte
+		n, err := client.ReadFull(ctx, "a byte", first[:]) // nothing is coming
+		if n != 0 || !errors.Is(err, context.Canceled) {
+			t.Fatalf("%d: %d, %v", i, n, err)
+		}
+		if err := server.WriteAll(t.Context(), "a byte", []byte{byte(i)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.ReadFull(t.Context(), "a byte", first[:]); err != nil || first[0] != byte(i) {
+			t.Fatalf("%d: after a cancellation: % x, %v", i, first, err)
+		}
+	}
+}
+
+func TestCancelledWriteCutsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := pipe(t, Options{Timeout: time.Second})
+		go server.nc.Read(make([]byte, 5)) // five bytes, then silence
+		if err := client.Barrier(t.Context(), "one"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "sending") {
+			t.Errorf("first: %v", err)
+		}
+		go drain(server.nc)
+		if err := client.Barrier(t.Context(), "two"); err == nil || !strings.Contains(err.Error(), "cut short") {
+			t.Errorf("second: %v, want nothing sent after a cut message", err)
+		}
+	})
+}
+
+func TestCloseWakesWaiters(t *testing.T) {
+	for step, call := range pendingCalls {
+		synctest.Test(t, func(t *testing.T) {
+			client, server := pipe(t, Options{})
+			go drain(server.nc)
+			time.AfterFunc(time.Second, func() { client.Close() })
+			err := call(t.Context(), client)
+			if !errors.Is(err, net.ErrClosed) {
+				t.Errorf("%s: %v", step, err)
+			}
+			if err := client.Close(); err != nil {
+				t.Errorf("%s: second Close: %v", step, err)
+			}
+			if err := call(t.Context(), client); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("%s: after Close: %v", step, err)
+			}
+			if err := client.Err(); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("%s: Err: %v", step, err)
+			}
+		})
+	}
+}

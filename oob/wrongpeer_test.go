@@ -1,0 +1,56 @@
+package oob
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pkg/errors"
+)
+
+// TestForeignPeers: what looks familiar is named.
+func TestForeignPeers(t *testing.T) {
+	for _, test := range []struct{ greeting, text string }{
+		{"HTTP/1.1 400 Bad Request\r\nServer: x\r\n", `answered like an HTTP server: "HTTP/1.1 400 Bad Request"; is this the right port?`},
+		{"GET / HTTP/1.1\r\n", `answered like an HTTP client: "GET / HTTP/1.1"`},
+		{"SSH-2.0-OpenSSH_9.2p1\r\n", `answered like an SSH server or client: "SSH-2.0-OpenSSH_9.2p1"`},
+		{"\x15\x03\x01\x00\x02\x02\x46", "answered like a TLS server or client: 15 03 01"},
+		{"220 mail.example.org ESMTP\r\n", "answered like a mail or FTP server"},
+		{"0000:000011:8f3a2b:00000000000000000000ffff0a000001\x00", `answered like ibv_rc_pingpong or one of its kind: "0000:000011:8f3a2b:`},
+		{"0000:0010:000011:8f3a2b:00000000:", "answered like a perftest program"},
+		{strings.Repeat("\x01", 34), "sent 34 bytes, as RDMA_RC_example does: 01 01"},
+		{strings.Repeat("\x02", 22), "sent 22 bytes, as a rocev2-learn program does: 02 02"},
+		{"\x1b]0;evil\x07\n", "its first bytes are 1b 5d 30 3b"},
+		{strings.Repeat("z", 300), "its first bytes are \"zzz"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client, server := pipe(t, Options{})
+			go drain(server.nc)
+			go server.nc.Write([]byte(test.greeting))
+			_, err := client.Hello(t.Context(), Hello{Role: RoleClient})
+			if !errors.Is(err, ErrForeignPeer) || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("%q: %v", test.greeting, err)
+			}
+			if strings.ContainsFunc(err.Error(), unprintable) {
+				t.Errorf("%q: unprintable text %q", test.greeting, err)
+			}
+		})
+	}
+}
+
+// TestRealHTTPServer: a real one, which reads lines, answers our hello.
+func TestRealHTTPServer(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	client, err := Dial(t.Context(), server.Listener.Addr().String(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	_, err = client.Hello(t.Context(), Hello{Role: RoleClient})
+	if !errors.Is(err, ErrForeignPeer) || !strings.Contains(err.Error(), `like an HTTP server: "HTTP/1.1 400 Bad Request"`) {
+		t.Error(err)
+	}
+}
