@@ -108,6 +108,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 
 // client serves one client from the hello to the end.
 func (s *server) client(ctx context.Context, in *rc.Incoming, log *slog.Logger) error {
+	in.SetLogger(log)
 	tell(log, "slow", "client.accepted", "tcp", "client connected by TCP", slog.String("peer", in.RemoteAddr().String()))
 	hello, err := in.Hello(ctx)
 	if err != nil {
