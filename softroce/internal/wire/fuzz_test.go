@@ -23,7 +23,8 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	v4, v6 := flow(f, "10.0.0.1:49152", "10.0.0.2:4791"), flow(f, "[fd00::1]:49152", "[fd00::2]:4791")
-	f.Fuzz(func(t *testing.T, b []byte) {
+	f.Fuzz(func(t *testing.T, input []byte) {
+		b := bytes.Clone(input) // Seal writes, and the fuzzer's bytes are its own
 		p, err := Parse(b)
 		if err != nil {
 			if _, ok := err.(ParseError); !ok {
