@@ -4,8 +4,8 @@
 //
 // A packet goes through it in this order.
 //
-//	out  1. the device lays packets into Egress.Room, one after the other, and
-//	        says by Egress.Add where they go; equal sizes grow into a burst
+//	out  1. the device lays packets of one size back to back, a burst, and says
+//	        by Egress.Add where they go
 //	     2. Link.Send seals each packet: the IPv4 identification that the ICRC
 //	        covers is the packet's index in a burst that the kernel cuts up
 //	        (GSO), and 0 in a packet sent alone

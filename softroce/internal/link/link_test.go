@@ -44,8 +44,10 @@ func loopback(t testing.TB, cfg Config) *Socket {
 // fill adds n packets for dst, of payload bytes each, which are numbered from psn.
 func fill(t testing.TB, e *Egress, dst netip.Addr, n, payload, psn int) {
 	t.Helper()
+	size := wire.PacketLen(wire.RCSendOnly, payload)
+	data := make([]byte, n*size)
 	for i := range n {
-		p, err := wire.Build(e.Room(), wire.RCSendOnly, payload)
+		p, err := wire.Build(data[i*size:], wire.RCSendOnly, payload)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,8 +55,8 @@ func fill(t testing.TB, e *Egress, dst netip.Addr, n, payload, psn int) {
 		for j := range p.Payload() {
 			p.Payload()[j] = byte(j + psn + i)
 		}
-		e.Add(Destination{Addr: dst}, len(p.Bytes()), len(p.Bytes()))
 	}
+	e.Add(Destination{Addr: dst}, data, size)
 }
 
 // collect receives until n packets came.
@@ -80,7 +82,7 @@ func TestSendReceive(t *testing.T) {
 		for _, v6 := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v/v6=%v", mode, v6), func(t *testing.T) {
 				a, b := pair(t, v6, Config{Limit: mode})
-				e := NewEgress(1 << 20)
+				e := new(Egress)
 				const n = 150
 				fill(t, e, b.Addr(), n, 4096, 0)
 				fill(t, e, b.Addr(), 1, 100, n)
@@ -121,7 +123,7 @@ func TestClose(t *testing.T) {
 		if err := <-done; !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Receive: %v", err)
 		}
-		e := NewEgress(0)
+		e := new(Egress)
 		fill(t, e, s.Addr(), 1, 8, 0)
 		if err := s.Send(e); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Send: %v", err)

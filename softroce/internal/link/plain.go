@@ -22,7 +22,7 @@ func (s *Socket) sendPlain(e *Egress, b *burst, report **SendError) (int, error)
 	to := netip.AddrPortFrom(b.to.Addr, wire.Port)
 	control := e.sys.plainControl(b.to)
 	for i := range b.packets {
-		n, _, err := s.conn.WriteMsgUDPAddrPort(e.packet(b, i), control, to)
+		n, _, err := s.conn.WriteMsgUDPAddrPort(b.packet(i), control, to)
 		if errors.Is(err, net.ErrClosed) {
 			return sent, net.ErrClosed
 		}

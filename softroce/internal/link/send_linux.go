@@ -103,13 +103,13 @@ func (s *Socket) sendMany(e *Egress, segmented bool, report **SendError) error {
 			}
 			switch {
 			case !segmented:
-				t.add(b, e.packet(b, within), 1, 0)
+				t.add(b, b.packet(within), 1, 0)
 				within++
 			case b.packets == 1:
-				t.add(b, e.packet(b, 0), 1, 0)
+				t.add(b, b.packet(0), 1, 0)
 				within = 1
 			default:
-				t.add(b, e.buf[b.start:b.start+b.len], b.packets, b.size)
+				t.add(b, b.data, b.packets, b.size)
 				within = b.packets
 			}
 			if within == b.packets {
