@@ -3,7 +3,6 @@
 package link
 
 import (
-	"time"
 	"unsafe"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
@@ -45,7 +44,6 @@ type inMessages struct {
 
 	socket  *Socket
 	errno   unix.Errno
-	until   time.Time // when to stop spinning
 	receive func(fd uintptr) bool
 }
 
@@ -79,9 +77,7 @@ func (t *inMessages) tryReceive(fd uintptr) (done bool) {
 			return true
 		case unix.EINTR:
 		case unix.EAGAIN:
-			if t.socket.spin == 0 || !time.Now().Before(t.until) {
-				return false
-			}
+			return false
 		default:
 			t.errno = errno
 			return true
@@ -93,9 +89,6 @@ func (t *inMessages) tryReceive(fd uintptr) (done bool) {
 func (s *Socket) receiveMany(in *Ingress, joined bool, counts *tally) error {
 	t := in.sys.scratch(joined)
 	t.socket, t.errno = s, 0
-	if s.spin != 0 {
-		t.until = time.Now().Add(s.spin)
-	}
 	if err := s.raw.Read(t.receive); err != nil {
 		return closed(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
@@ -23,9 +22,6 @@ type Config struct {
 	// ReceiveBuffer is the socket's receive buffer to ask for in bytes, 0 for
 	// 4 MiB. The system may grant less: see Status.
 	ReceiveBuffer int
-	// Spin is how long Receive looks again and again before it sleeps, for a
-	// quicker answer at the price of a busy processor; 0 for not at all.
-	Spin time.Duration
 }
 
 const defaultReceiveBuffer = 4 << 20
@@ -39,7 +35,6 @@ type Socket struct {
 	local netip.AddrPort
 	scope uint32 // index of the interface, for link-local addresses
 	mtu   int
-	spin  time.Duration
 
 	sendMode, receiveMode atomic.Uint32 // Mode
 	tap                   atomic.Pointer[Tap]
@@ -69,7 +64,7 @@ func Open(addr netip.Addr, cfg Config) (*Socket, error) {
 	if cfg.ReceiveBuffer == 0 {
 		cfg.ReceiveBuffer = defaultReceiveBuffer
 	}
-	s := &Socket{local: netip.AddrPortFrom(addr, wire.Port), spin: cfg.Spin, system: realCalls}
+	s := &Socket{local: netip.AddrPortFrom(addr, wire.Port), system: realCalls}
 	var err error
 	if s.conn, err = listen(s.local); err != nil {
 		return nil, err
