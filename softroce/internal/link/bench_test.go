@@ -1,0 +1,327 @@
+// This file measures, against TCP and against plain UDP in the same run, and
+// asserts that nothing allocates.
+
+package link
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+)
+
+// Packets of the streams: path MTU 4096, as many to a burst as fit.
+const (
+	streamPayload = 4096
+	streamPacket  = 12 + streamPayload + 4
+	streamBurst   = MaxBurst / streamPacket
+	// streamWindow is how many packets may be unacknowledged, as a transport
+	// would have it, since a socket buffer that runs over drops.
+	streamWindow = 8 * streamBurst
+)
+
+// streamer sends payload from source, a burst at a time, within a window.
+type streamer struct {
+	link       *Socket
+	to         netip.Addr
+	e          Egress
+	buf        []byte
+	source     []byte
+	sent, told int // packets sent, and acknowledged
+	total      int
+}
+
+func newStreamer(l *Socket, to netip.Addr) *streamer {
+	s := &streamer{link: l, to: to, buf: make([]byte, streamWindow*streamPacket), source: make([]byte, 1<<20)}
+	return s
+}
+
+// push sends what the window allows.
+func (s *streamer) push() error {
+	for s.sent < s.total && s.told+streamWindow-s.sent >= min(streamBurst, s.total-s.sent) {
+		used := 0
+		for s.sent < s.total && s.told+streamWindow-s.sent >= min(streamBurst, s.total-s.sent) && len(s.buf)-used >= streamBurst*streamPacket {
+			start := used
+			for range min(streamBurst, s.total-s.sent) {
+				p, err := wire.Build(s.buf[used:], wire.RCWriteMiddle, streamPayload)
+				if err != nil {
+					return err
+				}
+				p.BTH().SetPSN(wire.NewPSN(uint32(s.sent)))
+				copy(p.Payload(), s.source[s.sent*streamPayload%len(s.source):])
+				used += streamPacket
+				s.sent++
+			}
+			s.e.Add(Destination{Addr: s.to}, s.buf[start:used], streamPacket)
+		}
+		if err := s.link.Send(&s.e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run sends total packets and returns when all are acknowledged.
+func (s *streamer) run(total int) error {
+	s.total, s.sent, s.told = total, 0, 0
+	in := NewIngress()
+	if err := s.push(); err != nil {
+		return err
+	}
+	for s.told < s.total {
+		if err := s.link.Receive(in); err != nil {
+			return err
+		}
+		for _, p := range in.Packets {
+			s.told = int(binary.BigEndian.Uint32(p.Data[12:]))
+		}
+		if err := s.push(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// absorb receives packets, copies their payload and acknowledges each batch,
+// until the link is closed.
+func absorb(l *Socket, to netip.Addr) error {
+	in, out := NewIngress(), new(Egress)
+	memory, ack := make([]byte, 1<<20), make([]byte, 64)
+	got := 0
+	for {
+		if err := l.Receive(in); err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			return err
+		}
+		for i := range in.Packets {
+			p, err := wire.Parse(in.Packets[i].Data)
+			if err != nil {
+				return err
+			}
+			psn := int(p.BTH().PSN())
+			if psn == 0 {
+				got = 0
+			}
+			if psn != got&0xffffff {
+				return fmt.Errorf("PSN %d, not %d", psn, got)
+			}
+			got++
+			copy(memory[psn*streamPayload%len(memory):], p.Payload())
+		}
+		p, err := wire.Build(ack, wire.RCAcknowledge, 0)
+		if err != nil {
+			return err
+		}
+		binary.BigEndian.PutUint32(p.Bytes()[12:], uint32(got))
+		out.Add(Destination{Addr: to}, p.Bytes(), len(p.Bytes()))
+		if err := l.Send(out); err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// BenchmarkStream moves 1 MiB an operation: copied into packets, sealed, sent,
+// received, verified, copied out, acknowledged; and through TCP, 64 KiB a write.
+func BenchmarkStream(b *testing.B) {
+	const message = 1 << 20
+	for _, mode := range modes {
+		for _, v6 := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%v/v6=%v", mode, v6), func(b *testing.B) {
+				var x, y *Socket
+				if v6 {
+					b.Skip("one IPv6 loopback address")
+				}
+				x, y = pair(b, v6, Config{Limit: mode})
+				failed := make(chan error, 1)
+				go func() { failed <- absorb(y, x.Addr()) }()
+				s := newStreamer(x, y.Addr())
+				b.SetBytes(message)
+				b.ReportAllocs()
+				b.ResetTimer()
+				if err := s.run(b.N * message / streamPayload); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				y.Close()
+				if err := <-failed; err != nil {
+					b.Fatal(err)
+				}
+				if c := y.Counters(); c.Dropped != [NumDrops]uint64{} {
+					b.Errorf("dropped: %+v", c)
+				}
+			})
+		}
+	}
+	b.Run("tcp", func(b *testing.B) { benchTCP(b, message) })
+}
+
+func benchTCP(b *testing.B, message int) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	done := make(chan error, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			done <- err
+			return
+		}
+		defer c.Close()
+		buf := make([]byte, message)
+		for {
+			if _, err := c.Read(buf); err != nil {
+				if errors.Is(err, io.EOF) {
+					err = nil
+				}
+				done <- err
+				return
+			}
+		}
+	}()
+	c, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	buf := make([]byte, 64<<10)
+	b.SetBytes(int64(message))
+	b.ResetTimer()
+	for range b.N {
+		for range message / len(buf) {
+			if _, err := c.Write(buf); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	c.Close()
+	if err := <-done; err != nil {
+		b.Fatal(err)
+	}
+}
+
+// ponger sends back what it gets.
+func ponger(l *Socket, to netip.Addr) {
+	in, e := NewIngress(), new(Egress)
+	for l.Receive(in) == nil {
+		for i := range in.Packets {
+			p := in.Packets[i].Data
+			e.Add(Destination{Addr: to}, p, len(p))
+		}
+		if l.Send(e) != nil {
+			return
+		}
+	}
+}
+
+// BenchmarkPingPong is one round trip of an 8-byte SEND and its like, or of as
+// many bytes through package net.
+func BenchmarkPingPong(b *testing.B) {
+	for _, mode := range modes {
+		b.Run(mode.String(), func(b *testing.B) {
+			x, y := pair(b, false, Config{Limit: mode})
+			go ponger(y, x.Addr())
+			in, e := NewIngress(), new(Egress)
+			buf := make([]byte, wire.PacketLen(wire.RCSendOnly, 8))
+			p, err := wire.Build(buf, wire.RCSendOnly, 8)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				e.Add(Destination{Addr: y.Addr()}, p.Bytes(), len(buf))
+				if err := x.Send(e); err != nil {
+					b.Fatal(err)
+				}
+				if err := x.Receive(in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("net.UDPConn", benchUDP)
+}
+
+func benchUDP(b *testing.B) {
+	open := func() (*net.UDPConn, netip.AddrPort) {
+		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { c.Close() })
+		return c, c.LocalAddr().(*net.UDPAddr).AddrPort()
+	}
+	x, _ := open()
+	y, to := open()
+	go func() {
+		buf := make([]byte, 64)
+		for {
+			n, from, err := y.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			if _, err := y.WriteToUDPAddrPort(buf[:n], from); err != nil {
+				return
+			}
+		}
+	}()
+	buf := make([]byte, wire.PacketLen(wire.RCSendOnly, 8))
+	for b.Loop() {
+		if _, err := x.WriteToUDPAddrPort(buf, to); err != nil {
+			b.Fatal(err)
+		}
+		if _, _, err := x.ReadFromUDPAddrPort(buf); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	for _, mode := range modes {
+		for _, v6 := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v/v6=%v", mode, v6), func(t *testing.T) { noAllocations(t, mode, v6) })
+		}
+	}
+}
+
+func noAllocations(t *testing.T, mode Mode, v6 bool) {
+	x, y := pair(t, v6, Config{Limit: mode})
+	in, e := NewIngress(), new(Egress)
+	const packets = 5
+	size := wire.PacketLen(wire.RCSendOnly, 1024)
+	data := make([]byte, packets*size)
+	for i := range packets {
+		if _, err := wire.Build(data[i*size:], wire.RCSendOnly, 1024); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := testing.AllocsPerRun(200, func() {
+		e.Add(Destination{Addr: y.Addr(), TOS: 0x20, TTL: 9}, data, size)
+		if err := x.Send(e); err != nil {
+			t.Fatal(err)
+		}
+		for got := 0; got < packets; got += len(in.Packets) {
+			if err := y.Receive(in); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	for _, p := range in.Packets {
+		if mode != Plain && (p.TOS != 0x20 || p.TTL != 9) {
+			t.Errorf("TOS %#x, TTL %d", p.TOS, p.TTL)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+// This file is control messages: what goes with a datagram beside its bytes.
+
+package link
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// controlSpace is room for all control messages of one datagram, either way:
+// type of service, time to live and segment size.
+const controlSpace = 128
+
+// appendControl appends what goes with a burst for to: its type of service and
+// time to live, where set, and the segment size if the kernel is to cut it up.
+func appendControl(b []byte, to Destination, segment int) []byte {
+	v6 := to.Addr.Is6()
+	if to.TOS != 0 {
+		if v6 {
+			b = appendInt(b, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, uint32(to.TOS))
+		} else {
+			b = appendInt(b, unix.IPPROTO_IP, unix.IP_TOS, uint32(to.TOS))
+		}
+	}
+	if to.TTL != 0 {
+		if v6 {
+			b = appendInt(b, unix.IPPROTO_IPV6, unix.IPV6_HOPLIMIT, uint32(to.TTL))
+		} else {
+			b = appendInt(b, unix.IPPROTO_IP, unix.IP_TTL, uint32(to.TTL))
+		}
+	}
+	if segment != 0 {
+		h, data := appendHeader(&b, unix.SOL_UDP, unix.UDP_SEGMENT, 2)
+		h.SetLen(unix.CmsgLen(2))
+		binary.NativeEndian.PutUint16(data, uint16(segment))
+	}
+	return b
+}
+
+func appendInt(b []byte, level, kind int32, v uint32) []byte {
+	_, data := appendHeader(&b, level, kind, 4)
+	binary.NativeEndian.PutUint32(data, v)
+	return b
+}
+
+// appendHeader appends a control message with n zero bytes of data.
+func appendHeader(b *[]byte, level, kind int32, n int) (*unix.Cmsghdr, []byte) {
+	start := len(*b)
+	*b = (*b)[:start+unix.CmsgSpace(n)]
+	clear((*b)[start:])
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&(*b)[start]))
+	h.Level, h.Type = level, kind
+	h.SetLen(unix.CmsgLen(n))
+	return h, (*b)[start+unix.CmsgLen(0):]
+}
+
+// parse takes from control what it says of d.
+func (d *datagram) parse(control []byte) {
+	for len(control) >= unix.SizeofCmsghdr {
+		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
+		n := int(h.Len) - unix.CmsgLen(0)
+		if n < 1 || int(h.Len) > len(control) {
+			return
+		}
+		data := control[unix.CmsgLen(0):][:n]
+		switch {
+		case h.Level == unix.SOL_UDP && h.Type == unix.UDP_GRO:
+			d.size = int(number(data))
+		case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_TTL,
+			h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_HOPLIMIT:
+			d.ttl = uint8(number(data))
+		case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_TOS,
+			h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_TCLASS:
+			d.tos = uint8(number(data))
+		}
+		control = control[min(len(control), unix.CmsgSpace(n)):]
+	}
+}
+
+// number reads an int, or the single byte that IP_TOS is.
+func number(data []byte) uint32 {
+	if len(data) < 4 {
+		return uint32(data[0])
+	}
+	return binary.NativeEndian.Uint32(data)
+}

@@ -1,0 +1,106 @@
+// This file is a batch of packets that came, and the check of their ICRCs.
+
+package link
+
+import (
+	"net/netip"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+)
+
+// Packet is a packet that came and is sound: its ICRC was checked, its headers
+// were not.
+type Packet struct {
+	Data     []byte // BTH to ICRC
+	Src, Dst netip.Addr
+	SrcPort  uint16
+	ID       uint16     // identification of its IPv4 header
+	Match    wire.Match // how much the ICRC proved
+	TOS, TTL uint8      // type of service and time to live, or their IPv6 like; 0 if not known
+}
+
+// Ingress is packets that came, in one buffer. One goroutine at a time uses it;
+// it is worth keeping, since its memory is, and it remembers peers.
+type Ingress struct {
+	// Packets is what the last Receive brought. All of it, Data too, is valid
+	// until the next.
+	Packets []Packet
+
+	flows flowCache
+	sys   receiveScratch
+}
+
+// NewIngress returns an empty Ingress.
+func NewIngress() *Ingress {
+	return &Ingress{Packets: make([]Packet, 0, 256)}
+}
+
+// datagram is what a receive call gave: one packet, or several joined by GRO.
+type datagram struct {
+	data     []byte
+	size     int // bytes of each packet but the last
+	src      netip.AddrPort
+	tos, ttl uint8
+}
+
+// take checks the packets of d and appends the sound ones.
+//
+// The identifications that the ICRCs cover are likely to count from 0, a burst
+// of one GSO send; to be 0 throughout, packets sent alone and joined on the way;
+// or to go on where the last datagram of that peer ended, since rxe numbers all
+// it sends. Verify finds any other, but proves less then.
+func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
+	if d.size <= 0 || d.size > len(d.data) {
+		d.size = len(d.data)
+	}
+	p, err := in.flows.peer(local, d.src, d.src, local)
+	if err != nil {
+		t.drops[DropSource]++
+		return
+	}
+	var expect uint16
+	if p.numbers {
+		expect = p.next
+	}
+	step, last := uint16(1), wire.NoMatch
+	for rest := d.data; len(rest) > 0; {
+		packet := rest[:min(d.size, len(rest))]
+		rest = rest[len(packet):]
+		if len(packet) < minPacket || len(packet) > wire.MaxPacket {
+			t.drops[DropLength]++
+			continue
+		}
+		m, id := p.flow.Verify(packet, expect)
+		t.matches[m]++
+		if !m.OK() {
+			t.drops[DropICRC]++
+			expect += step
+			continue
+		}
+		if last.OK() {
+			step = 1
+			if id == p.next-1 {
+				step = 0
+			}
+		}
+		expect, p.next, last = id+step, id+1, m
+		t.packets++
+		t.bytes += uint64(len(packet))
+		if tap != nil {
+			tap(false, wire.Frame{Src: d.src, Dst: local, ID: id, TOS: d.tos, TTL: d.ttl}, packet)
+		}
+		in.Packets = append(in.Packets, Packet{
+			Data: packet[:len(packet):len(packet)], Src: d.src.Addr(), Dst: local.Addr(), SrcPort: d.src.Port(),
+			ID: id, Match: m, TOS: d.tos, TTL: d.ttl,
+		})
+	}
+	switch last {
+	case wire.Match16:
+		p.numbers = true
+	case wire.MatchGSO:
+		p.numbers = false
+	}
+}
+
+// minPacket is the shortest packet: a BTH and an ICRC.
+const minPacket = 16

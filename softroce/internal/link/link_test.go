@@ -1,0 +1,135 @@
+// This file tests sending and receiving over loopback, in each mode.
+
+package link
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+)
+
+var modes = []Mode{Plain, Batched, Segmented}
+
+// pair opens two links which reach each other, over IPv4; or one twice over
+// IPv6, where loopback has one address.
+func pair(t testing.TB, v6 bool, cfg Config) (a, b *Socket) {
+	t.Helper()
+	if v6 {
+		s, err := Open(netip.IPv6Loopback(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s, s
+	}
+	return loopback(t, cfg), loopback(t, cfg)
+}
+
+func loopback(t testing.TB, cfg Config) *Socket {
+	t.Helper()
+	s, err := OpenLoopback(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// fill adds n packets for dst, of payload bytes each, which are numbered from psn.
+func fill(t testing.TB, e *Egress, dst netip.Addr, n, payload, psn int) {
+	t.Helper()
+	size := wire.PacketLen(wire.RCSendOnly, payload)
+	data := make([]byte, n*size)
+	for i := range n {
+		p, err := wire.Build(data[i*size:], wire.RCSendOnly, payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.BTH().SetPSN(wire.NewPSN(uint32(psn + i)))
+		for j := range p.Payload() {
+			p.Payload()[j] = byte(j + psn + i)
+		}
+	}
+	e.Add(Destination{Addr: dst}, data, size)
+}
+
+// collect receives until n packets came.
+func collect(t testing.TB, l Link, n int) (got []Packet) {
+	t.Helper()
+	stop := time.AfterFunc(5*time.Second, func() { l.Close() })
+	defer stop.Stop()
+	in := NewIngress()
+	for len(got) < n {
+		if err := l.Receive(in); err != nil {
+			t.Fatalf("after %d of %d packets: %v; %+v", len(got), n, err, l.Counters())
+		}
+		for _, p := range in.Packets {
+			p.Data = bytes.Clone(p.Data)
+			got = append(got, p)
+		}
+	}
+	return got
+}
+
+func TestSendReceive(t *testing.T) {
+	for _, mode := range modes {
+		for _, v6 := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v/v6=%v", mode, v6), func(t *testing.T) {
+				a, b := pair(t, v6, Config{Limit: mode})
+				e := new(Egress)
+				const n = 150
+				fill(t, e, b.Addr(), n, 4096, 0)
+				fill(t, e, b.Addr(), 1, 100, n)
+				if err := a.Send(e); err != nil {
+					t.Fatal(err)
+				}
+				got := collect(t, b, n+1)
+				for i, p := range got {
+					packet, err := wire.Parse(p.Data)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if psn := packet.BTH().PSN(); psn != wire.PSN(i) {
+						t.Fatalf("packet %d has PSN %d", i, psn)
+					}
+					if p.Src != a.Addr() || p.Dst != b.Addr() || p.SrcPort != wire.Port {
+						t.Fatalf("from %v port %d to %v", p.Src, p.SrcPort, p.Dst)
+					}
+					if p.Match != wire.MatchExact {
+						t.Errorf("packet %d: match %v, ID %d", i, p.Match, p.ID)
+					}
+				}
+				t.Logf("%v\n%+v\n%+v", a, a.Counters(), b.Counters())
+			})
+		}
+	}
+}
+
+func TestClose(t *testing.T) {
+	for _, mode := range modes {
+		s := loopback(t, Config{Limit: mode})
+		done := make(chan error)
+		go func() { done <- s.Receive(NewIngress()) }()
+		time.Sleep(10 * time.Millisecond)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Receive: %v", err)
+		}
+		e := new(Egress)
+		fill(t, e, s.Addr(), 1, 8, 0)
+		if err := s.Send(e); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Send: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("second Close: %v", err)
+		}
+	}
+}

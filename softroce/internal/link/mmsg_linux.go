@@ -1,0 +1,79 @@
+// This file is the system calls for many datagrams at once, in the way package
+// net calls one: without blocking, and with the poller told when to come back.
+
+package link
+
+import (
+	"net/netip"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// systemCalls are the calls that tests replace to see them fail.
+type systemCalls struct {
+	sendmmsg, recvmmsg func(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno)
+}
+
+var realCalls = systemCalls{sendmmsg: sendmmsg, recvmmsg: recvmmsg}
+
+func sendmmsg(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno) {
+	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&m[0])), uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
+	return int(n), errno
+}
+
+func recvmmsg(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno) {
+	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&m[0])), uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
+	return int(n), errno
+}
+
+// message is all that a msghdr points to.
+type message struct {
+	iov     unix.Iovec
+	name    unix.RawSockaddrInet6 // or RawSockaddrInet4, which is shorter
+	control [controlSpace]byte
+}
+
+// link makes h point to m.
+func (m *message) link(h *unix.Msghdr) {
+	h.Name = (*byte)(unsafe.Pointer(&m.name))
+	h.Iov = &m.iov
+	h.SetIovlen(1)
+	h.Control = &m.control[0]
+}
+
+// setData makes b what is sent, or where to receive.
+func (m *message) setData(b []byte) {
+	m.iov.Base = &b[0]
+	m.iov.SetLen(len(b))
+}
+
+// setName sets the address, and returns its length.
+func (m *message) setName(a netip.AddrPort, scope uint32) uint32 {
+	if a.Addr().Is4() {
+		sa := (*unix.RawSockaddrInet4)(unsafe.Pointer(&m.name))
+		*sa = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: swapPort(a.Port()), Addr: a.Addr().As4()}
+		return unix.SizeofSockaddrInet4
+	}
+	m.name = unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: swapPort(a.Port()), Addr: a.Addr().As16(), Scope_id: scope}
+	return unix.SizeofSockaddrInet6
+}
+
+// address returns the address; zone is that of link-local ones.
+func (m *message) address(zone string) netip.AddrPort {
+	if m.name.Family == unix.AF_INET {
+		sa := (*unix.RawSockaddrInet4)(unsafe.Pointer(&m.name))
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), swapPort(sa.Port))
+	}
+	a := netip.AddrFrom16(m.name.Addr)
+	if zone != "" && a.IsLinkLocalUnicast() {
+		a = a.WithZone(zone)
+	}
+	return netip.AddrPortFrom(a, swapPort(m.name.Port))
+}
+
+// swapPort turns a port from or to network byte order.
+func swapPort(p uint16) uint16 {
+	b := (*[2]byte)(unsafe.Pointer(&p))
+	return uint16(b[0])<<8 | uint16(b[1])
+}

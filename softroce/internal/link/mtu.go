@@ -1,0 +1,101 @@
+// This file is path MTUs and the addresses of interfaces.
+
+package link
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+)
+
+// headroom is what rdma_rxe takes off an interface's MTU for headers.
+const headroom = 80
+
+// minMTU is the smallest path MTU.
+const minMTU = 256
+
+// PathMTU returns the largest path MTU over an interface whose own MTU is n, as
+// rdma_rxe has it: 80 less, rounded down to 256, 512, 1024, 2048 or 4096; 0 if
+// there is no room for even the smallest.
+func PathMTU(n int) int {
+	for mtu := wire.MaxPayload; mtu >= minMTU; mtu /= 2 {
+		if n-headroom >= mtu {
+			return mtu
+		}
+	}
+	return 0
+}
+
+// Addresses returns the unicast addresses of the interface of that name, as its
+// GID table has them: IPv6 link-local first, with the interface as zone, then
+// the others in the order the system lists them. IPv4 ones are 4 bytes.
+func Addresses(name string) ([]netip.Addr, error) {
+	ifi, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("softroce/link: interface %s: %w", name, err)
+	}
+	all, err := addressesOf(ifi)
+	if err != nil {
+		return nil, err
+	}
+	local := make([]netip.Addr, 0, len(all))
+	var others []netip.Addr
+	for _, a := range all {
+		if a.Is6() && a.IsLinkLocalUnicast() {
+			local = append(local, a)
+		} else {
+			others = append(others, a)
+		}
+	}
+	return append(local, others...), nil
+}
+
+func addressesOf(ifi *net.Interface) ([]netip.Addr, error) {
+	list, err := ifi.Addrs()
+	if err != nil {
+		return nil, fmt.Errorf("softroce/link: addresses of %s: %w", ifi.Name, err)
+	}
+	var all []netip.Addr
+	for _, a := range list {
+		n, ok := a.(*net.IPNet)
+		if !ok {
+			continue
+		}
+		addr, ok := netip.AddrFromSlice(n.IP)
+		if !ok {
+			continue
+		}
+		addr = addr.Unmap()
+		if addr.Is6() && addr.IsLinkLocalUnicast() {
+			addr = addr.WithZone(ifi.Name)
+		}
+		all = append(all, addr)
+	}
+	return all, nil
+}
+
+// interfaceOf returns the interface that has addr, or that routes the loopback
+// addresses, which need not be listed one by one.
+func interfaceOf(addr netip.Addr) (*net.Interface, error) {
+	list, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("softroce/link: interfaces: %w", err)
+	}
+	for i := range list {
+		if addr.IsLoopback() && list[i].Flags&net.FlagLoopback != 0 {
+			return &list[i], nil
+		}
+		all, err := addressesOf(&list[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range all {
+			if a.WithZone("") == addr.WithZone("") && (addr.Zone() == "" || addr.Zone() == list[i].Name) {
+				return &list[i], nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("softroce/link: no interface has %v", addr)
+}

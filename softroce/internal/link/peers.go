@@ -1,0 +1,42 @@
+// This file remembers flows, so that the ICRC's part of the addresses is not
+// worked out for each packet.
+
+package link
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+)
+
+// flowCache holds the flows last used, by the remote end.
+type flowCache [64]peer
+
+// peer is one direction between the local address and a remote one.
+type peer struct {
+	local, remote netip.AddrPort
+	flow          wire.Flow
+
+	// For what comes: whether the peer numbers its packets, as rxe does, and
+	// the identification that follows the last one's.
+	numbers bool
+	next    uint16
+}
+
+// peer returns what is known of the flow from src to dst, which are local and
+// remote in either order. It is valid until the next call.
+func (c *flowCache) peer(local, remote, src, dst netip.AddrPort) (*peer, error) {
+	a := remote.Addr().As16()
+	h := binary.LittleEndian.Uint64(a[:8]) ^ binary.LittleEndian.Uint64(a[8:]) ^ uint64(remote.Port())
+	p := &c[h*0x9e3779b97f4a7c15>>58]
+	if p.remote == remote && p.local == local {
+		return p, nil
+	}
+	f, err := wire.NewFlow(src, dst)
+	if err != nil {
+		return nil, err
+	}
+	*p = peer{local: local, remote: remote, flow: f}
+	return p, nil
+}

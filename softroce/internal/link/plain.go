@@ -1,0 +1,55 @@
+// This file sends and receives one datagram a call, as package net does: what
+// works on every system.
+
+package link
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+)
+
+// sendPlain sends the packets of b one by one, and returns how many went. Those
+// that the system refuses are reported; the error is net.ErrClosed.
+func (s *Socket) sendPlain(e *Egress, b *burst, report **SendError) (int, error) {
+	if err := e.seal(b, s.local, false, s.loadTap()); err != nil {
+		lost(report, b.to.Addr, b.packets, err)
+		return 0, nil
+	}
+	sent, bytes := 0, 0
+	to := netip.AddrPortFrom(b.to.Addr, wire.Port)
+	control := e.sys.plainControl(b.to)
+	for i := range b.packets {
+		n, _, err := s.conn.WriteMsgUDPAddrPort(b.packet(i), control, to)
+		if errors.Is(err, net.ErrClosed) {
+			return sent, net.ErrClosed
+		}
+		if err != nil {
+			lost(report, b.to.Addr, 1, err)
+			continue
+		}
+		sent++
+		bytes += n
+	}
+	s.counters.sent(uint64(sent), uint64(bytes), 0, uint64(b.packets))
+	return sent, nil
+}
+
+// receivePlain receives one datagram.
+func (s *Socket) receivePlain(in *Ingress, t *tally) error {
+	data, control := in.sys.plainBuffers()
+	n, oobn, _, src, err := s.conn.ReadMsgUDPAddrPort(data, control)
+	if err != nil {
+		return closed(err)
+	}
+	if n > wire.MaxPacket {
+		t.drops[DropTruncated]++
+		return nil
+	}
+	d := datagram{data: data[:n], src: src}
+	d.parse(control[:oobn])
+	in.take(d, s.local, s.loadTap(), t)
+	return nil
+}

@@ -1,0 +1,127 @@
+// This file receives by recvmmsg: datagrams that GRO may have joined, or packets.
+
+package link
+
+import (
+	"unsafe"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"golang.org/x/sys/unix"
+)
+
+// What one recvmmsg can take.
+const (
+	// joinedMessages of joinedSize are for datagrams that GRO may have joined.
+	joinedMessages = 8
+	joinedSize     = 1 << 16
+	// singleMessages of singleSize are for packets: a byte more than the longest,
+	// so that what is longer shows.
+	singleMessages = 64
+	singleSize     = (wire.MaxPacket + 1 + 63) &^ 63
+)
+
+// receiveScratch is what an Ingress keeps for receiving.
+type receiveScratch struct {
+	joined, single *inMessages
+	plain          *inMessages
+}
+
+// plainBuffers returns the buffers to receive one datagram by package net.
+func (t *receiveScratch) plainBuffers() (data, control []byte) {
+	if t.plain == nil {
+		t.plain = newInMessages(1, singleSize)
+	}
+	return t.plain.buf, t.plain.messages[0].control[:]
+}
+
+// inMessages are the messages of one recvmmsg.
+type inMessages struct {
+	buf      []byte
+	size     int // of the part of buf that each message has
+	headers  []unix.Mmsghdr
+	messages []message
+	used     int // headers that the last call changed
+
+	socket  *Socket
+	errno   unix.Errno
+	receive func(fd uintptr) bool
+}
+
+func newInMessages(n, size int) *inMessages {
+	t := &inMessages{
+		buf: make([]byte, n*size), size: size,
+		headers: make([]unix.Mmsghdr, n), messages: make([]message, n), used: n,
+	}
+	for i := range t.messages {
+		t.messages[i].link(&t.headers[i].Hdr)
+		t.messages[i].setData(t.buf[i*size : (i+1)*size])
+	}
+	t.receive = t.tryReceive
+	return t
+}
+
+// tryReceive is called by the poller, at once and whenever something came.
+func (t *inMessages) tryReceive(fd uintptr) (done bool) {
+	for i := range t.headers[:t.used] {
+		h := &t.headers[i].Hdr
+		h.Namelen = uint32(unsafe.Sizeof(t.messages[i].name))
+		h.SetControllen(controlSpace)
+		h.Flags = 0
+	}
+	t.used = 0
+	for {
+		n, errno := t.socket.system.recvmmsg(fd, t.headers)
+		switch errno {
+		case 0:
+			t.used = n
+			return true
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return false
+		default:
+			t.errno = errno
+			return true
+		}
+	}
+}
+
+// receiveMany receives what there is. joined says that GRO is on.
+func (s *Socket) receiveMany(in *Ingress, joined bool, counts *tally) error {
+	t := in.sys.scratch(joined)
+	t.socket, t.errno = s, 0
+	if err := s.raw.Read(t.receive); err != nil {
+		return closed(err)
+	}
+	if t.errno != 0 {
+		return closed(t.errno)
+	}
+	tap, zone := s.loadTap(), s.local.Addr().Zone()
+	for i := range t.headers[:t.used] {
+		h, m := &t.headers[i], &t.messages[i]
+		if h.Hdr.Flags&unix.MSG_TRUNC != 0 || !joined && int(h.Len) > wire.MaxPacket {
+			counts.drops[DropTruncated]++
+			continue
+		}
+		d := datagram{data: t.buf[i*t.size:][:h.Len], src: m.address(zone)}
+		d.parse(m.control[:h.Hdr.Controllen])
+		if d.size != 0 && d.size < len(d.data) {
+			counts.bursts++
+		}
+		in.take(d, s.local, tap, counts)
+	}
+	return nil
+}
+
+// scratch returns the messages for datagrams that GRO may have joined, or not.
+func (t *receiveScratch) scratch(joined bool) *inMessages {
+	if joined {
+		if t.joined == nil {
+			t.joined = newInMessages(joinedMessages, joinedSize)
+		}
+		return t.joined
+	}
+	if t.single == nil {
+		t.single = newInMessages(singleMessages, singleSize)
+	}
+	return t.single
+}

@@ -1,0 +1,40 @@
+// This file tests the self-test: that it passes here, and that it can fail.
+
+package link
+
+import (
+	"net"
+	"strings"
+	"testing"
+)
+
+func TestSelfTest(t *testing.T) {
+	s := loopback(t, Config{})
+	if st := s.Status(); st.Interop != InteropOn || st.Send != Segmented || len(st.Notes) != 0 {
+		t.Errorf("%v", st)
+	}
+	v6, _ := pair(t, true, Config{})
+	if st := v6.Status(); st.Interop != InteropOn {
+		t.Errorf("%v", st)
+	}
+}
+
+// TestSelfTestFails has a socket as package net makes it, which numbers its
+// packets or lets them be fragmented.
+func TestSelfTestFails(t *testing.T) {
+	s := loopback(t, Config{})
+	real := s.conn
+	defer func() { s.conn = real }()
+	usual, err := net.ListenUDP("udp4", &net.UDPAddr{IP: s.Addr().AsSlice()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer usual.Close()
+	s.conn = usual
+	s.selfTest()
+	st := s.Status()
+	if st.Interop != InteropOff || !strings.Contains(st.InteropReason, "none with identification 0 and DF") {
+		t.Errorf("%v", st)
+	}
+	t.Log(st)
+}

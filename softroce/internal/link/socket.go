@@ -1,0 +1,253 @@
+// This file is the link over a real network: a UDP socket.
+
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+)
+
+// Config is what Open may be told. The zero Config is the usual one.
+type Config struct {
+	// Limit is the best mode to use, 0 for whatever works.
+	Limit Mode
+	// ReceiveBuffer is the socket's receive buffer to ask for in bytes, 0 for
+	// 4 MiB. The system may grant less: see Status.
+	ReceiveBuffer int
+}
+
+const defaultReceiveBuffer = 4 << 20
+
+// Socket is a Link over UDP. It is bound to one address, never connected, and
+// never fragments: the kernel then sends IPv4 identifications that are known
+// beforehand.
+type Socket struct {
+	conn  *net.UDPConn
+	raw   syscall.RawConn
+	local netip.AddrPort
+	scope uint32 // index of the interface, for link-local addresses
+	mtu   int
+
+	sendMode, receiveMode atomic.Uint32 // Mode
+	tap                   atomic.Pointer[Tap]
+	counters              counters
+	system                systemCalls
+	overflowed            atomic.Uint64 // the kernel's count when closed
+
+	mu     sync.Mutex
+	status Status // but for modes
+}
+
+// Open binds addr, which the host has, on UDP port wire.Port, finds out what the
+// system can do, and tests itself. What does not work but is not needed is told
+// by Status. The error is an *AddrError where the address is what is wrong.
+func Open(addr netip.Addr, cfg Config) (*Socket, error) {
+	addr = addr.Unmap()
+	if !addr.IsValid() || addr.IsUnspecified() || addr.IsMulticast() {
+		return nil, &AddrError{Addr: addr, Err: syscall.EADDRNOTAVAIL, Hint: "name one address of one interface"}
+	}
+	if addr.Is6() && addr.IsLinkLocalUnicast() && addr.Zone() == "" {
+		return nil, &AddrError{Addr: addr, Err: syscall.EADDRNOTAVAIL,
+			Hint: "a link-local address needs its interface: " + addr.String() + "%eth0"}
+	}
+	if cfg.Limit == 0 {
+		cfg.Limit = Segmented
+	}
+	if cfg.ReceiveBuffer == 0 {
+		cfg.ReceiveBuffer = defaultReceiveBuffer
+	}
+	s := &Socket{local: netip.AddrPortFrom(addr, wire.Port), system: realCalls}
+	var err error
+	if s.conn, err = listen(s.local); err != nil {
+		return nil, err
+	}
+	if err := s.setUp(cfg); err != nil {
+		s.conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// listen binds a socket that sends DF and identification 0.
+func listen(local netip.AddrPort) (*net.UDPConn, error) {
+	var optErr error
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		if err := c.Control(func(fd uintptr) { optErr = neverFragment(int(fd), local.Addr().Is6()) }); err != nil {
+			return err
+		}
+		return optErr
+	}}
+	conn, err := lc.ListenPacket(context.Background(), network(local.Addr()), local.String())
+	if err != nil {
+		return nil, addrError(local, err)
+	}
+	return conn.(*net.UDPConn), nil
+}
+
+func network(a netip.Addr) string {
+	if a.Is4() {
+		return "udp4"
+	}
+	return "udp6"
+}
+
+func (s *Socket) setUp(cfg Config) error {
+	ifi, err := interfaceOf(s.local.Addr())
+	if err != nil {
+		return err
+	}
+	if s.mtu = PathMTU(ifi.MTU); s.mtu == 0 {
+		return fmt.Errorf("softroce/link: interface %s has an MTU of %d, RoCE needs %d; try: ip link set %s mtu 1500",
+			ifi.Name, ifi.MTU, minMTU+headroom, ifi.Name)
+	}
+	if s.raw, err = s.conn.SyscallConn(); err != nil {
+		return fmt.Errorf("softroce/link: %w", err)
+	}
+	s.scope = uint32(ifi.Index)
+	s.status = Status{Addr: s.local.Addr(), Interface: ifi.Name, MTU: s.mtu}
+	send, receive, err := s.options(cfg)
+	if err != nil {
+		return err
+	}
+	s.sendMode.Store(uint32(send))
+	s.receiveMode.Store(uint32(receive))
+	s.selfTest()
+	return nil
+}
+
+// Addr returns the address bound.
+func (s *Socket) Addr() netip.Addr { return s.local.Addr() }
+
+// MTU returns the largest path MTU of the interface.
+func (s *Socket) MTU() int { return s.mtu }
+
+// SetTap sets the tap, nil for none.
+func (s *Socket) SetTap(t Tap) {
+	if t == nil {
+		s.tap.Store(nil)
+		return
+	}
+	s.tap.Store(&t)
+}
+
+// loadTap returns the tap, nil if there is none.
+func (s *Socket) loadTap() Tap {
+	if t := s.tap.Load(); t != nil {
+		return *t
+	}
+	return nil
+}
+
+// Status tells how the link works now.
+func (s *Socket) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.status
+	st.Send, st.Receive = Mode(s.sendMode.Load()), Mode(s.receiveMode.Load())
+	st.Notes = append([]string(nil), st.Notes...)
+	return st
+}
+
+// String is Status in one line.
+func (s *Socket) String() string { return s.Status().String() }
+
+// note adds a sentence to Status.
+func (s *Socket) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Notes = append(s.status.Notes, fmt.Sprintf(format, args...))
+}
+
+// interop sets what Status says of it.
+func (s *Socket) interop(i Interop, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Interop, s.status.InteropReason = i, reason
+}
+
+// fallBack leaves GSO for good.
+func (s *Socket) fallBack(to netip.Addr, err error) {
+	add(&s.counters.fallbacks, 1)
+	if s.sendMode.CompareAndSwap(uint32(Segmented), uint32(Batched)) {
+		s.note("the kernel refused GSO to %v (%v): sending by sendmmsg now", to, err)
+	}
+}
+
+// Counters counts since Open. DropOverflow is the kernel's count.
+func (s *Socket) Counters() Counters {
+	c := s.counters.snapshot()
+	c.Dropped[DropOverflow] = max(s.overflow(), s.overflowed.Load())
+	return c
+}
+
+// Close ends waiting calls with net.ErrClosed. It waits until they are gone.
+func (s *Socket) Close() error {
+	if n := s.overflow(); n != 0 {
+		s.overflowed.Store(n)
+	}
+	if err := s.conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("softroce/link: %w", err)
+	}
+	return nil
+}
+
+// Send implements Link.
+func (s *Socket) Send(e *Egress) error {
+	defer e.reset()
+	if len(e.bursts) == 0 {
+		return nil
+	}
+	var report *SendError
+	var err error
+	if mode := Mode(s.sendMode.Load()); mode == Plain {
+		for i := range e.bursts {
+			if _, err = s.sendPlain(e, &e.bursts[i], &report); err != nil {
+				break
+			}
+		}
+	} else {
+		err = s.sendMany(e, mode == Segmented, &report)
+	}
+	if err != nil {
+		return err
+	}
+	if report != nil {
+		add(&s.counters.sendErrors, uint64(report.Packets))
+		return report
+	}
+	return nil
+}
+
+// Receive implements Link.
+func (s *Socket) Receive(in *Ingress) error {
+	for {
+		in.Packets = in.Packets[:0]
+		var t tally
+		var err error
+		if mode := Mode(s.receiveMode.Load()); mode == Plain {
+			err = s.receivePlain(in, &t)
+		} else {
+			err = s.receiveMany(in, mode == Segmented, &t)
+		}
+		s.counters.received(&t)
+		if err != nil || len(in.Packets) > 0 {
+			return err
+		}
+	}
+}
+
+// closed turns errors of package net that mean so into net.ErrClosed.
+func closed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return net.ErrClosed
+	}
+	return fmt.Errorf("softroce/link: %w", err)
+}

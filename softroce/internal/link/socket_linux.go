@@ -1,0 +1,91 @@
+// This file is the socket options of Linux.
+
+package link
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// neverFragment makes the kernel set DF, and so identification 0, whatever it
+// believes the path MTU to be. It must be called before bind.
+func neverFragment(fd int, v6 bool) error {
+	if v6 {
+		return os.NewSyscallError("setsockopt IPV6_MTU_DISCOVER",
+			unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE))
+	}
+	return os.NewSyscallError("setsockopt IP_MTU_DISCOVER",
+		unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE))
+}
+
+// options sets what is left, and finds out which modes there are.
+func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
+	controlErr := s.raw.Control(func(fd uintptr) { send, receive, err = s.optionsOf(int(fd), cfg) })
+	if err == nil {
+		err = controlErr
+	}
+	if err != nil {
+		err = fmt.Errorf("softroce/link: %w", err)
+	}
+	return send, receive, err
+}
+
+func (s *Socket) optionsOf(fd int, cfg Config) (send, receive Mode, err error) {
+	if s.local.Addr().Is6() {
+		// rdma_rxe sends zero checksums.
+		if err := unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_NO_CHECK6_RX, 1); err != nil {
+			s.note("the system takes no zero UDP checksums over IPv6 (%v): packets of rdma_rxe do not arrive", err)
+		}
+		// What a UD receive tells of; without them it tells nothing.
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1)
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1)
+	} else {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVTTL, 1)
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVTOS, 1)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, cfg.ReceiveBuffer); err != nil {
+		// Unprivileged: no more than net.core.rmem_max is granted.
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, cfg.ReceiveBuffer); err != nil {
+			return 0, 0, os.NewSyscallError("setsockopt SO_RCVBUF", err)
+		}
+	}
+	granted, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	if err != nil {
+		return 0, 0, os.NewSyscallError("getsockopt SO_RCVBUF", err)
+	}
+	s.status.ReceiveBuffer = granted
+
+	send, receive = cfg.Limit, cfg.Limit
+	if send == Segmented {
+		// 0 is "no GSO by default": bursts that want it say so.
+		if err := unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT, 0); err != nil {
+			s.note("no GSO (%v): sending by sendmmsg", err)
+			send = Batched
+		}
+	}
+	if receive == Segmented {
+		if err := unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1); err != nil {
+			s.note("no GRO (%v): receiving by recvmmsg", err)
+			receive = Batched
+		}
+	}
+	return send, receive, nil
+}
+
+// overflow returns how many datagrams the kernel dropped for want of room.
+func (s *Socket) overflow() uint64 {
+	var info [unix.SK_MEMINFO_VARS]uint32
+	// After Close there is nobody to ask, and 0 it is.
+	_ = s.raw.Control(func(fd uintptr) {
+		n := uint32(unsafe.Sizeof(info))
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
+			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&n)), 0)
+		if errno != 0 {
+			info[unix.SK_MEMINFO_DROPS] = 0
+		}
+	})
+	return uint64(info[unix.SK_MEMINFO_DROPS])
+}

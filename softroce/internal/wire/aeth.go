@@ -1,0 +1,91 @@
+// This file is the ACK extended transport header and its syndrome.
+
+package wire
+
+import "fmt"
+
+// AETH is a view over an ACK extended transport header, 4 bytes: Syndrome 1,
+// MSN 3.
+type AETH [4]byte
+
+// Syndrome returns whether this is an ACK, an RNR NAK or a NAK.
+func (h *AETH) Syndrome() Syndrome { return Syndrome(h[0]) }
+
+// MSN returns the message sequence number, 24 bits: how many messages the
+// responder has completed. It wraps as a PSN does.
+func (h *AETH) MSN() uint32 { return get24(h[1:4]) }
+
+// Set sets both; the low 24 bits of msn count.
+func (h *AETH) Set(s Syndrome, msn uint32) {
+	h[0] = byte(s)
+	put24(h[1:4], msn)
+}
+
+// Syndrome is the first byte of an AETH: bit 7 reserved, two bits of kind, five
+// bits of value.
+type Syndrome uint8
+
+// AckKind is the kind of a syndrome.
+type AckKind uint8
+
+// The kinds. A reserved syndrome also covers those with bit 7 set.
+const (
+	KindACK      AckKind = iota // value: a credit count
+	KindRNR                     // value: an RNR timer code
+	KindReserved                // nothing to be made of it
+	KindNAK                     // value: a NAK code
+)
+
+// The syndromes with one meaning.
+const (
+	// SyndromeACK is an ACK with the credit count "none given" (0x1f): end to
+	// end flow control is not used.
+	SyndromeACK Syndrome = 0x1f
+
+	NAKPSNSequence       Syndrome = 0x60 // a PSN is missing: the one in the BTH
+	NAKInvalidRequest    Syndrome = 0x61
+	NAKRemoteAccess      Syndrome = 0x62
+	NAKRemoteOperational Syndrome = 0x63
+	NAKInvalidRDRequest  Syndrome = 0x64 // reliable datagrams only
+)
+
+// ACKSyndrome returns an ACK with the credit count c, of which 5 bits count.
+func ACKSyndrome(c uint8) Syndrome { return Syndrome(c & 0x1f) }
+
+// RNRSyndrome returns an RNR NAK with the timer code t (see RNRTimer), of which
+// 5 bits count.
+func RNRSyndrome(t uint8) Syndrome { return 0x20 | Syndrome(t&0x1f) }
+
+// Kind returns what s is.
+func (s Syndrome) Kind() AckKind {
+	if s&0x80 != 0 {
+		return KindReserved
+	}
+	return AckKind(s >> 5)
+}
+
+// Value returns the five bits whose meaning depends on the kind: credit count,
+// RNR timer code (see RNRDelay) or NAK code.
+func (s Syndrome) Value() uint8 { return uint8(s & 0x1f) }
+
+func (s Syndrome) String() string {
+	switch s.Kind() {
+	case KindACK:
+		return "ACK"
+	case KindRNR:
+		return fmt.Sprintf("RNR NAK %v", RNRDelay(s.Value()))
+	}
+	switch s {
+	case NAKPSNSequence:
+		return "NAK PSN sequence error"
+	case NAKInvalidRequest:
+		return "NAK invalid request"
+	case NAKRemoteAccess:
+		return "NAK remote access error"
+	case NAKRemoteOperational:
+		return "NAK remote operational error"
+	case NAKInvalidRDRequest:
+		return "NAK invalid RD request"
+	}
+	return fmt.Sprintf("syndrome 0x%02x", uint8(s))
+}

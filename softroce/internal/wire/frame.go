@@ -1,0 +1,100 @@
+// This file is the IP and UDP headers that a socket does not show, made up
+// again so that a capture file has whole frames and the ICRC in them is right.
+
+package wire
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+const (
+	protocolUDP = 17
+	defaultTTL  = 64
+)
+
+// Frame is what the IP and UDP headers around a packet say.
+type Frame struct {
+	Src, Dst netip.AddrPort
+	ID       uint16 // identification, IPv4 only: as sealed, or as Verify found it
+	TOS      uint8  // type of service or traffic class
+	TTL      uint8  // time to live or hop limit, 0 for 64
+}
+
+// Append appends to b the IP packet, of link type LINKTYPE_RAW (101) in a
+// capture file, that carries packet, BTH to ICRC. It fails with ErrFlow where
+// NewFlow does.
+func (f Frame) Append(b, packet []byte) ([]byte, error) {
+	start := len(b)
+	b, err := f.AppendIP(b, udpLen+len(packet))
+	if err != nil {
+		return b, err
+	}
+	udp := len(b)
+	b = binary.BigEndian.AppendUint16(b, f.Src.Port())
+	b = binary.BigEndian.AppendUint16(b, f.Dst.Port())
+	b = binary.BigEndian.AppendUint16(b, uint16(udpLen+len(packet)))
+	b = append(b, 0, 0)
+	b = append(b, packet...)
+
+	// The checksum's pseudo header is the addresses, which end the IP header
+	// in both versions, the length and the protocol.
+	addresses := 2 * 4
+	if b[start]>>4 == 6 {
+		addresses = 2 * 16
+	}
+	sum := onesSum(uint32(udpLen+len(packet)+protocolUDP), b[udp-addresses:])
+	if sum == 0xffff {
+		sum = 0 // whose complement says "0", not "none"
+	}
+	binary.BigEndian.PutUint16(b[udp+6:], ^sum)
+	return b, nil
+}
+
+// AppendIP appends to b the IP header alone, 20 or 40 bytes, of a packet with
+// payload bytes after it. A UD receive, which delivers such a header in front of
+// its data, has use for it.
+func (f Frame) AppendIP(b []byte, payload int) ([]byte, error) {
+	src, dst := f.Src.Addr().Unmap(), f.Dst.Addr().Unmap()
+	if !src.IsValid() || !dst.IsValid() || src.Is4() != dst.Is4() {
+		return b, ErrFlow
+	}
+	ttl := f.TTL
+	if ttl == 0 {
+		ttl = defaultTTL
+	}
+	if src.Is4() {
+		start := len(b)
+		s, d := src.As4(), dst.As4()
+		b = append(b, 0x45, f.TOS)
+		b = binary.BigEndian.AppendUint16(b, uint16(ipv4Len+payload))
+		b = binary.BigEndian.AppendUint16(b, f.ID)
+		b = append(b, 0x40, 0, ttl, protocolUDP, 0, 0)
+		b = append(b, s[:]...)
+		b = append(b, d[:]...)
+		binary.BigEndian.PutUint16(b[start+10:], ^onesSum(0, b[start:]))
+		return b, nil
+	}
+	s, d := src.As16(), dst.As16()
+	b = append(b, 0x60|f.TOS>>4, f.TOS<<4, 0, 0)
+	b = binary.BigEndian.AppendUint16(b, uint16(payload))
+	b = append(b, protocolUDP, ttl)
+	b = append(b, s[:]...)
+	return append(b, d[:]...), nil
+}
+
+// onesSum returns the ones' complement sum of start and of b as big-endian
+// 16-bit words, the last of them filled up with zero (RFC 1071).
+func onesSum(start uint32, b []byte) uint16 {
+	sum := start
+	for ; len(b) >= 2; b = b[2:] {
+		sum += uint32(binary.BigEndian.Uint16(b))
+	}
+	if len(b) == 1 {
+		sum += uint32(b[0]) << 8
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return uint16(sum)
+}

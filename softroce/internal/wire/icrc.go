@@ -1,0 +1,139 @@
+// This file is the invariant CRC, the last four bytes of a packet.
+
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"net/netip"
+)
+
+// The ICRC (annex A17) is the IEEE CRC-32, stored little-endian, over
+//
+//   - eight bytes of ones, where the LRH of an InfiniBand packet would be
+//   - the IP header, with what routers change set to ones: TOS, TTL and header
+//     checksum of IPv4; traffic class, flow label and hop limit of IPv6
+//   - the UDP header, with its checksum set to ones
+//   - the BTH, with byte 4 (FECN, BECN, reserved) set to ones
+//   - the rest of the packet, up to the ICRC itself
+//
+// Over IPv4 it therefore covers the identification and the don't fragment bit,
+// which a UDP socket neither chooses freely nor shows. See ipid.go.
+
+// Port is the UDP port of RoCEv2.
+const Port = 4791
+
+// ErrFlow is the error of NewFlow.
+var ErrFlow = errors.New("softroce/wire: a flow needs two addresses of one family")
+
+// Flow is the part of the ICRC that depends on addresses and ports: what all
+// packets of one direction between two sockets have in common. It is a small
+// value that never changes, so it may be kept, copied and shared. The zero Flow
+// is good for nothing.
+type Flow struct {
+	// register is the CRC register after a UDP header that says length 0, under
+	// an IP header that says length 0 and identification 0.
+	register uint32
+	lengths  *lengthFields
+	ipv4     bool
+}
+
+// Lengths of headers in bytes.
+const (
+	ipv4Len = 20
+	ipv6Len = 40
+	udpLen  = 8
+)
+
+// lengthFields are the contributions of the lengths in IP and UDP headers, at
+// the end of the UDP header.
+type lengthFields struct {
+	ip, udp field16
+	ipExtra int // what the IP header counts beside the UDP datagram
+}
+
+var (
+	ipv4Lengths = lengthFields{ip: field16At(ipv4Len + udpLen - 4), udp: field16At(2), ipExtra: ipv4Len}
+	ipv6Lengths = lengthFields{ip: field16At(ipv6Len + udpLen - 6), udp: field16At(2)}
+
+	// ipv4ID is the contribution of the identification at the same place.
+	ipv4ID = field16At(ipv4Len + udpLen - 6)
+)
+
+// NewFlow returns the flow of packets from src to dst. An IPv4-mapped IPv6
+// address is taken as IPv4, as in a GID; an IPv6 zone is ignored. IPv4 headers
+// are taken to be 20 bytes long and to have DF set, as rxe and every adapter
+// sends them.
+func NewFlow(src, dst netip.AddrPort) (Flow, error) {
+	s, d := src.Addr().Unmap(), dst.Addr().Unmap()
+	if !s.IsValid() || !d.IsValid() || s.Is4() != d.Is4() {
+		return Flow{}, ErrFlow
+	}
+	var buf [ipv6Len + udpLen]byte
+	header := buf[:0]
+	f := Flow{ipv4: s.Is4()}
+	if f.ipv4 {
+		f.lengths = &ipv4Lengths
+		s, d := s.As4(), d.As4()
+		header = append(header, 0x45, 0xff, 0, 0, 0, 0, 0x40, 0, 0xff, protocolUDP, 0xff, 0xff)
+		header = append(header, s[:]...)
+		header = append(header, d[:]...)
+	} else {
+		f.lengths = &ipv6Lengths
+		s, d := s.As16(), d.As16()
+		header = append(header, 0x6f, 0xff, 0xff, 0xff, 0, 0, protocolUDP, 0xff)
+		header = append(header, s[:]...)
+		header = append(header, d[:]...)
+	}
+	header = binary.BigEndian.AppendUint16(header, src.Port())
+	header = binary.BigEndian.AppendUint16(header, dst.Port())
+	header = append(header, 0, 0, 0xff, 0xff)
+
+	// By hand, since an argument of crc32.Update goes to the heap.
+	r := ^uint32(0x2144df1c) // after the eight bytes of ones
+	for _, b := range header {
+		r = appendZero(r ^ uint32(b))
+	}
+	f.register = r
+	return f, nil
+}
+
+// ICRC returns the ICRC of packet, BTH to ICRC, whose own ICRC is not looked
+// at. ipID is the identification of its IPv4 header, and is ignored over IPv6.
+// packet is at least 16 bytes long, as any that Parse took.
+func (f Flow) ICRC(packet []byte, ipID uint16) uint32 {
+	udp := udpLen + len(packet)
+	r := f.register ^ f.lengths.udp.of(uint16(udp)) ^ f.lengths.ip.of(uint16(udp+f.lengths.ipExtra))
+	if f.ipv4 {
+		r ^= ipv4ID.of(ipID)
+	}
+	r = appendBTH(r, (*BTH)(packet))
+	return crc32.Update(^r, crc32.IEEETable, packet[bthLen:len(packet)-icrcLen])
+}
+
+// Seal writes the ICRC of packet, BTH to ICRC, into its last four bytes. ipID
+// is what the IPv4 header will have: 0 for a datagram sent alone from a socket
+// that is not connected and never fragments, i for the i-th segment of a GSO
+// send; it is ignored over IPv6.
+func (f Flow) Seal(packet []byte, ipID uint16) {
+	binary.LittleEndian.PutUint32(packet[len(packet)-icrcLen:], f.ICRC(packet, ipID))
+}
+
+// bthContributions are those of the BTH's bytes, at its end. There is a table a
+// byte so that the twelve look-ups do not wait for each other, and so that byte
+// 4 can be masked without touching it.
+var bthContributions = func() (t [bthLen]contribution) {
+	for i := range t {
+		t[i] = contributionAt(bthLen - 1 - i)
+	}
+	return t
+}()
+
+// appendBTH returns the register r after a masked BTH.
+func appendBTH(r uint32, h *BTH) uint32 {
+	t := &bthContributions
+	return t[0][h[0]^byte(r)] ^ t[1][h[1]^byte(r>>8)] ^ t[2][h[2]^byte(r>>16)] ^ t[3][h[3]^byte(r>>24)] ^
+		t[4][0xff] ^ t[5][h[5]] ^ t[6][h[6]] ^ t[7][h[7]] ^
+		t[8][h[8]] ^ t[9][h[9]] ^ t[10][h[10]] ^ t[11][h[11]]
+}

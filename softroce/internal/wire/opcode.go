@@ -1,0 +1,193 @@
+// This file is the BTH opcode and the questions a transport asks of it. The
+// answers are in opcode_table.go.
+
+package wire
+
+import "fmt"
+
+// Opcode is the OpCode field of a BTH: the transport in its top three bits, the
+// operation in the other five.
+type Opcode uint8
+
+// The opcodes in use. Reliable datagrams and XRC are not among them.
+const (
+	RCSendFirst            Opcode = 0x00
+	RCSendMiddle           Opcode = 0x01
+	RCSendLast             Opcode = 0x02
+	RCSendLastWithImm      Opcode = 0x03
+	RCSendOnly             Opcode = 0x04
+	RCSendOnlyWithImm      Opcode = 0x05
+	RCWriteFirst           Opcode = 0x06
+	RCWriteMiddle          Opcode = 0x07
+	RCWriteLast            Opcode = 0x08
+	RCWriteLastWithImm     Opcode = 0x09
+	RCWriteOnly            Opcode = 0x0a
+	RCWriteOnlyWithImm     Opcode = 0x0b
+	RCReadRequest          Opcode = 0x0c
+	RCReadResponseFirst    Opcode = 0x0d
+	RCReadResponseMiddle   Opcode = 0x0e
+	RCReadResponseLast     Opcode = 0x0f
+	RCReadResponseOnly     Opcode = 0x10
+	RCAcknowledge          Opcode = 0x11
+	RCAtomicAcknowledge    Opcode = 0x12
+	RCCompareSwap          Opcode = 0x13
+	RCFetchAdd             Opcode = 0x14
+	RCSendLastWithInv      Opcode = 0x16
+	RCSendOnlyWithInv      Opcode = 0x17
+	UCSendFirst            Opcode = 0x20
+	UCSendMiddle           Opcode = 0x21
+	UCSendLast             Opcode = 0x22
+	UCSendLastWithImm      Opcode = 0x23
+	UCSendOnly             Opcode = 0x24
+	UCSendOnlyWithImm      Opcode = 0x25
+	UCWriteFirst           Opcode = 0x26
+	UCWriteMiddle          Opcode = 0x27
+	UCWriteLast            Opcode = 0x28
+	UCWriteLastWithImm     Opcode = 0x29
+	UCWriteOnly            Opcode = 0x2a
+	UCWriteOnlyWithImm     Opcode = 0x2b
+	UDSendOnly             Opcode = 0x64
+	UDSendOnlyWithImm      Opcode = 0x65
+	CongestionNotification Opcode = 0x81
+)
+
+// Transport is the service an opcode belongs to.
+type Transport uint8
+
+// The transports. NoTransport is that of an opcode not in the table.
+const (
+	NoTransport Transport = iota
+	RC
+	UC
+	UD
+	CNP
+)
+
+var transportNames = [...]string{"none", "RC", "UC", "UD", "CNP"}
+
+func (t Transport) String() string {
+	if int(t) < len(transportNames) {
+		return transportNames[t]
+	}
+	return fmt.Sprintf("transport %d", uint8(t))
+}
+
+// Operation is what an opcode asks or answers, whatever its transport and its
+// place in the message.
+type Operation uint8
+
+// The operations. NoOperation is that of an opcode not in the table.
+const (
+	NoOperation Operation = iota
+	OpSend
+	OpWrite
+	OpReadRequest
+	OpReadResponse
+	OpAcknowledge
+	OpAtomicAcknowledge
+	OpCompareSwap
+	OpFetchAdd
+	OpCongestion
+)
+
+var operationNames = [...]string{
+	"none", "SEND", "RDMA_WRITE", "RDMA_READ_REQUEST", "RDMA_READ_RESPONSE",
+	"ACKNOWLEDGE", "ATOMIC_ACKNOWLEDGE", "COMPARE_SWAP", "FETCH_ADD", "CNP",
+}
+
+func (o Operation) String() string {
+	if int(o) < len(operationNames) {
+		return operationNames[o]
+	}
+	return fmt.Sprintf("operation %d", uint8(o))
+}
+
+// Place is where a packet stands in its message.
+type Place uint8
+
+// A message is one Only packet, or a First, any number of Middle and a Last.
+// Packets which are always alone (READ requests, atomics, acknowledges) are Only.
+const (
+	Only Place = iota
+	First
+	Middle
+	Last
+)
+
+// PlaceOf returns the place of a packet that starts, ends, starts and ends its
+// message, or does neither.
+func PlaceOf(starts, ends bool) Place {
+	switch {
+	case starts && ends:
+		return Only
+	case starts:
+		return First
+	case ends:
+		return Last
+	}
+	return Middle
+}
+
+// Headers is a set of extended transport headers.
+type Headers uint8
+
+// The extended transport headers, in the order they follow a BTH.
+const (
+	HasDETH         Headers = 1 << kindDETH
+	HasRETH         Headers = 1 << kindRETH
+	HasAtomicETH    Headers = 1 << kindAtomicETH
+	HasAETH         Headers = 1 << kindAETH
+	HasAtomicAckETH Headers = 1 << kindAtomicAckETH
+	HasImmDt        Headers = 1 << kindImmDt
+	HasIETH         Headers = 1 << kindIETH
+)
+
+// String is the opcode's name in the specification's words, as
+// "RC_RDMA_WRITE_LAST_WITH_IMMEDIATE", or "opcode 0x.." for one not in use.
+func (o Opcode) String() string {
+	if o.Known() {
+		return opcodes[o].name
+	}
+	return fmt.Sprintf("opcode 0x%02x", uint8(o))
+}
+
+// Known says whether o is one of the opcodes of this file.
+func (o Opcode) Known() bool { return opcodes[o].transport != NoTransport }
+
+// Transport returns the service o belongs to.
+func (o Opcode) Transport() Transport { return opcodes[o].transport }
+
+// Operation returns what o asks or answers.
+func (o Opcode) Operation() Operation { return opcodes[o].operation }
+
+// Place returns where in its message a packet of o stands.
+func (o Opcode) Place() Place { return opcodes[o].place }
+
+// StartsMessage says whether o is a First or an Only.
+func (o Opcode) StartsMessage() bool { p := opcodes[o].place; return p == First || p == Only }
+
+// EndsMessage says whether o is a Last or an Only.
+func (o Opcode) EndsMessage() bool { p := opcodes[o].place; return p == Last || p == Only }
+
+// Headers returns the extended transport headers that follow the BTH.
+func (o Opcode) Headers() Headers { return opcodes[o].headers }
+
+// Has says whether all of h follow the BTH.
+func (o Opcode) Has(h Headers) bool { return opcodes[o].headers&h == h }
+
+// IsRequest says whether o goes from requester to responder.
+func (o Opcode) IsRequest() bool {
+	t := opcodes[o].transport
+	return !o.IsResponse() && t != NoTransport && t != CNP
+}
+
+// IsResponse says whether o goes from responder to requester: READ responses
+// and acknowledges.
+func (o Opcode) IsResponse() bool { return opcodes[o].response }
+
+// CarriesPayload says whether a packet of o may have a payload.
+func (o Opcode) CarriesPayload() bool { return opcodes[o].payload != noPayload }
+
+// HeaderLen returns the bytes of BTH and extended headers, 0 for an opcode not
+// in the table.
+func (o Opcode) HeaderLen() int { return int(opcodes[o].length) }
