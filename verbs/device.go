@@ -69,8 +69,8 @@ func Open(name string) (*Device, error) {
 	}
 	for _, provider := range registered() {
 		p, err := provider.Open(name)
-		if errors.Is(err, syscall.ENODEV) || errors.Is(err, stderrors.ErrUnsupported) {
-			continue // the name is not this provider's
+		if err == syscall.ENODEV || errors.Is(err, stderrors.ErrUnsupported) {
+			continue // the name is not this provider's, or it has no devices at all
 		}
 		if err != nil {
 			return nil, fail("ibv_open_device", name, "", err)
@@ -112,6 +112,10 @@ func (d *Device) Info() DeviceInfo { return d.info }
 
 // Name is the device's name: "rxe0".
 func (d *Device) Name() string { return d.info.Name }
+
+// Provider is the provider's side of the device, for what a provider offers
+// besides verbs.
+func (d *Device) Provider() DeviceProvider { return d.p }
 
 // Query reads the device's limits.
 //

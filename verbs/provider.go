@@ -23,7 +23,7 @@ type Provider interface {
 	Name() string
 	// Devices lists what can be opened; none is no error.
 	Devices() ([]DeviceInfo, error)
-	// Open opens a device by name; ENODEV if the name is not this provider's.
+	// Open opens a device by name; bare ENODEV if the name is not this provider's.
 	Open(name string) (DeviceProvider, error)
 }
 

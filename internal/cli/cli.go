@@ -45,6 +45,7 @@ func AddFlags(cmd *cobra.Command, o *lab.Options, out *Output) {
 	f.IntVar(&o.MTU, "mtu", 0, "path MTU in bytes: 256, 512, 1024, 2048 or 4096 (default: the port's active MTU)")
 	f.IntVarP(&o.Size, "size", "s", 4096, "bytes of each message buffer")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "limit of each step and of the job, such as 5s")
+	f.StringVar(&o.PCAP, "pcap", "", "write the packets of a soft device to this file, for Wireshark")
 	f.BoolVar(&out.JSON, "json", false, "print one JSON object a line for each event")
 	f.BoolVarP(&out.Quiet, "quiet", "q", false, "print nothing but errors")
 	cmd.MarkFlagsMutuallyExclusive("json", "quiet")

@@ -36,8 +36,13 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
+	packets, err := o.capture(dev, o.Logger)
+	if err != nil {
 		closeAll(&err, dev)
+		return err
+	}
+	defer func() {
+		closeAll(&err, packets, dev)
 		if err == nil {
 			tell(o.Logger, "slow", "run.done", "", "done: the job succeeded and everything is freed", slog.String("job", o.Job))
 		}

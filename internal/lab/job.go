@@ -25,6 +25,7 @@ type Options struct {
 	GIDIndex *int   // nil chooses
 	MTU      int    // path MTU in bytes; 0 is the port's active one
 	Size     int    // of each buffer, in bytes
+	PCAP     string // file for the packets of a soft device; "" captures nothing
 	Timeout  time.Duration
 	Program  string
 	Logger   *slog.Logger

@@ -40,6 +40,11 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		return err
 	}
 	defer closeAll(&err, dev)
+	packets, err := o.capture(dev, o.Logger)
+	if err != nil {
+		return err
+	}
+	defer closeAll(&err, packets)
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -1,0 +1,46 @@
+// Capturing a run of a soft device into a pcap file.
+
+package lab
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/rawverbs/rawverbs/softroce"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// capture begins to write what dev sends and receives to o.PCAP, if that is set;
+// closing what it returns ends it. An existing file is written over.
+func (o *Options) capture(dev *verbs.Device, log *slog.Logger) (io.Closer, error) {
+	if o.PCAP == "" {
+		return closerFunc(func() error { return nil }), nil
+	}
+	file, err := os.Create(o.PCAP)
+	if err != nil {
+		return nil, fmt.Errorf("--pcap: %w; try: a file in a folder that exists and may be written", err)
+	}
+	out := bufio.NewWriter(file)
+	stop, err := softroce.Capture(dev, out)
+	if err != nil {
+		closeAll(&err, file)
+		os.Remove(o.PCAP) // it is empty, and the error above is the one to tell
+		return nil, fmt.Errorf("--pcap: %w", err)
+	}
+	tell(log, "slow", "capture.begun", "", "capture packets", slog.String("file", o.PCAP))
+	return closerFunc(func() error {
+		err := stop()
+		if err == nil {
+			err = out.Flush()
+		}
+		closeAll(&err, file)
+		return err
+	}), nil
+}
+
+type closerFunc func() error
+
+func (f closerFunc) Close() error { return f() }

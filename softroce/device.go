@@ -1,0 +1,225 @@
+// The device: an engine, its links, and what it says of itself.
+
+package softroce
+
+import (
+	crand "crypto/rand"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/link"
+	"github.com/rawverbs/rawverbs/softroce/internal/transport"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// port is one address of the device: a link, and its place in the GID table. All
+// are addresses of the device's one port.
+type port struct {
+	link  link.Link
+	index int
+}
+
+func (p *port) gid() verbs.GID { return qpstate.GIDFrom(p.link.Addr().WithZone("")) }
+
+// device is an open device.
+type device struct {
+	name   string
+	ports  []*port // by GID index; nil is an empty slot
+	mtu    qpstate.MTU
+	engine *transport.Engine
+	start  time.Time // what the engine's time counts from
+
+	posters driver // sends for whoever posted; see kick
+	alarm   alarm
+	events  queue[verbs.AsyncEvent]
+	capture capture
+	loops   sync.WaitGroup
+}
+
+func newDevice(name string, ports []*port) *device {
+	d := &device{name: name, ports: ports, mtu: smallestMTU(ports), start: time.Now()}
+	var seed [32]byte
+	crand.Read(seed[:]) // never fails
+	d.engine = transport.New(transport.Config{
+		Resolve: d.resolve, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu,
+	})
+	d.events.init()
+	d.posters.init(d)
+	d.alarm.init(d)
+	for _, p := range ports {
+		if p != nil {
+			d.loops.Go(func() { d.receive(p) })
+		}
+	}
+	return d
+}
+
+func smallestMTU(ports []*port) qpstate.MTU {
+	smallest := qpstate.MTU4096
+	for _, p := range ports {
+		if p == nil {
+			continue
+		}
+		if mtu, ok := qpstate.MTUFor(p.link.MTU()); ok {
+			smallest = min(smallest, mtu)
+		}
+	}
+	return smallest
+}
+
+func (d *device) now() time.Duration { return time.Since(d.start) }
+
+// resolve finds the way to a peer: the link of the GID index, and the peer's
+// address. The errnos are those that rdma_rxe gives.
+func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
+	index := int(attr.GRH.SGIDIndex)
+	if index >= len(d.ports) || d.ports[index] == nil {
+		return nil, syscall.ENODATA
+	}
+	p := d.ports[index]
+	src, dst := p.link.Addr(), attr.GRH.DGID.Addr()
+	if src.Is4() != dst.Is4() || src.IsLinkLocalUnicast() != dst.IsLinkLocalUnicast() {
+		return nil, syscall.EINVAL
+	}
+	dst = dst.WithZone(src.Zone())
+	if err := reachable(src, dst); err != nil {
+		return nil, err
+	}
+	return &transport.Path{
+		Src: src, Dst: dst, TrafficClass: attr.GRH.TrafficClass, HopLimit: attr.GRH.HopLimit,
+		FlowLabel: attr.GRH.FlowLabel, Link: p,
+	}, nil
+}
+
+// reachable asks the system for a route, by connecting a UDP socket, which sends
+// nothing.
+func reachable(src, dst netip.Addr) error {
+	dialer := net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(src, 0))}
+	conn, err := dialer.Dial("udp", netip.AddrPortFrom(dst, wire.Port).String())
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// event passes an engine's event on. The engine's locks are held.
+func (d *device) event(e transport.Event) {
+	out := verbs.AsyncEvent{Type: e.Type}
+	if e.QP != nil {
+		out.QPN = e.QP.QPN()
+	}
+	if e.CQ != nil {
+		out.CQ = e.CQ.User.(*cq)
+	}
+	d.events.put(out)
+}
+
+func (d *device) NextEvent() (verbs.AsyncEvent, error) {
+	e, ok := d.events.wait()
+	if !ok {
+		return verbs.AsyncEvent{}, net.ErrClosed
+	}
+	return e, nil
+}
+
+// guid is made of the name and the first address, so that it stays the same.
+func (d *device) guid() uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(d.name))
+	for _, p := range d.ports {
+		if p != nil {
+			b := p.gid()
+			h.Write(b[:])
+		}
+	}
+	return h.Sum64()
+}
+
+// What a device grants beyond the engine's own limits: as many objects as memory
+// has room for.
+const (
+	manyObjects = 1 << 20
+	maxGIDs     = 16
+)
+
+func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
+	return verbs.DeviceAttr{
+		FirmwareVersion: "softroce",
+		NodeGUID:        d.guid(),
+		SysImageGUID:    d.guid(),
+		MaxMRSize:       math.MaxInt64,
+		PageSizeCap:     ^uint64(4095),
+		MaxQP:           manyObjects,
+		MaxQPWR:         transport.MaxQPWR,
+		MaxSGE:          transport.MaxSGE,
+		MaxSGERd:        transport.MaxSGE,
+		MaxCQ:           manyObjects,
+		MaxCQE:          transport.MaxCQE,
+		MaxMR:           manyObjects,
+		MaxPD:           manyObjects,
+		MaxQPRdAtom:     transport.MaxRdAtomic,
+		MaxResRdAtom:    manyObjects,
+		MaxQPInitRdAtom: transport.MaxRdAtomic,
+		AtomicCap:       verbs.AtomicHCA,
+		MaxAH:           manyObjects,
+		MaxPKeys:        1,
+		PhysPortCnt:     1,
+	}, nil
+}
+
+func (d *device) QueryPort(number uint8) (verbs.PortAttr, error) {
+	if number != 1 {
+		return verbs.PortAttr{}, syscall.EINVAL
+	}
+	return verbs.PortAttr{
+		State:        verbs.PortActive,
+		MaxMTU:       qpstate.MTU4096,
+		ActiveMTU:    d.mtu,
+		GIDTableLen:  max(len(d.ports), maxGIDs),
+		MaxMsgSize:   transport.MaxMessage,
+		PKeyTableLen: 1,
+		ActiveWidth:  1, // one lane …
+		ActiveSpeed:  8, // … of 10 Gbit/s, as rdma_rxe says
+		PhysState:    5, // link up
+		LinkLayer:    verbs.LinkEthernet,
+	}, nil
+}
+
+func (d *device) QueryGIDTable() ([]verbs.GIDEntry, error) {
+	var table []verbs.GIDEntry
+	for i, p := range d.ports {
+		if p == nil {
+			continue
+		}
+		entry := verbs.GIDEntry{GID: p.gid(), Port: 1, Index: i, Type: verbs.GIDTypeRoCEv2, Netdev: p.link.Status().Interface}
+		if iface, err := net.InterfaceByName(entry.Netdev); err == nil {
+			entry.IfIndex = iface.Index
+		}
+		table = append(table, entry)
+	}
+	return table, nil
+}
+
+func (d *device) QueryPKey(number uint8, index int) (uint16, error) {
+	if number != 1 || index != 0 {
+		return 0, syscall.EINVAL
+	}
+	return wire.DefaultPKey, nil
+}
+
+// Close ends the links and waits for the goroutines that receive.
+func (d *device) Close() error {
+	closePorts(d.ports)
+	d.loops.Wait()
+	d.alarm.stop()
+	d.events.close()
+	return d.capture.stop()
+}

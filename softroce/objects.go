@@ -1,0 +1,155 @@
+// The objects: the engine's own, in the shape that verbs asks of a provider.
+
+package softroce
+
+import (
+	"net"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/transport"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// pd is a protection domain.
+type pd struct {
+	d  *device
+	pd *transport.PD
+}
+
+func (d *device) AllocPD() (verbs.PDProvider, error) { return &pd{d, d.engine.AllocPD()}, nil }
+
+func (p *pd) RegMR(buf []byte, access verbs.Access) (verbs.MRProvider, error) {
+	return orError[verbs.MRProvider](p.pd.RegisterMR(buf, access))
+}
+
+func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AHProvider, error) {
+	return orError[verbs.AHProvider](p.pd.CreateAH(attr))
+}
+
+func (p *pd) Close() error { return nil }
+
+// orError keeps a nil pointer from becoming an interface that is not nil.
+func orError[I any, T any](object *T, err error) (I, error) {
+	if err != nil {
+		var none I
+		return none, err
+	}
+	return any(object).(I), nil
+}
+
+// channel is a completion channel.
+type channel struct{ events queue[verbs.CQProvider] }
+
+func (d *device) CreateCompChannel() (verbs.CompChannelProvider, error) {
+	c := &channel{}
+	c.events.init()
+	return c, nil
+}
+
+func (c *channel) Next(cqs []verbs.CQProvider) ([]verbs.CQProvider, error) {
+	cq, ok := c.events.wait()
+	if !ok {
+		return cqs, net.ErrClosed
+	}
+	return append(cqs, cq), nil
+}
+
+func (c *channel) Close() error {
+	c.events.close()
+	return nil
+}
+
+// cq is a completion queue.
+type cq struct {
+	cq     *transport.CQ
+	closed atomic.Bool
+}
+
+func (d *device) CreateCQ(depth int, ch verbs.CompChannelProvider, vector int) (verbs.CQProvider, error) {
+	if vector != 0 {
+		return nil, syscall.EINVAL
+	}
+	c := &cq{}
+	notify := func() {}
+	if ch != nil {
+		notify = func() { ch.(*channel).events.put(c) }
+	}
+	var err error
+	if c.cq, err = d.engine.CreateCQ(depth, notify); err != nil {
+		return nil, err
+	}
+	c.cq.User = c
+	return c, nil
+}
+
+func (c *cq) Depth() int { return c.cq.Depth() }
+
+func (c *cq) Poll(wcs []verbs.WC) (int, error) {
+	if c.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	return c.cq.Poll(wcs), nil
+}
+
+func (c *cq) Arm(solicitedOnly bool) error {
+	if c.closed.Load() {
+		return net.ErrClosed
+	}
+	c.cq.Arm(solicitedOnly)
+	return nil
+}
+
+func (c *cq) Close() error {
+	c.closed.Store(true)
+	return nil
+}
+
+// qp is a queue pair.
+type qp struct {
+	d      *device
+	qp     *transport.QP
+	closed atomic.Bool
+}
+
+func (p *pd) CreateQP(init verbs.QPInitProvider) (verbs.QPProvider, error) {
+	q, err := p.pd.CreateQP(transport.QPInit{
+		Type: init.Type, SendCQ: init.SendCQ.(*cq).cq, RecvCQ: init.RecvCQ.(*cq).cq, Cap: init.Cap, SigAll: init.SigAll,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &qp{d: p.d, qp: q}, nil
+}
+
+func (q *qp) QPN() uint32      { return q.qp.QPN() }
+func (q *qp) Cap() verbs.QPCap { return q.qp.Cap() }
+
+func (q *qp) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
+	err := q.qp.Modify(attr, mask)
+	q.d.kick()
+	return err
+}
+
+func (q *qp) Query(verbs.QPAttrMask) (verbs.QPAttr, error) { return q.qp.Query(), nil }
+
+func (q *qp) PostSend(wrs []verbs.SendWR) (int, error) {
+	if q.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	n, err := q.qp.PostSend(wrs)
+	q.d.kick()
+	return n, err
+}
+
+func (q *qp) PostRecv(wrs []verbs.RecvWR) (int, error) {
+	if q.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	return q.qp.PostRecv(wrs)
+}
+
+func (q *qp) Close() error {
+	q.closed.Store(true)
+	return q.qp.Close()
+}

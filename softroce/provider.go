@@ -1,0 +1,119 @@
+// The provider: device names, and what they open.
+
+package softroce
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/link"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// The device names.
+const (
+	loopbackName = "soft0"
+	prefix       = "soft:" // an interface or an address follows
+)
+
+func init() { verbs.Register(provider{}) }
+
+type provider struct{}
+
+func (provider) Name() string { return "softroce" }
+
+// Devices lists soft0. Other devices exist once they are opened.
+func (provider) Devices() ([]verbs.DeviceInfo, error) {
+	return []verbs.DeviceInfo{info(loopbackName)}, nil
+}
+
+func info(name string) verbs.DeviceInfo {
+	return verbs.DeviceInfo{Name: name, Provider: provider{}.Name(), NodeType: verbs.NodeCA, Transport: verbs.TransportIB}
+}
+
+func (provider) Open(name string) (verbs.DeviceProvider, error) {
+	where, ours := strings.CutPrefix(name, prefix)
+	if name != loopbackName && !ours {
+		return nil, syscall.ENODEV
+	}
+	ports, err := openPorts(name, where)
+	if err != nil {
+		return nil, err
+	}
+	return newDevice(name, ports), nil
+}
+
+// openPorts opens a link for each address of a device; its place is its GID index.
+// As with rdma_rxe index 0 is for the link-local address, or empty, and the others
+// begin at 1, IPv4 first.
+func openPorts(name, where string) ([]*port, error) {
+	if name == loopbackName {
+		l, err := link.OpenLoopback(link.Config{})
+		if err != nil {
+			return nil, err
+		}
+		return []*port{nil, {link: l, index: 1}}, nil
+	}
+	addresses, err := addressesOf(where)
+	if err != nil {
+		return nil, err
+	}
+	ports := []*port{nil}
+	for _, a := range addresses {
+		l, err := link.Open(a, link.Config{})
+		if a.IsLinkLocalUnicast() && errors.Is(err, syscall.EADDRNOTAVAIL) && len(addresses) > 1 {
+			continue // not settled yet: duplicate address detection goes on
+		}
+		if err != nil {
+			closePorts(ports)
+			return nil, err
+		}
+		p := &port{link: l}
+		if a.IsLinkLocalUnicast() && ports[0] == nil {
+			ports[0] = p
+			continue
+		}
+		p.index = len(ports)
+		ports = append(ports, p)
+	}
+	return ports, nil
+}
+
+// addressesOf reads what follows "soft:".
+func addressesOf(where string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(where); err == nil {
+		return []netip.Addr{a.Unmap()}, nil
+	}
+	addresses, err := link.Addresses(where)
+	if err != nil {
+		return nil, errors.WithMessagef(syscall.ENODEV, "soft:%s: %v; this host has the interfaces %s", where, err, interfaces())
+	}
+	if len(addresses) == 0 {
+		return nil, errors.WithMessagef(syscall.EADDRNOTAVAIL, "interface %s has no address; try: ip addr add", where)
+	}
+	return addresses, nil
+}
+
+func interfaces() string {
+	list, err := net.Interfaces()
+	if err != nil {
+		return "(unknown: " + err.Error() + ")"
+	}
+	var names []string
+	for _, i := range list {
+		names = append(names, i.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func closePorts(ports []*port) {
+	for _, p := range ports {
+		if p != nil {
+			p.link.Close() // an error here could not be acted on
+		}
+	}
+}
