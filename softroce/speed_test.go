@@ -1,0 +1,314 @@
+// The device's speed, each figure beside what it is to be measured against, in
+// turns within one run: `make bench-soft`. Machines are noisy; the ratios count.
+
+package softroce_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+const (
+	mib     = 1 << 20
+	all     = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead
+	inQueue = 4 // messages in flight, which keeps a link busy
+)
+
+// stream is one queue pair with a region at each end, that moves 1 MiB messages.
+type stream struct {
+	conn   *rc.Conn
+	mr     *verbs.MR
+	remote *verbs.MR
+	wrs    []verbs.SendWR
+	wcs    []verbs.WC
+}
+
+func newStream(tb testing.TB, a, b *verbs.Device, op verbs.Opcode, size int) *stream {
+	c, s := connect(tb, a, b, rc.Config{Cap: verbs.QPCap{MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 1, MaxRecvSGE: 1}})
+	st := &stream{conn: c, wcs: make([]verbs.WC, 16)}
+	var err error
+	if st.mr, err = c.AllocMR("stream", size, all); err != nil {
+		tb.Fatal(err)
+	}
+	if st.remote, err = s.AllocMR("stream", size, all); err != nil {
+		tb.Fatal(err)
+	}
+	st.wrs = []verbs.SendWR{{Opcode: op, Flags: verbs.SendSignaled, SGL: []verbs.SGE{st.mr.SGE(0, size)},
+		RemoteAddr: st.remote.Addr(), RKey: st.remote.RKey()}}
+	return st
+}
+
+// run moves n messages, inQueue at a time.
+func (s *stream) run(tb testing.TB, n int) {
+	posted, done := 0, 0
+	for done < n {
+		for posted < n && posted-done < inQueue {
+			if err := s.conn.QP().PostSend(s.wrs); err != nil {
+				tb.Fatal(err)
+			}
+			posted++
+		}
+		k, err := s.conn.SendCQ().Wait(context.Background(), s.wcs)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for _, wc := range s.wcs[:k] {
+			if err := wc.Err(); err != nil {
+				tb.Fatal(err)
+			}
+		}
+		done += k
+	}
+}
+
+// tcpSink is a TCP connection over loopback whose other end reads all.
+func tcpSink(tb testing.TB) net.Conn {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		buf := make([]byte, 256<<10)
+		for {
+			if _, err := c.Read(buf); err != nil {
+				return
+			}
+		}
+	}()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { c.Close() })
+	return c
+}
+
+// against times two things in turns, and reports both and the ratio of a to b.
+func against(b *testing.B, names [2]string, unit string, perRound float64, rounds [2]func()) {
+	var took [2]time.Duration
+	for b.Loop() {
+		for i, round := range rounds {
+			begin := time.Now()
+			round()
+			took[i] += time.Since(begin)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	for i, name := range names {
+		b.ReportMetric(perRound*float64(b.N)/took[i].Seconds(), name+"-"+unit)
+	}
+	b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "ratio")
+}
+
+func BenchmarkBandwidth(b *testing.B) {
+	const messages = 64
+	gb := float64(messages*mib) / 1e9
+	x, y := openSoft(b, "soft0"), openSoft(b, "soft0")
+	write, read := newStream(b, x, y, verbs.OpRDMAWrite, mib), newStream(b, x, y, verbs.OpRDMARead, mib)
+	tcp, chunk := tcpSink(b), make([]byte, 64<<10)
+	overTCP := func() {
+		for range messages * mib / len(chunk) {
+			if _, err := tcp.Write(chunk); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.Run("WRITE/TCP", func(b *testing.B) {
+		against(b, [2]string{"WRITE", "TCP"}, "GB/s", gb, [2]func(){func() { write.run(b, messages) }, overTCP})
+	})
+	b.Run("READ/TCP", func(b *testing.B) {
+		against(b, [2]string{"READ", "TCP"}, "GB/s", gb, [2]func(){func() { read.run(b, messages) }, overTCP})
+	})
+	b.Run("READ/WRITE", func(b *testing.B) {
+		against(b, [2]string{"READ", "WRITE"}, "GB/s", gb, [2]func(){func() { read.run(b, messages) }, func() { write.run(b, messages) }})
+	})
+}
+
+// BenchmarkRoundTrip is an 8-byte SEND and its reply, beside a datagram and its
+// echo over plain UDP sockets.
+func BenchmarkRoundTrip(b *testing.B) {
+	const trips = 1000
+	x, y := openSoft(b, "soft0"), openSoft(b, "soft0")
+	c, s := connect(b, x, y, rc.Config{})
+	ping, pong := newPinger(b, c), newPinger(b, s)
+	go func() {
+		for pong.recv() == nil {
+			if pong.send() != nil {
+				return
+			}
+		}
+	}()
+	udp := udpEcho(b)
+	buf := make([]byte, 8)
+	against(b, [2]string{"SEND", "UDP"}, "trips/s", trips, [2]func(){
+		func() {
+			for range trips {
+				if err := ping.send(); err != nil {
+					b.Fatal(err)
+				}
+				if err := ping.recv(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		},
+		func() {
+			for range trips {
+				if _, err := udp.Write(buf); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := io.ReadFull(udp, buf); err != nil {
+					b.Fatal(err)
+				}
+			}
+		},
+	})
+}
+
+// pinger is one end of a ping-pong: one receive posted, sends signaled now and
+// then so that the queue does not fill.
+type pinger struct {
+	conn  *rc.Conn
+	send_ []verbs.SendWR
+	recv_ []verbs.RecvWR
+	wcs   []verbs.WC
+	sent  int
+}
+
+func newPinger(tb testing.TB, c *rc.Conn) *pinger {
+	mr, err := c.AllocMR("ping", 64, verbs.AccessLocalWrite)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &pinger{conn: c, wcs: make([]verbs.WC, 8),
+		send_: []verbs.SendWR{{Opcode: verbs.OpSend, SGL: []verbs.SGE{mr.SGE(0, 8)}}},
+		recv_: []verbs.RecvWR{{SGL: []verbs.SGE{mr.SGE(8, 8)}}}}
+	if err := c.QP().PostRecv(p.recv_); err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+func (p *pinger) send() error {
+	p.sent++
+	p.send_[0].Flags = 0
+	if p.sent%8 == 0 {
+		p.send_[0].Flags = verbs.SendSignaled
+		if _, err := p.conn.SendCQ().Poll(p.wcs); err != nil {
+			return err
+		}
+	}
+	return p.conn.QP().PostSend(p.send_)
+}
+
+func (p *pinger) recv() error {
+	n, err := p.conn.RecvCQ().Wait(context.Background(), p.wcs)
+	if err != nil {
+		return err
+	}
+	if err := p.wcs[n-1].Err(); err != nil {
+		return err
+	}
+	return p.conn.QP().PostRecv(p.recv_)
+}
+
+func udpEcho(tb testing.TB) net.Conn {
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	go func() {
+		buf := make([]byte, 64)
+		u := server.(*net.UDPConn)
+		for {
+			n, from, err := u.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			if _, err := u.WriteToUDPAddrPort(buf[:n], from); err != nil {
+				return
+			}
+		}
+	}()
+	c, err := net.Dial("udp", server.LocalAddr().String())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { c.Close(); server.Close() })
+	return c
+}
+
+// BenchmarkManyQPs is the throughput of 64 KiB WRITEs over 1000 queue pairs of one
+// device, beside that over 4.
+func BenchmarkManyQPs(b *testing.B) {
+	const size, perRound = 64 << 10, 2000
+	x, y := openSoft(b, "soft0"), openSoft(b, "soft0")
+	group := func(n int) func() {
+		streams := make([]*stream, n)
+		for i := range streams {
+			streams[i] = newStream(b, x, y, verbs.OpRDMAWrite, size)
+		}
+		return func() { writeOnAll(b, streams, perRound) }
+	}
+	many, few := group(1000), group(4)
+	against(b, [2]string{"1000-QPs", "4-QPs"}, "GB/s", float64(size*perRound)/1e9, [2]func(){many, few})
+}
+
+// writeOnAll posts n WRITEs in turn over all streams and waits for them.
+func writeOnAll(tb testing.TB, streams []*stream, n int) {
+	depth := max(1, min(64/len(streams), inQueue)) // in flight on each
+	waiting := make([]int, len(streams))
+	for i, posted := 0, 0; posted < n || i%len(streams) != 0; i++ {
+		s := streams[i%len(streams)]
+		for waiting[i%len(streams)] >= depth {
+			k, err := s.conn.SendCQ().Wait(context.Background(), s.wcs)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			waiting[i%len(streams)] -= k
+		}
+		if posted < n {
+			if err := s.conn.QP().PostSend(s.wrs); err != nil {
+				tb.Fatal(err)
+			}
+			waiting[i%len(streams)]++
+			posted++
+		}
+	}
+	for i, s := range streams {
+		for waiting[i] > 0 {
+			k, err := s.conn.SendCQ().Wait(context.Background(), s.wcs)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			waiting[i] -= k
+		}
+	}
+}
+
+// TestSteadyStateAllocatesNothing counts allocations of whole messages, both ends
+// and all goroutines of the device included.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	x, y := openSoft(t, "soft0"), openSoft(t, "soft0")
+	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
+		for _, size := range []int{8, 64 << 10} {
+			s := newStream(t, x, y, op, size)
+			s.run(t, 200)
+			if n := testing.AllocsPerRun(200, func() { s.run(t, 10) }); n >= 1 {
+				t.Errorf("%v of %s: 10 messages allocate %v times", op, fmt.Sprint(size), n)
+			}
+		}
+	}
+}
