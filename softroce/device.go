@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,7 +38,8 @@ type device struct {
 	engine *transport.Engine
 	start  time.Time // what the engine's time counts from
 
-	posters driver // sends for whoever posted; see kick
+	posters driver      // sends for whoever posted; see kick
+	woke    atomic.Bool // a completion has woken somebody; see receive
 	alarm   alarm
 	events  queue[verbs.AsyncEvent]
 	capture capture

@@ -12,6 +12,7 @@ package softroce
 
 import (
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,6 +94,11 @@ func (d *device) receive(p *port) {
 			batch = append(batch, transport.Datagram{Data: q.Data, Src: q.Src, Dst: q.Dst, TOS: q.TOS, TTL: q.TTL})
 		}
 		d.engine.Receive(d.now(), batch)
+		if d.woke.Swap(false) {
+			// Whoever was woken goes first: what it answers is then sent by the
+			// same system call as the acknowledgement.
+			runtime.Gosched()
+		}
 		w.send()
 	}
 }

@@ -6,32 +6,27 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"syscall"
-
-	"github.com/pkg/errors"
 )
 
 // CompChannel tells of completions on the CQs made with it (struct
-// ibv_comp_channel). One goroutine reads it; [CQ.Wait] does the rest.
+// ibv_comp_channel); [CQ.Wait] listens.
 type CompChannel struct {
 	handle
-	p    CompChannelProvider
-	subs *wakers
+	p CompChannelProvider
 }
 
 // CreateCompChannel makes a completion channel.
 //
 // Implements: struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 func (d *Device) CreateCompChannel() (*CompChannel, error) {
-	ch := &CompChannel{subs: &wakers{of: make(map[CQProvider]chan struct{})}}
+	ch := &CompChannel{}
 	p, err := born(&ch.handle, "completion channel", "ibv_create_comp_channel", "", d.p.CreateCompChannel, &d.handle)
 	if err != nil {
 		return nil, err
 	}
 	ch.p = p
-	go ch.subs.pump(p)
 	return ch, nil
 }
 
@@ -39,54 +34,6 @@ func (d *Device) CreateCompChannel() (*CompChannel, error) {
 //
 // Implements: int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 func (ch *CompChannel) Close() error { return ch.close("ibv_destroy_comp_channel", ch.p.Close) }
-
-// wakers finds, for each CQ of a channel, whom to wake.
-type wakers struct {
-	mu  sync.Mutex
-	of  map[CQProvider]chan struct{}
-	err error // why the pump ended, if not by Close
-}
-
-// pump turns the channel's events into wake-ups until the channel is closed. It
-// holds the provider's side only, so that a lost channel can be noticed.
-func (w *wakers) pump(p CompChannelProvider) {
-	var cqs []CQProvider
-	for {
-		var err error
-		cqs, err = p.Next(cqs[:0])
-		w.mu.Lock()
-		for _, cq := range cqs {
-			if wake := w.of[cq]; wake != nil { // nil: destroyed since
-				poke(wake)
-			}
-		}
-		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
-				w.err = err
-				for _, wake := range w.of {
-					poke(wake)
-				}
-			}
-			w.mu.Unlock()
-			return
-		}
-		w.mu.Unlock()
-	}
-}
-
-func (w *wakers) failed() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.err
-}
-
-// poke leaves a wake-up for one waiter; one is enough however many events came.
-func poke(wake chan struct{}) {
-	select {
-	case wake <- struct{}{}:
-	default:
-	}
-}
 
 // CQInit says what completion queue to make. The zero value of each field but
 // Depth works.
@@ -102,7 +49,7 @@ type CQ struct {
 	p       CQProvider
 	dev     *Device
 	channel *CompChannel
-	wake    chan struct{} // holds at most one wake-up
+	woken   chan struct{} // holds at most one wake-up
 	gone    chan struct{} // closed by Close
 	waiting atomic.Int32  // goroutines in Wait
 }
@@ -111,7 +58,7 @@ type CQ struct {
 //
 // Implements: struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int comp_vector)
 func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
-	cq := &CQ{dev: d, channel: init.Channel, wake: make(chan struct{}, 1), gone: make(chan struct{})}
+	cq := &CQ{dev: d, channel: init.Channel, woken: make(chan struct{}, 1), gone: make(chan struct{})}
 	parents := []*handle{&d.handle}
 	var ch CompChannelProvider
 	if init.Channel != nil {
@@ -119,18 +66,20 @@ func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
 		ch = init.Channel.p
 	}
 	p, err := born(&cq.handle, "CQ", "ibv_create_cq", fmt.Sprintf("depth %d", init.Depth),
-		func() (CQProvider, error) { return d.p.CreateCQ(init.Depth, ch, init.Vector) }, parents...)
+		func() (CQProvider, error) { return d.p.CreateCQ(init.Depth, ch, init.Vector, cq.wake) }, parents...)
 	if err != nil {
 		return nil, err
 	}
 	cq.p = p
-	if init.Channel != nil {
-		subs := init.Channel.subs
-		subs.mu.Lock()
-		subs.of[p] = cq.wake
-		subs.mu.Unlock()
-	}
 	return cq, nil
+}
+
+// wake leaves a wake-up for one waiter; one is enough however many events came.
+func (cq *CQ) wake() {
+	select {
+	case cq.woken <- struct{}{}:
+	default:
+	}
 }
 
 // Depth is the number of entries it has: at least what was asked for.
@@ -182,20 +131,17 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	for {
 		n, err := cq.pollOrArm(wcs)
 		if n > 0 && cq.waiting.Load() > 1 {
-			poke(cq.wake) // one event woke us; there may be completions for the others
+			cq.wake() // one event woke us; there may be completions for the others
 		}
 		if n > 0 || err != nil {
 			return n, err
 		}
 		select {
-		case <-cq.wake:
+		case <-cq.woken:
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		case <-cq.gone:
 			return 0, fail("ibv_get_cq_event", cq.device, "", net.ErrClosed)
-		}
-		if err := cq.channel.subs.failed(); err != nil {
-			return 0, fail("ibv_get_cq_event", cq.device, "", err)
 		}
 	}
 }
@@ -219,12 +165,6 @@ func (cq *CQ) Close() error {
 	return cq.close("ibv_destroy_cq", func() error {
 		if err := cq.p.Close(); err != nil {
 			return err
-		}
-		if cq.channel != nil {
-			subs := cq.channel.subs
-			subs.mu.Lock()
-			delete(subs.of, cq.p)
-			subs.mu.Unlock()
 		}
 		close(cq.gone)
 		return nil

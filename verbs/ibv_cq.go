@@ -12,6 +12,7 @@ import "C"
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 )
@@ -54,24 +55,27 @@ func (t *ibvCQTable) find(cq *C.struct_ibv_cq) *ibvCQ {
 	return t.of[cq]
 }
 
-// ibvCompChannel is struct ibv_comp_channel.
+// wakeAll wakes the waiters of every CQ of a channel.
+func (t *ibvCQTable) wakeAll(ch *ibvCompChannel) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, cq := range t.of {
+		if cq.channel == ch {
+			cq.wake()
+		}
+	}
+}
+
+// ibvCompChannel is struct ibv_comp_channel with the goroutine that reads it.
 type ibvCompChannel struct {
 	ch     *C.struct_ibv_comp_channel
 	cqs    *ibvCQTable
 	events *fdWaiter
-
-	// The last events read; made with the channel so that waiting allocates nothing.
-	got  [maxEvents]*C.struct_ibv_cq
-	n    C.int
-	read func() syscall.Errno
+	broken atomic.Pointer[syscall.Errno] // why it can be read no more
 }
-
-// maxEvents is how many completion events one call into C reads at most.
-const maxEvents = 16
 
 func (d *ibvDevice) CreateCompChannel() (CompChannelProvider, error) {
 	c := &ibvCompChannel{cqs: &d.cqs}
-	c.read = func() syscall.Errno { return syscall.Errno(C.rv_get_cq_events(c.ch, &c.got[0], maxEvents, &c.n)) }
 	if err := errnoErr(C.rv_create_comp_channel(d.ctx, &c.ch)); err != nil {
 		return nil, err
 	}
@@ -80,19 +84,33 @@ func (d *ibvDevice) CreateCompChannel() (CompChannelProvider, error) {
 		C.rv_destroy_comp_channel(c.ch)
 		return nil, err
 	}
+	go c.read()
 	return c, nil
 }
 
-func (c *ibvCompChannel) Next(cqs []CQProvider) ([]CQProvider, error) {
-	if err := c.events.wait(c.read); err != nil {
-		return cqs, err
-	}
-	for _, cq := range c.got[:c.n] {
-		if p := c.cqs.find(cq); p != nil {
-			cqs = append(cqs, p)
+// maxEvents is how many completion events one call into C reads at most.
+const maxEvents = 16
+
+// read turns events into wake-ups until the channel is closed or breaks.
+func (c *ibvCompChannel) read() {
+	var got [maxEvents]*C.struct_ibv_cq
+	var n C.int
+	get := func() syscall.Errno { return syscall.Errno(C.rv_get_cq_events(c.ch, &got[0], maxEvents, &n)) }
+	for {
+		if err := c.events.wait(get); err != nil {
+			if err != net.ErrClosed {
+				errno := errnoOf(err)
+				c.broken.Store(&errno)
+				c.cqs.wakeAll(c)
+			}
+			return
+		}
+		for _, cq := range got[:n] {
+			if p := c.cqs.find(cq); p != nil {
+				p.wake()
+			}
 		}
 	}
-	return cqs, nil
 }
 
 func (c *ibvCompChannel) Close() error {
@@ -104,17 +122,20 @@ func (c *ibvCompChannel) Close() error {
 
 // ibvCQ is struct ibv_cq.
 type ibvCQ struct {
-	depth int
-	table *ibvCQTable
+	depth   int
+	table   *ibvCQTable
+	channel *ibvCompChannel // nil: no events
+	wake    func()
 
 	mu sync.Mutex
 	cq *C.struct_ibv_cq // nil after Close
 }
 
-func (d *ibvDevice) CreateCQ(depth int, ch CompChannelProvider, vector int) (CQProvider, error) {
+func (d *ibvDevice) CreateCQ(depth int, ch CompChannelProvider, vector int, wake func()) (CQProvider, error) {
 	var channel *C.struct_ibv_comp_channel
-	if ch != nil {
-		channel = ch.(*ibvCompChannel).ch
+	owner, _ := ch.(*ibvCompChannel)
+	if owner != nil {
+		channel = owner.ch
 	}
 	if depth < 0 || int(C.int(depth)) != depth {
 		return nil, syscall.EINVAL
@@ -124,6 +145,7 @@ func (d *ibvDevice) CreateCQ(depth int, ch CompChannelProvider, vector int) (CQP
 		return nil, err
 	}
 	c := newIBVCQ(unsafe.Pointer(cq), &d.cqs)
+	c.channel, c.wake = owner, wake
 	d.cqs.put(c)
 	return c, nil
 }
@@ -166,6 +188,11 @@ func (c *ibvCQ) Arm(solicitedOnly bool) error {
 	defer c.mu.Unlock()
 	if c.cq == nil {
 		return net.ErrClosed
+	}
+	if c.channel != nil {
+		if errno := c.channel.broken.Load(); errno != nil {
+			return *errno
+		}
 	}
 	return errnoErr(C.rv_req_notify_cq(c.cq, flag))
 }

@@ -7,8 +7,8 @@
 //     nothing behind; this package adds the call's name, the device and a hint;
 //   - Close is called once, after the object's children were closed, and no other
 //     call is then under way or comes later. The exceptions are Poll, Arm,
-//     PostSend, PostRecv, Next and NextEvent: they may meet Close at any moment,
-//     and answer net.ErrClosed after it; and what needs no device, such as QPN.
+//     PostSend, PostRecv and NextEvent: they may meet Close at any moment, and
+//     answer net.ErrClosed after it; and what needs no device, such as QPN.
 
 package verbs
 
@@ -36,9 +36,10 @@ type DeviceProvider interface {
 	QueryPKey(port uint8, index int) (uint16, error)
 	AllocPD() (PDProvider, error)
 	CreateCompChannel() (CompChannelProvider, error)
-	// CreateCQ makes a CQ of at least depth entries, with events on ch unless
-	// it is nil, which is then one of this device's own.
-	CreateCQ(depth int, ch CompChannelProvider, vector int) (CQProvider, error)
+	// CreateCQ makes a CQ of at least depth entries. Unless ch is nil, which is
+	// one of this device's own, wake is called for each of its events, by any
+	// goroutine: it does not block and calls nothing back.
+	CreateCQ(depth int, ch CompChannelProvider, vector int, wake func()) (CQProvider, error)
 	// NextEvent waits for the next asynchronous event, until Close. It is called
 	// by one goroutine, and what it returned is acknowledged.
 	NextEvent() (AsyncEvent, error)
@@ -66,16 +67,14 @@ type AHProvider interface {
 	Close() error
 }
 
-// CompChannelProvider is a completion channel (struct ibv_comp_channel).
+// CompChannelProvider is a completion channel (struct ibv_comp_channel). If it
+// breaks, its CQs are woken and their Arm says why.
 type CompChannelProvider interface {
-	// Next waits for completion events, until Close, and appends to cqs the CQ of
-	// each. It is called by one goroutine; events are acknowledged before it returns.
-	Next(cqs []CQProvider) ([]CQProvider, error)
 	Close() error
 }
 
-// CQProvider is a completion queue (struct ibv_cq). It is comparable, as a map
-// key must be.
+// CQProvider is a completion queue (struct ibv_cq). It is comparable, so that an
+// event can name it.
 type CQProvider interface {
 	// Depth is the number of entries it was given.
 	Depth() int

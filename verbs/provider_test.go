@@ -78,15 +78,12 @@ func (d *paperDevice) AllocPD() (PDProvider, error) {
 
 func (d *paperDevice) CreateCompChannel() (CompChannelProvider, error) {
 	_, err := d.made()
-	return &paperChannel{paper: d.paper, events: make(chan CQProvider, 8), closed: make(chan struct{})}, err
+	return &paperChannel{paper: d.paper}, err
 }
 
-func (d *paperDevice) CreateCQ(depth int, ch CompChannelProvider, _ int) (CQProvider, error) {
+func (d *paperDevice) CreateCQ(depth int, ch CompChannelProvider, _ int, wake func()) (CQProvider, error) {
 	_, err := d.made()
-	cq := &paperCQ{paper: d.paper, depth: depth}
-	if ch != nil {
-		cq.events = ch.(*paperChannel).events
-	}
+	cq := &paperCQ{paper: d.paper, depth: depth, wake: wake}
 	d.cq = cq
 	return cq, err
 }
@@ -137,39 +134,20 @@ func (m *paperMR) LKey() uint32 { return m.key }
 func (m *paperMR) RKey() uint32 { return m.key }
 func (m *paperMR) Close() error { return m.gone() }
 
-type paperChannel struct {
-	*paper
-	events chan CQProvider
-	closed chan struct{}
-	broken error
-}
+type paperChannel struct{ *paper }
 
-func (c *paperChannel) Next(cqs []CQProvider) ([]CQProvider, error) {
-	select {
-	case cq := <-c.events:
-		if cq == nil {
-			return cqs, c.broken
-		}
-		return append(cqs, cq), nil
-	case <-c.closed:
-		return cqs, net.ErrClosed
-	}
-}
-
-func (c *paperChannel) Close() error {
-	close(c.closed)
-	return c.gone()
-}
+func (c *paperChannel) Close() error { return c.gone() }
 
 // paperCQ completes what complete is told, and sends an event if it is armed.
 type paperCQ struct {
 	*paper
-	depth  int
-	events chan CQProvider
+	depth int
+	wake  func()
 
-	mu    sync.Mutex
-	ready []WC
-	armed bool
+	mu     sync.Mutex
+	ready  []WC
+	armed  bool
+	broken error // what Arm answers
 }
 
 func (c *paperCQ) complete(wcs ...WC) {
@@ -178,7 +156,7 @@ func (c *paperCQ) complete(wcs ...WC) {
 	c.ready = append(c.ready, wcs...)
 	if c.armed {
 		c.armed = false
-		c.events <- c
+		c.wake()
 	}
 }
 
@@ -196,7 +174,7 @@ func (c *paperCQ) Arm(bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.armed = true
-	return nil
+	return c.broken
 }
 
 func (c *paperCQ) Close() error { return c.gone() }

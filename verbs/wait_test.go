@@ -104,10 +104,14 @@ func TestOneEventWakesAsManyAsThereIsWorkFor(t *testing.T) {
 
 func TestWaitOnABrokenChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, ch, cq, _ := waitRoom(t)
+		d, ch, cq, paper := waitRoom(t)
 		defer closeRoom(t, cq, ch, d)
-		ch.p.(*paperChannel).broken = syscall.EIO
-		go func() { ch.p.(*paperChannel).events <- nil }()
+		time.AfterFunc(time.Second, func() {
+			paper.mu.Lock()
+			defer paper.mu.Unlock()
+			paper.broken = syscall.EIO
+			paper.wake()
+		})
 		if _, err := cq.Wait(t.Context(), make([]WC, 1)); !errors.Is(err, syscall.EIO) {
 			t.Errorf("got %v", err)
 		}
