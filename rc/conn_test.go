@@ -1,12 +1,9 @@
-//go:build rdma
-
 package rc
 
 import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -19,11 +16,7 @@ import (
 )
 
 func openTestDevice(t *testing.T) *verbs.Device {
-	name := os.Getenv("RDMA_TEST_DEVICE")
-	if name == "" {
-		t.Fatal("RDMA_TEST_DEVICE is not set; make test-rxe sets it")
-	}
-	dev, err := verbs.Open(name)
+	dev, err := verbs.Open(testDevice(t))
 	if err != nil {
 		t.Fatal(err)
 	}
