@@ -1,0 +1,208 @@
+package softroce_test
+
+import (
+	"bytes"
+	stderrors "errors"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket/pcapgo"
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/softroce"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+func TestSoft0IsListedLast(t *testing.T) {
+	devices, err := verbs.Devices()
+	if err != nil || len(devices) == 0 {
+		t.Fatal(devices, err)
+	}
+	if last := devices[len(devices)-1]; last.Name != "soft0" || last.Provider != "softroce" {
+		t.Errorf("the last device is %v", last)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"soft0":          "",
+		"soft:127.1.2.3": "",
+		"soft1":          "no device of that name",
+		"soft":           "no device of that name",
+		"soft:":          "interfaces",
+		"soft:nosuch0":   "this host has the interfaces lo",
+		"soft:192.0.2.1": "address that this host has",
+		"soft:1.2.3.4.5": "interface",
+	} {
+		dev, err := verbs.Open(name)
+		if want == "" {
+			if err != nil {
+				t.Errorf("%q: %v", name, err)
+				continue
+			}
+			dev.Close()
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%q: %v; want %q", name, err, want)
+		}
+	}
+}
+
+func TestAnAddressHasOneOwner(t *testing.T) {
+	openSoft(t, "soft:127.9.9.9")
+	_, err := verbs.Open("soft:127.9.9.9")
+	if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "127.9.9.9") || !strings.Contains(err.Error(), "try:") {
+		t.Errorf("the second owner: %v", err)
+	}
+	a, b := openSoft(t, "soft0"), openSoft(t, "soft0")
+	if gidOf(t, a) == gidOf(t, b) {
+		t.Error("two soft0 have one address")
+	}
+}
+
+func gidOf(t *testing.T, dev *verbs.Device) netip.Addr {
+	table, err := dev.QueryGIDTable()
+	if err != nil || len(table) == 0 {
+		t.Fatal(table, err)
+	}
+	return table[0].GID.Addr()
+}
+
+func TestAttributes(t *testing.T) {
+	dev := openSoft(t, "soft0")
+	table, err := dev.QueryGIDTable()
+	if err != nil || len(table) != 1 || table[0].Index != 1 || table[0].Type != verbs.GIDTypeRoCEv2 || !table[0].GID.Addr().IsLoopback() {
+		t.Errorf("GID table %v, %v", table, err)
+	}
+	port, err := dev.QueryPort(1)
+	if err != nil || port.State != verbs.PortActive || port.ActiveMTU != qpstate.MTU4096 || port.LinkLayer != verbs.LinkEthernet {
+		t.Errorf("port %+v, %v", port, err)
+	}
+	if _, err := dev.QueryPort(2); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("port 2: %v", err)
+	}
+	if key, err := dev.QueryPKey(1, 0); key != 0xffff || err != nil {
+		t.Errorf("P_Key %#x, %v", key, err)
+	}
+	if _, err := dev.QueryPKey(1, 1); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("P_Key 1: %v", err)
+	}
+	attr, err := dev.Query()
+	if err != nil || attr.PhysPortCnt != 1 || attr.NodeGUID == 0 {
+		t.Errorf("device %+v, %v", attr, err)
+	}
+}
+
+func TestPathErrors(t *testing.T) {
+	dev := openSoft(t, "soft0")
+	pd, err := dev.AllocPD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pd.Close()
+	to := func(ip string, index uint8) verbs.AHAttr {
+		return verbs.AHAttr{IsGlobal: true, PortNum: 1, GRH: verbs.GRH{DGID: qpstate.GIDFrom(netip.MustParseAddr(ip)), SGIDIndex: index}}
+	}
+	for name, c := range map[string]struct {
+		attr verbs.AHAttr
+		want error
+	}{
+		"an empty slot":    {to("127.0.0.1", 0), syscall.ENODATA},
+		"beyond the table": {to("127.0.0.1", 9), syscall.ENODATA},
+		"another family":   {to("fd00::1", 1), syscall.EINVAL},
+		"not global":       {verbs.AHAttr{PortNum: 1}, syscall.EINVAL},
+		"another port":     {func() verbs.AHAttr { a := to("127.0.0.1", 1); a.PortNum = 2; return a }(), syscall.EINVAL},
+	} {
+		if _, err := pd.CreateAH(c.attr); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v; want %v", name, err, c.want)
+		}
+	}
+	ah, err := pd.CreateAH(to("127.0.0.1", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ah.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCapture(t *testing.T) {
+	a, b := openSoft(t, "soft0"), openSoft(t, "soft0")
+	var file bytes.Buffer
+	stop, err := softroce.Capture(a, &file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := softroce.Capture(a, io.Discard); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("a second capture: %v", err)
+	}
+	c, s := connect(t, a, b, rc.Config{})
+	ping, pong := newPinger(t, c), newPinger(t, s)
+	if err := ping.send(); err != nil {
+		t.Fatal(err)
+	}
+	if err := pong.recv(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) && file.Len() == 0; {
+		time.Sleep(time.Millisecond)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := pcapgo.NewReader(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packet, _, err := r.ReadPacketData()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from, _ := netip.AddrFromSlice(packet[12:16]); packet[0] != 0x45 || from != gidOf(t, a) || packet[28] != 0x04 {
+		t.Errorf("the first packet is % x; want an IPv4 header from %v and an RC SEND Only", packet[:40], gidOf(t, a))
+	}
+	stop, err = softroce.Capture(a, &failing{after: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ping.send(); err != nil {
+		t.Fatal(err)
+	}
+	if err := stop(); err == nil || !strings.Contains(err.Error(), errFull.Error()) { // the pcap library does not wrap
+		t.Errorf("a full disk: %v", err)
+	}
+}
+
+var errFull = stderrors.New("no space left")
+
+// failing takes a number of writes, then fails.
+type failing struct{ after int }
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.after--; f.after < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+func TestCloseEndsTheEvents(t *testing.T) {
+	dev, err := verbs.Open("soft0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Subscribe(func(e verbs.AsyncEvent) { t.Errorf("an event of a closed device: %v", e) })()
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := dev.AllocPD(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("AllocPD: %v", err)
+	}
+}
