@@ -1,0 +1,125 @@
+// Posting: what a work request must be to be taken at all. The errnos are those
+// of rxe: ENOMEM for a full queue, EINVAL for everything else.
+
+package transport
+
+import (
+	"syscall"
+	"unsafe"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// PostSend queues requests in order and returns how many were taken; with an
+// error, wrs[n] is the one refused. EINVAL below RTS; in ERR and SQE requests
+// are taken, and flushed at once. Transmit must be called afterwards.
+func (qp *QP) PostSend(wrs []verbs.SendWR) (int, error) {
+	qp.mu.Lock()
+	defer qp.unlock()
+	switch qp.attr.State {
+	case qpstate.Reset, qpstate.Init, qpstate.RTR:
+		return 0, syscall.EINVAL
+	}
+	r := &qp.req
+	n, err := 0, error(nil)
+	for ; n < len(wrs); n++ {
+		if r.tail-r.head == uint64(len(r.wqes)) {
+			err = syscall.ENOMEM
+			break
+		}
+		if err = qp.take(r.wqe(r.tail), &wrs[n]); err != nil {
+			break
+		}
+		r.tail++
+	}
+	if qp.attr.State == qpstate.Error || qp.attr.State == qpstate.SQE {
+		qp.flushSends()
+	}
+	qp.wake = n > 0
+	return n, err
+}
+
+// opcodesOf are the opcodes that a transport has, as bits.
+var opcodesOf = map[verbs.QPType]uint32{
+	verbs.RC: 1<<verbs.OpRDMAWrite | 1<<verbs.OpRDMAWriteWithImm | 1<<verbs.OpSend | 1<<verbs.OpSendWithImm | 1<<verbs.OpRDMARead |
+		1<<verbs.OpAtomicCmpAndSwp | 1<<verbs.OpAtomicFetchAndAdd | 1<<verbs.OpLocalInv | 1<<verbs.OpSendWithInvalidate,
+	verbs.UC: 1<<verbs.OpRDMAWrite | 1<<verbs.OpRDMAWriteWithImm | 1<<verbs.OpSend | 1<<verbs.OpSendWithImm | 1<<verbs.OpLocalInv,
+	verbs.UD: 1<<verbs.OpSend | 1<<verbs.OpSendWithImm,
+}
+
+// take copies a request into w; EINVAL if it is none for this queue pair.
+func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
+	length := sglLength(wr.SGL)
+	if wr.Opcode > verbs.OpTSO || opcodesOf[qp.kind]&(1<<wr.Opcode) == 0 || len(wr.SGL) > int(qp.cap.MaxSendSGE) || length > MaxMessage {
+		return syscall.EINVAL
+	}
+	inline := wr.Flags&verbs.SendInline != 0
+	var path *Path
+	switch wr.Opcode {
+	case verbs.OpRDMARead:
+		if inline {
+			return syscall.EINVAL
+		}
+	case verbs.OpAtomicCmpAndSwp, verbs.OpAtomicFetchAndAdd:
+		if inline || length < atomicLen || wr.RemoteAddr%atomicLen != 0 {
+			return syscall.EINVAL
+		}
+		length = atomicLen
+	}
+	if qp.kind == verbs.UD {
+		if wr.AH == nil {
+			return syscall.EINVAL
+		}
+		ah, ok := wr.AH.Provider().(*AH)
+		if !ok {
+			return syscall.EINVAL
+		}
+		path = ah.path
+	}
+	data := w.inline[:0]
+	if inline {
+		if length > uint64(qp.cap.MaxInlineData) {
+			return syscall.EINVAL
+		}
+		data = data[:length]
+		copyInline(data, wr.SGL)
+	}
+	sgl := append(w.wr.SGL[:0], wr.SGL...)
+	*w = sendWQE{wr: *wr, inline: data, path: path, length: int(length)}
+	w.wr.SGL, w.wr.AH = sgl, nil
+	return nil
+}
+
+// copyInline reads the data of an inline request where the program has it: its
+// keys do not count, since the memory need not be registered.
+func copyInline(dst []byte, sgl []verbs.SGE) {
+	for i := range sgl {
+		if n := int(sgl[i].Length); n > 0 {
+			// The address came from a pointer and goes back into one, as in C: a
+			// wrong one is the program's fault, and a fault is what it gets.
+			p := *(*unsafe.Pointer)(unsafe.Pointer(&sgl[i].Addr))
+			dst = dst[copy(dst, unsafe.Slice((*byte)(p), n)):]
+		}
+	}
+}
+
+// PostRecv queues receives in order and returns how many were taken. EINVAL in
+// RESET, and for a queue pair with an SRQ; in ERR they are flushed at once.
+func (qp *QP) PostRecv(wrs []verbs.RecvWR) (int, error) {
+	qp.mu.Lock()
+	defer qp.unlock()
+	if qp.attr.State == qpstate.Reset || qp.srq != nil {
+		return 0, syscall.EINVAL
+	}
+	n, err := 0, error(nil)
+	for ; n < len(wrs); n++ {
+		if err = qp.rq.push(&wrs[n]); err != nil {
+			break
+		}
+	}
+	if qp.attr.State == qpstate.Error {
+		qp.flushRecvs()
+	}
+	return n, err
+}

@@ -1,0 +1,238 @@
+// Queue pairs: what the requester and the responder of one share, and its states.
+
+package transport
+
+import (
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// QPInit says what queue pair to make.
+type QPInit struct {
+	Type           verbs.QPType
+	SendCQ, RecvCQ *CQ
+	SRQ            *SRQ // nil: a receive queue of its own
+	Cap            verbs.QPCap
+	SigAll         bool // every send completes; else those with SendSignaled
+}
+
+// QP is a queue pair: RC, UC or UD.
+type QP struct {
+	User any // the owner's own
+
+	engine         *Engine
+	pd             *PD
+	qpn            uint32
+	kind           verbs.QPType
+	transport      wire.Transport
+	sendCQ, recvCQ *CQ
+	srq            *SRQ
+	cap            verbs.QPCap
+	sigAll         bool
+
+	ready      readyState // under the ready list's lock
+	alarmIndex int        // under the timers' lock
+
+	mu      sync.Mutex
+	closed  bool
+	attr    qpstate.Attr // as modified; State is the true one
+	path    *Path        // RC and UC, from RTR on
+	mtu     int          // bytes
+	wake    bool         // has something to send: unlock tells the engine
+	alarm   time.Duration
+	localMR *MR // the region of the last SGE, to find it faster
+
+	req  requester
+	resp responder
+	rq   recvQueue
+}
+
+// CreateQP makes a queue pair in RESET. The sizes granted are those asked for,
+// and at least 1. EOPNOTSUPP for a type but RC, UC and UD; EINVAL for a size
+// above the engine's limits or a missing CQ.
+func (pd *PD) CreateQP(init QPInit) (*QP, error) {
+	transport, ok := map[verbs.QPType]wire.Transport{verbs.RC: wire.RC, verbs.UC: wire.UC, verbs.UD: wire.UD}[init.Type]
+	if !ok {
+		return nil, syscall.EOPNOTSUPP
+	}
+	c := init.Cap
+	if init.SendCQ == nil || init.RecvCQ == nil || c.MaxSendWR > MaxQPWR || c.MaxSendSGE > MaxSGE || c.MaxInlineData > MaxInline {
+		return nil, syscall.EINVAL
+	}
+	if init.SRQ == nil && (c.MaxRecvWR > MaxQPWR || c.MaxRecvSGE > MaxSGE) {
+		return nil, syscall.EINVAL
+	}
+	c.MaxSendWR, c.MaxSendSGE = max(c.MaxSendWR, 1), max(c.MaxSendSGE, 1)
+	qp := &QP{engine: pd.engine, pd: pd, kind: init.Type, transport: transport, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,
+		srq: init.SRQ, sigAll: init.SigAll, alarmIndex: -1, alarm: never}
+	recvSGEs := 0
+	if init.SRQ == nil {
+		c.MaxRecvWR, c.MaxRecvSGE = max(c.MaxRecvWR, 1), max(c.MaxRecvSGE, 1)
+		qp.rq = newRecvQueue(c.MaxRecvWR, c.MaxRecvSGE)
+		recvSGEs = int(c.MaxRecvSGE)
+	} else {
+		c.MaxRecvWR, c.MaxRecvSGE = 0, 0
+		recvSGEs = init.SRQ.queue.maxSGE
+	}
+	qp.cap = c
+	qp.resp.recv.sgl = make([]verbs.SGE, 0, recvSGEs)
+	qp.req.init(c)
+	qp.reset()
+	if err := pd.engine.addQP(qp); err != nil {
+		return nil, err
+	}
+	return qp, nil
+}
+
+// QPN is the queue pair's number.
+func (qp *QP) QPN() uint32 { return qp.qpn }
+
+// Cap is the sizes granted.
+func (qp *QP) Cap() verbs.QPCap { return qp.cap }
+
+// Close destroys the queue pair; work still queued vanishes without completions.
+func (qp *QP) Close() error {
+	qp.mu.Lock()
+	qp.reset()
+	qp.closed = true
+	qp.mu.Unlock()
+	qp.engine.removeQP(qp)
+	qp.engine.timers.remove(qp)
+	return nil
+}
+
+// unlock ends whatever was done to the queue pair, and tells the engine of what
+// follows from it: something to send, an alarm to set.
+func (qp *QP) unlock() {
+	if qp.wake && !qp.closed {
+		qp.wake = false
+		qp.engine.ready.add(qp)
+	}
+	if at := qp.req.deadline; at < qp.alarm && !qp.closed {
+		qp.alarm = at
+		qp.engine.timers.set(qp, at)
+	}
+	qp.mu.Unlock()
+}
+
+// reset makes the queue pair as new, in RESET.
+func (qp *QP) reset() {
+	qp.attr = qpstate.Attr{State: qpstate.Reset, Cap: qp.cap, PathMTU: qpstate.MTU256, PortNum: portNum}
+	qp.path, qp.mtu = nil, 0
+	qp.wake, qp.localMR = false, nil
+	qp.req.reset(qp.engine.cfg.Window)
+	qp.resp.reset()
+	qp.rq.head, qp.rq.count = 0, 0
+}
+
+// receive takes in one packet for this queue pair, with its lock held.
+func (qp *QP) receive(now time.Duration, p wire.Packet, d *Datagram) {
+	op := p.Opcode()
+	if op.Transport() != qp.transport {
+		if op == wire.CongestionNotification {
+			qp.engine.counters.add(CongestionNotes, 1)
+		} else {
+			qp.engine.counters.add(DropMismatch, 1)
+		}
+		return
+	}
+	switch qp.attr.State {
+	case qpstate.RTS, qpstate.SQD:
+	case qpstate.RTR, qpstate.SQE:
+		if op.IsResponse() {
+			qp.engine.counters.add(DropState, 1)
+			return
+		}
+	case qpstate.Error:
+		if !qp.resp.refused || op.IsResponse() {
+			qp.engine.counters.add(DropState, 1)
+			return
+		}
+	default:
+		qp.engine.counters.add(DropState, 1)
+		return
+	}
+	if p.BTH().PKey()&0x7fff != 0x7fff || qp.path != nil && (d.Src != qp.path.Dst || d.Dst != qp.path.Src) {
+		qp.engine.counters.add(DropMismatch, 1)
+		return
+	}
+	switch {
+	case op.IsResponse():
+		qp.receiveResponse(now, p)
+	case qp.kind == verbs.UD:
+		qp.receiveDatagram(p, d)
+	case qp.kind == verbs.UC:
+		qp.receiveUnreliable(p)
+	default:
+		qp.receiveRequest(p)
+	}
+}
+
+// outgoing is a packet decided upon and not yet built.
+type outgoing struct {
+	opcode  wire.Opcode
+	payload int
+	path    *Path
+	answer  bool // the responder's, else the requester's
+}
+
+func (o *outgoing) size() int { return wire.PacketLen(o.opcode, o.payload) }
+
+// next decides what to send now: answers first, so that no peer waits for this
+// side's own requests.
+func (qp *QP) next(now time.Duration) (outgoing, bool) {
+	if o, ok := qp.nextAnswer(); ok {
+		return o, true
+	}
+	return qp.nextRequest(now)
+}
+
+// build lays the packet that next decided upon into buf, and moves on; false if
+// it turned out that it cannot be sent.
+func (qp *QP) build(buf []byte, o *outgoing, now time.Duration) bool {
+	p, err := wire.Build(buf, o.opcode, o.payload)
+	if err != nil {
+		panic("softroce/transport: " + o.opcode.String() + ": " + err.Error())
+	}
+	if o.answer {
+		return qp.buildAnswer(p)
+	}
+	return qp.buildRequest(p, now)
+}
+
+// fail moves the queue pair to ERR: all work is flushed, sends first. Answers
+// that are owed are sent only if refused says that a NAK explains why.
+func (qp *QP) fail(refused bool) {
+	if qp.attr.State == qpstate.Error || qp.attr.State == qpstate.Reset {
+		return
+	}
+	qp.attr.State = qpstate.Error
+	qp.resp.refused = refused
+	qp.flushSends()
+	qp.flushRecvs()
+	if !refused {
+		qp.resp.forgetAnswers()
+	}
+	if qp.srq != nil {
+		qp.event(verbs.EventQPLastWQEReached)
+	}
+}
+
+// overrun is for a CQ that took no more: the queue pair cannot keep its promises.
+func (qp *QP) overrun() {
+	if qp.attr.State != qpstate.Error {
+		qp.event(verbs.EventQPFatal)
+		qp.fail(false)
+	}
+}
+
+func (qp *QP) event(t verbs.EventType) {
+	qp.engine.cfg.Event(Event{Type: t, QP: qp})
+}
+
+func (qp *QP) allows(right verbs.Access) bool { return qp.attr.Access&right != 0 }

@@ -1,0 +1,376 @@
+// The requester: the send queue, and the packets that come of it.
+//
+//	1. PostSend puts work requests into a ring (post.go)
+//	2. next starts a request when its turn comes: packets get numbers, which are
+//	   kept as 64-bit counts; only their low 24 bits travel
+//	3. una..next is under way: sent, not acknowledged. una lies in the oldest
+//	   request, so going back is: next = una
+//	4. acknowledgements move una (requester_acks.go), and the oldest requests
+//	   complete when it has passed them
+//
+// READ requests and atomics count as acknowledged only by their own response.
+
+package transport
+
+import (
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// sendWQE is one send work request.
+type sendWQE struct {
+	wr      verbs.SendWR // SGL is in memory of the ring
+	inline  []byte       // the data itself, with SendInline
+	path    *Path        // UD
+	length  int
+	started bool
+	failed  verbs.WCStatus // why it cannot go on; completes in its turn
+	first   int64          // its first packet
+	packets int64          // how many: for a READ, of the response
+}
+
+func (w *sendWQE) end() int64 { return w.first + w.packets }
+
+// answered says that only a response with data acknowledges the request.
+func (w *sendWQE) answered() bool {
+	switch w.wr.Opcode {
+	case verbs.OpRDMARead, verbs.OpAtomicCmpAndSwp, verbs.OpAtomicFetchAndAdd:
+		return true
+	}
+	return false
+}
+
+type requester struct {
+	wqes              []sendWQE // a ring; head <= cur <= tail count requests
+	head, cur, tail   uint64    // oldest, being sent, next to be posted
+	una, nxt, max     int64     // packets: oldest unacknowledged, next to send, one past all ever sent
+	answersDue        int       // READ requests and atomics sent since una, unanswered
+	answeredStarted   int       // READs and atomics started and not complete
+	window            window
+	sinceAckReq       int
+	retries           uint8 // left, before RETRY_EXC_ERR
+	rnrRetries        uint8
+	wentBack          int64 // una when it last went back for a NAK or a gap
+	waiting           bool  // for the peer's RNR timer
+	deadline          time.Duration
+	draining          bool // SQD, and requests are still under way
+	notifyWhenDrained bool
+}
+
+func (r *requester) init(c verbs.QPCap) {
+	r.wqes = make([]sendWQE, c.MaxSendWR)
+	lists := make([]verbs.SGE, c.MaxSendWR*c.MaxSendSGE)
+	inline := make([]byte, c.MaxSendWR*c.MaxInlineData)
+	for i := range r.wqes {
+		w := &r.wqes[i]
+		w.wr.SGL, lists = lists[:0:c.MaxSendSGE], lists[c.MaxSendSGE:]
+		w.inline, inline = inline[:0:c.MaxInlineData], inline[c.MaxInlineData:]
+	}
+}
+
+func (r *requester) reset(maxWindow int) {
+	*r = requester{wqes: r.wqes, deadline: never, wentBack: nowhere, window: newWindow(maxWindow)}
+}
+
+// nowhere is a packet count that no packet has.
+const nowhere = -1 << 62
+
+func (r *requester) wqe(i uint64) *sendWQE { return &r.wqes[i%uint64(len(r.wqes))] }
+
+// begin numbers packets from psn.
+func (r *requester) begin(psn uint32) {
+	r.una = int64(wire.NewPSN(psn))
+	r.nxt, r.max = r.una, r.una
+}
+
+// nextRequest decides on the requester's next packet. On the way it starts
+// requests, and does those that need no packet.
+func (qp *QP) nextRequest(now time.Duration) (o outgoing, ok bool) {
+	r := &qp.req
+	for r.cur != r.tail && !r.waiting && (qp.attr.State == qpstate.RTS || qp.attr.State == qpstate.SQD) {
+		w := r.wqe(r.cur)
+		if !w.started {
+			if !qp.start(w) {
+				return o, false
+			}
+			continue // it may be complete already
+		}
+		if w.failed != verbs.WCSuccess {
+			return o, false // until those before it are complete
+		}
+		if r.nxt >= w.end() {
+			r.cur++
+			continue
+		}
+		if qp.kind == verbs.RC && r.nxt-r.una >= r.window.packets {
+			return o, false
+		}
+		if w.answered() && r.answersDue >= int(qp.attr.MaxRdAtomic) {
+			return o, false
+		}
+		return qp.requestPacket(w), true
+	}
+	return o, false
+}
+
+// start gives a request its packets' numbers; false if it must wait, or cannot
+// start at all, which its completion will say when its turn comes.
+func (qp *QP) start(w *sendWQE) bool {
+	r := &qp.req
+	if qp.attr.State == qpstate.SQD || w.wr.Flags&verbs.SendFence != 0 && r.answeredStarted > 0 {
+		return false
+	}
+	w.started, w.first, w.packets = true, r.nxt, packetsFor(w.length, qp.mtu)
+	need := verbs.Access(0)
+	switch {
+	case w.wr.Opcode == verbs.OpLocalInv:
+		w.packets = 0
+		if !qp.engine.invalidate(qp.pd, w.wr.InvalidateRKey) {
+			w.failed = verbs.WCLocQPOpErr
+		}
+	case w.answered():
+		need = verbs.AccessLocalWrite
+		if qp.attr.MaxRdAtomic == 0 {
+			w.failed = verbs.WCLocQPOpErr
+		}
+		if w.wr.Opcode != verbs.OpRDMARead {
+			w.packets = 1
+		}
+		r.answeredStarted++
+	case qp.kind == verbs.UD && w.length > qp.mtu:
+		w.packets = 0 // completes, and nothing is sent: C10-93.1.1
+	}
+	if w.wr.Flags&verbs.SendInline == 0 && !qp.sglAllowed(w.wr.SGL, need) {
+		w.failed = verbs.WCLocProtErr
+	}
+	if w.failed != verbs.WCSuccess {
+		w.packets = 0
+	}
+	qp.retire()
+	return w.failed == verbs.WCSuccess
+}
+
+func packetsFor(length, mtu int) int64 { return max(1, int64((length+mtu-1)/mtu)) }
+
+// requestPacket decides on the packet r.nxt of w.
+func (qp *QP) requestPacket(w *sendWQE) outgoing {
+	r := &qp.req
+	path := qp.path
+	if qp.kind == verbs.UD {
+		path = w.path
+	}
+	switch w.wr.Opcode {
+	case verbs.OpRDMARead:
+		return outgoing{opcode: wire.RCReadRequest, path: path}
+	case verbs.OpAtomicCmpAndSwp:
+		return outgoing{opcode: wire.RCCompareSwap, path: path}
+	case verbs.OpAtomicFetchAndAdd:
+		return outgoing{opcode: wire.RCFetchAdd, path: path}
+	}
+	off := int(r.nxt-w.first) * qp.mtu
+	size := min(qp.mtu, w.length-off)
+	place := wire.PlaceOf(off == 0, r.nxt+1 == w.end())
+	return outgoing{opcode: requestOpcode(qp.kind, w.wr.Opcode, place), payload: size, path: path}
+}
+
+// requestOpcode is the opcode of a SEND's or WRITE's packet.
+func requestOpcode(kind verbs.QPType, op verbs.Opcode, place wire.Place) wire.Opcode {
+	if kind == verbs.UD {
+		if op == verbs.OpSendWithImm {
+			return wire.UDSendOnlyWithImm
+		}
+		return wire.UDSendOnly
+	}
+	type set [4]wire.Opcode // by wire.Place
+	var ops set
+	switch op {
+	case verbs.OpSend:
+		ops = set{wire.Only: wire.RCSendOnly, wire.First: wire.RCSendFirst, wire.Middle: wire.RCSendMiddle, wire.Last: wire.RCSendLast}
+	case verbs.OpSendWithImm:
+		ops = set{wire.Only: wire.RCSendOnlyWithImm, wire.First: wire.RCSendFirst, wire.Middle: wire.RCSendMiddle, wire.Last: wire.RCSendLastWithImm}
+	case verbs.OpSendWithInvalidate:
+		ops = set{wire.Only: wire.RCSendOnlyWithInv, wire.First: wire.RCSendFirst, wire.Middle: wire.RCSendMiddle, wire.Last: wire.RCSendLastWithInv}
+	case verbs.OpRDMAWrite:
+		ops = set{wire.Only: wire.RCWriteOnly, wire.First: wire.RCWriteFirst, wire.Middle: wire.RCWriteMiddle, wire.Last: wire.RCWriteLast}
+	case verbs.OpRDMAWriteWithImm:
+		ops = set{wire.Only: wire.RCWriteOnlyWithImm, wire.First: wire.RCWriteFirst, wire.Middle: wire.RCWriteMiddle, wire.Last: wire.RCWriteLastWithImm}
+	}
+	o := ops[place]
+	if kind == verbs.UC {
+		o += wire.UCSendFirst - wire.RCSendFirst
+	}
+	return o
+}
+
+// buildRequest fills in p, the packet r.nxt of the request being sent.
+func (qp *QP) buildRequest(p wire.Packet, now time.Duration) bool {
+	r := &qp.req
+	w := r.wqe(r.cur)
+	index := int(r.nxt - w.first)
+	bth := p.BTH()
+	bth.SetPSN(wire.NewPSN(uint32(r.nxt)))
+	bth.SetDestQPN(qp.attr.DestQPN)
+	count := int64(1) // of packet numbers used
+	last := r.nxt+1 == w.end()
+
+	if w.wr.Opcode == verbs.OpRDMARead {
+		chunkEnd := qp.chunkEnd(w, r.nxt)
+		count = chunkEnd - r.nxt
+		off := index * qp.mtu
+		p.RETH().Set(w.wr.RemoteAddr+uint64(off), w.wr.RKey, uint32(min(w.length-off, int(count)*qp.mtu)))
+		last = true
+	} else if a := p.AtomicETH(); a != nil {
+		swapAdd, compare := w.wr.CompareAdd, uint64(0)
+		if w.wr.Opcode == verbs.OpAtomicCmpAndSwp {
+			swapAdd, compare = w.wr.Swap, w.wr.CompareAdd
+		}
+		a.Set(w.wr.RemoteAddr, w.wr.RKey, swapAdd, compare)
+	} else {
+		if !qp.snapshot(p.Payload(), w, index*qp.mtu) {
+			w.failed = verbs.WCLocProtErr
+			qp.retire()
+			return false
+		}
+		if h := p.RETH(); h != nil {
+			h.Set(w.wr.RemoteAddr, w.wr.RKey, uint32(w.length))
+		}
+		if h := p.ImmDt(); h != nil {
+			h.Set(w.wr.Imm)
+		}
+		if h := p.IETH(); h != nil {
+			h.Set(w.wr.InvalidateRKey)
+		}
+		if h := p.DETH(); h != nil {
+			bth.SetDestQPN(w.wr.RemoteQPN)
+			h.Set(w.wr.RemoteQKey, qp.qpn)
+		}
+		bth.SetSolicited(last && w.wr.Flags&verbs.SendSolicited != 0)
+	}
+	r.nxt += count
+	r.max = max(r.max, r.nxt)
+	if qp.kind != verbs.RC {
+		r.una = r.nxt
+		qp.retire()
+		return true
+	}
+	if w.answered() {
+		r.answersDue++
+	}
+	r.sinceAckReq++
+	if last || r.sinceAckReq >= int(r.window.packets/4) || r.nxt-r.una >= r.window.packets {
+		bth.SetAckReq(true)
+		r.sinceAckReq = 0
+	}
+	if r.deadline == never {
+		qp.setDeadline(now)
+	}
+	return true
+}
+
+// snapshot copies a packet's payload, since the program may change its memory at
+// any moment and the ICRC must fit what is sent.
+func (qp *QP) snapshot(dst []byte, w *sendWQE, off int) bool {
+	if w.wr.Flags&verbs.SendInline != 0 {
+		copy(dst, w.inline[off:])
+		return true
+	}
+	return qp.gather(dst, w.wr.SGL, off)
+}
+
+// chunkEnd is where the READ request that seq belongs to ends: large READs are
+// split at multiples of ReadChunk.
+func (qp *QP) chunkEnd(w *sendWQE, seq int64) int64 {
+	chunk := int64(qp.engine.cfg.ReadChunk)
+	return min(w.first+((seq-w.first)/chunk+1)*chunk, w.end())
+}
+
+// retire completes the oldest requests, as far as they are done.
+func (qp *QP) retire() {
+	r := &qp.req
+	for r.head != r.tail {
+		w := r.wqe(r.head)
+		if w.failed != verbs.WCSuccess {
+			qp.failHead(w.failed)
+			return
+		}
+		if !w.started || w.end() > r.una {
+			break
+		}
+		if w.answered() {
+			r.answeredStarted--
+		}
+		r.head++
+		r.cur = max(r.cur, r.head)
+		qp.wake = qp.wake || r.cur != r.tail // a fence may have opened
+		if (qp.sigAll || w.wr.Flags&verbs.SendSignaled != 0) && !qp.completeSend(w, verbs.WCSuccess) {
+			qp.overrun()
+			return
+		}
+	}
+	if r.draining && !qp.sending() {
+		r.draining = false
+		if r.notifyWhenDrained {
+			qp.event(verbs.EventSQDrained)
+		}
+	}
+}
+
+// sending says whether a request is under way.
+func (qp *QP) sending() bool {
+	r := &qp.req
+	return r.head != r.tail && r.wqe(r.head).started
+}
+
+// failHead completes the oldest request with an error and stops the send queue:
+// RC goes to ERR, UC and UD to SQE, where receives still work.
+func (qp *QP) failHead(status verbs.WCStatus) {
+	r := &qp.req
+	w := r.wqe(r.head)
+	r.head++
+	if !qp.completeSend(w, status) {
+		qp.overrun()
+		return
+	}
+	if qp.kind == verbs.RC {
+		qp.fail(false)
+		return
+	}
+	qp.attr.State = qpstate.SQE
+	qp.flushSends()
+}
+
+// flushSends completes all that is left in the send queue as flushed.
+func (qp *QP) flushSends() {
+	r := &qp.req
+	for r.head != r.tail {
+		w := r.wqe(r.head)
+		r.head++
+		qp.completeSend(w, verbs.WCWRFlushErr)
+	}
+	r.cur, r.nxt, r.una = r.head, r.max, r.max
+	r.answersDue, r.answeredStarted = 0, 0
+	r.waiting, r.draining, r.deadline = false, false, never
+}
+
+var sendWCOpcodes = [...]verbs.WCOpcode{
+	verbs.OpRDMAWrite:          verbs.WCRDMAWrite,
+	verbs.OpRDMAWriteWithImm:   verbs.WCRDMAWrite,
+	verbs.OpSend:               verbs.WCSend,
+	verbs.OpSendWithImm:        verbs.WCSend,
+	verbs.OpRDMARead:           verbs.WCRDMARead,
+	verbs.OpAtomicCmpAndSwp:    verbs.WCCompSwap,
+	verbs.OpAtomicFetchAndAdd:  verbs.WCFetchAdd,
+	verbs.OpLocalInv:           verbs.WCLocalInv,
+	verbs.OpSendWithInvalidate: verbs.WCSend,
+}
+
+func (qp *QP) completeSend(w *sendWQE, status verbs.WCStatus) bool {
+	wc := verbs.WC{ID: w.wr.ID, Status: status, Opcode: sendWCOpcodes[w.wr.Opcode], QPN: qp.qpn}
+	if w.answered() {
+		wc.ByteLen = uint32(w.length)
+	}
+	return qp.sendCQ.push(&wc, false)
+}

@@ -1,0 +1,235 @@
+// The requester's other half: what the peer answers, and what to do if it does not.
+
+package transport
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+const atomicLen = 8
+
+// receiveResponse takes in an acknowledgement or a response with data.
+func (qp *QP) receiveResponse(now time.Duration, p wire.Packet) {
+	r := &qp.req
+	before := r.una
+	seq := before + int64(p.BTH().PSN().Sub(wire.NewPSN(uint32(before))))
+	if seq < before || seq >= r.max {
+		qp.engine.counters.add(DropStray, 1)
+		return
+	}
+	switch p.Opcode().Operation() {
+	case wire.OpReadResponse:
+		if !qp.arrive(seq) {
+			break
+		}
+		qp.takeReadResponse(seq, p.Payload())
+	case wire.OpAtomicAcknowledge:
+		if !qp.arrive(seq) {
+			break
+		}
+		qp.takeAtomicResponse(seq, p.AtomicAckETH().Orig())
+	default:
+		qp.receiveAETH(now, seq, before, p.AETH().Syndrome())
+	}
+	qp.progress(now, before)
+}
+
+// receiveAETH takes in an ACK or NAK about packet seq. A NAK also acknowledges
+// all packets before its own.
+func (qp *QP) receiveAETH(now time.Duration, seq, before int64, s wire.Syndrome) {
+	r := &qp.req
+	switch s.Kind() {
+	case wire.KindACK:
+		qp.acknowledge(seq + 1)
+	case wire.KindRNR:
+		if r.waiting && seq == r.una || !qp.arrive(seq) {
+			return
+		}
+		qp.progress(now, before)
+		if r.rnrRetries == 0 {
+			qp.failHead(verbs.WCRNRRetryExcErr)
+			return
+		}
+		if qp.attr.RNRRetry != rnrForEver {
+			r.rnrRetries--
+		}
+		qp.goBack()
+		r.wentBack = nowhere
+		r.waiting, r.deadline = true, now+wire.RNRDelay(s.Value())
+	case wire.KindNAK:
+		if s == wire.NAKPSNSequence {
+			if qp.acknowledge(seq) && !r.waiting {
+				qp.goBackOnce()
+			}
+			return
+		}
+		status, known := nakStatus[s]
+		if known && qp.arrive(seq) {
+			qp.failHead(status)
+		}
+	}
+}
+
+// rnrForEver is the RNR_RETRY that never gives up.
+const rnrForEver = 7
+
+var nakStatus = map[wire.Syndrome]verbs.WCStatus{
+	wire.NAKInvalidRequest:    verbs.WCRemInvReqErr,
+	wire.NAKRemoteAccess:      verbs.WCRemAccessErr,
+	wire.NAKRemoteOperational: verbs.WCRemOpErr,
+}
+
+// arrive acknowledges what was before seq and says whether seq is now what the
+// oldest request waits for. If not, a response was lost.
+func (qp *QP) arrive(seq int64) bool {
+	return qp.acknowledge(seq) && qp.req.una == seq && qp.sending()
+}
+
+// acknowledge takes the packets before to as served, but stops at a READ or an
+// atomic whose response did not come: that is lost, and asked for again. False if
+// the queue pair failed on the way.
+func (qp *QP) acknowledge(to int64) bool {
+	r := &qp.req
+	for r.una < to {
+		w := r.wqe(r.head)
+		if w.answered() {
+			qp.goBackOnce()
+			return true
+		}
+		r.una = min(w.end(), to)
+		qp.retire()
+		if !qp.canSend() {
+			return false
+		}
+	}
+	return true
+}
+
+func (qp *QP) canSend() bool { return qp.attr.State == qpstate.RTS || qp.attr.State == qpstate.SQD }
+
+// progress is called after una may have moved from before: the peer is alive.
+func (qp *QP) progress(now time.Duration, before int64) {
+	r := &qp.req
+	if r.una == before || !qp.canSend() {
+		return
+	}
+	r.window.grow(r.una-before, max(r.nxt, r.una)-before)
+	r.nxt = max(r.nxt, r.una)
+	r.retries, r.rnrRetries = qp.attr.RetryCnt, qp.attr.RNRRetry
+	r.waiting = false
+	r.deadline = never
+	if r.una < r.max {
+		qp.setDeadline(now)
+	}
+	qp.wake = true
+}
+
+// takeReadResponse stores the response packet that the oldest request waits for.
+// What counts is its number and the bytes still missing, not whether it calls
+// itself first, middle or last: responders differ in what they call the packets
+// of a repeated response.
+func (qp *QP) takeReadResponse(seq int64, payload []byte) {
+	r := &qp.req
+	w := r.wqe(r.head)
+	off := int(seq-w.first) * qp.mtu
+	switch {
+	case w.wr.Opcode != verbs.OpRDMARead:
+		qp.engine.counters.add(DropStray, 1)
+		return
+	case len(payload) != min(qp.mtu, w.length-off):
+		qp.failHead(verbs.WCBadRespErr)
+		return
+	case !qp.scatter(w.wr.SGL, off, payload):
+		qp.failHead(verbs.WCLocProtErr)
+		return
+	}
+	qp.passAnswer(w, seq, qp.chunkEnd(w, seq))
+}
+
+// takeAtomicResponse stores the value that an atomic found, in host order.
+func (qp *QP) takeAtomicResponse(seq int64, value uint64) {
+	w := qp.req.wqe(qp.req.head)
+	if !w.answered() || w.wr.Opcode == verbs.OpRDMARead {
+		qp.engine.counters.add(DropStray, 1)
+		return
+	}
+	var bytes [atomicLen]byte
+	binary.NativeEndian.PutUint64(bytes[:], value)
+	if !qp.scatter(w.wr.SGL, 0, bytes[:]) {
+		qp.failHead(verbs.WCLocProtErr)
+		return
+	}
+	qp.passAnswer(w, seq, seq+1)
+}
+
+// passAnswer moves on past the response packet seq, of a request that was sent as
+// a whole up to packet end.
+func (qp *QP) passAnswer(w *sendWQE, seq, end int64) {
+	r := &qp.req
+	r.una = seq + 1
+	if r.una == end && end <= r.nxt {
+		r.answersDue-- // else it was not asked again since r went back
+	}
+	qp.retire()
+}
+
+// goBackOnce resends from una, since a packet was lost; if that was said before
+// of the same packet it waits for the timer, lest echoes of one loss multiply.
+func (qp *QP) goBackOnce() {
+	r := &qp.req
+	if r.wentBack == r.una {
+		return
+	}
+	r.wentBack = r.una
+	r.window.shrink()
+	qp.goBack()
+}
+
+func (qp *QP) goBack() {
+	r := &qp.req
+	r.nxt, r.cur = r.una, r.head
+	r.answersDue, r.sinceAckReq = 0, 0
+	qp.wake = true
+	qp.engine.counters.add(Retransmits, 1)
+}
+
+// minTimeout is the shortest ACK timeout: below it a busy machine would see
+// losses where there are none.
+const minTimeout = 2 * time.Millisecond
+
+func (qp *QP) setDeadline(now time.Duration) {
+	qp.req.deadline = never
+	if t := wire.ACKTimeout(qp.attr.Timeout); t != 0 {
+		qp.req.deadline = now + max(t, minTimeout)
+	}
+}
+
+// expire does what is due: the peer's RNR timer has run out, or an answer is
+// overdue. RETRY_CNT is the number of times that it is asked for again, 7 too,
+// as in hardware; rxe takes 7 for no limit.
+func (qp *QP) expire(now time.Duration) {
+	r := &qp.req
+	if now < r.deadline || !qp.canSend() {
+		return
+	}
+	r.deadline = never
+	if r.waiting {
+		r.waiting = false
+		qp.wake = true
+		return
+	}
+	qp.engine.counters.add(Timeouts, 1)
+	if r.retries == 0 {
+		qp.failHead(verbs.WCRetryExcErr)
+		return
+	}
+	r.retries--
+	r.wentBack = nowhere
+	r.window.shrink()
+	qp.goBack()
+}

@@ -1,0 +1,354 @@
+// The responder: requests of the peer, served in order.
+//
+//	1. receiveRequest sorts packets by number: expected, repeated, or after a gap
+//	2. serve does what the expected one asks, or says by which NAK it is refused
+//	3. what is owed to the peer for it (responder_answers.go) goes out with the
+//	   next Transmit: one ACK, however many packets it is for
+
+package transport
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+type responder struct {
+	expected int64          // the packet to be served next
+	within   wire.Operation // the message that it continues, NoOperation if none
+	off      int            // bytes of that message served
+	total    int            // WRITE: its length,
+	va       uint64         // where it goes,
+	rkey     uint32         // and by which key
+	region   *MR            // the region of the last key, to find it faster
+	haveRecv bool
+	recv     recvWQE // in use, if haveRecv
+	silent   bool    // a NAK went out for expected; nothing more until it comes
+	refused  bool    // in ERR, since a request was refused by a NAK
+	answers
+}
+
+func (rs *responder) reset() {
+	*rs = responder{recv: recvWQE{sgl: rs.recv.sgl[:0]}}
+}
+
+// accepted is the syndrome of a request that was served.
+const accepted = wire.SyndromeACK
+
+// receiveRequest takes in a packet of the peer's requester (RC).
+func (qp *QP) receiveRequest(p wire.Packet) {
+	rs := &qp.resp
+	seq := rs.expected + int64(p.BTH().PSN().Sub(wire.NewPSN(uint32(rs.expected))))
+	switch {
+	case qp.attr.State == qpstate.Error:
+		// The NAK may have been lost. It is all that this queue pair still says.
+		if seq >= rs.expected {
+			rs.nakDue, qp.wake = true, true
+		}
+		return
+	case seq > rs.expected:
+		if rs.silent {
+			qp.engine.counters.add(DropStray, 1)
+			return
+		}
+		rs.silent = true
+		qp.engine.counters.add(SequenceNAKs, 1)
+		qp.nak(wire.NAKPSNSequence)
+		return
+	case seq < rs.expected:
+		qp.engine.counters.add(Duplicates, 1)
+		qp.repeat(p, seq)
+		return
+	}
+	rs.silent, rs.nakDue = false, false
+	qp.establish()
+	syndrome, status := qp.serve(p)
+	switch {
+	case syndrome == accepted:
+	case syndrome.Kind() == wire.KindRNR:
+		rs.silent = true
+		qp.engine.counters.add(RNRNAKs, 1)
+		qp.nak(syndrome)
+	default:
+		qp.refuse(syndrome, status)
+	}
+}
+
+// establish tells, once, that the peer sends before this side was moved to RTS.
+func (qp *QP) establish() {
+	if qp.attr.State == qpstate.RTR && !qp.resp.established {
+		qp.resp.established = true
+		qp.event(verbs.EventCommEst)
+	}
+}
+
+// refuse answers a request with a NAK for good: the receive in use completes with
+// status, and the queue pair goes to ERR.
+func (qp *QP) refuse(syndrome wire.Syndrome, status verbs.WCStatus) {
+	qp.nak(syndrome)
+	if qp.resp.haveRecv {
+		qp.failRecv(status)
+	}
+	if qp.attr.State == qpstate.Error {
+		return // a CQ has overrun meanwhile
+	}
+	if syndrome == wire.NAKRemoteAccess {
+		qp.event(verbs.EventQPAccessErr)
+	} else {
+		qp.event(verbs.EventQPReqErr)
+	}
+	qp.fail(true)
+}
+
+// receiveUnreliable takes in a packet of the peer's requester (UC). A message
+// with a packet missing is dropped, and with it whatever else is wrong.
+func (qp *QP) receiveUnreliable(p wire.Packet) {
+	rs := &qp.resp
+	starts := p.Opcode().StartsMessage()
+	seq := rs.expected + int64(p.BTH().PSN().Sub(wire.NewPSN(uint32(rs.expected))))
+	if seq != rs.expected || starts {
+		rs.within = wire.NoOperation // its receive, if it had one, is for the next
+	}
+	if seq != rs.expected && !starts {
+		qp.engine.counters.add(DropStray, 1)
+		return
+	}
+	rs.expected = seq
+	qp.establish()
+	syndrome, status := qp.serve(p)
+	if syndrome == accepted {
+		return
+	}
+	rs.expected, rs.within = seq+1, wire.NoOperation
+	switch {
+	case syndrome.Kind() == wire.KindRNR:
+		qp.engine.counters.add(DropNoReceive, 1)
+	case status == verbs.WCLocLenErr || status == verbs.WCLocProtErr:
+		qp.failRecv(status)
+		qp.fail(false)
+	default:
+		qp.engine.counters.add(DropUnreliable, 1)
+	}
+}
+
+// serve does what the expected packet asks. It returns accepted, or the NAK that
+// refuses it and the status of the receive in use, if there is one.
+func (qp *QP) serve(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
+	rs := &qp.resp
+	op := p.Opcode()
+	operation := op.Operation()
+	inOrder := rs.within == wire.NoOperation
+	if !op.StartsMessage() {
+		inOrder = rs.within == operation
+	}
+	if !inOrder || !p.PayloadFits(qp.mtu) {
+		return wire.NAKInvalidRequest, verbs.WCRemInvReqErr
+	}
+	packets := int64(1)
+	syndrome, status := accepted, verbs.WCSuccess
+	switch operation {
+	case wire.OpSend:
+		syndrome, status = qp.serveSend(p)
+	case wire.OpWrite:
+		syndrome, status = qp.serveWrite(p)
+	case wire.OpReadRequest:
+		packets, syndrome = qp.serveRead(p.RETH())
+	default:
+		syndrome = qp.serveAtomic(operation, p.AtomicETH())
+	}
+	if syndrome != accepted {
+		return syndrome, status
+	}
+	rs.expected += packets
+	rs.within = operation
+	if op.EndsMessage() {
+		rs.within = wire.NoOperation
+		rs.msn++
+	}
+	if p.BTH().AckReq() && qp.kind == verbs.RC {
+		qp.acknowledgeUpTo(rs.expected - 1)
+	}
+	return accepted, verbs.WCSuccess
+}
+
+// serveSend puts a packet of a SEND into the receive that its first one took.
+func (qp *QP) serveSend(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
+	rs := &qp.resp
+	op, payload := p.Opcode(), p.Payload()
+	if op.StartsMessage() {
+		if !qp.takeRecv() {
+			return wire.RNRSyndrome(qp.attr.MinRNRTimer), verbs.WCSuccess
+		}
+		rs.off = 0
+	}
+	if uint64(rs.off+len(payload)) > rs.recv.length {
+		return wire.NAKInvalidRequest, verbs.WCLocLenErr
+	}
+	if !qp.scatter(rs.recv.sgl, rs.off, payload) {
+		return wire.NAKRemoteOperational, verbs.WCLocProtErr
+	}
+	rs.off += len(payload)
+	if !op.EndsMessage() {
+		return accepted, verbs.WCSuccess
+	}
+	wc := verbs.WC{Opcode: verbs.WCRecv, ByteLen: uint32(rs.off)}
+	if h := p.ImmDt(); h != nil {
+		wc.SetImm(h.Data())
+	}
+	if h := p.IETH(); h != nil {
+		if !qp.engine.invalidate(qp.pd, h.RKey()) {
+			return wire.NAKInvalidRequest, verbs.WCRemInvReqErr
+		}
+		wc.SetInvalidatedRKey(h.RKey())
+	}
+	qp.completeRecv(&wc, p.BTH().Solicited())
+	return accepted, verbs.WCSuccess
+}
+
+// serveWrite puts a packet of a WRITE into the region that its first one named.
+func (qp *QP) serveWrite(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
+	rs := &qp.resp
+	op, payload := p.Opcode(), p.Payload()
+	off, total, va, rkey := rs.off, rs.total, rs.va, rs.rkey
+	if h := p.RETH(); h != nil {
+		off, total, va, rkey = 0, int(h.DMALen()), h.VA(), h.RKey()
+		if !qp.allows(verbs.AccessRemoteWrite) || total > maxDMALen {
+			return wire.NAKInvalidRequest, verbs.WCRemInvReqErr
+		}
+		if total > 0 && !qp.remoteAllowed(va, rkey, total, verbs.AccessRemoteWrite) {
+			return wire.NAKRemoteAccess, verbs.WCRemAccessErr
+		}
+	}
+	if left := total - off - len(payload); left < 0 || op.EndsMessage() != (left == 0) {
+		return wire.NAKInvalidRequest, verbs.WCRemInvReqErr
+	}
+	imm := p.ImmDt()
+	if imm != nil && !qp.takeRecv() {
+		return wire.RNRSyndrome(qp.attr.MinRNRTimer), verbs.WCSuccess
+	}
+	if len(payload) > 0 {
+		mr := qp.engine.region(&rs.region, rkey)
+		if mr == nil {
+			return wire.NAKRemoteAccess, verbs.WCRemAccessErr
+		}
+		dst, ok := mr.lock(qp.pd, va+uint64(off), len(payload), verbs.AccessRemoteWrite)
+		if !ok {
+			return wire.NAKRemoteAccess, verbs.WCRemAccessErr
+		}
+		copy(dst, payload)
+		mr.unlock()
+	}
+	rs.off, rs.total, rs.va, rs.rkey = off+len(payload), total, va, rkey
+	if imm != nil {
+		wc := verbs.WC{Opcode: verbs.WCRecvRDMAWithImm, ByteLen: uint32(total)}
+		wc.SetImm(imm.Data())
+		qp.completeRecv(&wc, p.BTH().Solicited())
+	}
+	return accepted, verbs.WCSuccess
+}
+
+// maxDMALen is the longest RDMA message there can be.
+const maxDMALen = 1 << 31
+
+// serveRead takes note of a READ request; the response is made while it is sent.
+func (qp *QP) serveRead(h *wire.RETH) (packets int64, s wire.Syndrome) {
+	n := int(h.DMALen())
+	if !qp.allows(verbs.AccessRemoteRead) || n > maxDMALen || !qp.resp.slotFree() {
+		return 0, wire.NAKInvalidRequest
+	}
+	if n > 0 && !qp.remoteAllowed(h.VA(), h.RKey(), n, verbs.AccessRemoteRead) {
+		return 0, wire.NAKRemoteAccess
+	}
+	packets = packetsFor(n, qp.mtu)
+	first := qp.resp.expected
+	qp.addSlot(slot{operation: wire.OpReadRequest, first: first, packets: packets, va: h.VA(), rkey: h.RKey(), length: n,
+		from: first, at: first, until: n})
+	return packets, accepted
+}
+
+// serveAtomic does an atomic and keeps what it found, for the response and for
+// all repetitions of it.
+func (qp *QP) serveAtomic(operation wire.Operation, h *wire.AtomicETH) wire.Syndrome {
+	rs := &qp.resp
+	if !qp.allows(verbs.AccessRemoteAtomic) || h.VA()%atomicLen != 0 || !rs.slotFree() {
+		return wire.NAKInvalidRequest
+	}
+	mr := qp.engine.region(&rs.region, h.RKey())
+	if mr == nil {
+		return wire.NAKRemoteAccess
+	}
+	bytes, ok := mr.lock(qp.pd, h.VA(), atomicLen, verbs.AccessRemoteAtomic)
+	if !ok {
+		return wire.NAKRemoteAccess
+	}
+	defer mr.unlock()
+	word := (*uint64)(unsafe.Pointer(unsafe.SliceData(bytes)))
+	if uintptr(unsafe.Pointer(word))%atomicLen != 0 { // a zero-based region that begins anywhere
+		return wire.NAKInvalidRequest
+	}
+	found := uint64(0)
+	if operation == wire.OpFetchAdd {
+		found = atomic.AddUint64(word, h.SwapAdd()) - h.SwapAdd()
+	} else {
+		found = compareSwap(word, h.Compare(), h.SwapAdd())
+	}
+	qp.addSlot(slot{operation: operation, first: rs.expected, packets: 1, found: found})
+	return accepted
+}
+
+// compareSwap puts swap into word if it holds compare, and returns what it held.
+func compareSwap(word *uint64, compare, swap uint64) uint64 {
+	for {
+		if found := atomic.LoadUint64(word); found != compare {
+			return found
+		}
+		if atomic.CompareAndSwapUint64(word, compare, swap) {
+			return compare
+		}
+	}
+}
+
+func (qp *QP) remoteAllowed(va uint64, rkey uint32, n int, need verbs.Access) bool {
+	mr := qp.engine.region(&qp.resp.region, rkey)
+	return mr != nil && mr.allows(qp.pd, va, n, need)
+}
+
+// takeRecv takes a receive for a message, unless one is there already.
+func (qp *QP) takeRecv() bool {
+	rs := &qp.resp
+	switch {
+	case rs.haveRecv:
+	case qp.srq != nil:
+		rs.haveRecv = qp.srq.pop(&rs.recv)
+	default:
+		rs.haveRecv = qp.rq.pop(&rs.recv)
+	}
+	return rs.haveRecv
+}
+
+// completeRecv completes the receive in use.
+func (qp *QP) completeRecv(wc *verbs.WC, solicited bool) {
+	wc.ID, wc.QPN = qp.resp.recv.id, qp.qpn
+	qp.resp.haveRecv = false
+	if !qp.recvCQ.push(wc, solicited) {
+		qp.overrun()
+	}
+}
+
+// failRecv completes the receive in use with an error.
+func (qp *QP) failRecv(status verbs.WCStatus) {
+	qp.completeRecv(&verbs.WC{Status: status, Opcode: verbs.WCRecv}, false)
+}
+
+// flushRecvs completes all receives but those of an SRQ as flushed.
+func (qp *QP) flushRecvs() {
+	rs := &qp.resp
+	for rs.haveRecv || qp.rq.pop(&rs.recv) {
+		rs.haveRecv = false
+		wc := verbs.WC{ID: rs.recv.id, Status: verbs.WCWRFlushErr, Opcode: verbs.WCRecv, QPN: qp.qpn}
+		qp.recvCQ.push(&wc, false)
+	}
+}

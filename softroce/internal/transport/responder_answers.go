@@ -1,0 +1,257 @@
+// What a responder owes its peer: READ responses, atomic responses, then one ACK
+// or NAK. They go out in the order of the packets that they answer, since an ACK
+// ahead of a READ's response would say that the response is lost.
+
+package transport
+
+import (
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// answers is the responder's part that sends.
+type answers struct {
+	slots []slot // a ring, MAX_DEST_RD_ATOMIC long
+	slot  int    // the oldest, and the next to be used
+	due   int    // how many slots have something to send
+
+	ackDue bool
+	ackTo  int64
+	nakDue bool
+	nakFor wire.Syndrome
+	nakSeq int64
+	msn    uint32
+
+	established bool
+}
+
+// slot remembers a READ request or an atomic, to answer it and to answer it again.
+type slot struct {
+	operation      wire.Operation // NoOperation: unused
+	first, packets int64
+	msn            uint32
+
+	va     uint64 // READ
+	rkey   uint32
+	length int
+	found  uint64 // atomic: the value before
+
+	due      bool
+	repeated bool // the answer was sent before
+	from, at int64
+	until    int // the response runs from packet from, is at packet at, ends at byte until
+}
+
+// forgetAnswers drops what is owed, as a queue pair does that moves to ERR.
+func (a *answers) forgetAnswers() {
+	for i := range a.slots {
+		a.slots[i] = slot{}
+	}
+	a.due, a.ackDue, a.nakDue = 0, false, false
+}
+
+// slotFree says whether another READ or atomic may be taken. A peer that keeps to
+// MAX_DEST_RD_ATOMIC finds it always so.
+func (a *answers) slotFree() bool {
+	if len(a.slots) == 0 {
+		return false
+	}
+	s := &a.slots[a.slot]
+	return !s.due || s.repeated
+}
+
+func (qp *QP) addSlot(s slot) {
+	a := &qp.resp.answers
+	if a.slots[a.slot].due {
+		a.due--
+	}
+	s.due, s.msn = true, a.msn+1
+	a.slots[a.slot] = s
+	a.slot = (a.slot + 1) % len(a.slots)
+	a.due++
+	qp.wake = true
+}
+
+// nak owes the peer a NAK for the expected packet.
+func (qp *QP) nak(s wire.Syndrome) {
+	a := &qp.resp.answers
+	a.nakDue, a.nakFor, a.nakSeq = true, s, qp.resp.expected
+	qp.wake = true
+}
+
+// acknowledgeUpTo owes the peer an ACK of seq and all before it.
+func (qp *QP) acknowledgeUpTo(seq int64) {
+	a := &qp.resp.answers
+	if !a.ackDue || seq > a.ackTo {
+		a.ackTo = seq
+	}
+	a.ackDue, qp.wake = true, true
+}
+
+// repeat answers a request that was served before, without serving it again.
+func (qp *QP) repeat(p wire.Packet, seq int64) {
+	a := &qp.resp.answers
+	switch operation := p.Opcode().Operation(); operation {
+	case wire.OpReadRequest:
+		for i := range a.slots {
+			s := &a.slots[i]
+			if s.operation == operation && seq >= s.first && seq < s.first+s.packets {
+				qp.repeatRead(s, p.RETH(), seq)
+				return
+			}
+		}
+	case wire.OpCompareSwap, wire.OpFetchAdd:
+		for i := range a.slots {
+			s := &a.slots[i]
+			if s.operation == operation && seq == s.first {
+				qp.owe(s)
+				return
+			}
+		}
+	default:
+		// The ACK stops short of a later READ or atomic, whose response the peer
+		// may not have.
+		to := qp.resp.expected - 1
+		for i := range a.slots {
+			if s := &a.slots[i]; s.operation != wire.NoOperation && s.first > seq {
+				to = min(to, s.first-1)
+			}
+		}
+		qp.acknowledgeUpTo(to)
+		return
+	}
+	qp.engine.counters.add(DropStray, 1)
+}
+
+// repeatRead answers a READ request again, or what is left of it from packet seq
+// on.
+func (qp *QP) repeatRead(s *slot, h *wire.RETH, seq int64) {
+	off := int(seq-s.first) * qp.mtu
+	n := int(h.DMALen())
+	if h.RKey() != s.rkey || h.VA() != s.va+uint64(off) || n > s.length-off {
+		qp.engine.counters.add(DropStray, 1)
+		return
+	}
+	s.from, s.at, s.until = seq, seq, off+n
+	qp.owe(s)
+}
+
+func (qp *QP) owe(s *slot) {
+	if !s.due {
+		s.due, s.repeated = true, true
+		qp.resp.due++
+	}
+	qp.wake = true
+}
+
+// oldestDue is the slot to answer first.
+func (a *answers) oldestDue() *slot {
+	for i := a.slot; ; i++ {
+		if i == len(a.slots) {
+			i = 0
+		}
+		if a.slots[i].due {
+			return &a.slots[i]
+		}
+	}
+}
+
+// nextAnswer decides on the responder's next packet.
+func (qp *QP) nextAnswer() (o outgoing, ok bool) {
+	a := &qp.resp.answers
+	o = outgoing{path: qp.path, answer: true, opcode: wire.RCAcknowledge}
+	if a.due == 0 {
+		return o, a.ackDue || a.nakDue
+	}
+	s := a.oldestDue()
+	if s.operation != wire.OpReadRequest {
+		o.opcode = wire.RCAtomicAcknowledge
+		return o, true
+	}
+	off := int(s.at-s.first) * qp.mtu
+	o.payload = min(qp.mtu, s.until-off)
+	switch wire.PlaceOf(s.at == s.from, off+o.payload == s.until) {
+	case wire.Only:
+		o.opcode = wire.RCReadResponseOnly
+	case wire.First:
+		o.opcode = wire.RCReadResponseFirst
+	case wire.Middle:
+		o.opcode = wire.RCReadResponseMiddle
+	case wire.Last:
+		o.opcode = wire.RCReadResponseLast
+	}
+	return o, true
+}
+
+// buildAnswer fills in p, the packet that nextAnswer decided upon.
+func (qp *QP) buildAnswer(p wire.Packet) bool {
+	a := &qp.resp.answers
+	p.BTH().SetDestQPN(qp.attr.DestQPN)
+	if a.due == 0 {
+		seq, syndrome := a.ackTo, accepted
+		if a.nakDue {
+			seq, syndrome = a.nakSeq, a.nakFor
+		}
+		p.BTH().SetPSN(wire.NewPSN(uint32(seq)))
+		p.AETH().Set(syndrome, a.msn)
+		a.ackDue, a.nakDue = false, false
+		return true
+	}
+	s := a.oldestDue()
+	seq := s.first
+	ends := true
+	if s.operation == wire.OpReadRequest {
+		seq = s.at
+		if !qp.snapshotRead(p.Payload(), s) {
+			qp.lostRegion(s)
+			return false
+		}
+		s.at++
+		ends = p.Opcode().EndsMessage()
+	} else {
+		p.AtomicAckETH().Set(s.found)
+	}
+	p.BTH().SetPSN(wire.NewPSN(uint32(seq)))
+	if h := p.AETH(); h != nil {
+		h.Set(accepted, s.msn)
+		if a.ackDue && a.ackTo <= seq {
+			a.ackDue = false // this one says it too
+		}
+	}
+	if ends {
+		s.due = false
+		a.due--
+	}
+	return true
+}
+
+// snapshotRead copies the payload of a READ response's next packet.
+func (qp *QP) snapshotRead(dst []byte, s *slot) bool {
+	if len(dst) == 0 {
+		return true
+	}
+	mr := qp.engine.region(&qp.resp.region, s.rkey)
+	if mr == nil {
+		return false
+	}
+	src, ok := mr.lock(qp.pd, s.va+uint64(s.at-s.first)*uint64(qp.mtu), len(dst), verbs.AccessRemoteRead)
+	if !ok {
+		return false
+	}
+	copy(dst, src)
+	mr.unlock()
+	return true
+}
+
+// lostRegion is for a READ whose region was closed before all of the response
+// was sent. A repetition is dropped: it may be an echo of long ago.
+func (qp *QP) lostRegion(s *slot) {
+	a := &qp.resp.answers
+	s.due = false
+	a.due--
+	if !s.repeated {
+		seq := s.at
+		qp.refuse(wire.NAKRemoteAccess, verbs.WCRemAccessErr)
+		a.nakSeq = seq
+	}
+}

@@ -1,0 +1,56 @@
+// Unreliable datagrams: any sender, one packet a message, and the sender's IP
+// header in front of it.
+
+package transport
+
+import (
+	"net/netip"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// grhLen is the bytes in front of a UD receive: a GRH, or 20 bytes of zeros and
+// an IPv4 header.
+const grhLen = 40
+
+// receiveDatagram puts a message into a receive.
+func (qp *QP) receiveDatagram(p wire.Packet, d *Datagram) {
+	rs := &qp.resp
+	h, payload := p.DETH(), p.Payload()
+	switch {
+	case h.QKey() != qp.attr.QKey:
+		qp.engine.counters.add(DropMismatch, 1)
+		return
+	case !qp.takeRecv():
+		qp.engine.counters.add(DropNoReceive, 1)
+		return
+	case uint64(grhLen+len(payload)) > rs.recv.length:
+		qp.failRecv(verbs.WCLocLenErr)
+		qp.fail(false)
+		return
+	}
+	var buf [grhLen]byte
+	grh := buf[:grhLen]
+	frame := wire.Frame{Src: netip.AddrPortFrom(d.Src, wire.Port), Dst: netip.AddrPortFrom(d.Dst, wire.Port), TOS: d.TOS, TTL: d.TTL}
+	lead := 0
+	if d.Src.Is4() {
+		lead = 20
+	}
+	if _, err := frame.AppendIP(grh[:lead], udpLen+len(d.Data)); err != nil {
+		qp.engine.counters.add(DropMalformed, 1)
+		return
+	}
+	if !qp.scatter(rs.recv.sgl, 0, grh) || !qp.scatter(rs.recv.sgl, grhLen, payload) {
+		qp.failRecv(verbs.WCLocProtErr)
+		qp.fail(false)
+		return
+	}
+	wc := verbs.WC{Opcode: verbs.WCRecv, ByteLen: uint32(grhLen + len(payload)), SrcQPN: h.SrcQPN(), Flags: verbs.WCGRH}
+	if imm := p.ImmDt(); imm != nil {
+		wc.SetImm(imm.Data())
+	}
+	qp.completeRecv(&wc, p.BTH().Solicited())
+}
+
+const udpLen = 8
