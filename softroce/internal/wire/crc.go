@@ -20,12 +20,15 @@ type contribution [256]uint32
 
 // contributionAt returns the contributions of a byte with d bytes after it.
 func contributionAt(d int) (c contribution) {
-	for v := range c {
-		r := crc32.IEEETable[v]
-		for range d {
-			r = appendZero(r)
+	for v := 1; v < len(c); v++ {
+		if rest := v & (v - 1); rest != 0 {
+			c[v] = c[rest] ^ c[v^rest] // a sum of single bits
+			continue
 		}
-		c[v] = r
+		c[v] = crc32.IEEETable[v]
+		for range d {
+			c[v] = appendZero(c[v])
+		}
 	}
 	return c
 }
@@ -37,8 +40,8 @@ func appendZero(r uint32) uint32 { return crc32.IEEETable[byte(r)] ^ r>>8 }
 type field16 struct{ high, low contribution }
 
 // field16At is for a field with d bytes after it.
-func field16At(d int) *field16 {
-	return &field16{high: contributionAt(d + 1), low: contributionAt(d)}
+func field16At(d int) field16 {
+	return field16{high: contributionAt(d + 1), low: contributionAt(d)}
 }
 
 func (f *field16) of(v uint16) uint32 { return f.high[v>>8] ^ f.low[byte(v)] }

@@ -7,7 +7,7 @@
 //	            2. the views (BTH, RETH, AETH …) set fields, the caller fills Payload
 //	            3. Flow.Seal writes the ICRC
 //	receiving   1. Parse checks the shape of a datagram and says what is wrong with it
-//	            2. Flow.Verify checks the ICRC, and recovers the IP identification
+//	            2. Flow.Verify checks the ICRC, and finds the IP identification
 //	            3. the views read fields, Payload is a slice of the datagram
 //
 // Everything is a view over the caller's bytes: nothing is copied, nothing is

@@ -19,7 +19,7 @@ var golden = []struct {
 	src, dst string
 	id       uint16
 	packet   string // BTH to ICRC
-	match    Match
+	match    Match  // with no identification expected
 }{
 	{
 		name: "rxe IPv6", src: "[fd00::1]:56136", dst: "[fd00::2]:4791",
@@ -48,8 +48,11 @@ func TestGolden(t *testing.T) {
 			if got := f.ICRC(b, g.id); got != want {
 				t.Errorf("ICRC %08x, want %08x", got, want)
 			}
-			if m, id := f.Verify(b); m != g.match || id != g.id {
+			if m, id := f.Verify(b, 0); m != g.match || id != g.id {
 				t.Errorf("Verify: %v, ID %d; want %v, ID %d", m, id, g.match, g.id)
+			}
+			if m, id := f.Verify(b, g.id); m != MatchExact || id != g.id {
+				t.Errorf("Verify, the ID expected: %v, ID %d", m, id)
 			}
 			if got := frameICRC(t, frame(t, g.src, g.dst, g.id, b)); got != want {
 				t.Errorf("ICRC of the whole frame %08x, want %08x", got, want)

@@ -29,7 +29,8 @@ var ErrFlow = errors.New("softroce/wire: a flow needs two addresses of one famil
 
 // Flow is the part of the ICRC that depends on addresses and ports: what all
 // packets of one direction between two sockets have in common. It is a small
-// value that never changes, so it may be kept, copied and shared.
+// value that never changes, so it may be kept, copied and shared. The zero Flow
+// is good for nothing.
 type Flow struct {
 	// register is the CRC register after a UDP header that says length 0, under
 	// an IP header that says length 0 and identification 0.
@@ -48,14 +49,13 @@ const (
 // lengthFields are the contributions of the lengths in IP and UDP headers, at
 // the end of the UDP header.
 type lengthFields struct {
-	ip, udp *field16
+	ip, udp field16
 	ipExtra int // what the IP header counts beside the UDP datagram
 }
 
 var (
-	udpLength   = field16At(2)
-	ipv4Lengths = lengthFields{ip: field16At(ipv4Len + udpLen - 4), udp: udpLength, ipExtra: ipv4Len}
-	ipv6Lengths = lengthFields{ip: field16At(ipv6Len + udpLen - 6), udp: udpLength}
+	ipv4Lengths = lengthFields{ip: field16At(ipv4Len + udpLen - 4), udp: field16At(2), ipExtra: ipv4Len}
+	ipv6Lengths = lengthFields{ip: field16At(ipv6Len + udpLen - 6), udp: field16At(2)}
 
 	// ipv4ID is the contribution of the identification at the same place.
 	ipv4ID = field16At(ipv4Len + udpLen - 6)

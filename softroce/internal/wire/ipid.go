@@ -17,13 +17,14 @@ const (
 	// NoMatch: the packet is damaged, or from somewhere else.
 	NoMatch Match = iota
 	// Match16: right for one of the 65,536 identifications, which leaves a check
-	// of 16 bits: one damaged packet in 65,536 gets by.
+	// of 16 bits: of damaged packets one in 65,536 gets by.
 	Match16
-	// MatchGSO: right for an identification below MaxSegments, as a sender that
-	// uses GSO gives to its segments: a check of 25 bits.
+	// MatchGSO: right for an identification below MaxSegments, which a sender
+	// with a socket gives to what it sends alone (0) and to the segments of a
+	// GSO send: a check of 25 bits.
 	MatchGSO
 	// MatchExact: right as it stands, all 32 bits: over IPv6, or over IPv4 with
-	// identification 0.
+	// the identification that was expected.
 	MatchExact
 
 	// NumMatches is how many there are, for counters.
@@ -48,29 +49,40 @@ func (m Match) OK() bool { return m != NoMatch }
 
 // Verify checks the ICRC of packet, BTH to ICRC, and returns how much that
 // proves and, over IPv4, the identification that the IP header must have had.
+// packet is at least 16 bytes long, as any that Parse took.
+//
+// expect is the likely identification: the index of a segment in a datagram
+// that GRO put together, 0 for one that came alone, the last one's successor
+// for a peer that counts, as rxe does. If it is right the check is both exact
+// and quicker; if it is wrong nothing is lost. It is ignored over IPv6.
 //
 // The identification is found rather than tried. CRC-32 is linear: the ICRC
-// received and the one for identification 0 differ by what bytes 4 to 7 of the
-// IP header (identification, flags, fragment offset) contribute, multiplied by
-// x^8 for each byte after them. Divide that away and what is left is those four
-// bytes, had the sender been right; so the flags and offset, which are known,
-// must come out unchanged, and if they do the rest is the identification.
-func (f Flow) Verify(packet []byte) (m Match, ipID uint16) {
+// received and the one for expect differ by what bytes 4 to 7 of the two IP
+// headers (identification, flags, fragment offset) differ by, multiplied by x^8
+// for each byte after them. Divide that away, and what is left is those four
+// bytes' difference, if the packet is sound. Flags and offset are known, so
+// theirs must be zero; if it is, the rest gives the identification.
+func (f Flow) Verify(packet []byte, expect uint16) (m Match, ipID uint16) {
 	got := binary.LittleEndian.Uint32(packet[len(packet)-icrcLen:])
-	d := got ^ f.ICRC(packet, 0)
-	if d == 0 {
-		return MatchExact, 0
-	}
+	d := got ^ f.ICRC(packet, expect)
 	if !f.ipv4 {
+		if d == 0 {
+			return MatchExact, 0
+		}
 		return NoMatch, 0
 	}
-	// What follows byte 7 and is covered, and the four bytes themselves.
-	n := ipv4Len - 8 + udpLen + len(packet) - icrcLen + 4
-	s := removeZeros(d, n)
+	if d == 0 {
+		return MatchExact, expect
+	}
+	// A four-byte difference enters the register as it is, low byte first; then
+	// come the four bytes themselves and what is covered after them.
+	after := ipv4Len - 8 + udpLen + len(packet) - icrcLen
+	s := removeZeros(d, 4+after)
 	if s>>16 != 0 {
 		return NoMatch, 0
 	}
-	if ipID = bits.ReverseBytes16(uint16(s)); ipID < MaxSegments {
+	ipID = expect ^ bits.ReverseBytes16(uint16(s))
+	if ipID < MaxSegments {
 		return MatchGSO, ipID
 	}
 	return Match16, ipID

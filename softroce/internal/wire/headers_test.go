@@ -1,0 +1,147 @@
+// This file tests the views against headers written out byte by byte, and the
+// small arithmetic that goes with them.
+
+package wire
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+func TestBTH(t *testing.T) {
+	h := (*BTH)(unhex(t, "0a f0 1234 c0 abcdef 80 fedcba"))
+	if h.Opcode() != RCWriteOnly || !h.Solicited() || !h.MigReq() || h.Pad() != 3 || h.TVer() != 0 ||
+		h.PKey() != 0x1234 || !h.FECN() || !h.BECN() || h.DestQPN() != 0xabcdef || !h.AckReq() || h.PSN() != 0xfedcba {
+		t.Errorf("read wrong: % x", *h)
+	}
+	h.SetSolicited(false)
+	h.SetMigReq(false)
+	h.SetPKey(0x8001)
+	h.SetFECN(false)
+	h.SetBECN(false)
+	h.SetDestQPN(0xff000001) // the top byte does not count
+	h.SetAckReq(false)
+	h.SetPSN(2)
+	if want := unhex(t, "0a 30 8001 00 000001 00 000002"); !bytes.Equal(h[:], want) {
+		t.Errorf("wrote % x, want % x", *h, want)
+	}
+}
+
+func TestExtendedHeaders(t *testing.T) {
+	var reth RETH
+	reth.Set(0x0102030405060708, 0x11121314, 0x21222324)
+	checkBytes(t, "RETH", reth[:], "0102030405060708 11121314 21222324")
+	var atomic AtomicETH
+	atomic.Set(0x0102030405060708, 0x11121314, 0x2122232425262728, 0x3132333435363738)
+	checkBytes(t, "AtomicETH", atomic[:], "0102030405060708 11121314 2122232425262728 3132333435363738")
+	var ack AtomicAckETH
+	ack.Set(0x0102030405060708)
+	checkBytes(t, "AtomicAckETH", ack[:], "0102030405060708")
+	var imm ImmDt
+	imm.Set(0x01020304)
+	checkBytes(t, "ImmDt", imm[:], "01020304")
+	var ieth IETH
+	ieth.Set(0x01020304)
+	checkBytes(t, "IETH", ieth[:], "01020304")
+	var deth DETH
+	deth.Set(0x80010000, 0xff123456)
+	checkBytes(t, "DETH", deth[:], "80010000 00 123456")
+	var aeth AETH
+	aeth.Set(RNRSyndrome(14), 0xff123456)
+	checkBytes(t, "AETH", aeth[:], "2e 123456")
+}
+
+func checkBytes(t *testing.T, name string, got []byte, want string) {
+	t.Helper()
+	if w := unhex(t, want); !bytes.Equal(got, w) {
+		t.Errorf("%s: % x, want % x", name, got, w)
+	}
+}
+
+func TestSyndrome(t *testing.T) {
+	for _, c := range []struct {
+		s     Syndrome
+		kind  AckKind
+		value uint8
+	}{
+		{SyndromeACK, KindACK, 31},
+		{ACKSyndrome(5), KindACK, 5},
+		{RNRSyndrome(0), KindRNR, 0},
+		{0x3f, KindRNR, 31},
+		{0x40, KindReserved, 0},
+		{NAKPSNSequence, KindNAK, 0},
+		{NAKRemoteOperational, KindNAK, 3},
+		{0xe0, KindReserved, 0},
+	} {
+		if c.s.Kind() != c.kind || c.s.Value() != c.value {
+			t.Errorf("syndrome 0x%02x: kind %d, value %d; want %d, %d", uint8(c.s), c.s.Kind(), c.s.Value(), c.kind, c.value)
+		}
+	}
+}
+
+func TestPSN(t *testing.T) {
+	const last = PSN(0xffffff)
+	if last.Next() != 0 || PSN(0).Add(-1) != last || last.Add(3) != 2 || NewPSN(0x12abcdef) != 0xabcdef {
+		t.Error("no wrap at 24 bits")
+	}
+	for _, c := range []struct {
+		p, q PSN
+		want int
+	}{
+		{0, 0, 0}, {1, 0, 1}, {0, 1, -1}, {0, last, 1}, {last, 0, -1}, {5, last - 4, 10},
+		{1<<23 - 1, 0, 1<<23 - 1}, {1 << 23, 0, -1 << 23}, {0, 1 << 23, -1 << 23},
+	} {
+		if got := c.p.Sub(c.q); got != c.want {
+			t.Errorf("%#x - %#x = %d, want %d", uint32(c.p), uint32(c.q), got, c.want)
+		}
+		if c.p.Before(c.q) != (c.want < 0) || c.p.After(c.q) != (c.want > 0) {
+			t.Errorf("%#x and %#x: before %v, after %v", uint32(c.p), uint32(c.q), c.p.Before(c.q), c.p.After(c.q))
+		}
+		if got := c.q.Add(c.want); got != c.p {
+			t.Errorf("%#x + %d = %#x, want %#x", uint32(c.q), c.want, uint32(got), uint32(c.p))
+		}
+	}
+}
+
+func TestTimers(t *testing.T) {
+	for code, want := range map[uint8]time.Duration{
+		0: 655360 * time.Microsecond, 1: 10 * time.Microsecond, 12: 640 * time.Microsecond,
+		14: 1280 * time.Microsecond, 31: 491520 * time.Microsecond, 32 + 1: 10 * time.Microsecond,
+	} {
+		if got := RNRDelay(code); got != want {
+			t.Errorf("RNRDelay(%d) = %v, want %v", code, got, want)
+		}
+	}
+	for code := range uint8(32) {
+		if got := RNRTimer(RNRDelay(code)); got != code {
+			t.Errorf("RNRTimer(RNRDelay(%d)) = %d", code, got)
+		}
+	}
+	for d, want := range map[time.Duration]uint8{
+		-1: 1, 0: 1, 11 * time.Microsecond: 2, time.Millisecond: 14,
+		492 * time.Millisecond: 0, time.Hour: 0,
+	} {
+		if got := RNRTimer(d); got != want {
+			t.Errorf("RNRTimer(%v) = %d, want %d", d, got, want)
+		}
+	}
+	for code, want := range map[uint8]time.Duration{
+		0: 0, 1: 8192 * time.Nanosecond, 14: 67108864 * time.Nanosecond, 31: 8796093022208 * time.Nanosecond,
+		32 + 14: 67108864 * time.Nanosecond,
+	} {
+		if got := ACKTimeout(code); got != want {
+			t.Errorf("ACKTimeout(%d) = %v, want %v", code, got, want)
+		}
+	}
+	for code := range uint8(32) {
+		if got := ACKTimeoutCode(ACKTimeout(code)); got != code {
+			t.Errorf("ACKTimeoutCode(ACKTimeout(%d)) = %d", code, got)
+		}
+	}
+	for d, want := range map[time.Duration]uint8{-1: 0, 1: 1, 67 * time.Millisecond: 14, 24 * time.Hour: 31} {
+		if got := ACKTimeoutCode(d); got != want {
+			t.Errorf("ACKTimeoutCode(%v) = %d, want %d", d, got, want)
+		}
+	}
+}
