@@ -22,9 +22,9 @@ const lastWord = 250 * time.Millisecond
 
 const trySameJob = "run the same job with the same options at both ends"
 
-// Hello sends h and returns the peer's. The roles must differ, and so must
-// not the jobs, unless one of them is empty: that end does what the other
-// asks for.
+// Hello sends h and returns the peer's. The two roles must differ. The two jobs
+// must be the same, unless one is empty: that end does what the other asks
+// for.
 func (c *Conn) Hello(ctx context.Context, h Hello) (Hello, error) {
 	frame, err := AppendHello(nil, h)
 	if err != nil {

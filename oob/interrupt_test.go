@@ -163,7 +163,7 @@ func TestCancel(t *testing.T) {
 			if took := time.Since(began); took != time.Second {
 				t.Errorf("%s: took %v", step, took)
 			}
-			if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+			if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) || !strings.Contains(err.Error(), "given up at this end: ^C") {
 				t.Errorf("%s: %v", step, err)
 			}
 			if err := call(ctx, client); !errors.Is(err, context.Canceled) {

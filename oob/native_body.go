@@ -213,9 +213,9 @@ func decodeNote(body []byte) (Note, error) {
 	return n, n.check()
 }
 
-// AppendError appends the error message that makes the peer fail with e's
-// Step and Message, as a frame, to dst. Texts too long or unfit to print are
-// changed so that they can be sent: a failure must never fail to be told.
+// AppendError appends the error message with e's Step and Message as a frame
+// to dst. Texts too long or unfit to print are changed so that they can be
+// sent: a failure must never fail to be told.
 func AppendError(dst []byte, e *PeerError) []byte {
 	dst, start := beginFrame(dst, TypeError)
 	dst = appendText(dst, tidyText(e.Step, MaxName))

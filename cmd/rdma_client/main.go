@@ -1,0 +1,51 @@
+// Command rdma_client does a job with rdma_server, over raw verbs and a TCP
+// exchange.
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawverbs/rawverbs/internal/cli"
+	"github.com/rawverbs/rawverbs/internal/lab"
+)
+
+func main() {
+	var o lab.ClientOptions
+	var out cli.Output
+	cmd := &cobra.Command{
+		Use:   "rdma_client [flags] <server_ip> [device] [port] [gid_index]",
+		Short: "Do an RDMA job with rdma_server over raw verbs",
+		Long: `rdma_client connects to rdma_server by TCP, exchanges queue pair numbers, GIDs
+and regions, moves a queue pair through RESET, INIT, RTR and RTS, and does the
+job: it SENDs a text, and receives the server's reply. Every step is told.
+
+Without a device the first one is taken; without a port, 18515; without a GID
+index, a RoCE v2 GID of the server's address family.
+
+Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
+130 if it was interrupted.`,
+		Example: `  rdma_client 10.0.0.1
+  rdma_client 10.0.0.1 rxe0 18515 1
+  rdma_client --text "good morning" --json 10.0.0.1 rxe0`,
+		Args: cobra.RangeArgs(1, 4),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return cli.CompleteDevice(), cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Server = args[0]
+			if err := cli.Positions(args[1:], &o.Options, &o.TCPPort, 1); err != nil {
+				return err
+			}
+			return lab.RunClient(cmd.Context(), o)
+		},
+	}
+	cli.AddFlags(cmd, &o.Options, &out)
+	o.Job = "send"
+	cmd.Flags().StringVarP(&o.Text, "text", "t", "hello from the client", "the message to send")
+	os.Exit(cli.Main(cmd, "client", &out, &o.Logger, &o.Program))
+}

@@ -1,0 +1,53 @@
+// Command rdma_server waits for rdma_client and does the jobs that it asks for,
+// over raw verbs and a TCP exchange.
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawverbs/rawverbs/internal/cli"
+	"github.com/rawverbs/rawverbs/internal/lab"
+)
+
+func main() {
+	var o lab.ServerOptions
+	var out cli.Output
+	cmd := &cobra.Command{
+		Use:   "rdma_server [flags] [device] [port] [gid_index]",
+		Short: "Serve RDMA jobs to rdma_client over raw verbs",
+		Long: `rdma_server listens on a TCP port, exchanges queue pair numbers, GIDs and
+regions with each rdma_client, moves a queue pair through RESET, INIT, RTR and
+RTS, and does its half of the job that the client asks for. Every step is told.
+
+Without a device the first one is taken; without a port, 18515; without a GID
+index, a RoCE v2 GID of the client's address family. Clients are served side by
+side until the program is interrupted.
+
+Exit status: 0 if it was stopped between clients, or with --once the job was
+done; 1 if it failed; 2 for a wrong command line; 130 if it was interrupted in
+the midst of a job.`,
+		Example: `  rdma_server
+  rdma_server rxe0 18515 1
+  rdma_server --once --json rxe0`,
+		Args: cobra.MaximumNArgs(3),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return cli.CompleteDevice(), cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.Positions(args, &o.Options, &o.TCPPort, 0); err != nil {
+				return err
+			}
+			return lab.Serve(cmd.Context(), o)
+		},
+	}
+	cli.AddFlags(cmd, &o.Options, &out)
+	cmd.Flags().BoolVar(&o.Once, "once", false, "serve one client, then exit")
+	cmd.Flags().StringVar(&o.Listen, "listen", "", "address to listen on (default: every one of this host's)")
+	cmd.Flags().IntVar(&o.MaxClients, "max-clients", 256, "clients served at a time; more are refused")
+	os.Exit(cli.Main(cmd, "server", &out, &o.Logger, &o.Program))
+}

@@ -1,0 +1,169 @@
+// Package cli is what the commands share: flags and positions, where the output
+// goes, signals and exit statuses.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"github.com/rawverbs/rawverbs/internal/lab"
+	"github.com/rawverbs/rawverbs/internal/trace"
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// The exit statuses.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 128 + int(syscall.SIGINT)
+)
+
+// Output is where and how a run is told.
+type Output struct {
+	JSON  bool
+	Quiet bool
+}
+
+// AddFlags adds the flags that both commands have.
+func AddFlags(cmd *cobra.Command, o *lab.Options, out *Output) {
+	f := cmd.Flags()
+	f.Uint8Var(&o.IBPort, "ib-port", 1, "port of the device")
+	f.IntVar(&o.MTU, "mtu", 0, "path MTU in bytes: 256, 512, 1024, 2048 or 4096 (default: the port's active MTU)")
+	f.IntVarP(&o.Size, "size", "s", 4096, "bytes of each message buffer")
+	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "limit of each step and of the job, such as 5s")
+	f.BoolVar(&out.JSON, "json", false, "print one JSON object a line for each event")
+	f.BoolVarP(&out.Quiet, "quiet", "q", false, "print nothing but errors")
+	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
+	cmd.AddCommand(&cobra.Command{
+		Use: "man", Short: "Print the manual page (roff); read it with: " + cmd.Name() + " man | man -l -",
+		Args: cobra.NoArgs,
+		RunE: func(man *cobra.Command, _ []string) error {
+			return doc.GenMan(cmd, &doc.GenManHeader{Section: "1", Source: "rawverbs", Manual: "rawverbs"}, man.OutOrStdout())
+		},
+	})
+}
+
+// DefaultPort is the TCP port if none is given.
+const DefaultPort = oob.DefaultPort
+
+// Positions reads the arguments that both commands end with:
+// [device] [port] [gid_index].
+func Positions(args []string, o *lab.Options, port *int, lowestPort int) error {
+	*port = DefaultPort
+	if len(args) > 0 {
+		o.Device = args[0]
+	}
+	if len(args) > 1 {
+		n, err := strconv.Atoi(args[1])
+		if err != nil || n < lowestPort || n > 65535 {
+			return usage("TCP port %q is not a number from %d to 65535", args[1], lowestPort)
+		}
+		*port = n
+	}
+	if len(args) > 2 {
+		n, err := strconv.Atoi(args[2])
+		if err != nil || n < 0 || n > 255 {
+			return usage("GID index %q is not a number from 0 to 255; leave it out to have one chosen", args[2])
+		}
+		o.GIDIndex = &n
+	}
+	if o.Timeout <= 0 {
+		return usage("a timeout of %v leaves no time; try: --timeout 30s", o.Timeout)
+	}
+	return nil
+}
+
+// CompleteDevice completes the position of a device's name.
+func CompleteDevice() []string {
+	devices, _ := verbs.Devices() // nothing to complete is no error
+	var names []string
+	for _, d := range devices {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// usageError is a wrong command line.
+type usageError struct{ error }
+
+func usage(format string, args ...any) error { return usageError{errors.Errorf(format, args...)} }
+
+// errInterrupted is why a run ends on a signal.
+type errInterrupted struct{ os.Signal }
+
+func (e errInterrupted) Error() string { return "stopped by the signal " + e.String() }
+
+// Is makes an interruption a cancellation.
+func (e errInterrupted) Is(target error) bool { return target == context.Canceled }
+
+// Main runs a command until it is done or a signal comes, tells an error on
+// standard error (and as an event), and returns the exit status. A second signal
+// ends the process at once.
+func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, program *string) int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		s := <-signals
+		signal.Stop(signals)
+		cancel(errInterrupted{s})
+	}()
+
+	*logger = slog.New(slog.DiscardHandler)
+	*program = cmd.Name() + " " + version()
+	cmd.Version = version()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.PersistentPreRun = func(*cobra.Command, []string) { *logger = out.logger(cmd.OutOrStdout()) }
+
+	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", cmd.Name(), err)
+	var wrong usageError
+	if errors.As(err, &wrong) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "Usage: %s\nMore: %s --help\n", cmd.UseLine(), cmd.Name())
+		return exitUsage
+	}
+	if out.JSON {
+		(*logger).LogAttrs(ctx, slog.LevelError, "failed", slog.String("who", who), slog.String("event", "run.failed"), slog.String("error", err.Error()))
+	}
+	if errors.As(err, new(errInterrupted)) {
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+func (o *Output) logger(w io.Writer) *slog.Logger {
+	switch {
+	case o.Quiet:
+		return slog.New(slog.DiscardHandler)
+	case o.JSON:
+		return slog.New(trace.NewJSON(w))
+	}
+	return slog.New(trace.NewNarration(w))
+}
+
+// version is the module's version, or the commit it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}

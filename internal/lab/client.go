@@ -1,0 +1,66 @@
+// The client's run: open, connect, do the job, say goodbye.
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/rawverbs/rawverbs/rc"
+)
+
+// ClientOptions are what the client may choose.
+type ClientOptions struct {
+	Options
+	Server  string // the server's address, without the port
+	TCPPort int
+	Job     string
+	Text    string // what "send" sends
+}
+
+// RunClient does one job with a server. It returns nil only if the job was done.
+func RunClient(ctx context.Context, o ClientOptions) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	o.Logger = o.Logger.With(slog.String("who", "client"))
+	j, err := find(o.Job)
+	if err != nil {
+		return err
+	}
+	dev, err := o.openDevice(o.Logger)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closeAll(&err, dev)
+		if err == nil {
+			tell(o.Logger, "slow", "run.done", "", "done: the job succeeded and everything is freed", slog.String("job", o.Job))
+		}
+	}()
+	mine := j.client(o)
+	cfg := o.config(dev, o.Logger)
+	cfg.Job, cfg.Prepare = o.Job, mine.prepare
+	conn, err := rc.Dial(ctx, net.JoinHostPort(o.Server, strconv.Itoa(o.TCPPort)), cfg)
+	if err != nil {
+		return err
+	}
+	return runJob(ctx, conn, mine, o.Timeout)
+}
+
+// runJob does one half of a job on a connection, which it closes; a failure is
+// told to the peer.
+func runJob(ctx context.Context, conn *rc.Conn, mine half, limit time.Duration) (err error) {
+	defer closeAll(&err, conn)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the job took longer than %v; try: a longer --timeout, or look at the other end", limit))
+	defer cancel()
+	if err := mine.run(ctx, conn); err != nil {
+		conn.Fail("job", err)
+		return err
+	}
+	return conn.Finish(ctx)
+}

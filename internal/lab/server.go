@@ -1,0 +1,157 @@
+// The server's run: open, listen, and serve clients side by side until told to
+// stop.
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// ServerOptions are what the server may choose.
+type ServerOptions struct {
+	Options
+	Listen     string // the address to listen on; "" is every one
+	TCPPort    int
+	Once       bool // serve one client, then return
+	MaxClients int  // at a time; more are refused
+}
+
+// Serve serves until ctx ends, or with Once until one client was served. It
+// returns nil if it was stopped between clients, or the one client's job was
+// done.
+func Serve(ctx context.Context, o ServerOptions) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	all := o.Logger
+	o.Logger = all.With(slog.String("who", "server"))
+	dev, err := o.openDevice(o.Logger)
+	if err != nil {
+		return err
+	}
+	defer closeAll(&err, dev)
+
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer dev.Subscribe(func(e verbs.AsyncEvent) {
+		tell(o.Logger, "slow", "async.event", "ibv_get_async_event", e.String(), slog.Bool("fatal", e.Fatal()))
+		if e.Type == verbs.EventDeviceFatal {
+			stop(&rc.AsyncError{Device: dev.Name(), Event: e})
+		}
+	})()
+
+	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), o.config(dev, o.Logger))
+	if err != nil {
+		return err
+	}
+	defer closeAll(&err, listener)
+	tell(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for rdma_client", listener.Addr()),
+		slog.String("address", listener.Addr().String()))
+	s := &server{ServerOptions: o, dev: dev, all: all}
+	if o.Once {
+		return s.serveOne(ctx, listener)
+	}
+	return s.serveAll(ctx, listener)
+}
+
+type server struct {
+	ServerOptions
+	dev *verbs.Device
+	all *slog.Logger // without a "who", for each client's own
+}
+
+func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
+	in, err := l.Accept(ctx)
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	return s.client(ctx, in, s.Logger)
+}
+
+// serveAll serves each client in a goroutine. A client that fails is reported
+// and does not end the server; an end in the midst of clients is an error.
+func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	places := make(chan struct{}, s.MaxClients)
+	for number := 1; ; number++ {
+		in, err := l.Accept(ctx)
+		if err != nil {
+			if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && len(places) == 0 {
+				tell(s.Logger, "slow", "server.stopped", "", "stopped between clients", slog.Int("served", number-1))
+				return nil
+			}
+			return interrupted(ctx, err)
+		}
+		select {
+		case places <- struct{}{}:
+		default:
+			in.Refuse(fmt.Errorf("the server has its %d clients; try: later, or rdma_server --max-clients", s.MaxClients))
+			continue
+		}
+		clients.Go(func() {
+			defer func() { <-places }()
+			log := s.all.With(slog.String("who", fmt.Sprintf("server/%d", number)))
+			if err := s.client(ctx, in, log); err != nil {
+				log.LogAttrs(ctx, slog.LevelError, "client failed", slog.String("event", "client.failed"),
+					slog.String("peer", in.RemoteAddr().String()), slog.String("error", err.Error()))
+			}
+		})
+	}
+}
+
+// client serves one client from the hello to the end.
+func (s *server) client(ctx context.Context, in *rc.Incoming, log *slog.Logger) error {
+	in.SetLogger(log)
+	tell(log, "slow", "client.accepted", "tcp", "client connected by TCP", slog.String("peer", in.RemoteAddr().String()))
+	hello, err := in.Hello(ctx)
+	if err != nil {
+		in.Refuse(err)
+		return err
+	}
+	mine, err := s.half(hello.Job, hello.Params, log)
+	if err != nil {
+		in.Refuse(err)
+		return err
+	}
+	cfg := s.config(s.dev, log)
+	cfg.Prepare = mine.prepare
+	conn, err := in.Connect(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if err := runJob(ctx, conn, mine, s.Timeout); err != nil {
+		return err
+	}
+	tell(log, "slow", "run.done", "", "done: the job succeeded and everything of this client is freed", slog.String("job", hello.Job))
+	return nil
+}
+
+func (s *server) half(name string, params map[string]string, log *slog.Logger) (half, error) {
+	j, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	o := s.ServerOptions
+	o.Logger = log
+	return j.server(o, params)
+}
+
+// interrupted is why an Accept ended: the reason that ctx was ended for, if it
+// was, else err.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

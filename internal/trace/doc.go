@@ -1,0 +1,5 @@
+// Package trace shows what happened. Everything that happens is a log/slog
+// record with the attributes that package rc documents (event, verb, path); this
+// package has the handlers that show records to a person, as a narration, and
+// to a program, as JSON lines.
+package trace

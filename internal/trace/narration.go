@@ -1,0 +1,122 @@
+// The narration: a line a record, for a person who learns.
+
+package trace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// Narration writes records as
+//
+//	[15:04:05.000 #0007 server] SLOW  RESET→INIT  mask=0x39 …  · ibv_modify_qp
+//	                                  PORT=1 ACCESS_FLAGS=…
+//
+// that is: time, number in this run, who; path; what happened, with its
+// attributes and the verb it stands for; a group of attributes follows on a
+// line of its own. Who is the attribute "who".
+type Narration struct {
+	out   *output
+	who   string
+	attrs []slog.Attr // from WithAttrs
+}
+
+// output is shared by all handlers made from one: the number goes on counting.
+type output struct {
+	mu  sync.Mutex
+	w   io.Writer
+	seq int
+}
+
+// NewNarration narrates to w.
+func NewNarration(w io.Writer) *Narration { return &Narration{out: &output{w: w}} }
+
+// Enabled says that records of level Info and above are narrated.
+func (n *Narration) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+// WithAttrs makes a handler whose records all have attrs.
+func (n *Narration) WithAttrs(attrs []slog.Attr) slog.Handler {
+	child := *n
+	child.attrs = append(child.attrs[:len(child.attrs):len(child.attrs)], attrs...)
+	for _, a := range attrs {
+		if a.Key == "who" {
+			child.who = a.Value.String()
+		}
+	}
+	return &child
+}
+
+// WithGroup is there for slog.Handler; a narration has no use for nested names.
+func (n *Narration) WithGroup(string) slog.Handler { return n }
+
+// Handle writes one record.
+func (n *Narration) Handle(_ context.Context, r slog.Record) error {
+	line := narrated{path: "INFO"}
+	if r.Level >= slog.LevelError {
+		line.path = "ERROR"
+	}
+	for _, a := range n.attrs {
+		line.add(a)
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		line.add(a)
+		return true
+	})
+	n.out.mu.Lock()
+	defer n.out.mu.Unlock()
+	n.out.seq++
+	head := fmt.Sprintf("[%s #%04d %s] %-5s ", r.Time.Format("15:04:05.000"), n.out.seq, n.who, line.path)
+	text := head + printable(r.Message)
+	if line.fields != "" {
+		text += " " + line.fields
+	}
+	if line.verb != "" {
+		text += "  · " + line.verb
+	}
+	if line.group != "" {
+		text += "\n" + strings.Repeat(" ", len(head)) + line.group
+	}
+	_, err := io.WriteString(n.out.w, text+"\n")
+	return err
+}
+
+// narrated is a record's attributes, sorted by where they are shown.
+type narrated struct {
+	path, verb    string
+	fields, group string
+}
+
+func (l *narrated) add(a slog.Attr) {
+	switch {
+	case a.Key == "who" || a.Key == "event" || a.Key == "from" || a.Key == "to": // told by the text
+	case a.Key == "path":
+		l.path = strings.ToUpper(a.Value.String())
+	case a.Key == "verb":
+		l.verb = a.Value.String()
+	case a.Value.Kind() == slog.KindGroup:
+		for _, inner := range a.Value.Group() {
+			l.group += " " + field(inner)
+		}
+		l.group = strings.TrimPrefix(l.group, " ")
+	default:
+		l.fields += " " + field(a)
+	}
+}
+
+func field(a slog.Attr) string { return a.Key + "=" + printable(a.Value.String()) }
+
+// printable quotes what a terminal should not be sent: the text may be a peer's.
+func printable(s string) string {
+	for _, r := range s {
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+			return strconv.Quote(s)
+		}
+	}
+	return s
+}

@@ -1,0 +1,125 @@
+// What a program may choose, and what it gets if it does not.
+
+package rc
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Config holds the choices for a connection. The zero value works: the first
+// device, its port 1, a RoCE v2 GID of the peer's family.
+type Config struct {
+	Device   *verbs.Device // nil opens the first and closes it with the Conn
+	Port     uint8         // of the device; 0 is 1
+	GIDIndex *int          // nil chooses, see verbs.ChooseGID
+	MTU      int           // path MTU in bytes, at most the port's active one; 0 is that
+
+	Job     string            // what the connection is for; the listener's may be ""
+	Program string            // for people at the other end: name and version
+	Params  map[string]string // the job's parameters
+
+	Cap    verbs.QPCap  // queue sizes; a field of 0 is 16 requests, 1 element
+	Access verbs.Access // what the peer may do through the queue pair; 0 is read, write and atomics
+
+	// Prepare runs with the queue pair in INIT, before the peer can send: it
+	// registers memory (Conn.AllocMR), shares it (Conn.Share), posts receives.
+	Prepare func(*Conn) error
+
+	Timing  *Timing       // the queue pair's timers and retries; nil is DefaultTiming
+	Timeout time.Duration // for each step of the exchange; 0 is oob.DefaultTimeout
+
+	Logger *slog.Logger // gets what happens; nil discards it
+}
+
+// Timing holds the codes that say how long and how often a queue pair tries.
+type Timing struct {
+	Timeout     uint8 // wait for an ACK: 4.096 µs · 2^Timeout; 0 is for ever
+	RetryCnt    uint8 // resends without an ACK, at most 7
+	RNRRetry    uint8 // resends to a peer with no receive posted, at most 6; 7 is for ever
+	MinRNRTimer uint8 // the wait asked of the peer then: see qpstate.RNRTimer
+}
+
+// DefaultTiming waits 67 ms for an ACK, resends 7 times, and waits for ever, by
+// 0.64 ms, for a peer's receive.
+var DefaultTiming = Timing{Timeout: 14, RetryCnt: 7, RNRRetry: 7, MinRNRTimer: 12}
+
+const (
+	defaultWR       = 16
+	maxReads        = 16 // READs and atomics in flight, if the device has no lower limit
+	defaultHopLimit = 64
+)
+
+func orDefault[T uint8 | uint32 | verbs.Access](value, def T) T {
+	if value == 0 {
+		return def
+	}
+	return value
+}
+
+// complete fills in what was left out.
+func (c Config) complete() Config {
+	c.Port = orDefault(c.Port, 1)
+	c.Cap.MaxSendWR = orDefault(c.Cap.MaxSendWR, defaultWR)
+	c.Cap.MaxRecvWR = orDefault(c.Cap.MaxRecvWR, defaultWR)
+	c.Cap.MaxSendSGE = orDefault(c.Cap.MaxSendSGE, 1)
+	c.Cap.MaxRecvSGE = orDefault(c.Cap.MaxRecvSGE, 1)
+	c.Access = orDefault(c.Access, verbs.AccessRemoteRead|verbs.AccessRemoteWrite|verbs.AccessRemoteAtomic)
+	if c.Timing == nil {
+		c.Timing = &DefaultTiming
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c *Config) oobOptions() oob.Options {
+	events := events{c.Logger}
+	return oob.Options{Timeout: c.Timeout, Observer: events.exchanged}
+}
+
+// initAttr, rtrAttr and rtsAttr are what the three moves carry: this end's
+// choices, and what the peer told.
+
+func (c *Conn) initAttr() verbs.QPAttr {
+	return verbs.QPAttr{PKeyIndex: 0, PortNum: c.cfg.Port, Access: c.cfg.Access}
+}
+
+func (c *Conn) rtrAttr() (verbs.QPAttr, error) {
+	mtu, ok := qpstate.MTUFor(oob.NegotiateMTU(c.local.MTU, c.peer.MTU))
+	if !ok {
+		return verbs.QPAttr{}, errBadMTU(c.peer.MTU)
+	}
+	_, responder := oob.NegotiateReads(c.local, c.peer)
+	return verbs.QPAttr{
+		PathMTU: mtu,
+		DestQPN: c.peer.QPN,
+		RQPSN:   c.peer.PSN,
+		AH: verbs.AHAttr{
+			IsGlobal: c.ethernet || c.peer.LID == 0,
+			DLID:     c.peer.LID,
+			PortNum:  c.cfg.Port,
+			GRH: verbs.GRH{
+				DGID: c.peer.GID, SGIDIndex: uint8(c.gid.Index), HopLimit: defaultHopLimit,
+			},
+		},
+		MaxDestRdAtomic: responder,
+		MinRNRTimer:     c.cfg.Timing.MinRNRTimer,
+	}, nil
+}
+
+func (c *Conn) rtsAttr() verbs.QPAttr {
+	initiator, _ := oob.NegotiateReads(c.local, c.peer)
+	return verbs.QPAttr{
+		SQPSN:       c.local.PSN,
+		MaxRdAtomic: initiator,
+		Timeout:     c.cfg.Timing.Timeout,
+		RetryCnt:    c.cfg.Timing.RetryCnt,
+		RNRRetry:    c.cfg.Timing.RNRRetry,
+	}
+}

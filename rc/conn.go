@@ -1,0 +1,270 @@
+// A connected endpoint: its objects, waiting for completions, and its end.
+
+package rc
+
+import (
+	"context"
+	stderrors "errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Conn is a reliable connection in RTS. Its methods may be called by several
+// goroutines at once; QP, SendCQ and RecvCQ are there for what it does not wrap.
+type Conn struct {
+	cfg    Config
+	tcp    *oob.Conn
+	events events
+
+	dev      *verbs.Device
+	ethernet bool
+	gid      verbs.GIDEntry
+	pd       *verbs.PD
+	channel  *verbs.CompChannel
+	sendCQ   *verbs.CQ
+	recvCQ   *verbs.CQ
+	qp       *verbs.QP
+	machine  *qpstate.Machine
+
+	local, peer          oob.Endpoint
+	regions, peerRegions []oob.Region
+	peerHello            oob.Hello
+
+	life     context.Context // ends, with the cause, when the peer or the device is gone
+	endLife  context.CancelCauseFunc
+	unwatch  func()
+	closing  sync.Once
+	closeErr error
+	owned    []owned // what Close frees, last first
+}
+
+// owned is an object that the Conn frees.
+type owned struct {
+	verb, name string
+	io.Closer
+}
+
+func (c *Conn) own(verb, name string, object io.Closer) {
+	c.owned = append(c.owned, owned{verb, name, object})
+}
+
+// QP is the queue pair.
+func (c *Conn) QP() *verbs.QP { return c.qp }
+
+// SendCQ is where sends complete; RecvCQ where receives do.
+func (c *Conn) SendCQ() *verbs.CQ { return c.sendCQ }
+
+// RecvCQ is where receives complete.
+func (c *Conn) RecvCQ() *verbs.CQ { return c.recvCQ }
+
+// PD is the protection domain of the queue pair.
+func (c *Conn) PD() *verbs.PD { return c.pd }
+
+// Device is the device in use.
+func (c *Conn) Device() *verbs.Device { return c.dev }
+
+// Local is this end's endpoint as the peer knows it; Peer is the peer's.
+func (c *Conn) Local() oob.Endpoint { return c.local }
+
+// Peer is the peer's endpoint.
+func (c *Conn) Peer() oob.Endpoint { return c.peer }
+
+// PeerHello is what the peer said first: its job and parameters.
+func (c *Conn) PeerHello() oob.Hello { return c.peerHello }
+
+// RemoteAddr is the peer's TCP address.
+func (c *Conn) RemoteAddr() net.Addr { return c.tcp.RemoteAddr() }
+
+// PathMTU is the negotiated payload of one packet, in bytes.
+func (c *Conn) PathMTU() int { return oob.NegotiateMTU(c.local.MTU, c.peer.MTU) }
+
+// AllocMR registers size bytes that live as long as the Conn.
+func (c *Conn) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, error) {
+	mr, err := c.pd.AllocMR(size, access)
+	if err != nil {
+		return nil, err
+	}
+	c.own("ibv_dereg_mr", "memory region "+name, mr)
+	c.events.made(pathFast, "ibv_reg_mr", "register memory region "+name,
+		slog.String("addr", fmt.Sprintf("%#x", mr.Addr())), slog.Int("length", mr.Len()),
+		slog.String("lkey", fmt.Sprintf("%#x", mr.LKey())), slog.String("rkey", fmt.Sprintf("%#x", mr.RKey())),
+		slog.String("access", access.Name()))
+	return mr, nil
+}
+
+// Share offers a region to the peer under a name. It is for Config.Prepare:
+// regions are exchanged right after it.
+func (c *Conn) Share(name string, mr *verbs.MR) {
+	c.regions = append(c.regions, oob.Region{Name: name, Addr: mr.Addr(), RKey: mr.RKey(), Length: uint64(mr.Len())})
+}
+
+// PeerRegion is the region that the peer shared under a name; false if it shared
+// none of that name.
+func (c *Conn) PeerRegion(name string) (oob.Region, bool) {
+	for _, r := range c.peerRegions {
+		if r.Name == name {
+			return r, true
+		}
+	}
+	return oob.Region{}, false
+}
+
+// watch begins the Conn's life: it ends when the peer is gone or the device or
+// the queue pair reports a fatal event.
+func (c *Conn) watch() {
+	tcpLife, stopTCP := c.tcp.Watch(context.Background())
+	c.life, c.endLife = context.WithCancelCause(tcpLife)
+	qpn := c.qp.QPN()
+	stopEvents := c.dev.Subscribe(func(e verbs.AsyncEvent) {
+		switch {
+		case e.QPN != 0 && e.QPN != qpn:
+			return
+		case e.CQ != nil && !c.sendCQ.Is(e) && !c.recvCQ.Is(e):
+			return
+		}
+		c.events.async(e)
+		if e.Fatal() {
+			c.endLife(&AsyncError{Device: c.dev.Name(), Event: e})
+		}
+	})
+	c.unwatch = func() {
+		stopEvents()
+		stopTCP()
+	}
+}
+
+// WaitSend returns the next completion of the send queue, WaitRecv of the receive
+// queue. The error is a *verbs.WCError for a failed work request; else the cause
+// of ctx's end, or why the connection ended: a *oob.PeerError or *oob.ClosedError
+// if the peer failed or is gone, an *[AsyncError] if the device did.
+func (c *Conn) WaitSend(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.sendCQ) }
+
+// WaitRecv returns the next completion of the receive queue; see WaitSend.
+func (c *Conn) WaitRecv(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.recvCQ) }
+
+func (c *Conn) waitOne(ctx context.Context, cq *verbs.CQ) (verbs.WC, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
+	defer stop()
+	var wcs [1]verbs.WC
+	if _, err := cq.Wait(ctx, wcs[:]); err != nil {
+		if n, _ := cq.Poll(wcs[:]); n == 0 { // it may have come with the end
+			return wcs[0], err
+		}
+	}
+	return wcs[0], wcs[0].Err()
+}
+
+// Barrier returns when the peer has reached the barrier of the same name.
+func (c *Conn) Barrier(ctx context.Context, name string) error { return c.tcp.Barrier(ctx, name) }
+
+// Finish meets the peer in the barrier "done": after it both may close, and
+// neither takes the other's closing for a failure.
+func (c *Conn) Finish(ctx context.Context) error {
+	c.unwatch()
+	return c.tcp.Barrier(ctx, barrierDone)
+}
+
+// Fail tells the peer why this end gives up; Close follows.
+func (c *Conn) Fail(step string, cause error) { c.tcp.Fail(step, cause) }
+
+// Close moves the queue pair to ERR, waits until its work requests are flushed,
+// and frees everything, the last made first. Closing again returns the same.
+func (c *Conn) Close() error {
+	c.closing.Do(func() {
+		var errs []error
+		if c.unwatch != nil {
+			c.unwatch()
+			c.endLife(net.ErrClosed)
+		}
+		if c.machine != nil && c.machine.State() != qpstate.Reset {
+			errs = append(errs, c.drain())
+		}
+		for i := len(c.owned) - 1; i >= 0; i-- {
+			object := c.owned[i]
+			err := object.Close()
+			if err == nil {
+				c.events.freed(object.verb, object.name)
+			}
+			errs = append(errs, err)
+		}
+		errs = append(errs, c.tcp.Close())
+		c.closeErr = stderrors.Join(errs...)
+	})
+	return c.closeErr
+}
+
+// drainLimit is how long a flush may take before the objects are freed anyway;
+// drainQuiet how long a queue must be silent to count as flushed if it was too
+// full for a mark.
+const (
+	drainLimit = time.Second
+	drainQuiet = 50 * time.Millisecond
+)
+
+// drainID marks the work request that ends a queue.
+const drainID = 1<<64 - 1
+
+// drain flushes both queues: in ERR the device completes every work request, in
+// order, so that a mark behind the last one says when all are through. The
+// receive queue's mark is posted before the move, because rdma_rxe does not
+// notice a receive that is posted in ERR; the send queue's after it, because
+// before it would be sent.
+func (c *Conn) drain() error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
+	defer cancel()
+	recvMarked := c.qp.PostRecv([]verbs.RecvWR{{ID: drainID}}) == nil
+	if err := c.machine.ToError(); err != nil {
+		return err
+	}
+	sendMarked := c.qp.PostSend([]verbs.SendWR{{ID: drainID, Opcode: verbs.OpSend, Flags: verbs.SendSignaled}}) == nil
+	sends, err := drainCQ(ctx, c.sendCQ, sendMarked)
+	if err != nil {
+		return errors.WithMessage(err, "drain the send queue")
+	}
+	recvs, err := drainCQ(ctx, c.recvCQ, recvMarked)
+	if err != nil {
+		return errors.WithMessage(err, "drain the receive queue")
+	}
+	c.events.drained(sends + recvs)
+	return nil
+}
+
+// drainCQ polls until the mark, or until nothing more comes if there is none,
+// and returns how many work requests were flushed.
+func drainCQ(ctx context.Context, cq *verbs.CQ, marked bool) (flushed int, err error) {
+	if !marked {
+		quiet, cancel := context.WithTimeout(ctx, drainQuiet)
+		defer cancel()
+		ctx = quiet
+	}
+	var wcs [16]verbs.WC
+	for {
+		n, err := cq.Wait(ctx, wcs[:])
+		if err != nil && !marked && errors.Is(err, context.DeadlineExceeded) {
+			return flushed, nil
+		}
+		if err != nil {
+			return flushed, err
+		}
+		for _, wc := range wcs[:n] {
+			if wc.ID == drainID {
+				return flushed, nil
+			}
+			if wc.Status == verbs.WCWRFlushErr {
+				flushed++
+			}
+		}
+	}
+}

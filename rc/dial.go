@@ -1,0 +1,290 @@
+// Making a connection: the steps from a TCP connection to a queue pair in RTS,
+// the same at both ends.
+
+package rc
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// The barriers of every connection, in order.
+const (
+	barrierReceives = "receives posted"
+	barrierRTS      = "in RTS"
+	barrierDone     = "done"
+)
+
+// Dial connects to a listening end at "host:port" and returns when both queue
+// pairs are in RTS. The error says which step failed at which end.
+func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
+	cfg = cfg.complete()
+	tcp, err := oob.Dial(ctx, address, cfg.oobOptions())
+	if err != nil {
+		return nil, err
+	}
+	hello, err := tcp.Hello(ctx, cfg.hello(oob.RoleClient))
+	if err != nil {
+		tcp.Close()
+		return nil, errors.WithMessage(err, "hello")
+	}
+	return connect(ctx, tcp, hello, cfg)
+}
+
+// Listener waits for peers.
+type Listener struct {
+	tcp *oob.Listener
+	cfg Config
+}
+
+// Listen opens the TCP port of "host:port" or ":port". The Config's Logger and
+// Timeout serve for the hello; each Incoming's Connect takes a Config of its own.
+func Listen(ctx context.Context, address string, cfg Config) (*Listener, error) {
+	cfg = cfg.complete()
+	tcp, err := oob.Listen(ctx, address, cfg.oobOptions())
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{tcp: tcp, cfg: cfg}, nil
+}
+
+// Addr is the address listened on, with the port that was given.
+func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
+
+// Close ends the listening; connections stay.
+func (l *Listener) Close() error { return l.tcp.Close() }
+
+// Accept waits for the next TCP connection and reads nothing from it, so that a
+// slow or hostile peer holds up nobody: handle each Incoming in a goroutine.
+func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
+	tcp, err := l.tcp.Accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Incoming{tcp: tcp, cfg: l.cfg}, nil
+}
+
+// Incoming is a peer that has connected by TCP: Hello first, then Connect or
+// Refuse.
+type Incoming struct {
+	tcp   *oob.Conn
+	cfg   Config
+	hello oob.Hello
+}
+
+// SetLogger gives what happens from here on to a Logger of this peer's own.
+func (in *Incoming) SetLogger(log *slog.Logger) {
+	in.tcp.SetObserver(events{log}.exchanged)
+}
+
+// RemoteAddr is the peer's TCP address.
+func (in *Incoming) RemoteAddr() net.Addr { return in.tcp.RemoteAddr() }
+
+// Hello exchanges hellos: the peer hears the listener's Config, and its own job
+// and parameters are returned.
+func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
+	hello, err := in.tcp.Hello(ctx, in.cfg.hello(oob.RoleServer))
+	if err != nil {
+		return hello, errors.WithMessage(err, "hello")
+	}
+	in.hello = hello
+	return hello, nil
+}
+
+// Connect takes the peer: all the steps after the hello. On failure everything
+// made is freed and the TCP connection closed.
+func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
+	return connect(ctx, in.tcp, in.hello, cfg.complete())
+}
+
+// Refuse tells the peer why not and closes the TCP connection.
+func (in *Incoming) Refuse(cause error) {
+	in.tcp.Fail("hello", cause)
+	in.tcp.Close()
+}
+
+func (c *Config) hello(role oob.Role) oob.Hello {
+	return oob.Hello{Role: role, Job: c.Job, Program: c.Program, Params: c.Params}
+}
+
+// connect takes a connection from the hello to RTS. It owns tcp.
+func connect(ctx context.Context, tcp *oob.Conn, hello oob.Hello, cfg Config) (*Conn, error) {
+	c := &Conn{cfg: cfg, tcp: tcp, peerHello: hello, events: events{cfg.Logger}}
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"open resources", c.makeResources},
+		{"RESET→INIT", func(context.Context) error { return c.machine.ToInit(c.initAttr()) }},
+		{"prepare", c.prepare},
+		{"exchange endpoints", c.exchange},
+		{"barrier " + barrierReceives, func(ctx context.Context) error { return tcp.Barrier(ctx, barrierReceives) }},
+		{"INIT→RTR", c.toRTR},
+		{"RTR→RTS", func(context.Context) error { return c.machine.ToRTS(c.rtsAttr()) }},
+		{"barrier " + barrierRTS, func(ctx context.Context) error { return tcp.Barrier(ctx, barrierRTS) }},
+	} {
+		err := ctx.Err()
+		if err == nil {
+			err = step.do(ctx)
+		}
+		if err != nil {
+			tcp.Fail(step.name, err)
+			c.Close()
+			return nil, errors.WithMessage(err, step.name)
+		}
+	}
+	c.watch()
+	return c, nil
+}
+
+// makeResources opens the device if need be and makes all objects but memory.
+func (c *Conn) makeResources(context.Context) error {
+	if err := c.openDevice(); err != nil {
+		return err
+	}
+	found, err := c.cfg.inspect(c.dev)
+	if err != nil {
+		return err
+	}
+	c.ethernet = found.port.LinkLayer == verbs.LinkEthernet
+	if err := c.chooseGID(found.gids); err != nil {
+		return err
+	}
+	if err := c.makeObjects(); err != nil {
+		return err
+	}
+	c.local = oob.Endpoint{
+		QPType: oob.QPTypeRC, QPN: c.qp.QPN(), PSN: randomPSN(), LID: found.port.LID, GID: c.gid.GID, MTU: found.mtu,
+		InitiatorDepth:     uint8(min(found.device.MaxQPInitRdAtom, maxReads)),
+		ResponderResources: uint8(min(found.device.MaxQPRdAtom, maxReads)),
+	}
+	return nil
+}
+
+func (c *Conn) openDevice() error {
+	c.dev = c.cfg.Device
+	if c.dev != nil {
+		return nil
+	}
+	dev, err := verbs.Open("")
+	if err != nil {
+		return err
+	}
+	c.dev = dev
+	c.own("ibv_close_device", "device "+dev.Name(), dev)
+	c.events.made(pathSlow, "ibv_open_device", "open device "+dev.Info().String())
+	return nil
+}
+
+// chooseGID picks this end's address by what TCP knows of the way to the peer.
+func (c *Conn) chooseGID(table []verbs.GIDEntry) error {
+	wish := c.cfg.gidWish()
+	wish.Local, wish.Peer = ipOf(c.tcp.LocalAddr()), ipOf(c.tcp.RemoteAddr())
+	entry, why, err := verbs.ChooseGID(table, wish)
+	if err != nil {
+		return errors.WithMessage(err, c.dev.Name())
+	}
+	c.gid = entry
+	c.events.gidChosen(entry, why)
+	return nil
+}
+
+func (c *Conn) makeObjects() error {
+	var err error
+	if c.pd, err = c.dev.AllocPD(); err != nil {
+		return err
+	}
+	c.own("ibv_dealloc_pd", "protection domain", c.pd)
+	c.events.made(pathSlow, "ibv_alloc_pd", "make protection domain")
+
+	if c.channel, err = c.dev.CreateCompChannel(); err != nil {
+		return err
+	}
+	c.own("ibv_destroy_comp_channel", "completion channel", c.channel)
+	c.events.made(pathSlow, "ibv_create_comp_channel", "make completion channel")
+
+	if c.sendCQ, err = c.makeCQ("send", c.cfg.Cap.MaxSendWR); err != nil {
+		return err
+	}
+	if c.recvCQ, err = c.makeCQ("receive", c.cfg.Cap.MaxRecvWR); err != nil {
+		return err
+	}
+	c.qp, err = c.pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: c.sendCQ, RecvCQ: c.recvCQ, Cap: c.cfg.Cap})
+	if err != nil {
+		return err
+	}
+	c.own("ibv_destroy_qp", "queue pair "+hex24(c.qp.QPN()), c.qp)
+	c.events.made(pathSlow, "ibv_create_qp", "make queue pair", slog.String("qpn", hex24(c.qp.QPN())),
+		slog.String("type", "RC"), slog.String("state", "RESET"), slog.String("cap", fmt.Sprintf("%+v", c.qp.Cap())))
+	c.machine = qpstate.NewMachine(verbs.RC, c.qp, c.events.transition(c.qp.QPN()))
+	return nil
+}
+
+// makeCQ makes a queue that also has room for the work request that drains it.
+func (c *Conn) makeCQ(what string, wrs uint32) (*verbs.CQ, error) {
+	cq, err := c.dev.CreateCQ(verbs.CQInit{Depth: int(wrs) + 1, Channel: c.channel})
+	if err != nil {
+		return nil, err
+	}
+	c.own("ibv_destroy_cq", what+" completion queue", cq)
+	c.events.made(pathSlow, "ibv_create_cq", "make "+what+" completion queue", slog.Int("depth", cq.Depth()))
+	return cq, nil
+}
+
+func (c *Conn) prepare(context.Context) error {
+	if c.cfg.Prepare == nil {
+		return nil
+	}
+	return c.cfg.Prepare(c)
+}
+
+// exchange tells the peer this end's endpoint and regions and hears its own.
+func (c *Conn) exchange(ctx context.Context) (err error) {
+	if c.peer, err = c.tcp.ExchangeEndpoint(ctx, c.local); err != nil {
+		return err
+	}
+	c.events.endpoints(c.local, c.peer)
+	if c.peerRegions, err = c.tcp.ExchangeRegions(ctx, c.regions); err != nil {
+		return err
+	}
+	for _, r := range c.regions {
+		c.events.region("local", r)
+	}
+	for _, r := range c.peerRegions {
+		c.events.region("remote", r)
+	}
+	return nil
+}
+
+func (c *Conn) toRTR(context.Context) error {
+	attr, err := c.rtrAttr()
+	if err != nil {
+		return err
+	}
+	return c.machine.ToRTR(attr)
+}
+
+// randomPSN is 24 random bits: packets of an old connection do not fit a new one.
+func randomPSN() uint32 {
+	var b [4]byte
+	rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint32(b[:]) >> 8
+}
+
+func ipOf(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}

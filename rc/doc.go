@@ -1,0 +1,30 @@
+// Package rc connects reliable queue pairs: verbs, qpstate and oob together, as
+// [Dial] and [Listen].
+//
+//	conn, err := rc.Dial(ctx, "10.0.0.1:18515", rc.Config{
+//		Prepare: func(c *rc.Conn) error { … register memory, post receives … },
+//	})
+//	defer conn.Close()
+//	err = conn.QP().PostSend(…)
+//	wc, err := conn.WaitSend(ctx)
+//	err = conn.Finish(ctx)
+//
+// Both ends take the same steps, and a failure at one is told to the other:
+//
+//  1. TCP connects; hello: role, job, parameters
+//  2. device, GID, protection domain, completion queues, queue pair
+//  3. RESET→INIT, then Config.Prepare registers memory and posts receives
+//  4. endpoints and regions are exchanged; barrier "receives posted"
+//  5. INIT→RTR and RTR→RTS, with the smaller path MTU and the peer's numbers
+//  6. barrier "in RTS": from here on either may send
+//
+// No RDMA connection manager takes part; everything that a queue pair must know
+// of its peer went over TCP.
+//
+// # Watching
+//
+// Config.Logger gets a record for each thing that happens, with these
+// attributes: "event" names its kind ("qp.transition"), "verb" the C call it
+// stands for, "path" whether it is control ("slow"), the setting up of data
+// transfer ("fast") or data ("data"). The rest depends on the kind.
+package rc

@@ -1,0 +1,37 @@
+// The errors that only a connection can tell.
+
+package rc
+
+import (
+	"fmt"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// AsyncError is a fatal asynchronous event that ended a connection.
+type AsyncError struct {
+	Device string
+	Event  verbs.AsyncEvent
+}
+
+// Error names the event and what it usually means.
+func (e *AsyncError) Error() string {
+	text := fmt.Sprintf("%s reported %v", e.Device, e.Event)
+	switch e.Event.Type {
+	case verbs.EventDeviceFatal:
+		text += "; the device is being removed or was reset: start again once it is back (rdma link)"
+	case verbs.EventCQErr:
+		text += "; the completion queue overran: make it as deep as the queues that complete there, and poll it"
+	default:
+		text += "; the queue pair is in ERR: its first completion that is not a flush says why"
+	}
+	return text
+}
+
+func errPortDown(device string, port uint8, state verbs.PortState) error {
+	return fmt.Errorf("port %d of %s is %v; try: setting its network interface up (ip link set dev IFACE up; rdma link shows which)", port, device, state)
+}
+
+func errBadMTU(mtu int) error {
+	return fmt.Errorf("the peer's path MTU of %d bytes is none that RDMA knows; try: a peer of this program's version", mtu)
+}

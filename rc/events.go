@@ -1,0 +1,105 @@
+// What a connection tells its Logger. Each method is one kind of record.
+
+package rc
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// The paths that a record can belong to.
+const (
+	pathSlow = "slow" // control: the kernel takes part
+	pathFast = "fast" // the setting up of data transfer
+)
+
+type events struct{ log *slog.Logger }
+
+func (e events) emit(path, event, verb, text string, attrs ...slog.Attr) {
+	head := []slog.Attr{slog.String("event", event), slog.String("verb", verb), slog.String("path", path)}
+	e.log.LogAttrs(context.Background(), slog.LevelInfo, text, append(head, attrs...)...)
+}
+
+// made tells of an object made, with what is worth knowing of it.
+func (e events) made(path, verb, object string, attrs ...slog.Attr) {
+	e.emit(path, "object.made", verb, object, attrs...)
+}
+
+// freed tells of an object destroyed.
+func (e events) freed(verb, object string) {
+	e.emit(pathSlow, "object.freed", verb, "free "+object)
+}
+
+func (e events) gidChosen(entry verbs.GIDEntry, why string) {
+	e.emit(pathSlow, "gid.chosen", "ibv_query_gid_table", "use GID "+entry.String(),
+		slog.Int("sgid_index", entry.Index), slog.String("gid", entry.GID.String()), slog.String("why", why))
+}
+
+// transition tells of a move: the mask, its bits, and under "attr" each value.
+func (e events) transition(qpn uint32) func(qpstate.Step) {
+	return func(s qpstate.Step) {
+		var values []any
+		for _, bit := range (s.Mask &^ qpstate.MaskState).Bits() {
+			values = append(values, slog.String(bit.Name(), s.Attr.Value(bit)))
+		}
+		attrs := []slog.Attr{
+			slog.String("qpn", hex24(qpn)), slog.String("type", s.Type.Name()),
+			slog.String("from", s.From.Name()), slog.String("to", s.To.Name()),
+			slog.String("mask", fmt.Sprintf("%#x", uint32(s.Mask))), slog.String("bits", s.Mask.Name()),
+			slog.Duration("took", s.Took), slog.Group("attr", values...),
+		}
+		if s.Err != nil {
+			attrs = append(attrs, slog.String("error", s.Err.Error()))
+		}
+		e.emit(pathSlow, "qp.transition", "ibv_modify_qp", s.Name(), attrs...)
+	}
+}
+
+// exchanged tells of a message over TCP.
+func (e events) exchanged(m oob.Event) {
+	text := "received " + m.Type.String()
+	if m.Sent {
+		text = "sent " + m.Type.String()
+	}
+	if m.Name != "" {
+		text += fmt.Sprintf(" %q", m.Name)
+	}
+	e.emit(pathSlow, "oob.message", "tcp", text,
+		slog.Int("bytes", m.Size), slog.String("peer", m.Peer))
+}
+
+// endpoints tells of both ends' numbers: the tuple that makes a connection.
+func (e events) endpoints(local, peer oob.Endpoint) {
+	e.emit(pathSlow, "peer.tuple", "tcp", "local endpoint", endpointAttrs(local)...)
+	e.emit(pathSlow, "peer.tuple", "tcp", "remote endpoint", endpointAttrs(peer)...)
+}
+
+func endpointAttrs(ep oob.Endpoint) []slog.Attr {
+	return []slog.Attr{
+		slog.String("qpn", hex24(ep.QPN)), slog.String("psn", hex24(ep.PSN)),
+		slog.String("gid", verbs.GID(ep.GID).String()), slog.Int("lid", int(ep.LID)), slog.Int("mtu", ep.MTU),
+		slog.Int("initiator_depth", int(ep.InitiatorDepth)), slog.Int("responder_resources", int(ep.ResponderResources)),
+	}
+}
+
+func (e events) region(side string, r oob.Region) {
+	e.emit(pathFast, "region.known", "tcp", side+" region "+r.Name,
+		slog.String("addr", fmt.Sprintf("%#x", r.Addr)), slog.String("rkey", fmt.Sprintf("%#x", r.RKey)), slog.Uint64("length", r.Length))
+}
+
+// async tells of an asynchronous event of the device.
+func (e events) async(a verbs.AsyncEvent) {
+	e.emit(pathSlow, "async.event", "ibv_get_async_event", a.String(), slog.Bool("fatal", a.Fatal()))
+}
+
+func (e events) drained(flushed int) {
+	e.emit(pathSlow, "qp.drained", "ibv_poll_cq",
+		fmt.Sprintf("drained: %d work requests flushed, which is normal at teardown", flushed), slog.Int("flushed", flushed))
+}
+
+func hex24(n uint32) string { return fmt.Sprintf("%#06x", n) }
