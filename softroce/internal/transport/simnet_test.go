@@ -1,0 +1,241 @@
+// A network in simulated time: engines as nodes, packets as events. Everything
+// follows from a seed.
+
+package transport
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+)
+
+// faults are probabilities for each packet, and times.
+type faults struct {
+	loss, dup, reorder, corrupt float64
+	delay                       time.Duration // one way
+	late                        time.Duration // up to how much more, for reordered ones
+}
+
+var goodNetwork = faults{delay: 10 * time.Microsecond}
+
+type simnet struct {
+	tb     testing.TB
+	rng    *rand.Rand
+	now    time.Duration
+	faults faults
+	nodes  []*simnode
+	flying flight
+	order  int
+	free   [][]byte
+	tap    func(from, to *simnode, packet []byte) bool // false drops the packet
+}
+
+type simnode struct {
+	net    *simnet
+	engine *Engine
+	addr   netip.Addr
+	out    *Outbox
+	asleep time.Duration // until when it does nothing
+	events []Event
+	batch  []Datagram
+	flows  map[netip.Addr]wire.Flow
+}
+
+type simpacket struct {
+	at    time.Duration
+	order int
+	from  *simnode
+	to    *simnode
+	data  []byte
+}
+
+type flight []simpacket
+
+func (f flight) Len() int      { return len(f) }
+func (f flight) Swap(i, j int) { f[i], f[j] = f[j], f[i] }
+func (f flight) Less(i, j int) bool {
+	return f[i].at < f[j].at || f[i].at == f[j].at && f[i].order < f[j].order
+}
+func (f *flight) Push(x any) { *f = append(*f, x.(simpacket)) }
+func (f *flight) Pop() any {
+	last := (*f)[len(*f)-1]
+	*f = (*f)[:len(*f)-1]
+	return last
+}
+
+func newSimnet(tb testing.TB, seed uint64) *simnet {
+	return &simnet{tb: tb, rng: rand.New(rand.NewPCG(seed, 1)), faults: goodNetwork}
+}
+
+func (n *simnet) node(addr string) *simnode { return n.nodeWith(addr, Config{}) }
+
+func (n *simnet) nodeWith(addr string, cfg Config) *simnode {
+	node := &simnode{net: n, addr: netip.MustParseAddr(addr), flows: map[netip.Addr]wire.Flow{}}
+	cfg.Rand = rand.NewPCG(n.rng.Uint64(), uint64(len(n.nodes)))
+	cfg.MTU = qpstate.MTU4096
+	cfg.Event = func(e Event) { node.events = append(node.events, e) }
+	cfg.Resolve = func(a *qpstate.AHAttr) (*Path, error) {
+		return &Path{Src: node.addr, Dst: a.GRH.DGID.Addr()}, nil
+	}
+	node.engine = New(cfg)
+	node.out = NewOutbox(make([]byte, 128<<10), 8, 64)
+	n.nodes = append(n.nodes, node)
+	return node
+}
+
+// flow is the ICRC's from node to addr.
+func (s *simnode) flow(to netip.Addr) wire.Flow {
+	f, ok := s.flows[to]
+	if !ok {
+		var err error
+		f, err = wire.NewFlow(netip.AddrPortFrom(s.addr, wire.Port), netip.AddrPortFrom(to, wire.Port))
+		if err != nil {
+			s.net.tb.Fatal(err)
+		}
+		s.flows[to] = f
+	}
+	return f
+}
+
+// step moves to the next moment when something happens; false if nothing will,
+// or nothing until the limit.
+func (n *simnet) step(limit time.Duration) bool {
+	n.transmit()
+	next := never
+	if len(n.flying) > 0 {
+		next = n.flying[0].at
+	}
+	for _, s := range n.nodes {
+		if s.asleep > n.now {
+			next = min(next, s.asleep)
+			continue
+		}
+		if at, ok := s.engine.Deadline(); ok {
+			next = min(next, at)
+		}
+	}
+	if next == never || next > limit {
+		return false
+	}
+	n.now = max(n.now, next)
+	for len(n.flying) > 0 && n.flying[0].at <= n.now {
+		p := heap.Pop(&n.flying).(simpacket)
+		if p.to.asleep > n.now {
+			p.at = p.to.asleep
+			heap.Push(&n.flying, p)
+			continue
+		}
+		p.to.arrive(p)
+	}
+	for _, s := range n.nodes {
+		if len(s.batch) > 0 {
+			s.engine.Receive(n.now, s.batch)
+			for _, d := range s.batch {
+				n.free = append(n.free, d.Data[:0])
+			}
+			s.batch = s.batch[:0]
+		}
+		if s.asleep <= n.now {
+			s.engine.Advance(n.now)
+		}
+	}
+	return true
+}
+
+func (s *simnode) arrive(p simpacket) {
+	if m, _ := p.from.flow(s.addr).Verify(p.data, 0); m == wire.NoMatch {
+		s.net.free = append(s.net.free, p.data[:0])
+		return
+	}
+	s.batch = append(s.batch, Datagram{Data: p.data, Src: p.from.addr, Dst: s.addr, TTL: 64})
+}
+
+// transmit sends what all nodes have to send.
+func (n *simnet) transmit() {
+	for _, s := range n.nodes {
+		if s.asleep > n.now {
+			continue
+		}
+		for {
+			bursts := s.engine.Transmit(n.now, s.out)
+			if len(bursts) == 0 {
+				break
+			}
+			for _, b := range bursts {
+				s.send(b)
+			}
+		}
+	}
+}
+
+func (s *simnode) send(b Burst) {
+	n := s.net
+	i := slices.IndexFunc(n.nodes, func(to *simnode) bool { return to.addr == b.Path.Dst })
+	if i < 0 {
+		return
+	}
+	to := n.nodes[i]
+	flow := s.flow(b.Path.Dst)
+	k := uint16(0)
+	for packet := range slices.Chunk(b.Data, b.Segment) {
+		flow.Seal(packet, k)
+		k++
+		if n.tap != nil && !n.tap(s, to, packet) {
+			continue
+		}
+		n.fly(s, to, packet)
+	}
+}
+
+// fly gives a packet to the network, which may be unkind to it.
+func (n *simnet) fly(from, to *simnode, packet []byte) {
+	f := &n.faults
+	copies := 1
+	if n.chance(f.loss) {
+		copies = 0
+	} else if n.chance(f.dup) {
+		copies = 2
+	}
+	for range copies {
+		var data []byte
+		if last := len(n.free) - 1; last >= 0 {
+			data, n.free = n.free[last], n.free[:last]
+		}
+		data = append(data, packet...)
+		if n.chance(f.corrupt) {
+			data[n.rng.IntN(len(data))] ^= 1 << n.rng.IntN(8)
+		}
+		at := n.now + f.delay
+		if n.chance(f.reorder) {
+			at += time.Duration(n.rng.Int64N(int64(f.late) + 1))
+		}
+		n.order++
+		heap.Push(&n.flying, simpacket{at: at, order: n.order, from: from, to: to, data: data})
+	}
+}
+
+func (n *simnet) chance(p float64) bool { return p > 0 && n.rng.Float64() < p }
+
+// run steps until done says so, and fails the test if that does not happen within
+// a time.
+func (n *simnet) run(within time.Duration, done func() bool) {
+	n.tb.Helper()
+	limit := n.now + within
+	for !done() {
+		if !n.step(limit) {
+			n.tb.Fatalf("at %v: nothing more happens, and it is not done", n.now)
+		}
+	}
+}
+
+// settle runs until all is quiet.
+func (n *simnet) settle() {
+	for n.step(never - 1) {
+	}
+}
