@@ -23,13 +23,14 @@ var (
 // TestRandomWork runs rounds of random work until there were enough operations.
 func TestRandomWork(t *testing.T) {
 	if *modelSeed != 0 {
-		n, failed := modelRound(t, *modelSeed)
+		n, failed := modelRound(t, *modelSeed, new([numCounters]uint64))
 		t.Logf("seed %d: %d operations, retry limit reached: %v", *modelSeed, n, failed)
 		return
 	}
 	done, rounds, gaveUp := 0, 0, 0
+	var totals [numCounters]uint64
 	for seed := uint64(1); done < *modelOps; seed++ {
-		n, failed := modelRound(t, seed)
+		n, failed := modelRound(t, seed, &totals)
 		if t.Failed() {
 			t.Fatalf("again with: go test ./softroce/internal/transport -run TestRandomWork -transport.seed=%d", seed)
 		}
@@ -39,6 +40,9 @@ func TestRandomWork(t *testing.T) {
 		}
 	}
 	t.Logf("%d operations in %d rounds; in %d of them a retry limit was reached", done, rounds, gaveUp)
+	for c, n := range totals {
+		t.Logf("%v: %d", Counter(c), n)
+	}
 	if gaveUp > rounds/4 {
 		t.Errorf("retry limits end too many rounds")
 	}
@@ -98,7 +102,7 @@ type modelArrival struct {
 	data    []byte
 }
 
-func modelRound(t *testing.T, seed uint64) (ops int, failed bool) {
+func modelRound(t *testing.T, seed uint64, totals *[numCounters]uint64) (ops int, failed bool) {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	pick := func(n ...int) int { return n[rng.IntN(len(n))] }
 	largest, ops := pick(64, 1500, 1500, 9000, 9000, 40000), pick(200, 500, 1000)
@@ -154,6 +158,9 @@ func modelRound(t *testing.T, seed uint64) (ops int, failed bool) {
 		}
 	}
 	net.settle()
+	for c := range totals {
+		totals[c] += left.engine.Counter(Counter(c)) + right.engine.Counter(Counter(c))
+	}
 	total := 0
 	for _, s := range streams {
 		s.poll()

@@ -228,9 +228,13 @@ func (n *simnet) run(within time.Duration, done func() bool) {
 	n.tb.Helper()
 	limit := n.now + within
 	for !done() {
-		if !n.step(limit) {
-			n.tb.Fatalf("at %v: nothing more happens, and it is not done", n.now)
+		if n.step(limit) {
+			continue
 		}
+		if done() { // that last look at what to send has done it
+			return
+		}
+		n.tb.Fatalf("at %v: nothing more happens, and it is not done", n.now)
 	}
 }
 
