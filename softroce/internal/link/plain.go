@@ -11,6 +11,17 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
 
+// sendEach sends all of e one by one. Packets that the system refuses are
+// reported; the error is net.ErrClosed.
+func (s *Socket) sendEach(e *Egress, report **SendError) error {
+	for i := range e.bursts {
+		if _, err := s.sendPlain(e, &e.bursts[i], report); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sendPlain sends the packets of b one by one, and returns how many went. Those
 // that the system refuses are reported; the error is net.ErrClosed.
 func (s *Socket) sendPlain(e *Egress, b *burst, report **SendError) (int, error) {
