@@ -112,7 +112,7 @@ func (s *Socket) receiveMany(in *Ingress, joined bool, counts *tally) error {
 		return closed(t.errno)
 	}
 	bytes := 0
-	tap, zone := s.loadTap(), s.local.Addr().Zone()
+	tap, zone := loadTap(&s.tap), s.local.Addr().Zone()
 	for i := range t.headers[:t.used] {
 		h, m := &t.headers[i], &t.messages[i]
 		if h.Hdr.Flags&unix.MSG_TRUNC != 0 || !joined && int(h.Len) > wire.MaxPacket {

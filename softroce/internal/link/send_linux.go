@@ -100,7 +100,7 @@ func (s *Socket) sendMany(e *Egress, segmented bool, report **SendError) error {
 		e.sys.many = t
 	}
 	t.socket, t.calls = s, 0
-	tap := s.loadTap()
+	tap := loadTap(&s.tap)
 	for next, within := 0, 0; next < len(e.bursts); {
 		t.first, t.n = 0, 0
 		for next < len(e.bursts) && t.n < sendMessages {

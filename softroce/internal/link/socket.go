@@ -130,21 +130,7 @@ func (s *Socket) Addr() netip.Addr { return s.local.Addr() }
 func (s *Socket) MTU() int { return s.mtu }
 
 // SetTap sets the tap, nil for none.
-func (s *Socket) SetTap(t Tap) {
-	if t == nil {
-		s.tap.Store(nil)
-		return
-	}
-	s.tap.Store(&t)
-}
-
-// loadTap returns the tap, nil if there is none.
-func (s *Socket) loadTap() Tap {
-	if t := s.tap.Load(); t != nil {
-		return *t
-	}
-	return nil
-}
+func (s *Socket) SetTap(t Tap) { storeTap(&s.tap, t) }
 
 // Status tells how the link works now.
 func (s *Socket) Status() Status {
