@@ -20,7 +20,17 @@ type Event struct {
 // exchange that takes it. The function must not call the Conn's methods.
 type Observer func(Event)
 
+// SetObserver replaces the Observer of the Options, such as that of a Listener,
+// by one of this Conn's own; nil ends the telling.
+func (c *Conn) SetObserver(o Observer) {
+	c.observing.Lock()
+	defer c.observing.Unlock()
+	c.opts.Observer = o
+}
+
 func (c *Conn) observe(at time.Time, sent bool, m message) {
+	c.observing.Lock()
+	defer c.observing.Unlock()
 	if c.opts.Observer == nil {
 		return
 	}
@@ -28,8 +38,6 @@ func (c *Conn) observe(at time.Time, sent bool, m message) {
 	if addr := c.nc.LocalAddr(); addr != nil {
 		local = addr.String()
 	}
-	c.observing.Lock()
-	defer c.observing.Unlock()
 	c.opts.Observer(Event{
 		Time:  at,
 		Sent:  sent,

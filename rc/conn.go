@@ -158,9 +158,8 @@ func (c *Conn) waitOne(ctx context.Context, cq *verbs.CQ) (verbs.WC, error) {
 	stop := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
 	defer stop()
 	var wcs [1]verbs.WC
-	n, err := cq.Wait(ctx, wcs[:])
-	if err != nil {
-		if n, _ = cq.Poll(wcs[:]); n == 0 { // it may have come with the end
+	if _, err := cq.Wait(ctx, wcs[:]); err != nil {
+		if n, _ := cq.Poll(wcs[:]); n == 0 { // it may have come with the end
 			return wcs[0], err
 		}
 	}

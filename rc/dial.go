@@ -83,6 +83,11 @@ type Incoming struct {
 	hello oob.Hello
 }
 
+// SetLogger gives what happens from here on to a Logger of this peer's own.
+func (in *Incoming) SetLogger(log *slog.Logger) {
+	in.tcp.SetObserver(events{log}.exchanged)
+}
+
 // RemoteAddr is the peer's TCP address.
 func (in *Incoming) RemoteAddr() net.Addr { return in.tcp.RemoteAddr() }
 
@@ -148,32 +153,21 @@ func (c *Conn) makeResources(context.Context) error {
 	if err := c.openDevice(); err != nil {
 		return err
 	}
-	port, err := c.dev.QueryPort(c.cfg.Port)
+	found, err := c.cfg.inspect(c.dev)
 	if err != nil {
 		return err
 	}
-	if port.State != verbs.PortActive {
-		return errPortDown(c.dev.Name(), c.cfg.Port, port.State)
-	}
-	c.ethernet = port.LinkLayer == verbs.LinkEthernet
-	attr, err := c.dev.Query()
-	if err != nil {
-		return err
-	}
-	if err := c.chooseGID(); err != nil {
+	c.ethernet = found.port.LinkLayer == verbs.LinkEthernet
+	if err := c.chooseGID(found.gids); err != nil {
 		return err
 	}
 	if err := c.makeObjects(); err != nil {
 		return err
 	}
-	mtu, err := c.chooseMTU(port)
-	if err != nil {
-		return err
-	}
 	c.local = oob.Endpoint{
-		QPType: oob.QPTypeRC, QPN: c.qp.QPN(), PSN: randomPSN(), LID: port.LID, GID: c.gid.GID, MTU: mtu,
-		InitiatorDepth:     uint8(min(attr.MaxQPInitRdAtom, maxReads)),
-		ResponderResources: uint8(min(attr.MaxQPRdAtom, maxReads)),
+		QPType: oob.QPTypeRC, QPN: c.qp.QPN(), PSN: randomPSN(), LID: found.port.LID, GID: c.gid.GID, MTU: found.mtu,
+		InitiatorDepth:     uint8(min(found.device.MaxQPInitRdAtom, maxReads)),
+		ResponderResources: uint8(min(found.device.MaxQPRdAtom, maxReads)),
 	}
 	return nil
 }
@@ -194,18 +188,9 @@ func (c *Conn) openDevice() error {
 }
 
 // chooseGID picks this end's address by what TCP knows of the way to the peer.
-func (c *Conn) chooseGID() error {
-	table, err := c.dev.QueryGIDTable()
-	if err != nil {
-		return err
-	}
-	wish := verbs.GIDWish{
-		Port: c.cfg.Port, Automatic: c.cfg.GIDIndex == nil,
-		Local: ipOf(c.tcp.LocalAddr()), Peer: ipOf(c.tcp.RemoteAddr()),
-	}
-	if c.cfg.GIDIndex != nil {
-		wish.Index = *c.cfg.GIDIndex
-	}
+func (c *Conn) chooseGID(table []verbs.GIDEntry) error {
+	wish := c.cfg.gidWish()
+	wish.Local, wish.Peer = ipOf(c.tcp.LocalAddr()), ipOf(c.tcp.RemoteAddr())
 	entry, why, err := verbs.ChooseGID(table, wish)
 	if err != nil {
 		return errors.WithMessage(err, c.dev.Name())
@@ -213,18 +198,6 @@ func (c *Conn) chooseGID() error {
 	c.gid = entry
 	c.events.gidChosen(entry, why)
 	return nil
-}
-
-func (c *Conn) chooseMTU(port verbs.PortAttr) (int, error) {
-	active := port.ActiveMTU.Bytes()
-	if c.cfg.MTU == 0 {
-		return active, nil
-	}
-	if _, ok := qpstate.MTUFor(c.cfg.MTU); !ok || c.cfg.MTU > active {
-		return 0, fmt.Errorf("path MTU %d is not one that port %d of %s can carry; try: 256, 512, 1024, 2048 or 4096, at most the active MTU of %d (a larger MTU of the network interface raises it)",
-			c.cfg.MTU, c.cfg.Port, c.dev.Name(), active)
-	}
-	return c.cfg.MTU, nil
 }
 
 func (c *Conn) makeObjects() error {

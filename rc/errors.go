@@ -19,7 +19,7 @@ func (e *AsyncError) Error() string {
 	text := fmt.Sprintf("%s reported %v", e.Device, e.Event)
 	switch e.Event.Type {
 	case verbs.EventDeviceFatal:
-		text += "; the device was removed or reset: open it again once it is back (rdma link)"
+		text += "; the device is being removed or was reset: start again once it is back (rdma link)"
 	case verbs.EventCQErr:
 		text += "; the completion queue overran: make it as deep as the queues that complete there, and poll it"
 	default:

@@ -107,8 +107,11 @@ func errText(err error) string {
 // errnoText is "EINVAL (22, invalid argument)".
 func errnoText(errno syscall.Errno) string {
 	name := unix.ErrnoName(errno)
-	if name == "" {
+	switch {
+	case name == "":
 		name = "errno"
+	case errno == syscall.EOPNOTSUPP:
+		name = "EOPNOTSUPP" // one number with ENOTSUP, and the name that verbs use
 	}
 	return fmt.Sprintf("%s (%d, %s)", name, int(errno), errno.Error())
 }

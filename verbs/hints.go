@@ -75,7 +75,7 @@ func statusHint(s WCStatus) string {
 	case WCRemAccessErr:
 		return "the peer refused the memory: rkey, address, length, the region's access flags or its protection domain (an lkey is no rkey)"
 	case WCRemOpErr:
-		return "the peer could not complete the request; its own completion says why"
+		return "the peer could not complete the request (rdma_rxe: its receive was too small); its own completion says why"
 	case WCRetryExcErr:
 		return "no ACK came: is the peer alive and in RTR, are QPN, GID and PSN right, is UDP port 4791 open both ways, does path_mtu fit the link?"
 	case WCRNRRetryExcErr:

@@ -119,13 +119,19 @@ func (d *ibvDevice) CreateCQ(depth int, ch CompChannelProvider, vector int) (CQP
 	if depth < 0 || int(C.int(depth)) != depth {
 		return nil, syscall.EINVAL
 	}
-	c := &ibvCQ{table: &d.cqs}
-	if err := errnoErr(C.rv_create_cq(d.ctx, C.int(depth), channel, C.int(vector), &c.cq)); err != nil {
+	var cq *C.struct_ibv_cq
+	if err := errnoErr(C.rv_create_cq(d.ctx, C.int(depth), channel, C.int(vector), &cq)); err != nil {
 		return nil, err
 	}
-	c.depth = int(c.cq.cqe)
+	c := newIBVCQ(unsafe.Pointer(cq), &d.cqs)
 	d.cqs.put(c)
 	return c, nil
+}
+
+// newIBVCQ makes the Go side of a struct ibv_cq *; see newIBVQP.
+func newIBVCQ(p unsafe.Pointer, table *ibvCQTable) *ibvCQ {
+	cq := (*C.struct_ibv_cq)(p)
+	return &ibvCQ{depth: int(cq.cqe), table: table, cq: cq}
 }
 
 func (c *ibvCQ) Depth() int { return c.depth }

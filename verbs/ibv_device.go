@@ -13,7 +13,9 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"net"
+	"os"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -54,12 +56,14 @@ func (ibvProvider) Open(name string) (DeviceProvider, error) {
 	if opened != 0 {
 		return nil, opened
 	}
-	events, err := newFDWaiter(int(ctx.async_fd), "async events of "+name)
-	if err != nil {
+	d := &ibvDevice{name: name, ctx: ctx, path: C.GoString(&ctx.device.dev_path[0])}
+	d.readEvent = func() syscall.Errno { return syscall.Errno(C.rv_get_async_event(d.ctx, &d.event)) }
+	d.gone = !d.listed() // a container may hide sysfs: then nothing can be told
+	if d.events, err = newFDWaiter(int(ctx.async_fd), "async events of "+name); err != nil {
 		C.rv_close_device(ctx)
 		return nil, err
 	}
-	return &ibvDevice{name: name, ctx: ctx, events: events}, nil
+	return d, nil
 }
 
 // eachDevice shows f each device until it returns false; the pointer is valid
@@ -92,8 +96,14 @@ func eachDevice(f func(DeviceInfo, *C.struct_ibv_device) bool) error {
 type ibvDevice struct {
 	name   string
 	ctx    *C.struct_ibv_context
+	path   string // of its directory in sysfs, which goes when the device does
 	events *fdWaiter
 	cqs    ibvCQTable
+
+	// Of the one goroutine in NextEvent.
+	event     C.struct_rv_event
+	readEvent func() syscall.Errno
+	gone      bool
 }
 
 func (d *ibvDevice) QueryDevice() (DeviceAttr, error) {
@@ -201,19 +211,45 @@ func (d *ibvDevice) QueryPKey(port uint8, index int) (uint16, error) {
 	return binary.BigEndian.Uint16(be[:]), nil
 }
 
+// goneCheck is how often an open device is looked for. A driver that cannot part
+// a device from its users, as rdma_rxe cannot, tells nobody of its removal: the
+// device leaves the list, and the remover waits until the last user has closed it.
+const goneCheck = time.Second
+
 func (d *ibvDevice) NextEvent() (AsyncEvent, error) {
-	var e C.struct_rv_event
-	err := d.events.wait(func() syscall.Errno { return syscall.Errno(C.rv_get_async_event(d.ctx, &e)) })
-	if err != nil {
-		return AsyncEvent{}, err
+	for {
+		if err := d.events.tick(goneCheck); err != nil {
+			return AsyncEvent{}, err
+		}
+		err := d.events.wait(d.readEvent)
+		if err == errTick {
+			if d.gone || d.listed() {
+				continue
+			}
+			d.gone = true
+			return AsyncEvent{Type: EventDeviceFatal}, nil
+		}
+		if err != nil {
+			return AsyncEvent{}, err
+		}
+		return d.decodeEvent(), nil
 	}
-	event := AsyncEvent{Type: EventType(e._type), QPN: uint32(e.qpn), Port: uint8(e.port)}
-	if e.cq != nil {
-		if cq := d.cqs.find(e.cq); cq != nil {
+}
+
+// listed says whether the kernel still offers the device to new users.
+func (d *ibvDevice) listed() bool {
+	_, err := os.Stat(d.path)
+	return err == nil
+}
+
+func (d *ibvDevice) decodeEvent() AsyncEvent {
+	event := AsyncEvent{Type: EventType(d.event._type), QPN: uint32(d.event.qpn), Port: uint8(d.event.port)}
+	if d.event.cq != nil {
+		if cq := d.cqs.find(d.event.cq); cq != nil {
 			event.CQ = cq
 		}
 	}
-	return event, nil
+	return event
 }
 
 func (d *ibvDevice) Close() error {

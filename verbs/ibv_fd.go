@@ -7,7 +7,9 @@ package verbs
 import (
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -16,8 +18,9 @@ import (
 // fdWaiter waits until a read from libibverbs' descriptor would not block. The
 // descriptor stays libibverbs' own; the waiter watches a duplicate.
 type fdWaiter struct {
-	file *os.File
-	raw  syscall.RawConn
+	file   *os.File
+	raw    syscall.RawConn
+	closed atomic.Bool // a RawConn's own error for it is not os.ErrClosed
 }
 
 // newFDWaiter makes fd non-blocking and watches it.
@@ -47,7 +50,9 @@ func (w *fdWaiter) wait(read func() syscall.Errno) error {
 		return errno != syscall.EAGAIN && errno != syscall.EINTR
 	})
 	switch {
-	case errors.Is(err, os.ErrClosed):
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errTick
+	case err != nil && w.closed.Load():
 		return net.ErrClosed
 	case err != nil:
 		return err
@@ -57,5 +62,20 @@ func (w *fdWaiter) wait(read func() syscall.Errno) error {
 	return nil
 }
 
+// errTick is what wait answers when the time that tick set has come.
+var errTick = errors.New("nothing came in time")
+
+// tick makes the next wait end after d if nothing came.
+func (w *fdWaiter) tick(d time.Duration) error {
+	err := w.file.SetReadDeadline(time.Now().Add(d))
+	if err != nil && w.closed.Load() {
+		return net.ErrClosed
+	}
+	return err
+}
+
 // close wakes the waiter. It returns once no read is under way.
-func (w *fdWaiter) close() error { return w.file.Close() }
+func (w *fdWaiter) close() error {
+	w.closed.Store(true)
+	return w.file.Close()
+}

@@ -83,31 +83,30 @@ func (s *sendSlots) post(n int) (int, error) {
 	return postResult(n, int64(refused))
 }
 
-func (q *ibvQP) PostSend(wrs []SendWR) (int, error) {
+// PostSend encodes and posts as many requests at a time as there are slots: one
+// call, unless the slice is longer than the queue. PostRecv is its like; one
+// generic function for both would cost an indirect call for each request.
+func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 	q.sendMu.Lock()
 	defer q.sendMu.Unlock()
 	s := &q.send
-	if s.qp == nil {
-		return 0, net.ErrClosed
-	}
-	done := 0
-	for {
+	for err == nil && done < len(wrs) {
+		if s.qp == nil {
+			err = net.ErrClosed
+			break
+		}
 		batch := wrs[done:min(done+len(s.wrs), len(wrs))]
 		fit := 0
 		for fit < len(batch) && s.encode(fit, &batch[fit]) {
 			fit++
 		}
-		n, err := s.post(fit)
-		done += n
-		switch {
-		case err != nil:
-			return done, err
-		case fit < len(batch):
-			return done, syscall.EINVAL
-		case done == len(wrs):
-			return done, nil
+		var n int
+		n, err = s.post(fit)
+		if done += n; err == nil && fit < len(batch) {
+			err = syscall.EINVAL
 		}
 	}
+	return done, err
 }
 
 // encode writes a request into slot i; false if it cannot be expressed.
@@ -120,25 +119,39 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 	c.num_sge = C.int(len(wr.SGL))
 	c.opcode = C.enum_ibv_wr_opcode(wr.Opcode)
 	c.send_flags = C.uint(wr.Flags)
-	imm := (*uint32)(unsafe.Pointer(&c.anon0))
 	switch wr.Opcode {
-	case OpRDMAWriteWithImm, OpSendWithImm:
-		*imm = hostOrder32(wr.Imm)
-	case OpSendWithInvalidate, OpLocalInv:
-		*imm = wr.InvalidateRKey
-	}
-	switch wr.Opcode {
-	case OpRDMAWrite, OpRDMAWriteWithImm, OpRDMARead:
-		*(*wrRDMA)(unsafe.Pointer(&c.wr)) = wrRDMA{wr.RemoteAddr, wr.RKey}
+	case OpSend:
+		setPeer(c, wr)
+	case OpSendWithImm:
+		setImm(c, wr.Imm)
+		setPeer(c, wr)
+	case OpRDMAWrite, OpRDMARead:
+		setRemote(c, wr)
+	case OpRDMAWriteWithImm:
+		setImm(c, wr.Imm)
+		setRemote(c, wr)
 	case OpAtomicCmpAndSwp, OpAtomicFetchAndAdd:
 		*(*wrAtomic)(unsafe.Pointer(&c.wr)) = wrAtomic{wr.RemoteAddr, wr.CompareAdd, wr.Swap, wr.RKey}
-	case OpSend, OpSendWithImm:
-		if wr.AH != nil {
-			ah := wr.AH.p.(*ibvAH).ah
-			*(*wrUD)(unsafe.Pointer(&c.wr)) = wrUD{uintptr(unsafe.Pointer(ah)), wr.RemoteQPN, wr.RemoteQKey}
-		}
+	case OpSendWithInvalidate, OpLocalInv:
+		*(*uint32)(unsafe.Pointer(&c.anon0)) = wr.InvalidateRKey
 	}
 	return true
+}
+
+func setImm(c *C.struct_ibv_send_wr, imm uint32) {
+	*(*uint32)(unsafe.Pointer(&c.anon0)) = hostOrder32(imm)
+}
+
+func setRemote(c *C.struct_ibv_send_wr, wr *SendWR) {
+	*(*wrRDMA)(unsafe.Pointer(&c.wr)) = wrRDMA{wr.RemoteAddr, wr.RKey}
+}
+
+// setPeer addresses a datagram; a connected queue pair's requests have no AH.
+func setPeer(c *C.struct_ibv_send_wr, wr *SendWR) {
+	if wr.AH != nil {
+		ah := wr.AH.p.(*ibvAH).ah
+		*(*wrUD)(unsafe.Pointer(&c.wr)) = wrUD{uintptr(unsafe.Pointer(ah)), wr.RemoteQPN, wr.RemoteQKey}
+	}
 }
 
 // recvSlots is sendSlots for receives.
@@ -179,33 +192,37 @@ func (s *recvSlots) post(n int) (int, error) {
 	return postResult(n, int64(refused))
 }
 
-func (q *ibvQP) PostRecv(wrs []RecvWR) (int, error) {
+func (q *ibvQP) PostRecv(wrs []RecvWR) (done int, err error) {
 	q.recvMu.Lock()
 	defer q.recvMu.Unlock()
 	s := &q.recv
-	if s.qp == nil {
-		return 0, net.ErrClosed
-	}
-	done := 0
-	for {
+	for err == nil && done < len(wrs) {
+		if s.qp == nil {
+			err = net.ErrClosed
+			break
+		}
 		batch := wrs[done:min(done+len(s.wrs), len(wrs))]
 		fit := 0
-		for fit < len(batch) && s.sge.fill(fit, batch[fit].SGL) {
-			s.wrs[fit].wr_id = C.uint64_t(batch[fit].ID)
-			s.wrs[fit].num_sge = C.int(len(batch[fit].SGL))
+		for fit < len(batch) && s.encode(fit, &batch[fit]) {
 			fit++
 		}
-		n, err := s.post(fit)
-		done += n
-		switch {
-		case err != nil:
-			return done, err
-		case fit < len(batch):
-			return done, syscall.EINVAL
-		case done == len(wrs):
-			return done, nil
+		var n int
+		n, err = s.post(fit)
+		if done += n; err == nil && fit < len(batch) {
+			err = syscall.EINVAL
 		}
 	}
+	return done, err
+}
+
+// encode writes a request into slot i; false if it cannot be expressed.
+func (s *recvSlots) encode(i int, wr *RecvWR) bool {
+	if !s.sge.fill(i, wr.SGL) {
+		return false
+	}
+	s.wrs[i].wr_id = C.uint64_t(wr.ID)
+	s.wrs[i].num_sge = C.int(len(wr.SGL))
+	return true
 }
 
 // postResult reads what rv_post_send and rv_post_recv return for n requests.
@@ -239,7 +256,9 @@ func (s *sgeSlots) fill(i int, sgl []SGE) bool {
 	if len(sgl) > s.per {
 		return false
 	}
-	copy(s.all[i*s.per:], sgl)
+	for j, sge := range sgl { // a copy would be a call, and one element is the rule
+		s.all[i*s.per+j] = sge
+	}
 	return true
 }
 

@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"sync"
+	"unsafe"
 )
 
 // ibvQP is struct ibv_qp with the C memory that its work requests are encoded in.
@@ -40,15 +41,18 @@ func (p *ibvPD) CreateQP(init QPInitProvider) (QPProvider, error) {
 	if init.SigAll {
 		c.sq_sig_all = 1
 	}
-	q := &ibvQP{}
-	if err := errnoErr(C.rv_create_qp(p.pd, &c, &q.qp)); err != nil {
+	var qp *C.struct_ibv_qp
+	if err := errnoErr(C.rv_create_qp(p.pd, &c, &qp)); err != nil {
 		return nil, err
 	}
-	q.qpn = uint32(q.qp.qp_num)
-	q.cap = decodeCap(&c.cap)
-	q.send = newSendSlots(q.qp, q.cap)
-	q.recv = newRecvSlots(q.qp, q.cap)
-	return q, nil
+	return newIBVQP(unsafe.Pointer(qp), decodeCap(&c.cap)), nil
+}
+
+// newIBVQP makes the Go side of a struct ibv_qp *. It takes an unsafe.Pointer
+// so that a test, which cannot name C types, can give it one.
+func newIBVQP(p unsafe.Pointer, cap QPCap) *ibvQP {
+	qp := (*C.struct_ibv_qp)(p)
+	return &ibvQP{qpn: uint32(qp.qp_num), cap: cap, qp: qp, send: newSendSlots(qp, cap), recv: newRecvSlots(qp, cap)}
 }
 
 func (q *ibvQP) QPN() uint32 { return q.qpn }

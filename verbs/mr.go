@@ -5,6 +5,7 @@ package verbs
 import (
 	"fmt"
 	"runtime"
+	"sync"
 	"syscall"
 	"unsafe"
 )
@@ -48,7 +49,7 @@ func (pd *PD) AllocMR(size int, access Access, options ...AllocOption) (*MR, err
 	}
 	mr, err := pd.register(buf, access, func() error { return unmapMemory(buf) })
 	if err != nil {
-		unmapMemory(buf) // registration's error is the one to tell
+		_ = unmapMemory(buf) // registration's error is the one to tell
 		return nil, err
 	}
 	return mr, nil
@@ -62,14 +63,29 @@ func (pd *PD) RegMR(buf []byte, access Access) (*MR, error) {
 	if len(buf) == 0 {
 		return nil, fail("ibv_reg_mr", pd.device, "0 bytes", syscall.EINVAL)
 	}
-	pin := new(runtime.Pinner)
-	pin.Pin(unsafe.SliceData(buf))
-	mr, err := pd.register(buf, access, func() error { pin.Unpin(); return nil })
+	unpin := pin(buf)
+	mr, err := pd.register(buf, access, unpin)
 	if err != nil {
-		pin.Unpin()
+		_ = unpin() // cannot fail
 		return nil, err
 	}
 	return mr, nil
+}
+
+// pins holds the pinned memory of every open region. A region that is lost
+// unclosed stays in it, as the device still has the memory.
+var pins sync.Map // *runtime.Pinner → struct{}
+
+// pin keeps buf where it is until unpin is called.
+func pin(buf []byte) (unpin func() error) {
+	p := new(runtime.Pinner)
+	p.Pin(unsafe.SliceData(buf))
+	pins.Store(p, struct{}{})
+	return func() error {
+		pins.Delete(p)
+		p.Unpin()
+		return nil
+	}
 }
 
 func (pd *PD) register(buf []byte, access Access, free func() error) (*MR, error) {

@@ -124,11 +124,11 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	}()
 
 	*logger = slog.New(slog.DiscardHandler)
-	*program = who + " " + version()
+	*program = cmd.Name() + " " + version()
 	cmd.Version = version()
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	cmd.PersistentPreRun = func(*cobra.Command, []string) { *logger = out.logger(cmd.OutOrStdout(), who) }
+	cmd.PersistentPreRun = func(*cobra.Command, []string) { *logger = out.logger(cmd.OutOrStdout()) }
 
 	err := cmd.ExecuteContext(ctx)
 	if err == nil {
@@ -141,7 +141,7 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 		return exitUsage
 	}
 	if out.JSON {
-		(*logger).LogAttrs(ctx, slog.LevelError, "failed", slog.String("event", "run.failed"), slog.String("error", err.Error()))
+		(*logger).LogAttrs(ctx, slog.LevelError, "failed", slog.String("who", who), slog.String("event", "run.failed"), slog.String("error", err.Error()))
 	}
 	if errors.As(err, new(errInterrupted)) {
 		return exitInterrupted
@@ -149,14 +149,14 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	return exitFailed
 }
 
-func (o *Output) logger(w io.Writer, who string) *slog.Logger {
+func (o *Output) logger(w io.Writer) *slog.Logger {
 	switch {
 	case o.Quiet:
 		return slog.New(slog.DiscardHandler)
 	case o.JSON:
-		return slog.New(trace.NewJSON(w)).With(slog.String("who", who))
+		return slog.New(trace.NewJSON(w))
 	}
-	return slog.New(trace.NewNarration(w)).With(slog.String("who", who))
+	return slog.New(trace.NewNarration(w))
 }
 
 // version is the module's version, or the commit it was built from.

@@ -27,6 +27,7 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
+	o.Logger = o.Logger.With(slog.String("who", "client"))
 	j, err := find(o.Job)
 	if err != nil {
 		return err

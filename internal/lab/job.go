@@ -89,14 +89,14 @@ func (o *Options) check() error {
 }
 
 // openDevice opens the device and looks at what the run will need of it, so that
-// a wrong port or GID index is told before a peer is involved.
+// a wrong port, GID index or MTU is told before a peer is involved.
 func (o *Options) openDevice(log *slog.Logger) (*verbs.Device, error) {
 	dev, err := verbs.Open(o.Device)
 	if err != nil {
 		return nil, err
 	}
 	if err := o.inspect(dev, log); err != nil {
-		dev.Close()
+		closeAll(&err, dev)
 		return nil, err
 	}
 	return dev, nil
@@ -108,6 +108,9 @@ func (o *Options) inspect(dev *verbs.Device, log *slog.Logger) error {
 		why = "the first there is"
 	}
 	tell(log, "slow", "device.opened", "ibv_open_device", "open device "+dev.Info().String(), slog.String("why", why))
+	if err := o.config(dev, log).Check(dev); err != nil {
+		return err
+	}
 	number := max(o.IBPort, 1)
 	port, err := dev.QueryPort(number)
 	if err != nil {
@@ -116,15 +119,6 @@ func (o *Options) inspect(dev *verbs.Device, log *slog.Logger) error {
 	tell(log, "slow", "port.queried", "ibv_query_port", fmt.Sprintf("port %d", number),
 		slog.String("state", port.State.String()), slog.String("link_layer", port.LinkLayer.String()),
 		slog.Int("active_mtu", port.ActiveMTU.Bytes()), slog.Int("max_mtu", port.MaxMTU.Bytes()))
-	table, err := dev.QueryGIDTable()
-	if err != nil {
-		return err
-	}
-	if o.GIDIndex != nil {
-		if _, _, err := verbs.ChooseGID(table, verbs.GIDWish{Port: number, Index: *o.GIDIndex}); err != nil {
-			return fmt.Errorf("%s: %w", dev.Name(), err)
-		}
-	}
 	return nil
 }
 

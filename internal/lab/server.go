@@ -33,6 +33,8 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
+	all := o.Logger
+	o.Logger = all.With(slog.String("who", "server"))
 	dev, err := o.openDevice(o.Logger)
 	if err != nil {
 		return err
@@ -42,6 +44,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer dev.Subscribe(func(e verbs.AsyncEvent) {
+		tell(o.Logger, "slow", "async.event", "ibv_get_async_event", e.String(), slog.Bool("fatal", e.Fatal()))
 		if e.Type == verbs.EventDeviceFatal {
 			stop(&rc.AsyncError{Device: dev.Name(), Event: e})
 		}
@@ -54,7 +57,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	defer closeAll(&err, listener)
 	tell(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for rdma_client", listener.Addr()),
 		slog.String("address", listener.Addr().String()))
-	s := &server{ServerOptions: o, dev: dev}
+	s := &server{ServerOptions: o, dev: dev, all: all}
 	if o.Once {
 		return s.serveOne(ctx, listener)
 	}
@@ -64,6 +67,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 type server struct {
 	ServerOptions
 	dev *verbs.Device
+	all *slog.Logger // without a "who", for each client's own
 }
 
 func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
@@ -97,7 +101,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 		}
 		clients.Go(func() {
 			defer func() { <-places }()
-			log := s.Logger.With(slog.String("who", fmt.Sprintf("server/%d", number)))
+			log := s.all.With(slog.String("who", fmt.Sprintf("server/%d", number)))
 			if err := s.client(ctx, in, log); err != nil {
 				log.LogAttrs(ctx, slog.LevelError, "client failed", slog.String("event", "client.failed"),
 					slog.String("peer", in.RemoteAddr().String()), slog.String("error", err.Error()))
@@ -108,6 +112,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 
 // client serves one client from the hello to the end.
 func (s *server) client(ctx context.Context, in *rc.Incoming, log *slog.Logger) error {
+	in.SetLogger(log)
 	tell(log, "slow", "client.accepted", "tcp", "client connected by TCP", slog.String("peer", in.RemoteAddr().String()))
 	hello, err := in.Hello(ctx)
 	if err != nil {

@@ -78,14 +78,15 @@ run_command() {
 }
 
 run_shell() {
-	stty -F /dev/ttyS1 rows "${LINES:-24}" cols "${COLUMNS:-80}"
-	setsid --ctty --wait bash -i <>/dev/ttyS1 >&0 2>&1
+	# shellcheck disable=SC2016 # that bash expands it
+	setsid --ctty --wait bash -c 'stty rows "$1" cols "$2"; exec bash -i' - \
+		"${tty_size% *}" "${tty_size#* }" <>/dev/ttyS1 >&0 2>&1
 	status=$?
 }
 
 echo vm >/proc/sys/kernel/hostname
 ulimit -l unlimited
-repo='' # set by paths
+repo='' tty_size='' # set by paths
 # shellcheck source=/dev/null
 source "$ctl/paths"
 case ${vm_role:-solo} in
@@ -96,6 +97,7 @@ cd "$repo" || fail "no $repo in the machine"
 : >"$ctl/booted"
 # shellcheck source=/dev/null
 source "$ctl/env"
+PATH+=:/usr/local/sbin:/usr/sbin:/sbin # the caller may be nobody special, we are root
 status=1
 if [[ -e $ctl/cmd ]]; then run_command; else run_shell; fi
 echo "$status" >"$ctl/status.new"

@@ -45,7 +45,7 @@ refresh_lists() {
 	"${as_root[@]}" apt-get -q update </dev/null >&2
 }
 
-download() { (cd "$tmp/deb" && apt-get -q download "${packages[@]}" </dev/null >&2); }
+download() { (cd "$tmp/deb" && apt-get -q -o APT::Sandbox::User=root download "${packages[@]}" </dev/null >&2); }
 
 # Downloads and unpacks package $1 into $cache/$1.
 unpack_kernel() {

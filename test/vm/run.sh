@@ -47,12 +47,13 @@ quote() { printf "%s='%s'\n" "$1" "${2//\'/\'\\\'\'}"; }
 	quote repo "$repo"
 	quote modules "$kernel/lib/modules"
 	quote VM_OUT "$inside"
+	quote tty_size "$(stty size 2>/dev/null || echo 24 80)"
 } >"$ctl/paths"
 {
 	echo export VM_OUT RAWVERBS_VM=1
 	vm_env=${VM_ENV:-}
 	names=$(compgen -e | grep '^RDMA_TEST_' || true)
-	for name in PATH HOME LANG TERM LINES COLUMNS $names ${vm_env//,/ }; do
+	for name in PATH HOME LANG TERM $names ${vm_env//,/ }; do
 		if [[ -n ${!name+set} ]]; then printf 'export %s=%q\n' "$name" "${!name}"; fi
 	done
 } >"$ctl/env"
@@ -66,7 +67,7 @@ if [[ -n $cmd ]]; then
 	"$here/qemu.sh" "$kernel" "$initramfs" "$ctl" "$out" solo </dev/null >"$ctl/qemu.log" 2>&1 &
 	qemu=$!
 	tails=()
-	follow() { tail -c +1 -s 0.05 -f --pid="$qemu" "$1" 2>/dev/null & tails+=($!); }
+	follow() { setpriv --pdeathsig TERM tail -c +1 -s 0.05 -f --pid="$qemu" "$1" 2>/dev/null & tails+=($!); }
 	follow "$ctl/stdout"
 	if [[ -e $ctl/stderr ]]; then follow "$ctl/stderr" >&2; fi
 else
@@ -92,6 +93,6 @@ if ((ended == 124 || ended == 137)); then
 	exit 124
 fi
 why=$(cat "$ctl/failed" 2>/dev/null || grep -aoE 'Kernel panic.*|vm-init: .*' "$log" | head -n1 ||
-	grep -a . "$ctl/qemu.log" | tail -n1 || echo "QEMU ended with status $ended")
+	grep -a -m1 . "$log" || echo "QEMU ended with status $ended and no message; too little VM_MEM?")
 say "the machine failed $when: ${why%$'\r'} (console: $log)"
 exit 125

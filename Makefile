@@ -1,0 +1,104 @@
+# make help lists the targets. On Debian and Ubuntu each of them first installs
+# what it needs and does not find (apt-get, with sudo if you are not root).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := all
+
+# Without this Go leaves the C part out, in silence, where there is no compiler.
+export CGO_ENABLED := 1
+
+# A clone that git refuses to look into (another user's) builds too, unstamped.
+stamp = $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
+tool  := go tool -modfile=tools/go.mod
+
+##@ Building
+
+.PHONY: all
+all: need-build ## build ./rdma_server, ./rdma_client and whatever else cmd/ has (the default)
+	go build $(stamp) -o ./ ./cmd/...
+
+.PHONY: rebuild
+rebuild: clean all ## clean, then all
+
+.PHONY: clean
+clean: ## remove what was built; the caches stay (make vm-clean removes the kernel)
+	rm -rf out
+	rm -f $(notdir $(wildcard cmd/*))
+
+##@ Running
+
+.PHONY: demo
+demo: all need-vm ## the main job, end to end: rdma_server and rdma_client on rxe0 in a machine of its own
+	@test/vm/run.sh test/e2e/demo.sh
+
+##@ Testing
+
+.PHONY: check
+check: need-build ## the quick part: gofmt, vet, staticcheck, unit tests, builds without cgo and for macOS
+	@bad=$$(gofmt -l .); [[ -z $$bad ]] || { echo "gofmt -w these: $$bad" >&2; exit 1; }
+	go vet ./...
+	go vet -tags rdma ./...
+	$(tool) staticcheck -tags rdma ./...
+	CGO_ENABLED=0 go build ./...
+	CGO_ENABLED=0 GOOS=darwin go vet ./...
+	go test ./...
+
+.PHONY: test
+test: check lint race test-rxe ## everything: check, lint, race, and the real binaries on rxe0 in the machine
+	@echo "make test: all passed"
+
+.PHONY: race
+race: need-build ## unit tests under the race detector
+	go test -race ./...
+
+# The packages with tests that need a device: build tag rdma.
+rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>' .)))
+# RUN=regexp selects tests, RDMA_TEST_FLAGS adds flags: make test-rxe RUN=TestMain RDMA_TEST_FLAGS=-v
+RUN ?= .
+rdma_test = go test -tags rdma -count=1 -p 1 -timeout 8m -run '$(RUN)' $(RDMA_TEST_FLAGS)
+
+.PHONY: test-rxe
+test-rxe: all need-vm ## tests that need a device, on rxe0 in the machine (RUN=regexp selects)
+	@mkdir -p out/tmp
+	GOTMPDIR=$(CURDIR)/out/tmp VM_TIMEOUT=500 $(rdma_test) -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
+
+.PHONY: test-device
+test-device: all ## the same on this host's RDMA_TEST_DEVICE, as root
+	@[[ -n "$${RDMA_TEST_DEVICE:-}" ]] || { echo "which device? make test-device RDMA_TEST_DEVICE=mlx5_0 (rdma link lists them)" >&2; exit 1; }
+	$(rdma_test) $(rdma_packages)
+
+FUZZTIME ?= 20s
+.PHONY: fuzz
+fuzz: need-build ## each fuzz target for FUZZTIME (20s)
+	@go list -f '{{.ImportPath}} {{.Dir}}' ./... | while read -r package dir; do \
+		for target in $$(grep -hoE '^func Fuzz\w+' "$$dir"/*_test.go 2>/dev/null | cut -c6-); do \
+			echo "go test -fuzz $$target $$package"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package"; \
+		done; \
+	done
+
+.PHONY: bench
+bench: need-build ## benchmarks of the hot path
+	go test -run '^$$' -bench . -benchmem ./...
+
+scripts = $(sort $(shell find . -path ./out -prune -o -name '*.sh' -print)) .ci/run
+.PHONY: lint
+lint: need-lint ## golangci-lint (pinned in tools/go.mod) and shellcheck
+	$(tool) golangci-lint run
+	shellcheck $(scripts)
+	shellcheck -s dash test/vm/init
+
+##@ The machine with rxe0
+
+include test/vm/vm.mk
+
+.PHONY: need-build need-lint need-vm
+need-build need-lint need-vm: need-%:
+	@tools/need.sh $*
+
+.PHONY: help
+help: ## this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
+	@sed -n 's/^#   make/  make/p' test/vm/vm.mk

@@ -1,0 +1,61 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tell logs one record of each shape to a handler.
+func tell(h slog.Handler) {
+	all := slog.New(h)
+	log := all.With(slog.String("who", "server"))
+	log.Info("RESET→INIT", "event", "qp.transition", "verb", "ibv_modify_qp", "path", "slow", "from", "RESET", "mask", "0x39",
+		"took", 1500*time.Microsecond, slog.Group("attr", slog.String("PORT", "1"), slog.String("PKEY_INDEX", "0")))
+	all.With("who", "server/2").Info("message", "event", "message.received", "path", "data", "text", "evil\x1b[2J")
+	log.Error("client failed", "error", "why")
+	log.Debug("not told by a narration")
+}
+
+func TestNarration(t *testing.T) {
+	var out bytes.Buffer
+	tell(NewNarration(&out))
+	got := regexp.MustCompile(`\[\d\d:\d\d:\d\d\.\d{3} `).ReplaceAllString(out.String(), "[T ")
+	want := `[T #0001 server] SLOW  RESET→INIT  mask=0x39 took=1.5ms  · ibv_modify_qp
+                                  PORT=1 PKEY_INDEX=0
+[T #0002 server/2] DATA  message  text="evil\x1b[2J"
+[T #0003 server] ERROR client failed  error=why
+`
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	var out bytes.Buffer
+	tell(NewJSON(&out))
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 3 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	for _, line := range lines {
+		var object map[string]any
+		if err := json.Unmarshal([]byte(line), &object); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		for _, key := range []string{"time", "level", "msg", "who"} {
+			if _, ok := object[key]; !ok {
+				t.Errorf("%s lacks %s", line, key)
+			}
+		}
+	}
+	for _, want := range []string{`"took_ns":1500000`, `"attr":{"PORT":"1","PKEY_INDEX":"0"}`, `"from":"RESET"`, `"verb":"ibv_modify_qp"`} {
+		if !strings.Contains(lines[0], want) {
+			t.Errorf("%s lacks %s", lines[0], want)
+		}
+	}
+}

@@ -1,0 +1,295 @@
+//go:build rdma
+
+package rc
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+func openTestDevice(t *testing.T) *verbs.Device {
+	name := os.Getenv("RDMA_TEST_DEVICE")
+	if name == "" {
+		t.Fatal("RDMA_TEST_DEVICE is not set; make test-rxe sets it")
+	}
+	dev, err := verbs.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev
+}
+
+// end is one end of a test's connection: its memory, and four receives posted.
+type end struct {
+	*Conn
+	mr *verbs.MR
+}
+
+const slot = 1024 // bytes of each receive; the end's region has eight slots
+
+func (e *end) prepare(c *Conn) (err error) {
+	e.Conn = c
+	if e.mr, err = c.AllocMR("test", 8*slot, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead); err != nil {
+		return err
+	}
+	c.Share("test", e.mr)
+	for i := range 4 {
+		if err := c.QP().PostRecv([]verbs.RecvWR{{ID: uint64(i), SGL: []verbs.SGE{e.mr.SGE(i*slot, slot)}}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// post posts one signaled request that names the region's fifth slot.
+func (e *end) post(t *testing.T, wr verbs.SendWR, n int) {
+	t.Helper()
+	wr.Flags |= verbs.SendSignaled
+	if n > 0 {
+		wr.SGL = []verbs.SGE{e.mr.SGE(4*slot, n)}
+	}
+	if err := e.QP().PostSend([]verbs.SendWR{wr}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dialPair connects two ends; the errors are the client's and the server's.
+func dialPair(t *testing.T, client, server Config) (c, s *end, cerr, serr error) {
+	dev := openTestDevice(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	client.Device, server.Device = dev, dev
+	c, s = &end{}, &end{}
+	if client.Prepare == nil {
+		client.Prepare = c.prepare
+	}
+	if server.Prepare == nil {
+		server.Prepare = s.prepare
+	}
+	l, err := Listen(ctx, "127.0.0.1:0", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		var in *Incoming
+		if in, serr = l.Accept(ctx); serr != nil {
+			return
+		}
+		if _, serr = in.Hello(ctx); serr != nil {
+			in.Refuse(serr)
+			return
+		}
+		s.Conn, serr = in.Connect(ctx, server)
+	}()
+	c.Conn, cerr = Dial(ctx, l.Addr().String(), client)
+	<-served
+	for _, e := range []*end{c, s} {
+		if e.Conn != nil {
+			t.Cleanup(func() {
+				if err := e.Close(); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+			})
+		}
+	}
+	return c, s, cerr, serr
+}
+
+func pair(t *testing.T, client, server Config) (c, s *end) {
+	t.Helper()
+	c, s, cerr, serr := dialPair(t, client, server)
+	if cerr != nil || serr != nil {
+		t.Fatalf("client: %v; server: %v", cerr, serr)
+	}
+	return c, s
+}
+
+func TestSendBothWaysAndFinish(t *testing.T) {
+	c, s := pair(t, Config{Job: "test"}, Config{})
+	for i, way := range []struct{ from, to *end }{{c, s}, {s, c}, {c, s}} {
+		text := fmt.Sprintf("message %d", i)
+		n := copy(way.from.mr.Bytes()[4*slot:], text)
+		way.from.post(t, verbs.SendWR{ID: 9, Opcode: verbs.OpSend}, n)
+		if wc, err := way.from.WaitSend(t.Context()); err != nil || wc.ID != 9 {
+			t.Fatalf("send %d: %+v, %v", i, wc, err)
+		}
+		wc, err := way.to.WaitRecv(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(way.to.mr.Bytes()[wc.ID*slot:][:wc.ByteLen]); got != text {
+			t.Errorf("got %q, want %q", got, text)
+		}
+	}
+	if s.PeerHello().Job != "test" || c.Local().PSN != s.Peer().PSN || c.Local().QPN != s.Peer().QPN {
+		t.Errorf("the server knows %+v of %+v", s.Peer(), c.Local())
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Finish(t.Context()) }()
+	if err := c.Finish(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWriteIntoTheSharedRegion(t *testing.T) {
+	c, s := pair(t, Config{}, Config{})
+	region, ok := c.PeerRegion("test")
+	if !ok || region.Length != 8*slot || region.RKey != s.mr.RKey() {
+		t.Fatalf("region %+v", region)
+	}
+	copy(c.mr.Bytes()[4*slot:], "written")
+	c.post(t, verbs.SendWR{Opcode: verbs.OpRDMAWriteWithImm, RemoteAddr: region.Addr + 7*slot, RKey: region.RKey, Imm: 0xcafe}, 7)
+	if _, err := c.WaitSend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wc, err := s.WaitRecv(t.Context())
+	if err != nil || wc.Imm() != 0xcafe || string(s.mr.Bytes()[7*slot:7*slot+7]) != "written" {
+		t.Errorf("%+v, %v", wc, err)
+	}
+	if _, ok := c.PeerRegion("nothing"); ok {
+		t.Error("a region that was not shared is known")
+	}
+}
+
+func TestTheSmallerMTUIsUsed(t *testing.T) {
+	c, s := pair(t, Config{MTU: 256}, Config{})
+	if c.PathMTU() != 256 || s.PathMTU() != 256 {
+		t.Errorf("client %d, server %d", c.PathMTU(), s.PathMTU())
+	}
+	attr, err := s.QP().Query(qpstate.MaskPathMTU)
+	if err != nil || attr.PathMTU != qpstate.MTU256 {
+		t.Errorf("the device has %v, %v", attr.PathMTU, err)
+	}
+}
+
+func TestAPeerThatClosesEndsTheWait(t *testing.T) {
+	c, s := pair(t, Config{}, Config{})
+	time.AfterFunc(50*time.Millisecond, func() { s.Close() })
+	_, err := c.WaitRecv(t.Context())
+	var ce *oob.ClosedError
+	if !errors.As(err, &ce) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAPeerThatFailsSaysWhy(t *testing.T) {
+	c, s := pair(t, Config{}, Config{})
+	s.Fail("job", errors.New("the disk is full"))
+	_, err := c.WaitRecv(t.Context())
+	var pe *oob.PeerError
+	if !errors.As(err, &pe) || !strings.Contains(err.Error(), "the disk is full") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAWaitEndsWithItsContextAndWithClose(t *testing.T) {
+	c, _ := pair(t, Config{}, Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := c.WaitRecv(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("deadline: %v", err)
+	}
+	time.AfterFunc(20*time.Millisecond, func() { c.Close() })
+	if _, err := c.WaitRecv(t.Context()); err == nil {
+		t.Error("a wait outlived Close")
+	}
+}
+
+func TestAFailureInPrepareIsToldToThePeer(t *testing.T) {
+	_, _, cerr, serr := dialPair(t, Config{}, Config{Prepare: func(*Conn) error { return errors.New("no buffers today") }})
+	var pe *oob.PeerError
+	if !errors.As(cerr, &pe) || !strings.Contains(cerr.Error(), "no buffers today") || pe.Step != "prepare" {
+		t.Errorf("client: %v", cerr)
+	}
+	if serr == nil || !strings.Contains(serr.Error(), "prepare: no buffers today") {
+		t.Errorf("server: %v", serr)
+	}
+}
+
+func TestAWrongChoiceIsToldBeforeAPeerIsInvolved(t *testing.T) {
+	dev := openTestDevice(t)
+	nine := 99
+	for name, c := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"GID index":   {Config{GIDIndex: &nine}, "GID index 99"},
+		"port":        {Config{Port: 7}, "port 7"},
+		"MTU":         {Config{MTU: 1500}, "path MTU 1500"},
+		"MTU too big": {Config{MTU: 8192}, "path MTU 8192"},
+	} {
+		if err := c.cfg.Check(dev); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := (Config{}).Check(dev); err != nil {
+		t.Errorf("the zero value: %v", err)
+	}
+}
+
+func TestAMessageLongerThanTheReceive(t *testing.T) {
+	c, s := pair(t, Config{}, Config{})
+	c.post(t, verbs.SendWR{Opcode: verbs.OpSend}, slot+1)
+	_, err := c.WaitSend(t.Context())
+	var we *verbs.WCError
+	if !errors.As(err, &we) || we.Status != verbs.WCRemInvReqErr && we.Status != verbs.WCRemOpErr { // rdma_rxe: the latter
+		t.Errorf("client: %v", err)
+	}
+	if _, err := s.WaitRecv(t.Context()); !errors.As(err, &we) {
+		t.Errorf("server: %v", err)
+	}
+}
+
+func TestAPeerThatDoesNotAnswer(t *testing.T) {
+	timing := Timing{Timeout: 8, RetryCnt: 1, RNRRetry: 1, MinRNRTimer: 1}
+	c, s := pair(t, Config{Timing: &timing}, Config{})
+	if err := s.QP().Modify(&verbs.QPAttr{State: qpstate.Reset}, qpstate.MaskState); err != nil {
+		t.Fatal(err)
+	}
+	s.machine.Observed(qpstate.Reset)
+	c.post(t, verbs.SendWR{Opcode: verbs.OpSend}, 1)
+	_, err := c.WaitSend(t.Context())
+	var we *verbs.WCError
+	if !errors.As(err, &we) || we.Status != verbs.WCRetryExcErr {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAPeerWithoutReceives(t *testing.T) {
+	timing := Timing{Timeout: 14, RetryCnt: 1, RNRRetry: 1, MinRNRTimer: 1}
+	c, _ := pair(t, Config{Timing: &timing}, Config{Prepare: func(*Conn) error { return nil }})
+	c.post(t, verbs.SendWR{Opcode: verbs.OpSend}, 1)
+	_, err := c.WaitSend(t.Context())
+	var we *verbs.WCError
+	if !errors.As(err, &we) || we.Status != verbs.WCRNRRetryExcErr {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestIPOf(t *testing.T) {
+	if a := ipOf(nil); a != (netip.Addr{}) {
+		t.Errorf("nil is %v", a)
+	}
+}

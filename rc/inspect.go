@@ -1,0 +1,73 @@
+// Looking at a device before it is used: what can be known to be wrong without a
+// peer is told without one.
+
+package rc
+
+import (
+	"fmt"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// inspected is what a device says of itself, and the path MTU that follows.
+type inspected struct {
+	device verbs.DeviceAttr
+	port   verbs.PortAttr
+	gids   []verbs.GIDEntry
+	mtu    int // bytes
+}
+
+// Check says whether a device can serve this Config: its port is active, its
+// GID index a filled slot, its MTU within the active one. Dial and Connect check
+// too; a program that listens does well to check before.
+func (c Config) Check(dev *verbs.Device) error {
+	c = c.complete()
+	_, err := c.inspect(dev)
+	return err
+}
+
+func (c *Config) inspect(dev *verbs.Device) (inspected, error) {
+	var found inspected
+	var err error
+	if found.device, err = dev.Query(); err != nil {
+		return found, err
+	}
+	if found.port, err = dev.QueryPort(c.Port); err != nil {
+		return found, err
+	}
+	if found.port.State != verbs.PortActive {
+		return found, errPortDown(dev.Name(), c.Port, found.port.State)
+	}
+	if found.gids, err = dev.QueryGIDTable(); err != nil {
+		return found, err
+	}
+	if _, _, err := verbs.ChooseGID(found.gids, c.gidWish()); err != nil {
+		return found, errors.WithMessage(err, dev.Name())
+	}
+	found.mtu, err = c.chooseMTU(dev, found.port)
+	return found, err
+}
+
+// gidWish is what the Config says of the GID; the addresses are not known yet.
+func (c *Config) gidWish() verbs.GIDWish {
+	wish := verbs.GIDWish{Port: c.Port, Automatic: c.GIDIndex == nil}
+	if c.GIDIndex != nil {
+		wish.Index = *c.GIDIndex
+	}
+	return wish
+}
+
+func (c *Config) chooseMTU(dev *verbs.Device, port verbs.PortAttr) (int, error) {
+	active := port.ActiveMTU.Bytes()
+	if c.MTU == 0 {
+		return active, nil
+	}
+	if _, ok := qpstate.MTUFor(c.MTU); !ok || c.MTU > active {
+		return 0, fmt.Errorf("path MTU %d is not one that port %d of %s can carry; try: 256, 512, 1024, 2048 or 4096, at most the active MTU of %d (a larger MTU of the network interface raises it)",
+			c.MTU, c.Port, dev.Name(), active)
+	}
+	return c.MTU, nil
+}

@@ -1,0 +1,57 @@
+//go:build linux && cgo
+
+package verbs
+
+import (
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+func TestFDWaiter(t *testing.T) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[0])
+	defer unix.Close(fds[1])
+	w, err := newFDWaiter(fds[0], "pipe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buf [8]byte
+	read := func() syscall.Errno {
+		_, err := unix.Read(fds[0], buf[:])
+		return errnoOf(err)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { unix.Write(fds[1], []byte("x")) })
+	if err := w.wait(read); err != nil || buf[0] != 'x' {
+		t.Errorf("a byte: %v", err)
+	}
+	if err := w.tick(time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.wait(read); err != errTick {
+		t.Errorf("nothing: %v", err)
+	}
+	if err := w.tick(time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { w.close() })
+	if err := w.wait(read); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed while waiting: %v", err)
+	}
+	if err := w.wait(func() syscall.Errno { return syscall.EIO }); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed before: %v", err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fds[0]), unix.F_GETFL, 0); err != nil {
+		t.Errorf("the waiter closed a descriptor that is not its own: %v", err)
+	}
+	if _, err := newFDWaiter(-1, "none"); err == nil {
+		t.Error("a bad descriptor was taken")
+	}
+}

@@ -1,0 +1,297 @@
+//go:build linux && cgo
+
+package verbs
+
+import (
+	"fmt"
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/verbs/internal/ibvfake"
+)
+
+// fakeQP is a queue pair of libibverbs' provider over fake operations.
+func fakeQP(tb testing.TB, cap QPCap) (*ibvfake.Fake, *QP) {
+	f := ibvfake.New()
+	tb.Cleanup(f.Free)
+	p := newIBVQP(f.QP(), cap)
+	tb.Cleanup(func() { p.send.free(); p.recv.free() })
+	return f, &QP{p: p, init: QPInit{Type: RC}}
+}
+
+func fakeCQ(tb testing.TB) (*ibvfake.Fake, *CQ) {
+	f := ibvfake.New()
+	tb.Cleanup(f.Free)
+	return f, &CQ{p: newIBVCQ(f.CQ(), nil)}
+}
+
+var wide = QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 2, MaxRecvSGE: 2}
+
+func TestPostSendEncodesEachOpcode(t *testing.T) {
+	f, qp := fakeQP(t, wide)
+	sgl := []SGE{{Addr: 0x1000, Length: 7, LKey: 0x42}}
+	for _, c := range []struct {
+		wr   SendWR
+		want ibvfake.Sent
+	}{
+		{SendWR{ID: 1, Opcode: OpSend, Flags: SendSignaled}, ibvfake.Sent{ID: 1, Opcode: 2, Flags: 2}},
+		{SendWR{ID: 2, Opcode: OpSendWithImm, Imm: 0x01020304}, ibvfake.Sent{ID: 2, Opcode: 3, ImmWire: 0x01020304}},
+		{SendWR{ID: 3, Opcode: OpRDMAWrite, RemoteAddr: 0xabcd, RKey: 5}, ibvfake.Sent{ID: 3, RemoteAddr: 0xabcd, RKey: 5}},
+		{SendWR{ID: 4, Opcode: OpRDMAWriteWithImm, RemoteAddr: 0xabcd, RKey: 5, Imm: 9},
+			ibvfake.Sent{ID: 4, Opcode: 1, RemoteAddr: 0xabcd, RKey: 5, ImmWire: 9}},
+		{SendWR{ID: 5, Opcode: OpRDMARead, Flags: SendFence | SendSolicited, RemoteAddr: 8, RKey: 6},
+			ibvfake.Sent{ID: 5, Opcode: 4, Flags: 5, RemoteAddr: 8, RKey: 6}},
+		{SendWR{ID: 6, Opcode: OpAtomicCmpAndSwp, RemoteAddr: 8, RKey: 6, CompareAdd: 10, Swap: 11},
+			ibvfake.Sent{ID: 6, Opcode: 5, RemoteAddr: 8, CompareAdd: 10, Swap: 11, AtomicRKey: 6}},
+		{SendWR{ID: 7, Opcode: OpAtomicFetchAndAdd, RemoteAddr: 8, RKey: 6, CompareAdd: 10},
+			ibvfake.Sent{ID: 7, Opcode: 6, RemoteAddr: 8, CompareAdd: 10, AtomicRKey: 6}},
+	} {
+		t.Run(c.wr.Opcode.String(), func(t *testing.T) {
+			c.wr.SGL = sgl
+			if err := qp.PostSend([]SendWR{c.wr}); err != nil {
+				t.Fatal(err)
+			}
+			got := f.Send(0)
+			c.want.NumSGE, c.want.Addr, c.want.Length, c.want.LKey = 1, 0x1000, 7, 0x42
+			switch c.wr.Opcode { // what the opcode does not use is left as it was
+			case OpAtomicCmpAndSwp, OpAtomicFetchAndAdd:
+				got.RKey, c.want.RKey = 0, 0
+			default:
+				got.CompareAdd, got.Swap, got.AtomicRKey = 0, 0, 0
+				if c.want.RKey == 0 {
+					got.RemoteAddr, got.RKey = 0, 0
+				}
+			}
+			if c.want.ImmWire == 0 {
+				got.ImmWire = 0
+			}
+			if got != c.want {
+				t.Errorf("C saw %+v\nwant  %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPostIsOneCallHoweverLong(t *testing.T) {
+	for _, n := range []int{1, 2, 63, 64} {
+		f, qp := fakeQP(t, wide)
+		if err := qp.PostSend(make([]SendWR, n)); err != nil {
+			t.Fatal(err)
+		}
+		if err := qp.PostRecv(make([]RecvWR, n)); err != nil {
+			t.Fatal(err)
+		}
+		if f.Calls() != 2 || f.WRs() != 2*n {
+			t.Errorf("%d sends and %d receives took %d calls for %d requests", n, n, f.Calls(), f.WRs())
+		}
+	}
+}
+
+func TestPostOfNothingDoesNothing(t *testing.T) {
+	f, qp := fakeQP(t, wide)
+	if err := errors.WithStack(qp.PostSend(nil)); err != nil {
+		t.Error(err)
+	}
+	if err := qp.PostRecv(nil); err != nil {
+		t.Error(err)
+	}
+	if f.Calls() != 0 {
+		t.Errorf("%d calls", f.Calls())
+	}
+}
+
+// TestPostMoreThanTheQueueHolds posts in pieces; the queue says where it is full.
+func TestPostMoreThanTheQueueHolds(t *testing.T) {
+	f, qp := fakeQP(t, wide)
+	if err := qp.PostSend(make([]SendWR, 130)); err != nil {
+		t.Fatal(err)
+	}
+	if f.WRs() != 130 || f.Calls() != 3 {
+		t.Errorf("%d requests in %d calls", f.WRs(), f.Calls())
+	}
+}
+
+func TestPostSaysWhichRequestWasRefused(t *testing.T) {
+	f, qp := fakeQP(t, wide)
+	f.Refuse(3, syscall.ENOMEM)
+	posts := map[string]func() error{
+		"ibv_post_send": func() error { return qp.PostSend(make([]SendWR, 10)) },
+		"ibv_post_recv": func() error { return qp.PostRecv(make([]RecvWR, 10)) },
+	}
+	for op, post := range posts {
+		var pe *PostError
+		if err := post(); !errors.As(err, &pe) || pe.Index != 3 || pe.Op != op || !errors.Is(err, syscall.ENOMEM) {
+			t.Errorf("%s: %v", op, err)
+		}
+	}
+	f.Refuse(-1, 0)
+	f2, qp2 := fakeQP(t, wide)
+	_ = f2
+	var pe *PostError
+	tooMany := SendWR{SGL: make([]SGE, 3)}
+	if err := qp2.PostSend([]SendWR{{ID: 1}, tooMany, {ID: 3}}); !errors.As(err, &pe) || pe.Index != 1 || f2.WRs() != 1 {
+		t.Errorf("too many SGEs in the middle: %v, %d posted", err, f2.WRs())
+	}
+	if err := qp2.PostRecv([]RecvWR{{SGL: make([]SGE, 3)}}); !errors.As(err, &pe) || pe.Index != 0 || !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("too many SGEs in a receive: %v", err)
+	}
+	if err := qp2.PostSend(make([]SendWR, 5)); err != nil || f2.WRs() != 6 {
+		t.Errorf("after a refusal: %v, %d posted", err, f2.WRs())
+	}
+}
+
+func TestPostRecvEncodes(t *testing.T) {
+	f, qp := fakeQP(t, wide)
+	if err := qp.PostRecv([]RecvWR{{ID: 5, SGL: []SGE{{Addr: 1}, {Addr: 2}}}, {ID: 6}}); err != nil {
+		t.Fatal(err)
+	}
+	if id, addr, n := f.RecvID(0); id != 5 || addr != 1 || n != 2 {
+		t.Errorf("first: id %d addr %d with %d elements", id, addr, n)
+	}
+	if id, _, n := f.RecvID(1); id != 6 || n != 0 {
+		t.Errorf("second: id %d with %d elements", id, n)
+	}
+}
+
+func TestPollFillsTheCallersSlice(t *testing.T) {
+	f, cq := fakeCQ(t)
+	f.Completes(3, 42, 0xa1b2c3d4, 0)
+	wcs := make([]WC, 8)
+	n, err := cq.Poll(wcs)
+	if err != nil || n != 3 {
+		t.Fatalf("Poll: %d, %v", n, err)
+	}
+	for _, wc := range wcs[:n] {
+		if wc.ID != 42 || wc.Opcode != WCRecv || wc.Imm() != 0xa1b2c3d4 || wc.ByteLen != 77 || wc.QPN != 0x11 || wc.DLIDPath != 9 {
+			t.Errorf("got %+v, imm %#x", wc, wc.Imm())
+		}
+	}
+	if n, err := cq.Poll(nil); n != 0 || err != nil {
+		t.Errorf("Poll into nothing: %d, %v", n, err)
+	}
+	f.Completes(-1, 0, 0, syscall.EIO)
+	if _, err := cq.Poll(wcs); !errors.Is(err, syscall.EIO) {
+		t.Errorf("a broken queue: %v", err)
+	}
+}
+
+func TestPostAfterClose(t *testing.T) {
+	_, qp := fakeQP(t, wide)
+	p := qp.p.(*ibvQP)
+	saved, savedRecv := p.send, p.recv
+	p.send, p.recv = sendSlots{}, recvSlots{}
+	defer func() { p.send, p.recv = saved, savedRecv }()
+	if err := qp.PostSend(make([]SendWR, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("PostSend: %v", err)
+	}
+	if err := qp.PostRecv(make([]RecvWR, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("PostRecv: %v", err)
+	}
+}
+
+func TestHotPathAllocatesNothing(t *testing.T) {
+	_, qp := fakeQP(t, wide)
+	f, cq := fakeCQ(t)
+	f.Completes(16, 1, 2, 0)
+	sends, recvs, wcs := sendBatch(16), recvBatch(16), make([]WC, 16)
+	for name, hot := range map[string]func(){
+		"PostSend": func() { _ = qp.PostSend(sends) },
+		"PostRecv": func() { _ = qp.PostRecv(recvs) },
+		"Poll":     func() { _, _ = cq.Poll(wcs) },
+	} {
+		if n := testing.AllocsPerRun(100, hot); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+func sendBatch(n int) []SendWR {
+	wrs := make([]SendWR, n)
+	for i := range wrs {
+		wrs[i] = SendWR{ID: uint64(i), Opcode: OpRDMAWrite, Flags: SendSignaled, RemoteAddr: 1, RKey: 2, SGL: []SGE{{Addr: 3, Length: 4, LKey: 5}}}
+	}
+	return wrs
+}
+
+func recvBatch(n int) []RecvWR {
+	wrs := make([]RecvWR, n)
+	for i := range wrs {
+		wrs[i] = RecvWR{ID: uint64(i), SGL: []SGE{{Addr: 3, Length: 4, LKey: 5}}}
+	}
+	return wrs
+}
+
+// The benchmarks' figure of interest is ns/WR; InC is the same work without
+// leaving C, to be taken off for the crossing and the encoding alone.
+
+// BenchmarkCrossing is the floor under a batch of one.
+func BenchmarkCrossing(b *testing.B) {
+	f, _ := fakeQP(b, wide)
+	for b.Loop() {
+		f.Cross()
+	}
+}
+
+func BenchmarkPostSend(b *testing.B) {
+	for _, n := range []int{1, 16, 64} {
+		f, qp := fakeQP(b, wide)
+		wrs := sendBatch(n)
+		b.Run(fmt.Sprintf("batch=%d/Go", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := qp.PostSend(wrs); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perWR(b, n)
+		})
+		b.Run(fmt.Sprintf("batch=%d/InC", n), func(b *testing.B) {
+			f.PostInC(n, b.N)
+			perWR(b, n)
+		})
+	}
+}
+
+func BenchmarkPostRecv(b *testing.B) {
+	for _, n := range []int{1, 16, 64} {
+		_, qp := fakeQP(b, wide)
+		wrs := recvBatch(n)
+		b.Run(fmt.Sprintf("batch=%d/Go", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := qp.PostRecv(wrs); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perWR(b, n)
+		})
+	}
+}
+
+func BenchmarkPoll(b *testing.B) {
+	for _, n := range []int{1, 16, 64} {
+		f, cq := fakeCQ(b)
+		f.Completes(n, 1, 2, 0)
+		wcs := make([]WC, n)
+		b.Run(fmt.Sprintf("batch=%d/Go", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := cq.Poll(wcs); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perWR(b, n)
+		})
+		b.Run(fmt.Sprintf("batch=%d/InC", n), func(b *testing.B) {
+			f.PollInC(n, b.N)
+			perWR(b, n)
+		})
+	}
+}
+
+func perWR(b *testing.B, n int) {
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/WR")
+}

@@ -1,0 +1,91 @@
+package verbs
+
+import (
+	stderrors "errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pkg/errors"
+)
+
+func TestNamesAreTheCNames(t *testing.T) {
+	for _, c := range []struct {
+		value fmt.Stringer
+		want  string
+	}{
+		{OpSend, "IBV_WR_SEND"}, {OpAtomicFetchAndAdd, "IBV_WR_ATOMIC_FETCH_AND_ADD"}, {Opcode(99), "ibv_wr_opcode(99)"},
+		{SendSignaled | SendInline, "IBV_SEND_SIGNALED|IBV_SEND_INLINE"}, {SendFlags(0), "0"}, {SendFlags(1 << 9), "0x200"},
+		{WCSuccess, "IBV_WC_SUCCESS"}, {WCRetryExcErr, "IBV_WC_RETRY_EXC_ERR"}, {WCGeneralErr, "IBV_WC_GENERAL_ERR"}, {WCStatus(77), "ibv_wc_status(77)"},
+		{WCRecv, "IBV_WC_RECV"}, {WCRecvRDMAWithImm, "IBV_WC_RECV_RDMA_WITH_IMM"}, {WCFetchAdd, "IBV_WC_FETCH_ADD"}, {WCOpcode(55), "ibv_wc_opcode(55)"},
+		{WCWithImm | WCGRH, "IBV_WC_GRH|IBV_WC_WITH_IMM"},
+		{NodeCA, "IBV_NODE_CA"}, {NodeType(0), "ibv_node_type(0)"}, {TransportIWARP, "IBV_TRANSPORT_IWARP"},
+		{AtomicHCA, "IBV_ATOMIC_HCA"}, {PortActive, "IBV_PORT_ACTIVE"}, {LinkEthernet, "IBV_LINK_LAYER_ETHERNET"},
+		{GIDTypeRoCEv2, "IBV_GID_TYPE_ROCE_V2"}, {GIDType(9), "ibv_gid_type(9)"},
+		{EventWQFatal, "IBV_EVENT_WQ_FATAL"}, {EventType(99), "ibv_event_type(99)"},
+		{AsyncEvent{Type: EventQPFatal, QPN: 17}, "IBV_EVENT_QP_FATAL on QP 0x000011"},
+		{AsyncEvent{Type: EventDeviceFatal}, "IBV_EVENT_DEVICE_FATAL"},
+		{rxeTable[1], "1: ::ffff:10.99.0.1 RoCE v2 on eth0"},
+		{DeviceInfo{Name: "rxe0", Provider: "libibverbs"}, "rxe0 (libibverbs)"},
+	} {
+		if got := c.value.String(); got != c.want {
+			t.Errorf("%T: got %q, want %q", c.value, got, c.want)
+		}
+	}
+}
+
+func TestEveryStatusHasItsNumberAndNoHintIsLost(t *testing.T) {
+	for s, want := range map[WCStatus]string{
+		WCLocProtErr: "lkey", WCWRFlushErr: "first completion", WCRemAccessErr: "rkey", WCRemInvReqErr: "access flag",
+		WCRetryExcErr: "4791", WCRNRRetryExcErr: "RNR_RETRY", WCLocLenErr: "MTU",
+	} {
+		err := (&WC{ID: 3, Status: s, QPN: 17, VendorErr: 5}).Err()
+		var we *WCError
+		if !errors.As(errors.WithMessage(err, "wrapped"), &we) || we.Status != s ||
+			!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "vendor error 0x5") {
+			t.Errorf("%v: %v lacks %q", s, err, want)
+		}
+	}
+	if err := (&WC{}).Err(); err != nil {
+		t.Errorf("success is %v", err)
+	}
+}
+
+func TestErrorsAreFoundThroughWraps(t *testing.T) {
+	err := errors.WithMessage(fail("ibv_create_qp", "rxe0", "XRC", syscall.EOPNOTSUPP), "making a queue pair")
+	var ve *Error
+	if !errors.As(err, &ve) || ve.Op != "ibv_create_qp" || ve.Device != "rxe0" || ve.Errno != syscall.EOPNOTSUPP {
+		t.Errorf("errors.As: %+v", ve)
+	}
+	if !errors.Is(err, stderrors.ErrUnsupported) || !errors.Is(err, syscall.EOPNOTSUPP) {
+		t.Errorf("%v is not ErrUnsupported", err)
+	}
+	want := "making a queue pair: ibv_create_qp on rxe0 (XRC): EOPNOTSUPP (95, operation not supported); try: a transport type that the device has (RC is the common one)"
+	if err.Error() != want {
+		t.Errorf("got  %s\nwant %s", err, want)
+	}
+	if fail("x", "", "", nil) != nil {
+		t.Error("no error became one")
+	}
+	post := &PostError{Op: "ibv_post_send", QPN: 17, Index: 3, Err: syscall.ENOMEM}
+	if !errors.Is(post, syscall.ENOMEM) || !strings.Contains(post.Error(), "[3]") || !strings.Contains(post.Error(), "send queue is full") {
+		t.Errorf("got %v", post)
+	}
+	if got := errnoText(syscall.Errno(4000)); !strings.Contains(got, "4000") {
+		t.Errorf("an unknown errno prints as %q", got)
+	}
+}
+
+func TestImmAndInvalidatedRKeyAreOnlyThereWhenFlagged(t *testing.T) {
+	var wc WC
+	wc.SetImm(7)
+	if wc.Imm() != 7 || wc.InvalidatedRKey() != 0 {
+		t.Errorf("got %d, %d", wc.Imm(), wc.InvalidatedRKey())
+	}
+	wc = WC{}
+	wc.SetInvalidatedRKey(8)
+	if wc.Imm() != 0 || wc.InvalidatedRKey() != 8 {
+		t.Errorf("got %d, %d", wc.Imm(), wc.InvalidatedRKey())
+	}
+}

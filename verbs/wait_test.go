@@ -1,0 +1,127 @@
+package verbs
+
+import (
+	"context"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// waitRoom is a CQ with a channel on a paper device.
+func waitRoom(t *testing.T) (*Device, *CompChannel, *CQ, *paperCQ) {
+	d, p := newPaperDevice()
+	ch := must[*CompChannel](t)(d.CreateCompChannel())
+	cq := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1000, Channel: ch}))
+	return d, ch, cq, p.cq
+}
+
+func closeRoom(t *testing.T, objects ...interface{ Close() error }) {
+	for _, object := range objects {
+		if err := object.Close(); err != nil {
+			t.Errorf("closing a %T: %v", object, err)
+		}
+	}
+}
+
+func TestWaitTakesWhatIsThereAndWhatComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ch, cq, paper := waitRoom(t)
+		defer closeRoom(t, cq, ch, d)
+		wcs := make([]WC, 4)
+		paper.complete(WC{ID: 1})
+		if n, err := cq.Wait(t.Context(), wcs); n != 1 || err != nil || wcs[0].ID != 1 {
+			t.Errorf("what is there: %d, %v", n, err)
+		}
+		go func() {
+			time.Sleep(time.Second)
+			paper.complete(WC{ID: 2}, WC{ID: 3})
+		}()
+		if n, err := cq.Wait(t.Context(), wcs); n != 2 || err != nil || wcs[1].ID != 3 {
+			t.Errorf("what comes: %d, %v", n, err)
+		}
+	})
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ch, cq, _ := waitRoom(t)
+		defer closeRoom(t, cq, ch, d)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := cq.Wait(ctx, make([]WC, 1)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("deadline: %v", err)
+		}
+		why := errors.New("the peer died")
+		ctx2, cancel2 := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel2(why) })
+		if _, err := cq.Wait(ctx2, make([]WC, 1)); err != why {
+			t.Errorf("cause: %v", err)
+		}
+	})
+}
+
+func TestCloseWakesAllWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ch, cq, _ := waitRoom(t)
+		var waiters sync.WaitGroup
+		for range 100 {
+			waiters.Go(func() {
+				if _, err := cq.Wait(context.Background(), make([]WC, 1)); !errors.Is(err, net.ErrClosed) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		closeRoom(t, cq, ch, d)
+		waiters.Wait()
+	})
+}
+
+// TestOneEventWakesAsManyAsThereIsWorkFor has many waiters, each with room for
+// one completion, and one burst of completions that brings one event.
+func TestOneEventWakesAsManyAsThereIsWorkFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ch, cq, paper := waitRoom(t)
+		defer closeRoom(t, cq, ch, d)
+		var waiters sync.WaitGroup
+		for range 64 {
+			waiters.Go(func() {
+				if n, err := cq.Wait(context.Background(), make([]WC, 1)); n != 1 || err != nil {
+					t.Errorf("got %d, %v", n, err)
+				}
+			})
+		}
+		synctest.Wait()
+		paper.complete(make([]WC, 64)...)
+		waiters.Wait() // synctest reports a deadlock if one is forgotten
+	})
+}
+
+func TestWaitOnABrokenChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ch, cq, _ := waitRoom(t)
+		defer closeRoom(t, cq, ch, d)
+		ch.p.(*paperChannel).broken = syscall.EIO
+		go func() { ch.p.(*paperChannel).events <- nil }()
+		if _, err := cq.Wait(t.Context(), make([]WC, 1)); !errors.Is(err, syscall.EIO) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestWaitNeedsAChannelAndRoom(t *testing.T) {
+	d, _ := newPaperDevice()
+	cq := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1}))
+	if _, err := cq.Wait(t.Context(), make([]WC, 1)); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("without a channel: %v", err)
+	}
+	_, _, cq2, _ := waitRoom(t)
+	if _, err := cq2.Wait(t.Context(), nil); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("without room: %v", err)
+	}
+}
