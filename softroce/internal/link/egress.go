@@ -40,7 +40,7 @@ type burst struct {
 // belongs to the Egress until it is sent: Send writes the ICRCs, the last four
 // bytes of each packet.
 func (e *Egress) Add(to Destination, data []byte, size int) {
-	most := size * min(MaxBurst/size, MaxBurstPackets)
+	most := size * max(1, min(MaxBurst/size, MaxBurstPackets))
 	for len(data) > 0 {
 		b := burst{to: to, data: data[:min(len(data), most)], size: size}
 		b.packets = (len(b.data) + size - 1) / size

@@ -26,8 +26,9 @@ type Ingress struct {
 	// until the next.
 	Packets []Packet
 
-	flows flowCache
-	sys   receiveScratch
+	flows   flowCache
+	sys     receiveScratch
+	flights []*flight // of a simulated network: what Packets views
 }
 
 // NewIngress returns an empty Ingress.

@@ -75,10 +75,3 @@ func lost(report **SendError, to netip.Addr, packets int, err error) {
 	}
 	(*report).Packets += packets
 }
-
-// Tap sees packets: those that are about to be sent, and those that came and
-// are sound. f has all there is to make up the IP header from; packet, BTH to
-// ICRC, is valid during the call. The call is in the middle of Send or Receive,
-// perhaps of several at once, and must not call the link. A packet that the
-// kernel refused and that is sent once more is seen once more.
-type Tap func(sent bool, f wire.Frame, packet []byte)

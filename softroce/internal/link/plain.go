@@ -11,10 +11,21 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
 
+// sendEach sends all of e one by one. Packets that the system refuses are
+// reported; the error is net.ErrClosed.
+func (s *Socket) sendEach(e *Egress, report **SendError) error {
+	for i := range e.bursts {
+		if _, err := s.sendPlain(e, &e.bursts[i], report); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sendPlain sends the packets of b one by one, and returns how many went. Those
 // that the system refuses are reported; the error is net.ErrClosed.
 func (s *Socket) sendPlain(e *Egress, b *burst, report **SendError) (int, error) {
-	if err := e.seal(b, s.local, false, s.loadTap()); err != nil {
+	if err := e.seal(b, s.local, false, loadTap(&s.tap)); err != nil {
 		lost(report, b.to.Addr, b.packets, err)
 		return 0, nil
 	}
@@ -50,6 +61,6 @@ func (s *Socket) receivePlain(in *Ingress, t *tally) error {
 	}
 	d := datagram{data: data[:n], src: src}
 	d.parse(control[:oobn])
-	in.take(d, s.local, s.loadTap(), t)
+	in.take(d, s.local, loadTap(&s.tap), t)
 	return nil
 }

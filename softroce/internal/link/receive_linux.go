@@ -12,8 +12,12 @@ import (
 // What one recvmmsg can take.
 const (
 	// joinedMessages of joinedSize are for datagrams that GRO may have joined.
-	joinedMessages = 8
+	joinedMessages = 16
 	joinedSize     = 1 << 16
+	// joinedFew is how many are taken at once while they are large, so that
+	// they are still in the processor's cache when they are looked at.
+	joinedFew   = 2
+	joinedLarge = joinedSize / 8
 	// singleMessages of singleSize are for packets: a byte more than the longest,
 	// so that what is longer shows.
 	singleMessages = 64
@@ -41,6 +45,7 @@ type inMessages struct {
 	headers  []unix.Mmsghdr
 	messages []message
 	used     int // headers that the last call changed
+	next     int // how many the next call gets
 
 	socket  *Socket
 	errno   unix.Errno
@@ -50,7 +55,7 @@ type inMessages struct {
 func newInMessages(n, size int) *inMessages {
 	t := &inMessages{
 		buf: make([]byte, n*size), size: size,
-		headers: make([]unix.Mmsghdr, n), messages: make([]message, n), used: n,
+		headers: make([]unix.Mmsghdr, n), messages: make([]message, n), used: n, next: n,
 	}
 	for i := range t.messages {
 		t.messages[i].link(&t.headers[i].Hdr)
@@ -70,7 +75,7 @@ func (t *inMessages) tryReceive(fd uintptr) (done bool) {
 	}
 	t.used = 0
 	for {
-		n, errno := t.socket.system.recvmmsg(fd, t.headers)
+		n, errno := t.socket.system.recvmmsg(fd, t.headers[:t.next])
 		switch errno {
 		case 0:
 			t.used = n
@@ -85,7 +90,18 @@ func (t *inMessages) tryReceive(fd uintptr) (done bool) {
 	}
 }
 
-// receiveMany receives what there is. joined says that GRO is on.
+// receive receives what there is.
+func (s *Socket) receive(in *Ingress, counts *tally) error {
+	switch Mode(s.receiveMode.Load()) {
+	case Segmented:
+		return s.receiveMany(in, true, counts)
+	case Batched:
+		return s.receiveMany(in, false, counts)
+	}
+	return s.receivePlain(in, counts)
+}
+
+// receiveMany is receive by recvmmsg. joined says that GRO is on.
 func (s *Socket) receiveMany(in *Ingress, joined bool, counts *tally) error {
 	t := in.sys.scratch(joined)
 	t.socket, t.errno = s, 0
@@ -95,19 +111,25 @@ func (s *Socket) receiveMany(in *Ingress, joined bool, counts *tally) error {
 	if t.errno != 0 {
 		return closed(t.errno)
 	}
-	tap, zone := s.loadTap(), s.local.Addr().Zone()
+	bytes := 0
+	tap, zone := loadTap(&s.tap), s.local.Addr().Zone()
 	for i := range t.headers[:t.used] {
 		h, m := &t.headers[i], &t.messages[i]
 		if h.Hdr.Flags&unix.MSG_TRUNC != 0 || !joined && int(h.Len) > wire.MaxPacket {
 			counts.drops[DropTruncated]++
 			continue
 		}
+		bytes += int(h.Len)
 		d := datagram{data: t.buf[i*t.size:][:h.Len], src: m.address(zone)}
 		d.parse(m.control[:h.Hdr.Controllen])
 		if d.size != 0 && d.size < len(d.data) {
 			counts.bursts++
 		}
 		in.take(d, s.local, tap, counts)
+	}
+	t.next = len(t.headers)
+	if joined && bytes > joinedLarge*t.used {
+		t.next = joinedFew
 	}
 	return nil
 }

@@ -80,8 +80,19 @@ func (t *outMessages) send(fd uintptr) (done bool) {
 	return true
 }
 
-// sendMany sends all bursts of e. Packets that the system refuses are reported;
-// the error is net.ErrClosed.
+// send sends all bursts of e. Packets that the system refuses are reported; the
+// error is net.ErrClosed.
+func (s *Socket) send(e *Egress, report **SendError) error {
+	switch Mode(s.sendMode.Load()) {
+	case Segmented:
+		return s.sendMany(e, true, report)
+	case Batched:
+		return s.sendMany(e, false, report)
+	}
+	return s.sendEach(e, report)
+}
+
+// sendMany is send by sendmmsg, with GSO (segmented) or without.
 func (s *Socket) sendMany(e *Egress, segmented bool, report **SendError) error {
 	t := e.sys.many
 	if t == nil {
@@ -89,7 +100,7 @@ func (s *Socket) sendMany(e *Egress, segmented bool, report **SendError) error {
 		e.sys.many = t
 	}
 	t.socket, t.calls = s, 0
-	tap := s.loadTap()
+	tap := loadTap(&s.tap)
 	for next, within := 0, 0; next < len(e.bursts); {
 		t.first, t.n = 0, 0
 		for next < len(e.bursts) && t.n < sendMessages {

@@ -130,21 +130,7 @@ func (s *Socket) Addr() netip.Addr { return s.local.Addr() }
 func (s *Socket) MTU() int { return s.mtu }
 
 // SetTap sets the tap, nil for none.
-func (s *Socket) SetTap(t Tap) {
-	if t == nil {
-		s.tap.Store(nil)
-		return
-	}
-	s.tap.Store(&t)
-}
-
-// loadTap returns the tap, nil if there is none.
-func (s *Socket) loadTap() Tap {
-	if t := s.tap.Load(); t != nil {
-		return *t
-	}
-	return nil
-}
+func (s *Socket) SetTap(t Tap) { storeTap(&s.tap, t) }
 
 // Status tells how the link works now.
 func (s *Socket) Status() Status {
@@ -206,17 +192,7 @@ func (s *Socket) Send(e *Egress) error {
 		return nil
 	}
 	var report *SendError
-	var err error
-	if mode := Mode(s.sendMode.Load()); mode == Plain {
-		for i := range e.bursts {
-			if _, err = s.sendPlain(e, &e.bursts[i], &report); err != nil {
-				break
-			}
-		}
-	} else {
-		err = s.sendMany(e, mode == Segmented, &report)
-	}
-	if err != nil {
+	if err := s.send(e, &report); err != nil {
 		return err
 	}
 	if report != nil {
@@ -231,12 +207,7 @@ func (s *Socket) Receive(in *Ingress) error {
 	for {
 		in.Packets = in.Packets[:0]
 		var t tally
-		var err error
-		if mode := Mode(s.receiveMode.Load()); mode == Plain {
-			err = s.receivePlain(in, &t)
-		} else {
-			err = s.receiveMany(in, mode == Segmented, &t)
-		}
+		err := s.receive(in, &t)
 		s.counters.received(&t)
 		if err != nil || len(in.Packets) > 0 {
 			return err

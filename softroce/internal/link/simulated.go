@@ -1,0 +1,149 @@
+// This file is one link of a simulated network.
+
+package link
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+)
+
+// simulated is a Link of a Network. Its packets have identification 0, whatever
+// their number, and are checked as those of a Socket are: over IPv4 one damaged
+// packet in 65,536 gets by, over IPv6 none.
+type simulated struct {
+	network  *Network
+	local    netip.AddrPort
+	tap      atomic.Pointer[Tap]
+	counters counters
+
+	// Under the network's lock.
+	some    *sync.Cond // something in queue, or closed
+	queue   []*flight
+	waiting int // bytes in queue
+	idle    time.Time
+	closed  bool
+}
+
+func (l *simulated) Addr() netip.Addr { return l.local.Addr() }
+func (l *simulated) MTU() int         { return l.network.cfg.MTU }
+
+func (l *simulated) SetTap(t Tap) { storeTap(&l.tap, t) }
+
+func (l *simulated) Counters() Counters { return l.counters.snapshot() }
+
+func (l *simulated) Status() Status {
+	return Status{
+		Addr: l.Addr(), MTU: l.MTU(), Send: Plain, Receive: Plain,
+		Interop: InteropOff, InteropReason: "the network is simulated",
+	}
+}
+
+func (l *simulated) Send(e *Egress) error {
+	defer e.reset()
+	n := l.network
+	var report *SendError
+	var packets, bytes uint64
+	tap := loadTap(&l.tap)
+	for i := range e.bursts {
+		b := &e.bursts[i]
+		err := e.seal(b, l.local, false, tap)
+		if err == nil && len(b.packet(0)) > n.cfg.MTU+wire.MaxPacket-wire.MaxPayload {
+			err = syscall.EMSGSIZE
+		}
+		if err != nil {
+			lost(&report, b.to.Addr, b.packets, err)
+			continue
+		}
+		if !l.send(b) {
+			return net.ErrClosed
+		}
+		packets += uint64(b.packets)
+		bytes += uint64(len(b.data))
+	}
+	l.counters.sent(packets, bytes, 0, 1)
+	if report != nil {
+		add(&l.counters.sendErrors, uint64(report.Packets))
+		return report
+	}
+	return nil
+}
+
+// send gives b to the network; false if the link is closed.
+func (l *simulated) send(b *burst) bool {
+	n := l.network
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	now := time.Now()
+	for i := range b.packets {
+		n.send(l, b.to, b.packet(i), now)
+	}
+	n.deliver(now)
+	return true
+}
+
+func (l *simulated) Receive(in *Ingress) error {
+	for {
+		in.Packets = in.Packets[:0]
+		if !l.take(in) {
+			return net.ErrClosed
+		}
+		var t tally
+		tap := loadTap(&l.tap)
+		for _, p := range in.flights {
+			d := datagram{data: p.data[:p.len], src: netip.AddrPortFrom(p.src, wire.Port), tos: p.tos, ttl: p.ttl}
+			in.take(d, l.local, tap, &t)
+		}
+		l.counters.received(&t)
+		if len(in.Packets) > 0 {
+			return nil
+		}
+	}
+}
+
+// take waits for packets, and moves them from the queue to in, which gives back
+// those that it had; false if the link is closed.
+func (l *simulated) take(in *Ingress) bool {
+	n := l.network
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range in.flights {
+		n.release(p)
+	}
+	clear(in.flights)
+	in.flights = in.flights[:0]
+	for len(l.queue) == 0 && !l.closed {
+		l.some.Wait()
+	}
+	if l.closed {
+		return false
+	}
+	in.flights, l.queue = l.queue, in.flights
+	l.waiting = 0
+	return true
+}
+
+func (l *simulated) Close() error {
+	n := l.network
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	delete(n.ends, l.local.Addr())
+	for _, p := range l.queue {
+		n.release(p)
+	}
+	l.queue, l.waiting = nil, 0
+	l.some.Broadcast()
+	return nil
+}
