@@ -183,13 +183,19 @@ type outgoing struct {
 
 func (o *outgoing) size() int { return wire.PacketLen(o.opcode, o.payload) }
 
-// next decides what to send now: answers first, so that no peer waits for this
-// side's own requests.
-func (qp *QP) next(now time.Duration) (outgoing, bool) {
-	if o, ok := qp.nextAnswer(); ok {
-		return o, true
+// next decides on the packet to send: answers before requests, since the peer
+// waits for them. But at the beginning of a burst an acknowledgement gives way to
+// a request packet that is no shorter: only the last packet of a burst may be
+// shorter than the others, and so both go in one burst, and by one way through
+// the system, where a message is answered by a message.
+func (qp *QP) next(now time.Duration, first bool) (outgoing, bool) {
+	answer, ok := qp.nextAnswer()
+	if !ok || first && qp.resp.answers.due == 0 {
+		if request, more := qp.nextRequest(now); more && (!ok || request.size() >= answer.size()) {
+			return request, true
+		}
 	}
-	return qp.nextRequest(now)
+	return answer, ok
 }
 
 // build lays the packet that next decided upon into buf, and moves on; false if

@@ -106,7 +106,7 @@ func (qp *QP) fillLocked(now time.Duration, o *Outbox) (more bool) {
 	var b Burst
 	n := 0
 	for packets := 0; packets < o.maxSegments; {
-		next, ok := qp.next(now)
+		next, ok := qp.next(now, n == 0)
 		if !ok {
 			break
 		}
