@@ -56,7 +56,7 @@ func (s *Socket) optionsOf(fd int, cfg Config) (send, receive Mode, err error) {
 	if err != nil {
 		return 0, 0, os.NewSyscallError("getsockopt SO_RCVBUF", err)
 	}
-	s.status.ReceiveBuffer = granted
+	s.status.ReceiveBuffer = granted / 2 // the other half is for the kernel's own
 
 	send, receive = cfg.Limit, cfg.Limit
 	if send == Segmented {
