@@ -18,11 +18,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 	"github.com/rawverbs/rawverbs/verbs"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -166,6 +167,7 @@ func TestRxe(t *testing.T) {
 				l := peerLink(t, netip.MustParseAddr(c.peer), link.Config{Limit: mode})
 				t.Run("to rxe", func(t *testing.T) { r.testFrom(t, l, netip.MustParseAddr(c.rxe)) })
 				t.Run("from rxe", func(t *testing.T) { r.testTo(t, l) })
+				t.Run("too long", func(t *testing.T) { testTooLong(t, l, netip.MustParseAddr(c.rxe)) })
 			})
 		}
 	}
@@ -247,7 +249,7 @@ func (r *rxe) testTo(t *testing.T, l *link.Socket) {
 		if packet.DETH().SrcQPN() != r.qp.QPN() || !bytes.Equal(packet.Payload(), bytes.Repeat([]byte{byte(i + 101)}, rxePayload)) {
 			t.Errorf("packet %d: other bytes", i)
 		}
-		if l.Status().Receive != link.Plain && (p.TTL != 64 || p.TOS != 0x20) {
+		if p.TTL != 64 || p.TOS != 0x20 {
 			t.Errorf("packet %d: TTL %d, TOS %#x", i, p.TTL, p.TOS)
 		}
 	}
@@ -261,6 +263,23 @@ func (r *rxe) testTo(t *testing.T, l *link.Socket) {
 	if c.Matches[wire.MatchExact] < rxePackets/2 {
 		t.Errorf("matches %v", c.Matches)
 	}
+}
+
+// testTooLong sends a burst of packets that the interface does not take: an error
+// that is no reason to leave GSO.
+func testTooLong(t *testing.T, l *link.Socket, to netip.Addr) {
+	before := l.Status().Send
+	e := new(link.Egress)
+	e.Add(link.Destination{Addr: to}, make([]byte, 2*4112), 4112)
+	err := l.Send(e)
+	var se *link.SendError
+	if !errors.As(err, &se) || !errors.Is(err, syscall.EMSGSIZE) || se.Packets != 2 {
+		t.Errorf("%v", err)
+	}
+	if after := l.Status().Send; after != before {
+		t.Errorf("%v, then %v", before, after)
+	}
+	t.Log(err)
 }
 
 // TestRxeHasThePort opens a link where rdma_rxe has port 4791 of everything.
