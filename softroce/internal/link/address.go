@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
@@ -43,7 +44,7 @@ func addrError(local netip.AddrPort, err error) error {
 	}
 	switch errno {
 	case syscall.EADDRINUSE:
-		e.Hint = "another address, as one process has a port of an address to itself; another software device has this one"
+		e.Hint = "another address: one process has a port of an address to itself, and some other has this one"
 		if rxe := rxeDevices(); len(rxe) > 0 {
 			e.Hint = fmt.Sprintf("the kernel's own device, %s: rdma_rxe has port %d of every address in its network namespace; "+
 				"or delete it (rdma link delete %s), or run in another namespace (ip netns exec)",
@@ -92,12 +93,16 @@ func rxeDevices() []string {
 // loopbackTries is how many addresses OpenLoopback tries.
 const loopbackTries = 16
 
+// loopbackCalls is how often OpenLoopback was called: no two calls of a process
+// begin with the same address.
+var loopbackCalls atomic.Uint64
+
 // OpenLoopback opens an address of 127.0.0.0/8 that no other process has, so
 // that several processes of one host reach each other with no set-up. Which it
-// is follows from the process's number, as long as nobody else took it. Where
-// the system has 127.0.0.1 alone, as macOS does, it is that, and Status says so.
+// is follows from the process's number and from how often it was called, as long
+// as nobody else took it. Where the system has 127.0.0.1 alone, as macOS does, it is that, and Status says so.
 func OpenLoopback(cfg Config) (*Socket, error) {
-	r := rand.New(rand.NewPCG(uint64(os.Getpid()), wire.Port))
+	r := rand.New(rand.NewPCG(uint64(os.Getpid()), loopbackCalls.Add(1)))
 	var err error
 	for range loopbackTries {
 		// 127.1.1.1 to 127.254.254.254

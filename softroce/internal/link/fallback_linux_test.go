@@ -109,8 +109,32 @@ func TestSendErrors(t *testing.T) {
 	}
 }
 
-// TestNoRoom has a kernel that is full every other time.
-func TestNoRoom(t *testing.T) {
+// TestNoBatches has a sandbox without the calls.
+func TestNoBatches(t *testing.T) {
+	s := loopback(t, Config{})
+	none := func(uintptr, []unix.Mmsghdr) (int, unix.Errno) { return -1, unix.ENOSYS }
+	s.system = systemCalls{sendmmsg: none, recvmmsg: none}
+	send, receive, err := s.options(Config{Limit: Segmented, ReceiveBuffer: defaultReceiveBuffer})
+	if send != Plain || receive != Plain || err != nil || len(s.Status().Notes) != 2 {
+		t.Errorf("%v, %v, %v; %v", send, receive, err, s)
+	}
+}
+
+func TestOverflow(t *testing.T) {
+	a, b := loopback(t, Config{}), loopback(t, Config{ReceiveBuffer: 4096})
+	sendAll(t, a, b, 200, 4096)
+	n := b.Counters().Dropped[DropOverflow]
+	if n == 0 {
+		t.Error("nothing counted")
+	}
+	b.Close()
+	if after := b.Counters().Dropped[DropOverflow]; after != n {
+		t.Errorf("%d, after Close %d", n, after)
+	}
+}
+
+// TestPartly has a kernel that takes a part of a batch, or is interrupted.
+func TestPartly(t *testing.T) {
 	a, b := loopback(t, Config{Limit: Batched}), loopback(t, Config{})
 	calls := 0
 	a.system.sendmmsg = func(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno) {

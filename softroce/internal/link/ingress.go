@@ -85,6 +85,12 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 			}
 		}
 		expect, p.next, last = id+step, id+1, m
+		switch m {
+		case wire.Match16:
+			p.numbers = true
+		case wire.MatchGSO:
+			p.numbers = false
+		}
 		t.packets++
 		t.bytes += uint64(len(packet))
 		if tap != nil {
@@ -94,12 +100,6 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 			Data: packet[:len(packet):len(packet)], Src: d.src.Addr(), Dst: local.Addr(), SrcPort: d.src.Port(),
 			ID: id, Match: m, TOS: d.tos, TTL: d.ttl,
 		})
-	}
-	switch last {
-	case wire.Match16:
-		p.numbers = true
-	case wire.MatchGSO:
-		p.numbers = false
 	}
 }
 

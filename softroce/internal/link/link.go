@@ -3,8 +3,10 @@
 package link
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"syscall"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
@@ -71,6 +73,10 @@ func (e *SendError) Unwrap() error { return e.Err }
 // lost adds packets that could not be sent to *report, nil at first.
 func lost(report **SendError, to netip.Addr, packets int, err error) {
 	if *report == nil {
+		var errno syscall.Errno
+		if errors.As(err, &errno) {
+			err = errno
+		}
 		*report = &SendError{To: to, Err: err}
 	}
 	(*report).Packets += packets

@@ -111,6 +111,40 @@ func TestSendReceive(t *testing.T) {
 	}
 }
 
+// TestLinkLocal sends to itself, which stays on the host.
+func TestLinkLocal(t *testing.T) {
+	list, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ifi := range list {
+		all, err := Addresses(ifi.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, addr := range all {
+			if !addr.Is6() || !addr.IsLinkLocalUnicast() || PathMTU(ifi.MTU) == 0 {
+				continue
+			}
+			for _, mode := range modes {
+				s, err := Open(addr, Config{Limit: mode})
+				if err != nil {
+					t.Fatal(err)
+				}
+				sendAll(t, s, s, 5, 256)
+				for _, p := range collect(t, s, 5) {
+					if p.Src != addr || p.Dst != addr || p.Match != wire.MatchExact {
+						t.Errorf("%v to %v: %v", p.Src, p.Dst, p.Match)
+					}
+				}
+				s.Close()
+			}
+			return
+		}
+	}
+	t.Skip("no interface has a link-local address")
+}
+
 func TestClose(t *testing.T) {
 	for _, mode := range modes {
 		s := loopback(t, Config{Limit: mode})

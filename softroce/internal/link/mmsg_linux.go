@@ -18,12 +18,12 @@ type systemCalls struct {
 var realCalls = systemCalls{sendmmsg: sendmmsg, recvmmsg: recvmmsg}
 
 func sendmmsg(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno) {
-	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&m[0])), uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
+	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(unsafe.SliceData(m))), uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
 	return int(n), errno
 }
 
 func recvmmsg(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno) {
-	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&m[0])), uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
+	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(unsafe.SliceData(m))), uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
 	return int(n), errno
 }
 

@@ -4,6 +4,7 @@
 package link
 
 import (
+	"cmp"
 	"container/heap"
 	"math/rand/v2"
 	"net/netip"
@@ -26,6 +27,9 @@ type Faults struct {
 	HoldBack time.Duration // see Reorder; 0 for 100 µs
 	Rate     int           // bytes a second that one address can send, 0 for no limit
 }
+
+// usualTTL is that of most systems.
+const usualTTL = 64
 
 const defaultHoldBack = 100 * time.Microsecond
 
@@ -155,7 +159,7 @@ func (n *Network) send(l *simulated, to Destination, packet []byte, now time.Tim
 	for range copies {
 		p := n.flight()
 		p.len = copy(p.data[:], packet)
-		p.src, p.dst, p.tos, p.ttl = l.local.Addr(), to.Addr, to.TOS, to.TTL
+		p.src, p.dst, p.tos, p.ttl = l.local.Addr(), to.Addr, to.TOS, cmp.Or(to.TTL, usualTTL)
 		p.due = leaves.Add(f.Delay)
 		if n.happens(f.Reorder) {
 			n.statistics.Reordered++

@@ -5,8 +5,9 @@ package link
 import (
 	"unsafe"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
 
 // What one recvmmsg can take.

@@ -6,8 +6,9 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
 
 // sendMessages is how many messages one sendmmsg gets.
@@ -172,4 +173,12 @@ func (s *Socket) flush(e *Egress, t *outMessages, report **SendError) error {
 	}
 	s.counters.sent(packets, bytes, bursts, 0)
 	return nil
+}
+
+// fallBack leaves GSO for good.
+func (s *Socket) fallBack(to netip.Addr, err error) {
+	add(&s.counters.fallbacks, 1)
+	if s.sendMode.CompareAndSwap(uint32(Segmented), uint32(Batched)) {
+		s.note("the kernel refused GSO to %v (%v): sending by sendmmsg now", to, err)
+	}
 }

@@ -159,14 +159,6 @@ func (s *Socket) interop(i Interop, reason string) {
 	s.status.Interop, s.status.InteropReason = i, reason
 }
 
-// fallBack leaves GSO for good.
-func (s *Socket) fallBack(to netip.Addr, err error) {
-	add(&s.counters.fallbacks, 1)
-	if s.sendMode.CompareAndSwap(uint32(Segmented), uint32(Batched)) {
-		s.note("the kernel refused GSO to %v (%v): sending by sendmmsg now", to, err)
-	}
-}
-
 // Counters counts since Open. DropOverflow is the kernel's count.
 func (s *Socket) Counters() Counters {
 	c := s.counters.snapshot()

@@ -56,9 +56,22 @@ func (s *Socket) optionsOf(fd int, cfg Config) (send, receive Mode, err error) {
 	if err != nil {
 		return 0, 0, os.NewSyscallError("getsockopt SO_RCVBUF", err)
 	}
-	s.status.ReceiveBuffer = granted
+	s.status.ReceiveBuffer = granted / 2 // the other half is for the kernel's own
 
 	send, receive = cfg.Limit, cfg.Limit
+	// Nothing at all, to see whether there is such a call: a sandbox may think not.
+	if send != Plain {
+		if _, errno := s.system.sendmmsg(uintptr(fd), nil); errno != 0 {
+			s.note("no sendmmsg (%v): sending one datagram a call", errno)
+			send = Plain
+		}
+	}
+	if receive != Plain {
+		if _, errno := s.system.recvmmsg(uintptr(fd), nil); errno != 0 {
+			s.note("no recvmmsg (%v): receiving one datagram a call", errno)
+			receive = Plain
+		}
+	}
 	if send == Segmented {
 		// 0 is "no GSO by default": bursts that want it say so.
 		if err := unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT, 0); err != nil {

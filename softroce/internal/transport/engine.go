@@ -29,7 +29,8 @@ const (
 type Config struct {
 	// Resolve makes the path of an address vector: it looks up the GID index
 	// and whatever the link needs to send there. Its error is what Modify or
-	// CreateAH fails with. IsGlobal and PortNum were checked.
+	// CreateAH fails with. IsGlobal and PortNum were checked. It is called with
+	// the queue pair's lock held: it must not call the engine.
 	Resolve func(*qpstate.AHAttr) (*Path, error)
 	// Event takes asynchronous events. It is called with locks held: it must
 	// not block, nor call the engine. nil throws them away.

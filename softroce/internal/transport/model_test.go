@@ -143,6 +143,7 @@ func modelRound(t *testing.T, seed uint64, totals *[numCounters]uint64) (ops int
 			}
 			s.post()
 			s.poll()
+			s.from.qp.check(t)
 			busy = busy || !s.done()
 			failed = failed || s.failed
 		}

@@ -54,52 +54,65 @@ func NewOutbox(buf []byte, bursts, segments int) *Outbox {
 // are good until the next Transmit with o. The caller repeats it until nothing
 // comes back: then, and only then, all queue pairs are free for other goroutines.
 func (e *Engine) Transmit(now time.Duration, o *Outbox) []Burst {
-	for i := range o.held {
-		e.ready.release(o.held[i].qp, o.held[i].more)
-		o.held[i] = heldQP{}
-	}
-	clear(o.bursts)
-	o.held, o.bursts, o.used = o.held[:0], o.bursts[:0], 0
-
-	for len(o.held) < cap(o.held) && o.hasRoom() {
-		qp := e.ready.take()
-		if qp == nil {
+	e.letGo(o)
+	for {
+		e.fill(now, o)
+		if len(o.bursts) > 0 {
 			break
 		}
-		o.held = append(o.held, heldQP{qp, qp.fillLocked(now, o)})
-	}
-	// Nobody else waits, so those who have more go round again.
-	for again := true; again; {
-		again = false
-		for i := range o.held {
-			if h := &o.held[i]; h.more && o.hasRoom() {
-				h.more = h.qp.fillLocked(now, o)
-				again = again || h.more
-			}
+		// Whoever gave work to a queue pair while it was held here may have looked
+		// for it in vain, and counts on this goroutine.
+		if !e.letGo(o) {
+			return nil
 		}
-		again = again && o.hasRoom()
 	}
 	packets := 0
 	for i := range o.bursts {
 		packets += o.bursts[i].Packets()
 	}
-	if len(o.bursts) == 0 {
-		// Held queue pairs turned out to have nothing; let go of them.
-		for i := range o.held {
-			e.ready.release(o.held[i].qp, false)
-		}
-		o.held = o.held[:0]
-	}
 	e.counters.add(TxPackets, uint64(packets))
 	return o.bursts
+}
+
+// letGo empties o; true if one of the queue pairs it held has more to send.
+func (e *Engine) letGo(o *Outbox) (more bool) {
+	for i := range o.held {
+		h := &o.held[i]
+		more = e.ready.release(h.qp, h.more) || more
+		*h = heldQP{}
+	}
+	clear(o.bursts)
+	o.held, o.bursts, o.used = o.held[:0], o.bursts[:0], 0
+	return more
+}
+
+// fill gives queue pairs their turn, until o is full or nobody has more.
+func (e *Engine) fill(now time.Duration, o *Outbox) {
+	for len(o.held) < cap(o.held) && o.hasRoom() {
+		qp := e.ready.take()
+		if qp == nil {
+			break
+		}
+		o.held = append(o.held, heldQP{qp, qp.fill(now, o)})
+	}
+	// Nobody else waits, so those who have more go round again.
+	for again := true; again && o.hasRoom(); {
+		again = false
+		for i := range o.held {
+			if h := &o.held[i]; h.more && o.hasRoom() {
+				h.more = h.qp.fill(now, o)
+				again = again || h.more
+			}
+		}
+	}
 }
 
 func (o *Outbox) hasRoom() bool {
 	return len(o.bursts) < cap(o.bursts) && len(o.buf)-o.used >= wire.MaxPacket
 }
 
-// fillLocked adds one burst of qp to o and says whether there may be more.
-func (qp *QP) fillLocked(now time.Duration, o *Outbox) (more bool) {
+// fill adds one burst of qp to o and says whether there may be more.
+func (qp *QP) fill(now time.Duration, o *Outbox) (more bool) {
 	qp.mu.Lock()
 	defer qp.unlock()
 	room := o.buf[o.used:min(len(o.buf), o.used+maxBurst)]
@@ -187,8 +200,8 @@ func (l *readyList) take() *QP {
 	return qp
 }
 
-// release ends a hold; with more, qp takes its next turn.
-func (l *readyList) release(qp *QP, more bool) {
+// release ends a hold; with more, or work given meanwhile, qp takes its next turn.
+func (l *readyList) release(qp *QP, more bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	more = more || qp.ready.again
@@ -196,4 +209,5 @@ func (l *readyList) release(qp *QP, more bool) {
 	if more {
 		l.append(qp)
 	}
+	return more
 }

@@ -1,0 +1,98 @@
+// This file tests addresses, their errors, and path MTUs.
+
+package link
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestAddressTaken(t *testing.T) {
+	s := loopback(t, Config{})
+	_, err := Open(s.Addr(), Config{})
+	var ae *AddrError
+	if !errors.As(err, &ae) || !errors.Is(err, syscall.EADDRINUSE) || ae.Addr != s.Addr() {
+		t.Fatalf("%v", err)
+	}
+	for _, part := range []string{"UDP port 4791 of " + s.Addr().String(), "address already in use", "try: another address"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is not in %q", part, err)
+		}
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	for _, c := range []struct {
+		addr netip.Addr
+		hint string
+	}{
+		{netip.Addr{}, "one address of one interface"},
+		{netip.IPv4Unspecified(), "one address of one interface"},
+		{netip.MustParseAddr("ff02::1"), "one address of one interface"},
+		{netip.MustParseAddr("fe80::1"), "needs its interface"},
+		{netip.MustParseAddr("203.0.113.7"), "an address that this host has"},
+	} {
+		s, err := Open(c.addr, Config{})
+		if err == nil {
+			s.Close()
+		}
+		if !errors.Is(err, syscall.EADDRNOTAVAIL) || !strings.Contains(err.Error(), c.hint) {
+			t.Errorf("%v: %v", c.addr, err)
+		}
+	}
+}
+
+func TestOpenLoopback(t *testing.T) {
+	seen := make(map[netip.Addr]bool)
+	for range 4 {
+		s := loopback(t, Config{})
+		if !s.Addr().IsLoopback() || !s.Addr().Is4() || seen[s.Addr()] {
+			t.Errorf("%v", s.Addr())
+		}
+		if st := s.Status(); st.MTU != 4096 || st.ReceiveBuffer == 0 || st.Interface == "" {
+			t.Errorf("%+v", st)
+		}
+		seen[s.Addr()] = true
+	}
+}
+
+func TestPathMTU(t *testing.T) {
+	for _, c := range [][2]int{
+		{0, 0}, {335, 0}, {336, 256}, {591, 256}, {592, 512}, {1400, 1024}, {1500, 1024},
+		{4175, 2048}, {4176, 4096}, {9000, 4096}, {65536, 4096},
+	} {
+		if got := PathMTU(c[0]); got != c[1] {
+			t.Errorf("MTU %d: %d, want %d", c[0], got, c[1])
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	list, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ifi := range list {
+		all, err := Addresses(ifi.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(ifi.Name, all)
+		for _, a := range all {
+			if a.Is4In6() || a.Is6() && a.IsLinkLocalUnicast() && a.Zone() != ifi.Name {
+				t.Errorf("%s: %v", ifi.Name, a)
+			}
+			got, err := interfaceOf(a)
+			if err != nil || got.Name != ifi.Name && !a.IsLoopback() {
+				t.Errorf("interface of %v: %v, %v", a, got, err)
+			}
+		}
+	}
+	if _, err := Addresses("none such"); err == nil {
+		t.Error("no error for an interface that is not there")
+	}
+}

@@ -1,0 +1,257 @@
+package transport
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// check says what always holds of a queue pair between two calls.
+func (qp *QP) check(tb testing.TB) {
+	tb.Helper()
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	r, a := &qp.req, &qp.resp.answers
+	due := 0
+	for i := range a.slots {
+		if a.slots[i].due {
+			due++
+		}
+	}
+	answered := 0
+	for i := r.head; i != r.tail; i++ {
+		if w := r.wqe(i); w.started && w.answered() {
+			answered++
+		}
+	}
+	switch {
+	case r.head > r.cur || r.cur > r.tail || r.tail-r.head > uint64(len(r.wqes)):
+		tb.Errorf("send queue %d %d %d", r.head, r.cur, r.tail)
+	case r.una > r.nxt || r.nxt > r.max:
+		tb.Errorf("packets %d %d %d", r.una, r.nxt, r.max)
+	case r.answersDue < 0 || r.answersDue > int(qp.attr.MaxRdAtomic):
+		tb.Errorf("%d READs and atomics unanswered, at most %d", r.answersDue, qp.attr.MaxRdAtomic)
+	case r.answeredStarted != answered:
+		tb.Errorf("%d READs and atomics started, counted %d", answered, r.answeredStarted)
+	case due != a.due:
+		tb.Errorf("%d answers due, counted %d", due, a.due)
+	case r.una < r.max && r.deadline == never && qp.kind == verbs.RC && qp.canSend() && r.nxt > r.una && qp.attr.Timeout != 0:
+		tb.Error("packets under way and no deadline")
+	}
+}
+
+// fuzzBytes hands out a fuzzer's input piece by piece; zeros at the end.
+type fuzzBytes struct{ data []byte }
+
+func (f *fuzzBytes) byte() byte {
+	if len(f.data) == 0 {
+		return 0
+	}
+	b := f.data[0]
+	f.data = f.data[1:]
+	return b
+}
+
+func (f *fuzzBytes) uint16() int { return int(f.byte())<<8 | int(f.byte()) }
+
+// number is a small number, or one near a limit.
+func (f *fuzzBytes) number(near uint64) uint64 {
+	switch b := f.byte(); b % 4 {
+	case 0:
+		return uint64(b / 4)
+	case 1:
+		return near + uint64(int8(f.byte()))
+	case 2:
+		return uint64(f.uint16())
+	default:
+		return ^uint64(f.byte())
+	}
+}
+
+// packet makes a packet out of the input: mostly a sound one, with fields that a
+// peer might choose badly. to is whom it is for, psn what that one expects.
+func (f *fuzzBytes) packet(to *end, psn uint32) []byte {
+	op := wire.Opcode(f.byte())
+	if f.byte()%8 != 0 {
+		base := map[verbs.QPType]wire.Opcode{verbs.RC: 0, verbs.UC: 0x20, verbs.UD: 0x64}[to.opts.kind]
+		op = base + op%0x18
+	}
+	payload := 0
+	switch f.byte() % 4 {
+	case 0:
+		payload = 1024
+	case 1:
+		payload = int(f.byte())
+	case 2:
+		payload = f.uint16() % 4200
+	}
+	p, err := wire.Build(make([]byte, wire.MaxPacket+200), op, payload)
+	if err != nil {
+		if p, err = wire.Build(make([]byte, wire.MaxPacket), op, 0); err != nil {
+			return f.data[:min(len(f.data), 100)]
+		}
+	}
+	for i := range p.Payload() {
+		p.Payload()[i] = 0xee
+	}
+	p.BTH().SetDestQPN(to.qp.QPN())
+	p.BTH().SetPSN(wire.NewPSN(psn + uint32(int8(f.byte())>>f.byte()%8)))
+	p.BTH().SetAckReq(f.byte()%2 == 0)
+	key := to.mr.RKey()
+	if f.byte()%8 == 0 {
+		key ^= 1
+	}
+	va := to.mr.Addr() + f.number(uint64(to.opts.memory))
+	if h := p.RETH(); h != nil {
+		h.Set(va, key, uint32(f.number(uint64(to.opts.memory))))
+	}
+	if h := p.AtomicETH(); h != nil {
+		h.Set(va, key, f.number(0), f.number(0))
+	}
+	if h := p.AETH(); h != nil {
+		h.Set(wire.Syndrome(f.byte()), uint32(f.byte()))
+	}
+	if h := p.IETH(); h != nil {
+		h.Set(key)
+	}
+	if h := p.DETH(); h != nil {
+		h.Set(0x1234, uint32(f.byte()))
+	}
+	return p.Bytes()
+}
+
+// fuzzEnd is an end whose region lies in the middle of a slice; the rest of it
+// must keep its bytes.
+func fuzzEnd(t *testing.T, n *simnet, addr string, kind verbs.QPType) (e *end, intact func()) {
+	o := defaults()
+	o.kind, o.memory, o.rdAtomic = kind, 8192, 2
+	e = n.node(addr).end(o)
+	outer := alignedBytes(3 * o.memory)
+	fill(outer, 9)
+	before := bytes.Clone(outer)
+	e.mr.Close()
+	e.mem = outer[o.memory : 2*o.memory]
+	mr, err := e.pd.RegisterMR(e.mem, allAccess)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.mr = mr
+	return e, func() {
+		if !bytes.Equal(outer[:o.memory], before[:o.memory]) || !bytes.Equal(outer[2*o.memory:], before[2*o.memory:]) {
+			t.Error("written outside the region")
+		}
+	}
+}
+
+// deliver gives raw bytes to an end as if its peer had sent them, and lets it
+// answer nobody.
+func (e *end) deliver(peer *end, data []byte, answer bool) {
+	net := e.node.net
+	e.node.engine.Receive(net.now, []Datagram{{Data: data, Src: peer.node.addr, Dst: e.node.addr}})
+	for answer {
+		bursts := e.node.engine.Transmit(net.now, e.node.out)
+		for _, b := range bursts {
+			for i := 0; i < len(b.Data); i += b.Segment {
+				if _, err := wire.Parse(b.Data[i:min(i+b.Segment, len(b.Data))]); err != nil {
+					net.tb.Error(err)
+				}
+			}
+		}
+		answer = len(bursts) > 0
+	}
+	e.qp.check(net.tb)
+}
+
+// FuzzResponder throws packets at a queue pair with receives and a region.
+func FuzzResponder(f *testing.F) {
+	f.Add([]byte{0})
+	f.Add(bytes.Repeat([]byte{0, 4, 1, 1, 0, 0, 0, 1}, 20))
+	f.Add(bytes.Repeat([]byte{1, 6, 1, 0, 0, 0, 0, 1, 2, 3, 1}, 20))
+	f.Add(bytes.Repeat([]byte{2, 0x0c, 1, 3, 0, 0, 0, 1, 4, 1, 200}, 20))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := &fuzzBytes{data}
+		kind := []verbs.QPType{verbs.RC, verbs.RC, verbs.RC, verbs.UC, verbs.UD}[in.byte()%5]
+		n := newSimnet(t, 1)
+		a, _ := fuzzEnd(t, n, "fd00::1", kind)
+		b, intact := fuzzEnd(t, n, "fd00::2", kind)
+		a.connect(b)
+		b.connect(a)
+		for i := range 8 {
+			b.recv(verbs.RecvWR{ID: uint64(i), SGL: []verbs.SGE{b.sge(i*1024, 1024), b.sge(0, 1024*(i%2))}})
+		}
+		for len(in.data) > 0 {
+			b.qp.mu.Lock()
+			expected := uint32(b.qp.resp.expected)
+			b.qp.mu.Unlock()
+			b.deliver(a, in.packet(b, expected), in.byte()%2 == 0)
+		}
+		intact()
+		var wcs [20]verbs.WC
+		if got := b.rcq.Poll(wcs[:]); got > 8 {
+			t.Errorf("%d completions of 8 receives", got)
+		} else {
+			for i, wc := range wcs[:got] {
+				if wc.ID != uint64(i) {
+					t.Errorf("receive %d completed in place %d", wc.ID, i)
+				}
+			}
+		}
+	})
+}
+
+// FuzzRequesterResponse throws answers at a queue pair with requests under way.
+func FuzzRequesterResponse(f *testing.F) {
+	f.Add([]byte{0})
+	f.Add(bytes.Repeat([]byte{0x11, 1, 3, 0, 0, 0, 0, 0, 0, 31}, 20))
+	f.Add(bytes.Repeat([]byte{0x0e, 1, 0, 0, 0, 0, 0, 0, 0, 31}, 20))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := &fuzzBytes{data}
+		n := newSimnet(t, 1)
+		a, intact := fuzzEnd(t, n, "fd00::1", verbs.RC)
+		b, _ := fuzzEnd(t, n, "fd00::2", verbs.RC)
+		a.connect(b)
+		b.connect(a)
+		n.tap = func(from, _ *simnode, _ []byte) bool { return false }
+		const posted = 10
+		for i := range posted {
+			op := []verbs.Opcode{verbs.OpSend, verbs.OpRDMARead, verbs.OpRDMAWrite, verbs.OpAtomicFetchAndAdd}[in.byte()%4]
+			wr := verbs.SendWR{ID: uint64(i), Opcode: op, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
+			size := []int{8, 0, 3000, 5000}[in.byte()%4]
+			if op == verbs.OpAtomicFetchAndAdd {
+				size = 8
+			}
+			wr.SGL = []verbs.SGE{a.sge(0, size)}
+			a.send(wr)
+		}
+		n.transmit()
+		for len(in.data) > 0 && a.qp.Query().State == qpstate.RTS {
+			a.qp.mu.Lock()
+			una := uint32(a.qp.req.una)
+			a.qp.mu.Unlock()
+			a.deliver(b, in.packet(a, una), true)
+			if in.byte()%8 == 0 {
+				n.now += time.Duration(in.byte()) * 100 * time.Microsecond
+				a.node.engine.Advance(n.now)
+			}
+		}
+		a.modify(qpstate.Attr{State: qpstate.Error}, 0)
+		a.qp.check(t)
+		intact()
+		wcs := make([]verbs.WC, posted+1)
+		got := a.scq.Poll(wcs)
+		if got != posted {
+			t.Errorf("%d completions of %d requests", got, posted)
+		}
+		good := true
+		for i, wc := range wcs[:got] {
+			if wc.ID != uint64(i) || !good && wc.Status == verbs.WCSuccess {
+				t.Errorf("completion %d is %d %v", i, wc.ID, wc.Status)
+			}
+			good = good && wc.Status == verbs.WCSuccess
+		}
+	})
+}

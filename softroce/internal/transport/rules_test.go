@@ -1,0 +1,479 @@
+package transport
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// watch records the packets that leave a node, as the network sees them.
+type watch struct{ packets []wire.Packet }
+
+func (n *simnet) watch(node *simnode) *watch {
+	w := &watch{}
+	n.tap = func(from, _ *simnode, packet []byte) bool {
+		if from == node {
+			p, err := wire.Parse(bytes.Clone(packet))
+			if err != nil {
+				n.tb.Error(err)
+			}
+			w.packets = append(w.packets, p)
+		}
+		return true
+	}
+	return w
+}
+
+func (w *watch) count(op wire.Operation) (n int) {
+	for _, p := range w.packets {
+		if p.Opcode().Operation() == op {
+			n++
+		}
+	}
+	return n
+}
+
+// inject gives an end's engine a packet as if its peer had sent it.
+func (e *end) inject(peer *end, op wire.Opcode, psn uint32, payload int, set func(wire.Packet)) {
+	e.node.net.tb.Helper()
+	p, err := wire.Build(make([]byte, wire.MaxPacket), op, payload)
+	if err != nil {
+		e.node.net.tb.Fatal(err)
+	}
+	p.BTH().SetDestQPN(e.qp.QPN())
+	p.BTH().SetPSN(wire.NewPSN(psn))
+	if set != nil {
+		set(p)
+	}
+	e.node.engine.Receive(e.node.net.now, []Datagram{{Data: p.Bytes(), Src: peer.node.addr, Dst: e.node.addr}})
+}
+
+func ack(s wire.Syndrome) func(wire.Packet) { return func(p wire.Packet) { p.AETH().Set(s, 0) } }
+
+// TestOneACK says that a batch of packets is acknowledged by one packet.
+func TestOneACK(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	w := net.watch(b.node)
+	for range 20 {
+		b.recv(verbs.RecvWR{})
+		a.send(verbs.SendWR{Opcode: verbs.OpSend})
+	}
+	net.settle()
+	if len(w.packets) != 1 {
+		t.Errorf("%d packets came back for one batch of 20 messages", len(w.packets))
+	}
+}
+
+// TestAckReq says when an answer is asked for: by the last packet of a message, and
+// every quarter window.
+func TestAckReq(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	w := net.watch(a.node)
+	a.send(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 40<<10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+	net.settle()
+	for i, p := range w.packets {
+		if want := (i+1)%(initialWindow/4) == 0 || i == 39; p.BTH().AckReq() != want {
+			t.Errorf("packet %d of %d: AckReq %v", i, len(w.packets), !want)
+		}
+	}
+}
+
+// TestReadSplit says that a large READ is several requests, of which no more than
+// MAX_QP_RD_ATOMIC are unanswered, and that what was lost is asked for from the
+// first packet missing.
+func TestReadSplit(t *testing.T) {
+	o := defaults()
+	o.rdAtomic = 2
+	net, a, b := pair(t, 1, o)
+	fill(b.mem, 3)
+	var requests []wire.Packet
+	responses, unanswered := 0, 0
+	net.tap = func(from, _ *simnode, packet []byte) bool {
+		p, _ := wire.Parse(bytes.Clone(packet))
+		if from == a.node {
+			requests = append(requests, p)
+			if unanswered++; responses < 20 && unanswered > 2 {
+				t.Errorf("%d requests unanswered", unanswered)
+			}
+			return true
+		}
+		if p.Opcode().EndsMessage() {
+			unanswered--
+		}
+		responses++
+		return responses != 21
+	}
+	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 60<<10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCRDMARead)
+	if !bytes.Equal(a.mem[:60<<10], b.mem[:60<<10]) {
+		t.Error("other bytes arrived")
+	}
+	again := false
+	for _, p := range requests {
+		off := int(p.RETH().VA()-b.mr.Addr()) / 1024
+		if psn := int(p.BTH().PSN().Sub(wire.PSN(o.psn))); psn != off {
+			t.Errorf("request for packet %d has PSN %d", off, psn)
+		}
+		if off == 20 {
+			again = true
+			if n := p.RETH().DMALen(); n != 12<<10 {
+				t.Errorf("asked again for %d bytes, want those to the end of the request", n)
+			}
+		}
+	}
+	if !again || a.node.engine.Counter(Timeouts) != 0 {
+		t.Errorf("the lost packet was asked for: %v, timeouts %d", again, a.node.engine.Counter(Timeouts))
+	}
+}
+
+// TestNoACKBeyondRead says that a repeated request does not make the responder
+// acknowledge more than the READ whose response was lost.
+func TestNoACKBeyondRead(t *testing.T) {
+	o := defaults()
+	_, a, b := pair(t, 1, o)
+	b.recv(verbs.RecvWR{}, verbs.RecvWR{})
+	psn := a.opts.psn
+	b.inject(a, wire.RCSendOnly, psn, 0, nil)
+	b.inject(a, wire.RCReadRequest, psn+1, 0, func(p wire.Packet) { p.RETH().Set(b.mr.Addr(), b.mr.RKey(), 10) })
+	b.inject(a, wire.RCSendOnly, psn+2, 0, nil)
+	b.node.engine.Transmit(0, b.node.out) // lost
+	b.node.engine.Transmit(0, b.node.out)
+	b.inject(a, wire.RCSendOnly, psn, 0, func(p wire.Packet) { p.BTH().SetAckReq(true) })
+	bursts := b.node.engine.Transmit(0, b.node.out)
+	if len(bursts) != 1 {
+		t.Fatal("no answer")
+	}
+	p, _ := wire.Parse(bursts[0].Data)
+	if p.Opcode() != wire.RCAcknowledge || p.BTH().PSN() != wire.NewPSN(psn) {
+		t.Errorf("answer %v with PSN %#x, want an ACK of %#x", p.Opcode(), p.BTH().PSN(), psn)
+	}
+}
+
+// TestReadResponseNames takes a response whose packets call themselves MIDDLE and
+// LAST from the first, as rxe does when it resumes one.
+func TestReadResponseNames(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	net.tap = func(from, _ *simnode, _ []byte) bool { return from == b.node }
+	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 2500)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+	net.transmit()
+	psn := a.opts.psn
+	a.inject(b, wire.RCReadResponseMiddle, psn, 1024, func(p wire.Packet) { fill(p.Payload(), 1) })
+	a.inject(b, wire.RCReadResponseMiddle, psn+1, 1024, nil)
+	a.inject(b, wire.RCReadResponseLast, psn+2, 452, ack(accepted))
+	wc := a.want(a.scq, 1, verbs.WCSuccess, verbs.WCRDMARead)
+	want := make([]byte, 1024)
+	fill(want, 1)
+	if wc.ByteLen != 2500 || !bytes.Equal(a.mem[:1024], want) {
+		t.Errorf("%d bytes, %x…", wc.ByteLen, a.mem[:8])
+	}
+}
+
+func TestBadResponse(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	net.tap = func(from, _ *simnode, _ []byte) bool { return false }
+	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 2500)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+	net.transmit()
+	a.inject(b, wire.RCReadResponseOnly, a.opts.psn, 1000, ack(accepted))
+	a.want(a.scq, 1, verbs.WCBadRespErr, 0)
+}
+
+// TestRNRThenSequenceNAK is rxe's habit of saying NAK 0x60 after an RNR NAK: the
+// wait goes on.
+func TestRNRThenSequenceNAK(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	w := net.watch(a.node)
+	b.node.asleep = time.Hour
+	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSend}, verbs.SendWR{ID: 2, Opcode: verbs.OpSend})
+	net.transmit()
+	a.inject(b, wire.RCAcknowledge, a.opts.psn, 0, ack(wire.RNRSyndrome(14))) // 1.28 ms
+	a.inject(b, wire.RCAcknowledge, a.opts.psn, 0, ack(wire.NAKPSNSequence))
+	net.transmit()
+	if len(w.packets) != 2 {
+		t.Fatalf("%d packets before the wait is over", len(w.packets))
+	}
+	if at, ok := a.node.engine.Deadline(); !ok || at != 1280*time.Microsecond {
+		t.Errorf("the wait is over at %v", at)
+	}
+	a.node.engine.Advance(1280 * time.Microsecond)
+	net.transmit()
+	if len(w.packets) != 4 {
+		t.Errorf("%d packets after the wait, want the two again", len(w.packets))
+	}
+}
+
+// TestSequenceNAK says that one lost packet makes one NAK and no timeout.
+func TestSequenceNAK(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	n := 0
+	net.tap = func(from, _ *simnode, _ []byte) bool { n++; return n != 5 }
+	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 40<<10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCRDMAWrite)
+	if naks, timeouts := b.node.engine.Counter(SequenceNAKs), a.node.engine.Counter(Timeouts); naks != 1 || timeouts != 0 {
+		t.Errorf("%d NAKs, %d timeouts", naks, timeouts)
+	}
+}
+
+// TestInvalidRequests is packets that break the rules of a message.
+func TestInvalidRequests(t *testing.T) {
+	type packet struct {
+		op      wire.Opcode
+		payload int
+		dmaLen  uint32
+	}
+	for name, packets := range map[string][]packet{
+		"MIDDLE without FIRST":     {{wire.RCSendMiddle, 1024, 0}},
+		"LAST of another":          {{wire.RCSendFirst, 1024, 0}, {wire.RCWriteLast, 10, 0}},
+		"FIRST in a message":       {{wire.RCSendFirst, 1024, 0}, {wire.RCSendFirst, 1024, 0}},
+		"READ in a message":        {{wire.RCSendFirst, 1024, 0}, {wire.RCReadRequest, 0, 10}},
+		"FIRST below the MTU":      {{wire.RCSendFirst, 1020, 0}},
+		"ONLY above the MTU":       {{wire.RCSendOnly, 1028, 0}},
+		"WRITE longer than said":   {{wire.RCWriteOnly, 8, 7}},
+		"WRITE shorter than said":  {{wire.RCWriteOnly, 8, 9}},
+		"WRITE that ends too soon": {{wire.RCWriteFirst, 1024, 3000}, {wire.RCWriteLast, 10, 0}},
+		"WRITE that goes on":       {{wire.RCWriteFirst, 1024, 1025}, {wire.RCWriteMiddle, 1024, 0}},
+		"unaligned atomic":         {{wire.RCFetchAdd, 0, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			net, a, b := pair(t, 1, defaults())
+			b.recv(verbs.RecvWR{SGL: []verbs.SGE{b.sge(0, 10000)}})
+			for i, p := range packets {
+				b.inject(a, p.op, a.opts.psn+uint32(i), p.payload, func(q wire.Packet) {
+					if h := q.RETH(); h != nil {
+						h.Set(b.mr.Addr(), b.mr.RKey(), p.dmaLen)
+					}
+					if h := q.AtomicETH(); h != nil {
+						h.Set(b.mr.Addr()+4, b.mr.RKey(), 0, 0)
+					}
+				})
+			}
+			w := net.watch(b.node)
+			net.transmit()
+			b.wantState(qpstate.Error)
+			if len(w.packets) != 1 || w.packets[0].AETH() == nil || w.packets[0].AETH().Syndrome() != wire.NAKInvalidRequest {
+				t.Errorf("answers: %v", w.packets)
+			}
+		})
+	}
+}
+
+// TestSQD drains a send queue: what was begun ends, what was not waits.
+func TestSQD(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	wr := verbs.SendWR{ID: 1, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 60<<10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
+	a.send(wr)
+	net.transmit()
+	a.modify(qpstate.Attr{State: qpstate.SQD, EnSQDAsyncNotify: true}, qpstate.MaskEnSQDAsyncNotify)
+	wr.ID = 2
+	a.send(wr)
+	if q := a.qp.Query(); !q.SQDraining {
+		t.Error("not draining")
+	}
+	early := qpstate.Attr{State: qpstate.RTS}
+	if err := a.qp.Modify(&early, qpstate.MaskState); err == nil {
+		t.Error("SQD→RTS while draining was taken")
+	}
+	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCRDMAWrite)
+	net.settle()
+	a.wantEvent(verbs.EventSQDrained)
+	if q := a.qp.Query(); q.SQDraining || q.State != qpstate.SQD || a.scq.Poll(make([]verbs.WC, 1)) != 0 {
+		t.Error("something went on in SQD")
+	}
+	a.modify(qpstate.Attr{State: qpstate.SQD, Timeout: 14, RetryCnt: 1}, qpstate.MaskTimeout|qpstate.MaskRetryCnt)
+	a.modify(qpstate.Attr{State: qpstate.RTS}, 0)
+	a.want(a.scq, 2, verbs.WCSuccess, verbs.WCRDMAWrite)
+
+	a.modify(qpstate.Attr{State: qpstate.SQD, EnSQDAsyncNotify: true}, qpstate.MaskEnSQDAsyncNotify)
+	a.wantEvent(verbs.EventSQDrained) // there was nothing to drain
+}
+
+// TestInvalidate takes regions away, by the peer and by this side.
+func TestInvalidate(t *testing.T) {
+	_, a, b := pair(t, 1, defaults())
+	mr, err := b.pd.RegisterInvalidable(make([]byte, 100), allAccess)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.recv(verbs.RecvWR{ID: 1})
+	write := verbs.SendWR{ID: 1, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 100)}, RemoteAddr: mr.Addr(), RKey: mr.RKey()}
+	a.send(write, verbs.SendWR{ID: 2, Opcode: verbs.OpSendWithInvalidate, InvalidateRKey: mr.RKey()})
+	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCRDMAWrite)
+	a.want(a.scq, 2, verbs.WCSuccess, verbs.WCSend)
+	if wc := b.want(b.rcq, 1, verbs.WCSuccess, verbs.WCRecv); wc.InvalidatedRKey() != mr.RKey() {
+		t.Errorf("invalidated key %#x", wc.InvalidatedRKey())
+	}
+	own, _ := a.pd.RegisterInvalidable(make([]byte, 8), allAccess)
+	use := verbs.SendWR{ID: 4, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{{Addr: own.Addr(), Length: 8, LKey: own.LKey()}}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
+	a.send(verbs.SendWR{ID: 3, Opcode: verbs.OpLocalInv, InvalidateRKey: own.RKey()}, use)
+	a.want(a.scq, 3, verbs.WCSuccess, verbs.WCLocalInv)
+	a.want(a.scq, 4, verbs.WCLocProtErr, 0)
+
+	_, a, _ = pair(t, 1, defaults())
+	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpLocalInv, InvalidateRKey: a.mr.RKey()})
+	a.want(a.scq, 1, verbs.WCLocQPOpErr, 0)
+}
+
+func TestCommEstablished(t *testing.T) {
+	n := newSimnet(t, 1)
+	a, b := n.node("10.0.0.1").end(defaults()), n.node("10.0.0.2").end(defaults())
+	b.toRTR(a)
+	a.connect(b)
+	b.recv(verbs.RecvWR{ID: 1}, verbs.RecvWR{ID: 2})
+	a.send(verbs.SendWR{Opcode: verbs.OpSend}, verbs.SendWR{Opcode: verbs.OpSend})
+	b.want(b.rcq, 1, verbs.WCSuccess, verbs.WCRecv)
+	b.wantEvent(verbs.EventCommEst)
+	n.settle()
+	if len(b.node.events) != 0 {
+		t.Error("more than one event")
+	}
+}
+
+// TestSRQ shares receives between two queue pairs.
+func TestSRQ(t *testing.T) {
+	o := defaults()
+	o.srq = true
+	net, a, b := pair(t, 1, o)
+	if _, err := b.qp.PostRecv([]verbs.RecvWR{{}}); err == nil {
+		t.Error("a queue pair with an SRQ took a receive of its own")
+	}
+	if err := b.srq.SetLimit(2); err != nil {
+		t.Error(err)
+	}
+	b.recv(verbs.RecvWR{ID: 1}, verbs.RecvWR{ID: 2}, verbs.RecvWR{ID: 3})
+	a.send(verbs.SendWR{Opcode: verbs.OpSend}, verbs.SendWR{Opcode: verbs.OpSend})
+	b.want(b.rcq, 1, verbs.WCSuccess, verbs.WCRecv)
+	b.want(b.rcq, 2, verbs.WCSuccess, verbs.WCRecv)
+	b.wantEvent(verbs.EventSRQLimitReached)
+	if _, _, limit := b.srq.Query(); limit != 0 || len(b.node.events) != 0 {
+		t.Error("the limit is still armed")
+	}
+	b.modify(qpstate.Attr{State: qpstate.Error}, 0)
+	b.wantEvent(verbs.EventQPLastWQEReached)
+	net.settle()
+	if b.rcq.Poll(make([]verbs.WC, 1)) != 0 {
+		t.Error("the SRQ's receive was flushed")
+	}
+	if err := b.srq.SetLimit(65); err == nil {
+		t.Error("a limit beyond the queue was taken")
+	}
+}
+
+// TestCQ arms, overruns and wraps.
+func TestCQ(t *testing.T) {
+	s := newSimnet(t, 1).node("10.0.0.1")
+	calls := 0
+	cq, err := s.engine.CreateCQ(3, func() { calls++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	push := func(id uint64, solicited bool, status verbs.WCStatus) bool {
+		return cq.push(&verbs.WC{ID: id, Status: status}, solicited)
+	}
+	wcs := make([]verbs.WC, 10)
+	push(1, true, 0)
+	cq.Arm(true)
+	push(2, false, 0)
+	if calls != 0 {
+		t.Error("woken by what was there, or not solicited")
+	}
+	push(3, true, 0)
+	if calls != 1 {
+		t.Error("not woken by a solicited completion")
+	}
+	if n := cq.Poll(wcs[:2]); n != 2 || wcs[0].ID != 1 || wcs[1].ID != 2 {
+		t.Error("polled", wcs[:n])
+	}
+	cq.Arm(true)
+	push(4, false, verbs.WCWRFlushErr)
+	if calls != 2 {
+		t.Error("not woken by an error")
+	}
+	cq.Arm(false)
+	cq.Arm(true)
+	push(5, false, 0)
+	if calls != 3 {
+		t.Error("a solicited arming took back the other")
+	}
+	if push(6, false, 0) || push(7, false, 0) || len(s.events) != 1 || s.events[0].Type != verbs.EventCQErr || s.events[0].CQ != cq {
+		t.Error("overrun:", s.events)
+	}
+	if n := cq.Poll(wcs); n != 3 || wcs[0].ID != 3 || wcs[2].ID != 5 {
+		t.Error("polled", wcs[:n])
+	}
+}
+
+func TestCQOverrunEndsQP(t *testing.T) {
+	o := defaults()
+	o.cqDepth = 2
+	net, a, b := pair(t, 1, o)
+	for range 3 {
+		b.recv(verbs.RecvWR{})
+		a.send(verbs.SendWR{Opcode: verbs.OpSend})
+	}
+	net.settle()
+	b.wantState(qpstate.Error)
+	b.wantEvent(verbs.EventCQErr)
+	b.wantEvent(verbs.EventQPFatal)
+}
+
+// TestSolicited says that only a message's last packet wakes a waiter, and only if
+// its sender asked for it.
+func TestSolicited(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	woken := 0
+	b.rcq.notify = func() { woken++ }
+	b.rcq.Arm(true)
+	b.recv(verbs.RecvWR{SGL: []verbs.SGE{b.sge(0, 5000)}}, verbs.RecvWR{SGL: []verbs.SGE{b.sge(0, 5000)}})
+	a.send(verbs.SendWR{Opcode: verbs.OpSend, SGL: []verbs.SGE{a.sge(0, 5000)}})
+	net.settle()
+	if woken != 0 {
+		t.Error("woken without being asked")
+	}
+	a.send(verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSolicited, SGL: []verbs.SGE{a.sge(0, 5000)}})
+	net.settle()
+	if woken != 1 {
+		t.Error("woken", woken, "times")
+	}
+}
+
+// TestStrangers is packets that are dropped without a word.
+func TestStrangers(t *testing.T) {
+	_, a, b := pair(t, 1, defaults())
+	b.recv(verbs.RecvWR{ID: 1})
+	e := b.node.engine
+	dropped := func(c Counter, what string) {
+		t.Helper()
+		if e.Counter(c) == 0 {
+			t.Errorf("%s was not dropped", what)
+		}
+		e.counters[c].Store(0)
+		if len(e.Transmit(0, b.node.out)) != 0 {
+			t.Errorf("%s was answered", what)
+		}
+		b.wantState(qpstate.RTS)
+	}
+	psn := a.opts.psn
+	b.inject(a, wire.RCSendOnly, psn, 0, func(p wire.Packet) { p.BTH().SetPKey(0x1234) })
+	dropped(DropMismatch, "another partition")
+	b.inject(b, wire.RCSendOnly, psn, 0, nil)
+	dropped(DropMismatch, "another sender")
+	b.inject(a, wire.UCSendOnly, psn, 0, nil)
+	dropped(DropMismatch, "another transport")
+	b.inject(a, wire.RCSendOnly, psn, 0, func(p wire.Packet) { p.BTH().SetDestQPN(b.qp.QPN() ^ 1) })
+	dropped(DropNoQP, "another queue pair")
+	b.inject(a, wire.CongestionNotification, 0, 16, nil)
+	dropped(CongestionNotes, "a CNP")
+	b.inject(a, wire.RCAcknowledge, b.opts.psn, 0, ack(accepted))
+	dropped(DropStray, "an ACK of nothing")
+	e.Receive(0, []Datagram{{Data: []byte{1, 2, 3}}})
+	dropped(DropMalformed, "noise")
+	b.modify(qpstate.Attr{State: qpstate.Error}, 0)
+	b.want(b.rcq, 1, verbs.WCWRFlushErr, 0)
+	b.inject(a, wire.RCSendOnly, psn, 0, nil)
+	if e.Counter(DropState) != 1 || len(e.Transmit(0, b.node.out)) != 0 {
+		t.Error("a queue pair in ERR answers")
+	}
+}

@@ -1,0 +1,233 @@
+package transport
+
+import (
+	"bytes"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+func ucOptions() options {
+	o := defaults()
+	o.kind = verbs.UC
+	return o
+}
+
+func TestUC(t *testing.T) {
+	for _, n := range sizes {
+		sim, a, b := pair(t, 1, ucOptions())
+		fill(a.mem[:n], n)
+		b.recv(verbs.RecvWR{ID: 1, SGL: []verbs.SGE{b.sge(0, 20000)}}, verbs.RecvWR{ID: 2})
+		a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSendWithImm, Imm: 9, SGL: []verbs.SGE{a.sge(0, n)}},
+			verbs.SendWR{ID: 2, Opcode: verbs.OpRDMAWriteWithImm, SGL: []verbs.SGE{a.sge(0, n)}, RemoteAddr: b.mr.Addr() + 30000, RKey: b.mr.RKey()})
+		a.want(a.scq, 1, verbs.WCSuccess, verbs.WCSend)
+		a.want(a.scq, 2, verbs.WCSuccess, verbs.WCRDMAWrite)
+		if wc := b.want(b.rcq, 1, verbs.WCSuccess, verbs.WCRecv); int(wc.ByteLen) != n || wc.Imm() != 9 {
+			t.Errorf("length %d, immediate %d", wc.ByteLen, wc.Imm())
+		}
+		b.want(b.rcq, 2, verbs.WCSuccess, verbs.WCRecvRDMAWithImm)
+		if !bytes.Equal(a.mem[:n], b.mem[:n]) || !bytes.Equal(a.mem[:n], b.mem[30000:30000+n]) {
+			t.Error("other bytes arrived")
+		}
+		sim.settle()
+	}
+}
+
+// TestUCLoss drops one packet of every third message: the others arrive, and the
+// receive of the broken one is used by the next.
+func TestUCLoss(t *testing.T) {
+	for lost := range 4 {
+		sim, a, b := pair(t, 1, ucOptions())
+		n := 0
+		sim.tap = func(*simnode, *simnode, []byte) bool { n++; return (n-1)%12 != lost }
+		const messages = 30
+		for i := range messages {
+			b.recv(verbs.RecvWR{ID: uint64(i), SGL: []verbs.SGE{b.sge(0, 4096)}})
+		}
+		for i := range messages {
+			a.send(verbs.SendWR{Opcode: verbs.OpSendWithImm, Imm: uint32(i), SGL: []verbs.SGE{a.sge(0, 4096)}})
+			sim.settle()
+		}
+		id := uint64(0)
+		for i := range messages {
+			if i%3 == 0 {
+				continue
+			}
+			if wc := b.want(b.rcq, id, verbs.WCSuccess, verbs.WCRecv); wc.Imm() != uint32(i) {
+				t.Errorf("message %d arrived, want %d", wc.Imm(), i)
+			}
+			id++
+		}
+	}
+}
+
+func TestUCErrors(t *testing.T) {
+	sim, a, b := pair(t, 1, ucOptions())
+	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSend}, // no receive
+		verbs.SendWR{ID: 2, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 3000)}, RemoteAddr: b.mr.Addr()}) // no such key
+	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCSend)
+	a.want(a.scq, 2, verbs.WCSuccess, verbs.WCRDMAWrite)
+	sim.settle()
+	b.wantState(qpstate.RTS)
+	e := b.node.engine
+	if e.Counter(DropNoReceive) != 1 || e.Counter(DropUnreliable) != 3 {
+		t.Errorf("dropped %d, %d", e.Counter(DropNoReceive), e.Counter(DropUnreliable))
+	}
+
+	// A failed send leaves it in SQE, from which it comes back.
+	a.send(verbs.SendWR{ID: 3, Opcode: verbs.OpSend, SGL: []verbs.SGE{{Length: 1}}}, verbs.SendWR{ID: 4, Opcode: verbs.OpSend})
+	a.want(a.scq, 3, verbs.WCLocProtErr, 0)
+	a.want(a.scq, 4, verbs.WCWRFlushErr, 0)
+	a.wantState(qpstate.SQE)
+	a.send(verbs.SendWR{ID: 5, Opcode: verbs.OpSend})
+	a.want(a.scq, 5, verbs.WCWRFlushErr, 0)
+	a.modify(qpstate.Attr{State: qpstate.RTS}, 0)
+	b.recv(verbs.RecvWR{ID: 1}, verbs.RecvWR{ID: 2})
+	a.send(verbs.SendWR{ID: 6, Opcode: verbs.OpSend})
+	b.want(b.rcq, 1, verbs.WCSuccess, verbs.WCRecv)
+
+	// A receive too small is the receiver's own mistake.
+	a.send(verbs.SendWR{ID: 7, Opcode: verbs.OpSend, SGL: []verbs.SGE{a.sge(0, 1)}})
+	b.want(b.rcq, 2, verbs.WCLocLenErr, 0)
+	b.wantState(qpstate.Error)
+}
+
+// ahProvider is the least provider that makes a *verbs.AH, which a UD send names.
+type ahProvider struct{ pd *PD }
+
+type ahDevice struct {
+	verbs.DeviceProvider
+	pd     *PD
+	closed chan struct{}
+}
+
+type ahPD struct {
+	verbs.PDProvider
+	pd *PD
+}
+
+func (*ahProvider) Name() string { return "transport test" }
+func (*ahProvider) Devices() ([]verbs.DeviceInfo, error) {
+	return []verbs.DeviceInfo{{Name: ahDeviceName}}, nil
+}
+func (p *ahProvider) Open(string) (verbs.DeviceProvider, error) {
+	return ahDevice{pd: p.pd, closed: make(chan struct{})}, nil
+}
+func (d ahDevice) AllocPD() (verbs.PDProvider, error)            { return ahPD{pd: d.pd}, nil }
+func (d ahDevice) Close() error                                  { close(d.closed); return nil }
+func (p ahPD) CreateAH(a verbs.AHAttr) (verbs.AHProvider, error) { return p.pd.CreateAH(a) }
+func (p ahPD) Close() error                                      { return nil }
+
+func (d ahDevice) NextEvent() (verbs.AsyncEvent, error) {
+	<-d.closed
+	return verbs.AsyncEvent{}, net.ErrClosed
+}
+
+const ahDeviceName = "transport-test"
+
+var (
+	theAHProvider ahProvider
+	registerOnce  sync.Once
+)
+
+// ah makes an address handle to another end.
+func (e *end) ah(peer *end) *verbs.AH {
+	tb := e.node.net.tb
+	tb.Helper()
+	registerOnce.Do(func() { verbs.Register(&theAHProvider) })
+	theAHProvider.pd = e.pd
+	dev, err := verbs.Open(ahDeviceName)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	pd, err := dev.AllocPD()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	attr := verbs.AHAttr{IsGlobal: true, PortNum: 1}
+	attr.GRH.DGID = qpstate.GIDFrom(peer.node.addr)
+	ah, err := pd.CreateAH(attr)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { ah.Close(); pd.Close(); dev.Close() })
+	return ah
+}
+
+func udPair(t *testing.T, addrs ...string) (*simnet, *end, *end) {
+	o := defaults()
+	o.kind = verbs.UD
+	n := newSimnet(t, 1)
+	a, b := n.node(addrs[0]).end(o), n.node(addrs[1]).end(o)
+	a.connect(b)
+	b.connect(a)
+	return n, a, b
+}
+
+func TestUD(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		zeros    int  // at the beginning of the GRH
+		version  byte // what comes then
+	}{
+		{"10.0.0.1", "10.0.0.2", 20, 0x45},
+		{"fd00::1", "fd00::2", 0, 0x60},
+	} {
+		sim, a, b := udPair(t, c.from, c.to)
+		ah := a.ah(b)
+		fill(a.mem, 1)
+		b.recv(verbs.RecvWR{ID: 1, SGL: []verbs.SGE{b.sge(0, 30), b.sge(100, 1100)}})
+		a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSendWithImm, Imm: 4, SGL: []verbs.SGE{a.sge(0, 1000)}, AH: ah, RemoteQPN: b.qp.QPN(), RemoteQKey: 0x1234})
+		a.want(a.scq, 1, verbs.WCSuccess, verbs.WCSend)
+		wc := b.want(b.rcq, 1, verbs.WCSuccess, verbs.WCRecv)
+		if wc.ByteLen != 1040 || wc.SrcQPN != a.qp.QPN() || wc.Flags&verbs.WCGRH == 0 || wc.Imm() != 4 {
+			t.Errorf("%+v", wc)
+		}
+		got := append(bytes.Clone(b.mem[:30]), b.mem[100:]...)
+		if !bytes.Equal(got[40:1040], a.mem[:1000]) {
+			t.Error("other bytes arrived")
+		}
+		if !bytes.Equal(got[:c.zeros], make([]byte, c.zeros)) || got[c.zeros] != c.version {
+			t.Errorf("GRH: % x", got[:40])
+		}
+		src, dst := a.node.addr.AsSlice(), b.node.addr.AsSlice()
+		if n := len(src); !bytes.Equal(got[40-2*n:40-n], src) || !bytes.Equal(got[40-n:40], dst) {
+			t.Errorf("addresses in the GRH: % x", got[40-2*n:40])
+		}
+
+		// Dropped: another Q_Key, no receive, and more than an MTU, which only its
+		// sender could know and is not told.
+		for id, wr := range map[uint64]verbs.SendWR{2: {RemoteQKey: 1}, 3: {RemoteQKey: 0x1234}, 4: {RemoteQKey: 0x1234, SGL: []verbs.SGE{a.sge(0, 4097)}}} {
+			wr.ID, wr.Opcode, wr.AH, wr.RemoteQPN = id, verbs.OpSend, ah, b.qp.QPN()
+			a.send(wr)
+			a.want(a.scq, id, verbs.WCSuccess, verbs.WCSend)
+		}
+		sim.settle()
+		e := b.node.engine
+		if e.Counter(DropMismatch) != 1 || e.Counter(DropNoReceive) != 1 || e.Counter(RxPackets) != 3 {
+			t.Errorf("dropped %d, %d of %d", e.Counter(DropMismatch), e.Counter(DropNoReceive), e.Counter(RxPackets))
+		}
+		if n, err := a.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend}}); n != 0 || err == nil {
+			t.Error("a send without an address handle was taken")
+		}
+		b.recv(verbs.RecvWR{ID: 5, SGL: []verbs.SGE{b.sge(0, 50)}})
+		a.send(verbs.SendWR{ID: 5, Opcode: verbs.OpSend, SGL: []verbs.SGE{a.sge(0, 11)}, AH: ah, RemoteQPN: b.qp.QPN(), RemoteQKey: 0x1234})
+		b.want(b.rcq, 5, verbs.WCLocLenErr, 0)
+		b.wantState(qpstate.Error)
+	}
+}
+
+// TestUnreliableOpcodes says that each transport refuses what it has not.
+func TestUnreliableOpcodes(t *testing.T) {
+	_, uc, _ := pair(t, 1, ucOptions())
+	if _, err := uc.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpRDMARead}}); err == nil {
+		t.Error("UC took a READ")
+	}
+	_, ud, peer := udPair(t, "10.0.0.1", "10.0.0.2")
+	if _, err := ud.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpRDMAWrite, AH: ud.ah(peer)}}); err == nil {
+		t.Error("UD took a WRITE")
+	}
+}
