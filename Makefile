@@ -39,8 +39,8 @@ demo: all need-vm ## the main job, end to end: rdma_server and rdma_client on rx
 check: need-build ## the quick part: gofmt, vet, staticcheck, unit tests, builds without cgo and for macOS
 	@bad=$$(gofmt -l .); [[ -z $$bad ]] || { echo "gofmt -w these: $$bad" >&2; exit 1; }
 	go vet ./...
-	go vet -tags rdma ./...
-	$(tool) staticcheck -tags rdma ./...
+	go vet -tags rdma,rxe ./...
+	$(tool) staticcheck -tags rdma,rxe ./...
 	CGO_ENABLED=0 go build ./...
 	CGO_ENABLED=0 GOOS=darwin go vet ./...
 	go test ./...
@@ -57,17 +57,17 @@ race: need-build ## unit tests under the race detector
 rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>' .)))
 # RUN=regexp selects tests, RDMA_TEST_FLAGS adds flags: make test-rxe RUN=TestMain RDMA_TEST_FLAGS=-v
 RUN ?= .
-rdma_test = go test -tags rdma -count=1 -p 1 -timeout 8m -run '$(RUN)' $(RDMA_TEST_FLAGS)
+rdma_test = go test -count=1 -p 1 -timeout 8m -run '$(RUN)' $(RDMA_TEST_FLAGS)
 
 .PHONY: test-rxe
 test-rxe: all need-vm ## tests that need a device, on rxe0 in the machine (RUN=regexp selects)
 	@mkdir -p out/tmp
-	GOTMPDIR=$(CURDIR)/out/tmp VM_TIMEOUT=500 $(rdma_test) -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
+	GOTMPDIR=$(CURDIR)/out/tmp VM_TIMEOUT=500 $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
 
 .PHONY: test-device
 test-device: all ## the same on this host's RDMA_TEST_DEVICE, as root
 	@[[ -n "$${RDMA_TEST_DEVICE:-}" ]] || { echo "which device? make test-device RDMA_TEST_DEVICE=mlx5_0 (rdma link lists them)" >&2; exit 1; }
-	$(rdma_test) $(rdma_packages)
+	$(rdma_test) -tags rdma $(rdma_packages)
 
 FUZZTIME ?= 20s
 .PHONY: fuzz

@@ -210,12 +210,12 @@ func interruptible(ctx context.Context, setDeadline func(time.Time) error, op fu
 	lifted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(lifted)
-		setDeadline(time.Unix(1, 0)) // long past: whoever waits returns at once
+		_ = setDeadline(time.Unix(1, 0)) // long past: whoever waits returns at once
 	})
 	err := op()
 	if !stop() {
 		<-lifted
-		setDeadline(time.Time{})
+		_ = setDeadline(time.Time{})
 	}
 	return err
 }

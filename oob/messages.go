@@ -35,6 +35,7 @@ const (
 // Role says which end of the TCP connection speaks.
 type Role uint8
 
+// The two roles.
 const (
 	RoleClient Role = 1 // the end that dialled
 	RoleServer Role = 2 // the end that listened
@@ -97,6 +98,7 @@ func (h Hello) keys() []string {
 // QPType is a queue pair's transport, with the numbers of enum ibv_qp_type.
 type QPType uint8
 
+// The types that can be connected or addressed by this exchange.
 const (
 	QPTypeRC QPType = 2 // reliable connection
 	QPTypeUC QPType = 3 // unreliable connection

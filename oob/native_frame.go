@@ -44,6 +44,7 @@ const (
 // MessageType tells the messages of the native protocol apart.
 type MessageType uint8
 
+// The messages of version 1; docs/oob-protocol.md has their bytes.
 const (
 	TypeHello     MessageType = 1
 	TypeEndpoints MessageType = 2

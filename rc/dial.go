@@ -134,7 +134,7 @@ func connect(ctx context.Context, tcp *oob.Conn, hello oob.Hello, cfg Config) (*
 		{"RTR→RTS", func(context.Context) error { return c.machine.ToRTS(c.rtsAttr()) }},
 		{"barrier " + barrierRTS, func(ctx context.Context) error { return tcp.Barrier(ctx, barrierRTS) }},
 	} {
-		err := ctx.Err()
+		err := context.Cause(ctx)
 		if err == nil {
 			err = step.do(ctx)
 		}

@@ -49,7 +49,7 @@ func (pd *PD) AllocMR(size int, access Access, options ...AllocOption) (*MR, err
 	}
 	mr, err := pd.register(buf, access, func() error { return unmapMemory(buf) })
 	if err != nil {
-		unmapMemory(buf) // registration's error is the one to tell
+		_ = unmapMemory(buf) // registration's error is the one to tell
 		return nil, err
 	}
 	return mr, nil
@@ -66,7 +66,7 @@ func (pd *PD) RegMR(buf []byte, access Access) (*MR, error) {
 	unpin := pin(buf)
 	mr, err := pd.register(buf, access, unpin)
 	if err != nil {
-		unpin() // cannot fail
+		_ = unpin() // cannot fail
 		return nil, err
 	}
 	return mr, nil

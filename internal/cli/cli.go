@@ -70,19 +70,19 @@ func Positions(args []string, o *lab.Options, port *int, lowestPort int) error {
 	if len(args) > 1 {
 		n, err := strconv.Atoi(args[1])
 		if err != nil || n < lowestPort || n > 65535 {
-			return usage("TCP port %q is not a number from %d to 65535", args[1], lowestPort)
+			return Usagef("TCP port %q is not a number from %d to 65535", args[1], lowestPort)
 		}
 		*port = n
 	}
 	if len(args) > 2 {
 		n, err := strconv.Atoi(args[2])
 		if err != nil || n < 0 || n > 255 {
-			return usage("GID index %q is not a number from 0 to 255; leave it out to have one chosen", args[2])
+			return Usagef("GID index %q is not a number from 0 to 255; leave it out to have one chosen", args[2])
 		}
 		o.GIDIndex = &n
 	}
 	if o.Timeout <= 0 {
-		return usage("a timeout of %v leaves no time; try: --timeout 30s", o.Timeout)
+		return Usagef("a timeout of %v leaves no time; try: --timeout 30s", o.Timeout)
 	}
 	return nil
 }
@@ -100,7 +100,8 @@ func CompleteDevice() []string {
 // usageError is a wrong command line.
 type usageError struct{ error }
 
-func usage(format string, args ...any) error { return usageError{errors.Errorf(format, args...)} }
+// Usagef makes the error of a wrong command line.
+func Usagef(format string, args ...any) error { return usageError{errors.Errorf(format, args...)} }
 
 // errInterrupted is why a run ends on a signal.
 type errInterrupted struct{ os.Signal }
@@ -127,12 +128,19 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	*program = cmd.Name() + " " + version()
 	cmd.Version = version()
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	cmd.PersistentPreRun = func(*cobra.Command, []string) { *logger = out.logger(cmd.OutOrStdout()) }
+	began, run := false, cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		began = true
+		return run(cmd, args)
+	}
 
 	err := cmd.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
+	}
+	if !began { // then cobra found the fault, such as a wrong number of arguments
+		err = usageError{err}
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", cmd.Name(), err)
 	var wrong usageError

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // ClientOptions are what the client may choose.
@@ -42,6 +43,8 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 			tell(o.Logger, "slow", "run.done", "", "done: the job succeeded and everything is freed", slog.String("job", o.Job))
 		}
 	}()
+	ctx, stop := untilFatal(ctx, dev, func(verbs.AsyncEvent) {}) // the Conn tells of those that concern it
+	defer stop()
 	mine := j.client(o)
 	cfg := o.config(dev, o.Logger)
 	cfg.Job, cfg.Prepare = o.Job, mine.prepare

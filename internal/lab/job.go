@@ -122,6 +122,22 @@ func (o *Options) inspect(dev *verbs.Device, log *slog.Logger) error {
 	return nil
 }
 
+// untilFatal makes a context that ends, with the reason, when the device does: who
+// then keeps it open holds up its removal. Each event is heard.
+func untilFatal(ctx context.Context, dev *verbs.Device, heard func(verbs.AsyncEvent)) (until context.Context, stop func()) {
+	until, end := context.WithCancelCause(ctx)
+	unsubscribe := dev.Subscribe(func(e verbs.AsyncEvent) {
+		heard(e)
+		if e.Type == verbs.EventDeviceFatal {
+			end(&rc.AsyncError{Device: dev.Name(), Event: e})
+		}
+	})
+	return until, func() {
+		unsubscribe()
+		end(nil)
+	}
+}
+
 // tell logs one event of a job with the attributes that package rc documents.
 func tell(log *slog.Logger, path, event, verb, text string, attrs ...slog.Attr) {
 	head := []slog.Attr{slog.String("event", event)}

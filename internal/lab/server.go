@@ -10,6 +10,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pkg/errors"
 
@@ -41,14 +42,10 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	}
 	defer closeAll(&err, dev)
 
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	defer dev.Subscribe(func(e verbs.AsyncEvent) {
+	ctx, stop := untilFatal(ctx, dev, func(e verbs.AsyncEvent) {
 		tell(o.Logger, "slow", "async.event", "ibv_get_async_event", e.String(), slog.Bool("fatal", e.Fatal()))
-		if e.Type == verbs.EventDeviceFatal {
-			stop(&rc.AsyncError{Device: dev.Name(), Event: e})
-		}
-	})()
+	})
+	defer stop()
 
 	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), o.config(dev, o.Logger))
 	if err != nil {
@@ -83,11 +80,13 @@ func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 	var clients sync.WaitGroup
 	defer clients.Wait()
+	var cutShort atomic.Bool // a client by the end of ctx
 	places := make(chan struct{}, s.MaxClients)
 	for number := 1; ; number++ {
 		in, err := l.Accept(ctx)
 		if err != nil {
-			if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && len(places) == 0 {
+			clients.Wait()
+			if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && !cutShort.Load() {
 				tell(s.Logger, "slow", "server.stopped", "", "stopped between clients", slog.Int("served", number-1))
 				return nil
 			}
@@ -103,6 +102,9 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 			defer func() { <-places }()
 			log := s.all.With(slog.String("who", fmt.Sprintf("server/%d", number)))
 			if err := s.client(ctx, in, log); err != nil {
+				if ctx.Err() != nil {
+					cutShort.Store(true)
+				}
 				log.LogAttrs(ctx, slog.LevelError, "client failed", slog.String("event", "client.failed"),
 					slog.String("peer", in.RemoteAddr().String()), slog.String("error", err.Error()))
 			}

@@ -1,0 +1,187 @@
+//go:build rdma && rxe
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// netdev is the network interface under the device.
+var netdev = func() string {
+	name, _ := os.ReadFile("/sys/class/infiniband/" + device + "/ports/1/gid_attrs/ndevs/0")
+	return strings.TrimSpace(string(name))
+}()
+
+// run runs a program of the system. One that the kernel does not let go of even
+// when killed is left behind.
+func run(t *testing.T, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	done := make(chan struct{})
+	var out []byte
+	var err error
+	go func() {
+		out, err = cmd.CombinedOutput()
+		close(done)
+	}()
+	select {
+	case <-done:
+		if err != nil {
+			t.Fatalf("%q: %v: %s", args, err, out)
+		}
+	case <-time.After(limit + time.Second):
+		t.Fatalf("%q is stuck in the kernel", args)
+	}
+}
+
+// removable is the first thing that a test calls which removes the device: it
+// makes it again, when all that the test started is gone.
+func removable(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		eventually(t, func() bool {
+			return exec.Command("rdma", "link", "add", device, "type", "rxe", "netdev", netdev).Run() == nil
+		}, func() string { return "cannot make " + device + " again" })
+		eventually(t, func() bool { return readAddresses() == nil }, func() string { return readAddresses().Error() })
+		expectResources(t, baseline)
+	})
+}
+
+func removeDevice(t *testing.T) {
+	t.Helper()
+	run(t, "rdma", "link", "del", device)
+}
+
+const gone = "reported IBV_EVENT_DEVICE_FATAL"
+
+// The device is removed under a program: it says so and ends. rxe waits with the
+// removal until everyone has let go, so one who does not would block it.
+func TestDeviceRemoved(t *testing.T) {
+	t.Run("idle server", func(t *testing.T) {
+		removable(t)
+		s := serve(t)
+		removeDevice(t)
+		s.fails(1, gone, "rdma link")
+	})
+	t.Run("client waiting for the reply", func(t *testing.T) {
+		removable(t)
+		m := listenMute(t)
+		m.letGo(t)
+		c := m.client(t)
+		removeDevice(t)
+		c.fails(1) // either end may be first to let go, and so name the event or the peer
+	})
+	t.Run("client waiting for the hello", func(t *testing.T) {
+		removable(t)
+		c := stuckClient(t, 0)
+		removeDevice(t)
+		c.fails(1, gone)
+	})
+	t.Run("client waiting for the barrier", func(t *testing.T) {
+		removable(t)
+		c := stuckClient(t, len(fakeSteps)-1)
+		c.event("qp.transition", "to", "RTS")
+		removeDevice(t)
+		c.fails(1, gone)
+	})
+	t.Run("server in a job", func(t *testing.T) {
+		removable(t)
+		s := serve(t)
+		fakeClient(t, dialRaw(t, s), len(fakeSteps))
+		removeDevice(t)
+		s.fails(1, gone, "rdma link")
+	})
+}
+
+// letGo closes this end as soon as the device is being removed.
+func (m *muteServer) letGo(t *testing.T) {
+	t.Helper()
+	cancel := m.dev.Subscribe(func(e verbs.AsyncEvent) {
+		if e.Type == verbs.EventDeviceFatal {
+			go func() {
+				if conn := <-m.conn; conn != nil {
+					conn.Close()
+				}
+				m.dev.Close()
+			}()
+		}
+	})
+	t.Cleanup(cancel)
+}
+
+// stuckClient is a client whose server goes only some steps with it, and then
+// neither speaks nor closes.
+func stuckClient(t *testing.T, steps int) *process {
+	t.Helper()
+	l, err := oob.Listen(timeLimit(t), "127.0.0.1:0", oob.Options{Timeout: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	_, port, _ := strings.Cut(l.Addr().String(), ":")
+	c := start(t, "rdma_client", "--json", "--timeout", "60s", "127.0.0.1", device, port)
+	conn, err := l.Accept(timeLimit(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	for _, step := range fakeSteps[:steps] {
+		if step.name == "hello" {
+			h := hello()
+			h.Role = oob.RoleServer
+			_, err = conn.Hello(timeLimit(t), h)
+		} else {
+			err = step.do(timeLimit(t), conn)
+		}
+		if err != nil {
+			t.Fatalf("fake server: %s: %v", step.name, err)
+		}
+	}
+	return c
+}
+
+// There is no device at all.
+func TestNoDevice(t *testing.T) {
+	removable(t)
+	removeDevice(t)
+	for _, args := range [][]string{{"rdma_server"}, {"rdma_client", "127.0.0.1"}} {
+		start(t, args[0], args[1:]...).fails(1, "there is no RDMA device", "try:", "rdma link add")
+	}
+	start(t, "rdma_server", device).fails(1, device, "try:")
+}
+
+// The port is down because its network interface is.
+func TestPortDown(t *testing.T) {
+	noLeak(t)
+	run(t, "ip", "link", "set", netdev, "down")
+	t.Cleanup(func() {
+		run(t, "ip", "link", "set", netdev, "up")
+		run(t, "ip", "address", "replace", ipv6+"/64", "dev", netdev, "nodad") // went with the interface
+		eventually(t, func() bool { return readAddresses() == nil }, func() string { return readAddresses().Error() })
+	})
+	for _, args := range [][]string{{"rdma_server"}, {"rdma_client", "127.0.0.1"}} {
+		start(t, args[0], args[1:]...).fails(1, "port 1 of "+device+" is", "ip link set")
+	}
+}
+
+// The port goes down and comes back under a server, which goes on.
+func TestPortBounces(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	run(t, "ip", "link", "set", netdev, "down")
+	run(t, "ip", "link", "set", netdev, "up")
+	run(t, "ip", "address", "replace", ipv6+"/64", "dev", netdev, "nodad")
+	eventually(t, func() bool { return readAddresses() == nil }, func() string { return readAddresses().Error() })
+	s.stillServes(t)
+	s.stops()
+}

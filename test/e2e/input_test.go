@@ -1,0 +1,159 @@
+//go:build rdma
+
+package e2e
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What a person can get wrong on the command line, without a peer.
+func TestBadInput(t *testing.T) {
+	noLeak(t)
+	occupied, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer occupied.Close()
+	_, busy, _ := net.SplitHostPort(occupied.Addr().String())
+	nobody := freePort(t)
+
+	tests := []struct {
+		name   string
+		args   string // the binary's short name, then its arguments
+		status int
+		want   []string
+	}{
+		{"unknown device", "server nosuch0", 1, []string{"nosuch0", "try: one of those that exist: " + device}},
+		{"unknown device", "client 127.0.0.1 nosuch0", 1, []string{"nosuch0", "try: one of those that exist: " + device}},
+		{"device's name with a slash", "client 127.0.0.1 ../" + device, 1, []string{"try: one of those that exist"}},
+		{"port busy", "server " + device + " " + busy, 1, []string{busy, "address already in use", "ss -ltnp"}},
+		{"port out of range", "server " + device + " 65536", 2, []string{`"65536"`, "0 to 65535"}},
+		{"port negative", "client -- 127.0.0.1 " + device + " -1", 2, []string{`"-1"`, "1 to 65535"}},
+		{"port zero at the client", "client 127.0.0.1 " + device + " 0", 2, []string{`"0"`, "1 to 65535"}},
+		{"port no number", "client 127.0.0.1 " + device + " http", 2, []string{`"http"`, "1 to 65535"}},
+		{"GID index empty slot", "client 127.0.0.1 " + device + " 18515 200", 1, []string{"GID index 200", "::ffff:" + ipv4, "leave the index out"}},
+		{"GID index empty slot", "server " + device + " 0 200", 1, []string{"GID index 200", "::ffff:" + ipv4, "leave the index out"}},
+		{"GID index out of range", "server " + device + " 0 256", 2, []string{`"256"`, "0 to 255"}},
+		{"GID index negative", "server -- " + device + " 0 -1", 2, []string{`"-1"`, "0 to 255"}},
+		{"GID index no number", "client 127.0.0.1 " + device + " 18515 one", 2, []string{`"one"`, "0 to 255"}},
+		{"IB port that is not there", "server --ib-port 9 " + device, 1, []string{"port 9", "try:"}},
+		{"IB port that is not there", "client --ib-port 9 127.0.0.1", 1, []string{"port 9", "try:"}},
+		{"IB port out of range", "client --ib-port 256 127.0.0.1", 2, []string{"ib-port", "256"}},
+		{"server not there", "client 127.0.0.1 " + device + " " + nobody, 1, []string{nobody, "connection refused", "is rdma_server running"}},
+		{"server's name unknown", "client nosuchhost.invalid " + device, 1, []string{"nosuchhost.invalid", "use its IP address"}},
+		{"server's name empty", "client  " + device, 1, nil},
+		{"MTU no power of two", "server --mtu 1500", 1, []string{"1500", "256, 512, 1024"}},
+		{"MTU above all", "server --mtu 8192", 1, []string{"8192", "256, 512, 1024"}},
+		{"MTU above the active one", "server --mtu 4096", 1, []string{"4096", "active"}},
+		{"MTU above the active one", "client --mtu 4096 127.0.0.1", 1, []string{"4096", "active"}},
+		{"MTU negative", "client --mtu=-1 127.0.0.1", 1, []string{"-1"}},
+		{"size zero", "client --size 0 127.0.0.1", 1, []string{"0 bytes", "--size"}},
+		{"size negative", "server --size=-5", 1, []string{"-5 bytes", "--size"}},
+		{"size too large", "server --size 9999999999", 1, []string{"9999999999", "--size"}},
+		{"timeout zero", "server --timeout 0s", 2, []string{"timeout", "--timeout 30s"}},
+		{"timeout no duration", "client --timeout soon 127.0.0.1", 2, []string{"timeout", "soon"}},
+		{"listen on a foreign address", "server --listen 192.0.2.1", 1, []string{"192.0.2.1", "no address of this host"}},
+		{"no places for clients", "server --max-clients 0", 2, []string{"max-clients"}},
+		{"unknown flag", "client --fast 127.0.0.1", 2, []string{"unknown flag: --fast"}},
+		{"unknown flag", "server -z", 2, []string{"-z"}},
+		{"json and quiet", "server --json --quiet", 2, []string{"json", "quiet"}},
+		{"too few arguments", "client", 2, []string{"arg"}},
+		{"too many arguments", "client a b 1 1 1", 2, []string{"arg"}},
+		{"too many arguments", "server a 1 1 1", 2, []string{"arg"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name+"/"+test.args, func(t *testing.T) {
+			name, args, _ := strings.Cut(test.args, " ")
+			var list []string
+			if args != "" || test.args != name {
+				list = strings.Split(args, " ")
+			}
+			start(t, "rdma_"+name, list...).fails(test.status, test.want...)
+		})
+	}
+}
+
+// The message must fit the smaller of both ends' buffers.
+func TestTooLong(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--size", "10")
+	for _, test := range []struct{ size, text, say string }{
+		{"4096", "eleven byte", "--size 11"},
+		{"5", "sixsix", "--size 6"},
+	} {
+		c := s.client(t, "--size", test.size, "--text", test.text)
+		c.fails(1, "the message has", "buffers", test.say)
+	}
+	s.event("client.failed", "error", "the message has")
+	s.client(t, "--text", "ten bytes.").succeeds()
+	s.stops()
+}
+
+// What may answer at the port instead of rdma_server.
+func TestWrongServer(t *testing.T) {
+	noLeak(t)
+	web := httptest.NewUnstartedServer(http.NotFoundHandler())
+	web.Start()
+	defer web.Close()
+
+	tests := map[string]struct {
+		answer func(net.Conn) // nil: the HTTP server
+		want   []string
+	}{
+		"HTTP":         {nil, []string{"HTTP", "is this the right port?"}},
+		"closes":       {func(net.Conn) {}, []string{"closed the connection", "hello"}},
+		"SSH":          {func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1\r\n") }, []string{"SSH", "is this the right port?"}},
+		"half a hello": {func(c net.Conn) { c.Write(helloFrame()[:20]) }, []string{"closed the connection after", "hello"}},
+		"silent":       {func(c net.Conn) { io.Copy(io.Discard, c) }, []string{"timed out after", "is silent", "hello"}},
+		"stops midway": {func(c net.Conn) { c.Write(helloFrame()[:20]); io.Copy(io.Discard, c) }, []string{"timed out after", "stopped after"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			address := web.Listener.Addr().String()
+			if test.answer != nil {
+				address = listenRaw(t, test.answer)
+			}
+			host, port, _ := net.SplitHostPort(address)
+			began := time.Now()
+			c := start(t, "rdma_client", "--json", "--timeout", "2s", host, device, port)
+			c.fails(1, test.want...)
+			if took := time.Since(began); took > 15*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// listenRaw answers one TCP connection, then closes it.
+func listenRaw(t *testing.T, answer func(net.Conn)) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(limit))
+		// What the client has sent is read first: closing over it would reset
+		// the connection.
+		c.Read(make([]byte, 4096))
+		answer(c)
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-over
+	})
+	return l.Addr().String()
+}

@@ -1,0 +1,220 @@
+//go:build rdma
+
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The main job: a text goes there and a reply comes back, by queue pairs that
+// were moved to RTS with the numbers that TCP had carried.
+func TestSend(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	c := s.client(t, "--text", "hello over RDMA")
+	c.succeeds()
+	s.event("run.done")
+	s.stops()
+	for _, p := range []*process{s.process, c} {
+		t.Run(p.name, func(t *testing.T) {
+			checkTransitions(t, p)
+			checkFreed(t, p)
+		})
+	}
+	if r := s.find("message.received"); r.str("text") != "hello over RDMA" {
+		t.Errorf("the server received %v", r)
+	}
+	reply := c.find("message.received").str("text")
+	if want := "the server received 15 bytes: hello over RDMA"; reply != want {
+		t.Errorf("reply %q, want %q", reply, want)
+	}
+	for _, end := range []struct{ mine, peers *process }{{c, s.process}, {s.process, c}} {
+		rq, sq := transitionValue(end.mine, "RTR", "RQ_PSN"), transitionValue(end.peers, "RTS", "SQ_PSN")
+		if rq == "" || rq != sq {
+			t.Errorf("%s: RQ_PSN %q, the peer's SQ_PSN %q", end.mine.name, rq, sq)
+		}
+		dest, qpn := transitionValue(end.mine, "RTR", "DEST_QPN"), end.peers.all("qp.transition")[0].str("qpn")
+		if dest == "" || dest != qpn {
+			t.Errorf("%s: DEST_QPN %q, the peer's QPN %q", end.mine.name, dest, qpn)
+		}
+	}
+}
+
+func checkTransitions(t *testing.T, p *process) {
+	want := []struct{ from, to, mask string }{
+		{"RESET", "INIT", "0x39"},
+		{"INIT", "RTR", "0x129181"},
+		{"RTR", "RTS", "0x12e01"},
+		{"RTS", "ERR", "0x1"},
+	}
+	moves := p.all("qp.transition")
+	if len(moves) != len(want) {
+		t.Fatalf("%d transitions, want %d: %v", len(moves), len(want), moves)
+	}
+	for i, w := range want {
+		m := moves[i]
+		if m.str("from") != w.from || m.str("to") != w.to || m.str("mask") != w.mask || m.str("error") != "" {
+			t.Errorf("transition %d: %v, want %v", i, m, w)
+		}
+	}
+}
+
+// checkFreed compares what was made with what was freed, in reverse.
+func checkFreed(t *testing.T, p *process) {
+	opposite := map[string]string{
+		"ibv_alloc_pd": "ibv_dealloc_pd", "ibv_create_comp_channel": "ibv_destroy_comp_channel",
+		"ibv_create_cq": "ibv_destroy_cq", "ibv_create_qp": "ibv_destroy_qp", "ibv_reg_mr": "ibv_dereg_mr",
+	}
+	var made, freed []string
+	for _, r := range p.all("object.made") {
+		made = append(made, opposite[r.str("verb")])
+	}
+	for _, r := range p.all("object.freed") {
+		freed = append(freed, r.str("verb"))
+	}
+	slices.Reverse(freed)
+	if len(made) != 7 || !slices.Equal(made, freed) {
+		t.Errorf("made, by what frees it: %v; freed, backwards: %v", made, freed)
+	}
+}
+
+// transitionValue is an attribute of the move to a state.
+func transitionValue(p *process, to, attr string) string {
+	for _, m := range p.all("qp.transition") {
+		if m.str("to") == to {
+			values, _ := m["attr"].(map[string]any)
+			return fmt.Sprint(values[attr])
+		}
+	}
+	return ""
+}
+
+// The ways to write a command line, with the default port.
+func TestArguments(t *testing.T) {
+	noLeak(t)
+	s := start(t, "rdma_server", "--json")
+	s.event("server.listening", "address", ":18515")
+	tests := map[string]struct {
+		args []string
+		gid  string
+	}{
+		"address alone":      {[]string{ipv4}, ipv4},
+		"device":             {[]string{ipv4, device}, ipv4},
+		"port":               {[]string{ipv4, device, "18515"}, ipv4},
+		"GID index":          {[]string{ipv4, device, "18515", gidIndex4}, ipv4},
+		"flag between":       {[]string{ipv4, "--ib-port", "1", device, "--mtu=256", "18515"}, ipv4},
+		"flag last":          {[]string{ipv4, device, "18515", gidIndex4, "-s", "100"}, ipv4},
+		"IPv6":               {[]string{ipv6}, ipv6},
+		"loopback":           {[]string{"127.0.0.1"}, ipv4},
+		"IPv6 loopback":      {[]string{"::1"}, ipv6},
+		"IPv4-mapped":        {[]string{"::ffff:" + ipv4}, ipv4},
+		"GID of its own v4":  {[]string{ipv4, device, "18515"}, ipv4},
+		"everything by flag": {[]string{"--size=64", "--timeout", "20s", "-t", "hi", ipv4}, ipv4},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, "rdma_client", append(test.args, "--json")...)
+			c.succeeds()
+			if gid := c.find("gid.chosen").str("gid"); strings.TrimPrefix(gid, "::ffff:") != test.gid {
+				t.Errorf("GID %s, want that of %s", gid, test.gid)
+			}
+		})
+	}
+	s.signal(os.Interrupt)
+	s.succeeds()
+}
+
+func TestTexts(t *testing.T) {
+	noLeak(t)
+	long := strings.Repeat("0123456789abcdef", 6400) // 100 KiB: the kernel's limit of an argument is 128
+	tests := map[string]struct {
+		size, serverSize, text string
+		reply                  string // "" is all of it
+	}{
+		"UTF-8":              {"4096", "4096", "grüße, 世界 🌍", ""},
+		"empty":              {"4096", "4096", "", ""},
+		"control characters": {"4096", "4096", "a\tb\x1b[31mc\"\\", ""},
+		"fills the buffer":   {"300", "4096", strings.Repeat("x", 300), "the server received 300 bytes: " + strings.Repeat("x", 300-31)},
+		"one byte":           {"1", "1", "x", "t"},
+		"several packets":    {"1048576", "1048576", long, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, "--once", "--size", test.serverSize)
+			c := s.client(t, "--size", test.size, "--text", test.text)
+			c.succeeds()
+			s.succeeds()
+			if got := s.find("message.received"); got == nil || got.str("text") != test.text {
+				t.Errorf("the server received %.100v", got)
+			}
+			want := test.reply
+			if want == "" {
+				want = fmt.Sprintf("the server received %d bytes: %s", len(test.text), test.text)
+			}
+			if got := c.find("message.received").str("text"); got != want {
+				t.Errorf("reply %.100q, want %.100q", got, want)
+			}
+		})
+	}
+}
+
+// Without --json a person is told the same, and with --quiet nothing.
+func TestNarrationAndQuiet(t *testing.T) {
+	noLeak(t)
+	port := freePort(t)
+	for _, flag := range []string{"--json=false", "--quiet"} {
+		s := start(t, "rdma_server", flag, "--once", device, port)
+		waitListening(t, port)
+		c := start(t, "rdma_client", flag, "--text", "hé\x1b[0m", ipv4, device, port)
+		c.succeeds()
+		s.succeeds()
+		for _, p := range []*process{s, c} {
+			out := strings.Join(p.lines, "\n")
+			if flag == "--quiet" {
+				if out != "" {
+					t.Errorf("%s --quiet wrote to stdout: %s", p.name, out)
+				}
+				continue
+			}
+			for _, want := range []string{
+				"RESET→INIT", "mask=0x39", "mask=0x129181", "mask=0x12e01", "PORT=1", "ibv_modify_qp",
+				"SLOW ", "FAST ", "DATA ", `hé\x1b[0m`, "done: the job succeeded",
+			} {
+				if !strings.Contains(out, want) {
+					t.Errorf("%s: the narration lacks %q:\n%s", p.name, want, out)
+				}
+			}
+			if strings.Contains(out, "\x1b") {
+				t.Errorf("%s: the terminal was sent an escape character", p.name)
+			}
+		}
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// waitListening waits for a listener of a port without connecting to it.
+func waitListening(t *testing.T, port string) {
+	t.Helper()
+	var n int
+	fmt.Sscan(port, &n)
+	listening := fmt.Sprintf(":%04X 00000000000000000000000000000000:0000 0A ", n)
+	eventually(t, func() bool {
+		table, err := os.ReadFile("/proc/net/tcp6")
+		return err == nil && strings.Contains(string(table), listening)
+	}, func() string { return "nothing listens on port " + port })
+}

@@ -1,0 +1,178 @@
+//go:build rdma
+
+package e2e
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+func timeLimit(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// dialRaw connects to a server by TCP and says nothing.
+func dialRaw(t *testing.T, s *server) *net.TCPConn {
+	t.Helper()
+	nc, err := net.DialTimeout("tcp", net.JoinHostPort(ipv4, s.port), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	return nc.(*net.TCPConn)
+}
+
+func hello() oob.Hello {
+	return oob.Hello{Role: oob.RoleClient, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096"}}
+}
+
+func helloFrame() []byte {
+	frame, err := oob.AppendHello(nil, hello())
+	if err != nil {
+		panic(err)
+	}
+	return frame
+}
+
+// endpoint names a queue pair that there is not.
+func endpoint() oob.Endpoint {
+	return oob.Endpoint{
+		QPType: oob.QPTypeRC, QPN: 0xfffff0, PSN: 1, GID: netip.MustParseAddr(ipv4).As16(), MTU: 256,
+		InitiatorDepth: 1, ResponderResources: 1,
+	}
+}
+
+// fakeSteps are what a client does by TCP, in order.
+var fakeSteps = []struct {
+	name string
+	do   func(context.Context, *oob.Conn) error
+}{
+	{"hello", func(ctx context.Context, c *oob.Conn) error { _, err := c.Hello(ctx, hello()); return err }},
+	{"endpoints", func(ctx context.Context, c *oob.Conn) error {
+		_, err := c.ExchangeEndpoint(ctx, endpoint())
+		return err
+	}},
+	{"regions", func(ctx context.Context, c *oob.Conn) error { _, err := c.ExchangeRegions(ctx, nil); return err }},
+	{"barrier receives posted", func(ctx context.Context, c *oob.Conn) error { return c.Barrier(ctx, "receives posted") }},
+	{"barrier in RTS", func(ctx context.Context, c *oob.Conn) error { return c.Barrier(ctx, "in RTS") }},
+}
+
+// fakeClient speaks with a server over TCP alone, up to and with a step.
+func fakeClient(t *testing.T, nc net.Conn, steps int) *oob.Conn {
+	t.Helper()
+	c := oob.NewConn(nc, oob.Options{Timeout: limit})
+	t.Cleanup(func() { c.Close() })
+	for _, step := range fakeSteps[:steps] {
+		if err := step.do(timeLimit(t), c); err != nil {
+			t.Fatalf("fake client: %s: %v", step.name, err)
+		}
+	}
+	return c
+}
+
+// muteConfig is an end in this process that connects, takes what comes, and
+// never says a thing.
+func muteConfig(t *testing.T, dev *verbs.Device) rc.Config {
+	return rc.Config{
+		Device: dev, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096"}, Timeout: limit,
+		Prepare: func(c *rc.Conn) error {
+			mr, err := c.AllocMR("to receive", 4096, verbs.AccessLocalWrite)
+			if err != nil {
+				return err
+			}
+			return c.QP().PostRecv([]verbs.RecvWR{{ID: 1, SGL: []verbs.SGE{mr.SGE(0, 4096)}}})
+		},
+	}
+}
+
+func openDevice(t *testing.T) *verbs.Device {
+	t.Helper()
+	dev, err := verbs.Open(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+// muteClient is connected to a server, which waits for its message.
+func muteClient(t *testing.T, s *server) *rc.Conn {
+	t.Helper()
+	conn, err := rc.Dial(timeLimit(t), net.JoinHostPort(ipv4, s.port), muteConfig(t, openDevice(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// muteServer connects one client and then leaves it waiting for the reply.
+type muteServer struct {
+	dev  *verbs.Device
+	port string
+	conn chan *rc.Conn // gets one, or is closed
+}
+
+func listenMute(t *testing.T) *muteServer {
+	t.Helper()
+	dev := openDevice(t)
+	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), muteConfig(t, dev))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	m := &muteServer{dev: dev, port: port, conn: make(chan *rc.Conn, 1)}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		defer close(m.conn)
+		in, err := l.Accept(timeLimit(t))
+		if err != nil {
+			return
+		}
+		if _, err := in.Hello(timeLimit(t)); err != nil {
+			in.Refuse(err)
+			return
+		}
+		conn, err := in.Connect(timeLimit(t), muteConfig(t, dev))
+		if err == nil {
+			m.conn <- conn
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-over
+		if conn := <-m.conn; conn != nil {
+			conn.Close()
+		}
+	})
+	return m
+}
+
+// client starts a client that is soon stuck: it has sent its text, and waits.
+func (m *muteServer) client(t *testing.T, flags ...string) *process {
+	t.Helper()
+	c := start(t, "rdma_client", append(flags, "--json", ipv4, device, m.port)...)
+	c.event("wr.completed", "opcode", "IBV_WC_SEND")
+	return c
+}
+
+// within is for what must not need a timeout's length.
+func within(t *testing.T, d time.Duration, what string, f func()) {
+	t.Helper()
+	began := time.Now()
+	f()
+	if took := time.Since(began); took > d {
+		t.Errorf("%s took %v", what, took)
+	}
+}

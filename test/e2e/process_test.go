@@ -1,0 +1,260 @@
+//go:build rdma
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// record is one line of --json.
+type record map[string]any
+
+func (r record) str(key string) string {
+	s, _ := r[key].(string)
+	return s
+}
+
+// process is a running rdma_server or rdma_client. It is killed, if it has not
+// ended, when its test ends.
+type process struct {
+	t    *testing.T
+	name string
+	cmd  *exec.Cmd
+	json bool
+
+	mu      sync.Mutex
+	changed *sync.Cond // a line came, the process ended, or time passed
+	lines   []string   // of stdout
+	records []record   // the same, with --json
+	ended   bool
+	late    bool
+	stderr  bytes.Buffer // to be read once it has ended
+	over    chan struct{}
+}
+
+// start runs a binary of this repository.
+func start(t *testing.T, name string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, name: name, json: slices.Contains(args, "--json"), over: make(chan struct{})}
+	p.changed = sync.NewCond(&p.mu)
+	p.cmd = exec.Command(filepath.Join(binaries, name), args...)
+	p.cmd.Stderr = &p.stderr
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go p.follow(stdout)
+	t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		<-p.over
+		if t.Failed() {
+			t.Logf("%s %q: %v\nstdout:\n%s\nstderr:\n%s", name, args, p.cmd.ProcessState, strings.Join(p.lines, "\n"), &p.stderr)
+		}
+	})
+	return p
+}
+
+func (p *process) follow(stdout io.Reader) {
+	lines := bufio.NewScanner(stdout)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		p.mu.Lock()
+		p.lines = append(p.lines, lines.Text())
+		if p.json {
+			p.records = append(p.records, p.parse(lines.Bytes()))
+		}
+		p.changed.Broadcast()
+		p.mu.Unlock()
+	}
+	p.cmd.Wait()
+	p.mu.Lock()
+	p.ended = true
+	p.changed.Broadcast()
+	p.mu.Unlock()
+	close(p.over)
+}
+
+// parse checks a line of --json.
+func (p *process) parse(line []byte) record {
+	var r record
+	if err := json.Unmarshal(line, &r); err != nil {
+		p.t.Errorf("%s --json wrote a line that is no JSON object: %v: %s", p.name, err, line)
+		return nil
+	}
+	for _, key := range []string{"time", "level", "msg", "event", "who"} {
+		if r.str(key) == "" {
+			p.t.Errorf("%s --json wrote a line without %q: %s", p.name, key, line)
+		}
+	}
+	if _, err := time.Parse(time.RFC3339Nano, r.str("time")); err != nil {
+		p.t.Errorf("%s --json: %v", p.name, err)
+	}
+	return r
+}
+
+// await waits until found is true of what has been written, or fails the test.
+func (p *process) await(what string, found func() bool) {
+	p.t.Helper()
+	timer := time.AfterFunc(limit, func() {
+		p.mu.Lock()
+		p.late = true
+		p.changed.Broadcast()
+		p.mu.Unlock()
+	})
+	defer timer.Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = false
+	for !found() {
+		if p.ended || p.late {
+			p.t.Fatalf("%s: no %s (ended: %v)", p.name, what, p.ended)
+		}
+		p.changed.Wait()
+	}
+}
+
+// event waits for the first record of an event with these attributes, given as
+// key, value, …; a value may be a part of the attribute's.
+func (p *process) event(name string, attrs ...string) (found record) {
+	p.t.Helper()
+	p.await("event "+name+" "+strings.Join(attrs, " "), func() bool {
+		found = p.find(name, attrs...)
+		return found != nil
+	})
+	return found
+}
+
+// find is event without the wait, for a process that has ended.
+func (p *process) find(name string, attrs ...string) record {
+	for _, r := range p.records {
+		ok := r.str("event") == name
+		for i := 0; ok && i < len(attrs); i += 2 {
+			ok = strings.Contains(r.str(attrs[i]), attrs[i+1])
+		}
+		if ok {
+			return r
+		}
+	}
+	return nil
+}
+
+// all returns the records of an event, of a process that has ended.
+func (p *process) all(name string) (found []record) {
+	for _, r := range p.records {
+		if r.str("event") == name {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatalf("%s: %v: %v", p.name, s, err)
+	}
+}
+
+// wait returns the exit status; -1 is a signal.
+func (p *process) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.over:
+	case <-time.After(limit):
+		p.signal(os.Kill)
+		<-p.over
+		p.t.Fatalf("%s did not end", p.name)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// succeeds waits for status 0 and nothing on stderr.
+func (p *process) succeeds() {
+	p.t.Helper()
+	if status := p.wait(); status != 0 || p.stderr.Len() > 0 {
+		p.t.Fatalf("%s: status %d, stderr: %s", p.name, status, &p.stderr)
+	}
+}
+
+// fails waits for an exit status and for one line on stderr that has all of
+// want. A wrong command line is told with two lines more.
+func (p *process) fails(status int, want ...string) {
+	p.t.Helper()
+	if got := p.wait(); got != status {
+		p.t.Errorf("%s: status %d, want %d; stderr: %s", p.name, got, status, &p.stderr)
+	}
+	text := p.stderr.String()
+	first, rest, _ := strings.Cut(text, "\n")
+	if !strings.HasPrefix(first, p.name+": ") {
+		p.t.Errorf("stderr does not begin with %q: %s", p.name+": ", text)
+	}
+	if status == 2 {
+		if !strings.HasPrefix(rest, "Usage: "+p.name) || strings.Count(text, "\n") != 3 {
+			p.t.Errorf("stderr of a wrong command line: %s", text)
+		}
+	} else if rest != "" || !strings.HasSuffix(text, "\n") {
+		p.t.Errorf("stderr is not one line: %q", text)
+	}
+	for _, w := range want {
+		if !strings.Contains(first, w) {
+			p.t.Errorf("stderr lacks %q: %s", w, first)
+		}
+	}
+	if p.json && status != 2 && p.find("run.failed", "level", "ERROR") == nil {
+		p.t.Errorf("%s: no event run.failed", p.name)
+	}
+}
+
+// server is an rdma_server --json that listens.
+type server struct {
+	*process
+	port string
+}
+
+// serve starts a server on a port that is free.
+func serve(t *testing.T, flags ...string) *server {
+	t.Helper()
+	s := &server{process: start(t, "rdma_server", append(flags, "--json", device, "0")...)}
+	_, port, err := net.SplitHostPort(s.event("server.listening").str("address"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.port = port
+	return s
+}
+
+// stops interrupts the server between clients.
+func (s *server) stops() {
+	s.t.Helper()
+	s.signal(os.Interrupt)
+	s.succeeds()
+}
+
+// client starts a client of this server.
+func (s *server) client(t *testing.T, flags ...string) *process {
+	t.Helper()
+	return start(t, "rdma_client", append(flags, "--json", ipv4, device, s.port)...)
+}
+
+// stillServes shows that a server is well: a client succeeds, and then it holds
+// nothing but the open device.
+func (s *server) stillServes(t *testing.T) {
+	t.Helper()
+	s.client(t).succeeds()
+	expectResources(t, idle())
+}

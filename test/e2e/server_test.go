@@ -1,0 +1,67 @@
+//go:build rdma
+
+package e2e
+
+import (
+	"testing"
+)
+
+// Clients one after another: what each took is given back.
+func TestOneAfterAnother(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	for range 3 {
+		s.stillServes(t)
+	}
+	s.stops()
+	if got := len(s.all("run.done")); got != 3 {
+		t.Errorf("%d jobs done, want 3", got)
+	}
+	if r := s.find("server.stopped"); r == nil || r["served"] != 3.0 {
+		t.Errorf("last record %v", r)
+	}
+}
+
+func TestSixteenSideBySide(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	var clients []*process
+	for range 16 {
+		clients = append(clients, s.client(t))
+	}
+	for _, c := range clients {
+		c.succeeds()
+	}
+	expectResources(t, idle())
+	s.stops()
+	if got := len(s.all("run.done")); got != 16 {
+		t.Errorf("%d jobs done, want 16", got)
+	}
+}
+
+func TestOnce(t *testing.T) {
+	noLeak(t)
+	t.Run("done", func(t *testing.T) {
+		s := serve(t, "--once")
+		s.client(t).succeeds()
+		s.succeeds()
+	})
+	t.Run("failed", func(t *testing.T) {
+		s := serve(t, "--once", "--size", "10")
+		s.client(t, "--text", "eleven byte").fails(1, "the message has 11 bytes")
+		s.fails(1, "peer", "the message has 11 bytes")
+	})
+}
+
+// A client more than the server takes is told so; the next one is served.
+func TestMaxClients(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--max-clients", "1")
+	silent := dialRaw(t, s)
+	s.event("client.accepted")
+	s.client(t).fails(1, "the server has its 1 clients", "--max-clients")
+	silent.Close()
+	s.event("client.failed")
+	s.stillServes(t)
+	s.stops()
+}

@@ -1,0 +1,133 @@
+//go:build rdma
+
+package e2e
+
+import (
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A client that is stopped by hand says so, frees what it has and ends at once,
+// wherever it is; a killed one leaves that to the kernel.
+func TestClientStopped(t *testing.T) {
+	noLeak(t)
+	moments := map[string]func(*testing.T) *process{
+		"waiting for the hello": func(t *testing.T) *process {
+			address := listenRaw(t, func(c net.Conn) { io.Copy(io.Discard, c) })
+			_, port, _ := net.SplitHostPort(address)
+			c := start(t, "rdma_client", "--json", "127.0.0.1", device, port)
+			c.event("oob.message", "msg", "sent hello")
+			return c
+		},
+		"waiting for the reply": func(t *testing.T) *process { return listenMute(t).client(t) },
+	}
+	for name, begin := range moments {
+		for signal, status := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 130, syscall.SIGKILL: -1} {
+			t.Run(name+"/"+signal.String(), func(t *testing.T) {
+				c := begin(t)
+				within(t, 8*time.Second, "ending", func() {
+					c.signal(signal)
+					if status < 0 {
+						c.wait()
+						return
+					}
+					c.fails(status, "stopped by the signal "+signal.String())
+				})
+			})
+		}
+	}
+}
+
+// The client's timeout ends a job that does not end by itself.
+func TestClientTimeout(t *testing.T) {
+	noLeak(t)
+	c := listenMute(t).client(t, "--timeout", "3s")
+	c.fails(1, "took longer than 3s", "--timeout")
+}
+
+// A client is killed in the midst of its job, by kill -9: the server notices,
+// and serves the next.
+func TestClientKilled(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	for _, at := range [][]string{
+		{"oob.message", "msg", "sent hello"},
+		{"qp.transition", "to", "INIT"},
+		{"qp.transition", "to", "RTR"},
+		{"qp.transition", "to", "RTS"},
+		{"message.sent"},
+	} {
+		c := s.client(t)
+		c.event(at[0], at[1:]...)
+		c.signal(os.Kill)
+		c.wait()
+		// It may have got further meanwhile, even to the end.
+		expectResources(t, idle())
+	}
+	s.stillServes(t)
+	s.stops()
+}
+
+func TestServerStopped(t *testing.T) {
+	noLeak(t)
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run("idle/"+signal.String(), func(t *testing.T) {
+			s := serve(t)
+			s.signal(signal)
+			s.succeeds()
+		})
+		t.Run("in a job/"+signal.String(), func(t *testing.T) {
+			s := serve(t)
+			conn := muteClient(t, s)
+			within(t, 8*time.Second, "ending", func() {
+				s.signal(signal)
+				s.fails(130, "stopped by the signal "+signal.String())
+			})
+			// The client learns why.
+			if _, err := conn.WaitRecv(timeLimit(t)); err == nil {
+				t.Error("the client got a message")
+			}
+		})
+	}
+	t.Run("once/waiting", func(t *testing.T) {
+		s := serve(t, "--once")
+		s.signal(syscall.SIGINT)
+		s.fails(130, "stopped by the signal interrupt")
+	})
+	t.Run("killed in a job", func(t *testing.T) {
+		s := serve(t)
+		muteClient(t, s)
+		s.signal(os.Kill)
+		s.wait()
+	})
+}
+
+// The server dies under a client that waits for its reply.
+func TestServerDies(t *testing.T) {
+	noLeak(t)
+	m := listenMute(t)
+	c := m.client(t)
+	conn := <-m.conn
+	conn.Close()
+	within(t, 8*time.Second, "noticing it", func() {
+		c.fails(1, "closed the connection", "look at its output")
+	})
+}
+
+// A second signal ends even a program that is stuck: here one that is stopped,
+// so that both signals wait for it.
+func TestTwoSignals(t *testing.T) {
+	noLeak(t)
+	c := listenMute(t).client(t)
+	c.signal(syscall.SIGSTOP)
+	c.signal(syscall.SIGINT)
+	c.signal(syscall.SIGTERM)
+	c.signal(syscall.SIGCONT)
+	if status := c.wait(); status == 0 {
+		t.Error("status 0")
+	}
+}
