@@ -265,7 +265,7 @@ func (qp *QP) serveRead(h *wire.RETH) (packets int64, s wire.Syndrome) {
 	packets = packetsFor(n, qp.mtu)
 	first := qp.resp.expected
 	qp.addSlot(slot{operation: wire.OpReadRequest, first: first, packets: packets, va: h.VA(), rkey: h.RKey(), length: n,
-		from: first, at: first, until: n})
+		at: first, until: n})
 	return packets, accepted
 }
 
