@@ -148,7 +148,8 @@ func (qp *QP) serve(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 		return wire.NAKInvalidRequest, verbs.WCRemInvReqErr
 	}
 	packets := int64(1)
-	syndrome, status := accepted, verbs.WCSuccess
+	var syndrome wire.Syndrome
+	status := verbs.WCSuccess
 	switch operation {
 	case wire.OpSend:
 		syndrome, status = qp.serveSend(p)

@@ -110,7 +110,7 @@ func TestReadSplit(t *testing.T) {
 	again := false
 	for _, p := range requests {
 		off := int(p.RETH().VA()-b.mr.Addr()) / 1024
-		if psn := int(p.BTH().PSN().Sub(wire.PSN(o.psn))); psn != off {
+		if psn := p.BTH().PSN().Sub(wire.PSN(o.psn)); psn != off {
 			t.Errorf("request for packet %d has PSN %d", off, psn)
 		}
 		if off == 20 {
