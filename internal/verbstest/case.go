@@ -30,7 +30,8 @@ func (c Case) ID() string { return c.Group + "/" + c.Name }
 func Cases() []Case {
 	return slices.Concat(
 		deviceCases, pdCases, ahCases, mrCases, cqCases, cqEventCases, qpCases, valueCases,
-		transitionCases(), eventCases,
+		transitionCases(), postCases, postQueueCases, dataCases(), rdmaCases, orderCases, datagramCases(),
+		errorCases, localErrorCases, retryCases, flushCases, drainCases, eventCases, threadCases,
 	)
 }
 
@@ -40,7 +41,8 @@ const caseTime = 20 * time.Second
 
 // Env is what a case works with: a device, a time limit, and a place to report
 // to. Reports are collected, not given to a testing.T, because a case with a
-// quirk must fail. Fatalf ends the case, so it belongs to the case's goroutine.
+// quirk must fail. Fatalf ends the goroutine that calls it: the case, or one of
+// the goroutines that a case has started and waits for.
 type Env struct {
 	Dev *verbs.Device
 	Ctx context.Context // ends when the case's time is over
@@ -64,7 +66,7 @@ func (e *Env) Errorf(format string, args ...any) {
 	}
 }
 
-// Fatalf reports a fault and ends the case.
+// Fatalf reports a fault and ends the goroutine.
 func (e *Env) Fatalf(format string, args ...any) {
 	e.Errorf(format, args...)
 	runtime.Goexit()

@@ -66,7 +66,7 @@ var qpCases = []Case{
 			a.Timeout, a.RetryCnt, a.RNRRetry, a.MinRNRTimer = 13, 5, 4, 11
 			a.MaxRdAtomic, a.MaxDestRdAtomic = 2, 3
 		}})
-		got, err := a.qp.Query(^qpstate.Mask(0) >> 6)
+		got, err := a.qp.Query(allBits)
 		e.ok(err, "Query")
 		want := a.attr
 		e.check(got.State == qpstate.RTS && got.CurState == qpstate.RTS, "state %v, current %v", got.State, got.CurState)

@@ -11,6 +11,7 @@ package verbstest
 import (
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -68,8 +69,8 @@ func required(typ verbs.QPType, from, to verbs.QPState) qpstate.Mask {
 	return move.Required | qpstate.MaskState
 }
 
-// allBits are the bits of a mask that every provider knows.
-func allBits() []qpstate.Mask { return qpstate.Mask(1<<21 - 1).Bits() }
+// allBits are the bits of a mask that every device knows.
+const allBits = qpstate.Mask(1<<21 - 1)
 
 // legal makes the move with what is required, with each optional bit, and with
 // all of them.
@@ -106,7 +107,7 @@ func missing(e *Env, move qpstate.Transition) {
 // superfluous adds each bit that the row does not have.
 func superfluous(e *Env, move qpstate.Transition) {
 	t := newTraveller(e, move.Type, move.From)
-	for _, bit := range allBits() {
+	for _, bit := range allBits.Bits() {
 		if bit&(move.Required|move.Optional|qpstate.MaskState) == 0 {
 			t = t.refused(move.To, qpstate.MaskState|move.Required|bit)
 		}
@@ -145,8 +146,11 @@ func newTraveller(e *Env, typ verbs.QPType, from verbs.QPState) *traveller {
 			e.Fatalf("on the way to %s: %v", from.Name(), err)
 		}
 	}
-	if from == qpstate.SQE {
-		t.sendError()
+	switch from {
+	case qpstate.SQE:
+		t.sendErrorTo(t.end)
+	case qpstate.SQD:
+		t.drained()
 	}
 	t.is(from)
 	return t
@@ -164,12 +168,25 @@ func wayTo(s verbs.QPState) []verbs.QPState {
 	return forward[:s]
 }
 
-// sendError makes a send fail that names no region.
-func (x *end) sendError() {
-	wr := x.toIf(verbs.SendWR{Opcode: verbs.OpSend, SGL: x.sge(0, 8)}, x)
+// sendErrorTo makes a send fail, as it names no region.
+func (x *end) sendErrorTo(peer *end) {
+	wr := x.toIf(verbs.SendWR{Opcode: verbs.OpSend, SGL: x.sge(0, 8)}, peer)
 	wr.SGL[0].LKey ^= 0x5555
 	x.signaled(wr)
 	x.e.status("a send without a region", x.sent(1)[0], verbs.WCLocProtErr)
+}
+
+// drained waits until the send queue has come to rest: an idle one soon does.
+func (x *end) drained() {
+	for {
+		attr, err := x.qp.Query(qpstate.MaskState)
+		x.e.ok(err, "Query")
+		if attr.State == qpstate.SQD && !attr.SQDraining {
+			return
+		}
+		x.e.ok(x.e.Ctx.Err(), "waiting in "+attr.State.Name()+" for the send queue to drain")
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // is ends the case unless the queue pair is in a state.
