@@ -8,17 +8,20 @@ import (
 )
 
 var drainCases = []Case{
-	{"drain", "what was posted before completes", func(e *Env) {
+	{"drain", "what had begun completes, the rest after RTS", func(e *Env) {
 		a, b := e.rc()
 		b.receives(16, 0, 64)
-		for range 16 {
-			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 64)})
+		for i := range 16 {
+			a.signaled(verbs.SendWR{ID: uint64(i), Opcode: verbs.OpSend, SGL: a.sge(0, 64)})
 		}
 		e.ok(a.machine.ToSQD(), "ToSQD")
-		for _, wc := range a.sent(16) {
-			e.success(wc, "a send posted before")
-		}
 		a.drained()
+		e.ok(a.machine.ToRTS(a.attr), "ToRTS")
+		a.signaled(verbs.SendWR{ID: 16, Opcode: verbs.OpRDMAWrite})
+		for i, wc := range a.sent(17) {
+			e.success(wc, "a send")
+			e.check(wc.ID == uint64(i), "completion %d is of request %d", i, wc.ID)
+		}
 	}},
 	{"drain", "what is posted in SQD waits for RTS", func(e *Env) {
 		a, b := e.drained()

@@ -5,7 +5,6 @@
 package verbstest
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -153,7 +152,7 @@ func tooSmall(e *Env, op verbs.Opcode, n, room int) {
 
 // badReceive is a message to a receive whose memory the responder may not write.
 func badReceive(name string, w wiring, spoil func(*end, *verbs.SGE)) Case {
-	return Case{"error", fmt.Sprintf("a receive with %s", name), func(e *Env) {
+	return Case{"error", "a receive: " + name, func(e *Env) {
 		a, b := e.pair(w)
 		sge := b.mr.SGE(0, 64)
 		if spoil != nil {

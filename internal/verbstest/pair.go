@@ -5,6 +5,7 @@ package verbstest
 
 import (
 	"bytes"
+	"context"
 	"math/rand/v2"
 	"time"
 
@@ -17,11 +18,15 @@ const (
 	defaultSize      = 64 << 10
 	defaultDepth     = 32
 	defaultQKey      = 0x1ee7c0de
-	everything       = verbs.AccessLocalWrite | remoteEverything
 	onePort          = 1
-	grhBytes         = 40                    // in front of each UD receive
-	quietTime        = 60 * time.Millisecond // how long nothing must come
+	everything       = verbs.AccessLocalWrite | remoteEverything
 	remoteEverything = verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic
+)
+
+const (
+	grhBytes  = 40                    // in front of each UD receive
+	quietTime = 60 * time.Millisecond // how long nothing must come
+	patience  = 3 * time.Second       // how long a completion may take
 )
 
 func defaultCap() verbs.QPCap {
@@ -267,11 +272,13 @@ func (x *end) receive(id uint64, sgl ...verbs.SGE) {
 	x.e.ok(x.qp.PostRecv([]verbs.RecvWR{{ID: id, SGL: sgl}}), "PostRecv")
 }
 
-// collect waits for n completions.
+// collect waits for n completions, for each not longer than any can take.
 func (e *Env) collect(cq *verbs.CQ, n int, what string) []verbs.WC {
 	all := make([]verbs.WC, n)
 	for got := 0; got < n; {
-		k, err := cq.Wait(e.Ctx, all[got:])
+		ctx, cancel := context.WithTimeout(e.Ctx, patience)
+		k, err := cq.Wait(ctx, all[got:])
+		cancel()
 		if err != nil {
 			e.Fatalf("%s: %d of %d completions came: %v", what, got, n, err)
 		}

@@ -16,6 +16,17 @@ import (
 
 var postCases = []Case{
 	postIn(qpstate.Reset), postIn(qpstate.Init), postIn(qpstate.RTR),
+	{"post", "a send that was refused is not sent later", func(e *Env) {
+		a, b := e.pair(wiring{before: func(a, _ *end) {
+			e.fails(a.qp.PostSend([]verbs.SendWR{{ID: 1, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: a.sge(0, 8)}}), "PostSend in INIT", syscall.EINVAL)
+		}})
+		b.receives(2, 0, 64)
+		a.signaled(verbs.SendWR{ID: 2, Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
+		e.check(a.done().ID == 2, "the send that was refused completed")
+		b.got()
+		e.quiet(a.send, "the send that was refused")
+		e.quiet(b.recv, "the send that was refused")
+	}},
 	{"post", "a receive in RESET is refused", func(e *Env) {
 		x := e.end(wiring{})
 		e.refusedAt(x.qp.PostRecv([]verbs.RecvWR{{SGL: x.sge(0, 8)}}), 0, syscall.EINVAL)

@@ -64,7 +64,7 @@ var qpCases = []Case{
 	{"qp", "query in RTS: the attributes that it was given", func(e *Env) {
 		a, b := e.pair(wiring{tune: func(a, _ *verbs.QPAttr) {
 			a.Timeout, a.RetryCnt, a.RNRRetry, a.MinRNRTimer = 13, 5, 4, 11
-			a.MaxRdAtomic, a.MaxDestRdAtomic = 2, 3
+			a.MaxRdAtomic, a.MaxDestRdAtomic = 2, 4
 		}})
 		got, err := a.qp.Query(allBits)
 		e.ok(err, "Query")
@@ -82,6 +82,12 @@ var qpCases = []Case{
 			got.AH.PortNum == want.AH.PortNum, "path %v, want %v", got.AH, want.AH)
 		e.check(got.Cap.MaxSendWR >= defaultDepth && got.Cap.MaxRecvWR >= defaultDepth, "cap %+v", got.Cap)
 		works(a, b)
+	}},
+	{"qp", "query in RTS: MAX_DEST_RD_ATOMIC of 3", func(e *Env) {
+		a, _ := e.pair(wiring{tune: func(a, _ *verbs.QPAttr) { a.MaxDestRdAtomic = 3 }})
+		got, err := a.qp.Query(allBits)
+		e.ok(err, "Query")
+		e.check(got.MaxDestRdAtomic == 3, "it is %d", got.MaxDestRdAtomic)
 	}},
 	{"qp", "query of UD: QKEY", func(e *Env) {
 		a, _ := e.pair(wiring{typ: verbs.UD})
