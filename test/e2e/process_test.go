@@ -1,5 +1,3 @@
-//go:build rdma
-
 package e2e
 
 import (
@@ -224,6 +222,7 @@ func (p *process) fails(status int, want ...string) {
 type server struct {
 	*process
 	port string
+	held holdings
 }
 
 // serve starts a server on a port that is free.
@@ -235,6 +234,7 @@ func serve(t *testing.T, flags ...string) *server {
 		t.Fatal(err)
 	}
 	s.port = port
+	s.held.note(s)
 	return s
 }
 
@@ -252,9 +252,9 @@ func (s *server) client(t *testing.T, flags ...string) *process {
 }
 
 // stillServes shows that a server is well: a client succeeds, and then it holds
-// nothing but the open device.
+// no more than when it began.
 func (s *server) stillServes(t *testing.T) {
 	t.Helper()
 	s.client(t).succeeds()
-	expectResources(t, idle())
+	s.held.expect(t, s)
 }
