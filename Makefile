@@ -30,8 +30,13 @@ clean: ## remove what was built; the caches stay (make vm-clean removes the kern
 ##@ Running
 
 .PHONY: demo
-demo: all need-vm ## the main job, end to end: rdma_server and rdma_client on rxe0 in a machine of its own
-	@test/vm/run.sh test/e2e/demo.sh
+demo: ## the main job, end to end: rdma_server and rdma_client on soft0, with whatever is installed
+	@export CGO_ENABLED; CGO_ENABLED=$$(tools/need.sh cgo); go build $(stamp) -o ./ ./cmd/...
+	@test/e2e/demo.sh soft0 127.0.0.1
+
+.PHONY: demo-rxe
+demo-rxe: all need-vm ## the same on rxe0, the kernel's device, in a machine of its own
+	@test/vm/run.sh 'test/e2e/demo.sh rxe0 10.99.0.1'
 
 ##@ Testing
 
@@ -59,10 +64,12 @@ rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:buil
 RUN ?= .
 rdma_test = go test -count=1 -p 1 -timeout 8m -run '$(RUN)' $(RDMA_TEST_FLAGS)
 
+# What go test -exec in-vm.sh wants: the binary in the repository, which the machine sees.
+in_vm = mkdir -p out/tmp; GOTMPDIR=$(CURDIR)/out/tmp VM_TIMEOUT=500
+
 .PHONY: test-rxe
 test-rxe: all need-vm ## tests that need a device, on rxe0 in the machine (RUN=regexp selects)
-	@mkdir -p out/tmp
-	GOTMPDIR=$(CURDIR)/out/tmp VM_TIMEOUT=500 $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
+	$(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
 
 .PHONY: test-device
 test-device: all ## the same on this host's RDMA_TEST_DEVICE, as root
@@ -79,9 +86,22 @@ fuzz: need-build ## each fuzz target for FUZZTIME (20s)
 		done; \
 	done
 
+.PHONY: conformance
+conformance: need-vm ## the conformance cases, with their table: on soft0, and on rxe0 in the machine
+	go test -count=1 -v ./internal/verbstest
+	$(in_vm) $(rdma_test) -v -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest
+
 .PHONY: bench
 bench: need-build ## benchmarks of the hot path
 	go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: bench-soft
+bench-soft: ## the speed of soft0 beside TCP and UDP
+	CGO_ENABLED=0 go test -run '^$$' -bench . -benchtime 2s ./softroce
+
+.PHONY: bench-rxe
+bench-rxe: need-vm ## the speed of the soft device beside rxe0's, in the machine
+	$(in_vm) go test -run '^$$' -bench . -benchtime 2s -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./softroce/internal/interop
 
 scripts = $(sort $(shell find . -path ./out -prune -o -name '*.sh' -print)) .ci/run
 .PHONY: lint

@@ -5,6 +5,8 @@
 #   tools/need.sh build    Go, a C compiler, libibverbs
 #   tools/need.sh lint     the above, shellcheck
 #   tools/need.sh vm       the above but shellcheck, and the machine's packages
+#   tools/need.sh cgo      installs nothing: prints 1, the CGO_ENABLED to build with, or 0
+#                          where something of "build" but Go is missing, and says so
 #
 # Takes a few milliseconds when all is there. Fails, in one line, when it cannot
 # provide something.
@@ -30,16 +32,25 @@ header() {
 }
 : "${C_INCLUDE_PATH:=}" "${CPATH:=}"
 case $what in
-build | lint | vm)
+build | lint | vm | cgo)
 	need gcc command -v "${CC:-gcc}"
 	need libc6-dev header stdlib.h
 	need libibverbs-dev header infiniband/verbs.h
 	;;&
 lint) need shellcheck command -v shellcheck ;;
-build | vm) ;;
-*) die "usage: need.sh build|lint|vm" ;;
+build | vm | cgo) ;;
+*) die "usage: need.sh build|lint|vm|cgo" ;;
 esac
 
+if [[ $what == cgo ]]; then
+	if ((${#missing[@]})); then
+		echo "building without cgo, so without RDMA devices, since these packages are missing: ${missing[*]}" >&2
+		echo 0
+	else
+		echo 1
+	fi
+	exit
+fi
 if ((${#missing[@]})); then
 	by_hand="install by hand: ${missing[*]} (Fedora has libibverbs-dev as rdma-core-devel)"
 	command -v apt-get >/dev/null || die "no apt-get here; $by_hand"

@@ -1,5 +1,3 @@
-//go:build rdma
-
 package e2e
 
 import (

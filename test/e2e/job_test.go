@@ -1,5 +1,3 @@
-//go:build rdma
-
 package e2e
 
 import (
@@ -96,37 +94,54 @@ func transitionValue(p *process, to, attr string) string {
 
 // The ways to write a command line, with the default port.
 func TestArguments(t *testing.T) {
+	testArguments(t, map[string]arguments{
+		"address alone":      {[]string{ipv4}, isGID4},
+		"device":             {[]string{ipv4, device}, isGID4},
+		"port":               {[]string{ipv4, device, "18515"}, isGID4},
+		"GID index":          {[]string{ipv4, device, "18515", gidIndex4}, isGID4},
+		"flag between":       {[]string{ipv4, "--ib-port", "1", device, "--mtu=256", "18515"}, isGID4},
+		"flag last":          {[]string{ipv4, device, "18515", gidIndex4, "-s", "100"}, isGID4},
+		"loopback":           {[]string{"127.0.0.1"}, isGID4},
+		"IPv4-mapped":        {[]string{"::ffff:" + ipv4}, isGID4},
+		"everything by flag": {[]string{"--size=64", "--timeout", "20s", "-t", "hi", ipv4}, isGID4},
+	})
+}
+
+// arguments are a client's, and the GID that it must choose.
+type arguments struct {
+	args  []string
+	isGID func(string) bool
+}
+
+func testArguments(t *testing.T, tests map[string]arguments) {
 	noLeak(t)
+	awaitDefaultPort(t)
 	s := start(t, "rdma_server", "--json")
 	s.event("server.listening", "address", ":18515")
-	tests := map[string]struct {
-		args []string
-		gid  string
-	}{
-		"address alone":      {[]string{ipv4}, ipv4},
-		"device":             {[]string{ipv4, device}, ipv4},
-		"port":               {[]string{ipv4, device, "18515"}, ipv4},
-		"GID index":          {[]string{ipv4, device, "18515", gidIndex4}, ipv4},
-		"flag between":       {[]string{ipv4, "--ib-port", "1", device, "--mtu=256", "18515"}, ipv4},
-		"flag last":          {[]string{ipv4, device, "18515", gidIndex4, "-s", "100"}, ipv4},
-		"IPv6":               {[]string{ipv6}, ipv6},
-		"loopback":           {[]string{"127.0.0.1"}, ipv4},
-		"IPv6 loopback":      {[]string{"::1"}, ipv6},
-		"IPv4-mapped":        {[]string{"::ffff:" + ipv4}, ipv4},
-		"GID of its own v4":  {[]string{ipv4, device, "18515"}, ipv4},
-		"everything by flag": {[]string{"--size=64", "--timeout", "20s", "-t", "hi", ipv4}, ipv4},
-	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, "rdma_client", append(test.args, "--json")...)
 			c.succeeds()
-			if gid := c.find("gid.chosen").str("gid"); strings.TrimPrefix(gid, "::ffff:") != test.gid {
-				t.Errorf("GID %s, want that of %s", gid, test.gid)
+			if gid := c.find("gid.chosen").str("gid"); !test.isGID(gid) {
+				t.Errorf("GID %s", gid)
 			}
 		})
 	}
 	s.signal(os.Interrupt)
 	s.succeeds()
+}
+
+// awaitDefaultPort waits until nobody else of this host has it, such as another
+// run of these tests.
+func awaitDefaultPort(t *testing.T) {
+	t.Helper()
+	eventually(t, func() bool {
+		l, err := net.Listen("tcp", ":18515")
+		if err == nil {
+			l.Close()
+		}
+		return err == nil
+	}, func() string { return "another program has TCP port 18515" })
 }
 
 func TestTexts(t *testing.T) {

@@ -1,114 +1,28 @@
-//go:build rdma
-
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // limit is how long anything that should happen may take: the machine is
 // emulated, and may share its host.
 const limit = 30 * time.Second
 
-// The device under test, and its addresses.
-var (
-	device     = os.Getenv("RDMA_TEST_DEVICE")
-	ipv4, ipv6 string
-	gidIndex4  string
-	baseline   string // the device's resources with none of our programs running
-	binaries   = os.Getenv("RAWVERBS_BIN")
-)
+// binaries is the directory of the programs under test.
+var binaries = os.Getenv("RAWVERBS_BIN")
 
 func TestMain(m *testing.M) {
-	if err := setUp(); err != nil {
+	cleanUp, err := setUp()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
-}
-
-func setUp() (err error) {
-	if device == "" {
-		return fmt.Errorf("RDMA_TEST_DEVICE is not set; make test-rxe sets it")
-	}
-	if binaries == "" {
-		binaries = filepath.Join("..", "..")
-	}
-	if err := readAddresses(); err != nil {
-		return err
-	}
-	baseline, err = resources()
-	return err
-}
-
-func readAddresses() error {
-	dev, err := verbs.Open(device)
-	if err != nil {
-		return err
-	}
-	defer dev.Close()
-	table, err := dev.QueryGIDTable()
-	if err != nil {
-		return err
-	}
-	ipv4, ipv6 = "", ""
-	for _, e := range table {
-		addr := e.GID.Addr()
-		switch {
-		case e.Type != verbs.GIDTypeRoCEv2 || addr.IsLinkLocalUnicast():
-		case addr.Is4() && ipv4 == "":
-			ipv4, gidIndex4 = addr.String(), fmt.Sprint(e.Index)
-		case addr.Is6() && ipv6 == "":
-			ipv6 = addr.String()
-		}
-	}
-	if ipv4 == "" || ipv6 == "" {
-		return fmt.Errorf("%s lacks a RoCE v2 GID of an IPv4 (%q) or global IPv6 address (%q)", device, ipv4, ipv6)
-	}
-	return nil
-}
-
-// resources counts the device's objects, of all processes: "pd 1 cq 1 qp 1 …".
-func resources() (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "rdma", "resource", "show", device).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("rdma resource show %s: %w: %s", device, err, out)
-	}
-	_, counts, _ := strings.Cut(strings.TrimSpace(string(out)), device+": ")
-	return counts, nil
-}
-
-// noLeak is the first thing a test calls: when all that it started has ended,
-// the device must have the resources it had before.
-func noLeak(t *testing.T) {
-	t.Helper()
-	t.Cleanup(func() { expectResources(t, baseline) })
-}
-
-// idle is the baseline while a server waits: it has the device open, no more.
-func idle() string { return strings.Replace(baseline, "ctx 0", "ctx 1", 1) }
-
-func expectResources(t *testing.T, want string) {
-	t.Helper()
-	var got string
-	eventually(t, func() bool {
-		var err error
-		if got, err = resources(); err != nil {
-			t.Fatal(err)
-		}
-		return got == want
-	}, func() string { return fmt.Sprintf("resources of %s: %s; want %s", device, got, want) })
+	status := m.Run()
+	cleanUp()
+	os.Exit(status)
 }
 
 // eventually polls for what gives no signal.

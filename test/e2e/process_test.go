@@ -1,5 +1,3 @@
-//go:build rdma
-
 package e2e
 
 import (
@@ -47,9 +45,16 @@ type process struct {
 // start runs a binary of this repository.
 func start(t *testing.T, name string, args ...string) *process {
 	t.Helper()
+	return startBy(t, nil, name, args...)
+}
+
+// startBy is start by another program, such as ip netns exec.
+func startBy(t *testing.T, by []string, name string, args ...string) *process {
+	t.Helper()
+	command := slices.Concat(by, []string{filepath.Join(binaries, name)}, args)
 	p := &process{t: t, name: name, json: slices.Contains(args, "--json"), over: make(chan struct{})}
 	p.changed = sync.NewCond(&p.mu)
-	p.cmd = exec.Command(filepath.Join(binaries, name), args...)
+	p.cmd = exec.Command(command[0], command[1:]...)
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -63,7 +68,7 @@ func start(t *testing.T, name string, args ...string) *process {
 		p.cmd.Process.Kill()
 		<-p.over
 		if t.Failed() {
-			t.Logf("%s %q: %v\nstdout:\n%s\nstderr:\n%s", name, args, p.cmd.ProcessState, strings.Join(p.lines, "\n"), &p.stderr)
+			t.Logf("%q: %v\nstdout:\n%s\nstderr:\n%s", command, p.cmd.ProcessState, strings.Join(p.lines, "\n"), &p.stderr)
 		}
 	})
 	return p
@@ -224,6 +229,7 @@ func (p *process) fails(status int, want ...string) {
 type server struct {
 	*process
 	port string
+	held holdings
 }
 
 // serve starts a server on a port that is free.
@@ -235,6 +241,7 @@ func serve(t *testing.T, flags ...string) *server {
 		t.Fatal(err)
 	}
 	s.port = port
+	s.held.note(s)
 	return s
 }
 
@@ -252,9 +259,9 @@ func (s *server) client(t *testing.T, flags ...string) *process {
 }
 
 // stillServes shows that a server is well: a client succeeds, and then it holds
-// nothing but the open device.
+// no more than when it began.
 func (s *server) stillServes(t *testing.T) {
 	t.Helper()
 	s.client(t).succeeds()
-	expectResources(t, idle())
+	s.held.expect(t, s)
 }

@@ -1,5 +1,3 @@
-//go:build rdma
-
 package e2e
 
 import (
@@ -22,20 +20,20 @@ func TestOneAfterAnother(t *testing.T) {
 	}
 }
 
-func TestSixteenSideBySide(t *testing.T) {
+func TestSideBySide(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
 	var clients []*process
-	for range 16 {
+	for range sideBySide {
 		clients = append(clients, s.client(t))
 	}
 	for _, c := range clients {
 		c.succeeds()
 	}
-	expectResources(t, idle())
+	s.held.expect(t, s)
 	s.stops()
-	if got := len(s.all("run.done")); got != 16 {
-		t.Errorf("%d jobs done, want 16", got)
+	if got := len(s.all("run.done")); got != sideBySide {
+		t.Errorf("%d jobs done, want %d", got, sideBySide)
 	}
 }
 

@@ -1,5 +1,3 @@
-//go:build rdma
-
 package e2e
 
 import (
@@ -66,7 +64,7 @@ func TestClientKilled(t *testing.T) {
 		c.signal(os.Kill)
 		c.wait()
 		// It may have got further meanwhile, even to the end.
-		expectResources(t, idle())
+		s.held.expect(t, s)
 	}
 	s.stillServes(t)
 	s.stops()

@@ -49,6 +49,9 @@ func addrError(local netip.AddrPort, err error) error {
 			e.Hint = fmt.Sprintf("the kernel's own device, %s: rdma_rxe has port %d of every address in its network namespace; "+
 				"or delete it (rdma link delete %s), or run in another namespace (ip netns exec)",
 				strings.Join(rxe, ", "), wire.Port, rxe[0])
+		} else if _, err := os.Stat("/sys/module/rdma_rxe"); err == nil {
+			e.Hint += fmt.Sprintf("; it may be the kernel's rdma_rxe, which keeps port %d of every address when its last device "+
+				"is gone (modprobe -r rdma_rxe), or run in another namespace (ip netns exec)", wire.Port)
 		}
 	case syscall.EADDRNOTAVAIL:
 		e.Hint = "an address that this host has: ip address show, or ifconfig"

@@ -150,14 +150,23 @@ func stuckClient(t *testing.T, steps int) *process {
 	return c
 }
 
-// There is no device at all.
+// Without the device soft0 is the first there is, but not in place of one that is
+// named. It cannot have the UDP port until rdma_rxe is unloaded.
 func TestNoDevice(t *testing.T) {
 	removable(t)
 	removeDevice(t)
 	for _, args := range [][]string{{"rdma_server"}, {"rdma_client", "127.0.0.1"}} {
-		start(t, args[0], args[1:]...).fails(1, "there is no RDMA device", "try:", "rdma link add")
+		start(t, args[0], args[1:]...).fails(1, "soft0", "address already in use", "try:", "modprobe -r rdma_rxe")
 	}
-	start(t, "rdma_server", device).fails(1, device, "try:")
+	run(t, "modprobe", "-r", "rdma_rxe")
+	for _, args := range [][]string{{"rdma_server", device}, {"rdma_client", "127.0.0.1", device}} {
+		start(t, args[0], args[1:]...).fails(1, device, "no device of that name", "try: one of those that exist: soft0")
+	}
+	s := start(t, "rdma_server", "--json", "--once")
+	s.event("device.opened", "msg", "soft0", "why", "the first there is")
+	s.event("server.listening")
+	start(t, "rdma_client", "127.0.0.1").succeeds()
+	s.succeeds()
 }
 
 // The port is down because its network interface is.

@@ -1,0 +1,114 @@
+//go:build rdma && rxe
+
+// Package interop tests the software device against rdma_rxe, in the machine of
+// test/vm: rxe0 in the network namespace of the tests, and soft devices in the
+// namespace "peer", where rdma_rxe leaves UDP port 4791. Both ends are in one
+// process, so that memory can be compared.
+package interop
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/rc"
+	_ "github.com/rawverbs/rawverbs/softroce"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+const all = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic
+
+// inPeer runs f in the namespace "peer". What f opens stays there; goroutines that
+// it starts are not there.
+func inPeer(f func() error) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		result <- func() error {
+			ns, err := os.Open("/run/netns/peer")
+			if err != nil {
+				return err
+			}
+			defer ns.Close()
+			if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+				return os.NewSyscallError("setns", err)
+			}
+			return f()
+		}()
+	}()
+	return <-result
+}
+
+// here is for connect: a dialer of this namespace.
+func here(f func() error) error { return f() }
+
+// open opens a device where in says, here or inPeer. The test's end closes it.
+func open(tb testing.TB, in func(func() error) error, name string) (dev *verbs.Device) {
+	tb.Helper()
+	err := in(func() (err error) {
+		dev, err = verbs.Open(name)
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return dev
+}
+
+// end is a connected queue pair and its memory.
+type end struct {
+	*rc.Conn
+	mr *verbs.MR
+}
+
+// connect connects a listener at a TCP address of this namespace with a dialer,
+// which dial runs.
+func connect(tb testing.TB, address string, listener, dialer rc.Config, dial func(func() error) error, size int) (l, d *end) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	tcp, err := rc.Listen(ctx, address, listener)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer tcp.Close()
+	l, d = new(end), new(end)
+	accepted := make(chan error, 1)
+	go func() {
+		in, err := tcp.Accept(ctx)
+		if err == nil {
+			_, err = in.Hello(ctx)
+		}
+		if err == nil {
+			l.Conn, err = in.Connect(ctx, listener)
+		}
+		accepted <- err
+	}()
+	err = dial(func() (err error) {
+		d.Conn, err = rc.Dial(ctx, tcp.Addr().String(), dialer)
+		return err
+	})
+	if other := <-accepted; err != nil || other != nil {
+		tb.Fatalf("the dialing end: %v; the other: %v", err, other)
+	}
+	for _, e := range []*end{l, d} {
+		tb.Cleanup(func() {
+			if err := e.Close(); err != nil {
+				tb.Error(err)
+			}
+		})
+		if e.mr, err = e.AllocMR("memory", size, all); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return l, d
+}

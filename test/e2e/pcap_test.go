@@ -1,0 +1,200 @@
+//go:build !rdma
+
+package e2e
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+)
+
+// frame is an IPv4 packet of a capture, read by the specification's offsets and
+// by nothing of softroce's.
+type frame []byte
+
+const (
+	ipHeader  = 20 // without options
+	udpHeader = 8
+	bthHeader = 12
+	icrcSize  = 4
+)
+
+func (f frame) bth() []byte  { return f[ipHeader+udpHeader:] }
+func (f frame) opcode() byte { return f.bth()[0] }
+func (f frame) dest() uint32 { return binary.BigEndian.Uint32(f.bth()[4:]) & 0xffffff }
+func (f frame) psn() uint32  { return binary.BigEndian.Uint32(f.bth()[8:]) & 0xffffff }
+func (f frame) String() string {
+	return fmt.Sprintf("%#02x to %#06x psn %#06x", f.opcode(), f.dest(), f.psn())
+}
+
+// icrc is the invariant CRC: of 8 bytes of ones where InfiniBand has its local
+// header, and of the packet with ones for what changes on the way.
+func (f frame) icrc() uint32 {
+	masked := append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, f[:len(f)-icrcSize]...)
+	ip := masked[8:]
+	for _, changes := range [][]byte{
+		ip[1:2],                         // type of service
+		ip[8:9],                         // time to live
+		ip[10:12],                       // checksum of the IP header
+		ip[ipHeader+6 : ipHeader+8],     // checksum of UDP
+		ip[ipHeader+udpHeader+4:][:1:1], // congestion bits of the BTH
+	} {
+		for i := range changes {
+			changes[i] = 0xff
+		}
+	}
+	return crc32.ChecksumIEEE(masked)
+}
+
+func (f frame) check() error {
+	switch {
+	case len(f) < ipHeader+udpHeader+bthHeader+icrcSize || f[0] != 0x45:
+		return errors.New("no IPv4 packet without options")
+	case int(binary.BigEndian.Uint16(f[2:])) != len(f):
+		return errors.New("the IP header tells another length")
+	case f[9] != 17 || binary.BigEndian.Uint16(f[ipHeader+2:]) != 4791:
+		return errors.New("not UDP to port 4791")
+	case int(binary.BigEndian.Uint16(f[ipHeader+4:])) != len(f)-ipHeader:
+		return errors.New("the UDP header tells another length")
+	case binary.LittleEndian.Uint32(f[len(f)-icrcSize:]) != f.icrc():
+		return fmt.Errorf("ICRC %x, computed %#08x", f[len(f)-icrcSize:], f.icrc())
+	}
+	return nil
+}
+
+func readCapture(t *testing.T, name string) (frames []frame) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := pcapgo.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.LinkType() != layers.LinkTypeRaw {
+		t.Errorf("%s: link type %v", name, r.LinkType())
+	}
+	for {
+		data, info, err := r.ReadPacketData()
+		if err == io.EOF {
+			return frames
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		f := frame(data)
+		if err := f.check(); err != nil || info.Length != len(f) {
+			t.Fatalf("%s, packet %d: %v; length %d of %d: %x", name, len(frames), err, len(f), info.Length, data)
+		}
+		frames = append(frames, f)
+	}
+}
+
+// opcodes of the BTH
+const (
+	sendFirst  = 0x00
+	sendMiddle = 0x01
+	sendLast   = 0x02
+	sendOnly   = 0x04
+	ack        = 0x11
+)
+
+// --pcap writes every packet as it was on the wire, at both ends the same, and
+// the packets are those that the run tells of.
+func TestPCAP(t *testing.T) {
+	const mtu = 1024
+	for _, size := range []int{15, 10 * mtu, 100_000} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			noLeak(t)
+			files := [2]string{filepath.Join(t.TempDir(), "client.pcap"), filepath.Join(t.TempDir(), "server.pcap")}
+			s := serve(t, "--once", "--size", "200000", "--pcap", files[1])
+			c := s.client(t, "--size", "200000", "--mtu", fmt.Sprint(mtu), "--text", strings.Repeat("x", size), "--pcap", files[0])
+			c.succeeds()
+			s.succeeds()
+			captures := [2][]frame{readCapture(t, files[0]), readCapture(t, files[1])}
+			for i, end := range []*process{c, s.process} {
+				if end.find("capture.begun", "file", files[i]) == nil {
+					t.Errorf("%s does not tell of its capture", end.name)
+				}
+				checkSent(t, end, captures[i], mtu)
+			}
+			// Loopback loses nothing; the ends may see the packets in another order,
+			// and on a busy host something may have been sent again.
+			if a, b := distinct(captures[0]), distinct(captures[1]); !slices.Equal(a, b) {
+				t.Errorf("the client's capture has %d packets, the server's %d, and they differ", len(a), len(b))
+			}
+		})
+	}
+}
+
+// checkSent compares the packets from an end to its peer's queue pair with what
+// the end tells: the SEND begins at SQ_PSN, and the peer's is acknowledged.
+func checkSent(t *testing.T, end *process, frames []frame, mtu int) {
+	t.Helper()
+	first, dest := number(t, transitionValue(end, "RTS", "SQ_PSN")), number(t, transitionValue(end, "RTR", "DEST_QPN"))
+	var sends []frame
+	acks := 0
+	for _, f := range frames {
+		switch {
+		case f.dest() != dest:
+		case f.opcode() == ack:
+			acks++
+		case !slices.ContainsFunc(sends, func(g frame) bool { return g.psn() == f.psn() }): // else sent again
+			sends = append(sends, f)
+		}
+	}
+	if acks == 0 {
+		t.Errorf("%s acknowledged nothing", end.name)
+	}
+	want := max(1, (int(end.find("message.sent")["bytes"].(float64))+mtu-1)/mtu)
+	if len(sends) != want {
+		t.Fatalf("%s sent %d packets, want %d: %v", end.name, len(sends), want, sends)
+	}
+	for i, f := range sends {
+		opcode := byte(sendMiddle)
+		switch {
+		case want == 1:
+			opcode = sendOnly
+		case i == 0:
+			opcode = sendFirst
+		case i == want-1:
+			opcode = sendLast
+		}
+		if psn := (first + uint32(i)) & 0xffffff; f.opcode() != opcode || f.psn() != psn {
+			t.Errorf("%s, packet %d of the SEND: %v; want opcode %#02x, psn %#06x", end.name, i, f, opcode, psn)
+		}
+	}
+}
+
+func number(t *testing.T, text string) uint32 {
+	t.Helper()
+	n, err := strconv.ParseUint(text, 0, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint32(n)
+}
+
+// distinct is the frames as strings, each once, without what the system fills in
+// on the way: the IP header, whose identification is in the ICRC too.
+func distinct(frames []frame) []string {
+	var all []string
+	for _, f := range frames {
+		all = append(all, string(f[ipHeader:len(f)-icrcSize]))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

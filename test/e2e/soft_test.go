@@ -1,0 +1,74 @@
+//go:build !rdma
+
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// With no device named the first is taken: one of the system's, or else soft0.
+// The choice is told.
+func TestDefaultDevice(t *testing.T) {
+	noLeak(t)
+	devices, err := verbs.Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := devices[0].Name // soft0 is the last
+	awaitDefaultPort(t)
+	s := start(t, "rdma_server", "--json")
+	s.event("device.opened", "msg", "open device "+first+" (", "why", "the first there is")
+	s.event("server.listening")
+	c := start(t, "rdma_client", "--json", "127.0.0.1")
+	c.event("device.opened", "msg", "open device "+first+" (", "why", "the first there is")
+	c.succeeds()
+	s.signal(os.Interrupt)
+	s.succeeds()
+}
+
+// A device that is named is never replaced by another.
+func TestNamedDeviceIsNotReplaced(t *testing.T) {
+	noLeak(t)
+	const absent = "rxe77"
+	for _, args := range [][]string{{"rdma_server", absent}, {"rdma_client", "127.0.0.1", absent}} {
+		p := start(t, args[0], args[1:]...)
+		p.fails(1, absent, "no device of that name", "try: one of those that exist: ", device)
+	}
+}
+
+// soft:ADDRESS is that address, which one process at a time has.
+func TestNames(t *testing.T) {
+	noLeak(t)
+	server, client := ownAddress(1), ownAddress(2)
+	s := start(t, "rdma_server", "--json", "soft:"+server, "0")
+	s.event("device.opened", "msg", "open device soft:"+server+" (", "why", "asked for")
+	_, port, err := net.SplitHostPort(s.event("server.listening").str("address"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, "rdma_client", "--json", server, "soft:"+client, port)
+	c.succeeds()
+	if gid := c.find("gid.chosen").str("gid"); gid != "::ffff:"+client {
+		t.Errorf("the client's GID is %s, want that of %s", gid, client)
+	}
+	testBadInput(t, []badInput{
+		{"address in use", "server soft:" + server + " 0", 1, []string{"soft:" + server, "4791", "address already in use", "try: another address"}},
+		{"foreign address", "server soft:192.0.2.1", 1, []string{"192.0.2.1", "4791", "try: an address that this host has"}},
+		{"no interface", "client 127.0.0.1 soft:nosuch0", 1, []string{"soft:nosuch0", "this host has the interfaces ", "lo"}},
+		{"nothing after the colon", "server soft:", 1, []string{"soft:", "this host has the interfaces "}},
+		{"no such name", "server soft1", 1, []string{"soft1", "no device of that name", device}},
+	})
+	s.signal(os.Interrupt)
+	s.succeeds()
+}
+
+// ownAddress is a loopback address that follows from the number of this process,
+// and that soft0 never takes.
+func ownAddress(n int) string {
+	return fmt.Sprintf("127.255.%d.%d", os.Getpid()/100%256, os.Getpid()%100*2+n)
+}
