@@ -6,7 +6,6 @@
 package verbstest
 
 import (
-	"net"
 	"runtime"
 	"time"
 	"unsafe"
@@ -126,29 +125,16 @@ func (e *Env) bare() *bare {
 	made(e, pd, err)
 	ch, err := p.CreateCompChannel()
 	e.ok(err, "CreateCompChannel")
-	x.cq, err = p.CreateCQ(64, ch, 0)
+	x.cq, err = p.CreateCQ(64, ch, 0, func() { x.events <- 1 })
 	e.ok(err, "CreateCQ")
-	counted := make(chan struct{})
-	go func() {
-		defer close(counted)
-		for {
-			cqs, err := ch.Next(nil)
-			if err != nil {
-				e.check(errors.Is(err, net.ErrClosed), "Next: %v", err)
-				return
-			}
-			x.events <- len(cqs)
-		}
-	}()
 	e.Cleanup(func() error {
 		err := errors.WithMessage(x.cq.Close(), "CQ")
 		if cherr := ch.Close(); err == nil {
 			err = cherr
 		}
-		<-counted
 		return err
 	})
-	sends, err := p.CreateCQ(64, nil, 0)
+	sends, err := p.CreateCQ(64, nil, 0, nil)
 	made(e, sends, err)
 
 	buf, pinner := make([]byte, 4096), new(runtime.Pinner)
