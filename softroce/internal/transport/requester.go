@@ -256,7 +256,11 @@ func (qp *QP) buildRequest(p wire.Packet, now time.Duration) bool {
 		}
 		if h := p.DETH(); h != nil {
 			bth.SetDestQPN(w.wr.RemoteQPN)
-			h.Set(w.wr.RemoteQKey, qp.qpn)
+			qkey := w.wr.RemoteQKey
+			if qkey&ownQKey != 0 {
+				qkey = qp.attr.QKey
+			}
+			h.Set(qkey, qp.qpn)
 		}
 		bth.SetSolicited(last && w.wr.Flags&verbs.SendSolicited != 0)
 	}
