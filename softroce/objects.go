@@ -127,14 +127,24 @@ func (q *qp) PostSend(wrs []verbs.SendWR) (int, error) {
 	}
 	n, err := q.qp.PostSend(wrs)
 	q.d.kick()
-	return n, err
+	return n, q.orClosed(err)
 }
 
 func (q *qp) PostRecv(wrs []verbs.RecvWR) (int, error) {
 	if q.closed.Load() {
 		return 0, net.ErrClosed
 	}
-	return q.qp.PostRecv(wrs)
+	n, err := q.qp.PostRecv(wrs)
+	return n, q.orClosed(err)
+}
+
+// orClosed is for a post that met Close: the engine's queue pair is in RESET then,
+// which is no news to the poster.
+func (q *qp) orClosed(err error) error {
+	if err != nil && q.closed.Load() {
+		return net.ErrClosed
+	}
+	return err
 }
 
 func (q *qp) Close() error {

@@ -6,7 +6,6 @@ package verbstest
 import (
 	"encoding/binary"
 	"sync"
-	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -171,16 +170,6 @@ func manyReads(e *Env, depth uint8) {
 		e.check(wc.ID == uint64(i), "completion %d is of request %d", i, wc.ID)
 	}
 	e.same("the memory", a.bytes(0, 60000), want)
-}
-
-// quietUntil waits for something that no completion tells of.
-func (e *Env) quietUntil(done func() bool, what string) {
-	for !done() {
-		if e.Ctx.Err() != nil {
-			e.Fatalf("%s did not come", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 var orderCases = []Case{

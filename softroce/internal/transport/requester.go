@@ -256,11 +256,11 @@ func (qp *QP) buildRequest(p wire.Packet, now time.Duration) bool {
 		}
 		if h := p.DETH(); h != nil {
 			bth.SetDestQPN(w.wr.RemoteQPN)
-			key := w.wr.RemoteQKey
-			if key>>31 != 0 {
-				key = qp.attr.QKey // the high bit asks for the queue pair's own
+			qkey := w.wr.RemoteQKey
+			if qkey&ownQKey != 0 {
+				qkey = qp.attr.QKey
 			}
-			h.Set(key, qp.qpn)
+			h.Set(qkey, qp.qpn)
 		}
 		bth.SetSolicited(last && w.wr.Flags&verbs.SendSolicited != 0)
 	}

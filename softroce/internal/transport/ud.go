@@ -14,6 +14,9 @@ import (
 // an IPv4 header.
 const grhLen = 40
 
+// ownQKey is the bit of a request's QKEY that asks for the sender's own instead.
+const ownQKey = 1 << 31
+
 // receiveDatagram puts a message into a receive.
 func (qp *QP) receiveDatagram(p wire.Packet, d *Datagram) {
 	rs := &qp.resp
