@@ -51,7 +51,7 @@ func newDevice(name string, ports []*port) *device {
 	var seed [32]byte
 	crand.Read(seed[:]) // never fails
 	d.engine = transport.New(transport.Config{
-		Resolve: d.resolve, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu,
+		Resolve: d.resolve, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: window(ports, d.mtu),
 	})
 	d.events.init()
 	d.posters.init(d)
@@ -75,6 +75,19 @@ func smallestMTU(ports []*port) qpstate.MTU {
 		}
 	}
 	return smallest
+}
+
+// window is how many packets of one queue pair may be under way: no more than the
+// peer's receive buffer holds, which is taken to be like this side's.
+func window(ports []*port, mtu qpstate.MTU) int {
+	const most, least = 256, 16
+	w := most
+	for _, p := range ports {
+		if p != nil && p.link.Status().ReceiveBuffer > 0 {
+			w = min(w, p.link.Status().ReceiveBuffer/mtu.Bytes())
+		}
+	}
+	return max(w, least)
 }
 
 func (d *device) now() time.Duration { return time.Since(d.start) }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -304,4 +305,27 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestIdleCostsNothing looks at the processor time of a second in which two
+// devices with connected queue pairs have nothing to do.
+func TestIdleCostsNothing(t *testing.T) {
+	x, y := openSoft(t, "soft0"), openSoft(t, "soft0")
+	for range 10 {
+		newStream(t, x, y, verbs.OpRDMAWrite, 4096).run(t, 4)
+	}
+	time.Sleep(200 * time.Millisecond) // the last timers of the work above
+	before := processorTime(t)
+	time.Sleep(time.Second)
+	if spent := processorTime(t) - before; spent > 20*time.Millisecond {
+		t.Errorf("a second of idling took %v of processor time", spent)
+	}
+}
+
+func processorTime(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

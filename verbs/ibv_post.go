@@ -121,10 +121,10 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 	c.send_flags = C.uint(wr.Flags)
 	switch wr.Opcode {
 	case OpSend:
-		setPeer(c, wr)
+		return s.setPeer(c, wr)
 	case OpSendWithImm:
 		setImm(c, wr.Imm)
-		setPeer(c, wr)
+		return s.setPeer(c, wr)
 	case OpRDMAWrite, OpRDMARead:
 		setRemote(c, wr)
 	case OpRDMAWriteWithImm:
@@ -146,12 +146,15 @@ func setRemote(c *C.struct_ibv_send_wr, wr *SendWR) {
 	*(*wrRDMA)(unsafe.Pointer(&c.wr)) = wrRDMA{wr.RemoteAddr, wr.RKey}
 }
 
-// setPeer addresses a datagram; a connected queue pair's requests have no AH.
-func setPeer(c *C.struct_ibv_send_wr, wr *SendWR) {
-	if wr.AH != nil {
-		ah := wr.AH.p.(*ibvAH).ah
-		*(*wrUD)(unsafe.Pointer(&c.wr)) = wrUD{uintptr(unsafe.Pointer(ah)), wr.RemoteQPN, wr.RemoteQKey}
+// setPeer addresses a datagram; false if it has no address, which C would follow
+// all the same. A connected queue pair's requests have none.
+func (s *sendSlots) setPeer(c *C.struct_ibv_send_wr, wr *SendWR) bool {
+	if wr.AH == nil {
+		return s.qp.qp_type != C.IBV_QPT_UD
 	}
+	ah := wr.AH.p.(*ibvAH).ah
+	*(*wrUD)(unsafe.Pointer(&c.wr)) = wrUD{uintptr(unsafe.Pointer(ah)), wr.RemoteQPN, wr.RemoteQKey}
+	return true
 }
 
 // recvSlots is sendSlots for receives.

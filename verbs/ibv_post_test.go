@@ -127,6 +127,11 @@ func TestPostSaysWhichRequestWasRefused(t *testing.T) {
 			t.Errorf("%s: %v", op, err)
 		}
 	}
+	f.Refuse(-2, syscall.EINVAL)
+	var nowhere *PostError
+	if err := qp.PostSend(make([]SendWR, 10)); !errors.As(err, &nowhere) || nowhere.Index != 0 {
+		t.Errorf("refused without a place: %v", err)
+	}
 	f.Refuse(-1, 0)
 	f2, qp2 := fakeQP(t, wide)
 	_ = f2
@@ -140,6 +145,15 @@ func TestPostSaysWhichRequestWasRefused(t *testing.T) {
 	}
 	if err := qp2.PostSend(make([]SendWR, 5)); err != nil || f2.WRs() != 6 {
 		t.Errorf("after a refusal: %v, %d posted", err, f2.WRs())
+	}
+}
+
+func TestPostSendOfADatagramWithoutAnAddress(t *testing.T) {
+	f, qp := fakeQP(t, wide)
+	f.Datagrams()
+	var pe *PostError
+	if err := qp.PostSend([]SendWR{{Opcode: OpSend}}); !errors.As(err, &pe) || !errors.Is(err, syscall.EINVAL) || f.WRs() != 0 {
+		t.Errorf("%v, %d posted", err, f.WRs())
 	}
 }
 

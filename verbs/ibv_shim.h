@@ -195,13 +195,15 @@ static inline int64_t rv_refused(int64_t index, int ret)
 	return index << 32 | (uint32_t)rv_errno(ret);
 }
 
-/* rv_post_send posts a chain whose requests lie in one array; 0, or rv_refused. */
+/* rv_post_send posts a chain whose requests lie in one array; 0, or rv_refused.
+ * libibverbs' rxe provider sets bad to NULL when it is the doorbell that fails, as
+ * in a state that does not send: that counts as the first request's refusal. */
 static inline int64_t rv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad = wr;
 	int ret = ibv_post_send(qp, wr, &bad);
 
-	return ret ? rv_refused(bad - wr, ret) : 0;
+	return ret ? rv_refused(bad ? bad - wr : 0, ret) : 0;
 }
 
 /* rv_post_recv is rv_post_send for receives. */
@@ -210,7 +212,7 @@ static inline int64_t rv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr)
 	struct ibv_recv_wr *bad = wr;
 	int ret = ibv_post_recv(qp, wr, &bad);
 
-	return ret ? rv_refused(bad - wr, ret) : 0;
+	return ret ? rv_refused(bad ? bad - wr : 0, ret) : 0;
 }
 
 /* What an asynchronous event says once it has been acknowledged. */

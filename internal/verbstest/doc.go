@@ -2,6 +2,15 @@
 // that run on every device (the software device, rdma_rxe in the machine,
 // hardware), client and server as two objects in one process.
 //
-// A case that a device cannot serve is listed with the reason in the device's
-// quirks; a listed case that passes fails the run.
+//	verbstest.Run(t, "soft0", verbstest.Quirks(t, "soft0"))
+//
+// A case is a row of [Cases]. It gets a freshly opened device, and it is right
+// when it finds nothing to complain of. A device that is known to differ has a
+// quirk: the case's name and the reason. That case must then fail, and one that
+// passes fails the run, so the list of quirks is always what is true today. No
+// case is ever skipped.
+//
+// The files follow the verbs: device.go, memory.go, cq.go, qp.go, values.go,
+// transitions.go, post.go, data.go, rdma.go, datagram.go, errors.go, flush.go,
+// events.go, drain.go, threads.go. What a device cannot do is in quirks.go.
 package verbstest

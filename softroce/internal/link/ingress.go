@@ -54,6 +54,10 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 	if d.size <= 0 || d.size > len(d.data) {
 		d.size = len(d.data)
 	}
+	if len(d.data) == 0 {
+		t.drops[DropLength]++
+		return
+	}
 	p, err := in.flows.peer(local, d.src, d.src, local)
 	if err != nil {
 		t.drops[DropSource]++

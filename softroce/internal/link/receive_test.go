@@ -46,9 +46,9 @@ func TestGarbage(t *testing.T) {
 			// A stranger's packet gets by once in 65,536 times.
 			long := n.Dropped[DropTruncated]
 			if mode == Segmented {
-				long = n.Dropped[DropLength] - 2
+				long = n.Dropped[DropLength] - 3
 			}
-			if n.ReceivedPackets != 3 || n.Dropped[DropICRC] != 4 || long != 3 || n.Dropped[DropLength] < 2 {
+			if n.ReceivedPackets != 3 || n.Dropped[DropICRC] != 4 || long != 3 || n.Dropped[DropLength] < 3 {
 				t.Errorf("%+v", n)
 			}
 		})

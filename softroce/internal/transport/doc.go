@@ -40,6 +40,9 @@
 // Config.Resolve, which turns an address vector into a Path; the UDP port is
 // wire.Port.
 //
+// Config.Window should not be more packets than the peer's socket buffer holds;
+// Config.ReadChunk times MAX_QP_RD_ATOMIC not more than this side's.
+//
 // # Locks
 //
 // Each queue pair has its lock; posting, receiving, transmitting and timers of
@@ -47,7 +50,7 @@
 // the SRQ's, the CQ's, a region's (for reading, while bytes are copied), and last
 // those of the ready list and the timers. Callbacks run under them.
 //
-// # Where it differs from rxe
+// # Where it may differ from rxe
 //
 //   - RETRY_CNT 7 is seven retries, as in hardware; rxe takes it for no limit.
 //   - A receive too small is LOC_LEN_ERR at the responder; rxe says REM_INV_REQ_ERR.
@@ -55,6 +58,7 @@
 //   - A responder that refused a request repeats its NAK, since the first may
 //     have been lost; rxe falls silent, and the requester runs into its timeout.
 //   - SQ_DRAINED comes if EN_SQD_ASYNC_NOTIFY asked for it.
+//   - A UD receive too small is LOC_LEN_ERR, and ends the queue pair.
 //   - There are no memory windows. LOCAL_INV and SEND with invalidate work on
 //     regions of RegisterInvalidable; on others they fail, as in rxe.
 package transport

@@ -83,7 +83,6 @@ type stream struct {
 	recved   int  // and completed
 	arrives  []modelArrival
 	failed   bool
-	flushed  int
 }
 
 type modelOp struct {
@@ -161,6 +160,9 @@ func modelRound(t *testing.T, seed uint64, totals *[numCounters]uint64) (ops int
 	net.settle()
 	for c := range totals {
 		totals[c] += left.engine.Counter(Counter(c)) + right.engine.Counter(Counter(c))
+	}
+	if failed && net.faults.loss+net.faults.corrupt == 0 {
+		t.Errorf("seed %d: a retry limit was reached on a network that loses nothing", seed)
 	}
 	total := 0
 	for _, s := range streams {

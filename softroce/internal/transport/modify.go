@@ -34,7 +34,7 @@ func (qp *QP) Modify(attr *qpstate.Attr, mask qpstate.Mask) error {
 	if err := qpstate.Check(qp.kind, from, to, mask); err != nil {
 		return err
 	}
-	if from == qpstate.SQD && qp.req.draining && mask&qpstate.MaskState != 0 && to != qpstate.Error {
+	if from == qpstate.SQD && qp.req.draining && mask&qpstate.MaskState != 0 && to != qpstate.Error && to != qpstate.Reset {
 		return syscall.EINVAL
 	}
 	if err := qp.checkValues(attr, mask); err != nil {

@@ -13,16 +13,15 @@ import (
 
 // end is one end: a queue pair, its CQs and its memory.
 type end struct {
-	node    *simnode
-	pd      *PD
-	scq     *CQ
-	rcq     *CQ
-	srq     *SRQ
-	qp      *QP
-	mem     []byte
-	mr      *MR
-	opts    options
-	restart func()
+	node *simnode
+	pd   *PD
+	scq  *CQ
+	rcq  *CQ
+	srq  *SRQ
+	qp   *QP
+	mem  []byte
+	mr   *MR
+	opts options
 }
 
 type options struct {

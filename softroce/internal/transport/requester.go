@@ -256,7 +256,11 @@ func (qp *QP) buildRequest(p wire.Packet, now time.Duration) bool {
 		}
 		if h := p.DETH(); h != nil {
 			bth.SetDestQPN(w.wr.RemoteQPN)
-			h.Set(w.wr.RemoteQKey, qp.qpn)
+			key := w.wr.RemoteQKey
+			if key>>31 != 0 {
+				key = qp.attr.QKey // the high bit asks for the queue pair's own
+			}
+			h.Set(key, qp.qpn)
 		}
 		bth.SetSolicited(last && w.wr.Flags&verbs.SendSolicited != 0)
 	}

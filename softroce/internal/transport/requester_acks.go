@@ -126,7 +126,7 @@ func (qp *QP) progress(now time.Duration, before int64) {
 	if r.una < r.max {
 		qp.setDeadline(now)
 	}
-	qp.wake = true
+	qp.wake = qp.wake || r.cur != r.tail // the window may have opened
 }
 
 // takeReadResponse stores the response packet that the oldest request waits for.

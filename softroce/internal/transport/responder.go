@@ -148,7 +148,8 @@ func (qp *QP) serve(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 		return wire.NAKInvalidRequest, verbs.WCRemInvReqErr
 	}
 	packets := int64(1)
-	syndrome, status := accepted, verbs.WCSuccess
+	var syndrome wire.Syndrome
+	status := verbs.WCSuccess
 	switch operation {
 	case wire.OpSend:
 		syndrome, status = qp.serveSend(p)
@@ -265,7 +266,7 @@ func (qp *QP) serveRead(h *wire.RETH) (packets int64, s wire.Syndrome) {
 	packets = packetsFor(n, qp.mtu)
 	first := qp.resp.expected
 	qp.addSlot(slot{operation: wire.OpReadRequest, first: first, packets: packets, va: h.VA(), rkey: h.RKey(), length: n,
-		from: first, at: first, until: n})
+		at: first, until: n})
 	return packets, accepted
 }
 

@@ -11,9 +11,10 @@ import (
 
 // answers is the responder's part that sends.
 type answers struct {
-	slots []slot // a ring, MAX_DEST_RD_ATOMIC long
-	slot  int    // the oldest, and the next to be used
-	due   int    // how many slots have something to send
+	slots   []slot // a ring, MAX_DEST_RD_ATOMIC long
+	slot    int    // the oldest, and the next to be used
+	due     int    // how many slots have something to send
+	current *slot  // the one being answered; nil: to be looked for
 
 	ackDue bool
 	ackTo  int64
@@ -38,8 +39,8 @@ type slot struct {
 
 	due      bool
 	repeated bool // the answer was sent before
-	from, at int64
-	until    int // the response runs from packet from, is at packet at, ends at byte until
+	at       int64
+	until    int // the response is at packet at and ends at byte until
 }
 
 // forgetAnswers drops what is owed, as a queue pair does that moves to ERR.
@@ -47,7 +48,7 @@ func (a *answers) forgetAnswers() {
 	for i := range a.slots {
 		a.slots[i] = slot{}
 	}
-	a.due, a.ackDue, a.nakDue = 0, false, false
+	a.due, a.ackDue, a.nakDue, a.current = 0, false, false, nil
 }
 
 // slotFree says whether another READ or atomic may be taken. A peer that keeps to
@@ -69,6 +70,7 @@ func (qp *QP) addSlot(s slot) {
 	a.slots[a.slot] = s
 	a.slot = (a.slot + 1) % len(a.slots)
 	a.due++
+	a.current = nil
 	qp.wake = true
 }
 
@@ -124,7 +126,8 @@ func (qp *QP) repeat(p wire.Packet, seq int64) {
 }
 
 // repeatRead answers a READ request again, or what is left of it from packet seq
-// on.
+// on. What is left goes on as MIDDLE and LAST: rxe's requester, which counts it as
+// one response with what it has, takes a FIRST there for an error.
 func (qp *QP) repeatRead(s *slot, h *wire.RETH, seq int64) {
 	off := int(seq-s.first) * qp.mtu
 	n := int(h.DMALen())
@@ -132,7 +135,7 @@ func (qp *QP) repeatRead(s *slot, h *wire.RETH, seq int64) {
 		qp.engine.counters.add(DropStray, 1)
 		return
 	}
-	s.from, s.at, s.until = seq, seq, off+n
+	s.at, s.until = seq, off+n
 	qp.owe(s)
 }
 
@@ -141,19 +144,19 @@ func (qp *QP) owe(s *slot) {
 		s.due, s.repeated = true, true
 		qp.resp.due++
 	}
+	qp.resp.current = nil // this one may be older
 	qp.wake = true
 }
 
 // oldestDue is the slot to answer first.
 func (a *answers) oldestDue() *slot {
-	for i := a.slot; ; i++ {
+	for i := a.slot; a.current == nil || !a.current.due; i++ {
 		if i == len(a.slots) {
 			i = 0
 		}
-		if a.slots[i].due {
-			return &a.slots[i]
-		}
+		a.current = &a.slots[i]
 	}
+	return a.current
 }
 
 // nextAnswer decides on the responder's next packet.
@@ -170,7 +173,7 @@ func (qp *QP) nextAnswer() (o outgoing, ok bool) {
 	}
 	off := int(s.at-s.first) * qp.mtu
 	o.payload = min(qp.mtu, s.until-off)
-	switch wire.PlaceOf(s.at == s.from, off+o.payload == s.until) {
+	switch wire.PlaceOf(s.at == s.first, off+o.payload == s.until) {
 	case wire.Only:
 		o.opcode = wire.RCReadResponseOnly
 	case wire.First:

@@ -47,53 +47,35 @@ const maxBurst = 65535 - 20 - 8
 // NewOutbox makes an outbox over buf, which holds wire.MaxPacket bytes or more. A
 // Transmit fills it with at most bursts bursts, each of at most segments packets.
 func NewOutbox(buf []byte, bursts, segments int) *Outbox {
-	return &Outbox{buf: buf, bursts: make([]Burst, 0, bursts), maxSegments: segments, held: make([]heldQP, 0, bursts+1)}
+	return &Outbox{buf: buf, bursts: make([]Burst, 0, bursts), maxSegments: segments, held: make([]heldQP, 0, bursts)}
 }
 
 // Transmit fills o with what there is to send, and returns it as bursts, which
 // are good until the next Transmit with o. The caller repeats it until nothing
 // comes back: then, and only then, all queue pairs are free for other goroutines.
 func (e *Engine) Transmit(now time.Duration, o *Outbox) []Burst {
-	e.letGo(o)
-	for {
-		e.fill(now, o)
-		if len(o.bursts) > 0 {
-			break
-		}
-		// Whoever gave work to a queue pair while it was held here may have looked
-		// for it in vain, and counts on this goroutine.
-		if !e.letGo(o) {
-			return nil
-		}
-	}
-	packets := 0
-	for i := range o.bursts {
-		packets += o.bursts[i].Packets()
-	}
-	e.counters.add(TxPackets, uint64(packets))
-	return o.bursts
-}
-
-// letGo empties o; true if one of the queue pairs it held has more to send.
-func (e *Engine) letGo(o *Outbox) (more bool) {
 	for i := range o.held {
 		h := &o.held[i]
-		more = e.ready.release(h.qp, h.more) || more
+		e.ready.release(h.qp, h.more)
 		*h = heldQP{}
 	}
 	clear(o.bursts)
 	o.held, o.bursts, o.used = o.held[:0], o.bursts[:0], 0
-	return more
-}
 
-// fill gives queue pairs their turn, until o is full or nobody has more.
-func (e *Engine) fill(now time.Duration, o *Outbox) {
-	for len(o.held) < cap(o.held) && o.hasRoom() {
+	for o.hasRoom() {
 		qp := e.ready.take()
 		if qp == nil {
 			break
 		}
-		o.held = append(o.held, heldQP{qp, qp.fill(now, o)})
+		before := len(o.bursts)
+		more := qp.fill(now, o)
+		if len(o.bursts) == before {
+			// Let it go at once: others may have given it work while it was held,
+			// and looked for that in vain.
+			e.ready.release(qp, more)
+			continue
+		}
+		o.held = append(o.held, heldQP{qp, more})
 	}
 	// Nobody else waits, so those who have more go round again.
 	for again := true; again && o.hasRoom(); {
@@ -105,6 +87,12 @@ func (e *Engine) fill(now time.Duration, o *Outbox) {
 			}
 		}
 	}
+	packets := 0
+	for i := range o.bursts {
+		packets += o.bursts[i].Packets()
+	}
+	e.counters.add(TxPackets, uint64(packets))
+	return o.bursts
 }
 
 func (o *Outbox) hasRoom() bool {
@@ -201,7 +189,7 @@ func (l *readyList) take() *QP {
 }
 
 // release ends a hold; with more, or work given meanwhile, qp takes its next turn.
-func (l *readyList) release(qp *QP, more bool) bool {
+func (l *readyList) release(qp *QP, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	more = more || qp.ready.again
@@ -209,5 +197,4 @@ func (l *readyList) release(qp *QP, more bool) bool {
 	if more {
 		l.append(qp)
 	}
-	return more
 }

@@ -20,7 +20,7 @@ struct fake {
 	struct ibv_cq cq;
 	long posts;                 // calls
 	long wrs;                   // requests in all calls
-	int refuse_at;              // the place in a chain that is refused; -1: none
+	int refuse_at;              // the place in a chain that is refused; -1: none, -2: the doorbell
 	int errnum;                 // with this
 	struct ibv_send_wr last_send[4];
 	struct ibv_sge last_sge[4];
@@ -46,6 +46,10 @@ static int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_
 				f->last_sge[i] = wr->sg_list[0];
 		}
 		f->wrs++;
+	}
+	if (f->refuse_at == -2) { // as libibverbs' rxe provider does
+		*bad = NULL;
+		return f->errnum;
 	}
 	return 0;
 }
@@ -153,7 +157,11 @@ func (f *Fake) Calls() int { return int(f.f.posts) }
 // WRs is how many work requests were queued.
 func (f *Fake) WRs() int { return int(f.f.wrs) }
 
-// Refuse makes every post refuse the request at place i of its chain; -1 none.
+// Datagrams makes it a UD queue pair.
+func (f *Fake) Datagrams() { f.f.qp.qp_type = C.IBV_QPT_UD }
+
+// Refuse makes every post refuse the request at place i of its chain; -1 none, and
+// -2 lets a post of sends fail after the last, without saying which.
 func (f *Fake) Refuse(i int, errno syscall.Errno) {
 	f.f.refuse_at, f.f.errnum = C.int(i), C.int(errno)
 }

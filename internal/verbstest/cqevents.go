@@ -1,0 +1,200 @@
+// Completion events: channels of many CQs, arming, solicited events, overrun.
+//
+// verbs.CQ.Wait arms for every completion. What arming for solicited ones alone
+// does is seen one level below, at the provider's objects.
+
+package verbstest
+
+import (
+	"runtime"
+	"time"
+	"unsafe"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+var cqEventCases = []Case{
+	{"events of a cq", "16 CQs on one channel", func(e *Env) {
+		ch, pd := e.channel(), e.pd()
+		var cqs []*verbs.CQ
+		var qps []*verbs.QP
+		for range 16 {
+			cq, err := e.Dev.CreateCQ(verbs.CQInit{Depth: 8, Channel: ch})
+			cqs = append(cqs, made(e, cq, err))
+			qp := e.qp(pd, verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq, Cap: defaultCap()})
+			e.flushable(qp, 1)
+			qps = append(qps, qp)
+		}
+		woken := make(chan uint32, len(cqs))
+		for _, cq := range cqs {
+			go func() {
+				var wcs [1]verbs.WC
+				if _, err := cq.Wait(e.Ctx, wcs[:]); err != nil {
+					e.Errorf("Wait: %v", err)
+				}
+				woken <- wcs[0].QPN
+			}()
+		}
+		time.Sleep(20 * time.Millisecond)
+		for i := len(qps) - 1; i >= 0; i-- {
+			e.ok(qps[i].Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState), "Modify")
+			if got := <-woken; got != qps[i].QPN() {
+				e.Errorf("QP %#x was flushed, the waiter of %#x was woken", qps[i].QPN(), got)
+			}
+		}
+	}},
+	{"events of a cq", "armed for any, any completion tells", func(e *Env) {
+		x := e.bare()
+		x.arm(false)
+		x.send(0)
+		x.told(1)
+	}},
+	{"events of a cq", "one event for each arming", func(e *Env) {
+		x := e.bare()
+		x.arm(false)
+		x.send(0)
+		x.told(1)
+		x.send(0)
+		x.told(0)
+		x.arm(false)
+		x.send(0)
+		x.told(1)
+	}},
+	{"events of a cq", "not armed, nothing tells", func(e *Env) {
+		x := e.bare()
+		x.send(verbs.SendSolicited)
+		x.told(0)
+	}},
+	{"events of a cq", "armed for solicited, a plain send does not tell", func(e *Env) {
+		x := e.bare()
+		x.arm(true)
+		x.send(0)
+		x.told(0)
+	}},
+	{"events of a cq", "armed for solicited, a solicited send tells", func(e *Env) {
+		x := e.bare()
+		x.arm(true)
+		x.send(0)
+		x.send(verbs.SendSolicited)
+		x.told(1)
+	}},
+	{"events of a cq", "armed for solicited, an error tells", func(e *Env) {
+		x := e.bare()
+		x.arm(true)
+		e.ok(x.to.Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState), "Modify")
+		x.told(1)
+	}},
+	{"events of a cq", "armed for solicited after any, any still tells", func(e *Env) {
+		x := e.bare()
+		x.arm(false)
+		x.arm(true)
+		x.send(0)
+		x.told(1)
+	}},
+	{"events of a cq", "overrun is IBV_EVENT_CQ_ERR", func(e *Env) {
+		events := e.subscribe()
+		cq := e.cq(1)
+		other := e.cq(1)
+		cap := defaultCap()
+		cap.MaxRecvWR = uint32(cq.Depth() + 4)
+		qp := e.qp(e.pd(), verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq, Cap: cap})
+		e.flushable(qp, cq.Depth()+4)
+		e.ok(qp.Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState), "Modify")
+		event := events.want(verbs.EventCQErr)
+		e.check(cq.Is(event) && !other.Is(event), "%v is not about the CQ", event)
+	}},
+}
+
+// bare is a connected RC pair of the provider's own objects, in one domain; to's
+// receives complete on a CQ whose events are counted.
+type bare struct {
+	e        *Env
+	cq       verbs.CQProvider
+	from, to verbs.QPProvider
+	sge      verbs.SGE
+	events   chan int
+}
+
+func (e *Env) bare() *bare {
+	p := e.Dev.Provider()
+	x := &bare{e: e, events: make(chan int, 100)}
+	pd, err := p.AllocPD()
+	made(e, pd, err)
+	ch, err := p.CreateCompChannel()
+	e.ok(err, "CreateCompChannel")
+	x.cq, err = p.CreateCQ(64, ch, 0, func() { x.events <- 1 })
+	e.ok(err, "CreateCQ")
+	e.Cleanup(func() error {
+		err := errors.WithMessage(x.cq.Close(), "CQ")
+		if cherr := ch.Close(); err == nil {
+			err = cherr
+		}
+		return err
+	})
+	sends, err := p.CreateCQ(64, nil, 0, nil)
+	made(e, sends, err)
+
+	buf, pinner := make([]byte, 4096), new(runtime.Pinner)
+	pinner.Pin(&buf[0])
+	mr, err := pd.RegMR(buf, verbs.AccessLocalWrite)
+	made(e, mr, err)
+	e.Cleanup(func() error { pinner.Unpin(); return nil })
+	x.sge = verbs.SGE{Addr: uint64(uintptr(unsafe.Pointer(&buf[0]))), Length: 64, LKey: mr.LKey()}
+
+	a, err := pd.CreateQP(verbs.QPInitProvider{Type: verbs.RC, SendCQ: sends, RecvCQ: sends, Cap: defaultCap()})
+	x.from = made(e, a, err)
+	b, err := pd.CreateQP(verbs.QPInitProvider{Type: verbs.RC, SendCQ: sends, RecvCQ: x.cq, Cap: defaultCap()})
+	x.to = made(e, b, err)
+	for _, way := range [][2]verbs.QPProvider{{a, b}, {b, a}} {
+		attr := e.attr()
+		attr.DestQPN = way[1].QPN()
+		m := qpstate.NewMachine(verbs.RC, way[0], nil)
+		e.ok(m.ToInit(attr), "ToInit")
+		e.ok(m.ToRTR(attr), "ToRTR")
+		e.ok(m.ToRTS(attr), "ToRTS")
+	}
+	for range 8 {
+		_, err := x.to.PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{x.sge}}})
+		e.ok(err, "PostRecv")
+	}
+	return x
+}
+
+func (x *bare) arm(solicitedOnly bool) { x.e.ok(x.cq.Arm(solicitedOnly), "Arm") }
+
+// send sends, and waits by polling until the message is received.
+func (x *bare) send(flags verbs.SendFlags) {
+	_, err := x.from.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, Flags: flags, SGL: []verbs.SGE{x.sge}}})
+	x.e.ok(err, "PostSend")
+	var wcs [1]verbs.WC
+	for {
+		n, err := x.cq.Poll(wcs[:])
+		x.e.ok(err, "Poll")
+		if n == 1 {
+			x.e.success(wcs[0], "the receive")
+			return
+		}
+		x.e.ok(x.e.Ctx.Err(), "polling for the receive")
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// told reports a fault unless there were just n events since it was last called.
+func (x *bare) told(n int) {
+	got := 0
+	if n > 0 {
+		select {
+		case k := <-x.events:
+			got = k
+		case <-time.After(eventTime):
+		}
+	}
+	time.Sleep(quietTime)
+	for len(x.events) > 0 {
+		got += <-x.events
+	}
+	x.e.check(got == n, "%d events, want %d", got, n)
+}

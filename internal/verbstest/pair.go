@@ -1,0 +1,364 @@
+// Queue pairs to try things with: their objects, the attributes of each move,
+// and two of them connected to each other through one device.
+
+package verbstest
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// What a pair gets unless its wiring says otherwise.
+const (
+	defaultSize      = 64 << 10
+	defaultDepth     = 32
+	defaultQKey      = 0x1ee7c0de
+	onePort          = 1
+	everything       = verbs.AccessLocalWrite | remoteEverything
+	remoteEverything = verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic
+)
+
+const (
+	grhBytes  = 40                    // in front of each UD receive
+	quietTime = 60 * time.Millisecond // how long nothing must come
+	patience  = 3 * time.Second       // how long a completion may take
+)
+
+func defaultCap() verbs.QPCap {
+	return verbs.QPCap{MaxSendWR: defaultDepth, MaxRecvWR: defaultDepth, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInlineData: 64}
+}
+
+// made ends the case if an object could not be made, and sees to its Close.
+func made[T interface{ Close() error }](e *Env, object T, err error) T {
+	if err != nil {
+		e.Fatalf("%v", err)
+	}
+	e.Cleanup(object.Close)
+	return object
+}
+
+func (e *Env) pd() *verbs.PD {
+	pd, err := e.Dev.AllocPD()
+	return made(e, pd, err)
+}
+
+func (e *Env) channel() *verbs.CompChannel {
+	ch, err := e.Dev.CreateCompChannel()
+	return made(e, ch, err)
+}
+
+// cq makes a CQ that can be waited on.
+func (e *Env) cq(depth int) *verbs.CQ {
+	cq, err := e.Dev.CreateCQ(verbs.CQInit{Depth: depth, Channel: e.channel()})
+	return made(e, cq, err)
+}
+
+func (e *Env) mr(pd *verbs.PD, size int, access verbs.Access) *verbs.MR {
+	mr, err := pd.AllocMR(size, access)
+	return made(e, mr, err)
+}
+
+func (e *Env) qp(pd *verbs.PD, init verbs.QPInit) *verbs.QP {
+	qp, err := pd.CreateQP(init)
+	return made(e, qp, err)
+}
+
+// plainQP makes a queue pair in RESET, with a domain and a CQ of its own.
+func (e *Env) plainQP(typ verbs.QPType) *verbs.QP {
+	cq := e.cq(4 * defaultDepth)
+	return e.qp(e.pd(), verbs.QPInit{Type: typ, SendCQ: cq, RecvCQ: cq, Cap: defaultCap()})
+}
+
+func (e *Env) device() verbs.DeviceAttr {
+	attr, err := e.Dev.Query()
+	e.ok(err, "Query")
+	return attr
+}
+
+func (e *Env) port() verbs.PortAttr {
+	port, err := e.Dev.QueryPort(onePort)
+	e.ok(err, "QueryPort")
+	return port
+}
+
+// route is the way from the device to itself.
+func (e *Env) route() verbs.AHAttr {
+	if e.way != nil {
+		return *e.way
+	}
+	way := verbs.AHAttr{PortNum: onePort}
+	if port := e.port(); port.LinkLayer != verbs.LinkEthernet {
+		way.DLID = port.LID
+	} else {
+		table, err := e.Dev.QueryGIDTable()
+		e.ok(err, "QueryGIDTable")
+		gid, _, err := verbs.ChooseGID(table, verbs.GIDWish{Automatic: true})
+		e.ok(err, "ChooseGID")
+		way.IsGlobal = true
+		way.GRH = verbs.GRH{DGID: gid.GID, SGIDIndex: uint8(gid.Index), HopLimit: 64}
+	}
+	e.way = &way
+	return way
+}
+
+// attr has a good value for every attribute; the peer's number is the caller's to
+// fill in.
+func (e *Env) attr() verbs.QPAttr {
+	device, port := e.device(), e.port()
+	return verbs.QPAttr{
+		PathMTU: port.ActiveMTU, QKey: defaultQKey, RQPSN: 0x123456, SQPSN: 0x123456, Access: remoteEverything,
+		AH: e.route(), AltAH: e.route(), AltPortNum: onePort, AltTimeout: 14, PortNum: onePort,
+		MaxRdAtomic: uint8(min(16, device.MaxQPInitRdAtom)), MaxDestRdAtomic: uint8(min(16, device.MaxQPRdAtom)),
+		Timeout: 14, RetryCnt: 6, RNRRetry: 6, MinRNRTimer: 12,
+	}
+}
+
+// end is one of two connected queue pairs, with a region for its data.
+type end struct {
+	e          *Env
+	pd         *verbs.PD
+	send, recv *verbs.CQ
+	qp         *verbs.QP
+	machine    *qpstate.Machine
+	mr         *verbs.MR
+	attr       verbs.QPAttr // what its moves take
+	ah         *verbs.AH    // UD: to the device itself
+}
+
+// wiring says what pair to make; the zero value is an RC pair with every right.
+type wiring struct {
+	typ      verbs.QPType
+	cap      verbs.QPCap // defaultCap
+	size     int         // of each end's region
+	access   verbs.Access
+	noAccess bool // of the regions: none at all
+	sigAll   bool
+	cqDepth  int
+	leave    verbs.QPState            // b stays here: RTR, or INIT; 0 means RTS
+	tune     func(a, b *verbs.QPAttr) // changes attributes before the moves
+	before   func(a, b *end)          // when both are in INIT
+}
+
+// pair makes two ends and connects them.
+func (e *Env) pair(w wiring) (a, b *end) {
+	a, b = e.end(w), e.end(w)
+	a.attr.DestQPN, b.attr.DestQPN = b.qp.QPN(), a.qp.QPN()
+	if w.tune != nil {
+		w.tune(&a.attr, &b.attr)
+	}
+	for _, x := range []*end{a, b} {
+		e.ok(x.machine.ToInit(x.attr), "ToInit")
+	}
+	if w.before != nil {
+		w.before(a, b)
+	}
+	a.toRTS()
+	switch w.leave {
+	case qpstate.Init:
+	case qpstate.RTR:
+		e.ok(b.machine.ToRTR(b.attr), "ToRTR")
+	default:
+		b.toRTS()
+	}
+	return a, b
+}
+
+// rc is a pair with nothing special.
+func (e *Env) rc() (a, b *end) { return e.pair(wiring{}) }
+
+// end makes the objects of one end; its queue pair is in RESET.
+func (e *Env) end(w wiring) *end {
+	if w.typ == 0 {
+		w.typ = verbs.RC
+	}
+	if w.cap == (verbs.QPCap{}) {
+		w.cap = defaultCap()
+	}
+	if w.cqDepth == 0 {
+		w.cqDepth = int(2 * max(w.cap.MaxSendWR, w.cap.MaxRecvWR))
+	}
+	if w.size == 0 {
+		w.size = defaultSize
+	}
+	if w.access == 0 && !w.noAccess {
+		w.access = everything
+	}
+	x := &end{e: e, pd: e.pd(), send: e.cq(w.cqDepth), recv: e.cq(w.cqDepth), attr: e.attr()}
+	x.mr = e.mr(x.pd, w.size, w.access)
+	if w.typ == verbs.UD {
+		ah, err := x.pd.CreateAH(e.route())
+		x.ah = made(e, ah, err)
+	}
+	x.qp = e.qp(x.pd, verbs.QPInit{Type: w.typ, SendCQ: x.send, RecvCQ: x.recv, Cap: w.cap, SigAll: w.sigAll})
+	x.machine = qpstate.NewMachine(w.typ, x.qp, nil)
+	return x
+}
+
+// toRTS takes an end from INIT to RTS.
+func (x *end) toRTS() {
+	x.e.ok(x.machine.ToRTR(x.attr), "ToRTR")
+	x.e.ok(x.machine.ToRTS(x.attr), "ToRTS")
+}
+
+// state asks the device for the queue pair's state.
+func (x *end) state() verbs.QPState {
+	attr, err := x.qp.Query(qpstate.MaskState)
+	x.e.ok(err, "Query")
+	return attr.State
+}
+
+// inState reports a fault unless the queue pair comes to be in the state soon: an
+// error takes it there when the device gets round to it.
+func (x *end) inState(want verbs.QPState) {
+	var got verbs.QPState
+	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if got = x.state(); got == want {
+			return
+		}
+	}
+	x.e.Errorf("the queue pair is in %s, want %s", got.Name(), want.Name())
+}
+
+// sge names n bytes of the end's region.
+func (x *end) sge(off, n int) []verbs.SGE { return []verbs.SGE{x.mr.SGE(off, n)} }
+
+// bytes is n bytes of the end's region.
+func (x *end) bytes(off, n int) []byte { return x.mr.Bytes()[off : off+n] }
+
+// fill puts n random bytes at off and returns a copy.
+func (x *end) fill(off, n int) []byte {
+	b := x.bytes(off, n)
+	for i := range b {
+		b[i] = byte(rand.Uint32())
+	}
+	return bytes.Clone(b)
+}
+
+// remote makes a request name the peer's memory from off on.
+func (x *end) remote(wr verbs.SendWR, peer *end, off int) verbs.SendWR {
+	wr.RemoteAddr, wr.RKey = peer.mr.Addr()+uint64(off), peer.mr.RKey()
+	return wr
+}
+
+// to makes a request name the peer of a datagram.
+func (x *end) to(wr verbs.SendWR, peer *end) verbs.SendWR {
+	wr.AH, wr.RemoteQPN, wr.RemoteQKey = x.ah, peer.qp.QPN(), peer.attr.QKey
+	return wr
+}
+
+// post posts sends, which must be taken.
+func (x *end) post(wrs ...verbs.SendWR) { x.e.ok(x.qp.PostSend(wrs), "PostSend") }
+
+// signaled posts one send with a completion.
+func (x *end) signaled(wr verbs.SendWR) {
+	wr.Flags |= verbs.SendSignaled
+	x.post(wr)
+}
+
+// receives posts n receives of size bytes each, one after the other from off on,
+// with the IDs from 0 on.
+func (x *end) receives(n, off, size int) {
+	for i := range n {
+		x.receive(uint64(i), x.sge(off+i*size, size)...)
+	}
+}
+
+func (x *end) receive(id uint64, sgl ...verbs.SGE) {
+	x.e.ok(x.qp.PostRecv([]verbs.RecvWR{{ID: id, SGL: sgl}}), "PostRecv")
+}
+
+// collect waits for n completions, for each not longer than any can take.
+func (e *Env) collect(cq *verbs.CQ, n int, what string) []verbs.WC {
+	all := make([]verbs.WC, n)
+	for got := 0; got < n; {
+		ctx, cancel := context.WithTimeout(e.Ctx, patience)
+		k, err := cq.Wait(ctx, all[got:])
+		cancel()
+		if err != nil {
+			e.Fatalf("%s: %d of %d completions came: %v", what, got, n, err)
+		}
+		got += k
+	}
+	return all
+}
+
+// sent waits for n completions of sends, received for n of receives.
+func (x *end) sent(n int) []verbs.WC     { return x.e.collect(x.send, n, "sends") }
+func (x *end) received(n int) []verbs.WC { return x.e.collect(x.recv, n, "receives") }
+
+// done waits for one successful completion of a send.
+func (x *end) done() verbs.WC { return x.e.success(x.sent(1)[0], "the send") }
+
+// got waits for one successful completion of a receive.
+func (x *end) got() verbs.WC { return x.e.success(x.received(1)[0], "the receive") }
+
+func (e *Env) success(wc verbs.WC, what string) verbs.WC {
+	if err := wc.Err(); err != nil {
+		e.Fatalf("%s: %v", what, err)
+	}
+	return wc
+}
+
+// status reports a fault unless the completion ended in one of the ways.
+func (e *Env) status(what string, wc verbs.WC, want ...verbs.WCStatus) {
+	for _, s := range want {
+		if wc.Status == s {
+			return
+		}
+	}
+	e.Errorf("%s: got %v, want %v", what, wc.Status, want)
+}
+
+// quiet reports a fault if a completion comes.
+func (e *Env) quiet(cq *verbs.CQ, what string) {
+	time.Sleep(quietTime)
+	var wcs [4]verbs.WC
+	if n, err := cq.Poll(wcs[:]); n != 0 || err != nil {
+		e.Errorf("%s: %d completions that should not be: %+v, %v", what, n, wcs[:n], err)
+	}
+}
+
+// same reports a fault unless two pieces of memory are equal.
+func (e *Env) same(what string, got, want []byte) {
+	if len(got) != len(want) {
+		e.Errorf("%s: %d bytes, want %d", what, len(got), len(want))
+		return
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			e.Errorf("%s: byte %d of %d is %#02x, want %#02x", what, i, len(got), got[i], want[i])
+			return
+		}
+	}
+}
+
+// works shows that the pair carries a message each way.
+func works(a, b *end) {
+	for _, way := range []struct{ from, to *end }{{a, b}, {b, a}} {
+		head := 0
+		if way.from.ah != nil {
+			head = grhBytes
+		}
+		want := way.from.fill(0, 100)
+		way.to.receive(77, way.to.sge(1000, head+100)...)
+		way.from.signaled(way.from.toIf(verbs.SendWR{ID: 7, Opcode: verbs.OpSend, SGL: way.from.sge(0, 100)}, way.to))
+		way.from.done()
+		if wc := way.to.got(); wc.ID != 77 || int(wc.ByteLen) != head+100 {
+			way.to.e.Errorf("the receive is %+v", wc)
+		}
+		way.to.e.same("the message", way.to.bytes(1000+head, 100), want)
+	}
+}
+
+// toIf is to for UD, and nothing for the others.
+func (x *end) toIf(wr verbs.SendWR, peer *end) verbs.SendWR {
+	if x.ah == nil {
+		return wr
+	}
+	return x.to(wr, peer)
+}

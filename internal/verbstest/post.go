@@ -1,0 +1,225 @@
+// Posting: what a queue pair takes, what it refuses, and which request of a chain
+// the refusal is about.
+
+package verbstest
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+var postCases = []Case{
+	postIn(qpstate.Reset), postIn(qpstate.Init), postIn(qpstate.RTR),
+	{"post", "a send that was refused is not sent later", func(e *Env) {
+		a, b := e.pair(wiring{before: func(a, _ *end) {
+			e.fails(a.qp.PostSend([]verbs.SendWR{{ID: 1, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: a.sge(0, 8)}}), "PostSend in INIT", syscall.EINVAL)
+		}})
+		b.receives(2, 0, 64)
+		a.signaled(verbs.SendWR{ID: 2, Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
+		e.check(a.done().ID == 2, "the send that was refused completed")
+		b.got()
+		e.quiet(a.send, "the send that was refused")
+		e.quiet(b.recv, "the send that was refused")
+	}},
+	{"post", "a receive in RESET is refused", func(e *Env) {
+		x := e.end(wiring{})
+		e.refusedAt(x.qp.PostRecv([]verbs.RecvWR{{SGL: x.sge(0, 8)}}), 0, syscall.EINVAL)
+	}},
+	{"post", "receives from INIT on", func(e *Env) {
+		x := e.end(wiring{})
+		x.attr.DestQPN = x.qp.QPN()
+		for _, step := range []verbs.QPState{qpstate.Init, qpstate.RTR, qpstate.RTS, qpstate.SQD} {
+			e.ok(x.machine.Move(step, x.attr, 0), "Move")
+			x.receives(2, 0, 64)
+		}
+		e.ok(x.machine.ToError(), "ToError")
+		for _, wc := range x.received(8) {
+			e.status("a receive", wc, verbs.WCWRFlushErr)
+		}
+	}},
+	{"post", "in ERR, sends and receives are flushed", func(e *Env) {
+		a, _ := e.rc()
+		e.ok(a.machine.ToError(), "ToError")
+		a.receive(3, a.sge(0, 8)...)
+		a.post(verbs.SendWR{ID: 4, Opcode: verbs.OpSend, SGL: a.sge(0, 8)}) // not signaled, but a failure always completes
+		recv, send := a.received(1)[0], a.sent(1)[0]
+		e.status("the receive", recv, verbs.WCWRFlushErr)
+		e.status("the send", send, verbs.WCWRFlushErr)
+		e.check(recv.ID == 3 && send.ID == 4, "IDs %d, %d", recv.ID, send.ID)
+	}},
+	{"post", "nothing", func(e *Env) {
+		a, b := e.rc()
+		e.ok(a.qp.PostSend(nil), "PostSend")
+		e.ok(a.qp.PostRecv([]verbs.RecvWR{}), "PostRecv")
+		works(a, b)
+	}},
+	{"post", "too many elements of a send", func(e *Env) {
+		a, b := e.rc()
+		wr := verbs.SendWR{Opcode: verbs.OpSend, SGL: slices.Repeat(a.sge(0, 8), int(a.qp.Cap().MaxSendSGE)+1)}
+		e.refusedAt(a.qp.PostSend([]verbs.SendWR{wr}), 0, syscall.EINVAL, syscall.ENOMEM)
+		works(a, b)
+	}},
+	{"post", "too many elements of a receive", func(e *Env) {
+		a, b := e.rc()
+		wr := verbs.RecvWR{SGL: slices.Repeat(a.sge(0, 8), int(a.qp.Cap().MaxRecvSGE)+1)}
+		e.refusedAt(a.qp.PostRecv([]verbs.RecvWR{wr}), 0, syscall.EINVAL, syscall.ENOMEM)
+		works(a, b)
+	}},
+	{"post", "a bad send within a chain", func(e *Env) {
+		a, b := e.rc()
+		b.receives(4, 0, 64)
+		wrs := make([]verbs.SendWR, 4)
+		for i := range wrs {
+			wrs[i] = verbs.SendWR{ID: uint64(i), Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: a.sge(0, 8)}
+		}
+		wrs[2].SGL = slices.Repeat(a.sge(0, 8), int(a.qp.Cap().MaxSendSGE)+1)
+		e.refusedAt(a.qp.PostSend(wrs), 2, syscall.EINVAL, syscall.ENOMEM)
+		for i, wc := range a.sent(2) {
+			e.check(wc.ID == uint64(i) && wc.Status == verbs.WCSuccess, "completion %d: %+v", i, wc)
+		}
+		b.received(2)
+		e.quiet(a.send, "requests after the bad one")
+		e.quiet(b.recv, "requests after the bad one")
+		a.signaled(wrs[3])
+		a.done()
+		b.got()
+	}},
+	{"post", "a bad receive within a chain", func(e *Env) {
+		a, b := e.rc()
+		wrs := make([]verbs.RecvWR, 4)
+		for i := range wrs {
+			wrs[i] = verbs.RecvWR{ID: uint64(i), SGL: b.sge(0, 8)}
+		}
+		wrs[1].SGL = slices.Repeat(b.sge(0, 8), int(b.qp.Cap().MaxRecvSGE)+1)
+		e.refusedAt(b.qp.PostRecv(wrs), 1, syscall.EINVAL, syscall.ENOMEM)
+		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
+		a.done()
+		e.check(b.got().ID == 0, "the first receive was not taken")
+		e.ok(b.machine.ToError(), "ToError")
+		e.quiet(b.recv, "requests after the bad one")
+	}},
+	notOf(verbs.UC, verbs.OpRDMARead), notOf(verbs.UC, verbs.OpAtomicFetchAndAdd),
+	notOf(verbs.UD, verbs.OpRDMAWrite), notOf(verbs.UD, verbs.OpRDMARead),
+	{"post", "an opcode that does not exist", func(e *Env) { refusedOrFailed(e, verbs.RC, 99) }},
+	{"post", "a datagram without an address", func(e *Env) {
+		a, b := e.pair(wiring{typ: verbs.UD})
+		wr := a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)}, b)
+		wr.AH = nil
+		e.refusedAt(a.qp.PostSend([]verbs.SendWR{wr}), 0, syscall.EINVAL)
+	}},
+	{"post", "inline: the buffer is free at once", func(e *Env) {
+		a, b := e.rc()
+		b.receives(1, 0, 64)
+		want := a.fill(0, 64)
+		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendInline, SGL: a.sge(0, 64)})
+		clear(a.bytes(0, 64))
+		a.done()
+		b.got()
+		e.same("the message", b.bytes(0, 64), want)
+	}},
+	{"post", "inline: the lkey does not count", func(e *Env) {
+		a, b := e.rc()
+		b.receives(1, 0, 64)
+		want := a.fill(0, 40)
+		sgl := []verbs.SGE{a.mr.SGE(0, 10), a.mr.SGE(10, 30)}
+		sgl[0].LKey, sgl[1].LKey = 0, 0xdead
+		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendInline, SGL: sgl})
+		a.done()
+		b.got()
+		e.same("the message", b.bytes(0, 40), want)
+	}},
+	{"post", "inline WRITE", func(e *Env) {
+		a, b := e.rc()
+		want := a.fill(0, 64)
+		a.signaled(a.remote(verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendInline, SGL: a.sge(0, 64)}, b, 100))
+		clear(a.bytes(0, 64))
+		a.done()
+		e.same("the memory", b.bytes(100, 64), want)
+	}},
+	{"post", "more inline than was granted", func(e *Env) {
+		a, b := e.rc()
+		n := int(a.qp.Cap().MaxInlineData) + 1
+		wr := verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendInline, SGL: a.sge(0, n)}
+		e.refusedAt(a.qp.PostSend([]verbs.SendWR{wr}), 0, syscall.EINVAL, syscall.ENOMEM)
+		works(a, b)
+	}},
+	{"post", "gather and scatter", func(e *Env) {
+		a, b := e.rc()
+		var from, to []verbs.SGE
+		var want []byte
+		for i, n := range []int{1, 500, 33, 1466} {
+			want = append(want, a.fill(i*3000+i, n)...)
+			from = append(from, a.mr.SGE(i*3000+i, n))
+		}
+		for i, n := range []int{700, 2, 1297, 100} {
+			to = append(to, b.mr.SGE(i*3000+7, n))
+		}
+		b.receive(1, to...)
+		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: from})
+		a.done()
+		e.check(b.got().ByteLen == 2000, "not 2000 bytes")
+		var got []byte
+		for i, n := range []int{700, 2, 1297, 1} {
+			got = append(got, b.bytes(i*3000+7, n)...)
+		}
+		e.same("the message", got, want)
+	}},
+	{"post", "as many elements as were granted", func(e *Env) {
+		n := min(e.device().MaxSGE, 16)
+		cap := verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: uint32(n), MaxRecvSGE: uint32(n)}
+		a, b := e.pair(wiring{cap: cap})
+		want := a.fill(0, n*10)
+		var from, to []verbs.SGE
+		for i := range n {
+			from, to = append(from, a.mr.SGE(i*10, 10)), append(to, b.mr.SGE(i*10, 10))
+		}
+		b.receive(1, to...)
+		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: from})
+		a.done()
+		b.got()
+		e.same("the message", b.bytes(0, n*10), want)
+	}},
+}
+
+// refusedAt reports a fault unless a post was refused at an index.
+func (e *Env) refusedAt(err error, index int, want ...error) {
+	e.fails(err, "the post", want...)
+	var pe *verbs.PostError
+	if err != nil && (!errors.As(err, &pe) || pe.Index != index) {
+		e.Errorf("the post: got %v, want index %d", err, index)
+	}
+}
+
+// postIn posts a send in a state before RTS.
+func postIn(state verbs.QPState) Case {
+	return Case{"post", "a send in " + state.Name() + " is refused", func(e *Env) {
+		for _, typ := range qpstate.Types() {
+			t := newTraveller(e, typ, state)
+			e.refusedAt(t.qp.PostSend([]verbs.SendWR{t.toIf(verbs.SendWR{Opcode: verbs.OpSend, SGL: t.sge(0, 8)}, t.end)}), 0, syscall.EINVAL)
+			e.quiet(t.send, "a send that was refused")
+		}
+	}}
+}
+
+// notOf posts what a type does not have.
+func notOf(typ verbs.QPType, op verbs.Opcode) Case {
+	return Case{"post", fmt.Sprintf("%v on %s", op, typ.Name()), func(e *Env) { refusedOrFailed(e, typ, op) }}
+}
+
+// refusedOrFailed posts an opcode that a type does not have. Hardware refuses it
+// at once, rdma_rxe when its turn comes; it must not succeed.
+func refusedOrFailed(e *Env, typ verbs.QPType, op verbs.Opcode) {
+	a, b := e.pair(wiring{typ: typ})
+	wr := a.remote(verbs.SendWR{Opcode: op, Flags: verbs.SendSignaled, SGL: a.sge(0, 8)}, b, 0)
+	if err := a.qp.PostSend([]verbs.SendWR{a.toIf(wr, b)}); err != nil {
+		e.refusedAt(err, 0, syscall.EINVAL, syscall.EOPNOTSUPP)
+		return
+	}
+	e.status("the request", a.sent(1)[0], verbs.WCLocQPOpErr, verbs.WCWRFlushErr)
+}

@@ -1,0 +1,83 @@
+package transport
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// TestClose closes a queue pair with work and an alarm; nothing of it remains.
+func TestClose(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	net.tap = func(*simnode, *simnode, []byte) bool { return false }
+	e := a.node.engine
+	a.send(verbs.SendWR{Opcode: verbs.OpSend})
+	net.transmit()
+	if _, ok := e.Deadline(); !ok || e.QP(a.qp.QPN()) != a.qp {
+		t.Fatal("no alarm, or no queue pair")
+	}
+	a.qp.Close()
+	if _, ok := e.Deadline(); ok || e.QP(a.qp.QPN()) != nil {
+		t.Error("alarm or number left")
+	}
+	a.inject(b, wire.RCSendOnly, b.opts.psn, 0, nil)
+	if e.Counter(DropNoQP) != 1 {
+		t.Error("a closed queue pair took a packet")
+	}
+	if _, err := a.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend}}); err == nil {
+		t.Error("a closed queue pair took a request")
+	}
+	net.settle()
+	if a.scq.Poll(make([]verbs.WC, 1)) != 0 {
+		t.Error("a closed queue pair completed something")
+	}
+}
+
+// TestReconnect goes through RESET, with other numbers than before.
+func TestReconnect(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	wr := verbs.SendWR{Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 20000)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
+	for i := range 3 {
+		wr.ID = uint64(i)
+		a.send(wr)
+		a.want(a.scq, wr.ID, verbs.WCSuccess, verbs.WCRDMARead)
+		a.send(wr)
+		net.step(never - 1) // and is cut short
+		for _, e := range []*end{a, b} {
+			e.modify(qpstate.Attr{State: qpstate.Reset}, 0)
+			e.opts.psn += 12345
+		}
+		a.connect(b)
+		b.connect(a)
+	}
+	net.settle()
+	if a.scq.Poll(make([]verbs.WC, 1)) != 0 {
+		t.Error("RESET completed something")
+	}
+}
+
+// TestRegionClosedUnderRead closes a region between a READ request and its
+// response; and again when the response has only to be repeated.
+func TestRegionClosedUnderRead(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	read := verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 3000)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
+	a.send(read)
+	b.inject(a, wire.RCReadRequest, a.opts.psn, 0, func(p wire.Packet) { p.RETH().Set(b.mr.Addr(), b.mr.RKey(), 3000) })
+	b.mr.Close()
+	a.want(a.scq, 1, verbs.WCRemAccessErr, 0)
+	b.wantState(qpstate.Error)
+	b.wantEvent(verbs.EventQPAccessErr)
+	net.settle()
+
+	net, a, b = pair(t, 1, defaults())
+	net.tap = func(from, _ *simnode, _ []byte) bool { return from == a.node }
+	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 3000)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+	for net.now < time.Millisecond && net.step(time.Millisecond) {
+	}
+	b.mr.Close()
+	a.want(a.scq, 1, verbs.WCRetryExcErr, 0)
+	b.wantState(qpstate.RTS)
+}
