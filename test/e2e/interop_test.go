@@ -33,7 +33,7 @@ func TestSoftWithRxe(t *testing.T) {
 	}
 	for name, side := range sides {
 		for i := range side.to {
-			for _, size := range []int{0, 1, 1023, 1024, 1025, 100_000} {
+			for _, size := range []int{0, 15, 1025, 100_000} {
 				t.Run(fmt.Sprintf("%s/%s/%d", name, side.to[i], size), func(t *testing.T) {
 					text := strings.Repeat("x", size)
 					s := startBy(t, side.serverBy, "rdma_server", "--json", "--once", "--size", "200000", side.serverDevice, "0")
