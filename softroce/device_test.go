@@ -21,9 +21,9 @@ import (
 )
 
 func TestSoft0IsListedLast(t *testing.T) {
-	devices, err := verbs.Devices()
-	if err != nil || len(devices) == 0 {
-		t.Fatal(devices, err)
+	devices, err := verbs.Devices() // libibverbs may have none to list
+	if len(devices) == 0 {
+		t.Fatal(err)
 	}
 	if last := devices[len(devices)-1]; last.Name != "soft0" || last.Provider != "softroce" {
 		t.Errorf("the last device is %v", last)

@@ -14,14 +14,15 @@ import (
 // ibv_comp_channel); [CQ.Wait] listens.
 type CompChannel struct {
 	handle
-	p CompChannelProvider
+	p   CompChannelProvider
+	dev *Device
 }
 
 // CreateCompChannel makes a completion channel.
 //
 // Implements: struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 func (d *Device) CreateCompChannel() (*CompChannel, error) {
-	ch := &CompChannel{}
+	ch := &CompChannel{dev: d}
 	p, err := born(&ch.handle, "completion channel", "ibv_create_comp_channel", "", d.p.CreateCompChannel, &d.handle)
 	if err != nil {
 		return nil, err
@@ -62,11 +63,14 @@ func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
 	parents := []*handle{&d.handle}
 	var ch CompChannelProvider
 	if init.Channel != nil {
+		if init.Channel.dev != d {
+			return nil, otherDevice("ibv_create_cq", d.device, "the channel is of "+init.Channel.device)
+		}
 		parents = append(parents, &init.Channel.handle)
 		ch = init.Channel.p
 	}
 	p, err := born(&cq.handle, "CQ", "ibv_create_cq", fmt.Sprintf("depth %d", init.Depth),
-		func() (CQProvider, error) { return d.p.CreateCQ(init.Depth, ch, init.Vector, cq.wake) }, parents...)
+		func() (CQProvider, error) { return d.p.CreateCQ(init.Depth, ch, init.Vector, wakeUp(cq.woken)) }, parents...)
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +78,15 @@ func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
 	return cq, nil
 }
 
-// wake leaves a wake-up for one waiter; one is enough however many events came.
-func (cq *CQ) wake() {
-	select {
-	case cq.woken <- struct{}{}:
-	default:
+// wakeUp leaves a wake-up for one waiter; one is enough however many events came.
+// It holds the channel, not the CQ, so that a provider that keeps it does not
+// keep a lost CQ from being noticed.
+func wakeUp(woken chan struct{}) func() {
+	return func() {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -130,10 +138,10 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	defer cq.waiting.Add(-1)
 	for {
 		n, err := cq.pollOrArm(wcs)
-		if n > 0 && cq.waiting.Load() > 1 {
-			cq.wake() // one event woke us; there may be completions for the others
-		}
 		if n > 0 || err != nil {
+			if cq.waiting.Load() > 1 {
+				wakeUp(cq.woken)() // one event woke us; the others may have to do the same
+			}
 			return n, err
 		}
 		select {

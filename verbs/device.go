@@ -13,37 +13,41 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Devices lists the devices of every provider, in the providers' order. It fails
-// only if no provider could list its own; then the error holds each one's reason.
+// Devices lists the devices of every provider, in the providers' order. A
+// provider that cannot list its own is told by the error, which does not keep
+// the others' devices from being returned.
 //
 // Implements: struct ibv_device **ibv_get_device_list(int *num_devices)
 func Devices() ([]DeviceInfo, error) {
 	var all []DeviceInfo
-	var reasons []string
-	var last error
-	list := registered()
-	for _, p := range list {
+	var reasons providerErrors
+	for _, p := range registered() {
 		devices, err := p.Devices()
 		if err != nil {
-			reasons, last = append(reasons, p.Name()+": "+errText(err)), err
+			reasons = append(reasons, fail("ibv_get_device_list", p.Name(), "", err))
 			continue
 		}
 		all = append(all, devices...)
 	}
-	if len(list) > 0 && len(reasons) == len(list) {
-		return nil, fail("ibv_get_device_list", "", "", &listError{reasons: reasons, cause: last})
+	if len(reasons) > 0 {
+		return all, reasons
 	}
 	return all, nil
 }
 
-// listError is why no provider could list devices, the last cause beneath.
-type listError struct {
-	reasons []string
-	cause   error
+// providerErrors is why providers could not list their devices.
+type providerErrors []error
+
+func (e providerErrors) Error() string {
+	var texts []string
+	for _, err := range e {
+		texts = append(texts, err.Error())
+	}
+	return strings.Join(texts, "; ")
 }
 
-func (e *listError) Error() string { return strings.Join(e.reasons, "; ") }
-func (e *listError) Unwrap() error { return e.cause }
+// Unwrap gives errors.Is each reason.
+func (e providerErrors) Unwrap() []error { return e }
 
 // Device is an open device (struct ibv_context).
 type Device struct {
@@ -52,7 +56,7 @@ type Device struct {
 	info DeviceInfo
 
 	eventsOnce sync.Once
-	events     listeners
+	events     *listeners
 }
 
 // Open opens a device by name; "" opens the first there is. The error for a name
@@ -69,13 +73,13 @@ func Open(name string) (*Device, error) {
 	}
 	for _, provider := range registered() {
 		p, err := provider.Open(name)
-		if err == syscall.ENODEV || errors.Is(err, stderrors.ErrUnsupported) {
+		if err == syscall.ENODEV || errors.Is(err, stderrors.ErrUnsupported) { // ENOSYS is ErrUnsupported, too
 			continue // the name is not this provider's, or it has no devices at all
 		}
 		if err != nil {
 			return nil, fail("ibv_open_device", name, "", err)
 		}
-		d := &Device{p: p, info: DeviceInfo{Name: name, Provider: provider.Name()}}
+		d := &Device{p: p, info: DeviceInfo{Name: name, Provider: provider.Name()}, events: &listeners{}}
 		for _, info := range devices {
 			if info.Name == name {
 				d.info = info
@@ -97,6 +101,7 @@ func noDevice(name string, devices []DeviceInfo, listErr error) error {
 			names = append(names, d.String())
 		}
 		e.Detail = "no device of that name"
+		e.Err = listErr
 		e.Hint = "one of those that exist: " + strings.Join(names, ", ")
 		return e
 	}
@@ -155,20 +160,21 @@ func query[T any](d *Device, op, detail string, ask func() (T, error)) (answer T
 }
 
 // Subscribe has f called for every asynchronous event of the device from now
-// on, one at a time, by a goroutine that f must not block; cancel ends it. Events
-// are acknowledged before f sees them. If the device is closed, f is no longer
-// called.
+// on, one at a time, by a goroutine that f must not block; f may call neither
+// Subscribe nor cancel, which ends it. Events are acknowledged before f sees them.
+// A device that was reported dead, or whose events cannot be read any more, is
+// reported to a new subscriber too. If the device is closed, f is no longer called.
 //
 // Implements: int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event),
 // void ibv_ack_async_event(struct ibv_async_event *event)
 func (d *Device) Subscribe(f func(AsyncEvent)) (cancel func()) {
 	cancel = d.events.add(f)
-	d.eventsOnce.Do(func() { go pumpEvents(d.p, &d.events) })
+	d.eventsOnce.Do(func() { go pumpEvents(d.p, d.events) })
 	return cancel
 }
 
 // pumpEvents hands events on until the device is closed. It holds the provider's
-// side only, so that a lost Device can still be noticed.
+// side and the listeners, not the Device, so that a lost one can be noticed.
 func pumpEvents(p DeviceProvider, to *listeners) {
 	for {
 		event, err := p.NextEvent()
@@ -187,6 +193,7 @@ type listeners struct {
 	mu   sync.Mutex
 	next int
 	fs   map[int]func(AsyncEvent)
+	dead bool // DEVICE_FATAL was told
 }
 
 func (l *listeners) add(f func(AsyncEvent)) (remove func()) {
@@ -198,6 +205,9 @@ func (l *listeners) add(f func(AsyncEvent)) (remove func()) {
 	id := l.next
 	l.next++
 	l.fs[id] = f
+	if l.dead {
+		go l.tellOne(id, AsyncEvent{Type: EventDeviceFatal})
+	}
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -208,7 +218,16 @@ func (l *listeners) add(f func(AsyncEvent)) (remove func()) {
 func (l *listeners) tell(e AsyncEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.dead = l.dead || e.Type == EventDeviceFatal
 	for _, f := range l.fs {
+		f(e)
+	}
+}
+
+func (l *listeners) tellOne(id int, e AsyncEvent) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.fs[id]; f != nil {
 		f(e)
 	}
 }

@@ -5,7 +5,6 @@ package verbs
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"syscall"
 
@@ -15,11 +14,9 @@ import (
 )
 
 // explainModify makes the error of a refused Modify. It names the move, the
-// port, both GIDs, and every fault that it can find. The caller holds stateMu.
+// port, both GIDs, and every fault that it can find. The caller holds stateMu and
+// keeps the queue pair, and so its device, open.
 func (qp *QP) explainModify(attr *QPAttr, mask QPAttrMask, err error) error {
-	if errors.Is(err, net.ErrClosed) {
-		return fail("ibv_modify_qp", qp.device, "", err)
-	}
 	from, to := qp.state, qp.state
 	if now, qerr := qp.p.Query(qpstate.MaskState); qerr == nil {
 		from, to = now.State, now.State

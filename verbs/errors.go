@@ -90,6 +90,11 @@ func fail(op, device, detail string, err error) error {
 	return e
 }
 
+// otherDevice refuses to make an object of two devices'.
+func otherDevice(op, device, detail string) error {
+	return &Error{Op: op, Device: device, Errno: syscall.EINVAL, Detail: detail, Hint: "objects of one opened device"}
+}
+
 // errnoOf finds the errno beneath an error, 0 if there is none.
 func errnoOf(err error) syscall.Errno {
 	var errno syscall.Errno

@@ -29,7 +29,7 @@ func ChooseGID(table []GIDEntry, wish GIDWish) (entry GIDEntry, why string, err 
 	port := max(wish.Port, 1)
 	if !wish.Automatic {
 		for _, e := range table {
-			if e.Port == port && e.Index == wish.Index {
+			if e.Port == port && e.Index == wish.Index && e.Index <= maxGIDIndex {
 				return e, "asked for by index", nil
 			}
 		}
@@ -37,7 +37,7 @@ func ChooseGID(table []GIDEntry, wish GIDWish) (entry GIDEntry, why string, err 
 	}
 	best := 0
 	for _, e := range table {
-		if e.Port != port || e.Type == GIDTypeRoCEv1 {
+		if e.Port != port || e.Type == GIDTypeRoCEv1 || e.Index > maxGIDIndex {
 			continue
 		}
 		if points, reason := gidPoints(e, wish); points > best {
@@ -49,6 +49,10 @@ func ChooseGID(table []GIDEntry, wish GIDWish) (entry GIDEntry, why string, err 
 	}
 	return entry, why, nil
 }
+
+// maxGIDIndex is the last slot that a path can name: struct ibv_global_route has
+// eight bits for it, however long the table is.
+const maxGIDIndex = 255
 
 // gidPoints rates a slot; 0 means unusable. The first of equals wins.
 func gidPoints(e GIDEntry, wish GIDWish) (points int, why string) {

@@ -100,6 +100,9 @@ func (c *ibvCompChannel) read() {
 		if err := c.events.wait(get); err != nil {
 			if err != net.ErrClosed {
 				errno := errnoOf(err)
+				if errno == 0 {
+					errno = syscall.EIO
+				}
 				c.broken.Store(&errno)
 				c.cqs.wakeAll(c)
 			}

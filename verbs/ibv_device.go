@@ -44,9 +44,6 @@ func (ibvProvider) Open(name string) (DeviceProvider, error) {
 		opened = syscall.Errno(C.rv_open_device(dev, &ctx))
 		return false
 	})
-	if err == syscall.ENOSYS {
-		return nil, syscall.ENODEV // no RDMA in this kernel: no device of any name
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +64,12 @@ func (ibvProvider) Open(name string) (DeviceProvider, error) {
 }
 
 // eachDevice shows f each device until it returns false; the pointer is valid
-// only meanwhile. A kernel without RDMA has no devices.
+// only meanwhile. A kernel without RDMA answers ENOSYS.
 func eachDevice(f func(DeviceInfo, *C.struct_ibv_device) bool) error {
 	var list **C.struct_ibv_device
 	var n C.int
-	if errno := syscall.Errno(C.rv_get_device_list(&list, &n)); errno == syscall.ENOSYS {
-		return nil
-	} else if errno != 0 {
-		return errno
+	if err := errnoErr(C.rv_get_device_list(&list, &n)); err != nil {
+		return err
 	}
 	defer C.ibv_free_device_list(list)
 	for _, dev := range unsafe.Slice(list, int(n)) {

@@ -46,8 +46,10 @@ func newFDWaiter(fd int, name string) (*fdWaiter, error) {
 func (w *fdWaiter) wait(read func() syscall.Errno) error {
 	var errno syscall.Errno
 	err := w.raw.Read(func(uintptr) bool {
-		errno = read()
-		return errno != syscall.EAGAIN && errno != syscall.EINTR
+		for errno = read(); errno == syscall.EINTR; {
+			errno = read()
+		}
+		return errno != syscall.EAGAIN
 	})
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -23,7 +23,10 @@ func (d *ibvDevice) AllocPD() (PDProvider, error) {
 func (p *ibvPD) Close() error { return errnoErr(C.rv_dealloc_pd(p.pd)) }
 
 // ibvMR is struct ibv_mr.
-type ibvMR struct{ mr *C.struct_ibv_mr }
+type ibvMR struct {
+	mr         *C.struct_ibv_mr
+	lkey, rkey uint32 // to be told when mr is gone, too
+}
 
 func (p *ibvPD) RegMR(buf []byte, access Access) (MRProvider, error) {
 	m := &ibvMR{}
@@ -31,11 +34,12 @@ func (p *ibvPD) RegMR(buf []byte, access Access) (MRProvider, error) {
 	if err := errnoErr(C.rv_reg_mr(p.pd, start, C.size_t(len(buf)), C.int(access), &m.mr)); err != nil {
 		return nil, err
 	}
+	m.lkey, m.rkey = uint32(m.mr.lkey), uint32(m.mr.rkey)
 	return m, nil
 }
 
-func (m *ibvMR) LKey() uint32 { return uint32(m.mr.lkey) }
-func (m *ibvMR) RKey() uint32 { return uint32(m.mr.rkey) }
+func (m *ibvMR) LKey() uint32 { return m.lkey }
+func (m *ibvMR) RKey() uint32 { return m.rkey }
 func (m *ibvMR) Close() error { return errnoErr(C.rv_dereg_mr(m.mr)) }
 
 // ibvAH is struct ibv_ah.
@@ -50,7 +54,13 @@ func (p *ibvPD) CreateAH(attr AHAttr) (AHProvider, error) {
 	return a, nil
 }
 
-func (a *ibvAH) Close() error { return errnoErr(C.rv_destroy_ah(a.ah)) }
+func (a *ibvAH) Close() error {
+	if err := errnoErr(C.rv_destroy_ah(a.ah)); err != nil {
+		return err
+	}
+	a.ah = nil
+	return nil
+}
 
 func encodeAH(a *AHAttr) (c C.struct_ibv_ah_attr) {
 	c.grh.dgid = a.GRH.DGID

@@ -45,13 +45,15 @@ type (
 // sendSlots is C memory for as many send work requests as the queue has, each
 // with its own scatter/gather slots.
 type sendSlots struct {
-	qp  *C.struct_ibv_qp
-	wrs []C.struct_ibv_send_wr
-	sge sgeSlots
+	qp       *C.struct_ibv_qp
+	wrs      []C.struct_ibv_send_wr
+	sge      sgeSlots
+	datagram bool // UD: each request has an address of its own
 }
 
 func newSendSlots(qp *C.struct_ibv_qp, cap QPCap) sendSlots {
-	s := sendSlots{qp: qp, wrs: cArray[C.struct_ibv_send_wr](cap.MaxSendWR), sge: newSGESlots(cap.MaxSendWR, cap.MaxSendSGE)}
+	s := sendSlots{qp: qp, wrs: cArray[C.struct_ibv_send_wr](cap.MaxSendWR), sge: newSGESlots(cap.MaxSendWR, cap.MaxSendSGE),
+		datagram: qp.qp_type == C.IBV_QPT_UD}
 	for i := range s.wrs {
 		s.wrs[i].sg_list = s.sge.list(i)
 		s.link(i)
@@ -109,10 +111,12 @@ func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 	return done, err
 }
 
-// encode writes a request into slot i; false if it cannot be expressed.
+// encode writes a request into slot i; false if it is none that can be posted. C
+// would follow what a union holds, whatever the opcode makes of it: so nothing
+// is passed on that this function does not know.
 func (s *sendSlots) encode(i int, wr *SendWR) bool {
 	c := &s.wrs[i]
-	if !s.sge.fill(i, wr.SGL) {
+	if s.datagram && wr.Opcode != OpSend && wr.Opcode != OpSendWithImm || !s.sge.fill(i, wr.SGL) {
 		return false
 	}
 	c.wr_id = C.uint64_t(wr.ID)
@@ -134,6 +138,8 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 		*(*wrAtomic)(unsafe.Pointer(&c.wr)) = wrAtomic{wr.RemoteAddr, wr.CompareAdd, wr.Swap, wr.RKey}
 	case OpSendWithInvalidate, OpLocalInv:
 		*(*uint32)(unsafe.Pointer(&c.anon0)) = wr.InvalidateRKey
+	default:
+		return false
 	}
 	return true
 }
@@ -149,11 +155,17 @@ func setRemote(c *C.struct_ibv_send_wr, wr *SendWR) {
 // setPeer addresses a datagram; false if it has no address, which C would follow
 // all the same. A connected queue pair's requests have none.
 func (s *sendSlots) setPeer(c *C.struct_ibv_send_wr, wr *SendWR) bool {
-	if wr.AH == nil {
-		return s.qp.qp_type != C.IBV_QPT_UD
+	if !s.datagram {
+		return true
 	}
-	ah := wr.AH.p.(*ibvAH).ah
-	*(*wrUD)(unsafe.Pointer(&c.wr)) = wrUD{uintptr(unsafe.Pointer(ah)), wr.RemoteQPN, wr.RemoteQKey}
+	if wr.AH == nil {
+		return false
+	}
+	ah, ok := wr.AH.p.(*ibvAH)
+	if !ok || ah.ah == nil {
+		return false // another provider's, or closed
+	}
+	*(*wrUD)(unsafe.Pointer(&c.wr)) = wrUD{uintptr(unsafe.Pointer(ah.ah)), wr.RemoteQPN, wr.RemoteQKey}
 	return true
 }
 
@@ -265,8 +277,8 @@ func (s *sgeSlots) fill(i int, sgl []SGE) bool {
 	return true
 }
 
-// cArray allocates n zeroed elements (at least one) of C memory. Go ends the
-// process if C has none left.
+// cArray allocates n zeroed elements (at least one) of C memory. It panics if C
+// has none left.
 func cArray[T any](n uint32) []T {
 	var zero T
 	count := max(int(n), 1)

@@ -148,12 +148,34 @@ func TestPostSaysWhichRequestWasRefused(t *testing.T) {
 	}
 }
 
-func TestPostSendOfADatagramWithoutAnAddress(t *testing.T) {
-	f, qp := fakeQP(t, wide)
-	f.Datagrams()
-	var pe *PostError
-	if err := qp.PostSend([]SendWR{{Opcode: OpSend}}); !errors.As(err, &pe) || !errors.Is(err, syscall.EINVAL) || f.WRs() != 0 {
-		t.Errorf("%v, %d posted", err, f.WRs())
+// TestPostSendPassesOnNothingThatCWouldFollow posts what would have C follow a
+// pointer that is none.
+func TestPostSendPassesOnNothingThatCWouldFollow(t *testing.T) {
+	foreign := &AH{p: &paperObject{}}
+	closed := &AH{p: &ibvAH{}}
+	for name, c := range map[string]struct {
+		datagrams bool
+		wr        SendWR
+	}{
+		"UD: no AH":                     {true, SendWR{Opcode: OpSend}},
+		"UD: an AH of another provider": {true, SendWR{Opcode: OpSend, AH: foreign}},
+		"UD: a closed AH":               {true, SendWR{Opcode: OpSendWithImm, AH: closed}},
+		"UD: WRITE":                     {true, SendWR{Opcode: OpRDMAWrite, RemoteAddr: 0x1000}},
+		"RC: BIND_MW":                   {false, SendWR{Opcode: OpBindMW}},
+		"RC: TSO":                       {false, SendWR{Opcode: OpTSO}},
+		"RC: an unknown opcode":         {false, SendWR{Opcode: 77}},
+	} {
+		f := ibvfake.New()
+		t.Cleanup(f.Free)
+		if c.datagrams {
+			f.Datagrams()
+		}
+		p := newIBVQP(f.QP(), wide)
+		t.Cleanup(func() { p.send.free(); p.recv.free() })
+		n, err := p.PostSend([]SendWR{c.wr})
+		if n != 0 || !errors.Is(err, syscall.EINVAL) || f.WRs() != 0 {
+			t.Errorf("%s: %d, %v, %d posted", name, n, err, f.WRs())
+		}
 	}
 }
 

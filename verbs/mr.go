@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"syscall"
@@ -30,7 +31,7 @@ type allocOptions struct{ hugePages bool }
 func HugePages() AllocOption { return func(o *allocOptions) { o.hugePages = true } }
 
 // AllocMR registers size bytes of new, zeroed, page-aligned memory outside Go's
-// heap. Close unmaps it: slices of it must not be used after.
+// heap (with HugePages, rounded up to whole ones: see Len). Close unmaps it: slices of it must not be used after.
 //
 // Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 func (pd *PD) AllocMR(size int, access Access, options ...AllocOption) (*MR, error) {
@@ -118,9 +119,12 @@ func (mr *MR) LKey() uint32 { return mr.p.LKey() }
 func (mr *MR) RKey() uint32 { return mr.p.RKey() }
 
 // SGE names n bytes from off. Like a slice expression it panics if they are not
-// all within the region.
+// all within the region, or more than 32 bits can count.
 func (mr *MR) SGE(off, n int) SGE {
 	part := mr.buf[off : off+n]
+	if uint64(n) > math.MaxUint32 {
+		panic(fmt.Sprintf("verbs: an SGE of %d bytes: its length has 32 bits", n))
+	}
 	return SGE{Addr: mr.Addr() + uint64(off), Length: uint32(len(part)), LKey: mr.LKey()}
 }
 

@@ -40,7 +40,7 @@ func TestParentsOutliveChildren(t *testing.T) {
 		parent interface{ Close() error }
 		names  string
 	}{
-		{d, "1 CQ, 1 PD, 1 completion channel"}, {pd, "1 AH, 1 MR, 1 QP"}, {ch, "1 CQ"}, {cq, "2 QP"},
+		{d, "1 CQ, 1 PD, 1 completion channel"}, {pd, "1 AH, 1 MR, 1 QP"}, {ch, "1 CQ"}, {cq, "1 QP"},
 	} {
 		err := c.parent.Close()
 		if !errors.Is(err, syscall.EBUSY) || !strings.Contains(err.Error(), c.names) {
@@ -181,6 +181,35 @@ func TestModifyExplainsEINVAL(t *testing.T) {
 	}
 }
 
+func TestObjectsOfTwoDevicesDoNotMix(t *testing.T) {
+	d, _ := newPaperDevice()
+	other, _ := newPaperDevice()
+	pd, ch := must[*PD](t)(d.AllocPD()), must[*CompChannel](t)(d.CreateCompChannel())
+	mine, theirs := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1})), must[*CQ](t)(other.CreateCQ(CQInit{Depth: 1}))
+	for name, err := range map[string]error{
+		"a CQ on another's channel": func() error { _, err := other.CreateCQ(CQInit{Depth: 1, Channel: ch}); return err }(),
+		"another's receive CQ":      func() error { _, err := pd.CreateQP(QPInit{Type: RC, SendCQ: mine, RecvCQ: theirs}); return err }(),
+		"another's send CQ":         func() error { _, err := pd.CreateQP(QPInit{Type: RC, SendCQ: theirs, RecvCQ: mine}); return err }(),
+	} {
+		if !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), "objects of one opened device") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestADeadDeviceIsToldToLaterSubscribers(t *testing.T) {
+	d, _ := newPaperDevice()
+	got := make(chan AsyncEvent, 1)
+	first := make(chan AsyncEvent, 1)
+	defer d.Subscribe(func(e AsyncEvent) { first <- e })()
+	d.p.(*paperDevice).events <- AsyncEvent{Type: EventDeviceFatal}
+	<-first
+	defer d.Subscribe(func(e AsyncEvent) { got <- e })()
+	if e := <-got; e.Type != EventDeviceFatal {
+		t.Errorf("got %v", e)
+	}
+}
+
 func TestSubscribe(t *testing.T) {
 	d, _ := newPaperDevice()
 	p := d.p.(*paperDevice)
@@ -215,14 +244,17 @@ func TestLeakIsReported(t *testing.T) {
 	defer slog.SetDefault(old)
 	func() {
 		d, _ := newPaperDevice()
+		d.Subscribe(func(AsyncEvent) {}) // whose goroutine must not keep the device
 		_ = must[*PD](t)(d.AllocPD())
+		ch := must[*CompChannel](t)(d.CreateCompChannel())
+		_ = must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1, Channel: ch}))
 	}()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		runtime.GC()
 		mu.Lock()
 		text := log.String()
 		mu.Unlock()
-		if strings.Contains(text, "PD on paper0") && strings.Contains(text, "device on paper0") {
+		if strings.Contains(text, "PD on paper0") && strings.Contains(text, "device on paper0") && strings.Contains(text, "CQ on paper0") {
 			return
 		}
 	}

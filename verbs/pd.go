@@ -5,14 +5,15 @@ package verbs
 // PD is a protection domain (struct ibv_pd).
 type PD struct {
 	handle
-	p PDProvider
+	p   PDProvider
+	dev *Device
 }
 
 // AllocPD makes a protection domain.
 //
 // Implements: struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 func (d *Device) AllocPD() (*PD, error) {
-	pd := &PD{}
+	pd := &PD{dev: d}
 	p, err := born(&pd.handle, "PD", "ibv_alloc_pd", "", d.p.AllocPD, &d.handle)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ type paper struct {
 
 func newPaperDevice() (*Device, *paper) {
 	p := &paper{}
-	d := &Device{p: &paperDevice{paper: p, closed: make(chan struct{}), events: make(chan AsyncEvent, 8)}, info: DeviceInfo{Name: "paper0"}}
+	d := &Device{p: &paperDevice{paper: p, closed: make(chan struct{}), events: make(chan AsyncEvent, 8)}, info: DeviceInfo{Name: "paper0"}, events: &listeners{}}
 	d.kind, d.device = "device", "paper0"
 	d.watchLeak()
 	return d, p

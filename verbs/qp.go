@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"fmt"
+	"net"
 	"sync"
 	"syscall"
 
@@ -41,11 +42,18 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 		e.Hint = "both SendCQ and RecvCQ; they may be the same"
 		return nil, e
 	}
-	qp := &QP{init: init, dev: init.SendCQ.dev}
+	if init.SendCQ.dev != pd.dev || init.RecvCQ.dev != pd.dev {
+		return nil, otherDevice("ibv_create_qp", pd.device, "the CQs are of "+init.SendCQ.device+" and "+init.RecvCQ.device)
+	}
+	parents := []*handle{&pd.handle, &init.SendCQ.handle}
+	if init.RecvCQ != init.SendCQ {
+		parents = append(parents, &init.RecvCQ.handle)
+	}
+	qp := &QP{init: init, dev: pd.dev}
 	p, err := born(&qp.handle, "QP", "ibv_create_qp", detail, func() (QPProvider, error) {
 		return pd.p.CreateQP(QPInitProvider{
 			Type: init.Type, SendCQ: init.SendCQ.p, RecvCQ: init.RecvCQ.p, Cap: init.Cap, SigAll: init.SigAll})
-	}, &pd.handle, &init.SendCQ.handle, &init.RecvCQ.handle)
+	}, parents...)
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +84,17 @@ func (qp *QP) RecvCQ() *CQ { return qp.init.RecvCQ }
 func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 	qp.stateMu.Lock()
 	defer qp.stateMu.Unlock()
-	err := qp.use(func() error { return qp.p.Modify(attr, mask) })
+	err := qp.use(func() error {
+		if err := qp.p.Modify(attr, mask); err != nil {
+			return qp.explainModify(attr, mask, err)
+		}
+		return nil
+	})
+	if err == net.ErrClosed {
+		return fail("ibv_modify_qp", qp.device, "", err)
+	}
 	if err != nil {
-		return qp.explainModify(attr, mask, err)
+		return err
 	}
 	if mask&qpstate.MaskState != 0 {
 		qp.state = attr.State

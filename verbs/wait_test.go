@@ -112,9 +112,15 @@ func TestWaitOnABrokenChannel(t *testing.T) {
 			paper.broken = syscall.EIO
 			paper.wake()
 		})
-		if _, err := cq.Wait(t.Context(), make([]WC, 1)); !errors.Is(err, syscall.EIO) {
-			t.Errorf("got %v", err)
+		var waiters sync.WaitGroup
+		for range 3 {
+			waiters.Go(func() {
+				if _, err := cq.Wait(t.Context(), make([]WC, 1)); !errors.Is(err, syscall.EIO) {
+					t.Errorf("got %v", err)
+				}
+			})
 		}
+		waiters.Wait() // synctest reports a deadlock if one is forgotten
 	})
 }
 

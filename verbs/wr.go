@@ -23,9 +23,9 @@ const (
 	OpAtomicCmpAndSwp    Opcode = 5  // swap 8 bytes of the peer's memory if they equal Compare
 	OpAtomicFetchAndAdd  Opcode = 6  // add Add to 8 bytes of the peer's memory
 	OpLocalInv           Opcode = 7  // invalidate this side's memory window
-	OpBindMW             Opcode = 8  // bind a memory window
+	OpBindMW             Opcode = 8  // bind a memory window; there are none yet, so posting it is EINVAL
 	OpSendWithInvalidate Opcode = 9  // send, and invalidate one of the peer's rkeys
-	OpTSO                Opcode = 10 // raw packets only
+	OpTSO                Opcode = 10 // raw packets only; posting it is EINVAL
 )
 
 // String is the C name: "IBV_WR_SEND".

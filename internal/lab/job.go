@@ -107,6 +107,9 @@ func (o *Options) inspect(dev *verbs.Device, log *slog.Logger) error {
 	why := "asked for"
 	if o.Device == "" {
 		why = "the first there is"
+		if _, err := verbs.Devices(); err != nil {
+			why += "; " + err.Error()
+		}
 	}
 	tell(log, "slow", "device.opened", "ibv_open_device", "open device "+dev.Info().String(), slog.String("why", why))
 	if err := o.config(dev, log).Check(dev); err != nil {

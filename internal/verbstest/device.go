@@ -32,11 +32,11 @@ var deviceCases = []Case{
 		e.check(a.AtomicCap != verbs.AtomicNone, "there are no atomics")
 	}},
 	{"device", "the same answer twice", func(e *Env) {
-		e.check(e.device() == e.device(), "the device changes its mind")
+		first, second := e.device(), e.device()
+		e.check(first == second, "the device changes its mind: %+v, then %+v", first, second)
 	}},
 	{"device", "listed by name", func(e *Env) {
-		list, err := verbs.Devices()
-		e.ok(err, "Devices")
+		list, _ := verbs.Devices() // another provider may have none to list
 		for _, info := range list {
 			if info == e.Dev.Info() {
 				return

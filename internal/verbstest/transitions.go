@@ -83,9 +83,7 @@ func legal(e *Env, move qpstate.Transition) {
 	if optional != 0 {
 		masks = append(masks, optional)
 	}
-	for _, bit := range optional.Bits() {
-		masks = append(masks, bit)
-	}
+	masks = append(masks, optional.Bits()...)
 	for _, extra := range masks {
 		t := newTraveller(e, move.Type, move.From)
 		if err := t.try(move.To, qpstate.MaskState|move.Required|extra); err != nil {
