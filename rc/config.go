@@ -24,7 +24,7 @@ type Config struct {
 	Params  map[string]string // the job's parameters
 
 	Cap    verbs.QPCap  // queue sizes; a field of 0 is 16 requests, 1 element
-	Access verbs.Access // what the peer may do through the queue pair; 0 is read, write and atomics
+	Access verbs.Access // what the peer may do through the queue pair; 0 is read, write and atomics, AccessLocalWrite alone nothing
 
 	// Prepare runs with the queue pair in INIT, before the peer can send: it
 	// registers memory (Conn.AllocMR), shares it (Conn.Share), posts receives.

@@ -36,16 +36,30 @@ type Conn struct {
 	qp       *verbs.QP
 	machine  *qpstate.Machine
 
-	local, peer          oob.Endpoint
-	regions, peerRegions []oob.Region
-	peerHello            oob.Hello
+	local, peer oob.Endpoint
+	peerRegions []oob.Region
+	peerHello   oob.Hello
 
-	life     context.Context // ends, with the cause, when the peer or the device is gone
-	endLife  context.CancelCauseFunc
-	unwatch  func()
-	closing  sync.Once
-	closeErr error
-	owned    []owned // what Close frees, last first
+	life       context.Context // ends, with the cause, when the peer or the device is gone
+	endLife    context.CancelCauseFunc
+	stopEvents func() // of the device
+	stopTCP    func() // watching the peer
+
+	mu      sync.Mutex
+	closing bool           // Close has begun: no new object, no new wait
+	calls   sync.WaitGroup // under way, which Close waits for
+	regions []oob.Region   // shared by this end
+	owned   []owned        // what Close frees, last first
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// newConn makes a Conn with nothing but a TCP connection, and a life.
+func newConn(tcp *oob.Conn, hello oob.Hello, cfg Config) *Conn {
+	c := &Conn{cfg: cfg, tcp: tcp, peerHello: hello, events: events{cfg.Logger}, stopEvents: func() {}, stopTCP: func() {}}
+	c.life, c.endLife = context.WithCancelCause(context.Background())
+	return c
 }
 
 // owned is an object that the Conn frees.
@@ -54,7 +68,10 @@ type owned struct {
 	io.Closer
 }
 
+// own sees to it that Close frees object.
 func (c *Conn) own(verb, name string, object io.Closer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.owned = append(c.owned, owned{verb, name, object})
 }
 
@@ -90,6 +107,10 @@ func (c *Conn) PathMTU() int { return oob.NegotiateMTU(c.local.MTU, c.peer.MTU) 
 
 // AllocMR registers size bytes that live as long as the Conn.
 func (c *Conn) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, error) {
+	if !c.begin() {
+		return nil, net.ErrClosed
+	}
+	defer c.calls.Done()
 	mr, err := c.pd.AllocMR(size, access)
 	if err != nil {
 		return nil, err
@@ -105,6 +126,8 @@ func (c *Conn) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, e
 // Share offers a region to the peer under a name. It is for Config.Prepare:
 // regions are exchanged right after it.
 func (c *Conn) Share(name string, mr *verbs.MR) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.regions = append(c.regions, oob.Region{Name: name, Addr: mr.Addr(), RKey: mr.RKey(), Length: uint64(mr.Len())})
 }
 
@@ -119,17 +142,18 @@ func (c *Conn) PeerRegion(name string) (oob.Region, bool) {
 	return oob.Region{}, false
 }
 
-// watch begins the Conn's life: it ends when the peer is gone or the device or
-// the queue pair reports a fatal event.
-func (c *Conn) watch() {
-	tcpLife, stopTCP := c.tcp.Watch(context.Background())
-	c.life, c.endLife = context.WithCancelCause(tcpLife)
+// watchDevice ends the Conn's life when the device, the queue pair or one of its
+// completion queues reports that it is dead.
+func (c *Conn) watchDevice() {
 	qpn := c.qp.QPN()
-	stopEvents := c.dev.Subscribe(func(e verbs.AsyncEvent) {
+	c.stopEvents = c.dev.Subscribe(func(e verbs.AsyncEvent) {
 		switch {
+		case e.Type == verbs.EventDeviceFatal:
+		case e.Type == verbs.EventCQErr:
+			if !c.sendCQ.Is(e) && !c.recvCQ.Is(e) {
+				return
+			}
 		case e.QPN != 0 && e.QPN != qpn:
-			return
-		case e.CQ != nil && !c.sendCQ.Is(e) && !c.recvCQ.Is(e):
 			return
 		}
 		c.events.async(e)
@@ -137,9 +161,15 @@ func (c *Conn) watch() {
 			c.endLife(&AsyncError{Device: c.dev.Name(), Event: e})
 		}
 	})
-	c.unwatch = func() {
-		stopEvents()
-		stopTCP()
+}
+
+// watchPeer ends the Conn's life when the peer fails or is gone.
+func (c *Conn) watchPeer() {
+	tcpLife, stopWatching := c.tcp.Watch(context.Background())
+	stopTelling := context.AfterFunc(tcpLife, func() { c.endLife(context.Cause(tcpLife)) })
+	c.stopTCP = func() {
+		stopTelling()
+		stopWatching()
 	}
 }
 
@@ -153,17 +183,34 @@ func (c *Conn) WaitSend(ctx context.Context) (verbs.WC, error) { return c.waitOn
 func (c *Conn) WaitRecv(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.recvCQ) }
 
 func (c *Conn) waitOne(ctx context.Context, cq *verbs.CQ) (verbs.WC, error) {
+	if !c.begin() {
+		return verbs.WC{}, net.ErrClosed
+	}
+	defer c.calls.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
 	defer stop()
 	var wcs [1]verbs.WC
-	if _, err := cq.Wait(ctx, wcs[:]); err != nil {
-		if n, _ := cq.Poll(wcs[:]); n == 0 { // it may have come with the end
-			return wcs[0], err
-		}
+	n, err := cq.Wait(ctx, wcs[:])
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		n, _ = cq.Poll(wcs[:]) // it may have come with the end
+	}
+	if n == 0 {
+		return verbs.WC{}, err
 	}
 	return wcs[0], wcs[0].Err()
+}
+
+// begin counts a call that Close must wait for; false once Close has begun.
+func (c *Conn) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return false
+	}
+	c.calls.Add(1)
+	return true
 }
 
 // Barrier returns when the peer has reached the barrier of the same name.
@@ -172,7 +219,7 @@ func (c *Conn) Barrier(ctx context.Context, name string) error { return c.tcp.Ba
 // Finish meets the peer in the barrier "done": after it both may close, and
 // neither takes the other's closing for a failure.
 func (c *Conn) Finish(ctx context.Context) error {
-	c.unwatch()
+	c.stopTCP()
 	return c.tcp.Barrier(ctx, barrierDone)
 }
 
@@ -180,29 +227,36 @@ func (c *Conn) Finish(ctx context.Context) error {
 func (c *Conn) Fail(step string, cause error) { c.tcp.Fail(step, cause) }
 
 // Close moves the queue pair to ERR, waits until its work requests are flushed,
-// and frees everything, the last made first. Closing again returns the same.
+// and frees everything, the last made first. Waits that are under way end with
+// net.ErrClosed. Closing again returns the same.
 func (c *Conn) Close() error {
-	c.closing.Do(func() {
-		var errs []error
-		if c.unwatch != nil {
-			c.unwatch()
-			c.endLife(net.ErrClosed)
-		}
-		if c.machine != nil && c.machine.State() != qpstate.Reset {
-			errs = append(errs, c.drain())
-		}
-		for i := len(c.owned) - 1; i >= 0; i-- {
-			object := c.owned[i]
-			err := object.Close()
-			if err == nil {
-				c.events.freed(object.verb, object.name)
-			}
-			errs = append(errs, err)
-		}
-		errs = append(errs, c.tcp.Close())
-		c.closeErr = stderrors.Join(errs...)
-	})
+	c.closeOnce.Do(func() { c.closeErr = c.close() })
 	return c.closeErr
+}
+
+func (c *Conn) close() error {
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
+	c.endLife(net.ErrClosed)
+	c.stopTCP()
+	c.stopEvents()
+	c.calls.Wait()
+
+	var errs []error
+	if c.machine != nil && c.machine.State() != qpstate.Reset {
+		errs = append(errs, c.drain())
+	}
+	for i := len(c.owned) - 1; i >= 0; i-- {
+		object := c.owned[i]
+		err := object.Close()
+		if err == nil {
+			c.events.freed(object.verb, object.name)
+		}
+		errs = append(errs, err)
+	}
+	errs = append(errs, c.tcp.Close())
+	return stderrors.Join(errs...)
 }
 
 // drainLimit is how long a flush may take before the objects are freed anyway;
@@ -241,8 +295,9 @@ func (c *Conn) drain() error {
 	return nil
 }
 
-// drainCQ polls until the mark, or until nothing more comes if there is none,
-// and returns how many work requests were flushed.
+// drainCQ polls until the mark, or until nothing more comes if there is none or
+// somebody who polls the CQ himself took it, and returns how many work requests
+// were flushed.
 func drainCQ(ctx context.Context, cq *verbs.CQ, marked bool) (flushed int, err error) {
 	if !marked {
 		quiet, cancel := context.WithTimeout(ctx, drainQuiet)
@@ -252,7 +307,7 @@ func drainCQ(ctx context.Context, cq *verbs.CQ, marked bool) (flushed int, err e
 	var wcs [16]verbs.WC
 	for {
 		n, err := cq.Wait(ctx, wcs[:])
-		if err != nil && !marked && errors.Is(err, context.DeadlineExceeded) {
+		if errors.Is(err, context.DeadlineExceeded) {
 			return flushed, nil
 		}
 		if err != nil {

@@ -3,8 +3,10 @@ package rc
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -284,5 +286,87 @@ func TestAPeerWithoutReceives(t *testing.T) {
 func TestIPOf(t *testing.T) {
 	if a := ipOf(nil); a != (netip.Addr{}) {
 		t.Errorf("nil is %v", a)
+	}
+}
+
+// TestCloseWhileOthersWait has waiters of both kinds on both queues: Close must
+// not mistake their taking its mark for a device that does not flush.
+func TestCloseWhileOthersWait(t *testing.T) {
+	for range 3 {
+		c, _ := pair(t, Config{}, Config{})
+		var waiters sync.WaitGroup
+		for _, wait := range []func() error{
+			func() error { _, err := c.WaitSend(context.Background()); return err },
+			func() error { _, err := c.WaitRecv(context.Background()); return err },
+		} {
+			waiters.Go(func() {
+				if err := wait(); !errors.Is(err, net.ErrClosed) {
+					t.Errorf("a wait of the Conn's: %v", err)
+				}
+			})
+		}
+		for _, cq := range []*verbs.CQ{c.SendCQ(), c.RecvCQ()} {
+			waiters.Go(func() {
+				for {
+					if _, err := cq.Wait(context.Background(), make([]verbs.WC, 1)); err != nil {
+						if !errors.Is(err, net.ErrClosed) {
+							t.Errorf("a wait on the CQ itself: %v", err)
+						}
+						return
+					}
+				}
+			})
+		}
+		time.Sleep(time.Millisecond) // for some to be asleep; more or fewer is as well
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		waiters.Wait()
+	}
+}
+
+func TestAllocMRMeetsClose(t *testing.T) {
+	c, _ := pair(t, Config{}, Config{})
+	var makers sync.WaitGroup
+	for range 8 {
+		makers.Go(func() {
+			for {
+				if _, err := c.AllocMR("another", 4096, 0); err != nil {
+					if !errors.Is(err, net.ErrClosed) {
+						t.Errorf("got %v", err)
+					}
+					return
+				}
+			}
+		})
+	}
+	time.Sleep(time.Millisecond)
+	if err := c.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	makers.Wait()
+}
+
+// TestFinishLeavesWaitsAlone has a receive outstanding when this end is finished
+// and the peer is not.
+func TestFinishLeavesWaitsAlone(t *testing.T) {
+	c, s := pair(t, Config{}, Config{})
+	got := make(chan error, 1)
+	go func() {
+		_, err := c.WaitRecv(t.Context())
+		got <- err
+	}()
+	finished := make(chan error, 1)
+	go func() { finished <- c.Finish(t.Context()) }()
+	time.Sleep(10 * time.Millisecond)
+	s.post(t, verbs.SendWR{Opcode: verbs.OpSend}, 1)
+	if err := <-got; err != nil {
+		t.Errorf("the wait: %v", err)
+	}
+	if err := s.Finish(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-finished; err != nil {
+		t.Error(err)
 	}
 }

@@ -120,7 +120,10 @@ func (c *Config) hello(role oob.Role) oob.Hello {
 
 // connect takes a connection from the hello to RTS. It owns tcp.
 func connect(ctx context.Context, tcp *oob.Conn, hello oob.Hello, cfg Config) (*Conn, error) {
-	c := &Conn{cfg: cfg, tcp: tcp, peerHello: hello, events: events{cfg.Logger}}
+	c := newConn(tcp, hello, cfg)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })()
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
@@ -144,7 +147,7 @@ func connect(ctx context.Context, tcp *oob.Conn, hello oob.Hello, cfg Config) (*
 			return nil, errors.WithMessage(err, step.name)
 		}
 	}
-	c.watch()
+	c.watchPeer()
 	return c, nil
 }
 
@@ -220,7 +223,10 @@ func (c *Conn) makeObjects() error {
 	if c.recvCQ, err = c.makeCQ("receive", c.cfg.Cap.MaxRecvWR); err != nil {
 		return err
 	}
-	c.qp, err = c.pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: c.sendCQ, RecvCQ: c.recvCQ, Cap: c.cfg.Cap})
+	cap := c.cfg.Cap
+	cap.MaxSendWR++ // for the work requests that drain
+	cap.MaxRecvWR++
+	c.qp, err = c.pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: c.sendCQ, RecvCQ: c.recvCQ, Cap: cap})
 	if err != nil {
 		return err
 	}
@@ -228,6 +234,7 @@ func (c *Conn) makeObjects() error {
 	c.events.made(pathSlow, "ibv_create_qp", "make queue pair", slog.String("qpn", hex24(c.qp.QPN())),
 		slog.String("type", "RC"), slog.String("state", "RESET"), slog.String("cap", fmt.Sprintf("%+v", c.qp.Cap())))
 	c.machine = qpstate.NewMachine(verbs.RC, c.qp, c.events.transition(c.qp.QPN()))
+	c.watchDevice()
 	return nil
 }
 
