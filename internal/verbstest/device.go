@@ -32,8 +32,8 @@ var deviceCases = []Case{
 		e.check(a.AtomicCap != verbs.AtomicNone, "there are no atomics")
 	}},
 	{"device", "the same answer twice", func(e *Env) {
-		first, second := e.device(), e.device()
-		e.check(first == second, "the device changes its mind: %+v, then %+v", first, second)
+		first, again := e.device(), e.device()
+		e.check(first == again, "first %+v, then %+v", first, again)
 	}},
 	{"device", "listed by name", func(e *Env) {
 		list, _ := verbs.Devices() // another provider may have none to list

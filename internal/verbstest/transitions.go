@@ -83,8 +83,7 @@ func legal(e *Env, move qpstate.Transition) {
 	if optional != 0 {
 		masks = append(masks, optional)
 	}
-	masks = append(masks, optional.Bits()...)
-	for _, extra := range masks {
+	for _, extra := range append(masks, optional.Bits()...) {
 		t := newTraveller(e, move.Type, move.From)
 		if err := t.try(move.To, qpstate.MaskState|move.Required|extra); err != nil {
 			e.Errorf("with %s: %v", extra.Name(), err)
