@@ -1,3 +1,5 @@
+//go:build !rdma
+
 package rc_test
 
 import (
