@@ -65,7 +65,7 @@ RUN ?= .
 rdma_test = go test -count=1 -p 1 -timeout 8m -run '$(RUN)' $(RDMA_TEST_FLAGS)
 
 # What go test -exec in-vm.sh wants: the binary in the repository, which the machine sees.
-in_vm = mkdir -p out/tmp; GOTMPDIR=$(CURDIR)/out/tmp VM_TIMEOUT=500
+in_vm = mkdir -p out/_tmp; GOTMPDIR=$(CURDIR)/out/_tmp VM_TIMEOUT=500
 
 .PHONY: test-rxe
 test-rxe: all need-vm ## tests that need a device, on rxe0 in the machine (RUN=regexp selects)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -61,9 +62,11 @@ func TestClientKilled(t *testing.T) {
 	} {
 		c := s.client(t)
 		c.event(at[0], at[1:]...)
-		c.signal(os.Kill)
-		c.wait()
 		// It may have got further meanwhile, even to the end.
+		if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+		c.wait()
 		s.held.expect(t, s)
 	}
 	s.stillServes(t)
