@@ -51,7 +51,8 @@ type Env struct {
 	findings    []string
 	unsupported bool // a finding was errors.ErrUnsupported
 	undo        []func() error
-	way         *verbs.AHAttr // see route
+	way         *verbs.AHAttr         // see route
+	first       map[verbs.QPType]*end // see newTraveller
 }
 
 // Errorf reports a fault; the case goes on.
@@ -110,7 +111,7 @@ type outcome struct {
 // execute runs the case on a device of its own.
 func (c Case) execute(ctx context.Context, device string) outcome {
 	begin := time.Now()
-	e := &Env{}
+	e := &Env{first: make(map[verbs.QPType]*end)}
 	dev, err := verbs.Open(device)
 	if err != nil {
 		e.Errorf("verbs.Open(%q): %v", device, err)

@@ -132,16 +132,15 @@ type end struct {
 
 // wiring says what pair to make; the zero value is an RC pair with every right.
 type wiring struct {
-	typ      verbs.QPType
-	cap      verbs.QPCap // defaultCap
-	size     int         // of each end's region
-	access   verbs.Access
-	noAccess bool // of the regions: none at all
-	sigAll   bool
-	cqDepth  int
-	leave    verbs.QPState            // b stays here: RTR, or INIT; 0 means RTS
-	tune     func(a, b *verbs.QPAttr) // changes attributes before the moves
-	before   func(a, b *end)          // when both are in INIT
+	typ     verbs.QPType
+	cap     verbs.QPCap  // defaultCap
+	size    int          // of each end's region
+	access  verbs.Access // of the regions
+	sigAll  bool
+	cqDepth int
+	leave   verbs.QPState            // b stays here: RTR, or INIT; 0 means RTS
+	tune    func(a, b *verbs.QPAttr) // changes attributes before the moves
+	before  func(a, b *end)          // when both are in INIT
 }
 
 // pair makes two ends and connects them.
@@ -171,8 +170,33 @@ func (e *Env) pair(w wiring) (a, b *end) {
 // rc is a pair with nothing special.
 func (e *Env) rc() (a, b *end) { return e.pair(wiring{}) }
 
-// end makes the objects of one end; its queue pair is in RESET.
+// end makes one end; its queue pair is in RESET.
 func (e *Env) end(w wiring) *end {
+	w = w.complete()
+	x := &end{e: e, pd: e.pd(), send: e.cq(w.cqDepth), recv: e.cq(w.cqDepth), attr: e.attr()}
+	x.mr = e.mr(x.pd, w.size, w.access)
+	if w.typ == verbs.UD {
+		ah, err := x.pd.CreateAH(e.route())
+		x.ah = made(e, ah, err)
+	}
+	x.makeQP(w)
+	return x
+}
+
+// sibling is an end with the same objects, but a queue pair of its own.
+func (x *end) sibling(w wiring) *end {
+	s := *x
+	s.makeQP(w.complete())
+	return &s
+}
+
+func (x *end) makeQP(w wiring) {
+	x.qp = x.e.qp(x.pd, verbs.QPInit{Type: w.typ, SendCQ: x.send, RecvCQ: x.recv, Cap: w.cap, SigAll: w.sigAll})
+	x.machine = qpstate.NewMachine(w.typ, x.qp, nil)
+}
+
+// complete fills in what a wiring leaves open.
+func (w wiring) complete() wiring {
 	if w.typ == 0 {
 		w.typ = verbs.RC
 	}
@@ -185,18 +209,10 @@ func (e *Env) end(w wiring) *end {
 	if w.size == 0 {
 		w.size = defaultSize
 	}
-	if w.access == 0 && !w.noAccess {
+	if w.access == 0 {
 		w.access = everything
 	}
-	x := &end{e: e, pd: e.pd(), send: e.cq(w.cqDepth), recv: e.cq(w.cqDepth), attr: e.attr()}
-	x.mr = e.mr(x.pd, w.size, w.access)
-	if w.typ == verbs.UD {
-		ah, err := x.pd.CreateAH(e.route())
-		x.ah = made(e, ah, err)
-	}
-	x.qp = e.qp(x.pd, verbs.QPInit{Type: w.typ, SendCQ: x.send, RecvCQ: x.recv, Cap: w.cap, SigAll: w.sigAll})
-	x.machine = qpstate.NewMachine(w.typ, x.qp, nil)
-	return x
+	return w
 }
 
 // toRTS takes an end from INIT to RTS.

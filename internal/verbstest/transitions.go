@@ -135,8 +135,13 @@ type traveller struct {
 }
 
 // newTraveller makes a queue pair, connected to itself, and takes it to a state.
+// Those of one case share all but the queue pair.
 func newTraveller(e *Env, typ verbs.QPType, from verbs.QPState) *traveller {
-	t := &traveller{end: e.end(wiring{typ: typ, cap: verbs.QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}, size: 64}), from: from}
+	w := wiring{typ: typ, cap: verbs.QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}, size: 64}
+	if e.first[typ] == nil {
+		e.first[typ] = e.end(w)
+	}
+	t := &traveller{end: e.first[typ].sibling(w), from: from}
 	t.attr.DestQPN = t.qp.QPN()
 	for _, step := range wayTo(from) {
 		if err := t.machine.Move(step, t.attr, 0); err != nil {
