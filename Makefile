@@ -51,8 +51,12 @@ check: need-build ## the quick part: gofmt, vet, staticcheck, unit tests, builds
 	go test ./...
 
 .PHONY: test
-test: check lint race test-rxe ## everything: check, lint, race, and the real binaries on rxe0 in the machine
+test: check lint nocgo race test-rxe ## everything: check, lint, nocgo, race, and all that needs a device, on rxe0 in the machine
 	@echo "make test: all passed"
+
+.PHONY: nocgo
+nocgo: ## unit tests, and the real binaries on soft0, with no C at all
+	CGO_ENABLED=0 go test ./...
 
 .PHONY: race
 race: need-build ## unit tests under the race detector

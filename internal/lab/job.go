@@ -152,7 +152,8 @@ func tell(log *slog.Logger, path, event, verb, text string, attrs ...slog.Attr) 
 	log.LogAttrs(context.Background(), slog.LevelInfo, text, append(head, attrs...)...)
 }
 
-// closeAll closes what a run opened and joins the errors to the run's own.
+// closeAll closes what a run opened. The first error stands: the run's own, if it
+// has one, since what follows it is mostly its consequence.
 func closeAll(err *error, closers ...io.Closer) {
 	for _, c := range closers {
 		if cerr := c.Close(); cerr != nil && *err == nil {
