@@ -85,14 +85,14 @@ func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 	var clients sync.WaitGroup
 	defer clients.Wait()
-	var cutShort atomic.Bool // a client by the end of ctx
+	var done, failed, cutShort atomic.Int32 // clients; those cut short failed by the end of ctx
 	places := make(chan struct{}, s.MaxClients)
 	for number := 1; ; number++ {
 		in, err := l.Accept(ctx)
 		if err != nil {
 			clients.Wait()
-			if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && !cutShort.Load() {
-				tell(s.Logger, "slow", "server.stopped", "", "stopped between clients", slog.Int("served", number-1))
+			if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && cutShort.Load() == 0 {
+				tell(s.Logger, "slow", "server.stopped", "", "stopped between clients", slog.Int("done", int(done.Load())), slog.Int("failed", int(failed.Load())))
 				return nil
 			}
 			return interrupted(ctx, err)
@@ -106,13 +106,17 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 		clients.Go(func() {
 			defer func() { <-places }()
 			log := s.all.With(slog.String("who", fmt.Sprintf("server/%d", number)))
-			if err := s.client(ctx, in, log); err != nil {
-				if ctx.Err() != nil {
-					cutShort.Store(true)
-				}
-				log.LogAttrs(ctx, slog.LevelError, "client failed", slog.String("event", "client.failed"),
-					slog.String("peer", in.RemoteAddr().String()), slog.String("error", err.Error()))
+			err := s.client(ctx, in, log)
+			if err == nil {
+				done.Add(1)
+				return
 			}
+			failed.Add(1)
+			if ctx.Err() != nil {
+				cutShort.Add(1)
+			}
+			log.LogAttrs(ctx, slog.LevelError, "client failed", slog.String("event", "client.failed"),
+				slog.String("peer", in.RemoteAddr().String()), slog.String("error", err.Error()))
 		})
 	}
 }

@@ -15,7 +15,7 @@ func TestOneAfterAnother(t *testing.T) {
 	if got := len(s.all("run.done")); got != 3 {
 		t.Errorf("%d jobs done, want 3", got)
 	}
-	if r := s.find("server.stopped"); r == nil || r["served"] != 3.0 {
+	if r := s.find("server.stopped"); r == nil || r["done"] != 3.0 || r["failed"] != 0.0 {
 		t.Errorf("last record %v", r)
 	}
 }
