@@ -50,8 +50,7 @@ type requester struct {
 	answersDue        int       // READ requests and atomics sent since una, unanswered
 	answeredStarted   int       // READs and atomics started and not complete
 	window            window
-	sinceAckReq       int   // packets sent since one asked for an acknowledgement
-	asked             int64 // one past the last packet that asked for one
+	sinceAckReq       int
 	retries           uint8 // left, before RETRY_EXC_ERR
 	rnrRetries        uint8
 	wentBack          int64 // una when it last went back for a NAK or a gap
@@ -84,7 +83,7 @@ func (r *requester) wqe(i uint64) *sendWQE { return &r.wqes[i%uint64(len(r.wqes)
 // begin numbers packets from psn.
 func (r *requester) begin(psn uint32) {
 	r.una = int64(wire.NewPSN(psn))
-	r.nxt, r.max, r.asked = r.una, r.una, r.una
+	r.nxt, r.max = r.una, r.una
 }
 
 // nextRequest decides on the requester's next packet. On the way it starts
@@ -206,16 +205,6 @@ func requestOpcode(kind verbs.QPType, op verbs.Opcode, place wire.Place) wire.Op
 	return o
 }
 
-// wantsAck says whether the last packet of a request asks for an acknowledgement.
-// An unsignaled one, which nobody waits for, leaves that to a later one: half as
-// many packets where messages are answered by messages. If none comes, the
-// timeout asks (expire).
-func (qp *QP) wantsAck(w *sendWQE) bool {
-	r := &qp.req
-	return qp.sigAll || w.wr.Flags&verbs.SendSignaled != 0 || w.answered() || qp.attr.Timeout == 0 ||
-		r.tail-r.head > uint64(len(r.wqes))/2
-}
-
 // buildRequest fills in p, the packet r.nxt of the request being sent.
 func (qp *QP) buildRequest(p wire.Packet, now time.Duration) bool {
 	r := &qp.req
@@ -264,7 +253,6 @@ func (qp *QP) buildRequest(p wire.Packet, now time.Duration) bool {
 		}
 		bth.SetSolicited(last && w.wr.Flags&verbs.SendSolicited != 0)
 	}
-	again := r.nxt < r.max
 	r.nxt += count
 	r.max = max(r.max, r.nxt)
 	if qp.kind != verbs.RC {
@@ -276,10 +264,9 @@ func (qp *QP) buildRequest(p wire.Packet, now time.Duration) bool {
 		r.answersDue++
 	}
 	r.sinceAckReq++
-	if last && (again || qp.wantsAck(w)) || r.sinceAckReq >= int(r.window.packets/4) || r.nxt-r.una >= r.window.packets {
+	if last || r.sinceAckReq >= int(r.window.packets/4) || r.nxt-r.una >= r.window.packets {
 		bth.SetAckReq(true)
 		r.sinceAckReq = 0
-		r.asked = r.nxt
 	}
 	if r.deadline == never {
 		qp.setDeadline(now)

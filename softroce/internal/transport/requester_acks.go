@@ -223,10 +223,6 @@ func (qp *QP) expire(now time.Duration) {
 		qp.wake = true
 		return
 	}
-	if r.asked <= r.una {
-		qp.goBack() // no acknowledgement was asked for: packets sent again do
-		return
-	}
 	qp.engine.counters.add(Timeouts, 1)
 	if r.retries == 0 {
 		qp.failHead(verbs.WCRetryExcErr)
