@@ -12,13 +12,17 @@ package softroce
 
 import (
 	"math"
+	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // What one round of sending holds at most.
@@ -43,12 +47,14 @@ func (w *driver) init(d *device) {
 	w.egress = make([]link.Egress, len(d.ports))
 }
 
-// send sends until the engine has nothing more to send.
-func (w *driver) send() {
-	for {
+// send sends until the engine has nothing more to send, or for so many rounds, and
+// says whether there may be more.
+func (w *driver) send(rounds int) (more bool) {
+	defer w.d.alarm.arm()
+	for range rounds {
 		bursts := w.d.engine.Transmit(w.d.now(), w.outbox)
 		if len(bursts) == 0 {
-			break
+			return false
 		}
 		for i := range bursts {
 			b := &bursts[i]
@@ -63,7 +69,8 @@ func (w *driver) send() {
 			}
 		}
 	}
-	w.d.alarm.arm()
+	w.d.engine.Release(w.outbox)
+	return true
 }
 
 // kick sends what the caller has just given the engine. If another poster is
@@ -73,7 +80,7 @@ func (d *device) kick() {
 	w.pending.Store(true)
 	for w.pending.Load() && w.mu.TryLock() {
 		w.pending.Store(false)
-		w.send()
+		w.send(math.MaxInt)
 		w.mu.Unlock()
 	}
 }
@@ -84,10 +91,19 @@ func (d *device) receive(p *port) {
 	w.init(d)
 	in := link.NewIngress()
 	var batch []transport.Datagram
-	for {
-		if err := p.link.Receive(in); err != nil {
+	for failures := 0; ; {
+		if err := p.link.Receive(in); errors.Is(err, net.ErrClosed) {
 			return
+		} else if err != nil {
+			// The system is short of something, perhaps for a moment only.
+			if failures++; failures > receiveTries {
+				d.events.put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
+				return
+			}
+			time.Sleep(receivePause)
+			continue
 		}
+		failures = 0
 		batch = batch[:0]
 		for i := range in.Packets {
 			q := &in.Packets[i]
@@ -99,9 +115,17 @@ func (d *device) receive(p *port) {
 			// same system call as the acknowledgement.
 			runtime.Gosched()
 		}
-		w.send()
+		if w.send(receiverRounds) {
+			go d.kick() // a long answer must not keep this goroutine from receiving
+		}
 	}
 }
+
+const (
+	receiverRounds = 4 // of sending, before the next receiving
+	receiveTries   = 100
+	receivePause   = 10 * time.Millisecond
+)
 
 // alarm is the engine's deadline as a timer.
 type alarm struct {

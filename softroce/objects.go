@@ -149,5 +149,6 @@ func (q *qp) orClosed(err error) error {
 
 func (q *qp) Close() error {
 	q.closed.Store(true)
+	defer q.d.alarm.arm() // what was armed for this queue pair may have been the earliest
 	return q.qp.Close()
 }

@@ -195,7 +195,7 @@ func (qp *QP) next(now time.Duration, first bool) (outgoing, bool) {
 			return request, true
 		}
 	}
-	return answer, ok
+	return qp.nextAnswer() // again: a request that could not start may have ended the queue pair
 }
 
 // build lays the packet that next decided upon into buf, and moves on; false if

@@ -34,36 +34,24 @@ func (qp *QP) receiveResponse(now time.Duration, p wire.Packet) {
 		}
 		qp.takeAtomicResponse(seq, p.AtomicAckETH().Orig())
 	default:
-		qp.receiveAETH(now, seq, before, p.AETH().Syndrome())
+		if s := p.AETH().Syndrome(); s.Kind() == wire.KindRNR {
+			qp.receiveRNR(now, seq, before, s)
+			return
+		}
+		qp.receiveAETH(seq, p.AETH().Syndrome())
 	}
 	qp.progress(now, before)
 }
 
 // receiveAETH takes in an ACK or NAK about packet seq. A NAK also acknowledges
 // all packets before its own.
-func (qp *QP) receiveAETH(now time.Duration, seq, before int64, s wire.Syndrome) {
-	r := &qp.req
+func (qp *QP) receiveAETH(seq int64, s wire.Syndrome) {
 	switch s.Kind() {
 	case wire.KindACK:
 		qp.acknowledge(seq + 1)
-	case wire.KindRNR:
-		if r.waiting && seq == r.una || !qp.arrive(seq) {
-			return
-		}
-		qp.progress(now, before)
-		if r.rnrRetries == 0 {
-			qp.failHead(verbs.WCRNRRetryExcErr)
-			return
-		}
-		if qp.attr.RNRRetry != rnrForEver {
-			r.rnrRetries--
-		}
-		qp.goBack()
-		r.wentBack = nowhere
-		r.waiting, r.deadline = true, now+wire.RNRDelay(s.Value())
 	case wire.KindNAK:
 		if s == wire.NAKPSNSequence {
-			if qp.acknowledge(seq) && !r.waiting {
+			if qp.acknowledge(seq) && !qp.req.waiting {
 				qp.goBackOnce()
 			}
 			return
@@ -73,6 +61,31 @@ func (qp *QP) receiveAETH(now time.Duration, seq, before int64, s wire.Syndrome)
 			qp.failHead(status)
 		}
 	}
+}
+
+// receiveRNR takes in that the peer had no receive for packet seq: what came before
+// is acknowledged, and seq waits for as long as the peer asks. The wait begins after
+// the progress is noted, which would end it.
+func (qp *QP) receiveRNR(now time.Duration, seq, before int64, s wire.Syndrome) {
+	r := &qp.req
+	if r.waiting && seq == r.una {
+		return
+	}
+	arrived := qp.arrive(seq)
+	qp.progress(now, before)
+	if !arrived {
+		return
+	}
+	if r.rnrRetries == 0 {
+		qp.failHead(verbs.WCRNRRetryExcErr)
+		return
+	}
+	if qp.attr.RNRRetry != rnrForEver {
+		r.rnrRetries--
+	}
+	qp.goBack()
+	r.wentBack = nowhere
+	r.waiting, r.deadline = true, now+wire.RNRDelay(s.Value())
 }
 
 // rnrForEver is the RNR_RETRY that never gives up.

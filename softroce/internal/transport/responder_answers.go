@@ -191,6 +191,9 @@ func (qp *QP) buildAnswer(p wire.Packet) bool {
 	a := &qp.resp.answers
 	p.BTH().SetDestQPN(qp.attr.DestQPN)
 	if a.due == 0 {
+		if !a.ackDue && !a.nakDue {
+			return false
+		}
 		seq, syndrome := a.ackTo, accepted
 		if a.nakDue {
 			seq, syndrome = a.nakSeq, a.nakFor

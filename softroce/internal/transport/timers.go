@@ -80,10 +80,11 @@ func (t *timerHeap) removeAt(i int) {
 		t.up(i)
 		t.down(moved.qp.alarmIndex)
 	}
-	t.first.Store(int64(never))
+	first := never // stored once: whoever looks between would miss the others' alarms
 	if last > 0 {
-		t.first.Store(int64(t.alarms[0].at))
+		first = t.alarms[0].at
 	}
+	t.first.Store(int64(first))
 }
 
 func (t *timerHeap) put(i int, a alarm) {

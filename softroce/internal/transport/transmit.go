@@ -50,10 +50,10 @@ func NewOutbox(buf []byte, bursts, segments int) *Outbox {
 	return &Outbox{buf: buf, bursts: make([]Burst, 0, bursts), maxSegments: segments, held: make([]heldQP, 0, bursts)}
 }
 
-// Transmit fills o with what there is to send, and returns it as bursts, which
-// are good until the next Transmit with o. The caller repeats it until nothing
-// comes back: then, and only then, all queue pairs are free for other goroutines.
-func (e *Engine) Transmit(now time.Duration, o *Outbox) []Burst {
+// Release lets go of the queue pairs that o holds, for a caller that stops before
+// Transmit had nothing more. They are ready for the next Transmit with any Outbox,
+// which must follow.
+func (e *Engine) Release(o *Outbox) {
 	for i := range o.held {
 		h := &o.held[i]
 		e.ready.release(h.qp, h.more)
@@ -61,7 +61,13 @@ func (e *Engine) Transmit(now time.Duration, o *Outbox) []Burst {
 	}
 	clear(o.bursts)
 	o.held, o.bursts, o.used = o.held[:0], o.bursts[:0], 0
+}
 
+// Transmit fills o with what there is to send, and returns it as bursts, which
+// are good until the next Transmit with o. The caller repeats it until nothing
+// comes back: then, and only then, all queue pairs are free for other goroutines.
+func (e *Engine) Transmit(now time.Duration, o *Outbox) []Burst {
+	e.Release(o)
 	for o.hasRoom() {
 		qp := e.ready.take()
 		if qp == nil {
