@@ -26,20 +26,34 @@ import (
 func Capture(dev *verbs.Device, w io.Writer) (stop func() error, err error) {
 	d, ok := dev.Provider().(*device)
 	if !ok {
-		return nil, errors.WithMessagef(syscall.EOPNOTSUPP, "%s is not a soft device; try: tcpdump -i IFACE udp port 4791", dev.Name())
+		return nil, notSoft(dev)
 	}
 	out := pcapgo.NewWriterNanos(w)
-	if err := out.WriteFileHeader(captureLength, layers.LinkTypeRaw); err != nil {
-		return nil, err
-	}
 	if !d.capture.begin(out) {
 		return nil, errors.WithMessage(syscall.EBUSY, dev.Name()+" is being captured already")
 	}
+	if err := out.WriteFileHeader(captureLength, layers.LinkTypeRaw); err != nil {
+		_ = d.capture.stop() // it has written nothing
+		return nil, errors.WithMessage(err, "pcap header")
+	}
 	d.setTap(d.capture.tap)
-	return func() error {
+	return sync.OnceValue(func() error {
 		d.setTap(nil)
 		return d.capture.stop()
-	}, nil
+	}), nil
+}
+
+// CanCapture says whether Capture would take a device, nil if so: to be asked
+// before a file is made for it.
+func CanCapture(dev *verbs.Device) error {
+	if _, ok := dev.Provider().(*device); !ok {
+		return notSoft(dev)
+	}
+	return nil
+}
+
+func notSoft(dev *verbs.Device) error {
+	return errors.WithMessagef(syscall.EOPNOTSUPP, "%s is not a soft device; try: tcpdump -i IFACE udp port 4791", dev.Name())
 }
 
 // captureLength is the longest packet that the file can hold.

@@ -19,6 +19,9 @@ func (o *Options) capture(dev *verbs.Device, log *slog.Logger) (io.Closer, error
 	if o.PCAP == "" {
 		return closerFunc(func() error { return nil }), nil
 	}
+	if err := softroce.CanCapture(dev); err != nil {
+		return nil, fmt.Errorf("--pcap: %w", err)
+	}
 	file, err := os.Create(o.PCAP)
 	if err != nil {
 		return nil, fmt.Errorf("--pcap: %w; try: a file in a folder that exists and may be written", err)
@@ -27,7 +30,6 @@ func (o *Options) capture(dev *verbs.Device, log *slog.Logger) (io.Closer, error
 	stop, err := softroce.Capture(dev, out)
 	if err != nil {
 		closeAll(&err, file)
-		os.Remove(o.PCAP) // it is empty, and the error above is the one to tell
 		return nil, fmt.Errorf("--pcap: %w", err)
 	}
 	tell(log, "slow", "capture.begun", "", "capture packets", slog.String("file", o.PCAP))

@@ -107,3 +107,18 @@ func TestRNR(t *testing.T) {
 		t.Errorf("%d RNR NAKs, want one and two retries", got)
 	}
 }
+
+// TestRNRThatAcknowledges has the second of two messages find no receive: the NAK
+// that says so acknowledges the first, and the sender waits all the same.
+func TestRNRThatAcknowledges(t *testing.T) {
+	o := defaults()
+	o.rnrRetry = 1
+	_, a, b := pair(t, 1, o)
+	b.recv(verbs.RecvWR{ID: 9})
+	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSend}, verbs.SendWR{ID: 2, Opcode: verbs.OpSend})
+	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCSend)
+	a.want(a.scq, 2, verbs.WCRNRRetryExcErr, 0)
+	if got := b.node.engine.Counter(RNRNAKs); got != 2 {
+		t.Errorf("%d RNR NAKs, want one and one retry", got)
+	}
+}
