@@ -99,11 +99,13 @@ var drainCases = []Case{
 		}
 	}},
 	{"drain", "RESET while a send is under way", func(e *Env) {
-		a, _ := e.stuck()
-		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 64)})
-		e.quiet(a.send, "a send without a receive")
-		e.ok(a.machine.ToSQD(), "ToSQD")
-		e.ok(a.machine.ToReset(), "ToReset")
+		for range rounds {
+			a, _ := e.stuck()
+			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 64)})
+			e.quiet(a.send, "a send without a receive")
+			e.ok(a.machine.ToSQD(), "ToSQD")
+			e.ok(a.machine.ToReset(), "ToReset")
+		}
 	}},
 	{"drain", "ERR while a send is under way", func(e *Env) {
 		a, _ := e.stuck()
