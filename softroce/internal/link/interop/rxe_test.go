@@ -1,8 +1,5 @@
-//go:build rdma && linux && cgo
+//go:build rdma && rxe && linux && cgo
 
-// Package interop tests links against rdma_rxe, in the machine of test/vm: a link
-// in the network namespace "peer", and a UD queue pair of rxe0. It is a package
-// of its own since rdma_rxe leaves no port for the other tests.
 package interop
 
 import (
@@ -55,7 +52,7 @@ func must[T any](t *testing.T) func(v T, err error) T {
 
 func newRxe(t *testing.T) *rxe {
 	if os.Getenv("RAWVERBS_VM") == "" {
-		t.Skip("not in the machine with rxe0: test/vm/run.sh")
+		t.Fatal("not in the machine with rxe0: make test-rxe")
 	}
 	dev := must[*verbs.Device](t)(verbs.Open("rxe0"))
 	r := &rxe{pd: must[*verbs.PD](t)(dev.AllocPD())}
