@@ -69,3 +69,13 @@ func TestNames(t *testing.T) {
 func ownAddress(n int) string {
 	return fmt.Sprintf("127.255.%d.%d", os.Getpid()/100%256, os.Getpid()%100*2+n)
 }
+
+// A file for packets that cannot be made ends a run before it begins. (A device
+// that is not soft is refused before any file is made: rdma_test.go.)
+func TestFileForPacketsInNoFolder(t *testing.T) {
+	noLeak(t)
+	for _, args := range [][]string{{"rdma_server", device}, {"rdma_client", "127.0.0.1", device}} {
+		p := start(t, args[0], append(args[1:], "--pcap", "/nosuch/file")...)
+		p.fails(1, "/nosuch/file", "no such file", "try: a file in a folder")
+	}
+}
