@@ -45,15 +45,28 @@ func TestEveryKnownBitHasANameAndAMeaning(t *testing.T) {
 func TestTimers(t *testing.T) {
 	for code, want := range map[uint8]time.Duration{
 		0: 655360 * time.Microsecond, 1: 10 * time.Microsecond, 12: 640 * time.Microsecond,
-		31: 491520 * time.Microsecond, 32 + 12: 640 * time.Microsecond,
+		14: 1280 * time.Microsecond, 31: 491520 * time.Microsecond,
+		32 + 1: 10 * time.Microsecond, 32 + 12: 640 * time.Microsecond,
 	} {
 		if got := RNRTimer(code); got != want {
 			t.Errorf("RNRTimer(%d) = %v, want %v", code, got, want)
 		}
 	}
-	for code, want := range map[uint8]time.Duration{0: 0, 14: 67108864 * time.Nanosecond, 31: 4096 << 31} {
+	for code, want := range map[uint8]time.Duration{
+		0: 0, 1: 8192 * time.Nanosecond, 14: 67108864 * time.Nanosecond, 31: 8796093022208 * time.Nanosecond,
+		32 + 14: 67108864 * time.Nanosecond,
+	} {
 		if got := ACKTimeout(code); got != want {
 			t.Errorf("ACKTimeout(%d) = %v, want %v", code, got, want)
+		}
+	}
+}
+
+// TestRNRTimersAscend says that each code but 0 waits longer than the one before.
+func TestRNRTimersAscend(t *testing.T) {
+	for code := uint8(2); code < 32; code++ {
+		if RNRTimer(code) <= RNRTimer(code-1) {
+			t.Errorf("code %d is %v, code %d %v", code-1, RNRTimer(code-1), code, RNRTimer(code))
 		}
 	}
 }

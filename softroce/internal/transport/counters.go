@@ -35,15 +35,6 @@ var counterNames = [numCounters]string{
 	"drop_no_qp", "drop_state", "drop_mismatch", "drop_no_receive", "drop_stray", "drop_unreliable", "congestion_notes",
 }
 
-// Counters lists all counters.
-func Counters() []Counter {
-	all := make([]Counter, numCounters)
-	for i := range all {
-		all[i] = Counter(i)
-	}
-	return all
-}
-
 func (c Counter) String() string {
 	if c < numCounters {
 		return counterNames[c]

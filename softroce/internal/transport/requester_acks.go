@@ -85,7 +85,7 @@ func (qp *QP) receiveRNR(now time.Duration, seq, before int64, s wire.Syndrome) 
 	}
 	qp.goBack()
 	r.wentBack = nowhere
-	r.waiting, r.deadline = true, now+wire.RNRDelay(s.Value())
+	r.waiting, r.deadline = true, now+qpstate.RNRTimer(s.Value())
 }
 
 // rnrForEver is the RNR_RETRY that never gives up.
@@ -217,7 +217,7 @@ const minTimeout = 2 * time.Millisecond
 
 func (qp *QP) setDeadline(now time.Duration) {
 	qp.req.deadline = never
-	if t := wire.ACKTimeout(qp.attr.Timeout); t != 0 {
+	if t := qpstate.ACKTimeout(qp.attr.Timeout); t != 0 {
 		qp.req.deadline = now + max(t, minTimeout)
 	}
 }

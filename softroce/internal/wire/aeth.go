@@ -2,7 +2,11 @@
 
 package wire
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+)
 
 // AETH is a view over an ACK extended transport header, 4 bytes: Syndrome 1,
 // MSN 3.
@@ -65,7 +69,7 @@ func (s Syndrome) Kind() AckKind {
 }
 
 // Value returns the five bits whose meaning depends on the kind: credit count,
-// RNR timer code (see RNRDelay) or NAK code.
+// RNR timer code (see qpstate.RNRTimer) or NAK code.
 func (s Syndrome) Value() uint8 { return uint8(s & 0x1f) }
 
 func (s Syndrome) String() string {
@@ -73,7 +77,7 @@ func (s Syndrome) String() string {
 	case KindACK:
 		return "ACK"
 	case KindRNR:
-		return fmt.Sprintf("RNR NAK %v", RNRDelay(s.Value()))
+		return fmt.Sprintf("RNR NAK %v", qpstate.RNRTimer(s.Value()))
 	}
 	switch s {
 	case NAKPSNSequence:

@@ -6,7 +6,6 @@ package wire
 import (
 	"bytes"
 	"testing"
-	"time"
 )
 
 func TestBTH(t *testing.T) {
@@ -100,48 +99,6 @@ func TestPSN(t *testing.T) {
 		}
 		if got := c.q.Add(c.want); got != c.p {
 			t.Errorf("%#x + %d = %#x, want %#x", uint32(c.q), c.want, uint32(got), uint32(c.p))
-		}
-	}
-}
-
-func TestTimers(t *testing.T) {
-	for code, want := range map[uint8]time.Duration{
-		0: 655360 * time.Microsecond, 1: 10 * time.Microsecond, 12: 640 * time.Microsecond,
-		14: 1280 * time.Microsecond, 31: 491520 * time.Microsecond, 32 + 1: 10 * time.Microsecond,
-	} {
-		if got := RNRDelay(code); got != want {
-			t.Errorf("RNRDelay(%d) = %v, want %v", code, got, want)
-		}
-	}
-	for code := range uint8(32) {
-		if got := RNRTimer(RNRDelay(code)); got != code {
-			t.Errorf("RNRTimer(RNRDelay(%d)) = %d", code, got)
-		}
-	}
-	for d, want := range map[time.Duration]uint8{
-		-1: 1, 0: 1, 11 * time.Microsecond: 2, time.Millisecond: 14,
-		492 * time.Millisecond: 0, time.Hour: 0,
-	} {
-		if got := RNRTimer(d); got != want {
-			t.Errorf("RNRTimer(%v) = %d, want %d", d, got, want)
-		}
-	}
-	for code, want := range map[uint8]time.Duration{
-		0: 0, 1: 8192 * time.Nanosecond, 14: 67108864 * time.Nanosecond, 31: 8796093022208 * time.Nanosecond,
-		32 + 14: 67108864 * time.Nanosecond,
-	} {
-		if got := ACKTimeout(code); got != want {
-			t.Errorf("ACKTimeout(%d) = %v, want %v", code, got, want)
-		}
-	}
-	for code := range uint8(32) {
-		if got := ACKTimeoutCode(ACKTimeout(code)); got != code {
-			t.Errorf("ACKTimeoutCode(ACKTimeout(%d)) = %d", code, got)
-		}
-	}
-	for d, want := range map[time.Duration]uint8{-1: 0, 1: 1, 67 * time.Millisecond: 14, 24 * time.Hour: 31} {
-		if got := ACKTimeoutCode(d); got != want {
-			t.Errorf("ACKTimeoutCode(%v) = %d, want %d", d, got, want)
 		}
 	}
 }
