@@ -58,7 +58,7 @@ func (c *Conn) makeQueuePair(endpoint oob.Endpoint) error {
 	endpoint.Index = uint8(len(c.pairs))
 	endpoint.QPType, endpoint.QPN, endpoint.PSN = oob.QPTypeRC, qp.QPN(), randomPSN()
 	c.pairs = append(c.pairs, &queuePair{
-		QP: qp, machine: qpstate.NewMachine(verbs.RC, qp, c.events.transition(qp.QPN())), local: endpoint,
+		QP: qp, machine: qpstate.NewMachine(verbs.RC, qp, c.events.transition(qp)), local: endpoint,
 	})
 	return nil
 }
