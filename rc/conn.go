@@ -190,6 +190,16 @@ func (c *Conn) begin() bool {
 // Barrier returns when the peer has reached the barrier of the same name.
 func (c *Conn) Barrier(ctx context.Context, name string) error { return c.tcp.Barrier(ctx, name) }
 
+// SendNote tells the peer, over TCP, something that means something to the job
+// alone; RecvNote waits for the peer's note of a name. A Conn used by several
+// goroutines leaves notes and barriers to one.
+func (c *Conn) SendNote(ctx context.Context, n oob.Note) error { return c.tcp.SendNote(ctx, n) }
+
+// RecvNote waits for the peer's note of a name; see SendNote.
+func (c *Conn) RecvNote(ctx context.Context, name string) (oob.Note, error) {
+	return c.tcp.RecvNote(ctx, name)
+}
+
 // Finish meets the peer in the barrier "done": after it both may close, and
 // neither takes the other's closing for a failure.
 func (c *Conn) Finish(ctx context.Context) error {

@@ -16,7 +16,8 @@ func AddJobFlags(f *pflag.FlagSet, o *ClientOptions) {
 	o.Size = 4096
 	f.StringVarP(&o.Job, "job", "j", jobs[0].name, "what to do: "+strings.Join(JobNames(), ", "))
 	f.StringVarP(&o.Text, "text", "s", "", "the text to send or write (default: a greeting of the job's)")
-	f.Var(&o.Size, "size", "bytes of each message buffer, or of the server's region, such as 4096, 64K, 1M")
+	f.Var(&o.Size, "size", "bytes of each message buffer, of the server's region, or of all the data of bulk (default there 64M), such as 4096, 64K, 1M")
+	o.Bulk.addFlags(f)
 	for flag, users := range usersOfFlags() {
 		f.Lookup(flag).Usage += " [" + strings.Join(users, ", ") + "]"
 	}
@@ -36,6 +37,9 @@ func CompleteJobFlags(f *pflag.FlagSet, o *ClientOptions) error {
 	}
 	if !f.Changed("text") {
 		o.Text = j.text
+	}
+	if !f.Changed("size") && j.size != 0 {
+		o.Size = j.size
 	}
 	return nil
 }

@@ -19,13 +19,14 @@ type job struct {
 	about string   // what it does, in a line
 	flags []string // the client's job flags that it uses
 	text  string   // what --text is if it is not given
+	size  Size     // the same of --size; 0 is the common default
 
 	client func(ClientOptions) (half, error)
 	server func(visit) (half, error)
 }
 
 // jobs are all there are, in the order to learn them in.
-var jobs = []job{sendJob, writeReadJob, writeImmJob}
+var jobs = []job{sendJob, writeReadJob, writeImmJob, bulkJob}
 
 // half is one end's part in a job. A half is used for one connection.
 type half interface {

@@ -36,7 +36,8 @@ type ClientOptions struct {
 // see its flags.
 type JobOptions struct {
 	Text string // what is sent or written
-	Size Size   // of each message buffer, or of the region at the server
+	Size Size   // of each message buffer, of the region at the server, or of all data
+	Bulk BulkOptions
 }
 
 // ServerOptions are what the server may choose.
