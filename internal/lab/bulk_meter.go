@@ -33,7 +33,8 @@ const (
 type waitingFor int32
 
 const (
-	forAcknowledgement waitingFor = iota
+	forNothing waitingFor = iota // it makes or checks data
+	forAcknowledgement
 	forCredit
 	forData
 )
@@ -41,6 +42,8 @@ const (
 // hint is what may be behind a stall.
 func (w waitingFor) hint() string {
 	switch w {
+	case forNothing:
+		return "this end's program was busy with the data of its chunks: is its host busy, or --chunk too large for it?"
 	case forCredit:
 		return "all requests were acknowledged, and the peer's program gave no credit: is it stopped, or its host busy?"
 	case forData:
@@ -83,6 +86,7 @@ func (m *bulkMeter) add(bytes int64, completions int) {
 			m.longest, m.longestWait = gap, waitingFor(m.waiting.Load())
 		}
 	}
+	m.waits(forNothing)
 	m.moved.Store(int64(now))
 	m.bytes.Add(bytes)
 	m.completions.Add(int64(completions))
@@ -214,13 +218,17 @@ func (s *showing) write(row []string) error {
 	return s.rows.Error()
 }
 
-// tellStall tells of a stall that lasts, once.
+// tellStall tells of a stall that lasts, once, and of the first one what may be
+// behind it.
 func (s *showing) tellStall() {
 	gap := time.Since(s.began) - time.Duration(s.moved.Load())
 	if number := s.stalls.Load() + 1; gap > stallLimit && number > s.told {
+		attrs := []slog.Attr{slog.Int64("bytes", s.bytes.Load())}
+		if s.told == 0 {
+			attrs = append(attrs, slog.String("hint", waitingFor(s.waiting.Load()).hint()))
+		}
 		s.told = number
-		tellAt(slog.LevelWarn, s.log, "data", "bulk.stall", "", fmt.Sprintf("nothing has completed for over %v", stallLimit),
-			slog.Int64("bytes", s.bytes.Load()), slog.String("hint", waitingFor(s.waiting.Load()).hint()))
+		tellAt(slog.LevelWarn, s.log, "data", "bulk.stall", "", fmt.Sprintf("nothing has completed for over %v", stallLimit), attrs...)
 	}
 }
 
