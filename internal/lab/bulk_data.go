@@ -33,8 +33,10 @@ const golden = 0x9e3779b97f4a7c15
 
 // first is the number that a chunk's words are counted from: those of neighbours
 // have nothing in common.
-func (d *bulkData) first(chunk int64) uint64 {
-	x := d.seed + uint64(chunk)*golden
+func (d *bulkData) first(chunk int64) uint64 { return mixed(mixed(d.seed) + uint64(chunk)*golden) }
+
+// mixed is the last step of SplitMix64: a number as if it had nothing to do with x.
+func mixed(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
