@@ -107,6 +107,10 @@ bench-soft: ## the speed of soft0 beside TCP and UDP
 bench-rxe: need-vm ## the speed of the soft device beside rxe0's, in the machine
 	$(in_vm) go test -run '^$$' -bench . -benchtime 2s -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./softroce/internal/interop
 
+.PHONY: bench-c
+bench-c: need-vm ## posting and polling beside C programs that do the same, on rxe0 in the machine
+	$(in_vm) go test -run '^$$' -bench . -benchtime 1x -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/versus
+
 scripts = $(sort $(shell find . -path ./out -prune -o -name '*.sh' -print)) .ci/run
 .PHONY: lint
 lint: need-lint ## golangci-lint (pinned in tools/go.mod) and shellcheck
