@@ -91,9 +91,11 @@ fuzz: need-build ## each fuzz target for FUZZTIME (20s)
 	done
 
 .PHONY: conformance
-conformance: need-vm ## the conformance cases, with their table: on soft0, and on rxe0 in the machine
-	go test -count=1 -v ./internal/verbstest
-	$(in_vm) $(rdma_test) -v -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest
+conformance: need-vm ## the conformance cases on soft0, and on rxe0 in the machine, as one table
+	@rm -rf out/conformance; mkdir -p out/conformance
+	RDMA_TEST_RESULTS=$(CURDIR)/out/conformance go test -count=1 ./internal/verbstest
+	VM_OUT=$(CURDIR)/out/conformance; export VM_OUT; $(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest
+	@go run ./internal/verbstest/table out/conformance
 
 .PHONY: bench
 bench: need-build ## benchmarks of the hot path
