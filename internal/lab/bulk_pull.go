@@ -58,10 +58,8 @@ func (e *bulkPuller) pull(ctx context.Context) error {
 				return err
 			}
 		}
-		if e.told+int64(e.slots()) < e.chunks() { // or the server has made all
-			if err := e.give(ctx, taken, false); err != nil {
-				return err
-			}
+		if err := e.give(ctx, taken, taken == e.chunks()); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -84,10 +82,10 @@ func (e *bulkOfferer) run(ctx context.Context, c *rc.Conn) error {
 	return e.measured(ctx, c, e.offer)
 }
 
-// offer makes chunks in the slots that the client has done with. When all are made
-// the client's READs are still to come: that they have, its sum tells.
+// offer makes chunks in the slots that the client has done with, until it has done
+// with all: of its READs no completion tells here.
 func (e *bulkOfferer) offer(ctx context.Context) error {
-	for made := int64(0); ; {
+	for made := int64(0); e.granted < e.chunks(); {
 		for ; made < e.chunks() && made < e.granted+int64(e.slots()); made++ {
 			e.data.fill(made, e.at(made))
 			e.meter.add(int64(e.length(made)), 0)
@@ -95,11 +93,9 @@ func (e *bulkOfferer) offer(ctx context.Context) error {
 				return err
 			}
 		}
-		if made == e.chunks() {
-			return nil
-		}
 		if err := e.awaitCredits(ctx); err != nil {
 			return err
 		}
 	}
+	return nil
 }

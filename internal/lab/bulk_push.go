@@ -168,9 +168,6 @@ func (e *bulkTaker) take(ctx context.Context) error {
 
 // arrive notes a chunk that came, when the first so many are taken.
 func (e *bulkTaker) arrive(taken int64, wc *verbs.WC) error {
-	if taken == 0 && !e.arrived[0] {
-		e.narrator.completed(wc) // the first one is told
-	}
 	s, fits := int(wc.ID), wc.Opcode == verbs.WCRecv
 	if e.op == opWrite {
 		i := taken + int64(wc.Imm()-uint32(taken))
@@ -179,6 +176,9 @@ func (e *bulkTaker) arrive(taken int64, wc *verbs.WC) error {
 	}
 	if !fits || e.arrived[s] {
 		return fmt.Errorf("%v with the immediate %d came for a chunk that was not to come, after %d of %d; try: a client of this program's version", wc.Opcode, wc.Imm(), taken, e.chunks())
+	}
+	if taken == 0 && s == 0 {
+		e.narrator.completed(wc) // the first one is told
 	}
 	e.arrived[s], e.lengths[s] = true, int(wc.ByteLen)
 	return nil
