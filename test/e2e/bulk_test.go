@@ -17,58 +17,72 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
+// bulkExercises use every slot of the 1 MiB that the server gives several times.
 func bulkExercises() []exercise {
-	run := func(name string, bytes, qps int, flags ...string) exercise {
-		completes := map[string]string{"write": "IBV_WC_RDMA_WRITE", "read": "IBV_WC_RDMA_READ", "send": "IBV_WC_SEND"}
-		op, _, _ := strings.Cut(name, ",")
-		size := strconv.Itoa(bytes)
-		return exercise{
-			name:   "bulk, " + name,
-			server: []string{"--max-size", "1M"},
-			client: append([]string{"--job", "bulk", "--op", op, "--size", size, "--qps", strconv.Itoa(qps)}, flags...),
-			clientTells: []telling{
-				says("bulk.begun", "op", op, "bytes", bytes, "qps", qps),
-				says("wr.posted", "verb", "ibv_post_send", "wr_id", 0),
-				says("wr.completed", "opcode", completes[op], "status", "IBV_WC_SUCCESS"),
-				says("bulk.done", "bytes", bytes, "sum", " of "+size+" bytes"),
-			},
-			serverTells: []telling{
-				says("bulk.begun", "op", op, "bytes", bytes, "qps", qps),
-				says("bulk.done", "bytes", bytes, "sum", " of "+size+" bytes"),
-			},
-			more: func(t *testing.T, c, s *process) {
-				if mine, peers := c.find("bulk.done").str("sum"), s.find("bulk.done").str("sum"); mine != peers || !strings.HasPrefix(mine, "xxh64 ") {
-					t.Errorf("the client's sum is %q, the server's %q", mine, peers)
-				}
-				for _, p := range []*process{c, s} {
-					made := 0
-					for _, r := range p.all("object.made") {
-						if r.str("verb") == "ibv_create_qp" {
-							made++
-						}
-					}
-					if made != qps {
-						t.Errorf("%s made %d queue pairs, want %d", p.name, made, qps)
-					}
-				}
-			},
-		}
-	}
-	// The server gives 1 MiB, so that the first ones use every slot several times.
+	odd := []string{"--chunk", "1777", "--outstanding", "5", "--signal-every", "5"}
 	return []exercise{
-		run("write", 3<<20, 1),
-		run("read", 3<<20, 1),
-		run("send", 3<<20, 1),
-		run("write, 3 queue pairs, odd sizes", 400_001, 3, "--chunk", "1777", "--outstanding", "5", "--signal-every", "5"),
-		run("read, 3 queue pairs, odd sizes", 400_001, 3, "--chunk", "1777", "--outstanding", "5", "--signal-every", "5"),
-		run("send, 3 queue pairs, odd sizes", 400_001, 3, "--chunk", "1777", "--outstanding", "5", "--signal-every", "5"),
-		run("write, one at a time", 50_000, 1, "--chunk", "5000", "--outstanding", "1", "--signal-every", "1"),
-		run("read, one at a time", 50_000, 1, "--chunk", "5000", "--outstanding", "1", "--signal-every", "1"),
-		run("send, one at a time", 50_000, 1, "--chunk", "5000", "--outstanding", "1", "--signal-every", "1"),
-		run("write, more queue pairs than chunks", 10, 4, "--chunk", "8"),
-		run("read, more queue pairs than chunks", 10, 4, "--chunk", "8"),
-		run("send, more queue pairs than chunks", 10, 4, "--chunk", "8"),
-		run("write, one byte", 1, 1, "--chunk", "1"),
+		bulk("write", 3<<20, 1),
+		bulk("read", 3<<20, 1),
+		bulk("send", 3<<20, 1),
+		bulk("write, 3 queue pairs, odd sizes", 400_001, 3, odd...),
+		bulk("read, 3 queue pairs, odd sizes", 400_001, 3, odd...),
+		bulk("send, 3 queue pairs, odd sizes", 400_001, 3, odd...),
+	}
+}
+
+// bulk is a run of the job; its name begins with the operation.
+func bulk(name string, bytes, qps int, flags ...string) exercise {
+	completes := map[string]string{"write": "IBV_WC_RDMA_WRITE", "read": "IBV_WC_RDMA_READ", "send": "IBV_WC_SEND"}
+	op, _, _ := strings.Cut(name, ",")
+	size := strconv.Itoa(bytes)
+	return exercise{
+		name:   "bulk, " + name,
+		server: []string{"--max-size", "1M"},
+		client: append([]string{"--job", "bulk", "--op", op, "--size", size, "--qps", strconv.Itoa(qps)}, flags...),
+		clientTells: []telling{
+			says("bulk.begun", "op", op, "bytes", bytes, "qps", qps),
+			says("wr.posted", "verb", "ibv_post_send", "wr_id", 0),
+			says("wr.completed", "opcode", completes[op], "status", "IBV_WC_SUCCESS"),
+			says("bulk.done", "bytes", bytes, "sum", " of "+size+" bytes"),
+		},
+		serverTells: []telling{
+			says("bulk.begun", "op", op, "bytes", bytes, "qps", qps),
+			says("bulk.done", "bytes", bytes, "sum", " of "+size+" bytes"),
+		},
+		more: func(t *testing.T, c, s *process) {
+			if mine, peers := c.find("bulk.done").str("sum"), s.find("bulk.done").str("sum"); mine != peers || !strings.HasPrefix(mine, "xxh64 ") {
+				t.Errorf("the client's sum is %q, the server's %q", mine, peers)
+			}
+			for _, p := range []*process{c, s} {
+				made := 0
+				for _, r := range p.all("object.made") {
+					if r.str("verb") == "ibv_create_qp" {
+						made++
+					}
+				}
+				if made != qps {
+					t.Errorf("%s made %d queue pairs, want %d", p.name, made, qps)
+				}
+			}
+		},
+	}
+}
+
+// The smallest windows, and fewer chunks than there are places for.
+func TestBulkShapes(t *testing.T) {
+	noLeak(t)
+	one := []string{"--chunk", "5000", "--outstanding", "1", "--signal-every", "1"}
+	for _, e := range []exercise{
+		bulk("write, one at a time", 50_000, 1, one...),
+		bulk("read, one at a time", 50_000, 1, one...),
+		bulk("send, one at a time", 50_000, 1, one...),
+		bulk("write, more queue pairs than chunks", 10, 4, "--chunk", "8"),
+		bulk("read, more queue pairs than chunks", 10, 4, "--chunk", "8"),
+		bulk("send, more queue pairs than chunks", 10, 4, "--chunk", "8"),
+		bulk("write, one byte", 1, 1, "--chunk", "1"),
+		bulk("read, seven slots", 100_000, 1, "--chunk", "1000", "--outstanding", "7", "--signal-every", "7"),
+	} {
+		t.Run(e.name, func(t *testing.T) { e.run(t) })
 	}
 }
 
@@ -76,25 +90,25 @@ func bulkExercises() []exercise {
 func TestBulkBadInput(t *testing.T) {
 	noLeak(t)
 	deeper := maxQPWR(t)
-	bulk := "client --job bulk 127.0.0.1 " + device + " "
+	client := "client --job bulk 127.0.0.1 " + device + " "
 	testBadInput(t, []badInput{
-		{"size no number", bulk + "--size much", 2, []string{`"much"`, "64K, 1M or 10G"}},
-		{"size of nothing", bulk + "--size 0", 1, []string{"0 bytes", "--size"}},
-		{"size negative", bulk + "--size=-1G", 2, []string{"-1G"}},
-		{"chunk no number", bulk + "--chunk 64Q", 2, []string{`"64Q"`}},
-		{"chunk of nothing", bulk + "--chunk 0", 1, []string{"a chunk of 0 bytes", "--chunk from 1 to 1G"}},
-		{"chunk above all", bulk + "--size 4G --chunk 2G", 1, []string{"a chunk of 2G bytes", "--chunk from 1 to 1G"}},
-		{"chunk above the size", bulk + "--size 1M --chunk 2M", 1, []string{"a chunk of 2M bytes", "all of the data, 1M", "--chunk 1M"}},
-		{"none outstanding", bulk + "--outstanding 0", 1, []string{"0 requests outstanding", "--outstanding from 1"}},
-		{"too many outstanding", bulk + "--outstanding 2000000", 1, []string{"2000000", "--outstanding from 1 to 1048576"}},
-		{"more outstanding than max_qp_wr", bulk + fmt.Sprintf("--outstanding %d --chunk 1", deeper), 1, []string{"a send queue of", device, "max_qp_wr"}},
-		{"none signaled", bulk + "--signal-every 0", 1, []string{"--signal-every from 1 to 16"}},
-		{"none signaled in time", bulk + "--signal-every 17", 1, []string{"one request of 17 signaled and 16 outstanding", "--signal-every from 1 to 16"}},
-		{"no queue pairs", bulk + "--qps 0", 1, []string{"0 queue pairs", "--qps from 1 to 64"}},
-		{"too many queue pairs", bulk + "--qps 65", 1, []string{"65 queue pairs", "--qps from 1 to 64"}},
-		{"unknown operation", bulk + "--op move", 1, []string{`"move"`, "try: write, read, send"}},
-		{"rows into no folder", bulk + "--csv /nosuch/file", 1, []string{"--csv", "/nosuch/file", "no such file", "try: a file in a folder"}},
-		{"another job's flag", bulk + "--text hello", 2, []string{"--text is no flag of the job bulk"}},
+		{"size no number", client + "--size much", 2, []string{`"much"`, "64K, 1M or 10G"}},
+		{"size of nothing", client + "--size 0", 1, []string{"0 bytes", "--size"}},
+		{"size negative", client + "--size=-1G", 2, []string{"-1G"}},
+		{"chunk no number", client + "--chunk 64Q", 2, []string{`"64Q"`}},
+		{"chunk of nothing", client + "--chunk 0", 1, []string{"a chunk of 0 bytes", "--chunk from 1 to 1G"}},
+		{"chunk above all", client + "--size 4G --chunk 2G", 1, []string{"a chunk of 2G bytes", "--chunk from 1 to 1G"}},
+		{"chunk above the size", client + "--size 1M --chunk 2M", 1, []string{"a chunk of 2M bytes", "all of the data, 1M", "--chunk 1M"}},
+		{"none outstanding", client + "--outstanding 0", 1, []string{"0 requests outstanding", "--outstanding from 1"}},
+		{"too many outstanding", client + "--outstanding 2000000", 1, []string{"2000000", "--outstanding from 1 to 1048576"}},
+		{"more outstanding than max_qp_wr", client + fmt.Sprintf("--outstanding %d --chunk 1", deeper), 1, []string{"a send queue of", device, "max_qp_wr"}},
+		{"none signaled", client + "--signal-every 0", 1, []string{"--signal-every from 1 to 16"}},
+		{"none signaled in time", client + "--signal-every 17", 1, []string{"one request of 17 signaled and 16 outstanding", "--signal-every from 1 to 16"}},
+		{"no queue pairs", client + "--qps 0", 1, []string{"0 queue pairs", "--qps from 1 to 64"}},
+		{"too many queue pairs", client + "--qps 65", 1, []string{"65 queue pairs", "--qps from 1 to 64"}},
+		{"unknown operation", client + "--op move", 1, []string{`"move"`, "try: write, read, send"}},
+		{"rows into no folder", client + "--csv /nosuch/file", 1, []string{"--csv", "/nosuch/file", "no such file", "try: a file in a folder"}},
+		{"another job's flag", client + "--text hello", 2, []string{"--text is no flag of the job bulk"}},
 		{"a flag of bulk's", "client --job send 127.0.0.1 " + device + " --qps 2", 2, []string{"--qps is no flag of the job send", "bulk"}},
 	})
 }

@@ -131,15 +131,19 @@ func (w telling) matches(r record) bool {
 func TestJobs(t *testing.T) {
 	noLeak(t)
 	for _, e := range exercises(t) {
-		t.Run(e.name, func(t *testing.T) {
-			s := serve(t, append([]string{"--once"}, e.server...)...)
-			c := s.client(t, e.client...)
-			c.succeeds()
-			s.succeeds()
-			e.check(t, c, s.process)
-			for _, p := range []*process{c, s.process} {
-				checkTransitions(t, p)
-			}
-		})
+		t.Run(e.name, func(t *testing.T) { e.run(t) })
+	}
+}
+
+// run does the exercise on the device under test.
+func (e exercise) run(t *testing.T) {
+	t.Helper()
+	s := serve(t, append([]string{"--once"}, e.server...)...)
+	c := s.client(t, e.client...)
+	c.succeeds()
+	s.succeeds()
+	e.check(t, c, s.process)
+	for _, p := range []*process{c, s.process} {
+		checkTransitions(t, p)
 	}
 }
