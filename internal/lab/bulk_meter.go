@@ -97,7 +97,7 @@ func (m *bulkMeter) add(bytes int64, completions int) {
 func (m *bulkMeter) start(ctx context.Context, log *slog.Logger, total int64) (moving context.Context, stop func() error) {
 	m.log, m.total, m.began = log, total, time.Now()
 	moving, cancel := context.WithCancelCause(ctx)
-	show := &showing{bulkMeter: m, end: make(chan struct{})}
+	show := &showing{bulkMeter: m, end: make(chan struct{}), hint: map[waitingFor]bool{}}
 	show.over.Go(func() {
 		if err := show.run(); err != nil {
 			show.err = fmt.Errorf("--csv: %w; try: a file on a disk with room, or none", err)
@@ -145,7 +145,8 @@ type showing struct {
 
 	rows *csv.Writer
 	last sample
-	told int64 // stalls, of which the beginning was told
+	told int64               // stalls, of which the beginning was told
+	hint map[waitingFor]bool // that were told
 }
 
 // sample is the counts at a time.
@@ -218,14 +219,15 @@ func (s *showing) write(row []string) error {
 	return s.rows.Error()
 }
 
-// tellStall tells of a stall that lasts, once, and of the first one what may be
-// behind it.
+// tellStall tells of a stall that lasts, once, and of the first of its kind what may
+// be behind it.
 func (s *showing) tellStall() {
 	gap := time.Since(s.began) - time.Duration(s.moved.Load())
 	if number := s.stalls.Load() + 1; gap > stallLimit && number > s.told {
 		attrs := []slog.Attr{slog.Int64("bytes", s.bytes.Load())}
-		if s.told == 0 {
-			attrs = append(attrs, slog.String("hint", waitingFor(s.waiting.Load()).hint()))
+		if w := waitingFor(s.waiting.Load()); !s.hint[w] {
+			s.hint[w] = true
+			attrs = append(attrs, slog.String("hint", w.hint()))
 		}
 		s.told = number
 		tellAt(slog.LevelWarn, s.log, "data", "bulk.stall", "", fmt.Sprintf("nothing has completed for over %v", stallLimit), attrs...)

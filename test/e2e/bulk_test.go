@@ -200,12 +200,13 @@ func TestBulkDeath(t *testing.T) {
 			s.event("client.failed", "error", "the connection")
 			s.stillServes(t)
 
-			c = s.client(t, long...)
-			c.event("wr.completed")
-			c.signal(os.Interrupt)
-			c.fails(130, "interrupt")
-			s.event("client.failed", "error", "stopped by the signal interrupt")
-			s.stillServes(t)
+			if op == "write" {
+				c = s.client(t, long...)
+				c.event("wr.completed")
+				c.signal(os.Interrupt)
+				c.fails(130, "interrupt")
+				s.event("client.failed", "error", "stopped by the signal interrupt")
+			}
 
 			c = s.client(t, long...)
 			c.event("wr.completed")
@@ -220,10 +221,7 @@ func TestBulkDeath(t *testing.T) {
 func TestBulkStall(t *testing.T) {
 	noLeak(t)
 	c, _ := bulkServer(t, verbs.AccessLocalWrite|verbs.AccessRemoteWrite, "--op", "write", "--timeout", "3s")
-	r := c.event("bulk.stall")
-	if hint := "the peer's program gave no credit"; r.str("level") != "WARN" || !strings.Contains(r.str("hint"), hint) {
-		t.Errorf("the stall is told as %v, want the hint %q", r, hint)
-	}
+	c.event("bulk.stall", "level", "WARN", "hint", "the peer's program gave no credit")
 	c.fails(1, "waiting for the peer's credit: the job stood still for 3s", "--timeout")
 }
 
