@@ -9,3 +9,9 @@
 // every line docs/record.md describes. [ReadRecord] reads it: pictures of a run
 // are drawn from that and from nothing else.
 package trace
+
+import "log/slog"
+
+// LevelWaits is below [slog.LevelDebug]: it has waits and the contents of memory.
+// Debug has the dumps of what verbs are given and give back; Info what happens.
+const LevelWaits = slog.LevelDebug - 4

@@ -31,7 +31,7 @@ func dialRaw(t *testing.T, s *server) *net.TCPConn {
 }
 
 func hello() oob.Hello {
-	return oob.Hello{Role: oob.RoleClient, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096"}}
+	return oob.Hello{Role: oob.RoleClient, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096", "max_size": "4096"}}
 }
 
 func helloFrame() []byte {
@@ -82,7 +82,7 @@ func fakeClient(t *testing.T, nc net.Conn, steps int) *oob.Conn {
 // never says a thing.
 func muteConfig(t *testing.T, dev *verbs.Device) rc.Config {
 	return rc.Config{
-		Device: dev, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096"}, Timeout: limit,
+		Device: dev, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096", "max_size": "4096"}, Timeout: limit,
 		Prepare: func(c *rc.Conn) error {
 			mr, err := c.AllocMR("to receive", 4096, verbs.AccessLocalWrite)
 			if err != nil {
