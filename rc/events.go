@@ -19,6 +19,9 @@ const (
 	pathInfo = "info" // a dump of what there is
 )
 
+// levelFarewell is what the messages of a farewell have.
+const levelFarewell = slog.LevelDebug - 4
+
 type events struct{ log *slog.Logger }
 
 func (e events) emit(path, event, verb, text string, attrs ...slog.Attr) {
@@ -87,17 +90,33 @@ const everything = qpstate.MaskState | qpstate.MaskCurState | qpstate.MaskAccess
 	qpstate.MaskAV | qpstate.MaskPathMTU | qpstate.MaskTimeout | qpstate.MaskRetryCnt | qpstate.MaskRNRRetry | qpstate.MaskRQPSN |
 	qpstate.MaskMaxRdAtomic | qpstate.MaskMinRNRTimer | qpstate.MaskSQPSN | qpstate.MaskMaxDestRdAtomic | qpstate.MaskDestQPN | qpstate.MaskCap
 
-// exchanged tells of a message over TCP.
-func (e events) exchanged(m oob.Event) {
-	text := "received " + m.Type.String()
-	if m.Sent {
-		text = "sent " + m.Type.String()
+// exchanged tells of messages over TCP, by the time at which each was sent or had
+// arrived. Notes behind the barrier "done" are the farewell's, about the run and
+// no part of it: they have the level below Debug.
+func (e events) exchanged() oob.Observer {
+	var sentDone, receivedDone bool
+	return func(m oob.Event) {
+		text, done := "received ", &receivedDone
+		if m.Sent {
+			text, done = "sent ", &sentDone
+		}
+		text += m.Type.String()
+		if m.Name != "" {
+			text += fmt.Sprintf(" %q", m.Name)
+		}
+		level := slog.LevelInfo
+		if *done && m.Type == oob.TypeNote {
+			level = levelFarewell
+		}
+		*done = *done || m.Type == oob.TypeBarrier && m.Name == barrierDone
+		if !e.log.Enabled(context.Background(), level) {
+			return
+		}
+		r := slog.NewRecord(m.Time, level, text, 0)
+		r.AddAttrs(slog.String("event", "oob.message"), slog.String("verb", "tcp"), slog.String("path", pathSlow),
+			slog.Int("bytes", m.Size), slog.String("peer", m.Peer))
+		_ = e.log.Handler().Handle(context.Background(), r) // as a Logger does: it has nobody to tell
 	}
-	if m.Name != "" {
-		text += fmt.Sprintf(" %q", m.Name)
-	}
-	e.emit(pathSlow, "oob.message", "tcp", text,
-		slog.Int("bytes", m.Size), slog.String("peer", m.Peer))
 }
 
 // endpoints tells of both ends' numbers: the tuple that makes a connection.
