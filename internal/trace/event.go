@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -92,6 +94,9 @@ func canonical(attrs []slog.Attr, depth int) []slog.Attr {
 	var out []slog.Attr
 	for _, a := range attrs {
 		a.Value = a.Value.Resolve()
+		if m, is := a.Value.Any().(map[string]string); is {
+			a.Value = groupOf(m)
+		}
 		switch {
 		case a.Equal(slog.Attr{}):
 			continue
@@ -109,6 +114,15 @@ func canonical(attrs []slog.Attr, depth int) []slog.Attr {
 		}
 	}
 	return out
+}
+
+// groupOf makes a group of a map, ordered by its keys.
+func groupOf(m map[string]string) slog.Value {
+	var attrs []slog.Attr
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		attrs = append(attrs, slog.String(key, m[key]))
+	}
+	return slog.GroupValue(attrs...)
 }
 
 // with appends a, in place of one that would be written under the same name.
