@@ -40,7 +40,8 @@ type scope struct {
 // kept is shared by all handlers made from one.
 type kept struct {
 	end   string
-	epoch time.Time
+	wall  time.Time // what the host's clock showed at the beginning
+	began time.Time // the same moment, by the monotonic clock
 	limit int
 
 	mu           sync.Mutex
@@ -66,14 +67,15 @@ const headShare = 0.75
 
 // NewKeeper keeps the events of an end, up to limit bytes.
 func NewKeeper(end string, limit int) *Keeper {
-	return &Keeper{kept: &kept{end: end, epoch: time.Now(), limit: limit, enc: newEncoder()}}
+	now := time.Now()
+	return &Keeper{kept: &kept{end: end, wall: now.Round(0).UTC(), began: now, limit: limit, enc: newEncoder()}}
 }
 
 // Now is the time by the Keeper's clock.
 func (k *Keeper) Now() time.Time { return k.kept.at(time.Now()) }
 
 // at is a time by the Keeper's clock.
-func (k *kept) at(t time.Time) time.Time { return k.epoch.Add(t.Sub(k.epoch)).Round(0).UTC() }
+func (k *kept) at(t time.Time) time.Time { return k.wall.Add(t.Sub(k.began)) }
 
 // Enabled says that records of level Debug and above are kept.
 func (k *Keeper) Enabled(_ context.Context, level slog.Level) bool {
@@ -148,7 +150,7 @@ func (k *Keeper) Discard() {
 	k.kept.mu.Lock()
 	defer k.kept.mu.Unlock()
 	k.kept.over = true
-	k.kept.head, k.kept.tail = nil, nil
+	k.kept.head, k.kept.tail, k.kept.dropped = nil, nil, 0
 }
 
 // lines are the events kept so far, and how many had to be left out.
