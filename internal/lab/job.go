@@ -25,7 +25,7 @@ type job struct {
 }
 
 // jobs are all there are, in the order to learn them in.
-var jobs = []job{sendJob, writeReadJob}
+var jobs = []job{sendJob, writeReadJob, writeImmJob}
 
 // half is one end's part in a job. A half is used for one connection.
 type half interface {

@@ -22,7 +22,7 @@ func timeLimit(t *testing.T) context.Context {
 // dialRaw connects to a server by TCP and says nothing.
 func dialRaw(t *testing.T, s *server) *net.TCPConn {
 	t.Helper()
-	nc, err := net.DialTimeout("tcp", net.JoinHostPort(ipv4, s.port), limit)
+	nc, err := net.DialTimeout("tcp", s.address(), limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func openDevice(t *testing.T) *verbs.Device {
 // muteClient is connected to a server, which waits for its message.
 func muteClient(t *testing.T, s *server) *rc.Conn {
 	t.Helper()
-	conn, err := rc.Dial(timeLimit(t), net.JoinHostPort(ipv4, s.port), muteConfig(t, openDevice(t)))
+	conn, err := rc.Dial(timeLimit(t), s.address(), muteConfig(t, openDevice(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
