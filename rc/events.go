@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -29,14 +30,16 @@ func (e events) emit(path, event, verb, text string, attrs ...slog.Attr) {
 	e.log.LogAttrs(context.Background(), slog.LevelInfo, text, append(head, attrs...)...)
 }
 
-// made tells of an object made, with what is worth knowing of it.
-func (e events) made(path, verb, object string, attrs ...slog.Attr) {
-	e.emit(path, "object.made", verb, object, attrs...)
+// made tells of an object made, with what is worth knowing of it. The text is a
+// word for the making, then the object.
+func (e events) made(path, verb, text string, attrs ...slog.Attr) {
+	_, object, _ := strings.Cut(text, " ")
+	e.emit(path, "object.made", verb, text, append([]slog.Attr{slog.String("object", object)}, attrs...)...)
 }
 
 // freed tells of an object destroyed.
 func (e events) freed(verb, object string) {
-	e.emit(pathSlow, "object.freed", verb, "free "+object)
+	e.emit(pathSlow, "object.freed", verb, "free "+object, slog.String("object", object))
 }
 
 func (e events) gidChosen(entry verbs.GIDEntry, why string) {
@@ -114,6 +117,7 @@ func (e events) exchanged() oob.Observer {
 		}
 		r := slog.NewRecord(m.Time, level, text, 0)
 		r.AddAttrs(slog.String("event", "oob.message"), slog.String("verb", "tcp"), slog.String("path", pathSlow),
+			slog.Bool("sent", m.Sent), slog.String("message", m.Type.String()), slog.String("name", m.Name),
 			slog.Int("bytes", m.Size), slog.String("peer", m.Peer))
 		_ = e.log.Handler().Handle(context.Background(), r) // as a Logger does: it has nobody to tell
 	}
@@ -121,12 +125,13 @@ func (e events) exchanged() oob.Observer {
 
 // endpoints tells of both ends' numbers: the tuple that makes a connection.
 func (e events) endpoints(local, peer oob.Endpoint) {
-	e.emit(pathSlow, "peer.tuple", "tcp", "local endpoint", endpointAttrs(local)...)
-	e.emit(pathSlow, "peer.tuple", "tcp", "remote endpoint", endpointAttrs(peer)...)
+	e.emit(pathSlow, "peer.tuple", "tcp", "local endpoint", endpointAttrs("local", local)...)
+	e.emit(pathSlow, "peer.tuple", "tcp", "remote endpoint", endpointAttrs("remote", peer)...)
 }
 
-func endpointAttrs(ep oob.Endpoint) []slog.Attr {
+func endpointAttrs(side string, ep oob.Endpoint) []slog.Attr {
 	return []slog.Attr{
+		slog.String("side", side),
 		slog.String("qpn", hex24(ep.QPN)), slog.String("psn", hex24(ep.PSN)),
 		slog.String("gid", verbs.GID(ep.GID).String()), slog.Int("lid", int(ep.LID)), slog.Int("mtu", ep.MTU),
 		slog.Int("initiator_depth", int(ep.InitiatorDepth)), slog.Int("responder_resources", int(ep.ResponderResources)),
@@ -134,7 +139,7 @@ func endpointAttrs(ep oob.Endpoint) []slog.Attr {
 }
 
 func (e events) region(side string, r oob.Region) {
-	e.emit(pathFast, "region.known", "tcp", side+" region "+r.Name,
+	e.emit(pathFast, "region.known", "tcp", side+" region "+r.Name, slog.String("side", side), slog.String("name", r.Name),
 		slog.String("addr", fmt.Sprintf("%#x", r.Addr)), slog.String("rkey", fmt.Sprintf("%#x", r.RKey)), slog.Uint64("length", r.Length))
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -95,9 +96,12 @@ type narrated struct {
 	fields, group string
 }
 
+// toldByText are attributes for programs: a person reads them in the text.
+var toldByText = []string{"who", "event", "from", "to", "object", "side", "sent", "message", "name"}
+
 func (l *narrated) add(a slog.Attr) {
 	switch {
-	case a.Key == "who" || a.Key == "event" || a.Key == "from" || a.Key == "to": // told by the text
+	case slices.Contains(toldByText, a.Key):
 	case a.Key == "path":
 		l.path = strings.ToUpper(a.Value.String())
 	case a.Key == "verb":
