@@ -328,7 +328,7 @@ func FuzzReadRecord(f *testing.F) {
 func FuzzKeeper(f *testing.F) {
 	f.Add("message", "key", "value", "group", 5.5, uint64(7))
 	f.Add("", "who", "", "", math.Inf(1), uint64(math.MaxUint64))
-	f.Add("\xff", "event", "\x00", "a_ns", -0.0, uint64(1))
+	f.Add("\xff", "event", "\x00", "a_ns", math.Copysign(0, -1), uint64(1))
 	f.Fuzz(func(t *testing.T, msg, key, value, group string, number float64, big uint64) {
 		k := NewKeeper(EndServer, 100<<20)
 		slog.New(k).With(key, value).WithGroup(group).Info(msg, key, number, value, big, slog.Group(group, key, big))
