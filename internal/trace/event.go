@@ -61,7 +61,7 @@ const unkinded = "log"
 // newEvent makes an event of a record's attributes. Those that every event has
 // are picked out of them.
 func newEvent(at time.Time, end string, r slog.Record, attrs []slog.Attr) Event {
-	e := Event{Time: at, End: end, Level: r.Level, Message: strings.ToValidUTF8(r.Message, "\uFFFD")}
+	e := Event{Time: at, End: end, Level: r.Level, Message: keptText(r.Message)}
 	for _, a := range canonical(attrs, 0) {
 		switch a.Key {
 		case "who":
@@ -161,11 +161,27 @@ func scalar(a slog.Attr) slog.Attr {
 	case slog.KindTime:
 		a.Value = slog.StringValue(v.Time().Format(time.RFC3339Nano))
 	case slog.KindString:
-		a.Value = slog.StringValue(strings.ToValidUTF8(v.String(), "\uFFFD"))
+		a.Value = slog.StringValue(keptText(v.String()))
 	default:
-		a.Value = slog.StringValue(strings.ToValidUTF8(fmt.Sprint(v.Any()), "\uFFFD"))
+		a.Value = slog.StringValue(keptText(fmt.Sprint(v.Any())))
 	}
 	return a
+}
+
+// maxText is how many bytes of a text are kept: the peer may send any number.
+const maxText = 16 << 10
+
+// keptText is a text as events have it: UTF-8, and cut if it is too long.
+func keptText(s string) string {
+	if len(s) <= maxText {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	if len(s) <= maxText { // a wrong byte becomes three
+		return s
+	}
+	rest := fmt.Sprintf("… (%d bytes)", len(s))
+	s = strings.ToValidUTF8(s[:maxText/4], "")
+	return s + rest
 }
 
 // number makes an attribute of decimal digits: of the first kind that holds them.

@@ -190,13 +190,26 @@ func TestKeeperIsBounded(t *testing.T) {
 	}
 }
 
-// An event that is too long is told without what makes it long.
+// A text that is too long is cut; so is, without its attributes, an event that is.
 func TestLongEvent(t *testing.T) {
 	k := NewKeeper(EndClient, 100<<20)
-	slog.New(k).Info(strings.Repeat("ü", maxLine), "event", "e", "text", "x")
+	log := slog.New(k)
+	log.Info(strings.Repeat("ü", maxText), "event", "e", "text", strings.Repeat("a\xff", maxText/2), "short", strings.Repeat("x", maxText))
+	var many []any
+	for i := range 200 {
+		many = append(many, fmt.Sprint("text", i), strings.Repeat("\x01", maxText)) // six bytes each in JSON
+	}
+	log.Info("many", append(many, "event", "e")...)
 	events, _, err := k.events()
-	if err != nil || len(events) != 1 || events[0].Event != "e" || len(events[0].Message) > 400 || !strings.Contains(events[0].Message, "too long for a record") || events[0].Attrs != nil {
-		t.Errorf("%+v, %v", events, err)
+	if err != nil || len(events) != 2 {
+		t.Fatalf("%d events, %v", len(events), err)
+	}
+	e := &events[0]
+	if text := e.Attr("text").String(); e.Message != strings.Repeat("ü", maxText/8)+"… (32768 bytes)" || !strings.HasSuffix(text, "… (32768 bytes)") || len(e.Attr("short").String()) != maxText {
+		t.Errorf("%.100q, %.100q", e.Message, text)
+	}
+	if e := events[1]; e.Event != "e" || !strings.HasPrefix(e.Message, "many… (this event had ") || e.Attrs != nil {
+		t.Errorf("%+v", e)
 	}
 }
 
