@@ -111,7 +111,6 @@ func TestClockBound(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const ahead = 12345678 * time.Nanosecond
 			n := 0
-			now := func() time.Time { return time.Now() }
 			clock, err := measureClock(t.Context(), &fakeNotes{
 				send: func(oob.Note) error { n++; time.Sleep(way.there + time.Duration(n%5)*time.Microsecond); return nil },
 				recv: func() (oob.Note, error) {
@@ -121,7 +120,7 @@ func TestClockBound(t *testing.T) {
 					time.Sleep(way.back)
 					return oob.Note{Name: noteClock, Data: fmt.Appendf(nil, "%d %d", heard.UnixNano(), told.UnixNano())}, nil
 				},
-			}, now)
+			}, time.Now)
 			if err != nil {
 				t.Fatal(err)
 			}
