@@ -105,7 +105,7 @@ elif command -v dumpcap >/dev/null; then
 else
 	die "needs tcpdump (or dumpcap); try: apt-get install tcpdump"
 fi
-if [[ -n $seconds ]]; then capture=(timeout --foreground -s INT "$seconds" "${capture[@]}"); fi
+if [[ -n $seconds ]]; then capture=(timeout --preserve-status --foreground -s INT "$seconds" "${capture[@]}"); fi
 
 echo "capturing on $netdev into $write: $filter"
 if [[ $netdev == lo ]]; then
@@ -113,8 +113,5 @@ if [[ $netdev == lo ]]; then
 elif [[ $netdev == "$below" && -e /sys/class/infiniband/$device/parent ]]; then
 	warn "what $device sends to itself does not pass $netdev: the peer must be another device"
 fi
-trap : INT # the capture gets it too, and ends
-status=0
-"${capture[@]}" "$filter" || status=$?
-if ((status != 0 && status != 124 && status != 130)); then die "${capture[0]} failed with status $status"; fi
-echo "show it: $0 --read $write"
+echo "to show it: $0 --read $write"
+exec "${capture[@]}" "$filter"
