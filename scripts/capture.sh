@@ -98,7 +98,8 @@ write=${write:-roce.pcap}
 
 filter="udp port 4791 or tcp port ${port:-18515}"
 if command -v tcpdump >/dev/null; then
-	capture=(tcpdump -i "$netdev" -n -U -s 0 -w "$write")
+	# Each packet at once, or the last ones are lost when it is stopped.
+	capture=(tcpdump -i "$netdev" -n --immediate-mode -U -s 0 -w "$write")
 	if [[ $(id -un) == root ]]; then capture+=(-Z root); fi # else it may not write where root may
 elif command -v dumpcap >/dev/null; then
 	capture=(dumpcap -q -P -i "$netdev" -w "$write" -f)
