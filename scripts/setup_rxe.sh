@@ -137,16 +137,14 @@ fi
 
 # The GIDs come a moment after the device and follow the interface's addresses.
 port=$class/$name/ports/1
-gids() { # index, type and GID of each that is there, of a thousand: without a program
-	local i gid type
-	for ((i = 0; ; i++)); do
-		if ! { read -r gid <"$port/gids/$i"; } 2>/dev/null; then break; fi
-		if [[ $gid == 0000:0000:0000:0000:0000:0000:0000:0000 ]]; then continue; fi
-		{ read -r type <"$port/gid_attrs/types/$i"; } 2>/dev/null || continue # just removed
+gids() { # index, type and GID of each that is there, of a thousand
+	local file gid type
+	grep -HvE '^0000(:0000){7}$' "$port"/gids/* 2>/dev/null | sort -V | while IFS=: read -r file gid; do
+		{ read -r type <"$port/gid_attrs/types/${file##*/}"; } 2>/dev/null || continue # just removed
 		if [[ $gid =~ ^0000:0000:0000:0000:0000:ffff:(..)(..):(..)(..)$ ]]; then
 			printf -v gid '::ffff:%d.%d.%d.%d' $((16#${BASH_REMATCH[1]})) $((16#${BASH_REMATCH[2]})) $((16#${BASH_REMATCH[3]})) $((16#${BASH_REMATCH[4]}))
 		fi
-		echo "$i $type $gid"
+		echo "${file##*/} $type $gid"
 	done
 }
 addresses=$(ip -o -4 addr show dev "$netdev" | wc -l)

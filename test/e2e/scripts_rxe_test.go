@@ -3,11 +3,11 @@
 package e2e
 
 import (
+	"bytes"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -119,13 +119,10 @@ func TestCaptureScript(t *testing.T) {
 	for name, c := range map[string]struct {
 		clientBy     []string
 		clientDevice string
-		want         []string
+		passes       bool
 	}{
-		"to soft:veth1": {inPeer, softDevice, []string{
-			`10\.99\.0\.2 +10\.99\.0\.1 +TCP hello`, `10\.99\.0\.1 +10\.99\.0\.2 +TCP endpoints`,
-			`10\.99\.0\.2 +10\.99\.0\.1 +RC SEND Only +21 .* ACK asked for`, `10\.99\.0\.1 +10\.99\.0\.2 +RC SEND Only +51 `,
-			`10\.99\.0\.1 +10\.99\.0\.2 +RC Acknowledge +0 .* AETH syndrome 0x1f \(ACK\) MSN 1`}},
-		"to itself": {nil, device, []string{`^no packets of RoCEv2 or TCP\n$`}}, // TCP goes by lo
+		"to soft:veth1": {inPeer, softDevice, true},
+		"to itself":     {nil, device, false}, // TCP goes by lo
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, "rdma_server", "--once", "--json", device, "0")
@@ -141,12 +138,19 @@ func TestCaptureScript(t *testing.T) {
 			s.succeeds()
 			capture.cmd.Process.Signal(os.Interrupt)
 			capture.ends(0, "capturing on "+netdev, "udp port 4791 or tcp port "+port, "what "+device+" sends to itself does not pass "+netdev)
-			shown := runScript(t, nil, "capture.sh", "--read", file)
-			shown.ends(0)
-			for _, want := range c.want {
-				if !regexp.MustCompile(want).MatchString(shown.stdout.String()) {
-					t.Errorf("the capture has no %q:\n%s", want, &shown.stdout)
-				}
+			captured, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if exchange := bytes.Contains(captured, []byte("RVO\n")); exchange != c.passes {
+				t.Errorf("the exchange was captured: %v, want %v", exchange, c.passes)
+			}
+			seen := map[byte]bool{}
+			for _, f := range readCapture(t, file) {
+				seen[f.opcode()] = true
+			}
+			if seen[sendOnly] != c.passes || seen[ack] != c.passes {
+				t.Errorf("opcodes captured: %v, want SEND and acknowledgements: %v", seen, c.passes)
 			}
 		})
 	}
