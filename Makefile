@@ -82,7 +82,7 @@ on_the_wire = go test -count=1 -timeout 15m -tags lab $(RDMA_TEST_FLAGS)
 
 .PHONY: test-lab
 test-lab: all need-vm ## two machines with a wire between them (make lab), and docs/on-the-wire.md against the packets of today
-	$(on_the_wire) -run 'Lab|OnTheWire|Shape' ./test/e2e
+	$(on_the_wire) -run 'Lab|OnTheWire|Shape|Shown' ./test/e2e
 
 .PHONY: on-the-wire
 on-the-wire: all need-vm ## write the packets in docs/on-the-wire.md anew, from runs on soft0

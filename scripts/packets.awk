@@ -93,11 +93,11 @@ function roce(    op, what, more, headers, syndrome) {
 	}
 	if (f("infiniband.immdt") != "") {
 		headers += 4
-		more = more ", immediate " hex(f("infiniband.immdt"), 8)
+		more = more ", immediate " octets(f("infiniband.immdt"))
 	}
 	if (op % 32 == 22 || op % 32 == 23) {
 		headers += 4
-		more = more ", IETH rkey " hex("0x" f("infiniband.ieth"), 8)
+		more = more ", IETH rkey " octets(f("infiniband.ieth"))
 	}
 	if (set(f("infiniband.bth.a")))
 		more = more ", ACK asked for"
@@ -147,6 +147,12 @@ function set(flag) { return flag == "1" || flag == "True" }
 
 # hex prints a number, decimal or with 0x, with digits hexadecimal ones.
 function hex(text, digits) { return sprintf("0x%0" digits "x", number(text)) }
+
+# octets is a field that tshark prints as bytes: hexadecimal, with or without 0x and colons.
+function octets(text) {
+	gsub(/^0x|:/, "", text)
+	return "0x" text
+}
 
 # number reads one; not every awk knows hexadecimal.
 function number(text,    i, sum) {

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"net"
@@ -27,12 +26,11 @@ import (
 //	<!-- job NAME -->
 //	<!-- end -->
 
-var update = flag.Bool("update", false, "write docs/on-the-wire.md's sections")
-
-// wireJobs are the jobs shown, with the flags of the client's that run them, as a
-// shell reads them.
+// wireJobs are the jobs shown, and what more the client is told, as a shell reads it.
 var wireJobs = []struct{ name, flags string }{
 	{"send", "--text 'hello over RDMA'"},
+	{"write-read", "--text 'hello over RDMA'"},
+	{"write-imm", "--text 'hello over RDMA'"},
 }
 
 // The devices and the port that the document's commands have. A test takes others.
@@ -67,14 +65,15 @@ func TestOnTheWire(t *testing.T) {
 			continue
 		}
 		delete(shown, job.name)
+		flags := strings.TrimSpace("--job " + job.name + " " + job.flags)
 		commands := []string{
 			fmt.Sprintf("./rdma_server --once soft:%s %s &", wireServer, wirePort),
-			fmt.Sprintf("./rdma_client --pcap %s.pcap %s %s soft:%s %s", job.name, job.flags, wireServer, wireClient, wirePort),
+			fmt.Sprintf("./rdma_client --pcap %s.pcap %s %s soft:%s %s", job.name, flags, wireServer, wireClient, wirePort),
 			fmt.Sprintf("scripts/capture.sh --read %s.pcap", job.name),
 		}
-		packets := captureJob(t, job.flags)
+		packets := captureJob(t, flags)
 		if *update {
-			block := "```\n$ " + strings.Join(commands, "\n$ ") + "\n" + packets + "```\n"
+			block := "```console\n$ " + strings.Join(commands, "\n$ ") + "\n" + packets + "```\n"
 			document = strings.Replace(document, section[0], section[1]+block+section[3], 1)
 			continue
 		}
@@ -174,6 +173,38 @@ func shapeOf(t *testing.T, text string) map[string][]string {
 		shape[direction] = append(shape[direction], line)
 	}
 	return shape
+}
+
+// Every kind of header is shown with what it carries: packets of rdma_rxe, which
+// softroce's tests know by heart.
+func TestShownHeaders(t *testing.T) {
+	pcap, err := filepath.Abs(filepath.Join("..", "..", "softroce", "internal", "wire", "testdata", "opcodes-ipv4.pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := runScript(t, nil, "capture.sh", "--read", pcap)
+	shown.ends(0)
+	expect(t, shown.stdout.String(),
+		`UC SEND Only with Immediate +7  0x000018  0xfffffe  immediate 0x01020304, solicited$`,
+		`UC SEND Middle +256  0x000018  0x000000$`,
+		`UD SEND Only with Immediate +33  0x000019  0xfffffe  from QP 0x000019 Q_Key 0x11111111, immediate 0x00000005$`,
+		`RC RDMA WRITE Only with Immediate +2 .* RETH va 0x000055966c6d3100 rkey 0x000009f1 length 2, immediate 0x0a0b0c0d, ACK asked for$`,
+		`RC SEND Only with Invalidate +9 .* IETH rkey 0x080001e2, ACK asked for$`,
+		`RC RDMA READ response Only +11 .* AETH syndrome 0x1f \(ACK\) MSN 8$`,
+		`RC CmpSwap +0 .* AtomicETH va 0x000055966c6d3100 rkey 0x000009f1 swap 2 compare 1, ACK asked for$`,
+		`RC FetchAdd +0 .* rkey 0x000009f1 add 1, ACK asked for$`,
+		`RC ATOMIC Acknowledge +0 .* MSN 9, was 506097522914230528$`,
+		`AETH syndrome 0x21 \(RNR NAK, timer 1\) MSN 10$`,
+		`AETH syndrome 0x62 \(NAK, remote access error\) MSN 11$`,
+		`^45 packets: `)
+	if text := shown.stdout.String(); strings.Contains(text, "MALFORMED") {
+		t.Errorf("tshark takes a payload for another protocol, and that is told:\n%s", text)
+	}
+	limited := runScript(t, nil, "capture.sh", "--read", pcap, "-c", "2")
+	limited.ends(0, "… 43 more", "45 packets: ")
+	if n := strings.Count(limited.stdout.String(), "\n"); n != 5 { // the heading, 2 packets, how many more, the sum
+		t.Errorf("-c 2 shows %d lines:\n%s", n, &limited.stdout)
+	}
 }
 
 // The comparison sees what it should, and nothing else.
