@@ -136,7 +136,6 @@ scripts = $(sort $(shell find . -path ./out -prune -o -name '*.sh' -print)) .ci/
 .PHONY: lint
 lint: need-lint ## golangci-lint (pinned in tools/go.mod) and shellcheck
 	$(tool) golangci-lint run
-	$(tool) golangci-lint run --build-tags lab ./test/e2e
 	shellcheck $(scripts)
 	shellcheck -s dash test/vm/init
 

@@ -10,7 +10,8 @@ set -uo pipefail
 
 me=$1 cmd=$2
 case $me in server) other=client ;; client) other=server ;; *) exit 2 ;; esac
-patience=10 # seconds: for the server to listen; for the other end to end
+start=30    # seconds for the server to listen
+patience=10 # seconds for an end to end after the other
 
 nap() { read -rt 0.1 -u "$never"; } # without a program, which costs 0.1 s here
 exec {never}<> <(:)
@@ -46,8 +47,8 @@ while kill -0 "$pid" 2>/dev/null; do
 	if [[ $me == server && -z $told ]]; then
 		if listening; then
 			told=yes
-		elif ((SECONDS - began >= patience)); then
-			say "no TCP port is listened on after $patience s; the client begins nevertheless"
+		elif ((SECONDS - began >= start)); then
+			say "no TCP port is listened on after $start s; the client begins nevertheless"
 			told=yes
 		fi
 		if [[ -n $told ]]; then : >"$VM_OUT/server-listens"; fi

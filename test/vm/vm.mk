@@ -2,7 +2,7 @@
 #
 #   make vm CMD='ibv_devinfo -v'     run CMD in it; without CMD, a shell
 #   make lab JOB=send                two machines, the job between them, the wire captured
-#   make lab CLIENT_ARGS='-t hi'     the same with options for the client; SERVER_ARGS: for the server
+#   make lab CLIENT_ARGS='-s hi'     the same with options for the client; SERVER_ARGS: for the server
 #   make lab SERVER='ib_write_bw -x 1' CLIENT='ib_write_bw -x 1 10.0.0.1'    any two commands
 #   make vm-install                  install the packages it needs, no more
 #   make vm-clean                    remove the cached kernel
