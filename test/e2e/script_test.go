@@ -62,19 +62,25 @@ func (s *script) ends(status int, want ...string) {
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		s.t.Fatal(err)
 	}
+	failed := false
+	wrong := func(format string, args ...any) {
+		s.t.Helper()
+		failed = true
+		s.t.Errorf(format, args...)
+	}
 	if got := s.cmd.ProcessState.ExitCode(); got != status {
-		s.t.Errorf("%q: status %d, want %d", s.cmd.Args, got, status)
+		wrong("%q: status %d, want %d", s.cmd.Args, got, status)
 	}
 	text := s.stdout.String() + s.stderr.String()
 	for _, w := range want {
 		if !strings.Contains(text, w) {
-			s.t.Errorf("%q: no %q", s.cmd.Args, w)
+			wrong("%q: no %q", s.cmd.Args, w)
 		}
 	}
 	if status == 1 && strings.Count(s.stderr.String(), "\n") != 1 {
-		s.t.Errorf("%q: stderr is not one line", s.cmd.Args)
+		wrong("%q: stderr is not one line", s.cmd.Args)
 	}
-	if s.t.Failed() {
+	if failed {
 		s.t.Logf("%q\nstdout:\n%s\nstderr:\n%s", s.cmd.Args, &s.stdout, &s.stderr)
 	}
 }

@@ -21,7 +21,7 @@ repo=$(dirname "$(dirname "$here")")
 
 # The options for the programs, with a space after each.
 server_args=${LAB_SERVER_ARGS:+$LAB_SERVER_ARGS } client_args=${LAB_CLIENT_ARGS:+$LAB_CLIENT_ARGS }
-if [[ -n ${LAB_JOB:-} ]]; then printf -v client_args '--job %q %s' "$LAB_JOB" "$client_args"; fi
+if [[ -n ${LAB_JOB:-} ]]; then printf -v client_args -- '--job %q %s' "$LAB_JOB" "$client_args"; fi
 server_cmd=${LAB_SERVER:-"./rdma_server --once ${server_args}rxe0 18515 1"}
 client_cmd=${LAB_CLIENT:-"./rdma_client ${client_args}10.0.0.1 rxe0 18515 1"}
 if [[ -n ${LAB_SERVER:-} && -z ${LAB_CLIENT:-} || -z ${LAB_SERVER:-} && -n ${LAB_CLIENT:-} ]]; then
