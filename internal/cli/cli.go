@@ -44,7 +44,7 @@ func AddFlags(cmd *cobra.Command, o *lab.Options, out *Output) {
 	f := cmd.Flags()
 	f.Uint8Var(&o.IBPort, "ib-port", 1, "port of the device")
 	f.IntVar(&o.MTU, "mtu", 0, "path MTU in bytes: 256, 512, 1024, 2048 or 4096 (default: the port's active MTU)")
-	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "limit of each step and of the job, such as 5s")
+	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "limit of each step, and of how long a job may stand still, such as 5s")
 	f.StringVar(&o.PCAP, "pcap", "", "write the packets of a soft device to this file, for Wireshark")
 	f.BoolVar(&out.JSON, "json", false, "print one JSON object a line for each event")
 	f.BoolVarP(&out.Quiet, "quiet", "q", false, "print nothing but errors")

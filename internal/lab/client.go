@@ -62,14 +62,15 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 }
 
 // runJob does one half of a job on a connection, which it closes; a failure is
-// told to the peer.
+// told to the peer. The job may stand still for limit.
 func runJob(ctx context.Context, conn *rc.Conn, mine half, limit time.Duration) (err error) {
 	defer closeAll(&err, conn)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the job took longer than %v; try: a longer --timeout, or look at the other end", limit))
+	ctx, cancel := untilStalled(ctx, limit)
 	defer cancel()
 	if err := mine.run(ctx, conn); err != nil {
 		conn.Fail("job", err)
 		return err
 	}
+	progress(ctx)
 	return conn.Finish(ctx)
 }

@@ -110,6 +110,7 @@ func (n narrator) wait(ctx context.Context, next func(context.Context) (verbs.WC
 	wc, err := next(ctx)
 	if err == nil || errors.As(err, new(*verbs.WCError)) {
 		n.completed(&wc)
+		progress(ctx)
 	}
 	return wc, errors.WithMessagef(err, "waiting for %s", what)
 }
