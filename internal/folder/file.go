@@ -25,7 +25,7 @@ type File struct {
 }
 
 // Create makes an empty file, for which anybody may read and the owner write, as
-// far as the umask allows. Discard must follow.
+// far as the umask allows. Close must follow.
 func (f *Folder) Create() (*File, error) {
 	n := &File{folder: f}
 	var err error
@@ -107,8 +107,8 @@ func (n *File) link(name string) error {
 	return n.folder.root.Link(n.hidden, name)
 }
 
-// Discard ends the work on the file: one that was not committed is gone.
-func (n *File) Discard() error {
+// Close ends the work on the file: one that was not committed is gone.
+func (n *File) Close() error {
 	var err error
 	if n.hidden != "" {
 		err = n.folder.root.Remove(n.hidden)

@@ -52,7 +52,7 @@ func (f *Folder) probe() error {
 	if err != nil {
 		return err
 	}
-	defer file.Discard()
+	defer file.Close()
 	name := hiddenName()
 	if err := file.link(name); err != nil {
 		return fmt.Errorf("a file in the folder %s cannot be given its name: %w; try: a folder of a file system with hard links", f.path, reason(err))

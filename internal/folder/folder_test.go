@@ -70,7 +70,7 @@ func TestAFileHasItsNameOnceItIsWhole(t *testing.T) {
 		if err := n.Commit("grüße.txt"); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.Discard(); err != nil {
+		if err := n.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if got := entries(t, path); fmt.Sprint(got) != "[grüße.txt]" {
@@ -84,7 +84,7 @@ func TestAFileHasItsNameOnceItIsWhole(t *testing.T) {
 
 func TestADiscardedFileIsGone(t *testing.T) {
 	both(t, func(t *testing.T, f *Folder, path string) {
-		if err := create(t, f, "x").Discard(); err != nil {
+		if err := create(t, f, "x").Close(); err != nil {
 			t.Fatal(err)
 		}
 		if got := entries(t, path); len(got) != 0 {
@@ -113,7 +113,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
-			n.Discard()
+			n.Close()
 		}
 		if got, _ := os.ReadFile(filepath.Join(path, "file")); string(got) != "old" {
 			t.Errorf("the old file has %q", got)
@@ -138,7 +138,7 @@ func TestOneOfManyGetsTheName(t *testing.T) {
 			content := fmt.Sprint("of ", i)
 			n := create(t, f, content)
 			all.Go(func() {
-				defer n.Discard()
+				defer n.Close()
 				<-begin
 				if n.Commit("wanted") == nil {
 					winners.Add(1)
@@ -163,7 +163,7 @@ func TestPermissions(t *testing.T) {
 		both(t, func(t *testing.T, f *Folder, path string) {
 			defer unix.Umask(unix.Umask(mask))
 			n := create(t, f, "x")
-			defer n.Discard()
+			defer n.Close()
 			if err := n.Commit("file"); err != nil {
 				t.Fatal(err)
 			}
@@ -218,6 +218,6 @@ func TestTheFolderIsRemoved(t *testing.T) {
 		if err := n.Commit("name"); err == nil || !strings.Contains(err.Error(), `giving the file its name "name" in the folder `+path) {
 			t.Error(err)
 		}
-		n.Discard()
+		n.Close()
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rawverbs/rawverbs/internal/folder"
 	"github.com/rawverbs/rawverbs/rc"
 )
 
@@ -18,6 +19,7 @@ type job struct {
 	name  string
 	about string   // what it does, in a line
 	flags []string // the client's job flags that it uses
+	needs []string // those without which it cannot be
 	text  string   // what --text is if it is not given
 
 	client func(ClientOptions) (half, error)
@@ -25,7 +27,7 @@ type job struct {
 }
 
 // jobs are all there are, in the order to learn them in.
-var jobs = []job{sendJob, writeReadJob, writeImmJob}
+var jobs = []job{sendJob, writeReadJob, writeImmJob, fileJob}
 
 // half is one end's part in a job. A half is used for one connection.
 type half interface {
@@ -43,6 +45,7 @@ type half interface {
 type visit struct {
 	ServerOptions // with the Logger for this client
 	params        params
+	inbox         *folder.Folder // where files go; nil takes none
 }
 
 // JobNames are the names of all jobs, in the order to learn them in.

@@ -36,6 +36,35 @@ func tellAt(level slog.Level, log *slog.Logger, path, event, verb, text string, 
 // completion, and at the levels of -v and -vv the dumps of what they carry.
 type narrator struct{ log *slog.Logger }
 
+// quieter tells at the level of -v what n tells to all: for what is done over and
+// over.
+func (n narrator) quieter() narrator { return narrator{slog.New(demoted{n.log.Handler()})} }
+
+// demoted makes Debug of Info.
+type demoted struct{ slog.Handler }
+
+func demote(level slog.Level) slog.Level {
+	if level == slog.LevelInfo {
+		return slog.LevelDebug
+	}
+	return level
+}
+
+func (d demoted) Enabled(ctx context.Context, level slog.Level) bool {
+	return d.Handler.Enabled(ctx, demote(level))
+}
+
+func (d demoted) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = demote(r.Level)
+	return d.Handler.Handle(ctx, r)
+}
+
+func (d demoted) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return demoted{d.Handler.WithAttrs(attrs)}
+}
+
+func (d demoted) WithGroup(name string) slog.Handler { return demoted{d.Handler.WithGroup(name)} }
+
 // postSend posts to the send queue in one call.
 func (n narrator) postSend(qp *verbs.QP, wrs ...verbs.SendWR) error {
 	for i := range wrs {

@@ -32,7 +32,7 @@ func says(event string, attrs ...any) telling { return telling{event, attrs} }
 // exercises returns a run of every job; those with files make them in t's own
 // directory.
 func exercises(t *testing.T) []exercise {
-	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises())
+	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises(), fileExercises(t))
 }
 
 func sendExercises() []exercise {
@@ -112,6 +112,10 @@ func (w telling) matches(r record) bool {
 		switch want := w.attrs[i+1].(type) {
 		case string:
 			if !strings.Contains(r.str(key), want) {
+				return false
+			}
+		case int:
+			if r[key] != float64(want) {
 				return false
 			}
 		default:
