@@ -130,7 +130,31 @@ func (n narrator) waitSend(ctx context.Context, c *rc.Conn, what string) (verbs.
 }
 
 func (n narrator) waitRecv(ctx context.Context, c *rc.Conn, what string) (verbs.WC, error) {
-	return n.wait(ctx, c.WaitRecv, "receive", what)
+	wc, err := n.wait(ctx, c.WaitRecv, "receive", what)
+	if wc.Status == verbs.WCWRFlushErr {
+		if cause := n.causeOfFlush(c); cause != nil {
+			err = errors.WithMessagef(cause, "waiting for %s", what)
+		}
+	}
+	return wc, err
+}
+
+// causeOfFlush looks for why a receive was flushed: a send that failed takes the
+// queue pair to ERR, and its completion says more than the flush does. nil is none.
+func (n narrator) causeOfFlush(c *rc.Conn) error {
+	var wcs [16]verbs.WC
+	for {
+		got, err := c.SendCQ().Poll(wcs[:])
+		if err != nil || got == 0 {
+			return err
+		}
+		for i := range wcs[:got] {
+			if status := wcs[i].Status; status != verbs.WCSuccess && status != verbs.WCWRFlushErr {
+				n.completed(&wcs[i])
+				return wcs[i].Err()
+			}
+		}
+	}
 }
 
 func (n narrator) wait(ctx context.Context, next func(context.Context) (verbs.WC, error), queue, what string) (verbs.WC, error) {

@@ -1,0 +1,437 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+const (
+	fakeChunk = 1000 // bytes
+	fakeSlots = 16
+)
+
+// fakeSender is a client of the job file, in this process, that does no more than
+// its test says.
+type fakeSender struct {
+	*rc.Conn
+	t      *testing.T
+	ring   *verbs.MR
+	remote oob.Region
+}
+
+// dialSender connects a fakeSender whose file is said to have a name and a size.
+// The error is the server's refusal.
+func dialSender(t *testing.T, s *server, name string, size int64) (*fakeSender, error) {
+	t.Helper()
+	f := &fakeSender{t: t}
+	var err error
+	f.Conn, err = rc.Dial(timeLimit(t), s.address(), rc.Config{
+		Device: openDevice(t), Job: "file", Program: "e2e", Timeout: limit,
+		Params: map[string]string{"file_name": name, "file_size": strconv.FormatInt(size, 10), "chunk": strconv.Itoa(fakeChunk)},
+		Prepare: func(c *rc.Conn) (err error) {
+			if f.ring, err = c.AllocMR("to send from", fakeSlots*fakeChunk, 0); err != nil {
+				return err
+			}
+			return c.QP().PostRecv(make([]verbs.RecvWR, fakeSlots))
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { f.Close() })
+	f.remote, _ = f.PeerRegion("buffer")
+	return f, nil
+}
+
+func mustDialSender(t *testing.T, s *server, name string, size int64) *fakeSender {
+	t.Helper()
+	f, err := dialSender(t, s, name, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// send writes data to a slot with an immediate.
+func (f *fakeSender) send(slot int, imm uint32, data []byte) {
+	f.t.Helper()
+	copy(f.ring.Bytes()[slot*fakeChunk:], data)
+	err := f.QP().PostSend([]verbs.SendWR{{
+		Opcode: verbs.OpRDMAWriteWithImm, Flags: verbs.SendSignaled, Imm: imm, SGL: []verbs.SGE{f.ring.SGE(slot*fakeChunk, len(data))},
+		RemoteAddr: f.remote.Addr + uint64(slot*fakeChunk), RKey: f.remote.RKey,
+	}})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// credit waits until the server has disposed of n messages.
+func (f *fakeSender) credit(n uint32) {
+	f.t.Helper()
+	for {
+		wc, err := f.WaitRecv(timeLimit(f.t))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if wc.Imm() == n {
+			return
+		}
+	}
+}
+
+// halfSent is a sender in the midst of its file: the server has written one chunk
+// of three.
+func halfSent(t *testing.T, s *server, name string) *fakeSender {
+	t.Helper()
+	f := mustDialSender(t, s, name, 3*fakeChunk)
+	f.send(0, 0, make([]byte, fakeChunk))
+	f.credit(1)
+	return f
+}
+
+// awaitFailures waits until n clients have failed.
+func (s *server) awaitFailures(n int) {
+	s.t.Helper()
+	s.await(fmt.Sprintf("%d clients that failed", n), func() bool { return len(s.all("client.failed")) == n })
+}
+
+// Names that the client program would not send. The server refuses them itself.
+func TestFileHostileNames(t *testing.T) {
+	noLeak(t)
+	above := t.TempDir()
+	folder := filepath.Join(above, "folder")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, "--dir", folder)
+	tests := map[string]string{
+		"":                         "is empty",
+		".":                        "begins with a dot",
+		"..":                       "begins with a dot",
+		"../beside":                "is a path",
+		above + "/beside":          "is a path",
+		"a/../../beside":           "is a path",
+		".hidden":                  "begins with a dot",
+		"-rf":                      "begins with a dash",
+		" ":                        "a space",
+		"no\u00a0break":            "U+00A0",
+		strings.Repeat("x", 255-7): "", // a file system may allow fewer: with a try
+	}
+	for name, want := range tests {
+		f, err := dialSender(t, s, name, 1)
+		if want == "" {
+			if err == nil {
+				f.Close()
+			}
+			if err != nil && !strings.Contains(err.Error(), "; try: ") {
+				t.Errorf("%q: %v", name, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", name, err, want)
+		}
+		s.event("client.failed", "error", want)
+	}
+	s.awaitFailures(len(tests))
+	holds(t, folder)
+	holds(t, above, "folder")
+	s.stops()
+}
+
+// Sizes and chunks that no file has.
+func TestFileHostileSizes(t *testing.T) {
+	noLeak(t)
+	folder := t.TempDir()
+	s := serve(t, "--dir", folder)
+	for _, size := range []int64{-1, 1 << 62} {
+		if _, err := dialSender(t, s, "name", size); err == nil {
+			t.Errorf("a file of %d bytes was let in", size)
+		}
+	}
+	for _, params := range []map[string]string{
+		{},
+		{"file_name": "x", "file_size": "1"},
+		{"file_name": "x", "file_size": "1", "chunk": "0"},
+		{"file_name": "x", "file_size": "1", "chunk": "99999999999999999999"},
+		{"file_name": "x", "file_size": "one", "chunk": "64"},
+		{"file_name": "x", "file_size": "1", "chunk": "100000000"},
+	} {
+		_, err := rc.Dial(timeLimit(t), s.address(), rc.Config{Device: openDevice(t), Job: "file", Params: params, Timeout: limit})
+		if err == nil || !strings.Contains(err.Error(), "; try: ") {
+			t.Errorf("%v: %v", params, err)
+		}
+	}
+	holds(t, folder)
+	s.stillServes(t)
+	s.stops()
+}
+
+// A client that does not keep to the job: nothing of its file is left, and others
+// are served.
+func TestFileLies(t *testing.T) {
+	noLeak(t)
+	folder := t.TempDir()
+	s := serve(t, "--dir", folder)
+	data := bytes.Repeat([]byte("x"), fakeChunk)
+	sum := sha256.Sum256(data)
+	failed := 0
+	for name, test := range map[string]struct {
+		do   func(*fakeSender)
+		want string
+	}{
+		"another hash": {func(f *fakeSender) {
+			f.send(0, 0, data)
+			f.send(1, 1, make([]byte, sha256.Size))
+		}, fmt.Sprintf("the file came with the SHA-256 %x, and the client says that it has 0000", sum)},
+		"a chunk twice": {func(f *fakeSender) {
+			f.send(0, 0, data)
+			f.send(1, 0, data)
+		}, "of 1000 bytes with the immediate 0, and a WRITE_WITH_IMM of 32 bytes with the immediate 1 was to come"},
+		"a chunk left out":  {func(f *fakeSender) { f.send(0, 1, data) }, "with the immediate 0 was to come"},
+		"a chunk too short": {func(f *fakeSender) { f.send(0, 0, data[:999]) }, "is IBV_WC_RECV_RDMA_WITH_IMM of 999 bytes with the immediate 0, and a WRITE_WITH_IMM of 1000 bytes"},
+		"a SEND": {func(f *fakeSender) {
+			if err := f.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled}}); err != nil {
+				f.t.Fatal(err)
+			}
+		}, "the completion is IBV_WC_RECV of 0 bytes"},
+		"beside the ring": {func(f *fakeSender) {
+			f.remote.Addr += 2 * fakeChunk
+			f.send(0, 0, data)
+			if _, err := f.WaitSend(timeLimit(f.t)); err == nil { // REM_ACCESS_ERR, or the server's word by TCP
+				f.t.Error("it was written")
+			}
+			f.Fail("job", fmt.Errorf("it may not write there"))
+		}, ""}, // what the server sees of it is its device's choice
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := mustDialSender(t, s, "name", fakeChunk)
+			test.do(f)
+			failed++
+			s.awaitFailures(failed)
+			if s.find("client.failed", "error", test.want) == nil {
+				t.Errorf("no client failed with %q", test.want)
+			}
+			f.Close()
+		})
+	}
+	holds(t, folder)
+	s.stillServes(t)
+	s.stops()
+}
+
+// However a client goes in the midst of a file, nothing of it is left.
+func TestFileClientGone(t *testing.T) {
+	noLeak(t)
+	folder := t.TempDir()
+	s := serve(t, "--dir", folder, "--timeout", "5s")
+	for name, test := range map[string]struct {
+		goes func(*fakeSender)
+		want string
+	}{
+		"closes":      {func(f *fakeSender) { f.Close() }, "closed the connection"},
+		"says why":    {func(f *fakeSender) { f.Fail("job", fmt.Errorf("it has enough")) }, "it has enough"},
+		"falls still": {func(*fakeSender) {}, "waiting for chunk 1: the job stood still for 5s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := halfSent(t, s, name)
+			test.goes(f)
+			s.event("client.failed", "error", test.want)
+			holds(t, folder)
+			f.Close()
+		})
+	}
+	s.stillServes(t)
+	s.stops()
+}
+
+// A client that sends on, however slowly, is not cut off.
+func TestFileSlowClient(t *testing.T) {
+	noLeak(t)
+	folder := t.TempDir()
+	s := serve(t, "--dir", folder, "--timeout", "4s")
+	data := bytes.Repeat([]byte("x"), fakeChunk)
+	f := mustDialSender(t, s, "slow", 3*fakeChunk)
+	digest := sha256.New()
+	for i := range 3 {
+		time.Sleep(2 * time.Second) // 6 s in all
+		f.send(i, uint32(i), data)
+		digest.Write(data)
+	}
+	f.send(3, 3, digest.Sum(nil))
+	f.credit(4)
+	if err := f.Finish(timeLimit(t)); err != nil {
+		t.Error(err)
+	}
+	f.Close()
+	holds(t, folder, "slow")
+	s.stillServes(t)
+	s.stops()
+}
+
+// However the server ends in the midst of a file, nothing of it is left.
+func TestFileServerEnds(t *testing.T) {
+	noLeak(t)
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
+		t.Run(signal.String(), func(t *testing.T) {
+			folder := t.TempDir()
+			// Where there are no files without a name, a killed server leaves a hidden one.
+			fd, err := unix.Open(folder, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+			if err != nil {
+				t.Fatalf("the tests need a file system with O_TMPFILE for %s: %v; try: another TMPDIR", folder, err)
+			}
+			unix.Close(fd)
+			s := serve(t, "--dir", folder)
+			f := halfSent(t, s, "name")
+			s.signal(signal)
+			if signal == syscall.SIGKILL {
+				s.wait()
+			} else {
+				s.fails(130, "stopped by the signal "+signal.String())
+			}
+			if _, err := f.WaitRecv(timeLimit(t)); err == nil {
+				t.Error("the client got a credit")
+			}
+			f.Close()
+			holds(t, folder)
+		})
+	}
+}
+
+// fakeTaker is a server of the job file in this process, which gives no slot back
+// until it is told to.
+type fakeTaker struct {
+	*muteServer
+	t    *testing.T
+	conn *rc.Conn
+}
+
+func listenTaker(t *testing.T) *fakeTaker {
+	t.Helper()
+	dev := openDevice(t)
+	return &fakeTaker{t: t, muteServer: listenAs(t, dev, rc.Config{
+		Device: dev, Timeout: limit, Params: map[string]string{"max_size": strconv.Itoa(fakeSlots * fakeChunk)},
+		Prepare: func(c *rc.Conn) error {
+			ring, err := c.AllocMR("ring", fakeSlots*fakeChunk, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+			if err != nil {
+				return err
+			}
+			c.Share("buffer", ring)
+			return c.QP().PostRecv(make([]verbs.RecvWR, fakeSlots))
+		},
+	})}
+}
+
+// sender starts a client that is soon stuck: all slots are full.
+func (k *fakeTaker) sender(path string, flags ...string) *process {
+	k.t.Helper()
+	c := start(k.t, "rdma_client", append(flags, "--job", "file", "--file", path, "--chunk", strconv.Itoa(fakeChunk), "--json", ipv4, device, k.port)...)
+	k.conn = <-k.muteServer.conn
+	k.t.Cleanup(func() { k.conn.Close() })
+	for range fakeSlots {
+		if _, err := k.conn.WaitRecv(timeLimit(k.t)); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// credit gives slots back: the immediate is how many messages are disposed of.
+func (k *fakeTaker) credit(total uint32) {
+	k.t.Helper()
+	if err := k.conn.QP().PostRecv(make([]verbs.RecvWR, fakeSlots)); err != nil {
+		k.t.Fatal(err)
+	}
+	if err := k.conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled, Imm: total}}); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// The file changes when half of it is sent: the client notices, and the server is
+// told before it has the hash.
+func TestFileChanges(t *testing.T) {
+	noLeak(t)
+	const size = 20 * fakeChunk
+	for name, change := range map[string]func(path string) error{
+		"it has become shorter":                func(path string) error { return os.Truncate(path, size/2) },
+		"it has become longer":                 func(path string) error { return os.Truncate(path, size+1) },
+		"its times say that it was written to": func(path string) error { return os.WriteFile(path, make([]byte, size), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := writeFile(t, "file", size)
+			k := listenTaker(t)
+			c := k.sender(path)
+			time.Sleep(20 * time.Millisecond) // file systems' clocks tick every 10 ms at the slowest
+			if err := change(path); err != nil {
+				t.Fatal(err)
+			}
+			k.credit(fakeSlots)
+			want := "the file " + path + " changed while it was sent: " + name
+			c.fails(1, want, "; try: a copy of it")
+			for err := error(nil); ; {
+				if _, err = k.conn.WaitRecv(timeLimit(t)); err != nil {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("the server was told: %v", err)
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+// A client waits for a slot as long as the timeout, hears of a server that goes,
+// stops when it is told to, and believes no credit for what it has not sent.
+func TestFileNoCredit(t *testing.T) {
+	noLeak(t)
+	path := writeFile(t, "file", 100*fakeChunk)
+	for name, test := range map[string]struct {
+		flags  []string
+		do     func(k *fakeTaker, c *process)
+		status int
+		want   string
+	}{
+		"timeout":        {[]string{"--timeout", "3s"}, func(*fakeTaker, *process) {}, 1, "waiting for the server to give back the slot of chunk 0: the job stood still for 3s; try: a longer --timeout"},
+		"server closes":  {nil, func(k *fakeTaker, _ *process) { k.conn.Close() }, 1, "closed the connection"},
+		"server refuses": {nil, func(k *fakeTaker, _ *process) { k.conn.Fail("job", fmt.Errorf("it has no more paper")) }, 1, "it has no more paper"},
+		"interrupted":    {nil, func(_ *fakeTaker, c *process) { c.signal(os.Interrupt) }, 130, "stopped by the signal interrupt"},
+		"too much":       {nil, func(k *fakeTaker, _ *process) { k.credit(fakeSlots + 1) }, 1, "with the immediate 17, and a credit from 1 to 16 was to come"},
+		"server's queue pair is dead": {nil, func(k *fakeTaker, _ *process) {
+			// The client has all its chunks acknowledged, and room for one more.
+			if err := k.conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled, Imm: 1}}); err != nil {
+				k.t.Fatal(err)
+			}
+			if _, err := k.conn.WaitSend(timeLimit(k.t)); err != nil {
+				k.t.Fatal(err)
+			}
+			if err := k.conn.QP().Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState); err != nil {
+				k.t.Fatal(err)
+			}
+		}, 1, "completed with IBV_WC_RETRY_EXC_ERR (12)"}, // and not that a receive was flushed
+		"none": {nil, func(k *fakeTaker, _ *process) { k.credit(0) }, 1, "with the immediate 0, and a credit from 1 to 16 was to come"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := listenTaker(t)
+			c := k.sender(path, test.flags...)
+			within(t, 15*time.Second, "ending", func() {
+				test.do(k, c)
+				c.fails(test.status, test.want)
+			})
+		})
+	}
+}
