@@ -36,7 +36,7 @@ func TestFileDiskFull(t *testing.T) {
 		}
 	}
 	s.event("client.failed", "error", "writing to the folder "+folder+": no space left on device; try: a smaller file, or making room there")
-	f.Close()
+	f.close()
 	holds(t, folder, "other")
 
 	// And there is none when it is announced.
