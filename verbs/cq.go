@@ -129,6 +129,13 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
 // void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
+	return cq.WaitEither(ctx, context.Background(), wcs)
+}
+
+// WaitEither is [CQ.Wait] with a second context that ends it, such as one for the
+// life of what the CQ belongs to: joining the two into one would cost each call an
+// allocation. It allocates nothing.
+func (cq *CQ) WaitEither(ctx, life context.Context, wcs []WC) (int, error) {
 	if cq.channel == nil || len(wcs) == 0 {
 		e := fail("ibv_get_cq_event", cq.device, "", syscall.EINVAL).(*Error)
 		e.Hint = "a CQ made with a CompChannel, and room for at least one completion"
@@ -148,6 +155,8 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 		case <-cq.woken:
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
+		case <-life.Done():
+			return 0, context.Cause(life)
 		case <-cq.gone:
 			return 0, fail("ibv_get_cq_event", cq.device, "", net.ErrClosed)
 		}

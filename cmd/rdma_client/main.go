@@ -47,6 +47,7 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
 			if err := lab.CompleteJobFlags(cmd.Flags(), &o); err != nil {
 				return cli.Usagef("%v", err)
 			}
+			o.Progress = out.Progress()
 			return lab.RunClient(cmd.Context(), o)
 		},
 	}

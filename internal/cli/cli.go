@@ -17,6 +17,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/vbauerster/mpb/v8/cwriter"
 
 	"github.com/rawverbs/rawverbs/internal/lab"
 	"github.com/rawverbs/rawverbs/internal/trace"
@@ -57,6 +58,15 @@ func AddFlags(cmd *cobra.Command, o *lab.Options, out *Output) {
 			return doc.GenMan(cmd, &doc.GenManHeader{Section: "1", Source: "rawverbs", Manual: "rawverbs"}, man.OutOrStdout())
 		},
 	})
+}
+
+// Progress is the terminal that a progress bar may be shown on: standard error, if
+// it and the narration's standard output are both one; else nil.
+func (o *Output) Progress() io.Writer {
+	if o.JSON || o.Quiet || !cwriter.IsTerminal(int(os.Stdout.Fd())) || !cwriter.IsTerminal(int(os.Stderr.Fd())) {
+		return nil
+	}
+	return os.Stderr
 }
 
 // DefaultPort is the TCP port if none is given.

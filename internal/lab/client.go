@@ -58,6 +58,9 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 		return mine.prepare(c)
 	}
 	mine.configure(&cfg)
+	if err := cfg.Check(dev); err != nil {
+		return err
+	}
 	conn, err := rc.Dial(ctx, net.JoinHostPort(o.Server, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {
 		return err

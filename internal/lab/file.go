@@ -24,6 +24,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"io"
 	"log/slog"
 	"math"
 	"path/filepath"
@@ -31,6 +32,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/folder"
+	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -48,7 +50,6 @@ var fileJob = job{
 const (
 	paramFileName = "file_name"
 	paramFileSize = "file_size" // bytes
-	paramChunk    = "chunk"     // bytes
 )
 
 // fileSlots is how many slots a ring has at most.
@@ -144,6 +145,7 @@ type fileClient struct {
 	transfer
 	source *source
 	digest hash.Hash // of what was read
+	bar    io.Writer // for the progress; nil is none
 
 	sent     int64         // messages that the server's device has acknowledged
 	credited int64         // messages whose slots are free again
@@ -168,7 +170,7 @@ func newFileClient(o ClientOptions) (half, error) {
 	}
 	return &fileClient{
 		transfer: transfer{narrator: narrator{o.Logger}, name: name, size: s.size(), chunk: int(o.Chunk), port: o.IBPort},
-		source:   s, digest: sha256.New(),
+		source:   s, digest: sha256.New(), bar: o.Progress,
 	}, nil
 }
 
@@ -204,6 +206,18 @@ func (f *fileClient) run(ctx context.Context, c *rc.Conn) error {
 	}
 	tell(f.log, "data", "file.begun", "", "send the file "+f.source.path+"; -v tells of every chunk", f.told(slog.Int64("chunks", f.chunks()), slog.Int("chunk", f.chunk), slog.Int("slots", f.slots))...)
 	began := time.Now()
+	if err := f.sendAll(ctx, c, remote); err != nil {
+		return err
+	}
+	tell(f.log, "data", "file.sent", "", "SUCCESS, the server has the file, and its SHA-256 is the same",
+		f.told(slog.String("sha256", hex.EncodeToString(f.digest.Sum(nil))), slog.Duration("took", time.Since(began)), slog.Duration("waited_for_slots", f.waited))...)
+	return nil
+}
+
+// sendAll sends all messages, and returns when the server has disposed of the last.
+func (f *fileClient) sendAll(ctx context.Context, c *rc.Conn, remote oob.Region) error {
+	move := progressBar(f.bar, f.size)
+	defer move(-1)
 	for n := range f.messages() {
 		if err := f.awaitSlot(ctx, c, n); err != nil {
 			return err
@@ -216,14 +230,9 @@ func (f *fileClient) run(ctx context.Context, c *rc.Conn) error {
 		if err := f.at(n).postSend(c.QP(), write); err != nil {
 			return err
 		}
+		move(f.credited * int64(f.chunk))
 	}
-	if err := f.awaitCredits(ctx, c, f.messages(), f.messages()); err != nil {
-		return err
-	}
-	took := time.Since(began)
-	tell(f.log, "data", "file.sent", "", "SUCCESS, the server has the file, and its SHA-256 is the same",
-		f.told(slog.String("sha256", hex.EncodeToString(f.digest.Sum(nil))), slog.Duration("took", took), slog.Duration("waited_for_slots", f.waited))...)
-	return nil
+	return f.awaitCredits(ctx, c, f.messages(), f.messages())
 }
 
 // awaitSlot returns once message n's slot is free at both ends.

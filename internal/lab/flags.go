@@ -16,10 +16,11 @@ func AddJobFlags(f *pflag.FlagSet, o *ClientOptions) {
 	o.Size, o.Chunk = 4096, 64<<10
 	f.StringVarP(&o.Job, "job", "j", jobs[0].name, "what to do: "+strings.Join(JobNames(), ", "))
 	f.StringVarP(&o.Text, "text", "s", "", "the text to send or write (default: a greeting of the job's)")
-	f.Var(&o.Size, "size", "bytes of each message buffer, or of the server's region, such as 4096, 64K, 1M")
+	f.Var(&o.Size, "size", "bytes of each message buffer, of the server's region, or of all the data of bulk (default there 64M), such as 4096, 64K, 1M")
+	f.Var(&o.Chunk, "chunk", "bytes of each request, such as 4096, 64K, 1M")
 	f.StringVarP(&o.File, "file", "f", "", "the file to send")
 	f.StringVar(&o.Name, "name", "", "the file's name at the server (default: the last part of its path)")
-	f.Var(&o.Chunk, "chunk", "bytes of each WRITE, such as 64K")
+	o.Bulk.addFlags(f)
 	for flag, users := range usersOfFlags() {
 		f.Lookup(flag).Usage += " [" + strings.Join(users, ", ") + "]"
 	}
@@ -44,6 +45,9 @@ func CompleteJobFlags(f *pflag.FlagSet, o *ClientOptions) error {
 	}
 	if !f.Changed("text") {
 		o.Text = j.text
+	}
+	if !f.Changed("size") && j.size != 0 {
+		o.Size = j.size
 	}
 	return nil
 }

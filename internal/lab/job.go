@@ -21,13 +21,14 @@ type job struct {
 	flags []string // the client's job flags that it uses
 	needs []string // those without which it cannot be
 	text  string   // what --text is if it is not given
+	size  Size     // the same of --size; 0 is the common default
 
 	client func(ClientOptions) (half, error)
 	server func(visit) (half, error)
 }
 
 // jobs are all there are, in the order to learn them in.
-var jobs = []job{sendJob, writeReadJob, writeImmJob, fileJob}
+var jobs = []job{sendJob, writeReadJob, writeImmJob, bulkJob, fileJob}
 
 // half is one end's part in a job. A half is used for one connection.
 type half interface {
@@ -91,6 +92,7 @@ type params map[string]string
 const (
 	paramSize    = "size"     // the client's: bytes of each buffer or region that it asks for
 	paramMaxSize = "max_size" // the server's: the most that it gives
+	paramChunk   = "chunk"    // the client's: bytes of each request, where there are many
 )
 
 // number reads a whole number from low to high.

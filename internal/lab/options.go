@@ -4,6 +4,7 @@ package lab
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -36,10 +37,13 @@ type ClientOptions struct {
 // see its flags.
 type JobOptions struct {
 	Text  string // what is sent or written
-	Size  Size   // of each message buffer, or of the region at the server
+	Size  Size   // of each message buffer, of the region at the server, or of all data
+	Chunk Size   // of each request, where there are many
 	File  string // the path of what is sent
 	Name  string // the file's at the server; "" is the last part of the path
-	Chunk Size   // of each of many messages
+	Bulk  BulkOptions
+
+	Progress io.Writer // a terminal for a progress bar; nil shows none
 }
 
 // ServerOptions are what the server may choose.

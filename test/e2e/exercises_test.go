@@ -32,7 +32,7 @@ func says(event string, attrs ...any) telling { return telling{event, attrs} }
 // exercises returns a run of every job; those with files make them in t's own
 // directory.
 func exercises(t *testing.T) []exercise {
-	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises(), fileExercises(t))
+	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises(), bulkExercises(), fileExercises(t))
 }
 
 func sendExercises() []exercise {
@@ -115,7 +115,7 @@ func (w telling) matches(r record) bool {
 				return false
 			}
 		case int:
-			if r[key] != float64(want) {
+			if n, ok := r[key].(float64); !ok || n != float64(want) {
 				return false
 			}
 		default:
@@ -131,15 +131,19 @@ func (w telling) matches(r record) bool {
 func TestJobs(t *testing.T) {
 	noLeak(t)
 	for _, e := range exercises(t) {
-		t.Run(e.name, func(t *testing.T) {
-			s := serve(t, append([]string{"--once"}, e.server...)...)
-			c := s.client(t, e.client...)
-			c.succeeds()
-			s.succeeds()
-			e.check(t, c, s.process)
-			for _, p := range []*process{c, s.process} {
-				checkTransitions(t, p)
-			}
-		})
+		t.Run(e.name, func(t *testing.T) { e.run(t) })
+	}
+}
+
+// run does the exercise on the device under test.
+func (e exercise) run(t *testing.T) {
+	t.Helper()
+	s := serve(t, append([]string{"--once"}, e.server...)...)
+	c := s.client(t, e.client...)
+	c.succeeds()
+	s.succeeds()
+	e.check(t, c, s.process)
+	for _, p := range []*process{c, s.process} {
+		checkTransitions(t, p)
 	}
 }
