@@ -7,6 +7,10 @@ import (
 	"testing"
 )
 
+// manyRounds last long enough for something to happen meanwhile, and not too long
+// in an emulated machine.
+const manyRounds = "300"
+
 // testDevice is the device that the tests run on: the one that make test-rxe, or
 // the owner of RDMA hardware, names. The server's address is this host's own.
 func testDevice(t *testing.T) (device, address string) {

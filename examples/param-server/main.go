@@ -51,18 +51,15 @@ var errUsage = errors.New("wrong command line")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil:
+	stop()
+	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return
-	case errors.Is(err, flag.ErrHelp):
-		return
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "param-server:", err)
-		os.Exit(2)
 	}
 	fmt.Fprintln(os.Stderr, "param-server:", err)
+	if errors.Is(err, errUsage) {
+		os.Exit(2)
+	}
 	os.Exit(1)
 }
 

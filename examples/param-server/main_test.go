@@ -149,7 +149,7 @@ func TestProcesses(t *testing.T) {
 func TestAWorkerIsLost(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "interrupted": syscall.SIGINT, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
-			server, workers := together(t, "--rounds", "3000", "--timeout", "5s")
+			server, workers := together(t, "--rounds", manyRounds, "--timeout", "5s")
 			server.says(`^round  10 .* workers 3`)
 			if err := workers[1].cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
@@ -157,7 +157,7 @@ func TestAWorkerIsLost(t *testing.T) {
 			server.says(`^worker 2 \(.*\) is gone, the others go on: .`)
 			server.says(`^round .* workers 2`)
 			for _, i := range []int{0, 2} {
-				workers[i].says("is done, after 3000 rounds")
+				workers[i].says("is done, after " + manyRounds + " rounds")
 				workers[i].ends(0, "")
 			}
 			server.says("^converged")

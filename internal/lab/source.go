@@ -98,7 +98,7 @@ func (s *source) unchanged() error {
 	var more [1]byte
 	if n, err := s.Read(more[:]); n > 0 {
 		return s.changed("it has become longer")
-	} else if err != nil && err != io.EOF {
+	} else if err != nil && !errors.Is(err, io.EOF) {
 		return unreadable(s.path, err)
 	}
 	now, err := s.stat()
