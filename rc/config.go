@@ -85,5 +85,5 @@ func (c Config) complete() Config {
 
 func (c *Config) oobOptions() oob.Options {
 	events := events{c.Logger}
-	return oob.Options{Timeout: c.Timeout, Observer: events.exchanged}
+	return oob.Options{Timeout: c.Timeout, Observer: events.exchanged()}
 }

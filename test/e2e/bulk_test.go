@@ -17,13 +17,13 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// bulkExercises use every slot of the 1 MiB that the server gives several times.
+// bulkExercises use every slot of their windows several times.
 func bulkExercises() []exercise {
 	odd := []string{"--chunk", "1777", "--outstanding", "5", "--signal-every", "5"}
 	return []exercise{
-		bulk("write", 3<<20, 1),
-		bulk("read", 3<<20, 1),
-		bulk("send", 3<<20, 1),
+		bulk("write", 1<<20, 1, "--chunk", "16K"),
+		bulk("read", 1<<20, 1, "--chunk", "16K"),
+		bulk("send", 1<<20, 1, "--chunk", "16K"),
 		bulk("write, 3 queue pairs, odd sizes", 400_001, 3, odd...),
 		bulk("read, 3 queue pairs, odd sizes", 400_001, 3, odd...),
 		bulk("send, 3 queue pairs, odd sizes", 400_001, 3, odd...),

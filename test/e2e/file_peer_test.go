@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -190,35 +187,6 @@ func TestFileClientGone(t *testing.T) {
 	}
 	s.stillServes(t)
 	s.stops()
-}
-
-// However the server ends in the midst of a file, nothing of it is left.
-func TestFileServerEnds(t *testing.T) {
-	noLeak(t)
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
-		t.Run(signal.String(), func(t *testing.T) {
-			folder := t.TempDir()
-			// Where there are no files without a name, a killed server leaves a hidden one.
-			fd, err := unix.Open(folder, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
-			if err != nil {
-				t.Fatalf("the tests need a file system with O_TMPFILE for %s: %v; try: another TMPDIR", folder, err)
-			}
-			unix.Close(fd)
-			s := serve(t, "--dir", folder)
-			f := halfSent(t, s, "name")
-			s.signal(signal)
-			if signal == syscall.SIGKILL {
-				s.wait()
-			} else {
-				s.fails(130, "stopped by the signal "+signal.String())
-			}
-			if _, err := f.WaitRecv(timeLimit(t)); err == nil {
-				t.Error("the client got a credit")
-			}
-			f.close()
-			holds(t, folder)
-		})
-	}
 }
 
 // fakeTaker is a server of the job file in this process, which gives no slot back
