@@ -16,7 +16,6 @@ package lab
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -45,7 +44,7 @@ var bulkJob = job{
 			return nil, err
 		}
 		end := newBulkEnd(plan, o.Logger, o.IBPort)
-		end.meter.csv, end.meter.progress = csv, o.Bulk.Progress
+		end.meter.csv, end.meter.progress = csv, o.Progress
 		if plan.op == opRead {
 			return &bulkPuller{end}, nil
 		}
@@ -74,20 +73,16 @@ const (
 var bulkOps = []string{opWrite, opRead, opSend}
 
 // BulkOptions are the client's choices for the job bulk; the amount of data is
-// JobOptions.Size.
+// JobOptions.Size, JobOptions.Chunk how it is divided.
 type BulkOptions struct {
-	Chunk       Size
 	Outstanding int // requests posted and not completed, of each queue pair
 	SignalEvery int // requests, one of which completes
 	QPs         int
-	Op          string    // write, read or send
-	CSV         string    // file for a row an interval; "" writes none
-	Progress    io.Writer // a terminal for the progress bar; nil shows none
+	Op          string // write, read or send
+	CSV         string // file for a row an interval; "" writes none
 }
 
 func (b *BulkOptions) addFlags(f *pflag.FlagSet) {
-	b.Chunk = 64 << 10
-	f.Var(&b.Chunk, "chunk", "bytes of each request, such as 4096, 64K, 1M")
 	f.IntVar(&b.Outstanding, "outstanding", 16, "requests in flight on each queue pair; as many chunks have memory at both ends")
 	f.IntVar(&b.SignalEvery, "signal-every", 4, "have one request of so many complete; the others complete with it")
 	f.IntVar(&b.QPs, "qps", 1, fmt.Sprintf("queue pairs, which share a completion queue: 1 to %d", oob.MaxEndpoints))
@@ -115,14 +110,14 @@ const (
 // bulkPlan reads the client's flags.
 func (o *ClientOptions) bulkPlan() (bulkPlan, error) {
 	b := &o.Bulk
-	p := bulkPlan{op: b.Op, total: int64(o.Size), chunk: int(b.Chunk), outstanding: b.Outstanding, qps: b.QPs, signalEvery: b.SignalEvery, seed: rand.Uint64()}
+	p := bulkPlan{op: b.Op, total: int64(o.Size), chunk: int(o.Chunk), outstanding: b.Outstanding, qps: b.QPs, signalEvery: b.SignalEvery, seed: rand.Uint64()}
 	switch {
 	case !slices.Contains(bulkOps, p.op):
 		return p, fmt.Errorf("there is no --op %q; try: %s", p.op, strings.Join(bulkOps, ", "))
-	case b.Chunk < 1 || b.Chunk > maxChunk:
-		return p, fmt.Errorf("a chunk of %v bytes cannot be had; try: --chunk from 1 to %v", b.Chunk, Size(maxChunk))
-	case b.Chunk > o.Size:
-		return p, fmt.Errorf("a chunk of %v bytes is more than all of the data, %v; try: --chunk %v, or a larger --size", b.Chunk, o.Size, o.Size)
+	case o.Chunk < 1 || o.Chunk > maxChunk:
+		return p, fmt.Errorf("a chunk of %v bytes cannot be had; try: --chunk from 1 to %v", o.Chunk, Size(maxChunk))
+	case o.Chunk > o.Size:
+		return p, fmt.Errorf("a chunk of %v bytes is more than all of the data, %v; try: --chunk %v, or a larger --size", o.Chunk, o.Size, o.Size)
 	case p.qps < 1 || p.qps > oob.MaxEndpoints:
 		return p, fmt.Errorf("a connection of %d queue pairs cannot be had; try: --qps from 1 to %d", p.qps, oob.MaxEndpoints)
 	case p.outstanding < 1 || p.outstanding > maxOutstanding:
@@ -138,7 +133,6 @@ func (o *ClientOptions) bulkPlan() (bulkPlan, error) {
 const (
 	paramOp          = "op"
 	paramBytes       = "bytes"
-	paramChunk       = "chunk"
 	paramOutstanding = "outstanding"
 	paramQPs         = "qps"
 	paramSeed        = "seed"

@@ -15,9 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
-
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc"
 )
@@ -173,7 +170,7 @@ func (s *showing) run() (err error) {
 			return err
 		}
 	}
-	move := s.bar()
+	move := progressBar(s.progress, s.total)
 	defer move(-1)
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
@@ -231,25 +228,5 @@ func (s *showing) tellStall() {
 		}
 		s.told = number
 		tellAt(slog.LevelWarn, s.log, "data", "bulk.stall", "", fmt.Sprintf("nothing has completed for over %v", stallLimit), attrs...)
-	}
-}
-
-// bar shows the progress bar, if there is to be one, and returns what moves it; -1
-// takes it away.
-func (s *showing) bar() (move func(int64)) {
-	if s.progress == nil {
-		return func(int64) {}
-	}
-	all := mpb.New(mpb.WithOutput(s.progress), mpb.WithWidth(60), mpb.WithAutoRefresh(), mpb.WithRefreshRate(interval))
-	bar := all.AddBar(s.total, mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.CountersKibiByte("% .1f / % .1f ")),
-		mpb.AppendDecorators(decor.Percentage(), decor.AverageSpeed(decor.SizeB1024(0), "  % .1f"), decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8})))
-	return func(bytes int64) {
-		if bytes >= 0 {
-			bar.SetCurrent(bytes)
-			return
-		}
-		bar.Abort(true)
-		all.Wait()
 	}
 }

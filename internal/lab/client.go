@@ -5,6 +5,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strconv"
@@ -32,6 +33,9 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	mine, err := j.client(o)
 	if err != nil {
 		return err
+	}
+	if c, ok := mine.(io.Closer); ok { // it has opened a file
+		defer closeAll(&err, c)
 	}
 	dev, err := o.openDevice(o.Logger)
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 
 // The progress bar is for a terminal alone, and not for programs or those who want
 // quiet.
-func TestBulkProgressBar(t *testing.T) {
+func TestProgressBar(t *testing.T) {
 	noLeak(t)
-	s := serve(t)
+	s := serve(t, "--dir", t.TempDir())
 	for _, c := range []struct {
 		name                     string
 		outTerminal, errTerminal bool
@@ -43,6 +43,14 @@ func TestBulkProgressBar(t *testing.T) {
 				t.Errorf("a bar was shown to no terminal: %q", elsewhere)
 			}
 		})
+	}
+	large := writeFile(t, "large", 0)
+	if err := os.Truncate(large, 64<<20); err != nil { // to a hole
+		t.Fatal(err)
+	}
+	shown, _ := onTerminal(t, true, true, filepath.Join(binaries, "rdma_client"), "--job", "file", "--file", large, ipv4, device, s.port)
+	if !strings.Contains(shown, "/ 64.0 MiB") {
+		t.Errorf("no bar was shown for a file:\n%q", shown)
 	}
 	s.stops()
 }
