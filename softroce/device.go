@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -113,24 +112,13 @@ func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 		return nil, syscall.EINVAL
 	}
 	dst = dst.WithZone(src.Zone())
-	if err := reachable(src, dst); err != nil {
+	if err := p.link.Reach(dst); err != nil {
 		return nil, err
 	}
 	return &transport.Path{
 		Src: src, Dst: dst, TrafficClass: attr.GRH.TrafficClass, HopLimit: attr.GRH.HopLimit,
 		FlowLabel: attr.GRH.FlowLabel, Link: p,
 	}, nil
-}
-
-// reachable asks the system for a route, by connecting a UDP socket, which sends
-// nothing.
-func reachable(src, dst netip.Addr) error {
-	dialer := net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(src, 0))}
-	conn, err := dialer.Dial("udp", netip.AddrPortFrom(dst, wire.Port).String())
-	if err != nil {
-		return err
-	}
-	return conn.Close()
 }
 
 // event passes an engine's event on. The engine's locks are held.

@@ -23,6 +23,10 @@ type Link interface {
 	// payload: 256, 512, 1024, 2048 or 4096.
 	MTU() int
 
+	// Reach says whether there is a way to an address of the link's family; the
+	// error is the system's. Nothing is sent.
+	Reach(addr netip.Addr) error
+
 	// Send seals and sends all packets of e, in order, and empties e. It waits
 	// where the system has no room. It returns net.ErrClosed, or a *SendError if
 	// some packets could not be sent; all the others were. A packet that gets

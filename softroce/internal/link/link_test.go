@@ -145,6 +145,24 @@ func TestLinkLocal(t *testing.T) {
 	t.Skip("no interface has a link-local address")
 }
 
+func TestReach(t *testing.T) {
+	s, err := OpenLoopback(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Reach(netip.MustParseAddr("127.1.2.3")); err != nil {
+		t.Errorf("from %v: %v", s.Addr(), err)
+	}
+	if err := s.Reach(netip.MustParseAddr("192.0.2.1")); err == nil {
+		t.Errorf("%v reaches a network that is not loopback", s.Addr())
+	}
+	_, a, b := simulatedPair(t, NetworkConfig{})
+	if err := a.Reach(b.Addr()); err != nil {
+		t.Errorf("simulated: %v", err)
+	}
+}
+
 func TestClose(t *testing.T) {
 	for _, mode := range modes {
 		s := loopback(t, Config{Limit: mode})

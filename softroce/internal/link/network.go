@@ -39,6 +39,10 @@ type NetworkConfig struct {
 	MTU    int    // path MTU, 0 for 4096
 	Buffer int    // bytes that may wait at a receiver, or at a sender for the rate; 0 for 4 MiB
 	Faults Faults
+
+	// Spare says of a packet that no fault befalls it, but for delay and rate; nil
+	// for none. It must not call the network.
+	Spare func(packet []byte) bool
 }
 
 // NetworkStatistics is what a network did to packets.
@@ -146,6 +150,9 @@ func (n *Network) send(l *simulated, to Destination, packet []byte, now time.Tim
 		}
 		leaves = leaves.Add(transferTime(len(packet), f.Rate))
 		l.idle = leaves
+	}
+	if n.cfg.Spare != nil && n.cfg.Spare(packet) {
+		f = &Faults{Delay: f.Delay}
 	}
 	copies := 1
 	switch {

@@ -140,6 +140,39 @@ func TestNetworkFaults(t *testing.T) {
 	}
 }
 
+func TestNetworkSpares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, a, b := simulatedPair(t, NetworkConfig{
+			Faults: Faults{Loss: 0.3, Duplicate: 0.3, Reorder: 0.3, Corrupt: 0.3, Delay: time.Millisecond},
+			Spare: func(packet []byte) bool {
+				p, err := wire.Parse(packet)
+				return err == nil && p.BTH().PSN()%2 == 0
+			},
+		})
+		const packets = 1000
+		sendAll(t, a, b, packets, 8)
+		n.mu.Lock()
+		if len(b.(*simulated).queue) != 0 {
+			t.Error("what is spared is not delayed")
+		}
+		n.mu.Unlock()
+		spared, others := 0, 0
+		for _, psn := range drain(t, b) {
+			switch {
+			case psn%2 == 1:
+				others++
+			case int(psn) == 2*spared:
+				spared++
+			default:
+				t.Fatalf("packet %d came when %d was next", psn, 2*spared)
+			}
+		}
+		if spared != packets/2 || others > packets/2 || n.Statistics().Lost == 0 {
+			t.Errorf("%d came that are spared, and %d others", spared, others)
+		}
+	})
+}
+
 func TestNetworkRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const packets, payload = 100, 4096

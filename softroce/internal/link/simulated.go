@@ -34,6 +34,9 @@ type simulated struct {
 func (l *simulated) Addr() netip.Addr { return l.local.Addr() }
 func (l *simulated) MTU() int         { return l.network.cfg.MTU }
 
+// Reach is always nil: whether anybody has the address shows in nothing coming back.
+func (l *simulated) Reach(netip.Addr) error { return nil }
+
 func (l *simulated) SetTap(t Tap) { storeTap(&l.tap, t) }
 
 func (l *simulated) Counters() Counters { return l.counters.snapshot() }

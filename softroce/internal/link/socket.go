@@ -131,6 +131,17 @@ func (s *Socket) Addr() netip.Addr { return s.local.Addr() }
 // MTU returns the largest path MTU of the interface.
 func (s *Socket) MTU() int { return s.mtu }
 
+// Reach asks the system for a route, by connecting a UDP socket, which sends
+// nothing.
+func (s *Socket) Reach(addr netip.Addr) error {
+	local := net.UDPAddrFromAddrPort(netip.AddrPortFrom(s.local.Addr(), 0))
+	conn, err := net.DialUDP(network(addr), local, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, wire.Port)))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
 // SetTap sets the tap, nil for none.
 func (s *Socket) SetTap(t Tap) { storeTap(&s.tap, t) }
 
