@@ -10,8 +10,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// impatient makes the first end give up soon.
-func impatient(a, _ *verbs.QPAttr) { a.Timeout, a.RetryCnt, a.RNRRetry = 10, 2, 2 }
+// impatient makes the first end give up soon: after some 4 ms, seven times, so that
+// it is not a bad network that makes it give up, and after two RNR waits.
+func impatient(a, _ *verbs.QPAttr) { a.Timeout, a.RetryCnt, a.RNRRetry = 10, 6, 2 }
 
 var retryCases = []Case{
 	{"retry", "the peer is in RESET", func(e *Env) { noAnswer(e, func(b *end) { e.ok(b.machine.ToReset(), "ToReset") }) }},

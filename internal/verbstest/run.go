@@ -19,13 +19,18 @@ func Run(t *testing.T, device string, quirks map[string]string) {
 
 // RunCases is Run for a table of the caller's.
 func RunCases(t *testing.T, device string, cases []Case, quirks map[string]string) {
+	runCases(t, device, cases, quirks, func(t *testing.T, c Case) outcome { return c.execute(t.Context(), device) })
+}
+
+// runCases has every case executed, and judges it.
+func runCases(t *testing.T, device string, cases []Case, quirks map[string]string, execute func(*testing.T, Case) outcome) {
 	for _, fault := range tableFaults(cases, quirks) {
 		t.Error(fault)
 	}
 	results := Results{Device: device}
 	for _, c := range cases {
 		t.Run(c.ID(), func(t *testing.T) {
-			o := c.execute(t.Context(), device)
+			o := execute(t, c)
 			v := judge(o, quirks[c.ID()])
 			results.Cases = append(results.Cases, Result{c.ID(), v.word, v.reason, o.took})
 			if !v.right {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -123,9 +124,12 @@ var threadCases = []Case{
 		b.receives(16, 0, 64)
 		wr := verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)}
 		var all sync.WaitGroup
+		var turns turns
 		for range 4 {
 			all.Go(func() {
+				defer turns.over()
 				for e.Ctx.Err() == nil {
+					turns.Add(1)
 					switch err := a.qp.PostSend([]verbs.SendWR{wr}); {
 					case errors.Is(err, net.ErrClosed):
 						return
@@ -136,17 +140,20 @@ var threadCases = []Case{
 				}
 			})
 		}
-		time.Sleep(5 * time.Millisecond)
+		turns.wait(manyTurns)
 		e.ok(a.qp.Close(), "Close")
 		all.Wait()
 	}},
 	{"threads", "polling while the CQ is closed", func(e *Env) {
 		cq := e.cq(64)
 		var all sync.WaitGroup
+		var turns turns
 		for range 4 {
 			all.Go(func() {
+				defer turns.over()
 				var wcs [4]verbs.WC
 				for e.Ctx.Err() == nil {
+					turns.Add(1)
 					if _, err := cq.Poll(wcs[:]); err != nil {
 						e.check(errors.Is(err, net.ErrClosed), "%v", err)
 						return
@@ -154,7 +161,7 @@ var threadCases = []Case{
 				}
 			})
 		}
-		time.Sleep(5 * time.Millisecond)
+		turns.wait(manyTurns)
 		e.ok(cq.Close(), "Close")
 		all.Wait()
 	}},
@@ -164,11 +171,14 @@ var threadCases = []Case{
 		wr := a.remote(verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled, SGL: a.sge(0, 64)}, b, 0)
 		var all sync.WaitGroup
 		var posted, completed atomic.Int64
+		var turns turns
 		stop := make(chan struct{})
 		for range 4 {
 			all.Go(func() {
+				defer turns.over()
 				var wcs [4]verbs.WC
 				for {
+					turns.Add(1)
 					select {
 					case <-stop:
 						return
@@ -186,9 +196,9 @@ var threadCases = []Case{
 				}
 			})
 		}
-		time.Sleep(5 * time.Millisecond)
+		turns.wait(manyTurns)
 		e.ok(a.qp.Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState), "Modify")
-		time.Sleep(5 * time.Millisecond)
+		turns.wait(manyTurns)
 		close(stop)
 		all.Wait()
 		if rest := int(posted.Load() - completed.Load()); rest > 0 {
@@ -217,6 +227,25 @@ var threadCases = []Case{
 		all.Wait()
 	}},
 }
+
+// turns counts what goroutines do that never wait. Others wait for them by it, not
+// by the clock: that of RunSimulated stands still meanwhile.
+type turns struct {
+	atomic.Int64
+	ended atomic.Bool
+}
+
+// manyTurns is some milliseconds' worth.
+const manyTurns = 2000
+
+// wait returns after n more turns, or once over was called.
+func (t *turns) wait(n int64) {
+	for end := t.Load() + n; t.Load() < end && !t.ended.Load(); {
+		runtime.Gosched()
+	}
+}
+
+func (t *turns) over() { t.ended.Store(true) }
 
 // tally counts completions: each request must have just one, a success.
 type tally struct {
