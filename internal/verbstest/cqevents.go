@@ -123,9 +123,9 @@ func (e *Env) bare() *bare {
 	made(e, pd, err)
 	ch, err := p.CreateCompChannel()
 	made(e, ch, err)
-	x.cq, err = p.CreateCQ(64, ch, 0, func() { x.events <- struct{}{} })
+	x.cq, err = p.CreateCQ(verbs.CQInitProvider{Depth: 64, Channel: ch, Wake: func() { x.events <- struct{}{} }})
 	made(e, x.cq, err)
-	sends, err := p.CreateCQ(64, nil, 0, func() {})
+	sends, err := p.CreateCQ(verbs.CQInitProvider{Depth: 64})
 	made(e, sends, err)
 
 	buf, pinner := make([]byte, 4096), new(runtime.Pinner)

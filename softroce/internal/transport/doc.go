@@ -7,9 +7,9 @@
 //
 //	e := transport.New(transport.Config{…})
 //	pd := e.AllocPD()
-//	cq, _ := e.CreateCQ(depth, notify)           Depth Poll Arm
+//	cq, _ := e.CreateCQ(transport.CQInit{…})     Depth Poll PollEx Arm Resize Moderate Due
 //	mr, _ := pd.RegisterMR(buf, access)          LKey RKey Addr Close
-//	srq, _ := pd.CreateSRQ(wrs, sges)            PostRecv SetLimit Query
+//	srq, _ := pd.CreateSRQ(wrs, sges)            PostRecv Modify Query Number
 //	ah, _ := pd.CreateAH(attr)                   is a verbs.AHProvider
 //	qp, _ := pd.CreateQP(transport.QPInit{…})    QPN Cap Modify Query PostSend PostRecv Close
 //

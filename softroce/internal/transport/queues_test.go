@@ -15,7 +15,7 @@ func TestSRQ(t *testing.T) {
 	if _, err := b.qp.PostRecv([]verbs.RecvWR{{}}); err == nil {
 		t.Error("a queue pair with an SRQ took a receive of its own")
 	}
-	if err := b.srq.SetLimit(2); err != nil {
+	if err := b.srq.Modify(verbs.SRQAttr{Limit: 2}, verbs.SRQLimit); err != nil {
 		t.Error(err)
 	}
 	b.recv(verbs.RecvWR{ID: 1}, verbs.RecvWR{ID: 2}, verbs.RecvWR{ID: 3})
@@ -23,7 +23,7 @@ func TestSRQ(t *testing.T) {
 	b.want(b.rcq, 1, verbs.WCSuccess, verbs.WCRecv)
 	b.want(b.rcq, 2, verbs.WCSuccess, verbs.WCRecv)
 	b.wantEvent(verbs.EventSRQLimitReached)
-	if _, _, limit := b.srq.Query(); limit != 0 || len(b.node.events) != 0 {
+	if b.srq.Query().Limit != 0 || len(b.node.events) != 0 {
 		t.Error("the limit is still armed")
 	}
 	b.modify(qpstate.Attr{State: qpstate.Error}, 0)
@@ -32,7 +32,7 @@ func TestSRQ(t *testing.T) {
 	if b.rcq.Poll(make([]verbs.WC, 1)) != 0 {
 		t.Error("the SRQ's receive was flushed")
 	}
-	if err := b.srq.SetLimit(65); err == nil {
+	if err := b.srq.Modify(verbs.SRQAttr{Limit: 65}, verbs.SRQLimit); err == nil {
 		t.Error("a limit beyond the queue was taken")
 	}
 }
@@ -41,7 +41,7 @@ func TestSRQ(t *testing.T) {
 func TestCQ(t *testing.T) {
 	s := newSimnet(t, 1).node("10.0.0.1")
 	calls := 0
-	cq, err := s.engine.CreateCQ(3, func() { calls++ })
+	cq, err := s.engine.CreateCQ(CQInit{Depth: 3, Notify: func() { calls++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestCQOverrunEndsQP(t *testing.T) {
 func TestSolicited(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	woken := 0
-	b.rcq.notify = func() { woken++ }
+	b.rcq.init.Notify = func() { woken++ }
 	b.rcq.Arm(true)
 	b.recv(verbs.RecvWR{SGL: []verbs.SGE{b.sge(0, 5000)}}, verbs.RecvWR{SGL: []verbs.SGE{b.sge(0, 5000)}})
 	a.send(verbs.SendWR{Opcode: verbs.OpSend, SGL: []verbs.SGE{a.sge(0, 5000)}})
