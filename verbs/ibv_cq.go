@@ -96,9 +96,10 @@ type ibvCQ struct {
 	channel *ibvCompChannel // nil: no events
 	wake    func()
 
-	mu sync.Mutex
-	cq *C.struct_ibv_cq // nil after Close
-	ex WCExFlags        // 0: not extended
+	mu    sync.Mutex
+	cq    *C.struct_ibv_cq // nil after Close
+	ex    WCExFlags        // 0: not extended
+	alone bool             // extended completions are taken one by one; see walksWrongly
 }
 
 func (d *ibvDevice) CompVectors() int { return int(d.ctx.num_comp_vectors) }
@@ -113,9 +114,12 @@ func (d *ibvDevice) CreateCQ(init CQInitProvider) (CQProvider, error) {
 		return nil, syscall.EINVAL
 	}
 	var cq *C.struct_ibv_cq
+	var alone bool
 	var err error
 	if init.Ex != 0 || init.Flags != 0 {
-		cq, err = d.createCQEx(init, channel)
+		if alone, err = d.walksWrongly(); err == nil {
+			cq, err = d.createCQEx(init, channel)
+		}
 	} else {
 		err = errnoErr(C.rv_create_cq(d.ctx, C.int(init.Depth), channel, C.int(init.Vector), &cq))
 	}
@@ -123,7 +127,7 @@ func (d *ibvDevice) CreateCQ(init CQInitProvider) (CQProvider, error) {
 		return nil, err
 	}
 	c := newIBVCQ(unsafe.Pointer(cq), &d.cqs)
-	c.channel, c.wake, c.ex = owner, init.Wake, init.Ex
+	c.channel, c.wake, c.ex, c.alone = owner, init.Wake, init.Ex, alone
 	d.cqs.put(cq, c)
 	return c, nil
 }

@@ -249,9 +249,10 @@ static inline void rv_read_wc_ex(struct ibv_cq_ex *cq, uint64_t fields, struct r
 }
 
 /* rv_poll_cq_ex is rv_poll_cq for a CQ made by rv_create_cq_ex with fields: a batch,
- * started, walked and ended. If the queue breaks on the way what was read before
- * counts, and the next batch says why. */
-static inline int rv_poll_cq_ex(struct ibv_cq *cq, uint64_t fields, int max, void *wcs)
+ * started, walked and ended. With alone each completion is a batch of its own: a
+ * provider may walk wrongly. If the queue breaks on the way what was read before
+ * counts, and the next call says why. */
+static inline int rv_poll_cq_ex(struct ibv_cq *cq, uint64_t fields, int alone, int max, void *wcs)
 {
 	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)cq;
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -260,9 +261,18 @@ static inline int rv_poll_cq_ex(struct ibv_cq *cq, uint64_t fields, int max, voi
 
 	if (ret)
 		return ret == ENOENT ? 0 : -rv_errno(ret);
-	do
+	for (;;) {
 		rv_read_wc_ex(ex, fields, &out[n++]);
-	while (n < max && ibv_next_poll(ex) == 0);
+		if (n == max)
+			break;
+		if (alone) {
+			ibv_end_poll(ex);
+			if (ibv_start_poll(ex, &attr))
+				return n;
+		} else if (ibv_next_poll(ex)) {
+			break;
+		}
+	}
 	ibv_end_poll(ex);
 	return n;
 }
