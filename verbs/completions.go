@@ -28,7 +28,10 @@ const completionsBatch = 32
 // came to that goes to whoever polls, waits or loops next. Several goroutines may
 // loop over one CQ: each completion goes to one of them.
 //
-// Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc), and what Wait does
+// Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc),
+// int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
+// int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
+// void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 func (cq *CQ) Completions(ctx context.Context) iter.Seq2[WC, error] {
 	return func(yield func(WC, error) bool) {
 		batch := make([]WC, completionsBatch)

@@ -41,7 +41,7 @@ func (ch *CompChannel) Close() error { return ch.close("ibv_destroy_comp_channel
 // CompVectors is how many completion vectors the device has: CQInit.Vector is
 // below it. 0 once the device is closed.
 //
-// Implements: int ibv_context.num_comp_vectors
+// Implements: int num_comp_vectors of struct ibv_context
 func (d *Device) CompVectors() (n int) {
 	_ = d.use(func() error {
 		n = d.p.CompVectors()
@@ -142,7 +142,7 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 // completions it takes, it is one call into C.
 //
 // Implements: int ibv_start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr), int ibv_next_poll(struct ibv_cq_ex *cq),
-// void ibv_end_poll(struct ibv_cq_ex *cq), and the ibv_wc_read_ functions of what CQInit.Ex can name
+// void ibv_end_poll(struct ibv_cq_ex *cq), struct ibv_cq *ibv_cq_ex_to_cq(struct ibv_cq_ex *cq)
 func (cq *CQ) PollEx(wcs []WCEx) (int, error) {
 	if n := cq.left.takeEx(wcs); n > 0 {
 		return n, nil
@@ -214,14 +214,18 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 // meanwhile is returned together with it: so it may return completions of either
 // kind, and never sleeps while there is one that it saw.
 //
-// Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only), and what Wait does
+// Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
+// int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
+// void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 func (cq *CQ) WaitSolicited(ctx context.Context, wcs []WC) (int, error) {
 	return cq.wait(ctx, len(wcs), true, func() (int, error) { return cq.Poll(wcs) })
 }
 
-// WaitEx is Wait by [CQ.PollEx].
+// WaitEx is [CQ.Wait] by [CQ.PollEx].
 //
-// Implements: what Wait and PollEx do
+// Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
+// int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
+// void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 func (cq *CQ) WaitEx(ctx context.Context, wcs []WCEx) (int, error) {
 	return cq.wait(ctx, len(wcs), false, func() (int, error) { return cq.PollEx(wcs) })
 }

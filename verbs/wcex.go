@@ -47,6 +47,15 @@ func (f CQFlags) String() string {
 
 // WCEx is a completion of an extended CQ. Which fields mean something follows from
 // CQInit.Ex.
+//
+// Implements: enum ibv_wc_opcode ibv_wc_read_opcode(struct ibv_cq_ex *cq), uint32_t ibv_wc_read_vendor_err(struct ibv_cq_ex *cq),
+// uint32_t ibv_wc_read_byte_len(struct ibv_cq_ex *cq), __be32 ibv_wc_read_imm_data(struct ibv_cq_ex *cq),
+// uint32_t ibv_wc_read_invalidated_rkey(struct ibv_cq_ex *cq), uint32_t ibv_wc_read_qp_num(struct ibv_cq_ex *cq),
+// uint32_t ibv_wc_read_src_qp(struct ibv_cq_ex *cq), unsigned int ibv_wc_read_wc_flags(struct ibv_cq_ex *cq),
+// uint32_t ibv_wc_read_slid(struct ibv_cq_ex *cq), uint8_t ibv_wc_read_sl(struct ibv_cq_ex *cq),
+// uint8_t ibv_wc_read_dlid_path_bits(struct ibv_cq_ex *cq), uint64_t ibv_wc_read_completion_ts(struct ibv_cq_ex *cq),
+// uint16_t ibv_wc_read_cvlan(struct ibv_cq_ex *cq), uint32_t ibv_wc_read_flow_tag(struct ibv_cq_ex *cq),
+// uint64_t ibv_wc_read_completion_wallclock_ns(struct ibv_cq_ex *cq)
 type WCEx struct {
 	WC
 	Timestamp   uint64 // when it completed, in ticks of the device's clock (soft devices: nanoseconds since it was opened)

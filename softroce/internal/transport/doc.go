@@ -58,6 +58,7 @@
 //   - A responder that refused a request repeats its NAK, since the first may
 //     have been lost; rxe falls silent, and the requester runs into its timeout.
 //   - SQ_DRAINED comes if EN_SQD_ASYNC_NOTIFY asked for it.
+//   - The memory of an SRQ's receives is of the SRQ's domain, not of the queue pair's.
 //   - A UD receive too small is LOC_LEN_ERR, and ends the queue pair.
 //   - There are no memory windows. LOCAL_INV and SEND with invalidate work on
 //     regions of RegisterInvalidable; on others they fail, as in rxe.
