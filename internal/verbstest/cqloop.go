@@ -20,7 +20,9 @@ var cqLoopCases = []Case{
 		for i := range messages {
 			b.receive(uint64(i), b.sge(0, 8)...)
 		}
-		go func() {
+		var sender sync.WaitGroup
+		defer sender.Wait()
+		sender.Go(func() {
 			for i := range messages {
 				wr := verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: a.sge(0, 8)}
 				if err := a.qp.PostSend([]verbs.SendWR{wr}); err != nil {
@@ -32,7 +34,7 @@ var cqLoopCases = []Case{
 					return
 				}
 			}
-		}()
+		})
 		next := uint64(0)
 		for wc, err := range b.recv.Completions(e.Ctx) {
 			e.ok(err, "the loop")
@@ -158,7 +160,7 @@ var cqLoopCases = []Case{
 			e.check(err == nil, "WaitSolicited: %v", err)
 			woken <- n
 		}()
-		time.Sleep(20 * time.Millisecond) // for it to sleep
+		time.Sleep(200 * time.Millisecond) // for it to sleep
 		for range 3 {
 			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 			a.done()
