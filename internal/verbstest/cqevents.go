@@ -147,8 +147,10 @@ func (e *Env) bare() *bare {
 		e.ok(m.ToRTR(attr), "ToRTR")
 		e.ok(m.ToRTS(attr), "ToRTS")
 	}
+	into := x.sge
+	into.Addr += 2048
 	for range 8 {
-		_, err := x.to.PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{x.sge}}})
+		_, err := x.to.PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{into}}})
 		e.ok(err, "PostRecv")
 	}
 	return x

@@ -134,13 +134,14 @@ var srqResizeCases = []Case{
 		a, b := e.pair(wiring{srq: true})
 		b.receives(20, 0, 64)
 		a.oneTo(b, 10) // so that the ring has turned
-		e.ok(b.srq.Modify(verbs.SRQAttr{MaxWR: 200}, verbs.SRQMaxWR), "Modify")
+		const size = 2*defaultDepth + 6
+		e.ok(b.srq.Modify(verbs.SRQAttr{MaxWR: size}, verbs.SRQMaxWR), "Modify")
 		attr, err := b.srq.Query()
-		e.check(err == nil && attr.MaxWR >= 200, "%d receives, want 200: %v", attr.MaxWR, err)
-		for i := range 190 {
+		e.check(err == nil && attr.MaxWR >= size, "%d receives, want %d: %v", attr.MaxWR, size, err)
+		for i := range size - 10 {
 			b.receive(uint64(20+i), b.sge(0, 8)...)
 		}
-		for i := range 200 {
+		for i := range size {
 			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 			a.done()
 			if got := b.got().ID; got != uint64(10+i) {
