@@ -52,6 +52,7 @@ type cq struct {
 	cq     *transport.CQ
 	ex     verbs.WCExFlags
 	closed atomic.Bool
+	woken  atomic.Bool // since the last leader looked
 	delay  *time.Timer // of moderation
 }
 
@@ -73,7 +74,9 @@ func (d *device) CreateCQ(init verbs.CQInitProvider) (verbs.CQProvider, error) {
 	if init.Channel != nil {
 		t.Notify = func() {
 			d.woke.Store(true)
+			c.woken.Store(true)
 			wake()
+			d.interruptLeader()
 		}
 	}
 	if init.Ex&(verbs.WCExTimestamp|verbs.WCExWallclock) != 0 {
@@ -135,6 +138,7 @@ func (c *cq) Moderate(count int, period time.Duration) error {
 func (c *cq) Close() error {
 	c.closed.Store(true)
 	c.delay.Stop()
+	c.d.interruptLeader()
 	return nil
 }
 

@@ -61,6 +61,9 @@ func (cq *CQ) giveBack(rest []WC) {
 	}
 	cq.left.put(rest)
 	wakeUp(cq.woken)() // somebody may be waiting for these
+	if s, ok := cq.p.(CQSleeper); ok {
+		s.WakeSleeper()
+	}
 }
 
 // leftovers are completions that were polled and not looked at. They are older than

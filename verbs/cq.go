@@ -209,10 +209,9 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	return cq.wait(ctx, len(wcs), false, func() (int, error) { return cq.Poll(wcs) })
 }
 
-// WaitSolicited is Wait, except that its sleep is ended only by a completion that
-// the peer marked solicited (SendSolicited) or that failed. What else came
-// meanwhile is returned together with it: so it may return completions of either
-// kind, and never sleeps while there is one that it saw.
+// WaitSolicited is [CQ.Wait], except that it arms for completions that the peer
+// marked solicited (SendSolicited) or that failed: others do not end its sleep.
+// It polls before it sleeps and after, so it returns completions of either kind.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
@@ -249,12 +248,26 @@ func (cq *CQ) wait(ctx context.Context, room int, solicitedOnly bool, poll func(
 			return n, err
 		}
 		select {
-		case <-cq.woken:
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		case <-cq.gone:
 			return 0, fail("ibv_get_cq_event", cq.device, "", net.ErrClosed)
+		default:
+			cq.sleep(ctx)
 		}
+	}
+}
+
+// sleep returns after an event, ctx's end or Close, or earlier.
+func (cq *CQ) sleep(ctx context.Context) {
+	if s, ok := cq.p.(CQSleeper); ok {
+		s.Sleep(ctx, cq.woken, cq.gone)
+		return
+	}
+	select {
+	case <-cq.woken:
+	case <-ctx.Done():
+	case <-cq.gone:
 	}
 }
 

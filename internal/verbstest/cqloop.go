@@ -74,28 +74,33 @@ var cqLoopCases = []Case{
 		e.quiet(x.recv, "a CQ that was emptied")
 	}},
 	{"cq", "what a loop leaves wakes who waits", func(e *Env) {
-		x, n := e.flusher(10)
-		got := make(chan int)
-		waits := func() {
-			var wcs [20]verbs.WC
-			n, err := x.recv.Wait(e.Ctx, wcs[:])
-			e.check(err == nil, "Wait: %v", err)
-			got <- n
+		const n = 5
+		a, b := e.rc()
+		for range 20 { // the software device's waiters then receive themselves
+			works(a, b)
 		}
-		e.ok(x.machine.ToError(), "ToError")
-		e.quiet(x.send, "the send queue")
-		for _, err := range x.recv.Completions(e.Ctx) {
+		b.receives(n, 0, 64)
+		for range n {
+			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
+			a.done()
+		}
+		e.quiet(b.send, "the receiver's send CQ") // the receives have completed by then
+		ctx, cancel := context.WithTimeout(e.Ctx, patience)
+		defer cancel()
+		var waiter sync.WaitGroup
+		var left time.Time
+		for _, err := range b.recv.Completions(e.Ctx) {
 			e.ok(err, "the loop")
-			go waits() // it sleeps by the time that the loop ends
-			time.Sleep(20 * time.Millisecond)
+			waiter.Go(func() {
+				k, err := b.recv.Wait(ctx, make([]verbs.WC, 2*n))
+				e.check(k == n-1 && err == nil, "%d of %d: %v", k, n-1, err)
+			})
+			time.Sleep(20 * time.Millisecond) // for it to sleep
+			left = time.Now()
 			break
 		}
-		select {
-		case k := <-got:
-			e.check(k == n-1, "%d of %d", k, n-1)
-		case <-time.After(patience):
-			e.Errorf("the waiter sleeps on")
-		}
+		waiter.Wait()
+		e.check(time.Since(left) < patience/2, "the waiter slept on for %v", time.Since(left))
 	}},
 	{"cq", "a loop ends with its context", func(e *Env) {
 		ctx, cancel := context.WithCancelCause(e.Ctx)
