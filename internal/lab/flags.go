@@ -13,10 +13,14 @@ import (
 
 // AddJobFlags adds --job and the flags of all jobs.
 func AddJobFlags(f *pflag.FlagSet, o *ClientOptions) {
-	o.Size = 4096
+	o.Size, o.Chunk = 4096, 64<<10
 	f.StringVarP(&o.Job, "job", "j", jobs[0].name, "what to do: "+strings.Join(JobNames(), ", "))
 	f.StringVarP(&o.Text, "text", "s", "", "the text to send or write (default: a greeting of the job's)")
-	f.Var(&o.Size, "size", "bytes of each message buffer, or of the server's region, such as 4096, 64K, 1M")
+	f.Var(&o.Size, "size", "bytes of each message buffer, of the server's region, or of all the data of bulk (default there 64M), such as 4096, 64K, 1M")
+	f.Var(&o.Chunk, "chunk", "bytes of each request, such as 4096, 64K, 1M")
+	f.StringVarP(&o.File, "file", "f", "", "the file to send")
+	f.StringVar(&o.Name, "name", "", "the file's name at the server (default: the last part of its path)")
+	o.Bulk.addFlags(f)
 	for flag, users := range usersOfFlags() {
 		f.Lookup(flag).Usage += " [" + strings.Join(users, ", ") + "]"
 	}
@@ -34,8 +38,16 @@ func CompleteJobFlags(f *pflag.FlagSet, o *ClientOptions) error {
 			return fmt.Errorf("--%s is no flag of the job %s, but of: %s", flag, j.name, strings.Join(users, ", "))
 		}
 	}
+	for _, flag := range j.needs {
+		if !f.Changed(flag) {
+			return fmt.Errorf("the job %s needs --%s: %s", j.name, flag, f.Lookup(flag).Usage)
+		}
+	}
 	if !f.Changed("text") {
 		o.Text = j.text
+	}
+	if !f.Changed("size") && j.size != 0 {
+		o.Size = j.size
 	}
 	return nil
 }

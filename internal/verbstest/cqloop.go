@@ -155,6 +155,27 @@ var cqLoopCases = []Case{
 		e.check(len(seen) == n, "%d of %d completions", len(seen), n)
 	}},
 
+	{"cq", "either of two contexts ends a wait", func(e *Env) {
+		a, b := e.rc()
+		for range 20 { // the software device's waiters then receive themselves
+			works(a, b)
+		}
+		for _, second := range []bool{false, true} {
+			ctx, cancel := context.WithCancelCause(e.Ctx)
+			why := errors.New("enough")
+			one, other := ctx, e.Ctx
+			if second {
+				one, other = other, one
+			}
+			begin := time.Now()
+			time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
+			_, err := b.recv.WaitEither(one, other, make([]verbs.WC, 1))
+			e.fails(err, "WaitEither", why)
+			e.check(time.Since(begin) < patience, "it took %v", time.Since(begin))
+			cancel(nil)
+		}
+	}},
+
 	{"cq", "a wait for solicited ones sleeps through the others", func(e *Env) {
 		a, b := e.rc()
 		b.receives(4, 0, 64)
