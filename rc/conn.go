@@ -51,6 +51,10 @@ type Conn struct {
 	regions []oob.Region   // shared by this end
 	owned   []owned        // what Close frees, last first
 
+	leaveOnce  sync.Once
+	leaveErr   error
+	recvMarked bool // the receive queue has a mark behind its last request
+
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -107,11 +111,21 @@ func (c *Conn) PathMTU() int { return oob.NegotiateMTU(c.local.MTU, c.peer.MTU) 
 
 // AllocMR registers size bytes that live as long as the Conn.
 func (c *Conn) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, error) {
+	return c.register(name, access, func() (*verbs.MR, error) { return c.pd.AllocMR(size, access) })
+}
+
+// RegMR registers the caller's memory, which may be registered for other
+// connections too, for as long as the Conn lives.
+func (c *Conn) RegMR(name string, buf []byte, access verbs.Access) (*verbs.MR, error) {
+	return c.register(name, access, func() (*verbs.MR, error) { return c.pd.RegMR(buf, access) })
+}
+
+func (c *Conn) register(name string, access verbs.Access, reg func() (*verbs.MR, error)) (*verbs.MR, error) {
 	if !c.begin() {
 		return nil, net.ErrClosed
 	}
 	defer c.calls.Done()
-	mr, err := c.pd.AllocMR(size, access)
+	mr, err := reg()
 	if err != nil {
 		return nil, err
 	}
@@ -216,6 +230,16 @@ func (c *Conn) begin() bool {
 // Barrier returns when the peer has reached the barrier of the same name.
 func (c *Conn) Barrier(ctx context.Context, name string) error { return c.tcp.Barrier(ctx, name) }
 
+// SendNote tells the peer, over TCP, something that means something to the job
+// alone; RecvNote waits for the peer's note of a name. A Conn used by several
+// goroutines leaves notes and barriers to one.
+func (c *Conn) SendNote(ctx context.Context, n oob.Note) error { return c.tcp.SendNote(ctx, n) }
+
+// RecvNote waits for the peer's note of a name; see SendNote.
+func (c *Conn) RecvNote(ctx context.Context, name string) (oob.Note, error) {
+	return c.tcp.RecvNote(ctx, name)
+}
+
 // Finish meets the peer in the barrier "done": after it both may close, and
 // neither takes the other's closing for a failure.
 func (c *Conn) Finish(ctx context.Context) error {
@@ -270,6 +294,29 @@ const (
 // drainID marks the work request that ends a queue.
 const drainID = 1<<64 - 1
 
+// Disconnect moves the queue pair to ERR ahead of Close: each work request that
+// is queued completes with IBV_WC_WR_FLUSH_ERR, and WaitSend and WaitRecv return
+// it as they do any other. (One WaitRecv more than there are receives may see the
+// mark that Close waits for.) The peer is told nothing: its queue pair stays in
+// RTS until it does the same. Disconnecting again does nothing.
+func (c *Conn) Disconnect() error {
+	if !c.begin() {
+		return net.ErrClosed
+	}
+	defer c.calls.Done()
+	return c.leave()
+}
+
+// leave moves the queue pair to ERR, once. The receive queue's mark is posted
+// before that: see drain.
+func (c *Conn) leave() error {
+	c.leaveOnce.Do(func() {
+		c.recvMarked = c.qp.PostRecv([]verbs.RecvWR{{ID: drainID}}) == nil
+		c.leaveErr = c.machine.ToError()
+	})
+	return c.leaveErr
+}
+
 // drain flushes both queues: in ERR the device completes every work request, in
 // order, so that a mark behind the last one says when all are through. The
 // receive queue's mark is posted before the move, because rdma_rxe does not
@@ -278,8 +325,7 @@ const drainID = 1<<64 - 1
 func (c *Conn) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
 	defer cancel()
-	recvMarked := c.qp.PostRecv([]verbs.RecvWR{{ID: drainID}}) == nil
-	if err := c.machine.ToError(); err != nil {
+	if err := c.leave(); err != nil {
 		return err
 	}
 	sendMarked := c.qp.PostSend([]verbs.SendWR{{ID: drainID, Opcode: verbs.OpSend, Flags: verbs.SendSignaled}}) == nil
@@ -287,7 +333,7 @@ func (c *Conn) drain() error {
 	if err != nil {
 		return errors.WithMessage(err, "drain the send queue")
 	}
-	recvs, err := drainCQ(ctx, c.recvCQ, recvMarked)
+	recvs, err := drainCQ(ctx, c.recvCQ, c.recvMarked)
 	if err != nil {
 		return errors.WithMessage(err, "drain the receive queue")
 	}
