@@ -17,6 +17,7 @@ func AddJobFlags(f *pflag.FlagSet, o *ClientOptions) {
 	f.StringVarP(&o.Job, "job", "j", jobs[0].name, "what to do: "+strings.Join(JobNames(), ", "))
 	f.StringVarP(&o.Text, "text", "s", "", "the text to send or write (default: a greeting of the job's)")
 	f.Var(&o.Size, "size", "bytes of each message buffer, or of the server's region, such as 4096, 64K, 1M")
+	f.BoolVar(&o.LeaveEarly, "leave-early", false, "have the server leave one completion early, to see a receive flushed; status 0 if exactly that is seen")
 	for flag, users := range usersOfFlags() {
 		f.Lookup(flag).Usage += " [" + strings.Join(users, ", ") + "]"
 	}

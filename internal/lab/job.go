@@ -25,7 +25,7 @@ type job struct {
 }
 
 // jobs are all there are, in the order to learn them in.
-var jobs = []job{sendJob, writeReadJob, writeImmJob}
+var jobs = []job{sendJob, writeReadJob, writeImmJob, exchangeWriteJob, exchangeReadJob}
 
 // half is one end's part in a job. A half is used for one connection.
 type half interface {
@@ -97,6 +97,17 @@ func (p params) number(key string, low, high int64) (int64, error) {
 		return 0, fmt.Errorf("the peer's parameter %s is %q, which is no number from %d to %d; try: a peer of this program's version", key, p[key], low, high)
 	}
 	return n, nil
+}
+
+// flag reads a yes ("1") or, if it is left out, a no.
+func (p params) flag(key string) (bool, error) {
+	switch p[key] {
+	case "":
+		return false, nil
+	case "1":
+		return true, nil
+	}
+	return false, fmt.Errorf("the peer's parameter %s is %q, and can be 1 or left out; try: a peer of this program's version", key, p[key])
 }
 
 // size reads the bytes that the client asks for and holds them against what this

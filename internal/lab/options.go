@@ -37,6 +37,8 @@ type ClientOptions struct {
 type JobOptions struct {
 	Text string // what is sent or written
 	Size Size   // of each message buffer, or of the region at the server
+
+	LeaveEarly bool // have the server leave one completion before the end
 }
 
 // ServerOptions are what the server may choose.
