@@ -18,6 +18,9 @@ func AddJobFlags(f *pflag.FlagSet, o *ClientOptions) {
 	f.StringVarP(&o.Text, "text", "s", "", "the text to send or write (default: a greeting of the job's)")
 	f.Var(&o.Size, "size", "bytes of each message buffer, or of the server's region, such as 4096, 64K, 1M")
 	f.BoolVar(&o.LeaveEarly, "leave-early", false, "have the server leave one completion early, to see a receive flushed; status 0 if exactly that is seen")
+	f.IntVar(&o.Count, "count", 10, "how many operations to do")
+	f.StringVar(&o.Op, "op", opBoth, "the operation: "+opFetchAdd+", "+opCmpSwap+", or "+opBoth+" in turn")
+	f.Uint64Var(&o.Add, "add", 1, "what each operation adds to the counter")
 	for flag, users := range usersOfFlags() {
 		f.Lookup(flag).Usage += " [" + strings.Join(users, ", ") + "]"
 	}

@@ -25,7 +25,7 @@ type job struct {
 }
 
 // jobs are all there are, in the order to learn them in.
-var jobs = []job{sendJob, writeReadJob, writeImmJob, exchangeWriteJob, exchangeReadJob}
+var jobs = []job{sendJob, writeReadJob, writeImmJob, exchangeWriteJob, exchangeReadJob, atomicJob}
 
 // half is one end's part in a job. A half is used for one connection.
 type half interface {
@@ -39,10 +39,15 @@ type half interface {
 	run(context.Context, *rc.Conn) error
 }
 
+// ender is a half with something left to do when its connection is closed, or
+// could not be made: its queue pair is gone then, and can change nothing more.
+type ender interface{ end() }
+
 // visit is one client's coming, as a job's half at the server is told of it.
 type visit struct {
 	ServerOptions // with the Logger for this client
 	params        params
+	ledger        *ledger // the server's one, for the job atomic
 }
 
 // JobNames are the names of all jobs, in the order to learn them in.

@@ -38,6 +38,10 @@ type JobOptions struct {
 	Text string // what is sent or written
 	Size Size   // of each message buffer, or of the region at the server
 
+	Count int    // operations
+	Op    string // which of the atomics
+	Add   uint64 // what each adds
+
 	LeaveEarly bool // have the server leave one completion before the end
 }
 

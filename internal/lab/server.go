@@ -53,7 +53,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	defer closeAll(&err, listener)
 	tell(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for rdma_client", listener.Addr()),
 		slog.String("address", listener.Addr().String()))
-	s := &server{ServerOptions: o, dev: dev, all: all}
+	s := &server{ServerOptions: o, dev: dev, all: all, ledger: newLedger()}
 	if o.Once {
 		return s.serveOne(ctx, listener)
 	}
@@ -62,8 +62,9 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 
 type server struct {
 	ServerOptions
-	dev *verbs.Device
-	all *slog.Logger // without a "who", for each client's own
+	dev    *verbs.Device
+	all    *slog.Logger // without a "who", for each client's own
+	ledger *ledger      // the counter of the job atomic
 }
 
 func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
@@ -129,6 +130,9 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, log *slog.Logger) 
 		in.Refuse(err)
 		return err
 	}
+	if e, ok := mine.(ender); ok {
+		defer e.end()
+	}
 	tell(log, "slow", "job.chosen", "", "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
 	cfg := s.config(s.dev, log)
 	cfg.Params, cfg.Prepare = params{}, mine.prepare
@@ -150,7 +154,7 @@ func (s *server) half(hello oob.Hello, log *slog.Logger) (half, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := visit{ServerOptions: s.ServerOptions, params: hello.Params}
+	v := visit{ServerOptions: s.ServerOptions, params: hello.Params, ledger: s.ledger}
 	v.Logger = log
 	return j.server(v)
 }

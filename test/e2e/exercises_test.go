@@ -32,7 +32,7 @@ func says(event string, attrs ...any) telling { return telling{event, attrs} }
 // exercises returns a run of every job; those with files make them in t's own
 // directory.
 func exercises(t *testing.T) []exercise {
-	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises(), exchangeExercises())
+	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises(), exchangeExercises(), atomicExercises())
 }
 
 func sendExercises() []exercise {
