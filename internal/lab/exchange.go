@@ -124,17 +124,17 @@ func (e *exchangeEnd) prepare(c *rc.Conn) (err error) {
 	if e.region, err = c.AllocMR("that the peer will be told", e.size, verbs.AccessLocalWrite|e.access()); err != nil {
 		return err
 	}
-	switch {
-	case e.reads:
-		copy(e.region.Bytes(), e.text)
+	if e.reads {
 		e.own, err = c.AllocMR("to READ into", e.size, verbs.AccessLocalWrite)
-	default:
+	} else {
 		e.own, err = c.AllocMR("to WRITE from", max(len(e.text), 1), 0)
 	}
 	if err != nil {
 		return err
 	}
-	if !e.reads {
+	if e.reads {
+		copy(e.region.Bytes(), e.text)
+	} else {
 		copy(e.own.Bytes(), e.text)
 	}
 	if e.slots, err = c.AllocMR("for messages", 3*messageRoom, verbs.AccessLocalWrite); err != nil {

@@ -215,6 +215,31 @@ func TestAtomicStrangers(t *testing.T) {
 	s.stops()
 }
 
+// A server may lie too.
+func TestAtomicStrangeServer(t *testing.T) {
+	noLeak(t)
+	t.Run("shares no counter", func(t *testing.T) {
+		_, c := strangeServer(t, "atomic", "")
+		c.fails(1, `the server shares 0 bytes at 0x0 as "counter"`, "try: a server")
+	})
+	for name, test := range map[string]struct{ verdict, want string }{
+		"no verdict":          {"right!", "the server's verdict: invalid character"},
+		"an add lost":         {`{"counter":9,"low":9}`, "the server's verdict: the counter holds 9, and held 10 before: an add is lost"},
+		"a sum that is wrong": {`{"counter":12,"low":10}`, "the sum is wrong: the counter holds 12, and all adds are 10"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, c := strangeServer(t, "atomic", "counter")
+			if n, err := e.RecvNote(timeLimit(t), "added"); err != nil || string(n.Data) != "10" {
+				t.Fatalf("%q, %v", n.Data, err)
+			}
+			if err := e.SendNote(timeLimit(t), oob.Note{Name: "verdict", Data: []byte(test.verdict)}); err != nil {
+				t.Fatal(err)
+			}
+			c.fails(1, test.want)
+		})
+	}
+}
+
 // What a client may announce is checked before anything is made for it.
 func TestAtomicStrangeParameters(t *testing.T) {
 	noLeak(t)

@@ -143,10 +143,14 @@ func TestExchangeTooLarge(t *testing.T) {
 type exchanger struct {
 	*rc.Conn
 	region *verbs.MR // for the peer to write and read, and to send from
+	shares string    // the region's name over TCP; "" tells nothing of it there
 }
 
 func (e *exchanger) prepare(c *rc.Conn) (err error) {
-	e.region, err = c.AllocMR("stranger's", 8192, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
+	e.region, err = c.AllocMR("stranger's", 8192, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead|verbs.AccessRemoteAtomic)
+	if err == nil && e.shares != "" {
+		c.Share(e.shares, e.region)
+	}
 	for range 2 {
 		if err == nil {
 			err = c.QP().PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{e.region.SGE(4096, 64)}}})
@@ -175,16 +179,16 @@ func strangeClient(t *testing.T, s *server, job string) *exchanger {
 }
 
 // strangeServer is connected to a real client, which it returns as well.
-func strangeServer(t *testing.T, job string) (*exchanger, *process) {
+func strangeServer(t *testing.T, job, shares string, flags ...string) (*exchanger, *process) {
 	t.Helper()
-	e, dev := &exchanger{}, openDevice(t)
+	e, dev := &exchanger{shares: shares}, openDevice(t)
 	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), e.config(t, dev, job))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	c := start(t, "rdma_client", "--job", job, "--json", ipv4, device, port)
+	c := start(t, "rdma_client", append(flags, "--job", job, "--json", ipv4, device, port)...)
 	in, err := l.Accept(timeLimit(t))
 	if err != nil {
 		t.Fatal(err)
@@ -333,7 +337,7 @@ func TestExchangeStrangeServer(t *testing.T) {
 	noLeak(t)
 	for _, job := range exchangeJobs {
 		t.Run(job, func(t *testing.T) {
-			e, c := strangeServer(t, job)
+			e, c := strangeServer(t, job, "")
 			e.post(t, exchangeDone(""))
 			c.fails(1, "MSG_DONE came in the state RS_INIT", "try: a peer")
 			// and is told so
@@ -377,7 +381,7 @@ func TestExchangePeerDies(t *testing.T) {
 				})
 			})
 			t.Run("server/"+name, func(t *testing.T) {
-				e, c := strangeServer(t, job)
+				e, c := strangeServer(t, job, "")
 				within(t, 8*time.Second, "noticing it", func() {
 					die(t, e)
 					c.fails(1, "closed the connection", "look at its output")
@@ -444,26 +448,10 @@ func kill(t *testing.T, p *process) {
 // A server of another kind, which does not leave.
 func TestLeaveEarlyWithoutLeaving(t *testing.T) {
 	noLeak(t)
-	e, dev := &exchanger{}, openDevice(t)
-	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), e.config(t, dev, "exchange-write"))
-	if err != nil {
-		t.Fatal(err)
+	e, c := strangeServer(t, "exchange-write", "", "--leave-early")
+	if params := e.PeerHello().Params; params["leave_early"] != "1" {
+		t.Errorf("the client's parameters: %v", params)
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	c := start(t, "rdma_client", "--job", "exchange-write", "--leave-early", "--json", ipv4, device, port)
-	in, err := l.Accept(timeLimit(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := in.Hello(timeLimit(t))
-	if err != nil || h.Params["leave_early"] != "1" {
-		t.Fatalf("%+v, %v", h, err)
-	}
-	if e.Conn, err = in.Connect(timeLimit(t), e.config(t, dev, "exchange-write")); err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
 	e.post(t, e.mr())
 	e.sent(t)
 	e.post(t, exchangeDone(""))
