@@ -65,7 +65,7 @@ func TestAtomicBadInput(t *testing.T) {
 // Eight clients at once, on one counter: no add is lost.
 func TestAtomicSideBySide(t *testing.T) {
 	noLeak(t)
-	const clients, count = 8, 300
+	const clients, count = 8, 50
 	s := serve(t)
 	var all []*process
 	want := 0
@@ -204,7 +204,7 @@ func TestAtomicStrangers(t *testing.T) {
 				}
 			}
 			conn.Close()
-			s.held.expect(t, s)
+			s.event("counter.settled", "who", r.str("who"))
 			c := s.client(t, "--job", "atomic")
 			c.succeeds()
 			if r := c.find("sum.checked"); r == nil || r["exact"] != true {
@@ -212,6 +212,7 @@ func TestAtomicStrangers(t *testing.T) {
 			}
 		})
 	}
+	s.held.expect(t, s)
 	s.stops()
 }
 
@@ -247,17 +248,18 @@ func TestAtomicStrangeParameters(t *testing.T) {
 	for _, params := range []map[string]string{
 		{}, {"count": "5"}, {"count": "0", "add": "1"}, {"count": "1048577", "add": "1"}, {"count": "1", "add": "4294967296"}, {"count": "1", "add": "-1"},
 	} {
-		failures := s.failures()
-		conn, err := rc.Dial(timeLimit(t), s.address(), rc.Config{Device: openDevice(t), Job: "atomic", Params: params})
-		if err == nil {
-			conn.Close()
-			t.Errorf("%v: was taken", params)
-			continue
-		}
-		want := "the peer's parameter"
-		if r := s.nextFailure(failures); !strings.Contains(r.str("error"), want) || !strings.Contains(fmt.Sprint(err), want) {
-			t.Errorf("%v: the client's error is %v, the server's %s", params, err, r.str("error"))
-		}
+		t.Run(fmt.Sprint(params), func(t *testing.T) {
+			failures := s.failures()
+			conn, err := rc.Dial(timeLimit(t), s.address(), rc.Config{Device: openDevice(t), Job: "atomic", Params: params})
+			if err == nil {
+				conn.Close()
+				t.Fatal("was taken")
+			}
+			want := "the peer's parameter"
+			if r := s.nextFailure(failures); !strings.Contains(r.str("error"), want) || !strings.Contains(err.Error(), want) {
+				t.Errorf("the client's error is %v, the server's %s", err, r.str("error"))
+			}
+		})
 	}
 	s.stillServes(t)
 	s.stops()
