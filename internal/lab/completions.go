@@ -65,10 +65,10 @@ func (n narrator) completions(ctx context.Context, c *rc.Conn, receives int) (ne
 					return other.wc, other.err
 				}
 				if other.err != nil {
-					return first.wc, first.err
+					return first.wc, errNoCause(first.err)
 				}
 			case <-moment:
-				return first.wc, first.err
+				return first.wc, errNoCause(first.err)
 			}
 		}
 	}
@@ -80,6 +80,12 @@ func (n narrator) completions(ctx context.Context, c *rc.Conn, receives int) (ne
 
 // causeLimit is how long a flush waits for its cause.
 const causeLimit = 250 * time.Millisecond
+
+// errNoCause is for a flush whose cause is no completion of this end's. rdma_rxe
+// tells by no event either that it refused what the peer asked for.
+func errNoCause(flush error) error {
+	return errors.WithMessage(flush, "nothing that this end asked for has failed, so the queue pair refused a request of the peer's (its key, range, rights or length; the peer's completion says which)")
+}
 
 // flushed says whether err is of a work request that was flushed.
 func flushed(err error) bool {

@@ -151,9 +151,9 @@ func (e *exchanger) prepare(c *rc.Conn) (err error) {
 	if err == nil && e.shares != "" {
 		c.Share(e.shares, e.region)
 	}
-	for range 2 {
+	for i := range 2 {
 		if err == nil {
-			err = c.QP().PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{e.region.SGE(4096, 64)}}})
+			err = c.QP().PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{e.region.SGE(4096+64*i, 64)}}})
 		}
 	}
 	return err
