@@ -33,7 +33,8 @@ func says(event string, attrs ...any) telling { return telling{event, attrs} }
 // exercises returns a run of every job; those with files make them in t's own
 // directory.
 func exercises(t *testing.T) []exercise {
-	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises(), bulkExercises(), fileExercises(t))
+	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises(), exchangeExercises(), atomicExercises(),
+		bulkExercises(), fileExercises(t))
 }
 
 func sendExercises() []exercise {
