@@ -92,15 +92,23 @@ func (m *ibvMR) RKey() uint32 { return m.rkey.Load() }
 
 func (m *ibvMR) Rereg(flags ReregFlags, pd PDProvider, buf []byte, iova uint64, access Access) (lost bool, err error) {
 	var domain *C.struct_ibv_pd
+	var start unsafe.Pointer
+	var length C.size_t
+	var rights C.int // what flags does not name C wants to be 0
 	if flags&ReregPD != 0 {
 		domain = pd.(*ibvPD).pd
 	}
-	start := unsafe.Pointer(unsafe.SliceData(buf))
-	if flags&ReregTranslation != 0 && iova != uint64(uintptr(start)) {
-		return false, syscall.EOPNOTSUPP // C has no call for it
+	if flags&ReregAccess != 0 {
+		rights = C.int(access)
+	}
+	if flags&ReregTranslation != 0 {
+		start, length = unsafe.Pointer(unsafe.SliceData(buf)), C.size_t(len(buf))
+		if iova != uint64(uintptr(start)) {
+			return false, syscall.EOPNOTSUPP // C has no call for it
+		}
 	}
 	var broken C.int
-	err = errnoErr(C.rv_rereg_mr(m.mr, C.int(flags), domain, start, C.size_t(len(buf)), C.int(access), &broken))
+	err = errnoErr(C.rv_rereg_mr(m.mr, C.int(flags), domain, start, length, rights, &broken))
 	if err == nil {
 		m.readKeys()
 	}

@@ -162,6 +162,7 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 		setInvalidate(c, wr.InvalidateRKey)
 		c.num_sge = 0
 	case OpBindMW:
+		setInvalidate(c, 0) // rdma_rxe's library refuses what is left over there
 		c.num_sge = 0
 		return s.setBind(c, wr.Bind)
 	default:
