@@ -91,9 +91,11 @@ fuzz: need-build ## each fuzz target for FUZZTIME (20s)
 	done
 
 .PHONY: conformance
-conformance: need-vm ## the conformance cases, with their table: on soft0, and on rxe0 in the machine
-	go test -count=1 -v ./internal/verbstest
-	$(in_vm) $(rdma_test) -v -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest
+conformance: need-vm ## the conformance cases on soft0, and on rxe0 in the machine, as one table
+	@rm -rf out/conformance; mkdir -p out/conformance
+	RDMA_TEST_RESULTS=$(CURDIR)/out/conformance go test -count=1 ./internal/verbstest
+	VM_OUT=$(CURDIR)/out/conformance; export VM_OUT; $(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest
+	@go run ./internal/verbstest/table out/conformance
 
 .PHONY: bench
 bench: need-build ## benchmarks of the hot path
@@ -106,6 +108,10 @@ bench-soft: ## the speed of soft0 beside TCP and UDP
 .PHONY: bench-rxe
 bench-rxe: need-vm ## the speed of the soft device beside rxe0's, in the machine
 	$(in_vm) go test -run '^$$' -bench . -benchtime 2s -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./softroce/internal/interop
+
+.PHONY: bench-c
+bench-c: need-vm ## posting and polling beside C programs that do the same, on rxe0 in the machine
+	$(in_vm) go test -run '^$$' -bench . -benchtime 1x -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/versus
 
 scripts = $(sort $(shell find . -path ./out -prune -o -name '*.sh' -print)) .ci/run
 .PHONY: lint

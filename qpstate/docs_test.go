@@ -1,6 +1,7 @@
 package qpstate
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -19,6 +20,26 @@ func TestDocsHaveTheTable(t *testing.T) {
 		}
 		if !strings.Contains(string(page), "```\n"+table.String()+"```\n") {
 			t.Errorf("docs/qp-states.md lacks, between lines of three backquotes:\n%s", table.String())
+		}
+	}
+}
+
+// TestDocsExplainEveryBit keeps the walk's table whole: a row for each bit that the
+// three moves of a reliable connection require, with its value in the mask.
+func TestDocsExplainEveryBit(t *testing.T) {
+	page, err := os.ReadFile("../docs/qp-states.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, move := range []struct{ from, to State }{{Reset, Init}, {Init, RTR}, {RTR, RTS}} {
+		rule, ok := Lookup(RC, move.from, move.to)
+		if !ok {
+			t.Fatalf("no rule for %v to %v", move.from, move.to)
+		}
+		for _, bit := range rule.Required.Bits() {
+			if row := fmt.Sprintf("| `%s` %#x |", bit.Name(), uint32(bit)); !strings.Contains(string(page), row) {
+				t.Errorf("docs/qp-states.md has no row %q", row)
+			}
 		}
 	}
 }

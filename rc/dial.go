@@ -233,7 +233,7 @@ func (c *Conn) makeObjects() error {
 	c.own("ibv_destroy_qp", "queue pair "+hex24(c.qp.QPN()), c.qp)
 	c.events.made(pathSlow, "ibv_create_qp", "make queue pair", slog.String("qpn", hex24(c.qp.QPN())),
 		slog.String("type", "RC"), slog.String("state", "RESET"), slog.String("cap", fmt.Sprintf("%+v", c.qp.Cap())))
-	c.machine = qpstate.NewMachine(verbs.RC, c.qp, c.events.transition(c.qp.QPN()))
+	c.machine = qpstate.NewMachine(verbs.RC, c.qp, c.events.transition(c.qp))
 	c.watchDevice()
 	return nil
 }

@@ -26,5 +26,6 @@
 // Config.Logger gets a record for each thing that happens, with these
 // attributes: "event" names its kind ("qp.transition"), "verb" the C call it
 // stands for, "path" whether it is control ("slow"), the setting up of data
-// transfer ("fast") or data ("data"). The rest depends on the kind.
+// transfer ("fast"), data ("data") or a dump ("info"). The rest depends on the
+// kind. Dumps have the level Debug.
 package rc

@@ -16,6 +16,7 @@ import (
 const (
 	pathSlow = "slow" // control: the kernel takes part
 	pathFast = "fast" // the setting up of data transfer
+	pathInfo = "info" // a dump of what there is
 )
 
 type events struct{ log *slog.Logger }
@@ -40,8 +41,10 @@ func (e events) gidChosen(entry verbs.GIDEntry, why string) {
 		slog.Int("sgid_index", entry.Index), slog.String("gid", entry.GID.String()), slog.String("why", why))
 }
 
-// transition tells of a move: the mask, its bits, and under "attr" each value.
-func (e events) transition(qpn uint32) func(qpstate.Step) {
+// transition tells of a move: the mask, its bits, and under "attr" each value;
+// and at the level Debug what the queue pair is after it.
+func (e events) transition(qp *verbs.QP) func(qpstate.Step) {
+	qpn := qp.QPN()
 	return func(s qpstate.Step) {
 		var values []any
 		for _, bit := range (s.Mask &^ qpstate.MaskState).Bits() {
@@ -57,8 +60,32 @@ func (e events) transition(qpn uint32) func(qpstate.Step) {
 			attrs = append(attrs, slog.String("error", s.Err.Error()))
 		}
 		e.emit(pathSlow, "qp.transition", "ibv_modify_qp", s.Name(), attrs...)
+		if e.log.Enabled(context.Background(), slog.LevelDebug) {
+			e.dump(qp)
+		}
 	}
 }
+
+// dump tells all that the device says of a queue pair.
+func (e events) dump(qp *verbs.QP) {
+	head := []slog.Attr{slog.String("event", "qp.dump"), slog.String("verb", "ibv_query_qp"), slog.String("path", pathInfo), slog.String("qpn", hex24(qp.QPN()))}
+	attr, err := qp.Query(everything)
+	if err != nil {
+		e.log.LogAttrs(context.Background(), slog.LevelDebug, "QP:", append(head, slog.String("error", err.Error()))...)
+		return
+	}
+	var values []any
+	for _, bit := range everything.Bits() {
+		values = append(values, slog.String(bit.Name(), attr.Value(bit)))
+	}
+	head = append(head, slog.String("type", qp.Type().Name()), slog.Group("attr", values...))
+	e.log.LogAttrs(context.Background(), slog.LevelDebug, "QP:", head...)
+}
+
+// everything is each attribute that a reliable queue pair has.
+const everything = qpstate.MaskState | qpstate.MaskCurState | qpstate.MaskAccessFlags | qpstate.MaskPKeyIndex | qpstate.MaskPort |
+	qpstate.MaskAV | qpstate.MaskPathMTU | qpstate.MaskTimeout | qpstate.MaskRetryCnt | qpstate.MaskRNRRetry | qpstate.MaskRQPSN |
+	qpstate.MaskMaxRdAtomic | qpstate.MaskMinRNRTimer | qpstate.MaskSQPSN | qpstate.MaskMaxDestRdAtomic | qpstate.MaskDestQPN | qpstate.MaskCap
 
 // exchanged tells of a message over TCP.
 func (e events) exchanged(m oob.Event) {

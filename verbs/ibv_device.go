@@ -5,8 +5,9 @@
 
 package verbs
 
-// #cgo LDFLAGS: -libverbs
+// #cgo LDFLAGS: -ldl
 // #include "ibv_shim.h"
+// #include "ibv_load.h"
 import "C"
 
 import (
@@ -14,9 +15,12 @@ import (
 	"math/bits"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/pkg/errors"
 )
 
 func init() { Register(ibvProvider{}) }
@@ -66,6 +70,9 @@ func (ibvProvider) Open(name string) (DeviceProvider, error) {
 // eachDevice shows f each device until it returns false; the pointer is valid
 // only meanwhile. A kernel without RDMA answers ENOSYS.
 func eachDevice(f func(DeviceInfo, *C.struct_ibv_device) bool) error {
+	if err := loadIbv(); err != nil {
+		return err
+	}
 	var list **C.struct_ibv_device
 	var n C.int
 	if err := errnoErr(C.rv_get_device_list(&list, &n)); err != nil {
@@ -87,6 +94,15 @@ func eachDevice(f func(DeviceInfo, *C.struct_ibv_device) bool) error {
 	}
 	return nil
 }
+
+// loadIbv loads libibverbs, once. Without it there are no devices of the kernel's,
+// and a binary works with what other providers there are.
+var loadIbv = sync.OnceValue(func() error {
+	if reason := C.rv_load(); reason != nil {
+		return errors.WithMessagef(syscall.EOPNOTSUPP, "libibverbs cannot be loaded (%s); try: installing libibverbs1 and ibverbs-providers (on Fedora libibverbs), which RDMA devices need", C.GoString(reason))
+	}
+	return nil
+})
 
 // ibvDevice is struct ibv_context.
 type ibvDevice struct {

@@ -19,8 +19,9 @@ func main() {
 		Short: "Do an RDMA job with rdma_server over raw verbs",
 		Long: `rdma_client connects to rdma_server by TCP, exchanges queue pair numbers, GIDs
 and regions, moves a queue pair through RESET, INIT, RTR and RTS, and does the
-job: it SENDs a text, and receives the server's reply. Every step is told.
+job, which is one of these. Every step is told.
 
+` + lab.DescribeJobs() + `
 Without a device the first one is taken; without a port, 18515; without a GID
 index, a RoCE v2 GID of the server's address family.
 
@@ -28,7 +29,8 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
 130 if it was interrupted.`,
 		Example: `  rdma_client 10.0.0.1
   rdma_client 10.0.0.1 rxe0 18515 1
-  rdma_client --text "good morning" --json 10.0.0.1 rxe0`,
+  rdma_client --job write-read -s "good morning" 10.0.0.1 rxe0
+  rdma_client --json -v 10.0.0.1 rxe0`,
 		Args: cobra.RangeArgs(1, 4),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
@@ -41,11 +43,14 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
 			if err := cli.Positions(args[1:], &o.Options, &o.TCPPort, 1); err != nil {
 				return err
 			}
+			if err := lab.CompleteJobFlags(cmd.Flags(), &o); err != nil {
+				return cli.Usagef("%v", err)
+			}
 			return lab.RunClient(cmd.Context(), o)
 		},
 	}
 	cli.AddFlags(cmd, &o.Options, &out)
-	o.Job = "send"
-	cmd.Flags().StringVarP(&o.Text, "text", "t", "hello from the client", "the message to send")
+	lab.AddJobFlags(cmd.Flags(), &o)
+	cmd.RegisterFlagCompletionFunc("job", cobra.FixedCompletions(lab.JobNames(), cobra.ShellCompDirectiveNoFileComp))
 	os.Exit(cli.Main(cmd, "client", &out, &o.Logger, &o.Program))
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,8 +24,9 @@ RTS, and does its half of the job that the client asks for. Every step is told.
 
 Without a device the first one is taken; without a port, 18515; without a GID
 index, a RoCE v2 GID of the client's address family. Clients are served side by
-side until the program is interrupted.
+side until the program is interrupted. The jobs are:
 
+` + lab.DescribeJobs() + `
 Exit status: 0 if it was stopped between clients, or with --once the job was
 done; 1 if it failed; 2 for a wrong command line; 130 if it was interrupted in
 the midst of a job.`,
@@ -51,6 +53,9 @@ the midst of a job.`,
 	cli.AddFlags(cmd, &o.Options, &out)
 	cmd.Flags().BoolVar(&o.Once, "once", false, "serve one client, then exit")
 	cmd.Flags().StringVar(&o.Listen, "listen", "", "address to listen on (default: every one of this host's)")
+	o.MaxSize = lab.DefaultMaxSize
+	cmd.Flags().Var(&o.MaxSize, "max-size", "largest buffer or region that a client may ask for, such as 64M")
+	cmd.Flags().StringSliceVar(&o.Allow, "allow", nil, "do these jobs only (default: all): "+strings.Join(lab.JobNames(), ", "))
 	cmd.Flags().IntVar(&o.MaxClients, "max-clients", 256, "clients served at a time; more are refused")
 	os.Exit(cli.Main(cmd, "server", &out, &o.Logger, &o.Program))
 }

@@ -34,8 +34,9 @@ const (
 
 // Output is where and how a run is told.
 type Output struct {
-	JSON  bool
-	Quiet bool
+	JSON    bool
+	Quiet   bool
+	Verbose int // how often -v was given
 }
 
 // AddFlags adds the flags that both commands have.
@@ -43,11 +44,11 @@ func AddFlags(cmd *cobra.Command, o *lab.Options, out *Output) {
 	f := cmd.Flags()
 	f.Uint8Var(&o.IBPort, "ib-port", 1, "port of the device")
 	f.IntVar(&o.MTU, "mtu", 0, "path MTU in bytes: 256, 512, 1024, 2048 or 4096 (default: the port's active MTU)")
-	f.IntVarP(&o.Size, "size", "s", 4096, "bytes of each message buffer")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "limit of each step and of the job, such as 5s")
 	f.StringVar(&o.PCAP, "pcap", "", "write the packets of a soft device to this file, for Wireshark")
 	f.BoolVar(&out.JSON, "json", false, "print one JSON object a line for each event")
 	f.BoolVarP(&out.Quiet, "quiet", "q", false, "print nothing but errors")
+	f.CountVarP(&out.Verbose, "verbose", "v", "tell more: -v dumps queue pairs, SGEs, work requests and completions, -vv also waits and memory")
 	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
 	cmd.AddCommand(&cobra.Command{
 		Use: "man", Short: "Print the manual page (roff); read it with: " + cmd.Name() + " man | man -l -",
@@ -159,13 +160,14 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 }
 
 func (o *Output) logger(w io.Writer) *slog.Logger {
+	level := [...]slog.Level{slog.LevelInfo, slog.LevelDebug, trace.LevelWaits}[min(o.Verbose, 2)]
 	switch {
 	case o.Quiet:
 		return slog.New(slog.DiscardHandler)
 	case o.JSON:
-		return slog.New(trace.NewJSON(w))
+		return slog.New(trace.NewJSON(w, level))
 	}
-	return slog.New(trace.NewNarration(w))
+	return slog.New(trace.NewNarration(w, level))
 }
 
 // version is the module's version, or the commit it was built from.

@@ -14,22 +14,17 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// ClientOptions are what the client may choose.
-type ClientOptions struct {
-	Options
-	Server  string // the server's address, without the port
-	TCPPort int
-	Job     string
-	Text    string // what "send" sends
-}
-
 // RunClient does one job with a server. It returns nil only if the job was done.
 func RunClient(ctx context.Context, o ClientOptions) (err error) {
-	if err := o.check(); err != nil {
-		return err
-	}
 	o.Logger = o.Logger.With(slog.String("who", "client"))
 	j, err := find(o.Job)
+	if err != nil {
+		return err
+	}
+	if o.Size < 1 {
+		return fmt.Errorf("a buffer of %d bytes cannot be had; try: --size 1 or more", int64(o.Size))
+	}
+	mine, err := j.client(o)
 	if err != nil {
 		return err
 	}
@@ -50,9 +45,15 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	}()
 	ctx, stop := untilFatal(ctx, dev, func(verbs.AsyncEvent) {}) // the Conn tells of those that concern it
 	defer stop()
-	mine := j.client(o)
 	cfg := o.config(dev, o.Logger)
-	cfg.Job, cfg.Prepare = o.Job, mine.prepare
+	cfg.Job, cfg.Params = j.name, params{}
+	cfg.Prepare = func(c *rc.Conn) error {
+		if err := askable(cfg.Params, c.PeerHello().Params); err != nil {
+			return err
+		}
+		return mine.prepare(c)
+	}
+	mine.configure(&cfg)
 	conn, err := rc.Dial(ctx, net.JoinHostPort(o.Server, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {
 		return err

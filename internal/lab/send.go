@@ -6,13 +6,31 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// The work requests of the job; a completion names them by these.
+var sendJob = job{
+	name:  "send",
+	about: "SEND a text, receive the server's reply",
+	flags: []string{"text", "size"},
+	text:  "hello from the client",
+	client: func(o ClientOptions) (half, error) {
+		if Size(len(o.Text)) > o.Size {
+			return nil, fmt.Errorf("the message has %d bytes, the buffers %d; try: a shorter one, or --size %d", len(o.Text), o.Size, len(o.Text))
+		}
+		return &sendClient{newMailbox(o.Logger, int(o.Size)), o.Text}, nil
+	},
+	server: func(v visit) (half, error) {
+		size, err := v.size()
+		return &sendServer{newMailbox(v.Logger, size)}, err
+	},
+}
+
+// The work requests of a mailbox; a completion names them by these.
 const (
 	idRecv = 1
 	idSend = 2
@@ -20,10 +38,17 @@ const (
 
 // mailbox is one end's memory: a buffer to send from, a buffer to receive in.
 type mailbox struct {
+	narrator
 	size       int
 	send, recv *verbs.MR
-	log        *slog.Logger
 }
+
+func newMailbox(log *slog.Logger, size int) mailbox {
+	return mailbox{narrator: narrator{log}, size: size}
+}
+
+// configure tells the server how large the buffers are to be.
+func (m *mailbox) configure(cfg *rc.Config) { cfg.Params[paramSize] = strconv.Itoa(m.size) }
 
 // prepare registers both buffers and posts the receive, so that it is there
 // before the peer can send.
@@ -34,73 +59,45 @@ func (m *mailbox) prepare(c *rc.Conn) (err error) {
 	if m.recv, err = c.AllocMR("to receive", m.size, verbs.AccessLocalWrite); err != nil {
 		return err
 	}
-	sge := m.recv.SGE(0, m.size)
-	tell(m.log, "fast", "wr.posted", "ibv_post_recv", "post RECV", slog.Int("wr_id", idRecv), sgeAttr(sge))
-	return c.QP().PostRecv([]verbs.RecvWR{{ID: idRecv, SGL: []verbs.SGE{sge}}})
+	return m.postRecv(c.QP(), verbs.RecvWR{ID: idRecv, SGL: []verbs.SGE{m.recv.SGE(0, m.size)}})
 }
 
 // post SENDs text, which fits.
 func (m *mailbox) post(c *rc.Conn, text string) error {
 	n := copy(m.send.Bytes(), text)
-	wr := verbs.SendWR{ID: idSend, Opcode: verbs.OpSend, Flags: verbs.SendSignaled}
-	if n > 0 {
-		wr.SGL = []verbs.SGE{m.send.SGE(0, n)}
+	return m.postSend(c.QP(), verbs.SendWR{ID: idSend, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: gather(m.send, n)})
+}
+
+// gather is the list of a region's first n bytes; none is an empty list, as an
+// element of length 0 would stand for 2 GiB on some devices.
+func gather(mr *verbs.MR, n int) []verbs.SGE {
+	if n == 0 {
+		return nil
 	}
-	tell(m.log, "data", "wr.posted", "ibv_post_send", "post SEND", slog.Int("wr_id", idSend),
-		slog.Int("bytes", n), slog.String("flags", wr.Flags.String()))
-	return c.QP().PostSend([]verbs.SendWR{wr})
+	return []verbs.SGE{mr.SGE(0, n)}
 }
 
 // sent waits until the peer has acknowledged the SEND.
 func (m *mailbox) sent(ctx context.Context, c *rc.Conn) error {
-	wc, err := c.WaitSend(ctx)
-	if err != nil {
-		return fmt.Errorf("waiting for the SEND's completion: %w", err)
-	}
-	m.completed(wc)
-	return nil
+	_, err := m.waitSend(ctx, c, "the SEND's completion")
+	return err
 }
 
 // received waits for the peer's message.
 func (m *mailbox) received(ctx context.Context, c *rc.Conn) (string, error) {
-	wc, err := c.WaitRecv(ctx)
+	wc, err := m.waitRecv(ctx, c, "the peer's message")
 	if err != nil {
-		return "", fmt.Errorf("waiting for the peer's message: %w", err)
+		return "", err
 	}
-	m.completed(wc)
-	return string(m.recv.Bytes()[:wc.ByteLen]), nil
-}
-
-func (m *mailbox) completed(wc verbs.WC) {
-	tell(m.log, "data", "wr.completed", "ibv_poll_cq", "completion", slog.Uint64("wr_id", wc.ID),
-		slog.String("opcode", wc.Opcode.String()), slog.String("status", wc.Status.String()),
-		slog.Int("byte_len", int(wc.ByteLen)))
-}
-
-func sgeAttr(s verbs.SGE) slog.Attr {
-	return slog.Group("sge", slog.String("addr", fmt.Sprintf("%#x", s.Addr)), slog.Int("length", int(s.Length)),
-		slog.String("lkey", fmt.Sprintf("%#x", s.LKey)))
+	data := m.recv.Bytes()[:wc.ByteLen]
+	m.memory("received", data)
+	return string(data), nil
 }
 
 // sendClient is the client's half.
 type sendClient struct {
 	mailbox
 	text string
-}
-
-func newSendClient(o ClientOptions) half {
-	return &sendClient{mailbox: mailbox{size: o.Size, log: o.Logger}, text: o.Text}
-}
-
-func (s *sendClient) prepare(c *rc.Conn) error {
-	room, err := peerSize(c.PeerHello())
-	if err != nil {
-		return err
-	}
-	if room = min(room, s.size); len(s.text) > room {
-		return fmt.Errorf("the message has %d bytes, the buffers %d; try: a shorter one, or --size %d at both ends", len(s.text), room, len(s.text))
-	}
-	return s.mailbox.prepare(c)
 }
 
 func (s *sendClient) run(ctx context.Context, c *rc.Conn) error {
@@ -122,21 +119,13 @@ func (s *sendClient) run(ctx context.Context, c *rc.Conn) error {
 // sendServer is the server's half.
 type sendServer struct{ mailbox }
 
-func newSendServer(o ServerOptions, _ map[string]string) (half, error) {
-	return &sendServer{mailbox{size: o.Size, log: o.Logger}}, nil
-}
-
 func (s *sendServer) run(ctx context.Context, c *rc.Conn) error {
-	room, err := peerSize(c.PeerHello())
-	if err != nil {
-		return err
-	}
 	text, err := s.received(ctx, c)
 	if err != nil {
 		return err
 	}
 	tell(s.log, "data", "message.received", "", "message from the client", slog.String("text", text), slog.Int("bytes", len(text)))
-	reply := cut(fmt.Sprintf("the server received %d bytes: %s", len(text), text), min(room, s.size))
+	reply := cut(fmt.Sprintf("the server received %d bytes: %s", len(text), text), s.size)
 	if err := s.post(c, reply); err != nil {
 		return err
 	}

@@ -14,18 +14,10 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
-
-// ServerOptions are what the server may choose.
-type ServerOptions struct {
-	Options
-	Listen     string // the address to listen on; "" is every one
-	TCPPort    int
-	Once       bool // serve one client, then return
-	MaxClients int  // at a time; more are refused
-}
 
 // Serve serves until ctx ends, or with Once until one client was served. It
 // returns nil if it was stopped between clients, or the one client's job was
@@ -52,7 +44,9 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	})
 	defer stop()
 
-	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), o.config(dev, o.Logger))
+	cfg := o.config(dev, o.Logger)
+	cfg.Params = params{paramMaxSize: strconv.FormatInt(int64(o.MaxSize), 10)}
+	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {
 		return err
 	}
@@ -130,13 +124,15 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, log *slog.Logger) 
 		in.Refuse(err)
 		return err
 	}
-	mine, err := s.half(hello.Job, hello.Params, log)
+	mine, err := s.half(hello, log)
 	if err != nil {
 		in.Refuse(err)
 		return err
 	}
+	tell(log, "slow", "job.chosen", "", "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
 	cfg := s.config(s.dev, log)
-	cfg.Prepare = mine.prepare
+	cfg.Params, cfg.Prepare = params{}, mine.prepare
+	mine.configure(&cfg)
 	conn, err := in.Connect(ctx, cfg)
 	if err != nil {
 		return err
@@ -148,14 +144,15 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, log *slog.Logger) 
 	return nil
 }
 
-func (s *server) half(name string, params map[string]string, log *slog.Logger) (half, error) {
-	j, err := find(name)
+// half makes this server's half of the job that a client asks for.
+func (s *server) half(hello oob.Hello, log *slog.Logger) (half, error) {
+	j, err := s.allowed(hello.Job)
 	if err != nil {
 		return nil, err
 	}
-	o := s.ServerOptions
-	o.Logger = log
-	return j.server(o, params)
+	v := visit{ServerOptions: s.ServerOptions, params: hello.Params}
+	v.Logger = log
+	return j.server(v)
 }
 
 // interrupted is why an Accept ended: the reason that ctx was ended for, if it

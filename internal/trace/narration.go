@@ -23,6 +23,7 @@ import (
 // line of its own. Who is the attribute "who".
 type Narration struct {
 	out   *output
+	level slog.Level
 	who   string
 	attrs []slog.Attr // from WithAttrs
 }
@@ -34,11 +35,13 @@ type output struct {
 	seq int
 }
 
-// NewNarration narrates to w.
-func NewNarration(w io.Writer) *Narration { return &Narration{out: &output{w: w}} }
+// NewNarration narrates the records of a level and above to w.
+func NewNarration(w io.Writer, level slog.Level) *Narration {
+	return &Narration{out: &output{w: w}, level: level}
+}
 
-// Enabled says that records of level Info and above are narrated.
-func (n *Narration) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+// Enabled says whether records of a level are narrated.
+func (n *Narration) Enabled(_ context.Context, level slog.Level) bool { return level >= n.level }
 
 // WithAttrs makes a handler whose records all have attrs.
 func (n *Narration) WithAttrs(attrs []slog.Attr) slog.Handler {

@@ -23,7 +23,7 @@ func tell(h slog.Handler) {
 
 func TestNarration(t *testing.T) {
 	var out bytes.Buffer
-	tell(NewNarration(&out))
+	tell(NewNarration(&out, slog.LevelInfo))
 	got := regexp.MustCompile(`\[\d\d:\d\d:\d\d\.\d{3} `).ReplaceAllString(out.String(), "[T ")
 	want := `[T #0001 server] SLOW  RESET→INIT  mask=0x39 took=1.5ms  · ibv_modify_qp
                                   PORT=1 PKEY_INDEX=0
@@ -37,7 +37,7 @@ func TestNarration(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	var out bytes.Buffer
-	tell(NewJSON(&out))
+	tell(NewJSON(&out, slog.LevelInfo))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 3 {
 		t.Fatalf("%d lines", len(lines))

@@ -11,8 +11,8 @@ import (
 )
 
 // Run runs every case on a device as a subtest of its own. quirks has the cases
-// that this device is known to fail, by ID, with the reasons. A summary of the
-// whole table is logged at the end.
+// that this device is known to fail, by ID, with the reasons. How many cases had
+// which result is logged at the end; see Results for the whole table.
 func Run(t *testing.T, device string, quirks map[string]string) {
 	RunCases(t, device, Cases(), quirks)
 }
@@ -22,12 +22,12 @@ func RunCases(t *testing.T, device string, cases []Case, quirks map[string]strin
 	for _, fault := range tableFaults(cases, quirks) {
 		t.Error(fault)
 	}
-	var s summary
+	results := Results{Device: device}
 	for _, c := range cases {
 		t.Run(c.ID(), func(t *testing.T) {
 			o := c.execute(t.Context(), device)
 			v := judge(o, quirks[c.ID()])
-			s.add(c, v, o)
+			results.Cases = append(results.Cases, Result{c.ID(), v.word, v.reason, o.took})
 			if !v.right {
 				t.Error(v)
 			} else if v.word != passed {
@@ -35,7 +35,10 @@ func RunCases(t *testing.T, device string, cases []Case, quirks map[string]strin
 			}
 		})
 	}
-	t.Logf("%s\n%s", device, &s)
+	t.Logf("%s: %s", device, results.Count())
+	if err := results.save(); err != nil {
+		t.Error(err)
+	}
 }
 
 // tableFaults lists cases of one name, and quirks that no case has.
@@ -104,29 +107,4 @@ func (v verdict) label() string {
 // String is the label, and a finding a line.
 func (v verdict) String() string {
 	return strings.Join(append([]string{v.label()}, v.findings...), "\n")
-}
-
-// summary is the table of a run: case by case, and counted.
-type summary struct {
-	lines []string
-	count map[string]int
-}
-
-func (s *summary) add(c Case, v verdict, o outcome) {
-	if s.count == nil {
-		s.count = make(map[string]int)
-	}
-	s.count[v.word]++
-	s.lines = append(s.lines, fmt.Sprintf("%-64s %6.2fs  %s", c.ID(), o.took.Seconds(), v.label()))
-}
-
-// String prints the table, and how many cases had each result.
-func (s *summary) String() string {
-	var counts []string
-	for _, word := range []string{passed, quirky, unsupported, failed, stale} {
-		if n := s.count[word]; n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, word))
-		}
-	}
-	return strings.Join(s.lines, "\n") + fmt.Sprintf("\n%d cases: %s", len(s.lines), strings.Join(counts, ", "))
 }

@@ -19,8 +19,8 @@ import (
 )
 
 var threadCases = []Case{
-	{"threads", "16 post to one queue pair, 4 wait on each CQ", func(e *Env) {
-		const posters, each, waiters = 16, 25, 4
+	{"threads", "64 post to one queue pair, 4 wait on each CQ", func(e *Env) {
+		const posters, each, waiters = 64, 8, 4
 		a, b := e.pair(wiring{cap: verbs.QPCap{MaxSendWR: 64, MaxRecvWR: posters * each, MaxSendSGE: 1, MaxRecvSGE: 1}, cqDepth: posters * each})
 		b.receives(posters*each, 0, 16)
 		var all sync.WaitGroup

@@ -45,8 +45,11 @@ func TestBadInput(t *testing.T) {
 		{"MTU above all", "server --mtu 8192", 1, []string{"8192", "256, 512, 1024"}},
 		{"MTU negative", "client --mtu=-1 127.0.0.1", 1, []string{"-1"}},
 		{"size zero", "client --size 0 127.0.0.1", 1, []string{"0 bytes", "--size"}},
-		{"size negative", "server --size=-5", 1, []string{"-5 bytes", "--size"}},
-		{"size too large", "server --size 9999999999", 1, []string{"9999999999", "--size"}},
+		{"size negative", "server --max-size=-5", 2, []string{"-5", "64K"}},
+		{"size no number", "client --size much 127.0.0.1", 2, []string{"much", "64K"}},
+		{"nothing may be asked for", "server --max-size 0", 1, []string{"0 bytes", "--max-size 64M"}},
+		{"unknown job", "client --job juggle 127.0.0.1", 2, []string{`"juggle"`, "try: send, write-read, write-imm"}},
+		{"unknown job allowed", "server --allow send,juggle", 1, []string{"--allow", `"juggle"`, "try: send, write-read, write-imm"}},
 		{"timeout zero", "server --timeout 0s", 2, []string{"timeout", "--timeout 30s"}},
 		{"timeout no duration", "client --timeout soon 127.0.0.1", 2, []string{"timeout", "soon"}},
 		{"listen on a foreign address", "server --listen 192.0.2.1", 1, []string{"192.0.2.1", "no address of this host"}},
@@ -81,19 +84,29 @@ func testBadInput(t *testing.T, tests []badInput) {
 	}
 }
 
-// The message must fit the smaller of both ends' buffers.
-func TestTooLong(t *testing.T) {
+// What a text and its buffers can be too large for: told before anything goes
+// wrong, by the end that knows.
+func TestTooLarge(t *testing.T) {
 	noLeak(t)
-	s := serve(t, "--size", "10")
-	for _, test := range []struct{ size, text, say string }{
-		{"4096", "eleven byte", "--size 11"},
-		{"5", "sixsix", "--size 6"},
-	} {
-		c := s.client(t, "--size", test.size, "--text", test.text)
-		c.fails(1, "the message has", "buffers", test.say)
+	s := serve(t, "--max-size", "10")
+	s.client(t, "--size", "5", "--text", "sixsix").fails(1, "the message has 6 bytes", "buffers 5", "--size 6")
+	s.client(t, "--job", "write-read", "--size", "5", "-s", "sixsix").fails(1, "the text has 6 bytes", "region 5", "--size 6")
+	for _, job := range []string{"send", "write-read"} {
+		c := s.client(t, "--job", job, "-s", "", "--size", "1T")
+		c.fails(1, "the client asks for 1T bytes", "at most 10", "--size 10", "--max-size")
 	}
-	s.event("client.failed", "error", "the message has")
-	s.client(t, "--text", "ten bytes.").succeeds()
+	s.event("client.failed", "error", "the client asks for 1T bytes")
+	s.client(t, "--size", "10", "--text", "ten bytes.").succeeds()
+	s.stops()
+}
+
+// A job that there is not, or that this server does not do.
+func TestJobNotDone(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--allow", "write-read")
+	s.client(t).fails(1, `this server does not do the job "send"`, "try: write-read", "--allow")
+	s.event("client.failed", "error", `the job "send"`)
+	s.client(t, "--job", "write-read").succeeds()
 	s.stops()
 }
 

@@ -5,7 +5,7 @@ package e2e
 import (
 	"fmt"
 	"net"
-	"strings"
+	"slices"
 	"testing"
 )
 
@@ -19,41 +19,37 @@ const (
 
 var inPeer = []string{"ip", "netns", "exec", "peer"}
 
-// The real binaries, one on the kernel's device and one on the software device,
-// each way round.
+// sides are the two ways round.
+var sides = []struct {
+	name                       string
+	serverBy, clientBy         []string
+	serverDevice, clientDevice string
+	to, clientGID              [2]string // IPv4, IPv6
+}{
+	{"server on rxe0", nil, inPeer, device, softDevice, [2]string{"10.99.0.1", "fd99::1"}, [2]string{"::ffff:" + softIPv4, softIPv6}},
+	{"server on soft:veth1", inPeer, nil, softDevice, device, [2]string{softIPv4, softIPv6}, [2]string{"::ffff:10.99.0.1", "fd99::1"}},
+}
+
+// Every job with the real binaries, one on the kernel's device and one on the
+// software device, each way round.
 func TestSoftWithRxe(t *testing.T) {
 	noLeak(t)
-	sides := map[string]struct {
-		serverBy, clientBy         []string
-		serverDevice, clientDevice string
-		to, clientGID              [2]string // IPv4, IPv6
-	}{
-		"server on rxe0":       {nil, inPeer, device, softDevice, [2]string{ipv4, ipv6}, [2]string{"::ffff:" + softIPv4, softIPv6}},
-		"server on soft:veth1": {inPeer, nil, softDevice, device, [2]string{softIPv4, softIPv6}, [2]string{"::ffff:" + ipv4, ipv6}},
-	}
-	for name, side := range sides {
+	for _, side := range sides {
 		for i := range side.to {
-			for _, size := range []int{0, 15, 1025, 100_000} {
-				t.Run(fmt.Sprintf("%s/%s/%d", name, side.to[i], size), func(t *testing.T) {
-					text := strings.Repeat("x", size)
-					s := startBy(t, side.serverBy, "rdma_server", "--json", "--once", "--size", "200000", side.serverDevice, "0")
+			for _, e := range exercises(t) {
+				t.Run(fmt.Sprintf("%s/%s/%s", side.name, side.to[i], e.name), func(t *testing.T) {
+					s := startBy(t, side.serverBy, "rdma_server", slices.Concat(e.server, []string{"--json", "--once", side.serverDevice, "0"})...)
 					_, port, err := net.SplitHostPort(s.event("server.listening").str("address"))
 					if err != nil {
 						t.Fatal(err)
 					}
-					c := startBy(t, side.clientBy, "rdma_client", "--json", "--size", "200000", "--text", text, side.to[i], side.clientDevice, port)
+					c := startBy(t, side.clientBy, "rdma_client", slices.Concat(e.client, []string{"--json", side.to[i], side.clientDevice, port})...)
 					c.succeeds()
 					s.succeeds()
 					if gid := c.find("gid.chosen").str("gid"); gid != side.clientGID[i] {
 						t.Errorf("the client's GID is %s, want %s", gid, side.clientGID[i])
 					}
-					if got := s.find("message.received").str("text"); got != text {
-						t.Errorf("the server received %.100q", got)
-					}
-					want := fmt.Sprintf("the server received %d bytes: %s", size, text)
-					if got := c.find("message.received").str("text"); got != want {
-						t.Errorf("reply %.100q, want %.100q", got, want)
-					}
+					e.check(t, c, s)
 				})
 			}
 		}

@@ -120,7 +120,7 @@ func TestPCAP(t *testing.T) {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			noLeak(t)
 			files := [2]string{filepath.Join(t.TempDir(), "client.pcap"), filepath.Join(t.TempDir(), "server.pcap")}
-			s := serve(t, "--once", "--size", "200000", "--pcap", files[1])
+			s := serve(t, "--once", "--pcap", files[1])
 			c := s.client(t, "--size", "200000", "--mtu", fmt.Sprint(mtu), "--text", strings.Repeat("x", size), "--pcap", files[0])
 			c.succeeds()
 			s.succeeds()

@@ -22,7 +22,7 @@ func timeLimit(t *testing.T) context.Context {
 // dialRaw connects to a server by TCP and says nothing.
 func dialRaw(t *testing.T, s *server) *net.TCPConn {
 	t.Helper()
-	nc, err := net.DialTimeout("tcp", net.JoinHostPort(ipv4, s.port), limit)
+	nc, err := net.DialTimeout("tcp", s.address(), limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func dialRaw(t *testing.T, s *server) *net.TCPConn {
 }
 
 func hello() oob.Hello {
-	return oob.Hello{Role: oob.RoleClient, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096"}}
+	return oob.Hello{Role: oob.RoleClient, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096", "max_size": "4096"}}
 }
 
 func helloFrame() []byte {
@@ -82,7 +82,7 @@ func fakeClient(t *testing.T, nc net.Conn, steps int) *oob.Conn {
 // never says a thing.
 func muteConfig(t *testing.T, dev *verbs.Device) rc.Config {
 	return rc.Config{
-		Device: dev, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096"}, Timeout: limit,
+		Device: dev, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096", "max_size": "4096"}, Timeout: limit,
 		Prepare: func(c *rc.Conn) error {
 			mr, err := c.AllocMR("to receive", 4096, verbs.AccessLocalWrite)
 			if err != nil {
@@ -106,7 +106,7 @@ func openDevice(t *testing.T) *verbs.Device {
 // muteClient is connected to a server, which waits for its message.
 func muteClient(t *testing.T, s *server) *rc.Conn {
 	t.Helper()
-	conn, err := rc.Dial(timeLimit(t), net.JoinHostPort(ipv4, s.port), muteConfig(t, openDevice(t)))
+	conn, err := rc.Dial(timeLimit(t), s.address(), muteConfig(t, openDevice(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -245,6 +245,9 @@ func serve(t *testing.T, flags ...string) *server {
 	return s
 }
 
+// address is where the server listens.
+func (s *server) address() string { return net.JoinHostPort(ipv4, s.port) }
+
 // stops interrupts the server between clients.
 func (s *server) stops() {
 	s.t.Helper()

@@ -45,9 +45,9 @@ func TestOnce(t *testing.T) {
 		s.succeeds()
 	})
 	t.Run("failed", func(t *testing.T) {
-		s := serve(t, "--once", "--size", "10")
-		s.client(t, "--text", "eleven byte").fails(1, "the message has 11 bytes")
-		s.fails(1, "peer", "the message has 11 bytes")
+		s := serve(t, "--once", "--max-size", "10")
+		s.client(t, "--size", "11", "-s", "").fails(1, "the client asks for 11 bytes", "at most 10", "--size 10")
+		s.fails(1, "the client asks for 11 bytes", "--max-size")
 	})
 }
 

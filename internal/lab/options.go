@@ -1,0 +1,76 @@
+// What may be chosen for a run, at both ends and at each.
+
+package lab
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Options are what both ends of a job may choose.
+type Options struct {
+	Device   string // "" takes the first
+	IBPort   uint8  // the device's port; 0 is 1
+	GIDIndex *int   // nil chooses
+	MTU      int    // path MTU in bytes; 0 is the port's active one
+	PCAP     string // file for the packets of a soft device; "" captures nothing
+	Timeout  time.Duration
+	Program  string
+	Logger   *slog.Logger
+}
+
+// ClientOptions are what the client may choose.
+type ClientOptions struct {
+	Options
+	Server  string // the server's address, without the port
+	TCPPort int
+	Job     string // "" is the first of Jobs
+	JobOptions
+}
+
+// JobOptions are the client's choices for its job; each job uses some of them,
+// see its flags.
+type JobOptions struct {
+	Text string // what is sent or written
+	Size Size   // of each message buffer, or of the region at the server
+}
+
+// ServerOptions are what the server may choose.
+type ServerOptions struct {
+	Options
+	Listen     string // the address to listen on; "" is every one
+	TCPPort    int
+	Once       bool     // serve one client, then return
+	MaxClients int      // at a time; more are refused
+	MaxSize    Size     // of a buffer or region that a client may ask for
+	Allow      []string // the jobs that are done; none is all
+}
+
+// DefaultMaxSize is how large a buffer or region a client may ask for, if the
+// server does not say otherwise.
+const DefaultMaxSize Size = 64 << 20
+
+// check refuses choices that cannot work, before anything is opened.
+func (o *ServerOptions) check() error {
+	if o.MaxSize < 1 {
+		return fmt.Errorf("a server whose clients may ask for %d bytes can serve none; try: --max-size %v", int64(o.MaxSize), DefaultMaxSize)
+	}
+	for _, name := range o.Allow {
+		if _, err := find(name); err != nil {
+			return fmt.Errorf("--allow: %w", err)
+		}
+	}
+	return nil
+}
+
+// config is the part of a connection's configuration that no job changes.
+func (o *Options) config(dev *verbs.Device, log *slog.Logger) rc.Config {
+	return rc.Config{
+		Device: dev, Port: o.IBPort, GIDIndex: o.GIDIndex, MTU: o.MTU,
+		Program: o.Program, Timeout: o.Timeout, Logger: log,
+	}
+}

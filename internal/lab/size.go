@@ -1,0 +1,38 @@
+// Sizes in bytes, as people write them.
+
+package lab
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/docker/go-units"
+)
+
+// Size is a number of bytes that a flag takes as 4096, 64K, 1M, 10G or 1T; the
+// letters are powers of 1024.
+type Size int64
+
+// String is the number, with a letter where that loses nothing: "64K", "4097".
+func (s Size) String() string {
+	for letter, unit := range map[string]Size{"T": 1 << 40, "G": 1 << 30, "M": 1 << 20, "K": 1 << 10} {
+		if s != 0 && s%unit == 0 && s/unit < 1024 {
+			return strconv.FormatInt(int64(s/unit), 10) + letter
+		}
+	}
+	return strconv.FormatInt(int64(s), 10)
+}
+
+// Set reads what a flag was given.
+func (s *Size) Set(text string) error {
+	n, err := units.RAMInBytes(strings.TrimSpace(text))
+	if err != nil {
+		return fmt.Errorf("%q is no size; try: a number of bytes such as 4096, 64K, 1M or 10G", text)
+	}
+	*s = Size(n)
+	return nil
+}
+
+// Type names the value in --help.
+func (*Size) Type() string { return "size" }

@@ -1,0 +1,133 @@
+// What a run found, kept, and the table of several runs: case by device.
+
+package verbstest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Results are what the cases came to on one device.
+type Results struct {
+	Device string
+	Cases  []Result
+}
+
+// Result is one case's: a verdict's word, and the reason of a quirk.
+type Result struct {
+	ID, Word, Reason string
+	Took             time.Duration
+}
+
+// Count says how many cases had which verdict.
+func (r *Results) Count() string {
+	count := make(map[string]int)
+	for _, c := range r.Cases {
+		count[c.Word]++
+	}
+	var counts []string
+	for _, word := range []string{passed, quirky, unsupported, failed, stale} {
+		if n := count[word]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, word))
+		}
+	}
+	return fmt.Sprintf("%d cases: %s", len(r.Cases), strings.Join(counts, ", "))
+}
+
+// save writes the results into the directory that the environment names, if it
+// does: VM_OUT, which the machine has for what is to be kept, or RDMA_TEST_RESULTS.
+func (r *Results) save() error {
+	dir := cmp.Or(os.Getenv("VM_OUT"), os.Getenv("RDMA_TEST_RESULTS"))
+	if dir == "" {
+		return nil
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, r.Device+".results.json"), data, 0o644)
+}
+
+// ReadResults reads what runs have left in a directory.
+func ReadResults(dir string) ([]Results, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.results.json"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s has no results of a run; try: make conformance", dir)
+	}
+	all := make([]Results, len(files))
+	for i, file := range files {
+		data, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(data, &all[i])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return all, nil
+}
+
+// FprintTable prints a row a case with a column a device, the reasons below it by
+// number, and each device's count. It returns the cases that failed, or that some
+// device's run has not.
+func FprintTable(w io.Writer, all []Results) (wrong []string) {
+	var ids []string
+	words := make([]map[string]Result, len(all))
+	for i, r := range all {
+		words[i] = make(map[string]Result)
+		for _, c := range r.Cases {
+			words[i][c.ID] = c
+			if !slices.Contains(ids, c.ID) {
+				ids = append(ids, c.ID)
+			}
+		}
+	}
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprint(table, "CASE")
+	for _, r := range all {
+		fmt.Fprint(table, "\t", r.Device)
+	}
+	fmt.Fprintln(table)
+	var reasons []string
+	for _, id := range ids {
+		fmt.Fprint(table, id)
+		for i := range all {
+			c, ran := words[i][id]
+			word := c.Word
+			if !ran {
+				word = "not run"
+			}
+			if !ran || word == failed || word == stale {
+				wrong = append(wrong, all[i].Device+": "+id+": "+word)
+			}
+			if c.Reason != "" {
+				n := slices.Index(reasons, c.Reason)
+				if n < 0 {
+					n, reasons = len(reasons), append(reasons, c.Reason)
+				}
+				word += fmt.Sprintf(" (%d)", n+1)
+			}
+			fmt.Fprint(table, "\t", word)
+		}
+		fmt.Fprintln(table)
+	}
+	table.Flush()
+	for i, reason := range reasons {
+		fmt.Fprintf(w, "(%d) %s\n", i+1, reason)
+	}
+	for _, r := range all {
+		fmt.Fprintf(w, "%s: %s\n", r.Device, r.Count())
+	}
+	return wrong
+}

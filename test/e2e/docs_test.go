@@ -1,0 +1,182 @@
+//go:build !rdma
+
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the output of the commands in the documents anew where it has changed")
+
+// The console blocks of these documents are runs: each begins with a command,
+// and what follows it is the command's output. The blocks under one heading
+// belong together: servers are started in the background, then the clients run.
+// After a change: go test ./test/e2e -run TestDocuments -update
+var documents = []string{"jobs.md", "qp-states.md"}
+
+func TestDocuments(t *testing.T) {
+	noLeak(t)
+	for _, name := range documents {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join("..", "..", "docs", name)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs := consoleRuns(string(text))
+			if len(runs) == 0 {
+				t.Fatalf("%s has no console blocks", path)
+			}
+			fresh := string(text)
+			for _, run := range runs {
+				t.Run(run.heading, func(t *testing.T) {
+					run.execute(t)
+					for _, b := range run.blocks {
+						if slices.Equal(normal(b.output), normal(b.got)) {
+							continue
+						}
+						if !*update {
+							t.Errorf("%s, under %q: the output of\n%s\nhas changed (run with -update, and look at the difference); normalised, it was\n%s\nand is\n%s",
+								name, run.heading, b.command, strings.Join(normal(b.output), "\n"), strings.Join(normal(b.got), "\n"))
+						}
+						fresh = strings.Replace(fresh, b.text(b.output), b.text(b.got), 1)
+					}
+				})
+			}
+			if *update && fresh != string(text) {
+				if err := os.WriteFile(path, []byte(fresh), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// consoleRun is the console blocks under one heading.
+type consoleRun struct {
+	heading string
+	blocks  []*consoleBlock
+}
+
+// consoleBlock is a command and its output, as the document has it and as it is.
+type consoleBlock struct{ command, output, got string }
+
+func (b *consoleBlock) text(output string) string {
+	return "```console\n$ " + b.command + "\n" + output + "```\n"
+}
+
+func consoleRuns(text string) (runs []*consoleRun) {
+	var heading string
+	var run *consoleRun
+	lines := strings.SplitAfter(text, "\n")
+	for i := 0; i < len(lines); i++ {
+		if strings.HasPrefix(lines[i], "#") {
+			heading, run = strings.Trim(lines[i], "# \n"), nil
+		}
+		if lines[i] != "```console\n" {
+			continue
+		}
+		b := &consoleBlock{command: strings.TrimPrefix(strings.TrimSuffix(lines[i+1], "\n"), "$ ")}
+		for i += 2; lines[i] != "```\n"; i++ {
+			b.output += lines[i]
+		}
+		if run == nil {
+			run = &consoleRun{heading: heading}
+			runs = append(runs, run)
+		}
+		run.blocks = append(run.blocks, b)
+	}
+	return runs
+}
+
+// execute runs the commands in a directory with the programs in it, by a TCP port
+// that is free in place of 18515.
+func (r *consoleRun) execute(t *testing.T) {
+	dir := t.TempDir()
+	for _, program := range []string{"rdma_server", "rdma_client"} {
+		target, err := filepath.Abs(filepath.Join(binaries, program))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, filepath.Join(dir, program)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	port := freePort(t)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	var servers []func()
+	for _, b := range r.blocks {
+		shell := exec.CommandContext(ctx, "bash", "-o", "pipefail", "-c", strings.ReplaceAll(b.command, "18515", port))
+		shell.Dir = dir
+		var out strings.Builder
+		shell.Stdout, shell.Stderr = &out, &out
+		if err := shell.Start(); err != nil {
+			t.Fatal(err)
+		}
+		wait := func() {
+			if err := shell.Wait(); err != nil {
+				t.Errorf("%s: %v\n%s", b.command, err, &out)
+			}
+			b.got = strings.ReplaceAll(out.String(), port, "18515")
+		}
+		if strings.HasPrefix(b.command, "./rdma_server") {
+			waitListening(t, port)
+			servers = append(servers, wait)
+			continue
+		}
+		wait()
+	}
+	for _, wait := range servers {
+		wait()
+	}
+}
+
+// volatile is what differs from run to run.
+var volatile = []struct {
+	pattern *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`^\[[0-9:.]+ #\d+ `), "[time #n "},
+	{regexp.MustCompile(`\b(qpn|psn|addr|lkey|rkey|remote_addr|qp_num|DEST_QPN|RQ_PSN|SQ_PSN)=0x[0-9a-f]+`), "$1=…"},
+	{regexp.MustCompile(`queue pair 0x[0-9a-f]+`), "queue pair …"},
+	{regexp.MustCompile(`127\.\d+\.\d+\.\d+(:\d+)?`), "127.…"},
+	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s)\b`), "…"},
+	{regexp.MustCompile(`\b[\d.]+( [KMG]?i?B/s)`), "…$1"},
+	{regexp.MustCompile(`pid[ =]\d+`), "pid …"},
+}
+
+// normal is an output without what differs from run to run: the lines sorted,
+// since messages of both ends cross.
+func normal(output string) []string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	for i := range lines {
+		for _, v := range volatile {
+			lines[i] = v.pattern.ReplaceAllString(lines[i], v.instead)
+		}
+		lines[i] = strings.TrimLeft(lines[i], " ") // continued lines are set below the text, which moves
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// A document that went stale must be seen to have.
+func TestNormal(t *testing.T) {
+	a := fmt.Sprintf("[10:00:00.000 #0001 client] SLOW  RESET→INIT  qpn=0x12 mask=%s took=5µs\n", "0x39")
+	b := fmt.Sprintf("[11:00:00.123 #0009 client] SLOW  RESET→INIT  qpn=0xab mask=%s took=7.5ms\n", "0x39")
+	if !slices.Equal(normal(a), normal(b)) {
+		t.Errorf("%q and %q differ", normal(a), normal(b))
+	}
+	if slices.Equal(normal(a), normal(strings.ReplaceAll(a, "0x39", "0x3b"))) {
+		t.Error("another mask is not seen")
+	}
+}
