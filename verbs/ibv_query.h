@@ -62,16 +62,13 @@ static inline int rv_set_ece(struct ibv_qp *qp, uint32_t vendor, uint32_t option
 	return rv_errno(ibv_set_ece(qp, &ece));
 }
 
-/* Younger than the libibverbs of systems that are still in use: the program starts
- * without it. */
-extern int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags) __attribute__((weak));
+/* Younger than the verbs.h of systems that are still in use. */
+int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
 
 static inline int rv_query_qp_data_in_order(struct ibv_qp *qp, int op, int *in_order)
 {
-	if (!ibv_query_qp_data_in_order)
-		return EOPNOTSUPP;
 	*in_order = ibv_query_qp_data_in_order(qp, op, 0);
-	return 0;
+	return *in_order < 0 ? errno : 0;
 }
 
 #endif
