@@ -97,6 +97,12 @@ conformance: need-vm ## the conformance cases on soft0, and on rxe0 in the machi
 	VM_OUT=$(CURDIR)/out/conformance; export VM_OUT; $(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest
 	@go run ./internal/verbstest/table out/conformance
 
+LEAKS ?= 10000
+.PHONY: leaks
+leaks: need-vm ## make and free LEAKS (10000) of each object, on soft0 and on rxe0 in the machine
+	go test -count=1 -run TestLeaks -v ./internal/verbstest -leaks $(LEAKS)
+	$(in_vm) go test -count=1 -run TestLeaks -v -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest -leaks $(LEAKS)
+
 .PHONY: bench
 bench: need-build ## benchmarks of the hot path
 	go test -run '^$$' -bench . -benchmem ./...

@@ -1,0 +1,137 @@
+// Making and freeing thousands of each object: files, threads and memory must be
+// as before.
+
+package verbstest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Leaks makes and frees count of each object on a device, and compares what the
+// process holds from round to round.
+func Leaks(t *testing.T, device string, count int) {
+	dev, err := verbs.Open(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	e := &Env{Dev: dev, Ctx: t.Context()}
+	defer func() {
+		for i := len(e.undo) - 1; i >= 0; i-- {
+			e.undo[i]()
+		}
+	}()
+	for _, kind := range e.kinds(device) {
+		t.Run(kind.name, func(t *testing.T) {
+			turn := func(n int) {
+				for range n {
+					object, err := kind.make()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := object.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			// Memory moves to and fro by megabytes, as the collector likes; a leak
+			// grows in every round.
+			const rounds = 5 // the first one is to warm up
+			var was, is holding
+			grown := 1 << 62
+			began := time.Now()
+			for round := range rounds {
+				turn(count / rounds)
+				was, is = is, held(t)
+				if round == 0 {
+					continue
+				}
+				grown = min(grown, is.memory-was.memory)
+				if is.files > was.files {
+					t.Errorf("%d made and freed: %v held before, %v after", count/rounds, was, is)
+				}
+			}
+			t.Logf("%d in %v; %v held", count, time.Since(began).Round(time.Millisecond), is)
+			if grown > max(50*count/rounds, 64<<10) {
+				t.Errorf("%d bytes of each are not given back", grown/(count/rounds))
+			}
+			if is.threads > 20 {
+				t.Errorf("%d threads at the end", is.threads)
+			}
+		})
+	}
+}
+
+// kind is a way to make one object.
+type kind struct {
+	name string
+	make func() (io.Closer, error)
+}
+
+// kinds are all objects, made with what they need of others.
+func (e *Env) kinds(device string) []kind {
+	pd, cq, slice := e.pd(), e.cq(defaultDepth), make([]byte, 4096)
+	qp := func(typ verbs.QPType) func() (io.Closer, error) {
+		return func() (io.Closer, error) {
+			return pd.CreateQP(verbs.QPInit{Type: typ, SendCQ: cq, RecvCQ: cq, Cap: defaultCap()})
+		}
+	}
+	return []kind{
+		{"device", func() (io.Closer, error) { return verbs.Open(device) }},
+		{"protection domain", func() (io.Closer, error) { return e.Dev.AllocPD() }},
+		{"region of its own memory", func() (io.Closer, error) { return pd.AllocMR(4096, verbs.AccessLocalWrite) }},
+		{"region of a slice", func() (io.Closer, error) { return pd.RegMR(slice, verbs.AccessLocalWrite) }},
+		{"completion channel", func() (io.Closer, error) { return e.Dev.CreateCompChannel() }},
+		{"CQ", func() (io.Closer, error) { return e.Dev.CreateCQ(verbs.CQInit{Depth: defaultDepth}) }},
+		{"RC queue pair", qp(verbs.RC)},
+		{"UC queue pair", qp(verbs.UC)},
+		{"UD queue pair", qp(verbs.UD)},
+		{"address handle", func() (io.Closer, error) { return pd.CreateAH(e.route()) }},
+	}
+}
+
+// holding is what a process holds.
+type holding struct {
+	files, threads int
+	memory         int // resident, in bytes
+}
+
+func (h holding) String() string {
+	return fmt.Sprintf("%d files, %d threads, %d KiB", h.files, h.threads, h.memory>>10)
+}
+
+func held(t *testing.T) holding {
+	t.Helper()
+	runtime.GC()
+	debug.FreeOSMemory()
+	count := func(dir string) int {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	h := holding{files: count("/proc/self/fd"), threads: count("/proc/self/task")}
+	// smaps_rollup counts what is resident now; statm is behind by some pages a thread.
+	status, err := os.ReadFile("/proc/self/smaps_rollup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if _, err := fmt.Sscanf(line, "Private_Dirty: %d kB", &h.memory); err == nil {
+			h.memory <<= 10
+			return h
+		}
+	}
+	t.Fatal("/proc/self/smaps_rollup has no Private_Dirty")
+	return h
+}

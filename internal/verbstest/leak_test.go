@@ -1,0 +1,14 @@
+package verbstest
+
+import (
+	"cmp"
+	"flag"
+	"os"
+	"testing"
+)
+
+var leaks = flag.Int("leaks", 1000, "how many of each object TestLeaks makes and frees")
+
+func TestLeaks(t *testing.T) {
+	Leaks(t, cmp.Or(os.Getenv("RDMA_TEST_DEVICE"), "soft0"), *leaks)
+}
