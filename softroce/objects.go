@@ -89,6 +89,9 @@ type qp struct {
 }
 
 func (p *pd) CreateQP(init verbs.QPInitProvider) (verbs.QPProvider, error) {
+	if init.PostPath == verbs.PostBuilder {
+		return nil, syscall.EOPNOTSUPP
+	}
 	q, err := p.pd.CreateQP(transport.QPInit{
 		Type: init.Type, SendCQ: init.SendCQ.(*cq).cq, RecvCQ: init.RecvCQ.(*cq).cq, Cap: init.Cap, SigAll: init.SigAll,
 	})

@@ -51,8 +51,9 @@ type ibvMR struct {
 	lkey, rkey atomic.Uint32 // to be told when mr is gone, too
 }
 
-func newIBVMR(mr *C.struct_ibv_mr) *ibvMR {
-	m := &ibvMR{mr: mr}
+// newIBVMR makes the Go side of a struct ibv_mr *; see newIBVQP.
+func newIBVMR(p unsafe.Pointer) *ibvMR {
+	m := &ibvMR{mr: (*C.struct_ibv_mr)(p)}
 	m.readKeys()
 	return m
 }
@@ -68,7 +69,7 @@ func (p *ibvPD) RegMR(buf []byte, iova uint64, access Access) (MRProvider, error
 	if err := errnoErr(C.rv_reg_mr(p.pd, start, C.size_t(len(buf)), C.uint64_t(iova), C.int(access), &mr)); err != nil {
 		return nil, err
 	}
-	return newIBVMR(mr), nil
+	return newIBVMR(unsafe.Pointer(mr)), nil
 }
 
 func (p *ibvPD) RegDmabufMR(fd int, offset, length, iova uint64, access Access) (MRProvider, error) {
@@ -77,7 +78,7 @@ func (p *ibvPD) RegDmabufMR(fd int, offset, length, iova uint64, access Access) 
 	if err := errnoErr(errno); err != nil {
 		return nil, err
 	}
-	return newIBVMR(mr), nil
+	return newIBVMR(unsafe.Pointer(mr)), nil
 }
 
 func (p *ibvPD) AdviseMR(advice MRAdvice, flags MRAdviceFlags, sgl []SGE) error {
@@ -127,12 +128,18 @@ type ibvMW struct {
 }
 
 func (p *ibvPD) AllocMW(t MWType) (MWProvider, error) {
-	w := &ibvMW{}
-	if err := errnoErr(C.rv_alloc_mw(p.pd, C.int(t), &w.mw)); err != nil {
+	var mw *C.struct_ibv_mw
+	if err := errnoErr(C.rv_alloc_mw(p.pd, C.int(t), &mw)); err != nil {
 		return nil, err
 	}
+	return newIBVMW(unsafe.Pointer(mw)), nil
+}
+
+// newIBVMW makes the Go side of a struct ibv_mw *; see newIBVQP.
+func newIBVMW(p unsafe.Pointer) *ibvMW {
+	w := &ibvMW{mw: (*C.struct_ibv_mw)(p)}
 	w.rkey.Store(uint32(w.mw.rkey))
-	return w, nil
+	return w
 }
 
 func (w *ibvMW) RKey() uint32 { return w.rkey.Load() }

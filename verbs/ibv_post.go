@@ -8,9 +8,11 @@ package verbs
 
 // #cgo noescape rv_post_send
 // #cgo nocallback rv_post_send
+// #cgo noescape rv_build_send
+// #cgo nocallback rv_build_send
 // #cgo noescape rv_post_recv
 // #cgo nocallback rv_post_recv
-// #include "ibv_shim.h"
+// #include "ibv_builder.h"
 import "C"
 
 import (
@@ -63,13 +65,16 @@ type sendSlots struct {
 	sge      sgeSlots
 	datagram bool // UD: each request has an address of its own
 
+	ex   *C.struct_ibv_qp_ex     // posts by the ibv_wr_* calls, unless nil
+	bufs []C.struct_ibv_data_buf // for these, one request's elements
+
 	binds []ibvBind // of the batch, held until it is posted
 	split bool      // the batch must be posted before the next request can be encoded
 }
 
-func newSendSlots(qp *C.struct_ibv_qp, cap QPCap) sendSlots {
+func newSendSlots(qp *C.struct_ibv_qp, ex *C.struct_ibv_qp_ex, cap QPCap) sendSlots {
 	s := sendSlots{qp: qp, wrs: cArray[C.struct_ibv_send_wr](cap.MaxSendWR), sge: newSGESlots(cap.MaxSendWR, cap.MaxSendSGE),
-		datagram: qp.qp_type == C.IBV_QPT_UD}
+		datagram: qp.qp_type == C.IBV_QPT_UD, ex: ex, bufs: cArray[C.struct_ibv_data_buf](cap.MaxSendSGE)}
 	for i := range s.wrs {
 		s.wrs[i].sg_list = s.sge.list(i)
 		s.link(i)
@@ -79,6 +84,7 @@ func newSendSlots(qp *C.struct_ibv_qp, cap QPCap) sendSlots {
 
 func (s *sendSlots) free() {
 	C.free(unsafe.Pointer(&s.wrs[0]))
+	C.free(unsafe.Pointer(&s.bufs[0]))
 	s.sge.free()
 	*s = sendSlots{}
 }
@@ -96,7 +102,16 @@ func (s *sendSlots) post(n int) (int, error) {
 		return 0, nil
 	}
 	s.wrs[n-1].next = nil
-	refused := C.rv_post_send(s.qp, &s.wrs[0])
+	var refused C.int64_t
+	if s.ex == nil {
+		refused = C.rv_post_send(s.qp, &s.wrs[0])
+	} else {
+		var datagram C.int
+		if s.datagram {
+			datagram = 1
+		}
+		refused = C.rv_build_send(s.ex, &s.wrs[0], &s.bufs[0], datagram)
+	}
 	s.link(n - 1)
 	return postResult(n, int64(refused))
 }

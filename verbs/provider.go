@@ -101,6 +101,7 @@ type QPInitProvider struct {
 	SendCQ, RecvCQ CQProvider
 	Cap            QPCap
 	SigAll         bool
+	PostPath       PostPath // EOPNOTSUPP for one that the device does not have
 }
 
 // QPProvider is a queue pair (struct ibv_qp).

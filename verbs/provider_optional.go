@@ -62,6 +62,11 @@ type DataOrderProvider interface {
 	DataInOrder(op Opcode) (bool, error)
 }
 
+// PostPathProvider is a queue pair whose sends go one of two ways.
+type PostPathProvider interface {
+	PostPath() PostPath
+}
+
 // optional is p as an I, or EOPNOTSUPP.
 func optional[I any](p any) (I, error) {
 	i, ok := p.(I)

@@ -30,7 +30,7 @@ func (c Case) ID() string { return c.Group + "/" + c.Name }
 func Cases() []Case {
 	return slices.Concat(
 		deviceCases, queryCases, pdCases, ahCases, mrCases, remapCases, mwCases, cqCases, cqEventCases, qpCases, valueCases,
-		transitionCases(), postCases, postQueueCases, dataCases(), rdmaCases, orderCases, datagramCases(),
+		transitionCases(), postCases, postQueueCases, builderCases, dataCases(), rdmaCases, orderCases, datagramCases(),
 		errorCases, localErrorCases, retryCases, flushCases, drainCases, eventCases, threadCases,
 	)
 }

@@ -137,6 +137,7 @@ type wiring struct {
 	size    int          // of each end's region
 	access  verbs.Access // of the regions
 	sigAll  bool
+	path    verbs.PostPath
 	cqDepth int
 	leave   verbs.QPState            // b stays here: RTR, or INIT; 0 means RTS
 	tune    func(a, b *verbs.QPAttr) // changes attributes before the moves
@@ -191,7 +192,7 @@ func (x *end) sibling(w wiring) *end {
 }
 
 func (x *end) makeQP(w wiring) {
-	x.qp = x.e.qp(x.pd, verbs.QPInit{Type: w.typ, SendCQ: x.send, RecvCQ: x.recv, Cap: w.cap, SigAll: w.sigAll})
+	x.qp = x.e.qp(x.pd, verbs.QPInit{Type: w.typ, SendCQ: x.send, RecvCQ: x.recv, Cap: w.cap, SigAll: w.sigAll, PostPath: w.path})
 	x.machine = qpstate.NewMachine(w.typ, x.qp, nil)
 }
 

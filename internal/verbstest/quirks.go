@@ -33,13 +33,24 @@ func Quirks(t *testing.T, device string) map[string]string {
 // rxeVendor is what rdma_rxe gives as its vendor.
 const rxeVendor = 0xffffff
 
+const noBuilder = "has one way to post, and that is Go's"
+
 // softQuirks: the software device is ours, so what it does wrong is to be
 // corrected and not to be listed. These are what it does not have.
 var softQuirks = map[string]string{
-	"device/the raw clock runs":                       "has no clock of its own",
-	"device/an XRC domain":                            "has no XRC queue pairs, which a domain would be for",
-	"qp/whether data comes in order":                  "makes no promise: it copies as the CPU likes",
-	"qp/options of enhanced connection establishment": "is as the standard has it, and nothing beyond",
+	"builder/a message each way":                           noBuilder,
+	"builder/a message each way on UC":                     noBuilder,
+	"builder/a datagram each way":                          noBuilder,
+	"builder/one chain of every operation":                 noBuilder,
+	"builder/a window is bound, opens, and is invalidated": noBuilder,
+	"builder/several elements":                             noBuilder, "builder/several elements inline": noBuilder, "builder/a bind on UC": noBuilder,
+	"builder/a bad send within a chain":                             noBuilder,
+	"builder/more than the queue holds: the place where it is full": noBuilder,
+	"builder/full chains, 50 times":                                 noBuilder,
+	"device/the raw clock runs":                                     "has no clock of its own",
+	"device/an XRC domain":                                          "has no XRC queue pairs, which a domain would be for",
+	"qp/whether data comes in order":                                "makes no promise: it copies as the CPU likes",
+	"qp/options of enhanced connection establishment":               "is as the standard has it, and nothing beyond",
 }
 
 // rxeQuirks are those of rdma_rxe in Linux 6.12 with the libibverbs of
@@ -82,6 +93,8 @@ func rxeQuirks() map[string]string {
 		"device/the raw clock runs":                       "has no clock that can be read",
 		"device/an XRC domain":                            "has no XRC",
 		"qp/options of enhanced connection establishment": "has none",
+		"builder/several elements":                        "its part of libibverbs takes the first element's length for that of each",
+		"builder/several elements inline":                 "its part of libibverbs does not move on in the list",
 		"mr/ZERO_BASED":                                   "does not know the flag",
 		"mr/rereg: other rights":                          noRereg,
 		"mr/rereg: other memory":                          noRereg,
