@@ -80,7 +80,7 @@ func (c Config) complete() Config {
 
 func (c *Config) oobOptions() oob.Options {
 	events := events{c.Logger}
-	return oob.Options{Timeout: c.Timeout, Observer: events.exchanged}
+	return oob.Options{Timeout: c.Timeout, Observer: events.exchanged()}
 }
 
 // initAttr, rtrAttr and rtsAttr are what the three moves carry: this end's

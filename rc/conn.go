@@ -51,6 +51,9 @@ type Conn struct {
 	regions []oob.Region   // shared by this end
 	owned   []owned        // what Close frees, last first
 
+	finished bool // both ends met in the barrier "done"
+	farewell func(context.Context, *oob.Conn) error
+
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -220,14 +223,18 @@ func (c *Conn) Barrier(ctx context.Context, name string) error { return c.tcp.Ba
 // neither takes the other's closing for a failure.
 func (c *Conn) Finish(ctx context.Context) error {
 	c.stopTCP()
-	return c.tcp.Barrier(ctx, barrierDone)
+	err := c.tcp.Barrier(ctx, barrierDone)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.finished = c.finished || err == nil
+	return err
 }
 
 // Fail tells the peer why this end gives up; Close follows.
 func (c *Conn) Fail(step string, cause error) { c.tcp.Fail(step, cause) }
 
 // Close moves the queue pair to ERR, waits until its work requests are flushed,
-// and frees everything, the last made first. Waits that are under way end with
+// frees everything, the last made first, and says Farewell. Waits that are under way end with
 // net.ErrClosed. Closing again returns the same.
 func (c *Conn) Close() error {
 	c.closeOnce.Do(func() { c.closeErr = c.close() })
@@ -255,7 +262,7 @@ func (c *Conn) close() error {
 		}
 		errs = append(errs, err)
 	}
-	errs = append(errs, c.tcp.Close())
+	errs = append(errs, c.sayFarewell(), c.tcp.Close())
 	return stderrors.Join(errs...)
 }
 

@@ -85,7 +85,7 @@ type Incoming struct {
 
 // SetLogger gives what happens from here on to a Logger of this peer's own.
 func (in *Incoming) SetLogger(log *slog.Logger) {
-	in.tcp.SetObserver(events{log}.exchanged)
+	in.tcp.SetObserver(events{log}.exchanged())
 }
 
 // RemoteAddr is the peer's TCP address.

@@ -18,6 +18,11 @@
 //  5. INIT→RTR and RTR→RTS, with the smaller path MTU and the peer's numbers
 //  6. barrier "in RTS": from here on either may send
 //
+// The end is in steps too: Finish meets the peer in the barrier "done"; Close
+// moves the queue pair to ERR, drains it and frees everything; then, if a
+// function was given to Conn.Farewell at both ends, these talk over TCP, which
+// is closed last.
+//
 // No RDMA connection manager takes part; everything that a queue pair must know
 // of its peer went over TCP.
 //
@@ -27,5 +32,5 @@
 // attributes: "event" names its kind ("qp.transition"), "verb" the C call it
 // stands for, "path" whether it is control ("slow"), the setting up of data
 // transfer ("fast"), data ("data") or a dump ("info"). The rest depends on the
-// kind. Dumps have the level Debug.
+// kind. Dumps have the level Debug, the messages of a farewell one below it.
 package rc

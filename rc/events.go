@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -19,6 +20,9 @@ const (
 	pathInfo = "info" // a dump of what there is
 )
 
+// levelFarewell is what the messages of a farewell have.
+const levelFarewell = slog.LevelDebug - 4
+
 type events struct{ log *slog.Logger }
 
 func (e events) emit(path, event, verb, text string, attrs ...slog.Attr) {
@@ -26,14 +30,16 @@ func (e events) emit(path, event, verb, text string, attrs ...slog.Attr) {
 	e.log.LogAttrs(context.Background(), slog.LevelInfo, text, append(head, attrs...)...)
 }
 
-// made tells of an object made, with what is worth knowing of it.
-func (e events) made(path, verb, object string, attrs ...slog.Attr) {
-	e.emit(path, "object.made", verb, object, attrs...)
+// made tells of an object made, with what is worth knowing of it. The text is a
+// word for the making, then the object.
+func (e events) made(path, verb, text string, attrs ...slog.Attr) {
+	_, object, _ := strings.Cut(text, " ")
+	e.emit(path, "object.made", verb, text, append([]slog.Attr{slog.String("object", object)}, attrs...)...)
 }
 
 // freed tells of an object destroyed.
 func (e events) freed(verb, object string) {
-	e.emit(pathSlow, "object.freed", verb, "free "+object)
+	e.emit(pathSlow, "object.freed", verb, "free "+object, slog.String("object", object))
 }
 
 func (e events) gidChosen(entry verbs.GIDEntry, why string) {
@@ -87,27 +93,45 @@ const everything = qpstate.MaskState | qpstate.MaskCurState | qpstate.MaskAccess
 	qpstate.MaskAV | qpstate.MaskPathMTU | qpstate.MaskTimeout | qpstate.MaskRetryCnt | qpstate.MaskRNRRetry | qpstate.MaskRQPSN |
 	qpstate.MaskMaxRdAtomic | qpstate.MaskMinRNRTimer | qpstate.MaskSQPSN | qpstate.MaskMaxDestRdAtomic | qpstate.MaskDestQPN | qpstate.MaskCap
 
-// exchanged tells of a message over TCP.
-func (e events) exchanged(m oob.Event) {
-	text := "received " + m.Type.String()
-	if m.Sent {
-		text = "sent " + m.Type.String()
+// exchanged tells of messages over TCP, by the time at which each was sent or had
+// arrived. Notes behind the barrier "done" are the farewell's, about the run and
+// no part of it: they have the level below Debug.
+func (e events) exchanged() oob.Observer {
+	var sentDone, receivedDone bool
+	return func(m oob.Event) {
+		text, done := "received ", &receivedDone
+		if m.Sent {
+			text, done = "sent ", &sentDone
+		}
+		text += m.Type.String()
+		if m.Name != "" {
+			text += fmt.Sprintf(" %q", m.Name)
+		}
+		level := slog.LevelInfo
+		if *done && m.Type == oob.TypeNote {
+			level = levelFarewell
+		}
+		*done = *done || m.Type == oob.TypeBarrier && m.Name == barrierDone
+		if !e.log.Enabled(context.Background(), level) {
+			return
+		}
+		r := slog.NewRecord(m.Time, level, text, 0)
+		r.AddAttrs(slog.String("event", "oob.message"), slog.String("verb", "tcp"), slog.String("path", pathSlow),
+			slog.Bool("sent", m.Sent), slog.String("message", m.Type.String()), slog.String("name", m.Name),
+			slog.Int("bytes", m.Size), slog.String("peer", m.Peer))
+		_ = e.log.Handler().Handle(context.Background(), r) // as a Logger does: it has nobody to tell
 	}
-	if m.Name != "" {
-		text += fmt.Sprintf(" %q", m.Name)
-	}
-	e.emit(pathSlow, "oob.message", "tcp", text,
-		slog.Int("bytes", m.Size), slog.String("peer", m.Peer))
 }
 
 // endpoints tells of both ends' numbers: the tuple that makes a connection.
 func (e events) endpoints(local, peer oob.Endpoint) {
-	e.emit(pathSlow, "peer.tuple", "tcp", "local endpoint", endpointAttrs(local)...)
-	e.emit(pathSlow, "peer.tuple", "tcp", "remote endpoint", endpointAttrs(peer)...)
+	e.emit(pathSlow, "peer.tuple", "tcp", "local endpoint", endpointAttrs("local", local)...)
+	e.emit(pathSlow, "peer.tuple", "tcp", "remote endpoint", endpointAttrs("remote", peer)...)
 }
 
-func endpointAttrs(ep oob.Endpoint) []slog.Attr {
+func endpointAttrs(side string, ep oob.Endpoint) []slog.Attr {
 	return []slog.Attr{
+		slog.String("side", side),
 		slog.String("qpn", hex24(ep.QPN)), slog.String("psn", hex24(ep.PSN)),
 		slog.String("gid", verbs.GID(ep.GID).String()), slog.Int("lid", int(ep.LID)), slog.Int("mtu", ep.MTU),
 		slog.Int("initiator_depth", int(ep.InitiatorDepth)), slog.Int("responder_resources", int(ep.ResponderResources)),
@@ -115,7 +139,7 @@ func endpointAttrs(ep oob.Endpoint) []slog.Attr {
 }
 
 func (e events) region(side string, r oob.Region) {
-	e.emit(pathFast, "region.known", "tcp", side+" region "+r.Name,
+	e.emit(pathFast, "region.known", "tcp", side+" region "+r.Name, slog.String("side", side), slog.String("name", r.Name),
 		slog.String("addr", fmt.Sprintf("%#x", r.Addr)), slog.String("rkey", fmt.Sprintf("%#x", r.RKey)), slog.Uint64("length", r.Length))
 }
 

@@ -51,6 +51,8 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
 	}
 	cli.AddFlags(cmd, &o.Options, &out)
 	lab.AddJobFlags(cmd.Flags(), &o)
+	cmd.Flags().StringVar(&o.Record, "record", "", "write what both ends told to this file, on one clock, as JSON lines (docs/record.md)")
+	cmd.AddCommand(cli.Diagram())
 	cmd.RegisterFlagCompletionFunc("job", cobra.FixedCompletions(lab.JobNames(), cobra.ShellCompDirectiveNoFileComp))
 	os.Exit(cli.Main(cmd, "client", &out, &o.Logger, &o.Program))
 }

@@ -16,7 +16,12 @@ import (
 
 // RunClient does one job with a server. It returns nil only if the job was done.
 func RunClient(ctx context.Context, o ClientOptions) (err error) {
+	rec, err := o.record()
+	if err != nil {
+		return err
+	}
 	o.Logger = o.Logger.With(slog.String("who", "client"))
+	defer func() { rec.write(&err, o.Logger) }()
 	j, err := find(o.Job)
 	if err != nil {
 		return err
@@ -54,10 +59,12 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 		return mine.prepare(c)
 	}
 	mine.configure(&cfg)
+	rec.ask(&cfg)
 	conn, err := rc.Dial(ctx, net.JoinHostPort(o.Server, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {
 		return err
 	}
+	rec.connected(ctx, conn)
 	return runJob(ctx, conn, mine, o.Timeout)
 }
 

@@ -29,6 +29,7 @@ type ClientOptions struct {
 	Server  string // the server's address, without the port
 	TCPPort int
 	Job     string // "" is the first of Jobs
+	Record  string // file for the record of both ends; "" writes none
 	JobOptions
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -45,7 +46,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	defer stop()
 
 	cfg := o.config(dev, o.Logger)
-	cfg.Params = params{paramMaxSize: strconv.FormatInt(int64(o.MaxSize), 10)}
+	cfg.Params = params{paramMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue}
 	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 	if err != nil {
 		return interrupted(ctx, err)
 	}
-	return s.client(ctx, in, s.Logger)
+	return s.client(ctx, in, "server")
 }
 
 // serveAll serves each client in a goroutine. A client that fails is reported
@@ -99,8 +100,8 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 		}
 		clients.Go(func() {
 			defer func() { <-places }()
-			log := s.all.With(slog.String("who", fmt.Sprintf("server/%d", number)))
-			err := s.client(ctx, in, log)
+			who := fmt.Sprintf("server/%d", number)
+			err := s.client(ctx, in, who)
 			if err == nil {
 				done.Add(1)
 				return
@@ -109,14 +110,16 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 			if ctx.Err() != nil {
 				cutShort.Add(1)
 			}
-			log.LogAttrs(ctx, slog.LevelError, "client failed", slog.String("event", "client.failed"),
+			s.all.LogAttrs(ctx, slog.LevelError, "client failed", slog.String("who", who), slog.String("event", "client.failed"),
 				slog.String("peer", in.RemoteAddr().String()), slog.String("error", err.Error()))
 		})
 	}
 }
 
 // client serves one client from the hello to the end.
-func (s *server) client(ctx context.Context, in *rc.Incoming, log *slog.Logger) error {
+func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error {
+	record := s.keep(who)
+	log := record.log
 	in.SetLogger(log)
 	tell(log, "slow", "client.accepted", "tcp", "client connected by TCP", slog.String("peer", in.RemoteAddr().String()))
 	hello, err := in.Hello(ctx)
@@ -124,6 +127,7 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, log *slog.Logger) 
 		in.Refuse(err)
 		return err
 	}
+	record.asked(hello)
 	mine, err := s.half(hello, log)
 	if err != nil {
 		in.Refuse(err)
@@ -137,6 +141,7 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
+	record.connected(ctx, conn)
 	if err := runJob(ctx, conn, mine, s.Timeout); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -91,13 +92,27 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 
 // narrated is a record's attributes, sorted by where they are shown.
 type narrated struct {
+	event         string
 	path, verb    string
 	fields, group string
 }
 
+// toldByText are attributes for programs, by the event, which comes before them: a
+// person reads them in the text.
+var toldByText = map[string][]string{
+	"object.made":  {"object"},
+	"object.freed": {"object"},
+	"oob.message":  {"sent", "message", "name"},
+	"peer.tuple":   {"side"},
+	"region.known": {"side", "name"},
+}
+
 func (l *narrated) add(a slog.Attr) {
 	switch {
-	case a.Key == "who" || a.Key == "event" || a.Key == "from" || a.Key == "to": // told by the text
+	case a.Key == "who" || a.Key == "from" || a.Key == "to": // told by the text
+	case a.Key == "event":
+		l.event = a.Value.String()
+	case slices.Contains(toldByText[l.event], a.Key):
 	case a.Key == "path":
 		l.path = strings.ToUpper(a.Value.String())
 	case a.Key == "verb":

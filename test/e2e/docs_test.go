@@ -18,8 +18,9 @@ import (
 var update = flag.Bool("update", false, "write the output of the commands in the documents anew where it has changed")
 
 // The console blocks of these documents are runs: each begins with a command,
-// and what follows it is the command's output. The blocks under one heading
-// belong together: servers are started in the background, then the clients run.
+// and what follows it is the command's output; so are the diagrams, whose command
+// is a comment. The blocks under one heading belong together: servers are started
+// in the background, then the others run one after the other.
 // After a change: go test ./test/e2e -run TestDocuments -update
 var documents = []string{"jobs.md", "qp-states.md"}
 
@@ -68,11 +69,14 @@ type consoleRun struct {
 }
 
 // consoleBlock is a command and its output, as the document has it and as it is.
-type consoleBlock struct{ command, output, got string }
+type consoleBlock struct{ opening, command, output, got string }
 
 func (b *consoleBlock) text(output string) string {
-	return "```console\n$ " + b.command + "\n" + output + "```\n"
+	return b.opening + b.command + "\n" + output + "```\n"
 }
+
+// openings are how a block begins, up to the command.
+var openings = []string{"```console\n$ ", "```mermaid\n%% "}
 
 func consoleRuns(text string) (runs []*consoleRun) {
 	var heading string
@@ -82,10 +86,12 @@ func consoleRuns(text string) (runs []*consoleRun) {
 		if strings.HasPrefix(lines[i], "#") {
 			heading, run = strings.Trim(lines[i], "# \n"), nil
 		}
-		if lines[i] != "```console\n" {
+		which := slices.IndexFunc(openings, func(o string) bool { return strings.HasPrefix(strings.Join(lines[i:min(i+2, len(lines))], ""), o) })
+		if which < 0 {
 			continue
 		}
-		b := &consoleBlock{command: strings.TrimPrefix(strings.TrimSuffix(lines[i+1], "\n"), "$ ")}
+		b := &consoleBlock{opening: openings[which]}
+		b.command = strings.TrimPrefix(lines[i]+strings.TrimSuffix(lines[i+1], "\n"), b.opening)
 		for i += 2; lines[i] != "```\n"; i++ {
 			b.output += lines[i]
 		}

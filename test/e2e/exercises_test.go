@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -123,16 +124,18 @@ func (w telling) matches(r record) bool {
 	return true
 }
 
-// Every job, on the device under test.
+// Every job, on the device under test, and its record.
 func TestJobs(t *testing.T) {
 	noLeak(t)
 	for _, e := range exercises(t) {
 		t.Run(e.name, func(t *testing.T) {
 			s := serve(t, append([]string{"--once"}, e.server...)...)
-			c := s.client(t, e.client...)
+			file := filepath.Join(t.TempDir(), "record")
+			c := s.client(t, append(e.client, "--record", file)...)
 			c.succeeds()
 			s.succeeds()
 			e.check(t, c, s.process)
+			checkRecord(t, file, c, s.process)
 			for _, p := range []*process{c, s.process} {
 				checkTransitions(t, p)
 			}

@@ -1,0 +1,33 @@
+// The command that draws a record.
+
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawverbs/rawverbs/internal/trace"
+)
+
+// Diagram is the command that draws a file of --record.
+func Diagram() *cobra.Command {
+	return &cobra.Command{
+		Use:   "diagram <file>",
+		Short: "Draw what rdma_client --record wrote, as a sequence diagram in Mermaid's language",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := os.Open(args[0])
+			if err != nil {
+				return fmt.Errorf("%w; try: rdma_client --record %s …, which writes it", err, args[0])
+			}
+			defer file.Close()
+			rec, err := trace.ReadRecord(file)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			return rec.WriteDiagram(cmd.OutOrStdout())
+		},
+	}
+}

@@ -1,0 +1,187 @@
+// Keeping the events of one end while it runs.
+
+package trace
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// How much of a run is kept at each end, in bytes of its lines. A server keeps
+// that much for each client that asks for it.
+const (
+	KeptByClient = 16 << 20
+	KeptByServer = 1 << 20
+)
+
+// Keeper is a slog.Handler that keeps records of level Debug and above, up to a
+// limit. Past it a run's beginning and its end stay, since that is where
+// connections are made and taken down; an event "record.gap" says how many in
+// the midst were left out.
+//
+// Its times are by one clock that is never set: the host's at the beginning,
+// and what has passed since.
+type Keeper struct {
+	kept  *kept
+	scope []scope // what WithAttrs and WithGroup added, first to last
+}
+
+// scope is a group that was opened, or attributes that were added.
+type scope struct {
+	group string
+	attrs []slog.Attr
+}
+
+// kept is shared by all handlers made from one.
+type kept struct {
+	end   string
+	wall  time.Time // what the host's clock showed at the beginning
+	began time.Time // the same moment, by the monotonic clock
+	limit int
+
+	mu           sync.Mutex
+	enc          *encoder
+	over         bool       // Discard was called
+	head         [][]byte   // lines
+	tail         []tailLine // only once the head is full
+	headSize     int
+	tailSize     int
+	full         bool // the head is
+	dropped      int
+	firstDropped time.Time
+}
+
+// tailLine is a line that may yet be dropped.
+type tailLine struct {
+	at   time.Time
+	text []byte
+}
+
+// headShare of the limit is the beginning's, the rest the end's.
+const headShare = 0.75
+
+// NewKeeper keeps the events of an end, up to limit bytes.
+func NewKeeper(end string, limit int) *Keeper {
+	now := time.Now()
+	return &Keeper{kept: &kept{end: end, wall: now.Round(0).UTC(), began: now, limit: limit, enc: newEncoder()}}
+}
+
+// Now is the time by the Keeper's clock.
+func (k *Keeper) Now() time.Time { return k.kept.at(time.Now()) }
+
+// at is a time by the Keeper's clock.
+func (k *kept) at(t time.Time) time.Time { return k.wall.Add(t.Sub(k.began)) }
+
+// Enabled says that records of level Debug and above are kept.
+func (k *Keeper) Enabled(_ context.Context, level slog.Level) bool {
+	if level < slog.LevelDebug {
+		return false
+	}
+	k.kept.mu.Lock()
+	defer k.kept.mu.Unlock()
+	return !k.kept.over
+}
+
+// WithAttrs makes a handler whose records all have attrs.
+func (k *Keeper) WithAttrs(attrs []slog.Attr) slog.Handler { return k.with(scope{attrs: attrs}) }
+
+// WithGroup makes a handler whose records have what follows in a group.
+func (k *Keeper) WithGroup(name string) slog.Handler { return k.with(scope{group: name}) }
+
+func (k *Keeper) with(s scope) slog.Handler {
+	return &Keeper{kept: k.kept, scope: append(slices.Clip(k.scope), s)}
+}
+
+// Handle keeps one record.
+func (k *Keeper) Handle(_ context.Context, r slog.Record) error {
+	var attrs []slog.Attr
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, a)
+		return true
+	})
+	for _, s := range slices.Backward(k.scope) {
+		if s.group != "" {
+			attrs = []slog.Attr{{Key: s.group, Value: slog.GroupValue(attrs...)}}
+		} else {
+			attrs = append(slices.Clip(s.attrs), attrs...)
+		}
+	}
+	at := r.Time
+	if at.IsZero() {
+		at = time.Now()
+	}
+	e := newEvent(k.kept.at(at), k.kept.end, r, attrs)
+	k.kept.add(&e)
+	return nil
+}
+
+func (k *kept) add(e *Event) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.over {
+		return
+	}
+	line := bytes.Clone(k.enc.line(e))
+	headLimit := int(float64(k.limit) * headShare)
+	if k.full = k.full || k.headSize+len(line) > headLimit; !k.full {
+		k.head = append(k.head, line)
+		k.headSize += len(line)
+		return
+	}
+	k.tail = append(k.tail, tailLine{e.Time, line})
+	k.tailSize += len(line)
+	for k.tailSize > k.limit-headLimit {
+		if k.dropped++; k.dropped == 1 {
+			k.firstDropped = k.tail[0].at
+		}
+		k.tailSize -= len(k.tail[0].text)
+		k.tail[0] = tailLine{}
+		k.tail = k.tail[1:]
+	}
+}
+
+// Discard forgets everything and keeps nothing more.
+func (k *Keeper) Discard() {
+	k.kept.mu.Lock()
+	defer k.kept.mu.Unlock()
+	k.kept.over = true
+	k.kept.head, k.kept.tail, k.kept.dropped = nil, nil, 0
+}
+
+// lines are the events kept so far, and how many had to be left out.
+func (k *Keeper) lines() (lines [][]byte, dropped int) {
+	s := k.kept
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines = slices.Clone(s.head)
+	if s.dropped > 0 {
+		gap := Event{
+			Time: s.firstDropped, End: s.end, Who: s.end, Level: slog.LevelInfo, Event: "record.gap", Path: "info",
+			Message: fmt.Sprintf("%d events are left out here: the record of this end has its %d bytes", s.dropped, s.limit),
+			Attrs:   []slog.Attr{slog.Int("dropped", s.dropped)},
+		}
+		lines = append(lines, bytes.Clone(s.enc.line(&gap)))
+	}
+	for _, t := range s.tail {
+		lines = append(lines, t.text)
+	}
+	return lines, s.dropped
+}
+
+// events are the lines, as values.
+func (k *Keeper) events() (events []Event, dropped int, err error) {
+	lines, dropped := k.lines()
+	for _, line := range lines {
+		e, err := parseEvent(line)
+		if err != nil {
+			return nil, 0, err
+		}
+		events = append(events, e)
+	}
+	return events, dropped, nil
+}

@@ -1,0 +1,212 @@
+// The record of a run: a header, and the events of both ends on one clock.
+
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// The schema of the files that this package writes, and the only one it reads.
+const (
+	Schema  = "rawverbs-record"
+	Version = 1
+)
+
+// Record is a run as its client saw it, with the server's half if that could be
+// had. The events are in the order of their times.
+type Record struct {
+	Header
+	Events []Event
+}
+
+// Header is the first line of a file.
+type Header struct {
+	Schema  string `json:"schema"`
+	Version int    `json:"version"`
+	Job     string `json:"job"`
+	Done    bool   `json:"done"`            // the job was
+	Error   string `json:"error,omitempty"` // why it was not
+	Client  Half   `json:"client"`
+	Server  Half   `json:"server"`
+	Clock   *Clock `json:"clock,omitempty"` // nil if it was not measured
+}
+
+// Half says what a record has of one end.
+type Half struct {
+	Present bool   `json:"present"`
+	Why     string `json:"why,omitempty"`     // it is not present
+	Program string `json:"program,omitempty"` // name and version
+	Host    string `json:"host,omitempty"`
+	Device  string `json:"device,omitempty"`
+	Events  int    `json:"events"`  // lines of this end in the file
+	Dropped int    `json:"dropped"` // events that were left out for want of room
+}
+
+// Clock says how the server's times were put on the client's clock: the server's
+// clock was ahead by Offset, give or take Uncertainty, and Offset was taken away.
+type Clock struct {
+	Reference   string        `json:"reference"` // the end whose clock the times are by: EndClient
+	Method      string        `json:"method"`
+	Rounds      int           `json:"rounds"`
+	Offset      time.Duration `json:"offset_ns"`
+	Uncertainty time.Duration `json:"uncertainty_ns"`
+}
+
+// SchemaError is a file that this package cannot read because it is of another
+// schema or version.
+type SchemaError struct {
+	Schema  string
+	Version int
+}
+
+func (e *SchemaError) Error() string {
+	if e.Schema != Schema {
+		return fmt.Sprintf("no record of a run: the first line has the schema %q, not %q; try: a file that rdma_client --record wrote", e.Schema, Schema)
+	}
+	return fmt.Sprintf("the record is of version %d, and this program reads version %d; try: the program of the release that wrote it", e.Version, Version)
+}
+
+// LineError is a line of a file that breaks the schema.
+type LineError struct {
+	Line int // from 1
+	Err  error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("line %d of the record: %v", e.Line, e.Err) }
+
+func (e *LineError) Unwrap() error { return e.Err }
+
+// ReadRecord reads a file that WriteTo wrote. The error is a *[SchemaError] for a
+// file of another kind or version, a *[LineError] for a line that is wrong; it
+// matches io.ErrUnexpectedEOF if lines are missing at the end. Texts in a record
+// are those of both ends and may hold anything: quote them before a terminal
+// sees them.
+func ReadRecord(r io.Reader) (*Record, error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine+1)
+	rec := &Record{}
+	counts := map[string]int{}
+	number := 0
+	for lines.Scan() {
+		number++
+		if number == 1 {
+			var err error
+			if rec.Header, err = parseHeader(lines.Bytes()); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		e, err := parseEvent(lines.Bytes())
+		if err == nil && len(rec.Events) > 0 && e.Time.Before(rec.Events[len(rec.Events)-1].Time) {
+			err = errors.New("its time is before that of the line above")
+		}
+		if err != nil {
+			return nil, &LineError{number, err}
+		}
+		rec.Events = append(rec.Events, e)
+		counts[e.End]++
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, &LineError{number + 1, fmt.Errorf("it has more than %d bytes", maxLine)}
+	case err != nil:
+		return nil, errors.WithMessage(err, "read the record")
+	case number == 0:
+		return nil, errors.WithMessage(io.ErrUnexpectedEOF, "the record is empty")
+	}
+	for end, half := range map[string]Half{EndClient: rec.Client, EndServer: rec.Server} {
+		switch got := counts[end]; {
+		case got < half.Events:
+			return nil, errors.WithMessagef(io.ErrUnexpectedEOF, "the record ends after %d of the %d events of the %s; it was cut", got, half.Events, end)
+		case got > half.Events:
+			return nil, fmt.Errorf("the record has %d events of the %s, and its header says %d", got, end, half.Events)
+		}
+	}
+	return rec, nil
+}
+
+func parseHeader(line []byte) (Header, error) {
+	var h Header
+	var kind struct {
+		Schema  string `json:"schema"`
+		Version int    `json:"version"`
+	}
+	// Another version's other fields may be anything.
+	if err := json.Unmarshal(line, &kind); err != nil || kind.Schema != Schema || kind.Version != Version {
+		return h, &SchemaError{Schema: kind.Schema, Version: kind.Version}
+	}
+	err := json.Unmarshal(line, &h)
+	if err == nil {
+		err = h.check()
+	}
+	if err != nil {
+		return h, &LineError{1, err}
+	}
+	return h, nil
+}
+
+func (h *Header) check() error {
+	switch {
+	case h.Done == (h.Error != ""):
+		return fmt.Errorf("the job was done (%v), with the error %q", h.Done, h.Error)
+	case h.Clock == nil && h.Server.Present:
+		return errors.New("the server's events have no clock")
+	case h.Clock != nil && (h.Clock.Reference != EndClient || h.Clock.Rounds < 1 || h.Clock.Uncertainty < 0):
+		return fmt.Errorf("the clock is %+v", *h.Clock)
+	}
+	for _, half := range []Half{h.Client, h.Server} {
+		if half.Events < 0 || half.Dropped < 0 || half.Present == (half.Why != "") || !half.Present && half.Events > 0 {
+			return fmt.Errorf("the half of an end is %+v", half)
+		}
+	}
+	return nil
+}
+
+// WriteTo writes the header and each event on a line.
+func (r *Record) WriteTo(w io.Writer) (int64, error) {
+	var header bytes.Buffer
+	enc := json.NewEncoder(&header)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r.Header); err != nil {
+		return 0, err
+	}
+	written, err := header.WriteTo(w)
+	if err != nil {
+		return written, err
+	}
+	lines := newEncoder()
+	for i := range r.Events {
+		n, err := w.Write(lines.line(&r.Events[i]))
+		written += int64(n)
+		if err != nil {
+			return written, err
+		}
+	}
+	return written, nil
+}
+
+// NewRecord makes a record of what a client has kept, and of the server's half
+// unless fetched is nil: then h.Server.Why says why. Else h needs no more than
+// Job, Error, and what is known of both ends.
+func NewRecord(h Header, client *Keeper, fetched *Fetched) (*Record, error) {
+	h.Schema, h.Version, h.Done = Schema, Version, h.Error == ""
+	events, dropped, err := client.events()
+	if err != nil {
+		return nil, err
+	}
+	h.Client.Present, h.Client.Events, h.Client.Dropped = true, len(events), dropped
+	if fetched != nil {
+		h.Server, h.Clock = fetched.Half, &fetched.Clock
+		events = append(events, fetched.Events...)
+	}
+	slices.SortStableFunc(events, func(a, b Event) int { return a.Time.Compare(b.Time) })
+	return &Record{h, events}, nil
+}

@@ -1,0 +1,175 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/internal/trace"
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// sendJob is the job "send" done in this process, over a connection, to its end
+// but for the farewell, which is f.
+func sendJob(t *testing.T, conn *rc.Conn, first bool, f func(context.Context, *oob.Conn) error) error {
+	conn.Farewell(f)
+	mr, err := conn.AllocMR("to send", 64, verbs.AccessLocalWrite)
+	if err != nil {
+		return err
+	}
+	n := copy(mr.Bytes(), "hello")
+	post := func() error {
+		if err := conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{mr.SGE(0, n)}}}); err != nil {
+			return err
+		}
+		_, err := conn.WaitSend(timeLimit(t))
+		return err
+	}
+	if first {
+		err = post()
+	}
+	if err == nil {
+		_, err = conn.WaitRecv(timeLimit(t))
+	}
+	if err == nil && !first {
+		err = post()
+	}
+	if err != nil {
+		return err
+	}
+	if err := conn.Finish(timeLimit(t)); err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// recordingConfig is muteConfig of an end that knows of records.
+func recordingConfig(t *testing.T, dev *verbs.Device) rc.Config {
+	cfg := muteConfig(t, dev)
+	cfg.Params[trace.Param] = trace.ParamValue
+	return cfg
+}
+
+// A server may do the job and then anything: the client's job is done, its
+// record says what it lacks, and neither takes long.
+func TestRecordFromAHostileServer(t *testing.T) {
+	noLeak(t)
+	flood := func(n oob.Note) func(context.Context, *oob.Conn) error {
+		return func(ctx context.Context, tcp *oob.Conn) error {
+			for tcp.SendNote(ctx, n) == nil { // until the client has had enough
+			}
+			return nil
+		}
+	}
+	for name, test := range map[string]struct {
+		farewell func(context.Context, *oob.Conn) error
+		want     string
+	}{
+		"goes at once":    {func(context.Context, *oob.Conn) error { return nil }, "the connection"},
+		"silent":          {func(ctx context.Context, tcp *oob.Conn) error { <-tcp.Done(); return nil }, "timed out"},
+		"wrong notes":     {flood(oob.Note{Name: "gossip"}), "gossip"},
+		"wrong times":     {flood(oob.Note{Name: "clock", Data: []byte("\x1b[2J")}), "are none"},
+		"endless records": {flood(oob.Note{Name: "record", Data: make([]byte, 1000)}), "record"},
+		"endless parts": {func(ctx context.Context, tcp *oob.Conn) error {
+			for {
+				if n, _ := tcp.RecvNote(ctx, ""); n.Name != "clock" { // but "record", or none
+					return flood(oob.Note{Name: "record", Data: make([]byte, oob.MaxNoteData)})(ctx, tcp)
+				}
+				now := time.Now().UnixNano()
+				tcp.SendNote(ctx, oob.Note{Name: "clock", Data: fmt.Appendf(nil, "%d %d", now, now)})
+			}
+		}, "more than"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dev := openDevice(t)
+			l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), recordingConfig(t, dev))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			served := make(chan error, 1)
+			go func() {
+				served <- func() error {
+					in, err := l.Accept(timeLimit(t))
+					if err != nil {
+						return err
+					}
+					if _, err := in.Hello(timeLimit(t)); err != nil {
+						return err
+					}
+					conn, err := in.Connect(timeLimit(t), recordingConfig(t, dev))
+					if err != nil {
+						return err
+					}
+					defer conn.Close()
+					return sendJob(t, conn, false, test.farewell)
+				}()
+			}()
+			_, port, _ := net.SplitHostPort(l.Addr().String())
+			file := filepath.Join(t.TempDir(), "record")
+			within(t, 15*time.Second, "the run", func() {
+				c := start(t, "rdma_client", "--json", "--timeout", "5s", "--record", file, ipv4, device, port)
+				c.succeeds()
+				if r := c.find("record.written", "level", "WARN"); r == nil || !strings.Contains(r.str("why"), test.want) {
+					t.Errorf("told %v, want %q", r, test.want)
+				}
+			})
+			rec := readRecord(t, file)
+			if !rec.Done || rec.Server.Present || !strings.HasPrefix(rec.Server.Why, "it could not be fetched: ") || !strings.Contains(rec.Server.Why, test.want) || rec.Server.Program != "e2e" {
+				t.Errorf("%+v", rec.Header)
+			}
+			if err := <-served; err != nil {
+				t.Errorf("the server: %v", err)
+			}
+		})
+	}
+}
+
+// A client may ask for its record and then do anything: the server tells of it
+// and serves the next.
+func TestRecordForAHostileClient(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--timeout", "5s")
+	for name, test := range map[string]struct {
+		farewell func(context.Context, *oob.Conn) error
+		want     string
+	}{
+		"goes at once": {func(context.Context, *oob.Conn) error { return nil }, "the connection"},
+		"silent":       {func(ctx context.Context, tcp *oob.Conn) error { <-tcp.Done(); return nil }, "timed out"},
+		"no question":  {func(ctx context.Context, tcp *oob.Conn) error { return tcp.SendNote(ctx, oob.Note{Name: "gossip"}) }, "gossip"},
+		"asks for ever": {func(ctx context.Context, tcp *oob.Conn) error {
+			for tcp.SendNote(ctx, oob.Note{Name: "clock"}) == nil { // and hears none of the answers
+			}
+			return nil
+		}, ""},
+		"a large question": {func(ctx context.Context, tcp *oob.Conn) error {
+			return tcp.SendNote(ctx, oob.Note{Name: "barrier", Data: make([]byte, oob.MaxNoteData)})
+		}, "barrier"},
+		"no note": {func(ctx context.Context, tcp *oob.Conn) error { tcp.Barrier(ctx, "done"); return nil }, "barrier"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := rc.Dial(timeLimit(t), net.JoinHostPort(ipv4, s.port), recordingConfig(t, openDevice(t)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			within(t, 15*time.Second, "the run", func() {
+				if err := sendJob(t, conn, true, test.farewell); err != nil {
+					t.Errorf("the client: %v", err)
+				}
+				s.event("record.failed", "level", "WARN", "error", test.want)
+			})
+		})
+	}
+	s.stillServes(t)
+	s.stops()
+	if failed := s.all("client.failed"); len(failed) > 0 {
+		t.Errorf("the jobs were done, and the server says %v", failed)
+	}
+}

@@ -1,0 +1,462 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/internal/trace"
+)
+
+// readRecord reads the file of --record, each of whose lines must be as
+// docs/record.md says. Nothing but the file may be in its folder.
+func readRecord(t *testing.T, file string) *trace.Record {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := trace.ReadRecord(bytes.NewReader(text))
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	checkSchema(t, text)
+	left, err := os.ReadDir(filepath.Dir(file))
+	if err != nil || len(left) != 1 {
+		t.Errorf("the folder has %v, %v", left, err)
+	}
+	return rec
+}
+
+// kind is a row of the table of docs/record.md.
+type kind struct {
+	verbs            []string // nil is any
+	needed, possible []string // attributes
+}
+
+// kinds reads the table "The kinds of events".
+func kinds(t *testing.T) map[string]kind {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "record.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "### The kinds of events")
+	code := regexp.MustCompile("`([^`]+)`")
+	names := func(cell string) (list []string) {
+		for _, m := range code.FindAllStringSubmatch(cell, -1) {
+			list = append(list, m[1])
+		}
+		return list
+	}
+	all := map[string]kind{}
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 || !strings.HasPrefix(cells[1], " `") {
+			continue
+		}
+		k := kind{verbs: names(cells[2])}
+		if strings.TrimSpace(cells[2]) == "" {
+			k.verbs = []string{""}
+		}
+		needed, _, _ := strings.Cut(cells[4], "as it is")
+		k.needed, k.possible = names(needed), names(cells[4])
+		all[names(cells[1])[0]] = k
+	}
+	if len(all) < 20 {
+		t.Fatalf("docs/record.md: %d kinds of events", len(all))
+	}
+	return all
+}
+
+var (
+	timeForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$`)
+	kindForm = regexp.MustCompile(`^[a-z]+\.[a-z]+$`)
+)
+
+// checkSchema holds a file against docs/record.md, knowing nothing of the reader.
+func checkSchema(t *testing.T, file []byte) {
+	t.Helper()
+	known := kinds(t)
+	lines := bytes.Split(bytes.TrimSuffix(file, []byte("\n")), []byte("\n"))
+	names := func(number int, object map[string]any, needed, possible []string) {
+		t.Helper()
+		for name := range object {
+			if !slices.Contains(needed, name) && !slices.Contains(possible, name) {
+				t.Errorf("line %d has %q, which the schema does not know: %s", number, name, lines[number-1])
+			}
+		}
+		for _, name := range needed {
+			if _, ok := object[name]; !ok {
+				t.Errorf("line %d has no %q: %s", number, name, lines[number-1])
+			}
+		}
+	}
+	for i, line := range lines {
+		var object map[string]any
+		if err := json.Unmarshal(line, &object); err != nil {
+			t.Fatalf("line %d: %v: %s", i+1, err, line)
+		}
+		if i == 0 {
+			names(1, object, []string{"schema", "version", "job", "done", "client", "server"}, []string{"error", "clock"})
+			for _, end := range []string{"client", "server"} {
+				names(1, object[end].(map[string]any), []string{"present", "events", "dropped"}, []string{"why", "program", "host", "device"})
+			}
+			if clock, ok := object["clock"].(map[string]any); ok {
+				names(1, clock, []string{"reference", "method", "rounds", "offset_ns", "uncertainty_ns"}, nil)
+			}
+			continue
+		}
+		names(i+1, object, []string{"time", "level", "msg", "end", "who", "event"}, []string{"verb", "path", "attrs"})
+		text := record(object).str
+		if !timeForm.MatchString(text("time")) || !strings.HasPrefix(text("who"), text("end")) {
+			t.Errorf("line %d: %s", i+1, line)
+		}
+		if path, told := object["path"]; told && !slices.Contains([]any{"slow", "fast", "data", "info"}, path) {
+			t.Errorf("line %d has the path %v", i+1, path)
+		}
+		attrs, _ := object["attrs"].(map[string]any)
+		k, ok := known[text("event")]
+		switch {
+		case !ok && !kindForm.MatchString(text("event")):
+			t.Errorf("line %d: the kind %q", i+1, text("event"))
+		case ok:
+			names(i+1, attrs, k.needed, k.possible)
+		}
+		if ok && k.verbs != nil && !slices.Contains(k.verbs, text("verb")) {
+			t.Errorf("line %d: %s with the verb %q", i+1, text("event"), text("verb"))
+		}
+	}
+}
+
+// of gives the events of one end, of one kind.
+func of(rec *trace.Record, end, event string) (found []trace.Event) {
+	for _, e := range rec.Events {
+		if e.End == end && e.Event == event {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func moves(rec *trace.Record, end string) string {
+	var list []string
+	for _, e := range of(rec, end, "qp.transition") {
+		list = append(list, e.Attr("from").String()+"→"+e.Attr("to").String())
+	}
+	return strings.Join(list, " ")
+}
+
+// checkRecord looks at the record of a job that was done: both halves are there,
+// from TCP to the last object freed, and no effect is before its cause.
+func checkRecord(t *testing.T, file string, c, s *process) {
+	t.Helper()
+	rec := readRecord(t, file)
+	checkHalves(t, rec)
+	if rec.Client.Dropped == 0 && rec.Server.Dropped == 0 {
+		checkTold(t, rec, c, s)
+		checkCauses(t, rec)
+	}
+}
+
+func checkHalves(t *testing.T, rec *trace.Record) {
+	t.Helper()
+	host, _ := os.Hostname()
+	if !rec.Done || rec.Error != "" || rec.Job == "" || rec.Clock == nil || rec.Clock.Rounds < 8 || rec.Clock.Uncertainty > time.Second {
+		t.Errorf("header %+v, clock %+v", rec.Header, rec.Clock)
+	}
+	for end, half := range map[string]trace.Half{"client": rec.Client, "server": rec.Server} {
+		if !half.Present || half.Host != host || half.Device != device || !strings.HasPrefix(half.Program, "rdma_"+end+" ") {
+			t.Errorf("%s: %+v", end, half)
+		}
+		if len(of(rec, end, "qp.dump")) == 0 {
+			t.Errorf("%s: no dumps, though -v was not given", end)
+		}
+		made, freed := of(rec, end, "object.made"), of(rec, end, "object.freed")
+		if len(made) < 6 || len(made) != len(freed) {
+			t.Errorf("%s: %d objects made, %d freed", end, len(made), len(freed))
+		}
+		if got := moves(rec, end); !strings.HasPrefix(got, "RESET→INIT") || !strings.HasSuffix(got, "→ERR") || !strings.Contains(got, "RTR→RTS") {
+			t.Errorf("%s: %s", end, got)
+		}
+	}
+}
+
+// checkTold compares a record with what was told on both terminals: but for dumps
+// they are the same. The record is over before its own writing is told, and the
+// server's half before the end of its run; the server's own beginning is not a
+// client's.
+func checkTold(t *testing.T, rec *trace.Record, c, s *process) {
+	t.Helper()
+	servers := []string{"device.opened", "port.queried", "server.listening", "server.stopped", "run.done"}
+	for end, p := range map[string]*process{"client": c, "server": s} {
+		var told, kept []string
+		for _, r := range p.records {
+			if event := r.str("event"); event != "record.written" && (end == "client" || !slices.Contains(servers, event)) {
+				told = append(told, event+" "+r.str("msg"))
+			}
+		}
+		for _, e := range rec.Events {
+			if e.End == end && e.Level >= slog.LevelInfo {
+				kept = append(kept, e.Event+" "+e.Message)
+			}
+		}
+		slices.Sort(told)
+		slices.Sort(kept)
+		if !slices.Equal(told, kept) {
+			t.Errorf("%s told\n%q\nand the record has\n%q", end, told, kept)
+		}
+	}
+}
+
+// checkCauses compares the times of both ends, which may be wrong by the
+// uncertainty: what is received was sent before.
+func checkCauses(t *testing.T, rec *trace.Record) {
+	t.Helper()
+	// The nth effect is not before the nth cause, whichever is whose.
+	before := func(what string, causes, effects []trace.Event) {
+		t.Helper()
+		for i, effect := range effects {
+			if cause := causes[i]; effect.Time.Before(cause.Time.Add(-rec.Clock.Uncertainty)) {
+				t.Errorf("%s %d: %q at %v, %q at %v; uncertainty %v", what, i, cause.Message, cause.Time, effect.Message, effect.Time, rec.Clock.Uncertainty)
+			}
+		}
+	}
+	for _, way := range []struct{ from, to string }{{"client", "server"}, {"server", "client"}} {
+		messages := func(end string, sent bool) (list []trace.Event) {
+			for _, e := range of(rec, end, "oob.message") {
+				if e.Attr("sent").Bool() == sent {
+					list = append(list, e)
+				}
+			}
+			return list
+		}
+		sent, received := messages(way.from, true), messages(way.to, false)
+		if len(sent) < 5 || len(sent) != len(received) {
+			t.Fatalf("%d messages sent to the %s, %d received", len(sent), way.to, len(received))
+		}
+		before("messages to the "+way.to, sent, received)
+		// What consumes a receive at the other end, and the completions of such.
+		var posted, completed []trace.Event
+		for _, e := range of(rec, way.from, "wr.posted") {
+			if e.Verb == "ibv_post_send" && (strings.Contains(e.Message, "SEND") || strings.Contains(e.Message, "IMM")) {
+				posted = append(posted, e)
+			}
+		}
+		for _, e := range of(rec, way.to, "wr.completed") {
+			if strings.HasPrefix(e.Attr("opcode").String(), "IBV_WC_RECV") {
+				completed = append(completed, e)
+			}
+		}
+		if len(completed) <= len(posted) { // else a job tells several posts as one
+			before("work requests to the "+way.to, posted, completed)
+		}
+	}
+	// Nobody sends before both are in RTS.
+	for _, end := range []string{"client", "server"} {
+		rts := slices.IndexFunc(rec.Events, func(e trace.Event) bool { return e.End == end && e.Attr("to").String() == "RTS" })
+		for _, e := range rec.Events {
+			if e.Event == "wr.posted" && e.Verb == "ibv_post_send" && e.Time.Before(rec.Events[rts].Time.Add(-rec.Clock.Uncertainty)) {
+				t.Errorf("%v is before %v", e, rec.Events[rts])
+			}
+		}
+	}
+}
+
+// What is shown does not matter to the record; a file that is there is replaced,
+// behind a link too.
+func TestRecordReplacesAndIsQuiet(t *testing.T) {
+	noLeak(t)
+	folder := t.TempDir()
+	file, link := filepath.Join(folder, "record"), filepath.Join(t.TempDir(), "link")
+	if err := os.WriteFile(file, []byte(strings.Repeat("old\n", 100_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t)
+	c := start(t, "rdma_client", "-q", "--record", link, ipv4, device, s.port)
+	c.succeeds()
+	if len(c.lines) > 0 {
+		t.Errorf("-q told %q", c.lines)
+	}
+	s.stops()
+	if rec := readRecord(t, file); !rec.Server.Present || len(of(rec, "server", "wc.dump")) == 0 {
+		t.Errorf("%+v", rec.Header)
+	}
+	if to, err := os.Readlink(link); to != file {
+		t.Errorf("the link is to %s, %v", to, err)
+	}
+}
+
+// Clients side by side each have the half of the server that is theirs.
+func TestRecordsSideBySide(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	files := make([]string, 8)
+	var clients []*process
+	for i := range files {
+		files[i] = filepath.Join(t.TempDir(), "record")
+		clients = append(clients, s.client(t, "--record", files[i]))
+	}
+	for _, c := range clients {
+		c.succeeds()
+	}
+	s.held.expect(t, s)
+	s.stops()
+	seen := map[string]bool{}
+	for _, file := range files {
+		rec := readRecord(t, file)
+		checkHalves(t, rec)
+		var who string
+		tuples := map[string]string{}
+		for _, e := range rec.Events {
+			if e.End == "server" {
+				if who != "" && e.Who != who {
+					t.Errorf("events of %s and of %s", who, e.Who)
+				}
+				who = e.Who
+			}
+			if e.Event == "peer.tuple" {
+				tuples[e.End+e.Attr("side").String()] = e.Attr("qpn").String()
+			}
+		}
+		if tuples["clientlocal"] != tuples["serverremote"] || tuples["clientremote"] != tuples["serverlocal"] || len(tuples) != 4 {
+			t.Errorf("%s: %v", who, tuples)
+		}
+		if seen[who] {
+			t.Errorf("%s twice", who)
+		}
+		seen[who] = true
+	}
+}
+
+// A server that dies leaves the client's half, with the reason.
+func TestRecordWhenTheServerIsKilled(t *testing.T) {
+	noLeak(t)
+	check := func(t *testing.T, rec *trace.Record, c *process) {
+		t.Helper()
+		if rec.Done || rec.Error == "" || !strings.Contains(c.stderr.String(), rec.Error) || !rec.Client.Present ||
+			rec.Server.Present || rec.Server.Why != "the run failed before it could be fetched" || rec.Clock != nil {
+			t.Errorf("%+v", rec.Header)
+		}
+		if r := c.find("record.written", "level", "WARN"); r == nil || r.str("why") != rec.Server.Why {
+			t.Errorf("told %v", r)
+		}
+	}
+	t.Run("before its hello", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "record")
+		s := serve(t)
+		s.signal(syscall.SIGSTOP)
+		c := s.client(t, "--record", file)
+		c.event("oob.message", "msg", "sent hello")
+		s.signal(os.Kill)
+		c.fails(1, "the connection", "look at its output")
+		rec := readRecord(t, file)
+		check(t, rec, c)
+		if got := moves(rec, "client"); got != "" {
+			t.Errorf("moves %s", got)
+		}
+	})
+	t.Run("in the midst", func(t *testing.T) {
+		for range 20 { // until it is killed before the job is done
+			file := filepath.Join(t.TempDir(), "record")
+			s := serve(t)
+			c := s.client(t, "--record", file)
+			s.event("qp.transition", "to", "INIT")
+			s.signal(syscall.SIGSTOP)
+			time.Sleep(10 * time.Millisecond)
+			s.signal(os.Kill)
+			if c.wait() == 0 {
+				continue
+			}
+			c.fails(1)
+			rec := readRecord(t, file)
+			if rec.Done { // killed in the farewell
+				continue
+			}
+			check(t, rec, c)
+			if got := moves(rec, "client"); !strings.HasPrefix(got, "RESET→INIT") || !strings.HasSuffix(got, "→ERR") {
+				t.Errorf("moves %s", got)
+			}
+			return
+		}
+		t.Error("the job was done each time")
+	})
+	t.Run("in RTS", func(t *testing.T) { // this server keeps no records, as one of old
+		file := filepath.Join(t.TempDir(), "record")
+		m := listenMute(t)
+		c := m.client(t, "--record", file)
+		(<-m.conn).Close()
+		c.fails(1, "closed the connection")
+		rec := readRecord(t, file)
+		if !strings.Contains(rec.Error, "closed the connection") || !strings.Contains(rec.Server.Why, "keeps no records") || rec.Server.Program != "e2e" {
+			t.Errorf("%+v", rec.Header)
+		}
+		if got := moves(rec, "client"); got != "RESET→INIT INIT→RTR RTR→RTS RTS→ERR" {
+			t.Errorf("moves %s", got)
+		}
+	})
+}
+
+// A run that fails has a record too, from the first error on.
+func TestRecordOfAFailedRun(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--max-size", "10")
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"refused":   {[]string{"--size", "1M", ipv4, device, s.port}, "the client asks for"},
+		"no device": {[]string{ipv4, "nosuch0", s.port}, "nosuch0"},
+		"no server": {[]string{ipv4, device, freePort(t)}, "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "record")
+			start(t, "rdma_client", append([]string{"--json", "--record", file}, test.args...)...).fails(1, test.want)
+			if rec := readRecord(t, file); rec.Done || !strings.Contains(rec.Error, test.want) {
+				t.Errorf("%+v", rec.Header)
+			}
+		})
+	}
+	t.Run("interrupted", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "record")
+		c := listenMute(t).client(t, "--record", file)
+		c.signal(os.Interrupt)
+		c.fails(130, "stopped by the signal interrupt")
+		if rec := readRecord(t, file); !strings.Contains(rec.Error, "stopped by the signal interrupt") || !strings.HasSuffix(moves(rec, "client"), "RTS→ERR") {
+			t.Errorf("%+v", rec.Header)
+		}
+	})
+	s.stillServesTen(t)
+	s.stops()
+}
+
+func (s *server) stillServesTen(t *testing.T) {
+	t.Helper()
+	s.client(t, "--size", "10", "-s", "ten bytes.").succeeds()
+	s.held.expect(t, s)
+}
+
+func TestRecordBadFiles(t *testing.T) {
+	noLeak(t)
+	folder := t.TempDir()
+	testBadInput(t, []badInput{
+		{"no folder", "client --record " + folder + "/absent/file 127.0.0.1", 1, []string{"--record: ", "no such file", "try: a file in a folder that exists"}},
+		{"a folder", "client --record " + folder + " 127.0.0.1", 1, []string{"--record: ", "is no file", "try: another name"}},
+		{"a device", "client --record /dev/null 127.0.0.1", 1, []string{"--record: ", "is no file"}},
+		{"a file in a file", "client --record /etc/passwd/x 127.0.0.1", 1, []string{"--record: ", "not a directory"}},
+	})
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
