@@ -168,7 +168,7 @@ func (d *Device) QueryEx() (DeviceAttrEx, error) {
 			return p.QueryDeviceEx()
 		}
 		a, err := d.p.QueryDevice()
-		return DeviceAttrEx{DeviceAttr: a, Caps: DeviceCap(a.CapFlags)}, err
+		return DeviceAttrEx{DeviceAttr: a, Caps: a.CapFlags}, err
 	})
 }
 
