@@ -45,13 +45,15 @@ check: need-build ## the quick part: gofmt, vet, staticcheck, unit tests, builds
 	@bad=$$(gofmt -l .); [[ -z $$bad ]] || { echo "gofmt -w these: $$bad" >&2; exit 1; }
 	go vet ./...
 	go vet -tags rdma,rxe ./...
+	go vet -tags lab ./test/e2e
 	$(tool) staticcheck -tags rdma,rxe ./...
+	$(tool) staticcheck -tags lab ./test/e2e
 	CGO_ENABLED=0 go build ./...
 	CGO_ENABLED=0 GOOS=darwin go vet ./...
 	go test ./...
 
 .PHONY: test
-test: check lint nocgo race test-rxe ## everything: check, lint, nocgo, race, and all that needs a device, on rxe0 in the machine
+test: check lint nocgo race test-rxe test-lab ## everything: check, lint, nocgo, race, all that needs a device, on rxe0 in the machine, and two machines
 	@echo "make test: all passed"
 
 .PHONY: nocgo
@@ -74,6 +76,17 @@ in_vm = mkdir -p out/_tmp; GOTMPDIR=$(CURDIR)/out/_tmp VM_TIMEOUT=500
 .PHONY: test-rxe
 test-rxe: all need-vm ## tests that need a device, on rxe0 in the machine (RUN=regexp selects)
 	$(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
+
+# What tests and documents by tshark, which need-vm installs: build tag lab.
+on_the_wire = go test -count=1 -timeout 15m -tags lab $(RDMA_TEST_FLAGS)
+
+.PHONY: test-lab
+test-lab: all need-vm ## two machines with a wire between them (make lab), and docs/on-the-wire.md against the packets of today
+	$(on_the_wire) -run 'Lab|OnTheWire|Shape|Shown' ./test/e2e
+
+.PHONY: on-the-wire
+on-the-wire: all need-vm ## write the packets in docs/on-the-wire.md anew, from runs on soft0
+	$(on_the_wire) -run OnTheWire ./test/e2e -update
 
 .PHONY: test-device
 test-device: all ## the same on this host's RDMA_TEST_DEVICE, as root

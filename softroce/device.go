@@ -41,6 +41,14 @@ type device struct {
 	posters driver      // sends for whoever posted; see kick
 	woke    atomic.Bool // a completion has woken somebody; see receive
 	alarm   alarm
+
+	// Who receives: receive.go, lead.go.
+	traffic traffic
+	waiting atomic.Int32             // goroutines in Sleep
+	lively  atomic.Pointer[receiver] // the last that woke somebody
+	leader  atomic.Pointer[receiver] // where somebody leads, and waits for packets
+	left    atomic.Pointer[receiver] // where the last leader left nobody
+
 	events  queue[verbs.AsyncEvent]
 	capture capture
 	loops   sync.WaitGroup
@@ -58,7 +66,7 @@ func newDevice(name string, ports []*port) *device {
 	d.alarm.init(d)
 	for _, p := range ports {
 		if p != nil {
-			d.loops.Go(func() { d.receive(p) })
+			d.loops.Go(newReceiver(d, p).run)
 		}
 	}
 	return d

@@ -2,6 +2,7 @@ package softroce_test
 
 import (
 	"bytes"
+	"context"
 	stderrors "errors"
 	"io"
 	"net"
@@ -149,7 +150,7 @@ func TestCapture(t *testing.T) {
 	if err := ping.send(); err != nil {
 		t.Fatal(err)
 	}
-	if err := pong.recv(); err != nil {
+	if err := pong.recv(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) && file.Len() == 0; {

@@ -3,7 +3,7 @@
 //  1. a goroutine that posts sends what follows from it at once (kick): there is
 //     no handing over to another goroutine
 //  2. one goroutine a link receives, and sends what follows: acknowledgements,
-//     answers, the next window
+//     answers, the next window (receive.go, lead.go)
 //  3. a timer, armed only while something is in flight, retransmits
 //
 // So nothing runs while nothing is in flight.
@@ -12,17 +12,12 @@ package softroce
 
 import (
 	"math"
-	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/pkg/errors"
-
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
-	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // What one round of sending holds at most.
@@ -56,11 +51,14 @@ func (w *driver) send(rounds int) (more bool) {
 		if len(bursts) == 0 {
 			return false
 		}
+		bytes := 0
 		for i := range bursts {
 			b := &bursts[i]
+			bytes += len(b.Data)
 			to := link.Destination{Addr: b.Path.Dst, TOS: b.Path.TrafficClass, TTL: b.Path.HopLimit}
 			w.egress[b.Path.Link.(*port).index].Add(to, b.Data, b.Segment)
 		}
+		w.d.traffic.sent(bytes)
 		for i := range w.egress {
 			if w.egress[i].Packets() > 0 {
 				// What cannot be sent is lost on the way, as far as the protocol
@@ -84,48 +82,6 @@ func (d *device) kick() {
 		w.mu.Unlock()
 	}
 }
-
-// receive feeds the engine with what comes to one port, until the link is closed.
-func (d *device) receive(p *port) {
-	var w driver
-	w.init(d)
-	in := link.NewIngress()
-	var batch []transport.Datagram
-	for failures := 0; ; {
-		if err := p.link.Receive(in); errors.Is(err, net.ErrClosed) {
-			return
-		} else if err != nil {
-			// The system is short of something, perhaps for a moment only.
-			if failures++; failures > receiveTries {
-				d.events.put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
-				return
-			}
-			time.Sleep(receivePause)
-			continue
-		}
-		failures = 0
-		batch = batch[:0]
-		for i := range in.Packets {
-			q := &in.Packets[i]
-			batch = append(batch, transport.Datagram{Data: q.Data, Src: q.Src, Dst: q.Dst, TOS: q.TOS, TTL: q.TTL})
-		}
-		d.engine.Receive(d.now(), batch)
-		if d.woke.Swap(false) {
-			// Whoever was woken goes first: what it answers is then sent by the
-			// same system call as the acknowledgement.
-			runtime.Gosched()
-		}
-		if w.send(receiverRounds) {
-			go d.kick() // a long answer must not keep this goroutine from receiving
-		}
-	}
-}
-
-const (
-	receiverRounds = 4 // of sending, before the next receiving
-	receiveTries   = 100
-	receivePause   = 10 * time.Millisecond
-)
 
 // alarm is the engine's deadline as a timer.
 type alarm struct {

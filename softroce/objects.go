@@ -35,20 +35,24 @@ func (channel) Close() error { return nil }
 
 // cq is a completion queue.
 type cq struct {
+	d      *device
 	cq     *transport.CQ
 	closed atomic.Bool
+	woken  atomic.Bool // since the last leader looked
 }
 
 func (d *device) CreateCQ(depth int, ch verbs.CompChannelProvider, vector int, wake func()) (verbs.CQProvider, error) {
 	if vector != 0 {
 		return nil, syscall.EINVAL
 	}
-	c := &cq{}
+	c := &cq{d: d}
 	var notify func()
 	if ch != nil {
 		notify = func() {
 			d.woke.Store(true)
+			c.woken.Store(true)
 			wake()
+			d.interruptLeader()
 		}
 	}
 	var err error
@@ -78,6 +82,7 @@ func (c *cq) Arm(solicitedOnly bool) error {
 
 func (c *cq) Close() error {
 	c.closed.Store(true)
+	c.d.interruptLeader()
 	return nil
 }
 

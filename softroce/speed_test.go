@@ -142,11 +142,12 @@ func BenchmarkBandwidth(b *testing.B) {
 // echo over plain UDP sockets.
 func BenchmarkRoundTrip(b *testing.B) {
 	const trips = 1000
+	ctx := context.Background()
 	x, y := openSoft(b, "soft0"), openSoft(b, "soft0")
 	c, s := connect(b, x, y, rc.Config{})
 	ping, pong := newPinger(b, c), newPinger(b, s)
 	go func() {
-		for pong.recv() == nil {
+		for pong.recv(ctx) == nil {
 			if pong.send() != nil {
 				return
 			}
@@ -160,7 +161,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 				if err := ping.send(); err != nil {
 					b.Fatal(err)
 				}
-				if err := ping.recv(); err != nil {
+				if err := ping.recv(ctx); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -214,8 +215,8 @@ func (p *pinger) send() error {
 	return p.conn.QP().PostSend(p.send_)
 }
 
-func (p *pinger) recv() error {
-	n, err := p.conn.RecvCQ().Wait(context.Background(), p.wcs)
+func (p *pinger) recv(ctx context.Context) error {
+	n, err := p.conn.RecvCQ().Wait(ctx, p.wcs)
 	if err != nil {
 		return err
 	}

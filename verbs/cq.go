@@ -145,12 +145,26 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 			return n, err
 		}
 		select {
-		case <-cq.woken:
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		case <-cq.gone:
 			return 0, fail("ibv_get_cq_event", cq.device, "", net.ErrClosed)
+		default:
+			cq.sleep(ctx)
 		}
+	}
+}
+
+// sleep returns after an event, ctx's end or Close, or earlier.
+func (cq *CQ) sleep(ctx context.Context) {
+	if s, ok := cq.p.(CQSleeper); ok {
+		s.Sleep(ctx, cq.woken, cq.gone)
+		return
+	}
+	select {
+	case <-cq.woken:
+	case <-ctx.Done():
+	case <-cq.gone:
 	}
 }
 

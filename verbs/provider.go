@@ -13,6 +13,7 @@
 package verbs
 
 import (
+	"context"
 	"slices"
 	"sync"
 )
@@ -93,6 +94,15 @@ type CQProvider interface {
 	// Arm asks for one event at the next completion, or at the next solicited one.
 	Arm(solicitedOnly bool) error
 	Close() error
+}
+
+// CQSleeper is what a CQProvider may be besides: one that has use for a goroutine
+// that waits, as a device in software has that can let it receive.
+type CQSleeper interface {
+	// Sleep returns once wake was called since the last Poll, ctx has ended or
+	// Close was called; to return earlier does no harm. woken yields once for the
+	// calls of wake, and gone is closed after Close. It allocates nothing.
+	Sleep(ctx context.Context, woken, gone <-chan struct{})
 }
 
 // QPInitProvider is a [QPInit] in terms of provider objects, all of one device.

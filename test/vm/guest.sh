@@ -34,6 +34,19 @@ network_solo() {
 	wait_gids rxe0 fe80: 0000:0000:0000:0000:0000:ffff:0a63:0001
 }
 
+# network_wire NAME N: one end of a wire to another machine.
+network_wire() {
+	echo "$1" >/proc/sys/kernel/hostname
+	ip -batch - <<-END || fail "cannot set up eth0"
+		link set lo up
+		address add 10.0.0.$2/24 dev eth0
+		address add fd10::$2/64 dev eth0 nodad
+		link set eth0 up
+	END
+	rdma link add rxe0 type rxe netdev eth0 || fail "rdma link add rxe0 failed"
+	wait_gids rxe0 fe80: "0000:0000:0000:0000:0000:ffff:0a00:000$2"
+}
+
 # wait_gids DEVICE PREFIX...: until GID 0, 1, … start with the prefixes.
 wait_gids() {
 	local dev=$1 want got i tries
@@ -91,6 +104,8 @@ repo='' tty_size='' # set by paths
 source "$ctl/paths"
 case ${vm_role:-solo} in
 solo) network_solo ;;
+server) network_wire server 1 ;; # lab.sh
+client) network_wire client 2 ;;
 *) fail "unknown vm_role=$vm_role" ;;
 esac
 cd "$repo" || fail "no $repo in the machine"

@@ -26,7 +26,9 @@ base=(
 	-smp "${VM_SMP:-2}" -m "${VM_MEM:-2G}"
 	-kernel "$kernel/vmlinuz" -initrd "$initramfs"
 )
-tcg=(-accel "tcg,thread=multi" -cpu max)
+# -erms: the kernel would copy from and to programs by REP MOVSB, which emulation
+# does a byte at a time: half as fast.
+tcg=(-accel "tcg,thread=multi" -cpu max,-erms)
 kvm=(-accel kvm -cpu host)
 
 # A /dev/kvm that opens may still be unable to run a kernel (nested machines),

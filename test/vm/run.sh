@@ -3,13 +3,15 @@
 #
 #   test/vm/run.sh 'CMD'     bash -c CMD, at the repository's root, as root
 #   test/vm/run.sh           a shell
+#   test/vm/run.sh 'CMD' ROLE [QEMU ARGUMENT]...     in a machine of another kind: lab.sh
 #
 # Status 124: VM_TIMEOUT passed. 125: the machine failed. See README.md.
 set -euo pipefail
 
 say() { echo "vm: $*" >&2; }
-(($# <= 1)) || { say "usage: run.sh ['CMD']: one argument, quoted"; exit 2; }
-cmd=${1:-}
+cmd=${1:-} role=${2:-solo}
+[[ $role =~ ^[a-z]+$ ]] || { say "usage: run.sh ['CMD']: one argument, quoted"; exit 2; }
+shift $(($# < 2 ? $# : 2)) # left are QEMU's
 [[ -n $cmd || -t 0 ]] || { say "no CMD, and no terminal for a shell"; exit 2; }
 
 here=$(cd "$(dirname "$0")" && pwd -P)
@@ -64,7 +66,7 @@ if [[ -n $cmd ]]; then
 	: >"$ctl/stdout"
 	# Where both go to one place the machine sends one stream, in order.
 	if [[ ! /dev/fd/1 -ef /dev/fd/2 ]]; then : >"$ctl/stderr"; fi
-	"$here/qemu.sh" "$kernel" "$initramfs" "$ctl" "$out" solo </dev/null >"$ctl/qemu.log" 2>&1 &
+	"$here/qemu.sh" "$kernel" "$initramfs" "$ctl" "$out" "$role" "$@" </dev/null >"$ctl/qemu.log" 2>&1 &
 	qemu=$!
 	tails=()
 	follow() { setpriv --pdeathsig TERM tail -c +1 -s 0.05 -f --pid="$qemu" "$1" 2>/dev/null & tails+=($!); }
@@ -73,7 +75,7 @@ if [[ -n $cmd ]]; then
 else
 	export VM_TIMEOUT=${VM_TIMEOUT:-0}
 	say "booting; exit leaves"
-	"$here/qemu.sh" "$kernel" "$initramfs" "$ctl" "$out" solo -serial chardev:tty \
+	"$here/qemu.sh" "$kernel" "$initramfs" "$ctl" "$out" "$role" "$@" -serial chardev:tty \
 		-chardev stdio,id=tty,signal=off <&0 2>"$ctl/qemu.log" &
 	qemu=$!
 	tails=()
@@ -85,7 +87,7 @@ qemu=
 if ((${#tails[@]})); then wait "${tails[@]}" || true; fi
 
 if [[ -s $ctl/status ]]; then exit "$(<"$ctl/status")"; fi
-log=${XDG_CACHE_HOME:-$HOME/.cache}/rawverbs/vm/failed.log
+log=${XDG_CACHE_HOME:-$HOME/.cache}/rawverbs/vm/failed-$role.log
 cat "$ctl/qemu.log" "$ctl/console" >"$log" 2>/dev/null || true
 when=$([[ -e $ctl/booted ]] && echo "while CMD ran" || echo "before CMD")
 if ((ended == 124 || ended == 137)); then

@@ -31,8 +31,12 @@ type Link interface {
 
 	// Receive waits until at least one sound packet came, and puts what came
 	// into in.Packets, in order; what was there before is gone. The error is
-	// net.ErrClosed, or what makes the link useless.
+	// net.ErrClosed, ErrInterrupted, or what makes the link useless.
 	Receive(in *Ingress) error
+
+	// Interrupt makes the Receive that waits return ErrInterrupted; if none does,
+	// the next one. Several Interrupts may make one.
+	Interrupt()
 
 	// SetTap sets a function to see every packet, nil for none.
 	SetTap(Tap)
@@ -46,6 +50,9 @@ type Link interface {
 	// Close ends waiting calls with net.ErrClosed. Closing twice is fine.
 	Close() error
 }
+
+// ErrInterrupted is what Receive returns after Interrupt.
+var ErrInterrupted = errors.New("softroce/link: interrupted")
 
 // Destination is where packets go: port wire.Port of Addr.
 type Destination struct {

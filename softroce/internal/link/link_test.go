@@ -167,3 +167,40 @@ func TestClose(t *testing.T) {
 		}
 	}
 }
+
+// interrupts has Receive interrupted while it waits, and before; packets come as
+// ever between.
+func interrupts(t *testing.T, from, to Link) {
+	t.Helper()
+	in := NewIngress()
+	done := make(chan error)
+	for range 3 {
+		go func() { done <- to.Receive(in) }()
+		time.Sleep(10 * time.Millisecond)
+		to.Interrupt()
+		if err := <-done; err != ErrInterrupted {
+			t.Fatalf("interrupted while waiting: %v", err)
+		}
+		to.Interrupt()
+		to.Interrupt()
+		if err := to.Receive(in); err != ErrInterrupted {
+			t.Fatalf("interrupted before: %v", err)
+		}
+		e := new(Egress)
+		fill(t, e, to.Addr(), 1, 8, 0)
+		if err := from.Send(e); err != nil {
+			t.Fatal(err)
+		}
+		if err := to.Receive(in); err != nil || len(in.Packets) != 1 {
+			t.Fatalf("after it: %d packets, %v", len(in.Packets), err)
+		}
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	for _, mode := range modes {
+		interrupts(t, loopback(t, Config{}), loopback(t, Config{Limit: mode}))
+	}
+	_, a, b := simulatedPair(t, NetworkConfig{})
+	interrupts(t, a, b)
+}

@@ -17,14 +17,31 @@ type systemCalls struct {
 
 var realCalls = systemCalls{sendmmsg: sendmmsg, recvmmsg: recvmmsg}
 
+// One datagram alone goes by sendmsg and recvmsg, which cost less.
+
 func sendmmsg(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno) {
+	if len(m) == 1 {
+		return single(&m[0], unix.SYS_SENDMSG, fd)
+	}
 	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(unsafe.SliceData(m))), uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
 	return int(n), errno
 }
 
 func recvmmsg(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno) {
+	if len(m) == 1 {
+		return single(&m[0], unix.SYS_RECVMSG, fd)
+	}
 	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(unsafe.SliceData(m))), uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
 	return int(n), errno
+}
+
+func single(m *unix.Mmsghdr, call, fd uintptr) (int, unix.Errno) {
+	n, _, errno := unix.Syscall(call, fd, uintptr(unsafe.Pointer(&m.Hdr)), unix.MSG_DONTWAIT)
+	if errno != 0 {
+		return 0, errno
+	}
+	m.Len = uint32(n)
+	return 1, 0
 }
 
 // message is all that a msghdr points to.

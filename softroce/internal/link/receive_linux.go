@@ -19,6 +19,9 @@ const (
 	// they are still in the processor's cache when they are looked at.
 	joinedFew   = 2
 	joinedLarge = joinedSize / 8
+	// loneSize is below what a datagram is that comes alone, as others did: no
+	// time is spent on looking for a second one.
+	loneSize = 1024
 	// singleMessages of singleSize are for packets: a byte more than the longest,
 	// so that what is longer shows.
 	singleMessages = 64
@@ -47,6 +50,7 @@ type inMessages struct {
 	messages []message
 	used     int // headers that the last call changed
 	next     int // how many the next call gets
+	lone     int // as many, if that call has to wait first
 
 	socket  *Socket
 	errno   unix.Errno
@@ -56,7 +60,7 @@ type inMessages struct {
 func newInMessages(n, size int) *inMessages {
 	t := &inMessages{
 		buf: make([]byte, n*size), size: size,
-		headers: make([]unix.Mmsghdr, n), messages: make([]message, n), used: n, next: n,
+		headers: make([]unix.Mmsghdr, n), messages: make([]message, n), used: n, next: n, lone: n,
 	}
 	for i := range t.messages {
 		t.messages[i].link(&t.headers[i].Hdr)
@@ -83,6 +87,7 @@ func (t *inMessages) tryReceive(fd uintptr) (done bool) {
 			return true
 		case unix.EINTR:
 		case unix.EAGAIN:
+			t.next = t.lone
 			return false
 		default:
 			t.errno = errno
@@ -131,6 +136,10 @@ func (s *Socket) receiveMany(in *Ingress, joined bool, counts *tally) error {
 	t.next = len(t.headers)
 	if joined && bytes > joinedLarge*t.used {
 		t.next = joinedFew
+	}
+	t.lone = t.next
+	if t.used == 1 && bytes < loneSize {
+		t.lone = 1
 	}
 	return nil
 }

@@ -23,11 +23,12 @@ type simulated struct {
 	counters counters
 
 	// Under the network's lock.
-	some    *sync.Cond // something in queue, or closed
-	queue   []*flight
-	waiting int // bytes in queue
-	idle    time.Time
-	closed  bool
+	some        *sync.Cond // something in queue, interrupted, or closed
+	queue       []*flight
+	waiting     int // bytes in queue
+	idle        time.Time
+	interrupted bool
+	closed      bool
 }
 
 func (l *simulated) Addr() netip.Addr { return l.local.Addr() }
@@ -93,8 +94,8 @@ func (l *simulated) send(b *burst) bool {
 func (l *simulated) Receive(in *Ingress) error {
 	for {
 		in.Packets = in.Packets[:0]
-		if !l.take(in) {
-			return net.ErrClosed
+		if err := l.take(in); err != nil {
+			return err
 		}
 		var t tally
 		tap := loadTap(&l.tap)
@@ -110,8 +111,8 @@ func (l *simulated) Receive(in *Ingress) error {
 }
 
 // take waits for packets, and moves them from the queue to in, which gives back
-// those that it had; false if the link is closed.
-func (l *simulated) take(in *Ingress) bool {
+// those that it had.
+func (l *simulated) take(in *Ingress) error {
 	n := l.network
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,15 +121,19 @@ func (l *simulated) take(in *Ingress) bool {
 	}
 	clear(in.flights)
 	in.flights = in.flights[:0]
-	for len(l.queue) == 0 && !l.closed {
+	for len(l.queue) == 0 && !l.closed && !l.interrupted {
 		l.some.Wait()
 	}
-	if l.closed {
-		return false
+	switch {
+	case l.closed:
+		return net.ErrClosed
+	case l.interrupted:
+		l.interrupted = false
+		return ErrInterrupted
 	}
 	in.flights, l.queue = l.queue, in.flights
 	l.waiting = 0
-	return true
+	return nil
 }
 
 func (l *simulated) Close() error {
@@ -146,4 +151,11 @@ func (l *simulated) Close() error {
 	l.queue, l.waiting = nil, 0
 	l.some.Broadcast()
 	return nil
+}
+
+func (l *simulated) Interrupt() {
+	l.network.mu.Lock()
+	defer l.network.mu.Unlock()
+	l.interrupted = true
+	l.some.Broadcast()
 }

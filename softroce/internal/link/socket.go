@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
@@ -201,11 +203,18 @@ func (s *Socket) Receive(in *Ingress) error {
 		var t tally
 		err := s.receive(in, &t)
 		s.counters.received(&t)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			_ = s.conn.SetReadDeadline(time.Time{})
+			return ErrInterrupted
+		}
 		if err != nil || len(in.Packets) > 0 {
 			return err
 		}
 	}
 }
+
+// Interrupt implements Link: by a deadline that has passed.
+func (s *Socket) Interrupt() { _ = s.conn.SetReadDeadline(time.Unix(1, 0)) }
 
 // closed turns errors of package net that mean so into net.ErrClosed.
 func closed(err error) error {

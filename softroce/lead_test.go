@@ -1,0 +1,248 @@
+package softroce_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/softroce"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// pair is two soft devices that play ping-pong until whoever waits leads.
+type pair struct {
+	x, y       *verbs.Device
+	ping, pong *pinger
+}
+
+// newPair returns when one end of a ping-pong has led, with the other end echoing
+// until it fails.
+func newPair(t *testing.T) *pair {
+	p := &pair{x: openSoft(t, "soft0"), y: openSoft(t, "soft0")}
+	c, s := connect(t, p.x, p.y, rc.Config{})
+	p.ping, p.pong = newPinger(t, c), newPinger(t, s)
+	var echo sync.WaitGroup
+	t.Cleanup(echo.Wait)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	echo.Go(func() {
+		for p.pong.recv(ctx) == nil && p.pong.send() == nil {
+		}
+	})
+	p.untilLed(t)
+	return p
+}
+
+// untilLed plays until the client has led once more.
+func (p *pair) untilLed(t *testing.T) {
+	t.Helper()
+	before := softroce.Led(p.x)
+	for range 10_000 {
+		p.trip(t)
+		if softroce.Led(p.x) > before {
+			return
+		}
+	}
+	t.Fatal("nobody led in 10000 round trips")
+}
+
+func (p *pair) trip(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := p.ping.send(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.ping.recv(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitLed starts a Wait on cq, and returns when it leads.
+func (p *pair) waitLed(t *testing.T, ctx context.Context, cq *verbs.CQ) <-chan error {
+	t.Helper()
+	before := softroce.Led(p.x)
+	done := make(chan error, 1)
+	go func() {
+		_, err := cq.Wait(ctx, make([]verbs.WC, 1))
+		done <- err
+	}()
+	for range 1000 {
+		if softroce.Led(p.x) > before {
+			time.Sleep(5 * time.Millisecond) // and the port's goroutine sleeps
+			return done
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("a goroutine that waits alone does not lead")
+	return nil
+}
+
+// ended fails the test unless what waitLed began ends soon, with want.
+func ended(t *testing.T, done <-chan error, want error) {
+	t.Helper()
+	select {
+	case err := <-done:
+		if !errors.Is(err, want) {
+			t.Fatalf("Wait: %v, want %v", err, want)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatalf("a leader is not woken; want %v", want)
+	}
+}
+
+func TestLeaderIsWoken(t *testing.T) {
+	newCQ := func(t *testing.T, dev *verbs.Device) *verbs.CQ {
+		ch, err := dev.CreateCompChannel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cq, err := dev.CreateCQ(verbs.CQInit{Depth: 4, Channel: ch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { cq.Close(); ch.Close() })
+		return cq
+	}
+	t.Run("cancel", func(t *testing.T) {
+		p := newPair(t)
+		for range 3 { // the last context is watched no longer
+			ctx, cancel := context.WithCancel(context.Background())
+			done := p.waitLed(t, ctx, newCQ(t, p.x))
+			cancel()
+			ended(t, done, context.Canceled)
+		}
+		p.untilLed(t)
+	})
+	t.Run("deadline", func(t *testing.T) {
+		p := newPair(t)
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		ended(t, p.waitLed(t, ctx, newCQ(t, p.x)), context.DeadlineExceeded)
+		p.untilLed(t)
+	})
+	t.Run("Close", func(t *testing.T) {
+		p := newPair(t)
+		cq := newCQ(t, p.x)
+		done := p.waitLed(t, context.Background(), cq)
+		if err := cq.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, done, net.ErrClosed)
+		p.untilLed(t)
+	})
+	t.Run("a completion of the poster's", func(t *testing.T) {
+		p := newPair(t)
+		if _, err := p.ping.conn.SendCQ().Poll(make([]verbs.WC, 8)); err != nil {
+			t.Fatal(err)
+		}
+		done := p.waitLed(t, context.Background(), p.ping.conn.SendCQ())
+		// The key is of no region, which is found out while it is sent.
+		err := p.ping.conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, SGL: []verbs.SGE{{Length: 1, LKey: 1}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended(t, done, nil)
+	})
+	t.Run("a completion of the timer's", func(t *testing.T) {
+		p := newPair(t)
+		timing := rc.DefaultTiming
+		timing.Timeout, timing.RetryCnt = 10, 1
+		c, s := connect(t, p.x, openSoft(t, "soft0"), rc.Config{Timing: &timing})
+		if err := s.QP().Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState); err != nil {
+			t.Fatal(err)
+		}
+		done := p.waitLed(t, context.Background(), c.SendCQ())
+		if err := c.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, Flags: verbs.SendSignaled}}); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, done, nil)
+	})
+	t.Run("a second waiter", func(t *testing.T) {
+		p := newPair(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		done := p.waitLed(t, ctx, newCQ(t, p.x))
+		for range 100 {
+			p.trip(t)
+		}
+		cancel()
+		ended(t, done, context.Canceled)
+	})
+}
+
+// TestLeaverIsReplaced has nobody wait at the target of WRITEs and READs, after
+// somebody led there.
+func TestLeaverIsReplaced(t *testing.T) {
+	p := newPair(t)
+	s := newStream(t, p.y, p.x, verbs.OpRDMARead, 4096)
+	for range 20 {
+		p.untilLed(t)
+		begin := time.Now()
+		s.run(t, 1)
+		// An ACK timeout is 67 ms, but a machine can be busy.
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("a READ from a device that was just led took %v", took)
+		}
+	}
+}
+
+// TestHeavyTrafficIsNotLed has large messages between small ones.
+func TestHeavyTrafficIsNotLed(t *testing.T) {
+	p := newPair(t)
+	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
+		s := newStream(t, p.x, p.y, op, mib)
+		p.untilLed(t)
+		s.run(t, 2)
+		before := softroce.Led(p.x)
+		s.run(t, 50)
+		if n := softroce.Led(p.x) - before; n > 10 {
+			t.Errorf("%v: %d of 50 messages of 1 MiB were waited for by leading", op, n)
+		}
+		p.untilLed(t)
+	}
+}
+
+// TestManyWaiters has many goroutines wait on two devices, each on a CQ of its own,
+// so that they hinder each other from leading all the time.
+func TestManyWaiters(t *testing.T) {
+	const conns, trips = 8, 300
+	x, y := openSoft(t, "soft0"), openSoft(t, "soft0")
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	failed := make(chan error, 2*conns)
+	var all sync.WaitGroup
+	for i := range conns {
+		c, s := connect(t, x, y, rc.Config{})
+		ping, pong := newPinger(t, c), newPinger(t, s)
+		all.Go(func() {
+			for n := range trips * (i + 1) { // the last is alone in the end
+				if err := errors.Join(ping.send(), ping.recv(ctx)); err != nil {
+					failed <- fmt.Errorf("connection %d, round trip %d: %w", i, n, err)
+					return
+				}
+			}
+		})
+		all.Go(func() {
+			for range trips * (i + 1) {
+				if err := errors.Join(pong.recv(ctx), pong.send()); err != nil {
+					failed <- fmt.Errorf("echo of connection %d: %w", i, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(failed)
+	for err := range failed {
+		t.Error(err)
+	}
+	if softroce.Led(x) == 0 {
+		t.Error("nobody led")
+	}
+}

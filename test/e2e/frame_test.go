@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+)
+
+// frame is an IPv4 packet of a capture, read by the specification's offsets and
+// by nothing of softroce's.
+type frame []byte
+
+const (
+	ipHeader  = 20 // without options
+	udpHeader = 8
+	bthHeader = 12
+	icrcSize  = 4
+)
+
+func (f frame) bth() []byte  { return f[ipHeader+udpHeader:] }
+func (f frame) opcode() byte { return f.bth()[0] }
+func (f frame) dest() uint32 { return binary.BigEndian.Uint32(f.bth()[4:]) & 0xffffff }
+func (f frame) psn() uint32  { return binary.BigEndian.Uint32(f.bth()[8:]) & 0xffffff }
+func (f frame) String() string {
+	return fmt.Sprintf("%#02x to %#06x psn %#06x", f.opcode(), f.dest(), f.psn())
+}
+
+// icrc is the invariant CRC: of 8 bytes of ones where InfiniBand has its local
+// header, and of the packet with ones for what changes on the way.
+func (f frame) icrc() uint32 {
+	masked := append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, f[:len(f)-icrcSize]...)
+	ip := masked[8:]
+	for _, changes := range [][]byte{
+		ip[1:2],                         // type of service
+		ip[8:9],                         // time to live
+		ip[10:12],                       // checksum of the IP header
+		ip[ipHeader+6 : ipHeader+8],     // checksum of UDP
+		ip[ipHeader+udpHeader+4:][:1:1], // congestion bits of the BTH
+	} {
+		for i := range changes {
+			changes[i] = 0xff
+		}
+	}
+	return crc32.ChecksumIEEE(masked)
+}
+
+// isRoCE says whether a packet is to be checked at all.
+func (f frame) isRoCE() bool {
+	return len(f) > ipHeader+udpHeader && f[0]>>4 == 4 && f[9] == 17 && binary.BigEndian.Uint16(f[ipHeader+2:]) == 4791
+}
+
+func (f frame) check() error {
+	switch {
+	case len(f) < ipHeader+udpHeader+bthHeader+icrcSize || f[0] != 0x45:
+		return errors.New("no IPv4 packet without options")
+	case int(binary.BigEndian.Uint16(f[2:])) != len(f):
+		return errors.New("the IP header tells another length")
+	case f[9] != 17 || binary.BigEndian.Uint16(f[ipHeader+2:]) != 4791:
+		return errors.New("not UDP to port 4791")
+	case int(binary.BigEndian.Uint16(f[ipHeader+4:])) != len(f)-ipHeader:
+		return errors.New("the UDP header tells another length")
+	case binary.LittleEndian.Uint32(f[len(f)-icrcSize:]) != f.icrc():
+		return fmt.Errorf("ICRC %x, computed %#08x", f[len(f)-icrcSize:], f.icrc())
+	}
+	return nil
+}
+
+// readCapture returns the RoCEv2 packets of a capture, each of which must be
+// right: of a soft device's all, of an Ethernet's those to UDP port 4791.
+func readCapture(t *testing.T, name string) (frames []frame) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := pcapgo.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := map[layers.LinkType]int{layers.LinkTypeRaw: 0, layers.LinkTypeEthernet: 14}
+	if _, ok := header[r.LinkType()]; !ok {
+		t.Fatalf("%s: link type %v", name, r.LinkType())
+	}
+	for i := 0; ; i++ {
+		data, info, err := r.ReadPacketData()
+		if err == io.EOF {
+			return frames
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		f := frame(data[header[r.LinkType()]:])
+		if r.LinkType() == layers.LinkTypeEthernet && !f.isRoCE() {
+			continue
+		}
+		if err := f.check(); err != nil || info.Length != len(data) {
+			t.Fatalf("%s, packet %d: %v; length %d of %d: %x", name, i, err, len(data), info.Length, data)
+		}
+		frames = append(frames, f)
+	}
+}
+
+// opcodes of the BTH
+const (
+	sendOnly = 0x04
+	ack      = 0x11
+)

@@ -1,0 +1,157 @@
+//go:build rdma && rxe
+
+package e2e
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// dummy makes a network interface with these addresses, for this test.
+func dummy(t *testing.T, name string, addresses ...string) {
+	t.Helper()
+	run(t, "ip", "link", "add", name, "type", "dummy")
+	t.Cleanup(func() { run(t, "ip", "link", "del", name) })
+	for _, a := range addresses {
+		run(t, "ip", "address", "add", a, "dev", name)
+	}
+	if len(addresses) > 0 {
+		run(t, "ip", "link", "set", name, "up")
+	}
+}
+
+// setup_rxe.sh makes a second device, says so the second time, and both programs
+// run on it; it is removed when nobody uses it.
+func TestSetupRxe(t *testing.T) {
+	noLeak(t)
+	const name, netdev2, address = "rxe-second", "dummy7", "10.98.7.1"
+	dummy(t, netdev2, address+"/24")
+	use := []string{"index 0: RoCE v2 fe80:", "index 1: RoCE v2 ::ffff:" + address, "use index 1: "}
+
+	runScript(t, nil, "setup_rxe.sh", "--name", name, netdev2).ends(0, append(use, "made "+name+" on "+netdev2)...)
+	t.Cleanup(func() { exec.Command("rdma", "link", "del", name).Run() }) // where the test failed
+	runScript(t, nil, "setup_rxe.sh", "--name", name, netdev2).ends(0, append(use, name+" is there already, on "+netdev2)...)
+
+	runScript(t, nil, "setup_rxe.sh", "--name", "rxe-third", netdev2).ends(1, netdev2+" has the rxe device "+name)
+	runScript(t, nil, "setup_rxe.sh", "--name", name, netdev).ends(1, name+" is there already, on "+netdev2, "try: --name rxe1")
+	runScript(t, nil, "setup_rxe.sh", "nosuch0").ends(1, "no network interface nosuch0", netdev2, "ip netns exec")
+	runScript(t, nil, "setup_rxe.sh").ends(1, "no default route, so which interface? try: ")
+
+	testRunScripts(t, name, address)
+
+	s := start(t, "rdma_server", "--json", name, "0")
+	s.event("server.listening")
+	runScript(t, nil, "setup_rxe.sh", "--remove", "--name", name).ends(1, name+" is in use (pid ", "rdma_server")
+	s.signal(os.Interrupt)
+	s.succeeds()
+	runScript(t, nil, "setup_rxe.sh", "--remove", "--name", name).ends(0, "removed "+name+" from "+netdev2)
+	if _, err := os.Stat("/sys/class/infiniband/" + name); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", name, err)
+	}
+	runScript(t, nil, "setup_rxe.sh", "--remove", "--name", name).ends(0, "nothing to remove")
+}
+
+// testRunScripts runs a server and a client by their scripts, and compares the logs
+// with what they printed.
+func testRunScripts(t *testing.T, device, address string) {
+	logs := [2]string{filepath.Join(t.TempDir(), "server"), filepath.Join(t.TempDir(), "client")}
+	const port = "18600"
+	s := newScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=" + logs[0]}, "run_server.sh", port, "--once").start()
+	contents := func(file string) string {
+		b, _ := os.ReadFile(file)
+		return string(b)
+	}
+	eventually(t, func() bool { return strings.Contains(contents(logs[0]), "listening on") }, func() string { return "the server does not listen: " + contents(logs[0]) })
+	c := runScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=" + logs[1], "RDMA_GID_INDEX=1"}, "run_client.sh", address, port, "--text", "by script")
+	c.ends(0, "open device "+device, "why=asked for by index", "the server received 9 bytes: by script", "log: "+logs[1])
+	s.ends(0, "open device "+device, "text=by script", "log: "+logs[0])
+	for i, run := range []*script{s, c} {
+		eventually(t, func() bool { return contents(logs[i]) == run.stdout.String() }, func() string { return "the log is not what was printed: " + contents(logs[i]) })
+	}
+
+	// The exit status is the program's, and what it says on stderr is in the log too.
+	c = runScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=" + logs[1]}, "run_client.sh", address, port, "--quiet")
+	c.cmd.Wait()
+	if c.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(c.stderr.String(), "rdma_client: ") {
+		t.Errorf("a client without a server: %v: %s", c.cmd.ProcessState, &c.stderr)
+	}
+	eventually(t, func() bool { return strings.Contains(contents(logs[1]), "rdma_client: ") }, func() string { return "no error in the log" })
+}
+
+// An interface that is not ready is a device with a warning.
+func TestSetupRxeOnBareInterface(t *testing.T) {
+	noLeak(t)
+	dummy(t, "dummy8")
+	runScript(t, nil, "setup_rxe.sh", "--name", "rxe-bare", "dummy8").ends(0, "dummy8 is down", "has no IPv4 address", "try: ip address add")
+	runScript(t, nil, "setup_rxe.sh", "--remove", "--name", "rxe-bare").ends(0)
+}
+
+// What the module may meet: it is absent, or its port is taken; a tool is missing.
+func TestSetupRxeWithoutModule(t *testing.T) {
+	noLeak(t)
+	t.Cleanup(func() {
+		runScript(t, nil, "setup_rxe.sh", "--name", device, netdev).ends(0, "use index 1")
+		eventually(t, func() bool { return readAddresses() == nil }, func() string { return readAddresses().Error() })
+	})
+	runScript(t, nil, "setup_rxe.sh", "--remove", "--name", device).ends(0, "removed "+device)
+	run(t, "modprobe", "-r", "rdma_rxe")
+
+	runScript(t, []string{"PATH=/nosuch"}, "setup_rxe.sh", netdev).ends(1, "needs the program rdma; try: apt-get install iproute2")
+	elsewhere := t.TempDir()
+	runScript(t, []string{"MODPROBE_OPTIONS=-d " + elsewhere}, "setup_rxe.sh", netdev).ends(1, "has no module rdma_rxe; try: ")
+
+	s := start(t, "rdma_server", "--json", "soft0", "0")
+	s.event("server.listening")
+	runScript(t, nil, "setup_rxe.sh", netdev).ends(1, "UDP port 4791 is taken", "rdma_server", "try: ")
+	s.signal(os.Interrupt)
+	s.succeeds()
+}
+
+// capture.sh takes what passes between rxe0 and another device, and says that rxe0
+// to itself does not pass.
+func TestCaptureScript(t *testing.T) {
+	noLeak(t)
+	for name, c := range map[string]struct {
+		clientBy     []string
+		clientDevice string
+		passes       bool
+	}{
+		"to soft:veth1": {inPeer, softDevice, true},
+		"to itself":     {nil, device, false}, // TCP goes by lo
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, "rdma_server", "--once", "--json", device, "0")
+			_, port, err := net.SplitHostPort(s.event("server.listening").str("address"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(t.TempDir(), "x.pcap")
+			capture := newScript(t, nil, "capture.sh", "-w", file, "-p", port, "-t", "60").start()
+			// The file begins when the packets are waited for, and its header is written.
+			eventually(t, func() bool { info, err := os.Stat(file); return err == nil && info.Size() >= 24 }, func() string { return "the capture does not begin" })
+			startBy(t, c.clientBy, "rdma_client", "--json", ipv4, c.clientDevice, port).succeeds()
+			s.succeeds()
+			capture.cmd.Process.Signal(os.Interrupt)
+			capture.ends(0, "capturing on "+netdev, "udp port 4791 or tcp port "+port, "what "+device+" sends to itself does not pass "+netdev)
+			captured, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if exchange := bytes.Contains(captured, []byte("RVO\n")); exchange != c.passes {
+				t.Errorf("the exchange was captured: %v, want %v", exchange, c.passes)
+			}
+			seen := map[byte]bool{}
+			for _, f := range readCapture(t, file) {
+				seen[f.opcode()] = true
+			}
+			if seen[sendOnly] != c.passes || seen[ack] != c.passes {
+				t.Errorf("opcodes captured: %v, want SEND and acknowledgements: %v", seen, c.passes)
+			}
+		})
+	}
+}

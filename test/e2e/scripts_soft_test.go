@@ -1,0 +1,75 @@
+//go:build !rdma && linux
+
+package e2e
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// What the scripts refuse, on any host; what they do is in scripts_rxe_test.go.
+
+func TestScriptHelp(t *testing.T) {
+	for _, name := range []string{"setup_rxe.sh", "run_server.sh", "run_client.sh", "capture.sh"} {
+		t.Run(name, func(t *testing.T) {
+			for _, flag := range []string{"-h", "--help"} {
+				s := runScript(t, nil, name, flag)
+				s.ends(0, "usage: "+name)
+				if s.stderr.Len() > 0 {
+					t.Errorf("%s writes on stderr: %s", flag, &s.stderr)
+				}
+			}
+		})
+	}
+}
+
+// A wrong command line is status 2 and the usage.
+func TestScriptUsage(t *testing.T) {
+	for _, c := range []struct {
+		command string
+		want    string
+	}{
+		{"setup_rxe.sh --nosuch", "no flag --nosuch"},
+		{"setup_rxe.sh lo eth0", "one NETDEV"},
+		{"setup_rxe.sh --remove lo", "--remove takes the device by --name"},
+		{"setup_rxe.sh --name", "'' is no name for a device"},
+		{"setup_rxe.sh --name a/b", "'a/b' is no name"},
+		{"run_client.sh", "which server?"},
+		{"capture.sh --nosuch", "no flag --nosuch"},
+		{"capture.sh -w", "-w needs a value"},
+		{"capture.sh -p 65536", "65536 is no TCP port"},
+		{"capture.sh -t 1s", "-t takes a number above 0, not '1s'"},
+		{"capture.sh -c 3", "--count goes with --read"},
+		{"capture.sh --read x.pcap lo", "--read reads a file"},
+	} {
+		t.Run(c.command, func(t *testing.T) {
+			args := strings.Fields(c.command)
+			runScript(t, nil, args[0], args[1:]...).ends(2, args[0]+": "+c.want, "usage: ")
+		})
+	}
+}
+
+// Who may not do it is told so, with what to try. The user namespace takes the
+// rights away from root too.
+func TestScriptsNeedRoot(t *testing.T) {
+	for _, c := range [][]string{{"setup_rxe.sh", "lo"}, {"setup_rxe.sh", "--remove"}, {"capture.sh", "lo"}} {
+		s := newScript(t, nil, c[0], c[1:]...)
+		s.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
+		s.start().ends(1, "needs root; try: sudo ", c[0])
+	}
+}
+
+// A capture that is none, and no file, are refused; so is a device that is not
+// there, and a log that cannot be kept.
+func TestScriptRefusals(t *testing.T) {
+	runScript(t, nil, "capture.sh", "--read", "/nosuch").ends(1, "cannot read /nosuch; try: ")
+	runScript(t, nil, "capture.sh", "nosuch0").ends(1, "no network interface nosuch0", "there are: ", "lo")
+	for _, c := range [][]string{{"run_server.sh"}, {"run_client.sh", "127.0.0.1"}} {
+		runScript(t, []string{"RDMA_DEVICE=rxe77"}, c[0], c[1:]...).ends(1, c[0]+": no device rxe77; there are: soft0", "setup_rxe.sh")
+	}
+	if _, err := os.Stat(scriptPath(t, "../rdma_server")); err == nil { // else it would be built
+		runScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=/nosuch/log"}, "run_server.sh").ends(1, "cannot write /nosuch/log; try: RDMA_LOG=")
+	}
+}

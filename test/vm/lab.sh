@@ -1,0 +1,144 @@
+#!/bin/bash
+# Two machines, each with an rxe0 of its own, joined by a virtual wire; runs a
+# command in each, shows what both print as they print it, and captures the wire:
+#
+#   test/vm/lab.sh
+#
+# What to run is in the environment (`make lab JOB=…` puts it there):
+#
+#   LAB_JOB, LAB_SERVER_ARGS, LAB_CLIENT_ARGS   for rdma_server and rdma_client
+#   LAB_SERVER, LAB_CLIENT                      or any other pair of commands
+#
+# The server is 10.0.0.1, the client 10.0.0.2. The status is 0 if both ends' are.
+# VM_OUT is where wire.pcap goes (out/lab); a path in it is the same inside.
+# See README.md.
+set -euo pipefail
+
+say() { echo "lab: $*" >&2; }
+die() { say "$@"; exit 1; }
+here=$(cd "$(dirname "$0")" && pwd -P)
+repo=$(dirname "$(dirname "$here")")
+
+# The options for the programs, with a space after each.
+server_args=${LAB_SERVER_ARGS:+$LAB_SERVER_ARGS } client_args=${LAB_CLIENT_ARGS:+$LAB_CLIENT_ARGS }
+if [[ -n ${LAB_JOB:-} ]]; then printf -v client_args -- '--job %q %s' "$LAB_JOB" "$client_args"; fi
+server_cmd=${LAB_SERVER:-"./rdma_server --once ${server_args}rxe0 18515 1"}
+client_cmd=${LAB_CLIENT:-"./rdma_client ${client_args}10.0.0.1 rxe0 18515 1"}
+if [[ -n ${LAB_SERVER:-} && -z ${LAB_CLIENT:-} || -z ${LAB_SERVER:-} && -n ${LAB_CLIENT:-} ]]; then
+	die "one command without the other; try: make lab SERVER='ib_write_bw -x 1' CLIENT='ib_write_bw -x 1 10.0.0.1'"
+fi
+
+export VM_OUT=${VM_OUT:-$repo/out/lab} VM_TIMEOUT=${VM_TIMEOUT:-300}
+export VM_SMP=${VM_SMP:-1} VM_MEM=${VM_MEM:-1G}
+mkdir -p "$VM_OUT" || die "no folder $VM_OUT for the capture; try: VM_OUT=FOLDER"
+VM_OUT=$(cd "$VM_OUT" && pwd -P)
+exec 9<"$VM_OUT"
+flock -n 9 || die "another lab writes to $VM_OUT; try: VM_OUT=ANOTHER_FOLDER make lab"
+pcap=$VM_OUT/wire.pcap
+marks=("$VM_OUT"/{server,client}-ended "$VM_OUT"/server-listens)
+
+server='' client=''
+# shellcheck disable=SC2317 # called by the trap
+clean_up() {
+	trap '' INT TERM HUP
+	local pid
+	for pid in $server $client; do kill "$pid" 2>/dev/null || true; done
+	for pid in $server $client; do wait "$pid" || true; done
+	rm -f "${marks[@]}"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+
+# Before the two, which would both do it.
+"$here/install.sh"
+"$here/kernel.sh" >/dev/null
+
+# has_listener PORT: on this host
+has_listener() {
+	local line hex
+	printf -v hex %04X "$1"
+	while read -r line; do
+		if [[ $line == *": "*":$hex "*" 0A "* ]]; then return 0; fi
+	done < <(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null)
+	return 1
+}
+
+# machine NAME N QEMU_ARGUMENT...: boots one with its end of the wire; sets pid.
+# What it prints goes through sed, whose end is waited for in the end.
+prefixers=()
+machine() {
+	local name=$1 n=$2 cmd
+	shift 2
+	printf -v cmd 'test/vm/side.sh %s %q' "$name" "$(if [[ $name == server ]]; then echo "$server_cmd"; else echo "$client_cmd"; fi)"
+	exec {o}> >(exec sed -u "s/^/on the $name: /" 9>&-)
+	prefixers+=($!)
+	# shellcheck disable=SC2154 # o is set by exec
+	setpriv --pdeathsig TERM "$here/run.sh" "$cmd" "$name" -netdev "socket,id=wire,$1" \
+		-device "virtio-net-pci,netdev=wire,mac=52:54:00:00:00:0$n" "${@:2}" >&"$o" 2>&1 {o}>&- 9>&- &
+	pid=$!
+	exec {o}>&-
+}
+
+rm -f "${marks[@]}" "$pcap"
+port=0
+for ((i = 0; i < 100; i++)); do
+	port=$((20000 + RANDOM % 12000)) # below those that systems give out
+	has_listener $port || break
+done
+say "booting two machines; the wire is captured in ${pcap#"$repo"/}"
+machine server 1 "listen=127.0.0.1:$port" -object "filter-dump,id=dump,netdev=wire,file=${pcap//,/,,}"
+server=$pid
+for ((i = 0; i < 600; i++)); do # QEMU may have to find out about KVM first
+	if has_listener $port || ! kill -0 "$server" 2>/dev/null; then break; fi
+	sleep 0.1
+done
+if kill -0 "$server" 2>/dev/null; then
+	machine client 2 "connect=127.0.0.1:$port"
+	client=$pid
+fi
+
+# ended PID SECONDS: whether it ends within that time; its status is in $status.
+ended() {
+	local i
+	for ((i = 0; i < 10 * $2; i++)); do
+		if ! kill -0 "$1" 2>/dev/null; then break; fi
+		sleep 0.1
+	done
+	if kill -0 "$1" 2>/dev/null; then return 1; fi
+	status=0
+	wait "$1" || status=$?
+}
+of_machine() { ((status == 124 || status == 125)); }
+
+# The two end within seconds of each other (side.sh), unless a machine failed.
+first='' status=0
+# shellcheck disable=SC2086 # client may be absent
+wait -n -p first $server $client || status=$?
+if [[ $first == "$server" ]]; then name=server other=client left=$client; else name=client other=server left=$server; fi
+declare -A result=([$name]=$status)
+patience=60
+if of_machine; then
+	patience=0
+	if [[ -n $left ]]; then say "the $name's machine failed: stopping the $other's"; fi
+fi
+if [[ -z $left ]]; then
+	result[$other]='none, not booted'
+else
+	if ! ended "$left" $patience; then
+		kill "$left"
+		ended "$left" 30 || say "the $other's machine does not end"
+	fi
+	result[$other]=$status
+fi
+server='' client=''
+wait "${prefixers[@]}" || true
+
+if [[ -s $pcap ]] && command -v tshark >/dev/null; then
+	"$repo/scripts/capture.sh" --read "$pcap" --count "${LAB_PACKETS:-60}" || say "cannot decode $pcap"
+fi
+echo "lab: exit status: server ${result[server]}, client ${result[client]}"
+for status in "${result[server]}" "${result[client]}"; do
+	case $status in 0) ;; *[!0-9]*) exit 1 ;; *) exit "$status" ;; esac
+done
