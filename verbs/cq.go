@@ -159,20 +159,21 @@ func (cq *CQ) WaitEither(ctx, life context.Context, wcs []WC) (int, error) {
 		case <-cq.gone:
 			return 0, fail("ibv_get_cq_event", cq.device, "", net.ErrClosed)
 		default:
-			cq.sleep(ctx)
+			cq.sleep(ctx, life)
 		}
 	}
 }
 
-// sleep returns after an event, ctx's end or Close, or earlier.
-func (cq *CQ) sleep(ctx context.Context) {
+// sleep returns after an event, the end of ctx or life, or Close, or earlier.
+func (cq *CQ) sleep(ctx, life context.Context) {
 	if s, ok := cq.p.(CQSleeper); ok {
-		s.Sleep(ctx, cq.woken, cq.gone)
+		s.Sleep(ctx, life, cq.woken, cq.gone)
 		return
 	}
 	select {
 	case <-cq.woken:
 	case <-ctx.Done():
+	case <-life.Done():
 	case <-cq.gone:
 	}
 }

@@ -90,10 +90,10 @@ type CQProvider interface {
 // CQSleeper is what a CQProvider may be besides: one that has use for a goroutine
 // that waits, as a device in software has that can let it receive.
 type CQSleeper interface {
-	// Sleep returns once wake was called since the last Poll, ctx has ended or
-	// Close was called; to return earlier does no harm. woken yields once for the
+	// Sleep returns once wake was called since the last Poll, ctx or life has ended
+	// or Close was called; to return earlier does no harm. woken yields once for the
 	// calls of wake, and gone is closed after Close. It allocates nothing.
-	Sleep(ctx context.Context, woken, gone <-chan struct{})
+	Sleep(ctx, life context.Context, woken, gone <-chan struct{})
 }
 
 // QPInitProvider is a [QPInit] in terms of provider objects, all of one device.
