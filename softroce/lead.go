@@ -63,6 +63,12 @@ func (c *cq) Sleep(ctx, life context.Context, woken, gone <-chan struct{}) {
 	}
 }
 
+// WakeSleeper makes this CQ's leader, if it has one, look at the CQ.
+func (c *cq) WakeSleeper() {
+	c.woken.Store(true)
+	c.d.interruptLeader()
+}
+
 // lead receives until the CQ was woken or closed, or ctx or life has ended; false if
 // that is not for this goroutine to do, or not any longer.
 func (c *cq) lead(ctx, life context.Context) bool {
