@@ -30,6 +30,7 @@ func atomicExercises() []exercise {
 				says("atomics.done", "operations", count, "added", sum, "lost_races", 0, "last_seen", sum),
 				checked,
 			},
+			crowd: []telling{says("atomics.done", "operations", count, "added", sum), says("sum.checked", "added", sum, "right", true)},
 			serverTells: []telling{
 				says("object.made", "access", "LOCAL_WRITE|REMOTE_ATOMIC", "length", 8),
 				says("wait.begun", "announced", sum),
