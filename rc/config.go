@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/oob"
-	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -23,14 +22,19 @@ type Config struct {
 	Program string            // for people at the other end: name and version
 	Params  map[string]string // the job's parameters
 
-	Cap    verbs.QPCap  // queue sizes; a field of 0 is 16 requests, 1 element
+	// QPs is the number of queue pairs, at most oob.MaxEndpoints; 0 is one. Both
+	// ends must have as many: a listener that follows its clients reads the number
+	// in a parameter of the hello before it connects.
+	QPs int
+
+	Cap    verbs.QPCap  // queue sizes, of each queue pair; a field of 0 is 16 requests, 1 element
 	Access verbs.Access // what the peer may do through the queue pair; 0 is read, write and atomics, AccessLocalWrite alone nothing
 
-	// Prepare runs with the queue pair in INIT, before the peer can send: it
+	// Prepare runs with the queue pairs in INIT, before the peer can send: it
 	// registers memory (Conn.AllocMR), shares it (Conn.Share), posts receives.
 	Prepare func(*Conn) error
 
-	Timing  *Timing       // the queue pair's timers and retries; nil is DefaultTiming
+	Timing  *Timing       // the queue pairs' timers and retries; nil is DefaultTiming
 	Timeout time.Duration // for each step of the exchange; 0 is oob.DefaultTimeout
 
 	Logger *slog.Logger // gets what happens; nil discards it
@@ -54,7 +58,7 @@ const (
 	defaultHopLimit = 64
 )
 
-func orDefault[T uint8 | uint32 | verbs.Access](value, def T) T {
+func orDefault[T int | uint8 | uint32 | verbs.Access](value, def T) T {
 	if value == 0 {
 		return def
 	}
@@ -64,6 +68,7 @@ func orDefault[T uint8 | uint32 | verbs.Access](value, def T) T {
 // complete fills in what was left out.
 func (c Config) complete() Config {
 	c.Port = orDefault(c.Port, 1)
+	c.QPs = orDefault(c.QPs, 1)
 	c.Cap.MaxSendWR = orDefault(c.Cap.MaxSendWR, defaultWR)
 	c.Cap.MaxRecvWR = orDefault(c.Cap.MaxRecvWR, defaultWR)
 	c.Cap.MaxSendSGE = orDefault(c.Cap.MaxSendSGE, 1)
@@ -81,45 +86,4 @@ func (c Config) complete() Config {
 func (c *Config) oobOptions() oob.Options {
 	events := events{c.Logger}
 	return oob.Options{Timeout: c.Timeout, Observer: events.exchanged()}
-}
-
-// initAttr, rtrAttr and rtsAttr are what the three moves carry: this end's
-// choices, and what the peer told.
-
-func (c *Conn) initAttr() verbs.QPAttr {
-	return verbs.QPAttr{PKeyIndex: 0, PortNum: c.cfg.Port, Access: c.cfg.Access}
-}
-
-func (c *Conn) rtrAttr() (verbs.QPAttr, error) {
-	mtu, ok := qpstate.MTUFor(oob.NegotiateMTU(c.local.MTU, c.peer.MTU))
-	if !ok {
-		return verbs.QPAttr{}, errBadMTU(c.peer.MTU)
-	}
-	_, responder := oob.NegotiateReads(c.local, c.peer)
-	return verbs.QPAttr{
-		PathMTU: mtu,
-		DestQPN: c.peer.QPN,
-		RQPSN:   c.peer.PSN,
-		AH: verbs.AHAttr{
-			IsGlobal: c.ethernet || c.peer.LID == 0,
-			DLID:     c.peer.LID,
-			PortNum:  c.cfg.Port,
-			GRH: verbs.GRH{
-				DGID: c.peer.GID, SGIDIndex: uint8(c.gid.Index), HopLimit: defaultHopLimit,
-			},
-		},
-		MaxDestRdAtomic: responder,
-		MinRNRTimer:     c.cfg.Timing.MinRNRTimer,
-	}, nil
-}
-
-func (c *Conn) rtsAttr() verbs.QPAttr {
-	initiator, _ := oob.NegotiateReads(c.local, c.peer)
-	return verbs.QPAttr{
-		SQPSN:       c.local.PSN,
-		MaxRdAtomic: initiator,
-		Timeout:     c.cfg.Timing.Timeout,
-		RetryCnt:    c.cfg.Timing.RetryCnt,
-		RNRRetry:    c.cfg.Timing.RNRRetry,
-	}
 }

@@ -10,12 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"time"
-
-	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/oob"
-	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -33,10 +29,8 @@ type Conn struct {
 	channel  *verbs.CompChannel
 	sendCQ   *verbs.CQ
 	recvCQ   *verbs.CQ
-	qp       *verbs.QP
-	machine  *qpstate.Machine
+	pairs    []*queuePair
 
-	local, peer oob.Endpoint
 	peerRegions []oob.Region
 	peerHello   oob.Hello
 
@@ -51,9 +45,10 @@ type Conn struct {
 	regions []oob.Region   // shared by this end
 	owned   []owned        // what Close frees, last first
 
-	leaveOnce  sync.Once
-	leaveErr   error
-	recvMarked bool // the receive queue has a mark behind its last request
+	leaveOnce sync.Once
+	leaveErr  error
+	left      []*queuePair // those that were moved to ERR to be drained
+	recvMarks int          // of their receive queues, behind the last request
 
 	finished bool // both ends met in the barrier "done"
 	farewell func(context.Context, *oob.Conn) error
@@ -82,26 +77,36 @@ func (c *Conn) own(verb, name string, object io.Closer) {
 	c.owned = append(c.owned, owned{verb, name, object})
 }
 
-// QP is the queue pair.
-func (c *Conn) QP() *verbs.QP { return c.qp }
+// QP is the queue pair, the first one if there are several.
+func (c *Conn) QP() *verbs.QP { return c.pairs[0].QP }
 
-// SendCQ is where sends complete; RecvCQ where receives do.
+// QPs are all queue pairs: each is connected to the peer's at the same index.
+func (c *Conn) QPs() []*verbs.QP {
+	qps := make([]*verbs.QP, len(c.pairs))
+	for i, p := range c.pairs {
+		qps[i] = p.QP
+	}
+	return qps
+}
+
+// SendCQ is where sends complete, those of all queue pairs; RecvCQ where receives do.
 func (c *Conn) SendCQ() *verbs.CQ { return c.sendCQ }
 
 // RecvCQ is where receives complete.
 func (c *Conn) RecvCQ() *verbs.CQ { return c.recvCQ }
 
-// PD is the protection domain of the queue pair.
+// PD is the protection domain of the queue pairs.
 func (c *Conn) PD() *verbs.PD { return c.pd }
 
 // Device is the device in use.
 func (c *Conn) Device() *verbs.Device { return c.dev }
 
-// Local is this end's endpoint as the peer knows it; Peer is the peer's.
-func (c *Conn) Local() oob.Endpoint { return c.local }
+// Local is this end's endpoint as the peer knows it; Peer is the peer's. Both are
+// of the first queue pair, if there are several.
+func (c *Conn) Local() oob.Endpoint { return c.pairs[0].local }
 
 // Peer is the peer's endpoint.
-func (c *Conn) Peer() oob.Endpoint { return c.peer }
+func (c *Conn) Peer() oob.Endpoint { return c.pairs[0].peer }
 
 // PeerHello is what the peer said first: its job and parameters.
 func (c *Conn) PeerHello() oob.Hello { return c.peerHello }
@@ -110,7 +115,7 @@ func (c *Conn) PeerHello() oob.Hello { return c.peerHello }
 func (c *Conn) RemoteAddr() net.Addr { return c.tcp.RemoteAddr() }
 
 // PathMTU is the negotiated payload of one packet, in bytes.
-func (c *Conn) PathMTU() int { return oob.NegotiateMTU(c.local.MTU, c.peer.MTU) }
+func (c *Conn) PathMTU() int { return oob.NegotiateMTU(c.Local().MTU, c.Peer().MTU) }
 
 // AllocMR registers size bytes that live as long as the Conn.
 func (c *Conn) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, error) {
@@ -159,10 +164,9 @@ func (c *Conn) PeerRegion(name string) (oob.Region, bool) {
 	return oob.Region{}, false
 }
 
-// watchDevice ends the Conn's life when the device, the queue pair or one of its
+// watchDevice ends the Conn's life when the device, a queue pair or one of the
 // completion queues reports that it is dead.
 func (c *Conn) watchDevice() {
-	qpn := c.qp.QPN()
 	c.stopEvents = c.dev.Subscribe(func(e verbs.AsyncEvent) {
 		switch {
 		case e.Type == verbs.EventDeviceFatal:
@@ -170,7 +174,7 @@ func (c *Conn) watchDevice() {
 			if !c.sendCQ.Is(e) && !c.recvCQ.Is(e) {
 				return
 			}
-		case e.QPN != 0 && e.QPN != qpn:
+		case e.QPN != 0 && !c.owns(e.QPN):
 			return
 		}
 		c.events.async(e)
@@ -188,35 +192,6 @@ func (c *Conn) watchPeer() {
 		stopTelling()
 		stopWatching()
 	}
-}
-
-// WaitSend returns the next completion of the send queue, WaitRecv of the receive
-// queue. The error is a *verbs.WCError for a failed work request; else the cause
-// of ctx's end, or why the connection ended: a *oob.PeerError or *oob.ClosedError
-// if the peer failed or is gone, an *[AsyncError] if the device did.
-func (c *Conn) WaitSend(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.sendCQ) }
-
-// WaitRecv returns the next completion of the receive queue; see WaitSend.
-func (c *Conn) WaitRecv(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.recvCQ) }
-
-func (c *Conn) waitOne(ctx context.Context, cq *verbs.CQ) (verbs.WC, error) {
-	if !c.begin() {
-		return verbs.WC{}, net.ErrClosed
-	}
-	defer c.calls.Done()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
-	defer stop()
-	var wcs [1]verbs.WC
-	n, err := cq.Wait(ctx, wcs[:])
-	if err != nil && !errors.Is(err, net.ErrClosed) {
-		n, _ = cq.Poll(wcs[:]) // it may have come with the end
-	}
-	if n == 0 {
-		return verbs.WC{}, err
-	}
-	return wcs[0], wcs[0].Err()
 }
 
 // begin counts a call that Close must wait for; false once Close has begun.
@@ -257,7 +232,7 @@ func (c *Conn) Finish(ctx context.Context) error {
 // Fail tells the peer why this end gives up; Close follows.
 func (c *Conn) Fail(step string, cause error) { c.tcp.Fail(step, cause) }
 
-// Close moves the queue pair to ERR, waits until its work requests are flushed,
+// Close moves the queue pairs to ERR, waits until their work requests are flushed,
 // frees everything, the last made first, and says Farewell. Waits that are under way end with
 // net.ErrClosed. Closing again returns the same.
 func (c *Conn) Close() error {
@@ -275,9 +250,7 @@ func (c *Conn) close() error {
 	c.calls.Wait()
 
 	var errs []error
-	if c.machine != nil && c.machine.State() != qpstate.Reset {
-		errs = append(errs, c.drain())
-	}
+	errs = append(errs, c.drain())
 	for i := len(c.owned) - 1; i >= 0; i-- {
 		object := c.owned[i]
 		err := object.Close()
@@ -288,91 +261,4 @@ func (c *Conn) close() error {
 	}
 	errs = append(errs, c.sayFarewell(), c.tcp.Close())
 	return stderrors.Join(errs...)
-}
-
-// drainLimit is how long a flush may take before the objects are freed anyway;
-// drainQuiet how long a queue must be silent to count as flushed if it was too
-// full for a mark.
-const (
-	drainLimit = time.Second
-	drainQuiet = 50 * time.Millisecond
-)
-
-// drainID marks the work request that ends a queue.
-const drainID = 1<<64 - 1
-
-// Disconnect moves the queue pair to ERR ahead of Close: each work request that
-// is queued completes with IBV_WC_WR_FLUSH_ERR, and WaitSend and WaitRecv return
-// it as they do any other. (One WaitRecv more than there are receives may see the
-// mark that Close waits for.) The peer is told nothing: its queue pair stays in
-// RTS until it does the same. Disconnecting again does nothing.
-func (c *Conn) Disconnect() error {
-	if !c.begin() {
-		return net.ErrClosed
-	}
-	defer c.calls.Done()
-	return c.leave()
-}
-
-// leave moves the queue pair to ERR, once. The receive queue's mark is posted
-// before that: see drain.
-func (c *Conn) leave() error {
-	c.leaveOnce.Do(func() {
-		c.recvMarked = c.qp.PostRecv([]verbs.RecvWR{{ID: drainID}}) == nil
-		c.leaveErr = c.machine.ToError()
-	})
-	return c.leaveErr
-}
-
-// drain flushes both queues: in ERR the device completes every work request, in
-// order, so that a mark behind the last one says when all are through. The
-// receive queue's mark is posted before the move, because rdma_rxe does not
-// notice a receive that is posted in ERR; the send queue's after it, because
-// before it would be sent.
-func (c *Conn) drain() error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
-	defer cancel()
-	if err := c.leave(); err != nil {
-		return err
-	}
-	sendMarked := c.qp.PostSend([]verbs.SendWR{{ID: drainID, Opcode: verbs.OpSend, Flags: verbs.SendSignaled}}) == nil
-	sends, err := drainCQ(ctx, c.sendCQ, sendMarked)
-	if err != nil {
-		return errors.WithMessage(err, "drain the send queue")
-	}
-	recvs, err := drainCQ(ctx, c.recvCQ, c.recvMarked)
-	if err != nil {
-		return errors.WithMessage(err, "drain the receive queue")
-	}
-	c.events.drained(sends + recvs)
-	return nil
-}
-
-// drainCQ polls until the mark, or until nothing more comes if there is none or
-// somebody who polls the CQ himself took it, and returns how many work requests
-// were flushed.
-func drainCQ(ctx context.Context, cq *verbs.CQ, marked bool) (flushed int, err error) {
-	if !marked {
-		quiet, cancel := context.WithTimeout(ctx, drainQuiet)
-		defer cancel()
-		ctx = quiet
-	}
-	var wcs [16]verbs.WC
-	for {
-		n, err := cq.Wait(ctx, wcs[:])
-		if errors.Is(err, context.DeadlineExceeded) {
-			return flushed, nil
-		}
-		if err != nil {
-			return flushed, err
-		}
-		for _, wc := range wcs[:n] {
-			if wc.ID == drainID {
-				return flushed, nil
-			}
-			if wc.Status == verbs.WCWRFlushErr {
-				flushed++
-			}
-		}
-	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-func openTestDevice(t *testing.T) *verbs.Device {
+func openTestDevice(t testing.TB) *verbs.Device {
 	dev, err := verbs.Open(testDevice(t))
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func (e *end) post(t *testing.T, wr verbs.SendWR, n int) {
 }
 
 // dialPair connects two ends; the errors are the client's and the server's.
-func dialPair(t *testing.T, client, server Config) (c, s *end, cerr, serr error) {
+func dialPair(t testing.TB, client, server Config) (c, s *end, cerr, serr error) {
 	dev := openTestDevice(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -109,7 +109,7 @@ func dialPair(t *testing.T, client, server Config) (c, s *end, cerr, serr error)
 	return c, s, cerr, serr
 }
 
-func pair(t *testing.T, client, server Config) (c, s *end) {
+func pair(t testing.TB, client, server Config) (c, s *end) {
 	t.Helper()
 	c, s, cerr, serr := dialPair(t, client, server)
 	if cerr != nil || serr != nil {
@@ -263,7 +263,7 @@ func TestAPeerThatDoesNotAnswer(t *testing.T) {
 	if err := s.QP().Modify(&verbs.QPAttr{State: qpstate.Reset}, qpstate.MaskState); err != nil {
 		t.Fatal(err)
 	}
-	s.machine.Observed(qpstate.Reset)
+	s.pairs[0].machine.Observed(qpstate.Reset)
 	c.post(t, verbs.SendWR{Opcode: verbs.OpSend}, 1)
 	_, err := c.WaitSend(t.Context())
 	var we *verbs.WCError

@@ -9,4 +9,4 @@ import (
 )
 
 // testDevice is the device that the tests run on: the software device.
-func testDevice(*testing.T) string { return "soft0" }
+func testDevice(testing.TB) string { return "soft0" }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -15,7 +14,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/oob"
-	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -26,8 +24,8 @@ const (
 	barrierDone     = "done"
 )
 
-// Dial connects to a listening end at "host:port" and returns when both queue
-// pairs are in RTS. The error says which step failed at which end.
+// Dial connects to a listening end at "host:port" and returns when the queue
+// pairs of both are in RTS. The error says which step failed at which end.
 func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 	cfg = cfg.complete()
 	tcp, err := oob.Dial(ctx, address, cfg.oobOptions())
@@ -129,12 +127,12 @@ func connect(ctx context.Context, tcp *oob.Conn, hello oob.Hello, cfg Config) (*
 		do   func(context.Context) error
 	}{
 		{"open resources", c.makeResources},
-		{"RESET→INIT", func(context.Context) error { return c.machine.ToInit(c.initAttr()) }},
+		{"RESET→INIT", func(context.Context) error { return c.toInit() }},
 		{"prepare", c.prepare},
 		{"exchange endpoints", c.exchange},
 		{"barrier " + barrierReceives, func(ctx context.Context) error { return tcp.Barrier(ctx, barrierReceives) }},
-		{"INIT→RTR", c.toRTR},
-		{"RTR→RTS", func(context.Context) error { return c.machine.ToRTS(c.rtsAttr()) }},
+		{"INIT→RTR", func(context.Context) error { return c.toRTR() }},
+		{"RTR→RTS", func(context.Context) error { return c.toRTS() }},
 		{"barrier " + barrierRTS, func(ctx context.Context) error { return tcp.Barrier(ctx, barrierRTS) }},
 	} {
 		err := context.Cause(ctx)
@@ -167,11 +165,17 @@ func (c *Conn) makeResources(context.Context) error {
 	if err := c.makeObjects(); err != nil {
 		return err
 	}
-	c.local = oob.Endpoint{
-		QPType: oob.QPTypeRC, QPN: c.qp.QPN(), PSN: randomPSN(), LID: found.port.LID, GID: c.gid.GID, MTU: found.mtu,
-		InitiatorDepth:     uint8(min(found.device.MaxQPInitRdAtom, maxReads)),
-		ResponderResources: uint8(min(found.device.MaxQPRdAtom, maxReads)),
+	for range c.cfg.QPs {
+		err := c.makeQueuePair(oob.Endpoint{
+			LID: found.port.LID, GID: c.gid.GID, MTU: found.mtu,
+			InitiatorDepth:     uint8(min(found.device.MaxQPInitRdAtom, maxReads)),
+			ResponderResources: uint8(min(found.device.MaxQPRdAtom, maxReads)),
+		})
+		if err != nil {
+			return err
+		}
 	}
+	c.watchDevice()
 	return nil
 }
 
@@ -220,27 +224,13 @@ func (c *Conn) makeObjects() error {
 	if c.sendCQ, err = c.makeCQ("send", c.cfg.Cap.MaxSendWR); err != nil {
 		return err
 	}
-	if c.recvCQ, err = c.makeCQ("receive", c.cfg.Cap.MaxRecvWR); err != nil {
-		return err
-	}
-	cap := c.cfg.Cap
-	cap.MaxSendWR++ // for the work requests that drain
-	cap.MaxRecvWR++
-	c.qp, err = c.pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: c.sendCQ, RecvCQ: c.recvCQ, Cap: cap})
-	if err != nil {
-		return err
-	}
-	c.own("ibv_destroy_qp", "queue pair "+hex24(c.qp.QPN()), c.qp)
-	c.events.made(pathSlow, "ibv_create_qp", "make queue pair", slog.String("qpn", hex24(c.qp.QPN())),
-		slog.String("type", "RC"), slog.String("state", "RESET"), slog.String("cap", fmt.Sprintf("%+v", c.qp.Cap())))
-	c.machine = qpstate.NewMachine(verbs.RC, c.qp, c.events.transition(c.qp))
-	c.watchDevice()
-	return nil
+	c.recvCQ, err = c.makeCQ("receive", c.cfg.Cap.MaxRecvWR)
+	return err
 }
 
-// makeCQ makes a queue that also has room for the work request that drains it.
+// makeCQ makes a queue with room for the work requests of all queue pairs.
 func (c *Conn) makeCQ(what string, wrs uint32) (*verbs.CQ, error) {
-	cq, err := c.dev.CreateCQ(verbs.CQInit{Depth: int(wrs) + 1, Channel: c.channel})
+	cq, err := c.dev.CreateCQ(verbs.CQInit{Depth: c.cfg.QPs * (int(wrs) + drainWRs), Channel: c.channel})
 	if err != nil {
 		return nil, err
 	}
@@ -256,12 +246,20 @@ func (c *Conn) prepare(context.Context) error {
 	return c.cfg.Prepare(c)
 }
 
-// exchange tells the peer this end's endpoint and regions and hears its own.
-func (c *Conn) exchange(ctx context.Context) (err error) {
-	if c.peer, err = c.tcp.ExchangeEndpoint(ctx, c.local); err != nil {
+// exchange tells the peer this end's endpoints and regions and hears its own.
+func (c *Conn) exchange(ctx context.Context) error {
+	local := make([]oob.Endpoint, len(c.pairs))
+	for i, p := range c.pairs {
+		local[i] = p.local
+	}
+	peer, err := c.tcp.ExchangeEndpoints(ctx, local)
+	if err != nil {
 		return err
 	}
-	c.events.endpoints(c.local, c.peer)
+	for i, p := range c.pairs {
+		p.peer = peer[i]
+		c.events.endpoints(p.local, p.peer)
+	}
 	if c.peerRegions, err = c.tcp.ExchangeRegions(ctx, c.regions); err != nil {
 		return err
 	}
@@ -272,14 +270,6 @@ func (c *Conn) exchange(ctx context.Context) (err error) {
 		c.events.region("remote", r)
 	}
 	return nil
-}
-
-func (c *Conn) toRTR(context.Context) error {
-	attr, err := c.rtrAttr()
-	if err != nil {
-		return err
-	}
-	return c.machine.ToRTR(attr)
 }
 
 // randomPSN is 24 random bits: packets of an old connection do not fit a new one.

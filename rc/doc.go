@@ -12,9 +12,9 @@
 // Both ends take the same steps, and a failure at one is told to the other:
 //
 //  1. TCP connects; hello: role, job, parameters
-//  2. device, GID, protection domain, completion queues, queue pair
+//  2. device, GID, protection domain, completion queues, queue pairs
 //  3. RESET→INIT, then Config.Prepare registers memory and posts receives
-//  4. endpoints and regions are exchanged; barrier "receives posted"
+//  4. endpoints (one for each queue pair) and regions are exchanged; barrier "receives posted"
 //  5. INIT→RTR and RTR→RTS, with the smaller path MTU and the peer's numbers
 //  6. barrier "in RTS": from here on either may send
 //

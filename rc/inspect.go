@@ -20,8 +20,8 @@ type inspected struct {
 	mtu    int // bytes
 }
 
-// Check says whether a device can serve this Config: its port is active, its
-// GID index a filled slot, its MTU within the active one. Dial and Connect check
+// Check says whether a device can serve this Config: its queues are as deep, its
+// port is active, its GID index a filled slot, its MTU within the active one. Dial and Connect check
 // too; a program that listens does well to check before.
 func (c Config) Check(dev *verbs.Device) error {
 	c = c.complete()
@@ -33,6 +33,9 @@ func (c *Config) inspect(dev *verbs.Device) (inspected, error) {
 	var found inspected
 	var err error
 	if found.device, err = dev.Query(); err != nil {
+		return found, err
+	}
+	if err := c.checkQueues(dev, found.device); err != nil {
 		return found, err
 	}
 	if found.port, err = dev.QueryPort(c.Port); err != nil {

@@ -142,6 +142,9 @@ func (d *device) event(e transport.Event) {
 	if e.CQ != nil {
 		out.CQ = e.CQ.User.(*cq)
 	}
+	if e.SRQ != nil {
+		out.SRQ = e.SRQ.User.(*srq)
+	}
 	d.events.put(out)
 }
 
@@ -171,6 +174,7 @@ func (d *device) guid() uint64 {
 const (
 	manyObjects = 1 << 20
 	maxGIDs     = 16
+	srqResize   = 1 << 13 // IBV_DEVICE_SRQ_RESIZE
 )
 
 func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
@@ -182,6 +186,7 @@ func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
 		PageSizeCap:     ^uint64(4095),
 		MaxQP:           manyObjects,
 		MaxQPWR:         transport.MaxQPWR,
+		CapFlags:        srqResize,
 		MaxSGE:          transport.MaxSGE,
 		MaxSGERd:        transport.MaxSGE,
 		MaxCQ:           manyObjects,
@@ -193,6 +198,9 @@ func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
 		MaxQPInitRdAtom: transport.MaxRdAtomic,
 		AtomicCap:       verbs.AtomicHCA,
 		MaxAH:           manyObjects,
+		MaxSRQ:          manyObjects,
+		MaxSRQWR:        transport.MaxQPWR,
+		MaxSRQSGE:       transport.MaxSGE,
 		MaxPKeys:        1,
 		PhysPortCnt:     1,
 	}, nil

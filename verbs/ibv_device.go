@@ -109,7 +109,8 @@ type ibvDevice struct {
 	ctx    *C.struct_ibv_context
 	path   string // of its directory in sysfs, which goes when the device does
 	events *fdWaiter
-	cqs    ibvCQTable
+	cqs    ibvTable[*C.struct_ibv_cq, *ibvCQ]
+	srqs   ibvTable[*C.struct_ibv_srq, *ibvSRQ]
 
 	// Of the one goroutine in NextEvent.
 	event     C.struct_rv_event
@@ -255,10 +256,11 @@ func (d *ibvDevice) listed() bool {
 
 func (d *ibvDevice) decodeEvent() AsyncEvent {
 	event := AsyncEvent{Type: EventType(d.event._type), QPN: uint32(d.event.qpn), Port: uint8(d.event.port)}
-	if d.event.cq != nil {
-		if cq := d.cqs.find(d.event.cq); cq != nil {
-			event.CQ = cq
-		}
+	if cq, ok := d.cqs.find(d.event.cq); ok {
+		event.CQ = cq
+	}
+	if srq, ok := d.srqs.find(d.event.srq); ok {
+		event.SRQ = srq
 	}
 	return event
 }

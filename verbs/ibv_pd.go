@@ -10,10 +10,13 @@ import "C"
 import "unsafe"
 
 // ibvPD is struct ibv_pd.
-type ibvPD struct{ pd *C.struct_ibv_pd }
+type ibvPD struct {
+	d  *ibvDevice
+	pd *C.struct_ibv_pd
+}
 
 func (d *ibvDevice) AllocPD() (PDProvider, error) {
-	p := &ibvPD{}
+	p := &ibvPD{d: d}
 	if err := errnoErr(C.rv_alloc_pd(d.ctx, &p.pd)); err != nil {
 		return nil, err
 	}

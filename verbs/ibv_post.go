@@ -10,6 +10,8 @@ package verbs
 // #cgo nocallback rv_post_send
 // #cgo noescape rv_post_recv
 // #cgo nocallback rv_post_recv
+// #cgo noescape rv_post_srq_recv
+// #cgo nocallback rv_post_srq_recv
 // #include "ibv_shim.h"
 import "C"
 
@@ -86,7 +88,7 @@ func (s *sendSlots) post(n int) (int, error) {
 }
 
 // PostSend encodes and posts as many requests at a time as there are slots: one
-// call, unless the slice is longer than the queue. PostRecv is its like; one
+// call, unless the slice is longer than the queue. postAll is its like; one
 // generic function for both would cost an indirect call for each request.
 func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 	q.sendMu.Lock()
@@ -169,15 +171,22 @@ func (s *sendSlots) setPeer(c *C.struct_ibv_send_wr, wr *SendWR) bool {
 	return true
 }
 
-// recvSlots is sendSlots for receives.
-type recvSlots struct {
+// recvTarget is where receives are posted: one of the two, or none once that is
+// closed.
+type recvTarget struct {
 	qp  *C.struct_ibv_qp
+	srq *C.struct_ibv_srq
+}
+
+// recvSlots is sendSlots for the receives of a queue pair or of an SRQ.
+type recvSlots struct {
+	to  recvTarget
 	wrs []C.struct_ibv_recv_wr
 	sge sgeSlots
 }
 
-func newRecvSlots(qp *C.struct_ibv_qp, cap QPCap) recvSlots {
-	s := recvSlots{qp: qp, wrs: cArray[C.struct_ibv_recv_wr](cap.MaxRecvWR), sge: newSGESlots(cap.MaxRecvWR, cap.MaxRecvSGE)}
+func newRecvSlots(to recvTarget, n, sges uint32) recvSlots {
+	s := recvSlots{to: to, wrs: cArray[C.struct_ibv_recv_wr](n), sge: newSGESlots(n, sges)}
 	for i := range s.wrs {
 		s.wrs[i].sg_list = s.sge.list(i)
 		s.link(i)
@@ -202,7 +211,12 @@ func (s *recvSlots) post(n int) (int, error) {
 		return 0, nil
 	}
 	s.wrs[n-1].next = nil
-	refused := C.rv_post_recv(s.qp, &s.wrs[0])
+	var refused C.int64_t
+	if s.to.srq != nil {
+		refused = C.rv_post_srq_recv(s.to.srq, &s.wrs[0])
+	} else {
+		refused = C.rv_post_recv(s.to.qp, &s.wrs[0])
+	}
 	s.link(n - 1)
 	return postResult(n, int64(refused))
 }
@@ -210,9 +224,16 @@ func (s *recvSlots) post(n int) (int, error) {
 func (q *ibvQP) PostRecv(wrs []RecvWR) (done int, err error) {
 	q.recvMu.Lock()
 	defer q.recvMu.Unlock()
-	s := &q.recv
+	if q.onSRQ && q.recv.to.qp != nil {
+		return 0, syscall.EINVAL // a provider may have no queue at all to look at
+	}
+	return q.recv.postAll(wrs)
+}
+
+// postAll is PostSend's loop for receives.
+func (s *recvSlots) postAll(wrs []RecvWR) (done int, err error) {
 	for err == nil && done < len(wrs) {
-		if s.qp == nil {
+		if s.to == (recvTarget{}) {
 			err = net.ErrClosed
 			break
 		}

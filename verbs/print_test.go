@@ -17,6 +17,8 @@ func TestNamesAreTheCNames(t *testing.T) {
 	}{
 		{OpSend, "IBV_WR_SEND"}, {OpAtomicFetchAndAdd, "IBV_WR_ATOMIC_FETCH_AND_ADD"}, {Opcode(99), "ibv_wr_opcode(99)"},
 		{SendSignaled | SendInline, "IBV_SEND_SIGNALED|IBV_SEND_INLINE"}, {SendFlags(0), "0"}, {SendFlags(1 << 9), "0x200"},
+		{SRQMaxWR | SRQLimit, "IBV_SRQ_MAX_WR|IBV_SRQ_LIMIT"}, {CQIgnoreOverrun, "IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN"},
+		{WCExImm | WCExWallclock, "IBV_WC_EX_WITH_IMM|IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK"},
 		{WCSuccess, "IBV_WC_SUCCESS"}, {WCRetryExcErr, "IBV_WC_RETRY_EXC_ERR"}, {WCGeneralErr, "IBV_WC_GENERAL_ERR"}, {WCStatus(77), "ibv_wc_status(77)"},
 		{WCRecv, "IBV_WC_RECV"}, {WCRecvRDMAWithImm, "IBV_WC_RECV_RDMA_WITH_IMM"}, {WCFetchAdd, "IBV_WC_FETCH_ADD"}, {WCOpcode(55), "ibv_wc_opcode(55)"},
 		{WCWithImm | WCGRH, "IBV_WC_GRH|IBV_WC_WITH_IMM"},

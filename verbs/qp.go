@@ -16,6 +16,7 @@ import (
 type QPInit struct {
 	Type           QPType
 	SendCQ, RecvCQ *CQ
+	SRQ            *SRQ  // nil: a receive queue of its own; else Cap's receive sizes do not count
 	Cap            QPCap // what is granted may be more: see QP.Cap
 	SigAll         bool  // every send completes; else those with SendSignaled
 }
@@ -49,10 +50,18 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	if init.RecvCQ != init.SendCQ {
 		parents = append(parents, &init.RecvCQ.handle)
 	}
+	var srq SRQProvider
+	if init.SRQ != nil {
+		if init.SRQ.dev != pd.dev {
+			return nil, otherDevice("ibv_create_qp", pd.device, "the SRQ is of "+init.SRQ.device)
+		}
+		parents = append(parents, &init.SRQ.handle)
+		srq = init.SRQ.p
+	}
 	qp := &QP{init: init, dev: pd.dev}
 	p, err := born(&qp.handle, "QP", "ibv_create_qp", detail, func() (QPProvider, error) {
 		return pd.p.CreateQP(QPInitProvider{
-			Type: init.Type, SendCQ: init.SendCQ.p, RecvCQ: init.RecvCQ.p, Cap: init.Cap, SigAll: init.SigAll})
+			Type: init.Type, SendCQ: init.SendCQ.p, RecvCQ: init.RecvCQ.p, SRQ: srq, Cap: init.Cap, SigAll: init.SigAll})
 	}, parents...)
 	if err != nil {
 		return nil, err
@@ -75,6 +84,9 @@ func (qp *QP) SendCQ() *CQ { return qp.init.SendCQ }
 
 // RecvCQ is where receives complete.
 func (qp *QP) RecvCQ() *CQ { return qp.init.RecvCQ }
+
+// SRQ is where its receives come from, nil if it has a receive queue of its own.
+func (qp *QP) SRQ() *SRQ { return qp.init.SRQ }
 
 // Modify applies the attributes that mask names. The device is asked first; if it
 // says EINVAL, the error tells which bit or value the rules forbid, as far as
@@ -132,7 +144,7 @@ func (qp *QP) PostSend(wrs []SendWR) error {
 }
 
 // PostRecv queues receive work requests in order, with the rules of [QP.PostSend].
-// It is legal from INIT on.
+// It is legal from INIT on, and EINVAL for a queue pair with an SRQ: post to that.
 //
 // Implements: int ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 func (qp *QP) PostRecv(wrs []RecvWR) error {

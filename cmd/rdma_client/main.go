@@ -30,6 +30,7 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
 		Example: `  rdma_client 10.0.0.1
   rdma_client 10.0.0.1 rxe0 18515 1
   rdma_client --job write-read -s "good morning" 10.0.0.1 rxe0
+  rdma_client --job file --file movie.mkv 10.0.0.1
   rdma_client --json -v 10.0.0.1 rxe0`,
 		Args: cobra.RangeArgs(1, 4),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -46,6 +47,7 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
 			if err := lab.CompleteJobFlags(cmd.Flags(), &o); err != nil {
 				return cli.Usagef("%v", err)
 			}
+			o.Progress = out.Progress()
 			return lab.RunClient(cmd.Context(), o)
 		},
 	}

@@ -32,7 +32,8 @@ done; 1 if it failed; 2 for a wrong command line; 130 if it was interrupted in
 the midst of a job.`,
 		Example: `  rdma_server
   rdma_server rxe0 18515 1
-  rdma_server --once --json rxe0`,
+  rdma_server --once --json rxe0
+  rdma_server --dir inbox --allow file`,
 		Args: cobra.MaximumNArgs(3),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -55,6 +56,9 @@ the midst of a job.`,
 	cmd.Flags().StringVar(&o.Listen, "listen", "", "address to listen on (default: every one of this host's)")
 	o.MaxSize = lab.DefaultMaxSize
 	cmd.Flags().Var(&o.MaxSize, "max-size", "largest buffer or region that a client may ask for, such as 64M")
+	cmd.Flags().StringVar(&o.Dir, "dir", "", "folder for the files of the job file (default: none are taken)")
+	o.MaxFile = lab.DefaultMaxFile
+	cmd.Flags().Var(&o.MaxFile, "max-file", "largest file that a client may send, such as 1G")
 	cmd.Flags().StringSliceVar(&o.Allow, "allow", nil, "do these jobs only (default: all): "+strings.Join(lab.JobNames(), ", "))
 	cmd.Flags().IntVar(&o.MaxClients, "max-clients", 256, "clients served at a time; more are refused")
 	os.Exit(cli.Main(cmd, "server", &out, &o.Logger, &o.Program))

@@ -17,6 +17,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/vbauerster/mpb/v8/cwriter"
 
 	"github.com/rawverbs/rawverbs/internal/lab"
 	"github.com/rawverbs/rawverbs/internal/trace"
@@ -44,7 +45,7 @@ func AddFlags(cmd *cobra.Command, o *lab.Options, out *Output) {
 	f := cmd.Flags()
 	f.Uint8Var(&o.IBPort, "ib-port", 1, "port of the device")
 	f.IntVar(&o.MTU, "mtu", 0, "path MTU in bytes: 256, 512, 1024, 2048 or 4096 (default: the port's active MTU)")
-	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "limit of each step and of the job, such as 5s")
+	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "limit of each step, and of how long a job may stand still, such as 5s")
 	f.StringVar(&o.PCAP, "pcap", "", "write the packets of a soft device to this file, for Wireshark")
 	f.BoolVar(&out.JSON, "json", false, "print one JSON object a line for each event")
 	f.BoolVarP(&out.Quiet, "quiet", "q", false, "print nothing but errors")
@@ -57,6 +58,15 @@ func AddFlags(cmd *cobra.Command, o *lab.Options, out *Output) {
 			return doc.GenMan(cmd, &doc.GenManHeader{Section: "1", Source: "rawverbs", Manual: "rawverbs"}, man.OutOrStdout())
 		},
 	})
+}
+
+// Progress is the terminal that a progress bar may be shown on: standard error, if
+// it and the narration's standard output are both one; else nil.
+func (o *Output) Progress() io.Writer {
+	if o.JSON || o.Quiet || !cwriter.IsTerminal(int(os.Stdout.Fd())) || !cwriter.IsTerminal(int(os.Stderr.Fd())) {
+		return nil
+	}
+	return os.Stderr
 }
 
 // DefaultPort is the TCP port if none is given.

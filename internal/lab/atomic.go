@@ -34,6 +34,7 @@ var atomicJob = job{
 	name:   "atomic",
 	about:  "FETCH_ADD and CMP_SWP on a counter that all clients share",
 	flags:  []string{"count", "op", "add"},
+	ops:    []string{opBoth, opFetchAdd, opCmpSwap},
 	client: newAtomicClient,
 	server: func(v visit) (half, error) {
 		count, err := v.params.number(paramCount, 1, maxCount)

@@ -5,6 +5,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strconv"
@@ -33,6 +34,9 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	if c, ok := mine.(io.Closer); ok { // it has opened a file
+		defer closeAll(&err, c)
+	}
 	dev, err := o.openDevice(o.Logger)
 	if err != nil {
 		return err
@@ -59,6 +63,9 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 		return mine.prepare(c)
 	}
 	mine.configure(&cfg)
+	if err := cfg.Check(dev); err != nil {
+		return err
+	}
 	rec.ask(&cfg)
 	conn, err := rc.Dial(ctx, net.JoinHostPort(o.Server, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {
@@ -69,14 +76,15 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 }
 
 // runJob does one half of a job on a connection, which it closes; a failure is
-// told to the peer.
+// told to the peer. The job may stand still for limit.
 func runJob(ctx context.Context, conn *rc.Conn, mine half, limit time.Duration) (err error) {
 	defer closeAll(&err, conn)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the job took longer than %v; try: a longer --timeout, or look at the other end", limit))
+	ctx, cancel := untilStalled(ctx, limit)
 	defer cancel()
 	if err := mine.run(ctx, conn); err != nil {
 		conn.Fail("job", err)
 		return err
 	}
+	progress(ctx)
 	return conn.Finish(ctx)
 }

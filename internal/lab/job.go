@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rawverbs/rawverbs/internal/folder"
 	"github.com/rawverbs/rawverbs/rc"
 )
 
@@ -18,14 +19,17 @@ type job struct {
 	name  string
 	about string   // what it does, in a line
 	flags []string // the client's job flags that it uses
+	needs []string // those without which it cannot be
 	text  string   // what --text is if it is not given
+	size  Size     // the same of --size; 0 is the common default
+	ops   []string // what --op may be; the first if it is not given
 
 	client func(ClientOptions) (half, error)
 	server func(visit) (half, error)
 }
 
 // jobs are all there are, in the order to learn them in.
-var jobs = []job{sendJob, writeReadJob, writeImmJob, exchangeWriteJob, exchangeReadJob, atomicJob}
+var jobs = []job{sendJob, writeReadJob, writeImmJob, exchangeWriteJob, exchangeReadJob, atomicJob, bulkJob, fileJob}
 
 // half is one end's part in a job. A half is used for one connection.
 type half interface {
@@ -47,7 +51,8 @@ type ender interface{ end() }
 type visit struct {
 	ServerOptions // with the Logger for this client
 	params        params
-	ledger        *ledger // the server's one, for the job atomic
+	inbox         *folder.Folder // where files go; nil takes none
+	ledger        *ledger        // the server's one, for the job atomic
 }
 
 // JobNames are the names of all jobs, in the order to learn them in.
@@ -93,6 +98,7 @@ type params map[string]string
 const (
 	paramSize    = "size"     // the client's: bytes of each buffer or region that it asks for
 	paramMaxSize = "max_size" // the server's: the most that it gives
+	paramChunk   = "chunk"    // the client's: bytes of each request, where there are many
 )
 
 // number reads a whole number from low to high.

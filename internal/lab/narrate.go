@@ -36,6 +36,35 @@ func tellAt(level slog.Level, log *slog.Logger, path, event, verb, text string, 
 // completion, and at the levels of -v and -vv the dumps of what they carry.
 type narrator struct{ log *slog.Logger }
 
+// quieter tells at the level of -v what n tells to all: for what is done over and
+// over.
+func (n narrator) quieter() narrator { return narrator{slog.New(demoted{n.log.Handler()})} }
+
+// demoted makes Debug of Info.
+type demoted struct{ slog.Handler }
+
+func demote(level slog.Level) slog.Level {
+	if level == slog.LevelInfo {
+		return slog.LevelDebug
+	}
+	return level
+}
+
+func (d demoted) Enabled(ctx context.Context, level slog.Level) bool {
+	return d.Handler.Enabled(ctx, demote(level))
+}
+
+func (d demoted) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = demote(r.Level)
+	return d.Handler.Handle(ctx, r)
+}
+
+func (d demoted) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return demoted{d.Handler.WithAttrs(attrs)}
+}
+
+func (d demoted) WithGroup(name string) slog.Handler { return demoted{d.Handler.WithGroup(name)} }
+
 // postSend posts to the send queue in one call.
 func (n narrator) postSend(qp *verbs.QP, wrs ...verbs.SendWR) error {
 	for i := range wrs {
@@ -101,7 +130,31 @@ func (n narrator) waitSend(ctx context.Context, c *rc.Conn, what string) (verbs.
 }
 
 func (n narrator) waitRecv(ctx context.Context, c *rc.Conn, what string) (verbs.WC, error) {
-	return n.wait(ctx, c.WaitRecv, "receive", what)
+	wc, err := n.wait(ctx, c.WaitRecv, "receive", what)
+	if wc.Status == verbs.WCWRFlushErr {
+		if cause := n.causeOfFlush(c); cause != nil {
+			err = errors.WithMessagef(cause, "waiting for %s", what)
+		}
+	}
+	return wc, err
+}
+
+// causeOfFlush looks for why a receive was flushed: a send that failed takes the
+// queue pair to ERR, and its completion says more than the flush does. nil is none.
+func (n narrator) causeOfFlush(c *rc.Conn) error {
+	var wcs [16]verbs.WC
+	for {
+		got, err := c.SendCQ().Poll(wcs[:])
+		if err != nil || got == 0 {
+			return err
+		}
+		for i := range wcs[:got] {
+			if status := wcs[i].Status; status != verbs.WCSuccess && status != verbs.WCWRFlushErr {
+				n.completed(&wcs[i])
+				return wcs[i].Err()
+			}
+		}
+	}
 }
 
 func (n narrator) wait(ctx context.Context, next func(context.Context) (verbs.WC, error), queue, what string) (verbs.WC, error) {
@@ -110,6 +163,7 @@ func (n narrator) wait(ctx context.Context, next func(context.Context) (verbs.WC
 	wc, err := next(ctx)
 	if err == nil || errors.As(err, new(*verbs.WCError)) {
 		n.completed(&wc)
+		progress(ctx)
 	}
 	return wc, errors.WithMessagef(err, "waiting for %s", what)
 }

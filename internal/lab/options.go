@@ -4,6 +4,7 @@ package lab
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -36,14 +37,19 @@ type ClientOptions struct {
 // JobOptions are the client's choices for its job; each job uses some of them,
 // see its flags.
 type JobOptions struct {
-	Text string // what is sent or written
-	Size Size   // of each message buffer, or of the region at the server
-
+	Text  string // what is sent or written
+	Size  Size   // of each message buffer, of the region at the server, or of all data
+	Chunk Size   // of each request, where there are many
+	Op    string // the operation; "" is the job's first
 	Count int    // operations
-	Op    string // which of the atomics
 	Add   uint64 // what each adds
+	File  string // the path of what is sent
+	Name  string // the file's at the server; "" is the last part of the path
+	Bulk  BulkOptions
 
 	LeaveEarly bool // have the server leave one completion before the end
+
+	Progress io.Writer // a terminal for a progress bar; nil shows none
 }
 
 // ServerOptions are what the server may choose.
@@ -55,16 +61,25 @@ type ServerOptions struct {
 	MaxClients int      // at a time; more are refused
 	MaxSize    Size     // of a buffer or region that a client may ask for
 	Allow      []string // the jobs that are done; none is all
+	Dir        string   // where files go; "" takes none
+	MaxFile    Size     // that a client may send
 }
 
 // DefaultMaxSize is how large a buffer or region a client may ask for, if the
 // server does not say otherwise.
 const DefaultMaxSize Size = 64 << 20
 
+// DefaultMaxFile is how large a file a client may send, if the server does not say
+// otherwise.
+const DefaultMaxFile Size = 16 << 30
+
 // check refuses choices that cannot work, before anything is opened.
 func (o *ServerOptions) check() error {
 	if o.MaxSize < 1 {
 		return fmt.Errorf("a server whose clients may ask for %d bytes can serve none; try: --max-size %v", int64(o.MaxSize), DefaultMaxSize)
+	}
+	if o.MaxFile < 0 {
+		return fmt.Errorf("a file of at most %d bytes cannot be had; try: --max-file %v", int64(o.MaxFile), DefaultMaxFile)
 	}
 	for _, name := range o.Allow {
 		if _, err := find(name); err != nil {

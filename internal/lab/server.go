@@ -14,6 +14,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/folder"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -29,6 +30,13 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	}
 	all := o.Logger
 	o.Logger = all.With(slog.String("who", "server"))
+	var inbox *folder.Folder
+	if o.Dir != "" {
+		if inbox, err = folder.Open(o.Dir); err != nil {
+			return fmt.Errorf("--dir: %w", err)
+		}
+		defer closeAll(&err, inbox)
+	}
 	dev, err := o.openDevice(o.Logger)
 	if err != nil {
 		return err
@@ -54,7 +62,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	defer closeAll(&err, listener)
 	tell(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for rdma_client", listener.Addr()),
 		slog.String("address", listener.Addr().String()))
-	s := &server{ServerOptions: o, dev: dev, all: all, ledger: newLedger()}
+	s := &server{ServerOptions: o, inbox: inbox, ledger: newLedger(), dev: dev, all: all}
 	if o.Once {
 		return s.serveOne(ctx, listener)
 	}
@@ -63,9 +71,10 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 
 type server struct {
 	ServerOptions
+	inbox  *folder.Folder
+	ledger *ledger // the counter of the job atomic
 	dev    *verbs.Device
 	all    *slog.Logger // without a "who", for each client's own
-	ledger *ledger      // the counter of the job atomic
 }
 
 func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
@@ -159,7 +168,7 @@ func (s *server) half(hello oob.Hello, log *slog.Logger) (half, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := visit{ServerOptions: s.ServerOptions, params: hello.Params, ledger: s.ledger}
+	v := visit{ServerOptions: s.ServerOptions, params: hello.Params, inbox: s.inbox, ledger: s.ledger}
 	v.Logger = log
 	return j.server(v)
 }

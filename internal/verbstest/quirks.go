@@ -47,6 +47,8 @@ func rxeQuirks() map[string]string {
 		recvStatus  = "completes any receive that cannot be filled with LOC_QP_OP_ERR"
 		tooSmall    = recvStatus + ", and tells the sender REM_OP_ERR"
 		noEvent     = "has no such event"
+		noModerate  = "has no moderation"
+		noClock     = "has no completion timestamps"
 		stallsInSQD = "does not try again in SQD: what the peer was not ready for never completes, and the queue never drains"
 	)
 	quirks := map[string]string{
@@ -86,6 +88,16 @@ func rxeQuirks() map[string]string {
 		"post/a send that was refused is not sent later": "libibverbs puts the request into the queue before the kernel refuses to serve it, and leaves it there",
 
 		"events of a cq/armed for solicited, an error tells": "tells only of completions whose message was solicited",
+
+		"cq/moderation: one event for 8 completions":            noModerate,
+		"cq/moderation: the period ends the wait for more":      noModerate,
+		"cq/moderation: none again":                             noModerate,
+		"cq/moderation: waiters are woken":                      noModerate,
+		"cq ex/timestamps do not run backwards":                 noClock,
+		"cq ex/wall clock times are now":                        noClock,
+		"srq/number":                                            "its provider in libibverbs does not tell the number",
+		"srq/of another domain: its own domain's memory counts": "checks receives against the queue pair's domain",
+		"srq/resize and limit in one":                           "judges the limit by the size before",
 
 		"drain/what is posted in SQD waits for RTS":        "does not start the send queue at SQD→RTS: the next post does",
 		"drain/SQ_DRAINED tells after the last completion": stallsInSQD,

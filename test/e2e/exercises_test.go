@@ -33,7 +33,8 @@ func says(event string, attrs ...any) telling { return telling{event, attrs} }
 // exercises returns a run of every job; those with files make them in t's own
 // directory.
 func exercises(t *testing.T) []exercise {
-	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises(), exchangeExercises(), atomicExercises())
+	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises(), exchangeExercises(), atomicExercises(),
+		bulkExercises(), fileExercises(t))
 }
 
 func sendExercises() []exercise {
@@ -115,6 +116,10 @@ func (w telling) matches(r record) bool {
 			if !strings.Contains(r.str(key), want) {
 				return false
 			}
+		case int:
+			if n, ok := r[key].(float64); !ok || n != float64(want) {
+				return false
+			}
 		default:
 			if fmt.Sprint(r[key]) != fmt.Sprint(want) {
 				return false
@@ -128,17 +133,21 @@ func (w telling) matches(r record) bool {
 func TestJobs(t *testing.T) {
 	noLeak(t)
 	for _, e := range exercises(t) {
-		t.Run(e.name, func(t *testing.T) {
-			s := serve(t, append([]string{"--once"}, e.server...)...)
-			file := filepath.Join(t.TempDir(), "record")
-			c := s.client(t, append(e.client, "--record", file)...)
-			c.succeeds()
-			s.succeeds()
-			e.check(t, c, s.process)
-			checkRecord(t, file, c, s.process)
-			for _, p := range []*process{c, s.process} {
-				checkTransitions(t, p)
-			}
-		})
+		t.Run(e.name, func(t *testing.T) { e.run(t) })
+	}
+}
+
+// run does the exercise on the device under test.
+func (e exercise) run(t *testing.T) {
+	t.Helper()
+	s := serve(t, append([]string{"--once"}, e.server...)...)
+	file := filepath.Join(t.TempDir(), "record")
+	c := s.client(t, append(e.client, "--record", file)...)
+	c.succeeds()
+	s.succeeds()
+	e.check(t, c, s.process)
+	checkRecord(t, file, c, s.process)
+	for _, p := range []*process{c, s.process} {
+		checkTransitions(t, p)
 	}
 }

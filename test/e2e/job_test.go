@@ -50,14 +50,22 @@ func checkTransitions(t *testing.T, p *process) {
 		{"RTR", "RTS", "0x12e01"},
 		{"RTS", "ERR", "0x1"},
 	}
-	moves := p.all("qp.transition")
-	if len(moves) != len(want) {
-		t.Fatalf("%d transitions, want %d: %v", len(moves), len(want), moves)
+	moves := map[string][]record{} // of each queue pair
+	for _, m := range p.all("qp.transition") {
+		moves[m.str("qpn")] = append(moves[m.str("qpn")], m)
 	}
-	for i, w := range want {
-		m := moves[i]
-		if m.str("from") != w.from || m.str("to") != w.to || m.str("mask") != w.mask || m.str("error") != "" {
-			t.Errorf("transition %d: %v, want %v", i, m, w)
+	if len(moves) == 0 {
+		t.Fatal("no transitions")
+	}
+	for qpn, moves := range moves {
+		if len(moves) != len(want) {
+			t.Fatalf("queue pair %s: %d transitions, want %d: %v", qpn, len(moves), len(want), moves)
+		}
+		for i, w := range want {
+			m := moves[i]
+			if m.str("from") != w.from || m.str("to") != w.to || m.str("mask") != w.mask || m.str("error") != "" {
+				t.Errorf("queue pair %s, transition %d: %v, want %v", qpn, i, m, w)
+			}
 		}
 	}
 }

@@ -124,7 +124,13 @@ type muteServer struct {
 func listenMute(t *testing.T) *muteServer {
 	t.Helper()
 	dev := openDevice(t)
-	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), muteConfig(t, dev))
+	return listenAs(t, dev, muteConfig(t, dev))
+}
+
+// listenAs is listenMute of another job.
+func listenAs(t *testing.T, dev *verbs.Device, cfg rc.Config) *muteServer {
+	t.Helper()
+	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +148,7 @@ func listenMute(t *testing.T) *muteServer {
 			in.Refuse(err)
 			return
 		}
-		conn, err := in.Connect(timeLimit(t), muteConfig(t, dev))
+		conn, err := in.Connect(timeLimit(t), cfg)
 		if err == nil {
 			m.conn <- conn
 		}

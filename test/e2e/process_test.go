@@ -235,7 +235,13 @@ type server struct {
 // serve starts a server on a port that is free.
 func serve(t *testing.T, flags ...string) *server {
 	t.Helper()
-	s := &server{process: start(t, "rdma_server", append(flags, "--json", device, "0")...)}
+	return serveBy(t, nil, flags...)
+}
+
+// serveBy is serve by another program; see startBy.
+func serveBy(t *testing.T, by []string, flags ...string) *server {
+	t.Helper()
+	s := &server{process: startBy(t, by, "rdma_server", append(flags, "--json", device, "0")...)}
 	_, port, err := net.SplitHostPort(s.event("server.listening").str("address"))
 	if err != nil {
 		t.Fatal(err)

@@ -41,11 +41,11 @@ func TestClientStopped(t *testing.T) {
 	}
 }
 
-// The client's timeout ends a job that does not end by itself.
+// The client's timeout ends a job that stands still.
 func TestClientTimeout(t *testing.T) {
 	noLeak(t)
 	c := listenMute(t).client(t, "--timeout", "3s")
-	c.fails(1, "took longer than 3s", "--timeout")
+	c.fails(1, "stood still for 3s", "--timeout")
 }
 
 // A client is killed in the midst of its job, by kill -9: the server notices,

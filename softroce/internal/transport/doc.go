@@ -7,9 +7,9 @@
 //
 //	e := transport.New(transport.Config{…})
 //	pd := e.AllocPD()
-//	cq, _ := e.CreateCQ(depth, notify)           Depth Poll Arm
+//	cq, _ := e.CreateCQ(transport.CQInit{…})     Depth Poll PollEx Arm Resize Moderate Due
 //	mr, _ := pd.RegisterMR(buf, access)          LKey RKey Addr Close
-//	srq, _ := pd.CreateSRQ(wrs, sges)            PostRecv SetLimit Query
+//	srq, _ := pd.CreateSRQ(wrs, sges)            PostRecv Modify Query Number
 //	ah, _ := pd.CreateAH(attr)                   is a verbs.AHProvider
 //	qp, _ := pd.CreateQP(transport.QPInit{…})    QPN Cap Modify Query PostSend PostRecv Close
 //
@@ -58,6 +58,7 @@
 //   - A responder that refused a request repeats its NAK, since the first may
 //     have been lost; rxe falls silent, and the requester runs into its timeout.
 //   - SQ_DRAINED comes if EN_SQD_ASYNC_NOTIFY asked for it.
+//   - The memory of an SRQ's receives is of the SRQ's domain, not of the queue pair's.
 //   - A UD receive too small is LOC_LEN_ERR, and ends the queue pair.
 //   - There are no memory windows. LOCAL_INV and SEND with invalidate work on
 //     regions of RegisterInvalidable; on others they fail, as in rxe.

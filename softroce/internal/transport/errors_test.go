@@ -316,7 +316,7 @@ func TestModifyErrors(t *testing.T) {
 func TestCreateErrors(t *testing.T) {
 	s := newSimnet(t, 1).node("10.0.0.1")
 	pd := s.engine.AllocPD()
-	cq, _ := s.engine.CreateCQ(1, nil)
+	cq, _ := s.engine.CreateCQ(CQInit{Depth: 1})
 	for i, c := range []struct {
 		init QPInit
 		want error
@@ -331,7 +331,7 @@ func TestCreateErrors(t *testing.T) {
 		}
 	}
 	for _, depth := range []int{0, -1, MaxCQE + 1} {
-		if _, err := s.engine.CreateCQ(depth, nil); err != syscall.EINVAL {
+		if _, err := s.engine.CreateCQ(CQInit{Depth: depth}); err != syscall.EINVAL {
 			t.Errorf("CQ of %d: %v", depth, err)
 		}
 	}

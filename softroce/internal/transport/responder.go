@@ -188,7 +188,7 @@ func (qp *QP) serveSend(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 	if uint64(rs.off+len(payload)) > rs.recv.length {
 		return wire.NAKInvalidRequest, verbs.WCLocLenErr
 	}
-	if !qp.scatter(rs.recv.sgl, rs.off, payload) {
+	if !qp.scatter(qp.recvPD, rs.recv.sgl, rs.off, payload) {
 		return wire.NAKRemoteOperational, verbs.WCLocProtErr
 	}
 	rs.off += len(payload)

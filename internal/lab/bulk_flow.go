@@ -1,0 +1,312 @@
+// What both ends of the job "bulk" share: the window of slots, posting in batches,
+// and the two counts by which the ends keep from overtaking one another:
+//
+//   - completions: a queue pair has at most so many requests outstanding. They
+//     complete in order, so that one which is signaled tells of those before it.
+//   - credits: how many chunks the peer has done with, or has made. A credit is a
+//     count, not a number of additional ones, so that one may stand for several;
+//     it is sent for every quarter of a window, so that few can be on their way,
+//     and each finds a receive posted.
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+const (
+	// maxCredits is how many credits can be on their way: at most 7, since 7
+	// chunks, or more than 4 quarters of them, do not fit the window; and the last.
+	maxCredits = 8
+
+	// creditID marks the request of a credit; those of chunks have their number.
+	creditID = 1 << 63
+
+	// batchBytes is how much data is posted in one call, and batchMost how many
+	// requests: the peer is not to wait for many large ones to be made.
+	batchBytes = 64 << 10
+	batchMost  = 32
+)
+
+// bulkEnd is one end of the job.
+type bulkEnd struct {
+	bulkPlan
+	narrator
+	port  uint8 // of the device
+	data  bulkData
+	meter bulkMeter
+
+	conn   *rc.Conn
+	pairs  []*verbs.QP
+	region *verbs.MR
+	sges   []verbs.SGE      // by slot
+	sends  [][]verbs.SendWR // made and not posted, by queue pair
+	recvs  [][]verbs.RecvWR // the same
+	wcs    [batchMost]verbs.WC
+
+	completed []int64         // requests of chunks, by queue pair
+	expected  int             // completions: requests that are signaled and outstanding
+	credits   int             // sent and not completed
+	told      int64           // the count of the last of them
+	credit    [1]verbs.SendWR // its request
+	granted   int64           // the count of the peer's last
+}
+
+func newBulkEnd(p bulkPlan, log *slog.Logger, port uint8) *bulkEnd {
+	return &bulkEnd{bulkPlan: p, narrator: narrator{log}, port: max(port, 1), data: newBulkData(p.seed, p.chunk)}
+}
+
+// allocate registers the window.
+func (e *bulkEnd) allocate(c *rc.Conn, name string, access verbs.Access) (err error) {
+	port, err := c.Device().QueryPort(e.port)
+	if err != nil {
+		return err
+	}
+	if uint64(e.chunk) > uint64(port.MaxMsgSize) {
+		return fmt.Errorf("a chunk of %v bytes is more than one message of %s carries, %v; try: --chunk %v",
+			Size(e.chunk), c.Device().Name(), Size(port.MaxMsgSize), Size(port.MaxMsgSize))
+	}
+	if e.region, err = c.AllocMR(name, int(e.window()), access); err != nil {
+		return err
+	}
+	e.conn, e.pairs = c, c.QPs()
+	e.sges = make([]verbs.SGE, e.slots())
+	for s := range e.sges {
+		e.sges[s] = e.region.SGE(s*e.chunk, e.chunk)
+	}
+	e.sends, e.recvs = make([][]verbs.SendWR, e.qps), make([][]verbs.RecvWR, e.qps)
+	e.completed = make([]int64, e.qps)
+	return nil
+}
+
+// at is a chunk's memory, gather the same for a request.
+func (e *bulkEnd) at(i int64) []byte {
+	return e.region.Bytes()[e.slot(i)*e.chunk:][:e.length(i)]
+}
+
+func (e *bulkEnd) gather(i int64) []verbs.SGE {
+	s := e.slot(i)
+	e.sges[s].Length = uint32(e.length(i))
+	return e.sges[s : s+1]
+}
+
+// receiveCredits posts the receives for the peer's credits, which come over the
+// first queue pair. The others get one that nothing fills: if such a queue pair
+// fails, its flush wakes who waits for credits.
+func (e *bulkEnd) receiveCredits() error {
+	for q, qp := range e.pairs {
+		n := 1
+		if q == 0 {
+			n = maxCredits
+		}
+		for range n {
+			if err := qp.PostRecv([]verbs.RecvWR{{ID: creditID}}); err != nil {
+				return err
+			}
+		}
+	}
+	tell(e.log, "fast", "wr.posted", "ibv_post_recv", "post RECVs for credits", slog.Int("count", maxCredits))
+	return nil
+}
+
+// room says whether the queue pair of a chunk may have one more outstanding.
+func (e *bulkEnd) room(i int64) bool {
+	return e.turn(i) < e.completed[e.qp(i)]+int64(e.outstanding)
+}
+
+// post makes a chunk's request; flush posts what is left.
+func (e *bulkEnd) post(i int64, wr verbs.SendWR) error {
+	wr.ID, wr.SGL = uint64(i), e.gather(i)
+	if e.signaled(i) {
+		wr.Flags |= verbs.SendSignaled
+		e.expected++
+	}
+	q := e.qp(i)
+	if i == 0 {
+		return e.postSend(e.pairs[q], wr) // told, as an example of all
+	}
+	e.sends[q] = append(e.sends[q], wr)
+	if n := len(e.sends[q]); n >= batchMost || n*e.chunk >= batchBytes {
+		return e.flushSends(q)
+	}
+	return nil
+}
+
+func (e *bulkEnd) flush() error {
+	for q := range e.sends {
+		if err := e.flushSends(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *bulkEnd) flushSends(q int) error {
+	if len(e.sends[q]) == 0 {
+		return nil
+	}
+	err := e.pairs[q].PostSend(e.sends[q])
+	e.sends[q] = e.sends[q][:0]
+	return err
+}
+
+// await waits for whatever comes next: a completion, if one is to come by itself,
+// or else the peer's credit.
+func (e *bulkEnd) await(ctx context.Context) error {
+	if e.expected > 0 {
+		return e.awaitSends(ctx)
+	}
+	return e.awaitCredits(ctx)
+}
+
+// awaitSends takes completions of the send queues.
+func (e *bulkEnd) awaitSends(ctx context.Context) error {
+	e.meter.waits(forAcknowledgement)
+	n, err := e.conn.WaitSends(ctx, e.wcs[:])
+	if err != nil {
+		return errors.WithMessage(e.cause(err), "waiting for the requests to complete")
+	}
+	progress(ctx)
+	var bytes int64
+	for k := range e.wcs[:n] {
+		wc := &e.wcs[k]
+		if wc.ID == creditID {
+			e.credits--
+			continue
+		}
+		e.expected--
+		i := int64(wc.ID)
+		bytes += e.complete(i)
+		if e.turn(i) < int64(e.signalEvery) && e.qp(i) == 0 {
+			e.narrator.completed(wc) // the first one is told
+		}
+	}
+	e.meter.add(bytes, n)
+	return nil
+}
+
+// complete counts a chunk's request as completed, with those before it on its queue
+// pair, and returns their bytes.
+func (e *bulkEnd) complete(i int64) int64 {
+	q, turns := e.qp(i), e.turn(i)+1
+	bytes := (turns-e.completed[q]-1)*int64(e.chunk) + int64(e.length(i)) // only the last can be shorter
+	e.completed[q] = turns
+	return bytes
+}
+
+// awaitCredits waits for the peer's credits, pollCredits takes those that are there.
+func (e *bulkEnd) awaitCredits(ctx context.Context) error {
+	e.meter.waits(forCredit)
+	n, err := e.conn.WaitRecvs(ctx, e.wcs[:])
+	if err != nil {
+		return errors.WithMessage(e.cause(err), "waiting for the peer's credit")
+	}
+	progress(ctx)
+	e.meter.add(0, n)
+	return e.credited(n)
+}
+
+func (e *bulkEnd) pollCredits() error {
+	n, err := e.conn.RecvCQ().Poll(e.wcs[:])
+	if err != nil || n == 0 {
+		return err
+	}
+	for k := range e.wcs[:n] {
+		if err := e.wcs[k].Err(); err != nil {
+			return errors.WithMessage(e.cause(err), "taking the peer's credit")
+		}
+	}
+	e.meter.add(0, n)
+	return e.credited(n)
+}
+
+// credited takes n credits, and posts their receives again.
+func (e *bulkEnd) credited(n int) error {
+	for k := range e.wcs[:n] {
+		wc := &e.wcs[k]
+		more := wc.Imm() - uint32(e.granted)
+		if wc.Flags&verbs.WCWithImm == 0 || int64(more) > int64(e.slots()) || e.granted+int64(more) > e.chunks() {
+			return fmt.Errorf("%v with the immediate %d came as a credit, when the count was %d of %d; try: a peer of this program's version", wc.Opcode, wc.Imm(), e.granted, e.chunks())
+		}
+		e.granted += int64(more)
+		e.recvs[0] = append(e.recvs[0], verbs.RecvWR{ID: creditID})
+	}
+	return e.flushRecvs(0)
+}
+
+func (e *bulkEnd) flushRecvs(q int) error {
+	if len(e.recvs[q]) == 0 {
+		return nil
+	}
+	err := e.pairs[q].PostRecv(e.recvs[q])
+	e.recvs[q] = e.recvs[q][:0]
+	return err
+}
+
+// give tells the peer a count, if a quarter of the window has come together or it
+// is the last that matters.
+func (e *bulkEnd) give(ctx context.Context, count int64, last bool) error {
+	pending := count - e.told
+	if pending == 0 || !last && pending < int64(max(1, e.slots()/4)) {
+		return nil
+	}
+	for e.credits == maxCredits {
+		if err := e.awaitSends(ctx); err != nil {
+			return err
+		}
+	}
+	e.credits++
+	e.told = count
+	e.credit[0] = verbs.SendWR{ID: creditID, Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled, Imm: uint32(count)}
+	return e.pairs[0].PostSend(e.credit[:])
+}
+
+// flushTime is how long the completion that says why a queue pair failed may come
+// after those that were flushed for it.
+const flushTime = 100 * time.Millisecond
+
+// cause finds, behind a receive that was flushed, the request that failed.
+func (e *bulkEnd) cause(err error) error {
+	var flushed *verbs.WCError
+	if !errors.As(err, &flushed) || flushed.Status != verbs.WCWRFlushErr {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+	defer cancel()
+	for {
+		n, why := e.conn.WaitSends(ctx, e.wcs[:])
+		var failed *verbs.WCError
+		switch {
+		case errors.As(why, &failed) && failed.Status != verbs.WCWRFlushErr:
+			return why
+		case n == 0:
+			return err
+		}
+	}
+}
+
+// measured runs an end's part, tells of it, and compares the sums.
+func (e *bulkEnd) measured(ctx context.Context, c *rc.Conn, move func(context.Context) error) error {
+	tell(e.log, "data", "bulk.begun", "", "move the data; the first chunk is told, the rest is counted", e.attrs()...)
+	moving, stop := e.meter.start(ctx, e.log, e.total)
+	err := move(moving)
+	if stopped := stop(); err == nil {
+		err = stopped
+	}
+	if err != nil {
+		return err
+	}
+	if err := e.data.compare(ctx, c); err != nil {
+		return err
+	}
+	e.meter.report(e.data.summary())
+	return nil
+}

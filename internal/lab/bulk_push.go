@@ -1,0 +1,185 @@
+// The job "bulk" by WRITE or SEND: the client pushes, the server takes.
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// bulkPusher is the client's half.
+type bulkPusher struct {
+	*bulkEnd
+}
+
+func (e *bulkPusher) prepare(c *rc.Conn) error {
+	if err := e.allowed(c.PeerHello().Params); err != nil {
+		return err
+	}
+	if err := e.allocate(c, "to send from", 0); err != nil {
+		return err
+	}
+	return e.receiveCredits()
+}
+
+// allowed holds the window against what the server says it gives: before memory is
+// taken for it here.
+func (p *bulkPlan) allowed(server params) error {
+	most, err := server.number(paramMaxSize, 1, 1<<62)
+	if err != nil {
+		return err
+	}
+	return p.within(Size(most))
+}
+
+func (e *bulkPusher) run(ctx context.Context, c *rc.Conn) error {
+	var remote oob.Region
+	if e.op == opWrite {
+		var err error
+		if remote, err = peerRegion(c, int(e.window())); err != nil {
+			return err
+		}
+	}
+	return e.measured(ctx, c, func(ctx context.Context) error { return e.push(ctx, remote) })
+}
+
+// push makes and posts each chunk as soon as its slot is free at both ends: here
+// when its queue pair has room, at the server when it gave the credit.
+func (e *bulkPusher) push(ctx context.Context, remote oob.Region) error {
+	for next := int64(0); next < e.chunks() || e.expected > 0; {
+		for ; next < e.chunks() && next < e.granted+int64(e.slots()) && e.room(next); next++ {
+			e.data.fill(next, e.at(next))
+			wr := verbs.SendWR{Opcode: verbs.OpSend}
+			if e.op == opWrite {
+				wr = verbs.SendWR{Opcode: verbs.OpRDMAWriteWithImm, Imm: uint32(next), RemoteAddr: remote.Addr + uint64(e.slot(next)*e.chunk), RKey: remote.RKey}
+			}
+			if err := e.post(next, wr); err != nil {
+				return errors.WithMessagef(err, "posting chunk %d", next)
+			}
+		}
+		if err := e.flush(); err != nil {
+			return errors.WithMessagef(err, "posting the chunks before %d", next)
+		}
+		if err := e.await(ctx); err != nil {
+			return err
+		}
+		if err := e.pollCredits(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bulkTaker is the server's half.
+type bulkTaker struct {
+	*bulkEnd
+	arrived []bool // and not yet taken, by slot
+	lengths []int  // of those
+}
+
+func (e *bulkTaker) prepare(c *rc.Conn) error {
+	access := verbs.AccessLocalWrite
+	if e.op == opWrite {
+		access |= verbs.AccessRemoteWrite
+	}
+	if err := e.allocate(c, "for the client", access); err != nil {
+		return err
+	}
+	if e.op == opWrite {
+		c.Share(regionName, e.region)
+	}
+	e.arrived, e.lengths = make([]bool, e.slots()), make([]int, e.slots())
+	for s := range e.slots() {
+		e.receive(int64(s))
+		if err := e.flushRecvs(e.qp(int64(s))); err != nil {
+			return err
+		}
+	}
+	tell(e.log, "fast", "wr.posted", "ibv_post_recv", "post a RECV for each slot", slog.Int("count", e.slots()))
+	return nil
+}
+
+// receive makes the receive of a chunk: of a SEND with the memory of its slot, of a
+// WRITE_WITH_IMM without any, since the data has its place.
+func (e *bulkTaker) receive(i int64) {
+	q, s := e.qp(i), e.slot(i)
+	wr := verbs.RecvWR{ID: uint64(s)}
+	if e.op == opSend {
+		wr.SGL = e.sges[s : s+1]
+	}
+	e.recvs[q] = append(e.recvs[q], wr)
+}
+
+func (e *bulkTaker) run(ctx context.Context, c *rc.Conn) error {
+	return e.measured(ctx, c, e.take)
+}
+
+// take checks the chunks in their order, whatever the order between queue pairs,
+// gives their receives back, and then tells the client.
+func (e *bulkTaker) take(ctx context.Context) error {
+	for taken := int64(0); taken < e.chunks(); {
+		e.meter.waits(forData)
+		n, err := e.conn.WaitRecvs(ctx, e.wcs[:])
+		if err != nil {
+			return errors.WithMessage(e.cause(err), "waiting for the client's data")
+		}
+		progress(ctx)
+		var bytes int64
+		for k := range e.wcs[:n] {
+			if err := e.arrive(taken, &e.wcs[k]); err != nil {
+				return err
+			}
+			bytes += int64(e.wcs[k].ByteLen)
+		}
+		e.meter.add(bytes, n)
+		for ; taken < e.chunks() && e.arrived[e.slot(taken)]; taken++ {
+			s := e.slot(taken)
+			if e.lengths[s] != e.length(taken) {
+				return fmt.Errorf("chunk %d came with %d bytes, and has %d; try: a client of this program's version", taken, e.lengths[s], e.length(taken))
+			}
+			if err := e.data.check(taken, e.at(taken)); err != nil {
+				return err
+			}
+			e.arrived[s] = false
+			if taken+int64(e.slots()) < e.chunks() { // the slot is used again
+				e.receive(taken)
+			}
+		}
+		for q := range e.pairs {
+			if err := e.flushRecvs(q); err != nil {
+				return err
+			}
+		}
+		if e.told+int64(e.slots()) < e.chunks() { // or the client needs no more credits
+			if err := e.give(ctx, taken, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// arrive notes a chunk that came, when the first so many are taken.
+func (e *bulkTaker) arrive(taken int64, wc *verbs.WC) error {
+	s, fits := int(wc.ID), wc.Opcode == verbs.WCRecv
+	if e.op == opWrite {
+		i := taken + int64(wc.Imm()-uint32(taken))
+		fits = wc.Opcode == verbs.WCRecvRDMAWithImm && i < e.chunks() && i < taken+int64(e.slots()) && e.pairs[e.qp(i)].QPN() == wc.QPN
+		s = e.slot(i)
+	}
+	if !fits || e.arrived[s] {
+		return fmt.Errorf("%v with the immediate %d came for a chunk that was not to come, after %d of %d; try: a client of this program's version", wc.Opcode, wc.Imm(), taken, e.chunks())
+	}
+	if taken == 0 && s == 0 {
+		e.narrator.completed(wc) // the first one is told
+	}
+	e.arrived[s], e.lengths[s] = true, int(wc.ByteLen)
+	return nil
+}

@@ -1,0 +1,208 @@
+package rc
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// writes are n signaled WRITEs of 8 bytes into the peer's region.
+func (e *end) writes(n int) []verbs.SendWR {
+	region, _ := e.PeerRegion("test")
+	wrs := make([]verbs.SendWR, n)
+	for i := range wrs {
+		wrs[i] = verbs.SendWR{
+			ID: uint64(i), Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled,
+			SGL: []verbs.SGE{e.mr.SGE(0, 8)}, RemoteAddr: region.Addr, RKey: region.RKey,
+		}
+	}
+	return wrs
+}
+
+func TestWaitSendsTakesABatch(t *testing.T) {
+	c, _ := pair(t, Config{}, Config{})
+	if err := c.QP().PostSend(c.writes(8)); err != nil {
+		t.Fatal(err)
+	}
+	var wcs [5]verbs.WC
+	for next := uint64(0); next < 8; {
+		n, err := c.WaitSends(t.Context(), wcs[:])
+		if err != nil || n < 1 {
+			t.Fatalf("%d, %v", n, err)
+		}
+		for _, wc := range wcs[:n] {
+			if wc.ID != next || wc.Opcode != verbs.WCRDMAWrite {
+				t.Errorf("%+v, want %d", wc, next)
+			}
+			next++
+		}
+	}
+}
+
+func TestWaitRecvsTakesABatch(t *testing.T) {
+	c, s := pair(t, Config{}, Config{})
+	for range 4 {
+		c.post(t, verbs.SendWR{Opcode: verbs.OpSend}, 8)
+	}
+	var wcs [16]verbs.WC
+	for got := 0; got < 4; {
+		n, err := s.WaitRecvs(t.Context(), wcs[:])
+		if err != nil || n < 1 {
+			t.Fatalf("%d, %v", n, err)
+		}
+		got += n
+	}
+}
+
+func TestABatchedWaitEnds(t *testing.T) {
+	var wcs [4]verbs.WC
+	t.Run("with its context", func(t *testing.T) {
+		c, _ := pair(t, Config{}, Config{})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if n, err := c.WaitSends(ctx, wcs[:]); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+	t.Run("with the peer", func(t *testing.T) {
+		c, s := pair(t, Config{}, Config{})
+		time.AfterFunc(20*time.Millisecond, func() { s.Close() })
+		if n, err := c.WaitSends(t.Context(), wcs[:]); n != 0 || !errors.As(err, new(*oob.ClosedError)) {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+	t.Run("after it has given what there is", func(t *testing.T) {
+		c, s := pair(t, Config{}, Config{})
+		c.post(t, verbs.SendWR{Opcode: verbs.OpSend}, 8)
+		if _, err := s.WaitRecv(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond) // the acknowledgement is on its way
+		s.Close()
+		<-c.life.Done()
+		if n, err := c.WaitSends(t.Context(), wcs[:]); n != 1 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+		if n, err := c.WaitSends(t.Context(), wcs[:]); n != 0 || !errors.As(err, new(*oob.ClosedError)) {
+			t.Errorf("then %d, %v", n, err)
+		}
+	})
+	t.Run("with Close", func(t *testing.T) {
+		c, _ := pair(t, Config{}, Config{})
+		time.AfterFunc(20*time.Millisecond, func() { c.Close() })
+		if n, err := c.WaitSends(t.Context(), wcs[:]); n != 0 || !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%d, %v", n, err)
+		}
+		if n, err := c.WaitSends(t.Context(), wcs[:]); n != 0 || !errors.Is(err, net.ErrClosed) {
+			t.Errorf("after it: %d, %v", n, err)
+		}
+	})
+	t.Run("at once without room", func(t *testing.T) {
+		c, _ := pair(t, Config{}, Config{})
+		if n, err := c.WaitSends(t.Context(), nil); n != 0 || err == nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+}
+
+// TestABatchedWaitAllocatesNothing asks with a context that can end, as programs do.
+func TestABatchedWaitAllocatesNothing(t *testing.T) {
+	if allocs := waitAllocations(t, 2*time.Millisecond); allocs != 0 {
+		t.Errorf("%v allocations for posting 8 requests and taking their completions", allocs)
+	}
+}
+
+// waitAllocations counts the allocations of posting 8 requests and waiting for them,
+// begun after a delay that lets them complete.
+func waitAllocations(t *testing.T, delay time.Duration) float64 {
+	c, _ := pair(t, Config{}, Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	wrs := c.writes(8)
+	wcs := make([]verbs.WC, 8)
+	return testing.AllocsPerRun(100, func() {
+		if err := c.QP().PostSend(wrs); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(delay)
+		for got := 0; got < len(wrs); {
+			n, err := c.WaitSends(ctx, wcs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += n
+		}
+	})
+}
+
+func TestFirstFailure(t *testing.T) {
+	wcs := func(statuses ...verbs.WCStatus) (list []verbs.WC) {
+		for i, s := range statuses {
+			list = append(list, verbs.WC{ID: uint64(i), Status: s})
+		}
+		return list
+	}
+	const ok, flushed, access = verbs.WCSuccess, verbs.WCWRFlushErr, verbs.WCRemAccessErr
+	for _, c := range []struct {
+		wcs  []verbs.WC
+		want int // the ID, or -1
+	}{
+		{wcs(), -1},
+		{wcs(ok, ok), -1},
+		{wcs(ok, access, flushed), 1},
+		{wcs(flushed, ok, access), 2},
+		{wcs(ok, flushed, flushed), 1},
+	} {
+		err := firstFailure(c.wcs)
+		var we *verbs.WCError
+		if errors.As(err, &we) != (c.want >= 0) || we != nil && we.ID != uint64(c.want) {
+			t.Errorf("%v: %v, want %d", c.wcs, err, c.want)
+		}
+	}
+}
+
+// BenchmarkWaitSends posts 8 WRITEs of 8 bytes and waits for all.
+func BenchmarkWaitSends(b *testing.B) {
+	c, _ := pair(b, Config{}, Config{})
+	wrs, wcs := c.writes(8), make([]verbs.WC, 8)
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := c.QP().PostSend(wrs); err != nil {
+			b.Fatal(err)
+		}
+		for got := 0; got < len(wrs); {
+			n, err := c.WaitSends(ctx, wcs)
+			if err != nil {
+				b.Fatal(err)
+			}
+			got += n
+		}
+	}
+}
+
+// BenchmarkWaitSend does the same with a call for each.
+func BenchmarkWaitSend(b *testing.B) {
+	c, _ := pair(b, Config{}, Config{})
+	wrs := c.writes(8)
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := c.QP().PostSend(wrs); err != nil {
+			b.Fatal(err)
+		}
+		for range wrs {
+			if _, err := c.WaitSend(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}

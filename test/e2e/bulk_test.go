@@ -1,0 +1,395 @@
+package e2e
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// bulkExercises use every slot of their windows several times.
+func bulkExercises() []exercise {
+	odd := []string{"--chunk", "1777", "--outstanding", "5", "--signal-every", "5"}
+	return []exercise{
+		bulk("write", 1<<20, 1, "--chunk", "16K"),
+		bulk("read", 1<<20, 1, "--chunk", "16K"),
+		bulk("send", 1<<20, 1, "--chunk", "16K"),
+		bulk("write, 3 queue pairs, odd sizes", 400_001, 3, odd...),
+		bulk("read, 3 queue pairs, odd sizes", 400_001, 3, odd...),
+		bulk("send, 3 queue pairs, odd sizes", 400_001, 3, odd...),
+	}
+}
+
+// bulk is a run of the job; its name begins with the operation.
+func bulk(name string, bytes, qps int, flags ...string) exercise {
+	completes := map[string]string{"write": "IBV_WC_RDMA_WRITE", "read": "IBV_WC_RDMA_READ", "send": "IBV_WC_SEND"}
+	op, _, _ := strings.Cut(name, ",")
+	size := strconv.Itoa(bytes)
+	return exercise{
+		name:   "bulk, " + name,
+		server: []string{"--max-size", "1M"},
+		client: append([]string{"--job", "bulk", "--op", op, "--size", size, "--qps", strconv.Itoa(qps)}, flags...),
+		clientTells: []telling{
+			says("bulk.begun", "op", op, "bytes", bytes, "qps", qps),
+			says("wr.posted", "verb", "ibv_post_send", "wr_id", 0),
+			says("wr.completed", "opcode", completes[op], "status", "IBV_WC_SUCCESS"),
+			says("bulk.done", "bytes", bytes, "sum", " of "+size+" bytes"),
+		},
+		serverTells: []telling{
+			says("bulk.begun", "op", op, "bytes", bytes, "qps", qps),
+			says("bulk.done", "bytes", bytes, "sum", " of "+size+" bytes"),
+		},
+		more: func(t *testing.T, c, s *process) {
+			if mine, peers := c.find("bulk.done").str("sum"), s.find("bulk.done").str("sum"); mine != peers || !strings.HasPrefix(mine, "xxh64 ") {
+				t.Errorf("the client's sum is %q, the server's %q", mine, peers)
+			}
+			for _, p := range []*process{c, s} {
+				made := 0
+				for _, r := range p.all("object.made") {
+					if r.str("verb") == "ibv_create_qp" {
+						made++
+					}
+				}
+				if made != qps {
+					t.Errorf("%s made %d queue pairs, want %d", p.name, made, qps)
+				}
+			}
+		},
+	}
+}
+
+// The smallest windows, and fewer chunks than there are places for.
+func TestBulkShapes(t *testing.T) {
+	noLeak(t)
+	one := []string{"--chunk", "5000", "--outstanding", "1", "--signal-every", "1"}
+	for _, e := range []exercise{
+		bulk("write, one at a time", 50_000, 1, one...),
+		bulk("read, one at a time", 50_000, 1, one...),
+		bulk("send, one at a time", 50_000, 1, one...),
+		bulk("write, more queue pairs than chunks", 10, 4, "--chunk", "8"),
+		bulk("read, more queue pairs than chunks", 10, 4, "--chunk", "8"),
+		bulk("send, more queue pairs than chunks", 10, 4, "--chunk", "8"),
+		bulk("write, one byte", 1, 1, "--chunk", "1"),
+		bulk("read, seven slots", 100_000, 1, "--chunk", "1000", "--outstanding", "7", "--signal-every", "7"),
+	} {
+		t.Run(e.name, func(t *testing.T) { e.run(t) })
+	}
+}
+
+// What can be wrong with the job's flags.
+func TestBulkBadInput(t *testing.T) {
+	noLeak(t)
+	deeper := maxQPWR(t)
+	client := "client --job bulk 127.0.0.1 " + device + " "
+	testBadInput(t, []badInput{
+		{"size no number", client + "--size much", 2, []string{`"much"`, "64K, 1M or 10G"}},
+		{"size of nothing", client + "--size 0", 1, []string{"0 bytes", "--size"}},
+		{"size negative", client + "--size=-1G", 2, []string{"-1G"}},
+		{"chunk no number", client + "--chunk 64Q", 2, []string{`"64Q"`}},
+		{"chunk of nothing", client + "--chunk 0", 1, []string{"a chunk of 0 bytes", "--chunk from 1 to 1G"}},
+		{"chunk above all", client + "--size 4G --chunk 2G", 1, []string{"a chunk of 2G bytes", "--chunk from 1 to 1G"}},
+		{"chunk above the size", client + "--size 1M --chunk 2M", 1, []string{"a chunk of 2M bytes", "all of the data, 1M", "--chunk 1M"}},
+		{"none outstanding", client + "--outstanding 0", 1, []string{"0 requests outstanding", "--outstanding from 1"}},
+		{"too many outstanding", client + "--outstanding 2000000", 1, []string{"2000000", "--outstanding from 1 to 1048576"}},
+		{"more outstanding than max_qp_wr", client + fmt.Sprintf("--outstanding %d --chunk 1", deeper), 1, []string{"a send queue of", device, "max_qp_wr"}},
+		{"none signaled", client + "--signal-every 0", 1, []string{"--signal-every from 1 to 16"}},
+		{"none signaled in time", client + "--signal-every 17", 1, []string{"one request of 17 signaled and 16 outstanding", "--signal-every from 1 to 16"}},
+		{"no queue pairs", client + "--qps 0", 1, []string{"0 queue pairs", "--qps from 1 to 64"}},
+		{"too many queue pairs", client + "--qps 65", 1, []string{"65 queue pairs", "--qps from 1 to 64"}},
+		{"unknown operation", client + "--op move", 1, []string{`"move"`, "try: write, read, send"}},
+		{"rows into no folder", client + "--csv /nosuch/file", 1, []string{"--csv", "/nosuch/file", "no such file", "try: a file in a folder"}},
+		{"another job's flag", client + "--text hello", 2, []string{"--text is no flag of the job bulk"}},
+		{"a flag of bulk's", "client --job send 127.0.0.1 " + device + " --qps 2", 2, []string{"--qps is no flag of the job send", "bulk"}},
+	})
+}
+
+func maxQPWR(t *testing.T) int {
+	t.Helper()
+	dev, err := verbs.Open(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	attr, err := dev.Query()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return attr.MaxQPWR
+}
+
+// More than the server gives is told by the client before it takes memory, and by
+// the server to a client that does not look.
+func TestBulkWindowAboveTheServers(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--max-size", "1M")
+	c := s.client(t, "--job", "bulk", "--chunk", "128K")
+	c.fails(1, "16 chunks of 128K bytes in flight need a region of 2M bytes", "at most 1M", "--chunk, --outstanding or --qps", "rdma_server --max-size 2M")
+	s.event("client.failed", "error", "need a region of 2M bytes")
+
+	greedy := bulkHello(map[string]string{"bytes": "1099511627776", "chunk": "1073741824", "outstanding": "1024"})
+	refused(t, s, greedy, "1024 chunks of 1G bytes in flight need a region of 1T bytes")
+	s.stillServes(t)
+	s.stops()
+}
+
+// bulkHello is a client's hello, with these parameters instead of fitting ones.
+func bulkHello(other map[string]string) oob.Hello {
+	h := oob.Hello{Role: oob.RoleClient, Job: "bulk", Program: "e2e", Params: map[string]string{
+		"op": "write", "bytes": "65536", "chunk": "4096", "outstanding": "4", "qps": "1", "seed": "0", "max_size": "67108864",
+	}}
+	maps.Copy(h.Params, other)
+	return h
+}
+
+// refused expects a server's refusal of a hello.
+func refused(t *testing.T, s *server, h oob.Hello, want string) {
+	t.Helper()
+	nc := dialRaw(t, s)
+	c := oob.NewConn(nc, oob.Options{Timeout: limit})
+	defer c.Close()
+	if _, err := c.Hello(timeLimit(t), h); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.ExchangeEndpoint(timeLimit(t), endpoint())
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the client hears %v, want %q", err, want)
+	}
+	s.event("client.failed", "peer", nc.LocalAddr().String(), "error", want)
+}
+
+func TestBulkHellosThatMakeNoSense(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	for _, c := range []struct{ key, value, want string }{
+		{"op", "steal", `asks for the operation "steal"`},
+		{"seed", "green", `parameter seed is "green"`},
+		{"bytes", "0", `parameter bytes is "0"`},
+		{"bytes", "99999999999999999999", `parameter bytes is "99999999999999999999"`},
+		{"chunk", "65537", `parameter chunk is "65537", which is no number from 1 to 65536`},
+		{"outstanding", "-1", `parameter outstanding is "-1"`},
+		{"qps", "65", `parameter qps is "65"`},
+		{"qps", "", `parameter qps is ""`},
+	} {
+		refused(t, s, bulkHello(map[string]string{c.key: c.value}), c.want)
+	}
+	s.stillServes(t)
+	s.stops()
+}
+
+// Either end may die in the midst: the other says so, and a server goes on.
+func TestBulkDeath(t *testing.T) {
+	noLeak(t)
+	for _, op := range []string{"write", "read", "send"} {
+		t.Run(op, func(t *testing.T) {
+			long := []string{"--job", "bulk", "--size", "1T", "--qps", "2", "--op", op}
+			s := serve(t)
+			c := s.client(t, long...)
+			s.event("bulk.begun")
+			c.event("wr.completed")
+			c.signal(os.Kill)
+			s.event("client.failed", "error", "the connection")
+			s.stillServes(t)
+
+			if op == "write" {
+				c = s.client(t, long...)
+				c.event("wr.completed")
+				c.signal(os.Interrupt)
+				c.fails(130, "interrupt")
+				s.event("client.failed", "error", "stopped by the signal interrupt")
+			}
+
+			c = s.client(t, long...)
+			c.event("wr.completed")
+			s.signal(os.Kill)
+			c.fails(1, "waiting for")
+		})
+	}
+}
+
+// A server that acknowledges all and gives no credit makes a stall, which is told
+// while it lasts; it ends the job when --timeout has passed.
+func TestBulkStall(t *testing.T) {
+	noLeak(t)
+	c, _ := bulkServer(t, verbs.AccessLocalWrite|verbs.AccessRemoteWrite, "--op", "write", "--timeout", "3s")
+	c.event("bulk.stall", "level", "WARN", "hint", "the peer's program gave no credit")
+	c.fails(1, "waiting for the peer's credit: the job stood still for 3s", "--timeout")
+}
+
+// The rows of --csv add up to what was moved.
+func TestBulkRows(t *testing.T) {
+	noLeak(t)
+	file := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(file, []byte(strings.Repeat("written over\n", 1000)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t)
+	c := s.client(t, "--job", "bulk", "--size", "16M", "--csv", file)
+	c.succeeds()
+	s.stops()
+	in, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	rows, err := csv.NewReader(in).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(rows[0], ","); got != "seconds,bytes,mib_per_s,completions,stalls" || len(rows) < 2 {
+		t.Fatalf("%d rows under %s", len(rows), got)
+	}
+	sums, last := map[string]float64{}, 0.0
+	for _, row := range rows[1:] {
+		for i, text := range row {
+			n, err := strconv.ParseFloat(text, 64)
+			if err != nil || n < 0 {
+				t.Fatalf("row %v: %v", row, err)
+			}
+			sums[rows[0][i]] += n
+		}
+		at, _ := strconv.ParseFloat(row[0], 64)
+		if at < last {
+			t.Errorf("row %v comes after %v s", row, last)
+		}
+		last = at
+	}
+	done := c.find("bulk.done")
+	for _, key := range []string{"bytes", "completions", "stalls"} {
+		if sums[key] != done[key].(float64) {
+			t.Errorf("the rows have %v %s, the job had %v", sums[key], key, done[key])
+		}
+	}
+}
+
+// A disk that is full ends the job, at both ends.
+func TestBulkRowsOnAFullDisk(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	c := s.client(t, "--job", "bulk", "--size", "1T", "--csv", "/dev/full")
+	c.fails(1, "--csv", "/dev/full", "no space left on device", "try: a file on a disk with room")
+	s.event("client.failed", "error", "no space left on device")
+	s.stillServes(t)
+	s.stops()
+}
+
+// bulkPeer connects to a server for the job and posts one WRITE_WITH_IMM of a chunk.
+func bulkPeer(t *testing.T, s *server, imm uint32, bytes int) {
+	t.Helper()
+	var mr *verbs.MR
+	hello := bulkHello(nil)
+	conn, err := rc.Dial(timeLimit(t), s.address(), rc.Config{
+		Device: openDevice(t), Job: hello.Job, Params: hello.Params, Timeout: limit,
+		Prepare: func(c *rc.Conn) (err error) {
+			if mr, err = c.AllocMR("rubbish", 4096, verbs.AccessLocalWrite); err != nil {
+				return err
+			}
+			return c.QP().PostRecv([]verbs.RecvWR{{}, {}, {}, {}})
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	region, ok := conn.PeerRegion("buffer")
+	if !ok || region.Length != 4*4096 {
+		t.Fatalf("the server shares %+v", region)
+	}
+	err = conn.QP().PostSend([]verbs.SendWR{{
+		Opcode: verbs.OpRDMAWriteWithImm, Flags: verbs.SendSignaled, Imm: imm, SGL: []verbs.SGE{mr.SGE(0, bytes)}, RemoteAddr: region.Addr, RKey: region.RKey,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if _, err := conn.WaitRecv(ctx); err == nil || !strings.Contains(err.Error(), "failed at step") {
+		t.Errorf("the client hears %v", err)
+	}
+}
+
+// A client that does not keep to what it told is found out.
+func TestBulkLies(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	for _, c := range []struct {
+		imm   uint32
+		bytes int
+		want  string
+	}{
+		{0, 4096, "the data that came is not what was sent, from byte 0 on, in chunk 0"},
+		{0, 100, "chunk 0 came with 100 bytes, and has 4096"},
+		{4, 4096, "with the immediate 4 came for a chunk that was not to come, after 0 of 16"},
+		{0xffffffff, 4096, "with the immediate 4294967295 came for a chunk that was not to come"},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			bulkPeer(t, s, c.imm, c.bytes)
+			s.event("client.failed", "error", c.want)
+		})
+	}
+	s.stillServes(t)
+	s.stops()
+}
+
+// bulkServer connects a client of the job in this process, with a window of 16 chunks
+// of 64 KiB, for which there are receives, and does nothing more.
+func bulkServer(t *testing.T, access verbs.Access, flags ...string) (*process, *rc.Conn) {
+	t.Helper()
+	dev := openDevice(t)
+	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), rc.Config{Device: dev, Params: map[string]string{"max_size": "67108864"}, Timeout: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	c := start(t, "rdma_client", append(flags, "--json", "--job", "bulk", "--size", "2M", "--chunk", "64K", ipv4, device, port)...)
+	in, err := l.Accept(timeLimit(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Hello(timeLimit(t)); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := in.Connect(timeLimit(t), rc.Config{Device: dev, Timeout: limit, Prepare: func(c *rc.Conn) error {
+		mr, err := c.AllocMR("window", 1<<20, access)
+		if err != nil {
+			return err
+		}
+		c.Share("buffer", mr)
+		return c.QP().PostRecv(make([]verbs.RecvWR, 16))
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return c, conn
+}
+
+// A server that offers more than the window has is found out.
+func TestBulkServerLies(t *testing.T) {
+	noLeak(t)
+	c, conn := bulkServer(t, verbs.AccessRemoteRead, "--op", "read")
+	if err := conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Imm: 17, Flags: verbs.SendSignaled}}); err != nil {
+		t.Fatal(err)
+	}
+	c.fails(1, "IBV_WC_RECV with the immediate 17 came as a credit, when the count was 0 of 32")
+}
+
+// A server whose data is not what the seed says is found out.
+func TestBulkServerOffersRubbish(t *testing.T) {
+	noLeak(t)
+	c, conn := bulkServer(t, verbs.AccessRemoteRead, "--op", "read")
+	if err := conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Imm: 16, Flags: verbs.SendSignaled}}); err != nil {
+		t.Fatal(err)
+	}
+	c.fails(1, "the data that came is not what was sent, from byte", "in chunk 0", "0x00 instead of")
+}

@@ -1,0 +1,146 @@
+//go:build !rdma
+
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/rc"
+)
+
+// Names that the client program would not send. The server refuses them itself.
+func TestFileHostileNames(t *testing.T) {
+	noLeak(t)
+	above := t.TempDir()
+	folder := filepath.Join(above, "folder")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, "--dir", folder)
+	tests := map[string]string{
+		"":                         "is empty",
+		".":                        "begins with a dot",
+		"..":                       "begins with a dot",
+		"../beside":                "is a path",
+		above + "/beside":          "is a path",
+		"a/../../beside":           "is a path",
+		".hidden":                  "begins with a dot",
+		"-rf":                      "begins with a dash",
+		" ":                        "a space",
+		"no\u00a0break":            "U+00A0",
+		strings.Repeat("x", 255-7): "", // a file system may allow fewer: with a try
+	}
+	for name, want := range tests {
+		f, err := dialSender(t, s, name, 1)
+		if want == "" {
+			if err == nil {
+				f.close()
+			}
+			if err != nil && !strings.Contains(err.Error(), "; try: ") {
+				t.Errorf("%q: %v", name, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", name, err, want)
+		}
+		s.event("client.failed", "error", want)
+	}
+	s.awaitFailures(len(tests))
+	holds(t, folder)
+	holds(t, above, "folder")
+	s.stops()
+}
+
+// Sizes and chunks that no file has.
+func TestFileHostileSizes(t *testing.T) {
+	noLeak(t)
+	folder := t.TempDir()
+	s := serve(t, "--dir", folder)
+	for _, size := range []int64{-1, 1 << 62} {
+		if _, err := dialSender(t, s, "name", size); err == nil {
+			t.Errorf("a file of %d bytes was let in", size)
+		}
+	}
+	for _, params := range []map[string]string{
+		{},
+		{"file_name": "x", "file_size": "1"},
+		{"file_name": "x", "file_size": "1", "chunk": "0"},
+		{"file_name": "x", "file_size": "1", "chunk": "99999999999999999999"},
+		{"file_name": "x", "file_size": "one", "chunk": "64"},
+		{"file_name": "x", "file_size": "1", "chunk": "100000000"},
+	} {
+		dev := openDevice(t)
+		_, err := rc.Dial(timeLimit(t), s.address(), rc.Config{Device: dev, Job: "file", Params: params, Timeout: limit})
+		dev.Close()
+		if err == nil || !strings.Contains(err.Error(), "; try: ") {
+			t.Errorf("%v: %v", params, err)
+		}
+	}
+	holds(t, folder)
+	s.stillServes(t)
+	s.stops()
+}
+
+// A client that sends on, however slowly, is not cut off.
+func TestFileSlowClient(t *testing.T) {
+	noLeak(t)
+	folder := t.TempDir()
+	s := serve(t, "--dir", folder, "--timeout", "4s")
+	data := bytes.Repeat([]byte("x"), fakeChunk)
+	f := mustDialSender(t, s, "slow", 3*fakeChunk)
+	digest := sha256.New()
+	for i := range 3 {
+		time.Sleep(2 * time.Second) // 6 s in all
+		f.send(i, uint32(i), data)
+		digest.Write(data)
+	}
+	f.send(3, 3, digest.Sum(nil))
+	f.credit(4)
+	if err := f.Finish(timeLimit(t)); err != nil {
+		t.Error(err)
+	}
+	f.close()
+	holds(t, folder, "slow")
+	s.stillServes(t)
+	s.stops()
+}
+
+// The file changes when half of it is sent: the client notices, and the server is
+// told before it has the hash.
+func TestFileChanges(t *testing.T) {
+	noLeak(t)
+	const size = 20 * fakeChunk
+	for name, change := range map[string]func(path string) error{
+		"it has become shorter":                func(path string) error { return os.Truncate(path, size/2) },
+		"it has become longer":                 func(path string) error { return os.Truncate(path, size+1) },
+		"its times say that it was written to": func(path string) error { return os.WriteFile(path, make([]byte, size), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := writeFile(t, "file", size)
+			k := listenTaker(t)
+			c := k.sender(path)
+			time.Sleep(20 * time.Millisecond) // file systems' clocks tick every 10 ms at the slowest
+			if err := change(path); err != nil {
+				t.Fatal(err)
+			}
+			k.credit(fakeSlots)
+			want := "the file " + path + " changed while it was sent: " + name
+			c.fails(1, want, "; try: a copy of it")
+			for err := error(nil); ; {
+				if _, err = k.conn.WaitRecv(timeLimit(t)); err != nil {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("the server was told: %v", err)
+					}
+					return
+				}
+			}
+		})
+	}
+}

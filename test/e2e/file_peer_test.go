@@ -1,0 +1,277 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+const (
+	fakeChunk = 1000 // bytes
+	fakeSlots = 16
+)
+
+// fakeSender is a client of the job file, in this process, that does no more than
+// its test says.
+type fakeSender struct {
+	*rc.Conn
+	t      *testing.T
+	dev    *verbs.Device // its own, so that nothing of it is left after close
+	ring   *verbs.MR
+	remote oob.Region
+}
+
+// dialSender connects a fakeSender whose file is said to have a name and a size.
+// The error is the server's refusal.
+func dialSender(t *testing.T, s *server, name string, size int64) (*fakeSender, error) {
+	t.Helper()
+	f := &fakeSender{t: t, dev: openDevice(t)}
+	var err error
+	f.Conn, err = rc.Dial(timeLimit(t), s.address(), rc.Config{
+		Device: f.dev, Job: "file", Program: "e2e", Timeout: limit,
+		Params: map[string]string{"file_name": name, "file_size": strconv.FormatInt(size, 10), "chunk": strconv.Itoa(fakeChunk)},
+		Prepare: func(c *rc.Conn) (err error) {
+			if f.ring, err = c.AllocMR("to send from", fakeSlots*fakeChunk, 0); err != nil {
+				return err
+			}
+			return c.QP().PostRecv(make([]verbs.RecvWR, fakeSlots))
+		},
+	})
+	if err != nil {
+		f.dev.Close()
+		return nil, err
+	}
+	t.Cleanup(f.close)
+	f.remote, _ = f.PeerRegion("buffer")
+	return f, nil
+}
+
+func (f *fakeSender) close() {
+	f.Conn.Close()
+	f.dev.Close()
+}
+
+func mustDialSender(t *testing.T, s *server, name string, size int64) *fakeSender {
+	t.Helper()
+	f, err := dialSender(t, s, name, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// send writes data to a slot with an immediate.
+func (f *fakeSender) send(slot int, imm uint32, data []byte) {
+	f.t.Helper()
+	copy(f.ring.Bytes()[slot*fakeChunk:], data)
+	err := f.QP().PostSend([]verbs.SendWR{{
+		Opcode: verbs.OpRDMAWriteWithImm, Flags: verbs.SendSignaled, Imm: imm, SGL: []verbs.SGE{f.ring.SGE(slot*fakeChunk, len(data))},
+		RemoteAddr: f.remote.Addr + uint64(slot*fakeChunk), RKey: f.remote.RKey,
+	}})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// credit waits until the server has disposed of n messages.
+func (f *fakeSender) credit(n uint32) {
+	f.t.Helper()
+	for {
+		wc, err := f.WaitRecv(timeLimit(f.t))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if wc.Imm() == n {
+			return
+		}
+	}
+}
+
+// halfSent is a sender in the midst of its file: the server has written one chunk
+// of three.
+func halfSent(t *testing.T, s *server, name string) *fakeSender {
+	t.Helper()
+	f := mustDialSender(t, s, name, 3*fakeChunk)
+	f.send(0, 0, make([]byte, fakeChunk))
+	f.credit(1)
+	return f
+}
+
+// awaitFailures waits until n clients have failed.
+func (s *server) awaitFailures(n int) {
+	s.t.Helper()
+	s.await(fmt.Sprintf("%d clients that failed", n), func() bool { return len(s.all("client.failed")) == n })
+}
+
+// A client that does not keep to the job: nothing of its file is left, and others
+// are served.
+func TestFileLies(t *testing.T) {
+	noLeak(t)
+	folder := t.TempDir()
+	s := serve(t, "--dir", folder)
+	data := bytes.Repeat([]byte("x"), fakeChunk)
+	sum := sha256.Sum256(data)
+	failed := 0
+	for name, test := range map[string]struct {
+		do   func(*fakeSender)
+		want string
+	}{
+		"another hash": {func(f *fakeSender) {
+			f.send(0, 0, data)
+			f.send(1, 1, make([]byte, sha256.Size))
+		}, fmt.Sprintf("the file came with the SHA-256 %x, and the client says that it has 0000", sum)},
+		"a chunk twice": {func(f *fakeSender) {
+			f.send(0, 0, data)
+			f.send(1, 0, data)
+		}, "of 1000 bytes with the immediate 0, and a WRITE_WITH_IMM of 32 bytes with the immediate 1 was to come"},
+		"a chunk left out":  {func(f *fakeSender) { f.send(0, 1, data) }, "with the immediate 0 was to come"},
+		"a chunk too short": {func(f *fakeSender) { f.send(0, 0, data[:999]) }, "is IBV_WC_RECV_RDMA_WITH_IMM of 999 bytes with the immediate 0, and a WRITE_WITH_IMM of 1000 bytes"},
+		"a SEND": {func(f *fakeSender) {
+			if err := f.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled}}); err != nil {
+				f.t.Fatal(err)
+			}
+		}, "the completion is IBV_WC_RECV of 0 bytes"},
+		"beside the ring": {func(f *fakeSender) {
+			f.remote.Addr += 2 * fakeChunk
+			f.send(0, 0, data)
+			if _, err := f.WaitSend(timeLimit(f.t)); err == nil { // REM_ACCESS_ERR, or the server's word by TCP
+				f.t.Error("it was written")
+			}
+			f.Fail("job", fmt.Errorf("it may not write there"))
+		}, ""}, // what the server sees of it is its device's choice
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := mustDialSender(t, s, "name", fakeChunk)
+			test.do(f)
+			failed++
+			s.awaitFailures(failed)
+			if s.find("client.failed", "error", test.want) == nil {
+				t.Errorf("no client failed with %q", test.want)
+			}
+			f.close()
+		})
+	}
+	holds(t, folder)
+	s.stillServes(t)
+	s.stops()
+}
+
+// However a client goes in the midst of a file, nothing of it is left.
+func TestFileClientGone(t *testing.T) {
+	noLeak(t)
+	folder := t.TempDir()
+	s := serve(t, "--dir", folder, "--timeout", "5s")
+	for name, test := range map[string]struct {
+		goes func(*fakeSender)
+		want string
+	}{
+		"closes":      {func(f *fakeSender) { f.close() }, "closed the connection"},
+		"says why":    {func(f *fakeSender) { f.Fail("job", fmt.Errorf("it has enough")) }, "it has enough"},
+		"falls still": {func(*fakeSender) {}, "waiting for chunk 1: the job stood still for 5s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := halfSent(t, s, name)
+			test.goes(f)
+			s.event("client.failed", "error", test.want)
+			holds(t, folder)
+			f.close()
+		})
+	}
+	s.stillServes(t)
+	s.stops()
+}
+
+// fakeTaker is a server of the job file in this process, which gives no slot back
+// until it is told to.
+type fakeTaker struct {
+	*muteServer
+	t    *testing.T
+	conn *rc.Conn
+	ring *verbs.MR
+}
+
+func listenTaker(t *testing.T) *fakeTaker {
+	t.Helper()
+	dev := openDevice(t)
+	k := &fakeTaker{t: t}
+	k.muteServer = listenAs(t, dev, rc.Config{
+		Device: dev, Timeout: limit, Params: map[string]string{"max_size": strconv.Itoa(fakeSlots * fakeChunk)},
+		Prepare: func(c *rc.Conn) (err error) {
+			k.ring, err = c.AllocMR("ring", fakeSlots*fakeChunk, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+			if err != nil {
+				return err
+			}
+			c.Share("buffer", k.ring)
+			return c.QP().PostRecv(make([]verbs.RecvWR, fakeSlots))
+		},
+	})
+	return k
+}
+
+// sender starts a client that is soon stuck: all slots are full.
+func (k *fakeTaker) sender(path string, flags ...string) *process {
+	k.t.Helper()
+	c := start(k.t, "rdma_client", append(flags, "--job", "file", "--file", path, "--chunk", strconv.Itoa(fakeChunk), "--json", ipv4, device, k.port)...)
+	k.conn = <-k.muteServer.conn
+	k.t.Cleanup(func() { k.conn.Close() })
+	for range fakeSlots {
+		if _, err := k.conn.WaitRecv(timeLimit(k.t)); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// credit gives slots back: the immediate is how many messages are disposed of.
+func (k *fakeTaker) credit(total uint32) {
+	k.t.Helper()
+	if err := k.conn.QP().PostRecv(make([]verbs.RecvWR, fakeSlots)); err != nil {
+		k.t.Fatal(err)
+	}
+	if err := k.conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled, Imm: total}}); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// A client waits for a slot as long as the timeout, hears of a server that goes,
+// stops when it is told to, and believes no credit for what it has not sent.
+func TestFileNoCredit(t *testing.T) {
+	noLeak(t)
+	path := writeFile(t, "file", 100*fakeChunk)
+	for name, test := range map[string]struct {
+		flags  []string
+		do     func(k *fakeTaker, c *process)
+		status int
+		want   string
+	}{
+		"timeout":        {[]string{"--timeout", "3s"}, func(*fakeTaker, *process) {}, 1, "waiting for the server to give back the slot of chunk 0: the job stood still for 3s; try: a longer --timeout"},
+		"server closes":  {nil, func(k *fakeTaker, _ *process) { k.conn.Close() }, 1, "closed the connection"},
+		"server refuses": {nil, func(k *fakeTaker, _ *process) { k.conn.Fail("job", fmt.Errorf("it has no more paper")) }, 1, "it has no more paper"},
+		"interrupted":    {nil, func(_ *fakeTaker, c *process) { c.signal(os.Interrupt) }, 130, "stopped by the signal interrupt"},
+		"too much":       {nil, func(k *fakeTaker, _ *process) { k.credit(fakeSlots + 1) }, 1, "with the immediate 17, and a credit from 1 to 16 was to come"},
+		"server's memory is gone": {nil, func(k *fakeTaker, _ *process) {
+			if err := k.ring.Close(); err != nil {
+				k.t.Fatal(err)
+			}
+			k.credit(1)
+		}, 1, "completed with IBV_WC_REM_ACCESS_ERR (10)"}, // and not that a receive was flushed, which follows
+		"none": {nil, func(k *fakeTaker, _ *process) { k.credit(0) }, 1, "with the immediate 0, and a credit from 1 to 16 was to come"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := listenTaker(t)
+			c := k.sender(path, test.flags...)
+			within(t, 15*time.Second, "ending", func() {
+				test.do(k, c)
+				c.fails(test.status, test.want)
+			})
+		})
+	}
+}

@@ -1,0 +1,67 @@
+//go:build rdma && rxe
+
+package e2e
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// The disk is full in the midst of a file. There was room when it was announced.
+func TestFileDiskFull(t *testing.T) {
+	noLeak(t)
+	folder := t.TempDir()
+	run(t, "mount", "-t", "tmpfs", "-o", "size=1M", "tmpfs", folder)
+	t.Cleanup(func() { run(t, "umount", folder) })
+	s := serve(t, "--dir", folder)
+	const size = 900 * fakeChunk
+	f := mustDialSender(t, s, "name", size)
+	fillUp(t, filepath.Join(folder, "other"))
+	for n := range uint32(size / fakeChunk) {
+		f.send(int(n)%fakeSlots, n, make([]byte, fakeChunk))
+		if _, err := f.WaitSend(timeLimit(t)); err != nil {
+			break
+		}
+		if _, err := f.WaitRecv(timeLimit(t)); err != nil {
+			break
+		}
+		if err := f.QP().PostRecv(make([]verbs.RecvWR, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.event("client.failed", "error", "writing to the folder "+folder+": no space left on device; try: a smaller file, or making room there")
+	f.close()
+	holds(t, folder, "other")
+
+	// And there is none when it is announced.
+	c := s.client(t, "--job", "file", "--file", writeFile(t, "file", 1000))
+	c.fails(1, "the file has 1000B (1000 bytes), and the server's folder has room for 0B")
+	if err := os.Remove(filepath.Join(folder, "other")); err != nil {
+		t.Fatal(err)
+	}
+	s.client(t, "--job", "file", "--file", writeFile(t, "file", 1000)).succeeds()
+	holds(t, folder, "file")
+	s.stillServes(t)
+	s.stops()
+}
+
+func fillUp(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for err == nil {
+		_, err = file.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+}
