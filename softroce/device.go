@@ -174,7 +174,6 @@ func (d *device) guid() uint64 {
 const (
 	manyObjects = 1 << 20
 	maxGIDs     = 16
-	srqResize   = 1 << 13 // IBV_DEVICE_SRQ_RESIZE
 )
 
 func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
@@ -186,7 +185,7 @@ func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
 		PageSizeCap:     ^uint64(4095),
 		MaxQP:           manyObjects,
 		MaxQPWR:         transport.MaxQPWR,
-		CapFlags:        srqResize,
+		CapFlags:        capabilities,
 		MaxSGE:          transport.MaxSGE,
 		MaxSGERd:        transport.MaxSGE,
 		MaxCQ:           manyObjects,
@@ -197,6 +196,7 @@ func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
 		MaxResRdAtom:    manyObjects,
 		MaxQPInitRdAtom: transport.MaxRdAtomic,
 		AtomicCap:       verbs.AtomicHCA,
+		MaxMW:           manyObjects,
 		MaxAH:           manyObjects,
 		MaxSRQ:          manyObjects,
 		MaxSRQWR:        transport.MaxQPWR,
@@ -204,6 +204,40 @@ func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
 		MaxPKeys:        1,
 		PhysPortCnt:     1,
 	}, nil
+}
+
+const capabilities = verbs.CapSRQResize | verbs.CapMemWindow | verbs.CapMemWindowType2B | verbs.CapMemMgtExtensions |
+	verbs.CapRCRNRNAKGen | verbs.CapCurrQPStateMod | verbs.CapSysImageGUID
+
+// QueryDeviceEx: the CPU moves the data, so that any page may be absent when it is
+// needed.
+func (d *device) QueryDeviceEx() (verbs.DeviceAttrEx, error) {
+	attr, err := d.QueryDevice()
+	const send = verbs.ODPSend | verbs.ODPRecv
+	return verbs.DeviceAttrEx{
+		DeviceAttr: attr,
+		Caps:       attr.CapFlags,
+		ODP: verbs.ODPCaps{Supported: true, UD: send, UC: send | verbs.ODPWrite,
+			RC: send | verbs.ODPWrite | verbs.ODPRead | verbs.ODPAtomic},
+	}, err
+}
+
+// QueryCounters has the engine's counters under their own names, and the links' with
+// the prefix link_, each summed up over all addresses.
+func (d *device) QueryCounters(uint8) (map[string]uint64, error) {
+	all := make(map[string]uint64)
+	for c, name := range transport.Counters() {
+		all[name] = d.engine.Counter(c)
+	}
+	for _, p := range d.ports {
+		if p == nil {
+			continue
+		}
+		for name, n := range p.link.Counters().All() {
+			all["link_"+name] += n
+		}
+	}
+	return all, nil
 }
 
 func (d *device) QueryPort(number uint8) (verbs.PortAttr, error) {

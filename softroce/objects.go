@@ -1,4 +1,5 @@
-// The objects: the engine's own, in the shape that verbs asks of a provider.
+// The objects: the engine's own, in the shape that verbs asks of a provider. Those
+// of memory are in memory.go.
 
 package softroce
 
@@ -20,24 +21,11 @@ type pd struct {
 
 func (d *device) AllocPD() (verbs.PDProvider, error) { return &pd{d, d.engine.AllocPD()}, nil }
 
-func (p *pd) RegMR(buf []byte, access verbs.Access) (verbs.MRProvider, error) {
-	return orError[verbs.MRProvider](p.pd.RegisterMR(buf, access))
-}
-
 func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AHProvider, error) {
 	return orError[verbs.AHProvider](p.pd.CreateAH(attr))
 }
 
 func (p *pd) Close() error { return nil }
-
-// orError keeps a nil pointer from becoming an interface that is not nil.
-func orError[I any, T any](object *T, err error) (I, error) {
-	if err != nil {
-		var none I
-		return none, err
-	}
-	return any(object).(I), nil
-}
 
 // channel is a completion channel: its CQs wake their waiters without it.
 type channel struct{}
@@ -186,6 +174,9 @@ type qp struct {
 }
 
 func (p *pd) CreateQP(init verbs.QPInitProvider) (verbs.QPProvider, error) {
+	if init.PostPath == verbs.PostBuilder {
+		return nil, syscall.EOPNOTSUPP
+	}
 	t := transport.QPInit{
 		Type: init.Type, SendCQ: init.SendCQ.(*cq).cq, RecvCQ: init.RecvCQ.(*cq).cq, Cap: init.Cap, SigAll: init.SigAll,
 	}
@@ -225,6 +216,15 @@ func (q *qp) PostRecv(wrs []verbs.RecvWR) (int, error) {
 	}
 	n, err := q.qp.PostRecv(wrs)
 	return n, q.orClosed(err)
+}
+
+func (q *qp) BindMW(id uint64, flags verbs.SendFlags, b *verbs.MWBind) error {
+	if q.closed.Load() {
+		return net.ErrClosed
+	}
+	err := q.qp.BindMW(id, flags, b)
+	q.d.kick()
+	return q.orClosed(err)
 }
 
 // orClosed is for a post that met Close: the engine's queue pair is in RESET then,

@@ -41,7 +41,7 @@ func (ch *CompChannel) Close() error { return ch.close("ibv_destroy_comp_channel
 // CompVectors is how many completion vectors the device has: CQInit.Vector is
 // below it. 0 once the device is closed.
 //
-// Implements: int num_comp_vectors of struct ibv_context
+// Reads: num_comp_vectors of the context.
 func (d *Device) CompVectors() (n int) {
 	_ = d.use(func() error {
 		n = d.p.CompVectors()

@@ -34,6 +34,18 @@ var hints = map[hintKey]string{
 	{"ibv_reg_mr", syscall.EINVAL}: "LOCAL_WRITE together with REMOTE_WRITE or REMOTE_ATOMIC, and a length the device can register",
 	{"ibv_reg_mr", syscall.EFAULT}: "memory that is mapped and writable",
 
+	{"ibv_dereg_mr", syscall.EBUSY}:       "invalidating or closing the memory windows that are bound to the region",
+	{"ibv_dereg_mr", syscall.EINVAL}:      "invalidating or closing the memory windows that are bound to the region",
+	{"ibv_rereg_mr", syscall.EINVAL}:      "flags that say what changes, and the field of each: memory that is not empty, a PD, rights that go together",
+	{"ibv_rereg_mr", syscall.EOPNOTSUPP}:  "closing the region and registering the memory anew: this device cannot change one",
+	{"ibv_reg_dmabuf_mr", syscall.EBADF}:  "the descriptor of a DMA-BUF that is open",
+	{"ibv_reg_dmabuf_mr", syscall.EINVAL}: "bytes within the DMA-BUF, and an iova whose place within a page is the offset's",
+	{"ibv_alloc_mw", syscall.EINVAL}:      "a window of type 1 or 2",
+	{"ibv_bind_mw", syscall.EINVAL}:       "a window of type 1 (type 2 is bound by OpBindMW), a region even for 0 bytes, a queue pair in RTS",
+	{"ibv_bind_mw", syscall.EPERM}:        "window and region of one protection domain",
+	{"ibv_query_gid_ex", syscall.ENODATA}: "a filled slot: list them with QueryGIDTable",
+	{"ibv_query_gid_ex", syscall.EINVAL}:  "a port that exists (they count from 1), and an index within its table",
+
 	{"ibv_create_cq", syscall.ENOMEM}:        "a smaller depth; or " + memlockHint,
 	{"ibv_create_cq", syscall.EINVAL}:        "a depth from 1 to the device's max_cqe",
 	{"ibv_create_cq_ex", syscall.ENOMEM}:     "a smaller depth; or " + memlockHint,
@@ -84,7 +96,7 @@ func statusHint(s WCStatus) string {
 	case WCWRFlushErr:
 		return "the queue pair had left RTS for ERR; look for the first completion whose status is not this one"
 	case WCMWBindErr:
-		return "the window's region lacks MW_BIND, or lies in another protection domain"
+		return "the window's region lacks MW_BIND (or LOCAL_WRITE, for a window to be written), is too small or of another protection domain; or the window is bound already"
 	case WCRemInvReqErr:
 		return "the peer refused the request: its QP lacks the access flag, max_dest_rd_atomic is 0 there, or its receive is too small"
 	case WCRemAccessErr:

@@ -85,18 +85,6 @@ static inline int rv_dealloc_pd(struct ibv_pd *pd)
 	return rv_errno(ibv_dealloc_pd(pd));
 }
 
-static inline int rv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access, struct ibv_mr **out)
-{
-	errno = 0;
-	*out = ibv_reg_mr(pd, addr, length, access);
-	return rv_made(*out);
-}
-
-static inline int rv_dereg_mr(struct ibv_mr *mr)
-{
-	return rv_errno(ibv_dereg_mr(mr));
-}
-
 static inline int rv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr, struct ibv_ah **out)
 {
 	errno = 0;

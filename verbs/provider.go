@@ -7,7 +7,7 @@
 //     nothing behind; this package adds the call's name, the device and a hint;
 //   - Close is called once, after the object's children were closed, and no other
 //     call is then under way or comes later. The exceptions are Poll, PollEx, Arm,
-//     PostSend, PostRecv and NextEvent: they may meet Close at any moment, and
+//     PostSend, PostRecv, BindMW and NextEvent: they may meet Close at any moment, and
 //     answer net.ErrClosed after it; and what needs no device, such as QPN.
 
 package verbs
@@ -49,8 +49,10 @@ type DeviceProvider interface {
 
 // PDProvider is a protection domain (struct ibv_pd).
 type PDProvider interface {
-	// RegMR registers buf, which stays where it is until the MR's Close.
-	RegMR(buf []byte, access Access) (MRProvider, error)
+	// RegMR registers buf, which stays where it is until the MR's Close, under the
+	// addresses from iova on.
+	RegMR(buf []byte, iova uint64, access Access) (MRProvider, error)
+	AllocMW(t MWType) (MWProvider, error)
 	CreateAH(attr AHAttr) (AHProvider, error)
 	CreateSRQ(init SRQInit) (SRQProvider, error)
 	CreateQP(init QPInitProvider) (QPProvider, error)
@@ -60,6 +62,13 @@ type PDProvider interface {
 // MRProvider is a memory region (struct ibv_mr).
 type MRProvider interface {
 	LKey() uint32
+	RKey() uint32
+	Close() error
+}
+
+// MWProvider is a memory window (struct ibv_mw).
+type MWProvider interface {
+	// RKey is the key of the last bind posted, also after Close.
 	RKey() uint32
 	Close() error
 }
@@ -140,6 +149,7 @@ type QPInitProvider struct {
 	SRQ            SRQProvider // nil: a receive queue of its own
 	Cap            QPCap
 	SigAll         bool
+	PostPath       PostPath // EOPNOTSUPP for one that the device does not have
 }
 
 // QPProvider is a queue pair (struct ibv_qp).
@@ -157,6 +167,9 @@ type QPProvider interface {
 	// The slices and what they point to are not kept. They allocate nothing.
 	PostSend(wrs []SendWR) (n int, err error)
 	PostRecv(wrs []RecvWR) (n int, err error)
+	// BindMW posts the bind of a type 1 window, and changes its key; RKey of b does
+	// not count. A window and a region are there, and of this device or not.
+	BindMW(id uint64, flags SendFlags, b *MWBind) error
 	Close() error
 }
 

@@ -116,9 +116,14 @@ func (d *paperDevice) Close() error {
 
 type paperPD struct{ *paper }
 
-func (p *paperPD) RegMR([]byte, Access) (MRProvider, error) {
+func (p *paperPD) RegMR([]byte, uint64, Access) (MRProvider, error) {
 	key, err := p.made()
 	return &paperMR{paper: p.paper, key: key}, err
+}
+
+func (p *paperPD) AllocMW(MWType) (MWProvider, error) {
+	key, err := p.made()
+	return &paperMR{paper: p.paper, key: key << 8}, err
 }
 
 func (p *paperPD) CreateAH(AHAttr) (AHProvider, error) {
@@ -287,3 +292,5 @@ func (q *paperQP) Query(QPAttrMask) (QPAttr, error)   { return QPAttr{State: q.s
 func (q *paperQP) PostSend(wrs []SendWR) (int, error) { return len(wrs), nil }
 func (q *paperQP) PostRecv(wrs []RecvWR) (int, error) { return len(wrs), nil }
 func (q *paperQP) Close() error                       { return q.gone() }
+
+func (q *paperQP) BindMW(uint64, SendFlags, *MWBind) error { return nil }

@@ -16,9 +16,10 @@ import (
 type QPInit struct {
 	Type           QPType
 	SendCQ, RecvCQ *CQ
-	SRQ            *SRQ  // nil: a receive queue of its own; else Cap's receive sizes do not count
-	Cap            QPCap // what is granted may be more: see QP.Cap
-	SigAll         bool  // every send completes; else those with SendSignaled
+	SRQ            *SRQ     // nil: a receive queue of its own; else Cap's receive sizes do not count
+	Cap            QPCap    // what is granted may be more: see QP.Cap
+	SigAll         bool     // every send completes; else those with SendSignaled
+	PostPath       PostPath // how sends are posted; the zero value chooses by itself
 }
 
 // QP is a queue pair (struct ibv_qp).
@@ -35,7 +36,9 @@ type QP struct {
 
 // CreateQP makes a queue pair, in RESET.
 //
-// Implements: struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
+// Implements: struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr),
+// struct ibv_qp *ibv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *qp_init_attr_ex),
+// struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	detail := fmt.Sprintf("%s, %+v", init.Type.Name(), init.Cap)
 	if init.SendCQ == nil || init.RecvCQ == nil {
@@ -61,7 +64,7 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	qp := &QP{init: init, dev: pd.dev}
 	p, err := born(&qp.handle, "QP", "ibv_create_qp", detail, func() (QPProvider, error) {
 		return pd.p.CreateQP(QPInitProvider{
-			Type: init.Type, SendCQ: init.SendCQ.p, RecvCQ: init.RecvCQ.p, SRQ: srq, Cap: init.Cap, SigAll: init.SigAll})
+			Type: init.Type, SendCQ: init.SendCQ.p, RecvCQ: init.RecvCQ.p, SRQ: srq, Cap: init.Cap, SigAll: init.SigAll, PostPath: init.PostPath})
 	}, parents...)
 	if err != nil {
 		return nil, err
@@ -134,7 +137,13 @@ func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 // slice may be reused at once; the memory that the SGEs name belongs to the
 // device until the completion. It allocates nothing.
 //
-// Implements: int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+// Implements: int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr),
+// and with [PostBuilder] void ibv_wr_start(struct ibv_qp_ex *qp),
+// int ibv_wr_complete(struct ibv_qp_ex *qp), void ibv_wr_abort(struct ibv_qp_ex *qp),
+// ibv_wr_send, ibv_wr_send_imm, ibv_wr_send_inv, ibv_wr_rdma_write, ibv_wr_rdma_write_imm,
+// ibv_wr_rdma_read, ibv_wr_atomic_cmp_swp, ibv_wr_atomic_fetch_add, ibv_wr_local_inv,
+// ibv_wr_bind_mw, ibv_wr_set_ud_addr, ibv_wr_set_sge, ibv_wr_set_sge_list,
+// ibv_wr_set_inline_data, ibv_wr_set_inline_data_list
 func (qp *QP) PostSend(wrs []SendWR) error {
 	n, err := qp.p.PostSend(wrs)
 	if err != nil {

@@ -130,10 +130,11 @@ func (e *Env) bare() *bare {
 
 	buf, pinner := make([]byte, 4096), new(runtime.Pinner)
 	pinner.Pin(&buf[0])
-	mr, err := pd.RegMR(buf, verbs.AccessLocalWrite)
+	addr := uint64(uintptr(unsafe.Pointer(&buf[0])))
+	mr, err := pd.RegMR(buf, addr, verbs.AccessLocalWrite)
 	made(e, mr, err)
 	e.Cleanup(func() error { pinner.Unpin(); return nil })
-	x.sge = verbs.SGE{Addr: uint64(uintptr(unsafe.Pointer(&buf[0]))), Length: 64, LKey: mr.LKey()}
+	x.sge = verbs.SGE{Addr: addr, Length: 64, LKey: mr.LKey()}
 
 	a, err := pd.CreateQP(verbs.QPInitProvider{Type: verbs.RC, SendCQ: sends, RecvCQ: sends, Cap: defaultCap()})
 	x.from = made(e, a, err)

@@ -144,6 +144,7 @@ type wiring struct {
 	access  verbs.Access // of the regions
 	sigAll  bool
 	srq     bool // receives of the ends come from SRQs, as large as the queues would be
+	path    verbs.PostPath
 	cqDepth int
 	leave   verbs.QPState            // b stays here: RTR, or INIT; 0 means RTS
 	tune    func(a, b *verbs.QPAttr) // changes attributes before the moves
@@ -201,7 +202,7 @@ func (x *end) sibling(w wiring) *end {
 }
 
 func (x *end) makeQP(w wiring) {
-	x.qp = x.e.qp(x.pd, verbs.QPInit{Type: w.typ, SendCQ: x.send, RecvCQ: x.recv, SRQ: x.srq, Cap: w.cap, SigAll: w.sigAll})
+	x.qp = x.e.qp(x.pd, verbs.QPInit{Type: w.typ, SendCQ: x.send, RecvCQ: x.recv, SRQ: x.srq, Cap: w.cap, SigAll: w.sigAll, PostPath: w.path})
 	x.machine = qpstate.NewMachine(w.typ, x.qp, nil)
 }
 

@@ -19,7 +19,7 @@ func (qp *QP) sglAllowed(sgl []verbs.SGE, need verbs.Access) bool {
 		if s.Length == 0 {
 			continue
 		}
-		mr := qp.engine.region(&qp.localMR, s.LKey)
+		mr := qp.local(s.LKey)
 		if mr == nil || !mr.allows(qp.pd, s.Addr, int(s.Length), need) {
 			return false
 		}
@@ -49,7 +49,7 @@ func (qp *QP) eachPiece(pd *PD, sgl []verbs.SGE, off, n int, need verbs.Access, 
 			continue
 		}
 		size := min(int(s.Length)-off, n-at)
-		mr := qp.engine.region(&qp.localMR, s.LKey)
+		mr := qp.local(s.LKey)
 		if mr == nil {
 			return false
 		}

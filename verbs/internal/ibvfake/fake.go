@@ -16,9 +16,11 @@ package ibvfake
 // What the last post brought, for a test to look at; and what the next may do.
 struct fake {
 	struct ibv_context ctx;
-	struct ibv_qp qp;
+	struct ibv_qp_ex ex;
 	struct ibv_srq srq;
 	struct ibv_cq_ex cq;        // begins like a struct ibv_cq
+	struct ibv_mw mw;
+	struct ibv_mr mr;
 	long posts;                 // calls
 	long wrs;                   // requests in all calls
 	int refuse_at;              // the place in a chain that is refused; -1: none, -2: the doorbell
@@ -27,6 +29,10 @@ struct fake {
 	struct ibv_sge last_sge[4];
 	struct ibv_recv_wr last_recv[4];
 	struct ibv_wc wc;           // what each poll gives
+	struct ibv_send_wr built;   // the request that the ibv_wr_* calls are at
+	struct ibv_sge built_sge;
+	int building;               // its place, from 1 on
+	int inlined;                // requests whose data came inline
 	int polled;                 // completions a poll gives at most
 	int left;                   // of an extended batch
 	long starts, nexts, ends;   // of extended batches
@@ -151,6 +157,187 @@ static uint64_t fake_read_wallclock(struct ibv_cq_ex *cq) { return 1700000000000
 static uint16_t fake_read_cvlan(struct ibv_cq_ex *cq) { return 0xabc; }
 static uint32_t fake_read_flow_tag(struct ibv_cq_ex *cq) { return 0xdef012; }
 
+// The ibv_wr_* calls: requests are written down one by one, and none counts unless
+// wr_complete takes them all.
+static struct fake *of(struct ibv_qp_ex *ex)
+{
+	return (struct fake *)ex->qp_base.qp_context;
+}
+
+static void build_flush(struct fake *f)
+{
+	if (f->building > 0 && f->building <= 4) {
+		f->last_send[f->building - 1] = f->built;
+		f->last_sge[f->building - 1] = f->built_sge;
+	}
+}
+
+static struct ibv_send_wr *build_next(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
+{
+	struct fake *f = of(ex);
+
+	build_flush(f);
+	f->building++;
+	f->built.wr_id = ex->wr_id;
+	f->built.send_flags = ex->wr_flags;
+	f->built.opcode = opcode;
+	f->built.num_sge = 0;
+	return &f->built;
+}
+
+static void build_start(struct ibv_qp_ex *ex)
+{
+	of(ex)->building = 0;
+}
+
+static int build_complete(struct ibv_qp_ex *ex)
+{
+	struct fake *f = of(ex);
+
+	build_flush(f);
+	f->posts++;
+	if (f->refuse_at >= 0 && f->refuse_at < f->building)
+		return f->errnum;
+	f->wrs += f->building;
+	return 0;
+}
+
+static void build_abort(struct ibv_qp_ex *ex)
+{
+	of(ex)->building = 0;
+}
+
+static void build_send(struct ibv_qp_ex *ex)
+{
+	build_next(ex, IBV_WR_SEND);
+}
+
+static void build_send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+	build_next(ex, IBV_WR_SEND_WITH_IMM)->imm_data = imm;
+}
+
+static void build_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	build_next(ex, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
+}
+
+static void build_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	build_next(ex, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
+}
+
+static struct ibv_send_wr *build_remote(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr)
+{
+	struct ibv_send_wr *wr = build_next(ex, opcode);
+
+	wr->wr.rdma.rkey = rkey;
+	wr->wr.rdma.remote_addr = addr;
+	return wr;
+}
+
+static void build_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	build_remote(ex, IBV_WR_RDMA_WRITE, rkey, addr);
+}
+
+static void build_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, __be32 imm)
+{
+	build_remote(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, addr)->imm_data = imm;
+}
+
+static void build_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	build_remote(ex, IBV_WR_RDMA_READ, rkey, addr);
+}
+
+static void build_atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr, uint64_t compare_add,
+			 uint64_t swap)
+{
+	struct ibv_send_wr *wr = build_next(ex, opcode);
+
+	wr->wr.atomic.remote_addr = addr;
+	wr->wr.atomic.rkey = rkey;
+	wr->wr.atomic.compare_add = compare_add;
+	wr->wr.atomic.swap = swap;
+}
+
+static void build_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare, uint64_t swap)
+{
+	build_atomic(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, addr, compare, swap);
+}
+
+static void build_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t add)
+{
+	build_atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, addr, add, 0);
+}
+
+static void build_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	struct ibv_send_wr *wr = build_next(ex, IBV_WR_BIND_MW);
+
+	wr->bind_mw.mw = mw;
+	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.bind_info = *info;
+}
+
+static void build_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	of(ex)->built.wr.ud.ah = ah;
+	of(ex)->built.wr.ud.remote_qpn = qpn;
+	of(ex)->built.wr.ud.remote_qkey = qkey;
+}
+
+static void build_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	of(ex)->built.num_sge = 1;
+	of(ex)->built_sge = (struct ibv_sge){ .addr = addr, .length = length, .lkey = lkey };
+}
+
+static void build_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *list)
+{
+	of(ex)->built.num_sge = n;
+	if (n)
+		of(ex)->built_sge = list[0];
+}
+
+static void build_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *list)
+{
+	of(ex)->inlined++;
+	of(ex)->built.num_sge = n;
+	if (n)
+		of(ex)->built_sge = (struct ibv_sge){ .addr = (uintptr_t)list[0].addr, .length = list[0].length };
+}
+
+static void build_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	struct ibv_data_buf one = { addr, length };
+
+	build_set_inline_data_list(ex, 1, &one);
+}
+
+static void fake_builder(struct ibv_qp_ex *ex)
+{
+	ex->wr_start = build_start;
+	ex->wr_complete = build_complete;
+	ex->wr_abort = build_abort;
+	ex->wr_send = build_send;
+	ex->wr_send_imm = build_send_imm;
+	ex->wr_send_inv = build_send_inv;
+	ex->wr_local_inv = build_local_inv;
+	ex->wr_rdma_write = build_write;
+	ex->wr_rdma_write_imm = build_write_imm;
+	ex->wr_rdma_read = build_read;
+	ex->wr_atomic_cmp_swp = build_cmp_swp;
+	ex->wr_atomic_fetch_add = build_fetch_add;
+	ex->wr_bind_mw = build_bind_mw;
+	ex->wr_set_ud_addr = build_set_ud_addr;
+	ex->wr_set_sge = build_set_sge;
+	ex->wr_set_sge_list = build_set_sge_list;
+	ex->wr_set_inline_data = build_set_inline_data;
+	ex->wr_set_inline_data_list = build_set_inline_data_list;
+}
+
 static struct fake *fake_new(void)
 {
 	struct fake *f = calloc(1, sizeof(*f));
@@ -159,12 +346,17 @@ static struct fake *fake_new(void)
 	f->ctx.ops.post_send = fake_post_send;
 	f->ctx.ops.post_recv = fake_post_recv;
 	f->ctx.ops.poll_cq = fake_poll_cq;
-	f->qp.context = &f->ctx;
-	f->qp.qp_context = f;
-	f->qp.qp_num = 0x11;
+	f->ex.qp_base.context = &f->ctx;
+	f->ex.qp_base.qp_context = f;
+	f->ex.qp_base.qp_num = 0x11;
+	fake_builder(&f->ex);
 	f->ctx.ops.post_srq_recv = fake_post_srq_recv;
 	f->srq.context = &f->ctx;
 	f->srq.srq_context = f;
+	f->mw.context = f->mr.context = &f->ctx;
+	f->mw.type = IBV_MW_TYPE_2;
+	f->mw.rkey = 0x700;
+	f->mr.lkey = f->mr.rkey = 0x900;
 	f->cq.context = &f->ctx;
 	f->cq.cq_context = f;
 	f->cq.start_poll = fake_start_poll;
@@ -193,7 +385,7 @@ static void fake_loop_send(struct fake *f, struct ibv_send_wr *wr, long n)
 	struct ibv_send_wr *bad;
 
 	while (n-- > 0)
-		ibv_post_send(&f->qp, wr, &bad);
+		ibv_post_send(&f->ex.qp_base, wr, &bad);
 }
 
 // fake_cross does nothing: what a call from Go into C costs by itself.
@@ -226,7 +418,20 @@ func New() *Fake { return &Fake{C.fake_new()} }
 func (f *Fake) Free() { C.free(unsafe.Pointer(f.f)) }
 
 // QP is its struct ibv_qp *, CQ its struct ibv_cq *.
-func (f *Fake) QP() unsafe.Pointer { return unsafe.Pointer(&f.f.qp) }
+func (f *Fake) QP() unsafe.Pointer { return unsafe.Pointer(&f.f.ex.qp_base) }
+
+// Builder is its struct ibv_qp_ex *, for the ibv_wr_* calls.
+func (f *Fake) Builder() unsafe.Pointer { return unsafe.Pointer(&f.f.ex) }
+
+// MW is a struct ibv_mw * of type 2 with key 0x700, MR a struct ibv_mr * with key
+// 0x900. They can be named, and not closed.
+func (f *Fake) MW() unsafe.Pointer { return unsafe.Pointer(&f.f.mw) }
+
+// MR is its struct ibv_mr *; see MW.
+func (f *Fake) MR() unsafe.Pointer { return unsafe.Pointer(&f.f.mr) }
+
+// Inlined is how many requests were built with their data inline.
+func (f *Fake) Inlined() int { return int(f.f.inlined) }
 
 // CQ is its struct ibv_cq *.
 func (f *Fake) CQ() unsafe.Pointer { return unsafe.Pointer(&f.f.cq) }
@@ -246,7 +451,7 @@ func (f *Fake) Calls() int { return int(f.f.posts) }
 func (f *Fake) WRs() int { return int(f.f.wrs) }
 
 // Datagrams makes it a UD queue pair.
-func (f *Fake) Datagrams() { f.f.qp.qp_type = C.IBV_QPT_UD }
+func (f *Fake) Datagrams() { f.f.ex.qp_base.qp_type = C.IBV_QPT_UD }
 
 // Refuse makes every post refuse the request at place i of its chain; -1 none, and
 // -2 lets a post of sends fail after the last, without saying which.
@@ -290,6 +495,29 @@ type Sent struct {
 	CompareAdd uint64
 	Swap       uint64
 	AtomicRKey uint32
+
+	InvalidateRKey uint32
+}
+
+// Bound is what C saw of a bind at place i of the last chain.
+type Bound struct {
+	MW, MR       unsafe.Pointer
+	RKey         uint32
+	Addr, Length uint64
+	Access       uint32
+}
+
+// Bind reads the last post's request i.
+func (f *Fake) Bind(i int) Bound {
+	var b C.struct_ibv_send_wr = f.f.last_send[i]
+	mw := (*struct {
+		mw           unsafe.Pointer
+		rkey         uint32
+		mr           unsafe.Pointer
+		addr, length uint64
+		access       uint32
+	})(unsafe.Pointer(&b.anon1))
+	return Bound{mw.mw, mw.mr, mw.rkey, mw.addr, mw.length, mw.access}
 }
 
 // Send reads the last post's request i.
@@ -309,6 +537,7 @@ func (f *Fake) Send(i int) Sent {
 		ImmWire:    binary.BigEndian.Uint32(w.anon0[:]),
 		RemoteAddr: rdma.addr, RKey: rdma.rkey,
 		CompareAdd: atomic.compare, Swap: atomic.swap, AtomicRKey: atomic.rkey,
+		InvalidateRKey: binary.NativeEndian.Uint32(w.anon0[:]),
 	}
 }
 
