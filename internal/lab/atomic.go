@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -59,6 +60,7 @@ const (
 	counterName  = "counter"
 	counterBytes = 8
 
+	noteMoving  = "moving"  // the client's: it is at work yet
 	noteAdded   = "added"   // the client's: the sum of its adds, in decimal digits
 	noteVerdict = "verdict" // the server's: a verdict as JSON
 )
@@ -100,7 +102,7 @@ func (a *atomicServer) prepare(c *rc.Conn) error {
 
 func (a *atomicServer) run(ctx context.Context, c *rc.Conn) error {
 	tell(a.log, "fast", "wait.begun", "", "wait for the client's atomics, of which no completion will tell", slog.Uint64("announced", a.announced))
-	note, err := c.RecvNote(ctx, noteAdded)
+	note, err := a.added(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -120,6 +122,20 @@ func (a *atomicServer) run(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	return v.tell(a.log, added)
+}
+
+// added waits for the client's report, as long as the client says that it moves.
+func (a *atomicServer) added(ctx context.Context, c *rc.Conn) (oob.Note, error) {
+	for {
+		note, err := c.RecvNote(ctx, "")
+		switch {
+		case err != nil || note.Name == noteAdded:
+			return note, err
+		case note.Name != noteMoving:
+			return note, fmt.Errorf("the client sent the note %q, and %q was to come; try: a client of this program's version", note.Name, noteAdded)
+		}
+		progress(ctx)
+	}
 }
 
 // end is when the client can do nothing more to the counter.
@@ -178,7 +194,12 @@ type atomicClient struct {
 	floor uint64
 	seen  bool
 	lost  int // races, by a CMP_SWP
+
+	told time.Time // when the server was last told that this end moves
 }
+
+// tellMoving is how often it is told so, of which no completion does.
+const tellMoving = time.Second
 
 func newAtomicClient(o ClientOptions) (half, error) {
 	switch {
@@ -214,7 +235,7 @@ func (a *atomicClient) run(ctx context.Context, c *rc.Conn) error {
 		return fmt.Errorf("the server shares %d bytes at %#x as %q, and the job needs %d at an address that is a multiple of it; try: a server of this program's version",
 			a.remote.Length, a.remote.Addr, counterName, counterBytes)
 	}
-	a.ops = a.narrator
+	a.ops, a.told = a.narrator, time.Now()
 	for i := range a.count {
 		if i == toldOperations && !a.log.Enabled(ctx, slog.LevelDebug) {
 			tell(a.log, "data", "operations.untold", "", "the rest is told with -v alone", slog.Int("operations", a.count-i))
@@ -297,6 +318,12 @@ func (a *atomicClient) do(ctx context.Context, c *rc.Conn, wr verbs.SendWR) (uin
 	}
 	if _, err := a.ops.waitSend(ctx, c, "the atomic's completion"); err != nil {
 		return 0, err
+	}
+	if time.Since(a.told) > tellMoving {
+		a.told = time.Now()
+		if err := c.SendNote(ctx, oob.Note{Name: noteMoving}); err != nil {
+			return 0, err
+		}
 	}
 	found := binary.NativeEndian.Uint64(a.found.Bytes()) // the device turns it to this host's order
 	err := a.rises(found)

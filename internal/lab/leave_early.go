@@ -83,9 +83,12 @@ func (e *exchangeEnd) beLeft(ctx context.Context, c *rc.Conn, next func() (verbs
 		return err
 	}
 	wc, err := next()
-	if !flushed(err) || wc.ID != idRecvDone || e.states.recv != rsMRRecv {
-		return fmt.Errorf("the server was to leave before MSG_DONE, so that the receive %d is flushed in %v; instead, in %v: request %d, status %v (%v); try: a server of this program's version",
-			idRecvDone, rsMRRecv, e.states.recv, wc.ID, wc.Status, err)
+	if err != nil && !flushed(err) {
+		return err
+	}
+	if err == nil || wc.ID != idRecvDone || e.states.recv != rsMRRecv {
+		return fmt.Errorf("the server was to leave before MSG_DONE, so that the receive %d is flushed in %v; instead, in %v: request %d, status %v; try: a server of this program's version",
+			idRecvDone, rsMRRecv, e.states.recv, wc.ID, wc.Status)
 	}
 	e.explain(fmt.Sprintf("Flushed: work request %d, the receive for MSG_DONE. Status 5, IBV_WC_WR_FLUSH_ERR; all work requests before it completed with 0.", wc.ID),
 		"A flush is a consequence, never a cause: the queue pair had gone to ERR, and handed back what was still queued.",

@@ -217,6 +217,42 @@ func TestAtomicStrangers(t *testing.T) {
 	s.stops()
 }
 
+// A client that moves has as long as it likes; one that says something else, or
+// nothing, has not.
+func TestAtomicMoves(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--timeout", "4s")
+	conn, add := strangeAdder(t, s, "3")
+	for range 3 {
+		time.Sleep(2 * time.Second)
+		add(1)
+		if err := conn.SendNote(timeLimit(t), oob.Note{Name: "moving"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conn.SendNote(timeLimit(t), oob.Note{Name: "added", Data: []byte("3")}); err != nil {
+		t.Fatal(err)
+	}
+	s.event("sum.checked", "msg", "the sum is right")
+	if n, err := conn.RecvNote(timeLimit(t), "verdict"); err != nil || !strings.Contains(string(n.Data), `"low":3`) {
+		t.Errorf("the verdict on one that was slow: %s, %v", n.Data, err)
+	}
+	if err := conn.Finish(timeLimit(t)); err != nil {
+		t.Error(err)
+	}
+	conn.Close()
+
+	other, _ := strangeAdder(t, s, "3")
+	if err := other.SendNote(timeLimit(t), oob.Note{Name: "dancing"}); err != nil {
+		t.Fatal(err)
+	}
+	s.event("client.failed", "error", `the client sent the note "dancing", and "added" was to come`)
+	silent, _ := strangeAdder(t, s, "3")
+	s.event("client.failed", "error", "4s")
+	silent.Close()
+	other.Close()
+}
+
 // A server may lie too.
 func TestAtomicStrangeServer(t *testing.T) {
 	noLeak(t)
