@@ -132,6 +132,10 @@ bench-rxe: need-vm ## the speed of the soft device beside rxe0's, in the machine
 bench-c: need-vm ## posting and polling beside C programs that do the same, on rxe0 in the machine
 	$(in_vm) go test -run '^$$' -bench . -benchtime 1x -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/versus
 
+.PHONY: coverage-verbs
+coverage-verbs: need-build ## which of libibverbs' functions are wrapped, refused (with the reason) or missing
+	go run ./verbs/internal/coverage
+
 scripts = $(sort $(shell find . -path ./out -prune -o -name '*.sh' -print)) .ci/run
 .PHONY: lint
 lint: need-lint ## golangci-lint (pinned in tools/go.mod) and shellcheck

@@ -45,6 +45,11 @@ type Conn struct {
 	regions []oob.Region   // shared by this end
 	owned   []owned        // what Close frees, last first
 
+	leaveOnce sync.Once
+	leaveErr  error
+	left      []*queuePair // those that were moved to ERR to be drained
+	recvMarks int          // of their receive queues, behind the last request
+
 	finished bool // both ends met in the barrier "done"
 	farewell func(context.Context, *oob.Conn) error
 
@@ -114,11 +119,21 @@ func (c *Conn) PathMTU() int { return oob.NegotiateMTU(c.Local().MTU, c.Peer().M
 
 // AllocMR registers size bytes that live as long as the Conn.
 func (c *Conn) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, error) {
+	return c.register(name, access, func() (*verbs.MR, error) { return c.pd.AllocMR(size, access) })
+}
+
+// RegMR registers the caller's memory, which may be registered for other
+// connections too, for as long as the Conn lives.
+func (c *Conn) RegMR(name string, buf []byte, access verbs.Access) (*verbs.MR, error) {
+	return c.register(name, access, func() (*verbs.MR, error) { return c.pd.RegMR(buf, access) })
+}
+
+func (c *Conn) register(name string, access verbs.Access, reg func() (*verbs.MR, error)) (*verbs.MR, error) {
 	if !c.begin() {
 		return nil, net.ErrClosed
 	}
 	defer c.calls.Done()
-	mr, err := c.pd.AllocMR(size, access)
+	mr, err := reg()
 	if err != nil {
 		return nil, err
 	}

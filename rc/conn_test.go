@@ -370,3 +370,81 @@ func TestFinishLeavesWaitsAlone(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestDisconnectFlushes has one end leave: its own requests are flushed, in its
+// own waits; the peer's stay until it leaves too. Close is not held up.
+func TestDisconnectFlushes(t *testing.T) {
+	c, s := pair(t, Config{}, Config{})
+	for _, e := range []*end{s, c} {
+		if err := e.Disconnect(); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Disconnect(); err != nil {
+			t.Errorf("again: %v", err)
+		}
+		for i := range 4 {
+			wc, err := e.WaitRecv(t.Context())
+			var we *verbs.WCError
+			if !errors.As(err, &we) || we.Status != verbs.WCWRFlushErr || wc.ID != uint64(i) {
+				t.Errorf("receive %d: %+v, %v", i, wc, err)
+			}
+		}
+		if e == s {
+			if n, err := c.RecvCQ().Poll(make([]verbs.WC, 1)); n != 0 || err != nil {
+				t.Errorf("the peer's receives: %d completions, %v", n, err)
+			}
+		}
+	}
+	began := time.Now()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took >= drainLimit {
+		t.Errorf("Close took %v: it waited for a mark that never came", took)
+	}
+	if err := c.Disconnect(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// TestMemoryOfSeveralConnections registers the same bytes twice.
+func TestMemoryOfSeveralConnections(t *testing.T) {
+	shared := make([]byte, 4096)
+	register := func(c *Conn) error {
+		mr, err := c.RegMR("shared", shared, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+		if err == nil {
+			c.Share("shared", mr)
+		}
+		return err
+	}
+	for i := range 2 {
+		c, _ := pair(t, Config{}, Config{Prepare: register})
+		local, err := c.AllocMR("local", 8, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(local.Bytes(), fmt.Sprintf("client %d", i))
+		region, _ := c.PeerRegion("shared")
+		wr := verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled, SGL: []verbs.SGE{local.SGE(0, 8)},
+			RemoteAddr: region.Addr + uint64(i)*8, RKey: region.RKey}
+		if err := c.QP().PostSend([]verbs.SendWR{wr}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.WaitSend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := string(shared[:16]); got != "client 0client 1" {
+		t.Errorf("the memory holds %q", got)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	c, s := pair(t, Config{}, Config{})
+	if err := c.SendNote(t.Context(), oob.Note{Name: "sum", Data: []byte("12")}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.RecvNote(t.Context(), "sum"); err != nil || string(n.Data) != "12" {
+		t.Errorf("%+v, %v", n, err)
+	}
+}

@@ -6,6 +6,7 @@ package rc
 import (
 	"context"
 	stderrors "errors"
+	"net"
 	"time"
 
 	"github.com/pkg/errors"
@@ -25,46 +26,64 @@ const (
 // drainID marks the work request that ends a queue.
 const drainID = 1<<64 - 1
 
+// Disconnect moves the queue pairs to ERR ahead of Close: each work request that
+// is queued completes with IBV_WC_WR_FLUSH_ERR, and WaitSend and WaitRecv return
+// it as they do any other. (One WaitRecv more than there are receives may see the
+// mark that Close waits for.) The peer is told nothing: its queue pairs stay in
+// RTS until it does the same. Disconnecting again does nothing.
+func (c *Conn) Disconnect() error {
+	if !c.begin() {
+		return net.ErrClosed
+	}
+	defer c.calls.Done()
+	return c.leave()
+}
+
+// leave moves the queue pairs to ERR, once; those in RESET have nothing to flush.
+// The receive queue's mark is posted before the move: see drain.
+func (c *Conn) leave() error {
+	c.leaveOnce.Do(func() {
+		for _, p := range c.pairs {
+			if p.machine.State() != qpstate.Reset {
+				c.left = append(c.left, p)
+			}
+		}
+		for _, p := range c.left {
+			if p.PostRecv([]verbs.RecvWR{{ID: drainID}}) == nil {
+				c.recvMarks++
+			}
+		}
+		var errs []error
+		for _, p := range c.left {
+			errs = append(errs, p.machine.ToError())
+		}
+		c.leaveErr = stderrors.Join(errs...)
+	})
+	return c.leaveErr
+}
+
 // drain flushes the queues of all queue pairs: in ERR the device completes every
 // work request, in order, so that a mark behind the last one of each says when all
 // are through. The receive queue's mark is posted before the move, because rdma_rxe
 // does not notice a receive that is posted in ERR; the send queue's after it,
 // because before it would be sent.
 func (c *Conn) drain() error {
-	var pairs []*queuePair // that left RESET: the others have nothing to flush
-	for _, p := range c.pairs {
-		if p.machine.State() != qpstate.Reset {
-			pairs = append(pairs, p)
-		}
-	}
-	if len(pairs) == 0 {
-		return nil
-	}
-	recvMarks, sendMarks := 0, 0
-	for _, p := range pairs {
-		if p.PostRecv([]verbs.RecvWR{{ID: drainID}}) == nil {
-			recvMarks++
-		}
-	}
-	var errs []error
-	for _, p := range pairs {
-		errs = append(errs, p.machine.ToError())
-	}
-	if err := stderrors.Join(errs...); err != nil {
+	if err := c.leave(); err != nil || len(c.left) == 0 {
 		return err
 	}
-	for _, p := range pairs {
+	sendMarks := 0
+	for _, p := range c.left {
 		if p.PostSend([]verbs.SendWR{{ID: drainID, Opcode: verbs.OpSend, Flags: verbs.SendSignaled}}) == nil {
 			sendMarks++
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
 	defer cancel()
-	sends, err := drainCQ(ctx, c.sendCQ, sendMarks, len(pairs))
+	sends, err := drainCQ(ctx, c.sendCQ, sendMarks, len(c.left))
 	if err != nil {
 		return errors.WithMessage(err, "drain the send queue")
 	}
-	recvs, err := drainCQ(ctx, c.recvCQ, recvMarks, len(pairs))
+	recvs, err := drainCQ(ctx, c.recvCQ, c.recvMarks, len(c.left))
 	if err != nil {
 		return errors.WithMessage(err, "drain the receive queue")
 	}

@@ -130,6 +130,9 @@ func (d *device) event(e transport.Event) {
 	if e.CQ != nil {
 		out.CQ = e.CQ.User.(*cq)
 	}
+	if e.SRQ != nil {
+		out.SRQ = e.SRQ.User.(*srq)
+	}
 	d.events.put(out)
 }
 
@@ -170,6 +173,7 @@ func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
 		PageSizeCap:     ^uint64(4095),
 		MaxQP:           manyObjects,
 		MaxQPWR:         transport.MaxQPWR,
+		CapFlags:        capabilities,
 		MaxSGE:          transport.MaxSGE,
 		MaxSGERd:        transport.MaxSGE,
 		MaxCQ:           manyObjects,
@@ -180,10 +184,48 @@ func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
 		MaxResRdAtom:    manyObjects,
 		MaxQPInitRdAtom: transport.MaxRdAtomic,
 		AtomicCap:       verbs.AtomicHCA,
+		MaxMW:           manyObjects,
 		MaxAH:           manyObjects,
+		MaxSRQ:          manyObjects,
+		MaxSRQWR:        transport.MaxQPWR,
+		MaxSRQSGE:       transport.MaxSGE,
 		MaxPKeys:        1,
 		PhysPortCnt:     1,
 	}, nil
+}
+
+const capabilities = verbs.CapSRQResize | verbs.CapMemWindow | verbs.CapMemWindowType2B | verbs.CapMemMgtExtensions |
+	verbs.CapRCRNRNAKGen | verbs.CapCurrQPStateMod | verbs.CapSysImageGUID
+
+// QueryDeviceEx: the CPU moves the data, so that any page may be absent when it is
+// needed.
+func (d *device) QueryDeviceEx() (verbs.DeviceAttrEx, error) {
+	attr, err := d.QueryDevice()
+	const send = verbs.ODPSend | verbs.ODPRecv
+	return verbs.DeviceAttrEx{
+		DeviceAttr: attr,
+		Caps:       attr.CapFlags,
+		ODP: verbs.ODPCaps{Supported: true, UD: send, UC: send | verbs.ODPWrite,
+			RC: send | verbs.ODPWrite | verbs.ODPRead | verbs.ODPAtomic},
+	}, err
+}
+
+// QueryCounters has the engine's counters under their own names, and the links' with
+// the prefix link_, each summed up over all addresses.
+func (d *device) QueryCounters(uint8) (map[string]uint64, error) {
+	all := make(map[string]uint64)
+	for c, name := range transport.Counters() {
+		all[name] = d.engine.Counter(c)
+	}
+	for _, p := range d.ports {
+		if p == nil {
+			continue
+		}
+		for name, n := range p.link.Counters().All() {
+			all["link_"+name] += n
+		}
+	}
+	return all, nil
 }
 
 func (d *device) QueryPort(number uint8) (verbs.PortAttr, error) {

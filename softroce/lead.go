@@ -42,14 +42,14 @@ func (t *traffic) received(bytes int) {
 
 func (t *traffic) light() bool { return t.lightRounds.Load() >= lightEnough }
 
-// Sleep waits until the CQ was woken or closed, or ctx has ended.
-func (c *cq) Sleep(ctx context.Context, woken, gone <-chan struct{}) {
+// Sleep waits until the CQ was woken or closed, or ctx or life has ended.
+func (c *cq) Sleep(ctx, life context.Context, woken, gone <-chan struct{}) {
 	d := c.d
 	if d.waiting.Add(1) > 1 {
 		d.interruptLeader()
 	}
 	defer d.waiting.Add(-1)
-	if c.lead(ctx) {
+	if c.lead(ctx, life) {
 		return
 	}
 	if r := d.left.Swap(nil); r != nil {
@@ -58,13 +58,20 @@ func (c *cq) Sleep(ctx context.Context, woken, gone <-chan struct{}) {
 	select {
 	case <-woken:
 	case <-ctx.Done():
+	case <-life.Done():
 	case <-gone:
 	}
 }
 
-// lead receives until the CQ was woken or closed, or ctx has ended; false if that
-// is not for this goroutine to do, or not any longer.
-func (c *cq) lead(ctx context.Context) bool {
+// WakeSleeper makes this CQ's leader, if it has one, look at the CQ.
+func (c *cq) WakeSleeper() {
+	c.woken.Store(true)
+	c.d.interruptLeader()
+}
+
+// lead receives until the CQ was woken or closed, or ctx or life has ended; false if
+// that is not for this goroutine to do, or not any longer.
+func (c *cq) lead(ctx, life context.Context) bool {
 	d := c.d
 	r := d.lively.Load()
 	if r == nil || !d.traffic.light() || d.waiting.Load() > 1 {
@@ -80,9 +87,10 @@ func (c *cq) lead(ctx context.Context) bool {
 	if before := d.left.Swap(nil); before != nil && before != r {
 		before.takeOver()
 	}
-	r.watch(ctx)
+	r.watched[0].set(ctx, r.p.link)
+	r.watched[1].set(life, r.p.link)
 	r.answer() // what this goroutine left when it led before
-	done := c.leadUntilDone(ctx, r)
+	done := c.leadUntilDone(ctx, life, r)
 	r.mu.Unlock()
 	if done {
 		d.left.Store(r)
@@ -97,11 +105,11 @@ func (c *cq) lead(ctx context.Context) bool {
 }
 
 // leadUntilDone leads; false if somebody else had better go on.
-func (c *cq) leadUntilDone(ctx context.Context, r *receiver) bool {
+func (c *cq) leadUntilDone(ctx, life context.Context, r *receiver) bool {
 	d := c.d
 	for {
 		d.leader.Store(r)
-		if c.woken.Swap(false) || c.closed.Load() || ctx.Err() != nil {
+		if c.woken.Swap(false) || c.closed.Load() || ctx.Err() != nil || life.Err() != nil {
 			d.leader.Store(nil)
 			return true
 		}
@@ -129,21 +137,26 @@ func (d *device) interruptLeader() {
 	}
 }
 
-// watch sees to it that the end of ctx interrupts. Programs mostly wait with the
-// same context again and again: it is then watched once.
-func (r *receiver) watch(ctx context.Context) {
-	if ctx.Done() == r.watched {
+// watch sees to it that the end of a context interrupts. Programs mostly wait with
+// the same contexts again and again: each is then watched once.
+type watch struct {
+	done <-chan struct{} // of the context, nil if none is watched
+	stop func() bool
+}
+
+func (w *watch) set(ctx context.Context, l link.Link) {
+	if ctx.Done() == w.done {
 		return
 	}
-	r.unwatch()
-	if r.watched = ctx.Done(); r.watched != nil {
-		r.stopWatching = context.AfterFunc(ctx, r.p.link.Interrupt)
+	w.end()
+	if w.done = ctx.Done(); w.done != nil {
+		w.stop = context.AfterFunc(ctx, l.Interrupt)
 	}
 }
 
-func (r *receiver) unwatch() {
-	if r.watched != nil {
-		r.stopWatching()
-		r.watched = nil
+func (w *watch) end() {
+	if w.done != nil {
+		w.stop()
+		w.done = nil
 	}
 }

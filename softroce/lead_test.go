@@ -67,10 +67,15 @@ func (p *pair) trip(t *testing.T) {
 // waitLed starts a Wait on cq, and returns when it leads.
 func (p *pair) waitLed(t *testing.T, ctx context.Context, cq *verbs.CQ) <-chan error {
 	t.Helper()
+	return p.waitEitherLed(t, ctx, context.Background(), cq)
+}
+
+func (p *pair) waitEitherLed(t *testing.T, ctx, life context.Context, cq *verbs.CQ) <-chan error {
+	t.Helper()
 	before := softroce.Led(p.x)
 	done := make(chan error, 1)
 	go func() {
-		_, err := cq.Wait(ctx, make([]verbs.WC, 1))
+		_, err := cq.WaitEither(ctx, life, make([]verbs.WC, 1))
 		done <- err
 	}()
 	for range 1000 {
@@ -115,6 +120,16 @@ func TestLeaderIsWoken(t *testing.T) {
 		for range 3 { // the last context is watched no longer
 			ctx, cancel := context.WithCancel(context.Background())
 			done := p.waitLed(t, ctx, newCQ(t, p.x))
+			cancel()
+			ended(t, done, context.Canceled)
+		}
+		p.untilLed(t)
+	})
+	t.Run("cancel of the second context", func(t *testing.T) {
+		p := newPair(t)
+		for range 3 {
+			life, cancel := context.WithCancel(context.Background())
+			done := p.waitEitherLed(t, t.Context(), life, newCQ(t, p.x))
 			cancel()
 			ended(t, done, context.Canceled)
 		}

@@ -1,4 +1,5 @@
-// The objects: the engine's own, in the shape that verbs asks of a provider.
+// The objects: the engine's own, in the shape that verbs asks of a provider. Those
+// of memory are in memory.go.
 
 package softroce
 
@@ -6,6 +7,7 @@ import (
 	"net"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -19,24 +21,11 @@ type pd struct {
 
 func (d *device) AllocPD() (verbs.PDProvider, error) { return &pd{d, d.engine.AllocPD()}, nil }
 
-func (p *pd) RegMR(buf []byte, access verbs.Access) (verbs.MRProvider, error) {
-	return orError[verbs.MRProvider](p.pd.RegisterMR(buf, access))
-}
-
 func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AHProvider, error) {
 	return orError[verbs.AHProvider](p.pd.CreateAH(attr))
 }
 
 func (p *pd) Close() error { return nil }
-
-// orError keeps a nil pointer from becoming an interface that is not nil.
-func orError[I any, T any](object *T, err error) (I, error) {
-	if err != nil {
-		var none I
-		return none, err
-	}
-	return any(object).(I), nil
-}
 
 // channel is a completion channel: its CQs wake their waiters without it.
 type channel struct{}
@@ -49,29 +38,45 @@ func (channel) Close() error { return nil }
 type cq struct {
 	d      *device
 	cq     *transport.CQ
+	ex     verbs.WCExFlags
 	closed atomic.Bool
 	woken  atomic.Bool // since the last leader looked
+	delay  *time.Timer // of moderation
 }
 
-func (d *device) CreateCQ(depth int, ch verbs.CompChannelProvider, vector int, wake func()) (verbs.CQProvider, error) {
-	if vector != 0 {
+// wcEx is what an extended CQ can be asked for: what makes no sense here is not.
+const wcEx = verbs.WCExStandard | verbs.WCExTimestamp | verbs.WCExWallclock
+
+func (d *device) CompVectors() int { return 1 }
+
+func (d *device) CreateCQ(init verbs.CQInitProvider) (verbs.CQProvider, error) {
+	if init.Vector < 0 || init.Vector >= d.CompVectors() {
 		return nil, syscall.EINVAL
 	}
-	c := &cq{d: d}
-	var notify func()
-	if ch != nil {
-		notify = func() {
+	if init.Ex&^wcEx != 0 || init.Flags&^verbs.CQSingleThreaded != 0 {
+		return nil, syscall.EOPNOTSUPP
+	}
+	c := &cq{d: d, ex: init.Ex}
+	wake := init.Wake
+	t := transport.CQInit{Depth: init.Depth, Delay: func(period time.Duration) { c.delay.Reset(period) }}
+	if init.Channel != nil {
+		t.Notify = func() {
 			d.woke.Store(true)
 			c.woken.Store(true)
 			wake()
 			d.interruptLeader()
 		}
 	}
+	if init.Ex&(verbs.WCExTimestamp|verbs.WCExWallclock) != 0 {
+		t.Stamp = func() int64 { return int64(d.now()) }
+	}
 	var err error
-	if c.cq, err = d.engine.CreateCQ(depth, notify); err != nil {
+	if c.cq, err = d.engine.CreateCQ(t); err != nil {
 		return nil, err
 	}
 	c.cq.User = c
+	c.delay = time.AfterFunc(time.Hour, c.cq.Due)
+	c.delay.Stop()
 	return c, nil
 }
 
@@ -84,6 +89,25 @@ func (c *cq) Poll(wcs []verbs.WC) (int, error) {
 	return c.cq.Poll(wcs), nil
 }
 
+func (c *cq) PollEx(wcs []verbs.WCEx) (int, error) {
+	switch {
+	case c.closed.Load():
+		return 0, net.ErrClosed
+	case c.ex == 0:
+		return 0, syscall.EINVAL
+	}
+	n := c.cq.PollEx(wcs)
+	for i := range wcs[:n] {
+		if c.ex&verbs.WCExWallclock != 0 {
+			wcs[i].WallclockNS = uint64(c.d.start.UnixNano()) + wcs[i].Timestamp
+		}
+		if c.ex&verbs.WCExTimestamp == 0 {
+			wcs[i].Timestamp = 0
+		}
+	}
+	return n, nil
+}
+
 func (c *cq) Arm(solicitedOnly bool) error {
 	if c.closed.Load() {
 		return net.ErrClosed
@@ -92,9 +116,53 @@ func (c *cq) Arm(solicitedOnly bool) error {
 	return nil
 }
 
+func (c *cq) Resize(depth int) error { return c.cq.Resize(depth) }
+
+func (c *cq) Moderate(count int, period time.Duration) error {
+	c.cq.Moderate(count, period)
+	return nil
+}
+
 func (c *cq) Close() error {
 	c.closed.Store(true)
+	c.delay.Stop()
 	c.d.interruptLeader()
+	return nil
+}
+
+// srq is a shared receive queue.
+type srq struct {
+	srq    *transport.SRQ
+	closed atomic.Bool
+}
+
+func (p *pd) CreateSRQ(init verbs.SRQInit) (verbs.SRQProvider, error) {
+	t, err := p.pd.CreateSRQ(init.MaxWR, init.MaxSGE)
+	if err != nil {
+		return nil, err
+	}
+	s := &srq{srq: t}
+	t.User = s
+	return s, nil
+}
+
+func (s *srq) PostRecv(wrs []verbs.RecvWR) (int, error) {
+	if s.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	return s.srq.PostRecv(wrs)
+}
+
+func (s *srq) Modify(attr verbs.SRQAttr, mask verbs.SRQAttrMask) error {
+	return s.srq.Modify(attr, mask)
+}
+
+func (s *srq) Query() (verbs.SRQAttr, error) { return s.srq.Query(), nil }
+
+func (s *srq) Number() (uint32, error) { return s.srq.Number(), nil }
+
+func (s *srq) Close() error {
+	s.closed.Store(true)
 	return nil
 }
 
@@ -106,9 +174,16 @@ type qp struct {
 }
 
 func (p *pd) CreateQP(init verbs.QPInitProvider) (verbs.QPProvider, error) {
-	q, err := p.pd.CreateQP(transport.QPInit{
+	if init.PostPath == verbs.PostBuilder {
+		return nil, syscall.EOPNOTSUPP
+	}
+	t := transport.QPInit{
 		Type: init.Type, SendCQ: init.SendCQ.(*cq).cq, RecvCQ: init.RecvCQ.(*cq).cq, Cap: init.Cap, SigAll: init.SigAll,
-	})
+	}
+	if init.SRQ != nil {
+		t.SRQ = init.SRQ.(*srq).srq
+	}
+	q, err := p.pd.CreateQP(t)
 	if err != nil {
 		return nil, err
 	}
@@ -141,6 +216,15 @@ func (q *qp) PostRecv(wrs []verbs.RecvWR) (int, error) {
 	}
 	n, err := q.qp.PostRecv(wrs)
 	return n, q.orClosed(err)
+}
+
+func (q *qp) BindMW(id uint64, flags verbs.SendFlags, b *verbs.MWBind) error {
+	if q.closed.Load() {
+		return net.ErrClosed
+	}
+	err := q.qp.BindMW(id, flags, b)
+	q.d.kick()
+	return q.orClosed(err)
 }
 
 // orClosed is for a post that met Close: the engine's queue pair is in RESET then,

@@ -32,7 +32,7 @@ func (provider) Devices() ([]verbs.DeviceInfo, error) {
 }
 
 func info(name string) verbs.DeviceInfo {
-	return verbs.DeviceInfo{Name: name, Provider: provider{}.Name(), NodeType: verbs.NodeCA, Transport: verbs.TransportIB}
+	return verbs.DeviceInfo{Name: name, Provider: provider{}.Name(), NodeType: verbs.NodeCA, Transport: verbs.TransportIB, Index: -1}
 }
 
 func (provider) Open(name string) (verbs.DeviceProvider, error) {

@@ -41,12 +41,11 @@ type receiver struct {
 	d *device
 	p *port
 
-	mu           sync.Mutex // held by whoever receives, for all up to stopWatching
-	in           *link.Ingress
-	batch        []transport.Datagram
-	sender       driver
-	watched      <-chan struct{} // closed at the end of the context that interrupts
-	stopWatching func() bool
+	mu      sync.Mutex // held by whoever receives, for all up to watched
+	in      *link.Ingress
+	batch   []transport.Datagram
+	sender  driver
+	watched [2]watch // the contexts of who led last
 
 	asked  atomic.Bool   // somebody wants the port: its goroutine lets go
 	led    atomic.Uint64 // how many times somebody has led
@@ -77,7 +76,9 @@ func (r *receiver) run() {
 		case errors.Is(err, link.ErrInterrupted):
 			continue
 		case errors.Is(err, net.ErrClosed):
-			r.unwatch()
+			for i := range r.watched {
+				r.watched[i].end()
+			}
 			return
 		default:
 			// The system is short of something, perhaps for a moment only.

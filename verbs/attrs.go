@@ -11,6 +11,7 @@ type DeviceInfo struct {
 	NodeType  NodeType
 	Transport Transport
 	GUID      uint64 // 0 if it cannot be known without opening
+	Index     int    // the kernel's number of it, which no other gets; -1 if there is none
 }
 
 // String prints the name with its provider: "rxe0 (libibverbs)".
@@ -57,7 +58,7 @@ type DeviceAttr struct {
 	HWVersion       uint32
 	MaxQP           int
 	MaxQPWR         int // work requests on one queue
-	CapFlags        uint32
+	CapFlags        DeviceCap
 	MaxSGE          int // elements of one send or receive
 	MaxSGERd        int // elements of one READ
 	MaxCQ           int

@@ -5,9 +5,11 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // CompChannel tells of completions on the CQs made with it (struct
@@ -36,15 +38,30 @@ func (d *Device) CreateCompChannel() (*CompChannel, error) {
 // Implements: int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 func (ch *CompChannel) Close() error { return ch.close("ibv_destroy_comp_channel", ch.p.Close) }
 
-// CQInit says what completion queue to make. The zero value of each field but
-// Depth works.
-type CQInit struct {
-	Depth   int          // entries: at least the sum of the queues that complete here
-	Channel *CompChannel // needed by Wait
-	Vector  int          // completion vector: which of the device's interrupts
+// CompVectors is how many completion vectors the device has: CQInit.Vector is
+// below it. 0 once the device is closed.
+//
+// Reads: num_comp_vectors of the context.
+func (d *Device) CompVectors() (n int) {
+	_ = d.use(func() error {
+		n = d.p.CompVectors()
+		return nil
+	})
+	return n
 }
 
-// CQ is a completion queue (struct ibv_cq).
+// CQInit says what completion queue to make (struct ibv_cq_init_attr_ex). The zero
+// value of each field but Depth works.
+type CQInit struct {
+	Depth   int          // entries: at least the sum of the queues that complete here
+	Channel *CompChannel // needed by Wait; many CQs may have one and the same
+	Vector  int          // completion vector, below Device.CompVectors: which of the device's interrupts
+	Ex      WCExFlags    // not 0: an extended CQ, for PollEx and WaitEx
+	Flags   CQFlags      // few devices have any
+}
+
+// CQ is a completion queue (struct ibv_cq, struct ibv_cq_ex). Its methods may be
+// called by several goroutines at once; polls are then served in turn.
 type CQ struct {
 	handle
 	p       CQProvider
@@ -52,25 +69,35 @@ type CQ struct {
 	channel *CompChannel
 	woken   chan struct{} // holds at most one wake-up
 	gone    chan struct{} // closed by Close
-	waiting atomic.Int32  // goroutines in Wait
+	waiting atomic.Int32  // goroutines in a wait
+	left    leftovers     // what a loop over Completions did not come to
 }
 
-// CreateCQ makes a completion queue.
+// CreateCQ makes a completion queue. The error is EINVAL for a depth or a vector
+// that the device has not, errors.ErrUnsupported for what it cannot do of Ex and
+// Flags.
 //
-// Implements: struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int comp_vector)
+// Implements: struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int comp_vector),
+// struct ibv_cq_ex *ibv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *cq_attr)
 func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
+	op, detail := "ibv_create_cq", fmt.Sprintf("depth %d", init.Depth)
+	if init.Ex != 0 || init.Flags != 0 {
+		op, detail = "ibv_create_cq_ex", fmt.Sprintf("depth %d, %v, %v", init.Depth, init.Ex, init.Flags)
+	}
 	cq := &CQ{dev: d, channel: init.Channel, woken: make(chan struct{}, 1), gone: make(chan struct{})}
 	parents := []*handle{&d.handle}
 	var ch CompChannelProvider
 	if init.Channel != nil {
 		if init.Channel.dev != d {
-			return nil, otherDevice("ibv_create_cq", d.device, "the channel is of "+init.Channel.device)
+			return nil, otherDevice(op, d.device, "the channel is of "+init.Channel.device)
 		}
 		parents = append(parents, &init.Channel.handle)
 		ch = init.Channel.p
 	}
-	p, err := born(&cq.handle, "CQ", "ibv_create_cq", fmt.Sprintf("depth %d", init.Depth),
-		func() (CQProvider, error) { return d.p.CreateCQ(init.Depth, ch, init.Vector, wakeUp(cq.woken)) }, parents...)
+	p, err := born(&cq.handle, "CQ", op, detail, func() (CQProvider, error) {
+		return d.p.CreateCQ(CQInitProvider{
+			Depth: init.Depth, Channel: ch, Vector: init.Vector, Ex: init.Ex, Flags: init.Flags, Wake: wakeUp(cq.woken)})
+	}, parents...)
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +128,32 @@ func (cq *CQ) Is(e AsyncEvent) bool { return e.CQ == cq.p }
 //
 // Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 func (cq *CQ) Poll(wcs []WC) (int, error) {
+	if n := cq.left.take(wcs); n > 0 {
+		return n, nil
+	}
 	n, err := cq.p.Poll(wcs)
 	if err != nil {
 		return n, fail("ibv_poll_cq", cq.device, "", err)
+	}
+	return n, nil
+}
+
+// PollEx is Poll for a CQ made with CQInit.Ex, and EINVAL for another. However many
+// completions it takes, it is one call into C.
+//
+// Implements: int ibv_start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr), int ibv_next_poll(struct ibv_cq_ex *cq),
+// void ibv_end_poll(struct ibv_cq_ex *cq), struct ibv_cq *ibv_cq_ex_to_cq(struct ibv_cq_ex *cq)
+func (cq *CQ) PollEx(wcs []WCEx) (int, error) {
+	if n := cq.left.takeEx(wcs); n > 0 {
+		return n, nil
+	}
+	n, err := cq.p.PollEx(wcs)
+	if err != nil {
+		e := fail("ibv_start_poll", cq.device, "", err).(*Error)
+		if e.Errno == syscall.EINVAL {
+			e.Hint = "a CQ made with CQInit.Ex"
+		}
+		return n, e
 	}
 	return n, nil
 }
@@ -119,6 +169,33 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 	return nil
 }
 
+// Resize makes it hold at least depth entries; Depth tells what was granted. The
+// completions in it stay. The error is EINVAL for a depth that the device has not
+// or that they do not fit into, errors.ErrUnsupported if the device cannot resize.
+//
+// Implements: int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+func (cq *CQ) Resize(depth int) error {
+	err := cq.use(func() error { return cq.p.Resize(depth) })
+	return fail("ibv_resize_cq", cq.device, fmt.Sprintf("depth %d", depth), err)
+}
+
+// Moderate has events, and with them waiters, held back until count completions
+// came since the CQ was armed, or period has passed since the first of them. 0 for
+// either, or a count of 1, ends it. A count beyond 65535 and a period beyond 65.535
+// ms, counted in whole microseconds, are EINVAL; errors.ErrUnsupported comes from a
+// device that has no moderation.
+//
+// Implements: int ibv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+func (cq *CQ) Moderate(count int, period time.Duration) error {
+	err := cq.use(func() error {
+		if count < 0 || count > math.MaxUint16 || period < 0 || period > math.MaxUint16*time.Microsecond {
+			return syscall.EINVAL
+		}
+		return cq.p.Moderate(count, period)
+	})
+	return fail("ibv_modify_cq", cq.device, fmt.Sprintf("count %d, period %v", count, period), err)
+}
+
 // Wait polls; if there is nothing it arms, polls again (a completion may have
 // come between) and sleeps until an event, ctx's end or Close. It returns at
 // least one completion or an error: context.Cause(ctx), or net.ErrClosed. Any
@@ -129,14 +206,44 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
 // void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
-	return cq.WaitEither(ctx, context.Background(), wcs)
+	return cq.wait(ctx, context.Background(), len(wcs), false, func() (int, error) { return cq.Poll(wcs) })
 }
 
 // WaitEither is [CQ.Wait] with a second context that ends it, such as one for the
 // life of what the CQ belongs to: joining the two into one would cost each call an
 // allocation. It allocates nothing.
+//
+// Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
+// int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
+// void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 func (cq *CQ) WaitEither(ctx, life context.Context, wcs []WC) (int, error) {
-	if cq.channel == nil || len(wcs) == 0 {
+	return cq.wait(ctx, life, len(wcs), false, func() (int, error) { return cq.Poll(wcs) })
+}
+
+// WaitSolicited is [CQ.Wait], except that it arms for completions that the peer
+// marked solicited (SendSolicited) or that failed: others do not end its sleep.
+// It polls before it sleeps and after, so it returns completions of either kind.
+//
+// Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
+// int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
+// void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+func (cq *CQ) WaitSolicited(ctx context.Context, wcs []WC) (int, error) {
+	return cq.wait(ctx, context.Background(), len(wcs), true, func() (int, error) { return cq.Poll(wcs) })
+}
+
+// WaitEx is [CQ.Wait] by [CQ.PollEx].
+//
+// Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
+// int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
+// void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+func (cq *CQ) WaitEx(ctx context.Context, wcs []WCEx) (int, error) {
+	return cq.wait(ctx, context.Background(), len(wcs), false, func() (int, error) { return cq.PollEx(wcs) })
+}
+
+// wait is WaitEither with a poll of any kind, which has room for so many completions.
+// poll does not escape, so that the closures of its callers cost no memory.
+func (cq *CQ) wait(ctx, life context.Context, room int, solicitedOnly bool, poll func() (int, error)) (int, error) {
+	if cq.channel == nil || room == 0 {
 		e := fail("ibv_get_cq_event", cq.device, "", syscall.EINVAL).(*Error)
 		e.Hint = "a CQ made with a CompChannel, and room for at least one completion"
 		return 0, e
@@ -144,7 +251,7 @@ func (cq *CQ) WaitEither(ctx, life context.Context, wcs []WC) (int, error) {
 	cq.waiting.Add(1)
 	defer cq.waiting.Add(-1)
 	for {
-		n, err := cq.pollOrArm(wcs)
+		n, err := cq.pollOrArm(solicitedOnly, poll)
 		if n > 0 || err != nil {
 			if cq.waiting.Load() > 1 {
 				wakeUp(cq.woken)() // one event woke us; the others may have to do the same
@@ -159,33 +266,34 @@ func (cq *CQ) WaitEither(ctx, life context.Context, wcs []WC) (int, error) {
 		case <-cq.gone:
 			return 0, fail("ibv_get_cq_event", cq.device, "", net.ErrClosed)
 		default:
-			cq.sleep(ctx)
+			cq.sleep(ctx, life)
 		}
 	}
 }
 
-// sleep returns after an event, ctx's end or Close, or earlier.
-func (cq *CQ) sleep(ctx context.Context) {
+// sleep returns after an event, the end of ctx or life, or Close, or earlier.
+func (cq *CQ) sleep(ctx, life context.Context) {
 	if s, ok := cq.p.(CQSleeper); ok {
-		s.Sleep(ctx, cq.woken, cq.gone)
+		s.Sleep(ctx, life, cq.woken, cq.gone)
 		return
 	}
 	select {
 	case <-cq.woken:
 	case <-ctx.Done():
+	case <-life.Done():
 	case <-cq.gone:
 	}
 }
 
 // pollOrArm polls, and if there is nothing arms and polls again.
-func (cq *CQ) pollOrArm(wcs []WC) (int, error) {
-	if n, err := cq.Poll(wcs); n > 0 || err != nil {
+func (cq *CQ) pollOrArm(solicitedOnly bool, poll func() (int, error)) (int, error) {
+	if n, err := poll(); n > 0 || err != nil {
 		return n, err
 	}
-	if err := cq.Arm(false); err != nil {
+	if err := cq.Arm(solicitedOnly); err != nil {
 		return 0, err
 	}
-	return cq.Poll(wcs)
+	return poll()
 }
 
 // Close destroys the CQ and wakes those who wait on it; EBUSY while queue pairs
@@ -197,6 +305,7 @@ func (cq *CQ) Close() error {
 		if err := cq.p.Close(); err != nil {
 			return err
 		}
+		cq.left.drop()
 		close(cq.gone)
 		return nil
 	})

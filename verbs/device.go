@@ -17,7 +17,9 @@ import (
 // provider that cannot list its own is told by the error, which does not keep
 // the others' devices from being returned.
 //
-// Implements: struct ibv_device **ibv_get_device_list(int *num_devices)
+// Implements: struct ibv_device **ibv_get_device_list(int *num_devices),
+// void ibv_free_device_list(struct ibv_device **list), const char *ibv_get_device_name(struct ibv_device *device),
+// __be64 ibv_get_device_guid(struct ibv_device *device), int ibv_get_device_index(struct ibv_device *device)
 func Devices() ([]DeviceInfo, error) {
 	var all []DeviceInfo
 	var reasons providerErrors

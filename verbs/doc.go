@@ -1,7 +1,7 @@
 // Package verbs gives Go programs RDMA verbs: devices, protection domains,
-// memory regions, completion queues and queue pairs, under the names that the
-// InfiniBand specification and libibverbs use, in Go's case: ibv_post_send is
-// [QP.PostSend], struct ibv_wc is [WC].
+// memory regions, completion queues, queue pairs and shared receive queues, under
+// the names that the InfiniBand specification and libibverbs use, in Go's case:
+// ibv_post_send is [QP.PostSend], struct ibv_wc is [WC].
 //
 // A program opens a device, makes its objects and moves its queue pair to RTS
 // with what the peer told it over some other channel (package oob):
@@ -14,7 +14,7 @@
 //	mr, err := pd.AllocMR(4096, verbs.AccessLocalWrite)
 //	m := qpstate.NewMachine(verbs.RC, qp, nil) // RESET→INIT→RTR→RTS
 //	err = qp.PostRecv([]verbs.RecvWR{{ID: 1, SGL: []verbs.SGE{mr.SGE(0, 4096)}}})
-//	n, err := cq.Wait(ctx, wcs)
+//	n, err := cq.Wait(ctx, wcs) // or: for wc, err := range cq.Completions(ctx)
 //
 // Package rc does all of this in one call.
 //

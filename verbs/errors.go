@@ -59,15 +59,19 @@ func (e *Error) Unwrap() []error {
 // PostError says which work request of a post was refused. Those before it were
 // queued, it and those after it were not.
 type PostError struct {
-	Op    string // "ibv_post_send" or "ibv_post_recv"
-	QPN   uint32
-	Index int // into the slice that was posted
+	Op    string // "ibv_post_send", "ibv_post_recv" or "ibv_post_srq_recv"
+	QPN   uint32 // 0 for an SRQ
+	Index int    // into the slice that was posted
 	Err   error
 }
 
-// Error names the queue pair, the request and the likely reason.
+// Error names the queue, the request and the likely reason.
 func (e *PostError) Error() string {
-	text := fmt.Sprintf("%s on QP %#06x: work request [%d] refused: %s", e.Op, e.QPN, e.Index, errText(e.Err))
+	where := "an SRQ"
+	if e.QPN != 0 {
+		where = fmt.Sprintf("QP %#06x", e.QPN)
+	}
+	text := fmt.Sprintf("%s on %s: work request [%d] refused: %s", e.Op, where, e.Index, errText(e.Err))
 	if hint := hintFor(e.Op, errnoOf(e.Err)); hint != "" {
 		text += "; try: " + hint
 	}

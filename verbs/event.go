@@ -40,13 +40,14 @@ func (t EventType) String() string {
 		"SRQ_LIMIT_REACHED", "QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE", "WQ_FATAL")
 }
 
-// AsyncEvent is one event (struct ibv_async_event). Which of QPN, CQ and Port
+// AsyncEvent is one event (struct ibv_async_event). Which of QPN, CQ, SRQ and Port
 // counts follows from the type; the event holds no object alive.
 type AsyncEvent struct {
 	Type EventType
-	QPN  uint32     // events of a queue pair
-	CQ   CQProvider // events of a completion queue: what [CQ.Is] compares
-	Port uint8      // events of a port
+	QPN  uint32      // events of a queue pair
+	CQ   CQProvider  // events of a completion queue: what [CQ.Is] compares
+	SRQ  SRQProvider // events of a shared receive queue: what [SRQ.Is] compares
+	Port uint8       // events of a port
 }
 
 // Fatal says that what the event is about cannot be used any more.
@@ -65,6 +66,8 @@ func (e AsyncEvent) String() string {
 		return fmt.Sprintf("%v on QP %#06x", e.Type, e.QPN)
 	case e.CQ != nil:
 		return fmt.Sprintf("%v on a CQ", e.Type)
+	case e.SRQ != nil:
+		return fmt.Sprintf("%v on an SRQ", e.Type)
 	case e.Port != 0:
 		return fmt.Sprintf("%v on port %d", e.Type, e.Port)
 	}

@@ -34,23 +34,50 @@ var hints = map[hintKey]string{
 	{"ibv_reg_mr", syscall.EINVAL}: "LOCAL_WRITE together with REMOTE_WRITE or REMOTE_ATOMIC, and a length the device can register",
 	{"ibv_reg_mr", syscall.EFAULT}: "memory that is mapped and writable",
 
-	{"ibv_create_cq", syscall.ENOMEM}:       "a smaller depth; or " + memlockHint,
-	{"ibv_create_cq", syscall.EINVAL}:       "a depth from 1 to the device's max_cqe",
-	{"ibv_create_qp", syscall.ENOMEM}:       "fewer work requests or elements; or " + memlockHint,
-	{"ibv_create_qp", syscall.EINVAL}:       "queue sizes within the device's limits (max_qp_wr, max_sge)",
-	{"ibv_create_qp", syscall.EOPNOTSUPP}:   "a transport type that the device has (RC is the common one)",
-	{"ibv_create_ah", syscall.EINVAL}:       "on RoCE IsGlobal, the peer's GID and a filled GID index of this port",
-	{"ibv_modify_qp", syscall.ENODATA}:      "a filled slot of the GID table: list it and take a RoCE v2 one of the peer's family, or leave the index to the program",
-	{"ibv_modify_qp", syscall.ETIMEDOUT}:    "the route to the peer: its address must answer ARP or neighbour discovery (ping it; check VLAN and netmask)",
-	{"ibv_modify_qp", syscall.ENETUNREACH}:  "a route to the peer's GID from the GID index chosen here; both of one family (IPv4-mapped, or global, or link-local)",
-	{"ibv_modify_qp", syscall.EHOSTUNREACH}: "the route to the peer: its address must answer ARP or neighbour discovery (ping it; check VLAN and netmask)",
-	{"ibv_modify_qp", syscall.ENODEV}:       "the network namespace of the GID's interface: run there; the interface may be gone",
-	{"ibv_modify_qp", syscall.EINVAL}:       "on RoCE IsGlobal, the peer's GID and a filled GID index, both GIDs of one family; AH.PortNum equal to INIT's port; TIMEOUT only at RTR→RTS",
+	{"ibv_dereg_mr", syscall.EBUSY}:       "invalidating or closing the memory windows that are bound to the region",
+	{"ibv_dereg_mr", syscall.EINVAL}:      "invalidating or closing the memory windows that are bound to the region",
+	{"ibv_rereg_mr", syscall.EINVAL}:      "flags that say what changes, and the field of each: memory that is not empty, a PD, rights that go together",
+	{"ibv_rereg_mr", syscall.EOPNOTSUPP}:  "closing the region and registering the memory anew: this device cannot change one",
+	{"ibv_reg_dmabuf_mr", syscall.EBADF}:  "the descriptor of a DMA-BUF that is open",
+	{"ibv_reg_dmabuf_mr", syscall.EINVAL}: "bytes within the DMA-BUF, and an iova whose place within a page is the offset's",
+	{"ibv_alloc_mw", syscall.EINVAL}:      "a window of type 1 or 2",
+	{"ibv_bind_mw", syscall.EINVAL}:       "a window of type 1 (type 2 is bound by OpBindMW), a region even for 0 bytes, a queue pair in RTS",
+	{"ibv_bind_mw", syscall.EPERM}:        "window and region of one protection domain",
+	{"ibv_query_gid_ex", syscall.ENODATA}: "a filled slot: list them with QueryGIDTable",
+	{"ibv_query_gid_ex", syscall.EINVAL}:  "a port that exists (they count from 1), and an index within its table",
+
+	{"ibv_create_cq", syscall.ENOMEM}:        "a smaller depth; or " + memlockHint,
+	{"ibv_create_cq", syscall.EINVAL}:        "a depth from 1 to the device's max_cqe",
+	{"ibv_create_cq_ex", syscall.ENOMEM}:     "a smaller depth; or " + memlockHint,
+	{"ibv_create_cq_ex", syscall.EINVAL}:     "a depth from 1 to the device's max_cqe",
+	{"ibv_create_cq_ex", syscall.EOPNOTSUPP}: "fewer of CQInit.Ex and CQInit.Flags: WCExStandard is what most devices have",
+	{"ibv_resize_cq", syscall.EINVAL}:        "a depth from the completions that are in it (poll first) to the device's max_cqe",
+	{"ibv_resize_cq", syscall.EOPNOTSUPP}:    "a new CQ of the depth: this device cannot resize one",
+	{"ibv_modify_cq", syscall.EOPNOTSUPP}:    "going without moderation: this device has none",
+	{"ibv_create_srq", syscall.ENOMEM}:       "fewer work requests or elements; or " + memlockHint,
+	{"ibv_create_srq", syscall.EINVAL}:       "MaxWR from 1 to the device's max_srq_wr, MaxSGE to its max_srq_sge",
+	{"ibv_create_srq", syscall.EOPNOTSUPP}:   "a receive queue for each queue pair: this device has no SRQ",
+	{"ibv_modify_srq", syscall.EINVAL}:       "a limit no more than the SRQ's MaxWR, a MaxWR no less than the receives in it and no more than the device's max_srq_wr",
+	{"ibv_modify_srq", syscall.EOPNOTSUPP}:   "a new SRQ of the size: this device cannot resize one",
+	{"ibv_get_srq_num", syscall.EOPNOTSUPP}:  "going without: only an XRC peer needs it",
+	{"ibv_create_qp", syscall.ENOMEM}:        "fewer work requests or elements; or " + memlockHint,
+	{"ibv_create_qp", syscall.EINVAL}:        "queue sizes within the device's limits (max_qp_wr, max_sge)",
+	{"ibv_create_qp", syscall.EOPNOTSUPP}:    "a transport type that the device has (RC is the common one)",
+	{"ibv_create_ah", syscall.EINVAL}:        "on RoCE IsGlobal, the peer's GID and a filled GID index of this port",
+	{"ibv_modify_qp", syscall.ENODATA}:       "a filled slot of the GID table: list it and take a RoCE v2 one of the peer's family, or leave the index to the program",
+	{"ibv_modify_qp", syscall.ETIMEDOUT}:     "the route to the peer: its address must answer ARP or neighbour discovery (ping it; check VLAN and netmask)",
+	{"ibv_modify_qp", syscall.ENETUNREACH}:   "a route to the peer's GID from the GID index chosen here; both of one family (IPv4-mapped, or global, or link-local)",
+	{"ibv_modify_qp", syscall.EHOSTUNREACH}:  "the route to the peer: its address must answer ARP or neighbour discovery (ping it; check VLAN and netmask)",
+	{"ibv_modify_qp", syscall.ENODEV}:        "the network namespace of the GID's interface: run there; the interface may be gone",
+	{"ibv_modify_qp", syscall.EINVAL}:        "on RoCE IsGlobal, the peer's GID and a filled GID index, both GIDs of one family; AH.PortNum equal to INIT's port; TIMEOUT only at RTR→RTS",
 
 	{"ibv_post_send", syscall.ENOMEM}: "poll completions before posting more (the send queue is full: unsignaled requests free their place only with a later signaled one), fewer SGEs, or less inline data",
 	{"ibv_post_send", syscall.EINVAL}: "a queue pair in RTS, an opcode its type has, SGEs within its cap",
 	{"ibv_post_recv", syscall.ENOMEM}: "poll completions before posting more (the receive queue is full), or fewer SGEs",
-	{"ibv_post_recv", syscall.EINVAL}: "a queue pair past RESET, SGEs within its cap",
+	{"ibv_post_recv", syscall.EINVAL}: "a queue pair past RESET and without an SRQ, SGEs within its cap",
+
+	{"ibv_post_srq_recv", syscall.ENOMEM}: "polling completions before posting more (the SRQ is full), or fewer SGEs",
+	{"ibv_post_srq_recv", syscall.EINVAL}: "SGEs within the SRQ's MaxSGE",
 
 	{"", syscall.EMFILE}: "a higher limit of open files (ulimit -n)",
 	{"", syscall.EIO}:    "opening the device again: it was removed or reset",
@@ -69,7 +96,7 @@ func statusHint(s WCStatus) string {
 	case WCWRFlushErr:
 		return "the queue pair had left RTS for ERR; look for the first completion whose status is not this one"
 	case WCMWBindErr:
-		return "the window's region lacks MW_BIND, or lies in another protection domain"
+		return "the window's region lacks MW_BIND (or LOCAL_WRITE, for a window to be written), is too small or of another protection domain; or the window is bound already"
 	case WCRemInvReqErr:
 		return "the peer refused the request: its QP lacks the access flag, max_dest_rd_atomic is 0 there, or its receive is too small"
 	case WCRemAccessErr:

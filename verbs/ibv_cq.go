@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -27,49 +28,10 @@ var (
 	_ [unsafe.Offsetof(WC{}.DLIDPath) - unsafe.Offsetof(C.struct_ibv_wc{}.dlid_path_bits)]byte
 )
 
-// ibvCQTable finds the Go side of a CQ that an event names by its C address.
-type ibvCQTable struct {
-	mu sync.Mutex
-	of map[*C.struct_ibv_cq]*ibvCQ
-}
-
-func (t *ibvCQTable) put(cq *ibvCQ) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.of == nil {
-		t.of = make(map[*C.struct_ibv_cq]*ibvCQ)
-	}
-	t.of[cq.cq] = cq
-}
-
-func (t *ibvCQTable) drop(cq *ibvCQ) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.of, cq.cq)
-}
-
-// find is nil for a CQ that has been destroyed since.
-func (t *ibvCQTable) find(cq *C.struct_ibv_cq) *ibvCQ {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.of[cq]
-}
-
-// wakeAll wakes the waiters of every CQ of a channel.
-func (t *ibvCQTable) wakeAll(ch *ibvCompChannel) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, cq := range t.of {
-		if cq.channel == ch {
-			cq.wake()
-		}
-	}
-}
-
 // ibvCompChannel is struct ibv_comp_channel with the goroutine that reads it.
 type ibvCompChannel struct {
 	ch     *C.struct_ibv_comp_channel
-	cqs    *ibvCQTable
+	cqs    *ibvTable[*C.struct_ibv_cq, *ibvCQ]
 	events *fdWaiter
 	broken atomic.Pointer[syscall.Errno] // why it can be read no more
 }
@@ -104,12 +66,16 @@ func (c *ibvCompChannel) read() {
 					errno = syscall.EIO
 				}
 				c.broken.Store(&errno)
-				c.cqs.wakeAll(c)
+				c.cqs.each(func(cq *ibvCQ) {
+					if cq.channel == c {
+						cq.wake()
+					}
+				})
 			}
 			return
 		}
 		for _, cq := range got[:n] {
-			if p := c.cqs.find(cq); p != nil {
+			if p, ok := c.cqs.find(cq); ok {
 				p.wake()
 			}
 		}
@@ -123,43 +89,75 @@ func (c *ibvCompChannel) Close() error {
 	return errnoErr(C.rv_destroy_comp_channel(c.ch))
 }
 
-// ibvCQ is struct ibv_cq.
+// ibvCQ is struct ibv_cq, and struct ibv_cq_ex if it was made with more.
 type ibvCQ struct {
-	depth   int
-	table   *ibvCQTable
+	depth   atomic.Int32
+	table   *ibvTable[*C.struct_ibv_cq, *ibvCQ]
 	channel *ibvCompChannel // nil: no events
 	wake    func()
 
-	mu sync.Mutex
-	cq *C.struct_ibv_cq // nil after Close
+	mu    sync.Mutex
+	cq    *C.struct_ibv_cq // nil after Close
+	ex    WCExFlags        // 0: not extended
+	alone bool             // extended completions are taken one by one; see walksWrongly
 }
 
-func (d *ibvDevice) CreateCQ(depth int, ch CompChannelProvider, vector int, wake func()) (CQProvider, error) {
+func (d *ibvDevice) CompVectors() int { return int(d.ctx.num_comp_vectors) }
+
+func (d *ibvDevice) CreateCQ(init CQInitProvider) (CQProvider, error) {
 	var channel *C.struct_ibv_comp_channel
-	owner, _ := ch.(*ibvCompChannel)
+	owner, _ := init.Channel.(*ibvCompChannel)
 	if owner != nil {
 		channel = owner.ch
 	}
-	if depth < 0 || int(C.int(depth)) != depth {
+	if init.Depth < 0 || int(C.int(init.Depth)) != init.Depth || init.Vector < 0 || int(C.int(init.Vector)) != init.Vector {
 		return nil, syscall.EINVAL
 	}
 	var cq *C.struct_ibv_cq
-	if err := errnoErr(C.rv_create_cq(d.ctx, C.int(depth), channel, C.int(vector), &cq)); err != nil {
+	var alone bool
+	var err error
+	if init.Ex != 0 || init.Flags != 0 {
+		if alone, err = d.walksWrongly(); err == nil {
+			cq, err = d.createCQEx(init, channel)
+		}
+	} else {
+		err = errnoErr(C.rv_create_cq(d.ctx, C.int(init.Depth), channel, C.int(init.Vector), &cq))
+	}
+	if err != nil {
 		return nil, err
 	}
 	c := newIBVCQ(unsafe.Pointer(cq), &d.cqs)
-	c.channel, c.wake = owner, wake
-	d.cqs.put(c)
+	c.channel, c.wake, c.ex, c.alone = owner, init.Wake, init.Ex, alone
+	d.cqs.put(cq, c)
 	return c, nil
 }
 
 // newIBVCQ makes the Go side of a struct ibv_cq *; see newIBVQP.
-func newIBVCQ(p unsafe.Pointer, table *ibvCQTable) *ibvCQ {
+func newIBVCQ(p unsafe.Pointer, table *ibvTable[*C.struct_ibv_cq, *ibvCQ]) *ibvCQ {
 	cq := (*C.struct_ibv_cq)(p)
-	return &ibvCQ{depth: int(cq.cqe), table: table, cq: cq}
+	c := &ibvCQ{table: table, cq: cq}
+	c.depth.Store(int32(cq.cqe))
+	return c
 }
 
-func (c *ibvCQ) Depth() int { return c.depth }
+func (c *ibvCQ) Depth() int { return int(c.depth.Load()) }
+
+func (c *ibvCQ) Resize(depth int) error {
+	if depth < 0 || int(C.int(depth)) != depth {
+		return syscall.EINVAL
+	}
+	c.mu.Lock() // libibverbs' providers swap the queue under those who poll
+	defer c.mu.Unlock()
+	if err := errnoErr(C.rv_resize_cq(c.cq, C.int(depth))); err != nil {
+		return err
+	}
+	c.depth.Store(int32(c.cq.cqe))
+	return nil
+}
+
+func (c *ibvCQ) Moderate(count int, period time.Duration) error {
+	return errnoErr(C.rv_moderate_cq(c.cq, C.uint16_t(count), C.uint16_t(period.Microseconds())))
+}
 
 func (c *ibvCQ) Poll(wcs []WC) (int, error) {
 	if len(wcs) == 0 {
@@ -175,11 +173,16 @@ func (c *ibvCQ) Poll(wcs []WC) (int, error) {
 		return 0, syscall.Errno(-n)
 	}
 	for i := range wcs[:n] {
-		if wcs[i].Flags&WCWithImm != 0 {
-			wcs[i].immOrRKey = hostOrder32(wcs[i].immOrRKey)
-		}
+		wcs[i].toHostOrder()
 	}
 	return n, nil
+}
+
+// toHostOrder turns an immediate, which C leaves as it came over the wire.
+func (wc *WC) toHostOrder() {
+	if wc.Flags&WCWithImm != 0 {
+		wc.immOrRKey = hostOrder32(wc.immOrRKey)
+	}
 }
 
 func (c *ibvCQ) Arm(solicitedOnly bool) error {
@@ -203,9 +206,9 @@ func (c *ibvCQ) Arm(solicitedOnly bool) error {
 func (c *ibvCQ) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.table.drop(c) // before the address can be another CQ's
+	c.table.drop(c.cq) // before the address can be another CQ's
 	if err := errnoErr(C.rv_destroy_cq(c.cq)); err != nil {
-		c.table.put(c)
+		c.table.put(c.cq, c)
 		return err
 	}
 	c.cq = nil

@@ -86,6 +86,7 @@ func eachDevice(f func(DeviceInfo, *C.struct_ibv_device) bool) error {
 			NodeType:  NodeType(dev.node_type),
 			Transport: Transport(dev.transport_type),
 			GUID:      hostOrder64(uint64(C.ibv_get_device_guid(dev))),
+			Index:     int(C.ibv_get_device_index(dev)),
 		}
 		if !f(info, dev) {
 			return nil
@@ -109,7 +110,8 @@ type ibvDevice struct {
 	ctx    *C.struct_ibv_context
 	path   string // of its directory in sysfs, which goes when the device does
 	events *fdWaiter
-	cqs    ibvCQTable
+	cqs    ibvTable[*C.struct_ibv_cq, *ibvCQ]
+	srqs   ibvTable[*C.struct_ibv_srq, *ibvSRQ]
 
 	// Of the one goroutine in NextEvent.
 	event     C.struct_rv_event
@@ -122,6 +124,10 @@ func (d *ibvDevice) QueryDevice() (DeviceAttr, error) {
 	if errno := syscall.Errno(C.rv_query_device(d.ctx, &a)); errno != 0 {
 		return DeviceAttr{}, errno
 	}
+	return decodeDevice(&a), nil
+}
+
+func decodeDevice(a *C.struct_ibv_device_attr) DeviceAttr {
 	return DeviceAttr{
 		FirmwareVersion: C.GoString(&a.fw_ver[0]),
 		NodeGUID:        hostOrder64(uint64(a.node_guid)),
@@ -133,7 +139,7 @@ func (d *ibvDevice) QueryDevice() (DeviceAttr, error) {
 		HWVersion:       uint32(a.hw_ver),
 		MaxQP:           int(a.max_qp),
 		MaxQPWR:         int(a.max_qp_wr),
-		CapFlags:        uint32(a.device_cap_flags),
+		CapFlags:        DeviceCap(a.device_cap_flags),
 		MaxSGE:          int(a.max_sge),
 		MaxSGERd:        int(a.max_sge_rd),
 		MaxCQ:           int(a.max_cq),
@@ -152,7 +158,7 @@ func (d *ibvDevice) QueryDevice() (DeviceAttr, error) {
 		MaxPKeys:        int(a.max_pkeys),
 		LocalCAAckDelay: uint8(a.local_ca_ack_delay),
 		PhysPortCnt:     int(a.phys_port_cnt),
-	}, nil
+	}
 }
 
 func (d *ibvDevice) QueryPort(port uint8) (PortAttr, error) {
@@ -255,10 +261,11 @@ func (d *ibvDevice) listed() bool {
 
 func (d *ibvDevice) decodeEvent() AsyncEvent {
 	event := AsyncEvent{Type: EventType(d.event._type), QPN: uint32(d.event.qpn), Port: uint8(d.event.port)}
-	if d.event.cq != nil {
-		if cq := d.cqs.find(d.event.cq); cq != nil {
-			event.CQ = cq
-		}
+	if cq, ok := d.cqs.find(d.event.cq); ok {
+		event.CQ = cq
+	}
+	if srq, ok := d.srqs.find(d.event.srq); ok {
+		event.SRQ = srq
 	}
 	return event
 }

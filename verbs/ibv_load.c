@@ -36,27 +36,41 @@
 	F(struct ibv_cq *, NULL, ibv_create_cq,                                    \
 	  (struct ibv_context *c, int cqe, void *x, struct ibv_comp_channel *ch, int v), (c, cqe, x, ch, v)) \
 	F(struct ibv_qp *, NULL, ibv_create_qp, (struct ibv_pd *pd, struct ibv_qp_init_attr *a), (pd, a)) \
+	F(struct ibv_srq *, NULL, ibv_create_srq, (struct ibv_pd *pd, struct ibv_srq_init_attr *a), (pd, a)) \
 	F(int, EOPNOTSUPP, ibv_dealloc_pd, (struct ibv_pd *pd), (pd))              \
 	F(int, EOPNOTSUPP, ibv_dereg_mr, (struct ibv_mr *mr), (mr))                \
 	F(int, EOPNOTSUPP, ibv_destroy_ah, (struct ibv_ah *ah), (ah))              \
 	F(int, EOPNOTSUPP, ibv_destroy_comp_channel, (struct ibv_comp_channel *ch), (ch)) \
 	F(int, EOPNOTSUPP, ibv_destroy_cq, (struct ibv_cq *cq), (cq))              \
 	F(int, EOPNOTSUPP, ibv_destroy_qp, (struct ibv_qp *qp), (qp))              \
+	F(int, EOPNOTSUPP, ibv_destroy_srq, (struct ibv_srq *srq), (srq))          \
 	V(ibv_free_device_list, (struct ibv_device **l), (l))                      \
 	F(int, -1, ibv_get_async_event, (struct ibv_context *c, struct ibv_async_event *e), (c, e)) \
 	F(int, -1, ibv_get_cq_event, (struct ibv_comp_channel *ch, struct ibv_cq **cq, void **x), (ch, cq, x)) \
 	F(__be64, 0, ibv_get_device_guid, (struct ibv_device *d), (d))             \
+	F(int, -1, ibv_get_device_index, (struct ibv_device *d), (d))              \
 	F(struct ibv_device **, NULL, ibv_get_device_list, (int *n), (n))          \
 	F(const char *, NULL, ibv_get_device_name, (struct ibv_device *d), (d))    \
 	F(int, EOPNOTSUPP, ibv_modify_qp, (struct ibv_qp *qp, struct ibv_qp_attr *a, int m), (qp, a, m)) \
+	F(int, EOPNOTSUPP, ibv_modify_srq, (struct ibv_srq *srq, struct ibv_srq_attr *a, int m), (srq, a, m)) \
 	F(struct ibv_context *, NULL, ibv_open_device, (struct ibv_device *d), (d)) \
+	F(struct ibv_qp_ex *, NULL, ibv_qp_to_qp_ex, (struct ibv_qp *qp), (qp))    \
 	F(int, EOPNOTSUPP, ibv_query_device, (struct ibv_context *c, struct ibv_device_attr *a), (c, a)) \
+	F(int, EOPNOTSUPP, ibv_query_ece, (struct ibv_qp *qp, struct ibv_ece *e), (qp, e)) \
 	F(int, -1, ibv_query_pkey, (struct ibv_context *c, uint8_t p, int i, __be16 *k), (c, p, i, k)) \
 	F(int, EOPNOTSUPP, ibv_query_port, (struct ibv_context *c, uint8_t p, struct _compat_ibv_port_attr *a), (c, p, a)) \
 	F(int, EOPNOTSUPP, ibv_query_qp,                                           \
 	  (struct ibv_qp *qp, struct ibv_qp_attr *a, int m, struct ibv_qp_init_attr *i), (qp, a, m, i)) \
+	F(int, -1, ibv_query_qp_data_in_order, (struct ibv_qp *qp, enum ibv_wr_opcode o, uint32_t f), (qp, o, f)) \
+	F(int, EOPNOTSUPP, ibv_query_srq, (struct ibv_srq *srq, struct ibv_srq_attr *a), (srq, a)) \
+	F(struct ibv_mr *, NULL, ibv_reg_dmabuf_mr,                                \
+	  (struct ibv_pd *pd, uint64_t o, size_t n, uint64_t i, int fd, int a), (pd, o, n, i, fd, a)) \
 	F(struct ibv_mr *, NULL, ibv_reg_mr_iova2,                                 \
-	  (struct ibv_pd *pd, void *p, size_t n, uint64_t i, unsigned int a), (pd, p, n, i, a))
+	  (struct ibv_pd *pd, void *p, size_t n, uint64_t i, unsigned int a), (pd, p, n, i, a)) \
+	F(int, IBV_REREG_MR_ERR_INPUT, ibv_rereg_mr,                               \
+	  (struct ibv_mr *mr, int f, struct ibv_pd *pd, void *p, size_t n, int a), (mr, f, pd, p, n, a)) \
+	F(int, EOPNOTSUPP, ibv_resize_cq, (struct ibv_cq *cq, int cqe), (cq, cqe)) \
+	F(int, EOPNOTSUPP, ibv_set_ece, (struct ibv_qp *qp, struct ibv_ece *e), (qp, e))
 
 #define POINTER_F(ret, fail, name, params, args) static ret(*p_##name) params;
 #define POINTER_V(name, params, args) static void(*p_##name) params;

@@ -1,19 +1,20 @@
 //go:build linux && cgo
 
-// The C wall: protection domains, memory regions, address handles.
+// The C wall: protection domains and address handles.
 
 package verbs
 
 // #include "ibv_shim.h"
 import "C"
 
-import "unsafe"
-
 // ibvPD is struct ibv_pd.
-type ibvPD struct{ pd *C.struct_ibv_pd }
+type ibvPD struct {
+	d  *ibvDevice
+	pd *C.struct_ibv_pd
+}
 
 func (d *ibvDevice) AllocPD() (PDProvider, error) {
-	p := &ibvPD{}
+	p := &ibvPD{d: d}
 	if err := errnoErr(C.rv_alloc_pd(d.ctx, &p.pd)); err != nil {
 		return nil, err
 	}
@@ -21,26 +22,6 @@ func (d *ibvDevice) AllocPD() (PDProvider, error) {
 }
 
 func (p *ibvPD) Close() error { return errnoErr(C.rv_dealloc_pd(p.pd)) }
-
-// ibvMR is struct ibv_mr.
-type ibvMR struct {
-	mr         *C.struct_ibv_mr
-	lkey, rkey uint32 // to be told when mr is gone, too
-}
-
-func (p *ibvPD) RegMR(buf []byte, access Access) (MRProvider, error) {
-	m := &ibvMR{}
-	start := unsafe.Pointer(unsafe.SliceData(buf))
-	if err := errnoErr(C.rv_reg_mr(p.pd, start, C.size_t(len(buf)), C.int(access), &m.mr)); err != nil {
-		return nil, err
-	}
-	m.lkey, m.rkey = uint32(m.mr.lkey), uint32(m.mr.rkey)
-	return m, nil
-}
-
-func (m *ibvMR) LKey() uint32 { return m.lkey }
-func (m *ibvMR) RKey() uint32 { return m.rkey }
-func (m *ibvMR) Close() error { return errnoErr(C.rv_dereg_mr(m.mr)) }
 
 // ibvAH is struct ibv_ah.
 type ibvAH struct{ ah *C.struct_ibv_ah }

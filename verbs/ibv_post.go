@@ -8,9 +8,13 @@ package verbs
 
 // #cgo noescape rv_post_send
 // #cgo nocallback rv_post_send
+// #cgo noescape rv_build_send
+// #cgo nocallback rv_build_send
 // #cgo noescape rv_post_recv
 // #cgo nocallback rv_post_recv
-// #include "ibv_shim.h"
+// #cgo noescape rv_post_srq_recv
+// #cgo nocallback rv_post_srq_recv
+// #include "ibv_builder.h"
 import "C"
 
 import (
@@ -25,7 +29,7 @@ var (
 	_ [C.sizeof_struct_ibv_sge - unsafe.Sizeof(SGE{})]byte
 )
 
-// The arms of the union that struct ibv_send_wr has for its opcodes.
+// The arms of the unions that struct ibv_send_wr has for its opcodes.
 type (
 	wrRDMA struct {
 		remoteAddr uint64
@@ -40,6 +44,19 @@ type (
 		qpn  uint32
 		qkey uint32
 	}
+	wrBindMW struct {
+		mw           uintptr // struct ibv_mw *
+		rkey         uint32
+		mr           uintptr // struct ibv_mr *
+		addr, length uint64
+		access       uint32
+	}
+)
+
+// The last of them is the one whose layout is not plain.
+var (
+	_ [unsafe.Sizeof(wrBindMW{}) - unsafe.Sizeof(C.struct_ibv_send_wr{}.anon1)]byte
+	_ [unsafe.Sizeof(C.struct_ibv_send_wr{}.anon1) - unsafe.Sizeof(wrBindMW{})]byte
 )
 
 // sendSlots is C memory for as many send work requests as the queue has, each
@@ -49,11 +66,17 @@ type sendSlots struct {
 	wrs      []C.struct_ibv_send_wr
 	sge      sgeSlots
 	datagram bool // UD: each request has an address of its own
+
+	ex   *C.struct_ibv_qp_ex     // posts by the ibv_wr_* calls, unless nil
+	bufs []C.struct_ibv_data_buf // for these, one request's elements
+
+	binds []ibvBind // of the batch, held until it is posted
+	split bool      // the batch must be posted before the next request can be encoded
 }
 
-func newSendSlots(qp *C.struct_ibv_qp, cap QPCap) sendSlots {
+func newSendSlots(qp *C.struct_ibv_qp, ex *C.struct_ibv_qp_ex, cap QPCap) sendSlots {
 	s := sendSlots{qp: qp, wrs: cArray[C.struct_ibv_send_wr](cap.MaxSendWR), sge: newSGESlots(cap.MaxSendWR, cap.MaxSendSGE),
-		datagram: qp.qp_type == C.IBV_QPT_UD}
+		datagram: qp.qp_type == C.IBV_QPT_UD, ex: ex, bufs: cArray[C.struct_ibv_data_buf](cap.MaxSendSGE)}
 	for i := range s.wrs {
 		s.wrs[i].sg_list = s.sge.list(i)
 		s.link(i)
@@ -63,6 +86,7 @@ func newSendSlots(qp *C.struct_ibv_qp, cap QPCap) sendSlots {
 
 func (s *sendSlots) free() {
 	C.free(unsafe.Pointer(&s.wrs[0]))
+	C.free(unsafe.Pointer(&s.bufs[0]))
 	s.sge.free()
 	*s = sendSlots{}
 }
@@ -80,13 +104,22 @@ func (s *sendSlots) post(n int) (int, error) {
 		return 0, nil
 	}
 	s.wrs[n-1].next = nil
-	refused := C.rv_post_send(s.qp, &s.wrs[0])
+	var refused C.int64_t
+	if s.ex == nil {
+		refused = C.rv_post_send(s.qp, &s.wrs[0])
+	} else {
+		var datagram C.int
+		if s.datagram {
+			datagram = 1
+		}
+		refused = C.rv_build_send(s.ex, &s.wrs[0], &s.bufs[0], datagram)
+	}
 	s.link(n - 1)
 	return postResult(n, int64(refused))
 }
 
 // PostSend encodes and posts as many requests at a time as there are slots: one
-// call, unless the slice is longer than the queue. PostRecv is its like; one
+// call, unless the slice is longer than the queue. postAll is its like; one
 // generic function for both would cost an indirect call for each request.
 func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 	q.sendMu.Lock()
@@ -104,9 +137,13 @@ func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 		}
 		var n int
 		n, err = s.post(fit)
-		if done += n; err == nil && fit < len(batch) {
+		if len(s.binds) > 0 {
+			s.settle(n)
+		}
+		if done += n; err == nil && fit < len(batch) && !s.split {
 			err = syscall.EINVAL
 		}
+		s.split = false
 	}
 	return done, err
 }
@@ -136,8 +173,15 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 		setRemote(c, wr)
 	case OpAtomicCmpAndSwp, OpAtomicFetchAndAdd:
 		*(*wrAtomic)(unsafe.Pointer(&c.wr)) = wrAtomic{wr.RemoteAddr, wr.CompareAdd, wr.Swap, wr.RKey}
-	case OpSendWithInvalidate, OpLocalInv:
-		*(*uint32)(unsafe.Pointer(&c.anon0)) = wr.InvalidateRKey
+	case OpSendWithInvalidate:
+		setInvalidate(c, wr.InvalidateRKey)
+	case OpLocalInv:
+		setInvalidate(c, wr.InvalidateRKey)
+		c.num_sge = 0
+	case OpBindMW:
+		setInvalidate(c, 0) // rdma_rxe's library refuses what is left over there
+		c.num_sge = 0
+		return s.setBind(c, wr.Bind)
 	default:
 		return false
 	}
@@ -146,6 +190,10 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 
 func setImm(c *C.struct_ibv_send_wr, imm uint32) {
 	*(*uint32)(unsafe.Pointer(&c.anon0)) = hostOrder32(imm)
+}
+
+func setInvalidate(c *C.struct_ibv_send_wr, rkey uint32) {
+	*(*uint32)(unsafe.Pointer(&c.anon0)) = rkey
 }
 
 func setRemote(c *C.struct_ibv_send_wr, wr *SendWR) {
@@ -169,15 +217,62 @@ func (s *sendSlots) setPeer(c *C.struct_ibv_send_wr, wr *SendWR) bool {
 	return true
 }
 
-// recvSlots is sendSlots for receives.
-type recvSlots struct {
+// setBind encodes the bind of a type 2 window, and holds window and region for the
+// post; false if it must not reach C. A window's second bind of a batch waits for
+// the first to be posted, since C is told the window's present key by its struct.
+func (s *sendSlots) setBind(c *C.struct_ibv_send_wr, b *MWBind) bool {
+	for i := range s.binds {
+		if b != nil && b.MW != nil && b.MW.p == MWProvider(s.binds[i].mw) {
+			s.split = true
+			return false
+		}
+	}
+	if b.Check() != nil {
+		return false
+	}
+	h, ok := holdBind(b)
+	if !ok {
+		return false
+	}
+	s.binds = append(s.binds, h) // grows to what the largest batch has
+	*(*wrBindMW)(unsafe.Pointer(&c.anon1)) = wrBindMW{uintptr(unsafe.Pointer(h.mw.mw)), b.RKey,
+		uintptr(unsafe.Pointer(h.mr.mr)), b.Addr, b.Length, uint32(b.Access)}
+	return true
+}
+
+// settle ends the holds of a batch of which the first n requests were posted.
+func (s *sendSlots) settle(n int) {
+	for i, at := 0, 0; i < len(s.binds); at++ {
+		if s.wrs[at].opcode != C.IBV_WR_BIND_MW {
+			continue
+		}
+		h := &s.binds[i]
+		if at < n {
+			h.mw.bound(h.rkey)
+		}
+		h.release()
+		*h = ibvBind{}
+		i++
+	}
+	s.binds = s.binds[:0]
+}
+
+// recvTarget is where receives are posted: one of the two, or none once that is
+// closed.
+type recvTarget struct {
 	qp  *C.struct_ibv_qp
+	srq *C.struct_ibv_srq
+}
+
+// recvSlots is sendSlots for the receives of a queue pair or of an SRQ.
+type recvSlots struct {
+	to  recvTarget
 	wrs []C.struct_ibv_recv_wr
 	sge sgeSlots
 }
 
-func newRecvSlots(qp *C.struct_ibv_qp, cap QPCap) recvSlots {
-	s := recvSlots{qp: qp, wrs: cArray[C.struct_ibv_recv_wr](cap.MaxRecvWR), sge: newSGESlots(cap.MaxRecvWR, cap.MaxRecvSGE)}
+func newRecvSlots(to recvTarget, n, sges uint32) recvSlots {
+	s := recvSlots{to: to, wrs: cArray[C.struct_ibv_recv_wr](n), sge: newSGESlots(n, sges)}
 	for i := range s.wrs {
 		s.wrs[i].sg_list = s.sge.list(i)
 		s.link(i)
@@ -202,7 +297,12 @@ func (s *recvSlots) post(n int) (int, error) {
 		return 0, nil
 	}
 	s.wrs[n-1].next = nil
-	refused := C.rv_post_recv(s.qp, &s.wrs[0])
+	var refused C.int64_t
+	if s.to.srq != nil {
+		refused = C.rv_post_srq_recv(s.to.srq, &s.wrs[0])
+	} else {
+		refused = C.rv_post_recv(s.to.qp, &s.wrs[0])
+	}
 	s.link(n - 1)
 	return postResult(n, int64(refused))
 }
@@ -210,9 +310,16 @@ func (s *recvSlots) post(n int) (int, error) {
 func (q *ibvQP) PostRecv(wrs []RecvWR) (done int, err error) {
 	q.recvMu.Lock()
 	defer q.recvMu.Unlock()
-	s := &q.recv
+	if q.onSRQ && q.recv.to.qp != nil {
+		return 0, syscall.EINVAL // a provider may have no queue at all to look at
+	}
+	return q.recv.postAll(wrs)
+}
+
+// postAll is PostSend's loop for receives.
+func (s *recvSlots) postAll(wrs []RecvWR) (done int, err error) {
 	for err == nil && done < len(wrs) {
-		if s.qp == nil {
+		if s.to == (recvTarget{}) {
 			err = net.ErrClosed
 			break
 		}

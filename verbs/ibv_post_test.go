@@ -7,6 +7,7 @@ import (
 	"net"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/pkg/errors"
 
@@ -14,12 +15,30 @@ import (
 )
 
 // fakeQP is a queue pair of libibverbs' provider over fake operations.
-func fakeQP(tb testing.TB, cap QPCap) (*ibvfake.Fake, *QP) {
+func fakeQP(tb testing.TB, cap QPCap) (*ibvfake.Fake, *QP) { return fakeQPBy(tb, PostClassic, cap) }
+
+// fakeQPBy is fakeQP with a way to post.
+func fakeQPBy(tb testing.TB, path PostPath, cap QPCap) (*ibvfake.Fake, *QP) {
 	f := ibvfake.New()
 	tb.Cleanup(f.Free)
-	p := newIBVQP(f.QP(), cap)
+	return f, qpOver(tb, f, path, cap)
+}
+
+func qpOver(tb testing.TB, f *ibvfake.Fake, path PostPath, cap QPCap) *QP {
+	var ex unsafe.Pointer
+	if path == PostBuilder {
+		ex = f.Builder()
+	}
+	p := newIBVQP(f.QP(), ex, cap)
 	tb.Cleanup(func() { p.send.free(); p.recv.free() })
-	return f, &QP{p: p, init: QPInit{Type: RC}}
+	return &QP{p: p, init: QPInit{Type: RC}}
+}
+
+// bothPaths runs a test with each way to post.
+func bothPaths(t *testing.T, test func(t *testing.T, path PostPath)) {
+	for _, path := range []PostPath{PostClassic, PostBuilder} {
+		t.Run(path.String(), func(t *testing.T) { test(t, path) })
+	}
 }
 
 func fakeCQ(tb testing.TB) (*ibvfake.Fake, *CQ) {
@@ -30,8 +49,13 @@ func fakeCQ(tb testing.TB) (*ibvfake.Fake, *CQ) {
 
 var wide = QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 2, MaxRecvSGE: 2}
 
-func TestPostSendEncodesEachOpcode(t *testing.T) {
-	f, qp := fakeQP(t, wide)
+func TestPostSendEncodesEachOpcode(t *testing.T) { bothPaths(t, encodesEachOpcode) }
+
+func encodesEachOpcode(t *testing.T, path PostPath) {
+	f, qp := fakeQPBy(t, path, wide)
+	if qp.PostPath() != path {
+		t.Errorf("it posts by %v", qp.PostPath())
+	}
 	sgl := []SGE{{Addr: 0x1000, Length: 7, LKey: 0x42}}
 	for _, c := range []struct {
 		wr   SendWR
@@ -48,6 +72,8 @@ func TestPostSendEncodesEachOpcode(t *testing.T) {
 			ibvfake.Sent{ID: 6, Opcode: 5, RemoteAddr: 8, CompareAdd: 10, Swap: 11, AtomicRKey: 6}},
 		{SendWR{ID: 7, Opcode: OpAtomicFetchAndAdd, RemoteAddr: 8, RKey: 6, CompareAdd: 10},
 			ibvfake.Sent{ID: 7, Opcode: 6, RemoteAddr: 8, CompareAdd: 10, AtomicRKey: 6}},
+		{SendWR{ID: 8, Opcode: OpSendWithInvalidate, InvalidateRKey: 0x77}, ibvfake.Sent{ID: 8, Opcode: 9, InvalidateRKey: 0x77}},
+		{SendWR{ID: 9, Opcode: OpLocalInv, InvalidateRKey: 0x78}, ibvfake.Sent{ID: 9, Opcode: 7, InvalidateRKey: 0x78}},
 	} {
 		t.Run(c.wr.Opcode.String(), func(t *testing.T) {
 			c.wr.SGL = sgl
@@ -56,6 +82,9 @@ func TestPostSendEncodesEachOpcode(t *testing.T) {
 			}
 			got := f.Send(0)
 			c.want.NumSGE, c.want.Addr, c.want.Length, c.want.LKey = 1, 0x1000, 7, 0x42
+			if c.wr.Opcode == OpLocalInv { // has no data
+				c.want.NumSGE, got.Addr, got.Length, got.LKey = 0, 0x1000, 7, 0x42
+			}
 			switch c.wr.Opcode { // what the opcode does not use is left as it was
 			case OpAtomicCmpAndSwp, OpAtomicFetchAndAdd:
 				got.RKey, c.want.RKey = 0, 0
@@ -68,6 +97,9 @@ func TestPostSendEncodesEachOpcode(t *testing.T) {
 			if c.want.ImmWire == 0 {
 				got.ImmWire = 0
 			}
+			if c.want.InvalidateRKey == 0 {
+				got.InvalidateRKey = 0
+			}
 			if got != c.want {
 				t.Errorf("C saw %+v\nwant  %+v", got, c.want)
 			}
@@ -75,9 +107,11 @@ func TestPostSendEncodesEachOpcode(t *testing.T) {
 	}
 }
 
-func TestPostIsOneCallHoweverLong(t *testing.T) {
+func TestPostIsOneCallHoweverLong(t *testing.T) { bothPaths(t, isOneCall) }
+
+func isOneCall(t *testing.T, path PostPath) {
 	for _, n := range []int{1, 2, 63, 64} {
-		f, qp := fakeQP(t, wide)
+		f, qp := fakeQPBy(t, path, wide)
 		if err := qp.PostSend(make([]SendWR, n)); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +195,8 @@ func TestPostSendPassesOnNothingThatCWouldFollow(t *testing.T) {
 		"UD: an AH of another provider": {true, SendWR{Opcode: OpSend, AH: foreign}},
 		"UD: a closed AH":               {true, SendWR{Opcode: OpSendWithImm, AH: closed}},
 		"UD: WRITE":                     {true, SendWR{Opcode: OpRDMAWrite, RemoteAddr: 0x1000}},
-		"RC: BIND_MW":                   {false, SendWR{Opcode: OpBindMW}},
+		"RC: BIND_MW of nothing":        {false, SendWR{Opcode: OpBindMW}},
+		"UD: BIND_MW":                   {true, SendWR{Opcode: OpBindMW, Bind: &MWBind{}}},
 		"RC: TSO":                       {false, SendWR{Opcode: OpTSO}},
 		"RC: an unknown opcode":         {false, SendWR{Opcode: 77}},
 	} {
@@ -170,9 +205,7 @@ func TestPostSendPassesOnNothingThatCWouldFollow(t *testing.T) {
 		if c.datagrams {
 			f.Datagrams()
 		}
-		p := newIBVQP(f.QP(), wide)
-		t.Cleanup(func() { p.send.free(); p.recv.free() })
-		n, err := p.PostSend([]SendWR{c.wr})
+		n, err := qpOver(t, f, PostClassic, wide).p.PostSend([]SendWR{c.wr})
 		if n != 0 || !errors.Is(err, syscall.EINVAL) || f.WRs() != 0 {
 			t.Errorf("%s: %d, %v, %d posted", name, n, err, f.WRs())
 		}
@@ -230,13 +263,17 @@ func TestPostAfterClose(t *testing.T) {
 
 func TestHotPathAllocatesNothing(t *testing.T) {
 	_, qp := fakeQP(t, wide)
+	_, built := fakeQPBy(t, PostBuilder, wide)
+	binding, bind := fakeBind(t)
 	f, cq := fakeCQ(t)
 	f.Completes(16, 1, 2, 0)
 	sends, recvs, wcs := sendBatch(16), recvBatch(16), make([]WC, 16)
 	for name, hot := range map[string]func(){
-		"PostSend": func() { _ = qp.PostSend(sends) },
-		"PostRecv": func() { _ = qp.PostRecv(recvs) },
-		"Poll":     func() { _, _ = cq.Poll(wcs) },
+		"PostSend":                func() { _ = qp.PostSend(sends) },
+		"PostSend by the builder": func() { _ = built.PostSend(sends) },
+		"PostSend of a bind":      func() { _ = binding.PostSend(bind) },
+		"PostRecv":                func() { _ = qp.PostRecv(recvs) },
+		"Poll":                    func() { _, _ = cq.Poll(wcs) },
 	} {
 		if n := testing.AllocsPerRun(100, hot); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
@@ -279,6 +316,16 @@ func BenchmarkPostSend(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := qp.PostSend(wrs); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perWR(b, n)
+		})
+		_, built := fakeQPBy(b, PostBuilder, wide)
+		b.Run(fmt.Sprintf("batch=%d/GoBuilder", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := built.PostSend(wrs); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -4,7 +4,7 @@
 
 package verbs
 
-// #include "ibv_shim.h"
+// #include "ibv_builder.h"
 import "C"
 
 import (
@@ -14,8 +14,10 @@ import (
 
 // ibvQP is struct ibv_qp with the C memory that its work requests are encoded in.
 type ibvQP struct {
-	qpn uint32
-	cap QPCap
+	qpn   uint32
+	cap   QPCap
+	onSRQ bool // it has no receive queue of its own
+	built bool // its sends go by the ibv_wr_* calls
 
 	sendMu sync.Mutex
 	send   sendSlots // holds the queue pair for posting; its qp is nil after Close
@@ -30,6 +32,10 @@ func (p *ibvPD) CreateQP(init QPInitProvider) (QPProvider, error) {
 	var c C.struct_ibv_qp_init_attr
 	c.send_cq = init.SendCQ.(*ibvCQ).cq
 	c.recv_cq = init.RecvCQ.(*ibvCQ).cq
+	if init.SRQ != nil {
+		c.srq = init.SRQ.(*ibvSRQ).srq
+		c.cap.max_recv_wr, c.cap.max_recv_sge = 0, 0
+	}
 	c.qp_type = C.enum_ibv_qp_type(init.Type)
 	c.cap = C.struct_ibv_qp_cap{
 		max_send_wr:     C.uint32_t(init.Cap.MaxSendWR),
@@ -42,17 +48,37 @@ func (p *ibvPD) CreateQP(init QPInitProvider) (QPProvider, error) {
 		c.sq_sig_all = 1
 	}
 	var qp *C.struct_ibv_qp
-	if err := errnoErr(C.rv_create_qp(p.pd, &c, &qp)); err != nil {
+	var ex *C.struct_ibv_qp_ex
+	var err error
+	if init.PostPath == PostBuilder {
+		err = errnoErr(C.rv_create_qp_ex(p.pd, &c, &qp, &ex))
+	} else {
+		err = errnoErr(C.rv_create_qp(p.pd, &c, &qp))
+	}
+	if err != nil {
 		return nil, err
 	}
-	return newIBVQP(unsafe.Pointer(qp), decodeCap(&c.cap)), nil
+	q := newIBVQP(unsafe.Pointer(qp), unsafe.Pointer(ex), decodeCap(&c.cap))
+	q.onSRQ = init.SRQ != nil
+	return q, nil
 }
 
-// newIBVQP makes the Go side of a struct ibv_qp *. It takes an unsafe.Pointer
-// so that a test, which cannot name C types, can give it one.
-func newIBVQP(p unsafe.Pointer, cap QPCap) *ibvQP {
+// newIBVQP makes the Go side of a struct ibv_qp *, which posts by ex unless that is
+// NULL. It takes pointers to anything so that a test, which cannot name C types, can
+// give it some.
+func newIBVQP(p, ex unsafe.Pointer, cap QPCap) *ibvQP {
 	qp := (*C.struct_ibv_qp)(p)
-	return &ibvQP{qpn: uint32(qp.qp_num), cap: cap, qp: qp, send: newSendSlots(qp, cap), recv: newRecvSlots(qp, cap)}
+	return &ibvQP{qpn: uint32(qp.qp_num), cap: cap, qp: qp, built: ex != nil,
+		send: newSendSlots(qp, (*C.struct_ibv_qp_ex)(ex), cap),
+		recv: newRecvSlots(recvTarget{qp: qp}, cap.MaxRecvWR, cap.MaxRecvSGE)}
+}
+
+// PostPath is how it posts.
+func (q *ibvQP) PostPath() PostPath {
+	if q.built {
+		return PostBuilder
+	}
+	return PostClassic
 }
 
 func (q *ibvQP) QPN() uint32 { return q.qpn }

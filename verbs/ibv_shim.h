@@ -85,18 +85,6 @@ static inline int rv_dealloc_pd(struct ibv_pd *pd)
 	return rv_errno(ibv_dealloc_pd(pd));
 }
 
-static inline int rv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access, struct ibv_mr **out)
-{
-	errno = 0;
-	*out = ibv_reg_mr(pd, addr, length, access);
-	return rv_made(*out);
-}
-
-static inline int rv_dereg_mr(struct ibv_mr *mr)
-{
-	return rv_errno(ibv_dereg_mr(mr));
-}
-
 static inline int rv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr, struct ibv_ah **out)
 {
 	errno = 0;
@@ -145,6 +133,44 @@ static inline int rv_create_cq(struct ibv_context *ctx, int depth, struct ibv_co
 	return rv_made(*out);
 }
 
+/* rv_create_cq_ex makes an extended CQ, which is a struct ibv_cq too. */
+static inline int rv_create_cq_ex(struct ibv_context *ctx, uint32_t depth, struct ibv_comp_channel *ch, uint32_t vector,
+				  uint64_t fields, uint32_t flags, struct ibv_cq **out)
+{
+	struct ibv_cq_init_attr_ex attr;
+	struct ibv_cq_ex *cq;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.cqe = depth;
+	attr.channel = ch;
+	attr.comp_vector = vector;
+	attr.wc_flags = fields;
+	if (flags) {
+		attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+		attr.flags = flags;
+	}
+	errno = 0;
+	cq = ibv_create_cq_ex(ctx, &attr);
+	*out = cq ? ibv_cq_ex_to_cq(cq) : NULL;
+	return rv_made(cq);
+}
+
+static inline int rv_resize_cq(struct ibv_cq *cq, int depth)
+{
+	return rv_errno(ibv_resize_cq(cq, depth));
+}
+
+static inline int rv_moderate_cq(struct ibv_cq *cq, uint16_t count, uint16_t period_us)
+{
+	struct ibv_modify_cq_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.attr_mask = IBV_CQ_ATTR_MODERATE;
+	attr.moderate.cq_count = count;
+	attr.moderate.cq_period = period_us;
+	return rv_errno(ibv_modify_cq(cq, &attr));
+}
+
 static inline int rv_destroy_cq(struct ibv_cq *cq)
 {
 	return rv_errno(ibv_destroy_cq(cq));
@@ -163,6 +189,107 @@ static inline int rv_poll_cq(struct ibv_cq *cq, int max, void *wcs)
 	errno = 0;
 	n = ibv_poll_cq(cq, max, wcs);
 	return n >= 0 ? n : -(errno ? errno : EIO);
+}
+
+/* A completion of an extended CQ: what struct ibv_wc has, and more. */
+struct rv_wc_ex {
+	struct ibv_wc wc;
+	uint64_t timestamp;
+	uint64_t wallclock_ns;
+	uint32_t flow_tag;
+	uint16_t cvlan;
+};
+
+/* rv_read_wc_ex reads the current completion: of a failed one only what the rules
+ * say is valid. */
+static inline void rv_read_wc_ex(struct ibv_cq_ex *cq, uint64_t fields, struct rv_wc_ex *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->wc.wr_id = cq->wr_id;
+	out->wc.status = cq->status;
+	out->wc.vendor_err = ibv_wc_read_vendor_err(cq);
+	if (fields & IBV_WC_EX_WITH_QP_NUM)
+		out->wc.qp_num = ibv_wc_read_qp_num(cq);
+	if (fields & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		out->timestamp = ibv_wc_read_completion_ts(cq);
+	if (fields & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		out->wallclock_ns = ibv_wc_read_completion_wallclock_ns(cq);
+	if (cq->status != IBV_WC_SUCCESS)
+		return;
+	out->wc.opcode = ibv_wc_read_opcode(cq);
+	out->wc.wc_flags = ibv_wc_read_wc_flags(cq);
+	if (fields & IBV_WC_EX_WITH_BYTE_LEN)
+		out->wc.byte_len = ibv_wc_read_byte_len(cq);
+	if (fields & IBV_WC_EX_WITH_IMM)
+		out->wc.imm_data = ibv_wc_read_imm_data(cq);
+	if (fields & IBV_WC_EX_WITH_SRC_QP)
+		out->wc.src_qp = ibv_wc_read_src_qp(cq);
+	if (fields & IBV_WC_EX_WITH_SLID)
+		out->wc.slid = ibv_wc_read_slid(cq);
+	if (fields & IBV_WC_EX_WITH_SL)
+		out->wc.sl = ibv_wc_read_sl(cq);
+	if (fields & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		out->wc.dlid_path_bits = ibv_wc_read_dlid_path_bits(cq);
+	if (fields & IBV_WC_EX_WITH_CVLAN)
+		out->cvlan = ibv_wc_read_cvlan(cq);
+	if (fields & IBV_WC_EX_WITH_FLOW_TAG)
+		out->flow_tag = ibv_wc_read_flow_tag(cq);
+}
+
+/* rv_poll_cq_ex is rv_poll_cq for a CQ made by rv_create_cq_ex with fields: a batch,
+ * started, walked and ended. With alone each completion is a batch of its own: a
+ * provider may walk wrongly. If the queue breaks on the way what was read before
+ * counts, and the next call says why. */
+static inline int rv_poll_cq_ex(struct ibv_cq *cq, uint64_t fields, int alone, int max, void *wcs)
+{
+	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)cq;
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct rv_wc_ex *out = wcs;
+	int n = 0, ret = ibv_start_poll(ex, &attr);
+
+	if (ret)
+		return ret == ENOENT ? 0 : -rv_errno(ret);
+	for (;;) {
+		rv_read_wc_ex(ex, fields, &out[n++]);
+		if (n == max)
+			break;
+		if (alone) {
+			ibv_end_poll(ex);
+			if (ibv_start_poll(ex, &attr))
+				return n;
+		} else if (ibv_next_poll(ex)) {
+			break;
+		}
+	}
+	ibv_end_poll(ex);
+	return n;
+}
+
+static inline int rv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct ibv_srq **out)
+{
+	errno = 0;
+	*out = ibv_create_srq(pd, attr);
+	return rv_made(*out);
+}
+
+static inline int rv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	return rv_errno(ibv_modify_srq(srq, attr, mask));
+}
+
+static inline int rv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	return rv_errno(ibv_query_srq(srq, attr));
+}
+
+static inline int rv_get_srq_num(struct ibv_srq *srq, uint32_t *n)
+{
+	return rv_errno(ibv_get_srq_num(srq, n));
+}
+
+static inline int rv_destroy_srq(struct ibv_srq *srq)
+{
+	return rv_errno(ibv_destroy_srq(srq));
 }
 
 static inline int rv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct ibv_qp **out)
@@ -215,11 +342,21 @@ static inline int64_t rv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr)
 	return ret ? rv_refused(bad ? bad - wr : 0, ret) : 0;
 }
 
+/* rv_post_srq_recv is rv_post_send for receives of an SRQ. */
+static inline int64_t rv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr)
+{
+	struct ibv_recv_wr *bad = wr;
+	int ret = ibv_post_srq_recv(srq, wr, &bad);
+
+	return ret ? rv_refused(bad ? bad - wr : 0, ret) : 0;
+}
+
 /* What an asynchronous event says once it has been acknowledged. */
 struct rv_event {
 	int type;
 	uint32_t qpn;
 	struct ibv_cq *cq;
+	struct ibv_srq *srq;
 	int port;
 };
 
@@ -236,6 +373,10 @@ static inline int rv_get_async_event(struct ibv_context *ctx, struct rv_event *o
 	switch (event.event_type) {
 	case IBV_EVENT_CQ_ERR:
 		out->cq = event.element.cq;
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		out->srq = event.element.srq;
 		break;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:

@@ -9,12 +9,12 @@ import (
 )
 
 // mapMemory maps size zeroed bytes, page-aligned.
-func mapMemory(size int, o allocOptions) ([]byte, error) {
+func mapMemory(size int, hugePages bool) ([]byte, error) {
 	if size <= 0 {
 		return nil, syscall.EINVAL
 	}
 	flags := unix.MAP_PRIVATE | unix.MAP_ANON
-	if o.hugePages {
+	if hugePages {
 		if mapHugePages == 0 {
 			return nil, syscall.ENOTSUP
 		}

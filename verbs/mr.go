@@ -17,38 +17,52 @@ import (
 type MR struct {
 	handle
 	p      MRProvider
+	pd     *PD
 	buf    []byte
+	addr   uint64 // what SGEs and the peer count from
+	length int
 	access Access
 	free   func() error // gives the memory back after the region is gone
 }
 
-// AllocOption changes how [PD.AllocMR] gets its memory.
-type AllocOption func(*allocOptions)
+// MROption changes how a region is registered.
+type MROption func(*mrOptions)
 
-type allocOptions struct{ hugePages bool }
+type mrOptions struct {
+	hugePages bool
+	iova      *uint64
+}
 
-// HugePages asks for the system's huge pages (vm.nr_hugepages); Linux only.
-func HugePages() AllocOption { return func(o *allocOptions) { o.hugePages = true } }
-
-// AllocMR registers size bytes of new, zeroed, page-aligned memory outside Go's
-// heap (with HugePages, rounded up to whole ones: see Len). Close unmaps it: slices of it must not be used after.
-//
-// Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
-func (pd *PD) AllocMR(size int, access Access, options ...AllocOption) (*MR, error) {
-	var o allocOptions
+func optionsOf(options []MROption) (o mrOptions) {
 	for _, option := range options {
 		option(&o)
 	}
-	buf, err := mapMemory(size, o)
+	return o
+}
+
+// HugePages asks for the system's huge pages (vm.nr_hugepages); Linux only, and
+// for AllocMR only, since the caller's memory is what it is.
+func HugePages() MROption { return func(o *mrOptions) { o.hugePages = true } }
+
+// IOVA makes SGEs and the peer count from an address of the program's choice, not
+// from the memory's own: its place within a page must be the memory's. The flag
+// [AccessZeroBased] does the same for 0.
+func IOVA(addr uint64) MROption { return func(o *mrOptions) { o.iova = &addr } }
+
+// AllocMR registers size bytes of new, zeroed, page-aligned memory outside Go's
+// heap (with HugePages, rounded up to whole ones: see Len). Close unmaps it: slices
+// of it must not be used after.
+//
+// Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access),
+// struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),
+// struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+func (pd *PD) AllocMR(size int, access Access, options ...MROption) (*MR, error) {
+	o := optionsOf(options)
+	buf, err := pd.mapMemory(size, o)
 	if err != nil {
-		e := fail("mmap", pd.device, fmt.Sprintf("%d bytes", size), err).(*Error)
-		e.Hint = "a size above 0 that the machine has free"
-		if o.hugePages {
-			e.Hint += "; sysctl vm.nr_hugepages for huge pages"
-		}
-		return nil, e
+		return nil, err
 	}
-	mr, err := pd.register(buf, access, func() error { return unmapMemory(buf) })
+	mr, err := pd.register(buf, access, o, func() error { return unmapMemory(buf) })
 	if err != nil {
 		_ = unmapMemory(buf) // registration's error is the one to tell
 		return nil, err
@@ -56,16 +70,36 @@ func (pd *PD) AllocMR(size int, access Access, options ...AllocOption) (*MR, err
 	return mr, nil
 }
 
+func (pd *PD) mapMemory(size int, o mrOptions) ([]byte, error) {
+	buf, err := mapMemory(size, o.hugePages)
+	if err == nil {
+		return buf, nil
+	}
+	e := fail("mmap", pd.device, fmt.Sprintf("%d bytes", size), err).(*Error)
+	e.Hint = "a size above 0 that the machine has free"
+	if o.hugePages {
+		e.Hint += "; sysctl vm.nr_hugepages for huge pages"
+	}
+	return nil, e
+}
+
 // RegMR registers the caller's memory, which may lie on Go's heap: it is pinned
 // until Close. The bytes between len(buf) and cap(buf) are not registered.
 //
-// Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
-func (pd *PD) RegMR(buf []byte, access Access) (*MR, error) {
-	if len(buf) == 0 {
-		return nil, fail("ibv_reg_mr", pd.device, "0 bytes", syscall.EINVAL)
+// Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access),
+// struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),
+// struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+func (pd *PD) RegMR(buf []byte, access Access, options ...MROption) (*MR, error) {
+	o := optionsOf(options)
+	if len(buf) == 0 || o.hugePages {
+		e := fail("ibv_reg_mr", pd.device, fmt.Sprintf("%d bytes", len(buf)), syscall.EINVAL).(*Error)
+		if o.hugePages {
+			e.Hint = "AllocMR, which can choose the pages"
+		}
+		return nil, e
 	}
 	unpin := pin(buf)
-	mr, err := pd.register(buf, access, unpin)
+	mr, err := pd.register(buf, access, o, unpin)
 	if err != nil {
 		_ = unpin() // cannot fail
 		return nil, err
@@ -89,10 +123,10 @@ func pin(buf []byte) (unpin func() error) {
 	}
 }
 
-func (pd *PD) register(buf []byte, access Access, free func() error) (*MR, error) {
-	mr := &MR{buf: buf[:len(buf):len(buf)], access: access, free: free}
+func (pd *PD) register(buf []byte, access Access, o mrOptions, free func() error) (*MR, error) {
+	mr := &MR{pd: pd, buf: buf[:len(buf):len(buf)], addr: iovaOf(buf, access, o), length: len(buf), access: access, free: free}
 	p, err := born(&mr.handle, "MR", "ibv_reg_mr", fmt.Sprintf("%d bytes, %s", len(buf), access.Name()),
-		func() (MRProvider, error) { return pd.p.RegMR(mr.buf, access) }, &pd.handle)
+		func() (MRProvider, error) { return pd.p.RegMR(mr.buf, mr.addr, access) }, &pd.handle)
 	if err != nil {
 		return nil, err
 	}
@@ -100,14 +134,29 @@ func (pd *PD) register(buf []byte, access Access, free func() error) (*MR, error
 	return mr, nil
 }
 
-// Bytes is the region's memory, valid until Close.
+// iovaOf is what a region's addresses count from.
+func iovaOf(buf []byte, access Access, o mrOptions) uint64 {
+	switch {
+	case o.iova != nil:
+		return *o.iova
+	case access&AccessZeroBased != 0:
+		return 0
+	}
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf))))
+}
+
+// Bytes is the region's memory, valid until Close; nil for a DMA-BUF's.
 func (mr *MR) Bytes() []byte { return mr.buf }
 
 // Len is the region's length in bytes.
-func (mr *MR) Len() int { return len(mr.buf) }
+func (mr *MR) Len() int { return mr.length }
 
-// Addr is the address of the first byte: what a peer adds its offset to.
-func (mr *MR) Addr() uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mr.buf)))) }
+// Addr is the address of the first byte, for SGEs and for the peer, who adds its
+// offset to it: the memory's own, unless [IOVA] or [AccessZeroBased] set another.
+func (mr *MR) Addr() uint64 { return mr.addr }
+
+// Provider is the provider's side of the region. For providers.
+func (mr *MR) Provider() MRProvider { return mr.p }
 
 // Access is what the region was registered for.
 func (mr *MR) Access() Access { return mr.access }
@@ -121,11 +170,13 @@ func (mr *MR) RKey() uint32 { return mr.p.RKey() }
 // SGE names n bytes from off. Like a slice expression it panics if they are not
 // all within the region, or more than 32 bits can count.
 func (mr *MR) SGE(off, n int) SGE {
-	part := mr.buf[off : off+n]
+	if off < 0 || n < 0 || off > mr.length || n > mr.length-off {
+		panic(fmt.Sprintf("verbs: an SGE of [%d:%d+%d] of a region of %d bytes", off, off, n, mr.length))
+	}
 	if uint64(n) > math.MaxUint32 {
 		panic(fmt.Sprintf("verbs: an SGE of %d bytes: its length has 32 bits", n))
 	}
-	return SGE{Addr: mr.Addr() + uint64(off), Length: uint32(len(part)), LKey: mr.LKey()}
+	return SGE{Addr: mr.addr + uint64(off), Length: uint32(n), LKey: mr.LKey()}
 }
 
 // String prints address, length, keys and access.
@@ -133,7 +184,8 @@ func (mr *MR) String() string {
 	return fmt.Sprintf("addr %#x len %d lkey %#x rkey %#x %s", mr.Addr(), mr.Len(), mr.LKey(), mr.RKey(), mr.access.Name())
 }
 
-// Close ends the registration and gives the memory back.
+// Close ends the registration and gives the memory back. EBUSY, or EINVAL from some
+// drivers, while memory windows are bound to the region: invalidate or close them.
 //
 // Implements: int ibv_dereg_mr(struct ibv_mr *mr)
 func (mr *MR) Close() error {

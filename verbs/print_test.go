@@ -17,6 +17,8 @@ func TestNamesAreTheCNames(t *testing.T) {
 	}{
 		{OpSend, "IBV_WR_SEND"}, {OpAtomicFetchAndAdd, "IBV_WR_ATOMIC_FETCH_AND_ADD"}, {Opcode(99), "ibv_wr_opcode(99)"},
 		{SendSignaled | SendInline, "IBV_SEND_SIGNALED|IBV_SEND_INLINE"}, {SendFlags(0), "0"}, {SendFlags(1 << 9), "0x200"},
+		{SRQMaxWR | SRQLimit, "IBV_SRQ_MAX_WR|IBV_SRQ_LIMIT"}, {CQIgnoreOverrun, "IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN"},
+		{WCExImm | WCExWallclock, "IBV_WC_EX_WITH_IMM|IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK"},
 		{WCSuccess, "IBV_WC_SUCCESS"}, {WCRetryExcErr, "IBV_WC_RETRY_EXC_ERR"}, {WCGeneralErr, "IBV_WC_GENERAL_ERR"}, {WCStatus(77), "ibv_wc_status(77)"},
 		{WCRecv, "IBV_WC_RECV"}, {WCRecvRDMAWithImm, "IBV_WC_RECV_RDMA_WITH_IMM"}, {WCFetchAdd, "IBV_WC_FETCH_ADD"}, {WCOpcode(55), "ibv_wc_opcode(55)"},
 		{WCWithImm | WCGRH, "IBV_WC_GRH|IBV_WC_WITH_IMM"},
@@ -27,6 +29,12 @@ func TestNamesAreTheCNames(t *testing.T) {
 		{AsyncEvent{Type: EventQPFatal, QPN: 17}, "IBV_EVENT_QP_FATAL on QP 0x000011"},
 		{AsyncEvent{Type: EventDeviceFatal}, "IBV_EVENT_DEVICE_FATAL"},
 		{rxeTable[1], "1: ::ffff:10.99.0.1 RoCE v2 on eth0"},
+		{MWType2, "IBV_MW_TYPE_2"}, {MWType(7), "ibv_mw_type(7)"},
+		{AdvisePrefetchWrite, "IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE"}, {AdviseFlush, "IBV_ADVISE_MR_FLAG_FLUSH"},
+		{ReregTranslation | ReregAccess, "IBV_REREG_MR_CHANGE_TRANSLATION|IBV_REREG_MR_CHANGE_ACCESS"},
+		{CapMemWindow | CapPCIWriteEndPad | 1<<50, "IBV_DEVICE_MEM_WINDOW|IBV_DEVICE_PCI_WRITE_END_PADDING|0x4000000000000"}, {DeviceCap(0), "0"},
+		{ODPSend | ODPSRQRecv, "IBV_ODP_SUPPORT_SEND|IBV_ODP_SUPPORT_SRQ_RECV"},
+		{PostBuilder, "builder"}, {PostPath(9), "PostPath(9)"},
 		{DeviceInfo{Name: "rxe0", Provider: "libibverbs"}, "rxe0 (libibverbs)"},
 	} {
 		if got := c.value.String(); got != c.want {
@@ -87,5 +95,18 @@ func TestImmAndInvalidatedRKeyAreOnlyThereWhenFlagged(t *testing.T) {
 	wc.SetInvalidatedRKey(8)
 	if wc.Imm() != 0 || wc.InvalidatedRKey() != 8 {
 		t.Errorf("got %d, %d", wc.Imm(), wc.InvalidatedRKey())
+	}
+}
+
+func TestLinkSpeed(t *testing.T) {
+	for _, c := range []struct {
+		width, speed uint8
+		lanes        int
+		gbit         float64
+	}{{1, 8, 1, 10}, {2, 32, 4, 100}, {16, 128, 2, 200}, {4, 1, 8, 20}, {8, 2, 12, 60}, {3, 1, 0, 0}, {1, 0, 1, 0}, {1, 3, 1, 0}} {
+		a := PortAttr{ActiveWidth: c.width, ActiveSpeed: c.speed}
+		if a.Lanes() != c.lanes || a.GbitPerSecond() != c.gbit {
+			t.Errorf("codes %d, %d: %d lanes, %g Gbit/s", c.width, c.speed, a.Lanes(), a.GbitPerSecond())
+		}
 	}
 }

@@ -6,8 +6,8 @@
 //   - what fails returns a syscall.Errno, or an error that wraps one, and leaves
 //     nothing behind; this package adds the call's name, the device and a hint;
 //   - Close is called once, after the object's children were closed, and no other
-//     call is then under way or comes later. The exceptions are Poll, Arm,
-//     PostSend, PostRecv and NextEvent: they may meet Close at any moment, and
+//     call is then under way or comes later. The exceptions are Poll, PollEx, Arm,
+//     PostSend, PostRecv, BindMW and NextEvent: they may meet Close at any moment, and
 //     answer net.ErrClosed after it; and what needs no device, such as QPN.
 
 package verbs
@@ -16,6 +16,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Provider makes devices available by name.
@@ -37,10 +38,9 @@ type DeviceProvider interface {
 	QueryPKey(port uint8, index int) (uint16, error)
 	AllocPD() (PDProvider, error)
 	CreateCompChannel() (CompChannelProvider, error)
-	// CreateCQ makes a CQ of at least depth entries. Unless ch is nil, which is
-	// one of this device's own, wake is called for each of its events, by any
-	// goroutine: it does not block and calls nothing back.
-	CreateCQ(depth int, ch CompChannelProvider, vector int, wake func()) (CQProvider, error)
+	// CompVectors is how many completion vectors there are: at least one.
+	CompVectors() int
+	CreateCQ(init CQInitProvider) (CQProvider, error)
 	// NextEvent waits for the next asynchronous event, until Close. It is called
 	// by one goroutine, and what it returned is acknowledged.
 	NextEvent() (AsyncEvent, error)
@@ -49,9 +49,12 @@ type DeviceProvider interface {
 
 // PDProvider is a protection domain (struct ibv_pd).
 type PDProvider interface {
-	// RegMR registers buf, which stays where it is until the MR's Close.
-	RegMR(buf []byte, access Access) (MRProvider, error)
+	// RegMR registers buf, which stays where it is until the MR's Close, under the
+	// addresses from iova on.
+	RegMR(buf []byte, iova uint64, access Access) (MRProvider, error)
+	AllocMW(t MWType) (MWProvider, error)
 	CreateAH(attr AHAttr) (AHProvider, error)
+	CreateSRQ(init SRQInit) (SRQProvider, error)
 	CreateQP(init QPInitProvider) (QPProvider, error)
 	Close() error
 }
@@ -59,6 +62,13 @@ type PDProvider interface {
 // MRProvider is a memory region (struct ibv_mr).
 type MRProvider interface {
 	LKey() uint32
+	RKey() uint32
+	Close() error
+}
+
+// MWProvider is a memory window (struct ibv_mw).
+type MWProvider interface {
+	// RKey is the key of the last bind posted, also after Close.
 	RKey() uint32
 	Close() error
 }
@@ -74,6 +84,18 @@ type CompChannelProvider interface {
 	Close() error
 }
 
+// CQInitProvider is a [CQInit] in terms of provider objects.
+type CQInitProvider struct {
+	Depth   int
+	Channel CompChannelProvider // nil, or one of this device's own
+	Vector  int
+	Ex      WCExFlags
+	Flags   CQFlags
+	// Wake is called for each of the CQ's events if there is a channel, by any
+	// goroutine: it does not block and calls nothing back.
+	Wake func()
+}
+
 // CQProvider is a completion queue (struct ibv_cq). It is comparable, so that an
 // event can name it.
 type CQProvider interface {
@@ -82,26 +104,52 @@ type CQProvider interface {
 	// Poll moves up to len(wcs) completions into wcs, oldest first, and returns
 	// how many. Immediate data is in host order. It allocates nothing.
 	Poll(wcs []WC) (int, error)
+	// PollEx is Poll for a CQ made with Ex; EINVAL for another.
+	PollEx(wcs []WCEx) (int, error)
 	// Arm asks for one event at the next completion, or at the next solicited one.
 	Arm(solicitedOnly bool) error
+	// Resize makes it hold at least depth entries. Those in it stay, and if there
+	// are more the CQ stays as it was.
+	Resize(depth int) error
+	// Moderate holds an event back until count completions came or period passed
+	// since the first; it is not called with what does not fit 16 bits (period in
+	// microseconds).
+	Moderate(count int, period time.Duration) error
+	Close() error
+}
+
+// SRQProvider is a shared receive queue (struct ibv_srq). It is comparable, so that
+// an event can name it.
+type SRQProvider interface {
+	// PostRecv is as a QPProvider's.
+	PostRecv(wrs []RecvWR) (n int, err error)
+	// Modify applies the attributes that mask names: all, or none with an error.
+	Modify(attr SRQAttr, mask SRQAttrMask) error
+	Query() (SRQAttr, error)
+	// Number is what an XRC peer names it by; EOPNOTSUPP if it has none.
+	Number() (uint32, error)
 	Close() error
 }
 
 // CQSleeper is what a CQProvider may be besides: one that has use for a goroutine
 // that waits, as a device in software has that can let it receive.
 type CQSleeper interface {
-	// Sleep returns once wake was called since the last Poll, ctx has ended or
-	// Close was called; to return earlier does no harm. woken yields once for the
+	// Sleep returns once wake was called since the last Poll, ctx or life has ended
+	// or Close was called; to return earlier does no harm. woken yields once for the
 	// calls of wake, and gone is closed after Close. It allocates nothing.
-	Sleep(ctx context.Context, woken, gone <-chan struct{})
+	Sleep(ctx, life context.Context, woken, gone <-chan struct{})
+	// WakeSleeper makes a Sleep return that is under way and does not look at woken.
+	WakeSleeper()
 }
 
 // QPInitProvider is a [QPInit] in terms of provider objects, all of one device.
 type QPInitProvider struct {
 	Type           QPType
 	SendCQ, RecvCQ CQProvider
+	SRQ            SRQProvider // nil: a receive queue of its own
 	Cap            QPCap
 	SigAll         bool
+	PostPath       PostPath // EOPNOTSUPP for one that the device does not have
 }
 
 // QPProvider is a queue pair (struct ibv_qp).
@@ -119,6 +167,9 @@ type QPProvider interface {
 	// The slices and what they point to are not kept. They allocate nothing.
 	PostSend(wrs []SendWR) (n int, err error)
 	PostRecv(wrs []RecvWR) (n int, err error)
+	// BindMW posts the bind of a type 1 window, and changes its key; RKey of b does
+	// not count. A window and a region are there, and of this device or not.
+	BindMW(id uint64, flags SendFlags, b *MWBind) error
 	Close() error
 }
 

@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // paper is a provider on paper: its objects do nothing but count, block and
@@ -35,6 +36,15 @@ func (p *paper) made() (uint32, error) {
 	p.live++
 	p.next++
 	return p.next, nil
+}
+
+// refusal is what refuse holds, once.
+func (p *paper) refusal() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.refuse
+	p.refuse = nil
+	return err
 }
 
 func (p *paper) gone() error {
@@ -81,9 +91,11 @@ func (d *paperDevice) CreateCompChannel() (CompChannelProvider, error) {
 	return &paperChannel{paper: d.paper}, err
 }
 
-func (d *paperDevice) CreateCQ(depth int, ch CompChannelProvider, _ int, wake func()) (CQProvider, error) {
+func (d *paperDevice) CompVectors() int { return 2 }
+
+func (d *paperDevice) CreateCQ(init CQInitProvider) (CQProvider, error) {
 	_, err := d.made()
-	cq := &paperCQ{paper: d.paper, depth: depth, wake: wake}
+	cq := &paperCQ{paper: d.paper, init: init, depth: init.Depth, wake: init.Wake}
 	d.cq = cq
 	return cq, err
 }
@@ -104,14 +116,24 @@ func (d *paperDevice) Close() error {
 
 type paperPD struct{ *paper }
 
-func (p *paperPD) RegMR([]byte, Access) (MRProvider, error) {
+func (p *paperPD) RegMR([]byte, uint64, Access) (MRProvider, error) {
 	key, err := p.made()
 	return &paperMR{paper: p.paper, key: key}, err
+}
+
+func (p *paperPD) AllocMW(MWType) (MWProvider, error) {
+	key, err := p.made()
+	return &paperMR{paper: p.paper, key: key << 8}, err
 }
 
 func (p *paperPD) CreateAH(AHAttr) (AHProvider, error) {
 	_, err := p.made()
 	return &paperObject{p.paper}, err
+}
+
+func (p *paperPD) CreateSRQ(init SRQInit) (SRQProvider, error) {
+	number, err := p.made()
+	return &paperSRQ{paper: p.paper, attr: SRQAttr{MaxWR: init.MaxWR, MaxSGE: init.MaxSGE}, number: number}, err
 }
 
 func (p *paperPD) CreateQP(init QPInitProvider) (QPProvider, error) {
@@ -141,20 +163,27 @@ func (c *paperChannel) Close() error { return c.gone() }
 // paperCQ completes what complete is told, and sends an event if it is armed.
 type paperCQ struct {
 	*paper
+	init  CQInitProvider
 	depth int
 	wake  func()
 
-	mu     sync.Mutex
-	ready  []WC
-	armed  bool
-	broken error // what Arm answers
+	mu        sync.Mutex
+	ready     []WC
+	armed     bool
+	solicited bool          // armed for no other
+	broken    error         // what Arm answers
+	count     int           // what Moderate was last told
+	period    time.Duration // the same
 }
 
-func (c *paperCQ) complete(wcs ...WC) {
+func (c *paperCQ) complete(wcs ...WC) { c.completeAs(false, wcs...) }
+
+// completeAs completes what was solicited, or was not.
+func (c *paperCQ) completeAs(solicited bool, wcs ...WC) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ready = append(c.ready, wcs...)
-	if c.armed {
+	if c.armed && (solicited || !c.solicited) {
 		c.armed = false
 		c.wake()
 	}
@@ -170,14 +199,73 @@ func (c *paperCQ) Poll(wcs []WC) (int, error) {
 	return n, nil
 }
 
-func (c *paperCQ) Arm(bool) error {
+func (c *paperCQ) PollEx(wcs []WCEx) (int, error) {
+	if c.init.Ex == 0 {
+		return 0, syscall.EINVAL
+	}
+	plain := make([]WC, len(wcs))
+	n, err := c.Poll(plain)
+	for i, wc := range plain[:n] {
+		wcs[i] = WCEx{WC: wc, Timestamp: wc.ID + 1000}
+	}
+	return n, err
+}
+
+func (c *paperCQ) Arm(solicitedOnly bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.armed = true
+	c.armed, c.solicited = true, solicitedOnly
 	return c.broken
 }
 
+func (c *paperCQ) Resize(depth int) error {
+	if err := c.refusal(); err != nil {
+		return err
+	}
+	c.depth = depth
+	return nil
+}
+
+func (c *paperCQ) Moderate(count int, period time.Duration) error {
+	c.count, c.period = count, period
+	return c.refusal()
+}
+
 func (c *paperCQ) Close() error { return c.gone() }
+
+// paperSRQ counts what is posted.
+type paperSRQ struct {
+	*paper
+	attr   SRQAttr
+	number uint32
+	posted int
+}
+
+func (s *paperSRQ) PostRecv(wrs []RecvWR) (int, error) {
+	n := min(len(wrs), int(s.attr.MaxWR)-s.posted)
+	s.posted += n
+	if n < len(wrs) {
+		return n, syscall.ENOMEM
+	}
+	return n, nil
+}
+
+func (s *paperSRQ) Modify(attr SRQAttr, mask SRQAttrMask) error {
+	if err := s.refusal(); err != nil {
+		return err
+	}
+	if mask&SRQMaxWR != 0 {
+		s.attr.MaxWR = attr.MaxWR
+	}
+	if mask&SRQLimit != 0 {
+		s.attr.Limit = attr.Limit
+	}
+	return nil
+}
+
+func (s *paperSRQ) Query() (SRQAttr, error) { return s.attr, s.refusal() }
+func (s *paperSRQ) Number() (uint32, error) { return s.number, s.refusal() }
+func (s *paperSRQ) Close() error            { return s.gone() }
 
 type paperQP struct {
 	*paper
@@ -204,3 +292,5 @@ func (q *paperQP) Query(QPAttrMask) (QPAttr, error)   { return QPAttr{State: q.s
 func (q *paperQP) PostSend(wrs []SendWR) (int, error) { return len(wrs), nil }
 func (q *paperQP) PostRecv(wrs []RecvWR) (int, error) { return len(wrs), nil }
 func (q *paperQP) Close() error                       { return q.gone() }
+
+func (q *paperQP) BindMW(uint64, SendFlags, *MWBind) error { return nil }

@@ -16,8 +16,10 @@ import (
 type QPInit struct {
 	Type           QPType
 	SendCQ, RecvCQ *CQ
-	Cap            QPCap // what is granted may be more: see QP.Cap
-	SigAll         bool  // every send completes; else those with SendSignaled
+	SRQ            *SRQ     // nil: a receive queue of its own; else Cap's receive sizes do not count
+	Cap            QPCap    // what is granted may be more: see QP.Cap
+	SigAll         bool     // every send completes; else those with SendSignaled
+	PostPath       PostPath // how sends are posted; the zero value chooses by itself
 }
 
 // QP is a queue pair (struct ibv_qp).
@@ -34,7 +36,9 @@ type QP struct {
 
 // CreateQP makes a queue pair, in RESET.
 //
-// Implements: struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
+// Implements: struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr),
+// struct ibv_qp *ibv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *qp_init_attr_ex),
+// struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	detail := fmt.Sprintf("%s, %+v", init.Type.Name(), init.Cap)
 	if init.SendCQ == nil || init.RecvCQ == nil {
@@ -49,10 +53,18 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	if init.RecvCQ != init.SendCQ {
 		parents = append(parents, &init.RecvCQ.handle)
 	}
+	var srq SRQProvider
+	if init.SRQ != nil {
+		if init.SRQ.dev != pd.dev {
+			return nil, otherDevice("ibv_create_qp", pd.device, "the SRQ is of "+init.SRQ.device)
+		}
+		parents = append(parents, &init.SRQ.handle)
+		srq = init.SRQ.p
+	}
 	qp := &QP{init: init, dev: pd.dev}
 	p, err := born(&qp.handle, "QP", "ibv_create_qp", detail, func() (QPProvider, error) {
 		return pd.p.CreateQP(QPInitProvider{
-			Type: init.Type, SendCQ: init.SendCQ.p, RecvCQ: init.RecvCQ.p, Cap: init.Cap, SigAll: init.SigAll})
+			Type: init.Type, SendCQ: init.SendCQ.p, RecvCQ: init.RecvCQ.p, SRQ: srq, Cap: init.Cap, SigAll: init.SigAll, PostPath: init.PostPath})
 	}, parents...)
 	if err != nil {
 		return nil, err
@@ -75,6 +87,9 @@ func (qp *QP) SendCQ() *CQ { return qp.init.SendCQ }
 
 // RecvCQ is where receives complete.
 func (qp *QP) RecvCQ() *CQ { return qp.init.RecvCQ }
+
+// SRQ is where its receives come from, nil if it has a receive queue of its own.
+func (qp *QP) SRQ() *SRQ { return qp.init.SRQ }
 
 // Modify applies the attributes that mask names. The device is asked first; if it
 // says EINVAL, the error tells which bit or value the rules forbid, as far as
@@ -122,7 +137,13 @@ func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 // slice may be reused at once; the memory that the SGEs name belongs to the
 // device until the completion. It allocates nothing.
 //
-// Implements: int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+// Implements: int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr),
+// and with [PostBuilder] void ibv_wr_start(struct ibv_qp_ex *qp),
+// int ibv_wr_complete(struct ibv_qp_ex *qp), void ibv_wr_abort(struct ibv_qp_ex *qp),
+// ibv_wr_send, ibv_wr_send_imm, ibv_wr_send_inv, ibv_wr_rdma_write, ibv_wr_rdma_write_imm,
+// ibv_wr_rdma_read, ibv_wr_atomic_cmp_swp, ibv_wr_atomic_fetch_add, ibv_wr_local_inv,
+// ibv_wr_bind_mw, ibv_wr_set_ud_addr, ibv_wr_set_sge, ibv_wr_set_sge_list,
+// ibv_wr_set_inline_data, ibv_wr_set_inline_data_list
 func (qp *QP) PostSend(wrs []SendWR) error {
 	n, err := qp.p.PostSend(wrs)
 	if err != nil {
@@ -132,7 +153,7 @@ func (qp *QP) PostSend(wrs []SendWR) error {
 }
 
 // PostRecv queues receive work requests in order, with the rules of [QP.PostSend].
-// It is legal from INIT on.
+// It is legal from INIT on, and EINVAL for a queue pair with an SRQ: post to that.
 //
 // Implements: int ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 func (qp *QP) PostRecv(wrs []RecvWR) error {

@@ -87,11 +87,16 @@ func TestObjectsComeAndGo(t *testing.T) {
 		pd := must[*PD](t)(d.AllocPD())
 		ch := must[*CompChannel](t)(d.CreateCompChannel())
 		cq := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 8, Channel: ch}))
-		qp := must[*QP](t)(pd.CreateQP(QPInit{Type: RC, SendCQ: cq, RecvCQ: cq,
+		ex := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 8, Channel: ch, Ex: WCExStandard}))
+		srq := must[*SRQ](t)(pd.CreateSRQ(SRQInit{MaxWR: 8, MaxSGE: 1}))
+		qp := must[*QP](t)(pd.CreateQP(QPInit{Type: RC, SendCQ: cq, RecvCQ: ex, SRQ: srq,
 			Cap: QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}}))
 		mr := must[*MR](t)(pd.AllocMR(4096, AccessLocalWrite))
 		pinned := must[*MR](t)(pd.RegMR(make([]byte, 4096), AccessLocalWrite))
-		closeRoom(t, pinned, mr, qp, cq, ch, pd)
+		one, two := must[*MW](t)(pd.AllocMW(MWType1)), must[*MW](t)(pd.AllocMW(MWType2))
+		built := must[*QP](t)(pd.CreateQP(QPInit{Type: RC, SendCQ: cq, RecvCQ: cq, PostPath: PostBuilder,
+			Cap: QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}}))
+		closeRoom(t, built, two, one, pinned, mr, qp, srq, ex, cq, ch, pd)
 	}
 	round()
 	fds, tasks := countFDs(t), threads(t)

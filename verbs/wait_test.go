@@ -65,6 +65,23 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
+func TestWaitEitherEndsWithEitherContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ch, cq, _ := waitRoom(t)
+		defer closeRoom(t, cq, ch, d)
+		why := errors.New("the peer died")
+		for i := range 2 {
+			contexts := [2]context.Context{t.Context(), context.Background()}
+			ending, end := context.WithCancelCause(t.Context())
+			contexts[i] = ending
+			time.AfterFunc(time.Second, func() { end(why) })
+			if _, err := cq.WaitEither(contexts[0], contexts[1], make([]WC, 1)); err != why {
+				t.Errorf("context %d: %v", i, err)
+			}
+		}
+	})
+}
+
 func TestCloseWakesAllWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, ch, cq, _ := waitRoom(t)

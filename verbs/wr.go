@@ -22,8 +22,8 @@ const (
 	OpRDMARead           Opcode = 4  // read the peer's memory
 	OpAtomicCmpAndSwp    Opcode = 5  // swap 8 bytes of the peer's memory if they equal Compare
 	OpAtomicFetchAndAdd  Opcode = 6  // add Add to 8 bytes of the peer's memory
-	OpLocalInv           Opcode = 7  // invalidate this side's memory window
-	OpBindMW             Opcode = 8  // bind a memory window; there are none yet, so posting it is EINVAL
+	OpLocalInv           Opcode = 7  // invalidate the key of this side's memory window of type 2
+	OpBindMW             Opcode = 8  // bind a memory window of type 2
 	OpSendWithInvalidate Opcode = 9  // send, and invalidate one of the peer's rkeys
 	OpTSO                Opcode = 10 // raw packets only; posting it is EINVAL
 )
@@ -66,6 +66,8 @@ type SendWR struct {
 	RKey       uint32 // RDMA and atomics: the peer's region's rkey
 	CompareAdd uint64 // atomics: the value to compare with, or the value to add
 	Swap       uint64 // OpAtomicCmpAndSwp: the value to put in
+
+	Bind *MWBind // OpBindMW: which window, to what
 
 	AH         *AH    // UD: the way to the peer
 	RemoteQPN  uint32 // UD: the peer's queue pair number, 24 bits

@@ -34,6 +34,7 @@ var bulkJob = job{
 	about: "move much data in chunks over several queue pairs, check and measure it",
 	flags: []string{"size", "chunk", "outstanding", "signal-every", "qps", "op", "csv"},
 	size:  64 << 20,
+	ops:   bulkOps,
 	client: func(o ClientOptions) (half, error) {
 		plan, err := o.bulkPlan()
 		if err != nil {
@@ -78,7 +79,6 @@ type BulkOptions struct {
 	Outstanding int // requests posted and not completed, of each queue pair
 	SignalEvery int // requests, one of which completes
 	QPs         int
-	Op          string // write, read or send
 	CSV         string // file for a row an interval; "" writes none
 }
 
@@ -86,7 +86,6 @@ func (b *BulkOptions) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&b.Outstanding, "outstanding", 16, "requests in flight on each queue pair; as many chunks have memory at both ends")
 	f.IntVar(&b.SignalEvery, "signal-every", 4, "have one request of so many complete; the others complete with it")
 	f.IntVar(&b.QPs, "qps", 1, fmt.Sprintf("queue pairs, which share a completion queue: 1 to %d", oob.MaxEndpoints))
-	f.StringVar(&b.Op, "op", opWrite, "how the data moves: "+strings.Join(bulkOps, ", "))
 	f.StringVar(&b.CSV, "csv", "", "write a row for each 100 ms to this file: "+strings.Join(csvHeader, ", "))
 }
 
@@ -110,7 +109,7 @@ const (
 // bulkPlan reads the client's flags.
 func (o *ClientOptions) bulkPlan() (bulkPlan, error) {
 	b := &o.Bulk
-	p := bulkPlan{op: b.Op, total: int64(o.Size), chunk: int(o.Chunk), outstanding: b.Outstanding, qps: b.QPs, signalEvery: b.SignalEvery, seed: rand.Uint64()}
+	p := bulkPlan{op: o.Op, total: int64(o.Size), chunk: int(o.Chunk), outstanding: b.Outstanding, qps: b.QPs, signalEvery: b.SignalEvery, seed: rand.Uint64()}
 	switch {
 	case !slices.Contains(bulkOps, p.op):
 		return p, fmt.Errorf("there is no --op %q; try: %s", p.op, strings.Join(bulkOps, ", "))

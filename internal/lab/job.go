@@ -22,13 +22,14 @@ type job struct {
 	needs []string // those without which it cannot be
 	text  string   // what --text is if it is not given
 	size  Size     // the same of --size; 0 is the common default
+	ops   []string // what --op may be; the first if it is not given
 
 	client func(ClientOptions) (half, error)
 	server func(visit) (half, error)
 }
 
 // jobs are all there are, in the order to learn them in.
-var jobs = []job{sendJob, writeReadJob, writeImmJob, bulkJob, fileJob}
+var jobs = []job{sendJob, writeReadJob, writeImmJob, exchangeWriteJob, exchangeReadJob, atomicJob, bulkJob, fileJob}
 
 // half is one end's part in a job. A half is used for one connection.
 type half interface {
@@ -42,11 +43,16 @@ type half interface {
 	run(context.Context, *rc.Conn) error
 }
 
+// ender is a half with something left to do when its connection is closed, or
+// could not be made: its queue pair is gone then, and can change nothing more.
+type ender interface{ end() }
+
 // visit is one client's coming, as a job's half at the server is told of it.
 type visit struct {
 	ServerOptions // with the Logger for this client
 	params        params
 	inbox         *folder.Folder // where files go; nil takes none
+	ledger        *ledger        // the server's one, for the job atomic
 }
 
 // JobNames are the names of all jobs, in the order to learn them in.
@@ -102,6 +108,17 @@ func (p params) number(key string, low, high int64) (int64, error) {
 		return 0, fmt.Errorf("the peer's parameter %s is %q, which is no number from %d to %d; try: a peer of this program's version", key, p[key], low, high)
 	}
 	return n, nil
+}
+
+// flag reads a yes ("1") or, if it is left out, a no.
+func (p params) flag(key string) (bool, error) {
+	switch p[key] {
+	case "":
+		return false, nil
+	case "1":
+		return true, nil
+	}
+	return false, fmt.Errorf("the peer's parameter %s is %q, and can be 1 or left out; try: a peer of this program's version", key, p[key])
 }
 
 // size reads the bytes that the client asks for and holds them against what this

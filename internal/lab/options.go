@@ -40,9 +40,14 @@ type JobOptions struct {
 	Text  string // what is sent or written
 	Size  Size   // of each message buffer, of the region at the server, or of all data
 	Chunk Size   // of each request, where there are many
+	Op    string // the operation; "" is the job's first
+	Count int    // operations
+	Add   uint64 // what each adds
 	File  string // the path of what is sent
 	Name  string // the file's at the server; "" is the last part of the path
 	Bulk  BulkOptions
+
+	LeaveEarly bool // have the server leave one completion before the end
 
 	Progress io.Writer // a terminal for a progress bar; nil shows none
 }

@@ -62,7 +62,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	defer closeAll(&err, listener)
 	tell(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for rdma_client", listener.Addr()),
 		slog.String("address", listener.Addr().String()))
-	s := &server{ServerOptions: o, inbox: inbox, dev: dev, all: all}
+	s := &server{ServerOptions: o, inbox: inbox, ledger: newLedger(), dev: dev, all: all}
 	if o.Once {
 		return s.serveOne(ctx, listener)
 	}
@@ -71,9 +71,10 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 
 type server struct {
 	ServerOptions
-	inbox *folder.Folder
-	dev   *verbs.Device
-	all   *slog.Logger // without a "who", for each client's own
+	inbox  *folder.Folder
+	ledger *ledger // the counter of the job atomic
+	dev    *verbs.Device
+	all    *slog.Logger // without a "who", for each client's own
 }
 
 func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
@@ -142,6 +143,9 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error 
 		in.Refuse(err)
 		return err
 	}
+	if e, ok := mine.(ender); ok {
+		defer e.end()
+	}
 	tell(log, "slow", "job.chosen", "", "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
 	cfg := s.config(s.dev, log)
 	cfg.Params, cfg.Prepare = params{}, mine.prepare
@@ -164,7 +168,7 @@ func (s *server) half(hello oob.Hello, log *slog.Logger) (half, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := visit{ServerOptions: s.ServerOptions, params: hello.Params, inbox: s.inbox}
+	v := visit{ServerOptions: s.ServerOptions, params: hello.Params, inbox: s.inbox, ledger: s.ledger}
 	v.Logger = log
 	return j.server(v)
 }

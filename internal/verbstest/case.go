@@ -29,8 +29,8 @@ func (c Case) ID() string { return c.Group + "/" + c.Name }
 // Cases is the whole table.
 func Cases() []Case {
 	return slices.Concat(
-		deviceCases, pdCases, ahCases, mrCases, cqCases, cqEventCases, qpCases, valueCases,
-		transitionCases(), postCases, postQueueCases, dataCases(), rdmaCases, orderCases, datagramCases(),
+		deviceCases, queryCases, pdCases, ahCases, mrCases, remapCases, mwCases, cqCases, cqSizeCases, cqExCases(), cqLoopCases, cqEventCases, srqCases(), qpCases, valueCases,
+		transitionCases(), postCases, postQueueCases, builderCases, dataCases(), rdmaCases, orderCases, datagramCases(),
 		errorCases, localErrorCases, retryCases, flushCases, drainCases, eventCases, threadCases,
 	)
 }

@@ -4,6 +4,9 @@ package verbstest
 
 import (
 	"fmt"
+	"syscall"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -53,6 +56,25 @@ func datagramCases() []Case {
 				e.check(grh[0]>>4 == 6, "no IPv6 header: % x", grh)
 				e.same("the addresses", grh[8:], append(gid[:], gid[:]...))
 			}
+		}},
+		{"datagram", "an answer, by the completion", func(e *Env) {
+			a, b := e.ud()
+			b.receives(1, 0, 200)
+			a.signaled(a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 1)}, b))
+			a.done()
+			wc := b.got()
+			ah, err := b.pd.CreateAHFromWC(onePort, &wc, b.bytes(0, grhBytes))
+			made(e, ah, err)
+			want := b.fill(1000, 100)
+			a.receives(1, 2000, 200)
+			b.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: b.sge(1000, 100), AH: ah, RemoteQPN: wc.SrcQPN, RemoteQKey: a.attr.QKey})
+			b.done()
+			a.got()
+			e.same("the answer", a.bytes(2000+grhBytes, 100), want)
+			_, err = e.Dev.AHAttrFromWC(onePort, &wc, nil)
+			e.check(!e.route().IsGlobal || errors.Is(err, syscall.EINVAL), "without a header: %v", err)
+			_, err = e.Dev.AHAttrFromWC(9, &wc, b.bytes(0, grhBytes))
+			e.check(!e.route().IsGlobal || err != nil, "port 9 has the GID")
 		}},
 		{"datagram", "a wrong QKEY is dropped", func(e *Env) {
 			a, b := e.ud()

@@ -10,7 +10,9 @@
 // passes fails the run, so the list of quirks is always what is true today. No
 // case is ever skipped.
 //
-// The files follow the verbs: device.go, memory.go, cq.go, qp.go, values.go,
-// transitions.go, post.go, data.go, rdma.go, datagram.go, errors.go, flush.go,
-// events.go, drain.go, threads.go. What a device cannot do is in quirks.go.
+// The files follow the verbs: device.go, query.go, memory.go, remap.go, windows.go,
+// cq.go, cqsize.go, cqex.go, cqloop.go, cqevents.go, srq.go, srqevents.go, qp.go,
+// values.go, transitions.go, post.go, builder.go, data.go, rdma.go, datagram.go,
+// errors.go, flush.go, events.go, drain.go, threads.go. What a device cannot do is
+// in quirks.go.
 package verbstest

@@ -92,6 +92,10 @@ func (e *Env) kinds(device string) []kind {
 		{"region of a slice", func() (io.Closer, error) { return pd.RegMR(slice, verbs.AccessLocalWrite) }},
 		{"completion channel", func() (io.Closer, error) { return e.Dev.CreateCompChannel() }},
 		{"CQ", func() (io.Closer, error) { return e.Dev.CreateCQ(verbs.CQInit{Depth: defaultDepth}) }},
+		{"extended CQ", func() (io.Closer, error) {
+			return e.Dev.CreateCQ(verbs.CQInit{Depth: defaultDepth, Ex: verbs.WCExStandard})
+		}},
+		{"SRQ", func() (io.Closer, error) { return pd.CreateSRQ(verbs.SRQInit{MaxWR: defaultDepth, MaxSGE: 1}) }},
 		{"RC queue pair", qp(verbs.RC)},
 		{"UC queue pair", qp(verbs.UC)},
 		{"UD queue pair", qp(verbs.UD)},

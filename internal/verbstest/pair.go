@@ -63,6 +63,11 @@ func (e *Env) mr(pd *verbs.PD, size int, access verbs.Access) *verbs.MR {
 	return made(e, mr, err)
 }
 
+func (e *Env) srq(pd *verbs.PD, wrs, sges uint32) *verbs.SRQ {
+	srq, err := pd.CreateSRQ(verbs.SRQInit{MaxWR: wrs, MaxSGE: sges})
+	return made(e, srq, err)
+}
+
 func (e *Env) qp(pd *verbs.PD, init verbs.QPInit) *verbs.QP {
 	qp, err := pd.CreateQP(init)
 	return made(e, qp, err)
@@ -123,6 +128,7 @@ type end struct {
 	e          *Env
 	pd         *verbs.PD
 	send, recv *verbs.CQ
+	srq        *verbs.SRQ // nil: the queue pair has a receive queue of its own
 	qp         *verbs.QP
 	machine    *qpstate.Machine
 	mr         *verbs.MR
@@ -137,6 +143,8 @@ type wiring struct {
 	size    int          // of each end's region
 	access  verbs.Access // of the regions
 	sigAll  bool
+	srq     bool // receives of the ends come from SRQs, as large as the queues would be
+	path    verbs.PostPath
 	cqDepth int
 	leave   verbs.QPState            // b stays here: RTR, or INIT; 0 means RTS
 	tune    func(a, b *verbs.QPAttr) // changes attributes before the moves
@@ -179,6 +187,9 @@ func (e *Env) end(w wiring) *end {
 		ah, err := x.pd.CreateAH(e.route())
 		x.ah = made(e, ah, err)
 	}
+	if w.srq {
+		x.srq = e.srq(x.pd, w.cap.MaxRecvWR, w.cap.MaxRecvSGE)
+	}
 	x.makeQP(w)
 	return x
 }
@@ -191,7 +202,7 @@ func (x *end) sibling(w wiring) *end {
 }
 
 func (x *end) makeQP(w wiring) {
-	x.qp = x.e.qp(x.pd, verbs.QPInit{Type: w.typ, SendCQ: x.send, RecvCQ: x.recv, Cap: w.cap, SigAll: w.sigAll})
+	x.qp = x.e.qp(x.pd, verbs.QPInit{Type: w.typ, SendCQ: x.send, RecvCQ: x.recv, SRQ: x.srq, Cap: w.cap, SigAll: w.sigAll, PostPath: w.path})
 	x.machine = qpstate.NewMachine(w.typ, x.qp, nil)
 }
 
@@ -285,7 +296,15 @@ func (x *end) receives(n, off, size int) {
 }
 
 func (x *end) receive(id uint64, sgl ...verbs.SGE) {
-	x.e.ok(x.qp.PostRecv([]verbs.RecvWR{{ID: id, SGL: sgl}}), "PostRecv")
+	x.e.ok(x.postRecv([]verbs.RecvWR{{ID: id, SGL: sgl}}), "PostRecv")
+}
+
+// postRecv posts receives where the end's come from.
+func (x *end) postRecv(wrs []verbs.RecvWR) error {
+	if x.srq != nil {
+		return x.srq.PostRecv(wrs)
+	}
+	return x.qp.PostRecv(wrs)
 }
 
 // collect waits for n completions, for each not longer than any can take.

@@ -33,9 +33,25 @@ func Quirks(t *testing.T, device string) map[string]string {
 // rxeVendor is what rdma_rxe gives as its vendor.
 const rxeVendor = 0xffffff
 
+const noBuilder = "has one way to post, and that is Go's"
+
 // softQuirks: the software device is ours, so what it does wrong is to be
-// corrected and not to be listed.
-var softQuirks = map[string]string{}
+// corrected and not to be listed. These are what it does not have.
+var softQuirks = map[string]string{
+	"builder/a message each way":                           noBuilder,
+	"builder/a message each way on UC":                     noBuilder,
+	"builder/a datagram each way":                          noBuilder,
+	"builder/one chain of every operation":                 noBuilder,
+	"builder/a window is bound, opens, and is invalidated": noBuilder,
+	"builder/several elements":                             noBuilder, "builder/several elements inline": noBuilder, "builder/a bind on UC": noBuilder,
+	"builder/a bad send within a chain":                             noBuilder,
+	"builder/more than the queue holds: the place where it is full": noBuilder,
+	"builder/full chains, 50 times":                                 noBuilder,
+	"device/the raw clock runs":                                     "has no clock of its own",
+	"device/an XRC domain":                                          "has no XRC queue pairs, which a domain would be for",
+	"qp/whether data comes in order":                                "makes no promise: it copies as the CPU likes",
+	"qp/options of enhanced connection establishment":               "is as the standard has it, and nothing beyond",
+}
 
 // rxeQuirks are those of rdma_rxe in Linux 6.12 with the libibverbs of
 // rdma-core 44.
@@ -47,6 +63,10 @@ func rxeQuirks() map[string]string {
 		recvStatus  = "completes any receive that cannot be filled with LOC_QP_OP_ERR"
 		tooSmall    = recvStatus + ", and tells the sender REM_OP_ERR"
 		noEvent     = "has no such event"
+		noModerate  = "has no moderation"
+		noClock     = "has no completion timestamps"
+		noBounds    = "checks the region's bounds, and not the window's"
+		noRereg     = "its part of libibverbs cannot change a region"
 		stallsInSQD = "does not try again in SQD: what the peer was not ready for never completes, and the queue never drains"
 	)
 	quirks := map[string]string{
@@ -72,6 +92,43 @@ func rxeQuirks() map[string]string {
 		"datagram/a receive too small for it":                     "drops the datagram and keeps silent",
 		"datagram/QKEY with the high bit: the sender's own":       "sends the QKEY as it is given",
 
+		"device/the raw clock runs":                       "has no clock that can be read",
+		"device/an XRC domain":                            "has no XRC",
+		"qp/options of enhanced connection establishment": "has none",
+		"builder/several elements":                        "its part of libibverbs takes the first element's length for that of each",
+		"builder/several elements inline":                 "its part of libibverbs does not move on in the list",
+		"mr/ZERO_BASED":                                   "does not know the flag",
+		"mr/rereg: other rights":                          noRereg,
+		"mr/rereg: other memory":                          noRereg,
+		"mr/rereg: another domain":                        noRereg,
+		"mr/dmabuf: another driver's memory":              "registers its own process's memory alone",
+		"mr/advice":                                       "has no paging on demand in this kernel",
+
+		"mw/type 1: one byte before it":                          noBounds,
+		"mw/type 2: one byte before it":                          noBounds,
+		"mw/type 1: one byte beyond it":                          noBounds,
+		"mw/type 2: one byte beyond it":                          noBounds,
+		"mw/type 1: its key is no lkey":                          flushes,
+		"mw/type 2: its key is no lkey":                          flushes,
+		"mw/type 1: a region without MW_BIND is refused":         flushes,
+		"mw/type 2: a region without MW_BIND is refused":         flushes,
+		"mw/type 1: writing to what is for reading is refused":   flushes,
+		"mw/type 2: writing to what is for reading is refused":   flushes,
+		"mw/type 1: before the region is refused":                flushes,
+		"mw/type 2: before the region is refused":                flushes,
+		"mw/type 1: beyond the region is refused":                flushes,
+		"mw/type 2: beyond the region is refused":                flushes,
+		"mw/type 2: a region of another domain is refused":       flushes,
+		"mw/type 2: a window of another domain is refused":       flushes,
+		"mw/type 2: 0 bytes is refused":                          flushes,
+		"mw/type 2: bound while it is bound is refused":          flushes,
+		"mw/type 1: its key cannot be invalidated":               flushes,
+		"mw/LOCAL_INV of a region's key is refused":              flushes,
+		"mw/type 1: a local right is refused":                    unchecked,
+		"mw/type 2: a local right is refused":                    unchecked,
+		"mw/type 2: the receive tells which key was invalidated": "tells of it by the kernel's flag, which to programs is IP_CSUM_OK",
+		"mw/SEND with invalidate of a region's key is refused":   "acknowledges the SEND before it looks at the key",
+
 		"value/PKEY_INDEX 999 is refused":          unchecked,
 		"value/PATH_MTU 0 is refused":              unchecked,
 		"value/MIN_RNR_TIMER 32 is refused":        unchecked,
@@ -86,6 +143,16 @@ func rxeQuirks() map[string]string {
 		"post/a send that was refused is not sent later": "libibverbs puts the request into the queue before the kernel refuses to serve it, and leaves it there",
 
 		"events of a cq/armed for solicited, an error tells": "tells only of completions whose message was solicited",
+
+		"cq/moderation: one event for 8 completions":            noModerate,
+		"cq/moderation: the period ends the wait for more":      noModerate,
+		"cq/moderation: none again":                             noModerate,
+		"cq/moderation: waiters are woken":                      noModerate,
+		"cq ex/timestamps do not run backwards":                 noClock,
+		"cq ex/wall clock times are now":                        noClock,
+		"srq/number":                                            "its provider in libibverbs does not tell the number",
+		"srq/of another domain: its own domain's memory counts": "checks receives against the queue pair's domain",
+		"srq/resize and limit in one":                           "judges the limit by the size before",
 
 		"drain/what is posted in SQD waits for RTS":        "does not start the send queue at SQD→RTS: the next post does",
 		"drain/SQ_DRAINED tells after the last completion": stallsInSQD,

@@ -18,7 +18,9 @@ type exercise struct {
 	// what each end must tell, in this order among the rest
 	serverTells, clientTells []telling
 	// more has what a telling cannot say; nil is nothing more
-	more func(t *testing.T, c, s *process)
+	more  func(t *testing.T, c, s *process)
+	once  bool      // a server would refuse it the second time
+	crowd []telling // what the client tells if it is one of many; nil: the same
 }
 
 // telling is a record: its event, and attributes as key, value, …, where a value
@@ -33,7 +35,8 @@ func says(event string, attrs ...any) telling { return telling{event, attrs} }
 // exercises returns a run of every job; those with files make them in t's own
 // directory.
 func exercises(t *testing.T) []exercise {
-	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises(), bulkExercises(), fileExercises(t))
+	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises(), exchangeExercises(), atomicExercises(),
+		bulkExercises(), fileExercises(t))
 }
 
 func sendExercises() []exercise {
@@ -82,25 +85,25 @@ func writeReadExercises() []exercise {
 // check compares what two processes that have ended told with what they must.
 func (e exercise) check(t *testing.T, c, s *process) {
 	t.Helper()
-	for _, end := range []struct {
-		p    *process
-		want []telling
-	}{{c, e.clientTells}, {s, e.serverTells}} {
-		rest := end.p.records
-		for _, want := range end.want {
-			i := slices.IndexFunc(rest, want.matches)
-			if i < 0 {
-				t.Errorf("%s did not tell, or not in this order: %s %v", end.p.name, want.event, want.attrs)
-				continue
-			}
-			rest = rest[i+1:]
-		}
-		if end.p.find("run.done") == nil {
-			t.Errorf("%s did not tell run.done", end.p.name)
-		}
-	}
+	c.told(t, e.clientTells)
+	s.told(t, e.serverTells)
 	if e.more != nil {
 		e.more(t, c, s)
+	}
+}
+
+// told checks that a process has told these, in this order among the rest, and
+// that it is done.
+func (p *process) told(t *testing.T, all []telling) {
+	t.Helper()
+	rest := p.records
+	for _, want := range append(all[:len(all):len(all)], says("run.done")) {
+		i := slices.IndexFunc(rest, want.matches)
+		if i < 0 {
+			t.Errorf("%s did not tell, or not in this order: %s %v", p.name, want.event, want.attrs)
+			continue
+		}
+		rest = rest[i+1:]
 	}
 }
 

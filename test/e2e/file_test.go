@@ -67,6 +67,7 @@ func fileExercises(t *testing.T) []exercise {
 		sum := hex.EncodeToString(digest[:])
 		return exercise{
 			name:   fmt.Sprintf("file, %d bytes %s", bytes, strings.Join(flags, " ")),
+			once:   true, // nothing is overwritten
 			server: []string{"--dir", folder, "--max-size", "1M"},
 			client: append([]string{"--job", "file", "--file", path}, flags...),
 			clientTells: []telling{

@@ -27,7 +27,7 @@ func BenchmarkPostPoll(b *testing.B) {
 	device := os.Getenv("RDMA_TEST_DEVICE")
 	for _, batch := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
-			e := newEnds(b, device, batch)
+			e := newEnds(b, device, batch, verbs.PostAuto)
 			var goPost, goWhole, cPost, cWhole []float64
 			for range b.N {
 				goPost, goWhole, cPost, cWhole = nil, nil, nil, nil
@@ -81,7 +81,7 @@ type ends struct {
 	wholes []float64
 }
 
-func newEnds(b *testing.B, device string, batch int) *ends {
+func newEnds(b *testing.B, device string, batch int, path verbs.PostPath) *ends {
 	b.Helper()
 	dev, err := verbs.Open(device)
 	closes(b, dev, err)
@@ -98,7 +98,7 @@ func newEnds(b *testing.B, device string, batch int) *ends {
 	closes(b, e.mr, err)
 	var pair [2]*verbs.QP
 	for i := range pair {
-		pair[i], err = pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: e.cq, RecvCQ: e.cq,
+		pair[i], err = pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: e.cq, RecvCQ: e.cq, PostPath: path,
 			Cap: verbs.QPCap{MaxSendWR: uint32(batch), MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}})
 		closes(b, pair[i], err)
 	}

@@ -4,6 +4,8 @@ package link
 
 import (
 	"fmt"
+	"iter"
+	"strings"
 	"sync/atomic"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
@@ -45,6 +47,34 @@ type Counters struct {
 	ReceivedBursts                 uint64 // datagrams of two packets or more, joined by GRO
 	Dropped                        [NumDrops]uint64
 	Matches                        [wire.NumMatches]uint64 // of all ICRCs checked
+}
+
+// All lists them by name.
+func (c Counters) All() iter.Seq2[string, uint64] {
+	return func(yield func(string, uint64) bool) {
+		for _, n := range []struct {
+			name  string
+			value uint64
+		}{
+			{"tx_packets", c.SentPackets}, {"tx_bytes", c.SentBytes}, {"tx_calls", c.SendCalls}, {"tx_bursts", c.SentBursts},
+			{"tx_errors", c.SendErrors}, {"tx_fallbacks", c.Fallbacks},
+			{"rx_packets", c.ReceivedPackets}, {"rx_bytes", c.ReceivedBytes}, {"rx_calls", c.ReceiveCalls}, {"rx_bursts", c.ReceivedBursts},
+		} {
+			if !yield(n.name, n.value) {
+				return
+			}
+		}
+		for d, n := range c.Dropped {
+			if !yield("drop_"+Drop(d).String(), n) {
+				return
+			}
+		}
+		for m, n := range c.Matches {
+			if !yield("icrc_"+strings.ReplaceAll(strings.ToLower(wire.Match(m).String()), " ", "_"), n) {
+				return
+			}
+		}
+	}
 }
 
 // counters is what a link counts in.

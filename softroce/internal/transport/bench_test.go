@@ -163,6 +163,24 @@ func TestNoAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { r.sendOnce(recvs, sends) }); n != 0 {
 		t.Errorf("10 SENDs allocate %v times", n)
 	}
+	ex := make([]verbs.WCEx, 4)
+	if n := testing.AllocsPerRun(100, func() {
+		r.a[0].scq.push(&verbs.WC{}, false)
+		r.a[0].scq.PollEx(ex)
+	}); n != 0 {
+		t.Errorf("an extended poll allocates %v times", n)
+	}
+	srq, err := r.b[0].pd.CreateSRQ(4, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := recvWQE{sgl: make([]verbs.SGE, 0, 1)}
+	if n := testing.AllocsPerRun(100, func() {
+		_, _ = srq.PostRecv(recvs)
+		srq.pop(&taken)
+	}); n != 0 {
+		t.Errorf("a receive of an SRQ allocates %v times", n)
+	}
 	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead, verbs.OpAtomicFetchAndAdd} {
 		wrs := []verbs.SendWR{{Opcode: op, SGL: make([]verbs.SGE, 1)}}
 		if n := testing.AllocsPerRun(100, func() { r.moveOnce(wrs, 100_000) }); n != 0 {

@@ -4,6 +4,7 @@ package transport
 
 import (
 	"fmt"
+	"iter"
 	"sync/atomic"
 )
 
@@ -40,6 +41,17 @@ func (c Counter) String() string {
 		return counterNames[c]
 	}
 	return fmt.Sprintf("counter %d", uint8(c))
+}
+
+// Counters lists them all, with their names.
+func Counters() iter.Seq2[Counter, string] {
+	return func(yield func(Counter, string) bool) {
+		for c, name := range counterNames {
+			if !yield(Counter(c), name) {
+				return
+			}
+		}
+	}
 }
 
 type counters [numCounters]atomic.Uint64

@@ -7,11 +7,12 @@
 //
 //	e := transport.New(transport.Config{…})
 //	pd := e.AllocPD()
-//	cq, _ := e.CreateCQ(depth, notify)           Depth Poll Arm
-//	mr, _ := pd.RegisterMR(buf, access)          LKey RKey Addr Close
-//	srq, _ := pd.CreateSRQ(wrs, sges)            PostRecv SetLimit Query
+//	cq, _ := e.CreateCQ(transport.CQInit{…})     Depth Poll PollEx Arm Resize Moderate Due
+//	mr, _ := pd.RegisterMR(buf, access)          LKey RKey Addr Rereg Close
+//	mw, _ := pd.AllocMW(kind)                    RKey Close
+//	srq, _ := pd.CreateSRQ(wrs, sges)            PostRecv Modify Query Number
 //	ah, _ := pd.CreateAH(attr)                   is a verbs.AHProvider
-//	qp, _ := pd.CreateQP(transport.QPInit{…})    QPN Cap Modify Query PostSend PostRecv Close
+//	qp, _ := pd.CreateQP(transport.QPInit{…})    QPN Cap Modify Query PostSend PostRecv BindMW Close
 //
 // Errors are those of the kernel's rxe: a syscall.Errno, or an error that is
 // one (*qpstate.TransitionError is EINVAL). Which object may be closed before
@@ -47,8 +48,8 @@
 //
 // Each queue pair has its lock; posting, receiving, transmitting and timers of
 // one wait for each other, those of different queue pairs do not. Within it come
-// the SRQ's, the CQ's, a region's (for reading, while bytes are copied), and last
-// those of the ready list and the timers. Callbacks run under them.
+// the SRQ's, the CQ's, a window's, a region's (for reading, while bytes are copied),
+// and last those of the keys, the ready list and the timers. Callbacks run under them.
 //
 // # Where it may differ from rxe
 //
@@ -58,7 +59,9 @@
 //   - A responder that refused a request repeats its NAK, since the first may
 //     have been lost; rxe falls silent, and the requester runs into its timeout.
 //   - SQ_DRAINED comes if EN_SQD_ASYNC_NOTIFY asked for it.
+//   - The memory of an SRQ's receives is of the SRQ's domain, not of the queue pair's.
 //   - A UD receive too small is LOC_LEN_ERR, and ends the queue pair.
-//   - There are no memory windows. LOCAL_INV and SEND with invalidate work on
-//     regions of RegisterInvalidable; on others they fail, as in rxe.
+//   - A window of type 2 is invalidated on the queue pair that it was bound on
+//     alone; rxe lets any do it.
+//   - A region with windows bound to it is EBUSY; rxe says EINVAL.
 package transport

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -58,6 +59,7 @@ type Engine struct {
 
 	qpMu sync.RWMutex
 	qps  map[uint32]*QP
+	srqs atomic.Uint32 // made so far
 
 	keys     keyTable
 	ready    readyList

@@ -316,7 +316,7 @@ func TestModifyErrors(t *testing.T) {
 func TestCreateErrors(t *testing.T) {
 	s := newSimnet(t, 1).node("10.0.0.1")
 	pd := s.engine.AllocPD()
-	cq, _ := s.engine.CreateCQ(1, nil)
+	cq, _ := s.engine.CreateCQ(CQInit{Depth: 1})
 	for i, c := range []struct {
 		init QPInit
 		want error
@@ -331,7 +331,7 @@ func TestCreateErrors(t *testing.T) {
 		}
 	}
 	for _, depth := range []int{0, -1, MaxCQE + 1} {
-		if _, err := s.engine.CreateCQ(depth, nil); err != syscall.EINVAL {
+		if _, err := s.engine.CreateCQ(CQInit{Depth: depth}); err != syscall.EINVAL {
 			t.Errorf("CQ of %d: %v", depth, err)
 		}
 	}
@@ -341,8 +341,8 @@ func TestCreateErrors(t *testing.T) {
 	if _, err := pd.RegisterMR(make([]byte, 1), verbs.AccessRemoteWrite); err != syscall.EINVAL {
 		t.Error("remote without local write:", err)
 	}
-	if _, err := pd.RegisterMR(make([]byte, 1), verbs.AccessOnDemand); err != syscall.EOPNOTSUPP {
-		t.Error("on demand:", err)
+	if _, err := pd.RegisterMR(make([]byte, 1), 1<<30); err != syscall.EOPNOTSUPP {
+		t.Error("a right that there is not:", err)
 	}
 	if _, err := pd.CreateSRQ(0, 1); err != syscall.EINVAL {
 		t.Error("SRQ of nothing:", err)

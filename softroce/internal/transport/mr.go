@@ -1,5 +1,6 @@
 // Memory regions: the only way to the program's memory. A region is a slice, and
 // every access is bounds-checked against it by key, domain, address and right.
+// Windows are in mw.go.
 
 package transport
 
@@ -12,58 +13,74 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// MR is a memory region. Its LKey and its RKey are one number, as with rxe.
+// MR is a memory region. Its LKey and its RKey are one number, as with rxe. What a
+// window opens is an MR too, of the peer's only (mw.go).
 type MR struct {
-	pd          *PD
-	key         uint32
-	base        uint64 // the virtual address of buf[0]
-	access      verbs.Access
-	invalidable bool
+	engine *Engine
+	key    uint32
+	window *MW // of whose bind it is, nil for a region
+	gone   atomic.Bool
 
-	// mu is held for reading while bytes of buf are touched, so that after
-	// Close nobody does.
-	mu   sync.RWMutex
-	buf  []byte
-	gone atomic.Bool
+	// mu is held for reading while bytes of buf are touched, so that after Close
+	// and Rereg nobody does.
+	mu      sync.RWMutex
+	pd      *PD
+	base    uint64 // the virtual address of buf[0]
+	access  verbs.Access
+	buf     []byte
+	windows atomic.Int32 // bound to it: more only with mu held for reading
 }
 
 const (
 	remoteAccess = verbs.AccessRemoteRead | verbs.AccessRemoteWrite | verbs.AccessRemoteAtomic
 
-	// mrAccess is what a region may be asked for. Huge pages are a hint and
-	// relaxed ordering optional, so they are taken and ignored.
+	// mrAccess is what a region may be asked for. Huge pages are a hint, relaxed
+	// ordering is optional, and every region's pages are there on demand, so those
+	// are taken and ignored.
 	mrAccess = verbs.AccessLocalWrite | remoteAccess | verbs.AccessMWBind | verbs.AccessZeroBased |
-		verbs.AccessHugeTLB | verbs.AccessRelaxedOrdering
+		verbs.AccessOnDemand | verbs.AccessHugeTLB | verbs.AccessRelaxedOrdering
 )
 
-// RegisterMR makes buf known, under its own addresses, or from 0 with
-// AccessZeroBased. buf must stay where it is until Close. EINVAL if it is empty,
-// or if a remote right to write lacks the local one; EOPNOTSUPP for unknown rights.
+// RegisterMR is RegisterAt under the memory's own addresses.
 func (pd *PD) RegisterMR(buf []byte, access verbs.Access) (*MR, error) {
-	return pd.register(buf, access, false)
+	return pd.RegisterAt(buf, uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))), access)
 }
 
-// RegisterInvalidable is RegisterMR for a region that a LOCAL_INV, or the peer's
-// SEND with invalidate, may take away. Those fail on any other region, as rxe has
-// it, where only a kernel's fast registrations and memory windows may be
-// invalidated.
-func (pd *PD) RegisterInvalidable(buf []byte, access verbs.Access) (*MR, error) {
-	return pd.register(buf, access, true)
+// RegisterAt makes buf known under the addresses from base on. buf must stay where
+// it is until Close. EINVAL if it is empty, or if a remote right to write lacks the
+// local one; EOPNOTSUPP for unknown rights.
+func (pd *PD) RegisterAt(buf []byte, base uint64, access verbs.Access) (*MR, error) {
+	if err := checkRegion(buf, access); err != nil {
+		return nil, err
+	}
+	mr := &MR{engine: pd.engine, pd: pd, base: base, access: access, buf: buf}
+	pd.engine.keys.add(mr, pd.engine.random)
+	return mr, nil
 }
 
-func (pd *PD) register(buf []byte, access verbs.Access, invalidable bool) (*MR, error) {
+func checkRegion(buf []byte, access verbs.Access) error {
 	if access&^mrAccess != 0 {
-		return nil, syscall.EOPNOTSUPP
+		return syscall.EOPNOTSUPP
 	}
 	if len(buf) == 0 || access&(verbs.AccessRemoteWrite|verbs.AccessRemoteAtomic) != 0 && access&verbs.AccessLocalWrite == 0 {
-		return nil, syscall.EINVAL
+		return syscall.EINVAL
 	}
-	mr := &MR{pd: pd, access: access, buf: buf, invalidable: invalidable}
-	if access&verbs.AccessZeroBased == 0 {
-		mr.base = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf))))
+	return nil
+}
+
+// Rereg makes the region another one under the same key. EBUSY while windows are
+// bound to it.
+func (mr *MR) Rereg(pd *PD, buf []byte, base uint64, access verbs.Access) error {
+	if err := checkRegion(buf, access); err != nil {
+		return err
 	}
-	pd.engine.addMR(mr)
-	return mr, nil
+	mr.mu.Lock()
+	defer mr.mu.Unlock()
+	if mr.windows.Load() > 0 {
+		return syscall.EBUSY
+	}
+	mr.pd, mr.buf, mr.base, mr.access = pd, buf, base, access
+	return nil
 }
 
 // LKey names the region in work requests.
@@ -71,35 +88,52 @@ func (mr *MR) LKey() uint32 { return mr.key }
 
 // RKey names the region to the peer; 0 if it has no right to it.
 func (mr *MR) RKey() uint32 {
+	mr.mu.RLock()
+	defer mr.mu.RUnlock()
 	if mr.access&remoteAccess == 0 {
 		return 0
 	}
 	return mr.key
 }
 
+// Region is the region itself, for whoever has it within another object.
+func (mr *MR) Region() *MR { return mr }
+
+func (mr *MR) domain() *PD {
+	mr.mu.RLock()
+	defer mr.mu.RUnlock()
+	return mr.pd
+}
+
 // Addr is the address of the region's first byte: what SGEs and peers count from.
-func (mr *MR) Addr() uint64 { return mr.base }
+func (mr *MR) Addr() uint64 {
+	mr.mu.RLock()
+	defer mr.mu.RUnlock()
+	return mr.base
+}
 
 // Close forgets the region. When it returns no byte of it is touched any more;
-// work under way that needs it fails.
+// work under way that needs it fails. EBUSY while windows are bound to it.
 func (mr *MR) Close() error {
-	mr.pd.engine.keys.remove(mr)
 	mr.mu.Lock()
 	defer mr.mu.Unlock()
+	if mr.windows.Load() > 0 {
+		return syscall.EBUSY
+	}
 	mr.gone.Store(true)
-	mr.buf = nil
+	mr.buf, mr.access = nil, 0
+	if mr.window == nil {
+		mr.engine.keys.remove(mr.key)
+	}
 	return nil
 }
 
 // lock gives the n bytes at addr, which stay until unlock; false, and nothing to
 // unlock, if the region is not the whole of pd's, or lacks a right of need.
 func (mr *MR) lock(pd *PD, addr uint64, n int, need verbs.Access) ([]byte, bool) {
-	if mr.pd != pd || mr.access&need != need {
-		return nil, false
-	}
 	mr.mu.RLock()
 	off := addr - mr.base // wraps to something large if addr is below
-	if size := uint64(len(mr.buf)); off > size || uint64(n) > size-off {
+	if size := uint64(len(mr.buf)); mr.pd != pd || mr.access&need != need || off > size || uint64(n) > size-off {
 		mr.mu.RUnlock()
 		return nil, false
 	}
@@ -117,53 +151,88 @@ func (mr *MR) allows(pd *PD, addr uint64, n int, need verbs.Access) bool {
 	return ok
 }
 
-// keyTable finds regions by key.
-type keyTable struct {
-	mu      sync.RWMutex
-	regions map[uint32]*MR
+// With shows f the bytes of an SGE of this domain, which stay for so long; false if
+// it is not memory of a region that has the right.
+func (pd *PD) With(s verbs.SGE, need verbs.Access, f func([]byte)) bool {
+	mr := pd.engine.keys.find(s.LKey)
+	if mr == nil || mr.window != nil {
+		return false
+	}
+	b, ok := mr.lock(pd, s.Addr, int(s.Length), need)
+	if ok {
+		defer mr.unlock()
+		f(b)
+	}
+	return ok
 }
 
-func (e *Engine) addMR(mr *MR) {
-	t := &e.keys
+// keyTable finds regions by key: the upper 24 bits are an entry's own, the lower 8
+// are a window's to change.
+type keyTable struct {
+	mu      sync.RWMutex
+	regions map[uint32]*MR // by index
+}
+
+const keyBits = 8
+
+// add gives a region its key.
+func (t *keyTable) add(mr *MR, random func() uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for {
-		key := e.random()
-		if _, taken := t.regions[key]; !taken && key != 0 {
+		key := random()
+		if index := key >> keyBits; index != 0 && t.regions[index] == nil {
 			mr.key = key
-			t.regions[key] = mr
+			t.regions[index] = mr
 			return
 		}
 	}
 }
 
-func (t *keyTable) remove(mr *MR) {
+// replace puts what a window opens now in the place of what it opened before.
+func (t *keyTable) replace(mr *MR) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.regions[mr.key] == mr {
-		delete(t.regions, mr.key)
-	}
+	t.regions[mr.key>>keyBits] = mr
 }
 
-// region finds a region by key, first in the cache of whoever asks.
-func (e *Engine) region(cache **MR, key uint32) *MR {
-	if mr := *cache; mr != nil && mr.key == key && !mr.gone.Load() {
+func (t *keyTable) remove(key uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.regions, key>>keyBits)
+}
+
+func (t *keyTable) find(key uint32) *MR {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if mr := t.regions[key>>keyBits]; mr != nil && mr.key == key {
 		return mr
 	}
-	e.keys.mu.RLock()
-	mr := e.keys.regions[key]
-	e.keys.mu.RUnlock()
-	*cache = mr
+	return nil
+}
+
+// local finds a region by the key of an SGE.
+func (qp *QP) local(key uint32) *MR {
+	if mr := qp.localMR; mr != nil && mr.key == key && !mr.gone.Load() {
+		return mr
+	}
+	mr := qp.engine.keys.find(key)
+	if mr != nil && mr.window != nil {
+		mr = nil // a window is a door for the peer
+	}
+	qp.localMR = mr
 	return mr
 }
 
-// invalidate takes a region away by key; false if it may not be.
-func (e *Engine) invalidate(pd *PD, key uint32) bool {
-	e.keys.mu.RLock()
-	mr := e.keys.regions[key]
-	e.keys.mu.RUnlock()
-	if mr == nil || mr.pd != pd || !mr.invalidable {
-		return false
+// remote finds a region, or what a window opens, by the key that the peer gave.
+func (qp *QP) remote(key uint32) *MR {
+	if mr := qp.resp.region; mr != nil && mr.key == key && !mr.gone.Load() {
+		return mr
 	}
-	return mr.Close() == nil
+	mr := qp.engine.keys.find(key)
+	if mr != nil && mr.window != nil && !mr.window.serves(qp) {
+		mr = nil
+	}
+	qp.resp.region = mr
+	return mr
 }

@@ -59,9 +59,9 @@ func (s *simnode) end(o options) *end {
 			s.net.tb.Fatal(err)
 		}
 	}
-	e.scq, err = s.engine.CreateCQ(o.cqDepth, nil)
+	e.scq, err = s.engine.CreateCQ(CQInit{Depth: o.cqDepth})
 	must()
-	e.rcq, err = s.engine.CreateCQ(o.cqDepth, nil)
+	e.rcq, err = s.engine.CreateCQ(CQInit{Depth: o.cqDepth})
 	must()
 	if o.srq {
 		e.srq, err = e.pd.CreateSRQ(o.cap.MaxRecvWR, o.cap.MaxRecvSGE)

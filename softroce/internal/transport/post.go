@@ -17,34 +17,55 @@ import (
 func (qp *QP) PostSend(wrs []verbs.SendWR) (int, error) {
 	qp.mu.Lock()
 	defer qp.unlock()
-	switch qp.attr.State {
-	case qpstate.Reset, qpstate.Init, qpstate.RTR:
-		return 0, syscall.EINVAL
+	if err := qp.sendable(); err != nil {
+		return 0, err
 	}
 	r := &qp.req
 	n, err := 0, error(nil)
 	for ; n < len(wrs); n++ {
-		if r.tail-r.head == uint64(len(r.wqes)) {
-			err = syscall.ENOMEM
+		var w *sendWQE
+		if w, err = r.place(); err != nil {
 			break
 		}
-		if err = qp.take(r.wqe(r.tail), &wrs[n]); err != nil {
+		if err = qp.take(w, &wrs[n]); err != nil {
 			break
 		}
 		r.tail++
 	}
+	qp.posted(n)
+	return n, err
+}
+
+// sendable is EINVAL in a state that takes no sends.
+func (qp *QP) sendable() error {
+	switch qp.attr.State {
+	case qpstate.Reset, qpstate.Init, qpstate.RTR:
+		return syscall.EINVAL
+	}
+	return nil
+}
+
+// place is where the next request goes; ENOMEM if the queue is full.
+func (r *requester) place() (*sendWQE, error) {
+	if r.tail-r.head == uint64(len(r.wqes)) {
+		return nil, syscall.ENOMEM
+	}
+	return r.wqe(r.tail), nil
+}
+
+// posted is called when n requests were taken.
+func (qp *QP) posted(n int) {
 	if qp.attr.State == qpstate.Error || qp.attr.State == qpstate.SQE {
 		qp.flushSends()
 	}
 	qp.wake = n > 0
-	return n, err
 }
 
 // opcodesOf are the opcodes that a transport has, as bits.
 var opcodesOf = map[verbs.QPType]uint32{
 	verbs.RC: 1<<verbs.OpRDMAWrite | 1<<verbs.OpRDMAWriteWithImm | 1<<verbs.OpSend | 1<<verbs.OpSendWithImm | 1<<verbs.OpRDMARead |
-		1<<verbs.OpAtomicCmpAndSwp | 1<<verbs.OpAtomicFetchAndAdd | 1<<verbs.OpLocalInv | 1<<verbs.OpSendWithInvalidate,
-	verbs.UC: 1<<verbs.OpRDMAWrite | 1<<verbs.OpRDMAWriteWithImm | 1<<verbs.OpSend | 1<<verbs.OpSendWithImm | 1<<verbs.OpLocalInv,
+		1<<verbs.OpAtomicCmpAndSwp | 1<<verbs.OpAtomicFetchAndAdd | 1<<verbs.OpLocalInv | 1<<verbs.OpBindMW | 1<<verbs.OpSendWithInvalidate,
+	verbs.UC: 1<<verbs.OpRDMAWrite | 1<<verbs.OpRDMAWriteWithImm | 1<<verbs.OpSend | 1<<verbs.OpSendWithImm | 1<<verbs.OpLocalInv | 1<<verbs.OpBindMW,
 	verbs.UD: 1<<verbs.OpSend | 1<<verbs.OpSendWithImm,
 }
 
@@ -77,6 +98,9 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 		}
 		path = ah.path
 	}
+	if wr.Opcode == verbs.OpBindMW || wr.Opcode == verbs.OpLocalInv {
+		return qp.takeLocal(w, wr)
+	}
 	data := w.inline[:0]
 	if inline {
 		if length > uint64(qp.cap.MaxInlineData) {
@@ -87,7 +111,27 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 	}
 	sgl := append(w.wr.SGL[:0], wr.SGL...)
 	*w = sendWQE{wr: *wr, inline: data, path: path, length: int(length)}
-	w.wr.SGL, w.wr.AH = sgl, nil
+	w.wr.SGL, w.wr.AH, w.wr.Bind = sgl, nil, nil
+	return nil
+}
+
+// takeLocal copies a request that sends nothing, and has no memory of its own.
+func (qp *QP) takeLocal(w *sendWQE, wr *verbs.SendWR) error {
+	var b binding
+	if wr.Opcode == verbs.OpBindMW {
+		err := wr.Bind.Check()
+		if err == nil {
+			b, err = takeBind(wr.Bind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	*w = sendWQE{wr: verbs.SendWR{ID: wr.ID, Flags: wr.Flags &^ verbs.SendInline, Opcode: wr.Opcode, SGL: w.wr.SGL[:0],
+		InvalidateRKey: wr.InvalidateRKey}, inline: w.inline[:0]}
+	if b.mw != nil {
+		qp.req.setBinding(qp.req.tail, b)
+	}
 	return nil
 }
 

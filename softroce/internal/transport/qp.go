@@ -32,6 +32,7 @@ type QP struct {
 	transport      wire.Transport
 	sendCQ, recvCQ *CQ
 	srq            *SRQ
+	recvPD         *PD // of the receives' memory: the SRQ's, or pd
 	cap            verbs.QPCap
 	sigAll         bool
 
@@ -69,7 +70,7 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	}
 	c.MaxSendWR, c.MaxSendSGE = max(c.MaxSendWR, 1), max(c.MaxSendSGE, 1)
 	qp := &QP{engine: pd.engine, pd: pd, kind: init.Type, transport: transport, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,
-		srq: init.SRQ, sigAll: init.SigAll, alarmIndex: -1, alarm: never}
+		srq: init.SRQ, recvPD: pd, sigAll: init.SigAll, alarmIndex: -1, alarm: never}
 	recvSGEs := 0
 	if init.SRQ == nil {
 		c.MaxRecvWR, c.MaxRecvSGE = max(c.MaxRecvWR, 1), max(c.MaxRecvSGE, 1)
@@ -78,6 +79,7 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	} else {
 		c.MaxRecvWR, c.MaxRecvSGE = 0, 0
 		recvSGEs = init.SRQ.queue.maxSGE
+		qp.recvPD = init.SRQ.pd
 	}
 	qp.cap = c
 	qp.resp.recv.sgl = make([]verbs.SGE, 0, recvSGEs)

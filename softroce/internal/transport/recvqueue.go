@@ -64,11 +64,21 @@ func (q *recvQueue) pop(w *recvWQE) bool {
 	return true
 }
 
+// resize makes room for wrs receives; those that are queued, no more than that, stay.
+func (q *recvQueue) resize(wrs uint32) {
+	bigger := newRecvQueue(wrs, uint32(q.maxSGE))
+	for bigger.count < wrs && q.pop(&bigger.wqes[bigger.count]) {
+		bigger.count++
+	}
+	*q = bigger
+}
+
 // SRQ is a shared receive queue.
 type SRQ struct {
 	User any // the owner's own
 
-	pd *PD
+	pd     *PD
+	number uint32
 
 	mu    sync.Mutex
 	queue recvQueue
@@ -82,8 +92,11 @@ func (pd *PD) CreateSRQ(wrs, sges uint32) (*SRQ, error) {
 		return nil, syscall.EINVAL
 	}
 	sges = max(sges, 1)
-	return &SRQ{pd: pd, queue: newRecvQueue(wrs, sges)}, nil
+	return &SRQ{pd: pd, number: pd.engine.srqs.Add(1), queue: newRecvQueue(wrs, sges)}, nil
 }
+
+// Number is the SRQ's number, which no other SRQ of the engine had.
+func (s *SRQ) Number() uint32 { return s.number }
 
 // PostRecv queues receives and returns how many were taken, as a QP's.
 func (s *SRQ) PostRecv(wrs []verbs.RecvWR) (int, error) {
@@ -97,24 +110,35 @@ func (s *SRQ) PostRecv(wrs []verbs.RecvWR) (int, error) {
 	return len(wrs), nil
 }
 
-// SetLimit asks for one EventSRQLimitReached when fewer than limit receives are
-// left; 0 asks for none. EINVAL if the queue is not as long.
-func (s *SRQ) SetLimit(limit uint32) error {
+// Modify applies what mask names: SRQLimit asks for one EventSRQLimitReached when
+// fewer than Limit receives are left, 0 for none; SRQMaxWR resizes. EINVAL, and
+// nothing is done, for a size that there cannot be or that is below the receives
+// queued, and for a limit above the size.
+func (s *SRQ) Modify(a verbs.SRQAttr, mask verbs.SRQAttrMask) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if int(limit) > len(s.queue.wqes) {
+	wrs, limit := uint32(len(s.queue.wqes)), s.limit
+	if mask&verbs.SRQMaxWR != 0 {
+		wrs = a.MaxWR
+	}
+	if mask&verbs.SRQLimit != 0 {
+		limit = a.Limit
+	}
+	if mask&^(verbs.SRQMaxWR|verbs.SRQLimit) != 0 || wrs == 0 || wrs > MaxQPWR || wrs < s.queue.count || limit > wrs {
 		return syscall.EINVAL
+	}
+	if mask&verbs.SRQMaxWR != 0 {
+		s.queue.resize(wrs)
 	}
 	s.limit = limit
 	return nil
 }
 
-// Query tells the receives there is room for, the elements of each, and the limit
-// still armed.
-func (s *SRQ) Query() (wrs, sges, limit uint32) {
+// Query tells the sizes, and the limit still armed.
+func (s *SRQ) Query() verbs.SRQAttr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return uint32(len(s.queue.wqes)), uint32(s.queue.maxSGE), s.limit
+	return verbs.SRQAttr{MaxWR: uint32(len(s.queue.wqes)), MaxSGE: uint32(s.queue.maxSGE), Limit: s.limit}
 }
 
 func (s *SRQ) pop(w *recvWQE) bool {

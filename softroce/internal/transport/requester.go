@@ -45,6 +45,7 @@ func (w *sendWQE) answered() bool {
 
 type requester struct {
 	wqes              []sendWQE // a ring; head <= cur <= tail count requests
+	bindings          []binding // of the wqes that are binds; nil until there is one
 	head, cur, tail   uint64    // oldest, being sent, next to be posted
 	una, nxt, max     int64     // packets: oldest unacknowledged, next to send, one past all ever sent
 	answersDue        int       // READ requests and atomics sent since una, unanswered
@@ -72,7 +73,8 @@ func (r *requester) init(c verbs.QPCap) {
 }
 
 func (r *requester) reset(maxWindow int) {
-	*r = requester{wqes: r.wqes, deadline: never, wentBack: nowhere, window: newWindow(maxWindow)}
+	clear(r.bindings)
+	*r = requester{wqes: r.wqes, bindings: r.bindings, deadline: never, wentBack: nowhere, window: newWindow(maxWindow)}
 }
 
 // nowhere is a packet count that no packet has.
@@ -128,9 +130,16 @@ func (qp *QP) start(w *sendWQE) bool {
 	switch {
 	case w.wr.Opcode == verbs.OpLocalInv:
 		w.packets = 0
-		if !qp.engine.invalidate(qp.pd, w.wr.InvalidateRKey) {
+		if !qp.invalidate(w.wr.InvalidateRKey) {
 			w.failed = verbs.WCLocQPOpErr
 		}
+	case w.wr.Opcode == verbs.OpBindMW:
+		w.packets = 0
+		b := &r.bindings[r.cur%uint64(len(r.wqes))]
+		if !qp.bind(b) {
+			w.failed = verbs.WCMWBindErr
+		}
+		*b = binding{}
 	case w.answered():
 		need = verbs.AccessLocalWrite
 		if qp.attr.MaxRdAtomic == 0 {
@@ -368,6 +377,7 @@ var sendWCOpcodes = [...]verbs.WCOpcode{
 	verbs.OpAtomicCmpAndSwp:    verbs.WCCompSwap,
 	verbs.OpAtomicFetchAndAdd:  verbs.WCFetchAdd,
 	verbs.OpLocalInv:           verbs.WCLocalInv,
+	verbs.OpBindMW:             verbs.WCBindMW,
 	verbs.OpSendWithInvalidate: verbs.WCSend,
 }
 

@@ -157,7 +157,7 @@ func (qp *QP) takeReadResponse(seq int64, payload []byte) {
 	case len(payload) != min(qp.mtu, w.length-off):
 		qp.failHead(verbs.WCBadRespErr)
 		return
-	case !qp.scatter(w.wr.SGL, off, payload):
+	case !qp.scatter(qp.pd, w.wr.SGL, off, payload):
 		qp.failHead(verbs.WCLocProtErr)
 		return
 	}
@@ -173,7 +173,7 @@ func (qp *QP) takeAtomicResponse(seq int64, value uint64) {
 	}
 	var bytes [atomicLen]byte
 	binary.NativeEndian.PutUint64(bytes[:], value)
-	if !qp.scatter(w.wr.SGL, 0, bytes[:]) {
+	if !qp.scatter(qp.pd, w.wr.SGL, 0, bytes[:]) {
 		qp.failHead(verbs.WCLocProtErr)
 		return
 	}

@@ -188,7 +188,7 @@ func (qp *QP) serveSend(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 	if uint64(rs.off+len(payload)) > rs.recv.length {
 		return wire.NAKInvalidRequest, verbs.WCLocLenErr
 	}
-	if !qp.scatter(rs.recv.sgl, rs.off, payload) {
+	if !qp.scatter(qp.recvPD, rs.recv.sgl, rs.off, payload) {
 		return wire.NAKRemoteOperational, verbs.WCLocProtErr
 	}
 	rs.off += len(payload)
@@ -200,7 +200,7 @@ func (qp *QP) serveSend(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 		wc.SetImm(h.Data())
 	}
 	if h := p.IETH(); h != nil {
-		if !qp.engine.invalidate(qp.pd, h.RKey()) {
+		if !qp.invalidate(h.RKey()) {
 			return wire.NAKInvalidRequest, verbs.WCRemInvReqErr
 		}
 		wc.SetInvalidatedRKey(h.RKey())
@@ -231,7 +231,7 @@ func (qp *QP) serveWrite(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 		return wire.RNRSyndrome(qp.attr.MinRNRTimer), verbs.WCSuccess
 	}
 	if len(payload) > 0 {
-		mr := qp.engine.region(&rs.region, rkey)
+		mr := qp.remote(rkey)
 		if mr == nil {
 			return wire.NAKRemoteAccess, verbs.WCRemAccessErr
 		}
@@ -277,7 +277,7 @@ func (qp *QP) serveAtomic(operation wire.Operation, h *wire.AtomicETH) wire.Synd
 	if !qp.allows(verbs.AccessRemoteAtomic) || h.VA()%atomicLen != 0 || !rs.slotFree() {
 		return wire.NAKInvalidRequest
 	}
-	mr := qp.engine.region(&rs.region, h.RKey())
+	mr := qp.remote(h.RKey())
 	if mr == nil {
 		return wire.NAKRemoteAccess
 	}
@@ -313,7 +313,7 @@ func compareSwap(word *uint64, compare, swap uint64) uint64 {
 }
 
 func (qp *QP) remoteAllowed(va uint64, rkey uint32, n int, need verbs.Access) bool {
-	mr := qp.engine.region(&qp.resp.region, rkey)
+	mr := qp.remote(rkey)
 	return mr != nil && mr.allows(qp.pd, va, n, need)
 }
 

@@ -236,7 +236,7 @@ func (qp *QP) snapshotRead(dst []byte, s *slot) bool {
 	if len(dst) == 0 {
 		return true
 	}
-	mr := qp.engine.region(&qp.resp.region, s.rkey)
+	mr := qp.remote(s.rkey)
 	if mr == nil {
 		return false
 	}

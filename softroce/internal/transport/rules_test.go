@@ -285,32 +285,6 @@ func TestSQD(t *testing.T) {
 	a.wantEvent(verbs.EventSQDrained) // there was nothing to drain
 }
 
-// TestInvalidate takes regions away, by the peer and by this side.
-func TestInvalidate(t *testing.T) {
-	_, a, b := pair(t, 1, defaults())
-	mr, err := b.pd.RegisterInvalidable(make([]byte, 100), allAccess)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.recv(verbs.RecvWR{ID: 1})
-	write := verbs.SendWR{ID: 1, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 100)}, RemoteAddr: mr.Addr(), RKey: mr.RKey()}
-	a.send(write, verbs.SendWR{ID: 2, Opcode: verbs.OpSendWithInvalidate, InvalidateRKey: mr.RKey()})
-	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCRDMAWrite)
-	a.want(a.scq, 2, verbs.WCSuccess, verbs.WCSend)
-	if wc := b.want(b.rcq, 1, verbs.WCSuccess, verbs.WCRecv); wc.InvalidatedRKey() != mr.RKey() {
-		t.Errorf("invalidated key %#x", wc.InvalidatedRKey())
-	}
-	own, _ := a.pd.RegisterInvalidable(make([]byte, 8), allAccess)
-	use := verbs.SendWR{ID: 4, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{{Addr: own.Addr(), Length: 8, LKey: own.LKey()}}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
-	a.send(verbs.SendWR{ID: 3, Opcode: verbs.OpLocalInv, InvalidateRKey: own.RKey()}, use)
-	a.want(a.scq, 3, verbs.WCSuccess, verbs.WCLocalInv)
-	a.want(a.scq, 4, verbs.WCLocProtErr, 0)
-
-	_, a, _ = pair(t, 1, defaults())
-	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpLocalInv, InvalidateRKey: a.mr.RKey()})
-	a.want(a.scq, 1, verbs.WCLocQPOpErr, 0)
-}
-
 func TestCommEstablished(t *testing.T) {
 	n := newSimnet(t, 1)
 	a, b := n.node("10.0.0.1").end(defaults()), n.node("10.0.0.2").end(defaults())

@@ -19,7 +19,7 @@ func (qp *QP) sglAllowed(sgl []verbs.SGE, need verbs.Access) bool {
 		if s.Length == 0 {
 			continue
 		}
-		mr := qp.engine.region(&qp.localMR, s.LKey)
+		mr := qp.local(s.LKey)
 		if mr == nil || !mr.allows(qp.pd, s.Addr, int(s.Length), need) {
 			return false
 		}
@@ -30,18 +30,18 @@ func (qp *QP) sglAllowed(sgl []verbs.SGE, need verbs.Access) bool {
 // gather fills dst with the bytes of a list from off on; false if memory of it
 // is not there to be read. The list is long enough.
 func (qp *QP) gather(dst []byte, sgl []verbs.SGE, off int) bool {
-	return qp.eachPiece(sgl, off, len(dst), 0, func(piece []byte, at int) { copy(dst[at:], piece) })
+	return qp.eachPiece(qp.pd, sgl, off, len(dst), 0, func(piece []byte, at int) { copy(dst[at:], piece) })
 }
 
-// scatter writes src into a list from off on; false if memory of it may not be
-// written. The list is long enough.
-func (qp *QP) scatter(sgl []verbs.SGE, off int, src []byte) bool {
-	return qp.eachPiece(sgl, off, len(src), verbs.AccessLocalWrite, func(piece []byte, at int) { copy(piece, src[at:]) })
+// scatter writes src into a list of pd's memory from off on; false if memory of it
+// may not be written. The list is long enough.
+func (qp *QP) scatter(pd *PD, sgl []verbs.SGE, off int, src []byte) bool {
+	return qp.eachPiece(pd, sgl, off, len(src), verbs.AccessLocalWrite, func(piece []byte, at int) { copy(piece, src[at:]) })
 }
 
 // eachPiece hands out the n bytes of a list that begin at off, piece by piece,
 // each with its place among the n.
-func (qp *QP) eachPiece(sgl []verbs.SGE, off, n int, need verbs.Access, f func(piece []byte, at int)) bool {
+func (qp *QP) eachPiece(pd *PD, sgl []verbs.SGE, off, n int, need verbs.Access, f func(piece []byte, at int)) bool {
 	for i, at := 0, 0; at < n && i < len(sgl); i++ {
 		s := &sgl[i]
 		if off >= int(s.Length) {
@@ -49,11 +49,11 @@ func (qp *QP) eachPiece(sgl []verbs.SGE, off, n int, need verbs.Access, f func(p
 			continue
 		}
 		size := min(int(s.Length)-off, n-at)
-		mr := qp.engine.region(&qp.localMR, s.LKey)
+		mr := qp.local(s.LKey)
 		if mr == nil {
 			return false
 		}
-		piece, ok := mr.lock(qp.pd, s.Addr+uint64(off), size, need)
+		piece, ok := mr.lock(pd, s.Addr+uint64(off), size, need)
 		if !ok {
 			return false
 		}

@@ -44,7 +44,7 @@ func (qp *QP) receiveDatagram(p wire.Packet, d *Datagram) {
 		qp.engine.counters.add(DropMalformed, 1)
 		return
 	}
-	if !qp.scatter(rs.recv.sgl, 0, grh) || !qp.scatter(rs.recv.sgl, grhLen, payload) {
+	if !qp.scatter(qp.recvPD, rs.recv.sgl, 0, grh) || !qp.scatter(qp.recvPD, rs.recv.sgl, grhLen, payload) {
 		qp.failRecv(verbs.WCLocProtErr)
 		qp.fail(false)
 		return

@@ -95,7 +95,8 @@ func TestUCErrors(t *testing.T) {
 	b.wantState(qpstate.Error)
 }
 
-// ahProvider is the least provider that makes a *verbs.AH, which a UD send names.
+// ahProvider is the least provider that makes what a send names: a *verbs.AH, a
+// *verbs.MW, a *verbs.MR.
 type ahProvider struct{ pd *PD }
 
 type ahDevice struct {
@@ -120,6 +121,10 @@ func (d ahDevice) AllocPD() (verbs.PDProvider, error)            { return ahPD{p
 func (d ahDevice) Close() error                                  { close(d.closed); return nil }
 func (p ahPD) CreateAH(a verbs.AHAttr) (verbs.AHProvider, error) { return p.pd.CreateAH(a) }
 func (p ahPD) Close() error                                      { return nil }
+func (p ahPD) AllocMW(t verbs.MWType) (verbs.MWProvider, error)  { return p.pd.AllocMW(t) }
+func (p ahPD) RegMR(buf []byte, base uint64, access verbs.Access) (verbs.MRProvider, error) {
+	return p.pd.RegisterAt(buf, base, access)
+}
 
 func (d ahDevice) NextEvent() (verbs.AsyncEvent, error) {
 	<-d.closed
@@ -133,8 +138,8 @@ var (
 	registerOnce  sync.Once
 )
 
-// ah makes an address handle to another end.
-func (e *end) ah(peer *end) *verbs.AH {
+// verbsPD makes a *verbs.PD whose objects are of the end's domain.
+func (e *end) verbsPD() *verbs.PD {
 	tb := e.node.net.tb
 	tb.Helper()
 	registerOnce.Do(func() { verbs.Register(&theAHProvider) })
@@ -147,13 +152,21 @@ func (e *end) ah(peer *end) *verbs.AH {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	tb.Cleanup(func() { pd.Close(); dev.Close() })
+	return pd
+}
+
+// ah makes an address handle to another end.
+func (e *end) ah(peer *end) *verbs.AH {
+	tb := e.node.net.tb
+	tb.Helper()
 	attr := verbs.AHAttr{IsGlobal: true, PortNum: 1}
 	attr.GRH.DGID = qpstate.GIDFrom(peer.node.addr)
-	ah, err := pd.CreateAH(attr)
+	ah, err := e.verbsPD().CreateAH(attr)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { ah.Close(); pd.Close(); dev.Close() })
+	tb.Cleanup(func() { ah.Close() })
 	return ah
 }
 

@@ -1,0 +1,353 @@
+// The jobs "exchange-write" and "exchange-read": nothing is known of memory when
+// they begin. Each end tells its region by a SEND (MSG_MR), then WRITEs its text
+// into the other's region, or READs the other's text out of it, and says so by
+// another SEND (MSG_DONE). The server is the passive side: it answers.
+//
+//	client                                server
+//	  MSG_MR    ------ SEND ------------->
+//	            <----- SEND ------------- MSG_MR
+//	  the text  ------ WRITE (or READ) -->
+//	            <----- WRITE (or READ) -- its text
+//	  MSG_DONE  ------ SEND ------------->
+//	            <----- SEND ------------- MSG_DONE
+//
+// The lower two pairs go at the same time. What comes when is in
+// exchange_states.go, what is in a message in exchange_message.go, and what
+// happens if the server leaves before the last SEND in leave_early.go.
+//
+// MSG_DONE is what ends a one-sided operation for the end that has no part in it.
+// After a WRITE it says that the text is there: requests of one queue pair arrive
+// in order, so whoever has the SEND has the WRITE before it. After a READ it says
+// that the region is its owner's again: until then its owner may neither change
+// nor free it. It is posted after the READ's completion and not right behind the
+// READ, since a SEND may overtake the answer to an earlier READ; IBV_SEND_FENCE
+// would hold it back too.
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+var (
+	exchangeWriteJob = exchangeJob("exchange-write", "tell regions by SEND, WRITE a text into each other's, SEND that it is done", false)
+	exchangeReadJob  = exchangeJob("exchange-read", "tell regions by SEND, READ each other's text, SEND that it is done", true)
+)
+
+func exchangeJob(name, about string, reads bool) job {
+	return job{
+		name:  name,
+		about: about,
+		flags: []string{"text", "size", "leave-early"},
+		text:  pidText("active/client"),
+		client: func(o ClientOptions) (half, error) {
+			if Size(len(o.Text)) > o.Size {
+				return nil, fmt.Errorf("the text has %d bytes, each end's region %d; try: a shorter one, or --size %d", len(o.Text), o.Size, len(o.Text))
+			}
+			return &exchangeEnd{
+				narrator: narrator{o.Logger}, reads: reads, text: o.Text, size: int(o.Size), isLeft: o.LeaveEarly,
+				states: exchangeStates{active: true},
+			}, nil
+		},
+		server: func(v visit) (half, error) {
+			size, err := v.size()
+			if err != nil {
+				return nil, err
+			}
+			leaves, err := v.params.flag(paramLeaveEarly)
+			return &exchangeEnd{
+				narrator: narrator{v.Logger}, reads: reads, text: cut(pidText("passive/server"), size), size: size,
+				states: exchangeStates{leaves: leaves},
+			}, err
+		},
+	}
+}
+
+func pidText(side string) string {
+	return fmt.Sprintf("message from %s side with pid %d", side, os.Getpid())
+}
+
+const paramLeaveEarly = "leave_early" // the client's: "1" if the server is to leave before MSG_DONE
+
+// The work requests. Each is posted once.
+const (
+	idRecvMR = iota + 1
+	idRecvDone
+	idSendMR
+	idRDMA
+	idSendDone
+)
+
+// exchangeEnd is either end.
+type exchangeEnd struct {
+	narrator
+	reads  bool // or writes
+	text   string
+	size   int  // of the region, and of the longest text
+	isLeft bool // the server will leave early; see leave_early.go
+
+	states exchangeStates
+	region *verbs.MR // the peer's to write to, or to read from
+	own    *verbs.MR // this end's text to WRITE, or where it READs the peer's to
+	slots  *verbs.MR // messages: one to send from, two to receive in
+	peer   message   // the peer's MSG_MR
+}
+
+func (e *exchangeEnd) configure(cfg *rc.Config) {
+	cfg.Params[paramSize] = strconv.Itoa(e.size)
+	if e.isLeft {
+		cfg.Params[paramLeaveEarly] = "1"
+	}
+	cfg.Access = e.access()
+}
+
+// access is what the peer may do here: one of the two, by the queue pair's
+// rights and by the region's.
+func (e *exchangeEnd) access() verbs.Access {
+	if e.reads {
+		return verbs.AccessRemoteRead
+	}
+	return verbs.AccessRemoteWrite
+}
+
+// prepare posts both receives, the one for MSG_DONE too: a receive that is posted
+// only when MSG_MR has come may be too late for a quick peer.
+func (e *exchangeEnd) prepare(c *rc.Conn) (err error) {
+	if e.region, err = c.AllocMR("that the peer will be told", e.size, verbs.AccessLocalWrite|e.access()); err != nil {
+		return err
+	}
+	if e.reads {
+		e.own, err = c.AllocMR("to READ into", e.size, verbs.AccessLocalWrite)
+	} else {
+		e.own, err = c.AllocMR("to WRITE from", max(len(e.text), 1), 0)
+	}
+	if err != nil {
+		return err
+	}
+	if e.reads {
+		copy(e.region.Bytes(), e.text)
+	} else {
+		copy(e.own.Bytes(), e.text)
+	}
+	if e.slots, err = c.AllocMR("for messages", 3*messageRoom, verbs.AccessLocalWrite); err != nil {
+		return err
+	}
+	return e.postRecv(c.QP(),
+		verbs.RecvWR{ID: idRecvMR, SGL: []verbs.SGE{e.slots.SGE(slotOf(idRecvMR), messageRoom)}},
+		verbs.RecvWR{ID: idRecvDone, SGL: []verbs.SGE{e.slots.SGE(slotOf(idRecvDone), messageRoom)}})
+}
+
+// slotOf is where a receive's message goes; slot 0 is for sending. One slot is
+// enough for that: MSG_DONE is written when MSG_MR has long been acknowledged.
+func slotOf(id uint64) int { return int(id) * messageRoom }
+
+func (e *exchangeEnd) run(ctx context.Context, c *rc.Conn) error {
+	tell(e.log, "info", "states.begin", "", fmt.Sprintf("send state %v, receive state %v", e.states.send, e.states.recv))
+	next, stop := e.completions(ctx, c, 2)
+	defer stop()
+	if done, err := e.act(ctx, c, e.states.begin()); done || err != nil {
+		return err
+	}
+	for {
+		wc, err := next()
+		if err != nil {
+			return err
+		}
+		h, err := e.identify(&wc)
+		if err != nil {
+			return err
+		}
+		todo, err := e.move(h)
+		if err != nil {
+			return err
+		}
+		if done, err := e.act(ctx, c, todo); done || err != nil {
+			return err
+		}
+		if e.isLeft && e.states.send == ssDoneSent {
+			return e.beLeft(ctx, c, next)
+		}
+	}
+}
+
+// identify says what a completion means, and reads the message of a receive.
+func (e *exchangeEnd) identify(wc *verbs.WC) (happening, error) {
+	switch wc.ID {
+	case idSendMR:
+		return sentMR, nil
+	case idSendDone:
+		return sentDone, nil
+	case idRDMA:
+		if e.reads {
+			return didRDMA, e.checkRead()
+		}
+		return didRDMA, nil
+	case idRecvMR, idRecvDone:
+		if wc.Opcode != verbs.WCRecv || wc.ByteLen > messageRoom { // a WRITE_WITH_IMM's length is of what it wrote elsewhere
+			return 0, fmt.Errorf("the completion is %v of %d bytes, and a SEND of %d was to come; try: a peer of this program's version", wc.Opcode, wc.ByteLen, messageSize)
+		}
+		return e.received(e.slots.Bytes()[slotOf(wc.ID):][:wc.ByteLen])
+	}
+	return 0, fmt.Errorf("the completion of a work request %d, which was not posted", wc.ID)
+}
+
+// received reads a message, and holds what it says against this end's memory.
+func (e *exchangeEnd) received(data []byte) (happening, error) {
+	m, err := readMessage(data)
+	if err != nil {
+		return 0, err
+	}
+	e.tellMessage("received", m)
+	if m.Type == msgMR {
+		if e.states.recv == rsInit { // else the states will tell
+			e.peer = m
+		}
+		return gotMR, nil
+	}
+	if e.states.recv == rsMRRecv {
+		err = e.checkDone(m.Text)
+	}
+	return gotDone, err
+}
+
+// checkDone: the peer has written, or read, as much as it says, and rightly.
+func (e *exchangeEnd) checkDone(d digest) error {
+	if e.reads {
+		if offered := digestOf([]byte(e.text)); d != offered {
+			return fmt.Errorf("the peer READ %v, and %v were there; try: a peer of this program's version, and dmesg for errors of the device", d, offered)
+		}
+		return nil
+	}
+	if d.Bytes > uint64(e.size) {
+		return fmt.Errorf("the peer says that it WROTE %d bytes into a region of %d; try: a peer of this program's version", d.Bytes, e.size)
+	}
+	e.memory("the region", e.region.Bytes()[:d.Bytes])
+	text := string(e.region.Bytes()[:d.Bytes]) // a copy, which the peer cannot write to
+	return e.arrived(text, d, "the peer wrote into this end's region")
+}
+
+// checkRead: what was READ is what the peer said was there.
+func (e *exchangeEnd) checkRead() error {
+	text := e.own.Bytes()[:e.peer.Text.Bytes]
+	e.memory("read", text)
+	return e.arrived(string(text), e.peer.Text, "read from the peer's region")
+}
+
+func (e *exchangeEnd) arrived(text string, want digest, how string) error {
+	if got := digestOf([]byte(text)); got != want {
+		return fmt.Errorf("%s: %v, and the peer says %v; try: dmesg for errors of the device, and a capture of both ends", how, got, want)
+	}
+	tell(e.log, "data", "message.received", "", how, slog.String("text", text), slog.Int("bytes", len(text)))
+	return nil
+}
+
+// move moves the machine that h is of, and tells of it.
+func (e *exchangeEnd) move(h happening) ([]action, error) {
+	before := e.states
+	todo, err := e.states.on(h)
+	if err != nil {
+		return nil, err
+	}
+	machine, from, to := "send", fmt.Stringer(before.send), fmt.Stringer(e.states.send)
+	if before.recv != e.states.recv {
+		machine, from, to = "receive", before.recv, e.states.recv
+	}
+	attrs := []slog.Attr{slog.String("machine", machine), slog.String("from", from.String()), slog.String("to", to.String()),
+		slog.String("because", h.String())}
+	if len(todo) > 0 {
+		names := make([]string, len(todo))
+		for i, a := range todo {
+			names[i] = a.String()
+		}
+		attrs = append(attrs, slog.String("so", strings.Join(names, ", ")))
+	}
+	tell(e.log, "info", "state.changed", "", fmt.Sprintf("%s state %v→%v", machine, from, to), attrs...)
+	return todo, nil
+}
+
+// act does what is to be done; true is the end.
+func (e *exchangeEnd) act(ctx context.Context, c *rc.Conn, todo []action) (done bool, err error) {
+	for _, a := range todo {
+		switch a {
+		case sendMR:
+			m := message{Type: msgMR, Addr: e.region.Addr(), RKey: e.region.RKey(), Length: uint64(e.size)}
+			if e.reads {
+				m.Text = digestOf([]byte(e.text))
+				tell(e.log, "data", "message.sent", "", "this end's region holds, to be read", slog.String("text", e.text), slog.Int("bytes", len(e.text)))
+			}
+			err = e.send(c, idSendMR, m)
+		case doRDMA:
+			err = e.rdma(c)
+		case sendDone:
+			m := message{Type: msgDone, Text: digestOf([]byte(e.text))}
+			if e.reads {
+				m.Text = e.peer.Text // which is what was found
+			}
+			err = e.send(c, idSendDone, m)
+		case release:
+			if e.reads {
+				clear(e.region.Bytes())
+				tell(e.log, "info", "region.free", "", "the peer has read the region, which may change from here on: this end clears it")
+			}
+		case finish:
+			if e.isLeft {
+				err = fmt.Errorf("MSG_DONE came, and the server was to leave before it; try: a server of this program's version")
+			}
+			return true, err
+		case leave:
+			return true, e.leaveEarly(ctx, c)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// send SENDs a message.
+func (e *exchangeEnd) send(c *rc.Conn, id uint64, m message) error {
+	n := copy(e.slots.Bytes(), m.appendTo(nil))
+	e.tellMessage("send", m)
+	return e.postSend(c.QP(), verbs.SendWR{ID: id, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: gather(e.slots, n)})
+}
+
+func (e *exchangeEnd) tellMessage(what string, m message) {
+	var attrs []slog.Attr
+	if m.Type == msgMR {
+		attrs = append(attrs, slog.String("addr", fmt.Sprintf("%#x", m.Addr)), slog.String("rkey", fmt.Sprintf("%#x", m.RKey)),
+			slog.Uint64("length", m.Length))
+	}
+	if m.Type == msgDone || e.reads {
+		attrs = append(attrs, slog.Uint64("text_bytes", m.Text.Bytes), slog.String("text_crc32c", fmt.Sprintf("%#08x", m.Text.CRC)))
+	}
+	tell(e.log, "data", "exchange.message", "", what+" "+m.Type.String(), attrs...)
+}
+
+// rdma WRITEs this end's text, or READs the peer's.
+func (e *exchangeEnd) rdma(c *rc.Conn) error {
+	wr := verbs.SendWR{ID: idRDMA, Flags: verbs.SendSignaled, RemoteAddr: e.peer.Addr, RKey: e.peer.RKey}
+	if e.reads {
+		if e.peer.Text.Bytes > uint64(e.size) {
+			return fmt.Errorf("the peer's text has %d bytes, and this end can READ %d; try: a peer of this program's version", e.peer.Text.Bytes, e.size)
+		}
+		wr.Opcode, wr.SGL = verbs.OpRDMARead, gather(e.own, int(e.peer.Text.Bytes))
+		return e.postSend(c.QP(), wr)
+	}
+	if uint64(len(e.text)) > e.peer.Length {
+		return fmt.Errorf("the text has %d bytes, and the peer's region %d; try: a peer of this program's version", len(e.text), e.peer.Length)
+	}
+	wr.Opcode, wr.SGL = verbs.OpRDMAWrite, gather(e.own, len(e.text))
+	if err := e.postSend(c.QP(), wr); err != nil {
+		return err
+	}
+	tell(e.log, "data", "message.sent", "", "writing into the peer's region", slog.String("text", e.text), slog.Int("bytes", len(e.text)))
+	return nil
+}

@@ -1,0 +1,219 @@
+// Loops over a CQ's completions, and waits for solicited ones.
+
+package verbstest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+var cqLoopCases = []Case{
+	{"cq", "a loop over completions, all in order", func(e *Env) {
+		a, b := e.pair(wiring{cap: verbs.QPCap{MaxSendWR: 64, MaxRecvWR: 300, MaxSendSGE: 1, MaxRecvSGE: 1}})
+		const messages = 300
+		for i := range messages {
+			b.receive(uint64(i), b.sge(0, 8)...)
+		}
+		var sender sync.WaitGroup
+		defer sender.Wait()
+		sender.Go(func() {
+			for i := range messages {
+				wr := verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: a.sge(0, 8)}
+				if err := a.qp.PostSend([]verbs.SendWR{wr}); err != nil {
+					e.Errorf("send %d: %v", i, err)
+					return
+				}
+				if _, err := a.send.Wait(e.Ctx, make([]verbs.WC, 1)); err != nil {
+					e.Errorf("send %d: %v", i, err)
+					return
+				}
+			}
+		})
+		next := uint64(0)
+		for wc, err := range b.recv.Completions(e.Ctx) {
+			e.ok(err, "the loop")
+			e.success(wc, "a receive")
+			e.check(wc.ID == next, "completion %d is of receive %d", next, wc.ID)
+			if next++; next == messages {
+				break
+			}
+		}
+	}},
+	{"cq", "what a loop leaves is there for the next", func(e *Env) {
+		x, n := e.flusher(20)
+		e.ok(x.machine.ToError(), "ToError")
+		e.quiet(x.send, "the send queue") // all are flushed by then
+		next := uint64(0)
+		take := func(wc verbs.WC) {
+			e.check(wc.ID == next, "completion %d is of request %d", next, wc.ID)
+			next++
+		}
+		for range 3 {
+			for wc, err := range x.recv.Completions(e.Ctx) {
+				e.ok(err, "the loop")
+				take(wc)
+				break
+			}
+		}
+		take(x.received(1)[0])
+		for _, wc := range x.received(6) {
+			take(wc)
+		}
+		for wc, err := range x.recv.Completions(e.Ctx) {
+			e.ok(err, "the loop")
+			if take(wc); next == uint64(n) {
+				break
+			}
+		}
+		e.quiet(x.recv, "a CQ that was emptied")
+	}},
+	{"cq", "what a loop leaves wakes who waits", func(e *Env) {
+		const n = 5
+		a, b := e.rc()
+		for range 20 { // the software device's waiters then receive themselves
+			works(a, b)
+		}
+		b.receives(n, 0, 64)
+		for range n {
+			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
+			a.done()
+		}
+		e.quiet(b.send, "the receiver's send CQ") // the receives have completed by then
+		ctx, cancel := context.WithTimeout(e.Ctx, patience)
+		defer cancel()
+		var waiter sync.WaitGroup
+		var left time.Time
+		for _, err := range b.recv.Completions(e.Ctx) {
+			e.ok(err, "the loop")
+			waiter.Go(func() {
+				k, err := b.recv.Wait(ctx, make([]verbs.WC, 2*n))
+				e.check(k == n-1 && err == nil, "%d of %d: %v", k, n-1, err)
+			})
+			time.Sleep(20 * time.Millisecond) // for it to sleep
+			left = time.Now()
+			break
+		}
+		waiter.Wait()
+		e.check(time.Since(left) < patience/2, "the waiter slept on for %v", time.Since(left))
+	}},
+	{"cq", "a loop ends with its context", func(e *Env) {
+		ctx, cancel := context.WithCancelCause(e.Ctx)
+		why := errors.New("enough")
+		time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
+		turns := 0
+		for _, err := range e.cq(4).Completions(ctx) {
+			e.fails(err, "the loop", why)
+			turns++
+		}
+		e.check(turns == 1, "%d turns", turns)
+	}},
+	{"cq", "a loop ends with Close", func(e *Env) {
+		cq := e.cq(4)
+		time.AfterFunc(20*time.Millisecond, func() {
+			if err := cq.Close(); err != nil {
+				e.Errorf("%v", err)
+			}
+		})
+		turns := 0
+		for _, err := range cq.Completions(e.Ctx) {
+			e.fails(err, "the loop", net.ErrClosed)
+			turns++
+		}
+		e.check(turns == 1, "%d turns", turns)
+	}},
+	{"cq", "four loops share a CQ", func(e *Env) {
+		x, n := e.flusher(32)
+		ctx, cancel := context.WithCancel(e.Ctx)
+		defer cancel()
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		seen := make(map[uint64]bool)
+		for range 4 {
+			all.Go(func() {
+				for wc, err := range x.recv.Completions(ctx) {
+					if err != nil {
+						e.fails(err, "the loop", context.Canceled)
+						return
+					}
+					mu.Lock()
+					e.check(!seen[wc.ID], "completion %d came twice", wc.ID)
+					if seen[wc.ID] = true; len(seen) == n {
+						cancel()
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		e.ok(x.machine.ToError(), "ToError")
+		all.Wait()
+		e.check(len(seen) == n, "%d of %d completions", len(seen), n)
+	}},
+
+	{"cq", "either of two contexts ends a wait", func(e *Env) {
+		a, b := e.rc()
+		for range 20 { // the software device's waiters then receive themselves
+			works(a, b)
+		}
+		for _, second := range []bool{false, true} {
+			ctx, cancel := context.WithCancelCause(e.Ctx)
+			why := errors.New("enough")
+			one, other := ctx, e.Ctx
+			if second {
+				one, other = other, one
+			}
+			begin := time.Now()
+			time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
+			_, err := b.recv.WaitEither(one, other, make([]verbs.WC, 1))
+			e.fails(err, "WaitEither", why)
+			e.check(time.Since(begin) < patience, "it took %v", time.Since(begin))
+			cancel(nil)
+		}
+	}},
+
+	{"cq", "a wait for solicited ones sleeps through the others", func(e *Env) {
+		a, b := e.rc()
+		b.receives(4, 0, 64)
+		woken := make(chan int, 1)
+		go func() {
+			var wcs [8]verbs.WC
+			n, err := b.recv.WaitSolicited(e.Ctx, wcs[:])
+			e.check(err == nil, "WaitSolicited: %v", err)
+			woken <- n
+		}()
+		time.Sleep(200 * time.Millisecond) // for it to sleep
+		for range 3 {
+			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
+			a.done()
+		}
+		time.Sleep(quietTime)
+		e.check(len(woken) == 0, "woken by what was not solicited")
+		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSolicited, SGL: a.sge(0, 8)})
+		a.done()
+		select {
+		case n := <-woken:
+			e.check(n == 4, "%d completions, want 4", n)
+		case <-time.After(patience):
+			e.Errorf("not woken by a solicited completion")
+			e.ok(b.machine.ToError(), "ToError")
+		}
+	}},
+	{"cq", "a wait for solicited ones takes what is there", func(e *Env) {
+		a, b := e.rc()
+		b.receives(1, 0, 64)
+		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
+		a.done()
+		e.quiet(b.send, "the receiver's send CQ") // the receive has completed by then
+		n, err := b.recv.WaitSolicited(e.Ctx, make([]verbs.WC, 4))
+		e.check(n == 1 && err == nil, "%d, %v", n, err)
+		ctx, cancel := context.WithTimeout(e.Ctx, 20*time.Millisecond)
+		defer cancel()
+		_, err = b.recv.WaitSolicited(ctx, make([]verbs.WC, 4))
+		e.fails(err, "WaitSolicited", context.DeadlineExceeded)
+	}},
+}

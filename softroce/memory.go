@@ -1,0 +1,118 @@
+// Memory: regions, windows, what the system maps for another driver.
+
+package softroce
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/transport"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// mr is a memory region.
+type mr struct {
+	*transport.MR
+	mapped []byte // a DMA-BUF's memory, which is this device's to unmap
+}
+
+func (p *pd) RegMR(buf []byte, iova uint64, access verbs.Access) (verbs.MRProvider, error) {
+	m, err := p.pd.RegisterAt(buf, iova, access)
+	if err != nil {
+		return nil, err
+	}
+	return &mr{MR: m}, nil
+}
+
+// RegDmabufMR maps the memory, as the CPU is what moves data here.
+func (p *pd) RegDmabufMR(fd int, offset, length, iova uint64, access verbs.Access) (verbs.MRProvider, error) {
+	into := int(offset % uint64(os.Getpagesize()))
+	if length == 0 || length > 1<<46 || offset > 1<<46 {
+		return nil, syscall.EINVAL
+	}
+	// A mapping beyond a file's end succeeds, and kills whoever reads it.
+	if size, err := unix.Seek(fd, 0, unix.SEEK_END); err != nil {
+		return nil, err
+	} else if offset+length > uint64(size) {
+		return nil, syscall.EINVAL
+	}
+	protection := unix.PROT_READ
+	if access&verbs.AccessLocalWrite != 0 {
+		protection |= unix.PROT_WRITE
+	}
+	mapped, err := unix.Mmap(fd, int64(offset)-int64(into), into+int(length), protection, unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	m, err := p.pd.RegisterAt(mapped[into:], iova, access)
+	if err != nil {
+		_ = unix.Munmap(mapped) // registration's error is the one to tell
+		return nil, err
+	}
+	return &mr{MR: m, mapped: mapped}, nil
+}
+
+func (m *mr) Rereg(flags verbs.ReregFlags, domain verbs.PDProvider, buf []byte, iova uint64, access verbs.Access) (lost bool, err error) {
+	if m.mapped != nil {
+		return false, syscall.EOPNOTSUPP // its memory is not the caller's
+	}
+	return false, m.MR.Rereg(domain.(*pd).pd, buf, iova, access)
+}
+
+func (m *mr) Close() error {
+	if err := m.MR.Close(); err != nil || m.mapped == nil {
+		return err
+	}
+	return unix.Munmap(m.mapped)
+}
+
+// AdviseMR hands the advice on to the system, which has it done when it likes.
+// Pages are there or come on demand in any case, so that is all there is to it.
+func (p *pd) AdviseMR(advice verbs.MRAdvice, flags verbs.MRAdviceFlags, sgl []verbs.SGE) error {
+	if advice > verbs.AdvisePrefetchNoFault {
+		return syscall.EOPNOTSUPP
+	}
+	if flags&^verbs.AdviseFlush != 0 {
+		return syscall.EINVAL
+	}
+	need := verbs.Access(0)
+	if advice == verbs.AdvisePrefetchWrite {
+		need = verbs.AccessLocalWrite
+	}
+	for _, s := range sgl {
+		var err error
+		if !p.pd.With(s, need, func(b []byte) { err = prefetch(b) }) {
+			return syscall.EFAULT
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prefetch advises the system about the pages that b lies in.
+func prefetch(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	start := unsafe.Pointer(unsafe.SliceData(b))
+	before := int(uintptr(start) % uintptr(os.Getpagesize()))
+	return unix.Madvise(unsafe.Slice((*byte)(unsafe.Add(start, -before)), before+len(b)), unix.MADV_WILLNEED)
+}
+
+// orError keeps a nil pointer from becoming an interface that is not nil.
+func orError[I any, T any](object *T, err error) (I, error) {
+	if err != nil {
+		var none I
+		return none, err
+	}
+	return any(object).(I), nil
+}
+
+func (p *pd) AllocMW(t verbs.MWType) (verbs.MWProvider, error) {
+	return orError[verbs.MWProvider](p.pd.AllocMW(t))
+}

@@ -1,0 +1,303 @@
+package e2e
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+func atomicExercises() []exercise {
+	const fetchAdd, cmpSwap = "ATOMIC_FETCH_AND_ADD", "ATOMIC_CMP_AND_SWP"
+	run := func(op string, count, add int, first, second string) exercise {
+		sum := count * add
+		checked := says("sum.checked", "msg", "the sum is right", "added", sum, "counter", sum, "low", sum, "high", sum, "exact", true, "right", true)
+		return exercise{
+			name:   "atomic, " + op,
+			client: []string{"--job", "atomic", "--op", op, "--count", strconv.Itoa(count), "--add", strconv.Itoa(add)},
+			clientTells: []telling{
+				says("device.queried", "atomic_cap", "IBV_ATOMIC_HCA"),
+				says("region.known", "msg", "remote region counter", "length", 8),
+				says("wr.posted", "msg", "post "+first, "bytes", 8), says("atomic.done", "found", 0, "left", add),
+				says("wr.posted", "msg", "post "+second, "bytes", 8), says("atomic.done", "found", add, "left", 2*add),
+				says("atomics.done", "operations", count, "added", sum, "lost_races", 0, "last_seen", sum),
+				checked,
+			},
+			crowd: []telling{says("atomics.done", "operations", count, "added", sum), says("sum.checked", "added", sum, "right", true)},
+			serverTells: []telling{
+				says("object.made", "access", "LOCAL_WRITE|REMOTE_ATOMIC", "length", 8),
+				says("wait.begun", "announced", sum),
+				checked,
+			},
+			more: func(t *testing.T, _, s *process) {
+				if r := s.find("wr.completed"); r != nil {
+					t.Errorf("the server saw a completion: %v", r)
+				}
+			},
+		}
+	}
+	return []exercise{
+		run("fetch-add", 3, 1, fetchAdd, fetchAdd),
+		run("cmp-swap", 3, 1000, cmpSwap, cmpSwap),
+		run("both", 100, 999, fetchAdd, cmpSwap),
+	}
+}
+
+func TestAtomicBadInput(t *testing.T) {
+	testBadInput(t, []badInput{
+		{"no operations", "client --job atomic --count 0 127.0.0.1", 1, []string{"0 operations", "--count 1 to 1048576"}},
+		{"too many", "client --job atomic --count 1048577 127.0.0.1", 1, []string{"1048577 operations", "--count 1 to 1048576"}},
+		{"no number", "client --job atomic --count many 127.0.0.1", 2, []string{"many"}},
+		{"nothing to add", "client --job atomic --add 0 127.0.0.1", 1, []string{"cannot add 0", "--add 1 to 4294967295"}},
+		{"too much to add", "client --job atomic --add 4294967296 127.0.0.1", 1, []string{"cannot add 4294967296"}},
+		{"less than nothing", "client --job atomic --add=-1 127.0.0.1", 2, []string{"-1"}},
+		{"unknown operation", "client --job atomic --op multiply 127.0.0.1", 1, []string{`"multiply"`, "--op fetch-add, cmp-swap or both"}},
+		{"another job's flag", "client --count 3 127.0.0.1", 2, []string{"--count is no flag of the job send"}},
+	})
+}
+
+// Eight clients at once, on one counter: no add is lost.
+func TestAtomicSideBySide(t *testing.T) {
+	noLeak(t)
+	const clients, count = 8, 50
+	s := serve(t)
+	var all []*process
+	want := 0
+	for i := range clients {
+		op := []string{"fetch-add", "cmp-swap", "both"}[i%3]
+		all = append(all, s.client(t, "--job", "atomic", "--count", strconv.Itoa(count), "--add", strconv.Itoa(i+1), "--op", op))
+		want += count * (i + 1)
+	}
+	lost, seen := 0.0, 0.0
+	for _, c := range all {
+		c.succeeds()
+		done, checked := c.find("atomics.done"), c.find("sum.checked")
+		if done == nil || checked == nil || checked["right"] != true {
+			t.Fatalf("%v, %v", done, checked)
+		}
+		lost += done["lost_races"].(float64)
+		seen = max(seen, checked["counter"].(float64))
+	}
+	t.Logf("%v races lost by %d clients of %d operations", lost, clients, count)
+	if seen != float64(want) {
+		t.Errorf("the counter's last value is %v, want %d", seen, want)
+	}
+	s.held.expect(t, s)
+	s.stops()
+	// Whoever reported last had the exact sum.
+	checked := s.all("sum.checked")
+	if len(checked) != clients {
+		t.Fatalf("%d sums checked", len(checked))
+	}
+	if last := checked[clients-1]; last["exact"] != true || last["counter"] != float64(want) {
+		t.Errorf("the last sum is %v, want %d", last, want)
+	}
+}
+
+// A client that is killed in the midst leaves a sum that nobody knows, and says
+// so to those beside it; after them sums are exact again.
+func TestAtomicClientKilled(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--timeout", "60s")
+	dying := s.client(t, "--job", "atomic", "--count", "1000000", "--timeout", "60s")
+	dying.event("operations.untold")
+
+	beside := s.client(t, "--job", "atomic", "--add", "1000000")
+	beside.succeeds()
+	r := beside.find("sum.checked")
+	if r == nil || r["right"] != true || r["exact"] != false || r["low"] != 10e6 || r["high"] != 11e6 || !strings.Contains(r.str("msg"), "clients at work") {
+		t.Errorf("beside one at work: %v", r)
+	}
+	kill(t, dying)
+	s.event("client.failed")
+	settled := s.event("counter.settled", "msg", "1 clients died")
+	counter := settled["counter"].(float64)
+	if settled["right"] != true || settled["exact"] != false || counter < 10e6+4 || counter > 11e6 {
+		t.Errorf("settled: %v", settled)
+	}
+
+	after := s.client(t, "--job", "atomic", "--count", "7")
+	after.succeeds()
+	r = after.find("sum.checked")
+	if r == nil || r["exact"] != true || r["counter"] != counter+7 || r["low"] != counter+7 {
+		t.Errorf("after it: %v, want exactly %v", r, counter+7)
+	}
+	s.held.expect(t, s)
+	s.stops()
+}
+
+func TestAtomicServerKilled(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	c := s.client(t, "--job", "atomic", "--count", "1000000")
+	c.event("operations.untold")
+	s.signal(os.Kill)
+	s.wait()
+	within(t, 8*time.Second, "noticing it", func() { c.fails(1, "operation ", "closed the connection", "look at its output") })
+}
+
+// strangeAdder is a client in this process, with what it takes to add.
+func strangeAdder(t *testing.T, s *server, announced string) (*rc.Conn, func(add uint64)) {
+	t.Helper()
+	var local *verbs.MR
+	conn, err := rc.Dial(timeLimit(t), s.address(), rc.Config{
+		Device: openDevice(t), Job: "atomic", Program: "e2e", Params: map[string]string{"count": announced, "add": "1"}, Timeout: limit,
+		Prepare: func(c *rc.Conn) (err error) {
+			local, err = c.AllocMR("found", 8, verbs.AccessLocalWrite)
+			return err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn, func(add uint64) {
+		t.Helper()
+		counter, _ := conn.PeerRegion("counter")
+		wr := verbs.SendWR{Opcode: verbs.OpAtomicFetchAndAdd, Flags: verbs.SendSignaled, SGL: []verbs.SGE{local.SGE(0, 8)},
+			RemoteAddr: counter.Addr, RKey: counter.RKey, CompareAdd: add}
+		if err := conn.QP().PostSend([]verbs.SendWR{wr}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.WaitSend(timeLimit(t)); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("a stranger found %d and added %d", binary.NativeEndian.Uint64(local.Bytes()), add)
+	}
+}
+
+// Clients that lie: the sum is wrong, or the report is none; either is told at
+// both ends, and the next client's sum is exact.
+func TestAtomicStrangers(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	tests := []struct {
+		name   string
+		add    uint64
+		report string
+		want   []string
+	}{
+		{"adds more than it reports", 6, "5", []string{"the sum is wrong: the counter holds", "adds what it does not report"}},
+		{"adds less", 4, "5", []string{"the sum is wrong", "and all adds are"}},
+		{"reports another sum", 5, "6", []string{"announced that it would add 5, and reports 6"}},
+		{"reports no number", 5, "five", []string{`"five"`, "which is no sum"}},
+		{"reports nothing", 0, "", []string{`""`, "which is no sum"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			failures := s.failures()
+			conn, add := strangeAdder(t, s, "5")
+			add(test.add)
+			if err := conn.SendNote(timeLimit(t), oob.Note{Name: "added", Data: []byte(test.report)}); err != nil {
+				t.Fatal(err)
+			}
+			r := s.nextFailure(failures)
+			for _, want := range test.want {
+				if !strings.Contains(r.str("error"), want) {
+					t.Errorf("the server's error lacks %q: %s", want, r.str("error"))
+				}
+			}
+			conn.Close()
+			s.event("counter.settled", "who", r.str("who"))
+			c := s.client(t, "--job", "atomic")
+			c.succeeds()
+			if r := c.find("sum.checked"); r == nil || r["exact"] != true {
+				t.Errorf("the next client: %v", r)
+			}
+		})
+	}
+	s.held.expect(t, s)
+	s.stops()
+}
+
+// A client that moves has as long as it likes; one that says something else, or
+// nothing, has not.
+func TestAtomicMoves(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--timeout", "4s")
+	conn, add := strangeAdder(t, s, "3")
+	for range 3 {
+		time.Sleep(2 * time.Second)
+		add(1)
+		if err := conn.SendNote(timeLimit(t), oob.Note{Name: "moving"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conn.SendNote(timeLimit(t), oob.Note{Name: "added", Data: []byte("3")}); err != nil {
+		t.Fatal(err)
+	}
+	s.event("sum.checked", "msg", "the sum is right")
+	if n, err := conn.RecvNote(timeLimit(t), "verdict"); err != nil || !strings.Contains(string(n.Data), `"low":3`) {
+		t.Errorf("the verdict on one that was slow: %s, %v", n.Data, err)
+	}
+	if err := conn.Finish(timeLimit(t)); err != nil {
+		t.Error(err)
+	}
+	conn.Close()
+
+	other, _ := strangeAdder(t, s, "3")
+	if err := other.SendNote(timeLimit(t), oob.Note{Name: "dancing"}); err != nil {
+		t.Fatal(err)
+	}
+	s.event("client.failed", "error", `the client sent the note "dancing", and "added" was to come`)
+	silent, _ := strangeAdder(t, s, "3")
+	s.event("client.failed", "error", "4s")
+	silent.Close()
+	other.Close()
+}
+
+// A server may lie too.
+func TestAtomicStrangeServer(t *testing.T) {
+	noLeak(t)
+	t.Run("shares no counter", func(t *testing.T) {
+		_, c := strangeServer(t, "atomic", "")
+		c.fails(1, `the server shares 0 bytes at 0x0 as "counter"`, "try: a server")
+	})
+	for name, test := range map[string]struct{ verdict, want string }{
+		"no verdict":          {"right!", "the server's verdict: invalid character"},
+		"an add lost":         {`{"counter":9,"low":9}`, "the server's verdict: the counter holds 9, and held 10 before: an add is lost"},
+		"a sum that is wrong": {`{"counter":12,"low":10}`, "the sum is wrong: the counter holds 12, and all adds are 10"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, c := strangeServer(t, "atomic", "counter")
+			if n, err := e.RecvNote(timeLimit(t), "added"); err != nil || string(n.Data) != "10" {
+				t.Fatalf("%q, %v", n.Data, err)
+			}
+			if err := e.SendNote(timeLimit(t), oob.Note{Name: "verdict", Data: []byte(test.verdict)}); err != nil {
+				t.Fatal(err)
+			}
+			c.fails(1, test.want)
+		})
+	}
+}
+
+// What a client may announce is checked before anything is made for it.
+func TestAtomicStrangeParameters(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	for _, params := range []map[string]string{
+		{}, {"count": "5"}, {"count": "0", "add": "1"}, {"count": "1048577", "add": "1"}, {"count": "1", "add": "4294967296"}, {"count": "1", "add": "-1"},
+	} {
+		t.Run(fmt.Sprint(params), func(t *testing.T) {
+			failures := s.failures()
+			conn, err := rc.Dial(timeLimit(t), s.address(), rc.Config{Device: openDevice(t), Job: "atomic", Params: params})
+			if err == nil {
+				conn.Close()
+				t.Fatal("was taken")
+			}
+			want := "the peer's parameter"
+			if r := s.nextFailure(failures); !strings.Contains(r.str("error"), want) || !strings.Contains(err.Error(), want) {
+				t.Errorf("the client's error is %v, the server's %s", err, r.str("error"))
+			}
+		})
+	}
+	s.stillServes(t)
+	s.stops()
+}

@@ -1,0 +1,150 @@
+//go:build !rdma
+
+package verbs_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// What a device is, and what it can do.
+func ExampleDevice() {
+	dev, err := verbs.Open("soft0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	info, attr, port := dev.Info(), must(dev.QueryEx()), must(dev.QueryPort(1))
+	fmt.Println(info.Name, info.NodeType, info.Transport)
+	fmt.Println("windows of type 2:", attr.Caps&verbs.CapMemWindowType2B != 0, "paging on demand:", attr.ODP.Supported)
+	fmt.Printf("%v, %v, %d lanes, %g Gbit/s\n", port.State, port.LinkLayer, port.Lanes(), port.GbitPerSecond())
+	gid := must(dev.QueryGID(1, 1))
+	fmt.Println(gid.Type, "on", gid.Netdev, "- partition key", fmt.Sprintf("%#x", must(dev.QueryPKey(1, 0))))
+	_, counts := must(dev.QueryCounters(1))["retransmits"]
+	fmt.Println("counts retransmits:", counts)
+	// Output:
+	// soft0 IBV_NODE_CA IBV_TRANSPORT_IB
+	// windows of type 2: true paging on demand: true
+	// IBV_PORT_ACTIVE, IBV_LINK_LAYER_ETHERNET, 1 lanes, 10 Gbit/s
+	// IBV_GID_TYPE_ROCE_V2 on lo - partition key 0xffff
+	// counts retransmits: true
+}
+
+// Memory of three kinds: new, the program's own, and under addresses that count
+// from 0. A region can be changed in place, if the device can do that.
+func ExampleMR() {
+	dev := must(verbs.Open("soft0"))
+	defer dev.Close()
+	pd := must(dev.AllocPD())
+	defer pd.Close()
+
+	fresh := must(pd.AllocMR(4096, verbs.AccessLocalWrite))
+	defer fresh.Close()
+	own := must(pd.RegMR(make([]byte, 100), verbs.AccessLocalWrite|verbs.AccessRemoteRead)) // pinned until Close
+	defer own.Close()
+	zero := must(pd.AllocMR(4096, verbs.AccessLocalWrite|verbs.AccessZeroBased))
+	defer zero.Close()
+	fmt.Println(fresh.Len(), own.Len(), zero.SGE(64, 8).Addr)
+
+	check(own.Rereg(verbs.Rereg{Flags: verbs.ReregAccess, Access: verbs.AccessLocalWrite}))
+	fmt.Println(own.Access())
+
+	_, err := pd.AllocMR(4096, verbs.AccessRemoteWrite)
+	fmt.Println(err)
+	// Output:
+	// 4096 100 64
+	// IBV_ACCESS_LOCAL_WRITE
+	// ibv_reg_mr on soft0 (4096 bytes, REMOTE_WRITE): EINVAL (22, invalid argument); try: LOCAL_WRITE together with REMOTE_WRITE or REMOTE_ATOMIC, and a length the device can register
+}
+
+// A window opens a part of a region to the peer, until the peer's last message, a
+// SEND that invalidates its key, closes it.
+func ExampleMW() {
+	dev := must(verbs.Open("soft0"))
+	defer dev.Close()
+	pd := must(dev.AllocPD())
+	defer pd.Close()
+	cq := must(dev.CreateCQ(verbs.CQInit{Depth: 16}))
+	defer cq.Close()
+	owner, peer := connected(dev, pd, cq)
+	defer owner.Close()
+	defer peer.Close()
+	mr := must(pd.AllocMR(4096, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessMWBind))
+	defer mr.Close()
+	mw := must(pd.AllocMW(verbs.MWType2))
+	defer mw.Close()
+
+	// The owner opens 16 bytes for writing, and waits for the peer's last message.
+	bind := verbs.MWBind{MW: mw, MR: mr, RKey: verbs.IncRKey(mw.RKey()), Addr: mr.Addr() + 100, Length: 16, Access: verbs.AccessRemoteWrite}
+	check(owner.PostSend([]verbs.SendWR{{Opcode: verbs.OpBindMW, Flags: verbs.SendSignaled, Bind: &bind}}))
+	fmt.Println(next(cq).Opcode)
+	check(owner.PostRecv([]verbs.RecvWR{{}}))
+
+	// The peer, who was told bind.Addr and bind.RKey, writes and is done.
+	copy(mr.Bytes()[2000:], "through a window")
+	check(peer.PostSend([]verbs.SendWR{
+		{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{mr.SGE(2000, 16)}, RemoteAddr: bind.Addr, RKey: bind.RKey},
+		{Opcode: verbs.OpSendWithInvalidate, InvalidateRKey: bind.RKey},
+	}))
+	wc := next(cq)
+	fmt.Println(wc.Opcode, wc.InvalidatedRKey() == bind.RKey, string(mr.Bytes()[100:116]))
+
+	// Now the key opens nothing.
+	check(peer.PostSend([]verbs.SendWR{{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{mr.SGE(0, 1)}, RemoteAddr: bind.Addr, RKey: bind.RKey}}))
+	fmt.Println(next(cq).Status)
+	// Output:
+	// IBV_WC_BIND_MW
+	// IBV_WC_RECV true through a window
+	// IBV_WC_REM_ACCESS_ERR
+}
+
+// An address handle names the way of a datagram; without a peer's GID there is none.
+func ExampleAH() {
+	dev := must(verbs.Open("soft0"))
+	defer dev.Close()
+	pd := must(dev.AllocPD())
+	defer pd.Close()
+	gid := must(dev.QueryGID(1, 1))
+	attr := verbs.AHAttr{IsGlobal: true, PortNum: 1, GRH: verbs.GRH{DGID: gid.GID, SGIDIndex: uint8(gid.Index), HopLimit: 64}}
+	ah := must(pd.CreateAH(attr)) // a SendWR's AH, with the peer's RemoteQPN and RemoteQKey
+	fmt.Println(pd.Close())
+	check(ah.Close())
+
+	attr.GRH.SGIDIndex = 200
+	_, err := pd.CreateAH(attr)
+	fmt.Println(err != nil)
+	// Output:
+	// ibv_dealloc_pd on soft0 (the PD has living children: 1 AH): EBUSY (16, device or resource busy); try: closing those first
+	// true
+}
+
+// connected makes two queue pairs, each the other's peer.
+func connected(dev *verbs.Device, pd *verbs.PD, cq *verbs.CQ) (a, b *verbs.QP) {
+	gid := must(dev.QueryGIDTable())[0]
+	var qps [2]*verbs.QP
+	for i := range qps {
+		qps[i] = must(pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq,
+			Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}}))
+	}
+	for i, qp := range qps {
+		m := qpstate.NewMachine(verbs.RC, qp, nil)
+		check(m.ToInit(verbs.QPAttr{PortNum: 1, Access: verbs.AccessRemoteWrite}))
+		check(m.ToRTR(verbs.QPAttr{
+			PathMTU: qpstate.MTU1024, DestQPN: qps[1-i].QPN(), MaxDestRdAtomic: 1, MinRNRTimer: 12,
+			AH: verbs.AHAttr{IsGlobal: true, PortNum: 1, GRH: verbs.GRH{DGID: gid.GID, SGIDIndex: uint8(gid.Index), HopLimit: 64}},
+		}))
+		check(m.ToRTS(verbs.QPAttr{Timeout: 14, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: 1}))
+	}
+	return qps[0], qps[1]
+}
+
+// next polls until there is a completion; CQ.Wait would sleep instead.
+func next(cq *verbs.CQ) verbs.WC {
+	var wcs [1]verbs.WC
+	for must(cq.Poll(wcs[:])) == 0 {
+	}
+	return wcs[0]
+}

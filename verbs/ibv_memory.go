@@ -1,0 +1,204 @@
+//go:build linux && cgo
+
+// The C wall: memory regions and memory windows.
+
+package verbs
+
+// #include "ibv_memory.h"
+import "C"
+
+import (
+	"net"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// posted keeps a C object that work requests name from being freed while C may be
+// reading it, in a post: from hold to release. It counts; -1 is gone.
+type posted struct{ n atomic.Int32 }
+
+// hold is false for an object that is gone.
+func (p *posted) hold() bool {
+	for n := p.n.Load(); n >= 0; n = p.n.Load() {
+		if p.n.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *posted) release() { p.n.Add(-1) }
+
+// end runs destroy when no post holds the object, which takes as long as a post
+// does; if destroy fails the object is there again.
+func (p *posted) end(destroy func() error) error {
+	for !p.n.CompareAndSwap(0, -1) {
+		runtime.Gosched()
+	}
+	err := destroy()
+	if err != nil {
+		p.n.Store(0)
+	}
+	return err
+}
+
+// ibvMR is struct ibv_mr.
+type ibvMR struct {
+	posted
+	mr         *C.struct_ibv_mr
+	lkey, rkey atomic.Uint32 // to be told when mr is gone, too
+}
+
+// newIBVMR makes the Go side of a struct ibv_mr *; see newIBVQP.
+func newIBVMR(p unsafe.Pointer) *ibvMR {
+	m := &ibvMR{mr: (*C.struct_ibv_mr)(p)}
+	m.readKeys()
+	return m
+}
+
+func (m *ibvMR) readKeys() {
+	m.lkey.Store(uint32(m.mr.lkey))
+	m.rkey.Store(uint32(m.mr.rkey))
+}
+
+func (p *ibvPD) RegMR(buf []byte, iova uint64, access Access) (MRProvider, error) {
+	var mr *C.struct_ibv_mr
+	start := unsafe.Pointer(unsafe.SliceData(buf))
+	if err := errnoErr(C.rv_reg_mr(p.pd, start, C.size_t(len(buf)), C.uint64_t(iova), C.int(access), &mr)); err != nil {
+		return nil, err
+	}
+	return newIBVMR(unsafe.Pointer(mr)), nil
+}
+
+func (p *ibvPD) RegDmabufMR(fd int, offset, length, iova uint64, access Access) (MRProvider, error) {
+	var mr *C.struct_ibv_mr
+	errno := C.rv_reg_dmabuf_mr(p.pd, C.uint64_t(offset), C.size_t(length), C.uint64_t(iova), C.int(fd), C.int(access), &mr)
+	if err := errnoErr(errno); err != nil {
+		return nil, err
+	}
+	return newIBVMR(unsafe.Pointer(mr)), nil
+}
+
+func (p *ibvPD) AdviseMR(advice MRAdvice, flags MRAdviceFlags, sgl []SGE) error {
+	if len(sgl) == 0 {
+		return syscall.EINVAL
+	}
+	return errnoErr(C.rv_advise_mr(p.pd, C.int(advice), C.uint32_t(flags), unsafe.Pointer(&sgl[0]), C.uint32_t(len(sgl))))
+}
+
+func (m *ibvMR) LKey() uint32 { return m.lkey.Load() }
+func (m *ibvMR) RKey() uint32 { return m.rkey.Load() }
+
+func (m *ibvMR) Rereg(flags ReregFlags, pd PDProvider, buf []byte, iova uint64, access Access) (lost bool, err error) {
+	var domain *C.struct_ibv_pd
+	var start unsafe.Pointer
+	var length C.size_t
+	var rights C.int // what flags does not name C wants to be 0
+	if flags&ReregPD != 0 {
+		domain = pd.(*ibvPD).pd
+	}
+	if flags&ReregAccess != 0 {
+		rights = C.int(access)
+	}
+	if flags&ReregTranslation != 0 {
+		start, length = unsafe.Pointer(unsafe.SliceData(buf)), C.size_t(len(buf))
+		if iova != uint64(uintptr(start)) {
+			return false, syscall.EOPNOTSUPP // C has no call for it
+		}
+	}
+	var broken C.int
+	err = errnoErr(C.rv_rereg_mr(m.mr, C.int(flags), domain, start, length, rights, &broken))
+	if err == nil {
+		m.readKeys()
+	}
+	return broken != 0, err
+}
+
+func (m *ibvMR) Close() error {
+	return m.end(func() error { return errnoErr(C.rv_dereg_mr(m.mr)) })
+}
+
+// ibvMW is struct ibv_mw.
+type ibvMW struct {
+	posted
+	mw   *C.struct_ibv_mw
+	rkey atomic.Uint32
+}
+
+func (p *ibvPD) AllocMW(t MWType) (MWProvider, error) {
+	var mw *C.struct_ibv_mw
+	if err := errnoErr(C.rv_alloc_mw(p.pd, C.int(t), &mw)); err != nil {
+		return nil, err
+	}
+	return newIBVMW(unsafe.Pointer(mw)), nil
+}
+
+// newIBVMW makes the Go side of a struct ibv_mw *; see newIBVQP.
+func newIBVMW(p unsafe.Pointer) *ibvMW {
+	w := &ibvMW{mw: (*C.struct_ibv_mw)(p)}
+	w.rkey.Store(uint32(w.mw.rkey))
+	return w
+}
+
+func (w *ibvMW) RKey() uint32 { return w.rkey.Load() }
+
+// bound takes note of the key of a type 2 bind that was posted, for the next bind:
+// C leaves that to its caller, and rdma_rxe asks for it.
+func (w *ibvMW) bound(rkey uint32) {
+	atomic.StoreUint32((*uint32)(unsafe.Pointer(&w.mw.rkey)), rkey)
+	w.rkey.Store(rkey)
+}
+
+func (w *ibvMW) Close() error {
+	return w.end(func() error { return errnoErr(C.rv_dealloc_mw(w.mw)) })
+}
+
+// ibvBind is the C side of a bind, held.
+type ibvBind struct {
+	mw   *ibvMW
+	mr   *ibvMR
+	rkey uint32 // that the window gets
+}
+
+// holdBind holds what a bind names; false if it is another provider's or gone.
+func holdBind(b *MWBind) (h ibvBind, ok bool) {
+	var isMW, isMR bool
+	h.mw, isMW = b.MW.p.(*ibvMW)
+	h.mr, isMR = b.MR.p.(*ibvMR)
+	h.rkey = b.RKey
+	if !isMW || !isMR || !h.mw.hold() {
+		return h, false
+	}
+	if !h.mr.hold() {
+		h.mw.release()
+		return h, false
+	}
+	return h, true
+}
+
+func (h *ibvBind) release() {
+	h.mw.release()
+	h.mr.release()
+}
+
+func (q *ibvQP) BindMW(id uint64, flags SendFlags, b *MWBind) error {
+	q.sendMu.Lock()
+	defer q.sendMu.Unlock()
+	if q.send.qp == nil {
+		return net.ErrClosed
+	}
+	h, ok := holdBind(b)
+	if !ok {
+		return syscall.EINVAL
+	}
+	defer h.release()
+	errno := C.rv_bind_mw(q.send.qp, h.mw.mw, C.uint64_t(id), C.uint(flags), h.mr.mr,
+		C.uint64_t(b.Addr), C.uint64_t(b.Length), C.uint(b.Access))
+	if err := errnoErr(errno); err != nil {
+		return err
+	}
+	h.mw.rkey.Store(uint32(h.mw.mw.rkey))
+	return nil
+}

@@ -1,0 +1,45 @@
+//go:build linux && cgo
+
+// The C wall: the Go side of what events name by its C address.
+
+package verbs
+
+import "sync"
+
+// ibvTable finds Go objects by the C object that each stands for.
+type ibvTable[C comparable, P any] struct {
+	mu sync.Mutex
+	of map[C]P
+}
+
+func (t *ibvTable[C, P]) put(c C, p P) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil {
+		t.of = make(map[C]P)
+	}
+	t.of[c] = p
+}
+
+func (t *ibvTable[C, P]) drop(c C) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.of, c)
+}
+
+// find is false for an object that has been destroyed since.
+func (t *ibvTable[C, P]) find(c C) (P, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p, ok := t.of[c]
+	return p, ok
+}
+
+// each shows f every object; f must not use the table.
+func (t *ibvTable[C, P]) each(f func(P)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range t.of {
+		f(p)
+	}
+}

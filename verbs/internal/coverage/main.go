@@ -1,0 +1,227 @@
+// Command coverage says which of libibverbs' public functions package verbs wraps,
+// which it refuses on purpose, and which are missing: make coverage-verbs.
+//
+// The functions are those that the installed verbs.h declares. Wrapped is what an
+// "Implements:" of a doc comment names; refused is what refused.txt has, with the
+// reason. It fails if less than 90 % is one or the other, if something is both, and
+// for a name that verbs.h does not have.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// least is the share that must be wrapped or refused.
+const least = 0.90
+
+func main() {
+	header := flag.String("header", "/usr/include/infiniband/verbs.h", "libibverbs' public `header`")
+	source := flag.String("source", "verbs", "the `directory` of the Go files with Implements: lines")
+	refused := flag.String("refused", "verbs/refused.txt", "the `file` of functions that are not wrapped, with reasons")
+	flag.Parse()
+	ok, err := run(os.Stdout, *header, *source, *refused)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "coverage:", err)
+		os.Exit(1)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// run prints the report and says whether it is good enough.
+func run(w io.Writer, header, source, refused string) (bool, error) {
+	text, err := os.ReadFile(header)
+	if err != nil {
+		return false, fmt.Errorf("%w; try: installing libibverbs-dev, or -header", err)
+	}
+	wrapped, err := implemented(source)
+	if err != nil {
+		return false, err
+	}
+	list, err := os.ReadFile(refused)
+	if err != nil {
+		return false, err
+	}
+	reasons, err := parseRefused(string(list))
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", refused, err)
+	}
+	return report(w, declared(string(text)), wrapped, reasons), nil
+}
+
+var (
+	comments   = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
+	directives = regexp.MustCompile(`(?m)^[ \t]*#(?:[^\n\\]|\\\n|\\.)*`)
+	linkage    = regexp.MustCompile(`extern\s+"C"\s*\{`)
+	function   = regexp.MustCompile(`\bibv_[a-z0-9_]+\s*\(`)
+)
+
+// declared lists the functions of a header: those at file scope, inline ones too.
+// What lies in braces, such as calls and members, does not count.
+func declared(header string) map[string]bool {
+	header = comments.ReplaceAllString(header, " ")
+	header = directives.ReplaceAllString(header, " ")
+	header = linkage.ReplaceAllString(header, " ")
+	names := make(map[string]bool)
+	depth := 0
+	var scope strings.Builder
+	for _, r := range header {
+		switch r {
+		case '{':
+			depth++
+		case '}':
+			depth = max(depth-1, 0) // the one that ends extern "C"
+			scope.WriteByte(';')
+		default:
+			if depth == 0 {
+				scope.WriteRune(r)
+			}
+		}
+	}
+	for statement := range strings.SplitSeq(scope.String(), ";") {
+		if name := function.FindString(statement); name != "" { // the first: others are parameters
+			names[strings.TrimRight(name, "( \t\n")] = true
+		}
+	}
+	return names
+}
+
+// implemented finds the names after each "Implements:" of the Go files of a
+// directory, up to the end of the comment, with where they are. A prototype's types
+// are among them; they are no functions.
+func implemented(dir string) (map[string]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]string)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for name, line := range implements(string(text)) {
+			names[name] = fmt.Sprintf("%s:%d", filepath.Base(file), line)
+		}
+	}
+	return names, nil
+}
+
+// listed is a name that stands for a function: before a parenthesis, or alone
+// between commas.
+var listed = regexp.MustCompile(`(?:^|[\s*])(ibv_[a-z0-9_]+)(?:\(|,|$)`)
+
+// implements finds the functions that one file names, with the lines.
+func implements(text string) map[string]int {
+	names := make(map[string]int)
+	within := false
+	for i, line := range strings.Split(text, "\n") {
+		comment, isComment := strings.CutPrefix(strings.TrimSpace(line), "//")
+		if !isComment {
+			within = false
+			continue
+		}
+		if _, after, found := strings.Cut(comment, "Implements:"); found {
+			within, comment = true, after
+		}
+		if !within {
+			continue
+		}
+		outside := parameters.ReplaceAllString(comment, "(") // types there are none of ours
+		for _, m := range listed.FindAllStringSubmatch(outside, -1) {
+			names[m[1]] = i + 1
+		}
+	}
+	return names
+}
+
+var parameters = regexp.MustCompile(`\([^)]*\)`)
+
+// parseRefused reads "name name …: reason" lines; # begins a comment, and an
+// indented line goes on with the reason.
+func parseRefused(text string) (map[string]string, error) {
+	reasons := make(map[string]string)
+	var last []string
+	for i, line := range strings.Split(text, "\n") {
+		switch {
+		case strings.TrimSpace(line) == "" || line[0] == '#':
+			continue
+		case line[0] == ' ' || line[0] == '\t':
+			if len(last) == 0 {
+				return nil, fmt.Errorf("line %d goes on with nothing", i+1)
+			}
+			for _, name := range last {
+				reasons[name] += " " + strings.TrimSpace(line)
+			}
+			continue
+		}
+		names, reason, ok := strings.Cut(line, ":")
+		if reason = strings.TrimSpace(reason); !ok || reason == "" {
+			return nil, fmt.Errorf("line %d: no reason; want NAME…: REASON", i+1)
+		}
+		last = strings.Fields(names)
+		for _, name := range last {
+			if reasons[name] != "" {
+				return nil, fmt.Errorf("line %d: %s is there twice", i+1, name)
+			}
+			reasons[name] = reason
+		}
+	}
+	return reasons, nil
+}
+
+// report prints what became of each function, and says whether all is well.
+func report(w io.Writer, functions map[string]bool, wrapped, refused map[string]string) bool {
+	var missing, faults []string
+	count := map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(functions)) {
+		switch where, reason := wrapped[name], refused[name]; {
+		case where != "" && reason != "":
+			faults = append(faults, name+" is refused, and wrapped by "+where)
+			count["wrapped"]++
+		case where != "":
+			count["wrapped"]++
+			fmt.Fprintf(w, "wrapped  %-36s %s\n", name, where)
+		case reason != "":
+			count["refused"]++
+			fmt.Fprintf(w, "refused  %-36s %s\n", name, reason)
+		default:
+			missing = append(missing, name)
+		}
+	}
+	for _, name := range missing {
+		fmt.Fprintf(w, "missing  %s\n", name)
+	}
+	for _, list := range []map[string]string{wrapped, refused} {
+		for _, name := range slices.Sorted(maps.Keys(list)) {
+			if !functions[name] {
+				faults = append(faults, name+" is named, and verbs.h has no such function ("+list[name]+")")
+			}
+		}
+	}
+	share := 0.0
+	if len(functions) > 0 {
+		share = float64(count["wrapped"]+count["refused"]) / float64(len(functions))
+	}
+	fmt.Fprintf(w, "%d functions: %d wrapped, %d refused, %d missing: %.1f %%\n",
+		len(functions), count["wrapped"], count["refused"], len(missing), 100*share)
+	if share < least {
+		faults = append(faults, fmt.Sprintf("less than %.0f %% are wrapped or refused", 100*least))
+	}
+	for _, fault := range faults {
+		fmt.Fprintln(w, "FAULT   ", fault)
+	}
+	return len(faults) == 0
+}

@@ -1,0 +1,123 @@
+// Changing a memory region in place: other memory, another domain, other rights.
+
+package verbs
+
+import (
+	"net"
+	"syscall"
+)
+
+// ReregFlags say what of a region changes (enum ibv_rereg_mr_flags).
+type ReregFlags uint32
+
+// What can change.
+const (
+	ReregTranslation ReregFlags = 1 << 0 // the memory
+	ReregPD          ReregFlags = 1 << 1 // the protection domain
+	ReregAccess      ReregFlags = 1 << 2 // the rights
+)
+
+// String lists the flags by their C names, "0" for none.
+func (f ReregFlags) String() string {
+	return cFlags("IBV_REREG_MR_CHANGE_", uint32(f), "TRANSLATION", "PD", "ACCESS")
+}
+
+// Rereg is what a region changes to. Fields that Flags does not name are ignored.
+type Rereg struct {
+	Flags  ReregFlags
+	PD     *PD    // of the same device
+	Buf    []byte // pinned until Close or the next change, as with [PD.RegMR]
+	Access Access
+}
+
+// Rereg changes the region in place: its memory, its domain, its rights. Its keys
+// may change with it. Memory that it had before is given back: it is unpinned, or
+// unmapped if [PD.AllocMR] had mapped it. The region must be idle, in work requests,
+// at the peer and in other goroutines. If it fails the region is as it was, unless
+// the error says that it is lost: then it can only be closed. errors.ErrUnsupported
+// if the device cannot do it, or not this change.
+//
+// Implements: int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+func (mr *MR) Rereg(r Rereg) error {
+	err := mr.rereg(r)
+	if err == nil {
+		return nil
+	}
+	if e, ok := err.(*Error); ok {
+		return e
+	}
+	return fail("ibv_rereg_mr", mr.device, r.Flags.String(), err)
+}
+
+func (mr *MR) rereg(r Rereg) error {
+	mr.mu.Lock()
+	defer mr.mu.Unlock()
+	if mr.closed {
+		return net.ErrClosed
+	}
+	p, err := optional[ReregProvider](mr.p)
+	if err != nil {
+		return err
+	}
+	moves, joins := r.Flags&ReregTranslation != 0, r.Flags&ReregPD != 0
+	const all = ReregTranslation | ReregPD | ReregAccess
+	if r.Flags == 0 || r.Flags&^all != 0 || moves && len(r.Buf) == 0 || joins && r.PD == nil {
+		return syscall.EINVAL
+	}
+	if joins && r.PD.dev != mr.pd.dev {
+		return otherDevice("ibv_rereg_mr", mr.device, "the PD is of "+r.PD.device)
+	}
+	next := &MR{pd: mr.pd, buf: mr.buf, addr: mr.addr, access: mr.access, free: mr.free}
+	if r.Flags&ReregAccess != 0 {
+		next.access = r.Access
+	}
+	if joins {
+		next.pd = r.PD
+		if err := r.PD.adopt(mr.kind); err != nil {
+			return err
+		}
+	}
+	if moves {
+		next.buf = r.Buf[:len(r.Buf):len(r.Buf)]
+		next.addr, next.free = iovaOf(next.buf, next.access, mrOptions{}), pin(r.Buf)
+	}
+	lost, err := p.Rereg(r.Flags, next.pd.p, next.buf, next.addr, next.access)
+	if lost {
+		return mr.lose(r.Flags, next, err)
+	}
+	given := mr // back: what the region does not have any more, or what it did not get
+	if err != nil {
+		given = next
+	}
+	leaves, free := given.pd, given.free
+	if err == nil {
+		mr.pd, mr.buf, mr.addr, mr.length, mr.access, mr.free = next.pd, next.buf, next.addr, len(next.buf), next.access, next.free
+		mr.parents = []*handle{&next.pd.handle}
+	}
+	if joins {
+		releaseAll([]*handle{&leaves.handle}, mr.kind)
+	}
+	if moves {
+		if ferr := free(); err == nil {
+			err = ferr
+		}
+	}
+	return err
+}
+
+// lose leaves a region that can only be closed. The device may have the memory from
+// before or the one from after: both are kept until Close.
+func (mr *MR) lose(flags ReregFlags, next *MR, err error) error {
+	if flags&ReregPD != 0 {
+		mr.parents = []*handle{&mr.pd.handle, &next.pd.handle}
+	}
+	if old := mr.free; flags&ReregTranslation != 0 {
+		mr.free = func() error {
+			_ = next.free() // unpinning cannot fail
+			return old()
+		}
+	}
+	e := fail("ibv_rereg_mr", mr.device, flags.String(), err).(*Error)
+	e.Hint = "closing the region, which is lost, and registering its memory anew"
+	return e
+}

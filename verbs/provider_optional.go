@@ -1,0 +1,77 @@
+// What a provider's objects may have besides: interfaces that they implement or do
+// not. Where one is missing, the call answers EOPNOTSUPP, which is
+// errors.ErrUnsupported. The contract is that of provider.go.
+
+package verbs
+
+import "syscall"
+
+// DeviceExProvider is a device that tells more than its limits.
+type DeviceExProvider interface {
+	QueryDeviceEx() (DeviceAttrEx, error)
+}
+
+// CounterProvider is a device that counts.
+type CounterProvider interface {
+	// QueryCounters tells the counters of a port by name.
+	QueryCounters(port uint8) (map[string]uint64, error)
+}
+
+// ClockProvider is a device whose clock can be read.
+type ClockProvider interface {
+	QueryRawClock() (ticks uint64, err error)
+}
+
+// XRCDProvider is a device that may have XRC domains.
+type XRCDProvider interface {
+	// OpenXRCD opens the domain of a file, or a new one for fd -1.
+	OpenXRCD(fd, flags int) (XRCProvider, error)
+}
+
+// XRCProvider is an XRC domain (struct ibv_xrcd).
+type XRCProvider interface {
+	Close() error
+}
+
+// DmabufProvider is a domain that registers another driver's memory.
+type DmabufProvider interface {
+	RegDmabufMR(fd int, offset, length, iova uint64, access Access) (MRProvider, error)
+}
+
+// AdviseProvider is a domain that takes advice about regions.
+type AdviseProvider interface {
+	AdviseMR(advice MRAdvice, flags MRAdviceFlags, sgl []SGE) error
+}
+
+// ReregProvider is a region that can be changed.
+type ReregProvider interface {
+	// Rereg changes what flags names; pd is a provider of the same device, buf stays
+	// where it is. After an error the region is as before, unless lost says that it
+	// can only be closed.
+	Rereg(flags ReregFlags, pd PDProvider, buf []byte, iova uint64, access Access) (lost bool, err error)
+}
+
+// ECEProvider is a queue pair with enhanced connection establishment.
+type ECEProvider interface {
+	QueryECE() (ECE, error)
+	SetECE(ECE) error
+}
+
+// DataOrderProvider is a queue pair that tells in what order data is written.
+type DataOrderProvider interface {
+	DataInOrder(op Opcode) (bool, error)
+}
+
+// PostPathProvider is a queue pair whose sends go one of two ways.
+type PostPathProvider interface {
+	PostPath() PostPath
+}
+
+// optional is p as an I, or EOPNOTSUPP.
+func optional[I any](p any) (I, error) {
+	i, ok := p.(I)
+	if !ok {
+		return i, syscall.EOPNOTSUPP
+	}
+	return i, nil
+}
