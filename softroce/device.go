@@ -97,6 +97,8 @@ func window(ports []*port, mtu qpstate.MTU) int {
 	return max(w, least)
 }
 
+func (d *device) Info() verbs.DeviceInfo { return info(d.name) }
+
 func (d *device) now() time.Duration { return time.Since(d.start) }
 
 // resolve finds the way to a peer: the link of the GID index, and the peer's

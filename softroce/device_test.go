@@ -48,6 +48,9 @@ func TestNames(t *testing.T) {
 				t.Errorf("%q: %v", name, err)
 				continue
 			}
+			if i := dev.Info(); i.Name != name || i.Provider != "softroce" || i.NodeType != verbs.NodeCA || i.Transport != verbs.TransportIB {
+				t.Errorf("%q: it is %+v", name, i)
+			}
 			dev.Close()
 			continue
 		}

@@ -82,6 +82,9 @@ func Open(name string) (*Device, error) {
 			return nil, fail("ibv_open_device", name, "", err)
 		}
 		d := &Device{p: p, info: DeviceInfo{Name: name, Provider: provider.Name()}, events: &listeners{}}
+		if unlisted, ok := p.(DeviceInformer); ok {
+			d.info = unlisted.Info()
+		}
 		for _, info := range devices {
 			if info.Name == name {
 				d.info = info

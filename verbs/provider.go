@@ -47,6 +47,12 @@ type DeviceProvider interface {
 	Close() error
 }
 
+// DeviceInformer is what a DeviceProvider may be besides: one that says what it is.
+// It must be where names can be opened that the Provider does not list.
+type DeviceInformer interface {
+	Info() DeviceInfo
+}
+
 // PDProvider is a protection domain (struct ibv_pd).
 type PDProvider interface {
 	// RegMR registers buf, which stays where it is until the MR's Close, under the

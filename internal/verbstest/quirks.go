@@ -22,7 +22,7 @@ func Quirks(t *testing.T, device string) map[string]string {
 		t.Fatal(err)
 	}
 	switch {
-	case attr.FirmwareVersion == "softroce":
+	case dev.Info().Provider == "softroce":
 		return softQuirks
 	case attr.VendorID == rxeVendor:
 		return rxeQuirks()
