@@ -104,9 +104,10 @@ fuzz: need-build ## each fuzz target for FUZZTIME (20s)
 	done
 
 .PHONY: conformance
-conformance: need-vm ## the conformance cases on soft0, and on rxe0 in the machine, as one table
+conformance: need-vm ## the conformance cases on soft0, on a bad network, and on rxe0 in the machine, as one table
 	@rm -rf out/conformance; mkdir -p out/conformance
 	RDMA_TEST_RESULTS=$(CURDIR)/out/conformance go test -count=1 ./internal/verbstest
+	RDMA_TEST_RESULTS=$(CURDIR)/out/conformance go test -count=1 -run Conformance ./softroce -softroce.seeds=1
 	VM_OUT=$(CURDIR)/out/conformance; export VM_OUT; $(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest
 	@go run ./internal/verbstest/table out/conformance
 

@@ -10,6 +10,11 @@
 // passes fails the run, so the list of quirks is always what is true today. No
 // case is ever skipped.
 //
+// [RunSimulated] is for devices without sockets: the software device on a simulated
+// bad network. Its clock stands still while anybody runs, so a goroutine of a case
+// that waits for a time sleeps or blocks, and one that spins is waited for by what
+// it has done (turns, in threads.go).
+//
 // The files follow the verbs: device.go, query.go, memory.go, remap.go, windows.go,
 // cq.go, cqsize.go, cqex.go, cqloop.go, cqevents.go, srq.go, srqevents.go, qp.go,
 // values.go, transitions.go, post.go, builder.go, data.go, rdma.go, datagram.go,
