@@ -20,8 +20,8 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
