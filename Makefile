@@ -111,6 +111,11 @@ conformance: need-vm ## the conformance cases on soft0, on a bad network, and on
 	VM_OUT=$(CURDIR)/out/conformance; export VM_OUT; $(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest
 	@go run ./internal/verbstest/table out/conformance
 
+.PHONY: asan
+asan: need-vm ## the C wall under the address sanitizer: its unit tests, and on rxe0 in the machine
+	go test -count=1 -asan ./verbs
+	$(in_vm) $(rdma_test) -asan -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./verbs ./internal/verbstest
+
 LEAKS ?= 10000
 .PHONY: leaks
 leaks: need-vm ## make and free LEAKS (10000) of each object, on soft0 and on rxe0 in the machine

@@ -65,12 +65,12 @@ func (p *pair) trip(t *testing.T) {
 }
 
 // waitLed starts a Wait on cq, and returns when it leads.
-func (p *pair) waitLed(t *testing.T, ctx context.Context, cq *verbs.CQ) <-chan error {
+func (p *pair) waitLed(ctx context.Context, t *testing.T, cq *verbs.CQ) <-chan error {
 	t.Helper()
-	return p.waitEitherLed(t, ctx, context.Background(), cq)
+	return p.waitEitherLed(ctx, context.Background(), t, cq)
 }
 
-func (p *pair) waitEitherLed(t *testing.T, ctx, life context.Context, cq *verbs.CQ) <-chan error {
+func (p *pair) waitEitherLed(ctx, life context.Context, t *testing.T, cq *verbs.CQ) <-chan error {
 	t.Helper()
 	before := softroce.Led(p.x)
 	done := make(chan error, 1)
@@ -119,7 +119,7 @@ func TestLeaderIsWoken(t *testing.T) {
 		p := newPair(t)
 		for range 3 { // the last context is watched no longer
 			ctx, cancel := context.WithCancel(context.Background())
-			done := p.waitLed(t, ctx, newCQ(t, p.x))
+			done := p.waitLed(ctx, t, newCQ(t, p.x))
 			cancel()
 			ended(t, done, context.Canceled)
 		}
@@ -129,7 +129,7 @@ func TestLeaderIsWoken(t *testing.T) {
 		p := newPair(t)
 		for range 3 {
 			life, cancel := context.WithCancel(context.Background())
-			done := p.waitEitherLed(t, t.Context(), life, newCQ(t, p.x))
+			done := p.waitEitherLed(t.Context(), life, t, newCQ(t, p.x))
 			cancel()
 			ended(t, done, context.Canceled)
 		}
@@ -139,13 +139,13 @@ func TestLeaderIsWoken(t *testing.T) {
 		p := newPair(t)
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
-		ended(t, p.waitLed(t, ctx, newCQ(t, p.x)), context.DeadlineExceeded)
+		ended(t, p.waitLed(ctx, t, newCQ(t, p.x)), context.DeadlineExceeded)
 		p.untilLed(t)
 	})
 	t.Run("Close", func(t *testing.T) {
 		p := newPair(t)
 		cq := newCQ(t, p.x)
-		done := p.waitLed(t, context.Background(), cq)
+		done := p.waitLed(context.Background(), t, cq)
 		if err := cq.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestLeaderIsWoken(t *testing.T) {
 		if _, err := p.ping.conn.SendCQ().Poll(make([]verbs.WC, 8)); err != nil {
 			t.Fatal(err)
 		}
-		done := p.waitLed(t, context.Background(), p.ping.conn.SendCQ())
+		done := p.waitLed(context.Background(), t, p.ping.conn.SendCQ())
 		// The key is of no region, which is found out while it is sent.
 		err := p.ping.conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, SGL: []verbs.SGE{{Length: 1, LKey: 1}}}})
 		if err != nil {
@@ -173,7 +173,7 @@ func TestLeaderIsWoken(t *testing.T) {
 		if err := s.QP().Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState); err != nil {
 			t.Fatal(err)
 		}
-		done := p.waitLed(t, context.Background(), c.SendCQ())
+		done := p.waitLed(context.Background(), t, c.SendCQ())
 		if err := c.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, Flags: verbs.SendSignaled}}); err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestLeaderIsWoken(t *testing.T) {
 	t.Run("a second waiter", func(t *testing.T) {
 		p := newPair(t)
 		ctx, cancel := context.WithCancel(context.Background())
-		done := p.waitLed(t, ctx, newCQ(t, p.x))
+		done := p.waitLed(ctx, t, newCQ(t, p.x))
 		for range 100 {
 			p.trip(t)
 		}

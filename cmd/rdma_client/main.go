@@ -55,6 +55,8 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
 	lab.AddJobFlags(cmd.Flags(), &o)
 	cmd.Flags().StringVar(&o.Record, "record", "", "write what both ends told to this file, on one clock, as JSON lines (docs/record.md)")
 	cmd.AddCommand(cli.Diagram())
-	cmd.RegisterFlagCompletionFunc("job", cobra.FixedCompletions(lab.JobNames(), cobra.ShellCompDirectiveNoFileComp))
+	if err := cmd.RegisterFlagCompletionFunc("job", cobra.FixedCompletions(lab.JobNames(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag
+	}
 	os.Exit(cli.Main(cmd, "client", &out, &o.Logger, &o.Program))
 }

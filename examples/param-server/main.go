@@ -21,6 +21,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -68,7 +69,7 @@ func run(ctx context.Context, args []string, out, complaints io.Writer) error {
 	flags := flag.NewFlagSet("param-server", flag.ContinueOnError)
 	flags.SetOutput(complaints)
 	flags.Usage = func() {
-		fmt.Fprint(complaints, usage)
+		fmt.Fprintln(complaints, strings.TrimSuffix(usage, "\n"))
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&s.device, "device", "soft0", "the RDMA device")

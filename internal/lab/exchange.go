@@ -71,8 +71,9 @@ func exchangeJob(name, about string, reads bool) job {
 	}
 }
 
+// pidText is as long in every run: a pid has seven digits at most.
 func pidText(side string) string {
-	return fmt.Sprintf("message from %s side with pid %d", side, os.Getpid())
+	return fmt.Sprintf("message from %s side with pid %07d", side, os.Getpid())
 }
 
 const paramLeaveEarly = "leave_early" // the client's: "1" if the server is to leave before MSG_DONE

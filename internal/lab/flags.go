@@ -30,8 +30,8 @@ func AddJobFlags(f *pflag.FlagSet, o *ClientOptions) {
 	}
 }
 
-// CompleteJobFlags, once the flags are parsed, fills in what the job chooses for
-// itself and refuses flags that are another job's.
+// CompleteJobFlags fills in, once the flags are parsed, what the job chooses for
+// itself, and refuses flags that are another job's.
 func CompleteJobFlags(f *pflag.FlagSet, o *ClientOptions) error {
 	j, err := find(o.Job)
 	if err != nil {

@@ -27,7 +27,9 @@ func Leaks(t *testing.T, device string, count int) {
 	e := &Env{Dev: dev, Ctx: t.Context()}
 	defer func() {
 		for i := len(e.undo) - 1; i >= 0; i-- {
-			e.undo[i]()
+			if err := e.undo[i](); err != nil {
+				t.Error(err)
+			}
 		}
 	}()
 	for _, kind := range e.kinds(device) {

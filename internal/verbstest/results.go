@@ -94,14 +94,14 @@ func FprintTable(w io.Writer, all []Results) (wrong []string) {
 		}
 	}
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprint(table, "CASE")
+	head := []string{"CASE"}
 	for _, r := range all {
-		fmt.Fprint(table, "\t", r.Device)
+		head = append(head, r.Device)
 	}
-	fmt.Fprintln(table)
+	fmt.Fprintln(table, strings.Join(head, "\t"))
 	var reasons []string
 	for _, id := range ids {
-		fmt.Fprint(table, id)
+		row := []string{id}
 		for i := range all {
 			c, ran := words[i][id]
 			word := c.Word
@@ -118,11 +118,13 @@ func FprintTable(w io.Writer, all []Results) (wrong []string) {
 				}
 				word += fmt.Sprintf(" (%d)", n+1)
 			}
-			fmt.Fprint(table, "\t", word)
+			row = append(row, word)
 		}
-		fmt.Fprintln(table)
+		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
-	table.Flush()
+	if err := table.Flush(); err != nil {
+		wrong = append(wrong, err.Error())
+	}
 	for i, reason := range reasons {
 		fmt.Fprintf(w, "(%d) %s\n", i+1, reason)
 	}

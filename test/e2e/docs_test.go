@@ -159,6 +159,8 @@ var volatile = []struct {
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s)\b`), "…"},
 	{regexp.MustCompile(`\b[\d.]+( [KMG]?i?B/s)`), "…$1"},
 	{regexp.MustCompile(`pid[ =]\d+`), "pid …"},
+	{regexp.MustCompile(`text_bytes=\d+ text_crc32c=0x[0-9a-f]+`), "text_bytes=… text_crc32c=…"}, // a text with a pid
+	{regexp.MustCompile(` so=[^·]*$`), ""},                                                       // of two conditions either may come last
 	{regexp.MustCompile(`\b(seed|mib_per_s|completions|stalls)=[0-9a-f.]+`), "$1=…"},
 	{regexp.MustCompile(`\bxxh64 [0-9a-f]+`), "xxh64 …"},
 }

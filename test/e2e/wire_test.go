@@ -31,6 +31,9 @@ var wireJobs = []struct{ name, flags string }{
 	{"send", "--text 'hello over RDMA'"},
 	{"write-read", "--text 'hello over RDMA'"},
 	{"write-imm", "--text 'hello over RDMA'"},
+	{"exchange-write", "--text 'hello over RDMA'"},
+	{"exchange-read", "--text 'hello over RDMA'"},
+	{"atomic", "--count 2"},
 }
 
 // The devices and the port that the document's commands have. A test takes others.

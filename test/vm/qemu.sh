@@ -28,7 +28,7 @@ base=(
 )
 # -erms: the kernel would copy from and to programs by REP MOVSB, which emulation
 # does a byte at a time: half as fast.
-tcg=(-accel "tcg,thread=multi" -cpu max,-erms)
+tcg=(-accel "tcg,thread=multi" -cpu "max,-erms")
 kvm=(-accel kvm -cpu host)
 
 # A /dev/kvm that opens may still be unable to run a kernel (nested machines),
