@@ -7,7 +7,7 @@
 // the ICRC; only below that there is a simulated network instead of a socket, and
 // all of it is in simulated time. Faults befall RC alone: a message that UC or UD
 // loses stays lost, which no case could tell from a device that loses it. So every
-// case is demanded, without exception, and those of RC show that loss,
+// case that soft0 passes is demanded, and those of RC show that loss,
 // duplication, reordering and damage are not seen above the transport. What they
 // do not show: sockets and real time, which the same table on soft0 has, and what
 // becomes of UC and UD messages with packets missing, which internal/transport
