@@ -70,7 +70,9 @@ func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Incoming{tcp: tcp, cfg: l.cfg}, nil
+	in := &Incoming{tcp: tcp, cfg: l.cfg}
+	in.SetLogger(l.cfg.Logger) // an observer of its own: it keeps count of what was said
+	return in, nil
 }
 
 // Incoming is a peer that has connected by TCP: Hello first, then Connect or
