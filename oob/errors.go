@@ -40,7 +40,11 @@ func (e *PeerError) Error() string {
 	if e.Step != "" {
 		text += fmt.Sprintf(" at step %q", e.Step)
 	}
-	return text + " and says: " + e.Message + "; mend that at the peer, its own output may say more"
+	text += " and says: " + e.Message
+	if !strings.Contains(e.Message, "try: ") {
+		text += "; mend that at the peer, its own output may say more"
+	}
+	return text
 }
 
 // ProtocolError tells that what the peer sent breaks the protocol, or does not

@@ -191,6 +191,32 @@ func TestLeaderIsWoken(t *testing.T) {
 	})
 }
 
+// TestLeaderComesInTime has the port's goroutine take the port, be called to take it
+// although it has it, and then somebody lead: the call must not keep him out.
+func TestLeaderComesInTime(t *testing.T) {
+	p := newPair(t)
+	cq := p.ping.conn.RecvCQ()
+	wait := func(limit time.Duration) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() {
+			_, err := cq.Wait(ctx, make([]verbs.WC, 1))
+			done <- err
+		}()
+		ended(t, done, context.DeadlineExceeded)
+	}
+	for range 20 {
+		p.untilLed(t)
+		time.Sleep(5 * time.Millisecond) // the port's goroutine has looked, and has the port
+		softroce.SetTraffic(p.x, false)
+		wait(5 * time.Millisecond)
+		softroce.SetTraffic(p.x, true)
+		wait(20 * time.Millisecond)
+	}
+}
+
 // TestLeaverIsReplaced has nobody wait at the target of WRITEs and READs, after
 // somebody led there.
 func TestLeaverIsReplaced(t *testing.T) {

@@ -4,6 +4,7 @@ package softroce
 
 import (
 	"os"
+	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -99,9 +100,15 @@ func prefetch(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
-	start := unsafe.Pointer(unsafe.SliceData(b))
-	before := int(uintptr(start) % uintptr(os.Getpagesize()))
-	return unix.Madvise(unsafe.Slice((*byte)(unsafe.Add(start, -before)), before+len(b)), unix.MADV_WILLNEED)
+	// As a number: the beginning of the first page is no address of b's.
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	before := start % uintptr(os.Getpagesize())
+	_, _, errno := unix.Syscall(unix.SYS_MADVISE, start-before, before+uintptr(len(b)), unix.MADV_WILLNEED)
+	runtime.KeepAlive(b)
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // orError keeps a nil pointer from becoming an interface that is not nil.

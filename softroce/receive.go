@@ -65,7 +65,9 @@ func (r *receiver) run() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for failures := 0; ; {
-		if r.asked.Load() {
+		// Until nobody asks: who does may not have come to the mutex when this
+		// goroutine had it again, and has interrupted only once.
+		for r.asked.Load() {
 			r.mu.Unlock()
 			r.standBy()
 			r.answer() // what the last leader left

@@ -60,10 +60,7 @@ func (cq *CQ) giveBack(rest []WC) {
 		return
 	}
 	cq.left.put(rest)
-	wakeUp(cq.woken)() // somebody may be waiting for these
-	if s, ok := cq.p.(CQSleeper); ok {
-		s.WakeSleeper()
-	}
+	cq.wakeWaiter() // somebody may be waiting for these
 }
 
 // leftovers are completions that were polled and not looked at. They are older than

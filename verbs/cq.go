@@ -254,7 +254,7 @@ func (cq *CQ) wait(ctx, life context.Context, room int, solicitedOnly bool, poll
 		n, err := cq.pollOrArm(solicitedOnly, poll)
 		if n > 0 || err != nil {
 			if cq.waiting.Load() > 1 {
-				wakeUp(cq.woken)() // one event woke us; the others may have to do the same
+				cq.wakeWaiter() // one event woke us; the others may have to do the same
 			}
 			return n, err
 		}
@@ -282,6 +282,14 @@ func (cq *CQ) sleep(ctx, life context.Context) {
 	case <-ctx.Done():
 	case <-life.Done():
 	case <-cq.gone:
+	}
+}
+
+// wakeWaiter has one of those who wait, or who is just about to sleep, poll again.
+func (cq *CQ) wakeWaiter() {
+	wakeUp(cq.woken)()
+	if s, ok := cq.p.(CQSleeper); ok {
+		s.WakeSleeper()
 	}
 }
 

@@ -20,6 +20,7 @@
 /* What verbs.h wraps in macros is defined here under its plain name. */
 #undef ibv_query_port
 #undef ibv_reg_mr
+#undef ibv_reg_mr_iova
 
 /* F(ret, fail, name, parameters, arguments); fail is returned, with errno
  * EOPNOTSUPP, by a function that this machine's library is too old to have.
@@ -65,6 +66,9 @@
 	F(int, EOPNOTSUPP, ibv_query_srq, (struct ibv_srq *srq, struct ibv_srq_attr *a), (srq, a)) \
 	F(struct ibv_mr *, NULL, ibv_reg_dmabuf_mr,                                \
 	  (struct ibv_pd *pd, uint64_t o, size_t n, uint64_t i, int fd, int a), (pd, o, n, i, fd, a)) \
+	F(struct ibv_mr *, NULL, ibv_reg_mr, (struct ibv_pd *pd, void *p, size_t n, int a), (pd, p, n, a)) \
+	F(struct ibv_mr *, NULL, ibv_reg_mr_iova,                                  \
+	  (struct ibv_pd *pd, void *p, size_t n, uint64_t i, int a), (pd, p, n, i, a)) \
 	F(struct ibv_mr *, NULL, ibv_reg_mr_iova2,                                 \
 	  (struct ibv_pd *pd, void *p, size_t n, uint64_t i, unsigned int a), (pd, p, n, i, a)) \
 	F(int, IBV_REREG_MR_ERR_INPUT, ibv_rereg_mr,                               \

@@ -67,6 +67,8 @@ type sendSlots struct {
 	sge      sgeSlots
 	datagram bool // UD: each request has an address of its own
 
+	unanswered bool // UC by the ibv_wr_* calls, of which it has none for what needs an answer
+
 	ex   *C.struct_ibv_qp_ex     // posts by the ibv_wr_* calls, unless nil
 	bufs []C.struct_ibv_data_buf // for these, one request's elements
 
@@ -76,7 +78,7 @@ type sendSlots struct {
 
 func newSendSlots(qp *C.struct_ibv_qp, ex *C.struct_ibv_qp_ex, cap QPCap) sendSlots {
 	s := sendSlots{qp: qp, wrs: cArray[C.struct_ibv_send_wr](cap.MaxSendWR), sge: newSGESlots(cap.MaxSendWR, cap.MaxSendSGE),
-		datagram: qp.qp_type == C.IBV_QPT_UD, ex: ex, bufs: cArray[C.struct_ibv_data_buf](cap.MaxSendSGE)}
+		datagram: qp.qp_type == C.IBV_QPT_UD, unanswered: qp.qp_type == C.IBV_QPT_UC && ex != nil, ex: ex, bufs: cArray[C.struct_ibv_data_buf](cap.MaxSendSGE)}
 	for i := range s.wrs {
 		s.wrs[i].sg_list = s.sge.list(i)
 		s.link(i)
@@ -153,7 +155,8 @@ func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 // is passed on that this function does not know.
 func (s *sendSlots) encode(i int, wr *SendWR) bool {
 	c := &s.wrs[i]
-	if s.datagram && wr.Opcode != OpSend && wr.Opcode != OpSendWithImm || !s.sge.fill(i, wr.SGL) {
+	if s.datagram && wr.Opcode != OpSend && wr.Opcode != OpSendWithImm ||
+		s.unanswered && needsAnswer(wr.Opcode) || !s.sge.fill(i, wr.SGL) {
 		return false
 	}
 	c.wr_id = C.uint64_t(wr.ID)
@@ -198,6 +201,11 @@ func setInvalidate(c *C.struct_ibv_send_wr, rkey uint32) {
 
 func setRemote(c *C.struct_ibv_send_wr, wr *SendWR) {
 	*(*wrRDMA)(unsafe.Pointer(&c.wr)) = wrRDMA{wr.RemoteAddr, wr.RKey}
+}
+
+// needsAnswer tells the opcodes that no unreliable queue pair has.
+func needsAnswer(o Opcode) bool {
+	return o == OpRDMARead || o == OpAtomicCmpAndSwp || o == OpAtomicFetchAndAdd || o == OpSendWithInvalidate
 }
 
 // setPeer addresses a datagram; false if it has no address, which C would follow

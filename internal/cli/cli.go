@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -141,23 +142,29 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	cmd.Version = version()
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.PersistentPreRun = func(*cobra.Command, []string) { *logger = out.logger(cmd.OutOrStdout()) }
-	began, run := false, cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		began = true
-		return run(cmd, args)
+	began := false
+	for _, c := range append(cmd.Commands(), cmd) {
+		if run := c.RunE; run != nil {
+			c.RunE = func(cmd *cobra.Command, args []string) error {
+				began = true
+				return run(cmd, args)
+			}
+		}
 	}
 
-	err := cmd.ExecuteContext(ctx)
+	ran, err := cmd.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
 	}
 	if !began { // then cobra found the fault, such as a wrong number of arguments
 		err = usageError{err}
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", cmd.Name(), err)
+	// One line, and nothing in it that a terminal obeys: words of a peer's may be in it.
+	text := trace.Printable(strings.ReplaceAll(err.Error(), "\n", "; "))
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", cmd.Name(), text)
 	var wrong usageError
 	if errors.As(err, &wrong) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "Usage: %s\nMore: %s --help\n", cmd.UseLine(), cmd.Name())
+		fmt.Fprintf(cmd.ErrOrStderr(), "Usage: %s\nMore: %s --help\n", ran.UseLine(), ran.CommandPath())
 		return exitUsage
 	}
 	if out.JSON {

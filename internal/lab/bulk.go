@@ -158,7 +158,7 @@ func (v *visit) bulkPlan() (bulkPlan, error) {
 		return p, fmt.Errorf("the peer's parameter %s is %q, which is no hexadecimal number of 64 bits; try: a peer of this program's version", paramSeed, v.params[paramSeed])
 	}
 	p.seed = seed
-	if p.total, err = v.params.number(paramBytes, 1, 1<<62); err != nil {
+	if p.total, err = v.params.number(paramBytes, 1, maxSize); err != nil {
 		return p, err
 	}
 	for _, field := range []struct {

@@ -32,7 +32,7 @@ func (e *bulkPusher) prepare(c *rc.Conn) error {
 // allowed holds the window against what the server says it gives: before memory is
 // taken for it here.
 func (p *bulkPlan) allowed(server params) error {
-	most, err := server.number(paramMaxSize, 1, 1<<62)
+	most, err := server.number(paramMaxSize, 1, maxSize)
 	if err != nil {
 		return err
 	}

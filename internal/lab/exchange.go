@@ -246,7 +246,7 @@ func (e *exchangeEnd) arrived(text string, want digest, how string) error {
 	if got := digestOf([]byte(text)); got != want {
 		return fmt.Errorf("%s: %v, and the peer says %v; try: dmesg for errors of the device, and a capture of both ends", how, got, want)
 	}
-	tell(e.log, "data", "message.received", "", how, slog.String("text", text), slog.Int("bytes", len(text)))
+	tell(e.log, "data", "message.received", "", how, textAttr(text), slog.Int("bytes", len(text)))
 	return nil
 }
 
@@ -282,7 +282,7 @@ func (e *exchangeEnd) act(ctx context.Context, c *rc.Conn, todo []action) (done 
 			m := message{Type: msgMR, Addr: e.region.Addr(), RKey: e.region.RKey(), Length: uint64(e.size)}
 			if e.reads {
 				m.Text = digestOf([]byte(e.text))
-				tell(e.log, "data", "message.sent", "", "this end's region holds, to be read", slog.String("text", e.text), slog.Int("bytes", len(e.text)))
+				tell(e.log, "data", "message.sent", "", "this end's region holds, to be read", textAttr(e.text), slog.Int("bytes", len(e.text)))
 			}
 			err = e.send(c, idSendMR, m)
 		case doRDMA:
@@ -349,6 +349,6 @@ func (e *exchangeEnd) rdma(c *rc.Conn) error {
 	if err := e.postSend(c.QP(), wr); err != nil {
 		return err
 	}
-	tell(e.log, "data", "message.sent", "", "writing into the peer's region", slog.String("text", e.text), slog.Int("bytes", len(e.text)))
+	tell(e.log, "data", "message.sent", "", "writing into the peer's region", textAttr(e.text), slog.Int("bytes", len(e.text)))
 	return nil
 }

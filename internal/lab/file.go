@@ -186,7 +186,7 @@ func (f *fileClient) configure(cfg *rc.Config) {
 
 // prepare makes a ring like the server's to send from.
 func (f *fileClient) prepare(c *rc.Conn) error {
-	most, err := params(c.PeerHello().Params).number(paramMaxSize, 1, 1<<62)
+	most, err := params(c.PeerHello().Params).number(paramMaxSize, 1, maxSize)
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func (p params) flag(key string) (bool, error) {
 // size reads the bytes that the client asks for and holds them against what this
 // server gives.
 func (v *visit) size() (int, error) {
-	n, err := v.params.number(paramSize, 1, 1<<62)
+	n, err := v.params.number(paramSize, 1, maxSize)
 	if err != nil {
 		return 0, err
 	}
@@ -137,11 +137,11 @@ func askable(mine params, server params) error {
 	if mine[paramSize] == "" {
 		return nil
 	}
-	n, err := mine.number(paramSize, 1, 1<<62)
+	n, err := mine.number(paramSize, 1, maxSize)
 	if err != nil {
 		return err
 	}
-	most, err := server.number(paramMaxSize, 1, 1<<62)
+	most, err := server.number(paramMaxSize, 1, maxSize)
 	if err != nil {
 		return err
 	}

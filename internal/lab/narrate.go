@@ -195,6 +195,13 @@ func (n narrator) memory(what string, data []byte) {
 		slog.String("first", hex.EncodeToString(data[:min(len(data), shown)])))
 }
 
+// maxTold is how many bytes of a text are told: what Linux allows an argument of a
+// command line to have. A peer may write much more into a region that it was given.
+const maxTold = 128 << 10
+
+// textAttr is a text as it is told.
+func textAttr(text string) slog.Attr { return slog.String("text", cut(text, maxTold)) }
+
 // closeAll closes what a run opened. The first error stands: the run's own, if it
 // has one, since what follows it is mostly its consequence.
 func closeAll(err *error, closers ...io.Closer) {

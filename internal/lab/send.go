@@ -104,7 +104,7 @@ func (s *sendClient) run(ctx context.Context, c *rc.Conn) error {
 	if err := s.post(c, s.text); err != nil {
 		return err
 	}
-	tell(s.log, "data", "message.sent", "", "message sent", slog.String("text", s.text), slog.Int("bytes", len(s.text)))
+	tell(s.log, "data", "message.sent", "", "message sent", textAttr(s.text), slog.Int("bytes", len(s.text)))
 	if err := s.sent(ctx, c); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (s *sendClient) run(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	tell(s.log, "data", "message.received", "", "reply from the server", slog.String("text", reply), slog.Int("bytes", len(reply)))
+	tell(s.log, "data", "message.received", "", "reply from the server", textAttr(reply), slog.Int("bytes", len(reply)))
 	return nil
 }
 
@@ -124,12 +124,12 @@ func (s *sendServer) run(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	tell(s.log, "data", "message.received", "", "message from the client", slog.String("text", text), slog.Int("bytes", len(text)))
+	tell(s.log, "data", "message.received", "", "message from the client", textAttr(text), slog.Int("bytes", len(text)))
 	reply := cut(fmt.Sprintf("the server received %d bytes: %s", len(text), text), s.size)
 	if err := s.post(c, reply); err != nil {
 		return err
 	}
-	tell(s.log, "data", "message.sent", "", "reply sent", slog.String("text", reply), slog.Int("bytes", len(reply)))
+	tell(s.log, "data", "message.sent", "", "reply sent", textAttr(reply), slog.Int("bytes", len(reply)))
 	return s.sent(ctx, c)
 }
 

@@ -14,6 +14,10 @@ import (
 // letters are powers of 1024.
 type Size int64
 
+// maxSize is the largest Size that a flag takes: 1 EiB, far from where numbers
+// overflow.
+const maxSize = 1 << 60
+
 // String is the number, with a letter where that loses nothing: "64K", "4097".
 func (s Size) String() string {
 	for letter, unit := range map[string]Size{"T": 1 << 40, "G": 1 << 30, "M": 1 << 20, "K": 1 << 10} {
@@ -27,6 +31,9 @@ func (s Size) String() string {
 // Set reads what a flag was given.
 func (s *Size) Set(text string) error {
 	n, err := units.RAMInBytes(strings.TrimSpace(text))
+	if err == nil && (n < 0 || n > maxSize) {
+		return fmt.Errorf("%q is more bytes than there are anywhere; try: at most %v", text, Size(maxSize))
+	}
 	if err != nil {
 		return fmt.Errorf("%q is no size; try: a number of bytes such as 4096, 64K, 1M or 10G", text)
 	}

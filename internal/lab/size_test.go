@@ -15,7 +15,7 @@ func TestSize(t *testing.T) {
 			t.Errorf("%q: %d %q %v, want %d %q", text, int64(s), s, err, want.bytes, want.print)
 		}
 	}
-	for _, text := range []string{"", "K", "-1", "4Q", "one", "1 2"} {
+	for _, text := range []string{"", "K", "-1", "4Q", "one", "1 2", "9999999T", "6000000T"} {
 		var s Size
 		if err := s.Set(text); err == nil {
 			t.Errorf("%q was taken for %d", text, s)

@@ -69,7 +69,7 @@ func (w *writeImmClient) run(ctx context.Context, c *rc.Conn) error {
 	if _, err := w.waitSend(ctx, c, "the WRITE's completion"); err != nil {
 		return err
 	}
-	tell(w.log, "data", "text.written", "", "wrote to the server's memory, and told its length", slog.String("text", w.text), slog.Int("imm", n))
+	tell(w.log, "data", "text.written", "", "wrote to the server's memory, and told its length", textAttr(w.text), slog.Int("imm", n))
 	return nil
 }
 
@@ -104,6 +104,6 @@ func (w *writeImmServer) run(ctx context.Context, c *rc.Conn) error {
 	}
 	data := w.region.Bytes()[:wc.Imm()]
 	w.memory("the region", data)
-	tell(w.log, "data", "message.received", "", "the client wrote", slog.String("text", string(data)), slog.Int("bytes", len(data)), slog.Int64("imm", int64(wc.Imm())))
+	tell(w.log, "data", "message.received", "", "the client wrote", textAttr(string(data)), slog.Int("bytes", len(data)), slog.Int64("imm", int64(wc.Imm())))
 	return nil
 }

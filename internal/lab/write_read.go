@@ -96,7 +96,7 @@ func (w *writeReadClient) run(ctx context.Context, c *rc.Conn) error {
 	if _, err := w.waitSend(ctx, c, "the WRITE's completion"); err != nil {
 		return err
 	}
-	tell(w.log, "data", "text.written", "", "wrote to the server's memory", slog.String("text", w.text), slog.Int("bytes", n))
+	tell(w.log, "data", "text.written", "", "wrote to the server's memory", textAttr(w.text), slog.Int("bytes", n))
 
 	read := verbs.SendWR{ID: idRead, Opcode: verbs.OpRDMARead, Flags: verbs.SendSignaled,
 		SGL: gather(w.back, n), RemoteAddr: remote.Addr, RKey: remote.RKey}
@@ -108,7 +108,7 @@ func (w *writeReadClient) run(ctx context.Context, c *rc.Conn) error {
 	}
 	back := w.back.Bytes()[:n]
 	w.memory("read back", back)
-	tell(w.log, "data", "text.read", "", "read back from the server's memory", slog.String("text", string(back)), slog.Int("bytes", n))
+	tell(w.log, "data", "text.read", "", "read back from the server's memory", textAttr(string(back)), slog.Int("bytes", n))
 	if i := differAt([]byte(w.text), back); i >= 0 {
 		return fmt.Errorf("source and destination buffers differ from byte %d on; try: dmesg for errors of the device, and a capture of both ends", i)
 	}
@@ -153,6 +153,6 @@ func (w *writeReadServer) run(ctx context.Context, c *rc.Conn) error {
 	data := w.region.Bytes()
 	w.memory("the region", data)
 	text, _, _ := bytes.Cut(data, []byte{0})
-	tell(w.log, "data", "region.holds", "", "the region now begins with", slog.String("text", cut(string(text), 256)))
+	tell(w.log, "data", "region.holds", "", "the region now begins with", textAttr(string(text)))
 	return nil
 }

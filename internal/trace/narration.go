@@ -61,7 +61,7 @@ func (n *Narration) WithGroup(string) slog.Handler { return n }
 
 // Handle writes one record.
 func (n *Narration) Handle(_ context.Context, r slog.Record) error {
-	line := narrated{path: "INFO"}
+	line := narrated{path: "INFO", who: n.who}
 	if r.Level >= slog.LevelError {
 		line.path = "ERROR"
 	}
@@ -75,8 +75,8 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 	n.out.mu.Lock()
 	defer n.out.mu.Unlock()
 	n.out.seq++
-	head := fmt.Sprintf("[%s #%04d %s] %-5s ", r.Time.Format("15:04:05.000"), n.out.seq, n.who, line.path)
-	text := head + printable(r.Message)
+	head := fmt.Sprintf("[%s #%04d %s] %-5s ", r.Time.Format("15:04:05.000"), n.out.seq, line.who, line.path)
+	text := head + Printable(r.Message)
 	if line.fields != "" {
 		text += " " + line.fields
 	}
@@ -92,7 +92,7 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 
 // narrated is a record's attributes, sorted by where they are shown.
 type narrated struct {
-	event         string
+	who, event    string
 	path, verb    string
 	fields, group string
 }
@@ -109,7 +109,9 @@ var toldByText = map[string][]string{
 
 func (l *narrated) add(a slog.Attr) {
 	switch {
-	case a.Key == "who" || a.Key == "from" || a.Key == "to": // told by the text
+	case a.Key == "who":
+		l.who = a.Value.String()
+	case a.Key == "from" || a.Key == "to": // told by the text
 	case a.Key == "event":
 		l.event = a.Value.String()
 	case slices.Contains(toldByText[l.event], a.Key):
@@ -127,10 +129,10 @@ func (l *narrated) add(a slog.Attr) {
 	}
 }
 
-func field(a slog.Attr) string { return a.Key + "=" + printable(a.Value.String()) }
+func field(a slog.Attr) string { return a.Key + "=" + Printable(a.Value.String()) }
 
-// printable quotes what a terminal should not be sent: the text may be a peer's.
-func printable(s string) string {
+// Printable quotes what a terminal should not be sent: the text may be a peer's.
+func Printable(s string) string {
 	for _, r := range s {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
 			return strconv.Quote(s)

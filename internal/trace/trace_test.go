@@ -18,6 +18,7 @@ func tell(h slog.Handler) {
 		"took", 1500*time.Microsecond, slog.Group("attr", slog.String("PORT", "1"), slog.String("PKEY_INDEX", "0")))
 	all.With("who", "server/2").Info("message", "event", "message.received", "path", "data", "text", "evil\x1b[2J")
 	log.Error("client failed", "error", "why")
+	all.Error("client failed", "who", "server/7", "error", "why not")
 	log.Info("received barrier \"done\"", "event", "oob.message", "sent", false, "name", "done", "bytes", 17)
 	log.Debug("not told by a narration")
 }
@@ -30,7 +31,8 @@ func TestNarration(t *testing.T) {
                                   PORT=1 PKEY_INDEX=0
 [T #0002 server/2] DATA  message  text="evil\x1b[2J"
 [T #0003 server] ERROR client failed  error=why
-[T #0004 server] INFO  received barrier "done"  bytes=17
+[T #0004 server/7] ERROR client failed  error=why not
+[T #0005 server] INFO  received barrier "done"  bytes=17
 `
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -41,7 +43,7 @@ func TestJSON(t *testing.T) {
 	var out bytes.Buffer
 	tell(NewJSON(&out, slog.LevelInfo))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 4 {
+	if len(lines) != 5 {
 		t.Fatalf("%d lines", len(lines))
 	}
 	for _, line := range lines {

@@ -156,6 +156,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`\b(qpn|psn|addr|lkey|rkey|remote_addr|qp_num|DEST_QPN|RQ_PSN|SQ_PSN)=0x[0-9a-f]+`), "$1=…"},
 	{regexp.MustCompile(`queue pair 0x[0-9a-f]+`), "queue pair …"},
 	{regexp.MustCompile(`127\.\d+\.\d+\.\d+(:\d+)?`), "127.…"},
+	{regexp.MustCompile(`clock_offset=\S+ uncertainty=\S+`), "clock_offset=… uncertainty=…"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s)\b`), "…"},
 	{regexp.MustCompile(`\b[\d.]+( [KMG]?i?B/s)`), "…$1"},
 	{regexp.MustCompile(`pid[ =]\d+`), "pid …"},

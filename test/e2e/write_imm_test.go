@@ -45,11 +45,12 @@ func TestWriteImmLies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() { conn.Close() })
 	if err := conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Imm: 1 << 31, Flags: verbs.SendSignaled}}); err != nil {
 		t.Fatal(err)
 	}
 	s.event("client.failed", "error", "the completion is IBV_WC_RECV of 0 bytes with the immediate 2147483648")
+	conn.Close()
 	s.stillServes(t)
 	s.stops()
 }

@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// In the jobs write-read and write-imm the peer dies when all are connected: the
+// server says so and goes on serving; the client fails, and names what it lost.
+func TestOneSidedPeerGone(t *testing.T) {
+	noLeak(t)
+	for _, job := range []string{"write-read", "write-imm"} {
+		t.Run(job+", client", func(t *testing.T) {
+			s := serve(t)
+			cfg := muteConfig(t, openDevice(t))
+			cfg.Job = job
+			conn, err := rc.Dial(timeLimit(t), s.address(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.Close()
+			s.event("client.failed", "error", "the connection; look at its output")
+			s.stillServes(t)
+			s.stops()
+		})
+		t.Run(job+", server", func(t *testing.T) {
+			l, gone := listenGone(t, job)
+			_, port, _ := net.SplitHostPort(l.Addr().String())
+			c := start(t, "rdma_client", "--json", "--job", job, ipv4, device, port)
+			c.fails(1, "the connection; look at its output")
+			<-gone
+		})
+	}
+}
+
+// listenGone is a server that shares a region, takes one client, and is gone.
+func listenGone(t *testing.T, job string) (l *rc.Listener, gone chan struct{}) {
+	t.Helper()
+	cfg := muteConfig(t, openDevice(t))
+	cfg.Job = job
+	cfg.Prepare = func(c *rc.Conn) error {
+		mr, err := c.AllocMR("for the client", 4096, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
+		if err == nil {
+			c.Share("buffer", mr)
+			err = c.QP().PostRecv([]verbs.RecvWR{{}})
+		}
+		return err
+	}
+	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	gone = make(chan struct{})
+	go func() {
+		defer close(gone)
+		in, err := l.Accept(timeLimit(t))
+		if err != nil {
+			return
+		}
+		if _, err := in.Hello(timeLimit(t)); err != nil {
+			t.Errorf("hello: %v", err)
+			return
+		}
+		conn, err := in.Connect(timeLimit(t), cfg)
+		if err != nil {
+			t.Errorf("connect: %v", err)
+			return
+		}
+		conn.Close()
+	}()
+	return l, gone
+}
+
+// What a file that is to be drawn may be, and is not.
+func TestDiagramFails(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	start(t, "rdma_client", "diagram", "nosuchfile").fails(1, "nosuchfile", "--record")
+	start(t, "rdma_client", "diagram", empty).fails(1, empty)
+	start(t, "rdma_client", "diagram").fails(2, "arg")
+}
