@@ -43,7 +43,10 @@ const (
 	SendFence     SendFlags = 1 << 0 // wait for this QP's earlier READs and atomics first
 	SendSignaled  SendFlags = 1 << 1 // complete on the CQ even if the QP's SigAll is off
 	SendSolicited SendFlags = 1 << 2 // wake a peer that waits for solicited events only
-	SendInline    SendFlags = 1 << 3 // copy the data at post time; the buffer is free at once
+	// SendInline copies the data at post time; the buffer is free at once. It is
+	// read from SGE.Addr as an address of this process: never from a region that
+	// was registered under other addresses (IOVA, AccessZeroBased).
+	SendInline SendFlags = 1 << 3
 )
 
 // String lists the flags by their C names, "0" for none.
