@@ -19,7 +19,7 @@ type QPInit struct {
 	SRQ            *SRQ     // nil: a receive queue of its own; else Cap's receive sizes do not count
 	Cap            QPCap    // what is granted may be more: see QP.Cap
 	SigAll         bool     // every send completes; else those with SendSignaled
-	PostPath       PostPath // how sends are posted; the zero value chooses by itself
+	PostPath       PostPath // how sends are posted; the zero value is PostAuto
 }
 
 // QP is a queue pair (struct ibv_qp).
@@ -52,6 +52,9 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	parents := []*handle{&pd.handle, &init.SendCQ.handle}
 	if init.RecvCQ != init.SendCQ {
 		parents = append(parents, &init.RecvCQ.handle)
+	}
+	if init.PostPath > PostBuilder {
+		return nil, fail("ibv_create_qp", pd.device, "PostPath "+init.PostPath.String(), syscall.EINVAL)
 	}
 	var srq SRQProvider
 	if init.SRQ != nil {
