@@ -26,7 +26,7 @@ const (
 // paths are the addresses of rxe0, where TCP goes too.
 var paths = map[string]string{"IPv4": "10.99.0.1:0", "IPv6": "[fd99::1]:0"}
 
-func TestAgainstRxe(t *testing.T) { testAgainstRxe(t) }
+func TestAgainstRxe(t *testing.T) { testAgainstRxe(t, 0) }
 
 // TestAgainstRxeWithLoss is the same while 2 % of the packets of each direction
 // are lost.
@@ -40,7 +40,10 @@ func TestAgainstRxeWithLoss(t *testing.T) {
 			system(t, strings.Replace(command, "qdisc add", "qdisc del", 1))
 		})
 	}
-	testAgainstRxe(t)
+	// rdma_rxe does not answer the repeated request of a READ of 0 bytes, so that a
+	// lost answer ends the queue pair with RETRY_EXC_ERR (seen with loss of what rxe0
+	// sends alone: seven repetitions, and no answer).
+	testAgainstRxe(t, 1)
 }
 
 func system(t *testing.T, command string) (out string) {
@@ -53,21 +56,25 @@ func system(t *testing.T, command string) (out string) {
 	return string(b)
 }
 
-func testAgainstRxe(t *testing.T) {
+// testAgainstRxe asks either way; leastRead is the shortest READ that rxe0 is asked for.
+func testAgainstRxe(t *testing.T, leastRead int) {
 	for family, address := range paths {
 		t.Run(family, func(t *testing.T) {
 			rxe, soft := open(t, here, "rxe0"), open(t, inPeer, "soft:veth1")
 			a, b := connect(t, address, rc.Config{Device: rxe}, rc.Config{Device: soft}, inPeer, mib+guard)
-			t.Run("rxe asks", func(t *testing.T) { ask(t, a, b) })
-			t.Run("soft asks", func(t *testing.T) { ask(t, b, a) })
+			t.Run("rxe asks", func(t *testing.T) { ask(t, a, b, 0) })
+			t.Run("soft asks", func(t *testing.T) { ask(t, b, a, leastRead) })
 		})
 	}
 }
 
 // ask does every operation from one end with the other.
-func ask(t *testing.T, from, to *end) {
+func ask(t *testing.T, from, to *end, leastRead int) {
 	for _, op := range []verbs.Opcode{verbs.OpSend, verbs.OpSendWithImm, verbs.OpRDMAWrite, verbs.OpRDMAWriteWithImm, verbs.OpRDMARead} {
 		for _, size := range []int{0, 1, 1023, 1024, 1025, 64 << 10, mib} {
+			if op == verbs.OpRDMARead && size < leastRead {
+				continue
+			}
 			t.Run(fmt.Sprintf("%v/%d", op, size), func(t *testing.T) { move(t, from, to, op, size) })
 		}
 	}
