@@ -29,6 +29,12 @@ var hints = map[hintKey]string{
 
 	{"ibv_query_port", syscall.EINVAL}: "a port that exists; ports count from 1",
 
+	{"ibv_get_pkey_index", syscall.ENOENT}:           "0xffff, the key of everybody, or one that QueryPKey lists: the subnet manager (on RoCE the driver) fills the table",
+	{"ibv_get_pkey_index", syscall.EINVAL}:           "a port that exists; ports count from 1",
+	{"ibv_init_ah_from_wc", syscall.ENODATA}:         "the port that the datagram came in by, whose GID table must have the address that it was sent to (it may be gone since)",
+	{"ibv_init_ah_from_wc", syscall.EINVAL}:          "the successful receive of a datagram, and its first 40 bytes; to answer a multicast, a handle made by CreateAH",
+	{"ibv_init_ah_from_wc", syscall.EPROTONOSUPPORT}: "the first 40 bytes that the datagram's receive filled, as the device left them",
+
 	{"ibv_reg_mr", syscall.ENOMEM}: memlockHint,
 	{"ibv_reg_mr", syscall.EAGAIN}: "a larger rdma.max in the process's cgroup, or fewer regions",
 	{"ibv_reg_mr", syscall.EINVAL}: "LOCAL_WRITE together with REMOTE_WRITE or REMOTE_ATOMIC, and a length the device can register",
