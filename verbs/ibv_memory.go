@@ -9,40 +9,10 @@ import "C"
 
 import (
 	"net"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
 )
-
-// posted keeps a C object that work requests name from being freed while C may be
-// reading it, in a post: from hold to release. It counts; -1 is gone.
-type posted struct{ n atomic.Int32 }
-
-// hold is false for an object that is gone.
-func (p *posted) hold() bool {
-	for n := p.n.Load(); n >= 0; n = p.n.Load() {
-		if p.n.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-	return false
-}
-
-func (p *posted) release() { p.n.Add(-1) }
-
-// end runs destroy when no post holds the object, which takes as long as a post
-// does; if destroy fails the object is there again.
-func (p *posted) end(destroy func() error) error {
-	for !p.n.CompareAndSwap(0, -1) {
-		runtime.Gosched()
-	}
-	err := destroy()
-	if err != nil {
-		p.n.Store(0)
-	}
-	return err
-}
 
 // ibvMR is struct ibv_mr.
 type ibvMR struct {

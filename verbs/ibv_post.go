@@ -73,6 +73,7 @@ type sendSlots struct {
 	bufs []C.struct_ibv_data_buf // for these, one request's elements
 
 	binds []ibvBind // of the batch, held until it is posted
+	peers []*ibvAH  // the same: where its datagrams go
 	split bool      // the batch must be posted before the next request can be encoded
 }
 
@@ -141,6 +142,9 @@ func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 		n, err = s.post(fit)
 		if len(s.binds) > 0 {
 			s.settle(n)
+		}
+		if len(s.peers) > 0 {
+			s.releasePeers()
 		}
 		if done += n; err == nil && fit < len(batch) && !s.split {
 			err = syscall.EINVAL
@@ -218,11 +222,32 @@ func (s *sendSlots) setPeer(c *C.struct_ibv_send_wr, wr *SendWR) bool {
 		return false
 	}
 	ah, ok := wr.AH.p.(*ibvAH)
-	if !ok || ah.ah == nil {
+	if !ok || !s.holdPeer(ah) {
 		return false // another provider's, or closed
 	}
 	*(*wrUD)(unsafe.Pointer(&c.wr)) = wrUD{uintptr(unsafe.Pointer(ah.ah)), wr.RemoteQPN, wr.RemoteQKey}
 	return true
+}
+
+// holdPeer holds an address handle until the batch is posted; false if it is closed.
+// Datagrams in a row to one peer hold it once.
+func (s *sendSlots) holdPeer(ah *ibvAH) bool {
+	if n := len(s.peers); n > 0 && s.peers[n-1] == ah {
+		return true
+	}
+	if !ah.hold() {
+		return false
+	}
+	s.peers = append(s.peers, ah) // grows to what the largest batch has
+	return true
+}
+
+func (s *sendSlots) releasePeers() {
+	for _, ah := range s.peers {
+		ah.release()
+	}
+	clear(s.peers)
+	s.peers = s.peers[:0]
 }
 
 // setBind encodes the bind of a type 2 window, and holds window and region for the

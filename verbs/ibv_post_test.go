@@ -186,7 +186,11 @@ func TestPostSaysWhichRequestWasRefused(t *testing.T) {
 // pointer that is none.
 func TestPostSendPassesOnNothingThatCWouldFollow(t *testing.T) {
 	foreign := &AH{p: &paperObject{}}
-	closed := &AH{p: &ibvAH{}}
+	ended := &ibvAH{}
+	if err := ended.end(func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	closed := &AH{p: ended}
 	for name, c := range map[string]struct {
 		datagrams bool
 		wr        SendWR
@@ -265,12 +269,14 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	_, qp := fakeQP(t, wide)
 	_, built := fakeQPBy(t, PostBuilder, wide)
 	binding, bind := fakeBind(t)
+	datagrams, toPeers := fakeDatagrams(t)
 	f, cq := fakeCQ(t)
 	f.Completes(16, 1, 2, 0)
 	sends, recvs, wcs := sendBatch(16), recvBatch(16), make([]WC, 16)
 	for name, hot := range map[string]func(){
 		"PostSend":                func() { _ = qp.PostSend(sends) },
 		"PostSend by the builder": func() { _ = built.PostSend(sends) },
+		"PostSend of datagrams":   func() { _ = datagrams.PostSend(toPeers) },
 		"PostSend of a bind":      func() { _ = binding.PostSend(bind) },
 		"PostRecv":                func() { _ = qp.PostRecv(recvs) },
 		"Poll":                    func() { _, _ = cq.Poll(wcs) },
@@ -336,6 +342,16 @@ func BenchmarkPostSend(b *testing.B) {
 			perWR(b, n)
 		})
 	}
+	datagrams, wrs := fakeDatagrams(b)
+	b.Run(fmt.Sprintf("batch=%d/GoDatagrams", len(wrs)), func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := datagrams.PostSend(wrs); err != nil {
+				b.Fatal(err)
+			}
+		}
+		perWR(b, len(wrs))
+	})
 }
 
 func BenchmarkPostRecv(b *testing.B) {

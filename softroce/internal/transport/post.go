@@ -93,7 +93,7 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 			return syscall.EINVAL
 		}
 		ah, ok := wr.AH.Provider().(*AH)
-		if !ok {
+		if !ok || ah.closed.Load() {
 			return syscall.EINVAL
 		}
 		path = ah.path

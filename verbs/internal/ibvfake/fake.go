@@ -40,6 +40,16 @@ func (f *Fake) MW() unsafe.Pointer { return unsafe.Pointer(&f.f.mw) }
 // MR is its struct ibv_mr *; see MW.
 func (f *Fake) MR() unsafe.Pointer { return unsafe.Pointer(&f.f.mr) }
 
+// AH is its struct ibv_ah *, until FreeAH; Lost is how many datagrams were posted
+// after that.
+func (f *Fake) AH() unsafe.Pointer { return unsafe.Pointer(&f.f.ah) }
+
+// FreeAH takes the address handle away; see AH.
+func (f *Fake) FreeAH() { f.f.ah.handle = 0 }
+
+// Lost counts what was posted with an address handle that was gone; see AH.
+func (f *Fake) Lost() int { return int(f.f.lost) }
+
 // Inlined is how many requests were built with their data inline.
 func (f *Fake) Inlined() int { return int(f.f.inlined) }
 

@@ -18,8 +18,10 @@ struct fake {
 	struct ibv_cq_ex cq;        // begins like a struct ibv_cq
 	struct ibv_mw mw;
 	struct ibv_mr mr;
+	struct ibv_ah ah;           // freed, as it were, when handle is 0
 	long posts;                 // calls
 	long wrs;                   // requests in all calls
+	long lost;                  // datagrams whose address handle was freed
 	int refuse_at;              // the place in a chain that is refused; -1: none, -2: the doorbell
 	int errnum;                 // with this
 	struct ibv_send_wr last_send[4];
@@ -58,6 +60,8 @@ static struct fake *fake_new(void)
 	f->mw.type = IBV_MW_TYPE_2;
 	f->mw.rkey = 0x700;
 	f->mr.lkey = f->mr.rkey = 0x900;
+	f->ah.context = &f->ctx;
+	f->ah.handle = 1;
 	f->cq.context = &f->ctx;
 	f->cq.cq_context = f;
 	fake_extended(&f->cq);

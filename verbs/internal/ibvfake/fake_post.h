@@ -15,6 +15,8 @@ static int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_
 			*bad = wr;
 			return f->errnum;
 		}
+		if (qp->qp_type == IBV_QPT_UD && !wr->wr.ud.ah->handle)
+			f->lost++;
 		if (i < 4) {
 			f->last_send[i] = *wr;
 			if (wr->num_sge)
