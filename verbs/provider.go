@@ -118,8 +118,8 @@ type CQProvider interface {
 	// are more the CQ stays as it was.
 	Resize(depth int) error
 	// Moderate holds an event back until count completions came or period passed
-	// since the first; it is not called with what does not fit 16 bits (period in
-	// microseconds).
+	// since the first, in whole microseconds; it is not called with what does not fit
+	// 16 bits.
 	Moderate(count int, period time.Duration) error
 	Close() error
 }
