@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -123,8 +125,11 @@ var remapCases = []Case{
 	{"mr", "dmabuf: another driver's memory", func(e *Env) {
 		a, b := e.rc()
 		fd, memory := e.dmabuf(16384)
+		at, _ := unix.Seek(fd, 0, unix.SEEK_CUR) // a DMA-BUF may not tell
 		mr, err := b.pd.RegDmabufMR(fd, 4096, 8192, 0x10000, everything)
 		made(e, mr, err)
+		now, _ := unix.Seek(fd, 0, unix.SEEK_CUR)
+		e.check(now == at, "the descriptor was moved from %d to %d", at, now)
 		e.check(mr.Addr() == 0x10000 && mr.Len() == 8192 && mr.Bytes() == nil, "%v", mr)
 		want := a.fill(0, 5000)
 		a.signaled(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: a.sge(0, 5000), RemoteAddr: 0x10000 + 100, RKey: mr.RKey()})
