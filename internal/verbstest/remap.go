@@ -93,6 +93,19 @@ var remapCases = []Case{
 		e.check(buf[4999] == b.mr.Bytes()[4999], "it is not the memory given")
 		runtime.KeepAlive(buf)
 	}},
+	{"mr", "rereg: other memory under an address that was chosen, or not at all", func(e *Env) {
+		a, b := e.rc()
+		const at = 0x7000_0000_0000
+		mr, err := b.pd.AllocMR(8192, everything, verbs.IOVA(at))
+		made(e, mr, err)
+		old, next := mr.Bytes(), e.mr(b.pd, 8192, everything).Bytes() // of two pages, as the chosen address is
+		if err := mr.Rereg(verbs.Rereg{Flags: verbs.ReregTranslation, Buf: next}); err != nil {
+			e.fails(err, "Rereg", syscall.EOPNOTSUPP)
+			next = old
+		}
+		e.check(mr.Addr() == at && &mr.Bytes()[0] == &next[0], "%v", mr)
+		carriesAt(a, b, mr, at)
+	}},
 	{"mr", "rereg: another domain", func(e *Env) {
 		a, b := e.rc()
 		old, next := b.pd, e.pd()

@@ -113,14 +113,17 @@ func (mr *MR) Addr() uint64 {
 }
 
 // Close forgets the region. When it returns no byte of it is touched any more;
-// work under way that needs it fails. EBUSY while windows are bound to it.
+// work under way that needs it fails. EBUSY while windows are bound to it. Another
+// Close does nothing: its key may be another region's by then.
 func (mr *MR) Close() error {
 	mr.mu.Lock()
 	defer mr.mu.Unlock()
 	if mr.windows.Load() > 0 {
 		return syscall.EBUSY
 	}
-	mr.gone.Store(true)
+	if mr.gone.Swap(true) {
+		return nil
+	}
 	mr.buf, mr.access = nil, 0
 	if mr.window == nil {
 		mr.engine.keys.remove(mr.key)
