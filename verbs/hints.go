@@ -78,7 +78,7 @@ var hints = map[hintKey]string{
 	{"ibv_modify_qp", syscall.EINVAL}:        "on RoCE IsGlobal, the peer's GID and a filled GID index, both GIDs of one family; AH.PortNum equal to INIT's port; TIMEOUT only at RTR→RTS",
 
 	{"ibv_post_send", syscall.ENOMEM}: "poll completions before posting more (the send queue is full: unsignaled requests free their place only with a later signaled one), fewer SGEs, or less inline data",
-	{"ibv_post_send", syscall.EINVAL}: "a queue pair in RTS, an opcode its type has, SGEs within its cap",
+	{"ibv_post_send", syscall.EINVAL}: "a queue pair in RTS, an opcode its type has, SGEs within its cap; for UD an open AH of this device; inline data only of memory under its own addresses (no IOVA, no ZERO_BASED)",
 	{"ibv_post_recv", syscall.ENOMEM}: "poll completions before posting more (the receive queue is full), or fewer SGEs",
 	{"ibv_post_recv", syscall.EINVAL}: "a queue pair past RESET and without an SRQ, SGEs within its cap",
 

@@ -74,11 +74,13 @@ type sendSlots struct {
 
 	binds []ibvBind // of the batch, held until it is posted
 	peers []*ibvAH  // the same: where its datagrams go
-	split bool      // the batch must be posted before the next request can be encoded
+
+	remapped *remapped // the device's regions that C cannot read inline data from
+	split    bool      // the batch must be posted before the next request can be encoded
 }
 
 func newSendSlots(qp *C.struct_ibv_qp, ex *C.struct_ibv_qp_ex, cap QPCap) sendSlots {
-	s := sendSlots{qp: qp, wrs: cArray[C.struct_ibv_send_wr](cap.MaxSendWR), sge: newSGESlots(cap.MaxSendWR, cap.MaxSendSGE),
+	s := sendSlots{qp: qp, wrs: cArray[C.struct_ibv_send_wr](cap.MaxSendWR), sge: newSGESlots(cap.MaxSendWR, cap.MaxSendSGE), remapped: new(remapped),
 		datagram: qp.qp_type == C.IBV_QPT_UD, unanswered: qp.qp_type == C.IBV_QPT_UC && ex != nil, ex: ex, bufs: cArray[C.struct_ibv_data_buf](cap.MaxSendSGE)}
 	for i := range s.wrs {
 		s.wrs[i].sg_list = s.sge.list(i)
@@ -161,6 +163,9 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 	c := &s.wrs[i]
 	if s.datagram && wr.Opcode != OpSend && wr.Opcode != OpSendWithImm ||
 		s.unanswered && needsAnswer(wr.Opcode) || !s.sge.fill(i, wr.SGL) {
+		return false
+	}
+	if wr.Flags&SendInline != 0 && s.remapped.names(wr.SGL) && wr.Opcode != OpLocalInv && wr.Opcode != OpBindMW { // these two have no data
 		return false
 	}
 	c.wr_id = C.uint64_t(wr.ID)

@@ -270,12 +270,14 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	_, built := fakeQPBy(t, PostBuilder, wide)
 	binding, bind := fakeBind(t)
 	datagrams, toPeers := fakeDatagrams(t)
+	inlining, inlined := fakeInline(t)
 	f, cq := fakeCQ(t)
 	f.Completes(16, 1, 2, 0)
 	sends, recvs, wcs := sendBatch(16), recvBatch(16), make([]WC, 16)
 	for name, hot := range map[string]func(){
 		"PostSend":                func() { _ = qp.PostSend(sends) },
 		"PostSend by the builder": func() { _ = built.PostSend(sends) },
+		"PostSend inline":         func() { _ = inlining.PostSend(inlined) },
 		"PostSend of datagrams":   func() { _ = datagrams.PostSend(toPeers) },
 		"PostSend of a bind":      func() { _ = binding.PostSend(bind) },
 		"PostRecv":                func() { _ = qp.PostRecv(recvs) },
@@ -293,6 +295,18 @@ func sendBatch(n int) []SendWR {
 		wrs[i] = SendWR{ID: uint64(i), Opcode: OpRDMAWrite, Flags: SendSignaled, RemoteAddr: 1, RKey: 2, SGL: []SGE{{Addr: 3, Length: 4, LKey: 5}}}
 	}
 	return wrs
+}
+
+// fakeInline is a queue pair and a batch of inline data, where there is a region that
+// could not be read.
+func fakeInline(tb testing.TB) (*QP, []SendWR) {
+	f, qp := fakeQP(tb, wide)
+	newIBVMR(f.MR()).remap(qp.p.(*ibvQP).send.remapped)
+	wrs := sendBatch(16)
+	for i := range wrs {
+		wrs[i].Flags |= SendInline
+	}
+	return qp, wrs
 }
 
 func recvBatch(n int) []RecvWR {
@@ -342,16 +356,18 @@ func BenchmarkPostSend(b *testing.B) {
 			perWR(b, n)
 		})
 	}
-	datagrams, wrs := fakeDatagrams(b)
-	b.Run(fmt.Sprintf("batch=%d/GoDatagrams", len(wrs)), func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := datagrams.PostSend(wrs); err != nil {
-				b.Fatal(err)
+	for name, fake := range map[string]func(testing.TB) (*QP, []SendWR){"GoDatagrams": fakeDatagrams, "GoInline": fakeInline} {
+		qp, wrs := fake(b)
+		b.Run(fmt.Sprintf("batch=%d/%s", len(wrs), name), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := qp.PostSend(wrs); err != nil {
+					b.Fatal(err)
+				}
 			}
-		}
-		perWR(b, len(wrs))
-	})
+			perWR(b, len(wrs))
+		})
+	}
 }
 
 func BenchmarkPostRecv(b *testing.B) {

@@ -48,8 +48,8 @@ func HugePages() MROption { return func(o *mrOptions) { o.hugePages = true } }
 
 // IOVA makes SGEs and the peer count from an address of the program's choice, not
 // from the memory's own: its place within a page must be the memory's. The flag
-// [AccessZeroBased] does the same for 0. What is sent from such a region must not
-// be [SendInline], which reads addresses of this process.
+// [AccessZeroBased] does the same for 0. What is sent from such a region cannot be
+// [SendInline], which reads addresses of this process.
 func IOVA(addr uint64) MROption { return func(o *mrOptions) { o.iova = &addr } }
 
 // AllocMR registers size bytes of new, zeroed, page-aligned memory outside Go's

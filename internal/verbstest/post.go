@@ -142,6 +142,27 @@ var postCases = []Case{
 		a.done()
 		e.same("the memory", b.bytes(100, 64), want)
 	}},
+	{"post", "inline from a region under other addresses", func(e *Env) {
+		a, b := e.rc()
+		chosen, err := a.pd.AllocMR(4096, everything, verbs.IOVA(0x7000_0000_0000))
+		made(e, chosen, err)
+		zero := e.mr(a.pd, 4096, everything|verbs.AccessZeroBased)
+		for _, mr := range []*verbs.MR{chosen, zero} {
+			sgl := []verbs.SGE{a.mr.SGE(0, 8), mr.SGE(8, 8)}
+			for _, wr := range []verbs.SendWR{
+				{Opcode: verbs.OpSend, Flags: verbs.SendInline, SGL: sgl},
+				a.remote(verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendInline, SGL: sgl[1:]}, b, 0),
+			} {
+				e.refusedAt(a.qp.PostSend([]verbs.SendWR{wr}), 0, syscall.EINVAL)
+			}
+			b.receives(1, 0, 64)
+			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: sgl})
+			a.done()
+			b.got()
+			e.ok(mr.Close(), "Close")
+		}
+		works(a, b)
+	}},
 	{"post", "more inline than was granted", func(e *Env) {
 		a, b := e.rc()
 		n := int(a.qp.Cap().MaxInlineData) + 1
