@@ -139,6 +139,7 @@ var hints = map[hintKey]string{
 	{"ibv_modify_qp", syscall.ENETUNREACH}:             routeHint,
 	{"ibv_modify_qp", syscall.EHOSTUNREACH}:            neighbourHint,
 	{"ibv_modify_qp", syscall.ENODEV}:                  namespaceHint,
+	{"ibv_modify_qp", syscall.EOPNOTSUPP}:              "fewer attributes: this device has not all that the mask names",
 	{"ibv_modify_qp", syscall.EPERM}:                   "a QKEY below 0x80000000: the others are for CAP_NET_RAW",
 	{"ibv_modify_qp", syscall.EINVAL}:                  "on RoCE IsGlobal, the peer's GID and a filled GID index, both GIDs of one family; AH.PortNum equal to INIT's port; TIMEOUT only at RTR→RTS",
 
