@@ -61,18 +61,13 @@ type bulkEnd struct {
 }
 
 func newBulkEnd(p bulkPlan, log *slog.Logger, port uint8) *bulkEnd {
-	return &bulkEnd{bulkPlan: p, narrator: narrator{log}, port: max(port, 1), data: newBulkData(p.seed, p.chunk)}
+	return &bulkEnd{bulkPlan: p, narrator: narrator{log}, port: port, data: newBulkData(p.seed, p.chunk)}
 }
 
 // allocate registers the window.
 func (e *bulkEnd) allocate(c *rc.Conn, name string, access verbs.Access) (err error) {
-	port, err := c.Device().QueryPort(e.port)
-	if err != nil {
+	if err := e.carried(c.Device(), e.port); err != nil {
 		return err
-	}
-	if uint64(e.chunk) > uint64(port.MaxMsgSize) {
-		return fmt.Errorf("a chunk of %v bytes is more than one message of %s carries, %v; try: --chunk %v",
-			Size(e.chunk), c.Device().Name(), Size(port.MaxMsgSize), Size(port.MaxMsgSize))
 	}
 	if e.region, err = c.AllocMR(name, int(e.window()), access); err != nil {
 		return err

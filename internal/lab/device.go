@@ -37,7 +37,7 @@ func (o *Options) inspect(dev *verbs.Device, log *slog.Logger) error {
 	if err := o.config(dev, log).Check(dev); err != nil {
 		return err
 	}
-	number := max(o.IBPort, 1)
+	number := o.port()
 	port, err := dev.QueryPort(number)
 	if err != nil {
 		return err

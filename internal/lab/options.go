@@ -24,6 +24,9 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
+// port is the device's port that is taken.
+func (o *Options) port() uint8 { return max(o.IBPort, 1) }
+
 // ClientOptions are what the client may choose.
 type ClientOptions struct {
 	Options
