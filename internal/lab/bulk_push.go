@@ -32,11 +32,11 @@ func (e *bulkPusher) prepare(c *rc.Conn) error {
 // allowed holds the window against what the server says it gives: before memory is
 // taken for it here.
 func (p *bulkPlan) allowed(server params) error {
-	most, err := server.number(paramMaxSize, 1, maxSize)
+	most, err := server.most()
 	if err != nil {
 		return err
 	}
-	return p.within(Size(most))
+	return p.within(most)
 }
 
 func (e *bulkPusher) run(ctx context.Context, c *rc.Conn) error {

@@ -67,11 +67,11 @@ type transfer struct {
 }
 
 // layOut divides a ring of at most most bytes.
-func (t *transfer) layOut(most int64) error {
-	if int64(t.chunk) > most {
-		return fmt.Errorf("the client's chunks have %v bytes, and the server gives at most %v; try: rdma_client --chunk %v, or rdma_server --max-size", Size(t.chunk), Size(most), Size(most))
+func (t *transfer) layOut(most Size) error {
+	if Size(t.chunk) > most {
+		return fmt.Errorf("the client's chunks have %v bytes, and the server gives at most %v; try: rdma_client --chunk %v, or rdma_server --max-size", Size(t.chunk), most, most)
 	}
-	t.slots = int(min(fileSlots, most/int64(t.chunk), t.messages()))
+	t.slots = int(min(fileSlots, int64(most)/int64(t.chunk), t.messages()))
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (f *fileClient) configure(cfg *rc.Config) {
 
 // prepare makes a ring like the server's to send from.
 func (f *fileClient) prepare(c *rc.Conn) error {
-	most, err := params(c.PeerHello().Params).number(paramMaxSize, 1, maxSize)
+	most, err := params(c.PeerHello().Params).most()
 	if err != nil {
 		return err
 	}
@@ -305,7 +305,7 @@ func newFileServer(v visit) (half, error) {
 	if err := f.inbox.Admit(f.name, size); err != nil {
 		return nil, err
 	}
-	return f, f.layOut(int64(v.MaxSize))
+	return f, f.layOut(v.MaxSize)
 }
 
 func (*fileServer) configure(cfg *rc.Config) {
