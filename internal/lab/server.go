@@ -37,7 +37,9 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		}
 		defer closeAll(&err, inbox)
 	}
-	dev, err := o.openDevice(o.Logger)
+	cfg := o.config(o.Logger)
+	cfg.Params = params{paramMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue}
+	dev, err := o.openDevice(&cfg)
 	if err != nil {
 		return err
 	}
@@ -53,8 +55,6 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	})
 	defer stop()
 
-	cfg := o.config(dev, o.Logger)
-	cfg.Params = params{paramMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue}
 	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {
 		return err
@@ -147,8 +147,8 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error 
 		defer e.end()
 	}
 	tell(log, "slow", "job.chosen", "", "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
-	cfg := s.config(s.dev, log)
-	cfg.Params, cfg.Prepare = params{}, mine.prepare
+	cfg := s.config(log)
+	cfg.Device, cfg.Params, cfg.Prepare = s.dev, params{}, mine.prepare
 	mine.configure(&cfg)
 	conn, err := in.Connect(ctx, cfg)
 	if err != nil {
