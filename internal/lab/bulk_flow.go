@@ -14,7 +14,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/pkg/errors"
 
@@ -167,7 +166,7 @@ func (e *bulkEnd) awaitSends(ctx context.Context) error {
 	e.meter.waits(forAcknowledgement)
 	n, err := e.conn.WaitSends(ctx, e.wcs[:])
 	if err != nil {
-		return errors.WithMessage(e.cause(err), "waiting for the requests to complete")
+		return errors.WithMessage(e.cause(e.conn, err), "waiting for the requests to complete")
 	}
 	progress(ctx)
 	var bytes int64
@@ -202,7 +201,7 @@ func (e *bulkEnd) awaitCredits(ctx context.Context) error {
 	e.meter.waits(forCredit)
 	n, err := e.conn.WaitRecvs(ctx, e.wcs[:])
 	if err != nil {
-		return errors.WithMessage(e.cause(err), "waiting for the peer's credit")
+		return errors.WithMessage(e.cause(e.conn, err), "waiting for the peer's credit")
 	}
 	progress(ctx)
 	e.meter.add(0, n)
@@ -216,7 +215,7 @@ func (e *bulkEnd) pollCredits() error {
 	}
 	for k := range e.wcs[:n] {
 		if err := e.wcs[k].Err(); err != nil {
-			return errors.WithMessage(e.cause(err), "taking the peer's credit")
+			return errors.WithMessage(e.cause(e.conn, err), "taking the peer's credit")
 		}
 	}
 	e.meter.add(0, n)
@@ -262,30 +261,6 @@ func (e *bulkEnd) give(ctx context.Context, count int64, last bool) error {
 	e.told = count
 	e.credit[0] = verbs.SendWR{ID: creditID, Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled, Imm: uint32(count)}
 	return e.pairs[0].PostSend(e.credit[:])
-}
-
-// flushTime is how long the completion that says why a queue pair failed may come
-// after those that were flushed for it.
-const flushTime = 100 * time.Millisecond
-
-// cause finds, behind a receive that was flushed, the request that failed.
-func (e *bulkEnd) cause(err error) error {
-	var flushed *verbs.WCError
-	if !errors.As(err, &flushed) || flushed.Status != verbs.WCWRFlushErr {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
-	defer cancel()
-	for {
-		n, why := e.conn.WaitSends(ctx, e.wcs[:])
-		var failed *verbs.WCError
-		switch {
-		case errors.As(why, &failed) && failed.Status != verbs.WCWRFlushErr:
-			return why
-		case n == 0:
-			return err
-		}
-	}
 }
 
 // measured runs an end's part, tells of it, and compares the sums.

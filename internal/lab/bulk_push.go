@@ -128,7 +128,7 @@ func (e *bulkTaker) take(ctx context.Context) error {
 		e.meter.waits(forData)
 		n, err := e.conn.WaitRecvs(ctx, e.wcs[:])
 		if err != nil {
-			return errors.WithMessage(e.cause(err), "waiting for the client's data")
+			return errors.WithMessage(e.cause(e.conn, err), "waiting for the client's data")
 		}
 		progress(ctx)
 		var bytes int64
