@@ -63,6 +63,22 @@ func newBulkEnd(p bulkPlan, log *slog.Logger, port uint8) *bulkEnd {
 	return &bulkEnd{bulkPlan: p, narrator: narrator{log}, port: port, data: newBulkData(p.seed, p.chunk)}
 }
 
+// prepareClient is either client's prepare. The window is held against what the
+// server says it gives before memory is taken for it here.
+func (e *bulkEnd) prepareClient(c *rc.Conn, name string, access verbs.Access) error {
+	most, err := params(c.PeerHello().Params).most()
+	if err != nil {
+		return err
+	}
+	if err := e.within(most); err != nil {
+		return err
+	}
+	if err := e.allocate(c, name, access); err != nil {
+		return err
+	}
+	return e.receiveCredits()
+}
+
 // allocate registers the window.
 func (e *bulkEnd) allocate(c *rc.Conn, name string, access verbs.Access) (err error) {
 	if err := e.carried(c.Device(), e.port); err != nil {

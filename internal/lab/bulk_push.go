@@ -19,25 +19,7 @@ type bulkPusher struct {
 	*bulkEnd
 }
 
-func (e *bulkPusher) prepare(c *rc.Conn) error {
-	if err := e.allowed(c.PeerHello().Params); err != nil {
-		return err
-	}
-	if err := e.allocate(c, "to send from", 0); err != nil {
-		return err
-	}
-	return e.receiveCredits()
-}
-
-// allowed holds the window against what the server says it gives: before memory is
-// taken for it here.
-func (p *bulkPlan) allowed(server params) error {
-	most, err := server.most()
-	if err != nil {
-		return err
-	}
-	return p.within(most)
-}
+func (e *bulkPusher) prepare(c *rc.Conn) error { return e.prepareClient(c, "to send from", 0) }
 
 func (e *bulkPusher) run(ctx context.Context, c *rc.Conn) error {
 	var remote oob.Region
