@@ -40,7 +40,7 @@ var bulkJob = job{
 		if err != nil {
 			return nil, err
 		}
-		csv, err := createCSV(o.Bulk.CSV)
+		csv, err := openCSV(o.Bulk.CSV)
 		if err != nil {
 			return nil, err
 		}
@@ -221,12 +221,13 @@ func (e *bulkEnd) configure(cfg *rc.Config) {
 	e.announce(cfg.Params)
 }
 
-// createCSV opens the file of --csv; nil if there is none.
-func createCSV(name string) (*os.File, error) {
+// openCSV opens the file of --csv; nil if there is none. What is in it stays until
+// there are rows to write.
+func openCSV(name string) (*os.File, error) {
 	if name == "" {
 		return nil, nil
 	}
-	file, err := os.Create(name)
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("--csv: %w; try: a file in a folder that exists and may be written", err)
 	}

@@ -225,14 +225,20 @@ func TestBulkStall(t *testing.T) {
 	c.fails(1, "waiting for the peer's credit: the job stood still for 3s", "--timeout")
 }
 
-// The rows of --csv add up to what was moved.
+// The rows of --csv add up to what was moved. A run that cannot begin leaves the file
+// as it was.
 func TestBulkRows(t *testing.T) {
 	noLeak(t)
 	file := filepath.Join(t.TempDir(), "rows.csv")
-	if err := os.WriteFile(file, []byte(strings.Repeat("written over\n", 1000)), 0o644); err != nil {
+	old := strings.Repeat("written over\n", 1000)
+	if err := os.WriteFile(file, []byte(old), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t)
+	start(t, "rdma_client", "--job", "bulk", "--csv", file, ipv4, device, freePort(t)).fails(1, "connection refused")
+	if got, err := os.ReadFile(file); err != nil || string(got) != old {
+		t.Fatalf("a run that failed to start has left: %q, %v", got, err)
+	}
 	c := s.client(t, "--job", "bulk", "--size", "16M", "--csv", file)
 	c.succeeds()
 	s.stops()
