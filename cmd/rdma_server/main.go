@@ -46,9 +46,6 @@ the midst of a job.`,
 			if err := cli.Positions(args, &o.Options, &o.TCPPort, 0); err != nil {
 				return err
 			}
-			if o.MaxClients < 1 {
-				return cli.Usagef("--max-clients %d lets nobody in; try: --max-clients 1 or more", o.MaxClients)
-			}
 			return lab.Serve(cmd.Context(), o)
 		},
 	}

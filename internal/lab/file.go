@@ -140,7 +140,7 @@ type fileClient struct {
 
 func newFileClient(o ClientOptions) (half, error) {
 	if o.Chunk < sha256.Size || o.Chunk > math.MaxInt32 {
-		return nil, fmt.Errorf("chunks of %v bytes cannot be had; try: --chunk 64K, at least %d", o.Chunk, sha256.Size)
+		return nil, Usagef("chunks of %v bytes cannot be had; try: --chunk 64K, at least %d", o.Chunk, sha256.Size)
 	}
 	s, err := openSource(o.File)
 	if err != nil {
@@ -152,10 +152,10 @@ func newFileClient(o ClientOptions) (half, error) {
 	}
 	if err := folder.CheckName(name); err != nil {
 		closeAll(&err, s)
-		return nil, fmt.Errorf("%w (rdma_client --name)", err)
+		return nil, Usagef("%w (rdma_client --name)", err)
 	}
 	return &fileClient{
-		transfer: transfer{narrator: narrator{o.Logger}, chunked: chunked{s.size(), int(o.Chunk)}, name: name, port: o.port()},
+		transfer: transfer{narrator: narrator{o.Logger}, chunked: chunked{s.size(), int(o.Chunk)}, name: name, port: o.IBPort},
 		source:   s, digest: sha256.New(), bar: o.Progress,
 	}, nil
 }
@@ -300,7 +300,7 @@ func newFileServer(v visit) (half, error) {
 		return nil, fmt.Errorf("the file has %v bytes, and the server takes at most %v; try: a smaller one, or rdma_server --max-file", Size(size), v.MaxFile)
 	}
 	f := &fileServer{
-		transfer: transfer{narrator: narrator{v.Logger}, chunked: chunked{size, int(chunk)}, name: v.params[paramFileName], port: v.port()},
+		transfer: transfer{narrator: narrator{v.Logger}, chunked: chunked{size, int(chunk)}, name: v.params[paramFileName], port: v.IBPort},
 		inbox:    v.inbox,
 	}
 	if err := f.inbox.Admit(f.name, size); err != nil {

@@ -4,7 +4,6 @@
 package lab
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -35,16 +34,16 @@ func AddJobFlags(f *pflag.FlagSet, o *ClientOptions) {
 func CompleteJobFlags(f *pflag.FlagSet, o *ClientOptions) error {
 	j, err := find(o.Job)
 	if err != nil {
-		return fmt.Errorf("--job: %w", err)
+		return Usagef("--job: %w", err)
 	}
 	for flag, users := range usersOfFlags() {
 		if f.Changed(flag) && !slices.Contains(users, j.name) {
-			return fmt.Errorf("--%s is no flag of the job %s, but of: %s", flag, j.name, strings.Join(users, ", "))
+			return Usagef("--%s is no flag of the job %s, but of: %s", flag, j.name, strings.Join(users, ", "))
 		}
 	}
 	for _, flag := range j.needs {
 		if !f.Changed(flag) {
-			return fmt.Errorf("the job %s needs --%s: %s", j.name, flag, f.Lookup(flag).Usage)
+			return Usagef("the job %s needs --%s: %s", j.name, flag, f.Lookup(flag).Usage)
 		}
 	}
 	if !f.Changed("text") {
