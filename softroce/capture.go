@@ -30,7 +30,7 @@ func Capture(dev *verbs.Device, w io.Writer) (stop func() error, err error) {
 	}
 	out := pcapgo.NewWriterNanos(w)
 	if !d.capture.begin(out) {
-		return nil, errors.WithMessage(syscall.EBUSY, dev.Name()+" is being captured already")
+		return nil, errors.WithMessage(syscall.EBUSY, dev.Name()+" is being captured already; try: ending that capture")
 	}
 	if err := out.WriteFileHeader(captureLength, layers.LinkTypeRaw); err != nil {
 		_ = d.capture.stop() // it has written nothing

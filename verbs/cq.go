@@ -181,9 +181,9 @@ func (cq *CQ) Resize(depth int) error {
 
 // Moderate has events, and with them waiters, held back until count completions
 // came since the CQ was armed, or period has passed since the first of them. 0 for
-// either, or a count of 1, ends it. A count beyond 65535 and a period beyond 65.535
-// ms, counted in whole microseconds, are EINVAL; errors.ErrUnsupported comes from a
-// device that has no moderation.
+// either, or a count of 1, ends it. The period is rounded up to whole microseconds. A
+// count beyond 65535 and a period beyond 65.535 ms are EINVAL; errors.ErrUnsupported
+// comes from a device that has no moderation.
 //
 // Implements: int ibv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 func (cq *CQ) Moderate(count int, period time.Duration) error {
@@ -191,7 +191,8 @@ func (cq *CQ) Moderate(count int, period time.Duration) error {
 		if count < 0 || count > math.MaxUint16 || period < 0 || period > math.MaxUint16*time.Microsecond {
 			return syscall.EINVAL
 		}
-		return cq.p.Moderate(count, period)
+		up := (period + time.Microsecond - 1).Truncate(time.Microsecond) // less than one would be none at all
+		return cq.p.Moderate(count, up)
 	})
 	return fail("ibv_modify_cq", cq.device, fmt.Sprintf("count %d, period %v", count, period), err)
 }

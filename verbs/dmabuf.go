@@ -13,7 +13,7 @@ import "fmt"
 //
 // Implements: struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 func (pd *PD) RegDmabufMR(fd int, offset uint64, length int, iova uint64, access Access) (*MR, error) {
-	mr := &MR{pd: pd, addr: iova, length: length, access: access, free: func() error { return nil }}
+	mr := &MR{pd: pd, addr: iova, length: length, access: access}
 	detail := fmt.Sprintf("fd %d, %d bytes from %#x, %s", fd, length, offset, access.Name())
 	p, err := born(&mr.handle, "MR", "ibv_reg_dmabuf_mr", detail, func() (MRProvider, error) {
 		p, err := optional[DmabufProvider](pd.p)

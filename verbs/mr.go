@@ -19,10 +19,12 @@ type MR struct {
 	p      MRProvider
 	pd     *PD
 	buf    []byte
-	addr   uint64 // what SGEs and the peer count from
+	addr   uint64  // what SGEs and the peer count from
+	iova   *uint64 // what addr was chosen to be, nil if it was not
 	length int
 	access Access
-	free   func() error // gives the memory back after the region is gone
+	gone   bool           // the registration has ended; memory may still be to give back
+	free   []func() error // give memory back after that; each is taken off once it did
 }
 
 // MROption changes how a region is registered.
@@ -46,8 +48,8 @@ func HugePages() MROption { return func(o *mrOptions) { o.hugePages = true } }
 
 // IOVA makes SGEs and the peer count from an address of the program's choice, not
 // from the memory's own: its place within a page must be the memory's. The flag
-// [AccessZeroBased] does the same for 0. What is sent from such a region must not
-// be [SendInline], which reads addresses of this process.
+// [AccessZeroBased] does the same for 0. What is sent from such a region cannot be
+// [SendInline], which reads addresses of this process.
 func IOVA(addr uint64) MROption { return func(o *mrOptions) { o.iova = &addr } }
 
 // AllocMR registers size bytes of new, zeroed, page-aligned memory outside Go's
@@ -125,7 +127,7 @@ func pin(buf []byte) (unpin func() error) {
 }
 
 func (pd *PD) register(buf []byte, access Access, o mrOptions, free func() error) (*MR, error) {
-	mr := &MR{pd: pd, buf: buf[:len(buf):len(buf)], addr: iovaOf(buf, access, o), length: len(buf), access: access, free: free}
+	mr := &MR{pd: pd, buf: buf[:len(buf):len(buf)], addr: iovaOf(buf, access, o.iova), iova: o.iova, length: len(buf), access: access, free: []func() error{free}}
 	p, err := born(&mr.handle, "MR", "ibv_reg_mr", fmt.Sprintf("%d bytes, %s", len(buf), access.Name()),
 		func() (MRProvider, error) { return pd.p.RegMR(mr.buf, mr.addr, access) }, &pd.handle)
 	if err != nil {
@@ -136,10 +138,10 @@ func (pd *PD) register(buf []byte, access Access, o mrOptions, free func() error
 }
 
 // iovaOf is what a region's addresses count from.
-func iovaOf(buf []byte, access Access, o mrOptions) uint64 {
+func iovaOf(buf []byte, access Access, chosen *uint64) uint64 {
 	switch {
-	case o.iova != nil:
-		return *o.iova
+	case chosen != nil:
+		return *chosen
 	case access&AccessZeroBased != 0:
 		return 0
 	}
@@ -186,14 +188,31 @@ func (mr *MR) String() string {
 }
 
 // Close ends the registration and gives the memory back. EBUSY, or EINVAL from some
-// drivers, while memory windows are bound to the region: invalidate or close them.
+// drivers, while memory windows are bound to the region: invalidate or close them. If
+// the system does not take the memory back the registration has ended all the same,
+// and another Close tries that again.
 //
 // Implements: int ibv_dereg_mr(struct ibv_mr *mr)
 func (mr *MR) Close() error {
 	return mr.close("ibv_dereg_mr", func() error {
-		if err := mr.p.Close(); err != nil {
-			return err
+		if !mr.gone {
+			if err := mr.p.Close(); err != nil {
+				return err
+			}
+			mr.gone = true
 		}
-		return mr.free()
+		return mr.giveBack()
 	})
+}
+
+func (mr *MR) giveBack() error {
+	for len(mr.free) > 0 {
+		if err := mr.free[0](); err != nil {
+			e := fail("munmap", mr.device, fmt.Sprintf("%d bytes of a closed region", mr.length), err).(*Error)
+			e.Hint = "Close again; a higher vm.max_map_count if it was ENOMEM"
+			return e
+		}
+		mr.free = mr.free[1:]
+	}
+	return nil
 }

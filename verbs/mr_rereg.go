@@ -35,7 +35,8 @@ type Rereg struct {
 // unmapped if [PD.AllocMR] had mapped it. The region must be idle, in work requests,
 // at the peer and in other goroutines. If it fails the region is as it was, unless
 // the error says that it is lost: then it can only be closed. errors.ErrUnsupported
-// if the device cannot do it, or not this change.
+// if the device cannot do it, or not this change: C cannot give other memory to a
+// region whose addresses were chosen ([IOVA], [AccessZeroBased]), which it keeps.
 //
 // Implements: int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 func (mr *MR) Rereg(r Rereg) error {
@@ -52,7 +53,7 @@ func (mr *MR) Rereg(r Rereg) error {
 func (mr *MR) rereg(r Rereg) error {
 	mr.mu.Lock()
 	defer mr.mu.Unlock()
-	if mr.closed {
+	if mr.closed || mr.gone {
 		return net.ErrClosed
 	}
 	p, err := optional[ReregProvider](mr.p)
@@ -79,7 +80,7 @@ func (mr *MR) rereg(r Rereg) error {
 	}
 	if moves {
 		next.buf = r.Buf[:len(r.Buf):len(r.Buf)]
-		next.addr, next.free = iovaOf(next.buf, next.access, mrOptions{}), pin(r.Buf)
+		next.addr, next.free = iovaOf(next.buf, next.access, mr.iova), []func() error{pin(r.Buf)}
 	}
 	lost, err := p.Rereg(r.Flags, next.pd.p, next.buf, next.addr, next.access)
 	if lost {
@@ -98,8 +99,10 @@ func (mr *MR) rereg(r Rereg) error {
 		releaseAll([]*handle{&leaves.handle}, mr.kind)
 	}
 	if moves {
-		if ferr := free(); err == nil {
-			err = ferr
+		for _, f := range free {
+			if f() != nil {
+				mr.free = append(mr.free, f) // Close tries again, and tells
+			}
 		}
 	}
 	return err
@@ -111,11 +114,8 @@ func (mr *MR) lose(flags ReregFlags, next *MR, err error) error {
 	if flags&ReregPD != 0 {
 		mr.parents = []*handle{&mr.pd.handle, &next.pd.handle}
 	}
-	if old := mr.free; flags&ReregTranslation != 0 {
-		mr.free = func() error {
-			_ = next.free() // unpinning cannot fail
-			return old()
-		}
+	if flags&ReregTranslation != 0 {
+		mr.free = append(mr.free, next.free...)
 	}
 	e := fail("ibv_rereg_mr", mr.device, flags.String(), err).(*Error)
 	e.Hint = "closing the region, which is lost, and registering its memory anew"

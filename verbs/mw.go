@@ -5,6 +5,7 @@ package verbs
 
 import (
 	"fmt"
+	"sync"
 	"syscall"
 )
 
@@ -34,6 +35,8 @@ type MW struct {
 	handle
 	p    MWProvider
 	kind MWType
+
+	binding sync.Mutex // type 1: a bind goes from the last one's key to the next, whichever queue pair takes it
 }
 
 // AllocMW makes a memory window, which opens nothing until it is bound to a
@@ -106,7 +109,9 @@ func IncRKey(rkey uint32) uint32 { return rkey&^0xff | (rkey+1)&0xff }
 func (qp *QP) BindMW(id uint64, flags SendFlags, b MWBind) error {
 	err := b.check(MWType1)
 	if err == nil {
+		b.MW.binding.Lock()
 		err = qp.p.BindMW(id, flags, &b)
+		b.MW.binding.Unlock()
 	}
 	if err == nil {
 		return nil

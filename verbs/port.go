@@ -36,7 +36,8 @@ func (d *Device) QueryGID(port uint8, index int) (GIDEntry, error) {
 }
 
 // PKeyIndex finds the slot of a port's partition table that holds a key, whose
-// membership bit (0x8000) does not count. ENOENT if none does.
+// membership bit (0x8000) does not count: a slot with full membership is preferred,
+// since limited members do not hear each other. ENOENT if no slot has the key.
 //
 // Implements: int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
@@ -45,17 +46,25 @@ func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		const partition = 0x7fff
+		const full, partition = 0x8000, 0x7fff
+		limited := -1
 		for i := range attr.PKeyTableLen {
 			have, err := d.p.QueryPKey(port, i)
 			if err != nil {
 				return 0, err
 			}
-			if have&partition == pkey&partition && have&partition != 0 {
+			switch {
+			case have&partition != pkey&partition, have&partition == 0:
+			case have&full != 0:
 				return i, nil
+			case limited < 0:
+				limited = i
 			}
 		}
-		return 0, syscall.ENOENT
+		if limited < 0 {
+			return 0, syscall.ENOENT
+		}
+		return limited, nil
 	})
 }
 

@@ -118,8 +118,8 @@ type CQProvider interface {
 	// are more the CQ stays as it was.
 	Resize(depth int) error
 	// Moderate holds an event back until count completions came or period passed
-	// since the first; it is not called with what does not fit 16 bits (period in
-	// microseconds).
+	// since the first, in whole microseconds; it is not called with what does not fit
+	// 16 bits.
 	Moderate(count int, period time.Duration) error
 	Close() error
 }
@@ -174,7 +174,8 @@ type QPProvider interface {
 	PostSend(wrs []SendWR) (n int, err error)
 	PostRecv(wrs []RecvWR) (n int, err error)
 	// BindMW posts the bind of a type 1 window, and changes its key; RKey of b does
-	// not count. A window and a region are there, and of this device or not.
+	// not count. A window and a region are there, and of this device or not. One window
+	// is bound by one call at a time.
 	BindMW(id uint64, flags SendFlags, b *MWBind) error
 	Close() error
 }

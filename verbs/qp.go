@@ -54,7 +54,9 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 		parents = append(parents, &init.RecvCQ.handle)
 	}
 	if init.PostPath > PostBuilder {
-		return nil, fail("ibv_create_qp", pd.device, "PostPath "+init.PostPath.String(), syscall.EINVAL)
+		e := fail("ibv_create_qp", pd.device, "PostPath "+init.PostPath.String(), syscall.EINVAL).(*Error)
+		e.Hint = "PostAuto, PostClassic or PostBuilder"
+		return nil, e
 	}
 	var srq SRQProvider
 	if init.SRQ != nil {

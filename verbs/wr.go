@@ -7,7 +7,7 @@ package verbs
 type SGE struct {
 	Addr   uint64 // virtual address, within the region of LKey
 	Length uint32 // bytes
-	LKey   uint32 // of the region; ignored for inline data
+	LKey   uint32 // of the region; inline data needs none
 }
 
 // Opcode is what a send work request does (enum ibv_wr_opcode).
@@ -44,8 +44,9 @@ const (
 	SendSignaled  SendFlags = 1 << 1 // complete on the CQ even if the QP's SigAll is off
 	SendSolicited SendFlags = 1 << 2 // wake a peer that waits for solicited events only
 	// SendInline copies the data at post time; the buffer is free at once. It is
-	// read from SGE.Addr as an address of this process: never from a region that
-	// was registered under other addresses (IOVA, AccessZeroBased).
+	// read from SGE.Addr as an address of this process, which need not be registered:
+	// EINVAL for an SGE of a region under other addresses (IOVA, AccessZeroBased, a
+	// DMA-BUF), which its LKey tells. Without that key a wrong address is not noticed.
 	SendInline SendFlags = 1 << 3
 )
 
