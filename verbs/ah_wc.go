@@ -17,7 +17,8 @@ const GRHLen = 40
 // AHAttrFromWC is the way back to the sender of a datagram: wc is its completion,
 // grh the first [GRHLen] bytes that it filled. ENODATA if none of the port's GIDs is
 // the one that the datagram was sent to, EINVAL for a completion that is no
-// datagram's, or bytes that are no header.
+// datagram's, or bytes that are no header. On InfiniBand a datagram may have none: then
+// grh is not looked at.
 //
 // Implements: int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *ah_attr)
 func (d *Device) AHAttrFromWC(port uint8, wc *WC, grh []byte) (AHAttr, error) {
@@ -87,7 +88,8 @@ func grhAddresses(grh []byte) (from, to GID, ok bool) {
 	return from, to, grh[0]>>4 == 6
 }
 
-// CreateAHFromWC makes the handle of [Device.AHAttrFromWC].
+// CreateAHFromWC makes the handle of the way back to a datagram's sender: arguments and
+// errors are those of [Device.AHAttrFromWC], and then of [PD.CreateAH].
 //
 // Implements: struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
 func (pd *PD) CreateAHFromWC(port uint8, wc *WC, grh []byte) (*AH, error) {
