@@ -137,7 +137,7 @@ type Endpoint struct {
 }
 
 func (e Endpoint) check() error {
-	const max24 = 1<<24 - 1
+
 	switch {
 	case e.QPType != QPTypeRC && e.QPType != QPTypeUC && e.QPType != QPTypeUD:
 		return errors.Errorf("QP type %d is not RC (2), UC (3) or UD (4)", uint8(e.QPType))

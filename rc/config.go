@@ -22,20 +22,31 @@ type Config struct {
 	Program string            // for people at the other end: name and version
 	Params  map[string]string // the job's parameters
 
+	// Exchange stands in for the native protocol, to talk to programs that speak
+	// another; nil is the native one. Job, Program and Params are not said then.
+	Exchange Exchange
+
+	// Type is the queue pairs' transport: RC (the zero value), UC or UD.
+	Type verbs.QPType
+
 	// QPs is the number of queue pairs, at most oob.MaxEndpoints; 0 is one. Both
 	// ends must have as many: a listener that follows its clients reads the number
 	// in a parameter of the hello before it connects.
 	QPs int
 
-	Cap    verbs.QPCap  // queue sizes, of each queue pair; a field of 0 is 16 requests, 1 element
-	Access verbs.Access // what the peer may do through the queue pair; 0 is read, write and atomics, AccessLocalWrite alone nothing
+	Cap    verbs.QPCap    // queue sizes, of each queue pair; a field of 0 is 16 requests, 1 element
+	SRQ    *verbs.SRQInit // receives of all queue pairs, at Conn.SRQ; nil: each has a receive queue of its own
+	Access verbs.Access   // what the peer may do through the queue pair; 0 is read, write and atomics, AccessLocalWrite alone nothing
 
 	// Prepare runs with the queue pairs in INIT, before the peer can send: it
 	// registers memory (Conn.AllocMR), shares it (Conn.Share), posts receives.
 	Prepare func(*Conn) error
 
-	Timing  *Timing       // the queue pairs' timers and retries; nil is DefaultTiming
-	Timeout time.Duration // for each step of the exchange; 0 is oob.DefaultTimeout
+	Timing   *Timing       // the queue pairs' timers and retries; nil is DefaultTiming
+	PSN      *uint32       // of the first packet, 24 bits; nil is a random one for each queue pair
+	MaxReads int           // READs and atomics in flight, each way, at most 255; 0 is 16. The device may have less
+	QKey     uint32        // UD: what datagrams to this end must carry
+	Timeout  time.Duration // for each step of the exchange; 0 is oob.DefaultTimeout
 
 	Logger *slog.Logger // gets what happens; nil discards it
 }
@@ -54,11 +65,11 @@ var DefaultTiming = Timing{Timeout: 14, RetryCnt: 7, RNRRetry: 7, MinRNRTimer: 1
 
 const (
 	defaultWR       = 16
-	maxReads        = 16 // READs and atomics in flight, if the device has no lower limit
+	defaultReads    = 16 // if the device has no lower limit
 	defaultHopLimit = 64
 )
 
-func orDefault[T int | uint8 | uint32 | verbs.Access](value, def T) T {
+func orDefault[T int | uint8 | uint32 | verbs.Access | verbs.QPType](value, def T) T {
 	if value == 0 {
 		return def
 	}
@@ -68,7 +79,9 @@ func orDefault[T int | uint8 | uint32 | verbs.Access](value, def T) T {
 // complete fills in what was left out.
 func (c Config) complete() Config {
 	c.Port = orDefault(c.Port, 1)
+	c.Type = orDefault(c.Type, verbs.RC)
 	c.QPs = orDefault(c.QPs, 1)
+	c.MaxReads = orDefault(c.MaxReads, defaultReads)
 	c.Cap.MaxSendWR = orDefault(c.Cap.MaxSendWR, defaultWR)
 	c.Cap.MaxRecvWR = orDefault(c.Cap.MaxRecvWR, defaultWR)
 	c.Cap.MaxSendSGE = orDefault(c.Cap.MaxSendSGE, 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Conn is a reliable connection in RTS. Its methods may be called by several
+// Conn is a connection in RTS. Its methods may be called by several
 // goroutines at once; QP, SendCQ and RecvCQ are there for what it does not wrap.
 type Conn struct {
 	cfg    Config
@@ -29,6 +29,7 @@ type Conn struct {
 	channel  *verbs.CompChannel
 	sendCQ   *verbs.CQ
 	recvCQ   *verbs.CQ
+	srq      *verbs.SRQ // nil: each queue pair has a receive queue
 	pairs    []*queuePair
 
 	peerRegions []oob.Region
@@ -95,6 +96,13 @@ func (c *Conn) SendCQ() *verbs.CQ { return c.sendCQ }
 // RecvCQ is where receives complete.
 func (c *Conn) RecvCQ() *verbs.CQ { return c.recvCQ }
 
+// SRQ is where the receives of all queue pairs are posted, nil if Config.SRQ is.
+func (c *Conn) SRQ() *verbs.SRQ { return c.srq }
+
+// AH is the way to the peer's UD queue pair at an index, once both know each other;
+// nil if the queue pairs are connected.
+func (c *Conn) AH(index int) *verbs.AH { return c.pairs[index].ah }
+
 // PD is the protection domain of the queue pairs.
 func (c *Conn) PD() *verbs.PD { return c.pd }
 
@@ -107,6 +115,15 @@ func (c *Conn) Local() oob.Endpoint { return c.pairs[0].local }
 
 // Peer is the peer's endpoint.
 func (c *Conn) Peer() oob.Endpoint { return c.pairs[0].peer }
+
+// Peers are all of the peer's endpoints.
+func (c *Conn) Peers() []oob.Endpoint {
+	list := make([]oob.Endpoint, len(c.pairs))
+	for i, p := range c.pairs {
+		list[i] = p.peer
+	}
+	return list
+}
 
 // PeerHello is what the peer said first: its job and parameters.
 func (c *Conn) PeerHello() oob.Hello { return c.peerHello }
@@ -221,6 +238,9 @@ func (c *Conn) RecvNote(ctx context.Context, name string) (oob.Note, error) {
 // Finish meets the peer in the barrier "done": after it both may close, and
 // neither takes the other's closing for a failure.
 func (c *Conn) Finish(ctx context.Context) error {
+	if c.cfg.Exchange != nil {
+		return nil
+	}
 	c.stopTCP()
 	err := c.tcp.Barrier(ctx, barrierDone)
 	c.mu.Lock()
@@ -230,7 +250,11 @@ func (c *Conn) Finish(ctx context.Context) error {
 }
 
 // Fail tells the peer why this end gives up; Close follows.
-func (c *Conn) Fail(step string, cause error) { c.tcp.Fail(step, cause) }
+func (c *Conn) Fail(step string, cause error) {
+	if c.cfg.Exchange == nil {
+		c.tcp.Fail(step, cause)
+	}
+}
 
 // Close moves the queue pairs to ERR, waits until their work requests are flushed,
 // frees everything, the last made first, and says Farewell. Waits that are under way end with

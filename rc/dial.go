@@ -32,10 +32,12 @@ func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	hello, err := tcp.Hello(ctx, cfg.hello(oob.RoleClient))
-	if err != nil {
-		tcp.Close()
-		return nil, errors.WithMessage(err, "hello")
+	var hello oob.Hello
+	if cfg.Exchange == nil {
+		if hello, err = tcp.Hello(ctx, cfg.hello(oob.RoleClient)); err != nil {
+			tcp.Close()
+			return nil, errors.WithMessage(err, "hello")
+		}
 	}
 	return connect(ctx, tcp, hello, cfg)
 }
@@ -76,7 +78,7 @@ func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 }
 
 // Incoming is a peer that has connected by TCP: Hello first, then Connect or
-// Refuse.
+// Refuse. Where an Exchange stands in for the native protocol, Connect or Drop.
 type Incoming struct {
 	tcp   *oob.Conn
 	cfg   Config
@@ -102,17 +104,22 @@ func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
 	return hello, nil
 }
 
-// Connect takes the peer: all the steps after the hello. On failure everything
-// made is freed and the TCP connection closed.
+// Connect takes the peer: all the steps after the hello, which there is none of if
+// cfg has an Exchange. On failure everything made is freed and the TCP connection
+// closed.
 func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	return connect(ctx, in.tcp, in.hello, cfg.complete())
 }
 
-// Refuse tells the peer why not and closes the TCP connection.
+// Refuse tells the peer why not and closes the TCP connection. Drop does not tell:
+// it is for peers that would not understand.
 func (in *Incoming) Refuse(cause error) {
 	in.tcp.Fail("hello", cause)
 	in.tcp.Close()
 }
+
+// Drop closes the TCP connection; see Refuse.
+func (in *Incoming) Drop() { in.tcp.Close() }
 
 func (c *Config) hello(role oob.Role) oob.Hello {
 	return oob.Hello{Role: role, Job: c.Job, Program: c.Program, Params: c.Params}
@@ -124,31 +131,46 @@ func connect(ctx context.Context, tcp *oob.Conn, hello oob.Hello, cfg Config) (*
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })()
-	for _, step := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
-		{"open resources", c.makeResources},
-		{"RESET→INIT", func(context.Context) error { return c.toInit() }},
-		{"prepare", c.prepare},
-		{"exchange endpoints", c.exchange},
-		{"barrier " + barrierReceives, func(ctx context.Context) error { return tcp.Barrier(ctx, barrierReceives) }},
-		{"INIT→RTR", func(context.Context) error { return c.toRTR() }},
-		{"RTR→RTS", func(context.Context) error { return c.toRTS() }},
-		{"barrier " + barrierRTS, func(ctx context.Context) error { return tcp.Barrier(ctx, barrierRTS) }},
-	} {
+	for _, step := range c.steps() {
 		err := context.Cause(ctx)
 		if err == nil {
 			err = step.do(ctx)
 		}
 		if err != nil {
-			tcp.Fail(step.name, err)
+			c.Fail(step.name, err)
 			c.Close()
 			return nil, errors.WithMessage(err, step.name)
 		}
 	}
-	c.watchPeer()
+	if cfg.Exchange == nil {
+		c.watchPeer()
+	}
 	return c, nil
+}
+
+// step is one step of a connection, named in errors.
+type step struct {
+	name string
+	do   func(context.Context) error
+}
+
+// steps are all of them, in order.
+func (c *Conn) steps() []step {
+	steps := []step{
+		{"open resources", c.makeResources},
+		{"RESET→INIT", func(context.Context) error { return c.toInit() }},
+		{"prepare", c.prepare},
+	}
+	if c.cfg.Exchange != nil {
+		return append(steps, step{"exchange", func(ctx context.Context) error { return c.cfg.Exchange(ctx, c, c.up) }})
+	}
+	return append(steps, []step{
+		{"exchange endpoints", c.exchange},
+		{"barrier " + barrierReceives, func(ctx context.Context) error { return c.tcp.Barrier(ctx, barrierReceives) }},
+		{"INIT→RTR", func(context.Context) error { return c.toRTR() }},
+		{"RTR→RTS", func(context.Context) error { return c.toRTS() }},
+		{"barrier " + barrierRTS, func(ctx context.Context) error { return c.tcp.Barrier(ctx, barrierRTS) }},
+	}...)
 }
 
 // makeResources opens the device if need be and makes all objects but memory.
@@ -170,8 +192,9 @@ func (c *Conn) makeResources(context.Context) error {
 	for range c.cfg.QPs {
 		err := c.makeQueuePair(oob.Endpoint{
 			LID: found.port.LID, GID: c.gid.GID, MTU: found.mtu,
-			InitiatorDepth:     uint8(min(found.device.MaxQPInitRdAtom, maxReads)),
-			ResponderResources: uint8(min(found.device.MaxQPRdAtom, maxReads)),
+			InitiatorDepth:     uint8(min(found.device.MaxQPInitRdAtom, c.cfg.MaxReads)),
+			ResponderResources: uint8(min(found.device.MaxQPRdAtom, c.cfg.MaxReads)),
+			QKey:               c.cfg.QKey,
 		})
 		if err != nil {
 			return err
@@ -223,16 +246,18 @@ func (c *Conn) makeObjects() error {
 	c.own("ibv_destroy_comp_channel", "completion channel", c.channel)
 	c.events.made(pathSlow, "ibv_create_comp_channel", "make completion channel")
 
-	if c.sendCQ, err = c.makeCQ("send", c.cfg.Cap.MaxSendWR); err != nil {
+	if c.sendCQ, err = c.makeCQ("send", c.cfg.sendDepth()); err != nil {
 		return err
 	}
-	c.recvCQ, err = c.makeCQ("receive", c.cfg.Cap.MaxRecvWR)
-	return err
+	if c.recvCQ, err = c.makeCQ("receive", c.cfg.recvDepth()); err != nil {
+		return err
+	}
+	return c.makeSRQ()
 }
 
-// makeCQ makes a queue with room for the work requests of all queue pairs.
-func (c *Conn) makeCQ(what string, wrs uint32) (*verbs.CQ, error) {
-	cq, err := c.dev.CreateCQ(verbs.CQInit{Depth: c.cfg.QPs * (int(wrs) + drainWRs), Channel: c.channel})
+// makeCQ makes a completion queue, and tells of it.
+func (c *Conn) makeCQ(what string, depth int) (*verbs.CQ, error) {
+	cq, err := c.dev.CreateCQ(verbs.CQInit{Depth: depth, Channel: c.channel})
 	if err != nil {
 		return nil, err
 	}
@@ -246,32 +271,6 @@ func (c *Conn) prepare(context.Context) error {
 		return nil
 	}
 	return c.cfg.Prepare(c)
-}
-
-// exchange tells the peer this end's endpoints and regions and hears its own.
-func (c *Conn) exchange(ctx context.Context) error {
-	local := make([]oob.Endpoint, len(c.pairs))
-	for i, p := range c.pairs {
-		local[i] = p.local
-	}
-	peer, err := c.tcp.ExchangeEndpoints(ctx, local)
-	if err != nil {
-		return err
-	}
-	for i, p := range c.pairs {
-		p.peer = peer[i]
-		c.events.endpoints(p.local, p.peer)
-	}
-	if c.peerRegions, err = c.tcp.ExchangeRegions(ctx, c.regions); err != nil {
-		return err
-	}
-	for _, r := range c.regions {
-		c.events.region("local", r)
-	}
-	for _, r := range c.peerRegions {
-		c.events.region("remote", r)
-	}
-	return nil
 }
 
 // randomPSN is 24 random bits: packets of an old connection do not fit a new one.

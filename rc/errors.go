@@ -32,6 +32,10 @@ func errPortDown(device string, port uint8, state verbs.PortState) error {
 	return fmt.Errorf("port %d of %s is %v; try: setting its network interface up (ip link set dev IFACE up; rdma link shows which)", port, device, state)
 }
 
+func errNoGID(index int) error {
+	return fmt.Errorf("the peer tells no GID of its queue pair %d, and RoCE routes by GIDs; try: giving the peer a GID index (-g 1, in most programs)", index)
+}
+
 func errBadMTU(mtu int) error {
 	return fmt.Errorf("the peer's path MTU of %d bytes is none that RDMA knows; try: a peer of this program's version", mtu)
 }

@@ -44,7 +44,7 @@ var bulkJob = job{
 		if err != nil {
 			return nil, err
 		}
-		end := newBulkEnd(plan, o.Logger, o.IBPort)
+		end := newBulkEnd(plan, o.Logger, o.port())
 		end.meter.csv, end.meter.progress = csv, o.Progress
 		if plan.op == opRead {
 			return &bulkPuller{end}, nil
@@ -56,7 +56,7 @@ var bulkJob = job{
 		if err != nil {
 			return nil, err
 		}
-		end := newBulkEnd(plan, v.Logger, v.IBPort)
+		end := newBulkEnd(plan, v.Logger, v.port())
 		if plan.op == opRead {
 			return &bulkOfferer{end}, nil
 		}
@@ -92,9 +92,8 @@ func (b *BulkOptions) addFlags(f *pflag.FlagSet) {
 // bulkPlan is what both ends know before the first chunk. Chunk i goes over the
 // queue pair i mod qps, through the slot i mod slots().
 type bulkPlan struct {
+	chunked
 	op          string
-	total       int64 // bytes
-	chunk       int   // bytes of each, but the last
 	outstanding int
 	qps         int
 	signalEvery int // the client's alone
@@ -109,7 +108,7 @@ const (
 // bulkPlan reads the client's flags.
 func (o *ClientOptions) bulkPlan() (bulkPlan, error) {
 	b := &o.Bulk
-	p := bulkPlan{op: o.Op, total: int64(o.Size), chunk: int(o.Chunk), outstanding: b.Outstanding, qps: b.QPs, signalEvery: b.SignalEvery, seed: rand.Uint64()}
+	p := bulkPlan{op: o.Op, chunked: chunked{int64(o.Size), int(o.Chunk)}, outstanding: b.Outstanding, qps: b.QPs, signalEvery: b.SignalEvery, seed: rand.Uint64()}
 	switch {
 	case !slices.Contains(bulkOps, p.op):
 		return p, fmt.Errorf("there is no --op %q; try: %s", p.op, strings.Join(bulkOps, ", "))
@@ -188,17 +187,11 @@ func (p *bulkPlan) within(most Size) error {
 	return nil
 }
 
-// chunks is how many there are.
-func (p *bulkPlan) chunks() int64 { return (p.total + int64(p.chunk) - 1) / int64(p.chunk) }
-
 // slots is how many chunks have memory at a time.
 func (p *bulkPlan) slots() int { return int(min(int64(p.outstanding)*int64(p.qps), p.chunks())) }
 
 // window is the memory of all slots, in bytes.
 func (p *bulkPlan) window() int64 { return int64(p.slots()) * int64(p.chunk) }
-
-// length is the bytes of a chunk.
-func (p *bulkPlan) length(i int64) int { return int(min(int64(p.chunk), p.total-i*int64(p.chunk))) }
 
 func (p *bulkPlan) slot(i int64) int { return int(i % int64(p.slots())) }
 func (p *bulkPlan) qp(i int64) int   { return int(i % int64(p.qps)) }

@@ -37,7 +37,16 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	if c, ok := mine.(io.Closer); ok { // it has opened a file
 		defer closeAll(&err, c)
 	}
-	dev, err := o.openDevice(o.Logger)
+	cfg := o.config(o.Logger)
+	cfg.Job, cfg.Params = j.name, params{}
+	cfg.Prepare = func(c *rc.Conn) error {
+		if err := askable(cfg.Params, c.PeerHello().Params); err != nil {
+			return err
+		}
+		return mine.prepare(c)
+	}
+	mine.configure(&cfg)
+	dev, err := o.openDevice(&cfg)
 	if err != nil {
 		return err
 	}
@@ -54,18 +63,6 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	}()
 	ctx, stop := untilFatal(ctx, dev, func(verbs.AsyncEvent) {}) // the Conn tells of those that concern it
 	defer stop()
-	cfg := o.config(dev, o.Logger)
-	cfg.Job, cfg.Params = j.name, params{}
-	cfg.Prepare = func(c *rc.Conn) error {
-		if err := askable(cfg.Params, c.PeerHello().Params); err != nil {
-			return err
-		}
-		return mine.prepare(c)
-	}
-	mine.configure(&cfg)
-	if err := cfg.Check(dev); err != nil {
-		return err
-	}
 	rec.ask(&cfg)
 	conn, err := rc.Dial(ctx, net.JoinHostPort(o.Server, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {

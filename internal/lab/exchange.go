@@ -30,7 +30,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/rawverbs/rawverbs/rc"
@@ -103,7 +102,7 @@ type exchangeEnd struct {
 }
 
 func (e *exchangeEnd) configure(cfg *rc.Config) {
-	cfg.Params[paramSize] = strconv.Itoa(e.size)
+	params(cfg.Params).ask(int64(e.size))
 	if e.isLeft {
 		cfg.Params[paramLeaveEarly] = "1"
 	}

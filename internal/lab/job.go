@@ -121,6 +121,15 @@ func (p params) flag(key string) (bool, error) {
 	return false, fmt.Errorf("the peer's parameter %s is %q, and can be 1 or left out; try: a peer of this program's version", key, p[key])
 }
 
+// ask tells the server how many bytes are asked for.
+func (p params) ask(size int64) { p[paramSize] = strconv.FormatInt(size, 10) }
+
+// most reads, at the client, how many bytes the server gives at most.
+func (p params) most() (Size, error) {
+	n, err := p.number(paramMaxSize, 1, maxSize)
+	return Size(n), err
+}
+
 // size reads the bytes that the client asks for and holds them against what this
 // server gives.
 func (v *visit) size() (int, error) {
@@ -141,11 +150,11 @@ func askable(mine params, server params) error {
 	if err != nil {
 		return err
 	}
-	most, err := server.number(paramMaxSize, 1, maxSize)
+	most, err := server.most()
 	if err != nil {
 		return err
 	}
-	return within(Size(n), Size(most))
+	return within(Size(n), most)
 }
 
 func within(asked, most Size) error {

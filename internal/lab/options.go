@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/rc"
-	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // Options are what both ends of a job may choose.
@@ -23,6 +22,9 @@ type Options struct {
 	Program  string
 	Logger   *slog.Logger
 }
+
+// port is the device's port that is taken.
+func (o *Options) port() uint8 { return max(o.IBPort, 1) }
 
 // ClientOptions are what the client may choose.
 type ClientOptions struct {
@@ -89,10 +91,11 @@ func (o *ServerOptions) check() error {
 	return nil
 }
 
-// config is the part of a connection's configuration that no job changes.
-func (o *Options) config(dev *verbs.Device, log *slog.Logger) rc.Config {
+// config is the part of a connection's configuration that no job changes, but for
+// the device.
+func (o *Options) config(log *slog.Logger) rc.Config {
 	return rc.Config{
-		Device: dev, Port: o.IBPort, GIDIndex: o.GIDIndex, MTU: o.MTU,
+		Port: o.IBPort, GIDIndex: o.GIDIndex, MTU: o.MTU,
 		Program: o.Program, Timeout: o.Timeout, Logger: log,
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/rawverbs/rawverbs/rc"
@@ -48,7 +47,7 @@ func newMailbox(log *slog.Logger, size int) mailbox {
 }
 
 // configure tells the server how large the buffers are to be.
-func (m *mailbox) configure(cfg *rc.Config) { cfg.Params[paramSize] = strconv.Itoa(m.size) }
+func (m *mailbox) configure(cfg *rc.Config) { params(cfg.Params).ask(int64(m.size)) }
 
 // prepare registers both buffers and posts the receive, so that it is there
 // before the peer can send.

@@ -37,7 +37,9 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		}
 		defer closeAll(&err, inbox)
 	}
-	dev, err := o.openDevice(o.Logger)
+	cfg := o.config(o.Logger)
+	cfg.Params = params{paramMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue}
+	dev, err := o.openDevice(&cfg)
 	if err != nil {
 		return err
 	}
@@ -53,8 +55,6 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	})
 	defer stop()
 
-	cfg := o.config(dev, o.Logger)
-	cfg.Params = params{paramMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue}
 	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	defer closeAll(&err, listener)
 	tell(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for rdma_client", listener.Addr()),
 		slog.String("address", listener.Addr().String()))
-	s := &server{ServerOptions: o, inbox: inbox, ledger: newLedger(), dev: dev, all: all}
+	s := &server{ServerOptions: o, inbox: inbox, ledger: newLedger(), dev: dev, all: all, places: make(chan struct{}, o.MaxClients)}
 	if o.Once {
 		return s.serveOne(ctx, listener)
 	}
@@ -75,6 +75,8 @@ type server struct {
 	ledger *ledger // the counter of the job atomic
 	dev    *verbs.Device
 	all    *slog.Logger // without a "who", for each client's own
+	lobby  lobby
+	places chan struct{} // one is filled for each client, from its hello on
 }
 
 func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
@@ -91,7 +93,6 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 	var clients sync.WaitGroup
 	defer clients.Wait()
 	var done, failed, cutShort atomic.Int32 // clients; those cut short failed by the end of ctx
-	places := make(chan struct{}, s.MaxClients)
 	for number := 1; ; number++ {
 		in, err := l.Accept(ctx)
 		if err != nil {
@@ -102,14 +103,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 			}
 			return interrupted(ctx, err)
 		}
-		select {
-		case places <- struct{}{}:
-		default:
-			in.Refuse(fmt.Errorf("the server has its %d clients; try: later, or rdma_server --max-clients", s.MaxClients))
-			continue
-		}
 		clients.Go(func() {
-			defer func() { <-places }()
 			who := fmt.Sprintf("server/%d", number)
 			err := s.client(ctx, in, who)
 			if err == nil {
@@ -132,11 +126,12 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error 
 	log := record.log
 	in.SetLogger(log)
 	tell(log, "slow", "client.accepted", "tcp", "client connected by TCP", slog.String("peer", in.RemoteAddr().String()))
-	hello, err := in.Hello(ctx)
+	hello, err := s.greet(ctx, in)
 	if err != nil {
 		in.Refuse(err)
 		return err
 	}
+	defer func() { <-s.places }()
 	record.asked(hello)
 	mine, err := s.half(hello, log)
 	if err != nil {
@@ -147,8 +142,8 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error 
 		defer e.end()
 	}
 	tell(log, "slow", "job.chosen", "", "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
-	cfg := s.config(s.dev, log)
-	cfg.Params, cfg.Prepare = params{}, mine.prepare
+	cfg := s.config(log)
+	cfg.Device, cfg.Params, cfg.Prepare = s.dev, params{}, mine.prepare
 	mine.configure(&cfg)
 	conn, err := in.Connect(ctx, cfg)
 	if err != nil {
@@ -160,6 +155,22 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error 
 	}
 	tell(log, "slow", "run.done", "", "done: the job succeeded and everything of this client is freed", slog.String("job", hello.Job))
 	return nil
+}
+
+// greet has a client's hello, and fills a place for it.
+func (s *server) greet(ctx context.Context, in *rc.Incoming) (oob.Hello, error) {
+	waiting, leave := s.lobby.enter(ctx, s.Timeout)
+	hello, err := in.Hello(waiting)
+	leave()
+	if err != nil {
+		return hello, err
+	}
+	select {
+	case s.places <- struct{}{}:
+		return hello, nil
+	default:
+		return hello, fmt.Errorf("the server has its %d clients; try: later, or rdma_server --max-clients", s.MaxClients)
+	}
 }
 
 // half makes this server's half of the job that a client asks for.

@@ -25,7 +25,6 @@ import (
 type Narration struct {
 	out   *output
 	level slog.Level
-	who   string
 	attrs []slog.Attr // from WithAttrs
 }
 
@@ -48,11 +47,6 @@ func (n *Narration) Enabled(_ context.Context, level slog.Level) bool { return l
 func (n *Narration) WithAttrs(attrs []slog.Attr) slog.Handler {
 	child := *n
 	child.attrs = append(child.attrs[:len(child.attrs):len(child.attrs)], attrs...)
-	for _, a := range attrs {
-		if a.Key == "who" {
-			child.who = a.Value.String()
-		}
-	}
 	return &child
 }
 
@@ -61,7 +55,7 @@ func (n *Narration) WithGroup(string) slog.Handler { return n }
 
 // Handle writes one record.
 func (n *Narration) Handle(_ context.Context, r slog.Record) error {
-	line := narrated{path: "INFO", who: n.who}
+	line := narrated{path: "INFO"}
 	if r.Level >= slog.LevelError {
 		line.path = "ERROR"
 	}
