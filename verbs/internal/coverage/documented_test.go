@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"go/ast"
+	"go/doc"
 	"go/doc/comment"
 	"go/parser"
 	"go/token"
@@ -40,6 +41,39 @@ func TestEveryNameIsDocumented(t *testing.T) {
 			if !d.implemented[name] {
 				t.Errorf("the C wall calls %s, and no exported name's comment has it in an Implements: line", name)
 			}
+		}
+	}
+}
+
+// withoutExample is what closes and has no example: the reason.
+var withoutExample = map[string]string{"XRCD": "neither soft0 nor rdma_rxe has XRC"}
+
+// TestEveryObjectHasAnExample asks for one that runs, and whose output is checked, of
+// each type of verbs that has a Close.
+func TestEveryObjectHasAnExample(t *testing.T) {
+	const dir = "../../../verbs"
+	examples := make(map[string]bool)
+	tests, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range tests {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range doc.Examples(file) {
+			of, _, _ := strings.Cut(e.Name, "_")
+			examples[of] = examples[of] || e.Output != ""
+		}
+	}
+	objects := readDocs(t, dir).closers
+	if len(objects) < 10 {
+		t.Errorf("only %v have a Close", objects)
+	}
+	for _, name := range objects {
+		if has, reason := examples[name], withoutExample[name]; has == (reason != "") {
+			t.Errorf("%s: an example: %t; why there is none: %q", name, has, reason)
 		}
 	}
 }
@@ -107,6 +141,7 @@ type docs struct {
 	fset        *token.FileSet
 	names       int
 	implemented map[string]bool
+	closers     []string // types with a Close
 	faults      []string
 }
 
@@ -164,7 +199,10 @@ func (d *docs) function(f *ast.FuncDecl) {
 	name, exported := f.Name.Name, f.Name.IsExported()
 	if f.Recv != nil {
 		of := receiver(f.Recv.List[0].Type)
-		name, exported = of+"."+name, exported && ast.IsExported(of)
+		if exported = exported && ast.IsExported(of); exported && name == "Close" {
+			d.closers = append(d.closers, of)
+		}
+		name = of + "." + name
 	}
 	if exported {
 		d.named(f, name, f.Name.Name, f.Doc)
@@ -197,11 +235,11 @@ func (d *docs) group(g *ast.GenDecl) {
 			if !spec.Name.IsExported() {
 				continue
 			}
-			doc := spec.Doc
+			group := spec.Doc
 			if !g.Lparen.IsValid() {
-				doc = g.Doc
+				group = g.Doc
 			}
-			d.named(spec, spec.Name.Name, spec.Name.Name, doc)
+			d.named(spec, spec.Name.Name, spec.Name.Name, group)
 			d.members(spec)
 		case *ast.ValueSpec:
 			for _, name := range spec.Names {
@@ -242,9 +280,9 @@ func (d *docs) members(spec *ast.TypeSpec) {
 }
 
 // named judges the comment of an exported function or type.
-func (d *docs) named(at ast.Node, name, begins string, doc *ast.CommentGroup) {
+func (d *docs) named(at ast.Node, name, begins string, group *ast.CommentGroup) {
 	d.names++
-	text := doc.Text()
+	text := group.Text()
 	if text == "" {
 		d.fault(at, "%s has no comment", name)
 		return
