@@ -296,7 +296,7 @@ func (d *docs) named(at ast.Node, name, begins string, group *ast.CommentGroup) 
 	var p comment.Parser
 	blocks := p.Parse(text).Content
 	for i, block := range blocks {
-		switch text := plain(block); {
+		switch text := oneLine(block); {
 		case !strings.Contains(text, "Implements:"):
 		case !strings.HasPrefix(text, "Implements: "):
 			d.fault(at, "%s: Implements: is not a paragraph of its own", name)
@@ -308,7 +308,7 @@ func (d *docs) named(at ast.Node, name, begins string, group *ast.CommentGroup) 
 	}
 }
 
-func plain(b comment.Block) string {
+func oneLine(b comment.Block) string {
 	var p comment.Printer
 	return strings.Join(strings.Fields(string(p.Text(&comment.Doc{Content: []comment.Block{b}}))), " ")
 }
