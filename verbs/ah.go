@@ -15,7 +15,7 @@ type AH struct {
 // CreateAH makes an address handle. On RoCE attr needs IsGlobal, GRH.DGID,
 // GRH.SGIDIndex and PortNum; GRH.HopLimit should be what the way takes, such as 64.
 //
-// EINVAL for a way that cannot be, ENODATA (rdma_rxe and soft devices) for an empty slot
+// EINVAL for a way that cannot be, ENODATA (EINVAL from some drivers) for an empty slot
 // of the GID table, ETIMEDOUT, ENETUNREACH or EHOSTUNREACH if the peer is not found.
 //
 // Implements: struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)

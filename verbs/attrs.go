@@ -123,7 +123,7 @@ type LinkLayer uint8
 const (
 	LinkUnspecified LinkLayer = iota // of a kernel that does not tell: InfiniBand
 	LinkInfiniBand                   // InfiniBand's own: peers have LIDs
-	LinkEthernet                     // RoCE and iWARP: peers have GIDs alone
+	LinkEthernet                     // Ethernet: RoCE and iWARP; peers have GIDs and no LIDs
 )
 
 // String is the C name: "IBV_LINK_LAYER_ETHERNET".

@@ -34,8 +34,8 @@ const (
 	CapMemMgtExtensions DeviceCap = 1 << 21 // LOCAL_INV and SEND_WITH_INV
 	CapMemWindowType2A  DeviceCap = 1 << 23 // windows of type 2, which their queue pair's number alone guards
 	CapMemWindowType2B  DeviceCap = 1 << 24 // windows of type 2, which their queue pair's number and domain guard
-	CapRCIPCsum         DeviceCap = 1 << 25 // the same over RC
-	CapRawIPCsum        DeviceCap = 1 << 26 // the same of raw packets
+	CapRCIPCsum         DeviceCap = 1 << 25 // checksums of IP over RC are computed by the device
+	CapRawIPCsum        DeviceCap = 1 << 26 // checksums of IP in raw packets are computed by the device
 	CapFlowSteering     DeviceCap = 1 << 29 // rules that steer raw packets to queues
 	CapRawScatterFCS    DeviceCap = 1 << 34 // raw packets can be received with their checksum
 	CapPCIWriteEndPad   DeviceCap = 1 << 36 // writes to memory can be padded to whole cache lines
@@ -82,7 +82,7 @@ type DeviceAttrEx struct {
 	CQModeration            CQModerationCaps // how far CQ.Moderate goes; some devices moderate and say 0 here
 	TSO                     TSOCaps          // raw packets alone
 	RSS                     RSSCaps          // raw packets alone
-	PacketPacing            PacketPacingCaps // the rates of Attr.RateLimit
+	PacketPacing            PacketPacingCaps // the rates that QPAttr.RateLimit takes
 	TagMatching             TagMatchingCaps  // not wrapped otherwise
 	MaxWQTypeRQ             uint32           // receive work queues
 	RawPacketCaps           uint32           // bits of enum ibv_raw_packet_caps

@@ -61,7 +61,7 @@ type CQInit struct {
 	Depth   int          // entries, from 1 on: at least the sum of the queues that complete here
 	Channel *CompChannel // needed by Wait; many CQs may have one and the same; nil: Poll alone
 	Vector  int          // completion vector, below Device.CompVectors: which of the device's interrupts; 0 is the first
-	Ex      WCExFlags    // not 0: an extended CQ, for PollEx and WaitEx, of which Poll works too
+	Ex      WCExFlags    // not 0: an extended CQ, for PollEx and WaitEx
 	Flags   CQFlags      // 0 is none; few devices have any
 }
 

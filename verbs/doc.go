@@ -67,7 +67,7 @@
 //
 // # Watching
 //
-// The package tells nobody what it does: what fails it returns. Who wants to see a queue
+// But for leaks the package tells nobody what it does: what fails it returns. Who wants to see a queue
 // pair move gives a function to [qpstate.NewMachine]; who wants a log/slog record of each
 // object, move and message of a connection gives a Logger to package rc.
 package verbs

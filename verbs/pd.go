@@ -2,9 +2,9 @@
 
 package verbs
 
-// PD is a protection domain (struct ibv_pd): a queue pair reaches the regions, windows,
-// handles and shared receive queues of its own domain, and no other's. [Device.AllocPD]
-// makes it; it is valid until Close.
+// PD is a protection domain (struct ibv_pd): a queue pair, and who sends to it, reach the
+// regions and windows of its own domain and no other's. [Device.AllocPD] makes it; it is
+// valid until Close.
 //
 // Its methods may be called by several goroutines at once.
 type PD struct {

@@ -158,10 +158,10 @@ func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 // device until the completion. It allocates nothing. However many requests, up to
 // Cap().MaxSendWR, it is one call into C.
 //
-// ENOMEM says that the queue is full: a place is free again when a completion of its
-// request, or of a later one, was polled. EINVAL is for a queue pair below RTS, an
-// opcode that its type does not have, more elements or inline data than Cap, a missing
-// AH or Bind; net.ErrClosed after Close. In ERR and SQE requests
+// ENOMEM says that the queue is full: a place is free again, at the latest, when a
+// completion of its request, or of a later one, was polled. EINVAL is for a queue pair
+// below RTS, an opcode that its type does not have, more elements than Cap, more inline
+// data (some drivers: ENOMEM), a missing AH or Bind; net.ErrClosed after Close. In ERR and SQE requests
 // are taken, and flushed at once.
 //
 // Implements: int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr),

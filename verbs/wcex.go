@@ -46,7 +46,7 @@ func (f CQFlags) String() string {
 }
 
 // WCEx is a completion of an extended CQ. Which fields mean something follows from
-// [CQInit].Ex; the others are 0. It is a plain value, and refers to nothing.
+// [CQInit].Ex; the others say nothing. It is a plain value, and refers to nothing.
 //
 // Implements: enum ibv_wc_opcode ibv_wc_read_opcode(struct ibv_cq_ex *cq), uint32_t ibv_wc_read_vendor_err(struct ibv_cq_ex *cq),
 // uint32_t ibv_wc_read_byte_len(struct ibv_cq_ex *cq), __be32 ibv_wc_read_imm_data(struct ibv_cq_ex *cq),
