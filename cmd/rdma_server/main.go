@@ -28,6 +28,10 @@ index, a RoCE v2 GID of the client's address family. Clients are served side by
 side until the program is interrupted. The jobs are:
 
 ` + lab.DescribeJobs() + `
+With --wire it is the server for clients of another kind (docs/c-programs.md),
+with a job of its own choice and that job's flags:
+
+` + lab.DescribeWires() + `
 Exit status: 0 if it was stopped between clients, or with --once the job was
 done; 1 if it failed; 2 for a wrong command line; 130 if it was interrupted in
 the midst of a job.`,
@@ -43,8 +47,11 @@ the midst of a job.`,
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.Positions(args, &o.Options, &o.TCPPort, 0); err != nil {
+			if err := cli.Positions(args, &o.Options, &o.TCPPort, lab.PortOf(o.Wire), 0); err != nil {
 				return err
+			}
+			if err := lab.CompleteServerFlags(cmd.Flags(), &o.JobOptions); err != nil {
+				return cli.Usagef("%v", err)
 			}
 			if o.MaxClients < 1 {
 				return cli.Usagef("--max-clients %d lets nobody in; try: --max-clients 1 or more", o.MaxClients)
@@ -53,6 +60,7 @@ the midst of a job.`,
 		},
 	}
 	cli.AddFlags(cmd, &o.Options, &out)
+	lab.AddServerFlags(cmd.Flags(), &o.JobOptions)
 	cmd.Flags().BoolVar(&o.Once, "once", false, "serve one client, then exit")
 	cmd.Flags().StringVar(&o.Listen, "listen", "", "address to listen on (default: every one of this host's)")
 	o.MaxSize = lab.DefaultMaxSize

@@ -22,7 +22,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/lab"
 	"github.com/rawverbs/rawverbs/internal/trace"
-	"github.com/rawverbs/rawverbs/oob"
+
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -70,13 +70,10 @@ func (o *Output) Progress() io.Writer {
 	return os.Stderr
 }
 
-// DefaultPort is the TCP port if none is given.
-const DefaultPort = oob.DefaultPort
-
 // Positions reads the arguments that both commands end with:
-// [device] [port] [gid_index].
-func Positions(args []string, o *lab.Options, port *int, lowestPort int) error {
-	*port = DefaultPort
+// [device] [port] [gid_index]. The port is defaultPort if none is given.
+func Positions(args []string, o *lab.Options, port *int, defaultPort, lowestPort int) error {
+	*port = defaultPort
 	if len(args) > 0 {
 		o.Device = args[0]
 	}

@@ -23,7 +23,11 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	}
 	o.Logger = o.Logger.With(slog.String("who", "client"))
 	defer func() { rec.write(&err, o.Logger) }()
-	j, err := find(o.Job)
+	w, err := findWire(o.Wire)
+	if err != nil {
+		return err
+	}
+	j, err := w.find(o.Job)
 	if err != nil {
 		return err
 	}
@@ -40,8 +44,10 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	cfg := o.config(o.Logger)
 	cfg.Job, cfg.Params = j.name, params{}
 	cfg.Prepare = func(c *rc.Conn) error {
-		if err := askable(cfg.Params, c.PeerHello().Params); err != nil {
-			return err
+		if w.isNative() {
+			if err := askable(cfg.Params, c.PeerHello().Params); err != nil {
+				return err
+			}
 		}
 		return mine.prepare(c)
 	}
@@ -58,7 +64,7 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	defer func() {
 		closeAll(&err, packets, dev)
 		if err == nil {
-			tell(o.Logger, "slow", "run.done", "", "done: the job succeeded and everything is freed", slog.String("job", o.Job))
+			tell(o.Logger, "slow", "run.done", "", "done: the job succeeded and everything is freed", slog.String("job", j.name))
 		}
 	}()
 	ctx, stop := untilFatal(ctx, dev, func(verbs.AsyncEvent) {}) // the Conn tells of those that concern it

@@ -31,14 +31,17 @@ type ClientOptions struct {
 	Options
 	Server  string // the server's address, without the port
 	TCPPort int
-	Job     string // "" is the first of Jobs
 	Record  string // file for the record of both ends; "" writes none
 	JobOptions
 }
 
-// JobOptions are the client's choices for its job; each job uses some of them,
-// see its flags.
+// JobOptions are the choices for a job; each job uses some of them, see its flags.
+// They are the client's, who tells the server; but where the format of the exchange
+// is another program's, each end has its own.
 type JobOptions struct {
+	Wire string // the format of the exchange; "" is the native one
+	Job  string // "" is the format's first
+
 	Text  string // what is sent or written
 	Size  Size   // of each message buffer, of the region at the server, or of all data
 	Chunk Size   // of each request, where there are many
@@ -65,6 +68,7 @@ type ServerOptions struct {
 	Allow      []string // the jobs that are done; none is all
 	Dir        string   // where files go; "" takes none
 	MaxFile    Size     // that a client may send
+	JobOptions          // of a format that is another program's
 }
 
 // DefaultMaxSize is how large a buffer or region a client may ask for, if the
@@ -83,8 +87,12 @@ func (o *ServerOptions) check() error {
 	if o.MaxFile < 0 {
 		return fmt.Errorf("a file of at most %d bytes cannot be had; try: --max-file %v", int64(o.MaxFile), DefaultMaxFile)
 	}
+	w, err := findWire(o.Wire)
+	if err != nil {
+		return err
+	}
 	for _, name := range o.Allow {
-		if _, err := find(name); err != nil {
+		if _, err := w.find(name); err != nil {
 			return fmt.Errorf("--allow: %w", err)
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -55,14 +57,22 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	})
 	defer stop()
 
+	w, err := findWire(o.Wire)
+	if err != nil {
+		return err
+	}
 	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {
 		return err
 	}
 	defer closeAll(&err, listener)
-	tell(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for rdma_client", listener.Addr()),
+	who := "rdma_client"
+	if !w.isNative() {
+		who = "a client of --wire " + w.name
+	}
+	tell(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for %s", listener.Addr(), who),
 		slog.String("address", listener.Addr().String()))
-	s := &server{ServerOptions: o, inbox: inbox, ledger: newLedger(), dev: dev, all: all, places: make(chan struct{}, o.MaxClients)}
+	s := &server{ServerOptions: o, wire: w, inbox: inbox, ledger: newLedger(), dev: dev, all: all, places: make(chan struct{}, o.MaxClients)}
 	if o.Once {
 		return s.serveOne(ctx, listener)
 	}
@@ -71,6 +81,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 
 type server struct {
 	ServerOptions
+	wire   wire
 	inbox  *folder.Folder
 	ledger *ledger // the counter of the job atomic
 	dev    *verbs.Device
@@ -126,22 +137,25 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error 
 	log := record.log
 	in.SetLogger(log)
 	tell(log, "slow", "client.accepted", "tcp", "client connected by TCP", slog.String("peer", in.RemoteAddr().String()))
+	refuse := in.Refuse
+	if !s.wire.isNative() {
+		refuse = func(error) { in.Drop() }
+	}
 	hello, err := s.greet(ctx, in)
 	if err != nil {
-		in.Refuse(err)
+		refuse(err)
 		return err
 	}
 	defer func() { <-s.places }()
 	record.asked(hello)
 	mine, err := s.half(hello, log)
 	if err != nil {
-		in.Refuse(err)
+		refuse(err)
 		return err
 	}
 	if e, ok := mine.(ender); ok {
 		defer e.end()
 	}
-	tell(log, "slow", "job.chosen", "", "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
 	cfg := s.config(log)
 	cfg.Device, cfg.Params, cfg.Prepare = s.dev, params{}, mine.prepare
 	mine.configure(&cfg)
@@ -157,13 +171,18 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error 
 	return nil
 }
 
-// greet has a client's hello, and fills a place for it.
+// greet has a client's hello, and fills a place for it. Where the format has none,
+// this server's own choices stand for it.
 func (s *server) greet(ctx context.Context, in *rc.Incoming) (oob.Hello, error) {
-	waiting, leave := s.lobby.enter(ctx, s.Timeout)
-	hello, err := in.Hello(waiting)
-	leave()
-	if err != nil {
-		return hello, err
+	hello := oob.Hello{Job: s.Job}
+	if s.wire.isNative() {
+		waiting, leave := s.lobby.enter(ctx, s.Timeout)
+		var err error
+		hello, err = in.Hello(waiting)
+		leave()
+		if err != nil {
+			return hello, err
+		}
 	}
 	select {
 	case s.places <- struct{}{}:
@@ -173,11 +192,26 @@ func (s *server) greet(ctx context.Context, in *rc.Incoming) (oob.Hello, error) 
 	}
 }
 
+// find finds the job that a client asks for, among those that the server does.
+func (s *server) find(name string) (job, error) {
+	if s.wire.isNative() && name == "" {
+		return job{}, fmt.Errorf("the client names no job; try: %s", strings.Join(s.wire.jobNames(), ", "))
+	}
+	j, err := s.wire.find(name)
+	if err == nil && len(s.Allow) > 0 && !slices.Contains(s.Allow, name) {
+		return job{}, fmt.Errorf("this server does not do the job %q; try: %s, or rdma_server --allow", name, strings.Join(s.Allow, ", "))
+	}
+	return j, err
+}
+
 // half makes this server's half of the job that a client asks for.
 func (s *server) half(hello oob.Hello, log *slog.Logger) (half, error) {
-	j, err := s.allowed(hello.Job)
+	j, err := s.find(hello.Job)
 	if err != nil {
 		return nil, err
+	}
+	if s.wire.isNative() {
+		tell(log, "slow", "job.chosen", "", "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
 	}
 	v := visit{ServerOptions: s.ServerOptions, params: hello.Params, inbox: s.inbox, ledger: s.ledger}
 	v.Logger = log
