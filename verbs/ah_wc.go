@@ -18,9 +18,12 @@ const GRHLen = 40
 // AHAttrFromWC is the way back to the sender of a datagram: wc is its completion,
 // grh the first [GRHLen] bytes that it filled. The GID index is that of the address
 // that the datagram was sent to, of the kind that its header says it came by: RoCE v2
-// or v1; the hop limit is what was left of the datagram's. ENODATA if none of the
-// port's GIDs is that; EINVAL for a completion that is no datagram's, a multicast
-// address, or too few bytes; EPROTONOSUPPORT for bytes that are no such header.
+// or v1; the hop limit is what was left of the datagram's. On InfiniBand a datagram
+// may have no header: then grh is not looked at.
+//
+// ENODATA if none of the port's GIDs is that; EINVAL for a completion that is no
+// datagram's, a multicast address, or too few bytes; EPROTONOSUPPORT for bytes that
+// are no such header.
 //
 // Implements: int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *ah_attr)
 func (d *Device) AHAttrFromWC(port uint8, wc *WC, grh []byte) (AHAttr, error) {
@@ -124,7 +127,8 @@ func isIPv4(grh []byte) bool {
 	return uint16(sum>>16+sum) == 0xffff
 }
 
-// CreateAHFromWC makes the handle of [Device.AHAttrFromWC].
+// CreateAHFromWC makes the handle of the way back to a datagram's sender: arguments and
+// errors are those of [Device.AHAttrFromWC], and then of [PD.CreateAH].
 //
 // Implements: struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
 func (pd *PD) CreateAHFromWC(port uint8, wc *WC, grh []byte) (*AH, error) {

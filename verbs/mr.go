@@ -13,7 +13,11 @@ import (
 
 // MR is a registered memory region (struct ibv_mr). The device may read and
 // write its memory at any time while it is open; Go code must not touch what a
-// posted work request or the peer is using.
+// posted work request or the peer is using. [PD.AllocMR], [PD.RegMR] and [PD.RegDmabufMR]
+// make it; it is valid until Close, and so are its keys and addresses.
+//
+// Its methods may be called by several goroutines at once, but for [MR.Rereg], which
+// wants the region for itself. Those that tell something answer after Close too.
 type MR struct {
 	handle
 	p      MRProvider
@@ -27,7 +31,7 @@ type MR struct {
 	free   []func() error // give memory back after that; each is taken off once it did
 }
 
-// MROption changes how a region is registered.
+// MROption changes how a region is registered: [HugePages], [IOVA].
 type MROption func(*mrOptions)
 
 type mrOptions struct {
@@ -42,8 +46,9 @@ func optionsOf(options []MROption) (o mrOptions) {
 	return o
 }
 
-// HugePages asks for the system's huge pages (vm.nr_hugepages); Linux only, and
-// for AllocMR only, since the caller's memory is what it is.
+// HugePages asks for the system's huge pages (vm.nr_hugepages), of 2 MiB; Linux only
+// (elsewhere errors.ErrUnsupported), and for [PD.AllocMR] only, since the caller's memory is
+// what it is: [PD.RegMR] answers EINVAL.
 func HugePages() MROption { return func(o *mrOptions) { o.hugePages = true } }
 
 // IOVA makes SGEs and the peer count from an address of the program's choice, not
@@ -55,6 +60,11 @@ func IOVA(addr uint64) MROption { return func(o *mrOptions) { o.iova = &addr } }
 // AllocMR registers size bytes of new, zeroed, page-aligned memory outside Go's
 // heap (with HugePages, rounded up to whole ones: see Len). Close unmaps it: slices
 // of it must not be used after.
+//
+// EINVAL for a size below 1, or a remote right to write without [AccessLocalWrite]; ENOMEM
+// if the machine has no such memory, or the process may not lock it (ulimit -l);
+// errors.ErrUnsupported for rights that the device does not know. The domain cannot be
+// closed before the region.
 //
 // Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access),
 // struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),
@@ -87,7 +97,11 @@ func (pd *PD) mapMemory(size int, o mrOptions) ([]byte, error) {
 }
 
 // RegMR registers the caller's memory, which may lie on Go's heap: it is pinned
-// until Close. The bytes between len(buf) and cap(buf) are not registered.
+// until Close. The bytes between len(buf) and cap(buf) are not registered. Memory that
+// is mapped must stay so until Close.
+//
+// EINVAL if it is empty, and EFAULT if it cannot be written though the device may; else
+// the errors are those of [PD.AllocMR].
 //
 // Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access),
 // struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),
@@ -148,7 +162,7 @@ func iovaOf(buf []byte, access Access, chosen *uint64) uint64 {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf))))
 }
 
-// Bytes is the region's memory, valid until Close; nil for a DMA-BUF's.
+// Bytes is the region's memory, not a copy, valid until Close; nil for a DMA-BUF's.
 func (mr *MR) Bytes() []byte { return mr.buf }
 
 // Len is the region's length in bytes.
@@ -164,13 +178,14 @@ func (mr *MR) Provider() MRProvider { return mr.p }
 // Access is what the region was registered for.
 func (mr *MR) Access() Access { return mr.access }
 
-// LKey is the key for this side's SGEs.
+// LKey is the key for this side's SGEs. Rereg may change it.
 func (mr *MR) LKey() uint32 { return mr.p.LKey() }
 
-// RKey is the key for the peer's RDMA and atomics.
+// RKey is the key for the peer's RDMA and atomics; of no use to anybody, and 0 on some
+// devices, if the region has no remote rights. Rereg may change it.
 func (mr *MR) RKey() uint32 { return mr.p.RKey() }
 
-// SGE names n bytes from off. Like a slice expression it panics if they are not
+// SGE names n bytes of the region, from its byte off on. Like a slice expression it panics if they are not
 // all within the region, or more than 32 bits can count.
 func (mr *MR) SGE(off, n int) SGE {
 	if off < 0 || n < 0 || off > mr.length || n > mr.length-off {
@@ -188,9 +203,10 @@ func (mr *MR) String() string {
 }
 
 // Close ends the registration and gives the memory back. EBUSY, or EINVAL from some
-// drivers, while memory windows are bound to the region: invalidate or close them. If
-// the system does not take the memory back the registration has ended all the same,
-// and another Close tries that again.
+// drivers, while memory windows are bound to the region: invalidate or close them. Work
+// requests that name the region must have completed, or they fail. If the system does
+// not take the memory back the registration has ended all the same, and another Close
+// tries that again; else closing again does nothing.
 //
 // Implements: int ibv_dereg_mr(struct ibv_mr *mr)
 func (mr *MR) Close() error {

@@ -22,21 +22,27 @@ func (f ReregFlags) String() string {
 	return cFlags("IBV_REREG_MR_CHANGE_", uint32(f), "TRANSLATION", "PD", "ACCESS")
 }
 
-// Rereg is what a region changes to. Fields that Flags does not name are ignored.
+// Rereg is what a region changes to, for [MR.Rereg]. Fields that Flags does not name
+// are ignored; the zero value changes nothing, and is EINVAL.
 type Rereg struct {
-	Flags  ReregFlags
-	PD     *PD    // of the same device
-	Buf    []byte // pinned until Close or the next change, as with [PD.RegMR]
-	Access Access
+	Flags  ReregFlags // which of the others count: at least one
+	PD     *PD        // ReregPD: the new domain, of the same device
+	Buf    []byte     // ReregTranslation: the new memory, pinned until Close or the next change, as with [PD.RegMR]
+	Access Access     // ReregAccess: the new rights
 }
 
 // Rereg changes the region in place: its memory, its domain, its rights. Its keys
 // may change with it. Memory that it had before is given back: it is unpinned, or
 // unmapped if [PD.AllocMR] had mapped it. The region must be idle, in work requests,
-// at the peer and in other goroutines. If it fails the region is as it was, unless
-// the error says that it is lost: then it can only be closed. errors.ErrUnsupported
-// if the device cannot do it, or not this change: C cannot give other memory to a
-// region whose addresses were chosen ([IOVA], [AccessZeroBased]), which it keeps.
+// at the peer and in other goroutines, which may not call its methods meanwhile. If
+// it fails the region is as it was, unless the error says that it is lost: then it
+// can only be closed.
+//
+// EINVAL for flags without their fields, a PD of another device, or rights that do not
+// go together; EBUSY while windows are bound to the region; errors.ErrUnsupported if
+// the device cannot do it, or not this change: no DMA-BUF's, and on libibverbs no other
+// memory for a region whose addresses were chosen ([IOVA], [AccessZeroBased]), which it
+// keeps.
 //
 // Implements: int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 func (mr *MR) Rereg(r Rereg) error {

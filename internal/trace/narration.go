@@ -19,13 +19,12 @@ import (
 //	[15:04:05.000 #0007 server] SLOW  RESET→INIT  mask=0x39 …  · ibv_modify_qp
 //	                                  PORT=1 ACCESS_FLAGS=…
 //
-// that is: time, number in this run, who; path; what happened, with its
-// attributes and the verb it stands for; a group of attributes follows on a
-// line of its own. Who is the attribute "who".
+// that is: time, number in this run, who; path, or for a warning WARN and for an
+// error ERROR; what happened, with its attributes and the verb it stands for; a group
+// of attributes follows on a line of its own. Who is the attribute "who".
 type Narration struct {
 	out   *output
 	level slog.Level
-	who   string
 	attrs []slog.Attr // from WithAttrs
 }
 
@@ -48,11 +47,6 @@ func (n *Narration) Enabled(_ context.Context, level slog.Level) bool { return l
 func (n *Narration) WithAttrs(attrs []slog.Attr) slog.Handler {
 	child := *n
 	child.attrs = append(child.attrs[:len(child.attrs):len(child.attrs)], attrs...)
-	for _, a := range attrs {
-		if a.Key == "who" {
-			child.who = a.Value.String()
-		}
-	}
 	return &child
 }
 
@@ -61,10 +55,7 @@ func (n *Narration) WithGroup(string) slog.Handler { return n }
 
 // Handle writes one record.
 func (n *Narration) Handle(_ context.Context, r slog.Record) error {
-	line := narrated{path: "INFO", who: n.who}
-	if r.Level >= slog.LevelError {
-		line.path = "ERROR"
-	}
+	line := narrated{path: "INFO"}
 	for _, a := range n.attrs {
 		line.add(a)
 	}
@@ -72,6 +63,12 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 		line.add(a)
 		return true
 	})
+	switch {
+	case r.Level >= slog.LevelError:
+		line.path = "ERROR"
+	case r.Level >= slog.LevelWarn:
+		line.path = "WARN"
+	}
 	n.out.mu.Lock()
 	defer n.out.mu.Unlock()
 	n.out.seq++

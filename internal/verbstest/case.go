@@ -34,7 +34,7 @@ func Cases() []Case {
 	return slices.Concat(
 		deviceCases, queryCases, pdCases, ahCases, mrCases, remapCases, mwCases, cqCases, cqSizeCases, cqExCases(), cqLoopCases, cqEventCases, srqCases(), qpCases, valueCases,
 		transitionCases(), postCases, postQueueCases, builderCases, dataCases(), rdmaCases, orderCases, datagramCases(),
-		errorCases, localErrorCases, retryCases, flushCases, drainCases, eventCases, threadCases,
+		errorCases, localErrorCases, retryCases, flushCases, drainCases, eventCases, threadCases, wakeCases,
 	)
 }
 
