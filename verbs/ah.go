@@ -5,8 +5,8 @@ package verbs
 // AH is the way to a UD peer (struct ibv_ah), which a [SendWR] names. [PD.CreateAH] makes
 // it; it is valid until Close, and serves any number of queue pairs of its domain.
 //
-// Its methods may be called by several goroutines at once; Close not while a post
-// names it.
+// Its methods may be called by several goroutines at once. A post that names a closed
+// handle is refused with EINVAL.
 type AH struct {
 	handle
 	p AHProvider
