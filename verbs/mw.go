@@ -35,7 +35,8 @@ func (t MWType) String() string {
 // or an [OpBindMW] opens it; it is valid until Close.
 //
 // Its methods may be called by several goroutines at once. RKey, Type and String
-// answer after Close too.
+// answer after Close too. Binds of one window on two queue pairs are for the program to
+// order: one whose turn comes before that of a bind posted earlier fails.
 type MW struct {
 	handle
 	p    MWProvider

@@ -113,8 +113,9 @@ func (qp *QP) SRQ() *SRQ { return qp.init.SRQ }
 //
 // The error is an *[Error]. EINVAL is for a mask or a state that the table forbids, with
 // the *[qpstate.TransitionError] beneath, or for a value; ENODATA for an empty slot of the
-// GID table; ETIMEDOUT, ENETUNREACH or EHOSTUNREACH for a peer that is not found;
-// net.ErrClosed after Close.
+// GID table; ETIMEDOUT, ENETUNREACH or EHOSTUNREACH for a peer that is not found; EPERM
+// for a QKEY from 0x80000000 on, which the kernel keeps for CAP_NET_RAW; net.ErrClosed
+// after Close.
 //
 // Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
