@@ -108,14 +108,14 @@ func (qp *QP) RecvCQ() *CQ { return qp.init.RecvCQ }
 func (qp *QP) SRQ() *SRQ { return qp.init.SRQ }
 
 // Modify applies the attributes that mask names. The device is asked first; if it
-// says EINVAL, the error tells which bit or value the rules forbid, as far as
-// the table and the port's attributes tell. [qpstate.Machine] makes the masks.
+// says EINVAL or EOPNOTSUPP, the error tells which bit or value the rules forbid, as far
+// as the table and the port's attributes tell. [qpstate.Machine] makes the masks.
 //
-// The error is an *[Error]. EINVAL is for a mask or a state that the table forbids, with
-// the *[qpstate.TransitionError] beneath, or for a value; ENODATA for an empty slot of the
-// GID table; ETIMEDOUT, ENETUNREACH or EHOSTUNREACH for a peer that is not found; EPERM
-// for a QKEY from 0x80000000 on, which the kernel keeps for CAP_NET_RAW; net.ErrClosed
-// after Close.
+// The error is an *[Error]. EINVAL is for a mask or a state that the table forbids (some
+// kernels: EOPNOTSUPP), with the *[qpstate.TransitionError] beneath, or for a value;
+// ENODATA for an empty slot of the GID table; ETIMEDOUT, ENETUNREACH or EHOSTUNREACH for
+// a peer that is not found; EPERM for a QKEY from 0x80000000 on, which the kernel keeps
+// for CAP_NET_RAW; net.ErrClosed after Close.
 //
 // Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
