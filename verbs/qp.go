@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 )
@@ -121,12 +122,14 @@ func (qp *QP) SRQ() *SRQ { return qp.init.SRQ }
 func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 	qp.stateMu.Lock()
 	defer qp.stateMu.Unlock()
+	began := time.Now()
 	err := qp.use(func() error {
 		if err := qp.p.Modify(attr, mask); err != nil {
 			return qp.explainModify(attr, mask, err)
 		}
 		return nil
 	})
+	qp.told("ibv_modify_qp", qp.name()+", "+mask.Name(), began, err)
 	if err == net.ErrClosed {
 		return fail("ibv_modify_qp", qp.device, "", err)
 	}
@@ -148,11 +151,11 @@ func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 // Implements: int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr)
 func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 	var attr QPAttr
-	err := qp.use(func() (err error) {
+	err := qp.call("ibv_query_qp", fmt.Sprintf("QP %#06x", qp.QPN()), func() (err error) {
 		attr, err = qp.p.Query(mask)
 		return err
 	})
-	return attr, fail("ibv_query_qp", qp.device, fmt.Sprintf("QP %#06x", qp.QPN()), err)
+	return attr, err
 }
 
 // PostSend queues send work requests in order. If one is refused the error is a
