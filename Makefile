@@ -129,7 +129,7 @@ LEAKS ?= 10000
 .PHONY: leaks
 leaks: need-vm ## make and free LEAKS (10000) of each object, on soft0 and on rxe0 in the machine
 	go test -count=1 -run TestLeaks -v ./internal/verbstest -leaks $(LEAKS)
-	$(in_vm) go test -count=1 -run TestLeaks -v -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest -leaks $(LEAKS)
+	$(in_vm) VM_TIMEOUT=1500 go test -count=1 -timeout 20m -run TestLeaks -v -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest -leaks $(LEAKS)
 
 .PHONY: bench
 bench: need-build ## benchmarks of the hot path
