@@ -134,6 +134,7 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 		cancel(errInterrupted{s})
 	}()
 
+	reletter(cmd, lab.Letters(os.Args[1:]))
 	*logger = slog.New(slog.DiscardHandler)
 	*program = cmd.Name() + " " + version()
 	cmd.Version = version()
