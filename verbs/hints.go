@@ -61,7 +61,7 @@ var hints = map[hintKey]string{
 	{"ibv_modify_srq", syscall.EOPNOTSUPP}:   "a new SRQ of the size: this device cannot resize one",
 	{"ibv_get_srq_num", syscall.EOPNOTSUPP}:  "going without: only an XRC peer needs it",
 	{"ibv_create_qp", syscall.ENOMEM}:        "fewer work requests or elements; or " + memlockHint,
-	{"ibv_create_qp", syscall.EINVAL}:        "queue sizes within the device's limits (max_qp_wr, max_sge)",
+	{"ibv_create_qp", syscall.EINVAL}:        "queue sizes within the device's limits (max_qp_wr, max_sge), and less inline data",
 	{"ibv_create_qp", syscall.EOPNOTSUPP}:    "a transport type that the device has (RC is the common one)",
 	{"ibv_create_ah", syscall.EINVAL}:        "on RoCE IsGlobal, the peer's GID and a filled GID index of this port",
 	{"ibv_modify_qp", syscall.ENODATA}:       "a filled slot of the GID table: list it and take a RoCE v2 one of the peer's family, or leave the index to the program",

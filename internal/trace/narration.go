@@ -21,7 +21,7 @@ import (
 //
 // that is: time, number in this run, who; path; what happened, with its
 // attributes and the verb it stands for; a group of attributes follows on a
-// line of its own. A line of a table (the path "table") is its text alone. Who is the attribute "who".
+// line of its own. A line of a table is its text alone. Who is the attribute "who".
 type Narration struct {
 	out   *output
 	level slog.Level
@@ -69,7 +69,7 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 	n.out.mu.Lock()
 	defer n.out.mu.Unlock()
 	n.out.seq++
-	if line.path == tablePath {
+	if tableLines[line.event] {
 		_, err := io.WriteString(n.out.w, Printable(r.Message)+"\n")
 		return err
 	}
@@ -88,10 +88,6 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// tablePath is of the lines of a table: a person is shown the text alone, in which the
-// attributes are.
-const tablePath = "TABLE"
-
 // narrated is a record's attributes, sorted by where they are shown.
 type narrated struct {
 	who, event    string
@@ -108,6 +104,10 @@ var toldByText = map[string][]string{
 	"peer.tuple":   {"side"},
 	"region.known": {"side", "name"},
 }
+
+// tableLines are the events whose texts are lines of a table, in which a person reads
+// all that the attributes tell a program.
+var tableLines = map[string]bool{"bench.header": true, "bench.result": true}
 
 func (l *narrated) add(a slog.Attr) {
 	switch {
