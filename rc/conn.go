@@ -110,6 +110,10 @@ func (c *Conn) SRQ() *verbs.SRQ { return c.srq }
 // nil if the queue pairs are connected.
 func (c *Conn) AH(index int) *verbs.AH { return c.pairs[index].ah }
 
+// Life ends, with the reason as its cause, when the peer or the device is gone, or
+// Close has begun. The waits know of it; who polls the queues himself looks at it.
+func (c *Conn) Life() context.Context { return c.life }
+
 // PD is the protection domain of the queue pairs.
 func (c *Conn) PD() *verbs.PD { return c.pd }
 
@@ -245,6 +249,9 @@ func (c *Conn) SendNote(ctx context.Context, n oob.Note) error { return c.tcp.Se
 func (c *Conn) RecvNote(ctx context.Context, name string) (oob.Note, error) {
 	return c.tcp.RecvNote(ctx, name)
 }
+
+// SetExchangeLogger has another Logger get what is said over TCP, from here on.
+func (c *Conn) SetExchangeLogger(log *slog.Logger) { c.tcp.SetObserver(events{log}.exchanged()) }
 
 // Finish meets the peer in the barrier "done": after it both may close, and
 // neither takes the other's closing for a failure. From then on nobody watches the peer:

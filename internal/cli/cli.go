@@ -127,6 +127,7 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 		cancel(errInterrupted{s})
 	}()
 
+	reletter(cmd, lab.Letters(os.Args[1:]))
 	stdout := &checked{w: cmd.OutOrStdout()}
 	cmd.SetOut(stdout)
 	*logger = slog.New(slog.DiscardHandler)

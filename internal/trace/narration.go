@@ -21,7 +21,8 @@ import (
 //
 // that is: time, number in this run, who; path, or for a warning WARN and for an
 // error ERROR; what happened, with its attributes and the verb it stands for; a group
-// of attributes follows on a line of its own. Who is the attribute "who".
+// of attributes follows on a line of its own. A line of a table is its text alone. Who
+// is the attribute "who".
 type Narration struct {
 	out   *output
 	level slog.Level
@@ -72,6 +73,10 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 	n.out.mu.Lock()
 	defer n.out.mu.Unlock()
 	n.out.seq++
+	if tableLines[line.event] {
+		_, err := io.WriteString(n.out.w, Printable(r.Message)+"\n")
+		return err
+	}
 	head := fmt.Sprintf("[%s #%04d %s] %-5s ", r.Time.Format("15:04:05.000"), n.out.seq, line.who, line.path)
 	text := head + Printable(r.Message)
 	if line.fields != "" {
@@ -103,6 +108,10 @@ var toldByText = map[string][]string{
 	"peer.tuple":   {"side"},
 	"region.known": {"side", "name"},
 }
+
+// tableLines are the events whose texts are lines of a table, in which a person reads
+// all that the attributes tell a program.
+var tableLines = map[string]bool{"bench.header": true, "bench.result": true}
 
 func (l *narrated) add(a slog.Attr) {
 	switch {
