@@ -184,7 +184,7 @@ func DecodePerftestKey(data []byte) (PerftestKey, error) {
 	parts := perftestKey.FindSubmatch(data)
 	if parts == nil {
 		return PerftestKey{}, &ProtocolError{
-			Problem: fmt.Sprintf("what came is no key of %s: %s", perftestFormat, quote(data)),
+			Problem: fmt.Sprintf("what came is no key of %s: %s", perftestFormat, quote(data[:min(len(data), 32)])),
 			Try:     "make sure that the program there is this job's counterpart and has the same flags",
 			Err:     ErrForeignPeer,
 		}

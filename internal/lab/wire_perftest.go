@@ -22,6 +22,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
@@ -81,7 +82,6 @@ func (p *perftest) measure(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	run.Alive = func() { progress(ctx) }
 	var last bench.Result
 	for _, size := range p.plan.Sizes() {
 		if last, err = p.measureOne(ctx, run, size); err != nil {
@@ -156,9 +156,11 @@ func (p *perftest) lend(ctx context.Context, _ *rc.Conn) error {
 	return nil
 }
 
-// laggard is how long an end may still measure when the peer has finished: it has the
-// last messages by then, and must only take them.
-const laggard = 5 * time.Second
+// laggard is how long an end that still measures may take no completion when the peer
+// has finished: all messages are there by then.
+const laggard = 2 * time.Second
+
+var errLaggard = errors.New("the peer has finished, and this end waits for more")
 
 // watched measures, and meanwhile listens to what the peer says next, of n bytes: one
 // that leaves ends the measuring, and so does one that has finished for long.
@@ -166,28 +168,41 @@ func (p *perftest) watched(ctx context.Context, run *bench.Run, n int) (bench.Re
 	next := p.follow(ctx, n)
 	measuring, giveUp := context.WithCancelCause(next.until)
 	defer giveUp(nil)
+	var alive atomic.Int64
+	run.Alive = func() {
+		alive.Add(1)
+		progress(ctx)
+	}
 	go func() {
 		select {
 		case <-measuring.Done():
 			return
 		case <-next.came:
 		}
-		select {
-		case <-measuring.Done():
-		case <-time.After(laggard):
-			giveUp(errors.New("the peer has finished, and this end has not"))
+		for last := int64(-1); last != alive.Load(); {
+			last = alive.Load()
+			select {
+			case <-measuring.Done():
+				return
+			case <-time.After(laggard):
+			}
 		}
+		giveUp(errLaggard)
 	}()
 	result, err := run.Measure(measuring)
-	if err != nil && p.theirFault(ctx, next) {
-		err = fmt.Errorf("%w; this end has %s, which perftest does not exchange: try: the same at both ends", err, p.flags())
+	if err != nil && p.mayDiffer(err) {
+		err = fmt.Errorf("%w; this end has %s, which perftest does not exchange, try: the same at both ends", err, p.flags())
 	}
 	return result, err
 }
 
-// theirFault says whether a measuring failed for what the peer does, though it is there.
-func (p *perftest) theirFault(ctx context.Context, next *following) bool {
-	return ctx.Err() == nil && next.until.Err() == nil
+// mayDiffer says whether a measuring may have failed since the ends have other flags.
+func (p *perftest) mayDiffer(err error) bool {
+	var failed *verbs.WCError
+	if errors.As(err, &failed) {
+		return failed.Status != verbs.WCRetryExcErr
+	}
+	return errors.Is(err, errLaggard)
 }
 
 // flags are what both ends must be given, in perftest's letters.
