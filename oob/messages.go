@@ -130,9 +130,10 @@ type Endpoint struct {
 	QKey   uint32   // UD only: the key the peer's datagrams must carry
 
 	// InitiatorDepth is how many READs and atomics this end would like to have
-	// in flight (max_rd_atomic); ResponderResources how many of the peer's it
-	// can serve at a time (max_dest_rd_atomic). See NegotiateReads.
-	InitiatorDepth     uint8
+	// in flight (max_rd_atomic). See NegotiateReads.
+	InitiatorDepth uint8
+	// ResponderResources is how many of the peer's this end can serve at a time
+	// (max_dest_rd_atomic).
 	ResponderResources uint8
 }
 

@@ -16,26 +16,26 @@ package oob
 
 import "encoding/binary"
 
-// RCExampleSize is the length of the message in bytes, RCExamplePort the TCP port
-// that the program takes if none is given; RCExampleMTU its path MTU in bytes.
+// The numbers of RDMA_RC_example.
 const (
-	RCExampleSize = 34
-	RCExamplePort = 19875
-	RCExampleMTU  = 256
+	RCExampleSize = 34    // bytes of its message
+	RCExamplePort = 19875 // the TCP port that it takes if none is given
+	RCExampleMTU  = 256   // its path MTU in bytes
 )
 
 // RCExample is what RDMA_RC_example tells its peer.
 type RCExample struct {
-	Addr uint64
-	RKey uint32
-	QPN  uint32
-	LID  uint16
-	GID  [16]byte
+	Addr uint64   // of its buffer
+	RKey uint32   // of its buffer, whose length is not told
+	QPN  uint32   // queue pair number, 24 bits
+	LID  uint16   // 0 on RoCE
+	GID  [16]byte // raw, in network order; all zero if the program was started without -g
 }
 
 var rcExample = packed{"RDMA_RC_example", binary.BigEndian, RCExampleSize}
 
-// AppendRCExample appends the message to dst.
+// AppendRCExample appends the message to dst. It fails for a QPN of 0, or of more
+// than 24 bits.
 func AppendRCExample(dst []byte, m RCExample) ([]byte, error) {
 	if err := checkQPN(m.QPN); err != nil {
 		return nil, err

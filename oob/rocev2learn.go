@@ -13,23 +13,23 @@ package oob
 
 import "encoding/binary"
 
-// RoCEv2LearnSize is the length of the message in bytes; RoCEv2LearnReady is what
-// the server says when it can receive.
+// The numbers of the rocev2-learn programs.
 const (
-	RoCEv2LearnSize  = 22
-	RoCEv2LearnReady = 'R'
+	RoCEv2LearnSize  = 22  // bytes of their message
+	RoCEv2LearnReady = 'R' // the byte that the server sends when it can receive
 )
 
 // RoCEv2Learn is what a rocev2-learn program tells its peer.
 type RoCEv2Learn struct {
-	QPN uint32
-	LID uint16
-	GID [16]byte
+	QPN uint32   // queue pair number, 24 bits
+	LID uint16   // 0 on RoCE
+	GID [16]byte // raw, in network order
 }
 
 var roceV2Learn = packed{"a rocev2-learn program", binary.LittleEndian, RoCEv2LearnSize}
 
-// AppendRoCEv2Learn appends the message to dst.
+// AppendRoCEv2Learn appends the message to dst. It fails for a QPN of 0, or of more
+// than 24 bits.
 func AppendRoCEv2Learn(dst []byte, m RoCEv2Learn) ([]byte, error) {
 	if err := checkQPN(m.QPN); err != nil {
 		return nil, err

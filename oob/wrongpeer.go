@@ -62,7 +62,7 @@ var foreignSizes = map[int]string{
 
 const (
 	tryPort   = "is this the right port?"
-	tryFormat = "start this program's counterpart there, or select that program's exchange format here"
+	tryFormat = "start this program's counterpart there, or select that program's exchange format here (--wire of rdma_server and rdma_client)"
 )
 
 // describeForeign makes the error for a peer that greets like this.

@@ -25,7 +25,9 @@ const (
 )
 
 // Dial connects to a listening end at "host:port" and returns when the queue
-// pairs of both are in RTS. The error says which step failed at which end.
+// pairs of both are in RTS. The error says which step failed at which end: errors.As
+// finds the *oob.AddressError, *oob.PeerError or *verbs.Error beneath. ctx limits the
+// connecting alone, and Config.Timeout each exchange. After an error nothing is left.
 func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 	cfg = cfg.complete()
 	tcp, err := oob.Dial(ctx, address, cfg.oobOptions())
@@ -42,14 +44,16 @@ func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 	return connect(ctx, tcp, hello, cfg)
 }
 
-// Listener waits for peers.
+// Listener waits for peers. [Listen] makes it; it is valid until Close. Its methods may be
+// called by several goroutines at once.
 type Listener struct {
 	tcp *oob.Listener
 	cfg Config
 }
 
 // Listen opens the TCP port of "host:port" or ":port". The Config's Logger and
-// Timeout serve for the hello; each Incoming's Connect takes a Config of its own.
+// Timeout serve for the hello, its Job, Program and Params are what peers hear; each
+// Incoming's Connect takes a Config of its own. The error is an *oob.AddressError.
 func Listen(ctx context.Context, address string, cfg Config) (*Listener, error) {
 	cfg = cfg.complete()
 	tcp, err := oob.Listen(ctx, address, cfg.oobOptions())
@@ -62,11 +66,13 @@ func Listen(ctx context.Context, address string, cfg Config) (*Listener, error) 
 // Addr is the address listened on, with the port that was given.
 func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
 
-// Close ends the listening; connections stay.
+// Close ends the listening, and a waiting Accept with net.ErrClosed; connections stay.
+// Closing again does nothing.
 func (l *Listener) Close() error { return l.tcp.Close() }
 
 // Accept waits for the next TCP connection and reads nothing from it, so that a
-// slow or hostile peer holds up nobody: handle each Incoming in a goroutine.
+// slow or hostile peer holds up nobody: handle each Incoming in a goroutine. It waits
+// without a limit of its own, until ctx ends or Close.
 func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 	tcp, err := l.tcp.Accept(ctx)
 	if err != nil {
@@ -78,14 +84,17 @@ func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 }
 
 // Incoming is a peer that has connected by TCP: Hello first, then Connect or
-// Refuse. Where an Exchange stands in for the native protocol, Connect or Drop.
+// Refuse. Where an Exchange stands in for the native protocol, Connect or Drop. One of
+// the three must be called, since they close TCP in the end; Refuse or Drop if Hello
+// failed. It is for one goroutine at a time.
 type Incoming struct {
 	tcp   *oob.Conn
 	cfg   Config
 	hello oob.Hello
 }
 
-// SetLogger gives what happens from here on to a Logger of this peer's own.
+// SetLogger gives the messages from here on to a Logger of this peer's own; what else
+// Connect does goes to that of its Config.
 func (in *Incoming) SetLogger(log *slog.Logger) {
 	in.tcp.SetObserver(events{log}.exchanged())
 }
@@ -94,7 +103,7 @@ func (in *Incoming) SetLogger(log *slog.Logger) {
 func (in *Incoming) RemoteAddr() net.Addr { return in.tcp.RemoteAddr() }
 
 // Hello exchanges hellos: the peer hears the listener's Config, and its own job
-// and parameters are returned.
+// and parameters are returned. It fails as [oob.Conn.Hello] does; Refuse follows then.
 func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
 	hello, err := in.tcp.Hello(ctx, in.cfg.hello(oob.RoleServer))
 	if err != nil {
@@ -106,13 +115,14 @@ func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
 
 // Connect takes the peer: all the steps after the hello, which there is none of if
 // cfg has an Exchange. On failure everything made is freed and the TCP connection
-// closed.
+// closed; the error is as that of [Dial].
 func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	return connect(ctx, in.tcp, in.hello, cfg.complete())
 }
 
-// Refuse tells the peer why not and closes the TCP connection. Drop does not tell:
-// it is for peers that would not understand.
+// Refuse tells the peer why not and closes the TCP connection: the peer's Dial fails
+// with an *oob.PeerError. It takes a second at most. Drop does not tell: it is for peers
+// that would not understand.
 func (in *Incoming) Refuse(cause error) {
 	in.tcp.Fail("hello", cause)
 	in.tcp.Close()

@@ -30,7 +30,8 @@ const drainID = 1<<64 - 1
 // is queued completes with IBV_WC_WR_FLUSH_ERR, and WaitSend and WaitRecv return
 // it as they do any other. (One WaitRecv more than there are receives may see the
 // mark that Close waits for.) The peer is told nothing: its queue pairs stay in
-// RTS until it does the same. Disconnecting again does nothing.
+// RTS until it does the same. Disconnecting again does nothing; after Close it is
+// net.ErrClosed.
 func (c *Conn) Disconnect() error {
 	if !c.begin() {
 		return net.ErrClosed

@@ -10,8 +10,8 @@ import (
 
 // AsyncError is a fatal asynchronous event that ended a connection.
 type AsyncError struct {
-	Device string
-	Event  verbs.AsyncEvent
+	Device string           // its name
+	Event  verbs.AsyncEvent // what it reported; Fatal is true
 }
 
 // Error names the event and what it usually means.

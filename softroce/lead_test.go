@@ -152,6 +152,31 @@ func TestLeaderIsWoken(t *testing.T) {
 		ended(t, done, net.ErrClosed)
 		p.untilLed(t)
 	})
+	t.Run("Close, with 99 more who wait", func(t *testing.T) {
+		p := newPair(t)
+		for range 3 {
+			cq := newCQ(t, p.x)
+			done := []<-chan error{p.waitLed(context.Background(), t, cq)}
+			for range 99 {
+				one := make(chan error, 1)
+				done = append(done, one)
+				go func() {
+					_, err := cq.Wait(context.Background(), make([]verbs.WC, 1))
+					one <- err
+				}()
+			}
+			for range 10 {
+				p.trip(t)
+			}
+			if err := cq.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for _, one := range done {
+				ended(t, one, net.ErrClosed)
+			}
+			p.untilLed(t)
+		}
+	})
 	t.Run("a completion of the poster's", func(t *testing.T) {
 		p := newPair(t)
 		if _, err := p.ping.conn.SendCQ().Poll(make([]verbs.WC, 8)); err != nil {

@@ -8,14 +8,14 @@ import "fmt"
 // ECE is the options of enhanced connection establishment (struct ibv_ece), in
 // whose bits makers of devices encode what they can do beyond the standard. Each
 // end queries its own and sends it to the other; the other sets it and answers with
-// what is left of it. The zero value is none.
+// what is left of it. The zero value is none. It is a plain value.
 type ECE struct {
 	VendorID uint32 // an IEEE OUI
 	Options  uint32 // the maker's own
 }
 
 // QueryECE tells the queue pair's options: what it offers in RESET, what was agreed
-// upon later. errors.ErrUnsupported if the device has none.
+// upon later. errors.ErrUnsupported if the device has none, net.ErrClosed after Close.
 //
 // Implements: int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 func (qp *QP) QueryECE() (e ECE, err error) {
@@ -31,7 +31,7 @@ func (qp *QP) QueryECE() (e ECE, err error) {
 }
 
 // SetECE sets the options that the peer sent, before RTR. errors.ErrUnsupported if
-// the device has none, or they are another maker's.
+// the device has none, or they are another maker's; net.ErrClosed after Close.
 //
 // Implements: int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 func (qp *QP) SetECE(e ECE) error {
@@ -47,7 +47,8 @@ func (qp *QP) SetECE(e ECE) error {
 
 // DataInOrder says whether the data of an operation is written to memory from its
 // first byte to its last, so that a program may watch the last one instead of the
-// completion. errors.ErrUnsupported if it cannot be told: then do not.
+// completion. errors.ErrUnsupported if it cannot be told: then do not. It is asked of a
+// whole message. net.ErrClosed after Close.
 //
 // Implements: int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 func (qp *QP) DataInOrder(op Opcode) (ordered bool, err error) {

@@ -81,6 +81,9 @@ func (h *handle) close(op string, destroy func() error) error {
 		return err
 	}
 	if err := destroy(); err != nil {
+		if e, ok := err.(*Error); ok {
+			return e // of another call than op
+		}
 		return fail(op, h.device, "", err)
 	}
 	h.closed = true

@@ -33,8 +33,13 @@ type ibvCompChannel struct {
 	ch     *C.struct_ibv_comp_channel
 	cqs    *ibvTable[*C.struct_ibv_cq, *ibvCQ]
 	events *fdWaiter
+	got    [maxEvents]*C.struct_ibv_cq // what was read last: the first n
+	n      C.int
 	broken atomic.Pointer[syscall.Errno] // why it can be read no more
 }
+
+// maxEvents is how many completion events one call into C reads at most.
+const maxEvents = 16
 
 func (d *ibvDevice) CreateCompChannel() (CompChannelProvider, error) {
 	c := &ibvCompChannel{cqs: &d.cqs}
@@ -42,7 +47,8 @@ func (d *ibvDevice) CreateCompChannel() (CompChannelProvider, error) {
 		return nil, err
 	}
 	var err error
-	if c.events, err = newFDWaiter(int(c.ch.fd), "completion channel of "+d.name); err != nil {
+	get := func() syscall.Errno { return syscall.Errno(C.rv_get_cq_events(c.ch, &c.got[0], maxEvents, &c.n)) }
+	if c.events, err = newFDWaiter(int(c.ch.fd), "completion channel of "+d.name, get); err != nil {
 		C.rv_destroy_comp_channel(c.ch)
 		return nil, err
 	}
@@ -50,16 +56,10 @@ func (d *ibvDevice) CreateCompChannel() (CompChannelProvider, error) {
 	return c, nil
 }
 
-// maxEvents is how many completion events one call into C reads at most.
-const maxEvents = 16
-
 // read turns events into wake-ups until the channel is closed or breaks.
 func (c *ibvCompChannel) read() {
-	var got [maxEvents]*C.struct_ibv_cq
-	var n C.int
-	get := func() syscall.Errno { return syscall.Errno(C.rv_get_cq_events(c.ch, &got[0], maxEvents, &n)) }
 	for {
-		if err := c.events.wait(get); err != nil {
+		if err := c.events.wait(); err != nil {
 			if err != net.ErrClosed {
 				errno := errnoOf(err)
 				if errno == 0 {
@@ -74,7 +74,7 @@ func (c *ibvCompChannel) read() {
 			}
 			return
 		}
-		for _, cq := range got[:n] {
+		for _, cq := range c.got[:c.n] {
 			if p, ok := c.cqs.find(cq); ok {
 				p.wake()
 			}

@@ -60,7 +60,7 @@ func (ibvProvider) Open(name string) (DeviceProvider, error) {
 	d := &ibvDevice{name: name, ctx: ctx, path: C.GoString(&ctx.device.dev_path[0])}
 	d.readEvent = func() syscall.Errno { return syscall.Errno(C.rv_get_async_event(d.ctx, &d.event)) }
 	d.gone = !d.listed() // a container may hide sysfs: then nothing can be told
-	if d.events, err = newFDWaiter(int(ctx.async_fd), "async events of "+name); err != nil {
+	if d.events, err = newFDWaiter(int(ctx.async_fd), "async events of "+name, d.readEvent); err != nil {
 		C.rv_close_device(ctx)
 		return nil, err
 	}
@@ -112,6 +112,8 @@ type ibvDevice struct {
 	events *fdWaiter
 	cqs    ibvTable[*C.struct_ibv_cq, *ibvCQ]
 	srqs   ibvTable[*C.struct_ibv_srq, *ibvSRQ]
+
+	remapped remapped
 
 	// Of the one goroutine in NextEvent.
 	event     C.struct_rv_event
@@ -238,7 +240,7 @@ func (d *ibvDevice) NextEvent() (AsyncEvent, error) {
 		if err := d.events.tick(goneCheck); err != nil {
 			return AsyncEvent{}, err
 		}
-		err := d.events.wait(d.readEvent)
+		err := d.events.wait()
 		if err == errTick {
 			if d.gone || d.listed() {
 				continue

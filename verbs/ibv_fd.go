@@ -20,11 +20,13 @@ import (
 type fdWaiter struct {
 	file   *os.File
 	raw    syscall.RawConn
-	closed atomic.Bool // a RawConn's own error for it is not os.ErrClosed
+	try    func(uintptr) bool // reads, and says whether that was it; made once, so that waiting allocates nothing
+	errno  syscall.Errno      // what the last read answered
+	closed atomic.Bool        // a RawConn's own error for it is not os.ErrClosed
 }
 
-// newFDWaiter makes fd non-blocking and watches it.
-func newFDWaiter(fd int, name string) (*fdWaiter, error) {
+// newFDWaiter makes fd, which read reads, non-blocking and watches it.
+func newFDWaiter(fd int, name string, read func() syscall.Errno) (*fdWaiter, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, err
 	}
@@ -38,19 +40,20 @@ func newFDWaiter(fd int, name string) (*fdWaiter, error) {
 		file.Close()
 		return nil, err
 	}
-	return &fdWaiter{file: file, raw: raw}, nil
+	w := &fdWaiter{file: file, raw: raw}
+	w.try = func(uintptr) bool {
+		for w.errno = read(); w.errno == syscall.EINTR; {
+			w.errno = read()
+		}
+		return w.errno != syscall.EAGAIN
+	}
+	return w, nil
 }
 
 // wait calls read whenever there may be something, until it answers anything but
-// EAGAIN, and returns that; net.ErrClosed after close.
-func (w *fdWaiter) wait(read func() syscall.Errno) error {
-	var errno syscall.Errno
-	err := w.raw.Read(func(uintptr) bool {
-		for errno = read(); errno == syscall.EINTR; {
-			errno = read()
-		}
-		return errno != syscall.EAGAIN
-	})
+// EAGAIN, and returns that; net.ErrClosed after close. One goroutine at a time waits.
+func (w *fdWaiter) wait() error {
+	err := w.raw.Read(w.try)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errTick
@@ -58,8 +61,8 @@ func (w *fdWaiter) wait(read func() syscall.Errno) error {
 		return net.ErrClosed
 	case err != nil:
 		return err
-	case errno != 0:
-		return errno
+	case w.errno != 0:
+		return w.errno
 	}
 	return nil
 }

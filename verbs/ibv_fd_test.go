@@ -19,39 +19,50 @@ func TestFDWaiter(t *testing.T) {
 	}
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
-	w, err := newFDWaiter(fds[0], "pipe")
+	var buf [8]byte
+	w, err := newFDWaiter(fds[0], "pipe", func() syscall.Errno {
+		if _, err := unix.Read(fds[0], buf[:]); err != nil {
+			return err.(syscall.Errno)
+		}
+		return 0
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var buf [8]byte
-	read := func() syscall.Errno {
-		_, err := unix.Read(fds[0], buf[:])
-		return errnoOf(err)
-	}
 	time.AfterFunc(10*time.Millisecond, func() { unix.Write(fds[1], []byte("x")) })
-	if err := w.wait(read); err != nil || buf[0] != 'x' {
+	if err := w.wait(); err != nil || buf[0] != 'x' {
 		t.Errorf("a byte: %v", err)
 	}
 	if err := w.tick(time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.wait(read); err != errTick {
+	if err := w.wait(); err != errTick {
 		t.Errorf("nothing: %v", err)
 	}
 	if err := w.tick(time.Hour); err != nil {
 		t.Fatal(err)
 	}
+	y := []byte("y")
+	n := testing.AllocsPerRun(100, func() {
+		unix.Write(fds[1], y)
+		if err := w.wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	if n != 0 {
+		t.Errorf("a wait allocates %v times", n)
+	}
 	time.AfterFunc(10*time.Millisecond, func() { w.close() })
-	if err := w.wait(read); !errors.Is(err, net.ErrClosed) {
+	if err := w.wait(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("closed while waiting: %v", err)
 	}
-	if err := w.wait(func() syscall.Errno { return syscall.EIO }); !errors.Is(err, net.ErrClosed) {
+	if err := w.wait(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("closed before: %v", err)
 	}
 	if _, err := unix.FcntlInt(uintptr(fds[0]), unix.F_GETFL, 0); err != nil {
 		t.Errorf("the waiter closed a descriptor that is not its own: %v", err)
 	}
-	if _, err := newFDWaiter(-1, "none"); err == nil {
+	if _, err := newFDWaiter(-1, "none", nil); err == nil {
 		t.Error("a bad descriptor was taken")
 	}
 }

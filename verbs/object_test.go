@@ -128,6 +128,42 @@ func TestMR(t *testing.T) {
 	}
 }
 
+// TestMRClosesAgain: what the system did not take back is tried again, and the
+// registration is not.
+func TestMRClosesAgain(t *testing.T) {
+	d, paper := newPaperDevice()
+	pd := must[*PD](t)(d.AllocPD())
+	mr := must[*MR](t)(pd.AllocMR(5000, AccessLocalWrite))
+	tries, unmap := 0, mr.free[0]
+	mr.free[0] = func() error {
+		if tries++; tries < 3 {
+			return syscall.ENOMEM
+		}
+		return unmap()
+	}
+	living := paper.living()
+	for range 2 {
+		err := mr.Close()
+		if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "munmap on paper0 (5000 bytes") || !strings.Contains(err.Error(), "try:") {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	if err := mr.Rereg(Rereg{Flags: ReregAccess}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Rereg of what is not registered: %v", err)
+	}
+	if err := pd.Close(); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("the domain's Close before the memory is given back: %v", err)
+	}
+	for range 2 {
+		if err := mr.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	if n := paper.living(); n != living-1 || tries != 3 {
+		t.Errorf("%d objects became %d, in %d tries", living, n, tries)
+	}
+}
+
 func TestModifyExplainsEINVAL(t *testing.T) {
 	d, p := newPaperDevice()
 	pd := must[*PD](t)(d.AllocPD())

@@ -49,7 +49,7 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
 				return err
 			}
 			if err := lab.CompleteClientFlags(cmd.Flags(), &o.JobOptions); err != nil {
-				return cli.Usagef("%v", err)
+				return err
 			}
 			o.Progress = out.Progress()
 			return lab.RunClient(cmd.Context(), o)

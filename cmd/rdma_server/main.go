@@ -51,10 +51,7 @@ the midst of a job.`,
 				return err
 			}
 			if err := lab.CompleteServerFlags(cmd.Flags(), &o.JobOptions); err != nil {
-				return cli.Usagef("%v", err)
-			}
-			if o.MaxClients < 1 {
-				return cli.Usagef("--max-clients %d lets nobody in; try: --max-clients 1 or more", o.MaxClients)
+				return err
 			}
 			return lab.Serve(cmd.Context(), o)
 		},

@@ -40,11 +40,11 @@ var bulkJob = job{
 		if err != nil {
 			return nil, err
 		}
-		csv, err := createCSV(o.Bulk.CSV)
+		csv, err := openCSV(o.Bulk.CSV)
 		if err != nil {
 			return nil, err
 		}
-		end := newBulkEnd(plan, o.Logger, o.port())
+		end := newBulkEnd(plan, o.Logger, o.IBPort)
 		end.meter.csv, end.meter.progress = csv, o.Progress
 		if plan.op == opRead {
 			return &bulkPuller{end}, nil
@@ -56,7 +56,7 @@ var bulkJob = job{
 		if err != nil {
 			return nil, err
 		}
-		end := newBulkEnd(plan, v.Logger, v.port())
+		end := newBulkEnd(plan, v.Logger, v.IBPort)
 		if plan.op == opRead {
 			return &bulkOfferer{end}, nil
 		}
@@ -111,17 +111,17 @@ func (o *ClientOptions) bulkPlan() (bulkPlan, error) {
 	p := bulkPlan{op: o.Op, chunked: chunked{int64(o.Size), int(o.Chunk)}, outstanding: b.Outstanding, qps: b.QPs, signalEvery: b.SignalEvery, seed: rand.Uint64()}
 	switch {
 	case !slices.Contains(bulkOps, p.op):
-		return p, fmt.Errorf("there is no --op %q; try: %s", p.op, strings.Join(bulkOps, ", "))
+		return p, Usagef("there is no --op %q; try: %s", p.op, strings.Join(bulkOps, ", "))
 	case o.Chunk < 1 || o.Chunk > maxChunk:
-		return p, fmt.Errorf("a chunk of %v bytes cannot be had; try: --chunk from 1 to %v", o.Chunk, Size(maxChunk))
+		return p, Usagef("a chunk of %v bytes cannot be had; try: --chunk from 1 to %v", o.Chunk, Size(maxChunk))
 	case o.Chunk > o.Size:
-		return p, fmt.Errorf("a chunk of %v bytes is more than all of the data, %v; try: --chunk %v, or a larger --size", o.Chunk, o.Size, o.Size)
+		return p, Usagef("a chunk of %v bytes is more than all of the data, %v; try: --chunk %v, or a larger --size", o.Chunk, o.Size, o.Size)
 	case p.qps < 1 || p.qps > oob.MaxEndpoints:
-		return p, fmt.Errorf("a connection of %d queue pairs cannot be had; try: --qps from 1 to %d", p.qps, oob.MaxEndpoints)
+		return p, Usagef("a connection of %d queue pairs cannot be had; try: --qps from 1 to %d", p.qps, oob.MaxEndpoints)
 	case p.outstanding < 1 || p.outstanding > maxOutstanding:
-		return p, fmt.Errorf("%d requests outstanding cannot be had; try: --outstanding from 1 to %d", p.outstanding, maxOutstanding)
+		return p, Usagef("%d requests outstanding cannot be had; try: --outstanding from 1 to %d", p.outstanding, maxOutstanding)
 	case p.signalEvery < 1 || p.signalEvery > p.outstanding:
-		return p, fmt.Errorf("with one request of %d signaled and %d outstanding, the send queue is full before one completes; try: --signal-every from 1 to %d",
+		return p, Usagef("with one request of %d signaled and %d outstanding, the send queue is full before one completes; try: --signal-every from 1 to %d",
 			p.signalEvery, p.outstanding, p.outstanding)
 	}
 	return p, nil
@@ -221,12 +221,13 @@ func (e *bulkEnd) configure(cfg *rc.Config) {
 	e.announce(cfg.Params)
 }
 
-// createCSV opens the file of --csv; nil if there is none.
-func createCSV(name string) (*os.File, error) {
+// openCSV opens the file of --csv; nil if there is none. What is in it stays until
+// there are rows to write.
+func openCSV(name string) (*os.File, error) {
 	if name == "" {
 		return nil, nil
 	}
-	file, err := os.Create(name)
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("--csv: %w; try: a file in a folder that exists and may be written", err)
 	}

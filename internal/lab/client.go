@@ -4,7 +4,6 @@ package lab
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -31,8 +30,8 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	if o.Size < 1 {
-		return fmt.Errorf("a buffer of %d bytes cannot be had; try: --size 1 or more", int64(o.Size))
+	if err := o.check(); err != nil {
+		return err
 	}
 	mine, err := j.client(o)
 	if err != nil {

@@ -39,12 +39,11 @@ func (o *Options) inspect(dev *verbs.Device, cfg *rc.Config) error {
 	if err := cfg.Check(dev); err != nil {
 		return err
 	}
-	number := o.port()
-	port, err := dev.QueryPort(number)
+	port, err := dev.QueryPort(o.IBPort)
 	if err != nil {
 		return err
 	}
-	tell(cfg.Logger, "slow", "port.queried", "ibv_query_port", fmt.Sprintf("port %d", number),
+	tell(cfg.Logger, "slow", "port.queried", "ibv_query_port", fmt.Sprintf("port %d", o.IBPort),
 		slog.String("state", port.State.String()), slog.String("link_layer", port.LinkLayer.String()),
 		slog.Int("active_mtu", port.ActiveMTU.Bytes()), slog.Int("max_mtu", port.MaxMTU.Bytes()))
 	return nil

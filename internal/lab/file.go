@@ -140,7 +140,7 @@ type fileClient struct {
 
 func newFileClient(o ClientOptions) (half, error) {
 	if o.Chunk < sha256.Size || o.Chunk > math.MaxInt32 {
-		return nil, fmt.Errorf("chunks of %v bytes cannot be had; try: --chunk 64K, at least %d", o.Chunk, sha256.Size)
+		return nil, Usagef("chunks of %v bytes cannot be had; try: --chunk 64K, at least %d", o.Chunk, sha256.Size)
 	}
 	s, err := openSource(o.File)
 	if err != nil {
@@ -152,10 +152,10 @@ func newFileClient(o ClientOptions) (half, error) {
 	}
 	if err := folder.CheckName(name); err != nil {
 		closeAll(&err, s)
-		return nil, fmt.Errorf("%w (rdma_client --name)", err)
+		return nil, Usagef("%w (rdma_client --name)", err)
 	}
 	return &fileClient{
-		transfer: transfer{narrator: narrator{o.Logger}, chunked: chunked{s.size(), int(o.Chunk)}, name: name, port: o.port()},
+		transfer: transfer{narrator: narrator{o.Logger}, chunked: chunked{s.size(), int(o.Chunk)}, name: name, port: o.IBPort},
 		source:   s, digest: sha256.New(), bar: o.Progress,
 	}, nil
 }
@@ -278,7 +278,8 @@ func (f *fileClient) load(n int64) error {
 // fileServer is the server's half.
 type fileServer struct {
 	transfer
-	inbox *folder.Folder
+	inbox  *folder.Folder
+	copied [64 << 10]byte // of a slot
 }
 
 // newFileServer refuses what the server would not keep in the end, before any of
@@ -299,7 +300,7 @@ func newFileServer(v visit) (half, error) {
 		return nil, fmt.Errorf("the file has %v bytes, and the server takes at most %v; try: a smaller one, or rdma_server --max-file", Size(size), v.MaxFile)
 	}
 	f := &fileServer{
-		transfer: transfer{narrator: narrator{v.Logger}, chunked: chunked{size, int(chunk)}, name: v.params[paramFileName], port: v.port()},
+		transfer: transfer{narrator: narrator{v.Logger}, chunked: chunked{size, int(chunk)}, name: v.params[paramFileName], port: v.IBPort},
 		inbox:    v.inbox,
 	}
 	if err := f.inbox.Admit(f.name, size); err != nil {
@@ -336,8 +337,7 @@ func (f *fileServer) run(ctx context.Context, c *rc.Conn) (err error) {
 			return err
 		}
 		if n < f.chunks() {
-			digest.Write(f.slot(n))
-			_, err = file.Write(f.slot(n))
+			err = f.keep(f.slot(n), digest, file)
 		} else {
 			err = f.finish(file, digest)
 		}
@@ -369,9 +369,24 @@ func (f *fileServer) await(ctx context.Context, c *rc.Conn, n int64) error {
 	return nil
 }
 
+// keep writes a slot to each of to, which all get the same: the client can write to
+// the slot at any time, so that it is read but once.
+func (f *fileServer) keep(slot []byte, to ...io.Writer) error {
+	for len(slot) > 0 {
+		n := copy(f.copied[:], slot)
+		slot = slot[n:]
+		for _, w := range to {
+			if _, err := w.Write(f.copied[:n]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // finish gives the file its name, if it is what the client read.
 func (f *fileServer) finish(file *folder.File, digest hash.Hash) error {
-	theirs, mine := f.slot(f.chunks()), digest.Sum(nil)
+	theirs, mine := bytes.Clone(f.slot(f.chunks())), digest.Sum(nil)
 	if !bytes.Equal(mine, theirs) {
 		return fmt.Errorf("the file came with the SHA-256 %x, and the client says that it has %x; try: again, and dmesg for errors of the device", mine, theirs)
 	}

@@ -4,7 +4,6 @@
 package lab
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -56,7 +55,7 @@ func defineJobFlags(f *pflag.FlagSet, o *JobOptions) {
 func CompleteClientFlags(f *pflag.FlagSet, o *JobOptions) error {
 	w, err := findWire(o.Wire)
 	if err != nil {
-		return fmt.Errorf("--wire: %w", err)
+		return Usagef("--wire: %w", err)
 	}
 	return w.complete(f, o, wires)
 }
@@ -66,12 +65,12 @@ func CompleteClientFlags(f *pflag.FlagSet, o *JobOptions) error {
 func CompleteServerFlags(f *pflag.FlagSet, o *JobOptions) error {
 	w, err := findWire(o.Wire)
 	if err != nil {
-		return fmt.Errorf("--wire: %w", err)
+		return Usagef("--wire: %w", err)
 	}
 	if !w.isNative() {
 		for _, flag := range nativeServerFlags {
 			if f.Changed(flag) {
-				return fmt.Errorf("--%s is for the jobs of the native format, and --wire %s has none of them", flag, w.name)
+				return Usagef("--%s is for the jobs of the native format, and --wire %s has none of them", flag, w.name)
 			}
 		}
 		return w.complete(f, o, wires[1:])
@@ -80,7 +79,7 @@ func CompleteServerFlags(f *pflag.FlagSet, o *JobOptions) error {
 	users["job"] = nil
 	for flag := range users {
 		if f.Changed(flag) {
-			return fmt.Errorf("--%s is for --wire %s: in the native format the client says it (rdma_client --%s)", flag, strings.Join(WireNames()[1:], " or "), flag)
+			return Usagef("--%s is for --wire %s: in the native format the client says it (rdma_client --%s)", flag, strings.Join(WireNames()[1:], " or "), flag)
 		}
 	}
 	return nil
@@ -94,17 +93,17 @@ var nativeServerFlags = []string{"allow", "max-size", "dir", "max-file"}
 func (w wire) complete(f *pflag.FlagSet, o *JobOptions, some []wire) error {
 	j, err := w.find(o.Job)
 	if err != nil {
-		return fmt.Errorf("--job: %w", err)
+		return Usagef("--job: %w", err)
 	}
 	o.Wire, o.Job = w.name, j.name
 	for flag, users := range usersOfFlags(some) {
 		if f.Changed(flag) && !slices.Contains(j.flags, flag) {
-			return fmt.Errorf("--%s is no flag of the job %s, but of: %s", flag, j.name, strings.Join(users, ", "))
+			return Usagef("--%s is no flag of the job %s, but of: %s", flag, j.name, strings.Join(users, ", "))
 		}
 	}
 	for _, flag := range j.needs {
 		if !f.Changed(flag) {
-			return fmt.Errorf("the job %s needs --%s: %s", j.name, flag, f.Lookup(flag).Usage)
+			return Usagef("the job %s needs --%s: %s", j.name, flag, f.Lookup(flag).Usage)
 		}
 	}
 	if !f.Changed("text") {

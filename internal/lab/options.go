@@ -8,13 +8,14 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc"
 )
 
 // Options are what both ends of a job may choose.
 type Options struct {
 	Device   string // "" takes the first
-	IBPort   uint8  // the device's port; 0 is 1
+	IBPort   uint8  // the device's port, from 1
 	GIDIndex *int   // nil chooses
 	MTU      int    // path MTU in bytes; 0 is the port's active one
 	PCAP     string // file for the packets of a soft device; "" captures nothing
@@ -22,9 +23,6 @@ type Options struct {
 	Program  string
 	Logger   *slog.Logger
 }
-
-// port is the device's port that is taken.
-func (o *Options) port() uint8 { return max(o.IBPort, 1) }
 
 // ClientOptions are what the client may choose.
 type ClientOptions struct {
@@ -79,13 +77,44 @@ const DefaultMaxSize Size = 64 << 20
 // otherwise.
 const DefaultMaxFile Size = 16 << 30
 
+// UsageError is of choices that would fail whatever the device and the peer.
+type UsageError struct{ error }
+
+func (e UsageError) Unwrap() error { return e.error }
+
+// Usagef makes a UsageError.
+func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+
 // check refuses choices that cannot work, before anything is opened.
+func (o *Options) check() error {
+	if _, is := qpstate.MTUFor(o.MTU); !is && o.MTU != 0 {
+		return Usagef("there is no path MTU of %d bytes; try: --mtu 256, 512, 1024, 2048 or 4096", o.MTU)
+	}
+	if o.IBPort < 1 {
+		return Usagef("there is no port %d, they begin with 1; try: --ib-port 1", o.IBPort)
+	}
+	if o.Timeout <= 0 {
+		return Usagef("a timeout of %v leaves no time; try: --timeout 30s", o.Timeout)
+	}
+	return nil
+}
+
+func (o *ClientOptions) check() error {
+	if o.Size < 1 {
+		return Usagef("a buffer of %d bytes cannot be had; try: --size 1 or more", int64(o.Size))
+	}
+	return o.Options.check()
+}
+
 func (o *ServerOptions) check() error {
+	if o.MaxClients < 1 {
+		return Usagef("--max-clients %d lets nobody in; try: --max-clients 1 or more", o.MaxClients)
+	}
 	if o.MaxSize < 1 {
-		return fmt.Errorf("a server whose clients may ask for %d bytes can serve none; try: --max-size %v", int64(o.MaxSize), DefaultMaxSize)
+		return Usagef("a server whose clients may ask for %d bytes can serve none; try: --max-size %v", int64(o.MaxSize), DefaultMaxSize)
 	}
 	if o.MaxFile < 0 {
-		return fmt.Errorf("a file of at most %d bytes cannot be had; try: --max-file %v", int64(o.MaxFile), DefaultMaxFile)
+		return Usagef("a file of at most %d bytes cannot be had; try: --max-file %v", int64(o.MaxFile), DefaultMaxFile)
 	}
 	w, err := findWire(o.Wire)
 	if err != nil {
@@ -93,10 +122,10 @@ func (o *ServerOptions) check() error {
 	}
 	for _, name := range o.Allow {
 		if _, err := w.find(name); err != nil {
-			return fmt.Errorf("--allow: %w", err)
+			return Usagef("--allow: %w", err)
 		}
 	}
-	return nil
+	return o.Options.check()
 }
 
 // config is the part of a connection's configuration that no job changes, but for

@@ -19,7 +19,7 @@ var sendJob = job{
 	text:  "hello from the client",
 	client: func(o ClientOptions) (half, error) {
 		if Size(len(o.Text)) > o.Size {
-			return nil, fmt.Errorf("the message has %d bytes, the buffers %d; try: a shorter one, or --size %d", len(o.Text), o.Size, len(o.Text))
+			return nil, Usagef("the message has %d bytes, the buffers %d; try: a shorter one, or --size %d", len(o.Text), o.Size, len(o.Text))
 		}
 		return &sendClient{newMailbox(o.Logger, int(o.Size)), o.Text}, nil
 	},

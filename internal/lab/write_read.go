@@ -35,7 +35,7 @@ var writeReadJob = job{
 // fitsRegion refuses a text that is longer than the region it is to be written to.
 func fitsRegion(o ClientOptions) error {
 	if Size(len(o.Text)) > o.Size {
-		return fmt.Errorf("the text has %d bytes, the server's region %d; try: a shorter one, or --size %d", len(o.Text), o.Size, len(o.Text))
+		return Usagef("the text has %d bytes, the server's region %d; try: a shorter one, or --size %d", len(o.Text), o.Size, len(o.Text))
 	}
 	return nil
 }

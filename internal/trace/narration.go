@@ -19,9 +19,9 @@ import (
 //	[15:04:05.000 #0007 server] SLOW  RESET→INIT  mask=0x39 …  · ibv_modify_qp
 //	                                  PORT=1 ACCESS_FLAGS=…
 //
-// that is: time, number in this run, who; path; what happened, with its
-// attributes and the verb it stands for; a group of attributes follows on a
-// line of its own. Who is the attribute "who".
+// that is: time, number in this run, who; path, or for a warning WARN and for an
+// error ERROR; what happened, with its attributes and the verb it stands for; a group
+// of attributes follows on a line of its own. Who is the attribute "who".
 type Narration struct {
 	out   *output
 	level slog.Level
@@ -56,9 +56,6 @@ func (n *Narration) WithGroup(string) slog.Handler { return n }
 // Handle writes one record.
 func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 	line := narrated{path: "INFO"}
-	if r.Level >= slog.LevelError {
-		line.path = "ERROR"
-	}
 	for _, a := range n.attrs {
 		line.add(a)
 	}
@@ -66,6 +63,12 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 		line.add(a)
 		return true
 	})
+	switch {
+	case r.Level >= slog.LevelError:
+		line.path = "ERROR"
+	case r.Level >= slog.LevelWarn:
+		line.path = "WARN"
+	}
 	n.out.mu.Lock()
 	defer n.out.mu.Unlock()
 	n.out.seq++

@@ -73,9 +73,9 @@ var cqSizeCases = []Case{
 			b.receive(uint64(i), b.sge(0, 8)...)
 		}
 		var all sync.WaitGroup
-		got := &tally{}
+		got := e.tally(messages)
 		for range pollers {
-			all.Go(func() { e.gather(b.recv, messages, got, func(verbs.WC) {}) })
+			all.Go(func() { got.gather(b.recv, func(verbs.WC) {}) })
 		}
 		all.Go(func() {
 			for i := range 20 {
@@ -93,7 +93,7 @@ var cqSizeCases = []Case{
 			a.sent(16)
 		}
 		all.Wait()
-		e.check(got.len() == messages, "%d of %d completions", got.len(), messages)
+		got.complete()
 	}},
 
 	{"cq", "moderation: one event for 8 completions", func(e *Env) {

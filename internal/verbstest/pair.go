@@ -53,8 +53,14 @@ func (e *Env) channel() *verbs.CompChannel {
 }
 
 // cq makes a CQ that can be waited on.
-func (e *Env) cq(depth int) *verbs.CQ {
-	cq, err := e.Dev.CreateCQ(verbs.CQInit{Depth: depth, Channel: e.channel()})
+func (e *Env) cq(depth int) *verbs.CQ { return e.cqOn(nil, depth) }
+
+// cqOn makes a CQ on a channel, or on one of its own.
+func (e *Env) cqOn(ch *verbs.CompChannel, depth int) *verbs.CQ {
+	if ch == nil {
+		ch = e.channel()
+	}
+	cq, err := e.Dev.CreateCQ(verbs.CQInit{Depth: depth, Channel: ch})
 	return made(e, cq, err)
 }
 
@@ -146,6 +152,7 @@ type wiring struct {
 	srq     bool // receives of the ends come from SRQs, as large as the queues would be
 	path    verbs.PostPath
 	cqDepth int
+	channel *verbs.CompChannel // of the CQs; nil: one each
 	leave   verbs.QPState            // b stays here: RTR, or INIT; 0 means RTS
 	tune    func(a, b *verbs.QPAttr) // changes attributes before the moves
 	before  func(a, b *end)          // when both are in INIT
@@ -181,7 +188,7 @@ func (e *Env) rc() (a, b *end) { return e.pair(wiring{}) }
 // end makes one end; its queue pair is in RESET.
 func (e *Env) end(w wiring) *end {
 	w = w.complete()
-	x := &end{e: e, pd: e.pd(), send: e.cq(w.cqDepth), recv: e.cq(w.cqDepth), attr: e.attr()}
+	x := &end{e: e, pd: e.pd(), send: e.cqOn(w.channel, w.cqDepth), recv: e.cqOn(w.channel, w.cqDepth), attr: e.attr()}
 	x.mr = e.mr(x.pd, w.size, w.access)
 	if w.typ == verbs.UD {
 		ah, err := x.pd.CreateAH(e.route())

@@ -131,7 +131,7 @@ func TestExchangeTooLarge(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--max-size", "10")
 	for _, job := range exchangeJobs {
-		s.client(t, "--job", job, "--size", "5", "-s", "sixsix").fails(1, "the text has 6 bytes", "region 5", "--size 6")
+		s.client(t, "--job", job, "--size", "5", "-s", "sixsix").fails(2, "the text has 6 bytes", "region 5", "--size 6")
 		s.client(t, "--job", job, "--size", "1T", "-s", "").fails(1, "the client asks for 1T bytes", "at most 10", "--max-size")
 		s.client(t, "--job", job, "--size", "10", "-s", "ten bytes.").succeeds()
 	}

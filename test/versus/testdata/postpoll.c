@@ -1,13 +1,22 @@
 /*
  * What ../postpoll_test.go is measured against: the same work in C.
  *
- *     postpoll DEVICE GID_INDEX BATCH ROUNDS
+ *     postpoll DEVICE GID_INDEX BATCH ROUNDS WAIT
  *
  * connects two queue pairs of one process on one device. A round posts BATCH
  * signaled RDMA WRITEs of 8 bytes in one ibv_post_send, then polls until all have
- * completed. Prints the median of a round's nanoseconds: of the post, of the whole.
+ * completed. Where there is nothing to poll, WAIT says what to do:
+ *
+ *     spin    poll again
+ *     block   arm, poll once more, and wait in ibv_get_cq_event
+ *     poll    the same on a non-blocking channel, and wait in poll(2)
+ *
+ * Prints the median of a round's nanoseconds, of the post and of the whole, and how
+ * often a round waited on average.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +41,25 @@ static int ascending(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 	return x < y ? -1 : x > y;
+}
+
+static long waits;
+
+/* Returns when the CQ, which was armed, has told of a completion. */
+static void await(struct ibv_comp_channel *channel, int nonblocking)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	waits++;
+	while (ibv_get_cq_event(channel, &cq, &context)) {
+		struct pollfd p = {.fd = channel->fd, .events = POLLIN};
+		if (!nonblocking || errno != EAGAIN)
+			fail("ibv_get_cq_event");
+		if (poll(&p, 1, -1) < 0)
+			fail("poll");
+	}
+	ibv_ack_cq_events(cq, 1);
 }
 
 static void connect_to(struct ibv_qp *qp, uint32_t peer, const union ibv_gid *gid, int gid_index)
@@ -65,8 +93,9 @@ static void connect_to(struct ibv_qp *qp, uint32_t peer, const union ibv_gid *gi
 
 int main(int argc, char **argv)
 {
-	if (argc != 5) {
-		fprintf(stderr, "usage: postpoll DEVICE GID_INDEX BATCH ROUNDS\n");
+	int spin = argc == 6 && !strcmp(argv[5], "spin"), nonblocking = argc == 6 && !strcmp(argv[5], "poll");
+	if (argc != 6 || (!spin && !nonblocking && strcmp(argv[5], "block"))) {
+		fprintf(stderr, "usage: postpoll DEVICE GID_INDEX BATCH ROUNDS spin|block|poll\n");
 		return 2;
 	}
 	int gid_index = atoi(argv[2]), batch = atoi(argv[3]), rounds = atoi(argv[4]), n;
@@ -81,7 +110,10 @@ int main(int argc, char **argv)
 	if (ibv_query_gid(ctx, 1, gid_index, &gid))
 		fail("ibv_query_gid");
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
-	struct ibv_cq *cq = ibv_create_cq(ctx, batch, NULL, NULL, 0);
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(ctx);
+	if (!channel || (nonblocking && fcntl(channel->fd, F_SETFL, O_NONBLOCK)))
+		fail("making the channel");
+	struct ibv_cq *cq = ibv_create_cq(ctx, batch, NULL, channel, 0);
 	static char memory[4096] __attribute__((aligned(4096)));
 	struct ibv_mr *mr = pd ? ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) : NULL;
 	struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
@@ -112,6 +144,14 @@ int main(int argc, char **argv)
 		int64_t t1 = now();
 		for (int done = 0; done < batch;) {
 			int got = ibv_poll_cq(cq, batch, wcs);
+			if (got == 0 && !spin) {
+				if ((errno = ibv_req_notify_cq(cq, 0)))
+					fail("ibv_req_notify_cq");
+				if ((got = ibv_poll_cq(cq, batch, wcs)) == 0) {
+					await(channel, nonblocking);
+					continue;
+				}
+			}
 			if (got < 0)
 				fail("ibv_poll_cq");
 			for (int i = 0; i < got; i++)
@@ -126,6 +166,6 @@ int main(int argc, char **argv)
 	}
 	qsort(posts, rounds, sizeof *posts, ascending);
 	qsort(wholes, rounds, sizeof *wholes, ascending);
-	printf("%lld %lld\n", (long long)posts[rounds / 2], (long long)wholes[rounds / 2]);
+	printf("%lld %lld %g\n", (long long)posts[rounds / 2], (long long)wholes[rounds / 2], (double)waits / rounds);
 	return 0;
 }
