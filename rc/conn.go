@@ -110,6 +110,10 @@ func (c *Conn) SRQ() *verbs.SRQ { return c.srq }
 // nil if the queue pairs are connected.
 func (c *Conn) AH(index int) *verbs.AH { return c.pairs[index].ah }
 
+// Life ends, with the reason as its cause, when the peer or the device is gone, or
+// Close has begun. The waits know of it; who polls the queues himself looks at it.
+func (c *Conn) Life() context.Context { return c.life }
+
 // PD is the protection domain of the queue pairs.
 func (c *Conn) PD() *verbs.PD { return c.pd }
 

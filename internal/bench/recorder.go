@@ -5,7 +5,6 @@ package bench
 
 import (
 	"math"
-	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -62,6 +61,15 @@ func (c *recorder) add(ns int64) {
 // quantiles are those of a Latency.
 var quantiles = []float64{50, 90, 99, 99.9, 99.99}
 
+// Percentiles are the names of a Latency's, in their order.
+func Percentiles() []string {
+	var names []string
+	for _, q := range quantiles {
+		names = append(names, percentile(q))
+	}
+	return names
+}
+
 // figures are the samples' figures, divided by ways. As perftest does it, the longest
 // two are left out of the average and the deviation, and the second longest is called
 // the longest: it is not much of a measurement that one interrupt decides.
@@ -85,7 +93,7 @@ func (c *recorder) figures(ways float64) Latency {
 	mean := sum / n
 	l.Average, l.Stdev = us(mean), us(math.Sqrt(max(0, sumSq/n-mean*mean)))
 	l.Typical = us(float64(c.histogram.ValueAtQuantile(50)))
-	for _, q := range slices.Sorted(slices.Values(quantiles)) {
+	for _, q := range quantiles {
 		l.Percentiles[percentile(q)] = us(float64(c.histogram.ValueAtQuantile(q)))
 	}
 	return l

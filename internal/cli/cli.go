@@ -129,6 +129,7 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 
 	stdout := &checked{w: cmd.OutOrStdout()}
 	cmd.SetOut(stdout)
+	reletter(cmd, lab.Letters(os.Args[1:]))
 	*logger = slog.New(slog.DiscardHandler)
 	*program = cmd.Name() + " " + version()
 	cmd.Version = version()

@@ -48,6 +48,7 @@ func defineJobFlags(f *pflag.FlagSet, o *JobOptions) {
 	f.StringVarP(&o.File, "file", "f", "", "the file to send")
 	f.StringVar(&o.Name, "name", "", "the file's name at the server (default: the last part of its path)")
 	o.Bulk.addFlags(f)
+	o.Bench.addFlags(f)
 }
 
 // CompleteClientFlags fills in, once the flags are parsed, what the job chooses for
@@ -104,6 +105,13 @@ func (w wire) complete(f *pflag.FlagSet, o *JobOptions, some []wire) error {
 	for _, flag := range j.needs {
 		if !f.Changed(flag) {
 			return Usagef("the job %s needs --%s: %s", j.name, flag, f.Lookup(flag).Usage)
+		}
+	}
+	for flag, value := range j.defaults {
+		if !f.Changed(flag) {
+			if err := f.Lookup(flag).Value.Set(value); err != nil {
+				return err
+			}
 		}
 	}
 	if !f.Changed("text") {

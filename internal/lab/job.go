@@ -23,12 +23,15 @@ type job struct {
 	size  Size     // the same of --size; 0 is the common default
 	ops   []string // what --op may be; the first if it is not given
 
+	letters  map[string]string // short names of its flags, where it has a C program's
+	defaults map[string]string // what flags are that are not given, where it is not the common one
+
 	client func(ClientOptions) (half, error)
 	server func(visit) (half, error)
 }
 
 // jobs are those of the native format, in the order to learn them in.
-var jobs = []job{sendJob, writeReadJob, writeImmJob, exchangeWriteJob, exchangeReadJob, atomicJob, bulkJob, fileJob}
+var jobs = append([]job{sendJob, writeReadJob, writeImmJob, exchangeWriteJob, exchangeReadJob, atomicJob, bulkJob, fileJob}, benchJobs...)
 
 // half is one end's part in a job. A half is used for one connection.
 type half interface {
@@ -63,7 +66,7 @@ func JobNames() []string {
 func DescribeJobs() string {
 	var list strings.Builder
 	for _, j := range jobs {
-		fmt.Fprintf(&list, "  %-14s %s\n", j.name, j.about)
+		fmt.Fprintf(&list, "  %-16s %s\n", j.name, j.about)
 	}
 	return list.String()
 }

@@ -49,6 +49,7 @@ type JobOptions struct {
 	File  string // the path of what is sent
 	Name  string // the file's at the server; "" is the last part of the path
 	Bulk  BulkOptions
+	Bench BenchOptions
 
 	LeaveEarly bool // have the server leave one completion before the end
 

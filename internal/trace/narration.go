@@ -21,7 +21,8 @@ import (
 //
 // that is: time, number in this run, who; path, or for a warning WARN and for an
 // error ERROR; what happened, with its attributes and the verb it stands for; a group
-// of attributes follows on a line of its own. Who is the attribute "who".
+// of attributes follows on a line of its own. A line of a table (the path "table") is
+// its text alone. Who is the attribute "who".
 type Narration struct {
 	out   *output
 	level slog.Level
@@ -72,6 +73,10 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 	n.out.mu.Lock()
 	defer n.out.mu.Unlock()
 	n.out.seq++
+	if line.path == tablePath {
+		_, err := io.WriteString(n.out.w, Printable(r.Message)+"\n")
+		return err
+	}
 	head := fmt.Sprintf("[%s #%04d %s] %-5s ", r.Time.Format("15:04:05.000"), n.out.seq, line.who, line.path)
 	text := head + Printable(r.Message)
 	if line.fields != "" {
@@ -86,6 +91,10 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 	_, err := io.WriteString(n.out.w, text+"\n")
 	return err
 }
+
+// tablePath is of the lines of a table: a person is shown the text alone, in which the
+// attributes are.
+const tablePath = "TABLE"
 
 // narrated is a record's attributes, sorted by where they are shown.
 type narrated struct {
