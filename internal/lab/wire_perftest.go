@@ -21,6 +21,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -33,17 +34,50 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
+// perftestJobs have the names, the flags and the tables of the native jobs that measure.
+var perftestJobs = makePerftestJobs()
+
+func makePerftestJobs() []job {
+	var made []job
+	for _, op := range []bench.Op{bench.Send, bench.Write, bench.Read, bench.Atomic} {
+		made = append(made, perftestJob(op, false), perftestJob(op, true))
+	}
+	return made
+}
+
+func perftestJob(op bench.Op, latency bool) job {
+	j := benchJob(op, latency)
+	j.about = "either end of " + strings.ReplaceAll(strings.Replace(j.name, "bench", "ib", 1), "-", "_")
+	j.letters = maps.Clone(benchLetters)
+	j.letters["mtu"], j.letters["ib-port"] = "m", "i"
+	def := bench.Defaults(op, latency)
+	j.client = func(o ClientOptions) (half, error) { return newPerftest(&o.Options, &o.JobOptions, def, true) }
+	j.server = func(v visit) (half, error) { return newPerftest(&v.Options, &v.JobOptions, def, false) }
+	return j
+}
+
+func newPerftest(o *Options, j *JobOptions, def bench.Plan, client bool) (half, error) {
+	plan, err := benchPlanOf(j, def, client)
+	if err != nil {
+		return nil, err
+	}
+	chart, err := newBenchChart(j.Bench.Chart, plan)
+	if err != nil {
+		return nil, err
+	}
+	p := &perftest{benchEnd: benchEnd{narrator: narrator{o.Logger}, plan: plan, port: o.IBPort, unit: j.Bench.unit(), chart: chart}}
+	p.show = p.tellResult
+	return p, nil
+}
+
 // perftest is either end of one of the programs.
 type perftest struct {
-	narrator
-	plan bench.Plan
-	unit bench.Unit // of the reports
-	show func(bench.Result)
+	benchEnd // for its plan, its memory and its table
+	show     func(by string, r bench.Result)
 
 	tcp    rawTCP
 	next   *following
 	gid    verbs.GID
-	memory *verbs.MR
 	mine   [][]byte          // keys, as messages
 	theirs []oob.PerftestKey // the peer's
 }
@@ -52,7 +86,7 @@ func (p *perftest) configure(cfg *rc.Config) {
 	cfg.Exchange = p.exchange
 	cfg.QPs, cfg.Access = p.plan.QPs, p.plan.Access()
 	cfg.Cap = verbs.QPCap{MaxSendWR: uint32(p.plan.TxDepth), MaxRecvWR: uint32(p.plan.RxDepth), MaxInlineData: uint32(p.plan.Inline)}
-	cfg.MaxReads = 255 // or what the device has
+	cfg.MaxReads = benchReads
 }
 
 // prepare has nothing to do: memory is made when both ends know its layout, receives
@@ -60,6 +94,7 @@ func (p *perftest) configure(cfg *rc.Config) {
 func (p *perftest) prepare(*rc.Conn) error { return nil }
 
 func (p *perftest) run(ctx context.Context, c *rc.Conn) error {
+	p.tellBegin()
 	measure := p.measure
 	if p.plan.Passive() {
 		measure = p.lend
@@ -70,11 +105,14 @@ func (p *perftest) run(ctx context.Context, c *rc.Conn) error {
 	if err := p.meet(ctx); err != nil {
 		return err
 	}
-	return p.farewell(ctx)
+	if err := p.farewell(ctx); err != nil {
+		return err
+	}
+	return p.writeChart()
 }
 
 func (p *perftest) measure(ctx context.Context, c *rc.Conn) error {
-	queues := bench.Queues{Device: c.Device(), QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: p.memory}
+	queues := bench.Queues{Device: c.Device(), QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: p.region}
 	for _, k := range p.theirs {
 		queues.Remote = append(queues.Remote, bench.Remote{Addr: k.Addr, RKey: k.RKey})
 	}
@@ -87,7 +125,11 @@ func (p *perftest) measure(ctx context.Context, c *rc.Conn) error {
 		if last, err = p.measureOne(ctx, run, size); err != nil {
 			return err
 		}
-		p.show(last)
+		by := "this end"
+		if p.reports() {
+			by = "both"
+		}
+		p.show(by, last)
 	}
 	if p.plan.Latency || p.plan.Both || p.plan.Op == bench.Send {
 		return nil
@@ -103,7 +145,6 @@ func (p *perftest) measure(ctx context.Context, c *rc.Conn) error {
 func (p *perftest) measureOne(ctx context.Context, run *bench.Run, size int) (bench.Result, error) {
 	var none bench.Result
 	send, all, both := p.plan.Op == bench.Send, p.plan.All, p.plan.Both
-	reports := both && !(send && p.plan.Duration > 0)
 	if err := run.PostReceives(size); err != nil {
 		return none, err
 	}
@@ -113,7 +154,7 @@ func (p *perftest) measureOne(ctx context.Context, run *bench.Run, size int) (be
 		}
 	}
 	next := oob.PerftestShortKeySize
-	if reports && (send || !all) {
+	if p.reports() && (send || !all) {
 		next = oob.PerftestValueSize
 	}
 	result, err := p.watched(ctx, run, next)
@@ -125,7 +166,7 @@ func (p *perftest) measureOne(ctx context.Context, run *bench.Run, size int) (be
 			return none, err
 		}
 	}
-	if reports {
+	if p.reports() {
 		theirs, err := p.swapReports(ctx, result)
 		if err != nil {
 			return none, err
@@ -136,6 +177,12 @@ func (p *perftest) measureOne(ctx context.Context, run *bench.Run, size int) (be
 		return result, p.meet(ctx)
 	}
 	return result, nil
+}
+
+// reports says whether each end tells the other what it has measured, so that both
+// know the sum.
+func (p *perftest) reports() bool {
+	return p.plan.Both && !(p.plan.Op == bench.Send && p.plan.Duration > 0)
 }
 
 // lend waits while the client measures alone, and shows what it reports.
@@ -152,7 +199,7 @@ func (p *perftest) lend(ctx context.Context, _ *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	p.show(report)
+	p.show("peer", report)
 	return nil
 }
 

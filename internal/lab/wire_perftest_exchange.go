@@ -139,7 +139,7 @@ func (p *perftest) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpo
 
 // makeKeys registers memory, whose layout is known now, and makes the keys of it.
 func (p *perftest) makeKeys(c *rc.Conn) (err error) {
-	if p.memory, err = c.AllocMR("perftest", p.plan.Bytes(), p.plan.Access()); err != nil {
+	if p.region, err = c.AllocMR("perftest", p.plan.Bytes(), p.plan.Access()); err != nil {
 		return err
 	}
 	reads := uint16(1)
@@ -148,8 +148,8 @@ func (p *perftest) makeKeys(c *rc.Conn) (err error) {
 	}
 	for i, local := range c.Locals() {
 		key := oob.PerftestKey{
-			LID: local.LID, OutReads: reads, QPN: local.QPN, PSN: local.PSN, RKey: p.memory.RKey(),
-			Addr: p.memory.Addr() + uint64(p.plan.RemoteOffset(i)), GID: local.GID,
+			LID: local.LID, OutReads: reads, QPN: local.QPN, PSN: local.PSN, RKey: p.region.RKey(),
+			Addr: p.region.Addr() + uint64(p.plan.RemoteOffset(i)), GID: local.GID,
 		}
 		message, err := oob.AppendPerftestKey(nil, key)
 		if err != nil {

@@ -40,12 +40,14 @@ func perftestEnd(plan bench.Plan, client bool) (*perftest, *[]bench.Result) {
 	plan.Client = client
 	shown := new([]bench.Result)
 	return &perftest{
-		narrator: narrator{slog.New(slog.DiscardHandler)}, plan: plan, unit: bench.MB,
-		show: func(r bench.Result) { *shown = append(*shown, r) },
+		benchEnd: benchEnd{narrator: narrator{slog.New(slog.DiscardHandler)}, plan: plan, unit: bench.MB},
+		show:     func(_ string, r bench.Result) { *shown = append(*shown, r) },
 	}, shown
 }
 
-const testLimit = 4 * time.Second
+// limitOf is how long a job of a test may stand still; one that is to fail by it does
+// so soon.
+const limitOf, limitOfSilence = 4 * time.Second, time.Second
 
 // between runs a client's half with a server's.
 func between(t *testing.T, client, server half) (cerr, serr error) {
@@ -54,11 +56,11 @@ func between(t *testing.T, client, server half) (cerr, serr error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	config := func(h half) rc.Config {
-		cfg := rc.Config{Device: dev, Prepare: h.prepare, Timeout: testLimit}
+		cfg := rc.Config{Device: dev, Prepare: h.prepare, Timeout: limitOf}
 		h.configure(&cfg)
 		return cfg
 	}
-	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.Config{Device: dev, Timeout: testLimit})
+	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.Config{Device: dev, Timeout: limitOf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +77,11 @@ func between(t *testing.T, client, server half) (cerr, serr error) {
 			serr = err
 			return
 		}
-		serr = runJob(ctx, conn, server, testLimit)
+		serr = runJob(ctx, conn, server, limitOf)
 	})
 	conn, cerr := rc.Dial(ctx, l.Addr().String(), config(client))
 	if cerr == nil {
-		cerr = runJob(ctx, conn, client, testLimit)
+		cerr = runJob(ctx, conn, client, limitOf)
 	}
 	serving.Wait()
 	return cerr, serr
@@ -133,7 +135,7 @@ func TestPerftestBetweenTwo(t *testing.T) {
 		"send-bw, both, duration":   {bench.Send, false, func(p *bench.Plan) { p.Both, p.Duration = true, time.Second/2 }},
 		"send-lat, duration":        {bench.Send, true, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
 		"write-lat, duration":       {bench.Write, true, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
-		"read-lat, long for a wait": {bench.Read, true, func(p *bench.Plan) { p.Duration = testLimit * 3 / 2 }},
+		"read-lat, long for a wait": {bench.Read, true, func(p *bench.Plan) { p.Duration = limitOf * 3 / 2 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -206,13 +208,13 @@ func fakePerftest(conn net.Conn, client bool, steps int, then func(net.Conn)) {
 func against(t *testing.T, h half, client bool, fake func(net.Conn)) error {
 	t.Helper()
 	dev := openSoft(t)
-	cfg := rc.Config{Device: dev, Prepare: h.prepare, Timeout: testLimit}
+	cfg := rc.Config{Device: dev, Prepare: h.prepare, Timeout: limitOfSilence}
 	h.configure(&cfg)
 	run := func(conn *rc.Conn, err error) error {
 		if err != nil {
 			return err
 		}
-		return runJob(t.Context(), conn, h, testLimit)
+		return runJob(t.Context(), conn, h, limitOfSilence)
 	}
 	var peer sync.WaitGroup
 	defer peer.Wait()
@@ -229,7 +231,7 @@ func against(t *testing.T, h half, client bool, fake func(net.Conn)) error {
 		})
 		return run(rc.Dial(t.Context(), l.Addr().String(), cfg))
 	}
-	l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.Config{Device: dev, Timeout: testLimit})
+	l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.Config{Device: dev, Timeout: limitOfSilence})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +277,7 @@ func TestPerftestPeerFails(t *testing.T) {
 					if strings.ContainsAny(err.Error(), "\n\x1b") {
 						t.Errorf("more than one clear line: %q", err)
 					}
-					if took := time.Since(began); took > testLimit+laggard+5*time.Second {
+					if took := time.Since(began); took > limitOfSilence+laggard+5*time.Second {
 						t.Errorf("it took %v", took)
 					}
 					t.Log(err)
