@@ -250,6 +250,9 @@ func (c *Conn) RecvNote(ctx context.Context, name string) (oob.Note, error) {
 	return c.tcp.RecvNote(ctx, name)
 }
 
+// SetExchangeLogger has another Logger get what is said over TCP, from here on.
+func (c *Conn) SetExchangeLogger(log *slog.Logger) { c.tcp.SetObserver(events{log}.exchanged()) }
+
 // Finish meets the peer in the barrier "done": after it both may close, and
 // neither takes the other's closing for a failure. From then on nobody watches the peer:
 // waits no longer end when it is gone.

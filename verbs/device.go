@@ -160,8 +160,8 @@ func (d *Device) QueryGIDTable() ([]GIDEntry, error) {
 }
 
 // QueryPKey reads a slot of a port's partition key table, in host order; 0 is an empty
-// one, and 0xffff the default partition's. EINVAL for a port or an index that there is
-// not.
+// one, and 0xffff the default partition's. EINVAL, or ENOENT from some drivers, for a
+// port or an index that there is not.
 //
 // Implements: int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 func (d *Device) QueryPKey(port uint8, index int) (uint16, error) {

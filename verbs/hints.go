@@ -119,7 +119,7 @@ var hints = map[hintKey]string{
 	{"ibv_modify_srq", syscall.EOPNOTSUPP}:             "a new SRQ of the size: this device cannot resize one",
 	{"ibv_get_srq_num", syscall.EOPNOTSUPP}:            "going without: only an XRC peer needs it",
 	{"ibv_create_qp", syscall.ENOMEM}:                  "fewer work requests or elements; or " + memlockHint,
-	{"ibv_create_qp", syscall.EINVAL}:                  "queue sizes within the device's limits (max_qp_wr, max_sge)",
+	{"ibv_create_qp", syscall.EINVAL}:                  "queue sizes within the device's limits (max_qp_wr, max_sge), and less inline data",
 	{"ibv_create_qp", syscall.EOPNOTSUPP}:              "a transport type that the device has (RC is the common one), and PostAuto as the PostPath",
 	{"ibv_open_xrcd", syscall.EOPNOTSUPP}:              "RC queue pairs with an SRQ: this device has no XRC (DeviceAttr.CapFlags lacks CapXRC)",
 	{"ibv_open_xrcd", syscall.EINVAL}:                  "an open file, or nil for a domain that nobody shares",
@@ -139,6 +139,7 @@ var hints = map[hintKey]string{
 	{"ibv_modify_qp", syscall.ENETUNREACH}:             routeHint,
 	{"ibv_modify_qp", syscall.EHOSTUNREACH}:            neighbourHint,
 	{"ibv_modify_qp", syscall.ENODEV}:                  namespaceHint,
+	{"ibv_modify_qp", syscall.EOPNOTSUPP}:              "fewer attributes: this device has not all that the mask names",
 	{"ibv_modify_qp", syscall.EPERM}:                   "a QKEY below 0x80000000: the others are for CAP_NET_RAW",
 	{"ibv_modify_qp", syscall.EINVAL}:                  "on RoCE IsGlobal, the peer's GID and a filled GID index, both GIDs of one family; AH.PortNum equal to INIT's port; TIMEOUT only at RTR→RTS",
 

@@ -185,8 +185,8 @@ func (mr *MR) LKey() uint32 { return mr.p.LKey() }
 // devices, if the region has no remote rights. Rereg may change it.
 func (mr *MR) RKey() uint32 { return mr.p.RKey() }
 
-// SGE names n bytes of the region, from its byte off on. Like a slice expression it panics if they are not
-// all within the region, or more than 32 bits can count.
+// SGE names n bytes of the region, from its byte off on. Like a slice expression it
+// panics if they are not all within the region, or more than 32 bits can count.
 func (mr *MR) SGE(off, n int) SGE {
 	if off < 0 || n < 0 || off > mr.length || n > mr.length-off {
 		panic(fmt.Sprintf("verbs: an SGE of [%d:%d+%d] of a region of %d bytes", off, off, n, mr.length))

@@ -35,7 +35,8 @@ func (t MWType) String() string {
 // or an [OpBindMW] opens it; it is valid until Close.
 //
 // Its methods may be called by several goroutines at once. RKey, Type and String
-// answer after Close too.
+// answer after Close too. Binds of one window on two queue pairs are for the program to
+// order: one whose turn comes before that of a bind posted earlier fails.
 type MW struct {
 	handle
 	p    MWProvider
@@ -111,7 +112,9 @@ func IncRKey(rkey uint32) uint32 { return rkey&^0xff | (rkey+1)&0xff }
 // [WCBindMW] with the id. EINVAL for a window of type 2, a region that is missing,
 // or a queue pair below RTS; EPERM for a region of another domain. What the device
 // finds wrong when the bind's turn comes, such as a region without [AccessMWBind]
-// or bytes outside it, is a completion with [WCMWBindErr], and ends the queue pair.
+// or bytes outside it, is a completion with [WCMWBindErr], and ends the queue pair. So
+// does a bind whose turn comes when the window has another key than when it was
+// posted: before binding on another queue pair, wait for the bind's completion.
 //
 // Implements: int ibv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind)
 func (qp *QP) BindMW(id uint64, flags SendFlags, b MWBind) error {

@@ -189,6 +189,11 @@ func TestModifyExplainsEINVAL(t *testing.T) {
 	}
 	expect(refused(QPAttr{State: qpstate.Init}, qpstate.MaskState), "RC RESET→INIT", "missing ACCESS_FLAGS", "paper0")
 	expect(refused(QPAttr{State: qpstate.Init, PortNum: 7}, 0x39), "PORT 7 does not exist")
+	p.refuse = syscall.EOPNOTSUPP // as rdma_rxe answers to RATE_LIMIT
+	var bits *qpstate.TransitionError
+	if err := qp.Modify(&QPAttr{State: qpstate.Init, PortNum: 1}, 0x39|qpstate.MaskRateLimit); !errors.Is(err, syscall.EOPNOTSUPP) || !errors.As(err, &bits) {
+		t.Errorf("EOPNOTSUPP: %v", err)
+	}
 	if err := m.ToInit(QPAttr{PortNum: 1}); err != nil {
 		t.Fatal(err)
 	}

@@ -113,8 +113,9 @@ func (qp *QP) SRQ() *SRQ { return qp.init.SRQ }
 //
 // The error is an *[Error]. EINVAL is for a mask or a state that the table forbids, with
 // the *[qpstate.TransitionError] beneath, or for a value; ENODATA for an empty slot of the
-// GID table; ETIMEDOUT, ENETUNREACH or EHOSTUNREACH for a peer that is not found;
-// net.ErrClosed after Close.
+// GID table; ETIMEDOUT, ENETUNREACH or EHOSTUNREACH for a peer that is not found; EPERM
+// for a QKEY from 0x80000000 on, which the kernel keeps for CAP_NET_RAW; net.ErrClosed
+// after Close.
 //
 // Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
@@ -163,8 +164,9 @@ func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 // ENOMEM says that the queue is full: a place is free again, at the latest, when a
 // completion of its request, or of a later one, was polled. EINVAL is for a queue pair
 // below RTS, an opcode that its type does not have, more elements than Cap, more inline
-// data (some drivers: ENOMEM), a missing AH or Bind; net.ErrClosed after Close. In ERR and SQE requests
-// are taken, and flushed at once.
+// data (some drivers: ENOMEM), inline data of a region under other addresses
+// ([SendInline]), an AH or a Bind that is missing or closed; net.ErrClosed after Close. In
+// ERR and SQE requests are taken, and flushed at once.
 //
 // Implements: int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr),
 // and with [PostBuilder] void ibv_wr_start(struct ibv_qp_ex *qp),

@@ -26,6 +26,9 @@ With --wire it does what a program of another kind does, with that program's
 server (docs/c-programs.md):
 
 ` + lab.DescribeWires() + `
+The bench jobs have perftest's short flags, -s for --size and -q for --qps among
+them: rdma_client --job bench-write-bw --help shows them.
+
 Without a device the first one is taken; without a port, 18515 (rc-example:
 19875); without a GID index, a RoCE v2 GID of the server's address family.
 
@@ -35,6 +38,7 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
   rdma_client 10.0.0.1 rxe0 18515 1
   rdma_client --job write-read -s "good morning" 10.0.0.1 rxe0
   rdma_client --job file --file movie.mkv 10.0.0.1
+  rdma_client --job bench-write-bw -s 1M -n 1000 10.0.0.1 rxe0
   rdma_client --json -v 10.0.0.1 rxe0`,
 		Args: cobra.RangeArgs(1, 4),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -92,9 +92,16 @@ func (c *recorder) figures(ways float64) Latency {
 	}
 	mean := sum / n
 	l.Average, l.Stdev = us(mean), us(math.Sqrt(max(0, sumSq/n-mean*mean)))
-	l.Typical = us(float64(c.histogram.ValueAtQuantile(50)))
 	for _, q := range quantiles {
-		l.Percentiles[percentile(q)] = us(float64(c.histogram.ValueAtQuantile(q)))
+		l.Percentiles[percentile(q)] = min(us(c.at(q)), l.Max)
 	}
+	l.Typical = l.Percentiles[percentile(50)]
 	return l
+}
+
+// at is the sample that so many percent of the others are below, without the longest
+// two.
+func (c *recorder) at(percent float64) float64 {
+	rank := math.Ceil(float64(max(c.n-2, 0))*percent/100) + 1 // from 1
+	return float64(c.histogram.ValueAtQuantile(100 * min(rank, float64(c.n)) / float64(c.n)))
 }

@@ -5,6 +5,7 @@ package bench
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -121,7 +122,9 @@ func (p *Plan) Header(u Unit) string {
 }
 
 // Row is the table's line of a result.
-func (p *Plan) Row(r Result, u Unit) string {
+func (p *Plan) Row(r Result, u Unit) string { return strings.TrimRight(p.row(r, u), " ") }
+
+func (p *Plan) row(r Result, u Unit) string {
 	switch l, b := r.Latency, r.Bandwidth; {
 	case b != nil:
 		places := 2

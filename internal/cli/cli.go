@@ -127,9 +127,9 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 		cancel(errInterrupted{s})
 	}()
 
+	reletter(cmd, lab.Letters(os.Args[1:]))
 	stdout := &checked{w: cmd.OutOrStdout()}
 	cmd.SetOut(stdout)
-	reletter(cmd, lab.Letters(os.Args[1:]))
 	*logger = slog.New(slog.DiscardHandler)
 	*program = cmd.Name() + " " + version()
 	cmd.Version = version()

@@ -142,6 +142,7 @@ func (e *benchEnd) run(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	e.tellBegin()
+	c.SetExchangeLogger(e.quieter().log) // or the table would be torn
 	for _, size := range e.plan.Sizes() {
 		if err := run.PostReceives(size); err != nil {
 			return err
@@ -241,16 +242,13 @@ func (e *benchEnd) compare(ctx context.Context, size int, mine bench.Result) err
 // tellBegin tells what is going to be measured, and the table's header.
 func (e *benchEnd) tellBegin() {
 	p := &e.plan
-	tell(e.log, "data", "bench.begun", "", "measure; polling, no request is told", slog.String("op", p.Op.String()), slog.Bool("latency", p.Latency),
+	tell(e.log, "data", "bench.begun", "", "measure; of the requests none is told", slog.String("op", p.Op.String()), slog.Bool("latency", p.Latency),
 		slog.Int("size", p.Size), slog.Bool("all", p.All), slog.Bool("bidirectional", p.Both), slog.Int("iters", p.Iterations),
 		slog.Duration("duration", p.Duration), slog.Duration("margin", p.Margin),
 		slog.Int("qps", p.QPs), slog.Int("tx_depth", p.TxDepth), slog.Int("rx_depth", p.RxDepth), slog.Int("cq_mod", p.CQMod),
 		slog.Int("post_list", p.PostList), slog.Int("inline", p.Inline), slog.Bool("events", p.Events))
-	tell(e.log, pathTable, "bench.header", "", p.Header(e.unit))
+	tell(e.log, "data", "bench.header", "", p.Header(e.unit))
 }
-
-// pathTable is of records whose text is a table's line.
-const pathTable = "table"
 
 // tellResult tells the table's row, and all figures.
 func (e *benchEnd) tellResult(by string, r bench.Result) {
@@ -268,7 +266,7 @@ func (e *benchEnd) tellResult(by string, r bench.Result) {
 			slog.Float64("t_longest_us", rounded(l.Longest)), slog.Float64("t_typical_us", rounded(l.Typical)), slog.Float64("t_avg_us", rounded(l.Average)),
 			slog.Float64("t_stdev_us", rounded(l.Stdev)), slog.Float64("per_s", rounded(l.Rate)), slog.Group("percentiles_us", percentiles...))
 	}
-	tell(e.log, pathTable, "bench.result", "", e.plan.Row(r, e.unit), attrs...)
+	tell(e.log, "data", "bench.result", "", e.plan.Row(r, e.unit), attrs...)
 	e.chart.add(r)
 }
 

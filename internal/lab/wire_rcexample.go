@@ -54,11 +54,11 @@ func newRCExample(o *Options, j *JobOptions, text string, server bool) (half, er
 		text = j.Text
 	}
 	if o.MTU != 0 && o.MTU != oob.RCExampleMTU {
-		return nil, fmt.Errorf("RDMA_RC_example has a path MTU of %d and does not exchange it, so that %d would lose packets; try: without --mtu", oob.RCExampleMTU, o.MTU)
+		return nil, Usagef("RDMA_RC_example has a path MTU of %d and does not exchange it, so that %d would lose packets; try: without --mtu", oob.RCExampleMTU, o.MTU)
 	}
 	if server && len(text) >= int(j.Size) {
 		if j.Text != "" {
-			return nil, fmt.Errorf("the message has %d bytes with its NUL, and the peer's receive %v; try: a shorter one, or --size %d if the peer's MSG_SIZE is that", len(text)+1, j.Size, len(text)+1)
+			return nil, Usagef("the message has %d bytes with its NUL, and the peer's receive %v; try: a shorter one, or --size %d if the peer's MSG_SIZE is that", len(text)+1, j.Size, len(text)+1)
 		}
 		text = cut(text, int(j.Size)-1)
 	}

@@ -48,7 +48,7 @@ func newRoCEv2Learn(o *Options, j *JobOptions, text string, server bool) (half, 
 		text = cut(text, int(j.Size)-1)
 	}
 	if len(text) >= int(j.Size) {
-		return nil, fmt.Errorf("the message has %d bytes with its NUL, the buffers %v; try: a shorter one, or --size %d", len(text)+1, j.Size, len(text)+1)
+		return nil, Usagef("the message has %d bytes with its NUL, the buffers %v; try: a shorter one, or --size %d", len(text)+1, j.Size, len(text)+1)
 	}
 	return &roceV2Learn{mailbox: newMailbox(o.Logger, int(j.Size)), server: server, text: text}, nil
 }

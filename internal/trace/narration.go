@@ -21,8 +21,8 @@ import (
 //
 // that is: time, number in this run, who; path, or for a warning WARN and for an
 // error ERROR; what happened, with its attributes and the verb it stands for; a group
-// of attributes follows on a line of its own. A line of a table (the path "table") is
-// its text alone. Who is the attribute "who".
+// of attributes follows on a line of its own. A line of a table is its text alone. Who
+// is the attribute "who".
 type Narration struct {
 	out   *output
 	level slog.Level
@@ -73,7 +73,7 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 	n.out.mu.Lock()
 	defer n.out.mu.Unlock()
 	n.out.seq++
-	if line.path == tablePath {
+	if tableLines[line.event] {
 		_, err := io.WriteString(n.out.w, Printable(r.Message)+"\n")
 		return err
 	}
@@ -92,10 +92,6 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// tablePath is of the lines of a table: a person is shown the text alone, in which the
-// attributes are.
-const tablePath = "TABLE"
-
 // narrated is a record's attributes, sorted by where they are shown.
 type narrated struct {
 	who, event    string
@@ -112,6 +108,10 @@ var toldByText = map[string][]string{
 	"peer.tuple":   {"side"},
 	"region.known": {"side", "name"},
 }
+
+// tableLines are the events whose texts are lines of a table, in which a person reads
+// all that the attributes tell a program.
+var tableLines = map[string]bool{"bench.header": true, "bench.result": true}
 
 func (l *narrated) add(a slog.Attr) {
 	switch {

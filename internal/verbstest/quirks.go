@@ -98,6 +98,7 @@ func rxeQuirks() map[string]string {
 		"builder/several elements":                        "its part of libibverbs takes the first element's length for that of each",
 		"builder/several elements inline":                 "its part of libibverbs does not move on in the list",
 		"mr/ZERO_BASED":                                   "does not know the flag",
+		"post/inline from a ZERO_BASED region":            "does not know the flag",
 		"mr/rereg: other rights":                          noRereg,
 		"mr/rereg: other memory":                          noRereg,
 		"mr/rereg: another domain":                        noRereg,
