@@ -90,14 +90,15 @@ func (r *Run) awaitSend() error {
 }
 
 // pingPongWrites waits until the peer's WRITE has changed the last byte of this end's
-// memory to the message's number, and WRITEs its own; the client WRITEs first.
+// memory to the message's number, and WRITEs its own; as with perftest the server WRITEs
+// first, though it is the client that SENDs first.
 func (r *Run) pingPongWrites() error {
 	x := &r.pairs[0]
 	mine := &r.on.Memory.Bytes()[r.size-1]
 	theirs := watchByte(r.on.Memory.Bytes(), r.RemoteOffset(0)+r.size-1)
 	r.period.start()
 	for r.more(x.sent) || r.more(x.received) || r.more(x.completed) {
-		if r.more(x.received) && (x.sent > 0 || !r.Client) {
+		if r.more(x.received) && (x.sent > 0 || r.Client) {
 			x.received++
 			for theirs.load() != byte(x.received) {
 				if r.over() {

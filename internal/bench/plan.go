@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"time"
@@ -55,6 +56,10 @@ type Plan struct {
 	PostList int  // requests posted in one call
 	Inline   int  // messages up to so many bytes are sent inline
 	Events   bool // sleep until a completion's event, instead of polling
+
+	// Page and CacheLine are the sizes, in bytes, that memory is laid out by, which both
+	// ends must have the same; 0 is this host's.
+	Page, CacheLine int
 }
 
 // The limits are perftest's.
@@ -223,12 +228,16 @@ func (p *Plan) receivesOnly() bool { return p.receives() && !p.sends() }
 // is the peer's to send, WRITE and READ. Small messages go round in a page of it, each
 // in a cache line of its own; from half a page on all use the same place.
 
-const cacheLine = 64
+// CacheLine is this host's cache line, as perftest takes it: that of amd64 and arm64.
+const CacheLine = 64
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
+func (p *Plan) page() int      { return cmp.Or(p.Page, os.Getpagesize()) }
+func (p *Plan) cacheLine() int { return cmp.Or(p.CacheLine, CacheLine) }
+
 // slot is the memory of one queue pair in one direction, in bytes.
-func (p *Plan) slot() int { return roundUp(max(p.Size, os.Getpagesize()), cacheLine) }
+func (p *Plan) slot() int { return roundUp(max(p.Size, p.page()), p.cacheLine()) }
 
 // Bytes is the size of the region.
 func (p *Plan) Bytes() int { return 2 * p.QPs * p.slot() }
@@ -246,10 +255,10 @@ func (p *Plan) Access() verbs.Access {
 // places is how many messages of a size go round in a queue pair's memory, and the
 // bytes from one to the next. Where latency is measured it is always one.
 func (p *Plan) places(size int) (count, step int64) {
-	page := os.Getpagesize()
+	page := p.page()
 	if p.Latency || size > page/2 {
 		return 1, 0
 	}
-	step = int64(roundUp(size, cacheLine))
+	step = int64(roundUp(size, p.cacheLine()))
 	return int64(page) / step, step
 }

@@ -44,7 +44,7 @@ func benchJob(op bench.Op, latency bool) job {
 		defaults: benchDefaults(def),
 	}
 	j.client = func(o ClientOptions) (half, error) {
-		plan, err := o.benchPlan(def)
+		plan, err := benchPlanOf(&o.JobOptions, def, true)
 		if err != nil {
 			return nil, err
 		}

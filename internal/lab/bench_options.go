@@ -74,10 +74,10 @@ func benchUnit(gbits bool) bench.Unit {
 
 func (b *BenchOptions) unit() bench.Unit { return benchUnit(b.Gbits) }
 
-// benchPlan is what the client's flags make of a job's defaults.
-func (o *ClientOptions) benchPlan(p bench.Plan) (bench.Plan, error) {
+// benchPlanOf is what an end's flags make of a job's defaults.
+func benchPlanOf(o *JobOptions, p bench.Plan, client bool) (bench.Plan, error) {
 	b := &o.Bench
-	p.Client = true
+	p.Client = client
 	p.Size, p.QPs = int(min(o.Size, math.MaxInt32)), o.Bulk.QPs
 	p.Iterations, p.TxDepth, p.RxDepth = b.Iters, b.TXDepth, b.RXDepth
 	p.CQMod, p.PostList, p.Inline = b.CQMod, b.PostList, b.Inline
