@@ -68,13 +68,18 @@ race: need-build ## unit tests under the race detector
 rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>' .)))
 # RUN=regexp selects tests, RDMA_TEST_FLAGS adds flags: make test-rxe RUN=TestMain RDMA_TEST_FLAGS=-v
 RUN ?= .
-rdma_test = go test -count=1 -p 1 -timeout 8m -run '$(RUN)' $(RDMA_TEST_FLAGS)
+rdma_test = go test -count=1 -p 1 -timeout 12m -run '$(RUN)' $(RDMA_TEST_FLAGS)
 
 # What go test -exec in-vm.sh wants: the binary in the repository, which the machine sees.
-in_vm = mkdir -p out/_tmp; GOTMPDIR=$(CURDIR)/out/_tmp VM_TIMEOUT=500
+in_vm = mkdir -p out/_tmp; GOTMPDIR=$(CURDIR)/out/_tmp VM_TIMEOUT=800
+
+# A C program for the tests to talk to.
+out/cpeer: test/e2e/cpeer/cpeer.c
+	@mkdir -p out
+	$(CC) -O2 -Wall -Wextra -Werror -o $@ $< -libverbs
 
 .PHONY: test-rxe
-test-rxe: all need-vm ## tests that need a device, on rxe0 in the machine (RUN=regexp selects)
+test-rxe: all need-vm out/cpeer ## tests that need a device, on rxe0 in the machine (RUN=regexp selects)
 	$(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
 
 # What tests and documents by tshark, which need-vm installs: build tag lab.
@@ -89,7 +94,7 @@ on-the-wire: all need-vm ## write the packets in docs/on-the-wire.md anew, from 
 	$(on_the_wire) -run OnTheWire ./test/e2e -update
 
 .PHONY: test-device
-test-device: all ## the same on this host's RDMA_TEST_DEVICE, as root
+test-device: all out/cpeer ## the same on this host's RDMA_TEST_DEVICE, as root
 	@[[ -n "$${RDMA_TEST_DEVICE:-}" ]] || { echo "which device? make test-device RDMA_TEST_DEVICE=mlx5_0 (rdma link lists them)" >&2; exit 1; }
 	$(rdma_test) -tags rdma $(rdma_packages)
 

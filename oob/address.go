@@ -20,11 +20,12 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interva
 // AddressError tells that a Dial or Listen failed, and what to try.
 type AddressError struct {
 	Op      string // "connect to" or "listen on"
-	Address string
-	Try     string
-	Err     error // of package net, or what is wrong with Address
+	Address string // as it was given
+	Try     string // what to do about it
+	Err     error  // of package net, or what is wrong with Address
 }
 
+// Error is one line: what failed, why, and what to try.
 func (e *AddressError) Error() string {
 	text := e.Err.Error()
 	var errno syscall.Errno
@@ -37,6 +38,7 @@ func (e *AddressError) Error() string {
 	return fmt.Sprintf("oob: cannot %s %s: %s; %s", e.Op, e.Address, text, e.Try)
 }
 
+// Unwrap gives errors.Is and errors.As the cause, such as syscall.ECONNREFUSED.
 func (e *AddressError) Unwrap() error { return e.Err }
 
 const (
@@ -60,7 +62,8 @@ func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 	return NewConn(nc, opts), nil
 }
 
-// Listener waits for peers to connect.
+// Listener waits for peers to connect. [Listen] makes it; it is valid until Close. Its
+// methods may be called by several goroutines at once; each peer goes to one Accept.
 type Listener struct {
 	nl        *net.TCPListener
 	opts      Options

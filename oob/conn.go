@@ -27,11 +27,12 @@ type Options struct {
 	// limit. Accept waits without limit for a peer to come.
 	Timeout time.Duration
 
-	// Observer, if not nil, is told of every native message.
+	// Observer, if not nil, is told of every native message; nil: nobody is.
 	Observer Observer
 }
 
-// Conn is one end of an out-of-band connection.
+// Conn is one end of an out-of-band connection. [Dial], [Listener.Accept] and [NewConn]
+// make it; it is valid until Close.
 //
 // The exchanges are to be called one after the other, in the same order as at
 // the peer. Close, Fail, Watch, Done and Err may be called at any time, from
@@ -39,6 +40,11 @@ type Options struct {
 //
 // The first use decides what the connection carries: the native messages
 // (Hello and so on), or raw bytes (ReadFull and WriteAll).
+//
+// A step fails with a [*TimeoutError]; a [*PeerError], [*ClosedError] or [*ProtocolError]
+// once the peer has failed, is gone or breaks the protocol; an error that matches the
+// cause of its context's end; or, before anything is sent, because an argument breaks
+// the rules of its type. The step is in the text of each.
 type Conn struct {
 	nc   net.Conn
 	opts Options

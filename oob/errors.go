@@ -35,6 +35,7 @@ type PeerError struct {
 	Message string // why it failed
 }
 
+// Error says which peer failed, at which step, and in its own words why.
 func (e *PeerError) Error() string {
 	text := subject(e.Peer) + " failed"
 	if e.Step != "" {
@@ -56,6 +57,7 @@ type ProtocolError struct {
 	Err     error  // ErrVersion, ErrForeignPeer or nil
 }
 
+// Error says what is wrong with what came, and what to try.
 func (e *ProtocolError) Error() string {
 	text := "protocol error: " + e.Problem
 	if e.Peer != "" {
@@ -67,6 +69,7 @@ func (e *ProtocolError) Error() string {
 	return text
 }
 
+// Unwrap gives errors.Is ErrVersion or ErrForeignPeer.
 func (e *ProtocolError) Unwrap() error { return e.Err }
 
 // ClosedError tells that the connection ended while something was still to
@@ -79,9 +82,10 @@ type ClosedError struct {
 	Got   int    // bytes of it that arrived
 	Want  int    // bytes it has
 	First bool   // nothing whole had come from this peer before
-	Err   error
+	Err   error  // io.EOF, io.ErrUnexpectedEOF or the system's
 }
 
+// Error says how the connection ended, after how much of what, and what to try.
 func (e *ClosedError) Error() string {
 	var b strings.Builder
 	b.WriteString(subject(e.Peer))
@@ -106,6 +110,7 @@ func (e *ClosedError) Error() string {
 	return b.String()
 }
 
+// Unwrap gives errors.Is the way in which it ended.
 func (e *ClosedError) Unwrap() error { return e.Err }
 
 // TimeoutError tells that a step was not done in time. It is a net.Error, and
@@ -120,6 +125,7 @@ type TimeoutError struct {
 	Want  int           // bytes it has
 }
 
+// Error names the step, the wait, and what had come by then.
 func (e *TimeoutError) Error() string {
 	text := fmt.Sprintf("oob: %s %s: timed out after %v, ", e.Op, e.Step, e.After)
 	switch {

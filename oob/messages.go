@@ -130,14 +130,15 @@ type Endpoint struct {
 	QKey   uint32   // UD only: the key the peer's datagrams must carry
 
 	// InitiatorDepth is how many READs and atomics this end would like to have
-	// in flight (max_rd_atomic); ResponderResources how many of the peer's it
-	// can serve at a time (max_dest_rd_atomic). See NegotiateReads.
-	InitiatorDepth     uint8
+	// in flight (max_rd_atomic). See NegotiateReads.
+	InitiatorDepth uint8
+	// ResponderResources is how many of the peer's this end can serve at a time
+	// (max_dest_rd_atomic).
 	ResponderResources uint8
 }
 
 func (e Endpoint) check() error {
-	const max24 = 1<<24 - 1
+
 	switch {
 	case e.QPType != QPTypeRC && e.QPType != QPTypeUC && e.QPType != QPTypeUD:
 		return errors.Errorf("QP type %d is not RC (2), UC (3) or UD (4)", uint8(e.QPType))

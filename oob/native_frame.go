@@ -46,12 +46,12 @@ type MessageType uint8
 
 // The messages of version 1; docs/oob-protocol.md has their bytes.
 const (
-	TypeHello     MessageType = 1
-	TypeEndpoints MessageType = 2
-	TypeRegions   MessageType = 3
-	TypeBarrier   MessageType = 4
-	TypeNote      MessageType = 5
-	TypeError     MessageType = 255
+	TypeHello     MessageType = 1   // a Hello
+	TypeEndpoints MessageType = 2   // a list of Endpoints
+	TypeRegions   MessageType = 3   // a list of Regions, which may be empty
+	TypeBarrier   MessageType = 4   // a barrier's name
+	TypeNote      MessageType = 5   // a Note
+	TypeError     MessageType = 255 // a PeerError: the sender's last message
 )
 
 // String gives the name used in errors and traces, such as "endpoints"; an
@@ -90,9 +90,9 @@ func (t MessageType) MaxBody() int {
 
 // Header is the first HeaderSize bytes of a frame.
 type Header struct {
-	Version uint8
-	Type    MessageType
-	Length  int // of the body, in bytes
+	Version uint8       // of the protocol
+	Type    MessageType // of the body
+	Length  int         // of the body, in bytes
 }
 
 // DecodeHeader reads the header at the start of frame and refuses all that

@@ -6,13 +6,13 @@ import "time"
 
 // Event is a native message that was sent, or has arrived whole.
 type Event struct {
-	Time  time.Time // when the sending began, or the arrival was complete
-	Sent  bool      // by this end; otherwise received
-	Type  MessageType
-	Name  string // of the barrier or note, or the step of an error
-	Size  int    // bytes on the connection, header included
-	Local string // this end's address
-	Peer  string // the peer's address
+	Time  time.Time   // when the sending began, or the arrival was complete
+	Sent  bool        // by this end; otherwise received
+	Type  MessageType // what it is
+	Name  string      // of the barrier or note, or the step of an error
+	Size  int         // bytes on the connection, header included
+	Local string      // this end's address
+	Peer  string      // the peer's address
 }
 
 // Observer is told of every native message of a Conn, by one goroutine at a

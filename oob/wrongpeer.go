@@ -43,13 +43,14 @@ var foreignSigns = []struct {
 	looks   string
 	try     string
 }{
+	{regexp.MustCompile("^" + magic), "a program that speaks rawverbs' native format, such as rdma_server", tryFormat},
 	{regexp.MustCompile(`^HTTP/[0-9]`), "an HTTP server", tryPort},
 	{regexp.MustCompile(`^[A-Z]+ [^ ]+ HTTP/[0-9]`), "an HTTP client", tryPort},
 	{regexp.MustCompile(`^SSH-[0-9]`), "an SSH server or client", tryPort},
 	{regexp.MustCompile(`^(?s:[\x14-\x17]\x03[\x00-\x04])`), "a TLS server or client", tryPort},
 	{regexp.MustCompile(`^220[ -]`), "a mail or FTP server", tryPort},
-	{regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{6}:[0-9a-f]{6}:`), "ibv_rc_pingpong or one of its kind", tryFormat},
-	{regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}:[0-9a-f]{6}:`), "a perftest program (ib_send_bw and the like)", tryFormat},
+	{regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{6}:`), "ibv_rc_pingpong or one of its kind", tryFormat},
+	{regexp.MustCompile(`^[0-9]\.[0-9]{1,3}\x00`), "a perftest program (ib_send_bw and the like)", tryFormat},
 }
 
 // foreignSizes are the programs that send a bare structure: it has no mark,
@@ -61,19 +62,15 @@ var foreignSizes = map[int]string{
 
 const (
 	tryPort   = "is this the right port?"
-	tryFormat = "start this program's counterpart there, or select that program's exchange format here"
+	tryFormat = "start this program's counterpart there, or select that program's exchange format here (--wire of rdma_server and rdma_client)"
 )
 
 // describeForeign makes the error for a peer that greets like this.
 func describeForeign(greeting []byte) *ProtocolError {
-	e := &ProtocolError{Err: ErrForeignPeer, Try: tryPort}
-	for _, sign := range foreignSigns {
-		if sign.pattern.Match(greeting) {
-			e.Problem = fmt.Sprintf("the peer answered like %s: %s", sign.looks, quote(greeting))
-			e.Try = sign.try
-			return e
-		}
+	if e := describeSign(greeting); e != nil {
+		return e
 	}
+	e := &ProtocolError{Err: ErrForeignPeer, Try: tryPort}
 	if looks, known := foreignSizes[len(greeting)]; known {
 		e.Problem = fmt.Sprintf("the peer sent %d bytes, as %s does: %s", len(greeting), looks, quote(greeting))
 		e.Try = tryFormat
@@ -81,6 +78,20 @@ func describeForeign(greeting []byte) *ProtocolError {
 	}
 	e.Problem = "the peer does not speak this protocol, its first bytes are " + quote(greeting)
 	return e
+}
+
+// describeSign makes the error for a peer that greets like a well-known one; nil if
+// it does not.
+func describeSign(greeting []byte) *ProtocolError {
+	for _, sign := range foreignSigns {
+		if sign.pattern.Match(greeting) {
+			return &ProtocolError{
+				Problem: fmt.Sprintf("the peer answered like %s: %s", sign.looks, quote(greeting)),
+				Try:     sign.try, Err: ErrForeignPeer,
+			}
+		}
+	}
+	return nil
 }
 
 // quote gives the first line of a greeting, safe for a terminal; or, if it is

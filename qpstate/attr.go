@@ -11,24 +11,25 @@ import (
 )
 
 // Attr holds the attributes of a queue pair (struct ibv_qp_attr). Which fields
-// count in a call is said by the [Mask] beside it; the others are ignored.
+// count in a call is said by the [Mask] beside it, by the bit that each field's comment
+// names; the others are ignored. It is a plain value.
 type Attr struct {
-	State            State    // MaskState
-	CurState         State    // MaskCurState
-	PathMTU          MTU      // MaskPathMTU
+	State            State    // MaskState: the state to move to
+	CurState         State    // MaskCurState: the state believed in; the device refuses the move from another
+	PathMTU          MTU      // MaskPathMTU: the same at both ends
 	PathMigState     MigState // MaskPathMigState
 	QKey             uint32   // MaskQKey; UD only
-	RQPSN            uint32   // MaskRQPSN; 24 bits
-	SQPSN            uint32   // MaskSQPSN; 24 bits
-	DestQPN          uint32   // MaskDestQPN; 24 bits
+	RQPSN            uint32   // MaskRQPSN: the first packet number expected; 24 bits
+	SQPSN            uint32   // MaskSQPSN: the first packet number sent; 24 bits
+	DestQPN          uint32   // MaskDestQPN: the peer's queue pair; 24 bits
 	Access           Access   // MaskAccessFlags: what the peer may do through this QP
 	Cap              Cap      // only reported, by a query
 	AH               AHAttr   // MaskAV: the primary path
-	AltAH            AHAttr   // MaskAltPath
-	PKeyIndex        uint16   // MaskPKeyIndex
-	AltPKeyIndex     uint16   // MaskAltPath
-	EnSQDAsyncNotify bool     // MaskEnSQDAsyncNotify
-	SQDraining       bool     // only reported, by a query
+	AltAH            AHAttr   // MaskAltPath: the second path
+	PKeyIndex        uint16   // MaskPKeyIndex: a slot of the port's partition key table; 0 on RoCE
+	AltPKeyIndex     uint16   // MaskAltPath: PKeyIndex on the second path
+	EnSQDAsyncNotify bool     // MaskEnSQDAsyncNotify: an event when the send queue has drained
+	SQDraining       bool     // only reported, by a query: in SQD, and sends that had begun are not done
 	MaxRdAtomic      uint8    // MaskMaxRdAtomic: READs and atomics sent and unanswered
 	MaxDestRdAtomic  uint8    // MaskMaxDestRdAtomic: READs and atomics taken at a time
 	MinRNRTimer      uint8    // MaskMinRNRTimer: code 0…31, see [RNRTimer]
@@ -36,15 +37,16 @@ type Attr struct {
 	Timeout          uint8    // MaskTimeout: code 0…31, see [ACKTimeout]
 	RetryCnt         uint8    // MaskRetryCnt: 0…7
 	RNRRetry         uint8    // MaskRNRRetry: 0…6, 7 for ever
-	AltPortNum       uint8    // MaskAltPath
-	AltTimeout       uint8    // MaskAltPath
+	AltPortNum       uint8    // MaskAltPath: the second path's port
+	AltTimeout       uint8    // MaskAltPath: Timeout on the second path
 	RateLimit        uint32   // MaskRateLimit, kbit/s
 }
 
 // AHAttr is the way to a peer (struct ibv_ah_attr): on InfiniBand its LID, on
-// RoCE its GID, which travels in the global routing header.
+// RoCE its GID, which travels in the global routing header. It is a plain value, and
+// its zero value leads nowhere.
 type AHAttr struct {
-	GRH         GRH
+	GRH         GRH    // the global part: on RoCE all of it
 	DLID        uint16 // InfiniBand only
 	SL          uint8  // service level, 0…15
 	SrcPathBits uint8  // InfiniBand only
@@ -56,23 +58,29 @@ type AHAttr struct {
 // GRH is the global routing header of a path (struct ibv_global_route).
 type GRH struct {
 	DGID         GID    // the peer
-	FlowLabel    uint32 // 20 bits; on RoCE it may choose the UDP source port
+	FlowLabel    uint32 // 20 bits; on RoCE it may choose the UDP source port. 0 is none
 	SGIDIndex    uint8  // this side's address, by its place in the port's GID table
 	HopLimit     uint8  // for connected QPs on RoCE the kernel sets it from the route
-	TrafficClass uint8
+	TrafficClass uint8  // on RoCE the IP header's: DSCP and ECN
 }
 
 // Cap holds the sizes of a QP's queues (struct ibv_qp_cap), counted in work
-// requests, in scatter/gather elements a request, and in inline bytes a request.
+// requests, in scatter/gather elements a request, and in inline bytes a request. What
+// is granted may be more than what was asked for.
 type Cap struct {
-	MaxSendWR, MaxRecvWR, MaxSendSGE, MaxRecvSGE, MaxInlineData uint32
+	MaxSendWR     uint32 // work requests in the send queue
+	MaxRecvWR     uint32 // work requests in the receive queue
+	MaxSendSGE    uint32 // elements of one send
+	MaxRecvSGE    uint32 // elements of one receive
+	MaxInlineData uint32 // bytes of inline data of one send; 0: none can be sent inline
 }
 
 // GID is a port's address (union ibv_gid): 16 bytes in network order. On RoCEv2
 // it is an IPv6 address, or an IPv4 address mapped into one.
 type GID [16]byte
 
-// GIDFrom makes the GID of an IP address; IPv4 becomes ::ffff:a.b.c.d.
+// GIDFrom makes the GID of an IP address; IPv4 becomes ::ffff:a.b.c.d, and a zone is
+// lost. The zero Addr gives the zero GID.
 func GIDFrom(ip netip.Addr) GID { return ip.As16() }
 
 // IsZero says that the GID is an empty slot of the table.
@@ -89,11 +97,11 @@ type MTU uint8
 
 // The path MTUs that InfiniBand and RoCE know.
 const (
-	MTU256 MTU = 1 + iota
-	MTU512
-	MTU1024
-	MTU2048
-	MTU4096
+	MTU256  MTU = 1 + iota // 256 bytes
+	MTU512                 // 512 bytes
+	MTU1024                // 1024 bytes: what fits an Ethernet frame of 1500
+	MTU2048                // 2048 bytes
+	MTU4096                // 4096 bytes: what fits a jumbo frame
 )
 
 // MTUFor is the MTU of exactly n bytes; ok is false for any n but 256, 512,
@@ -123,14 +131,15 @@ func (m MTU) String() string {
 	return fmt.Sprintf("ibv_mtu(%d)", uint8(m))
 }
 
-// MigState is a path's migration state (enum ibv_mig_state).
+// MigState is a path's migration state (enum ibv_mig_state). On RoCE there is no
+// migration.
 type MigState uint8
 
 // The migration states.
 const (
-	MigMigrated MigState = iota
-	MigRearm
-	MigArmed
+	MigMigrated MigState = iota // the second path is in use, or there is none
+	MigRearm                    // the device shall try to become armed
+	MigArmed                    // both ends are ready to move to the second path
 )
 
 // String is the C name: "IBV_MIG_ARMED".
@@ -147,22 +156,23 @@ func (m MigState) String() string {
 }
 
 // Access says who may do what with a memory region or through a QP (enum
-// ibv_access_flags).
+// ibv_access_flags). The zero value: this side may read a region, and nobody may do
+// anything else.
 type Access uint32
 
 // The access flags. A QP takes only the three remote ones.
 const (
-	AccessLocalWrite      Access = 1 << 0
-	AccessRemoteWrite     Access = 1 << 1
-	AccessRemoteRead      Access = 1 << 2
-	AccessRemoteAtomic    Access = 1 << 3
-	AccessMWBind          Access = 1 << 4
-	AccessZeroBased       Access = 1 << 5
-	AccessOnDemand        Access = 1 << 6
-	AccessHugeTLB         Access = 1 << 7
-	AccessFlushGlobal     Access = 1 << 8
-	AccessFlushPersistent Access = 1 << 9
-	AccessRelaxedOrdering Access = 1 << 20
+	AccessLocalWrite      Access = 1 << 0  // this side may write to the region; the remote rights to write need it
+	AccessRemoteWrite     Access = 1 << 1  // the peer may write
+	AccessRemoteRead      Access = 1 << 2  // the peer may read
+	AccessRemoteAtomic    Access = 1 << 3  // the peer may do atomics
+	AccessMWBind          Access = 1 << 4  // memory windows may be bound to the region
+	AccessZeroBased       Access = 1 << 5  // the region's addresses count from 0
+	AccessOnDemand        Access = 1 << 6  // the region's pages may be absent until they are used
+	AccessHugeTLB         Access = 1 << 7  // a hint: the region is of huge pages
+	AccessFlushGlobal     Access = 1 << 8  // the peer may flush what it wrote to where all can see it
+	AccessFlushPersistent Access = 1 << 9  // the peer may flush what it wrote to persistent memory
+	AccessRelaxedOrdering Access = 1 << 20 // the device may write the region's bytes in any order; ignored where it cannot
 )
 
 var accessNames = []struct {
@@ -181,7 +191,7 @@ var accessNames = []struct {
 // for none.
 func (a Access) Name() string { return a.list("") }
 
-// String lists the flags by their C names.
+// String lists the flags by their C names, "0" for none.
 func (a Access) String() string { return a.list("IBV_ACCESS_") }
 
 func (a Access) list(prefix string) string {

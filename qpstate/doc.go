@@ -20,6 +20,9 @@
 // *verbs.QP) through the moves, fills in the required mask from the table and
 // shows each step to an observer.
 //
+// Everything here but a Machine may be used by several goroutines at once: it is
+// functions and plain values.
+//
 // The package is pure: it imports the standard library and pkg/errors alone and
 // can be read, tested and taught from without any RDMA device.
 package qpstate

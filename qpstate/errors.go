@@ -10,11 +10,11 @@ import (
 // TransitionError says why the table forbids a move. errors.Is(err,
 // syscall.EINVAL) holds, since that is what the kernel would say.
 type TransitionError struct {
-	Type       Type
-	From, To   State
-	Missing    Mask // required and not given
-	Illegal    Mask // given and neither required nor optional
-	Impossible bool // the table has no such move, with any mask
+	Type       Type  // of the queue pair
+	From, To   State // the move that was asked for
+	Missing    Mask  // required and not given
+	Illegal    Mask  // given and neither required nor optional
+	Impossible bool  // the table has no such move, with any mask
 }
 
 // Error names the move and every bit that is wrong, each with what it is for.

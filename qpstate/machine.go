@@ -15,8 +15,8 @@ type Modifier interface {
 
 // Step is one attempted move: what was asked, what came of it, how long it took.
 type Step struct {
-	Type     Type
-	From, To State
+	Type     Type          // of the queue pair
+	From, To State         // the move; From is what the machine knew
 	Attr     Attr          // the values given; only those in Mask count
 	Mask     Mask          // MaskState, the required bits and the optional ones asked for
 	Err      error         // nil if the QP is now in To
@@ -29,7 +29,8 @@ func (s Step) Name() string { return s.From.Name() + "→" + s.To.Name() }
 // Machine drives one queue pair. It keeps the state that the last successful
 // move left; after an asynchronous error the device knows better: ask it and
 // tell the machine through [Machine.Observed]. A Machine is not safe for use by
-// several goroutines at once.
+// several goroutines at once. The zero value drives nothing: see [NewMachine]. It needs
+// no closing, and is of use as long as its queue pair is open.
 type Machine struct {
 	typ     Type
 	state   State
@@ -38,7 +39,8 @@ type Machine struct {
 }
 
 // NewMachine makes a machine for a queue pair in RESET, where ibv_create_qp
-// leaves it. observe, if not nil, sees every step, failed ones too.
+// leaves it. observe, if not nil, sees every step, failed ones too, in the goroutine
+// that moves, before the move's method returns.
 func NewMachine(t Type, qp Modifier, observe func(Step)) *Machine {
 	if observe == nil {
 		observe = func(Step) {}
@@ -61,11 +63,13 @@ func (m *Machine) ToInit(attr Attr) error { return m.Move(Init, attr, 0) }
 // RQPSN, MaxDestRdAtomic and MinRNRTimer; UC the first four; UD nothing.
 func (m *Machine) ToRTR(attr Attr) error { return m.Move(RTR, attr, 0) }
 
-// ToRTS opens the send side: RTR→RTS (also back from SQD and SQE). From RTR, RC
+// ToRTS opens the send side: RTR→RTS (also back from SQD and SQE, with nothing, and
+// from RTS itself). From RTR, RC
 // takes Timeout, RetryCnt, RNRRetry, SQPSN and MaxRdAtomic; UC and UD take SQPSN.
 func (m *Machine) ToRTS(attr Attr) error { return m.Move(RTS, attr, 0) }
 
-// ToSQD stops the send queue after the work that has begun: RTS→SQD.
+// ToSQD stops the send queue after the work that has begun: RTS→SQD. It does not wait
+// until that is done: Attr.SQDraining of a query tells.
 func (m *Machine) ToSQD() error { return m.Move(SQD, Attr{}, 0) }
 
 // ToError stops the QP: all its work requests complete with WR_FLUSH_ERR.
@@ -78,7 +82,8 @@ func (m *Machine) ToReset() error { return m.Move(Reset, Attr{}, 0) }
 // Move makes one move. The mask is MaskState, the bits that the table requires
 // and those in optional. The queue pair is asked, not the table; if it answers
 // EINVAL and the table forbids the move, the error is the *[TransitionError]
-// that tells why.
+// that tells why, or has it beneath; any other error is the queue pair's own. After an
+// error the state is as before.
 func (m *Machine) Move(to State, attr Attr, optional Mask) error {
 	row, _ := Lookup(m.typ, m.state, to)
 	attr.State = to

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Type is a queue pair's transport type (enum ibv_qp_type).
+// Type is a queue pair's transport type (enum ibv_qp_type). The zero value is none.
 type Type uint8
 
 // The transport types with a row in the transition table.
@@ -38,7 +38,7 @@ func (t Type) String() string {
 	return fmt.Sprintf("IBV_QPT_%d", uint8(t))
 }
 
-// State is a queue pair's state (enum ibv_qp_state).
+// State is a queue pair's state (enum ibv_qp_state). The zero value is [Reset].
 type State uint8
 
 // The states, in libibverbs' numbering.
@@ -69,33 +69,35 @@ func (s State) Name() string {
 // String is the C name: "IBV_QPS_RTS".
 func (s State) String() string { return "IBV_QPS_" + s.Name() }
 
-// Mask names the fields of an [Attr] that count (enum ibv_qp_attr_mask).
+// Mask names the fields of an [Attr] that count (enum ibv_qp_attr_mask). The zero value
+// names none.
 type Mask uint32
 
-// The mask's bits, in libibverbs' numbering.
+// The mask's bits, in libibverbs' numbering, each with the field of [Attr] that it makes
+// count; [Mask.About] tells what that is for.
 const (
-	MaskState            Mask = 1 << 0
-	MaskCurState         Mask = 1 << 1
-	MaskEnSQDAsyncNotify Mask = 1 << 2
-	MaskAccessFlags      Mask = 1 << 3
-	MaskPKeyIndex        Mask = 1 << 4
-	MaskPort             Mask = 1 << 5
-	MaskQKey             Mask = 1 << 6
-	MaskAV               Mask = 1 << 7
-	MaskPathMTU          Mask = 1 << 8
-	MaskTimeout          Mask = 1 << 9
-	MaskRetryCnt         Mask = 1 << 10
-	MaskRNRRetry         Mask = 1 << 11
-	MaskRQPSN            Mask = 1 << 12
-	MaskMaxRdAtomic      Mask = 1 << 13
-	MaskAltPath          Mask = 1 << 14
-	MaskMinRNRTimer      Mask = 1 << 15
-	MaskSQPSN            Mask = 1 << 16
-	MaskMaxDestRdAtomic  Mask = 1 << 17
-	MaskPathMigState     Mask = 1 << 18
-	MaskCap              Mask = 1 << 19
-	MaskDestQPN          Mask = 1 << 20
-	MaskRateLimit        Mask = 1 << 25
+	MaskState            Mask = 1 << 0  // State: the move itself
+	MaskCurState         Mask = 1 << 1  // CurState: the state that the caller believes in
+	MaskEnSQDAsyncNotify Mask = 1 << 2  // EnSQDAsyncNotify: an event when the send queue has drained
+	MaskAccessFlags      Mask = 1 << 3  // Access: what the peer may do
+	MaskPKeyIndex        Mask = 1 << 4  // PKeyIndex: the partition
+	MaskPort             Mask = 1 << 5  // PortNum: the port
+	MaskQKey             Mask = 1 << 6  // QKey: what datagrams must carry
+	MaskAV               Mask = 1 << 7  // AH: the way to the peer
+	MaskPathMTU          Mask = 1 << 8  // PathMTU: the payload of one packet
+	MaskTimeout          Mask = 1 << 9  // Timeout: the wait for an ACK
+	MaskRetryCnt         Mask = 1 << 10 // RetryCnt: resends without an ACK
+	MaskRNRRetry         Mask = 1 << 11 // RNRRetry: resends to a peer with no receive posted
+	MaskRQPSN            Mask = 1 << 12 // RQPSN: the first packet number expected
+	MaskMaxRdAtomic      Mask = 1 << 13 // MaxRdAtomic: READs and atomics this side may have in flight
+	MaskAltPath          Mask = 1 << 14 // AltAH, AltPKeyIndex, AltPortNum, AltTimeout: a second path
+	MaskMinRNRTimer      Mask = 1 << 15 // MinRNRTimer: the wait asked of a sender that found no receive
+	MaskSQPSN            Mask = 1 << 16 // SQPSN: the first packet number sent
+	MaskMaxDestRdAtomic  Mask = 1 << 17 // MaxDestRdAtomic: READs and atomics the peer may have in flight here
+	MaskPathMigState     Mask = 1 << 18 // PathMigState: path migration
+	MaskCap              Mask = 1 << 19 // Cap: queue sizes; no transition takes it
+	MaskDestQPN          Mask = 1 << 20 // DestQPN: the peer's queue pair
+	MaskRateLimit        Mask = 1 << 25 // RateLimit: packet pacing
 )
 
 // bitNames is the one list of bits: name, C spelling after IBV_QP_, and what the

@@ -14,10 +14,10 @@ import (
 
 // Transition is one legal move: a row of the table.
 type Transition struct {
-	Type     Type
-	From, To State
-	Required Mask // each of these must be in the mask, besides MaskState
-	Optional Mask // each of these may be
+	Type     Type  // of the queue pair
+	From, To State // the move; both the same: a change without one
+	Required Mask  // each of these must be in the mask, besides MaskState
+	Optional Mask  // each of these may be
 }
 
 // Name is the move as it is drawn: "RESET→INIT".

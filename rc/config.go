@@ -11,54 +11,68 @@ import (
 )
 
 // Config holds the choices for a connection. The zero value works: the first
-// device, its port 1, a RoCE v2 GID of the peer's family.
+// device, its port 1, a RoCE v2 GID of the peer's family. It is read when it is given, and
+// may serve for any number of connections.
 type Config struct {
-	Device   *verbs.Device // nil opens the first and closes it with the Conn
+	Device   *verbs.Device // to stay open as long as the Conn; nil opens the first and closes it with the Conn
 	Port     uint8         // of the device; 0 is 1
-	GIDIndex *int          // nil chooses, see verbs.ChooseGID
+	GIDIndex *int          // a slot of the port's GID table; nil chooses, see verbs.ChooseGID
 	MTU      int           // path MTU in bytes, at most the port's active one; 0 is that
 
-	Job     string            // what the connection is for; the listener's may be ""
-	Program string            // for people at the other end: name and version
-	Params  map[string]string // the job's parameters
+	Job     string            // what the connection is for, as the peer's, unless one is ""
+	Program string            // for people at the other end: name and version; may be ""
+	Params  map[string]string // the job's parameters, within the limits of oob.Hello; nil is none
+
+	// Exchange stands in for the native protocol, to talk to programs that speak
+	// another; nil is the native one. Job, Program and Params are not said then.
+	Exchange Exchange
+
+	// Type is the queue pairs' transport: RC (the zero value), UC or UD.
+	Type verbs.QPType
 
 	// QPs is the number of queue pairs, at most oob.MaxEndpoints; 0 is one. Both
 	// ends must have as many: a listener that follows its clients reads the number
 	// in a parameter of the hello before it connects.
 	QPs int
 
-	Cap    verbs.QPCap  // queue sizes, of each queue pair; a field of 0 is 16 requests, 1 element
-	Access verbs.Access // what the peer may do through the queue pair; 0 is read, write and atomics, AccessLocalWrite alone nothing
+	Cap    verbs.QPCap    // queue sizes, of each queue pair; a field of 0 is 16 requests, 1 element, no inline data
+	SRQ    *verbs.SRQInit // receives of all queue pairs, at Conn.SRQ; nil: each has a receive queue of its own
+	Access verbs.Access   // what the peer may do through the queue pair; 0 is read, write and atomics, AccessLocalWrite alone nothing
 
 	// Prepare runs with the queue pairs in INIT, before the peer can send: it
-	// registers memory (Conn.AllocMR), shares it (Conn.Share), posts receives.
+	// registers memory (Conn.AllocMR), shares it (Conn.Share), posts receives. Its error
+	// is told to the peer, and ends the connecting; nil does nothing.
 	Prepare func(*Conn) error
 
-	Timing  *Timing       // the queue pairs' timers and retries; nil is DefaultTiming
-	Timeout time.Duration // for each step of the exchange; 0 is oob.DefaultTimeout
+	Timing   *Timing       // the queue pairs' timers and retries; nil is DefaultTiming
+	PSN      *uint32       // of the first packet, 24 bits; nil is a random one for each queue pair
+	MaxReads int           // READs and atomics in flight, each way, at most 255; 0 is 16. The device may have less
+	QKey     uint32        // UD: what datagrams to this end must carry; 0 is a key, too
+	Timeout  time.Duration // for each step of the exchange whose context has no deadline; 0 is oob.DefaultTimeout, less than 0 none
 
 	Logger *slog.Logger // gets what happens; nil discards it
 }
 
-// Timing holds the codes that say how long and how often a queue pair tries.
+// Timing holds the codes that say how long and how often a queue pair tries. All four
+// count: the zero value waits for an ACK for ever, and never resends.
 type Timing struct {
 	Timeout     uint8 // wait for an ACK: 4.096 µs · 2^Timeout; 0 is for ever
 	RetryCnt    uint8 // resends without an ACK, at most 7
 	RNRRetry    uint8 // resends to a peer with no receive posted, at most 6; 7 is for ever
-	MinRNRTimer uint8 // the wait asked of the peer then: see qpstate.RNRTimer
+	MinRNRTimer uint8 // the wait asked of the peer then: see qpstate.RNRTimer; 0 is 655 ms
 }
 
 // DefaultTiming waits 67 ms for an ACK, resends 7 times, and waits for ever, by
-// 0.64 ms, for a peer's receive.
+// 0.64 ms, for a peer's receive. It is not to be changed: give a Config a Timing.
 var DefaultTiming = Timing{Timeout: 14, RetryCnt: 7, RNRRetry: 7, MinRNRTimer: 12}
 
 const (
 	defaultWR       = 16
-	maxReads        = 16 // READs and atomics in flight, if the device has no lower limit
+	defaultReads    = 16 // if the device has no lower limit
 	defaultHopLimit = 64
 )
 
-func orDefault[T int | uint8 | uint32 | verbs.Access](value, def T) T {
+func orDefault[T int | uint8 | uint32 | verbs.Access | verbs.QPType](value, def T) T {
 	if value == 0 {
 		return def
 	}
@@ -68,7 +82,9 @@ func orDefault[T int | uint8 | uint32 | verbs.Access](value, def T) T {
 // complete fills in what was left out.
 func (c Config) complete() Config {
 	c.Port = orDefault(c.Port, 1)
+	c.Type = orDefault(c.Type, verbs.RC)
 	c.QPs = orDefault(c.QPs, 1)
+	c.MaxReads = orDefault(c.MaxReads, defaultReads)
 	c.Cap.MaxSendWR = orDefault(c.Cap.MaxSendWR, defaultWR)
 	c.Cap.MaxRecvWR = orDefault(c.Cap.MaxRecvWR, defaultWR)
 	c.Cap.MaxSendSGE = orDefault(c.Cap.MaxSendSGE, 1)

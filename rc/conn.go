@@ -15,8 +15,14 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Conn is a reliable connection in RTS. Its methods may be called by several
-// goroutines at once; QP, SendCQ and RecvCQ are there for what it does not wrap.
+// Conn is a connection in RTS. QP, SendCQ and RecvCQ are there for what it does not
+// wrap. [Dial] and [Incoming.Connect] make it; it and all of its objects, the regions of
+// AllocMR and RegMR among them, are valid until Close.
+//
+// Its methods may be called by several goroutines at once, but for those that talk over
+// TCP (Barrier, SendNote, RecvNote, Finish), which one goroutine calls at a time, in
+// the peer's order. [Config].Prepare is given a Conn in INIT, for memory and receives: the
+// peer's side of it is not known yet, and nothing can be sent.
 type Conn struct {
 	cfg    Config
 	tcp    *oob.Conn
@@ -29,6 +35,7 @@ type Conn struct {
 	channel  *verbs.CompChannel
 	sendCQ   *verbs.CQ
 	recvCQ   *verbs.CQ
+	srq      *verbs.SRQ // nil: each queue pair has a receive queue
 	pairs    []*queuePair
 
 	peerRegions []oob.Region
@@ -77,7 +84,7 @@ func (c *Conn) own(verb, name string, object io.Closer) {
 	c.owned = append(c.owned, owned{verb, name, object})
 }
 
-// QP is the queue pair, the first one if there are several.
+// QP is the queue pair, the first one if there are several. The Conn moves and closes it.
 func (c *Conn) QP() *verbs.QP { return c.pairs[0].QP }
 
 // QPs are all queue pairs: each is connected to the peer's at the same index.
@@ -89,11 +96,23 @@ func (c *Conn) QPs() []*verbs.QP {
 	return qps
 }
 
-// SendCQ is where sends complete, those of all queue pairs; RecvCQ where receives do.
+// SendCQ is where sends complete, those of all queue pairs. Who polls it himself takes
+// completions from WaitSend.
 func (c *Conn) SendCQ() *verbs.CQ { return c.sendCQ }
 
-// RecvCQ is where receives complete.
+// RecvCQ is where receives complete, those of all queue pairs.
 func (c *Conn) RecvCQ() *verbs.CQ { return c.recvCQ }
+
+// SRQ is where the receives of all queue pairs are posted, nil if Config.SRQ is.
+func (c *Conn) SRQ() *verbs.SRQ { return c.srq }
+
+// AH is the way to the peer's UD queue pair at an index, once both know each other;
+// nil if the queue pairs are connected.
+func (c *Conn) AH(index int) *verbs.AH { return c.pairs[index].ah }
+
+// Life ends, with the reason as its cause, when the peer or the device is gone, or
+// Close has begun. The waits know of it; who polls the queues himself looks at it.
+func (c *Conn) Life() context.Context { return c.life }
 
 // PD is the protection domain of the queue pairs.
 func (c *Conn) PD() *verbs.PD { return c.pd }
@@ -101,12 +120,21 @@ func (c *Conn) PD() *verbs.PD { return c.pd }
 // Device is the device in use.
 func (c *Conn) Device() *verbs.Device { return c.dev }
 
-// Local is this end's endpoint as the peer knows it; Peer is the peer's. Both are
-// of the first queue pair, if there are several.
+// Local is this end's endpoint as the peer knows it, that of the first queue pair if
+// there are several.
 func (c *Conn) Local() oob.Endpoint { return c.pairs[0].local }
 
-// Peer is the peer's endpoint.
+// Peer is the peer's endpoint, that of its first queue pair if there are several.
 func (c *Conn) Peer() oob.Endpoint { return c.pairs[0].peer }
+
+// Peers are all of the peer's endpoints.
+func (c *Conn) Peers() []oob.Endpoint {
+	list := make([]oob.Endpoint, len(c.pairs))
+	for i, p := range c.pairs {
+		list[i] = p.peer
+	}
+	return list
+}
 
 // PeerHello is what the peer said first: its job and parameters.
 func (c *Conn) PeerHello() oob.Hello { return c.peerHello }
@@ -117,13 +145,15 @@ func (c *Conn) RemoteAddr() net.Addr { return c.tcp.RemoteAddr() }
 // PathMTU is the negotiated payload of one packet, in bytes.
 func (c *Conn) PathMTU() int { return oob.NegotiateMTU(c.Local().MTU, c.Peer().MTU) }
 
-// AllocMR registers size bytes that live as long as the Conn.
+// AllocMR registers size bytes that live as long as the Conn; name is what the Logger is
+// told. Errors are those of [verbs.PD.AllocMR], and net.ErrClosed after Close.
 func (c *Conn) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, error) {
 	return c.register(name, access, func() (*verbs.MR, error) { return c.pd.AllocMR(size, access) })
 }
 
 // RegMR registers the caller's memory, which may be registered for other
-// connections too, for as long as the Conn lives.
+// connections too, for as long as the Conn lives. Errors are those of [verbs.PD.RegMR],
+// and net.ErrClosed after Close.
 func (c *Conn) RegMR(name string, buf []byte, access verbs.Access) (*verbs.MR, error) {
 	return c.register(name, access, func() (*verbs.MR, error) { return c.pd.RegMR(buf, access) })
 }
@@ -145,8 +175,9 @@ func (c *Conn) register(name string, access verbs.Access, reg func() (*verbs.MR,
 	return mr, nil
 }
 
-// Share offers a region to the peer under a name. It is for Config.Prepare:
-// regions are exchanged right after it.
+// Share offers a region to the peer under a name, of 1 to oob.MaxRegionName bytes, which
+// no other has. It is for Config.Prepare: regions are exchanged right after it, and
+// what is shared later the peer does not hear of.
 func (c *Conn) Share(name string, mr *verbs.MR) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,22 +236,30 @@ func (c *Conn) begin() bool {
 	return true
 }
 
-// Barrier returns when the peer has reached the barrier of the same name.
+// Barrier returns when the peer has reached the barrier of the same name; see
+// [oob.Conn.Barrier] for its errors.
 func (c *Conn) Barrier(ctx context.Context, name string) error { return c.tcp.Barrier(ctx, name) }
 
-// SendNote tells the peer, over TCP, something that means something to the job
-// alone; RecvNote waits for the peer's note of a name. A Conn used by several
-// goroutines leaves notes and barriers to one.
+// SendNote tells the peer, over TCP, something that means something to the job alone;
+// the peer's RecvNote hears it. See [oob.Conn.SendNote] for its errors.
 func (c *Conn) SendNote(ctx context.Context, n oob.Note) error { return c.tcp.SendNote(ctx, n) }
 
-// RecvNote waits for the peer's note of a name; see SendNote.
+// RecvNote waits for the peer's note of a name, "" for any; see [oob.Conn.RecvNote] for
+// its errors.
 func (c *Conn) RecvNote(ctx context.Context, name string) (oob.Note, error) {
 	return c.tcp.RecvNote(ctx, name)
 }
 
+// SetExchangeLogger has another Logger get what is said over TCP, from here on.
+func (c *Conn) SetExchangeLogger(log *slog.Logger) { c.tcp.SetObserver(events{log}.exchanged()) }
+
 // Finish meets the peer in the barrier "done": after it both may close, and
-// neither takes the other's closing for a failure.
+// neither takes the other's closing for a failure. From then on nobody watches the peer:
+// waits no longer end when it is gone.
 func (c *Conn) Finish(ctx context.Context) error {
+	if c.cfg.Exchange != nil {
+		return nil
+	}
 	c.stopTCP()
 	err := c.tcp.Barrier(ctx, barrierDone)
 	c.mu.Lock()
@@ -229,12 +268,19 @@ func (c *Conn) Finish(ctx context.Context) error {
 	return err
 }
 
-// Fail tells the peer why this end gives up; Close follows.
-func (c *Conn) Fail(step string, cause error) { c.tcp.Fail(step, cause) }
+// Fail tells the peer why this end gives up, at a step that it names; Close follows. The
+// peer's waits end with an *oob.PeerError. It takes a second at most.
+func (c *Conn) Fail(step string, cause error) {
+	if c.cfg.Exchange == nil {
+		c.tcp.Fail(step, cause)
+	}
+}
 
-// Close moves the queue pairs to ERR, waits until their work requests are flushed,
-// frees everything, the last made first, and says Farewell. Waits that are under way end with
-// net.ErrClosed. Closing again returns the same.
+// Close moves the queue pairs to ERR, waits, for a second at most, until their work
+// requests are flushed, frees everything, the last made first, says Farewell and closes
+// TCP. Waits that are under way end with net.ErrClosed. What the program made itself in
+// the Conn's domain or on its CQs is to be closed before: else these stay, and the
+// error is EBUSY. Closing again returns the same.
 func (c *Conn) Close() error {
 	c.closeOnce.Do(func() { c.closeErr = c.close() })
 	return c.closeErr

@@ -25,29 +25,35 @@ const (
 )
 
 // Dial connects to a listening end at "host:port" and returns when the queue
-// pairs of both are in RTS. The error says which step failed at which end.
+// pairs of both are in RTS. The error says which step failed at which end: errors.As
+// finds the *oob.AddressError, *oob.PeerError or *verbs.Error beneath. ctx limits the
+// connecting alone, and Config.Timeout each exchange. After an error nothing is left.
 func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 	cfg = cfg.complete()
 	tcp, err := oob.Dial(ctx, address, cfg.oobOptions())
 	if err != nil {
 		return nil, err
 	}
-	hello, err := tcp.Hello(ctx, cfg.hello(oob.RoleClient))
-	if err != nil {
-		tcp.Close()
-		return nil, errors.WithMessage(err, "hello")
+	var hello oob.Hello
+	if cfg.Exchange == nil {
+		if hello, err = tcp.Hello(ctx, cfg.hello(oob.RoleClient)); err != nil {
+			tcp.Close()
+			return nil, errors.WithMessage(err, "hello")
+		}
 	}
 	return connect(ctx, tcp, hello, cfg)
 }
 
-// Listener waits for peers.
+// Listener waits for peers. [Listen] makes it; it is valid until Close. Its methods may be
+// called by several goroutines at once.
 type Listener struct {
 	tcp *oob.Listener
 	cfg Config
 }
 
 // Listen opens the TCP port of "host:port" or ":port". The Config's Logger and
-// Timeout serve for the hello; each Incoming's Connect takes a Config of its own.
+// Timeout serve for the hello, its Job, Program and Params are what peers hear; each
+// Incoming's Connect takes a Config of its own. The error is an *oob.AddressError.
 func Listen(ctx context.Context, address string, cfg Config) (*Listener, error) {
 	cfg = cfg.complete()
 	tcp, err := oob.Listen(ctx, address, cfg.oobOptions())
@@ -60,11 +66,13 @@ func Listen(ctx context.Context, address string, cfg Config) (*Listener, error) 
 // Addr is the address listened on, with the port that was given.
 func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
 
-// Close ends the listening; connections stay.
+// Close ends the listening, and a waiting Accept with net.ErrClosed; connections stay.
+// Closing again does nothing.
 func (l *Listener) Close() error { return l.tcp.Close() }
 
 // Accept waits for the next TCP connection and reads nothing from it, so that a
-// slow or hostile peer holds up nobody: handle each Incoming in a goroutine.
+// slow or hostile peer holds up nobody: handle each Incoming in a goroutine. It waits
+// without a limit of its own, until ctx ends or Close.
 func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 	tcp, err := l.tcp.Accept(ctx)
 	if err != nil {
@@ -76,14 +84,17 @@ func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 }
 
 // Incoming is a peer that has connected by TCP: Hello first, then Connect or
-// Refuse.
+// Refuse. Where an Exchange stands in for the native protocol, Connect or Drop. One of
+// the three must be called, since they close TCP in the end; Refuse or Drop if Hello
+// failed. It is for one goroutine at a time.
 type Incoming struct {
 	tcp   *oob.Conn
 	cfg   Config
 	hello oob.Hello
 }
 
-// SetLogger gives what happens from here on to a Logger of this peer's own.
+// SetLogger gives the messages from here on to a Logger of this peer's own; what else
+// Connect does goes to that of its Config.
 func (in *Incoming) SetLogger(log *slog.Logger) {
 	in.tcp.SetObserver(events{log}.exchanged())
 }
@@ -92,7 +103,7 @@ func (in *Incoming) SetLogger(log *slog.Logger) {
 func (in *Incoming) RemoteAddr() net.Addr { return in.tcp.RemoteAddr() }
 
 // Hello exchanges hellos: the peer hears the listener's Config, and its own job
-// and parameters are returned.
+// and parameters are returned. It fails as [oob.Conn.Hello] does; Refuse follows then.
 func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
 	hello, err := in.tcp.Hello(ctx, in.cfg.hello(oob.RoleServer))
 	if err != nil {
@@ -102,17 +113,23 @@ func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
 	return hello, nil
 }
 
-// Connect takes the peer: all the steps after the hello. On failure everything
-// made is freed and the TCP connection closed.
+// Connect takes the peer: all the steps after the hello, which there is none of if
+// cfg has an Exchange. On failure everything made is freed and the TCP connection
+// closed; the error is as that of [Dial].
 func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	return connect(ctx, in.tcp, in.hello, cfg.complete())
 }
 
-// Refuse tells the peer why not and closes the TCP connection.
+// Refuse tells the peer why not and closes the TCP connection: the peer's Dial fails
+// with an *oob.PeerError. It takes a second at most. Drop does not tell: it is for peers
+// that would not understand.
 func (in *Incoming) Refuse(cause error) {
 	in.tcp.Fail("hello", cause)
 	in.tcp.Close()
 }
+
+// Drop closes the TCP connection; see Refuse.
+func (in *Incoming) Drop() { in.tcp.Close() }
 
 func (c *Config) hello(role oob.Role) oob.Hello {
 	return oob.Hello{Role: role, Job: c.Job, Program: c.Program, Params: c.Params}
@@ -124,31 +141,46 @@ func connect(ctx context.Context, tcp *oob.Conn, hello oob.Hello, cfg Config) (*
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })()
-	for _, step := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
-		{"open resources", c.makeResources},
-		{"RESET→INIT", func(context.Context) error { return c.toInit() }},
-		{"prepare", c.prepare},
-		{"exchange endpoints", c.exchange},
-		{"barrier " + barrierReceives, func(ctx context.Context) error { return tcp.Barrier(ctx, barrierReceives) }},
-		{"INIT→RTR", func(context.Context) error { return c.toRTR() }},
-		{"RTR→RTS", func(context.Context) error { return c.toRTS() }},
-		{"barrier " + barrierRTS, func(ctx context.Context) error { return tcp.Barrier(ctx, barrierRTS) }},
-	} {
+	for _, step := range c.steps() {
 		err := context.Cause(ctx)
 		if err == nil {
 			err = step.do(ctx)
 		}
 		if err != nil {
-			tcp.Fail(step.name, err)
+			c.Fail(step.name, err)
 			c.Close()
 			return nil, errors.WithMessage(err, step.name)
 		}
 	}
-	c.watchPeer()
+	if cfg.Exchange == nil {
+		c.watchPeer()
+	}
 	return c, nil
+}
+
+// step is one step of a connection, named in errors.
+type step struct {
+	name string
+	do   func(context.Context) error
+}
+
+// steps are all of them, in order.
+func (c *Conn) steps() []step {
+	steps := []step{
+		{"open resources", c.makeResources},
+		{"RESET→INIT", func(context.Context) error { return c.toInit() }},
+		{"prepare", c.prepare},
+	}
+	if c.cfg.Exchange != nil {
+		return append(steps, step{"exchange", func(ctx context.Context) error { return c.cfg.Exchange(ctx, c, c.up) }})
+	}
+	return append(steps, []step{
+		{"exchange endpoints", c.exchange},
+		{"barrier " + barrierReceives, func(ctx context.Context) error { return c.tcp.Barrier(ctx, barrierReceives) }},
+		{"INIT→RTR", func(context.Context) error { return c.toRTR() }},
+		{"RTR→RTS", func(context.Context) error { return c.toRTS() }},
+		{"barrier " + barrierRTS, func(ctx context.Context) error { return c.tcp.Barrier(ctx, barrierRTS) }},
+	}...)
 }
 
 // makeResources opens the device if need be and makes all objects but memory.
@@ -170,8 +202,9 @@ func (c *Conn) makeResources(context.Context) error {
 	for range c.cfg.QPs {
 		err := c.makeQueuePair(oob.Endpoint{
 			LID: found.port.LID, GID: c.gid.GID, MTU: found.mtu,
-			InitiatorDepth:     uint8(min(found.device.MaxQPInitRdAtom, maxReads)),
-			ResponderResources: uint8(min(found.device.MaxQPRdAtom, maxReads)),
+			InitiatorDepth:     uint8(min(found.device.MaxQPInitRdAtom, c.cfg.MaxReads)),
+			ResponderResources: uint8(min(found.device.MaxQPRdAtom, c.cfg.MaxReads)),
+			QKey:               c.cfg.QKey,
 		})
 		if err != nil {
 			return err
@@ -223,16 +256,18 @@ func (c *Conn) makeObjects() error {
 	c.own("ibv_destroy_comp_channel", "completion channel", c.channel)
 	c.events.made(pathSlow, "ibv_create_comp_channel", "make completion channel")
 
-	if c.sendCQ, err = c.makeCQ("send", c.cfg.Cap.MaxSendWR); err != nil {
+	if c.sendCQ, err = c.makeCQ("send", c.cfg.sendDepth()); err != nil {
 		return err
 	}
-	c.recvCQ, err = c.makeCQ("receive", c.cfg.Cap.MaxRecvWR)
-	return err
+	if c.recvCQ, err = c.makeCQ("receive", c.cfg.recvDepth()); err != nil {
+		return err
+	}
+	return c.makeSRQ()
 }
 
-// makeCQ makes a queue with room for the work requests of all queue pairs.
-func (c *Conn) makeCQ(what string, wrs uint32) (*verbs.CQ, error) {
-	cq, err := c.dev.CreateCQ(verbs.CQInit{Depth: c.cfg.QPs * (int(wrs) + drainWRs), Channel: c.channel})
+// makeCQ makes a completion queue, and tells of it.
+func (c *Conn) makeCQ(what string, depth int) (*verbs.CQ, error) {
+	cq, err := c.dev.CreateCQ(verbs.CQInit{Depth: depth, Channel: c.channel})
 	if err != nil {
 		return nil, err
 	}
@@ -246,32 +281,6 @@ func (c *Conn) prepare(context.Context) error {
 		return nil
 	}
 	return c.cfg.Prepare(c)
-}
-
-// exchange tells the peer this end's endpoints and regions and hears its own.
-func (c *Conn) exchange(ctx context.Context) error {
-	local := make([]oob.Endpoint, len(c.pairs))
-	for i, p := range c.pairs {
-		local[i] = p.local
-	}
-	peer, err := c.tcp.ExchangeEndpoints(ctx, local)
-	if err != nil {
-		return err
-	}
-	for i, p := range c.pairs {
-		p.peer = peer[i]
-		c.events.endpoints(p.local, p.peer)
-	}
-	if c.peerRegions, err = c.tcp.ExchangeRegions(ctx, c.regions); err != nil {
-		return err
-	}
-	for _, r := range c.regions {
-		c.events.region("local", r)
-	}
-	for _, r := range c.peerRegions {
-		c.events.region("remote", r)
-	}
-	return nil
 }
 
 // randomPSN is 24 random bits: packets of an old connection do not fit a new one.

@@ -1,5 +1,5 @@
-// Package rc connects reliable queue pairs: verbs, qpstate and oob together, as
-// [Dial] and [Listen].
+// Package rc connects queue pairs, reliable ones if not told otherwise: verbs,
+// qpstate and oob together, as [Dial] and [Listen].
 //
 //	conn, err := rc.Dial(ctx, "10.0.0.1:18515", rc.Config{
 //		Prepare: func(c *rc.Conn) error { … register memory, post receives … },
@@ -25,6 +25,12 @@
 //
 // No RDMA connection manager takes part; everything that a queue pair must know
 // of its peer went over TCP.
+//
+// # Other formats
+//
+// A program that speaks another format over TCP is talked to by Config.Exchange:
+// it takes the place of the hello and of steps 4 to 6. Everything before and after
+// is the same.
 //
 // # Watching
 //

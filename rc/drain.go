@@ -30,7 +30,8 @@ const drainID = 1<<64 - 1
 // is queued completes with IBV_WC_WR_FLUSH_ERR, and WaitSend and WaitRecv return
 // it as they do any other. (One WaitRecv more than there are receives may see the
 // mark that Close waits for.) The peer is told nothing: its queue pairs stay in
-// RTS until it does the same. Disconnecting again does nothing.
+// RTS until it does the same. Disconnecting again does nothing; after Close it is
+// net.ErrClosed.
 func (c *Conn) Disconnect() error {
 	if !c.begin() {
 		return net.ErrClosed
@@ -49,7 +50,7 @@ func (c *Conn) leave() error {
 			}
 		}
 		for _, p := range c.left {
-			if p.PostRecv([]verbs.RecvWR{{ID: drainID}}) == nil {
+			if c.srq == nil && p.PostRecv([]verbs.RecvWR{{ID: drainID}}) == nil {
 				c.recvMarks++
 			}
 		}
@@ -71,11 +72,14 @@ func (c *Conn) drain() error {
 	if err := c.leave(); err != nil || len(c.left) == 0 {
 		return err
 	}
-	sendMarks := 0
+	sendMarks, recvQueues := 0, len(c.left)
 	for _, p := range c.left {
-		if p.PostSend([]verbs.SendWR{{ID: drainID, Opcode: verbs.OpSend, Flags: verbs.SendSignaled}}) == nil {
+		if p.PostSend([]verbs.SendWR{{ID: drainID, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, AH: p.ah}}) == nil {
 			sendMarks++
 		}
+	}
+	if c.srq != nil { // its receives are not flushed: they are no queue pair's
+		recvQueues = 0
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
 	defer cancel()
@@ -83,7 +87,7 @@ func (c *Conn) drain() error {
 	if err != nil {
 		return errors.WithMessage(err, "drain the send queue")
 	}
-	recvs, err := drainCQ(ctx, c.recvCQ, c.recvMarks, len(c.left))
+	recvs, err := drainCQ(ctx, c.recvCQ, c.recvMarks, recvQueues)
 	if err != nil {
 		return errors.WithMessage(err, "drain the receive queue")
 	}

@@ -10,8 +10,8 @@ import (
 
 // AsyncError is a fatal asynchronous event that ended a connection.
 type AsyncError struct {
-	Device string
-	Event  verbs.AsyncEvent
+	Device string           // its name
+	Event  verbs.AsyncEvent // what it reported; Fatal is true
 }
 
 // Error names the event and what it usually means.
@@ -30,6 +30,10 @@ func (e *AsyncError) Error() string {
 
 func errPortDown(device string, port uint8, state verbs.PortState) error {
 	return fmt.Errorf("port %d of %s is %v; try: setting its network interface up (ip link set dev IFACE up; rdma link shows which)", port, device, state)
+}
+
+func errNoGID(index int) error {
+	return fmt.Errorf("the peer tells no GID of its queue pair %d, and RoCE routes by GIDs; try: giving the peer a GID index (-g 1, in most programs)", index)
 }
 
 func errBadMTU(mtu int) error {

@@ -21,8 +21,9 @@ type inspected struct {
 }
 
 // Check says whether a device can serve this Config: its queues are as deep, its
-// port is active, its GID index a filled slot, its MTU within the active one. Dial and Connect check
-// too; a program that listens does well to check before.
+// port is active, its GID index a filled slot, its MTU within the active one. The error
+// is one line that says what to try. Dial and Connect check too; a program that listens
+// does well to check before.
 func (c Config) Check(dev *verbs.Device) error {
 	c = c.complete()
 	_, err := c.inspect(dev)

@@ -17,6 +17,7 @@ type queuePair struct {
 	*verbs.QP
 	machine     *qpstate.Machine
 	local, peer oob.Endpoint
+	ah          *verbs.AH // UD: the way to the peer; nil before it is known
 }
 
 // The work requests that drain a queue have their place beside the program's.
@@ -40,6 +41,34 @@ func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr) error {
 				queue.name, queue.wrs, c.QPs, dev.Name(), most, limits.MaxCQE)
 		}
 	}
+	if c.SRQ != nil && int(c.SRQ.MaxWR) > limits.MaxSRQWR {
+		return fmt.Errorf("a shared receive queue of %d work requests is more than %s has; try: at most %d", c.SRQ.MaxWR, dev.Name(), limits.MaxSRQWR)
+	}
+	if c.MaxReads < 1 || c.MaxReads > 255 {
+		return fmt.Errorf("%d READs in flight cannot be had; try: 1 to 255", c.MaxReads)
+	}
+	return nil
+}
+
+// sendDepth is how many sends can complete at once, recvDepth how many receives.
+func (c *Config) sendDepth() int { return c.QPs * (int(c.Cap.MaxSendWR) + drainWRs) }
+
+func (c *Config) recvDepth() int {
+	if c.SRQ != nil {
+		return int(c.SRQ.MaxWR)
+	}
+	return c.QPs * (int(c.Cap.MaxRecvWR) + drainWRs)
+}
+
+func (c *Conn) makeSRQ() (err error) {
+	if c.cfg.SRQ == nil {
+		return nil
+	}
+	if c.srq, err = c.pd.CreateSRQ(*c.cfg.SRQ); err != nil {
+		return err
+	}
+	c.own("ibv_destroy_srq", "shared receive queue", c.srq)
+	c.events.made(pathSlow, "ibv_create_srq", "make shared receive queue", slog.String("init", fmt.Sprintf("%+v", *c.cfg.SRQ)))
 	return nil
 }
 
@@ -48,17 +77,20 @@ func (c *Conn) makeQueuePair(endpoint oob.Endpoint) error {
 	cap := c.cfg.Cap
 	cap.MaxSendWR += drainWRs
 	cap.MaxRecvWR += drainWRs
-	qp, err := c.pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: c.sendCQ, RecvCQ: c.recvCQ, Cap: cap})
+	qp, err := c.pd.CreateQP(verbs.QPInit{Type: c.cfg.Type, SendCQ: c.sendCQ, RecvCQ: c.recvCQ, SRQ: c.srq, Cap: cap})
 	if err != nil {
 		return err
 	}
 	c.own("ibv_destroy_qp", "queue pair "+hex24(qp.QPN()), qp)
 	c.events.made(pathSlow, "ibv_create_qp", "make queue pair", slog.String("qpn", hex24(qp.QPN())),
-		slog.String("type", "RC"), slog.String("state", "RESET"), slog.String("cap", fmt.Sprintf("%+v", qp.Cap())))
+		slog.String("type", c.cfg.Type.Name()), slog.String("state", "RESET"), slog.String("cap", fmt.Sprintf("%+v", qp.Cap())))
 	endpoint.Index = uint8(len(c.pairs))
-	endpoint.QPType, endpoint.QPN, endpoint.PSN = oob.QPTypeRC, qp.QPN(), randomPSN()
+	endpoint.QPType, endpoint.QPN, endpoint.PSN = oob.QPType(c.cfg.Type), qp.QPN(), randomPSN()
+	if c.cfg.PSN != nil {
+		endpoint.PSN = *c.cfg.PSN
+	}
 	c.pairs = append(c.pairs, &queuePair{
-		QP: qp, machine: qpstate.NewMachine(verbs.RC, qp, c.events.transition(qp)), local: endpoint,
+		QP: qp, machine: qpstate.NewMachine(c.cfg.Type, qp, c.events.transition(qp)), local: endpoint,
 	})
 	return nil
 }
@@ -77,7 +109,7 @@ func (c *Conn) owns(qpn uint32) bool {
 
 func (c *Conn) toInit() error {
 	for _, p := range c.pairs {
-		if err := p.machine.ToInit(verbs.QPAttr{PKeyIndex: 0, PortNum: c.cfg.Port, Access: c.cfg.Access}); err != nil {
+		if err := p.machine.ToInit(verbs.QPAttr{PKeyIndex: 0, PortNum: c.cfg.Port, Access: c.cfg.Access, QKey: c.cfg.QKey}); err != nil {
 			return err
 		}
 	}
@@ -93,7 +125,22 @@ func (c *Conn) toRTR() error {
 		if err := p.machine.ToRTR(attr); err != nil {
 			return err
 		}
+		if c.cfg.Type == verbs.UD {
+			if err := c.makeAH(p, attr.AH); err != nil {
+				return err
+			}
+		}
 	}
+	return nil
+}
+
+// makeAH makes the way to a UD peer, which no state of the queue pair holds.
+func (c *Conn) makeAH(p *queuePair, attr verbs.AHAttr) (err error) {
+	if p.ah, err = c.pd.CreateAH(attr); err != nil {
+		return err
+	}
+	c.own("ibv_destroy_ah", "address handle of "+hex24(p.peer.QPN), p.ah)
+	c.events.made(pathSlow, "ibv_create_ah", "make address handle of "+hex24(p.peer.QPN), slog.String("attr", attr.String()))
 	return nil
 }
 

@@ -11,10 +11,11 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// WaitSend returns the next completion of the send queues, WaitRecv of the receive
-// queues. The error is a *verbs.WCError for a failed work request; else the cause
-// of ctx's end, or why the connection ended: a *oob.PeerError or *oob.ClosedError
-// if the peer failed or is gone, an *[AsyncError] if the device did.
+// WaitSend returns the next completion of the send queues. The error is a *verbs.WCError
+// for a failed work request; else the cause of ctx's end, or why the connection ended: a
+// *oob.PeerError or *oob.ClosedError if the peer failed or is gone, an *[AsyncError] if
+// the device did, net.ErrClosed after Close. Any number of goroutines may wait; each
+// completion goes to one.
 func (c *Conn) WaitSend(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.sendCQ) }
 
 // WaitRecv returns the next completion of the receive queues; see WaitSend.

@@ -20,8 +20,10 @@ import (
 
 // Capture writes every packet that a soft device sends and every sound one that
 // it receives to w, in the pcap format with IP packets (LINKTYPE_RAW): Wireshark
-// and tcpdump read it. stop ends it and returns the first error of writing; so
-// does closing the device. The error of Capture is EOPNOTSUPP for a device that
+// and tcpdump read it. w gets one packet a Write, from one goroutine at a time, which
+// waits for it: a slow writer makes a slow device. stop ends it, after which w is
+// written no more, and returns the first error of writing; so does closing the device.
+// Stopping again returns the same. The error of Capture is EOPNOTSUPP for a device that
 // is not of this package, and EBUSY if the device is being captured.
 func Capture(dev *verbs.Device, w io.Writer) (stop func() error, err error) {
 	d, ok := dev.Provider().(*device)
@@ -30,7 +32,7 @@ func Capture(dev *verbs.Device, w io.Writer) (stop func() error, err error) {
 	}
 	out := pcapgo.NewWriterNanos(w)
 	if !d.capture.begin(out) {
-		return nil, errors.WithMessage(syscall.EBUSY, dev.Name()+" is being captured already")
+		return nil, errors.WithMessage(syscall.EBUSY, dev.Name()+" is being captured already; try: ending that capture")
 	}
 	if err := out.WriteFileHeader(captureLength, layers.LinkTypeRaw); err != nil {
 		_ = d.capture.stop() // it has written nothing

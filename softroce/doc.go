@@ -19,6 +19,13 @@
 // One process owns UDP port 4791 of an address. Where the kernel's rdma_rxe runs
 // in the same network namespace it owns the port of all of them.
 //
+// Opening one fails with EADDRINUSE if the port is somebody's, ENODEV for an interface
+// that does not exist, EADDRNOTAVAIL for an address that is not this host's, or an
+// interface without one; the error says what to try. A device holds a socket and a
+// goroutine for each of its addresses, until Close; idle it takes no time.
+//
+// The functions of this package may be called by several goroutines at once.
+//
 // How it works, from the top: this package adapts the objects of internal/transport,
 // which holds the protocol and knows no socket and no clock, to the interfaces of
 // verbs, and drives them with a clock and the sockets of internal/link. What it

@@ -35,9 +35,11 @@ func (p *pd) RegDmabufMR(fd int, offset, length, iova uint64, access verbs.Acces
 		return nil, syscall.EINVAL
 	}
 	// A mapping beyond a file's end succeeds, and kills whoever reads it.
-	if size, err := unix.Seek(fd, 0, unix.SEEK_END); err != nil {
+	var file unix.Stat_t
+	if err := unix.Fstat(fd, &file); err != nil {
 		return nil, err
-	} else if offset+length > uint64(size) {
+	}
+	if offset+length > uint64(file.Size) {
 		return nil, syscall.EINVAL
 	}
 	protection := unix.PROT_READ
@@ -63,6 +65,7 @@ func (m *mr) Rereg(flags verbs.ReregFlags, domain verbs.PDProvider, buf []byte, 
 	return false, m.MR.Rereg(domain.(*pd).pd, buf, iova, access)
 }
 
+// Close may be called again if the system did not take the memory back.
 func (m *mr) Close() error {
 	if err := m.MR.Close(); err != nil || m.mapped == nil {
 		return err

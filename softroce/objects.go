@@ -237,6 +237,7 @@ func (q *qp) orClosed(err error) error {
 }
 
 func (q *qp) Close() error {
+	q.d.kick() // an acknowledgement may be owed
 	q.closed.Store(true)
 	defer q.d.alarm.arm() // what was armed for this queue pair may have been the earliest
 	return q.qp.Close()

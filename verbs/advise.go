@@ -22,22 +22,24 @@ func (a MRAdvice) String() string {
 	return cName("IBV_ADVISE_MR_ADVICE_", "ibv_advise_mr_advice", uint32(a), "PREFETCH", "PREFETCH_WRITE", "PREFETCH_NO_FAULT")
 }
 
-// MRAdviceFlags modify an advice (IBV_ADVISE_MR_FLAG_*).
+// MRAdviceFlags modify an advice (IBV_ADVISE_MR_FLAG_*); 0 is none.
 type MRAdviceFlags uint32
 
-// AdviseFlush returns only when the advice has been followed.
+// AdviseFlush has [PD.AdviseMR] return only when the advice has been followed. Soft
+// devices leave that to the system, and return at once all the same.
 const AdviseFlush MRAdviceFlags = 1 << 0
 
 // String lists the flags by their C names, "0" for none.
 func (f MRAdviceFlags) String() string { return cFlags("IBV_ADVISE_MR_FLAG_", uint32(f), "FLUSH") }
 
 // AdviseMR advises the device about memory of regions of this domain that were
-// registered with [AccessOnDemand]. errors.ErrUnsupported if the device does not
-// take advice; EFAULT or ENOENT for memory that is no region's.
+// registered with [AccessOnDemand]. Without [AdviseFlush] it returns at once. EINVAL for
+// no elements or flags that are none; EFAULT or ENOENT for memory that is no region's;
+// errors.ErrUnsupported if the device does not take advice, or not this one.
 //
 // Implements: int ibv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sg_list, uint32_t num_sge)
 func (pd *PD) AdviseMR(advice MRAdvice, flags MRAdviceFlags, sgl []SGE) error {
-	err := pd.use(func() error {
+	return pd.call("ibv_advise_mr", fmt.Sprintf("%v, %d elements", advice, len(sgl)), func() error {
 		p, err := optional[AdviseProvider](pd.p)
 		if err != nil {
 			return err
@@ -47,5 +49,4 @@ func (pd *PD) AdviseMR(advice MRAdvice, flags MRAdviceFlags, sgl []SGE) error {
 		}
 		return p.AdviseMR(advice, flags, sgl)
 	})
-	return fail("ibv_advise_mr", pd.device, fmt.Sprintf("%v, %d elements", advice, len(sgl)), err)
 }

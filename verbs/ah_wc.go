@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"encoding/binary"
+	"fmt"
 	"syscall"
 
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -15,13 +16,18 @@ import (
 const GRHLen = 40
 
 // AHAttrFromWC is the way back to the sender of a datagram: wc is its completion,
-// grh the first [GRHLen] bytes that it filled. ENODATA if none of the port's GIDs is
-// the one that the datagram was sent to, EINVAL for a completion that is no
-// datagram's, or bytes that are no header.
+// grh the first [GRHLen] bytes that it filled. The GID index is that of the address
+// that the datagram was sent to, of the kind that its header says it came by: RoCE v2
+// or v1; the hop limit is what was left of the datagram's. On InfiniBand a datagram
+// may have no header: then grh is not looked at.
+//
+// ENODATA if none of the port's GIDs is that; EINVAL for a completion that is no
+// datagram's, a multicast address, or too few bytes; EPROTONOSUPPORT for bytes that
+// are no such header.
 //
 // Implements: int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *ah_attr)
 func (d *Device) AHAttrFromWC(port uint8, wc *WC, grh []byte) (AHAttr, error) {
-	return query(d, "ibv_init_ah_from_wc", "", func() (AHAttr, error) { return d.ahFromWC(port, wc, grh) })
+	return query(d, "ibv_init_ah_from_wc", fmt.Sprintf("port %d", port), func() (AHAttr, error) { return d.ahFromWC(port, wc, grh) })
 }
 
 func (d *Device) ahFromWC(port uint8, wc *WC, grh []byte) (AHAttr, error) {
@@ -32,34 +38,84 @@ func (d *Device) ahFromWC(port uint8, wc *WC, grh []byte) (AHAttr, error) {
 	if wc.Flags&WCGRH == 0 {
 		return attr, nil // InfiniBand, within the subnet
 	}
-	from, to, ok := grhAddresses(grh)
-	if !ok {
-		return attr, syscall.EINVAL
+	h, err := readGRH(grh)
+	if err != nil {
+		return attr, err
 	}
 	table, err := d.p.QueryGIDTable()
 	if err != nil {
 		return attr, err
 	}
 	for _, e := range table {
-		if e.Port != port || e.GID != to || e.Type == GIDTypeRoCEv1 && isIPv4(grh) || e.Index > maxGIDIndex {
-			continue
+		if e.Port == port && e.GID == h.to && (e.Type == GIDTypeRoCEv2) == h.udp && e.Index <= maxGIDIndex {
+			attr.IsGlobal = true
+			attr.GRH = h.back
+			attr.GRH.SGIDIndex = uint8(e.Index)
+			return attr, nil
 		}
-		attr.IsGlobal = true
-		attr.GRH = GRH{DGID: from, SGIDIndex: uint8(e.Index), HopLimit: 0xff}
-		if !isIPv4(grh) {
-			word := binary.BigEndian.Uint32(grh)
-			attr.GRH.TrafficClass, attr.GRH.FlowLabel = uint8(word>>20), word&0xfffff
-		} else {
-			attr.GRH.TrafficClass = grh[21]
-		}
-		return attr, nil
 	}
 	return attr, syscall.ENODATA
+}
+
+// header is what the bytes in front of a datagram say.
+type header struct {
+	to   GID  // where it went
+	udp  bool // RoCE v2; else RoCE v1, or InfiniBand
+	back GRH  // the way back, but for the GID index
+}
+
+// The protocols that may follow in an IPv6 header.
+const (
+	nextUDP = 17
+	nextIBA = 0x1b // a GRH, which is laid out as an IPv6 header: the BTH follows
+)
+
+func readGRH(grh []byte) (header, error) {
+	switch {
+	case len(grh) < GRHLen:
+		return header{}, syscall.EINVAL
+	case isIPv4(grh):
+		return readIPv4(grh[20:])
+	case grh[0]>>4 == 6:
+		return readIPv6(grh)
+	}
+	return header{}, syscall.EPROTONOSUPPORT
+}
+
+// readIPv4 reads the last 20 bytes. What is before them is anything: IPv4 has no
+// flow label.
+func readIPv4(ip []byte) (header, error) {
+	if ip[16]>>4 == 0xe {
+		return header{}, syscall.EINVAL // multicast: no GID of the port's
+	}
+	h := header{udp: true, back: GRH{TrafficClass: ip[1], HopLimit: ip[8]}}
+	h.back.DGID, h.to = qpstate.GID{10: 0xff, 11: 0xff}, qpstate.GID{10: 0xff, 11: 0xff}
+	copy(h.back.DGID[12:], ip[12:16])
+	copy(h.to[12:], ip[16:20])
+	return h, nil
+}
+
+func readIPv6(ip []byte) (header, error) {
+	next := ip[6]
+	switch {
+	case ip[24] == 0xff:
+		return header{}, syscall.EINVAL // multicast
+	case next != nextUDP && next != nextIBA:
+		return header{}, syscall.EPROTONOSUPPORT
+	}
+	word := binary.BigEndian.Uint32(ip)
+	h := header{udp: next == nextUDP, back: GRH{FlowLabel: word & 0xfffff, TrafficClass: uint8(word >> 20), HopLimit: ip[7]}}
+	copy(h.back.DGID[:], ip[8:24])
+	copy(h.to[:], ip[24:40])
+	return h, nil
 }
 
 // isIPv4 says whether a header is 20 bytes of anything and an IPv4 header. What
 // begins with a 6 may be that too: then the IPv4 header's checksum decides.
 func isIPv4(grh []byte) bool {
+	if grh[0]>>4 != 6 {
+		return grh[20]>>4 == 4
+	}
 	const plain = 0x45 // version 4, and no options
 	if grh[20] != plain {
 		return false
@@ -68,26 +124,11 @@ func isIPv4(grh []byte) bool {
 	for i := 20; i < GRHLen; i += 2 {
 		sum += uint32(binary.BigEndian.Uint16(grh[i:]))
 	}
-	return uint16(sum>>16+sum) == 0xffff || grh[0]>>4 != 6
+	return uint16(sum>>16+sum) == 0xffff
 }
 
-// grhAddresses finds the two ends in a header.
-func grhAddresses(grh []byte) (from, to GID, ok bool) {
-	if len(grh) < GRHLen {
-		return from, to, false
-	}
-	if isIPv4(grh) {
-		from, to = qpstate.GID{10: 0xff, 11: 0xff}, qpstate.GID{10: 0xff, 11: 0xff}
-		copy(from[12:], grh[32:36])
-		copy(to[12:], grh[36:40])
-		return from, to, true
-	}
-	copy(from[:], grh[8:24])
-	copy(to[:], grh[24:40])
-	return from, to, grh[0]>>4 == 6
-}
-
-// CreateAHFromWC makes the handle of [Device.AHAttrFromWC].
+// CreateAHFromWC makes the handle of the way back to a datagram's sender: arguments and
+// errors are those of [Device.AHAttrFromWC], and then of [PD.CreateAH].
 //
 // Implements: struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
 func (pd *PD) CreateAHFromWC(port uint8, wc *WC, grh []byte) (*AH, error) {

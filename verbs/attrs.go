@@ -4,14 +4,17 @@ package verbs
 
 import "fmt"
 
-// DeviceInfo names a device that can be opened.
+// DeviceInfo names a device that can be opened, and says what is known of it before
+// that. It is a plain value.
+//
+// Reads: name, node_type and transport_type of struct ibv_device; see [Devices].
 type DeviceInfo struct {
-	Name      string // what Open takes: "rxe0"
-	Provider  string // who serves it: "libibverbs"
-	NodeType  NodeType
-	Transport Transport
-	GUID      uint64 // 0 if it cannot be known without opening
-	Index     int    // the kernel's number of it, which no other gets; -1 if there is none
+	Name      string    // what Open takes: "rxe0"
+	Provider  string    // who serves it: "libibverbs"
+	NodeType  NodeType  // a channel adapter, or an iWARP card
+	Transport Transport // the protocol family
+	GUID      uint64    // in host order; 0 if it cannot be known without opening
+	Index     int       // the kernel's number of it, which no other gets; -1 if there is none
 }
 
 // String prints the name with its provider: "rxe0 (libibverbs)".
@@ -22,8 +25,8 @@ type NodeType uint32
 
 // The node types in use: RoCE devices are channel adapters too.
 const (
-	NodeCA   NodeType = 1
-	NodeRNIC NodeType = 4
+	NodeCA   NodeType = 1 // a channel adapter: InfiniBand and RoCE
+	NodeRNIC NodeType = 4 // an RDMA card of iWARP
 )
 
 // String is the C name: "IBV_NODE_CA".
@@ -36,8 +39,8 @@ type Transport uint32
 
 // The transports in use: InfiniBand's includes RoCE.
 const (
-	TransportIB    Transport = 0
-	TransportIWARP Transport = 1
+	TransportIB    Transport = 0 // InfiniBand's, RoCE among it
+	TransportIWARP Transport = 1 // RDMA over TCP
 )
 
 // String is the C name: "IBV_TRANSPORT_IB".
@@ -45,38 +48,39 @@ func (t Transport) String() string {
 	return cName("IBV_TRANSPORT_", "ibv_transport_type", uint32(t), "IB", "IWARP", "USNIC", "USNIC_UDP", "UNSPECIFIED")
 }
 
-// DeviceAttr holds a device's limits (struct ibv_device_attr). Counts are of
-// objects, sizes in bytes.
+// DeviceAttr holds a device's limits (struct ibv_device_attr), as [Device.Query] read
+// them. Limits of objects are the device's in all, for every process; what is free
+// of them it does not tell.
 type DeviceAttr struct {
-	FirmwareVersion string
-	NodeGUID        uint64
-	SysImageGUID    uint64
-	MaxMRSize       uint64
-	PageSizeCap     uint64 // bit n set: pages of 2^n bytes
-	VendorID        uint32
-	VendorPartID    uint32
-	HWVersion       uint32
-	MaxQP           int
-	MaxQPWR         int // work requests on one queue
-	CapFlags        DeviceCap
-	MaxSGE          int // elements of one send or receive
-	MaxSGERd        int // elements of one READ
-	MaxCQ           int
-	MaxCQE          int // depth of one CQ
-	MaxMR           int
-	MaxPD           int
-	MaxQPRdAtom     int // READs and atomics taken at a time, one QP
-	MaxResRdAtom    int // the same, the whole device
-	MaxQPInitRdAtom int // READs and atomics sent and unanswered, one QP
-	AtomicCap       AtomicCap
-	MaxMW           int
-	MaxAH           int
-	MaxSRQ          int
-	MaxSRQWR        int
-	MaxSRQSGE       int
-	MaxPKeys        int
-	LocalCAAckDelay uint8
-	PhysPortCnt     int
+	FirmwareVersion string    // as the maker writes it
+	NodeGUID        uint64    // the device's own name, in host order
+	SysImageGUID    uint64    // the name of the machine or card that it is part of, in host order
+	MaxMRSize       uint64    // bytes of one region
+	PageSizeCap     uint64    // bit n set: pages of 2^n bytes
+	VendorID        uint32    // the maker's IEEE OUI; 0xffffff is rdma_rxe's
+	VendorPartID    uint32    // the maker's own number of the product
+	HWVersion       uint32    // the maker's own number of its revision
+	MaxQP           int       // queue pairs
+	MaxQPWR         int       // work requests on one queue
+	CapFlags        DeviceCap // what it can do; [DeviceAttrEx.Caps] has more of them
+	MaxSGE          int       // elements of one send or receive
+	MaxSGERd        int       // elements of one READ
+	MaxCQ           int       // completion queues
+	MaxCQE          int       // depth of one CQ
+	MaxMR           int       // memory regions
+	MaxPD           int       // protection domains
+	MaxQPRdAtom     int       // READs and atomics taken at a time, one QP
+	MaxResRdAtom    int       // the same, the whole device
+	MaxQPInitRdAtom int       // READs and atomics sent and unanswered, one QP
+	AtomicCap       AtomicCap // how far its atomics reach
+	MaxMW           int       // memory windows
+	MaxAH           int       // address handles; 0 from drivers that do not limit them
+	MaxSRQ          int       // shared receive queues; 0: it has none
+	MaxSRQWR        int       // receives in one SRQ
+	MaxSRQSGE       int       // elements of one of these
+	MaxPKeys        int       // partition keys of one port
+	LocalCAAckDelay uint8     // its part in the wait for an ACK, a code: 4.096 µs · 2^n
+	PhysPortCnt     int       // ports; they count from 1
 }
 
 // AtomicCap says how far a device's atomics reach (enum ibv_atomic_cap).
@@ -84,9 +88,9 @@ type AtomicCap uint32
 
 // The reaches of atomics.
 const (
-	AtomicNone AtomicCap = iota
-	AtomicHCA            // among QPs of one device
-	AtomicGlob           // among devices and the CPU
+	AtomicNone AtomicCap = iota // it has no atomics
+	AtomicHCA                   // among QPs of one device
+	AtomicGlob                  // among devices and the CPU
 )
 
 // String is the C name: "IBV_ATOMIC_HCA".
@@ -99,12 +103,12 @@ type PortState uint32
 
 // The port states.
 const (
-	PortNop PortState = iota
-	PortDown
-	PortInit
-	PortArmed
-	PortActive
-	PortActiveDefer
+	PortNop         PortState = iota // none: the state did not change
+	PortDown                         // no link: the cable, or the network interface, is down
+	PortInit                         // the link is there; InfiniBand: the subnet manager has not configured it
+	PortArmed                        // configured, and not yet to be used
+	PortActive                       // ready for traffic: the only state in which there is any
+	PortActiveDefer                  // active, while its link is being restored
 )
 
 // String is the C name: "IBV_PORT_ACTIVE".
@@ -112,14 +116,14 @@ func (s PortState) String() string {
 	return cName("IBV_PORT_", "ibv_port_state", uint32(s), "NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")
 }
 
-// LinkLayer is what runs below a port's transport.
+// LinkLayer is what runs below a port's transport (IBV_LINK_LAYER_*).
 type LinkLayer uint8
 
 // The link layers; RoCE's is Ethernet.
 const (
-	LinkUnspecified LinkLayer = iota
-	LinkInfiniBand
-	LinkEthernet
+	LinkUnspecified LinkLayer = iota // of a kernel that does not tell: InfiniBand
+	LinkInfiniBand                   // InfiniBand's own: peers have LIDs
+	LinkEthernet                     // Ethernet: RoCE and iWARP; peers have GIDs and no LIDs
 )
 
 // String is the C name: "IBV_LINK_LAYER_ETHERNET".
@@ -127,22 +131,23 @@ func (l LinkLayer) String() string {
 	return cName("IBV_LINK_LAYER_", "link_layer", uint32(l), "UNSPECIFIED", "INFINIBAND", "ETHERNET")
 }
 
-// PortAttr holds a port's attributes (struct ibv_port_attr).
+// PortAttr holds a port's attributes (struct ibv_port_attr), as [Device.QueryPort]
+// read them: cables, addresses and MTUs change.
 type PortAttr struct {
-	State        PortState
-	MaxMTU       MTU
-	ActiveMTU    MTU
-	GIDTableLen  int
-	CapFlags     uint32
-	MaxMsgSize   uint32 // bytes
-	PKeyTableLen int
-	LID          uint16 // 0 on RoCE
-	SMLID        uint16
-	LMC          uint8
-	ActiveWidth  uint8 // a code: 1 is one lane, 2 four, 4 eight, 8 twelve, 16 two
-	ActiveSpeed  uint8 // a code of a lane's speed: 1 is 2.5 Gbit/s
-	PhysState    uint8 // a code: 5 is link up
-	LinkLayer    LinkLayer
+	State        PortState // only [PortActive] carries traffic
+	MaxMTU       MTU       // the largest path MTU that the port can have
+	ActiveMTU    MTU       // the largest that it has now: on RoCE by its network interface's MTU
+	GIDTableLen  int       // slots of the GID table, empty ones too
+	CapFlags     uint32    // bits of enum ibv_port_cap_flags
+	MaxMsgSize   uint32    // bytes of one message
+	PKeyTableLen int       // slots of the partition key table
+	LID          uint16    // 0 on RoCE
+	SMLID        uint16    // InfiniBand: the subnet manager's LID
+	LMC          uint8     // InfiniBand: the port has 2^LMC LIDs, from LID on
+	ActiveWidth  uint8     // a code: 1 is one lane, 2 four, 4 eight, 8 twelve, 16 two
+	ActiveSpeed  uint8     // a code of a lane's speed: 1 is 2.5 Gbit/s
+	PhysState    uint8     // a code: 5 is link up
+	LinkLayer    LinkLayer // InfiniBand, or Ethernet for RoCE
 }
 
 // GIDType is the protocol a GID stands for (enum ibv_gid_type).
@@ -150,9 +155,9 @@ type GIDType uint32
 
 // The GID types. RoCE v1 frames have no IP header; RoCE v2 runs over UDP.
 const (
-	GIDTypeIB GIDType = iota
-	GIDTypeRoCEv1
-	GIDTypeRoCEv2
+	GIDTypeIB     GIDType = iota // InfiniBand
+	GIDTypeRoCEv1                // RDMA frames straight over Ethernet: they do not pass a router
+	GIDTypeRoCEv2                // over UDP port 4791 and IP: what soft0 and today's networks have
 )
 
 // String is the C name: "IBV_GID_TYPE_ROCE_V2".
@@ -162,12 +167,12 @@ func (t GIDType) String() string {
 
 // GIDEntry is one filled slot of a port's GID table (struct ibv_gid_entry).
 type GIDEntry struct {
-	GID     GID
-	Port    uint8
-	Index   int
-	Type    GIDType
-	IfIndex int    // of the network interface it came from, 0 if there is none
-	Netdev  string // that interface's name, "" if it is not visible from here
+	GID     GID     // the address
+	Port    uint8   // whose table it is in; ports count from 1
+	Index   int     // the slot: what GRH.SGIDIndex takes, if it is at most 255
+	Type    GIDType // the protocol spoken from it
+	IfIndex int     // of the network interface it came from, 0 if there is none
+	Netdev  string  // that interface's name, "" if it is not visible from here
 }
 
 // String prints the slot: "1: ::ffff:10.0.0.1 RoCE v2 on eth0".

@@ -11,34 +11,34 @@ import (
 // the bits of device_cap_flags_ex).
 type DeviceCap uint64
 
-// The capabilities that concern this package's objects.
+// The capabilities that libibverbs has names for.
 const (
-	CapResizeMaxWR      DeviceCap = 1 << 0
-	CapBadPKeyCntr      DeviceCap = 1 << 1
-	CapBadQKeyCntr      DeviceCap = 1 << 2
-	CapRawMulti         DeviceCap = 1 << 3
-	CapAutoPathMig      DeviceCap = 1 << 4
-	CapChangePhyPort    DeviceCap = 1 << 5
-	CapUDAVPortEnforce  DeviceCap = 1 << 6
-	CapCurrQPStateMod   DeviceCap = 1 << 7
-	CapShutdownPort     DeviceCap = 1 << 8
-	CapInitType         DeviceCap = 1 << 9
-	CapPortActiveEvent  DeviceCap = 1 << 10
-	CapSysImageGUID     DeviceCap = 1 << 11
-	CapRCRNRNAKGen      DeviceCap = 1 << 12
-	CapSRQResize        DeviceCap = 1 << 13
-	CapNNotifyCQ        DeviceCap = 1 << 14
+	CapResizeMaxWR      DeviceCap = 1 << 0  // the queues of a queue pair can be resized
+	CapBadPKeyCntr      DeviceCap = 1 << 1  // ports count packets of a wrong partition key
+	CapBadQKeyCntr      DeviceCap = 1 << 2  // ports count datagrams of a wrong queue key
+	CapRawMulti         DeviceCap = 1 << 3  // multicast of raw packets
+	CapAutoPathMig      DeviceCap = 1 << 4  // queue pairs move to their second path by themselves
+	CapChangePhyPort    DeviceCap = 1 << 5  // a queue pair can change its port in SQD
+	CapUDAVPortEnforce  DeviceCap = 1 << 6  // a datagram's address handle must be of the queue pair's port
+	CapCurrQPStateMod   DeviceCap = 1 << 7  // QP.Modify takes CUR_STATE
+	CapShutdownPort     DeviceCap = 1 << 8  // ports can be shut down
+	CapInitType         DeviceCap = 1 << 9  // a port can ask the subnet manager for a kind of initialization
+	CapPortActiveEvent  DeviceCap = 1 << 10 // EventPortActive is reported
+	CapSysImageGUID     DeviceCap = 1 << 11 // DeviceAttr.SysImageGUID is set
+	CapRCRNRNAKGen      DeviceCap = 1 << 12 // on RC a missing receive is answered: the sender waits, and tries again
+	CapSRQResize        DeviceCap = 1 << 13 // SRQ.Modify takes SRQMaxWR
+	CapNNotifyCQ        DeviceCap = 1 << 14 // a CQ can be armed for a number of completions; CQ.Moderate is another thing
 	CapMemWindow        DeviceCap = 1 << 17 // memory windows of type 1
-	CapUDIPCsum         DeviceCap = 1 << 18
-	CapXRC              DeviceCap = 1 << 20
+	CapUDIPCsum         DeviceCap = 1 << 18 // checksums of IP over UD are computed by the device
+	CapXRC              DeviceCap = 1 << 20 // XRC: Device.OpenXRCD
 	CapMemMgtExtensions DeviceCap = 1 << 21 // LOCAL_INV and SEND_WITH_INV
-	CapMemWindowType2A  DeviceCap = 1 << 23 // windows of type 2 serve their domain
-	CapMemWindowType2B  DeviceCap = 1 << 24 // windows of type 2 serve one queue pair
-	CapRCIPCsum         DeviceCap = 1 << 25
-	CapRawIPCsum        DeviceCap = 1 << 26
-	CapFlowSteering     DeviceCap = 1 << 29
-	CapRawScatterFCS    DeviceCap = 1 << 34
-	CapPCIWriteEndPad   DeviceCap = 1 << 36
+	CapMemWindowType2A  DeviceCap = 1 << 23 // windows of type 2, which their queue pair's number alone guards
+	CapMemWindowType2B  DeviceCap = 1 << 24 // windows of type 2, which their queue pair's number and domain guard
+	CapRCIPCsum         DeviceCap = 1 << 25 // checksums of IP over RC are computed by the device
+	CapRawIPCsum        DeviceCap = 1 << 26 // checksums of IP in raw packets are computed by the device
+	CapFlowSteering     DeviceCap = 1 << 29 // rules that steer raw packets to queues
+	CapRawScatterFCS    DeviceCap = 1 << 34 // raw packets can be received with their checksum
+	CapPCIWriteEndPad   DeviceCap = 1 << 36 // writes to memory can be padded to whole cache lines
 )
 
 var capNames = map[DeviceCap]string{
@@ -72,32 +72,32 @@ func (c DeviceCap) String() string {
 // DeviceAttrEx is the limits, and what devices differ in (struct
 // ibv_device_attr_ex). What a device does not have is zero.
 type DeviceAttrEx struct {
-	DeviceAttr
-	Caps                    DeviceCap // all of them: CapFlags is the lower half
-	ODP                     ODPCaps
-	CompletionTimestampMask uint64 // the bits that completion timestamps have; 0: there are none
-	HCACoreClock            uint64 // ticks of the timestamps' clock in a millisecond: kHz
-	MaxDMSize               uint64 // bytes of memory on the device
-	PCIAtomics              PCIAtomicCaps
-	CQModeration            CQModerationCaps
-	TSO                     TSOCaps
-	RSS                     RSSCaps
-	PacketPacing            PacketPacingCaps
-	TagMatching             TagMatchingCaps
-	MaxWQTypeRQ             uint32 // receive work queues
-	RawPacketCaps           uint32 // bits of enum ibv_raw_packet_caps
+	DeviceAttr                               // the limits, as Device.Query reads them
+	Caps                    DeviceCap        // all of them: CapFlags is the lower half
+	ODP                     ODPCaps          // on-demand paging
+	CompletionTimestampMask uint64           // the bits that completion timestamps have; 0: there are none
+	HCACoreClock            uint64           // ticks of the timestamps' clock in a millisecond: kHz
+	MaxDMSize               uint64           // bytes of memory on the device
+	PCIAtomics              PCIAtomicCaps    // atomics on the bus
+	CQModeration            CQModerationCaps // how far CQ.Moderate goes; some devices moderate and say 0 here
+	TSO                     TSOCaps          // raw packets alone
+	RSS                     RSSCaps          // raw packets alone
+	PacketPacing            PacketPacingCaps // the rates that QPAttr.RateLimit takes
+	TagMatching             TagMatchingCaps  // not wrapped otherwise
+	MaxWQTypeRQ             uint32           // receive work queues
+	RawPacketCaps           uint32           // bits of enum ibv_raw_packet_caps
 }
 
 // ODPCaps is what of on-demand paging there is (struct ibv_odp_caps): whether
 // regions may be registered with [AccessOnDemand], and which operations may then
 // meet a page that is not in memory.
 type ODPCaps struct {
-	Supported bool
-	Implicit  bool // a region may be the whole address space
-	RC        ODPOperations
-	UC        ODPOperations
-	UD        ODPOperations
-	XRC       ODPOperations
+	Supported bool          // AccessOnDemand works
+	Implicit  bool          // a region may be the whole address space
+	RC        ODPOperations // of queue pairs of RC
+	UC        ODPOperations // of UC
+	UD        ODPOperations // of UD
+	XRC       ODPOperations // of XRC
 }
 
 // ODPOperations is a set of operations (enum ibv_odp_transport_cap_bits).
@@ -105,12 +105,12 @@ type ODPOperations uint32
 
 // The operations.
 const (
-	ODPSend    ODPOperations = 1 << 0
-	ODPRecv    ODPOperations = 1 << 1
-	ODPWrite   ODPOperations = 1 << 2
-	ODPRead    ODPOperations = 1 << 3
-	ODPAtomic  ODPOperations = 1 << 4
-	ODPSRQRecv ODPOperations = 1 << 5
+	ODPSend    ODPOperations = 1 << 0 // SENDs, from where they are read
+	ODPRecv    ODPOperations = 1 << 1 // receives, where they are put
+	ODPWrite   ODPOperations = 1 << 2 // RDMA WRITEs, at both ends
+	ODPRead    ODPOperations = 1 << 3 // RDMA READs, at both ends
+	ODPAtomic  ODPOperations = 1 << 4 // atomics, at both ends
+	ODPSRQRecv ODPOperations = 1 << 5 // receives of an SRQ
 )
 
 // String lists the operations by their C names, "0" for none.
@@ -119,43 +119,50 @@ func (o ODPOperations) String() string {
 }
 
 // PCIAtomicCaps is the sizes of atomics that the device can do on the bus, towards
-// memory of the host and of other devices: bit n stands for 4<<n bytes.
-type PCIAtomicCaps struct{ FetchAdd, Swap, CompareSwap uint16 }
+// memory of the host and of other devices (struct ibv_pci_atomic_caps): bit n stands
+// for 4<<n bytes.
+type PCIAtomicCaps struct {
+	FetchAdd    uint16 // sizes of fetch-and-add
+	Swap        uint16 // sizes of an unconditional swap
+	CompareSwap uint16 // sizes of compare-and-swap
+}
 
-// CQModerationCaps is how far completion events can be held back.
+// CQModerationCaps is how far completion events can be held back (struct
+// ibv_cq_moderation_caps).
 type CQModerationCaps struct {
 	MaxCount  uint16 // completions an event
 	MaxPeriod uint16 // microseconds
 }
 
-// TSOCaps is about raw packets cut by the device.
+// TSOCaps is about raw packets cut by the device (struct ibv_tso_caps).
 type TSOCaps struct {
-	MaxTSO       uint32 // bytes
+	MaxTSO       uint32 // bytes of one packet before it is cut
 	SupportedQPT uint32 // bit n: queue pairs of enum ibv_qp_type n
 }
 
-// RSSCaps is about raw packets spread over receive queues.
+// RSSCaps is about raw packets spread over receive queues (struct ibv_rss_caps).
 type RSSCaps struct {
 	SupportedQPT               uint32 // bit n: queue pairs of enum ibv_qp_type n
-	MaxRWQIndirectionTables    uint32
-	MaxRWQIndirectionTableSize uint32
+	MaxRWQIndirectionTables    uint32 // tables of receive queues
+	MaxRWQIndirectionTableSize uint32 // queues in one
 	HashFields                 uint64 // bits of enum ibv_rx_hash_fields
 	HashFunction               uint8  // bits of enum ibv_rx_hash_function_flags
 }
 
-// PacketPacingCaps is the rates that a queue pair can be held to.
+// PacketPacingCaps is the rates that a queue pair can be held to (struct
+// ibv_packet_pacing_caps).
 type PacketPacingCaps struct {
 	RateMin, RateMax uint32 // kbit/s
 	SupportedQPT     uint32 // bit n: queue pairs of enum ibv_qp_type n
 }
 
-// TagMatchingCaps is about receives that are chosen by a tag.
+// TagMatchingCaps is about receives that are chosen by a tag (struct ibv_tm_caps).
 type TagMatchingCaps struct {
-	MaxRndvHdrSize uint32 // bytes
-	MaxNumTags     uint32
+	MaxRndvHdrSize uint32 // bytes of a rendezvous header
+	MaxNumTags     uint32 // tags in one list
 	Flags          uint32 // bits of enum ibv_tm_cap_flags
-	MaxOps         uint32
-	MaxSGE         uint32
+	MaxOps         uint32 // operations on a list that may wait
+	MaxSGE         uint32 // elements of a tagged receive
 }
 
 // QueryEx reads the device's limits and what it has besides. A device that has

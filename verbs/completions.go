@@ -23,7 +23,8 @@ const completionsBatch = 32
 //		if err := wc.Err(); err != nil { … }
 //	}
 //
-// A completion that failed is a completion, not an error. Memory is allocated once
+// A completion that failed is a completion, not an error; errors are those of
+// [CQ.Wait], and the last thing that the loop yields. Memory is allocated once
 // a loop, not for each completion. What was polled for a loop that ended before it
 // came to that goes to whoever polls, waits or loops next. Several goroutines may
 // loop over one CQ: each completion goes to one of them.

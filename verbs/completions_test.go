@@ -264,6 +264,13 @@ func TestResizeAndModerate(t *testing.T) {
 	if err := cq.Moderate(16, 100*time.Microsecond); err != nil || paper.count != 16 || paper.period != 100*time.Microsecond {
 		t.Errorf("Moderate: %v, %d, %v", err, paper.count, paper.period)
 	}
+	for period, want := range map[time.Duration]time.Duration{
+		0: 0, 1: time.Microsecond, time.Microsecond: time.Microsecond, 1001: 2 * time.Microsecond, 65535 * time.Microsecond: 65535 * time.Microsecond,
+	} {
+		if err := cq.Moderate(16, period); err != nil || paper.period != want {
+			t.Errorf("Moderate for %v: %v, %v", period, err, paper.period)
+		}
+	}
 	for _, c := range []struct {
 		count  int
 		period time.Duration

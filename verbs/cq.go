@@ -13,14 +13,19 @@ import (
 )
 
 // CompChannel tells of completions on the CQs made with it (struct
-// ibv_comp_channel); [CQ.Wait] listens.
+// ibv_comp_channel); [CQ.Wait] listens. One is enough for all CQs of a device: each
+// wait hears of its own CQ. [Device.CreateCompChannel] makes it; it is valid until Close.
+//
+// Its methods may be called by several goroutines at once.
 type CompChannel struct {
 	handle
 	p   CompChannelProvider
 	dev *Device
 }
 
-// CreateCompChannel makes a completion channel.
+// CreateCompChannel makes a completion channel. On libibverbs it takes two file
+// descriptors and a goroutine, but no thread. EMFILE if the process has too many open
+// files. The device cannot be closed before the channel.
 //
 // Implements: struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 func (d *Device) CreateCompChannel() (*CompChannel, error) {
@@ -33,7 +38,7 @@ func (d *Device) CreateCompChannel() (*CompChannel, error) {
 	return ch, nil
 }
 
-// Close destroys the channel; EBUSY while CQs use it.
+// Close destroys the channel; EBUSY while CQs use it. Closing again does nothing.
 //
 // Implements: int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 func (ch *CompChannel) Close() error { return ch.close("ibv_destroy_comp_channel", ch.p.Close) }
@@ -51,17 +56,21 @@ func (d *Device) CompVectors() (n int) {
 }
 
 // CQInit says what completion queue to make (struct ibv_cq_init_attr_ex). The zero
-// value of each field but Depth works.
+// value of each field but Depth works: a plain CQ, to be polled.
 type CQInit struct {
-	Depth   int          // entries: at least the sum of the queues that complete here
-	Channel *CompChannel // needed by Wait; many CQs may have one and the same
-	Vector  int          // completion vector, below Device.CompVectors: which of the device's interrupts
+	Depth   int          // entries, from 1 on: at least the sum of the queues that complete here
+	Channel *CompChannel // needed by Wait; many CQs may have one and the same; nil: Poll alone
+	Vector  int          // completion vector, below Device.CompVectors: which of the device's interrupts; 0 is the first
 	Ex      WCExFlags    // not 0: an extended CQ, for PollEx and WaitEx
-	Flags   CQFlags      // few devices have any
+	Flags   CQFlags      // 0 is none; few devices have any
 }
 
-// CQ is a completion queue (struct ibv_cq, struct ibv_cq_ex). Its methods may be
-// called by several goroutines at once; polls are then served in turn.
+// CQ is a completion queue (struct ibv_cq, struct ibv_cq_ex). [Device.CreateCQ] makes it;
+// it is valid until Close. If more completions come than it has entries it overruns:
+// [EventCQErr], and its queue pairs fail.
+//
+// Its methods may be called by several goroutines at once; polls are then served in
+// turn, and each completion goes to one of them.
 type CQ struct {
 	handle
 	p       CQProvider
@@ -74,8 +83,9 @@ type CQ struct {
 }
 
 // CreateCQ makes a completion queue. The error is EINVAL for a depth or a vector
-// that the device has not, errors.ErrUnsupported for what it cannot do of Ex and
-// Flags.
+// that the device has not, or a channel of another device; ENOMEM if there is no
+// memory, or none may be locked; errors.ErrUnsupported for what it cannot do of Ex and
+// Flags. Device and channel cannot be closed before the CQ.
 //
 // Implements: struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int comp_vector),
 // struct ibv_cq_ex *ibv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *cq_attr)
@@ -117,14 +127,17 @@ func wakeUp(woken chan struct{}) func() {
 	}
 }
 
-// Depth is the number of entries it has: at least what was asked for.
+// Depth is the number of entries it has: at least what was asked for. It answers after
+// Close too.
 func (cq *CQ) Depth() int { return cq.p.Depth() }
 
-// Is says whether an asynchronous event is about this CQ.
+// Is says whether an asynchronous event is about this CQ; it answers after Close too.
 func (cq *CQ) Is(e AsyncEvent) bool { return e.CQ == cq.p }
 
 // Poll moves up to len(wcs) completions into wcs, oldest first, and returns how
-// many; 0 if there is none. It never waits and allocates nothing.
+// many; 0 if there is none. It never waits and allocates nothing. A work request that
+// failed is a completion, not an error: look at [WC.Err]. The error is net.ErrClosed
+// after Close, or the errno of a CQ that broke.
 //
 // Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 func (cq *CQ) Poll(wcs []WC) (int, error) {
@@ -139,7 +152,7 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 }
 
 // PollEx is Poll for a CQ made with CQInit.Ex, and EINVAL for another. However many
-// completions it takes, it is one call into C.
+// completions it takes, it is one call into C. Errors are those of Poll.
 //
 // Implements: int ibv_start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr), int ibv_next_poll(struct ibv_cq_ex *cq),
 // void ibv_end_poll(struct ibv_cq_ex *cq), struct ibv_cq *ibv_cq_ex_to_cq(struct ibv_cq_ex *cq)
@@ -159,7 +172,10 @@ func (cq *CQ) PollEx(wcs []WCEx) (int, error) {
 }
 
 // Arm asks for one wake-up at the next completion, or with solicitedOnly at the
-// next one that the peer marked solicited or that failed. [CQ.Wait] arms by itself.
+// next one that the peer marked solicited or that failed (rdma_rxe: solicited alone).
+// Completions that are there already do not count, so poll again after it. [CQ.Wait]
+// arms by itself. net.ErrClosed after Close; EIO, or another errno, if the channel
+// broke.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 func (cq *CQ) Arm(solicitedOnly bool) error {
@@ -171,36 +187,37 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 
 // Resize makes it hold at least depth entries; Depth tells what was granted. The
 // completions in it stay. The error is EINVAL for a depth that the device has not
-// or that they do not fit into, errors.ErrUnsupported if the device cannot resize.
+// or that they do not fit into, errors.ErrUnsupported if the device cannot resize,
+// net.ErrClosed after Close.
 //
 // Implements: int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 func (cq *CQ) Resize(depth int) error {
-	err := cq.use(func() error { return cq.p.Resize(depth) })
-	return fail("ibv_resize_cq", cq.device, fmt.Sprintf("depth %d", depth), err)
+	return cq.call("ibv_resize_cq", fmt.Sprintf("depth %d", depth), func() error { return cq.p.Resize(depth) })
 }
 
 // Moderate has events, and with them waiters, held back until count completions
 // came since the CQ was armed, or period has passed since the first of them. 0 for
-// either, or a count of 1, ends it. A count beyond 65535 and a period beyond 65.535
-// ms, counted in whole microseconds, are EINVAL; errors.ErrUnsupported comes from a
-// device that has no moderation.
+// either, or a count of 1, ends it. The period is rounded up to whole microseconds. A
+// count beyond 65535 and a period beyond 65.535 ms are EINVAL; errors.ErrUnsupported
+// comes from a device that has no moderation, net.ErrClosed after Close.
 //
 // Implements: int ibv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 func (cq *CQ) Moderate(count int, period time.Duration) error {
-	err := cq.use(func() error {
+	return cq.call("ibv_modify_cq", fmt.Sprintf("count %d, period %v", count, period), func() error {
 		if count < 0 || count > math.MaxUint16 || period < 0 || period > math.MaxUint16*time.Microsecond {
 			return syscall.EINVAL
 		}
-		return cq.p.Moderate(count, period)
+		up := (period + time.Microsecond - 1).Truncate(time.Microsecond) // less than one would be none at all
+		return cq.p.Moderate(count, up)
 	})
-	return fail("ibv_modify_cq", cq.device, fmt.Sprintf("count %d, period %v", count, period), err)
 }
 
 // Wait polls; if there is nothing it arms, polls again (a completion may have
 // come between) and sleeps until an event, ctx's end or Close. It returns at
-// least one completion or an error: context.Cause(ctx), or net.ErrClosed. Any
-// number of goroutines may wait on one CQ; none holds an operating system thread.
-// The CQ must have been made with a channel, and wcs must not be empty.
+// least one completion or an error: context.Cause(ctx) as it is, net.ErrClosed, or what
+// Poll and Arm say. What has completed is returned even if ctx has ended. Any number of
+// goroutines may wait on one CQ; none holds an operating system thread, and none
+// allocates. A CQ without a channel, and an empty wcs, are EINVAL.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
@@ -211,7 +228,7 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 
 // WaitEither is [CQ.Wait] with a second context that ends it, such as one for the
 // life of what the CQ belongs to: joining the two into one would cost each call an
-// allocation. It allocates nothing.
+// allocation. It allocates nothing. The error of its end is context.Cause(life).
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
@@ -221,7 +238,8 @@ func (cq *CQ) WaitEither(ctx, life context.Context, wcs []WC) (int, error) {
 }
 
 // WaitSolicited is [CQ.Wait], except that it arms for completions that the peer
-// marked solicited (SendSolicited) or that failed: others do not end its sleep.
+// marked solicited (SendSolicited) or that failed (rdma_rxe: solicited alone): others do
+// not end its sleep.
 // It polls before it sleeps and after, so it returns completions of either kind.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
@@ -231,7 +249,7 @@ func (cq *CQ) WaitSolicited(ctx context.Context, wcs []WC) (int, error) {
 	return cq.wait(ctx, context.Background(), len(wcs), true, func() (int, error) { return cq.Poll(wcs) })
 }
 
-// WaitEx is [CQ.Wait] by [CQ.PollEx].
+// WaitEx is [CQ.Wait] by [CQ.PollEx], for a CQ made with CQInit.Ex.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
@@ -304,8 +322,9 @@ func (cq *CQ) pollOrArm(solicitedOnly bool, poll func() (int, error)) (int, erro
 	return poll()
 }
 
-// Close destroys the CQ and wakes those who wait on it; EBUSY while queue pairs
-// use it.
+// Close destroys the CQ and wakes those who wait on it with net.ErrClosed; EBUSY while
+// queue pairs use it. Completions that nobody polled are lost. Closing again does
+// nothing.
 //
 // Implements: int ibv_destroy_cq(struct ibv_cq *cq)
 func (cq *CQ) Close() error {

@@ -5,17 +5,20 @@ package verbs
 import (
 	stderrors "errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/pkg/errors"
 )
 
 // Devices lists the devices of every provider, in the providers' order. A
 // provider that cannot list its own is told by the error, which does not keep
-// the others' devices from being returned.
+// the others' devices from being returned: errors.ErrUnsupported, through each
+// provider's *[Error], where there is no libibverbs or no kernel part of RDMA.
 //
 // Implements: struct ibv_device **ibv_get_device_list(int *num_devices),
 // void ibv_free_device_list(struct ibv_device **list), const char *ibv_get_device_name(struct ibv_device *device),
@@ -51,7 +54,12 @@ func (e providerErrors) Error() string {
 // Unwrap gives errors.Is each reason.
 func (e providerErrors) Unwrap() []error { return e }
 
-// Device is an open device (struct ibv_context).
+// Device is an open device (struct ibv_context). [Open] makes it; it is valid until Close,
+// and so is all that is asked of it: what it has answered stays true only as long as
+// nobody changes ports, addresses or cables.
+//
+// Its methods may be called by several goroutines at once. Those that ask the device
+// answer net.ErrClosed after Close; Name, Info and Provider still answer.
 type Device struct {
 	handle
 	p    DeviceProvider
@@ -61,11 +69,15 @@ type Device struct {
 	events     *listeners
 }
 
-// Open opens a device by name; "" opens the first there is. The error for a name
-// that does not exist lists those that do.
+// Open opens a device by name; "" opens the first there is. A device may be opened
+// several times: objects of two openings do not go together.
+//
+// ENODEV for a name that does not exist; the error lists those that do. EACCES or EPERM
+// if the user may not open it. For what a soft device needs see package softroce.
 //
 // Implements: struct ibv_context *ibv_open_device(struct ibv_device *device)
-func Open(name string) (*Device, error) {
+func Open(name string, options ...OpenOption) (*Device, error) {
+	began := time.Now()
 	devices, listErr := Devices()
 	if name == "" {
 		if len(devices) == 0 {
@@ -91,11 +103,26 @@ func Open(name string) (*Device, error) {
 			}
 		}
 		d.kind, d.device = "device", name
+		for _, option := range options {
+			option(d)
+		}
+		d.told("ibv_open_device", d.info.Provider, began, nil)
 		d.watchLeak()
 		return d, nil
 	}
 	return nil, noDevice(name, devices, listErr)
 }
+
+// OpenOption changes how a device is opened: [WithLogger].
+type OpenOption func(*Device)
+
+// WithLogger has every call of a verb told to log, with the level Debug, for the device
+// and each object made of it: the message is the C function's name, the attributes are
+// "device", "object" (its kind), "detail" (what it was asked), "took", and "error" if
+// it failed. Posting, polling and waiting are not told. An object that is collected
+// unclosed is told to it at the level Warn. nil is the same as no option: then that
+// alone is told, to slog.Default.
+func WithLogger(log *slog.Logger) OpenOption { return func(d *Device) { d.log = log } }
 
 // noDevice says that a name is not to be had, and what is.
 func noDevice(name string, devices []DeviceInfo, listErr error) error {
@@ -117,7 +144,7 @@ func noDevice(name string, devices []DeviceInfo, listErr error) error {
 	return e
 }
 
-// Info is what the list said of the device.
+// Info is what the list said of the device, or the device of itself if it is in none.
 func (d *Device) Info() DeviceInfo { return d.info }
 
 // Name is the device's name: "rxe0".
@@ -127,28 +154,32 @@ func (d *Device) Name() string { return d.info.Name }
 // besides verbs.
 func (d *Device) Provider() DeviceProvider { return d.p }
 
-// Query reads the device's limits.
+// Query reads the device's limits. net.ErrClosed after Close, as every question.
 //
 // Implements: int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *device_attr)
 func (d *Device) Query() (DeviceAttr, error) {
 	return query(d, "ibv_query_device", "", d.p.QueryDevice)
 }
 
-// QueryPort reads a port's attributes; ports count from 1.
+// QueryPort reads a port's attributes; ports count from 1. EINVAL for a port that there
+// is not.
 //
 // Implements: int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *port_attr)
 func (d *Device) QueryPort(port uint8) (PortAttr, error) {
 	return query(d, "ibv_query_port", fmt.Sprintf("port %d", port), func() (PortAttr, error) { return d.p.QueryPort(port) })
 }
 
-// QueryGIDTable lists the filled slots of all ports' GID tables.
+// QueryGIDTable lists the filled slots of all ports' GID tables, by port and index.
+// Slots are filled and emptied as addresses and links come and go.
 //
 // Implements: ssize_t ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries, uint32_t flags)
 func (d *Device) QueryGIDTable() ([]GIDEntry, error) {
 	return query(d, "ibv_query_gid_table", "", d.p.QueryGIDTable)
 }
 
-// QueryPKey reads a slot of a port's partition key table, in host order.
+// QueryPKey reads a slot of a port's partition key table, in host order; 0 is an empty
+// one, and 0xffff the default partition's. EINVAL, or ENOENT from some drivers, for a
+// port or an index that there is not.
 //
 // Implements: int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 func (d *Device) QueryPKey(port uint8, index int) (uint16, error) {
@@ -157,18 +188,20 @@ func (d *Device) QueryPKey(port uint8, index int) (uint16, error) {
 
 // query asks an open device.
 func query[T any](d *Device, op, detail string, ask func() (T, error)) (answer T, err error) {
-	err = d.use(func() (err error) {
+	err = d.call(op, detail, func() (err error) {
 		answer, err = ask()
 		return err
 	})
-	return answer, fail(op, d.device, detail, err)
+	return answer, err
 }
 
 // Subscribe has f called for every asynchronous event of the device from now
 // on, one at a time, by a goroutine that f must not block; f may call neither
-// Subscribe nor cancel, which ends it. Events are acknowledged before f sees them.
-// A device that was reported dead, or whose events cannot be read any more, is
-// reported to a new subscriber too. If the device is closed, f is no longer called.
+// Subscribe nor cancel, which ends it: when cancel has returned f is not called any
+// more. The first subscriber also hears what came since the device was opened. Events
+// are acknowledged before f sees them. A device that was reported dead, or whose events
+// cannot be read any more, is reported to a new subscriber too. Closing the device ends
+// all subscriptions; a call of f that is under way then ends by itself.
 //
 // Implements: int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event),
 // void ibv_ack_async_event(struct ibv_async_event *event)
@@ -237,7 +270,9 @@ func (l *listeners) tellOne(id int, e AsyncEvent) {
 	}
 }
 
-// Close closes the device. Its objects must have been closed before.
+// Close closes the device and ends its subscriptions; EBUSY, and the error counts them,
+// while it has protection domains, completion channels, CQs or XRC domains. Closing
+// again does nothing.
 //
 // Implements: int ibv_close_device(struct ibv_context *context)
 func (d *Device) Close() error { return d.close("ibv_close_device", d.p.Close) }

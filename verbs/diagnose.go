@@ -32,10 +32,15 @@ func (qp *QP) explainModify(attr *QPAttr, mask QPAttrMask, err error) error {
 	if values := attr.Describe(mask); values != "" {
 		e.Detail += ", " + values
 	}
-	if !errors.Is(err, syscall.EINVAL) {
+	cannot := errors.Is(err, syscall.EOPNOTSUPP) // what some kernels answer to bits that no move has
+	if !cannot && !errors.Is(err, syscall.EINVAL) {
 		return e
 	}
-	if why := qpstate.Explain(err, qp.Type(), from, to, mask); why != err {
+	asked := err
+	if cannot {
+		asked = syscall.EINVAL
+	}
+	if why := qpstate.Explain(asked, qp.Type(), from, to, mask); why != asked {
 		e.Err, e.Hint = why, "" // the bits say it all
 		return e
 	}

@@ -18,19 +18,31 @@
 //
 // Package rc does all of this in one call.
 //
+// The comment of each wrapper ends with the C functions that it implements, by their
+// prototypes in infiniband/verbs.h.
+//
 // # Devices come from providers
 //
 // On Linux with cgo the provider "libibverbs" serves the kernel's RDMA devices:
 // hardware and rdma_rxe. Another provider registers itself when its package is
 // imported, as database/sql drivers do. Built without cgo or for another system
-// this package compiles, and libibverbs answers errors.ErrUnsupported.
+// this package compiles, and libibverbs answers errors.ErrUnsupported. libibverbs is
+// loaded when a device is first asked for: on a machine without it the answer is the
+// same, and other providers' devices work. Package softroce provides soft0, a device in
+// software, which the examples run on.
 //
 // # Lifetime
 //
-// Every object has a Close. A parent with living children answers EBUSY and
-// names them; closing twice is fine; what is closed answers net.ErrClosed. An
-// object that is garbage collected unclosed is reported as a leak through
-// log/slog and is not freed.
+// Every object has a Close, and is valid until then. A parent with living children
+// answers EBUSY and names them, and stays open; so any order of closing is safe, and
+// children first is the one that succeeds: queue pairs before their CQs, SRQ and domain;
+// regions, windows and handles before their domain; CQs before their channel;
+// everything before its device. Closing twice is fine; what is closed answers
+// net.ErrClosed, and a goroutine that waits on it wakes with that.
+//
+// An object that is garbage collected unclosed is reported as a leak, by a Warn of the
+// device's Logger ([WithLogger]), or else of slog.Default, with the attribute "object"
+// ("QP on rxe0"), and is not freed: the device may be using it.
 //
 // # Memory
 //
@@ -40,7 +52,23 @@
 //
 // # Goroutines
 //
-// Every method may be called by several goroutines at once. Posts to one
-// direction of one QP are serialized, as are polls of one CQ. No wait holds an
-// operating system thread.
+// Every method of an object may be called by several goroutines at once, but for the
+// few of which the type's comment says otherwise. Posts to one direction of one QP are
+// serialized, as are polls of one CQ. No wait holds an operating system thread. Values
+// such as [WC], [SendWR] and [QPAttr] are plain data, and shared as such.
+//
+// # Errors
+//
+// A call that fails returns an *[Error]: the C call's name, the device, the errno and
+// what to try. Posts return a *[PostError] with the index of the request that was refused;
+// a completion that failed is data, of which [WC.Err] makes a *[WCError]. A comment that
+// names an errno ("EINVAL for …") means errors.Is(err, syscall.EINVAL). What a device
+// or the system does not have is errors.ErrUnsupported.
+//
+// # Watching
+//
+// A device that is opened with [WithLogger] tells a log/slog Logger of every verb that
+// is called on it and on what is made of it. Who wants to see the attributes of a queue
+// pair's moves gives a function to [qpstate.NewMachine]; who wants a record of each
+// object, move and message of a connection gives a Logger to package rc.
 package verbs

@@ -11,9 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Error is a verb that failed. errors.Is finds its Errno, and through it
-// errors.ErrUnsupported; errors.As finds a *qpstate.TransitionError beneath a
-// refused Modify.
+// Error is a verb that failed: what every call of this package returns but posts
+// (*[PostError]), completions (*[WCError]), [ChooseGID] (*[GIDError]) and the end of a
+// wait's context (its cause, as it is). errors.Is finds its Errno, through
+// EOPNOTSUPP also errors.ErrUnsupported, and net.ErrClosed for an object that is
+// closed; errors.As finds a *[qpstate.TransitionError] beneath a refused Modify.
 type Error struct {
 	Op     string        // the C call: "ibv_reg_mr"
 	Device string        // "rxe0"; "" if no device is open yet
@@ -62,7 +64,7 @@ type PostError struct {
 	Op    string // "ibv_post_send", "ibv_post_recv" or "ibv_post_srq_recv"
 	QPN   uint32 // 0 for an SRQ
 	Index int    // into the slice that was posted
-	Err   error
+	Err   error  // why: a syscall.Errno, or net.ErrClosed
 }
 
 // Error names the queue, the request and the likely reason.

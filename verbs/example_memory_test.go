@@ -5,6 +5,9 @@ package verbs_test
 import (
 	"fmt"
 	"log"
+	"syscall"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -101,44 +104,66 @@ func ExampleMW() {
 	// IBV_WC_REM_ACCESS_ERR
 }
 
-// An address handle names the way of a datagram; without a peer's GID there is none.
+// An address handle names the way of a datagram; the way back is in the datagram's
+// completion, and in the header that it begins with.
 func ExampleAH() {
 	dev := must(verbs.Open("soft0"))
 	defer dev.Close()
 	pd := must(dev.AllocPD())
 	defer pd.Close()
-	gid := must(dev.QueryGID(1, 1))
-	attr := verbs.AHAttr{IsGlobal: true, PortNum: 1, GRH: verbs.GRH{DGID: gid.GID, SGIDIndex: uint8(gid.Index), HopLimit: 64}}
-	ah := must(pd.CreateAH(attr)) // a SendWR's AH, with the peer's RemoteQPN and RemoteQKey
-	fmt.Println(pd.Close())
-	check(ah.Close())
+	cq := must(dev.CreateCQ(verbs.CQInit{Depth: 16}))
+	defer cq.Close()
+	mr := must(pd.AllocMR(4096, verbs.AccessLocalWrite))
+	defer mr.Close()
+	const key = 0x1234
+	asks, answers := datagramQP(pd, cq, key), datagramQP(pd, cq, key)
+	defer asks.Close()
+	defer answers.Close()
 
-	attr.GRH.SGIDIndex = 200
+	gid := must(dev.QueryGID(1, 1)) // the peer is on the same device
+	attr := verbs.AHAttr{IsGlobal: true, PortNum: 1, GRH: verbs.GRH{DGID: gid.GID, SGIDIndex: uint8(gid.Index), HopLimit: 64}}
+	ah := must(pd.CreateAH(attr))
+	defer ah.Close()
+	question := mr.SGE(0, copy(mr.Bytes(), "who are you?"))
+	check(answers.PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{mr.SGE(1000, verbs.GRHLen+100)}}}))
+	check(asks.PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{mr.SGE(2000, verbs.GRHLen+100)}}}))
+	check(asks.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, SGL: []verbs.SGE{question}, AH: ah, RemoteQPN: answers.QPN(), RemoteQKey: key}}))
+	wc := next(cq)
+	check(wc.Err())
+	grh, text := mr.Bytes()[1000:1000+verbs.GRHLen], mr.Bytes()[1000+verbs.GRHLen:1000+wc.ByteLen]
+	fmt.Printf("%s, from %t\n", text, wc.SrcQPN == asks.QPN())
+
+	back := must(pd.CreateAHFromWC(1, &wc, grh))
+	defer back.Close()
+	answer := mr.SGE(3000, copy(mr.Bytes()[3000:], "a queue pair"))
+	check(answers.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, SGL: []verbs.SGE{answer}, AH: back, RemoteQPN: wc.SrcQPN, RemoteQKey: key}}))
+	wc = next(cq)
+	fmt.Printf("%s\n", mr.Bytes()[2000+verbs.GRHLen:2000+wc.ByteLen])
+
+	attr.GRH.SGIDIndex = 200 // an empty slot
 	_, err := pd.CreateAH(attr)
-	fmt.Println(err != nil)
+	fmt.Println(errors.Is(err, syscall.ENODATA))
 	// Output:
-	// ibv_dealloc_pd on soft0 (the PD has living children: 1 AH): EBUSY (16, device or resource busy); try: closing those first
+	// who are you?, from true
+	// a queue pair
 	// true
+}
+
+// datagramQP makes a queue pair that any peer can send to.
+func datagramQP(pd *verbs.PD, cq *verbs.CQ, key uint32) *verbs.QP {
+	qp := must(pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: cq, RecvCQ: cq,
+		Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}}))
+	m := qpstate.NewMachine(verbs.UD, qp, nil)
+	check(m.ToInit(verbs.QPAttr{PortNum: 1, QKey: key}))
+	check(m.ToRTR(verbs.QPAttr{}))
+	check(m.ToRTS(verbs.QPAttr{}))
+	return qp
 }
 
 // connected makes two queue pairs, each the other's peer.
 func connected(dev *verbs.Device, pd *verbs.PD, cq *verbs.CQ) (a, b *verbs.QP) {
-	gid := must(dev.QueryGIDTable())[0]
-	var qps [2]*verbs.QP
-	for i := range qps {
-		qps[i] = must(pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq,
-			Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}}))
-	}
-	for i, qp := range qps {
-		m := qpstate.NewMachine(verbs.RC, qp, nil)
-		check(m.ToInit(verbs.QPAttr{PortNum: 1, Access: verbs.AccessRemoteWrite}))
-		check(m.ToRTR(verbs.QPAttr{
-			PathMTU: qpstate.MTU1024, DestQPN: qps[1-i].QPN(), MaxDestRdAtomic: 1, MinRNRTimer: 12,
-			AH: verbs.AHAttr{IsGlobal: true, PortNum: 1, GRH: verbs.GRH{DGID: gid.GID, SGIDIndex: uint8(gid.Index), HopLimit: 64}},
-		}))
-		check(m.ToRTS(verbs.QPAttr{Timeout: 14, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: 1}))
-	}
-	return qps[0], qps[1]
+	return examplePair(dev, pd, verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq,
+		Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}})
 }
 
 // next polls until there is a completion; CQ.Wait would sleep instead.

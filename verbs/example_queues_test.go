@@ -132,7 +132,7 @@ func examplePair(dev *verbs.Device, pd *verbs.PD, init verbs.QPInit) (from, to *
 	gid := must(dev.QueryGIDTable())[0]
 	for _, end := range []struct{ qp, peer *verbs.QP }{{from, to}, {to, from}} {
 		m := qpstate.NewMachine(verbs.RC, end.qp, nil)
-		check(m.ToInit(verbs.QPAttr{PortNum: 1}))
+		check(m.ToInit(verbs.QPAttr{PortNum: 1, Access: verbs.AccessRemoteWrite}))
 		check(m.ToRTR(verbs.QPAttr{
 			PathMTU: qpstate.MTU1024, DestQPN: end.peer.QPN(), RQPSN: 100, MinRNRTimer: 12,
 			AH: verbs.AHAttr{IsGlobal: true, PortNum: 1, GRH: verbs.GRH{DGID: gid.GID, SGIDIndex: uint8(gid.Index), HopLimit: 64}},

@@ -11,20 +11,22 @@ import (
 	"strings"
 )
 
-// GIDWish says what a program knows when it chooses a GID.
+// GIDWish says what a program knows when it chooses a GID. The zero value asks for
+// slot 0 of port 1: set Automatic to have one chosen.
 type GIDWish struct {
 	Port      uint8      // 0 means 1
-	Index     int        // the index to take, if Automatic is false
-	Automatic bool       // choose by type and family
-	Local     netip.Addr // this side's address towards the peer, if known
-	Peer      netip.Addr // the peer's address, if known
+	Index     int        // the index to take, 0 to 255, if Automatic is false
+	Automatic bool       // choose by type and family; false: take Index
+	Local     netip.Addr // this side's address towards the peer; the zero Addr if it is not known
+	Peer      netip.Addr // the peer's address; the zero Addr if it is not known
 }
 
 // ChooseGID picks a slot of a GID table and says why in words for a person. An
 // index is taken as it is if the slot is filled. Automatically, RoCE v2 slots of
 // the port are considered (on InfiniBand: its own), in this order: the one whose
 // address is Local; one of the peer's family; an IPv4-mapped one; a global one.
-// A link-local one is taken only for a link-local peer.
+// A link-local one is taken only for a link-local peer. Slots beyond 255 cannot be
+// named by a path, and are not taken. The error is a *[GIDError].
 func ChooseGID(table []GIDEntry, wish GIDWish) (entry GIDEntry, why string, err error) {
 	port := max(wish.Port, 1)
 	if !wish.Automatic {
@@ -106,9 +108,9 @@ func addrFamily(a netip.Addr) gidFamilyName {
 
 // GIDError says that no slot of the table will do, and what the table has.
 type GIDError struct {
-	Port  uint8
-	Wish  GIDWish
-	Table []GIDEntry
+	Port  uint8      // whose slots were looked at
+	Wish  GIDWish    // what was asked for
+	Table []GIDEntry // what there is, other ports' slots too
 }
 
 // Error names the wish, the filled slots and the remedy.

@@ -3,6 +3,7 @@ package verbs
 import (
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -67,5 +68,22 @@ func TestChooseGIDSaysWhatThereIs(t *testing.T) {
 	ib := []GIDEntry{{GID: gid("fe80::5"), Port: 1, Type: GIDTypeIB}}
 	if e, why, err := ChooseGID(ib, GIDWish{Automatic: true}); err != nil || e.GID != ib[0].GID || !strings.Contains(why, "InfiniBand") {
 		t.Errorf("InfiniBand: %v %q %v", e, why, err)
+	}
+}
+
+// TestPKeyIndexPrefersFullMembers: a limited member of a partition hears full ones
+// only.
+func TestPKeyIndexPrefersFullMembers(t *testing.T) {
+	d, paper := newPaperDevice()
+	paper.pkeys = []uint16{0, 0x7fff, 0x0042, 0xffff, 0x8042, 0x0007}
+	for pkey, want := range map[uint16]int{0xffff: 3, 0x7fff: 3, 0x8042: 4, 0x0042: 4, 0x8007: 5} {
+		if got, err := d.PKeyIndex(1, pkey); got != want || err != nil {
+			t.Errorf("%#04x is in slot %d, %v; want %d", pkey, got, err, want)
+		}
+	}
+	for _, pkey := range []uint16{0, 0x8000, 0x8099} {
+		if got, err := d.PKeyIndex(1, pkey); !errors.Is(err, syscall.ENOENT) || !strings.Contains(err.Error(), "try:") {
+			t.Errorf("%#04x is in slot %d, %v", pkey, got, err)
+		}
 	}
 }

@@ -5,7 +5,9 @@
 package verbs
 
 import (
+	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -108,19 +110,22 @@ func closes(t *testing.T, p *posted) {
 	}
 }
 
-// TestPostedEndsOnce: an object's end waits for those who hold it, and nobody gets
-// hold of it after.
+// TestPostedEndsOnce: an object's end waits for those who hold it, however many there
+// are, and nobody gets hold of it after.
 func TestPostedEndsOnce(t *testing.T) {
 	var p posted
 	var gone bool // read while it is held, written when it is not: the race detector looks on
+	var over atomic.Bool
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for p.hold() {
-				if gone {
-					t.Error("held after its end")
+			for !over.Load() {
+				if p.hold() {
+					if gone {
+						t.Error("held after its end")
+					}
+					p.release()
 				}
-				p.release()
 			}
 		})
 	}
@@ -129,7 +134,11 @@ func TestPostedEndsOnce(t *testing.T) {
 	}
 	p.release()
 	_ = p.end(func() error { gone = true; return nil })
+	over.Store(true)
 	all.Wait()
+	if err := p.end(func() error { return nil }); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a second end: %v", err)
+	}
 }
 
 func TestBuilderHasDataInline(t *testing.T) {

@@ -113,6 +113,8 @@ type ibvDevice struct {
 	cqs    ibvTable[*C.struct_ibv_cq, *ibvCQ]
 	srqs   ibvTable[*C.struct_ibv_srq, *ibvSRQ]
 
+	remapped remapped
+
 	// Of the one goroutine in NextEvent.
 	event     C.struct_rv_event
 	readEvent func() syscall.Errno

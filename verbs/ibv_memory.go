@@ -9,46 +9,17 @@ import "C"
 
 import (
 	"net"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
 )
-
-// posted keeps a C object that work requests name from being freed while C may be
-// reading it, in a post: from hold to release. It counts; -1 is gone.
-type posted struct{ n atomic.Int32 }
-
-// hold is false for an object that is gone.
-func (p *posted) hold() bool {
-	for n := p.n.Load(); n >= 0; n = p.n.Load() {
-		if p.n.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-	return false
-}
-
-func (p *posted) release() { p.n.Add(-1) }
-
-// end runs destroy when no post holds the object, which takes as long as a post
-// does; if destroy fails the object is there again.
-func (p *posted) end(destroy func() error) error {
-	for !p.n.CompareAndSwap(0, -1) {
-		runtime.Gosched()
-	}
-	err := destroy()
-	if err != nil {
-		p.n.Store(0)
-	}
-	return err
-}
 
 // ibvMR is struct ibv_mr.
 type ibvMR struct {
 	posted
 	mr         *C.struct_ibv_mr
 	lkey, rkey atomic.Uint32 // to be told when mr is gone, too
+	among      *remapped     // nil if its addresses are its memory's
 }
 
 // newIBVMR makes the Go side of a struct ibv_mr *; see newIBVQP.
@@ -69,7 +40,11 @@ func (p *ibvPD) RegMR(buf []byte, iova uint64, access Access) (MRProvider, error
 	if err := errnoErr(C.rv_reg_mr(p.pd, start, C.size_t(len(buf)), C.uint64_t(iova), C.int(access), &mr)); err != nil {
 		return nil, err
 	}
-	return newIBVMR(unsafe.Pointer(mr)), nil
+	m := newIBVMR(unsafe.Pointer(mr))
+	if iova != uint64(uintptr(start)) {
+		m.remap(&p.d.remapped)
+	}
+	return m, nil
 }
 
 func (p *ibvPD) RegDmabufMR(fd int, offset, length, iova uint64, access Access) (MRProvider, error) {
@@ -78,7 +53,9 @@ func (p *ibvPD) RegDmabufMR(fd int, offset, length, iova uint64, access Access) 
 	if err := errnoErr(errno); err != nil {
 		return nil, err
 	}
-	return newIBVMR(unsafe.Pointer(mr)), nil
+	m := newIBVMR(unsafe.Pointer(mr))
+	m.remap(&p.d.remapped)
+	return m, nil
 }
 
 func (p *ibvPD) AdviseMR(advice MRAdvice, flags MRAdviceFlags, sgl []SGE) error {
@@ -111,13 +88,24 @@ func (m *ibvMR) Rereg(flags ReregFlags, pd PDProvider, buf []byte, iova uint64, 
 	var broken C.int
 	err = errnoErr(C.rv_rereg_mr(m.mr, C.int(flags), domain, start, length, rights, &broken))
 	if err == nil {
+		old := m.LKey()
 		m.readKeys()
+		m.rekeyed(old)
 	}
 	return broken != 0, err
 }
 
 func (m *ibvMR) Close() error {
-	return m.end(func() error { return errnoErr(C.rv_dereg_mr(m.mr)) })
+	return m.end(func() error {
+		if m.among != nil {
+			m.among.remove(m.LKey()) // before the key can be another region's
+		}
+		err := errnoErr(C.rv_dereg_mr(m.mr))
+		if err != nil && m.among != nil {
+			m.among.add(m.LKey())
+		}
+		return err
+	})
 }
 
 // ibvMW is struct ibv_mw.

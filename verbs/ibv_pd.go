@@ -7,6 +7,8 @@ package verbs
 // #include "ibv_shim.h"
 import "C"
 
+import "unsafe"
+
 // ibvPD is struct ibv_pd.
 type ibvPD struct {
 	d  *ibvDevice
@@ -24,7 +26,10 @@ func (d *ibvDevice) AllocPD() (PDProvider, error) {
 func (p *ibvPD) Close() error { return errnoErr(C.rv_dealloc_pd(p.pd)) }
 
 // ibvAH is struct ibv_ah.
-type ibvAH struct{ ah *C.struct_ibv_ah }
+type ibvAH struct {
+	posted
+	ah *C.struct_ibv_ah
+}
 
 func (p *ibvPD) CreateAH(attr AHAttr) (AHProvider, error) {
 	a := &ibvAH{}
@@ -35,12 +40,11 @@ func (p *ibvPD) CreateAH(attr AHAttr) (AHProvider, error) {
 	return a, nil
 }
 
+// newIBVAH makes the Go side of a struct ibv_ah *; see newIBVQP.
+func newIBVAH(p unsafe.Pointer) *ibvAH { return &ibvAH{ah: (*C.struct_ibv_ah)(p)} }
+
 func (a *ibvAH) Close() error {
-	if err := errnoErr(C.rv_destroy_ah(a.ah)); err != nil {
-		return err
-	}
-	a.ah = nil
-	return nil
+	return a.end(func() error { return errnoErr(C.rv_destroy_ah(a.ah)) })
 }
 
 func encodeAH(a *AHAttr) (c C.struct_ibv_ah_attr) {

@@ -73,11 +73,14 @@ type sendSlots struct {
 	bufs []C.struct_ibv_data_buf // for these, one request's elements
 
 	binds []ibvBind // of the batch, held until it is posted
-	split bool      // the batch must be posted before the next request can be encoded
+	peers []*ibvAH  // the same: where its datagrams go
+
+	remapped *remapped // the device's regions that C cannot read inline data from
+	split    bool      // the batch must be posted before the next request can be encoded
 }
 
 func newSendSlots(qp *C.struct_ibv_qp, ex *C.struct_ibv_qp_ex, cap QPCap) sendSlots {
-	s := sendSlots{qp: qp, wrs: cArray[C.struct_ibv_send_wr](cap.MaxSendWR), sge: newSGESlots(cap.MaxSendWR, cap.MaxSendSGE),
+	s := sendSlots{qp: qp, wrs: cArray[C.struct_ibv_send_wr](cap.MaxSendWR), sge: newSGESlots(cap.MaxSendWR, cap.MaxSendSGE), remapped: new(remapped),
 		datagram: qp.qp_type == C.IBV_QPT_UD, unanswered: qp.qp_type == C.IBV_QPT_UC && ex != nil, ex: ex, bufs: cArray[C.struct_ibv_data_buf](cap.MaxSendSGE)}
 	for i := range s.wrs {
 		s.wrs[i].sg_list = s.sge.list(i)
@@ -142,6 +145,9 @@ func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 		if len(s.binds) > 0 {
 			s.settle(n)
 		}
+		if len(s.peers) > 0 {
+			s.releasePeers()
+		}
 		if done += n; err == nil && fit < len(batch) && !s.split {
 			err = syscall.EINVAL
 		}
@@ -157,6 +163,9 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 	c := &s.wrs[i]
 	if s.datagram && wr.Opcode != OpSend && wr.Opcode != OpSendWithImm ||
 		s.unanswered && needsAnswer(wr.Opcode) || !s.sge.fill(i, wr.SGL) {
+		return false
+	}
+	if wr.Flags&SendInline != 0 && s.remapped.names(wr.SGL) && wr.Opcode != OpLocalInv && wr.Opcode != OpBindMW { // these two have no data
 		return false
 	}
 	c.wr_id = C.uint64_t(wr.ID)
@@ -218,11 +227,32 @@ func (s *sendSlots) setPeer(c *C.struct_ibv_send_wr, wr *SendWR) bool {
 		return false
 	}
 	ah, ok := wr.AH.p.(*ibvAH)
-	if !ok || ah.ah == nil {
+	if !ok || !s.holdPeer(ah) {
 		return false // another provider's, or closed
 	}
 	*(*wrUD)(unsafe.Pointer(&c.wr)) = wrUD{uintptr(unsafe.Pointer(ah.ah)), wr.RemoteQPN, wr.RemoteQKey}
 	return true
+}
+
+// holdPeer holds an address handle until the batch is posted; false if it is closed.
+// Datagrams in a row to one peer hold it once.
+func (s *sendSlots) holdPeer(ah *ibvAH) bool {
+	if n := len(s.peers); n > 0 && s.peers[n-1] == ah {
+		return true
+	}
+	if !ah.hold() {
+		return false
+	}
+	s.peers = append(s.peers, ah) // grows to what the largest batch has
+	return true
+}
+
+func (s *sendSlots) releasePeers() {
+	for _, ah := range s.peers {
+		ah.release()
+	}
+	clear(s.peers)
+	s.peers = s.peers[:0]
 }
 
 // setBind encodes the bind of a type 2 window, and holds window and region for the

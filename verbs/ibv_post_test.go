@@ -186,7 +186,11 @@ func TestPostSaysWhichRequestWasRefused(t *testing.T) {
 // pointer that is none.
 func TestPostSendPassesOnNothingThatCWouldFollow(t *testing.T) {
 	foreign := &AH{p: &paperObject{}}
-	closed := &AH{p: &ibvAH{}}
+	ended := &ibvAH{}
+	if err := ended.end(func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	closed := &AH{p: ended}
 	for name, c := range map[string]struct {
 		datagrams bool
 		wr        SendWR
@@ -265,12 +269,16 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	_, qp := fakeQP(t, wide)
 	_, built := fakeQPBy(t, PostBuilder, wide)
 	binding, bind := fakeBind(t)
+	datagrams, toPeers := fakeDatagrams(t)
+	inlining, inlined := fakeInline(t)
 	f, cq := fakeCQ(t)
 	f.Completes(16, 1, 2, 0)
 	sends, recvs, wcs := sendBatch(16), recvBatch(16), make([]WC, 16)
 	for name, hot := range map[string]func(){
 		"PostSend":                func() { _ = qp.PostSend(sends) },
 		"PostSend by the builder": func() { _ = built.PostSend(sends) },
+		"PostSend inline":         func() { _ = inlining.PostSend(inlined) },
+		"PostSend of datagrams":   func() { _ = datagrams.PostSend(toPeers) },
 		"PostSend of a bind":      func() { _ = binding.PostSend(bind) },
 		"PostRecv":                func() { _ = qp.PostRecv(recvs) },
 		"Poll":                    func() { _, _ = cq.Poll(wcs) },
@@ -287,6 +295,18 @@ func sendBatch(n int) []SendWR {
 		wrs[i] = SendWR{ID: uint64(i), Opcode: OpRDMAWrite, Flags: SendSignaled, RemoteAddr: 1, RKey: 2, SGL: []SGE{{Addr: 3, Length: 4, LKey: 5}}}
 	}
 	return wrs
+}
+
+// fakeInline is a queue pair and a batch of inline data, where there is a region that
+// could not be read.
+func fakeInline(tb testing.TB) (*QP, []SendWR) {
+	f, qp := fakeQP(tb, wide)
+	newIBVMR(f.MR()).remap(qp.p.(*ibvQP).send.remapped)
+	wrs := sendBatch(16)
+	for i := range wrs {
+		wrs[i].Flags |= SendInline
+	}
+	return qp, wrs
 }
 
 func recvBatch(n int) []RecvWR {
@@ -334,6 +354,18 @@ func BenchmarkPostSend(b *testing.B) {
 		b.Run(fmt.Sprintf("batch=%d/InC", n), func(b *testing.B) {
 			f.PostInC(n, b.N)
 			perWR(b, n)
+		})
+	}
+	for name, fake := range map[string]func(testing.TB) (*QP, []SendWR){"GoDatagrams": fakeDatagrams, "GoInline": fakeInline} {
+		qp, wrs := fake(b)
+		b.Run(fmt.Sprintf("batch=%d/%s", len(wrs), name), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := qp.PostSend(wrs); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perWR(b, len(wrs))
 		})
 	}
 }

@@ -60,6 +60,7 @@ func (p *ibvPD) CreateQP(init QPInitProvider) (QPProvider, error) {
 	}
 	q := newIBVQP(unsafe.Pointer(qp), unsafe.Pointer(ex), decodeCap(&c.cap))
 	q.onSRQ = init.SRQ != nil
+	q.send.remapped = &p.d.remapped
 	return q, nil
 }
 

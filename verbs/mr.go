@@ -13,19 +13,25 @@ import (
 
 // MR is a registered memory region (struct ibv_mr). The device may read and
 // write its memory at any time while it is open; Go code must not touch what a
-// posted work request or the peer is using.
+// posted work request or the peer is using. [PD.AllocMR], [PD.RegMR] and [PD.RegDmabufMR]
+// make it; it is valid until Close, and so are its keys and addresses.
+//
+// Its methods may be called by several goroutines at once, but for [MR.Rereg], which
+// wants the region for itself. Those that tell something answer after Close too.
 type MR struct {
 	handle
 	p      MRProvider
 	pd     *PD
 	buf    []byte
-	addr   uint64 // what SGEs and the peer count from
+	addr   uint64  // what SGEs and the peer count from
+	iova   *uint64 // what addr was chosen to be, nil if it was not
 	length int
 	access Access
-	free   func() error // gives the memory back after the region is gone
+	gone   bool           // the registration has ended; memory may still be to give back
+	free   []func() error // give memory back after that; each is taken off once it did
 }
 
-// MROption changes how a region is registered.
+// MROption changes how a region is registered: [HugePages], [IOVA].
 type MROption func(*mrOptions)
 
 type mrOptions struct {
@@ -40,19 +46,25 @@ func optionsOf(options []MROption) (o mrOptions) {
 	return o
 }
 
-// HugePages asks for the system's huge pages (vm.nr_hugepages); Linux only, and
-// for AllocMR only, since the caller's memory is what it is.
+// HugePages asks for the system's huge pages (vm.nr_hugepages), of 2 MiB; Linux only
+// (elsewhere errors.ErrUnsupported), and for [PD.AllocMR] only, since the caller's memory is
+// what it is: [PD.RegMR] answers EINVAL.
 func HugePages() MROption { return func(o *mrOptions) { o.hugePages = true } }
 
 // IOVA makes SGEs and the peer count from an address of the program's choice, not
 // from the memory's own: its place within a page must be the memory's. The flag
-// [AccessZeroBased] does the same for 0. What is sent from such a region must not
-// be [SendInline], which reads addresses of this process.
+// [AccessZeroBased] does the same for 0. What is sent from such a region cannot be
+// [SendInline], which reads addresses of this process.
 func IOVA(addr uint64) MROption { return func(o *mrOptions) { o.iova = &addr } }
 
 // AllocMR registers size bytes of new, zeroed, page-aligned memory outside Go's
 // heap (with HugePages, rounded up to whole ones: see Len). Close unmaps it: slices
 // of it must not be used after.
+//
+// EINVAL for a size below 1, or a remote right to write without [AccessLocalWrite]; ENOMEM
+// if the machine has no such memory, or the process may not lock it (ulimit -l);
+// errors.ErrUnsupported for rights that the device does not know. The domain cannot be
+// closed before the region.
 //
 // Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access),
 // struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),
@@ -85,7 +97,11 @@ func (pd *PD) mapMemory(size int, o mrOptions) ([]byte, error) {
 }
 
 // RegMR registers the caller's memory, which may lie on Go's heap: it is pinned
-// until Close. The bytes between len(buf) and cap(buf) are not registered.
+// until Close. The bytes between len(buf) and cap(buf) are not registered. Memory that
+// is mapped must stay so until Close.
+//
+// EINVAL if it is empty, and EFAULT if it cannot be written though the device may; else
+// the errors are those of [PD.AllocMR].
 //
 // Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access),
 // struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),
@@ -125,7 +141,7 @@ func pin(buf []byte) (unpin func() error) {
 }
 
 func (pd *PD) register(buf []byte, access Access, o mrOptions, free func() error) (*MR, error) {
-	mr := &MR{pd: pd, buf: buf[:len(buf):len(buf)], addr: iovaOf(buf, access, o), length: len(buf), access: access, free: free}
+	mr := &MR{pd: pd, buf: buf[:len(buf):len(buf)], addr: iovaOf(buf, access, o.iova), iova: o.iova, length: len(buf), access: access, free: []func() error{free}}
 	p, err := born(&mr.handle, "MR", "ibv_reg_mr", fmt.Sprintf("%d bytes, %s", len(buf), access.Name()),
 		func() (MRProvider, error) { return pd.p.RegMR(mr.buf, mr.addr, access) }, &pd.handle)
 	if err != nil {
@@ -136,17 +152,17 @@ func (pd *PD) register(buf []byte, access Access, o mrOptions, free func() error
 }
 
 // iovaOf is what a region's addresses count from.
-func iovaOf(buf []byte, access Access, o mrOptions) uint64 {
+func iovaOf(buf []byte, access Access, chosen *uint64) uint64 {
 	switch {
-	case o.iova != nil:
-		return *o.iova
+	case chosen != nil:
+		return *chosen
 	case access&AccessZeroBased != 0:
 		return 0
 	}
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf))))
 }
 
-// Bytes is the region's memory, valid until Close; nil for a DMA-BUF's.
+// Bytes is the region's memory, not a copy, valid until Close; nil for a DMA-BUF's.
 func (mr *MR) Bytes() []byte { return mr.buf }
 
 // Len is the region's length in bytes.
@@ -162,14 +178,15 @@ func (mr *MR) Provider() MRProvider { return mr.p }
 // Access is what the region was registered for.
 func (mr *MR) Access() Access { return mr.access }
 
-// LKey is the key for this side's SGEs.
+// LKey is the key for this side's SGEs. Rereg may change it.
 func (mr *MR) LKey() uint32 { return mr.p.LKey() }
 
-// RKey is the key for the peer's RDMA and atomics.
+// RKey is the key for the peer's RDMA and atomics; of no use to anybody, and 0 on some
+// devices, if the region has no remote rights. Rereg may change it.
 func (mr *MR) RKey() uint32 { return mr.p.RKey() }
 
-// SGE names n bytes from off. Like a slice expression it panics if they are not
-// all within the region, or more than 32 bits can count.
+// SGE names n bytes of the region, from its byte off on. Like a slice expression it
+// panics if they are not all within the region, or more than 32 bits can count.
 func (mr *MR) SGE(off, n int) SGE {
 	if off < 0 || n < 0 || off > mr.length || n > mr.length-off {
 		panic(fmt.Sprintf("verbs: an SGE of [%d:%d+%d] of a region of %d bytes", off, off, n, mr.length))
@@ -186,14 +203,32 @@ func (mr *MR) String() string {
 }
 
 // Close ends the registration and gives the memory back. EBUSY, or EINVAL from some
-// drivers, while memory windows are bound to the region: invalidate or close them.
+// drivers, while memory windows are bound to the region: invalidate or close them. Work
+// requests that name the region must have completed, or they fail. If the system does
+// not take the memory back the registration has ended all the same, and another Close
+// tries that again; else closing again does nothing.
 //
 // Implements: int ibv_dereg_mr(struct ibv_mr *mr)
 func (mr *MR) Close() error {
 	return mr.close("ibv_dereg_mr", func() error {
-		if err := mr.p.Close(); err != nil {
-			return err
+		if !mr.gone {
+			if err := mr.p.Close(); err != nil {
+				return err
+			}
+			mr.gone = true
 		}
-		return mr.free()
+		return mr.giveBack()
 	})
+}
+
+func (mr *MR) giveBack() error {
+	for len(mr.free) > 0 {
+		if err := mr.free[0](); err != nil {
+			e := fail("munmap", mr.device, fmt.Sprintf("%d bytes of a closed region", mr.length), err).(*Error)
+			e.Hint = "Close again; a higher vm.max_map_count if it was ENOMEM"
+			return e
+		}
+		mr.free = mr.free[1:]
+	}
+	return nil
 }

@@ -22,20 +22,27 @@ func (f ReregFlags) String() string {
 	return cFlags("IBV_REREG_MR_CHANGE_", uint32(f), "TRANSLATION", "PD", "ACCESS")
 }
 
-// Rereg is what a region changes to. Fields that Flags does not name are ignored.
+// Rereg is what a region changes to, for [MR.Rereg]. Fields that Flags does not name
+// are ignored; the zero value changes nothing, and is EINVAL.
 type Rereg struct {
-	Flags  ReregFlags
-	PD     *PD    // of the same device
-	Buf    []byte // pinned until Close or the next change, as with [PD.RegMR]
-	Access Access
+	Flags  ReregFlags // which of the others count: at least one
+	PD     *PD        // ReregPD: the new domain, of the same device
+	Buf    []byte     // ReregTranslation: the new memory, pinned until Close or the next change, as with [PD.RegMR]
+	Access Access     // ReregAccess: the new rights
 }
 
 // Rereg changes the region in place: its memory, its domain, its rights. Its keys
 // may change with it. Memory that it had before is given back: it is unpinned, or
 // unmapped if [PD.AllocMR] had mapped it. The region must be idle, in work requests,
-// at the peer and in other goroutines. If it fails the region is as it was, unless
-// the error says that it is lost: then it can only be closed. errors.ErrUnsupported
-// if the device cannot do it, or not this change.
+// at the peer and in other goroutines, which may not call its methods meanwhile. If
+// it fails the region is as it was, unless the error says that it is lost: then it
+// can only be closed.
+//
+// EINVAL for flags without their fields, a PD of another device, or rights that do not
+// go together; EBUSY while windows are bound to the region; errors.ErrUnsupported if
+// the device cannot do it, or not this change: no DMA-BUF's, and on libibverbs no other
+// memory for a region whose addresses were chosen ([IOVA], [AccessZeroBased]), which it
+// keeps.
 //
 // Implements: int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 func (mr *MR) Rereg(r Rereg) error {
@@ -52,7 +59,7 @@ func (mr *MR) Rereg(r Rereg) error {
 func (mr *MR) rereg(r Rereg) error {
 	mr.mu.Lock()
 	defer mr.mu.Unlock()
-	if mr.closed {
+	if mr.closed || mr.gone {
 		return net.ErrClosed
 	}
 	p, err := optional[ReregProvider](mr.p)
@@ -79,7 +86,7 @@ func (mr *MR) rereg(r Rereg) error {
 	}
 	if moves {
 		next.buf = r.Buf[:len(r.Buf):len(r.Buf)]
-		next.addr, next.free = iovaOf(next.buf, next.access, mrOptions{}), pin(r.Buf)
+		next.addr, next.free = iovaOf(next.buf, next.access, mr.iova), []func() error{pin(r.Buf)}
 	}
 	lost, err := p.Rereg(r.Flags, next.pd.p, next.buf, next.addr, next.access)
 	if lost {
@@ -98,8 +105,10 @@ func (mr *MR) rereg(r Rereg) error {
 		releaseAll([]*handle{&leaves.handle}, mr.kind)
 	}
 	if moves {
-		if ferr := free(); err == nil {
-			err = ferr
+		for _, f := range free {
+			if f() != nil {
+				mr.free = append(mr.free, f) // Close tries again, and tells
+			}
 		}
 	}
 	return err
@@ -111,11 +120,8 @@ func (mr *MR) lose(flags ReregFlags, next *MR, err error) error {
 	if flags&ReregPD != 0 {
 		mr.parents = []*handle{&mr.pd.handle, &next.pd.handle}
 	}
-	if old := mr.free; flags&ReregTranslation != 0 {
-		mr.free = func() error {
-			_ = next.free() // unpinning cannot fail
-			return old()
-		}
+	if flags&ReregTranslation != 0 {
+		mr.free = append(mr.free, next.free...)
 	}
 	e := fail("ibv_rereg_mr", mr.device, flags.String(), err).(*Error)
 	e.Hint = "closing the region, which is lost, and registering its memory anew"

@@ -5,6 +5,7 @@ package verbs
 
 import (
 	"fmt"
+	"sync"
 	"syscall"
 )
 
@@ -18,9 +19,9 @@ const (
 	// old key back.
 	MWType1 MWType = 1
 	// MWType2 windows are bound by a work request, [OpBindMW], under a key of the
-	// program's choice, and serve the queue pair that they were bound on (type 2B;
-	// a device of type 2A serves the domain). An invalidation of the key, by this
-	// side or by the peer, frees them for the next bind.
+	// program's choice, and serve the queue pair that they were bound on: its number
+	// guards them, on a device of type 2B the domain too. An invalidation of the key,
+	// by this side or by the peer, frees them for the next bind.
 	MWType2 MWType = 2
 )
 
@@ -29,16 +30,25 @@ func (t MWType) String() string {
 	return cName("IBV_MW_", "ibv_mw_type", uint32(t), "", "TYPE_1", "TYPE_2")
 }
 
-// MW is a memory window (struct ibv_mw).
+// MW is a memory window (struct ibv_mw): a key to a part of a region, which is handed
+// out and taken back without registering memory anew. [PD.AllocMW] makes it; [QP.BindMW]
+// or an [OpBindMW] opens it; it is valid until Close.
+//
+// Its methods may be called by several goroutines at once. RKey, Type and String
+// answer after Close too. Binds of one window on two queue pairs are for the program to
+// order: one whose turn comes before that of a bind posted earlier fails.
 type MW struct {
 	handle
 	p    MWProvider
 	kind MWType
+
+	binding sync.Mutex // type 1: a bind goes from the last one's key to the next, whichever queue pair takes it
 }
 
 // AllocMW makes a memory window, which opens nothing until it is bound to a
 // region. EINVAL for a type that does not exist; errors.ErrUnsupported if the
-// device has no windows: [DeviceAttr.CapFlags] tells which it has.
+// device has no windows: [DeviceAttr.CapFlags] tells which it has. The domain cannot be
+// closed before the window.
 //
 // Implements: struct ibv_mw *ibv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 func (pd *PD) AllocMW(t MWType) (*MW, error) {
@@ -66,15 +76,16 @@ func (mw *MW) Provider() MWProvider { return mw.p }
 func (mw *MW) String() string { return fmt.Sprintf("%v rkey %#x", mw.kind, mw.RKey()) }
 
 // Close frees the window, bound or not: its key opens nothing any more. Posted
-// work requests that name it must have completed.
+// work requests that name it must have completed. Closing again does nothing.
 //
 // Implements: int ibv_dealloc_mw(struct ibv_mw *mw)
 func (mw *MW) Close() error { return mw.close("ibv_dealloc_mw", mw.p.Close) }
 
 // MWBind says what part of which region a window opens, and for what (struct
 // ibv_mw_bind_info, with the window and its key). Fields are read when the bind is
-// posted, and not kept.
+// posted, and not kept. Without a window and a region it is EINVAL.
 type MWBind struct {
+	// MW is the window: of type 1 for [QP.BindMW], of type 2 for [OpBindMW].
 	MW *MW
 	// MR is the region, of the window's domain and with [AccessMWBind]; it cannot be
 	// closed while the window is bound to it. It is not nil even for 0 bytes.
@@ -82,10 +93,11 @@ type MWBind struct {
 	// RKey is the window's next key, type 2 only: [IncRKey] of the present one, or
 	// another with the same upper 24 bits.
 	RKey   uint32
-	Addr   uint64 // of the first byte: within the region
-	Length uint64 // bytes; 0 unbinds a window of type 1
+	Addr   uint64 // of the first byte: within the region, as [MR.Addr] counts
+	Length uint64 // bytes; 0 unbinds a window of type 1, and is an error for type 2
 	// Access is remote rights only, and [AccessZeroBased] for a type 2 window whose
-	// peer counts from 0. To be written the region needs [AccessLocalWrite].
+	// peer counts from 0. To be written the region needs [AccessLocalWrite]. 0 opens the
+	// window for nothing.
 	Access Access
 }
 
@@ -100,13 +112,17 @@ func IncRKey(rkey uint32) uint32 { return rkey&^0xff | (rkey+1)&0xff }
 // [WCBindMW] with the id. EINVAL for a window of type 2, a region that is missing,
 // or a queue pair below RTS; EPERM for a region of another domain. What the device
 // finds wrong when the bind's turn comes, such as a region without [AccessMWBind]
-// or bytes outside it, is a completion with [WCMWBindErr], and ends the queue pair.
+// or bytes outside it, is a completion with [WCMWBindErr], and ends the queue pair. So
+// does a bind whose turn comes when the window has another key than when it was
+// posted: before binding on another queue pair, wait for the bind's completion.
 //
 // Implements: int ibv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind)
 func (qp *QP) BindMW(id uint64, flags SendFlags, b MWBind) error {
 	err := b.check(MWType1)
 	if err == nil {
+		b.MW.binding.Lock()
 		err = qp.p.BindMW(id, flags, &b)
+		b.MW.binding.Unlock()
 	}
 	if err == nil {
 		return nil

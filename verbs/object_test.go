@@ -128,6 +128,42 @@ func TestMR(t *testing.T) {
 	}
 }
 
+// TestMRClosesAgain: what the system did not take back is tried again, and the
+// registration is not.
+func TestMRClosesAgain(t *testing.T) {
+	d, paper := newPaperDevice()
+	pd := must[*PD](t)(d.AllocPD())
+	mr := must[*MR](t)(pd.AllocMR(5000, AccessLocalWrite))
+	tries, unmap := 0, mr.free[0]
+	mr.free[0] = func() error {
+		if tries++; tries < 3 {
+			return syscall.ENOMEM
+		}
+		return unmap()
+	}
+	living := paper.living()
+	for range 2 {
+		err := mr.Close()
+		if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "munmap on paper0 (5000 bytes") || !strings.Contains(err.Error(), "try:") {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	if err := mr.Rereg(Rereg{Flags: ReregAccess}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Rereg of what is not registered: %v", err)
+	}
+	if err := pd.Close(); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("the domain's Close before the memory is given back: %v", err)
+	}
+	for range 2 {
+		if err := mr.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	if n := paper.living(); n != living-1 || tries != 3 {
+		t.Errorf("%d objects became %d, in %d tries", living, n, tries)
+	}
+}
+
 func TestModifyExplainsEINVAL(t *testing.T) {
 	d, p := newPaperDevice()
 	pd := must[*PD](t)(d.AllocPD())
@@ -153,6 +189,11 @@ func TestModifyExplainsEINVAL(t *testing.T) {
 	}
 	expect(refused(QPAttr{State: qpstate.Init}, qpstate.MaskState), "RC RESET→INIT", "missing ACCESS_FLAGS", "paper0")
 	expect(refused(QPAttr{State: qpstate.Init, PortNum: 7}, 0x39), "PORT 7 does not exist")
+	p.refuse = syscall.EOPNOTSUPP // as rdma_rxe answers to RATE_LIMIT
+	var bits *qpstate.TransitionError
+	if err := qp.Modify(&QPAttr{State: qpstate.Init, PortNum: 1}, 0x39|qpstate.MaskRateLimit); !errors.Is(err, syscall.EOPNOTSUPP) || !errors.As(err, &bits) {
+		t.Errorf("EOPNOTSUPP: %v", err)
+	}
 	if err := m.ToInit(QPAttr{PortNum: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -259,6 +300,49 @@ func TestLeakIsReported(t *testing.T) {
 		}
 	}
 	t.Errorf("no report of the leak: %s", log.String())
+}
+
+// TestLogger has each verb told, those that fail too, and a leak.
+func TestLogger(t *testing.T) {
+	var mu sync.Mutex
+	var log bytes.Buffer
+	handler := slog.NewTextHandler(&lockedWriter{w: &log, mu: &mu}, &slog.HandlerOptions{Level: slog.LevelDebug})
+	told := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		defer log.Reset()
+		return log.String()
+	}
+	d, _ := newPaperDevice()
+	WithLogger(slog.New(handler))(d)
+	pd := must[*PD](t)(d.AllocPD())
+	must[DeviceAttr](t)(d.Query())
+	if _, err := d.QueryPort(77); err == nil {
+		t.Error("there is a port 77")
+	}
+	if err := d.Close(); err == nil {
+		t.Error("closed above a PD")
+	}
+	if err := pd.Close(); err != nil {
+		t.Error(err)
+	}
+	text := told()
+	for _, want := range []string{
+		`level=DEBUG msg=ibv_alloc_pd device=paper0 object=PD took=`, `msg=ibv_query_device`, `msg=ibv_query_port`, `detail="port 77"`, `error=`,
+		`msg=ibv_dealloc_pd device=paper0 object=PD`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("not told: %s in\n%s", want, text)
+		}
+	}
+	func() { _ = must[*PD](t)(d.AllocPD()) }()
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(text, "level=WARN"); text = told() {
+		if time.Now().After(deadline) {
+			t.Fatalf("no report of the leak: %s", text)
+		}
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
 }
 
 type lockedWriter struct {

@@ -9,7 +9,7 @@ import (
 )
 
 // QueryGID reads one slot of a port's GID table. ENODATA for an empty one, EINVAL
-// for a port or an index that there is not.
+// for a port or an index that there is not. Ports count from 1.
 //
 // Implements: int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid),
 // int ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index, struct ibv_gid_entry *entry, uint32_t flags)
@@ -36,7 +36,9 @@ func (d *Device) QueryGID(port uint8, index int) (GIDEntry, error) {
 }
 
 // PKeyIndex finds the slot of a port's partition table that holds a key, whose
-// membership bit (0x8000) does not count. ENOENT if none does.
+// membership bit (0x8000) does not count; both are in host order. A slot with full
+// membership is preferred, since limited members do not hear each other. ENOENT if no
+// slot has the key, EINVAL for a port that there is not.
 //
 // Implements: int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
@@ -45,24 +47,36 @@ func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		const partition = 0x7fff
+		const full, partition = 0x8000, 0x7fff
+		limited := -1
 		for i := range attr.PKeyTableLen {
 			have, err := d.p.QueryPKey(port, i)
 			if err != nil {
 				return 0, err
 			}
-			if have&partition == pkey&partition && have&partition != 0 {
+			switch {
+			case have&partition != pkey&partition, have&partition == 0:
+			case have&full != 0:
 				return i, nil
+			case limited < 0:
+				limited = i
 			}
 		}
-		return 0, syscall.ENOENT
+		if limited < 0 {
+			return 0, syscall.ENOENT
+		}
+		return limited, nil
 	})
 }
 
 // QueryCounters reads what a port has counted since the device was loaded, by the
 // names that the driver gives: for the kernel's devices those of the directories
 // counters and hw_counters of /sys/class/infiniband, of which each has what its
-// maker chose. EINVAL for a port that there is not.
+// maker chose. A soft device counts from when it was opened, by all of its addresses.
+// EINVAL for a port that there is not, errors.ErrUnsupported from a device that does not
+// count.
+//
+// Reads: ports/N/counters and ports/N/hw_counters of sysfs; libibverbs has no call.
 func (d *Device) QueryCounters(port uint8) (map[string]uint64, error) {
 	return query(d, "counters", fmt.Sprintf("port %d", port), func() (map[string]uint64, error) {
 		p, err := optional[CounterProvider](d.p)
@@ -97,7 +111,8 @@ func (a *PortAttr) Lanes() int {
 	return 0
 }
 
-// GbitPerSecond is the link's signalling rate, 0 if its codes are unknown.
+// GbitPerSecond is the link's signalling rate, of all lanes together in 10^9 bits a
+// second; 0 if its codes are unknown.
 func (a *PortAttr) GbitPerSecond() float64 {
 	if bits.OnesCount8(a.ActiveSpeed) != 1 {
 		return 0

@@ -38,7 +38,7 @@ func (p PostPath) String() string {
 }
 
 // PostPath is the way that was taken, [PostAuto] for a device that has a way of its
-// own.
+// own, as soft devices have.
 func (qp *QP) PostPath() PostPath {
 	if p, err := optional[PostPathProvider](qp.p); err == nil {
 		return p.PostPath()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
 )
 
 func TestNamesAreTheCNames(t *testing.T) {
@@ -60,6 +61,30 @@ func TestEveryStatusHasItsNumberAndNoHintIsLost(t *testing.T) {
 	}
 }
 
+// TestLockedMemoryIsSaidToBe lowers the limit and asks for the hint.
+func TestLockedMemoryIsSaidToBe(t *testing.T) {
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &old); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &old); err != nil {
+			t.Error(err)
+		}
+	}()
+	low := old
+	low.Cur = 48 << 10
+	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &low); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range []string{"ibv_reg_mr", "ibv_create_cq", "ibv_create_qp", "ibv_whatever"} {
+		err := fail(op, "rxe0", "", syscall.ENOMEM)
+		if !strings.HasSuffix(err.Error(), "LimitMEMLOCK= of the service), now 48 KiB") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 func TestErrorsAreFoundThroughWraps(t *testing.T) {
 	err := errors.WithMessage(fail("ibv_create_qp", "rxe0", "XRC", syscall.EOPNOTSUPP), "making a queue pair")
 	var ve *Error
@@ -69,7 +94,7 @@ func TestErrorsAreFoundThroughWraps(t *testing.T) {
 	if !errors.Is(err, stderrors.ErrUnsupported) || !errors.Is(err, syscall.EOPNOTSUPP) {
 		t.Errorf("%v is not ErrUnsupported", err)
 	}
-	want := "making a queue pair: ibv_create_qp on rxe0 (XRC): EOPNOTSUPP (95, operation not supported); try: a transport type that the device has (RC is the common one)"
+	want := "making a queue pair: ibv_create_qp on rxe0 (XRC): EOPNOTSUPP (95, operation not supported); try: a transport type that the device has (RC is the common one), and PostAuto as the PostPath"
 	if err.Error() != want {
 		t.Errorf("got  %s\nwant %s", err, want)
 	}

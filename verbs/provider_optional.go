@@ -8,6 +8,7 @@ import "syscall"
 
 // DeviceExProvider is a device that tells more than its limits.
 type DeviceExProvider interface {
+	// QueryDeviceEx reads the limits and the rest; what there is not is zero.
 	QueryDeviceEx() (DeviceAttrEx, error)
 }
 
@@ -19,6 +20,7 @@ type CounterProvider interface {
 
 // ClockProvider is a device whose clock can be read.
 type ClockProvider interface {
+	// QueryRawClock reads it, in ticks.
 	QueryRawClock() (ticks uint64, err error)
 }
 
@@ -30,16 +32,20 @@ type XRCDProvider interface {
 
 // XRCProvider is an XRC domain (struct ibv_xrcd).
 type XRCProvider interface {
+	// Close closes the domain.
 	Close() error
 }
 
 // DmabufProvider is a domain that registers another driver's memory.
 type DmabufProvider interface {
+	// RegDmabufMR registers length bytes of the DMA-BUF fd, from offset on, under the
+	// addresses from iova on. It does not keep fd.
 	RegDmabufMR(fd int, offset, length, iova uint64, access Access) (MRProvider, error)
 }
 
 // AdviseProvider is a domain that takes advice about regions.
 type AdviseProvider interface {
+	// AdviseMR gives the advice; sgl is not empty, and not kept.
 	AdviseMR(advice MRAdvice, flags MRAdviceFlags, sgl []SGE) error
 }
 
@@ -53,17 +59,21 @@ type ReregProvider interface {
 
 // ECEProvider is a queue pair with enhanced connection establishment.
 type ECEProvider interface {
+	// QueryECE tells the options.
 	QueryECE() (ECE, error)
+	// SetECE sets those that the peer sent.
 	SetECE(ECE) error
 }
 
 // DataOrderProvider is a queue pair that tells in what order data is written.
 type DataOrderProvider interface {
+	// DataInOrder says whether an operation's data is written from first byte to last.
 	DataInOrder(op Opcode) (bool, error)
 }
 
 // PostPathProvider is a queue pair whose sends go one of two ways.
 type PostPathProvider interface {
+	// PostPath is the way taken.
 	PostPath() PostPath
 }
 

@@ -15,10 +15,12 @@ type paper struct {
 	next   uint32
 	cq     *paperCQ // the last one made
 	refuse error    // what the next making or modifying answers
+	gids   []GIDEntry
+	pkeys  []uint16
 }
 
 func newPaperDevice() (*Device, *paper) {
-	p := &paper{}
+	p := &paper{gids: rxeTable, pkeys: []uint16{0xffff}}
 	d := &Device{p: &paperDevice{paper: p, closed: make(chan struct{}), events: make(chan AsyncEvent, 8)}, info: DeviceInfo{Name: "paper0"}, events: &listeners{}}
 	d.kind, d.device = "device", "paper0"
 	d.watchLeak()
@@ -74,12 +76,12 @@ func (d *paperDevice) QueryPort(port uint8) (PortAttr, error) {
 	if port != 1 {
 		return PortAttr{}, syscall.EINVAL
 	}
-	return PortAttr{State: PortActive, MaxMTU: 5, ActiveMTU: 3, LinkLayer: LinkEthernet, PKeyTableLen: 1}, nil
+	return PortAttr{State: PortActive, MaxMTU: 5, ActiveMTU: 3, LinkLayer: LinkEthernet, PKeyTableLen: len(d.pkeys)}, nil
 }
 
-func (d *paperDevice) QueryGIDTable() ([]GIDEntry, error) { return rxeTable, nil }
+func (d *paperDevice) QueryGIDTable() ([]GIDEntry, error) { return d.gids, nil }
 
-func (d *paperDevice) QueryPKey(port uint8, index int) (uint16, error) { return 0xffff, nil }
+func (d *paperDevice) QueryPKey(port uint8, index int) (uint16, error) { return d.pkeys[index], nil }
 
 func (d *paperDevice) AllocPD() (PDProvider, error) {
 	_, err := d.made()

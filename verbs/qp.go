@@ -7,22 +7,29 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// QPInit says what queue pair to make (struct ibv_qp_init_attr). The CQs may be
-// one and the same.
+// QPInit says what queue pair to make (struct ibv_qp_init_attr). The zero value does
+// not work: Type and the CQs must be there. The CQs may be one and the same.
 type QPInit struct {
-	Type           QPType
-	SendCQ, RecvCQ *CQ
+	Type           QPType   // RC, UC or UD; 0 is none of them
+	SendCQ, RecvCQ *CQ      // where sends and receives complete; neither is nil
 	SRQ            *SRQ     // nil: a receive queue of its own; else Cap's receive sizes do not count
-	Cap            QPCap    // what is granted may be more: see QP.Cap
-	SigAll         bool     // every send completes; else those with SendSignaled
+	Cap            QPCap    // what is granted may be more: see QP.Cap. Soft devices grant at least 1 of all but inline data
+	SigAll         bool     // every send completes; false: those with SendSignaled, and those that fail
 	PostPath       PostPath // how sends are posted; the zero value is PostAuto
 }
 
-// QP is a queue pair (struct ibv_qp).
+// QP is a queue pair (struct ibv_qp). [PD.CreateQP] makes it, in RESET; three calls of
+// Modify, which [qpstate.Machine] makes, take it to RTS, and errors to ERR. It is valid
+// until Close.
+//
+// Its methods may be called by several goroutines at once; posts to one of its queues
+// are then served in turn, whole slices at a time. What the device is not asked for
+// (QPN, Type, Cap, SendCQ, RecvCQ, SRQ, PostPath) is told after Close too.
 type QP struct {
 	handle
 	p    QPProvider
@@ -34,7 +41,11 @@ type QP struct {
 	port    uint8   // what RESET→INIT chose
 }
 
-// CreateQP makes a queue pair, in RESET.
+// CreateQP makes a queue pair, in RESET. Domain, CQs and SRQ cannot be closed before it.
+//
+// EINVAL for a CQ that is missing, objects of another device, or sizes beyond the
+// device's (DeviceAttr.MaxQPWR, MaxSGE); ENOMEM if there is no memory, or none may be
+// locked; errors.ErrUnsupported for a type or a PostPath that the device does not have.
 //
 // Implements: struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr),
 // struct ibv_qp *ibv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *qp_init_attr_ex),
@@ -54,7 +65,9 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 		parents = append(parents, &init.RecvCQ.handle)
 	}
 	if init.PostPath > PostBuilder {
-		return nil, fail("ibv_create_qp", pd.device, "PostPath "+init.PostPath.String(), syscall.EINVAL)
+		e := fail("ibv_create_qp", pd.device, "PostPath "+init.PostPath.String(), syscall.EINVAL).(*Error)
+		e.Hint = "PostAuto, PostClassic or PostBuilder"
+		return nil, e
 	}
 	var srq SRQProvider
 	if init.SRQ != nil {
@@ -82,7 +95,8 @@ func (qp *QP) QPN() uint32 { return qp.p.QPN() }
 // Type is the transport type.
 func (qp *QP) Type() QPType { return qp.init.Type }
 
-// Cap is the size of the queues that were granted.
+// Cap is the sizes that were granted: at least those asked for, and on soft devices 0
+// receives with an SRQ.
 func (qp *QP) Cap() QPCap { return qp.p.Cap() }
 
 // SendCQ is where sends complete.
@@ -95,19 +109,27 @@ func (qp *QP) RecvCQ() *CQ { return qp.init.RecvCQ }
 func (qp *QP) SRQ() *SRQ { return qp.init.SRQ }
 
 // Modify applies the attributes that mask names. The device is asked first; if it
-// says EINVAL, the error tells which bit or value the rules forbid, as far as
-// the table and the port's attributes tell. [qpstate.Machine] makes the masks.
+// says EINVAL or EOPNOTSUPP, the error tells which bit or value the rules forbid, as far
+// as the table and the port's attributes tell. [qpstate.Machine] makes the masks.
+//
+// The error is an *[Error]. EINVAL is for a mask or a state that the table forbids (some
+// kernels: EOPNOTSUPP), with the *[qpstate.TransitionError] beneath, or for a value;
+// ENODATA for an empty slot of the GID table; ETIMEDOUT, ENETUNREACH or EHOSTUNREACH for
+// a peer that is not found; EPERM for a QKEY from 0x80000000 on, which the kernel keeps
+// for CAP_NET_RAW; net.ErrClosed after Close.
 //
 // Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 	qp.stateMu.Lock()
 	defer qp.stateMu.Unlock()
+	began := time.Now()
 	err := qp.use(func() error {
 		if err := qp.p.Modify(attr, mask); err != nil {
 			return qp.explainModify(attr, mask, err)
 		}
 		return nil
 	})
+	qp.told("ibv_modify_qp", qp.name()+", "+mask.Name(), began, err)
 	if err == net.ErrClosed {
 		return fail("ibv_modify_qp", qp.device, "", err)
 	}
@@ -124,29 +146,48 @@ func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 }
 
 // Query asks the device for the attributes that mask names; it may fill in more.
+// net.ErrClosed after Close.
 //
 // Implements: int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr)
 func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 	var attr QPAttr
-	err := qp.use(func() (err error) {
+	err := qp.call("ibv_query_qp", fmt.Sprintf("QP %#06x", qp.QPN()), func() (err error) {
 		attr, err = qp.p.Query(mask)
 		return err
 	})
-	return attr, fail("ibv_query_qp", qp.device, fmt.Sprintf("QP %#06x", qp.QPN()), err)
+	return attr, err
 }
 
 // PostSend queues send work requests in order. If one is refused the error is a
 // *[PostError] with its index: those before it are queued, the rest are not. The
 // slice may be reused at once; the memory that the SGEs name belongs to the
-// device until the completion. It allocates nothing.
+// device until the completion. It allocates nothing. However many requests, up to
+// Cap().MaxSendWR, it is one call into C.
+//
+// ENOMEM says that the queue is full: a place is free again, at the latest, when a
+// completion of its request, or of a later one, was polled. EINVAL is for a queue pair
+// below RTS, an opcode that its type does not have, more elements than Cap, more inline
+// data (some drivers: ENOMEM), inline data of a region under other addresses
+// ([SendInline]), an AH or a Bind that is missing or closed; net.ErrClosed after Close. In
+// ERR and SQE requests are taken, and flushed at once.
 //
 // Implements: int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr),
 // and with [PostBuilder] void ibv_wr_start(struct ibv_qp_ex *qp),
 // int ibv_wr_complete(struct ibv_qp_ex *qp), void ibv_wr_abort(struct ibv_qp_ex *qp),
-// ibv_wr_send, ibv_wr_send_imm, ibv_wr_send_inv, ibv_wr_rdma_write, ibv_wr_rdma_write_imm,
-// ibv_wr_rdma_read, ibv_wr_atomic_cmp_swp, ibv_wr_atomic_fetch_add, ibv_wr_local_inv,
-// ibv_wr_bind_mw, ibv_wr_set_ud_addr, ibv_wr_set_sge, ibv_wr_set_sge_list,
-// ibv_wr_set_inline_data, ibv_wr_set_inline_data_list
+// void ibv_wr_send(struct ibv_qp_ex *qp), void ibv_wr_send_imm(struct ibv_qp_ex *qp, __be32 imm_data),
+// void ibv_wr_send_inv(struct ibv_qp_ex *qp, uint32_t invalidate_rkey),
+// void ibv_wr_rdma_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr),
+// void ibv_wr_rdma_write_imm(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, __be32 imm_data),
+// void ibv_wr_rdma_read(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr),
+// void ibv_wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap),
+// void ibv_wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, uint64_t add),
+// void ibv_wr_local_inv(struct ibv_qp_ex *qp, uint32_t invalidate_rkey),
+// void ibv_wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind_info),
+// void ibv_wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey),
+// void ibv_wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t length),
+// void ibv_wr_set_sge_list(struct ibv_qp_ex *qp, size_t num_sge, const struct ibv_sge *sg_list),
+// void ibv_wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length),
+// void ibv_wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t num_buf, const struct ibv_data_buf *buf_list)
 func (qp *QP) PostSend(wrs []SendWR) error {
 	n, err := qp.p.PostSend(wrs)
 	if err != nil {
@@ -156,7 +197,9 @@ func (qp *QP) PostSend(wrs []SendWR) error {
 }
 
 // PostRecv queues receive work requests in order, with the rules of [QP.PostSend].
-// It is legal from INIT on, and EINVAL for a queue pair with an SRQ: post to that.
+// It is legal from INIT on, and EINVAL for a queue pair with an SRQ: post to that. ENOMEM
+// says that the queue is full, EINVAL also that a request has too many elements, and
+// net.ErrClosed that the queue pair is closed.
 //
 // Implements: int ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 func (qp *QP) PostRecv(wrs []RecvWR) error {
@@ -168,7 +211,8 @@ func (qp *QP) PostRecv(wrs []RecvWR) error {
 }
 
 // Close destroys the queue pair. Work requests still queued vanish without a
-// completion: move to ERR and poll first to see them flushed.
+// completion: move to ERR and poll first to see them flushed. Completions that are in
+// the CQ already may stay there. Closing again does nothing.
 //
 // Implements: int ibv_destroy_qp(struct ibv_qp *qp)
 func (qp *QP) Close() error { return qp.close("ibv_destroy_qp", qp.p.Close) }

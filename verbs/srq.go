@@ -4,10 +4,11 @@ package verbs
 
 import "fmt"
 
-// SRQInit says what shared receive queue to make (struct ibv_srq_init_attr).
+// SRQInit says what shared receive queue to make (struct ibv_srq_init_attr). The zero
+// value does not work: an SRQ of 0 receives is EINVAL.
 type SRQInit struct {
-	MaxWR  uint32 // receives it holds; what is granted may be more: see SRQ.Query
-	MaxSGE uint32 // elements of one receive
+	MaxWR  uint32 // receives it holds, at least 1; what is granted may be more: see SRQ.Query
+	MaxSGE uint32 // elements of one receive; 0 has soft devices grant 1
 }
 
 // SRQAttr is a shared receive queue as it is, or as it is to be (struct ibv_srq_attr).
@@ -22,8 +23,8 @@ type SRQAttrMask uint32
 
 // The attributes that can be modified.
 const (
-	SRQMaxWR SRQAttrMask = 1 << 0
-	SRQLimit SRQAttrMask = 1 << 1
+	SRQMaxWR SRQAttrMask = 1 << 0 // SRQAttr.MaxWR counts: resize the queue
+	SRQLimit SRQAttrMask = 1 << 1 // SRQAttr.Limit counts: arm the limit, or with 0 disarm it
 )
 
 // String lists the bits by their C names, "0" for none.
@@ -35,7 +36,8 @@ func (m SRQAttrMask) String() string { return cFlags("IBV_SRQ_", uint32(m), "MAX
 // pair that goes to ERR leaves the SRQ's receives where they are and tells by
 // [EventQPLastWQEReached] that it takes no more.
 //
-// Its methods may be called by several goroutines at once.
+// [PD.CreateSRQ] makes it; it is valid until Close. Its methods may be called by several
+// goroutines at once; posts are then served in turn.
 type SRQ struct {
 	handle
 	p   SRQProvider
@@ -43,7 +45,8 @@ type SRQ struct {
 }
 
 // CreateSRQ makes a shared receive queue. Its limit is not armed. The error is
-// EINVAL for sizes beyond the device's, errors.ErrUnsupported if it has no SRQs.
+// EINVAL for sizes beyond the device's, ENOMEM if it has no more room,
+// errors.ErrUnsupported if it has no SRQs.
 //
 // Implements: struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *srq_init_attr)
 func (pd *PD) CreateSRQ(init SRQInit) (*SRQ, error) {
@@ -57,12 +60,13 @@ func (pd *PD) CreateSRQ(init SRQInit) (*SRQ, error) {
 	return s, nil
 }
 
-// Is says whether an asynchronous event is about this SRQ.
+// Is says whether an asynchronous event is about this SRQ; it answers after Close too.
 func (s *SRQ) Is(e AsyncEvent) bool { return e.SRQ == s.p }
 
 // PostRecv queues receive work requests in order. If one is refused the error is a
 // *[PostError] with its index: those before it are queued, the rest are not; ENOMEM
-// says that the queue is full. The slice may be reused at once; the memory that the
+// says that the queue is full, EINVAL that the request has too many elements, and
+// net.ErrClosed that the SRQ is closed. The slice may be reused at once; the memory that the
 // SGEs name belongs to the device until the completion. It allocates nothing.
 //
 // Implements: int ibv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *recv_wr, struct ibv_recv_wr **bad_recv_wr)
@@ -78,41 +82,41 @@ func (s *SRQ) PostRecv(wrs []RecvWR) error {
 // device reports [EventSRQLimitReached] once, when fewer than Limit receives are
 // left, and disarms it. [SRQMaxWR] resizes the queue; the receives in it stay. The
 // error is EINVAL for a limit above the size or a size below the receives that are
-// queued, errors.ErrUnsupported if the device cannot resize.
+// queued, errors.ErrUnsupported if the device cannot resize, net.ErrClosed after Close.
 //
 // Implements: int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int srq_attr_mask)
 func (s *SRQ) Modify(attr SRQAttr, mask SRQAttrMask) error {
-	err := s.use(func() error { return s.p.Modify(attr, mask) })
-	return fail("ibv_modify_srq", s.device, fmt.Sprintf("%v: %+v", mask, attr), err)
+	return s.call("ibv_modify_srq", fmt.Sprintf("%v: %+v", mask, attr), func() error { return s.p.Modify(attr, mask) })
 }
 
 // Query asks the device for the sizes granted, and for the limit: 0 once it was
-// reached.
+// reached. net.ErrClosed after Close.
 //
 // Implements: int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr)
 func (s *SRQ) Query() (SRQAttr, error) {
 	var attr SRQAttr
-	err := s.use(func() (err error) {
+	err := s.call("ibv_query_srq", "", func() (err error) {
 		attr, err = s.p.Query()
 		return err
 	})
-	return attr, fail("ibv_query_srq", s.device, "", err)
+	return attr, err
 }
 
 // Number is the SRQ's number, which an XRC peer sends to. errors.ErrUnsupported
-// from a device that has no such numbers.
+// from a device that has no such numbers, net.ErrClosed after Close.
 //
 // Implements: int ibv_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
 func (s *SRQ) Number() (uint32, error) {
 	var n uint32
-	err := s.use(func() (err error) {
+	err := s.call("ibv_get_srq_num", "", func() (err error) {
 		n, err = s.p.Number()
 		return err
 	})
-	return n, fail("ibv_get_srq_num", s.device, "", err)
+	return n, err
 }
 
-// Close destroys the SRQ and what is queued in it; EBUSY while queue pairs use it.
+// Close destroys the SRQ and what is queued in it, without completions; EBUSY while
+// queue pairs use it. Closing again does nothing.
 //
 // Implements: int ibv_destroy_srq(struct ibv_srq *srq)
 func (s *SRQ) Close() error { return s.close("ibv_destroy_srq", s.p.Close) }

@@ -7,20 +7,23 @@ import "github.com/rawverbs/rawverbs/qpstate"
 
 // What package qpstate has the fields and values of.
 type (
-	// QPType is a transport (enum ibv_qp_type): [RC], [UC] or [UD].
+	// QPType is a transport (enum ibv_qp_type): [RC], [UC] or [UD]. The zero value is
+	// none of them.
 	QPType = qpstate.Type
-	// QPState is a queue pair's state (enum ibv_qp_state).
+	// QPState is a queue pair's state (enum ibv_qp_state). The zero value is RESET.
 	QPState = qpstate.State
-	// QPAttr holds a queue pair's attributes (struct ibv_qp_attr).
+	// QPAttr holds a queue pair's attributes (struct ibv_qp_attr), each with the mask
+	// bit that makes it count.
 	QPAttr = qpstate.Attr
 	// QPAttrMask says which fields of a QPAttr count (enum ibv_qp_attr_mask).
 	QPAttrMask = qpstate.Mask
 	// QPCap holds the sizes of a queue pair's queues (struct ibv_qp_cap): work
 	// requests, elements a request, and bytes of inline data a request.
 	QPCap = qpstate.Cap
-	// AHAttr is the way to a peer (struct ibv_ah_attr).
+	// AHAttr is the way to a peer (struct ibv_ah_attr). The zero value leads nowhere:
+	// see [PD.CreateAH].
 	AHAttr = qpstate.AHAttr
-	// GRH is the global part of a way (struct ibv_global_route).
+	// GRH is the global part of a way (struct ibv_global_route): on RoCE all of it.
 	GRH = qpstate.GRH
 	// GID is a port's address (union ibv_gid): 16 bytes in network order.
 	GID = qpstate.GID
@@ -29,26 +32,28 @@ type (
 	// QPMigState is the state of path migration (enum ibv_mig_state).
 	QPMigState = qpstate.MigState
 	// Access says who may do what with a region, a window or through a queue pair
-	// (enum ibv_access_flags).
+	// (enum ibv_access_flags). The zero value lets this side read, and nobody else
+	// do anything.
 	Access = qpstate.Access
 )
 
 // The transport types.
 const (
-	RC = qpstate.RC
-	UC = qpstate.UC
-	UD = qpstate.UD
+	RC = qpstate.RC // reliable connection: acknowledged, in order, one peer
+	UC = qpstate.UC // unreliable connection: in order, one peer, losses go unnoticed
+	UD = qpstate.UD // unreliable datagram: any peer, one packet a message
 )
 
-// The access flags of memory regions and queue pairs.
+// The access flags. Regions take all of them, windows and queue pairs the remote ones
+// (windows of type 2 [AccessZeroBased] too).
 const (
-	AccessLocalWrite      = qpstate.AccessLocalWrite
-	AccessRemoteWrite     = qpstate.AccessRemoteWrite
-	AccessRemoteRead      = qpstate.AccessRemoteRead
-	AccessRemoteAtomic    = qpstate.AccessRemoteAtomic
-	AccessMWBind          = qpstate.AccessMWBind
-	AccessZeroBased       = qpstate.AccessZeroBased
-	AccessOnDemand        = qpstate.AccessOnDemand
-	AccessHugeTLB         = qpstate.AccessHugeTLB
-	AccessRelaxedOrdering = qpstate.AccessRelaxedOrdering
+	AccessLocalWrite      = qpstate.AccessLocalWrite      // receives, READs and atomics of this side may write to it; the remote rights to write need it
+	AccessRemoteWrite     = qpstate.AccessRemoteWrite     // the peer may write
+	AccessRemoteRead      = qpstate.AccessRemoteRead      // the peer may read
+	AccessRemoteAtomic    = qpstate.AccessRemoteAtomic    // the peer may do atomics
+	AccessMWBind          = qpstate.AccessMWBind          // memory windows may be bound to it
+	AccessZeroBased       = qpstate.AccessZeroBased       // addresses count from 0
+	AccessOnDemand        = qpstate.AccessOnDemand        // pages may be absent until they are used: DeviceAttrEx.ODP
+	AccessHugeTLB         = qpstate.AccessHugeTLB         // a hint: the memory is of huge pages
+	AccessRelaxedOrdering = qpstate.AccessRelaxedOrdering // the device may write its bytes in any order; ignored where it cannot
 )

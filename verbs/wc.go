@@ -4,33 +4,35 @@ package verbs
 
 import "fmt"
 
-// WCStatus is how a work request ended (enum ibv_wc_status).
+// WCStatus is how a work request ended (enum ibv_wc_status). A failure moves a queue
+// pair of RC to ERR; a failed send moves one of UC or UD to SQE (rdma_rxe: to ERR).
+// docs/errors.md says what to do about each.
 type WCStatus uint32
 
 // The completion statuses.
 const (
-	WCSuccess WCStatus = iota
-	WCLocLenErr
-	WCLocQPOpErr
-	WCLocEECOpErr
-	WCLocProtErr
-	WCWRFlushErr
-	WCMWBindErr
-	WCBadRespErr
-	WCLocAccessErr
-	WCRemInvReqErr
-	WCRemAccessErr
-	WCRemOpErr
-	WCRetryExcErr
-	WCRNRRetryExcErr
-	WCLocRDDViolErr
-	WCRemInvRDReqErr
-	WCRemAbortErr
-	WCInvEECNErr
-	WCInvEECStateErr
-	WCFatalErr
-	WCRespTimeoutErr
-	WCGeneralErr
+	WCSuccess        WCStatus = iota // done: the other fields are valid
+	WCLocLenErr                      // a local buffer is too small for the message, or the message is longer than the port takes
+	WCLocQPOpErr                     // the request does not fit the queue pair, as its opcode or a limit of it
+	WCLocEECOpErr                    // of reliable datagrams, which no device has
+	WCLocProtErr                     // a local SGE is not memory of its region, or lacks a right
+	WCWRFlushErr                     // not done: the queue pair has left RTS for ERR, or a send of it for SQE
+	WCMWBindErr                      // a window could not be bound
+	WCBadRespErr                     // the peer's answer makes no sense
+	WCLocAccessErr                   // of a receive: the peer's WRITE with immediate had no right to the memory
+	WCRemInvReqErr                   // the peer found the request wrong: its opcode, its length or the queue pair's rights
+	WCRemAccessErr                   // the peer's memory is not to be had: key, bounds, rights or domain
+	WCRemOpErr                       // the peer could not complete the request, for a reason of its own
+	WCRetryExcErr                    // no ACK came, and RETRY_CNT resends did not help
+	WCRNRRetryExcErr                 // the peer had no receive posted, and RNR_RETRY resends did not help
+	WCLocRDDViolErr                  // of reliable datagrams, which no device has
+	WCRemInvRDReqErr                 // of reliable datagrams, which no device has
+	WCRemAbortErr                    // the peer aborted the operation
+	WCInvEECNErr                     // of reliable datagrams, which no device has
+	WCInvEECStateErr                 // of reliable datagrams, which no device has
+	WCFatalErr                       // the device failed
+	WCRespTimeoutErr                 // the peer did not answer in time
+	WCGeneralErr                     // anything else
 )
 
 // String is the C name: "IBV_WC_RETRY_EXC_ERR".
@@ -48,15 +50,15 @@ type WCOpcode uint32
 
 // The completion opcodes.
 const (
-	WCSend            WCOpcode = 0
-	WCRDMAWrite       WCOpcode = 1
-	WCRDMARead        WCOpcode = 2
-	WCCompSwap        WCOpcode = 3
-	WCFetchAdd        WCOpcode = 4
-	WCBindMW          WCOpcode = 5
-	WCLocalInv        WCOpcode = 6
-	WCRecv            WCOpcode = 1 << 7
-	WCRecvRDMAWithImm WCOpcode = 1<<7 + 1
+	WCSend            WCOpcode = 0        // a SEND of any kind
+	WCRDMAWrite       WCOpcode = 1        // an RDMA WRITE, with immediate or without
+	WCRDMARead        WCOpcode = 2        // an RDMA READ: its data has come
+	WCCompSwap        WCOpcode = 3        // a compare-and-swap: the old value has come
+	WCFetchAdd        WCOpcode = 4        // a fetch-and-add: the old value has come
+	WCBindMW          WCOpcode = 5        // a bind of a memory window
+	WCLocalInv        WCOpcode = 6        // an invalidation of a key of this side
+	WCRecv            WCOpcode = 1 << 7   // a receive, which a SEND has filled
+	WCRecvRDMAWithImm WCOpcode = 1<<7 + 1 // a receive, which a WRITE with immediate has taken: its memory is as it was
 )
 
 // String is the C name: "IBV_WC_RECV".
@@ -89,21 +91,22 @@ func (f WCFlags) String() string {
 
 // WC is one completion (struct ibv_wc, with the same layout in memory, so that
 // the device's completions are written straight into the caller's slice). If the
-// status is not [WCSuccess], only ID, Status, QPN and VendorErr are valid.
+// status is not [WCSuccess], only ID, Status, QPN and VendorErr are valid. It is a
+// plain value, and refers to nothing.
 type WC struct {
-	ID        uint64 // of the work request
-	Status    WCStatus
-	Opcode    WCOpcode
-	VendorErr uint32 // for the device's maker
-	ByteLen   uint32 // of a receive or a READ, in bytes (UD: with the GRH's 40)
-	immOrRKey uint32 // see Imm and InvalidatedRKey
-	QPN       uint32 // the queue pair it belongs to
-	SrcQPN    uint32 // UD receives: the sender
-	Flags     WCFlags
-	PKeyIndex uint16 // UD receives on InfiniBand
-	SLID      uint16 // UD receives on InfiniBand
-	SL        uint8  // UD receives
-	DLIDPath  uint8  // UD receives on InfiniBand
+	ID        uint64   // of the work request
+	Status    WCStatus // how it ended
+	Opcode    WCOpcode // what it was
+	VendorErr uint32   // for the device's maker
+	ByteLen   uint32   // bytes that came: of a receive, a READ, an atomic, or the peer's WRITE with immediate (UD: with the GRH's 40)
+	immOrRKey uint32   // see Imm and InvalidatedRKey
+	QPN       uint32   // the queue pair it belongs to
+	SrcQPN    uint32   // UD receives: the sender
+	Flags     WCFlags  // which optional fields are valid
+	PKeyIndex uint16   // UD receives on InfiniBand
+	SLID      uint16   // UD receives on InfiniBand
+	SL        uint8    // UD receives
+	DLIDPath  uint8    // UD receives on InfiniBand
 }
 
 // Imm is the immediate data, in host order, if Flags has [WCWithImm], else 0.
@@ -129,7 +132,7 @@ func (wc *WC) SetImm(imm uint32) { wc.immOrRKey, wc.Flags = imm, wc.Flags|WCWith
 // SetInvalidatedRKey makes the completion tell of an invalidated key. For providers.
 func (wc *WC) SetInvalidatedRKey(rkey uint32) { wc.immOrRKey, wc.Flags = rkey, wc.Flags|WCWithInv }
 
-// Err is nil for a success, else a *[WCError].
+// Err is nil for a success, else a *[WCError]; making that allocates.
 func (wc *WC) Err() error {
 	if wc.Status == WCSuccess {
 		return nil
@@ -137,12 +140,12 @@ func (wc *WC) Err() error {
 	return &WCError{ID: wc.ID, Status: wc.Status, VendorErr: wc.VendorErr, QPN: wc.QPN}
 }
 
-// WCError is a failed completion as an error.
+// WCError is a failed completion as an error; it has no errno. [WC.Err] makes it.
 type WCError struct {
-	ID        uint64
-	Status    WCStatus
-	VendorErr uint32
-	QPN       uint32
+	ID        uint64   // of the work request
+	Status    WCStatus // how it ended; never WCSuccess
+	VendorErr uint32   // for the device's maker, 0 if there is none
+	QPN       uint32   // the queue pair it belongs to
 }
 
 // Error names the status and what to look at.

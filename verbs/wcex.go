@@ -10,13 +10,13 @@ type WCExFlags uint64
 
 // The fields that can be asked for.
 const (
-	WCExByteLen   WCExFlags = 1 << 0
-	WCExImm       WCExFlags = 1 << 1 // Imm and InvalidatedRKey
-	WCExQPN       WCExFlags = 1 << 2
-	WCExSrcQPN    WCExFlags = 1 << 3
-	WCExSLID      WCExFlags = 1 << 4
-	WCExSL        WCExFlags = 1 << 5
-	WCExDLIDPath  WCExFlags = 1 << 6
+	WCExByteLen   WCExFlags = 1 << 0   // WC.ByteLen
+	WCExImm       WCExFlags = 1 << 1   // WC.Imm and WC.InvalidatedRKey
+	WCExQPN       WCExFlags = 1 << 2   // WC.QPN
+	WCExSrcQPN    WCExFlags = 1 << 3   // WC.SrcQPN
+	WCExSLID      WCExFlags = 1 << 4   // WC.SLID
+	WCExSL        WCExFlags = 1 << 5   // WC.SL
+	WCExDLIDPath  WCExFlags = 1 << 6   // WC.DLIDPath
 	WCExTimestamp WCExFlags = 1 << 7   // WCEx.Timestamp
 	WCExCVLAN     WCExFlags = 1 << 8   // WCEx.CVLAN
 	WCExFlowTag   WCExFlags = 1 << 9   // WCEx.FlowTag
@@ -31,7 +31,7 @@ func (f WCExFlags) String() string {
 		"COMPLETION_TIMESTAMP", "CVLAN", "FLOW_TAG", "TM_INFO", "COMPLETION_TIMESTAMP_WALLCLOCK")
 }
 
-// CQFlags modify how a CQ is made (enum ibv_create_cq_attr_flags).
+// CQFlags modify how a CQ is made (enum ibv_create_cq_attr_flags); 0 is none.
 type CQFlags uint32
 
 // The creation flags.
@@ -46,7 +46,7 @@ func (f CQFlags) String() string {
 }
 
 // WCEx is a completion of an extended CQ. Which fields mean something follows from
-// CQInit.Ex.
+// [CQInit].Ex; the others say nothing. It is a plain value, and refers to nothing.
 //
 // Implements: enum ibv_wc_opcode ibv_wc_read_opcode(struct ibv_cq_ex *cq), uint32_t ibv_wc_read_vendor_err(struct ibv_cq_ex *cq),
 // uint32_t ibv_wc_read_byte_len(struct ibv_cq_ex *cq), __be32 ibv_wc_read_imm_data(struct ibv_cq_ex *cq),
@@ -57,12 +57,13 @@ func (f CQFlags) String() string {
 // uint16_t ibv_wc_read_cvlan(struct ibv_cq_ex *cq), uint32_t ibv_wc_read_flow_tag(struct ibv_cq_ex *cq),
 // uint64_t ibv_wc_read_completion_wallclock_ns(struct ibv_cq_ex *cq)
 type WCEx struct {
-	WC
+	WC                 // what every completion has
 	Timestamp   uint64 // when it completed, in ticks of the device's clock (soft devices: nanoseconds since it was opened)
 	WallclockNS uint64 // when it completed, in nanoseconds since 1970: see Wallclock
 	FlowTag     uint32 // of the flow rule that the packet met
 	CVLAN       uint16 // raw packets: the VLAN tag that was taken off
 }
 
-// Wallclock is when it completed, by the system's clock; valid with [WCExWallclock].
+// Wallclock is when it completed, by the system's clock; valid with [WCExWallclock],
+// 1970 without.
 func (wc *WCEx) Wallclock() time.Time { return time.Unix(0, int64(wc.WallclockNS)) }

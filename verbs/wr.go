@@ -3,11 +3,12 @@
 package verbs
 
 // SGE is a piece of registered memory (struct ibv_sge): scatter lists say where
-// received bytes go, gather lists where sent bytes come from.
+// received bytes go, gather lists where sent bytes come from. [MR.SGE] makes one. It is
+// a plain value, which does not keep its region open.
 type SGE struct {
-	Addr   uint64 // virtual address, within the region of LKey
+	Addr   uint64 // virtual address, within the region of LKey, as MR.Addr counts
 	Length uint32 // bytes
-	LKey   uint32 // of the region; ignored for inline data
+	LKey   uint32 // of the region; inline data needs none
 }
 
 // Opcode is what a send work request does (enum ibv_wr_opcode).
@@ -20,8 +21,8 @@ const (
 	OpSend               Opcode = 2  // fill one of the peer's receives
 	OpSendWithImm        Opcode = 3  // the same, with Imm in the peer's completion
 	OpRDMARead           Opcode = 4  // read the peer's memory
-	OpAtomicCmpAndSwp    Opcode = 5  // swap 8 bytes of the peer's memory if they equal Compare
-	OpAtomicFetchAndAdd  Opcode = 6  // add Add to 8 bytes of the peer's memory
+	OpAtomicCmpAndSwp    Opcode = 5  // swap 8 bytes of the peer's memory if they equal CompareAdd; the old value goes to the SGL
+	OpAtomicFetchAndAdd  Opcode = 6  // add CompareAdd to 8 bytes of the peer's memory; the old value goes to the SGL
 	OpLocalInv           Opcode = 7  // invalidate the key of this side's memory window of type 2
 	OpBindMW             Opcode = 8  // bind a memory window of type 2
 	OpSendWithInvalidate Opcode = 9  // send, and invalidate one of the peer's rkeys
@@ -35,7 +36,7 @@ func (o Opcode) String() string {
 		"ATOMIC_FETCH_AND_ADD", "LOCAL_INV", "BIND_MW", "SEND_WITH_INV", "TSO")
 }
 
-// SendFlags modify a send work request (enum ibv_send_flags).
+// SendFlags modify a send work request (enum ibv_send_flags); 0 is none.
 type SendFlags uint32
 
 // The send flags.
@@ -44,8 +45,9 @@ const (
 	SendSignaled  SendFlags = 1 << 1 // complete on the CQ even if the QP's SigAll is off
 	SendSolicited SendFlags = 1 << 2 // wake a peer that waits for solicited events only
 	// SendInline copies the data at post time; the buffer is free at once. It is
-	// read from SGE.Addr as an address of this process: never from a region that
-	// was registered under other addresses (IOVA, AccessZeroBased).
+	// read from SGE.Addr as an address of this process, which need not be registered:
+	// EINVAL for an SGE of a region under other addresses (IOVA, AccessZeroBased, a
+	// DMA-BUF), which its LKey tells. Without that key a wrong address is not noticed.
 	SendInline SendFlags = 1 << 3
 )
 
@@ -55,13 +57,15 @@ func (f SendFlags) String() string {
 }
 
 // SendWR asks the send queue for one operation (struct ibv_send_wr). Fields that
-// the opcode does not use are ignored.
+// the opcode does not use are ignored. It is read by the post, and not kept; what its
+// SGL names belongs to the device until the completion. The zero value is an RDMA WRITE
+// of nothing to address 0: set Opcode.
 type SendWR struct {
-	ID     uint64 // comes back in the completion
-	Opcode Opcode
-	Flags  SendFlags
-	SGL    []SGE  // source, or for READ and atomics the destination
-	Imm    uint32 // *WithImm: host order here, big-endian on the wire
+	ID     uint64    // comes back in the completion
+	Opcode Opcode    // what to do; 0 is OpRDMAWrite
+	Flags  SendFlags // 0: completes only if the queue pair has SigAll, or if it fails
+	SGL    []SGE     // source, or for READ and atomics the destination
+	Imm    uint32    // *WithImm: host order here, big-endian on the wire
 
 	InvalidateRKey uint32 // OpSendWithInvalidate, OpLocalInv: the key to invalidate
 
@@ -70,14 +74,16 @@ type SendWR struct {
 	CompareAdd uint64 // atomics: the value to compare with, or the value to add
 	Swap       uint64 // OpAtomicCmpAndSwp: the value to put in
 
-	Bind *MWBind // OpBindMW: which window, to what
+	Bind *MWBind // OpBindMW: which window, to what; not nil
 
-	AH         *AH    // UD: the way to the peer
+	AH         *AH    // UD: the way to the peer; not nil
 	RemoteQPN  uint32 // UD: the peer's queue pair number, 24 bits
-	RemoteQKey uint32 // UD: the peer's queue key
+	RemoteQKey uint32 // UD: the peer's queue key; with its highest bit set, this queue pair's own is sent (rdma_rxe sends it as it is)
 }
 
-// RecvWR gives the receive queue one place for a message (struct ibv_recv_wr).
+// RecvWR gives the receive queue one place for a message (struct ibv_recv_wr). It is
+// read by the post, and not kept. The zero value takes a message without bytes, such as
+// an immediate.
 type RecvWR struct {
 	ID  uint64 // comes back in the completion
 	SGL []SGE  // filled in order; a UD receive begins with 40 bytes of GRH

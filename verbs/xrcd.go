@@ -8,7 +8,12 @@ import (
 	"syscall"
 )
 
-// XRCD is an XRC domain (struct ibv_xrcd).
+// XRCD is an XRC domain (struct ibv_xrcd): what processes share whose XRC queue pairs
+// use each other's shared receive queues. This package makes no such queue pairs:
+// the domain is for what else of the process does. [Device.OpenXRCD] opens it; it is
+// valid until Close.
+//
+// Its methods may be called by several goroutines at once.
 type XRCD struct {
 	handle
 	p XRCProvider
@@ -16,7 +21,8 @@ type XRCD struct {
 
 // OpenXRCD opens the XRC domain that belongs to a file, and makes it if it is the
 // first to do so: processes that open one file share the domain. nil makes one that
-// nobody shares. errors.ErrUnsupported if the device has none ([CapXRC]).
+// nobody shares. errors.ErrUnsupported if the device has none ([CapXRC]). The file is
+// not kept, and may be closed at once.
 //
 // Implements: struct ibv_xrcd *ibv_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *xrcd_init_attr)
 func (d *Device) OpenXRCD(file *os.File) (*XRCD, error) {
@@ -39,7 +45,8 @@ func (d *Device) OpenXRCD(file *os.File) (*XRCD, error) {
 	return x, nil
 }
 
-// Close closes the domain; it lives on while others have it open.
+// Close closes the domain; it lives on while others have it open. Closing again does
+// nothing.
 //
 // Implements: int ibv_close_xrcd(struct ibv_xrcd *xrcd)
 func (x *XRCD) Close() error { return x.close("ibv_close_xrcd", x.p.Close) }

@@ -22,8 +22,15 @@ and regions, moves a queue pair through RESET, INIT, RTR and RTS, and does the
 job, which is one of these. Every step is told.
 
 ` + lab.DescribeJobs() + `
-Without a device the first one is taken; without a port, 18515; without a GID
-index, a RoCE v2 GID of the server's address family.
+With --wire it does what a program of another kind does, with that program's
+server (docs/c-programs.md):
+
+` + lab.DescribeWires() + `
+The bench jobs have perftest's short flags, -s for --size and -q for --qps among
+them: rdma_client --job bench-write-bw --help shows them.
+
+Without a device the first one is taken; without a port, 18515 (rc-example:
+19875); without a GID index, a RoCE v2 GID of the server's address family.
 
 Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
 130 if it was interrupted.`,
@@ -31,6 +38,7 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
   rdma_client 10.0.0.1 rxe0 18515 1
   rdma_client --job write-read -s "good morning" 10.0.0.1 rxe0
   rdma_client --job file --file movie.mkv 10.0.0.1
+  rdma_client --job bench-write-bw -s 1M -n 1000 10.0.0.1 rxe0
   rdma_client --json -v 10.0.0.1 rxe0`,
 		Args: cobra.RangeArgs(1, 4),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -41,18 +49,18 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Server = args[0]
-			if err := cli.Positions(args[1:], &o.Options, &o.TCPPort, 1); err != nil {
+			if err := cli.Positions(args[1:], &o.Options, &o.TCPPort, lab.PortOf(o.Wire), 1); err != nil {
 				return err
 			}
-			if err := lab.CompleteJobFlags(cmd.Flags(), &o); err != nil {
-				return cli.Usagef("%v", err)
+			if err := lab.CompleteClientFlags(cmd.Flags(), &o.JobOptions); err != nil {
+				return err
 			}
 			o.Progress = out.Progress()
 			return lab.RunClient(cmd.Context(), o)
 		},
 	}
 	cli.AddFlags(cmd, &o.Options, &out)
-	lab.AddJobFlags(cmd.Flags(), &o)
+	lab.AddClientFlags(cmd.Flags(), &o.JobOptions)
 	cmd.Flags().StringVar(&o.Record, "record", "", "write what both ends told to this file, on one clock, as JSON lines (docs/record.md)")
 	cmd.AddCommand(cli.Diagram())
 	if err := cmd.RegisterFlagCompletionFunc("job", cobra.FixedCompletions(lab.JobNames(), cobra.ShellCompDirectiveNoFileComp)); err != nil {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
@@ -27,6 +28,10 @@ index, a RoCE v2 GID of the client's address family. Clients are served side by
 side until the program is interrupted. The jobs are:
 
 ` + lab.DescribeJobs() + `
+With --wire it is the server for clients of another kind (docs/c-programs.md),
+with a job of its own choice and that job's flags:
+
+` + lab.DescribeWires() + `
 Exit status: 0 if it was stopped between clients, or with --once the job was
 done; 1 if it failed; 2 for a wrong command line; 130 if it was interrupted in
 the midst of a job.`,
@@ -42,16 +47,17 @@ the midst of a job.`,
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.Positions(args, &o.Options, &o.TCPPort, 0); err != nil {
+			if err := cli.Positions(args, &o.Options, &o.TCPPort, lab.PortOf(o.Wire), 0); err != nil {
 				return err
 			}
-			if o.MaxClients < 1 {
-				return cli.Usagef("--max-clients %d lets nobody in; try: --max-clients 1 or more", o.MaxClients)
+			if err := lab.CompleteServerFlags(cmd.Flags(), &o.JobOptions); err != nil {
+				return err
 			}
 			return lab.Serve(cmd.Context(), o)
 		},
 	}
 	cli.AddFlags(cmd, &o.Options, &out)
+	lab.AddServerFlags(cmd.Flags(), &o.JobOptions)
 	cmd.Flags().BoolVar(&o.Once, "once", false, "serve one client, then exit")
 	cmd.Flags().StringVar(&o.Listen, "listen", "", "address to listen on (default: every one of this host's)")
 	o.MaxSize = lab.DefaultMaxSize
@@ -60,6 +66,6 @@ the midst of a job.`,
 	o.MaxFile = lab.DefaultMaxFile
 	cmd.Flags().Var(&o.MaxFile, "max-file", "largest file that a client may send, such as 1G")
 	cmd.Flags().StringSliceVar(&o.Allow, "allow", nil, "do these jobs only (default: all): "+strings.Join(lab.JobNames(), ", "))
-	cmd.Flags().IntVar(&o.MaxClients, "max-clients", 256, "clients served at a time; more are refused")
+	cmd.Flags().IntVar(&o.MaxClients, "max-clients", 256, fmt.Sprintf("clients served at a time, from their hello on; more are refused. A hello has %v, or --timeout", lab.HelloLimit))
 	os.Exit(cli.Main(cmd, "server", &out, &o.Logger, &o.Program))
 }

@@ -52,9 +52,13 @@ var errUsage = errors.New("wrong command line")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	out := &checked{Writer: os.Stdout}
+	err := run(ctx, os.Args[1:], out, os.Stderr)
 	stop()
-	if err == nil || errors.Is(err, flag.ErrHelp) {
+	if err == nil {
+		err = out.err
+	}
+	if err == nil {
 		return
 	}
 	fmt.Fprintln(os.Stderr, "param-server:", err)
@@ -64,12 +68,28 @@ func main() {
 	os.Exit(1)
 }
 
+// checked keeps the error of the first Write that failed, so that who prints need not
+// look. One goroutine writes.
+type checked struct {
+	io.Writer
+	err error
+}
+
+func (c *checked) Write(text []byte) (int, error) {
+	n, err := c.Writer.Write(text)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
+}
+
 func run(ctx context.Context, args []string, out, complaints io.Writer) error {
 	var s settings
 	flags := flag.NewFlagSet("param-server", flag.ContinueOnError)
-	flags.SetOutput(complaints)
-	flags.Usage = func() {
-		fmt.Fprintln(complaints, strings.TrimSuffix(usage, "\n"))
+	flags.SetOutput(io.Discard)
+	help := func(to io.Writer) {
+		fmt.Fprint(to, usage)
+		flags.SetOutput(to)
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&s.device, "device", "soft0", "the RDMA device")
@@ -80,15 +100,20 @@ func run(ctx context.Context, args []string, out, complaints io.Writer) error {
 	flags.Float64Var(&s.rate, "rate", 0.2, "the learning rate")
 	flags.Float64Var(&s.tolerance, "tolerance", 0.01, "how near the weights must come to the known ones")
 	flags.Uint64Var(&s.seed, "seed", 1, "of the data")
-	if len(args) == 0 {
-		flags.Usage()
-		return fmt.Errorf("%w: which part? try: param-server demo", errUsage)
+	part := ""
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		part, args = args[0], args[1:]
 	}
-	part := args[0]
-	if err := flags.Parse(args[1:]); errors.Is(err, flag.ErrHelp) {
-		return err
-	} else if err != nil {
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		help(out)
+		return nil
+	case err != nil:
+		help(complaints)
 		return fmt.Errorf("%w: %w", errUsage, err)
+	case part == "":
+		help(complaints)
+		return fmt.Errorf("%w: which part? try: param-server demo", errUsage)
 	}
 	addresses := 0
 	if part == "worker" {

@@ -216,6 +216,9 @@ func TestCommandLine(t *testing.T) {
 		status int
 		want   string
 	}{
+		{[]string{"--help"}, 0, ""},
+		{[]string{"demo", "--help"}, 0, ""},
+		{[]string{"--workers=3"}, 2, "which part? try: param-server demo"},
 		{[]string{"juggle"}, 2, `there is no "juggle"; try: demo, server or worker`},
 		{[]string{"worker"}, 2, "takes 1 addresses after the flags, and there are 0"},
 		{[]string{"demo", "x"}, 2, "takes 0 addresses"},
@@ -225,6 +228,20 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"demo", "--device", "nosuch0"}, 1, "no device of that name"},
 	} {
 		start(t, test.args...).ends(test.status, test.want)
+	}
+}
+
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	help := exec.Command(os.Args[0], "--help")
+	help.Env = append(os.Environ(), "PARAM_SERVER_IS_MAIN=1")
+	help.Stdout = full
+	if err := help.Run(); help.ProcessState.ExitCode() != 1 {
+		t.Errorf("%v, want status 1", err)
 	}
 }
 

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,7 +24,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/lab"
 	"github.com/rawverbs/rawverbs/internal/trace"
-	"github.com/rawverbs/rawverbs/oob"
+
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -70,32 +72,26 @@ func (o *Output) Progress() io.Writer {
 	return os.Stderr
 }
 
-// DefaultPort is the TCP port if none is given.
-const DefaultPort = oob.DefaultPort
-
 // Positions reads the arguments that both commands end with:
-// [device] [port] [gid_index].
-func Positions(args []string, o *lab.Options, port *int, lowestPort int) error {
-	*port = DefaultPort
+// [device] [port] [gid_index]. The port is defaultPort if none is given.
+func Positions(args []string, o *lab.Options, port *int, defaultPort, lowestPort int) error {
+	*port = defaultPort
 	if len(args) > 0 {
 		o.Device = args[0]
 	}
 	if len(args) > 1 {
 		n, err := strconv.Atoi(args[1])
 		if err != nil || n < lowestPort || n > 65535 {
-			return Usagef("TCP port %q is not a number from %d to 65535", args[1], lowestPort)
+			return lab.Usagef("TCP port %q is not a number from %d to 65535", args[1], lowestPort)
 		}
 		*port = n
 	}
 	if len(args) > 2 {
 		n, err := strconv.Atoi(args[2])
 		if err != nil || n < 0 || n > 255 {
-			return Usagef("GID index %q is not a number from 0 to 255; leave it out to have one chosen", args[2])
+			return lab.Usagef("GID index %q is not a number from 0 to 255; leave it out to have one chosen", args[2])
 		}
 		o.GIDIndex = &n
-	}
-	if o.Timeout <= 0 {
-		return Usagef("a timeout of %v leaves no time; try: --timeout 30s", o.Timeout)
 	}
 	return nil
 }
@@ -109,12 +105,6 @@ func CompleteDevice() []string {
 	}
 	return names
 }
-
-// usageError is a wrong command line.
-type usageError struct{ error }
-
-// Usagef makes the error of a wrong command line.
-func Usagef(format string, args ...any) error { return usageError{errors.Errorf(format, args...)} }
 
 // errInterrupted is why a run ends on a signal.
 type errInterrupted struct{ os.Signal }
@@ -137,6 +127,9 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 		cancel(errInterrupted{s})
 	}()
 
+	reletter(cmd, lab.Letters(os.Args[1:]))
+	stdout := &checked{w: cmd.OutOrStdout()}
+	cmd.SetOut(stdout)
 	*logger = slog.New(slog.DiscardHandler)
 	*program = cmd.Name() + " " + version()
 	cmd.Version = version()
@@ -153,17 +146,18 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	}
 
 	ran, err := cmd.ExecuteContextC(ctx)
+	if failed := stdout.failure(); failed != nil && (err == nil || errors.Is(failed, err)) {
+		err = failed
+	} else if err != nil && !began { // then cobra found the fault, such as a wrong number of arguments
+		err = lab.Usagef("%w", err)
+	}
 	if err == nil {
 		return exitDone
-	}
-	if !began { // then cobra found the fault, such as a wrong number of arguments
-		err = usageError{err}
 	}
 	// One line, and nothing in it that a terminal obeys: words of a peer's may be in it.
 	text := trace.Printable(strings.ReplaceAll(err.Error(), "\n", "; "))
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", cmd.Name(), text)
-	var wrong usageError
-	if errors.As(err, &wrong) {
+	if errors.As(err, new(lab.UsageError)) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Usage: %s\nMore: %s --help\n", ran.UseLine(), ran.CommandPath())
 		return exitUsage
 	}
@@ -174,6 +168,33 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 		return exitInterrupted
 	}
 	return exitFailed
+}
+
+// checked remembers that a Write failed: neither who logs nor who asks for --help
+// would say so.
+type checked struct {
+	w   io.Writer
+	mu  sync.Mutex
+	err error // of the first that failed
+}
+
+func (c *checked) Write(text []byte) (int, error) {
+	n, err := c.w.Write(text)
+	if err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.err = cmp.Or(c.err, err)
+	}
+	return n, err
+}
+
+func (c *checked) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		return nil
+	}
+	return fmt.Errorf("the output was not written: %w; try: an output with room, or --quiet", c.err)
 }
 
 func (o *Output) logger(w io.Writer) *slog.Logger {

@@ -204,11 +204,11 @@ const tellMoving = time.Second
 func newAtomicClient(o ClientOptions) (half, error) {
 	switch {
 	case o.Count < 1 || o.Count > maxCount:
-		return nil, fmt.Errorf("%d operations cannot be done; try: --count 1 to %d", o.Count, maxCount)
+		return nil, Usagef("%d operations cannot be done; try: --count 1 to %d", o.Count, maxCount)
 	case o.Add < 1 || o.Add > maxAdd:
-		return nil, fmt.Errorf("each operation cannot add %d; try: --add 1 to %d", o.Add, uint64(maxAdd))
+		return nil, Usagef("each operation cannot add %d; try: --add 1 to %d", o.Add, uint64(maxAdd))
 	case o.Op != opFetchAdd && o.Op != opCmpSwap && o.Op != opBoth:
-		return nil, fmt.Errorf("there is no operation %q; try: --op %s, %s or %s", o.Op, opFetchAdd, opCmpSwap, opBoth)
+		return nil, Usagef("there is no operation %q; try: --op %s, %s or %s", o.Op, opFetchAdd, opCmpSwap, opBoth)
 	}
 	return &atomicClient{narrator: narrator{o.Logger}, count: o.Count, add: o.Add, op: o.Op}, nil
 }

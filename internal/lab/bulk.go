@@ -40,7 +40,7 @@ var bulkJob = job{
 		if err != nil {
 			return nil, err
 		}
-		csv, err := createCSV(o.Bulk.CSV)
+		csv, err := openCSV(o.Bulk.CSV)
 		if err != nil {
 			return nil, err
 		}
@@ -92,9 +92,8 @@ func (b *BulkOptions) addFlags(f *pflag.FlagSet) {
 // bulkPlan is what both ends know before the first chunk. Chunk i goes over the
 // queue pair i mod qps, through the slot i mod slots().
 type bulkPlan struct {
+	chunked
 	op          string
-	total       int64 // bytes
-	chunk       int   // bytes of each, but the last
 	outstanding int
 	qps         int
 	signalEvery int // the client's alone
@@ -109,20 +108,20 @@ const (
 // bulkPlan reads the client's flags.
 func (o *ClientOptions) bulkPlan() (bulkPlan, error) {
 	b := &o.Bulk
-	p := bulkPlan{op: o.Op, total: int64(o.Size), chunk: int(o.Chunk), outstanding: b.Outstanding, qps: b.QPs, signalEvery: b.SignalEvery, seed: rand.Uint64()}
+	p := bulkPlan{op: o.Op, chunked: chunked{int64(o.Size), int(o.Chunk)}, outstanding: b.Outstanding, qps: b.QPs, signalEvery: b.SignalEvery, seed: rand.Uint64()}
 	switch {
 	case !slices.Contains(bulkOps, p.op):
-		return p, fmt.Errorf("there is no --op %q; try: %s", p.op, strings.Join(bulkOps, ", "))
+		return p, Usagef("there is no --op %q; try: %s", p.op, strings.Join(bulkOps, ", "))
 	case o.Chunk < 1 || o.Chunk > maxChunk:
-		return p, fmt.Errorf("a chunk of %v bytes cannot be had; try: --chunk from 1 to %v", o.Chunk, Size(maxChunk))
+		return p, Usagef("a chunk of %v bytes cannot be had; try: --chunk from 1 to %v", o.Chunk, Size(maxChunk))
 	case o.Chunk > o.Size:
-		return p, fmt.Errorf("a chunk of %v bytes is more than all of the data, %v; try: --chunk %v, or a larger --size", o.Chunk, o.Size, o.Size)
+		return p, Usagef("a chunk of %v bytes is more than all of the data, %v; try: --chunk %v, or a larger --size", o.Chunk, o.Size, o.Size)
 	case p.qps < 1 || p.qps > oob.MaxEndpoints:
-		return p, fmt.Errorf("a connection of %d queue pairs cannot be had; try: --qps from 1 to %d", p.qps, oob.MaxEndpoints)
+		return p, Usagef("a connection of %d queue pairs cannot be had; try: --qps from 1 to %d", p.qps, oob.MaxEndpoints)
 	case p.outstanding < 1 || p.outstanding > maxOutstanding:
-		return p, fmt.Errorf("%d requests outstanding cannot be had; try: --outstanding from 1 to %d", p.outstanding, maxOutstanding)
+		return p, Usagef("%d requests outstanding cannot be had; try: --outstanding from 1 to %d", p.outstanding, maxOutstanding)
 	case p.signalEvery < 1 || p.signalEvery > p.outstanding:
-		return p, fmt.Errorf("with one request of %d signaled and %d outstanding, the send queue is full before one completes; try: --signal-every from 1 to %d",
+		return p, Usagef("with one request of %d signaled and %d outstanding, the send queue is full before one completes; try: --signal-every from 1 to %d",
 			p.signalEvery, p.outstanding, p.outstanding)
 	}
 	return p, nil
@@ -188,17 +187,11 @@ func (p *bulkPlan) within(most Size) error {
 	return nil
 }
 
-// chunks is how many there are.
-func (p *bulkPlan) chunks() int64 { return (p.total + int64(p.chunk) - 1) / int64(p.chunk) }
-
 // slots is how many chunks have memory at a time.
 func (p *bulkPlan) slots() int { return int(min(int64(p.outstanding)*int64(p.qps), p.chunks())) }
 
 // window is the memory of all slots, in bytes.
 func (p *bulkPlan) window() int64 { return int64(p.slots()) * int64(p.chunk) }
-
-// length is the bytes of a chunk.
-func (p *bulkPlan) length(i int64) int { return int(min(int64(p.chunk), p.total-i*int64(p.chunk))) }
 
 func (p *bulkPlan) slot(i int64) int { return int(i % int64(p.slots())) }
 func (p *bulkPlan) qp(i int64) int   { return int(i % int64(p.qps)) }
@@ -228,12 +221,13 @@ func (e *bulkEnd) configure(cfg *rc.Config) {
 	e.announce(cfg.Params)
 }
 
-// createCSV opens the file of --csv; nil if there is none.
-func createCSV(name string) (*os.File, error) {
+// openCSV opens the file of --csv; nil if there is none. What is in it stays until
+// there are rows to write.
+func openCSV(name string) (*os.File, error) {
 	if name == "" {
 		return nil, nil
 	}
-	file, err := os.Create(name)
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("--csv: %w; try: a file in a folder that exists and may be written", err)
 	}

@@ -14,7 +14,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/pkg/errors"
 
@@ -61,18 +60,29 @@ type bulkEnd struct {
 }
 
 func newBulkEnd(p bulkPlan, log *slog.Logger, port uint8) *bulkEnd {
-	return &bulkEnd{bulkPlan: p, narrator: narrator{log}, port: max(port, 1), data: newBulkData(p.seed, p.chunk)}
+	return &bulkEnd{bulkPlan: p, narrator: narrator{log}, port: port, data: newBulkData(p.seed, p.chunk)}
+}
+
+// prepareClient is either client's prepare. The window is held against what the
+// server says it gives before memory is taken for it here.
+func (e *bulkEnd) prepareClient(c *rc.Conn, name string, access verbs.Access) error {
+	most, err := params(c.PeerHello().Params).most()
+	if err != nil {
+		return err
+	}
+	if err := e.within(most); err != nil {
+		return err
+	}
+	if err := e.allocate(c, name, access); err != nil {
+		return err
+	}
+	return e.receiveCredits()
 }
 
 // allocate registers the window.
 func (e *bulkEnd) allocate(c *rc.Conn, name string, access verbs.Access) (err error) {
-	port, err := c.Device().QueryPort(e.port)
-	if err != nil {
+	if err := e.carried(c.Device(), e.port); err != nil {
 		return err
-	}
-	if uint64(e.chunk) > uint64(port.MaxMsgSize) {
-		return fmt.Errorf("a chunk of %v bytes is more than one message of %s carries, %v; try: --chunk %v",
-			Size(e.chunk), c.Device().Name(), Size(port.MaxMsgSize), Size(port.MaxMsgSize))
 	}
 	if e.region, err = c.AllocMR(name, int(e.window()), access); err != nil {
 		return err
@@ -172,7 +182,7 @@ func (e *bulkEnd) awaitSends(ctx context.Context) error {
 	e.meter.waits(forAcknowledgement)
 	n, err := e.conn.WaitSends(ctx, e.wcs[:])
 	if err != nil {
-		return errors.WithMessage(e.cause(err), "waiting for the requests to complete")
+		return errors.WithMessage(e.cause(e.conn, err), "waiting for the requests to complete")
 	}
 	progress(ctx)
 	var bytes int64
@@ -207,7 +217,7 @@ func (e *bulkEnd) awaitCredits(ctx context.Context) error {
 	e.meter.waits(forCredit)
 	n, err := e.conn.WaitRecvs(ctx, e.wcs[:])
 	if err != nil {
-		return errors.WithMessage(e.cause(err), "waiting for the peer's credit")
+		return errors.WithMessage(e.cause(e.conn, err), "waiting for the peer's credit")
 	}
 	progress(ctx)
 	e.meter.add(0, n)
@@ -221,7 +231,7 @@ func (e *bulkEnd) pollCredits() error {
 	}
 	for k := range e.wcs[:n] {
 		if err := e.wcs[k].Err(); err != nil {
-			return errors.WithMessage(e.cause(err), "taking the peer's credit")
+			return errors.WithMessage(e.cause(e.conn, err), "taking the peer's credit")
 		}
 	}
 	e.meter.add(0, n)
@@ -267,30 +277,6 @@ func (e *bulkEnd) give(ctx context.Context, count int64, last bool) error {
 	e.told = count
 	e.credit[0] = verbs.SendWR{ID: creditID, Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled, Imm: uint32(count)}
 	return e.pairs[0].PostSend(e.credit[:])
-}
-
-// flushTime is how long the completion that says why a queue pair failed may come
-// after those that were flushed for it.
-const flushTime = 100 * time.Millisecond
-
-// cause finds, behind a receive that was flushed, the request that failed.
-func (e *bulkEnd) cause(err error) error {
-	var flushed *verbs.WCError
-	if !errors.As(err, &flushed) || flushed.Status != verbs.WCWRFlushErr {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
-	defer cancel()
-	for {
-		n, why := e.conn.WaitSends(ctx, e.wcs[:])
-		var failed *verbs.WCError
-		switch {
-		case errors.As(why, &failed) && failed.Status != verbs.WCWRFlushErr:
-			return why
-		case n == 0:
-			return err
-		}
-	}
 }
 
 // measured runs an end's part, tells of it, and compares the sums.

@@ -165,6 +165,9 @@ var csvHeader = []string{
 func (s *showing) run() (err error) {
 	if s.csv != nil {
 		defer closeAll(&err, s.csv)
+		if err := empty(s.csv); err != nil {
+			return err
+		}
 		s.rows = csv.NewWriter(s.csv)
 		if err := s.write(csvHeader); err != nil {
 			return err
@@ -187,6 +190,15 @@ func (s *showing) run() (err error) {
 			return s.row(s.took)
 		}
 	}
+}
+
+// empty takes out what an earlier run left in a file; a pipe or a device has no such.
+func empty(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	return file.Truncate(0)
 }
 
 // row writes what came since the last one.

@@ -17,13 +17,7 @@ type bulkPuller struct {
 }
 
 func (e *bulkPuller) prepare(c *rc.Conn) error {
-	if err := e.allowed(c.PeerHello().Params); err != nil {
-		return err
-	}
-	if err := e.allocate(c, "to read into", verbs.AccessLocalWrite); err != nil {
-		return err
-	}
-	return e.receiveCredits()
+	return e.prepareClient(c, "to read into", verbs.AccessLocalWrite)
 }
 
 func (e *bulkPuller) run(ctx context.Context, c *rc.Conn) error {

@@ -19,25 +19,7 @@ type bulkPusher struct {
 	*bulkEnd
 }
 
-func (e *bulkPusher) prepare(c *rc.Conn) error {
-	if err := e.allowed(c.PeerHello().Params); err != nil {
-		return err
-	}
-	if err := e.allocate(c, "to send from", 0); err != nil {
-		return err
-	}
-	return e.receiveCredits()
-}
-
-// allowed holds the window against what the server says it gives: before memory is
-// taken for it here.
-func (p *bulkPlan) allowed(server params) error {
-	most, err := server.number(paramMaxSize, 1, maxSize)
-	if err != nil {
-		return err
-	}
-	return p.within(Size(most))
-}
+func (e *bulkPusher) prepare(c *rc.Conn) error { return e.prepareClient(c, "to send from", 0) }
 
 func (e *bulkPusher) run(ctx context.Context, c *rc.Conn) error {
 	var remote oob.Region
@@ -128,7 +110,7 @@ func (e *bulkTaker) take(ctx context.Context) error {
 		e.meter.waits(forData)
 		n, err := e.conn.WaitRecvs(ctx, e.wcs[:])
 		if err != nil {
-			return errors.WithMessage(e.cause(err), "waiting for the client's data")
+			return errors.WithMessage(e.cause(e.conn, err), "waiting for the client's data")
 		}
 		progress(ctx)
 		var bytes int64

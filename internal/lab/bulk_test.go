@@ -84,7 +84,7 @@ func plans(do func(bulkPlan)) {
 				for _, qps := range []int{1, 2, 3, 64} {
 					for signalEvery := 1; signalEvery <= outstanding; signalEvery++ {
 						if int64(chunk) <= total {
-							do(bulkPlan{total: total, chunk: chunk, outstanding: outstanding, qps: qps, signalEvery: signalEvery})
+							do(bulkPlan{chunked: chunked{total, chunk}, outstanding: outstanding, qps: qps, signalEvery: signalEvery})
 						}
 					}
 				}

@@ -4,7 +4,6 @@ package lab
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -23,12 +22,16 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	}
 	o.Logger = o.Logger.With(slog.String("who", "client"))
 	defer func() { rec.write(&err, o.Logger) }()
-	j, err := find(o.Job)
+	w, err := findWire(o.Wire)
 	if err != nil {
 		return err
 	}
-	if o.Size < 1 {
-		return fmt.Errorf("a buffer of %d bytes cannot be had; try: --size 1 or more", int64(o.Size))
+	j, err := w.find(o.Job)
+	if err != nil {
+		return err
+	}
+	if err := o.check(); err != nil {
+		return err
 	}
 	mine, err := j.client(o)
 	if err != nil {
@@ -37,7 +40,18 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	if c, ok := mine.(io.Closer); ok { // it has opened a file
 		defer closeAll(&err, c)
 	}
-	dev, err := o.openDevice(o.Logger)
+	cfg := o.config(o.Logger)
+	cfg.Job, cfg.Params = j.name, params{}
+	cfg.Prepare = func(c *rc.Conn) error {
+		if w.isNative() {
+			if err := askable(cfg.Params, c.PeerHello().Params); err != nil {
+				return err
+			}
+		}
+		return mine.prepare(c)
+	}
+	mine.configure(&cfg)
+	dev, err := o.openDevice(&cfg)
 	if err != nil {
 		return err
 	}
@@ -49,23 +63,11 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	defer func() {
 		closeAll(&err, packets, dev)
 		if err == nil {
-			tell(o.Logger, "slow", "run.done", "", "done: the job succeeded and everything is freed", slog.String("job", o.Job))
+			tell(o.Logger, "slow", "run.done", "", "done: the job succeeded and everything is freed", slog.String("job", j.name))
 		}
 	}()
 	ctx, stop := untilFatal(ctx, dev, func(verbs.AsyncEvent) {}) // the Conn tells of those that concern it
 	defer stop()
-	cfg := o.config(dev, o.Logger)
-	cfg.Job, cfg.Params = j.name, params{}
-	cfg.Prepare = func(c *rc.Conn) error {
-		if err := askable(cfg.Params, c.PeerHello().Params); err != nil {
-			return err
-		}
-		return mine.prepare(c)
-	}
-	mine.configure(&cfg)
-	if err := cfg.Check(dev); err != nil {
-		return err
-	}
 	rec.ask(&cfg)
 	conn, err := rc.Dial(ctx, net.JoinHostPort(o.Server, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {

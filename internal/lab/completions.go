@@ -1,4 +1,4 @@
-// Waiting for both queues at once.
+// Waiting for both queues at once, and what one says of the other's failure.
 
 package lab
 
@@ -27,15 +27,15 @@ func (n narrator) completions(ctx context.Context, c *rc.Conn, receives int) (ne
 	came := make(chan completion)
 	var waiting sync.WaitGroup
 	for _, queue := range []struct {
-		wait  func(context.Context, *rc.Conn, string) (verbs.WC, error)
-		what  string
-		count int
-	}{{n.waitSend, "a completion of the send queue", math.MaxInt}, {n.waitRecv, "the peer's message", receives}} {
+		wait       func(context.Context) (verbs.WC, error)
+		name, what string
+		count      int
+	}{{c.WaitSend, "send", "a completion of the send queue", math.MaxInt}, {c.WaitRecv, "receive", "the peer's message", receives}} {
 		waiting.Go(func() {
 			for range queue.count {
-				wc, err := queue.wait(ctx, c, queue.what)
+				wc, err := n.wait(ctx, queue.wait, queue.name)
 				select {
-				case came <- completion{wc, err}:
+				case came <- completion{wc, errors.WithMessagef(err, "waiting for %s", queue.what)}:
 				case <-ctx.Done():
 					return
 				}
@@ -75,6 +75,34 @@ func (n narrator) completions(ctx context.Context, c *rc.Conn, receives int) (ne
 	return next, func() {
 		cancel()
 		waiting.Wait()
+	}
+}
+
+// cause finds, behind a receive that was flushed, the send that failed and so took
+// the queue pair to ERR: its completion says more. Other errors are returned as they
+// are. Nobody else may wait for the send queue.
+func (n narrator) cause(c *rc.Conn, err error) error {
+	if !flushed(err) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), causeLimit)
+	defer cancel()
+	var wcs [16]verbs.WC
+	for {
+		got, _ := c.WaitSends(ctx, wcs[:]) // the statuses say it
+		for i := range wcs[:got] {
+			if failed := wcs[i].Err(); failed != nil && !flushed(failed) {
+				n.completed(&wcs[i])
+				return failed
+			}
+		}
+		switch {
+		case got > 0:
+		case ctx.Err() != nil:
+			return errNoCause(err)
+		default: // the connection is at its end
+			return err
+		}
 	}
 }
 

@@ -11,21 +11,23 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// openDevice opens the device and looks at what the run will need of it, so that
-// a wrong port, GID index or MTU is told before a peer is involved.
-func (o *Options) openDevice(log *slog.Logger) (*verbs.Device, error) {
+// openDevice opens the device of cfg and looks at what the run will need of it, so
+// that a wrong port, GID index or MTU, or too deep a queue, is told before a peer is
+// involved.
+func (o *Options) openDevice(cfg *rc.Config) (*verbs.Device, error) {
 	dev, err := verbs.Open(o.Device)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.inspect(dev, log); err != nil {
+	if err := o.inspect(dev, cfg); err != nil {
 		closeAll(&err, dev)
 		return nil, err
 	}
+	cfg.Device = dev
 	return dev, nil
 }
 
-func (o *Options) inspect(dev *verbs.Device, log *slog.Logger) error {
+func (o *Options) inspect(dev *verbs.Device, cfg *rc.Config) error {
 	why := "asked for"
 	if o.Device == "" {
 		why = "the first there is"
@@ -33,16 +35,15 @@ func (o *Options) inspect(dev *verbs.Device, log *slog.Logger) error {
 			why += "; " + err.Error()
 		}
 	}
-	tell(log, "slow", "device.opened", "ibv_open_device", "open device "+dev.Info().String(), slog.String("why", why))
-	if err := o.config(dev, log).Check(dev); err != nil {
+	tell(cfg.Logger, "slow", "device.opened", "ibv_open_device", "open device "+dev.Info().String(), slog.String("why", why))
+	if err := cfg.Check(dev); err != nil {
 		return err
 	}
-	number := max(o.IBPort, 1)
-	port, err := dev.QueryPort(number)
+	port, err := dev.QueryPort(o.IBPort)
 	if err != nil {
 		return err
 	}
-	tell(log, "slow", "port.queried", "ibv_query_port", fmt.Sprintf("port %d", number),
+	tell(cfg.Logger, "slow", "port.queried", "ibv_query_port", fmt.Sprintf("port %d", o.IBPort),
 		slog.String("state", port.State.String()), slog.String("link_layer", port.LinkLayer.String()),
 		slog.Int("active_mtu", port.ActiveMTU.Bytes()), slog.Int("max_mtu", port.MaxMTU.Bytes()))
 	return nil

@@ -30,7 +30,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/rawverbs/rawverbs/rc"
@@ -50,7 +49,7 @@ func exchangeJob(name, about string, reads bool) job {
 		text:  pidText("active/client"),
 		client: func(o ClientOptions) (half, error) {
 			if Size(len(o.Text)) > o.Size {
-				return nil, fmt.Errorf("the text has %d bytes, each end's region %d; try: a shorter one, or --size %d", len(o.Text), o.Size, len(o.Text))
+				return nil, Usagef("the text has %d bytes, each end's region %d; try: a shorter one, or --size %d", len(o.Text), o.Size, len(o.Text))
 			}
 			return &exchangeEnd{
 				narrator: narrator{o.Logger}, reads: reads, text: o.Text, size: int(o.Size), isLeft: o.LeaveEarly,
@@ -103,7 +102,7 @@ type exchangeEnd struct {
 }
 
 func (e *exchangeEnd) configure(cfg *rc.Config) {
-	cfg.Params[paramSize] = strconv.Itoa(e.size)
+	params(cfg.Params).ask(int64(e.size))
 	if e.isLeft {
 		cfg.Params[paramLeaveEarly] = "1"
 	}

@@ -59,43 +59,29 @@ const fileSlots = 16
 // numbered: first the chunks, then the SHA-256.
 type transfer struct {
 	narrator
+	chunked
 	name  string
-	size  int64 // bytes
-	chunk int   // bytes; the last may be shorter
 	slots int
 	ring  *verbs.MR
 	port  uint8
 }
 
 // layOut divides a ring of at most most bytes.
-func (t *transfer) layOut(most int64) error {
-	if int64(t.chunk) > most {
-		return fmt.Errorf("the client's chunks have %v bytes, and the server gives at most %v; try: rdma_client --chunk %v, or rdma_server --max-size", Size(t.chunk), Size(most), Size(most))
+func (t *transfer) layOut(most Size) error {
+	if Size(t.chunk) > most {
+		return fmt.Errorf("the client's chunks have %v bytes, and the server gives at most %v; try: rdma_client --chunk %v, or rdma_server --max-size", Size(t.chunk), most, most)
 	}
-	t.slots = int(min(fileSlots, most/int64(t.chunk), t.messages()))
+	t.slots = int(min(fileSlots, int64(most)/int64(t.chunk), t.messages()))
 	return nil
 }
 
 // makeRing registers the slots, if the device can carry a chunk in one message.
 func (t *transfer) makeRing(c *rc.Conn, name string, access verbs.Access) (err error) {
-	port, err := c.Device().QueryPort(t.port)
-	if err != nil {
+	if err := t.carried(c.Device(), t.port); err != nil {
 		return err
-	}
-	if t.chunk > int(port.MaxMsgSize) {
-		return fmt.Errorf("a chunk of %v bytes is more than a message of %s can have; try: --chunk %v", Size(t.chunk), c.Device().Name(), Size(port.MaxMsgSize))
 	}
 	t.ring, err = c.AllocMR(name, t.slots*t.chunk, access)
 	return err
-}
-
-// chunks is how many chunks the file has; the last message's number.
-func (t *transfer) chunks() int64 {
-	n := t.size / int64(t.chunk)
-	if t.size%int64(t.chunk) > 0 {
-		n++
-	}
-	return n
 }
 
 func (t *transfer) messages() int64 { return t.chunks() + 1 }
@@ -105,7 +91,7 @@ func (t *transfer) length(n int64) int {
 	if n == t.chunks() {
 		return sha256.Size
 	}
-	return int(min(int64(t.chunk), t.size-n*int64(t.chunk)))
+	return t.chunked.length(n)
 }
 
 // offset is where in the ring message n's slot begins.
@@ -137,7 +123,7 @@ func (t *transfer) postRecvs(c *rc.Conn) error {
 
 // told are the attributes that tell of the transfer.
 func (t *transfer) told(more ...slog.Attr) []slog.Attr {
-	return append([]slog.Attr{slog.String("name", t.name), slog.Int64("bytes", t.size)}, more...)
+	return append([]slog.Attr{slog.String("name", t.name), slog.Int64("bytes", t.total)}, more...)
 }
 
 // fileClient is the client's half.
@@ -154,7 +140,7 @@ type fileClient struct {
 
 func newFileClient(o ClientOptions) (half, error) {
 	if o.Chunk < sha256.Size || o.Chunk > math.MaxInt32 {
-		return nil, fmt.Errorf("chunks of %v bytes cannot be had; try: --chunk 64K, at least %d", o.Chunk, sha256.Size)
+		return nil, Usagef("chunks of %v bytes cannot be had; try: --chunk 64K, at least %d", o.Chunk, sha256.Size)
 	}
 	s, err := openSource(o.File)
 	if err != nil {
@@ -166,10 +152,10 @@ func newFileClient(o ClientOptions) (half, error) {
 	}
 	if err := folder.CheckName(name); err != nil {
 		closeAll(&err, s)
-		return nil, fmt.Errorf("%w (rdma_client --name)", err)
+		return nil, Usagef("%w (rdma_client --name)", err)
 	}
 	return &fileClient{
-		transfer: transfer{narrator: narrator{o.Logger}, name: name, size: s.size(), chunk: int(o.Chunk), port: o.IBPort},
+		transfer: transfer{narrator: narrator{o.Logger}, chunked: chunked{s.size(), int(o.Chunk)}, name: name, port: o.IBPort},
 		source:   s, digest: sha256.New(), bar: o.Progress,
 	}, nil
 }
@@ -179,14 +165,14 @@ func (f *fileClient) Close() error { return f.source.Close() }
 
 func (f *fileClient) configure(cfg *rc.Config) {
 	cfg.Params[paramFileName] = f.name
-	cfg.Params[paramFileSize] = strconv.FormatInt(f.size, 10)
+	cfg.Params[paramFileSize] = strconv.FormatInt(f.total, 10)
 	cfg.Params[paramChunk] = strconv.Itoa(f.chunk)
 	cfg.Cap.MaxSendWR, cfg.Cap.MaxRecvWR = fileSlots, fileSlots
 }
 
 // prepare makes a ring like the server's to send from.
 func (f *fileClient) prepare(c *rc.Conn) error {
-	most, err := params(c.PeerHello().Params).number(paramMaxSize, 1, maxSize)
+	most, err := params(c.PeerHello().Params).most()
 	if err != nil {
 		return err
 	}
@@ -216,7 +202,7 @@ func (f *fileClient) run(ctx context.Context, c *rc.Conn) error {
 
 // sendAll sends all messages, and returns when the server has disposed of the last.
 func (f *fileClient) sendAll(ctx context.Context, c *rc.Conn, remote oob.Region) error {
-	move := progressBar(f.bar, f.size)
+	move := progressBar(f.bar, f.total)
 	defer move(-1)
 	for n := range f.messages() {
 		if err := f.awaitSlot(ctx, c, n); err != nil {
@@ -292,7 +278,8 @@ func (f *fileClient) load(n int64) error {
 // fileServer is the server's half.
 type fileServer struct {
 	transfer
-	inbox *folder.Folder
+	inbox  *folder.Folder
+	copied [64 << 10]byte // of a slot
 }
 
 // newFileServer refuses what the server would not keep in the end, before any of
@@ -313,13 +300,13 @@ func newFileServer(v visit) (half, error) {
 		return nil, fmt.Errorf("the file has %v bytes, and the server takes at most %v; try: a smaller one, or rdma_server --max-file", Size(size), v.MaxFile)
 	}
 	f := &fileServer{
-		transfer: transfer{narrator: narrator{v.Logger}, name: v.params[paramFileName], size: size, chunk: int(chunk), port: v.IBPort},
+		transfer: transfer{narrator: narrator{v.Logger}, chunked: chunked{size, int(chunk)}, name: v.params[paramFileName], port: v.IBPort},
 		inbox:    v.inbox,
 	}
 	if err := f.inbox.Admit(f.name, size); err != nil {
 		return nil, err
 	}
-	return f, f.layOut(int64(v.MaxSize))
+	return f, f.layOut(v.MaxSize)
 }
 
 func (*fileServer) configure(cfg *rc.Config) {
@@ -350,8 +337,7 @@ func (f *fileServer) run(ctx context.Context, c *rc.Conn) (err error) {
 			return err
 		}
 		if n < f.chunks() {
-			digest.Write(f.slot(n))
-			_, err = file.Write(f.slot(n))
+			err = f.keep(f.slot(n), digest, file)
 		} else {
 			err = f.finish(file, digest)
 		}
@@ -383,9 +369,24 @@ func (f *fileServer) await(ctx context.Context, c *rc.Conn, n int64) error {
 	return nil
 }
 
+// keep writes a slot to each of to, which all get the same: the client can write to
+// the slot at any time, so that it is read but once.
+func (f *fileServer) keep(slot []byte, to ...io.Writer) error {
+	for len(slot) > 0 {
+		n := copy(f.copied[:], slot)
+		slot = slot[n:]
+		for _, w := range to {
+			if _, err := w.Write(f.copied[:n]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // finish gives the file its name, if it is what the client read.
 func (f *fileServer) finish(file *folder.File, digest hash.Hash) error {
-	theirs, mine := f.slot(f.chunks()), digest.Sum(nil)
+	theirs, mine := bytes.Clone(f.slot(f.chunks())), digest.Sum(nil)
 	if !bytes.Equal(mine, theirs) {
 		return fmt.Errorf("the file came with the SHA-256 %x, and the client says that it has %x; try: again, and dmesg for errors of the device", mine, theirs)
 	}

@@ -1,20 +1,43 @@
-// The flags of the client's jobs. Each is defined once; which jobs use it is said
-// by the jobs, and a flag that the chosen job does not use is refused.
+// The flags of the jobs. Each is defined once; which jobs use it is said by the
+// jobs, and a flag that the chosen job does not use is refused.
 
 package lab
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 )
 
-// AddJobFlags adds --job and the flags of all jobs.
-func AddJobFlags(f *pflag.FlagSet, o *ClientOptions) {
+// AddClientFlags adds --wire, --job and the flags of all jobs.
+func AddClientFlags(f *pflag.FlagSet, o *JobOptions) {
+	addJobFlags(f, o, wires, "what to do: "+strings.Join(JobNames(), ", ")+", or a job of --wire (default: the first)")
+}
+
+// AddServerFlags adds --wire, and for the formats whose clients say nothing of the
+// job, --job and their jobs' flags.
+func AddServerFlags(f *pflag.FlagSet, o *JobOptions) {
+	addJobFlags(f, o, wires[1:], "with --wire, what to do (default: the format's first)")
+}
+
+// addJobFlags adds the flags that the jobs of some formats use.
+func addJobFlags(f *pflag.FlagSet, o *JobOptions, some []wire, job string) {
+	f.StringVar(&o.Wire, "wire", wireNative, "whose format the exchange over TCP has: "+strings.Join(WireNames(), ", "))
+	f.StringVarP(&o.Job, "job", "j", "", job)
+	users := usersOfFlags(some)
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	defineJobFlags(all, o)
+	all.VisitAll(func(flag *pflag.Flag) {
+		if names := users[flag.Name]; len(names) > 0 {
+			flag.Usage += " [" + strings.Join(names, ", ") + "]"
+			f.AddFlag(flag)
+		}
+	})
+}
+
+func defineJobFlags(f *pflag.FlagSet, o *JobOptions) {
 	o.Size, o.Chunk = 4096, 64<<10
-	f.StringVarP(&o.Job, "job", "j", jobs[0].name, "what to do: "+strings.Join(JobNames(), ", "))
 	f.StringVarP(&o.Text, "text", "s", "", "the text to send or write (default: a greeting of the job's)")
 	f.Var(&o.Size, "size", "bytes of each message buffer, of the server's region, or of all the data of bulk (default there 64M), such as 4096, 64K, 1M")
 	f.Var(&o.Chunk, "chunk", "bytes of each request, such as 4096, 64K, 1M")
@@ -25,26 +48,70 @@ func AddJobFlags(f *pflag.FlagSet, o *ClientOptions) {
 	f.StringVarP(&o.File, "file", "f", "", "the file to send")
 	f.StringVar(&o.Name, "name", "", "the file's name at the server (default: the last part of its path)")
 	o.Bulk.addFlags(f)
-	for flag, users := range usersOfFlags() {
-		f.Lookup(flag).Usage += " [" + strings.Join(users, ", ") + "]"
-	}
+	o.Bench.addFlags(f)
 }
 
-// CompleteJobFlags fills in, once the flags are parsed, what the job chooses for
+// CompleteClientFlags fills in, once the flags are parsed, what the job chooses for
 // itself, and refuses flags that are another job's.
-func CompleteJobFlags(f *pflag.FlagSet, o *ClientOptions) error {
-	j, err := find(o.Job)
+func CompleteClientFlags(f *pflag.FlagSet, o *JobOptions) error {
+	w, err := findWire(o.Wire)
 	if err != nil {
-		return fmt.Errorf("--job: %w", err)
+		return Usagef("--wire: %w", err)
 	}
-	for flag, users := range usersOfFlags() {
-		if f.Changed(flag) && !slices.Contains(users, j.name) {
-			return fmt.Errorf("--%s is no flag of the job %s, but of: %s", flag, j.name, strings.Join(users, ", "))
+	return w.complete(f, o, wires)
+}
+
+// CompleteServerFlags is the same at the server, where the job is the client's
+// choice if the format can say it.
+func CompleteServerFlags(f *pflag.FlagSet, o *JobOptions) error {
+	w, err := findWire(o.Wire)
+	if err != nil {
+		return Usagef("--wire: %w", err)
+	}
+	if !w.isNative() {
+		for _, flag := range nativeServerFlags {
+			if f.Changed(flag) {
+				return Usagef("--%s is for the jobs of the native format, and --wire %s has none of them", flag, w.name)
+			}
+		}
+		return w.complete(f, o, wires[1:])
+	}
+	users := usersOfFlags(wires[1:])
+	users["job"] = nil
+	for flag := range users {
+		if f.Changed(flag) {
+			return Usagef("--%s is for --wire %s: in the native format the client says it (rdma_client --%s)", flag, strings.Join(WireNames()[1:], " or "), flag)
+		}
+	}
+	return nil
+}
+
+// nativeServerFlags are about what clients may ask for, where they ask.
+var nativeServerFlags = []string{"allow", "max-size", "dir", "max-file"}
+
+// complete fills in what the job of the format chooses for itself; the flags are
+// those of some formats.
+func (w wire) complete(f *pflag.FlagSet, o *JobOptions, some []wire) error {
+	j, err := w.find(o.Job)
+	if err != nil {
+		return Usagef("--job: %w", err)
+	}
+	o.Wire, o.Job = w.name, j.name
+	for flag, users := range usersOfFlags(some) {
+		if f.Changed(flag) && !slices.Contains(j.flags, flag) {
+			return Usagef("--%s is no flag of the job %s, but of: %s", flag, j.name, strings.Join(users, ", "))
 		}
 	}
 	for _, flag := range j.needs {
 		if !f.Changed(flag) {
-			return fmt.Errorf("the job %s needs --%s: %s", j.name, flag, f.Lookup(flag).Usage)
+			return Usagef("the job %s needs --%s: %s", j.name, flag, f.Lookup(flag).Usage)
+		}
+	}
+	for flag, value := range j.defaults {
+		if !f.Changed(flag) {
+			if err := f.Lookup(flag).Value.Set(value); err != nil {
+				return err
+			}
 		}
 	}
 	if !f.Changed("text") {
@@ -70,12 +137,17 @@ func describeOps() string {
 	return strings.Join(list, "; ") + " (default: the first)"
 }
 
-// usersOfFlags maps each job flag to the names of the jobs that use it.
-func usersOfFlags() map[string][]string {
+// usersOfFlags maps each job flag to the names of the jobs of some formats that use
+// it.
+func usersOfFlags(some []wire) map[string][]string {
 	users := map[string][]string{}
-	for _, j := range jobs {
-		for _, flag := range j.flags {
-			users[flag] = append(users[flag], j.name)
+	for _, w := range some {
+		for _, j := range w.jobs {
+			for _, flag := range j.flags {
+				if !slices.Contains(users[flag], j.name) {
+					users[flag] = append(users[flag], j.name)
+				}
+			}
 		}
 	}
 	return users

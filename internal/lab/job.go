@@ -5,7 +5,6 @@ package lab
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 )
 
 // job is an exercise with a name and two halves. The client chooses it; the
-// server follows.
+// server follows. A job of another program's format (wire.go) is chosen at both ends.
 type job struct {
 	name  string
 	about string   // what it does, in a line
@@ -24,18 +23,21 @@ type job struct {
 	size  Size     // the same of --size; 0 is the common default
 	ops   []string // what --op may be; the first if it is not given
 
+	letters  map[string]string // short names of its flags, where it has a C program's
+	defaults map[string]string // what flags are that are not given, where it is not the common one
+
 	client func(ClientOptions) (half, error)
 	server func(visit) (half, error)
 }
 
-// jobs are all there are, in the order to learn them in.
-var jobs = []job{sendJob, writeReadJob, writeImmJob, exchangeWriteJob, exchangeReadJob, atomicJob, bulkJob, fileJob}
+// jobs are those of the native format, in the order to learn them in.
+var jobs = append([]job{sendJob, writeReadJob, writeImmJob, exchangeWriteJob, exchangeReadJob, atomicJob, bulkJob, fileJob}, benchJobs...)
 
 // half is one end's part in a job. A half is used for one connection.
 type half interface {
 	// configure chooses what the connection needs beyond the ordinary: sizes of
-	// queues, access, and at the client the parameters that the server's half
-	// is made with.
+	// queues, access, another program's exchange, and at the client the parameters
+	// that the server's half is made with.
 	configure(*rc.Config)
 	// prepare registers memory and posts receives, with the queue pair in INIT.
 	prepare(*rc.Conn) error
@@ -55,40 +57,18 @@ type visit struct {
 	ledger        *ledger        // the server's one, for the job atomic
 }
 
-// JobNames are the names of all jobs, in the order to learn them in.
+// JobNames are the names of the native jobs, in the order to learn them in.
 func JobNames() []string {
-	var names []string
-	for _, j := range jobs {
-		names = append(names, j.name)
-	}
-	return names
+	return wires[0].jobNames()
 }
 
 // DescribeJobs lists the jobs, a line each.
 func DescribeJobs() string {
 	var list strings.Builder
 	for _, j := range jobs {
-		fmt.Fprintf(&list, "  %-14s %s\n", j.name, j.about)
+		fmt.Fprintf(&list, "  %-16s %s\n", j.name, j.about)
 	}
 	return list.String()
-}
-
-// find looks a job up by name; the error lists what there is.
-func find(name string) (job, error) {
-	i := slices.IndexFunc(jobs, func(j job) bool { return j.name == name })
-	if i < 0 {
-		return job{}, fmt.Errorf("there is no job %q here; try: %s", name, strings.Join(JobNames(), ", "))
-	}
-	return jobs[i], nil
-}
-
-// allowed is find, among the jobs that the server does.
-func (o *ServerOptions) allowed(name string) (job, error) {
-	j, err := find(name)
-	if err == nil && len(o.Allow) > 0 && !slices.Contains(o.Allow, name) {
-		return job{}, fmt.Errorf("this server does not do the job %q; try: %s, or rdma_server --allow", name, strings.Join(o.Allow, ", "))
-	}
-	return j, err
 }
 
 // params are what the ends tell each other in their hellos. They are a stranger's
@@ -121,6 +101,15 @@ func (p params) flag(key string) (bool, error) {
 	return false, fmt.Errorf("the peer's parameter %s is %q, and can be 1 or left out; try: a peer of this program's version", key, p[key])
 }
 
+// ask tells the server how many bytes are asked for.
+func (p params) ask(size int64) { p[paramSize] = strconv.FormatInt(size, 10) }
+
+// most reads, at the client, how many bytes the server gives at most.
+func (p params) most() (Size, error) {
+	n, err := p.number(paramMaxSize, 1, maxSize)
+	return Size(n), err
+}
+
 // size reads the bytes that the client asks for and holds them against what this
 // server gives.
 func (v *visit) size() (int, error) {
@@ -141,11 +130,11 @@ func askable(mine params, server params) error {
 	if err != nil {
 		return err
 	}
-	most, err := server.number(paramMaxSize, 1, maxSize)
+	most, err := server.most()
 	if err != nil {
 		return err
 	}
-	return within(Size(n), Size(most))
+	return within(Size(n), most)
 }
 
 func within(asked, most Size) error {

@@ -126,38 +126,16 @@ func (n narrator) dumpSGL(name string, sgl []verbs.SGE) {
 // waitSend waits for the next completion of the send queue, waitRecv of the
 // receive queue. A failed one is told too; what it was for is said in the error.
 func (n narrator) waitSend(ctx context.Context, c *rc.Conn, what string) (verbs.WC, error) {
-	return n.wait(ctx, c.WaitSend, "send", what)
+	wc, err := n.wait(ctx, c.WaitSend, "send")
+	return wc, errors.WithMessagef(err, "waiting for %s", what)
 }
 
 func (n narrator) waitRecv(ctx context.Context, c *rc.Conn, what string) (verbs.WC, error) {
-	wc, err := n.wait(ctx, c.WaitRecv, "receive", what)
-	if wc.Status == verbs.WCWRFlushErr {
-		if cause := n.causeOfFlush(c); cause != nil {
-			err = errors.WithMessagef(cause, "waiting for %s", what)
-		}
-	}
-	return wc, err
+	wc, err := n.wait(ctx, c.WaitRecv, "receive")
+	return wc, errors.WithMessagef(n.cause(c, err), "waiting for %s", what)
 }
 
-// causeOfFlush looks for why a receive was flushed: a send that failed takes the
-// queue pair to ERR, and its completion says more than the flush does. nil is none.
-func (n narrator) causeOfFlush(c *rc.Conn) error {
-	var wcs [16]verbs.WC
-	for {
-		got, err := c.SendCQ().Poll(wcs[:])
-		if err != nil || got == 0 {
-			return err
-		}
-		for i := range wcs[:got] {
-			if status := wcs[i].Status; status != verbs.WCSuccess && status != verbs.WCWRFlushErr {
-				n.completed(&wcs[i])
-				return wcs[i].Err()
-			}
-		}
-	}
-}
-
-func (n narrator) wait(ctx context.Context, next func(context.Context) (verbs.WC, error), queue, what string) (verbs.WC, error) {
+func (n narrator) wait(ctx context.Context, next func(context.Context) (verbs.WC, error), queue string) (verbs.WC, error) {
 	tellAt(trace.LevelWaits, n.log, "info", "wait.begun", "ibv_req_notify_cq",
 		"wait for a completion of the "+queue+" queue: poll, arm, poll again, sleep on the channel")
 	wc, err := next(ctx)
@@ -165,7 +143,7 @@ func (n narrator) wait(ctx context.Context, next func(context.Context) (verbs.WC
 		n.completed(&wc)
 		progress(ctx)
 	}
-	return wc, errors.WithMessagef(err, "waiting for %s", what)
+	return wc, err
 }
 
 // completed tells of a completion. Of one that failed only the status, the

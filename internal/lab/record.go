@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -135,7 +136,7 @@ func (r *recording) finish(err error) (*trace.Record, error) {
 }
 
 // replaceFile writes a record so that the name always has a whole file, or none.
-func replaceFile(name string, rec *trace.Record) (err error) {
+func replaceFile(name string, content io.WriterTo) (err error) {
 	file, err := createBeside(name)
 	if err != nil {
 		return err
@@ -146,7 +147,7 @@ func replaceFile(name string, rec *trace.Record) (err error) {
 		}
 	}()
 	out := bufio.NewWriter(file)
-	if _, err = rec.WriteTo(out); err == nil {
+	if _, err = content.WriteTo(out); err == nil {
 		err = out.Flush()
 	}
 	closeAll(&err, file)

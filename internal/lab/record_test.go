@@ -14,7 +14,7 @@ import (
 // recordingIn begins a record in a folder.
 func recordingIn(t *testing.T, name string) (*recording, *ClientOptions) {
 	t.Helper()
-	o := &ClientOptions{Record: name, Job: "send"}
+	o := &ClientOptions{Record: name, JobOptions: JobOptions{Job: "send"}}
 	o.Logger = slog.New(slog.DiscardHandler)
 	r, err := o.record()
 	if err != nil {

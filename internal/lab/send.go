@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/rawverbs/rawverbs/rc"
@@ -20,7 +19,7 @@ var sendJob = job{
 	text:  "hello from the client",
 	client: func(o ClientOptions) (half, error) {
 		if Size(len(o.Text)) > o.Size {
-			return nil, fmt.Errorf("the message has %d bytes, the buffers %d; try: a shorter one, or --size %d", len(o.Text), o.Size, len(o.Text))
+			return nil, Usagef("the message has %d bytes, the buffers %d; try: a shorter one, or --size %d", len(o.Text), o.Size, len(o.Text))
 		}
 		return &sendClient{newMailbox(o.Logger, int(o.Size)), o.Text}, nil
 	},
@@ -48,7 +47,7 @@ func newMailbox(log *slog.Logger, size int) mailbox {
 }
 
 // configure tells the server how large the buffers are to be.
-func (m *mailbox) configure(cfg *rc.Config) { cfg.Params[paramSize] = strconv.Itoa(m.size) }
+func (m *mailbox) configure(cfg *rc.Config) { params(cfg.Params).ask(int64(m.size)) }
 
 // prepare registers both buffers and posts the receive, so that it is there
 // before the peer can send.

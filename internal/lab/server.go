@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -37,7 +39,9 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		}
 		defer closeAll(&err, inbox)
 	}
-	dev, err := o.openDevice(o.Logger)
+	cfg := o.config(o.Logger)
+	cfg.Params = params{paramMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue}
+	dev, err := o.openDevice(&cfg)
 	if err != nil {
 		return err
 	}
@@ -53,16 +57,22 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	})
 	defer stop()
 
-	cfg := o.config(dev, o.Logger)
-	cfg.Params = params{paramMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue}
+	w, err := findWire(o.Wire)
+	if err != nil {
+		return err
+	}
 	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {
 		return err
 	}
 	defer closeAll(&err, listener)
-	tell(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for rdma_client", listener.Addr()),
+	who := "rdma_client"
+	if !w.isNative() {
+		who = "a client of --wire " + w.name
+	}
+	tell(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for %s", listener.Addr(), who),
 		slog.String("address", listener.Addr().String()))
-	s := &server{ServerOptions: o, inbox: inbox, ledger: newLedger(), dev: dev, all: all}
+	s := &server{ServerOptions: o, wire: w, inbox: inbox, ledger: newLedger(), dev: dev, all: all, places: make(chan struct{}, o.MaxClients)}
 	if o.Once {
 		return s.serveOne(ctx, listener)
 	}
@@ -71,10 +81,13 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 
 type server struct {
 	ServerOptions
+	wire   wire
 	inbox  *folder.Folder
 	ledger *ledger // the counter of the job atomic
 	dev    *verbs.Device
 	all    *slog.Logger // without a "who", for each client's own
+	lobby  lobby
+	places chan struct{} // one is filled for each client, from its hello on
 }
 
 func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
@@ -91,7 +104,6 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 	var clients sync.WaitGroup
 	defer clients.Wait()
 	var done, failed, cutShort atomic.Int32 // clients; those cut short failed by the end of ctx
-	places := make(chan struct{}, s.MaxClients)
 	for number := 1; ; number++ {
 		in, err := l.Accept(ctx)
 		if err != nil {
@@ -102,14 +114,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 			}
 			return interrupted(ctx, err)
 		}
-		select {
-		case places <- struct{}{}:
-		default:
-			in.Refuse(fmt.Errorf("the server has its %d clients; try: later, or rdma_server --max-clients", s.MaxClients))
-			continue
-		}
 		clients.Go(func() {
-			defer func() { <-places }()
 			who := fmt.Sprintf("server/%d", number)
 			err := s.client(ctx, in, who)
 			if err == nil {
@@ -132,23 +137,27 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error 
 	log := record.log
 	in.SetLogger(log)
 	tell(log, "slow", "client.accepted", "tcp", "client connected by TCP", slog.String("peer", in.RemoteAddr().String()))
-	hello, err := in.Hello(ctx)
+	refuse := in.Refuse
+	if !s.wire.isNative() {
+		refuse = func(error) { in.Drop() }
+	}
+	hello, err := s.greet(ctx, in)
 	if err != nil {
-		in.Refuse(err)
+		refuse(err)
 		return err
 	}
+	defer func() { <-s.places }()
 	record.asked(hello)
 	mine, err := s.half(hello, log)
 	if err != nil {
-		in.Refuse(err)
+		refuse(err)
 		return err
 	}
 	if e, ok := mine.(ender); ok {
 		defer e.end()
 	}
-	tell(log, "slow", "job.chosen", "", "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
-	cfg := s.config(s.dev, log)
-	cfg.Params, cfg.Prepare = params{}, mine.prepare
+	cfg := s.config(log)
+	cfg.Device, cfg.Params, cfg.Prepare = s.dev, params{}, mine.prepare
 	mine.configure(&cfg)
 	conn, err := in.Connect(ctx, cfg)
 	if err != nil {
@@ -162,11 +171,47 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error 
 	return nil
 }
 
+// greet has a client's hello, and fills a place for it. Where the format has none,
+// this server's own choices stand for it.
+func (s *server) greet(ctx context.Context, in *rc.Incoming) (oob.Hello, error) {
+	hello := oob.Hello{Job: s.Job}
+	if s.wire.isNative() {
+		waiting, leave := s.lobby.enter(ctx, s.Timeout)
+		var err error
+		hello, err = in.Hello(waiting)
+		leave()
+		if err != nil {
+			return hello, err
+		}
+	}
+	select {
+	case s.places <- struct{}{}:
+		return hello, nil
+	default:
+		return hello, fmt.Errorf("the server has its %d clients; try: later, or rdma_server --max-clients", s.MaxClients)
+	}
+}
+
+// find finds the job that a client asks for, among those that the server does.
+func (s *server) find(name string) (job, error) {
+	if s.wire.isNative() && name == "" {
+		return job{}, fmt.Errorf("the client names no job; try: %s", strings.Join(s.wire.jobNames(), ", "))
+	}
+	j, err := s.wire.find(name)
+	if err == nil && len(s.Allow) > 0 && !slices.Contains(s.Allow, name) {
+		return job{}, fmt.Errorf("this server does not do the job %q; try: %s, or rdma_server --allow", name, strings.Join(s.Allow, ", "))
+	}
+	return j, err
+}
+
 // half makes this server's half of the job that a client asks for.
 func (s *server) half(hello oob.Hello, log *slog.Logger) (half, error) {
-	j, err := s.allowed(hello.Job)
+	j, err := s.find(hello.Job)
 	if err != nil {
 		return nil, err
+	}
+	if s.wire.isNative() {
+		tell(log, "slow", "job.chosen", "", "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
 	}
 	v := visit{ServerOptions: s.ServerOptions, params: hello.Params, inbox: s.inbox, ledger: s.ledger}
 	v.Logger = log

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strconv"
 
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -42,7 +41,7 @@ type writeImmClient struct {
 }
 
 func (w *writeImmClient) configure(cfg *rc.Config) {
-	cfg.Params[paramSize] = strconv.FormatInt(int64(w.region), 10)
+	params(cfg.Params).ask(int64(w.region))
 }
 
 func (w *writeImmClient) prepare(c *rc.Conn) (err error) {
@@ -84,12 +83,9 @@ type writeImmServer struct {
 func (*writeImmServer) configure(*rc.Config) {}
 
 func (w *writeImmServer) prepare(c *rc.Conn) (err error) {
-	w.region, err = c.AllocMR("for the client", w.size, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
-	if err != nil {
+	if w.region, err = offerRegion(c, w.size, verbs.AccessRemoteWrite); err != nil {
 		return err
 	}
-	copy(w.region.Bytes(), regionFirst)
-	c.Share(regionName, w.region)
 	return w.postRecv(c.QP(), verbs.RecvWR{ID: idRecv})
 }
 

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strconv"
 
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -36,7 +35,7 @@ var writeReadJob = job{
 // fitsRegion refuses a text that is longer than the region it is to be written to.
 func fitsRegion(o ClientOptions) error {
 	if Size(len(o.Text)) > o.Size {
-		return fmt.Errorf("the text has %d bytes, the server's region %d; try: a shorter one, or --size %d", len(o.Text), o.Size, len(o.Text))
+		return Usagef("the text has %d bytes, the server's region %d; try: a shorter one, or --size %d", len(o.Text), o.Size, len(o.Text))
 	}
 	return nil
 }
@@ -60,6 +59,18 @@ func peerRegion(c *rc.Conn, n int) (oob.Region, error) {
 	return r, nil
 }
 
+// offerRegion makes the region that peerRegion is for, and says what the client may
+// do to it.
+func offerRegion(c *rc.Conn, size int, may verbs.Access) (*verbs.MR, error) {
+	region, err := c.AllocMR("for the client", size, verbs.AccessLocalWrite|may)
+	if err != nil {
+		return nil, err
+	}
+	copy(region.Bytes(), regionFirst)
+	c.Share(regionName, region)
+	return region, nil
+}
+
 // writeReadClient is the client's half.
 type writeReadClient struct {
 	narrator
@@ -70,7 +81,7 @@ type writeReadClient struct {
 }
 
 func (w *writeReadClient) configure(cfg *rc.Config) {
-	cfg.Params[paramSize] = strconv.FormatInt(int64(w.region), 10)
+	params(cfg.Params).ask(int64(w.region))
 }
 
 func (w *writeReadClient) prepare(c *rc.Conn) (err error) {
@@ -136,13 +147,8 @@ type writeReadServer struct {
 func (*writeReadServer) configure(*rc.Config) {}
 
 func (w *writeReadServer) prepare(c *rc.Conn) (err error) {
-	w.region, err = c.AllocMR("for the client", w.size, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
-	if err != nil {
-		return err
-	}
-	copy(w.region.Bytes(), regionFirst)
-	c.Share(regionName, w.region)
-	return nil
+	w.region, err = offerRegion(c, w.size, verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
+	return err
 }
 
 func (w *writeReadServer) run(ctx context.Context, c *rc.Conn) error {

@@ -19,13 +19,13 @@ import (
 //	[15:04:05.000 #0007 server] SLOW  RESET→INIT  mask=0x39 …  · ibv_modify_qp
 //	                                  PORT=1 ACCESS_FLAGS=…
 //
-// that is: time, number in this run, who; path; what happened, with its
-// attributes and the verb it stands for; a group of attributes follows on a
-// line of its own. Who is the attribute "who".
+// that is: time, number in this run, who; path, or for a warning WARN and for an
+// error ERROR; what happened, with its attributes and the verb it stands for; a group
+// of attributes follows on a line of its own. A line of a table is its text alone. Who
+// is the attribute "who".
 type Narration struct {
 	out   *output
 	level slog.Level
-	who   string
 	attrs []slog.Attr // from WithAttrs
 }
 
@@ -48,11 +48,6 @@ func (n *Narration) Enabled(_ context.Context, level slog.Level) bool { return l
 func (n *Narration) WithAttrs(attrs []slog.Attr) slog.Handler {
 	child := *n
 	child.attrs = append(child.attrs[:len(child.attrs):len(child.attrs)], attrs...)
-	for _, a := range attrs {
-		if a.Key == "who" {
-			child.who = a.Value.String()
-		}
-	}
 	return &child
 }
 
@@ -61,10 +56,7 @@ func (n *Narration) WithGroup(string) slog.Handler { return n }
 
 // Handle writes one record.
 func (n *Narration) Handle(_ context.Context, r slog.Record) error {
-	line := narrated{path: "INFO", who: n.who}
-	if r.Level >= slog.LevelError {
-		line.path = "ERROR"
-	}
+	line := narrated{path: "INFO"}
 	for _, a := range n.attrs {
 		line.add(a)
 	}
@@ -72,9 +64,19 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 		line.add(a)
 		return true
 	})
+	switch {
+	case r.Level >= slog.LevelError:
+		line.path = "ERROR"
+	case r.Level >= slog.LevelWarn:
+		line.path = "WARN"
+	}
 	n.out.mu.Lock()
 	defer n.out.mu.Unlock()
 	n.out.seq++
+	if tableLines[line.event] {
+		_, err := io.WriteString(n.out.w, Printable(r.Message)+"\n")
+		return err
+	}
 	head := fmt.Sprintf("[%s #%04d %s] %-5s ", r.Time.Format("15:04:05.000"), n.out.seq, line.who, line.path)
 	text := head + Printable(r.Message)
 	if line.fields != "" {
@@ -106,6 +108,10 @@ var toldByText = map[string][]string{
 	"peer.tuple":   {"side"},
 	"region.known": {"side", "name"},
 }
+
+// tableLines are the events whose texts are lines of a table, in which a person reads
+// all that the attributes tell a program.
+var tableLines = map[string]bool{"bench.header": true, "bench.result": true}
 
 func (l *narrated) add(a slog.Attr) {
 	switch {

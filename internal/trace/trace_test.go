@@ -20,6 +20,8 @@ func tell(h slog.Handler) {
 	log.Error("client failed", "error", "why")
 	all.Error("client failed", "who", "server/7", "error", "why not")
 	log.Info("received barrier \"done\"", "event", "oob.message", "sent", false, "name", "done", "bytes", 17)
+	log.Warn("nothing has completed", "event", "bulk.stall", "path", "data", "bytes", 8)
+	log.Error("no record", "event", "record.failed", "path", "info")
 	log.Debug("not told by a narration")
 }
 
@@ -33,6 +35,8 @@ func TestNarration(t *testing.T) {
 [T #0003 server] ERROR client failed  error=why
 [T #0004 server/7] ERROR client failed  error=why not
 [T #0005 server] INFO  received barrier "done"  bytes=17
+[T #0006 server] WARN  nothing has completed  bytes=8
+[T #0007 server] ERROR no record
 `
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -43,7 +47,7 @@ func TestJSON(t *testing.T) {
 	var out bytes.Buffer
 	tell(NewJSON(&out, slog.LevelInfo))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 5 {
+	if len(lines) != 7 {
 		t.Fatalf("%d lines", len(lines))
 	}
 	for _, line := range lines {

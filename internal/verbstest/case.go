@@ -9,11 +9,14 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -98,6 +101,17 @@ func (e *Env) fails(err error, what string, want ...error) {
 		e.Errorf("%s succeeded, want an error %v", what, want)
 	case len(want) > 0 && !slices.ContainsFunc(want, func(w error) bool { return errors.Is(err, w) }):
 		e.Errorf("%s: got %v, want %v", what, err, want)
+	}
+	e.helps(err, what)
+}
+
+// helps reports a fault if an error of a refusal says nothing of what to try: its
+// hint, or the bits that a queue pair's move lacks or must not have.
+func (e *Env) helps(err error, what string) {
+	var bits *qpstate.TransitionError
+	refusal := errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, stderrors.ErrUnsupported)
+	if refusal && !strings.Contains(err.Error(), "try: ") && !errors.As(err, &bits) {
+		e.Errorf("%s: %q does not say what to try", what, err)
 	}
 }
 

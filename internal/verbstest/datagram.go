@@ -71,6 +71,15 @@ func datagramCases() []Case {
 			b.done()
 			a.got()
 			e.same("the answer", a.bytes(2000+grhBytes, 100), want)
+			if back, err := e.Dev.AHAttrFromWC(onePort, &wc, b.bytes(0, grhBytes)); err == nil && back.IsGlobal {
+				slot, err := e.Dev.QueryGID(onePort, int(back.GRH.SGIDIndex))
+				e.check(err == nil && slot.Type != verbs.GIDTypeRoCEv1, "the answer goes from slot %v, %v", slot, err)
+				left := b.bytes(0, grhBytes)[7] // of the hops, if the header is IPv6
+				if slot.GID.Addr().Is4() {
+					left = b.bytes(0, grhBytes)[28]
+				}
+				e.check(back.GRH.HopLimit == left && left > 0, "the answer has %d hops, the datagram had %d left", back.GRH.HopLimit, left)
+			}
 			_, err = e.Dev.AHAttrFromWC(onePort, &wc, nil)
 			e.check(!e.route().IsGlobal || errors.Is(err, syscall.EINVAL), "without a header: %v", err)
 			_, err = e.Dev.AHAttrFromWC(9, &wc, b.bytes(0, grhBytes))

@@ -228,6 +228,16 @@ var ahCases = []Case{
 		e.ok(ah.Close(), "Close")
 		e.ok(ah.Close(), "the second Close")
 	}},
+	{"ah", "a closed one cannot be posted with", func(e *Env) {
+		a, b := e.ud()
+		ah, err := a.pd.CreateAH(e.route())
+		made(e, ah, err)
+		e.ok(ah.Close(), "Close")
+		wr := a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)}, b)
+		wr.AH = ah
+		e.refusedAt(a.qp.PostSend([]verbs.SendWR{wr}), 0, syscall.EINVAL)
+		works(a, b)
+	}},
 	badAH("port 0", func(a *verbs.AHAttr) { a.PortNum = 0 }),
 	badAH("port 9", func(a *verbs.AHAttr) { a.PortNum = 9 }),
 	badAH("not global on Ethernet", func(a *verbs.AHAttr) { a.IsGlobal = false }),

@@ -152,7 +152,7 @@ type wiring struct {
 	srq     bool // receives of the ends come from SRQs, as large as the queues would be
 	path    verbs.PostPath
 	cqDepth int
-	channel *verbs.CompChannel // of the CQs; nil: one each
+	channel *verbs.CompChannel       // of the CQs; nil: one each
 	leave   verbs.QPState            // b stays here: RTR, or INIT; 0 means RTS
 	tune    func(a, b *verbs.QPAttr) // changes attributes before the moves
 	before  func(a, b *end)          // when both are in INIT

@@ -142,6 +142,8 @@ var postCases = []Case{
 		a.done()
 		e.same("the memory", b.bytes(100, 64), want)
 	}},
+	{"post", "inline from a region under a chosen address", func(e *Env) { notInline(e, everything, verbs.IOVA(0x7000_0000_0000)) }},
+	{"post", "inline from a ZERO_BASED region", func(e *Env) { notInline(e, everything|verbs.AccessZeroBased) }},
 	{"post", "more inline than was granted", func(e *Env) {
 		a, b := e.rc()
 		n := int(a.qp.Cap().MaxInlineData) + 1
@@ -222,4 +224,25 @@ func refusedOrFailed(e *Env, typ verbs.QPType, op verbs.Opcode) {
 		return
 	}
 	e.status("the request", a.sent(1)[0], verbs.WCLocQPOpErr, verbs.WCWRFlushErr)
+}
+
+// notInline shows that a region carries data, but none inline: its addresses are no
+// pointers.
+func notInline(e *Env, access verbs.Access, options ...verbs.MROption) {
+	a, b := e.rc()
+	mr, err := a.pd.AllocMR(4096, access, options...)
+	made(e, mr, err)
+	sgl := []verbs.SGE{a.mr.SGE(0, 8), mr.SGE(8, 8)}
+	for _, wr := range []verbs.SendWR{
+		{Opcode: verbs.OpSend, Flags: verbs.SendInline, SGL: sgl},
+		a.remote(verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendInline, SGL: sgl[1:]}, b, 0),
+	} {
+		e.refusedAt(a.qp.PostSend([]verbs.SendWR{wr}), 0, syscall.EINVAL)
+	}
+	b.receives(1, 0, 64)
+	a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: sgl})
+	a.done()
+	b.got()
+	e.ok(mr.Close(), "Close")
+	works(a, b)
 }

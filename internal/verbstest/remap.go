@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -91,6 +93,19 @@ var remapCases = []Case{
 		e.check(buf[4999] == b.mr.Bytes()[4999], "it is not the memory given")
 		runtime.KeepAlive(buf)
 	}},
+	{"mr", "rereg: other memory under an address that was chosen, or not at all", func(e *Env) {
+		a, b := e.rc()
+		const at = 0x7000_0000_0000
+		mr, err := b.pd.AllocMR(8192, everything, verbs.IOVA(at))
+		made(e, mr, err)
+		old, next := mr.Bytes(), e.mr(b.pd, 8192, everything).Bytes() // of two pages, as the chosen address is
+		if err := mr.Rereg(verbs.Rereg{Flags: verbs.ReregTranslation, Buf: next}); err != nil {
+			e.fails(err, "Rereg", syscall.EOPNOTSUPP)
+			next = old
+		}
+		e.check(mr.Addr() == at && &mr.Bytes()[0] == &next[0], "%v", mr)
+		carriesAt(a, b, mr, at)
+	}},
 	{"mr", "rereg: another domain", func(e *Env) {
 		a, b := e.rc()
 		old, next := b.pd, e.pd()
@@ -123,8 +138,11 @@ var remapCases = []Case{
 	{"mr", "dmabuf: another driver's memory", func(e *Env) {
 		a, b := e.rc()
 		fd, memory := e.dmabuf(16384)
+		at, _ := unix.Seek(fd, 0, unix.SEEK_CUR) // a DMA-BUF may not tell
 		mr, err := b.pd.RegDmabufMR(fd, 4096, 8192, 0x10000, everything)
 		made(e, mr, err)
+		now, _ := unix.Seek(fd, 0, unix.SEEK_CUR)
+		e.check(now == at, "the descriptor was moved from %d to %d", at, now)
 		e.check(mr.Addr() == 0x10000 && mr.Len() == 8192 && mr.Bytes() == nil, "%v", mr)
 		want := a.fill(0, 5000)
 		a.signaled(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: a.sge(0, 5000), RemoteAddr: 0x10000 + 100, RKey: mr.RKey()})

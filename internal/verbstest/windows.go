@@ -218,7 +218,7 @@ var mwCases = slices.Concat(
 	badBind("a local right", bindable, bothMWs, func(_ *end, b *verbs.MWBind) { b.Access |= verbs.AccessLocalWrite }),
 	badBind("0 bytes", bindable, bothMWs[1:], func(_ *end, b *verbs.MWBind) { b.Length = 0 }),
 	badBind("ZERO_BASED", bindable, bothMWs[:1], func(_ *end, b *verbs.MWBind) { b.Access |= verbs.AccessZeroBased }),
-	mwType1Cases, mwType2Cases,
+	mwType1Cases, mwType2Cases, mwOrderCases,
 )
 
 // badBind is a bind that the device refuses, at once or when its turn comes.

@@ -93,20 +93,20 @@ func TestBulkBadInput(t *testing.T) {
 	client := "client --job bulk 127.0.0.1 " + device + " "
 	testBadInput(t, []badInput{
 		{"size no number", client + "--size much", 2, []string{`"much"`, "64K, 1M or 10G"}},
-		{"size of nothing", client + "--size 0", 1, []string{"0 bytes", "--size"}},
+		{"size of nothing", client + "--size 0", 2, []string{"0 bytes", "--size"}},
 		{"size negative", client + "--size=-1G", 2, []string{"-1G"}},
 		{"chunk no number", client + "--chunk 64Q", 2, []string{`"64Q"`}},
-		{"chunk of nothing", client + "--chunk 0", 1, []string{"a chunk of 0 bytes", "--chunk from 1 to 1G"}},
-		{"chunk above all", client + "--size 4G --chunk 2G", 1, []string{"a chunk of 2G bytes", "--chunk from 1 to 1G"}},
-		{"chunk above the size", client + "--size 1M --chunk 2M", 1, []string{"a chunk of 2M bytes", "all of the data, 1M", "--chunk 1M"}},
-		{"none outstanding", client + "--outstanding 0", 1, []string{"0 requests outstanding", "--outstanding from 1"}},
-		{"too many outstanding", client + "--outstanding 2000000", 1, []string{"2000000", "--outstanding from 1 to 1048576"}},
+		{"chunk of nothing", client + "--chunk 0", 2, []string{"a chunk of 0 bytes", "--chunk from 1 to 1G"}},
+		{"chunk above all", client + "--size 4G --chunk 2G", 2, []string{"a chunk of 2G bytes", "--chunk from 1 to 1G"}},
+		{"chunk above the size", client + "--size 1M --chunk 2M", 2, []string{"a chunk of 2M bytes", "all of the data, 1M", "--chunk 1M"}},
+		{"none outstanding", client + "--outstanding 0", 2, []string{"0 requests outstanding", "--outstanding from 1"}},
+		{"too many outstanding", client + "--outstanding 2000000", 2, []string{"2000000", "--outstanding from 1 to 1048576"}},
 		{"more outstanding than max_qp_wr", client + fmt.Sprintf("--outstanding %d --chunk 1", deeper), 1, []string{"a send queue of", device, "max_qp_wr"}},
-		{"none signaled", client + "--signal-every 0", 1, []string{"--signal-every from 1 to 16"}},
-		{"none signaled in time", client + "--signal-every 17", 1, []string{"one request of 17 signaled and 16 outstanding", "--signal-every from 1 to 16"}},
-		{"no queue pairs", client + "--qps 0", 1, []string{"0 queue pairs", "--qps from 1 to 64"}},
-		{"too many queue pairs", client + "--qps 65", 1, []string{"65 queue pairs", "--qps from 1 to 64"}},
-		{"unknown operation", client + "--op move", 1, []string{`"move"`, "try: write, read, send"}},
+		{"none signaled", client + "--signal-every 0", 2, []string{"--signal-every from 1 to 16"}},
+		{"none signaled in time", client + "--signal-every 17", 2, []string{"one request of 17 signaled and 16 outstanding", "--signal-every from 1 to 16"}},
+		{"no queue pairs", client + "--qps 0", 2, []string{"0 queue pairs", "--qps from 1 to 64"}},
+		{"too many queue pairs", client + "--qps 65", 2, []string{"65 queue pairs", "--qps from 1 to 64"}},
+		{"unknown operation", client + "--op move", 2, []string{`"move"`, "try: write, read, send"}},
 		{"rows into no folder", client + "--csv /nosuch/file", 1, []string{"--csv", "/nosuch/file", "no such file", "try: a file in a folder"}},
 		{"another job's flag", client + "--text hello", 2, []string{"--text is no flag of the job bulk"}},
 		{"a flag of bulk's", "client --job send 127.0.0.1 " + device + " --qps 2", 2, []string{"--qps is no flag of the job send", "bulk"}},
@@ -225,14 +225,20 @@ func TestBulkStall(t *testing.T) {
 	c.fails(1, "waiting for the peer's credit: the job stood still for 3s", "--timeout")
 }
 
-// The rows of --csv add up to what was moved.
+// The rows of --csv add up to what was moved. A run that cannot begin leaves the file
+// as it was.
 func TestBulkRows(t *testing.T) {
 	noLeak(t)
 	file := filepath.Join(t.TempDir(), "rows.csv")
-	if err := os.WriteFile(file, []byte(strings.Repeat("written over\n", 1000)), 0o644); err != nil {
+	old := strings.Repeat("written over\n", 1000)
+	if err := os.WriteFile(file, []byte(old), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t)
+	start(t, "rdma_client", "--job", "bulk", "--csv", file, ipv4, device, freePort(t)).fails(1, "connection refused")
+	if got, err := os.ReadFile(file); err != nil || string(got) != old {
+		t.Fatalf("a run that failed to start has left: %q, %v", got, err)
+	}
 	c := s.client(t, "--job", "bulk", "--size", "16M", "--csv", file)
 	c.succeeds()
 	s.stops()

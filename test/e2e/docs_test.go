@@ -164,6 +164,7 @@ var volatile = []struct {
 	{regexp.MustCompile(` so=[^·]*$`), ""},                                                       // of two conditions either may come last
 	{regexp.MustCompile(`\b(seed|mib_per_s|completions|stalls)=[0-9a-f.]+`), "$1=…"},
 	{regexp.MustCompile(`\bxxh64 [0-9a-f]+`), "xxh64 …"},
+	{regexp.MustCompile(`^( \d+ +\d+)( +\d+\.\d+)+$`), "$1 …"}, // a row of figures
 }
 
 // normal is an output without what differs from run to run: the lines sorted,

@@ -36,7 +36,7 @@ func says(event string, attrs ...any) telling { return telling{event, attrs} }
 // directory.
 func exercises(t *testing.T) []exercise {
 	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises(), exchangeExercises(), atomicExercises(),
-		bulkExercises(), fileExercises(t))
+		bulkExercises(), fileExercises(t), benchExercises())
 }
 
 func sendExercises() []exercise {

@@ -91,6 +91,20 @@ func TestDeathAtEachStep(t *testing.T) {
 	s.stops()
 }
 
+// Who says no hello is let go long before the timeout.
+func TestSilentFromTheBeginning(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--timeout", "5m")
+	began := time.Now()
+	peer := dialRaw(t, s).LocalAddr().String()
+	s.event("client.failed", "peer", peer, "error", "hello")
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	s.stillServes(t)
+	s.stops()
+}
+
 // A silent client gets the timeout and no more, and holds up nobody.
 func TestSilentClients(t *testing.T) {
 	noLeak(t)

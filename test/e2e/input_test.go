@@ -37,19 +37,20 @@ func TestBadInput(t *testing.T) {
 		{"GID index no number", "client 127.0.0.1 " + device + " 18515 one", 2, []string{`"one"`, "0 to 255"}},
 		{"IB port that is not there", "server --ib-port 9 " + device, 1, []string{"port 9", "try:"}},
 		{"IB port that is not there", "client --ib-port 9 127.0.0.1", 1, []string{"port 9", "try:"}},
+		{"IB port zero", "server --ib-port 0", 2, []string{"no port 0", "--ib-port 1"}},
 		{"IB port out of range", "client --ib-port 256 127.0.0.1", 2, []string{"ib-port", "256"}},
 		{"server not there", "client 127.0.0.1 " + device + " " + nobody, 1, []string{nobody, "connection refused", "is rdma_server running"}},
 		{"server's name unknown", "client nosuchhost.invalid " + device, 1, []string{"nosuchhost.invalid", "use its IP address"}},
 		{"server's name empty", "client  " + device, 1, nil},
-		{"MTU no power of two", "server --mtu 1500", 1, []string{"1500", "256, 512, 1024"}},
-		{"MTU above all", "server --mtu 8192", 1, []string{"8192", "256, 512, 1024"}},
-		{"MTU negative", "client --mtu=-1 127.0.0.1", 1, []string{"-1"}},
-		{"size zero", "client --size 0 127.0.0.1", 1, []string{"0 bytes", "--size"}},
+		{"MTU no power of two", "server --mtu 1500", 2, []string{"1500", "256, 512, 1024"}},
+		{"MTU above all", "server --mtu 8192", 2, []string{"8192", "256, 512, 1024"}},
+		{"MTU negative", "client --mtu=-1 127.0.0.1", 2, []string{"-1"}},
+		{"size zero", "client --size 0 127.0.0.1", 2, []string{"0 bytes", "--size"}},
 		{"size negative", "server --max-size=-5", 2, []string{"-5", "64K"}},
 		{"size no number", "client --size much 127.0.0.1", 2, []string{"much", "64K"}},
-		{"nothing may be asked for", "server --max-size 0", 1, []string{"0 bytes", "--max-size 64M"}},
+		{"nothing may be asked for", "server --max-size 0", 2, []string{"0 bytes", "--max-size 64M"}},
 		{"unknown job", "client --job juggle 127.0.0.1", 2, []string{`"juggle"`, "try: send, write-read, write-imm, exchange-write, exchange-read, atomic, bulk, file"}},
-		{"unknown job allowed", "server --allow send,juggle", 1, []string{"--allow", `"juggle"`, "try: send, write-read, write-imm, exchange-write, exchange-read, atomic, bulk, file"}},
+		{"unknown job allowed", "server --allow send,juggle", 2, []string{"--allow", `"juggle"`, "try: send, write-read, write-imm, exchange-write, exchange-read, atomic, bulk, file"}},
 		{"timeout zero", "server --timeout 0s", 2, []string{"timeout", "--timeout 30s"}},
 		{"timeout no duration", "client --timeout soon 127.0.0.1", 2, []string{"timeout", "soon"}},
 		{"listen on a foreign address", "server --listen 192.0.2.1", 1, []string{"192.0.2.1", "no address of this host"}},
@@ -89,8 +90,8 @@ func testBadInput(t *testing.T, tests []badInput) {
 func TestTooLarge(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--max-size", "10")
-	s.client(t, "--size", "5", "--text", "sixsix").fails(1, "the message has 6 bytes", "buffers 5", "--size 6")
-	s.client(t, "--job", "write-read", "--size", "5", "-s", "sixsix").fails(1, "the text has 6 bytes", "region 5", "--size 6")
+	s.client(t, "--size", "5", "--text", "sixsix").fails(2, "the message has 6 bytes", "buffers 5", "--size 6")
+	s.client(t, "--job", "write-read", "--size", "5", "-s", "sixsix").fails(2, "the text has 6 bytes", "region 5", "--size 6")
 	for _, job := range []string{"send", "write-read"} {
 		c := s.client(t, "--job", job, "-s", "", "--size", "1T")
 		c.fails(1, "the client asks for 1T bytes", "at most 10", "--size 10", "--max-size")
@@ -171,4 +172,25 @@ func listenRaw(t *testing.T, answer func(net.Conn)) (address string) {
 		<-over
 	})
 	return l.Addr().String()
+}
+
+// Status 0 says that all was told, too.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	for _, args := range []string{
+		"rdma_client " + ipv4 + " " + device + " " + s.port, "rdma_client --json " + ipv4 + " " + device + " " + s.port,
+		"rdma_client --help", "rdma_server --help", "rdma_server --version", "rdma_server man",
+	} {
+		t.Run(args, func(t *testing.T) {
+			list := strings.Split(strings.Replace(args, "--json", "--json=true", 1), " ") // whose output nobody reads
+			startBy(t, []string{"sh", "-c", `exec "$0" "$@" >/dev/full`}, list[0], list[1:]...).fails(1, "/dev/stdout: no space left on device", "try: an output with room")
+		})
+	}
+	client := start(t, "rdma_client", "--quiet", ipv4, device, s.port)
+	client.succeeds()
+	s.stops()
+	if got := len(s.all("run.done")); got != 3 {
+		t.Errorf("%d jobs done, want 3", got)
+	}
 }

@@ -51,8 +51,13 @@ func start(t *testing.T, name string, args ...string) *process {
 // startBy is start by another program, such as ip netns exec.
 func startBy(t *testing.T, by []string, name string, args ...string) *process {
 	t.Helper()
-	command := slices.Concat(by, []string{filepath.Join(binaries, name)}, args)
-	p := &process{t: t, name: name, json: slices.Contains(args, "--json"), over: make(chan struct{})}
+	return startCommand(t, name, slices.Concat(by, []string{filepath.Join(binaries, name)}, args))
+}
+
+// startCommand runs any program.
+func startCommand(t *testing.T, name string, command []string) *process {
+	t.Helper()
+	p := &process{t: t, name: name, json: slices.Contains(command, "--json"), over: make(chan struct{})}
 	p.changed = sync.NewCond(&p.mu)
 	p.cmd = exec.Command(command[0], command[1:]...)
 	p.cmd.Stderr = &p.stderr

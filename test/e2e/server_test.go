@@ -51,15 +51,21 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// A client more than the server takes is told so; the next one is served.
+// A client more than the server takes is told so; the next one is served. Who has
+// said nothing takes no place.
 func TestMaxClients(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--max-clients", "1")
-	silent := dialRaw(t, s)
-	s.event("client.accepted")
+	dialRaw(t, s)
+	dialRaw(t, s)
+	holds := dialRaw(t, s)
+	peer := holds.LocalAddr().String()
+	fakeClient(t, holds, 1)
+	s.event("job.chosen", "who", s.event("client.accepted", "peer", peer).str("who"))
 	s.client(t).fails(1, "the server has its 1 clients", "--max-clients")
-	silent.Close()
-	s.event("client.failed")
+	s.event("client.failed", "error", "the server has its 1 clients")
+	holds.Close()
+	s.event("client.failed", "peer", peer)
 	s.stillServes(t)
 	s.stops()
 }

@@ -6,11 +6,8 @@ import (
 	"crypto/rand"
 	"net"
 	"net/netip"
-	"os"
-	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
@@ -178,33 +175,4 @@ func TestConcurrent(t *testing.T) {
 	if n := a.Counters().SentPackets; n != uint64(len(got)) {
 		t.Errorf("%d sent, %d came", n, len(got))
 	}
-}
-
-// TestIdle has links that wait: they hold no thread.
-func TestIdle(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("threads are counted in /proc")
-	}
-	threads := func() int {
-		tasks, err := os.ReadDir("/proc/self/task")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(tasks)
-	}
-	before := threads()
-	var wg sync.WaitGroup
-	links := make([]*Socket, 40)
-	for i := range links {
-		links[i] = loopback(t, Config{})
-		wg.Go(func() { _ = links[i].Receive(NewIngress()) })
-	}
-	time.Sleep(20 * time.Millisecond)
-	if n := threads(); n > before+10 {
-		t.Errorf("%d threads before, %d with %d links", before, n, len(links))
-	}
-	for _, l := range links {
-		l.Close()
-	}
-	wg.Wait()
 }

@@ -36,6 +36,29 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// TestErrorAfterTheLastMessage: what was delivered is acknowledged, though the
+// program moved the queue pair to ERR before the ACK went out.
+func TestErrorAfterTheLastMessage(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	w := net.watch(b.node)
+	b.recv(verbs.RecvWR{ID: 7})
+	b.inject(a, wire.RCSendOnly, a.opts.psn, 0, func(p wire.Packet) { p.BTH().SetAckReq(true) })
+	b.want(b.rcq, 7, verbs.WCSuccess, verbs.WCRecv)
+	if len(w.packets) > 0 {
+		t.Fatal("the ACK went out by itself")
+	}
+	b.modify(qpstate.Attr{State: qpstate.Error}, 0)
+	net.transmit()
+	if len(w.packets) != 1 || w.packets[0].Opcode() != wire.RCAcknowledge {
+		t.Errorf("%d packets, want an ACK", len(w.packets))
+	}
+	b.modify(qpstate.Attr{State: qpstate.Error}, 0)
+	net.transmit()
+	if len(w.packets) != 1 {
+		t.Errorf("%d packets after the second move", len(w.packets))
+	}
+}
+
 // TestReconnect goes through RESET, with other numbers than before.
 func TestReconnect(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())

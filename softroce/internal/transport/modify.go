@@ -142,7 +142,14 @@ func (qp *QP) move(from, to qpstate.State) {
 			qp.resp.refused = false
 			qp.resp.forgetAnswers()
 		}
+		// A message that has been delivered is acknowledged all the same: a program
+		// that ends with its last message must not make the sender's fail.
+		a := &qp.resp.answers
+		owed, upTo := a.ackDue && !a.nakDue && a.due == 0, a.ackTo
 		qp.fail(false)
+		if owed {
+			qp.acknowledgeUpTo(upTo)
+		}
 		return
 	}
 	qp.attr.State = to

@@ -43,7 +43,7 @@ const (
 
 // RegisterMR is RegisterAt under the memory's own addresses.
 func (pd *PD) RegisterMR(buf []byte, access verbs.Access) (*MR, error) {
-	return pd.RegisterAt(buf, uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))), access)
+	return pd.RegisterAt(buf, addressOf(buf), access)
 }
 
 // RegisterAt makes buf known under the addresses from base on. buf must stay where
@@ -112,15 +112,27 @@ func (mr *MR) Addr() uint64 {
 	return mr.base
 }
 
+// remapped says whether the region's addresses are other than its memory's.
+func (mr *MR) remapped() bool {
+	mr.mu.RLock()
+	defer mr.mu.RUnlock()
+	return mr.base != addressOf(mr.buf)
+}
+
+func addressOf(buf []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))) }
+
 // Close forgets the region. When it returns no byte of it is touched any more;
-// work under way that needs it fails. EBUSY while windows are bound to it.
+// work under way that needs it fails. EBUSY while windows are bound to it. Another
+// Close does nothing: its key may be another region's by then.
 func (mr *MR) Close() error {
 	mr.mu.Lock()
 	defer mr.mu.Unlock()
 	if mr.windows.Load() > 0 {
 		return syscall.EBUSY
 	}
-	mr.gone.Store(true)
+	if mr.gone.Swap(true) {
+		return nil
+	}
 	mr.buf, mr.access = nil, 0
 	if mr.window == nil {
 		mr.engine.keys.remove(mr.key)

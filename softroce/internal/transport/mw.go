@@ -19,10 +19,10 @@ type MW struct {
 	kind verbs.MWType
 
 	mu     sync.Mutex
-	opens  *MR // in the table under the window's index; opens nothing if unbound
-	region *MR // that it is bound to, nil if it is not
-	qp     *QP // type 2: that it was bound on
-	posted uint32
+	opens  *MR    // in the table under the window's index; opens nothing if unbound
+	region *MR    // that it is bound to, nil if it is not
+	qp     *QP    // type 2: that it was bound on
+	posted uint32 // the key of the last bind posted
 	closed bool
 }
 
@@ -75,7 +75,7 @@ func (mw *MW) unbind() {
 type binding struct {
 	mw           *MW
 	mr           *MR
-	key          uint32
+	was, key     uint32 // before the bind and after it
 	addr, length uint64
 	access       verbs.Access
 }
@@ -93,6 +93,8 @@ func (qp *QP) bind(b *binding) bool {
 	off, size := b.addr-mr.base, uint64(len(mr.buf))
 	switch {
 	case mw.closed, mw.pd != qp.pd, mr.pd != qp.pd, b.access&^mwAccess != 0:
+		return false
+	case mw.opens.key != b.was: // another queue pair's bind came between, or one posted before was not done
 		return false
 	case mw.kind == verbs.MWType2 && (mw.region != nil || b.length == 0): // o10-37.2.30, o10-37.2.40
 		return false
@@ -132,11 +134,19 @@ func takeBind(b *verbs.MWBind) (binding, error) {
 	return binding{mw: mw, mr: mr.Region(), key: b.RKey, addr: b.Addr, length: b.Length, access: b.Access}, nil
 }
 
-// posts gives the window the key of a bind that was taken.
-func (mw *MW) posts(key uint32) {
+// posts makes a bind that is taken the window's last: it goes from the key that the
+// one before leaves, to the next for a window of type 1. Its turn may come after that
+// of one posted later to another queue pair; rdma_rxe has the same rule (rxe_bind_mw
+// compares the window's key with that at the post), and the specification leaves the
+// order of two queue pairs to the program.
+func (mw *MW) posts(b *binding) {
 	mw.mu.Lock()
 	defer mw.mu.Unlock()
-	mw.posted = key
+	b.was = mw.posted
+	if mw.kind == verbs.MWType1 {
+		b.key = verbs.IncRKey(b.was)
+	}
+	mw.posted = b.key
 }
 
 // BindMW posts the bind of a type 1 window, and gives it a new key. EPERM for a
@@ -157,7 +167,6 @@ func (qp *QP) BindMW(id uint64, flags verbs.SendFlags, bind *verbs.MWBind) error
 	if err := qp.sendable(); err != nil {
 		return err
 	}
-	b.key = verbs.IncRKey(b.mw.RKey())
 	w, err := qp.req.place()
 	if err != nil {
 		return err
@@ -174,8 +183,8 @@ func (r *requester) setBinding(i uint64, b binding) {
 	if r.bindings == nil {
 		r.bindings = make([]binding, len(r.wqes)) // for the few that bind at all
 	}
+	b.mw.posts(&b)
 	r.bindings[i%uint64(len(r.wqes))] = b
-	b.mw.posts(b.key)
 }
 
 // invalidate takes back what a window of type 2 opens under a key; false for a key

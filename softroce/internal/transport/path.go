@@ -4,6 +4,7 @@ package transport
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -19,7 +20,10 @@ type Path struct {
 }
 
 // AH is an address handle: the path of UD sends. It is a verbs.AHProvider.
-type AH struct{ path *Path }
+type AH struct {
+	path   *Path
+	closed atomic.Bool
+}
 
 // CreateAH makes an address handle.
 func (pd *PD) CreateAH(attr qpstate.AHAttr) (*AH, error) {
@@ -30,8 +34,11 @@ func (pd *PD) CreateAH(attr qpstate.AHAttr) (*AH, error) {
 	return &AH{path: path}, nil
 }
 
-// Close does nothing: sends that were posted keep their path.
-func (ah *AH) Close() error { return nil }
+// Close takes the handle from those who post; sends that were posted keep their path.
+func (ah *AH) Close() error {
+	ah.closed.Store(true)
+	return nil
+}
 
 // portNum is the number of the device's one port.
 const portNum = 1

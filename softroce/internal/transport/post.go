@@ -93,7 +93,7 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 			return syscall.EINVAL
 		}
 		ah, ok := wr.AH.Provider().(*AH)
-		if !ok {
+		if !ok || ah.closed.Load() {
 			return syscall.EINVAL
 		}
 		path = ah.path
@@ -103,7 +103,7 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 	}
 	data := w.inline[:0]
 	if inline {
-		if length > uint64(qp.cap.MaxInlineData) {
+		if length > uint64(qp.cap.MaxInlineData) || qp.remapped(wr.SGL) {
 			return syscall.EINVAL
 		}
 		data = data[:length]
@@ -133,6 +133,17 @@ func (qp *QP) takeLocal(w *sendWQE, wr *verbs.SendWR) error {
 		qp.req.setBinding(qp.req.tail, b)
 	}
 	return nil
+}
+
+// remapped says whether one of the elements is of a region whose addresses are not
+// those of its memory: to copyInline it would be a wild pointer.
+func (qp *QP) remapped(sgl []verbs.SGE) bool {
+	for i := range sgl {
+		if mr := qp.local(sgl[i].LKey); mr != nil && mr.remapped() {
+			return true
+		}
+	}
+	return false
 }
 
 // copyInline reads the data of an inline request where the program has it: its

@@ -3,8 +3,8 @@
 //
 // The functions are those that the installed verbs.h declares. Wrapped is what an
 // "Implements:" of a doc comment names; refused is what refused.txt has, with the
-// reason. It fails if less than 90 % is one or the other, if something is both, and
-// for a name that verbs.h does not have.
+// reason. It fails if less than 90 % is one or the other, if something is both, for a
+// name that verbs.h does not have, and for a prototype that is not the one there.
 package main
 
 import (
@@ -43,7 +43,7 @@ func run(w io.Writer, header, source, refused string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("%w; try: installing libibverbs-dev, or -header", err)
 	}
-	wrapped, err := implemented(source)
+	wrapped, texts, err := implemented(source)
 	if err != nil {
 		return false, err
 	}
@@ -55,23 +55,27 @@ func run(w io.Writer, header, source, refused string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", refused, err)
 	}
-	return report(w, declared(string(text)), wrapped, reasons), nil
+	functions := declared(string(text))
+	wrong := otherwise(w, functions, texts)
+	return report(w, functions, wrapped, reasons) && !wrong, nil
 }
 
 var (
 	comments   = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
 	directives = regexp.MustCompile(`(?m)^[ \t]*#(?:[^\n\\]|\\\n|\\.)*`)
 	linkage    = regexp.MustCompile(`extern\s+"C"\s*\{`)
-	function   = regexp.MustCompile(`\bibv_[a-z0-9_]+\s*\(`)
+	function   = regexp.MustCompile(`\b(_*)(ibv_[a-z0-9_]+)\s*\(`)
 )
 
-// declared lists the functions of a header: those at file scope, inline ones too.
-// What lies in braces, such as calls and members, does not count.
-func declared(header string) map[string]bool {
+// declared lists the functions of a header, with their prototypes: those at file scope,
+// inline ones too. What lies in braces, such as calls and members, does not count.
+// Behind three underscores is what a macro of the name calls: that prototype is the
+// programs'.
+func declared(header string) map[string]string {
 	header = comments.ReplaceAllString(header, " ")
 	header = directives.ReplaceAllString(header, " ")
 	header = linkage.ReplaceAllString(header, " ")
-	names := make(map[string]bool)
+	names, behind := make(map[string]string), make(map[string]string)
 	depth := 0
 	var scope strings.Builder
 	for _, r := range header {
@@ -88,49 +92,94 @@ func declared(header string) map[string]bool {
 		}
 	}
 	for statement := range strings.SplitSeq(scope.String(), ";") {
-		if name := function.FindString(statement); name != "" { // the first: others are parameters
-			names[strings.TrimRight(name, "( \t\n")] = true
+		m := function.FindStringSubmatch(statement) // the first: others are parameters
+		switch {
+		case m == nil:
+		case m[1] == "":
+			names[m[2]] = plain(statement)
+		case m[1] == "___":
+			behind[m[2]] = strings.Replace(plain(statement), m[1]+m[2], m[2], 1)
+		}
+	}
+	for name, prototype := range behind {
+		if names[name] != "" {
+			names[name] = prototype
 		}
 	}
 	return names
 }
 
+var (
+	storage = regexp.MustCompile(`\b(?:static|inline|extern)\b`)
+	around  = regexp.MustCompile(`\s*([*,()])\s*`)
+)
+
+// plain is C without what does not matter in it.
+func plain(c string) string {
+	c = storage.ReplaceAllString(c, " ")
+	return around.ReplaceAllString(strings.Join(strings.Fields(c), " "), "$1")
+}
+
+// otherwise tells which functions a text names and has another prototype of than the
+// header.
+func otherwise(w io.Writer, functions, texts map[string]string) (found bool) {
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		prototype, _, _ := strings.Cut(functions[name], ")__attribute")
+		if prototype != "" && !strings.Contains(texts[name], prototype) {
+			fmt.Fprintln(w, "FAULT   ", name+" is otherwise in verbs.h: "+prototype)
+			found = true
+		}
+	}
+	return found
+}
+
 // implemented finds the names after each "Implements:" of the Go files of a
-// directory, up to the end of the comment, with where they are. A prototype's types
-// are among them; they are no functions.
-func implemented(dir string) (map[string]string, error) {
+// directory, up to the end of the comment, with where they are, and the texts that name
+// them.
+func implemented(dir string) (names, texts map[string]string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	names := make(map[string]string)
+	names, texts = make(map[string]string), make(map[string]string)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		for name, line := range implements(string(text)) {
-			names[name] = fmt.Sprintf("%s:%d", filepath.Base(file), line)
+		for name, m := range implements(string(text)) {
+			names[name] = fmt.Sprintf("%s:%d", filepath.Base(file), m.line)
+			texts[name] += plain(m.text) + "\n"
 		}
 	}
-	return names, nil
+	return names, texts, nil
 }
 
 // listed is a name that stands for a function: before a parenthesis, or alone
 // between commas.
 var listed = regexp.MustCompile(`(?:^|[\s*])(ibv_[a-z0-9_]+)(?:\(|,|$)`)
 
-// implements finds the functions that one file names, with the lines.
-func implements(text string) map[string]int {
-	names := make(map[string]int)
-	within := false
+// mention is where a function is named, and all texts of the file that name it.
+type mention struct {
+	line int
+	text string
+}
+
+// implements finds the functions that one file names.
+func implements(text string) map[string]mention {
+	names := make(map[string]mention)
+	within, paragraph := false, ""
+	var of []string // paragraph's
 	for i, line := range strings.Split(text, "\n") {
 		comment, isComment := strings.CutPrefix(strings.TrimSpace(line), "//")
 		if !isComment {
-			within = false
+			for _, name := range of {
+				names[name] = mention{names[name].line, names[name].text + paragraph}
+			}
+			within, paragraph, of = false, "", nil
 			continue
 		}
 		if _, after, found := strings.Cut(comment, "Implements:"); found {
@@ -141,8 +190,10 @@ func implements(text string) map[string]int {
 		}
 		outside := parameters.ReplaceAllString(comment, "(") // types there are none of ours
 		for _, m := range listed.FindAllStringSubmatch(outside, -1) {
-			names[m[1]] = i + 1
+			names[m[1]] = mention{i + 1, names[m[1]].text}
+			of = append(of, m[1])
 		}
+		paragraph += comment + "\n"
 	}
 	return names
 }
@@ -183,7 +234,7 @@ func parseRefused(text string) (map[string]string, error) {
 }
 
 // report prints what became of each function, and says whether all is well.
-func report(w io.Writer, functions map[string]bool, wrapped, refused map[string]string) bool {
+func report(w io.Writer, functions, wrapped, refused map[string]string) bool {
 	var missing, faults []string
 	count := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(functions)) {
@@ -206,7 +257,7 @@ func report(w io.Writer, functions map[string]bool, wrapped, refused map[string]
 	}
 	for _, list := range []map[string]string{wrapped, refused} {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
-			if !functions[name] {
+			if functions[name] == "" {
 				faults = append(faults, name+" is named, and verbs.h has no such function ("+list[name]+")")
 			}
 		}

@@ -24,13 +24,19 @@ static inline int ibv_two(struct ibv_qp *qp)
 struct ibv_mr *ibv_three (struct ibv_pd *pd);
 enum ibv_type { IBV_A };
 int ___ibv_hidden(void);
+static inline int ___ibv_two(struct ibv_qp *qp, int more) { return 0; }
 }
 `
 
 func TestDeclared(t *testing.T) {
-	got := slices.Sorted(maps.Keys(declared(header)))
-	if want := []string{"ibv_one", "ibv_three", "ibv_two"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	got := declared(header)
+	want := map[string]string{
+		"ibv_one":   "int ibv_one(struct ibv_qp*qp,int(*ibv_callback)(int))",
+		"ibv_two":   "int ibv_two(struct ibv_qp*qp,int more)", // what the macro calls
+		"ibv_three": "struct ibv_mr*ibv_three(struct ibv_pd*pd)",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -64,18 +70,21 @@ func TestParseRefused(t *testing.T) {
 
 // TestRun judges small worlds, and finds each fault.
 func TestRun(t *testing.T) {
+	const one, two = "// Implements: int ibv_one(struct ibv_qp *qp, int (*ibv_callback)(int)),\n", "// int ibv_two(struct ibv_qp *qp, int more)\n"
 	for name, c := range map[string]struct {
 		code, refused string
 		ok            bool
 		says          string
 	}{
-		"all there":             {"// Implements: ibv_one, ibv_two\n", "ibv_three: why\n", true, "3 functions: 2 wrapped, 1 refused, 0 missing: 100.0 %"},
-		"too little":            {"// Implements: ibv_one\n", "ibv_three: why\n", false, "missing  ibv_two"},
-		"both":                  {"// Implements: ibv_one, ibv_two\n", "ibv_three ibv_two: why\n", false, "ibv_two is refused, and wrapped by x.go:1"},
-		"wrapped, and no such":  {"// Implements: ibv_one, ibv_two, ibv_nine\n", "ibv_three: why\n", false, "ibv_nine is named"},
-		"refused, and no such":  {"// Implements: ibv_one, ibv_two\n", "ibv_three ibv_nine: why\n", false, "ibv_nine is named"},
-		"the reason is shown":   {"// Implements: ibv_one, ibv_two\n", "ibv_three: why not\n", true, "why not"},
+		"all there":             {one + two, "ibv_three: why\n", true, "3 functions: 2 wrapped, 1 refused, 0 missing: 100.0 %"},
+		"too little":            {one, "ibv_three: why\n", false, "missing  ibv_two"},
+		"both":                  {one + two, "ibv_three ibv_two: why\n", false, "ibv_two is refused, and wrapped by x.go:2"},
+		"wrapped, and no such":  {one + two + "// int ibv_nine(void)\n", "ibv_three: why\n", false, "ibv_nine is named"},
+		"refused, and no such":  {one + two, "ibv_three ibv_nine: why\n", false, "ibv_nine is named"},
+		"the reason is shown":   {one + two, "ibv_three: why not\n", true, "why not"},
 		"a test does not count": {"package x\n", "ibv_three: why\n", false, "missing  ibv_one"},
+		"without a prototype":   {one + "// ibv_two\n", "ibv_three: why\n", false, "ibv_two is otherwise in verbs.h: int ibv_two(struct ibv_qp*qp,int more)"},
+		"another prototype":     {one + "// int ibv_two(struct ibv_qp *qp)\n", "ibv_three: why\n", false, "ibv_two is otherwise in verbs.h"},
 	} {
 		dir := t.TempDir()
 		for file, text := range map[string]string{"verbs.h": header, "x.go": c.code, "x_test.go": "// Implements: ibv_one\n", "refused.txt": c.refused} {

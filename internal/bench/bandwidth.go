@@ -1,0 +1,168 @@
+// Bandwidth: one end sends as fast as its queues allow, or both do.
+
+package bench
+
+import "github.com/rawverbs/rawverbs/verbs"
+
+// send posts on each queue pair what it has room for, takes completions, and so on.
+func (r *Run) send() error {
+	r.begin()
+	for r.sending() {
+		for i := range r.pairs {
+			if err := r.fill(&r.pairs[i]); err != nil {
+				return err
+			}
+		}
+		if err := r.takeSends(); err != nil {
+			return err
+		}
+	}
+	r.end()
+	return nil
+}
+
+// begin and end are the times of a run without a peak. With one, they are the first
+// post's and the last completion's.
+func (r *Run) begin() {
+	r.period.start()
+	r.peak.from = r.now()
+}
+
+func (r *Run) end() {
+	if !r.peak.wanted {
+		r.peak.to = r.now()
+	}
+}
+
+// total is how many messages there are on all queue pairs; 0 with a duration.
+func (r *Run) total() int64 { return int64(r.Iterations) * int64(r.QPs) }
+
+// sending says whether there is something left to post, or to complete.
+func (r *Run) sending() bool {
+	if r.Duration > 0 {
+		return !r.over()
+	}
+	return r.counted < r.total()
+}
+
+// fill posts on a queue pair as much as it has room for.
+func (r *Run) fill(x *pair) error {
+	list := int64(r.PostList)
+	for x.sent-x.completed+list <= int64(r.TxDepth) {
+		if r.Duration == 0 && x.sent == int64(r.Iterations) || r.over() {
+			return nil
+		}
+		if list == 1 {
+			r.nextSend(x)
+		}
+		if r.peak.wanted {
+			r.peak.post(r.now())
+		}
+		if err := x.qp.PostSend(x.sends); err != nil {
+			return err
+		}
+		x.sent += list
+	}
+	return nil
+}
+
+// nextSend makes a queue pair's one request that of its next message. It completes if
+// it is the last of CQMod messages, or of all.
+func (r *Run) nextSend(x *pair) {
+	wr := &x.sends[0]
+	r.place(x, wr, x.sent)
+	if (x.sent+1)%int64(r.CQMod) == 0 || r.Duration == 0 && x.sent == int64(r.Iterations)-1 {
+		wr.Flags |= verbs.SendSignaled
+	} else {
+		wr.Flags &^= verbs.SendSignaled
+	}
+}
+
+// takeSends takes completions of the send queues: each stands for those before it.
+func (r *Run) takeSends() error {
+	n, err := r.poll(r.on.SendCQ)
+	for i := range r.wcs[:n] {
+		x := &r.pairs[r.wcs[i].ID]
+		messages := min(int64(r.CQMod), x.sent-x.completed) // the very last may stand for fewer
+		x.completed += messages
+		r.count(messages)
+		if r.peak.wanted {
+			r.peak.complete(r.counted, r.now())
+		}
+	}
+	return err
+}
+
+// receive takes what the peer sends, and gives the receives back. The time begins
+// with the first message.
+func (r *Run) receive() error {
+	for first := true; r.sending(); {
+		n, err := r.takeReceives()
+		if err != nil {
+			return err
+		}
+		if n > 0 && first {
+			first = false
+			r.begin()
+		}
+	}
+	r.end()
+	return nil
+}
+
+// takeReceives takes completions of the receive queues, counts the messages, and posts
+// their receives again as long as messages are to come.
+func (r *Run) takeReceives() (int, error) {
+	n, err := r.poll(r.on.RecvCQ)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	for i := range r.wcs[:n] {
+		x := &r.pairs[r.wcs[i].ID]
+		x.received++
+		if r.Duration > 0 || x.posted < int64(r.Iterations) {
+			r.makeReceive(x)
+		}
+		if i+1 == n || r.wcs[i+1].ID != r.wcs[i].ID {
+			if err := x.flush(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if !r.Both || r.Duration > 0 {
+		r.count(int64(n))
+	}
+	return n, nil
+}
+
+// both sends and receives. The server begins to send when it has received, so that
+// the client is there to receive.
+func (r *Run) both() error {
+	started, left := r.Client, r.total()
+	if started {
+		r.begin()
+	}
+	for !started || r.sending() || r.Duration == 0 && left > 0 {
+		for i := range r.pairs {
+			if !started {
+				break
+			}
+			if err := r.fill(&r.pairs[i]); err != nil {
+				return err
+			}
+		}
+		n, err := r.takeReceives()
+		if err != nil {
+			return err
+		}
+		if left -= int64(n); n > 0 && !started {
+			started = true
+			r.begin()
+		}
+		if err := r.takeSends(); err != nil {
+			return err
+		}
+	}
+	r.end()
+	return nil
+}

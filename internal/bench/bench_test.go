@@ -1,0 +1,365 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/rc"
+	_ "github.com/rawverbs/rawverbs/softroce"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// ends are two ends of a plan, connected on soft0.
+type ends struct {
+	client, server         *Run
+	clientConn, serverConn *rc.Conn
+}
+
+func connect(t *testing.T, plan Plan) ends {
+	t.Helper()
+	if err := plan.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	dev, err := verbs.Open("soft0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	config := func() (rc.Config, **verbs.MR) {
+		mr := new(*verbs.MR)
+		return rc.Config{
+			Device: dev, QPs: plan.QPs, Access: plan.Access(),
+			Cap: verbs.QPCap{MaxSendWR: uint32(plan.TxDepth), MaxRecvWR: uint32(plan.RxDepth), MaxInlineData: uint32(plan.Inline)},
+			Prepare: func(c *rc.Conn) (err error) {
+				if *mr, err = c.AllocMR("bench", plan.Bytes(), plan.Access()); err == nil {
+					c.Share("bench", *mr)
+				}
+				return err
+			},
+		}, mr
+	}
+	run := func(c *rc.Conn, mr *verbs.MR, client bool) *Run {
+		p := plan
+		p.Client = client
+		q := Queues{Device: dev, QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: mr}
+		peer, _ := c.PeerRegion("bench")
+		for i := range plan.QPs {
+			q.Remote = append(q.Remote, Remote{peer.Addr + uint64(plan.RemoteOffset(i)), peer.RKey})
+		}
+		r, err := New(p, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	clientConfig, clientMR := config()
+	serverConfig, serverMR := config()
+	listener, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.Config{Device: dev})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	e := ends{}
+	var accepting sync.WaitGroup
+	var serverErr error
+	accepting.Go(func() {
+		in, err := listener.Accept(t.Context())
+		if err == nil {
+			_, err = in.Hello(t.Context())
+		}
+		if err == nil {
+			e.serverConn, err = in.Connect(t.Context(), serverConfig)
+		}
+		serverErr = err
+	})
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	e.clientConn, err = rc.Dial(t.Context(), "127.0.0.1:"+port, clientConfig)
+	accepting.Wait()
+	if err = errors.Join(err, serverErr); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(e.clientConn.Close(), e.serverConn.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	e.client, e.server = run(e.clientConn, *clientMR, true), run(e.serverConn, *serverMR, false)
+	return e
+}
+
+// measure runs both ends for a size.
+func (e ends) measure(ctx context.Context, size int) (client, server Result, err error) {
+	for _, r := range []*Run{e.client, e.server} {
+		if err := r.PostReceives(size); err != nil {
+			return client, server, err
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("the run took over 30 s"))
+	defer cancel()
+	var both sync.WaitGroup
+	var serverErr error
+	both.Go(func() {
+		if server, serverErr = e.server.Measure(ctx); serverErr != nil {
+			cancel()
+		}
+	})
+	client, err = e.client.Measure(ctx)
+	if err != nil {
+		cancel()
+	}
+	both.Wait()
+	return client, server, errors.Join(err, serverErr)
+}
+
+func plan(op Op, latency bool, change func(*Plan)) Plan {
+	p := Defaults(op, latency)
+	p.Iterations = 300
+	if change != nil {
+		change(&p)
+	}
+	return p
+}
+
+var shapes = []struct {
+	name string
+	plan Plan
+}{
+	{"send, bandwidth", plan(Send, false, nil)},
+	{"write, bandwidth", plan(Write, false, nil)},
+	{"read, bandwidth", plan(Read, false, nil)},
+	{"atomic, bandwidth", plan(Atomic, false, nil)},
+	{"send, latency", plan(Send, true, nil)},
+	{"write, latency", plan(Write, true, nil)},
+	{"read, latency", plan(Read, true, nil)},
+	{"atomic, latency", plan(Atomic, true, nil)},
+	{"send, small and moderated", plan(Send, false, func(p *Plan) { p.Size, p.Iterations = 64, 1001 })},
+	{"write, small and moderated", plan(Write, false, func(p *Plan) { p.Size, p.Iterations, p.CQMod = 1, 1001, 7 })},
+	{"write, one at a time", plan(Write, false, func(p *Plan) { p.TxDepth, p.Size = 1, 100 })},
+	{"write, lists", plan(Write, false, func(p *Plan) { p.Size, p.PostList, p.Iterations = 1000, 16, 480 })},
+	{"send, lists", plan(Send, false, func(p *Plan) { p.Size, p.PostList, p.Iterations, p.CQMod = 1000, 16, 480, 4 })},
+	{"send, several queue pairs", plan(Send, false, func(p *Plan) { p.QPs, p.Size = 3, 3000 })},
+	{"read, several queue pairs", plan(Read, false, func(p *Plan) { p.QPs, p.Size, p.CQMod = 3, 3000, 10 })},
+	{"atomic, several queue pairs", plan(Atomic, false, func(p *Plan) { p.QPs = 2 })},
+	{"send, few receives", plan(Send, false, func(p *Plan) { p.RxDepth, p.Size = 5, 2000 })},
+	{"send, both ways", plan(Send, false, func(p *Plan) { p.Both, p.Size = true, 2000 })},
+	{"send, both ways, several queue pairs", plan(Send, false, func(p *Plan) { p.Both, p.Size, p.QPs = true, 2000, 2 })},
+	{"write, both ways", plan(Write, false, func(p *Plan) { p.Both = true })},
+	{"read, both ways", plan(Read, false, func(p *Plan) { p.Both, p.Size = true, 100 })},
+	{"send, by events", plan(Send, false, func(p *Plan) { p.Events = true })},
+	{"write, by events", plan(Write, false, func(p *Plan) { p.Events, p.Size = true, 100 })},
+	{"send latency, by events", plan(Send, true, func(p *Plan) { p.Events = true })},
+	{"read latency, by events", plan(Read, true, func(p *Plan) { p.Events = true })},
+	{"send latency, few signaled", plan(Send, true, func(p *Plan) { p.TxDepth, p.CQMod = 10, 7 })},
+	{"send, inline", plan(Send, false, func(p *Plan) { p.Size, p.Inline = 32, 64 })},
+	{"write latency, inline", plan(Write, true, func(p *Plan) { p.Inline = 64 })},
+	{"write latency, a large message", plan(Write, true, func(p *Plan) { p.Size = 70_001 })},
+	{"send, a large message", plan(Send, false, func(p *Plan) { p.Size, p.Iterations = 1<<20, 20 })},
+	{"the fewest", plan(Send, false, func(p *Plan) { p.Iterations = 5 })},
+	{"the fewest, latency", plan(Send, true, func(p *Plan) { p.Iterations = 5 })},
+}
+
+// Each shape measures, and counts what it is to count.
+func TestMeasure(t *testing.T) {
+	for _, s := range shapes {
+		t.Run(s.name, func(t *testing.T) {
+			e := connect(t, s.plan)
+			for range 2 { // a run is used again
+				client, server, err := e.measure(t.Context(), s.plan.Size)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.plan.Client = true
+				checkResult(t, "client", s.plan, client)
+				s.plan.Client = false
+				if s.plan.Passive() {
+					if server.Iterations != 0 && !s.plan.Latency {
+						t.Errorf("a passive server counted %d", server.Iterations)
+					}
+					continue
+				}
+				checkResult(t, "server", s.plan, server)
+			}
+		})
+	}
+}
+
+func checkResult(t *testing.T, who string, p Plan, r Result) {
+	t.Helper()
+	if want := int64(p.Iterations) * int64(p.QPs); p.Duration == 0 && r.Iterations != want {
+		t.Errorf("%s: %d iterations, want %d", who, r.Iterations, want)
+	}
+	if r.Took <= 0 || r.Size != p.Size || r.Iterations <= 0 {
+		t.Errorf("%s: %+v", who, r)
+	}
+	if p.Latency != (r.Latency != nil) || p.Latency == (r.Bandwidth != nil) {
+		t.Fatalf("%s: %+v", who, r)
+	}
+	if l := r.Latency; l != nil {
+		if l.Min <= 0 || l.Min > l.Typical || l.Typical > l.Percentiles["99"]*1.001 || l.Max > l.Longest || l.Average <= 0 || l.Rate <= 0 {
+			t.Errorf("%s: %+v", who, *l)
+		}
+		if p.Duration == 0 && l.Samples != int64(p.Iterations)-1 {
+			t.Errorf("%s: %d samples of %d iterations", who, l.Samples, p.Iterations)
+		}
+		return
+	}
+	b := r.Bandwidth
+	if b.Average <= 0 || b.Messages <= 0 || p.Peak() && b.Peak < b.Average*0.999 || !p.Peak() && b.Peak != 0 {
+		t.Errorf("%s: %+v, peak %v", who, *b, p.Peak())
+	}
+}
+
+// A duration counts what came between its margins, and ends by itself at both ends.
+func TestDuration(t *testing.T) {
+	for _, p := range []Plan{
+		plan(Send, false, nil), plan(Write, false, nil), plan(Send, false, func(p *Plan) { p.Both = true }),
+		plan(Write, false, func(p *Plan) { p.Both = true }),
+		plan(Send, true, nil), plan(Write, true, nil), plan(Read, true, nil),
+	} {
+		t.Run(fmt.Sprintf("%v, latency %v, both %v", p.Op, p.Latency, p.Both), func(t *testing.T) {
+			t.Parallel()
+			p.Size, p.Duration, p.Margin = 512, 300*time.Millisecond, 60*time.Millisecond
+			e := connect(t, p)
+			client, server, err := e.measure(t.Context(), p.Size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Client = true
+			checkResult(t, "client", p, client)
+			if took := client.Took; took < 180*time.Millisecond || took > 250*time.Millisecond {
+				t.Errorf("counted for %v, want 180ms", took)
+			}
+			if p.Client = false; !p.Passive() {
+				checkResult(t, "server", p, server)
+			}
+		})
+	}
+}
+
+// A peer that does not send is waited for until ctx ends, and the cause is told.
+func TestStop(t *testing.T) {
+	why := errors.New("no progress")
+	for _, p := range []Plan{
+		plan(Send, false, nil), plan(Send, true, nil), plan(Write, true, nil),
+		plan(Send, false, func(p *Plan) { p.Both = true }), plan(Send, false, func(p *Plan) { p.Events = true }),
+	} {
+		t.Run(fmt.Sprintf("%v, latency %v, both %v, events %v", p.Op, p.Latency, p.Both, p.Events), func(t *testing.T) {
+			e := connect(t, p)
+			if err := e.server.PostReceives(p.Size); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, why)
+			defer cancel()
+			if _, err := e.server.Measure(ctx); !errors.Is(err, why) {
+				t.Errorf("the error is %v, want %v", err, why)
+			}
+		})
+	}
+}
+
+// A request that fails ends the measuring with its completion's error.
+func TestFailure(t *testing.T) {
+	p := plan(Write, false, nil)
+	e := connect(t, p)
+	e.client.on.Remote[0].RKey++
+	if err := e.client.PostReceives(p.Size); err != nil {
+		t.Fatal(err)
+	}
+	_, err := e.client.Measure(t.Context())
+	var failed *verbs.WCError
+	if !errors.As(err, &failed) || failed.Status != verbs.WCRemAccessErr {
+		t.Errorf("the error is %v, want %v", err, verbs.WCRemAccessErr)
+	}
+}
+
+// Measuring allocates nothing that grows with the messages.
+func TestAllocations(t *testing.T) {
+	const few, many = 1000, 9000
+	for _, p := range []Plan{
+		plan(Send, false, nil), plan(Write, false, nil), plan(Read, false, nil), plan(Send, false, func(p *Plan) { p.Both = true }),
+		plan(Send, true, nil), plan(Write, true, nil), plan(Read, true, nil), plan(Read, true, func(p *Plan) { p.Events = true }),
+	} {
+		t.Run(fmt.Sprintf("%v, latency %v, both %v, events %v", p.Op, p.Latency, p.Both, p.Events), func(t *testing.T) {
+			p.Size = 64
+			allocations := func(iterations int) uint64 {
+				p.Iterations = iterations
+				e := connect(t, p)
+				if _, _, err := e.measure(t.Context(), p.Size); err != nil { // first, what is made once
+					t.Fatal(err)
+				}
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				if _, _, err := e.measure(t.Context(), p.Size); err != nil {
+					t.Fatal(err)
+				}
+				runtime.ReadMemStats(&after)
+				return after.Mallocs - before.Mallocs
+			}
+			if a, b := allocations(few), allocations(many); b > a && (b-a)*100/(many-few) != 0 {
+				t.Errorf("%d allocations for %d messages, and %d for %d", a, few, b, many)
+			}
+		})
+	}
+}
+
+// Alive is called while messages move, and not when they do not.
+func TestAlive(t *testing.T) {
+	p := plan(Send, true, func(p *Plan) { p.Duration, p.Margin = time.Second, 0 })
+	e := connect(t, p)
+	called := 0
+	e.server.Alive = func() { called++ }
+	if _, _, err := e.measure(t.Context(), p.Size); err != nil {
+		t.Fatal(err)
+	}
+	if called < 3 || called > 11 {
+		t.Errorf("called %d times in a second", called)
+	}
+	still := connect(t, p)
+	called = 0
+	still.server.Alive = e.server.Alive
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := still.server.Measure(ctx); !errors.Is(err, context.DeadlineExceeded) || called > 0 {
+		t.Errorf("%v; called %d times when nothing moved", err, called)
+	}
+}
+
+// The table has perftest's columns.
+func TestTable(t *testing.T) {
+	for _, test := range []struct {
+		plan   Plan
+		result Result
+		unit   Unit
+		header string
+		row    string
+	}{
+		{Defaults(Write, false), Result{Size: 65536, Iterations: 5000, Bandwidth: &Bandwidth{47.47 * (1 << 20), 43.11 * (1 << 20), 690}}, MB,
+			"#bytes #iterations BW peak[MB/sec] BW average[MB/sec] MsgRate[Mpps]", "65536 5000 47.47 43.11 0.000690"},
+		{Defaults(Write, false), Result{Size: 2, Iterations: 5000, Bandwidth: &Bandwidth{0, 1e6, 500e3}}, Gb,
+			"#bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]", "2 5000 0.000000 0.008000 0.500000"},
+		{Defaults(Send, true), Result{Size: 2, Iterations: 1000, Latency: &Latency{Min: 29.54, Max: 2750.66, Typical: 33.52, Average: 63.84, Stdev: 194.18,
+			Percentiles: map[string]float64{"99": 1277.96, "99.9": 2750.66}}}, MB,
+			"#bytes #iterations t_min[usec] t_max[usec] t_typical[usec] t_avg[usec] t_stdev[usec] 99% percentile[usec] 99.9% percentile[usec]",
+			"2 1000 29.54 2750.66 33.52 63.84 194.18 1277.96 2750.66"},
+		{plan(Send, true, func(p *Plan) { p.Duration = 1 }), Result{Size: 2, Iterations: 1000, Latency: &Latency{Average: 12.5, Rate: 40000}}, MB,
+			"#bytes #iterations t_avg[usec] tps average", "2 1000 12.50 40000.00"},
+	} {
+		if got := strings.Join(strings.Fields(test.plan.Header(test.unit)), " "); got != test.header {
+			t.Errorf("the header is\n%s\nwant\n%s", got, test.header)
+		}
+		if got := strings.Join(strings.Fields(test.plan.Row(test.result, test.unit)), " "); got != test.row {
+			t.Errorf("the row is\n%s\nwant\n%s", got, test.row)
+		}
+	}
+}

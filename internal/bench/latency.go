@@ -1,0 +1,175 @@
+// Latency: one message at a time. A sample is the time from one post to the next, which
+// for SEND and WRITE is the way to the peer and back, for READ and atomics one of them.
+
+package bench
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// more says whether n messages of one kind are not all.
+func (r *Run) more(n int64) bool {
+	return r.Duration > 0 && !r.over() || r.Duration == 0 && n < int64(r.Iterations)
+}
+
+// pingPongSends waits for the peer's message and sends the next; the client sends
+// first.
+func (r *Run) pingPongSends() error {
+	x := &r.pairs[0]
+	if r.Client {
+		r.period.start()
+	}
+	for started := r.Client; r.more(x.sent) || r.more(x.received); {
+		if r.more(x.received) && (x.sent > 0 || !r.Client) {
+			if err := r.takePing(x, &started); err != nil {
+				return err
+			}
+		}
+		if !r.more(x.sent) {
+			continue
+		}
+		r.sample()
+		x.sent++
+		wr := &x.sends[0]
+		wr.Flags &^= verbs.SendSignaled
+		signaled := x.sent%int64(r.CQMod) == 0 || r.Duration == 0 && x.sent == int64(r.Iterations)
+		if signaled {
+			wr.Flags |= verbs.SendSignaled
+		}
+		if err := x.qp.PostSend(x.sends); err != nil {
+			return err
+		}
+		if signaled {
+			if err := r.awaitSend(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takePing waits for a message, and gives its receive back if more are to come than
+// are posted. The server's time begins with the first.
+func (r *Run) takePing(x *pair, started *bool) error {
+	for {
+		n, err := r.poll(r.on.RecvCQ)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			if r.over() {
+				return nil
+			}
+			continue
+		}
+		if !*started {
+			*started = true
+			r.period.start()
+		}
+		x.received += int64(n)
+		r.count(int64(n))
+		for range n {
+			if r.Duration > 0 || x.posted < int64(r.Iterations) {
+				r.makeReceive(x)
+			}
+		}
+		return x.flush()
+	}
+}
+
+// awaitSend waits for the completion of a request.
+func (r *Run) awaitSend() error {
+	for {
+		if n, err := r.poll(r.on.SendCQ); n > 0 || err != nil {
+			return err
+		}
+	}
+}
+
+// pingPongWrites waits until the peer's WRITE has changed the last byte of this end's
+// memory to the message's number, and WRITEs its own; as with perftest the server WRITEs
+// first, though it is the client that SENDs first.
+func (r *Run) pingPongWrites() error {
+	x := &r.pairs[0]
+	mine := &r.on.Memory.Bytes()[r.size-1]
+	theirs := watchByte(r.on.Memory.Bytes(), r.RemoteOffset(0)+r.size-1)
+	r.period.start()
+	for r.more(x.sent) || r.more(x.received) || r.more(x.completed) {
+		if r.more(x.received) && (x.sent > 0 || r.Client) {
+			x.received++
+			for theirs.load() != byte(x.received) {
+				if r.over() {
+					return nil
+				}
+				if err := r.idle(); err != nil {
+					return err
+				}
+			}
+		}
+		if r.over() {
+			return nil
+		}
+		if r.more(x.sent) {
+			r.sample()
+			x.sent++
+			*mine = byte(x.sent)
+			x.sends[0].Flags |= verbs.SendSignaled
+			if err := x.qp.PostSend(x.sends); err != nil {
+				return err
+			}
+		}
+		if r.more(x.completed) {
+			if err := r.awaitSend(); err != nil {
+				return err
+			}
+			x.completed++
+			r.count(1)
+		}
+	}
+	return nil
+}
+
+// oneByOne posts a READ or an atomic and waits for its completion.
+func (r *Run) oneByOne() error {
+	x := &r.pairs[0]
+	x.sends[0].Flags |= verbs.SendSignaled
+	r.period.start()
+	for r.more(x.sent) {
+		r.sample()
+		x.sent++
+		if err := x.qp.PostSend(x.sends); err != nil {
+			return err
+		}
+		if err := r.awaitSend(); err != nil {
+			return err
+		}
+		r.count(1)
+	}
+	return nil
+}
+
+// sample takes the time of a post.
+func (r *Run) sample() {
+	if r.Duration == 0 || r.period.phase.Load() == phaseSample {
+		r.latency.post(r.now())
+	}
+}
+
+// watched is a byte that the device changes: it is read within its word, since loops
+// may not keep what was read atomically.
+type watched struct {
+	word *uint32
+	at   int // in the word
+}
+
+func watchByte(memory []byte, off int) watched {
+	return watched{(*uint32)(unsafe.Pointer(&memory[off&^3])), off & 3}
+}
+
+func (w watched) load() byte {
+	word := atomic.LoadUint32(w.word)
+	return (*[4]byte)(unsafe.Pointer(&word))[w.at]
+}

@@ -1,0 +1,332 @@
+// A run: its queue pairs and the requests made for them, and what all loops share:
+// posting, polling, and the ways in which a measuring ends.
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Queues are what a run works on. They must be connected when it measures, and
+// polled by nobody else.
+type Queues struct {
+	Device *verbs.Device
+	QPs    []*verbs.QP
+	SendCQ *verbs.CQ // of all queue pairs, as is
+	RecvCQ *verbs.CQ // this one
+	Memory *verbs.MR // of Plan.Bytes or more
+	Remote []Remote  // the peer's memory, by queue pair; by Send not used
+}
+
+// Remote is where a queue pair's WRITEs, READs and atomics begin: what the peer says.
+type Remote struct {
+	Addr uint64
+	RKey uint32
+}
+
+// hardware is the provider of devices outside this process.
+const hardware = "libibverbs"
+
+// pollBatch is how many completions are taken in one call, as many as perftest takes.
+const pollBatch = 16
+
+// Run measures, one size after the other.
+type Run struct {
+	Plan
+	on Queues
+
+	// Alive, if it is not nil, is called several times a second while messages move,
+	// by another goroutine than Measure's.
+	Alive func()
+
+	size  int
+	ring  int64 // messages of the size that go round in a queue pair's memory
+	step  int64 // bytes from one to the next
+	pairs []pair
+	wcs   [pollBatch]verbs.WC
+
+	began   time.Time // what times are counted from
+	ctx     context.Context
+	stopped atomic.Bool  // ctx has ended
+	moved   atomic.Int64 // completions
+	idles   uint         // polls that found nothing
+
+	software bool // the device is part of this process
+
+	period  period // with Duration
+	counted int64  // messages in it
+	peak    peak
+	latency recorder
+}
+
+// pair is one queue pair's part of a measuring.
+type pair struct {
+	qp *verbs.QP
+
+	sends           []verbs.SendWR // PostList of them
+	sent, completed int64          // messages
+	local           uint64         // of its memory
+	remote          uint64
+
+	recvs            [pollBatch]verbs.RecvWR
+	reposts          int   // made in recvs, not yet posted
+	received, posted int64 // messages, and receives for them
+	room             uint64
+}
+
+// New makes a run. The plan must be settled.
+func New(p Plan, q Queues) (*Run, error) {
+	if len(q.QPs) != p.QPs || q.Memory.Len() < p.Bytes() {
+		return nil, fmt.Errorf("bench: %d queue pairs and %d bytes for a plan of %d and %d", len(q.QPs), q.Memory.Len(), p.QPs, p.Bytes())
+	}
+	if p.sends() && p.Op != Send && len(q.Remote) != p.QPs {
+		return nil, fmt.Errorf("bench: the peer's memory is known for %d of %d queue pairs", len(q.Remote), p.QPs)
+	}
+	r := &Run{Plan: p, on: q, pairs: make([]pair, p.QPs), software: q.Device.Info().Provider != hardware}
+	for i := range r.pairs {
+		x := &r.pairs[i]
+		x.qp = q.QPs[i]
+		x.local = q.Memory.Addr() + uint64(i*p.slot())
+		x.room = q.Memory.Addr() + uint64(p.RemoteOffset(i))
+		if i < len(q.Remote) {
+			x.remote = q.Remote[i].Addr
+		}
+		x.sends = make([]verbs.SendWR, p.PostList)
+		for k := range x.sends {
+			x.sends[k].SGL = make([]verbs.SGE, 1)
+		}
+		for k := range x.recvs {
+			x.recvs[k].SGL = make([]verbs.SGE, 1)
+		}
+	}
+	if p.Latency {
+		r.latency = newRecorder()
+	}
+	return r, nil
+}
+
+// PostReceives makes the run ready for messages of a size, and posts the receives for
+// them. The peer must not send before it has returned.
+func (r *Run) PostReceives(size int) error {
+	r.size = size
+	r.ring, r.step = r.places(size)
+	for i := range r.pairs {
+		x := &r.pairs[i]
+		x.sent, x.completed, x.received, x.posted, x.reposts = 0, 0, 0, 0, 0
+		r.makeSends(i)
+		if !r.receives() {
+			continue
+		}
+		for k := range x.recvs {
+			x.recvs[k].ID = uint64(i)
+			x.recvs[k].SGL[0] = verbs.SGE{Length: uint32(size), LKey: r.on.Memory.LKey()}
+		}
+		for x.posted < int64(r.RxDepth) {
+			r.makeReceive(x)
+			if x.reposts == pollBatch || x.posted == int64(r.RxDepth) {
+				if err := x.flush(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// makeSends makes the requests of a queue pair: with a list all that will be posted,
+// again and again.
+func (r *Run) makeSends(i int) {
+	x := &r.pairs[i]
+	for k := range x.sends {
+		wr := &x.sends[k]
+		*wr = verbs.SendWR{ID: uint64(i), Opcode: r.Op.opcode(), SGL: wr.SGL}
+		wr.SGL[0] = verbs.SGE{Length: uint32(r.size), LKey: r.on.Memory.LKey()}
+		if (k+1)%r.CQMod == 0 {
+			wr.Flags |= verbs.SendSignaled
+		}
+		if r.size <= r.Inline {
+			wr.Flags |= verbs.SendInline
+		}
+		if r.Op != Send && i < len(r.on.Remote) {
+			wr.RKey = r.on.Remote[i].RKey
+		}
+		if r.Op == Atomic {
+			wr.CompareAdd = 1
+		}
+		r.place(x, wr, int64(k))
+	}
+}
+
+// place says where message k of a queue pair lies at either end.
+func (r *Run) place(x *pair, wr *verbs.SendWR, k int64) {
+	off := uint64(k % r.ring * r.step)
+	wr.SGL[0].Addr, wr.RemoteAddr = x.local+off, x.remote+off
+}
+
+// makeReceive makes one more receive; flush posts those that are made.
+func (r *Run) makeReceive(x *pair) {
+	x.recvs[x.reposts].SGL[0].Addr = x.room + uint64(x.posted%r.ring*r.step)
+	x.reposts++
+	x.posted++
+}
+
+func (x *pair) flush() error {
+	if x.reposts == 0 {
+		return nil
+	}
+	err := x.qp.PostRecv(x.recvs[:x.reposts])
+	x.reposts = 0
+	return err
+}
+
+// Measure does the run for the size that PostReceives was told, and returns when
+// this end has sent and heard all, or the duration is over; a passive end has nothing
+// to do. Requests may then be outstanding only after a duration. The error is the
+// cause of ctx's end, or of a request that failed.
+func (r *Run) Measure(ctx context.Context) (Result, error) {
+	r.ctx, r.began = ctx, time.Now()
+	r.counted, r.idles = 0, 0
+	r.peak.reset(r.Peak(), r.total(), r.PostList)
+	r.latency.reset()
+	r.stopped.Store(false)
+	defer context.AfterFunc(ctx, func() { r.stopped.Store(true) })()
+	defer r.tellAlive()()
+	r.period.reset(r.Duration, r.Margin)
+	defer r.period.stop()
+	var err error
+	switch {
+	case r.Passive():
+	case r.Latency && r.Op == Send:
+		err = r.pingPongSends()
+	case r.Latency && r.Op == Write:
+		err = r.pingPongWrites()
+	case r.Latency:
+		err = r.oneByOne()
+	case r.Op == Send && r.Both:
+		err = r.both()
+	case r.receivesOnly():
+		err = r.receive()
+	default:
+		err = r.send()
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return r.result(), nil
+}
+
+// tellAlive calls Alive now and then, if completions have come since.
+func (r *Run) tellAlive() (stop func()) {
+	if r.Alive == nil {
+		return func() {}
+	}
+	end := make(chan struct{})
+	var told sync.WaitGroup
+	told.Go(func() {
+		ticks := time.NewTicker(100 * time.Millisecond)
+		defer ticks.Stop()
+		for last := r.moved.Load(); ; {
+			select {
+			case <-end:
+				return
+			case <-ticks.C:
+				if now := r.moved.Load(); now != last {
+					last = now
+					r.Alive()
+				}
+			}
+		}
+	})
+	return func() {
+		close(end)
+		told.Wait()
+	}
+}
+
+// now is the time since the measuring began, in nanoseconds: one read of the
+// monotonic clock.
+func (r *Run) now() int64 { return int64(time.Since(r.began)) }
+
+// poll takes the completions that there are into wcs; with Events it sleeps until
+// there are some.
+func (r *Run) poll(cq *verbs.CQ) (n int, err error) {
+	if r.Events {
+		n, err = cq.Wait(r.ctx, r.wcs[:])
+	} else {
+		n, err = cq.Poll(r.wcs[:])
+	}
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, r.idle()
+	}
+	for i := range r.wcs[:n] {
+		if r.wcs[i].Status != verbs.WCSuccess {
+			return 0, r.failure(n)
+		}
+	}
+	r.moved.Add(int64(n))
+	return n, nil
+}
+
+// yieldEvery is how many polls that found nothing go by until other goroutines have
+// their turn.
+const yieldEvery = 64
+
+// idle is what a poll that found nothing comes to. A device in software is served by
+// goroutines of this process, which the runtime wakes for packets when a processor has
+// nothing to do: then this one has, for a moment. Gosched would not do: as long as
+// there is a goroutine to run, packets are looked for every 10 ms.
+func (r *Run) idle() error {
+	if r.stopped.Load() {
+		return context.Cause(r.ctx)
+	}
+	if r.idles++; r.idles%yieldEvery != 0 {
+		return nil
+	}
+	if r.software {
+		time.Sleep(time.Microsecond)
+	} else {
+		runtime.Gosched()
+	}
+	return nil
+}
+
+// failure is why one of n completions failed: the first that was not merely flushed,
+// here or, since a flushed receive says nothing, among those of the send queues.
+func (r *Run) failure(n int) error {
+	var flushed error
+	for range 2 {
+		for i := range r.wcs[:n] {
+			switch wc := &r.wcs[i]; {
+			case wc.Status == verbs.WCWRFlushErr && flushed == nil:
+				flushed = wc.Err()
+			case wc.Status != verbs.WCSuccess && wc.Status != verbs.WCWRFlushErr:
+				return wc.Err()
+			}
+		}
+		var err error
+		if n, err = r.on.SendCQ.Poll(r.wcs[:]); err != nil {
+			return err
+		}
+	}
+	return flushed
+}
+
+// over says whether the duration is; it never is without one.
+func (r *Run) over() bool { return r.Duration > 0 && r.period.phase.Load() == phaseOver }
+
+// count counts messages that have completed, if they are to be.
+func (r *Run) count(n int64) {
+	if r.Duration == 0 || r.period.phase.Load() == phaseSample {
+		r.counted += n
+	}
+}

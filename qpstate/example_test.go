@@ -1,0 +1,34 @@
+package qpstate_test
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+)
+
+// kernel is a queue pair that judges as the kernel does, and says no more: EINVAL.
+type kernel struct{ state qpstate.State }
+
+func (k *kernel) Modify(attr *qpstate.Attr, mask qpstate.Mask) error {
+	if qpstate.Check(qpstate.UC, k.state, attr.State, mask) != nil {
+		return syscall.EINVAL
+	}
+	k.state = attr.State
+	return nil
+}
+
+// A machine makes the masks, shows each move, and says why one was refused. A
+// *verbs.QP is driven in the same way.
+func ExampleMachine() {
+	m := qpstate.NewMachine(qpstate.UC, &kernel{}, func(s qpstate.Step) { fmt.Println(s.Name(), s.Mask.Name()) })
+	fmt.Println(m.ToInit(qpstate.Attr{PortNum: 1}))
+	fmt.Println(m.ToSQD())
+	fmt.Println(m.State().Name())
+	// Output:
+	// RESET→INIT STATE|ACCESS_FLAGS|PKEY_INDEX|PORT
+	// <nil>
+	// INIT→SQD STATE
+	// UC INIT→SQD: no such transition; from INIT a queue pair can go to RESET, INIT, RTR, ERR
+	// INIT
+}

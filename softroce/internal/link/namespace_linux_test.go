@@ -1,0 +1,84 @@
+// This file runs a test again in a network namespace of its own, whose loopback
+// interface has a link-local address.
+
+package link
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// inOwnNetwork is set for the process in there.
+const inOwnNetwork = "SOFTROCE_LINK_TEST_OWN_NETWORK"
+
+// ownNetwork runs the test that calls it again, in the namespace. It returns true
+// there, where loopback has an address now, and false here, where the test is over.
+func ownNetwork(t *testing.T) bool {
+	if os.Getenv(inOwnNetwork) != "" {
+		giveLinkLocal(t, "lo", netip.MustParseAddr("fe80::1"))
+		return true
+	}
+	c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	c.Env = append(os.Environ(), inOwnNetwork+"=1")
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if os.Getuid() != 0 {
+		c.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		c.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		c.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	switch out, err := c.CombinedOutput(); {
+	case c.ProcessState == nil:
+		t.Fatalf("no interface has a link-local address, and no network namespace can be made: %v; try: setting an interface up (ip link set IFACE up), or running as root", err)
+	case err != nil:
+		t.Fatalf("in a network of its own: %v\n%s", err, out)
+	}
+	return false
+}
+
+// giveLinkLocal sets an interface up with an address that can be used.
+func giveLinkLocal(t *testing.T, name string, addr netip.Addr) {
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	up, err := unix.NewIfreq(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	up.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, up); err != nil {
+		t.Fatalf("setting %s up: %v", name, err)
+	}
+	ifi, err := net.InterfaceByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := struct { // struct in6_ifreq
+		addr   [16]byte
+		prefix uint32
+		index  int32
+	}{addr.As16(), 64, int32(ifi.Index)}
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFADDR, uintptr(unsafe.Pointer(&request))); errno != 0 {
+		t.Fatalf("giving %s %v: %v", name, addr, errno)
+	}
+	at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr.WithZone(name), 0))
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		c, err := net.ListenUDP("udp6", at) // EADDRNOTAVAIL until the kernel is sure that it is nobody else's
+		if err == nil {
+			c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s was given %v: %v", name, addr, err)
+		}
+	}
+}

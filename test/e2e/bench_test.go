@@ -1,0 +1,205 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// benchExercises are every job of them, with few messages, and the flags that change
+// what is posted.
+func benchExercises() []exercise {
+	few := []string{"-n", "60"}
+	var list []exercise
+	for _, op := range []string{"send", "write", "read", "atomic"} {
+		list = append(list, benchmark(op+"-bw", 1, 60, few...), benchmark(op+"-lat", 1, 60, few...))
+	}
+	return append(list,
+		benchmark("send-bw", 2, 300, "-n", "300", "-s", "1000", "-q", "2", "-r", "7"),
+		benchmark("send-bw", 1, 300, "-n", "300", "-s", "64", "-I", "64", "-t", "20", "-Q", "10"),
+		benchmark("write-bw", 1, 96, "-n", "96", "-l", "16", "-s", "4096"),
+		benchmark("send-bw", 2, 60, "-n", "60", "-s", "3000", "-b", "-q", "2"),
+		benchmark("read-bw", 1, 60, "-n", "60", "-s", "3000", "-b"),
+		benchmark("send-lat", 1, 60, "-n", "60", "-e"),
+		benchmark("write-bw", 1, 60, "-n", "60", "-e", "-s", "2000"),
+	)
+}
+
+// benchmark is a run of a job; what follows its name are its flags.
+func benchmark(job string, qps, iters int, flags ...string) exercise {
+	iterations, latency := qps*iters, strings.HasSuffix(job, "-lat")
+	passive := !latency && !strings.HasPrefix(job, "send") || strings.HasPrefix(job, "read") || strings.HasPrefix(job, "atomic")
+	by := func(whoMeasures string) string {
+		if slices.Contains(flags, "-b") {
+			return "both"
+		}
+		return whoMeasures
+	}
+	server := by("this end")
+	if passive {
+		server = by("peer")
+	}
+	return exercise{
+		name:        "bench-" + job + " " + strings.Join(flags, " "),
+		client:      append([]string{"--job", "bench-" + job}, flags...),
+		clientTells: []telling{says("bench.begun", "qps", qps, "iters", iters), says("bench.header", "msg", "#bytes"), says("bench.result", "by", by("this end"), "iters", iterations)},
+		serverTells: []telling{says("bench.begun", "qps", qps, "iters", iters), says("bench.header", "msg", "#bytes"), says("bench.result", "by", server, "iters", iterations)},
+		more: func(t *testing.T, c, s *process) {
+			for _, p := range []*process{c, s} {
+				checkBenchResult(t, p, latency)
+			}
+		},
+	}
+}
+
+// checkBenchResult checks that the figures are some, and agree with one another and
+// with the table's row.
+func checkBenchResult(t *testing.T, p *process, latency bool) {
+	t.Helper()
+	r := p.find("bench.result")
+	if r == nil {
+		return // told already
+	}
+	figure := func(name string) float64 {
+		n, ok := r[name].(float64)
+		if !ok {
+			t.Errorf("%s: the result has no %s: %v", p.name, name, r)
+		}
+		return n
+	}
+	row := strings.Fields(r.str("msg"))
+	if len(row) == 0 || row[0] != fmt.Sprint(figure("size")) || row[1] != fmt.Sprint(figure("iters")) {
+		t.Errorf("%s: the row is %q", p.name, r.str("msg"))
+	}
+	if !latency {
+		if figure("bytes_per_s") <= 0 || figure("messages_per_s") <= 0 || len(row) != 5 {
+			t.Errorf("%s: %v", p.name, r)
+		}
+		if per := figure("bytes_per_s") / figure("messages_per_s"); per < figure("size")*0.99 || per > figure("size")*1.01 {
+			t.Errorf("%s: %v bytes a message of %v", p.name, per, figure("size"))
+		}
+		return
+	}
+	percentiles, _ := r["percentiles_us"].(map[string]any)
+	p50, _ := percentiles["50"].(float64)
+	p999, _ := percentiles["99.9"].(float64)
+	if len(percentiles) != 5 || figure("t_min_us") <= 0 || p50 < figure("t_min_us") || p999 < p50 || figure("t_longest_us") < figure("t_max_us") || len(row) != 9 {
+		t.Errorf("%s: %v", p.name, r)
+	}
+}
+
+// A duration, and a sweep over all sizes with its chart.
+func TestBenchLonger(t *testing.T) {
+	noLeak(t)
+	chart := filepath.Join(t.TempDir(), "chart.svg")
+	page := filepath.Join(t.TempDir(), "chart.html")
+	for _, test := range []struct {
+		name string
+		args []string
+		rows int
+	}{
+		{"a duration, bandwidth", []string{"--job", "bench-send-bw", "-D", "1", "-s", "1000"}, 1},
+		{"a duration, both ways", []string{"--job", "bench-write-bw", "-D", "1", "-b", "-s", "1000"}, 1},
+		{"a duration, latency", []string{"--job", "bench-write-lat", "-D", "3", "-f", "1"}, 1},
+		{"all sizes", []string{"--job", "bench-write-bw", "-a", "-n", "5", "--chart", chart}, 23},
+		{"all sizes, latency", []string{"--job", "bench-send-lat", "-a", "-n", "5", "--chart", page}, 23},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := serve(t, "--once")
+			c := s.client(t, test.args...)
+			c.succeeds()
+			s.succeeds()
+			for _, p := range []*process{c, s.process} {
+				p.told(t, []telling{says("bench.header"), says("bench.result")})
+				if n := len(p.all("bench.result")); n != test.rows {
+					t.Errorf("%s told %d results, want %d", p.name, n, test.rows)
+				}
+				for _, r := range p.all("bench.result") {
+					if n, ok := r["iters"].(float64); !ok || n < 5 {
+						t.Errorf("%s: %v", p.name, r)
+					}
+				}
+			}
+		})
+	}
+	for file, want := range map[string]string{chart: "<?xml", page: "<!DOCTYPE html>"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if !strings.HasPrefix(string(text), want) || !strings.Contains(string(text), "<svg") || !strings.Contains(string(text), ">128<") {
+			t.Errorf("%s is no chart: %.200s", file, text)
+		}
+	}
+}
+
+// What can be wrong with the flags.
+func TestBenchBadInput(t *testing.T) {
+	noLeak(t)
+	deeper := maxQPWR(t)
+	client := func(job string) string { return "client --job bench-" + job + " 127.0.0.1 " + device + " " }
+	list := []badInput{
+		{"size of nothing", client("write-bw") + "-s 0", 2, []string{"0 bytes", "--size"}},
+		{"size of too much", client("write-bw") + "-s 2G", 1, []string{"bytes in a message", "-s from 1 to"}},
+		{"no iterations", client("write-bw") + "-n 0", 1, []string{"0 iterations", "-n from 5"}},
+		{"iterations and a list", client("write-bw") + "-n 10 -l 3", 1, []string{"10 iterations", "-n 12"}},
+		{"no queue pairs", client("write-bw") + "-q 0", 1, []string{"0 queue pairs", "-q from 1"}},
+		{"too many queue pairs", client("write-bw") + "-q 65", 1, []string{"65 queue pairs", "1 to 64"}},
+		{"queue pairs for latency", client("write-lat") + "-q 2", 1, []string{"one message at a time", "bandwidth job"}},
+		{"nothing outstanding", client("send-bw") + "-t 0", 1, []string{"0 requests outstanding", "-t from 1"}},
+		{"too much outstanding", client("send-bw") + "-t 15001", 1, []string{"15001", "-t from 1 to 15000"}},
+		{"a list longer than the queue", client("send-bw") + "-t 8 -l 10", 1, []string{"-t 10 or more"}},
+		{"an atomic of another size", client("atomic-bw") + "-s 16", 1, []string{"8 bytes, always"}},
+		{"an atomic of all sizes", client("atomic-lat") + "-a", 1, []string{"8 bytes, always"}},
+		{"WRITE latency by events", client("write-lat") + "-e", 1, []string{"without -e"}},
+		{"a duration of all sizes", client("write-bw") + "-D 5 -a", 1, []string{"-n instead of -D"}},
+		{"a duration of margins", client("write-bw") + "-D 2 -f 1", 1, []string{"margins of 1s", "a longer -D"}},
+		{"a negative duration", client("write-bw") + "-D -1", 1, []string{"-1 seconds", "--duration 5"}},
+		{"a chart into no folder", client("write-bw") + "--chart /nosuch/c.svg", 1, []string{"--chart", "/nosuch/c.svg", "no such file", "try: a file in a folder"}},
+		{"a chart of another kind", client("write-bw") + "--chart c.png", 1, []string{"c.png", ".svg or .html"}},
+		{"a chart over a folder", client("write-bw") + "--chart " + folderNamed(t, "c.svg"), 1, []string{"is no file"}},
+		{"another job's flag", client("write-bw") + "--count 3", 2, []string{"--count is no flag of the job bench-write-bw"}},
+		{"a text", client("write-bw") + "--text hello", 2, []string{"--text is no flag of the job bench-write-bw"}},
+		{"a text for a size", client("write-bw") + "-s hello", 2, []string{`"hello" is no size`}},
+		{"-s elsewhere", "client --job send 127.0.0.1 " + device + " -n 3", 2, []string{"unknown shorthand flag: 'n'"}},
+	}
+	if deeper <= 15_000 {
+		list = append(list, badInput{"deeper than the device", client("send-bw") + fmt.Sprintf("-n 20000 -t %d", deeper), 1, []string{"a send queue of", device, "max_qp_wr"}})
+	}
+	testBadInput(t, list)
+}
+
+func folderNamed(t *testing.T, name string) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), name)
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// What the server does not give, and what no device has, is told by one line.
+func TestBenchRefused(t *testing.T) {
+	noLeak(t)
+	for _, test := range []struct {
+		name   string
+		server []string
+		client []string
+		want   []string
+	}{
+		{"more memory than the server gives", []string{"--max-size", "1M"}, []string{"-s", "1M"}, []string{"a region of 2M bytes", "gives at most 1M", "--max-size 2M"}},
+		{"more inline than a device has", nil, []string{"-I", strconv.Itoa(1 << 16), "-s", "10"}, []string{"inline", "try:"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := serve(t, append([]string{"--once"}, test.server...)...)
+			c := s.client(t, append([]string{"--job", "bench-send-bw"}, test.client...)...)
+			c.fails(1, test.want...)
+			s.fails(1)
+		})
+	}
+}

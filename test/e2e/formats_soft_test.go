@@ -1,0 +1,122 @@
+//go:build !rdma
+
+// What goes over TCP is the same on every device.
+
+package e2e
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A server of another format serves one client after the other, and is none the
+// worse for those that are no such clients.
+func TestOtherFormatsServerStays(t *testing.T) {
+	noLeak(t)
+	for _, wire := range []string{"rc-example", "rocev2-learn"} {
+		t.Run(wire, func(t *testing.T) {
+			s := serve(t, "--wire", wire, "--timeout", "2s")
+			for greeting, want := range map[string]string{
+				"":      "closed the connection before it sent anything",
+				"short": "after 5 of ",
+				"GET / HTTP/1.1\r\nHost: someone.example\r\n\r\n":         "like an HTTP client",
+				"0000:000011:8f3a2b:00000000000000000000ffff0a000001\x00": "like ibv_rc_pingpong",
+				strings.Repeat("\x00", 34):                                "queue pair number 0x0",
+				strings.Repeat("\x01", 34):                                "queue pair number 0x1010101",
+			} {
+				tcp := dialRaw(t, s)
+				tcp.Write([]byte(greeting))
+				tcp.CloseWrite()
+				io.Copy(io.Discard, tcp) // until the server has had enough
+				tcp.Close()
+				s.event("client.failed", "error", want)
+			}
+			silent := dialRaw(t, s)
+			defer silent.Close()
+			s.event("client.failed", "error", "is silent")
+			s.client(t).fails(1, "--wire") // a client of the native format
+			for range 2 {
+				s.client(t, "--wire", wire).succeeds()
+			}
+			s.held.expect(t, s)
+			s.stops()
+		})
+	}
+}
+
+// A client meets what is no server of its format.
+func TestOtherFormatsWrongServer(t *testing.T) {
+	noLeak(t)
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
+	native := serve(t)
+	t.Cleanup(native.stops)
+	answering := func(what string) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer c.Close()
+					c.Write([]byte(what))
+					c.SetDeadline(time.Now().Add(5 * time.Second))
+					io.Copy(io.Discard, c)
+				}()
+			}
+		}()
+		return l.Addr().String()
+	}
+	for _, wire := range []string{"rc-example", "rocev2-learn"} {
+		for name, test := range map[string]struct{ address, want string }{
+			"HTTP":   {web.Listener.Addr().String(), "exchange: "}, // it answers if there is a newline among the bytes
+			"native": {native.address(), "native format"},
+			"silent": {answering(""), "silent"},
+			"noise":  {answering(strings.Repeat("noise", 20)), "queue pair number"},
+			"short":  {answering("short"), "after 5 of "},
+		} {
+			t.Run(wire+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				host, port, err := net.SplitHostPort(test.address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				start(t, "rdma_client", "--json", "--wire", wire, "--timeout", "2s", host, device, port).fails(1, test.want)
+			})
+		}
+	}
+}
+
+func TestOtherFormatsBadInput(t *testing.T) {
+	noLeak(t)
+	client := func(want string, flags ...string) {
+		t.Helper()
+		start(t, "rdma_client", append(flags, ipv4, device, "1")...).fails(2, want)
+	}
+	server := func(want string, flags ...string) {
+		t.Helper()
+		start(t, "rdma_server", append(flags, device, "0")...).fails(2, want)
+	}
+	client("try: native, rc-example", "--wire", "morse")
+	server("try: native, rc-example", "--wire", "morse")
+	client(`no job "send" of --wire rc-example`, "--wire", "rc-example", "--job", "send")
+	client("--chunk is no flag of the job rc-example", "--wire", "rc-example", "--chunk", "5")
+	server("--size is for --wire", "--size", "5")
+	server("--job is for --wire", "--job", "send")
+	server("--allow is for the jobs of the native format", "--wire", "rc-example", "--allow", "send")
+	client("path MTU of 256", "--wire", "rc-example", "--mtu", "1024")
+	server("path MTU of 256", "--wire", "rc-example", "--mtu", "1024")
+	server("--size 21", "--wire", "rc-example", "-s", "0123456789abcdefghij")
+	client("--size 6", "--wire", "rocev2-learn", "-s", "12345", "--size", "5")
+}

@@ -1,0 +1,221 @@
+//go:build rdma
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// perftestRun is one test of perftest's, with flags that both ends have.
+type perftestRun struct {
+	test  string // "send-bw": ib_send_bw, and the job bench-send-bw
+	flags string
+}
+
+// perftestRuns are each program as it is, and each flag where it changes what the ends
+// say to each other or where they put what.
+var perftestRuns = []perftestRun{
+	{"send-bw", "-n 100"}, {"write-bw", "-n 100"}, {"read-bw", "-n 100"}, {"atomic-bw", "-n 100"},
+	{"send-lat", "-n 100"}, {"write-lat", "-n 300"}, {"read-lat", "-n 100"}, {"atomic-lat", "-n 100"},
+
+	{"send-bw", "-n 700 -s 100 -q 2"}, {"write-bw", "-n 100 -s 4000 -q 3"}, {"read-bw", "-n 100 -s 1 -q 2"}, {"atomic-bw", "-n 100 -q 2"},
+	{"send-bw", "-n 100 -b"}, {"write-bw", "-n 100 -b"}, {"read-bw", "-n 100 -s 3000 -b"}, {"atomic-bw", "-n 100 -b"},
+	{"send-bw", "-n 5 -a"}, {"write-bw", "-n 5 -a"}, {"read-bw", "-n 5 -a"}, {"write-bw", "-n 5 -a -b"}, {"send-bw", "-n 5 -a -b"},
+	{"send-lat", "-n 5 -a"}, {"write-lat", "-n 5 -a"}, {"read-lat", "-n 5 -a"},
+	{"send-bw", "-D 2 -s 1000"}, {"write-bw", "-D 2"}, {"write-bw", "-D 2 -b"}, {"send-lat", "-D 2"}, {"write-lat", "-D 2"},
+	{"write-bw", "-n 100 -s 512 -l 10"}, {"send-bw", "-n 100 -s 2000 -r 7 -t 3 -Q 2"}, {"send-bw", "-n 100 -e"}, {"read-lat", "-n 100 -e"},
+	{"send-lat", "-n 100 -s 70000"}, {"write-lat", "-n 100 -s 70000"}, {"write-bw", "-n 50 -m 256 -s 10000"},
+}
+
+// has says whether the flags have this one.
+func (r perftestRun) has(flag string) bool { return slices.Contains(strings.Fields(r.flags), flag) }
+
+// number is a flag's value.
+func (r perftestRun) number(flag string, def int) int {
+	fields := strings.Fields(r.flags)
+	if i := slices.Index(fields, flag); i >= 0 {
+		def, _ = strconv.Atoi(fields[i+1])
+	}
+	return def
+}
+
+func (r perftestRun) latency() bool { return strings.HasSuffix(r.test, "-lat") }
+
+// silent says whether the server shows no result: its client measures alone, and tells
+// it nothing.
+func (r perftestRun) silent() bool {
+	return r.latency() && !strings.HasPrefix(r.test, "send") && !strings.HasPrefix(r.test, "write")
+}
+
+// c starts the C program; server is what it connects to, none to be one.
+func (r perftestRun) c(t *testing.T, port string, server ...string) *process {
+	t.Helper()
+	name := "ib_" + strings.ReplaceAll(r.test, "-", "_")
+	p := startCommand(t, name, slices.Concat([]string{name, "-d", device, "-x", gidIndex4, "-p", port}, strings.Fields(r.flags), server))
+	if len(server) == 0 {
+		awaitListener(t, port)
+	}
+	return p
+}
+
+func (r perftestRun) ours() []string {
+	return append([]string{"--wire", "perftest", "--job", "bench-" + r.test}, strings.Fields(r.flags)...)
+}
+
+// awaitListener waits until somebody listens on a TCP port, without connecting: perftest
+// serves who comes first.
+func awaitListener(t *testing.T, port string) {
+	t.Helper()
+	n, _ := strconv.Atoi(port)
+	const listens = "0A"
+	for began := time.Now(); time.Since(began) < limit; time.Sleep(10 * time.Millisecond) {
+		table, err := os.ReadFile("/proc/net/tcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(table)) {
+			if f := strings.Fields(line); len(f) > 3 && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", n)) && f[3] == listens {
+				return
+			}
+		}
+	}
+	t.Fatalf("nobody listens on port %s", port)
+}
+
+// figures are what one end shows of a size: the bytes, the iterations, and the average
+// bandwidth or latency.
+type figures struct{ size, iterations, average float64 }
+
+// figuresOfC are the rows of a C program's table.
+func figuresOfC(p *process, r perftestRun) (all []figures) {
+	average := 3 // bandwidth: size, iterations, peak, average
+	switch {
+	case r.latency() && r.has("-D"):
+		average = 2
+	case r.latency():
+		average = 5 // size, iterations, min, max, typical, average
+	}
+	for _, line := range p.lines {
+		var row []float64
+		for _, field := range strings.Fields(line) {
+			f, err := strconv.ParseFloat(field, 64)
+			if err != nil {
+				row = nil
+				break
+			}
+			row = append(row, f)
+		}
+		if len(row) > average {
+			all = append(all, figures{row[0], row[1], row[average]})
+		}
+	}
+	return all
+}
+
+// figuresOfOurs are the same of --json.
+func figuresOfOurs(p *process) (all []figures) {
+	for _, r := range p.all("bench.result") {
+		f := figures{}
+		f.size, _ = r["size"].(float64)
+		f.iterations, _ = r["iters"].(float64)
+		f.average, _ = r["average"].(float64)
+		if f.average == 0 {
+			f.average, _ = r["t_avg_us"].(float64)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+func (r perftestRun) check(t *testing.T, who string, got []figures) {
+	t.Helper()
+	var sizes []float64
+	switch {
+	case r.has("-a"):
+		for s := 2; s <= 8<<20; s *= 2 {
+			sizes = append(sizes, float64(s))
+		}
+	case strings.HasPrefix(r.test, "atomic"):
+		sizes = []float64{8}
+	case r.latency():
+		sizes = []float64{float64(r.number("-s", 2))}
+	default:
+		sizes = []float64{float64(r.number("-s", 64<<10))}
+	}
+	if len(got) != len(sizes) {
+		t.Errorf("the %s shows %d results, want %d: %v", who, len(got), len(sizes), got)
+		return
+	}
+	for i, f := range got {
+		iterations := float64(r.number("-n", 0) * r.number("-q", 1))
+		if f.size != sizes[i] || !r.has("-D") && f.iterations != iterations || f.iterations < 1 || f.average <= 0 {
+			t.Errorf("the %s shows %+v, want %v bytes, %v iterations, and an average", who, f, sizes[i], iterations)
+		}
+	}
+}
+
+// The C program at one end, then at the other.
+func TestPerftest(t *testing.T) {
+	noLeak(t)
+	for _, r := range perftestRuns {
+		t.Run(r.test+" "+r.flags+"/client", func(t *testing.T) {
+			port := freePort(t)
+			s := r.c(t, port)
+			c := start(t, "rdma_client", append(r.ours(), "--json", ipv4, device, port)...)
+			c.succeeds()
+			if status := s.wait(); status != 0 {
+				t.Errorf("the C server's status is %d", status)
+			}
+			r.check(t, "client", figuresOfOurs(c))
+			// A server of SEND alone with -a shows a table per size as well; of WRITE and
+			// READ it shows what the client reports last.
+			r.checkC(t, s, true)
+			checkTransitions(t, c)
+		})
+		t.Run(r.test+" "+r.flags+"/server", func(t *testing.T) {
+			s := serve(t, append([]string{"--once"}, r.ours()...)...)
+			c := r.c(t, s.port, ipv4)
+			if status := c.wait(); status != 0 {
+				t.Errorf("the C client's status is %d", status)
+			}
+			s.succeeds()
+			r.checkC(t, c, false)
+			checkTransitions(t, s.process)
+			r.checkServer(t, "server", figuresOfOurs(s.process))
+		})
+	}
+}
+
+// checkC checks a C program's table.
+func (r perftestRun) checkC(t *testing.T, p *process, server bool) {
+	t.Helper()
+	if server {
+		r.checkServer(t, "C server", figuresOfC(p, r))
+		return
+	}
+	r.check(t, "C client", figuresOfC(p, r))
+}
+
+// checkServer checks what a server shows: a passive one has the client's last size.
+func (r perftestRun) checkServer(t *testing.T, who string, got []figures) {
+	t.Helper()
+	passive := !r.latency() && !strings.HasPrefix(r.test, "send") && !r.has("-b")
+	switch {
+	case r.silent():
+		if len(got) > 0 {
+			t.Errorf("the %s shows %v", who, got)
+		}
+	case passive && r.has("-a"):
+		if len(got) != 1 || got[0].size != 8<<20 || got[0].average <= 0 {
+			t.Errorf("the %s shows %v, want the last size alone", who, got)
+		}
+	default:
+		r.check(t, who, got)
+	}
+}

@@ -1,0 +1,71 @@
+/*
+ * The fake itself: what it remembers, and the set-up of its objects. The operations
+ * are in fake_post.h, fake_build.h and fake_poll.h.
+ */
+#ifndef RAWVERBS_IBVFAKE_H
+#define RAWVERBS_IBVFAKE_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <infiniband/verbs.h>
+
+// What the last post brought, for a test to look at; and what the next may do.
+struct fake {
+	struct ibv_context ctx;
+	struct ibv_qp_ex ex;
+	struct ibv_srq srq;
+	struct ibv_cq_ex cq;        // begins like a struct ibv_cq
+	struct ibv_mw mw;
+	struct ibv_mr mr;
+	struct ibv_ah ah;           // freed, as it were, when handle is 0
+	long posts;                 // calls
+	long wrs;                   // requests in all calls
+	long lost;                  // datagrams whose address handle was freed
+	int refuse_at;              // the place in a chain that is refused; -1: none, -2: the doorbell
+	int errnum;                 // with this
+	struct ibv_send_wr last_send[4];
+	struct ibv_sge last_sge[4];
+	struct ibv_recv_wr last_recv[4];
+	struct ibv_wc wc;           // what each poll gives
+	struct ibv_send_wr built;   // the request that the ibv_wr_* calls are at
+	struct ibv_sge built_sge;
+	int building;               // its place, from 1 on
+	int inlined;                // requests whose data came inline
+	int polled;                 // completions a poll gives at most
+	int left;                   // of an extended batch
+	long starts, nexts, ends;   // of extended batches
+};
+
+#include "fake_post.h"
+#include "fake_build.h"
+#include "fake_poll.h"
+
+static struct fake *fake_new(void)
+{
+	struct fake *f = calloc(1, sizeof(*f));
+
+	f->refuse_at = -1;
+	f->ctx.ops.post_send = fake_post_send;
+	f->ctx.ops.post_recv = fake_post_recv;
+	f->ctx.ops.poll_cq = fake_poll_cq;
+	f->ex.qp_base.context = &f->ctx;
+	f->ex.qp_base.qp_context = f;
+	f->ex.qp_base.qp_num = 0x11;
+	fake_builder(&f->ex);
+	f->ctx.ops.post_srq_recv = fake_post_srq_recv;
+	f->srq.context = &f->ctx;
+	f->srq.srq_context = f;
+	f->mw.context = f->mr.context = &f->ctx;
+	f->mw.type = IBV_MW_TYPE_2;
+	f->mw.rkey = 0x700;
+	f->mr.lkey = f->mr.rkey = 0x900;
+	f->ah.context = &f->ctx;
+	f->ah.handle = 1;
+	f->cq.context = &f->ctx;
+	f->cq.cq_context = f;
+	fake_extended(&f->cq);
+	return f;
+}
+
+#endif
