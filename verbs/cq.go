@@ -192,8 +192,7 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 //
 // Implements: int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 func (cq *CQ) Resize(depth int) error {
-	err := cq.use(func() error { return cq.p.Resize(depth) })
-	return fail("ibv_resize_cq", cq.device, fmt.Sprintf("depth %d", depth), err)
+	return cq.call("ibv_resize_cq", fmt.Sprintf("depth %d", depth), func() error { return cq.p.Resize(depth) })
 }
 
 // Moderate has events, and with them waiters, held back until count completions
@@ -204,14 +203,13 @@ func (cq *CQ) Resize(depth int) error {
 //
 // Implements: int ibv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 func (cq *CQ) Moderate(count int, period time.Duration) error {
-	err := cq.use(func() error {
+	return cq.call("ibv_modify_cq", fmt.Sprintf("count %d, period %v", count, period), func() error {
 		if count < 0 || count > math.MaxUint16 || period < 0 || period > math.MaxUint16*time.Microsecond {
 			return syscall.EINVAL
 		}
 		up := (period + time.Microsecond - 1).Truncate(time.Microsecond) // less than one would be none at all
 		return cq.p.Moderate(count, up)
 	})
-	return fail("ibv_modify_cq", cq.device, fmt.Sprintf("count %d, period %v", count, period), err)
 }
 
 // Wait polls; if there is nothing it arms, polls again (a completion may have

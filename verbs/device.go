@@ -5,10 +5,12 @@ package verbs
 import (
 	stderrors "errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/pkg/errors"
 )
@@ -74,7 +76,8 @@ type Device struct {
 // if the user may not open it. For what a soft device needs see package softroce.
 //
 // Implements: struct ibv_context *ibv_open_device(struct ibv_device *device)
-func Open(name string) (*Device, error) {
+func Open(name string, options ...OpenOption) (*Device, error) {
+	began := time.Now()
 	devices, listErr := Devices()
 	if name == "" {
 		if len(devices) == 0 {
@@ -100,11 +103,26 @@ func Open(name string) (*Device, error) {
 			}
 		}
 		d.kind, d.device = "device", name
+		for _, option := range options {
+			option(d)
+		}
+		d.told("ibv_open_device", d.info.Provider, began, nil)
 		d.watchLeak()
 		return d, nil
 	}
 	return nil, noDevice(name, devices, listErr)
 }
+
+// OpenOption changes how a device is opened: [WithLogger].
+type OpenOption func(*Device)
+
+// WithLogger has every call of a verb told to log, with the level Debug, for the device
+// and each object made of it: the message is the C function's name, the attributes are
+// "device", "object" (its kind), "detail" (what it was asked), "took", and "error" if
+// it failed. Posting, polling and waiting are not told. An object that is collected
+// unclosed is told to it at the level Warn. nil is the same as no option: then that
+// alone is told, to slog.Default.
+func WithLogger(log *slog.Logger) OpenOption { return func(d *Device) { d.log = log } }
 
 // noDevice says that a name is not to be had, and what is.
 func noDevice(name string, devices []DeviceInfo, listErr error) error {
@@ -170,11 +188,11 @@ func (d *Device) QueryPKey(port uint8, index int) (uint16, error) {
 
 // query asks an open device.
 func query[T any](d *Device, op, detail string, ask func() (T, error)) (answer T, err error) {
-	err = d.use(func() (err error) {
+	err = d.call(op, detail, func() (err error) {
 		answer, err = ask()
 		return err
 	})
-	return answer, fail(op, d.device, detail, err)
+	return answer, err
 }
 
 // Subscribe has f called for every asynchronous event of the device from now

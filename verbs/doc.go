@@ -40,9 +40,9 @@
 // everything before its device. Closing twice is fine; what is closed answers
 // net.ErrClosed, and a goroutine that waits on it wakes with that.
 //
-// An object that is garbage collected unclosed is reported as a leak, by a Warn of
-// slog.Default with the attribute "object" ("QP on rxe0"), and is not freed: the device
-// may be using it.
+// An object that is garbage collected unclosed is reported as a leak, by a Warn of the
+// device's Logger ([WithLogger]), or else of slog.Default, with the attribute "object"
+// ("QP on rxe0"), and is not freed: the device may be using it.
 //
 // # Memory
 //
@@ -67,7 +67,8 @@
 //
 // # Watching
 //
-// But for leaks the package tells nobody what it does: what fails it returns. Who wants to see a queue
-// pair move gives a function to [qpstate.NewMachine]; who wants a log/slog record of each
+// A device that is opened with [WithLogger] tells a log/slog Logger of every verb that
+// is called on it and on what is made of it. Who wants to see the attributes of a queue
+// pair's moves gives a function to [qpstate.NewMachine]; who wants a record of each
 // object, move and message of a connection gives a Logger to package rc.
 package verbs

@@ -19,7 +19,7 @@ type ECE struct {
 //
 // Implements: int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 func (qp *QP) QueryECE() (e ECE, err error) {
-	err = qp.use(func() error {
+	err = qp.call("ibv_query_ece", qp.name(), func() error {
 		p, err := optional[ECEProvider](qp.p)
 		if err != nil {
 			return err
@@ -27,7 +27,7 @@ func (qp *QP) QueryECE() (e ECE, err error) {
 		e, err = p.QueryECE()
 		return err
 	})
-	return e, fail("ibv_query_ece", qp.device, qp.name(), err)
+	return e, err
 }
 
 // SetECE sets the options that the peer sent, before RTR. errors.ErrUnsupported if
@@ -35,14 +35,13 @@ func (qp *QP) QueryECE() (e ECE, err error) {
 //
 // Implements: int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 func (qp *QP) SetECE(e ECE) error {
-	err := qp.use(func() error {
+	return qp.call("ibv_set_ece", fmt.Sprintf("%s, vendor %#x, options %#x", qp.name(), e.VendorID, e.Options), func() error {
 		p, err := optional[ECEProvider](qp.p)
 		if err != nil {
 			return err
 		}
 		return p.SetECE(e)
 	})
-	return fail("ibv_set_ece", qp.device, fmt.Sprintf("%s, vendor %#x, options %#x", qp.name(), e.VendorID, e.Options), err)
 }
 
 // DataInOrder says whether the data of an operation is written to memory from its
@@ -52,7 +51,7 @@ func (qp *QP) SetECE(e ECE) error {
 //
 // Implements: int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 func (qp *QP) DataInOrder(op Opcode) (ordered bool, err error) {
-	err = qp.use(func() error {
+	err = qp.call("ibv_query_qp_data_in_order", fmt.Sprintf("%s, %v", qp.name(), op), func() error {
 		p, err := optional[DataOrderProvider](qp.p)
 		if err != nil {
 			return err
@@ -60,7 +59,7 @@ func (qp *QP) DataInOrder(op Opcode) (ordered bool, err error) {
 		ordered, err = p.DataInOrder(op)
 		return err
 	})
-	return ordered, fail("ibv_query_qp_data_in_order", qp.device, fmt.Sprintf("%s, %v", qp.name(), op), err)
+	return ordered, err
 }
 
 func (qp *QP) name() string { return fmt.Sprintf("QP %#06x", qp.QPN()) }

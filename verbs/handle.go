@@ -1,9 +1,11 @@
 // The life of an object: counted by its parents from before it is made, closed
-// once and only without children, reported if it is lost unclosed.
+// once and only without children, reported if it is lost unclosed. And its calls,
+// each told to the device's Logger.
 
 package verbs
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -13,12 +15,14 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // handle is embedded in every object.
 type handle struct {
 	kind    string // "QP": what a parent calls it
 	device  string // the device's name, for errors
+	log     *slog.Logger
 	parents []*handle
 
 	mu       sync.RWMutex // held for reading while a call uses the object
@@ -31,8 +35,9 @@ type handle struct {
 // object's opening, so that no parent can be closed meanwhile. The device's name
 // comes from the first parent. Its error is the verb's.
 func born[P any](h *handle, kind, op, detail string, create func() (P, error), parents ...*handle) (P, error) {
-	h.kind, h.device, h.parents = kind, parents[0].device, parents
+	h.kind, h.device, h.log, h.parents = kind, parents[0].device, parents[0].log, parents
 	var none P
+	began := time.Now()
 	for i, parent := range parents {
 		if err := parent.adopt(kind); err != nil {
 			releaseAll(parents[:i], kind)
@@ -40,6 +45,7 @@ func born[P any](h *handle, kind, op, detail string, create func() (P, error), p
 		}
 	}
 	p, err := create()
+	h.told(op, detail, began, err)
 	if err != nil {
 		releaseAll(parents, kind)
 		return none, fail(op, h.device, detail, err)
@@ -50,10 +56,45 @@ func born[P any](h *handle, kind, op, detail string, create func() (P, error), p
 
 // watchLeak reports the object if it is collected before it is closed.
 func (h *handle) watchLeak() {
-	what := h.kind + " on " + h.device
-	h.leak = runtime.AddCleanup(h, func(what string) {
-		slog.Warn("verbs: an object was garbage collected without Close; its memory and kernel object stay until the process ends", "object", what)
-	}, what)
+	lost := leak{h.kind + " on " + h.device, h.log}
+	h.leak = runtime.AddCleanup(h, leak.report, lost)
+}
+
+// leak is an object that nobody can close any more.
+type leak struct {
+	what string
+	log  *slog.Logger // nil: the default one
+}
+
+func (l leak) report() {
+	if l.log == nil {
+		l.log = slog.Default()
+	}
+	l.log.Warn("verbs: an object was garbage collected without Close; its memory and kernel object stay until the process ends", "object", l.what)
+}
+
+// told tells the Logger, if there is one, of a call that has returned.
+func (h *handle) told(op, detail string, began time.Time, err error) {
+	if h.log == nil || !h.log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("device", h.device), slog.String("object", h.kind), slog.Duration("took", time.Since(began))}
+	if detail != "" {
+		attrs = append(attrs, slog.String("detail", detail))
+	}
+	if err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	h.log.LogAttrs(context.Background(), slog.LevelDebug, op, attrs...)
+}
+
+// call is a verb that is asked of the object: f does it, while the object cannot be
+// closed.
+func (h *handle) call(op, detail string, f func() error) error {
+	began := time.Now()
+	err := h.use(f)
+	h.told(op, detail, began, err)
+	return fail(op, h.device, detail, err)
 }
 
 // use runs f while the object cannot be closed; net.ErrClosed if it already is.
@@ -80,7 +121,10 @@ func (h *handle) close(op string, destroy func() error) error {
 		err.Hint = "closing those first"
 		return err
 	}
-	if err := destroy(); err != nil {
+	began := time.Now()
+	err := destroy()
+	h.told(op, "", began, err)
+	if err != nil {
 		if e, ok := err.(*Error); ok {
 			return e // of another call than op
 		}

@@ -302,6 +302,49 @@ func TestLeakIsReported(t *testing.T) {
 	t.Errorf("no report of the leak: %s", log.String())
 }
 
+// TestLogger has each verb told, those that fail too, and a leak.
+func TestLogger(t *testing.T) {
+	var mu sync.Mutex
+	var log bytes.Buffer
+	handler := slog.NewTextHandler(&lockedWriter{w: &log, mu: &mu}, &slog.HandlerOptions{Level: slog.LevelDebug})
+	told := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		defer log.Reset()
+		return log.String()
+	}
+	d, _ := newPaperDevice()
+	WithLogger(slog.New(handler))(d)
+	pd := must[*PD](t)(d.AllocPD())
+	must[DeviceAttr](t)(d.Query())
+	if _, err := d.QueryPort(77); err == nil {
+		t.Error("there is a port 77")
+	}
+	if err := d.Close(); err == nil {
+		t.Error("closed above a PD")
+	}
+	if err := pd.Close(); err != nil {
+		t.Error(err)
+	}
+	text := told()
+	for _, want := range []string{
+		`level=DEBUG msg=ibv_alloc_pd device=paper0 object=PD took=`, `msg=ibv_query_device`, `msg=ibv_query_port`, `detail="port 77"`, `error=`,
+		`msg=ibv_dealloc_pd device=paper0 object=PD`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("not told: %s in\n%s", want, text)
+		}
+	}
+	func() { _ = must[*PD](t)(d.AllocPD()) }()
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(text, "level=WARN"); text = told() {
+		if time.Now().After(deadline) {
+			t.Fatalf("no report of the leak: %s", text)
+		}
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+}
+
 type lockedWriter struct {
 	mu *sync.Mutex
 	w  *bytes.Buffer

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 )
@@ -108,25 +109,27 @@ func (qp *QP) RecvCQ() *CQ { return qp.init.RecvCQ }
 func (qp *QP) SRQ() *SRQ { return qp.init.SRQ }
 
 // Modify applies the attributes that mask names. The device is asked first; if it
-// says EINVAL, the error tells which bit or value the rules forbid, as far as
-// the table and the port's attributes tell. [qpstate.Machine] makes the masks.
+// says EINVAL or EOPNOTSUPP, the error tells which bit or value the rules forbid, as far
+// as the table and the port's attributes tell. [qpstate.Machine] makes the masks.
 //
-// The error is an *[Error]. EINVAL is for a mask or a state that the table forbids, with
-// the *[qpstate.TransitionError] beneath, or for a value; ENODATA for an empty slot of the
-// GID table; ETIMEDOUT, ENETUNREACH or EHOSTUNREACH for a peer that is not found; EPERM
-// for a QKEY from 0x80000000 on, which the kernel keeps for CAP_NET_RAW; net.ErrClosed
-// after Close.
+// The error is an *[Error]. EINVAL is for a mask or a state that the table forbids (some
+// kernels: EOPNOTSUPP), with the *[qpstate.TransitionError] beneath, or for a value;
+// ENODATA for an empty slot of the GID table; ETIMEDOUT, ENETUNREACH or EHOSTUNREACH for
+// a peer that is not found; EPERM for a QKEY from 0x80000000 on, which the kernel keeps
+// for CAP_NET_RAW; net.ErrClosed after Close.
 //
 // Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 	qp.stateMu.Lock()
 	defer qp.stateMu.Unlock()
+	began := time.Now()
 	err := qp.use(func() error {
 		if err := qp.p.Modify(attr, mask); err != nil {
 			return qp.explainModify(attr, mask, err)
 		}
 		return nil
 	})
+	qp.told("ibv_modify_qp", qp.name()+", "+mask.Name(), began, err)
 	if err == net.ErrClosed {
 		return fail("ibv_modify_qp", qp.device, "", err)
 	}
@@ -148,11 +151,11 @@ func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 // Implements: int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr)
 func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 	var attr QPAttr
-	err := qp.use(func() (err error) {
+	err := qp.call("ibv_query_qp", fmt.Sprintf("QP %#06x", qp.QPN()), func() (err error) {
 		attr, err = qp.p.Query(mask)
 		return err
 	})
-	return attr, fail("ibv_query_qp", qp.device, fmt.Sprintf("QP %#06x", qp.QPN()), err)
+	return attr, err
 }
 
 // PostSend queues send work requests in order. If one is refused the error is a

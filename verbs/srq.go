@@ -86,8 +86,7 @@ func (s *SRQ) PostRecv(wrs []RecvWR) error {
 //
 // Implements: int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int srq_attr_mask)
 func (s *SRQ) Modify(attr SRQAttr, mask SRQAttrMask) error {
-	err := s.use(func() error { return s.p.Modify(attr, mask) })
-	return fail("ibv_modify_srq", s.device, fmt.Sprintf("%v: %+v", mask, attr), err)
+	return s.call("ibv_modify_srq", fmt.Sprintf("%v: %+v", mask, attr), func() error { return s.p.Modify(attr, mask) })
 }
 
 // Query asks the device for the sizes granted, and for the limit: 0 once it was
@@ -96,11 +95,11 @@ func (s *SRQ) Modify(attr SRQAttr, mask SRQAttrMask) error {
 // Implements: int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr)
 func (s *SRQ) Query() (SRQAttr, error) {
 	var attr SRQAttr
-	err := s.use(func() (err error) {
+	err := s.call("ibv_query_srq", "", func() (err error) {
 		attr, err = s.p.Query()
 		return err
 	})
-	return attr, fail("ibv_query_srq", s.device, "", err)
+	return attr, err
 }
 
 // Number is the SRQ's number, which an XRC peer sends to. errors.ErrUnsupported
@@ -109,11 +108,11 @@ func (s *SRQ) Query() (SRQAttr, error) {
 // Implements: int ibv_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
 func (s *SRQ) Number() (uint32, error) {
 	var n uint32
-	err := s.use(func() (err error) {
+	err := s.call("ibv_get_srq_num", "", func() (err error) {
 		n, err = s.p.Number()
 		return err
 	})
-	return n, fail("ibv_get_srq_num", s.device, "", err)
+	return n, err
 }
 
 // Close destroys the SRQ and what is queued in it, without completions; EBUSY while

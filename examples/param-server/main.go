@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string, out, complaints io.Writer) error {
 	flags := flag.NewFlagSet("param-server", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	help := func(to io.Writer) {
-		fmt.Fprint(to, usage)
+		_, _ = fmt.Fprint(to, usage) // a writer that fails is found out by out itself
 		flags.SetOutput(to)
 		flags.PrintDefaults()
 	}

@@ -126,7 +126,15 @@ func (o *ServerOptions) check() error {
 			return Usagef("--allow: %w", err)
 		}
 	}
-	return o.Options.check()
+	if err := o.Options.check(); err != nil || w.isNative() {
+		return err
+	}
+	j, err := w.find(o.Job)
+	if err != nil {
+		return err
+	}
+	_, err = j.server(visit{ServerOptions: *o}) // what is wrong for every client
+	return err
 }
 
 // config is the part of a connection's configuration that no job changes, but for

@@ -107,6 +107,8 @@ func (e *Env) kinds(device string) []kind {
 		{"RC queue pair", qp(verbs.RC)},
 		{"UC queue pair", qp(verbs.UC)},
 		{"UD queue pair", qp(verbs.UD)},
+		{"memory window of type 1", func() (io.Closer, error) { return pd.AllocMW(verbs.MWType1) }},
+		{"memory window of type 2", func() (io.Closer, error) { return pd.AllocMW(verbs.MWType2) }},
 		{"address handle", func() (io.Closer, error) { return pd.CreateAH(e.route()) }},
 	}
 }

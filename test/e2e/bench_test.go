@@ -144,7 +144,7 @@ func TestBenchBadInput(t *testing.T) {
 	deeper := maxQPWR(t)
 	client := func(job string) string { return "client --job bench-" + job + " 127.0.0.1 " + device + " " }
 	list := []badInput{
-		{"size of nothing", client("write-bw") + "-s 0", 1, []string{"0 bytes", "--size"}},
+		{"size of nothing", client("write-bw") + "-s 0", 2, []string{"0 bytes", "--size"}},
 		{"size of too much", client("write-bw") + "-s 2G", 1, []string{"bytes in a message", "-s from 1 to"}},
 		{"no iterations", client("write-bw") + "-n 0", 1, []string{"0 iterations", "-n from 5"}},
 		{"iterations and a list", client("write-bw") + "-n 10 -l 3", 1, []string{"10 iterations", "-n 12"}},
