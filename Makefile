@@ -144,8 +144,8 @@ bench-rxe: need-vm ## the speed of the soft device beside rxe0's, in the machine
 	$(in_vm) go test -run '^$$' -bench . -benchtime 2s -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./softroce/internal/interop
 
 .PHONY: bench-c
-bench-c: need-vm ## posting and polling beside C programs that do the same, on rxe0 in the machine
-	$(in_vm) go test -run '^$$' -bench . -benchtime 1x -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/versus
+bench-c: need-vm ## posting, polling and waiting beside a C program that does the same, on rxe0 in the machine
+	$(in_vm) VM_TIMEOUT=1500 go test -timeout 30m -run '^$$' -bench '$(RUN)' -benchtime 1x -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/versus
 
 .PHONY: coverage-verbs
 coverage-verbs: need-build ## which of libibverbs' functions are wrapped, refused (with the reason) or missing

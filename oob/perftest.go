@@ -33,12 +33,12 @@ const (
 	// of Debian 12's package, perftest 4.5+0.17.
 	PerftestVersion = "6.06"
 
-	PerftestVersionSize = 16 // bytes of the message that tells the version
-	PerftestNumberSize  = 4  // of a page size or a cache line
-	PerftestMTUSize     = 2  // of a path MTU
-	PerftestKeySize     = 108
-	PerftestValueSize   = 8 // of each value of a report
-	PerftestReportSize  = 5 * PerftestValueSize
+	PerftestVersionSize = 16                    // bytes of the message that tells the version
+	PerftestNumberSize  = 4                     // of a page size or a cache line
+	PerftestMTUSize     = 2                     // of a path MTU
+	PerftestKeySize     = 108                   // of the line that tells a queue pair, with its NUL
+	PerftestValueSize   = 8                     // of each value of a report
+	PerftestReportSize  = 5 * PerftestValueSize // of all its values
 
 	// PerftestShortKeySize is the bytes of a key without a GID, which a program
 	// without -x sends on InfiniBand. It is not spoken here; but who reads no more
@@ -51,13 +51,13 @@ const (
 
 // PerftestKey is what an end tells of a queue pair.
 type PerftestKey struct {
-	LID      uint16
-	OutReads uint16 // READs and atomics in flight, of each direction
-	QPN, PSN uint32 // 24 bits
-	RKey     uint32
-	Addr     uint64 // where the peer's WRITEs, READs and atomics begin
-	GID      [16]byte
-	SRQN     uint32 // 0 but for XRC and DC
+	LID      uint16   // InfiniBand local identifier; 0 on RoCE
+	OutReads uint16   // READs and atomics in flight, of each direction
+	QPN, PSN uint32   // 24 bits
+	RKey     uint32   // of the memory at Addr
+	Addr     uint64   // where the peer's WRITEs, READs and atomics begin
+	GID      [16]byte // raw, in network order
+	SRQN     uint32   // 0 but for XRC and DC
 }
 
 // PerftestReport is what an end tells of its bandwidth.

@@ -289,6 +289,14 @@ func (cq *CQ) wait(ctx, life context.Context, room int, solicitedOnly bool, poll
 	}
 }
 
+// WaitDrives says whether the device gets on by being waited for: the software
+// device has the goroutine that waits receive. Polling in place of waiting is no
+// quicker there.
+func (cq *CQ) WaitDrives() bool {
+	_, drives := cq.p.(CQSleeper)
+	return drives
+}
+
 // sleep returns after an event, the end of ctx or life, or Close, or earlier.
 func (cq *CQ) sleep(ctx, life context.Context) {
 	if s, ok := cq.p.(CQSleeper); ok {

@@ -33,7 +33,7 @@ type ibvCompChannel struct {
 	ch     *C.struct_ibv_comp_channel
 	cqs    *ibvTable[*C.struct_ibv_cq, *ibvCQ]
 	events *fdWaiter
-	got    [maxEvents]*C.struct_ibv_cq // what was read last: the first n
+	got    *[maxEvents]*C.struct_ibv_cq // what was read last: the first n
 	n      C.int
 	broken atomic.Pointer[syscall.Errno] // why it can be read no more
 }
@@ -42,12 +42,24 @@ type ibvCompChannel struct {
 const maxEvents = 16
 
 func (d *ibvDevice) CreateCompChannel() (CompChannelProvider, error) {
-	c := &ibvCompChannel{cqs: &d.cqs}
+	// To Go these are numbers, so that no call into C has them looked through for
+	// pointers to Go's memory.
+	got := unsafe.Pointer(new([maxEvents]uintptr))
+	c := &ibvCompChannel{cqs: &d.cqs, got: (*[maxEvents]*C.struct_ibv_cq)(got)}
 	if err := errnoErr(C.rv_create_comp_channel(d.ctx, &c.ch)); err != nil {
 		return nil, err
 	}
 	var err error
-	get := func() syscall.Errno { return syscall.Errno(C.rv_get_cq_events(c.ch, &c.got[0], maxEvents, &c.n)) }
+	// Mostly one event comes at a time: then it is not asked for a second one before
+	// the first has woken somebody.
+	most := C.int(1)
+	get := func() syscall.Errno {
+		errno := syscall.Errno(C.rv_get_cq_events(c.ch, (**C.struct_ibv_cq)(got), most, &c.n))
+		if most = maxEvents; errno == syscall.EAGAIN {
+			most = 1
+		}
+		return errno
+	}
 	if c.events, err = newFDWaiter(int(c.ch.fd), "completion channel of "+d.name, get); err != nil {
 		C.rv_destroy_comp_channel(c.ch)
 		return nil, err

@@ -13,7 +13,7 @@ func (r *Run) send() error {
 				return err
 			}
 		}
-		if err := r.takeSends(); err != nil {
+		if err := r.takeSends(r.poll); err != nil {
 			return err
 		}
 	}
@@ -79,8 +79,8 @@ func (r *Run) nextSend(x *pair) {
 }
 
 // takeSends takes completions of the send queues: each stands for those before it.
-func (r *Run) takeSends() error {
-	n, err := r.poll(r.on.SendCQ)
+func (r *Run) takeSends(poll func(*verbs.CQ) (int, error)) error {
+	n, err := poll(r.on.SendCQ)
 	for i := range r.wcs[:n] {
 		x := &r.pairs[r.wcs[i].ID]
 		messages := min(int64(r.CQMod), x.sent-x.completed) // the very last may stand for fewer
@@ -97,7 +97,7 @@ func (r *Run) takeSends() error {
 // with the first message.
 func (r *Run) receive() error {
 	for first := true; r.sending(); {
-		n, err := r.takeReceives()
+		n, err := r.takeReceives(r.poll)
 		if err != nil {
 			return err
 		}
@@ -112,8 +112,8 @@ func (r *Run) receive() error {
 
 // takeReceives takes completions of the receive queues, counts the messages, and posts
 // their receives again as long as messages are to come.
-func (r *Run) takeReceives() (int, error) {
-	n, err := r.poll(r.on.RecvCQ)
+func (r *Run) takeReceives(poll func(*verbs.CQ) (int, error)) (int, error) {
+	n, err := poll(r.on.RecvCQ)
 	if err != nil || n == 0 {
 		return 0, err
 	}
@@ -136,7 +136,7 @@ func (r *Run) takeReceives() (int, error) {
 }
 
 // both sends and receives. The server begins to send when it has received, so that
-// the client is there to receive.
+// the client is there to receive. It sleeps for neither queue, since the other would be left.
 func (r *Run) both() error {
 	started, left := r.Client, r.total()
 	if started {
@@ -151,7 +151,7 @@ func (r *Run) both() error {
 				return err
 			}
 		}
-		n, err := r.takeReceives()
+		n, err := r.takeReceives(r.look)
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (r *Run) both() error {
 			started = true
 			r.begin()
 		}
-		if err := r.takeSends(); err != nil {
+		if err := r.takeSends(r.look); err != nil {
 			return err
 		}
 	}

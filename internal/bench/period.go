@@ -25,10 +25,11 @@ type period struct {
 	timer   *time.Timer
 	from    time.Time // of the sample
 	sampled time.Duration
+	over    func() // is told of the last phase
 }
 
-func (p *period) reset(duration, margin time.Duration) {
-	p.duration, p.margin, p.sampled = duration, margin, 0
+func (p *period) reset(duration, margin time.Duration, over func()) {
+	p.duration, p.margin, p.sampled, p.over = duration, margin, 0, over
 	p.phase.Store(phaseBefore)
 }
 
@@ -58,6 +59,7 @@ func (p *period) next() {
 		p.timer = time.AfterFunc(p.margin, p.next)
 	case phaseAfter:
 		p.phase.Store(phaseOver)
+		p.over()
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 // Queues are what a run works on. They must be connected when it measures, and
 // polled by nobody else.
 type Queues struct {
-	Device *verbs.Device
 	QPs    []*verbs.QP
 	SendCQ *verbs.CQ // of all queue pairs, as is
 	RecvCQ *verbs.CQ // this one
@@ -30,9 +29,6 @@ type Remote struct {
 	Addr uint64
 	RKey uint32
 }
-
-// hardware is the provider of devices outside this process.
-const hardware = "libibverbs"
 
 // pollBatch is how many completions are taken in one call, as many as perftest takes.
 const pollBatch = 16
@@ -54,11 +50,13 @@ type Run struct {
 
 	began   time.Time // what times are counted from
 	ctx     context.Context
-	stopped atomic.Bool  // ctx has ended
-	moved   atomic.Int64 // completions
-	idles   uint         // polls that found nothing
+	stopped atomic.Bool     // ctx has ended
+	moved   atomic.Int64    // completions
+	idles   uint            // polls that found nothing, one after the other
+	waiting context.Context // ends with ctx, and when the duration is over
 
-	software bool // the device is part of this process
+	software bool // the device is part of this process: it gets on while this end sleeps
+	waits    bool // for events: by the plan, or since the device is such a one
 
 	period  period // with Duration
 	counted int64  // messages in it
@@ -89,7 +87,8 @@ func New(p Plan, q Queues) (*Run, error) {
 	if p.sends() && p.Op != Send && len(q.Remote) != p.QPs {
 		return nil, fmt.Errorf("bench: the peer's memory is known for %d of %d queue pairs", len(q.Remote), p.QPs)
 	}
-	r := &Run{Plan: p, on: q, pairs: make([]pair, p.QPs), software: q.Device.Info().Provider != hardware}
+	r := &Run{Plan: p, on: q, pairs: make([]pair, p.QPs), software: q.SendCQ.WaitDrives()}
+	r.waits = p.Events || r.software
 	for i := range r.pairs {
 		x := &r.pairs[i]
 		x.qp = q.QPs[i]
@@ -198,7 +197,10 @@ func (r *Run) Measure(ctx context.Context) (Result, error) {
 	r.stopped.Store(false)
 	defer context.AfterFunc(ctx, func() { r.stopped.Store(true) })()
 	defer r.tellAlive()()
-	r.period.reset(r.Duration, r.Margin)
+	var over context.CancelFunc
+	r.waiting, over = context.WithCancel(ctx)
+	defer over()
+	r.period.reset(r.Duration, r.Margin, over)
 	defer r.period.stop()
 	var err error
 	switch {
@@ -254,20 +256,35 @@ func (r *Run) tellAlive() (stop func()) {
 // monotonic clock.
 func (r *Run) now() int64 { return int64(time.Since(r.began)) }
 
-// poll takes the completions that there are into wcs; with Events it sleeps until
-// there are some.
+// poll takes the completions that there are into wcs. With Events it sleeps until
+// there are some, and on a device in software too: polling would take the processor
+// from the device. It returns without any when the duration is over.
 func (r *Run) poll(cq *verbs.CQ) (n int, err error) {
-	if r.Events {
-		n, err = cq.Wait(r.ctx, r.wcs[:])
-	} else {
-		n, err = cq.Poll(r.wcs[:])
+	if !r.waits {
+		return r.look(cq)
 	}
+	n, err = cq.Wait(r.waiting, r.wcs[:])
+	if err != nil && r.over() {
+		return 0, nil
+	}
+	return r.took(n, err)
+}
+
+// look takes the completions that there are into wcs, and never sleeps for them.
+func (r *Run) look(cq *verbs.CQ) (int, error) {
+	n, err := cq.Poll(r.wcs[:])
+	if n == 0 && err == nil {
+		return 0, r.idle()
+	}
+	return r.took(n, err)
+}
+
+// took looks at n completions in wcs.
+func (r *Run) took(n int, err error) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if n == 0 {
-		return 0, r.idle()
-	}
+	r.idles = 0
 	for i := range r.wcs[:n] {
 		if r.wcs[i].Status != verbs.WCSuccess {
 			return 0, r.failure(n)
@@ -281,10 +298,14 @@ func (r *Run) poll(cq *verbs.CQ) (n int, err error) {
 // their turn.
 const yieldEvery = 64
 
+// longestNap is how long an end sleeps at most that polls on a device in software.
+const longestNap = time.Millisecond
+
 // idle is what a poll that found nothing comes to. A device in software is served by
 // goroutines of this process, which the runtime wakes for packets when a processor has
-// nothing to do: then this one has, for a moment. Gosched would not do: as long as
-// there is a goroutine to run, packets are looked for every 10 ms.
+// nothing to do: then this one has, for a moment, and for longer if nothing comes.
+// Gosched would not do: as long as there is a goroutine to run, packets are looked for
+// every 10 ms.
 func (r *Run) idle() error {
 	if r.stopped.Load() {
 		return context.Cause(r.ctx)
@@ -293,7 +314,7 @@ func (r *Run) idle() error {
 		return nil
 	}
 	if r.software {
-		time.Sleep(time.Microsecond)
+		time.Sleep(min(longestNap, time.Microsecond<<min(r.idles/yieldEvery-1, 10)))
 	} else {
 		runtime.Gosched()
 	}

@@ -164,7 +164,7 @@ func (e *benchEnd) run(ctx context.Context, c *rc.Conn) error {
 }
 
 func (e *benchEnd) newRun(c *rc.Conn) (*bench.Run, error) {
-	q := bench.Queues{Device: c.Device(), QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: e.region}
+	q := bench.Queues{QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: e.region}
 	if e.plan.Op != bench.Send {
 		remote, err := peerRegion(c, e.plan.Bytes())
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // AddClientFlags adds --wire, --job and the flags of all jobs.
 func AddClientFlags(f *pflag.FlagSet, o *JobOptions) {
-	addJobFlags(f, o, wires, "what to do: "+strings.Join(JobNames(), ", ")+", or a job of --wire (default: the first)")
+	addJobFlags(f, o, wires, "what to do: "+families(JobNames())+", or a job of --wire (default: the first)")
 }
 
 // AddServerFlags adds --wire, and for the formats whose clients say nothing of the
@@ -30,10 +30,29 @@ func addJobFlags(f *pflag.FlagSet, o *JobOptions, some []wire, job string) {
 	defineJobFlags(all, o)
 	all.VisitAll(func(flag *pflag.Flag) {
 		if names := users[flag.Name]; len(names) > 0 {
-			flag.Usage += " [" + strings.Join(names, ", ") + "]"
+			flag.Usage += " [" + families(names) + "]"
 			f.AddFlag(flag)
 		}
 	})
+}
+
+// families lists names, of three and more that begin alike the beginning alone.
+func families(names []string) string {
+	family := func(name string) string { return name[:strings.Index(name, "-")+1] }
+	size := map[string]int{}
+	for _, name := range names {
+		size[family(name)]++
+	}
+	var list []string
+	for _, name := range names {
+		if f := family(name); f != "" && size[f] > 2 {
+			name = f + "…"
+		}
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 func defineJobFlags(f *pflag.FlagSet, o *JobOptions) {
