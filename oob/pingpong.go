@@ -33,7 +33,7 @@ const (
 	// PingpongSRQLines is how many lines the srq program sends, whatever it uses;
 	// MaxPingpongQPs how many of them it can use.
 	PingpongSRQLines = 256
-	MaxPingpongQPs   = 255
+	MaxPingpongQPs   = 255 // of an srq program
 
 	// PingpongDone is the client's last word.
 	PingpongDone = "done\x00"

@@ -113,9 +113,12 @@ func New(p Plan, q Queues) (*Run, error) {
 // PostReceives makes the run ready for messages of a size, and posts the receives for
 // them. The peer must not send before it has returned.
 func (r *Run) PostReceives(size int) error {
+	again := r.size == size
 	r.size = size
 	r.ring, r.step = r.places(size)
-	if r.Latency && r.Op == Write { // which waits for this byte to become 1
+	if again && r.Latency && r.Op == Write {
+		// The byte that is to become 1. It is 0 at first, and may not be touched then:
+		// where there is one measuring a size, nobody may wait for this end to begin.
 		r.on.Memory.Bytes()[r.RemoteOffset(0)+size-1] = 0
 	}
 	for i := range r.pairs {
