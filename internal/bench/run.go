@@ -111,16 +111,11 @@ func New(p Plan, q Queues) (*Run, error) {
 }
 
 // PostReceives makes the run ready for messages of a size, and posts the receives for
-// them. The peer must not send before it has returned.
+// them. The peer must not SEND before it has returned; it may WRITE, for latency, so
+// memory is left as it is, and a size is measured once, or after smaller ones.
 func (r *Run) PostReceives(size int) error {
-	again := r.size == size
 	r.size = size
 	r.ring, r.step = r.places(size)
-	if again && r.Latency && r.Op == Write {
-		// The byte that is to become 1. It is 0 at first, and may not be touched then:
-		// where there is one measuring a size, nobody may wait for this end to begin.
-		r.on.Memory.Bytes()[r.RemoteOffset(0)+size-1] = 0
-	}
 	for i := range r.pairs {
 		x := &r.pairs[i]
 		x.sent, x.completed, x.received, x.posted, x.reposts = 0, 0, 0, 0, 0
