@@ -256,6 +256,13 @@ func (c *Conn) makeObjects() error {
 	c.own("ibv_destroy_comp_channel", "completion channel", c.channel)
 	c.events.made(pathSlow, "ibv_create_comp_channel", "make completion channel")
 
+	if c.cfg.OneCQ {
+		if c.sendCQ, err = c.makeCQ("send and receive", c.cfg.sendDepth()+c.cfg.recvDepth()); err != nil {
+			return err
+		}
+		c.recvCQ = c.sendCQ
+		return c.makeSRQ()
+	}
 	if c.sendCQ, err = c.makeCQ("send", c.cfg.sendDepth()); err != nil {
 		return err
 	}

@@ -83,6 +83,14 @@ func (c *Conn) drain() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
 	defer cancel()
+	if c.cfg.OneCQ {
+		flushed, err := drainCQ(ctx, c.sendCQ, sendMarks+c.recvMarks, len(c.left)+recvQueues)
+		if err != nil {
+			return errors.WithMessage(err, "drain the queues")
+		}
+		c.events.drained(flushed)
+		return nil
+	}
 	sends, err := drainCQ(ctx, c.sendCQ, sendMarks, len(c.left))
 	if err != nil {
 		return errors.WithMessage(err, "drain the send queue")

@@ -99,6 +99,9 @@ func TestAnExchangeOfAnotherFormat(t *testing.T) {
 		"RC, PSN given": {PSN: &psn, MaxReads: 1, MTU: 1024},
 		"RC, several":   {QPs: 3},
 		"RC, SRQ":       {QPs: 3, SRQ: &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}},
+		"RC, one CQ":    {QPs: 3, OneCQ: true},
+		"SRQ, one CQ":   {QPs: 3, OneCQ: true, SRQ: &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}},
+		"RC, spinning":  {Spin: time.Millisecond},
 		"UC":            {Type: verbs.UC},
 		"UD":            {Type: verbs.UD, QKey: 0x11111111},
 	} {

@@ -6,6 +6,7 @@ package rc
 import (
 	"fmt"
 	"log/slog"
+	"math"
 
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -25,8 +26,12 @@ const drainWRs = 1
 
 // checkQueues refuses what neither a connection nor the device can have.
 func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr) error {
-	if c.QPs < 1 || c.QPs > oob.MaxEndpoints {
-		return fmt.Errorf("a connection of %d queue pairs cannot be had; try: 1 to %d", c.QPs, oob.MaxEndpoints)
+	mostQPs := oob.MaxEndpoints
+	if c.Exchange != nil {
+		mostQPs = math.MaxUint8 + 1 // an index each
+	}
+	if c.QPs < 1 || c.QPs > mostQPs {
+		return fmt.Errorf("a connection of %d queue pairs cannot be had; try: 1 to %d", c.QPs, mostQPs)
 	}
 	for _, queue := range []struct {
 		name string
@@ -40,6 +45,9 @@ func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr) error {
 			return fmt.Errorf("%s queues of %d work requests, for %d queue pairs, need a deeper completion queue than %s has; try: at most %d each (its max_cqe of %d is shared), or fewer queue pairs",
 				queue.name, queue.wrs, c.QPs, dev.Name(), most, limits.MaxCQE)
 		}
+	}
+	if depth := c.sendDepth() + c.recvDepth(); c.OneCQ && depth > limits.MaxCQE {
+		return fmt.Errorf("one completion queue for %d sends and receives is deeper than %s has; try: fewer work requests, or fewer queue pairs (its max_cqe is %d)", depth, dev.Name(), limits.MaxCQE)
 	}
 	if c.SRQ != nil && int(c.SRQ.MaxWR) > limits.MaxSRQWR {
 		return fmt.Errorf("a shared receive queue of %d work requests is more than %s has; try: at most %d", c.SRQ.MaxWR, dev.Name(), limits.MaxSRQWR)

@@ -151,11 +151,16 @@ func TestQueuesThatCannotBeHad(t *testing.T) {
 		"too many":       {Config{QPs: oob.MaxEndpoints + 1}, "a connection of 65 queue pairs"},
 		"sends":          {Config{Cap: verbs.QPCap{MaxSendWR: deepest}}, fmt.Sprintf("a send queue of %d work requests is more than", deepest)},
 		"receives":       {Config{Cap: verbs.QPCap{MaxRecvWR: deepest}}, fmt.Sprintf("a receive queue of %d work requests is more than", deepest)},
+		"too many yet":   {Config{QPs: 257, Exchange: swap}, "a connection of 257 queue pairs cannot be had; try: 1 to 256"},
+		"one CQ":         {Config{QPs: oob.MaxEndpoints, OneCQ: true, Cap: verbs.QPCap{MaxSendWR: shared - 4, MaxRecvWR: shared - 4}}, "one completion queue for"},
 		"completions":    {Config{QPs: oob.MaxEndpoints, Cap: verbs.QPCap{MaxSendWR: shared}}, "or fewer queue pairs"},
 	} {
 		if err := c.cfg.Check(dev); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if err := (Config{QPs: 256, Exchange: swap}).Check(dev); err != nil {
+		t.Errorf("256 queue pairs by another format: %v", err)
 	}
 	most := Config{Cap: verbs.QPCap{MaxSendWR: uint32(min(limits.MaxQPWR, limits.MaxCQE)) - drainWRs}}
 	if err := most.Check(dev); err != nil {

@@ -5,6 +5,8 @@ package rc
 import (
 	"context"
 	"net"
+	"runtime"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -45,7 +47,10 @@ func (c *Conn) wait(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (int, err
 		return 0, net.ErrClosed
 	}
 	defer c.calls.Done()
-	n, err := cq.WaitEither(ctx, c.life, wcs)
+	n, err := c.spin(cq, wcs)
+	if n == 0 && err == nil {
+		n, err = cq.WaitEither(ctx, c.life, wcs)
+	}
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		n, _ = cq.Poll(wcs) // it may have come with the end
 	}
@@ -53,6 +58,22 @@ func (c *Conn) wait(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (int, err
 		return 0, err
 	}
 	return n, firstFailure(wcs[:n])
+}
+
+// spin polls until something comes, for as long as Config.Spin.
+func (c *Conn) spin(cq *verbs.CQ, wcs []verbs.WC) (n int, err error) {
+	if c.cfg.Spin == 0 || cq.WaitDrives() {
+		return 0, nil
+	}
+	const polls = 16 // between two looks at the clock
+	for began := time.Now(); time.Since(began) < c.cfg.Spin; runtime.Gosched() {
+		for range polls {
+			if n, err := cq.Poll(wcs); n > 0 || err != nil {
+				return n, err
+			}
+		}
+	}
+	return 0, nil
 }
 
 // firstFailure is the error of the first completion that failed by itself, or else

@@ -61,9 +61,14 @@ func TestWaitRecvsTakesABatch(t *testing.T) {
 }
 
 func TestABatchedWaitEnds(t *testing.T) {
+	t.Run("asleep", func(t *testing.T) { testBatchedWaitEnds(t, Config{}) })
+	t.Run("spinning", func(t *testing.T) { testBatchedWaitEnds(t, Config{Spin: time.Millisecond}) })
+}
+
+func testBatchedWaitEnds(t *testing.T, cfg Config) {
 	var wcs [4]verbs.WC
 	t.Run("with its context", func(t *testing.T) {
-		c, _ := pair(t, Config{}, Config{})
+		c, _ := pair(t, cfg, cfg)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		if n, err := c.WaitSends(ctx, wcs[:]); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
@@ -71,14 +76,14 @@ func TestABatchedWaitEnds(t *testing.T) {
 		}
 	})
 	t.Run("with the peer", func(t *testing.T) {
-		c, s := pair(t, Config{}, Config{})
+		c, s := pair(t, cfg, cfg)
 		time.AfterFunc(20*time.Millisecond, func() { s.Close() })
 		if n, err := c.WaitSends(t.Context(), wcs[:]); n != 0 || !errors.As(err, new(*oob.ClosedError)) {
 			t.Errorf("%d, %v", n, err)
 		}
 	})
 	t.Run("after it has given what there is", func(t *testing.T) {
-		c, s := pair(t, Config{}, Config{})
+		c, s := pair(t, cfg, cfg)
 		c.post(t, verbs.SendWR{Opcode: verbs.OpSend}, 8)
 		if _, err := s.WaitRecv(t.Context()); err != nil {
 			t.Fatal(err)
@@ -94,7 +99,7 @@ func TestABatchedWaitEnds(t *testing.T) {
 		}
 	})
 	t.Run("with Close", func(t *testing.T) {
-		c, _ := pair(t, Config{}, Config{})
+		c, _ := pair(t, cfg, cfg)
 		time.AfterFunc(20*time.Millisecond, func() { c.Close() })
 		if n, err := c.WaitSends(t.Context(), wcs[:]); n != 0 || !errors.Is(err, net.ErrClosed) {
 			t.Errorf("%d, %v", n, err)
@@ -104,7 +109,7 @@ func TestABatchedWaitEnds(t *testing.T) {
 		}
 	})
 	t.Run("at once without room", func(t *testing.T) {
-		c, _ := pair(t, Config{}, Config{})
+		c, _ := pair(t, cfg, cfg)
 		if n, err := c.WaitSends(t.Context(), nil); n != 0 || err == nil {
 			t.Errorf("%d, %v", n, err)
 		}

@@ -40,6 +40,7 @@ type device struct {
 	posters driver      // sends for whoever posted; see kick
 	woke    atomic.Bool // a completion has woken somebody; see receive
 	alarm   alarm
+	sending sync.RWMutex // read-locked by who sends what it took from the engine
 
 	// Who receives: receive.go, lead.go.
 	traffic traffic
@@ -272,9 +273,23 @@ func (d *device) QueryPKey(number uint8, index int) (uint16, error) {
 
 // Close ends the links and waits for the goroutines that receive.
 func (d *device) Close() error {
+	d.sent()
 	closePorts(d.ports)
 	d.loops.Wait()
 	d.alarm.stop()
 	d.events.close()
 	return d.capture.stop()
+}
+
+// sent waits, for a moment, until what was taken from the engine is on its way: the
+// acknowledgement of the last message may be among it.
+func (d *device) sent() {
+	const tries, pause = 100, 100 * time.Microsecond
+	for range tries {
+		if d.sending.TryLock() {
+			d.sending.Unlock()
+			return
+		}
+		time.Sleep(pause)
+	}
 }

@@ -210,3 +210,35 @@ func TestCloseEndsTheEvents(t *testing.T) {
 		t.Errorf("AllocPD: %v", err)
 	}
 }
+
+// TestCloseLetsTheLastPacketsGo: an acknowledgement that is about to be sent is not
+// lost because the program, which saw its message, is done.
+func TestCloseLetsTheLastPacketsGo(t *testing.T) {
+	for name, sends := range map[string]bool{"who sends in time": true, "and who does not": false} {
+		t.Run(name, func(t *testing.T) {
+			dev, err := verbs.Open("soft0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent := softroce.Sending(dev)
+			closed := make(chan struct{})
+			go func() {
+				defer close(closed)
+				if err := dev.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			select {
+			case <-closed:
+				t.Error("closed while somebody was sending")
+			case <-time.After(time.Millisecond):
+			}
+			if sends {
+				sent()
+			} else {
+				defer sent()
+			}
+			<-closed
+		})
+	}
+}

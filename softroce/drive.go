@@ -47,27 +47,37 @@ func (w *driver) init(d *device) {
 func (w *driver) send(rounds int) (more bool) {
 	defer w.d.alarm.arm()
 	for range rounds {
-		bursts := w.d.engine.Transmit(w.d.now(), w.outbox)
-		if len(bursts) == 0 {
+		if !w.round() {
 			return false
-		}
-		bytes := 0
-		for i := range bursts {
-			b := &bursts[i]
-			bytes += len(b.Data)
-			to := link.Destination{Addr: b.Path.Dst, TOS: b.Path.TrafficClass, TTL: b.Path.HopLimit}
-			w.egress[b.Path.Link.(*port).index].Add(to, b.Data, b.Segment)
-		}
-		w.d.traffic.sent(bytes)
-		for i := range w.egress {
-			if w.egress[i].Packets() > 0 {
-				// What cannot be sent is lost on the way, as far as the protocol
-				// goes: it is sent again, and in the end reported as RETRY_EXC_ERR.
-				_ = w.d.ports[i].link.Send(&w.egress[i])
-			}
 		}
 	}
 	w.d.engine.Release(w.outbox)
+	return true
+}
+
+// round sends what the engine has now, and says whether that was anything.
+func (w *driver) round() bool {
+	w.d.sending.RLock()
+	defer w.d.sending.RUnlock()
+	bursts := w.d.engine.Transmit(w.d.now(), w.outbox)
+	if len(bursts) == 0 {
+		return false
+	}
+	bytes := 0
+	for i := range bursts {
+		b := &bursts[i]
+		bytes += len(b.Data)
+		to := link.Destination{Addr: b.Path.Dst, TOS: b.Path.TrafficClass, TTL: b.Path.HopLimit}
+		w.egress[b.Path.Link.(*port).index].Add(to, b.Data, b.Segment)
+	}
+	w.d.traffic.sent(bytes)
+	for i := range w.egress {
+		if w.egress[i].Packets() > 0 {
+			// What cannot be sent is lost on the way, as far as the protocol
+			// goes: it is sent again, and in the end reported as RETRY_EXC_ERR.
+			_ = w.d.ports[i].link.Send(&w.egress[i])
+		}
+	}
 	return true
 }
 

@@ -18,3 +18,11 @@ func SetTraffic(d *verbs.Device, light bool) {
 	}
 	d.Provider().(*device).traffic.lightRounds.Store(rounds)
 }
+
+// Sending is as if somebody took packets from the engine and had yet to send them,
+// until sent is called.
+func Sending(dev *verbs.Device) (sent func()) {
+	d := dev.Provider().(*device)
+	d.sending.RLock()
+	return d.sending.RUnlock
+}

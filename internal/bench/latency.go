@@ -80,10 +80,11 @@ func (r *Run) takePing(x *pair, started *bool) error {
 	}
 }
 
-// awaitSend waits for the completion of a request.
+// awaitSend waits for the completion of a request, or until the duration is over: the
+// peer may have left by then.
 func (r *Run) awaitSend() error {
 	for {
-		if n, err := r.poll(r.on.SendCQ); n > 0 || err != nil {
+		if n, err := r.poll(r.on.SendCQ); n > 0 || err != nil || r.over() {
 			return err
 		}
 	}

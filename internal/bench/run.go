@@ -6,7 +6,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -116,6 +115,9 @@ func New(p Plan, q Queues) (*Run, error) {
 func (r *Run) PostReceives(size int) error {
 	r.size = size
 	r.ring, r.step = r.places(size)
+	if r.Latency && r.Op == Write { // which waits for this byte to become 1
+		r.on.Memory.Bytes()[r.RemoteOffset(0)+size-1] = 0
+	}
 	for i := range r.pairs {
 		x := &r.pairs[i]
 		x.sent, x.completed, x.received, x.posted, x.reposts = 0, 0, 0, 0, 0
@@ -294,29 +296,25 @@ func (r *Run) took(n int, err error) (int, error) {
 	return n, nil
 }
 
-// yieldEvery is how many polls that found nothing go by until other goroutines have
-// their turn.
-const yieldEvery = 64
-
-// longestNap is how long an end sleeps at most that polls on a device in software.
-const longestNap = time.Millisecond
+// On a device in software, an end that polls sleeps after so many polls that found
+// nothing, for at most longestNap.
+const (
+	pollsToNap = 64
+	longestNap = time.Millisecond
+)
 
 // idle is what a poll that found nothing comes to. A device in software is served by
 // goroutines of this process, which the runtime wakes for packets when a processor has
 // nothing to do: then this one has, for a moment, and for longer if nothing comes.
-// Gosched would not do: as long as there is a goroutine to run, packets are looked for
-// every 10 ms.
+// runtime.Gosched would not do: as long as there is a goroutine to run, packets are
+// looked for every 10 ms. Nor would it help other devices, and it wakes threads, which
+// take the processor from the peer.
 func (r *Run) idle() error {
 	if r.stopped.Load() {
 		return context.Cause(r.ctx)
 	}
-	if r.idles++; r.idles%yieldEvery != 0 {
-		return nil
-	}
-	if r.software {
-		time.Sleep(min(longestNap, time.Microsecond<<min(r.idles/yieldEvery-1, 10)))
-	} else {
-		runtime.Gosched()
+	if r.idles++; r.software && r.idles%pollsToNap == 0 {
+		time.Sleep(min(longestNap, time.Microsecond<<min(r.idles/pollsToNap-1, 10)))
 	}
 	return nil
 }

@@ -24,7 +24,6 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/lab"
 	"github.com/rawverbs/rawverbs/internal/trace"
-
 	"github.com/rawverbs/rawverbs/verbs"
 )
 

@@ -43,9 +43,9 @@ var benchLetters = map[string]string{
 }
 
 func (b *BenchOptions) addFlags(f *pflag.FlagSet) {
-	f.IntVar(&b.Iters, "iters", 1000, "messages of each queue pair (bench-write-bw: 5000)")
+	f.IntVar(&b.Iters, "iters", 1000, "messages of each queue pair (bench-write-bw: 5000; srq-pingpong: of all together)")
 	f.IntVar(&b.TXDepth, "tx-depth", 128, "requests outstanding on each queue pair, at most --iters (latency: 1)")
-	f.IntVar(&b.RXDepth, "rx-depth", 512, "receives posted on each queue pair, at most --iters")
+	f.IntVar(&b.RXDepth, "rx-depth", 512, "receives posted on each queue pair, at most --iters (pingpong: 500, whatever --iters is)")
 	f.IntVar(&b.Duration, "duration", 0, "measure for so many seconds, in place of --iters")
 	f.IntVar(&b.Margin, "margin", -1, "seconds at the beginning and at the end of --duration that do not count (default: a quarter of it)")
 	f.BoolVar(&b.All, "all", false, "measure all sizes: the powers of two from 2 bytes to 8M")

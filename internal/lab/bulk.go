@@ -85,7 +85,7 @@ type BulkOptions struct {
 func (b *BulkOptions) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&b.Outstanding, "outstanding", 16, "requests in flight on each queue pair; as many chunks have memory at both ends")
 	f.IntVar(&b.SignalEvery, "signal-every", 4, "have one request of so many complete; the others complete with it")
-	f.IntVar(&b.QPs, "qps", 1, fmt.Sprintf("queue pairs, which share a completion queue: 1 to %d", oob.MaxEndpoints))
+	f.IntVar(&b.QPs, "qps", 1, fmt.Sprintf("queue pairs, which share a completion queue: 1 to %d (srq-pingpong: 16, 1 to 255)", oob.MaxEndpoints))
 	f.StringVar(&b.CSV, "csv", "", "write a row for each 100 ms to this file: "+strings.Join(csvHeader, ", "))
 }
 

@@ -68,6 +68,7 @@ func defineJobFlags(f *pflag.FlagSet, o *JobOptions) {
 	f.StringVar(&o.Name, "name", "", "the file's name at the server (default: the last part of its path)")
 	o.Bulk.addFlags(f)
 	o.Bench.addFlags(f)
+	f.BoolVar(&o.Check, "chk", false, "check the first byte of each page of what the server has received; give it at both ends")
 }
 
 // CompleteClientFlags fills in, once the flags are parsed, what the job chooses for

@@ -3,7 +3,11 @@
 
 package lab
 
-import "github.com/spf13/pflag"
+import (
+	"maps"
+
+	"github.com/spf13/pflag"
+)
 
 // Letters are the short flags that a command line's job has of its own, by the names
 // of the flags. Where they clash with this program's, they stand in for them.
@@ -18,9 +22,12 @@ func Letters(args []string) map[string]string {
 	if err != nil {
 		return nil
 	}
-	j, err := w.find(*job)
-	if err != nil {
-		return nil
+	if j, err := w.find(*job); err == nil {
+		return j.letters
 	}
-	return j.letters
+	all := map[string]string{} // whichever was meant
+	for _, j := range w.jobs {
+		maps.Copy(all, j.letters)
+	}
+	return all
 }

@@ -50,6 +50,7 @@ type JobOptions struct {
 	Name  string // the file's at the server; "" is the last part of the path
 	Bulk  BulkOptions
 	Bench BenchOptions
+	Check bool // look at the pages of what the server has received
 
 	LeaveEarly bool // have the server leave one completion before the end
 
@@ -129,12 +130,18 @@ func (o *ServerOptions) check() error {
 	if err := o.Options.check(); err != nil || w.isNative() {
 		return err
 	}
+	_, err = o.half(w) // what is wrong for every client
+	return err
+}
+
+// half is a half of the job of a format that is another program's, as each of its
+// clients gets one.
+func (o *ServerOptions) half(w wire) (half, error) {
 	j, err := w.find(o.Job)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = j.server(visit{ServerOptions: *o}) // what is wrong for every client
-	return err
+	return j.server(visit{ServerOptions: *o})
 }
 
 // config is the part of a connection's configuration that no job changes, but for

@@ -41,6 +41,17 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	}
 	cfg := o.config(o.Logger)
 	cfg.Params = params{paramMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue}
+	w, err := findWire(o.Wire)
+	if err != nil {
+		return err
+	}
+	if !w.isNative() { // the one job's needs are known
+		mine, err := o.half(w)
+		if err != nil {
+			return err
+		}
+		mine.configure(&cfg)
+	}
 	dev, err := o.openDevice(&cfg)
 	if err != nil {
 		return err
@@ -57,10 +68,6 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	})
 	defer stop()
 
-	w, err := findWire(o.Wire)
-	if err != nil {
-		return err
-	}
 	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {
 		return err

@@ -32,9 +32,16 @@ func untilStalled(ctx context.Context, limit time.Duration) (context.Context, co
 			case <-time.After(limit - still):
 			}
 		}
-		cancel(fmt.Errorf("the job stood still for %v; try: a longer --timeout, or look at the other end", limit))
+		cancel(&stallError{limit})
 	}()
 	return ctx, func() { cancel(nil) }
+}
+
+// stallError is why a job that stood still ends.
+type stallError struct{ limit time.Duration }
+
+func (e *stallError) Error() string {
+	return fmt.Sprintf("the job stood still for %v; try: a longer --timeout, or look at the other end", e.limit)
 }
 
 // still is how long nothing has moved.

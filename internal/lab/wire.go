@@ -32,6 +32,7 @@ var wires = []wire{
 	{wireNative, "rdma_server and rdma_client: the client chooses the job", oob.DefaultPort, jobs},
 	{"rc-example", "RDMA_RC_example of the RDMA Aware Networks Programming User Manual", oob.RCExamplePort, []job{rcExampleJob}},
 	{"rocev2-learn", "rocev2-learn's rdma_server and rdma_client, in C", oob.DefaultPort, []job{rocev2LearnJob}},
+	{"pingpong", "rdma-core's examples (Debian: ibverbs-utils): ibv_rc_pingpong and its kind", oob.DefaultPort, pingpongJobs},
 	{"perftest", "ib_send_bw, ib_write_lat and their kind, of Debian 12's perftest", oob.DefaultPort, perftestJobs},
 }
 

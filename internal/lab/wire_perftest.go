@@ -14,7 +14,7 @@
 //	                               else, when the client has
 //	                               measured: they meet, reports
 //
-// and at the very end they meet.
+// and at the very end they meet, but after WRITE's latency: there each end leaves.
 
 package lab
 
@@ -102,6 +102,10 @@ func (p *perftest) run(ctx context.Context, c *rc.Conn) error {
 	if err := measure(ctx, c); err != nil {
 		return err
 	}
+	if p.leaves() {
+		p.linger(ctx)
+		return p.writeChart()
+	}
 	if err := p.meet(ctx); err != nil {
 		return err
 	}
@@ -109,6 +113,23 @@ func (p *perftest) run(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	return p.writeChart()
+}
+
+// leaves says whether an end that has measured does not wait for the other.
+func (p *perftest) leaves() bool { return p.plan.Latency && p.plan.Op == bench.Write }
+
+// linger gives a client whose last WRITE is seen here the time to hear of it: it
+// leaves then.
+func (p *perftest) linger(ctx context.Context) {
+	if p.plan.Client {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-p.next.came:
+	case <-p.next.until.Done():
+	case <-time.After(laggard):
+	}
 }
 
 func (p *perftest) measure(ctx context.Context, c *rc.Conn) error {
@@ -213,7 +234,7 @@ var errLaggard = errors.New("the peer has finished, and this end waits for more"
 // that leaves ends the measuring, and so does one that has finished for long.
 func (p *perftest) watched(ctx context.Context, run *bench.Run, n int) (bench.Result, error) {
 	next := p.follow(ctx, n)
-	measuring, giveUp := context.WithCancelCause(next.until)
+	measuring, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	var alive atomic.Int64
 	run.Alive = func() {
@@ -221,10 +242,16 @@ func (p *perftest) watched(ctx context.Context, run *bench.Run, n int) (bench.Re
 		progress(ctx)
 	}
 	go func() {
+		why := errLaggard
 		select {
 		case <-measuring.Done():
 			return
 		case <-next.came:
+		case <-next.until.Done():
+			if why = context.Cause(next.until); !p.leaves() {
+				giveUp(why)
+				return
+			}
 		}
 		for last := int64(-1); last != alive.Load(); {
 			last = alive.Load()
@@ -234,7 +261,7 @@ func (p *perftest) watched(ctx context.Context, run *bench.Run, n int) (bench.Re
 			case <-time.After(laggard):
 			}
 		}
-		giveUp(errLaggard)
+		giveUp(why)
 	}()
 	result, err := run.Measure(measuring)
 	if err != nil && p.mayDiffer(err) {

@@ -47,20 +47,20 @@ func perftestEnd(plan bench.Plan, client bool) (*perftest, *[]bench.Result) {
 
 // limitOf is how long a job of a test may stand still; one that is to fail by it does
 // so soon.
-const limitOf, limitOfSilence = 4 * time.Second, time.Second
+const limitOf, limitOfSilence = 20 * time.Second, time.Second
 
 // between runs a client's half with a server's.
-func between(t *testing.T, client, server half) (cerr, serr error) {
+func between(t *testing.T, client, server half, limit time.Duration) (cerr, serr error) {
 	t.Helper()
 	dev := openSoft(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*limitOf)
 	defer cancel()
 	config := func(h half) rc.Config {
-		cfg := rc.Config{Device: dev, Prepare: h.prepare, Timeout: limitOf}
+		cfg := rc.Config{Device: dev, Prepare: h.prepare, Timeout: limit}
 		h.configure(&cfg)
 		return cfg
 	}
-	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.Config{Device: dev, Timeout: limitOf})
+	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.Config{Device: dev, Timeout: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,11 +77,11 @@ func between(t *testing.T, client, server half) (cerr, serr error) {
 			serr = err
 			return
 		}
-		serr = runJob(ctx, conn, server, limitOf)
+		serr = runJob(ctx, conn, server, limit)
 	})
 	conn, cerr := rc.Dial(ctx, l.Addr().String(), config(client))
 	if cerr == nil {
-		cerr = runJob(ctx, conn, client, limitOf)
+		cerr = runJob(ctx, conn, client, limit)
 	}
 	serving.Wait()
 	return cerr, serr
@@ -108,41 +108,40 @@ func TestPerftestBetweenTwo(t *testing.T) {
 		latency bool
 		change  func(*bench.Plan)
 	}{
-		"send-bw":                   {bench.Send, false, nil},
-		"write-bw":                  {bench.Write, false, nil},
-		"read-bw":                   {bench.Read, false, nil},
-		"atomic-bw":                 {bench.Atomic, false, nil},
-		"send-lat":                  {bench.Send, true, nil},
-		"write-lat":                 {bench.Write, true, nil},
-		"read-lat":                  {bench.Read, true, nil},
-		"atomic-lat":                {bench.Atomic, true, nil},
-		"send-bw, several":          {bench.Send, false, func(p *bench.Plan) { p.QPs, p.Size = 3, 100 }},
-		"write-bw, several":         {bench.Write, false, func(p *bench.Plan) { p.QPs, p.Size = 3, 100 }},
-		"send-bw, both ways":        {bench.Send, false, func(p *bench.Plan) { p.Both, p.Size = true, 1000 }},
-		"write-bw, both ways":       {bench.Write, false, func(p *bench.Plan) { p.Both = true }},
-		"read-bw, both ways":        {bench.Read, false, func(p *bench.Plan) { p.Both, p.QPs = true, 2 }},
-		"atomic-bw, both ways":      {bench.Atomic, false, func(p *bench.Plan) { p.Both = true }},
-		"send-bw, all sizes":        {bench.Send, false, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
-		"write-bw, all sizes":       {bench.Write, false, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
-		"write-bw, all, both ways":  {bench.Write, false, func(p *bench.Plan) { p.All, p.Both, p.Iterations = true, true, 5 }},
-		"send-bw, all, both ways":   {bench.Send, false, func(p *bench.Plan) { p.All, p.Both, p.Iterations = true, true, 5 }},
-		"send-lat, all sizes":       {bench.Send, true, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
-		"write-lat, all sizes":      {bench.Write, true, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
-		"read-lat, all sizes":       {bench.Read, true, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
-		"send-bw, duration":         {bench.Send, false, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
-		"write-bw, duration":        {bench.Write, false, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
-		"write-bw, both, duration":  {bench.Write, false, func(p *bench.Plan) { p.Both, p.Duration = true, time.Second/2 }},
-		"send-bw, both, duration":   {bench.Send, false, func(p *bench.Plan) { p.Both, p.Duration = true, time.Second/2 }},
-		"send-lat, duration":        {bench.Send, true, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
-		"write-lat, duration":       {bench.Write, true, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
-		"read-lat, long for a wait": {bench.Read, true, func(p *bench.Plan) { p.Duration = limitOf * 3 / 2 }},
+		"send-bw":                  {bench.Send, false, nil},
+		"write-bw":                 {bench.Write, false, nil},
+		"read-bw":                  {bench.Read, false, nil},
+		"atomic-bw":                {bench.Atomic, false, nil},
+		"send-lat":                 {bench.Send, true, nil},
+		"write-lat":                {bench.Write, true, nil},
+		"read-lat":                 {bench.Read, true, nil},
+		"atomic-lat":               {bench.Atomic, true, nil},
+		"send-bw, several":         {bench.Send, false, func(p *bench.Plan) { p.QPs, p.Size = 3, 100 }},
+		"write-bw, several":        {bench.Write, false, func(p *bench.Plan) { p.QPs, p.Size = 3, 100 }},
+		"send-bw, both ways":       {bench.Send, false, func(p *bench.Plan) { p.Both, p.Size = true, 1000 }},
+		"write-bw, both ways":      {bench.Write, false, func(p *bench.Plan) { p.Both = true }},
+		"read-bw, both ways":       {bench.Read, false, func(p *bench.Plan) { p.Both, p.QPs = true, 2 }},
+		"atomic-bw, both ways":     {bench.Atomic, false, func(p *bench.Plan) { p.Both = true }},
+		"send-bw, all sizes":       {bench.Send, false, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
+		"write-bw, all sizes":      {bench.Write, false, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
+		"write-bw, all, both ways": {bench.Write, false, func(p *bench.Plan) { p.All, p.Both, p.Iterations = true, true, 5 }},
+		"send-bw, all, both ways":  {bench.Send, false, func(p *bench.Plan) { p.All, p.Both, p.Iterations = true, true, 5 }},
+		"send-lat, all sizes":      {bench.Send, true, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
+		"write-lat, all sizes":     {bench.Write, true, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
+		"read-lat, all sizes":      {bench.Read, true, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
+		"send-bw, duration":        {bench.Send, false, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
+		"write-bw, duration":       {bench.Write, false, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
+		"write-bw, both, duration": {bench.Write, false, func(p *bench.Plan) { p.Both, p.Duration = true, time.Second/2 }},
+		"send-bw, both, duration":  {bench.Send, false, func(p *bench.Plan) { p.Both, p.Duration = true, time.Second/2 }},
+		"send-lat, duration":       {bench.Send, true, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
+		"write-lat, duration":      {bench.Write, true, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			plan := perftestPlan(t, test.op, test.latency, test.change)
 			client, showsC := perftestEnd(plan, true)
 			server, showsS := perftestEnd(plan, false)
-			cerr, serr := between(t, client, server)
+			cerr, serr := between(t, client, server, limitOf)
 			if cerr != nil || serr != nil {
 				t.Fatalf("client: %v; server: %v", cerr, serr)
 			}
@@ -162,6 +161,17 @@ func TestPerftestBetweenTwo(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPerftestLongForAWait: a server whose client measures alone for longer than a job
+// may stand still waits for it, if it was told how long.
+func TestPerftestLongForAWait(t *testing.T) {
+	plan := perftestPlan(t, bench.Read, true, func(p *bench.Plan) { p.Duration = 3 * limitOfSilence })
+	client, _ := perftestEnd(plan, true)
+	server, _ := perftestEnd(plan, false)
+	if cerr, serr := between(t, client, server, 2*limitOfSilence); cerr != nil || serr != nil {
+		t.Errorf("client: %v; server: %v", cerr, serr)
 	}
 }
 
@@ -339,7 +349,7 @@ func TestPerftestDisagree(t *testing.T) {
 			t.Parallel()
 			client, _ := perftestEnd(perftestPlan(t, test.op, false, test.client), true)
 			server, _ := perftestEnd(perftestPlan(t, test.op, false, test.server), false)
-			cerr, serr := between(t, client, server)
+			cerr, serr := between(t, client, server, limitOf)
 			if cerr == nil || serr == nil || !strings.Contains(cerr.Error()+serr.Error(), test.want) {
 				t.Errorf("client: %v\nserver: %v\nwant %q", cerr, serr, test.want)
 			}

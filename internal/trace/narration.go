@@ -102,11 +102,13 @@ type narrated struct {
 // toldByText are attributes for programs, by the event, which comes before them: a
 // person reads them in the text.
 var toldByText = map[string][]string{
-	"object.made":  {"object"},
-	"object.freed": {"object"},
-	"oob.message":  {"sent", "message", "name"},
-	"peer.tuple":   {"side"},
-	"region.known": {"side", "name"},
+	"object.made":        {"object"},
+	"object.freed":       {"object"},
+	"pingpong.bandwidth": {"bytes", "seconds", "mbit_per_s"},
+	"pingpong.latency":   {"iters", "seconds", "usec_per_iter"},
+	"oob.message":        {"sent", "message", "name"},
+	"peer.tuple":         {"side"},
+	"region.known":       {"side", "name"},
 }
 
 // tableLines are the events whose texts are lines of a table, in which a person reads

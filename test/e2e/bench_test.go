@@ -10,15 +10,20 @@ import (
 	"testing"
 )
 
-// benchExercises are every job of them, with few messages, and the flags that change
-// what is posted.
+// benchExercises are every job of them, with few messages.
 func benchExercises() []exercise {
 	few := []string{"-n", "60"}
 	var list []exercise
 	for _, op := range []string{"send", "write", "read", "atomic"} {
 		list = append(list, benchmark(op+"-bw", 1, 60, few...), benchmark(op+"-lat", 1, 60, few...))
 	}
-	return append(list,
+	return list
+}
+
+// The flags that change what is posted, and how it is waited for.
+func TestBenchShapes(t *testing.T) {
+	noLeak(t)
+	for _, e := range []exercise{
 		benchmark("send-bw", 2, 300, "-n", "300", "-s", "1000", "-q", "2", "-r", "7"),
 		benchmark("send-bw", 1, 300, "-n", "300", "-s", "64", "-I", "64", "-t", "20", "-Q", "10"),
 		benchmark("write-bw", 1, 96, "-n", "96", "-l", "16", "-s", "4096"),
@@ -26,7 +31,9 @@ func benchExercises() []exercise {
 		benchmark("read-bw", 1, 60, "-n", "60", "-s", "3000", "-b"),
 		benchmark("send-lat", 1, 60, "-n", "60", "-e"),
 		benchmark("write-bw", 1, 60, "-n", "60", "-e", "-s", "2000"),
-	)
+	} {
+		t.Run(e.name, func(t *testing.T) { e.run(t) })
+	}
 }
 
 // benchmark is a run of a job; what follows its name are its flags.

@@ -1,6 +1,9 @@
 package e2e
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // formatExercises are the jobs of the formats that are other programs', with this
 // program at both ends. They have no record: a format has no room for it.
@@ -20,7 +23,7 @@ func formatExercises() []exercise {
 	e[1].serverTells = []telling{says("message.received", "text", "RDMA write operation")}
 	e[2].clientTells = []telling{says("oob.message", "message", "ready", "bytes", 1), says("message.sent", "bytes", 16), says("message.received", "text", "grüße, 世界", "bytes", 30)}
 	e[2].serverTells = []telling{says("message.received", "text", "grüße, 世界", "bytes", 16), says("message.sent", "bytes", 30)}
-	return e
+	return slices.Concat(e, pingpongExercises())
 }
 
 func TestOtherFormats(t *testing.T) {

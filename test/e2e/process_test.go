@@ -183,6 +183,12 @@ func (p *process) signal(s os.Signal) {
 // wait returns the exit status; -1 is a signal.
 func (p *process) wait() int {
 	p.t.Helper()
+	return p.waitFor(limit)
+}
+
+// waitFor is wait with a limit of its own.
+func (p *process) waitFor(limit time.Duration) int {
+	p.t.Helper()
 	select {
 	case <-p.over:
 	case <-time.After(limit):
