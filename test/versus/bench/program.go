@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,11 +38,13 @@ type told struct {
 }
 
 // turnLimit is more than any turn takes, on a machine with other things to do too.
-const turnLimit = 2 * time.Minute
+const turnLimit = 4 * time.Minute
+
+var errTooLong = fmt.Errorf("it took more than %v; try: again when the machine has nothing else to do", turnLimit)
 
 // run has both ends do m, and returns the client's figure.
 func (p pair) run(ctx context.Context, m measure) (float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, turnLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, turnLimit, errTooLong)
 	defer cancel()
 	server, client := newEnd(ctx, p.server), newEnd(ctx, p.client)
 	if err := server.cmd.Start(); err != nil {
@@ -52,16 +55,16 @@ func (p pair) run(ctx context.Context, m measure) (float64, error) {
 	err := listens(ctx, server.cmd.Process.Pid, p.port, over)
 	if err == nil {
 		if err = client.cmd.Run(); err != nil {
-			err = client.failed(err)
+			err = client.failed(cmp.Or(context.Cause(ctx), err))
 		}
 	}
 	if err != nil {
 		cancel()
 		<-over
-		return 0, fmt.Errorf("%w; the server:\n%s", err, &server.output)
+		return 0, fmt.Errorf("%w; the server said:\n%s", err, server.said())
 	}
 	if err := <-over; err != nil {
-		return 0, server.failed(err)
+		return 0, server.failed(cmp.Or(context.Cause(ctx), err))
 	}
 	result, err := client.check(p.read, m)
 	if err == nil && !p.silent {
@@ -83,7 +86,13 @@ func newEnd(ctx context.Context, command []string) *end {
 }
 
 func (e *end) failed(err error) error {
-	return fmt.Errorf("%s: %w\n%s", strings.Join(e.cmd.Args, " "), err, &e.output)
+	return fmt.Errorf("%s: %w; it said:\n%s", strings.Join(e.cmd.Args, " "), err, e.said())
+}
+
+// said is how its output ends.
+func (e *end) said() []byte {
+	const enough = 2000
+	return e.output.Bytes()[max(0, e.output.Len()-enough):]
 }
 
 // check holds what an end told against what it was to do.
