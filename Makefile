@@ -140,8 +140,8 @@ bench: all need-vm ## rdma_server and rdma_client beside perftest, rxe0 and sock
 	@rm -rf out/bench; mkdir -p out/bench
 	CGO_ENABLED=0 go build $(stamp) -o out/bench/bench ./test/versus/bench
 	VM_TIMEOUT=1500 VM_OUT=$(CURDIR)/out/bench test/vm/run.sh \
-		'for part in rxe0 soft-rxe0; do out/bench/bench -rounds $(ROUNDS) -o $$VM_OUT/$$part.json $$part || exit; done'
-	out/bench/bench -rounds $(ROUNDS) -o out/bench/soft.json soft
+		'for part in perftest rxe0; do out/bench/bench -rounds $(ROUNDS) -o $$VM_OUT/$$part.json $$part || exit; done'
+	out/bench/bench -rounds $(ROUNDS) -o out/bench/sockets.json sockets
 	@out/bench/bench $(BENCH_FLAGS) table out/bench/*.json
 
 .PHONY: bench-go

@@ -119,7 +119,7 @@ func (f *fixed) run(context.Context, measure) (float64, error) {
 }
 
 func TestRatios(t *testing.T) {
-	r := result{Part: "rxe0", comparison: comparison{Name: "SEND", Measure: measure{Test: "send-lat"}, Aim: 1.05,
+	r := result{Part: "perftest", comparison: comparison{Name: "SEND", Measure: measure{Test: "send-lat"}, Aim: 1.05,
 		programs: [2]program{&fixed{[]float64{10, 30, 20}}, &fixed{[]float64{20, 10, 20}}}}}
 	for i := range 3 {
 		turn, err := r.turn(t.Context(), i)
@@ -149,16 +149,13 @@ func TestRatios(t *testing.T) {
 
 // The parts as they are: each name says what differs, each program can be told.
 func TestParts(t *testing.T) {
-	for _, part := range partNames {
+	for _, part := range parts {
 		seen := map[string]bool{}
-		for _, c := range parts[part]() {
+		for _, c := range part.make(rxe0) {
 			if seen[c.Name] || c.programs[0] == nil || c.programs[1] == nil || c.Measure.Iters < 5 {
-				t.Errorf("%s: %+v", part, c)
+				t.Errorf("%s: %+v", part.name, c)
 			}
 			seen[c.Name] = true
-		}
-		if partAbout[part] == "" {
-			t.Errorf("nothing is said about %s", part)
 		}
 	}
 }
@@ -166,7 +163,7 @@ func TestParts(t *testing.T) {
 // Results kept in files, in any order, become one text.
 func TestKept(t *testing.T) {
 	var files []string
-	for _, part := range []string{"soft", "rxe0"} {
+	for _, part := range []string{"sockets", "perftest"} {
 		name := filepath.Join(t.TempDir(), part)
 		text := fmt.Sprintf(`[{"Part":%q,"Name":"READ","Measure":{"Test":"read-bw"},"Aim":1,"Rounds":[[2,1],[4,1]]}]`, part)
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -178,7 +175,7 @@ func TestKept(t *testing.T) {
 	if err := command(t.Context(), append([]string{"table"}, files...), &out, &progress); err != nil {
 		t.Fatal(err)
 	}
-	first, second := strings.Index(out.String(), partAbout["rxe0"]), strings.Index(out.String(), partAbout["soft"])
+	first, second := strings.Index(out.String(), parts[0].about), strings.Index(out.String(), parts[2].about)
 	if first < 0 || second < first || strings.Count(out.String(), "3.00") != 2 || !strings.Contains(out.String(), "2 rounds") {
 		t.Errorf("%s", &out)
 	}

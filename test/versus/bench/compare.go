@@ -59,22 +59,38 @@ func (c comparison) turn(ctx context.Context, round int) (figures [2]float64, er
 	return figures, nil
 }
 
-// parts are the comparisons, by what has to be there for them.
-var (
-	partNames = []string{"rxe0", "soft-rxe0", "soft"}
-	parts     = map[string]func() []comparison{"rxe0": againstPerftest, "soft-rxe0": softAgainstRXE, "soft": softAgainstSockets}
-	partAbout = map[string]string{
-		"rxe0":      "rdma_server and rdma_client to perftest, both on rxe0, in the machine",
-		"soft-rxe0": "the device in software to rdma_rxe, in the machine, both by rdma_server and rdma_client",
-		"soft":      "soft0 to plain sockets, over this host's loopback",
-	}
-)
+// on is where what needs an RDMA device runs: both ends on one device.
+type on struct {
+	device  string
+	gid     string // index
+	address string // of the GID
+	longer  int    // so many times the iterations, for what is quicker than rxe0
+}
 
-// rxe0's address in the machine, and the index of the GID made of it.
-const (
-	rxeAddress = "10.99.0.1"
-	rxeGID     = "1"
-)
+// rxe0 is the machine's, and its GID made of an IPv4 address.
+var rxe0 = on{device: "rxe0", gid: "1", address: "10.99.0.1", longer: 1}
+
+func (o on) ours() ours { return ours{device: o.device, gid: o.gid, address: o.address} }
+
+// A part is named after its yardstick.
+type part struct {
+	name  string
+	about string
+	make  func(on) []comparison
+}
+
+var parts = []part{
+	{"perftest", "rdma_server and rdma_client to perftest, both on one RDMA device", againstPerftest},
+	{"rxe0", "the device in software to rdma_rxe, both by rdma_server and rdma_client", againstRXE},
+	{"sockets", "soft0 to plain sockets, over this host's loopback", againstSockets},
+}
+
+func partNames() (names []string) {
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return names
+}
 
 var bulk = []measure{
 	{Test: "write-bw", Size: 64 << 10, Iters: 500},
@@ -85,7 +101,7 @@ var bulk = []measure{
 	{Test: "send-bw", Size: 1 << 20, Iters: 32},
 }
 
-func againstPerftest() (all []comparison) {
+func againstPerftest(o on) (all []comparison) {
 	for _, m := range bulk {
 		all = append(all, comparison{Name: m.name(), Measure: m, Aim: 1})
 	}
@@ -94,14 +110,15 @@ func againstPerftest() (all []comparison) {
 		all = append(all, comparison{Name: m.name(), Measure: m, Aim: 1.05})
 	}
 	for i := range all {
-		all[i].programs = [2]program{ours{device: "rxe0", gid: rxeGID, address: rxeAddress}, perftest{}}
+		all[i].Measure.Iters *= o.longer
+		all[i].programs = [2]program{o.ours(), perftest{o}}
 	}
 	return all
 }
 
-// softAgainstRXE has both sleep until there are completions, as programs with other
+// againstRXE has both sleep until there are completions, as programs with other
 // things to do: a soft device needs the processors that polling would take.
-func softAgainstRXE() (all []comparison) {
+func againstRXE(o on) (all []comparison) {
 	for _, mtu := range []string{"1024", "4096"} {
 		soft := ours{by: []string{"ip", "netns", "exec", "peer"}, device: "soft0", address: "127.0.0.1", flags: []string{"--mtu", mtu}}
 		measures := []measure{bulk[1], bulk[3], bulk[5]}
@@ -110,7 +127,8 @@ func softAgainstRXE() (all []comparison) {
 		}
 		for _, m := range measures {
 			m.Flags = []string{"-e"}
-			c := comparison{Name: m.name(), Measure: m, programs: [2]program{soft, ours{device: "rxe0", gid: rxeGID, address: rxeAddress}}}
+			m.Iters *= o.longer
+			c := comparison{Name: m.name(), Measure: m, programs: [2]program{soft, o.ours()}}
 			if !m.latency() {
 				c.Name += ", soft0's path MTU " + mtu
 			}
@@ -120,14 +138,14 @@ func softAgainstRXE() (all []comparison) {
 	return all
 }
 
-func softAgainstSockets() (all []comparison) {
+func againstSockets(o on) (all []comparison) {
 	soft := ours{device: "soft0", address: "127.0.0.1"}
 	for _, m := range bulk {
-		m.Iters *= 20 // a quick link
+		m.Iters *= 20 * o.longer // a quick link
 		m.Flags = []string{"-e"}
 		all = append(all, comparison{Name: m.name() + ", to TCP", Measure: m, programs: [2]program{soft, sockets{"tcp"}}})
 	}
-	m := measure{Test: "send-lat", Size: 2, Iters: 20_000, Flags: []string{"-e"}}
+	m := measure{Test: "send-lat", Size: 2, Iters: 20_000 * o.longer, Flags: []string{"-e"}}
 	for _, network := range []string{"udp", "tcp"} {
 		all = append(all, comparison{Name: m.name() + ", to " + strings.ToUpper(network), Measure: m, programs: [2]program{soft, sockets{network}}})
 	}

@@ -1,12 +1,13 @@
 // Command bench measures programs side by side, in turns within one run, and prints
 // the ratios: make bench.
 //
-//	bench [-rounds N] [-only WORD] [-o FILE.json] rxe0 | soft-rxe0 | soft
+//	bench [-rounds N] [-only WORD] [-o FILE.json] perftest | rxe0 | sockets
 //	bench [-markdown] table FILE.json...
 //
-// rxe0 is rdma_server and rdma_client beside perftest, soft-rxe0 the device in software
-// beside rdma_rxe, both in the machine with rxe0; soft is the device in software beside
-// TCP and UDP, anywhere. Run it at the repository's root, where make leaves the binaries.
+// perftest has rdma_server and rdma_client beside perftest, rxe0 the device in software
+// beside rdma_rxe, both in the machine with rxe0; sockets has the device in software beside
+// TCP and UDP, anywhere. -device, -gid and -address have perftest measure on hardware. Run
+// it at the repository's root, where make leaves the binaries.
 // A run that fails, or whose ends do not both tell what they should, ends it all.
 package main
 
@@ -38,6 +39,11 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	rounds := flags.Int("rounds", 7, "turns of each program")
 	only := flags.String("only", "", "only the comparisons that have this `word` in their name")
 	file := flags.String("o", "", "keep the results in this `file`, in place of printing the table")
+	where := rxe0
+	flags.StringVar(&where.device, "device", where.device, "RDMA `device` that has both ends of what needs one")
+	flags.StringVar(&where.gid, "gid", where.gid, "`index` of its GID")
+	flags.StringVar(&where.address, "address", where.address, "the GID's IP `address`")
+	flags.IntVar(&where.longer, "longer", where.longer, "so many times the messages of each run: for what is quicker than rxe0")
 	markdown := flags.Bool("markdown", false, "print the table as docs/benchmarks.md has it")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -53,10 +59,10 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 			return err
 		}
 		return printTables(out, results, *markdown)
-	case parts[what] == nil || flags.NArg() != 1 || *rounds < 1:
-		return fmt.Errorf("usage: bench [-rounds N] [-only WORD] [-o FILE.json] %s, or bench [-markdown] table FILE.json…", strings.Join(partNames, " | "))
+	case !slices.Contains(partNames(), what) || flags.NArg() != 1 || *rounds < 1 || where.longer < 1:
+		return fmt.Errorf("usage: bench [-rounds N] [-only WORD] [-o FILE.json] %s, or bench [-markdown] table FILE.json…", strings.Join(partNames(), " | "))
 	default:
-		results, err := measurePart(ctx, what, *rounds, *only, progress)
+		results, err := measurePart(ctx, what, where, *rounds, *only, progress)
 		if err != nil {
 			return err
 		}
@@ -72,13 +78,14 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 }
 
 // measurePart runs a part's comparisons, one after the other.
-func measurePart(ctx context.Context, part string, rounds int, only string, progress io.Writer) (results []result, err error) {
+func measurePart(ctx context.Context, name string, where on, rounds int, only string, progress io.Writer) (results []result, err error) {
 	began := time.Now()
-	for _, c := range parts[part]() {
+	at := slices.Index(partNames(), name)
+	for _, c := range parts[at].make(where) {
 		if !strings.Contains(c.Name, only) {
 			continue
 		}
-		r := result{comparison: c, Part: part}
+		r := result{comparison: c, Part: name}
 		for round := range rounds {
 			turn, err := c.turn(ctx, round)
 			if err != nil {
@@ -90,7 +97,7 @@ func measurePart(ctx context.Context, part string, rounds int, only string, prog
 		fmt.Fprintf(progress, "%4.0f s  %s\n", time.Since(began).Seconds(), r.line())
 	}
 	if len(results) == 0 {
-		return nil, fmt.Errorf("no comparison of %s has %q in its name", part, only)
+		return nil, fmt.Errorf("no comparison of %s has %q in its name", name, only)
 	}
 	return results, nil
 }
@@ -108,6 +115,6 @@ func readResults(files []string) (all []result, err error) {
 		}
 		all = append(all, results...)
 	}
-	slices.SortStableFunc(all, func(a, b result) int { return slices.Index(partNames, a.Part) - slices.Index(partNames, b.Part) })
+	slices.SortStableFunc(all, func(a, b result) int { return slices.Index(partNames(), a.Part) - slices.Index(partNames(), b.Part) })
 	return all, nil
 }

@@ -199,17 +199,17 @@ func readOurs(output []byte, latency bool) (told, error) {
 	return results[0], nil
 }
 
-// perftest are its C programs, on rxe0.
-type perftest struct{}
+// perftest are its C programs.
+type perftest struct{ on }
 
-func (perftest) run(ctx context.Context, m measure) (float64, error) {
+func (o perftest) run(ctx context.Context, m measure) (float64, error) {
 	number, err := freePort()
 	if err != nil {
 		return 0, err
 	}
 	// -F: of processors whose frequency is not constant it would complain
-	command := slices.Concat([]string{"ib_" + strings.ReplaceAll(m.Test, "-", "_"), "-d", "rxe0", "-x", rxeGID, "-F", "-p", strconv.Itoa(number)}, m.args())
-	p := pair{server: command, client: append(slices.Clone(command), rxeAddress), port: number,
+	command := slices.Concat([]string{"ib_" + strings.ReplaceAll(m.Test, "-", "_"), "-d", o.device, "-x", o.gid, "-F", "-p", strconv.Itoa(number)}, m.args())
+	p := pair{server: command, client: append(slices.Clone(command), o.address), port: number,
 		read: func(output []byte) (told, error) { return readPerftest(output, m.latency()) }}
 	p.silent = m.latency() && m.Test != "send-lat" && m.Test != "write-lat" // its client measures alone
 	return p.run(ctx, m)

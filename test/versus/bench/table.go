@@ -95,17 +95,17 @@ func median(values []float64) float64 {
 
 // printTables prints a table for each part.
 func printTables(w io.Writer, results []result, markdown bool) error {
-	for _, part := range partNames {
+	for _, part := range parts {
 		var of []result
 		for _, r := range results {
-			if r.Part == part {
+			if r.Part == part.name {
 				of = append(of, r)
 			}
 		}
 		if len(of) == 0 {
 			continue
 		}
-		title := fmt.Sprintf("%s: medians of %d rounds", partAbout[part], len(of[0].Rounds))
+		title := fmt.Sprintf("%s: medians of %d rounds", part.about, len(of[0].Rounds))
 		var err error
 		if markdown {
 			err = printMarkdown(w, title, of)
