@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -144,6 +145,34 @@ func TestRatios(t *testing.T) {
 	}
 	if got := median([]float64{4, 1, 3, 2}); got != 2.5 {
 		t.Errorf("median %v", got)
+	}
+}
+
+type failing struct{ left int }
+
+func (f *failing) run(context.Context, measure) (float64, error) {
+	if f.left--; f.left >= 0 {
+		return 0, errors.New("no luck")
+	}
+	return 1, nil
+}
+
+// A round that fails is repeated, and told; too many of them are an error.
+func TestRepeated(t *testing.T) {
+	for failures, fails := range map[int]bool{0: false, 1: false, mostRepeated + 1: true} {
+		c := comparison{Name: "it", programs: [2]program{&failing{failures}, &failing{}}}
+		var progress bytes.Buffer
+		r, err := c.measure(t.Context(), "perftest", 3, &progress)
+		if fails != (err != nil && strings.Contains(err.Error(), "no luck")) {
+			t.Errorf("%d failures: %v", failures, err)
+		}
+		if fails {
+			continue
+		}
+		told := repeated([]result{r})
+		if len(r.Rounds) != 3 || len(r.Repeated) != failures || (told == "") != (failures == 0) || strings.Contains(progress.String(), "no luck") != (failures > 0) {
+			t.Errorf("%d failures: %+v, %q", failures, r, told)
+		}
 	}
 }
 

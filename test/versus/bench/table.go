@@ -15,6 +15,8 @@ type result struct {
 	comparison
 	Part   string
 	Rounds [][2]float64
+
+	Repeated []string // why rounds were repeated
 }
 
 // figures are one program's.
@@ -82,6 +84,22 @@ func (r result) medians() string {
 	return fmt.Sprintf("%.1f, %.1f MB/s", median(r.figures(0))/1e6, median(r.figures(1))/1e6)
 }
 
+// repeated says in a sentence how many rounds of all were run again; "" is none.
+func repeated(results []result) string {
+	n := 0
+	var names []string
+	for _, r := range results {
+		if len(r.Repeated) > 0 {
+			n += len(r.Repeated)
+			names = append(names, r.Name)
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Rounds that failed and were repeated: %d (%s).\n", n, strings.Join(names, "; "))
+}
+
 func (r result) line() string {
 	return fmt.Sprintf("%s: %.2f (%s) %s", r.Name, r.ratio(), r.spread(), r.aim())
 }
@@ -127,6 +145,9 @@ func printMarkdown(w io.Writer, title string, results []result) error {
 		fmt.Fprintf(&b, "| %s | %s | %.2f | %s | %s | %s |\n", r.Name, r.better(), r.ratio(), r.half(), r.spread(), r.aim())
 	}
 	b.WriteByte('\n')
+	if note := repeated(results); note != "" {
+		b.WriteString(note + "\n")
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -141,6 +162,6 @@ func printText(w io.Writer, title string, results []result) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w)
+	_, err := fmt.Fprintln(w, repeated(results))
 	return err
 }
