@@ -183,7 +183,7 @@ static inline int rv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 
 /* What posting and polling are given of C memory comes as a number: of each pointer
  * cgo finds out, at every call, whether it leads to Go memory that holds pointers, which
- * took a quarter of a call. struct ibv_wc has none, so its address may be a pointer. */
+ * took a fifth of a poll. struct ibv_wc has none, so its address may be a pointer. */
 typedef uintptr_t rv_c_memory;
 
 /* rv_poll_cq returns the number of completions, or a negative errno. */
