@@ -42,7 +42,7 @@ demo-rxe: all need-vm ## the same on rxe0, the kernel's device, in a machine of 
 
 .PHONY: check
 check: need-build ## the quick part: gofmt, vet, staticcheck, unit tests, builds without cgo and for macOS
-	@bad=$$(gofmt -l .); [[ -z $$bad ]] || { echo "gofmt -w these: $$bad" >&2; exit 1; }
+	@bad=$$(find . -path ./out -prune -o -name '*.go' -print0 | xargs -0 gofmt -l); [[ -z $$bad ]] || { echo "gofmt -w these: $$bad" >&2; exit 1; }
 	go vet ./...
 	go vet -tags rdma,rxe ./...
 	go vet -tags lab ./test/e2e
