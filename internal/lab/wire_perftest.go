@@ -86,7 +86,10 @@ func (p *perftest) configure(cfg *rc.Config) {
 	cfg.Exchange = p.exchange
 	cfg.QPs, cfg.Access = p.plan.QPs, p.plan.Access()
 	cfg.Cap = verbs.QPCap{MaxSendWR: uint32(p.plan.TxDepth), MaxRecvWR: uint32(p.plan.RxDepth), MaxInlineData: uint32(p.plan.Inline)}
-	cfg.MaxReads = benchReads
+	cfg.MaxReads = 1
+	if p.plan.Op == bench.Read || p.plan.Op == bench.Atomic {
+		cfg.MaxReads = benchReads
+	}
 }
 
 // prepare has nothing to do: memory is made when both ends know its layout, receives
