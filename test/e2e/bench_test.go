@@ -226,7 +226,7 @@ func TestBenchPeerGone(t *testing.T) {
 				s.event("bench.begun")
 				time.Sleep(200 * time.Millisecond)
 				c.signal(gone)
-				s.fails(1) // by TCP, by a retry limit or for standing still: whichever notices first
+				s.fails(1)               // by TCP, by a retry limit or for standing still: whichever notices first
 				_ = c.cmd.Process.Kill() // unless it is dead
 				c.wait()
 			})
