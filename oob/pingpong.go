@@ -30,10 +30,10 @@ const (
 	// PingpongLineSize is the bytes of one line, with its NUL.
 	PingpongLineSize = 52
 
-	// PingpongSRQLines is how many lines the srq program sends, whatever it uses;
-	// MaxPingpongQPs how many of them it can use.
+	// PingpongSRQLines is how many lines the srq program sends, whatever it uses.
 	PingpongSRQLines = 256
-	MaxPingpongQPs   = 255
+	// MaxPingpongQPs is how many of them can be of queue pairs.
+	MaxPingpongQPs = 255
 
 	// PingpongDone is the client's last word.
 	PingpongDone = "done\x00"

@@ -165,7 +165,6 @@ var shapes = []struct {
 	{"write latency, inline", plan(Write, true, func(p *Plan) { p.Inline = 64 })},
 	{"write latency, a large message", plan(Write, true, func(p *Plan) { p.Size = 70_001 })},
 	{"send, a large message", plan(Send, false, func(p *Plan) { p.Size, p.Iterations = 1<<20, 20 })},
-	{"write latency, as many as a byte counts", plan(Write, true, func(p *Plan) { p.Iterations = 257 })},
 	{"the fewest", plan(Send, false, func(p *Plan) { p.Iterations = 5 })},
 	{"the fewest, latency", plan(Send, true, func(p *Plan) { p.Iterations = 5 })},
 }

@@ -111,13 +111,11 @@ func New(p Plan, q Queues) (*Run, error) {
 }
 
 // PostReceives makes the run ready for messages of a size, and posts the receives for
-// them. The peer must not send before it has returned.
+// them. The peer must not SEND before it has returned; it may WRITE, for latency, so
+// memory is left as it is, and a size is measured once, or after smaller ones.
 func (r *Run) PostReceives(size int) error {
 	r.size = size
 	r.ring, r.step = r.places(size)
-	if r.Latency && r.Op == Write { // which waits for this byte to become 1
-		r.on.Memory.Bytes()[r.RemoteOffset(0)+size-1] = 0
-	}
 	for i := range r.pairs {
 		x := &r.pairs[i]
 		x.sent, x.completed, x.received, x.posted, x.reposts = 0, 0, 0, 0, 0
