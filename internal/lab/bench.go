@@ -19,6 +19,10 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
+// layoutPage is what memory is laid out by, in bytes: both ends must have the same,
+// whatever their hosts' pages are.
+const layoutPage = 4096
+
 // benchJobs are all of them: bench-send-bw, bench-send-lat, …
 var benchJobs = makeBenchJobs()
 
@@ -36,6 +40,7 @@ func benchJob(op bench.Op, latency bool) job {
 		suffix, what = "lat", "latency"
 	}
 	def := bench.Defaults(op, latency)
+	def.Page, def.CacheLine = layoutPage, bench.CacheLine
 	j := job{
 		name:     fmt.Sprintf("bench-%v-%s", op, suffix),
 		about:    fmt.Sprintf("measure the %s of %v, as perftest's ib_%v_%s does", what, op, op, suffix),
@@ -125,11 +130,11 @@ func (e *benchEnd) carried(dev *verbs.Device) error {
 // allowed holds the memory against what the server says it gives: before it is taken
 // here.
 func (e *benchEnd) allowed(server params) error {
-	most, err := server.number(paramMaxSize, 1, maxSize)
+	most, err := server.most()
 	if err != nil {
 		return err
 	}
-	return benchWithin(&e.plan, Size(most))
+	return benchWithin(&e.plan, most)
 }
 
 func benchWithin(p *bench.Plan, most Size) error {
@@ -281,6 +286,10 @@ func (e *benchEnd) tellResult(by string, r bench.Result) {
 // writeChart draws what was measured, if it is to be.
 func (e *benchEnd) writeChart() error {
 	if e.chart == nil {
+		return nil
+	}
+	if len(e.chart.results) == 0 {
+		tell(e.log, "info", "bench.chart", "", "no chart: this end has only lent its memory, and the other keeps its figures to itself", slog.String("file", ""))
 		return nil
 	}
 	if err := e.chart.write(e.unit); err != nil {
