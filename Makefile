@@ -133,8 +133,19 @@ leaks: need-vm ## make and free LEAKS (10000) of each object, on soft0 and on rx
 	go test -count=1 -run TestLeaks -v ./internal/verbstest -leaks $(LEAKS)
 	$(in_vm) VM_TIMEOUT=1500 go test -count=1 -timeout 20m -run TestLeaks -v -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest -leaks $(LEAKS)
 
+# ROUNDS=3 for a quick look, BENCH_FLAGS=-markdown for docs/benchmarks.md.
+ROUNDS ?= 7
 .PHONY: bench
-bench: need-build ## benchmarks of the hot path
+bench: all need-vm ## rdma_server and rdma_client beside perftest, rxe0 and sockets, in turns: one table (ROUNDS=7)
+	@rm -rf out/bench; mkdir -p out/bench
+	CGO_ENABLED=0 go build $(stamp) -o out/bench/bench ./test/versus/bench
+	VM_TIMEOUT=1500 VM_OUT=$(CURDIR)/out/bench test/vm/run.sh \
+		'for part in perftest rxe0; do out/bench/bench -rounds $(ROUNDS) -o $$VM_OUT/$$part.json $$part || exit; done'
+	out/bench/bench -rounds $(ROUNDS) -o out/bench/sockets.json sockets
+	@out/bench/bench $(BENCH_FLAGS) table out/bench/*.json
+
+.PHONY: bench-go
+bench-go: need-build ## benchmarks of the hot path
 	go test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: bench-soft

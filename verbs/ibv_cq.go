@@ -180,7 +180,7 @@ func (c *ibvCQ) Poll(wcs []WC) (int, error) {
 	if c.cq == nil {
 		return 0, net.ErrClosed
 	}
-	n := int(C.rv_poll_cq(c.cq, C.int(len(wcs)), unsafe.Pointer(&wcs[0])))
+	n := int(C.rv_poll_cq(cMemory(c.cq), C.int(len(wcs)), (*C.struct_ibv_wc)(unsafe.Pointer(&wcs[0]))))
 	if n < 0 {
 		return 0, syscall.Errno(-n)
 	}

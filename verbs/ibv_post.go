@@ -111,7 +111,7 @@ func (s *sendSlots) post(n int) (int, error) {
 	s.wrs[n-1].next = nil
 	var refused C.int64_t
 	if s.ex == nil {
-		refused = C.rv_post_send(s.qp, &s.wrs[0])
+		refused = C.rv_post_send(cMemory(s.qp), cMemory(&s.wrs[0]))
 	} else {
 		var datagram C.int
 		if s.datagram {
@@ -337,9 +337,9 @@ func (s *recvSlots) post(n int) (int, error) {
 	s.wrs[n-1].next = nil
 	var refused C.int64_t
 	if s.to.srq != nil {
-		refused = C.rv_post_srq_recv(s.to.srq, &s.wrs[0])
+		refused = C.rv_post_srq_recv(cMemory(s.to.srq), cMemory(&s.wrs[0]))
 	} else {
-		refused = C.rv_post_recv(s.to.qp, &s.wrs[0])
+		refused = C.rv_post_recv(cMemory(s.to.qp), cMemory(&s.wrs[0]))
 	}
 	s.link(n - 1)
 	return postResult(n, int64(refused))
@@ -421,6 +421,9 @@ func (s *sgeSlots) fill(i int, sgl []SGE) bool {
 	}
 	return true
 }
+
+// cMemory is the address of what lies in C memory, as posting and polling take it.
+func cMemory[T any](p *T) C.rv_c_memory { return C.rv_c_memory(uintptr(unsafe.Pointer(p))) }
 
 // cArray allocates n zeroed elements (at least one) of C memory. It panics if C
 // has none left.

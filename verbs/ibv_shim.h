@@ -181,13 +181,18 @@ static inline int rv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 	return rv_errno(ibv_req_notify_cq(cq, solicited_only));
 }
 
+/* What posting and polling are given of C memory comes as a number: of each pointer
+ * cgo finds out, at every call, whether it leads to Go memory that holds pointers, which
+ * took a fifth of a poll. struct ibv_wc has none, so its address may be a pointer. */
+typedef uintptr_t rv_c_memory;
+
 /* rv_poll_cq returns the number of completions, or a negative errno. */
-static inline int rv_poll_cq(struct ibv_cq *cq, int max, void *wcs)
+static inline int rv_poll_cq(rv_c_memory cq, int max, struct ibv_wc *wcs)
 {
 	int n;
 
 	errno = 0;
-	n = ibv_poll_cq(cq, max, wcs);
+	n = ibv_poll_cq((struct ibv_cq *)cq, max, wcs);
 	return n >= 0 ? n : -(errno ? errno : EIO);
 }
 
@@ -325,28 +330,28 @@ static inline int64_t rv_refused(int64_t index, int ret)
 /* rv_post_send posts a chain whose requests lie in one array; 0, or rv_refused.
  * libibverbs' rxe provider sets bad to NULL when it is the doorbell that fails, as
  * in a state that does not send: that counts as the first request's refusal. */
-static inline int64_t rv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr)
+static inline int64_t rv_post_send(rv_c_memory qp, rv_c_memory chain)
 {
-	struct ibv_send_wr *bad = wr;
-	int ret = ibv_post_send(qp, wr, &bad);
+	struct ibv_send_wr *wr = (struct ibv_send_wr *)chain, *bad = wr;
+	int ret = ibv_post_send((struct ibv_qp *)qp, wr, &bad);
 
 	return ret ? rv_refused(bad ? bad - wr : 0, ret) : 0;
 }
 
 /* rv_post_recv is rv_post_send for receives. */
-static inline int64_t rv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr)
+static inline int64_t rv_post_recv(rv_c_memory qp, rv_c_memory chain)
 {
-	struct ibv_recv_wr *bad = wr;
-	int ret = ibv_post_recv(qp, wr, &bad);
+	struct ibv_recv_wr *wr = (struct ibv_recv_wr *)chain, *bad = wr;
+	int ret = ibv_post_recv((struct ibv_qp *)qp, wr, &bad);
 
 	return ret ? rv_refused(bad ? bad - wr : 0, ret) : 0;
 }
 
 /* rv_post_srq_recv is rv_post_send for receives of an SRQ. */
-static inline int64_t rv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr)
+static inline int64_t rv_post_srq_recv(rv_c_memory srq, rv_c_memory chain)
 {
-	struct ibv_recv_wr *bad = wr;
-	int ret = ibv_post_srq_recv(srq, wr, &bad);
+	struct ibv_recv_wr *wr = (struct ibv_recv_wr *)chain, *bad = wr;
+	int ret = ibv_post_srq_recv((struct ibv_srq *)srq, wr, &bad);
 
 	return ret ? rv_refused(bad ? bad - wr : 0, ret) : 0;
 }

@@ -97,19 +97,27 @@ func (e *benchEnd) prepare(c *rc.Conn) (err error) {
 			return err
 		}
 	}
-	port, err := c.Device().QueryPort(max(e.port, 1))
-	if err != nil {
+	if err := e.carried(c.Device()); err != nil {
 		return err
-	}
-	if uint64(e.plan.Size) > uint64(port.MaxMsgSize) {
-		return fmt.Errorf("a message of %v bytes is more than %s carries, %v; try: --size %v",
-			Size(e.plan.Size), c.Device().Name(), Size(port.MaxMsgSize), Size(port.MaxMsgSize))
 	}
 	if e.region, err = c.AllocMR("for the messages", e.plan.Bytes(), e.plan.Access()); err != nil {
 		return err
 	}
 	if e.plan.Op != bench.Send {
 		c.Share(regionName, e.region)
+	}
+	return nil
+}
+
+// carried holds the messages against what the device carries.
+func (e *benchEnd) carried(dev *verbs.Device) error {
+	port, err := dev.QueryPort(max(e.port, 1))
+	if err != nil {
+		return err
+	}
+	if uint64(e.plan.Size) > uint64(port.MaxMsgSize) {
+		return fmt.Errorf("a message of %v bytes is more than %s carries, %v; try: --size %v",
+			Size(e.plan.Size), dev.Name(), Size(port.MaxMsgSize), Size(port.MaxMsgSize))
 	}
 	return nil
 }

@@ -74,6 +74,20 @@ func (c *benchChart) curves(u bench.Unit) []curve {
 
 // write draws the chart and puts it in its place when it is whole.
 func (c *benchChart) write(u bench.Unit) error {
+	p, err := c.draw(u)
+	if err != nil {
+		return err
+	}
+	canvas := vgsvg.New(24*vg.Centimeter, 14*vg.Centimeter)
+	p.Draw(draw.New(canvas))
+	var svg bytes.Buffer
+	if _, err := canvas.WriteTo(&svg); err != nil {
+		return err
+	}
+	return replaceFile(c.file, c.page(svg.Bytes()))
+}
+
+func (c *benchChart) draw(u bench.Unit) (*plot.Plot, error) {
 	p := plot.New()
 	p.X.Label.Text = "bytes of a message"
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, sizeTicks{}
@@ -84,34 +98,32 @@ func (c *benchChart) write(u bench.Unit) error {
 		p.Title.Text = fmt.Sprintf("bandwidth of %v", c.plan.Op)
 		p.Y.Label.Text = strings.TrimSuffix(u.Name, "ec")
 	}
-	p.Y.Min = 0
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Add(plotter.NewGrid())
 	for i, curve := range c.curves(u) {
 		points := make(plotter.XYs, len(c.results))
 		for k, r := range c.results {
 			points[k] = plotter.XY{X: float64(r.Size), Y: curve.of(r)}
-			p.Y.Max = max(p.Y.Max, points[k].Y*1.1)
 		}
 		line, dots, err := plotter.NewLinePoints(points)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		line.Color, dots.Color = plotutil.Color(i), plotutil.Color(i)
 		dots.Shape = plotutil.Shape(i)
 		p.Add(line, dots)
 		p.Legend.Add(curve.name, line, dots)
 	}
+	if c.plan.Latency && p.Y.Min > 0 && p.Y.Max > 10*p.Y.Min { // that of small messages is to be seen too
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		p.Y.Min, p.Y.Max = p.Y.Min/1.2, p.Y.Max*1.2
+	} else {
+		p.Y.Min, p.Y.Max = 0, p.Y.Max*1.1
+	}
 	if p.X.Min == p.X.Max { // one size: room on either side of it
 		p.X.Min, p.X.Max = p.X.Min/2, p.X.Max*2
 	}
-	canvas := vgsvg.New(24*vg.Centimeter, 14*vg.Centimeter)
-	p.Draw(draw.New(canvas))
-	var svg bytes.Buffer
-	if _, err := canvas.WriteTo(&svg); err != nil {
-		return err
-	}
-	return replaceFile(c.file, c.page(svg.Bytes()))
+	return p, nil
 }
 
 // page is the file's content.

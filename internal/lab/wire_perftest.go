@@ -86,12 +86,15 @@ func (p *perftest) configure(cfg *rc.Config) {
 	cfg.Exchange = p.exchange
 	cfg.QPs, cfg.Access = p.plan.QPs, p.plan.Access()
 	cfg.Cap = verbs.QPCap{MaxSendWR: uint32(p.plan.TxDepth), MaxRecvWR: uint32(p.plan.RxDepth), MaxInlineData: uint32(p.plan.Inline)}
-	cfg.MaxReads = benchReads
+	cfg.MaxReads = 1
+	if p.plan.Op == bench.Read || p.plan.Op == bench.Atomic {
+		cfg.MaxReads = benchReads
+	}
 }
 
-// prepare has nothing to do: memory is made when both ends know its layout, receives
-// are posted before the ends meet.
-func (p *perftest) prepare(*rc.Conn) error { return nil }
+// prepare makes nothing: memory is made when both ends know its layout, receives are
+// posted before the ends meet.
+func (p *perftest) prepare(c *rc.Conn) error { return p.carried(c.Device()) }
 
 func (p *perftest) run(ctx context.Context, c *rc.Conn) error {
 	p.tellBegin()

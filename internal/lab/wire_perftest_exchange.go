@@ -142,13 +142,9 @@ func (p *perftest) makeKeys(c *rc.Conn) (err error) {
 	if p.region, err = c.AllocMR("perftest", p.plan.Bytes(), p.plan.Access()); err != nil {
 		return err
 	}
-	reads := uint16(1)
-	if p.plan.Op == bench.Read || p.plan.Op == bench.Atomic {
-		reads = uint16(c.Local().ResponderResources)
-	}
 	for i, local := range c.Locals() {
 		key := oob.PerftestKey{
-			LID: local.LID, OutReads: reads, QPN: local.QPN, PSN: local.PSN, RKey: p.region.RKey(),
+			LID: local.LID, OutReads: uint16(local.ResponderResources), QPN: local.QPN, PSN: local.PSN, RKey: p.region.RKey(),
 			Addr: p.region.Addr() + uint64(p.plan.RemoteOffset(i)), GID: local.GID,
 		}
 		message, err := oob.AppendPerftestKey(nil, key)
@@ -164,7 +160,11 @@ func (p *perftest) makeKeys(c *rc.Conn) (err error) {
 // swapKeys swaps the key of each queue pair.
 func (p *perftest) swapKeys(ctx context.Context) error {
 	for i := range p.mine {
-		if err := p.swapKey(ctx, i); err != nil {
+		name := "the queue pair's key"
+		if len(p.mine) > 1 {
+			name = fmt.Sprintf("the key of queue pair %d of %d", i+1, len(p.mine))
+		}
+		if err := p.swapKey(ctx, name, i); err != nil {
 			return err
 		}
 	}
@@ -172,45 +172,36 @@ func (p *perftest) swapKeys(ctx context.Context) error {
 }
 
 // meet waits for the peer: by the first key.
-func (p *perftest) meet(ctx context.Context) error { return p.swapKey(ctx, 0) }
+func (p *perftest) meet(ctx context.Context) error {
+	return p.swapKey(ctx, "the first key, to meet", 0)
+}
 
-func (p *perftest) swapKey(ctx context.Context, i int) error {
+func (p *perftest) swapKey(ctx context.Context, name string, i int) error {
 	if p.plan.Client {
-		if err := p.sendKey(ctx, i); err != nil {
+		if err := p.tcp.send(ctx, name, p.mine[i]); err != nil {
 			return err
 		}
 	}
-	first, err := p.receive(ctx, p.keyName(i), oob.PerftestShortKeySize)
+	data, err := p.receive(ctx, name, oob.PerftestShortKeySize)
 	if err != nil {
 		return err
 	}
-	if err := p.heardKey(ctx, i, first); err != nil || p.plan.Client {
-		return err
-	}
-	return p.sendKey(ctx, i)
-}
-
-func (p *perftest) keyName(i int) string {
-	if len(p.mine) == 1 {
-		return "the queue pair's key"
-	}
-	return fmt.Sprintf("the key of queue pair %d of %d", i+1, len(p.mine))
-}
-
-func (p *perftest) sendKey(ctx context.Context, i int) error {
-	return p.tcp.send(ctx, p.keyName(i), p.mine[i])
-}
-
-// heardKey takes the key whose first bytes came. One that was told before must be the
-// same: else the peer is at another step, since it has other flags.
-func (p *perftest) heardKey(ctx context.Context, i int, data []byte) error {
 	if oob.PerftestKeyContinues(data) {
-		rest, err := p.tcp.receive(ctx, p.keyName(i), oob.PerftestKeySize-len(data))
+		rest, err := p.receive(ctx, name+": its end", oob.PerftestKeySize-len(data))
 		if err != nil {
 			return err
 		}
 		data = append(data, rest...)
 	}
+	if err := p.heardKey(i, data); err != nil || p.plan.Client {
+		return err
+	}
+	return p.tcp.send(ctx, name, p.mine[i])
+}
+
+// heardKey takes a key. One that was told before must be the same: else the peer is at
+// another step, since it has other flags.
+func (p *perftest) heardKey(i int, data []byte) error {
 	key, err := oob.DecodePerftestKey(data)
 	if err != nil {
 		return err

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // benchExercises are every job of them, with few messages.
@@ -209,4 +211,31 @@ func TestBenchRefused(t *testing.T) {
 			s.fails(1)
 		})
 	}
+}
+
+// A peer that dies is noticed at once, and one that hangs within --timeout, by an end
+// that measures and by one that only lends its memory; a run that is longer than that
+// and moves is not cut off.
+func TestBenchPeerGone(t *testing.T) {
+	noLeak(t)
+	for _, job := range []string{"send-bw", "write-bw", "send-lat", "write-lat", "read-lat"} {
+		for name, gone := range map[string]os.Signal{"dies": syscall.SIGKILL, "hangs": syscall.SIGSTOP} {
+			t.Run(job+", the client "+name, func(t *testing.T) {
+				s := serve(t, "--once", "--timeout", "4s")
+				c := s.client(t, "--job", "bench-"+job, "-D", "100", "-s", "512")
+				s.event("bench.begun")
+				time.Sleep(200 * time.Millisecond)
+				c.signal(gone)
+				s.fails(1)               // by TCP, by a retry limit or for standing still: whichever notices first
+				_ = c.cmd.Process.Kill() // unless it is dead
+				c.wait()
+			})
+		}
+	}
+	t.Run("longer than --timeout", func(t *testing.T) {
+		s := serve(t, "--once", "--timeout", "3s")
+		c := s.client(t, "--timeout", "3s", "--job", "bench-read-bw", "-D", "5", "-s", "512")
+		c.succeeds()
+		s.succeeds()
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,29 @@ func TestPingpongOtherwise(t *testing.T) {
 				end.p.fails(1, end.says)
 			}
 		})
+	}
+}
+
+// An end that is killed among the messages: the other says how far it came, and soon.
+func TestPingpongPeerDies(t *testing.T) {
+	noLeak(t)
+	for _, kind := range []string{"rc", "uc", "ud", "srq"} {
+		for _, victim := range []string{"server", "client"} {
+			t.Run(kind+"/"+victim, func(t *testing.T) {
+				t.Parallel()
+				flags := append(pingpongRun{kind: kind, flags: "-n 1000000000 -e"}.ours(), "--timeout", "2s")
+				s := serve(t, append([]string{"--once"}, flags...)...)
+				c := s.client(t, flags...)
+				c.event("qp.transition", "to", "RTS")
+				time.Sleep(100 * time.Millisecond)
+				dies, lives := s.process, c
+				if victim == "client" {
+					dies, lives = lives, dies
+				}
+				dies.signal(os.Kill)
+				within(t, 15*time.Second, "noticing it", func() { lives.fails(1, "messages received and ", "of 1000000000 each", "try: ") })
+			})
+		}
 	}
 }
 

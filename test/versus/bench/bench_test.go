@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const perftestBandwidth = `
+---------------------------------------------------------------------------------------
+                    RDMA_Write BW Test
+ Number of qps   : 1		Transport type : IB
+ local address: LID 0000 QPN 0x0011 PSN 0x2d88d2 RKey 0x0001ab VAddr 0x007f9b8c000000
+ GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:99:00:01
+ #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]
+ 65536      500             70.74              20.00  		   0.000311
+---------------------------------------------------------------------------------------
+`
+
+const perftestLatency = ` #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]
+ 2       10000          25.88          912.22       30.54     	       33.02       	13.25		61.47   		155.96
+`
+
+const oursBandwidth = `{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"measure","event":"bench.begun","who":"client","size":65536,"iters":500}
+{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":" 65536 …","event":"bench.result","who":"client","by":"this end","size":65536,"iters":500,"bytes_per_s":20971520,"average":20}
+`
+
+const oursLatency = `{"event":"bench.result","size":2,"iters":10000,"t_typical_us":30.54,"t_avg_us":33}
+`
+
+func TestRead(t *testing.T) {
+	bandwidth, latency := told{65536, 500, 20 << 20}, told{2, 10000, 30.54}
+	for _, c := range []struct {
+		name    string
+		read    func([]byte, bool) (told, error)
+		text    string
+		latency bool
+		want    told
+		fails   string
+	}{
+		{"perftest's bandwidth", readPerftest, perftestBandwidth, false, bandwidth, ""},
+		{"perftest's latency", readPerftest, perftestLatency, true, latency, ""},
+		{"perftest's other table", readPerftest, perftestBandwidth, true, told{}, "no column t_typical[usec]"},
+		{"no table", readPerftest, "Couldn't connect", false, told{}, "0 rows of figures"},
+		{"two rows", readPerftest, perftestLatency + " 4 1 1 1 1 1\n", true, told{}, "2 rows of figures"},
+		{"our bandwidth", readOurs, oursBandwidth, false, bandwidth, ""},
+		{"our latency", readOurs, oursLatency, true, latency, ""},
+		{"no result", readOurs, "{}\n", true, told{}, "0 results"},
+		{"not JSON", readOurs, oursLatency + "rdma_client: it failed\n", true, told{}, "no JSON: rdma_client"},
+	} {
+		got, err := c.read([]byte(c.text), c.latency)
+		if got != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("%s: %v, %v; want %v, an error with %q", c.name, got, err, c.want, c.fails)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	m := measure{Test: "write-bw", Size: 65536, Iters: 500}
+	for _, c := range []struct {
+		got  told
+		good bool
+	}{
+		{told{65536, 500, 1}, true}, {told{65536, 499, 1}, false}, {told{2, 500, 1}, false}, {told{65536, 500, 0}, false},
+	} {
+		e := newEnd(context.Background(), []string{"true"})
+		if _, err := e.check(func([]byte) (told, error) { return c.got, nil }, m); (err == nil) != c.good {
+			t.Errorf("%v: %v", c.got, err)
+		}
+	}
+}
+
+// A turn with this program's own other end, whose server is run for real.
+func TestTurn(t *testing.T) {
+	for _, s := range []sockets{{"tcp"}, {"udp"}} {
+		for _, test := range []string{"write-bw", "send-lat"} {
+			m := measure{Test: test, Size: 1000, Iters: 50}
+			if s.network == "udp" && !m.latency() {
+				continue
+			}
+			if figure, err := s.run(t.Context(), m); err != nil || figure <= 0 {
+				t.Errorf("%s over %s: %v, %v", test, s.network, figure, err)
+			}
+		}
+	}
+}
+
+// A server that ends, and a client that fails, end the turn with what they said.
+func TestTurnFails(t *testing.T) {
+	m := measure{Test: "write-bw", Size: 1, Iters: 1}
+	number, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, _ := self()
+	serves := []string{name, socketServer, fmt.Sprint(number)}
+	for want, p := range map[string]pair{
+		"ended before it listened": {server: []string{"sh", "-c", "echo sorry; exit 3"}, client: []string{"true"}, port: number},
+		"sorry":                    {server: []string{"sh", "-c", "echo sorry; exit 3"}, client: []string{"true"}, port: number},
+		"no device":                {server: serves, client: []string{"sh", "-c", "echo no device; exit 1"}, port: number},
+		"no-such-program":          {server: []string{"no-such-program"}, client: []string{"true"}, port: number},
+	} {
+		if _, err := p.run(t.Context(), m); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
+type fixed struct{ values []float64 }
+
+func (f *fixed) run(context.Context, measure) (float64, error) {
+	v := f.values[0]
+	f.values = f.values[1:]
+	return v, nil
+}
+
+func TestRatios(t *testing.T) {
+	r := result{Part: "perftest", comparison: comparison{Name: "SEND", Measure: measure{Test: "send-lat"}, Aim: 1.05,
+		programs: [2]program{&fixed{[]float64{10, 30, 20}}, &fixed{[]float64{20, 10, 20}}}}}
+	for i := range 3 {
+		turn, err := r.turn(t.Context(), i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Rounds = append(r.Rounds, turn)
+	}
+	if got, want := r.line(), "SEND: 1.00 (0.50 to 3.00) ≤ 1.05: met"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	r.Measure.Test, r.Aim = "send-bw", 1.01
+	if got, want := r.aim(), "≥ 1.01: missed"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var text bytes.Buffer
+	if err := printTables(&text, []result{r}, true); err != nil {
+		t.Fatal(err)
+	}
+	if want := "| SEND | more | 1.00 | 0.50 to 3.00 | 0.50 to 3.00 | ≥ 1.01: missed |"; !strings.Contains(text.String(), want) {
+		t.Errorf("no %q in:\n%s", want, text.String())
+	}
+	if got := median([]float64{4, 1, 3, 2}); got != 2.5 {
+		t.Errorf("median %v", got)
+	}
+}
+
+type failing struct{ left int }
+
+func (f *failing) run(context.Context, measure) (float64, error) {
+	if f.left--; f.left >= 0 {
+		return 0, errors.New("no luck")
+	}
+	return 1, nil
+}
+
+// A round that fails is repeated, and told; too many of them are an error.
+func TestRepeated(t *testing.T) {
+	for failures, fails := range map[int]bool{0: false, 1: false, mostRepeated + 1: true} {
+		c := comparison{Name: "it", programs: [2]program{&failing{failures}, &failing{}}}
+		var progress bytes.Buffer
+		r, err := c.measure(t.Context(), "perftest", 3, &progress)
+		if fails != (err != nil && strings.Contains(err.Error(), "no luck")) {
+			t.Errorf("%d failures: %v", failures, err)
+		}
+		if fails {
+			continue
+		}
+		told := repeated([]result{r})
+		if len(r.Rounds) != 3 || len(r.Repeated) != failures || (told == "") != (failures == 0) || strings.Contains(progress.String(), "no luck") != (failures > 0) {
+			t.Errorf("%d failures: %+v, %q", failures, r, told)
+		}
+	}
+}
+
+// The parts as they are: each name says what differs, each program can be told.
+func TestParts(t *testing.T) {
+	for _, part := range parts {
+		seen := map[string]bool{}
+		for _, c := range part.make(rxe0) {
+			if seen[c.Name] || c.programs[0] == nil || c.programs[1] == nil || c.Measure.Iters < 5 {
+				t.Errorf("%s: %+v", part.name, c)
+			}
+			seen[c.Name] = true
+		}
+	}
+}
+
+// Results kept in files, in any order, become one text.
+func TestKept(t *testing.T) {
+	var files []string
+	for _, part := range []string{"sockets", "perftest"} {
+		name := filepath.Join(t.TempDir(), part)
+		text := fmt.Sprintf(`[{"Part":%q,"Name":"READ","Measure":{"Test":"read-bw"},"Aim":1,"Rounds":[[2,1],[4,1]]}]`, part)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, name)
+	}
+	var out, progress bytes.Buffer
+	if err := command(t.Context(), append([]string{"table"}, files...), &out, &progress); err != nil {
+		t.Fatal(err)
+	}
+	first, second := strings.Index(out.String(), parts[0].about), strings.Index(out.String(), parts[2].about)
+	if first < 0 || second < first || strings.Count(out.String(), "3.00") != 2 || !strings.Contains(out.String(), "2 rounds") {
+		t.Errorf("%s", &out)
+	}
+	if err := command(t.Context(), []string{"nothing"}, &out, &progress); err == nil || !strings.Contains(err.Error(), "usage: ") {
+		t.Errorf("an unknown part: %v", err)
+	}
+}
+
+// TestMain lets the test binary be the other end of sockets.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "sockets-") {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,139 @@
+// Command bench measures programs side by side, in turns within one run, and prints
+// the ratios: make bench.
+//
+//	bench [-rounds N] [-only WORD] [-o FILE.json] perftest | rxe0 | sockets
+//	bench [-markdown] table FILE.json...
+//
+// perftest has rdma_server and rdma_client beside perftest, rxe0 the device in software
+// beside rdma_rxe, both in the machine with rxe0; sockets has the device in software beside
+// TCP and UDP, anywhere. -device, -gid and -address have perftest measure on hardware. Run
+// it at the repository's root, where make leaves the binaries.
+// A round in which a run fails, or an end does not tell what it should, is repeated, and
+// the table says so; too many of them end it all.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := command(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, args []string, out, progress io.Writer) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(progress)
+	rounds := flags.Int("rounds", 7, "turns of each program")
+	only := flags.String("only", "", "only the comparisons that have this `word` in their name")
+	file := flags.String("o", "", "keep the results in this `file`, in place of printing the table")
+	where := rxe0
+	flags.StringVar(&where.device, "device", where.device, "RDMA `device` that has both ends of what needs one")
+	flags.StringVar(&where.gid, "gid", where.gid, "`index` of its GID")
+	flags.StringVar(&where.address, "address", where.address, "the GID's IP `address`")
+	flags.IntVar(&where.longer, "longer", where.longer, "so many times the messages of each run: for what is quicker than rxe0")
+	markdown := flags.Bool("markdown", false, "print the table as docs/benchmarks.md has it")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	switch what := flags.Arg(0); {
+	case what == socketServer && flags.NArg() == 2:
+		return serveSockets(flags.Arg(1))
+	case what == socketClient && flags.NArg() == 5:
+		return measureSockets(flags.Args()[1:], out)
+	case what == "table" && flags.NArg() > 1:
+		results, err := readResults(flags.Args()[1:])
+		if err != nil {
+			return err
+		}
+		return printTables(out, results, *markdown)
+	case !slices.Contains(partNames(), what) || flags.NArg() != 1 || *rounds < 1 || where.longer < 1:
+		return fmt.Errorf("usage: bench [-rounds N] [-only WORD] [-o FILE.json] %s, or bench [-markdown] table FILE.json…", strings.Join(partNames(), " | "))
+	default:
+		results, err := measurePart(ctx, what, where, *rounds, *only, progress)
+		if err != nil {
+			return err
+		}
+		if *file == "" {
+			return printTables(out, results, *markdown)
+		}
+		text, err := json.MarshalIndent(results, "", " ")
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(*file, append(text, '\n'), 0o644)
+	}
+}
+
+// mostRepeated is how many rounds of a comparison may fail and be repeated, which the
+// table tells: rdma_rxe fails a request now and then on a machine that is much too busy.
+const mostRepeated = 2
+
+// measurePart runs a part's comparisons, one after the other.
+func measurePart(ctx context.Context, name string, where on, rounds int, only string, progress io.Writer) (results []result, err error) {
+	began := time.Now()
+	at := slices.Index(partNames(), name)
+	for _, c := range parts[at].make(where) {
+		if !strings.Contains(c.Name, only) {
+			continue
+		}
+		r, err := c.measure(ctx, name, rounds, progress)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+		fmt.Fprintf(progress, "%4.0f s  %s\n", time.Since(began).Seconds(), r.line())
+	}
+	if len(results) == 0 {
+		return nil, fmt.Errorf("no comparison of %s has %q in its name", name, only)
+	}
+	return results, nil
+}
+
+// measure has the programs take turns for so many rounds.
+func (c comparison) measure(ctx context.Context, part string, rounds int, progress io.Writer) (result, error) {
+	r := result{comparison: c, Part: part}
+	for round := range rounds {
+		turn, err := c.turn(ctx, round)
+		if err != nil && ctx.Err() == nil && len(r.Repeated) < mostRepeated {
+			fmt.Fprintf(progress, "repeated: %s, round %d: %v\n", c.Name, round+1, err)
+			r.Repeated = append(r.Repeated, err.Error())
+			turn, err = c.turn(ctx, round)
+		}
+		if err != nil {
+			return r, fmt.Errorf("%s, round %d: %w", c.Name, round+1, err)
+		}
+		r.Rounds = append(r.Rounds, turn)
+	}
+	return r, nil
+}
+
+// readResults reads what -o left, in the order of the parts.
+func readResults(files []string) (all []result, err error) {
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		var results []result
+		if err := json.Unmarshal(text, &results); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, results...)
+	}
+	slices.SortStableFunc(all, func(a, b result) int { return slices.Index(partNames(), a.Part) - slices.Index(partNames(), b.Part) })
+	return all, nil
+}

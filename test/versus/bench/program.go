@@ -1,0 +1,262 @@
+// The programs that are measured: a server and a client, started anew for each turn, and
+// what both tell.
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// program measures something once: bytes a second, or microseconds.
+type program interface {
+	run(ctx context.Context, m measure) (float64, error)
+}
+
+// pair is a server and its client, and how to read what they print.
+type pair struct {
+	server, client []string
+	port           int
+	read           func(output []byte) (told, error)
+	silent         bool // the server tells no figures
+}
+
+// told is what an end tells of its run.
+type told struct {
+	size, iters int
+	figure      float64
+}
+
+// turnLimit is more than any turn takes, on a machine with other things to do too.
+const turnLimit = 4 * time.Minute
+
+var errTooLong = fmt.Errorf("it took more than %v; try: again when the machine has nothing else to do", turnLimit)
+
+// run has both ends do m, and returns the client's figure.
+func (p pair) run(ctx context.Context, m measure) (float64, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, turnLimit, errTooLong)
+	defer cancel()
+	server, client := newEnd(ctx, p.server), newEnd(ctx, p.client)
+	if err := server.cmd.Start(); err != nil {
+		return 0, err
+	}
+	over := make(chan error, 1)
+	go func() { over <- server.cmd.Wait() }()
+	err := listens(ctx, server.cmd.Process.Pid, p.port, over)
+	if err == nil {
+		if err = client.cmd.Run(); err != nil {
+			err = client.failed(cmp.Or(context.Cause(ctx), err))
+		}
+	}
+	if err != nil {
+		cancel()
+		<-over
+		return 0, fmt.Errorf("%w; the server said:\n%s", err, server.said())
+	}
+	if err := <-over; err != nil {
+		return 0, server.failed(cmp.Or(context.Cause(ctx), err))
+	}
+	result, err := client.check(p.read, m)
+	if err == nil && !p.silent {
+		_, err = server.check(p.read, m)
+	}
+	return result.figure, err
+}
+
+// end is one of the processes.
+type end struct {
+	cmd    *exec.Cmd
+	output bytes.Buffer // of both streams
+}
+
+func newEnd(ctx context.Context, command []string) *end {
+	e := &end{cmd: exec.CommandContext(ctx, command[0], command[1:]...)}
+	e.cmd.Stdout, e.cmd.Stderr = &e.output, &e.output
+	return e
+}
+
+func (e *end) failed(err error) error {
+	return fmt.Errorf("%s: %w; it said:\n%s", strings.Join(e.cmd.Args, " "), err, e.said())
+}
+
+// said is how its output ends.
+func (e *end) said() []byte {
+	const enough = 2000
+	return e.output.Bytes()[max(0, e.output.Len()-enough):]
+}
+
+// check holds what an end told against what it was to do.
+func (e *end) check(read func([]byte) (told, error), m measure) (told, error) {
+	t, err := read(e.output.Bytes())
+	if err == nil && (t.size != m.Size || t.iters != m.Iters || !(t.figure > 0)) {
+		err = fmt.Errorf("it told of %d messages of %d bytes, and a figure of %v", t.iters, t.size, t.figure)
+	}
+	if err != nil {
+		return t, e.failed(err)
+	}
+	return t, nil
+}
+
+// listens waits until the process listens on the port, and does not connect:
+// perftest serves who comes first. The namespace is the process's.
+func listens(ctx context.Context, pid, port int, over chan error) error {
+	const state = "0A" // TCP_LISTEN
+	suffix := fmt.Sprintf(":%04X", port)
+	for {
+		for _, table := range []string{"tcp", "tcp6"} {
+			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table)) // gone if the process is
+			for line := range strings.Lines(string(text)) {
+				if f := strings.Fields(line); len(f) > 3 && strings.HasSuffix(f[1], suffix) && f[3] == state {
+					return nil
+				}
+			}
+		}
+		select {
+		case err := <-over:
+			over <- err
+			return fmt.Errorf("the server ended before it listened: %v", err)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// freePort is one that nobody has now.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+func (m measure) args() []string {
+	return slices.Concat([]string{"-s", strconv.Itoa(m.Size), "-n", strconv.Itoa(m.Iters)}, m.Flags)
+}
+
+// ours are rdma_server and rdma_client, with the jobs bench-….
+type ours struct {
+	by      []string // a command that runs them, such as ip netns exec
+	device  string
+	gid     string // "" is automatic
+	address string // the server's
+	flags   []string
+}
+
+func (o ours) run(ctx context.Context, m measure) (float64, error) {
+	number, err := freePort()
+	if err != nil {
+		return 0, err
+	}
+	at := []string{o.device, strconv.Itoa(number)}
+	if o.gid != "" {
+		at = append(at, o.gid)
+	}
+	p := pair{port: number, read: func(output []byte) (told, error) { return readOurs(output, m.latency()) }}
+	p.server = slices.Concat(o.by, []string{"./rdma_server", "--once", "--json"}, o.flags, at)
+	p.client = slices.Concat(o.by, []string{"./rdma_client", "--json", "--job", "bench-" + m.Test}, o.flags, m.args(), []string{o.address}, at)
+	return p.run(ctx, m)
+}
+
+// readOurs reads the one result among the lines of --json.
+func readOurs(output []byte, latency bool) (told, error) {
+	var results []told
+	for line := range bytes.Lines(output) {
+		var r struct {
+			Event     string  `json:"event"`
+			Size      int     `json:"size"`
+			Iters     int     `json:"iters"`
+			Bandwidth float64 `json:"bytes_per_s"`
+			Typical   float64 `json:"t_typical_us"`
+		}
+		if err := json.Unmarshal(line, &r); err != nil {
+			return told{}, fmt.Errorf("no JSON: %s", line)
+		}
+		if r.Event != "bench.result" {
+			continue
+		}
+		t := told{r.Size, r.Iters, r.Bandwidth}
+		if latency {
+			t.figure = r.Typical
+		}
+		results = append(results, t)
+	}
+	if len(results) != 1 {
+		return told{}, fmt.Errorf("%d results, want 1", len(results))
+	}
+	return results[0], nil
+}
+
+// perftest are its C programs.
+type perftest struct{ on }
+
+func (o perftest) run(ctx context.Context, m measure) (float64, error) {
+	number, err := freePort()
+	if err != nil {
+		return 0, err
+	}
+	// -F: of processors whose frequency is not constant it would complain
+	command := slices.Concat([]string{"ib_" + strings.ReplaceAll(m.Test, "-", "_"), "-d", o.device, "-x", o.gid, "-F", "-p", strconv.Itoa(number)}, m.args())
+	p := pair{server: command, client: append(slices.Clone(command), o.address), port: number,
+		read: func(output []byte) (told, error) { return readPerftest(output, m.latency()) }}
+	p.silent = m.latency() && m.Test != "send-lat" && m.Test != "write-lat" // its client measures alone
+	return p.run(ctx, m)
+}
+
+// readPerftest reads the one row of its table, by what the header says the columns are:
+// bytes, iterations, peak, average, messages; or bytes, iterations, least, most,
+// typical and more.
+func readPerftest(output []byte, latency bool) (told, error) {
+	const average, typical = 3, 4
+	var rows []told
+	header := false
+	for line := range strings.Lines(string(output)) {
+		if strings.Contains(line, "#bytes") {
+			want := "BW average[MB/sec]"
+			if latency {
+				want = "t_typical[usec]"
+			}
+			if header = strings.Contains(line, want); !header {
+				return told{}, fmt.Errorf("no column %s: %s", want, line)
+			}
+			continue
+		}
+		row, ok := numbers(line)
+		if !header || !ok || len(row) <= typical {
+			continue
+		}
+		t := told{int(row[0]), int(row[1]), row[average] * (1 << 20)}
+		if latency {
+			t.figure = row[typical]
+		}
+		rows = append(rows, t)
+	}
+	if len(rows) != 1 {
+		return told{}, fmt.Errorf("%d rows of figures, want 1", len(rows))
+	}
+	return rows[0], nil
+}
+
+// numbers reads a line of nothing but numbers.
+func numbers(line string) (row []float64, ok bool) {
+	for _, field := range strings.Fields(line) {
+		f, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			return nil, false
+		}
+		row = append(row, f)
+	}
+	return row, true
+}

@@ -1,0 +1,215 @@
+// Plain sockets, as a yardstick: messages one after the other over TCP, and one back and
+// forth over TCP or UDP. Two processes, as with the others.
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// The words by which this program is told to be an end.
+const (
+	socketServer = "sockets-server"
+	socketClient = "sockets-client"
+)
+
+// sockets is the program; its network is tcp or udp.
+type sockets struct{ network string }
+
+func (s sockets) run(ctx context.Context, m measure) (float64, error) {
+	number, err := freePort()
+	if err != nil {
+		return 0, err
+	}
+	name, err := self()
+	if err != nil {
+		return 0, err
+	}
+	port := strconv.Itoa(number)
+	what := s.network
+	if m.latency() {
+		what += "-lat"
+	}
+	p := pair{port: number, silent: true, read: readSockets,
+		server: []string{name, socketServer, port},
+		client: []string{name, socketClient, what, strconv.Itoa(m.Size), strconv.Itoa(m.Iters), port}}
+	return p.run(ctx, m)
+}
+
+// serveSockets serves one client: over TCP it hears what is wanted, a line of JSON.
+func serveSockets(port string) error {
+	l, err := net.Listen("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	udp, err := net.ListenPacket("udp", "127.0.0.1:"+port)
+	if err != nil {
+		return err
+	}
+	defer udp.Close()
+	c, err := l.Accept()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var header [3]byte // what is wanted
+	if _, err := io.ReadFull(c, header[:]); err != nil {
+		return err
+	}
+	switch string(header[:]) {
+	case "udp":
+		return echoUDP(udp.(*net.UDPConn), c)
+	case "lat":
+		_, err = io.CopyBuffer(plain{c}, plain{c}, make([]byte, 64<<10))
+		return err
+	}
+	return sink(c)
+}
+
+// plain hides that a connection has quicker ways to copy than read and write.
+type plain struct{ io.ReadWriter }
+
+// sink reads until its peer writes no more, then says how much it was.
+func sink(c net.Conn) error {
+	buf := make([]byte, 1<<20)
+	for total := int64(0); ; {
+		n, err := c.Read(buf)
+		total += int64(n)
+		if err == io.EOF {
+			return json.NewEncoder(c).Encode(total)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// echoUDP sends back what comes, until the client has closed its TCP connection.
+func echoUDP(u *net.UDPConn, c net.Conn) error {
+	go func() {
+		_, _ = c.Read(make([]byte, 1))
+		u.Close()
+	}()
+	buf := make([]byte, 64<<10)
+	for {
+		n, from, err := u.ReadFromUDPAddrPort(buf)
+		if err != nil {
+			return nil //nolint:nilerr // closed above
+		}
+		if _, err := u.WriteToUDPAddrPort(buf[:n], from); err != nil {
+			return err
+		}
+	}
+}
+
+// measureSockets is the client: args are tcp, tcp-lat or udp-lat, the size, the number
+// of messages, the port. It prints what readSockets reads.
+func measureSockets(args []string, out io.Writer) error {
+	size, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
+	server := "127.0.0.1:" + args[3]
+	c, err := net.Dial("tcp", server)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	t := told{size: size, iters: n}
+	switch args[0] {
+	case "tcp":
+		t.figure, err = stream(c.(*net.TCPConn), size, n)
+	case "tcp-lat":
+		if _, err = io.WriteString(c, "lat"); err == nil {
+			t.figure, err = pingPong(c, size, n)
+		}
+	case "udp-lat":
+		var u net.Conn
+		if _, err = io.WriteString(c, "udp"); err != nil {
+			return err
+		}
+		if u, err = net.Dial("udp", server); err != nil {
+			return err
+		}
+		defer u.Close()
+		t.figure, err = pingPong(u, size, n)
+	default:
+		return fmt.Errorf("sockets have no measure %q", args[0])
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, t.size, t.iters, t.figure)
+	return err
+}
+
+// stream is the bytes a second of n messages, until the peer says that it has all.
+func stream(c *net.TCPConn, size, n int) (float64, error) {
+	if _, err := io.WriteString(c, "all"); err != nil {
+		return 0, err
+	}
+	message := make([]byte, size)
+	began := time.Now()
+	for range n {
+		if _, err := c.Write(message); err != nil {
+			return 0, err
+		}
+	}
+	if err := c.CloseWrite(); err != nil {
+		return 0, err
+	}
+	var got int64
+	if err := json.NewDecoder(c).Decode(&got); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	if want := int64(size) * int64(n); got != want {
+		return 0, fmt.Errorf("the server got %d bytes of %d", got, want)
+	}
+	return float64(got) / took.Seconds(), nil
+}
+
+// pingPong is half the median of n ways there and back, in microseconds, as the jobs
+// and perftest's programs have it.
+func pingPong(c net.Conn, size, n int) (float64, error) {
+	if err := c.SetDeadline(time.Now().Add(turnLimit)); err != nil { // UDP may lose
+		return 0, err
+	}
+	message := make([]byte, size)
+	times := make([]float64, n)
+	last := time.Now()
+	for i := range times {
+		message[0] = byte(i)
+		if _, err := c.Write(message); err != nil {
+			return 0, err
+		}
+		if _, err := io.ReadFull(c, message); err != nil {
+			return 0, err
+		}
+		if message[0] != byte(i) {
+			return 0, fmt.Errorf("message %d came back as another", i)
+		}
+		now := time.Now()
+		times[i] = float64(now.Sub(last).Nanoseconds()) / 2000
+		last = now
+	}
+	slices.Sort(times)
+	return times[n/2], nil
+}
+
+func readSockets(output []byte) (t told, err error) {
+	_, err = fmt.Sscan(string(output), &t.size, &t.iters, &t.figure)
+	return t, err
+}
