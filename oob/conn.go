@@ -11,6 +11,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/pkg/errors"
@@ -146,6 +147,50 @@ func (c *Conn) ReadFull(ctx context.Context, step string, buf []byte) (int, erro
 	}
 	c.incoming.done()
 	return n, nil
+}
+
+// AwaitFirst waits until the peer has said something, for formats other than the
+// native one, and reads none of it; step names the wait in errors.
+func (c *Conn) AwaitFirst(ctx context.Context, step string) error {
+	if err := c.claim(carriesRaw); err != nil {
+		return stepError(opWaiting, step, err)
+	}
+	socket, ok := c.nc.(syscall.Conn)
+	if !ok {
+		return nil // a net.Pipe in a test
+	}
+	ctx, cancel := c.stepContext(ctx)
+	defer cancel()
+	began := time.Now()
+	err := interruptible(ctx, c.nc.SetReadDeadline, func() error { return peek(socket) })
+	if err != nil {
+		return c.explain(ctx, opWaiting, step, began, c.incoming.explain(c.peer, err))
+	}
+	return nil
+}
+
+// peek returns when a byte can be read; io.EOF if none will come.
+func peek(socket syscall.Conn) error {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var n int
+	var failure error
+	err = raw.Read(func(fd uintptr) (done bool) {
+		var first [1]byte
+		n, _, failure = syscall.Recvfrom(int(fd), first[:], syscall.MSG_PEEK)
+		return failure != syscall.EAGAIN && failure != syscall.EINTR
+	})
+	switch {
+	case err != nil:
+		return err
+	case failure != nil:
+		return failure
+	case n == 0:
+		return io.EOF
+	}
+	return nil
 }
 
 // WriteAll sends raw bytes in one Write, for formats other than the native

@@ -46,9 +46,6 @@ func (p packed) decode(data []byte, value any) error {
 	if len(data) != p.size {
 		return notOf(p.format, data, fmt.Sprintf("%d bytes instead of %d", len(data), p.size))
 	}
-	if e := describeSign(data); e != nil { // no structure of this kind looks like text
-		return notOf(p.format, data, "")
-	}
 	_, err := binary.Decode(data, p.order, value)
 	return err
 }

@@ -69,6 +69,19 @@ func TestStructuresOfOthers(t *testing.T) {
 	}
 }
 
+// TestQPNsThatLookLikeAGreeting: little-endian, 0x316 begins as a TLS handshake does.
+func TestQPNsThatLookLikeAGreeting(t *testing.T) {
+	for _, qpn := range []uint32{0x314, 0x316, 0x10316, 0x30316, 0x362e36} {
+		data, err := AppendRoCEv2Learn(nil, RoCEv2Learn{QPN: qpn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := DecodeRoCEv2Learn(data); err != nil || m.QPN != qpn {
+			t.Errorf("QPN %#x: %+v, %v", qpn, m, err)
+		}
+	}
+}
+
 func FuzzDecodeRCExample(f *testing.F)   { fuzzStructure(f, "rc-example") }
 func FuzzDecodeRoCEv2Learn(f *testing.F) { fuzzStructure(f, "rocev2-learn") }
 

@@ -118,9 +118,10 @@ func DecodePerftestNumber(data []byte) (int, error) {
 	return int(n), nil
 }
 
-// checkPerftestNumber wants a power of two that memory can be laid out by.
+// checkPerftestNumber wants a power of two that memory can be laid out by: no host has
+// larger pages, and the peer's number decides how much memory is taken.
 func checkPerftestNumber(n int64) error {
-	const most = 1 << 24
+	const most = 64 << 10
 	if n < 1 || n > most || n&(n-1) != 0 {
 		return errors.Errorf("%d is no size of a page or of a cache line", n)
 	}

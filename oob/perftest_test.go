@@ -174,6 +174,7 @@ func TestPerftestRefused(t *testing.T) {
 		"number, 0":                {"number", []byte{0, 0, 0, 0}, "0 is no size"},
 		"number, negative":         {"number", []byte{0x80, 0, 0, 0}, "is no size"},
 		"number, large":            {"number", []byte{0x40, 0, 0, 0}, "is no size"},
+		"number, no page":          {"number", []byte{0, 2, 0, 0}, "131072 is no size"},
 		"number, no power of two":  {"number", []byte{0, 0, 0x10, 1}, "4097 is no size"},
 		"MTU, 0":                   {"MTU", []byte("0\x00"), "no path MTU"},
 		"MTU, 6":                   {"MTU", []byte("6\x00"), "no path MTU"},

@@ -113,6 +113,12 @@ func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
 	return hello, nil
 }
 
+// AwaitFirst waits until the peer has said something, and reads none of it: in place of
+// Hello, where an Exchange stands in for the native protocol and the peer speaks first.
+func (in *Incoming) AwaitFirst(ctx context.Context) error {
+	return in.tcp.AwaitFirst(ctx, "the peer's first word")
+}
+
 // Connect takes the peer: all the steps after the hello, which there is none of if
 // cfg has an Exchange. On failure everything made is freed and the TCP connection
 // closed; the error is as that of [Dial].
@@ -172,7 +178,7 @@ func (c *Conn) steps() []step {
 		{"prepare", c.prepare},
 	}
 	if c.cfg.Exchange != nil {
-		return append(steps, step{"exchange", func(ctx context.Context) error { return c.cfg.Exchange(ctx, c, c.up) }})
+		return append(steps, step{"exchange", c.exchangeOther})
 	}
 	return append(steps, []step{
 		{"exchange endpoints", c.exchange},

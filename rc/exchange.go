@@ -45,6 +45,15 @@ func (c *Conn) exchange(ctx context.Context) error {
 	return nil
 }
 
+// exchangeOther runs Config.Exchange. What the peer said wrong is told with who it is.
+func (c *Conn) exchangeOther(ctx context.Context) error {
+	err := c.cfg.Exchange(ctx, c, c.up)
+	if e := new(oob.ProtocolError); errors.As(err, &e) && e.Peer == "" {
+		e.Peer = c.RemoteAddr().String()
+	}
+	return err
+}
+
 // Locals are this end's endpoints, as the peer is to know them.
 func (c *Conn) Locals() []oob.Endpoint {
 	list := make([]oob.Endpoint, len(c.pairs))

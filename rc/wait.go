@@ -47,7 +47,7 @@ func (c *Conn) wait(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (int, err
 		return 0, net.ErrClosed
 	}
 	defer c.calls.Done()
-	n, err := c.spin(cq, wcs)
+	n, err := c.spin(ctx, cq, wcs)
 	if n == 0 && err == nil {
 		n, err = cq.WaitEither(ctx, c.life, wcs)
 	}
@@ -61,12 +61,12 @@ func (c *Conn) wait(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (int, err
 }
 
 // spin polls until something comes, for as long as Config.Spin.
-func (c *Conn) spin(cq *verbs.CQ, wcs []verbs.WC) (n int, err error) {
+func (c *Conn) spin(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (n int, err error) {
 	if c.cfg.Spin == 0 || cq.WaitDrives() {
 		return 0, nil
 	}
 	const polls = 16 // between two looks at the clock
-	for began := time.Now(); time.Since(began) < c.cfg.Spin; runtime.Gosched() {
+	for began := time.Now(); time.Since(began) < c.cfg.Spin && ctx.Err() == nil && c.life.Err() == nil; runtime.Gosched() {
 		for range polls {
 			if n, err := cq.Poll(wcs); n > 0 || err != nil {
 				return n, err

@@ -66,6 +66,6 @@ the midst of a job.`,
 	o.MaxFile = lab.DefaultMaxFile
 	cmd.Flags().Var(&o.MaxFile, "max-file", "largest file that a client may send, such as 1G")
 	cmd.Flags().StringSliceVar(&o.Allow, "allow", nil, "do these jobs only (default: all): "+strings.Join(lab.JobNames(), ", "))
-	cmd.Flags().IntVar(&o.MaxClients, "max-clients", 256, fmt.Sprintf("clients served at a time, from their hello on; more are refused. A hello has %v, or --timeout", lab.HelloLimit))
+	cmd.Flags().IntVar(&o.MaxClients, "max-clients", 256, fmt.Sprintf("clients served at a time, from their hello (with --wire their first byte) on; more are refused. It has %v, or --timeout", lab.HelloLimit))
 	os.Exit(cli.Main(cmd, "server", &out, &o.Logger, &o.Program))
 }

@@ -65,8 +65,11 @@ func (r *Run) result() Result {
 			res.Iterations = int64(r.Iterations)
 		}
 		l := r.latency.figures(r.ways())
-		if res.Took > 0 {
-			l.Rate = float64(res.Iterations) / res.Took.Seconds()
+		if timed := l.Samples; res.Took > 0 {
+			if r.Duration > 0 {
+				timed = res.Iterations
+			}
+			l.Rate = float64(timed) / res.Took.Seconds()
 		}
 		if r.Duration > 0 && res.Iterations > 0 {
 			l.Average = float64(res.Took.Nanoseconds()) / 1000 / r.ways() / float64(res.Iterations)

@@ -284,6 +284,9 @@ func (r *Run) took(n int, err error) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if r.stopped.Load() {
+		return 0, context.Cause(r.ctx)
+	}
 	r.idles = 0
 	for i := range r.wcs[:n] {
 		if r.wcs[i].Status != verbs.WCSuccess {

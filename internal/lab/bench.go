@@ -19,6 +19,10 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
+// layoutPage is what memory is laid out by, in bytes: both ends must have the same,
+// whatever their hosts' pages are.
+const layoutPage = 4096
+
 // benchJobs are all of them: bench-send-bw, bench-send-lat, …
 var benchJobs = makeBenchJobs()
 
@@ -36,6 +40,7 @@ func benchJob(op bench.Op, latency bool) job {
 		suffix, what = "lat", "latency"
 	}
 	def := bench.Defaults(op, latency)
+	def.Page, def.CacheLine = layoutPage, bench.CacheLine
 	j := job{
 		name:     fmt.Sprintf("bench-%v-%s", op, suffix),
 		about:    fmt.Sprintf("measure the %s of %v, as perftest's ib_%v_%s does", what, op, op, suffix),
@@ -97,13 +102,8 @@ func (e *benchEnd) prepare(c *rc.Conn) (err error) {
 			return err
 		}
 	}
-	port, err := c.Device().QueryPort(max(e.port, 1))
-	if err != nil {
+	if err := e.carried(c.Device()); err != nil {
 		return err
-	}
-	if uint64(e.plan.Size) > uint64(port.MaxMsgSize) {
-		return fmt.Errorf("a message of %v bytes is more than %s carries, %v; try: --size %v",
-			Size(e.plan.Size), c.Device().Name(), Size(port.MaxMsgSize), Size(port.MaxMsgSize))
 	}
 	if e.region, err = c.AllocMR("for the messages", e.plan.Bytes(), e.plan.Access()); err != nil {
 		return err
@@ -114,14 +114,27 @@ func (e *benchEnd) prepare(c *rc.Conn) (err error) {
 	return nil
 }
 
-// allowed holds the memory against what the server says it gives: before it is taken
-// here.
-func (e *benchEnd) allowed(server params) error {
-	most, err := server.number(paramMaxSize, 1, maxSize)
+// carried holds the messages against what the device carries.
+func (e *benchEnd) carried(dev *verbs.Device) error {
+	port, err := dev.QueryPort(max(e.port, 1))
 	if err != nil {
 		return err
 	}
-	return benchWithin(&e.plan, Size(most))
+	if uint64(e.plan.Size) > uint64(port.MaxMsgSize) {
+		return fmt.Errorf("a message of %v bytes is more than %s carries, %v; try: --size %v",
+			Size(e.plan.Size), dev.Name(), Size(port.MaxMsgSize), Size(port.MaxMsgSize))
+	}
+	return nil
+}
+
+// allowed holds the memory against what the server says it gives: before it is taken
+// here.
+func (e *benchEnd) allowed(server params) error {
+	most, err := server.most()
+	if err != nil {
+		return err
+	}
+	return benchWithin(&e.plan, most)
 }
 
 func benchWithin(p *bench.Plan, most Size) error {
@@ -273,6 +286,10 @@ func (e *benchEnd) tellResult(by string, r bench.Result) {
 // writeChart draws what was measured, if it is to be.
 func (e *benchEnd) writeChart() error {
 	if e.chart == nil {
+		return nil
+	}
+	if len(e.chart.results) == 0 {
+		tell(e.log, "info", "bench.chart", "", "no chart: this end has only lent its memory, and the other keeps its figures to itself", slog.String("file", ""))
 		return nil
 	}
 	if err := e.chart.write(e.unit); err != nil {

@@ -36,7 +36,7 @@ func newBenchChart(name string, plan bench.Plan) (*benchChart, error) {
 	switch filepath.Ext(name) {
 	case ".svg", ".html":
 	default:
-		return nil, fmt.Errorf("--chart %s: a chart is an SVG, or that in a page; try: a name that ends in .svg or .html", name)
+		return nil, Usagef("--chart %s: a chart is an SVG, or that in a page; try: a name that ends in .svg or .html", name)
 	}
 	file, err := recordable(name)
 	if err != nil {
@@ -139,6 +139,9 @@ func (c *benchChart) page(svg []byte) io.WriterTo {
 type sizeTicks struct{}
 
 func (sizeTicks) Ticks(least, most float64) (ticks []plot.Tick) {
+	if !(least > 0) {
+		return nil // there is no message of no bytes
+	}
 	low, high := int(math.Floor(math.Log2(least))), int(math.Ceil(math.Log2(most)))
 	every := 1
 	if high-low > 12 {

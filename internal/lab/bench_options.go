@@ -6,7 +6,9 @@ package lab
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -47,13 +49,13 @@ func (b *BenchOptions) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&b.TXDepth, "tx-depth", 128, "requests outstanding on each queue pair, at most --iters (latency: 1)")
 	f.IntVar(&b.RXDepth, "rx-depth", 512, "receives posted on each queue pair, at most --iters (pingpong: 500, whatever --iters is)")
 	f.IntVar(&b.Duration, "duration", 0, "measure for so many seconds, in place of --iters")
-	f.IntVar(&b.Margin, "margin", -1, "seconds at the beginning and at the end of --duration that do not count (default: a quarter of it)")
+	f.IntVar(&b.Margin, "margin", -1, "seconds at the beginning and at the end of --duration that do not count (default: a quarter of it, in whole seconds)")
 	f.BoolVar(&b.All, "all", false, "measure all sizes: the powers of two from 2 bytes to 8M")
 	f.BoolVar(&b.Both, "bidirectional", false, "bandwidth in both directions at once")
 	f.IntVar(&b.Inline, "inline", 0, "send messages of up to so many bytes inline")
 	f.IntVar(&b.PostList, "post-list", 1, "post lists of so many requests")
 	f.BoolVar(&b.Events, "events", false, "sleep until there are completions (default: poll)")
-	f.IntVar(&b.CQMod, "cq-mod", 0, "have one request of so many complete (default: 100; each, above 8K; at most --tx-depth)")
+	f.IntVar(&b.CQMod, "cq-mod", 0, "have one request of so many complete (default: 100; for one size above 8K each; with --post-list the list; at most --tx-depth)")
 	f.BoolVar(&b.Gbits, "report-gbits", false, "tell bandwidth in Gb/s, 10^9 bits (default: MB/s, 2^20 bytes)")
 	f.StringVar(&b.Chart, "chart", "", "draw the results in this file, .svg or .html; with --all a curve")
 }
@@ -83,17 +85,17 @@ func benchPlanOf(o *JobOptions, p bench.Plan, client bool) (bench.Plan, error) {
 	p.CQMod, p.PostList, p.Inline = b.CQMod, b.PostList, b.Inline
 	p.All, p.Both, p.Events = b.All, b.Both, b.Events
 	if b.Duration < 0 || b.Duration > math.MaxInt32 || b.Margin > math.MaxInt32 {
-		return p, fmt.Errorf("%d seconds, with margins of %d, cannot be measured; try: --duration 5", b.Duration, b.Margin)
+		return p, Usagef("%d seconds, with margins of %d, cannot be measured; try: --duration 5", b.Duration, b.Margin)
 	}
 	p.Duration, p.Margin = time.Duration(b.Duration)*time.Second, time.Duration(b.Margin)*time.Second
 	if b.Margin < 0 {
 		p.Margin = bench.DefaultMargin(p.Duration)
 	}
 	if err := p.Settle(); err != nil {
-		return p, err
+		return p, UsageError{err}
 	}
 	if p.QPs > oob.MaxEndpoints {
-		return p, fmt.Errorf("a connection of %d queue pairs cannot be had; try: --qps from 1 to %d", p.QPs, oob.MaxEndpoints)
+		return p, Usagef("a connection of %d queue pairs cannot be had; try: --qps from 1 to %d", p.QPs, oob.MaxEndpoints)
 	}
 	return p, nil
 }
@@ -183,9 +185,22 @@ func encodeBenchResult(r bench.Result) []byte {
 	return text
 }
 
+// plausible refuses figures that nobody measures: they are to be shown, and summed.
+func plausible(r bench.Result) bool {
+	var figures []float64
+	if b := r.Bandwidth; b != nil {
+		figures = append(figures, b.Peak, b.Average, b.Messages)
+	}
+	if l := r.Latency; l != nil {
+		figures = append(figures, l.Min, l.Max, l.Longest, l.Typical, l.Average, l.Stdev, l.Rate)
+		figures = slices.AppendSeq(figures, maps.Values(l.Percentiles))
+	}
+	return !slices.ContainsFunc(figures, func(f float64) bool { return !(f >= 0 && f < 1e15) })
+}
+
 // decodeBenchResult reads the peer's.
 func decodeBenchResult(text []byte, p *bench.Plan, size int) (r bench.Result, err error) {
-	if err = json.Unmarshal(text, &r); err == nil && (r.Size != size || r.Iterations < 0 || r.Took < 0 || (r.Latency != nil) != p.Latency || (r.Bandwidth == nil) != p.Latency) {
+	if err = json.Unmarshal(text, &r); err == nil && (r.Size != size || r.Iterations < 0 || r.Took < 0 || (r.Latency != nil) != p.Latency || (r.Bandwidth == nil) != p.Latency || !plausible(r)) {
 		err = fmt.Errorf("it is not of %d bytes, or not what was to be measured", size)
 	}
 	if err != nil {

@@ -102,10 +102,17 @@ func (o *Options) check() error {
 }
 
 func (o *ClientOptions) check() error {
+	if err := o.JobOptions.check(); err != nil {
+		return err
+	}
+	return o.Options.check()
+}
+
+func (o *JobOptions) check() error {
 	if o.Size < 1 {
 		return Usagef("a buffer of %d bytes cannot be had; try: --size 1 or more", int64(o.Size))
 	}
-	return o.Options.check()
+	return nil
 }
 
 func (o *ServerOptions) check() error {
@@ -128,6 +135,9 @@ func (o *ServerOptions) check() error {
 		}
 	}
 	if err := o.Options.check(); err != nil || w.isNative() {
+		return err
+	}
+	if err := o.JobOptions.check(); err != nil {
 		return err
 	}
 	_, err = o.half(w) // what is wrong for every client

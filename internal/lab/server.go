@@ -179,17 +179,18 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error 
 }
 
 // greet has a client's hello, and fills a place for it. Where the format has none,
-// this server's own choices stand for it.
-func (s *server) greet(ctx context.Context, in *rc.Incoming) (oob.Hello, error) {
-	hello := oob.Hello{Job: s.Job}
+// this server's own choices stand for it, and the client's first byte says that there
+// is one: in all those formats it writes at once.
+func (s *server) greet(ctx context.Context, in *rc.Incoming) (hello oob.Hello, err error) {
+	waiting, leave := s.lobby.enter(ctx, s.Timeout)
 	if s.wire.isNative() {
-		waiting, leave := s.lobby.enter(ctx, s.Timeout)
-		var err error
 		hello, err = in.Hello(waiting)
-		leave()
-		if err != nil {
-			return hello, err
-		}
+	} else {
+		hello.Job, err = s.Job, in.AwaitFirst(waiting)
+	}
+	leave()
+	if err != nil {
+		return hello, err
 	}
 	select {
 	case s.places <- struct{}{}:

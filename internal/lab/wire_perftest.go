@@ -92,9 +92,9 @@ func (p *perftest) configure(cfg *rc.Config) {
 	}
 }
 
-// prepare has nothing to do: memory is made when both ends know its layout, receives
-// are posted before the ends meet.
-func (p *perftest) prepare(*rc.Conn) error { return nil }
+// prepare makes nothing: memory is made when both ends know its layout, receives are
+// posted before the ends meet.
+func (p *perftest) prepare(c *rc.Conn) error { return p.carried(c.Device()) }
 
 func (p *perftest) run(ctx context.Context, c *rc.Conn) error {
 	p.tellBegin()

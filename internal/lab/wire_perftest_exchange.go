@@ -104,6 +104,9 @@ func (p *perftest) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpo
 	if p.plan.CacheLine, err = p.number(ctx, "cache line", bench.CacheLine); err != nil {
 		return err
 	}
+	if p.plan.CacheLine > p.plan.Page {
+		return fmt.Errorf("the peer's cache line of %d bytes is larger than a page of %d; try: perftest of Debian 12 there", p.plan.CacheLine, p.plan.Page)
+	}
 	mtu, err := p.pathMTU(ctx, c.Local().MTU)
 	if err != nil {
 		return err
@@ -224,7 +227,7 @@ func (p *perftest) heardKey(i int, data []byte) error {
 
 // differs is an error for a peer that does not do what this end does.
 func (p *perftest) differs(problem, try string) error {
-	return &oob.ProtocolError{Peer: p.tcp.tcp.RemoteAddr().String(), Problem: problem, Try: "try: " + try}
+	return &oob.ProtocolError{Problem: problem, Try: "try: " + try}
 }
 
 // checkFamilies refuses two GIDs of which one is an IPv4 address, as perftest does.
@@ -266,6 +269,9 @@ func (p *perftest) swapReports(ctx context.Context, mine bench.Result) (bench.Re
 		return bench.Result{}, nil
 	}
 	report, err := oob.DecodePerftestReport(heard)
+	if err == nil && (report.Size < 1 || report.Size > uint64(p.plan.Size)) {
+		err = fmt.Errorf("the peer reports messages of %d bytes, and %d were to be measured; try: -s %d there", report.Size, p.plan.Size, p.plan.Size)
+	}
 	return p.fromReport(report), err
 }
 

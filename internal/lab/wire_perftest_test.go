@@ -314,6 +314,7 @@ func TestPerftestWrongPeer(t *testing.T) {
 		"an HTTP server":    {true, say("HTTP/1.1 400 Bad Request\r\n\r\n"), "an HTTP server"},
 		"a pingpong":        {false, say("0000:000011:8f3a2b:00000000000000000000ffff0a000001\x00"), "ibv_rc_pingpong"},
 		"RDMA_RC_example":   {false, say(strings.Repeat("\x01", 34)), "perftest"},
+		"no such host":      {false, say(version(oob.PerftestVersion) + "\x00\x00\x10\x00" + "\x00\x01\x00\x00"), "cache line of 65536 bytes is larger than a page"},
 		"the native client": {false, say("RVO\n\x01\x01\x00\x00\x00\x10 0123456789"), "native format"},
 	} {
 		t.Run(name, func(t *testing.T) {

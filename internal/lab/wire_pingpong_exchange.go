@@ -52,7 +52,7 @@ func (e *pingpongEnd) exchange(ctx context.Context, c *rc.Conn, up func([]oob.En
 	if err != nil {
 		return err
 	}
-	return blame(c, oob.CheckPingpongDone(word))
+	return oob.CheckPingpongDone(word)
 }
 
 // say tells of this end's queue pairs.
@@ -74,7 +74,7 @@ func (e *pingpongEnd) say(ctx context.Context, c *rc.Conn) error {
 func (e *pingpongEnd) hear(ctx context.Context, c *rc.Conn) ([]oob.Endpoint, error) {
 	peers, err := e.read(ctx, c)
 	if err != nil {
-		return nil, blame(c, err)
+		return nil, err
 	}
 	locals := c.Locals()
 	if len(peers) != len(locals) {
@@ -133,13 +133,4 @@ func readOn(ctx context.Context, c *rc.Conn, first []byte) []byte {
 	all := append(make([]byte, 0, room), first...)
 	n, _ := c.TCP().ReadFull(ctx, stepPeersLines, all[len(all):room])
 	return all[:len(all)+n]
-}
-
-// blame writes the peer's address into a protocol error.
-func blame(c *rc.Conn, err error) error {
-	var e *oob.ProtocolError
-	if errors.As(err, &e) {
-		e.Peer = c.RemoteAddr().String()
-	}
-	return err
 }

@@ -121,11 +121,10 @@ func (e *rcExample) run(ctx context.Context, c *rc.Conn) error {
 	return e.visit(ctx, c)
 }
 
-// put puts a text, with its NUL, where the peer finds it, and returns its length.
-func (e *rcExample) put(text string, size int) int {
+// put puts a text, with its NUL, where the peer finds it.
+func (e *rcExample) put(text string, size int) {
 	n := copy(e.buffer.Bytes(), cut(text, size-1))
 	clear(e.buffer.Bytes()[n:])
-	return n + 1
 }
 
 func (e *rcExample) serve(ctx context.Context, c *rc.Conn) error {

@@ -115,6 +115,8 @@ func TestOtherFormatsBadInput(t *testing.T) {
 	server("--size is for --wire", "--size", "5")
 	server("--job is for --wire", "--job", "send")
 	server("--allow is for the jobs of the native format", "--wire", "rc-example", "--allow", "send")
+	server("a buffer of 0 bytes", "--wire", "rocev2-learn", "--size", "0")
+	server("a buffer of 0 bytes", "--wire", "rc-example", "--size", "0")
 	client("path MTU of 256", "--wire", "rc-example", "--mtu", "1024")
 	server("path MTU of 256", "--wire", "rc-example", "--mtu", "1024")
 	server("--size 21", "--wire", "rc-example", "-s", "0123456789abcdefghij")

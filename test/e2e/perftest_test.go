@@ -3,13 +3,10 @@
 package e2e
 
 import (
-	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // perftestRun is one test of perftest's, with flags that both ends have.
@@ -85,33 +82,13 @@ func (r perftestRun) c(t *testing.T, port string, server ...string) *process {
 	name := "ib_" + strings.ReplaceAll(r.test, "-", "_")
 	p := startCommand(t, name, slices.Concat([]string{name, "-d", device, "-x", gidIndex4, "-p", port}, strings.Fields(r.flags), server))
 	if len(server) == 0 {
-		awaitListener(t, port)
+		waitListening(t, port)
 	}
 	return p
 }
 
 func (r perftestRun) ours() []string {
 	return append([]string{"--wire", "perftest", "--job", "bench-" + r.test}, strings.Fields(r.flags)...)
-}
-
-// awaitListener waits until somebody listens on a TCP port, without connecting: perftest
-// serves who comes first.
-func awaitListener(t *testing.T, port string) {
-	t.Helper()
-	n, _ := strconv.Atoi(port)
-	const listens = "0A"
-	for began := time.Now(); time.Since(began) < limit; time.Sleep(10 * time.Millisecond) {
-		table, err := os.ReadFile("/proc/net/tcp")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(table)) {
-			if f := strings.Fields(line); len(f) > 3 && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", n)) && f[3] == listens {
-				return
-			}
-		}
-	}
-	t.Fatalf("nobody listens on port %s", port)
 }
 
 // figures are what one end shows of a size: the bytes, the iterations, and the average

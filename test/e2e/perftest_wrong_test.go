@@ -31,7 +31,7 @@ func TestPerftestWrongPeer(t *testing.T) {
 	t.Run("pingpong server", func(t *testing.T) {
 		port := freePort(t)
 		s := startCommand(t, "ibv_rc_pingpong", []string{"ibv_rc_pingpong", "-d", device, "-g", gidIndex4, "-p", port})
-		awaitListener(t, port)
+		waitListening(t, port)
 		client(t, port).fails(1, "perftest's version", "the connection")
 		s.wait()
 	})
