@@ -68,10 +68,10 @@ race: need-build ## unit tests under the race detector
 rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>' .)))
 # RUN=regexp selects tests, RDMA_TEST_FLAGS adds flags: make test-rxe RUN=TestMain RDMA_TEST_FLAGS=-v
 RUN ?= .
-rdma_test = go test -count=1 -p 1 -timeout 12m -run '$(RUN)' $(RDMA_TEST_FLAGS)
+rdma_test = go test -count=1 -p 1 -timeout 19m -run '$(RUN)' $(RDMA_TEST_FLAGS)
 
 # What go test -exec in-vm.sh wants: the binary in the repository, which the machine sees.
-in_vm = mkdir -p out/_tmp; GOTMPDIR=$(CURDIR)/out/_tmp VM_TIMEOUT=800
+in_vm = mkdir -p out/_tmp; GOTMPDIR=$(CURDIR)/out/_tmp VM_TIMEOUT=1200
 
 # A C program for the tests to talk to.
 out/cpeer: test/e2e/cpeer/cpeer.c

@@ -28,17 +28,20 @@ import (
 	"github.com/pkg/errors"
 )
 
+// The sizes of the messages, in bytes.
 const (
-	// PerftestVersion is the one version of the exchange that is spoken here: that
-	// of Debian 12's package, perftest 4.5+0.17.
-	PerftestVersion = "6.06"
-
 	PerftestVersionSize = 16                    // bytes of the message that tells the version
 	PerftestNumberSize  = 4                     // of a page size or a cache line
 	PerftestMTUSize     = 2                     // of a path MTU
 	PerftestKeySize     = 108                   // of the line that tells a queue pair, with its NUL
 	PerftestValueSize   = 8                     // of each value of a report
 	PerftestReportSize  = 5 * PerftestValueSize // of all its values
+)
+
+const (
+	// PerftestVersion is the one version of the exchange that is spoken here: that
+	// of Debian 12's package, perftest 4.5+0.17.
+	PerftestVersion = "6.06"
 
 	// PerftestShortKeySize is the bytes of a key without a GID, which a program
 	// without -x sends on InfiniBand. It is not spoken here; but who reads no more

@@ -244,7 +244,7 @@ func (e *benchEnd) compare(ctx context.Context, size int, mine bench.Result) err
 	switch {
 	case e.plan.Passive():
 		e.tellResult("peer", theirs)
-	case e.plan.Both && !(e.plan.Op == bench.Send && e.plan.Duration > 0):
+	case e.plan.Both && (e.plan.Op != bench.Send || e.plan.Duration == 0):
 		e.tellResult("both", bench.Sum(mine, theirs))
 	default:
 		e.tellResult("this end", mine)

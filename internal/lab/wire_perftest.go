@@ -206,7 +206,7 @@ func (p *perftest) measureOne(ctx context.Context, run *bench.Run, size int) (be
 // reports says whether each end tells the other what it has measured, so that both
 // know the sum.
 func (p *perftest) reports() bool {
-	return p.plan.Both && !(p.plan.Op == bench.Send && p.plan.Duration > 0)
+	return p.plan.Both && (p.plan.Op != bench.Send || p.plan.Duration == 0)
 }
 
 // lend waits while the client measures alone, and shows what it reports.

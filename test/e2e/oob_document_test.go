@@ -1,3 +1,7 @@
+//go:build !rdma
+
+// What goes over TCP is the same on every device.
+
 package e2e
 
 import (

@@ -93,7 +93,7 @@ func TestTurn(t *testing.T) {
 // A server that ends, and a client that fails, end the turn with what they said.
 func TestTurnFails(t *testing.T) {
 	m := measure{Test: "write-bw", Size: 1, Iters: 1}
-	number, err := freePort()
+	number, err := freePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := command(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -51,9 +52,9 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	}
 	switch what := flags.Arg(0); {
 	case what == socketServer && flags.NArg() == 2:
-		return serveSockets(flags.Arg(1))
+		return serveSockets(ctx, flags.Arg(1))
 	case what == socketClient && flags.NArg() == 5:
-		return measureSockets(flags.Args()[1:], out)
+		return measureSockets(ctx, flags.Args()[1:], out)
 	case what == "table" && flags.NArg() > 1:
 		results, err := readResults(flags.Args()[1:])
 		if err != nil {

@@ -60,7 +60,7 @@ func (p pair) run(ctx context.Context, m measure) (float64, error) {
 	}
 	if err != nil {
 		cancel()
-		<-over
+		<-over //nolint:errcheck // that it was stopped
 		return 0, fmt.Errorf("%w; the server said:\n%s", err, server.said())
 	}
 	if err := <-over; err != nil {
@@ -124,7 +124,7 @@ func listens(ctx context.Context, pid, port int, over chan error) error {
 		select {
 		case err := <-over:
 			over <- err
-			return fmt.Errorf("the server ended before it listened: %v", err)
+			return fmt.Errorf("the server ended before it listened: %w", err)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(10 * time.Millisecond):
@@ -133,8 +133,9 @@ func listens(ctx context.Context, pid, port int, over chan error) error {
 }
 
 // freePort is one that nobody has now.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", ":0")
+func freePort(ctx context.Context) (int, error) {
+	var plainly net.ListenConfig
+	l, err := plainly.Listen(ctx, "tcp", ":0")
 	if err != nil {
 		return 0, err
 	}
@@ -156,7 +157,7 @@ type ours struct {
 }
 
 func (o ours) run(ctx context.Context, m measure) (float64, error) {
-	number, err := freePort()
+	number, err := freePort(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -203,7 +204,7 @@ func readOurs(output []byte, latency bool) (told, error) {
 type perftest struct{ on }
 
 func (o perftest) run(ctx context.Context, m measure) (float64, error) {
-	number, err := freePort()
+	number, err := freePort(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -24,7 +25,7 @@ const (
 type sockets struct{ network string }
 
 func (s sockets) run(ctx context.Context, m measure) (float64, error) {
-	number, err := freePort()
+	number, err := freePort(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -44,13 +45,14 @@ func (s sockets) run(ctx context.Context, m measure) (float64, error) {
 }
 
 // serveSockets serves one client: over TCP it hears what is wanted, a line of JSON.
-func serveSockets(port string) error {
-	l, err := net.Listen("tcp", "127.0.0.1:"+port)
+func serveSockets(ctx context.Context, port string) error {
+	var plainly net.ListenConfig
+	l, err := plainly.Listen(ctx, "tcp", "127.0.0.1:"+port)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	udp, err := net.ListenPacket("udp", "127.0.0.1:"+port)
+	udp, err := plainly.ListenPacket(ctx, "udp", "127.0.0.1:"+port)
 	if err != nil {
 		return err
 	}
@@ -83,7 +85,7 @@ func sink(c net.Conn) error {
 	for total := int64(0); ; {
 		n, err := c.Read(buf)
 		total += int64(n)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return json.NewEncoder(c).Encode(total)
 		}
 		if err != nil {
@@ -112,7 +114,7 @@ func echoUDP(u *net.UDPConn, c net.Conn) error {
 
 // measureSockets is the client: args are tcp, tcp-lat or udp-lat, the size, the number
 // of messages, the port. It prints what readSockets reads.
-func measureSockets(args []string, out io.Writer) error {
+func measureSockets(ctx context.Context, args []string, out io.Writer) error {
 	size, err := strconv.Atoi(args[1])
 	if err != nil {
 		return err
@@ -122,7 +124,8 @@ func measureSockets(args []string, out io.Writer) error {
 		return err
 	}
 	server := "127.0.0.1:" + args[3]
-	c, err := net.Dial("tcp", server)
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "tcp", server)
 	if err != nil {
 		return err
 	}
@@ -140,7 +143,7 @@ func measureSockets(args []string, out io.Writer) error {
 		if _, err = io.WriteString(c, "udp"); err != nil {
 			return err
 		}
-		if u, err = net.Dial("udp", server); err != nil {
+		if u, err = dialer.DialContext(ctx, "udp", server); err != nil {
 			return err
 		}
 		defer u.Close()
