@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,7 +67,7 @@ func TestCheck(t *testing.T) {
 		got  told
 		good bool
 	}{
-		{told{65536, 500, 1}, true}, {told{65536, 499, 1}, false}, {told{2, 500, 1}, false}, {told{65536, 500, 0}, false},
+		{told{65536, 500, 1}, true}, {told{65536, 499, 1}, false}, {told{2, 500, 1}, false}, {told{65536, 500, 0}, false}, {told{65536, 500, math.Inf(1)}, false},
 	} {
 		e := newEnd(context.Background(), []string{"true"})
 		if _, err := e.check(func([]byte) (told, error) { return c.got, nil }, m); (err == nil) != c.good {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -98,7 +99,7 @@ func (e *end) said() []byte {
 // check holds what an end told against what it was to do.
 func (e *end) check(read func([]byte) (told, error), m measure) (told, error) {
 	t, err := read(e.output.Bytes())
-	if err == nil && (t.size != m.Size || t.iters != m.Iters || !(t.figure > 0)) {
+	if err == nil && (t.size != m.Size || t.iters != m.Iters || !(t.figure > 0) || math.IsInf(t.figure, 0)) {
 		err = fmt.Errorf("it told of %d messages of %d bytes, and a figure of %v", t.iters, t.size, t.figure)
 	}
 	if err != nil {
