@@ -337,7 +337,7 @@ const (
 // yield yields now and then, though nobody waits. A goroutine that goes on for 10 ms
 // Go's monitor thread preempts; if it finds it in a call into C it takes its processor
 // away, and then looks every 20 µs for a while whether there is more to take. Where two
-// ends poll on two processors, that is a third program: it took a tenth of the time.
+// ends poll on two processors, that is a third program: it took a seventh of the time.
 func (r *Run) yield() {
 	if r.polls++; r.polls%pollsToClock != 0 {
 		return

@@ -46,6 +46,7 @@ func TestRead(t *testing.T) {
 	}{
 		{"perftest's bandwidth", readPerftest, perftestBandwidth, false, bandwidth, ""},
 		{"perftest's latency", readPerftest, perftestLatency, true, latency, ""},
+		{"perftest's latency without a deviation", readPerftest, strings.Replace(perftestLatency, "13.25", "-nan", 1), true, latency, ""},
 		{"perftest's other table", readPerftest, perftestBandwidth, true, told{}, "no column t_typical[usec]"},
 		{"no table", readPerftest, "Couldn't connect", false, told{}, "0 rows of figures"},
 		{"two rows", readPerftest, perftestLatency + " 4 1 1 1 1 1\n", true, told{}, "2 rows of figures"},

@@ -251,10 +251,11 @@ func readPerftest(output []byte, latency bool) (told, error) {
 	return rows[0], nil
 }
 
-// numbers reads a line of nothing but numbers.
+// numbers reads a line of nothing but numbers, among which C's "-nan" counts:
+// perftest's deviation may be one.
 func numbers(line string) (row []float64, ok bool) {
 	for _, field := range strings.Fields(line) {
-		f, err := strconv.ParseFloat(field, 64)
+		f, err := strconv.ParseFloat(strings.TrimPrefix(field, "-"), 64)
 		if err != nil {
 			return nil, false
 		}
