@@ -41,7 +41,11 @@ demo-rxe: all need-vm ## the same on rxe0, the kernel's device, in a machine of 
 ##@ Testing
 
 .PHONY: check
-check: need-build ## the quick part: gofmt, vet, staticcheck, unit tests, builds without cgo and for macOS
+check: static ## the quick part: static, unit tests, the real binaries on soft0
+	go test ./...
+
+.PHONY: static
+static: need-build ## gofmt, vet, staticcheck, builds without cgo and for macOS
 	@bad=$$(find . -path ./out -prune -o -name '*.go' -print0 | xargs -0 gofmt -l); [[ -z $$bad ]] || { echo "gofmt -w these: $$bad" >&2; exit 1; }
 	go vet ./...
 	go vet -tags rdma,rxe ./...
@@ -50,10 +54,14 @@ check: need-build ## the quick part: gofmt, vet, staticcheck, unit tests, builds
 	$(tool) staticcheck -tags lab ./test/e2e
 	CGO_ENABLED=0 go build ./...
 	CGO_ENABLED=0 GOOS=darwin go vet ./...
-	go test ./...
+
+# The real binaries are run by nocgo and race; each time takes minutes.
+.PHONY: unit
+unit: need-build ## unit tests, as they are built for use
+	go test $$(go list ./... | grep -v /test/e2e$$)
 
 .PHONY: test
-test: check lint nocgo race test-rxe test-lab ## everything: check, lint, nocgo, race, all that needs a device, on rxe0 in the machine, and two machines
+test: static unit lint nocgo race test-rxe test-lab ## everything: static, unit, lint, nocgo, race, all that needs a device, on rxe0 in the machine, and two machines
 	@echo "make test: all passed"
 
 .PHONY: nocgo
