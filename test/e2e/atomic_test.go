@@ -50,19 +50,6 @@ func atomicExercises() []exercise {
 	}
 }
 
-func TestAtomicBadInput(t *testing.T) {
-	testBadInput(t, []badInput{
-		{"no operations", "client --job atomic --count 0 127.0.0.1", 2, []string{"0 operations", "--count 1 to 1048576"}},
-		{"too many", "client --job atomic --count 1048577 127.0.0.1", 2, []string{"1048577 operations", "--count 1 to 1048576"}},
-		{"no number", "client --job atomic --count many 127.0.0.1", 2, []string{"many"}},
-		{"nothing to add", "client --job atomic --add 0 127.0.0.1", 2, []string{"cannot add 0", "--add 1 to 4294967295"}},
-		{"too much to add", "client --job atomic --add 4294967296 127.0.0.1", 2, []string{"cannot add 4294967296"}},
-		{"less than nothing", "client --job atomic --add=-1 127.0.0.1", 2, []string{"-1"}},
-		{"unknown operation", "client --job atomic --op multiply 127.0.0.1", 2, []string{`"multiply"`, "--op fetch-add, cmp-swap or both"}},
-		{"another job's flag", "client --count 3 127.0.0.1", 2, []string{"--count is no flag of the job send"}},
-	})
-}
-
 // Eight clients at once, on one counter: no add is lost.
 func TestAtomicSideBySide(t *testing.T) {
 	noLeak(t)

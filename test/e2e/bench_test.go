@@ -147,51 +147,6 @@ func TestBenchLonger(t *testing.T) {
 	}
 }
 
-// What can be wrong with the flags.
-func TestBenchBadInput(t *testing.T) {
-	noLeak(t)
-	deeper := maxQPWR(t)
-	client := func(job string) string { return "client --job bench-" + job + " 127.0.0.1 " + device + " " }
-	list := []badInput{
-		{"size of nothing", client("write-bw") + "-s 0", 2, []string{"0 bytes", "--size"}},
-		{"size of too much", client("write-bw") + "-s 2G", 2, []string{"bytes in a message", "-s from 1 to"}},
-		{"no iterations", client("write-bw") + "-n 0", 2, []string{"0 iterations", "-n from 5"}},
-		{"iterations and a list", client("write-bw") + "-n 10 -l 3", 2, []string{"10 iterations", "-n 12"}},
-		{"no queue pairs", client("write-bw") + "-q 0", 2, []string{"0 queue pairs", "-q from 1"}},
-		{"too many queue pairs", client("write-bw") + "-q 65", 2, []string{"65 queue pairs", "1 to 64"}},
-		{"queue pairs for latency", client("write-lat") + "-q 2", 2, []string{"one message at a time", "bandwidth job"}},
-		{"nothing outstanding", client("send-bw") + "-t 0", 2, []string{"0 requests outstanding", "-t from 1"}},
-		{"too much outstanding", client("send-bw") + "-t 15001", 2, []string{"15001", "-t from 1 to 15000"}},
-		{"a list longer than the queue", client("send-bw") + "-t 8 -l 10", 2, []string{"-t 10 or more"}},
-		{"an atomic of another size", client("atomic-bw") + "-s 16", 2, []string{"8 bytes, always"}},
-		{"an atomic of all sizes", client("atomic-lat") + "-a", 2, []string{"8 bytes, always"}},
-		{"WRITE latency by events", client("write-lat") + "-e", 2, []string{"without -e"}},
-		{"a duration of all sizes", client("write-bw") + "-D 5 -a", 2, []string{"-n instead of -D"}},
-		{"a duration of margins", client("write-bw") + "-D 2 -f 1", 2, []string{"margins of 1s", "a longer -D"}},
-		{"a negative duration", client("write-bw") + "-D -1", 2, []string{"-1 seconds", "--duration 5"}},
-		{"a chart into no folder", client("write-bw") + "--chart /nosuch/c.svg", 1, []string{"--chart", "/nosuch/c.svg", "no such file", "try: a file in a folder"}},
-		{"a chart of another kind", client("write-bw") + "--chart c.png", 2, []string{"c.png", ".svg or .html"}},
-		{"a chart over a folder", client("write-bw") + "--chart " + folderNamed(t, "c.svg"), 1, []string{"is no file"}},
-		{"another job's flag", client("write-bw") + "--count 3", 2, []string{"--count is no flag of the job bench-write-bw"}},
-		{"a text", client("write-bw") + "--text hello", 2, []string{"--text is no flag of the job bench-write-bw"}},
-		{"a text for a size", client("write-bw") + "-s hello", 2, []string{`"hello" is no size`}},
-		{"-s elsewhere", "client --job send 127.0.0.1 " + device + " -n 3", 2, []string{"unknown shorthand flag: 'n'"}},
-	}
-	if deeper <= 15_000 {
-		list = append(list, badInput{"deeper than the device", client("send-bw") + fmt.Sprintf("-n 20000 -t %d", deeper), 1, []string{"a send queue of", device, "max_qp_wr"}})
-	}
-	testBadInput(t, list)
-}
-
-func folderNamed(t *testing.T, name string) string {
-	t.Helper()
-	folder := filepath.Join(t.TempDir(), name)
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return folder
-}
-
 // What the server does not give, and what no device has, is told by one line.
 func TestBenchRefused(t *testing.T) {
 	noLeak(t)

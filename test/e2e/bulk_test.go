@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/csv"
-	"fmt"
 	"maps"
 	"net"
 	"os"
@@ -86,47 +85,6 @@ func TestBulkShapes(t *testing.T) {
 	}
 }
 
-// What can be wrong with the job's flags.
-func TestBulkBadInput(t *testing.T) {
-	noLeak(t)
-	deeper := maxQPWR(t)
-	client := "client --job bulk 127.0.0.1 " + device + " "
-	testBadInput(t, []badInput{
-		{"size no number", client + "--size much", 2, []string{`"much"`, "64K, 1M or 10G"}},
-		{"size of nothing", client + "--size 0", 2, []string{"0 bytes", "--size"}},
-		{"size negative", client + "--size=-1G", 2, []string{"-1G"}},
-		{"chunk no number", client + "--chunk 64Q", 2, []string{`"64Q"`}},
-		{"chunk of nothing", client + "--chunk 0", 2, []string{"a chunk of 0 bytes", "--chunk from 1 to 1G"}},
-		{"chunk above all", client + "--size 4G --chunk 2G", 2, []string{"a chunk of 2G bytes", "--chunk from 1 to 1G"}},
-		{"chunk above the size", client + "--size 1M --chunk 2M", 2, []string{"a chunk of 2M bytes", "all of the data, 1M", "--chunk 1M"}},
-		{"none outstanding", client + "--outstanding 0", 2, []string{"0 requests outstanding", "--outstanding from 1"}},
-		{"too many outstanding", client + "--outstanding 2000000", 2, []string{"2000000", "--outstanding from 1 to 1048576"}},
-		{"more outstanding than max_qp_wr", client + fmt.Sprintf("--outstanding %d --chunk 1", deeper), 1, []string{"a send queue of", device, "max_qp_wr"}},
-		{"none signaled", client + "--signal-every 0", 2, []string{"--signal-every from 1 to 16"}},
-		{"none signaled in time", client + "--signal-every 17", 2, []string{"one request of 17 signaled and 16 outstanding", "--signal-every from 1 to 16"}},
-		{"no queue pairs", client + "--qps 0", 2, []string{"0 queue pairs", "--qps from 1 to 64"}},
-		{"too many queue pairs", client + "--qps 65", 2, []string{"65 queue pairs", "--qps from 1 to 64"}},
-		{"unknown operation", client + "--op move", 2, []string{`"move"`, "try: write, read, send"}},
-		{"rows into no folder", client + "--csv /nosuch/file", 1, []string{"--csv", "/nosuch/file", "no such file", "try: a file in a folder"}},
-		{"another job's flag", client + "--text hello", 2, []string{"--text is no flag of the job bulk"}},
-		{"a flag of bulk's", "client --job send 127.0.0.1 " + device + " --qps 2", 2, []string{"--qps is no flag of the job send", "bulk"}},
-	})
-}
-
-func maxQPWR(t *testing.T) int {
-	t.Helper()
-	dev, err := verbs.Open(device)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
-	attr, err := dev.Query()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return attr.MaxQPWR
-}
-
 // More than the server gives is told by the client before it takes memory, and by
 // the server to a client that does not look.
 func TestBulkWindowAboveTheServers(t *testing.T) {
@@ -165,25 +123,6 @@ func refused(t *testing.T, s *server, h oob.Hello, want string) {
 		t.Errorf("the client hears %v, want %q", err, want)
 	}
 	s.event("client.failed", "peer", nc.LocalAddr().String(), "error", want)
-}
-
-func TestBulkHellosThatMakeNoSense(t *testing.T) {
-	noLeak(t)
-	s := serve(t)
-	for _, c := range []struct{ key, value, want string }{
-		{"op", "steal", `asks for the operation "steal"`},
-		{"seed", "green", `parameter seed is "green"`},
-		{"bytes", "0", `parameter bytes is "0"`},
-		{"bytes", "99999999999999999999", `parameter bytes is "99999999999999999999"`},
-		{"chunk", "65537", `parameter chunk is "65537", which is no number from 1 to 65536`},
-		{"outstanding", "-1", `parameter outstanding is "-1"`},
-		{"qps", "65", `parameter qps is "65"`},
-		{"qps", "", `parameter qps is ""`},
-	} {
-		refused(t, s, bulkHello(map[string]string{c.key: c.value}), c.want)
-	}
-	s.stillServes(t)
-	s.stops()
 }
 
 // Either end may die in the midst: the other says so, and a server goes on.

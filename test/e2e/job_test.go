@@ -187,39 +187,6 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// Without --json a person is told the same, and with --quiet nothing.
-func TestNarrationAndQuiet(t *testing.T) {
-	noLeak(t)
-	port := freePort(t)
-	for _, flag := range []string{"--json=false", "--quiet"} {
-		s := start(t, "rdma_server", flag, "--once", device, port)
-		waitListening(t, port)
-		c := start(t, "rdma_client", flag, "--text", "hé\x1b[0m", ipv4, device, port)
-		c.succeeds()
-		s.succeeds()
-		for _, p := range []*process{s, c} {
-			out := strings.Join(p.lines, "\n")
-			if flag == "--quiet" {
-				if out != "" {
-					t.Errorf("%s --quiet wrote to stdout: %s", p.name, out)
-				}
-				continue
-			}
-			for _, want := range []string{
-				"RESET→INIT", "mask=0x39", "mask=0x129181", "mask=0x12e01", "PORT=1", "ibv_modify_qp",
-				"SLOW ", "FAST ", "DATA ", `hé\x1b[0m`, "done: the job succeeded",
-			} {
-				if !strings.Contains(out, want) {
-					t.Errorf("%s: the narration lacks %q:\n%s", p.name, want, out)
-				}
-			}
-			if strings.Contains(out, "\x1b") {
-				t.Errorf("%s: the terminal was sent an escape character", p.name)
-			}
-		}
-	}
-}
-
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", ":0")

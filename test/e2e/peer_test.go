@@ -34,14 +34,6 @@ func hello() oob.Hello {
 	return oob.Hello{Role: oob.RoleClient, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096", "max_size": "4096"}}
 }
 
-func helloFrame() []byte {
-	frame, err := oob.AppendHello(nil, hello())
-	if err != nil {
-		panic(err)
-	}
-	return frame
-}
-
 // endpoint names a queue pair that there is not.
 func endpoint() oob.Endpoint {
 	return oob.Endpoint{

@@ -271,33 +271,6 @@ func checkCauses(t *testing.T, rec *trace.Record) {
 	}
 }
 
-// What is shown does not matter to the record; a file that is there is replaced,
-// behind a link too.
-func TestRecordReplacesAndIsQuiet(t *testing.T) {
-	noLeak(t)
-	folder := t.TempDir()
-	file, link := filepath.Join(folder, "record"), filepath.Join(t.TempDir(), "link")
-	if err := os.WriteFile(file, []byte(strings.Repeat("old\n", 100_000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(file, link); err != nil {
-		t.Fatal(err)
-	}
-	s := serve(t)
-	c := start(t, "rdma_client", "-q", "--record", link, ipv4, device, s.port)
-	c.succeeds()
-	if len(c.lines) > 0 {
-		t.Errorf("-q told %q", c.lines)
-	}
-	s.stops()
-	if rec := readRecord(t, file); !rec.Server.Present || len(of(rec, "server", "wc.dump")) == 0 {
-		t.Errorf("%+v", rec.Header)
-	}
-	if to, err := os.Readlink(link); to != file {
-		t.Errorf("the link is to %s, %v", to, err)
-	}
-}
-
 // Clients side by side each have the half of the server that is theirs.
 func TestRecordsSideBySide(t *testing.T) {
 	noLeak(t)
@@ -445,18 +418,4 @@ func (s *server) stillServesTen(t *testing.T) {
 	t.Helper()
 	s.client(t, "--size", "10", "-s", "ten bytes.").succeeds()
 	s.held.expect(t, s)
-}
-
-func TestRecordBadFiles(t *testing.T) {
-	noLeak(t)
-	folder := t.TempDir()
-	testBadInput(t, []badInput{
-		{"no folder", "client --record " + folder + "/absent/file 127.0.0.1", 1, []string{"--record: ", "no such file", "try: a file in a folder that exists"}},
-		{"a folder", "client --record " + folder + " 127.0.0.1", 1, []string{"--record: ", "is no file", "try: another name"}},
-		{"a device", "client --record /dev/null 127.0.0.1", 1, []string{"--record: ", "is no file"}},
-		{"a file in a file", "client --record /etc/passwd/x 127.0.0.1", 1, []string{"--record: ", "not a directory"}},
-	})
-	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
 }
