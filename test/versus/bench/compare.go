@@ -123,7 +123,7 @@ func againstRXE(o on) (all []comparison) {
 		soft := ours{by: []string{"ip", "netns", "exec", "peer"}, device: "soft0", address: "127.0.0.1", flags: []string{"--mtu", mtu}}
 		measures := []measure{bulk[1], bulk[3], bulk[5]}
 		if mtu == "1024" {
-			measures = append(measures, measure{Test: "send-lat", Size: 2, Iters: 5000})
+			measures = append(measures, measure{Test: "send-lat", Size: 2, Iters: 500})
 		}
 		for _, m := range measures {
 			m.Flags = []string{"-e"}
