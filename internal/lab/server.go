@@ -129,7 +129,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 				return
 			}
 			failed.Add(1)
-			if ctx.Err() != nil {
+			if ctx.Err() != nil && !errors.As(err, new(unheard)) {
 				cutShort.Add(1)
 			}
 			s.all.LogAttrs(ctx, slog.LevelError, "client failed", slog.String("who", who), slog.String("event", "client.failed"),
@@ -137,6 +137,12 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 		})
 	}
 }
+
+// unheard is of a connection that did not come to be a client: nobody's job is cut
+// short with it.
+type unheard struct{ error }
+
+func (u unheard) Unwrap() error { return u.error }
 
 // client serves one client from the hello to the end.
 func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error {
@@ -151,7 +157,7 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error 
 	hello, err := s.greet(ctx, in)
 	if err != nil {
 		refuse(err)
-		return err
+		return unheard{err}
 	}
 	defer func() { <-s.places }()
 	record.asked(hello)

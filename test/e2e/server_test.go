@@ -56,8 +56,10 @@ func TestOnce(t *testing.T) {
 func TestMaxClients(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--max-clients", "1")
-	dialRaw(t, s)
-	dialRaw(t, s)
+	for range 2 { // who says nothing to the end is no client, and none that is cut short
+		silent := dialRaw(t, s)
+		defer silent.Close()
+	}
 	holds := dialRaw(t, s)
 	peer := holds.LocalAddr().String()
 	fakeClient(t, holds, 1)
@@ -67,5 +69,15 @@ func TestMaxClients(t *testing.T) {
 	holds.Close()
 	s.event("client.failed", "peer", peer)
 	s.stillServes(t)
+	s.stops()
+}
+
+// A connection that has said nothing is no client whom the server's end cuts short.
+func TestStoppedBesideSilence(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	silent := dialRaw(t, s)
+	defer silent.Close()
+	s.event("client.accepted")
 	s.stops()
 }
