@@ -116,15 +116,11 @@ func (e *benchEnd) prepare(c *rc.Conn) (err error) {
 
 // carried holds the messages against what the device carries.
 func (e *benchEnd) carried(dev *verbs.Device) error {
-	port, err := dev.QueryPort(max(e.port, 1))
-	if err != nil {
-		return err
+	most, err := longestMessage(dev, max(e.port, 1))
+	if err == nil && Size(e.plan.Size) > most {
+		err = fmt.Errorf("a message of %v bytes is more than %s carries, %v; try: --size %v", Size(e.plan.Size), dev.Name(), most, most)
 	}
-	if uint64(e.plan.Size) > uint64(port.MaxMsgSize) {
-		return fmt.Errorf("a message of %v bytes is more than %s carries, %v; try: --size %v",
-			Size(e.plan.Size), dev.Name(), Size(port.MaxMsgSize), Size(port.MaxMsgSize))
-	}
-	return nil
+	return err
 }
 
 // allowed holds the memory against what the server says it gives: before it is taken

@@ -28,13 +28,15 @@ func (c *chunked) length(i int64) int { return int(min(int64(c.chunk), c.total-i
 
 // carried refuses chunks that a port's messages are too short for.
 func (c *chunked) carried(dev *verbs.Device, number uint8) error {
+	most, err := longestMessage(dev, number)
+	if err == nil && Size(c.chunk) > most {
+		err = fmt.Errorf("a chunk of %v bytes is more than one message of %s carries, %v; try: --chunk %v", Size(c.chunk), dev.Name(), most, most)
+	}
+	return err
+}
+
+// longestMessage is how much one message carries through a port.
+func longestMessage(dev *verbs.Device, number uint8) (Size, error) {
 	port, err := dev.QueryPort(number)
-	if err != nil {
-		return err
-	}
-	if uint64(c.chunk) > uint64(port.MaxMsgSize) {
-		return fmt.Errorf("a chunk of %v bytes is more than one message of %s carries, %v; try: --chunk %v",
-			Size(c.chunk), dev.Name(), Size(port.MaxMsgSize), Size(port.MaxMsgSize))
-	}
-	return nil
+	return Size(port.MaxMsgSize), err
 }

@@ -178,6 +178,13 @@ func (r rawTCP) told(sent bool, what string, bytes int) {
 		slog.Int("bytes", bytes), slog.String("peer", r.tcp.RemoteAddr().String()))
 }
 
+// asHere is what a format tells of a queue pair of the peer's. What it does not tell is as
+// it is here: the path MTU, the READs in flight, the queue key.
+func asHere(local, told oob.Endpoint) oob.Endpoint {
+	local.LID, local.QPN, local.PSN, local.GID = told.LID, told.QPN, told.PSN, told.GID
+	return local
+}
+
 // untilNUL is the text in a C program's buffer.
 func untilNUL(data []byte) string {
 	text, _, _ := strings.Cut(string(data), "\x00")

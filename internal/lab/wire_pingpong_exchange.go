@@ -81,8 +81,7 @@ func (e *pingpongEnd) hear(ctx context.Context, c *rc.Conn) ([]oob.Endpoint, err
 		return nil, fmt.Errorf("the peer has %d queue pairs and this end %d; try: --qps %d here, or -q %d there", len(peers), len(locals), len(peers), len(locals))
 	}
 	for i, told := range peers {
-		peers[i] = locals[i]
-		peers[i].LID, peers[i].QPN, peers[i].PSN, peers[i].GID = told.LID, told.QPN, told.PSN, told.GID
+		peers[i] = asHere(locals[i], told)
 	}
 	return peers, nil
 }

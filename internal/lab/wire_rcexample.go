@@ -99,8 +99,7 @@ func (e *rcExample) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endp
 	if e.peer, err = oob.DecodeRCExample(data); err != nil {
 		return err
 	}
-	peer := local // a copy for what the two share: no PSN, the MTU, one READ
-	peer.QPN, peer.LID, peer.GID = e.peer.QPN, e.peer.LID, e.peer.GID
+	peer := asHere(local, oob.Endpoint{QPN: e.peer.QPN, LID: e.peer.LID, GID: e.peer.GID}) // its PSN is 0
 	if err := up([]oob.Endpoint{peer}); err != nil {
 		return err
 	}

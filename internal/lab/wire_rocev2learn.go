@@ -75,8 +75,7 @@ func (e *roceV2Learn) exchange(ctx context.Context, c *rc.Conn, up func([]oob.En
 	if err != nil {
 		return err
 	}
-	peer := local // a copy for what the two share: no PSN, the MTU, one READ
-	peer.QPN, peer.LID, peer.GID = heard.QPN, heard.LID, heard.GID
+	peer := asHere(local, oob.Endpoint{QPN: heard.QPN, LID: heard.LID, GID: heard.GID}) // its PSN is 0
 	if err := up([]oob.Endpoint{peer}); err != nil {
 		return err
 	}
