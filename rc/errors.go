@@ -5,6 +5,7 @@ package rc
 import (
 	"fmt"
 
+	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -27,6 +28,19 @@ func (e *AsyncError) Error() string {
 	}
 	return text
 }
+
+// PeerGoneError is an error of a work request that the peer's end explains; [Conn.Because]
+// makes it. errors.As finds both of what it has.
+type PeerGoneError struct {
+	Closed *oob.ClosedError // what TCP told, shortly after
+	Err    error            // what failed: a *verbs.WCError, or an error that has one
+}
+
+// Error gives the reason first, then what came of it.
+func (e *PeerGoneError) Error() string { return fmt.Sprintf("%v (%v)", e.Closed, e.Err) }
+
+// Unwrap gives both errors.
+func (e *PeerGoneError) Unwrap() []error { return []error{e.Closed, e.Err} }
 
 func errPortDown(device string, port uint8, state verbs.PortState) error {
 	return fmt.Errorf("port %d of %s is %v; try: setting its network interface up (ip link set dev IFACE up; rdma link shows which)", port, device, state)

@@ -84,6 +84,7 @@ func runJob(ctx context.Context, conn *rc.Conn, mine half, limit time.Duration) 
 	ctx, cancel := untilStalled(ctx, limit)
 	defer cancel()
 	if err := mine.run(ctx, conn); err != nil {
+		err = conn.Because(ctx, err)
 		conn.Fail("job", err)
 		return err
 	}
