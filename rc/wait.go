@@ -65,12 +65,10 @@ func (c *Conn) spin(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (n int, e
 	if c.cfg.Spin == 0 || cq.WaitDrives() {
 		return 0, nil
 	}
-	const polls = 16 // between two looks at the clock
+	const polls = 64 // between two looks at the clock
 	for began := time.Now(); time.Since(began) < c.cfg.Spin && ctx.Err() == nil && c.life.Err() == nil; runtime.Gosched() {
-		for range polls {
-			if n, err := cq.Poll(wcs); n > 0 || err != nil {
-				return n, err
-			}
+		if n, err := cq.Spin(wcs, polls); n > 0 || err != nil {
+			return n, err
 		}
 	}
 	return 0, nil

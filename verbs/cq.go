@@ -151,6 +151,32 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 	return n, nil
 }
 
+// Spin is [CQ.Poll], over and over until something is there, at most so many times
+// (fewer than once is once); 0 completions if nothing came. On libibverbs all of it is
+// one call into C, so that a completion is taken as soon as C would take it, and the
+// calls' cost is shared. Meanwhile it holds its thread and a processor, and others who
+// poll the CQ wait: a poll that finds nothing takes some nanoseconds, so a hundred or a
+// thousand polls are a good number, in a loop with whatever else there is to look at.
+// It allocates nothing; errors are those of Poll.
+//
+// Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
+func (cq *CQ) Spin(wcs []WC, polls int) (n int, err error) {
+	s, ok := cq.p.(CQSpinner)
+	if !ok {
+		for n, err = cq.Poll(wcs); n == 0 && err == nil && polls > 1; polls-- {
+			n, err = cq.Poll(wcs)
+		}
+		return n, err
+	}
+	if n = cq.left.take(wcs); n > 0 {
+		return n, nil
+	}
+	if n, err = s.Spin(wcs, max(polls, 1)); err != nil {
+		return n, fail("ibv_poll_cq", cq.device, "", err)
+	}
+	return n, nil
+}
+
 // PollEx is Poll for a CQ made with CQInit.Ex, and EINVAL for another. However many
 // completions it takes, it is one call into C. Errors are those of Poll.
 //

@@ -171,7 +171,11 @@ func (c *ibvCQ) Moderate(count int, period time.Duration) error {
 	return errnoErr(C.rv_moderate_cq(c.cq, C.uint16_t(count), C.uint16_t(period.Microseconds())))
 }
 
-func (c *ibvCQ) Poll(wcs []WC) (int, error) {
+func (c *ibvCQ) Poll(wcs []WC) (int, error) { return c.Spin(wcs, 1) }
+
+// Spin holds the lock for all of it: it is as long as a loop of Poll would be that others
+// get a turn in, and each call of theirs would be answered by what this one finds first.
+func (c *ibvCQ) Spin(wcs []WC, polls int) (int, error) {
 	if len(wcs) == 0 {
 		return 0, nil
 	}
@@ -180,7 +184,7 @@ func (c *ibvCQ) Poll(wcs []WC) (int, error) {
 	if c.cq == nil {
 		return 0, net.ErrClosed
 	}
-	n := int(C.rv_poll_cq(cMemory(c.cq), C.int(len(wcs)), (*C.struct_ibv_wc)(unsafe.Pointer(&wcs[0]))))
+	n := int(C.rv_poll_cq(cMemory(c.cq), C.long(polls), C.int(len(wcs)), (*C.struct_ibv_wc)(unsafe.Pointer(&wcs[0]))))
 	if n < 0 {
 		return 0, syscall.Errno(-n)
 	}

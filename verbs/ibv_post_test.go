@@ -251,6 +251,37 @@ func TestPollFillsTheCallersSlice(t *testing.T) {
 	}
 }
 
+func TestSpin(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		polls       int
+		empty       int // polls that find nothing
+		wantN       int
+		wantInC     int // polls of libibverbs
+		completions int
+		want        error
+	}{
+		{"at once", 10, 0, 2, 1, 2, nil},
+		{"after three that found nothing", 10, 3, 2, 4, 2, nil},
+		{"by the last", 4, 3, 2, 4, 2, nil},
+		{"too late", 3, 3, 0, 3, 2, nil},
+		{"once", 1, 3, 0, 1, 2, nil},
+		{"0 is once", 0, 3, 0, 1, 2, nil},
+		{"-1 is once", -1, 3, 0, 1, 2, nil},
+		{"a queue that breaks", 10, 3, 0, 4, -1, syscall.EIO},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, cq := fakeCQ(t)
+			f.Completes(c.completions, 42, 0, syscall.EIO)
+			f.Empty(c.empty)
+			n, err := cq.Spin(make([]WC, 8), c.polls)
+			if n != c.wantN || !errors.Is(err, c.want) || f.Polls() != c.wantInC {
+				t.Errorf("%d, %v by %d polls, want %d, %v by %d", n, err, f.Polls(), c.wantN, c.want, c.wantInC)
+			}
+		})
+	}
+}
+
 func TestPostAfterClose(t *testing.T) {
 	_, qp := fakeQP(t, wide)
 	p := qp.p.(*ibvQP)
@@ -282,6 +313,7 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 		"PostSend of a bind":      func() { _ = binding.PostSend(bind) },
 		"PostRecv":                func() { _ = qp.PostRecv(recvs) },
 		"Poll":                    func() { _, _ = cq.Poll(wcs) },
+		"Spin":                    func() { f.Empty(3); _, _ = cq.Spin(wcs, 4) },
 	} {
 		if n := testing.AllocsPerRun(100, hot); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
@@ -403,6 +435,31 @@ func BenchmarkPoll(b *testing.B) {
 		b.Run(fmt.Sprintf("batch=%d/InC", n), func(b *testing.B) {
 			f.PollInC(n, b.N)
 			perWR(b, n)
+		})
+	}
+}
+
+// BenchmarkPollNothing polls 64 times for a completion that does not come.
+func BenchmarkPollNothing(b *testing.B) {
+	const polls = 64
+	f, cq := fakeCQ(b)
+	f.Completes(0, 0, 0, 0)
+	wcs := make([]WC, 16)
+	for name, poll := range map[string]func(){
+		"Poll": func() {
+			for range polls {
+				_, _ = cq.Poll(wcs)
+			}
+		},
+		"Spin": func() { _, _ = cq.Spin(wcs, polls) },
+		"InC":  func() { f.PollInC(len(wcs), polls) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				poll()
+			}
+			perWR(b, polls)
 		})
 	}
 }

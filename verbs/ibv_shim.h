@@ -186,13 +186,16 @@ static inline int rv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
  * took a fifth of a poll. struct ibv_wc has none, so its address may be a pointer. */
 typedef uintptr_t rv_c_memory;
 
-/* rv_poll_cq returns the number of completions, or a negative errno. */
-static inline int rv_poll_cq(rv_c_memory cq, int max, struct ibv_wc *wcs)
+/* rv_poll_cq polls until something is there, at most polls times (1 or more). It returns
+ * the number of completions, or a negative errno. */
+static inline int rv_poll_cq(rv_c_memory cq, long polls, int max, struct ibv_wc *wcs)
 {
 	int n;
 
 	errno = 0;
-	n = ibv_poll_cq((struct ibv_cq *)cq, max, wcs);
+	do
+		n = ibv_poll_cq((struct ibv_cq *)cq, max, wcs);
+	while (n == 0 && --polls > 0);
 	return n >= 0 ? n : -(errno ? errno : EIO);
 }
 

@@ -177,6 +177,13 @@ type CQSleeper interface {
 	WakeSleeper()
 }
 
+// CQSpinner is what a CQProvider may be besides: one that polls several times for less
+// than as many calls of Poll.
+type CQSpinner interface {
+	// Spin is Poll until something is there, at most polls times, which is 1 or more.
+	Spin(wcs []WC, polls int) (int, error)
+}
+
 // QPInitProvider is a [QPInit] in terms of provider objects, all of one device.
 type QPInitProvider struct {
 	Type           QPType      // any number: EOPNOTSUPP or EINVAL for one that the device does not have

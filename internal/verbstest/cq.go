@@ -39,6 +39,33 @@ var cqCases = []Case{
 			e.check(n == 0 && err == nil, "got %d, %v", n, err)
 		}
 	}},
+	{"cq", "spin on an empty one", func(e *Env) {
+		cq := e.cq(4)
+		var wcs [2]verbs.WC
+		for _, into := range [][]verbs.WC{wcs[:], wcs[:0], nil} {
+			for _, polls := range []int{100, 1, 0, -1} {
+				n, err := cq.Spin(into, polls)
+				e.check(n == 0 && err == nil, "%d polls: got %d, %v", polls, n, err)
+			}
+		}
+	}},
+	{"cq", "spin until a completion comes", func(e *Env) {
+		a, b := e.rc()
+		b.receives(1, 0, 64)
+		time.AfterFunc(30*time.Millisecond, func() {
+			if err := a.qp.PostSend([]verbs.SendWR{{ID: 7, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: a.sge(0, 5)}}); err != nil {
+				e.Errorf("%v", err)
+			}
+		})
+		var wcs [2]verbs.WC
+		for n := 0; n == 0 && e.Ctx.Err() == nil; {
+			var err error
+			n, err = a.send.Spin(wcs[:], 100)
+			e.ok(err, "Spin")
+			e.check(n <= 1 && (n == 0 || wcs[0].ID == 7 && wcs[0].Status == verbs.WCSuccess), "got %d: %+v", n, wcs[0])
+		}
+		b.got()
+	}},
 	{"cq", "close twice", func(e *Env) {
 		cq := e.cq(4)
 		e.ok(cq.Close(), "Close")
@@ -49,6 +76,8 @@ var cqCases = []Case{
 		e.ok(cq.Close(), "Close")
 		_, err := cq.Poll(make([]verbs.WC, 1))
 		e.fails(err, "Poll", net.ErrClosed)
+		_, err = cq.Spin(make([]verbs.WC, 1), 10)
+		e.fails(err, "Spin", net.ErrClosed)
 		_, err = cq.Wait(e.Ctx, make([]verbs.WC, 1))
 		e.fails(err, "Wait", net.ErrClosed)
 		e.fails(cq.Arm(false), "Arm", net.ErrClosed)

@@ -95,6 +95,12 @@ func (f *Fake) Completes(n int, id uint64, imm uint32, errno syscall.Errno) {
 	binary.BigEndian.PutUint32(f.f.wc.anon0[:], imm)
 }
 
+// Empty makes the next n polls find nothing.
+func (f *Fake) Empty(n int) { f.f.empty = C.long(n) }
+
+// Polls is how many polls there were.
+func (f *Fake) Polls() int { return int(f.f.polls) }
+
 // Fails makes the completions that a poll gives failures.
 func (f *Fake) Fails(status, vendorErr uint32) {
 	f.f.wc.status, f.f.wc.vendor_err = status, C.uint32_t(vendorErr)

@@ -34,6 +34,7 @@ struct fake {
 	int inlined;                // requests whose data came inline
 	int polled;                 // completions a poll gives at most
 	int left;                   // of an extended batch
+	long polls, empty;          // polls there were, and how many more find nothing
 	long starts, nexts, ends;   // of extended batches
 };
 
