@@ -58,7 +58,7 @@ func (r *Run) fill(x *pair) error {
 		if r.peak.wanted {
 			r.peak.post(r.now())
 		}
-		if err := x.qp.PostSend(x.sends); err != nil {
+		if err := r.post(x); err != nil {
 			return err
 		}
 		x.sent += list

@@ -39,7 +39,7 @@ func (r *Run) pingPongSends() error {
 		if signaled {
 			wr.Flags |= verbs.SendSignaled
 		}
-		if err := x.qp.PostSend(x.sends); err != nil {
+		if err := r.post(x); err != nil {
 			return err
 		}
 		if signaled {
@@ -101,11 +101,11 @@ func (r *Run) pingPongWrites() error {
 	for r.more(x.sent) || r.more(x.received) || r.more(x.completed) {
 		if r.more(x.received) && (x.sent > 0 || r.Client) {
 			x.received++
-			for theirs.load() != byte(x.received) {
+			for !theirs.becomes(byte(x.received), pollsAtOnce) {
 				if r.over() {
 					return nil
 				}
-				if err := r.idle(); err != nil {
+				if err := r.idle(pollsAtOnce); err != nil {
 					return err
 				}
 			}
@@ -118,7 +118,7 @@ func (r *Run) pingPongWrites() error {
 			x.sent++
 			*mine = byte(x.sent)
 			x.sends[0].Flags |= verbs.SendSignaled
-			if err := x.qp.PostSend(x.sends); err != nil {
+			if err := r.post(x); err != nil {
 				return err
 			}
 		}
@@ -141,7 +141,7 @@ func (r *Run) oneByOne() error {
 	for r.more(x.sent) {
 		r.sample()
 		x.sent++
-		if err := x.qp.PostSend(x.sends); err != nil {
+		if err := r.post(x); err != nil {
 			return err
 		}
 		if err := r.awaitSend(); err != nil {
@@ -168,6 +168,16 @@ type watched struct {
 
 func watchByte(memory []byte, off int) watched {
 	return watched{(*uint32)(unsafe.Pointer(&memory[off&^3])), off & 3}
+}
+
+// becomes looks so many times whether the byte has a value.
+func (w watched) becomes(value byte, looks int) bool {
+	for range looks {
+		if w.load() == value {
+			return true
+		}
+	}
+	return false
 }
 
 func (w watched) load() byte {

@@ -53,7 +53,7 @@ type Run struct {
 	stopped atomic.Bool     // ctx has ended
 	moved   atomic.Int64    // completions
 	idles   uint            // polls that found nothing, one after the other
-	polls   uint            // the same, all
+	work    int             // since the clock was looked at, in polls
 	yielded time.Duration   // when, since the measuring began
 	waiting context.Context // ends with ctx, and when the duration is over
 
@@ -198,7 +198,7 @@ func (r *Run) Measure(ctx context.Context) (Result, error) {
 	r.peak.reset(r.Peak(), r.total(), r.PostList)
 	r.latency.reset()
 	r.stopped.Store(false)
-	r.yielded = 0
+	r.yielded, r.work = 0, 0
 	defer context.AfterFunc(ctx, func() { r.stopped.Store(true) })()
 	defer r.tellAlive()()
 	var over context.CancelFunc
@@ -260,12 +260,12 @@ func (r *Run) tellAlive() (stop func()) {
 // monotonic clock.
 func (r *Run) now() int64 { return int64(time.Since(r.began)) }
 
-// poll takes the completions that there are into wcs. With Events it sleeps until
-// there are some, and on a device in software too: polling would take the processor
-// from the device. It returns without any when the duration is over.
+// poll takes the completions that there are into wcs, or polls for a while. With Events
+// it sleeps until there are some, and on a device in software too: polling would take the
+// processor from the device. It returns without any when the duration is over.
 func (r *Run) poll(cq *verbs.CQ) (n int, err error) {
 	if !r.waits {
-		return r.look(cq)
+		return r.spin(cq, pollsAtOnce)
 	}
 	n, err = cq.Wait(r.waiting, r.wcs[:])
 	if err != nil && r.over() {
@@ -275,10 +275,13 @@ func (r *Run) poll(cq *verbs.CQ) (n int, err error) {
 }
 
 // look takes the completions that there are into wcs, and never sleeps for them.
-func (r *Run) look(cq *verbs.CQ) (int, error) {
-	n, err := cq.Poll(r.wcs[:])
+func (r *Run) look(cq *verbs.CQ) (int, error) { return r.spin(cq, 1) }
+
+// spin polls so many times, until there are completions.
+func (r *Run) spin(cq *verbs.CQ, polls int) (int, error) {
+	n, err := cq.Spin(r.wcs[:], polls)
 	if n == 0 && err == nil {
-		return 0, r.idle()
+		return 0, r.idle(polls)
 	}
 	return r.took(n, err)
 }
@@ -308,18 +311,18 @@ const (
 	longestNap = time.Millisecond
 )
 
-// idle is what a poll that found nothing comes to. A device in software is served by
+// idle is what polls that found nothing come to. A device in software is served by
 // goroutines of this process, which the runtime wakes for packets when a processor has
 // nothing to do: then this one has, for a moment, and for longer if nothing comes.
 // runtime.Gosched would not do: as long as there is a goroutine to run, packets are
 // looked for every 10 ms. Other devices it does not help, and it wakes threads, which
-// take the processor from the peer: so there it is called only as often as yield says.
-func (r *Run) idle() error {
+// take the processor from the peer: so there it is called only as often as worked says.
+func (r *Run) idle(polls int) error {
 	if r.stopped.Load() {
 		return context.Cause(r.ctx)
 	}
 	if !r.software {
-		r.yield()
+		r.worked(polls)
 		return nil
 	}
 	if r.idles++; r.idles%pollsToNap == 0 {
@@ -328,24 +331,37 @@ func (r *Run) idle() error {
 	return nil
 }
 
-// An end that polls looks at the clock after so many polls, and yields after so long.
+// How many polls go into one call into C, and how many pass between two looks at the
+// clock, of which a post is worth some, more if the device may send within it.
 const (
+	pollsAtOnce  = 64
 	pollsToClock = 128
-	yieldEvery   = 4 * time.Millisecond
+	pollsPerPost = 8
+	bytesPerPoll = 512
 )
 
-// yield yields now and then, though nobody waits. A goroutine that goes on for 10 ms
-// Go's monitor thread preempts; if it finds it in a call into C it takes its processor
-// away, and then looks every 20 µs for a while whether there is more to take. Where two
-// ends poll on two processors, that is a third program: it took a seventh of the time.
-func (r *Run) yield() {
-	if r.polls++; r.polls%pollsToClock != 0 {
+// yieldEvery is how often an end that polls yields.
+const yieldEvery = 8 * time.Millisecond
+
+// worked yields now and then, though nobody waits, when work of so many polls was done.
+// A goroutine that goes on for 10 ms Go's monitor thread preempts; if it finds it in a call
+// into C it takes its processor away, and then looks every 20 µs for a while whether there
+// is more to take. Where two ends poll on two processors, that is a third program.
+func (r *Run) worked(polls int) {
+	if r.work += polls; r.software || r.work < pollsToClock {
 		return
 	}
+	r.work = 0
 	if now := time.Duration(r.now()); now-r.yielded > yieldEvery {
 		r.yielded = now
 		runtime.Gosched()
 	}
+}
+
+// post posts a queue pair's requests.
+func (r *Run) post(x *pair) error {
+	r.worked(pollsPerPost + len(x.sends)*r.size/bytesPerPoll)
+	return x.qp.PostSend(x.sends)
 }
 
 // failure is why one of n completions failed: the first that was not merely flushed,
