@@ -48,6 +48,9 @@ func (t Transport) String() string {
 	return cName("IBV_TRANSPORT_", "ibv_transport_type", uint32(t), "IB", "IWARP", "USNIC", "USNIC_UDP", "UNSPECIFIED")
 }
 
+// VendorRXE is the VendorID of rdma_rxe, the kernel's device in software.
+const VendorRXE = 0xffffff
+
 // DeviceAttr holds a device's limits (struct ibv_device_attr), as [Device.Query] read
 // them. Limits of objects are the device's in all, for every process; what is free
 // of them it does not tell.
@@ -57,7 +60,7 @@ type DeviceAttr struct {
 	SysImageGUID    uint64    // the name of the machine or card that it is part of, in host order
 	MaxMRSize       uint64    // bytes of one region
 	PageSizeCap     uint64    // bit n set: pages of 2^n bytes
-	VendorID        uint32    // the maker's IEEE OUI; 0xffffff is rdma_rxe's
+	VendorID        uint32    // the maker's IEEE OUI, or VendorRXE
 	VendorPartID    uint32    // the maker's own number of the product
 	HWVersion       uint32    // the maker's own number of its revision
 	MaxQP           int       // queue pairs

@@ -36,15 +36,12 @@ func (d *ibvDevice) createCQEx(init CQInitProvider, channel *C.struct_ibv_comp_c
 	return cq, err
 }
 
-// rxeVendor is what rdma_rxe gives as its vendor.
-const rxeVendor = 0xffffff
-
 // walksWrongly says whether the end of a batch must be kept from the provider. That
 // of rxe lost its place there until rdma-core 55 (a completion that never came was
 // found), and released its lock twice until rdma-core 59.
 func (d *ibvDevice) walksWrongly() (bool, error) {
 	attr, err := d.QueryDevice()
-	return attr.VendorID == rxeVendor, err
+	return attr.VendorID == VendorRXE, err
 }
 
 func (c *ibvCQ) PollEx(wcs []WCEx) (int, error) {

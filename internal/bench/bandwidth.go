@@ -121,7 +121,9 @@ func (r *Run) takeReceives(poll func(*verbs.CQ) (int, error)) (int, error) {
 		x := &r.pairs[r.wcs[i].ID]
 		x.received++
 		if r.Duration > 0 || x.posted < int64(r.Iterations) {
-			r.makeReceive(x)
+			if err := r.makeReceive(x); err != nil {
+				return 0, err
+			}
 		}
 		if i+1 == n || r.wcs[i+1].ID != r.wcs[i].ID {
 			if err := x.flush(); err != nil {

@@ -31,16 +31,25 @@ func (r *Run) pingPongSends() error {
 		if !r.more(x.sent) {
 			continue
 		}
-		r.sample()
 		x.sent++
 		wr := &x.sends[0]
 		wr.Flags &^= verbs.SendSignaled
+		if x.posted-int64(x.reposts) <= x.received { // there is none for the answer
+			if err := x.flush(); err != nil {
+				return err
+			}
+		}
 		signaled := x.sent%int64(r.CQMod) == 0 || r.Duration == 0 && x.sent == int64(r.Iterations)
 		if signaled {
 			wr.Flags |= verbs.SendSignaled
 		}
-		if err := r.post(x); err != nil {
+		if err := r.sample(x); err != nil {
 			return err
+		}
+		if x.reposts == pollBatch { // while the peer has something to do
+			if err := x.flush(); err != nil {
+				return err
+			}
 		}
 		if signaled {
 			if err := r.awaitSend(); err != nil {
@@ -51,8 +60,8 @@ func (r *Run) pingPongSends() error {
 	return nil
 }
 
-// takePing waits for a message, and gives its receive back if more are to come than
-// are posted. The server's time begins with the first.
+// takePing waits for a message, and makes a receive in its place if more are to come
+// than are posted. The server's time begins with the first.
 func (r *Run) takePing(x *pair, started *bool) error {
 	for {
 		n, err := r.poll(r.on.RecvCQ)
@@ -73,10 +82,12 @@ func (r *Run) takePing(x *pair, started *bool) error {
 		r.count(int64(n))
 		for range n {
 			if r.Duration > 0 || x.posted < int64(r.Iterations) {
-				r.makeReceive(x)
+				if err := r.makeReceive(x); err != nil {
+					return err
+				}
 			}
 		}
-		return x.flush()
+		return nil
 	}
 }
 
@@ -114,11 +125,10 @@ func (r *Run) pingPongWrites() error {
 			return nil
 		}
 		if r.more(x.sent) {
-			r.sample()
 			x.sent++
 			*mine = byte(x.sent)
 			x.sends[0].Flags |= verbs.SendSignaled
-			if err := r.post(x); err != nil {
+			if err := r.sample(x); err != nil {
 				return err
 			}
 		}
@@ -139,9 +149,8 @@ func (r *Run) oneByOne() error {
 	x.sends[0].Flags |= verbs.SendSignaled
 	r.period.start()
 	for r.more(x.sent) {
-		r.sample()
 		x.sent++
-		if err := r.post(x); err != nil {
+		if err := r.sample(x); err != nil {
 			return err
 		}
 		if err := r.awaitSend(); err != nil {
@@ -152,11 +161,15 @@ func (r *Run) oneByOne() error {
 	return nil
 }
 
-// sample takes the time of a post.
-func (r *Run) sample() {
+// sample posts, and takes the time of it. What becomes of the time is done after
+// it, while the message is on its way.
+func (r *Run) sample(x *pair) error {
+	now := r.now()
+	err := r.post(x)
 	if r.Duration == 0 || r.period.phase.Load() == phaseSample {
-		r.latency.post(r.now())
+		r.latency.post(now)
 	}
+	return err
 }
 
 // watched is a byte that the device changes: it is read within its word, since loops

@@ -22,6 +22,8 @@ type Queues struct {
 	RecvCQ *verbs.CQ // this one
 	Memory *verbs.MR // of Plan.Bytes or more
 	Remote []Remote  // the peer's memory, by queue pair; by Send not used
+
+	KernelWorks bool // the device is threads of this kernel, as rdma_rxe is
 }
 
 // Remote is where a queue pair's WRITEs, READs and atomics begin: what the peer says.
@@ -52,13 +54,14 @@ type Run struct {
 	ctx     context.Context
 	stopped atomic.Bool     // ctx has ended
 	moved   atomic.Int64    // completions
-	idles   uint            // polls that found nothing, one after the other
+	idles   int             // polls that found nothing, one after the other
 	work    int             // since the clock was looked at, in polls
 	yielded time.Duration   // when, since the measuring began
 	waiting context.Context // ends with ctx, and when the duration is over
 
 	software bool // the device is part of this process: it gets on while this end sleeps
 	waits    bool // for events: by the plan, or since the device is such a one
+	naps     bool // the device is of the kernel's threads, and has enough to do
 
 	period  period // with Duration
 	counted int64  // messages in it
@@ -119,6 +122,7 @@ func New(p Plan, q Queues) (*Run, error) {
 func (r *Run) PostReceives(size int) error {
 	r.size = size
 	r.ring, r.step = r.places(size)
+	r.naps = r.on.KernelWorks && !r.Latency && r.depth()*size >= napWorth
 	for i := range r.pairs {
 		x := &r.pairs[i]
 		x.sent, x.completed, x.received, x.posted, x.reposts = 0, 0, 0, 0, 0
@@ -131,12 +135,12 @@ func (r *Run) PostReceives(size int) error {
 			x.recvs[k].SGL[0] = verbs.SGE{Length: uint32(size), LKey: r.on.Memory.LKey()}
 		}
 		for x.posted < int64(r.RxDepth) {
-			r.makeReceive(x)
-			if x.reposts == pollBatch || x.posted == int64(r.RxDepth) {
-				if err := x.flush(); err != nil {
-					return err
-				}
+			if err := r.makeReceive(x); err != nil {
+				return err
 			}
+		}
+		if err := x.flush(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -172,11 +176,18 @@ func (r *Run) place(x *pair, wr *verbs.SendWR, k int64) {
 	wr.SGL[0].Addr, wr.RemoteAddr = x.local+off, x.remote+off
 }
 
-// makeReceive makes one more receive; flush posts those that are made.
-func (r *Run) makeReceive(x *pair) {
+// makeReceive makes one more receive; flush posts those that are made, and so does
+// makeReceive when there are many.
+func (r *Run) makeReceive(x *pair) error {
+	if x.reposts == pollBatch {
+		if err := x.flush(); err != nil {
+			return err
+		}
+	}
 	x.recvs[x.reposts].SGL[0].Addr = x.room + uint64(x.posted%r.ring*r.step)
 	x.reposts++
 	x.posted++
+	return nil
 }
 
 func (x *pair) flush() error {
@@ -304,12 +315,21 @@ func (r *Run) took(n int, err error) (int, error) {
 	return n, nil
 }
 
-// On a device in software, an end that polls sleeps after so many polls that found
-// nothing, for at most longestNap.
+// On a device in software, or of the kernel's threads, an end that polls sleeps after so
+// many polls that found nothing; on the former for at most longestNap.
 const (
 	pollsToNap = 64
 	longestNap = time.Millisecond
+	napWorth   = 1 << 20 // bytes outstanding, for the latter: many times what it moves in a nap
 )
+
+// depth is how many messages may be outstanding at this end.
+func (r *Run) depth() int {
+	if r.receivesOnly() {
+		return r.RxDepth * r.QPs
+	}
+	return r.TxDepth * r.QPs
+}
 
 // idle is what polls that found nothing come to. A device in software is served by
 // goroutines of this process, which the runtime wakes for packets when a processor has
@@ -317,31 +337,34 @@ const (
 // runtime.Gosched would not do: as long as there is a goroutine to run, packets are
 // looked for every 10 ms. Other devices it does not help, and it wakes threads, which
 // take the processor from the peer: so there it is called only as often as worked says.
+// A device of the kernel's threads needs a processor as well: with so much outstanding
+// that it stays busy it gets this one for a moment.
 func (r *Run) idle(polls int) error {
 	if r.stopped.Load() {
 		return context.Cause(r.ctx)
 	}
-	if !r.software {
-		r.worked(polls)
-		return nil
-	}
-	if r.idles++; r.idles%pollsToNap == 0 {
+	r.idles += polls
+	switch {
+	case r.software && r.idles%pollsToNap == 0:
 		time.Sleep(min(longestNap, time.Microsecond<<min(r.idles/pollsToNap-1, 10)))
+	case r.naps && r.idles%pollsToNap == 0:
+		nap()
 	}
+	r.worked(polls)
 	return nil
 }
 
 // How many polls go into one call into C, and how many pass between two looks at the
 // clock, of which a post is worth some, more if the device may send within it.
 const (
-	pollsAtOnce  = 64
-	pollsToClock = 128
+	pollsAtOnce  = pollsToNap
+	pollsToClock = 32
 	pollsPerPost = 8
 	bytesPerPoll = 512
 )
 
 // yieldEvery is how often an end that polls yields.
-const yieldEvery = 8 * time.Millisecond
+const yieldEvery = 4 * time.Millisecond
 
 // worked yields now and then, though nobody waits, when work of so many polls was done.
 // A goroutine that goes on for 10 ms Go's monitor thread preempts; if it finds it in a call
@@ -360,8 +383,9 @@ func (r *Run) worked(polls int) {
 
 // post posts a queue pair's requests.
 func (r *Run) post(x *pair) error {
+	err := x.qp.PostSend(x.sends)
 	r.worked(pollsPerPost + len(x.sends)*r.size/bytesPerPoll)
-	return x.qp.PostSend(x.sends)
+	return err
 }
 
 // failure is why one of n completions failed: the first that was not merely flushed,

@@ -173,7 +173,11 @@ func (e *benchEnd) run(ctx context.Context, c *rc.Conn) error {
 }
 
 func (e *benchEnd) newRun(c *rc.Conn) (*bench.Run, error) {
-	q := bench.Queues{QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: e.region}
+	attr, err := c.Device().Query()
+	if err != nil {
+		return nil, err
+	}
+	q := bench.Queues{QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: e.region, KernelWorks: attr.VendorID == verbs.VendorRXE}
 	if e.plan.Op != bench.Send {
 		remote, err := peerRegion(c, e.plan.Bytes())
 		if err != nil {

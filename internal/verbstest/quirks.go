@@ -24,14 +24,11 @@ func Quirks(t *testing.T, device string) map[string]string {
 	switch {
 	case dev.Info().Provider == "softroce":
 		return softQuirks
-	case attr.VendorID == rxeVendor:
+	case attr.VendorID == verbs.VendorRXE:
 		return rxeQuirks()
 	}
 	return nil
 }
-
-// rxeVendor is what rdma_rxe gives as its vendor.
-const rxeVendor = 0xffffff
 
 const noBuilder = "has one way to post, and that is Go's"
 
