@@ -61,7 +61,7 @@ type Run struct {
 
 	software bool // the device is part of this process: it gets on while this end sleeps
 	waits    bool // for events: by the plan, or since the device is such a one
-	naps     bool // the device is of the kernel's threads, and has enough to do
+	naps     bool // both ends poll, the device is of the kernel's threads, and has enough to do
 
 	period  period // with Duration
 	counted int64  // messages in it
@@ -122,7 +122,7 @@ func New(p Plan, q Queues) (*Run, error) {
 func (r *Run) PostReceives(size int) error {
 	r.size = size
 	r.ring, r.step = r.places(size)
-	r.naps = r.on.KernelWorks && !r.Latency && r.depth()*size >= napWorth
+	r.naps = r.on.KernelWorks && r.Op == Send && !r.Latency && r.depth()*size >= napWorth
 	for i := range r.pairs {
 		x := &r.pairs[i]
 		x.sent, x.completed, x.received, x.posted, x.reposts = 0, 0, 0, 0, 0
@@ -337,8 +337,8 @@ func (r *Run) depth() int {
 // runtime.Gosched would not do: as long as there is a goroutine to run, packets are
 // looked for every 10 ms. Other devices it does not help, and it wakes threads, which
 // take the processor from the peer: so there it is called only as often as worked says.
-// A device of the kernel's threads needs a processor as well: with so much outstanding
-// that it stays busy it gets this one for a moment.
+// A device of the kernel's threads needs a processor as well, and where both ends poll may
+// find none: with so much outstanding that it stays busy it gets this one for a moment.
 func (r *Run) idle(polls int) error {
 	if r.stopped.Load() {
 		return context.Cause(r.ctx)

@@ -93,12 +93,12 @@ func partNames() (names []string) {
 }
 
 var bulk = []measure{
-	{Test: "write-bw", Size: 64 << 10, Iters: 500},
-	{Test: "write-bw", Size: 1 << 20, Iters: 32},
-	{Test: "read-bw", Size: 64 << 10, Iters: 500},
-	{Test: "read-bw", Size: 1 << 20, Iters: 32},
-	{Test: "send-bw", Size: 64 << 10, Iters: 500},
-	{Test: "send-bw", Size: 1 << 20, Iters: 32},
+	{Test: "write-bw", Size: 64 << 10, Iters: 1500},
+	{Test: "write-bw", Size: 1 << 20, Iters: 100},
+	{Test: "read-bw", Size: 64 << 10, Iters: 1500},
+	{Test: "read-bw", Size: 1 << 20, Iters: 100},
+	{Test: "send-bw", Size: 64 << 10, Iters: 1500},
+	{Test: "send-bw", Size: 1 << 20, Iters: 100},
 }
 
 func againstPerftest(o on) (all []comparison) {
@@ -106,7 +106,7 @@ func againstPerftest(o on) (all []comparison) {
 		all = append(all, comparison{Name: m.name(), Measure: m, Aim: 1})
 	}
 	for _, test := range []string{"send-lat", "write-lat"} {
-		m := measure{Test: test, Size: 2, Iters: 5000}
+		m := measure{Test: test, Size: 2, Iters: 10_000}
 		all = append(all, comparison{Name: m.name(), Measure: m, Aim: 1.05})
 	}
 	for i := range all {
