@@ -154,10 +154,10 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 // Spin is [CQ.Poll], over and over until something is there, at most so many times
 // (fewer than once is once); 0 completions if nothing came. On libibverbs all of it is
 // one call into C, so that a completion is taken as soon as C would take it, and the
-// calls' cost is shared. Meanwhile it holds its thread and a processor, and others who
-// poll the CQ wait: a poll that finds nothing takes some nanoseconds, so a hundred or a
-// thousand polls are a good number, in a loop with whatever else there is to look at.
-// It allocates nothing; errors are those of Poll.
+// call's cost is shared; on soft0 it polls in Go. Meanwhile it holds a thread and a
+// processor, and keeps the CQ's other calls waiting, Close among them: a poll that finds
+// nothing takes some nanoseconds, so a hundred or a thousand are a good number, in a loop
+// with whatever else there is to look at. It allocates nothing; errors are those of Poll.
 //
 // Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 func (cq *CQ) Spin(wcs []WC, polls int) (n int, err error) {

@@ -173,8 +173,7 @@ func (c *ibvCQ) Moderate(count int, period time.Duration) error {
 
 func (c *ibvCQ) Poll(wcs []WC) (int, error) { return c.Spin(wcs, 1) }
 
-// Spin holds the lock for all of it: it is as long as a loop of Poll would be that others
-// get a turn in, and each call of theirs would be answered by what this one finds first.
+// Spin holds the lock until it returns: C must not poll a CQ that Close destroys.
 func (c *ibvCQ) Spin(wcs []WC, polls int) (int, error) {
 	if len(wcs) == 0 {
 		return 0, nil

@@ -180,7 +180,8 @@ type CQSleeper interface {
 // CQSpinner is what a CQProvider may be besides: one that polls several times for less
 // than as many calls of Poll.
 type CQSpinner interface {
-	// Spin is Poll until something is there, at most polls times, which is 1 or more.
+	// Spin is Poll until something is there, at most polls times, which is 1 or more;
+	// what holds for Poll holds for it.
 	Spin(wcs []WC, polls int) (int, error)
 }
 

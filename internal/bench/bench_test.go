@@ -161,12 +161,45 @@ var shapes = []struct {
 	{"send latency, by events", plan(Send, true, func(p *Plan) { p.Events = true })},
 	{"read latency, by events", plan(Read, true, func(p *Plan) { p.Events = true })},
 	{"send latency, few signaled", plan(Send, true, func(p *Plan) { p.TxDepth, p.CQMod = 10, 7 })},
+	{"send latency, one receive", plan(Send, true, func(p *Plan) { p.RxDepth = 1 })},
+	{"send latency, few receives", plan(Send, true, func(p *Plan) { p.RxDepth, p.CQMod, p.TxDepth = 17, 3, 5 })},
 	{"send, inline", plan(Send, false, func(p *Plan) { p.Size, p.Inline = 32, 64 })},
 	{"write latency, inline", plan(Write, true, func(p *Plan) { p.Inline = 64 })},
 	{"write latency, a large message", plan(Write, true, func(p *Plan) { p.Size = 70_001 })},
 	{"send, a large message", plan(Send, false, func(p *Plan) { p.Size, p.Iterations = 1<<20, 20 })},
 	{"the fewest", plan(Send, false, func(p *Plan) { p.Iterations = 5 })},
 	{"the fewest, latency", plan(Send, true, func(p *Plan) { p.Iterations = 5 })},
+}
+
+// An end naps where both poll, with the kernel's device busy for longer than a nap.
+func TestNaps(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		plan   Plan
+		kernel bool
+		want   bool
+	}{
+		{"send", plan(Send, false, nil), true, true},
+		{"both write", plan(Write, false, func(p *Plan) { p.Both = true }), true, true},
+		{"a device of its own", plan(Send, false, nil), false, false},
+		{"one end polls", plan(Write, false, nil), true, false},
+		{"latency", plan(Send, true, func(p *Plan) { p.Size = 1 << 20 }), true, false},
+		{"short messages", plan(Send, false, func(p *Plan) { p.Size = 64 }), true, false},
+		{"one outstanding", plan(Send, false, func(p *Plan) { p.TxDepth, p.RxDepth = 1, 1 }), true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := connect(t, c.plan)
+			for _, r := range []*Run{e.client, e.server} {
+				r.on.KernelWorks = c.kernel
+				if err := r.PostReceives(c.plan.Size); err != nil {
+					t.Fatal(err)
+				}
+				if r.naps != c.want {
+					t.Errorf("client %v: naps is %v", r.Client, r.naps)
+				}
+			}
+		})
+	}
 }
 
 // Each shape measures, and counts what it is to count.

@@ -164,9 +164,9 @@ func (r *Run) oneByOne() error {
 // sample posts, and takes the time of it. What becomes of the time is done after
 // it, while the message is on its way.
 func (r *Run) sample(x *pair) error {
-	now := r.now()
+	counts, now := r.Duration == 0 || r.period.phase.Load() == phaseSample, r.now()
 	err := r.post(x)
-	if r.Duration == 0 || r.period.phase.Load() == phaseSample {
+	if counts {
 		r.latency.post(now)
 	}
 	return err

@@ -1,7 +1,8 @@
 //go:build !linux
 
-// No such device is there: the kernel's is Linux's.
+// The sleep of nap_linux.go, on systems whose kernel is no RDMA device.
 
 package bench
 
+// nap is never called: Queues.KernelWorks is of Linux alone.
 func nap() {}

@@ -122,7 +122,7 @@ func New(p Plan, q Queues) (*Run, error) {
 func (r *Run) PostReceives(size int) error {
 	r.size = size
 	r.ring, r.step = r.places(size)
-	r.naps = r.on.KernelWorks && r.Op == Send && !r.Latency && r.depth()*size >= napWorth
+	r.naps = r.on.KernelWorks && (r.Op == Send || r.Both) && !r.Latency && r.depth()*size >= napWorth
 	for i := range r.pairs {
 		x := &r.pairs[i]
 		x.sent, x.completed, x.received, x.posted, x.reposts = 0, 0, 0, 0, 0

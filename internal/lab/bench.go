@@ -173,11 +173,10 @@ func (e *benchEnd) run(ctx context.Context, c *rc.Conn) error {
 }
 
 func (e *benchEnd) newRun(c *rc.Conn) (*bench.Run, error) {
-	attr, err := c.Device().Query()
+	q, err := benchQueues(c, e.region)
 	if err != nil {
 		return nil, err
 	}
-	q := bench.Queues{QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: e.region, KernelWorks: attr.VendorID == verbs.VendorRXE}
 	if e.plan.Op != bench.Send {
 		remote, err := peerRegion(c, e.plan.Bytes())
 		if err != nil {
@@ -188,6 +187,12 @@ func (e *benchEnd) newRun(c *rc.Conn) (*bench.Run, error) {
 		}
 	}
 	return bench.New(e.plan, q)
+}
+
+// benchQueues is what a run works on, without the peer's memory.
+func benchQueues(c *rc.Conn, memory *verbs.MR) (bench.Queues, error) {
+	attr, err := c.Device().Query()
+	return bench.Queues{QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: memory, KernelWorks: attr.VendorID == verbs.VendorRXE}, err
 }
 
 // Notes: what an end measured, or that it gets on.

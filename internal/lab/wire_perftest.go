@@ -136,7 +136,10 @@ func (p *perftest) linger(ctx context.Context) {
 }
 
 func (p *perftest) measure(ctx context.Context, c *rc.Conn) error {
-	queues := bench.Queues{QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: p.region}
+	queues, err := benchQueues(c, p.region)
+	if err != nil {
+		return err
+	}
 	for _, k := range p.theirs {
 		queues.Remote = append(queues.Remote, bench.Remote{Addr: k.Addr, RKey: k.RKey})
 	}

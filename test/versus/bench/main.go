@@ -80,7 +80,8 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 }
 
 // mostRepeated is how many rounds of a comparison may fail and be repeated, which the
-// table tells: rdma_rxe fails a request now and then on a machine that is much too busy.
+// table tells: rdma_rxe fails a request now and then on a machine that is much too busy, and
+// perftest, where it misjudges the processor's clock, tells of no bandwidth at all.
 const mostRepeated = 2
 
 // measurePart runs a part's comparisons, one after the other.
