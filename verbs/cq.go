@@ -163,8 +163,10 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 func (cq *CQ) Spin(wcs []WC, polls int) (n int, err error) {
 	s, ok := cq.p.(CQSpinner)
 	if !ok {
-		for n, err = cq.Poll(wcs); n == 0 && err == nil && polls > 1; polls-- {
-			n, err = cq.Poll(wcs)
+		for range max(polls, 1) {
+			if n, err = cq.Poll(wcs); n > 0 || err != nil {
+				break
+			}
 		}
 		return n, err
 	}

@@ -249,7 +249,7 @@ func (e *benchEnd) compare(ctx context.Context, size int, mine bench.Result) err
 	switch {
 	case e.plan.Passive():
 		e.tellResult("peer", theirs)
-	case e.plan.Both && (e.plan.Op != bench.Send || e.plan.Duration == 0):
+	case e.reports():
 		e.tellResult("both", bench.Sum(mine, theirs))
 	default:
 		e.tellResult("this end", mine)
@@ -286,6 +286,12 @@ func (e *benchEnd) tellResult(by string, r bench.Result) {
 	}
 	tell(e.log, "data", "bench.result", "", e.plan.Row(r, e.unit), attrs...)
 	e.chart.add(r)
+}
+
+// reports says whether each end tells the other what it has measured, so that both
+// know the sum.
+func (e *benchEnd) reports() bool {
+	return e.plan.Both && (e.plan.Op != bench.Send || e.plan.Duration == 0)
 }
 
 // writeChart draws what was measured, if it is to be.

@@ -206,12 +206,6 @@ func (p *perftest) measureOne(ctx context.Context, run *bench.Run, size int) (be
 	return result, nil
 }
 
-// reports says whether each end tells the other what it has measured, so that both
-// know the sum.
-func (p *perftest) reports() bool {
-	return p.plan.Both && (p.plan.Op != bench.Send || p.plan.Duration == 0)
-}
-
 // lend waits while the client measures alone, and shows what it reports.
 func (p *perftest) lend(ctx context.Context, _ *rc.Conn) error {
 	p.follow(ctx, oob.PerftestShortKeySize)

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/oob"
-	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // Who connects to a server may send anything: it is told in one record, takes
@@ -411,12 +410,7 @@ func folderNamed(t *testing.T, name string) string {
 
 func maxQPWR(t *testing.T) int {
 	t.Helper()
-	dev, err := verbs.Open(device)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
-	attr, err := dev.Query()
+	attr, err := openDevice(t).Query()
 	if err != nil {
 		t.Fatal(err)
 	}
