@@ -121,13 +121,13 @@ static inline int64_t rv_build_send(struct ibv_qp_ex *qp, struct ibv_send_wr *ch
 			return rv_refused(0, EINVAL);
 		classic: /* UC's calls do not have to have these two */
 			ibv_wr_abort(qp);
-			return rv_post_send((rv_c_memory)&qp->qp_base, (rv_c_memory)chain);
+			return rv_post_send(&qp->qp_base, chain);
 		}
 		if (datagram)
 			ibv_wr_set_ud_addr(qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 		rv_build_data(qp, wr, bufs);
 	}
-	return ibv_wr_complete(qp) ? rv_post_send((rv_c_memory)&qp->qp_base, (rv_c_memory)chain) : 0;
+	return ibv_wr_complete(qp) ? rv_post_send(&qp->qp_base, chain) : 0;
 }
 
 #endif

@@ -4,8 +4,6 @@
 
 package verbs
 
-// #cgo noescape rv_poll_cq
-// #cgo nocallback rv_poll_cq
 // #include "ibv_shim.h"
 import "C"
 
@@ -16,6 +14,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
 )
 
 // WC and struct ibv_wc are one layout: completions are written straight into the
@@ -34,7 +34,7 @@ type ibvCompChannel struct {
 	cqs    *ibvTable[*C.struct_ibv_cq, *ibvCQ]
 	events *fdWaiter
 	got    *[maxEvents]*C.struct_ibv_cq // what was read last: the first n
-	n      C.int
+	n      int
 	broken atomic.Pointer[syscall.Errno] // why it can be read no more
 }
 
@@ -42,8 +42,7 @@ type ibvCompChannel struct {
 const maxEvents = 16
 
 func (d *ibvDevice) CreateCompChannel() (CompChannelProvider, error) {
-	// To Go these are numbers, so that no call into C has them looked through for
-	// pointers to Go's memory.
+	// To Go these are numbers: it follows no pointers of C's.
 	got := unsafe.Pointer(new([maxEvents]uintptr))
 	c := &ibvCompChannel{cqs: &d.cqs, got: (*[maxEvents]*C.struct_ibv_cq)(got)}
 	if err := errnoErr(C.rv_create_comp_channel(d.ctx, &c.ch)); err != nil {
@@ -52,13 +51,15 @@ func (d *ibvDevice) CreateCompChannel() (CompChannelProvider, error) {
 	var err error
 	// Mostly one event comes at a time: then it is not asked for a second one before
 	// the first has woken somebody.
-	most := C.int(1)
+	most := 1
 	get := func() syscall.Errno {
-		errno := syscall.Errno(C.rv_get_cq_events(c.ch, (**C.struct_ibv_cq)(got), most, &c.n))
-		if most = maxEvents; errno == syscall.EAGAIN {
+		n := int(ccall.Call(hotGetEvents, address(c.ch), uintptr(most), 0, 0, got))
+		if n < 0 {
 			most = 1
+			return syscall.Errno(-n)
 		}
-		return errno
+		most, c.n = maxEvents, n
+		return 0
 	}
 	if c.events, err = newFDWaiter(int(c.ch.fd), "completion channel of "+d.name, get); err != nil {
 		C.rv_destroy_comp_channel(c.ch)
@@ -173,6 +174,9 @@ func (c *ibvCQ) Moderate(count int, period time.Duration) error {
 
 func (c *ibvCQ) Poll(wcs []WC) (int, error) { return c.Spin(wcs, 1) }
 
+// pollsAtOnce is how many polls one call into C makes at most: some microseconds of them.
+const pollsAtOnce = 1024
+
 // Spin holds the lock until it returns: C must not poll a CQ that Close destroys.
 func (c *ibvCQ) Spin(wcs []WC, polls int) (int, error) {
 	if len(wcs) == 0 {
@@ -183,7 +187,10 @@ func (c *ibvCQ) Spin(wcs []WC, polls int) (int, error) {
 	if c.cq == nil {
 		return 0, net.ErrClosed
 	}
-	n := int(C.rv_poll_cq(cMemory(c.cq), C.long(polls), C.int(len(wcs)), (*C.struct_ibv_wc)(unsafe.Pointer(&wcs[0]))))
+	n := 0
+	for ; n == 0 && polls > 0; polls -= pollsAtOnce {
+		n = int(ccall.Call(hotPoll, address(c.cq), uintptr(min(polls, pollsAtOnce)), uintptr(len(wcs)), 0, unsafe.Pointer(&wcs[0])))
+	}
 	if n < 0 {
 		return 0, syscall.Errno(-n)
 	}
@@ -201,10 +208,6 @@ func (wc *WC) toHostOrder() {
 }
 
 func (c *ibvCQ) Arm(solicitedOnly bool) error {
-	var flag C.int
-	if solicitedOnly {
-		flag = 1
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cq == nil {
@@ -215,7 +218,10 @@ func (c *ibvCQ) Arm(solicitedOnly bool) error {
 			return *errno
 		}
 	}
-	return errnoErr(C.rv_req_notify_cq(c.cq, flag))
+	if errno := ccall.Call(hotArm, address(c.cq), truth(solicitedOnly), 0, 0, nil); errno != 0 {
+		return syscall.Errno(errno)
+	}
+	return nil
 }
 
 func (c *ibvCQ) Close() error {

@@ -5,8 +5,6 @@
 
 package verbs
 
-// #cgo noescape rv_poll_cq_ex
-// #cgo nocallback rv_poll_cq_ex
 // #include "ibv_shim.h"
 import "C"
 
@@ -14,6 +12,8 @@ import (
 	"net"
 	"syscall"
 	"unsafe"
+
+	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
 )
 
 // WCEx and struct rv_wc_ex are one layout; see WC.
@@ -56,11 +56,7 @@ func (c *ibvCQ) PollEx(wcs []WCEx) (int, error) {
 	if len(wcs) == 0 {
 		return 0, nil
 	}
-	var alone C.int
-	if c.alone {
-		alone = 1
-	}
-	n := int(C.rv_poll_cq_ex(c.cq, C.uint64_t(c.ex), alone, C.int(len(wcs)), unsafe.Pointer(&wcs[0])))
+	n := int(ccall.Call(hotPollEx, address(c.cq), uintptr(c.ex), truth(c.alone), uintptr(len(wcs)), unsafe.Pointer(&wcs[0])))
 	if n < 0 {
 		return 0, syscall.Errno(-n)
 	}

@@ -6,14 +6,6 @@
 
 package verbs
 
-// #cgo noescape rv_post_send
-// #cgo nocallback rv_post_send
-// #cgo noescape rv_build_send
-// #cgo nocallback rv_build_send
-// #cgo noescape rv_post_recv
-// #cgo nocallback rv_post_recv
-// #cgo noescape rv_post_srq_recv
-// #cgo nocallback rv_post_srq_recv
 // #include "ibv_builder.h"
 import "C"
 
@@ -21,6 +13,8 @@ import (
 	"net"
 	"syscall"
 	"unsafe"
+
+	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
 )
 
 // SGE and struct ibv_sge are one layout: a scatter/gather list is copied whole.
@@ -109,18 +103,14 @@ func (s *sendSlots) post(n int) (int, error) {
 		return 0, nil
 	}
 	s.wrs[n-1].next = nil
-	var refused C.int64_t
+	var refused int64
 	if s.ex == nil {
-		refused = C.rv_post_send(cMemory(s.qp), cMemory(&s.wrs[0]))
+		refused = ccall.Call(hotPostSend, address(s.qp), address(&s.wrs[0]), 0, 0, nil)
 	} else {
-		var datagram C.int
-		if s.datagram {
-			datagram = 1
-		}
-		refused = C.rv_build_send(s.ex, &s.wrs[0], &s.bufs[0], datagram)
+		refused = ccall.Call(hotBuildSend, address(s.ex), address(&s.wrs[0]), address(&s.bufs[0]), truth(s.datagram), nil)
 	}
 	s.link(n - 1)
-	return postResult(n, int64(refused))
+	return postResult(n, refused)
 }
 
 // PostSend encodes and posts as many requests at a time as there are slots: one
@@ -335,14 +325,14 @@ func (s *recvSlots) post(n int) (int, error) {
 		return 0, nil
 	}
 	s.wrs[n-1].next = nil
-	var refused C.int64_t
+	var refused int64
 	if s.to.srq != nil {
-		refused = C.rv_post_srq_recv(cMemory(s.to.srq), cMemory(&s.wrs[0]))
+		refused = ccall.Call(hotPostSRQRecv, address(s.to.srq), address(&s.wrs[0]), 0, 0, nil)
 	} else {
-		refused = C.rv_post_recv(cMemory(s.to.qp), cMemory(&s.wrs[0]))
+		refused = ccall.Call(hotPostRecv, address(s.to.qp), address(&s.wrs[0]), 0, 0, nil)
 	}
 	s.link(n - 1)
-	return postResult(n, int64(refused))
+	return postResult(n, refused)
 }
 
 func (q *ibvQP) PostRecv(wrs []RecvWR) (done int, err error) {
@@ -421,9 +411,6 @@ func (s *sgeSlots) fill(i int, sgl []SGE) bool {
 	}
 	return true
 }
-
-// cMemory is the address of what lies in C memory, as posting and polling take it.
-func cMemory[T any](p *T) C.rv_c_memory { return C.rv_c_memory(uintptr(unsafe.Pointer(p))) }
 
 // cArray allocates n zeroed elements (at least one) of C memory. It panics if C
 // has none left.

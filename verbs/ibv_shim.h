@@ -110,19 +110,20 @@ static inline int rv_destroy_comp_channel(struct ibv_comp_channel *ch)
 }
 
 /* rv_get_cq_events reads and acknowledges up to max events of a non-blocking
- * channel into cqs and stores how many. Acknowledging here, in the call that
- * read them, is what lets ibv_destroy_cq never wait for a Go goroutine. */
-static inline int rv_get_cq_events(struct ibv_comp_channel *ch, struct ibv_cq **cqs, int max, int *n)
+ * channel into cqs. It returns how many, or a negative errno. Acknowledging here, in
+ * the call that read them, is what lets ibv_destroy_cq never wait for a Go goroutine. */
+static inline int rv_get_cq_events(struct ibv_comp_channel *ch, int max, struct ibv_cq **cqs)
 {
 	void *context;
+	int n;
 
-	for (*n = 0; *n < max; ++*n) {
+	for (n = 0; n < max; n++) {
 		errno = 0;
-		if (ibv_get_cq_event(ch, &cqs[*n], &context))
-			return *n ? 0 : (errno ? errno : EIO);
-		ibv_ack_cq_events(cqs[*n], 1);
+		if (ibv_get_cq_event(ch, &cqs[n], &context))
+			return n ? n : -(errno ? errno : EIO);
+		ibv_ack_cq_events(cqs[n], 1);
 	}
-	return 0;
+	return n;
 }
 
 static inline int rv_create_cq(struct ibv_context *ctx, int depth, struct ibv_comp_channel *ch, int vector,
@@ -181,20 +182,15 @@ static inline int rv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 	return rv_errno(ibv_req_notify_cq(cq, solicited_only));
 }
 
-/* What posting and polling are given of C memory comes as a number: of each pointer
- * cgo finds out, at every call, whether it leads to Go memory that holds pointers, which
- * took a fifth of a poll. struct ibv_wc has none, so its address may be a pointer. */
-typedef uintptr_t rv_c_memory;
-
 /* rv_poll_cq polls until something is there, at most polls times (1 or more). It returns
  * the number of completions, or a negative errno. */
-static inline int rv_poll_cq(rv_c_memory cq, long polls, int max, struct ibv_wc *wcs)
+static inline int rv_poll_cq(struct ibv_cq *cq, long polls, int max, struct ibv_wc *wcs)
 {
 	int n;
 
 	errno = 0;
 	do
-		n = ibv_poll_cq((struct ibv_cq *)cq, max, wcs);
+		n = ibv_poll_cq(cq, max, wcs);
 	while (n == 0 && --polls > 0);
 	return n >= 0 ? n : -(errno ? errno : EIO);
 }
@@ -333,28 +329,28 @@ static inline int64_t rv_refused(int64_t index, int ret)
 /* rv_post_send posts a chain whose requests lie in one array; 0, or rv_refused.
  * libibverbs' rxe provider sets bad to NULL when it is the doorbell that fails, as
  * in a state that does not send: that counts as the first request's refusal. */
-static inline int64_t rv_post_send(rv_c_memory qp, rv_c_memory chain)
+static inline int64_t rv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr)
 {
-	struct ibv_send_wr *wr = (struct ibv_send_wr *)chain, *bad = wr;
-	int ret = ibv_post_send((struct ibv_qp *)qp, wr, &bad);
+	struct ibv_send_wr *bad = wr;
+	int ret = ibv_post_send(qp, wr, &bad);
 
 	return ret ? rv_refused(bad ? bad - wr : 0, ret) : 0;
 }
 
 /* rv_post_recv is rv_post_send for receives. */
-static inline int64_t rv_post_recv(rv_c_memory qp, rv_c_memory chain)
+static inline int64_t rv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr)
 {
-	struct ibv_recv_wr *wr = (struct ibv_recv_wr *)chain, *bad = wr;
-	int ret = ibv_post_recv((struct ibv_qp *)qp, wr, &bad);
+	struct ibv_recv_wr *bad = wr;
+	int ret = ibv_post_recv(qp, wr, &bad);
 
 	return ret ? rv_refused(bad ? bad - wr : 0, ret) : 0;
 }
 
 /* rv_post_srq_recv is rv_post_send for receives of an SRQ. */
-static inline int64_t rv_post_srq_recv(rv_c_memory srq, rv_c_memory chain)
+static inline int64_t rv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr)
 {
-	struct ibv_recv_wr *wr = (struct ibv_recv_wr *)chain, *bad = wr;
-	int ret = ibv_post_srq_recv((struct ibv_srq *)srq, wr, &bad);
+	struct ibv_recv_wr *bad = wr;
+	int ret = ibv_post_srq_recv(srq, wr, &bad);
 
 	return ret ? rv_refused(bad ? bad - wr : 0, ret) : 0;
 }

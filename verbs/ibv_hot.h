@@ -1,0 +1,19 @@
+/* What posting, polling and waiting call, of the one type that ccall.Call has; the
+ * functions of the same name in ibv_shim.h and ibv_builder.h say what each does. */
+#ifndef RAWVERBS_IBV_HOT_H
+#define RAWVERBS_IBV_HOT_H
+
+#include <stdint.h>
+
+#define RV_HOT(name) int64_t rv_hot_##name(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, void *p)
+
+RV_HOT(post_send);     /* qp, chain */
+RV_HOT(build_send);    /* qp_ex, chain, bufs, datagram */
+RV_HOT(post_recv);     /* qp, chain */
+RV_HOT(post_srq_recv); /* srq, chain */
+RV_HOT(poll_cq);       /* cq, polls, max; wcs */
+RV_HOT(poll_cq_ex);    /* cq, fields, alone, max; wcs */
+RV_HOT(req_notify_cq); /* cq, solicited_only */
+RV_HOT(get_cq_events); /* channel, max; cqs */
+
+#endif

@@ -1,0 +1,86 @@
+//go:build linux && cgo
+
+package ccall
+
+import (
+	"bytes"
+	"runtime"
+	"runtime/pprof"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/rawverbs/rawverbs/verbs/internal/ccall/ccalltest"
+)
+
+func TestCallPassesArgumentsAndResult(t *testing.T) {
+	n := uint64(41)
+	if got := Call(ccalltest.Polynomial, 1, 2, 3, 4, unsafe.Pointer(&n)); got != 1+20+300-4000 || n != 42 {
+		t.Errorf("got %d, and %d at p", got, n)
+	}
+	if got := Call(ccalltest.Misaligned, 0, 0, 0, 0, nil); got != 0 {
+		t.Errorf("the stack is misaligned: %d", got)
+	}
+}
+
+func TestCallIsOfTheThread(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	Call(ccalltest.SetErrno, uintptr(syscall.EIO), 0, 0, 0, nil)
+	if got := syscall.Errno(Call(ccalltest.SetErrno, 0, 0, 0, 0, nil)); got != syscall.EIO {
+		t.Errorf("errno was %d, want EIO", got)
+	}
+}
+
+func TestCallAllocatesNothing(t *testing.T) {
+	var n uint64
+	if allocs := testing.AllocsPerRun(1000, func() { Call(ccalltest.Polynomial, 1, 2, 3, 4, unsafe.Pointer(&n)) }); allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
+// TestCallAmongSignals has many goroutines call while others allocate, the garbage
+// collector runs all the time, each goroutine is preempted, and a profile is made.
+func TestCallAmongSignals(t *testing.T) {
+	runtime.SetCPUProfileRate(2000) // StartCPUProfile complains that it is set, and uses it
+	if err := pprof.StartCPUProfile(new(bytes.Buffer)); err != nil {
+		t.Fatal(err)
+	}
+	defer pprof.StopCPUProfile()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	end := time.Now().Add(2 * time.Second)
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			for n := uintptr(i); time.Now().Before(end); n++ {
+				var at uint64
+				if got := deep(200, func() int64 { return Call(ccalltest.Polynomial, n, n, n, 0, unsafe.Pointer(&at)) }); got != int64(111*n) || at != 1 {
+					t.Errorf("got %d and %d for %d", got, at, n)
+					return
+				}
+				if got := Call(ccalltest.Work, 20_000, n, 0, 0, nil); got != int64(n) {
+					t.Errorf("got %d, want %d", got, n)
+					return
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for time.Now().Before(end) {
+			runtime.GC()
+		}
+	})
+	all.Wait()
+}
+
+// deep calls f from a stack that has grown, and shrinks again at the next collection.
+func deep(n int, f func() int64) int64 {
+	var room [256]byte
+	if n == 0 {
+		return f()
+	}
+	room[n%len(room)] = 1
+	return deep(n-1, f) + int64(room[0])*0
+}
