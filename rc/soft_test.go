@@ -12,8 +12,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// TestAWaitThatSleepsAllocatesNothing waits before anything has completed. With
-// libibverbs the goroutine that reads the completion channel allocates.
+// TestAWaitThatSleepsAllocatesNothing waits before anything has completed.
 func TestAWaitThatSleepsAllocatesNothing(t *testing.T) {
 	if allocs := waitAllocations(t, 0); allocs != 0 {
 		t.Errorf("%v allocations for posting 8 requests and waiting for them", allocs)

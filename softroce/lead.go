@@ -63,6 +63,9 @@ func (c *cq) Sleep(ctx, life context.Context, woken, gone <-chan struct{}) {
 	}
 }
 
+// Drives is true: whoever waits receives.
+func (c *cq) Drives() bool { return true }
+
 // WakeSleeper makes this CQ's leader, if it has one, look at the CQ.
 func (c *cq) WakeSleeper() {
 	c.woken.Store(true)
@@ -87,8 +90,8 @@ func (c *cq) lead(ctx, life context.Context) bool {
 	if before := d.left.Swap(nil); before != nil && before != r {
 		before.takeOver()
 	}
-	r.watched[0].set(ctx, r.p.link)
-	r.watched[1].set(life, r.p.link)
+	r.watched[0].Set(ctx, r.p.link)
+	r.watched[1].Set(life, r.p.link)
 	r.answer() // what this goroutine left when it led before
 	done := c.leadUntilDone(ctx, life, r)
 	r.mu.Unlock()
@@ -134,29 +137,5 @@ func (c *cq) leadUntilDone(ctx, life context.Context, r *receiver) bool {
 func (d *device) interruptLeader() {
 	if r := d.leader.Load(); r != nil {
 		r.p.link.Interrupt()
-	}
-}
-
-// watch sees to it that the end of a context interrupts. Programs mostly wait with
-// the same contexts again and again: each is then watched once.
-type watch struct {
-	done <-chan struct{} // of the context, nil if none is watched
-	stop func() bool
-}
-
-func (w *watch) set(ctx context.Context, l link.Link) {
-	if ctx.Done() == w.done {
-		return
-	}
-	w.end()
-	if w.done = ctx.Done(); w.done != nil {
-		w.stop = context.AfterFunc(ctx, l.Interrupt)
-	}
-}
-
-func (w *watch) end() {
-	if w.done != nil {
-		w.stop()
-		w.done = nil
 	}
 }

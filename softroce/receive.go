@@ -23,6 +23,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -45,7 +46,7 @@ type receiver struct {
 	in      *link.Ingress
 	batch   []transport.Datagram
 	sender  driver
-	watched [2]watch // the contexts of who led last
+	watched [2]ctxwatch.Watch // the contexts of who led last
 
 	asked  atomic.Bool   // somebody wants the port: its goroutine lets go
 	led    atomic.Uint64 // how many times somebody has led
@@ -79,7 +80,7 @@ func (r *receiver) run() {
 			continue
 		case errors.Is(err, net.ErrClosed):
 			for i := range r.watched {
-				r.watched[i].end()
+				r.watched[i].End()
 			}
 			return
 		default:

@@ -24,8 +24,8 @@ type CompChannel struct {
 }
 
 // CreateCompChannel makes a completion channel. On libibverbs it takes two file
-// descriptors and a goroutine, but no thread. EMFILE if the process has too many open
-// files. The device cannot be closed before the channel.
+// descriptors, and no thread. EMFILE if the process has too many open files. The device
+// cannot be closed before the channel.
 //
 // Implements: struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 func (d *Device) CreateCompChannel() (*CompChannel, error) {
@@ -244,8 +244,9 @@ func (cq *CQ) Moderate(count int, period time.Duration) error {
 // come between) and sleeps until an event, ctx's end or Close. It returns at
 // least one completion or an error: context.Cause(ctx) as it is, net.ErrClosed, or what
 // Poll and Arm say. What has completed is returned even if ctx has ended. Any number of
-// goroutines may wait on one CQ; none holds an operating system thread, and none
-// allocates. A CQ without a channel, and an empty wcs, are EINVAL.
+// goroutines may wait on one CQ; none holds an operating system thread. Nothing is
+// allocated, but for a context that can end and is not that of the wait before: watching it
+// costs as much as context.AfterFunc. A CQ without a channel, and an empty wcs, are EINVAL.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
@@ -256,7 +257,7 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 
 // WaitEither is [CQ.Wait] with a second context that ends it, such as one for the
 // life of what the CQ belongs to: joining the two into one would cost each call an
-// allocation. It allocates nothing. The error of its end is context.Cause(life).
+// allocation. The error of its end is context.Cause(life).
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
@@ -321,8 +322,8 @@ func (cq *CQ) wait(ctx, life context.Context, room int, solicitedOnly bool, poll
 // device has the goroutine that waits receive. Polling in place of waiting is no
 // quicker there.
 func (cq *CQ) WaitDrives() bool {
-	_, drives := cq.p.(CQSleeper)
-	return drives
+	s, ok := cq.p.(CQSleeper)
+	return ok && s.Drives()
 }
 
 // sleep returns after an event, the end of ctx or life, or Close, or earlier.

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// The C wall: completion channels and completion queues.
+// The C wall: completion queues.
 
 package verbs
 
@@ -15,6 +15,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
 )
 
@@ -28,80 +29,6 @@ var (
 	_ [unsafe.Offsetof(WC{}.DLIDPath) - unsafe.Offsetof(C.struct_ibv_wc{}.dlid_path_bits)]byte
 )
 
-// ibvCompChannel is struct ibv_comp_channel with the goroutine that reads it.
-type ibvCompChannel struct {
-	ch     *C.struct_ibv_comp_channel
-	cqs    *ibvTable[*C.struct_ibv_cq, *ibvCQ]
-	events *fdWaiter
-	got    *[maxEvents]*C.struct_ibv_cq // what was read last: the first n
-	n      int
-	broken atomic.Pointer[syscall.Errno] // why it can be read no more
-}
-
-// maxEvents is how many completion events one call into C reads at most.
-const maxEvents = 16
-
-func (d *ibvDevice) CreateCompChannel() (CompChannelProvider, error) {
-	// To Go these are numbers: it follows no pointers of C's.
-	got := unsafe.Pointer(new([maxEvents]uintptr))
-	c := &ibvCompChannel{cqs: &d.cqs, got: (*[maxEvents]*C.struct_ibv_cq)(got)}
-	if err := errnoErr(C.rv_create_comp_channel(d.ctx, &c.ch)); err != nil {
-		return nil, err
-	}
-	var err error
-	// Mostly one event comes at a time: then it is not asked for a second one before
-	// the first has woken somebody.
-	most := 1
-	get := func() syscall.Errno {
-		n := int(ccall.Call(hotGetEvents, address(c.ch), uintptr(most), 0, 0, got))
-		if n < 0 {
-			most = 1
-			return syscall.Errno(-n)
-		}
-		most, c.n = maxEvents, n
-		return 0
-	}
-	if c.events, err = newFDWaiter(int(c.ch.fd), "completion channel of "+d.name, get); err != nil {
-		C.rv_destroy_comp_channel(c.ch)
-		return nil, err
-	}
-	go c.read()
-	return c, nil
-}
-
-// read turns events into wake-ups until the channel is closed or breaks.
-func (c *ibvCompChannel) read() {
-	for {
-		if err := c.events.wait(); err != nil {
-			if err != net.ErrClosed {
-				errno := errnoOf(err)
-				if errno == 0 {
-					errno = syscall.EIO
-				}
-				c.broken.Store(&errno)
-				c.cqs.each(func(cq *ibvCQ) {
-					if cq.channel == c {
-						cq.wake()
-					}
-				})
-			}
-			return
-		}
-		for _, cq := range c.got[:c.n] {
-			if p, ok := c.cqs.find(cq); ok {
-				p.wake()
-			}
-		}
-	}
-}
-
-func (c *ibvCompChannel) Close() error {
-	if err := c.events.close(); err != nil {
-		return err
-	}
-	return errnoErr(C.rv_destroy_comp_channel(c.ch))
-}
-
 // ibvCQ is struct ibv_cq, and struct ibv_cq_ex if it was made with more.
 type ibvCQ struct {
 	depth   atomic.Int32
@@ -113,6 +40,9 @@ type ibvCQ struct {
 	cq    *C.struct_ibv_cq // nil after Close
 	ex    WCExFlags        // 0: not extended
 	alone bool             // extended completions are taken one by one; see walksWrongly
+
+	watched [2]ctxwatch.Watch // the contexts of who read the channel last
+	unread  atomic.Int32      // arms since an event was read
 }
 
 func (d *ibvDevice) CompVectors() int { return int(d.ctx.num_comp_vectors) }
@@ -208,6 +138,17 @@ func (wc *WC) toHostOrder() {
 }
 
 func (c *ibvCQ) Arm(solicitedOnly bool) error {
+	if err := c.arm(solicitedOnly); err != nil || c.channel == nil {
+		return err
+	}
+	if c.unread.Add(1) > maxEvents {
+		c.unread.Store(0)
+		c.channel.drain()
+	}
+	return nil
+}
+
+func (c *ibvCQ) arm(solicitedOnly bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cq == nil {
@@ -225,6 +166,14 @@ func (c *ibvCQ) Arm(solicitedOnly bool) error {
 }
 
 func (c *ibvCQ) Close() error {
+	if err := c.destroy(); err != nil {
+		return err
+	}
+	c.WakeSleeper()
+	return nil
+}
+
+func (c *ibvCQ) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.table.drop(c.cq) // before the address can be another CQ's
@@ -233,5 +182,8 @@ func (c *ibvCQ) Close() error {
 		return err
 	}
 	c.cq = nil
+	for i := range c.watched {
+		c.watched[i].End()
+	}
 	return nil
 }

@@ -21,6 +21,7 @@ type fdWaiter struct {
 	file   *os.File
 	raw    syscall.RawConn
 	try    func(uintptr) bool // reads, and says whether that was it; made once, so that waiting allocates nothing
+	once   func(uintptr) bool // reads, and that was it
 	errno  syscall.Errno      // what the last read answered
 	closed atomic.Bool        // a RawConn's own error for it is not os.ErrClosed
 }
@@ -47,13 +48,22 @@ func newFDWaiter(fd int, name string, read func() syscall.Errno) (*fdWaiter, err
 		}
 		return w.errno != syscall.EAGAIN
 	}
+	w.once = func(fd uintptr) bool {
+		w.try(fd)
+		return true
+	}
 	return w, nil
 }
 
 // wait calls read whenever there may be something, until it answers anything but
 // EAGAIN, and returns that; net.ErrClosed after close. One goroutine at a time waits.
-func (w *fdWaiter) wait() error {
-	err := w.raw.Read(w.try)
+func (w *fdWaiter) wait() error { return w.read(w.try) }
+
+// now is wait that does not wait: EAGAIN if there is nothing.
+func (w *fdWaiter) now() error { return w.read(w.once) }
+
+func (w *fdWaiter) read(how func(uintptr) bool) error {
+	err := w.raw.Read(how)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errTick
@@ -67,7 +77,7 @@ func (w *fdWaiter) wait() error {
 	return nil
 }
 
-// errTick is what wait answers when the time that tick set has come.
+// errTick is what wait answers when the time that tick set has come, and after interrupt.
 var errTick = errors.New("nothing came in time")
 
 // tick makes the next wait end after d if nothing came.
@@ -78,6 +88,13 @@ func (w *fdWaiter) tick(d time.Duration) error {
 	}
 	return err
 }
+
+// Interrupt makes the wait that is under way end, and each that follows, until resume.
+func (w *fdWaiter) Interrupt() { _ = w.file.SetReadDeadline(time.Unix(1, 0)) }
+
+// resume ends what Interrupt began. What is to be seen by who is interrupted is
+// looked for after it.
+func (w *fdWaiter) resume() { _ = w.file.SetReadDeadline(time.Time{}) }
 
 // close wakes the waiter. It returns once no read is under way.
 func (w *fdWaiter) close() error {

@@ -124,7 +124,9 @@ type CQInitProvider struct {
 	Ex      WCExFlags           // not 0: for PollEx
 	Flags   CQFlags             // as CQInit has them
 	// Wake is called for each of the CQ's events if there is a channel, by any
-	// goroutine: it does not block and calls nothing back.
+	// goroutine: it does not block and calls nothing back. A CQSleeper may put it off
+	// until a goroutine sleeps on one of the channel's CQs, and do without it for
+	// that one's own events.
 	Wake func()
 }
 
@@ -167,14 +169,16 @@ type SRQProvider interface {
 }
 
 // CQSleeper is what a CQProvider may be besides: one that has use for a goroutine
-// that waits, as a device in software has that can let it receive.
+// that waits, such as to let it read what tells of completions, or receive.
 type CQSleeper interface {
-	// Sleep returns once wake was called since the last Poll, ctx or life has ended
+	// Sleep returns once there was an event since the last Poll, ctx or life has ended
 	// or Close was called; to return earlier does no harm. woken yields once for the
-	// calls of wake, and gone is closed after Close. It allocates nothing.
+	// calls of Wake, and gone is closed after Close. It allocates nothing.
 	Sleep(ctx, life context.Context, woken, gone <-chan struct{})
 	// WakeSleeper makes a Sleep return that is under way and does not look at woken.
 	WakeSleeper()
+	// Drives is whether the device gets on by Sleep.
+	Drives() bool
 }
 
 // CQSpinner is what a CQProvider may be besides: one that polls several times for less

@@ -6,6 +6,7 @@
 package verbstest
 
 import (
+	"context"
 	"runtime"
 	"time"
 	"unsafe"
@@ -125,6 +126,7 @@ func (e *Env) bare() *bare {
 	made(e, ch, err)
 	x.cq, err = p.CreateCQ(verbs.CQInitProvider{Depth: 64, Channel: ch, Wake: func() { x.events <- struct{}{} }})
 	made(e, x.cq, err)
+	x.listen(p, ch)
 	sends, err := p.CreateCQ(verbs.CQInitProvider{Depth: 64})
 	made(e, sends, err)
 
@@ -155,6 +157,30 @@ func (e *Env) bare() *bare {
 		e.ok(err, "PostRecv")
 	}
 	return x
+}
+
+// listen has a goroutine wait on another CQ of the channel: a device may read that only
+// while somebody waits.
+func (x *bare) listen(p verbs.DeviceProvider, ch verbs.CompChannelProvider) {
+	other, err := p.CreateCQ(verbs.CQInitProvider{Depth: 1, Channel: ch, Wake: func() {}})
+	made(x.e, other, err)
+	s, ok := other.(verbs.CQSleeper)
+	if !ok {
+		return
+	}
+	ctx, end := context.WithCancel(x.e.Ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			s.Sleep(ctx, ctx, nil, nil)
+		}
+	}()
+	x.e.Cleanup(func() error {
+		end()
+		<-done
+		return nil
+	})
 }
 
 func (x *bare) arm(solicitedOnly bool) { x.e.ok(x.cq.Arm(solicitedOnly), "Arm") }

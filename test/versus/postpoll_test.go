@@ -72,8 +72,7 @@ func BenchmarkWaitWake(b *testing.B) {
 	}
 }
 
-// TestAllocatesNothing counts what the whole process allocates, with the goroutine
-// that reads the channel.
+// TestAllocatesNothing counts what the whole process allocates.
 func TestAllocatesNothing(t *testing.T) {
 	device := deviceName(t)
 	for _, batch := range batches {

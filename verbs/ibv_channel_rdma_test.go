@@ -1,0 +1,54 @@
+//go:build rdma && linux && cgo
+
+package verbs
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+)
+
+// TestEventsOfArmedCQsDoNotPileUp arms and polls again and again, and never waits: nobody
+// reads the channel.
+func TestEventsOfArmedCQsDoNotPileUp(t *testing.T) {
+	d := openTestDevice(t)
+	pd := must[*PD](t)(d.AllocPD())
+	ch := must[*CompChannel](t)(d.CreateCompChannel())
+	cq := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 8, Channel: ch}))
+	qp := must[*QP](t)(pd.CreateQP(QPInit{Type: RC, SendCQ: cq, RecvCQ: cq,
+		Cap: QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}}))
+	defer closeRoom(t, qp, cq, ch, pd)
+	m := qpstate.NewMachine(RC, qp, nil)
+	for range 4 * maxEvents {
+		if err := cq.Arm(false); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range []error{m.ToInit(QPAttr{PortNum: 1}), qp.PostRecv([]RecvWR{{ID: 1}}), m.ToError()} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		flushed := 0
+		for end := time.Now().Add(10 * time.Second); flushed == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			n, err := cq.Poll(make([]WC, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			flushed = n
+		}
+		if flushed == 0 {
+			t.Fatal("the receive was not flushed")
+		}
+		if err := m.ToReset(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, left := ch.p.(*ibvCompChannel), 0
+	for p.events.now() == nil {
+		left += p.n
+	}
+	if left == 0 || left > maxEvents {
+		t.Errorf("%d events were left unread, want 1 to %d", left, maxEvents)
+	}
+}

@@ -1,0 +1,246 @@
+//go:build linux && cgo
+
+package verbs
+
+import (
+	"context"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/verbs/internal/ibvfake"
+)
+
+// pipeRoom is a completion channel whose events are bytes of a pipe, and its CQs.
+type pipeRoom struct {
+	ch   *ibvCompChannel
+	cqs  []*pipeCQ
+	pipe int // to write to, until it is closed
+}
+
+type pipeCQ struct {
+	*ibvCQ
+	event       []byte
+	woken, gone chan struct{}
+}
+
+func newPipeRoom(t *testing.T, cqs int) *pipeRoom {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	var d ibvDevice
+	r := &pipeRoom{ch: newIBVCompChannel(&d), pipe: fds[1]}
+	read := make([]byte, 1)
+	var err error
+	r.ch.events, err = newFDWaiter(fds[0], "pipe", func() syscall.Errno {
+		n, err := unix.Read(fds[0], read)
+		if err != nil {
+			return err.(syscall.Errno)
+		}
+		if n == 0 {
+			return syscall.EPIPE
+		}
+		r.ch.got[0], r.ch.n = r.cqs[read[0]].cq, 1
+		return 0
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range cqs {
+		f := ibvfake.New()
+		t.Cleanup(f.Free)
+		c := &pipeCQ{ibvCQ: newIBVCQ(f.CQ(), &d.cqs), event: []byte{byte(i)}, woken: make(chan struct{}, 1), gone: make(chan struct{})}
+		c.channel, c.wake = r.ch, wakeUp(c.woken)
+		d.cqs.put(c.cq, c.ibvCQ)
+		r.cqs = append(r.cqs, c)
+	}
+	t.Cleanup(func() {
+		_ = r.ch.events.close()
+		unix.Close(fds[0])
+		if r.pipe >= 0 {
+			unix.Close(r.pipe)
+		}
+	})
+	return r
+}
+
+// tell is an event of CQ i.
+func (r *pipeRoom) tell(t *testing.T, i int) {
+	if _, err := unix.Write(r.pipe, r.cqs[i].event); err != nil {
+		t.Error(err)
+	}
+}
+
+// sleeps is a Sleep on CQ i, and is closed when that returns. It sleeps already.
+func (r *pipeRoom) sleeps(ctx, life context.Context, i int) <-chan struct{} {
+	done := make(chan struct{})
+	c := r.cqs[i]
+	go func() {
+		defer close(done)
+		c.Sleep(ctx, life, c.woken, c.gone)
+	}()
+	time.Sleep(20 * time.Millisecond)
+	return done
+}
+
+func returns(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%s: still asleep", what)
+	}
+}
+
+func sleepsOn(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+		t.Fatalf("%s: awake", what)
+	case <-time.After(20 * time.Millisecond):
+	}
+}
+
+func TestWhoWaitsReadsForAll(t *testing.T) {
+	bg := context.Background()
+	r := newPipeRoom(t, 3)
+	first, second := r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
+	r.tell(t, 1)
+	returns(t, "another's event", second)
+	r.tell(t, 2) // nobody waits for it
+	sleepsOn(t, "the reader, after others' events", first)
+	second = r.sleeps(bg, bg, 1)
+	r.tell(t, 0)
+	returns(t, "the reader's event", first)
+	sleepsOn(t, "the next reader", second)
+	returns(t, "an event from before", r.sleeps(bg, bg, 2))
+	r.tell(t, 1)
+	returns(t, "the next reader's event", second)
+}
+
+// TestWhatEndsTheReadersWait, each with the channel in use again after it.
+func TestWhatEndsTheReadersWait(t *testing.T) {
+	bg := context.Background()
+	r := newPipeRoom(t, 2)
+	c := r.cqs[0]
+	for name, end := range map[string]func(cancel func()){
+		"its context": func(cancel func()) { cancel() },
+		"given back": func(func()) {
+			c.wake()
+			c.WakeSleeper()
+		},
+		"both": func(cancel func()) {
+			c.wake()
+			c.WakeSleeper()
+			cancel()
+		},
+	} {
+		for _, life := range []bool{false, true} {
+			ctx, cancel := context.WithCancel(bg)
+			contexts := [2]context.Context{ctx, bg}
+			if life {
+				contexts = [2]context.Context{bg, ctx}
+			}
+			reader, other := r.sleeps(contexts[0], contexts[1], 0), r.sleeps(bg, bg, 1)
+			end(cancel)
+			returns(t, name, reader)
+			sleepsOn(t, name+", the other", other)
+			r.tell(t, 1)
+			returns(t, name+", the other", other)
+			cancel()
+			select {
+			case <-c.woken:
+			default:
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	returns(t, "a context that has ended", r.sleeps(ctx, bg, 0))
+	c.wake()
+	returns(t, "woken before", r.sleeps(bg, bg, 0))
+
+	reader, other := r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
+	c.mu.Lock() // as Close does
+	c.cq = nil
+	c.mu.Unlock()
+	c.WakeSleeper()
+	returns(t, "closed", reader)
+	unix.Close(r.pipe)
+	r.pipe = -1
+	returns(t, "a broken channel", other)
+	if errno := r.ch.broken.Load(); errno == nil || *errno != syscall.EPIPE {
+		t.Errorf("it broke with %v", errno)
+	}
+	if err := r.cqs[1].Arm(false); !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("arming: %v", err)
+	}
+	returns(t, "a channel that broke before", r.sleeps(bg, bg, 1))
+}
+
+// TestReadersEnough has many goroutines on few CQs, each of which waits for its share of
+// events: whoever reads, none is lost.
+func TestReadersEnough(t *testing.T) {
+	const each, rounds = 8, 500
+	r := newPipeRoom(t, 4)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var all sync.WaitGroup
+	for i, c := range r.cqs {
+		var mu sync.Mutex // one at a time waits for the event that it made
+		for range each {
+			all.Go(func() {
+				for range rounds {
+					mu.Lock()
+					c.unread.Store(1)
+					r.tell(t, i)
+					for c.unread.Load() != 0 && ctx.Err() == nil { // until it was read
+						brief, end := context.WithTimeout(ctx, time.Second)
+						c.Sleep(brief, ctx, c.woken, c.gone)
+						if brief.Err() != nil {
+							t.Error("an event got lost")
+						}
+						end()
+					}
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		t.Error("it took too long")
+	}
+}
+
+func TestDrainReadsWhatNobodyWaitsFor(t *testing.T) {
+	r := newPipeRoom(t, 2)
+	for range 100 {
+		r.tell(t, 1)
+	}
+	r.cqs[1].unread.Store(100)
+	r.ch.drain()
+	if err := r.ch.events.now(); err != syscall.EAGAIN || r.cqs[1].unread.Load() != 0 || len(r.cqs[1].woken) != 1 {
+		t.Errorf("%v, %d unread, %d wake-ups", err, r.cqs[1].unread.Load(), len(r.cqs[1].woken))
+	}
+	reader := r.sleeps(t.Context(), t.Context(), 0)
+	r.ch.drain() // it is not its turn
+	r.tell(t, 0)
+	returns(t, "the reader", reader)
+}
+
+func TestSleepAllocatesNothing(t *testing.T) {
+	r := newPipeRoom(t, 1)
+	c, ctx := r.cqs[0], t.Context()
+	if n := testing.AllocsPerRun(100, func() {
+		r.tell(t, 0)
+		c.Sleep(ctx, context.Background(), c.woken, c.gone)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
