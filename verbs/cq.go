@@ -152,8 +152,8 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 }
 
 // Spin is [CQ.Poll], over and over until something is there, at most so many times
-// (fewer than once is once); 0 completions if nothing came. On libibverbs all of it is
-// one call into C, so that a completion is taken as soon as C would take it, and the
+// (fewer than once is once); 0 completions if nothing came. On libibverbs a thousand polls
+// are one call into C, so that a completion is taken as soon as C would take it, and the
 // call's cost is shared; on soft0 it polls in Go. Meanwhile it holds a thread and a
 // processor, and keeps the CQ's other calls waiting, Close among them: a poll that finds
 // nothing takes some nanoseconds, so a hundred or a thousand are a good number, in a loop
@@ -180,7 +180,7 @@ func (cq *CQ) Spin(wcs []WC, polls int) (n int, err error) {
 }
 
 // PollEx is Poll for a CQ made with CQInit.Ex, and EINVAL for another. However many
-// completions it takes, it is one call into C. Errors are those of Poll.
+// completions it takes, up to 256, it is one call into C. Errors are those of Poll.
 //
 // Implements: int ibv_start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr), int ibv_next_poll(struct ibv_cq_ex *cq),
 // void ibv_end_poll(struct ibv_cq_ex *cq), struct ibv_cq *ibv_cq_ex_to_cq(struct ibv_cq_ex *cq)
@@ -245,8 +245,8 @@ func (cq *CQ) Moderate(count int, period time.Duration) error {
 // least one completion or an error: context.Cause(ctx) as it is, net.ErrClosed, or what
 // Poll and Arm say. What has completed is returned even if ctx has ended. Any number of
 // goroutines may wait on one CQ; none holds an operating system thread. Nothing is
-// allocated, but for a context that can end and is not that of the wait before: watching it
-// costs as much as context.AfterFunc. A CQ without a channel, and an empty wcs, are EINVAL.
+// allocated, but for a context that can end and is not that of the CQ's wait before: it is
+// watched, as by context.AfterFunc, until the CQ waits with another or is closed. A CQ without a channel, and an empty wcs, are EINVAL.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),

@@ -1,8 +1,8 @@
 //go:build linux && cgo
 
 // The C wall: completion channels. One of those who wait on a channel's CQs reads it,
-// so that Go's poller wakes the very goroutine that has to do something, and that
-// wakes nobody. What it reads for other CQs it passes on. The others wait until
+// so that Go's poller wakes the very goroutine that has to do something, with none
+// between. What it reads for other CQs it passes on. The others wait until
 // they are woken, or it is their turn to read.
 //
 // What else ends the reader's wait interrupts it: the end of its context, Close, and
@@ -121,25 +121,34 @@ func (ch *ibvCompChannel) readFor(c *ibvCQ, ctx, life context.Context, woken <-c
 	ch.reader.Store(nil)
 }
 
-// mayRead is false if there is something else to do. It sees to it that the end of a
-// context interrupts.
+// mayRead is false if there is something else to do; whatever comes up then interrupts.
 func (c *ibvCQ) mayRead(ctx, life context.Context, woken <-chan struct{}) bool {
 	select {
 	case <-woken:
 		return false
 	default:
 	}
-	if ctx.Err() != nil || life.Err() != nil || c.channel.broken.Load() != nil {
-		return false
+	return ctx.Err() == nil && life.Err() == nil && c.channel.broken.Load() == nil && c.watch(ctx, life)
+}
+
+// watch has the end of either context interrupt the reader; false if the CQ is closed.
+func (c *ibvCQ) watch(ctx, life context.Context) bool {
+	c.watchMu.Lock()
+	defer c.watchMu.Unlock()
+	if !c.closed {
+		c.watched[0].Set(ctx, c.channel.events)
+		c.watched[1].Set(life, c.channel.events)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cq == nil {
-		return false
+	return !c.closed
+}
+
+func (c *ibvCQ) unwatch() {
+	c.watchMu.Lock()
+	defer c.watchMu.Unlock()
+	c.closed = true
+	for i := range c.watched {
+		c.watched[i].End()
 	}
-	c.watched[0].Set(ctx, c.channel.events)
-	c.watched[1].Set(life, c.channel.events)
-	return true
 }
 
 // passOn wakes those whose events were read; true if own is among them, which is awake.
@@ -166,8 +175,13 @@ func (ch *ibvCompChannel) drain() {
 	default:
 		return // the reader gets them
 	}
-	for ch.events.now() == nil {
+	ch.events.resume() // somebody may have been interrupted who reads no more
+	err := ch.events.now()
+	for ; err == nil; err = ch.events.now() {
 		ch.passOn(nil)
+	}
+	if err != syscall.EAGAIN && err != errTick {
+		ch.breaks(err)
 	}
 	<-ch.turn
 }

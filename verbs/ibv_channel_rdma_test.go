@@ -3,8 +3,13 @@
 package verbs
 
 import (
+	"context"
+	"math/rand/v2"
+	"net"
 	"testing"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 )
@@ -50,5 +55,24 @@ func TestEventsOfArmedCQsDoNotPileUp(t *testing.T) {
 	}
 	if left == 0 || left > maxEvents {
 		t.Errorf("%d events were left unread, want 1 to %d", left, maxEvents)
+	}
+}
+
+// TestCloseUnderTheReader closes a CQ, and then the channel, at any moment of a wait.
+func TestCloseUnderTheReader(t *testing.T) {
+	d := openTestDevice(t)
+	for range 200 {
+		ch := must[*CompChannel](t)(d.CreateCompChannel())
+		cq := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 8, Channel: ch}))
+		woken := make(chan error)
+		go func() {
+			_, err := cq.Wait(context.Background(), make([]WC, 1))
+			woken <- err
+		}()
+		time.Sleep(rand.N(300 * time.Microsecond))
+		closeRoom(t, cq, ch)
+		if err := <-woken; !errors.Is(err, net.ErrClosed) {
+			t.Fatalf("got %v", err)
+		}
 	}
 }

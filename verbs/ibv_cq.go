@@ -41,8 +41,11 @@ type ibvCQ struct {
 	ex    WCExFlags        // 0: not extended
 	alone bool             // extended completions are taken one by one; see walksWrongly
 
-	watched [2]ctxwatch.Watch // the contexts of who read the channel last
-	unread  atomic.Int32      // arms since an event was read
+	unread atomic.Int32 // arms since an event was read
+
+	watchMu sync.Mutex        // not held while C is called: whoever reads for all waits for it
+	watched [2]ctxwatch.Watch // the contexts of who waited last, and read
+	closed  bool              // nothing is watched any more
 }
 
 func (d *ibvDevice) CompVectors() int { return int(d.ctx.num_comp_vectors) }
@@ -104,8 +107,12 @@ func (c *ibvCQ) Moderate(count int, period time.Duration) error {
 
 func (c *ibvCQ) Poll(wcs []WC) (int, error) { return c.Spin(wcs, 1) }
 
-// pollsAtOnce is how many polls one call into C makes at most: some microseconds of them.
-const pollsAtOnce = 1024
+// What one call into C does at most, since until it returns the garbage collector waits:
+// some microseconds' work on most devices.
+const (
+	pollsAtOnce = 1024 // polls that find nothing
+	manyAtOnce  = 256  // requests, or completions
+)
 
 // Spin holds the lock until it returns: C must not poll a CQ that Close destroys.
 func (c *ibvCQ) Spin(wcs []WC, polls int) (int, error) {
@@ -118,16 +125,33 @@ func (c *ibvCQ) Spin(wcs []WC, polls int) (int, error) {
 		return 0, net.ErrClosed
 	}
 	n := 0
-	for ; n == 0 && polls > 0; polls -= pollsAtOnce {
-		n = int(ccall.Call(hotPoll, address(c.cq), uintptr(min(polls, pollsAtOnce)), uintptr(len(wcs)), 0, unsafe.Pointer(&wcs[0])))
+	for first := wcs[:min(len(wcs), manyAtOnce)]; n == 0 && polls > 0; polls -= pollsAtOnce {
+		n = c.poll(first, min(polls, pollsAtOnce))
 	}
 	if n < 0 {
 		return 0, syscall.Errno(-n)
 	}
+	n = pollRest(wcs, n, func(rest []WC) int { return c.poll(rest, 1) })
 	for i := range wcs[:n] {
 		wcs[i].toHostOrder()
 	}
 	return n, nil
+}
+
+// poll returns how many completions it took, or a negative errno.
+func (c *ibvCQ) poll(wcs []WC, polls int) int {
+	return int(ccall.Call(hotPoll, address(c.cq), uintptr(polls), uintptr(len(wcs)), 0, unsafe.Pointer(&wcs[0])))
+}
+
+// pollRest polls on if as many completions came as one call takes, and returns how many there
+// are in all. What breaks the queue meanwhile the next poll tells.
+func pollRest[T any](wcs []T, n int, poll func(rest []T) int) int {
+	for got := n; got == manyAtOnce && n < len(wcs); n += got {
+		if got = poll(wcs[n:min(n+manyAtOnce, len(wcs))]); got < 0 {
+			break
+		}
+	}
+	return n
 }
 
 // toHostOrder turns an immediate, which C leaves as it came over the wire.
@@ -169,6 +193,7 @@ func (c *ibvCQ) Close() error {
 	if err := c.destroy(); err != nil {
 		return err
 	}
+	c.unwatch()
 	c.WakeSleeper()
 	return nil
 }
@@ -179,11 +204,11 @@ func (c *ibvCQ) destroy() error {
 	c.table.drop(c.cq) // before the address can be another CQ's
 	if err := errnoErr(C.rv_destroy_cq(c.cq)); err != nil {
 		c.table.put(c.cq, c)
+		if c.wake != nil {
+			c.wake() // for events that were read meanwhile
+		}
 		return err
 	}
 	c.cq = nil
-	for i := range c.watched {
-		c.watched[i].End()
-	}
 	return nil
 }

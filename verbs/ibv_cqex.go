@@ -1,7 +1,7 @@
 //go:build linux && cgo
 
-// The C wall: extended completion queues. A batch is started, walked and ended by
-// one call into C, which fills the caller's slice.
+// The C wall: extended completion queues. Batches are started, walked and ended by
+// calls into C that fill the caller's slice.
 
 package verbs
 
@@ -56,12 +56,18 @@ func (c *ibvCQ) PollEx(wcs []WCEx) (int, error) {
 	if len(wcs) == 0 {
 		return 0, nil
 	}
-	n := int(ccall.Call(hotPollEx, address(c.cq), uintptr(c.ex), truth(c.alone), uintptr(len(wcs)), unsafe.Pointer(&wcs[0])))
+	n := c.pollEx(wcs[:min(len(wcs), manyAtOnce)])
 	if n < 0 {
 		return 0, syscall.Errno(-n)
 	}
+	n = pollRest(wcs, n, c.pollEx)
 	for i := range wcs[:n] {
 		wcs[i].toHostOrder()
 	}
 	return n, nil
+}
+
+// pollEx returns how many completions it took, or a negative errno.
+func (c *ibvCQ) pollEx(wcs []WCEx) int {
+	return int(ccall.Call(hotPollEx, address(c.cq), uintptr(c.ex), truth(c.alone), uintptr(len(wcs)), unsafe.Pointer(&wcs[0])))
 }

@@ -6,40 +6,40 @@
 
 RV_HOT(post_send)
 {
-	return rv_post_send((struct ibv_qp *)a, (struct ibv_send_wr *)b);
+	args->result = rv_post_send((struct ibv_qp *)args->a, (struct ibv_send_wr *)args->b);
 }
 
 RV_HOT(build_send)
 {
-	return rv_build_send((struct ibv_qp_ex *)a, (struct ibv_send_wr *)b, (struct ibv_data_buf *)c, d);
+	args->result = rv_build_send((struct ibv_qp_ex *)args->a, (struct ibv_send_wr *)args->b, (struct ibv_data_buf *)args->c, args->d);
 }
 
 RV_HOT(post_recv)
 {
-	return rv_post_recv((struct ibv_qp *)a, (struct ibv_recv_wr *)b);
+	args->result = rv_post_recv((struct ibv_qp *)args->a, (struct ibv_recv_wr *)args->b);
 }
 
 RV_HOT(post_srq_recv)
 {
-	return rv_post_srq_recv((struct ibv_srq *)a, (struct ibv_recv_wr *)b);
+	args->result = rv_post_srq_recv((struct ibv_srq *)args->a, (struct ibv_recv_wr *)args->b);
 }
 
 RV_HOT(poll_cq)
 {
-	return rv_poll_cq((struct ibv_cq *)a, b, c, p);
+	args->result = rv_poll_cq((struct ibv_cq *)args->a, args->b, args->c, args->p);
 }
 
 RV_HOT(poll_cq_ex)
 {
-	return rv_poll_cq_ex((struct ibv_cq *)a, b, c, d, p);
+	args->result = rv_poll_cq_ex((struct ibv_cq *)args->a, args->b, args->c, args->d, args->p);
 }
 
 RV_HOT(req_notify_cq)
 {
-	return rv_req_notify_cq((struct ibv_cq *)a, b);
+	args->result = rv_req_notify_cq((struct ibv_cq *)args->a, args->b);
 }
 
 RV_HOT(get_cq_events)
 {
-	return rv_get_cq_events((struct ibv_comp_channel *)a, b, p);
+	args->result = rv_get_cq_events((struct ibv_comp_channel *)args->a, args->b, args->p);
 }

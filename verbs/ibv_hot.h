@@ -1,11 +1,11 @@
-/* What posting, polling and waiting call, of the one type that ccall.Call has; the
+/* What posting, polling and waiting call, of the one type that ccall.Call calls; the
  * functions of the same name in ibv_shim.h and ibv_builder.h say what each does. */
 #ifndef RAWVERBS_IBV_HOT_H
 #define RAWVERBS_IBV_HOT_H
 
-#include <stdint.h>
+#include "internal/ccall/ccall.h"
 
-#define RV_HOT(name) int64_t rv_hot_##name(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, void *p)
+#define RV_HOT(name) void rv_hot_##name(struct ccall_args *args)
 
 RV_HOT(post_send);     /* qp, chain */
 RV_HOT(build_send);    /* qp_ex, chain, bufs, datagram */

@@ -53,8 +53,8 @@ var (
 	_ [unsafe.Sizeof(C.struct_ibv_send_wr{}.anon1) - unsafe.Sizeof(wrBindMW{})]byte
 )
 
-// sendSlots is C memory for as many send work requests as the queue has, each
-// with its own scatter/gather slots.
+// sendSlots is C memory for as many send work requests as the queue has, or as are posted
+// at once, each with its own scatter/gather slots.
 type sendSlots struct {
 	qp       *C.struct_ibv_qp
 	wrs      []C.struct_ibv_send_wr
@@ -74,7 +74,8 @@ type sendSlots struct {
 }
 
 func newSendSlots(qp *C.struct_ibv_qp, ex *C.struct_ibv_qp_ex, cap QPCap) sendSlots {
-	s := sendSlots{qp: qp, wrs: cArray[C.struct_ibv_send_wr](cap.MaxSendWR), sge: newSGESlots(cap.MaxSendWR, cap.MaxSendSGE), remapped: new(remapped),
+	n := min(cap.MaxSendWR, manyAtOnce)
+	s := sendSlots{qp: qp, wrs: cArray[C.struct_ibv_send_wr](n), sge: newSGESlots(n, cap.MaxSendSGE), remapped: new(remapped),
 		datagram: qp.qp_type == C.IBV_QPT_UD, unanswered: qp.qp_type == C.IBV_QPT_UC && ex != nil, ex: ex, bufs: cArray[C.struct_ibv_data_buf](cap.MaxSendSGE)}
 	for i := range s.wrs {
 		s.wrs[i].sg_list = s.sge.list(i)
@@ -113,8 +114,8 @@ func (s *sendSlots) post(n int) (int, error) {
 	return postResult(n, refused)
 }
 
-// PostSend encodes and posts as many requests at a time as there are slots: one
-// call, unless the slice is longer than the queue. postAll is its like; one
+// PostSend encodes and posts as many requests at a time as there are slots: mostly one
+// call. postAll is its like; one
 // generic function for both would cost an indirect call for each request.
 func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 	q.sendMu.Lock()
@@ -299,7 +300,9 @@ type recvSlots struct {
 	sge sgeSlots
 }
 
+// newRecvSlots is for a queue of n.
 func newRecvSlots(to recvTarget, n, sges uint32) recvSlots {
+	n = min(n, manyAtOnce)
 	s := recvSlots{to: to, wrs: cArray[C.struct_ibv_recv_wr](n), sge: newSGESlots(n, sges)}
 	for i := range s.wrs {
 		s.wrs[i].sg_list = s.sge.list(i)

@@ -33,14 +33,10 @@ func (p *ibvPD) CreateSRQ(init SRQInit) (SRQProvider, error) {
 	return s, nil
 }
 
-// srqSlots is how many receives one call into C posts at most: an SRQ may have a
-// million, and nobody posts them all at once.
-const srqSlots = 1024
-
 // newIBVSRQ makes the Go side of a struct ibv_srq *; see newIBVQP.
 func newIBVSRQ(p unsafe.Pointer, granted SRQAttr, table *ibvTable[*C.struct_ibv_srq, *ibvSRQ]) *ibvSRQ {
 	srq := (*C.struct_ibv_srq)(p)
-	return &ibvSRQ{table: table, srq: srq, recv: newRecvSlots(recvTarget{srq: srq}, min(granted.MaxWR, srqSlots), granted.MaxSGE)}
+	return &ibvSRQ{table: table, srq: srq, recv: newRecvSlots(recvTarget{srq: srq}, granted.MaxWR, granted.MaxSGE)}
 }
 
 func (s *ibvSRQ) PostRecv(wrs []RecvWR) (int, error) {

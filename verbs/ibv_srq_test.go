@@ -46,7 +46,7 @@ func TestSRQPostEncodes(t *testing.T) {
 // TestSRQPostMoreThanTheSlots posts to an SRQ larger than its C memory.
 func TestSRQPostMoreThanTheSlots(t *testing.T) {
 	f, srq := fakeSRQ(t, SRQAttr{MaxWR: 1 << 20, MaxSGE: 1})
-	if err := srq.PostRecv(make([]RecvWR, 2*srqSlots+1)); err != nil || f.WRs() != 2*srqSlots+1 || f.Calls() != 3 {
+	if err := srq.PostRecv(make([]RecvWR, 2*manyAtOnce+1)); err != nil || f.WRs() != 2*manyAtOnce+1 || f.Calls() != 3 {
 		t.Errorf("%v: %d receives in %d calls", err, f.WRs(), f.Calls())
 	}
 }

@@ -173,7 +173,8 @@ type SRQProvider interface {
 type CQSleeper interface {
 	// Sleep returns once there was an event since the last Poll, ctx or life has ended
 	// or Close was called; to return earlier does no harm. woken yields once for the
-	// calls of Wake, and gone is closed after Close. It allocates nothing.
+	// calls of Wake, and gone is closed after Close. It allocates nothing, but for a
+	// context other than that of the Sleep before.
 	Sleep(ctx, life context.Context, woken, gone <-chan struct{})
 	// WakeSleeper makes a Sleep return that is under way and does not look at woken.
 	WakeSleeper()

@@ -4,8 +4,11 @@ package ccall
 
 import (
 	"bytes"
+	"os"
+	"os/exec"
 	"runtime"
 	"runtime/pprof"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -19,9 +22,6 @@ func TestCallPassesArgumentsAndResult(t *testing.T) {
 	n := uint64(41)
 	if got := Call(ccalltest.Polynomial, 1, 2, 3, 4, unsafe.Pointer(&n)); got != 1+20+300-4000 || n != 42 {
 		t.Errorf("got %d, and %d at p", got, n)
-	}
-	if got := Call(ccalltest.Misaligned, 0, 0, 0, 0, nil); got != 0 {
-		t.Errorf("the stack is misaligned: %d", got)
 	}
 }
 
@@ -83,4 +83,42 @@ func deep(n int, f func() int64) int64 {
 	}
 	room[n%len(room)] = 1
 	return deep(n-1, f) + int64(room[0])*0
+}
+
+// TestWhatEndsTheProgram: what is printed then says where it was. It is tried in a program
+// that does nothing else: this test, started by itself.
+func TestWhatEndsTheProgram(t *testing.T) {
+	const name = "CCALL_TEST_ENDS_BY"
+	ends := map[string]struct {
+		end   func()
+		tells string
+	}{
+		"fault":      {func() { Call(ccalltest.Fault, 8, 0, 0, 0, nil) }, "SIGSEGV"},
+		"fault deep": {func() { Call(ccalltest.FaultDeep, 8, 0, 0, 0, nil) }, "SIGSEGV"},
+		"quit": {func() {
+			time.AfterFunc(100*time.Millisecond, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) })
+			Call(ccalltest.Work, uintptr(10*time.Second), 0, 0, 0, nil)
+		}, "SIGQUIT"},
+	}
+	if how, ok := ends[os.Getenv(name)]; ok {
+		defer func() {
+			_ = recover() // C's locks would be left held
+			t.Log("survived")
+		}()
+		how.end()
+		return
+	}
+	for how, want := range ends {
+		cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+		cmd.Env = append(os.Environ(), name+"="+how, "ASAN_OPTIONS=handle_segv=0") // a fault is the runtime's to tell of
+		out, err := cmd.CombinedOutput()
+		for _, tells := range []string{want.tells, "ccall.Call(", t.Name(), "testing.(*M).Run"} {
+			if !strings.Contains(string(out), tells) {
+				t.Errorf("%s: %q is not told", how, tells)
+			}
+		}
+		if err == nil || strings.Contains(string(out), "survived") || t.Failed() {
+			t.Errorf("%s: %v:\n%s", how, err, out)
+		}
+	}
 }

@@ -1,23 +1,26 @@
-//go:build linux && cgo && (!amd64 || race || msan || asan || cgocalls)
+//go:build linux && cgo && (!amd64 || !go1.26 || go1.27 || race || msan || asan || cgocalls)
 
 package ccall
 
 /*
 #cgo noescape ccall_through
 #cgo nocallback ccall_through
-#include <stdint.h>
-
-typedef int64_t ccall_fn(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, void *p);
+#include "ccall.h"
 
 static int64_t ccall_through(uintptr_t fn, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, void *p)
 {
-	return ((ccall_fn *)fn)(a, b, c, d, p);
+	struct ccall_args args = { a, b, c, d, p, 0 };
+
+	((ccall_fn *)fn)(&args);
+	return args.result;
 }
 */
 import "C"
 
 import "unsafe"
 
-func call(fn unsafe.Pointer, a, b, c, d uintptr, p unsafe.Pointer) int64 {
-	return int64(C.ccall_through(C.uintptr_t(uintptr(fn)), C.uintptr_t(a), C.uintptr_t(b), C.uintptr_t(c), C.uintptr_t(d), p))
+// call gives cgo what is in x one by one: x itself may hold a pointer, which Go memory that
+// cgo is given must not.
+func call(fn unsafe.Pointer, x *args) {
+	x.result = int64(C.ccall_through(C.uintptr_t(uintptr(fn)), C.uintptr_t(x.a), C.uintptr_t(x.b), C.uintptr_t(x.c), C.uintptr_t(x.d), x.p))
 }

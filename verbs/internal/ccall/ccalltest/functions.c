@@ -1,62 +1,51 @@
 //go:build linux && cgo
 
 /* See functions.go. */
-#include <alloca.h>
 #include <errno.h>
 #include <time.h>
 
 #include "functions.h"
 
-FUNCTION(nothing)
-{
-	return 0;
-}
-
 FUNCTION(polynomial)
 {
-	*(uint64_t *)p += 1;
-	return a + 10 * b + 100 * c - 1000 * d;
-}
-
-FUNCTION(misaligned)
-{
-	volatile char at __attribute__((aligned(16))) = 0;
-
-	return (uintptr_t)&at % 16 | (uintptr_t)__builtin_frame_address(0) % 16;
+	*(uint64_t *)args->p += 1;
+	args->result = args->a + 10 * args->b + 100 * args->c - 1000 * args->d;
 }
 
 FUNCTION(set_errno)
 {
-	int was = errno;
-
-	errno = a;
-	return was;
+	args->result = errno;
+	errno = args->a;
 }
 
-FUNCTION(use_stack)
+static int64_t now(void)
 {
-	volatile char *bytes = alloca(a);
+	struct timespec t;
 
-	for (uintptr_t i = a; i > 0; i--)
-		bytes[i - 1] = i;
-	return bytes[0] + bytes[a - 1];
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
 FUNCTION(work)
 {
-	struct timespec t;
-	int64_t end = 0, now;
+	int64_t end = now() + args->a;
 
-	do {
-		clock_gettime(CLOCK_MONOTONIC, &t);
-		now = t.tv_sec * 1000000000LL + t.tv_nsec;
-		if (!end)
-			end = now + a;
-	} while (now < end);
-	return b;
+	while (now() < end)
+		;
+	args->result = args->b;
 }
 
-FUNCTION(crash)
+FUNCTION(fault)
 {
-	return *(volatile int *)a;
+	args->result = *(volatile int *)args->a;
+}
+
+__attribute__((noinline)) static int64_t deep(volatile int *at, int n)
+{
+	return n ? deep(at, n - 1) + n : *at;
+}
+
+FUNCTION(fault_deep)
+{
+	args->result = deep((volatile int *)args->a, 10);
 }

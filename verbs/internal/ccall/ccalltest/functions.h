@@ -1,12 +1,10 @@
 /* See functions.go. */
-#include <stdint.h>
+#include "../ccall.h"
 
-#define FUNCTION(name) int64_t ccalltest_##name(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, void *p)
+#define FUNCTION(name) void ccalltest_##name(struct ccall_args *args)
 
-FUNCTION(nothing);
 FUNCTION(polynomial);
-FUNCTION(misaligned);
 FUNCTION(set_errno);
-FUNCTION(use_stack);
 FUNCTION(work);
-FUNCTION(crash);
+FUNCTION(fault);
+FUNCTION(fault_deep);
