@@ -11,6 +11,8 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
+	"github.com/rawverbs/rawverbs/verbs/internal/ccall/ccalltest"
 	"github.com/rawverbs/rawverbs/verbs/internal/ibvfake"
 )
 
@@ -352,12 +354,19 @@ func recvBatch(n int) []RecvWR {
 // The benchmarks' figure of interest is ns/WR; InC is the same work without
 // leaving C, to be taken off for the crossing and the encoding alone.
 
-// BenchmarkCrossing is the floor under a batch of one.
+// BenchmarkCrossing is the floor under a batch of one, and what cgo's would be.
 func BenchmarkCrossing(b *testing.B) {
-	f, _ := fakeQP(b, wide)
-	for b.Loop() {
-		f.Cross()
-	}
+	b.Run("Call", func(b *testing.B) {
+		for b.Loop() {
+			ccall.Call(ccalltest.SetErrno, 0, 0, 0, 0, nil)
+		}
+	})
+	b.Run("cgo", func(b *testing.B) {
+		f, _ := fakeQP(b, wide)
+		for b.Loop() {
+			f.Cross()
+		}
+	})
 }
 
 func BenchmarkPostSend(b *testing.B) {

@@ -32,7 +32,8 @@ type args struct {
 // sets. It must not block nor call Go, and be done in some microseconds. p may be nil or
 // Go memory that holds no pointers; fn must not keep it.
 func Call(fn unsafe.Pointer, a, b, c, d uintptr, p unsafe.Pointer) int64 {
-	x := args{a: a, b: b, c: c, d: d, p: p}
+	var x args
+	x.a, x.b, x.c, x.d, x.p = a, b, c, d, p // a literal is made elsewhere and copied, for which its stores are waited for
 	call(fn, &x)
 	return x.result
 }
