@@ -89,7 +89,7 @@ func (c *ibvCQ) Sleep(ctx, life context.Context, woken, gone <-chan struct{}) {
 			return
 		}
 	}
-	c.channel.readFor(c, ctx, life, woken)
+	c.readForAll(ctx, life, woken)
 	<-c.channel.turn
 }
 
@@ -104,12 +104,12 @@ func (c *ibvCQ) WakeSleeper() {
 	}
 }
 
-// readFor reads until there is an event of this CQ, or something else for who waits on it.
-func (ch *ibvCompChannel) readFor(c *ibvCQ, ctx, life context.Context, woken <-chan struct{}) {
+// readForAll reads until there is an event of this CQ, or something else for who waits on it.
+func (c *ibvCQ) readForAll(ctx, life context.Context, woken <-chan struct{}) {
+	ch := c.channel
 	ch.reader.Store(c)
 	for mine := false; !mine && c.mayRead(ctx, life, woken); {
-		err := ch.events.wait()
-		switch err {
+		switch err := ch.events.wait(); err {
 		case nil:
 			mine = ch.passOn(c)
 		case errTick:

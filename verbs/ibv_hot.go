@@ -10,14 +10,14 @@ import "C"
 import "unsafe"
 
 var (
-	hotPostSend    = unsafe.Pointer(C.rv_hot_post_send)
-	hotBuildSend   = unsafe.Pointer(C.rv_hot_build_send)
-	hotPostRecv    = unsafe.Pointer(C.rv_hot_post_recv)
-	hotPostSRQRecv = unsafe.Pointer(C.rv_hot_post_srq_recv)
-	hotPoll        = unsafe.Pointer(C.rv_hot_poll_cq)
-	hotPollEx      = unsafe.Pointer(C.rv_hot_poll_cq_ex)
-	hotArm         = unsafe.Pointer(C.rv_hot_req_notify_cq)
-	hotGetEvents   = unsafe.Pointer(C.rv_hot_get_cq_events)
+	hotPostSend    = C.rv_hot_post_send
+	hotBuildSend   = C.rv_hot_build_send
+	hotPostRecv    = C.rv_hot_post_recv
+	hotPostSRQRecv = C.rv_hot_post_srq_recv
+	hotPoll        = C.rv_hot_poll_cq
+	hotPollEx      = C.rv_hot_poll_cq_ex
+	hotArm         = C.rv_hot_req_notify_cq
+	hotGetEvents   = C.rv_hot_get_cq_events
 )
 
 // address is how they are given what lies in C memory.
