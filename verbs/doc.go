@@ -31,6 +31,12 @@
 // same, and other providers' devices work. Package softroce provides soft0, a device in
 // software, which the examples run on.
 //
+// On amd64, built with Go 1.26, posting, polling and arming on libibverbs' devices are calls
+// into C that Go's scheduler is not told of: a CPU profile has them under
+// runtime._ExternalCode, without the caller, and the garbage collector waits for them. With
+// other versions, and with the build tag cgocalls, they are made as cgo makes calls: a poll
+// then takes twice the time.
+//
 // # Lifetime
 //
 // Every object has a Close, and is valid until then. A parent with living children

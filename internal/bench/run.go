@@ -367,9 +367,9 @@ const (
 const yieldEvery = 4 * time.Millisecond
 
 // worked yields now and then, though nobody waits, when work of so many polls was done.
-// A goroutine that goes on for 10 ms Go's monitor thread preempts; if it finds it in a call
-// into C it takes its processor away, and then looks every 20 µs for a while whether there
-// is more to take. Where two ends poll on two processors, that is a third program.
+// A goroutine that goes on for 10 ms Go's monitor thread preempts, and then looks every 20 µs
+// for a while whether there is more to do. Where two ends poll on two processors, that is a
+// third program.
 func (r *Run) worked(polls int) {
 	if r.work += polls; r.software || r.work < pollsToClock {
 		return
