@@ -1,0 +1,53 @@
+//go:build linux && cgo
+
+// Tests of batches that are longer than one call into C.
+
+package verbs
+
+import "testing"
+
+// TestLongBatchesAreSeveralCalls: the garbage collector waits for each.
+func TestLongBatchesAreSeveralCalls(t *testing.T) {
+	const many, calls = 2*manyAtOnce + 88, 3
+	for _, path := range []PostPath{PostClassic, PostBuilder} {
+		f, qp := fakeQPBy(t, path, QPCap{MaxSendWR: 1000, MaxRecvWR: 1000, MaxSendSGE: 1, MaxRecvSGE: 1})
+		if err := qp.PostSend(sendBatch(many)); err != nil || f.Calls() != calls || f.WRs() != many {
+			t.Errorf("PostSend (%v): %d requests in %d calls, %v", path, f.WRs(), f.Calls(), err)
+		}
+	}
+	f, qp := fakeQP(t, QPCap{MaxSendWR: 1, MaxRecvWR: 1000, MaxSendSGE: 1, MaxRecvSGE: 1})
+	if err := qp.PostRecv(recvBatch(many)); err != nil || f.Calls() != calls || f.WRs() != many {
+		t.Errorf("PostRecv: %d requests in %d calls, %v", f.WRs(), f.Calls(), err)
+	}
+	f, cq := fakeCQ(t)
+	f.Completes(manyAtOnce, 1, 7, 0)
+	wcs := make([]WC, many)
+	n, err := cq.Poll(wcs)
+	if n != many || err != nil || f.Polls() != calls {
+		t.Errorf("Poll: %d in %d calls, %v", n, f.Polls(), err)
+	}
+	for i := range wcs {
+		if wcs[i].ID != 1 || wcs[i].Imm() != 7 {
+			t.Fatalf("completion %d is %+v", i, wcs[i])
+		}
+	}
+	f, cq = fakeCQ(t)
+	f.Completes(manyAtOnce-1, 1, 7, 0) // a call that is not filled is the last
+	if n, err := cq.Poll(wcs); n != manyAtOnce-1 || err != nil || f.Polls() != 1 {
+		t.Errorf("Poll: %d in %d calls, %v", n, f.Polls(), err)
+	}
+	f, cq = fakeCQ(t)
+	f.Empty(3 * pollsAtOnce)
+	f.Completes(1, 1, 7, 0)
+	if n, err := cq.Spin(wcs, 4*pollsAtOnce); n != 1 || err != nil || f.Polls() != 3*pollsAtOnce+1 {
+		t.Errorf("Spin: %d by %d polls, %v", n, f.Polls(), err)
+	}
+
+	f, cq, _ = fakeCQEx(t, WCExStandard)
+	f.Completes(2*many, 1, 7, 0)
+	exs := make([]WCEx, many)
+	n, err = cq.PollEx(exs)
+	if starts, _, _ := f.Batches(); n != many || err != nil || starts != calls || exs[many-1].ID != 1 {
+		t.Errorf("PollEx: %d in %d batches, %v", n, starts, err)
+	}
+}
