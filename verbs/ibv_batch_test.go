@@ -4,7 +4,12 @@
 
 package verbs
 
-import "testing"
+import (
+	"syscall"
+	"testing"
+
+	"github.com/pkg/errors"
+)
 
 // TestLongBatchesAreSeveralCalls: the garbage collector waits for each.
 func TestLongBatchesAreSeveralCalls(t *testing.T) {
@@ -37,6 +42,11 @@ func TestLongBatchesAreSeveralCalls(t *testing.T) {
 		t.Errorf("Poll: %d in %d calls, %v", n, f.Polls(), err)
 	}
 	f, cq = fakeCQ(t)
+	f.Empty(10 * pollsAtOnce)
+	if n, err := cq.Spin(wcs, 2*pollsAtOnce+500); n != 0 || err != nil || f.Polls() != 2*pollsAtOnce+500 {
+		t.Errorf("Spin in vain: %d by %d polls, %v", n, f.Polls(), err)
+	}
+	f, cq = fakeCQ(t)
 	f.Empty(3 * pollsAtOnce)
 	f.Completes(1, 1, 7, 0)
 	if n, err := cq.Spin(wcs, 4*pollsAtOnce); n != 1 || err != nil || f.Polls() != 3*pollsAtOnce+1 {
@@ -50,4 +60,27 @@ func TestLongBatchesAreSeveralCalls(t *testing.T) {
 	if starts, _, _ := f.Batches(); n != many || err != nil || starts != calls || exs[many-1].ID != 1 {
 		t.Errorf("PollEx: %d in %d batches, %v", n, starts, err)
 	}
+}
+
+// TestLongBatchesNameTheRefused: the index is that of the whole batch.
+func TestLongBatchesNameTheRefused(t *testing.T) {
+	const many, bad = manyAtOnce + 44, manyAtOnce + 4
+	queued := func(what string, f interface{ WRs() int }, err error) {
+		t.Helper()
+		var pe *PostError
+		if !errors.As(err, &pe) || pe.Index != bad || !errors.Is(err, syscall.EINVAL) || f.WRs() != bad {
+			t.Errorf("%s: %d queued, %v", what, f.WRs(), err)
+		}
+	}
+	long := QPCap{MaxSendWR: 1000, MaxRecvWR: 1000, MaxSendSGE: 1, MaxRecvSGE: 1}
+	for _, path := range []PostPath{PostClassic, PostBuilder} {
+		f, qp := fakeQPBy(t, path, long)
+		wrs := sendBatch(many)
+		wrs[bad].SGL = make([]SGE, 2)
+		queued("PostSend", f, qp.PostSend(wrs))
+	}
+	f, qp := fakeQP(t, long)
+	wrs := recvBatch(many)
+	wrs[bad].SGL = make([]SGE, 2)
+	queued("PostRecv", f, qp.PostRecv(wrs))
 }

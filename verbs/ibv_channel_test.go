@@ -174,6 +174,16 @@ func TestWhatEndsTheReadersWait(t *testing.T) {
 	returns(t, "woken before", r.sleeps(bg, bg, 0))
 
 	reader, other := r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
+	r.ch.cqs.drop(c.cq) // as a Close does that is refused, while an event comes
+	r.tell(t, 0)
+	sleepsOn(t, "an event while Close tries", reader)
+	r.ch.cqs.put(c.cq, c.ibvCQ)
+	c.wake()
+	c.WakeSleeper()
+	returns(t, "a Close that was refused", reader)
+	r.tell(t, 1)
+	returns(t, "an event of the other", other)
+	reader, other = r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
 	c.unwatch() // as Close does, once the CQ is gone
 	c.WakeSleeper()
 	returns(t, "closed", reader)
@@ -189,41 +199,46 @@ func TestWhatEndsTheReadersWait(t *testing.T) {
 	returns(t, "a channel that broke before", r.sleeps(bg, bg, 1))
 }
 
-// TestNoEventIsLost has many goroutines wait on few CQs, with contexts that end meanwhile, as
-// CQ.Wait does: whoever reads, each gets its work.
+// TestNoEventIsLost has many goroutines wait as CQ.Wait does: on two CQs for as long as it takes,
+// on two to which nothing comes with contexts that end all the time. Whoever reads, what comes
+// wakes somebody, or the work stays undone.
 func TestNoEventIsLost(t *testing.T) {
 	const each, events = 8, 20_000
 	r := newPipeRoom(t, 4)
 	life, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()
-	var work [4]atomic.Int32
+	var work [2]atomic.Int32
 	var done atomic.Int32
 	var all sync.WaitGroup
 	for i, c := range r.cqs {
 		for j := range each {
 			all.Go(func() {
-				for life.Err() == nil {
-					ctx, cancel := life, func() {}
-					if j%2 == 0 {
-						ctx, cancel = context.WithTimeout(life, time.Duration(j)*time.Millisecond)
-					}
-					if taken(&work[i]) {
-						c.wake() // one event may have been several
-						c.WakeSleeper()
-						if done.Add(1) == events {
-							end()
-						}
-					} else {
-						c.Sleep(ctx, life, c.woken, c.gone)
-					}
+				for i >= len(work) && life.Err() == nil {
+					ctx, cancel := context.WithTimeout(life, time.Duration(j+1)*100*time.Microsecond)
+					c.Sleep(ctx, life, c.woken, c.gone)
 					cancel()
+				}
+				for life.Err() == nil {
+					if !taken(&work[i]) {
+						c.Sleep(life, context.Background(), c.woken, c.gone)
+						continue
+					}
+					c.wake() // one event may have been several
+					c.WakeSleeper()
+					if done.Add(1) == events {
+						end()
+					}
 				}
 			})
 		}
 	}
-	for i := range events {
-		work[i%4].Add(1)
-		r.tell(t, i%4)
+	for n := range events {
+		i := n % len(work)
+		work[i].Add(1)
+		r.tell(t, i)
+		if n%100 == 0 {
+			time.Sleep(time.Millisecond) // until they sleep
+		}
 	}
 	all.Wait()
 	if n := done.Load(); n != events {
@@ -275,8 +290,16 @@ func TestDrainReadsWhatNobodyWaitsFor(t *testing.T) {
 func TestSleepAllocatesNothing(t *testing.T) {
 	r := newPipeRoom(t, 1)
 	c, ctx := r.cqs[0], t.Context()
+	asleep := make(chan struct{})
+	go func() {
+		for range asleep {
+			time.Sleep(time.Millisecond)
+			r.tell(t, 0)
+		}
+	}()
+	defer close(asleep)
 	if n := testing.AllocsPerRun(100, func() {
-		r.tell(t, 0)
+		asleep <- struct{}{}
 		c.Sleep(ctx, context.Background(), c.woken, c.gone)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -204,8 +204,9 @@ func (c *ibvCQ) destroy() error {
 	c.table.drop(c.cq) // before the address can be another CQ's
 	if err := errnoErr(C.rv_destroy_cq(c.cq)); err != nil {
 		c.table.put(c.cq, c)
-		if c.wake != nil {
-			c.wake() // for events that were read meanwhile
+		if c.channel != nil { // whose events may have been read meanwhile
+			c.wake()
+			c.WakeSleeper()
 		}
 		return err
 	}

@@ -11,7 +11,9 @@
 // scheduler, as the runtime itself does with C functions of its own. Until the function returns
 // the goroutine keeps its processor, and the garbage collector waits for it, as with a loop of
 // Go code without calls. A CPU profile has its time under runtime._ExternalCode, without
-// the caller. What a fault of it, or a SIGQUIT, has the runtime print is as with cgo.
+// the caller. A fault of it, or a SIGQUIT, ends the program with the goroutine's stack told as with
+// cgo, after that of the system stack; a goroutine that is in such a call on another thread is
+// told of without its stack, and handlers that C had installed get no fault.
 //
 // The function of the runtime by which that is done is not one that Go promises to keep for
 // others. So it is used with the versions of Go that this was tried with, on amd64; with

@@ -15,6 +15,8 @@ import (
 	"time"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rawverbs/rawverbs/verbs/internal/ccall/ccalltest"
 )
 
@@ -24,6 +26,21 @@ func TestCallPassesArgumentsAndResult(t *testing.T) {
 		t.Errorf("got %d, and %d at p", got, n)
 	}
 }
+
+// TestCallTakesAPartOfAnObject, whose other parts have pointers.
+func TestCallTakesAPartOfAnObject(t *testing.T) {
+	onHeap = &object{41, new(int)}
+	if Call(ccalltest.Polynomial, 0, 0, 0, 0, unsafe.Pointer(&onHeap.n)); onHeap.n != 42 {
+		t.Errorf("%d in the object", onHeap.n)
+	}
+}
+
+type object struct {
+	n    uint64
+	more *int
+}
+
+var onHeap *object
 
 func TestCallIsOfTheThread(t *testing.T) {
 	runtime.LockOSThread()
@@ -96,7 +113,9 @@ func TestWhatEndsTheProgram(t *testing.T) {
 		"fault":      {func() { Call(ccalltest.Fault, 8, 0, 0, 0, nil) }, "SIGSEGV"},
 		"fault deep": {func() { Call(ccalltest.FaultDeep, 8, 0, 0, 0, nil) }, "SIGSEGV"},
 		"quit": {func() {
-			time.AfterFunc(100*time.Millisecond, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) })
+			runtime.LockOSThread() // whose stack is printed
+			thread := unix.Gettid()
+			time.AfterFunc(100*time.Millisecond, func() { _ = unix.Tgkill(os.Getpid(), thread, unix.SIGQUIT) })
 			Call(ccalltest.Work, uintptr(10*time.Second), 0, 0, 0, nil)
 		}, "SIGQUIT"},
 	}
@@ -110,7 +129,7 @@ func TestWhatEndsTheProgram(t *testing.T) {
 	}
 	for how, want := range ends {
 		cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
-		cmd.Env = append(os.Environ(), name+"="+how, "ASAN_OPTIONS=handle_segv=0") // a fault is the runtime's to tell of
+		cmd.Env = append(os.Environ(), name+"="+how, "GOMAXPROCS=2", "ASAN_OPTIONS=handle_segv=0") // a fault is the runtime's to tell of
 		out, err := cmd.CombinedOutput()
 		for _, tells := range []string{want.tells, "ccall.Call(", t.Name(), "testing.(*M).Run"} {
 			if !strings.Contains(string(out), tells) {
