@@ -60,6 +60,7 @@ static: need-build ## gofmt, vet, staticcheck, builds without cgo and for macOS
 .PHONY: unit
 unit: need-build ## unit tests, as they are built for use
 	go test $$(go list ./... | grep -v /test/e2e$$)
+	go test -tags cgocalls ./verbs/...
 
 .PHONY: test
 test: static unit lint nocgo race test-rxe test-lab ## everything: static, unit, lint, nocgo, race, all that needs a device, on rxe0 in the machine, and two machines

@@ -31,11 +31,12 @@
 // same, and other providers' devices work. Package softroce provides soft0, a device in
 // software, which the examples run on.
 //
-// On amd64, built with Go 1.26, posting, polling and arming on libibverbs' devices are calls
-// into C that Go's scheduler is not told of: a CPU profile has them under
-// runtime._ExternalCode, without the caller, and the garbage collector waits for them. With
-// other versions, and with the build tag cgocalls, they are made as cgo makes calls: a poll
-// then takes twice the time.
+// On amd64, built with Go 1.26, posting, polling, arming and reading events on libibverbs'
+// devices are calls into C that Go's scheduler is not told of: a CPU profile has them under
+// runtime._ExternalCode, without the caller, the garbage collector waits for them, and a fault
+// in them goes to no handler that C had installed. On other processors, with other versions,
+// under the race detector and the sanitizers, and with the build tag cgocalls, they are made as
+// cgo makes calls: a poll then takes twice the time.
 //
 // # Lifetime
 //
