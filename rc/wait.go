@@ -24,9 +24,9 @@ func (c *Conn) WaitSend(ctx context.Context) (verbs.WC, error) { return c.waitOn
 func (c *Conn) WaitRecv(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.recvCQ) }
 
 // WaitSends waits as WaitSend does, and returns with all completions that there
-// are, up to len(wcs), which must not be 0. It allocates what [verbs.CQ.Wait] does. If one of the n
-// that it returns failed, the error is that one's *verbs.WCError: the first that
-// was not merely flushed, since that is the cause.
+// are, up to len(wcs), which must not be 0. It allocates what [verbs.CQ.Wait] does. If
+// one of the n that it returns failed, the error is that one's *verbs.WCError: the
+// first that was not merely flushed, since that is the cause.
 func (c *Conn) WaitSends(ctx context.Context, wcs []verbs.WC) (n int, err error) {
 	return c.wait(ctx, c.sendCQ, wcs)
 }

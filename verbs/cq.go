@@ -246,7 +246,8 @@ func (cq *CQ) Moderate(count int, period time.Duration) error {
 // Poll and Arm say. What has completed is returned even if ctx has ended. Any number of
 // goroutines may wait on one CQ; none holds an operating system thread. Nothing is
 // allocated, but for a context that can end and is not that of the CQ's wait before: it is
-// watched, as by context.AfterFunc, until the CQ waits with another or is closed. A CQ without a channel, and an empty wcs, are EINVAL.
+// watched, as by context.AfterFunc, until the CQ waits with another or is closed. A CQ
+// without a channel, and an empty wcs, are EINVAL.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
