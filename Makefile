@@ -66,6 +66,21 @@ unit: need-build ## unit tests, as they are built for use
 test: static unit lint nocgo race test-rxe test-lab ## everything: static, unit, lint, nocgo, race, all that needs a device, on rxe0 in the machine, and two machines
 	@echo "make test: all passed"
 
+# CMD='make check' runs another command, FRESH_USER=1 as an ordinary user: test/fresh/README.md
+.PHONY: fresh
+fresh: export FRESH_CMD := $(value CMD)
+fresh: ## make demo && make test (or CMD) in a clone of HEAD on a pristine Debian
+	@test/fresh/run.sh $${FRESH_CMD:+"$$FRESH_CMD"}
+
+# TARGETS='…' runs these alone, WITHOUT='…' leaves these out.
+.PHONY: all-targets
+all-targets: ## every target of this list once, short where it can be, as a table with times; before a release
+	@tools/all-targets.sh $(if $(WITHOUT),--without '$(WITHOUT)') $(TARGETS)
+
+.PHONY: fresh-clean
+fresh-clean: ## remove the pristine Debian and what fresh keeps
+	@$$( ((EUID == 0)) || echo sudo) rm -rf "$${XDG_CACHE_HOME:-$$HOME/.cache}/rawverbs/fresh"
+
 .PHONY: nocgo
 nocgo: ## unit tests, and the real binaries on soft0, with no C at all
 	CGO_ENABLED=0 go test ./...
@@ -88,9 +103,21 @@ out/cpeer: test/e2e/cpeer/cpeer.c
 	@mkdir -p out
 	$(CC) -O2 -Wall -Wextra -Werror -o $@ $< -libverbs
 
-.PHONY: test-rxe
-test-rxe: all need-vm out/cpeer ## tests that need a device, on rxe0 in the machine (RUN=regexp selects)
+# A machine keeps one processor busy, so two share the work: one has the tests of
+# commands beside other programs (a third of the time), the other has the rest.
+beside_others = SoftWithRxe|Perftest|Pingpong|CPeers|Formats|Mixed
+.PHONY: test-rxe test-rxe-others test-rxe-rest
+test-rxe: all need-vm out/cpeer ## tests that need a device, on rxe0 in two machines side by side (RUN=regexp selects: in one)
+ifeq ($(RUN),.)
+	@$(MAKE) -j2 --output-sync=target test-rxe-others test-rxe-rest
+else
 	$(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
+endif
+test-rxe-others: RUN = $(beside_others)
+test-rxe-others:
+	$(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/e2e
+test-rxe-rest:
+	$(in_vm) $(rdma_test) -skip '$(beside_others)' -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
 
 # What tests and documents by tshark, which need-vm installs: build tag lab.
 on_the_wire = go test -count=1 -timeout 15m -tags lab $(RDMA_TEST_FLAGS)
@@ -154,17 +181,19 @@ bench: all need-vm ## rdma_server and rdma_client beside perftest, rxe0 and sock
 	out/bench/bench -rounds $(ROUNDS) -o out/bench/sockets.json sockets
 	@out/bench/bench $(BENCH_FLAGS) table out/bench/*.json
 
+# BENCHTIME=1x for a quick look.
+BENCHTIME ?= 2s
 .PHONY: bench-go
 bench-go: need-build ## benchmarks of the hot path
-	go test -run '^$$' -bench . -benchmem ./...
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
 .PHONY: bench-soft
 bench-soft: ## the speed of soft0 beside TCP and UDP
-	CGO_ENABLED=0 go test -run '^$$' -bench . -benchtime 2s ./softroce
+	CGO_ENABLED=0 go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./softroce
 
 .PHONY: bench-rxe
 bench-rxe: need-vm ## the speed of the soft device beside rxe0's, in the machine
-	$(in_vm) go test -run '^$$' -bench . -benchtime 2s -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./softroce/internal/interop
+	$(in_vm) go test -run '^$$' -bench . -benchtime $(BENCHTIME) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./softroce/internal/interop
 
 .PHONY: bench-c
 bench-c: need-vm ## posting, polling and waiting beside a C program that does the same, on rxe0 in the machine

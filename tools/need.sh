@@ -5,6 +5,7 @@
 #   tools/need.sh build    Go, a C compiler, libibverbs
 #   tools/need.sh lint     the above, shellcheck
 #   tools/need.sh vm       the above but shellcheck, and the machine's packages
+#   tools/need.sh fresh    what makes a pristine root: test/fresh
 #   tools/need.sh cgo      installs nothing: prints 1, the CGO_ENABLED to build with, or 0
 #                          where something of "build" but Go is missing, and says so
 #
@@ -38,8 +39,12 @@ build | lint | vm | cgo)
 	need libibverbs-dev header infiniband/verbs.h
 	;;&
 lint) need shellcheck command -v shellcheck ;;
+fresh)
+	need mmdebstrap command -v mmdebstrap
+	need git command -v git
+	;;
 build | vm | cgo) ;;
-*) die "usage: need.sh build|lint|vm|cgo" ;;
+*) die "usage: need.sh build|lint|vm|fresh|cgo" ;;
 esac
 
 if [[ $what == cgo ]]; then

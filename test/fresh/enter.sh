@@ -1,0 +1,90 @@
+#!/bin/bash
+# The inner half of run.sh: process 1 of new mount and process namespaces, as root.
+#
+#   enter.sh CACHE ROOT WORK USER CMD     USER: not empty for an ordinary user with sudo
+#
+# Nothing here needs to be undone: it ends with the namespaces.
+set -euo pipefail
+
+cache=$1 base=$1/$2 work=$3 user=$4 cmd=$5
+{ read -r goroot; read -r host_modules; read -r host_build; } <"$work/go"
+if [[ -n $user ]]; then
+	name=stranger home=/home/stranger
+else
+	name=root home=/root
+fi
+
+# overlay LOWER NAME TARGET: LOWER at TARGET, writes go to $work/NAME.
+overlay() {
+	mkdir -p "$work/$2/upper" "$work/$2/work" "$3" "$1"
+	# Where the cache lies on an overlay itself, as in a container, memory has to serve.
+	if ! mount -t overlay overlay -o "lowerdir=$1,upperdir=$work/$2/upper,workdir=$work/$2/work" "$3" 2>/dev/null; then
+		mount -t tmpfs tmpfs "$work/$2"
+		mkdir "$work/$2/upper" "$work/$2/work"
+		mount -t overlay overlay -o "lowerdir=$1,upperdir=$work/$2/upper,workdir=$work/$2/work" "$3"
+	fi
+}
+
+root=$work/root
+overlay "$base" system "$root"
+mount -t proc proc "$root/proc"
+mount --rbind /sys "$root/sys"
+mount --make-rslave "$root/sys"
+mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+mkdir "$root"/dev/{pts,shm}
+for device in null zero full random urandom tty kvm; do
+	if [[ -e /dev/$device ]]; then
+		: >"$root/dev/$device"
+		mount --bind "/dev/$device" "$root/dev/$device"
+	fi
+done
+mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$root/dev/pts"
+ln -s pts/ptmx "$root/dev/ptmx"
+mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+ln -s /proc/self/fd "$root/dev/fd"
+for n in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${n%:*}" "$root/dev/${n#*:}"; done
+
+# The network is the host's: how names are found, and the certificates.
+rm -f "$root/etc/resolv.conf"
+cp /etc/resolv.conf /etc/hosts "$root/etc/"
+if [[ -e $work/certificates ]]; then cp "$work/certificates" "$root/etc/ssl/certs/ca-certificates.crt"; fi
+
+# Packages are downloaded once for all runs.
+mkdir -p "$cache/packages/partial" "$root/var/cache/apt/archives"
+mount --bind "$cache/packages" "$root/var/cache/apt/archives"
+echo 'Binary::apt-get::APT::Keep-Downloaded-Packages "true";' >"$root/etc/apt/apt.conf.d/99fresh"
+
+if [[ -n $user ]]; then
+	chroot "$root" useradd --create-home --shell /bin/bash "$name"
+	echo "$name ALL=(ALL) NOPASSWD: ALL" >"$root/etc/sudoers.d/$name"
+fi
+chmod 700 "$root$home"
+mkdir -p "$root$goroot"
+mount --bind "$goroot" "$root$goroot"
+mount -o remount,bind,ro "$root$goroot"
+overlay "$host_modules" modules "$root$home/go/pkg/mod"
+overlay "$host_build" build "$root$home/.cache/go-build"
+mkdir -p "$cache/vm-$name" "$root$home/.cache/rawverbs/vm"
+mount --bind "$cache/vm-$name" "$root$home/.cache/rawverbs/vm"
+mv "$work/clone" "$root$home/rawverbs"
+
+if [[ -n $user ]]; then
+	# The caches hold what root wrote: readable already, and now the user can add to them.
+	chroot "$root" chown "$name:" "$home" "$home/go" "$home/go/pkg" "$home/.cache" "$home/.cache/rawverbs"
+	chroot "$root" find "$home/go/pkg/mod" "$home/.cache" \( -type d -o -name lock -o -name '*.lock' \) -exec chown "$name:" {} +
+	chroot "$root" chown -R "$name:" "$home/rawverbs"
+fi
+
+environment=(HOME="$home" USER="$name" LOGNAME="$name" LANG=C.UTF-8
+	PATH="$goroot/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+while IFS= read -r -d '' pair; do environment+=("$pair"); done <"$work/env"
+
+# The root moves over the namespace's own: under a plain chroot the kernel allows no user
+# namespaces.
+cd "$root"
+mount --move . /
+exec 9>&- # the lock is run.sh's
+# setpriv, not su: no session, no password files; groups as at a login.
+as=(setpriv --reuid "$name" --regid "$name" --init-groups)
+[[ -n $user ]] || as=()
+exec chroot . env -i "${environment[@]}" "${as[@]}" bash -c 'cd "$HOME/rawverbs" && eval "$1"' fresh "$cmd"
