@@ -53,8 +53,8 @@ if [[ -z $read && -n $count ]]; then wrong "--count goes with --read"; fi
 # show: the capture $read as text.
 show() {
 	local fields field arguments=() errors status=0
-	command -v tshark >/dev/null || die "needs tshark; try: apt-get install tshark (Fedora: wireshark-cli), or open $read in Wireshark"
 	[[ -r $read ]] || die "cannot read $read; try: the file that was captured, with the right to read it"
+	command -v tshark >/dev/null || die "needs tshark; try: apt-get install tshark (Fedora: wireshark-cli), or open $read in Wireshark"
 	fields=(
 		frame.number frame.time_relative ip.src ip.dst ipv6.src ipv6.dst udp.length
 		infiniband.bth.opcode infiniband.bth.destqp infiniband.bth.psn infiniband.bth.a infiniband.bth.se

@@ -176,6 +176,7 @@ func TestBenchPeerGone(t *testing.T) {
 	for _, job := range []string{"send-bw", "write-bw", "send-lat", "write-lat", "read-lat"} {
 		for name, gone := range map[string]os.Signal{"dies": syscall.SIGKILL, "hangs": syscall.SIGSTOP} {
 			t.Run(job+", the client "+name, func(t *testing.T) {
+				t.Parallel()
 				s := serve(t, "--once", "--timeout", "4s")
 				c := s.client(t, "--job", "bench-"+job, "-D", "100", "-s", "512")
 				s.event("bench.begun")
@@ -188,6 +189,7 @@ func TestBenchPeerGone(t *testing.T) {
 		}
 	}
 	t.Run("longer than --timeout", func(t *testing.T) {
+		t.Parallel()
 		s := serve(t, "--once", "--timeout", "3s")
 		c := s.client(t, "--timeout", "3s", "--job", "bench-read-bw", "-D", "5", "-s", "512")
 		c.succeeds()

@@ -3,12 +3,13 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"runtime/pprof"
 	"strings"
 	"testing"
 
@@ -50,17 +51,39 @@ func isGID4(gid string) bool {
 	return err == nil && addr.Is4() && addr.IsLoopback() && addr != netip.MustParseAddr(ipv4)
 }
 
-// noLeak is the first thing a test calls: what it opens in this process must be
-// gone with its goroutines. The other processes' end with them.
+// noLeak is the first thing a test calls. The test runs beside others, since most tests
+// wait. Its goroutines carry its name, as do those that they start: with the test they
+// must all end.
 func noLeak(t *testing.T) {
 	t.Helper()
-	before := runtime.NumGoroutine()
+	t.Parallel()
+	ctx := pprof.WithLabels(context.Background(), pprof.Labels("test", t.Name()))
+	pprof.SetGoroutineLabels(ctx)
 	t.Cleanup(func() {
-		eventually(t, func() bool { return runtime.NumGoroutine() <= before }, func() string {
-			stacks := make([]byte, 1<<20)
-			return fmt.Sprintf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
-		})
+		pprof.SetGoroutineLabels(context.Background())
+		label := fmt.Sprintf("%q:%q", "test", t.Name())
+		var left string
+		eventually(t, func() bool {
+			left = goroutinesWith(t, label)
+			return left == ""
+		}, func() string { return "goroutines are left:\n" + left })
 	})
+}
+
+// goroutinesWith returns the stacks of the goroutines with a pprof label.
+func goroutinesWith(t *testing.T, label string) string {
+	t.Helper()
+	var profile strings.Builder
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
+		if strings.Contains(stack, "# labels: {"+label+"}") {
+			found = append(found, stack)
+		}
+	}
+	return strings.Join(found, "\n\n")
 }
 
 // holdings is what a server that waits may hold: the files it began with, which

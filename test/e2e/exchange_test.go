@@ -456,9 +456,11 @@ func TestLeaveEarlyWithoutLeaving(t *testing.T) {
 	e.post(t, e.mr())
 	e.sent(t)
 	e.post(t, exchangeDone(""))
-	e.sent(t)
-	// Says what a server says that has left, and is in RTS. The client may have seen
-	// MSG_DONE by now, and given up.
+	// From here on the client may have seen MSG_DONE, and given up.
+	if _, err := e.WaitSend(timeLimit(t)); err != nil && !errors.As(err, new(*oob.PeerError)) {
+		t.Fatal(err)
+	}
+	// Says what a server says that has left, and is in RTS.
 	if err := e.SendNote(timeLimit(t), oob.Note{Name: "disconnected"}); err != nil && !errors.As(err, new(*oob.PeerError)) {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -124,7 +125,7 @@ type arguments struct {
 
 func testArguments(t *testing.T, tests map[string]arguments) {
 	noLeak(t)
-	awaitDefaultPort(t)
+	takeDefaultPort(t)
 	s := start(t, "rdma_server", "--json")
 	s.event("server.listening", "address", ":18515")
 	for name, test := range tests {
@@ -140,10 +141,15 @@ func testArguments(t *testing.T, tests map[string]arguments) {
 	s.succeeds()
 }
 
-// awaitDefaultPort waits until nobody else of this host has it, such as another
-// run of these tests.
-func awaitDefaultPort(t *testing.T) {
+// defaultPort is held by the one test at a time that uses it.
+var defaultPort sync.Mutex
+
+// takeDefaultPort waits until nobody has it: no other test, and no other program of this
+// host, such as another run of these tests.
+func takeDefaultPort(t *testing.T) {
 	t.Helper()
+	defaultPort.Lock()
+	t.Cleanup(defaultPort.Unlock)
 	eventually(t, func() bool {
 		l, err := net.Listen("tcp", ":18515")
 		if err == nil {

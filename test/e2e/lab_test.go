@@ -114,10 +114,25 @@ func TestLabFails(t *testing.T) {
 				t.Error("status 0")
 			}
 			expect(t, output, c.want...)
-			ps, err := exec.Command("ps", "-eo", "args").Output()
-			if err != nil || strings.Contains(string(ps), "path="+dir) {
-				t.Errorf("a machine is left: %v: %s", err, ps)
+			if left := processesWith(t, "path="+dir); len(left) > 0 {
+				t.Errorf("a machine is left: %q", left)
 			}
 		})
 	}
+}
+
+// processesWith returns the command lines of this host's processes that contain text.
+func processesWith(t *testing.T, text string) (found []string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no processes in /proc: %v", err)
+	}
+	for _, file := range files {
+		// A process that has ended since Glob has no command line.
+		if line, err := os.ReadFile(file); err == nil && strings.Contains(string(line), text) {
+			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
 }

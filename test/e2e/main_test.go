@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -14,7 +15,19 @@ const limit = 30 * time.Second
 // binaries is the directory of the programs under test.
 var binaries = os.Getenv("RAWVERBS_BIN")
 
+// beside is how many tests run at once unless go test -parallel says otherwise. Most wait
+// for time to pass, so the number is not that of the processors.
+const beside = "8"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", beside); err != nil {
+			panic(err)
+		}
+	}
 	cleanUp, err := setUp()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)

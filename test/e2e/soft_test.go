@@ -17,7 +17,7 @@ func TestDefaultDevice(t *testing.T) {
 	noLeak(t)
 	devices, _ := verbs.Devices() // libibverbs may have none to list
 	first := devices[0].Name      // soft0 is the last
-	awaitDefaultPort(t)
+	takeDefaultPort(t)
 	s := start(t, "rdma_server", "--json")
 	s.event("device.opened", "msg", "open device "+first+" (", "why", "the first there is")
 	s.event("server.listening")

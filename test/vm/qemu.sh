@@ -12,11 +12,13 @@ shift 5
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rawverbs/vm
 
 # mitigations=off nokaslr: emulation is slow enough. reboot=t panic=-1 with
-# -no-reboot: a machine that ends, for whatever reason, ends QEMU. tsc=reliable: on a busy
-# host its clocks seem to drift apart, upon which the kernel would rewrite code that another
-# processor is running, and emulation trips over that: "Oops: int3" in sched_clock_cpu.
+# -no-reboot: a machine that ends, for whatever reason, ends QEMU. maxcpus=1: while the kernel
+# boots it rewrites its own code, and when another emulated processor runs that code at that
+# moment the kernel dies ("Oops: int3" in sched_clock_cpu); init starts the others later.
+# tsc=reliable: on a busy host the clocks seem to drift apart, and the kernel would then
+# rewrite the same code while all processors run.
 append="console=ttyS0 quiet loglevel=5 panic=-1 reboot=t nokaslr mitigations=off
- no_timer_check tsc=reliable random.trust_cpu=on vm_role=$role"
+ no_timer_check maxcpus=1 tsc=reliable random.trust_cpu=on vm_role=$role"
 
 # A comma in a QEMU option's value is written twice.
 share() { # share TAG DIRECTORY OPTIONS
