@@ -4,7 +4,8 @@
 #   enter.sh CACHE ROOT WORK USER CMD     USER: not empty for an ordinary user with sudo
 #
 # Nothing here needs to be undone: it ends with the namespaces.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "fresh: the fresh machine could not be made (line $LINENO of enter.sh)" >&2; exit 125' ERR
 
 cache=$1 base=$1/$2 work=$3 user=$4 cmd=$5
 { read -r goroot; read -r host_modules; read -r host_build; } <"$work/go"
@@ -87,4 +88,5 @@ exec 9>&- # the lock is run.sh's
 # setpriv, not su: no session, no password files; groups as at a login.
 as=(setpriv --reuid "$name" --regid "$name" --init-groups)
 [[ -n $user ]] || as=()
+# shellcheck disable=SC2016 # the inner bash expands it
 exec chroot . env -i "${environment[@]}" "${as[@]}" bash -c 'cd "$HOME/rawverbs" && eval "$1"' fresh "$cmd"

@@ -10,10 +10,10 @@
 # 2. Each run has an overlay of the root, so a run never sees what another installed.
 # 3. enter.sh mounts everything in a mount namespace of its own: when the command ends,
 #    in whatever way, the kernel takes the mounts away with the namespace.
-set -euo pipefail
+set -Eeuo pipefail
 
 say() { echo "fresh: $*" >&2; }
-die() { say "$*"; exit 125; }
+trap 'say "the fresh machine could not be made (line $LINENO of run.sh)"; exit 125' ERR
 
 (($# <= 1)) || { say "usage: run.sh ['CMD']: one argument, quoted"; exit 2; }
 cmd=${1:-make demo && make test}
@@ -33,6 +33,7 @@ flock -n 9 || { say "waiting for another run to end"; flock 9; }
 # mirror: the host's sources, if the host is Debian 12; else Debian's default mirror.
 mirror() {
 	local codename
+	# shellcheck source=/dev/null
 	codename=$(. /etc/os-release && echo "${ID:-}-${VERSION_CODENAME:-}")
 	[[ $codename == debian-bookworm ]] || return 0
 	# shellcheck disable=SC2016 # apt expands it
