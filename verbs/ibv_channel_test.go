@@ -298,10 +298,15 @@ func TestSleepAllocatesNothing(t *testing.T) {
 		}
 	}()
 	defer close(asleep)
+	// None, but for what the standard library's contexts allocate under the address sanitizer.
+	contexts := testing.AllocsPerRun(100, func() {
+		ctx.Done()
+		_ = ctx.Err()
+	})
 	if n := testing.AllocsPerRun(100, func() {
 		asleep <- struct{}{}
 		c.Sleep(ctx, context.Background(), c.woken, c.gone)
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
+	}); n != contexts {
+		t.Errorf("%v allocations, of which contexts make %v", n, contexts)
 	}
 }
