@@ -204,6 +204,10 @@ coverage-verbs: need-build ## which of libibverbs' functions are wrapped, refuse
 	go run ./verbs/internal/coverage
 
 scripts = $(sort $(shell find . -path ./out -prune -o -name '*.sh' -print)) .ci/run
+.PHONY: apidiff
+apidiff: ## what changed in the public API since the newest release of CHANGELOG.md, or since BASE=COMMIT
+	@tools/apidiff.sh $(BASE)
+
 .PHONY: lint
 lint: need-lint ## golangci-lint (pinned in tools/go.mod) and shellcheck
 	$(tool) golangci-lint run
