@@ -166,7 +166,7 @@ func statusHint(s WCStatus) string {
 	case WCLocQPOpErr:
 		return "the request does not fit the queue pair (opcode, length, or a limit of it); or the peers' path MTUs differ"
 	case WCLocProtErr:
-		return "a local SGE names memory outside its region: lkey, range or protection domain; hold the MR open until the completion"
+		return "a local SGE is refused: its lkey, range or protection domain is wrong, its MR is closed, or the region lacks LOCAL_WRITE, which receives, READs and atomics need"
 	case WCWRFlushErr:
 		return "the queue pair had left RTS for ERR; look for the first completion whose status is not this one"
 	case WCMWBindErr:
