@@ -40,15 +40,46 @@ func (qp *QP) explainModify(attr *QPAttr, mask QPAttrMask, err error) error {
 	if cannot {
 		asked = syscall.EINVAL
 	}
-	if why := qpstate.Explain(asked, qp.Type(), from, to, mask); why != asked {
-		e.Err, e.Hint = why, "" // the bits say it all
-		return e
-	}
-	if faults := qp.faults(attr, mask); len(faults) > 0 {
+	var bits *qpstate.TransitionError
+	if why := qpstate.Explain(asked, qp.Type(), from, to, mask); errors.As(why, &bits) {
+		e.Err, e.Hint = why, maskHint(bits) // no value is right where the bits are wrong
+	} else if faults := qp.faults(attr, mask); len(faults) > 0 {
 		e.Hint = strings.Join(faults, "; ")
+	}
+	if mask&qpstate.MaskState == 0 && attr.State != from && attr.State != qpstate.Reset {
+		e.Hint = stateHint(qp.Type(), from, attr.State, mask, e.Hint)
 	}
 	return e
 }
+
+// stateHint is for a mask without STATE although a state was given: STATE was forgotten,
+// if the queue pair can go there. Else the state is left from before, and hint stays.
+func stateHint(t QPType, from, given QPState, mask QPAttrMask, hint string) string {
+	ignored := "State " + given.Name() + " was ignored"
+	if _, ok := qpstate.Lookup(t, from, given); !ok {
+		return strings.TrimPrefix(hint+"; "+ignored+", because the mask lacks STATE", "; ")
+	}
+	var bits *qpstate.TransitionError
+	if errors.As(qpstate.Check(t, from, given, mask), &bits) {
+		ignored += "; for " + from.Name() + "→" + given.Name() + " also " + maskHint(bits)
+	}
+	return "put STATE into the mask: " + ignored
+}
+
+// maskHint says how to change the mask of a refused move, "" if no mask helps.
+func maskHint(e *qpstate.TransitionError) string {
+	var parts []string
+	if e.Missing != 0 {
+		parts = append(parts, "add "+maskNames(e.Missing)+" to the mask")
+	}
+	if e.Illegal != 0 {
+		parts = append(parts, "take "+maskNames(e.Illegal)+" out of the mask")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// maskNames is "AV, PORT".
+func maskNames(m QPAttrMask) string { return strings.ReplaceAll(m.Name(), "|", ", ") }
 
 // faults lists the values among those that mask names which no device on this
 // port accepts.

@@ -1,0 +1,71 @@
+package verbs
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+)
+
+// paperRC is a queue pair on paper in INIT, and the attributes of its next move.
+func paperRC(t *testing.T) (*QP, *paper, QPAttr) {
+	t.Helper()
+	d, p := newPaperDevice()
+	pd := must[*PD](t)(d.AllocPD())
+	cq := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1}))
+	qp := must[*QP](t)(pd.CreateQP(QPInit{Type: RC, SendCQ: cq, RecvCQ: cq}))
+	if err := qpstate.NewMachine(RC, qp, nil).ToInit(QPAttr{PortNum: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return qp, p, QPAttr{State: qpstate.RTR, PathMTU: qpstate.MTU1024,
+		AH: AHAttr{IsGlobal: true, PortNum: 1, GRH: GRH{DGID: rxeTable[1].GID, SGIDIndex: 1}}}
+}
+
+// TestModifyHintDoesNotContradictItself: PORT does not belong in the mask of INIT→RTR,
+// so no value of it is right.
+func TestModifyHintDoesNotContradictItself(t *testing.T) {
+	const withPort = 0x129181 | qpstate.MaskPort
+	for name, refusal := range map[string]error{
+		"the kernel's EINVAL":    syscall.EINVAL,
+		"the kernel's other one": syscall.EOPNOTSUPP,
+		"softroce's reason":      qpstate.Check(RC, qpstate.Init, qpstate.RTR, withPort),
+	} {
+		for _, port := range []uint8{0, 1, 7} {
+			qp, p, attr := paperRC(t)
+			attr.PortNum = port
+			p.refuse = refusal
+			err := qp.Modify(&attr, withPort)
+			says(t, err, []string{"not allowed here PORT", "take PORT out of the mask"}, "does not exist", "AH.PortNum is")
+			if t.Failed() {
+				t.Fatal(name)
+			}
+		}
+	}
+}
+
+func TestModifySaysThatStateWasIgnored(t *testing.T) {
+	const noState = 0x129180
+	for name, refusal := range map[string]error{
+		"the kernel's EINVAL": syscall.EINVAL,
+		"softroce's reason":   qpstate.Check(RC, qpstate.Init, qpstate.Init, noState),
+	} {
+		t.Run(name, func(t *testing.T) {
+			qp, p, attr := paperRC(t)
+			p.refuse = refusal
+			says(t, qp.Modify(&attr, noState), []string{"INIT→INIT", "put STATE into the mask: State RTR was ignored"}, "out of the mask")
+
+			p.refuse = refusal // and what is wrong besides
+			says(t, qp.Modify(&attr, noState&^qpstate.MaskAV|qpstate.MaskPort), []string{"State RTR was ignored", "add AV to the mask", "take PORT out of the mask"})
+
+			// State was not meant: it is what the queue pair is in, or nothing.
+			for _, state := range []QPState{qpstate.Init, qpstate.Reset} {
+				attr.State = state
+				p.refuse = refusal
+				says(t, qp.Modify(&attr, noState), []string{"INIT→INIT"}, "ignored")
+			}
+
+			attr.State, p.refuse = qpstate.SQD, refusal // there is no INIT→SQD
+			says(t, qp.Modify(&attr, noState), []string{"out of the mask; State SQD was ignored, because the mask lacks STATE"}, "put STATE")
+		})
+	}
+}
