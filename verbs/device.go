@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -72,7 +73,8 @@ type Device struct {
 // Open opens a device by name; "" opens the first there is. A device may be opened
 // several times: objects of two openings do not go together.
 //
-// ENODEV for a name that does not exist; the error lists those that do. EACCES or EPERM
+// ENODEV for a name that does not exist; the error lists those that do, or the import that
+// the program lacks. EACCES or EPERM
 // if the user may not open it. For what a soft device needs see package softroce.
 //
 // Implements: struct ibv_context *ibv_open_device(struct ibv_device *device)
@@ -124,10 +126,27 @@ type OpenOption func(*Device)
 // alone is told, to slog.Default.
 func WithLogger(log *slog.Logger) OpenOption { return func(d *Device) { d.log = log } }
 
+// The software device is a package that a program must import.
+const (
+	softImport   = `import _ "github.com/rawverbs/rawverbs/softroce"`
+	softProvider = "softroce"
+)
+
+func isSoft(device string) bool { return device == "soft0" || strings.HasPrefix(device, "soft:") }
+
 // noDevice says that a name is not to be had, and what is.
 func noDevice(name string, devices []DeviceInfo, listErr error) error {
 	e := &Error{Op: "ibv_open_device", Device: name, Errno: syscall.ENODEV}
-	if len(devices) > 0 {
+	list := registered()
+	imported := slices.ContainsFunc(list, func(p Provider) bool { return p.Name() == softProvider })
+	switch {
+	case len(list) == 0:
+		e.Detail = "this program has no provider of devices"
+		e.Hint = softImport + " for soft0; for RDMA devices a build on Linux with CGO_ENABLED=1 and a C compiler"
+	case isSoft(name) && !imported:
+		e.Detail = "this program does not import the software device"
+		e.Hint = softImport
+	case len(devices) > 0:
 		var names []string
 		for _, d := range devices {
 			names = append(names, d.String())
@@ -135,12 +154,15 @@ func noDevice(name string, devices []DeviceInfo, listErr error) error {
 		e.Detail = "no device of that name"
 		e.Err = listErr
 		e.Hint = "one of those that exist: " + strings.Join(names, ", ")
-		return e
+	default:
+		e.Detail = "there is no RDMA device"
+		e.Err = listErr
+		e.Hint = "loading a driver: in software, modprobe rdma_rxe and rdma link add rxe0 type rxe netdev IFACE; " +
+			"the provider package (ibverbs-providers); in a container, mapping /dev/infiniband/uverbs*"
+		if !imported {
+			e.Hint += "; without any of these, " + softImport + " for soft0"
+		}
 	}
-	e.Detail = "there is no RDMA device"
-	e.Err = listErr
-	e.Hint = "loading a driver: in software, modprobe rdma_rxe and rdma link add rxe0 type rxe netdev IFACE; " +
-		"the provider package (ibverbs-providers); in a container, mapping /dev/infiniband/uverbs*"
 	return e
 }
 

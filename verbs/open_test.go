@@ -1,0 +1,72 @@
+package verbs
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/pkg/errors"
+)
+
+// withProviders runs a test as in a program that imports these providers only.
+func withProviders(t *testing.T, list ...Provider) {
+	providers.Lock()
+	defer providers.Unlock()
+	old := providers.list
+	providers.list = list
+	t.Cleanup(func() {
+		providers.Lock()
+		defer providers.Unlock()
+		providers.list = old
+	})
+}
+
+// kernelOnly stands for libibverbs: the devices that it lists, or why it cannot.
+type kernelOnly struct {
+	devices []DeviceInfo
+	err     error
+}
+
+func (kernelOnly) Name() string                        { return "libibverbs" }
+func (p kernelOnly) Devices() ([]DeviceInfo, error)    { return p.devices, p.err }
+func (kernelOnly) Open(string) (DeviceProvider, error) { return nil, syscall.ENODEV }
+
+func TestOpenNamesTheMissingImport(t *testing.T) {
+	const line = `import _ "github.com/rawverbs/rawverbs/softroce"`
+	lists := map[string]Provider{
+		"no RDMA core": kernelOnly{err: syscall.ENOSYS},
+		"no device":    kernelOnly{},
+		"a device":     kernelOnly{devices: []DeviceInfo{{Name: "mlx5_0", Provider: "libibverbs"}}},
+	}
+	for list, provider := range lists {
+		for _, name := range []string{"soft0", "soft:eth0"} {
+			t.Run(name+", "+list, func(t *testing.T) {
+				withProviders(t, provider)
+				_, err := Open(name)
+				says(t, err, []string{"on " + name, line}, "modprobe", "mlx5_0")
+				if !errors.Is(err, syscall.ENODEV) {
+					t.Errorf("%v is not ENODEV", err)
+				}
+			})
+		}
+	}
+	t.Run("no provider at all", func(t *testing.T) {
+		withProviders(t)
+		for _, name := range []string{"", "rxe0", "soft0"} {
+			_, err := Open(name)
+			says(t, err, []string{line, "CGO_ENABLED=1", "no provider"}, "modprobe")
+			if !errors.Is(err, syscall.ENODEV) {
+				t.Errorf("%v is not ENODEV", err)
+			}
+		}
+	})
+	t.Run("any device, and there is none", func(t *testing.T) {
+		withProviders(t, kernelOnly{err: syscall.ENOSYS})
+		_, err := Open("")
+		says(t, err, []string{"modprobe rdma_rxe", line})
+	})
+	t.Run("a name that does not exist", func(t *testing.T) {
+		withProviders(t, lists["a device"])
+		_, err := Open("mlx5_1")
+		says(t, err, []string{"mlx5_0"}, "import")
+	})
+}
