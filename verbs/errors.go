@@ -61,20 +61,29 @@ func (e *Error) Unwrap() []error {
 // PostError says which work request of a post was refused. Those before it were
 // queued, it and those after it were not.
 type PostError struct {
-	Op    string // "ibv_post_send", "ibv_post_recv" or "ibv_post_srq_recv"
-	QPN   uint32 // 0 for an SRQ
-	Index int    // into the slice that was posted
-	Err   error  // why: a syscall.Errno, or net.ErrClosed
+	Op     string // "ibv_post_send", "ibv_post_recv" or "ibv_post_srq_recv"
+	QPN    uint32 // 0 for an SRQ
+	Index  int    // into the slice that was posted
+	Err    error  // why: a syscall.Errno, or net.ErrClosed
+	Reason string // the rule that was broken, as found after the refusal; "" if Err says it all, or none was found
+	Hint   string // what to try; "" for what Err suggests
 }
 
-// Error names the queue, the request and the likely reason.
+// Error names the queue, the request and the reason.
 func (e *PostError) Error() string {
 	where := "an SRQ"
 	if e.QPN != 0 {
 		where = fmt.Sprintf("QP %#06x", e.QPN)
 	}
 	text := fmt.Sprintf("%s on %s: work request [%d] refused: %s", e.Op, where, e.Index, errText(e.Err))
-	if hint := hintFor(e.Op, errnoOf(e.Err)); hint != "" {
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	hint := e.Hint
+	if hint == "" {
+		hint = hintFor(e.Op, errnoOf(e.Err))
+	}
+	if hint != "" {
 		text += "; try: " + hint
 	}
 	return text

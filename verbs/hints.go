@@ -143,13 +143,13 @@ var hints = map[hintKey]string{
 	{"ibv_modify_qp", syscall.EPERM}:                   "a QKEY below 0x80000000: the others are for CAP_NET_RAW",
 	{"ibv_modify_qp", syscall.EINVAL}:                  "on RoCE IsGlobal, the peer's GID and a filled GID index, both GIDs of one family; AH.PortNum equal to INIT's port; TIMEOUT only at RTR→RTS",
 
-	{"ibv_post_send", syscall.ENOMEM}: "poll completions before posting more (the send queue is full: unsignaled requests free their place only with a later signaled one), fewer SGEs, or less inline data",
-	{"ibv_post_send", syscall.EINVAL}: "a queue pair in RTS, an opcode its type has, SGEs within its cap; for UD an open AH of this device; inline data only of memory under its own addresses (no IOVA, no ZERO_BASED)",
-	{"ibv_post_recv", syscall.ENOMEM}: "poll completions before posting more (the receive queue is full), or fewer SGEs",
-	{"ibv_post_recv", syscall.EINVAL}: "a queue pair past RESET and without an SRQ, SGEs within its cap",
-
+	// Posts: what is left when hints_post.go finds no broken rule.
+	{"ibv_post_send", syscall.ENOMEM}:     "poll completions before posting more (the send queue is full: unsignaled requests free their place only with a later signaled one)",
+	{"ibv_post_send", syscall.EINVAL}:     "an operation that this device has, by its documentation: state, sizes and request break no rule of verbs",
+	{"ibv_post_recv", syscall.ENOMEM}:     "poll completions before posting more (the receive queue is full)",
+	{"ibv_post_recv", syscall.EINVAL}:     "the device's documentation: state, sizes and request break no rule of verbs",
 	{"ibv_post_srq_recv", syscall.ENOMEM}: "polling completions before posting more (the SRQ is full), or fewer SGEs",
-	{"ibv_post_srq_recv", syscall.EINVAL}: "SGEs within the SRQ's MaxSGE",
+	{"ibv_post_srq_recv", syscall.EINVAL}: "no more bytes than the port's largest message (PortAttr.MaxMsgSize)",
 
 	{"", syscall.ENOMEM}: "closing objects that are not needed (Device.Query tells the device's limits); or " + memlockHint,
 	{"", syscall.EAGAIN}: "a larger rdma.max in the process's cgroup, or fewer objects",
@@ -172,7 +172,7 @@ func statusHint(s WCStatus) string {
 	case WCMWBindErr:
 		return "the window's region lacks MW_BIND (or LOCAL_WRITE, for a window to be written), is too small or of another protection domain; or the window is bound already"
 	case WCRemInvReqErr:
-		return "the peer refused the request: its QP lacks the access flag, max_dest_rd_atomic is 0 there, or its receive is too small; with long messages, the peers' path MTUs differ"
+		return "the peer refused the request: its QP lacks the access flag, max_dest_rd_atomic is 0 there, its receive is too small, or an atomic's address is not a multiple of 8; with long messages, the peers' path MTUs differ"
 	case WCRemAccessErr:
 		return "the peer refused the memory: rkey, address, length, the region's access flags or its protection domain (an lkey is no rkey)"
 	case WCRemOpErr:

@@ -33,7 +33,7 @@ func qpOver(tb testing.TB, f *ibvfake.Fake, path PostPath, cap QPCap) *QP {
 	}
 	p := newIBVQP(f.QP(), ex, cap)
 	tb.Cleanup(func() { p.send.free(); p.recv.free() })
-	return &QP{p: p, init: QPInit{Type: RC}}
+	return &QP{p: p, init: QPInit{Type: RC}, handle: handle{closed: true}} // posts reach the fake; a query would reach libibverbs
 }
 
 // bothPaths runs a test with each way to post.

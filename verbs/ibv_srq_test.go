@@ -19,7 +19,7 @@ func fakeSRQ(tb testing.TB, granted SRQAttr) (*ibvfake.Fake, *SRQ) {
 	tb.Cleanup(f.Free)
 	p := newIBVSRQ(f.SRQ(), granted, nil)
 	tb.Cleanup(func() { p.recv.free() })
-	return f, &SRQ{p: p}
+	return f, &SRQ{p: p, handle: handle{closed: true}} // posts reach the fake; a query would reach libibverbs
 }
 
 var wideSRQ = SRQAttr{MaxWR: 64, MaxSGE: 2}

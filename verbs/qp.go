@@ -191,7 +191,7 @@ func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 func (qp *QP) PostSend(wrs []SendWR) error {
 	n, err := qp.p.PostSend(wrs)
 	if err != nil {
-		return &PostError{Op: "ibv_post_send", QPN: qp.QPN(), Index: n, Err: err}
+		return qp.sendRefused(wrs, n, err)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func (qp *QP) PostSend(wrs []SendWR) error {
 func (qp *QP) PostRecv(wrs []RecvWR) error {
 	n, err := qp.p.PostRecv(wrs)
 	if err != nil {
-		return &PostError{Op: "ibv_post_recv", QPN: qp.QPN(), Index: n, Err: err}
+		return qp.recvRefused(wrs, n, err)
 	}
 	return nil
 }

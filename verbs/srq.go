@@ -73,7 +73,7 @@ func (s *SRQ) Is(e AsyncEvent) bool { return e.SRQ == s.p }
 func (s *SRQ) PostRecv(wrs []RecvWR) error {
 	n, err := s.p.PostRecv(wrs)
 	if err != nil {
-		return &PostError{Op: "ibv_post_srq_recv", Index: n, Err: err}
+		return s.recvRefused(wrs, n, err)
 	}
 	return nil
 }

@@ -70,7 +70,9 @@ var errorCases = slices.Concat(
 			a, b := e.rc()
 			wr := a.remote(atomicOp, b, 804)
 			wr.Flags, wr.SGL = verbs.SendSignaled, a.sge(0, 8)
-			if err := a.qp.PostSend([]verbs.SendWR{wr}); err == nil { // hardware leaves it to the peer
+			err := a.qp.PostSend([]verbs.SendWR{wr})
+			e.says(err, "is not a multiple of 8")
+			if err == nil { // hardware leaves it to the peer
 				e.status("the atomic", a.sent(1)[0], verbs.WCRemInvReqErr, verbs.WCRemAccessErr)
 			}
 			e.same("the memory", b.bytes(800, 16), make([]byte, 16))

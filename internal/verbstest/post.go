@@ -6,6 +6,7 @@ package verbstest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/pkg/errors"
@@ -62,13 +63,17 @@ var postCases = []Case{
 	{"post", "too many elements of a send", func(e *Env) {
 		a, b := e.rc()
 		wr := verbs.SendWR{Opcode: verbs.OpSend, SGL: slices.Repeat(a.sge(0, 8), int(a.qp.Cap().MaxSendSGE)+1)}
-		e.refusedAt(a.qp.PostSend([]verbs.SendWR{wr}), 0, syscall.EINVAL, syscall.ENOMEM)
+		err := a.qp.PostSend([]verbs.SendWR{wr})
+		e.refusedAt(err, 0, syscall.EINVAL, syscall.ENOMEM)
+		e.says(err, "elements (SGEs)")
 		works(a, b)
 	}},
 	{"post", "too many elements of a receive", func(e *Env) {
 		a, b := e.rc()
 		wr := verbs.RecvWR{SGL: slices.Repeat(a.sge(0, 8), int(a.qp.Cap().MaxRecvSGE)+1)}
-		e.refusedAt(a.qp.PostRecv([]verbs.RecvWR{wr}), 0, syscall.EINVAL, syscall.ENOMEM)
+		err := a.qp.PostRecv([]verbs.RecvWR{wr})
+		e.refusedAt(err, 0, syscall.EINVAL, syscall.ENOMEM)
+		e.says(err, "elements (SGEs)")
 		works(a, b)
 	}},
 	{"post", "a bad send within a chain", func(e *Env) {
@@ -111,7 +116,9 @@ var postCases = []Case{
 		a, b := e.pair(wiring{typ: verbs.UD})
 		wr := a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)}, b)
 		wr.AH = nil
-		e.refusedAt(a.qp.PostSend([]verbs.SendWR{wr}), 0, syscall.EINVAL)
+		err := a.qp.PostSend([]verbs.SendWR{wr})
+		e.refusedAt(err, 0, syscall.EINVAL)
+		e.says(err, "no AH")
 	}},
 	{"post", "inline: the buffer is free at once", func(e *Env) {
 		a, b := e.rc()
@@ -148,7 +155,9 @@ var postCases = []Case{
 		a, b := e.rc()
 		n := int(a.qp.Cap().MaxInlineData) + 1
 		wr := verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendInline, SGL: a.sge(0, n)}
-		e.refusedAt(a.qp.PostSend([]verbs.SendWR{wr}), 0, syscall.EINVAL, syscall.ENOMEM)
+		err := a.qp.PostSend([]verbs.SendWR{wr})
+		e.refusedAt(err, 0, syscall.EINVAL, syscall.ENOMEM)
+		e.says(err, "bytes inline")
 		works(a, b)
 	}},
 	{"post", "gather and scatter", func(e *Env) {
@@ -189,6 +198,13 @@ var postCases = []Case{
 	}},
 }
 
+// says reports a fault unless an error names this reason.
+func (e *Env) says(err error, reason string) {
+	if err != nil && !strings.Contains(err.Error(), reason) {
+		e.Errorf("the post: got %v, want the reason %q", err, reason)
+	}
+}
+
 // refusedAt reports a fault unless a post was refused at an index.
 func (e *Env) refusedAt(err error, index int, want ...error) {
 	e.fails(err, "the post", want...)
@@ -203,7 +219,9 @@ func postIn(state verbs.QPState) Case {
 	return Case{"post", "a send in " + state.Name() + " is refused", func(e *Env) {
 		for _, typ := range qpstate.Types() {
 			t := newTraveller(e, typ, state)
-			e.refusedAt(t.qp.PostSend([]verbs.SendWR{t.toIf(verbs.SendWR{Opcode: verbs.OpSend, SGL: t.sge(0, 8)}, t.end)}), 0, syscall.EINVAL)
+			err := t.qp.PostSend([]verbs.SendWR{t.toIf(verbs.SendWR{Opcode: verbs.OpSend, SGL: t.sge(0, 8)}, t.end)})
+			e.refusedAt(err, 0, syscall.EINVAL)
+			e.says(err, "the queue pair is in "+state.Name())
 			e.quiet(t.send, "a send that was refused")
 		}
 	}}
