@@ -67,7 +67,8 @@ func (s *SRQ) Is(e AsyncEvent) bool { return e.SRQ == s.p }
 // *[PostError] with its index: those before it are queued, the rest are not; ENOMEM
 // says that the queue is full, EINVAL that the request has too many elements, and
 // net.ErrClosed that the SRQ is closed. The slice may be reused at once; the memory that the
-// SGEs name belongs to the device until the completion. It allocates nothing.
+// SGEs name belongs to the device until the completion. It allocates nothing itself; see
+// [QP.PostSend].
 //
 // Implements: int ibv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *recv_wr, struct ibv_recv_wr **bad_recv_wr)
 func (s *SRQ) PostRecv(wrs []RecvWR) error {
