@@ -104,20 +104,20 @@ out/cpeer: test/e2e/cpeer/cpeer.c
 	$(CC) -O2 -Wall -Wextra -Werror -o $@ $< -libverbs
 
 # A machine keeps one processor busy, so two share the work: one has the tests of
-# commands beside other programs (a third of the time), the other has the rest.
-beside_others = SoftWithRxe|Perftest|Pingpong|CPeers|Formats|Mixed
-.PHONY: test-rxe test-rxe-others test-rxe-rest
+# commands that take longest, most of them beside other programs; the other has the rest.
+longest = SoftWithRxe|Perftest|Pingpong|CPeers|Formats|Mixed|TestJobs|TestBench
+.PHONY: test-rxe test-rxe-longest test-rxe-rest
 test-rxe: all need-vm out/cpeer ## tests that need a device, on rxe0 in two machines side by side (RUN=regexp selects: in one)
 ifeq ($(RUN),.)
-	@$(MAKE) -j2 --output-sync=target test-rxe-others test-rxe-rest
+	@$(MAKE) -j2 --output-sync=target test-rxe-longest test-rxe-rest
 else
 	$(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
 endif
-test-rxe-others: RUN = $(beside_others)
-test-rxe-others:
+test-rxe-longest: RUN = $(longest)
+test-rxe-longest:
 	$(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/e2e
 test-rxe-rest:
-	$(in_vm) $(rdma_test) -skip '$(beside_others)' -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
+	$(in_vm) $(rdma_test) -skip '$(longest)' -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
 
 # What tests and documents by tshark, which need-vm installs: build tag lab.
 on_the_wire = go test -count=1 -timeout 15m -tags lab $(RDMA_TEST_FLAGS)
