@@ -166,12 +166,26 @@ func datagramCases() []Case {
 			b.got()
 			e.same("the message", b.bytes(grhBytes, 64), want)
 		}},
-		{"datagram", "a receive too small for it", func(e *Env) {
+		{"datagram", "too long for its receive: dropped, and the receive stays", func(e *Env) {
 			a, b := e.ud()
 			b.receives(1, 0, grhBytes+9)
 			a.signaled(a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 10)}, b))
 			a.done() // the sender does not hear of it
-			e.status("the receive", b.received(1)[0], verbs.WCLocLenErr)
+			e.quiet(b.recv, "a datagram too long")
+			b.inState(qpstate.RTS)
+			a.signaled(a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 9)}, b))
+			a.done()
+			e.check(b.got().ByteLen == grhBytes+9, "the next datagram")
+			works(a, b)
+		}},
+		{"datagram", "too long for its receive of an SRQ: the receive fails, the queue pair goes on", func(e *Env) {
+			a, b := e.pair(wiring{typ: verbs.UD, srq: true})
+			b.receives(1, 0, grhBytes+9)
+			a.signaled(a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 10)}, b))
+			a.done()
+			e.status("the receive", b.received(1)[0], verbs.WCLocLenErr, verbs.WCRemInvReqErr) // rdma_rxe says REM_INV_REQ_ERR
+			b.inState(qpstate.RTS)
+			works(a, b)
 		}},
 		{"unreliable", "a message without a receive is lost, and no harm done", func(e *Env) {
 			a, b := e.pair(wiring{typ: verbs.UC})

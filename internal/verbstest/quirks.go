@@ -86,7 +86,6 @@ func rxeQuirks() map[string]string {
 		"error/a receive: beyond its region":                      recvStatus,
 		"error/a receive: a region of another domain":             recvStatus,
 		"error/a receive: a region without LOCAL_WRITE":           recvStatus,
-		"datagram/a receive too small for it":                     "drops the datagram and keeps silent",
 		"datagram/QKEY with the high bit: the sender's own":       "sends the QKEY as it is given",
 
 		"device/the raw clock runs":                       "has no clock that can be read",

@@ -25,6 +25,7 @@ const (
 	DropState                      // the queue pair was in no state for it
 	DropMismatch                   // another transport, partition, Q_Key or address than the queue pair's
 	DropNoReceive                  // UC and UD: no receive posted
+	DropTooLong                    // UC and UD: messages longer than their receive, datagrams longer than the MTU
 	DropStray                      // answers to nothing asked, requests out of order
 	DropUnreliable                 // UC: requests that would have been refused by a NAK
 	CongestionNotes                // CNPs, which are only counted
@@ -33,7 +34,7 @@ const (
 
 var counterNames = [numCounters]string{
 	"rx_packets", "tx_packets", "retransmits", "timeouts", "sequence_naks", "rnr_naks", "duplicates", "drop_malformed",
-	"drop_no_qp", "drop_state", "drop_mismatch", "drop_no_receive", "drop_stray", "drop_unreliable", "congestion_notes",
+	"drop_no_qp", "drop_state", "drop_mismatch", "drop_no_receive", "drop_too_long", "drop_stray", "drop_unreliable", "congestion_notes",
 }
 
 func (c Counter) String() string {

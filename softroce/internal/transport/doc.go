@@ -54,13 +54,14 @@
 // # Where it may differ from rxe
 //
 //   - RETRY_CNT 7 is seven retries, as in hardware; rxe takes it for no limit.
-//   - A receive too small is LOC_LEN_ERR at the responder; rxe says REM_INV_REQ_ERR.
+//   - A receive too small is LOC_LEN_ERR at the responder of RC, and of UC and UD with
+//     an SRQ; rxe says REM_INV_REQ_ERR. UC and UD with receives of their own drop the
+//     message, as rxe does.
 //   - A failed send leaves UC and UD in SQE, as the specification has it.
 //   - A responder that refused a request repeats its NAK, since the first may
 //     have been lost; rxe falls silent, and the requester runs into its timeout.
 //   - SQ_DRAINED comes if EN_SQD_ASYNC_NOTIFY asked for it.
 //   - The memory of an SRQ's receives is of the SRQ's domain, not of the queue pair's.
-//   - A UD receive too small is LOC_LEN_ERR, and ends the queue pair.
 //   - A window of type 2 is invalidated on the queue pair that it was bound on
 //     alone; rxe lets any do it.
 //   - A region with windows bound to it is EBUSY; rxe says EINVAL.

@@ -126,7 +126,9 @@ func (qp *QP) receiveUnreliable(p wire.Packet) {
 	switch {
 	case syndrome.Kind() == wire.KindRNR:
 		qp.engine.counters.add(DropNoReceive, 1)
-	case status == verbs.WCLocLenErr || status == verbs.WCLocProtErr:
+	case status == verbs.WCLocLenErr:
+		qp.tooLong()
+	case status == verbs.WCLocProtErr: // the program's own receive is bad
 		qp.failRecv(status)
 		qp.fail(false)
 	default:

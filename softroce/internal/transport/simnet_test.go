@@ -78,7 +78,9 @@ func (n *simnet) node(addr string) *simnode { return n.nodeWith(addr, Config{}) 
 func (n *simnet) nodeWith(addr string, cfg Config) *simnode {
 	node := &simnode{net: n, addr: netip.MustParseAddr(addr), flows: map[netip.Addr]wire.Flow{}}
 	cfg.Rand = rand.NewPCG(n.rng.Uint64(), uint64(len(n.nodes)))
-	cfg.MTU = qpstate.MTU4096
+	if cfg.MTU == 0 {
+		cfg.MTU = qpstate.MTU4096
+	}
 	cfg.Event = func(e Event) { node.events = append(node.events, e) }
 	cfg.Resolve = func(a *qpstate.AHAttr) (*Path, error) {
 		return &Path{Src: node.addr, Dst: a.GRH.DGID.Addr()}, nil

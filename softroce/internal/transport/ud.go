@@ -25,12 +25,14 @@ func (qp *QP) receiveDatagram(p wire.Packet, d *Datagram) {
 	case h.QKey() != qp.attr.QKey:
 		qp.engine.counters.add(DropMismatch, 1)
 		return
+	case !p.PayloadFits(qp.mtu):
+		qp.engine.counters.add(DropTooLong, 1)
+		return
 	case !qp.takeRecv():
 		qp.engine.counters.add(DropNoReceive, 1)
 		return
 	case uint64(grhLen+len(payload)) > rs.recv.length:
-		qp.failRecv(verbs.WCLocLenErr)
-		qp.fail(false)
+		qp.tooLong()
 		return
 	}
 	var buf [grhLen]byte
@@ -54,6 +56,17 @@ func (qp *QP) receiveDatagram(p wire.Packet, d *Datagram) {
 		wc.SetImm(imm.Data())
 	}
 	qp.completeRecv(&wc, p.BTH().Solicited())
+}
+
+// tooLong drops a UC or UD message that is longer than its receive. The queue pair goes
+// on, because a stranger may have sent the message. A receive of the queue pair's own
+// waits for the next message. A receive of an SRQ completes with an error, because it
+// cannot go back to the SRQ (class E of the specification).
+func (qp *QP) tooLong() {
+	qp.engine.counters.add(DropTooLong, 1)
+	if qp.srq != nil {
+		qp.failRecv(verbs.WCLocLenErr)
+	}
 }
 
 const udpLen = 8
