@@ -16,8 +16,8 @@ type Drop uint8
 
 // The reasons.
 const (
-	DropTruncated Drop = iota // a datagram longer than any packet, of which a part came
-	DropLength                // shorter or longer than any packet
+	DropTruncated Drop = iota // a datagram that there was no room for; with GRO there is always room
+	DropLength                // shorter than any packet
 	DropICRC                  // damaged, or no RoCE
 	DropSource                // a source address that cannot be
 	DropOverflow              // no room: came faster than it was received

@@ -71,7 +71,7 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 	for rest := d.data; len(rest) > 0; {
 		packet := rest[:min(d.size, len(rest))]
 		rest = rest[len(packet):]
-		if len(packet) < minPacket || len(packet) > wire.MaxPacket {
+		if len(packet) < minPacket {
 			t.drops[DropLength]++
 			continue
 		}

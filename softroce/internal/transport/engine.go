@@ -152,7 +152,7 @@ func (e *Engine) Receive(now time.Duration, batch []Datagram) {
 	for i := range batch {
 		d := &batch[i]
 		p, err := wire.Parse(d.Data)
-		if err != nil {
+		if !p.HasBTH() {
 			e.counters.add(DropMalformed, 1)
 			continue
 		}
@@ -166,6 +166,10 @@ func (e *Engine) Receive(now time.Duration, batch []Datagram) {
 				continue
 			}
 			qp.mu.Lock()
+		}
+		if err != nil {
+			qp.receiveMalformed(p, d)
+			continue
 		}
 		qp.receive(now, p, d)
 	}

@@ -139,14 +139,14 @@ func (qp *QP) move(from, to qpstate.State) {
 	}
 	if to == qpstate.Error {
 		if from == qpstate.Error { // the program has seen it: no more NAKs
-			qp.resp.refused = false
+			qp.resp.refused = refusal{}
 			qp.resp.forgetAnswers()
 		}
 		// A message that has been delivered is acknowledged all the same: a program
 		// that ends with its last message must not make the sender's fail.
 		a := &qp.resp.answers
 		owed, upTo := a.ackDue && !a.nakDue && a.due == 0, a.ackTo
-		qp.fail(false)
+		qp.fail(refusal{})
 		if owed {
 			qp.acknowledgeUpTo(upTo)
 		}

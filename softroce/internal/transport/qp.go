@@ -151,7 +151,7 @@ func (qp *QP) receive(now time.Duration, p wire.Packet, d *Datagram) {
 			return
 		}
 	case qpstate.Error:
-		if !qp.resp.refused || op.IsResponse() {
+		if qp.resp.refused.syndrome == 0 || op.IsResponse() {
 			qp.engine.counters.add(DropState, 1)
 			return
 		}
@@ -159,7 +159,7 @@ func (qp *QP) receive(now time.Duration, p wire.Packet, d *Datagram) {
 		qp.engine.counters.add(DropState, 1)
 		return
 	}
-	if p.BTH().PKey()&0x7fff != 0x7fff || qp.path != nil && (d.Src != qp.path.Dst || d.Dst != qp.path.Src) {
+	if qp.foreign(p, d) {
 		qp.engine.counters.add(DropMismatch, 1)
 		return
 	}
@@ -173,6 +173,11 @@ func (qp *QP) receive(now time.Duration, p wire.Packet, d *Datagram) {
 	default:
 		qp.receiveRequest(p)
 	}
+}
+
+// foreign says that a packet is of another partition, or not from the connected peer.
+func (qp *QP) foreign(p wire.Packet, d *Datagram) bool {
+	return p.BTH().PKey()&0x7fff != 0x7fff || qp.path != nil && (d.Src != qp.path.Dst || d.Dst != qp.path.Src)
 }
 
 // outgoing is a packet decided upon and not yet built.
@@ -214,8 +219,8 @@ func (qp *QP) build(buf []byte, o *outgoing, now time.Duration) bool {
 }
 
 // fail moves the queue pair to ERR: all work is flushed, sends first. Answers
-// that are owed are sent only if refused says that a NAK explains why.
-func (qp *QP) fail(refused bool) {
+// that are owed are sent only if refused is a NAK that explains why.
+func (qp *QP) fail(refused refusal) {
 	if qp.attr.State == qpstate.Error || qp.attr.State == qpstate.Reset {
 		return
 	}
@@ -223,7 +228,7 @@ func (qp *QP) fail(refused bool) {
 	qp.resp.refused = refused
 	qp.flushSends()
 	qp.flushRecvs()
-	if !refused {
+	if refused.syndrome == 0 {
 		qp.resp.forgetAnswers()
 	}
 	if qp.srq != nil {
@@ -235,7 +240,7 @@ func (qp *QP) fail(refused bool) {
 func (qp *QP) overrun() {
 	if qp.attr.State != qpstate.Error {
 		qp.event(verbs.EventQPFatal)
-		qp.fail(false)
+		qp.fail(refusal{})
 	}
 }
 

@@ -348,7 +348,7 @@ func (qp *QP) failHead(status verbs.WCStatus) {
 		return
 	}
 	if qp.kind == verbs.RC {
-		qp.fail(false)
+		qp.fail(refusal{})
 		return
 	}
 	qp.attr.State = qpstate.SQE

@@ -27,12 +27,17 @@ type responder struct {
 	haveRecv bool
 	recv     recvWQE // in use, if haveRecv
 	silent   bool    // a NAK went out for expected; nothing more until it comes
-	refused  bool    // in ERR, since a request was refused by a NAK
+	refused  refusal // in ERR: the NAK that explains it, if one does
 	answers
 }
 
 func (rs *responder) reset() {
 	*rs = responder{recv: recvWQE{sgl: rs.recv.sgl[:0]}}
+}
+
+// sequence is the packet's number, as the count that is nearest to the expected one.
+func (rs *responder) sequence(p wire.Packet) int64 {
+	return rs.expected + int64(p.BTH().PSN().Sub(wire.NewPSN(uint32(rs.expected))))
 }
 
 // accepted is the syndrome of a request that was served.
@@ -41,13 +46,10 @@ const accepted = wire.SyndromeACK
 // receiveRequest takes in a packet of the peer's requester (RC).
 func (qp *QP) receiveRequest(p wire.Packet) {
 	rs := &qp.resp
-	seq := rs.expected + int64(p.BTH().PSN().Sub(wire.NewPSN(uint32(rs.expected))))
+	seq := rs.sequence(p)
 	switch {
 	case qp.attr.State == qpstate.Error:
-		// The NAK may have been lost. It is all that this queue pair still says.
-		if seq >= rs.expected {
-			rs.nakDue, qp.wake = true, true
-		}
+		qp.refuseAgain(p.Opcode().Operation(), seq)
 		return
 	case seq > rs.expected:
 		if rs.silent {
@@ -56,7 +58,7 @@ func (qp *QP) receiveRequest(p wire.Packet) {
 		}
 		rs.silent = true
 		qp.engine.counters.add(SequenceNAKs, 1)
-		qp.nak(wire.NAKPSNSequence)
+		qp.nak(wire.NAKPSNSequence, rs.expected)
 		return
 	case seq < rs.expected:
 		qp.engine.counters.add(Duplicates, 1)
@@ -71,7 +73,7 @@ func (qp *QP) receiveRequest(p wire.Packet) {
 	case syndrome.Kind() == wire.KindRNR:
 		rs.silent = true
 		qp.engine.counters.add(RNRNAKs, 1)
-		qp.nak(syndrome)
+		qp.nak(syndrome, rs.expected)
 	default:
 		qp.refuse(syndrome, status)
 	}
@@ -85,30 +87,12 @@ func (qp *QP) establish() {
 	}
 }
 
-// refuse answers a request with a NAK for good: the receive in use completes with
-// status, and the queue pair goes to ERR.
-func (qp *QP) refuse(syndrome wire.Syndrome, status verbs.WCStatus) {
-	qp.nak(syndrome)
-	if qp.resp.haveRecv {
-		qp.failRecv(status)
-	}
-	if qp.attr.State == qpstate.Error {
-		return // a CQ has overrun meanwhile
-	}
-	if syndrome == wire.NAKRemoteAccess {
-		qp.event(verbs.EventQPAccessErr)
-	} else {
-		qp.event(verbs.EventQPReqErr)
-	}
-	qp.fail(true)
-}
-
 // receiveUnreliable takes in a packet of the peer's requester (UC). A message
 // with a packet missing is dropped, and with it whatever else is wrong.
 func (qp *QP) receiveUnreliable(p wire.Packet) {
 	rs := &qp.resp
 	starts := p.Opcode().StartsMessage()
-	seq := rs.expected + int64(p.BTH().PSN().Sub(wire.NewPSN(uint32(rs.expected))))
+	seq := rs.sequence(p)
 	if seq != rs.expected || starts {
 		rs.within = wire.NoOperation // its receive, if it had one, is for the next
 	}
@@ -130,7 +114,7 @@ func (qp *QP) receiveUnreliable(p wire.Packet) {
 		qp.tooLong()
 	case status == verbs.WCLocProtErr: // the program's own receive is bad
 		qp.failRecv(status)
-		qp.fail(false)
+		qp.fail(refusal{})
 	default:
 		qp.engine.counters.add(DropUnreliable, 1)
 	}

@@ -74,10 +74,10 @@ func (qp *QP) addSlot(s slot) {
 	qp.wake = true
 }
 
-// nak owes the peer a NAK for the expected packet.
-func (qp *QP) nak(s wire.Syndrome) {
+// nak owes the peer a NAK for packet seq.
+func (qp *QP) nak(s wire.Syndrome, seq int64) {
 	a := &qp.resp.answers
-	a.nakDue, a.nakFor, a.nakSeq = true, s, qp.resp.expected
+	a.nakDue, a.nakFor, a.nakSeq = true, s, seq
 	qp.wake = true
 }
 
@@ -200,7 +200,8 @@ func (qp *QP) buildAnswer(p wire.Packet) bool {
 		}
 		p.BTH().SetPSN(wire.NewPSN(uint32(seq)))
 		p.AETH().Set(syndrome, a.msn)
-		a.ackDue, a.nakDue = false, false
+		a.ackDue = a.ackDue && a.nakDue && a.ackTo >= a.nakSeq // which the NAK did not say
+		a.nakDue = false
 		return true
 	}
 	s := a.oldestDue()
@@ -247,17 +248,4 @@ func (qp *QP) snapshotRead(dst []byte, s *slot) bool {
 	copy(dst, src)
 	mr.unlock()
 	return true
-}
-
-// lostRegion is for a READ whose region was closed before all of the response
-// was sent. A repetition is dropped: it may be an echo of long ago.
-func (qp *QP) lostRegion(s *slot) {
-	a := &qp.resp.answers
-	s.due = false
-	a.due--
-	if !s.repeated {
-		seq := s.at
-		qp.refuse(wire.NAKRemoteAccess, verbs.WCRemAccessErr)
-		a.nakSeq = seq
-	}
 }

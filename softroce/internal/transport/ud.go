@@ -48,7 +48,7 @@ func (qp *QP) receiveDatagram(p wire.Packet, d *Datagram) {
 	}
 	if !qp.scatter(qp.recvPD, rs.recv.sgl, 0, grh) || !qp.scatter(qp.recvPD, rs.recv.sgl, grhLen, payload) {
 		qp.failRecv(verbs.WCLocProtErr)
-		qp.fail(false)
+		qp.fail(refusal{})
 		return
 	}
 	wc := verbs.WC{Opcode: verbs.WCRecv, ByteLen: uint32(grhLen + len(payload)), SrcQPN: h.SrcQPN(), Flags: verbs.WCGRH}

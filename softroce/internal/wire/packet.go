@@ -20,7 +20,9 @@ type Packet struct {
 }
 
 // Parse checks that datagram, the whole payload of a UDP datagram, has the
-// shape of a packet, and returns a view of it. An error is a ParseError.
+// shape of a packet, and returns a view of it. An error is a ParseError. If HasBTH
+// says that at least the BTH is there, the responder may have to answer all the same:
+// of such a Packet only BTH and Opcode are good.
 //
 // It checks what the packet alone can tell. Left to the caller are the ICRC
 // (Flow.Verify), P_Key, the queue pair, and the payload against the path MTU
@@ -34,22 +36,23 @@ func Parse(datagram []byte) (Packet, error) {
 	if bth.TVer() != 0 {
 		return Packet{}, ErrTVer
 	}
-	o := &opcodes[bth.Opcode()]
+	opcode := bth.Opcode()
+	o := &opcodes[opcode]
 	if o.transport == NoTransport {
-		return Packet{}, ErrOpcode
+		return Packet{bytes: datagram, opcode: opcode}, ErrOpcode
 	}
 	padded := len(datagram) - int(o.length) - icrcLen
 	if padded < 0 {
-		return Packet{}, ErrTruncated
+		return Packet{bytes: datagram, opcode: opcode}, ErrTruncated
 	}
 	payload := padded - bth.Pad()
 	if payload < 0 || padded%4 != 0 {
-		return Packet{}, ErrPad
+		return Packet{bytes: datagram, opcode: opcode}, ErrPad
 	}
 	if !o.payload.possible(payload) {
-		return Packet{}, ErrPayload
+		return Packet{bytes: datagram, opcode: opcode}, ErrPayload
 	}
-	return Packet{bytes: datagram, payload: int32(payload), opcode: bth.Opcode()}, nil
+	return Packet{bytes: datagram, payload: int32(payload), opcode: opcode}, nil
 }
 
 // PacketLen returns the bytes, BTH to ICRC, of a packet of opcode o with
@@ -115,6 +118,9 @@ func (p Packet) PayloadFits(mtu int) bool {
 	}
 	return true // Parse and Build have seen to the others
 }
+
+// HasBTH says whether there is a BTH, of the one version that there is.
+func (p Packet) HasBTH() bool { return len(p.bytes) > 0 }
 
 // BTH returns the base transport header.
 func (p Packet) BTH() *BTH { return (*BTH)(p.bytes) }

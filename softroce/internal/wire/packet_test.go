@@ -33,8 +33,13 @@ func TestParseRefuses(t *testing.T) {
 		{"CNP without its reserved bytes", "8100ffff 40000001 00000000" + icrc, ErrPayload},
 		{"reserved bits set", "0400ffff 3f000001 7f000000" + icrc, nil},
 	} {
-		if _, err := Parse(unhex(t, c.packet)); !errors.Is(err, c.want) || (c.want == nil && err != nil) {
+		bytes := unhex(t, c.packet)
+		p, err := Parse(bytes)
+		if !errors.Is(err, c.want) || (c.want == nil && err != nil) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+		if want := len(bytes) >= 16 && c.want != ErrTVer; p.HasBTH() != want || want && p.Opcode() != Opcode(bytes[0]) {
+			t.Errorf("%s: has a BTH: %v, opcode %v", c.name, p.HasBTH(), p.Opcode())
 		}
 	}
 	longest, err := Build(make([]byte, MaxPacket), RCWriteOnlyWithImm, MaxPayload)

@@ -1,0 +1,206 @@
+// What a responder says of a request that it refuses, and that the requester hears of
+// it though packets are lost.
+
+package transport
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// syndromeOf is the syndrome of a packet with an AETH, an ACK's for others.
+func syndromeOf(packet []byte) wire.Syndrome {
+	if p, err := wire.Parse(packet); err == nil && p.AETH() != nil {
+		return p.AETH().Syndrome()
+	}
+	return accepted
+}
+
+// TestNAKLostInTheMiddleOfARead closes the region when the response has begun, and
+// loses the first NAK, with or without packets of the response before it. The peer asks
+// again from the first packet missing, which is one that the responder has served.
+func TestNAKLostInTheMiddleOfARead(t *testing.T) {
+	for _, lost := range []int{0, 1, 5, 100} { // the response's packet that is lost, counted from 1
+		n := newSimnet(t, 1)
+		o := defaults()
+		o.memory = 1 << 18
+		a, b := n.nodeWith("fd00::1", Config{ReadChunk: 1 << 10}).end(o), n.node("fd00::2").end(o)
+		a.connect(b)
+		b.connect(a)
+		responses, naks := 0, 0
+		n.tap = func(from, _ *simnode, packet []byte) bool {
+			switch {
+			case from == a.node:
+				return true
+			case syndromeOf(packet).Kind() == wire.KindNAK:
+				naks++
+				return naks > 1
+			}
+			b.mr.Close()
+			responses++
+			return responses != lost
+		}
+		a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 200<<10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+		a.want(a.scq, 1, verbs.WCRemAccessErr, 0)
+		b.wantState(qpstate.Error)
+		if responses < 100 || responses >= 200 || naks != 2 {
+			t.Errorf("packet %d lost: %d packets of the response, %d NAKs", lost, responses, naks)
+		}
+	}
+}
+
+// TestAnswerLostBeforeANAK loses the answers to a READ, or to an atomic, and to a SEND, and
+// the request after them is refused. The queue pair in ERR cannot answer any more, and says
+// so; that the SEND has arrived is known from the NAK.
+func TestAnswerLostBeforeANAK(t *testing.T) {
+	for _, op := range []verbs.Opcode{verbs.OpRDMARead, verbs.OpAtomicFetchAndAdd, verbs.OpSend} {
+		net, a, b := pair(t, 1, defaults())
+		answered := false
+		net.tap = func(from, _ *simnode, packet []byte) bool {
+			nak := syndromeOf(packet).Kind() == wire.KindNAK
+			answered = answered || from == b.node && !nak
+			return from == a.node || nak
+		}
+		b.recv(verbs.RecvWR{ID: 1, SGL: []verbs.SGE{b.sge(0, 8)}})
+		wr := verbs.SendWR{ID: 1, Opcode: op, SGL: []verbs.SGE{a.sge(0, 8)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
+		a.send(wr)
+		for net.step(time.Millisecond) && !answered {
+		}
+		a.send(verbs.SendWR{ID: 2, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 8)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey() ^ 1})
+		if op == verbs.OpSend {
+			a.want(a.scq, 1, verbs.WCSuccess, verbs.WCSend)
+			a.want(a.scq, 2, verbs.WCRemAccessErr, 0)
+		} else {
+			a.want(a.scq, 1, verbs.WCRemOpErr, 0)
+			a.want(a.scq, 2, verbs.WCWRFlushErr, 0)
+		}
+		b.wantState(qpstate.Error)
+	}
+}
+
+// TestEchoOfARead has an old READ request come twice when its region is closed: the NAK
+// must end neither queue pair, nor hold up an ACK.
+func TestEchoOfARead(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	other, err := b.pd.RegisterMR(alignedBytes(4096), allAccess)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 3000)}, RemoteAddr: other.Addr(), RKey: other.RKey()})
+	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCRDMARead)
+	other.Close()
+	b.recv(verbs.RecvWR{ID: 2})
+	a.send(verbs.SendWR{ID: 2, Opcode: verbs.OpSend})
+	echo := true
+	net.tap = func(from, _ *simnode, packet []byte) bool {
+		if from == a.node && echo {
+			echo = false
+			b.inject(a, wire.RCSendOnly, a.opts.psn+3, 0, func(p wire.Packet) { p.BTH().SetAckReq(true) })
+			b.inject(a, wire.RCReadRequest, a.opts.psn, 0, func(p wire.Packet) { p.RETH().Set(other.Addr(), other.RKey(), 3000) })
+			return false
+		}
+		return true
+	}
+	a.want(a.scq, 2, verbs.WCSuccess, verbs.WCSend)
+	b.want(b.rcq, 2, verbs.WCSuccess, verbs.WCRecv)
+	net.settle()
+	a.wantState(qpstate.RTS)
+	b.wantState(qpstate.RTS)
+	if n := a.node.engine.Counter(Timeouts); n != 0 {
+		t.Errorf("%d timeouts: the ACK was held up", n)
+	}
+}
+
+// malformed are requests of RC that are no packets, by what is wrong with them.
+var malformed = map[string]func(p wire.Packet) []byte{
+	"reserved opcode 0x15":    func(p wire.Packet) []byte { p.BTH()[0] = 0x15; return p.Bytes() },
+	"reserved opcode 0x1f":    func(p wire.Packet) []byte { p.BTH()[0] = 0x1f; return p.Bytes() },
+	"pad of nothing":          func(p wire.Packet) []byte { p.BTH()[1] |= 0x10; return p.Bytes() },
+	"no multiple of 4":        func(p wire.Packet) []byte { return append(p.Bytes(), 0) },
+	"READ with a payload":     func(p wire.Packet) []byte { p.BTH()[0] = 0x0c; return append(p.Bytes(), make([]byte, 20)...) },
+	"atomic with a payload":   func(p wire.Packet) []byte { p.BTH()[0] = 0x13; return append(p.Bytes(), make([]byte, 32)...) },
+	"payload above 4096":      func(p wire.Packet) []byte { return append(p.Bytes(), make([]byte, 4100)...) },
+	"payload of 9000":         func(p wire.Packet) []byte { return append(p.Bytes(), make([]byte, 9000)...) },
+	"WRITE without its RETH":  func(p wire.Packet) []byte { p.BTH()[0] = 0x0a; return p.Bytes() },
+	"atomic of half a header": func(p wire.Packet) []byte { p.BTH()[0] = 0x14; return append(p.Bytes(), make([]byte, 12)...) },
+}
+
+// injectBytes gives an end's engine a datagram that a SEND ONLY without payload was made into.
+func (e *end) injectBytes(peer *end, psn uint32, make func(wire.Packet) []byte) {
+	e.node.net.tb.Helper()
+	p, err := wire.Build(append([]byte(nil), emptySend[:]...), wire.RCSendOnly, 0)
+	if err != nil {
+		e.node.net.tb.Fatal(err)
+	}
+	p.BTH().SetDestQPN(e.qp.QPN())
+	p.BTH().SetPSN(wire.NewPSN(psn))
+	e.node.engine.Receive(e.node.net.now, []Datagram{{Data: make(p), Src: peer.node.addr, Dst: e.node.addr}})
+}
+
+var emptySend [16]byte
+
+// TestMalformedRequests: RC answers its peer by a NAK, which comes again if it was lost.
+func TestMalformedRequests(t *testing.T) {
+	for name, spoil := range malformed {
+		t.Run(name, func(t *testing.T) {
+			net, a, b := pair(t, 1, defaults())
+			w := net.watch(b.node)
+			b.recv(verbs.RecvWR{ID: 1})
+			for range 2 {
+				b.injectBytes(a, a.opts.psn, spoil)
+				net.transmit()
+			}
+			b.wantState(qpstate.Error)
+			b.wantEvent(verbs.EventQPReqErr)
+			b.want(b.rcq, 1, verbs.WCWRFlushErr, 0)
+			if len(w.packets) != 2 {
+				t.Fatalf("%d answers, want the NAK twice", len(w.packets))
+			}
+			for _, p := range w.packets {
+				if h := p.AETH(); h == nil || h.Syndrome() != wire.NAKInvalidRequest || p.BTH().PSN() != wire.NewPSN(a.opts.psn) {
+					t.Errorf("answer %v % x", p.Opcode(), p.Bytes())
+				}
+			}
+		})
+	}
+}
+
+// TestMalformedAndIgnored: since the NAK ends the queue pair, a stranger must not bring it
+// about, nor a packet that is late or early, nor an answer.
+func TestMalformedAndIgnored(t *testing.T) {
+	ignored := func(name string, e, from *end, psn uint32, spoil func(wire.Packet) []byte) {
+		t.Helper()
+		before := e.node.engine.Counter(DropMalformed) + e.node.engine.Counter(DropMismatch)
+		e.injectBytes(from, psn, spoil)
+		if len(e.node.engine.Transmit(0, e.node.out)) != 0 {
+			t.Errorf("%s was answered", name)
+		}
+		e.wantState(qpstate.RTS)
+		if e.node.engine.Counter(DropMalformed)+e.node.engine.Counter(DropMismatch) != before+1 {
+			t.Errorf("%s was not counted", name)
+		}
+	}
+	for name, spoil := range malformed {
+		_, a, b := pair(t, 1, defaults())
+		psn := a.opts.psn
+		ignored(name+" from a stranger", b, b, psn, spoil)
+		ignored(name+" too early", b, a, psn+1, spoil)
+		ignored(name+" too late", b, a, psn-1, spoil)
+		ignored(name+" of another partition", b, a, psn, func(p wire.Packet) []byte { p.BTH().SetPKey(0x1234); return spoil(p) })
+		ignored(name+" of version 1", b, a, psn, func(p wire.Packet) []byte { p.BTH()[1] |= 1; return spoil(p) })
+		_, c, d := pair(t, 1, ucOptions())
+		ignored(name+" to UC", d, c, psn, spoil)
+		_, c, d = udPair(t, "10.0.0.1", "10.0.0.2")
+		ignored(name+" to UD", d, c, psn, spoil)
+	}
+	_, a, b := pair(t, 1, defaults())
+	ignored("an ACK with a payload", b, a, a.opts.psn, func(p wire.Packet) []byte {
+		p.BTH()[0] = byte(wire.RCAcknowledge)
+		return append(p.Bytes(), make([]byte, 8)...)
+	})
+	ignored("an opcode of UC", b, a, a.opts.psn, func(p wire.Packet) []byte { p.BTH()[0] = 0x2c; return p.Bytes() })
+}
