@@ -204,6 +204,24 @@ func TestRetryLimit(t *testing.T) {
 	})
 }
 
+// TestShortTimeouts: TIMEOUT 1 to 8, which are 8 µs to 1 ms, are 2 ms.
+func TestShortTimeouts(t *testing.T) {
+	for timeout := uint8(1); timeout <= 9; timeout++ {
+		o := defaults()
+		o.timeout = timeout
+		net, a, _ := pair(t, 1, o)
+		a.send(verbs.SendWR{Opcode: verbs.OpSend})
+		net.transmit()
+		want := 2 * time.Millisecond
+		if timeout == 9 {
+			want = 4096 * 512
+		}
+		if at, ok := a.node.engine.Deadline(); !ok || at != want {
+			t.Errorf("TIMEOUT %d: the answer is overdue at %v, want %v", timeout, at, want)
+		}
+	}
+}
+
 // TestNAKLost drops the NAK that refuses a request: the requester asks again, and
 // hears it again.
 func TestNAKLost(t *testing.T) {

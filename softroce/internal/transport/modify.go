@@ -119,8 +119,7 @@ func (qp *QP) apply(a *qpstate.Attr, mask qpstate.Mask) {
 			q.MaxRdAtomic = a.MaxRdAtomic
 		case qpstate.MaskMaxDestRdAtomic:
 			q.MaxDestRdAtomic = a.MaxDestRdAtomic
-			qp.resp.forgetAnswers()
-			qp.resp.slots, qp.resp.slot = make([]slot, a.MaxDestRdAtomic), 0
+			qp.resp.growSlots(int(a.MaxDestRdAtomic))
 		case qpstate.MaskMinRNRTimer:
 			q.MinRNRTimer = a.MinRNRTimer
 		case qpstate.MaskPathMigState:

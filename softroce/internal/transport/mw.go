@@ -23,6 +23,8 @@ type MW struct {
 	region *MR    // that it is bound to, nil if it is not
 	qp     *QP    // type 2: that it was bound on
 	posted uint32 // the key of the last bind posted
+	past   uint32 // the key of the last bind whose turn is over, done or not
+	ahead  int    // binds posted whose turn is to come
 	closed bool
 }
 
@@ -34,7 +36,7 @@ func (pd *PD) AllocMW(kind verbs.MWType) (*MW, error) {
 	mw := &MW{pd: pd, kind: kind}
 	mw.opens = &MR{engine: pd.engine, window: mw}
 	pd.engine.keys.add(mw.opens, pd.engine.random)
-	mw.posted = mw.opens.key
+	mw.posted, mw.past = mw.opens.key, mw.opens.key
 	return mw, nil
 }
 
@@ -88,13 +90,14 @@ func (qp *QP) bind(b *binding) bool {
 	mw, mr := b.mw, b.mr
 	mw.mu.Lock()
 	defer mw.mu.Unlock()
+	defer mw.over(b)
 	mr.mu.RLock()
 	defer mr.mu.RUnlock()
 	off, size := b.addr-mr.base, uint64(len(mr.buf))
 	switch {
 	case mw.closed, mw.pd != qp.pd, mr.pd != qp.pd, b.access&^mwAccess != 0:
 		return false
-	case mw.opens.key != b.was: // another queue pair's bind came between, or one posted before was not done
+	case mw.past != b.was: // one that was posted before, to another queue pair, is still to come
 		return false
 	case mw.kind == verbs.MWType2 && (mw.region != nil || b.length == 0): // o10-37.2.30, o10-37.2.40
 		return false
@@ -135,10 +138,10 @@ func takeBind(b *verbs.MWBind) (binding, error) {
 }
 
 // posts makes a bind that is taken the window's last: it goes from the key that the
-// one before leaves, to the next for a window of type 1. Its turn may come after that
-// of one posted later to another queue pair; rdma_rxe has the same rule (rxe_bind_mw
-// compares the window's key with that at the post), and the specification leaves the
-// order of two queue pairs to the program.
+// one before leaves, to the next for a window of type 1. A bind whose turn comes before
+// that of one posted earlier to another queue pair fails; rdma_rxe has the same rule
+// (rxe_bind_mw compares the window's key with that at the post), and the specification
+// leaves the order of two queue pairs to the program.
 func (mw *MW) posts(b *binding) {
 	mw.mu.Lock()
 	defer mw.mu.Unlock()
@@ -147,6 +150,18 @@ func (mw *MW) posts(b *binding) {
 		b.key = verbs.IncRKey(b.was)
 	}
 	mw.posted = b.key
+	mw.ahead++
+}
+
+// over takes note that a bind's turn is over: it was done, failed or flushed, and the bind
+// posted after it may follow. The caller holds mu.
+func (mw *MW) over(b *binding) {
+	if b.was == mw.past {
+		mw.past = b.key
+	}
+	if mw.ahead--; mw.ahead == 0 {
+		mw.past = mw.posted // whatever order the queue pairs had them in
+	}
 }
 
 // BindMW posts the bind of a type 1 window, and gives it a new key. EPERM for a
@@ -185,6 +200,19 @@ func (r *requester) setBinding(i uint64, b binding) {
 	}
 	b.mw.posts(&b)
 	r.bindings[i%uint64(len(r.wqes))] = b
+}
+
+// forgetBind is for the request at place i of the ring, which will not be done.
+func (r *requester) forgetBind(i uint64) {
+	if r.bindings == nil {
+		return
+	}
+	if b := &r.bindings[i%uint64(len(r.wqes))]; b.mw != nil {
+		b.mw.mu.Lock()
+		b.mw.over(b)
+		b.mw.mu.Unlock()
+		*b = binding{}
+	}
 }
 
 // invalidate takes back what a window of type 2 opens under a key; false for a key

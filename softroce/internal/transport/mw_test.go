@@ -286,6 +286,68 @@ func TestRebind(t *testing.T) {
 	}
 }
 
+// TestFlushedBind flushes binds of a window, in each way, behind a bind that is done: what it
+// opened stays open, and it can be bound again, on this queue pair or another.
+func TestFlushedBind(t *testing.T) {
+	for _, kind := range []verbs.MWType{verbs.MWType1, verbs.MWType2} {
+		for name, flush := range map[string]func(b *end){
+			"posted in ERR":  func(b *end) { b.modify(qpstate.Attr{State: qpstate.Error}, 0) },
+			"a failed send":  func(b *end) { b.send(verbs.SendWR{ID: 90, Opcode: verbs.OpSend, SGL: []verbs.SGE{{Length: 1}}}) },
+			"moved to ERR":   nil,
+			"moved to RESET": nil,
+			"closed":         nil,
+		} {
+			t.Run(kind.String()+" "+name, func(t *testing.T) {
+				n, a, b := pair(t, 1, defaults())
+				w := newTestMW(t, b, kind, bindable)
+				first := w.part(0, 8, verbs.AccessRemoteWrite)
+				w.bind(t, 1, first, verbs.WCSuccess)
+				first.RKey = w.mw.RKey()
+				c, d := n.nodes[0].end(defaults()), sibling(t, b)
+				c.connect(d)
+				d.connect(c)
+				if flush != nil {
+					flush(b)
+				} else { // what hinders the binds is a READ that goes unanswered
+					n.tap = func(*simnode, *simnode, []byte) bool { return false }
+					b.send(verbs.SendWR{ID: 91, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{b.sge(0, 8)}, RemoteAddr: a.mr.Addr(), RKey: a.mr.RKey()})
+				}
+				for range 3 {
+					bind := w.part(8, 8, verbs.AccessRemoteWrite)
+					if kind == verbs.MWType2 {
+						b.send(verbs.SendWR{ID: 2, Opcode: verbs.OpBindMW, Flags: verbs.SendFence, Bind: &bind})
+					} else if err := b.qp.BindMW(2, verbs.SendFence, &bind); err != nil {
+						t.Fatal(err)
+					}
+				}
+				n.transmit()
+				switch name {
+				case "moved to ERR":
+					b.modify(qpstate.Attr{State: qpstate.Error}, 0)
+				case "moved to RESET":
+					b.modify(qpstate.Attr{State: qpstate.Reset}, 0)
+				case "closed":
+					b.qp.Close()
+				}
+				n.tap = nil
+				for b.scq.Poll(make([]verbs.WC, 1)) > 0 {
+				}
+				if kind == verbs.MWType1 {
+					c.send(w.write(c, 3, first.Addr, first.RKey))
+					c.want(c.scq, 3, verbs.WCSuccess, verbs.WCRDMAWrite)
+				} else { // it serves b, and must be freed before it is bound anew
+					w.mw.Provider().(*MW).unbind()
+				}
+				second := w.part(16, 8, verbs.AccessRemoteWrite)
+				w.b = d
+				w.bind(t, 4, second, verbs.WCSuccess)
+				c.send(w.write(c, 5, second.Addr, w.mw.RKey()))
+				c.want(c.scq, 5, verbs.WCSuccess, verbs.WCRDMAWrite)
+			})
+		}
+	}
+}
+
 // TestZeroBasedWindow counts from 0.
 func TestZeroBasedWindow(t *testing.T) {
 	_, a, b := pair(t, 1, defaults())

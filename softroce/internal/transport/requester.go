@@ -73,7 +73,9 @@ func (r *requester) init(c verbs.QPCap) {
 }
 
 func (r *requester) reset(maxWindow int) {
-	clear(r.bindings)
+	for i := r.head; i != r.tail; i++ {
+		r.forgetBind(i)
+	}
 	*r = requester{wqes: r.wqes, bindings: r.bindings, deadline: never, wentBack: nowhere, window: newWindow(maxWindow)}
 }
 
@@ -360,6 +362,7 @@ func (qp *QP) flushSends() {
 	r := &qp.req
 	for r.head != r.tail {
 		w := r.wqe(r.head)
+		r.forgetBind(r.head)
 		r.head++
 		qp.completeSend(w, verbs.WCWRFlushErr)
 	}

@@ -243,7 +243,7 @@ const maxDMALen = 1 << 31
 // serveRead takes note of a READ request; the response is made while it is sent.
 func (qp *QP) serveRead(h *wire.RETH) (packets int64, s wire.Syndrome) {
 	n := int(h.DMALen())
-	if !qp.allows(verbs.AccessRemoteRead) || n > maxDMALen || !qp.resp.slotFree() {
+	if !qp.allows(verbs.AccessRemoteRead) || n > maxDMALen || !qp.slotFree() {
 		return 0, wire.NAKInvalidRequest
 	}
 	if n > 0 && !qp.remoteAllowed(h.VA(), h.RKey(), n, verbs.AccessRemoteRead) {
@@ -260,7 +260,7 @@ func (qp *QP) serveRead(h *wire.RETH) (packets int64, s wire.Syndrome) {
 // all repetitions of it.
 func (qp *QP) serveAtomic(operation wire.Operation, h *wire.AtomicETH) wire.Syndrome {
 	rs := &qp.resp
-	if !qp.allows(verbs.AccessRemoteAtomic) || h.VA()%atomicLen != 0 || !rs.slotFree() {
+	if !qp.allows(verbs.AccessRemoteAtomic) || h.VA()%atomicLen != 0 || !qp.slotFree() {
 		return wire.NAKInvalidRequest
 	}
 	mr := qp.remote(h.RKey())

@@ -11,7 +11,7 @@ import (
 
 // answers is the responder's part that sends.
 type answers struct {
-	slots   []slot // a ring, MAX_DEST_RD_ATOMIC long
+	slots   []slot // a ring, as long as the greatest MAX_DEST_RD_ATOMIC so far
 	slot    int    // the oldest, and the next to be used
 	due     int    // how many slots have something to send
 	current *slot  // the one being answered; nil: to be looked for
@@ -51,13 +51,24 @@ func (a *answers) forgetAnswers() {
 	a.due, a.ackDue, a.nakDue, a.current = 0, false, false, nil
 }
 
+// growSlots makes room for n READs and atomics. The ring never shrinks, and nothing in
+// it is lost: the peer may ask again for any of those that it was allowed before.
+func (a *answers) growSlots(n int) {
+	if n <= len(a.slots) {
+		return
+	}
+	slots := make([]slot, 0, n)
+	slots = append(append(slots, a.slots[a.slot:]...), a.slots[:a.slot]...) // the oldest first
+	a.slots, a.slot, a.current = slots[:n], len(slots), nil
+}
+
 // slotFree says whether another READ or atomic may be taken. A peer that keeps to
 // MAX_DEST_RD_ATOMIC finds it always so.
-func (a *answers) slotFree() bool {
-	if len(a.slots) == 0 {
+func (qp *QP) slotFree() bool {
+	if qp.attr.MaxDestRdAtomic == 0 {
 		return false
 	}
-	s := &a.slots[a.slot]
+	s := &qp.resp.slots[qp.resp.slot]
 	return !s.due || s.repeated
 }
 

@@ -285,6 +285,55 @@ func TestSQD(t *testing.T) {
 	a.wantEvent(verbs.EventSQDrained) // there was nothing to drain
 }
 
+// TestRdAtomicChangedInSQD changes how many READs and atomics the peer may have under way.
+// The ACK that is owed goes out all the same, and a request whose answer was lost is
+// answered from what it found.
+func TestRdAtomicChangedInSQD(t *testing.T) {
+	for _, to := range []uint8{8, 4, 1, 0} {
+		net, a, b := pair(t, 1, defaults())
+		for i := range b.mem[:8] {
+			b.mem[i] = 0
+		}
+		psn := a.opts.psn
+		add := func(i uint32) {
+			b.inject(a, wire.RCFetchAdd, psn+i, 0, func(p wire.Packet) { p.AtomicETH().Set(b.mr.Addr(), b.mr.RKey(), 1, 0) })
+		}
+		for i := range uint32(4) { // as many as the peer may
+			add(i)
+		}
+		lost := net.watch(b.node)
+		net.transmit()
+		b.recv(verbs.RecvWR{ID: 1})
+		b.inject(a, wire.RCSendOnly, psn+4, 0, func(p wire.Packet) { p.BTH().SetAckReq(true) })
+		b.modify(qpstate.Attr{State: qpstate.SQD}, 0)
+		b.modify(qpstate.Attr{State: qpstate.SQD, MaxDestRdAtomic: to}, qpstate.MaskMaxDestRdAtomic)
+		if q := b.qp.Query(); q.MaxDestRdAtomic != to {
+			t.Fatalf("MAX_DEST_RD_ATOMIC is %d, want %d", q.MaxDestRdAtomic, to)
+		}
+		w := net.watch(b.node)
+		net.transmit()
+		if len(w.packets) != 1 || w.packets[0].Opcode() != wire.RCAcknowledge || w.packets[0].BTH().PSN() != wire.NewPSN(psn+4) {
+			t.Errorf("to %d: the ACK that was owed: %v", to, w.packets)
+		}
+		for i := range uint32(4) {
+			add(i) // again
+		}
+		net.transmit()
+		if len(w.packets) != 1+4 || len(lost.packets) != 4 {
+			t.Fatalf("to %d: %d answers to 4 atomics, and %d again", to, len(lost.packets), len(w.packets)-1)
+		}
+		for i, p := range w.packets[1:] {
+			if p.AtomicAckETH() == nil || p.BTH().PSN() != wire.NewPSN(psn+uint32(i)) || p.AtomicAckETH().Orig() != lost.packets[i].AtomicAckETH().Orig() {
+				t.Errorf("to %d: answer %d is another: %v", to, i, p.Bytes())
+			}
+		}
+		b.modify(qpstate.Attr{State: qpstate.RTS}, 0)
+		add(5) // a new one, after the SEND
+		net.transmit()
+		b.wantState(map[bool]qpstate.State{true: qpstate.RTS, false: qpstate.Error}[to > 0])
+	}
+}
+
 func TestCommEstablished(t *testing.T) {
 	n := newSimnet(t, 1)
 	a, b := n.node("10.0.0.1").end(defaults()), n.node("10.0.0.2").end(defaults())
