@@ -16,17 +16,18 @@ type Drop uint8
 
 // The reasons.
 const (
-	DropTruncated Drop = iota // a datagram that there was no room for; with GRO there is always room
-	DropLength                // shorter than any packet
-	DropICRC                  // damaged, or no RoCE
-	DropSource                // a source address that cannot be
-	DropOverflow              // no room: came faster than it was received
+	DropTruncated      Drop = iota // a datagram that there was no room for; with GRO there is always room
+	DropLength                     // shorter than any packet
+	DropICRC                       // damaged, or no RoCE
+	DropIdentification             // damaged, unless the sender's count has jumped
+	DropSource                     // a source address that cannot be
+	DropOverflow                   // no room: came faster than it was received
 
 	// NumDrops is how many there are.
 	NumDrops = int(DropOverflow) + 1
 )
 
-var dropNames = [NumDrops]string{"truncated", "length", "icrc", "source", "overflow"}
+var dropNames = [NumDrops]string{"truncated", "length", "icrc", "identification", "source", "overflow"}
 
 func (d Drop) String() string {
 	if int(d) < NumDrops {

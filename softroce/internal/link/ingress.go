@@ -4,6 +4,7 @@ package link
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
@@ -15,7 +16,7 @@ type Packet struct {
 	Src, Dst netip.Addr
 	SrcPort  uint16
 	ID       uint16     // identification of its IPv4 header
-	Match    wire.Match // how much the ICRC proved
+	Match    wire.Match // how much the ICRC proved, with what is known of the sender
 	TOS, TTL uint8      // type of service and time to live, or their IPv6 like; 0 if not known
 }
 
@@ -27,14 +28,20 @@ type Ingress struct {
 	Packets []Packet
 
 	flows   flowCache
+	senders senderCache
+	clock   func() time.Duration // since any fixed moment
 	sys     receiveScratch
 	flights []*flight // of a simulated network: what Packets views
 }
 
 // NewIngress returns an empty Ingress.
 func NewIngress() *Ingress {
-	return &Ingress{Packets: make([]Packet, 0, 256)}
+	return &Ingress{Packets: make([]Packet, 0, 256), clock: uptime}
 }
+
+var started = time.Now()
+
+func uptime() time.Duration { return time.Since(started) }
 
 // datagram is what a receive call gave: one packet, or several joined by GRO.
 type datagram struct {
@@ -48,8 +55,8 @@ type datagram struct {
 //
 // The identifications that the ICRCs cover are likely to count from 0, a burst
 // of one GSO send; to be 0 throughout, packets sent alone and joined on the way;
-// or to go on where the last datagram of that peer ended, since rxe numbers all
-// it sends. Verify finds any other, but proves less then.
+// or to go on where the last datagram of that address ended, since rxe numbers all
+// it sends. Verify finds any other, and the sender's past says whether that can be.
 func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 	if d.size <= 0 || d.size > len(d.data) {
 		d.size = len(d.data)
@@ -63,10 +70,12 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 		t.drops[DropSource]++
 		return
 	}
-	var expect uint16
-	if p.numbers {
-		expect = p.next
+	s := in.senders.of(d.src.Addr())
+	numbered, at := local.Addr().Is4(), time.Duration(0)
+	if s.counts {
+		at = in.clock()
 	}
+	expect := s.expected()
 	step, last := uint16(1), wire.NoMatch
 	for rest := d.data; len(rest) > 0; {
 		packet := rest[:min(d.size, len(rest))]
@@ -76,25 +85,23 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 			continue
 		}
 		m, id := p.flow.Verify(packet, expect)
+		why, before := DropICRC, s.next
+		if numbered && m.OK() {
+			m, why = s.judge(m, id, at), DropIdentification
+		}
 		t.matches[m]++
 		if !m.OK() {
-			t.drops[DropICRC]++
+			t.drops[why]++
 			expect += step
 			continue
 		}
 		if last.OK() {
 			step = 1
-			if id == p.next-1 {
+			if id == before-1 {
 				step = 0
 			}
 		}
-		expect, p.next, last = id+step, id+1, m
-		switch m {
-		case wire.Match16:
-			p.numbers = true
-		case wire.MatchGSO:
-			p.numbers = false
-		}
+		expect, last = id+step, m
 		t.packets++
 		t.bytes += uint64(len(packet))
 		if tap != nil {
@@ -104,6 +111,12 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 			Data: packet[:len(packet):len(packet)], Src: d.src.Addr(), Dst: local.Addr(), SrcPort: d.src.Port(),
 			ID: id, Match: m, TOS: d.tos, TTL: d.ttl,
 		})
+	}
+	if s.counts {
+		if at == 0 { // it has only now shown that
+			at = in.clock()
+		}
+		s.seen = at
 	}
 }
 

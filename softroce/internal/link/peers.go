@@ -17,11 +17,6 @@ type flowCache [64]peer
 type peer struct {
 	local, remote netip.AddrPort
 	flow          wire.Flow
-
-	// For what comes: whether the peer numbers its packets, as rxe does, and
-	// the identification that follows the last one's.
-	numbers bool
-	next    uint16
 }
 
 // peer returns what is known of the flow from src to dst, which are local and

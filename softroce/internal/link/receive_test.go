@@ -6,8 +6,10 @@ import (
 	"crypto/rand"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
@@ -71,55 +73,168 @@ func TestLongerThanAnyPacket(t *testing.T) {
 	}
 }
 
+// arrivals feeds an Ingress with datagrams of one sender, and has a clock.
+type arrivals struct {
+	t    *testing.T
+	in   *Ingress
+	src  netip.AddrPort
+	now  time.Duration
+	drop [NumDrops]uint64
+}
+
+var arrivalsTo = netip.MustParseAddrPort("10.0.0.2:4791")
+
+func newArrivals(t *testing.T) *arrivals {
+	a := &arrivals{t: t, in: NewIngress(), src: netip.MustParseAddrPort("10.0.0.1:50000")}
+	a.in.clock = func() time.Duration { return a.now }
+	return a
+}
+
+// come has packets come with identifications, joined by GRO, and says how each matched;
+// those that were dropped are left out.
+func (a *arrivals) come(ids ...uint16) (got []wire.Match) {
+	a.t.Helper()
+	f, err := wire.NewFlow(a.src, arrivalsTo)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	size := wire.PacketLen(wire.RCSendOnly, 64)
+	var data []byte
+	for _, id := range ids {
+		packet := make([]byte, size)
+		if _, err := wire.Build(packet, wire.RCSendOnly, 64); err != nil {
+			a.t.Fatal(err)
+		}
+		f.Seal(packet, id)
+		data = append(data, packet...)
+	}
+	a.in.Packets = a.in.Packets[:0]
+	var counts tally
+	a.in.take(datagram{data: data, size: size, src: a.src}, arrivalsTo, nil, &counts)
+	if len(a.in.Packets) != int(counts.packets) {
+		a.t.Fatalf("%d packets, %d counted", len(a.in.Packets), counts.packets)
+	}
+	a.drop = counts.drops
+	for i, p := range a.in.Packets {
+		if len(a.in.Packets) == len(ids) && p.ID != ids[i] {
+			a.t.Errorf("packet %d: ID %d, want %d", i, p.ID, ids[i])
+		}
+		got = append(got, p.Match)
+	}
+	return got
+}
+
+const (
+	bits16 = wire.Match16
+	near   = wire.MatchNear
+	gso    = wire.MatchGSO
+	exact  = wire.MatchExact
+)
+
 // TestIdentifications has datagrams of GRO with identifications of all kinds of
 // senders, and expects exact checks where they can be foreseen.
 func TestIdentifications(t *testing.T) {
-	local := netip.MustParseAddrPort("10.0.0.2:4791")
-	src := netip.MustParseAddrPort("10.0.0.1:50000")
+	soft, rxe := newArrivals(t), newArrivals(t)
+	rxe.in, rxe.src = soft.in, netip.MustParseAddrPort("10.0.0.3:50000")
+	other := *rxe
+	other.src = netip.MustParseAddrPort("10.0.0.3:50001") // another queue pair of it: they are counted together
+	for _, c := range []struct {
+		name string
+		from *arrivals
+		ids  []uint16
+		want []wire.Match
+	}{
+		{"GSO", soft, []uint16{0, 1, 2, 3}, []wire.Match{exact, exact, exact, exact}},
+		{"alone", soft, []uint16{0}, []wire.Match{exact}},
+		{"alone, joined", soft, []uint16{0, 0, 0, 0}, []wire.Match{exact, gso, exact, exact}},
+		{"rest of GSO", soft, []uint16{5, 6, 7}, []wire.Match{gso, exact, exact}},
+		{"rxe, first", rxe, []uint16{900, 901, 902}, []wire.Match{bits16, exact, exact}},
+		{"rxe, next", rxe, []uint16{903}, []wire.Match{exact}},
+		{"rxe, another queue pair", &other, []uint16{904, 905}, []wire.Match{exact, exact}},
+		{"rxe, gap", rxe, []uint16{910, 911}, []wire.Match{near, exact}},
+		{"rxe, late", rxe, []uint16{909}, []wire.Match{near}},
+		{"GSO between", soft, []uint16{0, 1}, []wire.Match{exact, exact}},
+		{"rxe, on", rxe, []uint16{910, 912, 913}, []wire.Match{exact, near, exact}},
+	} {
+		if got := c.from.come(c.ids...); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	rxe = newArrivals(t)
+	for _, ids := range [][]uint16{{65400}, {65535, 0, 1}, {2, 3}, {9}, {100, 127, 128, 129}} { // round, among the numbers of GSO
+		if got := rxe.come(ids...); len(got) != len(ids) || slices.Contains(got, gso) {
+			t.Errorf("%d: %v", ids, got)
+		}
+	}
+	rxe = newArrivals(t)
+	if got := slices.Concat(rxe.come(126), rxe.come(127), rxe.come(128), rxe.come(129)); !slices.Equal(got, []wire.Match{gso, gso, near, exact}) {
+		t.Errorf("a count that is seen first below 128: %v", got)
+	}
+}
+
+// TestNumbersFarAway: a number far from the expected one is damage, most likely, and
+// dropped. If the next one is far away, too, the sender's count has jumped.
+func TestNumbersFarAway(t *testing.T) {
+	for name, first := range map[string][]uint16{"a count": {900, 901}, "GSO": {0, 1, 2, 3}} {
+		for far := 5000; far < 65000; far += 10000 {
+			a := newArrivals(t)
+			a.come(first...)
+			if got := a.come(uint16(far)); len(got) != 0 || a.drop[DropIdentification] != 1 {
+				t.Errorf("%s, then %d: %v, %v", name, far, got, a.drop)
+			}
+			if got := a.come(first[len(first)-1] + 1); len(got) != 1 {
+				t.Errorf("%s: what comes after it is dropped: %v", name, a.drop)
+			}
+		}
+	}
+	a := newArrivals(t)
+	a.come(900)
+	if got := a.come(20000, 20001, 20002, 20003); !slices.Equal(got, []wire.Match{bits16, exact, exact}) {
+		t.Errorf("after a jump: %v", got)
+	}
+	for i := range uint16(doubtful) {
+		a.come(20004 + i)
+	}
+	if got := a.come(40000); len(got) != 0 {
+		t.Errorf("the next jump: %v", got)
+	}
+	// A sender whose numbers are anything loses one packet, not each second one.
+	a = newArrivals(t)
+	lost := 0
+	for i := range uint16(1000) {
+		lost += 1 - len(a.come(i*7919+12345))
+	}
+	if lost > 1 {
+		t.Errorf("%d of 1000 packets lost", lost)
+	}
+}
+
+// TestWindowOfNumbers measures how many numbers are taken: few of a sender who counts, and
+// more after a pause, since Linux adds up to one for each tick that passed.
+func TestWindowOfNumbers(t *testing.T) {
+	for _, pause := range []time.Duration{0, 100 * time.Millisecond, time.Second, time.Hour} {
+		taken := 0
+		for id := range 1 << 16 {
+			s := sender{known: true, counts: true, next: 30000}
+			if s.judge(wire.Match16, uint16(id), pause).OK() {
+				taken++
+			}
+		}
+		if want := min(256+int(pause/time.Millisecond), 1<<16); taken != want {
+			t.Errorf("after %v: %d numbers are taken, want %d", pause, taken, want)
+		}
+	}
+}
+
+// TestDamageWithin is one packet damaged in the middle of a datagram.
+func TestDamageWithin(t *testing.T) {
+	src, local := netip.MustParseAddrPort("10.0.0.1:50000"), arrivalsTo
 	f, err := wire.NewFlow(src, local)
 	if err != nil {
 		t.Fatal(err)
 	}
 	size := wire.PacketLen(wire.RCSendOnly, 64)
 	in := NewIngress()
-	for _, c := range []struct {
-		name string
-		ids  []uint16
-		want []wire.Match
-	}{
-		{"GSO", []uint16{0, 1, 2, 3}, []wire.Match{3, 3, 3, 3}},
-		{"alone", []uint16{0}, []wire.Match{3}},
-		{"alone, joined", []uint16{0, 0, 0, 0}, []wire.Match{3, 2, 3, 3}},
-		{"rest of GSO", []uint16{5, 6, 7}, []wire.Match{2, 3, 3}},
-		{"rxe, first", []uint16{900, 901, 902}, []wire.Match{1, 3, 3}},
-		{"rxe, next", []uint16{903}, []wire.Match{3}},
-		{"rxe, gap", []uint16{910, 911}, []wire.Match{1, 3}},
-		{"rxe, wraps", []uint16{65535, 0, 1}, []wire.Match{1, 3, 3}},
-		{"rxe, after", []uint16{2, 3}, []wire.Match{3, 3}},
-		{"GSO from there", []uint16{0, 1, 2}, []wire.Match{2, 3, 3}},
-		{"again", []uint16{0, 1, 2}, []wire.Match{3, 3, 3}},
-	} {
-		var data []byte
-		for _, id := range c.ids {
-			packet := make([]byte, size)
-			if _, err := wire.Build(packet, wire.RCSendOnly, 64); err != nil {
-				t.Fatal(err)
-			}
-			f.Seal(packet, id)
-			data = append(data, packet...)
-		}
-		in.Packets = in.Packets[:0]
-		var counts tally
-		in.take(datagram{data: data, size: size, src: src}, local, nil, &counts)
-		if len(in.Packets) != len(c.ids) || counts.packets != uint64(len(c.ids)) {
-			t.Fatalf("%s: %d packets", c.name, len(in.Packets))
-		}
-		for i, p := range in.Packets {
-			if p.ID != c.ids[i] || p.Match != c.want[i] {
-				t.Errorf("%s: packet %d: ID %d, match %v; want %d, %v", c.name, i, p.ID, p.Match, c.ids[i], c.want[i])
-			}
-		}
-	}
 	// One damaged in the middle does not spoil the rest.
 	data := make([]byte, 3*size)
 	for i := range 3 {

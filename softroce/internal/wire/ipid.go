@@ -19,6 +19,10 @@ const (
 	// Match16: right for one of the 65,536 identifications, which leaves a check
 	// of 16 bits: of damaged packets one in 65,536 gets by.
 	Match16
+	// MatchNear: right for an identification that is close to the one expected of a
+	// sender who counts. Verify does not say so, since it knows no sender; the link
+	// does, and takes one of 256 for close, which leaves a check of 24 bits.
+	MatchNear
 	// MatchGSO: right for an identification below MaxSegments, which a sender
 	// with a socket gives to what it sends alone (0) and to the segments of a
 	// GSO send: a check of 25 bits.
@@ -35,7 +39,7 @@ const (
 // (UDP_MAX_SEGMENTS).
 const MaxSegments = 128
 
-var matchNames = [NumMatches]string{"none", "16 bit", "GSO", "exact"}
+var matchNames = [NumMatches]string{"none", "16 bit", "near", "GSO", "exact"}
 
 func (m Match) String() string {
 	if int(m) < NumMatches {
