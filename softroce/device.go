@@ -34,6 +34,7 @@ type device struct {
 	name   string
 	ports  []*port // by GID index; nil is an empty slot
 	mtu    qpstate.MTU
+	gids   gidTable
 	engine *transport.Engine
 	start  time.Time // what the engine's time counts from
 
@@ -61,6 +62,7 @@ func newDevice(name string, ports []*port) *device {
 	d.engine = transport.New(transport.Config{
 		Resolve: d.resolve, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: window(ports, d.mtu),
 	})
+	d.gids.init()
 	d.events.init()
 	d.posters.init(d)
 	d.alarm.init(d)
@@ -249,21 +251,6 @@ func (d *device) QueryPort(number uint8) (verbs.PortAttr, error) {
 	}, nil
 }
 
-func (d *device) QueryGIDTable() ([]verbs.GIDEntry, error) {
-	var table []verbs.GIDEntry
-	for i, p := range d.ports {
-		if p == nil {
-			continue
-		}
-		entry := verbs.GIDEntry{GID: p.gid(), Port: 1, Index: i, Type: verbs.GIDTypeRoCEv2, Netdev: p.link.Status().Interface}
-		if iface, err := net.InterfaceByName(entry.Netdev); err == nil {
-			entry.IfIndex = iface.Index
-		}
-		table = append(table, entry)
-	}
-	return table, nil
-}
-
 func (d *device) QueryPKey(number uint8, index int) (uint16, error) {
 	if number != 1 || index != 0 {
 		return 0, syscall.EINVAL
@@ -277,6 +264,7 @@ func (d *device) Close() error {
 	closePorts(d.ports)
 	d.loops.Wait()
 	d.alarm.stop()
+	d.gids.close()
 	d.events.close()
 	return d.capture.stop()
 }

@@ -1,0 +1,97 @@
+package softroce
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// datagramTo is the completion of a datagram that came to an address, and what it put in
+// front.
+func datagramTo(to netip.Addr) (*verbs.WC, []byte) {
+	grh := make([]byte, verbs.GRHLen)
+	ip := grh[20:]
+	ip[0], ip[8], ip[9] = 0x45, 64, 17
+	src, dst := to.Next().As4(), to.As4()
+	copy(ip[12:], src[:])
+	copy(ip[16:], dst[:])
+	sum := uint32(0)
+	for i := 0; i < len(ip); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(ip[i:]))
+	}
+	binary.BigEndian.PutUint16(ip[10:], ^uint16(sum+sum>>16))
+	return &verbs.WC{Status: verbs.WCSuccess, Opcode: verbs.WCRecv, Flags: verbs.WCGRH}, grh
+}
+
+func openForDatagrams(tb testing.TB) (dev *verbs.Device, wc *verbs.WC, grh []byte) {
+	tb.Helper()
+	dev, err := verbs.Open("soft0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { dev.Close() })
+	table, err := dev.QueryGIDTable()
+	if err != nil || len(table) != 1 {
+		tb.Fatal(table, err)
+	}
+	wc, grh = datagramTo(table[0].GID.Addr())
+	if attr, err := dev.AHAttrFromWC(1, wc, grh); err != nil || !attr.IsGlobal || attr.GRH.SGIDIndex != 1 {
+		tb.Fatal(attr, err)
+	}
+	return dev, wc, grh
+}
+
+// BenchmarkAHAttrFromWC is what a server does for each datagram that it answers.
+func BenchmarkAHAttrFromWC(b *testing.B) {
+	dev, wc, grh := openForDatagrams(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := dev.AHAttrFromWC(1, wc, grh); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// TestTheWayBackIsNotLookedUp: to ask the system for its interfaces takes 50 allocations.
+func TestTheWayBackIsNotLookedUp(t *testing.T) {
+	dev, wc, grh := openForDatagrams(t)
+	n := testing.AllocsPerRun(100, func() {
+		if _, err := dev.AHAttrFromWC(1, wc, grh); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > 8 {
+		t.Errorf("%v allocations a datagram", n)
+	}
+}
+
+// TestGIDTableIsReadAgain when the system says that something has changed, and only then.
+// The callers' copies are their own.
+func TestGIDTableIsReadAgain(t *testing.T) {
+	dev, _, _ := openForDatagrams(t)
+	d := dev.Provider().(*device)
+	changed := false
+	d.gids.changed = func() bool { return changed }
+	query := func() verbs.GIDEntry {
+		table, err := dev.QueryGIDTable()
+		if err != nil || len(table) != 1 {
+			t.Fatal(table, err)
+		}
+		defer clear(table)
+		return table[0]
+	}
+	first := query()
+	if first.IfIndex == 0 || first.Netdev == "" {
+		t.Errorf("%+v", first)
+	}
+	d.gids.entries[0].IfIndex = 77
+	if got := query().IfIndex; got != 77 {
+		t.Errorf("interface %d: it was asked for in vain", got)
+	}
+	changed = true
+	if got := query(); got != first {
+		t.Errorf("after a change %+v, want %+v", got, first)
+	}
+}
