@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/rawverbs/rawverbs/internal/pcap"
 	"github.com/rawverbs/rawverbs/softroce"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -27,7 +28,12 @@ func (o *Options) capture(dev *verbs.Device, log *slog.Logger) (io.Closer, error
 		return nil, fmt.Errorf("--pcap: %w; try: a file in a folder that exists and may be written", err)
 	}
 	out := bufio.NewWriter(file)
-	stop, err := softroce.Capture(dev, out)
+	packets, err := pcap.NewWriter(out)
+	if err != nil {
+		closeAll(&err, file)
+		return nil, fmt.Errorf("--pcap: %w", err)
+	}
+	stop, err := softroce.Capture(dev, packets.Packet)
 	if err != nil {
 		closeAll(&err, file)
 		return nil, fmt.Errorf("--pcap: %w", err)

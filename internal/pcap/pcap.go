@@ -1,0 +1,53 @@
+// Package pcap writes IP packets as a pcap file, which Wireshark and tcpdump read.
+//
+// The format is that of draft-ietf-opsawg-pcap: a header of 24 bytes, then each packet
+// behind a header of 16 bytes.
+package pcap
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+)
+
+const (
+	magic       = 0xa1b23c4d // times are in nanoseconds
+	maxPacket   = 65535      // the longest packet of IPv4
+	linkTypeRaw = 101        // a packet begins with its IP header
+)
+
+// Writer writes packets to a file. It is for one goroutine at a time.
+type Writer struct {
+	w   io.Writer
+	buf []byte
+}
+
+// NewWriter writes the file's header to w.
+func NewWriter(w io.Writer) (*Writer, error) {
+	b := binary.LittleEndian.AppendUint32(nil, magic)
+	b = append(b, 2, 0, 4, 0) // version 2.4
+	b = append(b, make([]byte, 8)...)
+	b = binary.LittleEndian.AppendUint32(b, maxPacket)
+	b = binary.LittleEndian.AppendUint32(b, linkTypeRaw)
+	if _, err := w.Write(b); err != nil {
+		return nil, fmt.Errorf("pcap header: %w", err)
+	}
+	return &Writer{w: w}, nil
+}
+
+// Packet writes one packet, IP header first, that was seen at a time, by one call of Write.
+func (w *Writer) Packet(at time.Time, ip []byte) error {
+	if len(ip) > maxPacket {
+		return fmt.Errorf("pcap packet of %d bytes: the limit is %d", len(ip), maxPacket)
+	}
+	b := binary.LittleEndian.AppendUint32(w.buf[:0], uint32(at.Unix()))
+	b = binary.LittleEndian.AppendUint32(b, uint32(at.Nanosecond()))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(ip))) // in the file
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(ip))) // on the wire
+	w.buf = append(b, ip...)
+	if _, err := w.w.Write(w.buf); err != nil {
+		return fmt.Errorf("pcap packet: %w", err)
+	}
+	return nil
+}

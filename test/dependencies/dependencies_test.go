@@ -1,0 +1,64 @@
+// Package dependencies tests what a program takes in with the libraries.
+package dependencies
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	pkgErrors = "github.com/pkg/errors"
+	sys       = "golang.org/x/sys"
+)
+
+// libraries are the packages for other programs, each with the packages below it, and the
+// modules that these may link.
+var libraries = map[string][]string{
+	"qpstate":  {pkgErrors},
+	"oob":      {pkgErrors},
+	"verbs":    {pkgErrors, sys},
+	"rc":       {pkgErrors, sys},
+	"softroce": {pkgErrors, sys},
+}
+
+func TestLibrariesLinkFewModules(t *testing.T) {
+	systems := map[string][]string{ // builds, by their environment
+		"linux with cgo":    {"GOOS=linux", "CGO_ENABLED=1"},
+		"linux without cgo": {"GOOS=linux", "CGO_ENABLED=0"},
+		"darwin":            {"GOOS=darwin", "CGO_ENABLED=0"},
+	}
+	for system, env := range systems {
+		t.Run(system, func(t *testing.T) {
+			for library, allowed := range libraries {
+				const foreign = `{{with .Module}}{{if not .Main}}{{$.ImportPath}} {{.Path}}{{end}}{{end}}`
+				list := goCommand(t, env, "list", "-deps", "-f", foreign, "./"+library+"/...")
+				for line := range strings.Lines(list) {
+					pkg, module, _ := strings.Cut(strings.TrimSpace(line), " ")
+					if module != "" && !slices.Contains(allowed, module) {
+						t.Errorf("%s links %s of %s; only these modules are allowed: %v", library, pkg, module, allowed)
+					}
+				}
+			}
+		})
+	}
+}
+
+// goCommand runs the go command in the module's root, and returns its output.
+func goCommand(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Env = append(os.Environ(), env...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String()))
+	}
+	return string(out)
+}
