@@ -11,14 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
-
 	"github.com/rawverbs/rawverbs/internal/bench"
+	"github.com/rawverbs/rawverbs/internal/chart"
 )
 
 // benchChart collects what it will draw; nil draws nothing.
@@ -74,56 +68,32 @@ func (c *benchChart) curves(u bench.Unit) []curve {
 
 // write draws the chart and puts it in its place when it is whole.
 func (c *benchChart) write(u bench.Unit) error {
-	p, err := c.draw(u)
-	if err != nil {
-		return err
-	}
-	canvas := vgsvg.New(24*vg.Centimeter, 14*vg.Centimeter)
-	p.Draw(draw.New(canvas))
-	var svg bytes.Buffer
-	if _, err := canvas.WriteTo(&svg); err != nil {
-		return err
-	}
-	return replaceFile(c.file, c.page(svg.Bytes()))
+	return replaceFile(c.file, c.page(c.chart(u).SVG()))
 }
 
-func (c *benchChart) draw(u bench.Unit) (*plot.Plot, error) {
-	p := plot.New()
-	p.X.Label.Text = "bytes of a message"
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, sizeTicks{}
+func (c *benchChart) chart(u bench.Unit) *chart.Chart {
+	d := &chart.Chart{
+		Title: fmt.Sprintf("bandwidth of %v", c.plan.Op),
+		X:     "bytes of a message",
+		Y:     strings.TrimSuffix(u.Name, "ec"),
+		XName: func(x float64) string { return Size(x).String() },
+	}
 	if c.plan.Latency {
-		p.Title.Text = fmt.Sprintf("latency of %v", c.plan.Op)
-		p.Y.Label.Text = "µs"
-	} else {
-		p.Title.Text = fmt.Sprintf("bandwidth of %v", c.plan.Op)
-		p.Y.Label.Text = strings.TrimSuffix(u.Name, "ec")
+		d.Title, d.Y = fmt.Sprintf("latency of %v", c.plan.Op), "µs"
 	}
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Add(plotter.NewGrid())
-	for i, curve := range c.curves(u) {
-		points := make(plotter.XYs, len(c.results))
-		for k, r := range c.results {
-			points[k] = plotter.XY{X: float64(r.Size), Y: curve.of(r)}
+	least, most := math.Inf(1), 0.0
+	for _, curve := range c.curves(u) {
+		points := make([]chart.Point, len(c.results))
+		for i, r := range c.results {
+			y := curve.of(r)
+			points[i] = chart.Point{X: float64(r.Size), Y: y}
+			least, most = min(least, y), max(most, y)
 		}
-		line, dots, err := plotter.NewLinePoints(points)
-		if err != nil {
-			return nil, err
-		}
-		line.Color, dots.Color = plotutil.Color(i), plotutil.Color(i)
-		dots.Shape = plotutil.Shape(i)
-		p.Add(line, dots)
-		p.Legend.Add(curve.name, line, dots)
+		d.Curves = append(d.Curves, chart.Curve{Name: curve.name, Points: points})
 	}
-	if c.plan.Latency && p.Y.Min > 0 && p.Y.Max > 10*p.Y.Min { // that of small messages is to be seen too
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-		p.Y.Min, p.Y.Max = p.Y.Min/1.2, p.Y.Max*1.2
-	} else {
-		p.Y.Min, p.Y.Max = 0, p.Y.Max*1.1
-	}
-	if p.X.Min == p.X.Max { // one size: room on either side of it
-		p.X.Min, p.X.Max = p.X.Min/2, p.X.Max*2
-	}
-	return p, nil
+	// A logarithmic axis shows the latency of small messages beside that of large ones.
+	d.LogY = c.plan.Latency && least > 0 && most > 10*least
+	return d
 }
 
 // page is the file's content.
@@ -133,30 +103,4 @@ func (c *benchChart) page(svg []byte) io.WriterTo {
 	}
 	_, drawing, _ := bytes.Cut(svg, []byte("<svg")) // without the head of an XML file
 	return bytes.NewBufferString("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>rdma_client</title></head><body>\n<svg" + string(drawing) + "</body></html>\n")
-}
-
-// sizeTicks marks every power of two, and names every second one if there are many.
-type sizeTicks struct{}
-
-func (sizeTicks) Ticks(least, most float64) (ticks []plot.Tick) {
-	if !(least > 0) {
-		return nil // there is no message of no bytes
-	}
-	low, high := int(math.Floor(math.Log2(least))), int(math.Ceil(math.Log2(most)))
-	every := 1
-	if high-low > 12 {
-		every = 2
-	}
-	for n := low; n <= high; n++ {
-		at := math.Exp2(float64(n))
-		if at < least || at > most {
-			continue
-		}
-		label := ""
-		if n >= 0 && (n-low)%every == 0 {
-			label = Size(int64(at)).String()
-		}
-		ticks = append(ticks, plot.Tick{Value: at, Label: label})
-	}
-	return ticks
 }
