@@ -3,17 +3,7 @@
 
 package bench
 
-import (
-	"math"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
-)
-
-// The histogram counts from 1 ns to 100 s, and keeps four digits.
-const (
-	longest = 100e9
-	digits  = 4
-)
+import "math"
 
 // recorder takes the times of posts. It allocates nothing while it does.
 type recorder struct {
@@ -22,18 +12,18 @@ type recorder struct {
 	sum, sumSq float64
 	least      int64
 	most       [2]int64 // the longest two, the longest last
-	histogram  *hdrhistogram.Histogram
+	histogram  *histogram
 }
 
 func newRecorder() recorder {
-	return recorder{histogram: hdrhistogram.New(1, longest, digits)}
+	return recorder{histogram: new(histogram)}
 }
 
 func (c *recorder) reset() {
 	h := c.histogram
 	*c = recorder{last: -1, least: math.MaxInt64, histogram: h}
 	if h != nil {
-		h.Reset()
+		clear(h[:])
 	}
 }
 
@@ -55,7 +45,7 @@ func (c *recorder) add(ns int64) {
 	} else if ns > c.most[0] {
 		c.most[0] = ns
 	}
-	_ = c.histogram.RecordValue(min(max(ns, 1), longest)) // within its range
+	c.histogram.add(min(max(ns, 0), longest))
 }
 
 // quantiles are those of a Latency.
@@ -102,6 +92,6 @@ func (c *recorder) figures(ways float64) Latency {
 // at is the sample that so many percent of the others are below, without the longest
 // two.
 func (c *recorder) at(percent float64) float64 {
-	rank := math.Ceil(float64(max(c.n-2, 0))*percent/100) + 1 // from 1
-	return float64(c.histogram.ValueAtQuantile(100 * min(rank, float64(c.n)) / float64(c.n)))
+	rank := int64(math.Ceil(float64(max(c.n-2, 0))*percent/100)) + 1 // from 1
+	return float64(c.histogram.at(min(rank, c.n)))
 }

@@ -1,4 +1,5 @@
-// Package dependencies tests what a program takes in with the libraries.
+// Package dependencies tests what a program takes in with the libraries, and what the
+// commands take in.
 package dependencies
 
 import (
@@ -45,6 +46,32 @@ func TestLibrariesLinkFewModules(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The commands, and the tests of the modules they link, count too: go list -m all has them.
+func TestModuleGraphIsSmall(t *testing.T) {
+	const most = 25
+	modules := strings.Fields(goCommand(t, nil, "list", "-m", "-f", "{{.Path}}", "all"))
+	if len(modules) > most {
+		t.Errorf("the module graph has %d modules, want at most %d:\n%s", len(modules), most, strings.Join(modules, "\n"))
+	}
+}
+
+// The size is that of a plain build: no -ldflags.
+func TestCommandsAreSmall(t *testing.T) {
+	const most = 10_000_000
+	dir := t.TempDir()
+	goCommand(t, nil, "build", "-o", dir+"/", "./cmd/...")
+	for _, name := range []string{"rdma_client", "rdma_server"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d bytes", name, info.Size())
+		if info.Size() > most {
+			t.Errorf("%s has %d bytes, want at most %d", name, info.Size(), most)
+		}
 	}
 }
 
