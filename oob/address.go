@@ -125,7 +125,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 func (l *Listener) Close() error {
 	var err error
 	l.close.Do(func() { err = l.nl.Close() })
-	return errors.Wrapf(err, "oob: closing the listener on %v", l.Addr())
+	return errors.WithMessagef(err, "oob: closing the listener on %v", l.Addr())
 }
 
 const tryAddress = "write it as host:port, such as 192.0.2.1:18515 or [2001:db8::1]:18515"

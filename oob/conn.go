@@ -123,7 +123,7 @@ func (c *Conn) Close() error {
 	c.end(net.ErrClosed)
 	err := c.nc.Close()
 	c.reader.Wait()
-	return errors.Wrapf(err, "oob: closing the connection to %s", c.peer)
+	return errors.WithMessagef(err, "oob: closing the connection to %s", c.peer)
 }
 
 // ReadFull fills buf with raw bytes from the peer, for formats other than the

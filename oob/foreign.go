@@ -38,7 +38,7 @@ type packed struct {
 // append writes fixed-size fields one behind the other.
 func (p packed) append(dst []byte, value any) ([]byte, error) {
 	out, err := binary.Append(dst, p.order, value)
-	return out, errors.Wrap(err, "oob: encoding for "+p.format)
+	return out, errors.WithMessage(err, "oob: encoding for "+p.format)
 }
 
 // decode reads a whole message.

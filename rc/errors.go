@@ -5,6 +5,8 @@ package rc
 import (
 	"fmt"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -43,13 +45,13 @@ func (e *PeerGoneError) Error() string { return fmt.Sprintf("%v (%v)", e.Closed,
 func (e *PeerGoneError) Unwrap() []error { return []error{e.Closed, e.Err} }
 
 func errPortDown(device string, port uint8, state verbs.PortState) error {
-	return fmt.Errorf("port %d of %s is %v; try: setting its network interface up (ip link set dev IFACE up; rdma link shows which)", port, device, state)
+	return errors.Errorf("port %d of %s is %v; try: setting its network interface up (ip link set dev IFACE up; rdma link shows which)", port, device, state)
 }
 
 func errNoGID(index int) error {
-	return fmt.Errorf("the peer tells no GID of its queue pair %d, and RoCE routes by GIDs; try: giving the peer a GID index (-g 1, in most programs)", index)
+	return errors.Errorf("the peer tells no GID of its queue pair %d, and RoCE routes by GIDs; try: giving the peer a GID index (-g 1, in most programs)", index)
 }
 
 func errBadMTU(mtu int) error {
-	return fmt.Errorf("the peer's path MTU of %d bytes is none that RDMA knows; try: a peer of this program's version", mtu)
+	return errors.Errorf("the peer's path MTU of %d bytes is none that RDMA knows; try: a peer of this program's version", mtu)
 }

@@ -5,7 +5,6 @@ package rc
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/pkg/errors"
 
@@ -69,7 +68,7 @@ func (c *Conn) TCP() *oob.Conn { return c.tcp }
 // up takes what an Exchange has heard, and moves the queue pairs to RTS.
 func (c *Conn) up(peers []oob.Endpoint) error {
 	if len(peers) != len(c.pairs) {
-		return fmt.Errorf("this end has %d queue pairs and the peer %d; try: as many at both ends", len(c.pairs), len(peers))
+		return errors.Errorf("this end has %d queue pairs and the peer %d; try: as many at both ends", len(c.pairs), len(peers))
 	}
 	for i, p := range c.pairs {
 		p.peer = peers[i]

@@ -4,8 +4,6 @@
 package rc
 
 import (
-	"fmt"
-
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -70,7 +68,7 @@ func (c *Config) chooseMTU(dev *verbs.Device, port verbs.PortAttr) (int, error) 
 		return active, nil
 	}
 	if _, ok := qpstate.MTUFor(c.MTU); !ok || c.MTU > active {
-		return 0, fmt.Errorf("path MTU %d is not one that port %d of %s can carry; try: 256, 512, 1024, 2048 or 4096, at most the active MTU of %d (a larger MTU of the network interface raises it)",
+		return 0, errors.Errorf("path MTU %d is not one that port %d of %s can carry; try: 256, 512, 1024, 2048 or 4096, at most the active MTU of %d (a larger MTU of the network interface raises it)",
 			c.MTU, c.Port, dev.Name(), active)
 	}
 	return c.MTU, nil

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"math"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -31,29 +33,29 @@ func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr) error {
 		mostQPs = math.MaxUint8 + 1 // an index each
 	}
 	if c.QPs < 1 || c.QPs > mostQPs {
-		return fmt.Errorf("a connection of %d queue pairs cannot be had; try: 1 to %d", c.QPs, mostQPs)
+		return errors.Errorf("a connection of %d queue pairs cannot be had; try: 1 to %d", c.QPs, mostQPs)
 	}
 	for _, queue := range []struct {
 		name string
 		wrs  int
 	}{{"send", int(c.Cap.MaxSendWR)}, {"receive", int(c.Cap.MaxRecvWR)}} {
 		if most := limits.MaxQPWR - drainWRs; queue.wrs > most {
-			return fmt.Errorf("a %s queue of %d work requests is more than %s has; try: at most %d (its max_qp_wr of %d, less %d to drain the queue)",
+			return errors.Errorf("a %s queue of %d work requests is more than %s has; try: at most %d (its max_qp_wr of %d, less %d to drain the queue)",
 				queue.name, queue.wrs, dev.Name(), most, limits.MaxQPWR, drainWRs)
 		}
 		if most := limits.MaxCQE/c.QPs - drainWRs; queue.wrs > most {
-			return fmt.Errorf("%s queues of %d work requests, for %d queue pairs, need a deeper completion queue than %s has; try: at most %d each (its max_cqe of %d is shared), or fewer queue pairs",
+			return errors.Errorf("%s queues of %d work requests, for %d queue pairs, need a deeper completion queue than %s has; try: at most %d each (its max_cqe of %d is shared), or fewer queue pairs",
 				queue.name, queue.wrs, c.QPs, dev.Name(), most, limits.MaxCQE)
 		}
 	}
 	if depth := c.sendDepth() + c.recvDepth(); c.OneCQ && depth > limits.MaxCQE {
-		return fmt.Errorf("one completion queue for %d sends and receives is deeper than %s has; try: fewer work requests, or fewer queue pairs (its max_cqe is %d)", depth, dev.Name(), limits.MaxCQE)
+		return errors.Errorf("one completion queue for %d sends and receives is deeper than %s has; try: fewer work requests, or fewer queue pairs (its max_cqe is %d)", depth, dev.Name(), limits.MaxCQE)
 	}
 	if c.SRQ != nil && int(c.SRQ.MaxWR) > limits.MaxSRQWR {
-		return fmt.Errorf("a shared receive queue of %d work requests is more than %s has; try: at most %d", c.SRQ.MaxWR, dev.Name(), limits.MaxSRQWR)
+		return errors.Errorf("a shared receive queue of %d work requests is more than %s has; try: at most %d", c.SRQ.MaxWR, dev.Name(), limits.MaxSRQWR)
 	}
 	if c.MaxReads < 1 || c.MaxReads > 255 {
-		return fmt.Errorf("%d READs in flight cannot be had; try: 1 to 255", c.MaxReads)
+		return errors.Errorf("%d READs in flight cannot be had; try: 1 to 255", c.MaxReads)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@
 package link
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )

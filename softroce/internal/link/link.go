@@ -3,10 +3,11 @@
 package link
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"syscall"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )

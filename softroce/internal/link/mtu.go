@@ -3,9 +3,10 @@
 package link
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
@@ -34,7 +35,7 @@ func PathMTU(n int) int {
 func Addresses(name string) ([]netip.Addr, error) {
 	ifi, err := net.InterfaceByName(name)
 	if err != nil {
-		return nil, fmt.Errorf("softroce/link: interface %s: %w", name, err)
+		return nil, errors.WithMessagef(err, "softroce/link: interface %s", name)
 	}
 	all, err := addressesOf(ifi)
 	if err != nil {
@@ -55,7 +56,7 @@ func Addresses(name string) ([]netip.Addr, error) {
 func addressesOf(ifi *net.Interface) ([]netip.Addr, error) {
 	list, err := ifi.Addrs()
 	if err != nil {
-		return nil, fmt.Errorf("softroce/link: addresses of %s: %w", ifi.Name, err)
+		return nil, errors.WithMessagef(err, "softroce/link: addresses of %s", ifi.Name)
 	}
 	var all []netip.Addr
 	for _, a := range list {
@@ -81,7 +82,7 @@ func addressesOf(ifi *net.Interface) ([]netip.Addr, error) {
 func interfaceOf(addr netip.Addr) (*net.Interface, error) {
 	list, err := net.Interfaces()
 	if err != nil {
-		return nil, fmt.Errorf("softroce/link: interfaces: %w", err)
+		return nil, errors.WithMessage(err, "softroce/link: interfaces")
 	}
 	for i := range list {
 		if addr.IsLoopback() && list[i].Flags&net.FlagLoopback != 0 {
@@ -97,5 +98,5 @@ func interfaceOf(addr netip.Addr) (*net.Interface, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("softroce/link: no interface has %v", addr)
+	return nil, errors.Errorf("softroce/link: no interface has %v", addr)
 }

@@ -4,9 +4,10 @@
 package link
 
 import (
-	"errors"
 	"net"
 	"net/netip"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )

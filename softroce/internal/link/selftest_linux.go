@@ -6,7 +6,7 @@ package link
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
+	stderrors "errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -14,6 +14,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 )
 
@@ -107,7 +108,7 @@ func filtered(addr netip.Addr) (*net.UDPConn, error) {
 			err = os.NewSyscallError("setsockopt SO_ATTACH_FILTER",
 				unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program))
 		})
-		err = errors.Join(err, controlErr)
+		err = stderrors.Join(err, controlErr)
 	}
 	if err != nil {
 		conn.Close()
@@ -153,7 +154,7 @@ func (t *selfTest) try(ids ...uint16) error {
 			var got [testPacketLen + 1]byte
 			n, _, err := t.listener.ReadFromUDPAddrPort(got[:])
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				return fmt.Errorf("none with identification %d and DF arrived within %v", id, selfTestWait)
+				return errors.Errorf("none with identification %d and DF arrived within %v", id, selfTestWait)
 			}
 			if err != nil {
 				return err

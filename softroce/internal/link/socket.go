@@ -4,7 +4,6 @@ package link
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -13,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
@@ -107,11 +108,11 @@ func (s *Socket) setUp(cfg Config) error {
 		return err
 	}
 	if s.mtu = PathMTU(ifi.MTU); s.mtu == 0 {
-		return fmt.Errorf("softroce/link: interface %s has an MTU of %d, RoCE needs %d; try: ip link set %s mtu 1500",
+		return errors.Errorf("softroce/link: interface %s has an MTU of %d, RoCE needs %d; try: ip link set %s mtu 1500",
 			ifi.Name, ifi.MTU, minMTU+headroom, ifi.Name)
 	}
 	if s.raw, err = s.conn.SyscallConn(); err != nil {
-		return fmt.Errorf("softroce/link: %w", err)
+		return errors.WithMessage(err, "softroce/link")
 	}
 	s.scope = uint32(ifi.Index)
 	s.status = Status{Addr: s.local.Addr(), Interface: ifi.Name, MTU: s.mtu}
@@ -185,7 +186,7 @@ func (s *Socket) Close() error {
 		s.overflowed.Store(n)
 	}
 	if err := s.conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		return fmt.Errorf("softroce/link: %w", err)
+		return errors.WithMessage(err, "softroce/link")
 	}
 	return nil
 }
@@ -232,5 +233,5 @@ func closed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return net.ErrClosed
 	}
-	return fmt.Errorf("softroce/link: %w", err)
+	return errors.WithMessage(err, "softroce/link")
 }

@@ -3,10 +3,10 @@
 package link
 
 import (
-	"fmt"
 	"os"
 	"unsafe"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,7 +28,7 @@ func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
 		err = controlErr
 	}
 	if err != nil {
-		err = fmt.Errorf("softroce/link: %w", err)
+		err = errors.WithMessage(err, "softroce/link")
 	}
 	return send, receive, err
 }

@@ -5,7 +5,7 @@
 package link
 
 import (
-	"fmt"
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
@@ -28,7 +28,7 @@ func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
 			return Plain, Plain, nil
 		}
 		if size < wire.MaxPacket {
-			return 0, 0, fmt.Errorf("softroce/link: %w", err)
+			return 0, 0, errors.WithMessage(err, "softroce/link")
 		}
 	}
 }

@@ -4,9 +4,10 @@ package wire
 
 import (
 	"encoding/binary"
-	"errors"
 	"hash/crc32"
 	"net/netip"
+
+	"github.com/pkg/errors"
 )
 
 // The ICRC (annex A17) is the IEEE CRC-32, stored little-endian, over

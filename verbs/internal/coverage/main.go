@@ -17,6 +17,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pkg/errors"
 )
 
 // least is the share that must be wrapped or refused.
@@ -53,7 +55,7 @@ func run(w io.Writer, header, source, refused string) (bool, error) {
 	}
 	reasons, err := parseRefused(string(list))
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", refused, err)
+		return false, errors.WithMessagef(err, "%s", refused)
 	}
 	functions := declared(string(text))
 	wrong := otherwise(w, functions, texts)
@@ -211,7 +213,7 @@ func parseRefused(text string) (map[string]string, error) {
 			continue
 		case line[0] == ' ' || line[0] == '\t':
 			if len(last) == 0 {
-				return nil, fmt.Errorf("line %d goes on with nothing", i+1)
+				return nil, errors.Errorf("line %d goes on with nothing", i+1)
 			}
 			for _, name := range last {
 				reasons[name] += " " + strings.TrimSpace(line)
@@ -220,12 +222,12 @@ func parseRefused(text string) (map[string]string, error) {
 		}
 		names, reason, ok := strings.Cut(line, ":")
 		if reason = strings.TrimSpace(reason); !ok || reason == "" {
-			return nil, fmt.Errorf("line %d: no reason; want NAME…: REASON", i+1)
+			return nil, errors.Errorf("line %d: no reason; want NAME…: REASON", i+1)
 		}
 		last = strings.Fields(names)
 		for _, name := range last {
 			if reasons[name] != "" {
-				return nil, fmt.Errorf("line %d: %s is there twice", i+1, name)
+				return nil, errors.Errorf("line %d: %s is there twice", i+1, name)
 			}
 			reasons[name] = reason
 		}
