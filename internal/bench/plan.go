@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -135,10 +137,10 @@ func (p *Plan) Settle() error {
 	}
 	p.CQMod = min(p.CQMod, p.TxDepth)
 	if p.PostList > p.TxDepth {
-		return fmt.Errorf("a list of %d requests (-l) does not fit %d outstanding (-t); try: -t %d or more", p.PostList, p.TxDepth, p.PostList)
+		return errors.Errorf("a list of %d requests (-l) does not fit %d outstanding (-t); try: -t %d or more", p.PostList, p.TxDepth, p.PostList)
 	}
 	if p.PostList > 1 && p.PostList%p.CQMod != 0 {
-		return fmt.Errorf("of a list of %d requests (-l) the last must complete, and one of %d does (--cq-mod); try: --cq-mod %d", p.PostList, p.CQMod, p.PostList)
+		return errors.Errorf("of a list of %d requests (-l) the last must complete, and one of %d does (--cq-mod); try: --cq-mod %d", p.PostList, p.CQMod, p.PostList)
 	}
 	return nil
 }
@@ -158,32 +160,32 @@ func (p *Plan) check() error {
 		{"bytes sent inline", "-I", p.Inline, 0, 1 << 16},
 	} {
 		if c.n < c.least || c.n > c.most {
-			return fmt.Errorf("%d %s cannot be measured; try: %s from %d to %d", c.n, c.what, c.flag, c.least, c.most)
+			return errors.Errorf("%d %s cannot be measured; try: %s from %d to %d", c.n, c.what, c.flag, c.least, c.most)
 		}
 	}
 	switch n := p.Iterations; {
 	case p.Op > Atomic:
-		return fmt.Errorf("%v is no operation to be measured", p.Op)
+		return errors.Errorf("%v is no operation to be measured", p.Op)
 	case p.Op == Atomic && (p.Size != atomicSize || p.All):
-		return fmt.Errorf("an atomic operation is of 8 bytes, always; try: without -s and -a")
+		return errors.New("an atomic operation is of 8 bytes, always; try: without -s and -a")
 	case p.Duration == 0 && (n < minIterations || n > maxIterations):
-		return fmt.Errorf("%d iterations cannot be measured; try: -n from %d to %d", n, minIterations, maxIterations)
+		return errors.Errorf("%d iterations cannot be measured; try: -n from %d to %d", n, minIterations, maxIterations)
 	case p.Duration < 0 || p.Duration > maxDuration:
-		return fmt.Errorf("a duration of %v cannot be measured; try: -D from 1 to %d seconds", p.Duration, maxDuration/time.Second)
+		return errors.Errorf("a duration of %v cannot be measured; try: -D from 1 to %d seconds", p.Duration, maxDuration/time.Second)
 	case p.Margin < 0 || p.Duration > 0 && p.Duration <= 2*p.Margin:
-		return fmt.Errorf("of a duration of %v, margins of %v at either end leave nothing to be measured; try: a longer -D", p.Duration, p.Margin)
+		return errors.Errorf("of a duration of %v, margins of %v at either end leave nothing to be measured; try: a longer -D", p.Duration, p.Margin)
 	case p.Duration > 0 && p.All:
-		return fmt.Errorf("a duration (-D) is of one size, and -a is all sizes; try: -n instead of -D")
+		return errors.New("a duration (-D) is of one size, and -a is all sizes; try: -n instead of -D")
 	case p.Duration > 0 && p.Events:
-		return fmt.Errorf("a duration (-D) is measured by polling; try: without -e")
+		return errors.New("a duration (-D) is measured by polling; try: without -e")
 	case p.Latency && (p.QPs > 1 || p.PostList > 1 || p.Both):
-		return fmt.Errorf("latency is that of one message at a time, on one queue pair; try: without -q, -l and -b, or a bandwidth job")
+		return errors.New("latency is that of one message at a time, on one queue pair; try: without -q, -l and -b, or a bandwidth job")
 	case p.Latency && p.Op == Write && p.Events:
-		return fmt.Errorf("who waits for a WRITE looks at the memory, and no event tells; try: without -e")
+		return errors.New("who waits for a WRITE looks at the memory, and no event tells; try: without -e")
 	case p.Both && p.Op == Send && p.Events:
-		return fmt.Errorf("both directions of SEND complete on two queues, and this end sleeps on one; try: without -e")
+		return errors.New("both directions of SEND complete on two queues, and this end sleeps on one; try: without -e")
 	case p.Duration == 0 && n%p.PostList != 0:
-		return fmt.Errorf("%d iterations are no whole number of lists of %d requests; try: -n %d", n, p.PostList, n-n%p.PostList+p.PostList)
+		return errors.Errorf("%d iterations are no whole number of lists of %d requests; try: -n %d", n, p.PostList, n-n%p.PostList+p.PostList)
 	}
 	return nil
 }

@@ -5,11 +5,12 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -87,10 +88,10 @@ type pair struct {
 // New makes a run. The plan must be settled.
 func New(p Plan, q Queues) (*Run, error) {
 	if len(q.QPs) != p.QPs || q.Memory.Len() < p.Bytes() {
-		return nil, fmt.Errorf("bench: %d queue pairs and %d bytes for a plan of %d and %d", len(q.QPs), q.Memory.Len(), p.QPs, p.Bytes())
+		return nil, errors.Errorf("bench: %d queue pairs and %d bytes for a plan of %d and %d", len(q.QPs), q.Memory.Len(), p.QPs, p.Bytes())
 	}
 	if p.sends() && p.Op != Send && len(q.Remote) != p.QPs {
-		return nil, fmt.Errorf("bench: the peer's memory is known for %d of %d queue pairs", len(q.Remote), p.QPs)
+		return nil, errors.Errorf("bench: the peer's memory is known for %d of %d queue pairs", len(q.Remote), p.QPs)
 	}
 	r := &Run{Plan: p, on: q, pairs: make([]pair, p.QPs), software: q.SendCQ.WaitDrives()}
 	r.waits = p.Events || r.software

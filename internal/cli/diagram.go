@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/rawverbs/rawverbs/internal/trace"
@@ -25,7 +26,7 @@ func Diagram() *cobra.Command {
 			defer file.Close()
 			rec, err := trace.ReadRecord(file)
 			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+				return errors.WithMessagef(err, "%s", args[0])
 			}
 			return rec.WriteDiagram(cmd.OutOrStdout())
 		},

@@ -4,11 +4,12 @@ package folder
 
 import (
 	"crypto/rand"
-	"errors"
+	stderrors "errors"
 	"fmt"
 	"io/fs"
 	"os"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 )
 
@@ -113,5 +114,5 @@ func (n *File) Close() error {
 	if n.hidden != "" {
 		err = n.folder.root.Remove(n.hidden)
 	}
-	return errors.Join(err, n.file.Close())
+	return stderrors.Join(err, n.file.Close())
 }

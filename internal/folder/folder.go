@@ -6,14 +6,14 @@
 package folder
 
 import (
-	"errors"
+	stderrors "errors"
 	"fmt"
 	"io/fs"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/docker/go-units"
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
 )
 
 // Folder is an open folder. Its methods may be called by several goroutines at
@@ -66,7 +66,7 @@ func (f *Folder) Close() error {
 	if f.dir != nil {
 		err = f.dir.Close()
 	}
-	return errors.Join(err, f.root.Close())
+	return stderrors.Join(err, f.root.Close())
 }
 
 // Admit refuses a file that could not be kept: one whose name is not plain or
@@ -87,14 +87,14 @@ func (f *Folder) Admit(name string, size int64) error {
 		return fmt.Errorf("the room in the folder %s: %w; try: looking at its file system", f.path, err)
 	}
 	if free := float64(at.Bavail) * float64(at.Bsize); float64(size) > free {
-		return fmt.Errorf("the file has %s (%d bytes), and the server's folder has room for %s; try: a smaller file, or making room there",
+		return errors.Errorf("the file has %s (%d bytes), and the server's folder has room for %s; try: a smaller file, or making room there",
 			units.BytesSize(float64(size)), size, units.BytesSize(free))
 	}
 	return nil
 }
 
 func errTaken(name string) error {
-	return fmt.Errorf("the server has a file %q already, and overwrites none; try: another name", name)
+	return errors.Errorf("the server has a file %q already, and overwrites none; try: another name", name)
 }
 
 // reason is the errno in an error of package os, whose own text repeats paths.

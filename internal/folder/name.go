@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/pkg/errors"
 )
 
 // maxName is how many bytes a name has at most; a file system may allow fewer.
@@ -23,7 +25,7 @@ const maxName = 255
 // It may be in use already.
 func CheckName(name string) error {
 	wrong := func(why, try string) error {
-		return fmt.Errorf("the file name %q %s; try: %s", abridged(name), why, try)
+		return errors.Errorf("the file name %q %s; try: %s", abridged(name), why, try)
 	}
 	switch {
 	case name == "":

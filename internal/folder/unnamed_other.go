@@ -3,7 +3,7 @@
 package folder
 
 import (
-	"errors"
+	stderrors "errors"
 	"os"
 )
 
@@ -11,6 +11,6 @@ import (
 
 func (f *Folder) makesUnnamed() bool { return false }
 
-func (f *Folder) createUnnamed() (*os.File, error) { return nil, errors.ErrUnsupported }
+func (f *Folder) createUnnamed() (*os.File, error) { return nil, stderrors.ErrUnsupported }
 
-func (n *File) linkUnnamed(string) error { return errors.ErrUnsupported }
+func (n *File) linkUnnamed(string) error { return stderrors.ErrUnsupported }

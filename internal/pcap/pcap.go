@@ -6,9 +6,10 @@ package pcap
 
 import (
 	"encoding/binary"
-	"fmt"
 	"io"
 	"time"
+
+	"github.com/pkg/errors"
 )
 
 const (
@@ -31,7 +32,7 @@ func NewWriter(w io.Writer) (*Writer, error) {
 	b = binary.LittleEndian.AppendUint32(b, maxPacket)
 	b = binary.LittleEndian.AppendUint32(b, linkTypeRaw)
 	if _, err := w.Write(b); err != nil {
-		return nil, fmt.Errorf("pcap header: %w", err)
+		return nil, errors.WithMessage(err, "pcap header")
 	}
 	return &Writer{w: w}, nil
 }
@@ -39,7 +40,7 @@ func NewWriter(w io.Writer) (*Writer, error) {
 // Packet writes one packet, IP header first, that was seen at a time, by one call of Write.
 func (w *Writer) Packet(at time.Time, ip []byte) error {
 	if len(ip) > maxPacket {
-		return fmt.Errorf("pcap packet of %d bytes: the limit is %d", len(ip), maxPacket)
+		return errors.Errorf("pcap packet of %d bytes: the limit is %d", len(ip), maxPacket)
 	}
 	b := binary.LittleEndian.AppendUint32(w.buf[:0], uint32(at.Unix()))
 	b = binary.LittleEndian.AppendUint32(b, uint32(at.Nanosecond()))
@@ -47,7 +48,7 @@ func (w *Writer) Packet(at time.Time, ip []byte) error {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(ip))) // on the wire
 	w.buf = append(b, ip...)
 	if _, err := w.w.Write(w.buf); err != nil {
-		return fmt.Errorf("pcap packet: %w", err)
+		return errors.WithMessage(err, "pcap packet")
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -45,7 +47,7 @@ func measureClock(ctx context.Context, tcp Notes, now func() time.Time) (Clock, 
 			return Clock{}, err
 		}
 		if r.told.Before(r.heard) || r.delay() < 0 {
-			return Clock{}, fmt.Errorf("the server's clock says that it thought for %v, and the answer came after %v", r.told.Sub(r.heard), r.answered.Sub(r.asked))
+			return Clock{}, errors.Errorf("the server's clock says that it thought for %v, and the answer came after %v", r.told.Sub(r.heard), r.answered.Sub(r.asked))
 		}
 		if n == 0 || r.delay() < best.delay() {
 			best = r
@@ -68,7 +70,7 @@ func tellClock(ctx context.Context, tcp Notes, now func() time.Time) error {
 func parseTimes(data []byte) (heard, told time.Time, err error) {
 	var a, b int64
 	if n, err := fmt.Sscanf(string(data), "%d %d", &a, &b); n != 2 || err != nil || len(data) > 64 || a < 0 || b < 0 {
-		return heard, told, fmt.Errorf("the server's times %.64q are none", data)
+		return heard, told, errors.Errorf("the server's times %.64q are none", data)
 	}
 	return time.Unix(0, a).UTC(), time.Unix(0, b).UTC(), nil
 }

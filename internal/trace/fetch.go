@@ -16,7 +16,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/pkg/errors"
 
@@ -75,10 +74,10 @@ func Fetch(ctx context.Context, tcp Notes, client *Keeper) (*Fetched, error) {
 			return nil, err
 		}
 		if n.Name != noteRecord && n.Name != noteRecordEnd {
-			return nil, fmt.Errorf("the server sent the note %q in the midst of its half", n.Name)
+			return nil, errors.Errorf("the server sent the note %q in the midst of its half", n.Name)
 		}
 		if half = append(half, n.Data...); len(half) > maxHalf || part > maxParts {
-			return nil, fmt.Errorf("the server sent more than %d bytes or %d notes", maxHalf, maxParts)
+			return nil, errors.Errorf("the server sent more than %d bytes or %d notes", maxHalf, maxParts)
 		}
 		if n.Name == noteRecordEnd {
 			break
@@ -97,7 +96,7 @@ func (f *Fetched) parse(text []byte) error {
 		return errors.WithMessage(badJSON(err), "the server's half")
 	}
 	if !f.Half.Present || f.Half.Why != "" || f.Half.Dropped < 0 {
-		return fmt.Errorf("the server says of its half %.200q", first)
+		return errors.Errorf("the server says of its half %.200q", first)
 	}
 	number := 1
 	for line := range bytes.Lines(rest) {
@@ -108,12 +107,12 @@ func (f *Fetched) parse(text []byte) error {
 		}
 		e.Time, e.End = e.Time.Add(-f.Clock.Offset), EndServer
 		if !inRange(e.Time) {
-			return fmt.Errorf("line %d of the server's half is of the year %d", number, e.Time.Year())
+			return errors.Errorf("line %d of the server's half is of the year %d", number, e.Time.Year())
 		}
 		f.Events = append(f.Events, e)
 	}
 	if len(f.Events) != f.Half.Events {
-		return fmt.Errorf("the server's half has %d events, and says %d", len(f.Events), f.Half.Events)
+		return errors.Errorf("the server's half has %d events, and says %d", len(f.Events), f.Half.Events)
 	}
 	return nil
 }
@@ -131,13 +130,13 @@ func Give(ctx context.Context, tcp Notes, server *Keeper, half Half) error {
 		case n.Name == noteRecord:
 			return giveHalf(ctx, tcp, server, half)
 		default:
-			err = fmt.Errorf("the client sent the note %q, which is no question", n.Name)
+			err = errors.Errorf("the client sent the note %q, which is no question", n.Name)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("the client asked for the time %d times and not for the record", maxQuestions)
+	return errors.Errorf("the client asked for the time %d times and not for the record", maxQuestions)
 }
 
 func giveHalf(ctx context.Context, tcp Notes, server *Keeper, half Half) error {

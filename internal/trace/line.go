@@ -85,7 +85,7 @@ func parseEvent(line []byte) (Event, error) {
 		case text != nil && f.Value.Kind() == slog.KindString:
 			*text = f.Value.String()
 		case text != nil:
-			return Event{}, fmt.Errorf("%q is no string", f.Key)
+			return Event{}, errors.Errorf("%q is no string", f.Key)
 		case f.Key == "attrs" && f.Value.Kind() == slog.KindGroup:
 			e.Attrs = canonical(f.Value.Group(), 0)
 		case f.Key == "attrs":
@@ -93,19 +93,19 @@ func parseEvent(line []byte) (Event, error) {
 		}
 	}
 	if e.Time, err = time.Parse(time.RFC3339Nano, at); err != nil {
-		return Event{}, fmt.Errorf("the time %q is none", at)
+		return Event{}, errors.Errorf("the time %q is none", at)
 	}
 	if e.Time = e.Time.UTC(); !inRange(e.Time) {
-		return Event{}, fmt.Errorf("the time %q is not between 1970 and 2262", at)
+		return Event{}, errors.Errorf("the time %q is not between 1970 and 2262", at)
 	}
 	if err := e.Level.UnmarshalText([]byte(level)); err != nil {
-		return Event{}, fmt.Errorf("the level %q is none", level)
+		return Event{}, errors.Errorf("the level %q is none", level)
 	}
 	switch {
 	case e.Level < slog.LevelDebug:
-		return Event{}, fmt.Errorf("the level %v is below %v, which no record has", e.Level, slog.LevelDebug)
+		return Event{}, errors.Errorf("the level %v is below %v, which no record has", e.Level, slog.LevelDebug)
 	case e.End != EndClient && e.End != EndServer:
-		return Event{}, fmt.Errorf("the end is %q, not %q or %q", e.End, EndClient, EndServer)
+		return Event{}, errors.Errorf("the end is %q, not %q or %q", e.End, EndClient, EndServer)
 	case e.Who == "" || e.Event == "":
 		return Event{}, errors.New(`"who" or "event" is not there`)
 	}
@@ -135,7 +135,7 @@ func parseObject(text []byte) ([]slog.Attr, error) {
 // parseFields reads an object's fields and the brace that ends it.
 func parseFields(dec *json.Decoder, depth int) ([]slog.Attr, error) {
 	if depth > maxDepth+1 { // the line and "attrs" are two
-		return nil, fmt.Errorf("objects are nested more than %d deep", maxDepth)
+		return nil, errors.Errorf("objects are nested more than %d deep", maxDepth)
 	}
 	var fields []slog.Attr
 	seen := make(map[string]bool)
@@ -146,7 +146,7 @@ func parseFields(dec *json.Decoder, depth int) ([]slog.Attr, error) {
 		}
 		name, _ := t.(string) // in an object the decoder gives nothing else
 		if name == "" || seen[name] {
-			return nil, fmt.Errorf("the name %q is empty or there twice", name)
+			return nil, errors.Errorf("the name %q is empty or there twice", name)
 		}
 		seen[name] = true
 		value, err := parseValue(dec, depth)
@@ -179,7 +179,7 @@ func parseValue(dec *json.Decoder, depth int) (slog.Value, error) {
 			return slog.GroupValue(fields...), err
 		}
 	}
-	return slog.Value{}, fmt.Errorf("%v is no string, number, boolean or object", t)
+	return slog.Value{}, errors.Errorf("%v is no string, number, boolean or object", t)
 }
 
 func badJSON(err error) error { return errors.WithMessage(err, "not JSON") }

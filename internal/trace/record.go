@@ -116,7 +116,7 @@ func ReadRecord(r io.Reader) (*Record, error) {
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, &LineError{number + 1, fmt.Errorf("it has more than %d bytes", maxLine)}
+		return nil, &LineError{number + 1, errors.Errorf("it has more than %d bytes", maxLine)}
 	case err != nil:
 		return nil, errors.WithMessage(err, "read the record")
 	case number == 0:
@@ -127,7 +127,7 @@ func ReadRecord(r io.Reader) (*Record, error) {
 		case got < half.Events:
 			return nil, errors.WithMessagef(io.ErrUnexpectedEOF, "the record ends after %d of the %d events of the %s; it was cut", got, half.Events, end)
 		case got > half.Events:
-			return nil, fmt.Errorf("the record has %d events of the %s, and its header says %d", got, end, half.Events)
+			return nil, errors.Errorf("the record has %d events of the %s, and its header says %d", got, end, half.Events)
 		}
 	}
 	return rec, nil
@@ -156,15 +156,15 @@ func parseHeader(line []byte) (Header, error) {
 func (h *Header) check() error {
 	switch {
 	case h.Done == (h.Error != ""):
-		return fmt.Errorf("the job was done (%v), with the error %q", h.Done, h.Error)
+		return errors.Errorf("the job was done (%v), with the error %q", h.Done, h.Error)
 	case h.Clock == nil && h.Server.Present:
 		return errors.New("the server's events have no clock")
 	case h.Clock != nil && (h.Clock.Reference != EndClient || h.Clock.Rounds < 1 || h.Clock.Uncertainty < 0):
-		return fmt.Errorf("the clock is %+v", *h.Clock)
+		return errors.Errorf("the clock is %+v", *h.Clock)
 	}
 	for _, half := range []Half{h.Client, h.Server} {
 		if half.Events < 0 || half.Dropped < 0 || half.Present == (half.Why != "") || !half.Present && half.Events > 0 {
-			return fmt.Errorf("the half of an end is %+v", half)
+			return errors.Errorf("the half of an end is %+v", half)
 		}
 	}
 	return nil

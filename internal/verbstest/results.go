@@ -13,6 +13,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/pkg/errors"
 )
 
 // Results are what the cases came to on one device.
@@ -63,7 +65,7 @@ func ReadResults(dir string) ([]Results, error) {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s has no results of a run; try: make conformance", dir)
+		return nil, errors.Errorf("%s has no results of a run; try: make conformance", dir)
 	}
 	all := make([]Results, len(files))
 	for i, file := range files {
@@ -72,7 +74,7 @@ func ReadResults(dir string) ([]Results, error) {
 			err = json.Unmarshal(data, &all[i])
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+			return nil, errors.WithMessage(err, file)
 		}
 	}
 	return all, nil

@@ -55,7 +55,7 @@ func run(w io.Writer, header, source, refused string) (bool, error) {
 	}
 	reasons, err := parseRefused(string(list))
 	if err != nil {
-		return false, errors.WithMessagef(err, "%s", refused)
+		return false, errors.WithMessage(err, refused)
 	}
 	functions := declared(string(text))
 	wrong := otherwise(w, functions, texts)
