@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <infiniband/verbs.h>
+#include "ibv_names.h"
 
 /* rv_made turns "pointer or NULL with errno" into 0 or errno. */
 static inline int rv_made(const void *object)
