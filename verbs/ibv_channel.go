@@ -16,7 +16,6 @@ import "C"
 
 import (
 	"context"
-	"net"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -28,7 +27,7 @@ import (
 type ibvCompChannel struct {
 	ch     *C.struct_ibv_comp_channel
 	cqs    *ibvTable[*C.struct_ibv_cq, *ibvCQ]
-	turn   chan struct{}                 // holds one while somebody reads
+	turn   chan struct{}                 // holds one while somebody reads, and after Close
 	reader atomic.Pointer[ibvCQ]         // whose waiter that is
 	broken atomic.Pointer[syscall.Errno] // why it can be read no more
 
@@ -186,16 +185,13 @@ func (ch *ibvCompChannel) drain() {
 	<-ch.turn
 }
 
-// breaks ends the waits of all, unless the channel was closed: then there are none.
+// breaks ends the waits of all.
 func (ch *ibvCompChannel) breaks(err error) {
 	errno := errnoOf(err)
 	if errno == 0 {
 		errno = syscall.EIO
 	}
 	ch.broken.Store(&errno)
-	if err == net.ErrClosed {
-		return
-	}
 	ch.cqs.each(func(cq *ibvCQ) {
 		if cq.channel == ch {
 			cq.wake()
@@ -203,9 +199,14 @@ func (ch *ibvCompChannel) breaks(err error) {
 	})
 }
 
+// Close keeps the turn to read: the last reader gives it back soon, because its CQ is closed. If
+// the channel is not destroyed, the next reader takes the turn.
 func (ch *ibvCompChannel) Close() error {
-	if err := ch.events.close(); err != nil {
+	ch.turn <- struct{}{}
+	if err := errnoErr(C.rv_destroy_comp_channel(ch.ch)); err != nil {
+		<-ch.turn
 		return err
 	}
-	return errnoErr(C.rv_destroy_comp_channel(ch.ch))
+	_ = ch.events.close() // the channel is gone, whatever becomes of the duplicate
+	return nil
 }

@@ -58,7 +58,6 @@ func (ibvProvider) Open(name string) (DeviceProvider, error) {
 		return nil, opened
 	}
 	d := &ibvDevice{name: name, ctx: ctx, path: C.GoString(&ctx.device.dev_path[0])}
-	d.readEvent = func() syscall.Errno { return syscall.Errno(C.rv_get_async_event(d.ctx, &d.event)) }
 	d.gone = !d.listed() // a container may hide sysfs: then nothing can be told
 	if d.events, err = newFDWaiter(int(ctx.async_fd), "async events of "+name, d.readEvent); err != nil {
 		C.rv_close_device(ctx)
@@ -115,10 +114,13 @@ type ibvDevice struct {
 
 	remapped remapped
 
+	reading sync.Mutex // held while an event is read, and by Close
+	closed  bool
+
 	// Of the one goroutine in NextEvent.
-	event     C.struct_rv_event
-	readEvent func() syscall.Errno
-	gone      bool
+	read  C.struct_rv_event
+	event AsyncEvent
+	gone  bool
 }
 
 func (d *ibvDevice) QueryDevice() (DeviceAttr, error) {
@@ -251,8 +253,24 @@ func (d *ibvDevice) NextEvent() (AsyncEvent, error) {
 		if err != nil {
 			return AsyncEvent{}, err
 		}
-		return d.decodeEvent(), nil
+		return d.event, nil
 	}
+}
+
+// readEvent reads an event without waiting. It acknowledges the event once it has found the
+// objects: after that they can be destroyed, and others made at their addresses.
+func (d *ibvDevice) readEvent() syscall.Errno {
+	d.reading.Lock()
+	defer d.reading.Unlock()
+	if d.closed {
+		return syscall.EAGAIN // Close ends the wait
+	}
+	if errno := syscall.Errno(C.rv_get_async_event(d.ctx, &d.read)); errno != 0 {
+		return errno
+	}
+	d.event = d.decodeEvent()
+	C.rv_ack_async_event(&d.read)
+	return 0
 }
 
 // listed says whether the kernel still offers the device to new users.
@@ -262,21 +280,30 @@ func (d *ibvDevice) listed() bool {
 }
 
 func (d *ibvDevice) decodeEvent() AsyncEvent {
-	event := AsyncEvent{Type: EventType(d.event._type), QPN: uint32(d.event.qpn), Port: uint8(d.event.port)}
-	if cq, ok := d.cqs.find(d.event.cq); ok {
+	event := AsyncEvent{Type: EventType(d.read._type), QPN: uint32(d.read.qpn), Port: uint8(d.read.port)}
+	if cq, ok := d.cqs.find(d.read.cq); ok {
 		event.CQ = cq
 	}
-	if srq, ok := d.srqs.find(d.event.srq); ok {
+	if srq, ok := d.srqs.find(d.read.srq); ok {
 		event.SRQ = srq
 	}
 	return event
 }
 
 func (d *ibvDevice) Close() error {
-	if err := d.events.close(); err != nil {
+	if err := d.closeContext(); err != nil {
 		return err
 	}
-	return errnoErr(C.rv_close_device(d.ctx))
+	_ = d.events.close() // the device is closed, whatever becomes of the duplicate
+	return nil
+}
+
+func (d *ibvDevice) closeContext() error {
+	d.reading.Lock()
+	defer d.reading.Unlock()
+	err := errnoErr(C.rv_close_device(d.ctx))
+	d.closed = err == nil
+	return err
 }
 
 // hostOrder64 turns a big-endian number read as a machine word into its value.

@@ -355,8 +355,9 @@ static inline int64_t rv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *
 	return ret ? rv_refused(bad ? bad - wr : 0, ret) : 0;
 }
 
-/* What an asynchronous event says once it has been acknowledged. */
+/* What an asynchronous event says. Its CQ and its SRQ exist until it is acknowledged. */
 struct rv_event {
+	struct ibv_async_event event;
 	int type;
 	uint32_t qpn;
 	struct ibv_cq *cq;
@@ -364,23 +365,21 @@ struct rv_event {
 	int port;
 };
 
-/* rv_get_async_event reads and acknowledges one event of a non-blocking fd. */
+/* rv_get_async_event reads one event of a non-blocking fd, for rv_ack_async_event. */
 static inline int rv_get_async_event(struct ibv_context *ctx, struct rv_event *out)
 {
-	struct ibv_async_event event;
-
-	errno = 0;
-	if (ibv_get_async_event(ctx, &event))
-		return errno ? errno : EIO;
 	memset(out, 0, sizeof(*out));
-	out->type = event.event_type;
-	switch (event.event_type) {
+	errno = 0;
+	if (ibv_get_async_event(ctx, &out->event))
+		return errno ? errno : EIO;
+	out->type = out->event.event_type;
+	switch (out->type) {
 	case IBV_EVENT_CQ_ERR:
-		out->cq = event.element.cq;
+		out->cq = out->event.element.cq;
 		break;
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		out->srq = event.element.srq;
+		out->srq = out->event.element.srq;
 		break;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
@@ -390,7 +389,7 @@ static inline int rv_get_async_event(struct ibv_context *ctx, struct rv_event *o
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		out->qpn = event.element.qp->qp_num;
+		out->qpn = out->event.element.qp->qp_num;
 		break;
 	case IBV_EVENT_PORT_ACTIVE:
 	case IBV_EVENT_PORT_ERR:
@@ -399,13 +398,17 @@ static inline int rv_get_async_event(struct ibv_context *ctx, struct rv_event *o
 	case IBV_EVENT_SM_CHANGE:
 	case IBV_EVENT_CLIENT_REREGISTER:
 	case IBV_EVENT_GID_CHANGE:
-		out->port = event.element.port_num;
+		out->port = out->event.element.port_num;
 		break;
 	default:
 		break; /* the device, or an object this library does not make */
 	}
-	ibv_ack_async_event(&event);
 	return 0;
+}
+
+static inline void rv_ack_async_event(struct rv_event *event)
+{
+	ibv_ack_async_event(&event->event);
 }
 
 #endif

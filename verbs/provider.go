@@ -5,8 +5,9 @@
 //   - it may be called by several goroutines at once;
 //   - what fails returns a syscall.Errno, or an error that wraps one, and leaves
 //     nothing behind; this package adds the call's name, the device and a hint;
-//   - Close is called once, after the object's children were closed, and no other
-//     call is then under way or comes later. The exceptions are Poll, PollEx, Arm,
+//   - Close is called after the object's children were closed, and no other call is
+//     then under way. A Close that fails leaves the object as it was, for another Close;
+//     after one that succeeds no call comes. The exceptions are Poll, PollEx, Arm,
 //     PostSend, PostRecv, BindMW and NextEvent: they may meet Close at any moment, and
 //     answer net.ErrClosed after it; and what needs no device, such as QPN.
 
@@ -23,10 +24,11 @@ import (
 // that serve devices, which [Register] one in an init function. Its methods, and those
 // of the objects beneath it, may be called by several goroutines at once; what fails
 // returns a syscall.Errno or an error that wraps one, to which this package adds the
-// call's name, the device and a hint. Close is called once, after the object's children
-// were closed, and nothing is called after it but what may meet a Close at any moment
-// and then answers net.ErrClosed: Poll, PollEx, Arm, PostSend, PostRecv, BindMW,
-// NextEvent; and what needs no device, such as QPN.
+// call's name, the device and a hint. Close is called after the object's children were
+// closed. A Close that fails leaves the object as it was, and is called again if the
+// program likes. After one that succeeds nothing is called but what may meet a Close at
+// any moment and then answers net.ErrClosed: Poll, PollEx, Arm, PostSend, PostRecv,
+// BindMW, NextEvent; and what needs no device, such as QPN.
 type Provider interface {
 	// Name is printed beside the devices: "libibverbs".
 	Name() string

@@ -1,0 +1,134 @@
+//go:build linux && cgo && !rdma
+
+// Tests of the C wall against a libibverbs of the tests' own (testdata/libibverbs.c). Each runs in
+// a process of its own, because a process loads the library once. With the tag rdma the
+// tests run on a device, where there may be no compiler.
+
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// fakeDevice opens the test library's device. It returns nil in the process that was started
+// by go test, after the test has run in another.
+func fakeDevice(t *testing.T) *Device {
+	t.Helper()
+	const inside = "RAWVERBS_TEST_FAKE_LIBRARY"
+	if os.Getenv(inside) != "" {
+		return must[*Device](t)(Open("fake0"))
+	}
+	dir := t.TempDir()
+	compile := exec.Command(cmp.Or(os.Getenv("CC"), "cc"), "-shared", "-fPIC", "-o", filepath.Join(dir, "libibverbs.so.1"), "testdata/libibverbs.c")
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", compile, err, out)
+	}
+	again := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	again.Env = append(os.Environ(), inside+"=1", "LD_LIBRARY_PATH="+dir)
+	if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return nil
+}
+
+// closeAgain closes objects that refuse it once.
+func closeAgain(t *testing.T, objects ...interface{ Close() error }) {
+	t.Helper()
+	for _, object := range objects {
+		if err := object.Close(); !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("the first Close of a %T: %v, want EBUSY", object, err)
+		}
+		closeRoom(t, object, object)
+	}
+}
+
+// TestRefusedCloseSucceedsLater: what libibverbs refuses to destroy works as before, and can be
+// closed later.
+func TestRefusedCloseSucceedsLater(t *testing.T) {
+	d := fakeDevice(t)
+	if d == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	refused := func(object interface{ Close() error }) {
+		t.Helper()
+		if err := object.Close(); !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("Close of a %T: %v, want EBUSY", object, err)
+		}
+	}
+	overran := make(chan AsyncEvent, 1)
+	defer d.Subscribe(func(e AsyncEvent) { overran <- e })()
+	refused(d)
+	ch := must[*CompChannel](t)(d.CreateCompChannel())
+	refused(ch)
+	cq := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1, Channel: ch}))
+	if _, err := cq.Poll(make([]WC, 1)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case e := <-overran:
+		if !cq.Is(e) {
+			t.Errorf("the event is %v", e)
+		}
+	case <-ctx.Done():
+		t.Error("no event of the device after its Close was refused")
+	}
+	if err := cq.Arm(false); err != nil {
+		t.Errorf("Arm after the channel's Close was refused: %v", err)
+	}
+	cq.sleep(ctx, context.Background())
+	if ctx.Err() != nil {
+		t.Error("no event of the channel after its Close was refused")
+	}
+	pd := must[*PD](t)(d.AllocPD())
+	srq := must[*SRQ](t)(pd.CreateSRQ(SRQInit{MaxWR: 1, MaxSGE: 1}))
+	qp := must[*QP](t)(pd.CreateQP(QPInit{Type: RC, SendCQ: cq, RecvCQ: cq, SRQ: srq}))
+	mr := must[*MR](t)(pd.AllocMR(4096, AccessLocalWrite))
+	mw := must[*MW](t)(pd.AllocMW(MWType1))
+	ah := must[*AH](t)(pd.CreateAH(AHAttr{}))
+	closeAgain(t, ah, mw, mr, qp, srq, pd, cq)
+	closeAgain(t, ch)
+	refused(d)
+	closeRoom(t, d, d)
+	if _, err := d.p.NextEvent(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("NextEvent after Close: %v", err)
+	}
+}
+
+// TestEventNamesTheCQThatItIsOf has a CQ closed, and another made at its address, while an
+// event of the first is acknowledged.
+func TestEventNamesTheCQThatItIsOf(t *testing.T) {
+	d := fakeDevice(t)
+	if d == nil {
+		return
+	}
+	events := make(chan AsyncEvent, 1)
+	defer d.Subscribe(func(e AsyncEvent) { events <- e })()
+	first := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1}))
+	address := first.p.(*ibvCQ).cq
+	if _, err := first.Poll(make([]WC, 1)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // the acknowledgement has begun, or the test is weaker
+	closeAgain(t, first)
+	second := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1}))
+	if second.p.(*ibvCQ).cq != address {
+		t.Fatal("the second CQ has another address")
+	}
+	if e := <-events; second.Is(e) {
+		t.Errorf("%v, which the first CQ had, is about the second", e)
+	}
+	closeAgain(t, second, d)
+}
