@@ -33,25 +33,31 @@ type handle struct {
 
 // born runs create between the parents' counting of the new object and the
 // object's opening, so that no parent can be closed meanwhile. The device's name
-// comes from the first parent. Its error is the verb's.
-func born[P any](h *handle, kind, op, detail string, create func() (P, error), parents ...*handle) (P, error) {
+// comes from the first parent. Its error is the verb's. If create panics, nothing is counted.
+func born[P any](h *handle, kind, op, detail string, create func() (P, error), parents ...*handle) (p P, err error) {
 	h.kind, h.device, h.log, h.parents = kind, parents[0].device, parents[0].log, parents
-	var none P
 	began := time.Now()
-	for i, parent := range parents {
-		if err := parent.adopt(kind); err != nil {
-			releaseAll(parents[:i], kind)
-			return none, fail(op, h.device, detail, err)
+	adopted := 0
+	lives := false
+	defer func() {
+		if !lives {
+			releaseAll(parents[:adopted], kind)
 		}
+	}()
+	for _, parent := range parents {
+		if err := parent.adopt(kind); err != nil {
+			return p, fail(op, h.device, detail, err)
+		}
+		adopted++
 	}
-	p, err := create()
+	made, err := create()
 	h.told(op, detail, began, err)
 	if err != nil {
-		releaseAll(parents, kind)
-		return none, fail(op, h.device, detail, err)
+		return p, fail(op, h.device, detail, err)
 	}
 	h.watchLeak()
-	return p, nil
+	lives = true
+	return made, nil
 }
 
 // watchLeak reports the object if it is collected before it is closed.

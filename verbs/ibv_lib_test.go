@@ -132,3 +132,34 @@ func TestEventNamesTheCQThatItIsOf(t *testing.T) {
 	}
 	closeAgain(t, second, d)
 }
+
+// TestRegMRTakesAPartOfAnObject registers bytes of objects that hold pointers too, on the heap and
+// in a global variable: cgo must look at the bytes alone.
+func TestRegMRTakesAPartOfAnObject(t *testing.T) {
+	d := fakeDevice(t)
+	if d == nil {
+		return
+	}
+	onHeap := &part{next: new(part)}
+	inGlobal.next, inGlobal.sgl[0].Length = onHeap, 8
+	pd := must[*PD](t)(d.AllocPD())
+	for _, buf := range [][]byte{onHeap.buf[:], inGlobal.buf[:]} {
+		mr := must[*MR](t)(pd.RegMR(buf, AccessLocalWrite))
+		if err := mr.Rereg(Rereg{Flags: ReregTranslation, Buf: buf[1:]}); err != nil {
+			t.Error(err)
+		}
+		closeAgain(t, mr)
+	}
+	if err := pd.AdviseMR(AdvisePrefetch, 0, inGlobal.sgl[:]); !errors.Is(err, syscall.EOPNOTSUPP) {
+		t.Errorf("AdviseMR: %v", err)
+	}
+	closeAgain(t, pd, d)
+}
+
+type part struct {
+	buf  [4096]byte
+	sgl  [1]SGE
+	next *part
+}
+
+var inGlobal part

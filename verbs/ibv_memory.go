@@ -34,14 +34,17 @@ func (m *ibvMR) readKeys() {
 	m.rkey.Store(uint32(m.mr.rkey))
 }
 
+// bytesOf is how C is given Go memory; see ibv_memory.h.
+func bytesOf(buf []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(buf)) }
+
 func (p *ibvPD) RegMR(buf []byte, iova uint64, access Access) (MRProvider, error) {
 	var mr *C.struct_ibv_mr
-	start := unsafe.Pointer(unsafe.SliceData(buf))
+	start := bytesOf(buf)
 	if err := errnoErr(C.rv_reg_mr(p.pd, start, C.size_t(len(buf)), C.uint64_t(iova), C.int(access), &mr)); err != nil {
 		return nil, err
 	}
 	m := newIBVMR(unsafe.Pointer(mr))
-	if iova != uint64(uintptr(start)) {
+	if iova != uint64(uintptr(unsafe.Pointer(start))) {
 		m.remap(&p.d.remapped)
 	}
 	return m, nil
@@ -62,7 +65,7 @@ func (p *ibvPD) AdviseMR(advice MRAdvice, flags MRAdviceFlags, sgl []SGE) error 
 	if len(sgl) == 0 {
 		return syscall.EINVAL
 	}
-	return errnoErr(C.rv_advise_mr(p.pd, C.int(advice), C.uint32_t(flags), unsafe.Pointer(&sgl[0]), C.uint32_t(len(sgl))))
+	return errnoErr(C.rv_advise_mr(p.pd, C.int(advice), C.uint32_t(flags), (*C.struct_ibv_sge)(unsafe.Pointer(&sgl[0])), C.uint32_t(len(sgl))))
 }
 
 func (m *ibvMR) LKey() uint32 { return m.lkey.Load() }
@@ -70,7 +73,7 @@ func (m *ibvMR) RKey() uint32 { return m.rkey.Load() }
 
 func (m *ibvMR) Rereg(flags ReregFlags, pd PDProvider, buf []byte, iova uint64, access Access) (lost bool, err error) {
 	var domain *C.struct_ibv_pd
-	var start unsafe.Pointer
+	var start *C.uint8_t
 	var length C.size_t
 	var rights C.int // what flags does not name C wants to be 0
 	if flags&ReregPD != 0 {
@@ -80,8 +83,8 @@ func (m *ibvMR) Rereg(flags ReregFlags, pd PDProvider, buf []byte, iova uint64, 
 		rights = C.int(access)
 	}
 	if flags&ReregTranslation != 0 {
-		start, length = unsafe.Pointer(unsafe.SliceData(buf)), C.size_t(len(buf))
-		if iova != uint64(uintptr(start)) {
+		start, length = bytesOf(buf), C.size_t(len(buf))
+		if iova != uint64(uintptr(unsafe.Pointer(start))) {
 			return false, syscall.EOPNOTSUPP // C has no call for it
 		}
 	}

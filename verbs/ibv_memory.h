@@ -1,6 +1,7 @@
 /*
  * What Go calls of libibverbs for memory: regions and windows. See ibv_shim.h for
- * how these functions answer.
+ * how these functions answer. Memory of Go's is a uint8_t * here: given a void *, cgo
+ * would look for pointers in the whole object that the memory is a part of.
  */
 
 #ifndef RAWVERBS_IBV_MEMORY_H
@@ -10,7 +11,7 @@
 
 /* rv_reg_mr registers memory under the addresses from iova on. Only what needs a
  * newer libibverbs calls for it, which the macros see to. */
-static inline int rv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access,
+static inline int rv_reg_mr(struct ibv_pd *pd, uint8_t *addr, size_t length, uint64_t iova, int access,
 			    struct ibv_mr **out)
 {
 	errno = 0;
@@ -31,7 +32,7 @@ static inline int rv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t le
 
 /* rv_rereg_mr gives errno, and in broken whether the region is lost. That the old
  * memory could not be given to forks again is no failure. */
-static inline int rv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+static inline int rv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, uint8_t *addr, size_t length,
 			      int access, int *broken)
 {
 	int ret;
@@ -49,7 +50,7 @@ static inline int rv_dereg_mr(struct ibv_mr *mr)
 	return rv_errno(ibv_dereg_mr(mr));
 }
 
-static inline int rv_advise_mr(struct ibv_pd *pd, int advice, uint32_t flags, void *sges, uint32_t n)
+static inline int rv_advise_mr(struct ibv_pd *pd, int advice, uint32_t flags, struct ibv_sge *sges, uint32_t n)
 {
 	return rv_errno(ibv_advise_mr(pd, advice, flags, sges, n));
 }

@@ -75,12 +75,7 @@ func (pd *PD) AllocMR(size int, access Access, options ...MROption) (*MR, error)
 	if err != nil {
 		return nil, err
 	}
-	mr, err := pd.register(buf, access, o, func() error { return unmapMemory(buf) })
-	if err != nil {
-		_ = unmapMemory(buf) // registration's error is the one to tell
-		return nil, err
-	}
-	return mr, nil
+	return pd.register(buf, access, o, func() error { return unmapMemory(buf) })
 }
 
 func (pd *PD) mapMemory(size int, o mrOptions) ([]byte, error) {
@@ -115,13 +110,7 @@ func (pd *PD) RegMR(buf []byte, access Access, options ...MROption) (*MR, error)
 		}
 		return nil, e
 	}
-	unpin := pin(buf)
-	mr, err := pd.register(buf, access, o, unpin)
-	if err != nil {
-		_ = unpin() // cannot fail
-		return nil, err
-	}
-	return mr, nil
+	return pd.register(buf, access, o, pin(buf))
 }
 
 // pins holds the pinned memory of every open region. A region that is lost
@@ -140,8 +129,14 @@ func pin(buf []byte) (unpin func() error) {
 	}
 }
 
+// register makes the region. If that fails or panics, it gives the memory back by free.
 func (pd *PD) register(buf []byte, access Access, o mrOptions, free func() error) (*MR, error) {
 	mr := &MR{pd: pd, buf: buf[:len(buf):len(buf)], addr: iovaOf(buf, access, o.iova), iova: o.iova, length: len(buf), access: access, free: []func() error{free}}
+	defer func() {
+		if mr.p == nil {
+			_ = free() // registration's error is the one to tell
+		}
+	}()
 	p, err := born(&mr.handle, "MR", "ibv_reg_mr", fmt.Sprintf("%d bytes, %s", len(buf), access.Name()),
 		func() (MRProvider, error) { return pd.p.RegMR(mr.buf, mr.addr, access) }, &pd.handle)
 	if err != nil {

@@ -93,6 +93,41 @@ func TestARefusedObjectLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// TestAPanicLeavesNothingBehind: a provider that panics while it makes an object, as cgo does for
+// a pointer that it refuses, leaves no child behind and no memory pinned.
+func TestAPanicLeavesNothingBehind(t *testing.T) {
+	d, _ := newPaperDevice()
+	pd := must[*PD](t)(d.AllocPD())
+	pd.p = panicsPD{pd.p}
+	before := pinned()
+	for name, make := range map[string]func(){
+		"RegMR":   func() { _, _ = pd.RegMR(make([]byte, 64), AccessLocalWrite) },
+		"AllocMR": func() { _, _ = pd.AllocMR(64, AccessLocalWrite) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s did not panic", name)
+				}
+			}()
+			make()
+		}()
+	}
+	if n := pinned(); n != before {
+		t.Errorf("%d regions' memory is pinned, %d before", n, before)
+	}
+	closeRoom(t, pd, d)
+}
+
+type panicsPD struct{ PDProvider }
+
+func (panicsPD) RegMR([]byte, uint64, Access) (MRProvider, error) { panic("out of RegMR") }
+
+func pinned() (n int) {
+	pins.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
 func TestMR(t *testing.T) {
 	d, _ := newPaperDevice()
 	pd := must[*PD](t)(d.AllocPD())

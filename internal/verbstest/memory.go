@@ -96,6 +96,20 @@ var mrCases = []Case{
 		e.same("the message", buf[57:57+999], want[1:1000])
 		runtime.KeepAlive(buf)
 	}},
+	{"mr", "a part of an object that holds pointers", func(e *Env) {
+		a, b := e.rc()
+		object := &struct {
+			buf  [100]byte
+			next *end
+		}{next: b}
+		mr, err := b.pd.RegMR(object.buf[:], everything)
+		made(e, mr, err)
+		want := a.fill(0, len(object.buf))
+		a.signaled(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: a.sge(0, len(want)), RemoteAddr: mr.Addr(), RKey: mr.RKey()})
+		a.done()
+		e.same("the memory", object.buf[:], want)
+		e.check(object.next == b, "the pointer beside it has changed")
+	}},
 	{"mr", "Close while the region is idle, the others work on", func(e *Env) {
 		a, b := e.rc()
 		e.ok(e.mr(a.pd, 4096, everything).Close(), "Close")
