@@ -30,7 +30,7 @@ const (
 	CapNNotifyCQ        DeviceCap = 1 << 14 // a CQ can be armed for a number of completions; CQ.Moderate is another thing
 	CapMemWindow        DeviceCap = 1 << 17 // memory windows of type 1
 	CapUDIPCsum         DeviceCap = 1 << 18 // checksums of IP over UD are computed by the device
-	CapXRC              DeviceCap = 1 << 20 // XRC: Device.OpenXRCD
+	CapXRC              DeviceCap = 1 << 20 // XRC, which this package does not make
 	CapMemMgtExtensions DeviceCap = 1 << 21 // LOCAL_INV and SEND_WITH_INV
 	CapMemWindowType2A  DeviceCap = 1 << 23 // windows of type 2, which their queue pair's number alone guards
 	CapMemWindowType2B  DeviceCap = 1 << 24 // windows of type 2, which their queue pair's number and domain guard

@@ -293,8 +293,8 @@ func (l *listeners) tellOne(id int, e AsyncEvent) {
 }
 
 // Close closes the device and ends its subscriptions; EBUSY, and the error counts them,
-// while it has protection domains, completion channels, CQs or XRC domains. Closing
-// again does nothing.
+// while it has protection domains, completion channels or CQs. Closing again does
+// nothing.
 //
 // Implements: int ibv_close_device(struct ibv_context *context)
 func (d *Device) Close() error { return d.close("ibv_close_device", d.p.Close) }

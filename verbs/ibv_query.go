@@ -87,19 +87,6 @@ func (d *ibvDevice) QueryCounters(port uint8) (map[string]uint64, error) {
 	return all, nil
 }
 
-// ibvXRCD is struct ibv_xrcd.
-type ibvXRCD struct{ x *C.struct_ibv_xrcd }
-
-func (d *ibvDevice) OpenXRCD(fd, flags int) (XRCProvider, error) {
-	x := &ibvXRCD{}
-	if err := errnoErr(C.rv_open_xrcd(d.ctx, C.int(fd), C.int(flags), &x.x)); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-func (x *ibvXRCD) Close() error { return errnoErr(C.rv_close_xrcd(x.x)) }
-
 func (q *ibvQP) QueryECE() (ECE, error) {
 	var c C.struct_ibv_ece
 	err := errnoErr(C.rv_query_ece(q.qp, &c))

@@ -6,7 +6,6 @@
 #ifndef RAWVERBS_IBV_QUERY_H
 #define RAWVERBS_IBV_QUERY_H
 
-#include <fcntl.h>
 #include <time.h>
 #include "ibv_shim.h"
 
@@ -30,24 +29,6 @@ static inline int rv_query_raw_clock(struct ibv_context *ctx, uint64_t *ticks)
 		ret = EOPNOTSUPP;
 	*ticks = (uint64_t)values.raw_clock.tv_sec * 1000000000 + (uint64_t)values.raw_clock.tv_nsec;
 	return ret;
-}
-
-static inline int rv_open_xrcd(struct ibv_context *ctx, int fd, int flags, struct ibv_xrcd **out)
-{
-	struct ibv_xrcd_init_attr init;
-
-	memset(&init, 0, sizeof(init));
-	init.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
-	init.fd = fd;
-	init.oflags = flags;
-	errno = 0;
-	*out = ibv_open_xrcd(ctx, &init);
-	return rv_made(*out);
-}
-
-static inline int rv_close_xrcd(struct ibv_xrcd *xrcd)
-{
-	return rv_errno(ibv_close_xrcd(xrcd));
 }
 
 static inline int rv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)

@@ -86,7 +86,7 @@ func TestLockedMemoryIsSaidToBe(t *testing.T) {
 }
 
 func TestErrorsAreFoundThroughWraps(t *testing.T) {
-	err := errors.WithMessage(fail("ibv_create_qp", "rxe0", "XRC", syscall.EOPNOTSUPP), "making a queue pair")
+	err := errors.WithMessage(fail("ibv_create_qp", "rxe0", "UC", syscall.EOPNOTSUPP), "making a queue pair")
 	var ve *Error
 	if !errors.As(err, &ve) || ve.Op != "ibv_create_qp" || ve.Device != "rxe0" || ve.Errno != syscall.EOPNOTSUPP {
 		t.Errorf("errors.As: %+v", ve)
@@ -94,7 +94,7 @@ func TestErrorsAreFoundThroughWraps(t *testing.T) {
 	if !errors.Is(err, stderrors.ErrUnsupported) || !errors.Is(err, syscall.EOPNOTSUPP) {
 		t.Errorf("%v is not ErrUnsupported", err)
 	}
-	want := "making a queue pair: ibv_create_qp on rxe0 (XRC): EOPNOTSUPP (95, operation not supported); try: a transport type that the device has (RC is the common one), and PostAuto as the PostPath"
+	want := "making a queue pair: ibv_create_qp on rxe0 (UC): EOPNOTSUPP (95, operation not supported); try: a transport type that the device has (RC is the common one), and PostAuto as the PostPath"
 	if err.Error() != want {
 		t.Errorf("got  %s\nwant %s", err, want)
 	}

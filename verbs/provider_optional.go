@@ -24,18 +24,6 @@ type ClockProvider interface {
 	QueryRawClock() (ticks uint64, err error)
 }
 
-// XRCDProvider is a device that may have XRC domains.
-type XRCDProvider interface {
-	// OpenXRCD opens the domain of a file, or a new one for fd -1.
-	OpenXRCD(fd, flags int) (XRCProvider, error)
-}
-
-// XRCProvider is an XRC domain (struct ibv_xrcd).
-type XRCProvider interface {
-	// Close closes the domain.
-	Close() error
-}
-
 // DmabufProvider is a domain that registers another driver's memory.
 type DmabufProvider interface {
 	// RegDmabufMR registers length bytes of the DMA-BUF fd, from offset on, under the

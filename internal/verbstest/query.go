@@ -5,8 +5,6 @@ package verbstest
 import (
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"syscall"
 
 	"github.com/rawverbs/rawverbs/verbs"
@@ -56,19 +54,6 @@ var queryCases = []Case{
 		after, err := e.Dev.QueryRawClock()
 		e.ok(err, "QueryRawClock")
 		e.check(after > before, "it was %d and is %d", before, after)
-	}},
-	{"device", "an XRC domain", func(e *Env) {
-		x, err := e.Dev.OpenXRCD(nil)
-		made(e, x, err)
-		busy(e, e.Dev.Close(), "1 XRCD")
-		file, err := os.Create(filepath.Join(os.TempDir(), fmt.Sprint("rawverbs-xrcd-", os.Getpid())))
-		e.ok(err, "Create")
-		e.Cleanup(func() error { return os.Remove(file.Name()) })
-		shared, err := e.Dev.OpenXRCD(file)
-		made(e, shared, err)
-		again, err := e.Dev.OpenXRCD(file)
-		made(e, again, err)
-		e.ok(file.Close(), "Close of the file")
 	}},
 
 	{"port", "speed and width", func(e *Env) {

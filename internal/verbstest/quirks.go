@@ -45,7 +45,6 @@ var softQuirks = map[string]string{
 	"builder/more than the queue holds: the place where it is full": noBuilder,
 	"builder/full chains, 50 times":                                 noBuilder,
 	"device/the raw clock runs":                                     "has no clock of its own",
-	"device/an XRC domain":                                          "has no XRC queue pairs, which a domain would be for",
 	"qp/whether data comes in order":                                "makes no promise: it copies as the CPU likes",
 	"qp/options of enhanced connection establishment":               "is as the standard has it, and nothing beyond",
 }
@@ -90,7 +89,6 @@ func rxeQuirks() map[string]string {
 		"datagram/QKEY with the high bit: the sender's own":       "sends the QKEY as it is given",
 
 		"device/the raw clock runs":                       "has no clock that can be read",
-		"device/an XRC domain":                            "has no XRC",
 		"qp/options of enhanced connection establishment": "has none",
 		"builder/several elements":                        "its part of libibverbs takes the first element's length for that of each",
 		"builder/several elements inline":                 "its part of libibverbs does not move on in the list",
