@@ -163,7 +163,7 @@ func (qp *QP) requestFault(wr *SendWR) fault {
 	}
 	switch wr.Opcode {
 	case OpBindMW:
-		return bindFault(wr.Bind)
+		return qp.bindFault(wr.Bind)
 	case OpLocalInv:
 		return fault{}
 	case OpAtomicCmpAndSwp, OpAtomicFetchAndAdd:
@@ -218,7 +218,7 @@ func (qp *QP) peerFault(ah *AH) fault {
 }
 
 // bindFault is what is wrong with the bind of a type 2 window.
-func bindFault(b *MWBind) fault {
+func (qp *QP) bindFault(b *MWBind) fault {
 	const whole = "a Bind with a window and a region, both open"
 	switch {
 	case b == nil:
@@ -233,6 +233,8 @@ func bindFault(b *MWBind) fault {
 		return fault{"the request's window is closed", whole}
 	case b.MR.ended():
 		return fault{"the request's region is closed", whole}
+	case b.MW.root() != qp.root() || b.MR.root() != qp.root():
+		return fault{"the request's window or region is of another device", "objects of one opened device"}
 	case b.RKey>>8 != b.MW.RKey()>>8:
 		return fault{fmt.Sprintf("RKey %#x has other upper 24 bits than the window's key %#x", b.RKey, b.MW.RKey()), "IncRKey of the window's key"}
 	}
@@ -241,3 +243,11 @@ func bindFault(b *MWBind) fault {
 
 // ended says whether the object was closed.
 func (h *handle) ended() bool { return h.use(func() error { return nil }) != nil }
+
+// root is the device's handle: the last of the first parents.
+func (h *handle) root() *handle {
+	for len(h.parents) > 0 {
+		h = h.parents[0]
+	}
+	return h
+}

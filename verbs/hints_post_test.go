@@ -70,7 +70,7 @@ func (b *bench) way() verbs.AHAttr {
 
 // reasons are words of which a refused post's error has those of its own reason only.
 var reasons = []string{
-	"is in RESET", "is in INIT", "is in RTR", "is in ERR", "elements", "bytes inline", "cannot be inline", "inline data only of", "no AH", "AH is closed", "have no IBV_WR_", "multiple of 8", "8 bytes",
+	"is in RESET", "is in INIT", "is in RTR", "is in ERR", "elements", "bytes inline", "cannot be inline", "inline data only of", "no AH", "AH is closed", "another device or protection domain", "have no IBV_WR_", "multiple of 8", "8 bytes",
 	"the SRQ", "queue is full", "type 1", "no Bind", "no window", "no region", "window is closed", "region is closed", "upper 24 bits", "is closed: use of", "largest message",
 }
 
@@ -97,6 +97,10 @@ func TestPostSendFindsTheReason(t *testing.T) {
 	one := []verbs.SGE{sge}
 	closedAH := must(b.pd.CreateAH(b.way()))
 	check(closedAH.Close())
+	other := must(b.dev.AllocPD())
+	defer other.Close()
+	otherAH := must(other.CreateAH(b.way()))
+	defer otherAH.Close()
 	chosen := must(b.pd.AllocMR(4096, verbs.AccessLocalWrite, verbs.IOVA(0x7000_0000_0000)))
 	defer chosen.Close()
 	mw1, mw2 := must(b.pd.AllocMW(verbs.MWType1)), must(b.pd.AllocMW(verbs.MWType2))
@@ -117,6 +121,7 @@ func TestPostSendFindsTheReason(t *testing.T) {
 		"elements":      {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpSend, SGL: []verbs.SGE{sge, sge, sge}}, []string{"elements"}},
 		"no AH":         {verbs.UD, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpSend, SGL: one}, []string{"no AH"}},
 		"closed AH":     {verbs.UD, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpSend, SGL: one, AH: closedAH}, []string{"AH is closed"}},
+		"other AH":      {verbs.UD, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpSend, SGL: one, AH: otherAH}, []string{"another device or protection domain"}},
 		"inline":        {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendInline, SGL: []verbs.SGE{b.mr.SGE(0, 33)}}, []string{"bytes inline"}},
 		"inline READ":   {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpRDMARead, Flags: verbs.SendInline, SGL: one}, []string{"cannot be inline"}},
 		"inline IOVA":   {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendInline, SGL: []verbs.SGE{chosen.SGE(0, 8)}}, []string{"inline data only of"}},

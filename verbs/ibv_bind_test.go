@@ -19,7 +19,7 @@ import (
 
 // fakeWindow is a window of type 2 and a region, over a fake's C objects.
 func fakeWindow(f *ibvfake.Fake) (*MW, *MR) {
-	return &MW{p: newIBVMW(f.MW()), kind: MWType2}, &MR{p: newIBVMR(f.MR()), addr: 0x5000, length: 4096}
+	return &MW{p: newIBVMW(fakeDomain.d, f.MW()), kind: MWType2}, &MR{p: newIBVMR(fakeDomain.d, f.MR()), addr: 0x5000, length: 4096}
 }
 
 // fakeBind is a queue pair and a chain that binds a window.
@@ -45,8 +45,8 @@ func TestBindIsEncoded(t *testing.T) {
 		if got := f.Send(1); got.Opcode != uint32(OpBindMW) || got.NumSGE != 0 || got.ID != 3 {
 			t.Errorf("C saw %+v", got)
 		}
-		if f.Calls() != 1 || mw.RKey() != 0x7ab || newIBVMW(f.MW()).RKey() != 0x7ab {
-			t.Errorf("%d calls, and the keys are %#x and %#x", f.Calls(), mw.RKey(), newIBVMW(f.MW()).RKey())
+		if f.Calls() != 1 || mw.RKey() != 0x7ab || newIBVMW(fakeDomain.d, f.MW()).RKey() != 0x7ab {
+			t.Errorf("%d calls, and the keys are %#x and %#x", f.Calls(), mw.RKey(), newIBVMW(fakeDomain.d, f.MW()).RKey())
 		}
 	})
 }

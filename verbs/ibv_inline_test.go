@@ -14,7 +14,7 @@ import (
 func TestInlineFromARemappedRegionIsRefused(t *testing.T) {
 	bothPaths(t, func(t *testing.T, path PostPath) {
 		f, qp := fakeQPBy(t, path, wide)
-		mr := newIBVMR(f.MR())
+		mr := newIBVMR(fakeDomain.d, f.MR())
 		there := []SGE{{Addr: 0x10, Length: 8, LKey: mr.LKey()}}
 		inline := []SendWR{{Opcode: OpSend}, {Opcode: OpSend, Flags: SendInline, SGL: append([]SGE{{Addr: 0x20, Length: 1, LKey: 1}}, there...)}}
 		if err := qp.PostSend(inline); err != nil {

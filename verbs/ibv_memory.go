@@ -17,14 +17,15 @@ import (
 // ibvMR is struct ibv_mr.
 type ibvMR struct {
 	posted
+	d          *ibvDevice
 	mr         *C.struct_ibv_mr
 	lkey, rkey atomic.Uint32 // to be told when mr is gone, too
 	among      *remapped     // nil if its addresses are its memory's
 }
 
 // newIBVMR makes the Go side of a struct ibv_mr *; see newIBVQP.
-func newIBVMR(p unsafe.Pointer) *ibvMR {
-	m := &ibvMR{mr: (*C.struct_ibv_mr)(p)}
+func newIBVMR(d *ibvDevice, p unsafe.Pointer) *ibvMR {
+	m := &ibvMR{d: d, mr: (*C.struct_ibv_mr)(p)}
 	m.readKeys()
 	return m
 }
@@ -43,7 +44,7 @@ func (p *ibvPD) RegMR(buf []byte, iova uint64, access Access) (MRProvider, error
 	if err := errnoErr(C.rv_reg_mr(p.pd, start, C.size_t(len(buf)), C.uint64_t(iova), C.int(access), &mr)); err != nil {
 		return nil, err
 	}
-	m := newIBVMR(unsafe.Pointer(mr))
+	m := newIBVMR(p.d, unsafe.Pointer(mr))
 	if iova != uint64(uintptr(unsafe.Pointer(start))) {
 		m.remap(&p.d.remapped)
 	}
@@ -56,7 +57,7 @@ func (p *ibvPD) RegDmabufMR(fd int, offset, length, iova uint64, access Access) 
 	if err := errnoErr(errno); err != nil {
 		return nil, err
 	}
-	m := newIBVMR(unsafe.Pointer(mr))
+	m := newIBVMR(p.d, unsafe.Pointer(mr))
 	m.remap(&p.d.remapped)
 	return m, nil
 }
@@ -114,6 +115,7 @@ func (m *ibvMR) Close() error {
 // ibvMW is struct ibv_mw.
 type ibvMW struct {
 	posted
+	d    *ibvDevice
 	mw   *C.struct_ibv_mw
 	rkey atomic.Uint32
 }
@@ -123,12 +125,12 @@ func (p *ibvPD) AllocMW(t MWType) (MWProvider, error) {
 	if err := errnoErr(C.rv_alloc_mw(p.pd, C.int(t), &mw)); err != nil {
 		return nil, err
 	}
-	return newIBVMW(unsafe.Pointer(mw)), nil
+	return newIBVMW(p.d, unsafe.Pointer(mw)), nil
 }
 
 // newIBVMW makes the Go side of a struct ibv_mw *; see newIBVQP.
-func newIBVMW(p unsafe.Pointer) *ibvMW {
-	w := &ibvMW{mw: (*C.struct_ibv_mw)(p)}
+func newIBVMW(d *ibvDevice, p unsafe.Pointer) *ibvMW {
+	w := &ibvMW{d: d, mw: (*C.struct_ibv_mw)(p)}
 	w.rkey.Store(uint32(w.mw.rkey))
 	return w
 }
@@ -153,13 +155,13 @@ type ibvBind struct {
 	rkey uint32 // that the window gets
 }
 
-// holdBind holds what a bind names; false if it is another provider's or gone.
-func holdBind(b *MWBind) (h ibvBind, ok bool) {
+// holdBind holds what a bind names; false if it is another device's or gone.
+func (p *ibvPD) holdBind(b *MWBind) (h ibvBind, ok bool) {
 	var isMW, isMR bool
 	h.mw, isMW = b.MW.p.(*ibvMW)
 	h.mr, isMR = b.MR.p.(*ibvMR)
 	h.rkey = b.RKey
-	if !isMW || !isMR || !h.mw.hold() {
+	if !isMW || !isMR || h.mw.d != p.d || h.mr.d != p.d || !h.mw.hold() {
 		return h, false
 	}
 	if !h.mr.hold() {
@@ -180,7 +182,7 @@ func (q *ibvQP) BindMW(id uint64, flags SendFlags, b *MWBind) error {
 	if q.send.qp == nil {
 		return net.ErrClosed
 	}
-	h, ok := holdBind(b)
+	h, ok := q.send.pd.holdBind(b)
 	if !ok {
 		return syscall.EINVAL
 	}

@@ -28,20 +28,21 @@ func (p *ibvPD) Close() error { return errnoErr(C.rv_dealloc_pd(p.pd)) }
 // ibvAH is struct ibv_ah.
 type ibvAH struct {
 	posted
+	pd *ibvPD
 	ah *C.struct_ibv_ah
 }
 
 func (p *ibvPD) CreateAH(attr AHAttr) (AHProvider, error) {
-	a := &ibvAH{}
+	var ah *C.struct_ibv_ah
 	c := encodeAH(&attr)
-	if err := errnoErr(C.rv_create_ah(p.pd, &c, &a.ah)); err != nil {
+	if err := errnoErr(C.rv_create_ah(p.pd, &c, &ah)); err != nil {
 		return nil, err
 	}
-	return a, nil
+	return newIBVAH(p, unsafe.Pointer(ah)), nil
 }
 
 // newIBVAH makes the Go side of a struct ibv_ah *; see newIBVQP.
-func newIBVAH(p unsafe.Pointer) *ibvAH { return &ibvAH{ah: (*C.struct_ibv_ah)(p)} }
+func newIBVAH(pd *ibvPD, p unsafe.Pointer) *ibvAH { return &ibvAH{pd: pd, ah: (*C.struct_ibv_ah)(p)} }
 
 func (a *ibvAH) Close() error {
 	return a.end(func() error { return errnoErr(C.rv_destroy_ah(a.ah)) })

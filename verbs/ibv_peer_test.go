@@ -19,7 +19,7 @@ func fakeUD(tb testing.TB) (*ibvfake.Fake, *QP, *AH) {
 	f := ibvfake.New()
 	tb.Cleanup(f.Free)
 	f.Datagrams()
-	return f, qpOver(tb, f, PostClassic, wide), &AH{p: newIBVAH(f.AH())}
+	return f, qpOver(tb, f, PostClassic, wide), &AH{p: newIBVAH(fakeDomain, f.AH())}
 }
 
 // fakeDatagrams is a UD queue pair and a batch for it, to two peers in turns.

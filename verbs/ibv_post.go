@@ -57,6 +57,7 @@ var (
 // at once, each with its own scatter/gather slots.
 type sendSlots struct {
 	qp       *C.struct_ibv_qp
+	pd       *ibvPD // qp's
 	wrs      []C.struct_ibv_send_wr
 	sge      sgeSlots
 	datagram bool // UD: each request has an address of its own
@@ -73,9 +74,9 @@ type sendSlots struct {
 	split    bool      // the batch must be posted before the next request can be encoded
 }
 
-func newSendSlots(qp *C.struct_ibv_qp, ex *C.struct_ibv_qp_ex, cap QPCap) sendSlots {
+func newSendSlots(pd *ibvPD, qp *C.struct_ibv_qp, ex *C.struct_ibv_qp_ex, cap QPCap) sendSlots {
 	n := min(cap.MaxSendWR, manyAtOnce)
-	s := sendSlots{qp: qp, wrs: cArray[C.struct_ibv_send_wr](n), sge: newSGESlots(n, cap.MaxSendSGE), remapped: new(remapped),
+	s := sendSlots{qp: qp, pd: pd, wrs: cArray[C.struct_ibv_send_wr](n), sge: newSGESlots(n, cap.MaxSendSGE), remapped: new(remapped),
 		datagram: qp.qp_type == C.IBV_QPT_UD, unanswered: qp.qp_type == C.IBV_QPT_UC && ex != nil, ex: ex, bufs: cArray[C.struct_ibv_data_buf](cap.MaxSendSGE)}
 	for i := range s.wrs {
 		s.wrs[i].sg_list = s.sge.list(i)
@@ -218,8 +219,8 @@ func (s *sendSlots) setPeer(c *C.struct_ibv_send_wr, wr *SendWR) bool {
 		return false
 	}
 	ah, ok := wr.AH.p.(*ibvAH)
-	if !ok || !s.holdPeer(ah) {
-		return false // another provider's, or closed
+	if !ok || ah.pd != s.pd || !s.holdPeer(ah) {
+		return false // another provider's or domain's, or closed
 	}
 	*(*wrUD)(unsafe.Pointer(&c.wr)) = wrUD{uintptr(unsafe.Pointer(ah.ah)), wr.RemoteQPN, wr.RemoteQKey}
 	return true
@@ -259,7 +260,7 @@ func (s *sendSlots) setBind(c *C.struct_ibv_send_wr, b *MWBind) bool {
 	if b.Check() != nil {
 		return false
 	}
-	h, ok := holdBind(b)
+	h, ok := s.pd.holdBind(b)
 	if !ok {
 		return false
 	}

@@ -16,6 +16,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs/internal/ibvfake"
 )
 
+// fakeDomain is where all fakes' objects are.
+var fakeDomain = &ibvPD{d: new(ibvDevice)}
+
 // fakeQP is a queue pair of libibverbs' provider over fake operations.
 func fakeQP(tb testing.TB, cap QPCap) (*ibvfake.Fake, *QP) { return fakeQPBy(tb, PostClassic, cap) }
 
@@ -31,7 +34,7 @@ func qpOver(tb testing.TB, f *ibvfake.Fake, path PostPath, cap QPCap) *QP {
 	if path == PostBuilder {
 		ex = f.Builder()
 	}
-	p := newIBVQP(f.QP(), ex, cap)
+	p := newIBVQP(fakeDomain, f.QP(), ex, cap)
 	tb.Cleanup(func() { p.send.free(); p.recv.free() })
 	return &QP{p: p, init: QPInit{Type: RC}, handle: handle{closed: true}} // posts reach the fake; a query would reach libibverbs
 }
@@ -41,6 +44,12 @@ func bothPaths(t *testing.T, test func(t *testing.T, path PostPath)) {
 	for _, path := range []PostPath{PostClassic, PostBuilder} {
 		t.Run(path.String(), func(t *testing.T) { test(t, path) })
 	}
+}
+
+func fakeOf(tb testing.TB) *ibvfake.Fake {
+	f := ibvfake.New()
+	tb.Cleanup(f.Free)
+	return f
 }
 
 func fakeCQ(tb testing.TB) (*ibvfake.Fake, *CQ) {
@@ -193,6 +202,10 @@ func TestPostSendPassesOnNothingThatCWouldFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed := &AH{p: ended}
+	elsewhere := &AH{p: &ibvAH{pd: new(ibvPD)}}
+	otherMW := &MW{p: &ibvMW{d: new(ibvDevice)}, kind: MWType2}
+	otherMR := &MR{p: &ibvMR{d: new(ibvDevice)}}
+	window, region := fakeWindow(fakeOf(t))
 	for name, c := range map[string]struct {
 		datagrams bool
 		wr        SendWR
@@ -200,6 +213,9 @@ func TestPostSendPassesOnNothingThatCWouldFollow(t *testing.T) {
 		"UD: no AH":                     {true, SendWR{Opcode: OpSend}},
 		"UD: an AH of another provider": {true, SendWR{Opcode: OpSend, AH: foreign}},
 		"UD: a closed AH":               {true, SendWR{Opcode: OpSendWithImm, AH: closed}},
+		"UD: an AH of another domain":   {true, SendWR{Opcode: OpSend, AH: elsewhere}},
+		"RC: another device's window":   {false, SendWR{Opcode: OpBindMW, Bind: &MWBind{MW: otherMW, MR: region}}},
+		"RC: another device's region":   {false, SendWR{Opcode: OpBindMW, Bind: &MWBind{MW: window, MR: otherMR, RKey: 0x701}}},
 		"UD: WRITE":                     {true, SendWR{Opcode: OpRDMAWrite, RemoteAddr: 0x1000}},
 		"RC: BIND_MW of nothing":        {false, SendWR{Opcode: OpBindMW}},
 		"UD: BIND_MW":                   {true, SendWR{Opcode: OpBindMW, Bind: &MWBind{}}},
@@ -214,6 +230,12 @@ func TestPostSendPassesOnNothingThatCWouldFollow(t *testing.T) {
 		n, err := qpOver(t, f, PostClassic, wide).p.PostSend([]SendWR{c.wr})
 		if n != 0 || !errors.Is(err, syscall.EINVAL) || f.WRs() != 0 {
 			t.Errorf("%s: %d, %v, %d posted", name, n, err, f.WRs())
+		}
+		if c.wr.Bind == nil || c.wr.Bind.MW == nil {
+			continue
+		}
+		if err := qpOver(t, f, PostClassic, wide).p.BindMW(1, 0, c.wr.Bind); !errors.Is(err, syscall.EINVAL) || f.WRs() != 0 {
+			t.Errorf("%s: BindMW: %v, %d posted", name, err, f.WRs())
 		}
 	}
 }
@@ -335,7 +357,7 @@ func sendBatch(n int) []SendWR {
 // could not be read.
 func fakeInline(tb testing.TB) (*QP, []SendWR) {
 	f, qp := fakeQP(tb, wide)
-	newIBVMR(f.MR()).remap(qp.p.(*ibvQP).send.remapped)
+	newIBVMR(fakeDomain.d, f.MR()).remap(qp.p.(*ibvQP).send.remapped)
 	wrs := sendBatch(16)
 	for i := range wrs {
 		wrs[i].Flags |= SendInline

@@ -58,7 +58,7 @@ func (p *ibvPD) CreateQP(init QPInitProvider) (QPProvider, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := newIBVQP(unsafe.Pointer(qp), unsafe.Pointer(ex), decodeCap(&c.cap))
+	q := newIBVQP(p, unsafe.Pointer(qp), unsafe.Pointer(ex), decodeCap(&c.cap))
 	q.onSRQ = init.SRQ != nil
 	q.send.remapped = &p.d.remapped
 	return q, nil
@@ -67,10 +67,10 @@ func (p *ibvPD) CreateQP(init QPInitProvider) (QPProvider, error) {
 // newIBVQP makes the Go side of a struct ibv_qp *, which posts by ex unless that is
 // NULL. It takes pointers to anything so that a test, which cannot name C types, can
 // give it some.
-func newIBVQP(p, ex unsafe.Pointer, cap QPCap) *ibvQP {
+func newIBVQP(pd *ibvPD, p, ex unsafe.Pointer, cap QPCap) *ibvQP {
 	qp := (*C.struct_ibv_qp)(p)
 	return &ibvQP{qpn: uint32(qp.qp_num), cap: cap, qp: qp, built: ex != nil,
-		send: newSendSlots(qp, (*C.struct_ibv_qp_ex)(ex), cap),
+		send: newSendSlots(pd, qp, (*C.struct_ibv_qp_ex)(ex), cap),
 		recv: newRecvSlots(recvTarget{qp: qp}, cap.MaxRecvWR, cap.MaxRecvSGE)}
 }
 

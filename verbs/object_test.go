@@ -273,6 +273,24 @@ func TestObjectsOfTwoDevicesDoNotMix(t *testing.T) {
 	}
 }
 
+// TestBindOfAnotherDevicesObjectsSaysSo: the provider refuses it, with an errno.
+func TestBindOfAnotherDevicesObjectsSaysSo(t *testing.T) {
+	d, _ := newPaperDevice()
+	other, _ := newPaperDevice()
+	pd, otherPD := must[*PD](t)(d.AllocPD()), must[*PD](t)(other.AllocPD())
+	cq := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1}))
+	qp := must[*QP](t)(pd.CreateQP(QPInit{Type: RC, SendCQ: cq, RecvCQ: cq}))
+	bind := func(mws, mrs *PD) string {
+		mw := must[*MW](t)(mws.AllocMW(MWType2))
+		return qp.bindFault(&MWBind{MW: mw, MR: must[*MR](t)(mrs.AllocMR(4096, AccessLocalWrite)), RKey: IncRKey(mw.RKey())}).reason
+	}
+	for reason, want := range map[string]bool{bind(pd, pd): false, bind(otherPD, pd): true, bind(pd, otherPD): true} {
+		if strings.Contains(reason, "another device") != want {
+			t.Errorf("the reason is %q", reason)
+		}
+	}
+}
+
 func TestADeadDeviceIsToldToLaterSubscribers(t *testing.T) {
 	d, _ := newPaperDevice()
 	got := make(chan AsyncEvent, 1)

@@ -76,7 +76,7 @@ type SendWR struct {
 
 	Bind *MWBind // OpBindMW: which window, to what; not nil
 
-	AH         *AH    // UD: the way to the peer; not nil
+	AH         *AH    // UD: the way to the peer, of the queue pair's domain; not nil
 	RemoteQPN  uint32 // UD: the peer's queue pair number, 24 bits
 	RemoteQKey uint32 // UD: the peer's queue key; with its highest bit set, this queue pair's own is sent (rdma_rxe sends it as it is)
 }

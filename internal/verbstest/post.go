@@ -120,6 +120,16 @@ var postCases = []Case{
 		e.refusedAt(err, 0, syscall.EINVAL)
 		e.says(err, "no AH")
 	}},
+	{"post", "a datagram to an address of another domain", func(e *Env) {
+		a, b := e.pair(wiring{typ: verbs.UD})
+		ah, err := e.pd().CreateAH(e.route())
+		made(e, ah, err)
+		wr := a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)}, b)
+		wr.AH = ah
+		err = a.qp.PostSend([]verbs.SendWR{wr})
+		e.refusedAt(err, 0, syscall.EINVAL)
+		e.check(err != nil && strings.Contains(err.Error(), "an AH of the queue pair's PD"), "no hint: %v", err)
+	}},
 	{"post", "inline: the buffer is free at once", func(e *Env) {
 		a, b := e.rc()
 		b.receives(1, 0, 64)

@@ -128,10 +128,10 @@ func (qp *QP) bind(b *binding) bool {
 }
 
 // takeBind reads the bind of a request; EINVAL for what is another device's.
-func takeBind(b *verbs.MWBind) (binding, error) {
+func (qp *QP) takeBind(b *verbs.MWBind) (binding, error) {
 	mw, isMW := b.MW.Provider().(*MW)
 	mr, isMR := b.MR.Provider().(interface{ Region() *MR })
-	if !isMW || !isMR {
+	if !isMW || !isMR || mw.pd.engine != qp.engine || mr.Region().engine != qp.engine {
 		return binding{}, syscall.EINVAL
 	}
 	return binding{mw: mw, mr: mr.Region(), key: b.RKey, addr: b.Addr, length: b.Length, access: b.Access}, nil
@@ -167,7 +167,7 @@ func (mw *MW) over(b *binding) {
 // BindMW posts the bind of a type 1 window, and gives it a new key. EPERM for a
 // region of another domain; else as PostSend.
 func (qp *QP) BindMW(id uint64, flags verbs.SendFlags, bind *verbs.MWBind) error {
-	b, err := takeBind(bind)
+	b, err := qp.takeBind(bind)
 	if err != nil {
 		return err
 	}

@@ -65,6 +65,27 @@ func (w *testMW) write(from *end, id, addr uint64, rkey uint32) verbs.SendWR {
 	return verbs.SendWR{ID: id, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{from.sge(0, 8)}, RemoteAddr: addr, RKey: rkey}
 }
 
+// TestBindsOfAnotherDeviceAreRefused binds one device's window on a queue pair of another.
+func TestBindsOfAnotherDeviceAreRefused(t *testing.T) {
+	_, a, b := pair(t, 1, defaults())
+	for _, kind := range []verbs.MWType{verbs.MWType1, verbs.MWType2} {
+		theirs, mine := newTestMW(t, b, kind, bindable), newTestMW(t, a, kind, bindable)
+		mixed := mine.part(0, 64, allAccess)
+		mixed.MR = theirs.mr
+		for name, bind := range map[string]verbs.MWBind{"the window": theirs.part(0, 64, allAccess), "the region": mixed} {
+			var err error
+			if kind == verbs.MWType1 {
+				err = a.qp.BindMW(1, 0, &bind)
+			} else {
+				_, err = a.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpBindMW, Bind: &bind}})
+			}
+			if err != syscall.EINVAL {
+				t.Errorf("%v: %s of another device: %v, want EINVAL", kind, name, err)
+			}
+		}
+	}
+}
+
 func TestWindowsOpenAndClose(t *testing.T) {
 	for _, kind := range []verbs.MWType{verbs.MWType1, verbs.MWType2} {
 		t.Run(kind.String(), func(t *testing.T) {

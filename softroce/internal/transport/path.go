@@ -21,6 +21,7 @@ type Path struct {
 
 // AH is an address handle: the path of UD sends. It is a verbs.AHProvider.
 type AH struct {
+	pd     *PD
 	path   *Path
 	closed atomic.Bool
 }
@@ -31,7 +32,7 @@ func (pd *PD) CreateAH(attr qpstate.AHAttr) (*AH, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &AH{path: path}, nil
+	return &AH{pd: pd, path: path}, nil
 }
 
 // Close takes the handle from those who post; sends that were posted keep their path.

@@ -93,7 +93,7 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 			return syscall.EINVAL
 		}
 		ah, ok := wr.AH.Provider().(*AH)
-		if !ok || ah.closed.Load() {
+		if !ok || ah.pd != qp.pd || ah.closed.Load() {
 			return syscall.EINVAL
 		}
 		path = ah.path
@@ -121,7 +121,7 @@ func (qp *QP) takeLocal(w *sendWQE, wr *verbs.SendWR) error {
 	if wr.Opcode == verbs.OpBindMW {
 		err := wr.Bind.Check()
 		if err == nil {
-			b, err = takeBind(wr.Bind)
+			b, err = qp.takeBind(wr.Bind)
 		}
 		if err != nil {
 			return err
