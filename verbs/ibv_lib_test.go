@@ -163,3 +163,27 @@ type part struct {
 }
 
 var inGlobal part
+
+// TestQPWithSRQAsksForNoReceives: the test library grants what it is asked for.
+func TestQPWithSRQAsksForNoReceives(t *testing.T) {
+	d := fakeDevice(t)
+	if d == nil {
+		return
+	}
+	pd := must[*PD](t)(d.AllocPD())
+	cq := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1}))
+	srq := must[*SRQ](t)(pd.CreateSRQ(SRQInit{MaxWR: 1, MaxSGE: 1}))
+	init := QPInit{Type: RC, SendCQ: cq, RecvCQ: cq, Cap: QPCap{MaxSendWR: 5, MaxRecvWR: 6, MaxSendSGE: 7, MaxRecvSGE: 8, MaxInlineData: 9}}
+	for _, shared := range []*SRQ{nil, srq} {
+		want := init.Cap
+		if init.SRQ = shared; shared != nil {
+			want.MaxRecvWR, want.MaxRecvSGE = 0, 0
+		}
+		qp := must[*QP](t)(pd.CreateQP(init))
+		if qp.Cap() != want {
+			t.Errorf("with the SRQ %v: asked for %+v, want %+v", shared, qp.Cap(), want)
+		}
+		closeAgain(t, qp)
+	}
+	closeAgain(t, srq, cq, pd, d)
+}

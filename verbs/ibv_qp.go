@@ -32,10 +32,6 @@ func (p *ibvPD) CreateQP(init QPInitProvider) (QPProvider, error) {
 	var c C.struct_ibv_qp_init_attr
 	c.send_cq = init.SendCQ.(*ibvCQ).cq
 	c.recv_cq = init.RecvCQ.(*ibvCQ).cq
-	if init.SRQ != nil {
-		c.srq = init.SRQ.(*ibvSRQ).srq
-		c.cap.max_recv_wr, c.cap.max_recv_sge = 0, 0
-	}
 	c.qp_type = C.enum_ibv_qp_type(init.Type)
 	c.cap = C.struct_ibv_qp_cap{
 		max_send_wr:     C.uint32_t(init.Cap.MaxSendWR),
@@ -43,6 +39,10 @@ func (p *ibvPD) CreateQP(init QPInitProvider) (QPProvider, error) {
 		max_send_sge:    C.uint32_t(init.Cap.MaxSendSGE),
 		max_recv_sge:    C.uint32_t(init.Cap.MaxRecvSGE),
 		max_inline_data: C.uint32_t(init.Cap.MaxInlineData),
+	}
+	if init.SRQ != nil {
+		c.srq = init.SRQ.(*ibvSRQ).srq
+		c.cap.max_recv_wr, c.cap.max_recv_sge = 0, 0
 	}
 	if init.SigAll {
 		c.sq_sig_all = 1
