@@ -58,8 +58,14 @@ func (e *Error) Unwrap() []error {
 	return causes
 }
 
-// PostError says which work request of a post was refused. Those before it were
-// queued, it and those after it were not.
+// PostError says which work request of a post was refused. The requests before Index were
+// queued; that at Index and those after it were not, and are never sent. With [PostBuilder]
+// up to 256 requests are taken or refused together: Index is then the first of them,
+// and any of them may be the cause.
+//
+// The exception is a device that fails as a whole, with an errno other than EINVAL and
+// ENOMEM: the requests from Index on may have been queued. Move the queue pair to ERR or
+// RESET before their memory is used for something else.
 type PostError struct {
 	Op     string // "ibv_post_send", "ibv_post_recv" or "ibv_post_srq_recv"
 	QPN    uint32 // 0 for an SRQ

@@ -67,13 +67,14 @@ static inline void rv_build_data(struct ibv_qp_ex *qp, const struct ibv_send_wr 
 		ibv_wr_set_inline_data_list(qp, wr->num_sge, bufs);
 }
 
-/* rv_build_send posts a chain as rv_post_send does. A chain that is refused was taken
- * back whole, so it is posted again in the classic way, which tells the request that
- * is to blame, and takes those before it. */
+/* rv_build_send posts a chain as rv_post_send does, but that it is taken or refused whole,
+ * by the name of its first request. It is never posted again in the classic way: where the
+ * doorbell failed, as rxe's does, the provider has taken it. */
 static inline int64_t rv_build_send(struct ibv_qp_ex *qp, struct ibv_send_wr *chain, struct ibv_data_buf *bufs,
 				    int datagram)
 {
 	struct ibv_send_wr *wr;
+	int ret;
 
 	ibv_wr_start(qp);
 	for (wr = chain; wr; wr = wr->next) {
@@ -127,7 +128,8 @@ static inline int64_t rv_build_send(struct ibv_qp_ex *qp, struct ibv_send_wr *ch
 			ibv_wr_set_ud_addr(qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 		rv_build_data(qp, wr, bufs);
 	}
-	return ibv_wr_complete(qp) ? rv_post_send(&qp->qp_base, chain) : 0;
+	ret = ibv_wr_complete(qp);
+	return ret ? rv_refused(0, ret) : 0;
 }
 
 #endif

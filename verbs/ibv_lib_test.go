@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/qpstate"
 )
 
 // fakeDevice opens the test library's device. It returns nil in the process that was started
@@ -181,9 +183,51 @@ func TestQPWithSRQAsksForNoReceives(t *testing.T) {
 		}
 		qp := must[*QP](t)(pd.CreateQP(init))
 		if qp.Cap() != want {
-			t.Errorf("with the SRQ %v: asked for %+v, want %+v", shared, qp.Cap(), want)
+			t.Errorf("with an SRQ: %t: asked for %+v, want %+v", shared != nil, qp.Cap(), want)
 		}
 		closeAgain(t, qp)
 	}
 	closeAgain(t, srq, cq, pd, d)
+}
+
+// TestSendsBelowRTSDoNotReachC: the test library queues what it is given, as rdma_rxe's does, and
+// only then refuses it.
+func TestSendsBelowRTSDoNotReachC(t *testing.T) {
+	d := fakeDevice(t)
+	if d == nil {
+		return
+	}
+	pd := must[*PD](t)(d.AllocPD())
+	cq := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1}))
+	qp := must[*QP](t)(pd.CreateQP(QPInit{Type: RC, SendCQ: cq, RecvCQ: cq, Cap: QPCap{MaxSendWR: 4}}))
+	mr := must[*MR](t)(pd.AllocMR(4096, AccessLocalWrite|AccessMWBind))
+	mw := must[*MW](t)(pd.AllocMW(MWType1))
+	c := qp.p.(*ibvQP).qp
+	posts := map[string]func() error{
+		"PostSend": func() error { return qp.PostSend([]SendWR{{Opcode: OpSend}}) },
+		"BindMW":   func() error { return qp.BindMW(1, 0, MWBind{MW: mw, MR: mr}) },
+	}
+	check := func(sends bool) {
+		t.Helper()
+		for name, post := range posts {
+			was := c.handle // how many are queued
+			err := post()
+			if sends && (err != nil || c.handle != was+1) || !sends && (!errors.Is(err, syscall.EINVAL) || c.handle != was) {
+				t.Errorf("%s in %v: %v, %d requests queued", name, QPState(c.state), err, c.handle-was)
+			}
+		}
+	}
+	check(false)
+	for _, to := range []QPState{qpstate.Init, qpstate.RTR, qpstate.RTS, qpstate.SQD, qpstate.Error, qpstate.Reset, qpstate.Init, qpstate.Error, qpstate.Reset, qpstate.RTR} {
+		if err := qp.Modify(&QPAttr{State: to}, qpstate.MaskState); err != nil {
+			t.Fatal(err)
+		}
+		check(to >= qpstate.RTS)
+	}
+	if err := qp.PostSend(nil); err != nil {
+		t.Errorf("a post of nothing: %v", err)
+	}
+	c.state = 6 // an error took it from RTR to ERR, where requests are flushed
+	check(true)
+	closeAgain(t, mw, mr, qp, cq, pd, d)
 }

@@ -8,7 +8,6 @@ package verbs
 import "C"
 
 import (
-	"net"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -179,8 +178,8 @@ func (h *ibvBind) release() {
 func (q *ibvQP) BindMW(id uint64, flags SendFlags, b *MWBind) error {
 	q.sendMu.Lock()
 	defer q.sendMu.Unlock()
-	if q.send.qp == nil {
-		return net.ErrClosed
+	if err := q.refusal(); err != nil {
+		return err
 	}
 	h, ok := q.send.pd.holdBind(b)
 	if !ok {

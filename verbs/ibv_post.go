@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
 )
 
@@ -60,12 +61,15 @@ type sendSlots struct {
 	pd       *ibvPD // qp's
 	wrs      []C.struct_ibv_send_wr
 	sge      sgeSlots
+	ready    bool // RTS was reached, and not left for RESET; not after Close
 	datagram bool // UD: each request has an address of its own
 
 	unanswered bool // UC by the ibv_wr_* calls, of which it has none for what needs an answer
 
 	ex   *C.struct_ibv_qp_ex     // posts by the ibv_wr_* calls, unless nil
 	bufs []C.struct_ibv_data_buf // for these, one request's elements
+
+	maxInline uint64 // bytes; checked for the ibv_wr_* calls, which do not say what was wrong
 
 	binds []ibvBind // of the batch, held until it is posted
 	peers []*ibvAH  // the same: where its datagrams go
@@ -77,7 +81,7 @@ type sendSlots struct {
 func newSendSlots(pd *ibvPD, qp *C.struct_ibv_qp, ex *C.struct_ibv_qp_ex, cap QPCap) sendSlots {
 	n := min(cap.MaxSendWR, manyAtOnce)
 	s := sendSlots{qp: qp, pd: pd, wrs: cArray[C.struct_ibv_send_wr](n), sge: newSGESlots(n, cap.MaxSendSGE), remapped: new(remapped),
-		datagram: qp.qp_type == C.IBV_QPT_UD, unanswered: qp.qp_type == C.IBV_QPT_UC && ex != nil, ex: ex, bufs: cArray[C.struct_ibv_data_buf](cap.MaxSendSGE)}
+		datagram: qp.qp_type == C.IBV_QPT_UD, unanswered: qp.qp_type == C.IBV_QPT_UC && ex != nil, ex: ex, bufs: cArray[C.struct_ibv_data_buf](cap.MaxSendSGE), maxInline: uint64(cap.MaxInlineData)}
 	for i := range s.wrs {
 		s.wrs[i].sg_list = s.sge.list(i)
 		s.link(i)
@@ -123,9 +127,10 @@ func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 	defer q.sendMu.Unlock()
 	s := &q.send
 	for err == nil && done < len(wrs) {
-		if s.qp == nil {
-			err = net.ErrClosed
-			break
+		if !s.ready {
+			if err = q.refusal(); err != nil {
+				break
+			}
 		}
 		batch := wrs[done:min(done+len(s.wrs), len(wrs))]
 		fit := 0
@@ -148,6 +153,27 @@ func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 	return done, err
 }
 
+// refusal is why the send queue takes no requests now, or nil. It is decided before C sees a
+// request: libibverbs' rxe provider queues requests even if the kernel refuses the doorbell, and
+// the next doorbell sends them. The caller holds sendMu.
+func (q *ibvQP) refusal() error {
+	switch {
+	case q.send.qp == nil:
+		return net.ErrClosed
+	case !q.send.ready && !q.movedOn():
+		return syscall.EINVAL
+	}
+	return nil
+}
+
+// movedOn asks the device for the state: an error takes a queue pair from RTR to ERR without
+// Modify.
+func (q *ibvQP) movedOn() bool {
+	attr, err := q.Query(qpstate.MaskState)
+	q.send.ready = err == nil && attr.State >= qpstate.RTS
+	return q.send.ready
+}
+
 // encode writes a request into slot i; false if it is none that can be posted. C
 // would follow what a union holds, whatever the opcode makes of it: so nothing
 // is passed on that this function does not know.
@@ -157,7 +183,7 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 		s.unanswered && needsAnswer(wr.Opcode) || !s.sge.fill(i, wr.SGL) {
 		return false
 	}
-	if wr.Flags&SendInline != 0 && s.remapped.names(wr.SGL) && wr.Opcode != OpLocalInv && wr.Opcode != OpBindMW { // these two have no data
+	if wr.Flags&SendInline != 0 && !s.mayInline(wr) {
 		return false
 	}
 	c.wr_id = C.uint64_t(wr.ID)
@@ -190,6 +216,22 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 		return false
 	}
 	return true
+}
+
+// mayInline is false for inline data that cannot be read, or that a builder would refuse without
+// saying which request it was.
+func (s *sendSlots) mayInline(wr *SendWR) bool {
+	if wr.Opcode == OpLocalInv || wr.Opcode == OpBindMW {
+		return true // no data
+	}
+	return !s.remapped.names(wr.SGL) && (s.ex == nil || sglLength(wr.SGL) <= s.maxInline)
+}
+
+func sglLength(sgl []SGE) (n uint64) {
+	for i := range sgl {
+		n += uint64(sgl[i].Length)
+	}
+	return n
 }
 
 func setImm(c *C.struct_ibv_send_wr, imm uint32) {

@@ -10,6 +10,8 @@ import "C"
 import (
 	"sync"
 	"unsafe"
+
+	"github.com/rawverbs/rawverbs/qpstate"
 )
 
 // ibvQP is struct ibv_qp with the C memory that its work requests are encoded in.
@@ -86,6 +88,26 @@ func (q *ibvQP) QPN() uint32 { return q.qpn }
 func (q *ibvQP) Cap() QPCap  { return q.cap }
 
 func (q *ibvQP) Modify(attr *QPAttr, mask QPAttrMask) error {
+	if mask&qpstate.MaskState == 0 {
+		return q.modify(attr, mask)
+	}
+	if attr.State == qpstate.Reset { // no post may come between the device's move and ready
+		q.sendMu.Lock()
+		defer q.sendMu.Unlock()
+		err := q.modify(attr, mask)
+		q.send.ready = q.send.ready && err != nil
+		return err
+	}
+	err := q.modify(attr, mask)
+	if err == nil {
+		q.sendMu.Lock() // not before: a move to RTR can take seconds
+		defer q.sendMu.Unlock()
+		q.send.ready = attr.State >= qpstate.RTS
+	}
+	return err
+}
+
+func (q *ibvQP) modify(attr *QPAttr, mask QPAttrMask) error {
 	c := encodeQPAttr(attr)
 	return errnoErr(C.rv_modify_qp(q.qp, &c, C.int(mask)))
 }

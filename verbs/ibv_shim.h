@@ -327,8 +327,8 @@ static inline int64_t rv_refused(int64_t index, int ret)
 }
 
 /* rv_post_send posts a chain whose requests lie in one array; 0, or rv_refused.
- * libibverbs' rxe provider sets bad to NULL when it is the doorbell that fails, as
- * in a state that does not send: that counts as the first request's refusal. */
+ * libibverbs' rxe provider sets bad to NULL when it is the doorbell that fails: that
+ * counts as the first request's refusal. */
 static inline int64_t rv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad = wr;

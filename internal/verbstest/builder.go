@@ -22,6 +22,7 @@ var builderCases = []Case{
 	{"builder", "a message each way", func(e *Env) { works(e.built(wiring{})) }},
 	{"builder", "a message each way on UC", func(e *Env) { works(e.built(wiring{typ: verbs.UC})) }},
 	{"builder", "a datagram each way", func(e *Env) { works(e.built(wiring{typ: verbs.UD})) }},
+	{"builder", "a send that was refused is not sent later", func(e *Env) { refusedIsNotSent(e, verbs.PostBuilder) }},
 	{"builder", "one chain of every operation", func(e *Env) {
 		a, b := e.built(wiring{access: bindable})
 		b.receives(4, 20000, 100)
@@ -98,7 +99,7 @@ var builderCases = []Case{
 		e.quiet(a.send, "requests after the bad one")
 	}},
 	{"builder", "more than the queue holds: the place where it is full", func(e *Env) {
-		a, b := e.built(wiring{})
+		a, b := e.built(wiring{}) // a chain is taken or refused whole
 		n := int(a.qp.Cap().MaxSendWR)
 		slow := a.remote(verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled, SGL: a.sge(0, 30000)}, b, 0)
 		e.ok(a.qp.PostSend(slices.Repeat([]verbs.SendWR{slow}, n-1)), "PostSend")

@@ -17,17 +17,7 @@ import (
 
 var postCases = []Case{
 	postIn(qpstate.Reset), postIn(qpstate.Init), postIn(qpstate.RTR),
-	{"post", "a send that was refused is not sent later", func(e *Env) {
-		a, b := e.pair(wiring{before: func(a, _ *end) {
-			e.fails(a.qp.PostSend([]verbs.SendWR{{ID: 1, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: a.sge(0, 8)}}), "PostSend in INIT", syscall.EINVAL)
-		}})
-		b.receives(2, 0, 64)
-		a.signaled(verbs.SendWR{ID: 2, Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
-		e.check(a.done().ID == 2, "the send that was refused completed")
-		b.got()
-		e.quiet(a.send, "the send that was refused")
-		e.quiet(b.recv, "the send that was refused")
-	}},
+	{"post", "a send that was refused is not sent later", func(e *Env) { refusedIsNotSent(e, verbs.PostAuto) }},
 	{"post", "a receive in RESET is refused", func(e *Env) {
 		x := e.end(wiring{})
 		e.refusedAt(x.qp.PostRecv([]verbs.RecvWR{{SGL: x.sge(0, 8)}}), 0, syscall.EINVAL)
@@ -222,6 +212,24 @@ func (e *Env) refusedAt(err error, index int, want ...error) {
 	if err != nil && (!errors.As(err, &pe) || pe.Index != index) {
 		e.Errorf("the post: got %v, want index %d", err, index)
 	}
+}
+
+// refusedIsNotSent posts a send in INIT and one in RTR, and then one that is taken: it alone is
+// to complete, and to arrive.
+func refusedIsNotSent(e *Env, path verbs.PostPath) {
+	refused := func(x *end) {
+		err := x.qp.PostSend([]verbs.SendWR{{ID: 1, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: x.sge(0, 8)}})
+		e.fails(err, "PostSend below RTS", syscall.EINVAL)
+	}
+	a, b := e.pair(wiring{path: path, leave: qpstate.RTR, before: func(_, b *end) { refused(b) }})
+	refused(b)
+	e.ok(b.machine.ToRTS(b.attr), "ToRTS")
+	a.receives(4, 0, 64)
+	b.signaled(verbs.SendWR{ID: 2, Opcode: verbs.OpSend, SGL: b.sge(0, 8)})
+	e.check(b.done().ID == 2, "a send that was refused completed")
+	a.got()
+	e.quiet(b.send, "a send that was refused")
+	e.quiet(a.recv, "a send that was refused")
 }
 
 // postIn posts a send in a state before RTS.

@@ -66,6 +66,13 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	return EINVAL;
 }
 
+static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW }, *bad;
+
+	return post_send(qp, &wr, &bad);
+}
+
 static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	return write(cq->channel->refcnt, &cq, sizeof(cq)) == sizeof(cq) ? 0 : errno;
@@ -105,6 +112,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 	c->ops.req_notify_cq = req_notify_cq;
 	c->ops.poll_cq = poll_cq;
 	c->ops.alloc_mw = alloc_mw;
+	c->ops.bind_mw = bind_mw;
 	c->ops.dealloc_mw = dealloc_mw;
 	return c;
 }

@@ -22,7 +22,7 @@ struct fake {
 	long posts;                 // calls
 	long wrs;                   // requests in all calls
 	long lost;                  // datagrams whose address handle was freed
-	int refuse_at;              // the place in a chain that is refused; -1: none, -2: the doorbell
+	int refuse_at;              // the place in a chain that is refused; -1: none, -2: the doorbell, when all are queued
 	int errnum;                 // with this
 	struct ibv_send_wr last_send[4];
 	struct ibv_sge last_sge[4];

@@ -45,7 +45,7 @@ static int build_complete(struct ibv_qp_ex *ex)
 	if (f->refuse_at >= 0 && f->refuse_at < f->building)
 		return f->errnum;
 	f->wrs += f->building;
-	return 0;
+	return f->refuse_at == -2 ? f->errnum : 0; // as libibverbs' rxe provider does
 }
 
 static void build_abort(struct ibv_qp_ex *ex)
