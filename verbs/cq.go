@@ -79,6 +79,7 @@ type CQ struct {
 	woken   chan struct{} // holds at most one wake-up
 	gone    chan struct{} // closed by Close
 	waiting atomic.Int32  // goroutines in a wait
+	plain   atomic.Int32  // of these, those that any completion is to wake
 	left    leftovers     // what a loop over Completions did not come to
 }
 
@@ -202,12 +203,16 @@ func (cq *CQ) PollEx(wcs []WCEx) (int, error) {
 // Arm asks for one wake-up at the next completion, or with solicitedOnly at the
 // next one that the peer marked solicited or that failed (rdma_rxe: solicited alone).
 // Completions that are there already do not count, so poll again after it. [CQ.Wait]
-// arms by itself. net.ErrClosed after Close; EIO, or another errno, if the channel
-// broke.
+// arms by itself; while a goroutine waits for any completion, solicitedOnly does not
+// count. net.ErrClosed after Close; EIO, or another errno, if the channel broke.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 func (cq *CQ) Arm(solicitedOnly bool) error {
-	if err := cq.p.Arm(solicitedOnly); err != nil {
+	err := cq.p.Arm(solicitedOnly && cq.plain.Load() == 0)
+	if err == nil && solicitedOnly && cq.plain.Load() > 0 {
+		err = cq.p.Arm(false) // a plain wait may have armed just before, and on some devices the last arm counts
+	}
+	if err != nil {
 		return fail("ibv_req_notify_cq", cq.device, "", err)
 	}
 	return nil
@@ -270,7 +275,8 @@ func (cq *CQ) WaitEither(ctx, life context.Context, wcs []WC) (int, error) {
 // WaitSolicited is [CQ.Wait], except that it arms for completions that the peer
 // marked solicited (SendSolicited) or that failed (rdma_rxe: solicited alone): others do
 // not end its sleep.
-// It polls before it sleeps and after, so it returns completions of either kind.
+// It polls before it sleeps and after, so it returns completions of either kind. While
+// another goroutine is in a Wait on the CQ, any completion may end its sleep.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
@@ -298,6 +304,10 @@ func (cq *CQ) wait(ctx, life context.Context, room int, solicitedOnly bool, poll
 	}
 	cq.waiting.Add(1)
 	defer cq.waiting.Add(-1)
+	if !solicitedOnly {
+		cq.plain.Add(1)
+		defer cq.plain.Add(-1)
+	}
 	for {
 		n, err := cq.pollOrArm(solicitedOnly, poll)
 		if n > 0 || err != nil {

@@ -173,7 +173,9 @@ type paperCQ struct {
 	ready     []WC
 	armed     bool
 	solicited bool          // armed for no other
+	keeps     bool          // an arm for any completion outlasts one for solicited ones, as on rdma_rxe
 	broken    error         // what Arm answers
+	beforeArm func()        // called by the next Arm, unless nil
 	count     int           // what Moderate was last told
 	period    time.Duration // the same
 }
@@ -214,9 +216,14 @@ func (c *paperCQ) PollEx(wcs []WCEx) (int, error) {
 }
 
 func (c *paperCQ) Arm(solicitedOnly bool) error {
+	if f := c.beforeArm; f != nil {
+		c.beforeArm = nil
+		f()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.armed, c.solicited = true, solicitedOnly
+	any := c.keeps && c.armed && !c.solicited
+	c.armed, c.solicited = true, solicitedOnly && !any
 	return c.broken
 }
 

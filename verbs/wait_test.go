@@ -141,6 +141,93 @@ func TestWaitOnABrokenChannel(t *testing.T) {
 	})
 }
 
+// TestSolicitedWaiterArmsForPlainOnes: a WaitSolicited that takes an event which another's poll has
+// left nothing of arms again. A completion that was not solicited must still wake a plain Wait.
+func TestSolicitedWaiterArmsForPlainOnes(t *testing.T) {
+	for name, keeps := range map[string]bool{"the last arm counts": false, "an arm for any stays": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, ch, cq, paper := waitRoom(t)
+				defer closeRoom(t, cq, ch, d)
+				paper.keeps = keeps
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				var waiters sync.WaitGroup
+				waiters.Go(func() { // sleeps first, and so is woken first
+					if n, err := cq.WaitSolicited(ctx, make([]WC, 1)); n != 1 || err != nil {
+						t.Errorf("WaitSolicited: %d, %v", n, err)
+					}
+				})
+				synctest.Wait()
+				waiters.Go(func() {
+					if n, err := cq.Wait(ctx, make([]WC, 1)); n != 1 || err != nil {
+						t.Errorf("Wait: %d, %v", n, err)
+					}
+				})
+				synctest.Wait()
+				paper.complete() // an event, and nothing to poll any more
+				synctest.Wait()
+				paper.complete(WC{ID: 1}, WC{ID: 2})
+				synctest.Wait()
+				if n := cq.waiting.Load(); n != 0 {
+					t.Errorf("%d goroutines sleep on", n)
+				}
+				waiters.Wait()
+			})
+		})
+	}
+}
+
+// TestPlainWaiterArmsWhileASolicitedOneDoes: the plain one's arm is followed by that for solicited
+// completions, which was decided before.
+func TestPlainWaiterArmsWhileASolicitedOneDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ch, cq, paper := waitRoom(t)
+		defer closeRoom(t, cq, ch, d)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var waiters sync.WaitGroup
+		paper.beforeArm = func() {
+			waiters.Go(func() { _, _ = cq.Wait(ctx, make([]WC, 1)) })
+			time.Sleep(time.Second) // until it sleeps
+		}
+		waiters.Go(func() { _, _ = cq.WaitSolicited(ctx, make([]WC, 1)) })
+		time.Sleep(2 * time.Second)
+		paper.complete(WC{ID: 1}, WC{ID: 2})
+		synctest.Wait()
+		if n := cq.waiting.Load(); n != 0 {
+			t.Errorf("%d goroutines sleep on", n)
+		}
+		waiters.Wait()
+	})
+}
+
+// TestSolicitedWaiterAloneSleepsOn: without a plain Wait, what was not solicited wakes nobody.
+func TestSolicitedWaiterAloneSleepsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ch, cq, paper := waitRoom(t)
+		defer closeRoom(t, cq, ch, d)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := cq.Wait(ctx, make([]WC, 1)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a plain Wait, which is over: %v", err)
+		}
+		paper.complete() // takes its arm away
+		var waiter sync.WaitGroup
+		began := time.Now()
+		waiter.Go(func() {
+			if n, err := cq.WaitSolicited(t.Context(), make([]WC, 2)); n != 2 || err != nil || time.Since(began) != 2*time.Second {
+				t.Errorf("%d, %v after %v", n, err, time.Since(began))
+			}
+		})
+		time.Sleep(time.Second)
+		paper.complete(WC{ID: 1})
+		time.Sleep(time.Second)
+		paper.completeAs(true, WC{ID: 2})
+		waiter.Wait()
+	})
+}
+
 func TestWaitNeedsAChannelAndRoom(t *testing.T) {
 	d, _ := newPaperDevice()
 	cq := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1}))
