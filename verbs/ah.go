@@ -3,8 +3,8 @@
 package verbs
 
 // AH is the way to a UD peer (struct ibv_ah), which a [SendWR] names. [PD.CreateAH] makes
-// it; it is valid until Close, and serves any number of queue pairs of its domain; on any other a
-// post with it is EINVAL.
+// it; it is valid until Close, and serves any number of queue pairs of its domain. A post with
+// it on another queue pair is EINVAL.
 //
 // Its methods may be called by several goroutines at once; a post that meets Close is
 // taken or EINVAL, one that comes after it is EINVAL.

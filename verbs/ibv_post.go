@@ -224,14 +224,7 @@ func (s *sendSlots) mayInline(wr *SendWR) bool {
 	if wr.Opcode == OpLocalInv || wr.Opcode == OpBindMW {
 		return true // no data
 	}
-	return !s.remapped.names(wr.SGL) && (s.ex == nil || sglLength(wr.SGL) <= s.maxInline)
-}
-
-func sglLength(sgl []SGE) (n uint64) {
-	for i := range sgl {
-		n += uint64(sgl[i].Length)
-	}
-	return n
+	return !s.remapped.names(wr.SGL) && (s.ex == nil || sglBytes(wr.SGL) <= s.maxInline)
 }
 
 func setImm(c *C.struct_ibv_send_wr, imm uint32) {

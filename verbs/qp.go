@@ -169,9 +169,9 @@ func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 // completion of its request, or of a later one, was polled. EINVAL is for a queue pair
 // below RTS, an opcode that its type does not have, more elements than Cap, more inline
 // data (some drivers: ENOMEM), inline data of a region under other addresses
-// ([SendInline]), an AH or a Bind that is missing or closed, an AH of another domain, a Bind of another
-// device's objects; net.ErrClosed after Close. In
-// ERR and SQE requests are taken, and flushed at once.
+// ([SendInline]), an AH or a Bind that is missing or closed, an AH of another domain, a Bind
+// of another device's objects; net.ErrClosed after Close. In ERR and SQE requests are taken,
+// and flushed at once.
 //
 // Implements: int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr),
 // and with [PostBuilder] void ibv_wr_start(struct ibv_qp_ex *qp),
