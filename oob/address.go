@@ -52,7 +52,7 @@ func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 	if err := checkAddress(address, 1); err != nil {
 		return nil, &AddressError{opConnect, address, tryAddress, err}
 	}
-	ctx, cancel := opts.stepContext(ctx)
+	ctx, cancel := stepContext(ctx, opts.Timeout)
 	defer cancel()
 	dialer := net.Dialer{KeepAliveConfig: keepAlive}
 	nc, err := dialer.DialContext(ctx, "tcp", address)

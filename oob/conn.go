@@ -47,9 +47,9 @@ type Options struct {
 // cause of its context's end; or, before anything is sent, because an argument breaks
 // the rules of its type. The step is in the text of each.
 type Conn struct {
-	nc   net.Conn
-	opts Options
-	peer string // the peer's address, for errors and events
+	nc      net.Conn
+	timeout time.Duration // Options.Timeout
+	peer    string        // the peer's address, for errors and events
 
 	// life ends, with the reason as its cause, when the peer is gone, failed or
 	// broke the protocol, and when this end is closed.
@@ -70,7 +70,8 @@ type Conn struct {
 	incoming meter
 	inbox    chan message
 
-	observing sync.Mutex // the Observer is called by one goroutine at a time
+	observing sync.Mutex // the observer is called by one goroutine at a time
+	observer  Observer   // guarded by observing
 }
 
 // carriage is what a connection has been used for so far.
@@ -91,11 +92,12 @@ func NewConn(nc net.Conn, opts Options) *Conn {
 	}
 	c := &Conn{
 		nc:       nc,
-		opts:     opts,
+		timeout:  opts.Timeout,
 		peer:     peer,
 		writing:  make(chan struct{}, 1),
 		inbox:    make(chan message, inboxSize),
 		incoming: meter{r: nc},
+		observer: opts.Observer,
 	}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	return c
@@ -273,11 +275,12 @@ func interruptible(ctx context.Context, setDeadline func(time.Time) error, op fu
 
 // stepContext gives ctx the default timeout if it has no deadline.
 func (c *Conn) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return c.opts.stepContext(ctx)
+	return stepContext(ctx, c.timeout)
 }
 
-func (o Options) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := o.Timeout
+// stepContext gives ctx the limit, which has the meaning of Options.Timeout, if it has
+// no deadline.
+func stepContext(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if limit == 0 {
 		limit = DefaultTimeout
 	}

@@ -282,11 +282,11 @@ func TestObserver(t *testing.T) {
 	var mu sync.Mutex
 	var events []Event
 	client, server := loopback(t, Options{})
-	server.opts.Observer = func(e Event) {
+	server.SetObserver(func(e Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		events = append(events, e)
-	}
+	})
 	err1, err2 := both(
 		func() error { return session(t.Context(), client, RoleClient) },
 		func() error { return session(t.Context(), server, RoleServer) },
@@ -316,4 +316,32 @@ func TestObserver(t *testing.T) {
 	if !reflect.DeepEqual(count, want) {
 		t.Errorf("got %v", count)
 	}
+}
+
+// TestSetObserverBesideSteps is for the race detector.
+func TestSetObserverBesideSteps(t *testing.T) {
+	client, server := loopback(t, Options{})
+	done := make(chan struct{})
+	var setter sync.WaitGroup
+	setter.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				client.SetObserver(func(Event) {})
+			}
+		}
+	})
+	for range 100 {
+		err1, err2 := both(
+			func() error { return client.Barrier(t.Context(), "x") },
+			func() error { return server.Barrier(t.Context(), "x") },
+		)
+		if err1 != nil || err2 != nil {
+			t.Fatalf("client: %v; server: %v", err1, err2)
+		}
+	}
+	close(done)
+	setter.Wait()
 }

@@ -21,24 +21,25 @@ type Event struct {
 type Observer func(Event)
 
 // SetObserver replaces the Observer of the Options, such as that of a Listener,
-// by one of this Conn's own; nil ends the telling.
+// by one of this Conn's own; nil ends the telling. It may be called at any time, from
+// any goroutine but the Observer's.
 func (c *Conn) SetObserver(o Observer) {
 	c.observing.Lock()
 	defer c.observing.Unlock()
-	c.opts.Observer = o
+	c.observer = o
 }
 
 func (c *Conn) observe(at time.Time, sent bool, m message) {
 	c.observing.Lock()
 	defer c.observing.Unlock()
-	if c.opts.Observer == nil {
+	if c.observer == nil {
 		return
 	}
 	local := ""
 	if addr := c.nc.LocalAddr(); addr != nil {
 		local = addr.String()
 	}
-	c.opts.Observer(Event{
+	c.observer(Event{
 		Time:  at,
 		Sent:  sent,
 		Type:  m.Type,
