@@ -69,6 +69,9 @@ type Conn struct {
 
 	incoming meter
 	inbox    chan message
+	closing  chan struct{} // closed by Close
+	silent   chan struct{} // closed when no message will follow those in the inbox
+	readErr  error         // why; set before silent is closed, nil after Close
 
 	observing sync.Mutex // the observer is called by one goroutine at a time
 	observer  Observer   // guarded by observing
@@ -96,6 +99,8 @@ func NewConn(nc net.Conn, opts Options) *Conn {
 		peer:     peer,
 		writing:  make(chan struct{}, 1),
 		inbox:    make(chan message, inboxSize),
+		closing:  make(chan struct{}),
+		silent:   make(chan struct{}),
 		incoming: meter{r: nc},
 		observer: opts.Observer,
 	}
@@ -123,6 +128,7 @@ func (c *Conn) Close() error {
 	c.mu.Unlock()
 
 	c.end(net.ErrClosed)
+	close(c.closing)
 	err := c.nc.Close()
 	c.reader.Wait()
 	return errors.WithMessagef(err, "oob: closing the connection to %s", c.peer)
@@ -147,7 +153,7 @@ func (c *Conn) ReadFull(ctx context.Context, step string, buf []byte) (int, erro
 	if err != nil {
 		return n, c.explain(ctx, opWaiting, step, began, c.incoming.explain(c.peer, err))
 	}
-	c.incoming.done()
+	c.incoming.done(step)
 	return n, nil
 }
 
@@ -167,30 +173,6 @@ func (c *Conn) AwaitFirst(ctx context.Context, step string) error {
 	err := interruptible(ctx, c.nc.SetReadDeadline, func() error { return peek(socket) })
 	if err != nil {
 		return c.explain(ctx, opWaiting, step, began, c.incoming.explain(c.peer, err))
-	}
-	return nil
-}
-
-// peek returns when a byte can be read; io.EOF if none will come.
-func peek(socket syscall.Conn) error {
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var n int
-	var failure error
-	err = raw.Read(func(fd uintptr) (done bool) {
-		var first [1]byte
-		n, _, failure = syscall.Recvfrom(int(fd), first[:], syscall.MSG_PEEK)
-		return failure != syscall.EAGAIN && failure != syscall.EINTR
-	})
-	switch {
-	case err != nil:
-		return err
-	case failure != nil:
-		return failure
-	case n == 0:
-		return io.EOF
 	}
 	return nil
 }
@@ -302,17 +284,30 @@ func (c *Conn) explain(ctx context.Context, op, step string, began time.Time, er
 	case c.isClosed():
 		err = net.ErrClosed
 	case c.life.Err() != nil:
-		err = context.Cause(c.life)
+		err = c.reason()
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		timeout := &TimeoutError{Op: op, Step: step, Peer: c.peer, After: time.Since(began).Round(time.Millisecond)}
 		if op == opWaiting {
-			timeout.What, timeout.Got, timeout.Want = c.incoming.state()
+			timeout.What, timeout.Got, timeout.Want, timeout.Last = c.incoming.state()
 		}
 		return timeout
 	case ctx.Err() != nil:
 		err = &canceledError{ctx.Err(), context.Cause(ctx)}
 	}
 	return stepError(op, step, err)
+}
+
+// reason is why the connection's life ended. What the reader found behind the last
+// message, such as the peer's own failure, says more than a hang-up noticed before.
+func (c *Conn) reason() error {
+	select {
+	case <-c.silent:
+		if c.readErr != nil {
+			return c.readErr
+		}
+	default:
+	}
+	return context.Cause(c.life)
 }
 
 func (c *Conn) isClosed() bool {

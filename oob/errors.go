@@ -123,6 +123,7 @@ type TimeoutError struct {
 	What  string        // what had begun to arrive, if anything
 	Got   int           // bytes of it that arrived
 	Want  int           // bytes it has
+	Last  string        // what arrived whole before, such as "its hello"; "" if nothing did
 }
 
 // Error names the step, the wait, and what had come by then.
@@ -133,6 +134,9 @@ func (e *TimeoutError) Error() string {
 		return text + subject(e.Peer) + " does not take the bytes; is it stopped? If it is only slow, allow a longer timeout"
 	case e.Got > 0:
 		return text + fmt.Sprintf("%s stopped after %d of %d bytes of %s; look at its output, and make sure that the program at that port is this one's counterpart", subject(e.Peer), e.Got, e.Want, e.What)
+	}
+	if e.Last != "" {
+		return text + subject(e.Peer) + " has sent nothing since " + e.Last + "; is it stopped, or at another step? Look at its output; if it is only slow, allow a longer timeout"
 	}
 	return text + subject(e.Peer) + " is silent; is it at the same step? Look at its output; if it is only slow, allow a longer timeout"
 }

@@ -237,7 +237,7 @@ func receive[T any](c *Conn, ctx context.Context, step string, want MessageType)
 	var m message
 	select {
 	case m = <-c.inbox:
-	case <-c.life.Done():
+	case <-c.silent:
 	case <-ctx.Done():
 	}
 	if m.Type == 0 {

@@ -148,6 +148,51 @@ func TestTimeoutTellsProgress(t *testing.T) {
 	}
 }
 
+// TestTimeoutTellsWhatCameLast: a peer that was heard is not called silent.
+func TestTimeoutTellsWhatCameLast(t *testing.T) {
+	for name, test := range map[string]struct {
+		steps func(context.Context, *Conn) error
+		text  string
+	}{
+		"nothing": {func(ctx context.Context, c *Conn) error { _, err := c.RecvNote(ctx, ""); return err }, "peer pipe is silent"},
+		"hello": {func(ctx context.Context, c *Conn) error {
+			if _, err := c.Hello(ctx, Hello{Role: RoleClient}); err != nil {
+				return err
+			}
+			_, err := c.ExchangeEndpoint(ctx, goldenEndpoint)
+			return err
+		}, "oob: waiting for endpoints: timed out after 30s, peer pipe has sent nothing since its hello"},
+		"raw bytes": {func(ctx context.Context, c *Conn) error {
+			if _, err := c.ReadFull(ctx, "the first word", make([]byte, 4)); err != nil {
+				return err
+			}
+			_, err := c.ReadFull(ctx, "the rest", make([]byte, 1000))
+			return err
+		}, "peer pipe stopped after 21 of 1000 bytes of the rest"},
+		"raw bytes, all": {func(ctx context.Context, c *Conn) error {
+			if _, err := c.ReadFull(ctx, "the first word", make([]byte, 25)); err != nil {
+				return err
+			}
+			_, err := c.ReadFull(ctx, "the rest", make([]byte, 1000))
+			return err
+		}, "peer pipe has sent nothing since the first word"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := pipe(t, Options{})
+				go drain(server.nc)
+				if name != "nothing" {
+					go server.nc.Write(sessionFrames(t)[0])
+				}
+				err := test.steps(t.Context(), client)
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), test.text) {
+					t.Errorf("%v, want %q", err, test.text)
+				}
+			})
+		})
+	}
+}
+
 // TestCancel: a wait ends at once, keeps the cause, and leaves a connection
 // that works.
 func TestCancel(t *testing.T) {

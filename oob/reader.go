@@ -11,7 +11,8 @@ package oob
 //
 // Because it always reads, the end of the peer is noticed at once, even while
 // the program waits for RDMA. It stops reading when the inbox is full, so a
-// peer can make it hold inboxSize bodies and no more; TCP then slows the peer.
+// peer can make it hold inboxSize bodies and one more; TCP then slows the peer,
+// and hangup.go looks for its end.
 
 import (
 	"context"
@@ -42,17 +43,34 @@ func (m message) String() string {
 }
 
 func (c *Conn) readMessages() {
+	defer close(c.silent)
 	for first := true; ; first = false {
 		m, err := c.readMessage(first)
 		if err != nil {
+			c.readErr = err
 			c.end(err)
 			return
 		}
-		select {
-		case c.inbox <- m:
-		case <-c.life.Done():
+		if !c.deliver(m) {
 			return
 		}
+	}
+}
+
+// deliver puts a message into the inbox, and waits while that is full; false after Close.
+func (c *Conn) deliver(m message) bool {
+	select {
+	case c.inbox <- m:
+		return true
+	default:
+	}
+	stop := c.watchHangup()
+	defer stop()
+	select {
+	case c.inbox <- m:
+		return true
+	case <-c.closing:
+		return false
 	}
 }
 
@@ -78,11 +96,11 @@ func (c *Conn) readMessage(first bool) (message, error) {
 	if err := c.fill(body); err != nil {
 		return message{}, err
 	}
-	c.incoming.done()
 	m, err := decodeMessage(h, body)
 	if err != nil {
 		return message{}, c.blame(err)
 	}
+	c.incoming.done("its " + m.String())
 	c.observe(time.Now(), false, m)
 	if e, failed := m.Value.(*PeerError); failed {
 		e.Peer = c.peer
@@ -141,6 +159,11 @@ func decodeMessage(h Header, body []byte) (message, error) {
 // failed or broke the protocol, or this end called Close. Messages that came
 // before can still be received. Reading starts with the first exchange or
 // Watch; before that the peer's end goes unnoticed.
+//
+// Reading pauses while the peer is 16 messages ahead of this end's calls. On Linux the
+// peer's end is then noticed too, if this end's TCP buffer holds all that was sent
+// before it; elsewhere, and on connections that are not sockets, it is noticed when
+// the messages are received.
 func (c *Conn) Done() <-chan struct{} { return c.life.Done() }
 
 // Err tells why the connection's life ended: a [*PeerError], [*ClosedError] or
@@ -149,7 +172,7 @@ func (c *Conn) Err() error {
 	if c.life.Err() == nil {
 		return nil
 	}
-	return errors.WithMessage(context.Cause(c.life), "oob")
+	return errors.WithMessage(c.reason(), "oob")
 }
 
 // Watch derives a context which is also cancelled when the connection's life
@@ -178,7 +201,7 @@ type meter struct {
 	mu        sync.Mutex
 	what      string
 	got, want int
-	whole     bool // something whole arrived before
+	last      string // what arrived whole before: "its hello"; "" if nothing did
 }
 
 // expect says what the next bytes belong to, and how many of it are here.
@@ -188,11 +211,11 @@ func (m *meter) expect(what string, got, want int) {
 	m.what, m.got, m.want = what, got, want
 }
 
-// done says that it is here whole.
-func (m *meter) done() {
+// done says that something is here whole.
+func (m *meter) done(last string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.what, m.got, m.want, m.whole = "", 0, 0, true
+	m.what, m.got, m.want, m.last = "", 0, 0, last
 }
 
 func (m *meter) Read(p []byte) (int, error) {
@@ -203,10 +226,10 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (m *meter) state() (what string, got, want int) {
+func (m *meter) state() (what string, got, want int, last string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.what, m.got, m.want
+	return m.what, m.got, m.want, m.last
 }
 
 // explain turns the error of a read into a ClosedError.
@@ -219,7 +242,7 @@ func (m *meter) explain(peer string, err error) error {
 	if errors.Is(err, io.EOF) && m.got > 0 {
 		err = io.ErrUnexpectedEOF
 	}
-	return &ClosedError{Peer: peer, What: m.what, Got: m.got, Want: m.want, First: !m.whole, Err: err}
+	return &ClosedError{Peer: peer, What: m.what, Got: m.got, Want: m.want, First: m.last == "", Err: err}
 }
 
 // article gives the type's name with its article: "an endpoints", "a hello".

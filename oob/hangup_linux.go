@@ -1,0 +1,34 @@
+package oob
+
+import (
+	"io"
+	"syscall"
+	"unsafe"
+)
+
+// The events of poll(2) that say that no more bytes will come.
+const (
+	pollErr   = 0x0008
+	pollHup   = 0x0010
+	pollRdHup = 0x2000
+)
+
+// hangup returns io.EOF if the peer has closed, the errno if the connection broke, or
+// nil. Bytes that came before may still be unread.
+func hangup(fd uintptr) error {
+	poll := struct {
+		fd              int32
+		events, revents int16
+	}{fd: int32(fd), events: pollRdHup}
+	var now syscall.Timespec
+	_, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0)
+	switch {
+	case errno != 0 || poll.revents&(pollErr|pollHup|pollRdHup) == 0:
+		return nil
+	case poll.revents&pollErr != 0:
+		if code, err := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ERROR); err == nil && code != 0 {
+			return syscall.Errno(code)
+		}
+	}
+	return io.EOF
+}
