@@ -4,9 +4,7 @@ package rc
 
 import (
 	"context"
-	stderrors "errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -46,42 +44,32 @@ type Conn struct {
 	stopEvents func() // of the device
 	stopTCP    func() // watching the peer
 
-	mu      sync.Mutex
-	closing bool           // Close has begun: no new object, no new wait
-	calls   sync.WaitGroup // under way, which Close waits for
-	regions []oob.Region   // shared by this end
-	owned   []owned        // what Close frees, last first
+	mu         sync.Mutex
+	connecting bool           // Dial or Connect has yet to return
+	closing    bool           // Close has begun: no new object, no new wait
+	calls      sync.WaitGroup // under way, which Close waits for
+	regions    []oob.Region   // shared by this end
+	owned      []owned        // what Close frees, last first
+	finished   bool           // both ends met in the barrier "done"
+	farewell   func(context.Context, *oob.Conn) error
 
-	leaveOnce sync.Once
+	moves     sync.Mutex // held while the queue pairs change their state; guards the next four
+	hasLeft   bool
 	leaveErr  error
 	left      []*queuePair // those that were moved to ERR to be drained
 	recvMarks int          // of their receive queues, behind the last request
+	markID    uint64       // of the work requests that end a queue; random, so that the program's own differ
 
-	finished bool // both ends met in the barrier "done"
-	farewell func(context.Context, *oob.Conn) error
-
-	closeOnce sync.Once
-	closeErr  error
+	unwinding sync.Mutex
+	unwound   bool // once: what is left is objects that refused to close
 }
 
 // newConn makes a Conn with nothing but a TCP connection, and a life.
 func newConn(tcp *oob.Conn, hello oob.Hello, cfg Config) *Conn {
-	c := &Conn{cfg: cfg, tcp: tcp, peerHello: hello, events: events{cfg.Logger}, stopEvents: func() {}, stopTCP: func() {}}
+	c := &Conn{cfg: cfg, tcp: tcp, peerHello: hello, events: events{cfg.Logger}, stopEvents: func() {}, stopTCP: func() {},
+		connecting: true, markID: randomID()}
 	c.life, c.endLife = context.WithCancelCause(context.Background())
 	return c
-}
-
-// owned is an object that the Conn frees.
-type owned struct {
-	verb, name string
-	io.Closer
-}
-
-// own sees to it that Close frees object.
-func (c *Conn) own(verb, name string, object io.Closer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.owned = append(c.owned, owned{verb, name, object})
 }
 
 // QP is the queue pair, the first one if there are several. The Conn moves and closes it.
@@ -274,37 +262,4 @@ func (c *Conn) Fail(step string, cause error) {
 	if c.cfg.Exchange == nil {
 		c.tcp.Fail(step, cause)
 	}
-}
-
-// Close moves the queue pairs to ERR, waits, for a second at most, until their work
-// requests are flushed, frees everything, the last made first, says Farewell and closes
-// TCP. Waits that are under way end with net.ErrClosed. What the program made itself in
-// the Conn's domain or on its CQs is to be closed before: else these stay, and the
-// error is EBUSY. Closing again returns the same.
-func (c *Conn) Close() error {
-	c.closeOnce.Do(func() { c.closeErr = c.close() })
-	return c.closeErr
-}
-
-func (c *Conn) close() error {
-	c.mu.Lock()
-	c.closing = true
-	c.mu.Unlock()
-	c.endLife(net.ErrClosed)
-	c.stopTCP()
-	c.stopEvents()
-	c.calls.Wait()
-
-	var errs []error
-	errs = append(errs, c.drain())
-	for i := len(c.owned) - 1; i >= 0; i-- {
-		object := c.owned[i]
-		err := object.Close()
-		if err == nil {
-			c.events.freed(object.verb, object.name)
-		}
-		errs = append(errs, err)
-	}
-	errs = append(errs, c.sayFarewell(), c.tcp.Close())
-	return stderrors.Join(errs...)
 }

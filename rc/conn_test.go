@@ -64,9 +64,13 @@ func (e *end) post(t *testing.T, wr verbs.SendWR, n int) {
 	}
 }
 
-// dialPair connects two ends; the errors are the client's and the server's.
+// dialPair connects two ends, on the client's device if it has one; the errors are the
+// client's and the server's.
 func dialPair(t testing.TB, client, server Config) (c, s *end, cerr, serr error) {
-	dev := openTestDevice(t)
+	dev := client.Device
+	if dev == nil {
+		dev = openTestDevice(t)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	client.Device, server.Device = dev, dev

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	stderrors "errors"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -27,7 +28,11 @@ const (
 // Dial connects to a listening end at "host:port" and returns when the queue
 // pairs of both are in RTS. The error says which step failed at which end: errors.As
 // finds the *oob.AddressError, *oob.PeerError or *verbs.Error beneath. ctx limits the
-// connecting alone, and Config.Timeout each exchange. After an error nothing is left.
+// connecting alone, and Config.Timeout each exchange.
+//
+// After an error, or a panic of Config.Prepare, nothing is left but what Prepare made
+// itself and did not close. If that holds up the Conn's objects, the error matches EBUSY
+// too: close it, then Close the Conn that Prepare was given.
 func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 	cfg = cfg.complete()
 	tcp, err := oob.Dial(ctx, address, cfg.oobOptions())
@@ -120,8 +125,8 @@ func (in *Incoming) AwaitFirst(ctx context.Context) error {
 }
 
 // Connect takes the peer: all the steps after the hello, which there is none of if
-// cfg has an Exchange. On failure everything made is freed and the TCP connection
-// closed; the error is as that of [Dial].
+// cfg has an Exchange. The error, and what is left after it, are as those of [Dial]; the
+// TCP connection is closed.
 func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	return connect(ctx, in.tcp, in.hello, cfg.complete())
 }
@@ -144,24 +149,58 @@ func (c *Config) hello(role oob.Role) oob.Hello {
 // connect takes a connection from the hello to RTS. It owns tcp.
 func connect(ctx context.Context, tcp *oob.Conn, hello oob.Hello, cfg Config) (*Conn, error) {
 	c := newConn(tcp, hello, cfg)
+	if err := c.takeSteps(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// takeSteps takes all steps, or undoes those that it took. Prepare and Exchange are the
+// program's and may panic: then too.
+func (c *Conn) takeSteps(ctx context.Context) (err error) {
+	var at step
+	err = errAborted // unless the steps return
+	defer func() { err = c.settle(at.name, err) }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })()
-	for _, step := range c.steps() {
-		err := context.Cause(ctx)
-		if err == nil {
-			err = step.do(ctx)
+	for _, at = range c.steps() {
+		for _, limit := range []context.Context{c.life, ctx} {
+			if limit.Err() != nil {
+				return context.Cause(limit)
+			}
 		}
-		if err != nil {
-			c.Fail(step.name, err)
-			c.Close()
-			return nil, errors.WithMessage(err, step.name)
+		if err := at.do(ctx); err != nil {
+			return err
 		}
 	}
-	if cfg.Exchange == nil {
+	if c.cfg.Exchange == nil {
 		c.watchPeer()
 	}
-	return c, nil
+	return nil
+}
+
+// settle ends the connecting, which came to err at a step: after a failure, or if Close
+// was called meanwhile, the peer is told and everything is freed.
+func (c *Conn) settle(at string, err error) error {
+	c.mu.Lock()
+	if err == nil && c.closing {
+		err = net.ErrClosed
+	}
+	c.connecting = err != nil
+	c.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	c.Fail(at, err)
+	c.mu.Lock()
+	c.connecting = false
+	c.mu.Unlock()
+	err = errors.WithMessage(err, at)
+	if left := c.Close(); left != nil {
+		err = stderrors.Join(err, left)
+	}
+	return err
 }
 
 // step is one step of a connection, named in errors.
@@ -301,6 +340,13 @@ func randomPSN() uint32 {
 	var b [4]byte
 	rand.Read(b[:]) // never fails
 	return binary.BigEndian.Uint32(b[:]) >> 8
+}
+
+// randomID is a work request's ID that no other is likely to have.
+func randomID() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.NativeEndian.Uint64(b[:])
 }
 
 func ipOf(a net.Addr) netip.Addr {

@@ -23,9 +23,6 @@ const (
 	drainQuiet = 50 * time.Millisecond
 )
 
-// drainID marks the work request that ends a queue.
-const drainID = 1<<64 - 1
-
 // Disconnect moves the queue pairs to ERR ahead of Close: each work request that
 // is queued completes with IBV_WC_WR_FLUSH_ERR, and WaitSend and WaitRecv return
 // it as they do any other. (One WaitRecv more than there are receives may see the
@@ -43,23 +40,27 @@ func (c *Conn) Disconnect() error {
 // leave moves the queue pairs to ERR, once; those in RESET have nothing to flush.
 // The receive queue's mark is posted before the move: see drain.
 func (c *Conn) leave() error {
-	c.leaveOnce.Do(func() {
-		for _, p := range c.pairs {
-			if p.machine.State() != qpstate.Reset {
-				c.left = append(c.left, p)
-			}
+	c.moves.Lock()
+	defer c.moves.Unlock()
+	if c.hasLeft {
+		return c.leaveErr
+	}
+	c.hasLeft = true
+	for _, p := range c.pairs {
+		if p.machine.State() != qpstate.Reset {
+			c.left = append(c.left, p)
 		}
-		for _, p := range c.left {
-			if c.srq == nil && p.PostRecv([]verbs.RecvWR{{ID: drainID}}) == nil {
-				c.recvMarks++
-			}
+	}
+	for _, p := range c.left {
+		if c.srq == nil && p.PostRecv([]verbs.RecvWR{{ID: c.markID}}) == nil {
+			c.recvMarks++
 		}
-		var errs []error
-		for _, p := range c.left {
-			errs = append(errs, p.machine.ToError())
-		}
-		c.leaveErr = stderrors.Join(errs...)
-	})
+	}
+	var errs []error
+	for _, p := range c.left {
+		errs = append(errs, p.machine.ToError())
+	}
+	c.leaveErr = stderrors.Join(errs...)
 	return c.leaveErr
 }
 
@@ -74,7 +75,7 @@ func (c *Conn) drain() error {
 	}
 	sendMarks, recvQueues := 0, len(c.left)
 	for _, p := range c.left {
-		if p.PostSend([]verbs.SendWR{{ID: drainID, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, AH: p.ah}}) == nil {
+		if p.PostSend([]verbs.SendWR{{ID: c.markID, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, AH: p.ah}}) == nil {
 			sendMarks++
 		}
 	}
@@ -84,18 +85,18 @@ func (c *Conn) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
 	defer cancel()
 	if c.cfg.OneCQ {
-		flushed, err := drainCQ(ctx, c.sendCQ, sendMarks+c.recvMarks, len(c.left)+recvQueues)
+		flushed, err := c.drainCQ(ctx, c.sendCQ, sendMarks+c.recvMarks, len(c.left)+recvQueues)
 		if err != nil {
 			return errors.WithMessage(err, "drain the queues")
 		}
 		c.events.drained(flushed)
 		return nil
 	}
-	sends, err := drainCQ(ctx, c.sendCQ, sendMarks, len(c.left))
+	sends, err := c.drainCQ(ctx, c.sendCQ, sendMarks, len(c.left))
 	if err != nil {
 		return errors.WithMessage(err, "drain the send queue")
 	}
-	recvs, err := drainCQ(ctx, c.recvCQ, c.recvMarks, recvQueues)
+	recvs, err := c.drainCQ(ctx, c.recvCQ, c.recvMarks, recvQueues)
 	if err != nil {
 		return errors.WithMessage(err, "drain the receive queue")
 	}
@@ -103,19 +104,14 @@ func (c *Conn) drain() error {
 	return nil
 }
 
-// drainCQ polls until all marks have come, or until nothing more comes if a queue
-// has none or somebody who polls the CQ himself took one, and returns how many work
-// requests were flushed.
-func drainCQ(ctx context.Context, cq *verbs.CQ, marks, queues int) (flushed int, err error) {
+// drainCQ polls until all marks have come, or until nothing has come for drainQuiet if a
+// queue has none, and returns how many work requests were flushed. If somebody who polls
+// the CQ himself took a mark, ctx ends it.
+func (c *Conn) drainCQ(ctx context.Context, cq *verbs.CQ, marks, queues int) (flushed int, err error) {
 	unmarked := marks < queues
-	if unmarked {
-		quiet, cancel := context.WithTimeout(ctx, drainQuiet)
-		defer cancel()
-		ctx = quiet
-	}
 	var wcs [16]verbs.WC
 	for marks > 0 || unmarked {
-		n, err := cq.Wait(ctx, wcs[:])
+		n, err := waitQuiet(ctx, cq, wcs[:], unmarked)
 		if errors.Is(err, context.DeadlineExceeded) {
 			return flushed, nil
 		}
@@ -124,7 +120,7 @@ func drainCQ(ctx context.Context, cq *verbs.CQ, marks, queues int) (flushed int,
 		}
 		for _, wc := range wcs[:n] {
 			switch {
-			case wc.ID == drainID:
+			case wc.ID == c.markID:
 				marks--
 			case wc.Status == verbs.WCWRFlushErr:
 				flushed++
@@ -132,4 +128,14 @@ func drainCQ(ctx context.Context, cq *verbs.CQ, marks, queues int) (flushed int,
 		}
 	}
 	return flushed, nil
+}
+
+// waitQuiet waits for completions, for drainQuiet at most if the queue has no mark.
+func waitQuiet(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC, unmarked bool) (int, error) {
+	if unmarked {
+		quiet, cancel := context.WithTimeout(ctx, drainQuiet)
+		defer cancel()
+		ctx = quiet
+	}
+	return cq.Wait(ctx, wcs)
 }

@@ -44,6 +44,9 @@ func (e *PeerGoneError) Error() string { return fmt.Sprintf("%v (%v)", e.Closed,
 // Unwrap gives both errors.
 func (e *PeerGoneError) Unwrap() []error { return []error{e.Closed, e.Err} }
 
+// errAborted is what the peer is told when a step of the connecting did not return.
+var errAborted = errors.New("the program left this step without an error (a panic?); its output may say why")
+
 func errPortDown(device string, port uint8, state verbs.PortState) error {
 	return errors.Errorf("port %d of %s is %v; try: setting its network interface up (ip link set dev IFACE up; rdma link shows which)", port, device, state)
 }

@@ -118,6 +118,8 @@ func (c *Conn) owns(qpn uint32) bool {
 // The three moves carry this end's choices, and what the peer told.
 
 func (c *Conn) toInit() error {
+	c.moves.Lock()
+	defer c.moves.Unlock()
 	for _, p := range c.pairs {
 		if err := p.machine.ToInit(verbs.QPAttr{PKeyIndex: 0, PortNum: c.cfg.Port, Access: c.cfg.Access, QKey: c.cfg.QKey}); err != nil {
 			return err
@@ -127,6 +129,8 @@ func (c *Conn) toInit() error {
 }
 
 func (c *Conn) toRTR() error {
+	c.moves.Lock()
+	defer c.moves.Unlock()
 	for _, p := range c.pairs {
 		attr, err := c.rtrAttr(p)
 		if err != nil {
@@ -178,6 +182,8 @@ func (c *Conn) rtrAttr(p *queuePair) (verbs.QPAttr, error) {
 }
 
 func (c *Conn) toRTS() error {
+	c.moves.Lock()
+	defer c.moves.Unlock()
 	for _, p := range c.pairs {
 		initiator, _ := oob.NegotiateReads(p.local, p.peer)
 		if err := p.machine.ToRTS(verbs.QPAttr{

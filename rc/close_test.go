@@ -1,0 +1,214 @@
+package rc
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// listen accepts one peer after the other and connects it; the errors go to told. The
+// test's end waits for all of that.
+func listen(t *testing.T, cfg Config, told func(error)) (address string) {
+	t.Helper()
+	l, err := Listen(t.Context(), "127.0.0.1:0", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			in, err := l.Accept(t.Context())
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				if _, err := in.Hello(t.Context()); err != nil {
+					in.Refuse(err)
+					told(err)
+					return
+				}
+				c, err := in.Connect(t.Context(), cfg)
+				if err == nil {
+					<-c.Life().Done()
+					err = context.Cause(c.Life())
+					c.Close()
+				}
+				told(err)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		serving.Wait()
+	})
+	return l.Addr().String()
+}
+
+// TestAPrepareThatDoesNotReturnLeavesNothing: it panics, or ends its goroutine as
+// t.Fatal does. The device can be closed, and the peer is told.
+func TestAPrepareThatDoesNotReturnLeavesNothing(t *testing.T) {
+	for name, end := range map[string]func(){
+		"panic":  func() { panic("no buffers today") },
+		"goexit": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dev := openTestDevice(t)
+			heard := make(chan error, 1)
+			address := listen(t, Config{Device: dev}, func(err error) { heard <- err })
+			var panicked any
+			var dialing sync.WaitGroup
+			dialing.Go(func() {
+				defer func() { panicked = recover() }()
+				_, _ = Dial(t.Context(), address, Config{Device: dev, Prepare: func(c *Conn) error {
+					if _, err := c.AllocMR("test", slot, verbs.AccessLocalWrite); err != nil {
+						return err
+					}
+					end()
+					return nil
+				}})
+				t.Error("Dial has returned")
+			})
+			dialing.Wait()
+			if name == "panic" && panicked != "no buffers today" {
+				t.Errorf("the panic became %v", panicked)
+			}
+			var failed *oob.PeerError
+			if err := <-heard; !errors.As(err, &failed) || failed.Step != "prepare" {
+				t.Errorf("the peer was told %v", err)
+			}
+		})
+	}
+}
+
+// TestAPrepareThatFailsWithMemoryOfItsOwn: the error says what stays, and Close frees it
+// when the program has closed its own.
+func TestAPrepareThatFailsWithMemoryOfItsOwn(t *testing.T) {
+	var conn *Conn
+	var mr *verbs.MR
+	_, _, cerr, _ := dialPair(t, Config{Prepare: func(c *Conn) (err error) {
+		conn = c
+		if mr, err = c.PD().RegMR(make([]byte, slot), verbs.AccessLocalWrite); err != nil {
+			return err
+		}
+		return errors.New("no buffers today")
+	}}, Config{})
+	if cerr == nil || !strings.HasPrefix(cerr.Error(), "prepare: no buffers today") || !errors.Is(cerr, syscall.EBUSY) || !strings.Contains(cerr.Error(), "1 MR") {
+		t.Errorf("client: %v", cerr)
+	}
+	if err := mr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCloseIsRepeatedAfterEBUSY: what a region of the program's held up is freed by the
+// next Close, in order, and nothing twice.
+func TestCloseIsRepeatedAfterEBUSY(t *testing.T) {
+	told := &recorder{}
+	c, _ := pair(t, Config{Logger: slog.New(told)}, Config{})
+	mr, err := c.PD().AllocMR(slot, verbs.AccessLocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.Close(); !errors.Is(err, syscall.EBUSY) || !strings.Contains(err.Error(), "1 MR") {
+			t.Errorf("Close with a region open: %v", err)
+		}
+		if told.count("free protection domain") != 0 || told.count("free queue pair") != 1 {
+			t.Errorf("freed beside the region: %q", told.texts)
+		}
+	}
+	if err := mr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	for _, object := range []string{"free queue pair", "free send completion queue", "free completion channel", "free protection domain"} {
+		if n := told.count(object); n != 1 {
+			t.Errorf("%s: %d times", object, n)
+		}
+	}
+}
+
+// TestCloseWhileConnecting closes, from another goroutine, a Conn that Prepare has given
+// away, at any step of the connecting. Dial fails, or Close has come after it.
+func TestCloseWhileConnecting(t *testing.T) {
+	dev := openTestDevice(t)
+	address := listen(t, Config{Device: dev}, func(error) {})
+	for name, leave := range map[string]func(*Conn) error{"Close": (*Conn).Close, "Disconnect": (*Conn).Disconnect} {
+		for i := range 30 {
+			var leaving sync.WaitGroup
+			conn, err := Dial(t.Context(), address, Config{Device: dev, Prepare: func(c *Conn) error {
+				if _, err := c.AllocMR("test", slot, verbs.AccessLocalWrite); err != nil {
+					return err
+				}
+				leaving.Go(func() {
+					time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+					if err := leave(c); err != nil && !errors.Is(err, net.ErrClosed) {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+				return nil
+			}})
+			if name == "Close" && err != nil && !errors.Is(err, net.ErrClosed) {
+				t.Errorf("Dial: %v", err)
+			}
+			leaving.Wait()
+			if err == nil {
+				if err := conn.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+// TestCloseInPrepare: Close does not wait for the connecting that it is called by.
+func TestCloseInPrepare(t *testing.T) {
+	dev := openTestDevice(t)
+	address := listen(t, Config{Device: dev}, func(error) {})
+	_, err := Dial(t.Context(), address, Config{Device: dev, Prepare: func(c *Conn) error {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.AllocMR("test", slot, 0); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("AllocMR after Close: %v", err)
+		}
+		return nil
+	}})
+	if !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Dial: %v", err)
+	}
+}
+
+// TestCloseEndsTheConnecting: a peer that does not go on holds nobody up.
+func TestCloseEndsTheConnecting(t *testing.T) {
+	dev := openTestDevice(t)
+	release := make(chan struct{})
+	address := listen(t, Config{Device: dev, Prepare: func(*Conn) error { <-release; return nil }}, func(error) {})
+	defer close(release)
+	began := time.Now()
+	_, err := Dial(t.Context(), address, Config{Device: dev, Prepare: func(c *Conn) error {
+		time.AfterFunc(50*time.Millisecond, func() { c.Close() })
+		return nil
+	}})
+	if !errors.Is(err, net.ErrClosed) || time.Since(began) > 5*time.Second {
+		t.Errorf("after %v: %v", time.Since(began), err)
+	}
+}
