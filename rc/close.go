@@ -56,6 +56,7 @@ func (c *Conn) unwind() error {
 		c.stopTCP()
 		c.stopEvents()
 		c.calls.Wait()
+		c.telling.Wait()
 		errs = append(errs, c.drain())
 	}
 	errs = append(errs, c.free()...)

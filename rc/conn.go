@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/rawverbs/rawverbs/internal/serial"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -43,6 +44,8 @@ type Conn struct {
 	endLife    context.CancelCauseFunc
 	stopEvents func() // of the device
 	stopTCP    func() // watching the peer
+
+	telling serial.Queue // records of the device's events, which its callback must not wait for
 
 	mu         sync.Mutex
 	connecting bool           // Dial or Connect has yet to return
@@ -183,24 +186,38 @@ func (c *Conn) PeerRegion(name string) (oob.Region, bool) {
 	return oob.Region{}, false
 }
 
-// watchDevice ends the Conn's life when the device, a queue pair or one of the
-// completion queues reports that it is dead.
+// watchDevice ends the Conn's life when the device, or an object of the Conn's, reports
+// that it is dead. The Logger may block: it is told by another goroutine.
 func (c *Conn) watchDevice() {
 	c.stopEvents = c.dev.Subscribe(func(e verbs.AsyncEvent) {
-		switch {
-		case e.Type == verbs.EventDeviceFatal:
-		case e.Type == verbs.EventCQErr:
-			if !c.sendCQ.Is(e) && !c.recvCQ.Is(e) {
-				return
-			}
-		case e.QPN != 0 && !c.owns(e.QPN):
+		if !c.concerns(e) {
 			return
 		}
-		c.events.async(e)
+		c.telling.Do(func() { c.events.async(e) })
 		if e.Fatal() {
 			c.endLife(&AsyncError{Device: c.dev.Name(), Event: e})
 		}
 	})
+}
+
+// concerns says whether an event is about the device, the Conn's port, or an object of
+// the Conn's.
+func (c *Conn) concerns(e verbs.AsyncEvent) bool {
+	switch e.Type {
+	case verbs.EventCQErr:
+		return c.sendCQ.Is(e) || c.recvCQ.Is(e)
+	case verbs.EventSRQErr, verbs.EventSRQLimitReached:
+		return c.srq != nil && c.srq.Is(e)
+	case verbs.EventWQFatal:
+		return false // a Conn has no such queue
+	}
+	switch {
+	case e.QPN != 0:
+		return c.owns(e.QPN)
+	case e.Port != 0:
+		return e.Port == c.cfg.Port
+	}
+	return true
 }
 
 // watchPeer ends the Conn's life when the peer fails or is gone.

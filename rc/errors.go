@@ -25,6 +25,8 @@ func (e *AsyncError) Error() string {
 		text += "; the device is being removed or was reset: start again once it is back (rdma link)"
 	case verbs.EventCQErr:
 		text += "; the completion queue overran: make it as deep as the queues that complete there, and poll it"
+	case verbs.EventSRQErr:
+		text += "; the shared receive queue is lost: connect again, with a new one"
 	default:
 		text += "; the queue pair is in ERR: its first completion that is not a flush says why"
 	}

@@ -1,6 +1,7 @@
 package rc
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -147,6 +148,103 @@ func (cq *faultyCQ) Poll(wcs []verbs.WC) (int, error) {
 		cq.last = time.Now()
 	}
 	return n, err
+}
+
+// TestEventsOfOthers: what befalls an object that is not the connection's leaves it be.
+func TestEventsOfOthers(t *testing.T) {
+	dev, faults := openFaulty(t, 0)
+	told := &recorder{}
+	srq := &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}
+	none := func(*Conn) error { return nil }
+	c, s := pair(t, Config{Device: dev, Prepare: none, Logger: slog.New(told)}, Config{Device: dev, Prepare: none, SRQ: srq, Access: verbs.AccessRemoteWrite})
+	pd, err := dev.AllocPD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pd.Close()
+	other, err := pd.CreateSRQ(*srq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	faults.report(
+		verbs.AsyncEvent{Type: verbs.EventSRQErr, SRQ: faults.srqs[1]},
+		verbs.AsyncEvent{Type: verbs.EventSRQErr}, // of one that is closed since
+		verbs.AsyncEvent{Type: verbs.EventSRQLimitReached, SRQ: faults.srqs[1]},
+		verbs.AsyncEvent{Type: verbs.EventWQFatal},
+		verbs.AsyncEvent{Type: verbs.EventCQErr},
+		verbs.AsyncEvent{Type: verbs.EventQPFatal, QPN: 0xabcdef},
+	)
+	for name, end := range map[string]*end{"without an SRQ": c, "with an SRQ": s} {
+		if err := end.Life().Err(); err != nil {
+			t.Errorf("%s: another's event ended the connection", name)
+		}
+	}
+	faults.report(verbs.AsyncEvent{Type: verbs.EventSRQErr, SRQ: faults.srqs[0]})
+	if c.Life().Err() != nil || s.Life().Err() == nil {
+		t.Fatalf("the server's SRQ failed: client's life %v, server's %v", c.Life().Err(), s.Life().Err())
+	}
+	_, err = s.WaitRecv(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "IBV_EVENT_SRQ_ERR on an SRQ") || strings.Contains(err.Error(), "the queue pair is in ERR") {
+		t.Errorf("got %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"IBV_EVENT_SRQ", "IBV_EVENT_WQ", "IBV_EVENT_QP"} {
+		if told.count(name) != 0 {
+			t.Errorf("the client's Logger heard of another's %s…", name)
+		}
+	}
+	if told.count("IBV_EVENT_GID_CHANGE on port 1") == 0 {
+		t.Errorf("the client's Logger did not hear of its port: %q", told.texts)
+	}
+}
+
+// TestABlockedLoggerHoldsUpNobody: a Logger that blocks in an asynchronous event is its
+// own connection's trouble.
+func TestABlockedLoggerHoldsUpNobody(t *testing.T) {
+	dev, faults := openFaulty(t, 0)
+	stuck := &stuckLogger{in: make(chan struct{}), out: make(chan struct{})}
+	c, s := pair(t, Config{Device: dev, Logger: slog.New(stuck)}, Config{Device: dev})
+	go faults.report()
+	<-stuck.in
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("Close waits for another connection's Logger")
+	}
+	close(stuck.out)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if !stuck.passed {
+		t.Error("Close did not wait for the event's record")
+	}
+}
+
+// stuckLogger is a handler that keeps the record of an asynchronous event until out is
+// closed.
+type stuckLogger struct {
+	recorder
+	in, out chan struct{}
+	passed  bool
+}
+
+func (s *stuckLogger) WithAttrs([]slog.Attr) slog.Handler { return s }
+
+func (s *stuckLogger) Handle(ctx context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, "IBV_EVENT_") {
+		close(s.in)
+		<-s.out
+		s.passed = true
+	}
+	return s.recorder.Handle(ctx, r)
 }
 
 // TestDrainWaitsForSilence: a queue without a mark is flushed when nothing has come for a
