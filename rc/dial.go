@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"sync"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -52,8 +54,13 @@ func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 // Listener waits for peers. [Listen] makes it; it is valid until Close. Its methods may be
 // called by several goroutines at once.
 type Listener struct {
-	tcp *oob.Listener
-	cfg Config
+	tcp    *oob.Listener
+	cfg    Config
+	close  sync.Once
+	closed chan struct{}
+
+	mu    sync.Mutex
+	short time.Time // of the last shortage
 }
 
 // Listen opens the TCP port of "host:port" or ":port". The Config's Logger and
@@ -65,7 +72,7 @@ func Listen(ctx context.Context, address string, cfg Config) (*Listener, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Listener{tcp: tcp, cfg: cfg}, nil
+	return &Listener{tcp: tcp, cfg: cfg, closed: make(chan struct{})}, nil
 }
 
 // Addr is the address listened on, with the port that was given.
@@ -73,13 +80,21 @@ func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
 
 // Close ends the listening, and a waiting Accept with net.ErrClosed; connections stay.
 // Closing again does nothing.
-func (l *Listener) Close() error { return l.tcp.Close() }
+func (l *Listener) Close() error {
+	l.close.Do(func() { close(l.closed) })
+	return l.tcp.Close()
+}
 
 // Accept waits for the next TCP connection and reads nothing from it, so that a
 // slow or hostile peer holds up nobody: handle each Incoming in a goroutine. It waits
-// without a limit of its own, until ctx ends or Close.
+// without a limit of its own, until ctx ends or Close. While the process or the host is
+// short of file descriptors or memory it pauses, tells the Logger so, and goes on.
 func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 	tcp, err := l.tcp.Accept(ctx)
+	for pause := firstPause; isShortage(err); pause = min(2*pause, lastPause) {
+		l.pause(ctx, pause, err)
+		tcp, err = l.tcp.Accept(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -153,4 +153,11 @@ func (e events) drained(flushed int) {
 		fmt.Sprintf("drained: %d work requests flushed, which is normal at teardown", flushed), slog.Int("flushed", flushed))
 }
 
+// shortage tells that a listener can accept nobody for now, and why.
+func (e events) shortage(cause error) {
+	e.log.LogAttrs(context.Background(), slog.LevelWarn, "no new connection can be taken: the listener pauses and tries again",
+		slog.String("event", "listener.short"), slog.String("verb", "tcp"), slog.String("path", pathSlow),
+		slog.String("error", cause.Error()), slog.String("try", "a higher limit of open files (ulimit -n), or fewer connections at a time"))
+}
+
 func hex24(n uint32) string { return fmt.Sprintf("%#06x", n) }
