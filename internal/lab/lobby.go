@@ -15,15 +15,18 @@ import (
 // shorter: a client says it at once.
 const HelloLimit = 5 * time.Second
 
-// maxSilent is how many may be silent at a time. One more, and who has been so for
-// the longest goes.
+// maxSilent is how many may be silent at a time, if the process may have many files
+// open. One more, and who has been so for the longest goes.
 const maxSilent = 1024
+
+// lobbySize leaves the clients three quarters of the files that the process may have open.
+func lobbySize(openFiles uint64) int { return int(max(1, min(maxSilent, openFiles/4))) }
 
 var errCrowded = errors.New("too many others have connected since, and it said no hello; try: again")
 
-// lobby holds those who are silent, in the order of their coming. The zero value is
-// empty.
+// lobby holds those who are silent, in the order of their coming.
 type lobby struct {
+	size   int // how many there may be, at least 1
 	mu     sync.Mutex
 	silent []*silence
 }
@@ -38,7 +41,7 @@ func (l *lobby) enter(ctx context.Context, limit time.Duration) (_ context.Conte
 	s := &silence{cancel}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.silent) == maxSilent {
+	if len(l.silent) == l.size {
 		l.silent[0].end(errCrowded)
 		l.silent = slices.Delete(l.silent, 0, 1)
 	}

@@ -80,6 +80,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	tell(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for %s", listener.Addr(), who),
 		slog.String("address", listener.Addr().String()))
 	s := &server{ServerOptions: o, wire: w, inbox: inbox, ledger: newLedger(), dev: dev, all: all, places: make(chan struct{}, o.MaxClients)}
+	s.lobby.size = lobbySize(openFiles())
 	if o.Once {
 		return s.serveOne(ctx, listener)
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net"
 	"testing"
 )
 
@@ -49,6 +50,23 @@ func TestOnce(t *testing.T) {
 		s.client(t, "--size", "11", "-s", "").fails(1, "the client asks for 11 bytes", "at most 10", "--size 10")
 		s.fails(1, "the client asks for 11 bytes", "--max-size")
 	})
+}
+
+// More connections than the server may have files open: it goes on, and serves those
+// that have something to say.
+func TestFewDescriptors(t *testing.T) {
+	noLeak(t)
+	s := serveBy(t, []string{"sh", "-c", `ulimit -n 64; exec "$@"`, "sh"})
+	var silent []net.Conn
+	for range 150 {
+		silent = append(silent, dialRaw(t, s))
+	}
+	s.client(t).succeeds()
+	for _, nc := range silent {
+		nc.Close()
+	}
+	s.stillServes(t)
+	s.stops()
 }
 
 // A client more than the server takes is told so; the next one is served. Who has
