@@ -4,9 +4,11 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
+	"github.com/rawverbs/rawverbs/internal/serial"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -30,10 +32,8 @@ func (o *Options) openDevice(cfg *rc.Config) (*verbs.Device, error) {
 func (o *Options) inspect(dev *verbs.Device, cfg *rc.Config) error {
 	why := "asked for"
 	if o.Device == "" {
-		why = "the first there is"
-		if _, err := verbs.Devices(); err != nil {
-			why += "; " + err.Error()
-		}
+		_, err := verbs.Devices()
+		why = whyFirst(dev.Info(), err)
 	}
 	tell(cfg.Logger, "slow", "device.opened", "ibv_open_device", "open device "+dev.Info().String(), slog.String("why", why))
 	if err := cfg.Check(dev); err != nil {
@@ -49,18 +49,33 @@ func (o *Options) inspect(dev *verbs.Device, cfg *rc.Config) error {
 	return nil
 }
 
+// whyFirst says why a device was taken when none was named; listErr is that of
+// [verbs.Devices]. A host without RDMA is no trouble, a device that cannot be had is.
+func whyFirst(info verbs.DeviceInfo, listErr error) string {
+	switch {
+	case listErr != nil && !errors.Is(listErr, errors.ErrUnsupported):
+		return "the first there is; " + listErr.Error()
+	case info.Provider == "softroce":
+		return "no RDMA device; using " + info.Name
+	}
+	return "the first there is"
+}
+
 // untilFatal makes a context that ends, with the reason, when the device does: who
-// then keeps it open holds up its removal. Each event is heard.
+// then keeps it open holds up its removal. Each event is heard, in another goroutine than
+// the device's: heard may block, as a Logger can.
 func untilFatal(ctx context.Context, dev *verbs.Device, heard func(verbs.AsyncEvent)) (until context.Context, stop func()) {
 	until, end := context.WithCancelCause(ctx)
+	var hearing serial.Queue
 	unsubscribe := dev.Subscribe(func(e verbs.AsyncEvent) {
-		heard(e)
+		hearing.Do(func() { heard(e) })
 		if e.Type == verbs.EventDeviceFatal {
 			end(&rc.AsyncError{Device: dev.Name(), Event: e})
 		}
 	})
 	return until, func() {
 		unsubscribe()
+		hearing.Wait()
 		end(nil)
 	}
 }

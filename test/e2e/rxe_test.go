@@ -163,7 +163,7 @@ func TestNoDevice(t *testing.T) {
 		start(t, args[0], args[1:]...).fails(1, device, "no device of that name", "try: one of those that exist: soft0")
 	}
 	s := start(t, "rdma_server", "--json", "--once")
-	s.event("device.opened", "msg", "soft0", "why", "the first there is")
+	s.event("device.opened", "msg", "soft0", "why", "no RDMA device; using soft0")
 	s.event("server.listening")
 	start(t, "rdma_client", "127.0.0.1").succeeds()
 	s.succeeds()
