@@ -287,8 +287,10 @@ func (c *Conn) explain(ctx context.Context, op, step string, began time.Time, er
 		err = c.reason()
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		timeout := &TimeoutError{Op: op, Step: step, Peer: c.peer, After: time.Since(began).Round(time.Millisecond)}
+		what, got, want, last := c.incoming.state()
+		timeout.Last = last
 		if op == opWaiting {
-			timeout.What, timeout.Got, timeout.Want, timeout.Last = c.incoming.state()
+			timeout.What, timeout.Got, timeout.Want = what, got, want
 		}
 		return timeout
 	case ctx.Err() != nil:

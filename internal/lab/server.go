@@ -23,8 +23,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Serve serves until ctx ends, or with Once until one client was served. It
-// returns nil if it was stopped between clients, or the one client's job was
+// Serve serves until ctx ends, or with Once until the job of one client, which had begun,
+// is over. It returns nil if it was stopped between clients, or the one client's job was
 // done.
 func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if err := o.check(); err != nil {
@@ -79,8 +79,11 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	}
 	tell(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for %s", listener.Addr(), who),
 		slog.String("address", listener.Addr().String()))
-	s := &server{ServerOptions: o, wire: w, inbox: inbox, ledger: newLedger(), dev: dev, all: all, places: make(chan struct{}, o.MaxClients)}
-	s.lobby.size = lobbySize(openFiles())
+	s := &server{ServerOptions: o, wire: w, inbox: inbox, ledger: newLedger(), dev: dev, all: all}
+	if o.Once {
+		s.MaxClients = 1
+	}
+	s.places, s.lobby.size = make(chan struct{}, s.MaxClients), lobbySize(openFiles())
 	if o.Once {
 		return s.serveOne(ctx, listener)
 	}
@@ -98,12 +101,39 @@ type server struct {
 	places chan struct{} // one is filled for each client, from its hello on
 }
 
+// serveOne lets in whoever comes, until the job of one has begun and is over. Who comes to
+// no job, such as a port scanner, holds up nobody and does not count.
 func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
-	in, err := l.Accept(ctx)
-	if err != nil {
-		return interrupted(ctx, err)
+	until, stop := context.WithCancel(ctx)
+	defer stop()
+	var comers sync.WaitGroup
+	served := make(chan error, 1) // what the one client's job came to
+	for {
+		in, err := l.Accept(until)
+		if err != nil {
+			comers.Wait()
+			select {
+			case err = <-served:
+				return err
+			default:
+				return interrupted(ctx, err)
+			}
+		}
+		comers.Go(func() {
+			err := s.client(until, in, "server")
+			if errors.As(err, new(jobless)) {
+				if until.Err() == nil {
+					s.failed(ctx, in, "server", err)
+				}
+				return
+			}
+			select {
+			case served <- err:
+			default: // of a client that came in the moment before stop
+			}
+			stop()
+		})
 	}
-	return s.client(ctx, in, "server")
 }
 
 // serveAll serves each client in a goroutine. A client that fails is reported
@@ -130,20 +160,38 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 				return
 			}
 			failed.Add(1)
-			if ctx.Err() != nil && !errors.As(err, new(unheard)) {
+			if ctx.Err() != nil && !errors.As(err, new(jobless)) {
 				cutShort.Add(1)
 			}
-			s.all.LogAttrs(ctx, slog.LevelError, "client failed", slog.String("who", who), slog.String("event", "client.failed"),
-				slog.String("peer", in.RemoteAddr().String()), slog.String("error", err.Error()))
+			s.failed(ctx, in, who, err)
 		})
 	}
 }
 
-// unheard is of a connection that did not come to be a client: nobody's job is cut
-// short with it.
-type unheard struct{ error }
+// failed reports a client that does not end the server.
+func (s *server) failed(ctx context.Context, in *rc.Incoming, who string, err error) {
+	s.all.LogAttrs(ctx, slog.LevelError, "client failed", slog.String("who", who), slog.String("event", "client.failed"),
+		slog.String("peer", in.RemoteAddr().String()), slog.String("error", err.Error()))
+}
 
-func (u unheard) Unwrap() error { return u.error }
+// jobless is of a connection that came to no job: its end cuts nobody's job short.
+type jobless struct{ error }
+
+func (j jobless) Unwrap() error { return j.error }
+
+// isStranger says, of a connecting that failed, whether nothing whole of a client's came:
+// then it was none.
+func isStranger(err error) bool {
+	var closed *oob.ClosedError
+	var late *oob.TimeoutError
+	switch {
+	case errors.As(err, &closed):
+		return closed.First
+	case errors.As(err, &late):
+		return late.Last == ""
+	}
+	return errors.Is(err, oob.ErrForeignPeer)
+}
 
 // client serves one client from the hello to the end.
 func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error {
@@ -158,11 +206,16 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error 
 	hello, err := s.greet(ctx, in)
 	if err != nil {
 		refuse(err)
-		return unheard{err}
+		return jobless{err}
 	}
 	defer func() { <-s.places }()
 	record.asked(hello)
-	mine, err := s.half(hello, log)
+	j, err := s.find(hello.Job)
+	if err != nil {
+		refuse(err)
+		return jobless{err}
+	}
+	mine, err := s.half(j, hello, log)
 	if err != nil {
 		refuse(err)
 		return err
@@ -174,6 +227,9 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error 
 	cfg.Device, cfg.Params, cfg.Prepare = s.dev, params{}, mine.prepare
 	mine.configure(&cfg)
 	conn, err := in.Connect(ctx, cfg)
+	if err != nil && isStranger(err) {
+		return jobless{err}
+	}
 	if err != nil {
 		return err
 	}
@@ -203,6 +259,9 @@ func (s *server) greet(ctx context.Context, in *rc.Incoming) (hello oob.Hello, e
 	case s.places <- struct{}{}:
 		return hello, nil
 	default:
+		if s.Once {
+			return hello, errors.New("the server has the one client that it serves; try: later, at a server that goes on (rdma_server without --once)")
+		}
 		return hello, fmt.Errorf("the server has its %d clients; try: later, or rdma_server --max-clients", s.MaxClients)
 	}
 }
@@ -219,12 +278,8 @@ func (s *server) find(name string) (job, error) {
 	return j, err
 }
 
-// half makes this server's half of the job that a client asks for.
-func (s *server) half(hello oob.Hello, log *slog.Logger) (half, error) {
-	j, err := s.find(hello.Job)
-	if err != nil {
-		return nil, err
-	}
+// half makes this server's half of a job, as a client asks for it.
+func (s *server) half(j job, hello oob.Hello, log *slog.Logger) (half, error) {
 	if s.wire.isNative() {
 		tell(log, "slow", "job.chosen", "", "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
 	}

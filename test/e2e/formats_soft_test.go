@@ -49,6 +49,31 @@ func TestOtherFormatsServerStays(t *testing.T) {
 	}
 }
 
+// The one client of --once is one of the format.
+func TestOtherFormatsOnceOutlivesProbes(t *testing.T) {
+	noLeak(t)
+	for _, wire := range []string{"rc-example", "rocev2-learn", "pingpong", "perftest"} {
+		t.Run(wire, func(t *testing.T) {
+			s := serve(t, "--wire", wire, "--once", "--timeout", "2s")
+			for greeting, want := range map[string]string{
+				"":      "closed the connection before it sent anything",
+				"short": "closed the connection after 5 of ",
+				"GET / HTTP/1.1\r\nHost: someone.example\r\n\r\n": "like an HTTP client",
+			} {
+				tcp := dialRaw(t, s)
+				tcp.Write([]byte(greeting))
+				tcp.CloseWrite()
+				s.event("client.failed", "error", want)
+			}
+			slow := dialRaw(t, s)
+			slow.Write([]byte("sl"))
+			s.event("client.failed", "peer", slow.LocalAddr().String(), "error", "timed out")
+			s.client(t, "--wire", wire).succeeds()
+			s.succeeds()
+		})
+	}
+}
+
 // A client meets what is no server of its format.
 func TestOtherFormatsWrongServer(t *testing.T) {
 	noLeak(t)

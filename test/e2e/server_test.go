@@ -52,6 +52,39 @@ func TestOnce(t *testing.T) {
 	})
 }
 
+// Who comes to no job is not the one client: a port scanner, a stranger's greeting, a
+// silent one, a client that asks for no job there is. The client after them is.
+func TestOnceOutlivesProbes(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--once")
+	dialRaw(t, s).Close()
+	s.event("client.failed", "error", "before it sent anything")
+	for _, greeting := range []string{"GET / HTTP/1.1\r\n\r\n", "RVO\n\x01\x01"} {
+		tcp := dialRaw(t, s)
+		tcp.Write([]byte(greeting))
+		tcp.CloseWrite()
+		s.event("client.failed", "peer", tcp.LocalAddr().String())
+	}
+	silent := dialRaw(t, s)
+	defer silent.Close()
+	s.client(t, "--wire", "rc-example").fails(1)
+	s.held.expect(t, s)
+	s.client(t).succeeds()
+	s.succeeds()
+}
+
+// A second client is refused while the one has its job.
+func TestOnceIsOneClient(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--once")
+	holds := dialRaw(t, s)
+	fakeClient(t, holds, 1)
+	s.event("job.chosen")
+	s.client(t).fails(1, "the server has the one client that it serves", "without --once")
+	holds.Close()
+	s.fails(1, "closed the connection")
+}
+
 // More connections than the server may have files open: it goes on, and serves those
 // that have something to say.
 func TestFewDescriptors(t *testing.T) {
