@@ -175,7 +175,7 @@ func statusHint(s WCStatus) string {
 	case WCRemOpErr:
 		return "the peer could not complete the request (rdma_rxe: its receive was too small); its own completion says why"
 	case WCRetryExcErr:
-		return "no ACK came: is the peer alive and in RTR, are QPN, GID and PSN right, is UDP port 4791 open both ways, does path_mtu fit the link?"
+		return "no ACK came: is the peer's program gone, stopped or overloaded, is its queue pair in RTR, are QPN, GID and PSN right, is UDP port 4791 open both ways, does path_mtu fit the link?"
 	case WCRNRRetryExcErr:
 		return "the peer had no receive posted: post receives before RTR, or set RNR_RETRY to 7 (for ever)"
 	case WCFatalErr, WCGeneralErr:

@@ -51,6 +51,9 @@ func TestEveryStatusHasItsNumberAndNoHintIsLost(t *testing.T) {
 	} {
 		err := (&WC{ID: 3, Status: s, QPN: 17, VendorErr: 5}).Err()
 		var we *WCError
+		if s == WCRetryExcErr && !strings.Contains(err.Error(), "gone, stopped or overloaded") {
+			t.Errorf("%v lacks what most often is the cause: %v", s, err)
+		}
 		if !errors.As(errors.WithMessage(err, "wrapped"), &we) || we.Status != s ||
 			!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "vendor error 0x5") {
 			t.Errorf("%v: %v lacks %q", s, err, want)
