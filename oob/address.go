@@ -158,7 +158,7 @@ func tryConnect(address string, err error) string {
 	case errors.As(err, &lookup):
 		return "check the host's name, or use its IP address"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("nothing listens there: is rdma_server running on that host, and is %s its port?", port)
+		return fmt.Sprintf("nothing listens on port %s there: start the program at that host first, or correct the address", port)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return fmt.Sprintf("check the address and the route to it: ip route get %s; ping %s", host, host)
 	case errors.Is(err, context.Canceled):

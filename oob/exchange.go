@@ -20,7 +20,7 @@ const failTimeout = time.Second
 // a peer that failed closes after its error message.
 const lastWord = 250 * time.Millisecond
 
-const trySameJob = "run the same job with the same options at both ends"
+const tryAlike = "start both ends with the same options, so that they take the same steps"
 
 // Hello sends h and returns the peer's. The two roles must differ. The two jobs
 // must be the same, unless one is empty: that end does what the other asks
@@ -38,7 +38,7 @@ func (c *Conn) Hello(ctx context.Context, h Hello) (Hello, error) {
 	case peer.Role == h.Role:
 		err = c.refuse("hello", fmt.Sprintf("both ends say they are the %v", h.Role), "start one end as client and the other as server")
 	case peer.Job != h.Job && peer.Job != "" && h.Job != "":
-		err = c.refuse("hello", fmt.Sprintf("this end runs the job %q and the peer %q", h.Job, peer.Job), trySameJob)
+		err = c.refuse("hello", fmt.Sprintf("this end runs the job %q and the peer %q", h.Job, peer.Job), tryAlike)
 	}
 	if err != nil {
 		return Hello{}, err
@@ -69,7 +69,7 @@ func (c *Conn) ExchangeEndpoints(ctx context.Context, list []Endpoint) ([]Endpoi
 		return nil, err
 	}
 	if err := checkPeerEndpoints(list, peer); err != nil {
-		return nil, c.refuse("endpoints", err.Error(), trySameJob)
+		return nil, c.refuse("endpoints", err.Error(), tryAlike)
 	}
 	return peer, nil
 }
@@ -118,7 +118,7 @@ func (c *Conn) Barrier(ctx context.Context, name string) error {
 		return err
 	}
 	if peer != name {
-		return c.refuse(step, fmt.Sprintf("this end is at the barrier %q and the peer at %q", name, peer), trySameJob)
+		return c.refuse(step, fmt.Sprintf("this end is at the barrier %q and the peer at %q", name, peer), tryAlike)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (c *Conn) RecvNote(ctx context.Context, name string) (Note, error) {
 		return Note{}, err
 	}
 	if name != "" && n.Name != name {
-		return Note{}, c.refuse(step, fmt.Sprintf("this end waits for the note %q and the peer sent %q", name, n.Name), trySameJob)
+		return Note{}, c.refuse(step, fmt.Sprintf("this end waits for the note %q and the peer sent %q", name, n.Name), tryAlike)
 	}
 	return n, nil
 }
@@ -251,7 +251,7 @@ func receive[T any](c *Conn, ctx context.Context, step string, want MessageType)
 	}
 	value, ok := m.Value.(T)
 	if !ok || m.Type != want {
-		return none, c.refuse(step, fmt.Sprintf("this end waits for %s and the peer sent %v", step, m), trySameJob)
+		return none, c.refuse(step, fmt.Sprintf("this end waits for %s and the peer sent %v", step, m), tryAlike)
 	}
 	return value, nil
 }

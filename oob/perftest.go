@@ -189,7 +189,7 @@ func DecodePerftestKey(data []byte) (PerftestKey, error) {
 	if parts == nil {
 		return PerftestKey{}, &ProtocolError{
 			Problem: fmt.Sprintf("what came is no key of %s: %s", perftestFormat, quote(data[:min(len(data), 32)])),
-			Try:     "make sure that the program there is this job's counterpart and has the same flags",
+			Try:     "make sure that the program there does the same test and has the same flags",
 			Err:     ErrForeignPeer,
 		}
 	}

@@ -43,7 +43,7 @@ var foreignSigns = []struct {
 	looks   string
 	try     string
 }{
-	{regexp.MustCompile("^" + magic), "a program that speaks rawverbs' native format, such as rdma_server", tryFormat},
+	{regexp.MustCompile("^" + magic), "a program that speaks rawverbs' native format", tryFormat},
 	{regexp.MustCompile(`^HTTP/[0-9]`), "an HTTP server", tryPort},
 	{regexp.MustCompile(`^[A-Z]+ [^ ]+ HTTP/[0-9]`), "an HTTP client", tryPort},
 	{regexp.MustCompile(`^SSH-[0-9]`), "an SSH server or client", tryPort},
@@ -62,7 +62,7 @@ var foreignSizes = map[int]string{
 
 const (
 	tryPort   = "is this the right port?"
-	tryFormat = "start this program's counterpart there, or select that program's exchange format here (--wire of rdma_server and rdma_client)"
+	tryFormat = "start this program's counterpart there, or select that program's exchange format here"
 )
 
 // describeForeign makes the error for a peer that greets like this.

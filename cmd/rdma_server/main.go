@@ -58,7 +58,7 @@ the midst of a job.`,
 	}
 	cli.AddFlags(cmd, &o.Options, &out)
 	lab.AddServerFlags(cmd.Flags(), &o.JobOptions)
-	cmd.Flags().BoolVar(&o.Once, "once", false, "serve one client, then exit")
+	cmd.Flags().BoolVar(&o.Once, "once", false, "serve one client whose job begins, then exit")
 	cmd.Flags().StringVar(&o.Listen, "listen", "", "address to listen on (default: every one of this host's)")
 	o.MaxSize = lab.DefaultMaxSize
 	cmd.Flags().Var(&o.MaxSize, "max-size", "largest buffer or region that a client may ask for, such as 64M")

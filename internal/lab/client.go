@@ -71,7 +71,7 @@ func RunClient(ctx context.Context, o ClientOptions) (err error) {
 	rec.ask(&cfg)
 	conn, err := rc.Dial(ctx, net.JoinHostPort(o.Server, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {
-		return err
+		return inOurWords(w, err)
 	}
 	rec.connected(ctx, conn)
 	return runJob(ctx, conn, mine, o.Timeout)

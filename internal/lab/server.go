@@ -194,7 +194,8 @@ func isStranger(err error) bool {
 }
 
 // client serves one client from the hello to the end.
-func (s *server) client(ctx context.Context, in *rc.Incoming, who string) error {
+func (s *server) client(ctx context.Context, in *rc.Incoming, who string) (err error) {
+	defer func() { err = inOurWords(s.wire, err) }()
 	record := s.keep(who)
 	log := record.log
 	in.SetLogger(log)
