@@ -2,7 +2,6 @@ package rc
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -245,29 +244,6 @@ func (s *stuckLogger) Handle(ctx context.Context, r slog.Record) error {
 		s.passed = true
 	}
 	return s.recorder.Handle(ctx, r)
-}
-
-// TestDrainWaitsForSilence: a queue without a mark is flushed when nothing has come for a
-// while, not after a while in all.
-func TestDrainWaitsForSilence(t *testing.T) {
-	dev, _ := openFaulty(t, drainQuiet/5)
-	told := &recorder{}
-	c, _ := pair(t, Config{Device: dev, Logger: slog.New(told)}, Config{Device: dev})
-	posted := 4 // by prepare
-	for ; ; posted++ {
-		if c.QP().PostRecv([]verbs.RecvWR{{ID: 77, SGL: []verbs.SGE{c.mr.SGE(0, slot)}}}) != nil {
-			break // there is no place for a mark either
-		}
-	}
-	if posted > 50 {
-		t.Fatalf("a receive queue of %d takes too long to drain", posted)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := told.text("drained"), fmt.Sprintf("drained: %d work requests", posted); !strings.HasPrefix(got, want) {
-		t.Errorf("%q, want %d", got, posted)
-	}
 }
 
 // TestAMarkIsNotTheProgramsRequest: no ID of the program's is taken for a mark.

@@ -5,6 +5,9 @@
 package rc
 
 import (
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -33,4 +36,31 @@ func TestAnEventOfTheLastQueuePairEndsTheWaits(t *testing.T) {
 	if !errors.As(err, &ae) || ae.Event.Type != verbs.EventQPAccessErr || ae.Event.QPN != s.QPs()[2].QPN() {
 		t.Errorf("got %v, want IBV_EVENT_QP_ACCESS_ERR on QP %#x", err, s.QPs()[2].QPN())
 	}
+}
+
+// TestDrainWaitsForSilence: a queue without a mark is flushed when nothing has come for a
+// while, not after a while in all. The machine with rdma_rxe is emulated, too slowly for
+// completions that come at a set pace; a busy host may be once.
+func TestDrainWaitsForSilence(t *testing.T) {
+	dev, _ := openFaulty(t, drainQuiet/5)
+	var got, want string
+	for range 5 {
+		told := &recorder{}
+		c, _ := pair(t, Config{Device: dev, Logger: slog.New(told)}, Config{Device: dev})
+		posted := 4 // by prepare
+		for c.QP().PostRecv([]verbs.RecvWR{{ID: 77, SGL: []verbs.SGE{c.mr.SGE(0, slot)}}}) == nil {
+			posted++ // until there is no place for a mark either
+		}
+		if posted < 10 || posted > 50 {
+			t.Fatalf("a receive queue of %d takes too short or too long to drain", posted)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got, want = told.text("drained"), fmt.Sprintf("drained: %d work requests", posted)
+		if strings.HasPrefix(got, want) {
+			return
+		}
+	}
+	t.Errorf("%q, want %q", got, want)
 }
