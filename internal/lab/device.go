@@ -4,9 +4,11 @@ package lab
 
 import (
 	"context"
-	"errors"
+	stderrors "errors"
 	"fmt"
 	"log/slog"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/serial"
 	"github.com/rawverbs/rawverbs/rc"
@@ -53,7 +55,7 @@ func (o *Options) inspect(dev *verbs.Device, cfg *rc.Config) error {
 // [verbs.Devices]. A host without RDMA is no trouble, a device that cannot be had is.
 func whyFirst(info verbs.DeviceInfo, listErr error) string {
 	switch {
-	case listErr != nil && !errors.Is(listErr, errors.ErrUnsupported):
+	case listErr != nil && !errors.Is(listErr, stderrors.ErrUnsupported):
 		return "the first there is; " + listErr.Error()
 	case info.Provider == "softroce":
 		return "no RDMA device; using " + info.Name

@@ -3,10 +3,11 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"syscall"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/oob"
 )
