@@ -117,7 +117,7 @@ func TestPingpongOtherwise(t *testing.T) {
 		{"rc -m 512", "rc -m 1024", "-m 512", "-m 1024"},
 		{"rc -n 20", "rc -n 40", "", "-n 40"},
 		{"uc -n 40", "uc -n 20", "which UC does not send again", ""},
-		{"ud -s 100", "ud -s 200", "-n 1000 -s 100 at the peer", "which UD does not send again"},
+		{"ud -s 100", "ud -s 200", "with -n 1000 -s 100", "which UD does not send again"},
 		{"rc", "uc", "ibv_rc_pingpong is the peer of --job rc-pingpong", "--job uc-pingpong"},
 		{"ud", "rc", "--job ud-pingpong", "--job rc-pingpong"},
 		{"rc", "srq", "as ibv_srq_pingpong does", "the peer sent one line"},
