@@ -8,7 +8,6 @@
 package transport
 
 import (
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -225,7 +224,7 @@ func (qp *QP) serveWrite(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 		if !ok {
 			return wire.NAKRemoteAccess, verbs.WCRemAccessErr
 		}
-		copy(dst, payload)
+		move(dst, payload)
 		mr.unlock()
 	}
 	rs.off, rs.total, rs.va, rs.rkey = off+len(payload), total, va, rkey
@@ -278,24 +277,12 @@ func (qp *QP) serveAtomic(operation wire.Operation, h *wire.AtomicETH) wire.Synd
 	}
 	found := uint64(0)
 	if operation == wire.OpFetchAdd {
-		found = atomic.AddUint64(word, h.SwapAdd()) - h.SwapAdd()
+		found = fetchAdd(word, h.SwapAdd())
 	} else {
 		found = compareSwap(word, h.Compare(), h.SwapAdd())
 	}
 	qp.addSlot(slot{operation: operation, first: rs.expected, packets: 1, found: found})
 	return accepted
-}
-
-// compareSwap puts swap into word if it holds compare, and returns what it held.
-func compareSwap(word *uint64, compare, swap uint64) uint64 {
-	for {
-		if found := atomic.LoadUint64(word); found != compare {
-			return found
-		}
-		if atomic.CompareAndSwapUint64(word, compare, swap) {
-			return compare
-		}
-	}
 }
 
 func (qp *QP) remoteAllowed(va uint64, rkey uint32, n int, need verbs.Access) bool {

@@ -256,7 +256,7 @@ func (qp *QP) snapshotRead(dst []byte, s *slot) bool {
 	if !ok {
 		return false
 	}
-	copy(dst, src)
+	move(dst, src)
 	mr.unlock()
 	return true
 }

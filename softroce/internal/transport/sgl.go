@@ -30,13 +30,13 @@ func (qp *QP) sglAllowed(sgl []verbs.SGE, need verbs.Access) bool {
 // gather fills dst with the bytes of a list from off on; false if memory of it
 // is not there to be read. The list is long enough.
 func (qp *QP) gather(dst []byte, sgl []verbs.SGE, off int) bool {
-	return qp.eachPiece(qp.pd, sgl, off, len(dst), 0, func(piece []byte, at int) { copy(dst[at:], piece) })
+	return qp.eachPiece(qp.pd, sgl, off, len(dst), 0, func(piece []byte, at int) { move(dst[at:], piece) })
 }
 
 // scatter writes src into a list of pd's memory from off on; false if memory of it
 // may not be written. The list is long enough.
 func (qp *QP) scatter(pd *PD, sgl []verbs.SGE, off int, src []byte) bool {
-	return qp.eachPiece(pd, sgl, off, len(src), verbs.AccessLocalWrite, func(piece []byte, at int) { copy(piece, src[at:]) })
+	return qp.eachPiece(pd, sgl, off, len(src), verbs.AccessLocalWrite, func(piece []byte, at int) { move(piece, src[at:]) })
 }
 
 // eachPiece hands out the n bytes of a list that begin at off, piece by piece,
