@@ -16,7 +16,8 @@ import (
 
 // Conn is a connection in RTS. QP, SendCQ and RecvCQ are there for what it does not
 // wrap. [Dial] and [Incoming.Connect] make it; it and all of its objects, the regions of
-// AllocMR and RegMR among them, are valid until Close.
+// AllocMR and RegMR among them, are valid until Close. The regions' memory may be used
+// after it ([verbs.MR.Bytes]), so that Close may meet a goroutine that reads it.
 //
 // Its methods may be called by several goroutines at once, but for those that talk over
 // TCP (Barrier, SendNote, RecvNote, Finish), which one goroutine calls at a time, in

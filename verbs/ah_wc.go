@@ -54,7 +54,7 @@ func (d *Device) ahFromWC(port uint8, wc *WC, grh []byte) (AHAttr, error) {
 			return attr, nil
 		}
 	}
-	return attr, syscall.ENODATA
+	return attr, errNoData
 }
 
 // header is what the bytes in front of a datagram say.

@@ -53,9 +53,10 @@
 //
 // # Memory
 //
-// The device reads and writes memory behind the garbage collector's back, so
-// a region's memory either lies outside Go's heap ([PD.AllocMR]) or is pinned
-// for as long as the region lives ([PD.RegMR]).
+// The device reads and writes memory behind the garbage collector's back, so a region's
+// memory is pinned for as long as the region lives: new memory ([PD.AllocMR]) or the
+// caller's ([PD.RegMR]). After Close it is memory like any other, which stays for as long
+// as a slice of it is left: a goroutine that still reads it does no harm.
 //
 // # Goroutines
 //

@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/pkg/errors"
-	"golang.org/x/sys/unix"
 )
 
 // Error is a verb that failed: what every call of this package returns but posts
@@ -132,7 +131,7 @@ func errText(err error) string {
 
 // errnoText is "EINVAL (22, invalid argument)".
 func errnoText(errno syscall.Errno) string {
-	name := unix.ErrnoName(errno)
+	name := errnoName(errno)
 	switch {
 	case name == "":
 		name = "errno"

@@ -1,31 +1,41 @@
-// Memory outside Go's heap, which the collector neither moves nor frees.
+// Memory for regions. It is Go's own, so that whoever still has a slice of it after Close
+// has memory that nobody else is given.
 
 package verbs
 
 import (
+	"math"
+	"os"
 	"syscall"
-
-	"golang.org/x/sys/unix"
+	"unsafe"
 )
 
-// mapMemory maps size zeroed bytes, page-aligned.
-func mapMemory(size int, hugePages bool) ([]byte, error) {
+// newPages makes size zeroed bytes in pages of a size, a power of 2, that nothing else is
+// in: the slice's capacity is all of them.
+func newPages(size, page int) ([]byte, error) {
 	if size <= 0 {
 		return nil, syscall.EINVAL
 	}
-	flags := unix.MAP_PRIVATE | unix.MAP_ANON
-	if hugePages {
-		if mapHugePages == 0 {
-			return nil, syscall.ENOTSUP
-		}
-		flags |= mapHugePages
-		size = (size + hugePageSize - 1) / hugePageSize * hugePageSize
+	if size > math.MaxInt-2*page {
+		return nil, syscall.ENOMEM
 	}
-	return unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, flags)
+	whole := (size + page - 1) / page * page
+	if !available(whole + page) {
+		return nil, syscall.ENOMEM
+	}
+	buf := make([]byte, whole+page-1)
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf))) % uintptr(page))
+	return buf[skip : skip+size : skip+whole], nil
 }
 
-func unmapMemory(buf []byte) error { return unix.Munmap(buf) }
-
-// hugePageSize is what a huge mapping's length is rounded up to: the size that
-// amd64 and arm64 have by default.
-const hugePageSize = 2 << 20
+// newMemory makes the memory of a region: pinned, zeroed whole pages of the system's or,
+// if asked for, huge ones. free lets go of it.
+func newMemory(size int, huge bool) (buf []byte, free func() error, err error) {
+	if huge {
+		return newHugePages(size)
+	}
+	if buf, err = newPages(size, os.Getpagesize()); err != nil {
+		return nil, nil, err
+	}
+	return buf, pin(buf), nil
+}

@@ -57,9 +57,12 @@ func HugePages() MROption { return func(o *mrOptions) { o.hugePages = true } }
 // [SendInline], which reads addresses of this process.
 func IOVA(addr uint64) MROption { return func(o *mrOptions) { o.iova = &addr } }
 
-// AllocMR registers size bytes of new, zeroed, page-aligned memory outside Go's
-// heap (with HugePages, rounded up to whole ones: see Len). Close unmaps it: slices
-// of it must not be used after.
+// AllocMR registers size bytes of new, zeroed memory: whole pages that are pinned until
+// Close, and that nothing else is in (with HugePages, rounded up to whole ones: see Len).
+// It is memory of Go's heap, and counts as such for GOGC and GOMEMLIMIT: Close ends the
+// device's access, and the collector frees it when no slice of it is left. So a goroutine
+// that still reads or writes it then is harmless; it reads what was there last, or zeros
+// after HugePages.
 //
 // EINVAL for a size below 1, or a remote right to write without [AccessLocalWrite]; ENOMEM
 // if the machine has no such memory, or the process may not lock it (ulimit -l);
@@ -71,24 +74,16 @@ func IOVA(addr uint64) MROption { return func(o *mrOptions) { o.iova = &addr } }
 // struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 func (pd *PD) AllocMR(size int, access Access, options ...MROption) (*MR, error) {
 	o := optionsOf(options)
-	buf, err := pd.mapMemory(size, o)
+	buf, free, err := newMemory(size, o.hugePages)
 	if err != nil {
-		return nil, err
+		e := fail("mmap", pd.device, fmt.Sprintf("%d bytes", size), err).(*Error)
+		e.Hint = "a size above 0 that the machine has free"
+		if o.hugePages {
+			e.Hint += "; sysctl vm.nr_hugepages for huge pages"
+		}
+		return nil, e
 	}
-	return pd.register(buf, access, o, func() error { return unmapMemory(buf) })
-}
-
-func (pd *PD) mapMemory(size int, o mrOptions) ([]byte, error) {
-	buf, err := mapMemory(size, o.hugePages)
-	if err == nil {
-		return buf, nil
-	}
-	e := fail("mmap", pd.device, fmt.Sprintf("%d bytes", size), err).(*Error)
-	e.Hint = "a size above 0 that the machine has free"
-	if o.hugePages {
-		e.Hint += "; sysctl vm.nr_hugepages for huge pages"
-	}
-	return nil, e
+	return pd.register(buf, access, o, free)
 }
 
 // RegMR registers the caller's memory, which may lie on Go's heap: it is pinned
@@ -157,7 +152,10 @@ func iovaOf(buf []byte, access Access, chosen *uint64) uint64 {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf))))
 }
 
-// Bytes is the region's memory, not a copy, valid until Close; nil for a DMA-BUF's.
+// Bytes is the region's memory, not a copy; nil for a DMA-BUF's. It may be read and
+// written after Close too: then the device does not touch it, and no other region gets
+// it while a slice of it is left. Only memory that the caller had mapped for [PD.RegMR]
+// lasts as long as the caller's mapping.
 func (mr *MR) Bytes() []byte { return mr.buf }
 
 // Len is the region's length in bytes.
@@ -197,10 +195,11 @@ func (mr *MR) String() string {
 	return fmt.Sprintf("addr %#x len %d lkey %#x rkey %#x %s", mr.Addr(), mr.Len(), mr.LKey(), mr.RKey(), mr.access.Name())
 }
 
-// Close ends the registration and gives the memory back. EBUSY, or EINVAL from some
+// Close ends the registration and unpins the memory. Slices of the memory may still be
+// used ([MR.Bytes]), by goroutines that run meanwhile too. EBUSY, or EINVAL from some
 // drivers, while memory windows are bound to the region: invalidate or close them. Work
 // requests that name the region must have completed, or they fail. If the system does
-// not take the memory back the registration has ended all the same, and another Close
+// not take huge pages back the registration has ended all the same, and another Close
 // tries that again; else closing again does nothing.
 //
 // Implements: int ibv_dereg_mr(struct ibv_mr *mr)
@@ -219,7 +218,7 @@ func (mr *MR) Close() error {
 func (mr *MR) giveBack() error {
 	for len(mr.free) > 0 {
 		if err := mr.free[0](); err != nil {
-			e := fail("munmap", mr.device, fmt.Sprintf("%d bytes of a closed region", mr.length), err).(*Error)
+			e := fail("mmap", mr.device, fmt.Sprintf("%d bytes of a closed region", mr.length), err).(*Error)
 			e.Hint = "Close again; a higher vm.max_map_count if it was ENOMEM"
 			return e
 		}

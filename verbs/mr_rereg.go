@@ -32,11 +32,10 @@ type Rereg struct {
 }
 
 // Rereg changes the region in place: its memory, its domain, its rights. Its keys
-// may change with it. Memory that it had before is given back: it is unpinned, or
-// unmapped if [PD.AllocMR] had mapped it. The region must be idle, in work requests,
-// at the peer and in other goroutines, which may not call its methods meanwhile. If
-// it fails the region is as it was, unless the error says that it is lost: then it
-// can only be closed.
+// may change with it. Memory that it had before is unpinned, as by Close. The region
+// must be idle, in work requests, at the peer and in other goroutines, which may not
+// call its methods meanwhile. If it fails the region is as it was, unless the error says
+// that it is lost: then it can only be closed.
 //
 // EINVAL for flags without their fields, a PD of another device, or rights that do not
 // go together; EBUSY while windows are bound to the region; errors.ErrUnsupported if

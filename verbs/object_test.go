@@ -179,7 +179,7 @@ func TestMRClosesAgain(t *testing.T) {
 	living := paper.living()
 	for range 2 {
 		err := mr.Close()
-		if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "munmap on paper0 (5000 bytes") || !strings.Contains(err.Error(), "try:") {
+		if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "mmap on paper0 (5000 bytes") || !strings.Contains(err.Error(), "try:") {
 			t.Errorf("Close: %v", err)
 		}
 	}

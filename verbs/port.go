@@ -31,7 +31,7 @@ func (d *Device) QueryGID(port uint8, index int) (GIDEntry, error) {
 				return e, nil
 			}
 		}
-		return GIDEntry{}, syscall.ENODATA
+		return GIDEntry{}, errNoData
 	})
 }
 

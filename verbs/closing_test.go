@@ -1,0 +1,112 @@
+package verbs
+
+import (
+	"bytes"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// TestCloseUnderReaders closes a region a thousand times while goroutines read and write its
+// memory. They go on for some regions more: none may fault, see another region's bytes or
+// change them.
+func TestCloseUnderReaders(t *testing.T) {
+	d, _ := newPaperDevice()
+	pd := must[*PD](t)(d.AllocPD())
+	const size, outlive = 8 << 10, 4
+	var all sync.WaitGroup
+	var late []*atomic.Bool
+	defer func() {
+		for _, stop := range late {
+			stop.Store(true)
+		}
+		all.Wait()
+	}()
+	for round := range 1000 {
+		mr := must[*MR](t)(pd.AllocMR(size, AccessLocalWrite))
+		b, mark := mr.Bytes(), byte(1+round%255)
+		if !bytes.Equal(b, make([]byte, size)) {
+			t.Fatalf("region %d is not zeroed", round)
+		}
+		for i := range b {
+			b[i] = mark
+		}
+		stop := new(atomic.Bool)
+		late = append(late, stop)
+		var began sync.WaitGroup
+		forever := func(f func()) {
+			began.Add(1)
+			all.Go(func() {
+				f()
+				began.Done()
+				for !stop.Load() {
+					f()
+					time.Sleep(10 * time.Microsecond)
+				}
+			})
+		}
+		for _, get := range []func() []byte{mr.Bytes, func() []byte { return b }} {
+			forever(func() {
+				for i, half := 0, get()[:size/2]; i < len(half); i += 64 {
+					if half[i] != mark {
+						t.Errorf("a reader of region %d found %#x, want %#x", round, half[i], mark)
+						stop.Store(true)
+					}
+				}
+			})
+		}
+		forever(func() {
+			for i := size / 2; i < size; i += 64 {
+				b[i] = mark
+			}
+		})
+		began.Wait()
+		if err := mr.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if len(late) > outlive {
+			late[0].Store(true)
+			late = late[1:]
+		}
+		if t.Failed() {
+			break
+		}
+	}
+}
+
+// TestClosedRegionsAreCollected: what a server's connections come and go with does not add up.
+func TestClosedRegionsAreCollected(t *testing.T) {
+	d, _ := newPaperDevice()
+	pd := must[*PD](t)(d.AllocPD())
+	const size, count, most = 16 << 20, 100, 512 << 20
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range count {
+		if err := must[*MR](t)(pd.AllocMR(size, AccessLocalWrite)).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if grown := after.Sys - before.Sys; grown > most {
+		t.Errorf("%d regions of %d bytes, one at a time, took %d bytes", count, size, grown)
+	}
+}
+
+// TestTooMuchMemoryIsAnError, not the end of the program, which is what Go makes of it.
+func TestTooMuchMemoryIsAnError(t *testing.T) {
+	d, _ := newPaperDevice()
+	pd := must[*PD](t)(d.AllocPD())
+	for _, size := range []int{math.MaxInt / 2, math.MaxInt - 1<<20, math.MaxInt} {
+		for name, options := range map[string][]MROption{"": nil, "huge pages": {HugePages()}} {
+			if _, err := pd.AllocMR(size, AccessLocalWrite, options...); !errors.Is(err, syscall.ENOMEM) && !errors.Is(err, syscall.ENOTSUP) {
+				t.Errorf("%d bytes, %s: %v", size, name, err)
+			}
+		}
+	}
+}
