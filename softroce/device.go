@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/errno"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
@@ -109,7 +110,7 @@ func (d *device) now() time.Duration { return time.Since(d.start) }
 func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 	index := int(attr.GRH.SGIDIndex)
 	if index >= len(d.ports) || d.ports[index] == nil {
-		return nil, syscall.ENODATA
+		return nil, errno.NoData
 	}
 	p := d.ports[index]
 	src, dst := p.link.Addr(), attr.GRH.DGID.Addr()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/rawverbs/rawverbs/internal/errno"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
@@ -54,7 +55,7 @@ func (d *Device) ahFromWC(port uint8, wc *WC, grh []byte) (AHAttr, error) {
 			return attr, nil
 		}
 	}
-	return attr, errNoData
+	return attr, errno.NoData
 }
 
 // header is what the bytes in front of a datagram say.

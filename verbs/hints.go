@@ -6,6 +6,8 @@ package verbs
 import (
 	"strings"
 	"syscall"
+
+	"github.com/rawverbs/rawverbs/internal/errno"
 )
 
 // hintFor is the advice for an errno from a C call, "" where there is none worth
@@ -56,7 +58,7 @@ var hints = map[hintKey]string{
 
 	{"ibv_get_pkey_index", syscall.ENOENT}:           "0xffff, the key of everybody, or one that QueryPKey lists: the subnet manager (on RoCE the driver) fills the table",
 	{"ibv_get_pkey_index", syscall.EINVAL}:           portHint,
-	{"ibv_init_ah_from_wc", errNoData}:               "the port that the datagram came in by, whose GID table must have the address that it was sent to (it may be gone since)",
+	{"ibv_init_ah_from_wc", errno.NoData}:            "the port that the datagram came in by, whose GID table must have the address that it was sent to (it may be gone since)",
 	{"ibv_init_ah_from_wc", syscall.EINVAL}:          "the successful receive of a datagram, and its first 40 bytes; to answer a multicast, a handle made by CreateAH",
 	{"ibv_init_ah_from_wc", syscall.EPROTONOSUPPORT}: "the first 40 bytes that the datagram's receive filled, as the device left them",
 
@@ -85,7 +87,7 @@ var hints = map[hintKey]string{
 	{"ibv_bind_mw", syscall.EPERM}:            "window and region of one protection domain",
 	{"ibv_bind_mw", syscall.ENOMEM}:           "polling completions before posting more (the send queue is full)",
 	{"ibv_bind_mw", syscall.EOPNOTSUPP}:       "a window of type 2 and OpBindMW: this device binds none of type 1",
-	{"ibv_query_gid_ex", errNoData}:           "a filled slot: list them with QueryGIDTable",
+	{"ibv_query_gid_ex", errno.NoData}:        "a filled slot: list them with QueryGIDTable",
 	{"ibv_query_gid_ex", syscall.EINVAL}:      "a port that exists (they count from 1), and an index within its table",
 
 	{"ibv_create_cq", syscall.ENOMEM}:                  "a smaller depth; or " + memlockHint,
@@ -110,13 +112,13 @@ var hints = map[hintKey]string{
 	{"ibv_set_ece", syscall.EOPNOTSUPP}:                "connecting without ECE: this device has none",
 	{"ibv_query_qp_data_in_order", syscall.EOPNOTSUPP}: "waiting for the completion instead of looking at the memory: this device promises no order",
 	{"ibv_create_ah", syscall.ENOMEM}:                  "closing handles: DeviceAttr.MaxAH is how many the device has",
-	{"ibv_create_ah", errNoData}:                       slotHint,
+	{"ibv_create_ah", errno.NoData}:                    slotHint,
 	{"ibv_create_ah", syscall.ETIMEDOUT}:               neighbourHint,
 	{"ibv_create_ah", syscall.EHOSTUNREACH}:            neighbourHint,
 	{"ibv_create_ah", syscall.ENETUNREACH}:             routeHint,
 	{"ibv_create_ah", syscall.ENODEV}:                  namespaceHint,
 	{"ibv_create_ah", syscall.EINVAL}:                  "on RoCE IsGlobal, the peer's GID and a filled GID index of this port",
-	{"ibv_modify_qp", errNoData}:                       slotHint,
+	{"ibv_modify_qp", errno.NoData}:                    slotHint,
 	{"ibv_modify_qp", syscall.ETIMEDOUT}:               neighbourHint,
 	{"ibv_modify_qp", syscall.ENETUNREACH}:             routeHint,
 	{"ibv_modify_qp", syscall.EHOSTUNREACH}:            neighbourHint,

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/bits"
 	"syscall"
+
+	"github.com/rawverbs/rawverbs/internal/errno"
 )
 
 // QueryGID reads one slot of a port's GID table. ENODATA for an empty one, EINVAL
@@ -31,7 +33,7 @@ func (d *Device) QueryGID(port uint8, index int) (GIDEntry, error) {
 				return e, nil
 			}
 		}
-		return GIDEntry{}, errNoData
+		return GIDEntry{}, errno.NoData
 	})
 }
 

@@ -112,7 +112,7 @@ func (o *JobOptions) check() error {
 	if o.Size < 1 {
 		return Usagef("a buffer of %d bytes cannot be had; try: --size 1 or more", int64(o.Size))
 	}
-	return nil
+	return o.Size.addressable("--size")
 }
 
 func (o *ServerOptions) check() error {
@@ -121,6 +121,9 @@ func (o *ServerOptions) check() error {
 	}
 	if o.MaxSize < 1 {
 		return Usagef("a server whose clients may ask for %d bytes can serve none; try: --max-size %v", int64(o.MaxSize), DefaultMaxSize)
+	}
+	if err := o.MaxSize.addressable("--max-size"); err != nil {
+		return err
 	}
 	if o.MaxFile < 0 {
 		return Usagef("a file of at most %d bytes cannot be had; try: --max-file %v", int64(o.MaxFile), DefaultMaxFile)

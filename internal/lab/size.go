@@ -4,6 +4,7 @@ package lab
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,14 @@ func (s *Size) Set(text string) error {
 		return fmt.Errorf("%q is no size; try: a number of bytes such as 4096, 64K, 1M or 10G", text)
 	}
 	*s = Size(n)
+	return nil
+}
+
+// addressable refuses more bytes than a slice can have, where an int has 32 bits.
+func (s Size) addressable(flag string) error {
+	if s > math.MaxInt {
+		return Usagef("a program of 32 bits has no %v bytes; try: %s 1G", s, flag)
+	}
 	return nil
 }
 

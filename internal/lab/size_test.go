@@ -1,6 +1,9 @@
 package lab
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 func TestSize(t *testing.T) {
 	for text, want := range map[string]struct {
@@ -20,5 +23,13 @@ func TestSize(t *testing.T) {
 		if err := s.Set(text); err == nil {
 			t.Errorf("%q was taken for %d", text, s)
 		}
+	}
+}
+
+// TestSizesOf32Bits: a size that an int cannot be is refused, and does not become another.
+func TestSizesOf32Bits(t *testing.T) {
+	o := JobOptions{Size: math.MaxInt32 + 1}
+	if err := o.check(); (err != nil) != (math.MaxInt == math.MaxInt32) {
+		t.Errorf("%v: %v", o.Size, err)
 	}
 }

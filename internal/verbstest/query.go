@@ -7,6 +7,7 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/rawverbs/rawverbs/internal/errno"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -98,7 +99,7 @@ var queryCases = []Case{
 		for i := range e.port().GIDTableLen {
 			if !filled[i] {
 				_, err := e.Dev.QueryGID(onePort, i)
-				e.fails(err, fmt.Sprint("QueryGID of ", i), syscall.ENODATA)
+				e.fails(err, fmt.Sprint("QueryGID of ", i), errno.NoData)
 				return
 			}
 		}

@@ -200,8 +200,9 @@ func (qp *QP) serveWrite(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 	op, payload := p.Opcode(), p.Payload()
 	off, total, va, rkey := rs.off, rs.total, rs.va, rs.rkey
 	if h := p.RETH(); h != nil {
-		off, total, va, rkey = 0, int(h.DMALen()), h.VA(), h.RKey()
-		if !qp.allows(verbs.AccessRemoteWrite) || total > maxDMALen {
+		var fits bool
+		off, va, rkey = 0, h.VA(), h.RKey()
+		if total, fits = messageLength(h); !fits || !qp.allows(verbs.AccessRemoteWrite) {
 			return wire.NAKInvalidRequest, verbs.WCRemInvReqErr
 		}
 		if total > 0 && !qp.remoteAllowed(va, rkey, total, verbs.AccessRemoteWrite) {
@@ -236,13 +237,17 @@ func (qp *QP) serveWrite(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 	return accepted, verbs.WCSuccess
 }
 
-// maxDMALen is the longest RDMA message there can be.
-const maxDMALen = 1 << 31
+// messageLength is how long a request's message is; false if none is so long: at most
+// 2³¹ bytes, and where an int has 32 bits what fits into that.
+func messageLength(h *wire.RETH) (n int, fits bool) {
+	n = int(h.DMALen())
+	return n, h.DMALen() <= 1<<31 && n >= 0
+}
 
 // serveRead takes note of a READ request; the response is made while it is sent.
 func (qp *QP) serveRead(h *wire.RETH) (packets int64, s wire.Syndrome) {
-	n := int(h.DMALen())
-	if !qp.allows(verbs.AccessRemoteRead) || n > maxDMALen || !qp.slotFree() {
+	n, fits := messageLength(h)
+	if !fits || !qp.allows(verbs.AccessRemoteRead) || !qp.slotFree() {
 		return 0, wire.NAKInvalidRequest
 	}
 	if n > 0 && !qp.remoteAllowed(h.VA(), h.RKey(), n, verbs.AccessRemoteRead) {

@@ -141,8 +141,8 @@ func (qp *QP) repeat(p wire.Packet, seq int64) {
 // one response with what it has, takes a FIRST there for an error.
 func (qp *QP) repeatRead(s *slot, h *wire.RETH, seq int64) {
 	off := int(seq-s.first) * qp.mtu
-	n := int(h.DMALen())
-	if h.RKey() != s.rkey || h.VA() != s.va+uint64(off) || n > s.length-off {
+	n, fits := messageLength(h)
+	if !fits || h.RKey() != s.rkey || h.VA() != s.va+uint64(off) || n > s.length-off {
 		qp.engine.counters.add(DropStray, 1)
 		return
 	}

@@ -387,3 +387,23 @@ func TestStrangers(t *testing.T) {
 		t.Error("a queue pair in ERR answers")
 	}
 }
+
+// TestLengthsThatNoMessageHas: those that an int of 32 bits takes for negative too.
+func TestLengthsThatNoMessageHas(t *testing.T) {
+	for _, op := range []wire.Opcode{wire.RCWriteOnly, wire.RCWriteFirst, wire.RCReadRequest} {
+		for _, length := range []uint32{1<<31 + 1, 1<<32 - 1} {
+			_, a, b := pair(t, 1, defaults())
+			payload := map[wire.Opcode]int{wire.RCWriteOnly: 4, wire.RCWriteFirst: 1024}[op]
+			b.inject(a, op, a.opts.psn, payload, func(p wire.Packet) { p.RETH().Set(b.mr.Addr(), b.mr.RKey(), length) })
+			b.wantState(qpstate.Error)
+			b.wantEvent(verbs.EventQPReqErr)
+		}
+	}
+	_, a, b := pair(t, 1, defaults())
+	for _, length := range []uint32{10, 1<<32 - 1} {
+		b.inject(a, wire.RCReadRequest, a.opts.psn, 0, func(p wire.Packet) { p.RETH().Set(b.mr.Addr(), b.mr.RKey(), length) })
+	}
+	if n := b.node.engine.Counter(DropStray); n != 1 {
+		t.Errorf("%d packets were dropped, want the repeated request whose length is another", n)
+	}
+}

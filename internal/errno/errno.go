@@ -1,0 +1,2 @@
+// Package errno names errnos that not every system has.
+package errno

@@ -1,0 +1,8 @@
+//go:build freebsd || openbsd || dragonfly
+
+package errno
+
+import "syscall"
+
+// NoData is for the empty slot of a table. This system has no ENODATA.
+const NoData = syscall.ENOATTR

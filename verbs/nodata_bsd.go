@@ -1,8 +1,0 @@
-//go:build freebsd || openbsd || dragonfly
-
-package verbs
-
-import "syscall"
-
-// errNoData is the errno of an empty slot of a table; this system lacks ENODATA.
-const errNoData = syscall.ENOATTR
