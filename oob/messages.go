@@ -137,6 +137,9 @@ type Endpoint struct {
 	ResponderResources uint8
 }
 
+// max24 is the largest QPN and the largest PSN.
+const max24 = 1<<24 - 1
+
 func (e Endpoint) check() error {
 
 	switch {

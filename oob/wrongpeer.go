@@ -67,36 +67,37 @@ const (
 
 // describeForeign makes the error for a peer that greets like this.
 func describeForeign(greeting []byte) *ProtocolError {
-	if e := describeSign(greeting); e != nil {
-		return e
-	}
-	e := &ProtocolError{Err: ErrForeignPeer, Try: tryPort}
-	if looks, known := foreignSizes[len(greeting)]; known {
-		e.Problem = fmt.Sprintf("the peer sent %d bytes, as %s does: %s", len(greeting), looks, quote(greeting))
-		e.Try = tryFormat
-		return e
-	}
-	e.Problem = "the peer does not speak this protocol, its first bytes are " + quote(greeting)
-	return e
-}
-
-// describeSign makes the error for a peer that greets like a well-known one; nil if
-// it does not.
-func describeSign(greeting []byte) *ProtocolError {
-	for _, sign := range foreignSigns {
-		if sign.pattern.Match(greeting) {
-			return &ProtocolError{
-				Problem: fmt.Sprintf("the peer answered like %s: %s", sign.looks, quote(greeting)),
-				Try:     sign.try, Err: ErrForeignPeer,
-			}
+	program, try := Recognize(greeting)
+	if program == "" {
+		return &ProtocolError{
+			Problem: "the peer does not speak this protocol, its first bytes are " + Quote(greeting),
+			Try:     tryPort, Err: ErrForeignPeer,
 		}
 	}
-	return nil
+	return &ProtocolError{
+		Problem: fmt.Sprintf("the peer answered like %s: %s", program, Quote(greeting)),
+		Try:     try, Err: ErrForeignPeer,
+	}
 }
 
-// quote gives the first line of a greeting, safe for a terminal; or, if it is
-// not text, its bytes.
-func quote(greeting []byte) string {
+// Recognize names the well-known program that begins a connection with these bytes, such
+// as "an HTTP server", and says what to try. Both are empty if the bytes are of no
+// program known here.
+func Recognize(greeting []byte) (program, try string) {
+	for _, sign := range foreignSigns {
+		if sign.pattern.Match(greeting) {
+			return sign.looks, sign.try
+		}
+	}
+	if program := foreignSizes[len(greeting)]; program != "" {
+		return program, tryFormat
+	}
+	return "", ""
+}
+
+// Quote returns the first line of what a peer sent, in quotation marks and safe for
+// a terminal. If that line is not text, Quote returns its bytes in hexadecimal.
+func Quote(greeting []byte) string {
 	line, _, _ := strings.Cut(string(greeting), "\n")
 	line = strings.TrimRight(line, "\r\x00")
 	if checkText("greeting", line, 1, quoteSize) == nil {

@@ -20,8 +20,8 @@ func TestForeignPeers(t *testing.T) {
 		{"220 mail.example.org ESMTP\r\n", "answered like a mail or FTP server"},
 		{"0000:000011:8f3a2b:00000000000000000000ffff0a000001\x00", `answered like ibv_rc_pingpong or one of its kind: "0000:000011:8f3a2b:`},
 		{"6.06" + strings.Repeat("\x00", 12), `answered like a perftest program (ib_send_bw and the like): "6.06"`},
-		{strings.Repeat("\x01", 34), "sent 34 bytes, as RDMA_RC_example does: 01 01"},
-		{strings.Repeat("\x02", 22), "sent 22 bytes, as a rocev2-learn program does: 02 02"},
+		{strings.Repeat("\x01", 34), "answered like RDMA_RC_example: 01 01"},
+		{strings.Repeat("\x02", 22), "answered like a rocev2-learn program: 02 02"},
 		{"\x1b]0;evil\x07\n", "its first bytes are 1b 5d 30 3b"},
 		{strings.Repeat("z", 300), "its first bytes are \"zzz"},
 	} {

@@ -6,28 +6,22 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/cli"
-	"github.com/rawverbs/rawverbs/internal/lab"
+	"github.com/rawverbs/rawverbs/internal/run"
 )
 
 func main() {
-	var o lab.ClientOptions
+	var o run.ClientOptions
 	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "rdma_client [flags] <server_ip> [device] [port] [gid_index]",
 		Short: "Do an RDMA job with rdma_server over raw verbs",
 		Long: `rdma_client connects to rdma_server by TCP, exchanges queue pair numbers, GIDs
-and regions, moves a queue pair through RESET, INIT, RTR and RTS, and does the
-job, which is one of these. Every step is told.
-
-` + lab.DescribeJobs() + `
-With --wire it does what a program of another kind does, with that program's
-server (docs/c-programs.md):
-
-` + lab.DescribeWires() + `
-The bench jobs have perftest's short flags, -s for --size and -q for --qps among
-them: rdma_client --job bench-write-bw --help shows them.
+and regions, moves a queue pair through RESET, INIT, RTR and RTS, and does a job,
+which --job names. Every step is printed. With --peer it does what a program of
+another kind does, with that program's server (docs/c-programs.md).
 
 Without a device the first one is taken; without a port, 18515 (rc-example:
 19875); without a GID index, a RoCE v2 GID of the server's address family.
@@ -36,9 +30,10 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
 130 if it was interrupted.`,
 		Example: `  rdma_client 10.0.0.1
   rdma_client 10.0.0.1 rxe0 18515 1
-  rdma_client --job write-read -s "good morning" 10.0.0.1 rxe0
+  rdma_client --job write-read --text "good morning" 10.0.0.1 rxe0
   rdma_client --job file --file movie.mkv 10.0.0.1
   rdma_client --job bench-write-bw -s 1M -n 1000 10.0.0.1 rxe0
+  rdma_client --peer pingpong -n 100 10.0.0.1 rxe0
   rdma_client --json -v 10.0.0.1 rxe0`,
 		Args: cobra.RangeArgs(1, 4),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -49,22 +44,17 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Server = args[0]
-			if err := cli.Positions(args[1:], &o.Options, &o.TCPPort, lab.PortOf(o.Wire), 1); err != nil {
-				return err
-			}
-			if err := lab.CompleteClientFlags(cmd.Flags(), &o.JobOptions); err != nil {
+			if err := cli.Positions(args[1:], &o.Options, &o.TCPPort, o.Peer.Port, 1); err != nil {
 				return err
 			}
 			o.Progress = out.Progress()
-			return lab.RunClient(cmd.Context(), o)
+			return run.Client(cmd.Context(), o)
 		},
 	}
-	cli.AddFlags(cmd, &o.Options, &out)
-	lab.AddClientFlags(cmd.Flags(), &o.JobOptions)
-	cmd.Flags().StringVar(&o.Record, "record", "", "write what both ends told to this file, on one clock, as JSON lines (docs/record.md)")
+	o.Selection = cli.Select(cmd, run.ClientRole, os.Args[1:], func(f *pflag.FlagSet) {
+		cli.AddFlags(f, &o.Options, &out)
+		f.StringVar(&o.Record, "record", "", "write the events of both ends to this file, on one clock, as JSON lines (docs/record.md)")
+	})
 	cmd.AddCommand(cli.Diagram())
-	if err := cmd.RegisterFlagCompletionFunc("job", cobra.FixedCompletions(lab.JobNames(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // there is no such flag
-	}
 	os.Exit(cli.Main(cmd, "client", &out, &o.Logger, &o.Program))
 }

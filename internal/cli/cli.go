@@ -19,10 +19,11 @@ import (
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 	"github.com/vbauerster/mpb/v8/cwriter"
 
-	"github.com/rawverbs/rawverbs/internal/lab"
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/run"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -43,23 +44,14 @@ type Output struct {
 }
 
 // AddFlags adds the flags that both commands have.
-func AddFlags(cmd *cobra.Command, o *lab.Options, out *Output) {
-	f := cmd.Flags()
+func AddFlags(f *pflag.FlagSet, o *run.Options, out *Output) {
 	f.Uint8Var(&o.IBPort, "ib-port", 1, "port of the device")
 	f.IntVar(&o.MTU, "mtu", 0, "path MTU in bytes: 256, 512, 1024, 2048 or 4096 (default: the port's active MTU)")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "limit of each step, and of how long a job may stand still, such as 5s")
 	f.StringVar(&o.PCAP, "pcap", "", "write the packets of a soft device to this file, for Wireshark")
 	f.BoolVar(&out.JSON, "json", false, "print one JSON object a line for each event")
-	f.BoolVarP(&out.Quiet, "quiet", "q", false, "print nothing but errors")
+	f.BoolVar(&out.Quiet, "quiet", false, "print nothing but errors")
 	f.CountVarP(&out.Verbose, "verbose", "v", "tell more: -v dumps queue pairs, SGEs, work requests and completions, -vv also waits and memory")
-	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
-	cmd.AddCommand(&cobra.Command{
-		Use: "man", Short: "Print the manual page (roff); read it with: " + cmd.Name() + " man | man -l -",
-		Args: cobra.NoArgs,
-		RunE: func(man *cobra.Command, _ []string) error {
-			return doc.GenMan(cmd, &doc.GenManHeader{Section: "1", Source: "rawverbs", Manual: "rawverbs"}, man.OutOrStdout())
-		},
-	})
 }
 
 // Progress is the terminal that a progress bar may be shown on: standard error, if
@@ -73,7 +65,7 @@ func (o *Output) Progress() io.Writer {
 
 // Positions reads the arguments that both commands end with:
 // [device] [port] [gid_index]. The port is defaultPort if none is given.
-func Positions(args []string, o *lab.Options, port *int, defaultPort, lowestPort int) error {
+func Positions(args []string, o *run.Options, port *int, defaultPort, lowestPort int) error {
 	*port = defaultPort
 	if len(args) > 0 {
 		o.Device = args[0]
@@ -81,14 +73,14 @@ func Positions(args []string, o *lab.Options, port *int, defaultPort, lowestPort
 	if len(args) > 1 {
 		n, err := strconv.Atoi(args[1])
 		if err != nil || n < lowestPort || n > 65535 {
-			return lab.Usagef("TCP port %q is not a number from %d to 65535", args[1], lowestPort)
+			return job.Usagef("TCP port %q is not a number from %d to 65535", args[1], lowestPort)
 		}
 		*port = n
 	}
 	if len(args) > 2 {
 		n, err := strconv.Atoi(args[2])
 		if err != nil || n < 0 || n > 255 {
-			return lab.Usagef("GID index %q is not a number from 0 to 255; leave it out to have one chosen", args[2])
+			return job.Usagef("GID index %q is not a number from 0 to 255; leave it out to have one chosen", args[2])
 		}
 		o.GIDIndex = &n
 	}
@@ -126,7 +118,6 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 		cancel(errInterrupted{s})
 	}()
 
-	reletter(cmd, lab.Letters(os.Args[1:]))
 	stdout := &checked{w: cmd.OutOrStdout()}
 	cmd.SetOut(stdout)
 	*logger = slog.New(slog.DiscardHandler)
@@ -148,7 +139,7 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	if failed := stdout.failure(); failed != nil && (err == nil || errors.Is(failed, err)) {
 		err = failed
 	} else if err != nil && !began { // then cobra found the fault, such as a wrong number of arguments
-		err = lab.Usagef("%w", err)
+		err = job.Usagef("%w", err)
 	}
 	if err == nil {
 		return exitDone
@@ -156,7 +147,7 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	// One line, and nothing in it that a terminal obeys: words of a peer's may be in it.
 	text := trace.Printable(strings.ReplaceAll(err.Error(), "\n", "; "))
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", cmd.Name(), text)
-	if errors.As(err, new(lab.UsageError)) {
+	if errors.As(err, new(job.UsageError)) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Usage: %s\nMore: %s --help\n", ran.UseLine(), ran.CommandPath())
 		return exitUsage
 	}

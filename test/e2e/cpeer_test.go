@@ -44,7 +44,7 @@ func (r *cRun) env() []string {
 }
 
 func (r *cRun) ours() []string {
-	flags := append([]string{"--wire", r.format, "--size", fmt.Sprint(r.size)}, r.flags...)
+	flags := append([]string{"--peer", r.format, "--size", fmt.Sprint(r.size)}, r.flags...)
 	if r.mtu != 0 {
 		flags = append(flags, "--mtu", fmt.Sprint(r.mtu))
 	}
@@ -117,13 +117,13 @@ func TestCPeersThatEnd(t *testing.T) {
 				port := freePort(t)
 				s := cPeer(t, []string{"DIE=" + step}, test.format, port)
 				s.prints("listening")
-				start(t, "rdma_client", "--json", "--wire", test.format, limit, ipv4, device, port).fails(1)
+				start(t, "rdma_client", "--json", "--peer", test.format, limit, ipv4, device, port).fails(1)
 				if status := s.wait(); status != 3 {
 					t.Errorf("the C program's status is %d", status)
 				}
 			})
 		}
-		s := serve(t, "--wire", test.format, limit)
+		s := serve(t, "--peer", test.format, limit)
 		for i, step := range test.client {
 			t.Run(test.format+"/C client/"+step, func(t *testing.T) {
 				c := cPeer(t, []string{"DIE=" + step}, test.format, s.port, ipv4)

@@ -20,7 +20,7 @@ func TestOtherFormatsServerStays(t *testing.T) {
 	noLeak(t)
 	for _, wire := range []string{"rc-example", "rocev2-learn"} {
 		t.Run(wire, func(t *testing.T) {
-			s := serve(t, "--wire", wire, "--timeout", "2s")
+			s := serve(t, "--peer", wire, "--timeout", "2s")
 			for greeting, want := range map[string]string{
 				"":      "closed the connection before it sent anything",
 				"short": "after 5 of ",
@@ -39,9 +39,9 @@ func TestOtherFormatsServerStays(t *testing.T) {
 			silent := dialRaw(t, s)
 			defer silent.Close()
 			s.event("client.failed", "error", "is silent")
-			s.client(t).fails(1, "--wire") // a client of the native format
+			s.client(t).fails(1, "--peer") // a client of the native format
 			for range 2 {
-				s.client(t, "--wire", wire).succeeds()
+				s.client(t, "--peer", wire).succeeds()
 			}
 			s.held.expect(t, s)
 			s.stops()
@@ -54,7 +54,7 @@ func TestOtherFormatsOnceOutlivesProbes(t *testing.T) {
 	noLeak(t)
 	for _, wire := range []string{"rc-example", "rocev2-learn", "pingpong", "perftest"} {
 		t.Run(wire, func(t *testing.T) {
-			s := serve(t, "--wire", wire, "--once", "--timeout", "2s")
+			s := serve(t, "--peer", wire, "--once", "--timeout", "2s")
 			for greeting, want := range map[string]string{
 				"":      "closed the connection before it sent anything",
 				"short": "closed the connection after 5 of ",
@@ -68,7 +68,7 @@ func TestOtherFormatsOnceOutlivesProbes(t *testing.T) {
 			slow := dialRaw(t, s)
 			slow.Write([]byte("sl"))
 			s.event("client.failed", "peer", slow.LocalAddr().String(), "error", "timed out")
-			s.client(t, "--wire", wire).succeeds()
+			s.client(t, "--peer", wire).succeeds()
 			s.succeeds()
 		})
 	}
@@ -117,7 +117,7 @@ func TestOtherFormatsWrongServer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				start(t, "rdma_client", "--json", "--wire", wire, "--timeout", "2s", host, device, port).fails(1, test.want)
+				start(t, "rdma_client", "--json", "--peer", wire, "--timeout", "2s", host, device, port).fails(1, test.want)
 			})
 		}
 	}
@@ -133,17 +133,17 @@ func TestOtherFormatsBadInput(t *testing.T) {
 		t.Helper()
 		start(t, "rdma_server", append(flags, device, "0")...).fails(2, want)
 	}
-	client("try: native, rc-example", "--wire", "morse")
-	server("try: native, rc-example", "--wire", "morse")
-	client(`no job "send" of --wire rc-example`, "--wire", "rc-example", "--job", "send")
-	client("--chunk is no flag of the job rc-example", "--wire", "rc-example", "--chunk", "5")
-	server("--size is for --wire", "--size", "5")
-	server("--job is for --wire", "--job", "send")
-	server("--allow is for the jobs of the native format", "--wire", "rc-example", "--allow", "send")
-	server("a buffer of 0 bytes", "--wire", "rocev2-learn", "--size", "0")
-	server("a buffer of 0 bytes", "--wire", "rc-example", "--size", "0")
-	client("path MTU of 256", "--wire", "rc-example", "--mtu", "1024")
-	server("path MTU of 256", "--wire", "rc-example", "--mtu", "1024")
-	server("--size 21", "--wire", "rc-example", "-s", "0123456789abcdefghij")
-	client("--size 6", "--wire", "rocev2-learn", "-s", "12345", "--size", "5")
+	client("try: native, rc-example", "--peer", "morse")
+	server("try: native, rc-example", "--peer", "morse")
+	client(`--job with --peer rc-example: there is no job "send"`, "--peer", "rc-example", "--job", "send")
+	client("--chunk is no flag of the job rc-example", "--peer", "rc-example", "--chunk", "5")
+	server("--size is for --peer", "--size", "5")
+	server("--job is for --peer", "--job", "send")
+	server("--allow is for the jobs of rdma_client", "--peer", "rc-example", "--allow", "send")
+	server("a buffer of 0 bytes", "--peer", "rocev2-learn", "--size", "0")
+	server("a buffer of 0 bytes", "--peer", "rc-example", "--size", "0")
+	client("path MTU of 256", "--peer", "rc-example", "--mtu", "1024")
+	server("path MTU of 256", "--peer", "rc-example", "--mtu", "1024")
+	server("--size 21", "--peer", "rc-example", "-s", "0123456789abcdefghij")
+	client("--size 6", "--peer", "rocev2-learn", "-s", "12345", "--size", "5")
 }

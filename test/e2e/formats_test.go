@@ -11,8 +11,8 @@ func formatExercises() []exercise {
 	run := func(name string, flags ...string) exercise {
 		return exercise{name: name, server: flags, client: flags}
 	}
-	e := []exercise{run("rc-example", "--wire", "rc-example"), run("rc-example, long", "--wire", "rc-example", "--size", "64"),
-		run("rocev2-learn", "--wire", "rocev2-learn", "-s", "grüße, 世界", "--size", "30", "--mtu", "256")}
+	e := []exercise{run("rc-example", "--peer", "rc-example"), run("rc-example, long", "--peer", "rc-example", "--size", "64"),
+		run("rocev2-learn", "--peer", "rocev2-learn", "-s", "grüße, 世界", "--size", "30", "--mtu", "256")}
 	e[0].clientTells = []telling{
 		says("qp.transition", "msg", "RTR→RTS"), says("oob.message", "message", "sync 'Q'"),
 		says("message.received", "msg", "message from the server", "text", "SEND operation", "bytes", 16),

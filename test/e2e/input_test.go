@@ -33,7 +33,7 @@ func testBadInput(t *testing.T, tests []badInput) {
 func TestTooLarge(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--max-size", "10")
-	s.client(t, "--size", "5", "--text", "sixsix").fails(2, "the message has 6 bytes", "buffers 5", "--size 6")
+	s.client(t, "--size", "5", "--text", "sixsix").fails(2, "the text has 6 bytes", "buffers 5", "--size 6")
 	s.client(t, "--job", "write-read", "--size", "5", "-s", "sixsix").fails(2, "the text has 6 bytes", "region 5", "--size 6")
 	for _, job := range []string{"send", "write-read"} {
 		c := s.client(t, "--job", job, "-s", "", "--size", "1T")

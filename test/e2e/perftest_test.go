@@ -80,7 +80,7 @@ func (r perftestRun) c(t *testing.T, port string, server ...string) *process {
 }
 
 func (r perftestRun) ours() []string {
-	return append([]string{"--wire", "perftest", "--job", "bench-" + r.test}, strings.Fields(r.flags)...)
+	return append([]string{"--peer", "perftest", "--job", "bench-" + r.test}, strings.Fields(r.flags)...)
 }
 
 // figures are what one end shows of a size: the bytes, the iterations, and the average

@@ -159,12 +159,12 @@ func TestCPingpongOtherwise(t *testing.T) {
 		})
 	}
 	t.Run("no -g", func(t *testing.T) {
-		s := onRxe().server(t, "--once", "--wire", "pingpong")
+		s := onRxe().server(t, "--once", "--peer", "pingpong")
 		startCommand(t, "ibv_rc_pingpong", []string{"ibv_rc_pingpong", "-d", device, "-p", s.port, ipv4})
 		s.fails(1, "tells no GID", "try: ", "-g 1")
 	})
 	t.Run("-c at the server alone", func(t *testing.T) {
-		s := onRxe().server(t, "--once", "--wire", "pingpong", "-c", "-n", "10", "-s", "9000")
+		s := onRxe().server(t, "--once", "--peer", "pingpong", "-c", "-n", "10", "-s", "9000")
 		cPingpong(t, "rc", "-n 10 -s 9000", s.port, ipv4).succeeds()
 		s.fails(1, "invalid data in page 0", "of all 3 pages", "try: -c at the client")
 	})

@@ -25,7 +25,7 @@ const (
 // Who may connect to a pingpong's server, and what is told of it. The server stays.
 func TestPingpongWrongClient(t *testing.T) {
 	noLeak(t)
-	s := serve(t, "--wire", "pingpong", "--timeout", "2s", "-n", "20")
+	s := serve(t, "--peer", "pingpong", "--timeout", "2s", "-n", "20")
 	for name, test := range map[string]struct {
 		says, want string
 		stays      bool // and does not close
@@ -41,7 +41,7 @@ func TestPingpongWrongClient(t *testing.T) {
 		"HTTP":              {"GET / HTTP/1.1\r\nHost: someone.example\r\n\r\n", `like an HTTP client: "GET / HTTP/1.1"`, true},
 		"SSH":               {"SSH-2.0-OpenSSH_9.2p1\r\n", `like an SSH server or client`, true},
 		"perftest":          {perftestHello, "like a perftest program", true},
-		"RDMA_RC_example":   {rcExampleData, "as RDMA_RC_example does", true},
+		"RDMA_RC_example":   {rcExampleData, "like RDMA_RC_example", true},
 		"no queue pair":     {strings.Replace(pingpongLine, "000011", "000000", 1), "tells of no queue pair", true},
 		"no GID":            {"0000:000011:8f3a2b:00000000000000000000000000000000\x00", "-g 1", true},
 		"upper case":        {strings.ToUpper(pingpongLine), "8F3A2B", true},
@@ -60,7 +60,7 @@ func TestPingpongWrongClient(t *testing.T) {
 	}
 	s.client(t).fails(1, "closed the connection before it sent anything") // a client of the native format
 	for range 2 {
-		s.client(t, "--wire", "pingpong", "-n", "20").succeeds()
+		s.client(t, "--peer", "pingpong", "-n", "20").succeeds()
 	}
 	s.held.expect(t, s)
 	s.stops()
@@ -100,7 +100,7 @@ func TestPingpongWrongServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			start(t, "rdma_client", "--json", "--wire", "pingpong", "--job", test.job+"-pingpong", "--timeout", "2s", host, device, port).fails(1, test.want)
+			start(t, "rdma_client", "--json", "--peer", "pingpong", "--job", test.job+"-pingpong", "--timeout", "2s", host, device, port).fails(1, test.want)
 			if took := time.Since(began); took > 20*time.Second {
 				t.Errorf("it took %v", took)
 			}
@@ -181,12 +181,12 @@ func TestPingpongBadInput(t *testing.T) {
 		}{
 			{"--iters 10", 2, "--iters is"},
 			{"-n 10", 2, "-n"},
-			{"--wire pingpong --text hello", 2, "text"},
-			{"--wire pingpong -l 3", 2, "-l"},
-			{"--wire pingpong -q 3 -j srq", 2, `no job "srq" of --wire pingpong; try: rc-pingpong, uc-pingpong, ud-pingpong, srq-pingpong`},
-			{"--wire pingpong --qps 3", 2, "--qps is no flag of the job rc-pingpong, but of: "},
-			{"--wire pingpong -s much", 2, "much"},
-			{"--wire pingpong -m 100", 2, "256, 512, 1024"},
+			{"--peer pingpong --text hello", 2, "text"},
+			{"--peer pingpong -l 3", 2, "-l"},
+			{"--peer pingpong -q 3 -j srq", 2, `--job with --peer pingpong: there is no job "srq"; try: rc-pingpong, uc-pingpong, ud-pingpong, srq-pingpong`},
+			{"--peer pingpong --qps 3", 2, "--qps is no flag of the job rc-pingpong, but of: "},
+			{"--peer pingpong -s much", 2, "much"},
+			{"--peer pingpong -m 100", 2, "256, 512, 1024"},
 		} {
 			tests = append(tests, badInput{test.flags, fmt.Sprintf(program, test.flags), test.status, []string{test.want}})
 		}
@@ -204,13 +204,13 @@ func TestPingpongBadInput(t *testing.T) {
 		{"-j srq-pingpong -q 5 -r 4", 2, "--rx-depth 5 or more"},
 		{"-j srq-pingpong -r 100000000", 1, "try: fewer work requests"},
 	} {
-		tests = append(tests, badInput{test.flags, "client --wire pingpong " + test.flags + " 127.0.0.1 " + device, test.status, []string{test.want}},
-			badInput{test.flags, "server --once --wire pingpong " + test.flags + " " + device + " 0", test.status, []string{test.want}})
+		tests = append(tests, badInput{test.flags, "client --peer pingpong " + test.flags + " 127.0.0.1 " + device, test.status, []string{test.want}},
+			badInput{test.flags, "server --once --peer pingpong " + test.flags + " " + device + " 0", test.status, []string{test.want}})
 	}
 	testBadInput(t, tests)
-	s := serve(t, "--once", "--wire", "pingpong", "--job", "ud-pingpong")
-	s.client(t, "--wire", "pingpong", "--job", "ud-pingpong", "-s", "5000").fails(1, "a datagram of 5000 bytes is more than the 4096 of a packet; try: --size 4096 or less")
+	s := serve(t, "--once", "--peer", "pingpong", "--job", "ud-pingpong")
+	s.client(t, "--peer", "pingpong", "--job", "ud-pingpong", "-s", "5000").fails(1, "a datagram of 5000 bytes is more than the 4096 of a packet; try: --size 4096 or less")
 	s.event("client.failed", "error", "closed the connection before it sent anything")
-	s.client(t, "--wire", "pingpong", "--job", "ud-pingpong").succeeds() // the one client is who sends something
+	s.client(t, "--peer", "pingpong", "--job", "ud-pingpong").succeeds() // the one client is who sends something
 	s.succeeds()
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// pingpongExercises are runs of each job of --wire pingpong, with this program at
+// pingpongExercises are runs of each job of --peer pingpong, with this program at
 // both ends. The flags are the C programs' own.
 func pingpongExercises() (list []exercise) {
 	for _, run := range []pingpongRun{
@@ -38,7 +38,7 @@ func (r pingpongRun) name() string { return r.kind + " " + r.flags }
 
 // ours are the flags of this program's.
 func (r pingpongRun) ours() []string {
-	return append([]string{"--wire", "pingpong", "--job", r.kind + "-pingpong"}, strings.Fields(r.flags)...)
+	return append([]string{"--peer", "pingpong", "--job", r.kind + "-pingpong"}, strings.Fields(r.flags)...)
 }
 
 // tells is what this program's end tells of the result.

@@ -67,7 +67,7 @@ func TestOnceOutlivesProbes(t *testing.T) {
 	}
 	silent := dialRaw(t, s)
 	defer silent.Close()
-	s.client(t, "--wire", "rc-example").fails(1)
+	s.client(t, "--peer", "rc-example").fails(1)
 	s.held.expect(t, s)
 	s.client(t).succeeds()
 	s.succeeds()

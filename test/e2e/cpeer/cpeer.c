@@ -1,4 +1,4 @@
-// The other end of --wire rc-example and --wire rocev2-learn, for tests: what those
+// The other end of --peer rc-example and --peer rocev2-learn, for tests: what those
 // C programs say over TCP and do with their queue pair, written from the formats'
 // bytes (oob/rcexample.go, oob/rocev2learn.go) with nothing of rawverbs in it.
 //

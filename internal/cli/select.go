@@ -1,0 +1,112 @@
+// The flags of a command, which depend on the job that its arguments select, and the
+// help that shows them.
+
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
+
+	"github.com/rawverbs/rawverbs/internal/run"
+)
+
+// Select gives a command the flags that define defines, and those of the job that the
+// arguments select. Whatever is wrong with the selection fails the command when it runs.
+func Select(cmd *cobra.Command, role run.Role, args []string, define func(*pflag.FlagSet)) *run.Selection {
+	s, wrong := run.Select(role, args, define)
+	s.AddFlags(cmd.Flags(), define)
+	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		switch {
+		case c != cmd:
+			return err
+		case wrong != nil:
+			return wrong
+		}
+		return s.Explain(err)
+	})
+	then := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if wrong != nil {
+			return wrong
+		}
+		if err := s.Check(cmd.Flags()); err != nil {
+			return err
+		}
+		return then(cmd, args)
+	}
+	usual := cmd.UsageFunc()
+	cmd.SetUsageFunc(func(c *cobra.Command) error {
+		if c != cmd {
+			return usual(c)
+		}
+		return usage(c, s)
+	})
+	complete(cmd, "peer", run.PeerNames())
+	complete(cmd, "job", s.Peer.Jobs.Names())
+	cmd.AddCommand(jobsCommand(), manCommand(cmd))
+	return s
+}
+
+// complete has a shell complete the value of a flag.
+func complete(cmd *cobra.Command, flag string, values []string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag
+	}
+}
+
+// usage is the end of --help: the flags in groups, those of the job first.
+func usage(cmd *cobra.Command, s *run.Selection) error {
+	w := cmd.OutOrStderr()
+	fmt.Fprintf(w, "Usage:\n  %s\n  %s <command>\n\nExamples:\n%s\n\nCommands:\n", cmd.UseLine(), cmd.CommandPath(), cmd.Example)
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			fmt.Fprintf(w, "  %-11s %s\n", c.Name(), c.Short)
+		}
+	}
+	common, jobs := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	for _, g := range s.Flags {
+		jobs.AddFlagSet(g.Flags)
+		fmt.Fprintf(w, "\nFlags of the job %s:\n%s", g.Job, g.Flags.FlagUsages())
+	}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if jobs.Lookup(f.Name) == nil {
+			common.AddFlag(f)
+		}
+	})
+	fmt.Fprintf(w, "\nFlags with every job:\n%s", common.FlagUsages())
+	_, err := fmt.Fprintf(w, "\n%s jobs lists the jobs; --help with --job or --peer shows the flags of that job.\n", cmd.Name())
+	return err
+}
+
+func jobsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "jobs", Short: "List the jobs, and the programs of others with their jobs",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprint(cmd.OutOrStdout(), run.Describe())
+			return err
+		},
+	}
+}
+
+func manCommand(of *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "man", Short: "Print the manual page (roff); read it with: " + of.Name() + " man | man -l -",
+		Args: cobra.NoArgs,
+		RunE: func(man *cobra.Command, _ []string) error {
+			page := *of
+			page.Long += "\n\n" + indented(run.Describe())
+			return doc.GenMan(&page, &doc.GenManHeader{Section: "1", Source: "rawverbs", Manual: "rawverbs"}, man.OutOrStdout())
+		},
+	}
+}
+
+// indented is preformatted text in the Markdown that a manual page is made of.
+func indented(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n"
+}

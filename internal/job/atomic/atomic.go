@@ -1,0 +1,354 @@
+// Package atomic is the job "atomic": clients add to a counter in the server's memory, all
+// to the same one and as many at once as there are, and no add is lost: the server's
+// device reads, changes and writes the 8 bytes as one step.
+//
+// FETCH_ADD adds and tells what was there before. CMP_SWP puts a new value in the
+// place of the one it is told to expect; if it finds another, it changes nothing,
+// tells what it found, and the client tries again with that: it has lost a race.
+//
+// How far "atomic" goes is the device's IBV_ATOMIC_*: with IBV_ATOMIC_HCA, which
+// rxe and soft0 have, among all queue pairs of one device, whatever their
+// protection domains. (rxe takes one lock for all its atomics, soft0 the
+// processor's own instructions.) Among several devices, or towards the
+// processor, only IBV_ATOMIC_GLOB promises it. So the server, which has one
+// device, registers the counter once for each client, in that client's protection
+// domain, and itself never writes to it while there are clients. How the sum is
+// checked, and what a client that dies does to it, is in ledger.go.
+package atomic
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Jobs is the job, for the list in package run.
+var Jobs = job.List{{
+	Name:   "atomic",
+	About:  "FETCH_ADD and CMP_SWP on a counter that all clients share",
+	Client: newClientSide,
+	Server: func(*pflag.FlagSet) job.Side { return &serverSide{ledger: newLedger()} },
+}}
+
+const (
+	opFetchAdd = "fetch-add"
+	opCmpSwap  = "cmp-swap"
+	opBoth     = "both"
+
+	paramCount = "count" // the client's: its operations
+	paramAdd   = "add"   // what each of them adds
+	maxCount   = 1 << 20
+	maxAdd     = 1<<32 - 1
+
+	counterName  = "counter"
+	counterBytes = 8
+
+	noteMoving  = "moving"  // the client's: it is at work yet
+	noteAdded   = "added"   // the client's: the sum of its adds, in decimal digits
+	noteVerdict = "verdict" // the server's: a verdict as JSON
+)
+
+// checkAtomics refuses a device that has none, and tells how far they go.
+func checkAtomics(log *slog.Logger, dev *verbs.Device) error {
+	attr, err := dev.Query()
+	if err != nil {
+		return err
+	}
+	if attr.AtomicCap == verbs.AtomicNone {
+		return fmt.Errorf("%s has no atomics (%v); try: another device", dev.Name(), attr.AtomicCap)
+	}
+	job.Log(log, "slow", "device.queried", "ibv_query_device", "atomics of "+dev.Name(), slog.String("atomic_cap", attr.AtomicCap.String()))
+	return nil
+}
+
+// serverSide keeps the counter that the endpoints of all clients offer.
+type serverSide struct{ ledger *ledger }
+
+func (side *serverSide) NewEndpoint(s job.Session) (job.Endpoint, error) {
+	count, err := s.Params.Number(paramCount, 1, maxCount)
+	if err != nil {
+		return nil, err
+	}
+	add, err := s.Params.Number(paramAdd, 1, maxAdd)
+	return &server{Tracer: job.Tracer{Logger: s.Logger}, ledger: side.ledger, announced: uint64(count) * uint64(add)}, err
+}
+
+// server is the server's endpoint: it offers the counter, and waits.
+type server struct {
+	job.Tracer
+	ledger    *ledger
+	announced uint64
+	account   *account // once there is a connection to use it by
+}
+
+func (*server) Configure(cfg *rc.Config) { cfg.Access = verbs.AccessRemoteAtomic }
+
+func (a *server) Prepare(c *rc.Conn) error {
+	if err := checkAtomics(a.Logger, c.Device()); err != nil {
+		return err
+	}
+	a.account = a.ledger.join(c.RemoteAddr().String(), a.announced)
+	mr, err := c.RegMR("with the counter of all clients", a.ledger.memory(), verbs.AccessLocalWrite|verbs.AccessRemoteAtomic)
+	if err == nil {
+		c.Share(counterName, mr)
+	}
+	return err
+}
+
+func (a *server) Run(ctx context.Context, c *rc.Conn) error {
+	job.Log(a.Logger, "fast", "wait.begun", "", "wait for the client's atomics, of which no completion will tell", slog.Uint64("announced", a.announced))
+	note, err := a.added(ctx, c)
+	if err != nil {
+		return err
+	}
+	added, err := strconv.ParseUint(string(note.Data), 10, 64)
+	if err != nil {
+		return fmt.Errorf("the client reports %.40q, which is no sum; try: a client of this program's version", note.Data)
+	}
+	v, err := a.account.report(added)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if err := c.SendNote(ctx, oob.Note{Name: noteVerdict, Data: data}); err != nil {
+		return err
+	}
+	return v.log(a.Logger, added)
+}
+
+// added waits for the client's report, as long as the client says that it moves.
+func (a *server) added(ctx context.Context, c *rc.Conn) (oob.Note, error) {
+	for {
+		note, err := c.RecvNote(ctx, "")
+		switch {
+		case err != nil || note.Name == noteAdded:
+			return note, err
+		case note.Name != noteMoving:
+			return note, fmt.Errorf("the client sent the note %q, and %q was to come; try: a client of this program's version", note.Name, noteAdded)
+		}
+		job.Progress(ctx)
+	}
+}
+
+// Close closes the client's account: the client can do nothing more to the counter.
+func (a *server) Close() error {
+	if a.account == nil {
+		return nil
+	}
+	last, v := a.account.end()
+	if !last || v.exact() && v.right() {
+		return nil
+	}
+	level := slog.LevelInfo
+	if !v.right() {
+		level = slog.LevelWarn
+	}
+	job.LogAt(level, a.Logger, "info", "counter.settled", "", "no client is left: what the counter holds now is what the next ones begin with; "+v.String(), v.attrs()...)
+	return nil
+}
+
+func (v verdict) attrs() []slog.Attr {
+	attrs := []slog.Attr{slog.Uint64("counter", v.Counter), slog.Uint64("low", v.Low), slog.Uint64("high", v.Low+v.Uncertain),
+		slog.Bool("exact", v.exact()), slog.Bool("right", v.right())}
+	if v.Died > 0 {
+		attrs = append(attrs, slog.Int("died", v.Died))
+	}
+	return attrs
+}
+
+// log logs a verdict at the end of a client's part. A wrong sum is an error.
+func (v verdict) log(log *slog.Logger, added uint64) error {
+	if !v.right() {
+		return fmt.Errorf("the sum is wrong: %v; try: dmesg for errors of the device, and look for a client that adds what it does not report", v)
+	}
+	text := "the sum is right: "
+	if !v.exact() {
+		text = "the sum is as right as can be known now: "
+	}
+	job.Log(log, "data", "sum.checked", "", text+v.String(), append([]slog.Attr{slog.Uint64("added", added)}, v.attrs()...)...)
+	return nil
+}
+
+// client is the client's endpoint.
+type client struct {
+	job.Tracer
+	count int
+	add   uint64
+	op    string
+
+	ops    job.Tracer // of the operations
+	found  *verbs.MR  // where an operation puts what it found
+	remote oob.Region
+
+	// floor is what the counter must hold at least: what the last operation left
+	// or found, if there was one. It may pass 2^64; a difference below 2^63 is
+	// upwards.
+	floor uint64
+	seen  bool
+	lost  int // races, by a CMP_SWP
+
+	reported time.Time // when this end last said that it moves
+}
+
+// reportEvery is how often the client says that it moves: no completion shows that to
+// the server.
+const reportEvery = time.Second
+
+func newClientSide(f *pflag.FlagSet) job.Side {
+	var flags client
+	f.IntVar(&flags.count, "count", 10, "how many operations to do")
+	f.StringVar(&flags.op, "op", opBoth, fmt.Sprintf("the operation: %s, %s or %s", opBoth, opFetchAdd, opCmpSwap))
+	f.Uint64Var(&flags.add, "add", 1, "what each operation adds to the counter")
+	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
+		switch {
+		case flags.count < 1 || flags.count > maxCount:
+			return nil, job.Usagef("%d operations cannot be done; try: --count 1 to %d", flags.count, maxCount)
+		case flags.add < 1 || flags.add > maxAdd:
+			return nil, job.Usagef("each operation cannot add %d; try: --add 1 to %d", flags.add, uint64(maxAdd))
+		case flags.op != opFetchAdd && flags.op != opCmpSwap && flags.op != opBoth:
+			return nil, job.Usagef("there is no operation %q; try: --op %s, %s or %s", flags.op, opFetchAdd, opCmpSwap, opBoth)
+		}
+		e := flags
+		e.Tracer = job.Tracer{Logger: s.Logger}
+		return &e, nil
+	})
+}
+
+func (a *client) Configure(cfg *rc.Config) {
+	cfg.Params[paramCount] = strconv.Itoa(a.count)
+	cfg.Params[paramAdd] = strconv.FormatUint(a.add, 10)
+}
+
+func (a *client) Prepare(c *rc.Conn) (err error) {
+	if err := checkAtomics(a.Logger, c.Device()); err != nil {
+		return err
+	}
+	a.found, err = c.AllocMR("for what was found", counterBytes, verbs.AccessLocalWrite)
+	return err
+}
+
+// loggedOperations are logged one by one; the rest only with -v.
+const loggedOperations = 4
+
+func (a *client) Run(ctx context.Context, c *rc.Conn) error {
+	var ok bool
+	if a.remote, ok = c.PeerRegion(counterName); !ok || a.remote.Length < counterBytes || a.remote.Addr%counterBytes != 0 {
+		return fmt.Errorf("the server shares %d bytes at %#x as %q, and the job needs %d at an address that is a multiple of it; try: a server of this program's version",
+			a.remote.Length, a.remote.Addr, counterName, counterBytes)
+	}
+	a.ops, a.reported = a.Tracer, time.Now()
+	for i := range a.count {
+		if i == loggedOperations && !a.Logger.Enabled(ctx, slog.LevelDebug) {
+			job.Log(a.Logger, "data", "operations.untold", "", "the rest is told with -v alone", slog.Int("operations", a.count-i))
+			a.ops = job.Tracer{Logger: slog.New(slog.DiscardHandler)}
+		}
+		do := a.fetchAdd
+		if a.op == opCmpSwap || a.op == opBoth && i%2 == 1 {
+			do = a.cmpSwap
+		}
+		if err := do(ctx, c); err != nil {
+			return fmt.Errorf("operation %d: %w", i+1, err)
+		}
+	}
+	added := uint64(a.count) * a.add
+	job.Log(a.Logger, "data", "atomics.done", "", "added to the server's counter", slog.Int("operations", a.count), slog.Uint64("added", added),
+		slog.Int("lost_races", a.lost), slog.Uint64("last_seen", a.floor))
+	return a.compare(ctx, c, added)
+}
+
+// compare has the server compare the sum with the counter.
+func (a *client) compare(ctx context.Context, c *rc.Conn, added uint64) error {
+	if err := c.SendNote(ctx, oob.Note{Name: noteAdded, Data: strconv.AppendUint(nil, added, 10)}); err != nil {
+		return err
+	}
+	note, err := c.RecvNote(ctx, noteVerdict)
+	if err != nil {
+		return err
+	}
+	var v verdict
+	if err := json.Unmarshal(note.Data, &v); err != nil {
+		return fmt.Errorf("the server's verdict: %w; try: a server of this program's version", err)
+	}
+	if err := a.rises(v.Counter); err != nil {
+		return fmt.Errorf("the server's verdict: %w", err)
+	}
+	return v.log(a.Logger, added)
+}
+
+func (a *client) fetchAdd(ctx context.Context, c *rc.Conn) error {
+	found, err := a.do(ctx, c, verbs.SendWR{Opcode: verbs.OpAtomicFetchAndAdd, CompareAdd: a.add})
+	if err != nil {
+		return err
+	}
+	a.floor = found + a.add
+	job.Log(a.ops.Logger, "data", "atomic.done", "", "added", slog.Uint64("found", found), slog.Uint64("left", a.floor))
+	return nil
+}
+
+// cmpSwap adds by expecting what was last seen, until that is what is there. The
+// first of all expects 0, and may learn better.
+func (a *client) cmpSwap(ctx context.Context, c *rc.Conn) error {
+	for {
+		expected, guess := a.floor, !a.seen
+		found, err := a.do(ctx, c, verbs.SendWR{Opcode: verbs.OpAtomicCmpAndSwp, CompareAdd: expected, Swap: expected + a.add})
+		if err != nil {
+			return err
+		}
+		if found == expected {
+			a.floor = expected + a.add
+			job.Log(a.ops.Logger, "data", "atomic.done", "", "swapped", slog.Uint64("found", found), slog.Uint64("left", a.floor))
+			return nil
+		}
+		a.floor = found
+		why := "0 was a guess"
+		if !guess {
+			why = "another was quicker"
+			a.lost++
+		}
+		job.Log(a.ops.Logger, "data", "atomic.lost", "", why+": nothing changed, once more with what was found", slog.Uint64("expected", expected), slog.Uint64("found", found))
+	}
+}
+
+// do does one operation and returns what it found, which is not less than what
+// was seen before: nobody ever takes away from the counter.
+func (a *client) do(ctx context.Context, c *rc.Conn, wr verbs.SendWR) (uint64, error) {
+	wr.ID, wr.Flags, wr.SGL = 1, verbs.SendSignaled, job.Gather(a.found, counterBytes)
+	wr.RemoteAddr, wr.RKey = a.remote.Addr, a.remote.RKey
+	if err := a.ops.PostSend(c.QP(), wr); err != nil {
+		return 0, err
+	}
+	if _, err := a.ops.WaitSend(ctx, c, "the atomic's completion"); err != nil {
+		return 0, err
+	}
+	if time.Since(a.reported) > reportEvery {
+		a.reported = time.Now()
+		if err := c.SendNote(ctx, oob.Note{Name: noteMoving}); err != nil {
+			return 0, err
+		}
+	}
+	found := binary.NativeEndian.Uint64(a.found.Bytes()) // the device turns it to this host's order
+	err := a.rises(found)
+	a.seen = true
+	return found, err
+}
+
+func (a *client) rises(to uint64) error {
+	if a.seen && to-a.floor >= 1<<63 {
+		return fmt.Errorf("the counter holds %d, and held %d before: an add is lost; try: dmesg for errors of the device", to, a.floor)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+// The sum of the job "atomic": what the counter that all clients of a server share
+// must hold, as far as anybody can know.
+//
+// Each client says beforehand how much it is going to add, and afterwards that it
+// has. Between the two its part is uncertain: any of it may be in the counter. So
+// at each moment the counter must lie from
+//
+//	low:  what was there before, and all that is reported,
+//	high: low, and all that is announced and not reported.
+//
+// While others are at work a client that reports is told that much; the last one
+// to report finds low equal to high, and the sum is checked to the unit.
+//
+// A client that dies leaves its part uncertain for good: nobody counted its
+// operations but the device, which tells nobody. A slot of its own, in which it
+// keeps its count by RDMA, would not help: the counter and the slot are two
+// operations, and death comes between. So its announcement stays in high, and the
+// verdicts of those who work beside it say so; they cannot become wrong by it.
+// When no client is left (their queue pairs are gone, so that nothing of theirs
+// can still arrive) the ledger takes what the counter holds as the new beginning,
+// and the next sums are exact again.
+//
+// All of it is modulo 2^64, as the device's addition is.
+
+package atomic
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// ledger is a server's counter, and what is known of it.
+type ledger struct {
+	mu        sync.Mutex
+	low       uint64
+	uncertain uint64 // high less low; all ones, if it is more than can be counted
+	clients   int    // whose queue pairs may still be there
+	died      int
+	names     []string // of the first who died; as many as are told
+
+	words []uint64 // the counter is the first; the rest of the page is nobody's
+}
+
+func newLedger() *ledger { return &ledger{words: make([]uint64, 4096/8)} }
+
+// memory is the counter's bytes, which are aligned to their length.
+func (l *ledger) memory() []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(l.words))), 8)
+}
+
+func (l *ledger) counter() uint64 { return atomic.LoadUint64(&l.words[0]) }
+
+// account is one client's part.
+type account struct {
+	*ledger
+	name      string
+	announced uint64
+	reported  bool
+}
+
+// join opens the account of a client that will add so much.
+func (l *ledger) join(name string, announced uint64) *account {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clients++
+	if l.uncertain += announced; l.uncertain < announced {
+		l.uncertain = math.MaxUint64
+	}
+	return &account{ledger: l, name: name, announced: announced}
+}
+
+// report takes a client's word that it has added so much, all of it, and gives
+// the verdict.
+func (a *account) report(added uint64) (verdict, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if added != a.announced || a.reported {
+		return verdict{}, fmt.Errorf("the client announced that it would add %d, and reports %d; try: a client of this program's version", a.announced, added)
+	}
+	a.reported = true
+	a.low += added
+	if a.uncertain != math.MaxUint64 {
+		a.uncertain -= added
+	}
+	return a.verdict(), nil
+}
+
+// end closes the account, when the client's queue pair is gone. The last one gives
+// the verdict on what was there, with which the ledger begins anew.
+func (a *account) end() (last bool, v verdict) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.reported {
+		a.died++
+		if len(a.names) < toldDead {
+			a.names = append(a.names, a.name)
+		}
+	}
+	a.clients--
+	v = a.verdict()
+	if last = a.clients == 0; last {
+		a.low, a.uncertain, a.died, a.names = v.Counter, 0, 0, nil
+	}
+	return last, v
+}
+
+// verdict is what can be said of the counter at a moment.
+type verdict struct {
+	Counter   uint64   `json:"counter"`
+	Low       uint64   `json:"low"`
+	Uncertain uint64   `json:"uncertain"`       // the counter may be so much more than Low
+	Died      int      `json:"died,omitempty"`  // clients whose part is uncertain for good
+	Names     []string `json:"names,omitempty"` // of the first of them
+}
+
+// toldDead is how many of the dead are named: there may be any number, and a
+// verdict goes to a client in one note.
+const toldDead = 4
+
+func (l *ledger) verdict() verdict {
+	return verdict{Counter: l.counter(), Low: l.low, Uncertain: l.uncertain, Died: l.died, Names: slices.Clone(l.names)}
+}
+
+// right says whether the counter is where it must be.
+func (v verdict) right() bool { return v.Counter-v.Low <= v.Uncertain }
+
+// exact says whether there was but one such place.
+func (v verdict) exact() bool { return v.Uncertain == 0 }
+
+// String says what must be, and why it is not known better.
+func (v verdict) String() string {
+	text := fmt.Sprintf("the counter holds %d, and all adds are %d", v.Counter, v.Low)
+	if v.exact() {
+		return text
+	}
+	text = fmt.Sprintf("the counter holds %d; the adds that are reported are %d, and up to %d more may be there", v.Counter, v.Low, v.Uncertain)
+	if v.Died > 0 {
+		return fmt.Sprintf("%s, since %d clients died (%s)", text, v.Died, strings.Join(v.Names, ", "))
+	}
+	return text + ", of clients at work"
+}

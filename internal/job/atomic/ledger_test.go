@@ -1,0 +1,165 @@
+package atomic
+
+import (
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// hold sets the counter, as clients' atomics would.
+func (l *ledger) hold(n uint64) { atomic.StoreUint64(&l.words[0], n) }
+
+func mustReport(t *testing.T, a *account, added uint64) verdict {
+	t.Helper()
+	v, err := a.report(added)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func expectVerdict(t *testing.T, v verdict, low, uncertain uint64, right bool) {
+	t.Helper()
+	if v.Low != low || v.Uncertain != uncertain || v.right() != right || v.exact() != (uncertain == 0) {
+		t.Errorf("%+v (right: %v), want low %d, uncertain %d, right: %v", v, v.right(), low, uncertain, right)
+	}
+}
+
+func TestLedgerOfOne(t *testing.T) {
+	l := newLedger()
+	for i, test := range []struct {
+		add, holds uint64 // what the counter holds then
+		right      bool
+	}{
+		{10, 10, true},
+		{5, 15, true},
+		{5, 19, false}, // one lost
+		{5, 24, true},  // and forgotten
+		{5, 30, false}, // one too many
+	} {
+		a := l.join("a", test.add)
+		low := l.low
+		l.hold(test.holds)
+		expectVerdict(t, mustReport(t, a, test.add), low+test.add, 0, test.right)
+		if last, v := a.end(); !last || v.right() != test.right {
+			t.Errorf("%d: at the end: %v, %+v", i, last, v)
+		}
+	}
+}
+
+func TestLedgerOfSeveral(t *testing.T) {
+	l := newLedger()
+	a, b := l.join("a", 10), l.join("b", 100)
+	l.hold(60)
+	expectVerdict(t, mustReport(t, a, 10), 10, 100, true)
+	if last, _ := a.end(); last {
+		t.Error("a was not the last")
+	}
+	c := l.join("c", 1000)
+	l.hold(9) // less than a has added
+	expectVerdict(t, l.verdict(), 10, 1100, false)
+	l.hold(1111) // more than all of them
+	expectVerdict(t, l.verdict(), 10, 1100, false)
+	l.hold(1110)
+	expectVerdict(t, mustReport(t, b, 100), 110, 1000, true)
+	expectVerdict(t, mustReport(t, c, 1000), 1110, 0, true)
+}
+
+// A client that dies is in every verdict until the others are gone, and in none
+// after that.
+func TestLedgerAfterADeath(t *testing.T) {
+	l := newLedger()
+	dying, other := l.join("10.0.0.9:5", 100), l.join("b", 10)
+	l.hold(47 + 10)
+	if last, _ := dying.end(); last {
+		t.Error("b is there yet")
+	}
+	v := mustReport(t, other, 10)
+	expectVerdict(t, v, 10, 100, true)
+	if text := v.String(); !strings.Contains(text, "up to 100 more may be there, since 1 clients died (10.0.0.9:5)") {
+		t.Error(text)
+	}
+	if last, v := other.end(); !last || !v.right() || v.exact() || v.Died != 1 {
+		t.Errorf("at the end: %v, %+v", last, v)
+	}
+	next := l.join("c", 1)
+	l.hold(58)
+	v = mustReport(t, next, 1)
+	expectVerdict(t, v, 58, 0, true)
+	if v.Died != 0 {
+		t.Errorf("the dead are not forgotten: %+v", v)
+	}
+}
+
+func TestLedgerRefuses(t *testing.T) {
+	l := newLedger()
+	a := l.join("a", 10)
+	if _, err := a.report(11); err == nil || !strings.Contains(err.Error(), "announced that it would add 10, and reports 11; try:") {
+		t.Error(err)
+	}
+	l.hold(10)
+	expectVerdict(t, mustReport(t, a, 10), 10, 0, true)
+	if _, err := a.report(10); err == nil {
+		t.Error("reported twice")
+	}
+}
+
+// Any number may die; not all are named.
+func TestLedgerOfTheDead(t *testing.T) {
+	l := newLedger()
+	a := l.join("a", 1)
+	for range 1000 {
+		l.join("dead", 1).end()
+	}
+	if v := mustReport(t, a, 1); v.Died != 1000 || len(v.Names) != toldDead || v.Uncertain != 1000 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// The counter goes round, and announcements are never more than can be counted.
+func TestLedgerAtTheEdges(t *testing.T) {
+	l := newLedger()
+	l.low = math.MaxUint64 - 4
+	a := l.join("a", 10)
+	l.hold(5)
+	expectVerdict(t, mustReport(t, a, 10), 5, 0, true)
+	a.end()
+
+	l.join("b", math.MaxUint64-1)
+	l.join("c", 2)
+	d := l.join("d", 7)
+	expectVerdict(t, mustReport(t, d, 7), 12, math.MaxUint64, true)
+}
+
+// Clients come and go at once, half of them dying; what is right stays so.
+func TestLedgerSideBySide(t *testing.T) {
+	l := newLedger()
+	var clients sync.WaitGroup
+	for i := range 8 {
+		clients.Go(func() {
+			for range 200 {
+				a := l.join("a", 10)
+				for n := range 10 {
+					if i%2 == 1 && n == i {
+						break
+					}
+					atomic.AddUint64(&l.words[0], 1)
+				}
+				if i%2 == 0 {
+					if v, err := a.report(10); err != nil || !v.right() {
+						t.Errorf("%v, %v", v, err)
+					}
+				}
+				if _, v := a.end(); !v.right() {
+					t.Errorf("at the end: %v", v)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	if v := l.verdict(); v.Counter != 4*200*(10+0)+200*(1+3+5+7) || !v.exact() || !v.right() {
+		t.Errorf("%+v", v)
+	}
+}

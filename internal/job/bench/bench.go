@@ -1,0 +1,256 @@
+// Package bench is the jobs "bench-…": they measure bandwidth and latency of an operation as perftest's
+// programs do, with their flags and their table (internal/bench). The client chooses
+// everything, the server follows. Over TCP the ends meet in a barrier before and after
+// each size, and tell each other what they measured; an end that only lends its memory
+// hears now and then that the other gets on.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rawverbs/rawverbs/internal/bench"
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// layoutPage is what memory is laid out by, in bytes: both ends must have the same,
+// whatever their hosts' pages are.
+const layoutPage = 4096
+
+// Jobs are all of them, for the list in package run: bench-send-bw, bench-send-lat, …
+var Jobs = makeJobs()
+
+func makeJobs() (made job.List) {
+	for _, op := range []bench.Op{bench.Send, bench.Write, bench.Read, bench.Atomic} {
+		made = append(made, newType(op, false), newType(op, true))
+	}
+	return made
+}
+
+// Name is the name of a job.
+func Name(op bench.Op, latency bool) string {
+	if latency {
+		return fmt.Sprintf("bench-%v-lat", op)
+	}
+	return fmt.Sprintf("bench-%v-bw", op)
+}
+
+// Program is the name of perftest's program that measures the same.
+func Program(op bench.Op, latency bool) string {
+	return strings.NewReplacer("bench", "ib", "-", "_").Replace(Name(op, latency))
+}
+
+func newType(op bench.Op, latency bool) job.Type {
+	what := "bandwidth"
+	if latency {
+		what = "latency"
+	}
+	def := bench.Defaults(op, latency)
+	def.Page, def.CacheLine = layoutPage, bench.CacheLine
+	return job.Type{
+		Name:   Name(op, latency),
+		About:  fmt.Sprintf("measure the %s of %v, as perftest's %s does", what, op, Program(op, latency)),
+		Client: func(f *pflag.FlagSet) job.Side { return newClientSide(f, def) },
+		Server: func(*pflag.FlagSet) job.Side {
+			return job.SideFunc(func(s job.Session) (job.Endpoint, error) { return newServer(&s, def) })
+		},
+	}
+}
+
+func newClientSide(f *pflag.FlagSet, def bench.Plan) job.Side {
+	var flags Flags
+	flags.Add(f, def)
+	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
+		table, err := flags.Table(&s, def, true)
+		return &endpoint{Table: table, gbits: flags.gbits, port: s.Port}, err
+	})
+}
+
+func newServer(s *job.Session, def bench.Plan) (job.Endpoint, error) {
+	plan, gbits, err := askedPlan(s, def)
+	return &endpoint{Table: Table{Tracer: job.Tracer{Logger: s.Logger}, Plan: plan, Unit: unitOf(gbits)}, port: s.Port}, err
+}
+
+// endpoint is one end.
+type endpoint struct {
+	Table
+	gbits bool  // the client's wish
+	port  uint8 // of the device
+
+	conn   *rc.Conn
+	region *verbs.MR
+}
+
+// MaxReads is how many READs and atomics may be in flight: as many as the device
+// has, as with perftest.
+const MaxReads = 255
+
+func (e *endpoint) Configure(cfg *rc.Config) {
+	p := &e.Plan
+	cfg.QPs, cfg.MaxReads, cfg.Access = p.QPs, MaxReads, p.Access()
+	cfg.Cap.MaxSendWR, cfg.Cap.MaxRecvWR, cfg.Cap.MaxInlineData = uint32(p.TxDepth), uint32(p.RxDepth), uint32(p.Inline)
+	if p.Client {
+		e.announce(cfg.Params)
+	}
+}
+
+func (e *endpoint) Prepare(c *rc.Conn) (err error) {
+	e.conn = c
+	if e.Plan.Client {
+		if err := e.allowed(c.PeerHello().Params); err != nil {
+			return err
+		}
+	}
+	if err := e.CheckSize(c.Device(), e.port); err != nil {
+		return err
+	}
+	if e.region, err = c.AllocMR("for the messages", e.Plan.Bytes(), e.Plan.Access()); err != nil {
+		return err
+	}
+	if e.Plan.Op != bench.Send {
+		c.Share(job.RegionName, e.region)
+	}
+	return nil
+}
+
+// allowed holds the memory against what the server says it gives: before it is taken
+// here.
+func (e *endpoint) allowed(server job.Params) error {
+	most, err := server.MaxSize()
+	if err != nil {
+		return err
+	}
+	return within(&e.Plan, most)
+}
+
+func within(p *bench.Plan, most job.Size) error {
+	if need := job.Size(p.Bytes()); need > most {
+		return fmt.Errorf("messages of %v bytes on %d queue pairs, both ways, need a region of %v bytes at the server, which gives at most %v; try: a smaller --size or --qps, or rdma_server --max-size %v",
+			job.Size(p.Size), p.QPs, need, most, need)
+	}
+	return nil
+}
+
+func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	life := c.Life()
+	defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })()
+	run, err := e.newRun(c)
+	if err != nil {
+		return err
+	}
+	e.Begin()
+	c.SetExchangeLogger(e.Quieter().Logger) // or the table would be torn
+	for _, size := range e.Plan.Sizes() {
+		if err := run.PostReceives(size); err != nil {
+			return err
+		}
+		if err := c.Barrier(ctx, "bench "+strconv.Itoa(size)); err != nil {
+			return err
+		}
+		job.Progress(ctx)
+		e.heartbeat(ctx, run)
+		mine, err := run.Measure(ctx)
+		if err != nil {
+			return err
+		}
+		if err := e.compare(ctx, size, mine); err != nil {
+			return err
+		}
+	}
+	return e.WriteChart()
+}
+
+func (e *endpoint) newRun(c *rc.Conn) (*bench.Run, error) {
+	q, err := Queues(c, e.region)
+	if err != nil {
+		return nil, err
+	}
+	if e.Plan.Op != bench.Send {
+		remote, err := job.PeerRegion(c, e.Plan.Bytes())
+		if err != nil {
+			return nil, err
+		}
+		for i := range e.Plan.QPs {
+			q.Remote = append(q.Remote, bench.Remote{Addr: remote.Addr + uint64(e.Plan.RemoteOffset(i)), RKey: remote.RKey})
+		}
+	}
+	return bench.New(e.Plan, q)
+}
+
+// Queues returns what a run works on, without the peer's memory.
+func Queues(c *rc.Conn, memory *verbs.MR) (bench.Queues, error) {
+	attr, err := c.Device().Query()
+	return bench.Queues{QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: memory, KernelWorks: attr.VendorID == verbs.VendorRXE}, err
+}
+
+// Notes: what an end measured, or that it gets on.
+const (
+	noteResult = "bench result"
+	noteAlive  = "bench alive"
+
+	aliveEvery = time.Second
+)
+
+// heartbeat has the run say that the job moves, and tell it to a peer that only lends
+// its memory and would not know.
+func (e *endpoint) heartbeat(ctx context.Context, run *bench.Run) {
+	peer := e.Plan
+	peer.Client = !peer.Client
+	passive, said := peer.Passive(), time.Now()
+	run.Alive = func() {
+		job.Progress(ctx)
+		if passive && time.Since(said) > aliveEvery {
+			said = time.Now()
+			_ = e.conn.SendNote(ctx, oob.Note{Name: noteAlive}) // what fails here fails the run by itself
+		}
+	}
+}
+
+// compare tells the peer what this end measured, if it did, hears the peer's, and
+// tells of both.
+func (e *endpoint) compare(ctx context.Context, size int, mine bench.Result) error {
+	peer := e.Plan
+	peer.Client = !peer.Client
+	if !e.Plan.Passive() {
+		if err := e.conn.SendNote(ctx, oob.Note{Name: noteResult, Data: encodeResult(mine)}); err != nil {
+			return err
+		}
+	}
+	var theirs bench.Result
+	for heard := peer.Passive(); !heard; {
+		n, err := e.conn.RecvNote(ctx, "")
+		if err != nil {
+			return err
+		}
+		job.Progress(ctx)
+		switch n.Name {
+		case noteAlive:
+		case noteResult:
+			if theirs, err = decodeResult(n.Data, &e.Plan, size); err != nil {
+				return err
+			}
+			heard = true
+		default:
+			return fmt.Errorf("the peer sent the note %q, and %q is next; try: a peer of this program's version", n.Name, noteResult)
+		}
+	}
+	switch {
+	case e.Plan.Passive():
+		e.Show("peer", theirs)
+	case e.Reports():
+		e.Show("both", bench.Sum(mine, theirs))
+	default:
+		e.Show("this end", mine)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/internal/bench"
+	"github.com/rawverbs/rawverbs/internal/job"
+)
+
+// What the server makes of a plan is what the client had, but for whose end it is; and
+// a stranger's words are checked, each and together.
+func TestBenchPlanAcross(t *testing.T) {
+	for _, op := range []bench.Op{bench.Send, bench.Write, bench.Read, bench.Atomic} {
+		for _, latency := range []bool{false, true} {
+			def := bench.Defaults(op, latency)
+			plans := []bench.Plan{def, def, def}
+			plans[1].Duration, plans[1].Margin = 7*time.Second, time.Second
+			if !latency {
+				plans[2].QPs, plans[2].Both, plans[2].PostList = 3, true, 10
+			}
+			for _, p := range plans {
+				p.Client = true
+				if err := p.Settle(); err != nil {
+					t.Fatal(err)
+				}
+				told := job.Params{}
+				(&endpoint{Table: Table{Plan: p}, gbits: true}).announce(told)
+				got, gbits, err := askedPlan(&job.Session{MaxSize: 64 << 20, Params: told}, def)
+				p.Client = false
+				if err != nil || got != p || !gbits {
+					t.Errorf("%v: the server's plan is\n%+v, the client's\n%+v", err, got, p)
+				}
+			}
+		}
+	}
+}
+
+func TestBenchPlanOfAStranger(t *testing.T) {
+	def := bench.Defaults(bench.Write, false)
+	p := def
+	if err := p.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	fine := job.Params{}
+	(&endpoint{Table: Table{Plan: p}}).announce(fine)
+	for _, test := range []struct{ key, value, want string }{
+		{job.ParamBytes, "", `bytes is ""`},
+		{job.ParamBytes, "0", "0 bytes in a message"},
+		{job.ParamBytes, "-1", `bytes is "-1"`},
+		{job.ParamBytes, "99999999999", "no number from"},
+		{job.ParamBytes, "67108864", "gives at most 64M"},
+		{paramIters, "0", "0 iterations"},
+		{paramIters, "4", "4 iterations"},
+		{job.ParamQPs, "0", "0 queue pairs"},
+		{job.ParamQPs, "65", "65 queue pairs"},
+		{paramTXDepth, "15001", "15001 requests outstanding"},
+		{paramRXDepth, "0", "0 receives"},
+		{paramCQMod, "5000", "5000 requests for a completion"},
+		{paramPostList, "3", "no whole number of lists"},
+		{paramInline, "100000", "100000 bytes sent inline"},
+		{paramDuration, "2147483647", "a duration of"},
+		{paramMargin, "x", `margin_ms is "x"`},
+		{paramAll, "yes", `all is "yes"`},
+	} {
+		words := maps.Clone(fine)
+		words[test.key] = test.value
+		_, _, err := askedPlan(&job.Session{MaxSize: 64 << 20, Params: words}, def)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s %q: the error is %v, want %q", test.key, test.value, err, test.want)
+		}
+	}
+}
+
+// A peer's result is one of what was measured.
+func TestBenchResultOfAStranger(t *testing.T) {
+	p := bench.Defaults(bench.Send, false)
+	good := bench.Result{Size: 64, Iterations: 5, Took: 7, Bandwidth: &bench.Bandwidth{Average: 3}}
+	if r, err := decodeResult(encodeResult(good), &p, 64); err != nil || *r.Bandwidth != *good.Bandwidth {
+		t.Errorf("%v, %+v", err, r)
+	}
+	for _, text := range []string{
+		"", "{}", "[]", `{"size":65,"bandwidth":{}}`, `{"size":64}`, `{"size":64,"latency":{}}`, `{"size":64,"bandwidth":{},"latency":{}}`,
+		`{"size":64,"iterations":-1,"bandwidth":{}}`, `{"size":64,"took_ns":-1,"bandwidth":{}}`, `{"size":64,"bandwidth":{"average":1e999}}`,
+	} {
+		if _, err := decodeResult([]byte(text), &p, 64); err == nil || !strings.Contains(err.Error(), "try:") {
+			t.Errorf("%s: the error is %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+// The chart of a measuring: over the sizes, bandwidth or latency. It is an SVG, which
+// any browser shows, alone or in a page.
+
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/rawverbs/rawverbs/internal/bench"
+	"github.com/rawverbs/rawverbs/internal/chart"
+	"github.com/rawverbs/rawverbs/internal/job"
+)
+
+// benchChart collects what it will draw; nil draws nothing.
+type benchChart struct {
+	file    string
+	plan    bench.Plan
+	results []bench.Result
+}
+
+// newBenchChart tries that the file can be written.
+func newBenchChart(name string, plan bench.Plan) (*benchChart, error) {
+	if name == "" {
+		return nil, nil
+	}
+	switch filepath.Ext(name) {
+	case ".svg", ".html":
+	default:
+		return nil, job.Usagef("--chart %s: a chart is an SVG, or that in a page; try: a name that ends in .svg or .html", name)
+	}
+	file, err := job.Replaceable(name)
+	if err != nil {
+		return nil, fmt.Errorf("--chart: %w", err)
+	}
+	return &benchChart{file: file, plan: plan}, nil
+}
+
+func (c *benchChart) add(r bench.Result) {
+	if c != nil {
+		c.results = append(c.results, r)
+	}
+}
+
+// curve is one of the chart's lines.
+type curve struct {
+	name string
+	of   func(bench.Result) float64
+}
+
+func (c *benchChart) curves(u bench.Unit) []curve {
+	if c.plan.Latency {
+		return []curve{
+			{"minimum", func(r bench.Result) float64 { return r.Latency.Min }},
+			{"median", func(r bench.Result) float64 { return r.Latency.Typical }},
+			{"99 %", func(r bench.Result) float64 { return r.Latency.Percentiles["99"] }},
+		}
+	}
+	list := []curve{{"average", func(r bench.Result) float64 { return u.Of(r.Bandwidth.Average) }}}
+	if c.plan.Peak() {
+		list = append(list, curve{"peak", func(r bench.Result) float64 { return u.Of(r.Bandwidth.Peak) }})
+	}
+	return list
+}
+
+// write draws the chart and puts it in its place when it is whole.
+func (c *benchChart) write(u bench.Unit) error {
+	return job.ReplaceFile(c.file, c.page(c.chart(u).SVG()))
+}
+
+func (c *benchChart) chart(u bench.Unit) *chart.Chart {
+	d := &chart.Chart{
+		Title: fmt.Sprintf("bandwidth of %v", c.plan.Op),
+		X:     "bytes of a message",
+		Y:     strings.TrimSuffix(u.Name, "ec"),
+		XName: func(x float64) string { return job.Size(x).String() },
+	}
+	if c.plan.Latency {
+		d.Title, d.Y = fmt.Sprintf("latency of %v", c.plan.Op), "µs"
+	}
+	least, most := math.Inf(1), 0.0
+	for _, curve := range c.curves(u) {
+		points := make([]chart.Point, len(c.results))
+		for i, r := range c.results {
+			y := curve.of(r)
+			points[i] = chart.Point{X: float64(r.Size), Y: y}
+			least, most = min(least, y), max(most, y)
+		}
+		d.Curves = append(d.Curves, chart.Curve{Name: curve.name, Points: points})
+	}
+	// A logarithmic axis shows the latency of small messages beside that of large ones.
+	d.LogY = c.plan.Latency && least > 0 && most > 10*least
+	return d
+}
+
+// page is the file's content.
+func (c *benchChart) page(svg []byte) io.WriterTo {
+	if filepath.Ext(c.file) != ".html" {
+		return bytes.NewBuffer(svg)
+	}
+	_, drawing, _ := bytes.Cut(svg, []byte("<svg")) // without the head of an XML file
+	return bytes.NewBufferString("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>rdma_client</title></head><body>\n<svg" + string(drawing) + "</body></html>\n")
+}

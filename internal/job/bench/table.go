@@ -1,0 +1,82 @@
+// The table of results, which is perftest's, as one end logs it.
+
+package bench
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/rawverbs/rawverbs/internal/bench"
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Table is what one end measures, and how it shows that.
+type Table struct {
+	job.Tracer
+	Plan  bench.Plan
+	Unit  bench.Unit  // of bandwidth
+	chart *benchChart // nil draws none
+}
+
+// CheckSize refuses messages that are longer than the device carries.
+func (t *Table) CheckSize(dev *verbs.Device, port uint8) error {
+	most, err := job.LongestMessage(dev, max(port, 1))
+	if err == nil && job.Size(t.Plan.Size) > most {
+		err = fmt.Errorf("a message of %v bytes is more than %s carries, %v; try: --size %v", job.Size(t.Plan.Size), dev.Name(), most, most)
+	}
+	return err
+}
+
+// Begin logs what is going to be measured, and the table's header.
+func (t *Table) Begin() {
+	p := &t.Plan
+	job.Log(t.Logger, "data", "bench.begun", "", "measure; of the requests none is told", slog.String("op", p.Op.String()), slog.Bool("latency", p.Latency),
+		slog.Int("size", p.Size), slog.Bool("all", p.All), slog.Bool("bidirectional", p.Both), slog.Int("iters", p.Iterations),
+		slog.Duration("duration", p.Duration), slog.Duration("margin", p.Margin),
+		slog.Int("qps", p.QPs), slog.Int("tx_depth", p.TxDepth), slog.Int("rx_depth", p.RxDepth), slog.Int("cq_mod", p.CQMod),
+		slog.Int("post_list", p.PostList), slog.Int("inline", p.Inline), slog.Bool("events", p.Events))
+	job.Log(t.Logger, "data", "bench.header", "", p.Header(t.Unit))
+}
+
+// Show logs the table's row of a result, and all its figures. by says whose they are.
+func (t *Table) Show(by string, r bench.Result) {
+	attrs := []slog.Attr{slog.String("by", by), slog.Int("size", r.Size), slog.Int64("iters", r.Iterations), slog.Duration("took", r.Took)}
+	if b := r.Bandwidth; b != nil {
+		attrs = append(attrs, slog.String("unit", t.Unit.Name), slog.Float64("peak", job.Rounded(t.Unit.Of(b.Peak))), slog.Float64("average", job.Rounded(t.Unit.Of(b.Average))),
+			slog.Float64("messages_per_s", job.Rounded(b.Messages)), slog.Float64("peak_bytes_per_s", job.Rounded(b.Peak)), slog.Float64("bytes_per_s", job.Rounded(b.Average)))
+	}
+	if l := r.Latency; l != nil {
+		var percentiles []any
+		for _, q := range bench.Percentiles() {
+			percentiles = append(percentiles, slog.Float64(q, job.Rounded(l.Percentiles[q])))
+		}
+		attrs = append(attrs, slog.Int64("samples", l.Samples), slog.Float64("t_min_us", job.Rounded(l.Min)), slog.Float64("t_max_us", job.Rounded(l.Max)),
+			slog.Float64("t_longest_us", job.Rounded(l.Longest)), slog.Float64("t_typical_us", job.Rounded(l.Typical)), slog.Float64("t_avg_us", job.Rounded(l.Average)),
+			slog.Float64("t_stdev_us", job.Rounded(l.Stdev)), slog.Float64("per_s", job.Rounded(l.Rate)), slog.Group("percentiles_us", percentiles...))
+	}
+	job.Log(t.Logger, "data", "bench.result", "", t.Plan.Row(r, t.Unit), attrs...)
+	t.chart.add(r)
+}
+
+// Reports says whether each end sends the other what it has measured, so that both
+// know the sum.
+func (t *Table) Reports() bool {
+	return t.Plan.Both && (t.Plan.Op != bench.Send || t.Plan.Duration == 0)
+}
+
+// WriteChart draws what was measured, if the user asked for it.
+func (t *Table) WriteChart() error {
+	if t.chart == nil {
+		return nil
+	}
+	if len(t.chart.results) == 0 {
+		job.Log(t.Logger, "info", "bench.chart", "", "no chart: this end has only lent its memory, and the other keeps its figures to itself", slog.String("file", ""))
+		return nil
+	}
+	if err := t.chart.write(t.Unit); err != nil {
+		return fmt.Errorf("--chart: %w", err)
+	}
+	job.Log(t.Logger, "info", "bench.chart", "", "the chart is in "+t.chart.file, slog.String("file", t.chart.file))
+	return nil
+}

@@ -1,0 +1,246 @@
+// Package bulk is the job "bulk": much data, in chunks, through a window of slots at both ends that
+// are used over and over, so that neither needs the memory for all of it.
+//
+//   - write: the client WRITEs each chunk into its slot, with an immediate that says
+//     which chunk it is and completes one of the server's receives.
+//   - send: the client SENDs each chunk; the receive that waits for it names the slot.
+//   - read: the server fills its slots, and the client READs them.
+//
+// A slot is used again once the chunk in it was checked. The end that takes the
+// data says how far it is, the end that makes it for a READ how much there is, by
+// SENDs without data whose immediate is a count: credits (flow.go). The data
+// follows from a seed that the client chooses; who takes it compares every byte,
+// and at the end both compare a checksum of all of it (data.go).
+package bulk
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+)
+
+// Jobs is the job, for the list in package run.
+var Jobs = job.List{{
+	Name:   "bulk",
+	About:  "move much data in chunks over several queue pairs, check and measure it",
+	Client: newClientSide,
+	Server: func(*pflag.FlagSet) job.Side { return job.SideFunc(newServer) },
+}}
+
+func newClientSide(f *pflag.FlagSet) job.Side {
+	var o options
+	o.addFlags(f)
+	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
+		p, err := o.plan()
+		if err != nil {
+			return nil, err
+		}
+		csv, err := openCSV(o.csv)
+		if err != nil {
+			return nil, err
+		}
+		e := newEndpoint(p, &s)
+		e.meter.csv, e.meter.progress = csv, s.Progress
+		if p.op == opRead {
+			return &puller{e}, nil
+		}
+		return &pusher{e}, nil
+	})
+}
+
+func newServer(s job.Session) (job.Endpoint, error) {
+	p, err := askedPlan(&s)
+	if err != nil {
+		return nil, err
+	}
+	e := newEndpoint(p, &s)
+	if p.op == opRead {
+		return &offerer{e}, nil
+	}
+	return &taker{endpoint: e}, nil
+}
+
+// The ways to move the data.
+const (
+	opWrite = "write"
+	opRead  = "read"
+	opSend  = "send"
+)
+
+var ops = []string{opWrite, opRead, opSend}
+
+// options are the values of the client's flags.
+type options struct {
+	size, chunk job.Size
+	op          string
+	outstanding int
+	signalEvery int
+	qps         int
+	csv         string
+}
+
+func (o *options) addFlags(f *pflag.FlagSet) {
+	o.size, o.chunk = 64<<20, 64<<10
+	f.Var(&o.size, "size", "bytes of all the data, such as 64M, 1G")
+	f.Var(&o.chunk, "chunk", "bytes of each request, such as 4096, 64K, 1M")
+	f.StringVar(&o.op, "op", opWrite, "the operation: "+strings.Join(ops, ", "))
+	f.IntVar(&o.outstanding, "outstanding", 16, "requests in flight on each queue pair; as many chunks have memory at both ends")
+	f.IntVar(&o.signalEvery, "signal-every", 4, "have one request of so many complete; the others complete with it")
+	f.IntVar(&o.qps, "qps", 1, fmt.Sprintf("queue pairs, which share a completion queue: 1 to %d", oob.MaxEndpoints))
+	f.StringVar(&o.csv, "csv", "", "write a row for each 100 ms to this file: "+strings.Join(csvHeader, ", "))
+}
+
+// plan is what both ends know before the first chunk. Chunk i goes over the
+// queue pair i mod qps, through the slot i mod slots().
+type plan struct {
+	job.Chunked
+	op          string
+	outstanding int
+	qps         int
+	signalEvery int // the client's alone
+	seed        uint64
+}
+
+const (
+	maxChunk       = 1 << 30
+	maxOutstanding = 1 << 20
+)
+
+// plan reads the flags.
+func (o *options) plan() (plan, error) {
+	p := plan{op: o.op, Chunked: job.Chunked{Total: int64(o.size), Chunk: int(o.chunk)}, outstanding: o.outstanding, qps: o.qps, signalEvery: o.signalEvery, seed: rand.Uint64()}
+	if err := job.CheckBuffer(o.size); err != nil {
+		return p, err
+	}
+	switch {
+	case !slices.Contains(ops, p.op):
+		return p, job.Usagef("there is no --op %q; try: %s", p.op, strings.Join(ops, ", "))
+	case o.chunk < 1 || o.chunk > maxChunk:
+		return p, job.Usagef("a chunk of %v bytes cannot be had; try: --chunk from 1 to %v", o.chunk, job.Size(maxChunk))
+	case o.chunk > o.size:
+		return p, job.Usagef("a chunk of %v bytes is more than all of the data, %v; try: --chunk %v, or a larger --size", o.chunk, o.size, o.size)
+	case p.qps < 1 || p.qps > oob.MaxEndpoints:
+		return p, job.Usagef("a connection of %d queue pairs cannot be had; try: --qps from 1 to %d", p.qps, oob.MaxEndpoints)
+	case p.outstanding < 1 || p.outstanding > maxOutstanding:
+		return p, job.Usagef("%d requests outstanding cannot be had; try: --outstanding from 1 to %d", p.outstanding, maxOutstanding)
+	case p.signalEvery < 1 || p.signalEvery > p.outstanding:
+		return p, job.Usagef("with one request of %d signaled and %d outstanding, the send queue is full before one completes; try: --signal-every from 1 to %d",
+			p.signalEvery, p.outstanding, p.outstanding)
+	}
+	return p, nil
+}
+
+// The hello's parameters of the job.
+const (
+	paramOp          = "op"
+	paramOutstanding = "outstanding"
+	paramSeed        = "seed"
+)
+
+func (p *plan) announce(params map[string]string) {
+	params[paramOp] = p.op
+	params[job.ParamBytes] = strconv.FormatInt(p.Total, 10)
+	params[job.ParamChunk] = strconv.Itoa(p.Chunk)
+	params[paramOutstanding] = strconv.Itoa(p.outstanding)
+	params[job.ParamQPs] = strconv.Itoa(p.qps)
+	params[paramSeed] = strconv.FormatUint(p.seed, 16)
+}
+
+// askedPlan reads what a client asks for, and refuses a window that is more than this
+// server gives.
+func askedPlan(s *job.Session) (plan, error) {
+	p := plan{op: s.Params[paramOp], signalEvery: 1}
+	if !slices.Contains(ops, p.op) {
+		return p, fmt.Errorf("the client asks for the operation %q; try: %s", p.op, strings.Join(ops, ", "))
+	}
+	seed, err := strconv.ParseUint(s.Params[paramSeed], 16, 64)
+	if err != nil {
+		return p, fmt.Errorf("the peer's parameter %s is %q, which is no hexadecimal number of 64 bits; try: a peer of this program's version", paramSeed, s.Params[paramSeed])
+	}
+	p.seed = seed
+	if p.Total, err = s.Params.Number(job.ParamBytes, 1, job.LargestSize); err != nil {
+		return p, err
+	}
+	for _, field := range []struct {
+		key  string
+		into *int
+		high int64
+	}{
+		{job.ParamChunk, &p.Chunk, min(p.Total, maxChunk)},
+		{paramOutstanding, &p.outstanding, maxOutstanding},
+		{job.ParamQPs, &p.qps, oob.MaxEndpoints},
+	} {
+		n, err := s.Params.Number(field.key, 1, field.high)
+		if err != nil {
+			return p, err
+		}
+		*field.into = int(n)
+	}
+	return p, p.within(s.MaxSize)
+}
+
+// within holds the window against the most that a server gives.
+func (p *plan) within(most job.Size) error {
+	if window := job.Size(p.window()); window > most {
+		return fmt.Errorf("%d chunks of %v bytes in flight need a region of %v bytes at the server, which gives at most %v; try: a smaller --chunk, --outstanding or --qps, or rdma_server --max-size %v",
+			p.slots(), job.Size(p.Chunk), window, most, window)
+	}
+	return nil
+}
+
+// slots is how many chunks have memory at a time.
+func (p *plan) slots() int { return int(min(int64(p.outstanding)*int64(p.qps), p.Chunks())) }
+
+// window is the memory of all slots, in bytes.
+func (p *plan) window() int64 { return int64(p.slots()) * int64(p.Chunk) }
+
+func (p *plan) slot(i int64) int { return int(i % int64(p.slots())) }
+func (p *plan) qp(i int64) int   { return int(i % int64(p.qps)) }
+
+// turn is the chunk's number among those of its queue pair.
+func (p *plan) turn(i int64) int64 { return i / int64(p.qps) }
+
+// signaled says whether a chunk's request completes by itself: one of signalEvery,
+// and the queue pair's last.
+func (p *plan) signaled(i int64) bool {
+	return (p.turn(i)+1)%int64(p.signalEvery) == 0 || i+int64(p.qps) >= p.Chunks()
+}
+
+// attrs are the plan as a record tells it.
+func (p *plan) attrs() []slog.Attr {
+	return []slog.Attr{
+		slog.String("op", p.op), slog.Int64("bytes", p.Total), slog.Int("chunk", p.Chunk), slog.Int64("chunks", p.Chunks()),
+		slog.Int("qps", p.qps), slog.Int("outstanding", p.outstanding), slog.Int64("window", p.window()), slog.String("seed", strconv.FormatUint(p.seed, 16)),
+	}
+}
+
+// Configure makes the queues as deep as the plan needs; the client also tells it.
+func (e *endpoint) Configure(cfg *rc.Config) {
+	cfg.QPs = e.qps
+	cfg.Cap.MaxSendWR = uint32(e.outstanding + maxCredits)
+	cfg.Cap.MaxRecvWR = uint32(max(e.outstanding, maxCredits))
+	e.announce(cfg.Params)
+}
+
+// openCSV opens the file of --csv; nil if there is none. What is in it stays until
+// there are rows to write.
+func openCSV(name string) (*os.File, error) {
+	if name == "" {
+		return nil, nil
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("--csv: %w; try: a file in a folder that exists and may be written", err)
+	}
+	return file, nil
+}

@@ -1,0 +1,299 @@
+// What both ends of the job "bulk" share: the window of slots, posting in batches,
+// and the two counts by which the ends keep from overtaking one another:
+//
+//   - completions: a queue pair has at most so many requests outstanding. They
+//     complete in order, so that one which is signaled tells of those before it.
+//   - credits: how many chunks the peer has done with, or has made. A credit is a
+//     count, not a number of additional ones, so that one may stand for several;
+//     it is sent for every quarter of a window, so that few can be on their way,
+//     and each finds a receive posted.
+
+package bulk
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+const (
+	// maxCredits is how many credits can be on their way: at most 7, since 7
+	// chunks, or more than 4 quarters of them, do not fit the window; and the last.
+	maxCredits = 8
+
+	// creditID marks the request of a credit; those of chunks have their number.
+	creditID = 1 << 63
+
+	// batchBytes is how much data is posted in one call, and batchMost how many
+	// requests: the peer is not to wait for many large ones to be made.
+	batchBytes = 64 << 10
+	batchMost  = 32
+)
+
+// endpoint is one end of the job.
+type endpoint struct {
+	plan
+	job.Tracer
+	port  uint8 // of the device
+	data  data
+	meter meter
+
+	conn   *rc.Conn
+	pairs  []*verbs.QP
+	region *verbs.MR
+	sges   []verbs.SGE      // by slot
+	sends  [][]verbs.SendWR // made and not posted, by queue pair
+	recvs  [][]verbs.RecvWR // the same
+	wcs    [batchMost]verbs.WC
+
+	completed []int64         // requests of chunks, by queue pair
+	expected  int             // completions: requests that are signaled and outstanding
+	credits   int             // sent and not completed
+	told      int64           // the count of the last of them
+	credit    [1]verbs.SendWR // its request
+	granted   int64           // the count of the peer's last
+}
+
+func newEndpoint(p plan, s *job.Session) *endpoint {
+	return &endpoint{plan: p, Tracer: job.Tracer{Logger: s.Logger}, port: s.Port, data: newData(p.seed, p.Chunk)}
+}
+
+// prepareClient is either client's prepare. The window is held against what the
+// server says it gives before memory is taken for it here.
+func (e *endpoint) prepareClient(c *rc.Conn, name string, access verbs.Access) error {
+	most, err := job.Params(c.PeerHello().Params).MaxSize()
+	if err != nil {
+		return err
+	}
+	if err := e.within(most); err != nil {
+		return err
+	}
+	if err := e.allocate(c, name, access); err != nil {
+		return err
+	}
+	return e.receiveCredits()
+}
+
+// allocate registers the window.
+func (e *endpoint) allocate(c *rc.Conn, name string, access verbs.Access) (err error) {
+	if err := e.Chunked.Check(c.Device(), e.port); err != nil {
+		return err
+	}
+	if e.region, err = c.AllocMR(name, int(e.window()), access); err != nil {
+		return err
+	}
+	e.conn, e.pairs = c, c.QPs()
+	e.sges = make([]verbs.SGE, e.slots())
+	for s := range e.sges {
+		e.sges[s] = e.region.SGE(s*e.Chunk, e.Chunk)
+	}
+	e.sends, e.recvs = make([][]verbs.SendWR, e.qps), make([][]verbs.RecvWR, e.qps)
+	e.completed = make([]int64, e.qps)
+	return nil
+}
+
+// at is a chunk's memory, gather the same for a request.
+func (e *endpoint) at(i int64) []byte {
+	return e.region.Bytes()[e.slot(i)*e.Chunk:][:e.Length(i)]
+}
+
+func (e *endpoint) gather(i int64) []verbs.SGE {
+	s := e.slot(i)
+	e.sges[s].Length = uint32(e.Length(i))
+	return e.sges[s : s+1]
+}
+
+// receiveCredits posts the receives for the peer's credits, which come over the
+// first queue pair. The others get one that nothing fills: if such a queue pair
+// fails, its flush wakes who waits for credits.
+func (e *endpoint) receiveCredits() error {
+	for q, qp := range e.pairs {
+		n := 1
+		if q == 0 {
+			n = maxCredits
+		}
+		for range n {
+			if err := qp.PostRecv([]verbs.RecvWR{{ID: creditID}}); err != nil {
+				return err
+			}
+		}
+	}
+	job.Log(e.Logger, "fast", "wr.posted", "ibv_post_recv", "post RECVs for credits", slog.Int("count", maxCredits))
+	return nil
+}
+
+// room says whether the queue pair of a chunk may have one more outstanding.
+func (e *endpoint) room(i int64) bool {
+	return e.turn(i) < e.completed[e.qp(i)]+int64(e.outstanding)
+}
+
+// post makes a chunk's request; flush posts what is left.
+func (e *endpoint) post(i int64, wr verbs.SendWR) error {
+	wr.ID, wr.SGL = uint64(i), e.gather(i)
+	if e.signaled(i) {
+		wr.Flags |= verbs.SendSignaled
+		e.expected++
+	}
+	q := e.qp(i)
+	if i == 0 {
+		return e.PostSend(e.pairs[q], wr) // told, as an example of all
+	}
+	e.sends[q] = append(e.sends[q], wr)
+	if n := len(e.sends[q]); n >= batchMost || n*e.Chunk >= batchBytes {
+		return e.flushSends(q)
+	}
+	return nil
+}
+
+func (e *endpoint) flush() error {
+	for q := range e.sends {
+		if err := e.flushSends(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *endpoint) flushSends(q int) error {
+	if len(e.sends[q]) == 0 {
+		return nil
+	}
+	err := e.pairs[q].PostSend(e.sends[q])
+	e.sends[q] = e.sends[q][:0]
+	return err
+}
+
+// await waits for whatever comes next: a completion, if one is to come by itself,
+// or else the peer's credit.
+func (e *endpoint) await(ctx context.Context) error {
+	if e.expected > 0 {
+		return e.awaitSends(ctx)
+	}
+	return e.awaitCredits(ctx)
+}
+
+// awaitSends takes completions of the send queues.
+func (e *endpoint) awaitSends(ctx context.Context) error {
+	e.meter.waits(forAcknowledgement)
+	n, err := e.conn.WaitSends(ctx, e.wcs[:])
+	if err != nil {
+		return errors.WithMessage(e.Cause(e.conn, err), "waiting for the requests to complete")
+	}
+	job.Progress(ctx)
+	var bytes int64
+	for k := range e.wcs[:n] {
+		wc := &e.wcs[k]
+		if wc.ID == creditID {
+			e.credits--
+			continue
+		}
+		e.expected--
+		i := int64(wc.ID)
+		bytes += e.complete(i)
+		if e.turn(i) < int64(e.signalEvery) && e.qp(i) == 0 {
+			e.Tracer.LogCompletion(wc) // the first one is told
+		}
+	}
+	e.meter.add(bytes, n)
+	return nil
+}
+
+// complete counts a chunk's request as completed, with those before it on its queue
+// pair, and returns their bytes.
+func (e *endpoint) complete(i int64) int64 {
+	q, turns := e.qp(i), e.turn(i)+1
+	bytes := (turns-e.completed[q]-1)*int64(e.Chunk) + int64(e.Length(i)) // only the last can be shorter
+	e.completed[q] = turns
+	return bytes
+}
+
+// awaitCredits waits for the peer's credits, pollCredits takes those that are there.
+func (e *endpoint) awaitCredits(ctx context.Context) error {
+	e.meter.waits(forCredit)
+	n, err := e.conn.WaitRecvs(ctx, e.wcs[:])
+	if err != nil {
+		return errors.WithMessage(e.Cause(e.conn, err), "waiting for the peer's credit")
+	}
+	job.Progress(ctx)
+	e.meter.add(0, n)
+	return e.credited(n)
+}
+
+func (e *endpoint) pollCredits() error {
+	n, err := e.conn.RecvCQ().Poll(e.wcs[:])
+	if err != nil || n == 0 {
+		return err
+	}
+	for k := range e.wcs[:n] {
+		if err := e.wcs[k].Err(); err != nil {
+			return errors.WithMessage(e.Cause(e.conn, err), "taking the peer's credit")
+		}
+	}
+	e.meter.add(0, n)
+	return e.credited(n)
+}
+
+// credited takes n credits, and posts their receives again.
+func (e *endpoint) credited(n int) error {
+	for k := range e.wcs[:n] {
+		wc := &e.wcs[k]
+		more := wc.Imm() - uint32(e.granted)
+		if wc.Flags&verbs.WCWithImm == 0 || int64(more) > int64(e.slots()) || e.granted+int64(more) > e.Chunks() {
+			return fmt.Errorf("%v with the immediate %d came as a credit, when the count was %d of %d; try: a peer of this program's version", wc.Opcode, wc.Imm(), e.granted, e.Chunks())
+		}
+		e.granted += int64(more)
+		e.recvs[0] = append(e.recvs[0], verbs.RecvWR{ID: creditID})
+	}
+	return e.flushRecvs(0)
+}
+
+func (e *endpoint) flushRecvs(q int) error {
+	if len(e.recvs[q]) == 0 {
+		return nil
+	}
+	err := e.pairs[q].PostRecv(e.recvs[q])
+	e.recvs[q] = e.recvs[q][:0]
+	return err
+}
+
+// give tells the peer a count, if a quarter of the window has come together or it
+// is the last that matters.
+func (e *endpoint) give(ctx context.Context, count int64, last bool) error {
+	pending := count - e.told
+	if pending == 0 || !last && pending < int64(max(1, e.slots()/4)) {
+		return nil
+	}
+	for e.credits == maxCredits {
+		if err := e.awaitSends(ctx); err != nil {
+			return err
+		}
+	}
+	e.credits++
+	e.told = count
+	e.credit[0] = verbs.SendWR{ID: creditID, Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled, Imm: uint32(count)}
+	return e.pairs[0].PostSend(e.credit[:])
+}
+
+// measured runs an end's part, tells of it, and compares the sums.
+func (e *endpoint) measured(ctx context.Context, c *rc.Conn, move func(context.Context) error) error {
+	job.Log(e.Logger, "data", "bulk.begun", "", "move the data; the first chunk is told, the rest is counted", e.attrs()...)
+	moving, stop := e.meter.start(ctx, e.Logger, e.Total)
+	err := move(moving)
+	if stopped := stop(); err == nil {
+		err = stopped
+	}
+	if err != nil {
+		return err
+	}
+	if err := e.data.compare(ctx, c); err != nil {
+		return err
+	}
+	e.meter.report(e.data.summary())
+	return nil
+}

@@ -1,0 +1,242 @@
+// What the job "bulk" measures: bytes and completions as they come, stalls, a row
+// an interval for --csv, the progress bar, and the sum of it at the end.
+
+package bulk
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/rc"
+)
+
+const (
+	// stallLimit is how long nothing may complete before it counts as a stall.
+	stallLimit = 200 * time.Millisecond
+	// interval is how often a row is written and the bar moved.
+	interval = 100 * time.Millisecond
+)
+
+// waitingFor is what an end waits for, and so what a stall hints at.
+type waitingFor int32
+
+const (
+	forNothing waitingFor = iota // it makes or checks data
+	forAcknowledgement
+	forCredit
+	forData
+)
+
+// hint is what may be behind a stall.
+func (w waitingFor) hint() string {
+	switch w {
+	case forNothing:
+		return "this end's program was busy with the data of its chunks: is its host busy, or --chunk too large for it?"
+	case forCredit:
+		return "all requests were acknowledged, and the peer's program gave no credit: is it stopped, or its host busy?"
+	case forData:
+		return "the peer sent nothing: is it stopped, or its host busy? If it waits for acknowledgements, packets are lost"
+	}
+	t := rc.DefaultTiming
+	return fmt.Sprintf("requests were posted and not acknowledged: lost packets are sent again after %v (TIMEOUT %d), a peer without a receive posted answers RNR NAK and has %v (MIN_RNR_TIMER %d; 0 would be %v), a stopped or busy host does not answer; a capture tells: packets that repeat, AETH with RNR NAK, or silence",
+		qpstate.ACKTimeout(t.Timeout), t.Timeout, qpstate.RNRTimer(t.MinRNRTimer), t.MinRNRTimer, qpstate.RNRTimer(0))
+}
+
+// meter is told by the goroutine that moves the data, and read by one that
+// shows it meanwhile.
+type meter struct {
+	csv      *os.File  // nil writes no rows
+	progress io.Writer // nil shows no bar
+
+	log   *slog.Logger
+	total int64 // bytes
+	began time.Time
+	took  time.Duration
+
+	bytes, completions, stalls atomic.Int64
+	moved                      atomic.Int64 // nanoseconds from began to the last completion
+	waiting                    atomic.Int32 // a waitingFor
+
+	stalled, longest time.Duration // of all stalls; the mover's alone
+	longestWait      waitingFor
+}
+
+// waits says what the mover is going to wait for.
+func (m *meter) waits(w waitingFor) { m.waiting.Store(int32(w)) }
+
+// add counts completions, and a stall if they were long in coming.
+func (m *meter) add(bytes int64, completions int) {
+	now := time.Since(m.began)
+	if gap := now - time.Duration(m.moved.Load()); gap > stallLimit {
+		m.stalls.Add(1)
+		m.stalled += gap
+		if gap > m.longest {
+			m.longest, m.longestWait = gap, waitingFor(m.waiting.Load())
+		}
+	}
+	m.waits(forNothing)
+	m.moved.Store(int64(now))
+	m.bytes.Add(bytes)
+	m.completions.Add(int64(completions))
+}
+
+// start begins to measure. The context ends, with the reason, if a row cannot be
+// written; stop ends the measuring and returns the same.
+func (m *meter) start(ctx context.Context, log *slog.Logger, total int64) (moving context.Context, stop func() error) {
+	m.log, m.total, m.began = log, total, time.Now()
+	moving, cancel := context.WithCancelCause(ctx)
+	show := &showing{meter: m, end: make(chan struct{}), hint: map[waitingFor]bool{}}
+	show.over.Go(func() {
+		if err := show.run(); err != nil {
+			show.err = fmt.Errorf("--csv: %w; try: a file on a disk with room, or none", err)
+			cancel(show.err)
+		}
+	})
+	return moving, func() error {
+		m.took = time.Since(m.began)
+		close(show.end)
+		show.over.Wait()
+		cancel(nil)
+		return show.err
+	}
+}
+
+// report tells what came of it all.
+func (m *meter) report(sum string) {
+	bytes := m.bytes.Load()
+	job.Log(m.log, "data", "bulk.done", "", fmt.Sprintf("SUCCESS, the data of both ends are the same: %.1f MiB/s", mibps(bytes, m.took)),
+		slog.Int64("bytes", bytes), slog.Duration("took", m.took.Round(time.Microsecond)), slog.Float64("mib_per_s", job.Rounded(mibps(bytes, m.took))),
+		slog.Int64("completions", m.completions.Load()), slog.Int64("stalls", m.stalls.Load()), slog.String("sum", sum))
+	if n := m.stalls.Load(); n > 0 {
+		job.LogAt(slog.LevelWarn, m.log, "data", "bulk.stalled", "", fmt.Sprintf("%d times nothing completed for over %v", n, stallLimit),
+			slog.Int64("stalls", n), slog.Duration("stalled", m.stalled.Round(time.Millisecond)), slog.Duration("longest", m.longest.Round(time.Millisecond)),
+			slog.String("hint", m.longestWait.hint()))
+	}
+}
+
+func mibps(bytes int64, took time.Duration) float64 {
+	if took <= 0 {
+		return 0
+	}
+	return float64(bytes) / (1 << 20) / took.Seconds()
+}
+
+// showing is what is written and shown while the data moves.
+type showing struct {
+	*meter
+	end  chan struct{} // closed by who stops it
+	over sync.WaitGroup
+	err  error // to be read when it is over
+
+	rows *csv.Writer
+	last sample
+	told int64               // stalls, of which the beginning was told
+	hint map[waitingFor]bool // that were told
+}
+
+// sample is the counts at a time.
+type sample struct {
+	at                         time.Duration // from the beginning
+	bytes, completions, stalls int64
+}
+
+// csvHeader names the columns of --csv. Each row is of the interval that ends at
+// its time; the rows' bytes, completions and stalls add up to those of the job.
+var csvHeader = []string{
+	"seconds",     // from the beginning to the interval's end
+	"bytes",       // moved in the interval
+	"mib_per_s",   // in the interval
+	"completions", // in the interval
+	"stalls",      // that ended in the interval
+}
+
+func (s *showing) run() (err error) {
+	if s.csv != nil {
+		defer job.CloseAll(&err, s.csv)
+		if err := empty(s.csv); err != nil {
+			return err
+		}
+		s.rows = csv.NewWriter(s.csv)
+		if err := s.write(csvHeader); err != nil {
+			return err
+		}
+	}
+	move := job.ProgressBar(s.progress, s.total)
+	defer move(-1)
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+			move(s.bytes.Load())
+			s.tellStall()
+			if err := s.row(time.Since(s.began)); err != nil {
+				return err
+			}
+		case <-s.end:
+			move(s.bytes.Load())
+			return s.row(s.took)
+		}
+	}
+}
+
+// empty takes out what an earlier run left in a file; a pipe or a device has no such.
+func empty(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	return file.Truncate(0)
+}
+
+// row writes what came since the last one.
+func (s *showing) row(at time.Duration) error {
+	if s.rows == nil {
+		return nil
+	}
+	now := sample{max(at, s.last.at), s.bytes.Load(), s.completions.Load(), s.stalls.Load()}
+	then := s.last
+	s.last = now
+	return s.write([]string{
+		strconv.FormatFloat(now.at.Seconds(), 'f', 3, 64),
+		strconv.FormatInt(now.bytes-then.bytes, 10),
+		strconv.FormatFloat(mibps(now.bytes-then.bytes, now.at-then.at), 'f', 3, 64),
+		strconv.FormatInt(now.completions-then.completions, 10),
+		strconv.FormatInt(now.stalls-then.stalls, 10),
+	})
+}
+
+// write writes a row through to the file, so that who follows it sees it, and a
+// full disk is told at once.
+func (s *showing) write(row []string) error {
+	if err := s.rows.Write(row); err != nil {
+		return err
+	}
+	s.rows.Flush()
+	return s.rows.Error()
+}
+
+// tellStall tells of a stall that lasts, once, and of the first of its kind what may
+// be behind it.
+func (s *showing) tellStall() {
+	gap := time.Since(s.began) - time.Duration(s.moved.Load())
+	if number := s.stalls.Load() + 1; gap > stallLimit && number > s.told {
+		attrs := []slog.Attr{slog.Int64("bytes", s.bytes.Load())}
+		if w := waitingFor(s.waiting.Load()); !s.hint[w] {
+			s.hint[w] = true
+			attrs = append(attrs, slog.String("hint", w.hint()))
+		}
+		s.told = number
+		job.LogAt(slog.LevelWarn, s.log, "data", "bulk.stall", "", fmt.Sprintf("nothing has completed for over %v", stallLimit), attrs...)
+	}
+}

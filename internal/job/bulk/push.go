@@ -1,0 +1,168 @@
+// The job "bulk" by WRITE or SEND: the client pushes, the server takes.
+
+package bulk
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// pusher is the client's endpoint.
+type pusher struct {
+	*endpoint
+}
+
+func (e *pusher) Prepare(c *rc.Conn) error { return e.prepareClient(c, "to send from", 0) }
+
+func (e *pusher) Run(ctx context.Context, c *rc.Conn) error {
+	var remote oob.Region
+	if e.op == opWrite {
+		var err error
+		if remote, err = job.PeerRegion(c, int(e.window())); err != nil {
+			return err
+		}
+	}
+	return e.measured(ctx, c, func(ctx context.Context) error { return e.push(ctx, remote) })
+}
+
+// push makes and posts each chunk as soon as its slot is free at both ends: here
+// when its queue pair has room, at the server when it gave the credit.
+func (e *pusher) push(ctx context.Context, remote oob.Region) error {
+	for next := int64(0); next < e.Chunks() || e.expected > 0; {
+		for ; next < e.Chunks() && next < e.granted+int64(e.slots()) && e.room(next); next++ {
+			e.data.fill(next, e.at(next))
+			wr := verbs.SendWR{Opcode: verbs.OpSend}
+			if e.op == opWrite {
+				wr = verbs.SendWR{Opcode: verbs.OpRDMAWriteWithImm, Imm: uint32(next), RemoteAddr: remote.Addr + uint64(e.slot(next)*e.Chunk), RKey: remote.RKey}
+			}
+			if err := e.post(next, wr); err != nil {
+				return errors.WithMessagef(err, "posting chunk %d", next)
+			}
+		}
+		if err := e.flush(); err != nil {
+			return errors.WithMessagef(err, "posting the chunks before %d", next)
+		}
+		if err := e.await(ctx); err != nil {
+			return err
+		}
+		if err := e.pollCredits(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// taker is the server's endpoint.
+type taker struct {
+	*endpoint
+	arrived []bool // and not yet taken, by slot
+	lengths []int  // of those
+}
+
+func (e *taker) Prepare(c *rc.Conn) error {
+	access := verbs.AccessLocalWrite
+	if e.op == opWrite {
+		access |= verbs.AccessRemoteWrite
+	}
+	if err := e.allocate(c, "for the client", access); err != nil {
+		return err
+	}
+	if e.op == opWrite {
+		c.Share(job.RegionName, e.region)
+	}
+	e.arrived, e.lengths = make([]bool, e.slots()), make([]int, e.slots())
+	for s := range e.slots() {
+		e.receive(int64(s))
+		if err := e.flushRecvs(e.qp(int64(s))); err != nil {
+			return err
+		}
+	}
+	job.Log(e.Logger, "fast", "wr.posted", "ibv_post_recv", "post a RECV for each slot", slog.Int("count", e.slots()))
+	return nil
+}
+
+// receive makes the receive of a chunk: of a SEND with the memory of its slot, of a
+// WRITE_WITH_IMM without any, since the data has its place.
+func (e *taker) receive(i int64) {
+	q, s := e.qp(i), e.slot(i)
+	wr := verbs.RecvWR{ID: uint64(s)}
+	if e.op == opSend {
+		wr.SGL = e.sges[s : s+1]
+	}
+	e.recvs[q] = append(e.recvs[q], wr)
+}
+
+func (e *taker) Run(ctx context.Context, c *rc.Conn) error {
+	return e.measured(ctx, c, e.take)
+}
+
+// take checks the chunks in their order, whatever the order between queue pairs,
+// gives their receives back, and then tells the client.
+func (e *taker) take(ctx context.Context) error {
+	for taken := int64(0); taken < e.Chunks(); {
+		e.meter.waits(forData)
+		n, err := e.conn.WaitRecvs(ctx, e.wcs[:])
+		if err != nil {
+			return errors.WithMessage(e.Cause(e.conn, err), "waiting for the client's data")
+		}
+		job.Progress(ctx)
+		var bytes int64
+		for k := range e.wcs[:n] {
+			if err := e.arrive(taken, &e.wcs[k]); err != nil {
+				return err
+			}
+			bytes += int64(e.wcs[k].ByteLen)
+		}
+		e.meter.add(bytes, n)
+		for ; taken < e.Chunks() && e.arrived[e.slot(taken)]; taken++ {
+			s := e.slot(taken)
+			if e.lengths[s] != e.Length(taken) {
+				return fmt.Errorf("chunk %d came with %d bytes, and has %d; try: a client of this program's version", taken, e.lengths[s], e.Length(taken))
+			}
+			if err := e.data.check(taken, e.at(taken)); err != nil {
+				return err
+			}
+			e.arrived[s] = false
+			if taken+int64(e.slots()) < e.Chunks() { // the slot is used again
+				e.receive(taken)
+			}
+		}
+		for q := range e.pairs {
+			if err := e.flushRecvs(q); err != nil {
+				return err
+			}
+		}
+		if e.told+int64(e.slots()) < e.Chunks() { // or the client needs no more credits
+			if err := e.give(ctx, taken, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// arrive notes a chunk that came, when the first so many are taken.
+func (e *taker) arrive(taken int64, wc *verbs.WC) error {
+	s, fits := int(wc.ID), wc.Opcode == verbs.WCRecv
+	if e.op == opWrite {
+		i := taken + int64(wc.Imm()-uint32(taken))
+		fits = wc.Opcode == verbs.WCRecvRDMAWithImm && i < e.Chunks() && i < taken+int64(e.slots()) && e.pairs[e.qp(i)].QPN() == wc.QPN
+		s = e.slot(i)
+	}
+	if !fits || e.arrived[s] {
+		return fmt.Errorf("%v with the immediate %d came for a chunk that was not to come, after %d of %d; try: a client of this program's version", wc.Opcode, wc.Imm(), taken, e.Chunks())
+	}
+	if taken == 0 && s == 0 {
+		e.Tracer.LogCompletion(wc) // the first one is told
+	}
+	e.arrived[s], e.lengths[s] = true, int(wc.ByteLen)
+	return nil
+}

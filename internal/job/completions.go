@@ -1,0 +1,122 @@
+// Waiting for both queues at once, and what one says of the other's failure.
+
+package job
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Completions has one goroutine wait for each queue's completions until one
+// fails, for so many of the receive queue; next returns them in the order in
+// which they come. After an error it is of no more use. stop ends the goroutines.
+func (n Tracer) Completions(ctx context.Context, c *rc.Conn, receives int) (next func() (verbs.WC, error), stop func()) {
+	type completion struct {
+		wc  verbs.WC
+		err error
+	}
+	job := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	came := make(chan completion)
+	var waiting sync.WaitGroup
+	for _, queue := range []struct {
+		wait       func(context.Context) (verbs.WC, error)
+		name, what string
+		count      int
+	}{{c.WaitSend, "send", "a completion of the send queue", math.MaxInt}, {c.WaitRecv, "receive", "the peer's message", receives}} {
+		waiting.Go(func() {
+			for range queue.count {
+				wc, err := n.wait(ctx, queue.wait, queue.name)
+				select {
+				case came <- completion{wc, errors.WithMessagef(err, "waiting for %s", queue.what)}:
+				case <-ctx.Done():
+					return
+				}
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	next = func() (verbs.WC, error) {
+		var first completion
+		select {
+		case first = <-came:
+		case <-job.Done():
+			return verbs.WC{}, context.Cause(job)
+		}
+		if !Flushed(first.err) {
+			return first.wc, first.err
+		}
+		// A flush is a consequence. Its cause, if it is the other queue's or an
+		// event of the device, came before it, but by another way.
+		moment := time.After(causeLimit)
+		for {
+			select {
+			case other := <-came:
+				if other.err != nil && !Flushed(other.err) {
+					return other.wc, other.err
+				}
+				if other.err != nil {
+					return first.wc, errNoCause(first.err)
+				}
+			case <-moment:
+				return first.wc, errNoCause(first.err)
+			}
+		}
+	}
+	return next, func() {
+		cancel()
+		waiting.Wait()
+	}
+}
+
+// Cause finds, behind a receive that was flushed, the send that failed and so took
+// the queue pair to ERR: its completion says more. Other errors are returned as they
+// are. Nobody else may wait for the send queue.
+func (n Tracer) Cause(c *rc.Conn, err error) error {
+	if !Flushed(err) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), causeLimit)
+	defer cancel()
+	var wcs [16]verbs.WC
+	for {
+		got, _ := c.WaitSends(ctx, wcs[:]) // the statuses say it
+		for i := range wcs[:got] {
+			if failed := wcs[i].Err(); failed != nil && !Flushed(failed) {
+				n.LogCompletion(&wcs[i])
+				return failed
+			}
+		}
+		switch {
+		case got > 0:
+		case ctx.Err() != nil:
+			return errNoCause(err)
+		default: // the connection is at its end
+			return err
+		}
+	}
+}
+
+// causeLimit is how long a flush waits for its cause.
+const causeLimit = 250 * time.Millisecond
+
+// errNoCause is for a flush whose cause is no completion of this end's. rdma_rxe
+// tells by no event either that it refused what the peer asked for.
+func errNoCause(flush error) error {
+	return errors.WithMessage(flush, "nothing that this end asked for has failed, so the queue pair refused a request of the peer's (its key, range, rights or length; the peer's completion says which)")
+}
+
+// Flushed says whether err is of a work request that was flushed.
+func Flushed(err error) bool {
+	var we *verbs.WCError
+	return errors.As(err, &we) && we.Status == verbs.WCWRFlushErr
+}

@@ -1,0 +1,366 @@
+// Package exchange is the jobs "exchange-write" and "exchange-read": nothing is known
+// of memory when they begin. Each end tells its region by a SEND (MSG_MR), then WRITEs its text
+// into the other's region, or READs the other's text out of it, and says so by
+// another SEND (MSG_DONE). The server is the passive side: it answers.
+//
+//	client                                server
+//	  MSG_MR    ------ SEND ------------->
+//	            <----- SEND ------------- MSG_MR
+//	  the text  ------ WRITE (or READ) -->
+//	            <----- WRITE (or READ) -- its text
+//	  MSG_DONE  ------ SEND ------------->
+//	            <----- SEND ------------- MSG_DONE
+//
+// The lower two pairs go at the same time. What comes when is in
+// states.go, what is in a message in message.go, and what
+// happens if the server leaves before the last SEND in leave_early.go.
+//
+// MSG_DONE is what ends a one-sided operation for the end that has no part in it.
+// After a WRITE it says that the text is there: requests of one queue pair arrive
+// in order, so whoever has the SEND has the WRITE before it. After a READ it says
+// that the region is its owner's again: until then its owner may neither change
+// nor free it. It is posted after the READ's completion and not right behind the
+// READ, since a SEND may overtake the answer to an earlier READ; IBV_SEND_FENCE
+// would hold it back too.
+package exchange
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Jobs are the jobs, for the list in package run.
+var Jobs = job.List{
+	newType("exchange-write", "tell regions by SEND, WRITE a text into each other's, SEND that it is done", false),
+	newType("exchange-read", "tell regions by SEND, READ each other's text, SEND that it is done", true),
+}
+
+func newType(name, about string, reads bool) job.Type {
+	return job.Type{
+		Name:   name,
+		About:  about,
+		Client: func(f *pflag.FlagSet) job.Side { return newClientSide(f, reads) },
+		Server: func(*pflag.FlagSet) job.Side {
+			return job.SideFunc(func(s job.Session) (job.Endpoint, error) { return newServer(s, reads) })
+		},
+	}
+}
+
+func newClientSide(f *pflag.FlagSet, reads bool) job.Side {
+	var flags job.Text
+	flags.AddFlags(f, pidText("active/client"), "each end's region", 4096)
+	f.Lookup("text").DefValue = "message from active/client side with pid …"
+	early := f.Bool("leave-early", false, "have the server leave one completion early, to see a receive flushed; status 0 if exactly that is seen")
+	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
+		if err := flags.Check("each end's region"); err != nil {
+			return nil, err
+		}
+		return &endpoint{
+			Tracer: job.Tracer{Logger: s.Logger}, reads: reads, text: flags.Text, size: int(flags.Size), serverLeaves: *early,
+			states: states{active: true},
+		}, nil
+	})
+}
+
+func newServer(s job.Session, reads bool) (job.Endpoint, error) {
+	size, err := s.AskedSize()
+	if err != nil {
+		return nil, err
+	}
+	leaves, err := s.Params.Flag(paramLeaveEarly)
+	return &endpoint{
+		Tracer: job.Tracer{Logger: s.Logger}, reads: reads, text: job.Cut(pidText("passive/server"), size), size: size,
+		states: states{leaves: leaves},
+	}, err
+}
+
+// pidText is as long in every run: a pid has seven digits at most.
+func pidText(side string) string {
+	return fmt.Sprintf("message from %s side with pid %07d", side, os.Getpid())
+}
+
+const paramLeaveEarly = "leave_early" // the client's: "1" if the server is to leave before MSG_DONE
+
+// The work requests. Each is posted once.
+const (
+	idRecvMR = iota + 1
+	idRecvDone
+	idSendMR
+	idRDMA
+	idSendDone
+)
+
+// endpoint is either end.
+type endpoint struct {
+	job.Tracer
+	reads        bool // or writes
+	text         string
+	size         int  // of the region, and of the longest text
+	serverLeaves bool // early; see leave_early.go
+
+	states states
+	region *verbs.MR // the peer's to write to, or to read from
+	own    *verbs.MR // this end's text to WRITE, or where it READs the peer's to
+	slots  *verbs.MR // messages: one to send from, two to receive in
+	peer   message   // the peer's MSG_MR
+}
+
+func (e *endpoint) Configure(cfg *rc.Config) {
+	job.Params(cfg.Params).AskSize(job.Size(e.size))
+	if e.serverLeaves {
+		cfg.Params[paramLeaveEarly] = "1"
+	}
+	cfg.Access = e.access()
+}
+
+// access is what the peer may do here: one of the two, by the queue pair's
+// rights and by the region's.
+func (e *endpoint) access() verbs.Access {
+	if e.reads {
+		return verbs.AccessRemoteRead
+	}
+	return verbs.AccessRemoteWrite
+}
+
+// Prepare posts both receives, the one for MSG_DONE too: a receive that is posted
+// only when MSG_MR has come may be too late for a quick peer.
+func (e *endpoint) Prepare(c *rc.Conn) (err error) {
+	if e.region, err = c.AllocMR("that the peer will be told", e.size, verbs.AccessLocalWrite|e.access()); err != nil {
+		return err
+	}
+	if e.reads {
+		e.own, err = c.AllocMR("to READ into", e.size, verbs.AccessLocalWrite)
+	} else {
+		e.own, err = c.AllocMR("to WRITE from", max(len(e.text), 1), 0)
+	}
+	if err != nil {
+		return err
+	}
+	if e.reads {
+		copy(e.region.Bytes(), e.text)
+	} else {
+		copy(e.own.Bytes(), e.text)
+	}
+	if e.slots, err = c.AllocMR("for messages", 3*messageRoom, verbs.AccessLocalWrite); err != nil {
+		return err
+	}
+	return e.PostRecv(c.QP(),
+		verbs.RecvWR{ID: idRecvMR, SGL: []verbs.SGE{e.slots.SGE(slotOf(idRecvMR), messageRoom)}},
+		verbs.RecvWR{ID: idRecvDone, SGL: []verbs.SGE{e.slots.SGE(slotOf(idRecvDone), messageRoom)}})
+}
+
+// slotOf is where a receive's message goes; slot 0 is for sending. One slot is
+// enough for that: MSG_DONE is written when MSG_MR has long been acknowledged.
+func slotOf(id uint64) int { return int(id) * messageRoom }
+
+func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
+	job.Log(e.Logger, "info", "states.begin", "", fmt.Sprintf("send state %v, receive state %v", e.states.send, e.states.recv))
+	next, stop := e.Completions(ctx, c, 2)
+	defer stop()
+	if done, err := e.act(ctx, c, e.states.begin()); done || err != nil {
+		return err
+	}
+	for {
+		wc, err := next()
+		if err != nil {
+			return err
+		}
+		h, err := e.identify(&wc)
+		if err != nil {
+			return err
+		}
+		todo, err := e.move(h)
+		if err != nil {
+			return err
+		}
+		if done, err := e.act(ctx, c, todo); done || err != nil {
+			return err
+		}
+		if e.serverLeaves && e.states.send == ssDoneSent {
+			return e.awaitLeave(ctx, c, next)
+		}
+	}
+}
+
+// identify says what a completion means, and reads the message of a receive.
+func (e *endpoint) identify(wc *verbs.WC) (happening, error) {
+	switch wc.ID {
+	case idSendMR:
+		return sentMR, nil
+	case idSendDone:
+		return sentDone, nil
+	case idRDMA:
+		if e.reads {
+			return didRDMA, e.checkRead()
+		}
+		return didRDMA, nil
+	case idRecvMR, idRecvDone:
+		if wc.Opcode != verbs.WCRecv || wc.ByteLen > messageRoom { // a WRITE_WITH_IMM's length is of what it wrote elsewhere
+			return 0, fmt.Errorf("the completion is %v of %d bytes, and a SEND of %d was to come; try: a peer of this program's version", wc.Opcode, wc.ByteLen, messageSize)
+		}
+		return e.received(e.slots.Bytes()[slotOf(wc.ID):][:wc.ByteLen])
+	}
+	return 0, fmt.Errorf("the completion of a work request %d, which was not posted", wc.ID)
+}
+
+// received reads a message, and holds what it says against this end's memory.
+func (e *endpoint) received(data []byte) (happening, error) {
+	m, err := readMessage(data)
+	if err != nil {
+		return 0, err
+	}
+	e.tellMessage("received", m)
+	if m.Type == msgMR {
+		if e.states.recv == rsInit { // else the states will tell
+			e.peer = m
+		}
+		return gotMR, nil
+	}
+	if e.states.recv == rsMRRecv {
+		err = e.checkDone(m.Text)
+	}
+	return gotDone, err
+}
+
+// checkDone: the peer has written, or read, as much as it says, and rightly.
+func (e *endpoint) checkDone(d digest) error {
+	if e.reads {
+		if offered := digestOf([]byte(e.text)); d != offered {
+			return fmt.Errorf("the peer READ %v, and %v were there; try: a peer of this program's version, and dmesg for errors of the device", d, offered)
+		}
+		return nil
+	}
+	if d.Bytes > uint64(e.size) {
+		return fmt.Errorf("the peer says that it WROTE %d bytes into a region of %d; try: a peer of this program's version", d.Bytes, e.size)
+	}
+	e.LogMemory("the region", e.region.Bytes()[:d.Bytes])
+	text := string(e.region.Bytes()[:d.Bytes]) // a copy, which the peer cannot write to
+	return e.arrived(text, d, "the peer wrote into this end's region")
+}
+
+// checkRead: what was READ is what the peer said was there.
+func (e *endpoint) checkRead() error {
+	text := e.own.Bytes()[:e.peer.Text.Bytes]
+	e.LogMemory("read", text)
+	return e.arrived(string(text), e.peer.Text, "read from the peer's region")
+}
+
+func (e *endpoint) arrived(text string, want digest, how string) error {
+	if got := digestOf([]byte(text)); got != want {
+		return fmt.Errorf("%s: %v, and the peer says %v; try: dmesg for errors of the device, and a capture of both ends", how, got, want)
+	}
+	job.Log(e.Logger, "data", "message.received", "", how, job.TextAttr(text), slog.Int("bytes", len(text)))
+	return nil
+}
+
+// move moves the machine that h is of, and tells of it.
+func (e *endpoint) move(h happening) ([]action, error) {
+	before := e.states
+	todo, err := e.states.on(h)
+	if err != nil {
+		return nil, err
+	}
+	machine, from, to := "send", fmt.Stringer(before.send), fmt.Stringer(e.states.send)
+	if before.recv != e.states.recv {
+		machine, from, to = "receive", before.recv, e.states.recv
+	}
+	attrs := []slog.Attr{slog.String("machine", machine), slog.String("from", from.String()), slog.String("to", to.String()),
+		slog.String("because", h.String())}
+	if len(todo) > 0 {
+		names := make([]string, len(todo))
+		for i, a := range todo {
+			names[i] = a.String()
+		}
+		attrs = append(attrs, slog.String("so", strings.Join(names, ", ")))
+	}
+	job.Log(e.Logger, "info", "state.changed", "", fmt.Sprintf("%s state %v→%v", machine, from, to), attrs...)
+	return todo, nil
+}
+
+// act does what is to be done; true is the end.
+func (e *endpoint) act(ctx context.Context, c *rc.Conn, todo []action) (done bool, err error) {
+	for _, a := range todo {
+		switch a {
+		case sendMR:
+			m := message{Type: msgMR, Addr: e.region.Addr(), RKey: e.region.RKey(), Length: uint64(e.size)}
+			if e.reads {
+				m.Text = digestOf([]byte(e.text))
+				job.Log(e.Logger, "data", "message.sent", "", "this end's region holds, to be read", job.TextAttr(e.text), slog.Int("bytes", len(e.text)))
+			}
+			err = e.send(c, idSendMR, m)
+		case doRDMA:
+			err = e.rdma(c)
+		case sendDone:
+			m := message{Type: msgDone, Text: digestOf([]byte(e.text))}
+			if e.reads {
+				m.Text = e.peer.Text // which is what was found
+			}
+			err = e.send(c, idSendDone, m)
+		case release:
+			if e.reads {
+				clear(e.region.Bytes())
+				job.Log(e.Logger, "info", "region.free", "", "the peer has read the region, which may change from here on: this end clears it")
+			}
+		case finish:
+			if e.serverLeaves {
+				err = fmt.Errorf("MSG_DONE came, and the server was to leave before it; try: a server of this program's version")
+			}
+			return true, err
+		case leave:
+			return true, e.leaveEarly(ctx, c)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// send SENDs a message.
+func (e *endpoint) send(c *rc.Conn, id uint64, m message) error {
+	n := copy(e.slots.Bytes(), m.appendTo(nil))
+	e.tellMessage("send", m)
+	return e.PostSend(c.QP(), verbs.SendWR{ID: id, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: job.Gather(e.slots, n)})
+}
+
+func (e *endpoint) tellMessage(what string, m message) {
+	var attrs []slog.Attr
+	if m.Type == msgMR {
+		attrs = append(attrs, slog.String("addr", fmt.Sprintf("%#x", m.Addr)), slog.String("rkey", fmt.Sprintf("%#x", m.RKey)),
+			slog.Uint64("length", m.Length))
+	}
+	if m.Type == msgDone || e.reads {
+		attrs = append(attrs, slog.Uint64("text_bytes", m.Text.Bytes), slog.String("text_crc32c", fmt.Sprintf("%#08x", m.Text.CRC)))
+	}
+	job.Log(e.Logger, "data", "exchange.message", "", what+" "+m.Type.String(), attrs...)
+}
+
+// rdma WRITEs this end's text, or READs the peer's.
+func (e *endpoint) rdma(c *rc.Conn) error {
+	wr := verbs.SendWR{ID: idRDMA, Flags: verbs.SendSignaled, RemoteAddr: e.peer.Addr, RKey: e.peer.RKey}
+	if e.reads {
+		if e.peer.Text.Bytes > uint64(e.size) {
+			return fmt.Errorf("the peer's text has %d bytes, and this end can READ %d; try: a peer of this program's version", e.peer.Text.Bytes, e.size)
+		}
+		wr.Opcode, wr.SGL = verbs.OpRDMARead, job.Gather(e.own, int(e.peer.Text.Bytes))
+		return e.PostSend(c.QP(), wr)
+	}
+	if uint64(len(e.text)) > e.peer.Length {
+		return fmt.Errorf("the text has %d bytes, and the peer's region %d; try: a peer of this program's version", len(e.text), e.peer.Length)
+	}
+	wr.Opcode, wr.SGL = verbs.OpRDMAWrite, job.Gather(e.own, len(e.text))
+	if err := e.PostSend(c.QP(), wr); err != nil {
+		return err
+	}
+	job.Log(e.Logger, "data", "message.sent", "", "writing into the peer's region", job.TextAttr(e.text), slog.Int("bytes", len(e.text)))
+	return nil
+}

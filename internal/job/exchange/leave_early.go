@@ -1,0 +1,107 @@
+// The lab of --leave-early, in the jobs exchange-write and exchange-read: what a
+// flushed work request is, and what it is not.
+//
+// A learner's client printed this, and stopped there:
+//
+//	send completed successfully.
+//	wc->status = 5 (Work Request Flushed Error)
+//	disconnected.
+//
+// Status 5 was taken for what had gone wrong. It was not: the server's program
+// had been changed so that it left when it had the client's message, one
+// completion before the end. The client's receive, posted for the answer, had
+// nobody left to fill it; when the queue pair went to ERR it was handed back,
+// flushed. A flush is never the cause. It says that the queue pair was in ERR
+// already, and sends the reader to look for what moved it: the first completion
+// whose status is neither 0 nor 5, or, where there is none as here, whoever
+// moved the queue pair by a call.
+//
+// So here. With --leave-early the server does all but the last: it has the
+// client's MSG_DONE, withholds its own, moves its queue pair to ERR and says over
+// TCP that it has disconnected. That moves nothing at the client: a queue pair
+// in RTS knows of no disconnecting. With librdmacm, rdma_disconnect says it by a
+// message of its own and moves the client's queue pair in the client's name;
+// here the client's program hears it by TCP and does so itself. Then its last
+// receive completes, with status 5.
+//
+// Before the server leaves, the client tells it that MSG_DONE is acknowledged.
+// Without that the acknowledgement might be lost with the server's queue pair,
+// and the SEND be flushed too: true to life, but two things at once.
+//
+// Exit status 0, at both ends, is for exactly that: one flushed receive, the one
+// for MSG_DONE, and everything before it a success. All else is an error, a run
+// in which MSG_DONE comes too. Without --leave-early a server that dies is told
+// of by TCP, before anything is flushed.
+
+package exchange
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// What the ends tell each other by TCP.
+const (
+	noteAwaitsDone   = "awaiting MSG_DONE" // the client: all that it sent is acknowledged
+	noteDisconnected = "disconnected"      // the server: its queue pair is in ERR
+)
+
+// leaveEarly is the server's part.
+func (e *endpoint) leaveEarly(ctx context.Context, c *rc.Conn) error {
+	if _, err := c.RecvNote(ctx, noteAwaitsDone); err != nil {
+		return err
+	}
+	job.Log(e.Logger, "info", "leave.early", "", "--leave-early: this end has the client's MSG_DONE and leaves without sending its own, one completion before the end",
+		slog.String("send", e.states.send.String()), slog.String("receive", e.states.recv.String()))
+	if err := c.Disconnect(); err != nil {
+		return err
+	}
+	if err := c.SendNote(ctx, oob.Note{Name: noteDisconnected}); err != nil {
+		return err
+	}
+	e.explain("This end's queue pair is in ERR and had nothing queued: nothing is flushed here.",
+		"The client's is in RTS until its program moves it, and its receive for MSG_DONE waits for what will not come.")
+	return nil
+}
+
+// awaitLeave is the client's part, from SS_DONE_SENT on.
+func (e *endpoint) awaitLeave(ctx context.Context, c *rc.Conn, next func() (verbs.WC, error)) error {
+	if err := c.SendNote(ctx, oob.Note{Name: noteAwaitsDone}); err != nil {
+		return err
+	}
+	if _, err := c.RecvNote(ctx, noteDisconnected); err != nil {
+		return err
+	}
+	job.Log(e.Logger, "slow", "peer.disconnected", "tcp", "the server says by TCP that it has disconnected; this queue pair is still in RTS, and its receive for MSG_DONE is posted",
+		slog.String("send", e.states.send.String()), slog.String("receive", e.states.recv.String()))
+	if err := c.Disconnect(); err != nil {
+		return err
+	}
+	wc, err := next()
+	if err != nil && !job.Flushed(err) {
+		return err
+	}
+	if err == nil || wc.ID != idRecvDone || e.states.recv != rsMRRecv {
+		return fmt.Errorf("the server was to leave before MSG_DONE, so that the receive %d is flushed in %v; instead, in %v: request %d, status %v; try: a server of this program's version",
+			idRecvDone, rsMRRecv, e.states.recv, wc.ID, wc.Status)
+	}
+	e.explain(fmt.Sprintf("Flushed: work request %d, the receive for MSG_DONE. Status 5, IBV_WC_WR_FLUSH_ERR; all work requests before it completed with 0.", wc.ID),
+		"A flush is a consequence, never a cause: the queue pair had gone to ERR, and handed back what was still queued.",
+		"No completion says why, since none failed by itself. The first cause: the server left when it had the client's MSG_DONE, one completion early.",
+		"It told so by TCP, and this program moved the queue pair to ERR. librdmacm does that unasked, so that there the flush is the first that a program sees.",
+		fmt.Sprintf("Without MSG_DONE this end cannot know that its region holds the server's text whole, or that the server has read its own: receive state %v.", e.states.recv),
+		"Without --leave-early the same receive completes with status 0, MSG_DONE is in it, and both machines reach their last states.")
+	return nil
+}
+
+func (e *endpoint) explain(lines ...string) {
+	for _, line := range lines {
+		job.Log(e.Logger, "info", "lab.explained", "", line)
+	}
+}

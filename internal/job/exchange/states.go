@@ -1,0 +1,161 @@
+// The two state machines of the jobs exchange-write and exchange-read. Both ends
+// Run both of them: one for what this end sends, one for what it receives.
+//
+//	send     SS_INIT ──> SS_MR_SENT ──> SS_RDMA_SENT ──> SS_DONE_SENT
+//	receive  RS_INIT ──> RS_MR_RECV ──> RS_DONE_RECV
+//
+// A send state is reached by a completion, not by a post: SS_MR_SENT is "the peer
+// has acknowledged MSG_MR". The machines go side by side and meet three times:
+// the passive end sends its MSG_MR when it has the peer's, the WRITE or READ
+// needs SS_MR_SENT and the peer's region, and the end needs both last states.
+// Nothing else orders them: an acknowledgement can be lost and repeated while the
+// peer, which has the message, is already further.
+//
+// There is no device and no memory here: what happened goes in, what is to be
+// done comes out.
+
+package exchange
+
+import "fmt"
+
+type sendState int
+
+const (
+	ssInit     sendState = iota
+	ssMRSent             // the peer has this end's region
+	ssRDMASent           // this end's WRITE or READ is complete
+	ssDoneSent           // the peer knows
+)
+
+// String is the name that seed programs print: "SS_MR_SENT".
+func (s sendState) String() string {
+	return nameOf(int(s), "sendState", "SS_INIT", "SS_MR_SENT", "SS_RDMA_SENT", "SS_DONE_SENT")
+}
+
+type recvState int
+
+const (
+	rsInit     recvState = iota
+	rsMRRecv             // this end has the peer's region
+	rsDoneRecv           // the peer needs this end's region no more
+)
+
+func (s recvState) String() string {
+	return nameOf(int(s), "recvState", "RS_INIT", "RS_MR_RECV", "RS_DONE_RECV")
+}
+
+// happening is what can move a machine.
+type happening int
+
+const (
+	sentMR   happening = iota // the SEND of MSG_MR completed
+	didRDMA                   // the WRITE or READ completed
+	sentDone                  // the SEND of MSG_DONE completed
+	gotMR                     // a receive completed, with the peer's MSG_MR
+	gotDone                   // a receive completed, with the peer's MSG_DONE
+)
+
+func (h happening) String() string {
+	return nameOf(int(h), "happening", "MSG_MR was acknowledged", "the RDMA completed", "MSG_DONE was acknowledged",
+		"MSG_MR came", "MSG_DONE came")
+}
+
+func nameOf(i int, typ string, names ...string) string {
+	if i < 0 || i >= len(names) {
+		return fmt.Sprintf("%s(%d)", typ, i)
+	}
+	return names[i]
+}
+
+// The state that each happening must find; it leaves the one after it.
+var (
+	findsSend = map[happening]sendState{sentMR: ssInit, didRDMA: ssMRSent, sentDone: ssRDMASent}
+	findsRecv = map[happening]recvState{gotMR: rsInit, gotDone: rsMRRecv}
+)
+
+// action is what is to be done.
+type action int
+
+const (
+	sendMR   action = iota // SEND MSG_MR
+	doRDMA                 // WRITE to the peer's region, or READ it
+	sendDone               // SEND MSG_DONE
+	release                // the peer has done with this end's region, which is free to change from here on
+	finish                 // nothing is left to do, at either end
+	leave                  // the same but for MSG_DONE, which this end is not going to send
+)
+
+func (a action) String() string {
+	return nameOf(int(a), "action", "send MSG_MR", "do the RDMA", "send MSG_DONE", "release the region", "finish", "leave")
+}
+
+// states are the two machines of one end.
+type states struct {
+	active bool // this end begins; the other answers
+	leaves bool // this end sends no MSG_DONE: see leave_early.go
+
+	send sendState
+	recv recvState
+}
+
+// begin says what is to be done before anything has happened.
+func (x *states) begin() []action {
+	if x.active {
+		return []action{sendMR}
+	}
+	return nil
+}
+
+// on moves the machine that h is of, and says what is to be done now, in order.
+// The error is an *orderError; nothing has moved then.
+func (x *states) on(h happening) ([]action, error) {
+	if from, ok := findsSend[h]; ok {
+		if x.send != from {
+			return nil, &orderError{h, x.send, from}
+		}
+		x.send = from + 1
+	}
+	if from, ok := findsRecv[h]; ok {
+		if x.recv != from {
+			return nil, &orderError{h, x.recv, from}
+		}
+		x.recv = from + 1
+	}
+	return x.due(h), nil
+}
+
+// due is what h, which has moved its machine, lets this end do.
+func (x *states) due(h happening) (do []action) {
+	switch {
+	case h == gotMR && !x.active:
+		return []action{sendMR}
+	case h == didRDMA && !x.leaves:
+		return []action{sendDone}
+	case h == gotDone:
+		do = append(do, release)
+	}
+	switch {
+	case (h == sentMR || h == gotMR) && x.send == ssMRSent && x.recv != rsInit:
+		do = append(do, doRDMA)
+	case x.send == ssDoneSent && x.recv == rsDoneRecv:
+		do = append(do, finish)
+	case x.leaves && x.send == ssRDMASent && x.recv == rsDoneRecv:
+		do = append(do, leave)
+	}
+	return do
+}
+
+// orderError is something that happened in a state where it must not.
+type orderError struct {
+	happening happening
+	in, needs fmt.Stringer // states
+}
+
+// Error names the message and the state, and who broke the order.
+func (e *orderError) Error() string {
+	text := fmt.Sprintf("%v in the state %v, and belongs in %v", e.happening, e.in, e.needs)
+	if _, peers := findsRecv[e.happening]; peers {
+		text += ": the peer breaks the order MSG_MR, MSG_DONE; try: a peer of this program's version"
+	}
+	return text
+}

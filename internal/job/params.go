@@ -1,0 +1,84 @@
+// The parameters of a job: what the client asks for in its hello, and what the server
+// says in its own. They come from a stranger, so each is checked where it is read.
+
+package job
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Params are the parameters, by name.
+type Params map[string]string
+
+// The names of parameters that several jobs use.
+const (
+	ParamSize    = "size"     // of the client: bytes of each buffer or region that it asks for
+	ParamMaxSize = "max_size" // of the server: the most that it gives
+	ParamChunk   = "chunk"    // of the client: bytes of each request, where there are many
+	ParamBytes   = "bytes"    // of the client: bytes of all data, or of each message
+	ParamQPs     = "qps"      // of the client: queue pairs
+)
+
+// Number reads a whole number from low to high.
+func (p Params) Number(key string, low, high int64) (int64, error) {
+	n, err := strconv.ParseInt(p[key], 10, 64)
+	if err != nil || n < low || n > high {
+		return 0, fmt.Errorf("the peer's parameter %s is %q, which is no number from %d to %d; try: a peer of this program's version", key, p[key], low, high)
+	}
+	return n, nil
+}
+
+// Flag reads a yes ("1"), or a no if the parameter is left out.
+func (p Params) Flag(key string) (bool, error) {
+	switch p[key] {
+	case "":
+		return false, nil
+	case "1":
+		return true, nil
+	}
+	return false, fmt.Errorf("the peer's parameter %s is %q, and can be 1 or left out; try: a peer of this program's version", key, p[key])
+}
+
+// AskSize asks the server for buffers or a region of so many bytes.
+func (p Params) AskSize(size Size) { p[ParamSize] = strconv.FormatInt(int64(size), 10) }
+
+// MaxSize reads, at the client, how many bytes the server gives at most.
+func (p Params) MaxSize() (Size, error) {
+	n, err := p.Number(ParamMaxSize, 1, LargestSize)
+	return Size(n), err
+}
+
+// AskedSize reads the bytes that the client asks for, and refuses more than the server
+// gives.
+func (s *Session) AskedSize() (int, error) {
+	n, err := s.Params.Number(ParamSize, 1, LargestSize)
+	if err != nil {
+		return 0, err
+	}
+	return int(n), within(Size(n), s.MaxSize)
+}
+
+// CheckSize refuses, at the client and before memory is taken for it, a size that the
+// server would not give.
+func CheckSize(asked, server Params) error {
+	if asked[ParamSize] == "" {
+		return nil
+	}
+	n, err := asked.Number(ParamSize, 1, LargestSize)
+	if err != nil {
+		return err
+	}
+	most, err := server.MaxSize()
+	if err != nil {
+		return err
+	}
+	return within(Size(n), most)
+}
+
+func within(asked, most Size) error {
+	if asked <= most {
+		return nil
+	}
+	return fmt.Errorf("the client asks for %v bytes, and the server gives at most %v; try: rdma_client --size %v, or rdma_server --max-size", asked, most, most)
+}

@@ -1,0 +1,48 @@
+// The region that the server shares with the client, and the lists of memory that
+// requests name.
+
+package job
+
+import (
+	"fmt"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// RegionName is the name under which a server shares its region.
+const RegionName = "buffer"
+
+// initialText is what a region holds before the client writes to it.
+const initialText = "server-initial"
+
+// OfferRegion allocates the region that [PeerRegion] finds at the client, and shares it.
+// The client has the access that is given.
+func OfferRegion(c *rc.Conn, size int, access verbs.Access) (*verbs.MR, error) {
+	region, err := c.AllocMR("for the client", size, verbs.AccessLocalWrite|access)
+	if err != nil {
+		return nil, err
+	}
+	copy(region.Bytes(), initialText)
+	c.Share(RegionName, region)
+	return region, nil
+}
+
+// PeerRegion returns the region that the server shares, which must hold n bytes.
+func PeerRegion(c *rc.Conn, n int) (oob.Region, error) {
+	r, ok := c.PeerRegion(RegionName)
+	if !ok || r.Length < uint64(n) {
+		return r, fmt.Errorf("the server shares %d bytes as %q, and the job needs %d; try: a server of this program's version", r.Length, RegionName, n)
+	}
+	return r, nil
+}
+
+// Gather returns the list of a region's first n bytes. For no bytes the list is empty,
+// because an element of length 0 means 2 GiB on some devices.
+func Gather(mr *verbs.MR, n int) []verbs.SGE {
+	if n == 0 {
+		return nil
+	}
+	return []verbs.SGE{mr.SGE(0, n)}
+}

@@ -1,0 +1,78 @@
+// Package send is the job "send": the client SENDs a text, the server SENDs a reply.
+package send
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/rc"
+)
+
+// Jobs is the job, for the list in package run.
+var Jobs = job.List{{
+	Name:   "send",
+	About:  "SEND a text, receive the server's reply",
+	Client: newClientSide,
+	Server: func(*pflag.FlagSet) job.Side { return job.SideFunc(newServer) },
+}}
+
+func newClientSide(f *pflag.FlagSet) job.Side {
+	var flags job.Text
+	flags.AddFlags(f, "hello from the client", "each message buffer", 4096)
+	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
+		if err := flags.Check("the buffers"); err != nil {
+			return nil, err
+		}
+		return &client{job.NewMailbox(s.Logger, int(flags.Size)), flags.Text}, nil
+	})
+}
+
+// client is the client's endpoint.
+type client struct {
+	job.Mailbox
+	text string
+}
+
+// Run SENDs the text and receives the reply.
+func (e *client) Run(ctx context.Context, c *rc.Conn) error {
+	if err := e.Post(c, e.text); err != nil {
+		return err
+	}
+	job.Log(e.Logger, "data", "message.sent", "", "message sent", job.TextAttr(e.text), slog.Int("bytes", len(e.text)))
+	if err := e.AwaitSent(ctx, c); err != nil {
+		return err
+	}
+	reply, err := e.Receive(ctx, c)
+	if err != nil {
+		return err
+	}
+	job.Log(e.Logger, "data", "message.received", "", "reply from the server", job.TextAttr(reply), slog.Int("bytes", len(reply)))
+	return nil
+}
+
+// server is the server's endpoint.
+type server struct{ job.Mailbox }
+
+func newServer(s job.Session) (job.Endpoint, error) {
+	size, err := s.AskedSize()
+	return &server{job.NewMailbox(s.Logger, size)}, err
+}
+
+// Run receives a text and SENDs the reply.
+func (e *server) Run(ctx context.Context, c *rc.Conn) error {
+	text, err := e.Receive(ctx, c)
+	if err != nil {
+		return err
+	}
+	job.Log(e.Logger, "data", "message.received", "", "message from the client", job.TextAttr(text), slog.Int("bytes", len(text)))
+	reply := job.Cut(fmt.Sprintf("the server received %d bytes: %s", len(text), text), e.Size)
+	if err := e.Post(c, reply); err != nil {
+		return err
+	}
+	job.Log(e.Logger, "data", "message.sent", "", "reply sent", job.TextAttr(reply), slog.Int("bytes", len(reply)))
+	return e.AwaitSent(ctx, c)
+}

@@ -1,0 +1,54 @@
+// Sizes in bytes, as people write them.
+
+package job
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/docker/go-units"
+)
+
+// Size is a number of bytes that a flag takes as 4096, 64K, 1M, 10G or 1T; the
+// letters are powers of 1024.
+type Size int64
+
+// LargestSize is the largest Size that a flag takes: 1 EiB, far from where numbers
+// overflow.
+const LargestSize = 1 << 60
+
+// String is the number, with a letter where that loses nothing: "64K", "4097".
+func (s Size) String() string {
+	for letter, unit := range map[string]Size{"T": 1 << 40, "G": 1 << 30, "M": 1 << 20, "K": 1 << 10} {
+		if s != 0 && s%unit == 0 && s/unit < 1024 {
+			return strconv.FormatInt(int64(s/unit), 10) + letter
+		}
+	}
+	return strconv.FormatInt(int64(s), 10)
+}
+
+// Set reads what a flag was given.
+func (s *Size) Set(text string) error {
+	n, err := units.RAMInBytes(strings.TrimSpace(text))
+	if err == nil && (n < 0 || n > LargestSize) {
+		return fmt.Errorf("%q is more bytes than there are anywhere; try: at most %v", text, Size(LargestSize))
+	}
+	if err != nil {
+		return fmt.Errorf("%q is no size; try: a number of bytes such as 4096, 64K, 1M or 10G", text)
+	}
+	*s = Size(n)
+	return nil
+}
+
+// Addressable refuses more bytes than a slice can have, where an int has 32 bits.
+func (s Size) Addressable(flag string) error {
+	if s > math.MaxInt {
+		return Usagef("a program of 32 bits has no %v bytes; try: %s 1G", s, flag)
+	}
+	return nil
+}
+
+// Type names the value in --help.
+func (*Size) Type() string { return "size" }

@@ -1,0 +1,66 @@
+// The text that a job sends or writes, and its flags --text and --size.
+
+package job
+
+import (
+	"log/slog"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+)
+
+// Text is the values of --text and --size.
+type Text struct {
+	Text string
+	Size Size // bytes of each buffer, or of the region
+
+	flags *pflag.FlagSet
+}
+
+// AddFlags defines both flags; what says what the size is of.
+func (t *Text) AddFlags(f *pflag.FlagSet, text, what string, size Size) {
+	t.flags, t.Size = f, size
+	f.StringVarP(&t.Text, "text", "s", text, "the text to send or write")
+	f.Var(&t.Size, "size", "bytes of "+what+", such as 4096, 64K, 1M")
+}
+
+// Chosen says whether --text was given.
+func (t *Text) Chosen() bool { return t.flags.Changed("text") }
+
+// Check refuses a size of no bytes, and a text that does not fit into room, which is
+// what the bytes of --size are of, such as "the buffers".
+func (t *Text) Check(room string) error {
+	if err := CheckBuffer(t.Size); err != nil {
+		return err
+	}
+	if Size(len(t.Text)) > t.Size {
+		return Usagef("the text has %d bytes, %s %d; try: a shorter one, or --size %d", len(t.Text), room, t.Size, len(t.Text))
+	}
+	return nil
+}
+
+// CheckBuffer refuses a buffer of no bytes, and one that no slice can be.
+func CheckBuffer(size Size) error {
+	if size < 1 {
+		return Usagef("a buffer of %d bytes cannot be had; try: --size 1 or more", int64(size))
+	}
+	return size.Addressable("--size")
+}
+
+// Cut shortens s to at most n bytes without breaking a character.
+func Cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// maxLogged is how many bytes of a text are logged: what Linux allows an argument of a
+// command line to have. A peer may write much more into a region that it was given.
+const maxLogged = 128 << 10
+
+// TextAttr is a text as it is logged.
+func TextAttr(text string) slog.Attr { return slog.String("text", Cut(text, maxLogged)) }

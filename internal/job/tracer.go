@@ -1,0 +1,175 @@
+// Logging what happens: a job posts and waits through a Tracer, which logs each work
+// request and each completion in the order in which they happen.
+
+package job
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/trace"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Log logs one event of a job with the attributes that package rc documents.
+func Log(log *slog.Logger, path, event, verb, text string, attrs ...slog.Attr) {
+	LogAt(slog.LevelInfo, log, path, event, verb, text, attrs...)
+}
+
+// LogAt is Log at another level than info.
+func LogAt(level slog.Level, log *slog.Logger, path, event, verb, text string, attrs ...slog.Attr) {
+	head := []slog.Attr{slog.String("event", event)}
+	if verb != "" {
+		head = append(head, slog.String("verb", verb))
+	}
+	head = append(head, slog.String("path", path))
+	log.LogAttrs(context.Background(), level, text, append(head, attrs...)...)
+}
+
+// Tracer posts and waits for a job, and logs each post and each completion; at the
+// levels of -v and -vv it also logs dumps of what they carry.
+type Tracer struct{ Logger *slog.Logger }
+
+// Quieter returns a Tracer that logs at the level of -v what n logs without it: for
+// what happens over and over.
+func (n Tracer) Quieter() Tracer { return Tracer{slog.New(demoted{n.Logger.Handler()})} }
+
+// demoted makes Debug of Info.
+type demoted struct{ slog.Handler }
+
+func demote(level slog.Level) slog.Level {
+	if level == slog.LevelInfo {
+		return slog.LevelDebug
+	}
+	return level
+}
+
+func (d demoted) Enabled(ctx context.Context, level slog.Level) bool {
+	return d.Handler.Enabled(ctx, demote(level))
+}
+
+func (d demoted) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = demote(r.Level)
+	return d.Handler.Handle(ctx, r)
+}
+
+func (d demoted) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return demoted{d.Handler.WithAttrs(attrs)}
+}
+
+func (d demoted) WithGroup(name string) slog.Handler { return demoted{d.Handler.WithGroup(name)} }
+
+// PostSend posts to the send queue, in one call.
+func (n Tracer) PostSend(qp *verbs.QP, wrs ...verbs.SendWR) error {
+	for i := range wrs {
+		wr := &wrs[i]
+		name := strings.TrimPrefix(wr.Opcode.String(), "IBV_WR_")
+		attrs := []slog.Attr{slog.Uint64("wr_id", wr.ID), slog.Int("bytes", lengthOf(wr.SGL))}
+		attrs = append(attrs, opcodeAttrs(wr)...)
+		attrs = append(attrs, slog.String("flags", wr.Flags.String()))
+		Log(n.Logger, "data", "wr.posted", "ibv_post_send", "post "+name, attrs...)
+		n.dumpSGL(name, wr.SGL)
+		LogAt(slog.LevelDebug, n.Logger, "info", "wr.dump", "ibv_post_send", "WR:",
+			append([]slog.Attr{slog.Uint64("wr_id", wr.ID), slog.String("opcode", wr.Opcode.String()), slog.String("send_flags", wr.Flags.String()),
+				slog.Int("num_sge", len(wr.SGL))}, opcodeAttrs(wr)...)...)
+	}
+	return qp.PostSend(wrs)
+}
+
+// opcodeAttrs are the fields that the opcode uses.
+func opcodeAttrs(wr *verbs.SendWR) []slog.Attr {
+	var attrs []slog.Attr
+	switch wr.Opcode {
+	case verbs.OpRDMAWrite, verbs.OpRDMAWriteWithImm, verbs.OpRDMARead, verbs.OpAtomicCmpAndSwp, verbs.OpAtomicFetchAndAdd:
+		attrs = append(attrs, slog.String("remote_addr", fmt.Sprintf("%#x", wr.RemoteAddr)), slog.String("rkey", fmt.Sprintf("%#x", wr.RKey)))
+	}
+	switch wr.Opcode {
+	case verbs.OpSendWithImm, verbs.OpRDMAWriteWithImm:
+		attrs = append(attrs, slog.Int64("imm", int64(wr.Imm)))
+	case verbs.OpAtomicFetchAndAdd:
+		attrs = append(attrs, slog.Uint64("add", wr.CompareAdd))
+	case verbs.OpAtomicCmpAndSwp:
+		attrs = append(attrs, slog.Uint64("compare", wr.CompareAdd), slog.Uint64("swap", wr.Swap))
+	}
+	return attrs
+}
+
+// PostRecv posts to the receive queue, in one call.
+func (n Tracer) PostRecv(qp *verbs.QP, wrs ...verbs.RecvWR) error {
+	for i := range wrs {
+		Log(n.Logger, "fast", "wr.posted", "ibv_post_recv", "post RECV", slog.Uint64("wr_id", wrs[i].ID), slog.Int("bytes", lengthOf(wrs[i].SGL)))
+		n.dumpSGL("RECV", wrs[i].SGL)
+	}
+	return qp.PostRecv(wrs)
+}
+
+func lengthOf(sgl []verbs.SGE) (total int) {
+	for _, s := range sgl {
+		total += int(s.Length)
+	}
+	return total
+}
+
+func (n Tracer) dumpSGL(name string, sgl []verbs.SGE) {
+	for _, s := range sgl {
+		LogAt(slog.LevelDebug, n.Logger, "info", "sge.dump", "", "SGE("+name+"):", slog.String("addr", fmt.Sprintf("%#x", s.Addr)),
+			slog.Int("length", int(s.Length)), slog.String("lkey", fmt.Sprintf("%#x", s.LKey)))
+	}
+}
+
+// WaitSend waits for the next completion of the send queue. It logs a failed completion
+// too; the error says by what it was waited for.
+func (n Tracer) WaitSend(ctx context.Context, c *rc.Conn, what string) (verbs.WC, error) {
+	wc, err := n.wait(ctx, c.WaitSend, "send")
+	return wc, errors.WithMessagef(err, "waiting for %s", what)
+}
+
+// WaitRecv waits for the next completion of the receive queue; see WaitSend.
+func (n Tracer) WaitRecv(ctx context.Context, c *rc.Conn, what string) (verbs.WC, error) {
+	wc, err := n.wait(ctx, c.WaitRecv, "receive")
+	return wc, errors.WithMessagef(n.Cause(c, err), "waiting for %s", what)
+}
+
+func (n Tracer) wait(ctx context.Context, next func(context.Context) (verbs.WC, error), queue string) (verbs.WC, error) {
+	LogAt(trace.LevelWaits, n.Logger, "info", "wait.begun", "ibv_req_notify_cq",
+		"wait for a completion of the "+queue+" queue: poll, arm, poll again, sleep on the channel")
+	wc, err := next(ctx)
+	if err == nil || errors.As(err, new(*verbs.WCError)) {
+		n.LogCompletion(&wc)
+		Progress(ctx)
+	}
+	return wc, err
+}
+
+// LogCompletion logs a completion. In a failed one only the status, the request and
+// the queue pair are valid.
+func (n Tracer) LogCompletion(wc *verbs.WC) {
+	attrs := []slog.Attr{slog.Uint64("wr_id", wc.ID), slog.String("status", wc.Status.String())}
+	if wc.Status == verbs.WCSuccess {
+		attrs = append(attrs, slog.String("opcode", wc.Opcode.String()))
+		if wc.Opcode == verbs.WCRecv || wc.Opcode == verbs.WCRecvRDMAWithImm || wc.Opcode == verbs.WCRDMARead {
+			attrs = append(attrs, slog.Int("byte_len", int(wc.ByteLen)))
+		}
+		if wc.Flags&verbs.WCWithImm != 0 {
+			attrs = append(attrs, slog.Int64("imm", int64(wc.Imm())))
+		}
+	}
+	Log(n.Logger, "data", "wr.completed", "ibv_poll_cq", "completion", attrs...)
+	LogAt(slog.LevelDebug, n.Logger, "info", "wc.dump", "ibv_poll_cq", "WC:", slog.Uint64("wr_id", wc.ID),
+		slog.Int("status", int(wc.Status)), slog.String("opcode", wc.Opcode.String()), slog.String("vendor_err", fmt.Sprintf("%#x", wc.VendorErr)),
+		slog.Int("byte_len", int(wc.ByteLen)), slog.String("imm", fmt.Sprintf("%#x", wc.Imm())), slog.String("qp_num", fmt.Sprintf("%#06x", wc.QPN)),
+		slog.String("wc_flags", wc.Flags.String()))
+}
+
+// LogMemory logs the first bytes of a region, at the level of -vv.
+func (n Tracer) LogMemory(what string, data []byte) {
+	const shown = 32
+	LogAt(trace.LevelWaits, n.Logger, "info", "memory.dump", "", what+":", slog.Int("bytes", len(data)),
+		slog.String("first", hex.EncodeToString(data[:min(len(data), shown)])))
+}

@@ -1,0 +1,354 @@
+// Package perftest is either end of ib_send_bw, ib_write_lat and their kind,
+// as Debian 12 ships them. What the ends exchange is in
+// exchange.go, the measuring is internal/bench's; this file has the ends
+// meet where perftest's do.
+//
+//	bandwidth of SEND              all other bandwidth            latency
+//
+//	for each size:                 in both directions,            for each size:
+//	  they meet                    for each size:                   they meet, by SEND
+//	  the client sends, or both      they meet                      both measure; by READ
+//	  reports, if both               both measure                   and ATOMIC the client
+//	  they meet, if all sizes        they meet, if all sizes
+//	                                 reports
+//	                               else, when the client has
+//	                               measured: they meet, reports
+//
+// and at the very end they meet, but after WRITE's latency: there each end leaves.
+package perftest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/pflag"
+
+	"github.com/rawverbs/rawverbs/internal/bench"
+	"github.com/rawverbs/rawverbs/internal/job"
+	table "github.com/rawverbs/rawverbs/internal/job/bench"
+	"github.com/rawverbs/rawverbs/internal/peer"
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Peer is the programs, for the list in package run.
+var Peer = job.Peer{
+	Name:  "perftest",
+	About: "ib_send_bw, ib_write_lat and their kind, of Debian 12's perftest",
+	Port:  oob.DefaultPort,
+	Jobs:  makeJobs(),
+}
+
+// makeJobs gives the programs' counterparts the names, the flags and the tables of the
+// native jobs that measure.
+func makeJobs() (made job.List) {
+	for _, op := range []bench.Op{bench.Send, bench.Write, bench.Read, bench.Atomic} {
+		for _, latency := range []bool{false, true} {
+			def := bench.Defaults(op, latency)
+			made = append(made, job.Type{
+				Name:    table.Name(op, latency),
+				About:   "either end of " + table.Program(op, latency),
+				Client:  func(f *pflag.FlagSet) job.Side { return newSide(f, def, true) },
+				Server:  func(f *pflag.FlagSet) job.Side { return newSide(f, def, false) },
+				Letters: map[string]string{"mtu": "m", "ib-port": "i"},
+			})
+		}
+	}
+	return made
+}
+
+// newSide defines the flags, which are the same at both ends.
+func newSide(f *pflag.FlagSet, def bench.Plan, client bool) job.Side {
+	var flags table.Flags
+	flags.Add(f, def)
+	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
+		t, err := flags.Table(&s, def, client)
+		e := &endpoint{Table: t, port: s.Port}
+		e.show = e.Show
+		return e, err
+	})
+}
+
+// endpoint is either end of one of the programs.
+type endpoint struct {
+	table.Table
+	port   uint8 // of the device
+	region *verbs.MR
+	show   func(by string, r bench.Result)
+
+	tcp    peer.TCP
+	next   *following
+	gid    verbs.GID
+	mine   [][]byte // keys, as messages
+	theirs []qpKey  // the peer's
+}
+
+func (p *endpoint) Configure(cfg *rc.Config) {
+	cfg.Exchange = p.exchange
+	cfg.QPs, cfg.Access = p.Plan.QPs, p.Plan.Access()
+	cfg.Cap = verbs.QPCap{MaxSendWR: uint32(p.Plan.TxDepth), MaxRecvWR: uint32(p.Plan.RxDepth), MaxInlineData: uint32(p.Plan.Inline)}
+	cfg.MaxReads = 1
+	if p.Plan.Op == bench.Read || p.Plan.Op == bench.Atomic {
+		cfg.MaxReads = table.MaxReads
+	}
+}
+
+// Prepare makes nothing: memory is made when both ends know its layout, receives are
+// posted before the ends meet.
+func (p *endpoint) Prepare(c *rc.Conn) error { return p.CheckSize(c.Device(), p.port) }
+
+func (p *endpoint) Run(ctx context.Context, c *rc.Conn) error {
+	p.Begin()
+	measure := p.measure
+	if p.Plan.Passive() {
+		measure = p.lend
+	}
+	if err := measure(ctx, c); err != nil {
+		return err
+	}
+	if p.leaves() {
+		p.linger(ctx)
+		return p.WriteChart()
+	}
+	if err := p.meet(ctx); err != nil {
+		return err
+	}
+	if err := p.farewell(ctx); err != nil {
+		return err
+	}
+	return p.WriteChart()
+}
+
+// leaves says whether an end that has measured does not wait for the other.
+func (p *endpoint) leaves() bool { return p.Plan.Latency && p.Plan.Op == bench.Write }
+
+// linger gives a client whose last WRITE is seen here the time to hear of it: it
+// leaves then.
+func (p *endpoint) linger(ctx context.Context) {
+	if p.Plan.Client {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-p.next.came:
+	case <-p.next.until.Done():
+	case <-time.After(laggard):
+	}
+}
+
+func (p *endpoint) measure(ctx context.Context, c *rc.Conn) error {
+	queues, err := table.Queues(c, p.region)
+	if err != nil {
+		return err
+	}
+	for _, k := range p.theirs {
+		queues.Remote = append(queues.Remote, bench.Remote{Addr: k.Addr, RKey: k.RKey})
+	}
+	run, err := bench.New(p.Plan, queues)
+	if err != nil {
+		return err
+	}
+	var last bench.Result
+	for _, size := range p.Plan.Sizes() {
+		if last, err = p.measureOne(ctx, run, size); err != nil {
+			return err
+		}
+		by := "this end"
+		if p.Reports() {
+			by = "both"
+		}
+		p.show(by, last)
+	}
+	if p.Plan.Latency || p.Plan.Both || p.Plan.Op == bench.Send {
+		return nil
+	}
+	if err := p.meet(ctx); err != nil {
+		return err
+	}
+	_, err = p.swapReports(ctx, last)
+	return err
+}
+
+// measureOne measures one size.
+func (p *endpoint) measureOne(ctx context.Context, run *bench.Run, size int) (bench.Result, error) {
+	var none bench.Result
+	send, all, both := p.Plan.Op == bench.Send, p.Plan.All, p.Plan.Both
+	if err := run.PostReceives(size); err != nil {
+		return none, err
+	}
+	if send || both {
+		if err := p.meet(ctx); err != nil {
+			return none, err
+		}
+	}
+	next := shortKeySize
+	if p.Reports() && (send || !all) {
+		next = valueSize
+	}
+	result, err := p.watched(ctx, run, next)
+	if err != nil {
+		return none, err
+	}
+	if both && all && !send {
+		if err := p.meet(ctx); err != nil {
+			return none, err
+		}
+	}
+	if p.Reports() {
+		theirs, err := p.swapReports(ctx, result)
+		if err != nil {
+			return none, err
+		}
+		result = bench.Sum(result, theirs)
+	}
+	if send && all && !p.Plan.Latency {
+		return result, p.meet(ctx)
+	}
+	return result, nil
+}
+
+// lend waits while the client measures alone, and shows what it reports.
+func (p *endpoint) lend(ctx context.Context, _ *rc.Conn) error {
+	p.follow(ctx, shortKeySize)
+	p.next.unseen(ctx, p.Plan.Duration)
+	if p.Plan.Latency {
+		return nil // it keeps its figures to itself
+	}
+	if err := p.meet(ctx); err != nil {
+		return err
+	}
+	report, err := p.swapReports(ctx, bench.Result{Size: p.Plan.Size})
+	if err != nil {
+		return err
+	}
+	p.show("peer", report)
+	return nil
+}
+
+// laggard is how long an end that still measures may take no completion when the peer
+// has finished: all messages are there by then.
+const laggard = 2 * time.Second
+
+var errLaggard = errors.New("the peer has finished, and this end waits for more")
+
+// watched measures, and meanwhile listens to what the peer says next, of n bytes: one
+// that leaves ends the measuring, and so does one that has finished for long.
+func (p *endpoint) watched(ctx context.Context, run *bench.Run, n int) (bench.Result, error) {
+	next := p.follow(ctx, n)
+	measuring, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	var alive atomic.Int64
+	run.Alive = func() {
+		alive.Add(1)
+		job.Progress(ctx)
+	}
+	go func() {
+		why := errLaggard
+		select {
+		case <-measuring.Done():
+			return
+		case <-next.came:
+		case <-next.until.Done():
+			if why = context.Cause(next.until); !p.leaves() {
+				giveUp(why)
+				return
+			}
+		}
+		for last := int64(-1); last != alive.Load(); {
+			last = alive.Load()
+			select {
+			case <-measuring.Done():
+				return
+			case <-time.After(laggard):
+			}
+		}
+		giveUp(why)
+	}()
+	result, err := run.Measure(measuring)
+	if err != nil && p.mayDiffer(err) {
+		err = fmt.Errorf("%w; this end has %s, which perftest does not exchange, try: the same at both ends", err, p.flags())
+	}
+	return result, err
+}
+
+// mayDiffer says whether a measuring may have failed since the ends have other flags.
+func (p *endpoint) mayDiffer(err error) bool {
+	var failed *verbs.WCError
+	if errors.As(err, &failed) {
+		return failed.Status != verbs.WCRetryExcErr
+	}
+	return errors.Is(err, errLaggard)
+}
+
+// flags are what both ends must be given, in perftest's letters.
+func (p *endpoint) flags() string {
+	f := []string{fmt.Sprintf("-s %d", p.Plan.Size)}
+	if p.Plan.All {
+		f = []string{"-a"}
+	}
+	if p.Plan.Duration > 0 {
+		f = append(f, fmt.Sprintf("-D %.0f", p.Plan.Duration.Seconds()))
+	} else {
+		f = append(f, fmt.Sprintf("-n %d", p.Plan.Iterations))
+	}
+	if !p.Plan.Latency {
+		f = append(f, fmt.Sprintf("-q %d", p.Plan.QPs))
+	}
+	if p.Plan.Both {
+		f = append(f, "-b")
+	}
+	return strings.Join(f, " ")
+}
+
+// following is the peer's next message, of which the first bytes are waited for while
+// something else is done.
+type following struct {
+	until    context.Context // ends if the peer leaves instead
+	came     <-chan struct{}
+	received func() ([]byte, error)
+}
+
+// follow waits for it from here on, unless it is waited for already.
+func (p *endpoint) follow(ctx context.Context, n int) *following {
+	if p.next == nil {
+		came := make(chan struct{})
+		until, received := p.tcp.ReceiveAhead(ctx, "what the peer says when it has measured", n)
+		go func() {
+			if _, err := received(); err == nil {
+				close(came)
+			}
+		}()
+		p.next = &following{until, came, received}
+	}
+	return p.next
+}
+
+// unseen passes a time in which the peer is known to do what does not show here: the
+// job does not stand still.
+func (f *following) unseen(ctx context.Context, limit time.Duration) {
+	for began := time.Now(); time.Since(began) < limit; {
+		select {
+		case <-f.came:
+			return
+		case <-f.until.Done():
+			return
+		case <-time.After(100 * time.Millisecond):
+			job.Progress(ctx)
+		}
+	}
+}
+
+// receive hears n bytes: those that were waited for already, or the next.
+func (p *endpoint) receive(ctx context.Context, what string, n int) ([]byte, error) {
+	job.Progress(ctx)
+	if next := p.next; next != nil {
+		p.next = nil
+		return next.received()
+	}
+	return p.tcp.Receive(ctx, what, n)
+}

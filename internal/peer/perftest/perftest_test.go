@@ -1,0 +1,362 @@
+package perftest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/internal/bench"
+	"github.com/rawverbs/rawverbs/internal/job"
+	table "github.com/rawverbs/rawverbs/internal/job/bench"
+	"github.com/rawverbs/rawverbs/rc"
+	_ "github.com/rawverbs/rawverbs/softroce"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// openSoft opens soft0 for a test.
+func openSoft(t *testing.T) *verbs.Device {
+	t.Helper()
+	dev, err := verbs.Open("soft0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev
+}
+
+// perftestEnd is one end for a test, and what it showed.
+func perftestEnd(plan bench.Plan, client bool) (*endpoint, *[]bench.Result) {
+	plan.Client = client
+	shown := new([]bench.Result)
+	return &endpoint{
+		Table: table.Table{Tracer: job.Tracer{Logger: slog.New(slog.DiscardHandler)}, Plan: plan, Unit: bench.MB},
+		port:  1,
+		show:  func(_ string, r bench.Result) { *shown = append(*shown, r) },
+	}, shown
+}
+
+// limitOf is how long a job of a test may stand still; one that is to fail by it does
+// so soon.
+const limitOf, limitOfSilence = 20 * time.Second, time.Second
+
+// between runs a client's endpoint with a server's.
+func between(t *testing.T, client, server job.Endpoint, limit time.Duration) (cerr, serr error) {
+	t.Helper()
+	dev := openSoft(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*limitOf)
+	defer cancel()
+	config := func(h job.Endpoint) rc.Config {
+		cfg := rc.Config{Device: dev, Prepare: h.Prepare, Timeout: limit}
+		h.Configure(&cfg)
+		return cfg
+	}
+	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.Config{Device: dev, Timeout: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		in, err := l.Accept(ctx)
+		if err != nil {
+			serr = err
+			return
+		}
+		conn, err := in.Connect(ctx, config(server))
+		if err != nil {
+			serr = err
+			return
+		}
+		serr = job.Run(ctx, conn, server, limit)
+	})
+	conn, cerr := rc.Dial(ctx, l.Addr().String(), config(client))
+	if cerr == nil {
+		cerr = job.Run(ctx, conn, client, limit)
+	}
+	serving.Wait()
+	return cerr, serr
+}
+
+// perftestPlan is the program's default, but short.
+func perftestPlan(t *testing.T, op bench.Op, latency bool, change func(*bench.Plan)) bench.Plan {
+	t.Helper()
+	p := bench.Defaults(op, latency)
+	p.Iterations = 200
+	if change != nil {
+		change(&p)
+	}
+	if err := p.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestPerftestBetweenTwo: the two roles fit each other.
+func TestPerftestBetweenTwo(t *testing.T) {
+	for name, test := range map[string]struct {
+		op      bench.Op
+		latency bool
+		change  func(*bench.Plan)
+	}{
+		"send-bw":                  {bench.Send, false, nil},
+		"write-bw":                 {bench.Write, false, nil},
+		"read-bw":                  {bench.Read, false, nil},
+		"atomic-bw":                {bench.Atomic, false, nil},
+		"send-lat":                 {bench.Send, true, nil},
+		"write-lat":                {bench.Write, true, nil},
+		"read-lat":                 {bench.Read, true, nil},
+		"atomic-lat":               {bench.Atomic, true, nil},
+		"send-bw, several":         {bench.Send, false, func(p *bench.Plan) { p.QPs, p.Size = 3, 100 }},
+		"write-bw, several":        {bench.Write, false, func(p *bench.Plan) { p.QPs, p.Size = 3, 100 }},
+		"send-bw, both ways":       {bench.Send, false, func(p *bench.Plan) { p.Both, p.Size = true, 1000 }},
+		"write-bw, both ways":      {bench.Write, false, func(p *bench.Plan) { p.Both = true }},
+		"read-bw, both ways":       {bench.Read, false, func(p *bench.Plan) { p.Both, p.QPs = true, 2 }},
+		"atomic-bw, both ways":     {bench.Atomic, false, func(p *bench.Plan) { p.Both = true }},
+		"send-bw, all sizes":       {bench.Send, false, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
+		"write-bw, all sizes":      {bench.Write, false, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
+		"write-bw, all, both ways": {bench.Write, false, func(p *bench.Plan) { p.All, p.Both, p.Iterations = true, true, 5 }},
+		"send-bw, all, both ways":  {bench.Send, false, func(p *bench.Plan) { p.All, p.Both, p.Iterations = true, true, 5 }},
+		"send-lat, all sizes":      {bench.Send, true, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
+		"write-lat, all sizes":     {bench.Write, true, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
+		"read-lat, all sizes":      {bench.Read, true, func(p *bench.Plan) { p.All, p.Iterations = true, 5 }},
+		"send-bw, duration":        {bench.Send, false, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
+		"write-bw, duration":       {bench.Write, false, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
+		"write-bw, both, duration": {bench.Write, false, func(p *bench.Plan) { p.Both, p.Duration = true, time.Second/2 }},
+		"send-bw, both, duration":  {bench.Send, false, func(p *bench.Plan) { p.Both, p.Duration = true, time.Second/2 }},
+		"send-lat, duration":       {bench.Send, true, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
+		"write-lat, duration":      {bench.Write, true, func(p *bench.Plan) { p.Duration = time.Second / 2 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := perftestPlan(t, test.op, test.latency, test.change)
+			client, showsC := perftestEnd(plan, true)
+			server, showsS := perftestEnd(plan, false)
+			cerr, serr := between(t, client, server, limitOf)
+			if cerr != nil || serr != nil {
+				t.Fatalf("client: %v; server: %v", cerr, serr)
+			}
+			if got, want := len(*showsC), len(plan.Sizes()); got != want {
+				t.Errorf("the client shows %d results, want %d", got, want)
+			}
+			silent := plan.Latency && server.Plan.Passive()
+			if want := map[bool]int{true: 0, false: 1}[silent]; want > len(*showsS) || silent && len(*showsS) > 0 {
+				t.Errorf("the server shows %d results", len(*showsS))
+			}
+			for _, r := range append(*showsC, *showsS...) {
+				if want := int64(plan.Iterations * plan.QPs); plan.Duration == 0 && r.Iterations != want || r.Iterations < 1 {
+					t.Errorf("%d iterations, want %d", r.Iterations, want)
+				}
+				if b := r.Bandwidth; b != nil && (b.Average <= 0 || b.Messages <= 0) {
+					t.Errorf("bandwidth %+v", *b)
+				}
+			}
+		})
+	}
+}
+
+// TestPerftestLongForAWait: a server whose client measures alone for longer than a job
+// may stand still waits for it, if it was told how long.
+func TestPerftestLongForAWait(t *testing.T) {
+	plan := perftestPlan(t, bench.Read, true, func(p *bench.Plan) { p.Duration = 3 * limitOfSilence })
+	client, _ := perftestEnd(plan, true)
+	server, _ := perftestEnd(plan, false)
+	if cerr, serr := between(t, client, server, 2*limitOfSilence); cerr != nil || serr != nil {
+		t.Errorf("client: %v; server: %v", cerr, serr)
+	}
+}
+
+// The messages of the exchange, in order, for one queue pair and SEND.
+var perftestSteps = []struct {
+	name string
+	data []byte
+}{
+	{"version", appendVersion(nil)},
+	{"page size", []byte{0, 0, 16, 0}},
+	{"cache line", []byte{0, 0, 0, 64}},
+	{"path MTU", []byte("3\x00")},
+	{"key", fakeKey},
+	{"meeting in RTS", fakeKey},
+	{"key again", fakeKey},
+	{"meeting before the run", fakeKey},
+}
+
+// fakeKey is that of a queue pair that there is not.
+var fakeKey, _ = appendKey(nil, qpKey{OutReads: 1, QPN: 0x7ffff1, RKey: 1, Addr: 0x1000, GID: netip.MustParseAddr("::ffff:127.0.0.1").As16()})
+
+// fakePerftest is a peer that keeps to the exchange for some steps, each by say, and then
+// does something else.
+func fakePerftest(conn net.Conn, client bool, steps int, then func(net.Conn)) {
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	for i, step := range perftestSteps[:steps] {
+		heard := make([]byte, len(perftestSteps[i].data))
+		if client {
+			conn.Write(step.data)
+		}
+		if _, err := io.ReadFull(conn, heard); err != nil {
+			return
+		}
+		if !client {
+			conn.Write(step.data)
+		}
+	}
+	then(conn)
+	io.Copy(io.Discard, conn) // until this end hangs up
+}
+
+// against runs an endpoint with a fake peer, and returns the endpoint's error.
+func against(t *testing.T, h job.Endpoint, client bool, fake func(net.Conn)) error {
+	t.Helper()
+	dev := openSoft(t)
+	cfg := rc.Config{Device: dev, Prepare: h.Prepare, Timeout: limitOfSilence}
+	h.Configure(&cfg)
+	run := func(conn *rc.Conn, err error) error {
+		if err != nil {
+			return err
+		}
+		return job.Run(t.Context(), conn, h, limitOfSilence)
+	}
+	var peer sync.WaitGroup
+	defer peer.Wait()
+	if client {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		peer.Go(func() {
+			if conn, err := l.Accept(); err == nil {
+				fake(conn)
+			}
+		})
+		return run(rc.Dial(t.Context(), l.Addr().String(), cfg))
+	}
+	l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.Config{Device: dev, Timeout: limitOfSilence})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	peer.Go(func() {
+		if conn, err := net.Dial("tcp", l.Addr().String()); err == nil {
+			fake(conn)
+		}
+	})
+	in, err := l.Accept(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run(in.Connect(t.Context(), cfg))
+}
+
+// TestPerftestPeerFails: a peer that dies, falls silent or talks nonsense at any step
+// ends the job, with one line that says so.
+func TestPerftestPeerFails(t *testing.T) {
+	endings := map[string]struct {
+		then func(net.Conn)
+		want string
+	}{
+		"dies":     {func(c net.Conn) { c.Close() }, "connection"},
+		"silent":   {func(net.Conn) {}, ""},
+		"nonsense": {func(c net.Conn) { c.Write(bytes.Repeat([]byte("\xff\x1b nonsense"), 100)) }, ""},
+	}
+	for _, client := range []bool{true, false} {
+		for steps := range len(perftestSteps) + 1 {
+			for ending, e := range endings {
+				at := "the run"
+				if steps < len(perftestSteps) {
+					at = perftestSteps[steps].name
+				}
+				t.Run(fmt.Sprintf("client %v, %s at %s", client, ending, at), func(t *testing.T) {
+					t.Parallel()
+					h, shown := perftestEnd(perftestPlan(t, bench.Send, false, nil), client)
+					began := time.Now()
+					err := against(t, h, client, func(c net.Conn) { fakePerftest(c, !client, steps, e.then) })
+					if err == nil || !strings.Contains(err.Error(), e.want) || len(*shown) > 0 {
+						t.Fatalf("%v; %d results", err, len(*shown))
+					}
+					if strings.ContainsAny(err.Error(), "\n\x1b") {
+						t.Errorf("more than one clear line: %q", err)
+					}
+					if took := time.Since(began); took > limitOfSilence+laggard+5*time.Second {
+						t.Errorf("it took %v", took)
+					}
+					t.Log(err)
+				})
+			}
+		}
+	}
+}
+
+// TestPerftestWrongPeer: whoever is there instead is named.
+func TestPerftestWrongPeer(t *testing.T) {
+	say := func(data string) func(net.Conn) {
+		return func(c net.Conn) { io.WriteString(c, data) }
+	}
+	version := func(v string) string { return v + strings.Repeat("\x00", versionSize-len(v)) }
+	for name, test := range map[string]struct {
+		client bool
+		then   func(net.Conn)
+		want   string
+	}{
+		"an older client":   {false, say(version("5.96")), "version 5.96 of the exchange"},
+		"a newer server":    {true, say(version("6.29")), "version 6.29 of the exchange"},
+		"an HTTP client":    {false, say("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), "an HTTP client"},
+		"an HTTP server":    {true, say("HTTP/1.1 400 Bad Request\r\n\r\n"), "an HTTP server"},
+		"a pingpong":        {false, say("0000:000011:8f3a2b:00000000000000000000ffff0a000001\x00"), "ibv_rc_pingpong"},
+		"RDMA_RC_example":   {false, say(strings.Repeat("\x01", 34)), "perftest"},
+		"no such host":      {false, say(version(exchangeVersion) + "\x00\x00\x10\x00" + "\x00\x01\x00\x00"), "cache line of 65536 bytes is larger than a page"},
+		"the native client": {false, say("RVO\n\x01\x01\x00\x00\x00\x10 0123456789"), "native format"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := perftestEnd(perftestPlan(t, bench.Write, false, nil), test.client)
+			err := against(t, h, test.client, func(c net.Conn) {
+				defer c.Close()
+				test.then(c)
+				c.SetDeadline(time.Now().Add(10 * time.Second))
+				io.Copy(io.Discard, c)
+			})
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v; want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestPerftestDisagree: what perftest does not exchange, and has to be the same.
+func TestPerftestDisagree(t *testing.T) {
+	for name, test := range map[string]struct {
+		op             bench.Op
+		client, server func(*bench.Plan)
+		want           string // of either
+	}{
+		"more queue pairs at the client":   {bench.Send, func(p *bench.Plan) { p.QPs = 2 }, nil, "-q"},
+		"more queue pairs at the server":   {bench.Send, nil, func(p *bench.Plan) { p.QPs = 2 }, "-q"},
+		"larger messages at the client":    {bench.Send, func(p *bench.Plan) { p.Size = 100 }, func(p *bench.Plan) { p.Size = 50 }, "-s 50"},
+		"more messages at the server":      {bench.Send, nil, func(p *bench.Plan) { p.Iterations = 300 }, "-n 300"},
+		"WRITEs that are larger than room": {bench.Write, func(p *bench.Plan) { p.Size = 1 << 20 }, nil, "-s 1048576"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, _ := perftestEnd(perftestPlan(t, test.op, false, test.client), true)
+			server, _ := perftestEnd(perftestPlan(t, test.op, false, test.server), false)
+			cerr, serr := between(t, client, server, limitOf)
+			if cerr == nil || serr == nil || !strings.Contains(cerr.Error()+serr.Error(), test.want) {
+				t.Errorf("client: %v\nserver: %v\nwant %q", cerr, serr, test.want)
+			}
+			t.Logf("client: %v\nserver: %v", cerr, serr)
+		})
+	}
+}

@@ -1,0 +1,194 @@
+// The exchange of libibverbs' example programs, ibv_rc_pingpong, ibv_uc_pingpong,
+// ibv_ud_pingpong and ibv_srq_pingpong, as bytes. One queue pair is a line of text
+// with a NUL behind it,
+//
+//	lid:qpn:psn:gid     0000:000011:8f3a2b:00000000000000000000ffff0a000001
+//
+// and the conversation is
+//
+//	client   its line
+//	server   its line, once its queue pair is in RTS
+//	client   "done", with a NUL; both close
+//
+// The srq program sends 256 lines in place of one; those of queue pairs that there
+// are not, behind the others, are all zero. Nothing tells the message's size, their
+// number, the path MTU or the queue pair's type: both ends must be given the same.
+
+package pingpong
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/peer"
+	"github.com/rawverbs/rawverbs/oob"
+)
+
+const (
+	// lineSize is the bytes of one line, with its NUL.
+	lineSize = 52
+
+	// srqLines is how many lines the srq program sends, whatever it uses.
+	srqLines = 256
+	// maxQPs is how many of them can be of queue pairs.
+	maxQPs = 255
+
+	// Done is the client's last word.
+	doneWord = "done\x00"
+)
+
+// appendLine appends the line of one queue pair: its LID, QPN, PSN and GID. It
+// fails, leaving dst as it was, if a number has over 24 bits or there is no QPN.
+func appendLine(dst []byte, e oob.Endpoint) ([]byte, error) {
+	if err := peer.CheckQPN(e.QPN); err != nil {
+		return dst, errors.WithMessage(err, "a pingpong line")
+	}
+	if e.PSN > peer.Max24 {
+		return dst, errors.Errorf("a pingpong line: PSN 0x%x does not fit in 24 bits", e.PSN)
+	}
+	return appendAnyLine(dst, e), nil
+}
+
+// appendAnyLine also appends the line of no queue pair.
+func appendAnyLine(dst []byte, e oob.Endpoint) []byte {
+	return fmt.Appendf(dst, "%04x:%06x:%06x:%x\x00", e.LID, e.QPN, e.PSN, e.GID)
+}
+
+// appendSRQLines appends the 256 lines of the srq program for 1 to maxQPs
+// queue pairs.
+func appendSRQLines(dst []byte, list []oob.Endpoint) ([]byte, error) {
+	if len(list) < 1 || len(list) > maxQPs {
+		return dst, errors.Errorf("%d queue pairs cannot be told to ibv_srq_pingpong; try: 1 to %d", len(list), maxQPs)
+	}
+	lines := make([]byte, 0, srqLines*lineSize)
+	for _, e := range list {
+		var err error
+		if lines, err = appendLine(lines, e); err != nil {
+			return dst, err
+		}
+	}
+	for range srqLines - len(list) {
+		lines = appendAnyLine(lines, oob.Endpoint{})
+	}
+	return append(dst, lines...), nil
+}
+
+// startPattern is what a line begins with, and what no other known peer does.
+var startPattern = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{6}:`)
+
+// startSize is how many bytes checkStart judges.
+const startSize = len("0000:000011:")
+
+// checkStart tells a line from another kind of peer by its first
+// startSize bytes or more, so that nobody waits for the rest of what is no
+// line. The error is a [*oob.ProtocolError], which quotes what is given.
+func checkStart(first []byte) error {
+	if startPattern.Match(first) {
+		return nil
+	}
+	return peer.Unexpected("ibv_rc_pingpong or one of its kind", first, "no line")
+}
+
+var linePattern = regexp.MustCompile(`^([0-9a-f]{4}):([0-9a-f]{6}):([0-9a-f]{6}):([0-9a-f]{32})\x00$`)
+
+// decodeLine reads a line: the oob.Endpoint has the LID, QPN, PSN and GID that were
+// told. Errors are [*oob.ProtocolError]; one that is short may be of a peer that sent no
+// more.
+func decodeLine(line []byte) (oob.Endpoint, error) {
+	e, err := decodeAnyLine(line)
+	if err == nil && e.QPN == 0 {
+		return oob.Endpoint{}, unexpected("it tells of no queue pair: its number is 0", line)
+	}
+	return e, err
+}
+
+// decodeAnyLine also reads the line of no queue pair.
+func decodeAnyLine(line []byte) (oob.Endpoint, error) {
+	if err := checkStart(line); err != nil {
+		return oob.Endpoint{}, err
+	}
+	if len(line) != lineSize {
+		return oob.Endpoint{}, unexpected(fmt.Sprintf("it has %d bytes and not %d", len(line), lineSize), line)
+	}
+	field := linePattern.FindSubmatch(line)
+	if field == nil {
+		return oob.Endpoint{}, unexpected("it is not lid:qpn:psn:gid, of 4, 6, 6 and 32 hexadecimal digits, with a NUL", line)
+	}
+	e := oob.Endpoint{LID: uint16(hexNumber(field[1])), QPN: hexNumber(field[2]), PSN: hexNumber(field[3])}
+	_, _ = hex.Decode(e.GID[:], field[4]) // digits, by the pattern
+	return e, nil
+}
+
+// hexNumber is the value of up to eight digits, which the pattern has checked.
+func hexNumber(digits []byte) uint32 {
+	n, _ := strconv.ParseUint(string(digits), 16, 32)
+	return uint32(n)
+}
+
+// decodeSRQLines reads the 256 lines of the srq program and returns those of the
+// queue pairs that there are. Errors are [*oob.ProtocolError].
+func decodeSRQLines(lines []byte) ([]oob.Endpoint, error) {
+	if err := checkStart(lines); err != nil {
+		return nil, err
+	}
+	if len(lines) == lineSize {
+		return nil, &oob.ProtocolError{
+			Problem: fmt.Sprintf("the peer sent one line, %s, as ibv_rc_pingpong, ibv_uc_pingpong and ibv_ud_pingpong do; ibv_srq_pingpong sends %d", oob.Quote(lines), srqLines),
+			Try:     "start the same program's counterpart at both ends",
+		}
+	}
+	if len(lines) != srqLines*lineSize {
+		return nil, unexpected(fmt.Sprintf("the lines have %d bytes and not %d of %d each", len(lines), srqLines, lineSize), lines[:min(len(lines), lineSize)])
+	}
+	var list []oob.Endpoint
+	for i := range srqLines {
+		line := lines[i*lineSize:][:lineSize]
+		e, err := decodeAnyLine(line)
+		switch {
+		case err != nil:
+			return nil, errors.WithMessagef(err, "line %d of %d", i+1, srqLines)
+		case bytes.Equal(line, noLine):
+			continue
+		case e.QPN == 0 || len(list) < i:
+			return nil, unexpected(fmt.Sprintf("line %d of %d tells of no queue pair, or follows one that does not", i+1, srqLines), line)
+		}
+		e.Index = uint8(i)
+		list = append(list, e)
+	}
+	if len(list) < 1 || len(list) > maxQPs {
+		return nil, unexpected(fmt.Sprintf("%d of the %d lines tell of a queue pair, and 1 to %d can", len(list), srqLines, maxQPs), lines[:lineSize])
+	}
+	return list, nil
+}
+
+// noLine is the line of a queue pair that there is not.
+var noLine = appendAnyLine(nil, oob.Endpoint{})
+
+// checkDone judges the client's last word. The error is a [*oob.ProtocolError].
+func checkDone(word []byte) error {
+	switch {
+	case string(word) == doneWord:
+		return nil
+	case len(word) > 0 && bytes.HasPrefix(noLine, word), wordPattern.Match(word):
+		return &oob.ProtocolError{
+			Problem: fmt.Sprintf("the peer goes on with %s after its line, as ibv_srq_pingpong does, where \"done\" is to come", oob.Quote(word)),
+			Try:     "start the same program's counterpart at both ends",
+		}
+	}
+	return unexpected(`it is not the client's last word, "done" with a NUL`, word)
+}
+
+// wordPattern is as much of a line as "done" is long.
+var wordPattern = regexp.MustCompile(`^[0-9a-f]{4}:$`)
+
+func unexpected(problem string, came []byte) error {
+	return &oob.ProtocolError{
+		Problem: fmt.Sprintf("the peer sent %s, and %s", oob.Quote(came), problem),
+		Try:     "use rdma-core's ibv_rc_pingpong, ibv_uc_pingpong, ibv_ud_pingpong or ibv_srq_pingpong there, or this program",
+	}
+}

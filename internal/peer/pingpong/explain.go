@@ -1,0 +1,68 @@
+// What a failure of a pingpong may come from: the ends must be given the same, and
+// nothing of it is told in the exchange.
+
+package pingpong
+
+import (
+	"fmt"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// explain says of an error, while messages went there and back, what to compare.
+func (e *endpoint) explain(err error) error {
+	var failed *verbs.WCError
+	var stalled *job.StallError
+	switch {
+	case errors.As(err, &failed):
+		return fmt.Errorf("%s: %w; %s", e.howFar(), err, e.suspect(failed))
+	case errors.As(err, &stalled):
+		return fmt.Errorf("%s: nothing came for %v; try: %s, with %s; the peer may have had another number of messages and ended%s; or a longer --timeout",
+			e.howFar(), stalled.Limit, e.sameProgram(), e.flagsToCompare(), e.lossy())
+	}
+	return errors.WithMessage(err, e.howFar())
+}
+
+// suspect is what a completion's status points to.
+func (e *endpoint) suspect(failed *verbs.WCError) string {
+	switch failed.Status {
+	case verbs.WCLocLenErr, verbs.WCLocQPOpErr, verbs.WCRemInvReqErr, verbs.WCRemOpErr:
+		return fmt.Sprintf("try: one message size and path MTU at both ends: %s at the peer, or its own here (--size, --mtu)", e.flagsToCompare())
+	case verbs.WCRetryExcErr:
+		return fmt.Sprintf("try: %s, with %s; a peer with fewer messages has ended by now", e.sameProgram(), e.flagsToCompare())
+	}
+	return "try: the same at both ends: " + e.flagsToCompare()
+}
+
+// otherSize is the error for a message of another length.
+func (e *endpoint) otherSize(got int) error {
+	return fmt.Errorf("%s: the peer's message has %d bytes, and this end's have %d; try: --size %d here, or -s %d at the peer", e.howFar(), got, e.size, got, e.size)
+}
+
+func (e *endpoint) howFar() string {
+	return fmt.Sprintf("after %d messages received and %d sent, of %d each", e.got, e.sent, e.iters)
+}
+
+func (e *endpoint) sameProgram() string {
+	return fmt.Sprintf("the same program at both ends (%s is the peer of --job %s)", e.program, e.name)
+}
+
+// flagsToCompare are those that both ends must be given alike, as the peer has them.
+func (e *endpoint) flagsToCompare() string {
+	flags := fmt.Sprintf("-n %d -s %d", e.iters, e.size)
+	if e.qp != verbs.UD {
+		flags += fmt.Sprintf(" -m %d", e.mtu)
+	}
+	return flags
+}
+
+// lossy is what else may be behind it, where nothing is sent again.
+func (e *endpoint) lossy() string {
+	if e.qp == verbs.RC {
+		return ""
+	}
+	return ", or a message was lost, which " + e.qp.Name() + " does not send again"
+}

@@ -1,0 +1,139 @@
+// A pingpong's messages: the client sends, the server answers each message with one,
+// over each queue pair by itself. A queue pair sends again when its last message was
+// sent and one has come; both ends stop when as many messages as were asked for have
+// gone each way, of all queue pairs together.
+
+package pingpong
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// queuePair is one queue pair between two messages of its own.
+type queuePair struct {
+	*verbs.QP
+	send    []verbs.SendWR // the one message, over and over
+	waitsOn uint64         // job.IDRecv and job.IDSend, as bits: what must complete before the next message
+}
+
+func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
+	qps := e.queuePairs(c)
+	if e.client && e.pages {
+		for _, at := range e.pageStarts() {
+			e.mr.Bytes()[at] = 0
+		}
+	}
+	began := time.Now()
+	if e.client {
+		for _, qp := range c.QPs() {
+			if err := qps[qp.QPN()].post(); err != nil {
+				return err
+			}
+		}
+	}
+	wcs := make([]verbs.WC, e.qps+e.rxDepth)
+	for !e.done() {
+		n, failed := c.WaitSends(ctx, wcs)
+		for i := range wcs[:n] {
+			if wcs[i].Status != verbs.WCSuccess {
+				continue
+			}
+			job.Progress(ctx)
+			if err := e.take(c, qps[wcs[i].QPN], &wcs[i]); err != nil {
+				return err
+			}
+		}
+		// Several queue pairs send more than was asked for, and the peer may have had
+		// its part and left: what fails of that is of no account.
+		if failed != nil && !e.done() {
+			return e.explain(e.Cause(c, failed))
+		}
+	}
+	e.report(time.Since(began))
+	if !e.client && e.pages {
+		return e.checkPages()
+	}
+	return nil
+}
+
+func (e *endpoint) done() bool { return e.sent >= e.iters && e.got >= e.iters }
+
+// queuePairs are all of them, by number.
+func (e *endpoint) queuePairs(c *rc.Conn) map[uint32]*queuePair {
+	qps := map[uint32]*queuePair{}
+	for i, qp := range c.QPs() {
+		wr := verbs.SendWR{
+			ID: job.IDSend, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{e.mr.SGE(e.header(), e.size)},
+			AH: c.AH(i), RemoteQPN: c.Peers()[i].QPN, RemoteQKey: defaultQKey, // the last three for datagrams
+		}
+		if int(qp.Cap().MaxInlineData) >= e.size {
+			wr.Flags |= verbs.SendInline
+		}
+		qps[qp.QPN()] = &queuePair{QP: qp, send: []verbs.SendWR{wr}, waitsOn: job.IDRecv}
+	}
+	return qps
+}
+
+// post sends a message.
+func (qp *queuePair) post() error {
+	qp.waitsOn = job.IDRecv | job.IDSend
+	return qp.PostSend(qp.send)
+}
+
+// take counts a completion, and goes on with its queue pair.
+func (e *endpoint) take(c *rc.Conn, qp *queuePair, wc *verbs.WC) error {
+	switch wc.ID {
+	case job.IDSend:
+		e.sent++
+	case job.IDRecv:
+		if got := int(wc.ByteLen) - e.header(); got != e.size {
+			return e.otherSize(got)
+		}
+		e.got++
+		e.queued--
+		if e.queued <= e.qps {
+			if err := e.postReceives(c); err != nil {
+				return err
+			}
+		}
+	}
+	qp.waitsOn &^= wc.ID
+	if qp.waitsOn == 0 && e.sent < e.iters {
+		return qp.post()
+	}
+	return nil
+}
+
+// report tells the result, in the words of the C programs.
+func (e *endpoint) report(took time.Duration) {
+	bytes := 2 * int64(e.size) * int64(e.iters)
+	usec := float64(took.Nanoseconds()) / 1e3
+	mbit, each := float64(bytes)*8/usec, usec/float64(e.iters)
+	job.Log(e.Logger, "data", "pingpong.bandwidth", "", fmt.Sprintf("%d bytes in %.2f seconds = %.2f Mbit/sec", bytes, took.Seconds(), mbit),
+		slog.Int64("bytes", bytes), slog.Float64("seconds", took.Seconds()), slog.Float64("mbit_per_s", job.Rounded(mbit)))
+	job.Log(e.Logger, "data", "pingpong.latency", "", fmt.Sprintf("%d iters in %.2f seconds = %.2f usec/iter", e.iters, took.Seconds(), each),
+		slog.Int("iters", e.iters), slog.Float64("seconds", took.Seconds()), slog.Float64("usec_per_iter", job.Rounded(each)))
+}
+
+// checkPages looks at the last message for what the client's -c put there.
+func (e *endpoint) checkPages() error {
+	var wrong []int
+	places := e.pageStarts()
+	for page, at := range places {
+		if e.mr.Bytes()[at] != 0 {
+			wrong = append(wrong, page)
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("invalid data in page %d, and in %d of all %d pages: their first byte is not 0, which the client writes there if it is told to; try: -c at the client too",
+		wrong[0], len(wrong), len(places))
+}

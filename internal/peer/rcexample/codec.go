@@ -1,0 +1,61 @@
+// The format of RDMA_RC_example, the program in the "RDMA Aware Networks
+// Programming User Manual": 34 bytes, packed, big-endian, and sync messages of one
+// byte whose value means nothing.
+//
+//	offset size field
+//	     0    8 address of the buffer
+//	     8    4 its rkey
+//	    12    4 queue pair number
+//	    16    2 LID
+//	    18   16 GID, raw; all zero if the program was started without -g
+//
+// Both ends write, then read. There is no PSN, no MTU and no length: the ends agree
+// on those by having been compiled from one source.
+
+package rcexample
+
+import (
+	"encoding/binary"
+
+	"github.com/rawverbs/rawverbs/internal/peer"
+)
+
+// The numbers of RDMA_RC_example.
+const (
+	messageSize = 34    // bytes of its message
+	defaultPort = 19875 // the TCP port that it takes if none is given
+	pathMTU     = 256   // its path MTU in bytes
+)
+
+// message is what RDMA_RC_example tells its peer.
+type message struct {
+	Addr uint64   // of its buffer
+	RKey uint32   // of its buffer, whose length is not told
+	QPN  uint32   // queue pair number, 24 bits
+	LID  uint16   // 0 on RoCE
+	GID  [16]byte // raw, in network order; all zero if the program was started without -g
+}
+
+var packed = peer.Packed{Program: "RDMA_RC_example", Order: binary.BigEndian, Size: messageSize}
+
+// appendMessage appends the message to dst. It fails for a QPN of 0, or of more
+// than 24 bits.
+func appendMessage(dst []byte, m message) ([]byte, error) {
+	if err := peer.CheckQPN(m.QPN); err != nil {
+		return nil, err
+	}
+	return packed.Append(dst, m)
+}
+
+// decodeMessage reads the message, which data holds alone. The error is a
+// [*oob.ProtocolError] that says what the bytes look like.
+func decodeMessage(data []byte) (message, error) {
+	var m message
+	if err := packed.Decode(data, &m); err != nil {
+		return message{}, err
+	}
+	if err := peer.CheckQPN(m.QPN); err != nil {
+		return message{}, peer.Unexpected(packed.Program, data, err.Error())
+	}
+	return m, nil
+}

@@ -1,0 +1,30 @@
+package rocev2learn
+
+import (
+	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/peer/peertest"
+)
+
+var structure = peertest.Structure[queuePair]{
+	Value:  queuePair{QPN: 0x123456, LID: 0x0a0b, GID: [16]byte{10: 0xff, 11: 0xff, 12: 10, 13: 99, 15: 1}},
+	Hex:    "56341200" + "0b0a" + "00000000000000000000ffff0a630001",
+	Encode: appendQueuePair, Decode: decodeQueuePair,
+}
+
+func TestQueuePair(t *testing.T) { structure.Check(t) }
+
+// Little-endian, the queue pair number 0x316 begins as a TLS handshake does.
+func TestQueuePairNumbersThatLookLikeAGreeting(t *testing.T) {
+	for _, qpn := range []uint32{0x314, 0x316, 0x10316, 0x30316, 0x362e36} {
+		data, err := appendQueuePair(nil, queuePair{QPN: qpn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := decodeQueuePair(data); err != nil || m.QPN != qpn {
+			t.Errorf("QPN %#x: %+v, %v", qpn, m, err)
+		}
+	}
+}
+
+func FuzzDecodeQueuePair(f *testing.F) { structure.Fuzz(f) }

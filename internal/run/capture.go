@@ -1,0 +1,55 @@
+// Capturing a run of a soft device into a pcap file.
+
+package run
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/pcap"
+	"github.com/rawverbs/rawverbs/softroce"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// capture begins to write what dev sends and receives to o.PCAP, if that is set;
+// closing what it returns ends it. An existing file is written over.
+func (o *Options) capture(dev *verbs.Device, log *slog.Logger) (io.Closer, error) {
+	if o.PCAP == "" {
+		return closerFunc(func() error { return nil }), nil
+	}
+	if err := softroce.CanCapture(dev); err != nil {
+		return nil, fmt.Errorf("--pcap: %w", err)
+	}
+	file, err := os.Create(o.PCAP)
+	if err != nil {
+		return nil, fmt.Errorf("--pcap: %w; try: a file in a folder that exists and may be written", err)
+	}
+	out := bufio.NewWriter(file)
+	packets, err := pcap.NewWriter(out)
+	if err != nil {
+		job.CloseAll(&err, file)
+		return nil, fmt.Errorf("--pcap: %w", err)
+	}
+	stop, err := softroce.Capture(dev, packets.Packet)
+	if err != nil {
+		job.CloseAll(&err, file)
+		return nil, fmt.Errorf("--pcap: %w", err)
+	}
+	job.Log(log, "slow", "capture.begun", "", "capture packets", slog.String("file", o.PCAP))
+	return closerFunc(func() error {
+		err := stop()
+		if err == nil {
+			err = out.Flush()
+		}
+		job.CloseAll(&err, file)
+		return err
+	}), nil
+}
+
+type closerFunc func() error
+
+func (f closerFunc) Close() error { return f() }

@@ -1,0 +1,84 @@
+// The device of a run: opened, looked at, and watched.
+
+package run
+
+import (
+	"context"
+	stderrors "errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/serial"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// openDevice opens the device of cfg and looks at what the run will need of it, so
+// that a wrong port, GID index or MTU, or too deep a queue, is told before a peer is
+// involved.
+func (o *Options) openDevice(cfg *rc.Config) (*verbs.Device, error) {
+	dev, err := verbs.Open(o.Device)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.inspect(dev, cfg); err != nil {
+		job.CloseAll(&err, dev)
+		return nil, err
+	}
+	cfg.Device = dev
+	return dev, nil
+}
+
+func (o *Options) inspect(dev *verbs.Device, cfg *rc.Config) error {
+	why := "asked for"
+	if o.Device == "" {
+		_, err := verbs.Devices()
+		why = whyFirst(dev.Info(), err)
+	}
+	job.Log(cfg.Logger, "slow", "device.opened", "ibv_open_device", "open device "+dev.Info().String(), slog.String("why", why))
+	if err := cfg.Check(dev); err != nil {
+		return err
+	}
+	port, err := dev.QueryPort(o.IBPort)
+	if err != nil {
+		return err
+	}
+	job.Log(cfg.Logger, "slow", "port.queried", "ibv_query_port", fmt.Sprintf("port %d", o.IBPort),
+		slog.String("state", port.State.String()), slog.String("link_layer", port.LinkLayer.String()),
+		slog.Int("active_mtu", port.ActiveMTU.Bytes()), slog.Int("max_mtu", port.MaxMTU.Bytes()))
+	return nil
+}
+
+// whyFirst says why a device was taken when none was named; listErr is that of
+// [verbs.Devices]. A host without RDMA is no trouble, a device that cannot be had is.
+func whyFirst(info verbs.DeviceInfo, listErr error) string {
+	switch {
+	case listErr != nil && !errors.Is(listErr, stderrors.ErrUnsupported):
+		return "the first there is; " + listErr.Error()
+	case info.Provider == "softroce":
+		return "no RDMA device; using " + info.Name
+	}
+	return "the first there is"
+}
+
+// untilFatal makes a context that ends, with the reason, when the device does: who
+// then keeps it open holds up its removal. Each event is heard, in another goroutine than
+// the device's: heard may block, as a Logger can.
+func untilFatal(ctx context.Context, dev *verbs.Device, heard func(verbs.AsyncEvent)) (until context.Context, stop func()) {
+	until, end := context.WithCancelCause(ctx)
+	var hearing serial.Queue
+	unsubscribe := dev.Subscribe(func(e verbs.AsyncEvent) {
+		hearing.Do(func() { heard(e) })
+		if e.Type == verbs.EventDeviceFatal {
+			end(&rc.AsyncError{Device: dev.Name(), Event: e})
+		}
+	})
+	return until, func() {
+		unsubscribe()
+		hearing.Wait()
+		end(nil)
+	}
+}

@@ -1,0 +1,14 @@
+//go:build unix
+
+package run
+
+import "syscall"
+
+// openFiles is how many files the process may have open at a time.
+func openFiles() uint64 {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 4 * maxSilent
+	}
+	return uint64(limit.Cur)
+}

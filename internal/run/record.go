@@ -1,0 +1,162 @@
+// The record of a run: the client keeps what it tells, has the server's half at
+// the end, and writes both to the file of --record.
+
+package run
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/trace"
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+)
+
+// recording is a record in the making; a nil one makes none.
+type recording struct {
+	file    string
+	header  trace.Header
+	keeper  *trace.Keeper
+	fetched *trace.Fetched
+}
+
+// record begins the record that o.Record asks for: from here on o.Logger keeps
+// what it tells. That the file can be written is tried first.
+func (o *ClientOptions) record() (*recording, error) {
+	if o.Record == "" {
+		return nil, nil
+	}
+	file, err := job.Replaceable(o.Record)
+	if err != nil {
+		return nil, fmt.Errorf("--record: %w", err)
+	}
+	host, _ := os.Hostname() // a host without a name has ""
+	r := &recording{
+		file:   file,
+		keeper: trace.NewKeeper(trace.EndClient, trace.KeptByClient),
+		header: trace.Header{Job: o.Job.Name, Client: trace.Half{Program: o.Program, Host: host}},
+	}
+	o.Logger = slog.New(slog.NewMultiHandler(o.Logger.Handler(), r.keeper))
+	return r, nil
+}
+
+// ask says in the hello that the client will want the server's endpoint.
+func (r *recording) ask(cfg *rc.Config) {
+	if r != nil {
+		r.header.Client.Device = cfg.Device.Name()
+		cfg.Params[trace.Param] = trace.ParamValue
+	}
+}
+
+// connected has the server's half fetched when the connection is closed, if the
+// server gives it and the job comes to its end.
+func (r *recording) connected(ctx context.Context, conn *rc.Conn) {
+	if r == nil {
+		return
+	}
+	server := conn.PeerHello()
+	r.header.Server.Program = server.Program
+	if server.Params[trace.Param] != trace.ParamValue {
+		r.header.Server.Why = "the server keeps no records for its clients; try: a server of this program's version"
+		return
+	}
+	conn.Farewell(func(limited context.Context, tcp *oob.Conn) error {
+		limited, cancel := endWith(limited, ctx)
+		defer cancel()
+		var err error
+		if r.fetched, err = trace.Fetch(limited, tcp, r.keeper); err != nil {
+			r.header.Server.Why = "it could not be fetched: " + err.Error()
+		}
+		return nil // the job was done: the record says what it lacks
+	})
+}
+
+// write writes the record of a run that ended with *err, and tells of it. A run
+// whose record cannot be written has failed.
+func (r *recording) write(err *error, log *slog.Logger) {
+	if r == nil {
+		return
+	}
+	rec, werr := r.finish(*err)
+	if werr == nil {
+		werr = job.ReplaceFile(r.file, rec)
+	}
+	switch {
+	case werr != nil && *err == nil:
+		*err = fmt.Errorf("--record: %w", werr)
+	case werr != nil:
+		job.LogAt(slog.LevelError, log, "info", "record.failed", "", "the record could not be written", slog.String("error", werr.Error()))
+	case rec.Server.Present:
+		job.Log(log, "info", "record.written", "", "record of both ends", slog.String("file", r.file), slog.Int("events", len(rec.Events)),
+			slog.Duration("clock_offset", rec.Clock.Offset), slog.Duration("uncertainty", rec.Clock.Uncertainty))
+	default:
+		job.LogAt(slog.LevelWarn, log, "info", "record.written", "", "record of this end alone", slog.String("file", r.file), slog.Int("events", len(rec.Events)),
+			slog.String("why", rec.Server.Why))
+	}
+}
+
+// finish makes the record.
+func (r *recording) finish(err error) (*trace.Record, error) {
+	if err != nil {
+		r.header.Error = err.Error()
+	}
+	if r.fetched == nil && r.header.Server.Why == "" {
+		r.header.Server.Why = "the run failed before it could be fetched"
+	}
+	return trace.NewRecord(r.header, r.keeper, r.fetched)
+}
+
+// giveRecord is the server's part: it keeps a client's events from its coming on,
+// and gives them to a client that asks.
+type giveRecord struct {
+	keeper *trace.Keeper
+	half   trace.Half
+	log    *slog.Logger // with the keeper
+}
+
+// keep makes a Logger for one client that also keeps.
+func (s *server) keep(who string) *giveRecord {
+	host, _ := os.Hostname() // a host without a name has ""
+	g := &giveRecord{
+		keeper: trace.NewKeeper(trace.EndServer, trace.KeptByServer),
+		half:   trace.Half{Program: s.Program, Host: host, Device: s.dev.Name()},
+	}
+	g.log = slog.New(slog.NewMultiHandler(s.all.Handler(), g.keeper)).With(slog.String("who", who))
+	return g
+}
+
+// asked forgets what is kept if the client's hello does not ask for it.
+func (g *giveRecord) asked(hello oob.Hello) {
+	if hello.Params[trace.Param] != trace.ParamValue {
+		g.keeper.Discard()
+		g.keeper = nil
+	}
+}
+
+// connected has the half given when the connection is closed.
+func (g *giveRecord) connected(ctx context.Context, conn *rc.Conn) {
+	if g.keeper == nil {
+		return
+	}
+	conn.Farewell(func(limited context.Context, tcp *oob.Conn) error {
+		limited, cancel := endWith(limited, ctx)
+		defer cancel()
+		if err := trace.Give(limited, tcp, g.keeper, g.half); err != nil {
+			job.LogAt(slog.LevelWarn, g.log, "info", "record.failed", "", "the client did not take its record", slog.String("error", err.Error()))
+		}
+		return nil // the job was done
+	})
+}
+
+// endWith is ctx, ended when other ends, and with its cause.
+func endWith(ctx, other context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}

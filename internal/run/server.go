@@ -1,0 +1,298 @@
+// The server's run: open, listen, and serve clients side by side until told to
+// stop.
+
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/trace"
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Serve serves until ctx ends, or with Once until the job of one client, which had begun,
+// is over. It returns nil if it was stopped between clients, or the one client's job was
+// done.
+func Serve(ctx context.Context, o ServerOptions) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	all := o.Logger
+	o.Logger = all.With(slog.String("who", "server"))
+	for _, side := range o.sides {
+		if opener, ok := side.(job.Opener); ok {
+			if err := opener.Open(); err != nil {
+				return err
+			}
+			defer job.CloseAll(&err, opener)
+		}
+	}
+	cfg := o.config(o.Logger)
+	cfg.Params = job.Params{job.ParamMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue}
+	if !o.Native() { // the needs of the one job are known
+		endpoint, err := o.sides[o.Job.Name].NewEndpoint(o.session(o.Logger))
+		if err != nil {
+			return err
+		}
+		endpoint.Configure(&cfg)
+	}
+	dev, err := o.openDevice(&cfg)
+	if err != nil {
+		return err
+	}
+	defer job.CloseAll(&err, dev)
+	packets, err := o.capture(dev, o.Logger)
+	if err != nil {
+		return err
+	}
+	defer job.CloseAll(&err, packets)
+
+	ctx, stop := untilFatal(ctx, dev, func(e verbs.AsyncEvent) {
+		job.Log(o.Logger, "slow", "async.event", "ibv_get_async_event", e.String(), slog.Bool("fatal", e.Fatal()))
+	})
+	defer stop()
+
+	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), cfg)
+	if err != nil {
+		return err
+	}
+	defer job.CloseAll(&err, listener)
+	who := "rdma_client"
+	if !o.Native() {
+		who = "a client of --peer " + o.Peer.Name
+	}
+	job.Log(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for %s", listener.Addr(), who),
+		slog.String("address", listener.Addr().String()))
+	s := &server{ServerOptions: o, dev: dev, all: all}
+	if o.Once {
+		s.MaxClients = 1
+	}
+	s.places, s.lobby.size = make(chan struct{}, s.MaxClients), lobbySize(openFiles())
+	if o.Once {
+		return s.serveOne(ctx, listener)
+	}
+	return s.serveAll(ctx, listener)
+}
+
+type server struct {
+	ServerOptions
+	dev    *verbs.Device
+	all    *slog.Logger // without a "who", for each client's own
+	lobby  lobby
+	places chan struct{} // one is filled for each client, from its hello on
+}
+
+// serveOne lets in whoever comes, until the job of one has begun and is over. Who comes to
+// no job, such as a port scanner, holds up nobody and does not count.
+func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
+	until, stop := context.WithCancel(ctx)
+	defer stop()
+	var comers sync.WaitGroup
+	served := make(chan error, 1) // what the one client's job came to
+	for {
+		in, err := l.Accept(until)
+		if err != nil {
+			comers.Wait()
+			select {
+			case err = <-served:
+				return err
+			default:
+				return interrupted(ctx, err)
+			}
+		}
+		comers.Go(func() {
+			err := s.client(until, in, "server")
+			if errors.As(err, new(jobless)) {
+				if until.Err() == nil {
+					s.failed(ctx, in, "server", err)
+				}
+				return
+			}
+			select {
+			case served <- err:
+			default: // of a client that came in the moment before stop
+			}
+			stop()
+		})
+	}
+}
+
+// serveAll serves each client in a goroutine. A client that fails is reported
+// and does not end the server; an end in the midst of clients is an error.
+func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	var done, failed, cutShort atomic.Int32 // clients; those cut short failed by the end of ctx
+	for number := 1; ; number++ {
+		in, err := l.Accept(ctx)
+		if err != nil {
+			clients.Wait()
+			if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && cutShort.Load() == 0 {
+				job.Log(s.Logger, "slow", "server.stopped", "", "stopped between clients", slog.Int("done", int(done.Load())), slog.Int("failed", int(failed.Load())))
+				return nil
+			}
+			return interrupted(ctx, err)
+		}
+		clients.Go(func() {
+			who := fmt.Sprintf("server/%d", number)
+			err := s.client(ctx, in, who)
+			if err == nil {
+				done.Add(1)
+				return
+			}
+			failed.Add(1)
+			if ctx.Err() != nil && !errors.As(err, new(jobless)) {
+				cutShort.Add(1)
+			}
+			s.failed(ctx, in, who, err)
+		})
+	}
+}
+
+// failed reports a client that does not end the server.
+func (s *server) failed(ctx context.Context, in *rc.Incoming, who string, err error) {
+	s.all.LogAttrs(ctx, slog.LevelError, "client failed", slog.String("who", who), slog.String("event", "client.failed"),
+		slog.String("peer", in.RemoteAddr().String()), slog.String("error", err.Error()))
+}
+
+// jobless is of a connection that came to no job: its end cuts nobody's job short.
+type jobless struct{ error }
+
+func (j jobless) Unwrap() error { return j.error }
+
+// isStranger says, of a connecting that failed, whether nothing whole of a client's came:
+// then it was none.
+func isStranger(err error) bool {
+	var closed *oob.ClosedError
+	var late *oob.TimeoutError
+	switch {
+	case errors.As(err, &closed):
+		return closed.First
+	case errors.As(err, &late):
+		return late.Last == ""
+	}
+	return errors.Is(err, oob.ErrForeignPeer)
+}
+
+// client serves one client from the hello to the end.
+func (s *server) client(ctx context.Context, in *rc.Incoming, who string) (err error) {
+	defer func() { err = inOurWords(s.Peer.Name, err) }()
+	record := s.keep(who)
+	log := record.log
+	in.SetLogger(log)
+	job.Log(log, "slow", "client.accepted", "tcp", "client connected by TCP", slog.String("peer", in.RemoteAddr().String()))
+	refuse := in.Refuse
+	if !s.Native() {
+		refuse = func(error) { in.Drop() }
+	}
+	hello, err := s.greet(ctx, in)
+	if err != nil {
+		refuse(err)
+		return jobless{err}
+	}
+	defer func() { <-s.places }()
+	record.asked(hello)
+	side, err := s.find(hello.Job)
+	if err != nil {
+		refuse(err)
+		return jobless{err}
+	}
+	endpoint, err := side.NewEndpoint(s.clientSession(hello, log))
+	if err != nil {
+		refuse(err)
+		return err
+	}
+	if c, ok := endpoint.(io.Closer); ok {
+		defer job.CloseAll(&err, c)
+	}
+	cfg := s.config(log)
+	cfg.Device, cfg.Params, cfg.Prepare = s.dev, job.Params{}, endpoint.Prepare
+	endpoint.Configure(&cfg)
+	conn, err := in.Connect(ctx, cfg)
+	if err != nil && isStranger(err) {
+		return jobless{err}
+	}
+	if err != nil {
+		return err
+	}
+	record.connected(ctx, conn)
+	if err := job.Run(ctx, conn, endpoint, s.Timeout); err != nil {
+		return err
+	}
+	job.Log(log, "slow", "run.done", "", "done: the job succeeded and everything of this client is freed", slog.String("job", hello.Job))
+	return nil
+}
+
+// greet has a client's hello, and fills a place for it. Where the format has none,
+// this server's own choices stand for it, and the client's first byte says that there
+// is one: in all those formats it writes at once.
+func (s *server) greet(ctx context.Context, in *rc.Incoming) (hello oob.Hello, err error) {
+	waiting, leave := s.lobby.enter(ctx, s.Timeout)
+	if s.Native() {
+		hello, err = in.Hello(waiting)
+	} else {
+		hello.Job, err = s.Job.Name, in.AwaitFirst(waiting)
+	}
+	leave()
+	if err != nil {
+		return hello, err
+	}
+	select {
+	case s.places <- struct{}{}:
+		return hello, nil
+	default:
+		if s.Once {
+			return hello, errors.New("the server has the one client that it serves; try: later, at a server that goes on (rdma_server without --once)")
+		}
+		return hello, fmt.Errorf("the server has its %d clients; try: later, or rdma_server --max-clients", s.MaxClients)
+	}
+}
+
+// find finds the side of the job that a client asks for, among those that the server
+// does.
+func (s *server) find(name string) (job.Side, error) {
+	if name == "" {
+		return nil, fmt.Errorf("the client names no job; try: %s", strings.Join(s.Peer.Jobs.Names(), ", "))
+	}
+	if _, err := s.Peer.Jobs.Find(name); err != nil {
+		return nil, err
+	}
+	if len(s.Allow) > 0 && !slices.Contains(s.Allow, name) {
+		return nil, fmt.Errorf("this server does not do the job %q; try: %s, or rdma_server --allow", name, strings.Join(s.Allow, ", "))
+	}
+	return s.sides[name], nil
+}
+
+// clientSession is a client's session, as its hello asks for it.
+func (s *server) clientSession(hello oob.Hello, log *slog.Logger) job.Session {
+	session := s.session(log)
+	session.MaxSize = s.MaxSize
+	if s.Native() {
+		job.Log(log, "slow", "job.chosen", "", "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
+		session.Params = hello.Params
+	}
+	return session
+}
+
+// interrupted is why an Accept ended: the reason that ctx was ended for, if it
+// was, else err.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
