@@ -139,6 +139,10 @@ func (in *Incoming) AwaitFirst(ctx context.Context) error {
 	return in.tcp.AwaitFirst(ctx, "the peer's first word")
 }
 
+// TCP is the connection to the peer. With an [Exchange] a program may read from it before
+// Connect, when what the peer sends first decides the Config.
+func (in *Incoming) TCP() *oob.Conn { return in.tcp }
+
 // Connect takes the peer: all the steps after the hello, which there is none of if
 // cfg has an Exchange. The error, and what is left after it, are as those of [Dial]; the
 // TCP connection is closed.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 )
 
@@ -109,6 +110,12 @@ type Endpoint interface {
 	Prepare(*rc.Conn) error
 	// Run does the job, with the queue pairs of both ends in RTS.
 	Run(context.Context, *rc.Conn) error
+}
+
+// Greeter is an Endpoint of a server that reads what a foreign program sends first, such
+// as how many queue pairs it has. Greet is called before Configure.
+type Greeter interface {
+	Greet(context.Context, *oob.Conn) error
 }
 
 // UsageError reports choices that fail whatever the device and the peer are.

@@ -219,6 +219,12 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) (err e
 	if c, ok := endpoint.(io.Closer); ok {
 		defer job.CloseAll(&err, c)
 	}
+	if g, ok := endpoint.(job.Greeter); ok {
+		if err := g.Greet(ctx, in.TCP()); err != nil {
+			refuse(err)
+			return err
+		}
+	}
 	cfg := s.config(log)
 	cfg.Device, cfg.Params, cfg.Prepare = s.dev, job.Params{}, endpoint.Prepare
 	endpoint.Configure(&cfg)

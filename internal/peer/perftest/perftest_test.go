@@ -2,39 +2,20 @@ package perftest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/bench"
 	"github.com/rawverbs/rawverbs/internal/job"
 	table "github.com/rawverbs/rawverbs/internal/job/bench"
-	"github.com/rawverbs/rawverbs/rc"
-	_ "github.com/rawverbs/rawverbs/softroce"
-	"github.com/rawverbs/rawverbs/verbs"
+	"github.com/rawverbs/rawverbs/internal/peer/peertest"
 )
-
-// openSoft opens soft0 for a test.
-func openSoft(t *testing.T) *verbs.Device {
-	t.Helper()
-	dev, err := verbs.Open("soft0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := dev.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return dev
-}
 
 // perftestEnd is one end for a test, and what it showed.
 func perftestEnd(plan bench.Plan, client bool) (*endpoint, *[]bench.Result) {
@@ -50,44 +31,6 @@ func perftestEnd(plan bench.Plan, client bool) (*endpoint, *[]bench.Result) {
 // limitOf is how long a job of a test may stand still; one that is to fail by it does
 // so soon.
 const limitOf, limitOfSilence = 20 * time.Second, time.Second
-
-// between runs a client's endpoint with a server's.
-func between(t *testing.T, client, server job.Endpoint, limit time.Duration) (cerr, serr error) {
-	t.Helper()
-	dev := openSoft(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*limitOf)
-	defer cancel()
-	config := func(h job.Endpoint) rc.Config {
-		cfg := rc.Config{Device: dev, Prepare: h.Prepare, Timeout: limit}
-		h.Configure(&cfg)
-		return cfg
-	}
-	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.Config{Device: dev, Timeout: limit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		in, err := l.Accept(ctx)
-		if err != nil {
-			serr = err
-			return
-		}
-		conn, err := in.Connect(ctx, config(server))
-		if err != nil {
-			serr = err
-			return
-		}
-		serr = job.Run(ctx, conn, server, limit)
-	})
-	conn, cerr := rc.Dial(ctx, l.Addr().String(), config(client))
-	if cerr == nil {
-		cerr = job.Run(ctx, conn, client, limit)
-	}
-	serving.Wait()
-	return cerr, serr
-}
 
 // perftestPlan is the program's default, but short.
 func perftestPlan(t *testing.T, op bench.Op, latency bool, change func(*bench.Plan)) bench.Plan {
@@ -143,7 +86,7 @@ func TestPerftestBetweenTwo(t *testing.T) {
 			plan := perftestPlan(t, test.op, test.latency, test.change)
 			client, showsC := perftestEnd(plan, true)
 			server, showsS := perftestEnd(plan, false)
-			cerr, serr := between(t, client, server, limitOf)
+			cerr, serr := peertest.Between(t, client, server, limitOf)
 			if cerr != nil || serr != nil {
 				t.Fatalf("client: %v; server: %v", cerr, serr)
 			}
@@ -172,7 +115,7 @@ func TestPerftestLongForAWait(t *testing.T) {
 	plan := perftestPlan(t, bench.Read, true, func(p *bench.Plan) { p.Duration = 3 * limitOfSilence })
 	client, _ := perftestEnd(plan, true)
 	server, _ := perftestEnd(plan, false)
-	if cerr, serr := between(t, client, server, 2*limitOfSilence); cerr != nil || serr != nil {
+	if cerr, serr := peertest.Between(t, client, server, 2*limitOfSilence); cerr != nil || serr != nil {
 		t.Errorf("client: %v; server: %v", cerr, serr)
 	}
 }
@@ -216,50 +159,6 @@ func fakePerftest(conn net.Conn, client bool, steps int, then func(net.Conn)) {
 	io.Copy(io.Discard, conn) // until this end hangs up
 }
 
-// against runs an endpoint with a fake peer, and returns the endpoint's error.
-func against(t *testing.T, h job.Endpoint, client bool, fake func(net.Conn)) error {
-	t.Helper()
-	dev := openSoft(t)
-	cfg := rc.Config{Device: dev, Prepare: h.Prepare, Timeout: limitOfSilence}
-	h.Configure(&cfg)
-	run := func(conn *rc.Conn, err error) error {
-		if err != nil {
-			return err
-		}
-		return job.Run(t.Context(), conn, h, limitOfSilence)
-	}
-	var peer sync.WaitGroup
-	defer peer.Wait()
-	if client {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		peer.Go(func() {
-			if conn, err := l.Accept(); err == nil {
-				fake(conn)
-			}
-		})
-		return run(rc.Dial(t.Context(), l.Addr().String(), cfg))
-	}
-	l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.Config{Device: dev, Timeout: limitOfSilence})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	peer.Go(func() {
-		if conn, err := net.Dial("tcp", l.Addr().String()); err == nil {
-			fake(conn)
-		}
-	})
-	in, err := l.Accept(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run(in.Connect(t.Context(), cfg))
-}
-
 // TestPerftestPeerFails: a peer that dies, falls silent or talks nonsense at any step
 // ends the job, with one line that says so.
 func TestPerftestPeerFails(t *testing.T) {
@@ -282,7 +181,7 @@ func TestPerftestPeerFails(t *testing.T) {
 					t.Parallel()
 					h, shown := perftestEnd(perftestPlan(t, bench.Send, false, nil), client)
 					began := time.Now()
-					err := against(t, h, client, func(c net.Conn) { fakePerftest(c, !client, steps, e.then) })
+					err := peertest.Against(t, h, client, limitOfSilence, func(c net.Conn) { fakePerftest(c, !client, steps, e.then) })
 					if err == nil || !strings.Contains(err.Error(), e.want) || len(*shown) > 0 {
 						t.Fatalf("%v; %d results", err, len(*shown))
 					}
@@ -322,7 +221,7 @@ func TestPerftestWrongPeer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, _ := perftestEnd(perftestPlan(t, bench.Write, false, nil), test.client)
-			err := against(t, h, test.client, func(c net.Conn) {
+			err := peertest.Against(t, h, test.client, limitOfSilence, func(c net.Conn) {
 				defer c.Close()
 				test.then(c)
 				c.SetDeadline(time.Now().Add(10 * time.Second))
@@ -352,7 +251,7 @@ func TestPerftestDisagree(t *testing.T) {
 			t.Parallel()
 			client, _ := perftestEnd(perftestPlan(t, test.op, false, test.client), true)
 			server, _ := perftestEnd(perftestPlan(t, test.op, false, test.server), false)
-			cerr, serr := between(t, client, server, limitOf)
+			cerr, serr := peertest.Between(t, client, server, limitOf)
 			if cerr == nil || serr == nil || !strings.Contains(cerr.Error()+serr.Error(), test.want) {
 				t.Errorf("client: %v\nserver: %v\nwant %q", cerr, serr, test.want)
 			}
