@@ -31,6 +31,8 @@ type cRun struct {
 	mtu    int // 0: its own
 	flags  []string
 
+	qps int // of a later rocev2-learn; 0: one that has one and does not say so
+
 	clientTells, serverTells []telling // ours, against theirs
 	theirServer, theirClient []string  // lines that it prints
 }
@@ -39,6 +41,9 @@ func (r *cRun) env() []string {
 	env := []string{fmt.Sprintf("SIZE=%d", r.size)}
 	if r.mtu != 0 {
 		env = append(env, fmt.Sprintf("MTU=%d", r.mtu))
+	}
+	if r.qps != 0 {
+		env = append(env, fmt.Sprintf("QPS=%d", r.qps))
 	}
 	return env
 }
@@ -66,6 +71,13 @@ func cRuns() (runs []cRun) {
 			theirServer: []string{"received: grüße", "done"},
 			theirClient: []string{"received 4096: grüße", "done"}})
 	}
+	for _, qps := range []int{1, 4, 16} {
+		runs = append(runs, cRun{format: "rocev2-learn", size: 4096, mtu: 1024, qps: qps, flags: []string{"-s", "grüße"},
+			clientTells: slices.Repeat([]telling{says("message.received", "text", "reply from C", "bytes", 4096)}, qps),
+			serverTells: slices.Repeat([]telling{says("message.received", "text", "message from C", "bytes", 4096)}, qps),
+			theirServer: []string{fmt.Sprintf("received %d: grüße", qps), "done"},
+			theirClient: []string{fmt.Sprintf("received %d: grüße", qps), "done"}})
+	}
 	return runs
 }
 
@@ -73,11 +85,15 @@ func cRuns() (runs []cRun) {
 func TestCPeers(t *testing.T) {
 	noLeak(t)
 	for _, r := range cRuns() {
-		t.Run(fmt.Sprintf("%s/%d/%d/client", r.format, r.size, r.mtu), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s/%d/%d/%d/client", r.format, r.size, r.mtu, r.qps), func(t *testing.T) {
 			port := freePort(t)
 			s := cPeer(t, r.env(), r.format, port)
 			s.prints("listening")
-			c := start(t, "rdma_client", append(r.ours(), "--json", ipv4, device, port)...)
+			flags := r.ours()
+			if r.qps != 0 { // the server takes as many as the client has
+				flags = append(flags, fmt.Sprintf("--qps=%d", r.qps))
+			}
+			c := start(t, "rdma_client", append(flags, "--json", ipv4, device, port)...)
 			c.succeeds()
 			s.succeeds()
 			c.told(t, r.clientTells)
@@ -86,7 +102,7 @@ func TestCPeers(t *testing.T) {
 			}
 			checkTransitions(t, c)
 		})
-		t.Run(fmt.Sprintf("%s/%d/%d/server", r.format, r.size, r.mtu), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s/%d/%d/%d/server", r.format, r.size, r.mtu, r.qps), func(t *testing.T) {
 			s := serve(t, append([]string{"--once"}, r.ours()...)...)
 			c := cPeer(t, r.env(), r.format, s.port, ipv4)
 			c.succeeds()

@@ -12,7 +12,8 @@ func formatExercises() []exercise {
 		return exercise{name: name, server: flags, client: flags}
 	}
 	e := []exercise{run("rc-example", "--peer", "rc-example"), run("rc-example, long", "--peer", "rc-example", "--size", "64"),
-		run("rocev2-learn", "--peer", "rocev2-learn", "-s", "grüße, 世界", "--size", "30", "--mtu", "256")}
+		run("rocev2-learn", "--peer", "rocev2-learn", "-s", "grüße, 世界", "--size", "30", "--mtu", "256"),
+		{name: "rocev2-learn, later", server: []string{"--peer", "rocev2-learn"}, client: []string{"--peer", "rocev2-learn", "--qps", "4"}}}
 	e[0].clientTells = []telling{
 		says("qp.transition", "msg", "RTR→RTS"), says("oob.message", "message", "sync 'Q'"),
 		says("message.received", "msg", "message from the server", "text", "SEND operation", "bytes", 16),
@@ -23,6 +24,8 @@ func formatExercises() []exercise {
 	e[1].serverTells = []telling{says("message.received", "text", "RDMA write operation")}
 	e[2].clientTells = []telling{says("oob.message", "message", "ready", "bytes", 1), says("message.sent", "bytes", 16), says("message.received", "text", "grüße, 世界", "bytes", 30)}
 	e[2].serverTells = []telling{says("message.received", "text", "grüße, 世界", "bytes", 16), says("message.sent", "bytes", 30)}
+	e[3].clientTells = slices.Repeat([]telling{says("message.received", "text", "hello from the server", "bytes", 4096)}, 4)
+	e[3].serverTells = slices.Repeat([]telling{says("message.received", "text", "hello from the client", "bytes", 22)}, 4)
 	return slices.Concat(e, pingpongExercises())
 }
 

@@ -1,25 +1,36 @@
-// The format of the rocev2-learn programs: 22 bytes, packed, as they lie in the
-// memory of a little-endian host, and one byte 'R' by which the server says that
-// its receive is posted.
+// The messages of the rocev2-learn programs, packed, as they lie in the memory of a
+// little-endian host. Both ends write, then read. There is no PSN and no MTU.
+//
+// Earlier copies of the programs have one queue pair, and send 22 bytes:
 //
 //	offset size field
 //	     0    4 queue pair number
 //	     4    2 LID
 //	     6   16 GID, raw
 //
-// Both ends write, then read. There is no PSN and no MTU.
+// Later copies send how many queue pairs they have, 4 bytes, and then as many times those
+// 22 bytes. They have at most 16, and no queue pair number is as small, so the first 4
+// bytes say which of the two it is.
+//
+// Then the server says by one byte 'R' that its receives are posted.
 
 package rocev2learn
 
 import (
 	"encoding/binary"
+	"fmt"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/peer"
+	"github.com/rawverbs/rawverbs/oob"
 )
 
 // The numbers of the rocev2-learn programs.
 const (
-	queuePairSize = 22  // bytes of their message
+	queuePairSize = 22  // bytes
+	countSize     = 4   // bytes
+	maxQueuePairs = 16  // of a later copy
 	readyByte     = 'R' // the byte that the server sends when it can receive
 )
 
@@ -32,8 +43,8 @@ type queuePair struct {
 
 var packed = peer.Packed{Program: "a rocev2-learn program", Order: binary.LittleEndian, Size: queuePairSize}
 
-// appendQueuePair appends the message to dst. It fails for a QPN of 0, or of more
-// than 24 bits.
+// appendQueuePair appends the message of an earlier copy to dst. It fails for a QPN of 0,
+// or of more than 24 bits.
 func appendQueuePair(dst []byte, m queuePair) ([]byte, error) {
 	if err := peer.CheckQPN(m.QPN); err != nil {
 		return nil, err
@@ -41,8 +52,8 @@ func appendQueuePair(dst []byte, m queuePair) ([]byte, error) {
 	return packed.Append(dst, m)
 }
 
-// decodeQueuePair reads the message, which data holds alone. The error is a
-// [*oob.ProtocolError] that says what the bytes look like.
+// decodeQueuePair reads the message of an earlier copy, which data holds alone. The error
+// is a [*oob.ProtocolError] that says what the bytes look like.
 func decodeQueuePair(data []byte) (queuePair, error) {
 	var m queuePair
 	if err := packed.Decode(data, &m); err != nil {
@@ -52,4 +63,54 @@ func decodeQueuePair(data []byte) (queuePair, error) {
 		return queuePair{}, peer.Unexpected(packed.Program, data, err.Error())
 	}
 	return m, nil
+}
+
+// count returns how many queue pairs a later copy has, by the first bytes of its message.
+// It is 0 for the message of an earlier copy.
+func count(first []byte) int {
+	if n := packed.Order.Uint32(first); n <= maxQueuePairs {
+		return int(n)
+	}
+	return 0
+}
+
+// appendQueuePairs appends the message of a later copy to dst.
+func appendQueuePairs(dst []byte, list []queuePair) ([]byte, error) {
+	if len(list) < 1 || len(list) > maxQueuePairs {
+		return nil, errors.Errorf("a rocev2-learn program cannot have %d queue pairs; try: 1 to %d", len(list), maxQueuePairs)
+	}
+	dst, err := packed.Append(dst, uint32(len(list)))
+	for _, m := range list {
+		if err != nil {
+			return nil, err
+		}
+		dst, err = appendQueuePair(dst, m)
+	}
+	return dst, err
+}
+
+// decodeQueuePairs reads the message of a later copy, which data holds alone. The error is
+// a [*oob.ProtocolError].
+func decodeQueuePairs(data []byte) (list []queuePair, err error) {
+	n := 0
+	if len(data) >= countSize {
+		n = count(data)
+	}
+	if n == 0 || len(data) != countSize+n*queuePairSize {
+		return nil, peer.Unexpected(packed.Program, data, fmt.Sprintf("%d bytes do not tell of %d queue pairs", len(data), n))
+	}
+	for data = data[countSize:]; len(data) > 0; data = data[queuePairSize:] {
+		m, err := decodeQueuePair(data[:queuePairSize])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// endpointOf is the peer's endpoint: what the programs do not exchange is as it is here,
+// and the PSN is 0.
+func (m queuePair) endpointOf(local oob.Endpoint) oob.Endpoint {
+	return peer.Complete(local, oob.Endpoint{QPN: m.QPN, LID: m.LID, GID: m.GID})
 }

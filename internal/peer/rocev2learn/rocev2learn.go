@@ -1,12 +1,16 @@
 // Package rocev2learn is the rocev2-learn programs: the client SENDs a text, the server
-// SENDs a reply as long as its buffer.
+// SENDs a reply as long as its buffer. Later copies do so over each of several queue pairs.
 //
 //	client                                  server
-//	22 bytes      <- QPN, LID, GID ->       22 bytes
+//	queue pairs   <- QPN, LID, GID ->       queue pairs
 //	INIT, RTR, RTS                          INIT, RTR, RTS, RECV
 //	              <- one byte 'R'           (one way)
 //	SEND          ->
 //	              <- SEND
+//
+// A C end writes its queue pairs before it reads the peer's, and they are as many at both
+// ends. So the server here reads first, and replies in kind; the client here writes what
+// --qps selects.
 package rocev2learn
 
 import (
@@ -39,57 +43,101 @@ var Peer = job.Peer{
 
 // endpoint is either end.
 type endpoint struct {
-	job.Mailbox
+	job.Tracer
 	server bool
 	text   string
+	size   int // bytes of each message buffer
+	qps    int
+	later  bool // the format of later copies
+
+	send, recv *verbs.MR   // one buffer to send from, one for each queue pair to receive in
+	theirs     []queuePair // the peer's, at the server before its own are made
 }
 
 func newSide(f *pflag.FlagSet, text string, server bool) job.Side {
 	var flags job.Text
 	flags.AddFlags(f, text, "each message buffer", 4096)
-	return job.SideFunc(func(s job.Session) (job.Endpoint, error) { return newEndpoint(&s, &flags, server) })
+	qps := 0
+	if !server {
+		f.IntVar(&qps, "qps", 0, fmt.Sprintf("queue pairs, as later copies of the programs have them: 1 to %d, theirs is 4 (default: an earlier copy's one)", maxQueuePairs))
+	}
+	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
+		if qps < 0 || qps > maxQueuePairs || qps == 0 && f.Changed("qps") {
+			return nil, job.Usagef("a rocev2-learn program cannot have %d queue pairs; try: --qps 1 to %d", qps, maxQueuePairs)
+		}
+		e, err := newEndpoint(&s, &flags)
+		e.server, e.qps, e.later = server, max(qps, 1), qps > 0
+		return e, err
+	})
 }
 
-func newEndpoint(s *job.Session, flags *job.Text, server bool) (job.Endpoint, error) {
+func newEndpoint(s *job.Session, flags *job.Text) (*endpoint, error) {
+	e := &endpoint{Tracer: job.Tracer{Logger: s.Logger}, text: flags.Text, size: int(flags.Size)}
 	if err := job.CheckBuffer(flags.Size); err != nil {
-		return nil, err
+		return e, err
 	}
-	text := flags.Text
 	if !flags.Chosen() {
-		text = job.Cut(text, int(flags.Size)-1)
+		e.text = job.Cut(e.text, e.size-1)
 	}
-	if len(text) >= int(flags.Size) {
-		return nil, job.Usagef("the message has %d bytes with its NUL, the buffers %v; try: a shorter one, or --size %d", len(text)+1, flags.Size, len(text)+1)
+	if len(e.text) >= e.size {
+		return e, job.Usagef("the message has %d bytes with its NUL, the buffers %v; try: a shorter one, or --size %d", len(e.text)+1, flags.Size, len(e.text)+1)
 	}
-	return &endpoint{Mailbox: job.NewMailbox(s.Logger, int(flags.Size)), server: server, text: text}, nil
+	return e, nil
 }
 
-func (e *endpoint) tcp(c *rc.Conn) peer.TCP { return peer.NewTCP(e.Logger, c.TCP()) }
+// Greet reads the client's queue pairs, at the server: this end makes as many.
+func (e *endpoint) Greet(ctx context.Context, conn *oob.Conn) (err error) {
+	if e.theirs, e.later, err = receive(ctx, peer.NewTCP(e.Logger, conn)); err == nil {
+		e.qps = len(e.theirs)
+	}
+	return err
+}
 
 func (e *endpoint) Configure(cfg *rc.Config) {
 	cfg.Exchange = e.exchange
+	cfg.QPs = e.qps
 	cfg.PSN, cfg.MaxReads = new(uint32), 1
 	cfg.Access = verbs.AccessLocalWrite
 	cfg.Timing = &rc.Timing{Timeout: 14, RetryCnt: 7, RNRRetry: 7, MinRNRTimer: 12}
 }
 
+// Prepare posts one receive to each queue pair. A work request is named by the index of its
+// queue pair.
+func (e *endpoint) Prepare(c *rc.Conn) (err error) {
+	if e.send, err = c.AllocMR("to send", e.size, verbs.AccessLocalWrite); err != nil {
+		return err
+	}
+	if e.recv, err = c.AllocMR("to receive", e.qps*e.size, verbs.AccessLocalWrite); err != nil {
+		return err
+	}
+	for i, qp := range c.QPs() {
+		if err := e.PostRecv(qp, verbs.RecvWR{ID: uint64(i), SGL: []verbs.SGE{e.recv.SGE(i*e.size, e.size)}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (e *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpoint) error) error {
-	local := c.Local()
-	mine, err := appendQueuePair(nil, queuePair{QPN: local.QPN, LID: local.LID, GID: local.GID})
-	if err != nil {
+	tcp := peer.NewTCP(e.Logger, c.TCP())
+	if err := e.sendMine(ctx, tcp, c.Locals()); err != nil {
 		return err
 	}
-	tcp := e.tcp(c)
-	data, err := tcp.Swap(ctx, "connection data", mine)
-	if err != nil {
-		return err
+	if !e.server {
+		list, later, err := receive(ctx, tcp)
+		if err != nil {
+			return err
+		}
+		if err := e.fits(len(list), later); err != nil {
+			return err
+		}
+		e.theirs = list
 	}
-	received, err := decodeQueuePair(data)
-	if err != nil {
-		return err
+	remote := c.Locals()
+	for i := range remote {
+		remote[i] = e.theirs[i].endpointOf(remote[i])
 	}
-	remote := peer.Complete(local, oob.Endpoint{QPN: received.QPN, LID: received.LID, GID: received.GID}) // its PSN is 0
-	if err := up([]oob.Endpoint{remote}); err != nil {
+	if err := up(remote); err != nil {
 		return err
 	}
 	if e.server {
@@ -97,46 +145,107 @@ func (e *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpo
 	}
 	ready, err := tcp.Receive(ctx, "ready", 1)
 	if err == nil && ready[0] != readyByte {
-		err = fmt.Errorf("the server says %q where 'R', for a receive that is posted, was to come; try: a rocev2-learn server there", ready)
+		err = errors.Errorf("the server says %q where 'R', for a receive that is posted, was to come; try: a rocev2-learn server there", ready)
 	}
 	return err
 }
 
+// sendMine sends this end's queue pairs.
+func (e *endpoint) sendMine(ctx context.Context, tcp peer.TCP, locals []oob.Endpoint) error {
+	var list []queuePair
+	for _, local := range locals {
+		list = append(list, queuePair{QPN: local.QPN, LID: local.LID, GID: local.GID})
+	}
+	encode := appendQueuePairs
+	if !e.later {
+		encode = func(dst []byte, list []queuePair) ([]byte, error) { return appendQueuePair(dst, list[0]) }
+	}
+	data, err := encode(nil, list)
+	if err != nil {
+		return err
+	}
+	return tcp.Send(ctx, "connection data", data)
+}
+
+// receive reads the peer's queue pairs, in either format: each has at least the bytes of
+// the earlier one.
+func receive(ctx context.Context, tcp peer.TCP) (list []queuePair, later bool, err error) {
+	data, err := tcp.Receive(ctx, "connection data", queuePairSize)
+	if err != nil {
+		return nil, false, err
+	}
+	n := count(data)
+	if n == 0 {
+		one, err := decodeQueuePair(data)
+		return []queuePair{one}, false, err
+	}
+	rest, err := tcp.Receive(ctx, "connection data, the rest", countSize+(n-1)*queuePairSize)
+	if err != nil {
+		return nil, true, err
+	}
+	list, err = decodeQueuePairs(append(data, rest...))
+	return list, true, err
+}
+
+// fits refuses, at the client, a server that is another copy or has other queue pairs.
+func (e *endpoint) fits(n int, later bool) error {
+	switch {
+	case later && !e.later:
+		return errors.Errorf("the server is a later copy with %d queue pairs, and this end speaks to an earlier one; try: --qps %d", n, n)
+	case !later && e.later:
+		return errors.New("the server is an earlier copy, of one queue pair; try: without --qps")
+	case n != e.qps:
+		return errors.Errorf("the server has %d queue pairs and this end %d; try: --qps %d", n, e.qps, n)
+	}
+	return nil
+}
+
 func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
 	if !e.server {
-		if err := e.say(ctx, c, len(e.text)+1); err != nil {
-			return err
+		if err := e.sendAll(ctx, c, len(e.text)+1); err != nil {
+			return e.unexchanged(c, err)
 		}
-		return e.hear(ctx, c, "reply from the server")
+		return e.unexchanged(c, e.receiveAll(ctx, c, "reply from the server"))
 	}
-	if err := e.hear(ctx, c, "message from the client"); err != nil {
-		return err
-	}
-	return e.say(ctx, c, e.Size)
-}
-
-// say SENDs the text, with its NUL, in a message of n bytes.
-func (e *endpoint) say(ctx context.Context, c *rc.Conn, n int) error {
-	copy(e.Send.Bytes(), e.text)
-	wr := verbs.SendWR{ID: job.IDSend, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{e.Send.SGE(0, n)}}
-	if err := e.PostSend(c.QP(), wr); err != nil {
-		return err
-	}
-	job.Log(e.Logger, "data", "message.sent", "", "message sent", job.TextAttr(e.text), slog.Int("bytes", n))
-	return e.unexchanged(c, e.AwaitSent(ctx, c))
-}
-
-func (e *endpoint) hear(ctx context.Context, c *rc.Conn, what string) error {
-	data, err := e.Receive(ctx, c)
-	if err != nil {
+	if err := e.receiveAll(ctx, c, "message from the client"); err != nil {
 		return e.unexchanged(c, err)
 	}
-	text := peer.Text([]byte(data))
-	job.Log(e.Logger, "data", "message.received", "", what, job.TextAttr(text), slog.Int("bytes", len(data)))
+	return e.unexchanged(c, e.sendAll(ctx, c, e.size))
+}
+
+// sendAll SENDs the text, with its NUL, in a message of n bytes over each queue pair.
+func (e *endpoint) sendAll(ctx context.Context, c *rc.Conn, n int) error {
+	copy(e.send.Bytes(), e.text)
+	for i, qp := range c.QPs() {
+		wr := verbs.SendWR{ID: uint64(i), Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{e.send.SGE(0, n)}}
+		if err := e.PostSend(qp, wr); err != nil {
+			return err
+		}
+		job.Log(e.Logger, "data", "message.sent", "", "message sent", job.TextAttr(e.text), slog.Int("bytes", n))
+	}
+	for range e.qps {
+		if _, err := e.WaitSend(ctx, c, "the SEND's completion"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receiveAll receives one message over each queue pair.
+func (e *endpoint) receiveAll(ctx context.Context, c *rc.Conn, what string) error {
+	for range e.qps {
+		wc, err := e.WaitRecv(ctx, c, "the peer's message")
+		if err != nil {
+			return err
+		}
+		data := e.recv.Bytes()[int(wc.ID)*e.size:][:wc.ByteLen]
+		e.LogMemory("received", data)
+		job.Log(e.Logger, "data", "message.received", "", what, job.TextAttr(peer.Text(data)), slog.Int("bytes", len(data)))
+	}
 	return nil
 }
 
 // unexchanged says what a failure may come from that no exchange could show.
 func (e *endpoint) unexchanged(c *rc.Conn, err error) error {
-	return errors.WithMessagef(err, "this end has --mtu %d and --size %d, which are not exchanged and must be the peer's too", c.PathMTU(), e.Size)
+	return errors.WithMessagef(err, "this end has --mtu %d and --size %d, which are not exchanged and must be the peer's too", c.PathMTU(), e.size)
 }

@@ -1,11 +1,12 @@
 // The other end of --peer rc-example and --peer rocev2-learn, for tests: what those
 // C programs say over TCP and do with their queue pair, written from the formats'
-// bytes (oob/rcexample.go, oob/rocev2learn.go) with nothing of rawverbs in it.
+// bytes (codec.go in internal/peer/rcexample and rocev2learn) with nothing of rawverbs in it.
 //
 //	cpeer rc-example|rocev2-learn DEVICE GID_INDEX PORT [SERVER_IP]
 //
 // SIZE in the environment is the message's size (16, or 4096), MTU the path MTU in
 // bytes, NO_GID says that it was started without -g, DIE the step at which it exits.
+// QPS makes it a later copy of rocev2-learn, with so many queue pairs on one CQ.
 // What it receives is printed, a line each.
 
 #include <arpa/inet.h>
@@ -73,7 +74,11 @@ static void swap(int s, const void *mine, void *theirs, size_t n) {
 	hear(s, theirs, n);
 }
 
-// The verbs: one region, one completion queue, one queue pair.
+// The verbs: one region, one completion queue, and the queue pair that the next calls are
+// about, of as many as there are.
+#define MAX_QPS 16
+static struct ibv_qp *qps[MAX_QPS];
+static int qp_count = 1;
 static struct ibv_pd *pd;
 static struct ibv_mr *mr;
 static struct ibv_cq *cq;
@@ -99,8 +104,10 @@ static void make(const char *device, int size, int depth) {
 	cq = ibv_create_cq(context, depth, NULL, NULL, 0);
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .sq_sig_all = 1, .send_cq = cq, .recv_cq = cq,
 		.cap = {.max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = 1, .max_recv_sge = 1}};
-	qp = ibv_create_qp(pd, &init);
-	if (!mr || !cq || !qp) fail("making objects");
+	for (int i = 0; i < qp_count; i++)
+		if (!(qps[i] = ibv_create_qp(pd, &init))) fail("making queue pairs");
+	qp = qps[0];
+	if (!mr || !cq) fail("making objects");
 }
 
 static void to_init(void) {
@@ -200,17 +207,73 @@ static void rc_example(const char *device, const char *server, int tcp) {
 	if (!server) printf("written: %.*s\n", size, buffer);
 }
 
+// What the rocev2-learn programs tell of a queue pair.
+struct __attribute__((packed)) learn_qp {
+	uint32_t qp_num;
+	uint16_t lid;
+	uint8_t gid[16];
+};
+_Static_assert(sizeof(struct learn_qp) == 22, "the format has 22 bytes");
+
+// The job of later copies: a message and a reply over each queue pair, all in one buffer.
+// They write their queue pairs by one write each, and then read the peer's.
+static void rocev2_learn_later(const char *device, const char *server, int tcp, uint32_t n, int size, int mtu) {
+	struct learn_qp mine = {0}, theirs[MAX_QPS];
+	uint32_t heard;
+	char ready = 'R';
+	if (n > MAX_QPS) fail("QPS");
+	qp_count = n;
+	make(device, size, 256);
+	at("exchange");
+	say(tcp, &n, sizeof n);
+	mine.lid = lid;
+	if (!getenv("NO_GID")) memcpy(mine.gid, &gid, 16);
+	for (uint32_t i = 0; i < n; i++) {
+		mine.qp_num = qps[i]->qp_num;
+		say(tcp, &mine, sizeof mine);
+	}
+	hear(tcp, &heard, sizeof heard);
+	if (heard != n) fail("as many queue pairs at both ends");
+	hear(tcp, theirs, n * sizeof theirs[0]);
+	for (uint32_t i = 0; i < n; i++) {
+		qp = qps[i];
+		to_init();
+		to_rts(theirs[i].qp_num, theirs[i].lid, theirs[i].gid, mtu, 12, 14, 7, 7);
+		post_recv(size);
+	}
+	at("ready");
+	if (server) {
+		hear(tcp, &ready, 1);
+		snprintf(buffer, size, "message from C");
+	} else {
+		say(tcp, &ready, 1);
+		for (uint32_t i = 0; i < n; i++) complete(5);
+		printf("received %u: %s\n", n, buffer);
+		snprintf(buffer, size, "reply from C");
+	}
+	at("send");
+	for (uint32_t i = 0; i < n; i++) {
+		qp = qps[i];
+		post_send(IBV_WR_SEND, size, 0, 0);
+	}
+	for (uint32_t i = 0; i < n; i++) complete(5);
+	if (!server) return;
+	at("receive");
+	for (uint32_t i = 0; i < n; i++) complete(5);
+	printf("received %u: %s\n", n, buffer);
+}
+
 // The job of the rocev2-learn programs.
 static void rocev2_learn(const char *device, const char *server, int tcp) {
-	struct __attribute__((packed)) data {
-		uint32_t qp_num;
-		uint16_t lid;
-		uint8_t gid[16];
-	} mine = {0}, theirs;
-	_Static_assert(sizeof mine == 22, "the format has 22 bytes");
+	struct learn_qp mine = {0}, theirs;
 	char ready = 'R';
 	int size = number("SIZE", 4096), mtu = number("MTU", 1024);
 
+	int later = number("QPS", 0);
+	if (later) {
+		rocev2_learn_later(device, server, tcp, later, size, mtu);
+		return;
+	}
 	make(device, size, 16);
 	mine.qp_num = qp->qp_num;
 	mine.lid = lid;
