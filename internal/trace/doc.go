@@ -1,7 +1,7 @@
 // Package trace shows and keeps what happened. Everything that happens is a
 // log/slog record with the attributes that package rc documents (event, verb,
 // path); this package has the handlers that show records to a person, as a
-// narration, and to a program, as JSON lines; and the one that keeps them.
+// story or as a trace, and to a program, as JSON lines; and the one that keeps them.
 //
 // Of what both ends of a run have kept a [Record] is made, on one clock: the
 // client fetches the server's half when the run is over ([Fetch], [Give]),

@@ -17,11 +17,11 @@ import (
 // Narration writes records as
 //
 //	[15:04:05.000 #0007 server] SLOW  RESET→INIT  mask=0x39 …  · ibv_modify_qp
-//	                                  PORT=1 ACCESS_FLAGS=…
+//	              PORT=1 ACCESS_FLAGS=…
 //
 // that is: time, number in this run, who; path, or for a warning WARN and for an
 // error ERROR; what happened, with its attributes and the verb it stands for; a group
-// of attributes follows on a line of its own. A line of a table is its text alone. Who
+// of attributes follows on lines of its own. A line of a table is its text alone. Who
 // is the attribute "who".
 type Narration struct {
 	out   *output
@@ -85,8 +85,9 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 	if line.verb != "" {
 		text += "  · " + line.verb
 	}
-	if line.group != "" {
-		text += "\n" + strings.Repeat(" ", len(head)) + line.group
+	if len(line.group) > 0 {
+		indent := "\n" + strings.Repeat(" ", groupIndent)
+		text += indent + strings.Join(wrapFields(line.group, traceWidth-groupIndent), indent)
 	}
 	_, err := io.WriteString(n.out.w, text+"\n")
 	return err
@@ -94,10 +95,18 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 
 // narrated is a record's attributes, sorted by where they are shown.
 type narrated struct {
-	who, event    string
-	path, verb    string
-	fields, group string
+	who, event string
+	path, verb string
+	fields     string
+	group      []string
 }
+
+// A group of attributes begins below the record's number, and its lines end before
+// traceWidth columns.
+const (
+	groupIndent = 14
+	traceWidth  = 80
+)
 
 // toldByText are attributes for programs, by the event, which comes before them: a
 // person reads them in the text.
@@ -129,9 +138,8 @@ func (l *narrated) add(a slog.Attr) {
 		l.verb = a.Value.String()
 	case a.Value.Kind() == slog.KindGroup:
 		for _, inner := range a.Value.Group() {
-			l.group += " " + field(inner)
+			l.group = append(l.group, field(inner))
 		}
-		l.group = strings.TrimPrefix(l.group, " ")
 	default:
 		l.fields += " " + field(a)
 	}

@@ -30,7 +30,7 @@ func TestNarration(t *testing.T) {
 	tell(NewNarration(&out, slog.LevelInfo))
 	got := regexp.MustCompile(`\[\d\d:\d\d:\d\d\.\d{3} `).ReplaceAllString(out.String(), "[T ")
 	want := `[T #0001 server] SLOW  RESET→INIT  mask=0x39 took=1.5ms  · ibv_modify_qp
-                                  PORT=1 PKEY_INDEX=0
+              PORT=1 PKEY_INDEX=0
 [T #0002 server/2] DATA  message  text="evil\x1b[2J"
 [T #0003 server] ERROR client failed  error=why
 [T #0004 server/7] ERROR client failed  error=why not

@@ -1,0 +1,208 @@
+// The story: a run in about twenty lines, for a person who sees it for the first time.
+
+package trace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// storyWidth is how many columns a line of a story has at most; its first column, the
+// label, takes labelWidth of them.
+const (
+	storyWidth = 80
+	labelWidth = 12
+)
+
+// maxRequests is how many posts and completions a story shows before it only counts.
+const maxRequests = 10
+
+// Story is a slog.Handler that writes a run as lines of at most 80 columns:
+//
+//	RESET→INIT  mask=0x39: receives can be posted; port 1, P_Key index 0, the
+//	            peer may WRITE, READ and use atomics
+//
+// The label is the state transition, the verbs' own word for what happens, or the first
+// part of the event's kind. Records that belong together, such as the objects made one
+// after the other, share a passage, which is written when another kind of record
+// follows, or by Flush. Rows of a table keep their form. The lines of a server's third
+// client begin with "[3]". Records below the level Info are left out.
+type Story struct {
+	out   *storyOutput
+	attrs []slog.Attr // from WithAttrs
+}
+
+// storyOutput is shared by all handlers made from one.
+type storyOutput struct {
+	w      io.Writer
+	colour bool
+
+	mu       sync.Mutex
+	chapters map[string]*chapter // by "who"
+	err      error               // of the first Write that failed
+}
+
+// chapter is the story of one "who".
+type chapter struct {
+	out       *storyOutput
+	prefix    string  // of each line
+	pending   passage // the last one, if records may extend it
+	requests  int     // posts and completions written
+	uncounted int     // and those left out behind them
+	connected bool    // the line about TCP is written
+}
+
+// passage is one or more records that are told together.
+type passage struct {
+	kind   string // records of the same kind extend the passage; "" is none
+	events []*Event
+}
+
+// row is a line with its label, before it is wrapped.
+type row struct{ label, text string }
+
+// NewStory writes the records of level Info and above to w. Colour is for terminals.
+func NewStory(w io.Writer, colour bool) *Story {
+	return &Story{out: &storyOutput{w: w, colour: colour, chapters: map[string]*chapter{}}}
+}
+
+// Enabled says whether records of a level are written.
+func (s *Story) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+// WithAttrs makes a handler whose records all have attrs.
+func (s *Story) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &Story{out: s.out, attrs: append(slices.Clip(s.attrs), attrs...)}
+}
+
+// WithGroup is there for slog.Handler; a story has no use for nested names.
+func (s *Story) WithGroup(string) slog.Handler { return s }
+
+// Handle adds one record to the story.
+func (s *Story) Handle(_ context.Context, r slog.Record) error {
+	attrs := slices.Clone(s.attrs)
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, a)
+		return true
+	})
+	e := newEvent(r.Time, "", r, attrs)
+	o := s.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := o.chapters[e.Who]
+	if c == nil {
+		c = &chapter{out: o}
+		if _, number, ok := strings.Cut(e.Who, "/"); ok {
+			c.prefix = "[" + Printable(number) + "] "
+		}
+		o.chapters[e.Who] = c
+	}
+	c.add(&e)
+	if e.Event == "run.done" || e.Event == "client.failed" { // a server's client is gone
+		c.flush()
+		delete(o.chapters, e.Who)
+	}
+	return o.err
+}
+
+// Flush writes what waits for a record that would extend it.
+func (s *Story) Flush() {
+	s.out.mu.Lock()
+	defer s.out.mu.Unlock()
+	for _, c := range s.out.chapters {
+		c.flush()
+	}
+}
+
+// add writes a record, keeps it as a passage that others may extend, or leaves it out.
+func (c *chapter) add(e *Event) {
+	kind, what := c.sort(e)
+	switch {
+	case what == left:
+		return
+	case what == flushes:
+		c.flushPassage()
+		return
+	case kind != "" && kind == c.pending.kind:
+		c.pending.events = append(c.pending.events, e)
+		return
+	}
+	c.flushPassage()
+	if e.Verb == "ibv_modify_qp" || what == ends {
+		c.flushCount()
+	}
+	p := passage{kind: kind, events: []*Event{e}}
+	switch {
+	case kind != "":
+		c.pending = p
+	case what == request && !failed(e):
+		if c.requests++; c.requests > maxRequests {
+			c.uncounted++
+			return
+		}
+		c.write(p)
+	default:
+		c.write(p)
+	}
+}
+
+// flush writes everything that waits.
+func (c *chapter) flush() {
+	c.flushPassage()
+	c.flushCount()
+}
+
+func (c *chapter) flushPassage() {
+	if p := c.pending; p.kind != "" {
+		c.pending = passage{}
+		c.write(p)
+	}
+}
+
+// flushCount says how many posts and completions were left out.
+func (c *chapter) flushCount() {
+	if c.uncounted > 0 {
+		c.line(row{"…", fmt.Sprintf("%d more posts and completions; -v shows them", c.uncounted)}, "")
+		c.uncounted = 0
+	}
+}
+
+// write writes a passage.
+func (c *chapter) write(p passage) {
+	first := p.events[0]
+	if tableLines[first.Event] {
+		c.print(Printable(first.Message) + "\n")
+		return
+	}
+	for _, r := range p.rows() {
+		c.line(r, colourOf(first))
+	}
+}
+
+// line writes a row, wrapped, its label in a colour.
+func (c *chapter) line(r row, colour string) {
+	label := fit(r.label, labelWidth-1)
+	padding := strings.Repeat(" ", labelWidth-columns(label))
+	if c.out.colour && colour != "" {
+		label = "\x1b[" + colour + "m" + label + "\x1b[0m"
+	}
+	var lines strings.Builder
+	for i, text := range wrap(r.text, storyWidth-labelWidth-len(c.prefix)) {
+		if i == 0 {
+			lines.WriteString(c.prefix + label + padding + text + "\n")
+		} else {
+			lines.WriteString(c.prefix + strings.Repeat(" ", labelWidth) + text + "\n")
+		}
+	}
+	c.print(lines.String())
+}
+
+func (c *chapter) print(text string) {
+	if _, err := io.WriteString(c.out.w, text); err != nil && c.out.err == nil {
+		c.out.err = err
+	}
+}

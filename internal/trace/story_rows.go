@@ -1,0 +1,399 @@
+// What a story says of each kind of event: what is left out, what belongs together,
+// and the words.
+
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// place is what a record does to the story.
+type place int
+
+const (
+	shown   place = iota // it has its lines
+	left                 // it is left out
+	flushes              // it is left out, and what came before is complete
+	request              // it is a post or a completion, of which there may be many
+	ends                 // it is shown, and no posts or completions follow
+)
+
+// sort says what to do with a record, and which records may share its passage.
+func (c *chapter) sort(e *Event) (kind string, what place) {
+	switch e.Event {
+	case "oob.message":
+		return c.sortMessage(e)
+	case "region.known":
+		if e.text("side") == "local" { // the line of its registration has the numbers
+			return "", left
+		}
+	case "device.opened", "port.queried":
+		return "device", shown
+	case "object.made":
+		if e.Verb != "ibv_reg_mr" {
+			return "made", shown
+		}
+	case "object.freed":
+		return "freed", ends
+	case "peer.tuple":
+		return "endpoints", shown
+	case "qp.transition":
+		if e.text("error") == "" {
+			return "transition " + e.Message + e.text("mask") + e.text("type"), shown
+		}
+	case "qp.drained":
+		if strings.HasPrefix(c.pending.kind, "transition ") {
+			return c.pending.kind, ends
+		}
+	case "wr.posted":
+		if e.Verb == "ibv_post_recv" {
+			return "recv " + e.Message + e.text("bytes"), request
+		}
+		return "", request
+	case "wr.completed":
+		return "", request
+	case "run.done", "run.failed", "client.failed":
+		return "", ends
+	}
+	return "", shown
+}
+
+// sortMessage leaves out messages over TCP, but for the first at a client, which shows
+// that it is connected, and for errors.
+func (c *chapter) sortMessage(e *Event) (kind string, what place) {
+	first := !c.connected && e.Who == EndClient
+	c.connected = true
+	switch {
+	case first, e.text("message") == "error":
+		return "", shown
+	case e.Attr("sent").Kind() == slog.KindBool && e.Attr("sent").Bool():
+		return "", flushes
+	}
+	return "", left // it may come between two records of one passage
+}
+
+// phrase is how an event is told: its label, a beginning of its message that the label
+// says, and the attributes that a story leaves out. "*" stands for all.
+type phrase struct {
+	label, cut string
+	hide       []string
+}
+
+// phrases are those of the events whose kind does not say it.
+var phrases = map[string]phrase{
+	"async.event":       {"event", "", []string{"fatal"}},
+	"bulk.done":         {"bulk", "", []string{"mib_per_s", "stalls"}},
+	"client.accepted":   {"accept", "", nil},
+	"client.failed":     {"failed", "client failed", nil},
+	"device.queried":    {"query", "", nil},
+	"gid.chosen":        {"use", "use ", []string{"*"}},
+	"job.chosen":        {"job", "", nil},
+	"lab.explained":     {"note", "", nil},
+	"leave.early":       {"note", "", nil},
+	"operations.untold": {"…", "", nil},
+	"peer.disconnected": {"TCP", "", nil},
+	"qp.drained":        {"flush", "drained: ", []string{"*"}},
+	"qp.transition":     {"refused", "", []string{"took", "bits", "attr"}},
+	"region.known":      {"region", "", []string{"length"}},
+	"run.done":          {"done", "done: ", []string{"job"}},
+	"server.listening":  {"listen", "listening ", []string{"address"}},
+	"state.changed":     {"state", "", []string{"machine"}},
+	"sum.checked":       {"sum", "", []string{"*"}},
+	"text.read":         {"message", "", nil},
+	"text.written":      {"message", "", nil},
+	"wait.begun":        {"wait", "wait ", nil},
+	"wr.completed":      {"complete", "", nil},
+	"wr.posted":         {"post", "post ", []string{"flags"}},
+}
+
+// attrWords are the attributes that a story does not show as name=value.
+var attrWords = map[string]string{
+	"because": "because %s", "so": "so %s", "bytes": "%s bytes", "byte_len": "%s bytes", "length": "%s bytes",
+	"operations": "%s operations", "peer": "peer %s", "status": "%s",
+}
+
+// phraseOf is the phrase of an event: the label of one without a row is the first part
+// of its kind.
+func phraseOf(e *Event) phrase {
+	p, ok := phrases[e.Event]
+	if !ok {
+		p.label, _, _ = strings.Cut(e.Event, ".")
+		p.label = Printable(p.label)
+		p.cut = p.label + " "
+	}
+	switch {
+	case e.Level >= slog.LevelError:
+		p.label = "failed"
+	case e.Level >= slog.LevelWarn:
+		p.label, p.cut = "warning", ""
+	}
+	return p
+}
+
+// The colours of labels, as ANSI has them.
+const (
+	colourState   = "1;36"
+	colourData    = "32"
+	colourDone    = "1;32"
+	colourFailed  = "1;31"
+	colourWarning = "1;33"
+)
+
+// colourOf is the colour of an event's label; "" is the terminal's own.
+func colourOf(e *Event) string {
+	switch {
+	case failed(e):
+		return colourFailed
+	case e.Level >= slog.LevelWarn:
+		return colourWarning
+	case e.Event == "qp.transition":
+		return colourState
+	case e.Event == "run.done":
+		return colourDone
+	case e.Path == "data":
+		return colourData
+	}
+	return ""
+}
+
+// failed says whether an event is a failure.
+func failed(e *Event) bool {
+	status := e.text("status")
+	return e.Level >= slog.LevelError || e.text("error") != "" || status != "" && status != "IBV_WC_SUCCESS"
+}
+
+// rows are the lines of a passage.
+func (p *passage) rows() []row {
+	first := p.events[0]
+	switch kind, _, _ := strings.Cut(p.kind, " "); kind {
+	case "device":
+		return p.device()
+	case "made":
+		return []row{p.made()}
+	case "freed":
+		return []row{{"free", fmt.Sprintf("%d objects, the last made first", len(p.events))}}
+	case "endpoints":
+		return p.endpoints()
+	case "transition":
+		return []row{p.transition()}
+	case "recv":
+		return []row{p.receives()}
+	}
+	switch first.Event {
+	case "oob.message":
+		return []row{message(first)}
+	case "object.made":
+		return []row{registered(first)}
+	case "wr.completed":
+		return []row{{"complete", completed(first)}}
+	}
+	return []row{first.row()}
+}
+
+// text is an attribute as text; "" if there is none.
+func (e *Event) text(name string) string {
+	v := e.Attr(name)
+	if v.Kind() == slog.KindAny {
+		return ""
+	}
+	return v.String()
+}
+
+// row is an event in its own words: its message, a text in quotation marks, and the
+// other attributes in brackets.
+func (e *Event) row() row {
+	p := phraseOf(e)
+	text := Printable(strings.TrimPrefix(e.Message, p.cut))
+	if v := e.Attr("text"); v.Kind() != slog.KindAny {
+		text += ": " + quoted(v.String())
+	}
+	if why := e.text("error"); why != "" {
+		text = strings.TrimPrefix(text+": "+Printable(why), ": ")
+	}
+	hide := append(slices.Clip(p.hide), toldByText[e.Event]...)
+	if rest := attrText(e.Attrs, append(hide, "text", "error", "from", "to")); rest != "" {
+		text += " (" + rest + ")"
+	}
+	return row{p.label, text}
+}
+
+// attrText are attributes but for some, with words where there are any.
+func attrText(attrs []slog.Attr, hide []string) string {
+	if slices.Contains(hide, "*") {
+		return ""
+	}
+	var parts []string
+	for _, a := range attrs {
+		words, ok := attrWords[a.Key]
+		switch {
+		case slices.Contains(hide, a.Key), a.Value.String() == "false", a.Value.String() == "0s": // what is not so
+		case a.Value.Kind() == slog.KindGroup:
+			if inner := attrText(a.Value.Group(), nil); inner != "" {
+				parts = append(parts, inner)
+			}
+		case ok:
+			parts = append(parts, fmt.Sprintf(words, Printable(a.Value.String())))
+		default:
+			parts = append(parts, Printable(a.Key)+"="+Printable(a.Value.String()))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// maxQuoted is how many columns of a text a story shows.
+const maxQuoted = 160
+
+// quoted is the beginning of a text, in quotation marks.
+func quoted(text string) string {
+	if start := fit(text, maxQuoted); len(start) < len(text) {
+		return strconv.Quote(start) + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// message is the line of a message over TCP.
+func message(e *Event) row {
+	peer := Printable(e.text("peer"))
+	switch {
+	case e.text("message") != "error":
+		return row{"TCP", "connected to " + peer}
+	case e.Attr("sent").Bool():
+		return row{"TCP", "the failure is sent to the peer"}
+	}
+	return row{"TCP", "the peer says that it failed, at the step " + quoted(e.text("name"))}
+}
+
+// device is the line of the device and its port.
+func (p *passage) device() []row {
+	var parts []string
+	for _, e := range p.events {
+		text := strings.TrimPrefix(e.Message, "open ")
+		switch e.Event {
+		case "device.opened":
+			text += ", " + e.text("why")
+		case "port.queried":
+			text += " " + e.text("state") + ", MTU " + e.text("active_mtu")
+		}
+		parts = append(parts, Printable(text))
+	}
+	return []row{{"open", strings.Join(parts, "; ")}}
+}
+
+// made lists the objects that were made, those of one kind as one entry.
+func (p *passage) made() row {
+	var kinds []string
+	count := map[string]int{}
+	last := map[string]*Event{}
+	for _, e := range p.events {
+		name := cmp.Or(objectKinds[e.Verb], e.text("object"))
+		if count[name]++; count[name] == 1 {
+			kinds = append(kinds, name)
+		}
+		last[name] = e
+	}
+	var list []string
+	for _, name := range kinds {
+		e := last[name]
+		if count[name] > 1 {
+			name = fmt.Sprintf("%d %ss", count[name], name)
+		} else if qpn := e.text("qpn"); qpn != "" {
+			name += " " + qpn
+		}
+		if t := e.text("type"); t != "" {
+			name += " (" + t + ", " + e.text("state") + ")"
+		}
+		list = append(list, Printable(name))
+	}
+	return row{"make", strings.Join(list, ", ")}
+}
+
+// registered is the line of a memory region.
+func registered(e *Event) row {
+	hide := []string{"object", "name", "addr", "access"}
+	if e.text("rkey") == "0x0" {
+		hide = append(hide, "rkey")
+	} else {
+		hide = append(hide, "lkey")
+	}
+	text := Printable(strings.TrimPrefix(e.Message, "register ")) + " (" + attrText(e.Attrs, hide)
+	if access := accessWords(e.text("access")); access != noAccess {
+		text += ", " + access
+	}
+	return row{"register", text + ")"}
+}
+
+// maxPairs is how many pairs of endpoints a story shows.
+const maxPairs = 2
+
+// endpoints is a table of both ends' numbers.
+func (p *passage) endpoints() []row {
+	rows := []row{{"endpoint", "QPN       PSN       GID"}}
+	shown := p.events
+	if len(shown) > 2*maxPairs {
+		shown = shown[:2*maxPairs]
+	}
+	for _, e := range shown {
+		text := fmt.Sprintf("%-8s  %-8s  %s", e.text("qpn"), e.text("psn"), e.text("gid"))
+		if lid := e.text("lid"); lid != "0" {
+			text += "  LID " + lid
+		}
+		rows = append(rows, row{"  " + e.text("side"), Printable(text)})
+	}
+	if more := len(p.events)/2 - maxPairs; more > 0 {
+		rows = append(rows, row{"", fmt.Sprintf("and %d more pairs; -v shows them", more)})
+	}
+	return rows
+}
+
+// transition is the line of a transition, of one queue pair or several.
+func (p *passage) transition() row {
+	first := p.events[0]
+	values := first.Attr("attr")
+	differ := map[string]bool{}
+	moved := 0
+	var drained string
+	for _, e := range p.events {
+		if e.Event == "qp.drained" {
+			drained = ": " + e.text("flushed") + " of them"
+			continue
+		}
+		moved++
+		if values.Kind() != slog.KindGroup {
+			continue
+		}
+		for _, a := range values.Group() {
+			if e.Attr("attr", a.Key).String() != a.Value.String() {
+				differ[a.Key] = true
+			}
+		}
+	}
+	text := "mask=" + first.text("mask")
+	if moved > 1 {
+		text += fmt.Sprintf(" for %d queue pairs", moved)
+	}
+	var given []slog.Attr
+	if values.Kind() == slog.KindGroup {
+		given = values.Group()
+	}
+	return row{Printable(first.Message), text + ": " + Printable(transitionWords(first.text("to"), given, differ)) + drained}
+}
+
+// receives is the line of receives posted one after the other.
+func (p *passage) receives() row {
+	r := p.events[0].row()
+	if n := len(p.events); n > 1 {
+		r.text = fmt.Sprintf("%d RECVs (%s bytes each)", n, p.events[0].text("bytes"))
+	}
+	return r
+}
+
+// completed is the text of a completion.
+func completed(e *Event) string {
+	what := cmp.Or(strings.TrimPrefix(e.text("opcode"), "IBV_WC_"), "request")
+	return Printable(what) + " (" + attrText(e.Attrs, []string{"opcode"}) + ")"
+}

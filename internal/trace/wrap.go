@@ -1,0 +1,89 @@
+// Wrapping text at a width, as a terminal shows it.
+
+package trace
+
+import (
+	"strings"
+	"unicode"
+)
+
+// wide are the ranges of runes that terminals show in two columns: scripts of East
+// Asia and pictures.
+var wide = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{Lo: 0x1100, Hi: 0x115f, Stride: 1}, {Lo: 0x231a, Hi: 0x231b, Stride: 1}, {Lo: 0x23e9, Hi: 0x23f3, Stride: 1},
+		{Lo: 0x2600, Hi: 0x27bf, Stride: 1}, {Lo: 0x2b1b, Hi: 0x2b55, Stride: 1}, {Lo: 0x2e80, Hi: 0xa4cf, Stride: 1},
+		{Lo: 0xa960, Hi: 0xa97f, Stride: 1}, {Lo: 0xac00, Hi: 0xd7a3, Stride: 1}, {Lo: 0xf900, Hi: 0xfaff, Stride: 1},
+		{Lo: 0xfe30, Hi: 0xfe6f, Stride: 1}, {Lo: 0xff00, Hi: 0xff60, Stride: 1}, {Lo: 0xffe0, Hi: 0xffe6, Stride: 1},
+	},
+	R32: []unicode.Range32{{Lo: 0x16fe0, Hi: 0x1b2ff, Stride: 1}, {Lo: 0x1f000, Hi: 0x1faff, Stride: 1}, {Lo: 0x20000, Hi: 0x3fffd, Stride: 1}},
+}
+
+// columns is how many columns of a terminal a text takes.
+func columns(s string) (n int) {
+	for _, r := range s {
+		n += runeColumns(r)
+	}
+	return n
+}
+
+func runeColumns(r rune) int {
+	switch {
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case unicode.Is(wide, r):
+		return 2
+	}
+	return 1
+}
+
+// wrap breaks a text into lines of at most width columns: at spaces, and a word that
+// is longer than a line wherever the line is full.
+func wrap(text string, width int) []string {
+	var lines []string
+	var line string
+	used := 0
+	for word := range strings.SplitSeq(text, " ") {
+		n := columns(word)
+		if line != "" && used+1+n <= width {
+			line, used = line+" "+word, used+1+n
+			continue
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+		for n > width {
+			head := fit(word, width)
+			lines = append(lines, head)
+			word = word[len(head):]
+			n = columns(word)
+		}
+		line, used = word, n
+	}
+	return append(lines, line)
+}
+
+// fit is the longest beginning of s that takes at most width columns, and at least
+// one rune.
+func fit(s string, width int) string {
+	used := 0
+	for i, r := range s {
+		if used += runeColumns(r); used > width && i > 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// wrapFields puts as many fields on a line as width columns hold, and breaks a field
+// that is longer than a line.
+func wrapFields(fields []string, width int) (lines []string) {
+	for _, f := range fields {
+		if last := len(lines) - 1; last >= 0 && columns(lines[last])+1+columns(f) <= width {
+			lines[last] += " " + f
+		} else {
+			lines = append(lines, wrap(f, width)...)
+		}
+	}
+	return lines
+}
