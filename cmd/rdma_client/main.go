@@ -20,8 +20,10 @@ func main() {
 		Short: "Do an RDMA job with rdma_server over raw verbs",
 		Long: `rdma_client connects to rdma_server by TCP, exchanges queue pair numbers, GIDs
 and regions, moves a queue pair through RESET, INIT, RTR and RTS, and does a job,
-which --job names. Every step is printed. With --peer it does what a program of
-another kind does, with that program's server (docs/c-programs.md).
+which --job names. With --peer it does what a program of another kind does, with
+that program's server (docs/c-programs.md).
+
+` + cli.Levels + `
 
 Without a device the first one is taken; without a port, 18515 (rc-example:
 19875); without a GID index, a RoCE v2 GID of the server's address family.
@@ -34,7 +36,7 @@ Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
   rdma_client --job file --file movie.mkv 10.0.0.1
   rdma_client --job bench-write-bw -s 1M -n 1000 10.0.0.1 rxe0
   rdma_client --peer pingpong -n 100 10.0.0.1 rxe0
-  rdma_client --json -v 10.0.0.1 rxe0`,
+  rdma_client --json -vv 10.0.0.1 rxe0`,
 		Args: cobra.RangeArgs(1, 4),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {

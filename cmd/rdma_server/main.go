@@ -22,7 +22,7 @@ func main() {
 		Short: "Serve RDMA jobs to rdma_client over raw verbs",
 		Long: `rdma_server listens on a TCP port, exchanges queue pair numbers, GIDs and
 regions with each rdma_client, moves a queue pair through RESET, INIT, RTR and
-RTS, and does its side of the job that the client asks for. Every step is printed.
+RTS, and does its side of the job that the client asks for.
 
 Without a device the first one is taken; without a port, 18515; without a GID
 index, a RoCE v2 GID of the client's address family. Clients are served side by
@@ -30,6 +30,8 @@ side until the program is interrupted.
 
 With --peer it is the server for clients of another kind (docs/c-programs.md),
 with a --job of its own choice and that job's flags.
+
+` + cli.Levels + `
 
 Exit status: 0 if it was stopped between clients, or with --once the job was
 done; 1 if it failed; 2 for a wrong command line; 130 if it was interrupted in

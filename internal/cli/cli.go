@@ -41,6 +41,8 @@ type Output struct {
 	JSON    bool
 	Quiet   bool
 	Verbose int // how often -v was given
+
+	flush func() // writes what the output holds back; nil for nothing
 }
 
 // AddFlags adds the flags that both commands have.
@@ -51,7 +53,7 @@ func AddFlags(f *pflag.FlagSet, o *run.Options, out *Output) {
 	f.StringVar(&o.PCAP, "pcap", "", "write the packets of a soft device to this file, for Wireshark")
 	f.BoolVar(&out.JSON, "json", false, "print one JSON object a line for each event")
 	f.BoolVar(&out.Quiet, "quiet", false, "print nothing but errors")
-	f.CountVarP(&out.Verbose, "verbose", "v", "tell more: -v dumps queue pairs, SGEs, work requests and completions, -vv also waits and memory")
+	f.CountVarP(&out.Verbose, "verbose", "v", "show more: -v each event with its time, -vv also dumps, waits and memory")
 }
 
 // Progress is the terminal that a progress bar may be shown on: standard error, if
@@ -136,6 +138,9 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	}
 
 	ran, err := cmd.ExecuteContextC(ctx)
+	if out.flush != nil {
+		out.flush()
+	}
 	if failed := stdout.failure(); failed != nil && (err == nil || errors.Is(failed, err)) {
 		err = failed
 	} else if err != nil && !began { // then cobra found the fault, such as a wrong number of arguments
@@ -187,15 +192,37 @@ func (c *checked) failure() error {
 	return fmt.Errorf("the output was not written: %w; try: an output with room, or --quiet", c.err)
 }
 
+// Levels explains, for --help, what the output shows.
+const Levels = `The output is a story of about 20 lines; NO_COLOR=1 takes its colours away. -v
+prints each event on a line of its own, with its time and one of three words:
+SLOW is the control path, where the kernel takes part, once in a connection (it
+is no warning); FAST prepares data transfer: memory is registered, receives are
+posted; DATA is data transfer itself. -vv adds dumps of queue pairs, work
+requests, completions and memory.`
+
+// logger makes the Logger of the run: the story, with -v the trace, with -vv the
+// trace and its dumps.
 func (o *Output) logger(w io.Writer) *slog.Logger {
-	level := [...]slog.Level{slog.LevelInfo, slog.LevelDebug, trace.LevelWaits}[min(o.Verbose, 2)]
+	level := slog.LevelInfo
+	if o.Verbose > 1 {
+		level = trace.LevelWaits
+	}
 	switch {
 	case o.Quiet:
 		return slog.New(slog.DiscardHandler)
 	case o.JSON:
 		return slog.New(trace.NewJSON(w, level))
+	case o.Verbose > 0:
+		return slog.New(trace.NewNarration(w, level))
 	}
-	return slog.New(trace.NewNarration(w, level))
+	story := trace.NewStory(w, colour())
+	o.flush = story.Flush
+	return slog.New(story)
+}
+
+// colour says whether standard output shows colours and may: https://no-color.org.
+func colour() bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && cwriter.IsTerminal(int(os.Stdout.Fd()))
 }
 
 // version is the module's version, or the commit it was built from.

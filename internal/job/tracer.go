@@ -33,10 +33,10 @@ func LogAt(level slog.Level, log *slog.Logger, path, event, verb, text string, a
 }
 
 // Tracer posts and waits for a job, and logs each post and each completion; at the
-// levels of -v and -vv it also logs dumps of what they carry.
+// level of -vv it also logs dumps of what they carry.
 type Tracer struct{ Logger *slog.Logger }
 
-// Quieter returns a Tracer that logs at the level of -v what n logs without it: for
+// Quieter returns a Tracer that logs at the level of -vv what n logs without it: for
 // what happens over and over.
 func (n Tracer) Quieter() Tracer { return Tracer{slog.New(demoted{n.Logger.Handler()})} }
 

@@ -19,8 +19,12 @@ const (
 	labelWidth = 12
 )
 
-// maxRequests is how many posts and completions a story shows before it only counts.
-const maxRequests = 10
+// How many posts and completions a story shows, and how many data events of another
+// kind, before it only counts them.
+const (
+	maxRequests = 10
+	maxOfAKind  = 8
+)
 
 // Story is a slog.Handler that writes a run as lines of at most 80 columns:
 //
@@ -50,14 +54,14 @@ type storyOutput struct {
 // chapter is the story of one "who".
 type chapter struct {
 	out       *storyOutput
-	prefix    string  // of each line
-	pending   passage // the last one, if records may extend it
-	requests  int     // posts and completions written
-	uncounted int     // and those left out behind them
-	connected bool    // the line about TCP is written
+	prefix    string         // of each line
+	pending   passage        // the last one, if records may extend it
+	seen      map[string]int // how many of an event there were; "" is posts and completions
+	omitted   int            // how many of them were left out since the last line about that
+	connected bool           // the line about TCP is written
 }
 
-// passage is one or more records that are told together.
+// passage is one or more records that are printed together.
 type passage struct {
 	kind   string // records of the same kind extend the passage; "" is none
 	events []*Event
@@ -95,7 +99,7 @@ func (s *Story) Handle(_ context.Context, r slog.Record) error {
 	defer o.mu.Unlock()
 	c := o.chapters[e.Who]
 	if c == nil {
-		c = &chapter{out: o}
+		c = &chapter{out: o, seen: map[string]int{}}
 		if _, number, ok := strings.Cut(e.Who, "/"); ok {
 			c.prefix = "[" + Printable(number) + "] "
 		}
@@ -122,7 +126,7 @@ func (s *Story) Flush() {
 func (c *chapter) add(e *Event) {
 	kind, what := c.sort(e)
 	switch {
-	case what == left:
+	case what == omit:
 		return
 	case what == flushes:
 		c.flushPassage()
@@ -139,15 +143,24 @@ func (c *chapter) add(e *Event) {
 	switch {
 	case kind != "":
 		c.pending = p
-	case what == request && !failed(e):
-		if c.requests++; c.requests > maxRequests {
-			c.uncounted++
-			return
-		}
-		c.write(p)
+	case c.enough(e, what) && !failed(e):
+		c.omitted++
 	default:
 		c.write(p)
 	}
+}
+
+// enough counts an event of the data path, and says whether a story has shown enough of
+// its kind.
+func (c *chapter) enough(e *Event, what place) bool {
+	key, most := e.Event, maxOfAKind
+	if what == request {
+		key, most = "", maxRequests
+	} else if e.Path != "data" || e.Level > slog.LevelInfo || tableLines[e.Event] {
+		return false
+	}
+	c.seen[key]++
+	return c.seen[key] > most
 }
 
 // flush writes everything that waits.
@@ -163,11 +176,11 @@ func (c *chapter) flushPassage() {
 	}
 }
 
-// flushCount says how many posts and completions were left out.
+// flushCount says how many events were left out.
 func (c *chapter) flushCount() {
-	if c.uncounted > 0 {
-		c.line(row{"…", fmt.Sprintf("%d more posts and completions; -v shows them", c.uncounted)}, "")
-		c.uncounted = 0
+	if c.omitted > 0 {
+		c.line(row{"…", fmt.Sprintf("%d more like these; -v shows them", c.omitted)}, "")
+		c.omitted = 0
 	}
 }
 

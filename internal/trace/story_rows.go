@@ -17,7 +17,7 @@ type place int
 
 const (
 	shown   place = iota // it has its lines
-	left                 // it is left out
+	omit                 // it is left out
 	flushes              // it is left out, and what came before is complete
 	request              // it is a post or a completion, of which there may be many
 	ends                 // it is shown, and no posts or completions follow
@@ -30,7 +30,11 @@ func (c *chapter) sort(e *Event) (kind string, what place) {
 		return c.sortMessage(e)
 	case "region.known":
 		if e.text("side") == "local" { // the line of its registration has the numbers
-			return "", left
+			return "", omit
+		}
+	case "async.event":
+		if strings.HasPrefix(e.Message, "IBV_EVENT_QP_LAST_WQE_REACHED") {
+			return "", omit // one for each queue pair with a shared receive queue, whenever it goes to ERR
 		}
 	case "device.opened", "port.queried":
 		return "device", shown
@@ -74,10 +78,10 @@ func (c *chapter) sortMessage(e *Event) (kind string, what place) {
 	case e.Attr("sent").Kind() == slog.KindBool && e.Attr("sent").Bool():
 		return "", flushes
 	}
-	return "", left // it may come between two records of one passage
+	return "", omit // it may come between two records of one passage
 }
 
-// phrase is how an event is told: its label, a beginning of its message that the label
+// phrase is how a story shows an event: its label, a beginning of its message that the label
 // says, and the attributes that a story leaves out. "*" stands for all.
 type phrase struct {
 	label, cut string

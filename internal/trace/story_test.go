@@ -110,6 +110,7 @@ func TestStoryOfManyQueuePairs(t *testing.T) {
 			}
 		}
 		for _, qpn := range []string{"0x1", "0x2", "0x3"} {
+			log.Info("IBV_EVENT_QP_LAST_WQE_REACHED on QP "+qpn, "event", "async.event", "verb", "ibv_get_async_event", "fatal", false)
 			transition(log, qpn, "INIT", "RTR", "0x129181", "PATH_MTU", "1024", "DEST_QPN", qpn)
 		}
 	})
@@ -156,9 +157,18 @@ func TestStoryOfAServer(t *testing.T) {
 `)
 }
 
-// Of many posts and completions a story shows the first, counts the rest, and shows
-// every failure.
+// Of many posts and completions, and of many events of a kind, a story shows the first,
+// counts the rest, and shows every failure.
 func TestStoryCounts(t *testing.T) {
+	many := storyOf(false, func(log *slog.Logger) {
+		for range 100 {
+			log.Info("added", "event", "atomic.done", "path", "data")
+			log.Info(" 2  3", "event", "bench.result", "path", "data")
+		}
+	})
+	if n := strings.Count(many, "added\n"); n != maxOfAKind || strings.Count(many, " 2  3\n") != 100 || !strings.HasSuffix(many, "…           92 more like these; -v shows them\n") {
+		t.Errorf("%d:\n%s", n, many)
+	}
 	got := storyOf(false, func(log *slog.Logger) {
 		for id := range 30 {
 			status := "IBV_WC_SUCCESS"
@@ -169,7 +179,7 @@ func TestStoryCounts(t *testing.T) {
 		}
 	})
 	if n := strings.Count(got, "\n"); n != maxRequests+2 || !strings.Contains(got, "IBV_WC_RETRY_EXC_ERR") ||
-		!strings.HasSuffix(got, "…           19 more posts and completions; -v shows them\n") {
+		!strings.HasSuffix(got, "…           19 more like these; -v shows them\n") {
 		t.Errorf("%d lines:\n%s", n, got)
 	}
 }

@@ -22,7 +22,7 @@ var stateWords = map[string]string{
 }
 
 // bitWords say what the value of each mask bit means, in the order in which a story
-// tells them.
+// lists them.
 var bitWords = []struct {
 	bit   string
 	words string // %s is the value

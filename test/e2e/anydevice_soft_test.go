@@ -370,7 +370,7 @@ func TestRecordReplacesAndIsQuiet(t *testing.T) {
 func TestNarrationAndQuiet(t *testing.T) {
 	noLeak(t)
 	port := freePort(t)
-	for _, flag := range []string{"--json=false", "--quiet"} {
+	for _, flag := range []string{"-v", "--quiet"} {
 		s := start(t, "rdma_server", flag, "--once", device, port)
 		waitListening(t, port)
 		c := start(t, "rdma_client", flag, "--text", "hé\x1b[0m", ipv4, device, port)

@@ -165,17 +165,28 @@ var volatile = []struct {
 	{regexp.MustCompile(`\b(seed|mib_per_s|completions|stalls)=[0-9a-f.]+`), "$1=…"},
 	{regexp.MustCompile(`\bxxh64 [0-9a-f]+`), "xxh64 …"},
 	{regexp.MustCompile(`^( \d+ +\d+)( +\d+\.\d+)+$`), "$1 …"}, // a row of figures
+	// Of a story:
+	{regexp.MustCompile(`text_bytes=\d+, text_crc32c=0x[0-9a-f]+`), "text_bytes=…, text_crc32c=…"},
+	{regexp.MustCompile(`^  (local|remote) +0x[0-9a-f]+ +0x[0-9a-f]+`), "$1 … …"},
+	{regexp.MustCompile(`PSN 0x[0-9a-f]+`), "PSN …"},
+	{regexp.MustCompile(`, so [^)]*\)`), ")"},
+	{regexp.MustCompile(`^(complete +RDMA_WRITE) \(wr_id=\d+`), "$1 (wr_id=…"},
+	{regexp.MustCompile(`flushed: \d+ of them`), "flushed: … of them"},
+	{regexp.MustCompile(`[\d.]+ (seconds|Mbit/sec|usec/iter)`), "… $1"},
 }
 
-// normal is an output without what differs from run to run: the lines sorted,
-// since messages of both ends cross.
+// wrapped is the beginning of a line that goes on with the line before it.
+var wrapped = regexp.MustCompile(`\n(\[\d+\] )? {12,}`)
+
+// normal is an output without what differs from run to run: lines that were wrapped
+// put together, since they break where numbers let them, and all sorted, since messages
+// of both ends cross.
 func normal(output string) []string {
-	lines := strings.Split(strings.TrimSpace(output), "\n")
+	lines := strings.Split(wrapped.ReplaceAllString(strings.TrimSpace(output), " "), "\n")
 	for i := range lines {
 		for _, v := range volatile {
 			lines[i] = v.pattern.ReplaceAllString(lines[i], v.instead)
 		}
-		lines[i] = strings.TrimLeft(lines[i], " ") // continued lines are set below the text, which moves
 	}
 	slices.Sort(lines)
 	return lines

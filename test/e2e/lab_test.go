@@ -48,15 +48,15 @@ func expect(t *testing.T, text string, patterns ...string) {
 // Two kernels, each with its rxe0, do the job, and the wire shows it: both halves
 // of the exchange, the messages and their acknowledgements, ICRCs right.
 func TestLab(t *testing.T) {
-	output, status, dir := lab(t, "LAB_JOB=send", `LAB_CLIENT_ARGS=--text "hello, other machine"`)
+	output, status, dir := lab(t, "LAB_JOB=send", "LAB_SERVER_ARGS=-v", `LAB_CLIENT_ARGS=-v --text "hello, other machine"`)
 	if status != 0 {
 		t.Errorf("status %d", status)
 	}
 	const reply = "the server received 20 bytes: hello, other machine"
 	expect(t, output,
-		`^on the server: lab: \$ \./rdma_server --once rxe0 18515 1$`,
+		`^on the server: lab: \$ \./rdma_server --once -v rxe0 18515 1$`,
 		`^on the server: .*RTR→RTS`, `^on the server: .*text=hello, other machine bytes=20`,
-		`^on the client: lab: \$ \./rdma_client --job send --text "hello, other machine" 10\.0\.0\.1 rxe0 18515 1$`, `^on the client: .*RTR→RTS`, `^on the client: .*reply from the server  text=`+reply,
+		`^on the client: lab: \$ \./rdma_client --job send -v --text "hello, other machine" 10\.0\.0\.1 rxe0 18515 1$`, `^on the client: .*RTR→RTS`, `^on the client: .*reply from the server  text=`+reply,
 		`^lab: exit status: server 0, client 0$`)
 
 	pcap := filepath.Join(dir, "wire.pcap")

@@ -78,7 +78,7 @@ func TestPingpongNarration(t *testing.T) {
 	noLeak(t)
 	run := pingpongRun{"rc", "-n 100", 819200, 100}
 	s := serve(t, append([]string{"--once"}, run.ours()...)...)
-	c := start(t, "rdma_client", append(run.ours(), ipv4, device, s.port)...)
+	c := start(t, "rdma_client", append(run.ours(), "-v", ipv4, device, s.port)...)
 	c.succeeds()
 	s.succeeds()
 	var data []string

@@ -61,13 +61,13 @@ func TestSetupRxe(t *testing.T) {
 func testRunScripts(t *testing.T, device, address string) {
 	logs := [2]string{filepath.Join(t.TempDir(), "server"), filepath.Join(t.TempDir(), "client")}
 	const port = "18600"
-	s := newScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=" + logs[0]}, "run_server.sh", port, "--once").start()
+	s := newScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=" + logs[0]}, "run_server.sh", port, "--once", "-v").start()
 	contents := func(file string) string {
 		b, _ := os.ReadFile(file)
 		return string(b)
 	}
 	eventually(t, func() bool { return strings.Contains(contents(logs[0]), "listening on") }, func() string { return "the server does not listen: " + contents(logs[0]) })
-	c := runScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=" + logs[1], "RDMA_GID_INDEX=1"}, "run_client.sh", address, port, "--text", "by script")
+	c := runScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=" + logs[1], "RDMA_GID_INDEX=1"}, "run_client.sh", address, port, "--text", "by script", "-v")
 	c.ends(0, "open device "+device, "why=asked for by index", "the server received 9 bytes: by script", "log: "+logs[1])
 	s.ends(0, "open device "+device, "text=by script", "log: "+logs[0])
 	for i, run := range []*script{s, c} {

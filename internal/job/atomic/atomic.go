@@ -241,7 +241,7 @@ func (a *client) Prepare(c *rc.Conn) (err error) {
 	return err
 }
 
-// loggedOperations are logged one by one; the rest only with -v.
+// loggedOperations are logged one by one; the rest only with -vv.
 const loggedOperations = 4
 
 func (a *client) Run(ctx context.Context, c *rc.Conn) error {
@@ -253,7 +253,7 @@ func (a *client) Run(ctx context.Context, c *rc.Conn) error {
 	a.ops, a.reported = a.Tracer, time.Now()
 	for i := range a.count {
 		if i == loggedOperations && !a.Logger.Enabled(ctx, slog.LevelDebug) {
-			job.Log(a.Logger, "data", "operations.untold", "", "the rest is told with -v alone", slog.Int("operations", a.count-i))
+			job.Log(a.Logger, "data", "operations.untold", "", "-vv shows the rest", slog.Int("operations", a.count-i))
 			a.ops = job.Tracer{Logger: slog.New(slog.DiscardHandler)}
 		}
 		do := a.fetchAdd

@@ -31,7 +31,7 @@ func (t *Table) CheckSize(dev *verbs.Device, port uint8) error {
 // Begin logs what is going to be measured, and the table's header.
 func (t *Table) Begin() {
 	p := &t.Plan
-	job.Log(t.Logger, "data", "bench.begun", "", "measure; of the requests none is told", slog.String("op", p.Op.String()), slog.Bool("latency", p.Latency),
+	job.Log(t.Logger, "data", "bench.begun", "", "measure; the requests are not shown", slog.String("op", p.Op.String()), slog.Bool("latency", p.Latency),
 		slog.Int("size", p.Size), slog.Bool("all", p.All), slog.Bool("bidirectional", p.Both), slog.Int("iters", p.Iterations),
 		slog.Duration("duration", p.Duration), slog.Duration("margin", p.Margin),
 		slog.Int("qps", p.QPs), slog.Int("tx_depth", p.TxDepth), slog.Int("rx_depth", p.RxDepth), slog.Int("cq_mod", p.CQMod),

@@ -282,7 +282,7 @@ func (e *endpoint) give(ctx context.Context, count int64, last bool) error {
 
 // measured runs an end's part, tells of it, and compares the sums.
 func (e *endpoint) measured(ctx context.Context, c *rc.Conn, move func(context.Context) error) error {
-	job.Log(e.Logger, "data", "bulk.begun", "", "move the data; the first chunk is told, the rest is counted", e.attrs()...)
+	job.Log(e.Logger, "data", "bulk.begun", "", "move the data; the first chunk is shown, the rest is counted", e.attrs()...)
 	moving, stop := e.meter.start(ctx, e.Logger, e.Total)
 	err := move(moving)
 	if stopped := stop(); err == nil {

@@ -102,7 +102,7 @@ func (t *transfer) offset(n int64) int { return int(n%int64(t.slots)) * t.Chunk 
 func (t *transfer) slot(n int64) []byte { return t.ring.Bytes()[t.offset(n):][:t.length(n)] }
 
 // at is the Tracer for message n: the first two chunks and the SHA-256 are always logged,
-// the many between only with -v.
+// the many between only with -vv.
 func (t *transfer) at(n int64) job.Tracer {
 	if n < 2 || n >= t.Chunks() {
 		return t.Tracer
@@ -203,7 +203,7 @@ func (f *client) Run(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	job.Log(f.Logger, "data", "file.begun", "", "send the file "+f.source.path+"; -v tells of every chunk", f.attrs(slog.Int64("chunks", f.Chunks()), slog.Int("chunk", f.Chunk), slog.Int("slots", f.slots))...)
+	job.Log(f.Logger, "data", "file.begun", "", "send the file "+f.source.path+"; -vv shows every chunk", f.attrs(slog.Int64("chunks", f.Chunks()), slog.Int("chunk", f.Chunk), slog.Int("slots", f.slots))...)
 	began := time.Now()
 	if err := f.sendAll(ctx, c, remote); err != nil {
 		return err
@@ -382,7 +382,7 @@ func (f *server) Run(ctx context.Context, c *rc.Conn) (err error) {
 		return err
 	}
 	defer job.CloseAll(&err, file)
-	job.Log(f.Logger, "data", "file.begun", "", "receive a file; -v tells of every chunk", f.attrs(slog.Int64("chunks", f.Chunks()), slog.Int("chunk", f.Chunk), slog.Int("slots", f.slots))...)
+	job.Log(f.Logger, "data", "file.begun", "", "receive a file; -vv shows every chunk", f.attrs(slog.Int64("chunks", f.Chunks()), slog.Int("chunk", f.Chunk), slog.Int("slots", f.slots))...)
 	digest := sha256.New()
 	for n := range f.messages() {
 		if err := f.await(ctx, c, n); err != nil {
