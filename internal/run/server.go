@@ -174,18 +174,22 @@ type jobless struct{ error }
 
 func (j jobless) Unwrap() error { return j.error }
 
-// isStranger says, of a connecting that failed, whether nothing whole of a client's came:
-// then it was none.
-func isStranger(err error) bool {
+// joblessIfStranger returns the error of a connecting that failed: as jobless if no whole message
+// of a client came, because then there was no client.
+func joblessIfStranger(err error) error {
 	var closed *oob.ClosedError
 	var late *oob.TimeoutError
+	stranger := errors.Is(err, oob.ErrForeignPeer)
 	switch {
 	case errors.As(err, &closed):
-		return closed.First
+		stranger = closed.First
 	case errors.As(err, &late):
-		return late.Last == ""
+		stranger = late.Last == ""
 	}
-	return errors.Is(err, oob.ErrForeignPeer)
+	if stranger {
+		return jobless{err}
+	}
+	return err
 }
 
 // client serves one client from the hello to the end.
@@ -222,18 +226,15 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) (err e
 	if g, ok := endpoint.(job.Greeter); ok {
 		if err := g.Greet(ctx, in.TCP()); err != nil {
 			refuse(err)
-			return err
+			return joblessIfStranger(err)
 		}
 	}
 	cfg := s.config(log)
 	cfg.Device, cfg.Params, cfg.Prepare = s.dev, job.Params{}, endpoint.Prepare
 	endpoint.Configure(&cfg)
 	conn, err := in.Connect(ctx, cfg)
-	if err != nil && isStranger(err) {
-		return jobless{err}
-	}
 	if err != nil {
-		return err
+		return joblessIfStranger(err)
 	}
 	record.connected(ctx, conn)
 	if err := job.Run(ctx, conn, endpoint, s.Timeout); err != nil {

@@ -78,8 +78,8 @@ func TestPingpongMalformed(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: localhost:18515\r\nUser-Agent: cu", "an HTTP client", "right port"},
 		{"HTTP/1.1 400 Bad Request\r\n", "an HTTP server", "right port"},
 		{"SSH-2.0-OpenSSH_9.2p1\r\n", "an SSH server", "right port"},
-		{"RVO\n\x01\x01\x00\x00\x00\x00\x00\x27", "native format", "--peer"},
-		{strings.Repeat("\x01", 34), "like RDMA_RC_example", "--peer"},
+		{"RVO\n\x01\x01\x00\x00\x00\x00\x00\x27", "native format", "exchange format here"},
+		{strings.Repeat("\x01", 34), "like RDMA_RC_example", "exchange format here"},
 		{strings.Repeat("\x1b", 52), "ibv_rc_pingpong or one of its kind, no line: 1b 1b", "--peer"},
 	} {
 		_, err := decodeLine([]byte(test.came))
