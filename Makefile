@@ -60,7 +60,7 @@ static: need-build ## gofmt, vet, staticcheck, builds without cgo and for other 
 	@for on in $(vetted); do echo "go vet ./... for $$on"; CGO_ENABLED=0 GOOS=$${on%/*} GOARCH=$${on#*/} go vet ./... || exit; done
 	@for on in $(built); do echo "go build ./... for $$on"; CGO_ENABLED=0 GOOS=$${on%/*} GOARCH=$${on#*/} go build ./... || exit; done
 	CGO_ENABLED=0 GOOS=js GOARCH=wasm go build ./verbs
-	CGO_ENABLED=0 GOOS=js GOARCH=wasm go vet ./qpstate ./softroce/internal/wire ./softroce/internal/transport
+	CGO_ENABLED=0 GOOS=js GOARCH=wasm go vet ./qpstate ./softroce/internal/packet ./softroce/internal/transport
 
 # The real binaries are run by nocgo and race; each time takes minutes.
 .PHONY: unit

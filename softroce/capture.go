@@ -10,7 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -80,13 +80,13 @@ func (c *capture) begin(packet func(at time.Time, ip []byte) error) bool {
 	return true
 }
 
-func (c *capture) tap(_ bool, f wire.Frame, packet []byte) {
+func (c *capture) tap(_ bool, f packet.Frame, raw []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.packet == nil || c.err != nil {
 		return
 	}
-	if c.buf, c.err = f.Append(c.buf[:0], packet); c.err == nil {
+	if c.buf, c.err = f.Append(c.buf[:0], raw); c.err == nil {
 		c.err = c.packet(time.Now(), c.buf)
 	}
 }

@@ -34,7 +34,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/verbstest"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -93,7 +93,7 @@ func (b *badProvider) Open(name string) (verbs.DeviceProvider, error) {
 	return newDevice(name, []*port{nil, {link: &badLink{Link: l, network: network, sum: b}, index: 1}}), nil
 }
 
-func notRC(packet []byte) bool { return wire.Opcode(packet[0]).Transport() != wire.RC }
+func notRC(raw []byte) bool { return packet.Opcode(raw[0]).Transport() != packet.RC }
 
 // lastPackets is how long a link that is being closed waits for packets that are
 // still on their way, so that all of them were looked at.

@@ -16,8 +16,8 @@ import (
 	"github.com/rawverbs/rawverbs/internal/errno"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -256,7 +256,7 @@ func (d *device) QueryPKey(number uint8, index int) (uint16, error) {
 	if number != 1 || index != 0 {
 		return 0, syscall.EINVAL
 	}
-	return wire.DefaultPKey, nil
+	return packet.DefaultPKey, nil
 }
 
 // Close ends the links and waits for the goroutines that receive.

@@ -15,18 +15,18 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // AddrError says that an address cannot be bound.
 type AddrError struct {
-	Addr netip.Addr // its port is wire.Port
+	Addr netip.Addr // its port is packet.Port
 	Err  error      // errors.Is finds EADDRINUSE, EADDRNOTAVAIL, …
 	Hint string     // what to try
 }
 
 func (e *AddrError) Error() string {
-	text := fmt.Sprintf("softroce/link: UDP port %d of %v: %v", wire.Port, e.Addr, e.Err)
+	text := fmt.Sprintf("softroce/link: UDP port %d of %v: %v", packet.Port, e.Addr, e.Err)
 	if e.Hint != "" {
 		text += "; try: " + e.Hint
 	}
@@ -49,10 +49,10 @@ func addrError(local netip.AddrPort, err error) error {
 		if rxe := rxeDevices(); len(rxe) > 0 {
 			e.Hint = fmt.Sprintf("the kernel's own device, %s: rdma_rxe has port %d of every address in its network namespace; "+
 				"or delete it (rdma link delete %s), or run in another namespace (ip netns exec)",
-				strings.Join(rxe, ", "), wire.Port, rxe[0])
+				strings.Join(rxe, ", "), packet.Port, rxe[0])
 		} else if _, err := os.Stat("/sys/module/rdma_rxe"); err == nil {
 			e.Hint += fmt.Sprintf("; it may be the kernel's rdma_rxe, which keeps port %d of every address when its last device "+
-				"is gone (modprobe -r rdma_rxe), or run in another namespace (ip netns exec)", wire.Port)
+				"is gone (modprobe -r rdma_rxe), or run in another namespace (ip netns exec)", packet.Port)
 		}
 	case syscall.EADDRNOTAVAIL:
 		e.Hint = "an address that this host has: ip address show, or ifconfig"
@@ -73,8 +73,8 @@ func sendHint(err error) string {
 	case errors.Is(err, syscall.EINVAL):
 		hint = "an address that can be reached from this one: a loopback address reaches only loopback"
 	case errors.Is(err, syscall.EPERM):
-		hint = fmt.Sprintf("opening UDP port %d in the firewall", wire.Port)
-	case errors.Is(err, wire.ErrFlow):
+		hint = fmt.Sprintf("opening UDP port %d in the firewall", packet.Port)
+	case errors.Is(err, packet.ErrFlow):
 		hint = "an address of the same family as this end's"
 	}
 	if hint != "" {

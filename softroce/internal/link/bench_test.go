@@ -12,7 +12,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // Packets of the streams: path MTU 4096, as many to a burst as fit.
@@ -56,11 +56,11 @@ func (s *streamer) push() error {
 		for s.allowed() > 0 && len(s.buf)-used >= streamBurst*streamPacket {
 			start := used
 			for range s.allowed() {
-				p, err := wire.Build(s.buf[used:], wire.RCWriteMiddle, streamPayload)
+				p, err := packet.Build(s.buf[used:], packet.RCWriteMiddle, streamPayload)
 				if err != nil {
 					return err
 				}
-				p.BTH().SetPSN(wire.NewPSN(uint32(s.sent)))
+				p.BTH().SetPSN(packet.NewPSN(uint32(s.sent)))
 				copy(p.Payload(), s.source[s.sent*streamPayload%len(s.source):])
 				used += streamPacket
 				s.sent++
@@ -109,7 +109,7 @@ func absorb(l *Socket, to netip.Addr) error {
 			return err
 		}
 		for i := range in.Packets {
-			p, err := wire.Parse(in.Packets[i].Data)
+			p, err := packet.Parse(in.Packets[i].Data)
 			if err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ func absorb(l *Socket, to netip.Addr) error {
 			got++
 			copy(memory[psn*streamPayload%len(memory):], p.Payload())
 		}
-		p, err := wire.Build(ack, wire.RCAcknowledge, 0)
+		p, err := packet.Build(ack, packet.RCAcknowledge, 0)
 		if err != nil {
 			return err
 		}
@@ -234,8 +234,8 @@ func BenchmarkPingPong(b *testing.B) {
 			x, y := pair(b, false, Config{Limit: mode})
 			go ponger(y, x.Addr())
 			in, e := NewIngress(), new(Egress)
-			buf := make([]byte, wire.PacketLen(wire.RCSendOnly, 8))
-			p, err := wire.Build(buf, wire.RCSendOnly, 8)
+			buf := make([]byte, packet.Len(packet.RCSendOnly, 8))
+			p, err := packet.Build(buf, packet.RCSendOnly, 8)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -277,7 +277,7 @@ func benchUDP(b *testing.B) {
 			}
 		}
 	}()
-	buf := make([]byte, wire.PacketLen(wire.RCSendOnly, 8))
+	buf := make([]byte, packet.Len(packet.RCSendOnly, 8))
 	for b.Loop() {
 		if _, err := x.WriteToUDPAddrPort(buf, to); err != nil {
 			b.Fatal(err)
@@ -300,10 +300,10 @@ func noAllocations(t *testing.T, mode Mode, v6 bool) {
 	x, y := pair(t, v6, Config{Limit: mode})
 	in, e := NewIngress(), new(Egress)
 	const packets = 5
-	size := wire.PacketLen(wire.RCSendOnly, 1024)
+	size := packet.Len(packet.RCSendOnly, 1024)
 	data := make([]byte, packets*size)
 	for i := range packets {
-		if _, err := wire.Build(data[i*size:], wire.RCSendOnly, 1024); err != nil {
+		if _, err := packet.Build(data[i*size:], packet.RCSendOnly, 1024); err != nil {
 			t.Fatal(err)
 		}
 	}

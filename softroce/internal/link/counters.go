@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // Drop is why something that came was thrown away.
@@ -47,7 +47,7 @@ type Counters struct {
 	ReceiveCalls                   uint64 // of the system, those that brought something
 	ReceivedBursts                 uint64 // datagrams of two packets or more, joined by GRO
 	Dropped                        [NumDrops]uint64
-	Matches                        [wire.NumMatches]uint64 // of all ICRCs checked
+	Matches                        [packet.NumMatches]uint64 // of all ICRCs checked
 }
 
 // All lists them by name.
@@ -71,7 +71,7 @@ func (c Counters) All() iter.Seq2[string, uint64] {
 			}
 		}
 		for m, n := range c.Matches {
-			if !yield("icrc_"+strings.ReplaceAll(strings.ToLower(wire.Match(m).String()), " ", "_"), n) {
+			if !yield("icrc_"+strings.ReplaceAll(strings.ToLower(packet.Match(m).String()), " ", "_"), n) {
 				return
 			}
 		}
@@ -83,7 +83,7 @@ type counters struct {
 	sentPackets, sentBytes, sendCalls, sentBursts, sendErrors, fallbacks atomic.Uint64
 	receivedPackets, receivedBytes, receiveCalls, receivedBursts         atomic.Uint64
 	dropped                                                              [NumDrops]atomic.Uint64
-	matches                                                              [wire.NumMatches]atomic.Uint64
+	matches                                                              [packet.NumMatches]atomic.Uint64
 }
 
 // tally is what one receive call brought: counted apart, so that counters are
@@ -91,7 +91,7 @@ type counters struct {
 type tally struct {
 	packets, bytes, bursts uint64
 	drops                  [NumDrops]uint64
-	matches                [wire.NumMatches]uint64
+	matches                [packet.NumMatches]uint64
 }
 
 // received adds what one receive call brought.

@@ -14,7 +14,7 @@
 //	        all there is in one recvmmsg; datagrams of one sender may come joined
 //	        (GRO)
 //	     5. they are taken apart, each packet's ICRC is checked and its
-//	        identification found (wire.Flow.Verify), and what is not sound is
+//	        identification found (packet.Flow.Verify), and what is not sound is
 //	        dropped and counted
 //	     6. Ingress.Packets has the rest, until the next Receive
 //

@@ -5,7 +5,7 @@ package link
 import (
 	"net/netip"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // What one burst may be. Add makes several of what is more.
@@ -13,7 +13,7 @@ const (
 	// MaxBurst is the most bytes: the longest UDP payload over IPv4.
 	MaxBurst = 65535 - 20 - 8
 	// MaxBurstPackets is the most packets: UDP_MAX_SEGMENTS of Linux before 6.9,
-	// since when it is wire.MaxSegments.
+	// since when it is packet.MaxSegments.
 	MaxBurstPackets = 64
 )
 
@@ -72,7 +72,7 @@ func (b *burst) packet(i int) []byte {
 // seal seals all packets of b, as packets of GSO (segmented) or each sent alone,
 // and shows them to tap if that is not nil.
 func (e *Egress) seal(b *burst, local netip.AddrPort, segmented bool, tap Tap) error {
-	remote := netip.AddrPortFrom(b.to.Addr, wire.Port)
+	remote := netip.AddrPortFrom(b.to.Addr, packet.Port)
 	p, err := e.flows.peer(local, remote, local, remote)
 	if err != nil {
 		return err
@@ -82,10 +82,10 @@ func (e *Egress) seal(b *burst, local netip.AddrPort, segmented bool, tap Tap) e
 		if segmented {
 			id = uint16(i)
 		}
-		packet := b.packet(i)
-		p.flow.Seal(packet, id)
+		raw := b.packet(i)
+		p.flow.Seal(raw, id)
 		if tap != nil {
-			tap(true, wire.Frame{Src: local, Dst: remote, ID: id, TOS: b.to.TOS, TTL: b.to.TTL}, packet)
+			tap(true, packet.Frame{Src: local, Dst: remote, ID: id, TOS: b.to.TOS, TTL: b.to.TTL}, raw)
 		}
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // Packet is a packet that came and is sound: its ICRC was checked, its headers
@@ -15,9 +15,9 @@ type Packet struct {
 	Data     []byte // BTH to ICRC
 	Src, Dst netip.Addr
 	SrcPort  uint16
-	ID       uint16     // identification of its IPv4 header
-	Match    wire.Match // how much the ICRC proved, with what is known of the sender
-	TOS, TTL uint8      // type of service and time to live, or their IPv6 like; 0 if not known
+	ID       uint16       // identification of its IPv4 header
+	Match    packet.Match // how much the ICRC proved, with what is known of the sender
+	TOS, TTL uint8        // type of service and time to live, or their IPv6 like; 0 if not known
 }
 
 // Ingress is packets that came, in one buffer. One goroutine at a time uses it;
@@ -76,15 +76,15 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 		at = in.clock()
 	}
 	expect := s.expected()
-	step, last := uint16(1), wire.NoMatch
+	step, last := uint16(1), packet.NoMatch
 	for rest := d.data; len(rest) > 0; {
-		packet := rest[:min(d.size, len(rest))]
-		rest = rest[len(packet):]
-		if len(packet) < minPacket {
+		raw := rest[:min(d.size, len(rest))]
+		rest = rest[len(raw):]
+		if len(raw) < minPacket {
 			t.drops[DropLength]++
 			continue
 		}
-		m, id := p.flow.Verify(packet, expect)
+		m, id := p.flow.Verify(raw, expect)
 		why, before := DropICRC, s.next
 		if numbered && m.OK() {
 			m, why = s.judge(m, id, at), DropIdentification
@@ -103,12 +103,12 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 		}
 		expect, last = id+step, m
 		t.packets++
-		t.bytes += uint64(len(packet))
+		t.bytes += uint64(len(raw))
 		if tap != nil {
-			tap(false, wire.Frame{Src: d.src, Dst: local, ID: id, TOS: d.tos, TTL: d.ttl}, packet)
+			tap(false, packet.Frame{Src: d.src, Dst: local, ID: id, TOS: d.tos, TTL: d.ttl}, raw)
 		}
 		in.Packets = append(in.Packets, Packet{
-			Data: packet[:len(packet):len(packet)], Src: d.src.Addr(), Dst: local.Addr(), SrcPort: d.src.Port(),
+			Data: raw[:len(raw):len(raw)], Src: d.src.Addr(), Dst: local.Addr(), SrcPort: d.src.Port(),
 			ID: id, Match: m, TOS: d.tos, TTL: d.ttl,
 		})
 	}

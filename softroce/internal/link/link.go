@@ -9,7 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // Link sends packets from one local address, and receives those that come
@@ -17,7 +17,7 @@ import (
 // they do not share an Egress or an Ingress.
 type Link interface {
 	// Addr is the local address, IPv4 addresses as 4 bytes. The port is
-	// wire.Port.
+	// packet.Port.
 	Addr() netip.Addr
 
 	// MTU is the largest path MTU that the local interface allows, in bytes of
@@ -59,7 +59,7 @@ type Link interface {
 // ErrInterrupted is what Receive returns after Interrupt.
 var ErrInterrupted = errors.New("softroce/link: interrupted")
 
-// Destination is where packets go: port wire.Port of Addr.
+// Destination is where packets go: port packet.Port of Addr.
 type Destination struct {
 	Addr netip.Addr // of the link's family
 	TOS  uint8      // type of service or traffic class
@@ -76,7 +76,7 @@ type SendError struct {
 
 func (e *SendError) Error() string {
 	return fmt.Sprintf("softroce/link: %d packets not sent, the first to %v: %v%s",
-		e.Packets, netip.AddrPortFrom(e.To, wire.Port), e.Err, sendHint(e.Err))
+		e.Packets, netip.AddrPortFrom(e.To, packet.Port), e.Err, sendHint(e.Err))
 }
 
 // Unwrap returns Err.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 var modes = []Mode{Plain, Batched, Segmented}
@@ -44,14 +44,14 @@ func loopback(t testing.TB, cfg Config) *Socket {
 // fill adds n packets for dst, of payload bytes each, which are numbered from psn.
 func fill(t testing.TB, e *Egress, dst netip.Addr, n, payload, psn int) {
 	t.Helper()
-	size := wire.PacketLen(wire.RCSendOnly, payload)
+	size := packet.Len(packet.RCSendOnly, payload)
 	data := make([]byte, n*size)
 	for i := range n {
-		p, err := wire.Build(data[i*size:], wire.RCSendOnly, payload)
+		p, err := packet.Build(data[i*size:], packet.RCSendOnly, payload)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.BTH().SetPSN(wire.NewPSN(uint32(psn + i)))
+		p.BTH().SetPSN(packet.NewPSN(uint32(psn + i)))
 		for j := range p.Payload() {
 			p.Payload()[j] = byte(j + psn + i)
 		}
@@ -91,17 +91,17 @@ func TestSendReceive(t *testing.T) {
 				}
 				got := collect(t, b, n+1)
 				for i, p := range got {
-					packet, err := wire.Parse(p.Data)
+					parsed, err := packet.Parse(p.Data)
 					if err != nil {
 						t.Fatal(err)
 					}
-					if psn := packet.BTH().PSN(); psn != wire.PSN(i) {
+					if psn := parsed.BTH().PSN(); psn != packet.PSN(i) {
 						t.Fatalf("packet %d has PSN %d", i, psn)
 					}
-					if p.Src != a.Addr() || p.Dst != b.Addr() || p.SrcPort != wire.Port {
+					if p.Src != a.Addr() || p.Dst != b.Addr() || p.SrcPort != packet.Port {
 						t.Fatalf("from %v port %d to %v", p.Src, p.SrcPort, p.Dst)
 					}
-					if p.Match != wire.MatchExact {
+					if p.Match != packet.MatchExact {
 						t.Errorf("packet %d: match %v, ID %d", i, p.Match, p.ID)
 					}
 				}
@@ -128,7 +128,7 @@ func TestLinkLocal(t *testing.T) {
 		}
 		sendAll(t, s, s, 5, 256)
 		for _, p := range collect(t, s, 5) {
-			if p.Src != addr || p.Dst != addr || p.Match != wire.MatchExact {
+			if p.Src != addr || p.Dst != addr || p.Match != packet.MatchExact {
 				t.Errorf("%v to %v: %v", p.Src, p.Dst, p.Match)
 			}
 		}

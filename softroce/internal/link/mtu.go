@@ -8,7 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // headroom is what rdma_rxe takes off an interface's MTU for headers.
@@ -21,7 +21,7 @@ const minMTU = 256
 // rdma_rxe has it: 80 less, rounded down to 256, 512, 1024, 2048 or 4096; 0 if
 // there is no room for even the smallest.
 func PathMTU(n int) int {
-	for mtu := wire.MaxPayload; mtu >= minMTU; mtu /= 2 {
+	for mtu := packet.MaxPayload; mtu >= minMTU; mtu /= 2 {
 		if n-headroom >= mtu {
 			return mtu
 		}

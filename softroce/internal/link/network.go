@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // Faults is what a simulated network does to packets. The zero Faults is a
@@ -42,7 +42,7 @@ type NetworkConfig struct {
 
 	// Spare says of a packet that no fault befalls it, but for delay and rate; nil
 	// for none. It must not call the network.
-	Spare func(packet []byte) bool
+	Spare func(raw []byte) bool
 }
 
 // NetworkStatistics is what a network did to packets.
@@ -63,7 +63,7 @@ type Network struct {
 	mu         sync.Mutex
 	cfg        NetworkConfig
 	rand       *rand.Rand
-	filter     func(src, dst netip.Addr, packet []byte) bool
+	filter     func(src, dst netip.Addr, raw []byte) bool
 	statistics NetworkStatistics
 	ends       map[netip.Addr]*simulated
 	flying     flights
@@ -74,7 +74,7 @@ type Network struct {
 
 // flight is a packet on its way.
 type flight struct {
-	data     [wire.MaxPacket]byte
+	data     [packet.MaxPacket]byte
 	len      int
 	src, dst netip.Addr
 	tos, ttl uint8
@@ -85,7 +85,7 @@ type flight struct {
 // NewNetwork returns a network without links.
 func NewNetwork(cfg NetworkConfig) *Network {
 	if cfg.MTU == 0 {
-		cfg.MTU = wire.MaxPayload
+		cfg.MTU = packet.MaxPayload
 	}
 	if cfg.Buffer == 0 {
 		cfg.Buffer = defaultReceiveBuffer
@@ -104,7 +104,7 @@ func (n *Network) Open(addr netip.Addr) (Link, error) {
 	if n.ends[addr] != nil {
 		return nil, &AddrError{Addr: addr, Err: syscall.EADDRINUSE, Hint: "another address of the simulated network"}
 	}
-	l := &simulated{network: n, local: netip.AddrPortFrom(addr, wire.Port), some: sync.NewCond(&n.mu)}
+	l := &simulated{network: n, local: netip.AddrPortFrom(addr, packet.Port), some: sync.NewCond(&n.mu)}
 	n.ends[addr] = l
 	return l, nil
 }
@@ -118,7 +118,7 @@ func (n *Network) SetFaults(f Faults) {
 
 // SetFilter sets a function that says of each packet whether it may go on, nil
 // for all: to lose one packet in particular. It must not call the network.
-func (n *Network) SetFilter(pass func(src, dst netip.Addr, packet []byte) bool) {
+func (n *Network) SetFilter(pass func(src, dst netip.Addr, raw []byte) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.filter = pass
@@ -132,9 +132,9 @@ func (n *Network) Statistics() NetworkStatistics {
 }
 
 // send takes a sealed packet from l. The lock is held.
-func (n *Network) send(l *simulated, to Destination, packet []byte, now time.Time) {
+func (n *Network) send(l *simulated, to Destination, raw []byte, now time.Time) {
 	n.statistics.Sent++
-	if n.filter != nil && !n.filter(l.local.Addr(), to.Addr, packet) {
+	if n.filter != nil && !n.filter(l.local.Addr(), to.Addr, raw) {
 		n.statistics.Filtered++
 		return
 	}
@@ -148,10 +148,10 @@ func (n *Network) send(l *simulated, to Destination, packet []byte, now time.Tim
 			n.statistics.Overflowed++
 			return
 		}
-		leaves = leaves.Add(transferTime(len(packet), f.Rate))
+		leaves = leaves.Add(transferTime(len(raw), f.Rate))
 		l.idle = leaves
 	}
-	if n.cfg.Spare != nil && n.cfg.Spare(packet) {
+	if n.cfg.Spare != nil && n.cfg.Spare(raw) {
 		f = &Faults{Delay: f.Delay}
 	}
 	copies := 1
@@ -165,7 +165,7 @@ func (n *Network) send(l *simulated, to Destination, packet []byte, now time.Tim
 	}
 	for range copies {
 		p := n.flight()
-		p.len = copy(p.data[:], packet)
+		p.len = copy(p.data[:], raw)
 		p.src, p.dst, p.tos, p.ttl = l.local.Addr(), to.Addr, to.TOS, cmp.Or(to.TTL, usualTTL)
 		p.due = leaves.Add(f.Delay)
 		if n.happens(f.Reorder) {

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // simulatedPair opens two links of a network, with IPv6 addresses, whose check
@@ -32,20 +32,20 @@ func simulatedPair(t testing.TB, cfg NetworkConfig) (n *Network, a, b Link) {
 }
 
 // drain receives until nothing has come for a second.
-func drain(t testing.TB, l Link) (got []wire.PSN) {
+func drain(t testing.TB, l Link) (got []packet.PSN) {
 	t.Helper()
-	psns := make(chan wire.PSN)
+	psns := make(chan packet.PSN)
 	go func() {
 		defer close(psns)
 		in := NewIngress()
 		for l.Receive(in) == nil {
 			for _, p := range in.Packets {
-				packet, err := wire.Parse(p.Data)
+				parsed, err := packet.Parse(p.Data)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				psns <- packet.BTH().PSN()
+				psns <- parsed.BTH().PSN()
 			}
 		}
 	}()
@@ -86,7 +86,7 @@ func TestNetworkFaults(t *testing.T) {
 		{"all", Faults{Loss: 0.02, Duplicate: 0.02, Reorder: 0.02, Corrupt: 0.02, Delay: time.Millisecond}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			run := func(seed uint64) (got []wire.PSN, s NetworkStatistics) {
+			run := func(seed uint64) (got []packet.PSN, s NetworkStatistics) {
 				synctest.Test(t, func(t *testing.T) {
 					n, a, b := simulatedPair(t, NetworkConfig{Seed: seed, Faults: c.faults})
 					start := time.Now()
@@ -144,8 +144,8 @@ func TestNetworkSpares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a, b := simulatedPair(t, NetworkConfig{
 			Faults: Faults{Loss: 0.3, Duplicate: 0.3, Reorder: 0.3, Corrupt: 0.3, Delay: time.Millisecond},
-			Spare: func(packet []byte) bool {
-				p, err := wire.Parse(packet)
+			Spare: func(raw []byte) bool {
+				p, err := packet.Parse(raw)
 				return err == nil && p.BTH().PSN()%2 == 0
 			},
 		})
@@ -180,7 +180,7 @@ func TestNetworkRate(t *testing.T) {
 		start := time.Now()
 		sendAll(t, a, b, packets, payload)
 		collect(t, b, packets)
-		bytes := packets * wire.PacketLen(wire.RCSendOnly, payload)
+		bytes := packets * packet.Len(packet.RCSendOnly, payload)
 		want := transferTime(bytes, 1<<20)
 		if d := time.Since(start); d < want-time.Millisecond || d > want+time.Millisecond {
 			t.Errorf("took %v, not %v", d, want)
@@ -204,8 +204,8 @@ func TestNetworkOverflow(t *testing.T) {
 
 func TestNetworkFilter(t *testing.T) {
 	n, a, b := simulatedPair(t, NetworkConfig{})
-	n.SetFilter(func(src, dst netip.Addr, packet []byte) bool {
-		p, err := wire.Parse(packet)
+	n.SetFilter(func(src, dst netip.Addr, raw []byte) bool {
+		p, err := packet.Parse(raw)
 		return err == nil && src == a.Addr() && dst == b.Addr() && p.BTH().PSN() != 1
 	})
 	sendAll(t, a, b, 3, 8)
@@ -264,8 +264,8 @@ func TestNetworkErrors(t *testing.T) {
 func TestNetworkNoAllocations(t *testing.T) {
 	_, a, b := simulatedPair(t, NetworkConfig{})
 	e, in := new(Egress), NewIngress()
-	data := make([]byte, wire.PacketLen(wire.RCSendOnly, 1024))
-	if _, err := wire.Build(data, wire.RCSendOnly, 1024); err != nil {
+	data := make([]byte, packet.Len(packet.RCSendOnly, 1024))
+	if _, err := packet.Build(data, packet.RCSendOnly, 1024); err != nil {
 		t.Fatal(err)
 	}
 	if n := testing.AllocsPerRun(100, func() {

@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // flowCache holds the flows last used, by the remote end.
@@ -16,7 +16,7 @@ type flowCache [64]peer
 // peer is one direction between the local address and a remote one.
 type peer struct {
 	local, remote netip.AddrPort
-	flow          wire.Flow
+	flow          packet.Flow
 }
 
 // peer returns what is known of the flow from src to dst, which are local and
@@ -28,7 +28,7 @@ func (c *flowCache) peer(local, remote, src, dst netip.AddrPort) (*peer, error) 
 	if p.remote == remote && p.local == local {
 		return p, nil
 	}
-	f, err := wire.NewFlow(src, dst)
+	f, err := packet.NewFlow(src, dst)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // sendEach sends all of e one by one. Packets that the system refuses are
@@ -31,7 +31,7 @@ func (s *Socket) sendPlain(e *Egress, b *burst, report **SendError) (int, error)
 		return 0, nil
 	}
 	sent, bytes := 0, 0
-	to := netip.AddrPortFrom(b.to.Addr, wire.Port)
+	to := netip.AddrPortFrom(b.to.Addr, packet.Port)
 	control := e.sys.plainControl(b.to)
 	for i := range b.packets {
 		n, _, err := s.conn.WriteMsgUDPAddrPort(b.packet(i), control, to)
@@ -56,7 +56,7 @@ func (s *Socket) receivePlain(in *Ingress, t *tally) error {
 	if err != nil {
 		return closed(err)
 	}
-	if n > wire.MaxPacket {
+	if n > packet.MaxPacket {
 		t.drops[DropTruncated]++
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // What one recvmmsg can take.
@@ -25,7 +25,7 @@ const (
 	// singleMessages of singleSize are for packets: a byte more than the longest,
 	// so that what is longer shows.
 	singleMessages = 64
-	singleSize     = (wire.MaxPacket + 1 + 63) &^ 63
+	singleSize     = (packet.MaxPacket + 1 + 63) &^ 63
 )
 
 // receiveScratch is what an Ingress keeps for receiving.
@@ -121,7 +121,7 @@ func (s *Socket) receiveMany(in *Ingress, joined bool, counts *tally) error {
 	tap, zone := loadTap(&s.tap), s.local.Addr().Zone()
 	for i := range t.headers[:t.used] {
 		h, m := &t.headers[i], &t.messages[i]
-		if h.Hdr.Flags&unix.MSG_TRUNC != 0 || !joined && int(h.Len) > wire.MaxPacket {
+		if h.Hdr.Flags&unix.MSG_TRUNC != 0 || !joined && int(h.Len) > packet.MaxPacket {
 			counts.drops[DropTruncated]++
 			continue
 		}

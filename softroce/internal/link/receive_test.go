@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // stranger returns a socket of package net on the same host.
@@ -30,8 +30,8 @@ func TestGarbage(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			a, b := pair(t, false, Config{Limit: mode})
 			c := stranger(t)
-			to := netip.AddrPortFrom(b.Addr(), wire.Port)
-			sizes := []int{0, 1, minPacket - 1, minPacket, 64, 1000, wire.MaxPacket, wire.MaxPacket + 1, 9000, 60000}
+			to := netip.AddrPortFrom(b.Addr(), packet.Port)
+			sizes := []int{0, 1, minPacket - 1, minPacket, 64, 1000, packet.MaxPacket, packet.MaxPacket + 1, 9000, 60000}
 			for _, size := range sizes {
 				data := make([]byte, size)
 				rand.Read(data)
@@ -63,12 +63,12 @@ func TestLongerThanAnyPacket(t *testing.T) {
 	}
 	const payload = 9000
 	e, data := new(Egress), make([]byte, 12+payload+4)
-	data[0] = byte(wire.RCSendOnly)
+	data[0] = byte(packet.RCSendOnly)
 	e.Add(Destination{Addr: b.Addr()}, data, len(data))
 	if err := a.Send(e); err != nil {
 		t.Fatal(err)
 	}
-	if got := collect(t, b, 1)[0]; len(got.Data) != len(data) || got.Match != wire.MatchExact {
+	if got := collect(t, b, 1)[0]; len(got.Data) != len(data) || got.Match != packet.MatchExact {
 		t.Errorf("%d bytes, %v", len(got.Data), got.Match)
 	}
 }
@@ -92,21 +92,21 @@ func newArrivals(t *testing.T) *arrivals {
 
 // come has packets come with identifications, joined by GRO, and says how each matched;
 // those that were dropped are left out.
-func (a *arrivals) come(ids ...uint16) (got []wire.Match) {
+func (a *arrivals) come(ids ...uint16) (got []packet.Match) {
 	a.t.Helper()
-	f, err := wire.NewFlow(a.src, arrivalsTo)
+	f, err := packet.NewFlow(a.src, arrivalsTo)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	size := wire.PacketLen(wire.RCSendOnly, 64)
+	size := packet.Len(packet.RCSendOnly, 64)
 	var data []byte
 	for _, id := range ids {
-		packet := make([]byte, size)
-		if _, err := wire.Build(packet, wire.RCSendOnly, 64); err != nil {
+		raw := make([]byte, size)
+		if _, err := packet.Build(raw, packet.RCSendOnly, 64); err != nil {
 			a.t.Fatal(err)
 		}
-		f.Seal(packet, id)
-		data = append(data, packet...)
+		f.Seal(raw, id)
+		data = append(data, raw...)
 	}
 	a.in.Packets = a.in.Packets[:0]
 	var counts tally
@@ -125,10 +125,10 @@ func (a *arrivals) come(ids ...uint16) (got []wire.Match) {
 }
 
 const (
-	bits16 = wire.Match16
-	near   = wire.MatchNear
-	gso    = wire.MatchGSO
-	exact  = wire.MatchExact
+	bits16 = packet.Match16
+	near   = packet.MatchNear
+	gso    = packet.MatchGSO
+	exact  = packet.MatchExact
 )
 
 // TestIdentifications has datagrams of GRO with identifications of all kinds of
@@ -142,19 +142,19 @@ func TestIdentifications(t *testing.T) {
 		name string
 		from *arrivals
 		ids  []uint16
-		want []wire.Match
+		want []packet.Match
 	}{
-		{"GSO", soft, []uint16{0, 1, 2, 3}, []wire.Match{exact, exact, exact, exact}},
-		{"alone", soft, []uint16{0}, []wire.Match{exact}},
-		{"alone, joined", soft, []uint16{0, 0, 0, 0}, []wire.Match{exact, gso, exact, exact}},
-		{"rest of GSO", soft, []uint16{5, 6, 7}, []wire.Match{gso, exact, exact}},
-		{"rxe, first", rxe, []uint16{900, 901, 902}, []wire.Match{bits16, exact, exact}},
-		{"rxe, next", rxe, []uint16{903}, []wire.Match{exact}},
-		{"rxe, another queue pair", &other, []uint16{904, 905}, []wire.Match{exact, exact}},
-		{"rxe, gap", rxe, []uint16{910, 911}, []wire.Match{near, exact}},
-		{"rxe, late", rxe, []uint16{909}, []wire.Match{near}},
-		{"GSO between", soft, []uint16{0, 1}, []wire.Match{exact, exact}},
-		{"rxe, on", rxe, []uint16{910, 912, 913}, []wire.Match{exact, near, exact}},
+		{"GSO", soft, []uint16{0, 1, 2, 3}, []packet.Match{exact, exact, exact, exact}},
+		{"alone", soft, []uint16{0}, []packet.Match{exact}},
+		{"alone, joined", soft, []uint16{0, 0, 0, 0}, []packet.Match{exact, gso, exact, exact}},
+		{"rest of GSO", soft, []uint16{5, 6, 7}, []packet.Match{gso, exact, exact}},
+		{"rxe, first", rxe, []uint16{900, 901, 902}, []packet.Match{bits16, exact, exact}},
+		{"rxe, next", rxe, []uint16{903}, []packet.Match{exact}},
+		{"rxe, another queue pair", &other, []uint16{904, 905}, []packet.Match{exact, exact}},
+		{"rxe, gap", rxe, []uint16{910, 911}, []packet.Match{near, exact}},
+		{"rxe, late", rxe, []uint16{909}, []packet.Match{near}},
+		{"GSO between", soft, []uint16{0, 1}, []packet.Match{exact, exact}},
+		{"rxe, on", rxe, []uint16{910, 912, 913}, []packet.Match{exact, near, exact}},
 	} {
 		if got := c.from.come(c.ids...); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -167,7 +167,7 @@ func TestIdentifications(t *testing.T) {
 		}
 	}
 	rxe = newArrivals(t)
-	if got := slices.Concat(rxe.come(126), rxe.come(127), rxe.come(128), rxe.come(129)); !slices.Equal(got, []wire.Match{gso, gso, near, exact}) {
+	if got := slices.Concat(rxe.come(126), rxe.come(127), rxe.come(128), rxe.come(129)); !slices.Equal(got, []packet.Match{gso, gso, near, exact}) {
 		t.Errorf("a count that is seen first below 128: %v", got)
 	}
 }
@@ -189,7 +189,7 @@ func TestNumbersFarAway(t *testing.T) {
 	}
 	a := newArrivals(t)
 	a.come(900)
-	if got := a.come(20000, 20001, 20002, 20003); !slices.Equal(got, []wire.Match{bits16, exact, exact}) {
+	if got := a.come(20000, 20001, 20002, 20003); !slices.Equal(got, []packet.Match{bits16, exact, exact}) {
 		t.Errorf("after a jump: %v", got)
 	}
 	for i := range uint16(doubtful) {
@@ -216,7 +216,7 @@ func TestWindowOfNumbers(t *testing.T) {
 		taken := 0
 		for id := range 1 << 16 {
 			s := sender{known: true, counts: true, next: 30000}
-			if s.judge(wire.Match16, uint16(id), pause).OK() {
+			if s.judge(packet.Match16, uint16(id), pause).OK() {
 				taken++
 			}
 		}
@@ -229,26 +229,26 @@ func TestWindowOfNumbers(t *testing.T) {
 // TestDamageWithin is one packet damaged in the middle of a datagram.
 func TestDamageWithin(t *testing.T) {
 	src, local := netip.MustParseAddrPort("10.0.0.1:50000"), arrivalsTo
-	f, err := wire.NewFlow(src, local)
+	f, err := packet.NewFlow(src, local)
 	if err != nil {
 		t.Fatal(err)
 	}
-	size := wire.PacketLen(wire.RCSendOnly, 64)
+	size := packet.Len(packet.RCSendOnly, 64)
 	in := NewIngress()
 	// One damaged in the middle does not spoil the rest.
 	data := make([]byte, 3*size)
 	for i := range 3 {
-		packet := data[i*size:][:size]
-		if _, err := wire.Build(packet, wire.RCSendOnly, 64); err != nil {
+		raw := data[i*size:][:size]
+		if _, err := packet.Build(raw, packet.RCSendOnly, 64); err != nil {
 			t.Fatal(err)
 		}
-		f.Seal(packet, uint16(i))
+		f.Seal(raw, uint16(i))
 	}
 	data[size+20] ^= 1
 	in.Packets = in.Packets[:0]
 	var counts tally
 	in.take(datagram{data: data, size: size, src: src}, local, nil, &counts)
-	if len(in.Packets) != 2 || counts.matches[wire.MatchExact] != 2 || counts.drops[DropICRC] != 1 {
+	if len(in.Packets) != 2 || counts.matches[packet.MatchExact] != 2 || counts.drops[DropICRC] != 1 {
 		t.Errorf("%d packets, %+v", len(in.Packets), counts)
 	}
 }
@@ -259,13 +259,13 @@ func TestTap(t *testing.T) {
 			a, b := pair(t, false, Config{Limit: mode})
 			sent, received := 0, 0
 			check := func(n *int, want bool) Tap {
-				return func(sent bool, f wire.Frame, packet []byte) {
-					flow, err := wire.NewFlow(f.Src, f.Dst)
+				return func(sent bool, f packet.Frame, raw []byte) {
+					flow, err := packet.NewFlow(f.Src, f.Dst)
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					if m, _ := flow.Verify(packet, f.ID); m != wire.MatchExact || sent != want {
+					if m, _ := flow.Verify(raw, f.ID); m != packet.MatchExact || sent != want {
 						t.Errorf("%+v: %v, sent %v", f, m, sent)
 					}
 					if f.Src.Addr() != a.Addr() || f.Dst.Addr() != b.Addr() {

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // sendMessages is how many messages one sendmmsg gets.
@@ -56,7 +56,7 @@ func (t *outMessages) add(b *burst, data []byte, packets, segment int) {
 	t.n++
 	m, h := &t.messages[i], &t.headers[i].Hdr
 	m.setData(data)
-	h.Namelen = m.setName(netip.AddrPortFrom(b.to.Addr, wire.Port), t.socket.scope)
+	h.Namelen = m.setName(netip.AddrPortFrom(b.to.Addr, packet.Port), t.socket.scope)
 	control := appendControl(m.control[:0], b.to, segment)
 	h.SetControllen(len(control))
 	t.of[i], t.packets[i] = b, packets

@@ -18,7 +18,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // A number is near the expected one if it is no more than numbersBehind before it, or
@@ -69,21 +69,21 @@ func (s *sender) expected() uint16 {
 
 // judge says how much the ICRC proves, of a packet that matched as m with a number:
 // NoMatch for a number that is not to be expected. at is now.
-func (s *sender) judge(m wire.Match, id uint16, at time.Duration) wire.Match {
+func (s *sender) judge(m packet.Match, id uint16, at time.Duration) packet.Match {
 	switch {
 	case !s.known:
-		s.known, s.counts = true, id >= wire.MaxSegments
-	case m == wire.MatchExact, s.counts && s.near(id, at), !s.counts && (id < wire.MaxSegments || id == s.next):
-		if m != wire.MatchExact && (s.counts || id >= wire.MaxSegments) {
-			m = wire.MatchNear
+		s.known, s.counts = true, id >= packet.MaxSegments
+	case m == packet.MatchExact, s.counts && s.near(id, at), !s.counts && (id < packet.MaxSegments || id == s.next):
+		if m != packet.MatchExact && (s.counts || id >= packet.MaxSegments) {
+			m = packet.MatchNear
 		}
-		s.counts = s.counts || id >= wire.MaxSegments
+		s.counts = s.counts || id >= packet.MaxSegments
 		s.doubt -= min(s.doubt, 1)
 	case s.doubt == 0:
 		s.doubt = doubtful
-		return wire.NoMatch
+		return packet.NoMatch
 	default:
-		s.counts = id >= wire.MaxSegments
+		s.counts = id >= packet.MaxSegments
 		s.doubt = doubtful
 	}
 	s.next = id + 1

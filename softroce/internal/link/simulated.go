@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // simulated is a Link of a Network. Its packets have identification 0, whatever
@@ -57,7 +57,7 @@ func (l *simulated) Send(e *Egress) error {
 	for i := range e.bursts {
 		b := &e.bursts[i]
 		err := e.seal(b, l.local, false, tap)
-		if err == nil && len(b.packet(0)) > n.cfg.MTU+wire.MaxPacket-wire.MaxPayload {
+		if err == nil && len(b.packet(0)) > n.cfg.MTU+packet.MaxPacket-packet.MaxPayload {
 			err = syscall.EMSGSIZE
 		}
 		if err != nil {
@@ -103,7 +103,7 @@ func (l *simulated) Receive(in *Ingress) error {
 		var t tally
 		tap := loadTap(&l.tap)
 		for _, p := range in.flights {
-			d := datagram{data: p.data[:p.len], src: netip.AddrPortFrom(p.src, wire.Port), tos: p.tos, ttl: p.ttl}
+			d := datagram{data: p.data[:p.len], src: netip.AddrPortFrom(p.src, packet.Port), tos: p.tos, ttl: p.ttl}
 			in.take(d, l.local, tap, &t)
 		}
 		l.counters.received(&t)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // Config is what Open may be told. The zero Config is the usual one.
@@ -49,7 +49,7 @@ type Socket struct {
 	status Status // but for modes
 }
 
-// Open binds addr, which the host has, on UDP port wire.Port, finds out what the
+// Open binds addr, which the host has, on UDP port packet.Port, finds out what the
 // system can do, and tests itself. What does not work but is not needed is told
 // by Status. The error is an *AddrError where the address is what is wrong.
 func Open(addr netip.Addr, cfg Config) (*Socket, error) {
@@ -67,7 +67,7 @@ func Open(addr netip.Addr, cfg Config) (*Socket, error) {
 	if cfg.ReceiveBuffer == 0 {
 		cfg.ReceiveBuffer = defaultReceiveBuffer
 	}
-	s := &Socket{local: netip.AddrPortFrom(addr, wire.Port), system: realCalls}
+	s := &Socket{local: netip.AddrPortFrom(addr, packet.Port), system: realCalls}
 	var err error
 	if s.conn, err = listen(s.local); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (s *Socket) MTU() int { return s.mtu }
 // nothing.
 func (s *Socket) Reach(addr netip.Addr) error {
 	local := net.UDPAddrFromAddrPort(netip.AddrPortFrom(s.local.Addr(), 0))
-	conn, err := net.DialUDP(network(addr), local, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, wire.Port)))
+	conn, err := net.DialUDP(network(addr), local, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, packet.Port)))
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // Mode is a way of sending or receiving, from the one that always works to the
@@ -94,7 +94,7 @@ type Status struct {
 // String is one line.
 func (s Status) String() string {
 	var b strings.Builder
-	b.WriteString(netip.AddrPortFrom(s.Addr, wire.Port).String())
+	b.WriteString(netip.AddrPortFrom(s.Addr, packet.Port).String())
 	if s.Interface != "" {
 		b.WriteString(" on " + s.Interface)
 	}

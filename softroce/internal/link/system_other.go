@@ -7,7 +7,7 @@ package link
 import (
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // systemCalls are the calls that tests replace; there are none here.
@@ -27,7 +27,7 @@ func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
 			s.status.ReceiveBuffer = size
 			return Plain, Plain, nil
 		}
-		if size < wire.MaxPacket {
+		if size < packet.MaxPacket {
 			return 0, 0, errors.WithMessage(err, "softroce/link")
 		}
 	}
@@ -52,7 +52,7 @@ type receiveScratch struct{ plain []byte }
 // longest packet, so that what is longer shows.
 func (t *receiveScratch) plainBuffers() (data, control []byte) {
 	if t.plain == nil {
-		t.plain = make([]byte, wire.MaxPacket+1)
+		t.plain = make([]byte, packet.MaxPacket+1)
 	}
 	return t.plain, nil
 }

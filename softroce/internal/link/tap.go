@@ -5,15 +5,15 @@ package link
 import (
 	"sync/atomic"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // Tap sees packets: those that are about to be sent, and those that came and
-// are sound. f has all there is to make up the IP header from; packet, BTH to
+// are sound. f has all there is to make up the IP header from; raw, BTH to
 // ICRC, is valid during the call. The call is in the middle of Send or Receive,
 // perhaps of several at once, and must not call the link. A packet that the
 // kernel refused and that is sent once more is seen once more.
-type Tap func(sent bool, f wire.Frame, packet []byte)
+type Tap func(sent bool, f packet.Frame, raw []byte)
 
 // storeTap sets the tap, nil for none.
 func storeTap(p *atomic.Pointer[Tap], t Tap) {

@@ -39,7 +39,7 @@
 // segmentation offload is a packet's index in its burst. Packets come with four
 // bytes left for it, and are taken as verified. What else the link does is in
 // Config.Resolve, which turns an address vector into a Path; the UDP port is
-// wire.Port.
+// packet.Port.
 //
 // Config.Window should not be more packets than the peer's socket buffer holds;
 // Config.ReadChunk times MAX_QP_RD_ATOMIC not more than this side's.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -151,7 +151,7 @@ func (e *Engine) Receive(now time.Duration, batch []Datagram) {
 	var qp *QP // locked, for as long as packets for it follow each other
 	for i := range batch {
 		d := &batch[i]
-		p, err := wire.Parse(d.Data)
+		p, err := packet.Parse(d.Data)
 		if !p.HasBTH() {
 			e.counters.add(DropMalformed, 1)
 			continue

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -114,7 +114,7 @@ func TestLocalErrors(t *testing.T) {
 	})
 	t.Run("source closed while it is sent", func(t *testing.T) {
 		net, a, _ := pair(t, 1, defaults())
-		net.tap = func(from, _ *simnode, packet []byte) bool { a.mr.Close(); return from != a.node }
+		net.tap = func(from, _ *simnode, raw []byte) bool { a.mr.Close(); return from != a.node }
 		a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 3000)}})
 		a.want(a.scq, 1, verbs.WCLocProtErr, 0)
 	})
@@ -181,7 +181,7 @@ func TestRetryLimit(t *testing.T) {
 		o.retry, o.timeout = retry, 12 // 16.8 ms
 		net, a, b := pair(t, 1, o)
 		sent := 0
-		net.tap = func(from, to *simnode, packet []byte) bool { sent++; return false }
+		net.tap = func(from, to *simnode, raw []byte) bool { sent++; return false }
 		b.recv(verbs.RecvWR{})
 		a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSend}, verbs.SendWR{ID: 2, Opcode: verbs.OpSend, Flags: verbs.SendFence})
 		a.want(a.scq, 1, verbs.WCRetryExcErr, 0)
@@ -227,9 +227,9 @@ func TestShortTimeouts(t *testing.T) {
 func TestNAKLost(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	dropped := false
-	net.tap = func(from, to *simnode, packet []byte) bool {
-		p, _ := wire.Parse(packet)
-		if !dropped && p.AETH() != nil && p.AETH().Syndrome() == wire.NAKRemoteAccess {
+	net.tap = func(from, to *simnode, raw []byte) bool {
+		p, _ := packet.Parse(raw)
+		if !dropped && p.AETH() != nil && p.AETH().Syndrome() == packet.NAKRemoteAccess {
 			dropped = true
 			return false
 		}

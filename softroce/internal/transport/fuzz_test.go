@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -75,9 +75,9 @@ func (f *fuzzBytes) number(near uint64) uint64 {
 // packet makes a packet out of the input: mostly a sound one, with fields that a
 // peer might choose badly. to is whom it is for, psn what that one expects.
 func (f *fuzzBytes) packet(to *end, psn uint32) []byte {
-	op := wire.Opcode(f.byte())
+	op := packet.Opcode(f.byte())
 	if f.byte()%8 != 0 {
-		base := map[verbs.QPType]wire.Opcode{verbs.RC: 0, verbs.UC: 0x20, verbs.UD: 0x64}[to.opts.kind]
+		base := map[verbs.QPType]packet.Opcode{verbs.RC: 0, verbs.UC: 0x20, verbs.UD: 0x64}[to.opts.kind]
 		op = base + op%0x18
 	}
 	payload := 0
@@ -89,9 +89,9 @@ func (f *fuzzBytes) packet(to *end, psn uint32) []byte {
 	case 2:
 		payload = f.uint16() % 4200
 	}
-	p, err := wire.Build(make([]byte, wire.MaxPacket+200), op, payload)
+	p, err := packet.Build(make([]byte, packet.MaxPacket+200), op, payload)
 	if err != nil {
-		if p, err = wire.Build(make([]byte, wire.MaxPacket), op, 0); err != nil {
+		if p, err = packet.Build(make([]byte, packet.MaxPacket), op, 0); err != nil {
 			return f.data[:min(len(f.data), 100)]
 		}
 	}
@@ -99,7 +99,7 @@ func (f *fuzzBytes) packet(to *end, psn uint32) []byte {
 		p.Payload()[i] = 0xee
 	}
 	p.BTH().SetDestQPN(to.qp.QPN())
-	p.BTH().SetPSN(wire.NewPSN(psn + uint32(int8(f.byte())>>f.byte()%8)))
+	p.BTH().SetPSN(packet.NewPSN(psn + uint32(int8(f.byte())>>f.byte()%8)))
 	p.BTH().SetAckReq(f.byte()%2 == 0)
 	key := to.mr.RKey()
 	if f.byte()%8 == 0 {
@@ -113,7 +113,7 @@ func (f *fuzzBytes) packet(to *end, psn uint32) []byte {
 		h.Set(va, key, f.number(0), f.number(0))
 	}
 	if h := p.AETH(); h != nil {
-		h.Set(wire.Syndrome(f.byte()), uint32(f.byte()))
+		h.Set(packet.Syndrome(f.byte()), uint32(f.byte()))
 	}
 	if h := p.IETH(); h != nil {
 		h.Set(key)
@@ -156,7 +156,7 @@ func (e *end) deliver(peer *end, data []byte, answer bool) {
 		bursts := e.node.engine.Transmit(net.now, e.node.out)
 		for _, b := range bursts {
 			for i := 0; i < len(b.Data); i += b.Segment {
-				if _, err := wire.Parse(b.Data[i:min(i+b.Segment, len(b.Data))]); err != nil {
+				if _, err := packet.Parse(b.Data[i:min(i+b.Segment, len(b.Data))]); err != nil {
 					net.tb.Error(err)
 				}
 			}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -23,7 +23,7 @@ func TestClose(t *testing.T) {
 	if _, ok := e.Deadline(); ok || e.QP(a.qp.QPN()) != nil {
 		t.Error("alarm or number left")
 	}
-	a.inject(b, wire.RCSendOnly, b.opts.psn, 0, nil)
+	a.inject(b, packet.RCSendOnly, b.opts.psn, 0, nil)
 	if e.Counter(DropNoQP) != 1 {
 		t.Error("a closed queue pair took a packet")
 	}
@@ -42,14 +42,14 @@ func TestErrorAfterTheLastMessage(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	w := net.watch(b.node)
 	b.recv(verbs.RecvWR{ID: 7})
-	b.inject(a, wire.RCSendOnly, a.opts.psn, 0, func(p wire.Packet) { p.BTH().SetAckReq(true) })
+	b.inject(a, packet.RCSendOnly, a.opts.psn, 0, func(p packet.Packet) { p.BTH().SetAckReq(true) })
 	b.want(b.rcq, 7, verbs.WCSuccess, verbs.WCRecv)
 	if len(w.packets) > 0 {
 		t.Fatal("the ACK went out by itself")
 	}
 	b.modify(qpstate.Attr{State: qpstate.Error}, 0)
 	net.transmit()
-	if len(w.packets) != 1 || w.packets[0].Opcode() != wire.RCAcknowledge {
+	if len(w.packets) != 1 || w.packets[0].Opcode() != packet.RCAcknowledge {
 		t.Errorf("%d packets, want an ACK", len(w.packets))
 	}
 	b.modify(qpstate.Attr{State: qpstate.Error}, 0)
@@ -89,7 +89,7 @@ func TestRegionClosedUnderRead(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	read := verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 3000)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
 	a.send(read)
-	b.inject(a, wire.RCReadRequest, a.opts.psn, 0, func(p wire.Packet) { p.RETH().Set(b.mr.Addr(), b.mr.RKey(), 3000) })
+	b.inject(a, packet.RCReadRequest, a.opts.psn, 0, func(p packet.Packet) { p.RETH().Set(b.mr.Addr(), b.mr.RKey(), 3000) })
 	b.mr.Close()
 	a.want(a.scq, 1, verbs.WCRemAccessErr, 0)
 	b.wantState(qpstate.Error)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -110,10 +110,10 @@ func (qp *QP) apply(a *qpstate.Attr, mask qpstate.Mask) {
 			q.RNRRetry = a.RNRRetry
 			qp.req.rnrRetries = a.RNRRetry
 		case qpstate.MaskRQPSN:
-			q.RQPSN = uint32(wire.NewPSN(a.RQPSN))
+			q.RQPSN = uint32(packet.NewPSN(a.RQPSN))
 			qp.resp.expected = int64(q.RQPSN)
 		case qpstate.MaskSQPSN:
-			q.SQPSN = uint32(wire.NewPSN(a.SQPSN))
+			q.SQPSN = uint32(packet.NewPSN(a.SQPSN))
 			qp.req.begin(q.SQPSN)
 		case qpstate.MaskMaxRdAtomic:
 			q.MaxRdAtomic = a.MaxRdAtomic

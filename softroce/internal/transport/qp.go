@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -29,7 +29,7 @@ type QP struct {
 	pd             *PD
 	qpn            uint32
 	kind           verbs.QPType
-	transport      wire.Transport
+	transport      packet.Transport
 	sendCQ, recvCQ *CQ
 	srq            *SRQ
 	recvPD         *PD // of the receives' memory: the SRQ's, or pd
@@ -57,7 +57,7 @@ type QP struct {
 // and at least 1. EOPNOTSUPP for a type but RC, UC and UD; EINVAL for a size
 // above the engine's limits or a missing CQ.
 func (pd *PD) CreateQP(init QPInit) (*QP, error) {
-	transport, ok := map[verbs.QPType]wire.Transport{verbs.RC: wire.RC, verbs.UC: wire.UC, verbs.UD: wire.UD}[init.Type]
+	transport, ok := map[verbs.QPType]packet.Transport{verbs.RC: packet.RC, verbs.UC: packet.UC, verbs.UD: packet.UD}[init.Type]
 	if !ok {
 		return nil, syscall.EOPNOTSUPP
 	}
@@ -133,10 +133,10 @@ func (qp *QP) reset() {
 }
 
 // receive takes in one packet for this queue pair, with its lock held.
-func (qp *QP) receive(now time.Duration, p wire.Packet, d *Datagram) {
+func (qp *QP) receive(now time.Duration, p packet.Packet, d *Datagram) {
 	op := p.Opcode()
 	if op.Transport() != qp.transport {
-		if op == wire.CongestionNotification {
+		if op == packet.CongestionNotification {
 			qp.engine.counters.add(CongestionNotes, 1)
 		} else {
 			qp.engine.counters.add(DropMismatch, 1)
@@ -176,19 +176,19 @@ func (qp *QP) receive(now time.Duration, p wire.Packet, d *Datagram) {
 }
 
 // foreign says that a packet is of another partition, or not from the connected peer.
-func (qp *QP) foreign(p wire.Packet, d *Datagram) bool {
+func (qp *QP) foreign(p packet.Packet, d *Datagram) bool {
 	return p.BTH().PKey()&0x7fff != 0x7fff || qp.path != nil && (d.Src != qp.path.Dst || d.Dst != qp.path.Src)
 }
 
 // outgoing is a packet decided upon and not yet built.
 type outgoing struct {
-	opcode  wire.Opcode
+	opcode  packet.Opcode
 	payload int
 	path    *Path
 	answer  bool // the responder's, else the requester's
 }
 
-func (o *outgoing) size() int { return wire.PacketLen(o.opcode, o.payload) }
+func (o *outgoing) size() int { return packet.Len(o.opcode, o.payload) }
 
 // next decides on the packet to send: answers before requests, since the peer
 // waits for them. But at the beginning of a burst an acknowledgement gives way to
@@ -208,7 +208,7 @@ func (qp *QP) next(now time.Duration, first bool) (outgoing, bool) {
 // build lays the packet that next decided upon into buf, and moves on; false if
 // it turned out that it cannot be sent.
 func (qp *QP) build(buf []byte, o *outgoing, now time.Duration) bool {
-	p, err := wire.Build(buf, o.opcode, o.payload)
+	p, err := packet.Build(buf, o.opcode, o.payload)
 	if err != nil {
 		panic("softroce/transport: " + o.opcode.String() + ": " + err.Error())
 	}

@@ -5,20 +5,20 @@ package transport
 
 import (
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // refusal is the NAK that ended the queue pair.
 type refusal struct {
-	syndrome wire.Syndrome // 0: none, or one that is not to be repeated
-	first    int64         // the first packet of the request that was refused
-	seq      int64         // the first packet of it that is not answered
+	syndrome packet.Syndrome // 0: none, or one that is not to be repeated
+	first    int64           // the first packet of the request that was refused
+	seq      int64           // the first packet of it that is not answered
 }
 
 // refuse answers the expected request with a NAK for good: the receive in use completes
 // with status, and the queue pair goes to ERR.
-func (qp *QP) refuse(syndrome wire.Syndrome, status verbs.WCStatus) {
+func (qp *QP) refuse(syndrome packet.Syndrome, status verbs.WCStatus) {
 	qp.refuseAt(refusal{syndrome: syndrome, first: qp.resp.expected, seq: qp.resp.expected}, status)
 }
 
@@ -37,7 +37,7 @@ func (qp *QP) refuseAt(r refusal, status verbs.WCStatus) {
 		}
 		return
 	}
-	if r.syndrome == wire.NAKRemoteAccess {
+	if r.syndrome == packet.NAKRemoteAccess {
 		qp.event(verbs.EventQPAccessErr)
 	} else {
 		qp.event(verbs.EventQPReqErr)
@@ -49,14 +49,14 @@ func (qp *QP) refuseAt(r refusal, status verbs.WCStatus) {
 // If that is an earlier READ or atomic, its answer was lost, and a queue pair in ERR gives
 // no answers: the NAK then refuses that request. An earlier SEND or WRITE was served, and a
 // NAK of a later request acknowledges it.
-func (qp *QP) refuseAgain(operation wire.Operation, seq int64) {
+func (qp *QP) refuseAgain(operation packet.Operation, seq int64) {
 	rs := &qp.resp
 	r := rs.refused
 	if seq < r.seq {
 		switch operation {
-		case wire.OpReadRequest, wire.OpCompareSwap, wire.OpFetchAdd:
+		case packet.OpReadRequest, packet.OpCompareSwap, packet.OpFetchAdd:
 			if seq < r.first {
-				r.syndrome = wire.NAKRemoteOperational
+				r.syndrome = packet.NAKRemoteOperational
 			}
 			r.seq = seq
 		}
@@ -75,7 +75,7 @@ func (qp *QP) lostRegion(s *slot) {
 		s.due = false
 		a.due--
 		if !a.nakDue {
-			qp.nak(wire.NAKRemoteAccess, s.at)
+			qp.nak(packet.NAKRemoteAccess, s.at)
 		}
 		return
 	}
@@ -83,16 +83,16 @@ func (qp *QP) lostRegion(s *slot) {
 		a.slots[i].due = false
 	}
 	a.due = 0
-	qp.refuseAt(refusal{syndrome: wire.NAKRemoteAccess, first: s.first, seq: s.at}, verbs.WCRemAccessErr)
+	qp.refuseAt(refusal{syndrome: packet.NAKRemoteAccess, first: s.first, seq: s.at}, verbs.WCRemAccessErr)
 }
 
 // rcOpcodes is the end of the opcodes that belong to RC, in use or reserved.
-const rcOpcodes wire.Opcode = 0x20
+const rcOpcodes packet.Opcode = 0x20
 
 // receiveMalformed takes in what Parse refused. RC answers by a NAK, so that the peer does
 // not repeat its request in vain. The NAK ends the queue pair, so the packet must come
 // from the connected peer and have the expected number.
-func (qp *QP) receiveMalformed(p wire.Packet, d *Datagram) {
+func (qp *QP) receiveMalformed(p packet.Packet, d *Datagram) {
 	rs := &qp.resp
 	if op := p.Opcode(); qp.kind == verbs.RC && op < rcOpcodes && !op.IsResponse() && qp.path != nil && !qp.foreign(p, d) {
 		seq := rs.sequence(p)
@@ -101,12 +101,12 @@ func (qp *QP) receiveMalformed(p wire.Packet, d *Datagram) {
 			if seq == rs.expected {
 				rs.silent, rs.nakDue = false, false
 				qp.establish()
-				qp.refuse(wire.NAKInvalidRequest, verbs.WCRemInvReqErr)
+				qp.refuse(packet.NAKInvalidRequest, verbs.WCRemInvReqErr)
 				return
 			}
 		case qpstate.Error:
 			if rs.refused.syndrome != 0 && seq >= rs.refused.seq {
-				qp.refuseAgain(wire.NoOperation, seq)
+				qp.refuseAgain(packet.NoOperation, seq)
 				return
 			}
 		}

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // syndromeOf is the syndrome of a packet with an AETH, an ACK's for others.
-func syndromeOf(packet []byte) wire.Syndrome {
-	if p, err := wire.Parse(packet); err == nil && p.AETH() != nil {
+func syndromeOf(raw []byte) packet.Syndrome {
+	if p, err := packet.Parse(raw); err == nil && p.AETH() != nil {
 		return p.AETH().Syndrome()
 	}
 	return accepted
@@ -32,11 +32,11 @@ func TestNAKLostInTheMiddleOfARead(t *testing.T) {
 		a.connect(b)
 		b.connect(a)
 		responses, naks := 0, 0
-		n.tap = func(from, _ *simnode, packet []byte) bool {
+		n.tap = func(from, _ *simnode, raw []byte) bool {
 			switch {
 			case from == a.node:
 				return true
-			case syndromeOf(packet).Kind() == wire.KindNAK:
+			case syndromeOf(raw).Kind() == packet.KindNAK:
 				naks++
 				return naks > 1
 			}
@@ -60,8 +60,8 @@ func TestAnswerLostBeforeANAK(t *testing.T) {
 	for _, op := range []verbs.Opcode{verbs.OpRDMARead, verbs.OpAtomicFetchAndAdd, verbs.OpSend} {
 		net, a, b := pair(t, 1, defaults())
 		answered := false
-		net.tap = func(from, _ *simnode, packet []byte) bool {
-			nak := syndromeOf(packet).Kind() == wire.KindNAK
+		net.tap = func(from, _ *simnode, raw []byte) bool {
+			nak := syndromeOf(raw).Kind() == packet.KindNAK
 			answered = answered || from == b.node && !nak
 			return from == a.node || nak
 		}
@@ -96,11 +96,11 @@ func TestEchoOfARead(t *testing.T) {
 	b.recv(verbs.RecvWR{ID: 2})
 	a.send(verbs.SendWR{ID: 2, Opcode: verbs.OpSend})
 	echo := true
-	net.tap = func(from, _ *simnode, packet []byte) bool {
+	net.tap = func(from, _ *simnode, raw []byte) bool {
 		if from == a.node && echo {
 			echo = false
-			b.inject(a, wire.RCSendOnly, a.opts.psn+3, 0, func(p wire.Packet) { p.BTH().SetAckReq(true) })
-			b.inject(a, wire.RCReadRequest, a.opts.psn, 0, func(p wire.Packet) { p.RETH().Set(other.Addr(), other.RKey(), 3000) })
+			b.inject(a, packet.RCSendOnly, a.opts.psn+3, 0, func(p packet.Packet) { p.BTH().SetAckReq(true) })
+			b.inject(a, packet.RCReadRequest, a.opts.psn, 0, func(p packet.Packet) { p.RETH().Set(other.Addr(), other.RKey(), 3000) })
 			return false
 		}
 		return true
@@ -116,28 +116,28 @@ func TestEchoOfARead(t *testing.T) {
 }
 
 // malformed are requests of RC that are no packets, by what is wrong with them.
-var malformed = map[string]func(p wire.Packet) []byte{
-	"reserved opcode 0x15":    func(p wire.Packet) []byte { p.BTH()[0] = 0x15; return p.Bytes() },
-	"reserved opcode 0x1f":    func(p wire.Packet) []byte { p.BTH()[0] = 0x1f; return p.Bytes() },
-	"pad of nothing":          func(p wire.Packet) []byte { p.BTH()[1] |= 0x10; return p.Bytes() },
-	"no multiple of 4":        func(p wire.Packet) []byte { return append(p.Bytes(), 0) },
-	"READ with a payload":     func(p wire.Packet) []byte { p.BTH()[0] = 0x0c; return append(p.Bytes(), make([]byte, 20)...) },
-	"atomic with a payload":   func(p wire.Packet) []byte { p.BTH()[0] = 0x13; return append(p.Bytes(), make([]byte, 32)...) },
-	"payload above 4096":      func(p wire.Packet) []byte { return append(p.Bytes(), make([]byte, 4100)...) },
-	"payload of 9000":         func(p wire.Packet) []byte { return append(p.Bytes(), make([]byte, 9000)...) },
-	"WRITE without its RETH":  func(p wire.Packet) []byte { p.BTH()[0] = 0x0a; return p.Bytes() },
-	"atomic of half a header": func(p wire.Packet) []byte { p.BTH()[0] = 0x14; return append(p.Bytes(), make([]byte, 12)...) },
+var malformed = map[string]func(p packet.Packet) []byte{
+	"reserved opcode 0x15":    func(p packet.Packet) []byte { p.BTH()[0] = 0x15; return p.Bytes() },
+	"reserved opcode 0x1f":    func(p packet.Packet) []byte { p.BTH()[0] = 0x1f; return p.Bytes() },
+	"pad of nothing":          func(p packet.Packet) []byte { p.BTH()[1] |= 0x10; return p.Bytes() },
+	"no multiple of 4":        func(p packet.Packet) []byte { return append(p.Bytes(), 0) },
+	"READ with a payload":     func(p packet.Packet) []byte { p.BTH()[0] = 0x0c; return append(p.Bytes(), make([]byte, 20)...) },
+	"atomic with a payload":   func(p packet.Packet) []byte { p.BTH()[0] = 0x13; return append(p.Bytes(), make([]byte, 32)...) },
+	"payload above 4096":      func(p packet.Packet) []byte { return append(p.Bytes(), make([]byte, 4100)...) },
+	"payload of 9000":         func(p packet.Packet) []byte { return append(p.Bytes(), make([]byte, 9000)...) },
+	"WRITE without its RETH":  func(p packet.Packet) []byte { p.BTH()[0] = 0x0a; return p.Bytes() },
+	"atomic of half a header": func(p packet.Packet) []byte { p.BTH()[0] = 0x14; return append(p.Bytes(), make([]byte, 12)...) },
 }
 
 // injectBytes gives an end's engine a datagram that a SEND ONLY without payload was made into.
-func (e *end) injectBytes(peer *end, psn uint32, make func(wire.Packet) []byte) {
+func (e *end) injectBytes(peer *end, psn uint32, make func(packet.Packet) []byte) {
 	e.node.net.tb.Helper()
-	p, err := wire.Build(append([]byte(nil), emptySend[:]...), wire.RCSendOnly, 0)
+	p, err := packet.Build(append([]byte(nil), emptySend[:]...), packet.RCSendOnly, 0)
 	if err != nil {
 		e.node.net.tb.Fatal(err)
 	}
 	p.BTH().SetDestQPN(e.qp.QPN())
-	p.BTH().SetPSN(wire.NewPSN(psn))
+	p.BTH().SetPSN(packet.NewPSN(psn))
 	e.node.engine.Receive(e.node.net.now, []Datagram{{Data: make(p), Src: peer.node.addr, Dst: e.node.addr}})
 }
 
@@ -161,7 +161,7 @@ func TestMalformedRequests(t *testing.T) {
 				t.Fatalf("%d answers, want the NAK twice", len(w.packets))
 			}
 			for _, p := range w.packets {
-				if h := p.AETH(); h == nil || h.Syndrome() != wire.NAKInvalidRequest || p.BTH().PSN() != wire.NewPSN(a.opts.psn) {
+				if h := p.AETH(); h == nil || h.Syndrome() != packet.NAKInvalidRequest || p.BTH().PSN() != packet.NewPSN(a.opts.psn) {
 					t.Errorf("answer %v % x", p.Opcode(), p.Bytes())
 				}
 			}
@@ -172,7 +172,7 @@ func TestMalformedRequests(t *testing.T) {
 // TestMalformedAndIgnored: since the NAK ends the queue pair, a stranger must not bring it
 // about, nor a packet that is late or early, nor an answer.
 func TestMalformedAndIgnored(t *testing.T) {
-	ignored := func(name string, e, from *end, psn uint32, spoil func(wire.Packet) []byte) {
+	ignored := func(name string, e, from *end, psn uint32, spoil func(packet.Packet) []byte) {
 		t.Helper()
 		before := e.node.engine.Counter(DropMalformed) + e.node.engine.Counter(DropMismatch)
 		e.injectBytes(from, psn, spoil)
@@ -190,17 +190,17 @@ func TestMalformedAndIgnored(t *testing.T) {
 		ignored(name+" from a stranger", b, b, psn, spoil)
 		ignored(name+" too early", b, a, psn+1, spoil)
 		ignored(name+" too late", b, a, psn-1, spoil)
-		ignored(name+" of another partition", b, a, psn, func(p wire.Packet) []byte { p.BTH().SetPKey(0x1234); return spoil(p) })
-		ignored(name+" of version 1", b, a, psn, func(p wire.Packet) []byte { p.BTH()[1] |= 1; return spoil(p) })
+		ignored(name+" of another partition", b, a, psn, func(p packet.Packet) []byte { p.BTH().SetPKey(0x1234); return spoil(p) })
+		ignored(name+" of version 1", b, a, psn, func(p packet.Packet) []byte { p.BTH()[1] |= 1; return spoil(p) })
 		_, c, d := pair(t, 1, ucOptions())
 		ignored(name+" to UC", d, c, psn, spoil)
 		_, c, d = udPair(t, "10.0.0.1", "10.0.0.2")
 		ignored(name+" to UD", d, c, psn, spoil)
 	}
 	_, a, b := pair(t, 1, defaults())
-	ignored("an ACK with a payload", b, a, a.opts.psn, func(p wire.Packet) []byte {
-		p.BTH()[0] = byte(wire.RCAcknowledge)
+	ignored("an ACK with a payload", b, a, a.opts.psn, func(p packet.Packet) []byte {
+		p.BTH()[0] = byte(packet.RCAcknowledge)
 		return append(p.Bytes(), make([]byte, 8)...)
 	})
-	ignored("an opcode of UC", b, a, a.opts.psn, func(p wire.Packet) []byte { p.BTH()[0] = 0x2c; return p.Bytes() })
+	ignored("an opcode of UC", b, a, a.opts.psn, func(p packet.Packet) []byte { p.BTH()[0] = 0x2c; return p.Bytes() })
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -86,7 +86,7 @@ func (r *requester) wqe(i uint64) *sendWQE { return &r.wqes[i%uint64(len(r.wqes)
 
 // begin numbers packets from psn.
 func (r *requester) begin(psn uint32) {
-	r.una = int64(wire.NewPSN(psn))
+	r.una = int64(packet.NewPSN(psn))
 	r.nxt, r.max = r.una, r.una
 }
 
@@ -175,54 +175,54 @@ func (qp *QP) requestPacket(w *sendWQE) outgoing {
 	}
 	switch w.wr.Opcode {
 	case verbs.OpRDMARead:
-		return outgoing{opcode: wire.RCReadRequest, path: path}
+		return outgoing{opcode: packet.RCReadRequest, path: path}
 	case verbs.OpAtomicCmpAndSwp:
-		return outgoing{opcode: wire.RCCompareSwap, path: path}
+		return outgoing{opcode: packet.RCCompareSwap, path: path}
 	case verbs.OpAtomicFetchAndAdd:
-		return outgoing{opcode: wire.RCFetchAdd, path: path}
+		return outgoing{opcode: packet.RCFetchAdd, path: path}
 	}
 	off := int(r.nxt-w.first) * qp.mtu
 	size := min(qp.mtu, w.length-off)
-	place := wire.PlaceOf(off == 0, r.nxt+1 == w.end())
+	place := packet.PlaceOf(off == 0, r.nxt+1 == w.end())
 	return outgoing{opcode: requestOpcode(qp.kind, w.wr.Opcode, place), payload: size, path: path}
 }
 
 // requestOpcode is the opcode of a SEND's or WRITE's packet.
-func requestOpcode(kind verbs.QPType, op verbs.Opcode, place wire.Place) wire.Opcode {
+func requestOpcode(kind verbs.QPType, op verbs.Opcode, place packet.Place) packet.Opcode {
 	if kind == verbs.UD {
 		if op == verbs.OpSendWithImm {
-			return wire.UDSendOnlyWithImm
+			return packet.UDSendOnlyWithImm
 		}
-		return wire.UDSendOnly
+		return packet.UDSendOnly
 	}
-	type set [4]wire.Opcode // by wire.Place
+	type set [4]packet.Opcode // by packet.Place
 	var ops set
 	switch op {
 	case verbs.OpSend:
-		ops = set{wire.Only: wire.RCSendOnly, wire.First: wire.RCSendFirst, wire.Middle: wire.RCSendMiddle, wire.Last: wire.RCSendLast}
+		ops = set{packet.Only: packet.RCSendOnly, packet.First: packet.RCSendFirst, packet.Middle: packet.RCSendMiddle, packet.Last: packet.RCSendLast}
 	case verbs.OpSendWithImm:
-		ops = set{wire.Only: wire.RCSendOnlyWithImm, wire.First: wire.RCSendFirst, wire.Middle: wire.RCSendMiddle, wire.Last: wire.RCSendLastWithImm}
+		ops = set{packet.Only: packet.RCSendOnlyWithImm, packet.First: packet.RCSendFirst, packet.Middle: packet.RCSendMiddle, packet.Last: packet.RCSendLastWithImm}
 	case verbs.OpSendWithInvalidate:
-		ops = set{wire.Only: wire.RCSendOnlyWithInv, wire.First: wire.RCSendFirst, wire.Middle: wire.RCSendMiddle, wire.Last: wire.RCSendLastWithInv}
+		ops = set{packet.Only: packet.RCSendOnlyWithInv, packet.First: packet.RCSendFirst, packet.Middle: packet.RCSendMiddle, packet.Last: packet.RCSendLastWithInv}
 	case verbs.OpRDMAWrite:
-		ops = set{wire.Only: wire.RCWriteOnly, wire.First: wire.RCWriteFirst, wire.Middle: wire.RCWriteMiddle, wire.Last: wire.RCWriteLast}
+		ops = set{packet.Only: packet.RCWriteOnly, packet.First: packet.RCWriteFirst, packet.Middle: packet.RCWriteMiddle, packet.Last: packet.RCWriteLast}
 	case verbs.OpRDMAWriteWithImm:
-		ops = set{wire.Only: wire.RCWriteOnlyWithImm, wire.First: wire.RCWriteFirst, wire.Middle: wire.RCWriteMiddle, wire.Last: wire.RCWriteLastWithImm}
+		ops = set{packet.Only: packet.RCWriteOnlyWithImm, packet.First: packet.RCWriteFirst, packet.Middle: packet.RCWriteMiddle, packet.Last: packet.RCWriteLastWithImm}
 	}
 	o := ops[place]
 	if kind == verbs.UC {
-		o += wire.UCSendFirst - wire.RCSendFirst
+		o += packet.UCSendFirst - packet.RCSendFirst
 	}
 	return o
 }
 
 // buildRequest fills in p, the packet r.nxt of the request being sent.
-func (qp *QP) buildRequest(p wire.Packet, now time.Duration) bool {
+func (qp *QP) buildRequest(p packet.Packet, now time.Duration) bool {
 	r := &qp.req
 	w := r.wqe(r.cur)
 	index := int(r.nxt - w.first)
 	bth := p.BTH()
-	bth.SetPSN(wire.NewPSN(uint32(r.nxt)))
+	bth.SetPSN(packet.NewPSN(uint32(r.nxt)))
 	bth.SetDestQPN(qp.attr.DestQPN)
 	count := int64(1) // of packet numbers used
 	last := r.nxt+1 == w.end()

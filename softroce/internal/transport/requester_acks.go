@@ -7,34 +7,34 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
 const atomicLen = 8
 
 // receiveResponse takes in an acknowledgement or a response with data.
-func (qp *QP) receiveResponse(now time.Duration, p wire.Packet) {
+func (qp *QP) receiveResponse(now time.Duration, p packet.Packet) {
 	r := &qp.req
 	before := r.una
-	seq := before + int64(p.BTH().PSN().Sub(wire.NewPSN(uint32(before))))
+	seq := before + int64(p.BTH().PSN().Sub(packet.NewPSN(uint32(before))))
 	if seq < before || seq >= r.max {
 		qp.engine.counters.add(DropStray, 1)
 		return
 	}
 	switch p.Opcode().Operation() {
-	case wire.OpReadResponse:
+	case packet.OpReadResponse:
 		if !qp.arrive(seq) {
 			break
 		}
 		qp.takeReadResponse(seq, p.Payload())
-	case wire.OpAtomicAcknowledge:
+	case packet.OpAtomicAcknowledge:
 		if !qp.arrive(seq) {
 			break
 		}
 		qp.takeAtomicResponse(seq, p.AtomicAckETH().Orig())
 	default:
-		if s := p.AETH().Syndrome(); s.Kind() == wire.KindRNR {
+		if s := p.AETH().Syndrome(); s.Kind() == packet.KindRNR {
 			qp.receiveRNR(now, seq, before, s)
 			return
 		}
@@ -45,12 +45,12 @@ func (qp *QP) receiveResponse(now time.Duration, p wire.Packet) {
 
 // receiveAETH takes in an ACK or NAK about packet seq. A NAK also acknowledges
 // all packets before its own.
-func (qp *QP) receiveAETH(seq int64, s wire.Syndrome) {
+func (qp *QP) receiveAETH(seq int64, s packet.Syndrome) {
 	switch s.Kind() {
-	case wire.KindACK:
+	case packet.KindACK:
 		qp.acknowledge(seq + 1)
-	case wire.KindNAK:
-		if s == wire.NAKPSNSequence {
+	case packet.KindNAK:
+		if s == packet.NAKPSNSequence {
 			if qp.acknowledge(seq) && !qp.req.waiting {
 				qp.goBackOnce()
 			}
@@ -66,7 +66,7 @@ func (qp *QP) receiveAETH(seq int64, s wire.Syndrome) {
 // receiveRNR takes in that the peer had no receive for packet seq: what came before
 // is acknowledged, and seq waits for as long as the peer asks. The wait begins after
 // the progress is noted, which would end it.
-func (qp *QP) receiveRNR(now time.Duration, seq, before int64, s wire.Syndrome) {
+func (qp *QP) receiveRNR(now time.Duration, seq, before int64, s packet.Syndrome) {
 	r := &qp.req
 	if r.waiting && seq == r.una {
 		return
@@ -91,10 +91,10 @@ func (qp *QP) receiveRNR(now time.Duration, seq, before int64, s wire.Syndrome) 
 // rnrForEver is the RNR_RETRY that never gives up.
 const rnrForEver = 7
 
-var nakStatus = map[wire.Syndrome]verbs.WCStatus{
-	wire.NAKInvalidRequest:    verbs.WCRemInvReqErr,
-	wire.NAKRemoteAccess:      verbs.WCRemAccessErr,
-	wire.NAKRemoteOperational: verbs.WCRemOpErr,
+var nakStatus = map[packet.Syndrome]verbs.WCStatus{
+	packet.NAKInvalidRequest:    verbs.WCRemInvReqErr,
+	packet.NAKRemoteAccess:      verbs.WCRemAccessErr,
+	packet.NAKRemoteOperational: verbs.WCRemOpErr,
 }
 
 // arrive acknowledges what was before seq and says whether seq is now what the

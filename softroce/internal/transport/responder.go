@@ -11,18 +11,18 @@ import (
 	"unsafe"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
 type responder struct {
-	expected int64          // the packet to be served next
-	within   wire.Operation // the message that it continues, NoOperation if none
-	off      int            // bytes of that message served
-	total    int            // WRITE: its length,
-	va       uint64         // where it goes,
-	rkey     uint32         // and by which key
-	region   *MR            // the region of the last key, to find it faster
+	expected int64            // the packet to be served next
+	within   packet.Operation // the message that it continues, NoOperation if none
+	off      int              // bytes of that message served
+	total    int              // WRITE: its length,
+	va       uint64           // where it goes,
+	rkey     uint32           // and by which key
+	region   *MR              // the region of the last key, to find it faster
 	haveRecv bool
 	recv     recvWQE // in use, if haveRecv
 	silent   bool    // a NAK went out for expected; nothing more until it comes
@@ -35,15 +35,15 @@ func (rs *responder) reset() {
 }
 
 // sequence is the packet's number, as the count that is nearest to the expected one.
-func (rs *responder) sequence(p wire.Packet) int64 {
-	return rs.expected + int64(p.BTH().PSN().Sub(wire.NewPSN(uint32(rs.expected))))
+func (rs *responder) sequence(p packet.Packet) int64 {
+	return rs.expected + int64(p.BTH().PSN().Sub(packet.NewPSN(uint32(rs.expected))))
 }
 
 // accepted is the syndrome of a request that was served.
-const accepted = wire.SyndromeACK
+const accepted = packet.SyndromeACK
 
 // receiveRequest takes in a packet of the peer's requester (RC).
-func (qp *QP) receiveRequest(p wire.Packet) {
+func (qp *QP) receiveRequest(p packet.Packet) {
 	rs := &qp.resp
 	seq := rs.sequence(p)
 	switch {
@@ -57,7 +57,7 @@ func (qp *QP) receiveRequest(p wire.Packet) {
 		}
 		rs.silent = true
 		qp.engine.counters.add(SequenceNAKs, 1)
-		qp.nak(wire.NAKPSNSequence, rs.expected)
+		qp.nak(packet.NAKPSNSequence, rs.expected)
 		return
 	case seq < rs.expected:
 		qp.engine.counters.add(Duplicates, 1)
@@ -69,7 +69,7 @@ func (qp *QP) receiveRequest(p wire.Packet) {
 	syndrome, status := qp.serve(p)
 	switch {
 	case syndrome == accepted:
-	case syndrome.Kind() == wire.KindRNR:
+	case syndrome.Kind() == packet.KindRNR:
 		rs.silent = true
 		qp.engine.counters.add(RNRNAKs, 1)
 		qp.nak(syndrome, rs.expected)
@@ -88,12 +88,12 @@ func (qp *QP) establish() {
 
 // receiveUnreliable takes in a packet of the peer's requester (UC). A message
 // with a packet missing is dropped, and with it whatever else is wrong.
-func (qp *QP) receiveUnreliable(p wire.Packet) {
+func (qp *QP) receiveUnreliable(p packet.Packet) {
 	rs := &qp.resp
 	starts := p.Opcode().StartsMessage()
 	seq := rs.sequence(p)
 	if seq != rs.expected || starts {
-		rs.within = wire.NoOperation // its receive, if it had one, is for the next
+		rs.within = packet.NoOperation // its receive, if it had one, is for the next
 	}
 	if seq != rs.expected && !starts {
 		qp.engine.counters.add(DropStray, 1)
@@ -105,9 +105,9 @@ func (qp *QP) receiveUnreliable(p wire.Packet) {
 	if syndrome == accepted {
 		return
 	}
-	rs.expected, rs.within = seq+1, wire.NoOperation
+	rs.expected, rs.within = seq+1, packet.NoOperation
 	switch {
-	case syndrome.Kind() == wire.KindRNR:
+	case syndrome.Kind() == packet.KindRNR:
 		qp.engine.counters.add(DropNoReceive, 1)
 	case status == verbs.WCLocLenErr:
 		qp.tooLong()
@@ -121,26 +121,26 @@ func (qp *QP) receiveUnreliable(p wire.Packet) {
 
 // serve does what the expected packet asks. It returns accepted, or the NAK that
 // refuses it and the status of the receive in use, if there is one.
-func (qp *QP) serve(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
+func (qp *QP) serve(p packet.Packet) (packet.Syndrome, verbs.WCStatus) {
 	rs := &qp.resp
 	op := p.Opcode()
 	operation := op.Operation()
-	inOrder := rs.within == wire.NoOperation
+	inOrder := rs.within == packet.NoOperation
 	if !op.StartsMessage() {
 		inOrder = rs.within == operation
 	}
 	if !inOrder || !p.PayloadFits(qp.mtu) {
-		return wire.NAKInvalidRequest, verbs.WCRemInvReqErr
+		return packet.NAKInvalidRequest, verbs.WCRemInvReqErr
 	}
 	packets := int64(1)
-	var syndrome wire.Syndrome
+	var syndrome packet.Syndrome
 	status := verbs.WCSuccess
 	switch operation {
-	case wire.OpSend:
+	case packet.OpSend:
 		syndrome, status = qp.serveSend(p)
-	case wire.OpWrite:
+	case packet.OpWrite:
 		syndrome, status = qp.serveWrite(p)
-	case wire.OpReadRequest:
+	case packet.OpReadRequest:
 		packets, syndrome = qp.serveRead(p.RETH())
 	default:
 		syndrome = qp.serveAtomic(operation, p.AtomicETH())
@@ -151,7 +151,7 @@ func (qp *QP) serve(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 	rs.expected += packets
 	rs.within = operation
 	if op.EndsMessage() {
-		rs.within = wire.NoOperation
+		rs.within = packet.NoOperation
 		rs.msn++
 	}
 	if p.BTH().AckReq() && qp.kind == verbs.RC {
@@ -161,20 +161,20 @@ func (qp *QP) serve(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 }
 
 // serveSend puts a packet of a SEND into the receive that its first one took.
-func (qp *QP) serveSend(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
+func (qp *QP) serveSend(p packet.Packet) (packet.Syndrome, verbs.WCStatus) {
 	rs := &qp.resp
 	op, payload := p.Opcode(), p.Payload()
 	if op.StartsMessage() {
 		if !qp.takeRecv() {
-			return wire.RNRSyndrome(qp.attr.MinRNRTimer), verbs.WCSuccess
+			return packet.RNRSyndrome(qp.attr.MinRNRTimer), verbs.WCSuccess
 		}
 		rs.off = 0
 	}
 	if uint64(rs.off+len(payload)) > rs.recv.length {
-		return wire.NAKInvalidRequest, verbs.WCLocLenErr
+		return packet.NAKInvalidRequest, verbs.WCLocLenErr
 	}
 	if !qp.scatter(qp.recvPD, rs.recv.sgl, rs.off, payload) {
-		return wire.NAKRemoteOperational, verbs.WCLocProtErr
+		return packet.NAKRemoteOperational, verbs.WCLocProtErr
 	}
 	rs.off += len(payload)
 	if !op.EndsMessage() {
@@ -186,7 +186,7 @@ func (qp *QP) serveSend(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 	}
 	if h := p.IETH(); h != nil {
 		if !qp.invalidate(h.RKey()) {
-			return wire.NAKInvalidRequest, verbs.WCRemInvReqErr
+			return packet.NAKInvalidRequest, verbs.WCRemInvReqErr
 		}
 		wc.SetInvalidatedRKey(h.RKey())
 	}
@@ -195,7 +195,7 @@ func (qp *QP) serveSend(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 }
 
 // serveWrite puts a packet of a WRITE into the region that its first one named.
-func (qp *QP) serveWrite(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
+func (qp *QP) serveWrite(p packet.Packet) (packet.Syndrome, verbs.WCStatus) {
 	rs := &qp.resp
 	op, payload := p.Opcode(), p.Payload()
 	off, total, va, rkey := rs.off, rs.total, rs.va, rs.rkey
@@ -203,27 +203,27 @@ func (qp *QP) serveWrite(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 		var fits bool
 		off, va, rkey = 0, h.VA(), h.RKey()
 		if total, fits = messageLength(h); !fits || !qp.allows(verbs.AccessRemoteWrite) {
-			return wire.NAKInvalidRequest, verbs.WCRemInvReqErr
+			return packet.NAKInvalidRequest, verbs.WCRemInvReqErr
 		}
 		if total > 0 && !qp.remoteAllowed(va, rkey, total, verbs.AccessRemoteWrite) {
-			return wire.NAKRemoteAccess, verbs.WCRemAccessErr
+			return packet.NAKRemoteAccess, verbs.WCRemAccessErr
 		}
 	}
 	if left := total - off - len(payload); left < 0 || op.EndsMessage() != (left == 0) {
-		return wire.NAKInvalidRequest, verbs.WCRemInvReqErr
+		return packet.NAKInvalidRequest, verbs.WCRemInvReqErr
 	}
 	imm := p.ImmDt()
 	if imm != nil && !qp.takeRecv() {
-		return wire.RNRSyndrome(qp.attr.MinRNRTimer), verbs.WCSuccess
+		return packet.RNRSyndrome(qp.attr.MinRNRTimer), verbs.WCSuccess
 	}
 	if len(payload) > 0 {
 		mr := qp.remote(rkey)
 		if mr == nil {
-			return wire.NAKRemoteAccess, verbs.WCRemAccessErr
+			return packet.NAKRemoteAccess, verbs.WCRemAccessErr
 		}
 		dst, ok := mr.lock(qp.pd, va+uint64(off), len(payload), verbs.AccessRemoteWrite)
 		if !ok {
-			return wire.NAKRemoteAccess, verbs.WCRemAccessErr
+			return packet.NAKRemoteAccess, verbs.WCRemAccessErr
 		}
 		move(dst, payload)
 		mr.unlock()
@@ -239,49 +239,49 @@ func (qp *QP) serveWrite(p wire.Packet) (wire.Syndrome, verbs.WCStatus) {
 
 // messageLength is how long a request's message is; false if none is so long: at most
 // 2³¹ bytes, and where an int has 32 bits what fits into that.
-func messageLength(h *wire.RETH) (n int, fits bool) {
+func messageLength(h *packet.RETH) (n int, fits bool) {
 	n = int(h.DMALen())
 	return n, h.DMALen() <= 1<<31 && n >= 0
 }
 
 // serveRead takes note of a READ request; the response is made while it is sent.
-func (qp *QP) serveRead(h *wire.RETH) (packets int64, s wire.Syndrome) {
+func (qp *QP) serveRead(h *packet.RETH) (packets int64, s packet.Syndrome) {
 	n, fits := messageLength(h)
 	if !fits || !qp.allows(verbs.AccessRemoteRead) || !qp.slotFree() {
-		return 0, wire.NAKInvalidRequest
+		return 0, packet.NAKInvalidRequest
 	}
 	if n > 0 && !qp.remoteAllowed(h.VA(), h.RKey(), n, verbs.AccessRemoteRead) {
-		return 0, wire.NAKRemoteAccess
+		return 0, packet.NAKRemoteAccess
 	}
 	packets = packetsFor(n, qp.mtu)
 	first := qp.resp.expected
-	qp.addSlot(slot{operation: wire.OpReadRequest, first: first, packets: packets, va: h.VA(), rkey: h.RKey(), length: n,
+	qp.addSlot(slot{operation: packet.OpReadRequest, first: first, packets: packets, va: h.VA(), rkey: h.RKey(), length: n,
 		at: first, until: n})
 	return packets, accepted
 }
 
 // serveAtomic does an atomic and keeps what it found, for the response and for
 // all repetitions of it.
-func (qp *QP) serveAtomic(operation wire.Operation, h *wire.AtomicETH) wire.Syndrome {
+func (qp *QP) serveAtomic(operation packet.Operation, h *packet.AtomicETH) packet.Syndrome {
 	rs := &qp.resp
 	if !qp.allows(verbs.AccessRemoteAtomic) || h.VA()%atomicLen != 0 || !qp.slotFree() {
-		return wire.NAKInvalidRequest
+		return packet.NAKInvalidRequest
 	}
 	mr := qp.remote(h.RKey())
 	if mr == nil {
-		return wire.NAKRemoteAccess
+		return packet.NAKRemoteAccess
 	}
 	bytes, ok := mr.lock(qp.pd, h.VA(), atomicLen, verbs.AccessRemoteAtomic)
 	if !ok {
-		return wire.NAKRemoteAccess
+		return packet.NAKRemoteAccess
 	}
 	defer mr.unlock()
 	word := (*uint64)(unsafe.Pointer(unsafe.SliceData(bytes)))
 	if uintptr(unsafe.Pointer(word))%atomicLen != 0 { // a zero-based region that begins anywhere
-		return wire.NAKInvalidRequest
+		return packet.NAKInvalidRequest
 	}
 	found := uint64(0)
-	if operation == wire.OpFetchAdd {
+	if operation == packet.OpFetchAdd {
 		found = fetchAdd(word, h.SwapAdd())
 	} else {
 		found = compareSwap(word, h.Compare(), h.SwapAdd())

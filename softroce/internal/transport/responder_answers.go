@@ -5,7 +5,7 @@
 package transport
 
 import (
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -19,7 +19,7 @@ type answers struct {
 	ackDue bool
 	ackTo  int64
 	nakDue bool
-	nakFor wire.Syndrome
+	nakFor packet.Syndrome
 	nakSeq int64
 	msn    uint32
 
@@ -28,7 +28,7 @@ type answers struct {
 
 // slot remembers a READ request or an atomic, to answer it and to answer it again.
 type slot struct {
-	operation      wire.Operation // NoOperation: unused
+	operation      packet.Operation // NoOperation: unused
 	first, packets int64
 	msn            uint32
 
@@ -86,7 +86,7 @@ func (qp *QP) addSlot(s slot) {
 }
 
 // nak owes the peer a NAK for packet seq.
-func (qp *QP) nak(s wire.Syndrome, seq int64) {
+func (qp *QP) nak(s packet.Syndrome, seq int64) {
 	a := &qp.resp.answers
 	a.nakDue, a.nakFor, a.nakSeq = true, s, seq
 	qp.wake = true
@@ -102,10 +102,10 @@ func (qp *QP) acknowledgeUpTo(seq int64) {
 }
 
 // repeat answers a request that was served before, without serving it again.
-func (qp *QP) repeat(p wire.Packet, seq int64) {
+func (qp *QP) repeat(p packet.Packet, seq int64) {
 	a := &qp.resp.answers
 	switch operation := p.Opcode().Operation(); operation {
-	case wire.OpReadRequest:
+	case packet.OpReadRequest:
 		for i := range a.slots {
 			s := &a.slots[i]
 			if s.operation == operation && seq >= s.first && seq < s.first+s.packets {
@@ -113,7 +113,7 @@ func (qp *QP) repeat(p wire.Packet, seq int64) {
 				return
 			}
 		}
-	case wire.OpCompareSwap, wire.OpFetchAdd:
+	case packet.OpCompareSwap, packet.OpFetchAdd:
 		for i := range a.slots {
 			s := &a.slots[i]
 			if s.operation == operation && seq == s.first {
@@ -126,7 +126,7 @@ func (qp *QP) repeat(p wire.Packet, seq int64) {
 		// may not have.
 		to := qp.resp.expected - 1
 		for i := range a.slots {
-			if s := &a.slots[i]; s.operation != wire.NoOperation && s.first > seq {
+			if s := &a.slots[i]; s.operation != packet.NoOperation && s.first > seq {
 				to = min(to, s.first-1)
 			}
 		}
@@ -139,7 +139,7 @@ func (qp *QP) repeat(p wire.Packet, seq int64) {
 // repeatRead answers a READ request again, or what is left of it from packet seq
 // on. What is left goes on as MIDDLE and LAST: rxe's requester, which counts it as
 // one response with what it has, takes a FIRST there for an error.
-func (qp *QP) repeatRead(s *slot, h *wire.RETH, seq int64) {
+func (qp *QP) repeatRead(s *slot, h *packet.RETH, seq int64) {
 	off := int(seq-s.first) * qp.mtu
 	n, fits := messageLength(h)
 	if !fits || h.RKey() != s.rkey || h.VA() != s.va+uint64(off) || n > s.length-off {
@@ -173,32 +173,32 @@ func (a *answers) oldestDue() *slot {
 // nextAnswer decides on the responder's next packet.
 func (qp *QP) nextAnswer() (o outgoing, ok bool) {
 	a := &qp.resp.answers
-	o = outgoing{path: qp.path, answer: true, opcode: wire.RCAcknowledge}
+	o = outgoing{path: qp.path, answer: true, opcode: packet.RCAcknowledge}
 	if a.due == 0 {
 		return o, a.ackDue || a.nakDue
 	}
 	s := a.oldestDue()
-	if s.operation != wire.OpReadRequest {
-		o.opcode = wire.RCAtomicAcknowledge
+	if s.operation != packet.OpReadRequest {
+		o.opcode = packet.RCAtomicAcknowledge
 		return o, true
 	}
 	off := int(s.at-s.first) * qp.mtu
 	o.payload = min(qp.mtu, s.until-off)
-	switch wire.PlaceOf(s.at == s.first, off+o.payload == s.until) {
-	case wire.Only:
-		o.opcode = wire.RCReadResponseOnly
-	case wire.First:
-		o.opcode = wire.RCReadResponseFirst
-	case wire.Middle:
-		o.opcode = wire.RCReadResponseMiddle
-	case wire.Last:
-		o.opcode = wire.RCReadResponseLast
+	switch packet.PlaceOf(s.at == s.first, off+o.payload == s.until) {
+	case packet.Only:
+		o.opcode = packet.RCReadResponseOnly
+	case packet.First:
+		o.opcode = packet.RCReadResponseFirst
+	case packet.Middle:
+		o.opcode = packet.RCReadResponseMiddle
+	case packet.Last:
+		o.opcode = packet.RCReadResponseLast
 	}
 	return o, true
 }
 
 // buildAnswer fills in p, the packet that nextAnswer decided upon.
-func (qp *QP) buildAnswer(p wire.Packet) bool {
+func (qp *QP) buildAnswer(p packet.Packet) bool {
 	a := &qp.resp.answers
 	p.BTH().SetDestQPN(qp.attr.DestQPN)
 	if a.due == 0 {
@@ -209,7 +209,7 @@ func (qp *QP) buildAnswer(p wire.Packet) bool {
 		if a.nakDue {
 			seq, syndrome = a.nakSeq, a.nakFor
 		}
-		p.BTH().SetPSN(wire.NewPSN(uint32(seq)))
+		p.BTH().SetPSN(packet.NewPSN(uint32(seq)))
 		p.AETH().Set(syndrome, a.msn)
 		a.ackDue = a.ackDue && a.nakDue && a.ackTo >= a.nakSeq // which the NAK did not say
 		a.nakDue = false
@@ -218,7 +218,7 @@ func (qp *QP) buildAnswer(p wire.Packet) bool {
 	s := a.oldestDue()
 	seq := s.first
 	ends := true
-	if s.operation == wire.OpReadRequest {
+	if s.operation == packet.OpReadRequest {
 		seq = s.at
 		if !qp.snapshotRead(p.Payload(), s) {
 			qp.lostRegion(s)
@@ -229,7 +229,7 @@ func (qp *QP) buildAnswer(p wire.Packet) bool {
 	} else {
 		p.AtomicAckETH().Set(s.found)
 	}
-	p.BTH().SetPSN(wire.NewPSN(uint32(seq)))
+	p.BTH().SetPSN(packet.NewPSN(uint32(seq)))
 	if h := p.AETH(); h != nil {
 		h.Set(accepted, s.msn)
 		if a.ackDue && a.ackTo <= seq {

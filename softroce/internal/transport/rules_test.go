@@ -6,18 +6,18 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // watch records the packets that leave a node, as the network sees them.
-type watch struct{ packets []wire.Packet }
+type watch struct{ packets []packet.Packet }
 
 func (n *simnet) watch(node *simnode) *watch {
 	w := &watch{}
-	n.tap = func(from, _ *simnode, packet []byte) bool {
+	n.tap = func(from, _ *simnode, raw []byte) bool {
 		if from == node {
-			p, err := wire.Parse(bytes.Clone(packet))
+			p, err := packet.Parse(bytes.Clone(raw))
 			if err != nil {
 				n.tb.Error(err)
 			}
@@ -29,21 +29,21 @@ func (n *simnet) watch(node *simnode) *watch {
 }
 
 // inject gives an end's engine a packet as if its peer had sent it.
-func (e *end) inject(peer *end, op wire.Opcode, psn uint32, payload int, set func(wire.Packet)) {
+func (e *end) inject(peer *end, op packet.Opcode, psn uint32, payload int, set func(packet.Packet)) {
 	e.node.net.tb.Helper()
-	p, err := wire.Build(make([]byte, wire.MaxPacket), op, payload)
+	p, err := packet.Build(make([]byte, packet.MaxPacket), op, payload)
 	if err != nil {
 		e.node.net.tb.Fatal(err)
 	}
 	p.BTH().SetDestQPN(e.qp.QPN())
-	p.BTH().SetPSN(wire.NewPSN(psn))
+	p.BTH().SetPSN(packet.NewPSN(psn))
 	if set != nil {
 		set(p)
 	}
 	e.node.engine.Receive(e.node.net.now, []Datagram{{Data: p.Bytes(), Src: peer.node.addr, Dst: e.node.addr}})
 }
 
-func ack(s wire.Syndrome) func(wire.Packet) { return func(p wire.Packet) { p.AETH().Set(s, 0) } }
+func ack(s packet.Syndrome) func(packet.Packet) { return func(p packet.Packet) { p.AETH().Set(s, 0) } }
 
 // TestOneACK says that a batch of packets is acknowledged by one packet.
 func TestOneACK(t *testing.T) {
@@ -81,10 +81,10 @@ func TestReadSplit(t *testing.T) {
 	o.rdAtomic = 2
 	net, a, b := pair(t, 1, o)
 	fill(b.mem, 3)
-	var requests []wire.Packet
+	var requests []packet.Packet
 	responses, unanswered := 0, 0
-	net.tap = func(from, _ *simnode, packet []byte) bool {
-		p, _ := wire.Parse(bytes.Clone(packet))
+	net.tap = func(from, _ *simnode, raw []byte) bool {
+		p, _ := packet.Parse(bytes.Clone(raw))
 		if from == a.node {
 			requests = append(requests, p)
 			if unanswered++; responses < 20 && unanswered > 2 {
@@ -95,8 +95,8 @@ func TestReadSplit(t *testing.T) {
 		if p.Opcode().EndsMessage() {
 			unanswered--
 		}
-		off := p.BTH().PSN().Sub(wire.PSN(o.psn))
-		if first := p.Opcode() == wire.RCReadResponseFirst; first != (off%16 == 0) {
+		off := p.BTH().PSN().Sub(packet.PSN(o.psn))
+		if first := p.Opcode() == packet.RCReadResponseFirst; first != (off%16 == 0) {
 			t.Errorf("response packet %d is %v", off, p.Opcode())
 		}
 		responses++
@@ -110,7 +110,7 @@ func TestReadSplit(t *testing.T) {
 	again := false
 	for _, p := range requests {
 		off := int(p.RETH().VA()-b.mr.Addr()) / 1024
-		if psn := p.BTH().PSN().Sub(wire.PSN(o.psn)); psn != off {
+		if psn := p.BTH().PSN().Sub(packet.PSN(o.psn)); psn != off {
 			t.Errorf("request for packet %d has PSN %d", off, psn)
 		}
 		if off == 20 {
@@ -132,18 +132,18 @@ func TestNoACKBeyondRead(t *testing.T) {
 	_, a, b := pair(t, 1, o)
 	b.recv(verbs.RecvWR{}, verbs.RecvWR{})
 	psn := a.opts.psn
-	b.inject(a, wire.RCSendOnly, psn, 0, nil)
-	b.inject(a, wire.RCReadRequest, psn+1, 0, func(p wire.Packet) { p.RETH().Set(b.mr.Addr(), b.mr.RKey(), 10) })
-	b.inject(a, wire.RCSendOnly, psn+2, 0, nil)
+	b.inject(a, packet.RCSendOnly, psn, 0, nil)
+	b.inject(a, packet.RCReadRequest, psn+1, 0, func(p packet.Packet) { p.RETH().Set(b.mr.Addr(), b.mr.RKey(), 10) })
+	b.inject(a, packet.RCSendOnly, psn+2, 0, nil)
 	b.node.engine.Transmit(0, b.node.out) // lost
 	b.node.engine.Transmit(0, b.node.out)
-	b.inject(a, wire.RCSendOnly, psn, 0, func(p wire.Packet) { p.BTH().SetAckReq(true) })
+	b.inject(a, packet.RCSendOnly, psn, 0, func(p packet.Packet) { p.BTH().SetAckReq(true) })
 	bursts := b.node.engine.Transmit(0, b.node.out)
 	if len(bursts) != 1 {
 		t.Fatal("no answer")
 	}
-	p, _ := wire.Parse(bursts[0].Data)
-	if p.Opcode() != wire.RCAcknowledge || p.BTH().PSN() != wire.NewPSN(psn) {
+	p, _ := packet.Parse(bursts[0].Data)
+	if p.Opcode() != packet.RCAcknowledge || p.BTH().PSN() != packet.NewPSN(psn) {
 		t.Errorf("answer %v with PSN %#x, want an ACK of %#x", p.Opcode(), p.BTH().PSN(), psn)
 	}
 }
@@ -156,9 +156,9 @@ func TestReadResponseNames(t *testing.T) {
 	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 2500)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
 	net.transmit()
 	psn := a.opts.psn
-	a.inject(b, wire.RCReadResponseMiddle, psn, 1024, func(p wire.Packet) { fill(p.Payload(), 1) })
-	a.inject(b, wire.RCReadResponseMiddle, psn+1, 1024, nil)
-	a.inject(b, wire.RCReadResponseLast, psn+2, 452, ack(accepted))
+	a.inject(b, packet.RCReadResponseMiddle, psn, 1024, func(p packet.Packet) { fill(p.Payload(), 1) })
+	a.inject(b, packet.RCReadResponseMiddle, psn+1, 1024, nil)
+	a.inject(b, packet.RCReadResponseLast, psn+2, 452, ack(accepted))
 	wc := a.want(a.scq, 1, verbs.WCSuccess, verbs.WCRDMARead)
 	want := make([]byte, 1024)
 	fill(want, 1)
@@ -172,7 +172,7 @@ func TestBadResponse(t *testing.T) {
 	net.tap = func(from, _ *simnode, _ []byte) bool { return false }
 	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 2500)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
 	net.transmit()
-	a.inject(b, wire.RCReadResponseOnly, a.opts.psn, 1000, ack(accepted))
+	a.inject(b, packet.RCReadResponseOnly, a.opts.psn, 1000, ack(accepted))
 	a.want(a.scq, 1, verbs.WCBadRespErr, 0)
 }
 
@@ -184,8 +184,8 @@ func TestRNRThenSequenceNAK(t *testing.T) {
 	b.node.asleep = time.Hour
 	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSend}, verbs.SendWR{ID: 2, Opcode: verbs.OpSend})
 	net.transmit()
-	a.inject(b, wire.RCAcknowledge, a.opts.psn, 0, ack(wire.RNRSyndrome(14))) // 1.28 ms
-	a.inject(b, wire.RCAcknowledge, a.opts.psn, 0, ack(wire.NAKPSNSequence))
+	a.inject(b, packet.RCAcknowledge, a.opts.psn, 0, ack(packet.RNRSyndrome(14))) // 1.28 ms
+	a.inject(b, packet.RCAcknowledge, a.opts.psn, 0, ack(packet.NAKPSNSequence))
 	net.transmit()
 	if len(w.packets) != 2 {
 		t.Fatalf("%d packets before the wait is over", len(w.packets))
@@ -214,29 +214,29 @@ func TestSequenceNAK(t *testing.T) {
 
 // TestInvalidRequests is packets that break the rules of a message.
 func TestInvalidRequests(t *testing.T) {
-	type packet struct {
-		op      wire.Opcode
+	type piece struct {
+		op      packet.Opcode
 		payload int
 		dmaLen  uint32
 	}
-	for name, packets := range map[string][]packet{
-		"MIDDLE without FIRST":     {{wire.RCSendMiddle, 1024, 0}},
-		"LAST of another":          {{wire.RCSendFirst, 1024, 0}, {wire.RCWriteLast, 10, 0}},
-		"FIRST in a message":       {{wire.RCSendFirst, 1024, 0}, {wire.RCSendFirst, 1024, 0}},
-		"READ in a message":        {{wire.RCSendFirst, 1024, 0}, {wire.RCReadRequest, 0, 10}},
-		"FIRST below the MTU":      {{wire.RCSendFirst, 1020, 0}},
-		"ONLY above the MTU":       {{wire.RCSendOnly, 1028, 0}},
-		"WRITE longer than said":   {{wire.RCWriteOnly, 8, 7}},
-		"WRITE shorter than said":  {{wire.RCWriteOnly, 8, 9}},
-		"WRITE that ends too soon": {{wire.RCWriteFirst, 1024, 3000}, {wire.RCWriteLast, 10, 0}},
-		"WRITE that goes on":       {{wire.RCWriteFirst, 1024, 1025}, {wire.RCWriteMiddle, 1024, 0}},
-		"unaligned atomic":         {{wire.RCFetchAdd, 0, 0}},
+	for name, packets := range map[string][]piece{
+		"MIDDLE without FIRST":     {{packet.RCSendMiddle, 1024, 0}},
+		"LAST of another":          {{packet.RCSendFirst, 1024, 0}, {packet.RCWriteLast, 10, 0}},
+		"FIRST in a message":       {{packet.RCSendFirst, 1024, 0}, {packet.RCSendFirst, 1024, 0}},
+		"READ in a message":        {{packet.RCSendFirst, 1024, 0}, {packet.RCReadRequest, 0, 10}},
+		"FIRST below the MTU":      {{packet.RCSendFirst, 1020, 0}},
+		"ONLY above the MTU":       {{packet.RCSendOnly, 1028, 0}},
+		"WRITE longer than said":   {{packet.RCWriteOnly, 8, 7}},
+		"WRITE shorter than said":  {{packet.RCWriteOnly, 8, 9}},
+		"WRITE that ends too soon": {{packet.RCWriteFirst, 1024, 3000}, {packet.RCWriteLast, 10, 0}},
+		"WRITE that goes on":       {{packet.RCWriteFirst, 1024, 1025}, {packet.RCWriteMiddle, 1024, 0}},
+		"unaligned atomic":         {{packet.RCFetchAdd, 0, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			net, a, b := pair(t, 1, defaults())
 			b.recv(verbs.RecvWR{SGL: []verbs.SGE{b.sge(0, 10000)}})
 			for i, p := range packets {
-				b.inject(a, p.op, a.opts.psn+uint32(i), p.payload, func(q wire.Packet) {
+				b.inject(a, p.op, a.opts.psn+uint32(i), p.payload, func(q packet.Packet) {
 					if h := q.RETH(); h != nil {
 						h.Set(b.mr.Addr(), b.mr.RKey(), p.dmaLen)
 					}
@@ -248,7 +248,7 @@ func TestInvalidRequests(t *testing.T) {
 			w := net.watch(b.node)
 			net.transmit()
 			b.wantState(qpstate.Error)
-			if len(w.packets) != 1 || w.packets[0].AETH() == nil || w.packets[0].AETH().Syndrome() != wire.NAKInvalidRequest {
+			if len(w.packets) != 1 || w.packets[0].AETH() == nil || w.packets[0].AETH().Syndrome() != packet.NAKInvalidRequest {
 				t.Errorf("answers: %v", w.packets)
 			}
 		})
@@ -296,7 +296,7 @@ func TestRdAtomicChangedInSQD(t *testing.T) {
 		}
 		psn := a.opts.psn
 		add := func(i uint32) {
-			b.inject(a, wire.RCFetchAdd, psn+i, 0, func(p wire.Packet) { p.AtomicETH().Set(b.mr.Addr(), b.mr.RKey(), 1, 0) })
+			b.inject(a, packet.RCFetchAdd, psn+i, 0, func(p packet.Packet) { p.AtomicETH().Set(b.mr.Addr(), b.mr.RKey(), 1, 0) })
 		}
 		for i := range uint32(4) { // as many as the peer may
 			add(i)
@@ -304,7 +304,7 @@ func TestRdAtomicChangedInSQD(t *testing.T) {
 		lost := net.watch(b.node)
 		net.transmit()
 		b.recv(verbs.RecvWR{ID: 1})
-		b.inject(a, wire.RCSendOnly, psn+4, 0, func(p wire.Packet) { p.BTH().SetAckReq(true) })
+		b.inject(a, packet.RCSendOnly, psn+4, 0, func(p packet.Packet) { p.BTH().SetAckReq(true) })
 		b.modify(qpstate.Attr{State: qpstate.SQD}, 0)
 		b.modify(qpstate.Attr{State: qpstate.SQD, MaxDestRdAtomic: to}, qpstate.MaskMaxDestRdAtomic)
 		if q := b.qp.Query(); q.MaxDestRdAtomic != to {
@@ -312,7 +312,7 @@ func TestRdAtomicChangedInSQD(t *testing.T) {
 		}
 		w := net.watch(b.node)
 		net.transmit()
-		if len(w.packets) != 1 || w.packets[0].Opcode() != wire.RCAcknowledge || w.packets[0].BTH().PSN() != wire.NewPSN(psn+4) {
+		if len(w.packets) != 1 || w.packets[0].Opcode() != packet.RCAcknowledge || w.packets[0].BTH().PSN() != packet.NewPSN(psn+4) {
 			t.Errorf("to %d: the ACK that was owed: %v", to, w.packets)
 		}
 		for i := range uint32(4) {
@@ -323,7 +323,7 @@ func TestRdAtomicChangedInSQD(t *testing.T) {
 			t.Fatalf("to %d: %d answers to 4 atomics, and %d again", to, len(lost.packets), len(w.packets)-1)
 		}
 		for i, p := range w.packets[1:] {
-			if p.AtomicAckETH() == nil || p.BTH().PSN() != wire.NewPSN(psn+uint32(i)) || p.AtomicAckETH().Orig() != lost.packets[i].AtomicAckETH().Orig() {
+			if p.AtomicAckETH() == nil || p.BTH().PSN() != packet.NewPSN(psn+uint32(i)) || p.AtomicAckETH().Orig() != lost.packets[i].AtomicAckETH().Orig() {
 				t.Errorf("to %d: answer %d is another: %v", to, i, p.Bytes())
 			}
 		}
@@ -366,23 +366,23 @@ func TestStrangers(t *testing.T) {
 		b.wantState(qpstate.RTS)
 	}
 	psn := a.opts.psn
-	b.inject(a, wire.RCSendOnly, psn, 0, func(p wire.Packet) { p.BTH().SetPKey(0x1234) })
+	b.inject(a, packet.RCSendOnly, psn, 0, func(p packet.Packet) { p.BTH().SetPKey(0x1234) })
 	dropped(DropMismatch, "another partition")
-	b.inject(b, wire.RCSendOnly, psn, 0, nil)
+	b.inject(b, packet.RCSendOnly, psn, 0, nil)
 	dropped(DropMismatch, "another sender")
-	b.inject(a, wire.UCSendOnly, psn, 0, nil)
+	b.inject(a, packet.UCSendOnly, psn, 0, nil)
 	dropped(DropMismatch, "another transport")
-	b.inject(a, wire.RCSendOnly, psn, 0, func(p wire.Packet) { p.BTH().SetDestQPN(b.qp.QPN() ^ 1) })
+	b.inject(a, packet.RCSendOnly, psn, 0, func(p packet.Packet) { p.BTH().SetDestQPN(b.qp.QPN() ^ 1) })
 	dropped(DropNoQP, "another queue pair")
-	b.inject(a, wire.CongestionNotification, 0, 16, nil)
+	b.inject(a, packet.CongestionNotification, 0, 16, nil)
 	dropped(CongestionNotes, "a CNP")
-	b.inject(a, wire.RCAcknowledge, b.opts.psn, 0, ack(accepted))
+	b.inject(a, packet.RCAcknowledge, b.opts.psn, 0, ack(accepted))
 	dropped(DropStray, "an ACK of nothing")
 	e.Receive(0, []Datagram{{Data: []byte{1, 2, 3}}})
 	dropped(DropMalformed, "noise")
 	b.modify(qpstate.Attr{State: qpstate.Error}, 0)
 	b.want(b.rcq, 1, verbs.WCWRFlushErr, 0)
-	b.inject(a, wire.RCSendOnly, psn, 0, nil)
+	b.inject(a, packet.RCSendOnly, psn, 0, nil)
 	if e.Counter(DropState) != 1 || len(e.Transmit(0, b.node.out)) != 0 {
 		t.Error("a queue pair in ERR answers")
 	}
@@ -390,18 +390,18 @@ func TestStrangers(t *testing.T) {
 
 // TestLengthsThatNoMessageHas: those that an int of 32 bits takes for negative too.
 func TestLengthsThatNoMessageHas(t *testing.T) {
-	for _, op := range []wire.Opcode{wire.RCWriteOnly, wire.RCWriteFirst, wire.RCReadRequest} {
+	for _, op := range []packet.Opcode{packet.RCWriteOnly, packet.RCWriteFirst, packet.RCReadRequest} {
 		for _, length := range []uint32{1<<31 + 1, 1<<32 - 1} {
 			_, a, b := pair(t, 1, defaults())
-			payload := map[wire.Opcode]int{wire.RCWriteOnly: 4, wire.RCWriteFirst: 1024}[op]
-			b.inject(a, op, a.opts.psn, payload, func(p wire.Packet) { p.RETH().Set(b.mr.Addr(), b.mr.RKey(), length) })
+			payload := map[packet.Opcode]int{packet.RCWriteOnly: 4, packet.RCWriteFirst: 1024}[op]
+			b.inject(a, op, a.opts.psn, payload, func(p packet.Packet) { p.RETH().Set(b.mr.Addr(), b.mr.RKey(), length) })
 			b.wantState(qpstate.Error)
 			b.wantEvent(verbs.EventQPReqErr)
 		}
 	}
 	_, a, b := pair(t, 1, defaults())
 	for _, length := range []uint32{10, 1<<32 - 1} {
-		b.inject(a, wire.RCReadRequest, a.opts.psn, 0, func(p wire.Packet) { p.RETH().Set(b.mr.Addr(), b.mr.RKey(), length) })
+		b.inject(a, packet.RCReadRequest, a.opts.psn, 0, func(p packet.Packet) { p.RETH().Set(b.mr.Addr(), b.mr.RKey(), length) })
 	}
 	if n := b.node.engine.Counter(DropStray); n != 1 {
 		t.Errorf("%d packets were dropped, want the repeated request whose length is another", n)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // faults are probabilities for each packet, and times.
@@ -33,7 +33,7 @@ type simnet struct {
 	flying flight
 	order  int
 	free   [][]byte
-	tap    func(from, to *simnode, packet []byte) bool // false drops the packet
+	tap    func(from, to *simnode, raw []byte) bool // false drops the packet
 }
 
 type simnode struct {
@@ -44,7 +44,7 @@ type simnode struct {
 	asleep time.Duration // until when it does nothing
 	events []Event
 	batch  []Datagram
-	flows  map[netip.Addr]wire.Flow
+	flows  map[netip.Addr]packet.Flow
 }
 
 type simpacket struct {
@@ -76,7 +76,7 @@ func newSimnet(tb testing.TB, seed uint64) *simnet {
 func (n *simnet) node(addr string) *simnode { return n.nodeWith(addr, Config{}) }
 
 func (n *simnet) nodeWith(addr string, cfg Config) *simnode {
-	node := &simnode{net: n, addr: netip.MustParseAddr(addr), flows: map[netip.Addr]wire.Flow{}}
+	node := &simnode{net: n, addr: netip.MustParseAddr(addr), flows: map[netip.Addr]packet.Flow{}}
 	cfg.Rand = rand.NewPCG(n.rng.Uint64(), uint64(len(n.nodes)))
 	if cfg.MTU == 0 {
 		cfg.MTU = qpstate.MTU4096
@@ -92,11 +92,11 @@ func (n *simnet) nodeWith(addr string, cfg Config) *simnode {
 }
 
 // flow is the ICRC's from node to addr.
-func (s *simnode) flow(to netip.Addr) wire.Flow {
+func (s *simnode) flow(to netip.Addr) packet.Flow {
 	f, ok := s.flows[to]
 	if !ok {
 		var err error
-		f, err = wire.NewFlow(netip.AddrPortFrom(s.addr, wire.Port), netip.AddrPortFrom(to, wire.Port))
+		f, err = packet.NewFlow(netip.AddrPortFrom(s.addr, packet.Port), netip.AddrPortFrom(to, packet.Port))
 		if err != nil {
 			s.net.tb.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func (n *simnet) step(limit time.Duration) bool {
 }
 
 func (s *simnode) arrive(p simpacket) {
-	if m, _ := p.from.flow(s.addr).Verify(p.data, 0); m == wire.NoMatch {
+	if m, _ := p.from.flow(s.addr).Verify(p.data, 0); m == packet.NoMatch {
 		s.net.free = append(s.net.free, p.data[:0])
 		return
 	}
@@ -185,18 +185,18 @@ func (s *simnode) send(b Burst) {
 	to := n.nodes[i]
 	flow := s.flow(b.Path.Dst)
 	k := uint16(0)
-	for packet := range slices.Chunk(b.Data, b.Segment) {
-		flow.Seal(packet, k)
+	for raw := range slices.Chunk(b.Data, b.Segment) {
+		flow.Seal(raw, k)
 		k++
-		if n.tap != nil && !n.tap(s, to, packet) {
+		if n.tap != nil && !n.tap(s, to, raw) {
 			continue
 		}
-		n.fly(s, to, packet)
+		n.fly(s, to, raw)
 	}
 }
 
 // fly gives a packet to the network, which may be unkind to it.
-func (n *simnet) fly(from, to *simnode, packet []byte) {
+func (n *simnet) fly(from, to *simnode, raw []byte) {
 	f := &n.faults
 	copies := 1
 	if n.chance(f.loss) {
@@ -209,7 +209,7 @@ func (n *simnet) fly(from, to *simnode, packet []byte) {
 		if last := len(n.free) - 1; last >= 0 {
 			data, n.free = n.free[last], n.free[:last]
 		}
-		data = append(data, packet...)
+		data = append(data, raw...)
 		if n.chance(f.corrupt) {
 			data[n.rng.IntN(len(data))] ^= 1 << n.rng.IntN(8)
 		}

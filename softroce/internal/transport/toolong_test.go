@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -78,7 +78,7 @@ func TestDatagramAboveTheMTU(t *testing.T) {
 	b.connect(a)
 	b.recv(verbs.RecvWR{ID: 1, SGL: []verbs.SGE{b.sge(0, 5000)}})
 	datagram := func(n int) {
-		b.inject(a, wire.UDSendOnly, 0, n, func(p wire.Packet) { p.DETH().Set(0x1234, a.qp.QPN()) })
+		b.inject(a, packet.UDSendOnly, 0, n, func(p packet.Packet) { p.DETH().Set(0x1234, a.qp.QPN()) })
 	}
 	datagram(1025)
 	datagram(4096)

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
 // Burst is a run of packets of one queue pair to one peer, back to back in Data:
@@ -44,7 +44,7 @@ type heldQP struct {
 // maxBurst is the longest UDP payload: of an IPv4 packet of 65535 bytes.
 const maxBurst = 65535 - 20 - 8
 
-// NewOutbox makes an outbox over buf, which holds wire.MaxPacket bytes or more. A
+// NewOutbox makes an outbox over buf, which holds packet.MaxPacket bytes or more. A
 // Transmit fills it with at most bursts bursts, each of at most segments packets.
 func NewOutbox(buf []byte, bursts, segments int) *Outbox {
 	return &Outbox{buf: buf, bursts: make([]Burst, 0, bursts), maxSegments: segments, held: make([]heldQP, 0, bursts)}
@@ -102,7 +102,7 @@ func (e *Engine) Transmit(now time.Duration, o *Outbox) []Burst {
 }
 
 func (o *Outbox) hasRoom() bool {
-	return len(o.bursts) < cap(o.bursts) && len(o.buf)-o.used >= wire.MaxPacket
+	return len(o.bursts) < cap(o.bursts) && len(o.buf)-o.used >= packet.MaxPacket
 }
 
 // fill adds one burst of qp to o and says whether there may be more.

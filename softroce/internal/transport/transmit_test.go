@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -20,7 +20,7 @@ func TestNobodyForgotten(t *testing.T) {
 		last.connect(peer.end(o))
 	}
 	last.send(verbs.SendWR{Opcode: verbs.OpSend})
-	if got := s.engine.Transmit(0, NewOutbox(make([]byte, wire.MaxPacket), 1, 1)); len(got) != 1 {
+	if got := s.engine.Transmit(0, NewOutbox(make([]byte, packet.MaxPacket), 1, 1)); len(got) != 1 {
 		t.Errorf("%d bursts", len(got))
 	}
 }
@@ -29,7 +29,7 @@ func TestNobodyForgotten(t *testing.T) {
 func TestHeld(t *testing.T) {
 	_, a, b := pair(t, 1, defaults())
 	e := a.node.engine
-	one := func() *Outbox { return NewOutbox(make([]byte, wire.MaxPacket), 1, 1) }
+	one := func() *Outbox { return NewOutbox(make([]byte, packet.MaxPacket), 1, 1) }
 	first, second := one(), one()
 	wr := verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 2048)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
 	a.send(wr)
@@ -64,7 +64,7 @@ func TestBurst(t *testing.T) {
 			t.Errorf("a burst of %d bytes", len(burst.Data))
 		}
 		for off := 0; off < len(burst.Data); off += burst.Segment {
-			if _, err := wire.Parse(burst.Data[off:min(off+burst.Segment, len(burst.Data))]); err != nil {
+			if _, err := packet.Parse(burst.Data[off:min(off+burst.Segment, len(burst.Data))]); err != nil {
 				t.Error(err)
 			}
 		}

@@ -6,7 +6,7 @@ package transport
 import (
 	"net/netip"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -18,7 +18,7 @@ const grhLen = 40
 const ownQKey = 1 << 31
 
 // receiveDatagram puts a message into a receive.
-func (qp *QP) receiveDatagram(p wire.Packet, d *Datagram) {
+func (qp *QP) receiveDatagram(p packet.Packet, d *Datagram) {
 	rs := &qp.resp
 	h, payload := p.DETH(), p.Payload()
 	switch {
@@ -37,7 +37,7 @@ func (qp *QP) receiveDatagram(p wire.Packet, d *Datagram) {
 	}
 	var buf [grhLen]byte
 	grh := buf[:grhLen]
-	frame := wire.Frame{Src: netip.AddrPortFrom(d.Src, wire.Port), Dst: netip.AddrPortFrom(d.Dst, wire.Port), TOS: d.TOS, TTL: d.TTL}
+	frame := packet.Frame{Src: netip.AddrPortFrom(d.Src, packet.Port), Dst: netip.AddrPortFrom(d.Dst, packet.Port), TOS: d.TOS, TTL: d.TTL}
 	lead := 0
 	if d.Src.Is4() {
 		lead = 20

@@ -19,7 +19,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
-	"github.com/rawverbs/rawverbs/softroce/internal/wire"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -179,15 +179,15 @@ func (r *rxe) testFrom(t *testing.T, l *link.Socket, to netip.Addr) {
 	if err := r.qp.PostRecv(wrs); err != nil {
 		t.Fatal(err)
 	}
-	size := wire.PacketLen(wire.UDSendOnly, rxePayload)
+	size := packet.Len(packet.UDSendOnly, rxePayload)
 	data := make([]byte, rxePackets*size)
 	for i := range rxePackets {
-		p, err := wire.Build(data[i*size:], wire.UDSendOnly, rxePayload)
+		p, err := packet.Build(data[i*size:], packet.UDSendOnly, rxePayload)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.BTH().SetDestQPN(r.qp.QPN())
-		p.BTH().SetPSN(wire.PSN(i))
+		p.BTH().SetPSN(packet.PSN(i))
 		p.DETH().Set(rxeQKey, linkQPN)
 		copy(p.Payload(), bytes.Repeat([]byte{byte(i + 1)}, rxePayload))
 	}
@@ -239,11 +239,11 @@ func (r *rxe) testTo(t *testing.T, l *link.Socket) {
 	}
 	r.wait(t, rxePackets)
 	for i, p := range got {
-		packet, err := wire.Parse(p.Data)
+		parsed, err := packet.Parse(p.Data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if packet.DETH().SrcQPN() != r.qp.QPN() || !bytes.Equal(packet.Payload(), bytes.Repeat([]byte{byte(i + 101)}, rxePayload)) {
+		if parsed.DETH().SrcQPN() != r.qp.QPN() || !bytes.Equal(parsed.Payload(), bytes.Repeat([]byte{byte(i + 101)}, rxePayload)) {
 			t.Errorf("packet %d: other bytes", i)
 		}
 		if p.TTL != 64 || p.TOS != 0x20 {
@@ -257,7 +257,7 @@ func (r *rxe) testTo(t *testing.T, l *link.Socket) {
 		t.Errorf("%+v", c)
 	}
 	// All but the first are foreseen, as long as nobody else sends.
-	if c.Matches[wire.MatchExact] < rxePackets/2 {
+	if c.Matches[packet.MatchExact] < rxePackets/2 {
 		t.Errorf("matches %v", c.Matches)
 	}
 }

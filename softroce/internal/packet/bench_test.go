@@ -1,6 +1,6 @@
 // This file measures, and asserts that nothing allocates.
 
-package wire
+package packet
 
 import (
 	"fmt"

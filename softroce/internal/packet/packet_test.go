@@ -1,6 +1,6 @@
 // This file tests what Parse and Build refuse, and where they put things.
 
-package wire
+package packet
 
 import (
 	"bytes"
@@ -95,8 +95,8 @@ func TestBuildLeaves(t *testing.T) {
 	if len(p.Bytes()) != 44 || cap(p.Bytes()) != 44 || len(p.Payload()) != 5 || cap(p.Payload()) != 5 {
 		t.Errorf("packet %d (%d), payload %d (%d) bytes", len(p.Bytes()), cap(p.Bytes()), len(p.Payload()), cap(p.Payload()))
 	}
-	if PacketLen(RCWriteOnlyWithImm, 5) != 44 {
-		t.Errorf("PacketLen %d, want 44", PacketLen(RCWriteOnlyWithImm, 5))
+	if Len(RCWriteOnlyWithImm, 5) != 44 {
+		t.Errorf("Len %d, want 44", Len(RCWriteOnlyWithImm, 5))
 	}
 }
 

@@ -1,7 +1,7 @@
 // This file is CRC-32 as a linear map: what lets the ICRC of a packet be put
 // together from parts, and be taken apart again.
 
-package wire
+package packet
 
 import "hash/crc32"
 

@@ -1,7 +1,7 @@
 // This file tests the ICRC against packets whose ICRC is known, and against a
 // second way to compute it.
 
-package wire
+package packet
 
 import (
 	"bytes"

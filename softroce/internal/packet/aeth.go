@@ -1,6 +1,6 @@
 // This file is the ACK extended transport header and its syndrome.
 
-package wire
+package packet
 
 import (
 	"fmt"

@@ -1,6 +1,6 @@
 // This file is the arithmetic of packet sequence numbers.
 
-package wire
+package packet
 
 // PSN is a packet sequence number: 24 bits, counted modulo 2^24. Values come
 // from BTH.PSN, NewPSN or the methods here, which all keep the top byte zero,

@@ -1,7 +1,7 @@
 // This file is the opcode table: one line an opcode, and what is worked out
 // from the lines once.
 
-package wire
+package packet
 
 // opcodeInfo is all the package knows of one opcode.
 type opcodeInfo struct {

@@ -1,7 +1,7 @@
 // This file fuzzes the package both ways: bytes to packet and back, fields to
 // packet and back.
 
-package wire
+package packet
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if len(p.Bytes()) != PacketLen(p.Opcode(), len(p.Payload())) || len(p.Bytes()) != len(b) || len(b) > MaxPacket {
+		if len(p.Bytes()) != Len(p.Opcode(), len(p.Payload())) || len(p.Bytes()) != len(b) || len(b) > MaxPacket {
 			t.Fatalf("%v: packet of %d bytes, payload %d, datagram %d", p.Opcode(), len(p.Bytes()), len(p.Payload()), len(b))
 		}
 		for _, fl := range []Flow{v4, v6} {

@@ -1,7 +1,7 @@
 // This file is the check of a received ICRC by someone who cannot see the IPv4
 // identification it covers: a UDP socket.
 
-package wire
+package packet
 
 import (
 	"encoding/binary"

@@ -1,7 +1,7 @@
 // This file is the IP and UDP headers that a socket does not show, made up
 // again so that a capture file has whole frames and the ICRC in them is right.
 
-package wire
+package packet
 
 import (
 	"encoding/binary"

@@ -1,6 +1,6 @@
 // This file is the invariant CRC, the last four bytes of a packet.
 
-package wire
+package packet
 
 import (
 	"encoding/binary"
@@ -26,7 +26,7 @@ import (
 const Port = 4791
 
 // ErrFlow is the error of NewFlow.
-var ErrFlow = errors.New("softroce/wire: a flow needs two addresses of one family")
+var ErrFlow = errors.New("softroce/packet: a flow needs two addresses of one family")
 
 // Flow is the part of the ICRC that depends on addresses and ports: what all
 // packets of one direction between two sockets have in common. It is a small

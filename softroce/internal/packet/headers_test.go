@@ -1,7 +1,7 @@
 // This file tests the views against headers written out byte by byte, and the
 // small arithmetic that goes with them.
 
-package wire
+package packet
 
 import (
 	"bytes"

@@ -1,7 +1,7 @@
 // This file tests the package against frames that a real rxe sent: see
 // testdata/README.md.
 
-package wire
+package packet
 
 import (
 	"bytes"

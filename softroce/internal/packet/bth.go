@@ -1,6 +1,6 @@
 // This file is the base transport header.
 
-package wire
+package packet
 
 import "encoding/binary"
 

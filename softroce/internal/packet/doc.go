@@ -1,4 +1,4 @@
-// Package wire is the RoCEv2 packet: the bytes between the UDP header and the
+// Package packet is the RoCEv2 packet: the bytes between the UDP header and the
 // end of the datagram, and the invariant CRC that ties them to the IP header.
 //
 // A packet goes through it in this order.
@@ -18,4 +18,4 @@
 // Names are those of the InfiniBand Architecture Specification, volume 1,
 // chapter 9, and of its annex A17 (RoCEv2). All fields are big-endian on the
 // wire, but the ICRC.
-package wire
+package packet

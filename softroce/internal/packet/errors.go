@@ -1,6 +1,6 @@
 // This file is what can be wrong with a packet.
 
-package wire
+package packet
 
 // ParseError says why a datagram is no packet. The values are small and
 // consecutive, so counters by reason are an array of NumParseErrors; and they
@@ -29,7 +29,7 @@ var parseErrorTexts = [NumParseErrors]string{
 
 func (e ParseError) Error() string {
 	if int(e) < NumParseErrors {
-		return "softroce/wire: " + parseErrorTexts[e]
+		return "softroce/packet: " + parseErrorTexts[e]
 	}
-	return "softroce/wire: unknown parse error"
+	return "softroce/packet: unknown parse error"
 }

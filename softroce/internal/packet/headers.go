@@ -1,6 +1,6 @@
 // This file is the extended transport headers but the AETH, which has aeth.go.
 
-package wire
+package packet
 
 import "encoding/binary"
 

@@ -1,7 +1,7 @@
 // This file tests the ICRC and the recovery of the identification against the
 // plain computation, over many lengths and all identifications.
 
-package wire
+package packet
 
 import (
 	"encoding/binary"
@@ -27,7 +27,7 @@ func randomFlow(r *rand.Rand, v6 bool) (src, dst netip.AddrPort) {
 }
 
 func randomPacket(r *rand.Rand, o Opcode, payload int) []byte {
-	b := make([]byte, PacketLen(o, payload))
+	b := make([]byte, Len(o, payload))
 	for i := range b {
 		b[i] = byte(r.Uint32())
 	}

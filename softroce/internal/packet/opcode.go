@@ -1,7 +1,7 @@
 // This file is the BTH opcode and the questions a transport asks of it. The
 // answers are in opcode_table.go.
 
-package wire
+package packet
 
 import "fmt"
 

@@ -1,6 +1,6 @@
 // This file tests the opcode table against facts stated another way.
 
-package wire
+package packet
 
 import (
 	"fmt"
@@ -126,7 +126,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
-	if got := ParseError(77).Error(); got != "softroce/wire: unknown parse error" {
+	if got := ParseError(77).Error(); got != "softroce/packet: unknown parse error" {
 		t.Errorf("%q", got)
 	}
 }

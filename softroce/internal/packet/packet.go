@@ -1,7 +1,7 @@
 // This file is a whole packet: Parse for one that came, Build for one to send,
 // and the Packet both give.
 
-package wire
+package packet
 
 // MaxPayload is the largest path MTU, and so the largest payload, in bytes.
 const MaxPayload = 4096
@@ -55,9 +55,9 @@ func Parse(datagram []byte) (Packet, error) {
 	return Packet{bytes: datagram, payload: int32(payload), opcode: opcode}, nil
 }
 
-// PacketLen returns the bytes, BTH to ICRC, of a packet of opcode o with
+// Len returns the bytes, BTH to ICRC, of a packet of opcode o with
 // payload bytes of payload.
-func PacketLen(o Opcode, payload int) int {
+func Len(o Opcode, payload int) int {
 	return o.HeaderLen() + payload + padLen(payload) + icrcLen
 }
 
@@ -69,7 +69,7 @@ func padLen(payload int) int { return -payload & 3 }
 // through the views, fills Payload, and seals the whole with Flow.Seal.
 //
 // It fails with ErrOpcode, ErrPayload, or ErrTruncated when buf is shorter than
-// PacketLen.
+// Len.
 func Build(buf []byte, o Opcode, payload int) (Packet, error) {
 	info := &opcodes[o]
 	if info.transport == NoTransport {
@@ -78,7 +78,7 @@ func Build(buf []byte, o Opcode, payload int) (Packet, error) {
 	if payload < 0 || !info.payload.possible(payload) {
 		return Packet{}, ErrPayload
 	}
-	n := PacketLen(o, payload)
+	n := Len(o, payload)
 	if len(buf) < n {
 		return Packet{}, ErrTruncated
 	}
