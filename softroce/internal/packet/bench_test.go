@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 var benchSizes = []int{64, 1024, 4096}
@@ -49,11 +51,8 @@ func TestNoAllocations(t *testing.T) {
 			p.BTH().SetPSN(7)
 			p.RETH().Set(1, 2, 3)
 		},
-		"OpcodeFor": func() {
-			o, _ := OpcodeFor(RC, OpSend, Last, HasImmDt)
-			sink += uint64(o)
-		},
-		"Seal": func() { f.Seal(packet, 0x4321) },
+		"Request": func() { sink += uint64(RC.Request(verbs.OpSendWithImm, Last)) },
+		"Seal":    func() { f.Seal(packet, 0x4321) },
 		"Verify": func() {
 			m, id := f.Verify(packet, 0)
 			sink += uint64(m) + uint64(id)

@@ -15,6 +15,9 @@
 // is no state in the package but constant tables, so all of it may be used
 // from many goroutines, as long as they do not share a buffer.
 //
+// All that is known of an opcode stands in its row of opcode_rows.go. Parse, Build,
+// the requester and the responder read it there.
+//
 // Names are those of the InfiniBand Architecture Specification, volume 1,
 // chapter 9, and of its annex A17 (RoCEv2). All fields are big-endian on the
 // wire, but the ICRC.

@@ -68,7 +68,7 @@ func FuzzBuild(f *testing.F) {
 		p, err := Build(buf, o, len(payload))
 		if err != nil {
 			possible := o.Known() && len(payload) <= MaxPayload &&
-				(len(payload) == 0 || o.CarriesPayload()) && o != CongestionNotification
+				(len(payload) == 0 || opcodes[o].payload != noPayload) && o != CongestionNotification
 			if possible {
 				t.Fatalf("%v with %d bytes: %v", o, len(payload), err)
 			}

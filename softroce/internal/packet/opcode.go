@@ -1,9 +1,13 @@
 // This file is the BTH opcode and the questions a transport asks of it. The
-// answers are in opcode_table.go.
+// answers are in opcode_rows.go.
 
 package packet
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
 
 // Opcode is the OpCode field of a BTH: the transport in its top three bits, the
 // operation in the other five.
@@ -157,6 +161,9 @@ func (o Opcode) Known() bool { return opcodes[o].transport != NoTransport }
 // Transport returns the service o belongs to.
 func (o Opcode) Transport() Transport { return opcodes[o].transport }
 
+// InRC says whether o is one of RC's 32 numbers, in use or reserved.
+func (o Opcode) InRC() bool { return o>>5 == 0 }
+
 // Operation returns what o asks or answers.
 func (o Opcode) Operation() Operation { return opcodes[o].operation }
 
@@ -169,24 +176,16 @@ func (o Opcode) StartsMessage() bool { p := opcodes[o].place; return p == First 
 // EndsMessage says whether o is a Last or an Only.
 func (o Opcode) EndsMessage() bool { p := opcodes[o].place; return p == Last || p == Only }
 
-// Headers returns the extended transport headers that follow the BTH.
-func (o Opcode) Headers() Headers { return opcodes[o].headers }
-
 // Has says whether all of h follow the BTH.
 func (o Opcode) Has(h Headers) bool { return opcodes[o].headers&h == h }
 
-// IsRequest says whether o goes from requester to responder.
-func (o Opcode) IsRequest() bool {
-	t := opcodes[o].transport
-	return !o.IsResponse() && t != NoTransport && t != CNP
-}
-
 // IsResponse says whether o goes from responder to requester: READ responses
 // and acknowledges.
-func (o Opcode) IsResponse() bool { return opcodes[o].response }
+func (o Opcode) IsResponse() bool { return opcodes[o].direction == response }
 
-// CarriesPayload says whether a packet of o may have a payload.
-func (o Opcode) CarriesPayload() bool { return opcodes[o].payload != noPayload }
+// Serves says whether a packet of o belongs to the work request wr, as part of it
+// or as its answer.
+func (o Opcode) Serves(wr verbs.Opcode) bool { return opcodes[o].serves.has(wr) }
 
 // HeaderLen returns the bytes of BTH and extended headers, 0 for an opcode not
 // in the table.

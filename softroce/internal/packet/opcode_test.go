@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // headerLengths are BTH and extended headers in bytes, opcode by opcode, as a
@@ -31,7 +33,7 @@ func TestOpcodeTable(t *testing.T) {
 			if s := fmt.Sprintf("opcode 0x%02x", i); o.String() != s {
 				t.Errorf("%q, want %q", o.String(), s)
 			}
-			if o.IsRequest() || o.IsResponse() || o.CarriesPayload() {
+			if o.IsResponse() || opcodes[o] != (opcodeInfo{}) {
 				t.Errorf("%v, not in use, says something of itself", o)
 			}
 			continue
@@ -55,46 +57,87 @@ func TestOpcodeTable(t *testing.T) {
 			t.Errorf("%v: starts %v, ends %v, place %d", o, o.StartsMessage(), o.EndsMessage(), o.Place())
 		}
 		answer := o >= RCReadResponseFirst && o <= RCAtomicAcknowledge
-		if o.IsResponse() != answer || o.IsRequest() == (answer || o == CongestionNotification) {
-			t.Errorf("%v: request %v, response %v", o, o.IsRequest(), o.IsResponse())
+		asks := opcodes[o].direction == request
+		if o.IsResponse() != answer || asks == (answer || o == CongestionNotification) {
+			t.Errorf("%v: request %v, response %v", o, asks, o.IsResponse())
 		}
 		bare := o == RCReadRequest || o >= RCAcknowledge && o <= RCFetchAdd
-		if o.CarriesPayload() == bare {
-			t.Errorf("%v: payload %v", o, o.CarriesPayload())
+		if carries := opcodes[o].payload != noPayload; carries == bare {
+			t.Errorf("%v: payload %v", o, carries)
 		}
-		// The table read the other way finds the opcode again.
-		got, ok := OpcodeFor(o.Transport(), o.Operation(), o.Place(), o.Headers()&(HasImmDt|HasIETH))
-		if !ok || got != o {
-			t.Errorf("OpcodeFor gives %v, %v for %v", got, ok, o)
+		if o.InRC() != (o.Transport() == RC) {
+			t.Errorf("%v: in RC %v", o, o.InRC())
 		}
 	}
 }
 
-func TestOpcodeFor(t *testing.T) {
-	for _, c := range []struct {
-		t     Transport
-		op    Operation
-		p     Place
-		extra Headers
-		want  Opcode
-		ok    bool
-	}{
-		{RC, OpSend, First, HasImmDt, RCSendFirst, true}, // immediate data come last
-		{RC, OpWrite, Middle, HasImmDt, RCWriteMiddle, true},
-		{RC, OpSend, Last, HasIETH, RCSendLastWithInv, true},
-		{UC, OpWrite, Only, HasImmDt, UCWriteOnlyWithImm, true},
-		{UC, OpSend, Only, HasIETH, 0, false},
-		{UC, OpReadRequest, Only, 0, 0, false},
-		{RC, OpWrite, Only, HasIETH, 0, false},
-		{RC, OpSend, Only, HasIETH | HasImmDt, 0, false},
-		{UD, OpSend, First, 0, 0, false},
-		{NoTransport, NoOperation, Only, 0, 0, false},
-		{9, OpSend, Only, 0, 0, false},
-		{RC, 99, Only, 0, 0, false},
-		{RC, OpSend, 9, 0, 0, false},
-	} {
-		if got, ok := OpcodeFor(c.t, c.op, c.p, c.extra); got != c.want || ok != c.ok {
-			t.Errorf("OpcodeFor(%v, %v, %d, %#x) = %v, %v; want %v, %v", c.t, c.op, c.p, c.extra, got, ok, c.want, c.ok)
+// TestRequest reads the table the way a requester does: all opcodes of a work
+// request, over each transport.
+func TestRequest(t *testing.T) {
+	type packets [4]Opcode // only, first, middle, last
+	want := map[Transport]map[verbs.Opcode]packets{
+		RC: {
+			verbs.OpSend:               {0x04, 0x00, 0x01, 0x02},
+			verbs.OpSendWithImm:        {0x05, 0x00, 0x01, 0x03},
+			verbs.OpSendWithInvalidate: {0x17, 0x00, 0x01, 0x16},
+			verbs.OpRDMAWrite:          {0x0a, 0x06, 0x07, 0x08},
+			verbs.OpRDMAWriteWithImm:   {0x0b, 0x06, 0x07, 0x09},
+			verbs.OpRDMARead:           {0x0c},
+			verbs.OpAtomicCmpAndSwp:    {0x13},
+			verbs.OpAtomicFetchAndAdd:  {0x14},
+		},
+		UC: {
+			verbs.OpSend:             {0x24, 0x20, 0x21, 0x22},
+			verbs.OpSendWithImm:      {0x25, 0x20, 0x21, 0x23},
+			verbs.OpRDMAWrite:        {0x2a, 0x26, 0x27, 0x28},
+			verbs.OpRDMAWriteWithImm: {0x2b, 0x26, 0x27, 0x29},
+		},
+		UD: {
+			verbs.OpSend:        {0x64},
+			verbs.OpSendWithImm: {0x65},
+		},
+	}
+	for tr := NoTransport; tr <= CNP; tr++ {
+		for wr := range verbs.Opcode(100) {
+			packets, served := want[tr][wr]
+			if tr.Serves(wr) != served {
+				t.Errorf("%v serves %v: %v, want %v", tr, wr, tr.Serves(wr), served)
+			}
+			for p := Only; served && p <= Last; p++ {
+				if got := tr.Request(wr, p); got != packets[p] {
+					t.Errorf("%v, %v, place %d: %v, want %v", tr, wr, p, got, packets[p])
+				}
+			}
+		}
+	}
+}
+
+// TestResponse reads the table the way a responder does.
+func TestResponse(t *testing.T) {
+	want := map[Operation][4]Opcode{ // only, first, middle, last
+		OpReadRequest: {0x10, 0x0d, 0x0e, 0x0f},
+		OpCompareSwap: {0x12},
+		OpFetchAdd:    {0x12},
+	}
+	for o := NoOperation; o <= OpCongestion; o++ {
+		packets, has := want[o]
+		if o.HasResponse() != has {
+			t.Errorf("%v has a response: %v", o, o.HasResponse())
+		}
+		for p := Only; has && p <= Last; p++ {
+			if got := o.Response(p); got != packets[p] {
+				t.Errorf("%v, place %d: %v, want %v", o, p, got, packets[p])
+			}
+		}
+	}
+	for wr := range verbs.Opcode(100) {
+		want := wr == verbs.OpRDMARead || wr == verbs.OpAtomicCmpAndSwp || wr == verbs.OpAtomicFetchAndAdd
+		if HasResponse(wr) != want {
+			t.Errorf("%v has a response: %v", wr, HasResponse(wr))
+		}
+		if RCReadResponseLast.Serves(wr) != (wr == verbs.OpRDMARead) || RCAtomicAcknowledge.Serves(wr) != (want && wr != verbs.OpRDMARead) ||
+			RCAcknowledge.Serves(wr) {
+			t.Errorf("%v: answered by the wrong opcode", wr)
 		}
 	}
 }

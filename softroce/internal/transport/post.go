@@ -61,18 +61,18 @@ func (qp *QP) posted(n int) {
 	qp.wake = n > 0
 }
 
-// opcodesOf are the opcodes that a transport has, as bits.
-var opcodesOf = map[verbs.QPType]uint32{
-	verbs.RC: 1<<verbs.OpRDMAWrite | 1<<verbs.OpRDMAWriteWithImm | 1<<verbs.OpSend | 1<<verbs.OpSendWithImm | 1<<verbs.OpRDMARead |
-		1<<verbs.OpAtomicCmpAndSwp | 1<<verbs.OpAtomicFetchAndAdd | 1<<verbs.OpLocalInv | 1<<verbs.OpBindMW | 1<<verbs.OpSendWithInvalidate,
-	verbs.UC: 1<<verbs.OpRDMAWrite | 1<<verbs.OpRDMAWriteWithImm | 1<<verbs.OpSend | 1<<verbs.OpSendWithImm | 1<<verbs.OpLocalInv | 1<<verbs.OpBindMW,
-	verbs.UD: 1<<verbs.OpSend | 1<<verbs.OpSendWithImm,
+// serves says whether a queue pair of this type carries out the work request op.
+func (qp *QP) serves(op verbs.Opcode) bool {
+	return qp.transport.Serves(op) || isLocal(op) && qp.kind != verbs.UD
 }
+
+// isLocal says that a work request sends nothing.
+func isLocal(op verbs.Opcode) bool { return op == verbs.OpLocalInv || op == verbs.OpBindMW }
 
 // take copies a request into w; EINVAL if it is none for this queue pair.
 func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 	length := sglLength(wr.SGL)
-	if wr.Opcode > verbs.OpTSO || opcodesOf[qp.kind]&(1<<wr.Opcode) == 0 || len(wr.SGL) > int(qp.cap.MaxSendSGE) || length > MaxMessage {
+	if !qp.serves(wr.Opcode) || len(wr.SGL) > int(qp.cap.MaxSendSGE) || length > MaxMessage {
 		return syscall.EINVAL
 	}
 	inline := wr.Flags&verbs.SendInline != 0
@@ -98,7 +98,7 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 		}
 		path = ah.path
 	}
-	if wr.Opcode == verbs.OpBindMW || wr.Opcode == verbs.OpLocalInv {
+	if isLocal(wr.Opcode) {
 		return qp.takeLocal(w, wr)
 	}
 	data := w.inline[:0]

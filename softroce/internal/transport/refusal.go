@@ -52,14 +52,11 @@ func (qp *QP) refuseAt(r refusal, status verbs.WCStatus) {
 func (qp *QP) refuseAgain(operation packet.Operation, seq int64) {
 	rs := &qp.resp
 	r := rs.refused
-	if seq < r.seq {
-		switch operation {
-		case packet.OpReadRequest, packet.OpCompareSwap, packet.OpFetchAdd:
-			if seq < r.first {
-				r.syndrome = packet.NAKRemoteOperational
-			}
-			r.seq = seq
+	if seq < r.seq && operation.HasResponse() {
+		if seq < r.first {
+			r.syndrome = packet.NAKRemoteOperational
 		}
+		r.seq = seq
 	}
 	if !rs.nakDue || r.seq < rs.nakSeq {
 		qp.nak(r.syndrome, r.seq)
@@ -86,15 +83,12 @@ func (qp *QP) lostRegion(s *slot) {
 	qp.refuseAt(refusal{syndrome: packet.NAKRemoteAccess, first: s.first, seq: s.at}, verbs.WCRemAccessErr)
 }
 
-// rcOpcodes is the end of the opcodes that belong to RC, in use or reserved.
-const rcOpcodes packet.Opcode = 0x20
-
 // receiveMalformed takes in what Parse refused. RC answers by a NAK, so that the peer does
 // not repeat its request in vain. The NAK ends the queue pair, so the packet must come
 // from the connected peer and have the expected number.
 func (qp *QP) receiveMalformed(p packet.Packet, d *Datagram) {
 	rs := &qp.resp
-	if op := p.Opcode(); qp.kind == verbs.RC && op < rcOpcodes && !op.IsResponse() && qp.path != nil && !qp.foreign(p, d) {
+	if op := p.Opcode(); qp.kind == verbs.RC && op.InRC() && !op.IsResponse() && qp.path != nil && !qp.foreign(p, d) {
 		seq := rs.sequence(p)
 		switch qp.attr.State {
 		case qpstate.RTR, qpstate.RTS, qpstate.SQD:

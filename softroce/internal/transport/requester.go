@@ -35,13 +35,7 @@ type sendWQE struct {
 func (w *sendWQE) end() int64 { return w.first + w.packets }
 
 // answered says that only a response with data acknowledges the request.
-func (w *sendWQE) answered() bool {
-	switch w.wr.Opcode {
-	case verbs.OpRDMARead, verbs.OpAtomicCmpAndSwp, verbs.OpAtomicFetchAndAdd:
-		return true
-	}
-	return false
-}
+func (w *sendWQE) answered() bool { return packet.HasResponse(w.wr.Opcode) }
 
 type requester struct {
 	wqes              []sendWQE // a ring; head <= cur <= tail count requests
@@ -147,9 +141,6 @@ func (qp *QP) start(w *sendWQE) bool {
 		if qp.attr.MaxRdAtomic == 0 {
 			w.failed = verbs.WCLocQPOpErr
 		}
-		if w.wr.Opcode != verbs.OpRDMARead {
-			w.packets = 1
-		}
 		r.answeredStarted++
 	case qp.kind == verbs.UD && w.length > qp.mtu:
 		w.packets = 0 // completes, and nothing is sent: C10-93.1.1
@@ -173,47 +164,12 @@ func (qp *QP) requestPacket(w *sendWQE) outgoing {
 	if qp.kind == verbs.UD {
 		path = w.path
 	}
-	switch w.wr.Opcode {
-	case verbs.OpRDMARead:
-		return outgoing{opcode: packet.RCReadRequest, path: path}
-	case verbs.OpAtomicCmpAndSwp:
-		return outgoing{opcode: packet.RCCompareSwap, path: path}
-	case verbs.OpAtomicFetchAndAdd:
-		return outgoing{opcode: packet.RCFetchAdd, path: path}
+	place, size := packet.Only, 0
+	if !w.answered() {
+		off := int(r.nxt-w.first) * qp.mtu
+		place, size = packet.PlaceOf(off == 0, r.nxt+1 == w.end()), min(qp.mtu, w.length-off)
 	}
-	off := int(r.nxt-w.first) * qp.mtu
-	size := min(qp.mtu, w.length-off)
-	place := packet.PlaceOf(off == 0, r.nxt+1 == w.end())
-	return outgoing{opcode: requestOpcode(qp.kind, w.wr.Opcode, place), payload: size, path: path}
-}
-
-// requestOpcode is the opcode of a SEND's or WRITE's packet.
-func requestOpcode(kind verbs.QPType, op verbs.Opcode, place packet.Place) packet.Opcode {
-	if kind == verbs.UD {
-		if op == verbs.OpSendWithImm {
-			return packet.UDSendOnlyWithImm
-		}
-		return packet.UDSendOnly
-	}
-	type set [4]packet.Opcode // by packet.Place
-	var ops set
-	switch op {
-	case verbs.OpSend:
-		ops = set{packet.Only: packet.RCSendOnly, packet.First: packet.RCSendFirst, packet.Middle: packet.RCSendMiddle, packet.Last: packet.RCSendLast}
-	case verbs.OpSendWithImm:
-		ops = set{packet.Only: packet.RCSendOnlyWithImm, packet.First: packet.RCSendFirst, packet.Middle: packet.RCSendMiddle, packet.Last: packet.RCSendLastWithImm}
-	case verbs.OpSendWithInvalidate:
-		ops = set{packet.Only: packet.RCSendOnlyWithInv, packet.First: packet.RCSendFirst, packet.Middle: packet.RCSendMiddle, packet.Last: packet.RCSendLastWithInv}
-	case verbs.OpRDMAWrite:
-		ops = set{packet.Only: packet.RCWriteOnly, packet.First: packet.RCWriteFirst, packet.Middle: packet.RCWriteMiddle, packet.Last: packet.RCWriteLast}
-	case verbs.OpRDMAWriteWithImm:
-		ops = set{packet.Only: packet.RCWriteOnlyWithImm, packet.First: packet.RCWriteFirst, packet.Middle: packet.RCWriteMiddle, packet.Last: packet.RCWriteLastWithImm}
-	}
-	o := ops[place]
-	if kind == verbs.UC {
-		o += packet.UCSendFirst - packet.RCSendFirst
-	}
-	return o
+	return outgoing{opcode: qp.transport.Request(w.wr.Opcode, place), payload: size, path: path}
 }
 
 // buildRequest fills in p, the packet r.nxt of the request being sent.

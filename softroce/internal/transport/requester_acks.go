@@ -23,16 +23,10 @@ func (qp *QP) receiveResponse(now time.Duration, p packet.Packet) {
 		return
 	}
 	switch p.Opcode().Operation() {
-	case packet.OpReadResponse:
-		if !qp.arrive(seq) {
-			break
+	case packet.OpReadResponse, packet.OpAtomicAcknowledge:
+		if qp.arrive(seq) {
+			qp.takeResponse(seq, p)
 		}
-		qp.takeReadResponse(seq, p.Payload())
-	case packet.OpAtomicAcknowledge:
-		if !qp.arrive(seq) {
-			break
-		}
-		qp.takeAtomicResponse(seq, p.AtomicAckETH().Orig())
 	default:
 		if s := p.AETH().Syndrome(); s.Kind() == packet.KindRNR {
 			qp.receiveRNR(now, seq, before, s)
@@ -142,18 +136,26 @@ func (qp *QP) progress(now time.Duration, before int64) {
 	qp.wake = qp.wake || r.cur != r.tail // the window may have opened
 }
 
+// takeResponse takes in packet seq, which the oldest request waits for.
+func (qp *QP) takeResponse(seq int64, p packet.Packet) {
+	w := qp.req.wqe(qp.req.head)
+	switch h := p.AtomicAckETH(); {
+	case !p.Opcode().Serves(w.wr.Opcode):
+		qp.engine.counters.add(DropStray, 1)
+	case h != nil:
+		qp.takeAtomicResponse(w, seq, h.Orig())
+	default:
+		qp.takeReadResponse(w, seq, p.Payload())
+	}
+}
+
 // takeReadResponse stores the response packet that the oldest request waits for.
 // What counts is its number and the bytes still missing, not whether it calls
 // itself first, middle or last: responders differ in what they call the packets
 // of a repeated response.
-func (qp *QP) takeReadResponse(seq int64, payload []byte) {
-	r := &qp.req
-	w := r.wqe(r.head)
+func (qp *QP) takeReadResponse(w *sendWQE, seq int64, payload []byte) {
 	off := int(seq-w.first) * qp.mtu
 	switch {
-	case w.wr.Opcode != verbs.OpRDMARead:
-		qp.engine.counters.add(DropStray, 1)
-		return
 	case len(payload) != min(qp.mtu, w.length-off):
 		qp.failHead(verbs.WCBadRespErr)
 		return
@@ -165,12 +167,7 @@ func (qp *QP) takeReadResponse(seq int64, payload []byte) {
 }
 
 // takeAtomicResponse stores the value that an atomic found, in host order.
-func (qp *QP) takeAtomicResponse(seq int64, value uint64) {
-	w := qp.req.wqe(qp.req.head)
-	if !w.answered() || w.wr.Opcode == verbs.OpRDMARead {
-		qp.engine.counters.add(DropStray, 1)
-		return
-	}
+func (qp *QP) takeAtomicResponse(w *sendWQE, seq int64, value uint64) {
 	var bytes [atomicLen]byte
 	binary.NativeEndian.PutUint64(bytes[:], value)
 	if !qp.scatter(qp.pd, w.wr.SGL, 0, bytes[:]) {

@@ -104,24 +104,8 @@ func (qp *QP) acknowledgeUpTo(seq int64) {
 // repeat answers a request that was served before, without serving it again.
 func (qp *QP) repeat(p packet.Packet, seq int64) {
 	a := &qp.resp.answers
-	switch operation := p.Opcode().Operation(); operation {
-	case packet.OpReadRequest:
-		for i := range a.slots {
-			s := &a.slots[i]
-			if s.operation == operation && seq >= s.first && seq < s.first+s.packets {
-				qp.repeatRead(s, p.RETH(), seq)
-				return
-			}
-		}
-	case packet.OpCompareSwap, packet.OpFetchAdd:
-		for i := range a.slots {
-			s := &a.slots[i]
-			if s.operation == operation && seq == s.first {
-				qp.owe(s)
-				return
-			}
-		}
-	default:
+	operation := p.Opcode().Operation()
+	if !operation.HasResponse() {
 		// The ACK stops short of a later READ or atomic, whose response the peer
 		// may not have.
 		to := qp.resp.expected - 1
@@ -131,6 +115,18 @@ func (qp *QP) repeat(p packet.Packet, seq int64) {
 			}
 		}
 		qp.acknowledgeUpTo(to)
+		return
+	}
+	for i := range a.slots {
+		s := &a.slots[i]
+		if s.operation != operation || seq < s.first || seq >= s.first+s.packets {
+			continue
+		}
+		if h := p.RETH(); h != nil {
+			qp.repeatRead(s, h, seq)
+		} else {
+			qp.owe(s)
+		}
 		return
 	}
 	qp.engine.counters.add(DropStray, 1)
@@ -178,22 +174,13 @@ func (qp *QP) nextAnswer() (o outgoing, ok bool) {
 		return o, a.ackDue || a.nakDue
 	}
 	s := a.oldestDue()
-	if s.operation != packet.OpReadRequest {
-		o.opcode = packet.RCAtomicAcknowledge
-		return o, true
+	place := packet.Only
+	if s.operation == packet.OpReadRequest {
+		off := int(s.at-s.first) * qp.mtu
+		o.payload = min(qp.mtu, s.until-off)
+		place = packet.PlaceOf(s.at == s.first, off+o.payload == s.until)
 	}
-	off := int(s.at-s.first) * qp.mtu
-	o.payload = min(qp.mtu, s.until-off)
-	switch packet.PlaceOf(s.at == s.first, off+o.payload == s.until) {
-	case packet.Only:
-		o.opcode = packet.RCReadResponseOnly
-	case packet.First:
-		o.opcode = packet.RCReadResponseFirst
-	case packet.Middle:
-		o.opcode = packet.RCReadResponseMiddle
-	case packet.Last:
-		o.opcode = packet.RCReadResponseLast
-	}
+	o.opcode = s.operation.Response(place)
 	return o, true
 }
 
