@@ -33,10 +33,10 @@ func (e *AsyncError) Error() string {
 	return text
 }
 
-// PeerGoneError is an error of a work request that the peer's end explains; [Conn.Because]
-// makes it. errors.As finds both of what it has.
+// PeerGoneError is the error of a work request that failed because the peer died.
+// [Conn.ExplainFailure] makes it. errors.As finds both of its errors.
 type PeerGoneError struct {
-	Closed *oob.ClosedError // what TCP told, shortly after
+	Closed *oob.ClosedError // how TCP ended, shortly after
 	Err    error            // what failed: a *verbs.WCError, or an error that has one
 }
 

@@ -144,7 +144,7 @@ func Run(ctx context.Context, conn *rc.Conn, e Endpoint, limit time.Duration) (e
 	ctx, cancel := untilStalled(ctx, limit)
 	defer cancel()
 	if err := e.Run(ctx, conn); err != nil {
-		err = conn.Because(ctx, err)
+		err = conn.ExplainFailure(ctx, err)
 		conn.Fail("job", err)
 		return err
 	}

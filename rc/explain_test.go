@@ -30,11 +30,11 @@ func refused(t *testing.T, c, s *end) error {
 }
 
 // A process that is killed refuses first, and only then is its TCP connection at an end.
-func TestBecauseThePeerIsGone(t *testing.T) {
+func TestExplainFailureNamesAPeerThatIsGone(t *testing.T) {
 	c, s := pair(t, Config{}, Config{})
 	err := refused(t, c, s)
 	go s.Close()
-	err = c.because(t.Context(), err, time.Minute)
+	err = c.explainWithin(t.Context(), err, time.Minute)
 	if !errors.As(err, new(*PeerGoneError)) || !errors.As(err, new(*oob.ClosedError)) || !errors.As(err, new(*verbs.WCError)) {
 		t.Fatalf("%v", err)
 	}
@@ -46,10 +46,10 @@ func TestBecauseThePeerIsGone(t *testing.T) {
 }
 
 // A refusal of a peer that lives, or that says why it ends, is a refusal.
-func TestBecauseOfNothingElse(t *testing.T) {
+func TestExplainFailureKeepsOtherErrors(t *testing.T) {
 	same := func(t *testing.T, c *end, ctx context.Context, err error, limit time.Duration) {
 		t.Helper()
-		if got := c.because(ctx, err, limit); got != err {
+		if got := c.explainWithin(ctx, err, limit); got != err {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
