@@ -38,7 +38,7 @@ func (c *Conn) Close() error {
 	c.closing = true
 	connecting := c.connecting
 	c.mu.Unlock()
-	c.endLife(net.ErrClosed)
+	c.cancel(net.ErrClosed)
 	if connecting {
 		return nil
 	}

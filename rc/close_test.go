@@ -40,8 +40,8 @@ func listen(t *testing.T, cfg Config, told func(error)) (address string) {
 				}
 				c, err := in.Connect(t.Context(), cfg)
 				if err == nil {
-					<-c.Life().Done()
-					err = context.Cause(c.Life())
+					<-c.Context().Done()
+					err = context.Cause(c.Context())
 					c.Close()
 				}
 				told(err)

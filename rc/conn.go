@@ -41,8 +41,8 @@ type Conn struct {
 	peerRegions []oob.Region
 	peerHello   oob.Hello
 
-	life       context.Context // ends, with the cause, when the peer or the device is gone
-	endLife    context.CancelCauseFunc
+	ctx        context.Context // ends, with the cause, when the peer or the device is gone, and in Close
+	cancel     context.CancelCauseFunc
 	stopEvents func() // of the device
 	stopTCP    func() // watching the peer
 
@@ -68,11 +68,11 @@ type Conn struct {
 	unwound   bool // once: what is left is objects that refused to close
 }
 
-// newConn makes a Conn with nothing but a TCP connection, and a life.
+// newConn makes a Conn with nothing but a TCP connection and a context.
 func newConn(tcp *oob.Conn, hello oob.Hello, cfg Config) *Conn {
 	c := &Conn{cfg: cfg, tcp: tcp, peerHello: hello, events: events{cfg.Logger}, stopEvents: func() {}, stopTCP: func() {},
 		connecting: true, markID: randomID()}
-	c.life, c.endLife = context.WithCancelCause(context.Background())
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }
 
@@ -102,9 +102,10 @@ func (c *Conn) SRQ() *verbs.SRQ { return c.srq }
 // nil if the queue pairs are connected.
 func (c *Conn) AH(index int) *verbs.AH { return c.pairs[index].ah }
 
-// Life ends, with the reason as its cause, when the peer or the device is gone, or
-// Close has begun. The waits know of it; who polls the queues himself looks at it.
-func (c *Conn) Life() context.Context { return c.life }
+// Context returns a context that ends when the peer or the device is gone, or when Close
+// begins; its cause is the reason. The Wait methods watch this context. A program that polls
+// the CQs itself has to check it.
+func (c *Conn) Context() context.Context { return c.ctx }
 
 // PD is the protection domain of the queue pairs.
 func (c *Conn) PD() *verbs.PD { return c.pd }
@@ -187,7 +188,7 @@ func (c *Conn) PeerRegion(name string) (oob.Region, bool) {
 	return oob.Region{}, false
 }
 
-// watchDevice ends the Conn's life when the device, or an object of the Conn's, reports
+// watchDevice ends the Conn's context when the device, or an object of the Conn's, reports
 // that it is dead. The Logger may block: it is told by another goroutine.
 func (c *Conn) watchDevice() {
 	c.stopEvents = c.dev.Subscribe(func(e verbs.AsyncEvent) {
@@ -196,7 +197,7 @@ func (c *Conn) watchDevice() {
 		}
 		c.telling.Do(func() { c.events.async(e) })
 		if e.Fatal() {
-			c.endLife(&AsyncError{Device: c.dev.Name(), Event: e})
+			c.cancel(&AsyncError{Device: c.dev.Name(), Event: e})
 		}
 	})
 }
@@ -221,10 +222,10 @@ func (c *Conn) concerns(e verbs.AsyncEvent) bool {
 	return true
 }
 
-// watchPeer ends the Conn's life when the peer fails or is gone.
+// watchPeer ends the Conn's context when the peer fails or is gone.
 func (c *Conn) watchPeer() {
 	tcpLife, stopWatching := c.tcp.Watch(context.Background())
-	stopTelling := context.AfterFunc(tcpLife, func() { c.endLife(context.Cause(tcpLife)) })
+	stopTelling := context.AfterFunc(tcpLife, func() { c.cancel(context.Cause(tcpLife)) })
 	c.stopTCP = func() {
 		stopTelling()
 		stopWatching()

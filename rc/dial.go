@@ -182,9 +182,9 @@ func (c *Conn) takeSteps(ctx context.Context) (err error) {
 	defer func() { err = c.settle(at.name, err) }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })()
+	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
 	for _, at = range c.steps() {
-		for _, limit := range []context.Context{c.life, ctx} {
+		for _, limit := range []context.Context{c.ctx, ctx} {
 			if limit.Err() != nil {
 				return context.Cause(limit)
 			}

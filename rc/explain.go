@@ -32,12 +32,12 @@ func (c *Conn) explainWithin(ctx context.Context, err error, limit time.Duration
 		return err
 	}
 	select {
-	case <-c.life.Done():
+	case <-c.ctx.Done():
 	case <-ctx.Done():
 	case <-time.After(limit):
 	}
 	var closed *oob.ClosedError
-	if errors.As(context.Cause(c.life), &closed) {
+	if errors.As(context.Cause(c.ctx), &closed) {
 		return &PeerGoneError{Closed: closed, Err: err}
 	}
 	return err

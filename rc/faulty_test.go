@@ -175,13 +175,13 @@ func TestEventsOfOthers(t *testing.T) {
 		verbs.AsyncEvent{Type: verbs.EventQPFatal, QPN: 0xabcdef},
 	)
 	for name, end := range map[string]*end{"without an SRQ": c, "with an SRQ": s} {
-		if err := end.Life().Err(); err != nil {
+		if err := end.Context().Err(); err != nil {
 			t.Errorf("%s: another's event ended the connection", name)
 		}
 	}
 	faults.report(verbs.AsyncEvent{Type: verbs.EventSRQErr, SRQ: faults.srqs[0]})
-	if c.Life().Err() != nil || s.Life().Err() == nil {
-		t.Fatalf("the server's SRQ failed: client's life %v, server's %v", c.Life().Err(), s.Life().Err())
+	if c.Context().Err() != nil || s.Context().Err() == nil {
+		t.Fatalf("the server's SRQ failed: client's context %v, server's %v", c.Context().Err(), s.Context().Err())
 	}
 	_, err = s.WaitRecv(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "IBV_EVENT_SRQ_ERR on an SRQ") || strings.Contains(err.Error(), "the queue pair is in ERR") {

@@ -49,7 +49,7 @@ func (c *Conn) wait(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (int, err
 	defer c.calls.Done()
 	n, err := c.spin(ctx, cq, wcs)
 	if n == 0 && err == nil {
-		n, err = cq.WaitEither(ctx, c.life, wcs)
+		n, err = cq.WaitEither(ctx, c.ctx, wcs)
 	}
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		n, _ = cq.Poll(wcs) // it may have come with the end
@@ -66,7 +66,7 @@ func (c *Conn) spin(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (n int, e
 		return 0, nil
 	}
 	const polls = 64 // between two looks at the clock
-	for began := time.Now(); time.Since(began) < c.cfg.Spin && ctx.Err() == nil && c.life.Err() == nil; runtime.Gosched() {
+	for began := time.Now(); time.Since(began) < c.cfg.Spin && ctx.Err() == nil && c.ctx.Err() == nil; runtime.Gosched() {
 		if n, err := cq.Spin(wcs, polls); n > 0 || err != nil {
 			return n, err
 		}

@@ -90,7 +90,7 @@ func testBatchedWaitEnds(t *testing.T, cfg Config) {
 		}
 		time.Sleep(20 * time.Millisecond) // the acknowledgement is on its way
 		s.Close()
-		<-c.life.Done()
+		<-c.ctx.Done()
 		if n, err := c.WaitSends(t.Context(), wcs[:]); n != 1 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}

@@ -142,7 +142,7 @@ func within(p *bench.Plan, most job.Size) error {
 func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	life := c.Life()
+	life := c.Context()
 	defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })()
 	run, err := e.newRun(c)
 	if err != nil {
