@@ -1,5 +1,4 @@
-// What the two ends tell each other of their queue pairs, and when these move: the
-// native way, and the place of any other.
+// The exchange of endpoints over TCP: the native protocol, and Config.Exchange for others.
 
 package rc
 
@@ -12,19 +11,18 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Exchange tells the peer of this end's queue pairs ([Conn.Locals]) and hears of
-// the peer's, by raw bytes over [Conn.TCP]; Dial and Connect run it with the queue
-// pairs in INIT and Config.Prepare done. It calls up, once, with the peer's
-// endpoints, one for each queue pair, when the queue pairs are to go to RTR and
-// RTS, and returns when both ends may send. No message of the native protocol is
-// sent before or after: Barrier, SendNote and RecvNote are errors, Finish does
-// nothing, Fail tells nobody, and that the peer is gone shows only in what it
-// leaves undone.
+// Exchange sends this end's endpoints ([Conn.LocalEndpoints]) to the peer and receives the
+// peer's, as raw bytes over [Conn.TCP]. Dial and Connect run it when the queue pairs are in
+// INIT and Config.Prepare is done. Exchange calls up once, with one endpoint of the peer
+// per queue pair, to move the queue pairs to RTR and RTS. It returns when both ends may
+// send. The native protocol is not used before or after: Barrier, SendNote and RecvNote
+// return errors, Finish does nothing, Fail sends nothing, and only missing answers show
+// that the peer is gone.
 type Exchange func(ctx context.Context, c *Conn, up func(peers []oob.Endpoint) error) error
 
-// exchange tells the peer this end's endpoints and regions and hears its own.
+// exchange sends this end's endpoints and regions, and receives the peer's.
 func (c *Conn) exchange(ctx context.Context) error {
-	peer, err := c.tcp.ExchangeEndpoints(ctx, c.Locals())
+	peer, err := c.tcp.ExchangeEndpoints(ctx, c.LocalEndpoints())
 	if err != nil {
 		return err
 	}
@@ -44,7 +42,7 @@ func (c *Conn) exchange(ctx context.Context) error {
 	return nil
 }
 
-// exchangeOther runs Config.Exchange. What the peer said wrong is told with who it is.
+// exchangeOther runs Config.Exchange, and puts the peer's address into a protocol error.
 func (c *Conn) exchangeOther(ctx context.Context) error {
 	err := c.cfg.Exchange(ctx, c, c.up)
 	if e := new(oob.ProtocolError); errors.As(err, &e) && e.Peer == "" {
@@ -53,8 +51,8 @@ func (c *Conn) exchangeOther(ctx context.Context) error {
 	return err
 }
 
-// Locals are this end's endpoints, as the peer is to know them.
-func (c *Conn) Locals() []oob.Endpoint {
+// LocalEndpoints returns this end's endpoints, one per queue pair, as an [Exchange] sends them.
+func (c *Conn) LocalEndpoints() []oob.Endpoint {
 	list := make([]oob.Endpoint, len(c.pairs))
 	for i, p := range c.pairs {
 		list[i] = p.local
@@ -65,7 +63,7 @@ func (c *Conn) Locals() []oob.Endpoint {
 // TCP is the connection that an [Exchange] speaks over.
 func (c *Conn) TCP() *oob.Conn { return c.tcp }
 
-// up takes what an Exchange has heard, and moves the queue pairs to RTS.
+// up takes the peer's endpoints from an Exchange, and moves the queue pairs to RTS.
 func (c *Conn) up(peers []oob.Endpoint) error {
 	if len(peers) != len(c.pairs) {
 		return errors.Errorf("this end has %d queue pairs and the peer %d; try: as many at both ends", len(c.pairs), len(peers))

@@ -22,7 +22,7 @@ type tuple struct {
 // swap is an Exchange in that format: both ends write, read, and meet in a byte.
 func swap(ctx context.Context, c *Conn, up func([]oob.Endpoint) error) error {
 	out := []byte{}
-	for _, e := range c.Locals() {
+	for _, e := range c.LocalEndpoints() {
 		out, _ = binary.Append(out, binary.BigEndian, tuple{e.QPN, e.PSN, e.QKey, e.GID})
 	}
 	if err := c.TCP().WriteAll(ctx, "tuples", out); err != nil {
@@ -32,7 +32,7 @@ func swap(ctx context.Context, c *Conn, up func([]oob.Endpoint) error) error {
 	if _, err := c.TCP().ReadFull(ctx, "tuples", in); err != nil {
 		return err
 	}
-	peers := c.Locals()
+	peers := c.LocalEndpoints()
 	size := binary.Size(tuple{})
 	for i := range peers {
 		var t tuple
@@ -193,7 +193,7 @@ func TestAnExchangeThatFails(t *testing.T) {
 			return up(make([]oob.Endpoint, 1))
 		}, "-g 1", "the connection before it sent anything"},
 		"an MTU that is no MTU": {func(ctx context.Context, c *Conn, up func([]oob.Endpoint) error) error {
-			p := c.Locals()
+			p := c.LocalEndpoints()
 			p[0].MTU = 77
 			return up(p)
 		}, "77", "the connection before it sent anything"},

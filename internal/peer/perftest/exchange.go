@@ -127,7 +127,7 @@ func (p *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpo
 	if err := p.checkFamilies(); err != nil {
 		return err
 	}
-	if err := up(p.endpoints(c.Locals(), mtu)); err != nil {
+	if err := up(p.endpoints(c.LocalEndpoints(), mtu)); err != nil {
 		return err
 	}
 	if send {
@@ -146,7 +146,7 @@ func (p *endpoint) makeKeys(c *rc.Conn) (err error) {
 	if p.region, err = c.AllocMR("perftest", p.Plan.Bytes(), p.Plan.Access()); err != nil {
 		return err
 	}
-	for i, local := range c.Locals() {
+	for i, local := range c.LocalEndpoints() {
 		key := qpKey{
 			LID: local.LID, OutReads: uint16(local.ResponderResources), QPN: local.QPN, PSN: local.PSN, RKey: p.region.RKey(),
 			Addr: p.region.Addr() + uint64(p.Plan.RemoteOffset(i)), GID: local.GID,

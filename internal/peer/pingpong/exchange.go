@@ -63,7 +63,7 @@ func (e *endpoint) say(ctx context.Context, c *rc.Conn) error {
 	var lines []byte
 	var err error
 	if e.srq {
-		lines, err = appendSRQLines(nil, c.Locals())
+		lines, err = appendSRQLines(nil, c.LocalEndpoints())
 	} else {
 		lines, err = appendLine(nil, c.Local())
 	}
@@ -79,7 +79,7 @@ func (e *endpoint) hear(ctx context.Context, c *rc.Conn) ([]oob.Endpoint, error)
 	if err != nil {
 		return nil, err
 	}
-	locals := c.Locals()
+	locals := c.LocalEndpoints()
 	if len(peers) != len(locals) {
 		return nil, fmt.Errorf("the peer has %d queue pairs and this end %d; try: --qps %d here, or -q %d there", len(peers), len(locals), len(peers), len(locals))
 	}

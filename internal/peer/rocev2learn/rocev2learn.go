@@ -120,7 +120,7 @@ func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 
 func (e *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpoint) error) error {
 	tcp := peer.NewTCP(e.Logger, c.TCP())
-	if err := e.sendMine(ctx, tcp, c.Locals()); err != nil {
+	if err := e.sendMine(ctx, tcp, c.LocalEndpoints()); err != nil {
 		return err
 	}
 	if !e.server {
@@ -133,7 +133,7 @@ func (e *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpo
 		}
 		e.theirs = list
 	}
-	remote := c.Locals()
+	remote := c.LocalEndpoints()
 	for i := range remote {
 		remote[i] = e.theirs[i].endpointOf(remote[i])
 	}
