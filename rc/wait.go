@@ -49,7 +49,7 @@ func (c *Conn) wait(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (int, err
 	defer c.calls.Done()
 	n, err := c.spin(ctx, cq, wcs)
 	if n == 0 && err == nil {
-		n, err = cq.WaitEither(ctx, c.ctx, wcs)
+		n, err = cq.WaitContexts(ctx, c.ctx, wcs)
 	}
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		n, _ = cq.Poll(wcs) // it may have come with the end

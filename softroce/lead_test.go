@@ -67,15 +67,15 @@ func (p *pair) trip(t *testing.T) {
 // waitLed starts a Wait on cq, and returns when it leads.
 func (p *pair) waitLed(ctx context.Context, t *testing.T, cq *verbs.CQ) <-chan error {
 	t.Helper()
-	return p.waitEitherLed(ctx, context.Background(), t, cq)
+	return p.waitContextsLed(ctx, context.Background(), t, cq)
 }
 
-func (p *pair) waitEitherLed(ctx, life context.Context, t *testing.T, cq *verbs.CQ) <-chan error {
+func (p *pair) waitContextsLed(ctx, life context.Context, t *testing.T, cq *verbs.CQ) <-chan error {
 	t.Helper()
 	before := softroce.Led(p.x)
 	done := make(chan error, 1)
 	go func() {
-		_, err := cq.WaitEither(ctx, life, make([]verbs.WC, 1))
+		_, err := cq.WaitContexts(ctx, life, make([]verbs.WC, 1))
 		done <- err
 	}()
 	for range 1000 {
@@ -129,7 +129,7 @@ func TestLeaderIsWoken(t *testing.T) {
 		p := newPair(t)
 		for range 3 {
 			life, cancel := context.WithCancel(context.Background())
-			done := p.waitEitherLed(t.Context(), life, t, newCQ(t, p.x))
+			done := p.waitContextsLed(t.Context(), life, t, newCQ(t, p.x))
 			cancel()
 			ended(t, done, context.Canceled)
 		}

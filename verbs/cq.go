@@ -261,15 +261,16 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	return cq.wait(ctx, context.Background(), len(wcs), false, func() (int, error) { return cq.Poll(wcs) })
 }
 
-// WaitEither is [CQ.Wait] with a second context that ends it, such as one for the
-// life of what the CQ belongs to: joining the two into one would cost each call an
-// allocation. The error of its end is context.Cause(life).
+// WaitContexts is [CQ.Wait] with two contexts; the end of either ends the wait. owner is the
+// context of the object that the CQ belongs to, such as a connection. When owner ends, the
+// error is context.Cause(owner). Two contexts save the allocation per call that a context
+// made from both would cost.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
 // void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
-func (cq *CQ) WaitEither(ctx, life context.Context, wcs []WC) (int, error) {
-	return cq.wait(ctx, life, len(wcs), false, func() (int, error) { return cq.Poll(wcs) })
+func (cq *CQ) WaitContexts(ctx, owner context.Context, wcs []WC) (int, error) {
+	return cq.wait(ctx, owner, len(wcs), false, func() (int, error) { return cq.Poll(wcs) })
 }
 
 // WaitSolicited is [CQ.Wait], except that it arms for completions that the peer
@@ -294,9 +295,9 @@ func (cq *CQ) WaitEx(ctx context.Context, wcs []WCEx) (int, error) {
 	return cq.wait(ctx, context.Background(), len(wcs), false, func() (int, error) { return cq.PollEx(wcs) })
 }
 
-// wait is WaitEither with a poll of any kind, which has room for so many completions.
-// poll does not escape, so that the closures of its callers cost no memory.
-func (cq *CQ) wait(ctx, life context.Context, room int, solicitedOnly bool, poll func() (int, error)) (int, error) {
+// wait is WaitContexts with any poll function; room is how many completions poll can return.
+// poll does not escape, so the callers' closures are not allocated.
+func (cq *CQ) wait(ctx, owner context.Context, room int, solicitedOnly bool, poll func() (int, error)) (int, error) {
 	if cq.channel == nil || room == 0 {
 		e := fail("ibv_get_cq_event", cq.device, "", syscall.EINVAL).(*Error)
 		e.Hint = "a CQ made with a CompChannel, and room for at least one completion"
@@ -319,12 +320,12 @@ func (cq *CQ) wait(ctx, life context.Context, room int, solicitedOnly bool, poll
 		select {
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
-		case <-life.Done():
-			return 0, context.Cause(life)
+		case <-owner.Done():
+			return 0, context.Cause(owner)
 		case <-cq.gone:
 			return 0, fail("ibv_get_cq_event", cq.device, "", net.ErrClosed)
 		default:
-			cq.sleep(ctx, life)
+			cq.sleep(ctx, owner)
 		}
 	}
 }
@@ -337,16 +338,16 @@ func (cq *CQ) WaitDrives() bool {
 	return ok && s.Drives()
 }
 
-// sleep returns after an event, the end of ctx or life, or Close, or earlier.
-func (cq *CQ) sleep(ctx, life context.Context) {
+// sleep returns after an event, the end of ctx or owner, or Close, or earlier.
+func (cq *CQ) sleep(ctx, owner context.Context) {
 	if s, ok := cq.p.(CQSleeper); ok {
-		s.Sleep(ctx, life, cq.woken, cq.gone)
+		s.Sleep(ctx, owner, cq.woken, cq.gone)
 		return
 	}
 	select {
 	case <-cq.woken:
 	case <-ctx.Done():
-	case <-life.Done():
+	case <-owner.Done():
 	case <-cq.gone:
 	}
 }

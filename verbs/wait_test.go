@@ -65,7 +65,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestWaitEitherEndsWithEitherContext(t *testing.T) {
+func TestWaitContextsEndsWithEitherContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, ch, cq, _ := waitRoom(t)
 		defer closeRoom(t, cq, ch, d)
@@ -75,7 +75,7 @@ func TestWaitEitherEndsWithEitherContext(t *testing.T) {
 			ending, end := context.WithCancelCause(t.Context())
 			contexts[i] = ending
 			time.AfterFunc(time.Second, func() { end(why) })
-			if _, err := cq.WaitEither(contexts[0], contexts[1], make([]WC, 1)); err != why {
+			if _, err := cq.WaitContexts(contexts[0], contexts[1], make([]WC, 1)); err != why {
 				t.Errorf("context %d: %v", i, err)
 			}
 		}

@@ -169,8 +169,8 @@ var cqLoopCases = []Case{
 			}
 			begin := time.Now()
 			time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
-			_, err := b.recv.WaitEither(one, other, make([]verbs.WC, 1))
-			e.fails(err, "WaitEither", why)
+			_, err := b.recv.WaitContexts(one, other, make([]verbs.WC, 1))
+			e.fails(err, "WaitContexts", why)
 			e.check(time.Since(begin) < patience, "it took %v", time.Since(begin))
 			cancel(nil)
 		}
