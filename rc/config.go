@@ -38,7 +38,7 @@ type Config struct {
 	Cap    verbs.QPCap    // queue sizes, of each queue pair; a field of 0 is 16 requests, 1 element, no inline data
 	SRQ    *verbs.SRQInit // receives of all queue pairs, at Conn.SRQ; nil: each has a receive queue of its own
 	OneCQ  bool           // sends and receives complete in one queue: SendCQ and RecvCQ are the same, and so are WaitSends and WaitRecvs
-	Spin   time.Duration  // how long a wait polls over and over before it sleeps: quicker, and a CPU is taken whole; 0 where waiting drives the device (verbs.CQ.WaitDrives)
+	Spin   time.Duration  // how long a wait polls before it sleeps: faster, but it uses a whole CPU; ignored where verbs.CQ.WaitMakesProgress
 	Access verbs.Access   // what the peer may do through the queue pair; 0 is read, write and atomics, AccessLocalWrite alone nothing
 
 	// Prepare runs with the queue pairs in INIT, before the peer can send: it

@@ -62,7 +62,7 @@ func (c *Conn) wait(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (int, err
 
 // spin polls until something comes, for as long as Config.Spin.
 func (c *Conn) spin(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (n int, err error) {
-	if c.cfg.Spin == 0 || cq.WaitDrives() {
+	if c.cfg.Spin == 0 || cq.WaitMakesProgress() {
 		return 0, nil
 	}
 	const polls = 64 // between two looks at the clock

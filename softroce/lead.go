@@ -63,8 +63,8 @@ func (c *cq) Sleep(ctx, life context.Context, woken, gone <-chan struct{}) {
 	}
 }
 
-// Drives is true: whoever waits receives.
-func (c *cq) Drives() bool { return true }
+// SleepMakesProgress returns true: a waiting goroutine receives packets.
+func (c *cq) SleepMakesProgress() bool { return true }
 
 // WakeSleeper makes this CQ's leader, if it has one, look at the CQ.
 func (c *cq) WakeSleeper() {

@@ -330,12 +330,12 @@ func (cq *CQ) wait(ctx, owner context.Context, room int, solicitedOnly bool, pol
 	}
 }
 
-// WaitDrives says whether the device gets on by being waited for: the software
-// device has the goroutine that waits receive. Polling in place of waiting is no
-// quicker there.
-func (cq *CQ) WaitDrives() bool {
+// WaitMakesProgress reports whether the device makes progress in the goroutine that waits.
+// The software device does: the waiting goroutine receives packets. Polling is then no
+// faster than waiting.
+func (cq *CQ) WaitMakesProgress() bool {
 	s, ok := cq.p.(CQSleeper)
-	return ok && s.Drives()
+	return ok && s.SleepMakesProgress()
 }
 
 // sleep returns after an event, the end of ctx or owner, or Close, or earlier.

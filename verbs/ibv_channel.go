@@ -92,8 +92,8 @@ func (c *ibvCQ) Sleep(ctx, life context.Context, woken, gone <-chan struct{}) {
 	<-c.channel.turn
 }
 
-// Drives is false: the device gets on whoever waits.
-func (c *ibvCQ) Drives() bool { return false }
+// SleepMakesProgress returns false: the device needs no goroutine to make progress.
+func (c *ibvCQ) SleepMakesProgress() bool { return false }
 
 // WakeSleeper has the goroutine that reads the channel, if it waits on this CQ, look at
 // the CQ.

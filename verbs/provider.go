@@ -170,8 +170,8 @@ type SRQProvider interface {
 	Close() error
 }
 
-// CQSleeper is what a CQProvider may be besides: one that has use for a goroutine
-// that waits, such as to let it read what tells of completions, or receive.
+// CQSleeper is an optional interface of a CQProvider that gives work to a waiting
+// goroutine: reading the completion channel, or receiving packets.
 type CQSleeper interface {
 	// Sleep returns once there was an event since the last Poll, ctx or life has ended
 	// or Close was called; to return earlier does no harm. woken yields once for the
@@ -180,8 +180,9 @@ type CQSleeper interface {
 	Sleep(ctx, life context.Context, woken, gone <-chan struct{})
 	// WakeSleeper makes a Sleep return that is under way and does not look at woken.
 	WakeSleeper()
-	// Drives is whether the device gets on by Sleep.
-	Drives() bool
+	// SleepMakesProgress reports whether the device makes progress in the goroutine that
+	// sleeps.
+	SleepMakesProgress() bool
 }
 
 // CQSpinner is what a CQProvider may be besides: one that polls several times for less

@@ -93,7 +93,7 @@ func New(p Plan, q Queues) (*Run, error) {
 	if p.sends() && p.Op != Send && len(q.Remote) != p.QPs {
 		return nil, errors.Errorf("bench: the peer's memory is known for %d of %d queue pairs", len(q.Remote), p.QPs)
 	}
-	r := &Run{Plan: p, on: q, pairs: make([]pair, p.QPs), software: q.SendCQ.WaitDrives()}
+	r := &Run{Plan: p, on: q, pairs: make([]pair, p.QPs), software: q.SendCQ.WaitMakesProgress()}
 	r.waits = p.Events || r.software
 	for i := range r.pairs {
 		x := &r.pairs[i]

@@ -165,7 +165,7 @@ func (x *bare) listen(p verbs.DeviceProvider, ch verbs.CompChannelProvider) {
 	other, err := p.CreateCQ(verbs.CQInitProvider{Depth: 1, Channel: ch, Wake: func() {}})
 	made(x.e, other, err)
 	s, ok := other.(verbs.CQSleeper)
-	if !ok || s.Drives() {
+	if !ok || s.SleepMakesProgress() {
 		return
 	}
 	ctx, end := context.WithCancel(x.e.Ctx)
