@@ -295,9 +295,9 @@ func (c *Conn) openDevice() error {
 
 // chooseGID picks this end's address by what TCP knows of the way to the peer.
 func (c *Conn) chooseGID(table []verbs.GIDEntry) error {
-	wish := c.cfg.gidWish()
-	wish.Local, wish.Peer = ipOf(c.tcp.LocalAddr()), ipOf(c.tcp.RemoteAddr())
-	entry, why, err := verbs.ChooseGID(table, wish)
+	selection := c.cfg.gidSelection()
+	selection.Local, selection.Peer = ipOf(c.tcp.LocalAddr()), ipOf(c.tcp.RemoteAddr())
+	entry, why, err := verbs.ChooseGID(table, selection)
 	if err != nil {
 		return errors.WithMessage(err, c.dev.Name())
 	}

@@ -46,20 +46,20 @@ func (c *Config) inspect(dev *verbs.Device) (inspected, error) {
 	if found.gids, err = dev.QueryGIDTable(); err != nil {
 		return found, err
 	}
-	if _, _, err := verbs.ChooseGID(found.gids, c.gidWish()); err != nil {
+	if _, _, err := verbs.ChooseGID(found.gids, c.gidSelection()); err != nil {
 		return found, errors.WithMessage(err, dev.Name())
 	}
 	found.mtu, err = c.chooseMTU(dev, found.port)
 	return found, err
 }
 
-// gidWish is what the Config says of the GID; the addresses are not known yet.
-func (c *Config) gidWish() verbs.GIDWish {
-	wish := verbs.GIDWish{Port: c.Port, Automatic: c.GIDIndex == nil}
+// gidSelection is what the Config says of the GID; the addresses are not known yet.
+func (c *Config) gidSelection() verbs.GIDSelection {
+	selection := verbs.GIDSelection{Port: c.Port, Automatic: c.GIDIndex == nil}
 	if c.GIDIndex != nil {
-		wish.Index = *c.GIDIndex
+		selection.Index = *c.GIDIndex
 	}
-	return wish
+	return selection
 }
 
 func (c *Config) chooseMTU(dev *verbs.Device, port verbs.PortAttr) (int, error) {

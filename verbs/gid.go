@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// GIDWish says what a program knows when it chooses a GID. The zero value asks for
-// slot 0 of port 1: set Automatic to have one chosen.
-type GIDWish struct {
+// GIDSelection is what [ChooseGID] selects a GID by. The zero value selects
+// slot 0 of port 1; with Automatic, ChooseGID chooses the slot.
+type GIDSelection struct {
 	Port      uint8      // 0 means 1
 	Index     int        // the index to take, 0 to 255, if Automatic is false
 	Automatic bool       // choose by type and family; false: take Index
@@ -27,27 +27,27 @@ type GIDWish struct {
 // address is Local; one of the peer's family; an IPv4-mapped one; a global one.
 // A link-local one is taken only for a link-local peer. Slots beyond 255 cannot be
 // named by a path, and are not taken. The error is a *[GIDError].
-func ChooseGID(table []GIDEntry, wish GIDWish) (entry GIDEntry, why string, err error) {
-	port := max(wish.Port, 1)
-	if !wish.Automatic {
+func ChooseGID(table []GIDEntry, selection GIDSelection) (entry GIDEntry, why string, err error) {
+	port := max(selection.Port, 1)
+	if !selection.Automatic {
 		for _, e := range table {
-			if e.Port == port && e.Index == wish.Index && e.Index <= maxGIDIndex {
+			if e.Port == port && e.Index == selection.Index && e.Index <= maxGIDIndex {
 				return e, "asked for by index", nil
 			}
 		}
-		return GIDEntry{}, "", &GIDError{Port: port, Wish: wish, Table: table}
+		return GIDEntry{}, "", &GIDError{Port: port, Selection: selection, Table: table}
 	}
 	best := 0
 	for _, e := range table {
 		if e.Port != port || e.Type == GIDTypeRoCEv1 || e.Index > maxGIDIndex {
 			continue
 		}
-		if points, reason := gidPoints(e, wish); points > best {
+		if points, reason := gidPoints(e, selection); points > best {
 			best, entry, why = points, e, reason
 		}
 	}
 	if best == 0 {
-		return GIDEntry{}, "", &GIDError{Port: port, Wish: wish, Table: table}
+		return GIDEntry{}, "", &GIDError{Port: port, Selection: selection, Table: table}
 	}
 	return entry, why, nil
 }
@@ -57,14 +57,14 @@ func ChooseGID(table []GIDEntry, wish GIDWish) (entry GIDEntry, why string, err 
 const maxGIDIndex = 255
 
 // gidPoints rates a slot; 0 means unusable. The first of equals wins.
-func gidPoints(e GIDEntry, wish GIDWish) (points int, why string) {
+func gidPoints(e GIDEntry, selection GIDSelection) (points int, why string) {
 	if e.Type == GIDTypeIB {
 		return 1, "the port's InfiniBand GID"
 	}
 	family := gidFamily(e.GID)
-	peer := addrFamily(wish.Peer)
+	peer := addrFamily(selection.Peer)
 	switch {
-	case wish.Local.IsValid() && !wish.Local.IsLoopback() && e.GID.Addr() == wish.Local.Unmap().WithZone(""):
+	case selection.Local.IsValid() && !selection.Local.IsLoopback() && e.GID.Addr() == selection.Local.Unmap().WithZone(""):
 		return 5, "RoCE v2, and the address this side reaches the peer from"
 	case family == peer:
 		return 4, "RoCE v2 of the peer's family, " + string(family)
@@ -108,17 +108,17 @@ func addrFamily(a netip.Addr) gidFamilyName {
 
 // GIDError says that no slot of the table will do, and what the table has.
 type GIDError struct {
-	Port  uint8      // whose slots were looked at
-	Wish  GIDWish    // what was asked for
-	Table []GIDEntry // what there is, other ports' slots too
+	Port      uint8        // whose slots were looked at
+	Selection GIDSelection // what was asked for
+	Table     []GIDEntry   // what there is, other ports' slots too
 }
 
-// Error names the wish, the filled slots and the remedy.
+// Error names the selection, the filled slots and the remedy.
 func (e *GIDError) Error() string {
 	has := gidList(e.Table, e.Port)
-	if !e.Wish.Automatic {
+	if !e.Selection.Automatic {
 		return fmt.Sprintf("GID index %d of port %d is not a filled slot; the table has %s; try: one of those, or leave the index out",
-			e.Wish.Index, e.Port, has)
+			e.Selection.Index, e.Port, has)
 	}
 	return fmt.Sprintf("port %d has no RoCE v2 GID to reach a peer with; the table has %s; try: giving the port's network interface an address (ip addr add) and setting it up (ip link set up)",
 		e.Port, has)
