@@ -174,7 +174,7 @@ type qp struct {
 }
 
 func (p *pd) CreateQP(init verbs.QPInitProvider) (verbs.QPProvider, error) {
-	if init.PostPath == verbs.PostBuilder {
+	if init.PostPath == verbs.PostWRAPI {
 		return nil, syscall.EOPNOTSUPP
 	}
 	t := transport.QPInit{

@@ -58,7 +58,7 @@ func (e *Error) Unwrap() []error {
 }
 
 // PostError says which work request of a post was refused. The requests before Index were
-// queued; that at Index and those after it were not, and are never sent. With [PostBuilder]
+// queued; that at Index and those after it were not, and are never sent. With [PostWRAPI]
 // up to 256 requests are taken or refused together: Index is then the first of them,
 // and any of them may be the cause.
 //

@@ -14,7 +14,7 @@ import (
 // TestLongBatchesAreSeveralCalls: the garbage collector waits for each.
 func TestLongBatchesAreSeveralCalls(t *testing.T) {
 	const many, calls = 2*manyAtOnce + 88, 3
-	for _, path := range []PostPath{PostClassic, PostBuilder} {
+	for _, path := range []PostPath{PostClassic, PostWRAPI} {
 		f, qp := fakeQPBy(t, path, QPCap{MaxSendWR: 1000, MaxRecvWR: 1000, MaxSendSGE: 1, MaxRecvSGE: 1})
 		if err := qp.PostSend(sendBatch(many)); err != nil || f.Calls() != calls || f.WRs() != many {
 			t.Errorf("PostSend (%v): %d requests in %d calls, %v", path, f.WRs(), f.Calls(), err)
@@ -73,7 +73,7 @@ func TestLongBatchesNameTheRefused(t *testing.T) {
 		}
 	}
 	long := QPCap{MaxSendWR: 1000, MaxRecvWR: 1000, MaxSendSGE: 1, MaxRecvSGE: 1}
-	for _, path := range []PostPath{PostClassic, PostBuilder} {
+	for _, path := range []PostPath{PostClassic, PostWRAPI} {
 		f, qp := fakeQPBy(t, path, long)
 		wrs := sendBatch(many)
 		wrs[bad].SGL = make([]SGE, 2)

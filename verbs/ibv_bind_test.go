@@ -76,7 +76,7 @@ func TestBindRefused(t *testing.T) {
 		bind := &MWBind{MW: mw, MR: mr, RKey: 0x701, Addr: 0x5000, Length: 1}
 		f.Refuse(1, syscall.ENOMEM)
 		index := 1
-		if path == PostBuilder {
+		if path == PostWRAPI {
 			index = 0 // of a chain that is refused whole
 		}
 		var pe *PostError
@@ -146,7 +146,7 @@ func TestPostedEndsOnce(t *testing.T) {
 }
 
 func TestBuilderHasDataInline(t *testing.T) {
-	f, qp := fakeQPBy(t, PostBuilder, wide)
+	f, qp := fakeQPBy(t, PostWRAPI, wide)
 	sgl := []SGE{{Addr: 0x10, Length: 1}, {Addr: 0x20, Length: 2}}
 	err := qp.PostSend([]SendWR{
 		{Opcode: OpSend, Flags: SendInline | SendSignaled, SGL: sgl[:1]},

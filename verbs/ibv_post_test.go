@@ -31,7 +31,7 @@ func fakeQPBy(tb testing.TB, path PostPath, cap QPCap) (*ibvfake.Fake, *QP) {
 
 func qpOver(tb testing.TB, f *ibvfake.Fake, path PostPath, cap QPCap) *QP {
 	var ex unsafe.Pointer
-	if path == PostBuilder {
+	if path == PostWRAPI {
 		ex = f.Builder()
 	}
 	p := newIBVQP(fakeDomain, f.QP(), ex, cap)
@@ -42,7 +42,7 @@ func qpOver(tb testing.TB, f *ibvfake.Fake, path PostPath, cap QPCap) *QP {
 
 // bothPaths runs a test with each way to post.
 func bothPaths(t *testing.T, test func(t *testing.T, path PostPath)) {
-	for _, path := range []PostPath{PostClassic, PostBuilder} {
+	for _, path := range []PostPath{PostClassic, PostWRAPI} {
 		t.Run(path.String(), func(t *testing.T) { test(t, path) })
 	}
 }
@@ -242,7 +242,7 @@ func TestPostAfterClose(t *testing.T) {
 
 func TestHotPathAllocatesNothing(t *testing.T) {
 	_, qp := fakeQP(t, wide)
-	_, built := fakeQPBy(t, PostBuilder, wide)
+	_, built := fakeQPBy(t, PostWRAPI, wide)
 	binding, bind := fakeBind(t)
 	datagrams, toPeers := fakeDatagrams(t)
 	inlining, inlined := fakeInline(t)
@@ -324,7 +324,7 @@ func BenchmarkPostSend(b *testing.B) {
 			}
 			perWR(b, n)
 		})
-		_, built := fakeQPBy(b, PostBuilder, wide)
+		_, built := fakeQPBy(b, PostWRAPI, wide)
 		b.Run(fmt.Sprintf("batch=%d/GoBuilder", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -52,7 +52,7 @@ func (p *ibvPD) CreateQP(init QPInitProvider) (QPProvider, error) {
 	var qp *C.struct_ibv_qp
 	var ex *C.struct_ibv_qp_ex
 	var err error
-	if init.PostPath == PostBuilder {
+	if init.PostPath == PostWRAPI {
 		err = errnoErr(C.rv_create_qp_ex(p.pd, &c, &qp, &ex))
 	} else {
 		err = errnoErr(C.rv_create_qp(p.pd, &c, &qp))
@@ -79,7 +79,7 @@ func newIBVQP(pd *ibvPD, p, ex unsafe.Pointer, cap QPCap) *ibvQP {
 // PostPath is how it posts.
 func (q *ibvQP) PostPath() PostPath {
 	if q.built {
-		return PostBuilder
+		return PostWRAPI
 	}
 	return PostClassic
 }

@@ -113,7 +113,7 @@ func TestWhatTheDoorbellRefusesIsQueuedOnce(t *testing.T) {
 func TestBuilderNamesWhatDoesNotFit(t *testing.T) {
 	inline := wide
 	inline.MaxInlineData = 15
-	f, qp := fakeQPBy(t, PostBuilder, inline)
+	f, qp := fakeQPBy(t, PostWRAPI, inline)
 	wr := SendWR{Opcode: OpSend, Flags: SendInline, SGL: []SGE{{Length: 8}, {Length: 7}}}
 	long := wr
 	long.SGL = []SGE{{Length: 8}, {Length: 8}}

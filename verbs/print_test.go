@@ -34,7 +34,7 @@ func TestNamesAreTheCNames(t *testing.T) {
 		{ReregTranslation | ReregAccess, "IBV_REREG_MR_CHANGE_TRANSLATION|IBV_REREG_MR_CHANGE_ACCESS"},
 		{CapMemWindow | CapPCIWriteEndPad | 1<<50, "IBV_DEVICE_MEM_WINDOW|IBV_DEVICE_PCI_WRITE_END_PADDING|0x4000000000000"}, {DeviceCap(0), "0"},
 		{ODPSend | ODPSRQRecv, "IBV_ODP_SUPPORT_SEND|IBV_ODP_SUPPORT_SRQ_RECV"},
-		{PostBuilder, "builder"}, {PostPath(9), "PostPath(9)"},
+		{PostWRAPI, "wr-api"}, {PostPath(9), "PostPath(9)"},
 		{DeviceInfo{Name: "rxe0", Provider: "libibverbs"}, "rxe0 (libibverbs)"},
 	} {
 		if got := c.value.String(); got != c.want {

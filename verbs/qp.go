@@ -64,9 +64,9 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	if init.RecvCQ != init.SendCQ {
 		parents = append(parents, &init.RecvCQ.handle)
 	}
-	if init.PostPath > PostBuilder {
+	if init.PostPath > PostWRAPI {
 		e := fail("ibv_create_qp", pd.device, "PostPath "+init.PostPath.String(), syscall.EINVAL).(*Error)
-		e.Hint = "PostAuto, PostClassic or PostBuilder"
+		e.Hint = "PostAuto, PostClassic or PostWRAPI"
 		return nil, e
 	}
 	var srq SRQProvider
@@ -174,7 +174,7 @@ func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 // and flushed at once.
 //
 // Implements: int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr),
-// and with [PostBuilder] void ibv_wr_start(struct ibv_qp_ex *qp),
+// and with [PostWRAPI] void ibv_wr_start(struct ibv_qp_ex *qp),
 // int ibv_wr_complete(struct ibv_qp_ex *qp), void ibv_wr_abort(struct ibv_qp_ex *qp),
 // void ibv_wr_send(struct ibv_qp_ex *qp), void ibv_wr_send_imm(struct ibv_qp_ex *qp, __be32 imm_data),
 // void ibv_wr_send_inv(struct ibv_qp_ex *qp, uint32_t invalidate_rkey),

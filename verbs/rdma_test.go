@@ -94,7 +94,7 @@ func TestObjectsComeAndGo(t *testing.T) {
 		mr := must[*MR](t)(pd.AllocMR(4096, AccessLocalWrite))
 		pinned := must[*MR](t)(pd.RegMR(make([]byte, 4096), AccessLocalWrite))
 		one, two := must[*MW](t)(pd.AllocMW(MWType1)), must[*MW](t)(pd.AllocMW(MWType2))
-		built := must[*QP](t)(pd.CreateQP(QPInit{Type: RC, SendCQ: cq, RecvCQ: cq, PostPath: PostBuilder,
+		built := must[*QP](t)(pd.CreateQP(QPInit{Type: RC, SendCQ: cq, RecvCQ: cq, PostPath: PostWRAPI,
 			Cap: QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}}))
 		closeRoom(t, built, two, one, pinned, mr, qp, srq, ex, cq, ch, pd)
 	}

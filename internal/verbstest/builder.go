@@ -12,9 +12,9 @@ import (
 
 // built is a pair that posts by the builder.
 func (e *Env) built(w wiring) (a, b *end) {
-	w.path = verbs.PostBuilder
+	w.path = verbs.PostWRAPI
 	a, b = e.pair(w)
-	e.check(a.qp.PostPath() == verbs.PostBuilder, "it posts by %v", a.qp.PostPath())
+	e.check(a.qp.PostPath() == verbs.PostWRAPI, "it posts by %v", a.qp.PostPath())
 	return a, b
 }
 
@@ -22,7 +22,7 @@ var builderCases = []Case{
 	{"builder", "a message each way", func(e *Env) { works(e.built(wiring{})) }},
 	{"builder", "a message each way on UC", func(e *Env) { works(e.built(wiring{typ: verbs.UC})) }},
 	{"builder", "a datagram each way", func(e *Env) { works(e.built(wiring{typ: verbs.UD})) }},
-	{"builder", "a send that was refused is not sent later", func(e *Env) { refusedIsNotSent(e, verbs.PostBuilder) }},
+	{"builder", "a send that was refused is not sent later", func(e *Env) { refusedIsNotSent(e, verbs.PostWRAPI) }},
 	{"builder", "one chain of every operation", func(e *Env) {
 		a, b := e.built(wiring{access: bindable})
 		b.receives(4, 20000, 100)

@@ -34,7 +34,7 @@ func BenchmarkPostPath(b *testing.B) {
 	device := deviceName(b)
 	for _, batch := range batches {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
-			classic, builder := newEnds(b, device, batch, verbs.PostClassic), newEnds(b, device, batch, verbs.PostBuilder)
+			classic, builder := newEnds(b, device, batch, verbs.PostClassic), newEnds(b, device, batch, verbs.PostWRAPI)
 			for range b.N {
 				turns := alternate(
 					func() turn { return builder.turn(b, spin) },
@@ -76,7 +76,7 @@ func BenchmarkWaitWake(b *testing.B) {
 func TestAllocatesNothing(t *testing.T) {
 	device := deviceName(t)
 	for _, batch := range batches {
-		for _, path := range []verbs.PostPath{verbs.PostClassic, verbs.PostBuilder} {
+		for _, path := range []verbs.PostPath{verbs.PostClassic, verbs.PostWRAPI} {
 			for name, get := range map[string]poller{"polling": spin, "waiting": wait} {
 				e := newEnds(t, device, batch, path)
 				e.round(t, get)
