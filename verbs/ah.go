@@ -22,7 +22,7 @@ type AH struct {
 // Implements: struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 func (pd *PD) CreateAH(attr AHAttr) (*AH, error) {
 	ah := &AH{}
-	p, err := born(&ah.handle, "AH", "ibv_create_ah", attr.String(),
+	p, err := makeObject(&ah.handle, "AH", "ibv_create_ah", attr.String(),
 		func() (AHProvider, error) { return pd.p.CreateAH(attr) }, &pd.handle)
 	if err != nil {
 		return nil, err

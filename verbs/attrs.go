@@ -52,8 +52,8 @@ func (t Transport) String() string {
 const VendorRXE = 0xffffff
 
 // DeviceAttr holds a device's limits (struct ibv_device_attr), as [Device.Query] read
-// them. Limits of objects are the device's in all, for every process; what is free
-// of them it does not tell.
+// them. Limits of objects are for the whole device, all processes together; the device does
+// not report how many are free.
 type DeviceAttr struct {
 	FirmwareVersion string    // as the maker writes it
 	NodeGUID        uint64    // the device's own name, in host order
@@ -124,7 +124,7 @@ type LinkLayer uint8
 
 // The link layers; RoCE's is Ethernet.
 const (
-	LinkUnspecified LinkLayer = iota // of a kernel that does not tell: InfiniBand
+	LinkUnspecified LinkLayer = iota // of a kernel that does not report it: InfiniBand
 	LinkInfiniBand                   // InfiniBand's own: peers have LIDs
 	LinkEthernet                     // Ethernet: RoCE and iWARP; peers have GIDs and no LIDs
 )

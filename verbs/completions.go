@@ -13,8 +13,8 @@ import (
 // completionsBatch is how many completions one poll of a loop takes at most.
 const completionsBatch = 32
 
-// Completions is an endless loop over the CQ's completions, which waits for them as
-// [CQ.Wait] does and polls in batches:
+// Completions returns an endless iterator over the CQ's completions. It waits as [CQ.Wait]
+// does, and polls in batches:
 //
 //	for wc, err := range cq.Completions(ctx) {
 //		if err != nil {
@@ -23,11 +23,10 @@ const completionsBatch = 32
 //		if err := wc.Err(); err != nil { … }
 //	}
 //
-// A completion that failed is a completion, not an error; errors are those of
-// [CQ.Wait], and the last thing that the loop yields. Memory is allocated once
-// a loop, not for each completion. What was polled for a loop that ended before it
-// came to that goes to whoever polls, waits or loops next. Several goroutines may
-// loop over one CQ: each completion goes to one of them.
+// A failed completion is yielded as a completion. An error is one of [CQ.Wait], and ends the
+// loop. Memory is allocated once per loop, not per completion. Completions left over by an
+// early break go to the next poll, wait or loop. Several goroutines may loop over one CQ:
+// each completion goes to one of them.
 //
 // Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc),
 // int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
@@ -55,19 +54,19 @@ func (cq *CQ) Completions(ctx context.Context) iter.Seq2[WC, error] {
 	}
 }
 
-// giveBack hands on completions that were polled and not looked at.
+// giveBack keeps completions that were polled but not yielded for the next poll.
 func (cq *CQ) giveBack(rest []WC) {
 	if len(rest) == 0 {
 		return
 	}
-	cq.left.put(rest)
+	cq.leftover.put(rest)
 	cq.wakeWaiter() // somebody may be waiting for these
 }
 
-// leftovers are completions that were polled and not looked at. They are older than
-// any that the device still has.
+// leftovers are completions that were polled but not yielded. They are older than the
+// completions in the device.
 type leftovers struct {
-	n    atomic.Int32 // len(wcs): a poll looks at this alone, as a rule
+	n    atomic.Int32 // len(wcs), so that most polls need no lock
 	mu   sync.Mutex
 	wcs  []WC
 	gone bool
@@ -82,7 +81,7 @@ func (l *leftovers) put(rest []WC) {
 	}
 }
 
-// take moves up to len(wcs) of them into wcs.
+// take moves up to len(wcs) completions into wcs.
 func (l *leftovers) take(wcs []WC) int {
 	if l.n.Load() == 0 {
 		return 0
@@ -90,7 +89,7 @@ func (l *leftovers) take(wcs []WC) int {
 	return l.each(len(wcs), func(i int, wc WC) { wcs[i] = wc })
 }
 
-// takeEx is take for an extended poll; what only that could tell is lost.
+// takeEx is take for an extended poll. The extended fields stay zero.
 func (l *leftovers) takeEx(wcs []WCEx) int {
 	if l.n.Load() == 0 {
 		return 0
@@ -110,7 +109,7 @@ func (l *leftovers) each(most int, f func(i int, wc WC)) int {
 	return n
 }
 
-// drop is for the CQ's end.
+// drop forgets the completions when the CQ closes.
 func (l *leftovers) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

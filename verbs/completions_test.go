@@ -158,7 +158,7 @@ func TestCompletionsOfAClosedCQAreGone(t *testing.T) {
 		closeRoom(t, cq)
 		break
 	}
-	if cq.left.n.Load() != 0 || len(cq.left.wcs) != 0 {
+	if cq.leftover.n.Load() != 0 || len(cq.leftover.wcs) != 0 {
 		t.Error("completions are kept")
 	}
 	closeRoom(t, ch, d)

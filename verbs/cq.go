@@ -1,4 +1,4 @@
-// Completion queues, the channel that tells of them, and waiting.
+// Completion queues, their event channel, and waiting.
 
 package verbs
 
@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// CompChannel tells of completions on the CQs made with it (struct
-// ibv_comp_channel); [CQ.Wait] listens. One is enough for all CQs of a device: each
-// wait hears of its own CQ. [Device.CreateCompChannel] makes it; it is valid until Close.
+// CompChannel delivers completion events of the CQs made with it (struct
+// ibv_comp_channel); [CQ.Wait] reads them. One channel is enough for all CQs of a device:
+// each wait gets the events of its own CQ. [Device.CreateCompChannel] makes a channel,
+// which is valid until Close.
 //
 // Its methods may be called by several goroutines at once.
 type CompChannel struct {
@@ -30,7 +31,7 @@ type CompChannel struct {
 // Implements: struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 func (d *Device) CreateCompChannel() (*CompChannel, error) {
 	ch := &CompChannel{dev: d}
-	p, err := born(&ch.handle, "completion channel", "ibv_create_comp_channel", "", d.p.CreateCompChannel, &d.handle)
+	p, err := makeObject(&ch.handle, "completion channel", "ibv_create_comp_channel", "", d.p.CreateCompChannel, &d.handle)
 	if err != nil {
 		return nil, err
 	}
@@ -73,14 +74,14 @@ type CQInit struct {
 // turn, and each completion goes to one of them.
 type CQ struct {
 	handle
-	p       CQProvider
-	dev     *Device
-	channel *CompChannel
-	woken   chan struct{} // holds at most one wake-up
-	gone    chan struct{} // closed by Close
-	waiting atomic.Int32  // goroutines in a wait
-	plain   atomic.Int32  // of these, those that any completion is to wake
-	left    leftovers     // what a loop over Completions did not come to
+	p        CQProvider
+	dev      *Device
+	channel  *CompChannel
+	woken    chan struct{} // holds at most one wake-up
+	gone     chan struct{} // closed by Close
+	waiting  atomic.Int32  // goroutines in a wait
+	plain    atomic.Int32  // of these, those that any completion is to wake
+	leftover leftovers     // polled by a Completions loop that ended early
 }
 
 // CreateCQ makes a completion queue. The error is EINVAL for a depth or a vector
@@ -105,7 +106,7 @@ func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
 		parents = append(parents, &init.Channel.handle)
 		ch = init.Channel.p
 	}
-	p, err := born(&cq.handle, "CQ", op, detail, func() (CQProvider, error) {
+	p, err := makeObject(&cq.handle, "CQ", op, detail, func() (CQProvider, error) {
 		return d.p.CreateCQ(CQInitProvider{
 			Depth: init.Depth, Channel: ch, Vector: init.Vector, Ex: init.Ex, Flags: init.Flags, Wake: wakeUp(cq.woken)})
 	}, parents...)
@@ -142,7 +143,7 @@ func (cq *CQ) Is(e AsyncEvent) bool { return e.CQ == cq.p }
 //
 // Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 func (cq *CQ) Poll(wcs []WC) (int, error) {
-	if n := cq.left.take(wcs); n > 0 {
+	if n := cq.leftover.take(wcs); n > 0 {
 		return n, nil
 	}
 	n, err := cq.p.Poll(wcs)
@@ -171,7 +172,7 @@ func (cq *CQ) Spin(wcs []WC, polls int) (n int, err error) {
 		}
 		return n, err
 	}
-	if n = cq.left.take(wcs); n > 0 {
+	if n = cq.leftover.take(wcs); n > 0 {
 		return n, nil
 	}
 	if n, err = s.Spin(wcs, max(polls, 1)); err != nil {
@@ -186,7 +187,7 @@ func (cq *CQ) Spin(wcs []WC, polls int) (n int, err error) {
 // Implements: int ibv_start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr), int ibv_next_poll(struct ibv_cq_ex *cq),
 // void ibv_end_poll(struct ibv_cq_ex *cq), struct ibv_cq *ibv_cq_ex_to_cq(struct ibv_cq_ex *cq)
 func (cq *CQ) PollEx(wcs []WCEx) (int, error) {
-	if n := cq.left.takeEx(wcs); n > 0 {
+	if n := cq.leftover.takeEx(wcs); n > 0 {
 		return n, nil
 	}
 	n, err := cq.p.PollEx(wcs)
@@ -381,7 +382,7 @@ func (cq *CQ) Close() error {
 		if err := cq.p.Close(); err != nil {
 			return err
 		}
-		cq.left.drop()
+		cq.leftover.drop()
 		close(cq.gone)
 		return nil
 	})

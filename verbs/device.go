@@ -16,10 +16,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Devices lists the devices of every provider, in the providers' order. A
-// provider that cannot list its own is told by the error, which does not keep
-// the others' devices from being returned: errors.ErrUnsupported, through each
-// provider's *[Error], where there is no libibverbs or no kernel part of RDMA.
+// Devices lists the devices of every provider, in the providers' order. The error names the
+// providers that failed; devices of the others are still returned. Each failure is an
+// *[Error]: errors.ErrUnsupported where libibverbs or the kernel's RDMA is missing.
 //
 // Implements: struct ibv_device **ibv_get_device_list(int *num_devices),
 // void ibv_free_device_list(struct ibv_device **list), const char *ibv_get_device_name(struct ibv_device *device),
@@ -108,7 +107,7 @@ func Open(name string, options ...OpenOption) (*Device, error) {
 		for _, option := range options {
 			option(d)
 		}
-		d.told("ibv_open_device", d.info.Provider, began, nil)
+		d.logCall("ibv_open_device", d.info.Provider, began, nil)
 		d.watchLeak()
 		return d, nil
 	}
@@ -118,12 +117,12 @@ func Open(name string, options ...OpenOption) (*Device, error) {
 // OpenOption changes how a device is opened: [WithLogger].
 type OpenOption func(*Device)
 
-// WithLogger has every call of a verb told to log, with the level Debug, for the device
-// and each object made of it: the message is the C function's name, the attributes are
-// "device", "object" (its kind), "detail" (what it was asked), "took", and "error" if
-// it failed. Posting, polling and waiting are not told. An object that is collected
-// unclosed is told to it at the level Warn. nil is the same as no option: then that
-// alone is told, to slog.Default.
+// WithLogger logs every verb called on the device, and on the objects made from it, to log
+// at level Debug. The message is the C function's name; the attributes are "device",
+// "object" (its kind), "detail" (the arguments), "took", and "error" if the call failed.
+// Posting, polling and waiting are not logged. An object that is garbage collected without
+// Close is logged at level Warn. With nil, or without this option, only such objects are
+// logged, to slog.Default.
 func WithLogger(log *slog.Logger) OpenOption { return func(d *Device) { d.log = log } }
 
 // The software device is a package that a program must import.
@@ -217,13 +216,12 @@ func query[T any](d *Device, op, detail string, ask func() (T, error)) (answer T
 	return answer, err
 }
 
-// Subscribe has f called for every asynchronous event of the device from now
-// on, one at a time, by a goroutine that f must not block; f may call neither
-// Subscribe nor cancel, which ends it: when cancel has returned f is not called any
-// more. The first subscriber also hears what came since the device was opened. Events
-// are acknowledged before f sees them. A device that was reported dead, or whose events
-// cannot be read any more, is reported to a new subscriber too. Closing the device ends
-// all subscriptions; a call of f that is under way then ends by itself.
+// Subscribe calls f for every asynchronous event of the device, one at a time, until cancel
+// returns. One goroutine calls f for all events, so f must not block; f may call neither
+// Subscribe nor cancel. The first subscriber also gets the events since the device was
+// opened. Events are acknowledged before f gets them. A new subscriber gets DEVICE_FATAL if
+// the device has reported it before, or if events can no longer be read. Closing the device
+// ends all subscriptions, but does not wait for a call of f.
 //
 // Implements: int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event),
 // void ibv_ack_async_event(struct ibv_async_event *event)
@@ -233,27 +231,27 @@ func (d *Device) Subscribe(f func(AsyncEvent)) (cancel func()) {
 	return cancel
 }
 
-// pumpEvents hands events on until the device is closed. It holds the provider's
-// side and the listeners, not the Device, so that a lost one can be noticed.
+// pumpEvents delivers events until the device is closed. It refers to the provider and the
+// listeners, not to the Device, so that a Device without Close can be collected and reported.
 func pumpEvents(p DeviceProvider, to *listeners) {
 	for {
 		event, err := p.NextEvent()
 		if err != nil {
 			if !errors.Is(err, net.ErrClosed) {
-				to.tell(AsyncEvent{Type: EventDeviceFatal})
+				to.deliver(AsyncEvent{Type: EventDeviceFatal})
 			}
 			return
 		}
-		to.tell(event)
+		to.deliver(event)
 	}
 }
 
 // listeners are the subscribers of one device.
 type listeners struct {
-	mu   sync.Mutex
-	next int
-	fs   map[int]func(AsyncEvent)
-	dead bool // DEVICE_FATAL was told
+	mu    sync.Mutex
+	next  int
+	fs    map[int]func(AsyncEvent)
+	fatal bool // DEVICE_FATAL was delivered
 }
 
 func (l *listeners) add(f func(AsyncEvent)) (remove func()) {
@@ -265,8 +263,8 @@ func (l *listeners) add(f func(AsyncEvent)) (remove func()) {
 	id := l.next
 	l.next++
 	l.fs[id] = f
-	if l.dead {
-		go l.tellOne(id, AsyncEvent{Type: EventDeviceFatal})
+	if l.fatal {
+		go l.deliverTo(id, AsyncEvent{Type: EventDeviceFatal})
 	}
 	return func() {
 		l.mu.Lock()
@@ -275,16 +273,16 @@ func (l *listeners) add(f func(AsyncEvent)) (remove func()) {
 	}
 }
 
-func (l *listeners) tell(e AsyncEvent) {
+func (l *listeners) deliver(e AsyncEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dead = l.dead || e.Type == EventDeviceFatal
+	l.fatal = l.fatal || e.Type == EventDeviceFatal
 	for _, f := range l.fs {
 		f(e)
 	}
 }
 
-func (l *listeners) tellOne(id int, e AsyncEvent) {
+func (l *listeners) deliverTo(id int, e AsyncEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.fs[id]; f != nil {

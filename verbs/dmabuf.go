@@ -18,7 +18,7 @@ import "fmt"
 func (pd *PD) RegDmabufMR(fd int, offset uint64, length int, iova uint64, access Access) (*MR, error) {
 	mr := &MR{pd: pd, addr: iova, length: length, access: access}
 	detail := fmt.Sprintf("fd %d, %d bytes from %#x, %s", fd, length, offset, access.Name())
-	p, err := born(&mr.handle, "MR", "ibv_reg_dmabuf_mr", detail, func() (MRProvider, error) {
+	p, err := makeObject(&mr.handle, "MR", "ibv_reg_dmabuf_mr", detail, func() (MRProvider, error) {
 		p, err := optional[DmabufProvider](pd.p)
 		if err != nil {
 			return nil, err

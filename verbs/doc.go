@@ -4,7 +4,7 @@
 // ibv_post_send is [QP.PostSend], struct ibv_wc is [WC].
 //
 // A program opens a device, makes its objects and moves its queue pair to RTS
-// with what the peer told it over some other channel (package oob):
+// with what the peer sent over some other channel (package oob):
 //
 //	dev, err := verbs.Open("rxe0")
 //	pd, err := dev.AllocPD()
@@ -75,8 +75,8 @@
 //
 // # Watching
 //
-// A device that is opened with [WithLogger] tells a log/slog Logger of every verb that
-// is called on it and on what is made of it. Who wants to see the attributes of a queue
-// pair's moves gives a function to [qpstate.NewMachine]; who wants a record of each
-// object, move and message of a connection gives a Logger to package rc.
+// A device opened with [WithLogger] logs every verb called on it, and on the objects made
+// from it, to a log/slog Logger. A function given to [qpstate.NewMachine] gets the
+// attributes of each transition. A Logger given to package rc gets each object, transition
+// and message of a connection.
 package verbs

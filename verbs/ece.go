@@ -14,7 +14,7 @@ type ECE struct {
 	Options  uint32 // the maker's own
 }
 
-// QueryECE tells the queue pair's options: what it offers in RESET, what was agreed
+// QueryECE returns the queue pair's options: what it offers in RESET, what was agreed
 // upon later. errors.ErrUnsupported if the device has none, net.ErrClosed after Close.
 //
 // Implements: int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)

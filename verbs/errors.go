@@ -18,7 +18,7 @@ import (
 type Error struct {
 	Op     string        // the C call: "ibv_reg_mr"
 	Device string        // "rxe0"; "" if no device is open yet
-	Errno  syscall.Errno // 0 if Err tells more than a number could
+	Errno  syscall.Errno // 0 if Err says more than a number could
 	Err    error         // the cause beneath, if there is more than Errno
 	Detail string        // the arguments that matter: "RC INIT→RTR, port 1, …"
 	Hint   string        // what to try

@@ -86,7 +86,7 @@ func ExampleMW() {
 	fmt.Println(next(cq).Opcode)
 	check(owner.PostRecv([]verbs.RecvWR{{}}))
 
-	// The peer, who was told bind.Addr and bind.RKey, writes and is done.
+	// The peer, which got bind.Addr and bind.RKey, writes and is done.
 	copy(mr.Bytes()[2000:], "through a window")
 	check(peer.PostSend([]verbs.SendWR{
 		{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{mr.SGE(2000, 16)}, RemoteAddr: bind.Addr, RKey: bind.RKey},

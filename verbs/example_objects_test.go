@@ -78,7 +78,7 @@ func ExampleCQ() {
 	// ibv_poll_cq on soft0: use of closed network connection
 }
 
-// One channel serves many CQs: each wait hears of its own.
+// One channel serves many CQs: each wait gets the events of its own CQ.
 func ExampleCompChannel() {
 	dev := must(verbs.Open("soft0"))
 	defer dev.Close()
@@ -156,7 +156,7 @@ func ExampleQP() {
 	// IBV_QPS_ERR
 }
 
-// Events tell of what no completion of this side does: here the peer names memory that
+// Events report what no completion of this side does: here the peer names memory that
 // it has no right to, which ends both queue pairs.
 func ExampleDevice_Subscribe() {
 	dev := must(verbs.Open("soft0"))

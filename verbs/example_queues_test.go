@@ -32,7 +32,7 @@ func ExampleSRQ() {
 	for i := range 4 {
 		check(srq.PostRecv([]verbs.RecvWR{{ID: uint64(i), SGL: []verbs.SGE{mr.SGE(i*64, 64)}}}))
 	}
-	check(srq.Modify(verbs.SRQAttr{Limit: 3}, verbs.SRQLimit)) // tell when fewer than 3 are left
+	check(srq.Modify(verbs.SRQAttr{Limit: 3}, verbs.SRQLimit)) // an event when fewer than 3 remain
 
 	for _, text := range []string{"from one", "from another"} {
 		from, to := examplePair(dev, pd, verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq, SRQ: srq,
@@ -89,8 +89,8 @@ func ExampleCQ_Completions() {
 	// 3 30
 }
 
-// An extended CQ tells when each message came; events are held back for a while, so
-// that one tells of many completions.
+// An extended CQ reports when each message came. Moderation holds events back, so that one
+// event stands for many completions.
 func ExampleCQ_PollEx() {
 	dev := must(verbs.Open("soft0"))
 	defer dev.Close()

@@ -71,7 +71,7 @@ func TestChooseGIDSaysWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestPKeyIndexPrefersFullMembers: a limited member of a partition hears full ones
+// TestPKeyIndexPrefersFullMembers: a limited member of a partition reaches full ones
 // only.
 func TestPKeyIndexPrefersFullMembers(t *testing.T) {
 	d, paper := newPaperDevice()

@@ -1,6 +1,6 @@
-// The life of an object: counted by its parents from before it is made, closed
-// once and only without children, reported if it is lost unclosed. And its calls,
-// each told to the device's Logger.
+// The handle that every object embeds. Parents count their children, and close only
+// without any. A handle closes once, reports an object that was collected without Close, and
+// logs each call to the device's Logger.
 
 package verbs
 
@@ -27,20 +27,20 @@ type handle struct {
 
 	mu       sync.RWMutex // held for reading while a call uses the object
 	closed   bool
-	children map[string]int // living, by kind
+	children map[string]int // those not closed, by kind
 	leak     runtime.Cleanup
 }
 
-// born runs create between the parents' counting of the new object and the
-// object's opening, so that no parent can be closed meanwhile. The device's name
-// comes from the first parent. Its error is the verb's. If create panics, nothing is counted.
-func born[P any](h *handle, kind, op, detail string, create func() (P, error), parents ...*handle) (p P, err error) {
+// makeObject counts the new object in its parents and then runs create, so that no parent
+// can close meanwhile. The first parent gives the device's name. If create fails or panics,
+// the parents do not count the object. The error is the verb's.
+func makeObject[P any](h *handle, kind, op, detail string, create func() (P, error), parents ...*handle) (p P, err error) {
 	h.kind, h.device, h.log, h.parents = kind, parents[0].device, parents[0].log, parents
 	began := time.Now()
 	adopted := 0
-	lives := false
+	counted := false
 	defer func() {
-		if !lives {
+		if !counted {
 			releaseAll(parents[:adopted], kind)
 		}
 	}()
@@ -51,12 +51,12 @@ func born[P any](h *handle, kind, op, detail string, create func() (P, error), p
 		adopted++
 	}
 	made, err := create()
-	h.told(op, detail, began, err)
+	h.logCall(op, detail, began, err)
 	if err != nil {
 		return p, fail(op, h.device, detail, err)
 	}
 	h.watchLeak()
-	lives = true
+	counted = true
 	return made, nil
 }
 
@@ -79,8 +79,8 @@ func (l leak) report() {
 	l.log.Warn("verbs: an object was garbage collected without Close; its memory and kernel object stay until the process ends", "object", l.what)
 }
 
-// told tells the Logger, if there is one, of a call that has returned.
-func (h *handle) told(op, detail string, began time.Time, err error) {
+// logCall logs a call that has returned, if there is a Logger.
+func (h *handle) logCall(op, detail string, began time.Time, err error) {
 	if h.log == nil || !h.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
@@ -94,12 +94,11 @@ func (h *handle) told(op, detail string, began time.Time, err error) {
 	h.log.LogAttrs(context.Background(), slog.LevelDebug, op, attrs...)
 }
 
-// call is a verb that is asked of the object: f does it, while the object cannot be
-// closed.
+// call runs f, a verb on the object, and logs it. The object cannot close meanwhile.
 func (h *handle) call(op, detail string, f func() error) error {
 	began := time.Now()
 	err := h.use(f)
-	h.told(op, detail, began, err)
+	h.logCall(op, detail, began, err)
 	return fail(op, h.device, detail, err)
 }
 
@@ -113,7 +112,7 @@ func (h *handle) use(f func() error) error {
 	return f()
 }
 
-// close runs destroy once, if no child lives. After a failure the object is
+// close runs destroy once, if the object has no children. After a failure the object is
 // still open.
 func (h *handle) close(op string, destroy func() error) error {
 	h.mu.Lock()
@@ -129,7 +128,7 @@ func (h *handle) close(op string, destroy func() error) error {
 	}
 	began := time.Now()
 	err := destroy()
-	h.told(op, "", began, err)
+	h.logCall(op, "", began, err)
 	if err != nil {
 		if e, ok := err.(*Error); ok {
 			return e // of another call than op

@@ -51,7 +51,7 @@ func TestBindIsEncoded(t *testing.T) {
 	})
 }
 
-// TestBindTwiceInAChain: C is told the window's present key by its struct, so the
+// TestBindTwiceInAChain: C reads the window's present key from its struct, so the
 // second bind goes by a call of its own.
 func TestBindTwiceInAChain(t *testing.T) {
 	f, qp := fakeQP(t, wide)

@@ -70,8 +70,8 @@ func newPipeRoom(t *testing.T, cqs int) *pipeRoom {
 	return r
 }
 
-// tell is an event of CQ i.
-func (r *pipeRoom) tell(t *testing.T, i int) {
+// event sends an event of CQ i.
+func (r *pipeRoom) event(t *testing.T, i int) {
 	if _, err := unix.Write(r.pipe, r.cqs[i].event); err != nil {
 		t.Error(err)
 	}
@@ -118,16 +118,16 @@ func TestWhoWaitsReadsForAll(t *testing.T) {
 	bg := context.Background()
 	r := newPipeRoom(t, 3)
 	first, second := r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
-	r.tell(t, 1)
+	r.event(t, 1)
 	returns(t, "another's event", second)
-	r.tell(t, 2) // nobody waits for it
+	r.event(t, 2) // nobody waits for it
 	sleepsOn(t, "the reader, after others' events", first)
 	second = r.sleeps(bg, bg, 1)
-	r.tell(t, 0)
+	r.event(t, 0)
 	returns(t, "the reader's event", first)
 	sleepsOn(t, "the next reader", second)
 	returns(t, "an event from before", r.sleeps(bg, bg, 2))
-	r.tell(t, 1)
+	r.event(t, 1)
 	returns(t, "the next reader's event", second)
 }
 
@@ -158,7 +158,7 @@ func TestWhatEndsTheReadersWait(t *testing.T) {
 			end(cancel)
 			returns(t, name, reader)
 			sleepsOn(t, name+", the other", other)
-			r.tell(t, 1)
+			r.event(t, 1)
 			returns(t, name+", the other", other)
 			cancel()
 			select {
@@ -175,13 +175,13 @@ func TestWhatEndsTheReadersWait(t *testing.T) {
 
 	reader, other := r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
 	r.ch.cqs.drop(c.cq) // as a Close does that is refused, while an event comes
-	r.tell(t, 0)
+	r.event(t, 0)
 	sleepsOn(t, "an event while Close tries", reader)
 	r.ch.cqs.put(c.cq, c.ibvCQ)
 	c.wake()
 	c.WakeSleeper()
 	returns(t, "a Close that was refused", reader)
-	r.tell(t, 1)
+	r.event(t, 1)
 	returns(t, "an event of the other", other)
 	reader, other = r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
 	c.unwatch() // as Close does, once the CQ is gone
@@ -235,7 +235,7 @@ func TestNoEventIsLost(t *testing.T) {
 	for n := range events {
 		i := n % len(work)
 		work[i].Add(1)
-		r.tell(t, i)
+		r.event(t, i)
 		if n%100 == 0 {
 			time.Sleep(time.Millisecond) // until they sleep
 		}
@@ -263,10 +263,10 @@ func TestReaderWaitsForNoCall(t *testing.T) {
 	r := newPipeRoom(t, 2)
 	r.cqs[0].mu.Lock()
 	reader, other := r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
-	r.tell(t, 1)
+	r.event(t, 1)
 	returns(t, "another CQ's event", other)
 	r.cqs[0].mu.Unlock()
-	r.tell(t, 0)
+	r.event(t, 0)
 	returns(t, "the reader's event", reader)
 }
 
@@ -274,7 +274,7 @@ func TestDrainReadsWhatNobodyWaitsFor(t *testing.T) {
 	r := newPipeRoom(t, 2)
 	r.ch.events.Interrupt() // as a context does whose wait is long over
 	for range 100 {
-		r.tell(t, 1)
+		r.event(t, 1)
 	}
 	r.cqs[1].unread.Store(100)
 	r.ch.drain()
@@ -283,7 +283,7 @@ func TestDrainReadsWhatNobodyWaitsFor(t *testing.T) {
 	}
 	reader := r.sleeps(t.Context(), t.Context(), 0)
 	r.ch.drain() // it is not its turn
-	r.tell(t, 0)
+	r.event(t, 0)
 	returns(t, "the reader", reader)
 }
 
@@ -294,7 +294,7 @@ func TestSleepAllocatesNothing(t *testing.T) {
 	go func() {
 		for range asleep {
 			time.Sleep(time.Millisecond)
-			r.tell(t, 0)
+			r.event(t, 0)
 		}
 	}()
 	defer close(asleep)

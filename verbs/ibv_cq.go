@@ -183,7 +183,7 @@ func (c *ibvCQ) arm(solicitedOnly bool) error {
 			return *errno
 		}
 	}
-	if errno := ccall.Call(hotArm, address(c.cq), truth(solicitedOnly), 0, 0, nil); errno != 0 {
+	if errno := ccall.Call(hotArm, address(c.cq), boolArg(solicitedOnly), 0, 0, nil); errno != 0 {
 		return syscall.Errno(errno)
 	}
 	return nil

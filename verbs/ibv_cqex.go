@@ -69,5 +69,5 @@ func (c *ibvCQ) PollEx(wcs []WCEx) (int, error) {
 
 // pollEx returns how many completions it took, or a negative errno.
 func (c *ibvCQ) pollEx(wcs []WCEx) int {
-	return int(ccall.Call(hotPollEx, address(c.cq), uintptr(c.ex), truth(c.alone), uintptr(len(wcs)), unsafe.Pointer(&wcs[0])))
+	return int(ccall.Call(hotPollEx, address(c.cq), uintptr(c.ex), boolArg(c.alone), uintptr(len(wcs)), unsafe.Pointer(&wcs[0])))
 }

@@ -58,7 +58,7 @@ func (ibvProvider) Open(name string) (DeviceProvider, error) {
 		return nil, opened
 	}
 	d := &ibvDevice{name: name, ctx: ctx, path: C.GoString(&ctx.device.dev_path[0])}
-	d.gone = !d.listed() // a container may hide sysfs: then nothing can be told
+	d.gone = !d.listed() // a container may hide sysfs: then the removal cannot be seen
 	if d.events, err = newFDWaiter(int(ctx.async_fd), "async events of "+name, d.readEvent); err != nil {
 		C.rv_close_device(ctx)
 		return nil, err

@@ -20,11 +20,11 @@ var (
 	hotGetEvents   = C.rv_hot_get_cq_events
 )
 
-// address is how they are given what lies in C memory.
+// address returns a pointer into C memory as an argument for these functions.
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// truth is how they are given a bool.
-func truth(b bool) uintptr {
+// boolArg returns a bool as an argument for these functions.
+func boolArg(b bool) uintptr {
 	if b {
 		return 1
 	}

@@ -113,7 +113,7 @@ func (s *sendSlots) post(n int) (int, error) {
 	if s.ex == nil {
 		refused = ccall.Call(hotPostSend, address(s.qp), address(&s.wrs[0]), 0, 0, nil)
 	} else {
-		refused = ccall.Call(hotBuildSend, address(s.ex), address(&s.wrs[0]), address(&s.bufs[0]), truth(s.datagram), nil)
+		refused = ccall.Call(hotBuildSend, address(s.ex), address(&s.wrs[0]), address(&s.bufs[0]), boolArg(s.datagram), nil)
 	}
 	s.link(n - 1)
 	return postResult(n, refused)
@@ -239,7 +239,7 @@ func setRemote(c *C.struct_ibv_send_wr, wr *SendWR) {
 	*(*wrRDMA)(unsafe.Pointer(&c.wr)) = wrRDMA{wr.RemoteAddr, wr.RKey}
 }
 
-// needsAnswer tells the opcodes that no unreliable queue pair has.
+// needsAnswer reports whether an opcode exists on reliable queue pairs only.
 func needsAnswer(o Opcode) bool {
 	return o == OpRDMARead || o == OpAtomicCmpAndSwp || o == OpAtomicFetchAndAdd || o == OpSendWithInvalidate
 }

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// The C wall: what few devices have, and what the kernel tells in sysfs.
+// The C wall: what few devices have, and what the kernel reports in sysfs.
 
 package verbs
 

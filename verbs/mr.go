@@ -129,10 +129,10 @@ func (pd *PD) register(buf []byte, access Access, o mrOptions, free func() error
 	mr := &MR{pd: pd, buf: buf[:len(buf):len(buf)], addr: iovaOf(buf, access, o.iova), iova: o.iova, length: len(buf), access: access, free: []func() error{free}}
 	defer func() {
 		if mr.p == nil {
-			_ = free() // registration's error is the one to tell
+			_ = free() // registration's error is the one to report
 		}
 	}()
-	p, err := born(&mr.handle, "MR", "ibv_reg_mr", fmt.Sprintf("%d bytes, %s", len(buf), access.Name()),
+	p, err := makeObject(&mr.handle, "MR", "ibv_reg_mr", fmt.Sprintf("%d bytes, %s", len(buf), access.Name()),
 		func() (MRProvider, error) { return pd.p.RegMR(mr.buf, mr.addr, access) }, &pd.handle)
 	if err != nil {
 		return nil, err

@@ -106,7 +106,7 @@ func (mr *MR) rereg(r Rereg) error {
 	if moves {
 		for _, f := range free {
 			if f() != nil {
-				mr.free = append(mr.free, f) // Close tries again, and tells
+				mr.free = append(mr.free, f) // Close tries again, and reports
 			}
 		}
 	}

@@ -47,13 +47,13 @@ type MW struct {
 
 // AllocMW makes a memory window, which opens nothing until it is bound to a
 // region. EINVAL for a type that does not exist; errors.ErrUnsupported if the
-// device has no windows: [DeviceAttr.CapFlags] tells which it has. The domain cannot be
+// device has no windows: [DeviceAttr.CapFlags] says which it has. The domain cannot be
 // closed before the window.
 //
 // Implements: struct ibv_mw *ibv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 func (pd *PD) AllocMW(t MWType) (*MW, error) {
 	mw := &MW{kind: t}
-	p, err := born(&mw.handle, "MW", "ibv_alloc_mw", t.String(), func() (MWProvider, error) { return pd.p.AllocMW(t) }, &pd.handle)
+	p, err := makeObject(&mw.handle, "MW", "ibv_alloc_mw", t.String(), func() (MWProvider, error) { return pd.p.AllocMW(t) }, &pd.handle)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func TestParentsOutliveChildren(t *testing.T) {
 			}
 		}
 	}
-	if n := p.living(); n != 0 {
+	if n := p.open(); n != 0 {
 		t.Errorf("%d objects are left", n)
 	}
 	if _, err := d.AllocPD(); !errors.Is(err, net.ErrClosed) {
@@ -176,7 +176,7 @@ func TestMRClosesAgain(t *testing.T) {
 		}
 		return unmap()
 	}
-	living := paper.living()
+	open := paper.open()
 	for range 2 {
 		err := mr.Close()
 		if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "mmap on paper0 (5000 bytes") || !strings.Contains(err.Error(), "try:") {
@@ -194,8 +194,8 @@ func TestMRClosesAgain(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 	}
-	if n := paper.living(); n != living-1 || tries != 3 {
-		t.Errorf("%d objects became %d, in %d tries", living, n, tries)
+	if n := paper.open(); n != open-1 || tries != 3 {
+		t.Errorf("%d objects became %d, in %d tries", open, n, tries)
 	}
 }
 
@@ -355,12 +355,12 @@ func TestLeakIsReported(t *testing.T) {
 	t.Errorf("no report of the leak: %s", log.String())
 }
 
-// TestLogger has each verb told, those that fail too, and a leak.
+// TestLogger: the Logger gets each verb, also a failed one, and a leak.
 func TestLogger(t *testing.T) {
 	var mu sync.Mutex
 	var log bytes.Buffer
 	handler := slog.NewTextHandler(&lockedWriter{w: &log, mu: &mu}, &slog.HandlerOptions{Level: slog.LevelDebug})
-	told := func() string {
+	logged := func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		defer log.Reset()
@@ -379,17 +379,17 @@ func TestLogger(t *testing.T) {
 	if err := pd.Close(); err != nil {
 		t.Error(err)
 	}
-	text := told()
+	text := logged()
 	for _, want := range []string{
 		`level=DEBUG msg=ibv_alloc_pd device=paper0 object=PD took=`, `msg=ibv_query_device`, `msg=ibv_query_port`, `detail="port 77"`, `error=`,
 		`msg=ibv_dealloc_pd device=paper0 object=PD`,
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("not told: %s in\n%s", want, text)
+			t.Errorf("not logged: %s in\n%s", want, text)
 		}
 	}
 	func() { _ = must[*PD](t)(d.AllocPD()) }()
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(text, "level=WARN"); text = told() {
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(text, "level=WARN"); text = logged() {
 		if time.Now().After(deadline) {
 			t.Fatalf("no report of the leak: %s", text)
 		}

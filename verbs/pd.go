@@ -19,7 +19,7 @@ type PD struct {
 // Implements: struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 func (d *Device) AllocPD() (*PD, error) {
 	pd := &PD{dev: d}
-	p, err := born(&pd.handle, "PD", "ibv_alloc_pd", "", d.p.AllocPD, &d.handle)
+	p, err := makeObject(&pd.handle, "PD", "ibv_alloc_pd", "", d.p.AllocPD, &d.handle)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (d *Device) QueryGID(port uint8, index int) (GIDEntry, error) {
 
 // PKeyIndex finds the slot of a port's partition table that holds a key, whose
 // membership bit (0x8000) does not count; both are in host order. A slot with full
-// membership is preferred, since limited members do not hear each other. ENOENT if no
+// membership is preferred, because limited members cannot reach each other. ENOENT if no
 // slot has the key, EINVAL for a port that there is not.
 //
 // Implements: int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)

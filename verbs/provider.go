@@ -162,7 +162,7 @@ type SRQProvider interface {
 	PostRecv(wrs []RecvWR) (n int, err error)
 	// Modify applies the attributes that mask names: all, or none with an error.
 	Modify(attr SRQAttr, mask SRQAttrMask) error
-	// Query tells the sizes granted, and the limit that is armed.
+	// Query returns the sizes granted, and the limit that is armed.
 	Query() (SRQAttr, error)
 	// Number is what an XRC peer names it by; EOPNOTSUPP if it has none.
 	Number() (uint32, error)

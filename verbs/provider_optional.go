@@ -6,7 +6,7 @@ package verbs
 
 import "syscall"
 
-// DeviceExProvider is a device that tells more than its limits.
+// DeviceExProvider is a device that reports more than its limits.
 type DeviceExProvider interface {
 	// QueryDeviceEx reads the limits and the rest; what there is not is zero.
 	QueryDeviceEx() (DeviceAttrEx, error)
@@ -14,7 +14,7 @@ type DeviceExProvider interface {
 
 // CounterProvider is a device that counts.
 type CounterProvider interface {
-	// QueryCounters tells the counters of a port by name.
+	// QueryCounters returns the counters of a port by name.
 	QueryCounters(port uint8) (map[string]uint64, error)
 }
 
@@ -47,13 +47,13 @@ type ReregProvider interface {
 
 // ECEProvider is a queue pair with enhanced connection establishment.
 type ECEProvider interface {
-	// QueryECE tells the options.
+	// QueryECE returns the options.
 	QueryECE() (ECE, error)
 	// SetECE sets those that the peer sent.
 	SetECE(ECE) error
 }
 
-// DataOrderProvider is a queue pair that tells in what order data is written.
+// DataOrderProvider is a queue pair that reports the order in which data is written.
 type DataOrderProvider interface {
 	// DataInOrder says whether an operation's data is written from first byte to last.
 	DataInOrder(op Opcode) (bool, error)

@@ -8,7 +8,7 @@ import (
 )
 
 // paper is a provider on paper: its objects do nothing but count, block and
-// complete as a test tells them to.
+// complete as a test asks them to.
 type paper struct {
 	mu     sync.Mutex
 	live   int // objects made and not closed
@@ -56,7 +56,7 @@ func (p *paper) gone() error {
 	return nil
 }
 
-func (p *paper) living() int {
+func (p *paper) open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.live
@@ -162,7 +162,7 @@ type paperChannel struct{ *paper }
 
 func (c *paperChannel) Close() error { return c.gone() }
 
-// paperCQ completes what complete is told, and sends an event if it is armed.
+// paperCQ completes what is passed to complete, and sends an event if it is armed.
 type paperCQ struct {
 	*paper
 	init  CQInitProvider
@@ -176,7 +176,7 @@ type paperCQ struct {
 	keeps     bool          // an arm for any completion outlasts one for solicited ones, as on rdma_rxe
 	broken    error         // what Arm answers
 	beforeArm func()        // called by the next Arm, unless nil
-	count     int           // what Moderate was last told
+	count     int           // of the last Moderate
 	period    time.Duration // the same
 }
 

@@ -29,7 +29,7 @@ type QPInit struct {
 //
 // Its methods may be called by several goroutines at once; posts to one of its queues
 // are then served in turn, whole slices at a time. What the device is not asked for
-// (QPN, Type, Cap, SendCQ, RecvCQ, SRQ, PostPath) is told after Close too.
+// (QPN, Type, Cap, SendCQ, RecvCQ, SRQ, PostPath) is also valid after Close.
 type QP struct {
 	handle
 	p    QPProvider
@@ -78,7 +78,7 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 		srq = init.SRQ.p
 	}
 	qp := &QP{init: init, dev: pd.dev}
-	p, err := born(&qp.handle, "QP", "ibv_create_qp", detail, func() (QPProvider, error) {
+	p, err := makeObject(&qp.handle, "QP", "ibv_create_qp", detail, func() (QPProvider, error) {
 		return pd.p.CreateQP(QPInitProvider{
 			Type: init.Type, SendCQ: init.SendCQ.p, RecvCQ: init.RecvCQ.p, SRQ: srq, Cap: init.Cap, SigAll: init.SigAll, PostPath: init.PostPath})
 	}, parents...)
@@ -129,7 +129,7 @@ func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 		}
 		return nil
 	})
-	qp.told("ibv_modify_qp", qp.name()+", "+mask.Name(), began, err)
+	qp.logCall("ibv_modify_qp", qp.name()+", "+mask.Name(), began, err)
 	if err == net.ErrClosed {
 		return fail("ibv_modify_qp", qp.device, "", err)
 	}

@@ -51,7 +51,7 @@ type SRQ struct {
 // Implements: struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *srq_init_attr)
 func (pd *PD) CreateSRQ(init SRQInit) (*SRQ, error) {
 	s := &SRQ{dev: pd.dev}
-	p, err := born(&s.handle, "SRQ", "ibv_create_srq", fmt.Sprintf("%+v", init),
+	p, err := makeObject(&s.handle, "SRQ", "ibv_create_srq", fmt.Sprintf("%+v", init),
 		func() (SRQProvider, error) { return pd.p.CreateSRQ(init) }, &pd.handle)
 	if err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func TestSRQ(t *testing.T) {
 	}
 
 	closeRoom(t, qp, srq, srq, other, cq, pd, d)
-	if n := p.living(); n != 0 {
+	if n := p.open(); n != 0 {
 		t.Errorf("%d objects are left", n)
 	}
 	if err := srq.Modify(SRQAttr{}, SRQLimit); !errors.Is(err, net.ErrClosed) {

@@ -73,7 +73,7 @@ func (o WCOpcode) String() string {
 		"SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP", "FETCH_ADD", "BIND_MW", "LOCAL_INV")
 }
 
-// WCFlags tell which optional fields of a completion are valid (enum ibv_wc_flags).
+// WCFlags says which optional fields of a completion are valid (enum ibv_wc_flags).
 type WCFlags uint32
 
 // The completion flags.
@@ -129,7 +129,7 @@ func (wc *WC) InvalidatedRKey() uint32 {
 // SetImm makes the completion carry immediate data. For providers.
 func (wc *WC) SetImm(imm uint32) { wc.immOrRKey, wc.Flags = imm, wc.Flags|WCWithImm }
 
-// SetInvalidatedRKey makes the completion tell of an invalidated key. For providers.
+// SetInvalidatedRKey sets the key that the message invalidated. For providers.
 func (wc *WC) SetInvalidatedRKey(rkey uint32) { wc.immOrRKey, wc.Flags = rkey, wc.Flags|WCWithInv }
 
 // Err is nil for a success, else a *[WCError]; making that allocates.

@@ -1,4 +1,4 @@
-// Extended completions: those that tell more than struct ibv_wc holds.
+// Extended completions: those with more fields than struct ibv_wc.
 
 package verbs
 
@@ -37,7 +37,7 @@ type CQFlags uint32
 // The creation flags.
 const (
 	CQSingleThreaded CQFlags = 1 << 0 // the device's library takes no lock; polls are serialized here
-	CQIgnoreOverrun  CQFlags = 1 << 1 // an overrun overwrites completions, and no event tells of it
+	CQIgnoreOverrun  CQFlags = 1 << 1 // an overrun overwrites completions, without an event
 )
 
 // String lists the flags by their C names, "0" for none.
