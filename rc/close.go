@@ -16,22 +16,23 @@ type owned struct {
 	io.Closer
 }
 
-// own sees to it that Close frees object.
+// own makes Close free object.
 func (c *Conn) own(verb, name string, object io.Closer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owned = append(c.owned, owned{verb, name, object})
 }
 
-// Close moves the queue pairs to ERR, waits, for a second at most, until their work
-// requests are flushed, frees everything, the last made first, says Farewell and closes
-// TCP. Waits that are under way end with net.ErrClosed.
+// Close moves the queue pairs to ERR and waits, for a second at most, until their work
+// requests are flushed. It then frees everything, the last made first, runs Farewell and
+// closes TCP. Waits that are under way end with net.ErrClosed.
 //
-// What the program made itself in the Conn's domain or on its CQs is to be closed before:
-// else these stay, and the error is EBUSY. Close them and call Close again: it frees what
-// was left. When nothing is left Close does nothing.
+// The program must first close the objects that it made itself in the Conn's domain or on
+// its CQs. Otherwise the domain or the CQs stay open, and the error is EBUSY: close these
+// objects and call Close again to free the rest. After everything is freed, Close does
+// nothing.
 //
-// While Dial or Connect has yet to return, Close only tells it to give up: it then frees
+// Before Dial or Connect returns, Close only makes it give up: Dial or Connect frees
 // everything itself, and returns an error that matches net.ErrClosed.
 func (c *Conn) Close() error {
 	c.mu.Lock()
@@ -45,7 +46,8 @@ func (c *Conn) Close() error {
 	return c.unwind()
 }
 
-// unwind undoes what connecting and the program did; later calls do what is left of it.
+// unwind frees what connecting and the program made. A later call tries again to free the
+// objects that refused to close.
 func (c *Conn) unwind() error {
 	c.unwinding.Lock()
 	defer c.unwinding.Unlock()
@@ -56,7 +58,7 @@ func (c *Conn) unwind() error {
 		c.stopTCP()
 		c.stopEvents()
 		c.calls.Wait()
-		c.telling.Wait()
+		c.logging.Wait()
 		errs = append(errs, c.drain())
 	}
 	errs = append(errs, c.free()...)

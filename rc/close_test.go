@@ -17,9 +17,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// listen accepts one peer after the other and connects it; the errors go to told. The
+// listen accepts one peer after the other and connects it; report gets the errors. The
 // test's end waits for all of that.
-func listen(t *testing.T, cfg Config, told func(error)) (address string) {
+func listen(t *testing.T, cfg Config, report func(error)) (address string) {
 	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0", cfg)
 	if err != nil {
@@ -35,7 +35,7 @@ func listen(t *testing.T, cfg Config, told func(error)) (address string) {
 			serving.Go(func() {
 				if _, err := in.Hello(t.Context()); err != nil {
 					in.Refuse(err)
-					told(err)
+					report(err)
 					return
 				}
 				c, err := in.Connect(t.Context(), cfg)
@@ -44,7 +44,7 @@ func listen(t *testing.T, cfg Config, told func(error)) (address string) {
 					err = context.Cause(c.Context())
 					c.Close()
 				}
-				told(err)
+				report(err)
 			})
 		}
 	})
@@ -56,7 +56,7 @@ func listen(t *testing.T, cfg Config, told func(error)) (address string) {
 }
 
 // TestAPrepareThatDoesNotReturnLeavesNothing: it panics, or ends its goroutine as
-// t.Fatal does. The device can be closed, and the peer is told.
+// t.Fatal does. The device can be closed, and the peer gets the error.
 func TestAPrepareThatDoesNotReturnLeavesNothing(t *testing.T) {
 	for name, end := range map[string]func(){
 		"panic":  func() { panic("no buffers today") },
@@ -64,8 +64,8 @@ func TestAPrepareThatDoesNotReturnLeavesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev := openTestDevice(t)
-			heard := make(chan error, 1)
-			address := listen(t, Config{Device: dev}, func(err error) { heard <- err })
+			peerErr := make(chan error, 1)
+			address := listen(t, Config{Device: dev}, func(err error) { peerErr <- err })
 			var panicked any
 			var dialing sync.WaitGroup
 			dialing.Go(func() {
@@ -84,8 +84,8 @@ func TestAPrepareThatDoesNotReturnLeavesNothing(t *testing.T) {
 				t.Errorf("the panic became %v", panicked)
 			}
 			var failed *oob.PeerError
-			if err := <-heard; !errors.As(err, &failed) || failed.Step != "prepare" {
-				t.Errorf("the peer was told %v", err)
+			if err := <-peerErr; !errors.As(err, &failed) || failed.Step != "prepare" {
+				t.Errorf("the peer got %v", err)
 			}
 		})
 	}
@@ -117,8 +117,8 @@ func TestAPrepareThatFailsWithMemoryOfItsOwn(t *testing.T) {
 // TestCloseIsRepeatedAfterEBUSY: what a region of the program's held up is freed by the
 // next Close, in order, and nothing twice.
 func TestCloseIsRepeatedAfterEBUSY(t *testing.T) {
-	told := &recorder{}
-	c, _ := pair(t, Config{Logger: slog.New(told)}, Config{})
+	records := &recorder{}
+	c, _ := pair(t, Config{Logger: slog.New(records)}, Config{})
 	mr, err := c.PD().AllocMR(slot, verbs.AccessLocalWrite)
 	if err != nil {
 		t.Fatal(err)
@@ -127,8 +127,8 @@ func TestCloseIsRepeatedAfterEBUSY(t *testing.T) {
 		if err := c.Close(); !errors.Is(err, syscall.EBUSY) || !strings.Contains(err.Error(), "1 MR") {
 			t.Errorf("Close with a region open: %v", err)
 		}
-		if told.count("free protection domain") != 0 || told.count("free queue pair") != 1 {
-			t.Errorf("freed beside the region: %q", told.texts)
+		if records.count("free protection domain") != 0 || records.count("free queue pair") != 1 {
+			t.Errorf("freed beside the region: %q", records.texts)
 		}
 	}
 	if err := mr.Close(); err != nil {
@@ -140,7 +140,7 @@ func TestCloseIsRepeatedAfterEBUSY(t *testing.T) {
 		}
 	}
 	for _, object := range []string{"free queue pair", "free send completion queue", "free completion channel", "free protection domain"} {
-		if n := told.count(object); n != 1 {
+		if n := records.count(object); n != 1 {
 			t.Errorf("%s: %d times", object, n)
 		}
 	}
@@ -151,7 +151,7 @@ func TestCloseIsRepeatedAfterEBUSY(t *testing.T) {
 func TestCloseWhileConnecting(t *testing.T) {
 	dev := openTestDevice(t)
 	address := listen(t, Config{Device: dev}, func(error) {})
-	for name, leave := range map[string]func(*Conn) error{"Close": (*Conn).Close, "Disconnect": (*Conn).Disconnect} {
+	for name, finish := range map[string]func(*Conn) error{"Close": (*Conn).Close, "Disconnect": (*Conn).Disconnect} {
 		for i := range 30 {
 			var leaving sync.WaitGroup
 			conn, err := Dial(t.Context(), address, Config{Device: dev, Prepare: func(c *Conn) error {
@@ -160,7 +160,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 				}
 				leaving.Go(func() {
 					time.Sleep(time.Duration(i) * 100 * time.Microsecond)
-					if err := leave(c); err != nil && !errors.Is(err, net.ErrClosed) {
+					if err := finish(c); err != nil && !errors.Is(err, net.ErrClosed) {
 						t.Errorf("%s: %v", name, err)
 					}
 				})

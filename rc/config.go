@@ -43,7 +43,7 @@ type Config struct {
 
 	// Prepare runs with the queue pairs in INIT, before the peer can send: it
 	// registers memory (Conn.AllocMR), shares it (Conn.Share), posts receives. Its error
-	// is told to the peer, and ends the connecting; nil does nothing.
+	// is sent to the peer, and ends the connecting; nil does nothing.
 	Prepare func(*Conn) error
 
 	Timing   *Timing       // the queue pairs' timers and retries; nil is DefaultTiming

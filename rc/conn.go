@@ -46,7 +46,7 @@ type Conn struct {
 	stopEvents func() // of the device
 	stopTCP    func() // watching the peer
 
-	telling serial.Queue // records of the device's events, which its callback must not wait for
+	logging serial.Queue // records of the device's events, which its callback must not wait for
 
 	mu         sync.Mutex
 	connecting bool           // Dial or Connect has yet to return
@@ -58,14 +58,14 @@ type Conn struct {
 	farewell   func(context.Context, *oob.Conn) error
 
 	moves     sync.Mutex // held while the queue pairs change their state; guards the next four
-	hasLeft   bool
-	leaveErr  error
-	left      []*queuePair // those that were moved to ERR to be drained
+	triedErr  bool
+	moveErr   error        // of moveToErr
+	inErr     []*queuePair // those that were moved to ERR to be drained
 	recvMarks int          // of their receive queues, behind the last request
 	markID    uint64       // of the work requests that end a queue; random, so that the program's own differ
 
 	unwinding sync.Mutex
-	unwound   bool // once: what is left is objects that refused to close
+	unwound   bool // by a first call; a later one frees the objects that refused to close
 }
 
 // newConn makes a Conn with nothing but a TCP connection and a context.
@@ -88,8 +88,8 @@ func (c *Conn) QPs() []*verbs.QP {
 	return qps
 }
 
-// SendCQ is where sends complete, those of all queue pairs. Who polls it himself takes
-// completions from WaitSend.
+// SendCQ is where the sends of all queue pairs complete. A program that polls SendCQ itself
+// takes completions from WaitSend.
 func (c *Conn) SendCQ() *verbs.CQ { return c.sendCQ }
 
 // RecvCQ is where receives complete, those of all queue pairs.
@@ -138,15 +138,16 @@ func (c *Conn) RemoteAddr() net.Addr { return c.tcp.RemoteAddr() }
 // PathMTU is the negotiated payload of one packet, in bytes.
 func (c *Conn) PathMTU() int { return oob.NegotiateMTU(c.Local().MTU, c.Peer().MTU) }
 
-// AllocMR registers size bytes that live as long as the Conn; name is what the Logger is
-// told. Errors are those of [verbs.PD.AllocMR], and net.ErrClosed after Close.
+// AllocMR allocates and registers size bytes, until the Conn is closed; the Logger's records
+// call the region by name. Errors are those of [verbs.PD.AllocMR], and net.ErrClosed after
+// Close.
 func (c *Conn) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, error) {
 	return c.register(name, access, func() (*verbs.MR, error) { return c.pd.AllocMR(size, access) })
 }
 
-// RegMR registers the caller's memory, which may be registered for other
-// connections too, for as long as the Conn lives. Errors are those of [verbs.PD.RegMR],
-// and net.ErrClosed after Close.
+// RegMR registers the caller's memory, until the Conn is closed. The memory may be
+// registered for other connections too. Errors are those of [verbs.PD.RegMR], and
+// net.ErrClosed after Close.
 func (c *Conn) RegMR(name string, buf []byte, access verbs.Access) (*verbs.MR, error) {
 	return c.register(name, access, func() (*verbs.MR, error) { return c.pd.RegMR(buf, access) })
 }
@@ -168,9 +169,9 @@ func (c *Conn) register(name string, access verbs.Access, reg func() (*verbs.MR,
 	return mr, nil
 }
 
-// Share offers a region to the peer under a name, of 1 to oob.MaxRegionName bytes, which
-// no other has. It is for Config.Prepare: regions are exchanged right after it, and
-// what is shared later the peer does not hear of.
+// Share offers a region to the peer under a unique name of 1 to oob.MaxRegionName bytes.
+// Call it in Config.Prepare: the regions are exchanged right after Prepare, so the peer
+// does not get a region that is shared later.
 func (c *Conn) Share(name string, mr *verbs.MR) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,13 +190,13 @@ func (c *Conn) PeerRegion(name string) (oob.Region, bool) {
 }
 
 // watchDevice ends the Conn's context when the device, or an object of the Conn's, reports
-// that it is dead. The Logger may block: it is told by another goroutine.
+// that it is dead. The Logger may block, so another goroutine calls it.
 func (c *Conn) watchDevice() {
 	c.stopEvents = c.dev.Subscribe(func(e verbs.AsyncEvent) {
 		if !c.concerns(e) {
 			return
 		}
-		c.telling.Do(func() { c.events.async(e) })
+		c.logging.Do(func() { c.events.async(e) })
 		if e.Fatal() {
 			c.cancel(&AsyncError{Device: c.dev.Name(), Event: e})
 		}
@@ -224,10 +225,10 @@ func (c *Conn) concerns(e verbs.AsyncEvent) bool {
 
 // watchPeer ends the Conn's context when the peer fails or is gone.
 func (c *Conn) watchPeer() {
-	tcpLife, stopWatching := c.tcp.Watch(context.Background())
-	stopTelling := context.AfterFunc(tcpLife, func() { c.cancel(context.Cause(tcpLife)) })
+	tcpCtx, stopWatching := c.tcp.Watch(context.Background())
+	stopCancel := context.AfterFunc(tcpCtx, func() { c.cancel(context.Cause(tcpCtx)) })
 	c.stopTCP = func() {
-		stopTelling()
+		stopCancel()
 		stopWatching()
 	}
 }
@@ -247,8 +248,8 @@ func (c *Conn) begin() bool {
 // [oob.Conn.Barrier] for its errors.
 func (c *Conn) Barrier(ctx context.Context, name string) error { return c.tcp.Barrier(ctx, name) }
 
-// SendNote tells the peer, over TCP, something that means something to the job alone;
-// the peer's RecvNote hears it. See [oob.Conn.SendNote] for its errors.
+// SendNote sends a note to the peer over TCP; the peer's RecvNote returns it. Only the job
+// knows what a note means. See [oob.Conn.SendNote] for the errors.
 func (c *Conn) SendNote(ctx context.Context, n oob.Note) error { return c.tcp.SendNote(ctx, n) }
 
 // RecvNote waits for the peer's note of a name, "" for any; see [oob.Conn.RecvNote] for
@@ -257,7 +258,7 @@ func (c *Conn) RecvNote(ctx context.Context, name string) (oob.Note, error) {
 	return c.tcp.RecvNote(ctx, name)
 }
 
-// SetExchangeLogger has another Logger get what is said over TCP, from here on.
+// SetExchangeLogger sets the Logger of later messages over TCP.
 func (c *Conn) SetExchangeLogger(log *slog.Logger) { c.tcp.SetObserver(events{log}.exchanged()) }
 
 // Finish meets the peer in the barrier "done": after it both may close, and
@@ -275,8 +276,8 @@ func (c *Conn) Finish(ctx context.Context) error {
 	return err
 }
 
-// Fail tells the peer why this end gives up, at a step that it names; Close follows. The
-// peer's waits end with an *oob.PeerError. It takes a second at most.
+// Fail sends the peer the step and the cause of this end's failure; call Close after it. The
+// peer's waits end with an *oob.PeerError. Fail takes a second at most.
 func (c *Conn) Fail(step string, cause error) {
 	if c.cfg.Exchange == nil {
 		c.tcp.Fail(step, cause)

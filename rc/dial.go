@@ -64,7 +64,7 @@ type Listener struct {
 }
 
 // Listen opens the TCP port of "host:port" or ":port". The Config's Logger and
-// Timeout serve for the hello, its Job, Program and Params are what peers hear; each
+// Timeout serve for the hello; its Job, Program and Params are sent to the peers. Each
 // Incoming's Connect takes a Config of its own. The error is an *oob.AddressError.
 func Listen(ctx context.Context, address string, cfg Config) (*Listener, error) {
 	cfg = cfg.complete()
@@ -87,8 +87,8 @@ func (l *Listener) Close() error {
 
 // Accept waits for the next TCP connection and reads nothing from it, so that a
 // slow or hostile peer holds up nobody: handle each Incoming in a goroutine. It waits
-// without a limit of its own, until ctx ends or Close. While the process or the host is
-// short of file descriptors or memory it pauses, tells the Logger so, and goes on.
+// until ctx ends or Close. While the process or the host is short of file descriptors or
+// memory, Accept pauses, logs the shortage, and tries again.
 func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 	tcp, err := l.tcp.Accept(ctx)
 	for pause := firstPause; isShortage(err); pause = min(2*pause, lastPause) {
@@ -122,8 +122,8 @@ func (in *Incoming) SetLogger(log *slog.Logger) {
 // RemoteAddr is the peer's TCP address.
 func (in *Incoming) RemoteAddr() net.Addr { return in.tcp.RemoteAddr() }
 
-// Hello exchanges hellos: the peer hears the listener's Config, and its own job
-// and parameters are returned. It fails as [oob.Conn.Hello] does; Refuse follows then.
+// Hello sends the listener's Config to the peer, and returns the peer's job and parameters.
+// The errors are those of [oob.Conn.Hello]; call Refuse after an error.
 func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
 	hello, err := in.tcp.Hello(ctx, in.cfg.hello(oob.RoleServer))
 	if err != nil {
@@ -150,9 +150,9 @@ func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	return connect(ctx, in.tcp, in.hello, cfg.complete())
 }
 
-// Refuse tells the peer why not and closes the TCP connection: the peer's Dial fails
-// with an *oob.PeerError. It takes a second at most. Drop does not tell: it is for peers
-// that would not understand.
+// Refuse sends the cause to the peer and closes the TCP connection: the peer's Dial fails
+// with an *oob.PeerError. It takes a second at most. Drop sends nothing; it is for peers
+// that do not speak the native protocol.
 func (in *Incoming) Refuse(cause error) {
 	in.tcp.Fail("hello", cause)
 	in.tcp.Close()
@@ -200,7 +200,7 @@ func (c *Conn) takeSteps(ctx context.Context) (err error) {
 }
 
 // settle ends the connecting, which came to err at a step: after a failure, or if Close
-// was called meanwhile, the peer is told and everything is freed.
+// was called meanwhile, the peer gets the error and everything is freed.
 func (c *Conn) settle(at string, err error) error {
 	c.mu.Lock()
 	if err == nil && c.closing {
@@ -336,7 +336,7 @@ func (c *Conn) makeObjects() error {
 	return c.makeSRQ()
 }
 
-// makeCQ makes a completion queue, and tells of it.
+// makeCQ makes a completion queue, and logs it.
 func (c *Conn) makeCQ(what string, depth int) (*verbs.CQ, error) {
 	cq, err := c.dev.CreateCQ(verbs.CQInit{Depth: depth, Channel: c.channel})
 	if err != nil {

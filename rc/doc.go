@@ -1,5 +1,5 @@
-// Package rc connects queue pairs, reliable ones if not told otherwise: verbs,
-// qpstate and oob together, as [Dial] and [Listen].
+// Package rc connects queue pairs, by default of the type RC: [Dial] and [Listen] put verbs,
+// qpstate and oob together.
 //
 //	conn, err := rc.Dial(ctx, "10.0.0.1:18515", rc.Config{
 //		Prepare: func(c *rc.Conn) error { … register memory, post receives … },
@@ -9,7 +9,7 @@
 //	wc, err := conn.WaitSend(ctx)
 //	err = conn.Finish(ctx)
 //
-// Both ends take the same steps, and a failure at one is told to the other:
+// Both ends take the same steps, and report a failure to each other:
 //
 //  1. TCP connects; hello: role, job, parameters
 //  2. device, GID, protection domain, completion queues, queue pairs

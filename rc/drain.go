@@ -26,7 +26,7 @@ const (
 // Disconnect moves the queue pairs to ERR ahead of Close: each work request that
 // is queued completes with IBV_WC_WR_FLUSH_ERR, and WaitSend and WaitRecv return
 // it as they do any other. (One WaitRecv more than there are receives may see the
-// mark that Close waits for.) The peer is told nothing: its queue pairs stay in
+// mark that Close waits for.) The peer gets no message: its queue pairs stay in
 // RTS until it does the same. Disconnecting again does nothing; after Close it is
 // net.ErrClosed.
 func (c *Conn) Disconnect() error {
@@ -34,34 +34,34 @@ func (c *Conn) Disconnect() error {
 		return net.ErrClosed
 	}
 	defer c.calls.Done()
-	return c.leave()
+	return c.moveToErr()
 }
 
-// leave moves the queue pairs to ERR, once; those in RESET have nothing to flush.
+// moveToErr moves the queue pairs to ERR, once; those in RESET have nothing to flush.
 // The receive queue's mark is posted before the move: see drain.
-func (c *Conn) leave() error {
+func (c *Conn) moveToErr() error {
 	c.moves.Lock()
 	defer c.moves.Unlock()
-	if c.hasLeft {
-		return c.leaveErr
+	if c.triedErr {
+		return c.moveErr
 	}
-	c.hasLeft = true
+	c.triedErr = true
 	for _, p := range c.pairs {
 		if p.machine.State() != qpstate.Reset {
-			c.left = append(c.left, p)
+			c.inErr = append(c.inErr, p)
 		}
 	}
-	for _, p := range c.left {
+	for _, p := range c.inErr {
 		if c.srq == nil && p.PostRecv([]verbs.RecvWR{{ID: c.markID}}) == nil {
 			c.recvMarks++
 		}
 	}
 	var errs []error
-	for _, p := range c.left {
+	for _, p := range c.inErr {
 		errs = append(errs, p.machine.ToError())
 	}
-	c.leaveErr = stderrors.Join(errs...)
-	return c.leaveErr
+	c.moveErr = stderrors.Join(errs...)
+	return c.moveErr
 }
 
 // drain flushes the queues of all queue pairs: in ERR the device completes every
@@ -70,11 +70,11 @@ func (c *Conn) leave() error {
 // does not notice a receive that is posted in ERR; the send queue's after it,
 // because before it would be sent.
 func (c *Conn) drain() error {
-	if err := c.leave(); err != nil || len(c.left) == 0 {
+	if err := c.moveToErr(); err != nil || len(c.inErr) == 0 {
 		return err
 	}
-	sendMarks, recvQueues := 0, len(c.left)
-	for _, p := range c.left {
+	sendMarks, recvQueues := 0, len(c.inErr)
+	for _, p := range c.inErr {
 		if p.PostSend([]verbs.SendWR{{ID: c.markID, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, AH: p.ah}}) == nil {
 			sendMarks++
 		}
@@ -85,14 +85,14 @@ func (c *Conn) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
 	defer cancel()
 	if c.cfg.OneCQ {
-		flushed, err := c.drainCQ(ctx, c.sendCQ, sendMarks+c.recvMarks, len(c.left)+recvQueues)
+		flushed, err := c.drainCQ(ctx, c.sendCQ, sendMarks+c.recvMarks, len(c.inErr)+recvQueues)
 		if err != nil {
 			return errors.WithMessage(err, "drain the queues")
 		}
 		c.events.drained(flushed)
 		return nil
 	}
-	sends, err := c.drainCQ(ctx, c.sendCQ, sendMarks, len(c.left))
+	sends, err := c.drainCQ(ctx, c.sendCQ, sendMarks, len(c.inErr))
 	if err != nil {
 		return errors.WithMessage(err, "drain the send queue")
 	}

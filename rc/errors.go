@@ -1,4 +1,4 @@
-// The errors that only a connection can tell.
+// The errors of a connection.
 
 package rc
 
@@ -46,7 +46,7 @@ func (e *PeerGoneError) Error() string { return fmt.Sprintf("%v (%v)", e.Closed,
 // Unwrap gives both errors.
 func (e *PeerGoneError) Unwrap() []error { return []error{e.Closed, e.Err} }
 
-// errAborted is what the peer is told when a step of the connecting did not return.
+// errAborted is sent to the peer when a step of the connecting did not return.
 var errAborted = errors.New("the program left this step without an error (a panic?); its output may say why")
 
 func errPortDown(device string, port uint8, state verbs.PortState) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// tuple is a queue pair as this test's own format tells it.
+// tuple is a queue pair in this test's own format.
 type tuple struct {
 	QPN, PSN, QKey uint32
 	GID            [16]byte

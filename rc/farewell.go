@@ -1,4 +1,4 @@
-// What both ends may still say when all is freed.
+// Farewell: messages between the ends after everything is freed.
 
 package rc
 
@@ -10,11 +10,11 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// Farewell has f run by Close: when everything is freed and TCP alone is left, so
-// that the ends can tell each other how all of it went. It runs only if Finish
-// succeeded, since a failure ends the conversation; its context has the length of
-// Config.Timeout, and its error becomes Close's. Both ends must know of it, for
-// example by their hellos. Without one TCP is closed at once.
+// Farewell sets a function for Close to run over TCP after everything else is freed, so that
+// the ends can report to each other how the run went. Close runs f only if Finish succeeded,
+// because a failure ends the conversation. f's context ends after Config.Timeout, and Close
+// returns f's error. Both ends must set a Farewell, and may agree on it by their hellos.
+// Without one, Close closes TCP at once.
 func (c *Conn) Farewell(f func(context.Context, *oob.Conn) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

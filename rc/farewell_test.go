@@ -13,23 +13,23 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// heard keeps the texts of what a Logger was told, by level.
-type heard struct {
+// logTexts is a slog.Handler that keeps each record's level and text.
+type logTexts struct {
 	slog.Handler
 	mu    sync.Mutex
 	texts []string
 }
 
-func (h *heard) Enabled(context.Context, slog.Level) bool { return true }
+func (h *logTexts) Enabled(context.Context, slog.Level) bool { return true }
 
-func (h *heard) Handle(_ context.Context, r slog.Record) error {
+func (h *logTexts) Handle(_ context.Context, r slog.Record) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.texts = append(h.texts, r.Level.String()+" "+r.Message)
 	return nil
 }
 
-func (h *heard) index(text string) int {
+func (h *logTexts) index(text string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, t := range h.texts {
@@ -57,9 +57,9 @@ func finish(t *testing.T, ends ...*end) (closed []error) {
 	return closed
 }
 
-// The ends talk once more when all is freed, and are told of it in a low voice.
+// The ends talk once more when everything is freed; these messages are logged below Debug.
 func TestFarewell(t *testing.T) {
-	ch, sh := &heard{}, &heard{}
+	ch, sh := &logTexts{}, &logTexts{}
 	c, s := pair(t, Config{Logger: slog.New(ch)}, Config{Logger: slog.New(sh)})
 	c.Farewell(func(ctx context.Context, tcp *oob.Conn) error {
 		slog.New(ch).Info("the client's farewell")
@@ -83,7 +83,7 @@ func TestFarewell(t *testing.T) {
 	if freed, farewell := ch.index("INFO free protection domain"), ch.index("INFO the client's farewell"); freed < 0 || farewell < freed {
 		t.Errorf("freed %d, farewell %d: %q", freed, farewell, ch.texts)
 	}
-	for _, h := range []*heard{ch, sh} {
+	for _, h := range []*logTexts{ch, sh} {
 		for _, m := range []string{"how was it?", "fine"} {
 			if h.index(`DEBUG-4 sent note "`+m+`"`) < 0 && h.index(`DEBUG-4 received note "`+m+`"`) < 0 {
 				t.Errorf("no note %q: %q", m, h.texts)
@@ -92,9 +92,9 @@ func TestFarewell(t *testing.T) {
 	}
 }
 
-// A note of the job's own is told as all messages are.
+// A note of the job itself is logged like every message.
 func TestNoteBeforeTheEnd(t *testing.T) {
-	h := &heard{}
+	h := &logTexts{}
 	c, s := pair(t, Config{Logger: slog.New(h)}, Config{})
 	if err := c.tcp.SendNote(t.Context(), oob.Note{Name: "result"}); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestFarewellFails(t *testing.T) {
 	}
 }
 
-// Who has not finished has nothing to say.
+// Close says no Farewell without a Finish.
 func TestNoFarewellAfterAFailure(t *testing.T) {
 	c, s := pair(t, Config{}, Config{})
 	for _, e := range []*end{c, s} {

@@ -82,11 +82,11 @@ func (f *faulty) Close() error {
 	return f.under.Close()
 }
 
-// report has all subscribers told of the events before it returns, and then of one about
+// report delivers the events to all subscribers before it returns, and then one about
 // the port.
 func (f *faulty) report(events ...verbs.AsyncEvent) {
 	for _, e := range append(events, verbs.AsyncEvent{Type: verbs.EventGIDChange, Port: 1}) {
-		f.events <- e // taken when the one before was told
+		f.events <- e // taken when the one before was delivered
 	}
 }
 
@@ -149,13 +149,13 @@ func (cq *faultyCQ) Poll(wcs []verbs.WC) (int, error) {
 	return n, err
 }
 
-// TestEventsOfOthers: what befalls an object that is not the connection's leaves it be.
+// An event of an object that is not the connection's does not end the connection.
 func TestEventsOfOthers(t *testing.T) {
 	dev, faults := openFaulty(t, 0)
-	told := &recorder{}
+	records := &recorder{}
 	srq := &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}
 	none := func(*Conn) error { return nil }
-	c, s := pair(t, Config{Device: dev, Prepare: none, Logger: slog.New(told)}, Config{Device: dev, Prepare: none, SRQ: srq, Access: verbs.AccessRemoteWrite})
+	c, s := pair(t, Config{Device: dev, Prepare: none, Logger: slog.New(records)}, Config{Device: dev, Prepare: none, SRQ: srq, Access: verbs.AccessRemoteWrite})
 	pd, err := dev.AllocPD()
 	if err != nil {
 		t.Fatal(err)
@@ -191,12 +191,12 @@ func TestEventsOfOthers(t *testing.T) {
 		t.Error(err)
 	}
 	for _, name := range []string{"IBV_EVENT_SRQ", "IBV_EVENT_WQ", "IBV_EVENT_QP"} {
-		if told.count(name) != 0 {
-			t.Errorf("the client's Logger heard of another's %s…", name)
+		if records.count(name) != 0 {
+			t.Errorf("the client's Logger got another's %s…", name)
 		}
 	}
-	if told.count("IBV_EVENT_GID_CHANGE on port 1") == 0 {
-		t.Errorf("the client's Logger did not hear of its port: %q", told.texts)
+	if records.count("IBV_EVENT_GID_CHANGE on port 1") == 0 {
+		t.Errorf("the client's Logger got no event of its port: %q", records.texts)
 	}
 }
 
@@ -248,8 +248,8 @@ func (s *stuckLogger) Handle(ctx context.Context, r slog.Record) error {
 
 // TestAMarkIsNotTheProgramsRequest: no ID of the program's is taken for a mark.
 func TestAMarkIsNotTheProgramsRequest(t *testing.T) {
-	told := &recorder{}
-	c, _ := pair(t, Config{Logger: slog.New(told)}, Config{})
+	records := &recorder{}
+	c, _ := pair(t, Config{Logger: slog.New(records)}, Config{})
 	for _, id := range slices.Repeat([]uint64{1<<64 - 1}, 5) {
 		if err := c.QP().PostRecv([]verbs.RecvWR{{ID: id, SGL: []verbs.SGE{c.mr.SGE(0, slot)}}}); err != nil {
 			t.Fatal(err)
@@ -258,7 +258,7 @@ func TestAMarkIsNotTheProgramsRequest(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := told.text("drained"); !strings.HasPrefix(got, "drained: 9 work requests") {
+	if got := records.text("drained"); !strings.HasPrefix(got, "drained: 9 work requests") {
 		t.Errorf("%q, want the 9 that were posted", got)
 	}
 }

@@ -1,5 +1,5 @@
-// Looking at a device before it is used: what can be known to be wrong without a
-// peer is told without one.
+// Checking a device before it is used: an error that does not depend on the peer is reported
+// before the peer is involved.
 
 package rc
 

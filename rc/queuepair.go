@@ -15,7 +15,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// queuePair is one queue pair, what moves it, and what each end told of its own.
+// queuePair is one queue pair, the machine that moves it, and both ends' endpoints.
 type queuePair struct {
 	*verbs.QP
 	machine     *qpstate.Machine
@@ -115,7 +115,7 @@ func (c *Conn) owns(qpn uint32) bool {
 	return false
 }
 
-// The three moves carry this end's choices, and what the peer told.
+// The three moves carry this end's choices and the peer's endpoint.
 
 func (c *Conn) toInit() error {
 	c.moves.Lock()

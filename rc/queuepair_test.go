@@ -84,8 +84,8 @@ func TestEachOfSeveralQueuePairsReachesItsOwn(t *testing.T) {
 // them.
 func TestCloseFlushesEveryQueuePair(t *testing.T) {
 	const n = 5
-	told := &recorder{}
-	c, s := severalPair(t, n, Config{Logger: slog.New(told)}, Config{})
+	records := &recorder{}
+	c, s := severalPair(t, n, Config{Logger: slog.New(records)}, Config{})
 	for range 2 { // the second of each waits for a receive
 		for _, qp := range c.QPs() {
 			if err := qp.PostSend([]verbs.SendWR{{ID: 7, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{c.mr.SGE(0, 8)}}}); err != nil {
@@ -109,14 +109,14 @@ func TestCloseFlushesEveryQueuePair(t *testing.T) {
 		t.Errorf("Close took %v", took)
 	}
 	for _, move := range []string{"RESET→INIT", "INIT→RTR", "RTR→RTS", "RTS→ERR"} {
-		if got := told.count(move); got != n {
-			t.Errorf("%s was told %d times, want %d", move, got, n)
+		if got := records.count(move); got != n {
+			t.Errorf("%s was logged %d times, want %d", move, got, n)
 		}
 	}
-	if got := told.count("free queue pair"); got != n {
+	if got := records.count("free queue pair"); got != n {
 		t.Errorf("%d queue pairs were freed, want %d", got, n)
 	}
-	if got, want := told.text("drained"), fmt.Sprintf("drained: %d work requests", 2*n); !strings.HasPrefix(got, want) {
+	if got, want := records.text("drained"), fmt.Sprintf("drained: %d work requests", 2*n); !strings.HasPrefix(got, want) {
 		t.Errorf("%q, want %d receives and %d sends flushed", got, n, n)
 	}
 }

@@ -17,8 +17,8 @@ import (
 // TestAcceptOutlivesAShortage takes all file descriptors from under an Accept with peers
 // to accept, and gives them back.
 func TestAcceptOutlivesAShortage(t *testing.T) {
-	told := &recorder{}
-	l, err := Listen(t.Context(), "127.0.0.1:0", Config{Logger: slog.New(told)})
+	records := &recorder{}
+	l, err := Listen(t.Context(), "127.0.0.1:0", Config{Logger: slog.New(records)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +57,8 @@ func TestAcceptOutlivesAShortage(t *testing.T) {
 	if err := <-accepted; err != nil {
 		t.Errorf("Accept after another: %v", err)
 	}
-	if n := told.count("no new connection can be taken"); n != 1 {
-		t.Errorf("it was told %d times: %q", n, told.texts)
+	if n := records.count("no new connection can be taken"); n != 1 {
+		t.Errorf("it was logged %d times: %q", n, records.texts)
 	}
 }
 

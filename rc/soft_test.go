@@ -45,8 +45,8 @@ func TestDrainWaitsForSilence(t *testing.T) {
 	dev, _ := openFaulty(t, drainQuiet/5)
 	var got, want string
 	for range 5 {
-		told := &recorder{}
-		c, _ := pair(t, Config{Device: dev, Logger: slog.New(told)}, Config{Device: dev})
+		records := &recorder{}
+		c, _ := pair(t, Config{Device: dev, Logger: slog.New(records)}, Config{Device: dev})
 		posted := 4 // by prepare
 		for c.QP().PostRecv([]verbs.RecvWR{{ID: 77, SGL: []verbs.SGE{c.mr.SGE(0, slot)}}}) == nil {
 			posted++ // until there is no place for a mark either
@@ -57,7 +57,7 @@ func TestDrainWaitsForSilence(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
-		got, want = told.text("drained"), fmt.Sprintf("drained: %d work requests", posted)
+		got, want = records.text("drained"), fmt.Sprintf("drained: %d work requests", posted)
 		if strings.HasPrefix(got, want) {
 			return
 		}
