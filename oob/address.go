@@ -17,7 +17,7 @@ import (
 // keepAlive finds a peer whose host went away without a word in about 20 s.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-// AddressError tells that a Dial or Listen failed, and what to try.
+// AddressError says that a Dial or Listen failed, and what to try.
 type AddressError struct {
 	Op      string // "connect to" or "listen on"
 	Address string // as it was given

@@ -28,7 +28,7 @@ type Options struct {
 	// limit. Accept waits without limit for a peer to come.
 	Timeout time.Duration
 
-	// Observer, if not nil, is told of every native message; nil: nobody is.
+	// Observer, if not nil, gets every native message.
 	Observer Observer
 }
 
@@ -51,10 +51,10 @@ type Conn struct {
 	timeout time.Duration // Options.Timeout
 	peer    string        // the peer's address, for errors and events
 
-	// life ends, with the reason as its cause, when the peer is gone, failed or
+	// ctx ends, with the reason as its cause, when the peer is gone, failed or
 	// broke the protocol, and when this end is closed.
-	life context.Context
-	end  context.CancelCauseFunc
+	ctx context.Context
+	end context.CancelCauseFunc
 
 	// writing is a lock, held by who writes, that a context can wait for.
 	writing chan struct{}
@@ -104,7 +104,7 @@ func NewConn(nc net.Conn, opts Options) *Conn {
 		incoming: meter{r: nc},
 		observer: opts.Observer,
 	}
-	c.life, c.end = context.WithCancelCause(context.Background())
+	c.ctx, c.end = context.WithCancelCause(context.Background())
 	return c
 }
 
@@ -115,7 +115,7 @@ func (c *Conn) LocalAddr() net.Addr { return c.nc.LocalAddr() }
 func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
 
 // Close ends the connection and wakes whoever waits on it. When it returns,
-// the Conn has no goroutine left and calls its Observer no more. Closing again
+// the Conn has no goroutine, and no longer calls its Observer. Closing again
 // does nothing and returns nil.
 func (c *Conn) Close() error {
 	c.mu.Lock()
@@ -283,7 +283,7 @@ func (c *Conn) explain(ctx context.Context, op, step string, began time.Time, er
 	switch {
 	case c.isClosed():
 		err = net.ErrClosed
-	case c.life.Err() != nil:
+	case c.ctx.Err() != nil:
 		err = c.reason()
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		timeout := &TimeoutError{Op: op, Step: step, Peer: c.peer, After: time.Since(began).Round(time.Millisecond)}
@@ -299,7 +299,7 @@ func (c *Conn) explain(ctx context.Context, op, step string, began time.Time, er
 	return stepError(op, step, err)
 }
 
-// reason is why the connection's life ended. What the reader found behind the last
+// reason is why the connection ended. What the reader found behind the last
 // message, such as the peer's own failure, says more than a hang-up noticed before.
 func (c *Conn) reason() error {
 	select {
@@ -309,7 +309,7 @@ func (c *Conn) reason() error {
 		}
 	default:
 	}
-	return context.Cause(c.life)
+	return context.Cause(c.ctx)
 }
 
 func (c *Conn) isClosed() bool {

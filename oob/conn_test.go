@@ -277,7 +277,7 @@ func TestRawBytes(t *testing.T) {
 	}
 }
 
-// TestObserver: each message is told once at each end.
+// TestObserver: each end's Observer gets each message once.
 func TestObserver(t *testing.T) {
 	var mu sync.Mutex
 	var events []Event

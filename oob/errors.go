@@ -28,7 +28,7 @@ var (
 
 const trySameRelease = "run the same release of the program at both ends"
 
-// PeerError is the peer's own failure, as the peer told it with [Conn.Fail].
+// PeerError is the peer's own failure, as the peer sent it with [Conn.Fail].
 type PeerError struct {
 	Peer    string // address of the peer; "" when decoded without a connection
 	Step    string // what the peer was doing
@@ -48,7 +48,7 @@ func (e *PeerError) Error() string {
 	return text
 }
 
-// ProtocolError tells that what the peer sent breaks the protocol, or does not
+// ProtocolError says that what the peer sent breaks the protocol, or does not
 // fit what this end does. The connection is of no more use.
 type ProtocolError struct {
 	Peer    string // address of the peer; "" when decoded without a connection
@@ -72,7 +72,7 @@ func (e *ProtocolError) Error() string {
 // Unwrap gives errors.Is ErrVersion or ErrForeignPeer.
 func (e *ProtocolError) Unwrap() error { return e.Err }
 
-// ClosedError tells that the connection ended while something was still to
+// ClosedError says that the connection ended while something was still to
 // come. It matches io.EOF when the peer closed between two messages,
 // io.ErrUnexpectedEOF when it closed inside one, or else the system's error,
 // such as syscall.ECONNRESET.
@@ -113,7 +113,7 @@ func (e *ClosedError) Error() string {
 // Unwrap gives errors.Is the way in which it ended.
 func (e *ClosedError) Unwrap() error { return e.Err }
 
-// TimeoutError tells that a step was not done in time. It is a net.Error, and
+// TimeoutError says that a step was not done in time. It is a net.Error, and
 // matches both context.DeadlineExceeded and os.ErrDeadlineExceeded.
 type TimeoutError struct {
 	Op    string        // "waiting for" or "sending"

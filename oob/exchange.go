@@ -2,7 +2,7 @@ package oob
 
 // The steps of a run, as methods: each sends one message, waits for the
 // peer's, or both in that order. Whatever the peer sends instead of what is
-// waited for ends the step with an error, and the peer is told.
+// waited for ends the step with an error, which the peer gets too.
 
 import (
 	"context"
@@ -74,7 +74,7 @@ func (c *Conn) ExchangeEndpoints(ctx context.Context, list []Endpoint) ([]Endpoi
 	return peer, nil
 }
 
-// SendRegions tells the peer of up to MaxRegions regions; it may be none.
+// SendRegions sends up to MaxRegions regions to the peer; an empty list is valid.
 func (c *Conn) SendRegions(ctx context.Context, list []Region) error {
 	frame, err := AppendRegions(nil, list)
 	if err != nil {
@@ -150,9 +150,9 @@ func (c *Conn) RecvNote(ctx context.Context, name string) (Note, error) {
 	return n, nil
 }
 
-// Fail tells the peer, as well as it can within a second, that this end failed
-// at step because of cause; the peer's pending or next call then returns a
-// [*PeerError]. Close is left to the caller.
+// Fail tries for a second to send the peer an error: this end failed at step because of
+// cause. The peer's pending or next call then returns a [*PeerError]. The caller still has
+// to Close.
 //
 // Only the first call on a Conn sends anything. Nothing is sent when cause is
 // that the peer failed or is gone, or when the connection carries raw bytes.
@@ -173,7 +173,7 @@ func (c *Conn) Fail(step string, cause error) {
 	}
 }
 
-// refuse makes the error for a message that does not fit, and tells the peer.
+// refuse makes the error for a message that does not fit, and sends it to the peer.
 func (c *Conn) refuse(step, problem, try string) error {
 	err := &ProtocolError{Peer: c.peer, Problem: problem, Try: try}
 	c.Fail(step, err)
@@ -198,7 +198,7 @@ func (c *Conn) send(ctx context.Context, step string, t MessageType, name string
 		return stepError(opSending, step, err)
 	}
 	began := time.Now()
-	err := c.life.Err()
+	err := c.ctx.Err()
 	if err == nil {
 		watched, cancel := c.Watch(ctx)
 		defer cancel()
@@ -212,7 +212,7 @@ func (c *Conn) send(ctx context.Context, step string, t MessageType, name string
 		}
 	}
 	err = c.explain(ctx, opSending, step, began, err)
-	c.tellBreach(step, err)
+	c.sendBreach(step, err)
 	return err
 }
 
@@ -221,7 +221,7 @@ func (c *Conn) awaitEnd() {
 	timer := time.NewTimer(lastWord)
 	defer timer.Stop()
 	select {
-	case <-c.life.Done():
+	case <-c.ctx.Done():
 	case <-timer.C:
 	}
 }
@@ -245,7 +245,7 @@ func receive[T any](c *Conn, ctx context.Context, step string, want MessageType)
 		case m = <-c.inbox:
 		default:
 			err := c.explain(ctx, opWaiting, step, began, nil)
-			c.tellBreach(step, err)
+			c.sendBreach(step, err)
 			return none, err
 		}
 	}
@@ -256,8 +256,8 @@ func receive[T any](c *Conn, ctx context.Context, step string, want MessageType)
 	return value, nil
 }
 
-// tellBreach tells the peer that it broke the protocol, if that is what err is.
-func (c *Conn) tellBreach(step string, err error) {
+// sendBreach sends err to the peer if the peer broke the protocol.
+func (c *Conn) sendBreach(step string, err error) {
 	var breach *ProtocolError
 	if errors.As(err, &breach) {
 		c.Fail(step, err)

@@ -83,7 +83,7 @@ func TestFail(t *testing.T) {
 			client, server := connect(t, Options{})
 			go func() {
 				server.Fail("RTR", errors.New("ibv_modify_qp: ETIMEDOUT\nno route"))
-				server.Fail("again", errors.New("only the first is told"))
+				server.Fail("again", errors.New("only the first is sent"))
 				server.Close()
 			}()
 			for range 2 {
@@ -217,7 +217,7 @@ func TestMismatch(t *testing.T) {
 		if !errors.As(err1, &breach) || !strings.Contains(err1.Error(), test.text) {
 			t.Errorf("%s: %v", test.text, err1)
 		}
-		<-server.Done() // the peer has been told
+		<-server.Done() // the peer has the error
 		var failed *PeerError
 		if !errors.As(server.Err(), &failed) || !strings.Contains(failed.Message, test.text) {
 			t.Errorf("%s: the peer learns %v", test.text, server.Err())
@@ -251,7 +251,7 @@ func TestOtherVersion(t *testing.T) {
 	// The client's own hello is missing if the peer's was faster.
 	failed, err := DecodeError(bytes.TrimPrefix(answer, hello))
 	if err != nil || failed.Step != "hello" || !strings.Contains(failed.Message, "version 9") {
-		t.Errorf("the peer was told %+v, %v", failed, err)
+		t.Errorf("the peer got %+v, %v", failed, err)
 	}
 }
 

@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// watchHangup ends the connection's life when the peer hangs up, until stop is called.
+// watchHangup ends the Conn's context when the peer hangs up, until stop is called.
 // Other goroutines must not read meanwhile. The kernel learns of the end only after it
 // has received all that the peer sent: an end behind more than its buffer takes is
 // noticed when this end reads on.
 func (c *Conn) watchHangup() (stop func()) {
 	socket, ok := c.nc.(syscall.Conn)
-	if !ok || c.life.Err() != nil {
+	if !ok || c.ctx.Err() != nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -35,7 +35,7 @@ func (c *Conn) watchHangup() (stop func()) {
 }
 
 // awaitHangup returns how the peer ended the connection: io.EOF or an errno; nil if the
-// wait was cut short, or the socket cannot tell.
+// wait was cut short, or the socket cannot say.
 func awaitHangup(socket syscall.Conn) (reason error) {
 	raw, err := socket.SyscallConn()
 	if err != nil {

@@ -125,9 +125,9 @@ func TestDeadlineOfContext(t *testing.T) {
 	})
 }
 
-// TestTimeoutTellsProgress: of a message that stopped half-way the error says
+// TestTimeoutNamesProgress: of a message that stopped half-way the error says
 // where it stopped.
-func TestTimeoutTellsProgress(t *testing.T) {
+func TestTimeoutNamesProgress(t *testing.T) {
 	for _, test := range []struct {
 		bytes int
 		text  string
@@ -148,8 +148,8 @@ func TestTimeoutTellsProgress(t *testing.T) {
 	}
 }
 
-// TestTimeoutTellsWhatCameLast: a peer that was heard is not called silent.
-func TestTimeoutTellsWhatCameLast(t *testing.T) {
+// TestTimeoutNamesTheLastMessage: a peer that has sent something is not called silent.
+func TestTimeoutNamesTheLastMessage(t *testing.T) {
 	for name, test := range map[string]struct {
 		steps func(context.Context, *Conn) error
 		text  string

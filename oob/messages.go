@@ -1,6 +1,6 @@
 package oob
 
-// What the two ends tell each other, as Go values: Hello, Endpoint, Region and
+// What the two ends send each other, as Go values: Hello, Endpoint, Region and
 // Note, the rules each value must keep, and how the two ends' numbers combine.
 // How the values look on the wire is the business of the native_*.go files.
 
@@ -181,7 +181,7 @@ func checkEndpoints(list []Endpoint) error {
 	return nil
 }
 
-// checkPeerEndpoints tells whether the peer's list pairs up with this end's.
+// checkPeerEndpoints reports whether the peer's list pairs up with this end's.
 func checkPeerEndpoints(local, peer []Endpoint) error {
 	if len(local) != len(peer) {
 		return errors.Errorf("this end has %d queue pairs and the peer %d", len(local), len(peer))

@@ -206,7 +206,7 @@ func DecodeNote(frame []byte) (Note, error) {
 func decodeNote(body []byte) (Note, error) {
 	c := cursor{rest: body}
 	n := Note{Name: c.text()}
-	n.Data = c.take(len(c.rest)) // the data is all that is left
+	n.Data = c.take(len(c.rest)) // the data is the rest of the body
 	if err := c.end(); err != nil {
 		return Note{}, err
 	}
@@ -215,7 +215,7 @@ func decodeNote(body []byte) (Note, error) {
 
 // AppendError appends the error message with e's Step and Message as a frame
 // to dst. Texts too long or unfit to print are changed so that they can be
-// sent: a failure must never fail to be told.
+// sent: the report of a failure must never fail.
 func AppendError(dst []byte, e *PeerError) []byte {
 	dst, start := beginFrame(dst, TypeError)
 	dst = appendText(dst, tidyText(e.Step, MaxName))
@@ -302,7 +302,7 @@ func (c *cursor) u32() uint32  { return uint32(c.number(4)) }
 func (c *cursor) u64() uint64  { return c.number(8) }
 func (c *cursor) text() string { return string(c.take(int(c.u8()))) }
 
-// end refuses a body that was too short or has bytes left over.
+// end refuses a body that was too short or too long.
 func (c *cursor) end() error {
 	if c.short {
 		return errors.New("the body ends too early")

@@ -10,7 +10,7 @@ package oob
 //	     8    4 length of the body in bytes, big-endian
 //
 // The header, and the error message, keep their layout in every version, so
-// that two programs of different versions can tell each other so. Everything
+// that two programs of different versions can report it to each other. Everything
 // in a header is judged before a byte of the body is read or memory is set
 // aside for it.
 
@@ -41,7 +41,7 @@ const (
 	maxNoteBody    = 64 << 10
 )
 
-// MessageType tells the messages of the native protocol apart.
+// MessageType is the kind of a message of the native protocol.
 type MessageType uint8
 
 // The messages of version 1; docs/oob-protocol.md has their bytes.

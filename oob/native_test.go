@@ -342,7 +342,7 @@ func TestLargestMessages(t *testing.T) {
 	}
 }
 
-// TestErrorTextIsTidied: any cause can be told, however it reads.
+// TestErrorTextIsTidied: any cause can be sent, whatever its text.
 func TestErrorTextIsTidied(t *testing.T) {
 	for _, test := range []struct{ in, want string }{
 		{"plain", "plain"},

@@ -15,13 +15,13 @@ type Event struct {
 	Peer  string      // the peer's address
 }
 
-// Observer is told of every native message of a Conn, by one goroutine at a
-// time. A received message is told on arrival, which may be well before the
+// Observer gets every native message of a Conn, from one goroutine at a
+// time. A received message is reported on arrival, which may be well before the
 // exchange that takes it. The function must not call the Conn's methods.
 type Observer func(Event)
 
 // SetObserver replaces the Observer of the Options, such as that of a Listener,
-// by one of this Conn's own; nil ends the telling. It may be called at any time, from
+// by one of this Conn's own; nil ends the calls. SetObserver may be called at any time, from
 // any goroutine but the Observer's.
 func (c *Conn) SetObserver(o Observer) {
 	c.observing.Lock()

@@ -1,12 +1,12 @@
 package oob
 
-// The receiving half of the native protocol. One goroutine reads messages:
+// The receiving side of the native protocol. One goroutine reads messages:
 //
 //	 1. four bytes, which must be the magic; if the first four are not, guess
 //	    from them and what follows what sort of peer that is
 //	 2. the rest of the header, which is judged before anything else is read
 //	 3. the body, decoded here
-//	 4. an error message ends the connection's life; any other goes to the
+//	 4. an error message ends the connection; any other goes to the
 //	    inbox, where the exchanges take it
 //
 // Because it always reads, the end of the peer is noticed at once, even while
@@ -109,7 +109,7 @@ func (c *Conn) readMessage(first bool) (message, error) {
 	return m, nil
 }
 
-// fill reads len(buf) bytes; its error tells how far the message came.
+// fill reads len(buf) bytes; its error says how far the message came.
 func (c *Conn) fill(buf []byte) error {
 	if _, err := io.ReadFull(&c.incoming, buf); err != nil {
 		return c.incoming.explain(c.peer, err)
@@ -155,7 +155,7 @@ func decodeMessage(h Header, body []byte) (message, error) {
 	return m, nil
 }
 
-// Done is closed when the connection's life ends: the peer closed, died,
+// Done is closed when the connection ends: the peer closed, died,
 // failed or broke the protocol, or this end called Close. Messages that came
 // before can still be received. Reading starts with the first exchange or
 // Watch; before that the peer's end goes unnoticed.
@@ -164,18 +164,18 @@ func decodeMessage(h Header, body []byte) (message, error) {
 // peer's end is then noticed too, if this end's TCP buffer holds all that was sent
 // before it; elsewhere, and on connections that are not sockets, it is noticed when
 // the messages are received.
-func (c *Conn) Done() <-chan struct{} { return c.life.Done() }
+func (c *Conn) Done() <-chan struct{} { return c.ctx.Done() }
 
-// Err tells why the connection's life ended: a [*PeerError], [*ClosedError] or
+// Err returns why the connection ended: a [*PeerError], [*ClosedError] or
 // [*ProtocolError], or net.ErrClosed after Close. It is nil before that.
 func (c *Conn) Err() error {
-	if c.life.Err() == nil {
+	if c.ctx.Err() == nil {
 		return nil
 	}
 	return errors.WithMessage(c.reason(), "oob")
 }
 
-// Watch derives a context which is also cancelled when the connection's life
+// Watch derives a context which is also cancelled when the connection
 // ends, with Err as its cause (see context.Cause): wait for RDMA completions
 // with it, and a peer that dies is noticed at once instead of after the
 // transport's retries. Call the returned function when the wait is over.
@@ -184,9 +184,9 @@ func (c *Conn) Err() error {
 // a last barrier, and stop watching then. Watch is for connections which carry
 // messages; on one that carries raw bytes it notices Close alone.
 func (c *Conn) Watch(ctx context.Context) (context.Context, context.CancelFunc) {
-	_ = c.claim(carriesMessages) // a closed Conn ends the context below; raw bytes are left alone
+	_ = c.claim(carriesMessages) // a closed Conn ends the context below; raw bytes are not read
 	watched, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.life, func() { cancel(c.Err()) })
+	stop := context.AfterFunc(c.ctx, func() { cancel(c.Err()) })
 	return watched, func() {
 		stop()
 		cancel(context.Canceled)

@@ -20,7 +20,7 @@ const (
 	quoteWait = 100 * time.Millisecond
 )
 
-// foreign reads on for a moment after the first bytes and tells what the peer
+// foreign reads on for a moment after the first bytes and reports what the peer
 // looks like. Nothing is read from the connection after that.
 func (c *Conn) foreign(first []byte) error {
 	greeting := append(make([]byte, 0, quoteSize), first...)

@@ -1,7 +1,7 @@
-// Package qpstate is the queue pair's life as data: its states, the attributes
+// Package qpstate is the queue pair's state machine as data: its states, the attributes
 // a move between two states takes, and the whole table of which moves are legal.
 //
-// A queue pair (QP) is born in RESET and works only in RTS. Between the two the
+// A queue pair (QP) starts in RESET and works only in RTS. Between the two the
 // program gives it, step by step, what it must know of its own port (INIT), of
 // its peer's sending side (RTR) and of its own sending side (RTS):
 //

@@ -27,8 +27,8 @@ type Step struct {
 func (s Step) Name() string { return s.From.Name() + "→" + s.To.Name() }
 
 // Machine drives one queue pair. It keeps the state that the last successful
-// move left; after an asynchronous error the device knows better: ask it and
-// tell the machine through [Machine.Observed]. A Machine is not safe for use by
+// move left; after an asynchronous error the device knows better: query it and
+// pass the state to [Machine.Observed]. A Machine is not safe for use by
 // several goroutines at once. The zero value drives nothing: see [NewMachine]. It needs
 // no closing, and is of use as long as its queue pair is open.
 type Machine struct {
@@ -51,7 +51,7 @@ func NewMachine(t Type, qp Modifier, observe func(Step)) *Machine {
 // State is the state after the last successful move.
 func (m *Machine) State() State { return m.state }
 
-// Observed sets the state to what a query or an asynchronous event has told.
+// Observed sets the state to the one that a query or an asynchronous event reported.
 func (m *Machine) Observed(s State) { m.state = s }
 
 // ToInit binds the QP to its port: RESET→INIT, or INIT→INIT for a change.
@@ -59,7 +59,7 @@ func (m *Machine) Observed(s State) { m.state = s }
 // QKey.
 func (m *Machine) ToInit(attr Attr) error { return m.Move(Init, attr, 0) }
 
-// ToRTR tells the QP who its peer is: INIT→RTR. RC takes AH, PathMTU, DestQPN,
+// ToRTR connects the QP to its peer: INIT→RTR. RC takes AH, PathMTU, DestQPN,
 // RQPSN, MaxDestRdAtomic and MinRNRTimer; UC the first four; UD nothing.
 func (m *Machine) ToRTR(attr Attr) error { return m.Move(RTR, attr, 0) }
 
@@ -69,7 +69,7 @@ func (m *Machine) ToRTR(attr Attr) error { return m.Move(RTR, attr, 0) }
 func (m *Machine) ToRTS(attr Attr) error { return m.Move(RTS, attr, 0) }
 
 // ToSQD stops the send queue after the work that has begun: RTS→SQD. It does not wait
-// until that is done: Attr.SQDraining of a query tells.
+// until that is done: query Attr.SQDraining.
 func (m *Machine) ToSQD() error { return m.Move(SQD, Attr{}, 0) }
 
 // ToError stops the QP: all its work requests complete with WR_FLUSH_ERR.
@@ -82,7 +82,7 @@ func (m *Machine) ToReset() error { return m.Move(Reset, Attr{}, 0) }
 // Move makes one move. The mask is MaskState, the bits that the table requires
 // and those in optional. The queue pair is asked, not the table; if it answers
 // EINVAL and the table forbids the move, the error is the *[TransitionError]
-// that tells why, or has it beneath; any other error is the queue pair's own. After an
+// that says why, or has it beneath; any other error is the queue pair's own. After an
 // error the state is as before.
 func (m *Machine) Move(to State, attr Attr, optional Mask) error {
 	row, _ := Lookup(m.typ, m.state, to)

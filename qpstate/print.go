@@ -72,7 +72,7 @@ func code(c uint8, special bool, word string, d fmt.Stringer) string {
 }
 
 // Describe lists the values that count under mask, "NAME=value" in the bits'
-// order, MaskState left out since the move's name tells it.
+// order, without MaskState, which the move's name shows.
 func (a *Attr) Describe(mask Mask) string {
 	var parts []string
 	for _, bit := range (mask &^ MaskState).Bits() {

@@ -50,7 +50,7 @@ const (
 	SQD                  // send queue drained: sends wait, attributes may change
 	SQE                  // send queue error (UC, UD): receives still work
 	Error                // every work request completes with WR_FLUSH_ERR
-	Unknown              // what ibv_query_qp says when it cannot tell
+	Unknown              // ibv_query_qp does not know the state
 )
 
 var stateNames = [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR", "UNKNOWN"}
@@ -74,7 +74,7 @@ func (s State) String() string { return "IBV_QPS_" + s.Name() }
 type Mask uint32
 
 // The mask's bits, in libibverbs' numbering, each with the field of [Attr] that it makes
-// count; [Mask.About] tells what that is for.
+// count; [Mask.About] says what the attribute is for.
 const (
 	MaskState            Mask = 1 << 0  // State: the move itself
 	MaskCurState         Mask = 1 << 1  // CurState: the state that the caller believes in
