@@ -6,7 +6,7 @@
 // The device is this package's own, from the verbs down to sealing and checking
 // the ICRC; only below that there is a simulated network instead of a socket, and
 // all of it is in simulated time. Faults befall RC alone: a message that UC or UD
-// loses stays lost, which no case could tell from a device that loses it. So every
+// loses stays lost, which no case can distinguish from a device that loses it. So every
 // case that soft0 passes is demanded, and those of RC show that loss,
 // duplication, reordering and damage are not seen above the transport. What they
 // do not show: sockets and real time, which the same table on soft0 has, and what
@@ -143,7 +143,7 @@ func (b *badProvider) reset() { b.network, b.received = link.NetworkStatistics{}
 // report fails the test if the network was not bad, or damage went unnoticed.
 func (b *badProvider) report(t *testing.T) {
 	n, noticed := b.network, b.received.Dropped[link.DropICRC]
-	t.Logf("%d packets: %d lost, %d came twice, %d came late, %d damaged, of which the ICRC told %d",
+	t.Logf("%d packets: %d lost, %d came twice, %d came late, %d damaged, of which the ICRC found %d",
 		n.Sent, n.Lost, n.Duplicated, n.Reordered, n.Corrupted, noticed)
 	const enough = 5000 // packets; a single case that was asked for has fewer
 	if n.Sent > enough && (n.Lost == 0 || n.Duplicated == 0 || n.Reordered == 0 || n.Corrupted == 0) {

@@ -45,11 +45,11 @@ type device struct {
 	sending sync.RWMutex // read-locked by who sends what it took from the engine
 
 	// Who receives: receive.go, lead.go.
-	traffic traffic
-	waiting atomic.Int32             // goroutines in Sleep
-	lively  atomic.Pointer[receiver] // the last that woke somebody
-	leader  atomic.Pointer[receiver] // where somebody leads, and waits for packets
-	left    atomic.Pointer[receiver] // where the last leader left nobody
+	traffic    traffic
+	waiting    atomic.Int32             // goroutines in Sleep
+	lastWoke   atomic.Pointer[receiver] // the receiver that last woke a waiting goroutine
+	leader     atomic.Pointer[receiver] // of the goroutine that leads and waits for packets
+	unattended atomic.Pointer[receiver] // of the last leader, if nobody receives there now
 
 	events  queue[verbs.AsyncEvent]
 	capture capture

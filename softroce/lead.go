@@ -17,8 +17,8 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 )
 
-// traffic tells light traffic from heavy. Under heavy traffic receiving goes on
-// better beside the program's own work.
+// traffic distinguishes light traffic from heavy. Under heavy traffic the port's own
+// goroutine should receive, while the program does its own work.
 type traffic struct{ lightRounds atomic.Int32 }
 
 const (
@@ -42,23 +42,23 @@ func (t *traffic) received(bytes int) {
 
 func (t *traffic) light() bool { return t.lightRounds.Load() >= lightEnough }
 
-// Sleep waits until the CQ was woken or closed, or ctx or life has ended.
-func (c *cq) Sleep(ctx, life context.Context, woken, gone <-chan struct{}) {
+// Sleep waits until the CQ was woken or closed, or ctx or owner has ended.
+func (c *cq) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
 	d := c.d
 	if d.waiting.Add(1) > 1 {
 		d.interruptLeader()
 	}
 	defer d.waiting.Add(-1)
-	if c.lead(ctx, life) {
+	if c.lead(ctx, owner) {
 		return
 	}
-	if r := d.left.Swap(nil); r != nil {
+	if r := d.unattended.Swap(nil); r != nil {
 		r.takeOver()
 	}
 	select {
 	case <-woken:
 	case <-ctx.Done():
-	case <-life.Done():
+	case <-owner.Done():
 	case <-gone:
 	}
 }
@@ -72,11 +72,11 @@ func (c *cq) WakeSleeper() {
 	c.d.interruptLeader()
 }
 
-// lead receives until the CQ was woken or closed, or ctx or life has ended; false if
+// lead receives until the CQ was woken or closed, or ctx or owner has ended; false if
 // that is not for this goroutine to do, or not any longer.
-func (c *cq) lead(ctx, life context.Context) bool {
+func (c *cq) lead(ctx, owner context.Context) bool {
 	d := c.d
-	r := d.lively.Load()
+	r := d.lastWoke.Load()
 	if r == nil || !d.traffic.light() || d.waiting.Load() > 1 {
 		return false
 	}
@@ -87,16 +87,16 @@ func (c *cq) lead(ctx, life context.Context) bool {
 		r.asked.Store(false)
 	}
 	r.led.Add(1)
-	if before := d.left.Swap(nil); before != nil && before != r {
+	if before := d.unattended.Swap(nil); before != nil && before != r {
 		before.takeOver()
 	}
 	r.watched[0].Set(ctx, r.p.link)
-	r.watched[1].Set(life, r.p.link)
-	r.answer() // what this goroutine left when it led before
-	done := c.leadUntilDone(ctx, life, r)
+	r.watched[1].Set(owner, r.p.link)
+	r.answer() // what the last leader took and did not answer
+	done := c.leadUntilDone(ctx, owner, r)
 	r.mu.Unlock()
 	if done {
-		d.left.Store(r)
+		d.unattended.Store(r)
 	} else {
 		d.traffic.lightRounds.Store(0)
 		r.takeOver()
@@ -108,11 +108,11 @@ func (c *cq) lead(ctx, life context.Context) bool {
 }
 
 // leadUntilDone leads; false if somebody else had better go on.
-func (c *cq) leadUntilDone(ctx, life context.Context, r *receiver) bool {
+func (c *cq) leadUntilDone(ctx, owner context.Context, r *receiver) bool {
 	d := c.d
 	for {
 		d.leader.Store(r)
-		if c.woken.Swap(false) || c.closed.Load() || ctx.Err() != nil || life.Err() != nil {
+		if c.woken.Swap(false) || c.closed.Load() || ctx.Err() != nil || owner.Err() != nil {
 			d.leader.Store(nil)
 			return true
 		}

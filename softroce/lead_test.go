@@ -70,12 +70,12 @@ func (p *pair) waitLed(ctx context.Context, t *testing.T, cq *verbs.CQ) <-chan e
 	return p.waitContextsLed(ctx, context.Background(), t, cq)
 }
 
-func (p *pair) waitContextsLed(ctx, life context.Context, t *testing.T, cq *verbs.CQ) <-chan error {
+func (p *pair) waitContextsLed(ctx, owner context.Context, t *testing.T, cq *verbs.CQ) <-chan error {
 	t.Helper()
 	before := softroce.Led(p.x)
 	done := make(chan error, 1)
 	go func() {
-		_, err := cq.WaitContexts(ctx, life, make([]verbs.WC, 1))
+		_, err := cq.WaitContexts(ctx, owner, make([]verbs.WC, 1))
 		done <- err
 	}()
 	for range 1000 {
@@ -128,8 +128,8 @@ func TestLeaderIsWoken(t *testing.T) {
 	t.Run("cancel of the second context", func(t *testing.T) {
 		p := newPair(t)
 		for range 3 {
-			life, cancel := context.WithCancel(context.Background())
-			done := p.waitContextsLed(t.Context(), life, t, newCQ(t, p.x))
+			owner, cancel := context.WithCancel(context.Background())
+			done := p.waitContextsLed(t.Context(), owner, t, newCQ(t, p.x))
 			cancel()
 			ended(t, done, context.Canceled)
 		}

@@ -52,7 +52,7 @@ func (p *pd) RegDmabufMR(fd int, offset, length, iova uint64, access verbs.Acces
 	}
 	m, err := p.pd.RegisterAt(mapped[into:], iova, access)
 	if err != nil {
-		_ = unix.Munmap(mapped) // registration's error is the one to tell
+		_ = unix.Munmap(mapped) // registration's error is the one to report
 		return nil, err
 	}
 	return &mr{MR: m, mapped: mapped}, nil

@@ -55,7 +55,7 @@ func memories(t *testing.T, size int, f func(t *testing.T, c, s *rc.Conn, region
 }
 
 // TestRaceDetectorDoesNotSeeTheDevice: both ends of a one-sided exchange are one process here.
-// What the client is told orders the two ends, as it does between two machines, and the race
+// What the client receives orders the two ends, as it does between two machines, and the race
 // detector, which cannot know, has nothing to report.
 func TestRaceDetectorDoesNotSeeTheDevice(t *testing.T) {
 	const size = 8192

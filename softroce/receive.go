@@ -6,9 +6,9 @@
 //     completion costs more than all the rest. So if traffic is light and one
 //     goroutine alone waits on the device, it takes the port and receives itself,
 //     until its CQ has something: it leads (lead.go).
-//  3. It then leaves the port to nobody, since it is likely to wait again soon. The
-//     port's goroutine looks every millisecond, and takes a port that it finds left.
-//     While somebody leads for longer than that it sleeps.
+//  3. When a leader stops, nobody receives, because the leader is likely to wait again
+//     soon. The port's goroutine looks every millisecond, and receives if nobody has led
+//     since. It sleeps while a leader leads for longer than that.
 //
 // Whoever holds the receiver's mutex receives.
 
@@ -71,7 +71,7 @@ func (r *receiver) run() {
 		for r.asked.Load() {
 			r.mu.Unlock()
 			r.standBy()
-			r.answer() // what the last leader left
+			r.answer() // what the last leader took and did not answer
 		}
 		switch err := r.take(); {
 		case err == nil:
@@ -93,7 +93,7 @@ func (r *receiver) run() {
 			continue
 		}
 		if r.d.woke.Swap(false) {
-			r.d.lively.Store(r)
+			r.d.lastWoke.Store(r)
 			// Whoever was woken goes first: what it answers is then sent by the
 			// same system call as the acknowledgement.
 			runtime.Gosched()

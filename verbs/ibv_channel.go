@@ -70,9 +70,9 @@ func (d *ibvDevice) CreateCompChannel() (CompChannelProvider, error) {
 	return c, nil
 }
 
-// Sleep waits until the CQ was woken or closed, or ctx or life has ended; if nobody reads
+// Sleep waits until the CQ was woken or closed, or ctx or owner has ended; if nobody reads
 // the channel it does so meanwhile.
-func (c *ibvCQ) Sleep(ctx, life context.Context, woken, gone <-chan struct{}) {
+func (c *ibvCQ) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
 	select {
 	case c.channel.turn <- struct{}{}:
 	default:
@@ -82,13 +82,13 @@ func (c *ibvCQ) Sleep(ctx, life context.Context, woken, gone <-chan struct{}) {
 			return
 		case <-ctx.Done():
 			return
-		case <-life.Done():
+		case <-owner.Done():
 			return
 		case <-gone:
 			return
 		}
 	}
-	c.readForAll(ctx, life, woken)
+	c.readForAll(ctx, owner, woken)
 	<-c.channel.turn
 }
 
@@ -104,10 +104,10 @@ func (c *ibvCQ) WakeSleeper() {
 }
 
 // readForAll reads until there is an event of this CQ, or something else for who waits on it.
-func (c *ibvCQ) readForAll(ctx, life context.Context, woken <-chan struct{}) {
+func (c *ibvCQ) readForAll(ctx, owner context.Context, woken <-chan struct{}) {
 	ch := c.channel
 	ch.reader.Store(c)
-	for mine := false; !mine && c.mayRead(ctx, life, woken); {
+	for mine := false; !mine && c.mayRead(ctx, owner, woken); {
 		switch err := ch.events.wait(); err {
 		case nil:
 			mine = ch.passOn(c)
@@ -121,22 +121,22 @@ func (c *ibvCQ) readForAll(ctx, life context.Context, woken <-chan struct{}) {
 }
 
 // mayRead is false if there is something else to do; whatever comes up then interrupts.
-func (c *ibvCQ) mayRead(ctx, life context.Context, woken <-chan struct{}) bool {
+func (c *ibvCQ) mayRead(ctx, owner context.Context, woken <-chan struct{}) bool {
 	select {
 	case <-woken:
 		return false
 	default:
 	}
-	return ctx.Err() == nil && life.Err() == nil && c.channel.broken.Load() == nil && c.watch(ctx, life)
+	return ctx.Err() == nil && owner.Err() == nil && c.channel.broken.Load() == nil && c.watch(ctx, owner)
 }
 
 // watch has the end of either context interrupt the reader; false if the CQ is closed.
-func (c *ibvCQ) watch(ctx, life context.Context) bool {
+func (c *ibvCQ) watch(ctx, owner context.Context) bool {
 	c.watchMu.Lock()
 	defer c.watchMu.Unlock()
 	if !c.closed {
 		c.watched[0].Set(ctx, c.channel.events)
-		c.watched[1].Set(life, c.channel.events)
+		c.watched[1].Set(owner, c.channel.events)
 	}
 	return !c.closed
 }

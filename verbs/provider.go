@@ -173,11 +173,11 @@ type SRQProvider interface {
 // CQSleeper is an optional interface of a CQProvider that gives work to a waiting
 // goroutine: reading the completion channel, or receiving packets.
 type CQSleeper interface {
-	// Sleep returns once there was an event since the last Poll, ctx or life has ended
+	// Sleep returns once there was an event since the last Poll, ctx or owner has ended
 	// or Close was called; to return earlier does no harm. woken yields once for the
 	// calls of Wake, and gone is closed after Close. It allocates nothing, but for a
 	// context other than that of the Sleep before.
-	Sleep(ctx, life context.Context, woken, gone <-chan struct{})
+	Sleep(ctx, owner context.Context, woken, gone <-chan struct{})
 	// WakeSleeper makes a Sleep return that is under way and does not look at woken.
 	WakeSleeper()
 	// SleepMakesProgress reports whether the device makes progress in the goroutine that
