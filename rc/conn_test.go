@@ -216,7 +216,7 @@ func TestAWaitEndsWithItsContextAndWithClose(t *testing.T) {
 	}
 }
 
-func TestAFailureInPrepareIsToldToThePeer(t *testing.T) {
+func TestThePeerGetsAFailureInPrepare(t *testing.T) {
 	_, _, cerr, serr := dialPair(t, Config{}, Config{Prepare: func(*Conn) error { return errors.New("no buffers today") }})
 	var pe *oob.PeerError
 	if !errors.As(cerr, &pe) || !strings.Contains(cerr.Error(), "no buffers today") || pe.Step != "prepare" {
@@ -227,7 +227,7 @@ func TestAFailureInPrepareIsToldToThePeer(t *testing.T) {
 	}
 }
 
-func TestAWrongChoiceIsToldBeforeAPeerIsInvolved(t *testing.T) {
+func TestAWrongChoiceFailsBeforeAPeerIsInvolved(t *testing.T) {
 	dev := openTestDevice(t)
 	nine := 99
 	for name, c := range map[string]struct {

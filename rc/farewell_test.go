@@ -58,7 +58,7 @@ func finish(t *testing.T, ends ...*end) (closed []error) {
 }
 
 // The ends talk once more when everything is freed; these messages are logged below Debug.
-func TestFarewell(t *testing.T) {
+func TestFarewellRunsAfterEverythingIsFreed(t *testing.T) {
 	ch, sh := &logTexts{}, &logTexts{}
 	c, s := pair(t, Config{Logger: slog.New(ch)}, Config{Logger: slog.New(sh)})
 	c.Farewell(func(ctx context.Context, tcp *oob.Conn) error {
@@ -108,7 +108,7 @@ func TestNoteBeforeTheEnd(t *testing.T) {
 }
 
 // A farewell that fails is Close's error; one that hangs has a limit.
-func TestFarewellFails(t *testing.T) {
+func TestCloseReturnsTheFarewellsError(t *testing.T) {
 	c, s := pair(t, Config{}, Config{Timeout: 500 * time.Millisecond})
 	c.Farewell(func(context.Context, *oob.Conn) error { return errors.New("no words") })
 	s.Farewell(func(ctx context.Context, _ *oob.Conn) error {
@@ -125,7 +125,7 @@ func TestFarewellFails(t *testing.T) {
 }
 
 // Close says no Farewell without a Finish.
-func TestNoFarewellAfterAFailure(t *testing.T) {
+func TestNoFarewellWithoutFinish(t *testing.T) {
 	c, s := pair(t, Config{}, Config{})
 	for _, e := range []*end{c, s} {
 		e.Farewell(func(context.Context, *oob.Conn) error {

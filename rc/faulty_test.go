@@ -150,7 +150,7 @@ func (cq *faultyCQ) Poll(wcs []verbs.WC) (int, error) {
 }
 
 // An event of an object that is not the connection's does not end the connection.
-func TestEventsOfOthers(t *testing.T) {
+func TestEventsOfOtherObjectsDoNotEndTheConn(t *testing.T) {
 	dev, faults := openFaulty(t, 0)
 	records := &recorder{}
 	srq := &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}

@@ -168,9 +168,9 @@ func TestQueuesThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// TestAFailureOfAnyQueuePairIsTold breaks the last queue pair alone: its completions
+// TestAFailureOfAnyQueuePairIsReported breaks the last queue pair alone: its completions
 // say so, and the others go on.
-func TestAFailureOfAnyQueuePairIsTold(t *testing.T) {
+func TestAFailureOfAnyQueuePairIsReported(t *testing.T) {
 	const n = 3
 	c, _ := severalPair(t, n, Config{}, Config{})
 	region, _ := c.PeerRegion("test")

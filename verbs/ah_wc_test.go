@@ -20,8 +20,8 @@ var bothKinds = []GIDEntry{
 	{GID: gid("fd99::1"), Port: 2, Index: 0, Type: GIDTypeIB},
 }
 
-// TestAHFromWC reads the headers that datagrams begin with.
-func TestAHFromWC(t *testing.T) {
+// TestAHFromWCReadsTheHeaders reads the headers that datagrams begin with.
+func TestAHFromWCReadsTheHeaders(t *testing.T) {
 	d, paper := newPaperDevice()
 	paper.gids = bothKinds
 	peer4, peer6 := qpstate.GID{10: 0xff, 11: 0xff, 12: 10, 15: 99}, qpstate.GID{0: 0xfd, 15: 7}

@@ -123,7 +123,7 @@ func TestCompletionsLeftWakeWhoWaits(t *testing.T) {
 	})
 }
 
-func TestCompletionsEnd(t *testing.T) {
+func TestCompletionsEndWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, ch, cq, _ := waitRoom(t)
 		why := errors.New("enough")

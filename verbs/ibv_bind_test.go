@@ -67,9 +67,9 @@ func TestBindTwiceInAChain(t *testing.T) {
 	}
 }
 
-// TestBindRefused: what C refuses, and what comes after it, leaves the key alone,
+// TestRefusedBindKeepsTheKey: what C refuses, and what comes after it, leaves the key alone,
 // and holds nothing.
-func TestBindRefused(t *testing.T) {
+func TestRefusedBindKeepsTheKey(t *testing.T) {
 	bothPaths(t, func(t *testing.T, path PostPath) {
 		f, qp := fakeQPBy(t, path, wide)
 		mw, mr := fakeWindow(f)

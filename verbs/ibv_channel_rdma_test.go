@@ -58,8 +58,8 @@ func TestEventsOfArmedCQsDoNotPileUp(t *testing.T) {
 	}
 }
 
-// TestCloseUnderTheReader closes a CQ, and then the channel, at any moment of a wait.
-func TestCloseUnderTheReader(t *testing.T) {
+// TestCloseEndsTheReadersWait closes a CQ, and then the channel, at any moment of a wait.
+func TestCloseEndsTheReadersWait(t *testing.T) {
 	d := openTestDevice(t)
 	for range 200 {
 		ch := must[*CompChannel](t)(d.CreateCompChannel())

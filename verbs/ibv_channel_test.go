@@ -114,7 +114,7 @@ func sleepsOn(t *testing.T, what string, done <-chan struct{}) {
 	}
 }
 
-func TestWhoWaitsReadsForAll(t *testing.T) {
+func TestOneWaiterReadsEventsForAll(t *testing.T) {
 	bg := context.Background()
 	r := newPipeRoom(t, 3)
 	first, second := r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
@@ -256,9 +256,9 @@ func taken(work *atomic.Int32) bool {
 	return false
 }
 
-// TestReaderWaitsForNoCall: a long call on the CQ that the reader waits on, such as a Spin, keeps
+// TestLongCallDelaysNoOtherCQ: a long call on the CQ that the reader waits on, such as a Spin, keeps
 // no other CQ waiting.
-func TestReaderWaitsForNoCall(t *testing.T) {
+func TestLongCallDelaysNoOtherCQ(t *testing.T) {
 	bg := context.Background()
 	r := newPipeRoom(t, 2)
 	r.cqs[0].mu.Lock()
@@ -270,7 +270,7 @@ func TestReaderWaitsForNoCall(t *testing.T) {
 	returns(t, "the reader's event", reader)
 }
 
-func TestDrainReadsWhatNobodyWaitsFor(t *testing.T) {
+func TestDrainReadsEventsWithoutWaiters(t *testing.T) {
 	r := newPipeRoom(t, 2)
 	r.ch.events.Interrupt() // as a context does whose wait is long over
 	for range 100 {

@@ -56,8 +56,8 @@ func TestPollExReadsWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-// TestPollExOneByOne never walks a batch.
-func TestPollExOneByOne(t *testing.T) {
+// TestPollExAloneNeverWalksABatch never walks a batch.
+func TestPollExAloneNeverWalksABatch(t *testing.T) {
 	f, cq, p := fakeCQEx(t, WCExStandard)
 	p.alone = true
 	f.Completes(3, 1, 2, 0)

@@ -291,7 +291,7 @@ func TestBindOfAnotherDevicesObjectsSaysSo(t *testing.T) {
 	}
 }
 
-func TestADeadDeviceIsToldToLaterSubscribers(t *testing.T) {
+func TestLaterSubscribersGetDeviceFatal(t *testing.T) {
 	d, _ := newPaperDevice()
 	got := make(chan AsyncEvent, 1)
 	first := make(chan AsyncEvent, 1)

@@ -73,7 +73,7 @@ func TestSRQ(t *testing.T) {
 	}
 }
 
-func TestAnotherDevicesSRQ(t *testing.T) {
+func TestSRQOfAnotherDeviceIsRefused(t *testing.T) {
 	d, _ := newPaperDevice()
 	other, _ := newPaperDevice()
 	pd := must[*PD](t)(d.AllocPD())

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLockedMemoryIsSaidToBe lowers the limit and asks for the hint.
-func TestLockedMemoryIsSaidToBe(t *testing.T) {
+// TestHintNamesTheLockedMemoryLimit lowers the limit and asks for the hint.
+func TestHintNamesTheLockedMemoryLimit(t *testing.T) {
 	var old unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &old); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func closeRoom(t *testing.T, objects ...interface{ Close() error }) {
 	}
 }
 
-func TestWaitTakesWhatIsThereAndWhatComes(t *testing.T) {
+func TestWaitReturnsPresentAndLaterCompletions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, ch, cq, paper := waitRoom(t)
 		defer closeRoom(t, cq, ch, d)
@@ -119,7 +119,7 @@ func TestOneEventWakesAsManyAsThereIsWorkFor(t *testing.T) {
 	})
 }
 
-func TestWaitOnABrokenChannel(t *testing.T) {
+func TestWaitReturnsTheErrorOfABrokenChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, ch, cq, paper := waitRoom(t)
 		defer closeRoom(t, cq, ch, d)
