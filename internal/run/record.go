@@ -1,4 +1,4 @@
-// The record of a run: the client keeps what it tells, has the server's half at
+// The record of a run: the client keeps what it tells, has the server's part at
 // the end, and writes both to the file of --record.
 
 package run
@@ -51,7 +51,7 @@ func (r *recording) ask(cfg *rc.Config) {
 	}
 }
 
-// connected has the server's half fetched when the connection is closed, if the
+// connected has the server's part fetched when the connection is closed, if the
 // server gives it and the job comes to its end.
 func (r *recording) connected(ctx context.Context, conn *rc.Conn) {
 	if r == nil {
@@ -136,7 +136,7 @@ func (g *giveRecord) asked(hello oob.Hello) {
 	}
 }
 
-// connected has the half given when the connection is closed.
+// connected has the server's part given when the connection is closed.
 func (g *giveRecord) connected(ctx context.Context, conn *rc.Conn) {
 	if g.keeper == nil {
 		return

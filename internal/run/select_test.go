@@ -64,7 +64,7 @@ func TestSelectRefuses(t *testing.T) {
 		line, want string
 	}{
 		{ClientRole, "--peer morse 10.0.0.1", "try: native, rc-example"},
-		{ClientRole, "--job juggle 10.0.0.1", "try: send, write-read"},
+		{ClientRole, "--job juggle 10.0.0.1", "try: send, "},
 		{ClientRole, "--peer pingpong --job send 10.0.0.1", "try: rc-pingpong"},
 		{ClientRole, "--count 3 10.0.0.1", "--count is no flag of the job send, but of: atomic"},
 		{ClientRole, "-q 10.0.0.1", "-q is no flag of the job send, but of: --qps of bench-…, --peer pingpong, --peer perftest"},

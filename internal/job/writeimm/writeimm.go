@@ -82,7 +82,7 @@ func (w *client) Run(ctx context.Context, c *rc.Conn) error {
 	return nil
 }
 
-// server is the server's half: it offers memory, and one receive without
+// server is the server's endpoint: it offers memory, and one receive without
 // any, since the data has its place and only the immediate needs a completion.
 type server struct {
 	job.Tracer

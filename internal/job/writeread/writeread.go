@@ -109,7 +109,7 @@ func differAt(a, b []byte) int {
 	return -1
 }
 
-// server is the server's half: it offers memory, and waits.
+// server is the server's endpoint: it offers memory, and waits.
 type server struct {
 	job.Tracer
 	size   int
