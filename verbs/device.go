@@ -107,7 +107,11 @@ func Open(name string, options ...OpenOption) (*Device, error) {
 		for _, option := range options {
 			option(d)
 		}
-		d.logCall("ibv_open_device", d.info.Provider, began, nil)
+		detail := d.info.Provider
+		if c, ok := p.(interface{ calls() string }); ok {
+			detail += ", " + c.calls()
+		}
+		d.logCall("ibv_open_device", detail, began, nil)
 		d.watchLeak()
 		return d, nil
 	}
@@ -120,7 +124,8 @@ type OpenOption func(*Device)
 // WithLogger logs every verb called on the device, and on the objects made from it, to log
 // at level Debug. The message is the C function's name; the attributes are "device",
 // "object" (its kind), "detail" (the arguments), "took", and "error" if the call failed.
-// Posting, polling and waiting are not logged. An object that is garbage collected without
+// Posting, polling and waiting are not logged; the detail of ibv_open_device says which
+// way they call C (see the package comment). An object that is garbage collected without
 // Close is logged at level Warn. With nil, or without this option, only such objects are
 // logged, to slog.Default.
 func WithLogger(log *slog.Logger) OpenOption { return func(d *Device) { d.log = log } }

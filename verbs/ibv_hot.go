@@ -7,7 +7,11 @@ package verbs
 // #include "ibv_hot.h"
 import "C"
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
+)
 
 var (
 	hotPostSend    = C.rv_hot_post_send
@@ -29,4 +33,12 @@ func boolArg(b bool) uintptr {
 		return 1
 	}
 	return 0
+}
+
+// calls says which way they are called.
+func (*ibvDevice) calls() string {
+	if ccall.Direct {
+		return "calls past Go's scheduler"
+	}
+	return "calls through cgo"
 }

@@ -1,6 +1,9 @@
 package verbs
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -69,4 +72,25 @@ func TestOpenNamesTheMissingImport(t *testing.T) {
 		_, err := Open("mlx5_1")
 		says(t, err, []string{"mlx5_0"}, "import")
 	})
+}
+
+// paperProvider opens the paper device, which says how it calls.
+type paperProvider struct{ *paperDevice }
+
+func (paperProvider) Name() string { return "paper" }
+func (paperProvider) Devices() ([]DeviceInfo, error) {
+	return []DeviceInfo{{Name: "paper0", Provider: "paper"}}, nil
+}
+func (p paperProvider) Open(string) (DeviceProvider, error) { return p, nil }
+func (paperProvider) calls() string                         { return "calls by post" }
+
+func TestOpenTellsHowCallsAreMade(t *testing.T) {
+	paper, _ := newPaperDevice()
+	withProviders(t, paperProvider{paper.p.(*paperDevice)})
+	var log bytes.Buffer
+	d := must[*Device](t)(Open("", WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))))
+	defer d.Close()
+	if want := `msg=ibv_open_device device=paper0 object=device`; !strings.Contains(log.String(), want) || !strings.Contains(log.String(), `detail="paper, calls by post"`) {
+		t.Errorf("told: %s", log.String())
+	}
 }

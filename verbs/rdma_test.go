@@ -7,14 +7,19 @@
 package verbs
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
 )
 
 func openTestDevice(t *testing.T) *Device {
@@ -135,5 +140,19 @@ func TestOpenByName(t *testing.T) {
 			t.Errorf("Open(%q) is %v", name, d.Info())
 		}
 		closeRoom(t, d)
+	}
+}
+
+// TestOpenTellsTheWayOfCalls: which is what ccall does.
+func TestOpenTellsTheWayOfCalls(t *testing.T) {
+	var log bytes.Buffer
+	d := must[*Device](t)(Open(os.Getenv("RDMA_TEST_DEVICE"), WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))))
+	defer d.Close()
+	want := `detail="libibverbs, calls through cgo"`
+	if ccall.Direct {
+		want = `detail="libibverbs, calls past Go's scheduler"`
+	}
+	if !strings.Contains(log.String(), want) {
+		t.Errorf("told: %s; want %s", log.String(), want)
 	}
 }

@@ -16,26 +16,29 @@
 // told of without its stack, and handlers that C had installed get no fault.
 //
 // The function of the runtime by which that is done is not one that Go promises to keep for
-// others. So it is used with the versions of Go that this was tried with, on amd64; with
-// others, under the race detector and the sanitizers, and with the build tag cgocalls, the
-// call goes through cgo.
+// others. So it is used with the versions of Go that this was tried with, on amd64. With
+// others, under the race detector and the sanitizers, with the build tag cgocalls, and where
+// the environment says so (Variable), the call goes through cgo.
 package ccall
 
-import "unsafe"
+import (
+	"os"
+	"unsafe"
+)
 
-// args is struct ccall_args.
-type args struct {
-	a, b, c, d uintptr
-	p          unsafe.Pointer
-	result     int64
-}
+// Variable is the environment variable that has all calls go through cgo, unless it is
+// empty or 0. It is read when the program starts.
+const Variable = "RAWVERBS_CGO_CALLS"
+
+// Direct says whether Call goes past the scheduler.
+var Direct = tried && (os.Getenv(Variable) == "" || os.Getenv(Variable) == "0")
 
 // Call calls fn, a C function of the type ccall_fn (ccall.h), and returns the result that it
 // sets. It must not block nor call Go, and be done in some microseconds. p may be nil or
 // Go memory that holds no pointers; fn must not keep it.
 func Call(fn unsafe.Pointer, a, b, c, d uintptr, p unsafe.Pointer) int64 {
-	var x args
-	x.a, x.b, x.c, x.d, x.p = a, b, c, d, p // a literal is made elsewhere and copied, for which its stores are waited for
-	call(fn, &x)
-	return x.result
+	if Direct {
+		return direct(fn, a, b, c, d, p)
+	}
+	return Through(fn, a, b, c, d, p)
 }

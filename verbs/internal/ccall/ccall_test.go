@@ -4,6 +4,7 @@ package ccall
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -100,6 +101,24 @@ func deep(n int, f func() int64) int64 {
 	}
 	room[n%len(room)] = 1
 	return deep(n-1, f) + int64(room[0])*0
+}
+
+// TestTheEnvironmentTurnsItOff, in this test started by itself.
+func TestTheEnvironmentTurnsItOff(t *testing.T) {
+	const child = "CCALL_TEST_CHILD"
+	if os.Getenv(child) != "" {
+		n := uint64(41)
+		t.Logf("direct: %v, result %d", Direct, Call(ccalltest.Polynomial, 1, 2, 3, 4, unsafe.Pointer(&n)))
+		return
+	}
+	for value, direct := range map[string]bool{"": tried, "0": tried, "1": false, "yes": false} {
+		cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+		cmd.Env = append(os.Environ(), child+"=1", Variable+"="+value)
+		out, err := cmd.CombinedOutput()
+		if want := fmt.Sprintf("direct: %v, result %d", direct, 1+20+300-4000); err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s=%q: %v; want %q:\n%s", Variable, value, err, want, out)
+		}
+	}
 }
 
 // TestWhatEndsTheProgram: what is printed then says where it was. It is tried in a program

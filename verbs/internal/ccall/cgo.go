@@ -1,4 +1,4 @@
-//go:build linux && cgo && (!amd64 || !go1.26 || go1.27 || race || msan || asan || cgocalls)
+//go:build linux && cgo
 
 package ccall
 
@@ -19,9 +19,9 @@ import "C"
 
 import "unsafe"
 
-// call gives cgo what is in x one by one: x itself may hold a pointer, which Go memory that
-// cgo is given must not. What p points to has none, and p's type says so: else all of the
-// object that it is part of would be looked through for some.
-func call(fn unsafe.Pointer, x *args) {
-	x.result = int64(C.ccall_through(C.uintptr_t(uintptr(fn)), C.uintptr_t(x.a), C.uintptr_t(x.b), C.uintptr_t(x.c), C.uintptr_t(x.d), (*C.uint8_t)(x.p)))
+// Through is Call through cgo, for a function that may take long. What p points to has no
+// pointers, and p's type says so to cgo: else all of the object that it is part of would be
+// looked through for some.
+func Through(fn unsafe.Pointer, a, b, c, d uintptr, p unsafe.Pointer) int64 {
+	return int64(C.ccall_through(C.uintptr_t(uintptr(fn)), C.uintptr_t(a), C.uintptr_t(b), C.uintptr_t(c), C.uintptr_t(d), (*C.uint8_t)(p)))
 }

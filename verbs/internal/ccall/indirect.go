@@ -1,0 +1,11 @@
+//go:build linux && cgo && (!amd64 || !go1.26 || go1.27 || race || msan || asan || cgocalls)
+
+package ccall
+
+import "unsafe"
+
+const tried = false
+
+func direct(fn unsafe.Pointer, a, b, c, d uintptr, p unsafe.Pointer) int64 {
+	panic("ccall: not tried here")
+}
