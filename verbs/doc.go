@@ -31,12 +31,24 @@
 // same, and other providers' devices work. Package softroce provides soft0, a device in
 // software, which the examples run on.
 //
-// On amd64, built with Go 1.26, posting, polling, arming and reading events on libibverbs'
-// devices are calls into C that Go's scheduler is not told of: a CPU profile has them under
-// runtime._ExternalCode, without the caller, the garbage collector waits for them, and a fault
-// in them goes to no handler that C had installed. On other processors, with other versions,
-// under the race detector and the sanitizers, and with the build tag cgocalls, they are made as
-// cgo makes calls: a poll then takes twice the time.
+// # How C is called
+//
+// Posting, polling, arming and reading events on libibverbs' devices call C in one of two
+// ways. The record of [Open] says which one is taken ([WithLogger]).
+//
+//   - Past Go's scheduler: amd64, built with Go 1.26. The collector and whatever else stops
+//     the world wait for the call; so only short ones are made: at most 64 sends of 16 KiB
+//     in all, 256 receives or completions, 128 polls that find nothing. A CPU profile has
+//     them under runtime._ExternalCode, without the caller, and a fault in them goes to no
+//     handler that C had installed.
+//   - Through cgo: other processors, other versions of Go, the race detector and the
+//     sanitizers, the build tag cgocalls, programs that are started with
+//     RAWVERBS_CGO_CALLS=1 in the environment, and longer posts anywhere. A poll then takes
+//     twice the time; nobody waits for the call.
+//
+// On rdma_rxe, siw and hfi1 a post is a system call, which may send the packets as well:
+// rdma_rxe takes 0.1 to 0.8 ms for the longest of the short posts, on the machine of
+// docs/testing.md. A program that cannot have the collector wait so long sets the variable.
 //
 // # Lifetime
 //

@@ -5,8 +5,11 @@
 package verbs
 
 import (
+	"runtime"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pkg/errors"
 )
@@ -83,4 +86,63 @@ func TestLongBatchesNameTheRefused(t *testing.T) {
 	wrs := recvBatch(many)
 	wrs[bad].SGL = make([]SGE, 2)
 	queued("PostRecv", f, qp.PostRecv(wrs))
+}
+
+// TestLongPostsDoNotHoldUpTheCollector: what a device does with much work within the call (as
+// rxe sends it) the program does not wait for.
+func TestLongPostsDoNotHoldUpTheCollector(t *testing.T) {
+	const stall = 300 * time.Millisecond
+	big := sendBatch(1)
+	big[0].SGL = []SGE{{Addr: 3, Length: briefBytes/2 + 1}, {Addr: 3, Length: briefBytes / 2}}
+	for name, wrs := range map[string][]SendWR{"many": sendBatch(briefWRs + 1), "large": big} {
+		f, qp := fakeQP(t, QPCap{MaxSendWR: 100, MaxRecvWR: 1, MaxSendSGE: 2, MaxRecvSGE: 1})
+		f.Stall(stall)
+		posting := make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() {
+			close(posting)
+			if err := qp.PostSend(wrs); err != nil {
+				t.Error(err)
+			}
+		})
+		<-posting
+		time.Sleep(stall / 10)
+		began := time.Now()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats) // stops the world
+		if took := time.Since(began); took > stall/2 {
+			t.Errorf("%s: a post that takes %v held the world up for %v", name, stall, took)
+		}
+		all.Wait()
+	}
+}
+
+// TestBriefPosts: what is short is called directly, whichever of the bounds it touches.
+func TestBriefPosts(t *testing.T) {
+	_, qp := fakeQP(t, QPCap{MaxSendWR: 100, MaxRecvWR: 1, MaxSendSGE: 2, MaxRecvSGE: 1})
+	s := &qp.p.(*ibvQP).send
+	batch := func(n int, lengths ...uint32) {
+		for i := range n {
+			wr := SendWR{Opcode: OpSend}
+			for _, length := range lengths {
+				wr.SGL = append(wr.SGL, SGE{Length: length})
+			}
+			if !s.encode(i, &wr) {
+				t.Fatalf("request %d is refused", i)
+			}
+		}
+	}
+	for _, c := range []struct {
+		n       int
+		lengths []uint32
+		brief   bool
+	}{
+		{briefWRs, []uint32{briefBytes / briefWRs}, true}, {briefWRs, []uint32{briefBytes / briefWRs, 1}, false},
+		{briefWRs + 1, nil, false}, {1, []uint32{briefBytes}, true}, {2, []uint32{1 << 31, 1 << 31}, false},
+	} {
+		batch(c.n, c.lengths...)
+		if got := s.brief(c.n); got != c.brief {
+			t.Errorf("%d requests of %v bytes: brief is %v", c.n, c.lengths, got)
+		}
+	}
 }

@@ -107,11 +107,12 @@ func (c *ibvCQ) Moderate(count int, period time.Duration) error {
 
 func (c *ibvCQ) Poll(wcs []WC) (int, error) { return c.Spin(wcs, 1) }
 
-// What one call into C does at most, since until it returns the garbage collector waits:
-// some microseconds' work on most devices.
+// What one call into C does at most, because until it returns the garbage collector waits:
+// some microseconds' work on most devices. On devices whose polls are system calls, as
+// hfi1's, 128 of those take a tenth of a millisecond.
 const (
-	pollsAtOnce = 1024 // polls that find nothing
-	manyAtOnce  = 256  // requests, or completions
+	pollsAtOnce = 128 // polls that find nothing
+	manyAtOnce  = 256 // receives, completions, or sends through cgo
 )
 
 // Spin holds the lock until it returns: C must not poll a CQ that Close destroys.

@@ -47,7 +47,7 @@ type ends struct {
 	wcs []verbs.WC
 }
 
-func newEnds(t testing.TB, device string, batch int, path verbs.PostPath) *ends {
+func newEnds(t testing.TB, device string, batch int, path verbs.PostPath, memory int) *ends {
 	t.Helper()
 	dev, err := verbs.Open(device)
 	closes(t, dev, err)
@@ -62,7 +62,7 @@ func newEnds(t testing.TB, device string, batch int, path verbs.PostPath) *ends 
 	closes(t, channel, err)
 	e.cq, err = dev.CreateCQ(verbs.CQInit{Depth: batch, Channel: channel})
 	closes(t, e.cq, err)
-	e.mr, err = pd.AllocMR(4096, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+	e.mr, err = pd.AllocMR(memory, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
 	closes(t, e.mr, err)
 	e.sgl = []verbs.SGE{e.mr.SGE(0, 8)}
 	var pair [2]*verbs.QP

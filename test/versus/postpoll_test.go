@@ -14,7 +14,7 @@ func BenchmarkPostPoll(b *testing.B) {
 	inC, device := compile(b), deviceName(b)
 	for _, batch := range batches {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
-			e := newEnds(b, device, batch, verbs.PostAuto)
+			e := newEnds(b, device, batch, verbs.PostAuto, 4096)
 			for range b.N {
 				turns := alternate(
 					func() turn { return e.turn(b, spin) },
@@ -34,7 +34,7 @@ func BenchmarkPostPath(b *testing.B) {
 	device := deviceName(b)
 	for _, batch := range batches {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
-			classic, builder := newEnds(b, device, batch, verbs.PostClassic), newEnds(b, device, batch, verbs.PostWRAPI)
+			classic, builder := newEnds(b, device, batch, verbs.PostClassic, 4096), newEnds(b, device, batch, verbs.PostWRAPI, 4096)
 			for range b.N {
 				turns := alternate(
 					func() turn { return builder.turn(b, spin) },
@@ -55,7 +55,7 @@ func BenchmarkWaitWake(b *testing.B) {
 	inC, device := compile(b), deviceName(b)
 	for _, batch := range batches {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
-			e := newEnds(b, device, batch, verbs.PostAuto)
+			e := newEnds(b, device, batch, verbs.PostAuto, 4096)
 			for range b.N {
 				turns := alternate(
 					func() turn { return e.turn(b, wait) },
@@ -78,7 +78,7 @@ func TestAllocatesNothing(t *testing.T) {
 	for _, batch := range batches {
 		for _, path := range []verbs.PostPath{verbs.PostClassic, verbs.PostWRAPI} {
 			for name, get := range map[string]poller{"polling": spin, "waiting": wait} {
-				e := newEnds(t, device, batch, path)
+				e := newEnds(t, device, batch, path, 4096)
 				e.round(t, get)
 				if n := testing.AllocsPerRun(50, func() { e.round(t, get) }); n != 0 {
 					t.Errorf("posting %d (%v) and %s: %v allocations a round", batch, path, name, n)

@@ -15,6 +15,7 @@ import "C"
 import (
 	"encoding/binary"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -78,6 +79,9 @@ func (f *Fake) Datagrams() { f.f.ex.qp_base.qp_type = C.IBV_QPT_UD }
 func (f *Fake) Refuse(i int, errno syscall.Errno) {
 	f.f.refuse_at, f.f.errnum = C.int(i), C.int(errno)
 }
+
+// Stall makes each post of sends in the classic way take so long.
+func (f *Fake) Stall(d time.Duration) { f.f.stall = C.double(d.Seconds()) }
 
 // Completes makes each poll give up to n copies of a completion with an
 // immediate; n < 0 makes it fail with errno.

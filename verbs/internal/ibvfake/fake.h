@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <infiniband/verbs.h>
 
 // What the last post brought, for a test to look at; and what the next may do.
@@ -24,6 +25,7 @@ struct fake {
 	long lost;                  // datagrams whose address handle was freed
 	int refuse_at;              // the place in a chain that is refused; -1: none, -2: the doorbell, when all are queued
 	int errnum;                 // with this
+	double stall;               // seconds that each post of sends in the classic way takes
 	struct ibv_send_wr last_send[4];
 	struct ibv_sge last_sge[4];
 	struct ibv_recv_wr last_recv[4];

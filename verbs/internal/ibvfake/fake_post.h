@@ -4,12 +4,25 @@
 #ifndef RAWVERBS_IBVFAKE_POST_H
 #define RAWVERBS_IBVFAKE_POST_H
 
+// fake_work keeps the processor, whatever signals come.
+static void fake_work(double seconds)
+{
+	struct timespec began, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - began.tv_sec) + (now.tv_nsec - began.tv_nsec) * 1e-9 < seconds);
+}
+
 static int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct fake *f = (struct fake *)qp->qp_context;
 	int i = 0;
 
 	f->posts++;
+	if (f->stall)
+		fake_work(f->stall);
 	for (; wr; wr = wr->next, i++) {
 		if (i == f->refuse_at) {
 			*bad = wr;
