@@ -41,14 +41,11 @@ demo-rxe: all need-vm ## the same on rxe0, the kernel's device, in a machine of 
 ##@ Testing
 
 .PHONY: check
-check: static ## the quick part: static, unit tests, the real binaries on soft0
+check: vet ## the quick part, for every edit: vet, unit tests, the real binaries on soft0
 	go test ./...
 
-# What static looks at beside linux/amd64, where the tests run: docs/setup.md says so.
-vetted = linux/386 darwin/arm64
-built  = linux/arm linux/arm64 linux/s390x linux/riscv64 freebsd/amd64
-.PHONY: static
-static: need-build ## gofmt, vet, staticcheck, builds without cgo and for other systems
+.PHONY: vet
+vet: need-build ## gofmt, vet, staticcheck, a build without cgo
 	@bad=$$(find . -path ./out -prune -o -name '*.go' -print0 | xargs -0 gofmt -l); [[ -z $$bad ]] || { echo "gofmt -w these: $$bad" >&2; exit 1; }
 	go vet ./...
 	go vet -tags rdma,rxe ./...
@@ -57,6 +54,12 @@ static: need-build ## gofmt, vet, staticcheck, builds without cgo and for other 
 	$(tool) staticcheck -tags rdma,rxe ./...
 	$(tool) staticcheck -tags lab ./test/e2e
 	CGO_ENABLED=0 go build ./...
+
+# The tests run on linux/amd64; docs/setup.md has the other systems.
+vetted = linux/386 darwin/arm64
+built  = linux/arm linux/arm64 linux/s390x linux/riscv64 freebsd/amd64
+.PHONY: static
+static: vet ## vet, and builds for other systems
 	@for on in $(vetted); do echo "go vet ./... for $$on"; CGO_ENABLED=0 GOOS=$${on%/*} GOARCH=$${on#*/} go vet ./... || exit; done
 	@for on in $(built); do echo "go build ./... for $$on"; CGO_ENABLED=0 GOOS=$${on%/*} GOARCH=$${on#*/} go build ./... || exit; done
 	CGO_ENABLED=0 GOOS=js GOARCH=wasm go build ./verbs
