@@ -29,5 +29,6 @@ lab: all need-vm
 vm-install:
 	@test/vm/install.sh
 
+# Not the directory: it may be a mount point, as in make fresh.
 vm-clean:
-	rm -rf "$${XDG_CACHE_HOME:-$$HOME/.cache}/rawverbs/vm"
+	rm -rf "$${XDG_CACHE_HOME:-$$HOME/.cache}"/rawverbs/vm/*
