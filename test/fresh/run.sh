@@ -70,9 +70,20 @@ fi
 
 # What this run writes. sudo's password, if any, has been asked for by now.
 work=$(mktemp -d "$cache/run.XXXXXX")
-trap '"${as_root[@]}" rm -rf "$work"' EXIT
+inside=
+# shellcheck disable=SC2317 # called by the trap
+clean_up() {
+	trap '' INT TERM HUP
+	if [[ -n $inside ]]; then
+		"${as_root[@]}" kill -KILL "$inside" 2>/dev/null || true
+		wait "$inside" || true
+	fi
+	"${as_root[@]}" rm -rf "$work"
+}
+trap clean_up EXIT
 trap 'exit 130' INT
-trap 'exit 143' TERM HUP
+trap 'exit 143' TERM
+trap 'exit 129' HUP
 git -C "$repo" diff --quiet HEAD -- 2>/dev/null || say "what is not committed is left out"
 git clone -q --no-hardlinks "$repo" "$work/clone"
 git -C "$work/clone" remote remove origin
@@ -88,8 +99,11 @@ go env GOROOT GOMODCACHE GOCACHE >"$work/go"
 certificates=${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}
 if [[ -r $certificates ]]; then cp "$certificates" "$work/certificates"; fi
 
-# A process namespace: what CMD leaves running ends with it.
+# A process namespace: what CMD leaves running ends with it, and it ends with us.
 status=0
-"${as_root[@]}" unshare --mount --propagation private --pid --fork --kill-child \
-	"$here/enter.sh" "$cache" "$pristine" "$work" "${FRESH_USER:+1}" "$cmd" || status=$?
+"${as_root[@]}" setpriv --pdeathsig KILL unshare --mount --propagation private --pid --fork --kill-child \
+	"$here/enter.sh" "$cache" "$pristine" "$work" "${FRESH_USER:+1}" "$cmd" <&0 &
+inside=$!
+wait "$inside" || status=$?
+inside=
 exit "$status"
