@@ -21,9 +21,10 @@ func hangup(fd uintptr) error {
 		events, revents int16
 	}{fd: int32(fd), events: pollRdHup}
 	var now syscall.Timespec
-	_, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0)
+	// If ppoll fails, revents stays 0: nothing is known of a hang-up.
+	_, _, _ = syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0)
 	switch {
-	case errno != 0 || poll.revents&(pollErr|pollHup|pollRdHup) == 0:
+	case poll.revents&(pollErr|pollHup|pollRdHup) == 0:
 		return nil
 	case poll.revents&pollErr != 0:
 		if code, err := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ERROR); err == nil && code != 0 {

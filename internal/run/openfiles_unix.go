@@ -10,5 +10,5 @@ func openFiles() uint64 {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 4 * maxSilent
 	}
-	return uint64(limit.Cur)
+	return uint64(limit.Cur) //nolint:unconvert // an int64 on FreeBSD
 }

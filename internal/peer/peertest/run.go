@@ -92,7 +92,7 @@ func Against(t *testing.T, e job.Endpoint, client bool, limit time.Duration, fak
 	var peer sync.WaitGroup
 	defer peer.Wait()
 	if client {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func Against(t *testing.T, e job.Endpoint, client bool, limit time.Duration, fak
 	}
 	defer l.Close()
 	peer.Go(func() {
-		if conn, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		if conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String()); err == nil {
 			fake(conn)
 		}
 	})
