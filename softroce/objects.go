@@ -236,8 +236,21 @@ func (q *qp) orClosed(err error) error {
 	return err
 }
 
+// acknowledged waits, for a moment, until the acknowledgement of the last message is on its
+// way: a peer in the same process may be sending, and whoever sends takes everybody's packets.
+func (q *qp) acknowledged() {
+	const tries, pause = 100, 100 * time.Microsecond
+	for range tries {
+		q.d.kick()
+		if !q.qp.OwesACK() {
+			return
+		}
+		time.Sleep(pause)
+	}
+}
+
 func (q *qp) Close() error {
-	q.d.kick() // an acknowledgement may be owed
+	q.acknowledged()
 	q.closed.Store(true)
 	defer q.d.alarm.arm() // what was armed for this queue pair may have been the earliest
 	return q.qp.Close()

@@ -51,6 +51,13 @@ func (a *answers) forgetAnswers() {
 	a.due, a.ackDue, a.nakDue, a.current = 0, false, false, nil
 }
 
+// OwesACK says whether a message that was delivered is yet to be acknowledged.
+func (qp *QP) OwesACK() bool {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	return qp.resp.answers.ackDue
+}
+
 // growSlots makes room for n READs and atomics. The ring never shrinks, and nothing in
 // it is lost: the peer may ask again for any of those that it was allowed before.
 func (a *answers) growSlots(n int) {
