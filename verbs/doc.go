@@ -43,7 +43,7 @@
 //     handler that C had installed.
 //   - Through cgo: other processors, other versions of Go, the race detector and the
 //     sanitizers, the build tag cgocalls, programs that are started with
-//     RAWVERBS_CGO_CALLS=1 in the environment, and longer posts anywhere. A poll then takes
+//     RAWVERBS_CGO_CALLS=1 in the environment, and longer sends anywhere. A poll then takes
 //     twice the time; nobody waits for the call.
 //
 // On rdma_rxe, siw and hfi1 a post is a system call, which may send the packets as well:

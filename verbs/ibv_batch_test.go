@@ -7,6 +7,7 @@ package verbs
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -91,27 +92,28 @@ func TestLongBatchesNameTheRefused(t *testing.T) {
 // TestLongPostsDoNotHoldUpTheCollector: what a device does with much work within the call (as
 // rxe sends it) the program does not wait for.
 func TestLongPostsDoNotHoldUpTheCollector(t *testing.T) {
-	const stall = 300 * time.Millisecond
+	const stall = time.Second
 	big := sendBatch(1)
 	big[0].SGL = []SGE{{Addr: 3, Length: briefBytes/2 + 1}, {Addr: 3, Length: briefBytes / 2}}
 	for name, wrs := range map[string][]SendWR{"many": sendBatch(briefWRs + 1), "large": big} {
 		f, qp := fakeQP(t, QPCap{MaxSendWR: 100, MaxRecvWR: 1, MaxSendSGE: 2, MaxRecvSGE: 1})
 		f.Stall(stall)
 		posting := make(chan struct{})
+		var posted atomic.Bool
 		var all sync.WaitGroup
 		all.Go(func() {
 			close(posting)
 			if err := qp.PostSend(wrs); err != nil {
 				t.Error(err)
 			}
+			posted.Store(true)
 		})
 		<-posting
 		time.Sleep(stall / 10)
-		began := time.Now()
 		var stats runtime.MemStats
 		runtime.ReadMemStats(&stats) // stops the world
-		if took := time.Since(began); took > stall/2 {
-			t.Errorf("%s: a post that takes %v held the world up for %v", name, stall, took)
+		if posted.Load() {
+			t.Errorf("%s: the world stopped only after a post that takes %v", name, stall)
 		}
 		all.Wait()
 	}

@@ -188,8 +188,8 @@ func (q *ibvQP) refusal() error {
 	return nil
 }
 
-// movedOn asks the device for the state: an error takes a queue pair from RTR to ERR without
-// Modify.
+// movedOn asks the device for the state, once after each reset: what Modify asked for does not
+// tell it, because another Modify may have come between and errors move queue pairs too.
 func (q *ibvQP) movedOn() bool {
 	attr, err := q.Query(qpstate.MaskState)
 	q.send.ready = err == nil && attr.State >= qpstate.RTS

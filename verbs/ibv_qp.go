@@ -88,22 +88,13 @@ func (q *ibvQP) QPN() uint32 { return q.qpn }
 func (q *ibvQP) Cap() QPCap  { return q.cap }
 
 func (q *ibvQP) Modify(attr *QPAttr, mask QPAttrMask) error {
-	if mask&qpstate.MaskState == 0 {
-		return q.modify(attr, mask)
+	if mask&qpstate.MaskState == 0 || attr.State != qpstate.Reset {
+		return q.modify(attr, mask) // the first send after it asks for the state: movedOn
 	}
-	if attr.State == qpstate.Reset { // no post may come between the device's move and ready
-		q.sendMu.Lock()
-		defer q.sendMu.Unlock()
-		err := q.modify(attr, mask)
-		q.send.ready = q.send.ready && err != nil
-		return err
-	}
+	q.sendMu.Lock() // no post may come between the device's move and ready
+	defer q.sendMu.Unlock()
 	err := q.modify(attr, mask)
-	if err == nil {
-		q.sendMu.Lock() // not before: a move to RTR can take seconds
-		defer q.sendMu.Unlock()
-		q.send.ready = attr.State >= qpstate.RTS
-	}
+	q.send.ready = q.send.ready && err != nil
 	return err
 }
 

@@ -57,7 +57,7 @@ the midst of a job.`,
 	}
 	o.Selection = cli.Select(cmd, run.ServerRole, os.Args[1:], func(f *pflag.FlagSet) {
 		cli.AddFlags(f, &o.Options, &out)
-		f.BoolVar(&o.Once, "once", false, "serve one client whose job begins, then exit")
+		f.BoolVar(&o.Once, "once", false, "serve one client that asks for a job this server does, then exit")
 		f.StringVar(&o.Listen, "listen", "", "address to listen on (default: every one of this host's)")
 		o.MaxSize = run.DefaultMaxSize
 		f.Var(&o.MaxSize, "max-size", "largest buffer or region that an rdma_client may ask for, such as 64M")

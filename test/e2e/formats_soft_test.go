@@ -57,7 +57,8 @@ func TestOtherFormatsOnceOutlivesProbes(t *testing.T) {
 	noLeak(t)
 	for _, wire := range []string{"rc-example", "rocev2-learn", "pingpong", "perftest"} {
 		t.Run(wire, func(t *testing.T) {
-			s := serve(t, "--peer", wire, "--once", "--timeout", "2s")
+			t.Parallel()
+			s := serve(t, "--peer", wire, "--once", "--timeout", "5s")
 			for greeting, want := range map[string]string{
 				"":      "closed the connection before it sent anything",
 				"short": "closed the connection after 5 of ",

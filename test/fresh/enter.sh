@@ -17,7 +17,7 @@ fi
 
 # overlay LOWER NAME TARGET: LOWER at TARGET, writes go to $work/NAME.
 overlay() {
-	mkdir -p "$work/$2/upper" "$work/$2/work" "$3" "$1"
+	mkdir -p "$work/$2/upper" "$work/$2/work" "$3"
 	# Where the cache lies on an overlay itself, as in a container, memory has to serve.
 	if ! mount -t overlay overlay -o "lowerdir=$1,upperdir=$work/$2/upper,workdir=$work/$2/work" "$3" 2>/dev/null; then
 		mount -t tmpfs tmpfs "$work/$2"
@@ -73,8 +73,9 @@ if [[ -n $user ]]; then
 	# The caches hold what root wrote: readable already, and now the user can add to them.
 	chroot "$root" chown "$name:" "$home" "$home/go" "$home/go/pkg" "$home/.cache" "$home/.cache/rawverbs"
 	chroot "$root" find "$home/go/pkg/mod" "$home/.cache" \( -type d -o -name lock -o -name '*.lock' \) -exec chown "$name:" {} +
-	chroot "$root" chown -R "$name:" "$home/rawverbs"
 fi
+# git refuses a clone of another owner, such as of whoever ran run.sh.
+chroot "$root" chown -R "$name:" "$home/rawverbs"
 
 environment=(HOME="$home" USER="$name" LOGNAME="$name" LANG=C.UTF-8
 	PATH="$goroot/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")

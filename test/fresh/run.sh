@@ -30,6 +30,9 @@ mkdir -p "$cache"
 exec 9>"$cache/lock"
 flock -n 9 || { say "waiting for another run to end"; flock 9; }
 
+# What a run left that was killed; a live one would have the lock.
+"${as_root[@]}" rm -rf "$cache"/run.*
+
 # mirror: the host's sources, if the host is Debian 12; else Debian's default mirror.
 mirror() {
 	local codename
@@ -88,6 +91,7 @@ git -C "$repo" diff --quiet HEAD -- 2>/dev/null || say "what is not committed is
 git clone -q --no-hardlinks "$repo" "$work/clone"
 git -C "$work/clone" remote remove origin
 go env GOROOT GOMODCACHE GOCACHE >"$work/go"
+mkdir -p "$(go env GOMODCACHE)" "$(go env GOCACHE)" # as the user who has them
 {
 	for name in GOPROXY GOFLAGS GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE GOINSECURE; do
 		printf '%s=%s\0' "$name" "$(go env $name)"
@@ -101,7 +105,7 @@ if [[ -r $certificates ]]; then cp "$certificates" "$work/certificates"; fi
 
 # A process namespace: what CMD leaves running ends with it, and it ends with us.
 status=0
-"${as_root[@]}" setpriv --pdeathsig KILL unshare --mount --propagation private --pid --fork --kill-child \
+"${as_root[@]}" setpriv --pdeathsig KILL env --default-signal=INT,QUIT unshare --mount --propagation private --pid --fork --kill-child \
 	"$here/enter.sh" "$cache" "$pristine" "$work" "${FRESH_USER:+1}" "$cmd" <&0 &
 inside=$!
 wait "$inside" || status=$?
