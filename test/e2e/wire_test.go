@@ -189,7 +189,7 @@ func shapeOf(t *testing.T, text string) map[string][]string {
 // Every kind of header is shown with what it carries: packets of rdma_rxe, which
 // softroce's tests know by heart.
 func TestShownHeaders(t *testing.T) {
-	pcap, err := filepath.Abs(filepath.Join("..", "..", "softroce", "internal", "wire", "testdata", "opcodes-ipv4.pcap"))
+	pcap, err := filepath.Abs(filepath.Join("..", "..", "softroce", "internal", "packet", "testdata", "opcodes-ipv4.pcap"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,6 @@ func TestShownHeaders(t *testing.T) {
 	}
 }
 
-// The comparison sees what it should, and nothing else.
 // uncross takes from a shape what depends on which end was first: the order of the
 // packets, and how many messages the end had from the other when it answered.
 func uncross(shape map[string][]string) {
