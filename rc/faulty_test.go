@@ -18,14 +18,14 @@ import (
 // makes up, and completion queues that give one completion at a time, each some time
 // after the last.
 type faulty struct {
-	verbs.DeviceProvider
+	verbs.ProviderDevice
 	under  *verbs.Device
 	events chan verbs.AsyncEvent
 	closed chan struct{}
 	pause  time.Duration // between two completions; 0 is none
 
 	mu   sync.Mutex
-	srqs []verbs.SRQProvider // made of it
+	srqs []verbs.ProviderSRQ // made of it
 }
 
 // openFaulty opens one; the test's end closes it.
@@ -55,7 +55,7 @@ func init() { verbs.Register(faultyProvider{}) }
 func (faultyProvider) Name() string                         { return "faulty" }
 func (faultyProvider) Devices() ([]verbs.DeviceInfo, error) { return nil, nil }
 
-func (faultyProvider) Open(name string) (verbs.DeviceProvider, error) {
+func (faultyProvider) Open(name string) (verbs.ProviderDevice, error) {
 	name, ok := strings.CutPrefix(name, faultyPrefix)
 	if !ok {
 		return nil, syscall.ENODEV
@@ -64,7 +64,7 @@ func (faultyProvider) Open(name string) (verbs.DeviceProvider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &faulty{DeviceProvider: under.Provider(), under: under, pause: faultyPause,
+	return &faulty{ProviderDevice: under.Provider(), under: under, pause: faultyPause,
 		events: make(chan verbs.AsyncEvent), closed: make(chan struct{})}, nil
 }
 
@@ -90,16 +90,16 @@ func (f *faulty) report(events ...verbs.AsyncEvent) {
 	}
 }
 
-func (f *faulty) CreateCQ(init verbs.CQInitProvider) (verbs.CQProvider, error) {
-	cq, err := f.DeviceProvider.CreateCQ(init)
+func (f *faulty) CreateCQ(init verbs.ProviderCQInit) (verbs.ProviderCQ, error) {
+	cq, err := f.ProviderDevice.CreateCQ(init)
 	if err != nil {
 		return nil, err
 	}
-	return &faultyCQ{CQProvider: cq, pause: f.pause, wake: init.Wake}, nil
+	return &faultyCQ{ProviderCQ: cq, pause: f.pause, wake: init.Wake}, nil
 }
 
-func (f *faulty) AllocPD() (verbs.PDProvider, error) {
-	pd, err := f.DeviceProvider.AllocPD()
+func (f *faulty) AllocPD() (verbs.ProviderPD, error) {
+	pd, err := f.ProviderDevice.AllocPD()
 	if err != nil {
 		return nil, err
 	}
@@ -107,25 +107,25 @@ func (f *faulty) AllocPD() (verbs.PDProvider, error) {
 }
 
 type faultyPD struct {
-	verbs.PDProvider
+	verbs.ProviderPD
 	of *faulty
 }
 
-func (pd *faultyPD) CreateSRQ(init verbs.SRQInit) (verbs.SRQProvider, error) {
-	srq, err := pd.PDProvider.CreateSRQ(init)
+func (pd *faultyPD) CreateSRQ(init verbs.SRQInit) (verbs.ProviderSRQ, error) {
+	srq, err := pd.ProviderPD.CreateSRQ(init)
 	pd.of.mu.Lock()
 	defer pd.of.mu.Unlock()
 	pd.of.srqs = append(pd.of.srqs, srq)
 	return srq, err
 }
 
-func (pd *faultyPD) CreateQP(init verbs.QPInitProvider) (verbs.QPProvider, error) {
-	init.SendCQ, init.RecvCQ = init.SendCQ.(*faultyCQ).CQProvider, init.RecvCQ.(*faultyCQ).CQProvider
-	return pd.PDProvider.CreateQP(init)
+func (pd *faultyPD) CreateQP(init verbs.ProviderQPInit) (verbs.ProviderQP, error) {
+	init.SendCQ, init.RecvCQ = init.SendCQ.(*faultyCQ).ProviderCQ, init.RecvCQ.(*faultyCQ).ProviderCQ
+	return pd.ProviderPD.CreateQP(init)
 }
 
 type faultyCQ struct {
-	verbs.CQProvider
+	verbs.ProviderCQ
 	pause time.Duration
 	wake  func()
 	mu    sync.Mutex
@@ -134,7 +134,7 @@ type faultyCQ struct {
 
 func (cq *faultyCQ) Poll(wcs []verbs.WC) (int, error) {
 	if cq.pause == 0 {
-		return cq.CQProvider.Poll(wcs)
+		return cq.ProviderCQ.Poll(wcs)
 	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -142,7 +142,7 @@ func (cq *faultyCQ) Poll(wcs []verbs.WC) (int, error) {
 		time.AfterFunc(rest, cq.wake)
 		return 0, nil
 	}
-	n, err := cq.CQProvider.Poll(wcs[:1])
+	n, err := cq.ProviderCQ.Poll(wcs[:1])
 	if n > 0 {
 		cq.last = time.Now()
 	}

@@ -78,7 +78,7 @@ func (*badProvider) Name() string { return "softroce on a bad network" }
 
 func (*badProvider) Devices() ([]verbs.DeviceInfo, error) { return nil, nil }
 
-func (b *badProvider) Open(name string) (verbs.DeviceProvider, error) {
+func (b *badProvider) Open(name string) (verbs.ProviderDevice, error) {
 	if !strings.HasPrefix(name, badPrefix) {
 		return nil, syscall.ENODEV
 	}

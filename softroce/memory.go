@@ -20,7 +20,7 @@ type mr struct {
 	mapped []byte // a DMA-BUF's memory, which is this device's to unmap
 }
 
-func (p *pd) RegMR(buf []byte, iova uint64, access verbs.Access) (verbs.MRProvider, error) {
+func (p *pd) RegMR(buf []byte, iova uint64, access verbs.Access) (verbs.ProviderMR, error) {
 	m, err := p.pd.RegisterAt(buf, iova, access)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (p *pd) RegMR(buf []byte, iova uint64, access verbs.Access) (verbs.MRProvid
 }
 
 // RegDmabufMR maps the memory, as the CPU is what moves data here.
-func (p *pd) RegDmabufMR(fd int, offset, length, iova uint64, access verbs.Access) (verbs.MRProvider, error) {
+func (p *pd) RegDmabufMR(fd int, offset, length, iova uint64, access verbs.Access) (verbs.ProviderMR, error) {
 	into := int(offset % uint64(os.Getpagesize()))
 	if length == 0 || length > 1<<46 || offset > 1<<46 {
 		return nil, syscall.EINVAL
@@ -58,7 +58,7 @@ func (p *pd) RegDmabufMR(fd int, offset, length, iova uint64, access verbs.Acces
 	return &mr{MR: m, mapped: mapped}, nil
 }
 
-func (m *mr) Rereg(flags verbs.ReregFlags, domain verbs.PDProvider, buf []byte, iova uint64, access verbs.Access) (lost bool, err error) {
+func (m *mr) Rereg(flags verbs.ReregFlags, domain verbs.ProviderPD, buf []byte, iova uint64, access verbs.Access) (lost bool, err error) {
 	if m.mapped != nil {
 		return false, syscall.EOPNOTSUPP // its memory is not the caller's
 	}
@@ -123,6 +123,6 @@ func orError[I any, T any](object *T, err error) (I, error) {
 	return any(object).(I), nil
 }
 
-func (p *pd) AllocMW(t verbs.MWType) (verbs.MWProvider, error) {
-	return orError[verbs.MWProvider](p.pd.AllocMW(t))
+func (p *pd) AllocMW(t verbs.MWType) (verbs.ProviderMW, error) {
+	return orError[verbs.ProviderMW](p.pd.AllocMW(t))
 }

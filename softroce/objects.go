@@ -19,10 +19,10 @@ type pd struct {
 	pd *transport.PD
 }
 
-func (d *device) AllocPD() (verbs.PDProvider, error) { return &pd{d, d.engine.AllocPD()}, nil }
+func (d *device) AllocPD() (verbs.ProviderPD, error) { return &pd{d, d.engine.AllocPD()}, nil }
 
-func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AHProvider, error) {
-	return orError[verbs.AHProvider](p.pd.CreateAH(attr))
+func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.ProviderAH, error) {
+	return orError[verbs.ProviderAH](p.pd.CreateAH(attr))
 }
 
 func (p *pd) Close() error { return nil }
@@ -30,7 +30,7 @@ func (p *pd) Close() error { return nil }
 // channel is a completion channel: its CQs wake their waiters without it.
 type channel struct{}
 
-func (d *device) CreateCompChannel() (verbs.CompChannelProvider, error) { return channel{}, nil }
+func (d *device) CreateCompChannel() (verbs.ProviderCompChannel, error) { return channel{}, nil }
 
 func (channel) Close() error { return nil }
 
@@ -49,7 +49,7 @@ const wcEx = verbs.WCExStandard | verbs.WCExTimestamp | verbs.WCExWallclock
 
 func (d *device) CompVectors() int { return 1 }
 
-func (d *device) CreateCQ(init verbs.CQInitProvider) (verbs.CQProvider, error) {
+func (d *device) CreateCQ(init verbs.ProviderCQInit) (verbs.ProviderCQ, error) {
 	if init.Vector < 0 || init.Vector >= d.CompVectors() {
 		return nil, syscall.EINVAL
 	}
@@ -136,7 +136,7 @@ type srq struct {
 	closed atomic.Bool
 }
 
-func (p *pd) CreateSRQ(init verbs.SRQInit) (verbs.SRQProvider, error) {
+func (p *pd) CreateSRQ(init verbs.SRQInit) (verbs.ProviderSRQ, error) {
 	t, err := p.pd.CreateSRQ(init.MaxWR, init.MaxSGE)
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ type qp struct {
 	closed atomic.Bool
 }
 
-func (p *pd) CreateQP(init verbs.QPInitProvider) (verbs.QPProvider, error) {
+func (p *pd) CreateQP(init verbs.ProviderQPInit) (verbs.ProviderQP, error) {
 	if init.PostPath == verbs.PostWRAPI {
 		return nil, syscall.EOPNOTSUPP
 	}

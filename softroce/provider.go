@@ -35,7 +35,7 @@ func info(name string) verbs.DeviceInfo {
 	return verbs.DeviceInfo{Name: name, Provider: provider{}.Name(), NodeType: verbs.NodeCA, Transport: verbs.TransportIB, Index: -1}
 }
 
-func (provider) Open(name string) (verbs.DeviceProvider, error) {
+func (provider) Open(name string) (verbs.ProviderDevice, error) {
 	where, ours := strings.CutPrefix(name, prefix)
 	if name != loopbackName && !ours {
 		return nil, syscall.ENODEV

@@ -10,7 +10,7 @@ package verbs
 // taken or EINVAL, one that comes after it is EINVAL.
 type AH struct {
 	handle
-	p AHProvider
+	p ProviderAH
 }
 
 // CreateAH makes an address handle. On RoCE attr needs IsGlobal, GRH.DGID,
@@ -23,7 +23,7 @@ type AH struct {
 func (pd *PD) CreateAH(attr AHAttr) (*AH, error) {
 	ah := &AH{}
 	p, err := makeObject(&ah.handle, "AH", "ibv_create_ah", attr.String(),
-		func() (AHProvider, error) { return pd.p.CreateAH(attr) }, &pd.handle)
+		func() (ProviderAH, error) { return pd.p.CreateAH(attr) }, &pd.handle)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (pd *PD) CreateAH(attr AHAttr) (*AH, error) {
 }
 
 // Provider is the provider's side of the handle. For providers.
-func (ah *AH) Provider() AHProvider { return ah.p }
+func (ah *AH) Provider() ProviderAH { return ah.p }
 
 // Close destroys the handle; sends posted with it must have completed. Closing again
 // does nothing.

@@ -20,7 +20,7 @@ import (
 // Its methods may be called by several goroutines at once.
 type CompChannel struct {
 	handle
-	p   CompChannelProvider
+	p   ProviderCompChannel
 	dev *Device
 }
 
@@ -74,7 +74,7 @@ type CQInit struct {
 // turn, and each completion goes to one of them.
 type CQ struct {
 	handle
-	p        CQProvider
+	p        ProviderCQ
 	dev      *Device
 	channel  *CompChannel
 	woken    chan struct{} // holds at most one wake-up
@@ -98,7 +98,7 @@ func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
 	}
 	cq := &CQ{dev: d, channel: init.Channel, woken: make(chan struct{}, 1), gone: make(chan struct{})}
 	parents := []*handle{&d.handle}
-	var ch CompChannelProvider
+	var ch ProviderCompChannel
 	if init.Channel != nil {
 		if init.Channel.dev != d {
 			return nil, otherDevice(op, d.device, "the channel is of "+init.Channel.device)
@@ -106,8 +106,8 @@ func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
 		parents = append(parents, &init.Channel.handle)
 		ch = init.Channel.p
 	}
-	p, err := makeObject(&cq.handle, "CQ", op, detail, func() (CQProvider, error) {
-		return d.p.CreateCQ(CQInitProvider{
+	p, err := makeObject(&cq.handle, "CQ", op, detail, func() (ProviderCQ, error) {
+		return d.p.CreateCQ(ProviderCQInit{
 			Depth: init.Depth, Channel: ch, Vector: init.Vector, Ex: init.Ex, Flags: init.Flags, Wake: wakeUp(cq.woken)})
 	}, parents...)
 	if err != nil {
@@ -163,7 +163,7 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 //
 // Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 func (cq *CQ) Spin(wcs []WC, polls int) (n int, err error) {
-	s, ok := cq.p.(CQSpinner)
+	s, ok := cq.p.(ProviderCQSpinner)
 	if !ok {
 		for range max(polls, 1) {
 			if n, err = cq.Poll(wcs); n > 0 || err != nil {
@@ -335,13 +335,13 @@ func (cq *CQ) wait(ctx, owner context.Context, room int, solicitedOnly bool, pol
 // The software device does: the waiting goroutine receives packets. Polling is then no
 // faster than waiting.
 func (cq *CQ) WaitMakesProgress() bool {
-	s, ok := cq.p.(CQSleeper)
+	s, ok := cq.p.(ProviderCQSleeper)
 	return ok && s.SleepMakesProgress()
 }
 
 // sleep returns after an event, the end of ctx or owner, or Close, or earlier.
 func (cq *CQ) sleep(ctx, owner context.Context) {
-	if s, ok := cq.p.(CQSleeper); ok {
+	if s, ok := cq.p.(ProviderCQSleeper); ok {
 		s.Sleep(ctx, owner, cq.woken, cq.gone)
 		return
 	}
@@ -356,7 +356,7 @@ func (cq *CQ) sleep(ctx, owner context.Context) {
 // wakeWaiter has one of those who wait, or who is just about to sleep, poll again.
 func (cq *CQ) wakeWaiter() {
 	wakeUp(cq.woken)()
-	if s, ok := cq.p.(CQSleeper); ok {
+	if s, ok := cq.p.(ProviderCQSleeper); ok {
 		s.WakeSleeper()
 	}
 }

@@ -62,7 +62,7 @@ func (e providerErrors) Unwrap() []error { return e }
 // answer net.ErrClosed after Close; Name, Info and Provider still answer.
 type Device struct {
 	handle
-	p    DeviceProvider
+	p    ProviderDevice
 	info DeviceInfo
 
 	eventsOnce sync.Once
@@ -95,7 +95,7 @@ func Open(name string, options ...OpenOption) (*Device, error) {
 			return nil, fail("ibv_open_device", name, "", err)
 		}
 		d := &Device{p: p, info: DeviceInfo{Name: name, Provider: provider.Name()}, events: &listeners{}}
-		if unlisted, ok := p.(DeviceInformer); ok {
+		if unlisted, ok := p.(ProviderDeviceInformer); ok {
 			d.info = unlisted.Info()
 		}
 		for _, info := range devices {
@@ -178,7 +178,7 @@ func (d *Device) Name() string { return d.info.Name }
 
 // Provider is the provider's side of the device, for what a provider offers
 // besides verbs.
-func (d *Device) Provider() DeviceProvider { return d.p }
+func (d *Device) Provider() ProviderDevice { return d.p }
 
 // Query reads the device's limits. net.ErrClosed after Close, as every question.
 //
@@ -238,7 +238,7 @@ func (d *Device) Subscribe(f func(AsyncEvent)) (cancel func()) {
 
 // pumpEvents delivers events until the device is closed. It refers to the provider and the
 // listeners, not to the Device, so that a Device without Close can be collected and reported.
-func pumpEvents(p DeviceProvider, to *listeners) {
+func pumpEvents(p ProviderDevice, to *listeners) {
 	for {
 		event, err := p.NextEvent()
 		if err != nil {

@@ -18,8 +18,8 @@ import "fmt"
 func (pd *PD) RegDmabufMR(fd int, offset uint64, length int, iova uint64, access Access) (*MR, error) {
 	mr := &MR{pd: pd, addr: iova, length: length, access: access}
 	detail := fmt.Sprintf("fd %d, %d bytes from %#x, %s", fd, length, offset, access.Name())
-	p, err := makeObject(&mr.handle, "MR", "ibv_reg_dmabuf_mr", detail, func() (MRProvider, error) {
-		p, err := optional[DmabufProvider](pd.p)
+	p, err := makeObject(&mr.handle, "MR", "ibv_reg_dmabuf_mr", detail, func() (ProviderMR, error) {
+		p, err := optional[ProviderDmabuf](pd.p)
 		if err != nil {
 			return nil, err
 		}

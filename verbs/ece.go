@@ -20,7 +20,7 @@ type ECE struct {
 // Implements: int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 func (qp *QP) QueryECE() (e ECE, err error) {
 	err = qp.call("ibv_query_ece", qp.name(), func() error {
-		p, err := optional[ECEProvider](qp.p)
+		p, err := optional[ProviderECE](qp.p)
 		if err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func (qp *QP) QueryECE() (e ECE, err error) {
 // Implements: int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 func (qp *QP) SetECE(e ECE) error {
 	return qp.call("ibv_set_ece", fmt.Sprintf("%s, vendor %#x, options %#x", qp.name(), e.VendorID, e.Options), func() error {
-		p, err := optional[ECEProvider](qp.p)
+		p, err := optional[ProviderECE](qp.p)
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (qp *QP) SetECE(e ECE) error {
 // Implements: int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 func (qp *QP) DataInOrder(op Opcode) (ordered bool, err error) {
 	err = qp.call("ibv_query_qp_data_in_order", fmt.Sprintf("%s, %v", qp.name(), op), func() error {
-		p, err := optional[DataOrderProvider](qp.p)
+		p, err := optional[ProviderDataOrder](qp.p)
 		if err != nil {
 			return err
 		}

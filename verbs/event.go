@@ -47,8 +47,8 @@ func (t EventType) String() string {
 type AsyncEvent struct {
 	Type EventType   // what happened, and so what it is about
 	QPN  uint32      // events of a queue pair
-	CQ   CQProvider  // events of a completion queue: what [CQ.Is] compares
-	SRQ  SRQProvider // events of a shared receive queue: what [SRQ.Is] compares
+	CQ   ProviderCQ  // events of a completion queue: what [CQ.Is] compares
+	SRQ  ProviderSRQ // events of a shared receive queue: what [SRQ.Is] compares
 	Port uint8       // events of a port
 }
 

@@ -45,7 +45,7 @@ func newIBVCompChannel(d *ibvDevice) *ibvCompChannel {
 	return &ibvCompChannel{cqs: &d.cqs, turn: make(chan struct{}, 1), got: (*[maxEvents]*C.struct_ibv_cq)(unsafe.Pointer(got))}
 }
 
-func (d *ibvDevice) CreateCompChannel() (CompChannelProvider, error) {
+func (d *ibvDevice) CreateCompChannel() (ProviderCompChannel, error) {
 	c := newIBVCompChannel(d)
 	if err := errnoErr(C.rv_create_comp_channel(d.ctx, &c.ch)); err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ type ibvCQ struct {
 
 func (d *ibvDevice) CompVectors() int { return int(d.ctx.num_comp_vectors) }
 
-func (d *ibvDevice) CreateCQ(init CQInitProvider) (CQProvider, error) {
+func (d *ibvDevice) CreateCQ(init ProviderCQInit) (ProviderCQ, error) {
 	var channel *C.struct_ibv_comp_channel
 	owner, _ := init.Channel.(*ibvCompChannel)
 	if owner != nil {

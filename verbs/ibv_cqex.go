@@ -27,7 +27,7 @@ var (
 // ibvWCEx is what rv_poll_cq_ex reads.
 const ibvWCEx = WCExStandard | WCExTimestamp | WCExCVLAN | WCExFlowTag | WCExWallclock
 
-func (d *ibvDevice) createCQEx(init CQInitProvider, channel *C.struct_ibv_comp_channel) (cq *C.struct_ibv_cq, err error) {
+func (d *ibvDevice) createCQEx(init ProviderCQInit, channel *C.struct_ibv_comp_channel) (cq *C.struct_ibv_cq, err error) {
 	if init.Ex&^ibvWCEx != 0 {
 		return nil, syscall.EOPNOTSUPP
 	}

@@ -38,7 +38,7 @@ func (ibvProvider) Devices() (infos []DeviceInfo, err error) {
 	return infos, err
 }
 
-func (ibvProvider) Open(name string) (DeviceProvider, error) {
+func (ibvProvider) Open(name string) (ProviderDevice, error) {
 	var ctx *C.struct_ibv_context
 	opened := syscall.Errno(syscall.ENODEV)
 	err := eachDevice(func(info DeviceInfo, dev *C.struct_ibv_device) bool {

@@ -37,7 +37,7 @@ func (m *ibvMR) readKeys() {
 // bytesOf is how C is given Go memory; see ibv_memory.h.
 func bytesOf(buf []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(buf)) }
 
-func (p *ibvPD) RegMR(buf []byte, iova uint64, access Access) (MRProvider, error) {
+func (p *ibvPD) RegMR(buf []byte, iova uint64, access Access) (ProviderMR, error) {
 	var mr *C.struct_ibv_mr
 	start := bytesOf(buf)
 	if err := errnoErr(C.rv_reg_mr(p.pd, start, C.size_t(len(buf)), C.uint64_t(iova), C.int(access), &mr)); err != nil {
@@ -50,7 +50,7 @@ func (p *ibvPD) RegMR(buf []byte, iova uint64, access Access) (MRProvider, error
 	return m, nil
 }
 
-func (p *ibvPD) RegDmabufMR(fd int, offset, length, iova uint64, access Access) (MRProvider, error) {
+func (p *ibvPD) RegDmabufMR(fd int, offset, length, iova uint64, access Access) (ProviderMR, error) {
 	var mr *C.struct_ibv_mr
 	errno := C.rv_reg_dmabuf_mr(p.pd, C.uint64_t(offset), C.size_t(length), C.uint64_t(iova), C.int(fd), C.int(access), &mr)
 	if err := errnoErr(errno); err != nil {
@@ -71,7 +71,7 @@ func (p *ibvPD) AdviseMR(advice MRAdvice, flags MRAdviceFlags, sgl []SGE) error 
 func (m *ibvMR) LKey() uint32 { return m.lkey.Load() }
 func (m *ibvMR) RKey() uint32 { return m.rkey.Load() }
 
-func (m *ibvMR) Rereg(flags ReregFlags, pd PDProvider, buf []byte, iova uint64, access Access) (lost bool, err error) {
+func (m *ibvMR) Rereg(flags ReregFlags, pd ProviderPD, buf []byte, iova uint64, access Access) (lost bool, err error) {
 	var domain *C.struct_ibv_pd
 	var start *C.uint8_t
 	var length C.size_t
@@ -119,7 +119,7 @@ type ibvMW struct {
 	rkey atomic.Uint32
 }
 
-func (p *ibvPD) AllocMW(t MWType) (MWProvider, error) {
+func (p *ibvPD) AllocMW(t MWType) (ProviderMW, error) {
 	var mw *C.struct_ibv_mw
 	if err := errnoErr(C.rv_alloc_mw(p.pd, C.int(t), &mw)); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ type ibvPD struct {
 	pd *C.struct_ibv_pd
 }
 
-func (d *ibvDevice) AllocPD() (PDProvider, error) {
+func (d *ibvDevice) AllocPD() (ProviderPD, error) {
 	p := &ibvPD{d: d}
 	if err := errnoErr(C.rv_alloc_pd(d.ctx, &p.pd)); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ type ibvAH struct {
 	ah *C.struct_ibv_ah
 }
 
-func (p *ibvPD) CreateAH(attr AHAttr) (AHProvider, error) {
+func (p *ibvPD) CreateAH(attr AHAttr) (ProviderAH, error) {
 	var ah *C.struct_ibv_ah
 	c := encodeAH(&attr)
 	if err := errnoErr(C.rv_create_ah(p.pd, &c, &ah)); err != nil {

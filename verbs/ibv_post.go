@@ -309,7 +309,7 @@ func (s *sendSlots) releasePeers() {
 // the first to be posted, since C is told the window's present key by its struct.
 func (s *sendSlots) setBind(c *C.struct_ibv_send_wr, b *MWBind) bool {
 	for i := range s.binds {
-		if b != nil && b.MW != nil && b.MW.p == MWProvider(s.binds[i].mw) {
+		if b != nil && b.MW != nil && b.MW.p == ProviderMW(s.binds[i].mw) {
 			s.split = true
 			return false
 		}

@@ -30,7 +30,7 @@ type ibvQP struct {
 	qp *C.struct_ibv_qp
 }
 
-func (p *ibvPD) CreateQP(init QPInitProvider) (QPProvider, error) {
+func (p *ibvPD) CreateQP(init ProviderQPInit) (ProviderQP, error) {
 	var c C.struct_ibv_qp_init_attr
 	c.send_cq = init.SendCQ.(*ibvCQ).cq
 	c.recv_cq = init.RecvCQ.(*ibvCQ).cq

@@ -21,7 +21,7 @@ type ibvSRQ struct {
 	recv recvSlots // without a queue after Close
 }
 
-func (p *ibvPD) CreateSRQ(init SRQInit) (SRQProvider, error) {
+func (p *ibvPD) CreateSRQ(init SRQInit) (ProviderSRQ, error) {
 	var c C.struct_ibv_srq_init_attr
 	c.attr.max_wr, c.attr.max_sge = C.uint32_t(init.MaxWR), C.uint32_t(init.MaxSGE)
 	var srq *C.struct_ibv_srq

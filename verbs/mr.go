@@ -20,7 +20,7 @@ import (
 // wants the region for itself. Those that tell something answer after Close too.
 type MR struct {
 	handle
-	p      MRProvider
+	p      ProviderMR
 	pd     *PD
 	buf    []byte
 	addr   uint64  // what SGEs and the peer count from
@@ -133,7 +133,7 @@ func (pd *PD) register(buf []byte, access Access, o mrOptions, free func() error
 		}
 	}()
 	p, err := makeObject(&mr.handle, "MR", "ibv_reg_mr", fmt.Sprintf("%d bytes, %s", len(buf), access.Name()),
-		func() (MRProvider, error) { return pd.p.RegMR(mr.buf, mr.addr, access) }, &pd.handle)
+		func() (ProviderMR, error) { return pd.p.RegMR(mr.buf, mr.addr, access) }, &pd.handle)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (mr *MR) Len() int { return mr.length }
 func (mr *MR) Addr() uint64 { return mr.addr }
 
 // Provider is the provider's side of the region. For providers.
-func (mr *MR) Provider() MRProvider { return mr.p }
+func (mr *MR) Provider() ProviderMR { return mr.p }
 
 // Access is what the region was registered for.
 func (mr *MR) Access() Access { return mr.access }

@@ -61,7 +61,7 @@ func (mr *MR) rereg(r Rereg) error {
 	if mr.closed || mr.gone {
 		return net.ErrClosed
 	}
-	p, err := optional[ReregProvider](mr.p)
+	p, err := optional[ProviderRereg](mr.p)
 	if err != nil {
 		return err
 	}

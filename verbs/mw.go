@@ -39,7 +39,7 @@ func (t MWType) String() string {
 // order: one whose turn comes before that of a bind posted earlier fails.
 type MW struct {
 	handle
-	p    MWProvider
+	p    ProviderMW
 	kind MWType
 
 	binding sync.Mutex // type 1: a bind goes from the last one's key to the next, whichever queue pair takes it
@@ -53,7 +53,7 @@ type MW struct {
 // Implements: struct ibv_mw *ibv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 func (pd *PD) AllocMW(t MWType) (*MW, error) {
 	mw := &MW{kind: t}
-	p, err := makeObject(&mw.handle, "MW", "ibv_alloc_mw", t.String(), func() (MWProvider, error) { return pd.p.AllocMW(t) }, &pd.handle)
+	p, err := makeObject(&mw.handle, "MW", "ibv_alloc_mw", t.String(), func() (ProviderMW, error) { return pd.p.AllocMW(t) }, &pd.handle)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (mw *MW) Type() MWType { return mw.kind }
 func (mw *MW) RKey() uint32 { return mw.p.RKey() }
 
 // Provider is the provider's side of the window. For providers.
-func (mw *MW) Provider() MWProvider { return mw.p }
+func (mw *MW) Provider() ProviderMW { return mw.p }
 
 // String prints type and key.
 func (mw *MW) String() string { return fmt.Sprintf("%v rkey %#x", mw.kind, mw.RKey()) }

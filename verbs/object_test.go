@@ -119,9 +119,9 @@ func TestAPanicLeavesNothingBehind(t *testing.T) {
 	closeRoom(t, pd, d)
 }
 
-type panicsPD struct{ PDProvider }
+type panicsPD struct{ ProviderPD }
 
-func (panicsPD) RegMR([]byte, uint64, Access) (MRProvider, error) { panic("out of RegMR") }
+func (panicsPD) RegMR([]byte, uint64, Access) (ProviderMR, error) { panic("out of RegMR") }
 
 func pinned() (n int) {
 	pins.Range(func(any, any) bool { n++; return true })

@@ -31,7 +31,7 @@ type kernelOnly struct {
 
 func (kernelOnly) Name() string                        { return "libibverbs" }
 func (p kernelOnly) Devices() ([]DeviceInfo, error)    { return p.devices, p.err }
-func (kernelOnly) Open(string) (DeviceProvider, error) { return nil, syscall.ENODEV }
+func (kernelOnly) Open(string) (ProviderDevice, error) { return nil, syscall.ENODEV }
 
 func TestOpenNamesTheMissingImport(t *testing.T) {
 	const line = `import _ "github.com/rawverbs/rawverbs/softroce"`
@@ -81,7 +81,7 @@ func (paperProvider) Name() string { return "paper" }
 func (paperProvider) Devices() ([]DeviceInfo, error) {
 	return []DeviceInfo{{Name: "paper0", Provider: "paper"}}, nil
 }
-func (p paperProvider) Open(string) (DeviceProvider, error) { return p, nil }
+func (p paperProvider) Open(string) (ProviderDevice, error) { return p, nil }
 func (paperProvider) calls() string                         { return "calls by post" }
 
 func TestOpenTellsHowCallsAreMade(t *testing.T) {

@@ -9,7 +9,7 @@ package verbs
 // Its methods may be called by several goroutines at once.
 type PD struct {
 	handle
-	p   PDProvider
+	p   ProviderPD
 	dev *Device
 }
 

@@ -81,7 +81,7 @@ func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
 // Reads: ports/N/counters and ports/N/hw_counters of sysfs; libibverbs has no call.
 func (d *Device) QueryCounters(port uint8) (map[string]uint64, error) {
 	return query(d, "counters", fmt.Sprintf("port %d", port), func() (map[string]uint64, error) {
-		p, err := optional[CounterProvider](d.p)
+		p, err := optional[ProviderCounters](d.p)
 		if err != nil {
 			return nil, err
 		}

@@ -40,7 +40,7 @@ func (p PostPath) String() string {
 // PostPath returns the value in use: [PostAuto] for a device that does not use libibverbs,
 // such as a soft device.
 func (qp *QP) PostPath() PostPath {
-	if p, err := optional[PostPathProvider](qp.p); err == nil {
+	if p, err := optional[ProviderPostPath](qp.p); err == nil {
 		return p.PostPath()
 	}
 	return PostAuto

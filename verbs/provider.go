@@ -1,15 +1,5 @@
-// The seam: what serves devices to this package. libibverbs fills it (ibv_*.go);
-// a device in software is another provider, and nothing above changes.
-//
-// The contract, for every method unless it says otherwise:
-//   - it may be called by several goroutines at once;
-//   - what fails returns a syscall.Errno, or an error that wraps one, and leaves
-//     nothing behind; this package adds the call's name, the device and a hint;
-//   - Close is called after the object's children were closed, and no other call is
-//     then under way. A Close that fails leaves the object as it was, for another Close;
-//     after one that succeeds no call comes. The exceptions are Poll, PollEx, Arm,
-//     PostSend, PostRecv, BindMW and NextEvent: they may meet Close at any moment, and
-//     answer net.ErrClosed after it; and what needs no device, such as QPN.
+// The interfaces through which devices are served: ibv_*.go implements them with
+// libibverbs, and softroce implements them in Go.
 
 package verbs
 
@@ -20,42 +10,50 @@ import (
 	"time"
 )
 
-// Provider makes devices available by name. Programs need it not: it is for packages
-// that serve devices, which [Register] one in an init function. Its methods, and those
-// of the objects beneath it, may be called by several goroutines at once; what fails
-// returns a syscall.Errno or an error that wraps one, to which this package adds the
-// call's name, the device and a hint. Close is called after the object's children were
-// closed. A Close that fails leaves the object as it was, and is called again if the
-// program likes. After one that succeeds nothing is called but what may meet a Close at
-// any moment and then answers net.ErrClosed: Poll, PollEx, Arm, PostSend, PostRecv,
-// BindMW, NextEvent; and what needs no device, such as QPN.
+// Provider makes devices available by name. The types whose names begin with Provider are
+// for packages that serve devices; a program that uses devices does not need them. Such a
+// package calls [Register] in an init function.
+//
+// The rules for every method of these interfaces, unless its comment says otherwise:
+//
+//   - Several goroutines may call it at once.
+//   - An error is a syscall.Errno or wraps one, and the failed call leaves nothing behind.
+//     This package adds the name of the C call, the device and a hint.
+//   - Close is called after the object's children were closed, and no other call runs
+//     beside it. If Close fails, the object stays as it was, and Close may be called again.
+//   - After a successful Close nothing more is called. Two groups of methods are excepted.
+//     Poll, PollEx, Arm, PostSend, PostRecv, BindMW and NextEvent may run beside Close or
+//     after it; after it they return net.ErrClosed. And methods that need no device, such
+//     as QPN, may be called at any time.
+//   - An optional feature is an interface of its own. If an object does not implement the
+//     interface, the public call returns EOPNOTSUPP, which is errors.ErrUnsupported.
 type Provider interface {
 	// Name is printed beside the devices: "libibverbs".
 	Name() string
-	// Devices lists what can be opened; none is no error.
+	// Devices lists what can be opened. An empty list is not an error.
 	Devices() ([]DeviceInfo, error)
 	// Open opens a device by name; bare ENODEV if the name is not this provider's.
-	Open(name string) (DeviceProvider, error)
+	Open(name string) (ProviderDevice, error)
 }
 
-// DeviceProvider is an open device (struct ibv_context).
-type DeviceProvider interface {
+// ProviderDevice is an open device (struct ibv_context).
+type ProviderDevice interface {
 	// QueryDevice reads the limits.
 	QueryDevice() (DeviceAttr, error)
-	// QueryPort reads a port's attributes; EINVAL for one that there is not.
+	// QueryPort reads a port's attributes; EINVAL if the device has no such port.
 	QueryPort(port uint8) (PortAttr, error)
 	// QueryGIDTable lists the filled slots of all ports, by port and index.
 	QueryGIDTable() ([]GIDEntry, error)
 	// QueryPKey reads a slot of a port's table, in host order.
 	QueryPKey(port uint8, index int) (uint16, error)
 	// AllocPD makes a protection domain.
-	AllocPD() (PDProvider, error)
+	AllocPD() (ProviderPD, error)
 	// CreateCompChannel makes a completion channel.
-	CreateCompChannel() (CompChannelProvider, error)
+	CreateCompChannel() (ProviderCompChannel, error)
 	// CompVectors is how many completion vectors there are: at least one.
 	CompVectors() int
 	// CreateCQ makes a completion queue; EOPNOTSUPP for what it cannot do of init.
-	CreateCQ(init CQInitProvider) (CQProvider, error)
+	CreateCQ(init ProviderCQInit) (ProviderCQ, error)
 	// NextEvent waits for the next asynchronous event, until Close. It is called
 	// by one goroutine, and what it returned is acknowledged.
 	NextEvent() (AsyncEvent, error)
@@ -63,78 +61,78 @@ type DeviceProvider interface {
 	Close() error
 }
 
-// DeviceInformer is what a DeviceProvider may be besides: one that says what it is.
-// It must be where names can be opened that the Provider does not list.
-type DeviceInformer interface {
-	// Info is what a list would have said of the device.
+// ProviderDeviceInformer is an optional interface of a ProviderDevice. A device that can be
+// opened by a name that the Provider does not list must implement it.
+type ProviderDeviceInformer interface {
+	// Info describes the device as [Devices] would.
 	Info() DeviceInfo
 }
 
-// PDProvider is a protection domain (struct ibv_pd).
-type PDProvider interface {
+// ProviderPD is a protection domain (struct ibv_pd).
+type ProviderPD interface {
 	// RegMR registers buf, which stays where it is until the MR's Close, under the
 	// addresses from iova on.
-	RegMR(buf []byte, iova uint64, access Access) (MRProvider, error)
-	// AllocMW makes a memory window; EINVAL for a type that there is not.
-	AllocMW(t MWType) (MWProvider, error)
+	RegMR(buf []byte, iova uint64, access Access) (ProviderMR, error)
+	// AllocMW makes a memory window; EINVAL for an unknown type.
+	AllocMW(t MWType) (ProviderMW, error)
 	// CreateAH makes an address handle.
-	CreateAH(attr AHAttr) (AHProvider, error)
+	CreateAH(attr AHAttr) (ProviderAH, error)
 	// CreateSRQ makes a shared receive queue.
-	CreateSRQ(init SRQInit) (SRQProvider, error)
+	CreateSRQ(init SRQInit) (ProviderSRQ, error)
 	// CreateQP makes a queue pair in RESET.
-	CreateQP(init QPInitProvider) (QPProvider, error)
+	CreateQP(init ProviderQPInit) (ProviderQP, error)
 	// Close frees the domain.
 	Close() error
 }
 
-// MRProvider is a memory region (struct ibv_mr).
-type MRProvider interface {
+// ProviderMR is a memory region (struct ibv_mr).
+type ProviderMR interface {
 	// LKey is the key for this side, also after Close.
 	LKey() uint32
 	// RKey is the key for the peer, also after Close.
 	RKey() uint32
-	// Close ends the registration: then the device touches the memory no more.
+	// Close ends the registration. Afterwards the device does not touch the memory.
 	Close() error
 }
 
-// MWProvider is a memory window (struct ibv_mw).
-type MWProvider interface {
+// ProviderMW is a memory window (struct ibv_mw).
+type ProviderMW interface {
 	// RKey is the key of the last bind posted, also after Close.
 	RKey() uint32
 	// Close frees the window, bound or not.
 	Close() error
 }
 
-// AHProvider is an address handle (struct ibv_ah).
-type AHProvider interface {
+// ProviderAH is an address handle (struct ibv_ah).
+type ProviderAH interface {
 	// Close destroys the handle.
 	Close() error
 }
 
-// CompChannelProvider is a completion channel (struct ibv_comp_channel). If it
+// ProviderCompChannel is a completion channel (struct ibv_comp_channel). If it
 // breaks, its CQs are woken and their Arm says why.
-type CompChannelProvider interface {
+type ProviderCompChannel interface {
 	// Close destroys the channel.
 	Close() error
 }
 
-// CQInitProvider is a [CQInit] in terms of provider objects.
-type CQInitProvider struct {
+// ProviderCQInit is a [CQInit] in terms of provider objects.
+type ProviderCQInit struct {
 	Depth   int                 // entries asked for
-	Channel CompChannelProvider // nil, or one of this device's own
+	Channel ProviderCompChannel // nil, or one of this device's own
 	Vector  int                 // completion vector
 	Ex      WCExFlags           // not 0: for PollEx
 	Flags   CQFlags             // as CQInit has them
 	// Wake is called for each of the CQ's events if there is a channel, by any
-	// goroutine: it does not block and calls nothing back. A CQSleeper may put it off
+	// goroutine: it does not block and calls nothing back. A ProviderCQSleeper may put it off
 	// until a goroutine sleeps on one of the channel's CQs, and do without it for
 	// that one's own events.
 	Wake func()
 }
 
-// CQProvider is a completion queue (struct ibv_cq). It is comparable, so that an
+// ProviderCQ is a completion queue (struct ibv_cq). It is comparable, so that an
 // event can name it.
-type CQProvider interface {
+type ProviderCQ interface {
 	// Depth is the number of entries it was given.
 	Depth() int
 	// Poll moves up to len(wcs) completions into wcs, oldest first, and returns
@@ -155,24 +153,25 @@ type CQProvider interface {
 	Close() error
 }
 
-// SRQProvider is a shared receive queue (struct ibv_srq). It is comparable, so that
+// ProviderSRQ is a shared receive queue (struct ibv_srq). It is comparable, so that
 // an event can name it.
-type SRQProvider interface {
-	// PostRecv is as a QPProvider's.
+type ProviderSRQ interface {
+	// PostRecv does what PostRecv of a ProviderQP does.
 	PostRecv(wrs []RecvWR) (n int, err error)
 	// Modify applies the attributes that mask names: all, or none with an error.
 	Modify(attr SRQAttr, mask SRQAttrMask) error
 	// Query returns the sizes granted, and the limit that is armed.
 	Query() (SRQAttr, error)
-	// Number is what an XRC peer names it by; EOPNOTSUPP if it has none.
+	// Number is the SRQ number, by which an XRC peer names the queue; EOPNOTSUPP if the
+	// queue has none.
 	Number() (uint32, error)
 	// Close destroys the queue, and what is in it.
 	Close() error
 }
 
-// CQSleeper is an optional interface of a CQProvider that gives work to a waiting
+// ProviderCQSleeper is an optional interface of a ProviderCQ that gives work to a waiting
 // goroutine: reading the completion channel, or receiving packets.
-type CQSleeper interface {
+type ProviderCQSleeper interface {
 	// Sleep returns once there was an event since the last Poll, ctx or owner has ended
 	// or Close was called; to return earlier does no harm. woken yields once for the
 	// calls of Wake, and gone is closed after Close. It allocates nothing, but for a
@@ -185,26 +184,26 @@ type CQSleeper interface {
 	SleepMakesProgress() bool
 }
 
-// CQSpinner is what a CQProvider may be besides: one that polls several times for less
-// than as many calls of Poll.
-type CQSpinner interface {
-	// Spin is Poll until something is there, at most polls times, which is 1 or more;
-	// what holds for Poll holds for it.
+// ProviderCQSpinner is an optional interface of a ProviderCQ for which one call that polls
+// several times costs less than as many calls of Poll.
+type ProviderCQSpinner interface {
+	// Spin polls until a completion is there, at most polls times. polls is at least 1.
+	// The rules of Poll hold.
 	Spin(wcs []WC, polls int) (int, error)
 }
 
-// QPInitProvider is a [QPInit] in terms of provider objects, all of one device.
-type QPInitProvider struct {
+// ProviderQPInit is a [QPInit] in terms of provider objects, all of one device.
+type ProviderQPInit struct {
 	Type           QPType      // any number: EOPNOTSUPP or EINVAL for one that the device does not have
-	SendCQ, RecvCQ CQProvider  // neither is nil
-	SRQ            SRQProvider // nil: a receive queue of its own
+	SendCQ, RecvCQ ProviderCQ  // neither is nil
+	SRQ            ProviderSRQ // nil: a receive queue of its own
 	Cap            QPCap       // sizes asked for
 	SigAll         bool        // every send completes
 	PostPath       PostPath    // EOPNOTSUPP for one that the device does not have
 }
 
-// QPProvider is a queue pair (struct ibv_qp).
-type QPProvider interface {
+// ProviderQP is a queue pair (struct ibv_qp).
+type ProviderQP interface {
 	// QPN is the number, also after Close.
 	QPN() uint32
 	// Cap is what was granted: at least what was asked for.
@@ -218,7 +217,7 @@ type QPProvider interface {
 	// error, wrs[n] is the one refused and none after it was taken. The slice and what
 	// it points to are not kept. It allocates nothing.
 	PostSend(wrs []SendWR) (n int, err error)
-	// PostRecv is PostSend's like.
+	// PostRecv queues receives; the rules of PostSend hold.
 	PostRecv(wrs []RecvWR) (n int, err error)
 	// BindMW posts the bind of a type 1 window, and changes its key; RKey of b does
 	// not count. A window and a region are there, and of this device or not. One window

@@ -83,19 +83,19 @@ func (d *paperDevice) QueryGIDTable() ([]GIDEntry, error) { return d.gids, nil }
 
 func (d *paperDevice) QueryPKey(port uint8, index int) (uint16, error) { return d.pkeys[index], nil }
 
-func (d *paperDevice) AllocPD() (PDProvider, error) {
+func (d *paperDevice) AllocPD() (ProviderPD, error) {
 	_, err := d.made()
 	return &paperPD{paper: d.paper}, err
 }
 
-func (d *paperDevice) CreateCompChannel() (CompChannelProvider, error) {
+func (d *paperDevice) CreateCompChannel() (ProviderCompChannel, error) {
 	_, err := d.made()
 	return &paperChannel{paper: d.paper}, err
 }
 
 func (d *paperDevice) CompVectors() int { return 2 }
 
-func (d *paperDevice) CreateCQ(init CQInitProvider) (CQProvider, error) {
+func (d *paperDevice) CreateCQ(init ProviderCQInit) (ProviderCQ, error) {
 	_, err := d.made()
 	cq := &paperCQ{paper: d.paper, init: init, depth: init.Depth, wake: init.Wake}
 	d.cq = cq
@@ -118,27 +118,27 @@ func (d *paperDevice) Close() error {
 
 type paperPD struct{ *paper }
 
-func (p *paperPD) RegMR([]byte, uint64, Access) (MRProvider, error) {
+func (p *paperPD) RegMR([]byte, uint64, Access) (ProviderMR, error) {
 	key, err := p.made()
 	return &paperMR{paper: p.paper, key: key}, err
 }
 
-func (p *paperPD) AllocMW(MWType) (MWProvider, error) {
+func (p *paperPD) AllocMW(MWType) (ProviderMW, error) {
 	key, err := p.made()
 	return &paperMR{paper: p.paper, key: key << 8}, err
 }
 
-func (p *paperPD) CreateAH(AHAttr) (AHProvider, error) {
+func (p *paperPD) CreateAH(AHAttr) (ProviderAH, error) {
 	_, err := p.made()
 	return &paperObject{p.paper}, err
 }
 
-func (p *paperPD) CreateSRQ(init SRQInit) (SRQProvider, error) {
+func (p *paperPD) CreateSRQ(init SRQInit) (ProviderSRQ, error) {
 	number, err := p.made()
 	return &paperSRQ{paper: p.paper, attr: SRQAttr{MaxWR: init.MaxWR, MaxSGE: init.MaxSGE}, number: number}, err
 }
 
-func (p *paperPD) CreateQP(init QPInitProvider) (QPProvider, error) {
+func (p *paperPD) CreateQP(init ProviderQPInit) (ProviderQP, error) {
 	qpn, err := p.made()
 	return &paperQP{paper: p.paper, qpn: qpn, cap: init.Cap}, err
 }
@@ -165,7 +165,7 @@ func (c *paperChannel) Close() error { return c.gone() }
 // paperCQ completes what is passed to complete, and sends an event if it is armed.
 type paperCQ struct {
 	*paper
-	init  CQInitProvider
+	init  ProviderCQInit
 	depth int
 	wake  func()
 

@@ -32,7 +32,7 @@ type QPInit struct {
 // (QPN, Type, Cap, SendCQ, RecvCQ, SRQ, PostPath) is also valid after Close.
 type QP struct {
 	handle
-	p    QPProvider
+	p    ProviderQP
 	dev  *Device
 	init QPInit
 
@@ -69,7 +69,7 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 		e.Hint = "PostAuto, PostClassic or PostWRAPI"
 		return nil, e
 	}
-	var srq SRQProvider
+	var srq ProviderSRQ
 	if init.SRQ != nil {
 		if init.SRQ.dev != pd.dev {
 			return nil, otherDevice("ibv_create_qp", pd.device, "the SRQ is of "+init.SRQ.device)
@@ -78,8 +78,8 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 		srq = init.SRQ.p
 	}
 	qp := &QP{init: init, dev: pd.dev}
-	p, err := makeObject(&qp.handle, "QP", "ibv_create_qp", detail, func() (QPProvider, error) {
-		return pd.p.CreateQP(QPInitProvider{
+	p, err := makeObject(&qp.handle, "QP", "ibv_create_qp", detail, func() (ProviderQP, error) {
+		return pd.p.CreateQP(ProviderQPInit{
 			Type: init.Type, SendCQ: init.SendCQ.p, RecvCQ: init.RecvCQ.p, SRQ: srq, Cap: init.Cap, SigAll: init.SigAll, PostPath: init.PostPath})
 	}, parents...)
 	if err != nil {

@@ -40,7 +40,7 @@ func (m SRQAttrMask) String() string { return cFlags("IBV_SRQ_", uint32(m), "MAX
 // goroutines at once; posts are then served in turn.
 type SRQ struct {
 	handle
-	p   SRQProvider
+	p   ProviderSRQ
 	dev *Device
 }
 
@@ -52,7 +52,7 @@ type SRQ struct {
 func (pd *PD) CreateSRQ(init SRQInit) (*SRQ, error) {
 	s := &SRQ{dev: pd.dev}
 	p, err := makeObject(&s.handle, "SRQ", "ibv_create_srq", fmt.Sprintf("%+v", init),
-		func() (SRQProvider, error) { return pd.p.CreateSRQ(init) }, &pd.handle)
+		func() (ProviderSRQ, error) { return pd.p.CreateSRQ(init) }, &pd.handle)
 	if err != nil {
 		return nil, err
 	}

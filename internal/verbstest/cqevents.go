@@ -111,8 +111,8 @@ var cqEventCases = []Case{
 // receives complete on a CQ whose events are counted.
 type bare struct {
 	e        *Env
-	cq       verbs.CQProvider
-	from, to verbs.QPProvider
+	cq       verbs.ProviderCQ
+	from, to verbs.ProviderQP
 	sge      verbs.SGE
 	events   chan struct{}
 }
@@ -124,10 +124,10 @@ func (e *Env) bare() *bare {
 	made(e, pd, err)
 	ch, err := p.CreateCompChannel()
 	made(e, ch, err)
-	x.cq, err = p.CreateCQ(verbs.CQInitProvider{Depth: 64, Channel: ch, Wake: func() { x.events <- struct{}{} }})
+	x.cq, err = p.CreateCQ(verbs.ProviderCQInit{Depth: 64, Channel: ch, Wake: func() { x.events <- struct{}{} }})
 	made(e, x.cq, err)
 	x.listen(p, ch)
-	sends, err := p.CreateCQ(verbs.CQInitProvider{Depth: 64})
+	sends, err := p.CreateCQ(verbs.ProviderCQInit{Depth: 64})
 	made(e, sends, err)
 
 	buf, pinner := make([]byte, 4096), new(runtime.Pinner)
@@ -138,11 +138,11 @@ func (e *Env) bare() *bare {
 	e.Cleanup(func() error { pinner.Unpin(); return nil })
 	x.sge = verbs.SGE{Addr: addr, Length: 64, LKey: mr.LKey()}
 
-	a, err := pd.CreateQP(verbs.QPInitProvider{Type: verbs.RC, SendCQ: sends, RecvCQ: sends, Cap: defaultCap()})
+	a, err := pd.CreateQP(verbs.ProviderQPInit{Type: verbs.RC, SendCQ: sends, RecvCQ: sends, Cap: defaultCap()})
 	x.from = made(e, a, err)
-	b, err := pd.CreateQP(verbs.QPInitProvider{Type: verbs.RC, SendCQ: sends, RecvCQ: x.cq, Cap: defaultCap()})
+	b, err := pd.CreateQP(verbs.ProviderQPInit{Type: verbs.RC, SendCQ: sends, RecvCQ: x.cq, Cap: defaultCap()})
 	x.to = made(e, b, err)
-	for _, way := range [][2]verbs.QPProvider{{a, b}, {b, a}} {
+	for _, way := range [][2]verbs.ProviderQP{{a, b}, {b, a}} {
 		attr := e.attr()
 		attr.DestQPN = way[1].QPN()
 		m := qpstate.NewMachine(verbs.RC, way[0], nil)
@@ -161,10 +161,10 @@ func (e *Env) bare() *bare {
 
 // listen has a goroutine wait on another CQ of the channel: a device may read that only
 // while somebody waits.
-func (x *bare) listen(p verbs.DeviceProvider, ch verbs.CompChannelProvider) {
-	other, err := p.CreateCQ(verbs.CQInitProvider{Depth: 1, Channel: ch, Wake: func() {}})
+func (x *bare) listen(p verbs.ProviderDevice, ch verbs.ProviderCompChannel) {
+	other, err := p.CreateCQ(verbs.ProviderCQInit{Depth: 1, Channel: ch, Wake: func() {}})
 	made(x.e, other, err)
-	s, ok := other.(verbs.CQSleeper)
+	s, ok := other.(verbs.ProviderCQSleeper)
 	if !ok || s.SleepMakesProgress() {
 		return
 	}

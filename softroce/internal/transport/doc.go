@@ -11,7 +11,7 @@
 //	mr, _ := pd.RegisterMR(buf, access)          LKey RKey Addr Rereg Close
 //	mw, _ := pd.AllocMW(kind)                    RKey Close
 //	srq, _ := pd.CreateSRQ(wrs, sges)            PostRecv Modify Query Number
-//	ah, _ := pd.CreateAH(attr)                   is a verbs.AHProvider
+//	ah, _ := pd.CreateAH(attr)                   is a verbs.ProviderAH
 //	qp, _ := pd.CreateQP(transport.QPInit{…})    QPN Cap Modify Query PostSend PostRecv BindMW Close
 //
 // Errors are those of the kernel's rxe: a syscall.Errno, or an error that is

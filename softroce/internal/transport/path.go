@@ -19,7 +19,7 @@ type Path struct {
 	Link         any // the link's own: whatever it wants to find again in a Burst
 }
 
-// AH is an address handle: the path of UD sends. It is a verbs.AHProvider.
+// AH is an address handle: the path of UD sends. It is a verbs.ProviderAH.
 type AH struct {
 	pd     *PD
 	path   *Path

@@ -96,13 +96,13 @@ func TestUCErrors(t *testing.T) {
 type ahProvider struct{ pd *PD }
 
 type ahDevice struct {
-	verbs.DeviceProvider
+	verbs.ProviderDevice
 	pd     *PD
 	closed chan struct{}
 }
 
 type ahPD struct {
-	verbs.PDProvider
+	verbs.ProviderPD
 	pd *PD
 }
 
@@ -110,15 +110,15 @@ func (*ahProvider) Name() string { return "transport test" }
 func (*ahProvider) Devices() ([]verbs.DeviceInfo, error) {
 	return []verbs.DeviceInfo{{Name: ahDeviceName}}, nil
 }
-func (p *ahProvider) Open(string) (verbs.DeviceProvider, error) {
+func (p *ahProvider) Open(string) (verbs.ProviderDevice, error) {
 	return ahDevice{pd: p.pd, closed: make(chan struct{})}, nil
 }
-func (d ahDevice) AllocPD() (verbs.PDProvider, error)            { return ahPD{pd: d.pd}, nil }
+func (d ahDevice) AllocPD() (verbs.ProviderPD, error)            { return ahPD{pd: d.pd}, nil }
 func (d ahDevice) Close() error                                  { close(d.closed); return nil }
-func (p ahPD) CreateAH(a verbs.AHAttr) (verbs.AHProvider, error) { return p.pd.CreateAH(a) }
+func (p ahPD) CreateAH(a verbs.AHAttr) (verbs.ProviderAH, error) { return p.pd.CreateAH(a) }
 func (p ahPD) Close() error                                      { return nil }
-func (p ahPD) AllocMW(t verbs.MWType) (verbs.MWProvider, error)  { return p.pd.AllocMW(t) }
-func (p ahPD) RegMR(buf []byte, base uint64, access verbs.Access) (verbs.MRProvider, error) {
+func (p ahPD) AllocMW(t verbs.MWType) (verbs.ProviderMW, error)  { return p.pd.AllocMW(t) }
+func (p ahPD) RegMR(buf []byte, base uint64, access verbs.Access) (verbs.ProviderMR, error) {
 	return p.pd.RegisterAt(buf, base, access)
 }
 
