@@ -299,12 +299,13 @@ func (c *Conn) explain(ctx context.Context, op, step string, began time.Time, er
 	return stepError(op, step, err)
 }
 
-// reason is why the connection ended. What the reader found behind the last
-// message, such as the peer's own failure, says more than a hang-up noticed before.
+// reason returns why the connection ended. A failure that the reader found behind the
+// last message, such as the peer's own, says more than a hang-up noticed before. A plain
+// end of the stream says less: noticing the hang-up took the errno from the socket.
 func (c *Conn) reason() error {
 	select {
 	case <-c.silent:
-		if c.readErr != nil {
+		if c.readErr != nil && !errors.Is(c.readErr, io.EOF) {
 			return c.readErr
 		}
 	default:

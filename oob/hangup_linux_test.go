@@ -55,8 +55,8 @@ func TestDeathBehindUnreadNotes(t *testing.T) {
 					t.Fatalf("note %d: %+v, %v", i, n, err)
 				}
 			}
-			if _, err := client.RecvNote(t.Context(), ""); !errors.As(err, &closed) {
-				t.Errorf("after the last note: %v", err)
+			if _, err := client.RecvNote(t.Context(), ""); !errors.As(err, &closed) || !errors.Is(err, test.want) {
+				t.Errorf("after the last note: %v, want %v", err, test.want)
 			}
 		})
 	}
