@@ -10,14 +10,16 @@ MAKEFLAGS += --no-print-directory
 export CGO_ENABLED := 1
 
 # A clone that git refuses to look into (another user's) builds too, unstamped.
-stamp = $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
+ifneq ($(shell git rev-parse HEAD >/dev/null 2>&1 || echo refused),)
+export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
+endif
 tool  := go tool -modfile=tools/go.mod
 
 ##@ Building
 
 .PHONY: all
 all: need-build ## build ./rdma_server, ./rdma_client and whatever else cmd/ has (the default)
-	go build $(stamp) -o ./ ./cmd/...
+	go build -o ./ ./cmd/...
 
 .PHONY: rebuild
 rebuild: clean all ## clean, then all
@@ -31,7 +33,7 @@ clean: ## remove what was built; the caches stay (make vm-clean removes the kern
 
 .PHONY: demo
 demo: ## the main job, end to end: rdma_server and rdma_client on soft0, with whatever is installed
-	@export CGO_ENABLED; CGO_ENABLED=$$(tools/need.sh cgo); go build $(stamp) -o ./ ./cmd/...
+	@export CGO_ENABLED; CGO_ENABLED=$$(tools/need.sh cgo); go build -o ./ ./cmd/...
 	@test/e2e/demo.sh soft0 127.0.0.1
 
 .PHONY: demo-rxe
@@ -184,7 +186,7 @@ ROUNDS ?= 7
 .PHONY: bench
 bench: all need-vm ## rdma_server and rdma_client beside perftest, rxe0 and sockets, in turns: one table (ROUNDS=7)
 	@rm -rf out/bench; mkdir -p out/bench
-	CGO_ENABLED=0 go build $(stamp) -o out/bench/bench ./test/versus/bench
+	CGO_ENABLED=0 go build -o out/bench/bench ./test/versus/bench
 	VM_TIMEOUT=1500 VM_OUT=$(CURDIR)/out/bench test/vm/run.sh \
 		'for part in perftest rxe0; do out/bench/bench -rounds $(ROUNDS) -o $$VM_OUT/$$part.json $$part || exit; done'
 	out/bench/bench -rounds $(ROUNDS) -o out/bench/sockets.json sockets
