@@ -52,16 +52,14 @@ apt_settings() {
 
 make_root() { # make_root DIRECTORY: a pristine root
 	say "making a pristine Debian 12 (once; kept in $cache)"
-	local sources
+	# Without sources of the host, mmdebstrap takes Debian's default mirror.
+	local sources source=()
 	sources=$(mirror)
-	if [[ -z $sources ]]; then
-		sources=$(printf 'deb http://deb.debian.org/debian %s main\n' bookworm bookworm-updates
-			echo 'deb http://deb.debian.org/debian-security bookworm-security main')
-	fi
+	if [[ -n $sources ]]; then source=(-); fi
 	"${as_root[@]}" rm -rf "$1.new"
 	apt_settings >"$cache/apt.conf"
 	"${as_root[@]}" mmdebstrap --quiet --variant=apt --include=git,make,ca-certificates,sudo \
-		--aptopt="$cache/apt.conf" bookworm "$1.new" - <<<"$sources" >&2
+		--aptopt="$cache/apt.conf" bookworm "$1.new" "${source[@]}" <<<"$sources" >&2
 	"${as_root[@]}" mv "$1.new" "$1"
 }
 # Another list of packages, or other settings, are another root.
