@@ -70,9 +70,10 @@ mount --bind "$cache/vm-$name" "$root$home/.cache/rawverbs/vm"
 mv "$work/clone" "$root$home/rawverbs"
 
 if [[ -n $user ]]; then
-	# The caches hold what root wrote: readable already, and now the user can add to them.
+	# The caches hold what root wrote, which the user can read. Now the user can add to
+	# them, and renew the build cache's entries (*-a), which Go opens for writing then.
 	chroot "$root" chown "$name:" "$home" "$home/go" "$home/go/pkg" "$home/.cache" "$home/.cache/rawverbs"
-	chroot "$root" find "$home/go/pkg/mod" "$home/.cache" \( -type d -o -name lock -o -name '*.lock' \) -exec chown "$name:" {} +
+	chroot "$root" find "$home/go/pkg/mod" "$home/.cache" \( -type d -o -name lock -o -name '*.lock' -o -name '*-a' \) -exec chown "$name:" {} +
 fi
 # git refuses a clone of another owner, such as of whoever ran run.sh.
 chroot "$root" chown -R "$name:" "$home/rawverbs"
