@@ -1,5 +1,4 @@
-// What a transition carries: the attributes of a queue pair and of the path to
-// its peer, and how each prints.
+// The attributes of a queue pair and of the path to its peer, and how each prints.
 
 package qpstate
 
@@ -10,12 +9,12 @@ import (
 	"time"
 )
 
-// Attr holds the attributes of a queue pair (struct ibv_qp_attr). Which fields
-// count in a call is said by the [Mask] beside it, by the bit that each field's comment
-// names; the others are ignored. It is a plain value.
+// Attr holds the attributes of a queue pair (struct ibv_qp_attr). Each call also takes
+// a [Mask]: a field counts if the mask has the bit named in the field's comment. Other
+// fields are ignored. Attr is a plain value.
 type Attr struct {
 	State            State    // MaskState: the state to move to
-	CurState         State    // MaskCurState: the state believed in; the device refuses the move from another
+	CurState         State    // MaskCurState: the state the caller expects; the device refuses the move from any other state
 	PathMTU          MTU      // MaskPathMTU: the same at both ends
 	PathMigState     MigState // MaskPathMigState
 	QKey             uint32   // MaskQKey; UD only
@@ -23,30 +22,30 @@ type Attr struct {
 	SQPSN            uint32   // MaskSQPSN: the first packet number sent; 24 bits
 	DestQPN          uint32   // MaskDestQPN: the peer's queue pair; 24 bits
 	Access           Access   // MaskAccessFlags: what the peer may do through this QP
-	Cap              Cap      // only reported, by a query
+	Cap              Cap      // set by a query only
 	AH               AHAttr   // MaskAV: the primary path
 	AltAH            AHAttr   // MaskAltPath: the second path
 	PKeyIndex        uint16   // MaskPKeyIndex: a slot of the port's partition key table; 0 on RoCE
 	AltPKeyIndex     uint16   // MaskAltPath: PKeyIndex on the second path
 	EnSQDAsyncNotify bool     // MaskEnSQDAsyncNotify: an event when the send queue has drained
-	SQDraining       bool     // only reported, by a query: in SQD, and sends that had begun are not done
-	MaxRdAtomic      uint8    // MaskMaxRdAtomic: READs and atomics sent and unanswered
-	MaxDestRdAtomic  uint8    // MaskMaxDestRdAtomic: READs and atomics taken at a time
+	SQDraining       bool     // set by a query only: the QP is in SQD and has unfinished sends
+	MaxRdAtomic      uint8    // MaskMaxRdAtomic: READs and atomics this side may have in flight
+	MaxDestRdAtomic  uint8    // MaskMaxDestRdAtomic: READs and atomics the peer may have in flight here
 	MinRNRTimer      uint8    // MaskMinRNRTimer: code 0…31, see [RNRTimer]
 	PortNum          uint8    // MaskPort; ports count from 1
 	Timeout          uint8    // MaskTimeout: code 0…31, see [ACKTimeout]
 	RetryCnt         uint8    // MaskRetryCnt: 0…7
-	RNRRetry         uint8    // MaskRNRRetry: 0…6, 7 for ever
+	RNRRetry         uint8    // MaskRNRRetry: 0…6; 7 means forever
 	AltPortNum       uint8    // MaskAltPath: the second path's port
 	AltTimeout       uint8    // MaskAltPath: Timeout on the second path
 	RateLimit        uint32   // MaskRateLimit, kbit/s
 }
 
-// AHAttr is the way to a peer (struct ibv_ah_attr): on InfiniBand its LID, on
-// RoCE its GID, which travels in the global routing header. It is a plain value, and
-// its zero value leads nowhere.
+// AHAttr is the path to a peer (struct ibv_ah_attr): the peer's LID on InfiniBand, its
+// GID on RoCE. The GID travels in the global routing header. AHAttr is a plain value;
+// the zero value is not a valid path.
 type AHAttr struct {
-	GRH         GRH    // the global part: on RoCE all of it
+	GRH         GRH    // the global part; on RoCE the whole path
 	DLID        uint16 // InfiniBand only
 	SL          uint8  // service level, 0…15
 	SrcPathBits uint8  // InfiniBand only
@@ -58,54 +57,54 @@ type AHAttr struct {
 // GRH is the global routing header of a path (struct ibv_global_route).
 type GRH struct {
 	DGID         GID    // the peer
-	FlowLabel    uint32 // 20 bits; on RoCE it may choose the UDP source port. 0 is none
-	SGIDIndex    uint8  // this side's address, by its place in the port's GID table
+	FlowLabel    uint32 // 20 bits; on RoCE it may choose the UDP source port. 0: no label
+	SGIDIndex    uint8  // this side's address: an index into the port's GID table
 	HopLimit     uint8  // for connected QPs on RoCE the kernel sets it from the route
-	TrafficClass uint8  // on RoCE the IP header's: DSCP and ECN
+	TrafficClass uint8  // on RoCE the DSCP and ECN bits of the IP header
 }
 
-// Cap holds the sizes of a QP's queues (struct ibv_qp_cap), counted in work
-// requests, in scatter/gather elements a request, and in inline bytes a request. What
-// is granted may be more than what was asked for.
+// Cap holds the sizes of a QP's queues (struct ibv_qp_cap): work requests per queue,
+// scatter/gather elements per request and inline bytes per request. The device may
+// grant more than the caller asked for.
 type Cap struct {
 	MaxSendWR     uint32 // work requests in the send queue
 	MaxRecvWR     uint32 // work requests in the receive queue
-	MaxSendSGE    uint32 // elements of one send
-	MaxRecvSGE    uint32 // elements of one receive
-	MaxInlineData uint32 // bytes of inline data of one send; 0: none can be sent inline
+	MaxSendSGE    uint32 // elements per send
+	MaxRecvSGE    uint32 // elements per receive
+	MaxInlineData uint32 // inline bytes per send; 0: sends cannot be inline
 }
 
 // GID is a port's address (union ibv_gid): 16 bytes in network order. On RoCEv2
 // it is an IPv6 address, or an IPv4 address mapped into one.
 type GID [16]byte
 
-// GIDFrom makes the GID of an IP address; IPv4 becomes ::ffff:a.b.c.d, and a zone is
-// lost. The zero Addr gives the zero GID.
+// GIDFrom returns the GID of an IP address. IPv4 becomes ::ffff:a.b.c.d; a zone is
+// dropped. The zero Addr gives the zero GID.
 func GIDFrom(ip netip.Addr) GID { return ip.As16() }
 
-// IsZero says that the GID is an empty slot of the table.
+// IsZero reports whether the GID is zero, as in an empty slot of a GID table.
 func (g GID) IsZero() bool { return g == GID{} }
 
-// Addr is the GID as an IP address: an IPv4-mapped GID gives the IPv4 address.
+// Addr returns the GID as an IP address. An IPv4-mapped GID gives the IPv4 address.
 func (g GID) Addr() netip.Addr { return netip.AddrFrom16(g).Unmap() }
 
-// String prints the GID as an IPv6 address: "fe80::1", "::ffff:10.0.0.1".
+// String returns the GID as an IPv6 address: "fe80::1", "::ffff:10.0.0.1".
 func (g GID) String() string { return netip.AddrFrom16(g).String() }
 
 // MTU is a path MTU (enum ibv_mtu): the payload bytes of one full packet.
 type MTU uint8
 
-// The path MTUs that InfiniBand and RoCE know.
+// The path MTUs of InfiniBand and RoCE.
 const (
 	MTU256  MTU = 1 + iota // 256 bytes
 	MTU512                 // 512 bytes
-	MTU1024                // 1024 bytes: what fits an Ethernet frame of 1500
+	MTU1024                // 1024 bytes: the largest that fits an Ethernet frame of 1500
 	MTU2048                // 2048 bytes
-	MTU4096                // 4096 bytes: what fits a jumbo frame
+	MTU4096                // 4096 bytes: the largest that fits a jumbo frame
 )
 
-// MTUFor is the MTU of exactly n bytes; ok is false for any n but 256, 512,
-// 1024, 2048 and 4096.
+// MTUFor returns the MTU of exactly n bytes. ok is false unless n is 256, 512, 1024,
+// 2048 or 4096.
 func MTUFor(n int) (mtu MTU, ok bool) {
 	for m := MTU256; m <= MTU4096; m++ {
 		if m.Bytes() == n {
@@ -115,7 +114,7 @@ func MTUFor(n int) (mtu MTU, ok bool) {
 	return 0, false
 }
 
-// Bytes is the payload of one full packet, 0 for an unknown value.
+// Bytes returns the payload of one full packet in bytes, or 0 for an unknown value.
 func (m MTU) Bytes() int {
 	if m < MTU256 || m > MTU4096 {
 		return 0
@@ -123,7 +122,7 @@ func (m MTU) Bytes() int {
 	return 128 << m
 }
 
-// String is the C name: "IBV_MTU_1024".
+// String returns the C name: "IBV_MTU_1024".
 func (m MTU) String() string {
 	if n := m.Bytes(); n != 0 {
 		return fmt.Sprintf("IBV_MTU_%d", n)
@@ -131,18 +130,18 @@ func (m MTU) String() string {
 	return fmt.Sprintf("ibv_mtu(%d)", uint8(m))
 }
 
-// MigState is a path's migration state (enum ibv_mig_state). On RoCE there is no
+// MigState is a path's migration state (enum ibv_mig_state). RoCE has no path
 // migration.
 type MigState uint8
 
 // The migration states.
 const (
-	MigMigrated MigState = iota // the second path is in use, or there is none
-	MigRearm                    // the device shall try to become armed
-	MigArmed                    // both ends are ready to move to the second path
+	MigMigrated MigState = iota // the QP uses the second path, or has no second path
+	MigRearm                    // the device should try to become armed
+	MigArmed                    // both sides are ready to move to the second path
 )
 
-// String is the C name: "IBV_MIG_ARMED".
+// String returns the C name: "IBV_MIG_ARMED".
 func (m MigState) String() string {
 	switch m {
 	case MigMigrated:
@@ -155,24 +154,24 @@ func (m MigState) String() string {
 	return fmt.Sprintf("ibv_mig_state(%d)", uint8(m))
 }
 
-// Access says who may do what with a memory region or through a QP (enum
-// ibv_access_flags). The zero value: this side may read a region, and nobody may do
-// anything else.
+// Access is the set of rights to a memory region or through a QP (enum
+// ibv_access_flags). With the zero value this side may read a region; every other
+// access is refused.
 type Access uint32
 
 // The access flags. A QP takes only the three remote ones.
 const (
-	AccessLocalWrite      Access = 1 << 0  // this side may write to the region; the remote rights to write need it
+	AccessLocalWrite      Access = 1 << 0  // this side may write to the region; remote write and atomic need it too
 	AccessRemoteWrite     Access = 1 << 1  // the peer may write
 	AccessRemoteRead      Access = 1 << 2  // the peer may read
 	AccessRemoteAtomic    Access = 1 << 3  // the peer may do atomics
 	AccessMWBind          Access = 1 << 4  // memory windows may be bound to the region
 	AccessZeroBased       Access = 1 << 5  // the region's addresses count from 0
 	AccessOnDemand        Access = 1 << 6  // the region's pages may be absent until they are used
-	AccessHugeTLB         Access = 1 << 7  // a hint: the region is of huge pages
-	AccessFlushGlobal     Access = 1 << 8  // the peer may flush what it wrote to where all can see it
-	AccessFlushPersistent Access = 1 << 9  // the peer may flush what it wrote to persistent memory
-	AccessRelaxedOrdering Access = 1 << 20 // the device may write the region's bytes in any order; ignored where it cannot
+	AccessHugeTLB         Access = 1 << 7  // a hint: the region consists of huge pages
+	AccessFlushGlobal     Access = 1 << 8  // the peer may flush its writes until they are globally visible
+	AccessFlushPersistent Access = 1 << 9  // the peer may flush its writes to persistent memory
+	AccessRelaxedOrdering Access = 1 << 20 // the device may write the region's bytes in any order; a hint
 )
 
 var accessNames = []struct {
@@ -187,11 +186,11 @@ var accessNames = []struct {
 	{AccessRelaxedOrdering, "RELAXED_ORDERING"},
 }
 
-// Name lists the flags without their C prefix: "LOCAL_WRITE|REMOTE_READ", "0"
-// for none.
+// Name lists the flags without their C prefix, such as "LOCAL_WRITE|REMOTE_READ". No
+// flags give "0".
 func (a Access) Name() string { return a.list("") }
 
-// String lists the flags by their C names, "0" for none.
+// String lists the flags by their C names. No flags give "0".
 func (a Access) String() string { return a.list("IBV_ACCESS_") }
 
 func (a Access) list(prefix string) string {
@@ -210,21 +209,22 @@ func (a Access) list(prefix string) string {
 	return strings.Join(names, "|")
 }
 
-// rnrTimers is what the 5-bit code of MIN_RNR_TIMER means, in units of 10 µs.
+// rnrTimers maps the 5-bit code of MIN_RNR_TIMER to a time in units of 10 µs.
 var rnrTimers = [32]int{
 	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
 	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 }
 
-// RNRTimer is the wait that a MIN_RNR_TIMER code asks of a sender that found no
-// receive posted. Code 0 is the longest, 655.36 ms; code 1 is 10 µs; only the
-// low five bits count.
+// RNRTimer returns the time that a MIN_RNR_TIMER code stands for. A sender waits that
+// long before it resends to a QP that had no receive posted. Code 0 is the longest,
+// 655.36 ms; code 1 is the shortest, 10 µs. Only the low five bits count.
 func RNRTimer(code uint8) time.Duration {
 	return time.Duration(rnrTimers[code&31]) * 10 * time.Microsecond
 }
 
-// ACKTimeout is the wait for an acknowledgement that a TIMEOUT code stands for:
-// 4.096 µs · 2^code, or 0 (for ever) for code 0. Only the low five bits count.
+// ACKTimeout returns the time that a TIMEOUT code stands for. A sender waits that long
+// for an acknowledgement: 4.096 µs · 2^code. Code 0 waits forever; ACKTimeout then
+// returns 0. Only the low five bits count.
 func ACKTimeout(code uint8) time.Duration {
 	if code &= 31; code == 0 {
 		return 0

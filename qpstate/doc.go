@@ -1,28 +1,28 @@
-// Package qpstate is the queue pair's state machine as data: its states, the attributes
-// a move between two states takes, and the whole table of which moves are legal.
+// Package qpstate describes the state machine of a queue pair as data: the states, the
+// attributes of each transition, and the table of legal transitions.
 //
-// A queue pair (QP) starts in RESET and works only in RTS. Between the two the
-// program gives it, step by step, what it must know of its own port (INIT), of
-// its peer's sending side (RTR) and of its own sending side (RTS):
+// A queue pair (QP) starts in RESET and is fully usable only in RTS. The program moves
+// the QP there in three steps. INIT sets its own port, RTR sets the path to the peer
+// and the receiving side, RTS sets the sending side:
 //
 //	RESET ──► INIT ──► RTR ──► RTS ──► SQD
 //	            any state ──► RESET, any state but RESET ──► ERR
 //
-// Each move is one call of ibv_modify_qp with a structure of attributes and a
-// mask that names the fields that count. The kernel accepts a move only if every
-// required bit is there and no bit is there that is neither required nor
-// optional; otherwise it says EINVAL and no more. [Check] says which bit:
+// Each move is one call of ibv_modify_qp with a structure of attributes and a mask. The
+// mask names the fields that count. Each move has required and optional mask bits. The
+// kernel refuses a move if a required bit is missing, or if any other bit is set that
+// is not optional. The kernel returns EINVAL without the reason; [Check] names the bit:
 //
 //	err := qpstate.Check(qpstate.RC, qpstate.Init, qpstate.RTR, mask)
 //	// RC INIT→RTR: missing DEST_QPN; not allowed here: PORT (…)
 //
 // A [Machine] drives a real queue pair (anything with a Modify method, such as
-// *verbs.QP) through the moves, fills in the required mask from the table and
-// shows each step to an observer.
+// *verbs.QP) through the moves. It takes the required mask from the table and reports
+// each step to an observer.
 //
-// Everything here but a Machine may be used by several goroutines at once: it is
-// functions and plain values.
+// A Machine is for one goroutine at a time. Everything else is functions and plain
+// values, which several goroutines may use at once.
 //
-// The package is pure: it imports the standard library and pkg/errors alone and
-// can be read, tested and taught from without any RDMA device.
+// The package needs no RDMA device and imports only the standard library and
+// pkg/errors.
 package qpstate

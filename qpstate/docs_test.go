@@ -24,8 +24,8 @@ func TestDocsHaveTheTable(t *testing.T) {
 	}
 }
 
-// TestDocsExplainEveryBit keeps the walk's table whole: a row for each bit that the
-// three moves of a reliable connection require, with its value in the mask.
+// TestDocsExplainEveryBit checks that docs/qp-states.md has a row for each mask bit that
+// the three moves of a reliable connection require.
 func TestDocsExplainEveryBit(t *testing.T) {
 	page, err := os.ReadFile("../docs/qp-states.md")
 	if err != nil {

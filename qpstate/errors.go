@@ -1,4 +1,4 @@
-// What a refused transition says.
+// The error of a refused transition.
 
 package qpstate
 
@@ -7,17 +7,17 @@ import (
 	"syscall"
 )
 
-// TransitionError says why the table forbids a move. errors.Is(err,
-// syscall.EINVAL) holds, since that is what the kernel would say.
+// TransitionError explains why the table forbids a move. It matches syscall.EINVAL,
+// the kernel's error for such a move.
 type TransitionError struct {
 	Type       Type  // of the queue pair
-	From, To   State // the move that was asked for
-	Missing    Mask  // required and not given
-	Illegal    Mask  // given and neither required nor optional
-	Impossible bool  // the table has no such move, with any mask
+	From, To   State // the requested move
+	Missing    Mask  // required bits that were not set
+	Illegal    Mask  // bits that were set and are neither required nor optional
+	Impossible bool  // the table has no such move with any mask
 }
 
-// Error names the move and every bit that is wrong, each with what it is for.
+// Error names the move and each wrong bit, with the purpose of its attribute.
 func (e *TransitionError) Error() string {
 	move := e.Type.Name() + " " + e.From.Name() + "→" + e.To.Name() + ": "
 	if e.Impossible {
@@ -33,7 +33,7 @@ func (e *TransitionError) Error() string {
 	return move + strings.Join(parts, "; ")
 }
 
-// Is lets a TransitionError stand for the kernel's EINVAL.
+// Is reports whether target is syscall.EINVAL.
 func (e *TransitionError) Is(target error) bool { return target == syscall.EINVAL }
 
 func (e *TransitionError) reachable() string {
@@ -49,7 +49,7 @@ func (e *TransitionError) reachable() string {
 	return strings.Join(names, ", ")
 }
 
-// described lists bits with their meaning: "PORT (the device's port …)".
+// described lists bits with the purpose of each: "PORT (the device's port …)".
 func described(m Mask) string {
 	var parts []string
 	for _, bit := range m.Bits() {

@@ -7,7 +7,7 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// kernel is a queue pair that judges as the kernel does, and says no more: EINVAL.
+// kernel is a queue pair that refuses as the kernel does: with EINVAL and no reason.
 type kernel struct{ state qpstate.State }
 
 func (k *kernel) Modify(attr *qpstate.Attr, mask qpstate.Mask) error {
@@ -18,8 +18,8 @@ func (k *kernel) Modify(attr *qpstate.Attr, mask qpstate.Mask) error {
 	return nil
 }
 
-// A machine makes the masks, shows each move, and says why one was refused. A
-// *verbs.QP is driven in the same way.
+// A Machine fills in the masks, reports each move and explains a refusal. It drives a
+// *verbs.QP in the same way.
 func ExampleMachine() {
 	m := qpstate.NewMachine(qpstate.UC, &kernel{}, func(s qpstate.Step) { fmt.Println(s.Name(), s.Mask.Name()) })
 	fmt.Println(m.ToInit(qpstate.Attr{PortNum: 1}))

@@ -7,12 +7,12 @@ import (
 	"github.com/pkg/errors"
 )
 
-// tableQP is a queue pair that obeys the table and answers a bare EINVAL, as
+// tableQP is a queue pair that follows the table and refuses with a bare EINVAL, as
 // the kernel does.
 type tableQP struct {
 	typ   Type
 	state State
-	mask  Mask // of the last call
+	mask  Mask // the mask of the last call
 }
 
 func (q *tableQP) Modify(attr *Attr, mask Mask) error {
@@ -66,7 +66,7 @@ func TestMachineDrivesEachTypeToRTSAndBack(t *testing.T) {
 	}
 }
 
-func TestMachineExplainsARefusal(t *testing.T) {
+func TestMachineExplainsRefusal(t *testing.T) {
 	qp := &tableQP{typ: RC}
 	var last Step
 	m := NewMachine(RC, qp, func(s Step) { last = s })
@@ -86,7 +86,7 @@ func TestMachineExplainsARefusal(t *testing.T) {
 	}
 }
 
-// refuser stands for a kernel that refuses for a reason outside the table.
+// refuser is a queue pair that refuses for a reason outside the table.
 type refuser struct{ err error }
 
 func (r refuser) Modify(*Attr, Mask) error { return r.err }
@@ -100,7 +100,7 @@ func TestMachineKeepsOtherErrors(t *testing.T) {
 	}
 }
 
-func TestMachineTakesWhatWasObserved(t *testing.T) {
+func TestMachineObserved(t *testing.T) {
 	qp := &tableQP{typ: UD, state: SQE}
 	m := NewMachine(UD, qp, nil)
 	m.Observed(SQE)

@@ -1,4 +1,4 @@
-// Printing for people: the table, and the values that a step carried.
+// Printed forms of the transition table and of a step's attributes.
 
 package qpstate
 
@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 )
 
-// Value prints the field of a that a single mask bit names, with its unit and
-// meaning: for MaskTimeout "14 (67.1ms)".
+// Value returns the field of a that bit names, with its unit and meaning. For
+// MaskTimeout it returns, for example, "14 (67.1ms)". An unknown bit gives "?".
 func (a *Attr) Value(bit Mask) string {
 	switch bit {
 	case MaskState:
@@ -71,8 +71,8 @@ func code(c uint8, special bool, word string, d fmt.Stringer) string {
 	return fmt.Sprintf("%d (%s)", c, word)
 }
 
-// Describe lists the values that count under mask, "NAME=value" in the bits'
-// order, without MaskState, which the move's name shows.
+// Describe lists the fields that mask names as "NAME=value", in the order of the bits.
+// It leaves out MaskState.
 func (a *Attr) Describe(mask Mask) string {
 	var parts []string
 	for _, bit := range (mask &^ MaskState).Bits() {
@@ -81,7 +81,8 @@ func (a *Attr) Describe(mask Mask) string {
 	return strings.Join(parts, " ")
 }
 
-// String prints the path: on RoCE "gid ::ffff:10.0.0.2 sgid_index 1 port 1 hop_limit 64".
+// String returns the path, on RoCE for example
+// "dgid ::ffff:10.0.0.2 sgid_index 1 port 1 hop_limit 64".
 func (a AHAttr) String() string {
 	if a.IsGlobal {
 		return fmt.Sprintf("dgid %s sgid_index %d port %d hop_limit %d", a.GRH.DGID, a.GRH.SGIDIndex, a.PortNum, a.GRH.HopLimit)
@@ -89,7 +90,7 @@ func (a AHAttr) String() string {
 	return fmt.Sprintf("dlid %#x sl %d port %d", a.DLID, a.SL, a.PortNum)
 }
 
-// String prints the step with its mask and the values given:
+// String returns the step with its mask, values and error:
 // "RC RESET→INIT mask 0x39 (STATE|…): ACCESS_FLAGS=…".
 func (s Step) String() string {
 	text := fmt.Sprintf("%s %s mask %#x (%s)", s.Type.Name(), s.Name(), uint32(s.Mask), s.Mask.Name())
@@ -102,7 +103,7 @@ func (s Step) String() string {
 	return text
 }
 
-// Fprint writes the table of one type, a line a legal move.
+// Fprint writes the transition table of type t to w: one line per legal move.
 func Fprint(w io.Writer, t Type) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(tw, "%s\tREQUIRED\tOPTIONAL\n", t.Name())

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestNamesAreTheCNames(t *testing.T) {
+func TestNamesMatchC(t *testing.T) {
 	for _, c := range []struct {
 		value fmt.Stringer
 		want  string
@@ -28,7 +28,7 @@ func TestNamesAreTheCNames(t *testing.T) {
 	}
 }
 
-func TestEveryKnownBitHasANameAndAMeaning(t *testing.T) {
+func TestEveryBitHasNameAndText(t *testing.T) {
 	for _, b := range bitNames {
 		if len(b.bit.Bits()) != 1 || b.bit.About() == "" || strings.HasPrefix(b.bit.Name(), "0x") {
 			t.Errorf("%v: %q", b.bit, b.bit.About())
@@ -62,7 +62,7 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestRNRTimersAscend says that each code but 0 waits longer than the one before.
+// TestRNRTimersAscend checks that each code but 0 waits longer than the code before it.
 func TestRNRTimersAscend(t *testing.T) {
 	for code := uint8(2); code < 32; code++ {
 		if RNRTimer(code) <= RNRTimer(code-1) {
@@ -100,7 +100,7 @@ func TestStepPrintsMaskAndValues(t *testing.T) {
 
 func ExampleCheck() {
 	fmt.Println(Check(UD, Init, RTR, MaskState|MaskAV))
-	// Output: UD INIT→RTR: not allowed here AV (address vector: the way to the peer (on RoCE: its GID))
+	// Output: UD INIT→RTR: not allowed here AV (address vector: the path to the peer (on RoCE: its GID))
 }
 
 func ExampleFprint() {

@@ -1,5 +1,4 @@
-// The names of things: queue pair types, states and the bits of an attribute
-// mask, with the numbers that libibverbs gives them.
+// Queue pair types, states and attribute mask bits, with the numbers of libibverbs.
 
 package qpstate
 
@@ -9,23 +8,24 @@ import (
 	"strings"
 )
 
-// Type is a queue pair's transport type (enum ibv_qp_type). The zero value is none.
+// Type is a queue pair's transport type (enum ibv_qp_type). The zero value is not a
+// valid type.
 type Type uint8
 
 // The transport types with a row in the transition table.
 const (
 	RC Type = 2 // reliable connection: acknowledged, in order, one peer
-	UC Type = 3 // unreliable connection: in order, one peer, losses go unnoticed
-	UD Type = 4 // unreliable datagram: any peer, one packet a message
+	UC Type = 3 // unreliable connection: in order, one peer, losses are not reported
+	UD Type = 4 // unreliable datagram: any peer, one packet per message
 )
 
-// Types lists the types of the table, in its order.
+// Types returns the types of the transition table, in its order.
 func Types() []Type { return []Type{RC, UC, UD} }
 
-// Name is the type without its C prefix: "RC".
+// Name returns the type without its C prefix: "RC".
 func (t Type) Name() string { return strings.TrimPrefix(t.String(), "IBV_QPT_") }
 
-// String is the C name: "IBV_QPT_RC".
+// String returns the C name: "IBV_QPT_RC".
 func (t Type) String() string {
 	switch t {
 	case RC:
@@ -44,21 +44,21 @@ type State uint8
 // The states, in libibverbs' numbering.
 const (
 	Reset   State = iota // just created: nothing may be posted
-	Init                 // bound to a port: receives may be posted, none is served
+	Init                 // bound to a port: receives may be posted, nothing arrives yet
 	RTR                  // ready to receive: the peer's messages are accepted
 	RTS                  // ready to send: everything works
 	SQD                  // send queue drained: sends wait, attributes may change
 	SQE                  // send queue error (UC, UD): receives still work
 	Error                // every work request completes with WR_FLUSH_ERR
-	Unknown              // ibv_query_qp does not know the state
+	Unknown              // ibv_query_qp could not determine the state
 )
 
 var stateNames = [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR", "UNKNOWN"}
 
-// States lists the seven states a queue pair can be in.
+// States returns the seven states of a queue pair.
 func States() []State { return []State{Reset, Init, RTR, RTS, SQD, SQE, Error} }
 
-// Name is the state without its C prefix: "RTS".
+// Name returns the state without its C prefix: "RTS".
 func (s State) Name() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -66,24 +66,24 @@ func (s State) Name() string {
 	return fmt.Sprint(uint8(s))
 }
 
-// String is the C name: "IBV_QPS_RTS".
+// String returns the C name: "IBV_QPS_RTS".
 func (s State) String() string { return "IBV_QPS_" + s.Name() }
 
-// Mask names the fields of an [Attr] that count (enum ibv_qp_attr_mask). The zero value
-// names none.
+// Mask is the set of fields of an [Attr] that count (enum ibv_qp_attr_mask). The zero
+// value is the empty set.
 type Mask uint32
 
-// The mask's bits, in libibverbs' numbering, each with the field of [Attr] that it makes
-// count; [Mask.About] says what the attribute is for.
+// The mask's bits, in libibverbs' numbering. Each comment names the field of [Attr] that
+// the bit selects. [Mask.About] describes the attribute.
 const (
 	MaskState            Mask = 1 << 0  // State: the move itself
-	MaskCurState         Mask = 1 << 1  // CurState: the state that the caller believes in
+	MaskCurState         Mask = 1 << 1  // CurState: the state that the caller expects
 	MaskEnSQDAsyncNotify Mask = 1 << 2  // EnSQDAsyncNotify: an event when the send queue has drained
 	MaskAccessFlags      Mask = 1 << 3  // Access: what the peer may do
 	MaskPKeyIndex        Mask = 1 << 4  // PKeyIndex: the partition
 	MaskPort             Mask = 1 << 5  // PortNum: the port
-	MaskQKey             Mask = 1 << 6  // QKey: what datagrams must carry
-	MaskAV               Mask = 1 << 7  // AH: the way to the peer
+	MaskQKey             Mask = 1 << 6  // QKey: the key that datagrams must carry
+	MaskAV               Mask = 1 << 7  // AH: the path to the peer
 	MaskPathMTU          Mask = 1 << 8  // PathMTU: the payload of one packet
 	MaskTimeout          Mask = 1 << 9  // Timeout: the wait for an ACK
 	MaskRetryCnt         Mask = 1 << 10 // RetryCnt: resends without an ACK
@@ -91,7 +91,7 @@ const (
 	MaskRQPSN            Mask = 1 << 12 // RQPSN: the first packet number expected
 	MaskMaxRdAtomic      Mask = 1 << 13 // MaxRdAtomic: READs and atomics this side may have in flight
 	MaskAltPath          Mask = 1 << 14 // AltAH, AltPKeyIndex, AltPortNum, AltTimeout: a second path
-	MaskMinRNRTimer      Mask = 1 << 15 // MinRNRTimer: the wait asked of a sender that found no receive
+	MaskMinRNRTimer      Mask = 1 << 15 // MinRNRTimer: the wait of a sender that found no receive
 	MaskSQPSN            Mask = 1 << 16 // SQPSN: the first packet number sent
 	MaskMaxDestRdAtomic  Mask = 1 << 17 // MaxDestRdAtomic: READs and atomics the peer may have in flight here
 	MaskPathMigState     Mask = 1 << 18 // PathMigState: path migration
@@ -100,8 +100,7 @@ const (
 	MaskRateLimit        Mask = 1 << 25 // RateLimit: packet pacing
 )
 
-// bitNames is the one list of bits: name, C spelling after IBV_QP_, and what the
-// attribute is for, in the words of the lesson.
+// bitNames lists the bits: the C name after IBV_QP_, and the purpose of the attribute.
 var bitNames = []struct {
 	bit   Mask
 	name  string
@@ -114,15 +113,15 @@ var bitNames = []struct {
 	{MaskPKeyIndex, "PKEY_INDEX", "the partition, by its place in the port's table"},
 	{MaskPort, "PORT", "the device's port the QP is bound to"},
 	{MaskQKey, "QKEY", "the key a datagram must carry to be accepted"},
-	{MaskAV, "AV", "address vector: the way to the peer (on RoCE: its GID)"},
+	{MaskAV, "AV", "address vector: the path to the peer (on RoCE: its GID)"},
 	{MaskPathMTU, "PATH_MTU", "the payload of one packet, the same at both ends"},
-	{MaskTimeout, "TIMEOUT", "how long to wait for an ACK: 4.096 µs · 2^timeout, 0 for ever"},
+	{MaskTimeout, "TIMEOUT", "how long to wait for an ACK: 4.096 µs · 2^timeout; 0 means forever"},
 	{MaskRetryCnt, "RETRY_CNT", "how often to resend without an ACK before giving up"},
-	{MaskRNRRetry, "RNR_RETRY", "how often to resend to a peer with no receive posted, 7 for ever"},
+	{MaskRNRRetry, "RNR_RETRY", "how often to resend to a peer with no receive posted; 7 means forever"},
 	{MaskRQPSN, "RQ_PSN", "the first packet number expected: the peer's SQ_PSN"},
 	{MaskMaxRdAtomic, "MAX_QP_RD_ATOMIC", "READs and atomics this side may have in flight"},
 	{MaskAltPath, "ALT_PATH", "a second path for migration (InfiniBand only)"},
-	{MaskMinRNRTimer, "MIN_RNR_TIMER", "how long a sender shall wait when no receive is posted"},
+	{MaskMinRNRTimer, "MIN_RNR_TIMER", "how long a sender waits when no receive is posted"},
 	{MaskSQPSN, "SQ_PSN", "the first packet number sent"},
 	{MaskMaxDestRdAtomic, "MAX_DEST_RD_ATOMIC", "READs and atomics the peer may have in flight here"},
 	{MaskPathMigState, "PATH_MIG_STATE", "path migration (InfiniBand only)"},
@@ -131,7 +130,7 @@ var bitNames = []struct {
 	{MaskRateLimit, "RATE_LIMIT", "packet pacing, RAW_PACKET queue pairs only"},
 }
 
-// Bits lists the bits set in m, lowest first.
+// Bits returns the bits set in m, lowest first.
 func (m Mask) Bits() []Mask {
 	var out []Mask
 	for m != 0 {
@@ -141,7 +140,7 @@ func (m Mask) Bits() []Mask {
 	return out
 }
 
-// Name lists the bits without their C prefix: "STATE|PKEY_INDEX|PORT", "0" for none.
+// Name lists the bits without their C prefix: "STATE|PKEY_INDEX|PORT". No bits give "0".
 func (m Mask) Name() string {
 	names := m.names("")
 	if len(names) == 0 {
@@ -150,7 +149,7 @@ func (m Mask) Name() string {
 	return strings.Join(names, "|")
 }
 
-// String lists the bits by their C names: "IBV_QP_STATE|IBV_QP_PORT".
+// String lists the bits by their C names: "IBV_QP_STATE|IBV_QP_PORT". No bits give "0".
 func (m Mask) String() string {
 	names := m.names("IBV_QP_")
 	if len(names) == 0 {
@@ -159,8 +158,8 @@ func (m Mask) String() string {
 	return strings.Join(names, "|")
 }
 
-// About says in a few words what the attribute of a single bit is for,
-// "" for a bit that libibverbs does not define.
+// About describes the attribute of a single bit in a few words. It returns "" for a bit
+// that libibverbs does not define.
 func (m Mask) About() string {
 	for _, b := range bitNames {
 		if b.bit == m {

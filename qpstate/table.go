@@ -1,8 +1,8 @@
-// The transition table, and the judge that reads it.
+// The transition table, and Check, which reads it.
 //
-// The rows are those that the Linux kernel applies (ib_modify_qp_is_ok): for
-// each type and each pair of states, which mask bits must be there and which
-// may. STATE may always be there. CAP never may, whatever the man page says.
+// The rows are those of the Linux kernel (ib_modify_qp_is_ok). For each type and each
+// pair of states a row has the required and the optional mask bits. STATE is always
+// allowed. CAP never is, although the man page lists it.
 
 package qpstate
 
@@ -15,15 +15,15 @@ import (
 // Transition is one legal move: a row of the table.
 type Transition struct {
 	Type     Type  // of the queue pair
-	From, To State // the move; both the same: a change without one
-	Required Mask  // each of these must be in the mask, besides MaskState
-	Optional Mask  // each of these may be
+	From, To State // the move; if they are equal, only attributes change
+	Required Mask  // bits that must be in the mask, apart from MaskState
+	Optional Mask  // bits that may be in the mask
 }
 
-// Name is the move as it is drawn: "RESET→INIT".
+// Name returns the move in short form: "RESET→INIT".
 func (t Transition) Name() string { return t.From.Name() + "→" + t.To.Name() }
 
-// row is a move for one type; edge collects the types' rows of one move.
+// row has the masks of one move for one type; edge has the rows of one move.
 type row struct{ required, optional Mask }
 
 type edge struct {
@@ -31,7 +31,7 @@ type edge struct {
 	rc, uc, ud row
 }
 
-// Attributes that a working send side may change, by type.
+// The attributes of each type that may change while the QP can send.
 const (
 	sendRC = MaskCurState | MaskAltPath | MaskAccessFlags | MaskMinRNRTimer | MaskPathMigState
 	sendUC = MaskCurState | MaskAltPath | MaskAccessFlags | MaskPathMigState
@@ -71,7 +71,8 @@ var edges = []edge{
 	{from: SQE, to: RTS, uc: row{optional: MaskCurState | MaskAccessFlags}, ud: row{optional: MaskCurState | MaskQKey}},
 }
 
-// Lookup finds the row of a move; false says that no such move is legal.
+// Lookup returns the row of a move. It returns false if the move is not legal with any
+// mask.
 func Lookup(t Type, from, to State) (Transition, bool) {
 	if t < RC || t > UD || from > Error {
 		return Transition{}, false
@@ -90,8 +91,7 @@ func Lookup(t Type, from, to State) (Transition, bool) {
 	return Transition{}, false
 }
 
-// Transitions lists every legal move of a type: by the state it leaves, then by
-// the state it reaches.
+// Transitions returns every legal move of type t, sorted by From, then by To.
 func Transitions(t Type) []Transition {
 	var all []Transition
 	for _, from := range States() {
@@ -104,8 +104,8 @@ func Transitions(t Type) []Transition {
 	return all
 }
 
-// Check judges a move as the kernel does: nil if it is legal with this mask,
-// else a *[TransitionError] that names each missing and each illegal bit.
+// Check returns nil if the kernel accepts the move with this mask. Otherwise it returns
+// a *[TransitionError] that names each missing and each illegal bit.
 func Check(t Type, from, to State, mask Mask) error {
 	move, ok := Lookup(t, from, to)
 	if !ok {
@@ -119,9 +119,9 @@ func Check(t Type, from, to State, mask Mask) error {
 	return &TransitionError{Type: t, From: from, To: to, Missing: missing, Illegal: illegal}
 }
 
-// Explain gives the reason for a refused move: if err is EINVAL and the table
-// forbids the move it returns the *[TransitionError], which then says what
-// EINVAL does not; in every other case it returns err as it is.
+// Explain adds the reason to the error of a refused move. If err is EINVAL and the table
+// forbids the move, Explain returns a *[TransitionError]. Otherwise it returns err
+// unchanged.
 func Explain(err error, t Type, from, to State, mask Mask) error {
 	var explained *TransitionError
 	if !errors.Is(err, syscall.EINVAL) || errors.As(err, &explained) {

@@ -8,8 +8,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// kernelTable is the kernel's qp_state_table as numbers, written down apart from
-// the package's own table so that a slip in either shows.
+// kernelTable is the kernel's qp_state_table as numbers. It is independent of the
+// package's own table, so a mistake in either table fails the test.
 var kernelTable = []struct {
 	from, to           State
 	rcReq, ucReq, udRq Mask
@@ -46,8 +46,8 @@ func allowed(typ Type, from, to State) (required, optional Mask, ok bool) {
 	return 0, 0, false
 }
 
-// TestCheckEveryMaskBit asks about every move of every type, with the required
-// mask, with each required bit left out and with each other bit put in.
+// TestCheckEveryMaskBit checks every move of every type with the required mask, with
+// each required bit removed and with each other bit added.
 func TestCheckEveryMaskBit(t *testing.T) {
 	for _, typ := range Types() {
 		for _, from := range States() {
@@ -96,7 +96,7 @@ func TestCheckOutsideTheTable(t *testing.T) {
 	}
 }
 
-func TestTransitionErrorSaysWhat(t *testing.T) {
+func TestTransitionErrorText(t *testing.T) {
 	for _, c := range []struct {
 		typ      Type
 		from, to State
