@@ -1,6 +1,6 @@
 package oob
 
-// Reaching the peer: Dial and Listen, and what to try when they fail.
+// Dial and Listen, and the hints in their errors.
 
 import (
 	"context"
@@ -14,31 +14,31 @@ import (
 	"github.com/pkg/errors"
 )
 
-// keepAlive finds a peer whose host went away without a word in about 20 s.
+// keepAlive detects within about 20 s that the peer's host is unreachable.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-// AddressError says that a Dial or Listen failed, and what to try.
+// AddressError reports a failed Dial or Listen, with a remedy.
 type AddressError struct {
 	Op      string // "connect to" or "listen on"
-	Address string // as it was given
-	Try     string // what to do about it
-	Err     error  // of package net, or what is wrong with Address
+	Address string // the caller's argument
+	Try     string // the remedy
+	Err     error  // the error of package net, or the fault in Address
 }
 
-// Error is one line: what failed, why, and what to try.
+// Error returns one line: the operation, the cause and the remedy.
 func (e *AddressError) Error() string {
 	text := e.Err.Error()
 	var errno syscall.Errno
 	var op *net.OpError
 	if errors.As(e.Err, &errno) {
-		text = errno.Error() // without "dial tcp ADDRESS: connect:", which is said already
+		text = errno.Error() // without net's prefix, which repeats the address
 	} else if errors.As(e.Err, &op) {
 		text = op.Err.Error()
 	}
 	return fmt.Sprintf("oob: cannot %s %s: %s; %s", e.Op, e.Address, text, e.Try)
 }
 
-// Unwrap gives errors.Is and errors.As the cause, such as syscall.ECONNREFUSED.
+// Unwrap returns the cause, such as an error that matches syscall.ECONNREFUSED.
 func (e *AddressError) Unwrap() error { return e.Err }
 
 const (
@@ -46,8 +46,8 @@ const (
 	opListen  = "listen on"
 )
 
-// Dial connects to a listening peer at "host:port". The error is an
-// [*AddressError].
+// Dial connects to the peer that listens at address, "host:port". It gives up after
+// opts.Timeout if ctx has no deadline. The error is an [*AddressError].
 func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 	if err := checkAddress(address, 1); err != nil {
 		return nil, &AddressError{opConnect, address, tryAddress, err}
@@ -62,18 +62,17 @@ func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 	return NewConn(nc, opts), nil
 }
 
-// Listener waits for peers to connect. [Listen] makes it; it is valid until Close. Its
-// methods may be called by several goroutines at once; each peer goes to one Accept.
+// Listener accepts connections from peers. [Listen] returns it; it is valid until Close.
+// Several goroutines may call its methods at once. Each connection goes to one Accept.
 type Listener struct {
 	nl        *net.TCPListener
 	opts      Options
-	accepting chan struct{} // a lock: the deadline serves one Accept at a time
+	accepting chan struct{} // a lock: nl's deadline is for one Accept at a time
 	close     sync.Once
 }
 
-// Listen opens the TCP port of "host:port" or ":port"; port 0 takes any free
-// one, see Addr. The connections it accepts have these options. The error is
-// an [*AddressError].
+// Listen listens on the TCP address "host:port" or ":port". Port 0 takes any free port;
+// Addr returns it. Accepted connections use opts. The error is an [*AddressError].
 func Listen(ctx context.Context, address string, opts Options) (*Listener, error) {
 	if err := checkAddress(address, 0); err != nil {
 		return nil, &AddressError{opListen, address, tryAddress, err}
@@ -90,11 +89,11 @@ func Listen(ctx context.Context, address string, opts Options) (*Listener, error
 	}, nil
 }
 
-// Addr is the address listened on, with the port that was given.
+// Addr returns the address that the Listener listens on, with the actual port.
 func (l *Listener) Addr() net.Addr { return l.nl.Addr() }
 
-// Accept waits, without a limit of its own, for the next peer. When ctx ends
-// the error matches ctx.Err(); after Close it matches net.ErrClosed.
+// Accept waits for the next connection and returns it. Only ctx limits the wait. When ctx
+// ends, the error matches ctx.Err(); after Close it matches net.ErrClosed.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	select {
 	case l.accepting <- struct{}{}:
@@ -120,8 +119,8 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	return nil, errors.WithMessagef(err, "oob: waiting for a peer to connect to %v", l.Addr())
 }
 
-// Close ends the listening and wakes a waiting Accept. Connections stay as
-// they are. Closing again does nothing.
+// Close stops listening and wakes waiting Accepts. Accepted connections stay open.
+// Later calls do nothing and return nil.
 func (l *Listener) Close() error {
 	var err error
 	l.close.Do(func() { err = l.nl.Close() })
@@ -130,14 +129,14 @@ func (l *Listener) Close() error {
 
 const tryAddress = "write it as host:port, such as 192.0.2.1:18515 or [2001:db8::1]:18515"
 
-// checkAddress refuses what is not host:port with a number for the port, at
-// least lowest.
+// checkAddress returns an error unless address is host:port with a number from lowest
+// to 65535 for the port.
 func checkAddress(address string, lowest int) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		var e *net.AddrError
 		if errors.As(err, &e) {
-			return errors.New(e.Err) // the address itself is said already
+			return errors.New(e.Err) // without the address, which AddressError names
 		}
 		return err
 	}
@@ -152,35 +151,35 @@ func checkAddress(address string, lowest int) error {
 }
 
 func tryConnect(address string, err error) string {
-	host, port, _ := net.SplitHostPort(address) // checked before
+	host, port, _ := net.SplitHostPort(address) // checkAddress has accepted it
 	var lookup *net.DNSError
 	switch {
 	case errors.As(err, &lookup):
-		return "check the host's name, or use its IP address"
+		return "check the host name, or use the IP address"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("nothing listens on port %s there: start the program at that host first, or correct the address", port)
+		return fmt.Sprintf("nothing listens on port %s there: start the program on that host first, or correct the address", port)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return fmt.Sprintf("check the address and the route to it: ip route get %s; ping %s", host, host)
 	case errors.Is(err, context.Canceled):
-		return "it was given up at this end; run it again when the peer is ready"
+		return "this end canceled the connection; run it again when the peer is ready"
 	case isTimeout(err):
 		return fmt.Sprintf("no answer: does ping %s work, and does a firewall drop TCP port %s?", host, port)
 	}
-	return "check the address, and that the host can be reached"
+	return "check the address, and whether the host can be reached"
 }
 
 func tryListen(address string, err error) string {
-	host, port, _ := net.SplitHostPort(address) // checked before
+	host, port, _ := net.SplitHostPort(address) // checkAddress has accepted it
 	var lookup *net.DNSError
 	switch {
 	case errors.As(err, &lookup):
-		return "check the host's name, or use its IP address"
+		return "check the host name, or use the IP address"
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Sprintf("port %s is taken, perhaps by an earlier run: find it with ss -ltnp 'sport = :%s', or take another port", port, port)
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Sprintf("port %s needs privileges; take one above 1023", port)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Sprintf("%s is no address of this host (see ip addr); leave the host out to listen on all of them", host)
+		return fmt.Sprintf("%s is not an address of this host (see ip addr); omit the host to listen on all addresses", host)
 	}
 	return "check the address"
 }

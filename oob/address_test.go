@@ -77,8 +77,8 @@ func TestListenPortTaken(t *testing.T) {
 	}
 }
 
-// TestHints gives each advice the error it is for; a test cannot count on a
-// network that is unreachable.
+// TestHints checks the remedy for each error. It makes the errors itself, because a test
+// cannot rely on an unreachable network.
 func TestHints(t *testing.T) {
 	timeout := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	for _, test := range []struct {
@@ -90,10 +90,10 @@ func TestHints(t *testing.T) {
 		{tryConnect, os.NewSyscallError("connect", syscall.ENETUNREACH), "ip route get 192.0.2.1"},
 		{tryConnect, timeout, "firewall drop TCP port 18515"},
 		{tryConnect, &net.DNSError{}, "IP address"},
-		{tryConnect, context.Canceled, "given up"},
+		{tryConnect, context.Canceled, "canceled"},
 		{tryConnect, syscall.EPERM, "can be reached"},
 		{tryListen, os.NewSyscallError("bind", syscall.EACCES), "above 1023"},
-		{tryListen, os.NewSyscallError("bind", syscall.EADDRNOTAVAIL), "192.0.2.1 is no address of this host"},
+		{tryListen, os.NewSyscallError("bind", syscall.EADDRNOTAVAIL), "192.0.2.1 is not an address of this host"},
 		{tryListen, &net.DNSError{}, "IP address"},
 		{tryListen, syscall.EPERM, "check the address"},
 	} {
@@ -107,7 +107,7 @@ func TestDialCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Dial(ctx, "127.0.0.1:18515", Options{})
-	checkAddressError(t, "dial", err, "given up")
+	checkAddressError(t, "dial", err, "canceled")
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v is not context.Canceled", err)
 	}
@@ -120,8 +120,8 @@ func TestDialCancelled(t *testing.T) {
 	}
 }
 
-// TestAccept: a context ends the waiting and leaves the listener working;
-// Close ends it for good.
+// TestAccept checks that Accept works again after its context has ended, and no longer
+// works after Close.
 func TestAccept(t *testing.T) {
 	noLeaks(t)
 	l, err := Listen(t.Context(), "127.0.0.1:0", Options{})

@@ -1,9 +1,14 @@
 package oob
 
-// Conn, and how it moves bytes: a read or write that a context can interrupt,
-// Close, and the explanation of what stopped a step. Nothing in this file
-// knows a message format; reader.go and exchange.go speak the native one on
-// top, and other formats can be built on ReadFull and WriteAll.
+// Conn and its byte transfer: reads and writes that a context can interrupt, Close, and
+// the errors of a step that did not finish. This file knows no message format.
+// reader.go and exchange.go implement the native format. Other formats use ReadFull and
+// WriteAll.
+//
+// # Locks
+//
+// writing is held during one write. mu guards the state and is never held during I/O.
+// observing is held while the Observer runs. No goroutine holds two of them.
 
 import (
 	"context"
@@ -17,50 +22,53 @@ import (
 	"github.com/pkg/errors"
 )
 
-// DefaultTimeout is how long a step may take if neither its context nor the
-// Options say otherwise.
+// DefaultTimeout limits a step if neither its context nor the Options set a limit.
 const DefaultTimeout = 30 * time.Second
 
-// Options are the choices for a connection; the zero value is a good one.
+// Options configures a connection. The zero value uses the defaults.
 type Options struct {
-	// Timeout limits each step whose context has no deadline of its own: a
-	// dial, an exchange, a barrier. 0 means DefaultTimeout, less than 0 no
-	// limit. Accept waits without limit for a peer to come.
+	// Timeout limits each step (a dial, an exchange, a barrier) whose context has no
+	// deadline. 0 means DefaultTimeout; a negative value means no limit. Accept has
+	// no limit.
 	Timeout time.Duration
 
-	// Observer, if not nil, gets every native message.
+	// Observer, if not nil, is called for every native message.
 	Observer Observer
 }
 
-// Conn is one end of an out-of-band connection. [Dial], [Listener.Accept] and [NewConn]
-// make it; it is valid until Close.
+// Conn is one side of an out-of-band connection. [Dial], [Listener.Accept] and [NewConn]
+// return it; it is valid until Close.
 //
-// The exchanges are to be called one after the other, in the same order as at
-// the peer. Close, Fail, Watch, Done and Err may be called at any time, from
-// any goroutine. After Close, every method's error matches net.ErrClosed.
+// Both sides call the exchange methods in the same order. Exchanges are for one goroutine
+// at a time. Close, Fail, Watch, Done and Err may be called at any time, from any
+// goroutine. After Close, the error of every method matches net.ErrClosed.
 //
-// The first use decides what the connection carries: the native messages
-// (Hello and so on), or raw bytes (ReadFull and WriteAll).
+// The first use decides what the connection carries: native messages (Hello and so on)
+// or raw bytes (ReadFull and WriteAll).
 //
-// A step fails with a [*TimeoutError]; a [*PeerError], [*ClosedError] or [*ProtocolError]
-// once the peer has failed, is gone or breaks the protocol; an error that matches the
-// cause of its context's end; or, before anything is sent, because an argument breaks
-// the rules of its type. The step is in the text of each.
+// Each exchange is a step. The text of its error names the step. A step returns
+//   - a [*TimeoutError] if it took too long,
+//   - a [*PeerError] if the peer failed,
+//   - a [*ClosedError] if the connection ended,
+//   - a [*ProtocolError] if the peer broke the protocol,
+//   - an error that matches the cause of its context, if the context was canceled,
+//   - another error, before it sends anything, if an argument breaks a rule of its type.
 type Conn struct {
 	nc      net.Conn
 	timeout time.Duration // Options.Timeout
 	peer    string        // the peer's address, for errors and events
 
-	// ctx ends, with the reason as its cause, when the peer is gone, failed or
-	// broke the protocol, and when this end is closed.
+	// ctx ends when the peer closes, fails or breaks the protocol, and on Close. Its
+	// cause is the reason.
 	ctx context.Context
 	end context.CancelCauseFunc
 
-	// writing is a lock, held by who writes, that a context can wait for.
+	// writing is the lock of the writers. It is a channel, so that a context can end
+	// the wait for it.
 	writing chan struct{}
-	cut     bool // guarded by writing: a frame was sent in part, so no other can follow
+	cut     bool // guarded by writing: a frame was sent in part, so no frame can follow
 
-	failed atomic.Bool // an error message was sent, or is being sent
+	failed atomic.Bool // Fail has sent an error message, or is sending it
 
 	mu      sync.Mutex
 	carries carriage
@@ -70,14 +78,14 @@ type Conn struct {
 	incoming meter
 	inbox    chan message
 	closing  chan struct{} // closed by Close
-	silent   chan struct{} // closed when no message will follow those in the inbox
-	readErr  error         // why; set before silent is closed, nil after Close
+	silent   chan struct{} // closed when no message will be added to the inbox
+	readErr  error         // why silent is closed; set before that, nil after Close
 
-	observing sync.Mutex // the observer is called by one goroutine at a time
+	observing sync.Mutex // one goroutine at a time calls the observer
 	observer  Observer   // guarded by observing
 }
 
-// carriage is what a connection has been used for so far.
+// carriage is the kind of data that a connection carries: undecided, messages or raw.
 type carriage int
 
 const (
@@ -86,8 +94,8 @@ const (
 	carriesRaw
 )
 
-// NewConn makes a Conn of any connection, such as one end of a net.Pipe. The
-// Conn owns nc from here on. Nothing is read before the first use.
+// NewConn returns a Conn over nc, such as one side of a net.Pipe. The Conn owns nc. It
+// reads nothing before its first use.
 func NewConn(nc net.Conn, opts Options) *Conn {
 	peer := "(no address)"
 	if addr := nc.RemoteAddr(); addr != nil {
@@ -108,15 +116,15 @@ func NewConn(nc net.Conn, opts Options) *Conn {
 	return c
 }
 
-// LocalAddr is this end's address.
+// LocalAddr returns the address of this side.
 func (c *Conn) LocalAddr() net.Addr { return c.nc.LocalAddr() }
 
-// RemoteAddr is the peer's address.
+// RemoteAddr returns the address of the peer.
 func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
 
-// Close ends the connection and wakes whoever waits on it. When it returns,
-// the Conn has no goroutine, and no longer calls its Observer. Closing again
-// does nothing and returns nil.
+// Close closes the connection and wakes all calls that wait on it. When Close returns,
+// the Conn has no goroutine and no longer calls its Observer. Later calls do nothing and
+// return nil.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -134,9 +142,9 @@ func (c *Conn) Close() error {
 	return errors.WithMessagef(err, "oob: closing the connection to %s", c.peer)
 }
 
-// ReadFull fills buf with raw bytes from the peer, for formats other than the
-// native one; step names the wait in errors. It returns how many bytes came.
-// A connection that carries messages cannot be read in this way.
+// ReadFull fills buf with raw bytes from the peer and returns the number of bytes read.
+// step names the wait in errors. ReadFull is for formats other than the native one. It
+// fails on a connection that carries messages.
 func (c *Conn) ReadFull(ctx context.Context, step string, buf []byte) (int, error) {
 	if err := c.claim(carriesRaw); err != nil {
 		return 0, stepError(opWaiting, step, err)
@@ -157,15 +165,16 @@ func (c *Conn) ReadFull(ctx context.Context, step string, buf []byte) (int, erro
 	return n, nil
 }
 
-// AwaitFirst waits until the peer has said something, for formats other than the
-// native one, and reads none of it; step names the wait in errors.
+// AwaitFirst waits until raw bytes from the peer can be read. It reads none of them.
+// step names the wait in errors. AwaitFirst is for formats other than the native one;
+// like ReadFull it fails on a connection that carries messages.
 func (c *Conn) AwaitFirst(ctx context.Context, step string) error {
 	if err := c.claim(carriesRaw); err != nil {
 		return stepError(opWaiting, step, err)
 	}
 	socket, ok := c.nc.(syscall.Conn)
 	if !ok {
-		return nil // a net.Pipe in a test
+		return nil // such as a net.Pipe in a test
 	}
 	ctx, cancel := c.stepContext(ctx)
 	defer cancel()
@@ -177,9 +186,8 @@ func (c *Conn) AwaitFirst(ctx context.Context, step string) error {
 	return nil
 }
 
-// WriteAll sends raw bytes in one Write, for formats other than the native
-// one; step names them in errors. A connection that carries messages cannot
-// be written in this way.
+// WriteAll sends raw bytes in one Write. step names them in errors. WriteAll is for
+// formats other than the native one. It fails on a connection that carries messages.
 func (c *Conn) WriteAll(ctx context.Context, step string, data []byte) error {
 	if err := c.claim(carriesRaw); err != nil {
 		return stepError(opSending, step, err)
@@ -193,8 +201,8 @@ func (c *Conn) WriteAll(ctx context.Context, step string, data []byte) error {
 	return nil
 }
 
-// claim settles what the connection carries, and starts the reader of
-// messages if that is what it is.
+// claim sets what the connection carries. The first claim of messages starts their
+// reader. claim fails if the connection carries something else.
 func (c *Conn) claim(want carriage) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +220,7 @@ func (c *Conn) claim(want carriage) error {
 	return nil
 }
 
-// write sends b in one Write, unless ctx ends before or meanwhile.
+// write sends b in one Write. It stops when ctx ends.
 func (c *Conn) write(ctx context.Context, b []byte) error {
 	select {
 	case c.writing <- struct{}{}:
@@ -238,30 +246,30 @@ func (c *Conn) write(ctx context.Context, b []byte) error {
 	return nil
 }
 
-// interruptible runs op, a read or write that setDeadline governs, and cuts it
-// short when ctx ends. It returns only after the deadline is lifted again for
-// good, so that a late cancellation cannot hit the next operation.
+// interruptible runs op and interrupts it when ctx ends. op is a read or write that
+// obeys setDeadline. interruptible clears the deadline before it returns, so that a late
+// cancellation cannot interrupt the next operation.
 func interruptible(ctx context.Context, setDeadline func(time.Time) error, op func() error) error {
-	lifted := make(chan struct{})
+	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		defer close(lifted)
-		_ = setDeadline(time.Unix(1, 0)) // long past: whoever waits returns at once
+		defer close(interrupted)
+		_ = setDeadline(time.Unix(1, 0)) // long past: op returns at once
 	})
 	err := op()
 	if !stop() {
-		<-lifted
+		<-interrupted
 		_ = setDeadline(time.Time{})
 	}
 	return err
 }
 
-// stepContext gives ctx the default timeout if it has no deadline.
+// stepContext applies the Conn's timeout to ctx unless ctx has a deadline.
 func (c *Conn) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return stepContext(ctx, c.timeout)
 }
 
-// stepContext gives ctx the limit, which has the meaning of Options.Timeout, if it has
-// no deadline.
+// stepContext applies limit to ctx unless ctx has a deadline. limit has the meaning of
+// Options.Timeout.
 func stepContext(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if limit == 0 {
 		limit = DefaultTimeout
@@ -277,8 +285,8 @@ const (
 	opSending = "sending"
 )
 
-// explain finds why a step did not come to its end, the strongest reason
-// first: this end closed, the peer ended it, the context did, or else err.
+// explain returns the error of a step that failed with err. It reports the first of
+// these causes: Close on this side, the end of the connection, the end of ctx, err.
 func (c *Conn) explain(ctx context.Context, op, step string, began time.Time, err error) error {
 	switch {
 	case c.isClosed():
@@ -299,9 +307,9 @@ func (c *Conn) explain(ctx context.Context, op, step string, began time.Time, er
 	return stepError(op, step, err)
 }
 
-// reason returns why the connection ended. A failure that the reader found behind the
-// last message, such as the peer's own, says more than a hang-up noticed before. A plain
-// end of the stream says less: noticing the hang-up took the errno from the socket.
+// reason returns why the connection ended. A failure that the reader met after the last
+// message, such as a PeerError, explains more than a hang-up that was noticed earlier.
+// A plain io.EOF explains less: hangup has already taken the errno from the socket.
 func (c *Conn) reason() error {
 	select {
 	case <-c.silent:

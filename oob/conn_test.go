@@ -1,7 +1,7 @@
 package oob
 
-// Whole conversations that go well, over net.Pipe and over real loopback TCP,
-// and what the other tests share.
+// Tests of complete, successful exchanges over net.Pipe and loopback TCP, and the helpers
+// of all tests.
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// session is a run as a program would have it, up to the last barrier.
+// session runs the steps of a typical program, up to the last barrier.
 func session(ctx context.Context, c *Conn, role Role) error {
 	if _, err := c.Hello(ctx, Hello{Role: role, Job: "write", Program: "test"}); err != nil {
 		return err
@@ -35,7 +35,7 @@ func session(ctx context.Context, c *Conn, role Role) error {
 	return c.Barrier(ctx, "done")
 }
 
-// sessionFrames are the messages the server's end of session sends.
+// sessionFrames returns the messages that the server sends in session.
 func sessionFrames(t testing.TB) [][]byte {
 	t.Helper()
 	hello, err1 := AppendHello(nil, Hello{Role: RoleServer, Job: "write", Program: "test"})
@@ -53,7 +53,7 @@ func sessionFrames(t testing.TB) [][]byte {
 
 func sessionBytes(t testing.TB) []byte { return bytes.Join(sessionFrames(t), nil) }
 
-// pipe gives two connected ends without a network.
+// pipe returns two connected Conns over a net.Pipe.
 func pipe(t testing.TB, opts Options) (client, server *Conn) {
 	a, b := net.Pipe()
 	client, server = NewConn(a, opts), NewConn(b, opts)
@@ -61,7 +61,7 @@ func pipe(t testing.TB, opts Options) (client, server *Conn) {
 	return client, server
 }
 
-// loopback gives two ends connected by TCP.
+// loopback returns two Conns connected by TCP.
 func loopback(t testing.TB, opts Options) (client, server *Conn) {
 	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0", opts)
@@ -81,7 +81,7 @@ func loopback(t testing.TB, opts Options) (client, server *Conn) {
 	return client, server
 }
 
-// both runs the two ends at the same time.
+// both runs the two sides at the same time.
 func both(client, server func() error) (clientErr, serverErr error) {
 	var wg sync.WaitGroup
 	wg.Go(func() { clientErr = client() })
@@ -90,7 +90,7 @@ func both(client, server func() error) (clientErr, serverErr error) {
 	return clientErr, serverErr
 }
 
-// noLeaks fails the test if it leaves goroutines behind.
+// noLeaks fails the test if goroutines still run when it ends.
 func noLeaks(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -123,7 +123,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestValuesArrive checks what each exchange gives the other end.
+// TestValuesArrive checks the value that each exchange returns to the peer.
 func TestValuesArrive(t *testing.T) {
 	client, server := loopback(t, Options{})
 	ctx := t.Context()
@@ -153,7 +153,7 @@ func TestValuesArrive(t *testing.T) {
 		if err := client.SendNote(ctx, goldenNote); err != nil {
 			return err
 		}
-		return client.Close() // all is said: closing loses nothing
+		return client.Close() // the data that was sent still arrives
 	}, func() (err error) {
 		if got.hello, err = server.Hello(ctx, Hello{Role: RoleServer}); err != nil {
 			return err
@@ -167,7 +167,7 @@ func TestValuesArrive(t *testing.T) {
 		if got.none, err = server.ExchangeRegions(ctx, nil); err != nil {
 			return err
 		}
-		<-server.Done() // the peer has gone, its note is here
+		<-server.Done() // the peer has closed; its note has arrived
 		got.note, err = server.RecvNote(ctx, "result")
 		return err
 	})
@@ -180,7 +180,7 @@ func TestValuesArrive(t *testing.T) {
 	}
 }
 
-// countingConn counts the Writes of one end.
+// countingConn counts the Writes of one side.
 type countingConn struct {
 	net.Conn
 	writes atomic.Int32
@@ -223,12 +223,12 @@ func TestOneWritePerMessage(t *testing.T) {
 	}
 }
 
-// crumblingConn reads and writes one byte at a time.
-type crumblingConn struct{ net.Conn }
+// byteConn reads and writes one byte at a time.
+type byteConn struct{ net.Conn }
 
-func (c crumblingConn) Read(b []byte) (int, error) { return c.Conn.Read(b[:min(1, len(b))]) }
+func (c byteConn) Read(b []byte) (int, error) { return c.Conn.Read(b[:min(1, len(b))]) }
 
-func (c crumblingConn) Write(b []byte) (n int, err error) {
+func (c byteConn) Write(b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
 		var m int
 		m, err = c.Conn.Write(b[n : n+1])
@@ -239,7 +239,7 @@ func (c crumblingConn) Write(b []byte) (n int, err error) {
 
 func TestByteAtATimePeer(t *testing.T) {
 	a, b := net.Pipe()
-	client, server := NewConn(crumblingConn{a}, Options{}), NewConn(crumblingConn{b}, Options{})
+	client, server := NewConn(byteConn{a}, Options{}), NewConn(byteConn{b}, Options{})
 	defer client.Close()
 	defer server.Close()
 	err1, err2 := both(
@@ -251,7 +251,8 @@ func TestByteAtATimePeer(t *testing.T) {
 	}
 }
 
-// TestRawBytes: other formats pass through unchanged, and do not mix.
+// TestRawBytes checks that raw bytes arrive unchanged, and that a connection cannot carry
+// both raw bytes and messages.
 func TestRawBytes(t *testing.T) {
 	noLeaks(t)
 	client, server := loopback(t, Options{})
@@ -277,7 +278,7 @@ func TestRawBytes(t *testing.T) {
 	}
 }
 
-// TestObserver: each end's Observer gets each message once.
+// TestObserver checks that each side's Observer is called once per message.
 func TestObserver(t *testing.T) {
 	var mu sync.Mutex
 	var events []Event
@@ -318,8 +319,8 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// TestSetObserverBesideSteps is for the race detector.
-func TestSetObserverBesideSteps(t *testing.T) {
+// TestSetObserverDuringSteps gives the race detector concurrent calls.
+func TestSetObserverDuringSteps(t *testing.T) {
 	client, server := loopback(t, Options{})
 	done := make(chan struct{})
 	var setter sync.WaitGroup

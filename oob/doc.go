@@ -1,11 +1,10 @@
-// Package oob is the conversation two programs hold over TCP before, during
-// and after an RDMA connection: the "out-of-band" exchange.
+// Package oob implements the out-of-band exchange: the messages that two programs send
+// over TCP before, during and after an RDMA connection.
 //
-// A queue pair cannot be connected before each end knows the other's queue
-// pair number, first packet sequence number, address and path MTU; and an
-// RDMA READ or WRITE needs the address, length and rkey of the peer's memory.
-// None of that can travel over the queue pair it sets up, so it goes over an
-// ordinary TCP connection:
+// To connect a queue pair, each side must know the peer's queue pair number, first packet
+// sequence number, address and path MTU. An RDMA READ or WRITE needs the address, length
+// and rkey of the peer's memory. This data cannot travel over a queue pair that is not
+// connected yet. It travels over an ordinary TCP connection:
 //
 //	client                                    server
 //	Dial                                      Listen, Accept
@@ -17,25 +16,24 @@
 //	Barrier "done"   <- same name ->          Barrier "done"
 //	Close                                     Close
 //
-// Both ends call the same methods in the same order, and both may write
-// first. Each message is one Write of one length-limited frame; the bytes are
-// described in docs/oob-protocol.md.
+// Both sides call the same methods in the same order. Either side may write first. Each
+// message is one frame of limited length, sent in one Write. docs/oob-protocol.md
+// describes the bytes.
 //
 // # Failure
 //
-// An end that fails calls [Conn.Fail], and the other end's pending call
-// returns a [*PeerError] with the reason, so both programs print why. While
-// no call is pending, [Conn.Watch] gives a context that is cancelled, with
-// the cause, as soon as the peer fails, dies or closes. A silent peer ends in
-// a [*TimeoutError] which names the step waited for; a peer that is no peer
-// at all (an HTTP server, an SSH daemon) in a [*ProtocolError] that matches
-// [ErrForeignPeer] and says what it looks like.
+// A side that fails calls [Conn.Fail]. The peer's pending call then returns a
+// [*PeerError] with the reason, so both programs can print it. While no call is pending,
+// [Conn.Watch] gives a context that is canceled as soon as the peer fails, exits or
+// closes. If the peer stays silent, the call returns a [*TimeoutError] that names the
+// step. If the peer is another kind of program, such as an HTTP server, the call returns
+// a [*ProtocolError] that matches [ErrForeignPeer] and names the likely program.
 //
-// The package knows nothing of verbs: a GID is sixteen raw bytes.
+// The package does not depend on package verbs: a GID is sixteen raw bytes.
 //
 // # Security
 //
-// The exchange is plain TCP, without authentication or encryption. Who can
-// read it learns rkeys and addresses, and RDMA itself gives whoever holds
-// them the memory. Use it on trusted networks.
+// The exchange is plain TCP, without authentication or encryption. Anyone who can read
+// the traffic learns the rkeys and addresses, and can use them to access the memory. Use
+// the package on trusted networks only.
 package oob

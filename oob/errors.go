@@ -1,8 +1,8 @@
 package oob
 
-// What can go wrong between the two ends, as types. Each text says what
-// happened and ends in what to try. The methods of Conn put the step in front
-// ("oob: waiting for endpoints: ..."); errors.Is and errors.As look through.
+// The error types of an exchange. Each text names what happened and ends with a remedy.
+// The methods of Conn add the step in front ("oob: waiting for endpoints: ...");
+// errors.Is and errors.As find the wrapped error.
 
 import (
 	"context"
@@ -17,25 +17,25 @@ import (
 )
 
 var (
-	// ErrVersion is matched by the ProtocolError for a peer which speaks
-	// another version of the protocol.
+	// ErrVersion matches the ProtocolError for a peer with another version of the
+	// protocol.
 	ErrVersion = errors.New("oob: versions of the protocol differ")
 
-	// ErrForeignPeer is matched by the ProtocolError for a peer whose first
-	// bytes are not this protocol at all.
+	// ErrForeignPeer matches the ProtocolError for a peer whose first bytes belong to
+	// another protocol.
 	ErrForeignPeer = errors.New("oob: the peer does not speak this protocol")
 )
 
 const trySameRelease = "run the same release of the program at both ends"
 
-// PeerError is the peer's own failure, as the peer sent it with [Conn.Fail].
+// PeerError is the failure that the peer reported with [Conn.Fail].
 type PeerError struct {
-	Peer    string // address of the peer; "" when decoded without a connection
-	Step    string // what the peer was doing
+	Peer    string // address of the peer; "" if decoded without a connection
+	Step    string // the step at which the peer failed
 	Message string // why it failed
 }
 
-// Error says which peer failed, at which step, and in its own words why.
+// Error names the peer, the step and the peer's own message.
 func (e *PeerError) Error() string {
 	text := subject(e.Peer) + " failed"
 	if e.Step != "" {
@@ -43,21 +43,21 @@ func (e *PeerError) Error() string {
 	}
 	text += " and says: " + e.Message
 	if !strings.Contains(e.Message, "try: ") {
-		text += "; mend that at the peer, its own output may say more"
+		text += "; fix that at the peer, its output may say more"
 	}
 	return text
 }
 
-// ProtocolError says that what the peer sent breaks the protocol, or does not
-// fit what this end does. The connection is of no more use.
+// ProtocolError reports that the peer's message breaks the protocol, or does not match
+// the step of this side. The connection cannot be used any more.
 type ProtocolError struct {
-	Peer    string // address of the peer; "" when decoded without a connection
+	Peer    string // address of the peer; "" if decoded without a connection
 	Problem string // what is wrong
-	Try     string // what to do about it; may be empty
+	Try     string // the remedy; may be empty
 	Err     error  // ErrVersion, ErrForeignPeer or nil
 }
 
-// Error says what is wrong with what came, and what to try.
+// Error names the peer, the problem and the remedy.
 func (e *ProtocolError) Error() string {
 	text := "protocol error: " + e.Problem
 	if e.Peer != "" {
@@ -69,23 +69,23 @@ func (e *ProtocolError) Error() string {
 	return text
 }
 
-// Unwrap gives errors.Is ErrVersion or ErrForeignPeer.
+// Unwrap returns ErrVersion, ErrForeignPeer or nil.
 func (e *ProtocolError) Unwrap() error { return e.Err }
 
-// ClosedError says that the connection ended while something was still to
-// come. It matches io.EOF when the peer closed between two messages,
-// io.ErrUnexpectedEOF when it closed inside one, or else the system's error,
-// such as syscall.ECONNRESET.
+// ClosedError reports that the connection ended before a message or raw bytes arrived.
+// It matches io.EOF if the peer closed between two messages, and io.ErrUnexpectedEOF if
+// the peer closed inside a message. Otherwise it matches the system's error, such as
+// syscall.ECONNRESET.
 type ClosedError struct {
 	Peer  string // address of the peer
 	What  string // what was arriving, such as "an endpoints message"
-	Got   int    // bytes of it that arrived
-	Want  int    // bytes it has
-	First bool   // nothing whole had come from this peer before
-	Err   error  // io.EOF, io.ErrUnexpectedEOF or the system's
+	Got   int    // bytes of What that arrived
+	Want  int    // total bytes of What
+	First bool   // no complete message or read came from this peer before
+	Err   error  // io.EOF, io.ErrUnexpectedEOF or the system's error
 }
 
-// Error says how the connection ended, after how much of what, and what to try.
+// Error names the way the connection ended, the bytes that had arrived and the remedy.
 func (e *ClosedError) Error() string {
 	var b strings.Builder
 	b.WriteString(subject(e.Peer))
@@ -95,7 +95,7 @@ func (e *ClosedError) Error() string {
 	case errors.Is(e.Err, syscall.ECONNRESET), errors.Is(e.Err, syscall.EPIPE), errors.Is(e.Err, io.ErrClosedPipe):
 		b.WriteString(" dropped the connection")
 	case errors.Is(e.Err, syscall.ETIMEDOUT):
-		b.WriteString(" no longer answers: its host or the network between is down")
+		b.WriteString(" no longer answers: its host or the network is down")
 	default:
 		fmt.Fprintf(&b, ": the connection failed (%v)", e.Err)
 	}
@@ -110,23 +110,23 @@ func (e *ClosedError) Error() string {
 	return b.String()
 }
 
-// Unwrap gives errors.Is the way in which it ended.
+// Unwrap returns Err.
 func (e *ClosedError) Unwrap() error { return e.Err }
 
-// TimeoutError says that a step was not done in time. It is a net.Error, and
-// matches both context.DeadlineExceeded and os.ErrDeadlineExceeded.
+// TimeoutError reports that a step did not finish in time. It is a net.Error and matches
+// both context.DeadlineExceeded and os.ErrDeadlineExceeded.
 type TimeoutError struct {
 	Op    string        // "waiting for" or "sending"
 	Step  string        // the step, such as `barrier "in RTS"`
 	Peer  string        // address of the peer
-	After time.Duration // how long this end waited
-	What  string        // what had begun to arrive, if anything
-	Got   int           // bytes of it that arrived
-	Want  int           // bytes it has
-	Last  string        // what arrived whole before, such as "its hello"; "" if nothing did
+	After time.Duration // how long this side waited
+	What  string        // what had begun to arrive; "" if nothing had
+	Got   int           // bytes of What that arrived
+	Want  int           // total bytes of What
+	Last  string        // what arrived completely before, such as "its hello"; "" if nothing
 }
 
-// Error names the step, the wait, and what had come by then.
+// Error names the step, the wait, what had arrived and the remedy.
 func (e *TimeoutError) Error() string {
 	text := fmt.Sprintf("oob: %s %s: timed out after %v, ", e.Op, e.Step, e.After)
 	switch {
@@ -147,21 +147,21 @@ func (e *TimeoutError) Timeout() bool { return true }
 // Temporary is true: see net.Error.
 func (e *TimeoutError) Temporary() bool { return true }
 
-// Is makes the error match both of the library's names for a missed deadline.
+// Is reports whether target is context.DeadlineExceeded or os.ErrDeadlineExceeded.
 func (e *TimeoutError) Is(target error) bool {
 	return target == context.DeadlineExceeded || target == os.ErrDeadlineExceeded
 }
 
-// canceledError is a step cut short by its context: it matches both
-// context.Canceled and the cause the context was cancelled with.
+// canceledError is the error of a step whose context was canceled. It matches both
+// context.Canceled and the context's cause.
 type canceledError struct{ err, cause error }
 
-func (e *canceledError) Error() string   { return "given up at this end: " + e.cause.Error() }
+func (e *canceledError) Error() string   { return "canceled at this end: " + e.cause.Error() }
 func (e *canceledError) Unwrap() []error { return []error{e.err, e.cause} }
 
-// tellable reports whether the peer can learn something from err: not when
-// the peer is the one who failed, is gone, or would not understand.
-func tellable(err error) bool {
+// reportable reports whether Fail sends err to the peer. It does not if the peer itself
+// failed, is gone, or speaks another protocol.
+func reportable(err error) bool {
 	var failed *PeerError
 	var gone *ClosedError
 	return !errors.As(err, &failed) && !errors.As(err, &gone) && !errors.Is(err, ErrForeignPeer)

@@ -11,7 +11,7 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// Two ends of a run in one program; there would be RDMA between the barriers.
+// Both sides of a run in one program. A real program uses RDMA between the barriers.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -71,7 +71,7 @@ func run(ctx context.Context, conn *oob.Conn, role oob.Role, mtu int) error {
 	return conn.Barrier(ctx, "done")
 }
 
-// A wait for RDMA that ends as soon as the peer is gone or fails.
+// The wait for RDMA ends as soon as the peer closes or fails.
 func ExampleConn_Watch() {
 	ctx := context.Background()
 	a, b := net.Pipe()
@@ -83,7 +83,7 @@ func ExampleConn_Watch() {
 	defer stop()
 	go server.Fail("poll", fmt.Errorf("IBV_WC_RETRY_EXC_ERR"))
 
-	<-watched.Done() // in place of the wait for a completion
+	<-watched.Done() // a real program waits for a completion here
 	fmt.Println(context.Cause(watched))
-	// Output: oob: peer pipe failed at step "poll" and says: IBV_WC_RETRY_EXC_ERR; mend that at the peer, its own output may say more
+	// Output: oob: peer pipe failed at step "poll" and says: IBV_WC_RETRY_EXC_ERR; fix that at the peer, its output may say more
 }

@@ -1,8 +1,8 @@
 package oob
 
-// The steps of a run, as methods: each sends one message, waits for the
-// peer's, or both in that order. Whatever the peer sends instead of what is
-// waited for ends the step with an error, which the peer gets too.
+// The steps of a run, as methods. Each sends one message, waits for the peer's message,
+// or does both in that order. A wrong message from the peer fails the step; this side
+// then sends the error to the peer too.
 
 import (
 	"context"
@@ -12,19 +12,18 @@ import (
 	"github.com/pkg/errors"
 )
 
-// failTimeout limits the sending of an error message: who has failed wants to
-// end, not to wait.
+// failTimeout limits the sending of an error message, because a program that has failed
+// should exit soon.
 const failTimeout = time.Second
 
-// lastWord is how long a failed write waits for the reader to find out why:
-// a peer that failed closes after its error message.
+// lastWord limits how long a failed write waits for the reader. The peer's error message,
+// sent before the peer closed, may still be unread.
 const lastWord = 250 * time.Millisecond
 
 const tryAlike = "start both ends with the same options, so that they take the same steps"
 
-// Hello sends h and returns the peer's. The two roles must differ. The two jobs
-// must be the same, unless one is empty: that end does what the other asks
-// for.
+// Hello sends h and returns the peer's Hello. The two roles must differ. The two jobs
+// must be equal unless one is empty; a side with an empty job runs the peer's job.
 func (c *Conn) Hello(ctx context.Context, h Hello) (Hello, error) {
 	frame, err := AppendHello(nil, h)
 	if err != nil {
@@ -36,7 +35,7 @@ func (c *Conn) Hello(ctx context.Context, h Hello) (Hello, error) {
 	}
 	switch {
 	case peer.Role == h.Role:
-		err = c.refuse("hello", fmt.Sprintf("both ends say they are the %v", h.Role), "start one end as client and the other as server")
+		err = c.refuse("hello", fmt.Sprintf("both ends claim to be the %v", h.Role), "start one end as client and the other as server")
 	case peer.Job != h.Job && peer.Job != "" && h.Job != "":
 		err = c.refuse("hello", fmt.Sprintf("this end runs the job %q and the peer %q", h.Job, peer.Job), tryAlike)
 	}
@@ -46,8 +45,8 @@ func (c *Conn) Hello(ctx context.Context, h Hello) (Hello, error) {
 	return peer, nil
 }
 
-// ExchangeEndpoint sends e and returns the peer's endpoint, which has the same
-// index and QP type.
+// ExchangeEndpoint sends e and returns the peer's endpoint, which has the same index and
+// QP type.
 func (c *Conn) ExchangeEndpoint(ctx context.Context, e Endpoint) (Endpoint, error) {
 	peer, err := c.ExchangeEndpoints(ctx, []Endpoint{e})
 	if err != nil {
@@ -56,9 +55,8 @@ func (c *Conn) ExchangeEndpoint(ctx context.Context, e Endpoint) (Endpoint, erro
 	return peer[0], nil
 }
 
-// ExchangeEndpoints sends up to MaxEndpoints endpoints, of ascending index,
-// and returns the peer's: as many, with the same indexes and QP types, in the
-// same order.
+// ExchangeEndpoints sends up to MaxEndpoints endpoints, in ascending order of Index. It
+// returns the peer's endpoints. They have the same number, indexes, QP types and order.
 func (c *Conn) ExchangeEndpoints(ctx context.Context, list []Endpoint) ([]Endpoint, error) {
 	frame, err := AppendEndpoints(nil, list)
 	if err != nil {
@@ -85,15 +83,14 @@ func (c *Conn) SendRegions(ctx context.Context, list []Region) error {
 	return c.send(ctx, "regions", TypeRegions, "", frame)
 }
 
-// RecvRegions waits for the peer's regions, which may be none.
+// RecvRegions waits for the peer's regions and returns them; the list may be empty.
 func (c *Conn) RecvRegions(ctx context.Context) ([]Region, error) {
 	ctx, cancel := c.stepContext(ctx)
 	defer cancel()
 	return receive[[]Region](c, ctx, "regions", TypeRegions)
 }
 
-// ExchangeRegions sends this end's regions and returns the peer's; either may
-// be none.
+// ExchangeRegions sends list and returns the peer's regions. Both lists may be empty.
 func (c *Conn) ExchangeRegions(ctx context.Context, list []Region) ([]Region, error) {
 	frame, err := AppendRegions(nil, list)
 	if err != nil {
@@ -102,11 +99,11 @@ func (c *Conn) ExchangeRegions(ctx context.Context, list []Region) ([]Region, er
 	return exchange[[]Region](c, ctx, "regions", TypeRegions, "", frame)
 }
 
-// Barrier returns when both ends have reached the barrier of this name. If the
-// peer is at another one the error names both.
+// Barrier returns when both sides have reached the barrier called name. If the peer is
+// at another barrier, the error names both.
 //
-// A barrier after a long job takes as long as the slower end: give ctx a
-// deadline to match, since Options.Timeout applies otherwise.
+// Barrier waits for the slower side. After a long job, give ctx a suitable deadline;
+// otherwise Options.Timeout applies.
 func (c *Conn) Barrier(ctx context.Context, name string) error {
 	frame, err := AppendBarrier(nil, name)
 	if err != nil {
@@ -123,7 +120,7 @@ func (c *Conn) Barrier(ctx context.Context, name string) error {
 	return nil
 }
 
-// SendNote sends n. It does not wait for the peer to receive it.
+// SendNote sends n. It does not wait until the peer has received n.
 func (c *Conn) SendNote(ctx context.Context, n Note) error {
 	frame, err := AppendNote(nil, n)
 	if err != nil {
@@ -134,8 +131,9 @@ func (c *Conn) SendNote(ctx context.Context, n Note) error {
 	return c.send(ctx, stepName(TypeNote, n.Name), TypeNote, n.Name, frame)
 }
 
-// RecvNote waits for the peer's note of this name; "" takes any. A note of
-// another name is an error which names both. The data belongs to the caller.
+// RecvNote waits for the peer's next note and returns it. The note must have this name
+// unless name is "". If it has another name, the error names both. The caller owns the
+// data.
 func (c *Conn) RecvNote(ctx context.Context, name string) (Note, error) {
 	ctx, cancel := c.stepContext(ctx)
 	defer cancel()
@@ -150,18 +148,18 @@ func (c *Conn) RecvNote(ctx context.Context, name string) (Note, error) {
 	return n, nil
 }
 
-// Fail tries for a second to send the peer an error: this end failed at step because of
-// cause. The peer's pending or next call then returns a [*PeerError]. The caller still has
-// to Close.
+// Fail reports to the peer that this side failed at step because of cause. The peer's
+// pending or next call then returns a [*PeerError]. Fail tries to send for at most one
+// second. The caller must still call Close.
 //
-// Only the first call on a Conn sends anything. Nothing is sent when cause is
-// that the peer failed or is gone, or when the connection carries raw bytes.
-// Exchanges that find the peer breaking the protocol have called Fail already.
+// Only the first Fail of a Conn sends a message. Fail sends nothing if cause is the
+// failure or the end of the peer, or if the connection carries raw bytes. An exchange
+// that finds a broken protocol has called Fail already.
 func (c *Conn) Fail(step string, cause error) {
 	if cause == nil {
 		cause = errors.New("no reason given")
 	}
-	if !tellable(cause) || c.claim(carriesMessages) != nil || c.failed.Swap(true) {
+	if !reportable(cause) || c.claim(carriesMessages) != nil || c.failed.Swap(true) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), failTimeout)
@@ -173,14 +171,15 @@ func (c *Conn) Fail(step string, cause error) {
 	}
 }
 
-// refuse makes the error for a message that does not fit, and sends it to the peer.
+// refuse sends the peer the error for a message that does not match the step, and
+// returns that error.
 func (c *Conn) refuse(step, problem, try string) error {
 	err := &ProtocolError{Peer: c.peer, Problem: problem, Try: try}
 	c.Fail(step, err)
 	return stepError(opWaiting, step, err)
 }
 
-// exchange sends frame and then waits for the peer's message of the same type.
+// exchange sends frame, then waits for the peer's message of the same type.
 func exchange[T any](c *Conn, ctx context.Context, step string, t MessageType, name string, frame []byte) (T, error) {
 	ctx, cancel := c.stepContext(ctx)
 	defer cancel()
@@ -191,8 +190,8 @@ func exchange[T any](c *Conn, ctx context.Context, step string, t MessageType, n
 	return receive[T](c, ctx, step, t)
 }
 
-// send writes one frame. It gives up when the peer is gone, since then there
-// is nobody to read it, and the reason is better than a broken pipe.
+// send writes one frame. It stops when the connection ends and returns the reason, which
+// explains more than a broken pipe.
 func (c *Conn) send(ctx context.Context, step string, t MessageType, name string, frame []byte) error {
 	if err := c.claim(carriesMessages); err != nil {
 		return stepError(opSending, step, err)
@@ -216,7 +215,7 @@ func (c *Conn) send(ctx context.Context, step string, t MessageType, name string
 	return err
 }
 
-// awaitEnd gives the reader a moment to find the reason for a failed write.
+// awaitEnd waits up to lastWord until the reader has found why a write failed.
 func (c *Conn) awaitEnd() {
 	timer := time.NewTimer(lastWord)
 	defer timer.Stop()
@@ -226,8 +225,8 @@ func (c *Conn) awaitEnd() {
 	}
 }
 
-// receive waits for the next message, which must be of type want. A message
-// that has arrived is given even if the peer has gone since, or ctx has ended.
+// receive waits for the next message, which must be of type want. If a message has
+// arrived, receive returns it even if the connection or ctx has ended since.
 func receive[T any](c *Conn, ctx context.Context, step string, want MessageType) (T, error) {
 	var none T
 	if err := c.claim(carriesMessages); err != nil {
@@ -256,7 +255,7 @@ func receive[T any](c *Conn, ctx context.Context, step string, want MessageType)
 	return value, nil
 }
 
-// sendBreach sends err to the peer if the peer broke the protocol.
+// sendBreach sends err to the peer if err is a ProtocolError.
 func (c *Conn) sendBreach(step string, err error) {
 	var breach *ProtocolError
 	if errors.As(err, &breach) {
@@ -264,7 +263,7 @@ func (c *Conn) sendBreach(step string, err error) {
 	}
 }
 
-// stepName names a barrier or note in errors: `barrier "done"`.
+// stepName returns the name of a barrier or note in errors: `barrier "done"`.
 func stepName(t MessageType, name string) string {
 	if name == "" {
 		return t.String()

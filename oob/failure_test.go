@@ -1,7 +1,7 @@
 package oob
 
-// Conversations that fail at the peer: it closes, fails, breaks the protocol,
-// does something else, or is something else.
+// Tests of exchanges that fail because of the peer: the peer closes, fails, breaks the
+// protocol, runs other steps, or is another program.
 
 import (
 	"bytes"
@@ -20,8 +20,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// TestPeerClosesAtEveryOffset: wherever the peer stops, the error says how far
-// the message came.
+// TestPeerClosesAtEveryOffset checks that the error names the bytes that arrived,
+// wherever the peer stops.
 func TestPeerClosesAtEveryOffset(t *testing.T) {
 	noLeaks(t)
 	frames := sessionFrames(t)
@@ -29,7 +29,7 @@ func TestPeerClosesAtEveryOffset(t *testing.T) {
 	for cut := range len(sent) {
 		a, b := net.Pipe()
 		client := NewConn(a, Options{})
-		// A reader of its own: the write must not wait for the session to read.
+		// A separate reader: the write must not wait until the session reads.
 		reading := make(chan struct{})
 		go func() { drain(b); close(reading) }()
 		go func() { b.Write(sent[:cut]); b.Close() }()
@@ -67,7 +67,7 @@ func TestClosedTexts(t *testing.T) {
 		go drain(b)
 		go func() { b.Write(frames[0][:test.bytes]); b.Close() }()
 		_, err := client.Hello(t.Context(), Hello{Role: RoleClient})
-		text := strings.Replace(err.Error(), "sending", "waiting for", 1) // whichever met the end
+		text := strings.Replace(err.Error(), "sending", "waiting for", 1) // a write or a read may fail first
 		if !strings.Contains(text, test.text) {
 			t.Errorf("after %d bytes: %v", test.bytes, err)
 		}
@@ -75,7 +75,7 @@ func TestClosedTexts(t *testing.T) {
 	}
 }
 
-// TestFail: the peer's pending call, and the next one, say why.
+// TestFail checks that the peer's pending call and its next call return the reason.
 func TestFail(t *testing.T) {
 	for name, connect := range map[string]func(testing.TB, Options) (*Conn, *Conn){"pipe": pipe, "loopback": loopback} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,8 @@ func TestFail(t *testing.T) {
 	}
 }
 
-// TestBothFail: both ends fail at once, each learns the other's reason.
+// TestBothFail checks that two sides that fail at the same time both get the other's
+// reason.
 func TestBothFail(t *testing.T) {
 	for name, connect := range map[string]func(testing.TB, Options) (*Conn, *Conn){"pipe": pipe, "loopback": loopback} {
 		t.Run(name, func(t *testing.T) {
@@ -128,8 +129,8 @@ func TestBothFail(t *testing.T) {
 	}
 }
 
-// TestFailDoesNotEcho: a failure that came from the peer is not sent back, and
-// nothing is sent to a peer which has gone.
+// TestFailDoesNotEcho checks that Fail does not send the peer's own failure back, and
+// sends nothing to a peer that has closed.
 func TestFailDoesNotEcho(t *testing.T) {
 	for _, cause := range []error{
 		errors.Wrap(&PeerError{Message: "theirs"}, "at this end"),
@@ -149,7 +150,7 @@ func TestFailDoesNotEcho(t *testing.T) {
 	}
 }
 
-// TestFailIsShort: a peer that takes nothing holds up a failure for a second.
+// TestFailIsShort checks that Fail returns after a second if the peer reads nothing.
 func TestFailIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := pipe(t, Options{})
@@ -161,7 +162,7 @@ func TestFailIsShort(t *testing.T) {
 	})
 }
 
-// TestFailWhileSending: an end stuck in a write learns that the peer failed.
+// TestFailWhileSending checks that a blocked write returns the peer's failure.
 func TestFailWhileSending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := pipe(t, Options{})
@@ -176,7 +177,7 @@ func TestFailWhileSending(t *testing.T) {
 	})
 }
 
-// TestMismatch: ends that do not do the same both learn it, with both names.
+// TestMismatch checks that both sides get an error with both names if their steps differ.
 func TestMismatch(t *testing.T) {
 	uc := goldenEndpoint
 	uc.QPType = QPTypeUC
@@ -199,7 +200,7 @@ func TestMismatch(t *testing.T) {
 		text           string
 		client, server func(context.Context, *Conn) error
 	}{
-		{"both ends say they are the server", hello(Hello{Role: RoleServer}), hello(Hello{Role: RoleServer})},
+		{"both ends claim to be the server", hello(Hello{Role: RoleServer}), hello(Hello{Role: RoleServer})},
 		{`runs the job "read" and the peer "write"`, hello(Hello{Role: RoleClient, Job: "read"}), hello(Hello{Role: RoleServer, Job: "write"})},
 		{"has 1 queue pairs and the peer 2", endpoints(goldenEndpoint), endpoints(goldenEndpoint, second)},
 		{"index 0 at this end and 1 at the peer", endpoints(goldenEndpoint), endpoints(second)},
@@ -217,7 +218,7 @@ func TestMismatch(t *testing.T) {
 		if !errors.As(err1, &breach) || !strings.Contains(err1.Error(), test.text) {
 			t.Errorf("%s: %v", test.text, err1)
 		}
-		<-server.Done() // the peer has the error
+		<-server.Done() // the error has arrived at the peer
 		var failed *PeerError
 		if !errors.As(server.Err(), &failed) || !strings.Contains(failed.Message, test.text) {
 			t.Errorf("%s: the peer learns %v", test.text, server.Err())
@@ -227,7 +228,8 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestOtherVersion: both names in the error, and an answer the peer can read.
+// TestOtherVersion checks that the error names both versions, and that the peer can read
+// the answer.
 func TestOtherVersion(t *testing.T) {
 	client, server := loopback(t, Options{})
 	frame := sessionFrames(t)[0]
@@ -248,14 +250,14 @@ func TestOtherVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The client's own hello is missing if the peer's was faster.
+	// The client does not send its own hello if the peer's hello arrives first.
 	failed, err := DecodeError(bytes.TrimPrefix(answer, hello))
 	if err != nil || failed.Step != "hello" || !strings.Contains(failed.Message, "version 9") {
 		t.Errorf("the peer got %+v, %v", failed, err)
 	}
 }
 
-// TestOversizeIsRefusedUnread: not one byte of a body over the limit is read.
+// TestOversizeIsRefusedUnread checks that no byte of a body over the limit is read.
 func TestOversizeIsRefusedUnread(t *testing.T) {
 	for _, kind := range []MessageType{TypeHello, TypeEndpoints, TypeRegions, TypeBarrier, TypeNote, TypeError} {
 		header := []byte("RVO\n\x01_\x00\x00____")
@@ -275,7 +277,7 @@ func TestOversizeIsRefusedUnread(t *testing.T) {
 	}
 }
 
-// TestFloodIsBounded: a peer can be inboxSize messages ahead, then it waits.
+// TestFloodIsBounded checks that a peer blocks when it is inboxSize messages ahead.
 func TestFloodIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := pipe(t, Options{})
@@ -288,7 +290,7 @@ func TestFloodIsBounded(t *testing.T) {
 		watched, stop := client.Watch(t.Context())
 		defer stop()
 		synctest.Wait()
-		if n := sent.Load(); n != inboxSize+1 { // one more in the reader's hand
+		if n := sent.Load(); n != inboxSize+1 { // the reader holds one more
 			t.Errorf("%d notes were taken, want %d", n, inboxSize+1)
 		}
 		if watched.Err() != nil {
@@ -303,7 +305,7 @@ func TestFloodIsBounded(t *testing.T) {
 	})
 }
 
-// TestWatch: the context for RDMA ends with the peer, and says why.
+// TestWatch checks that the watched context ends when the peer does, with the cause.
 func TestWatch(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -342,8 +344,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchStops: an orderly end of the watch is not the peer's fault, and a
-// barrier met is met, though the peer has closed since.
+// TestWatchStops checks that stopping the watch reports no error of the peer. It also
+// checks that a barrier succeeds although the peer has closed after it.
 func TestWatchStops(t *testing.T) {
 	noLeaks(t)
 	for range 50 {
@@ -358,13 +360,13 @@ func TestWatchStops(t *testing.T) {
 		}
 		stop()
 		if watched.Err() == nil {
-			t.Error("the watch goes on")
+			t.Error("the watch does not stop")
 		}
 		client.Close()
 	}
 }
 
-// TestManyAtOnce: every method at the same time, for the race detector.
+// TestManyAtOnce calls every method at the same time, for the race detector.
 func TestManyAtOnce(t *testing.T) {
 	noLeaks(t)
 	for range 20 {

@@ -1,8 +1,7 @@
 package oob
 
-// Fuzzing: whatever the bytes, decoders neither panic nor accept a second
-// encoding of a value, and a Conn ends with an error after reading no more
-// than it may.
+// Fuzz tests. For any bytes, a decoder does not panic and accepts only one encoding of a
+// value. A Conn ends with an error and reads no more than the limits allow.
 
 import (
 	"bytes"
@@ -20,7 +19,7 @@ func FuzzDecodeRegions(f *testing.F)   { fuzzCodec(f, codecs[2]) }
 func FuzzDecodeBarrier(f *testing.F)   { fuzzCodec(f, codecs[3]) }
 func FuzzDecodeNote(f *testing.F)      { fuzzCodec(f, codecs[4]) }
 
-// fuzzCodec: a body that decodes must encode to the same bytes, and those
+// fuzzCodec checks that a decoded frame encodes to the same bytes, and that those bytes
 // decode to the same value.
 func fuzzCodec(f *testing.F, c codec) {
 	header := c.bytes(f)[:HeaderSize]
@@ -47,8 +46,8 @@ func fuzzCodec(f *testing.F, c codec) {
 	})
 }
 
-// FuzzDecodeError also takes frames whose texts AppendError would tidy, and
-// other versions, so the bytes may change; the value may not change twice.
+// FuzzDecodeError also gets frames of other versions and texts that AppendError changes.
+// The first encoding may change the value; a second encoding must not.
 func FuzzDecodeError(f *testing.F) {
 	golden := codecs[5].bytes(f)
 	f.Add(golden)
@@ -81,7 +80,7 @@ func FuzzDecodeHeader(f *testing.F) {
 	})
 }
 
-// FuzzAppendHello goes the other way: what can be encoded comes back.
+// FuzzAppendHello checks that a Hello that can be encoded decodes to the same value.
 func FuzzAppendHello(f *testing.F) {
 	f.Add(uint8(1), "write", "rdma_client", "size", "4096")
 	f.Fuzz(func(t *testing.T, role uint8, job, program, key, value string) {
@@ -111,22 +110,22 @@ func FuzzConn(f *testing.F) {
 		if err == nil {
 			_, err = c.RecvNote(context.Background(), "")
 		}
-		if err := c.Close(); err != nil { // after it, peer is this goroutine's alone
+		if err := c.Close(); err != nil { // after Close, only this goroutine uses peer
 			t.Fatal(err)
 		}
 		if err == nil && len(peer.rest) == len(sent) {
-			t.Fatal("nothing was read, and nothing is wrong")
+			t.Fatal("nothing was read, but Err is nil")
 		}
 		if peer.asked > maxNoteBody {
-			t.Fatalf("a buffer of %d bytes was set aside", peer.asked)
+			t.Fatalf("a buffer of %d bytes was allocated", peer.asked)
 		}
 	})
 }
 
-// cannedPeer sends fixed bytes, then closes; what it is sent it drops.
+// cannedPeer sends fixed bytes, then closes. It discards the bytes that it receives.
 type cannedPeer struct {
 	rest  []byte
-	asked int // the most that was asked for in one Read
+	asked int // the size of the largest Read
 }
 
 func (p *cannedPeer) Read(b []byte) (int, error) {

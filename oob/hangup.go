@@ -1,7 +1,8 @@
 package oob
 
-// Noticing the peer's end while nothing is read: a full inbox stops the reader, and the
-// end of the stream lies behind bytes that nobody reads yet.
+// Detection of a closed connection while the reader is stopped. A full inbox stops the
+// reader. The end of the stream is then behind bytes that are not read yet, so the
+// reader cannot find it.
 
 import (
 	"context"
@@ -9,10 +10,10 @@ import (
 	"syscall"
 )
 
-// watchHangup ends the Conn's context when the peer hangs up, until stop is called.
-// Other goroutines must not read meanwhile. The kernel learns of the end only after it
-// has received all that the peer sent: an end behind more than its buffer takes is
-// noticed when this end reads on.
+// watchHangup ends the Conn's context when the peer closes. It watches until stop is
+// called; no other goroutine may read during that time. The kernel sees the end of the
+// stream only after all earlier bytes fit into its buffer. If they do not fit,
+// watchHangup does not notice the end, and the reader finds it later.
 func (c *Conn) watchHangup() (stop func()) {
 	socket, ok := c.nc.(syscall.Conn)
 	if !ok || c.ctx.Err() != nil {
@@ -34,14 +35,14 @@ func (c *Conn) watchHangup() (stop func()) {
 	}
 }
 
-// awaitHangup returns how the peer ended the connection: io.EOF or an errno; nil if the
-// wait was cut short, or the socket cannot say.
+// awaitHangup waits until the connection ends and returns io.EOF or an errno. It returns
+// nil if the wait was interrupted or the socket does not support it.
 func awaitHangup(socket syscall.Conn) (reason error) {
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return nil
 	}
-	// The poller calls the function whenever bytes or the end have come.
+	// The runtime's poller calls the function when bytes or the end have arrived.
 	err = raw.Read(func(fd uintptr) (done bool) {
 		reason = hangup(fd)
 		return reason != nil

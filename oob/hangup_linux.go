@@ -6,22 +6,22 @@ import (
 	"unsafe"
 )
 
-// The events of poll(2) that say that no more bytes will come.
+// The events of poll(2) after which no more bytes arrive.
 const (
 	pollErr   = 0x0008
 	pollHup   = 0x0010
 	pollRdHup = 0x2000
 )
 
-// hangup returns io.EOF if the peer has closed, the errno if the connection broke, or
-// nil. Bytes that came before may still be unread.
+// hangup returns io.EOF if the peer has closed, the errno if the connection broke, and
+// nil otherwise. Earlier bytes may still be unread.
 func hangup(fd uintptr) error {
 	poll := struct {
 		fd              int32
 		events, revents int16
 	}{fd: int32(fd), events: pollRdHup}
 	var now syscall.Timespec
-	// If ppoll fails, revents stays 0: nothing is known of a hang-up.
+	// If ppoll fails, revents stays 0 and hangup returns nil.
 	_, _, _ = syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0)
 	switch {
 	case poll.revents&(pollErr|pollHup|pollRdHup) == 0:

@@ -1,6 +1,6 @@
 package oob
 
-// The end of a peer that is ahead of this end by more than the inbox holds.
+// Tests of a peer that closes or fails while its messages still fill the inbox.
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// TestDeathBehindUnreadNotes: the watch ends at once, and the notes can still be received.
+// TestDeathBehindUnreadNotes checks that the watch ends at once, and that the notes can
+// still be received.
 func TestDeathBehindUnreadNotes(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(server *Conn)
@@ -44,7 +45,7 @@ func TestDeathBehindUnreadNotes(t *testing.T) {
 			select {
 			case <-watched.Done():
 			case <-time.After(5 * time.Second):
-				t.Fatal("the peer's end is not noticed")
+				t.Fatal("the watch did not notice that the peer closed")
 			}
 			var closed *ClosedError
 			if err := context.Cause(watched); !errors.As(err, &closed) || !errors.Is(err, test.want) {
@@ -62,7 +63,7 @@ func TestDeathBehindUnreadNotes(t *testing.T) {
 	}
 }
 
-// TestFailureBehindUnreadNotes: the peer's own reason comes after its notes.
+// TestFailureBehindUnreadNotes checks that the peer's error arrives after its notes.
 func TestFailureBehindUnreadNotes(t *testing.T) {
 	client, server := loopback(t, Options{})
 	watched, stop := client.Watch(t.Context())
@@ -78,7 +79,7 @@ func TestFailureBehindUnreadNotes(t *testing.T) {
 	select {
 	case <-watched.Done():
 	case <-time.After(5 * time.Second):
-		t.Fatal("the peer's end is not noticed")
+		t.Fatal("the watch did not notice that the peer closed")
 	}
 	for range notes {
 		if _, err := client.RecvNote(t.Context(), ""); err != nil {
@@ -91,9 +92,9 @@ func TestFailureBehindUnreadNotes(t *testing.T) {
 	}
 }
 
-// TestFullInboxIsEmptiedAndClosed: the watch for the peer's end disturbs neither the
-// reading that follows it nor Close.
-func TestFullInboxIsEmptiedAndClosed(t *testing.T) {
+// TestFullInboxThenReadAndClose checks that watchHangup disturbs neither later reads nor
+// Close.
+func TestFullInboxThenReadAndClose(t *testing.T) {
 	noLeaks(t)
 	client, server := loopback(t, Options{})
 	_, stop := client.Watch(t.Context())

@@ -1,8 +1,7 @@
 package oob
 
-// Steps that do not come to their end: silent and slow peers, contexts that
-// end, and Close while somebody waits. Time is simulated where no real
-// connection is needed.
+// Tests of steps that do not finish: silent and slow peers, canceled contexts, and Close
+// during a wait. Time is simulated where the test needs no real connection.
 
 import (
 	"context"
@@ -17,7 +16,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// TestSlowPeer: a message may trickle in, as long as the step's time is kept.
+// TestSlowPeer checks that a message may arrive slowly within the step's time limit.
 func TestSlowPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := pipe(t, Options{})
@@ -44,7 +43,7 @@ func drain(nc net.Conn) {
 	}
 }
 
-// pendingCalls are calls that wait for a silent peer.
+// pendingCalls are the calls that wait for the peer.
 var pendingCalls = map[string]func(context.Context, *Conn) error{
 	"hello": func(ctx context.Context, c *Conn) error {
 		_, err := c.Hello(ctx, Hello{Role: RoleClient})
@@ -69,8 +68,8 @@ var pendingCalls = map[string]func(context.Context, *Conn) error{
 	},
 }
 
-// TestSilentPeer: each wait ends at the default timeout, and says for what it
-// waited. A peer that reads nothing stops the writes of a pipe, too.
+// TestSilentPeer checks that each wait ends at the default timeout and names its step. A
+// peer that does not read also blocks the writes of a pipe.
 func TestSilentPeer(t *testing.T) {
 	for step, call := range pendingCalls {
 		for _, reads := range []bool{true, false} {
@@ -102,8 +101,8 @@ func TestSilentPeer(t *testing.T) {
 	}
 }
 
-// TestDeadlineOfContext: the context's own deadline replaces the default, and
-// a negative default means none.
+// TestDeadlineOfContext checks that the context's deadline replaces the default timeout,
+// and that a negative timeout means no limit.
 func TestDeadlineOfContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := pipe(t, Options{Timeout: -1})
@@ -125,8 +124,8 @@ func TestDeadlineOfContext(t *testing.T) {
 	})
 }
 
-// TestTimeoutNamesProgress: of a message that stopped half-way the error says
-// where it stopped.
+// TestTimeoutNamesProgress checks that the error names how much of a partial message
+// arrived.
 func TestTimeoutNamesProgress(t *testing.T) {
 	for _, test := range []struct {
 		bytes int
@@ -148,7 +147,8 @@ func TestTimeoutNamesProgress(t *testing.T) {
 	}
 }
 
-// TestTimeoutNamesTheLastMessage: a peer that has sent something is not called silent.
+// TestTimeoutNamesTheLastMessage checks that the error does not call a peer silent that
+// has sent something.
 func TestTimeoutNamesTheLastMessage(t *testing.T) {
 	for name, test := range map[string]struct {
 		steps func(context.Context, *Conn) error
@@ -193,8 +193,8 @@ func TestTimeoutNamesTheLastMessage(t *testing.T) {
 	}
 }
 
-// TestCancel: a wait ends at once, keeps the cause, and leaves a connection
-// that works.
+// TestCancel checks that a canceled wait ends at once with the cause, and that the
+// connection works afterwards.
 func TestCancel(t *testing.T) {
 	cause := errors.New("^C")
 	for step, call := range pendingCalls {
@@ -208,7 +208,7 @@ func TestCancel(t *testing.T) {
 			if took := time.Since(began); took != time.Second {
 				t.Errorf("%s: took %v", step, took)
 			}
-			if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) || !strings.Contains(err.Error(), "given up at this end: ^C") {
+			if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) || !strings.Contains(err.Error(), "canceled at this end: ^C") {
 				t.Errorf("%s: %v", step, err)
 			}
 			if err := call(ctx, client); !errors.Is(err, context.Canceled) {
@@ -218,9 +218,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCancelLeavesConnectionUsable cancels over and over, at any moment of an
-// operation, on a connection which must go on working: a deadline left behind
-// would break the next operation.
+// TestCancelLeavesConnectionUsable cancels operations at many different moments. The
+// connection must keep working: a deadline that is not cleared fails the next operation.
 func TestCancelLeavesConnectionUsable(t *testing.T) {
 	client, server := loopback(t, Options{})
 	for i := range 200 {
@@ -232,7 +231,7 @@ func TestCancelLeavesConnectionUsable(t *testing.T) {
 			cancel()
 		}()
 		var first [1]byte
-		n, err := client.ReadFull(ctx, "a byte", first[:]) // nothing is coming
+		n, err := client.ReadFull(ctx, "a byte", first[:]) // no byte arrives
 		if n != 0 || !errors.Is(err, context.Canceled) {
 			t.Fatalf("%d: %d, %v", i, n, err)
 		}

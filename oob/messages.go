@@ -1,8 +1,7 @@
 package oob
 
-// What the two ends send each other, as Go values: Hello, Endpoint, Region and
-// Note, the rules each value must keep, and how the two ends' numbers combine.
-// How the values look on the wire is the business of the native_*.go files.
+// The messages as Go values: Hello, Endpoint, Region and Note, the rules of each value,
+// and the negotiation of MTU and READ depths. The native_*.go files encode the values.
 
 import (
 	"fmt"
@@ -11,11 +10,11 @@ import (
 	"github.com/pkg/errors"
 )
 
-// DefaultPort is the TCP port the RDMA example programs traditionally use.
+// DefaultPort is the TCP port that RDMA example programs traditionally use.
 const DefaultPort = 18515
 
-// Limits of the values. A message over a limit is refused at both ends: by
-// the sender before anything is sent, by the receiver with a [*ProtocolError].
+// Limits of the values. The sender returns an error, before it sends anything, for a
+// message over a limit. The receiver returns a [*ProtocolError].
 const (
 	MaxName       = 64   // bytes in a job, barrier, note or step name
 	MaxProgram    = 128  // bytes in Hello.Program
@@ -27,21 +26,21 @@ const (
 	MaxRegionName = 32   // bytes in Region.Name
 	MaxErrorText  = 1024 // bytes in PeerError.Message
 
-	// MaxNoteData is the number of bytes a Note carries at most: what is left
-	// of a 64 KiB body after the longest name.
+	// MaxNoteData is the maximum number of bytes in Note.Data: a 64 KiB body minus the
+	// longest name.
 	MaxNoteData = maxNoteBody - 1 - MaxName
 )
 
-// Role says which end of the TCP connection speaks.
+// Role is a side of the TCP connection.
 type Role uint8
 
 // The two roles.
 const (
-	RoleClient Role = 1 // the end that dialled
-	RoleServer Role = 2 // the end that listened
+	RoleClient Role = 1 // the side that dials
+	RoleServer Role = 2 // the side that listens
 )
 
-// String gives "client" or "server"; an unknown role prints its number.
+// String returns "client" or "server", or the number of an unknown role.
 func (r Role) String() string {
 	switch r {
 	case RoleClient:
@@ -52,12 +51,12 @@ func (r Role) String() string {
 	return fmt.Sprintf("Role(%d)", uint8(r))
 }
 
-// Hello is the first message of each end: who speaks and what it came to do.
-// All texts are UTF-8 without control characters, since the peer prints them.
+// Hello is the first message of each side. It names the role, the program and the job.
+// All texts are UTF-8 without control characters, because the peer prints them.
 type Hello struct {
-	Role    Role              // this end's side of the connection
-	Job     string            // name of the job to run; "" takes the peer's word. At most MaxName bytes
-	Program string            // for people: program, version, device. At most MaxProgram bytes
+	Role    Role              // the sender's side of the connection
+	Job     string            // name of the job to run; "" runs the peer's job. At most MaxName bytes
+	Program string            // for people to read: program, version, device. At most MaxProgram bytes
 	Params  map[string]string // the job's parameters, such as "size": "4096"
 }
 
@@ -85,7 +84,7 @@ func (h Hello) check() error {
 	return nil
 }
 
-// keys gives the parameter keys in the order in which they are sent.
+// keys returns the parameter keys in the order in which they are sent.
 func (h Hello) keys() []string {
 	keys := make([]string, 0, len(h.Params))
 	for key := range h.Params {
@@ -95,17 +94,17 @@ func (h Hello) keys() []string {
 	return keys
 }
 
-// QPType is a queue pair's transport, with the numbers of enum ibv_qp_type.
+// QPType is a queue pair's transport type, with the numbers of enum ibv_qp_type.
 type QPType uint8
 
-// The types that can be connected or addressed by this exchange.
+// The types that this exchange supports.
 const (
 	QPTypeRC QPType = 2 // reliable connection
 	QPTypeUC QPType = 3 // unreliable connection
 	QPTypeUD QPType = 4 // unreliable datagram
 )
 
-// String gives the C name; an unknown type prints its number.
+// String returns the C name, or the number of an unknown type.
 func (t QPType) String() string {
 	switch t {
 	case QPTypeRC:
@@ -118,22 +117,22 @@ func (t QPType) String() string {
 	return fmt.Sprintf("QPType(%d)", uint8(t))
 }
 
-// Endpoint is what the peer must know of one queue pair to connect to it.
+// Endpoint describes one queue pair. The peer needs it to connect to the queue pair.
 type Endpoint struct {
-	Index  uint8    // which of several queue pairs; those of one message ascend
-	QPType QPType   // both ends must have the same
+	Index  uint8    // number of the queue pair; the indexes of one message ascend
+	QPType QPType   // must be equal on both sides
 	QPN    uint32   // queue pair number, 24 bits
-	PSN    uint32   // sequence number of the first packet this end sends, 24 bits; the peer's rq_psn
+	PSN    uint32   // sequence number of the sender's first packet, 24 bits; the peer's rq_psn
 	LID    uint16   // InfiniBand local identifier; 0 on RoCE
 	GID    [16]byte // the port's address, raw, in network order
-	MTU    int      // path MTU this end can take, in bytes: 256, 512, 1024, 2048 or 4096
-	QKey   uint32   // UD only: the key the peer's datagrams must carry
+	MTU    int      // largest path MTU of the sender, in bytes: 256, 512, 1024, 2048 or 4096
+	QKey   uint32   // UD only: the key that the peer's datagrams must carry
 
-	// InitiatorDepth is how many READs and atomics this end would like to have
-	// in flight (max_rd_atomic). See NegotiateReads.
+	// InitiatorDepth is the number of READs and atomics that the sender would like to
+	// have in flight (max_rd_atomic). See NegotiateReads.
 	InitiatorDepth uint8
-	// ResponderResources is how many of the peer's this end can serve at a time
-	// (max_dest_rd_atomic).
+	// ResponderResources is the number of the peer's READs and atomics that the sender
+	// can serve at once (max_dest_rd_atomic).
 	ResponderResources uint8
 }
 
@@ -165,7 +164,7 @@ func validMTU(bytes int) bool {
 
 func checkEndpoints(list []Endpoint) error {
 	if len(list) == 0 {
-		return errors.New("no endpoint in the message, at least one is needed")
+		return errors.New("the message has no endpoint; at least one is needed")
 	}
 	if len(list) > MaxEndpoints {
 		return errors.Errorf("%d endpoints, the limit is %d", len(list), MaxEndpoints)
@@ -181,7 +180,7 @@ func checkEndpoints(list []Endpoint) error {
 	return nil
 }
 
-// checkPeerEndpoints reports whether the peer's list pairs up with this end's.
+// checkPeerEndpoints returns an error unless the peer's list matches this side's list.
 func checkPeerEndpoints(local, peer []Endpoint) error {
 	if len(local) != len(peer) {
 		return errors.Errorf("this end has %d queue pairs and the peer %d", len(local), len(peer))
@@ -197,23 +196,23 @@ func checkPeerEndpoints(local, peer []Endpoint) error {
 	return nil
 }
 
-// NegotiateMTU gives the path MTU for a connection, in bytes: the smaller of
-// what both ends can take. Both ends must use the same value, or messages
-// longer than one packet fail.
+// NegotiateMTU returns the path MTU of a connection in bytes: the smaller of the two.
+// Both sides must use the same value; otherwise messages longer than one packet fail.
 func NegotiateMTU(local, peer int) int { return min(local, peer) }
 
-// NegotiateReads gives the READ and atomic depths for this end's queue pair:
-// never more in flight than the peer can serve, and no resources set aside
-// for more than the peer will send. The peer computes the mirror image.
+// NegotiateReads returns the READ and atomic depths of this side's queue pair
+// (max_rd_atomic and max_dest_rd_atomic). This side has no more in flight than the peer
+// can serve. It reserves no more resources than the peer uses. The peer computes the
+// matching values.
 func NegotiateReads(local, peer Endpoint) (initiatorDepth, responderResources uint8) {
 	return min(local.InitiatorDepth, peer.ResponderResources),
 		min(local.ResponderResources, peer.InitiatorDepth)
 }
 
-// Region is a piece of memory which the peer may read or write by RDMA.
+// Region describes memory that the peer may read or write by RDMA.
 type Region struct {
-	Name   string // what the job calls it; 1 to MaxRegionName bytes, unique in a message
-	Addr   uint64 // first byte, as the owner's device sees it
+	Name   string // the job's name for it; 1 to MaxRegionName bytes, unique in a message
+	Addr   uint64 // address of the first byte for the owner's device
 	RKey   uint32 // remote key
 	Length uint64 // bytes
 }
@@ -228,7 +227,7 @@ func checkRegions(list []Region) error {
 			return errors.WithMessagef(err, "region %d", i)
 		}
 		if seen[r.Name] {
-			return errors.Errorf("region %d: the name %q is there twice", i, r.Name)
+			return errors.Errorf("region %d: the name %q is used twice", i, r.Name)
 		}
 		seen[r.Name] = true
 		if r.Length > 0 && r.Addr+(r.Length-1) < r.Addr {
@@ -238,8 +237,8 @@ func checkRegions(list []Region) error {
 	return nil
 }
 
-// Note is a named piece of data that means something to the job alone:
-// results, a part of a trace.
+// Note is named data of a job, such as results or a part of a trace. This package does
+// not interpret the data.
 type Note struct {
 	Name string // 1 to MaxName bytes
 	Data []byte // at most MaxNoteData bytes

@@ -1,11 +1,9 @@
 package oob
 
-// The bodies of the native protocol: one Append and one Decode function for
-// each message. Append gives a whole frame, header included; Decode takes one.
-// Both keep the same rules, so each value has exactly one encoding and a
-// frame that Decode accepts is the frame that Append would make. Integers are
-// big-endian. A text is its length in one byte (two for an error's message),
-// then that many bytes.
+// The bodies of the native protocol: one Append and one Decode function per message.
+// Append makes a whole frame with its header; Decode takes a whole frame. Both check the
+// same rules, so each value has exactly one encoding. Integers are big-endian. A text is
+// a length of one byte (two bytes for an error's message), then the text's bytes.
 
 import (
 	"encoding/binary"
@@ -17,8 +15,8 @@ import (
 // endpointSize is the length of one endpoint in a body.
 const endpointSize = 36
 
-// AppendHello appends h as a frame to dst. It fails, leaving dst as it was,
-// when h breaks a rule of [Hello] or has over 4 KiB of parameters.
+// AppendHello appends h to dst as a frame. If h breaks a rule of [Hello] or has more
+// than 4 KiB of parameters, AppendHello returns dst unchanged and an error.
 func AppendHello(dst []byte, h Hello) ([]byte, error) {
 	if err := h.check(); err != nil {
 		return dst, unsendable(TypeHello, err)
@@ -35,7 +33,7 @@ func AppendHello(dst []byte, h Hello) ([]byte, error) {
 	return endFrame(dst, start)
 }
 
-// DecodeHello reads a frame made by AppendHello. Errors are [*ProtocolError].
+// DecodeHello decodes a frame made by AppendHello. The error is a [*ProtocolError].
 func DecodeHello(frame []byte) (Hello, error) {
 	return decodeFrame(frame, TypeHello, decodeHello)
 }
@@ -53,7 +51,7 @@ func decodeHello(body []byte) (Hello, error) {
 	last := ""
 	for i := range count {
 		key, value := c.text(), c.text()
-		// One order only: each Hello has one encoding, and no key twice.
+		// Sorted keys give each Hello one encoding and exclude duplicates.
 		if i > 0 && key <= last && !c.short {
 			return Hello{}, errors.Errorf("parameter key %+q does not follow %+q; the keys must ascend", key, last)
 		}
@@ -65,8 +63,8 @@ func decodeHello(body []byte) (Hello, error) {
 	return h, h.check()
 }
 
-// AppendEndpoints appends list as a frame to dst. It fails, leaving dst as it
-// was, when the list is empty or too long or an [Endpoint] breaks a rule.
+// AppendEndpoints appends list to dst as a frame. If the list is empty or too long, or an
+// [Endpoint] breaks a rule, AppendEndpoints returns dst unchanged and an error.
 func AppendEndpoints(dst []byte, list []Endpoint) ([]byte, error) {
 	if err := checkEndpoints(list); err != nil {
 		return dst, unsendable(TypeEndpoints, err)
@@ -86,7 +84,7 @@ func AppendEndpoints(dst []byte, list []Endpoint) ([]byte, error) {
 	return endFrame(dst, start)
 }
 
-// DecodeEndpoints reads a frame made by AppendEndpoints. Errors are
+// DecodeEndpoints decodes a frame made by AppendEndpoints. The error is a
 // [*ProtocolError].
 func DecodeEndpoints(frame []byte) ([]Endpoint, error) {
 	return decodeFrame(frame, TypeEndpoints, decodeEndpoints)
@@ -99,7 +97,7 @@ func decodeEndpoints(body []byte) ([]Endpoint, error) {
 		return nil, errors.Errorf("%d endpoints, the limit is %d", count, MaxEndpoints)
 	}
 	if want := count * endpointSize; !c.short && len(c.rest) != want {
-		return nil, errors.Errorf("%d endpoints need %d bytes, there are %d", count, want, len(c.rest))
+		return nil, errors.Errorf("%d endpoints need %d bytes, the body has %d", count, want, len(c.rest))
 	}
 	list := make([]Endpoint, count)
 	for i := range list {
@@ -117,8 +115,8 @@ func decodeEndpoints(body []byte) ([]Endpoint, error) {
 	return list, checkEndpoints(list)
 }
 
-// AppendRegions appends list, which may be empty, as a frame to dst. It
-// fails, leaving dst as it was, when the list or a [Region] breaks a rule.
+// AppendRegions appends list, which may be empty, to dst as a frame. If the list or a
+// [Region] breaks a rule, AppendRegions returns dst unchanged and an error.
 func AppendRegions(dst []byte, list []Region) ([]byte, error) {
 	if err := checkRegions(list); err != nil {
 		return dst, unsendable(TypeRegions, err)
@@ -134,8 +132,8 @@ func AppendRegions(dst []byte, list []Region) ([]byte, error) {
 	return endFrame(dst, start)
 }
 
-// DecodeRegions reads a frame made by AppendRegions; an empty list is nil.
-// Errors are [*ProtocolError].
+// DecodeRegions decodes a frame made by AppendRegions. An empty list is nil. The error is
+// a [*ProtocolError].
 func DecodeRegions(frame []byte) ([]Region, error) {
 	return decodeFrame(frame, TypeRegions, decodeRegions)
 }
@@ -160,9 +158,8 @@ func decodeRegions(body []byte) ([]Region, error) {
 	return list, checkRegions(list)
 }
 
-// AppendBarrier appends the barrier of that name as a frame to dst. It fails,
-// leaving dst as it was, when the name is empty, over MaxName bytes long, or
-// unprintable.
+// AppendBarrier appends a barrier called name to dst as a frame. If name is empty, longer
+// than MaxName bytes or unprintable, AppendBarrier returns dst unchanged and an error.
 func AppendBarrier(dst []byte, name string) ([]byte, error) {
 	if err := checkText("name", name, 1, MaxName); err != nil {
 		return dst, unsendable(TypeBarrier, err)
@@ -171,8 +168,7 @@ func AppendBarrier(dst []byte, name string) ([]byte, error) {
 	return endFrame(appendText(dst, name), start)
 }
 
-// DecodeBarrier reads a frame made by AppendBarrier. Errors are
-// [*ProtocolError].
+// DecodeBarrier decodes a frame made by AppendBarrier. The error is a [*ProtocolError].
 func DecodeBarrier(frame []byte) (name string, err error) {
 	return decodeFrame(frame, TypeBarrier, decodeBarrier)
 }
@@ -186,8 +182,8 @@ func decodeBarrier(body []byte) (string, error) {
 	return name, checkText("name", name, 1, MaxName)
 }
 
-// AppendNote appends n as a frame to dst. It fails, leaving dst as it was,
-// when n breaks a rule of [Note].
+// AppendNote appends n to dst as a frame. If n breaks a rule of [Note], AppendNote
+// returns dst unchanged and an error.
 func AppendNote(dst []byte, n Note) ([]byte, error) {
 	if err := n.check(); err != nil {
 		return dst, unsendable(TypeNote, err)
@@ -197,8 +193,8 @@ func AppendNote(dst []byte, n Note) ([]byte, error) {
 	return endFrame(append(dst, n.Data...), start)
 }
 
-// DecodeNote reads a frame made by AppendNote. The data is part of frame, not
-// a copy. Errors are [*ProtocolError].
+// DecodeNote decodes a frame made by AppendNote. Note.Data is a part of frame, not a
+// copy. The error is a [*ProtocolError].
 func DecodeNote(frame []byte) (Note, error) {
 	return decodeFrame(frame, TypeNote, decodeNote)
 }
@@ -213,21 +209,21 @@ func decodeNote(body []byte) (Note, error) {
 	return n, n.check()
 }
 
-// AppendError appends the error message with e's Step and Message as a frame
-// to dst. Texts too long or unfit to print are changed so that they can be
-// sent: the report of a failure must never fail.
+// AppendError appends an error message with e's Step and Message to dst as a frame. It
+// shortens texts that are too long and replaces unprintable characters, so that the
+// report of a failure never fails.
 func AppendError(dst []byte, e *PeerError) []byte {
 	dst, start := beginFrame(dst, TypeError)
 	dst = appendText(dst, tidyText(e.Step, MaxName))
 	message := tidyText(e.Message, MaxErrorText)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(message)))
 	dst = append(dst, message...)
-	dst, _ = endFrame(dst, start) // both texts were cut to fit
+	dst, _ = endFrame(dst, start) // cannot fail: tidyText limits both texts
 	return dst
 }
 
-// DecodeError reads a frame made by AppendError, of any version. A frame that
-// is no such frame gives a [*ProtocolError].
+// DecodeError decodes a frame made by AppendError of any protocol version. The error is
+// a [*ProtocolError].
 func DecodeError(frame []byte) (*PeerError, error) {
 	return decodeFrame(frame, TypeError, decodeError)
 }
@@ -245,7 +241,7 @@ func decodeError(body []byte) (*PeerError, error) {
 	return e, checkText("message", e.Message, 0, MaxErrorText)
 }
 
-// decodeFrame opens a frame and decodes its body, for the Decode functions.
+// decodeFrame checks a frame's header and decodes its body, for the Decode functions.
 func decodeFrame[T any](frame []byte, t MessageType, decode func([]byte) (T, error)) (T, error) {
 	var none T
 	body, err := openFrame(frame, t)
@@ -271,8 +267,8 @@ func appendText(dst []byte, s string) []byte {
 	return append(append(dst, byte(len(s))), s...)
 }
 
-// cursor reads a body from front to back. Past its end every read gives zero
-// and short is set, so that a decoder can look once, at the end.
+// cursor reads a body from front to back. A read past the end returns zero and sets
+// short, so a decoder checks for errors once, with end.
 type cursor struct {
 	rest  []byte
 	short bool
@@ -302,7 +298,7 @@ func (c *cursor) u32() uint32  { return uint32(c.number(4)) }
 func (c *cursor) u64() uint64  { return c.number(8) }
 func (c *cursor) text() string { return string(c.take(int(c.u8()))) }
 
-// end refuses a body that was too short or too long.
+// end returns an error if the body was too short or too long.
 func (c *cursor) end() error {
 	if c.short {
 		return errors.New("the body ends too early")

@@ -1,6 +1,6 @@
 package oob
 
-// The frame of the native protocol: twelve bytes of header before every body.
+// The frame of the native protocol: a header of twelve bytes, then the body.
 //
 //	offset size field
 //	     0    4 magic "RVO\n"
@@ -9,10 +9,9 @@ package oob
 //	     6    2 flags, zero
 //	     8    4 length of the body in bytes, big-endian
 //
-// The header, and the error message, keep their layout in every version, so
-// that two programs of different versions can report it to each other. Everything
-// in a header is judged before a byte of the body is read or memory is set
-// aside for it.
+// The header and the error message have the same layout in every version, so that two
+// programs of different versions can report the difference to each other. The receiver
+// checks the whole header before it allocates memory for the body or reads the body.
 
 import (
 	"encoding/binary"
@@ -22,15 +21,14 @@ import (
 )
 
 const (
-	// Version of the native protocol. An end refuses every other.
+	// Version is the version of the native protocol. Other versions are refused.
 	Version = 1
 
-	// HeaderSize is the length of a frame's header in bytes.
+	// HeaderSize is the size of a frame's header in bytes.
 	HeaderSize = 12
 
-	// magic ends in a newline so that a peer which reads lines, such as an HTTP
-	// server, takes it for a bad command and answers at once, instead of
-	// waiting in silence for the end of the line.
+	// magic ends in a newline. A peer that reads lines, such as an HTTP server,
+	// therefore answers "bad command" at once instead of waiting for the line's end.
 	magic = "RVO\n"
 )
 
@@ -41,21 +39,21 @@ const (
 	maxNoteBody    = 64 << 10
 )
 
-// MessageType is the kind of a message of the native protocol.
+// MessageType is the type of a native message.
 type MessageType uint8
 
-// The messages of version 1; docs/oob-protocol.md has their bytes.
+// The message types of version 1; docs/oob-protocol.md describes their bytes.
 const (
 	TypeHello     MessageType = 1   // a Hello
 	TypeEndpoints MessageType = 2   // a list of Endpoints
 	TypeRegions   MessageType = 3   // a list of Regions, which may be empty
 	TypeBarrier   MessageType = 4   // a barrier's name
 	TypeNote      MessageType = 5   // a Note
-	TypeError     MessageType = 255 // a PeerError: the sender's last message
+	TypeError     MessageType = 255 // a PeerError, the sender's last message
 )
 
-// String gives the name used in errors and traces, such as "endpoints"; an
-// unknown type prints its number.
+// String returns the name in errors and traces, such as "endpoints", or the number of an
+// unknown type.
 func (t MessageType) String() string {
 	switch t {
 	case TypeHello:
@@ -74,8 +72,8 @@ func (t MessageType) String() string {
 	return fmt.Sprintf("MessageType(%d)", uint8(t))
 }
 
-// MaxBody is the longest body a message of this type may have, in bytes; 0
-// for an unknown type.
+// MaxBody returns the maximum size of a body of this type in bytes, or 0 for an unknown
+// type.
 func (t MessageType) MaxBody() int {
 	switch t {
 	case TypeHello, TypeEndpoints, TypeBarrier, TypeError:
@@ -90,15 +88,15 @@ func (t MessageType) MaxBody() int {
 
 // Header is the first HeaderSize bytes of a frame.
 type Header struct {
-	Version uint8       // of the protocol
-	Type    MessageType // of the body
-	Length  int         // of the body, in bytes
+	Version uint8       // protocol version
+	Type    MessageType // type of the body
+	Length  int         // size of the body in bytes
 }
 
-// DecodeHeader reads the header at the start of frame and refuses all that
-// this version does not know: a wrong magic, another version (unless the
-// message is an error, which is readable in all versions), an unknown type, a
-// flag, a body over the type's limit. The error is a [*ProtocolError].
+// DecodeHeader decodes the header at the start of frame. It refuses a wrong magic, an
+// unknown type, a set flag, and a body over the type's limit. It also refuses another
+// version, except for an error message, which every version can read. The error is a
+// [*ProtocolError].
 func DecodeHeader(frame []byte) (Header, error) {
 	if len(frame) < HeaderSize {
 		return Header{}, &ProtocolError{
@@ -141,8 +139,8 @@ func DecodeHeader(frame []byte) (Header, error) {
 	return h, nil
 }
 
-// beginFrame appends a header whose length endFrame fills in; start is where
-// the frame begins in dst.
+// beginFrame appends a header to dst; endFrame fills in its length. start is the offset
+// of the frame in dst.
 func beginFrame(dst []byte, t MessageType) (frame []byte, start int) {
 	start = len(dst)
 	dst = append(dst, magic...)
@@ -161,7 +159,7 @@ func endFrame(dst []byte, start int) ([]byte, error) {
 	return dst, nil
 }
 
-// openFrame gives the body of a frame that holds a message of type want and
+// openFrame returns the body of a frame. The frame must hold a message of type want and
 // nothing after it.
 func openFrame(frame []byte, want MessageType) ([]byte, error) {
 	h, err := DecodeHeader(frame)
@@ -173,7 +171,7 @@ func openFrame(frame []byte, want MessageType) ([]byte, error) {
 		return nil, &ProtocolError{Problem: fmt.Sprintf("the message is of type %v, not %v", h.Type, want)}
 	}
 	if len(body) != h.Length {
-		return nil, &ProtocolError{Problem: fmt.Sprintf("the header announces a body of %d bytes, there are %d", h.Length, len(body))}
+		return nil, &ProtocolError{Problem: fmt.Sprintf("the header announces a body of %d bytes, the frame has %d", h.Length, len(body))}
 	}
 	return body, nil
 }

@@ -1,7 +1,7 @@
 package oob
 
-// The native format: golden bytes of each message, which docs/oob-protocol.md
-// shows too, and everything a decoder must refuse.
+// Tests of the native format: the golden bytes of each message, which
+// docs/oob-protocol.md shows too, and the frames that a decoder must refuse.
 
 import (
 	"bytes"
@@ -38,11 +38,11 @@ var (
 	goldenError  = &PeerError{Step: "RTR", Message: "ibv_modify_qp: ETIMEDOUT"}
 )
 
-// codec joins the functions for one message, the values losing their type.
+// codec has the functions for one message type, with values of type any.
 type codec struct {
 	name   string
 	value  any
-	golden string // the frame in hex, header and body apart
+	golden string // the frame in hexadecimal: header, then body
 	encode func(dst []byte, v any) ([]byte, error)
 	decode func(frame []byte) (any, error)
 }
@@ -128,8 +128,8 @@ func TestGoldenBytes(t *testing.T) {
 	}
 }
 
-// TestDecodersRefuse cuts and stretches each golden message, and sets every
-// header bit that must not be set.
+// TestDecodersRefuse shortens and lengthens each golden message, and sets each header bit
+// that must be zero.
 func TestDecodersRefuse(t *testing.T) {
 	for _, c := range codecs {
 		t.Run(c.name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestDecodersRefuse(t *testing.T) {
 			}
 			for n := range golden {
 				refuse("cut", golden[:n], "")
-				if c.name != "note" && n >= HeaderSize { // all that follows a note's name is data
+				if c.name != "note" && n >= HeaderSize { // a note's data may have any length
 					refuse("cut, with the length to match", withLength(golden[:n]), "")
 				}
 			}
@@ -173,7 +173,7 @@ func TestDecodersRefuse(t *testing.T) {
 			other[4] = Version + 1
 			if c.name == "error" {
 				if _, err := c.decode(other); err != nil {
-					t.Errorf("an error message of another version: %v, want it understood", err)
+					t.Errorf("an error message of another version is refused: %v", err)
 				}
 				return
 			}
@@ -185,15 +185,15 @@ func TestDecodersRefuse(t *testing.T) {
 	}
 }
 
-// withLength makes the header agree with the frame's real length.
+// withLength sets the header's length to the frame's real length.
 func withLength(frame []byte) []byte {
 	frame = bytes.Clone(frame)
 	binary.BigEndian.PutUint32(frame[8:], uint32(len(frame)-HeaderSize))
 	return frame
 }
 
-// TestValueRules gives each rule of a value one breach. The encoder must
-// refuse it; most of them a peer could still send, see TestDecoderRules.
+// TestValueRules breaks each rule of a value once. The encoder must refuse the value. A
+// peer can still send most of these values; TestDecoderRules covers that.
 func TestValueRules(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	endpoint := func(change func(*Endpoint)) []Endpoint {
@@ -247,7 +247,7 @@ func TestValueRules(t *testing.T) {
 		{"regions", region(func(r *Region) { r.Name = "" }), "region 0: name is empty"},
 		{"regions", region(func(r *Region) { r.Name = long }), "name has 300 bytes"},
 		{"regions", region(func(r *Region) { r.Addr = 1<<64 - 1; r.Length = 2 }), "past the end of the address space"},
-		{"regions", []Region{goldenRegion, goldenRegion}, `"buffer" is there twice`},
+		{"regions", []Region{goldenRegion, goldenRegion}, `"buffer" is used twice`},
 		{"barrier", "", "name is empty"},
 		{"barrier", long, "name has 300 bytes"},
 		{"barrier", "a\rb", "U+000D"},
@@ -265,7 +265,7 @@ func TestValueRules(t *testing.T) {
 	}
 }
 
-// TestDecoderRules feeds decoders bodies that no encoder makes.
+// TestDecoderRules decodes bodies that no encoder produces.
 func TestDecoderRules(t *testing.T) {
 	for _, test := range []struct{ codec, body, text string }{
 		{"hello", "07 00 00 00", "role 7"},
@@ -276,7 +276,7 @@ func TestDecoderRules(t *testing.T) {
 		{"hello", "01 01 07 00 00", "U+0007"},
 		{"endpoints", "00", "no endpoint"},
 		{"endpoints", "41", "65 endpoints"},
-		{"endpoints", "40 00", "64 endpoints need 2304 bytes, there are 1"},
+		{"endpoints", "40 00", "64 endpoints need 2304 bytes, the body has 1"},
 		{"endpoints", "01 00 02 0000 01000000 00000000 00000000 00000000000000000000000000000000 0400 00 00", "QPN 0x1000000"},
 		{"endpoints", "01 00 02 0000 00000000 ff000000 00000000 00000000000000000000000000000000 0400 00 00", "PSN 0xff000000"},
 		{"endpoints", "01 00 02 0000 00000000 00000000 00000000 00000000000000000000000000000000 0000 00 00", "path MTU 0"},
@@ -314,7 +314,7 @@ func codecNamed(t *testing.T, name string) codec {
 	return codec{}
 }
 
-// TestLargestMessages: what the limits allow must fit into the bodies.
+// TestLargestMessages checks that the largest allowed values fit into a body.
 func TestLargestMessages(t *testing.T) {
 	endpoints := make([]Endpoint, MaxEndpoints)
 	for i := range endpoints {
@@ -337,12 +337,12 @@ func TestLargestMessages(t *testing.T) {
 		}
 		back, err := c.decode(frame)
 		if err != nil || !reflect.DeepEqual(back, value) {
-			t.Errorf("%s: does not come back from %d bytes: %v", name, len(frame), err)
+			t.Errorf("%s: the decoded value differs (%d bytes): %v", name, len(frame), err)
 		}
 	}
 }
 
-// TestErrorTextIsTidied: any cause can be sent, whatever its text.
+// TestErrorTextIsTidied checks that any error text can be sent.
 func TestErrorTextIsTidied(t *testing.T) {
 	for _, test := range []struct{ in, want string }{
 		{"plain", "plain"},

@@ -1,28 +1,27 @@
 package oob
 
-// What a trace learns of the exchange: one Event for each message.
+// The events of an exchange for a trace: one Event per message.
 
 import "time"
 
-// Event is a native message that was sent, or has arrived whole.
+// Event describes a native message that was sent or received completely.
 type Event struct {
-	Time  time.Time   // when the sending began, or the arrival was complete
-	Sent  bool        // by this end; otherwise received
-	Type  MessageType // what it is
-	Name  string      // of the barrier or note, or the step of an error
-	Size  int         // bytes on the connection, header included
-	Local string      // this end's address
+	Time  time.Time   // when the send began or the receive was complete
+	Sent  bool        // true: this side sent it; false: this side received it
+	Type  MessageType // type of the message
+	Name  string      // name of the barrier or note, or step of the error
+	Size  int         // bytes on the connection, with the header
+	Local string      // this side's address
 	Peer  string      // the peer's address
 }
 
-// Observer gets every native message of a Conn, from one goroutine at a
-// time. A received message is reported on arrival, which may be well before the
-// exchange that takes it. The function must not call the Conn's methods.
+// Observer is called for every native message of a Conn, by one goroutine at a time. A
+// received message is reported on arrival, which may be long before the exchange that
+// returns it. The function must not call methods of the Conn.
 type Observer func(Event)
 
-// SetObserver replaces the Observer of the Options, such as that of a Listener,
-// by one of this Conn's own; nil ends the calls. SetObserver may be called at any time, from
-// any goroutine but the Observer's.
+// SetObserver replaces the Conn's Observer; nil removes it. SetObserver may be called at
+// any time from any goroutine, but not from the Observer.
 func (c *Conn) SetObserver(o Observer) {
 	c.observing.Lock()
 	defer c.observing.Unlock()

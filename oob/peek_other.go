@@ -4,5 +4,5 @@ package oob
 
 import "syscall"
 
-// peek does not wait: the first read does.
+// peek returns at once on this system; the first read waits instead.
 func peek(syscall.Conn) error { return nil }

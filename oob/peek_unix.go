@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// peek returns when a byte can be read; io.EOF if none will come.
+// peek waits until a byte can be read. It returns io.EOF at the end of the stream.
 func peek(socket syscall.Conn) error {
 	raw, err := socket.SyscallConn()
 	if err != nil {

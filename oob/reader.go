@@ -1,18 +1,18 @@
 package oob
 
-// The receiving side of the native protocol. One goroutine reads messages:
+// The receiving side of the native protocol. One goroutine per Conn reads messages:
 //
-//	 1. four bytes, which must be the magic; if the first four are not, guess
-//	    from them and what follows what sort of peer that is
-//	 2. the rest of the header, which is judged before anything else is read
-//	 3. the body, decoded here
-//	 4. an error message ends the connection; any other goes to the
-//	    inbox, where the exchanges take it
+//	 1. It reads four bytes, which must be the magic. If the first four bytes of the
+//	    connection are not, it guesses the peer's program (wrongpeer.go).
+//	 2. It reads the rest of the header and checks it.
+//	 3. It reads the body and decodes it.
+//	 4. An error message ends the connection. Any other message goes to the inbox, where
+//	    the exchanges take it.
 //
-// Because it always reads, the end of the peer is noticed at once, even while
-// the program waits for RDMA. It stops reading when the inbox is full, so a
-// peer can make it hold inboxSize bodies and one more; TCP then slows the peer,
-// and hangup.go looks for its end.
+// The goroutine reads all the time, so it notices at once that the peer closed, even
+// while the program waits for RDMA. It stops while the inbox is full, so a peer can make
+// it hold at most inboxSize+1 bodies. TCP then slows the peer down, and hangup.go watches
+// for the end of the connection.
 
 import (
 	"context"
@@ -24,13 +24,13 @@ import (
 	"github.com/pkg/errors"
 )
 
-// inboxSize is how many messages the peer can be ahead of this end's calls.
+// inboxSize is the number of messages that the peer may be ahead of this side's calls.
 const inboxSize = 16
 
 // message is one received message, decoded.
 type message struct {
 	Type  MessageType
-	Name  string // of a barrier or note
+	Name  string // name of a barrier or note
 	Size  int    // bytes of the frame
 	Value any    // Hello, []Endpoint, []Region, string (barrier) or Note
 }
@@ -57,7 +57,8 @@ func (c *Conn) readMessages() {
 	}
 }
 
-// deliver puts a message into the inbox, and waits while that is full; false after Close.
+// deliver puts a message into the inbox. It waits while the inbox is full. It returns
+// false after Close.
 func (c *Conn) deliver(m message) bool {
 	select {
 	case c.inbox <- m:
@@ -74,7 +75,7 @@ func (c *Conn) deliver(m message) bool {
 	}
 }
 
-// readMessage reads one frame. The error is what the connection ends with.
+// readMessage reads one frame. Its error ends the connection.
 func (c *Conn) readMessage(first bool) (message, error) {
 	var frame [HeaderSize]byte
 	c.incoming.expect("a message header", 0, HeaderSize)
@@ -109,7 +110,7 @@ func (c *Conn) readMessage(first bool) (message, error) {
 	return m, nil
 }
 
-// fill reads len(buf) bytes; its error says how far the message came.
+// fill reads len(buf) bytes. Its error names how many bytes of the message arrived.
 func (c *Conn) fill(buf []byte) error {
 	if _, err := io.ReadFull(&c.incoming, buf); err != nil {
 		return c.incoming.explain(c.peer, err)
@@ -117,7 +118,7 @@ func (c *Conn) fill(buf []byte) error {
 	return nil
 }
 
-// blame writes the peer's address into a ProtocolError.
+// blame sets the peer's address in a ProtocolError.
 func (c *Conn) blame(err error) error {
 	var e *ProtocolError
 	if errors.As(err, &e) {
@@ -155,19 +156,20 @@ func decodeMessage(h Header, body []byte) (message, error) {
 	return m, nil
 }
 
-// Done is closed when the connection ends: the peer closed, died,
-// failed or broke the protocol, or this end called Close. Messages that came
-// before can still be received. Reading starts with the first exchange or
-// Watch; before that the peer's end goes unnoticed.
+// Done returns a channel that is closed when the connection ends. The connection ends
+// when the peer closes, exits, fails or breaks the protocol, and when this side calls
+// Close. Messages that arrived before can still be received. The Conn starts to read at
+// the first exchange or Watch; before that it does not notice that the peer closed.
 //
-// Reading pauses while the peer is 16 messages ahead of this end's calls. On Linux the
-// peer's end is then noticed too, if this end's TCP buffer holds all that was sent
-// before it; elsewhere, and on connections that are not sockets, it is noticed when
-// the messages are received.
+// The Conn stops reading while the peer is 16 messages ahead of this side's calls. On
+// Linux it notices the end even then, if the TCP receive buffer holds all that the peer
+// sent before. On other systems, and on connections that are not sockets, it notices the
+// end after these messages have been received.
 func (c *Conn) Done() <-chan struct{} { return c.ctx.Done() }
 
 // Err returns why the connection ended: a [*PeerError], [*ClosedError] or
-// [*ProtocolError], or net.ErrClosed after Close. It is nil before that.
+// [*ProtocolError], or an error that matches net.ErrClosed after Close. It returns nil
+// before the end.
 func (c *Conn) Err() error {
 	if c.ctx.Err() == nil {
 		return nil
@@ -175,16 +177,16 @@ func (c *Conn) Err() error {
 	return errors.WithMessage(c.reason(), "oob")
 }
 
-// Watch derives a context which is also cancelled when the connection
-// ends, with Err as its cause (see context.Cause): wait for RDMA completions
-// with it, and a peer that dies is noticed at once instead of after the
-// transport's retries. Call the returned function when the wait is over.
+// Watch returns a context derived from ctx that is also canceled when the connection
+// ends. Its cause is then Err (see context.Cause). Use it to wait for RDMA completions:
+// the wait ends at once if the peer exits, not only after the transport's retries. Call
+// the returned function when the wait is over.
 //
-// A peer which has all it needs may close before this end is done; meet it in
-// a last barrier, and stop watching then. Watch is for connections which carry
-// messages; on one that carries raw bytes it notices Close alone.
+// A peer that is done may close before this side is done. To avoid that, end with a
+// barrier and stop watching after it. Watch is for connections that carry messages. On a
+// connection that carries raw bytes it notices only Close.
 func (c *Conn) Watch(ctx context.Context) (context.Context, context.CancelFunc) {
-	_ = c.claim(carriesMessages) // a closed Conn ends the context below; raw bytes are not read
+	_ = c.claim(carriesMessages) // may fail: a closed Conn ends the context below, raw bytes stay unread
 	watched, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.ctx, func() { cancel(c.Err()) })
 	return watched, func() {
@@ -193,25 +195,25 @@ func (c *Conn) Watch(ctx context.Context) (context.Context, context.CancelFunc) 
 	}
 }
 
-// meter counts what arrives of the message now being read, so that a timeout
-// or a lost connection can say how far it came.
+// meter counts the bytes of the message that is being read, so that the error of a
+// timeout or a lost connection can report them.
 type meter struct {
 	r io.Reader
 
 	mu        sync.Mutex
 	what      string
 	got, want int
-	last      string // what arrived whole before: "its hello"; "" if nothing did
+	last      string // what arrived completely before: "its hello"; "" if nothing
 }
 
-// expect says what the next bytes belong to, and how many of it are here.
+// expect records what the next bytes belong to; got of its want bytes have arrived.
 func (m *meter) expect(what string, got, want int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.what, m.got, m.want = what, got, want
 }
 
-// done says that something is here whole.
+// done records that last has arrived completely.
 func (m *meter) done(last string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -237,7 +239,7 @@ func (m *meter) explain(peer string, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
-		return net.ErrClosed // Close at this end
+		return net.ErrClosed // this side called Close
 	}
 	if errors.Is(err, io.EOF) && m.got > 0 {
 		err = io.ErrUnexpectedEOF
@@ -245,7 +247,7 @@ func (m *meter) explain(peer string, err error) error {
 	return &ClosedError{Peer: peer, What: m.what, Got: m.got, Want: m.want, First: m.last == "", Err: err}
 }
 
-// article gives the type's name with its article: "an endpoints", "a hello".
+// article returns the type's name with its article: "an endpoints", "a hello".
 func article(t MessageType) string {
 	switch t {
 	case TypeEndpoints, TypeError:

@@ -1,8 +1,7 @@
 package oob
 
-// The rule for every text that crosses the connection. Texts of one end are
-// printed on the other end's terminal, so nothing may be in them that moves a
-// cursor, starts a new line or turns the writing direction.
+// The rule for every text on the connection. The peer prints the text on its terminal, so
+// a text must not move the cursor, start a new line or change the writing direction.
 
 import (
 	"strings"
@@ -12,13 +11,13 @@ import (
 	"github.com/pkg/errors"
 )
 
-// unprintable reports control characters (Cc), format characters such as the
-// bidirectional overrides (Cf), and the line and paragraph separators.
+// unprintable reports whether r is a control character (Cc), a format character such as
+// a bidirectional override (Cf), or a line or paragraph separator.
 func unprintable(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// checkText refuses a text that is too short, too long, or unfit to print.
+// checkText returns an error if s is too short, too long or unprintable.
 func checkText(field, s string, atLeast, atMost int) error {
 	if len(s) < atLeast {
 		return errors.Errorf("%s is empty", field)
@@ -31,13 +30,13 @@ func checkText(field, s string, atLeast, atMost int) error {
 	}
 	if i := strings.IndexFunc(s, unprintable); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(s[i:])
-		return errors.Errorf("%s %+q holds the unprintable character %U", field, s, r)
+		return errors.Errorf("%s %+q contains the unprintable character %U", field, s, r)
 	}
 	return nil
 }
 
-// tidyText makes any text pass checkText: what is unprintable becomes a space,
-// what is too long ends in "...", cut between characters.
+// tidyText changes s so that checkText accepts it. Unprintable characters become spaces.
+// A text that is too long is cut between characters and ends in "...".
 func tidyText(s string, atMost int) string {
 	s = strings.Map(func(r rune) rune {
 		if unprintable(r) {

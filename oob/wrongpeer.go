@@ -1,8 +1,8 @@
 package oob
 
-// Who is that? When the first bytes of a connection are not this protocol,
-// they mostly are a well-known one: somebody took the wrong port, or started
-// another RDMA example program. The error then says so.
+// Recognition of peers that speak another protocol. If the first bytes of a connection
+// are not the native protocol, they often belong to a well-known one: the port is wrong,
+// or the peer is another RDMA example program. The error then names that program.
 
 import (
 	"bytes"
@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// quoteSize is how much of a foreign greeting is read, to be quoted.
+	// quoteSize limits the bytes of a foreign greeting that are read and quoted.
 	quoteSize = 128
 
-	// quoteWait is how long to wait for the rest of a greeting.
+	// quoteWait limits the wait for the rest of a greeting.
 	quoteWait = 100 * time.Millisecond
 )
 
-// foreign reads on for a moment after the first bytes and reports what the peer
-// looks like. Nothing is read from the connection after that.
+// foreign reads the rest of a greeting that began with first and returns the error that
+// names the likely program. The connection is not read after that.
 func (c *Conn) foreign(first []byte) error {
 	greeting := append(make([]byte, 0, quoteSize), first...)
 	c.nc.SetReadDeadline(time.Now().Add(quoteWait))
@@ -37,13 +37,13 @@ func (c *Conn) foreign(first []byte) error {
 	return e
 }
 
-// foreignSigns are what well-known peers begin with.
+// foreignSigns are the first bytes of well-known programs.
 var foreignSigns = []struct {
 	pattern *regexp.Regexp
 	looks   string
 	try     string
 }{
-	{regexp.MustCompile("^" + magic), "a program that speaks rawverbs' native format", tryFormat},
+	{regexp.MustCompile("^" + magic), "a program that uses rawverbs' native format", tryFormat},
 	{regexp.MustCompile(`^HTTP/[0-9]`), "an HTTP server", tryPort},
 	{regexp.MustCompile(`^[A-Z]+ [^ ]+ HTTP/[0-9]`), "an HTTP client", tryPort},
 	{regexp.MustCompile(`^SSH-[0-9]`), "an SSH server or client", tryPort},
@@ -53,8 +53,8 @@ var foreignSigns = []struct {
 	{regexp.MustCompile(`^[0-9]\.[0-9]{1,3}\x00`), "a perftest program (ib_send_bw and the like)", tryFormat},
 }
 
-// foreignSizes are the programs that send a bare structure: it has no mark,
-// but its size is telling.
+// foreignSizes are the programs that send a C structure without a magic. Only its size
+// identifies the program.
 var foreignSizes = map[int]string{
 	22: "a rocev2-learn program",
 	34: "RDMA_RC_example",
@@ -65,7 +65,7 @@ const (
 	tryFormat = "start this program's counterpart there, or select that program's exchange format here"
 )
 
-// describeForeign makes the error for a peer that greets like this.
+// describeForeign returns the error for a peer that sent this greeting.
 func describeForeign(greeting []byte) *ProtocolError {
 	program, try := Recognize(greeting)
 	if program == "" {
@@ -80,9 +80,8 @@ func describeForeign(greeting []byte) *ProtocolError {
 	}
 }
 
-// Recognize names the well-known program that begins a connection with these bytes, such
-// as "an HTTP server", and says what to try. Both are empty if the bytes are of no
-// program known here.
+// Recognize returns the well-known program that begins a connection with these bytes,
+// such as "an HTTP server", and a remedy. Both are empty for an unknown program.
 func Recognize(greeting []byte) (program, try string) {
 	for _, sign := range foreignSigns {
 		if sign.pattern.Match(greeting) {
@@ -95,8 +94,8 @@ func Recognize(greeting []byte) (program, try string) {
 	return "", ""
 }
 
-// Quote returns the first line of what a peer sent, in quotation marks and safe for
-// a terminal. If that line is not text, Quote returns its bytes in hexadecimal.
+// Quote returns the first line of greeting in quotation marks, safe for a terminal. If
+// that line is not text, Quote returns the bytes of greeting in hexadecimal.
 func Quote(greeting []byte) string {
 	line, _, _ := strings.Cut(string(greeting), "\n")
 	line = strings.TrimRight(line, "\r\x00")

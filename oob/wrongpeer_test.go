@@ -10,7 +10,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// TestForeignPeers: what looks familiar is named.
+// TestForeignPeers checks that the error names well-known programs.
 func TestForeignPeers(t *testing.T) {
 	for _, test := range []struct{ greeting, text string }{
 		{"HTTP/1.1 400 Bad Request\r\nServer: x\r\n", `answered like an HTTP server: "HTTP/1.1 400 Bad Request"; is this the right port?`},
@@ -40,7 +40,7 @@ func TestForeignPeers(t *testing.T) {
 	}
 }
 
-// TestRealHTTPServer: a real one, which reads lines, answers our hello.
+// TestRealHTTPServer checks that a real HTTP server answers the hello and is named.
 func TestRealHTTPServer(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
