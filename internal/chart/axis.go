@@ -1,4 +1,4 @@
-// The axes: where a value stands, and which values get a tick.
+// The axes: the pixel of each value, and the ticks.
 
 package chart
 
@@ -20,7 +20,7 @@ type tick struct {
 	name  string // may be empty
 }
 
-// at is the pixel of a value.
+// at returns the pixel of v.
 func (a *axis) at(v float64) float64 {
 	part := (v - a.low) / (a.high - a.low)
 	if a.log {
@@ -37,7 +37,7 @@ func (c *Chart) axes() (xs, ys axis) {
 			high = Point{max(high.X, p.X), max(high.Y, p.Y)}
 		}
 	}
-	if low.X == high.X { // room on either side of a single value
+	if low.X == high.X { // leave room on both sides of a single value
 		low.X, high.X = low.X/2, high.X*2
 	}
 	xs = axis{low: low.X, high: high.X, start: left, end: right, log: true}
@@ -55,7 +55,8 @@ func (c *Chart) axes() (xs, ys axis) {
 	return xs, ys
 }
 
-// powersOfTwo are the ticks from low to high. Every second one has a name if there are many.
+// powersOfTwo returns the ticks from low to high. If there are more than 13, only every
+// second tick has a name.
 func powersOfTwo(low, high float64, name func(float64) string) (ticks []tick) {
 	first, last := int(math.Ceil(math.Log2(low))), int(math.Floor(math.Log2(high)))
 	every := 1
@@ -72,8 +73,8 @@ func powersOfTwo(low, high float64, name func(float64) string) (ticks []tick) {
 	return ticks
 }
 
-// decades are the powers of ten from low to high and, in a short range, twice and five
-// times each.
+// decades returns ticks at the powers of ten from low to high. In a range of up to four
+// decades it adds ticks at two and five times each power.
 func decades(low, high float64) (ticks []tick) {
 	factors := []float64{1, 2, 5}
 	if high/low > 1e4 {
@@ -89,7 +90,7 @@ func decades(low, high float64) (ticks []tick) {
 	return ticks
 }
 
-// multiples are the multiples of a round step, from 0 to high: five to eleven of them.
+// multiples returns ticks at the multiples of a round step from 0 to high: 5 to 11 ticks.
 func multiples(high float64) (ticks []tick) {
 	n := int(math.Floor(math.Log10(high))) - 1
 	factor := 1.0
@@ -108,7 +109,7 @@ func multiples(high float64) (ticks []tick) {
 	return ticks
 }
 
-// number is v with the places of 10ⁿ.
+// number formats v with the decimal places of 10ⁿ.
 func number(v float64, n int) string {
 	return strconv.FormatFloat(v, 'f', max(0, -n), 64)
 }

@@ -1,4 +1,4 @@
-// Package chart draws curves over a logarithmic axis as an SVG, which any browser shows.
+// Package chart draws curves over a logarithmic X axis as an SVG file.
 package chart
 
 import (
@@ -7,43 +7,43 @@ import (
 	"html"
 )
 
-// Chart is what to draw. It has a curve at least.
+// Chart describes a drawing. It has at least one curve.
 type Chart struct {
 	Title  string
-	X, Y   string // name the axes
+	X, Y   string // labels of the axes
 	Curves []Curve
-	LogY   bool // a logarithmic Y axis; otherwise the axis begins at 0
+	LogY   bool // true: a logarithmic Y axis; false: a linear axis from 0
 
-	// XName names a tick of the X axis. The ticks are powers of two.
+	// XName returns the label of a tick of the X axis. The ticks are powers of two.
 	XName func(x float64) string
 }
 
-// Curve is one line of a chart. It has a point at least.
+// Curve is one line of a chart. It has at least one point.
 type Curve struct {
 	Name   string
 	Points []Point
 }
 
-// Point is one value. X is above 0; Y is above 0 if the chart has LogY, and not below 0
-// otherwise.
+// Point is one value. X is greater than 0. Y is greater than 0 if the chart has LogY;
+// otherwise Y is not negative.
 type Point struct{ X, Y float64 }
 
 // The drawing, in pixels.
 const (
 	width, height = 960, 560
-	left, right   = 80, width - 30 // of the field that has the curves
+	left, right   = 80, width - 30 // edges of the area of the curves
 	top, bottom   = 50, height - 60
 )
 
-// styles are a colour and a marker's shape per curve. Colour-blind readers can tell these
-// colours apart.
+// styles has one colour and one marker shape per curve. Colour-blind readers can
+// distinguish these colours.
 var styles = []struct{ colour, shape string }{
 	{"#0072b2", "M5 1a4 4 0 1 0 .01 0z"}, // circle
 	{"#d55e00", "M1 1h8v8h-8z"},          // square
 	{"#009e73", "M5 0l5 9h-10z"},         // triangle
 }
 
-// SVG draws the chart.
+// SVG returns the chart as an SVG file.
 func (c *Chart) SVG() []byte {
 	d := drawing{}
 	d.printf(`<?xml version="1.0" encoding="UTF-8"?>`)
@@ -81,7 +81,7 @@ func (d *drawing) text(x, y float64, attributes, text string) {
 	}
 }
 
-// curve draws a curve and the legend's line for it.
+// curve draws a curve and its entry in the legend.
 func (d *drawing) curve(i int, c Curve, xs, ys axis) {
 	style := styles[i%len(styles)]
 	d.printf(`<marker id="m%d" viewBox="0 0 10 10" refX="5" refY="5" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9"><path d="%s" fill="%s"/></marker>`,

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// The drawing is well-formed XML, whatever the words are, and has every curve's name.
+// TestSVGIsWellFormed checks that the drawing is well-formed XML, even with special
+// characters, and contains every label.
 func TestSVGIsWellFormed(t *testing.T) {
 	c := &Chart{
 		Title: `a < b & "c"`, X: "bytes", Y: "µs",
@@ -48,7 +49,7 @@ func TestSVGIsWellFormed(t *testing.T) {
 	}
 }
 
-// Every value stands inside the field, and a tick stands where its value does.
+// TestAxes checks the labels of the ticks, and that every value lies inside the drawing.
 func TestAxes(t *testing.T) {
 	for name, c := range map[string]struct {
 		points []Point
@@ -77,11 +78,11 @@ func TestAxes(t *testing.T) {
 			}
 			const close = 1e-6
 			if x, y := xs.at(c.points[0].X), ys.at(c.points[0].Y); math.Abs(x-c.at.X) > close || math.Abs(y-c.at.Y) > close {
-				t.Errorf("%v stands at %g, %g; want %v", c.points[0], x, y, c.at)
+				t.Errorf("%v is at %g, %g; want %v", c.points[0], x, y, c.at)
 			}
 			for _, p := range c.points {
 				if x, y := xs.at(p.X), ys.at(p.Y); x < left-close || x > right+close || y < top-close || y > bottom+close {
-					t.Errorf("%v stands at %g, %g: outside", p, x, y)
+					t.Errorf("%v is at %g, %g: outside the drawing", p, x, y)
 				}
 			}
 		})

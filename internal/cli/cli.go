@@ -1,5 +1,5 @@
-// Package cli is what the commands share: flags and positions, where the output
-// goes, signals and exit statuses.
+// Package cli has the common parts of the commands: flags, positional arguments, output,
+// signals and exit statuses.
 package cli
 
 import (
@@ -36,28 +36,28 @@ const (
 	exitInterrupted = 128 + int(syscall.SIGINT)
 )
 
-// Output is where and how a run is told.
+// Output selects how a run is reported.
 type Output struct {
 	JSON    bool
 	Quiet   bool
 	Verbose int // how often -v was given
 
-	flush func() // writes what the output holds back; nil for nothing
+	flush func() // writes buffered output; nil if nothing is buffered
 }
 
-// AddFlags adds the flags that both commands have.
+// AddFlags adds the flags of both commands to f.
 func AddFlags(f *pflag.FlagSet, o *run.Options, out *Output) {
 	f.Uint8Var(&o.IBPort, "ib-port", 1, "port of the device")
 	f.IntVar(&o.MTU, "mtu", 0, "path MTU in bytes: 256, 512, 1024, 2048 or 4096 (default: the port's active MTU)")
-	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "limit of each step, and of how long a job may stand still, such as 5s")
-	f.StringVar(&o.PCAP, "pcap", "", "write the packets of a soft device to this file, for Wireshark")
-	f.BoolVar(&out.JSON, "json", false, "print one JSON object a line for each event")
-	f.BoolVar(&out.Quiet, "quiet", false, "print nothing but errors")
+	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "limit of each step, and of a job without progress, such as 5s")
+	f.StringVar(&o.PCAP, "pcap", "", "write the packets of a soft device to this file, to read with Wireshark")
+	f.BoolVar(&out.JSON, "json", false, "print each event as a JSON object on its own line")
+	f.BoolVar(&out.Quiet, "quiet", false, "print only errors")
 	f.CountVarP(&out.Verbose, "verbose", "v", "show more: -v each event with its time, -vv also dumps, waits and memory")
 }
 
-// Progress is the terminal that a progress bar may be shown on: standard error, if
-// it and the narration's standard output are both one; else nil.
+// Progress returns the terminal for a progress bar: standard error, if both standard error
+// and standard output are terminals. Otherwise it returns nil.
 func (o *Output) Progress() io.Writer {
 	if o.JSON || o.Quiet || !cwriter.IsTerminal(int(os.Stdout.Fd())) || !cwriter.IsTerminal(int(os.Stderr.Fd())) {
 		return nil
@@ -65,8 +65,8 @@ func (o *Output) Progress() io.Writer {
 	return os.Stderr
 }
 
-// Positions reads the arguments that both commands end with:
-// [device] [port] [gid_index]. The port is defaultPort if none is given.
+// Positions reads the positional arguments of both commands, [device] [port] [gid_index],
+// into o and port. The port is defaultPort if args has none.
 func Positions(args []string, o *run.Options, port *int, defaultPort, lowestPort int) error {
 	*port = defaultPort
 	if len(args) > 0 {
@@ -82,16 +82,16 @@ func Positions(args []string, o *run.Options, port *int, defaultPort, lowestPort
 	if len(args) > 2 {
 		n, err := strconv.Atoi(args[2])
 		if err != nil || n < 0 || n > 255 {
-			return job.Usagef("GID index %q is not a number from 0 to 255; leave it out to have one chosen", args[2])
+			return job.Usagef("GID index %q is not a number from 0 to 255; omit it to use a suitable one", args[2])
 		}
 		o.GIDIndex = &n
 	}
 	return nil
 }
 
-// CompleteDevice completes the position of a device's name.
+// CompleteDevice returns the device names, for shell completion.
 func CompleteDevice() []string {
-	devices, _ := verbs.Devices() // nothing to complete is no error
+	devices, _ := verbs.Devices() // completion shows no errors
 	var names []string
 	for _, d := range devices {
 		names = append(names, d.Name)
@@ -99,17 +99,17 @@ func CompleteDevice() []string {
 	return names
 }
 
-// errInterrupted is why a run ends on a signal.
+// errInterrupted is the error of a run that a signal stopped.
 type errInterrupted struct{ os.Signal }
 
 func (e errInterrupted) Error() string { return "stopped by the signal " + e.String() }
 
-// Is makes an interruption a cancellation.
+// Is reports whether target is context.Canceled.
 func (e errInterrupted) Is(target error) bool { return target == context.Canceled }
 
-// Main runs a command until it is done or a signal comes, tells an error on
-// standard error (and as an event), and returns the exit status. A second signal
-// ends the process at once.
+// Main runs a command and returns its exit status. It prints an error to standard error,
+// and with --json also logs it as an event. The first SIGINT or SIGTERM cancels the
+// command; the second ends the process at once.
 func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, program *string) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -143,13 +143,13 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	}
 	if failed := stdout.failure(); failed != nil && (err == nil || errors.Is(failed, err)) {
 		err = failed
-	} else if err != nil && !began { // then cobra found the fault, such as a wrong number of arguments
+	} else if err != nil && !began { // cobra refused the arguments
 		err = job.Usagef("%w", err)
 	}
 	if err == nil {
 		return exitDone
 	}
-	// One line, and nothing in it that a terminal obeys: words of a peer's may be in it.
+	// The text may contain the peer's text: print one line without control characters.
 	text := trace.Printable(strings.ReplaceAll(err.Error(), "\n", "; "))
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", cmd.Name(), text)
 	if errors.As(err, new(job.UsageError)) {
@@ -165,12 +165,11 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	return exitFailed
 }
 
-// checked remembers that a Write failed: neither who logs nor who asks for --help
-// would say so.
+// checked remembers the first error of Write, because loggers and --help ignore it.
 type checked struct {
 	w   io.Writer
 	mu  sync.Mutex
-	err error // of the first that failed
+	err error // of the first Write that failed
 }
 
 func (c *checked) Write(text []byte) (int, error) {
@@ -189,19 +188,19 @@ func (c *checked) failure() error {
 	if c.err == nil {
 		return nil
 	}
-	return fmt.Errorf("the output was not written: %w; try: an output with room, or --quiet", c.err)
+	return fmt.Errorf("write the output: %w; try: an output with free space, or --quiet", c.err)
 }
 
-// Levels explains, for --help, what the output shows.
-const Levels = `The output is a story of about 20 lines; NO_COLOR=1 takes its colours away. -v
-prints each event on a line of its own, with its time and one of three words:
-SLOW is the control path, where the kernel takes part, once in a connection (it
-is no warning); FAST prepares data transfer: memory is registered, receives are
-posted; DATA is data transfer itself. -vv adds dumps of queue pairs, work
-requests, completions and memory.`
+// Levels describes the output, for --help.
+const Levels = `The output is a story of about 20 lines; NO_COLOR=1 turns colours off. -v prints
+each event on its own line, with its time and one of three words. SLOW marks the
+control path: system calls, made once per connection (it is not a warning). FAST
+prepares data transfer: it registers memory and posts receives. DATA is the data
+transfer itself. -vv adds dumps of queue pairs, work requests, completions and
+memory.`
 
-// logger makes the Logger of the run: the story, with -v the trace, with -vv the
-// trace and its dumps.
+// logger returns the Logger of the run. It prints the story, with -v the trace, and with
+// -vv the trace with dumps.
 func (o *Output) logger(w io.Writer) *slog.Logger {
 	level := slog.LevelInfo
 	if o.Verbose > 1 {
@@ -220,12 +219,13 @@ func (o *Output) logger(w io.Writer) *slog.Logger {
 	return slog.New(story)
 }
 
-// colour says whether standard output shows colours and may: https://no-color.org.
+// colour reports whether standard output is a terminal with colours and the user allows
+// them: https://no-color.org.
 func colour() bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && cwriter.IsTerminal(int(os.Stdout.Fd()))
 }
 
-// version is the module's version, or the commit it was built from.
+// version returns the version of the module, which may name a commit, or "(devel)".
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

@@ -1,4 +1,4 @@
-// The command that draws a record.
+// The command diagram, which draws a record.
 
 package cli
 
@@ -12,16 +12,16 @@ import (
 	"github.com/rawverbs/rawverbs/internal/trace"
 )
 
-// Diagram is the command that draws a file of --record.
+// Diagram returns the command that draws a file of --record.
 func Diagram() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diagram <file>",
-		Short: "Draw what rdma_client --record wrote, as a sequence diagram in Mermaid's language",
+		Short: "Draw a file of rdma_client --record as a sequence diagram in Mermaid's language",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := os.Open(args[0])
 			if err != nil {
-				return fmt.Errorf("%w; try: rdma_client --record %s …, which writes it", err, args[0])
+				return fmt.Errorf("%w; try: rdma_client --record %s …, which writes the file", err, args[0])
 			}
 			defer file.Close()
 			rec, err := trace.ReadRecord(file)

@@ -1,5 +1,4 @@
-// The flags of a command, which depend on the job that its arguments select, and the
-// help that shows them.
+// The flags of a command and its help. Both depend on the job that the arguments select.
 
 package cli
 
@@ -14,8 +13,8 @@ import (
 	"github.com/rawverbs/rawverbs/internal/run"
 )
 
-// Select gives a command the flags that define defines, and those of the job that the
-// arguments select. Whatever is wrong with the selection fails the command when it runs.
+// Select adds to cmd the flags of define and the flags of the job that args select. An
+// invalid selection is reported when the command runs.
 func Select(cmd *cobra.Command, role run.Role, args []string, define func(*pflag.FlagSet)) *run.Selection {
 	s, wrong := run.Select(role, args, define)
 	s.AddFlags(cmd.Flags(), define)
@@ -52,14 +51,14 @@ func Select(cmd *cobra.Command, role run.Role, args []string, define func(*pflag
 	return s
 }
 
-// complete has a shell complete the value of a flag.
+// complete sets the values that a shell offers for a flag.
 func complete(cmd *cobra.Command, flag string, values []string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // there is no such flag
+		panic(err) // the flag does not exist
 	}
 }
 
-// usage is the end of --help: the flags in groups, those of the job first.
+// usage prints the end of --help: the flags in groups, the flags of the job first.
 func usage(cmd *cobra.Command, s *run.Selection) error {
 	w := cmd.OutOrStderr()
 	fmt.Fprintf(w, "Usage:\n  %s\n  %s <command>\n\nExamples:\n%s\n\nCommands:\n", cmd.UseLine(), cmd.CommandPath(), cmd.Example)
@@ -85,7 +84,7 @@ func usage(cmd *cobra.Command, s *run.Selection) error {
 
 func jobsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "jobs", Short: "List the jobs, and the programs of others with their jobs",
+		Use: "jobs", Short: "List the jobs, and the other programs with their jobs",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), run.Describe())
@@ -106,7 +105,7 @@ func manCommand(of *cobra.Command) *cobra.Command {
 	}
 }
 
-// indented is preformatted text in the Markdown that a manual page is made of.
+// indented returns text as preformatted Markdown, the source format of the manual page.
 func indented(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n"
 }

@@ -1,22 +1,23 @@
-// Package ctxwatch has the end of a context interrupt something that waits where it
-// cannot look at the context, such as in a read.
+// Package ctxwatch interrupts a blocking call when its context ends. It is for calls that
+// cannot check the context themselves, such as a read.
 package ctxwatch
 
 import "context"
 
-// Interrupter is what waits. Interrupt is called by a goroutine of its own, once for each
-// context that ended, perhaps also when nobody waits for that context any more.
+// Interrupter interrupts a wait. Interrupt runs in a separate goroutine, at most once per
+// context. It may also run after the wait for that context is over.
 type Interrupter interface{ Interrupt() }
 
-// Watch watches one context at a time. Programs mostly wait with the same context again and
-// again: it is then watched once, and nothing is allocated. The zero value watches none. It
-// is used by one goroutine at a time.
+// Watch watches one context at a time. Setting the same context again costs nothing and
+// allocates nothing, because most programs wait with one context again and again. The
+// zero value watches no context. Watch is for one goroutine at a time.
 type Watch struct {
-	done <-chan struct{} // of the context, nil if none is watched
+	done <-chan struct{} // the context's Done channel; nil if no context is watched
 	stop func() bool
 }
 
-// Set watches ctx from now on, and no other. With the same context i must be the same.
+// Set watches ctx instead of the context before. When ctx ends, i is interrupted. Calls
+// with the same ctx must pass the same i.
 func (w *Watch) Set(ctx context.Context, i Interrupter) {
 	if ctx.Done() == w.done {
 		return
@@ -27,7 +28,7 @@ func (w *Watch) Set(ctx context.Context, i Interrupter) {
 	}
 }
 
-// End watches none.
+// End stops watching.
 func (w *Watch) End() {
 	if w.done != nil {
 		w.stop()

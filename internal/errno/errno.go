@@ -1,2 +1,2 @@
-// Package errno names errnos that not every system has.
+// Package errno has error numbers that some systems lack.
 package errno

@@ -4,5 +4,5 @@ package errno
 
 import "syscall"
 
-// NoData is for the empty slot of a table.
+// NoData is the error for an empty slot of a table.
 const NoData = syscall.ENODATA

@@ -4,5 +4,5 @@ package errno
 
 import "syscall"
 
-// NoData is for the empty slot of a table. This system has no ENODATA.
+// NoData is the error for an empty slot of a table. This system has no ENODATA.
 const NoData = syscall.ENOATTR

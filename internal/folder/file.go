@@ -1,4 +1,4 @@
-// A file on its way into the folder.
+// File: a file that is being written to a folder.
 
 package folder
 
@@ -13,20 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flushEvery is after how many bytes a file is brought to the disk, so that
-// Commit never has much left to do, and its caller never long to wait.
+// flushEvery is the number of bytes after which a file is flushed to the disk. It keeps
+// the flush of Commit short.
 const flushEvery = 64 << 20
 
-// File is a file that has no name yet. It is for one goroutine.
+// File is a file that gets its name when it is complete. It is for one goroutine.
 type File struct {
 	folder    *Folder
 	file      *os.File
-	hidden    string // the name that it has meanwhile; "" where it needs none
+	hidden    string // its temporary name; "" if the file system supports unnamed files
 	unflushed int
 }
 
-// Create makes an empty file, for which anybody may read and the owner write, as
-// far as the umask allows. Close must follow.
+// Create creates an empty file with mode 0644 minus the umask. The caller must call
+// Close.
 func (f *Folder) Create() (*File, error) {
 	n := &File{folder: f}
 	var err error
@@ -37,21 +37,22 @@ func (f *Folder) Create() (*File, error) {
 		n.file, err = f.root.OpenFile(n.hidden, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("making a file in the folder %s: %w; try: a folder that the server may write to", f.path, reason(err))
+		return nil, fmt.Errorf("create a file in the folder %s: %w; try: a folder that the server may write to", f.path, reason(err))
 	}
 	return n, nil
 }
 
 const mode = 0o644
 
-// hiddenName is one that no stranger can choose, and nobody else has.
+// hiddenName returns a random temporary name. Clients cannot use it, because it begins
+// with a dot.
 func hiddenName() string { return ".rdma_server-" + rand.Text() + ".part" }
 
-// Write appends to the file.
+// Write appends data to the file.
 func (n *File) Write(data []byte) (int, error) {
 	written, err := n.file.Write(data)
 	if err != nil {
-		return written, fmt.Errorf("writing to the folder %s: %w; try: %s", n.folder.path, reason(err), remedy(err))
+		return written, fmt.Errorf("write to the folder %s: %w; try: %s", n.folder.path, reason(err), remedy(err))
 	}
 	n.unflushed += written
 	if n.unflushed >= flushEvery {
@@ -63,7 +64,7 @@ func (n *File) Write(data []byte) (int, error) {
 func (n *File) flush() error {
 	n.unflushed = 0
 	if err := n.file.Sync(); err != nil {
-		return fmt.Errorf("flushing to the folder %s: %w; try: %s", n.folder.path, reason(err), remedy(err))
+		return fmt.Errorf("flush to the folder %s: %w; try: %s", n.folder.path, reason(err), remedy(err))
 	}
 	return nil
 }
@@ -71,15 +72,15 @@ func (n *File) flush() error {
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return "a smaller file, or making room there"
+		return "a smaller file, or free space there"
 	case errors.Is(err, unix.EFBIG):
 		return "a smaller file, or a higher limit for the server (ulimit -f)"
 	}
-	return "looking at the disk (dmesg)"
+	return "dmesg, for errors of the disk"
 }
 
-// Commit brings the file to the disk and then gives it its name, unless somebody
-// else has it. Nothing can be written after it.
+// Commit flushes the file to the disk, then gives it its name. It fails if another file
+// has the name. Do not call Write after Commit.
 func (n *File) Commit(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -90,17 +91,17 @@ func (n *File) Commit(name string) error {
 	if err := n.link(name); errors.Is(err, fs.ErrExist) {
 		return errTaken(name)
 	} else if err != nil {
-		return fmt.Errorf("giving the file its name %q in the folder %s: %w; try: looking at the folder", name, n.folder.path, reason(err))
+		return fmt.Errorf("name the file %q in the folder %s: %w; try: ls -ld on that folder", name, n.folder.path, reason(err))
 	}
-	// Now the name as well; some file systems have nothing to do for it, and say EINVAL.
+	// Flush the name as well. File systems that need no such flush return EINVAL.
 	if err := n.folder.dir.Sync(); err != nil && !errors.Is(err, unix.EINVAL) {
-		return fmt.Errorf("flushing the folder %s: %w; try: looking at the disk (dmesg)", n.folder.path, reason(err))
+		return fmt.Errorf("flush the folder %s: %w; try: dmesg, for errors of the disk", n.folder.path, reason(err))
 	}
 	return nil
 }
 
-// link gives the file a name that there is not, in one step, and so is the one
-// place where it is decided who has it.
+// link gives the file its name, atomically, and fails if the name exists. Of several
+// files that want one name, link therefore succeeds for exactly one.
 func (n *File) link(name string) error {
 	if n.hidden == "" {
 		return n.linkUnnamed(name)
@@ -108,7 +109,7 @@ func (n *File) link(name string) error {
 	return n.folder.root.Link(n.hidden, name)
 }
 
-// Close ends the work on the file: one that was not committed is gone.
+// Close closes the file. A file that was not committed is removed.
 func (n *File) Close() error {
 	var err error
 	if n.hidden != "" {

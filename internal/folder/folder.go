@@ -1,8 +1,9 @@
-// Package folder is a folder into which strangers may put files. A name is a plain
-// one or is refused, never mended. Nothing is overwritten: who comes second with a
-// name is refused, however close the two come. A file has its name only once it is
-// whole and on the disk; before, it has none at all where the file system allows
-// that, so that even a killed process leaves nothing behind.
+// Package folder stores files of untrusted clients in one directory.
+//
+//   - A name that is not plain is refused, never changed: see [CheckName].
+//   - No file is overwritten. If two files want one name at the same time, one is refused.
+//   - A file gets its name only when it is complete and on the disk. Until then it has no
+//     name, if the file system supports that, so a killed process leaves no file behind.
 package folder
 
 import (
@@ -16,20 +17,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Folder is an open folder. Its methods may be called by several goroutines at
-// once.
+// Folder is an open directory. Several goroutines may call its methods at once.
 type Folder struct {
 	path string
 	root *os.Root
-	dir  *os.File // the folder itself
+	dir  *os.File // the directory itself
 
-	// unnamed says that the file system can make files that have no name yet.
-	// Others (NFS, 9p, FAT) get a hidden one, which a killed process leaves.
+	// unnamed reports whether the file system supports files without a name. On other
+	// file systems (NFS, 9p, FAT) a new file has a hidden name. A killed process
+	// leaves such a file behind.
 	unnamed bool
 }
 
-// Open opens a folder. A file is made in it, named and removed again, so that
-// what its file system does not allow is known before anybody sends anything.
+// Open opens the directory path. It creates, names and removes a test file, so that it
+// reports a missing right or feature before a client sends anything.
 func Open(path string) (*Folder, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -55,12 +56,12 @@ func (f *Folder) probe() error {
 	defer file.Close()
 	name := hiddenName()
 	if err := file.link(name); err != nil {
-		return fmt.Errorf("a file in the folder %s cannot be given its name: %w; try: a folder of a file system with hard links", f.path, reason(err))
+		return fmt.Errorf("name a file in the folder %s: %w; try: a folder on a file system with hard links", f.path, reason(err))
 	}
 	return f.root.Remove(name)
 }
 
-// Close closes the folder; files that are being written are not affected.
+// Close closes the folder. Files that are being written are not affected.
 func (f *Folder) Close() error {
 	var err error
 	if f.dir != nil {
@@ -69,9 +70,9 @@ func (f *Folder) Close() error {
 	return stderrors.Join(err, f.root.Close())
 }
 
-// Admit refuses a file that could not be kept: one whose name is not plain or
-// taken, or whose size in bytes is more than there is room for. Only
-// [File.Commit] decides, since names and room may go meanwhile.
+// Admit returns an error if a file of this name and size, in bytes, cannot be stored: the
+// name is not plain or is taken, or the file system has too little free space.
+// [File.Commit] can still fail, because names and space may be taken after Admit.
 func (f *Folder) Admit(name string, size int64) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -84,20 +85,20 @@ func (f *Folder) Admit(name string, size int64) error {
 	}
 	var at unix.Statfs_t
 	if err := unix.Fstatfs(int(f.dir.Fd()), &at); err != nil {
-		return fmt.Errorf("the room in the folder %s: %w; try: looking at its file system", f.path, err)
+		return fmt.Errorf("get the free space of the folder %s: %w; try: df on that folder", f.path, err)
 	}
 	if free := float64(at.Bavail) * float64(at.Bsize); float64(size) > free {
-		return errors.Errorf("the file has %s (%d bytes), and the server's folder has room for %s; try: a smaller file, or making room there",
+		return errors.Errorf("the file has %s (%d bytes), and the server's folder has room for %s; try: a smaller file, or free space there",
 			units.BytesSize(float64(size)), size, units.BytesSize(free))
 	}
 	return nil
 }
 
 func errTaken(name string) error {
-	return errors.Errorf("the server has a file %q already, and overwrites none; try: another name", name)
+	return errors.Errorf("the server has a file %q already, and overwrites no file; try: another name", name)
 }
 
-// reason is the errno in an error of package os, whose own text repeats paths.
+// reason returns the errno in an error of package os, without the paths that os adds.
 func reason(err error) error {
 	var errno unix.Errno
 	if errors.As(err, &errno) {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// both runs a test with files that have no name meanwhile, if there are such in
-// the test's folder, and with those that have a hidden one.
+// both runs a test with unnamed files, if the file system supports them, and with hidden
+// files.
 func both(t *testing.T, test func(t *testing.T, f *Folder, path string)) {
 	for _, unnamed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("unnamed=%v", unnamed), func(t *testing.T) {
@@ -43,7 +43,7 @@ func create(t *testing.T, f *Folder, content string) *File {
 	return n
 }
 
-// entries are the names in a folder, hidden ones too.
+// entries returns the names in a folder, including hidden names.
 func entries(t testing.TB, path string) (names []string) {
 	t.Helper()
 	list, err := os.ReadDir(path)
@@ -56,7 +56,7 @@ func entries(t testing.TB, path string) (names []string) {
 	return names
 }
 
-func TestAFileHasItsNameOnceItIsWhole(t *testing.T) {
+func TestFileIsNamedWhenComplete(t *testing.T) {
 	both(t, func(t *testing.T, f *Folder, path string) {
 		n := create(t, f, "half of ")
 		for _, name := range entries(t, path) {
@@ -82,7 +82,7 @@ func TestAFileHasItsNameOnceItIsWhole(t *testing.T) {
 	})
 }
 
-func TestADiscardedFileIsGone(t *testing.T) {
+func TestUncommittedFileIsRemoved(t *testing.T) {
 	both(t, func(t *testing.T, f *Folder, path string) {
 		if err := create(t, f, "x").Close(); err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestADiscardedFileIsGone(t *testing.T) {
 	})
 }
 
-// Whatever has the name keeps it.
+// TestNothingIsOverwritten checks that an existing file of any kind keeps its name.
 func TestNothingIsOverwritten(t *testing.T) {
 	both(t, func(t *testing.T, f *Folder, path string) {
 		outside := filepath.Join(t.TempDir(), "outside")
@@ -127,8 +127,8 @@ func TestNothingIsOverwritten(t *testing.T) {
 	})
 }
 
-// Of many who want one name at the same moment, one gets it.
-func TestOneOfManyGetsTheName(t *testing.T) {
+// TestOneFileGetsTheName commits many files with one name at once; one succeeds.
+func TestOneFileGetsTheName(t *testing.T) {
 	both(t, func(t *testing.T, f *Folder, path string) {
 		var winners atomic.Int32
 		var winner atomic.Value
@@ -208,14 +208,14 @@ func TestNoFolder(t *testing.T) {
 	}
 }
 
-// The folder goes while a file is on its way.
+// TestTheFolderIsRemoved removes the folder while a file is being written.
 func TestTheFolderIsRemoved(t *testing.T) {
 	both(t, func(t *testing.T, f *Folder, path string) {
 		n := create(t, f, "x")
 		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.Commit("name"); err == nil || !strings.Contains(err.Error(), `giving the file its name "name" in the folder `+path) {
+		if err := n.Commit("name"); err == nil || !strings.Contains(err.Error(), `name the file "name" in the folder `+path) {
 			t.Error(err)
 		}
 		n.Close()

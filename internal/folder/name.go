@@ -1,4 +1,4 @@
-// Which names a stranger's file may have.
+// The names that a client's file may have.
 
 package folder
 
@@ -11,18 +11,18 @@ import (
 	"github.com/pkg/errors"
 )
 
-// maxName is how many bytes a name has at most; a file system may allow fewer.
+// maxName is the maximum length of a name in bytes. A file system may allow less.
 const maxName = 255
 
-// CheckName refuses a name that is not a plain one:
+// CheckName returns an error unless name is plain:
 //
-//   - it has 1 to 255 bytes, and no slash, so that it stays in the folder; "." and
-//     ".." fall under the next
-//   - it does not begin with a dot (a hidden file such as .bashrc would surprise
-//     the folder's owner) nor with a dash (which would be an option to rm *)
-//   - it is UTF-8 of characters that can be seen, spaces only in the middle
+//   - It has 1 to 255 bytes and no slash, so the file stays in the folder.
+//   - It does not begin with a dot. This excludes ".", ".." and hidden files such as
+//     .bashrc.
+//   - It does not begin with a dash, so that rm * does not read it as an option.
+//   - It is UTF-8 and consists of visible characters. Spaces are allowed in the middle.
 //
-// It may be in use already.
+// CheckName does not check whether the name is in use.
 func CheckName(name string) error {
 	wrong := func(why, try string) error {
 		return errors.Errorf("the file name %q %s; try: %s", abridged(name), why, try)
@@ -37,15 +37,15 @@ func CheckName(name string) error {
 	case strings.HasPrefix(name, "."):
 		return wrong("begins with a dot", "a name that is not hidden")
 	case strings.HasPrefix(name, "-"):
-		return wrong("begins with a dash, as an option does", "another")
+		return wrong("begins with a dash, like an option", "another name")
 	case !utf8.ValidString(name):
-		return wrong("is not UTF-8", "another")
+		return wrong("is not UTF-8", "another name")
 	case strings.TrimSpace(name) != name:
-		return wrong("begins or ends with a space", "a name without")
+		return wrong("begins or ends with a space", "a name without it")
 	}
 	if i := strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(name[i:])
-		return wrong(fmt.Sprintf("has the character %U, which cannot be seen", r), "a name without")
+		return wrong(fmt.Sprintf("has the invisible character %U", r), "a name without it")
 	}
 	return nil
 }

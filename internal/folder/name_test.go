@@ -53,8 +53,8 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// A name that is let through is a file of just that name in the folder, and one
-// that is not leaves nothing, inside or out.
+// FuzzCheckName checks that an accepted name creates exactly one file of that name in the
+// folder, and that a refused name creates no file anywhere.
 func FuzzCheckName(f *testing.F) {
 	for _, name := range []string{"a", "", "..", "../x", "/etc/passwd", "a\x00", ".hidden", "-rf", "ü", "\xff", " x"} {
 		f.Add(name)
@@ -77,13 +77,13 @@ func FuzzCheckName(f *testing.F) {
 		}
 		got := entries(t, path)
 		if beside := entries(t, above); len(beside) != 1 {
-			t.Errorf("%q: beside the folder there is %q", name, beside)
+			t.Errorf("%q: outside the folder there is %q", name, beside)
 		}
 		switch {
 		case checked != nil && (committed == nil || len(got) != 0):
-			t.Errorf("%q is refused, and made %q: %v", name, got, committed)
+			t.Errorf("%q is refused, and the folder has %q: %v", name, got, committed)
 		case checked == nil && (committed != nil || len(got) != 1 || got[0] != name):
-			t.Errorf("%q is let through, and made %q: %v", name, got, committed)
+			t.Errorf("%q is accepted, and the folder has %q: %v", name, got, committed)
 		}
 	})
 }

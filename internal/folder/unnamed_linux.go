@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makesUnnamed tries whether the file system makes files without a name, and
-// whether there is the /proc by which they get one.
+// makesUnnamed reports whether the file system supports files without a name, and /proc,
+// which names them, is mounted.
 func (f *Folder) makesUnnamed() bool {
 	file, err := f.createUnnamed()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Only Linux makes files without a name.
+// Only Linux supports files without a name.
 
 func (f *Folder) makesUnnamed() bool { return false }
 

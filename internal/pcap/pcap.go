@@ -1,7 +1,7 @@
-// Package pcap writes IP packets as a pcap file, which Wireshark and tcpdump read.
+// Package pcap writes IP packets to a pcap file for Wireshark and tcpdump.
 //
-// The format is that of draft-ietf-opsawg-pcap: a header of 24 bytes, then each packet
-// behind a header of 16 bytes.
+// draft-ietf-opsawg-pcap describes the format. The file has a header of 24 bytes. Each
+// packet follows a header of 16 bytes.
 package pcap
 
 import (
@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	magic       = 0xa1b23c4d // times are in nanoseconds
-	maxPacket   = 65535      // the longest packet of IPv4
+	magic       = 0xa1b23c4d // the variant with times in nanoseconds
+	maxPacket   = 65535      // the length of the longest IPv4 packet
 	linkTypeRaw = 101        // a packet begins with its IP header
 )
 
-// Writer writes packets to a file. It is for one goroutine at a time.
+// Writer writes packets to a pcap file. It is for one goroutine at a time.
 type Writer struct {
 	w   io.Writer
 	buf []byte
 }
 
-// NewWriter writes the file's header to w.
+// NewWriter writes the file's header to w and returns a Writer for the packets.
 func NewWriter(w io.Writer) (*Writer, error) {
 	b := binary.LittleEndian.AppendUint32(nil, magic)
 	b = append(b, 2, 0, 4, 0) // version 2.4
@@ -37,7 +37,8 @@ func NewWriter(w io.Writer) (*Writer, error) {
 	return &Writer{w: w}, nil
 }
 
-// Packet writes one packet, IP header first, that was seen at a time, by one call of Write.
+// Packet writes one packet, which was seen at the time at, in one Write. The packet begins
+// with its IP header and has at most 65535 bytes.
 func (w *Writer) Packet(at time.Time, ip []byte) error {
 	if len(ip) > maxPacket {
 		return errors.Errorf("pcap packet of %d bytes: the limit is %d", len(ip), maxPacket)

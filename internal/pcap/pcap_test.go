@@ -12,7 +12,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/pcap"
 )
 
-// The bytes are the format's, field by field.
+// TestFileFormat checks the bytes of a file, field by field.
 func TestFileFormat(t *testing.T) {
 	var file bytes.Buffer
 	w, err := pcap.NewWriter(&file)
@@ -47,7 +47,7 @@ func TestPacketTooLong(t *testing.T) {
 
 var errFull = errors.New("no space left")
 
-// full takes a number of writes, then fails.
+// full is a Writer that fails after a number of writes.
 type full struct{ after int }
 
 func (f *full) Write(b []byte) (int, error) {

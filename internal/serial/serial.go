@@ -1,11 +1,12 @@
-// Package serial runs functions in order, in a goroutine of their own: for callbacks that
-// must return at once, and have something to do that may block.
+// Package serial runs functions in order in a separate goroutine. Callbacks that must
+// return at once use it for work that may block.
 package serial
 
 import "sync"
 
-// Queue runs the functions that it is given, one at a time. The zero value is ready; it
-// has a goroutine only while there is something to run.
+// Queue runs functions one at a time, in the order of Do. It has a goroutine only while
+// functions are queued. The zero value is ready to use. Several goroutines may call its
+// methods at once, except Do during Wait.
 type Queue struct {
 	mu      sync.Mutex
 	waiting []func()
@@ -13,7 +14,7 @@ type Queue struct {
 	runs    sync.WaitGroup
 }
 
-// Do has f run after those given before, and does not wait for it.
+// Do queues f to run after all functions queued before. It returns at once.
 func (q *Queue) Do(f func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -24,7 +25,7 @@ func (q *Queue) Do(f func()) {
 	}
 }
 
-// Wait returns when all functions have run. Do must not be called meanwhile.
+// Wait returns when all queued functions have run. Do must not be called during Wait.
 func (q *Queue) Wait() { q.runs.Wait() }
 
 func (q *Queue) run() {

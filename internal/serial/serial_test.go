@@ -22,6 +22,6 @@ func TestInOrderAndWithoutWaiting(t *testing.T) {
 	q.Do(func() { ran = nil })
 	q.Wait()
 	if ran != nil {
-		t.Error("nothing runs after a Wait")
+		t.Error("a function queued after Wait did not run")
 	}
 }

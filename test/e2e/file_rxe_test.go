@@ -41,7 +41,7 @@ func TestFileDiskFull(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.event("client.failed", "error", "writing to the folder "+folder+": no space left on device; try: a smaller file, or making room there")
+	s.event("client.failed", "error", "write to the folder "+folder+": no space left on device; try: a smaller file, or free space there")
 	f.close()
 	holds(t, folder, "other")
 

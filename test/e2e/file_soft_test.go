@@ -39,7 +39,7 @@ func TestFileBadInput(t *testing.T) {
 		{"chunk too large for an SGE", "client --job file -f " + file + " --chunk 4G 127.0.0.1", 2, []string{"chunks of 4G bytes"}},
 		{"no folder", "server --dir /nosuch/folder", 1, []string{"--dir: the folder /nosuch/folder: no such file or directory", "try: a folder that exists"}},
 		{"a file for a folder", "server --dir " + file, 1, []string{file, "not a directory"}},
-		{"no folder to write to", "server --dir /proc", 1, []string{"--dir: making a file in the folder /proc", "may write to"}},
+		{"no folder to write to", "server --dir /proc", 1, []string{"--dir: create a file in the folder /proc", "may write to"}},
 		{"files of less than none", "server --max-file=-1", 2, []string{"-1"}},
 	})
 }
@@ -56,7 +56,7 @@ func TestFileFolderNotWritable(t *testing.T) {
 	if err := os.Chmod(folder, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	startBy(t, by, "rdma_server", "--dir", folder, device, "0").fails(1, "--dir: making a file in the folder "+folder, "permission denied", "try: a folder that the server may write to")
+	startBy(t, by, "rdma_server", "--dir", folder, device, "0").fails(1, "--dir: create a file in the folder "+folder, "permission denied", "try: a folder that the server may write to")
 }
 
 // What the server does not take, told to both before any of it is sent.
@@ -78,7 +78,7 @@ func TestFileRefused(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"name taken":      {[]string{"--file", file, "--name", "old"}, `the server has a file "old" already, and overwrites none; try: another name`},
+		"name taken":      {[]string{"--file", file, "--name", "old"}, `the server has a file "old" already, and overwrites no file; try: another name`},
 		"no room":         {[]string{"--file", huge}, "the file has 1TiB (1099511627776 bytes), and the server's folder has room for "},
 		"over the limit":  {[]string{"--file", tooLarge}, "the file has 3T bytes, and the server takes at most 2T; try: a smaller one, or rdma_server --max-file"},
 		"chunk too large": {[]string{"--file", file, "--chunk", "11M"}, "chunks have 11M bytes, and the server gives at most 10M; try: rdma_client --chunk 10M"},
@@ -173,7 +173,7 @@ func TestFileLimit(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
 	s := serveBy(t, []string{"prlimit", "--fsize=100000"}, "--dir", folder)
-	const want = "writing to the folder "
+	const want = "write to the folder "
 	c := s.client(t, "--job", "file", "--file", writeFile(t, "too large", 100_001), "--chunk", "1000")
 	c.fails(1, want, "file too large; try: a smaller file", "ulimit -f")
 	s.event("client.failed", "error", want)
