@@ -1,5 +1,5 @@
-// This file is local addresses: an error that says why one cannot be had, and
-// the choice of a loopback address.
+// Local addresses: the error of an address that cannot be bound, and the choice of a
+// loopback address.
 
 package link
 
@@ -18,11 +18,11 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// AddrError says that an address cannot be bound.
+// AddrError reports that an address cannot be bound.
 type AddrError struct {
-	Addr netip.Addr // its port is packet.Port
-	Err  error      // errors.Is finds EADDRINUSE, EADDRNOTAVAIL, …
-	Hint string     // what to try
+	Addr netip.Addr // the address; the port is packet.Port
+	Err  error      // the cause, such as EADDRINUSE or EADDRNOTAVAIL
+	Hint string     // the remedy; may be empty
 }
 
 func (e *AddrError) Error() string {
@@ -36,7 +36,7 @@ func (e *AddrError) Error() string {
 // Unwrap returns Err.
 func (e *AddrError) Unwrap() error { return e.Err }
 
-// addrError explains what binding local failed with.
+// addrError returns the AddrError for a bind of local that failed with err.
 func addrError(local netip.AddrPort, err error) error {
 	e := &AddrError{Addr: local.Addr(), Err: err}
 	var errno syscall.Errno
@@ -45,14 +45,14 @@ func addrError(local netip.AddrPort, err error) error {
 	}
 	switch errno {
 	case syscall.EADDRINUSE:
-		e.Hint = "another address: one process has a port of an address to itself, and some other has this one"
+		e.Hint = "another address: another process uses this address and port"
 		if rxe := rxeDevices(); len(rxe) > 0 {
-			e.Hint = fmt.Sprintf("the kernel's own device, %s: rdma_rxe has port %d of every address in its network namespace; "+
-				"or delete it (rdma link delete %s), or run in another namespace (ip netns exec)",
+			e.Hint = fmt.Sprintf("the kernel's own device, %s: rdma_rxe uses port %d of every address in its network namespace; "+
+				"or delete that device (rdma link delete %s), or run in another namespace (ip netns exec)",
 				strings.Join(rxe, ", "), packet.Port, rxe[0])
 		} else if _, err := os.Stat("/sys/module/rdma_rxe"); err == nil {
-			e.Hint += fmt.Sprintf("; it may be the kernel's rdma_rxe, which keeps port %d of every address when its last device "+
-				"is gone (modprobe -r rdma_rxe), or run in another namespace (ip netns exec)", packet.Port)
+			e.Hint += fmt.Sprintf(", perhaps the kernel's rdma_rxe, which keeps port %d of every address even after its last "+
+				"device is deleted; or modprobe -r rdma_rxe, or run in another namespace (ip netns exec)", packet.Port)
 		}
 	case syscall.EADDRNOTAVAIL:
 		e.Hint = "an address that this host has: ip address show, or ifconfig"
@@ -62,20 +62,20 @@ func addrError(local netip.AddrPort, err error) error {
 	return e
 }
 
-// sendHint is what to try when a packet cannot be sent, with "; try: " in front.
+// sendHint returns the remedy for a packet that cannot be sent, with "; try: " in front.
 func sendHint(err error) string {
 	hint := ""
 	switch {
 	case errors.Is(err, syscall.EMSGSIZE):
 		hint = "a smaller path MTU at both ends: the interface's MTU is less than the packet"
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.EADDRNOTAVAIL):
-		hint = "an address of the network of the interface in use: there is no route to this one from it"
+		hint = "an address that the interface in use can reach: it has no route to this one"
 	case errors.Is(err, syscall.EINVAL):
 		hint = "an address that can be reached from this one: a loopback address reaches only loopback"
 	case errors.Is(err, syscall.EPERM):
 		hint = fmt.Sprintf("opening UDP port %d in the firewall", packet.Port)
 	case errors.Is(err, packet.ErrFlow):
-		hint = "an address of the same family as this end's"
+		hint = "an address of the same family as the local address"
 	}
 	if hint != "" {
 		hint = "; try: " + hint
@@ -83,8 +83,8 @@ func sendHint(err error) string {
 	return hint
 }
 
-// rxeDevices names the devices of rdma_rxe that can be seen. Of the kernel's
-// drivers, it is the one whose devices have a "parent".
+// rxeDevices returns the names of the visible rdma_rxe devices. Of the kernel's drivers,
+// only rdma_rxe has devices with a "parent" file.
 func rxeDevices() []string {
 	parents, _ := filepath.Glob("/sys/class/infiniband/*/parent")
 	names := make([]string, 0, len(parents))
@@ -94,17 +94,18 @@ func rxeDevices() []string {
 	return names
 }
 
-// loopbackTries is how many addresses OpenLoopback tries.
+// loopbackTries is the number of addresses that OpenLoopback tries.
 const loopbackTries = 16
 
-// loopbackCalls is how often OpenLoopback was called: no two calls of a process
-// begin with the same address.
+// loopbackCalls counts the calls of OpenLoopback, so that each call of a process begins
+// with another address.
 var loopbackCalls atomic.Uint64
 
-// OpenLoopback opens an address of 127.0.0.0/8 that no other process has, so
-// that several processes of one host reach each other with no set-up. Which it
-// is follows from the process's number and from how often it was called, as long
-// as nobody else took it. Where the system has 127.0.0.1 alone, as macOS does, it is that, and Status says so.
+// OpenLoopback opens a Socket on a free address of 127.0.0.0/8, so that several processes
+// of one host reach each other without set-up. The address depends on the process ID and
+// on the number of earlier calls; if it is taken, OpenLoopback tries others. On a system
+// that has only 127.0.0.1, such as macOS, OpenLoopback opens 127.0.0.1 and adds a note to
+// Status.
 func OpenLoopback(cfg Config) (*Socket, error) {
 	r := rand.New(rand.NewPCG(uint64(os.Getpid()), loopbackCalls.Add(1)))
 	var err error
@@ -121,8 +122,8 @@ func OpenLoopback(cfg Config) (*Socket, error) {
 			if s, err = Open(only, cfg); err != nil {
 				return nil, err
 			}
-			s.note("this system has no loopback address but %v, so only one process can have a device; "+
-				"for another: ifconfig lo0 alias 127.0.0.2", only)
+			s.note("this system has only the loopback address %v, so only one process can have a device; "+
+				"to add an address: ifconfig lo0 alias 127.0.0.2", only)
 			return s, nil
 		case !errors.Is(err, syscall.EADDRINUSE):
 			return nil, err

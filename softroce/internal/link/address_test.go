@@ -1,4 +1,4 @@
-// This file tests addresses, their errors, and path MTUs.
+// Tests of addresses, their errors, and path MTUs.
 
 package link
 
@@ -93,6 +93,6 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	if _, err := Addresses("none such"); err == nil {
-		t.Error("no error for an interface that is not there")
+		t.Error("no error for an interface that does not exist")
 	}
 }

@@ -1,6 +1,6 @@
 //go:build darwin || freebsd
 
-// This file is how macOS and FreeBSD are made to send DF and identification 0.
+// IPv4 identifications on macOS and FreeBSD: socket options for DF and identification 0.
 
 package link
 
@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identificationSysctl tells whether datagrams with DF have identification 0, as
-// RFC 6864 allows. It is on by default.
+// identificationSysctl is on if datagrams with DF have identification 0, as RFC 6864
+// allows. It is on by default.
 const identificationSysctl = "net.inet.ip.rfc6864"
 
-// neverFragment makes the kernel set DF. It must be called before bind.
+// neverFragment makes the kernel set DF (don't fragment). Call it before bind.
 func neverFragment(fd int, v6 bool) error {
 	if v6 {
 		return os.NewSyscallError("setsockopt IPV6_DONTFRAG",
@@ -25,7 +25,8 @@ func neverFragment(fd int, v6 bool) error {
 		unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_DONTFRAG, 1))
 }
 
-// testIdentification asks the system, since an unprivileged socket cannot look.
+// testIdentification reads the sysctl, because an unprivileged socket cannot see the
+// identifications of its packets.
 func (s *Socket) testIdentification() {
 	value, err := unix.SysctlRaw(identificationSysctl)
 	if err != nil {
@@ -34,7 +35,7 @@ func (s *Socket) testIdentification() {
 	}
 	for _, b := range value {
 		if b != 0 {
-			s.interop(InteropOn, "by the system's word: "+identificationSysctl+" is on")
+			s.interop(InteropOn, "sysctl "+identificationSysctl+" is on")
 			return
 		}
 	}

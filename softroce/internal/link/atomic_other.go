@@ -1,13 +1,13 @@
 //go:build !linux && !darwin && !freebsd
 
-// This file is systems where a socket cannot foresee its identifications.
+// IPv4 identifications on systems where a socket cannot predict them.
 
 package link
 
-// neverFragment does nothing: there is no such option.
+// neverFragment does nothing: this system has no such option.
 func neverFragment(int, bool) error { return nil }
 
-// testIdentification has nothing to test.
+// testIdentification reports that interop is off.
 func (s *Socket) testIdentification() {
-	s.interop(InteropOff, "this system has no way to send DF; try: an IPv6 address")
+	s.interop(InteropOff, "this system cannot set DF; try: an IPv6 address")
 }

@@ -1,4 +1,4 @@
-// This file is control messages: what goes with a datagram beside its bytes.
+// Control messages (cmsg): the metadata of a datagram.
 
 package link
 
@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlSpace is room for all control messages of one datagram, either way:
-// type of service, time to live and segment size.
+// controlSpace is enough for all control messages of one datagram, sent or received: type
+// of service, time to live and segment size.
 const controlSpace = 128
 
-// appendControl appends what goes with a burst for to: its type of service and
-// time to live, where set, and the segment size if the kernel is to cut it up.
+// appendControl appends the control messages of a burst for to: type of service and time
+// to live if they are set, and the segment size if GSO splits the burst.
 func appendControl(b []byte, to Destination, segment int) []byte {
 	v6 := to.Addr.Is6()
 	if to.TOS != 0 {
@@ -56,7 +56,7 @@ func appendHeader(b *[]byte, level, kind int32, n int) (*unix.Cmsghdr, []byte) {
 	return h, (*b)[start+unix.CmsgLen(0):]
 }
 
-// parse takes from control what it says of d.
+// parse sets the fields of d that the control messages describe.
 func (d *datagram) parse(control []byte) {
 	for len(control) >= unix.SizeofCmsghdr {
 		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
@@ -79,7 +79,7 @@ func (d *datagram) parse(control []byte) {
 	}
 }
 
-// number reads an int, or the single byte that IP_TOS is.
+// number reads an int, or a single byte as in IP_TOS.
 func number(data []byte) uint32 {
 	if len(data) < 4 {
 		return uint32(data[0])

@@ -1,4 +1,4 @@
-// This file counts what happens to packets.
+// Packet counters.
 
 package link
 
@@ -11,19 +11,19 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// Drop is why something that came was thrown away.
+// Drop is the reason why a received packet was dropped.
 type Drop uint8
 
 // The reasons.
 const (
-	DropTruncated      Drop = iota // a datagram that there was no room for; with GRO there is always room
+	DropTruncated      Drop = iota // the datagram was longer than the buffer; cannot happen with GRO
 	DropLength                     // shorter than any packet
-	DropICRC                       // damaged, or no RoCE
-	DropIdentification             // damaged, unless the sender's count has jumped
-	DropSource                     // a source address that cannot be
-	DropOverflow                   // no room: came faster than it was received
+	DropICRC                       // damaged, or not RoCE
+	DropIdentification             // damaged, unless the sender's identifications have jumped
+	DropSource                     // an invalid source address
+	DropOverflow                   // the receive buffer was full
 
-	// NumDrops is how many there are.
+	// NumDrops is the number of reasons.
 	NumDrops = int(DropOverflow) + 1
 )
 
@@ -36,21 +36,21 @@ func (d Drop) String() string {
 	return fmt.Sprintf("drop %d", uint8(d))
 }
 
-// Counters is what happened since a link was opened.
+// Counters counts the packets of a link since it was opened.
 type Counters struct {
-	SentPackets, SentBytes         uint64 // bytes BTH to ICRC
-	SendCalls                      uint64 // of the system
+	SentPackets, SentBytes         uint64 // bytes from BTH to ICRC
+	SendCalls                      uint64 // system calls
 	SentBursts                     uint64 // GSO sends of two packets or more
 	SendErrors                     uint64 // packets that the system refused
-	Fallbacks                      uint64 // times that the kernel refused GSO
-	ReceivedPackets, ReceivedBytes uint64 // sound ones only
-	ReceiveCalls                   uint64 // of the system, those that brought something
+	Fallbacks                      uint64 // GSO sends that the kernel refused
+	ReceivedPackets, ReceivedBytes uint64 // packets with a correct ICRC only
+	ReceiveCalls                   uint64 // system calls that returned datagrams
 	ReceivedBursts                 uint64 // datagrams of two packets or more, joined by GRO
 	Dropped                        [NumDrops]uint64
-	Matches                        [packet.NumMatches]uint64 // of all ICRCs checked
+	Matches                        [packet.NumMatches]uint64 // results of all ICRC checks
 }
 
-// All lists them by name.
+// All iterates over the counters with their names.
 func (c Counters) All() iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {
 		for _, n := range []struct {
@@ -78,7 +78,7 @@ func (c Counters) All() iter.Seq2[string, uint64] {
 	}
 }
 
-// counters is what a link counts in.
+// counters are the live counters of a link.
 type counters struct {
 	sentPackets, sentBytes, sendCalls, sentBursts, sendErrors, fallbacks atomic.Uint64
 	receivedPackets, receivedBytes, receiveCalls, receivedBursts         atomic.Uint64
@@ -86,15 +86,15 @@ type counters struct {
 	matches                                                              [packet.NumMatches]atomic.Uint64
 }
 
-// tally is what one receive call brought: counted apart, so that counters are
-// touched once a batch.
+// tally counts the packets of one receive call. The atomic counters are then updated only
+// once per batch.
 type tally struct {
 	packets, bytes, bursts uint64
 	drops                  [NumDrops]uint64
 	matches                [packet.NumMatches]uint64
 }
 
-// received adds what one receive call brought.
+// received adds the tally of one receive call.
 func (c *counters) received(t *tally) {
 	add(&c.receiveCalls, 1)
 	add(&c.receivedPackets, t.packets)
@@ -108,7 +108,7 @@ func (c *counters) received(t *tally) {
 	}
 }
 
-// sent adds what one Send sent.
+// sent adds the packets of one Send.
 func (c *counters) sent(packets, bytes, bursts, calls uint64) {
 	add(&c.sentPackets, packets)
 	add(&c.sentBytes, bytes)

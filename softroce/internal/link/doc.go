@@ -1,30 +1,34 @@
-// Package link is the packet I/O of a RoCEv2 device: datagrams to and from UDP
-// port 4791 of one local address, in batches, with the ICRC sealed on the way
-// out and checked on the way in.
+// Package link is the packet I/O of a RoCEv2 device. It sends and receives datagrams on
+// UDP port 4791 of one local address, in batches. It writes the ICRC of each sent packet
+// and checks the ICRC of each received packet.
 //
-// A packet goes through it in this order.
+// # Sending
 //
-//	out  1. the device lays packets of one size back to back, a burst, and says
-//	        by Egress.Add where they go
-//	     2. Link.Send seals each packet: the IPv4 identification that the ICRC
-//	        covers is the packet's index in a burst that the kernel cuts up
-//	        (GSO), and 0 in a packet sent alone
-//	     3. one sendmmsg hands over all bursts of the batch
-//	in   4. Link.Receive sleeps on Go's poller until there is something, and takes
-//	        all there is in one recvmmsg; datagrams of one sender may come joined
-//	        (GRO)
-//	     5. they are taken apart, each packet's ICRC is checked and its
-//	        identification found (packet.Flow.Verify), and what is not sound is
-//	        dropped and counted
-//	     6. Ingress.Packets has the rest, until the next Receive
+//  1. The device lays out packets of one size back to back (a burst) and passes them to
+//     Egress.Add with their destination.
+//  2. Link.Send writes the ICRC of each packet. The ICRC covers the IPv4 identification:
+//     the packet's index in a burst that the kernel splits (GSO), or 0 in a packet that is
+//     sent alone.
+//  3. One sendmmsg passes all bursts of the batch to the kernel.
 //
-// There are two kinds of Link: a Socket, which is on a network, and what a
-// Network gives, which simulates one with faults.
+// # Receiving
 //
-// A Socket finds out what the system can do: GSO and GRO, else sendmmsg and
-// recvmmsg, else one datagram a call, as on all systems but Linux. When the
-// kernel refuses GSO later on, it falls back and sends those packets again.
-// Status tells which way is in use and why.
+//  1. Link.Receive waits on the runtime's poller until a datagram arrives. One recvmmsg
+//     then returns all waiting datagrams. The kernel may have joined datagrams of one
+//     sender (GRO).
+//  2. Ingress.take splits joined datagrams, checks each packet's ICRC and finds its
+//     identification (packet.Flow.Verify). Bad packets are dropped and counted.
+//  3. Ingress.Packets holds the good packets until the next Receive.
 //
-// Nothing is allocated for a packet. No thread is held while nothing comes.
+// # Kinds of links
+//
+// A Socket is a link over a real network. A Network simulates a network with faults;
+// Network.Open returns its links.
+//
+// A Socket uses the best mode that the system supports: GSO and GRO, or sendmmsg and
+// recvmmsg, or one datagram per call. Only Linux has more than the last one. If the kernel
+// refuses GSO later, the Socket falls back to sendmmsg and sends those packets again.
+// Status reports the modes in use and the reasons.
+//
+// Sending and receiving allocate no memory per packet. A waiting Receive holds no thread.
 package link

@@ -1,4 +1,4 @@
-// This file is a batch of packets on their way out.
+// Egress: a batch of packets to send.
 
 package link
 
@@ -8,37 +8,37 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// What one burst may be. Add makes several of what is more.
+// The limits of one burst. Add splits more data into several bursts.
 const (
-	// MaxBurst is the most bytes: the longest UDP payload over IPv4.
+	// MaxBurst is the maximum number of bytes: the longest UDP payload over IPv4.
 	MaxBurst = 65535 - 20 - 8
-	// MaxBurstPackets is the most packets: UDP_MAX_SEGMENTS of Linux before 6.9,
-	// since when it is packet.MaxSegments.
+	// MaxBurstPackets is the maximum number of packets: UDP_MAX_SEGMENTS before Linux
+	// 6.9. Newer kernels allow packet.MaxSegments.
 	MaxBurstPackets = 64
 )
 
-// Egress is packets on their way out, as views of the caller's buffers. One
-// goroutine at a time uses it; it is worth keeping, since all that sending needs
-// is allocated with it. The zero Egress is empty and ready.
+// Egress is a batch of packets to send. It refers to the caller's buffers. Reuse an
+// Egress, because it keeps the memory that sending needs. It is for one goroutine at a
+// time. The zero Egress is empty and ready to use.
 type Egress struct {
 	bursts []burst
 	flows  flowCache
 	sys    sendScratch
 }
 
-// burst is consecutive packets to one destination, all of one size but the
-// last, which may be shorter: what GSO sends at once.
+// burst is a run of consecutive packets to one destination, which GSO sends at once. All
+// packets have one size; the last may be shorter.
 type burst struct {
 	to      Destination
 	data    []byte
-	size    int // bytes of each packet but the last
+	size    int // bytes per packet; the last may have fewer
 	packets int
 }
 
-// Add appends the packets for to that are back to back in data, each of size
-// bytes but the last, which may be shorter. None is shorter than 16 bytes. data
-// belongs to the Egress until it is sent: Send writes the ICRCs, the last four
-// bytes of each packet.
+// Add appends packets for the destination to. data has the packets back to back, size
+// bytes each; the last may be shorter. Every packet has at least 16 bytes. The Egress
+// owns data until Send returns. Send writes the ICRC into the last four bytes of each
+// packet.
 func (e *Egress) Add(to Destination, data []byte, size int) {
 	most := size * max(1, min(MaxBurst/size, MaxBurstPackets))
 	for len(data) > 0 {
@@ -49,7 +49,7 @@ func (e *Egress) Add(to Destination, data []byte, size int) {
 	}
 }
 
-// Packets returns how many packets there are to send.
+// Packets returns the number of packets to send.
 func (e *Egress) Packets() int {
 	n := 0
 	for i := range e.bursts {
@@ -69,8 +69,9 @@ func (b *burst) packet(i int) []byte {
 	return b.data[i*b.size : min(len(b.data), (i+1)*b.size)]
 }
 
-// seal seals all packets of b, as packets of GSO (segmented) or each sent alone,
-// and shows them to tap if that is not nil.
+// seal writes the ICRCs of all packets of b. segmented means that GSO will split the
+// burst; otherwise each packet is sent alone. seal passes each packet to tap unless tap
+// is nil.
 func (e *Egress) seal(b *burst, local netip.AddrPort, segmented bool, tap Tap) error {
 	remote := netip.AddrPortFrom(b.to.Addr, packet.Port)
 	p, err := e.flows.peer(local, remote, local, remote)

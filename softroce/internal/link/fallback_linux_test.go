@@ -1,4 +1,4 @@
-// This file tests what happens when the kernel refuses: calls are replaced.
+// Tests of refusals by the kernel. The tests replace the system calls.
 
 package link
 
@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refuse makes sends of more than one segment fail, and others of len too.
+// refuse makes GSO sends fail, and also sends longer than longer bytes.
 func refuse(s *Socket, errno unix.Errno, longer int) {
 	s.system.sendmmsg = func(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno) {
 		for i := range m {
@@ -59,13 +59,13 @@ func TestGSORefused(t *testing.T) {
 	}
 }
 
-// TestTooLong has packets that no path takes: that is no reason to leave GSO.
+// TestTooLong checks that packets that are too long for the path do not turn GSO off.
 func TestTooLong(t *testing.T) {
 	a, b := loopback(t, Config{}), loopback(t, Config{})
 	e := new(Egress)
 	data := make([]byte, MaxBurst+1000)
 	e.Add(Destination{Addr: b.Addr()}, data, len(data))
-	// Add cannot make less than one packet of it.
+	// Add makes at least one packet.
 	if n := e.Packets(); n != 1 {
 		t.Errorf("%d packets", n)
 	}
@@ -83,7 +83,7 @@ func TestSendErrors(t *testing.T) {
 	for _, mode := range modes {
 		a, b := loopback(t, Config{Limit: mode}), loopback(t, Config{Limit: mode})
 		e := new(Egress)
-		nowhere := netip.MustParseAddr("203.0.113.1") // not from a loopback address
+		nowhere := netip.MustParseAddr("203.0.113.1") // a loopback address cannot reach it
 		fill(t, e, b.Addr(), 3, 64, 0)
 		fill(t, e, nowhere, 2, 64, 0)
 		fill(t, e, b.Addr(), 1, 64, 3)
@@ -109,7 +109,7 @@ func TestSendErrors(t *testing.T) {
 	}
 }
 
-// TestNoBatches has a sandbox without the calls.
+// TestNoBatches simulates a sandbox without sendmmsg and recvmmsg.
 func TestNoBatches(t *testing.T) {
 	s := loopback(t, Config{})
 	none := func(uintptr, []unix.Mmsghdr) (int, unix.Errno) { return -1, unix.ENOSYS }
@@ -133,7 +133,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestPartly has a kernel that takes a part of a batch, or is interrupted.
+// TestPartly simulates a kernel that accepts a part of a batch, or is interrupted.
 func TestPartly(t *testing.T) {
 	a, b := loopback(t, Config{Limit: Batched}), loopback(t, Config{})
 	calls := 0

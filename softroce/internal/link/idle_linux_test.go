@@ -1,4 +1,4 @@
-// This file tests that links that wait hold no thread, which /proc counts.
+// Test that waiting links hold no thread; /proc has the number of threads.
 
 package link
 
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestIdle has links that wait: they hold no thread.
+// TestIdle checks that waiting links hold no thread.
 func TestIdle(t *testing.T) {
 	threads := func() int {
 		tasks, err := os.ReadDir("/proc/self/task")

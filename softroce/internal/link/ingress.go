@@ -1,4 +1,17 @@
-// This file is a batch of packets that came, and the check of their ICRCs.
+// Ingress: a batch of received packets, and the check of their ICRCs.
+//
+// # Expected identifications
+//
+// The ICRC covers the IPv4 identification, which a socket does not show. take therefore
+// checks an ICRC against the identification that it expects for the packet:
+//
+//   - 0, 1, 2, … in a datagram that was one GSO send,
+//   - 0 in packets that were sent alone and joined on the way (GRO),
+//   - the number after the last packet of that address, because rdma_rxe numbers all
+//     packets to an address.
+//
+// packet.Flow.Verify also finds any other identification. sender.judge then decides
+// whether the sender may have used it.
 
 package link
 
@@ -9,29 +22,28 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// Packet is a packet that came and is sound: its ICRC was checked, its headers
-// were not.
+// Packet is a received packet with a correct ICRC. Its headers are not checked.
 type Packet struct {
-	Data     []byte // BTH to ICRC
+	Data     []byte // from BTH to ICRC
 	Src, Dst netip.Addr
 	SrcPort  uint16
-	ID       uint16       // identification of its IPv4 header
-	Match    packet.Match // how much the ICRC proved, with what is known of the sender
-	TOS, TTL uint8        // type of service and time to live, or their IPv6 like; 0 if not known
+	ID       uint16       // identification of the IPv4 header
+	Match    packet.Match // how much the ICRC proves, given the sender's earlier packets
+	TOS, TTL uint8        // type of service and time to live, or traffic class and hop limit; 0 if unknown
 }
 
-// Ingress is packets that came, in one buffer. One goroutine at a time uses it;
-// it is worth keeping, since its memory is, and it remembers peers.
+// Ingress holds the packets of one Receive. Reuse an Ingress, because it keeps its buffers
+// and remembers peers. It is for one goroutine at a time.
 type Ingress struct {
-	// Packets is what the last Receive brought. All of it, Data too, is valid
-	// until the next.
+	// Packets has the packets of the last Receive. They and their Data are valid until
+	// the next Receive.
 	Packets []Packet
 
 	flows   flowCache
 	senders senderCache
-	clock   func() time.Duration // since any fixed moment
+	clock   func() time.Duration // time since a fixed moment
 	sys     receiveScratch
-	flights []*flight // of a simulated network: what Packets views
+	flights []*flight // simulated network only: the memory of Packets
 }
 
 // NewIngress returns an empty Ingress.
@@ -43,20 +55,15 @@ var started = time.Now()
 
 func uptime() time.Duration { return time.Since(started) }
 
-// datagram is what a receive call gave: one packet, or several joined by GRO.
+// datagram is one received datagram: one packet, or several packets joined by GRO.
 type datagram struct {
 	data     []byte
-	size     int // bytes of each packet but the last
+	size     int // bytes per packet; the last may have fewer
 	src      netip.AddrPort
 	tos, ttl uint8
 }
 
-// take checks the packets of d and appends the sound ones.
-//
-// The identifications that the ICRCs cover are likely to count from 0, a burst
-// of one GSO send; to be 0 throughout, packets sent alone and joined on the way;
-// or to go on where the last datagram of that address ended, since rxe numbers all
-// it sends. Verify finds any other, and the sender's past says whether that can be.
+// take checks the packets of d and appends those with a correct ICRC to in.Packets.
 func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 	if d.size <= 0 || d.size > len(d.data) {
 		d.size = len(d.data)
@@ -113,12 +120,12 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 		})
 	}
 	if s.counts {
-		if at == 0 { // it has only now shown that
+		if at == 0 { // counts became true in this datagram
 			at = in.clock()
 		}
 		s.seen = at
 	}
 }
 
-// minPacket is the shortest packet: a BTH and an ICRC.
+// minPacket is the length of the shortest packet: a BTH and an ICRC.
 const minPacket = 16

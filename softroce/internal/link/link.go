@@ -1,4 +1,4 @@
-// This file is what both kinds of link have in common.
+// The Link interface and its errors.
 
 package link
 
@@ -12,77 +12,77 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// Link sends packets from one local address, and receives those that come
-// there. Its methods may be called by several goroutines at once, as long as
-// they do not share an Egress or an Ingress.
+// Link sends packets from one local address and receives the packets sent to it. Several
+// goroutines may call its methods at once, if each uses its own Egress or Ingress.
 type Link interface {
-	// Addr is the local address, IPv4 addresses as 4 bytes. The port is
+	// Addr returns the local address; IPv4 addresses have 4 bytes. The port is
 	// packet.Port.
 	Addr() netip.Addr
 
-	// MTU is the largest path MTU that the local interface allows, in bytes of
+	// MTU returns the largest path MTU that the local interface allows, in bytes of
 	// payload: 256, 512, 1024, 2048 or 4096.
 	MTU() int
 
-	// Reach says whether there is a way to an address of the link's family; the
-	// error is the system's. Nothing is sent.
+	// Reach returns nil if the system has a route to addr, and the system's error
+	// otherwise. addr must be of the link's family. Reach sends nothing.
 	Reach(addr netip.Addr) error
 
-	// Send seals and sends all packets of e, in order, and empties e. It waits
-	// where the system has no room. It returns net.ErrClosed, or a *SendError if
-	// some packets could not be sent; all the others were. A packet that gets
-	// lost later is no error.
+	// Send writes the ICRCs, sends all packets of e in order and empties e. It waits
+	// while the system's buffer is full. It returns a *SendError if the system refused
+	// some packets; all others are sent. After Close it returns net.ErrClosed. Send
+	// does not report packets that the network loses.
 	Send(e *Egress) error
 
-	// Receive waits until at least one sound packet came, and puts what came
-	// into in.Packets, in order; what was there before is gone. The error is
-	// net.ErrClosed, ErrInterrupted, or what makes the link useless.
+	// Receive waits until at least one good packet arrives. It replaces in.Packets by
+	// the packets that arrived, in order. The error is net.ErrClosed, ErrInterrupted,
+	// or an error after which the link cannot be used.
 	Receive(in *Ingress) error
 
-	// Interrupt makes the Receive that waits return ErrInterrupted; if none does,
-	// the next one. Several Interrupts may make one.
+	// Interrupt makes the waiting Receive return ErrInterrupted, or the next Receive if
+	// no Receive waits. Several Interrupts may interrupt only once.
 	Interrupt()
 
-	// SetTap sets a function to see every packet, nil for none.
+	// SetTap sets a function that is called for every packet; nil removes it.
 	SetTap(Tap)
 
-	// Counters counts since the link was opened.
+	// Counters returns the packet counts since the link was opened.
 	Counters() Counters
 
-	// Status tells how the link works now.
+	// Status returns the modes and limits of the link.
 	Status() Status
 
-	// Close ends waiting calls with net.ErrClosed. Closing twice is fine.
+	// Close closes the link; waiting calls return net.ErrClosed. Later calls do nothing
+	// and return nil.
 	Close() error
 }
 
-// ErrInterrupted is what Receive returns after Interrupt.
+// ErrInterrupted is the error of a Receive that Interrupt ended.
 var ErrInterrupted = errors.New("softroce/link: interrupted")
 
-// Destination is where packets go: port packet.Port of Addr.
+// Destination is the destination of packets: port packet.Port of Addr.
 type Destination struct {
-	Addr netip.Addr // of the link's family
+	Addr netip.Addr // an address of the link's family
 	TOS  uint8      // type of service or traffic class
-	TTL  uint8      // time to live or hop limit, 0 for what is usual
+	TTL  uint8      // time to live or hop limit; 0: the system's default
 }
 
-// SendError says that packets could not be sent: no route, too long for the
-// interface, a firewall.
+// SendError reports packets that the system refused to send: it had no route, they were
+// too long for the interface, or a firewall rejected them.
 type SendError struct {
-	To      netip.Addr // of the first of them
-	Packets int        // how many, to whatever address
-	Err     error      // of the first of them; errors.Is finds its errno
+	To      netip.Addr // destination of the first refused packet
+	Packets int        // number of refused packets, to all destinations
+	Err     error      // errno of the first refused packet
 }
 
 func (e *SendError) Error() string {
-	return fmt.Sprintf("softroce/link: %d packets not sent, the first to %v: %v%s",
+	return fmt.Sprintf("softroce/link: %d packets not sent; the first, to %v: %v%s",
 		e.Packets, netip.AddrPortFrom(e.To, packet.Port), e.Err, sendHint(e.Err))
 }
 
 // Unwrap returns Err.
 func (e *SendError) Unwrap() error { return e.Err }
 
-// lost adds packets that could not be sent to *report, nil at first.
+// lost adds packets that the system refused to *report, which is nil at first.
 func lost(report **SendError, to netip.Addr, packets int, err error) {
 	if *report == nil {
 		var errno syscall.Errno

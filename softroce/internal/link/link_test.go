@@ -1,4 +1,4 @@
-// This file tests sending and receiving over loopback, in each mode.
+// Tests of sending and receiving over loopback, in each mode.
 
 package link
 
@@ -16,8 +16,8 @@ import (
 
 var modes = []Mode{Plain, Batched, Segmented}
 
-// pair opens two links which reach each other, over IPv4; or one twice over
-// IPv6, where loopback has one address.
+// pair opens two links that reach each other over IPv4. Over IPv6 loopback has only one
+// address, so pair returns one link twice.
 func pair(t testing.TB, v6 bool, cfg Config) (a, b *Socket) {
 	t.Helper()
 	if v6 {
@@ -41,7 +41,7 @@ func loopback(t testing.TB, cfg Config) *Socket {
 	return s
 }
 
-// fill adds n packets for dst, of payload bytes each, which are numbered from psn.
+// fill adds n packets for dst with payload bytes each and PSNs from psn.
 func fill(t testing.TB, e *Egress, dst netip.Addr, n, payload, psn int) {
 	t.Helper()
 	size := packet.Len(packet.RCSendOnly, payload)
@@ -59,7 +59,7 @@ func fill(t testing.TB, e *Egress, dst netip.Addr, n, payload, psn int) {
 	e.Add(Destination{Addr: dst}, data, size)
 }
 
-// collect receives until n packets came.
+// collect receives n packets.
 func collect(t testing.TB, l Link, n int) (got []Packet) {
 	t.Helper()
 	stop := time.AfterFunc(5*time.Second, func() { l.Close() })
@@ -111,8 +111,9 @@ func TestSendReceive(t *testing.T) {
 	}
 }
 
-// TestLinkLocal sends to itself, which stays on the host: from an interface that has a
-// link-local address, or else in a network of the test's own, where loopback has one.
+// TestLinkLocal sends packets to its own link-local address; they stay on the host. If no
+// interface has a link-local address, the test runs in a network namespace where loopback
+// has one.
 func TestLinkLocal(t *testing.T) {
 	addr := linkLocal(t)
 	if !addr.IsValid() {
@@ -136,7 +137,7 @@ func TestLinkLocal(t *testing.T) {
 	}
 }
 
-// linkLocal finds a link-local address of this host; the zero value if there is none.
+// linkLocal returns a link-local address of this host, or the zero value.
 func linkLocal(t *testing.T) netip.Addr {
 	list, err := net.Interfaces()
 	if err != nil {
@@ -197,8 +198,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// interrupts has Receive interrupted while it waits, and before; packets come as
-// ever between.
+// interrupts interrupts Receive during and before its wait, and checks that packets still
+// arrive in between.
 func interrupts(t *testing.T, from, to Link) {
 	t.Helper()
 	in := NewIngress()

@@ -1,5 +1,5 @@
-// This file is the system calls for many datagrams at once, in the way package
-// net calls one: without blocking, and with the poller told when to come back.
+// The system calls for many datagrams at once. Like package net, they do not block; the
+// runtime's poller calls again when the socket is ready.
 
 package link
 
@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemCalls are the calls that tests replace to see them fail.
+// systemCalls are the calls that tests replace by failing ones.
 type systemCalls struct {
 	sendmmsg, recvmmsg func(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno)
 }
 
 var realCalls = systemCalls{sendmmsg: sendmmsg, recvmmsg: recvmmsg}
 
-// One datagram alone goes by sendmsg and recvmsg, which cost less.
+// For a single datagram, sendmmsg and recvmmsg use sendmsg and recvmsg, which cost less.
 
 func sendmmsg(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno) {
 	if len(m) == 1 {
@@ -44,7 +44,7 @@ func single(m *unix.Mmsghdr, call, fd uintptr) (int, unix.Errno) {
 	return 1, 0
 }
 
-// message is all that a msghdr points to.
+// message is the memory that a msghdr points to.
 type message struct {
 	iov     unix.Iovec
 	name    unix.RawSockaddrInet6 // or RawSockaddrInet4, which is shorter
@@ -59,13 +59,13 @@ func (m *message) link(h *unix.Msghdr) {
 	h.Control = &m.control[0]
 }
 
-// setData makes b what is sent, or where to receive.
+// setData sets the buffer to send or to receive into.
 func (m *message) setData(b []byte) {
 	m.iov.Base = &b[0]
 	m.iov.SetLen(len(b))
 }
 
-// setName sets the address, and returns its length.
+// setName sets the address and returns its length.
 func (m *message) setName(a netip.AddrPort, scope uint32) uint32 {
 	if a.Addr().Is4() {
 		sa := (*unix.RawSockaddrInet4)(unsafe.Pointer(&m.name))
@@ -76,7 +76,7 @@ func (m *message) setName(a netip.AddrPort, scope uint32) uint32 {
 	return unix.SizeofSockaddrInet6
 }
 
-// address returns the address; zone is that of link-local ones.
+// address returns the address. A link-local address gets the zone.
 func (m *message) address(zone string) netip.AddrPort {
 	if m.name.Family == unix.AF_INET {
 		sa := (*unix.RawSockaddrInet4)(unsafe.Pointer(&m.name))
@@ -89,7 +89,7 @@ func (m *message) address(zone string) netip.AddrPort {
 	return netip.AddrPortFrom(a, swapPort(m.name.Port))
 }
 
-// swapPort turns a port from or to network byte order.
+// swapPort converts a port from or to network byte order.
 func swapPort(p uint16) uint16 {
 	b := (*[2]byte)(unsafe.Pointer(&p))
 	return uint16(b[0])<<8 | uint16(b[1])

@@ -1,4 +1,4 @@
-// This file is path MTUs and the addresses of interfaces.
+// Path MTUs and the addresses of interfaces.
 
 package link
 
@@ -11,15 +11,15 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// headroom is what rdma_rxe takes off an interface's MTU for headers.
+// headroom is the number of bytes that rdma_rxe reserves for headers.
 const headroom = 80
 
 // minMTU is the smallest path MTU.
 const minMTU = 256
 
-// PathMTU returns the largest path MTU over an interface whose own MTU is n, as
-// rdma_rxe has it: 80 less, rounded down to 256, 512, 1024, 2048 or 4096; 0 if
-// there is no room for even the smallest.
+// PathMTU returns the largest path MTU over an interface with an MTU of n bytes, by the
+// rule of rdma_rxe: n-80, rounded down to 256, 512, 1024, 2048 or 4096. It returns 0 if n
+// is too small.
 func PathMTU(n int) int {
 	for mtu := packet.MaxPayload; mtu >= minMTU; mtu /= 2 {
 		if n-headroom >= mtu {
@@ -29,9 +29,9 @@ func PathMTU(n int) int {
 	return 0
 }
 
-// Addresses returns the unicast addresses of the interface of that name, as its
-// GID table has them: IPv6 link-local first, with the interface as zone, then
-// the others in the order the system lists them. IPv4 ones are 4 bytes.
+// Addresses returns the unicast addresses of an interface, in the order of its GID table:
+// IPv6 link-local addresses first, with the interface as zone, then the others in the
+// system's order. IPv4 addresses have 4 bytes.
 func Addresses(name string) ([]netip.Addr, error) {
 	ifi, err := net.InterfaceByName(name)
 	if err != nil {
@@ -77,8 +77,8 @@ func addressesOf(ifi *net.Interface) ([]netip.Addr, error) {
 	return all, nil
 }
 
-// interfaceOf returns the interface that has addr, or that routes the loopback
-// addresses, which need not be listed one by one.
+// interfaceOf returns the interface that has addr. For a loopback address it returns the
+// loopback interface, which accepts loopback addresses that it does not list.
 func interfaceOf(addr netip.Addr) (*net.Interface, error) {
 	list, err := net.Interfaces()
 	if err != nil {

@@ -1,5 +1,5 @@
-// This file runs a test again in a network namespace of its own, whose loopback
-// interface has a link-local address.
+// A helper that runs a test again in a new network namespace, whose loopback interface has
+// a link-local address.
 
 package link
 
@@ -16,11 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inOwnNetwork is set for the process in there.
+// inOwnNetwork is set in the environment of the process in the namespace.
 const inOwnNetwork = "SOFTROCE_LINK_TEST_OWN_NETWORK"
 
-// ownNetwork runs the test that calls it again, in the namespace. It returns true
-// there, where loopback has an address now, and false here, where the test is over.
+// ownNetwork runs the calling test again in a new namespace. In the namespace it returns
+// true, after it has given loopback an address. Outside it returns false; the test is done
+// then.
 func ownNetwork(t *testing.T) bool {
 	if os.Getenv(inOwnNetwork) != "" {
 		giveLinkLocal(t, "lo", netip.MustParseAddr("fe80::1"))
@@ -38,12 +39,12 @@ func ownNetwork(t *testing.T) bool {
 	case c.ProcessState == nil:
 		t.Fatalf("no interface has a link-local address, and no network namespace can be made: %v; try: setting an interface up (ip link set IFACE up), or running as root", err)
 	case err != nil:
-		t.Fatalf("in a network of its own: %v\n%s", err, out)
+		t.Fatalf("in a new network namespace: %v\n%s", err, out)
 	}
 	return false
 }
 
-// giveLinkLocal sets an interface up with an address that can be used.
+// giveLinkLocal sets an interface up, adds addr and waits until addr can be used.
 func giveLinkLocal(t *testing.T, name string, addr netip.Addr) {
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM, 0)
 	if err != nil {
@@ -72,7 +73,7 @@ func giveLinkLocal(t *testing.T, name string, addr netip.Addr) {
 	}
 	at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr.WithZone(name), 0))
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		c, err := net.ListenUDP("udp6", at) // EADDRNOTAVAIL until the kernel is sure that it is nobody else's
+		c, err := net.ListenUDP("udp6", at) // EADDRNOTAVAIL until duplicate address detection is done
 		if err == nil {
 			c.Close()
 			return

@@ -1,5 +1,5 @@
-// This file is a simulated network: links in memory, with the faults of real
-// ones. It runs in the time of package time, so in that of testing/synctest too.
+// Network: a simulated network of links in memory, with the faults of real networks. It
+// uses the clock of package time, and therefore works with testing/synctest.
 
 package link
 
@@ -15,50 +15,52 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// Faults is what a simulated network does to packets. The zero Faults is a
-// network without any, which delivers at once.
+// Faults are the faults of a simulated network. With the zero Faults the network delivers
+// every packet at once.
 type Faults struct {
 	Loss      float64 // probability that a packet is lost
-	Duplicate float64 // that it comes twice
-	Reorder   float64 // that it is held back for HoldBack, and later ones overtake it
-	Corrupt   float64 // that one bit of it is wrong
+	Duplicate float64 // probability that a packet arrives twice
+	Reorder   float64 // probability that a packet is delayed by HoldBack, so that later packets overtake it
+	Corrupt   float64 // probability that one bit of a packet is changed
 
-	Delay    time.Duration // of each packet
-	HoldBack time.Duration // see Reorder; 0 for 100 µs
-	Rate     int           // bytes a second that one address can send, 0 for no limit
+	Delay    time.Duration // delay of each packet
+	HoldBack time.Duration // extra delay of a reordered packet; 0: 100 µs
+	Rate     int           // bytes per second that one address can send; 0: no limit
 }
 
-// usualTTL is that of most systems.
+// usualTTL is the default time to live of most systems.
 const usualTTL = 64
 
 const defaultHoldBack = 100 * time.Microsecond
 
-// NetworkConfig is what a simulated network is made of.
+// NetworkConfig configures a simulated network.
 type NetworkConfig struct {
-	Seed   uint64 // of all chance
-	MTU    int    // path MTU, 0 for 4096
-	Buffer int    // bytes that may wait at a receiver, or at a sender for the rate; 0 for 4 MiB
+	Seed   uint64 // seed of all random decisions
+	MTU    int    // path MTU; 0: 4096
+	Buffer int    // bytes that may wait at a receiver, or at a sender because of Rate; 0: 4 MiB
 	Faults Faults
 
-	// Spare says of a packet that no fault befalls it, but for delay and rate; nil
-	// for none. It must not call the network.
+	// Spare, if not nil, returns true for a packet that only Delay and Rate affect. It
+	// must not call the network.
 	Spare func(raw []byte) bool
 }
 
-// NetworkStatistics is what a network did to packets.
+// NetworkStatistics counts the packets of a network.
 type NetworkStatistics struct {
-	Sent        uint64 // packets given to it
-	Lost        uint64 // by chance
-	Filtered    uint64 // by the filter
-	Unreachable uint64 // nobody has the address
-	Overflowed  uint64 // waited for the rate in too long a queue
+	Sent        uint64 // packets that links sent
+	Lost        uint64 // lost at random
+	Filtered    uint64 // dropped by the filter
+	Unreachable uint64 // no link has the destination address
+	Overflowed  uint64 // dropped because the sender's queue was full, see Rate
 	Duplicated  uint64
 	Reordered   uint64
 	Corrupted   uint64
 }
 
-// Network is a simulated network. Its methods may be called by several
-// goroutines at once. With one sender, what happens depends on the seed alone.
+// Network is a simulated network. Several goroutines may call its methods at once. With
+// one sender, the faults depend only on the seed.
+//
+// mu guards the Network and the queues of its links.
 type Network struct {
 	mu         sync.Mutex
 	cfg        NetworkConfig
@@ -68,18 +70,18 @@ type Network struct {
 	ends       map[netip.Addr]*simulated
 	flying     flights
 	order      uint64
-	timer      *time.Timer // for the first of flying; nil until there was one
+	timer      *time.Timer // delivers the first packet of flying; nil before the first delay
 	free       []*flight
 }
 
-// flight is a packet on its way.
+// flight is a packet in transit.
 type flight struct {
 	data     [packet.MaxPacket]byte
 	len      int
 	src, dst netip.Addr
 	tos, ttl uint8
 	due      time.Time
-	order    uint64 // of those due at the same time
+	order    uint64 // orders packets that are due at the same time
 }
 
 // NewNetwork returns a network without links.
@@ -93,7 +95,8 @@ func NewNetwork(cfg NetworkConfig) *Network {
 	return &Network{cfg: cfg, rand: rand.New(rand.NewPCG(cfg.Seed, 0)), ends: make(map[netip.Addr]*simulated)}
 }
 
-// Open returns a link with address addr, which nobody else may have: EADDRINUSE.
+// Open returns a link with the address addr. The error is an *AddrError: EADDRINUSE if
+// another link has addr, EADDRNOTAVAIL if addr is not a unicast address.
 func (n *Network) Open(addr netip.Addr) (Link, error) {
 	addr = addr.Unmap()
 	n.mu.Lock()
@@ -109,29 +112,29 @@ func (n *Network) Open(addr netip.Addr) (Link, error) {
 	return l, nil
 }
 
-// SetFaults changes the faults for packets sent from now on.
+// SetFaults sets the faults of packets that are sent after the call.
 func (n *Network) SetFaults(f Faults) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.cfg.Faults = f
 }
 
-// SetFilter sets a function that says of each packet whether it may go on, nil
-// for all: to lose one packet in particular. It must not call the network.
+// SetFilter sets a function that returns false for each packet to drop; nil removes it.
+// A test uses it to lose a particular packet. The function must not call the network.
 func (n *Network) SetFilter(pass func(src, dst netip.Addr, raw []byte) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.filter = pass
 }
 
-// Statistics counts since the network was made.
+// Statistics returns the counts since the network was created.
 func (n *Network) Statistics() NetworkStatistics {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.statistics
 }
 
-// send takes a sealed packet from l. The lock is held.
+// send takes a packet with its ICRC from l. The caller holds n.mu.
 func (n *Network) send(l *simulated, to Destination, raw []byte, now time.Time) {
 	n.statistics.Sent++
 	if n.filter != nil && !n.filter(l.local.Addr(), to.Addr, raw) {
@@ -186,18 +189,18 @@ func (n *Network) send(l *simulated, to Destination, raw []byte, now time.Time) 
 	}
 }
 
-// transferTime returns how long size bytes take at rate bytes a second.
+// transferTime returns the time of size bytes at rate bytes per second.
 func transferTime(size, rate int) time.Duration {
 	return time.Duration(float64(size) / float64(rate) * float64(time.Second))
 }
 
-// happens says whether what has probability p does, this time. A fault that is
-// not wanted takes nothing from the sequence of chance.
+// happens returns true with probability p. A probability of 0 does not use the random
+// sequence, so an absent fault does not change the others.
 func (n *Network) happens(p float64) bool { return p > 0 && n.rand.Float64() < p }
 
-// corrupt turns over one bit, of those that the ICRC covers or of the ICRC.
+// corrupt flips one bit of the ICRC or of the bytes that the ICRC covers.
 func (p *flight) corrupt(r *rand.Rand) {
-	const uncovered = 4 // of the BTH: FECN and BECN
+	const uncovered = 4 // the byte of the BTH with FECN and BECN, which the ICRC does not cover
 	i := r.IntN(p.len - 1)
 	if i >= uncovered {
 		i++
@@ -205,8 +208,8 @@ func (p *flight) corrupt(r *rand.Rand) {
 	p.data[i] ^= 1 << r.IntN(8)
 }
 
-// deliver delivers what is due, and sees to it that it is called again when the
-// next packet is. The lock is held.
+// deliver delivers the packets that are due. It sets the timer to run again when the next
+// packet is due. The caller holds n.mu.
 func (n *Network) deliver(now time.Time) {
 	for len(n.flying) > 0 && !n.flying[0].due.After(now) {
 		p := heap.Pop(&n.flying).(*flight)
@@ -239,7 +242,7 @@ func (n *Network) deliver(now time.Time) {
 	n.timer.Reset(wait)
 }
 
-// flight returns a buffer for a packet. The lock is held.
+// flight returns a buffer for a packet. The caller holds n.mu.
 func (n *Network) flight() *flight {
 	if i := len(n.free) - 1; i >= 0 {
 		p := n.free[i]
@@ -249,10 +252,10 @@ func (n *Network) flight() *flight {
 	return new(flight)
 }
 
-// release takes a buffer back. The lock is held.
+// release returns a buffer to the free list. The caller holds n.mu.
 func (n *Network) release(p *flight) { n.free = append(n.free, p) }
 
-// flights is a heap: what is due first is first.
+// flights is a heap; the packet that is due first is at the top.
 type flights []*flight
 
 func (f flights) Len() int      { return len(f) }

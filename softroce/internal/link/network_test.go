@@ -1,4 +1,4 @@
-// This file tests the simulated network.
+// Tests of the simulated network.
 
 package link
 
@@ -15,8 +15,8 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// simulatedPair opens two links of a network, with IPv6 addresses, whose check
-// is exact.
+// simulatedPair opens two links of a network with IPv6 addresses, because their ICRC check
+// misses no damage.
 func simulatedPair(t testing.TB, cfg NetworkConfig) (n *Network, a, b Link) {
 	t.Helper()
 	n = NewNetwork(cfg)
@@ -31,7 +31,7 @@ func simulatedPair(t testing.TB, cfg NetworkConfig) (n *Network, a, b Link) {
 	return n, open("fd00::1"), open("fd00::2")
 }
 
-// drain receives until nothing has come for a second.
+// drain receives until no packet arrives for a second.
 func drain(t testing.TB, l Link) (got []packet.PSN) {
 	t.Helper()
 	psns := make(chan packet.PSN)
@@ -153,7 +153,7 @@ func TestNetworkSpares(t *testing.T) {
 		sendAll(t, a, b, packets, 8)
 		n.mu.Lock()
 		if len(b.(*simulated).queue) != 0 {
-			t.Error("what is spared is not delayed")
+			t.Error("spared packets are not delayed")
 		}
 		n.mu.Unlock()
 		spared, others := 0, 0
@@ -164,11 +164,11 @@ func TestNetworkSpares(t *testing.T) {
 			case int(psn) == 2*spared:
 				spared++
 			default:
-				t.Fatalf("packet %d came when %d was next", psn, 2*spared)
+				t.Fatalf("packet %d arrived, want %d", psn, 2*spared)
 			}
 		}
 		if spared != packets/2 || others > packets/2 || n.Statistics().Lost == 0 {
-			t.Errorf("%d came that are spared, and %d others", spared, others)
+			t.Errorf("%d spared packets arrived, and %d others", spared, others)
 		}
 	})
 }

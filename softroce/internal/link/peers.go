@@ -1,5 +1,5 @@
-// This file remembers flows, so that the ICRC's part of the addresses is not
-// worked out for each packet.
+// A cache of flows. A flow has the part of the ICRC that depends on the addresses, so
+// this part is not computed for each packet.
 
 package link
 
@@ -10,7 +10,7 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// flowCache holds the flows last used, by the remote end.
+// flowCache holds recently used flows, indexed by a hash of the remote address.
 type flowCache [64]peer
 
 // peer is one direction between the local address and a remote one.
@@ -19,8 +19,8 @@ type peer struct {
 	flow          packet.Flow
 }
 
-// peer returns what is known of the flow from src to dst, which are local and
-// remote in either order. It is valid until the next call.
+// peer returns the cached flow from src to dst. src and dst are local and remote in
+// either order. The result is valid until the next call.
 func (c *flowCache) peer(local, remote, src, dst netip.AddrPort) (*peer, error) {
 	a := remote.Addr().As16()
 	h := binary.LittleEndian.Uint64(a[:8]) ^ binary.LittleEndian.Uint64(a[8:]) ^ uint64(remote.Port())

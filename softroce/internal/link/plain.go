@@ -1,5 +1,4 @@
-// This file sends and receives one datagram a call, as package net does: what
-// works on every system.
+// Mode Plain: one datagram per call through package net. It works on every system.
 
 package link
 
@@ -12,8 +11,8 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// sendEach sends all of e one by one. Packets that the system refuses are
-// reported; the error is net.ErrClosed.
+// sendEach sends all packets of e one by one. It adds refused packets to *report. The
+// error is net.ErrClosed.
 func (s *Socket) sendEach(e *Egress, report **SendError) error {
 	for i := range e.bursts {
 		if _, err := s.sendPlain(e, &e.bursts[i], report); err != nil {
@@ -23,8 +22,8 @@ func (s *Socket) sendEach(e *Egress, report **SendError) error {
 	return nil
 }
 
-// sendPlain sends the packets of b one by one, and returns how many went. Those
-// that the system refuses are reported; the error is net.ErrClosed.
+// sendPlain sends the packets of b one by one and returns the number sent. It adds
+// refused packets to *report. The error is net.ErrClosed.
 func (s *Socket) sendPlain(e *Egress, b *burst, report **SendError) (int, error) {
 	if err := e.seal(b, s.local, false, loadTap(&s.tap)); err != nil {
 		lost(report, b.to.Addr, b.packets, err)

@@ -1,4 +1,11 @@
-// This file receives by recvmmsg: datagrams that GRO may have joined, or packets.
+// Modes Segmented and Batched of receiving: recvmmsg with and without GRO.
+//
+// # Buffer sizes
+//
+// With GRO each message needs 64 KiB, because the kernel joins datagrams. While datagrams
+// are large, one call takes only two, so that their bytes are still in the processor's
+// cache when the ICRCs are checked. If the last call returned one small datagram, the
+// first call after a wait takes only one: recvmsg costs less than recvmmsg.
 
 package link
 
@@ -10,31 +17,31 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// What one recvmmsg can take.
+// Sizes of the messages of one recvmmsg.
 const (
-	// joinedMessages of joinedSize are for datagrams that GRO may have joined.
+	// With GRO: joinedMessages messages of joinedSize bytes.
 	joinedMessages = 16
 	joinedSize     = 1 << 16
-	// joinedFew is how many are taken at once while they are large, so that
-	// they are still in the processor's cache when they are looked at.
+	// joinedFew is the number of messages per call while datagrams are larger than
+	// joinedLarge bytes on average.
 	joinedFew   = 2
 	joinedLarge = joinedSize / 8
-	// loneSize is below what a datagram is that comes alone, as others did: no
-	// time is spent on looking for a second one.
+	// loneSize: after a single datagram of fewer bytes, the next wait expects one
+	// datagram only.
 	loneSize = 1024
-	// singleMessages of singleSize are for packets: a byte more than the longest,
-	// so that what is longer shows.
+	// Without GRO: singleMessages messages of singleSize bytes. singleSize is more than
+	// the longest packet, so that a longer datagram is noticed.
 	singleMessages = 64
 	singleSize     = (packet.MaxPacket + 1 + 63) &^ 63
 )
 
-// receiveScratch is what an Ingress keeps for receiving.
+// receiveScratch is the memory that an Ingress keeps for receiving.
 type receiveScratch struct {
 	joined, single *inMessages
 	plain          *inMessages
 }
 
-// plainBuffers returns the buffers to receive one datagram by package net.
+// plainBuffers returns the buffers for one datagram received through package net.
 func (t *receiveScratch) plainBuffers() (data, control []byte) {
 	if t.plain == nil {
 		t.plain = newInMessages(1, singleSize)
@@ -45,12 +52,12 @@ func (t *receiveScratch) plainBuffers() (data, control []byte) {
 // inMessages are the messages of one recvmmsg.
 type inMessages struct {
 	buf      []byte
-	size     int // of the part of buf that each message has
+	size     int // bytes of buf per message
 	headers  []unix.Mmsghdr
 	messages []message
 	used     int // headers that the last call changed
-	next     int // how many the next call gets
-	lone     int // as many, if that call has to wait first
+	next     int // messages that the next call may return
+	lone     int // messages that the next call may return if it waits first
 
 	socket  *Socket
 	errno   unix.Errno
@@ -70,7 +77,7 @@ func newInMessages(n, size int) *inMessages {
 	return t
 }
 
-// tryReceive is called by the poller, at once and whenever something came.
+// tryReceive calls recvmmsg. The poller calls it at once and whenever datagrams arrive.
 func (t *inMessages) tryReceive(fd uintptr) (done bool) {
 	for i := range t.headers[:t.used] {
 		h := &t.headers[i].Hdr
@@ -96,7 +103,7 @@ func (t *inMessages) tryReceive(fd uintptr) (done bool) {
 	}
 }
 
-// receive receives what there is.
+// receive waits for datagrams, receives all that have arrived and checks them.
 func (s *Socket) receive(in *Ingress, counts *tally) error {
 	switch Mode(s.receiveMode.Load()) {
 	case Segmented:
@@ -107,7 +114,7 @@ func (s *Socket) receive(in *Ingress, counts *tally) error {
 	return s.receivePlain(in, counts)
 }
 
-// receiveMany is receive by recvmmsg. joined says that GRO is on.
+// receiveMany is receive with recvmmsg. joined reports whether GRO is on.
 func (s *Socket) receiveMany(in *Ingress, joined bool, counts *tally) error {
 	t := in.sys.scratch(joined)
 	t.socket, t.errno = s, 0
@@ -144,7 +151,7 @@ func (s *Socket) receiveMany(in *Ingress, joined bool, counts *tally) error {
 	return nil
 }
 
-// scratch returns the messages for datagrams that GRO may have joined, or not.
+// scratch returns the messages for receiving with GRO (joined) or without.
 func (t *receiveScratch) scratch(joined bool) *inMessages {
 	if joined {
 		if t.joined == nil {

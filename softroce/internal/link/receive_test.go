@@ -1,4 +1,4 @@
-// This file tests what comes that should not, and identifications.
+// Tests of invalid packets and of identifications.
 
 package link
 
@@ -14,7 +14,7 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// stranger returns a socket of package net on the same host.
+// stranger returns a plain UDP socket on the same host.
 func stranger(t *testing.T) *net.UDPConn {
 	t.Helper()
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -42,9 +42,9 @@ func TestGarbage(t *testing.T) {
 			sendAll(t, a, b, 3, 64)
 			collect(t, b, 3)
 			n := b.Counters()
-			// A stranger's packet gets by once in 65,536 times.
+			// A random packet passes the ICRC check once in 65,536 times.
 			long := n.Dropped[DropTruncated]
-			if mode == Segmented { // there is room for them
+			if mode == Segmented { // its buffers are long enough
 				long = n.Dropped[DropICRC] - 4
 			}
 			if n.ReceivedPackets != 3 || n.Dropped[DropICRC]+n.Dropped[DropTruncated] != 7 || long != 3 || n.Dropped[DropLength] != 3 {
@@ -54,8 +54,8 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestLongerThanAnyPacket: a sound packet with too much in it arrives, since a responder
-// has to refuse it.
+// TestLongerThanAnyPacket checks that a packet with a correct ICRC and too many bytes
+// arrives, because the responder must refuse it.
 func TestLongerThanAnyPacket(t *testing.T) {
 	a, b := pair(t, false, Config{})
 	if m := Mode(b.receiveMode.Load()); m != Segmented {
@@ -73,7 +73,7 @@ func TestLongerThanAnyPacket(t *testing.T) {
 	}
 }
 
-// arrivals feeds an Ingress with datagrams of one sender, and has a clock.
+// arrivals passes datagrams of one sender to an Ingress, and simulates the clock.
 type arrivals struct {
 	t    *testing.T
 	in   *Ingress
@@ -90,8 +90,8 @@ func newArrivals(t *testing.T) *arrivals {
 	return a
 }
 
-// come has packets come with identifications, joined by GRO, and says how each matched;
-// those that were dropped are left out.
+// come passes in packets with the identifications ids, joined by GRO, and returns how each
+// matched. Dropped packets are left out.
 func (a *arrivals) come(ids ...uint16) (got []packet.Match) {
 	a.t.Helper()
 	f, err := packet.NewFlow(a.src, arrivalsTo)
@@ -131,13 +131,13 @@ const (
 	exact  = packet.MatchExact
 )
 
-// TestIdentifications has datagrams of GRO with identifications of all kinds of
-// senders, and expects exact checks where they can be foreseen.
+// TestIdentifications passes in GRO datagrams with the identifications of all kinds of
+// senders. It expects an exact match where the identification is predictable.
 func TestIdentifications(t *testing.T) {
 	soft, rxe := newArrivals(t), newArrivals(t)
 	rxe.in, rxe.src = soft.in, netip.MustParseAddrPort("10.0.0.3:50000")
 	other := *rxe
-	other.src = netip.MustParseAddrPort("10.0.0.3:50001") // another queue pair of it: they are counted together
+	other.src = netip.MustParseAddrPort("10.0.0.3:50001") // another queue pair of the same sender; one count for both
 	for _, c := range []struct {
 		name string
 		from *arrivals
@@ -161,19 +161,20 @@ func TestIdentifications(t *testing.T) {
 		}
 	}
 	rxe = newArrivals(t)
-	for _, ids := range [][]uint16{{65400}, {65535, 0, 1}, {2, 3}, {9}, {100, 127, 128, 129}} { // round, among the numbers of GSO
+	for _, ids := range [][]uint16{{65400}, {65535, 0, 1}, {2, 3}, {9}, {100, 127, 128, 129}} { // the count wraps around to numbers that GSO uses too
 		if got := rxe.come(ids...); len(got) != len(ids) || slices.Contains(got, gso) {
 			t.Errorf("%d: %v", ids, got)
 		}
 	}
 	rxe = newArrivals(t)
 	if got := slices.Concat(rxe.come(126), rxe.come(127), rxe.come(128), rxe.come(129)); !slices.Equal(got, []packet.Match{gso, gso, near, exact}) {
-		t.Errorf("a count that is seen first below 128: %v", got)
+		t.Errorf("a count that starts below 128: %v", got)
 	}
 }
 
-// TestNumbersFarAway: a number far from the expected one is damage, most likely, and
-// dropped. If the next one is far away, too, the sender's count has jumped.
+// TestNumbersFarAway checks that a packet with a number far from the expected number is
+// dropped as damaged. If the next number is far away too, the sender's count has jumped,
+// and packets are accepted.
 func TestNumbersFarAway(t *testing.T) {
 	for name, first := range map[string][]uint16{"a count": {900, 901}, "GSO": {0, 1, 2, 3}} {
 		for far := 5000; far < 65000; far += 10000 {
@@ -198,7 +199,7 @@ func TestNumbersFarAway(t *testing.T) {
 	if got := a.come(40000); len(got) != 0 {
 		t.Errorf("the next jump: %v", got)
 	}
-	// A sender whose numbers are anything loses one packet, not each second one.
+	// A sender with random numbers loses one packet, not every second packet.
 	a = newArrivals(t)
 	lost := 0
 	for i := range uint16(1000) {
@@ -209,8 +210,8 @@ func TestNumbersFarAway(t *testing.T) {
 	}
 }
 
-// TestWindowOfNumbers measures how many numbers are taken: few of a sender who counts, and
-// more after a pause, since Linux adds up to one for each tick that passed.
+// TestWindowOfNumbers counts the numbers that are accepted from a sender that counts. More
+// are accepted after a pause, because Linux adds up to one per tick that has passed.
 func TestWindowOfNumbers(t *testing.T) {
 	for _, pause := range []time.Duration{0, 100 * time.Millisecond, time.Second, time.Hour} {
 		taken := 0
@@ -221,12 +222,12 @@ func TestWindowOfNumbers(t *testing.T) {
 			}
 		}
 		if want := min(256+int(pause/time.Millisecond), 1<<16); taken != want {
-			t.Errorf("after %v: %d numbers are taken, want %d", pause, taken, want)
+			t.Errorf("after %v: %d numbers are accepted, want %d", pause, taken, want)
 		}
 	}
 }
 
-// TestDamageWithin is one packet damaged in the middle of a datagram.
+// TestDamageWithin damages one packet in the middle of a datagram.
 func TestDamageWithin(t *testing.T) {
 	src, local := netip.MustParseAddrPort("10.0.0.1:50000"), arrivalsTo
 	f, err := packet.NewFlow(src, local)
@@ -235,7 +236,7 @@ func TestDamageWithin(t *testing.T) {
 	}
 	size := packet.Len(packet.RCSendOnly, 64)
 	in := NewIngress()
-	// One damaged in the middle does not spoil the rest.
+	// The other packets of the datagram still arrive.
 	data := make([]byte, 3*size)
 	for i := range 3 {
 		raw := data[i*size:][:size]
@@ -288,7 +289,7 @@ func TestTap(t *testing.T) {
 	}
 }
 
-// TestConcurrent has many senders on one link.
+// TestConcurrent sends from many goroutines on one link.
 func TestConcurrent(t *testing.T) {
 	a, b := pair(t, false, Config{})
 	const senders, each = 4, 50
@@ -307,6 +308,6 @@ func TestConcurrent(t *testing.T) {
 	got := collect(t, b, senders*each*2)
 	wg.Wait()
 	if n := a.Counters().SentPackets; n != uint64(len(got)) {
-		t.Errorf("%d sent, %d came", n, len(got))
+		t.Errorf("%d sent, %d arrived", n, len(got))
 	}
 }

@@ -1,5 +1,5 @@
-// This file is the self-test of Linux: packets to itself, through a filter which
-// sees the IPv4 header that a socket does not show.
+// The self-test of Linux: it sends packets to itself through a socket filter. The filter
+// checks the IPv4 header, which a socket does not show.
 
 package link
 
@@ -18,13 +18,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// selfTestWait is how long a packet to oneself may take.
+// selfTestWait limits the wait for a test packet.
 const selfTestWait = 500 * time.Millisecond
 
-// A test packet begins with the identification that it is expected to have, as
-// 16 bits. A filter lets it through only if it has, and if DF is set.
+// A test packet begins with 16 bits: the identification that its IP header should have.
+// The filter accepts the packet only if the header has that identification and DF.
 //
-//	decoy      wrongID      if it arrives, there is no filter and no test
+//	decoy      wrongID      must not arrive; if it does, the system ignores filters
 //	alone      0            a packet sent alone
 //	burst      0, 1, 2      the packets of a GSO send
 const (
@@ -32,8 +32,8 @@ const (
 	testPacketLen = 8
 )
 
-// identificationFilter is a classic BPF program. Offsets from network are
-// into the IP header, others into the UDP datagram.
+// identificationFilter returns the filter as a classic BPF program. Offsets from network
+// are in the IP header; other offsets are in the UDP datagram.
 func identificationFilter() []unix.SockFilter {
 	const (
 		network   = 1<<32 - 0x100000 // SKF_NET_OFF, which is negative
@@ -56,15 +56,15 @@ func identificationFilter() []unix.SockFilter {
 	}
 }
 
-// errNoFilter is what the decoy shows.
+// errNoFilter means that the decoy has arrived.
 var errNoFilter = errors.New("the system ignores socket filters")
 
-// testIdentification tests packets sent alone and, if GSO is on, bursts. A burst
-// that fails turns GSO off.
+// testIdentification tests packets that are sent alone and, if GSO is on, bursts. It turns
+// GSO off if the burst fails.
 func (s *Socket) testIdentification() {
 	listener, err := filtered(s.local.Addr())
 	if err != nil {
-		s.interop(InteropUnknown, fmt.Sprintf("the self-test cannot be made: %v", err))
+		s.interop(InteropUnknown, fmt.Sprintf("the self-test cannot run: %v", err))
 		return
 	}
 	defer listener.Close()
@@ -78,7 +78,7 @@ func (s *Socket) testIdentification() {
 	}
 	switch {
 	case errors.Is(err, errNoFilter):
-		s.interop(InteropUnknown, "the self-test cannot be made: "+err.Error())
+		s.interop(InteropUnknown, "the self-test cannot run: "+err.Error())
 		return
 	case err != nil:
 		s.interop(InteropOff, fmt.Sprintf("packets leave with an IPv4 identification other than 0, or without DF (%v); "+
@@ -91,10 +91,10 @@ func (s *Socket) testIdentification() {
 			s.note("the packets of a GSO send do not leave with identifications 0, 1, 2 (%v): sending by sendmmsg", err)
 		}
 	}
-	s.interop(InteropOn, "packets to itself had the identifications expected")
+	s.interop(InteropOn, "test packets arrived with the expected identifications")
 }
 
-// filtered returns a socket on a free port of addr that receives test packets.
+// filtered returns a socket on a free port of addr that receives the test packets.
 func filtered(addr netip.Addr) (*net.UDPConn, error) {
 	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0)))
 	if err != nil {
@@ -117,11 +117,11 @@ func filtered(addr netip.Addr) (*net.UDPConn, error) {
 	return conn, nil
 }
 
-// selfTest is the two ends of a test.
+// selfTest has the two sockets of a test.
 type selfTest struct {
 	from, listener *net.UDPConn
 	to             netip.AddrPort
-	nonce          [testPacketLen - 2]byte // tells test packets from a stranger's
+	nonce          [testPacketLen - 2]byte // distinguishes test packets from other packets
 }
 
 // send sends packets that begin with ids, in one GSO send if there are several.
@@ -139,8 +139,7 @@ func (t *selfTest) send(ids ...uint16) error {
 	return err
 }
 
-// try sends packets that are expected to have ids, and returns nil if they all
-// arrive.
+// try sends packets with the expected identifications ids and returns nil if all arrive.
 func (t *selfTest) try(ids ...uint16) error {
 	if err := t.send(ids...); err != nil {
 		return err
@@ -154,7 +153,7 @@ func (t *selfTest) try(ids ...uint16) error {
 			var got [testPacketLen + 1]byte
 			n, _, err := t.listener.ReadFromUDPAddrPort(got[:])
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				return errors.Errorf("none with identification %d and DF arrived within %v", id, selfTestWait)
+				return errors.Errorf("no packet with identification %d and DF arrived within %v", id, selfTestWait)
 			}
 			if err != nil {
 				return err

@@ -1,4 +1,4 @@
-// This file tests the self-test: that it passes here, and that it can fail.
+// Tests that the self-test passes here, and that it can fail.
 
 package link
 
@@ -19,8 +19,8 @@ func TestSelfTest(t *testing.T) {
 	}
 }
 
-// TestSelfTestFails has a socket as package net makes it, which numbers its
-// packets or lets them be fragmented.
+// TestSelfTestFails uses a socket without neverFragment, which numbers its packets or
+// does not set DF.
 func TestSelfTestFails(t *testing.T) {
 	s := loopback(t, Config{})
 	real := s.conn
@@ -33,7 +33,7 @@ func TestSelfTestFails(t *testing.T) {
 	s.conn = usual
 	s.selfTest()
 	st := s.Status()
-	if st.Interop != InteropOff || !strings.Contains(st.InteropReason, "none with identification 0 and DF") {
+	if st.Interop != InteropOff || !strings.Contains(st.InteropReason, "no packet with identification 0 and DF") {
 		t.Errorf("%v", st)
 	}
 	t.Log(st)

@@ -1,4 +1,11 @@
-// This file sends by sendmmsg: bursts that the kernel cuts up by GSO, or packets.
+// Modes Segmented and Batched of sending: sendmmsg with and without GSO.
+//
+// # Fallback from GSO
+//
+// The kernel refuses a burst with EIO or EINVAL if the path does not support GSO. It also
+// refuses a burst that way if no packet of that size can be sent on the path. flush
+// distinguishes the two: it sends the burst's packets one by one. If any packet is sent,
+// the path does not support GSO, and the Socket stops using GSO.
 
 package link
 
@@ -11,33 +18,32 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// sendMessages is how many messages one sendmmsg gets.
+// sendMessages is the maximum number of messages of one sendmmsg.
 const sendMessages = 64
 
-// sendScratch is what an Egress keeps for sending.
+// sendScratch is the memory that an Egress keeps for sending.
 type sendScratch struct {
 	many  *outMessages
 	plain [controlSpace]byte
 }
 
-// plainControl returns the control messages of a datagram sent alone.
+// plainControl returns the control messages of a packet that is sent alone.
 func (t *sendScratch) plainControl(to Destination) []byte {
 	return appendControl(t.plain[:0], to, 0)
 }
 
-// outMessages are the messages of one sendmmsg. Those of [first, n) are still to
-// be sent.
+// outMessages are the messages of one sendmmsg. Messages first to n-1 are not sent yet.
 type outMessages struct {
 	headers  [sendMessages]unix.Mmsghdr
 	messages [sendMessages]message
-	of       [sendMessages]*burst // what message i is of
-	packets  [sendMessages]int    // how many
+	of       [sendMessages]*burst // the burst of message i
+	packets  [sendMessages]int    // the number of packets of message i
 	first, n int
 
 	socket *Socket
-	errno  unix.Errno // why message first was not sent, 0 if it may be yet
+	errno  unix.Errno // why the kernel refused message first; 0: not refused
 	calls  uint64
-	flush  func(fd uintptr) bool // sends all; made once, since each making allocates
+	flush  func(fd uintptr) bool // the method send; stored because a method value allocates
 }
 
 func newOutMessages() *outMessages {
@@ -49,8 +55,8 @@ func newOutMessages() *outMessages {
 	return t
 }
 
-// add makes packets bytes, from consecutive packets of b, the next message. segment
-// is 0 if it is one packet.
+// add appends a message with data, which has the given number of consecutive packets of
+// b. segment is the packet size for GSO, or 0 for a single packet.
 func (t *outMessages) add(b *burst, data []byte, packets, segment int) {
 	i := t.n
 	t.n++
@@ -62,7 +68,7 @@ func (t *outMessages) add(b *burst, data []byte, packets, segment int) {
 	t.of[i], t.packets[i] = b, packets
 }
 
-// send is called by the poller, at once and whenever there is room again.
+// send calls sendmmsg. The poller calls it at once and whenever the socket has room again.
 func (t *outMessages) send(fd uintptr) (done bool) {
 	for t.first < t.n {
 		sent, errno := t.socket.system.sendmmsg(fd, t.headers[t.first:t.n])
@@ -81,8 +87,8 @@ func (t *outMessages) send(fd uintptr) (done bool) {
 	return true
 }
 
-// send sends all bursts of e. Packets that the system refuses are reported; the
-// error is net.ErrClosed.
+// send sends all bursts of e. It adds refused packets to *report. The error is
+// net.ErrClosed.
 func (s *Socket) send(e *Egress, report **SendError) error {
 	switch Mode(s.sendMode.Load()) {
 	case Segmented:
@@ -93,7 +99,7 @@ func (s *Socket) send(e *Egress, report **SendError) error {
 	return s.sendEach(e, report)
 }
 
-// sendMany is send by sendmmsg, with GSO (segmented) or without.
+// sendMany is send with sendmmsg. segmented reports whether to use GSO.
 func (s *Socket) sendMany(e *Egress, segmented bool, report **SendError) error {
 	t := e.sys.many
 	if t == nil {
@@ -136,7 +142,7 @@ func (s *Socket) sendMany(e *Egress, segmented bool, report **SendError) error {
 	return nil
 }
 
-// flush sends the messages of t, all of them but what is refused.
+// flush sends all messages of t except those that the system refuses.
 func (s *Socket) flush(e *Egress, t *outMessages, report **SendError) error {
 	var packets, bytes, bursts uint64
 	for begin := 0; t.first < t.n; begin = t.first {
@@ -161,8 +167,7 @@ func (s *Socket) flush(e *Egress, t *outMessages, report **SendError) error {
 			lost(report, b.to.Addr, t.packets[i], t.errno)
 			continue
 		}
-		// The kernel does not cut up bursts on this path, or no packet of that
-		// size goes there at all: one by one tells which.
+		// See "Fallback from GSO" above.
 		sent, err := s.sendPlain(e, b, report)
 		if err != nil {
 			return err
@@ -175,10 +180,10 @@ func (s *Socket) flush(e *Egress, t *outMessages, report **SendError) error {
 	return nil
 }
 
-// fallBack leaves GSO for good.
+// fallBack turns GSO off for the rest of the Socket's life.
 func (s *Socket) fallBack(to netip.Addr, err error) {
 	add(&s.counters.fallbacks, 1)
 	if s.sendMode.CompareAndSwap(uint32(Segmented), uint32(Batched)) {
-		s.note("the kernel refused GSO to %v (%v): sending by sendmmsg now", to, err)
+		s.note("the kernel refused GSO to %v (%v): sending with sendmmsg now", to, err)
 	}
 }

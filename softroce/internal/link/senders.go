@@ -1,15 +1,18 @@
-// This file knows how senders number their IPv4 packets. An ICRC that is right for any of
-// the 65,536 identifications proves 16 bits; one that is right for an identification that
-// the sender is likely to use proves more.
+// The identifications (numbers) that senders give their IPv4 packets.
 //
-//	by segment  a socket's packets have 0, or their index in a burst of GSO
-//	by count    rdma_rxe counts all packets from one address to another, whatever their
-//	            queue pairs; Linux adds a random number after a pause, at most one for
-//	            each tick that passed
+// The ICRC covers the identification, which the receiver does not see. An ICRC that
+// matches with any of the 65,536 identifications proves only 16 bits. An ICRC that matches
+// with an identification that the sender probably uses proves more. Senders number their
+// packets in one of two ways:
 //
-// A packet with another number is damaged, most likely, and is dropped. But the sender's
-// count may have jumped, and then often jumps again: a sender may count its packets to all
-// addresses together. So the next packets may have any number.
+//	by segment  A socket's packets have 0, or their index in a GSO burst.
+//	by count    rdma_rxe counts all packets from one address to another, over all queue
+//	            pairs. After a pause Linux adds a random number: at most one per tick
+//	            that has passed.
+//
+// A packet with another number is probably damaged and is dropped. But the sender's count
+// may also have jumped. Such a sender often jumps again, because it may count the packets
+// to all addresses together. After a drop, the next packets may therefore have any number.
 
 package link
 
@@ -21,34 +24,35 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// A number is near the expected one if it is no more than numbersBehind before it, or
-// less than numbersAhead after it: one of 256. Most of them are ahead, because packets get lost.
+// A number is near the expected number if it is at most numbersBehind before it, or less
+// than numbersAhead after it. These are 256 numbers. Most are ahead because packets get
+// lost.
 const (
 	numbersBehind = 64
 	numbersAhead  = 192
 
-	// tick is the shortest that Linux has.
+	// tick is the shortest timer tick of Linux.
 	tick = time.Millisecond
 
-	// doubtful is how many packets must have a number as expected before other numbers
-	// are dropped again.
+	// doubtful is the number of packets that must have an expected number before
+	// unexpected numbers are dropped again.
 	doubtful = 16
 )
 
-// senderCache holds what is known of those who sent last, by their addresses.
+// senderCache holds recent senders, indexed by a hash of the address.
 type senderCache [64]sender
 
-// sender is what an address's packets have shown of how it numbers them.
+// sender is the state of one sending address.
 type sender struct {
 	addr   netip.Addr
-	known  bool   // it has sent something
-	counts bool   // else it numbers by segment
-	next   uint16 // the number after the last packet's
-	doubt  uint8
-	seen   time.Duration // when its last datagram came, if it counts
+	known  bool          // a packet has arrived from addr
+	counts bool          // true: numbers by count; false: by segment
+	next   uint16        // the number after that of the last packet
+	doubt  uint8         // accepted packets until unexpected numbers are dropped again
+	seen   time.Duration // when the last datagram arrived, if counts
 }
 
-// of returns what is known of addr. It is valid until the next call.
+// of returns the sender addr. The result is valid until the next call.
 func (c *senderCache) of(addr netip.Addr) *sender {
 	a := addr.As16()
 	h := binary.LittleEndian.Uint64(a[:8]) ^ binary.LittleEndian.Uint64(a[8:])
@@ -59,7 +63,7 @@ func (c *senderCache) of(addr netip.Addr) *sender {
 	return s
 }
 
-// expected is the likely number of a datagram's first packet.
+// expected returns the expected number of a datagram's first packet.
 func (s *sender) expected() uint16 {
 	if s.counts {
 		return s.next
@@ -67,8 +71,8 @@ func (s *sender) expected() uint16 {
 	return 0
 }
 
-// judge says how much the ICRC proves, of a packet that matched as m with a number:
-// NoMatch for a number that is not to be expected. at is now.
+// judge returns how much the ICRC proves for a packet that matched as m with the number
+// id. It returns NoMatch if the sender probably did not use id. at is the current time.
 func (s *sender) judge(m packet.Match, id uint16, at time.Duration) packet.Match {
 	switch {
 	case !s.known:
@@ -90,7 +94,7 @@ func (s *sender) judge(m packet.Match, id uint16, at time.Duration) packet.Match
 	return m
 }
 
-// near says whether a sender that counts may have come to a number by now.
+// near reports whether a sender that counts may have reached id at the time at.
 func (s *sender) near(id uint16, at time.Duration) bool {
 	return s.next-id <= numbersBehind || time.Duration(id-s.next) < numbersAhead+(at-s.seen)/tick
 }

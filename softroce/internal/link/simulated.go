@@ -1,4 +1,4 @@
-// This file is one link of a simulated network.
+// simulated: one link of a simulated network.
 
 package link
 
@@ -13,17 +13,17 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// simulated is a Link of a Network. Its packets have identification 0, whatever
-// their number, and are checked as those of a Socket are: over IPv4 one damaged
-// packet in 65,536 gets by, over IPv6 none.
+// simulated is a Link of a Network. All its packets have identification 0. Received
+// packets are checked like those of a Socket: over IPv4 the check misses one damaged
+// packet in 65,536, over IPv6 none.
 type simulated struct {
 	network  *Network
 	local    netip.AddrPort
 	tap      atomic.Pointer[Tap]
 	counters counters
 
-	// Under the network's lock.
-	some        *sync.Cond // something in queue, interrupted, or closed
+	// Guarded by the network's lock.
+	some        *sync.Cond // signaled when queue, interrupted or closed changes
 	queue       []*flight
 	waiting     int // bytes in queue
 	idle        time.Time
@@ -34,7 +34,7 @@ type simulated struct {
 func (l *simulated) Addr() netip.Addr { return l.local.Addr() }
 func (l *simulated) MTU() int         { return l.network.cfg.MTU }
 
-// Reach is always nil: whether anybody has the address shows in nothing coming back.
+// Reach always returns nil. Packets to an address that no link has are dropped.
 func (l *simulated) Reach(netip.Addr) error { return nil }
 
 func (l *simulated) SetTap(t Tap) { storeTap(&l.tap, t) }
@@ -78,7 +78,7 @@ func (l *simulated) Send(e *Egress) error {
 	return nil
 }
 
-// send gives b to the network; false if the link is closed.
+// send passes b to the network. It returns false if the link is closed.
 func (l *simulated) send(b *burst) bool {
 	n := l.network
 	n.mu.Lock()
@@ -113,8 +113,8 @@ func (l *simulated) Receive(in *Ingress) error {
 	}
 }
 
-// take waits for packets, and moves them from the queue to in, which gives back
-// those that it had.
+// take waits for packets and moves them from the queue to in. It first returns the
+// buffers of in to the network.
 func (l *simulated) take(in *Ingress) error {
 	n := l.network
 	n.mu.Lock()

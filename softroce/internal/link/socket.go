@@ -1,4 +1,4 @@
-// This file is the link over a real network: a UDP socket.
+// Socket: the link over a real network, a UDP socket.
 
 package link
 
@@ -18,20 +18,19 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// Config is what Open may be told. The zero Config is the usual one.
+// Config configures a Socket. The zero Config uses the defaults.
 type Config struct {
-	// Limit is the best mode to use, 0 for whatever works.
+	// Limit is the best mode to use; 0 means the best that the system supports.
 	Limit Mode
-	// ReceiveBuffer is the socket's receive buffer to ask for in bytes, 0 for
-	// 4 MiB. The system may grant less: see Status.
+	// ReceiveBuffer is the size of the socket's receive buffer in bytes; 0 means 4 MiB.
+	// The system may grant less: see Status.
 	ReceiveBuffer int
 }
 
 const defaultReceiveBuffer = 4 << 20
 
-// Socket is a Link over UDP. It is bound to one address, never connected, and
-// never fragments: the kernel then sends IPv4 identifications that are known
-// beforehand.
+// Socket is a Link over UDP. It is bound to one address and not connected. It sets DF
+// (don't fragment), because the kernel's IPv4 identifications are then predictable.
 type Socket struct {
 	conn  *net.UDPConn
 	raw   syscall.RawConn
@@ -43,15 +42,16 @@ type Socket struct {
 	tap                   atomic.Pointer[Tap]
 	counters              counters
 	system                systemCalls
-	overflowed            atomic.Uint64 // the kernel's count when closed
+	overflowed            atomic.Uint64 // overflow() at Close
 
 	mu     sync.Mutex
-	status Status // but for modes
+	status Status // without the modes
 }
 
-// Open binds addr, which the host has, on UDP port packet.Port, finds out what the
-// system can do, and tests itself. What does not work but is not needed is told
-// by Status. The error is an *AddrError where the address is what is wrong.
+// Open returns a Socket bound to UDP port packet.Port of addr, an address of this host.
+// It selects the modes that the system supports and tests the identifications of its
+// packets. Status reports features that do not work and are not required. The error is an
+// *AddrError if addr cannot be bound.
 func Open(addr netip.Addr, cfg Config) (*Socket, error) {
 	addr = addr.Unmap()
 	if !addr.IsValid() || addr.IsUnspecified() || addr.IsMulticast() {
@@ -79,7 +79,7 @@ func Open(addr netip.Addr, cfg Config) (*Socket, error) {
 	return s, nil
 }
 
-// listen binds a socket that sends DF and identification 0.
+// listen returns a bound socket that sets DF, and therefore sends identification 0.
 func listen(local netip.AddrPort) (*net.UDPConn, error) {
 	var optErr error
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
@@ -126,14 +126,13 @@ func (s *Socket) setUp(cfg Config) error {
 	return nil
 }
 
-// Addr returns the address bound.
+// Addr returns the bound address.
 func (s *Socket) Addr() netip.Addr { return s.local.Addr() }
 
 // MTU returns the largest path MTU of the interface.
 func (s *Socket) MTU() int { return s.mtu }
 
-// Reach asks the system for a route, by connecting a UDP socket, which sends
-// nothing.
+// Reach connects a UDP socket to addr, which needs a route and sends nothing.
 func (s *Socket) Reach(addr netip.Addr) error {
 	local := net.UDPAddrFromAddrPort(netip.AddrPortFrom(s.local.Addr(), 0))
 	conn, err := net.DialUDP(network(addr), local, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, packet.Port)))
@@ -143,10 +142,10 @@ func (s *Socket) Reach(addr netip.Addr) error {
 	return conn.Close()
 }
 
-// SetTap sets the tap, nil for none.
+// SetTap sets the tap; nil removes it.
 func (s *Socket) SetTap(t Tap) { storeTap(&s.tap, t) }
 
-// Status tells how the link works now.
+// Status returns the modes and limits of the Socket.
 func (s *Socket) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +155,7 @@ func (s *Socket) Status() Status {
 	return st
 }
 
-// String is Status in one line.
+// String returns Status in one line.
 func (s *Socket) String() string { return s.Status().String() }
 
 // note adds a sentence to Status.
@@ -166,21 +165,21 @@ func (s *Socket) note(format string, args ...any) {
 	s.status.Notes = append(s.status.Notes, fmt.Sprintf(format, args...))
 }
 
-// interop sets what Status says of it.
+// interop sets Status.Interop and its reason.
 func (s *Socket) interop(i Interop, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.Interop, s.status.InteropReason = i, reason
 }
 
-// Counters counts since Open. DropOverflow is the kernel's count.
+// Counters returns the counts since Open. DropOverflow is the kernel's count.
 func (s *Socket) Counters() Counters {
 	c := s.counters.snapshot()
 	c.Dropped[DropOverflow] = max(s.overflow(), s.overflowed.Load())
 	return c
 }
 
-// Close ends waiting calls with net.ErrClosed. It waits until they are gone.
+// Close closes the socket. Waiting calls return net.ErrClosed.
 func (s *Socket) Close() error {
 	if n := s.overflow(); n != 0 {
 		s.overflowed.Store(n)
@@ -225,10 +224,10 @@ func (s *Socket) Receive(in *Ingress) error {
 	}
 }
 
-// Interrupt implements Link: by a deadline that has passed.
+// Interrupt implements Link. It sets a deadline in the past.
 func (s *Socket) Interrupt() { _ = s.conn.SetReadDeadline(time.Unix(1, 0)) }
 
-// closed turns errors of package net that mean so into net.ErrClosed.
+// closed returns net.ErrClosed for an error that matches it, and wraps other errors.
 func closed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return net.ErrClosed

@@ -1,4 +1,4 @@
-// This file is the socket options of Linux.
+// Socket options of Linux.
 
 package link
 
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// neverFragment makes the kernel set DF, and so identification 0, whatever it
-// believes the path MTU to be. It must be called before bind.
+// neverFragment makes the kernel set DF, and therefore identification 0. The kernel then
+// ignores the path MTU that it has learned. Call neverFragment before bind.
 func neverFragment(fd int, v6 bool) error {
 	if v6 {
 		return os.NewSyscallError("setsockopt IPV6_MTU_DISCOVER",
@@ -21,7 +21,7 @@ func neverFragment(fd int, v6 bool) error {
 		unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE))
 }
 
-// options sets what is left, and finds out which modes there are.
+// options sets the other socket options and returns the best supported modes.
 func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
 	controlErr := s.raw.Control(func(fd uintptr) { send, receive, err = s.optionsOf(int(fd), cfg) })
 	if err == nil {
@@ -37,9 +37,9 @@ func (s *Socket) optionsOf(fd int, cfg Config) (send, receive Mode, err error) {
 	if s.local.Addr().Is6() {
 		// rdma_rxe sends zero checksums.
 		if err := unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_NO_CHECK6_RX, 1); err != nil {
-			s.note("the system takes no zero UDP checksums over IPv6 (%v): packets of rdma_rxe do not arrive", err)
+			s.note("the system does not accept zero UDP checksums over IPv6 (%v): packets of rdma_rxe do not arrive", err)
 		}
-		// What a UD receive tells of; without them it tells nothing.
+		// A UD receive reports these values. If the options fail, it reports 0.
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1)
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1)
 	} else {
@@ -56,42 +56,42 @@ func (s *Socket) optionsOf(fd int, cfg Config) (send, receive Mode, err error) {
 	if err != nil {
 		return 0, 0, os.NewSyscallError("getsockopt SO_RCVBUF", err)
 	}
-	s.status.ReceiveBuffer = granted / 2 // the other half is for the kernel's own
+	s.status.ReceiveBuffer = granted / 2 // the kernel uses the other half itself
 
 	send, receive = cfg.Limit, cfg.Limit
-	// Nothing at all, to see whether there is such a call: a sandbox may think not.
+	// An empty call tests whether the system call exists. Some sandboxes lack it.
 	if send != Plain {
 		if _, errno := s.system.sendmmsg(uintptr(fd), nil); errno != 0 {
-			s.note("no sendmmsg (%v): sending one datagram a call", errno)
+			s.note("no sendmmsg (%v): sending one datagram per call", errno)
 			send = Plain
 		}
 	}
 	if receive != Plain {
 		if _, errno := s.system.recvmmsg(uintptr(fd), nil); errno != 0 {
-			s.note("no recvmmsg (%v): receiving one datagram a call", errno)
+			s.note("no recvmmsg (%v): receiving one datagram per call", errno)
 			receive = Plain
 		}
 	}
 	if send == Segmented {
-		// 0 is "no GSO by default": bursts that want it say so.
+		// 0 means no GSO by default. Bursts request GSO with a control message.
 		if err := unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT, 0); err != nil {
-			s.note("no GSO (%v): sending by sendmmsg", err)
+			s.note("no GSO (%v): sending with sendmmsg", err)
 			send = Batched
 		}
 	}
 	if receive == Segmented {
 		if err := unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1); err != nil {
-			s.note("no GRO (%v): receiving by recvmmsg", err)
+			s.note("no GRO (%v): receiving with recvmmsg", err)
 			receive = Batched
 		}
 	}
 	return send, receive, nil
 }
 
-// overflow returns how many datagrams the kernel dropped for want of room.
+// overflow returns the number of datagrams that the kernel dropped because the receive
+// buffer was full. After Close it returns 0.
 func (s *Socket) overflow() uint64 {
 	var info [unix.SK_MEMINFO_VARS]uint32
-	// After Close there is nobody to ask, and 0 it is.
 	_ = s.raw.Control(func(fd uintptr) {
 		n := uint32(unsafe.Sizeof(info))
 		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,

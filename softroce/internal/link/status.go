@@ -1,5 +1,4 @@
-// This file tells how a link works: which way in, which way out, and what does
-// not work.
+// Status: the modes of a link, its limits, and the features that do not work.
 
 package link
 
@@ -11,18 +10,17 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// Mode is a way of sending or receiving, from the one that always works to the
-// quickest.
+// Mode is a way of sending or receiving. A greater Mode is faster; Plain always works.
 type Mode uint8
 
 // The modes.
 const (
-	// Plain is one datagram a call.
+	// Plain uses one call per datagram.
 	Plain Mode = 1 + iota
-	// Batched is many datagrams a call: sendmmsg, recvmmsg.
+	// Batched uses one call for many datagrams: sendmmsg, recvmmsg.
 	Batched
-	// Segmented is many bursts a call, which the kernel takes apart or joins:
-	// GSO, GRO.
+	// Segmented uses one call for many bursts, which the kernel splits (GSO) or joins
+	// (GRO).
 	Segmented
 )
 
@@ -38,7 +36,7 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode %d", uint8(m))
 }
 
-// send and receive name the mode as a system call or feature.
+// send and receive return the system call or feature of the mode.
 func (m Mode) send() string {
 	return [...]string{Plain: "plain", Batched: "sendmmsg", Segmented: "GSO"}[m]
 }
@@ -47,25 +45,24 @@ func (m Mode) receive() string {
 	return [...]string{Plain: "plain", Batched: "recvmmsg", Segmented: "GRO"}[m]
 }
 
-// Interop is whether kernel and hardware RDMA take what a link sends.
+// Interop is whether RDMA devices of the kernel and of hardware accept a link's packets.
 type Interop uint8
 
-// The answers.
+// The values of Interop.
 const (
-	// InteropUnknown: there is no way to tell.
+	// InteropUnknown: the self-test could not run.
 	InteropUnknown Interop = iota
-	// InteropOff: the ICRC covers an IPv4 identification that this system does
-	// not let a socket foresee. Software devices of this package still
-	// understand each other.
+	// InteropOff: the ICRC covers the IPv4 identification, which a socket of this system
+	// cannot predict. Links of this package accept each other's packets all the same.
 	InteropOff
-	// InteropOn: it was tried, or IPv6 leaves nothing to try.
+	// InteropOn: the self-test passed, or IPv6 makes it unnecessary.
 	InteropOn
 )
 
 func (i Interop) String() string {
 	switch i {
 	case InteropUnknown:
-		return "not known"
+		return "unknown"
 	case InteropOff:
 		return "off"
 	case InteropOn:
@@ -74,24 +71,24 @@ func (i Interop) String() string {
 	return fmt.Sprintf("interop %d", uint8(i))
 }
 
-// Status is how a link works.
+// Status describes a link.
 type Status struct {
 	Addr          netip.Addr
 	Interface     string // "lo"; "" if simulated
 	MTU           int    // largest path MTU
 	Send, Receive Mode
-	ReceiveBuffer int // bytes granted, 0 if not known
+	ReceiveBuffer int // bytes granted; 0: unknown
 
-	// Interop with RDMA devices of the kernel and of hardware, and how that is
-	// known or why it is off.
+	// Interop is the interoperability with RDMA devices of the kernel and of hardware.
+	// InteropReason explains the value.
 	Interop       Interop
 	InteropReason string
 
-	// Notes are what fell back, and what to know besides, as sentences.
+	// Notes are sentences about fallbacks and missing features.
 	Notes []string
 }
 
-// String is one line.
+// String returns the status in one line.
 func (s Status) String() string {
 	var b strings.Builder
 	b.WriteString(netip.AddrPortFrom(s.Addr, packet.Port).String())

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// This file is what a system without batched calls has in their place.
+// Systems without batched calls: only mode Plain.
 
 package link
 
@@ -10,19 +10,19 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// systemCalls are the calls that tests replace; there are none here.
+// systemCalls are the calls that tests replace; this system has none.
 type systemCalls struct{}
 
 var realCalls systemCalls
 
-// options sets what is left, and says that there is but one mode.
+// options sets the receive buffer and returns Plain, the only mode.
 func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
-	// Some systems refuse what is too much, instead of granting less.
+	// Some systems refuse a size that is too large, instead of granting less.
 	for size := cfg.ReceiveBuffer; ; size /= 2 {
 		err = s.conn.SetReadBuffer(size)
 		if err == nil {
 			if size != cfg.ReceiveBuffer {
-				s.note("the system grants no larger receive buffer than %d KiB", size>>10)
+				s.note("the system grants a receive buffer of only %d KiB", size>>10)
 			}
 			s.status.ReceiveBuffer = size
 			return Plain, Plain, nil
@@ -33,23 +33,23 @@ func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
 	}
 }
 
-// overflow returns 0: the system does not tell.
+// overflow returns 0: the system does not report drops.
 func (s *Socket) overflow() uint64 { return 0 }
 
 func (s *Socket) send(e *Egress, report **SendError) error { return s.sendEach(e, report) }
 
 func (s *Socket) receive(in *Ingress, t *tally) error { return s.receivePlain(in, t) }
 
-// sendScratch is what an Egress keeps for sending: nothing.
+// sendScratch is the memory that an Egress keeps for sending: none on this system.
 type sendScratch struct{}
 
 func (*sendScratch) plainControl(Destination) []byte { return nil }
 
-// receiveScratch is what an Ingress keeps for receiving.
+// receiveScratch is the memory that an Ingress keeps for receiving.
 type receiveScratch struct{ plain []byte }
 
-// plainBuffers returns the buffer to receive one datagram: a byte more than the
-// longest packet, so that what is longer shows.
+// plainBuffers returns the buffer for one datagram. It is one byte longer than the longest
+// packet, so that a longer datagram is noticed.
 func (t *receiveScratch) plainBuffers() (data, control []byte) {
 	if t.plain == nil {
 		t.plain = make([]byte, packet.MaxPacket+1)
@@ -57,5 +57,5 @@ func (t *receiveScratch) plainBuffers() (data, control []byte) {
 	return t.plain, nil
 }
 
-// parse has nothing to parse.
+// parse does nothing: this system delivers no control messages.
 func (d *datagram) parse([]byte) {}

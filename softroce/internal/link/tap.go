@@ -1,4 +1,4 @@
-// This file lets packets be seen: for a capture file, or a picture.
+// Tap: a function that is called for every packet, for example to capture it.
 
 package link
 
@@ -8,14 +8,14 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// Tap sees packets: those that are about to be sent, and those that came and
-// are sound. f has all there is to make up the IP header from; raw, BTH to
-// ICRC, is valid during the call. The call is in the middle of Send or Receive,
-// perhaps of several at once, and must not call the link. A packet that the
-// kernel refused and that is sent once more is seen once more.
+// Tap is called for each packet before it is sent, and for each received packet with a
+// correct ICRC. f has the fields of the IP header. raw has the bytes from BTH to ICRC and
+// is valid during the call. Send and Receive call the Tap, perhaps several at once. A Tap
+// must not call the link. If the kernel refuses a packet and the link sends it again, the
+// Tap is called again.
 type Tap func(sent bool, f packet.Frame, raw []byte)
 
-// storeTap sets the tap, nil for none.
+// storeTap sets the tap; nil removes it.
 func storeTap(p *atomic.Pointer[Tap], t Tap) {
 	if t == nil {
 		p.Store(nil)
@@ -24,7 +24,7 @@ func storeTap(p *atomic.Pointer[Tap], t Tap) {
 	p.Store(&t)
 }
 
-// loadTap returns the tap, nil if there is none.
+// loadTap returns the tap, or nil.
 func loadTap(p *atomic.Pointer[Tap]) Tap {
 	if t := p.Load(); t != nil {
 		return *t

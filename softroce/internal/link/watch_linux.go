@@ -1,18 +1,19 @@
-// This file notices that the host's interfaces or addresses have changed.
+// Watch on Linux: netlink notifications about interfaces and addresses.
 
 package link
 
 import "golang.org/x/sys/unix"
 
-// Watch says whether the host's interfaces or addresses have changed. Nothing runs
-// meanwhile: the kernel's notes lie in a socket until somebody asks. Its methods are for one
-// goroutine at a time.
+// Watch reports whether the host's interfaces or addresses have changed. It has no
+// goroutine: the kernel's notifications wait in a socket until Changed reads them. Watch
+// is for one goroutine at a time.
 type Watch struct {
 	fd   int
-	note [1]byte // of a note, whose rest the kernel throws away
+	note [1]byte // the first byte of a notification; the kernel discards the rest
 }
 
-// NewWatch begins to watch. Where the system has no such notes, Changed is always true.
+// NewWatch starts watching. If the system has no notifications, Changed always returns
+// true.
 func NewWatch() *Watch {
 	w := &Watch{fd: -1}
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
@@ -24,19 +25,20 @@ func NewWatch() *Watch {
 		_ = unix.Close(fd)
 		return w
 	}
-	// Notes that nobody reads should not take memory; that some were lost says enough.
+	// A minimal buffer saves memory. A lost notification (ENOBUFS) also means a change.
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 0)
 	w.fd = fd
 	return w
 }
 
-// Changed says whether there was a change since it was called last.
+// Changed reports whether anything has changed since the last call. After Close it
+// returns true.
 func (w *Watch) Changed() bool {
 	for changed := false; ; {
 		switch _, err := unix.Read(w.fd, w.note[:]); err {
 		case unix.EAGAIN:
 			return changed
-		case nil, unix.ENOBUFS: // a note, or lost ones
+		case nil, unix.ENOBUFS: // a notification, or lost notifications
 			changed = true
 		case unix.EINTR:
 		default:
@@ -45,7 +47,7 @@ func (w *Watch) Changed() bool {
 	}
 }
 
-// Close ends it; Changed is true from then on.
+// Close stops watching. Changed returns true after Close.
 func (w *Watch) Close() {
 	if w.fd >= 0 {
 		_ = unix.Close(w.fd)

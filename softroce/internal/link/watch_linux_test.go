@@ -12,7 +12,7 @@ func TestWatch(t *testing.T) {
 	}
 	w := NewWatch()
 	defer w.Close()
-	// The kernel's notes of an address may come after the address can be used.
+	// The kernel's notifications may arrive after the address can already be used.
 	settle := func() {
 		for quiet := 0; quiet < 5; time.Sleep(20 * time.Millisecond) {
 			quiet++
@@ -21,7 +21,7 @@ func TestWatch(t *testing.T) {
 			}
 		}
 	}
-	for i, n := range []int{1, 100, 1} { // there is no room for a hundred notes
+	for i, n := range []int{1, 100, 1} { // a hundred notifications overflow the buffer
 		settle()
 		for j := range n {
 			giveLinkLocal(t, "lo", netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 14: byte(i + 1), 15: byte(j)}))
@@ -38,6 +38,6 @@ func TestWatch(t *testing.T) {
 	}
 	w.Close()
 	if !w.Changed() {
-		t.Error("a closed watch knows that nothing has changed")
+		t.Error("a closed Watch reports no change")
 	}
 }

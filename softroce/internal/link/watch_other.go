@@ -1,17 +1,17 @@
 //go:build !linux
 
-// This file is for systems where nothing says that addresses have changed.
+// Watch on systems without notifications.
 
 package link
 
-// Watch says whether the host's interfaces or addresses have changed.
+// Watch reports whether the host's interfaces or addresses have changed.
 type Watch struct{}
 
-// NewWatch begins to watch.
+// NewWatch returns a Watch.
 func NewWatch() *Watch { return &Watch{} }
 
-// Changed is always true: they may have.
+// Changed always returns true, because this system does not report changes.
 func (*Watch) Changed() bool { return true }
 
-// Close ends it.
+// Close does nothing.
 func (*Watch) Close() {}
