@@ -1,4 +1,4 @@
-/* What ccall.Call gives to a C function. */
+/* The argument that ccall.Call passes to a C function. */
 #ifndef RAWVERBS_CCALL_H
 #define RAWVERBS_CCALL_H
 
@@ -7,7 +7,7 @@
 struct ccall_args {
 	uintptr_t a, b, c, d;
 	void *p;
-	int64_t result; /* to be set */
+	int64_t result; /* the function sets this */
 };
 
 typedef void ccall_fn(struct ccall_args *args);

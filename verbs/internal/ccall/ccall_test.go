@@ -28,8 +28,8 @@ func TestCallPassesArgumentsAndResult(t *testing.T) {
 	}
 }
 
-// TestCallTakesAPartOfAnObject, whose other parts have pointers.
-func TestCallTakesAPartOfAnObject(t *testing.T) {
+// TestCallWithPartOfObject passes a field of an object whose other fields have pointers.
+func TestCallWithPartOfObject(t *testing.T) {
 	onHeap = &object{41, new(int)}
 	if Call(ccalltest.Polynomial, 0, 0, 0, 0, unsafe.Pointer(&onHeap.n)); onHeap.n != 42 {
 		t.Errorf("%d in the object", onHeap.n)
@@ -43,7 +43,7 @@ type object struct {
 
 var onHeap *object
 
-func TestCallIsOfTheThread(t *testing.T) {
+func TestCallStaysOnThread(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	Call(ccalltest.SetErrno, uintptr(syscall.EIO), 0, 0, 0, nil)
@@ -59,10 +59,10 @@ func TestCallAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestCallAmongSignals has many goroutines call while others allocate, the garbage
-// collector runs all the time, each goroutine is preempted, and a profile is made.
-func TestCallAmongSignals(t *testing.T) {
-	runtime.SetCPUProfileRate(2000) // StartCPUProfile complains that it is set, and uses it
+// TestCallDuringSignals calls from many goroutines while the garbage collector runs all
+// the time and a CPU profile interrupts them.
+func TestCallDuringSignals(t *testing.T) {
+	runtime.SetCPUProfileRate(2000) // StartCPUProfile prints a complaint and uses this rate
 	if err := pprof.StartCPUProfile(new(bytes.Buffer)); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestCallAmongSignals(t *testing.T) {
 	all.Wait()
 }
 
-// deep calls f from a stack that has grown, and shrinks again at the next collection.
+// deep calls f from a grown stack, which shrinks at the next garbage collection.
 func deep(n int, f func() int64) int64 {
 	var room [256]byte
 	if n == 0 {
@@ -103,8 +103,8 @@ func deep(n int, f func() int64) int64 {
 	return deep(n-1, f) + int64(room[0])*0
 }
 
-// TestTheEnvironmentTurnsItOff, in this test started by itself.
-func TestTheEnvironmentTurnsItOff(t *testing.T) {
+// TestVariable checks the environment variable in a child process, which runs this test.
+func TestVariable(t *testing.T) {
 	const child = "CCALL_TEST_CHILD"
 	if os.Getenv(child) != "" {
 		n := uint64(41)
@@ -121,18 +121,18 @@ func TestTheEnvironmentTurnsItOff(t *testing.T) {
 	}
 }
 
-// TestWhatEndsTheProgram: what is printed then says where it was. It is tried in a program
-// that does nothing else: this test, started by itself.
-func TestWhatEndsTheProgram(t *testing.T) {
+// TestCrashReport checks that a fault or SIGQUIT during a direct call prints the stack of
+// the calling goroutine. The child process runs this test.
+func TestCrashReport(t *testing.T) {
 	const name = "CCALL_TEST_ENDS_BY"
 	ends := map[string]struct {
-		end   func()
-		tells string
+		end    func()
+		prints string
 	}{
 		"fault":      {func() { Call(ccalltest.Fault, 8, 0, 0, 0, nil) }, "SIGSEGV"},
 		"fault deep": {func() { Call(ccalltest.FaultDeep, 8, 0, 0, 0, nil) }, "SIGSEGV"},
 		"quit": {func() {
-			runtime.LockOSThread() // whose stack is printed
+			runtime.LockOSThread() // the signal prints the stack of this thread
 			thread := unix.Gettid()
 			time.AfterFunc(100*time.Millisecond, func() { _ = unix.Tgkill(os.Getpid(), thread, unix.SIGQUIT) })
 			Call(ccalltest.Work, uintptr(10*time.Second), 0, 0, 0, nil)
@@ -140,7 +140,7 @@ func TestWhatEndsTheProgram(t *testing.T) {
 	}
 	if how, ok := ends[os.Getenv(name)]; ok {
 		defer func() {
-			_ = recover() // C's locks would be left held
+			_ = recover() // must not succeed: C code could hold locks
 			t.Log("survived")
 		}()
 		how.end()
@@ -148,11 +148,11 @@ func TestWhatEndsTheProgram(t *testing.T) {
 	}
 	for how, want := range ends {
 		cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
-		cmd.Env = append(os.Environ(), name+"="+how, "GOMAXPROCS=2", "ASAN_OPTIONS=handle_segv=0") // a fault is the runtime's to tell of
+		cmd.Env = append(os.Environ(), name+"="+how, "GOMAXPROCS=2", "ASAN_OPTIONS=handle_segv=0") // the Go runtime must report the fault
 		out, err := cmd.CombinedOutput()
-		for _, tells := range []string{want.tells, "ccall.Call(", t.Name(), "testing.(*M).Run"} {
-			if !strings.Contains(string(out), tells) {
-				t.Errorf("%s: %q is not told", how, tells)
+		for _, text := range []string{want.prints, "ccall.Call(", t.Name(), "testing.(*M).Run"} {
+			if !strings.Contains(string(out), text) {
+				t.Errorf("%s: %q is not printed", how, text)
 			}
 		}
 		if err == nil || strings.Contains(string(out), "survived") || t.Failed() {

@@ -19,9 +19,9 @@ import "C"
 
 import "unsafe"
 
-// Through is Call through cgo, for a function that may take long. What p points to has no
-// pointers, and p's type says so to cgo: else all of the object that it is part of would be
-// looked through for some.
+// Through is Call through cgo, for a function that may take long. It passes p as *uint8_t,
+// a type without pointers. Otherwise cgo would search the whole object around p for
+// pointers.
 func Through(fn unsafe.Pointer, a, b, c, d uintptr, p unsafe.Pointer) int64 {
 	return int64(C.ccall_through(C.uintptr_t(uintptr(fn)), C.uintptr_t(a), C.uintptr_t(b), C.uintptr_t(c), C.uintptr_t(d), (*C.uint8_t)(p)))
 }

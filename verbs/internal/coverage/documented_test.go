@@ -16,10 +16,10 @@ import (
 	"testing"
 )
 
-// TestEveryNameIsDocumented holds what a program can import to it: a comment for each
-// exported name, constants, fields and methods of interfaces among them, and an
-// Implements: paragraph, of whole prototypes and at the end, for each function of
-// libibverbs that the C wall calls.
+// TestEveryNameIsDocumented checks the public packages. Each exported name needs a
+// comment, including constants, fields and methods of interfaces. Each function of
+// libibverbs that the C code calls needs an Implements: paragraph with its whole
+// prototype, at the end of a comment.
 func TestEveryNameIsDocumented(t *testing.T) {
 	const root = "../../.."
 	for _, dir := range []string{"verbs", "rc", "qpstate", "oob", "softroce"} {
@@ -35,18 +35,18 @@ func TestEveryNameIsDocumented(t *testing.T) {
 		}
 		called := calledByC(t, filepath.Join(root, dir))
 		if len(called) < 50 {
-			t.Errorf("the C wall calls only %v", called)
+			t.Errorf("the C code calls only %v", called)
 		}
 		for _, name := range called {
 			if !d.implemented[name] {
-				t.Errorf("the C wall calls %s, and no exported name's comment has it in an Implements: line", name)
+				t.Errorf("the C code calls %s, but no comment of an exported name has it in an Implements: line", name)
 			}
 		}
 	}
 }
 
-// TestEveryObjectHasAnExample asks for one that runs, and whose output is checked, of
-// each type of verbs that has a Close.
+// TestEveryObjectHasAnExample checks that each type of verbs with a Close has an example
+// with a checked output.
 func TestEveryObjectHasAnExample(t *testing.T) {
 	const dir = "../../../verbs"
 	examples := make(map[string]bool)
@@ -75,25 +75,25 @@ func TestEveryObjectHasAnExample(t *testing.T) {
 	}
 }
 
-// TestFaultsAreFound shows the judge one of each fault.
+// TestFaultsAreFound checks that each kind of fault is reported.
 func TestFaultsAreFound(t *testing.T) {
 	for fault, code := range map[string]string{
-		"the package has no comment":                   "package x\n",
-		"F has no comment":                             "func F() {}",
-		"T.M has no comment":                           "// T is.\ntype T int\nfunc (T) M() {}",
-		"P.M has no comment":                           "// P is.\ntype P[A any] struct{}\nfunc (p *P[A]) M() {}",
-		"T has no comment":                             "type T int",
-		"T.Field has no comment":                       "// T is.\ntype T struct { Field int }",
-		"T.Other has no comment":                       "// T is.\ntype T struct {\n Field int // is one\n Other int\n}",
-		"I.M has no comment":                           "// I is.\ntype I interface { M() }",
-		"C has no comment":                             "// Of a kind.\nconst (\n B = 1 // is one\n C = 2\n)",
-		"V has no comment":                             "var V int",
-		"the comment of F does not begin with it":      "// Does something.\nfunc F() {}",
-		"F: Implements: is not the last paragraph":     "// F is.\n//\n// Implements: int ibv_f(void)\n//\n// More.\nfunc F() {}",
-		"F: Implements: is not a paragraph of its own": "// F is.\n// Implements: int ibv_f(void)\nfunc F() {}",
-		"F: ibv_f has no prototype":                    "// F is.\n//\n// Implements: int ibv_e(int a), ibv_f, ibv_g(void)\nfunc F() {}",
-		"F: ibv_g has no prototype":                    "// F is.\n//\n// Implements: int ibv_e(int a), ibv_f, ibv_g(void)\nfunc F() {}",
-		"f is not exported, and has an Implements:":    "// f is.\n//\n// Implements: int ibv_f(void)\nfunc f() {}",
+		"the package has no comment":                    "package x\n",
+		"F has no comment":                              "func F() {}",
+		"T.M has no comment":                            "// T is.\ntype T int\nfunc (T) M() {}",
+		"P.M has no comment":                            "// P is.\ntype P[A any] struct{}\nfunc (p *P[A]) M() {}",
+		"T has no comment":                              "type T int",
+		"T.Field has no comment":                        "// T is.\ntype T struct { Field int }",
+		"T.Other has no comment":                        "// T is.\ntype T struct {\n Field int // is one\n Other int\n}",
+		"I.M has no comment":                            "// I is.\ntype I interface { M() }",
+		"C has no comment":                              "// Of a kind.\nconst (\n B = 1 // is one\n C = 2\n)",
+		"V has no comment":                              "var V int",
+		"the comment of F does not begin with the name": "// Does something.\nfunc F() {}",
+		"F: Implements: is not the last paragraph":      "// F is.\n//\n// Implements: int ibv_f(void)\n//\n// More.\nfunc F() {}",
+		"F: Implements: is not a separate paragraph":    "// F is.\n// Implements: int ibv_f(void)\nfunc F() {}",
+		"F: ibv_f has no prototype":                     "// F is.\n//\n// Implements: int ibv_e(int a), ibv_f, ibv_g(void)\nfunc F() {}",
+		"F: ibv_g has no prototype":                     "// F is.\n//\n// Implements: int ibv_e(int a), ibv_f, ibv_g(void)\nfunc F() {}",
+		"f is not exported, but has an Implements:":     "// f is.\n//\n// Implements: int ibv_f(void)\nfunc f() {}",
 	} {
 		if !strings.HasPrefix(code, "package") {
 			code = "// Package x is.\npackage x\n" + code
@@ -133,7 +133,7 @@ func (h hidden) Shown() {}
 	}
 }
 
-// docs is what the comments of a package have, and lack.
+// docs are the doc comments of a package, and their faults.
 type docs struct {
 	fset        *token.FileSet
 	names       int
@@ -162,7 +162,7 @@ func readDocs(t *testing.T, dir string) docs {
 	return readSources(t, sources)
 }
 
-// readSources reads files whatever system they are for: a name of any counts.
+// readSources reads files of all systems, so that a name of any system counts.
 func readSources(t *testing.T, sources map[string]string) docs {
 	t.Helper()
 	d := docs{fset: token.NewFileSet(), implemented: make(map[string]bool)}
@@ -204,11 +204,11 @@ func (d *docs) function(f *ast.FuncDecl) {
 	if exported {
 		d.named(f, name, f.Name.Name, f.Doc)
 	} else if strings.Contains(f.Doc.Text(), "Implements:") {
-		d.fault(f, "%s is not exported, and has an Implements:", name)
+		d.fault(f, "%s is not exported, but has an Implements:", name)
 	}
 }
 
-// receiver is the type's name in T, *T, T[A] and T[A, B].
+// receiver returns the name of the type in T, *T, T[A] and T[A, B].
 func receiver(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -223,8 +223,8 @@ func receiver(e ast.Expr) string {
 	return ""
 }
 
-// group is a declaration of types, constants or variables. A comment of the whole
-// stands for a single one only.
+// group checks a declaration of types, constants or variables. The comment of the whole
+// declaration counts only if it declares a single name.
 func (d *docs) group(g *ast.GenDecl) {
 	for _, spec := range g.Specs {
 		switch spec := spec.(type) {
@@ -251,7 +251,7 @@ func (d *docs) group(g *ast.GenDecl) {
 	}
 }
 
-// members are the fields of a struct and the methods of an interface.
+// members checks the fields of a struct and the methods of an interface.
 func (d *docs) members(spec *ast.TypeSpec) {
 	var fields *ast.FieldList
 	switch of := spec.Type.(type) {
@@ -276,7 +276,7 @@ func (d *docs) members(spec *ast.TypeSpec) {
 	}
 }
 
-// named judges the comment of an exported function or type.
+// named checks the comment of an exported function or type.
 func (d *docs) named(at ast.Node, name, begins string, group *ast.CommentGroup) {
 	d.names++
 	text := group.Text()
@@ -285,7 +285,7 @@ func (d *docs) named(at ast.Node, name, begins string, group *ast.CommentGroup) 
 		return
 	}
 	if !strings.HasPrefix(text, begins+" ") {
-		d.fault(at, "the comment of %s does not begin with it", name)
+		d.fault(at, "the comment of %s does not begin with the name", name)
 	}
 	if !strings.Contains(text, "Implements:") {
 		return
@@ -296,7 +296,7 @@ func (d *docs) named(at ast.Node, name, begins string, group *ast.CommentGroup) 
 		switch text := oneLine(block); {
 		case !strings.Contains(text, "Implements:"):
 		case !strings.HasPrefix(text, "Implements: "):
-			d.fault(at, "%s: Implements: is not a paragraph of its own", name)
+			d.fault(at, "%s: Implements: is not a separate paragraph", name)
 		case i != len(blocks)-1:
 			d.fault(at, "%s: Implements: is not the last paragraph", name)
 		default:
@@ -310,11 +310,11 @@ func oneLine(b comment.Block) string {
 	return strings.Join(strings.Fields(string(p.Text(&comment.Doc{Content: []comment.Block{b}}))), " ")
 }
 
-// prototype is a C function's type, name and parameters.
+// prototype matches a C function's type, name and parameters.
 var prototype = regexp.MustCompile(`\w[ *]+(ibv_\w+)\([^()]+\)`)
 
-// prototypes takes the names that a paragraph has whole prototypes of, and finds
-// fault with the others.
+// prototypes records the functions that a paragraph has whole prototypes of, and reports
+// the others.
 func (d *docs) prototypes(at ast.Node, name, paragraph string) {
 	for _, m := range prototype.FindAllStringSubmatch(paragraph, -1) {
 		d.implemented[m[1]] = true
@@ -327,7 +327,7 @@ func (d *docs) prototypes(at ast.Node, name, paragraph string) {
 	}
 }
 
-// calledByC lists the functions of libibverbs that the C wall calls.
+// calledByC returns the functions of libibverbs that the C code calls.
 func calledByC(t *testing.T, dir string) []string {
 	t.Helper()
 	called := make(map[string]bool)

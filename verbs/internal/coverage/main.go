@@ -1,10 +1,15 @@
-// Command coverage says which of libibverbs' public functions package verbs wraps,
-// which it refuses on purpose, and which are missing: make coverage-verbs.
+// Command coverage reports which public functions of libibverbs package verbs wraps, which
+// it refuses on purpose, and which are missing. Run it with: make coverage-verbs.
 //
-// The functions are those that the installed verbs.h declares. Wrapped is what an
-// "Implements:" of a doc comment names; refused is what refused.txt has, with the
-// reason. It fails if less than 90 % is one or the other, if something is both, for a
-// name that verbs.h does not have, and for a prototype that is not the one there.
+// It reads the functions from the installed verbs.h. A function is wrapped if an
+// "Implements:" line of a doc comment names it, and refused if refused.txt lists it with a
+// reason.
+//
+// The command fails if
+//   - less than 90 % of the functions are wrapped or refused,
+//   - a function is both wrapped and refused,
+//   - a comment or refused.txt names a function that verbs.h does not declare,
+//   - the prototype in a comment differs from that in verbs.h.
 package main
 
 import (
@@ -21,7 +26,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// least is the share that must be wrapped or refused.
+// least is the minimum share of functions that are wrapped or refused.
 const least = 0.90
 
 func main() {
@@ -39,11 +44,11 @@ func main() {
 	}
 }
 
-// run prints the report and says whether it is good enough.
+// run prints the report and returns true if it has no faults.
 func run(w io.Writer, header, source, refused string) (bool, error) {
 	text, err := os.ReadFile(header)
 	if err != nil {
-		return false, fmt.Errorf("%w; try: installing libibverbs-dev, or -header", err)
+		return false, fmt.Errorf("%w; try: apt-get install libibverbs-dev, or -header FILE", err)
 	}
 	wrapped, texts, err := implemented(source)
 	if err != nil {
@@ -58,7 +63,7 @@ func run(w io.Writer, header, source, refused string) (bool, error) {
 		return false, errors.WithMessage(err, refused)
 	}
 	functions := declared(string(text))
-	wrong := otherwise(w, functions, texts)
+	wrong := mismatches(w, functions, texts)
 	return report(w, functions, wrapped, reasons) && !wrong, nil
 }
 
@@ -69,10 +74,9 @@ var (
 	function   = regexp.MustCompile(`\b(_*)(ibv_[a-z0-9_]+)\s*\(`)
 )
 
-// declared lists the functions of a header, with their prototypes: those at file scope,
-// inline ones too. What lies in braces, such as calls and members, does not count.
-// Behind three underscores is what a macro of the name calls: that prototype is the
-// programs'.
+// declared returns the functions of a header at file scope, with their prototypes. It
+// ignores text in braces, such as calls and members. If the header also declares
+// ___NAME, a macro NAME calls that function; programs then use its prototype.
 func declared(header string) map[string]string {
 	header = comments.ReplaceAllString(header, " ")
 	header = directives.ReplaceAllString(header, " ")
@@ -85,7 +89,7 @@ func declared(header string) map[string]string {
 		case '{':
 			depth++
 		case '}':
-			depth = max(depth-1, 0) // the one that ends extern "C"
+			depth = max(depth-1, 0) // the brace of extern "C" has no opening brace here
 			scope.WriteByte(';')
 		default:
 			if depth == 0 {
@@ -94,7 +98,7 @@ func declared(header string) map[string]string {
 		}
 	}
 	for statement := range strings.SplitSeq(scope.String(), ";") {
-		m := function.FindStringSubmatch(statement) // the first: others are parameters
+		m := function.FindStringSubmatch(statement) // the first match; later ones are parameters
 		switch {
 		case m == nil:
 		case m[1] == "":
@@ -116,28 +120,27 @@ var (
 	around  = regexp.MustCompile(`\s*([*,()])\s*`)
 )
 
-// plain is C without what does not matter in it.
+// plain returns C code without storage classes and unnecessary spaces.
 func plain(c string) string {
 	c = storage.ReplaceAllString(c, " ")
 	return around.ReplaceAllString(strings.Join(strings.Fields(c), " "), "$1")
 }
 
-// otherwise tells which functions a text names and has another prototype of than the
-// header.
-func otherwise(w io.Writer, functions, texts map[string]string) (found bool) {
+// mismatches prints the functions whose prototype in texts differs from verbs.h. It
+// returns true if there are any.
+func mismatches(w io.Writer, functions, texts map[string]string) (found bool) {
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		prototype, _, _ := strings.Cut(functions[name], ")__attribute")
 		if prototype != "" && !strings.Contains(texts[name], prototype) {
-			fmt.Fprintln(w, "FAULT   ", name+" is otherwise in verbs.h: "+prototype)
+			fmt.Fprintln(w, "FAULT   ", name+" has another prototype in verbs.h: "+prototype)
 			found = true
 		}
 	}
 	return found
 }
 
-// implemented finds the names after each "Implements:" of the Go files of a
-// directory, up to the end of the comment, with where they are, and the texts that name
-// them.
+// implemented returns the functions that the Go files of dir name after "Implements:".
+// names has the position of each, texts the comments that name it.
 func implemented(dir string) (names, texts map[string]string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -160,21 +163,20 @@ func implemented(dir string) (names, texts map[string]string, err error) {
 	return names, texts, nil
 }
 
-// listed is a name that stands for a function: before a parenthesis, or alone
-// between commas.
+// listed matches the name of a function: before a parenthesis, or alone between commas.
 var listed = regexp.MustCompile(`(?:^|[\s*])(ibv_[a-z0-9_]+)(?:\(|,|$)`)
 
-// mention is where a function is named, and all texts of the file that name it.
+// mention has the line that names a function, and all comments of the file that name it.
 type mention struct {
 	line int
 	text string
 }
 
-// implements finds the functions that one file names.
+// implements returns the functions that one file names after "Implements:".
 func implements(text string) map[string]mention {
 	names := make(map[string]mention)
 	within, paragraph := false, ""
-	var of []string // paragraph's
+	var of []string // the functions that paragraph names
 	for i, line := range strings.Split(text, "\n") {
 		comment, isComment := strings.CutPrefix(strings.TrimSpace(line), "//")
 		if !isComment {
@@ -190,7 +192,7 @@ func implements(text string) map[string]mention {
 		if !within {
 			continue
 		}
-		outside := parameters.ReplaceAllString(comment, "(") // types there are none of ours
+		outside := parameters.ReplaceAllString(comment, "(") // parameter types are not functions
 		for _, m := range listed.FindAllStringSubmatch(outside, -1) {
 			names[m[1]] = mention{i + 1, names[m[1]].text}
 			of = append(of, m[1])
@@ -202,8 +204,8 @@ func implements(text string) map[string]mention {
 
 var parameters = regexp.MustCompile(`\([^)]*\)`)
 
-// parseRefused reads "name name …: reason" lines; # begins a comment, and an
-// indented line goes on with the reason.
+// parseRefused reads lines "name name …: reason". # begins a comment. An indented line
+// continues the reason.
 func parseRefused(text string) (map[string]string, error) {
 	reasons := make(map[string]string)
 	var last []string
@@ -213,7 +215,7 @@ func parseRefused(text string) (map[string]string, error) {
 			continue
 		case line[0] == ' ' || line[0] == '\t':
 			if len(last) == 0 {
-				return nil, errors.Errorf("line %d goes on with nothing", i+1)
+				return nil, errors.Errorf("line %d is indented, but continues no reason", i+1)
 			}
 			for _, name := range last {
 				reasons[name] += " " + strings.TrimSpace(line)
@@ -227,7 +229,7 @@ func parseRefused(text string) (map[string]string, error) {
 		last = strings.Fields(names)
 		for _, name := range last {
 			if reasons[name] != "" {
-				return nil, errors.Errorf("line %d: %s is there twice", i+1, name)
+				return nil, errors.Errorf("line %d: %s is listed twice", i+1, name)
 			}
 			reasons[name] = reason
 		}
@@ -235,14 +237,15 @@ func parseRefused(text string) (map[string]string, error) {
 	return reasons, nil
 }
 
-// report prints what became of each function, and says whether all is well.
+// report prints the state of each function and the faults. It returns true if there are no
+// faults.
 func report(w io.Writer, functions, wrapped, refused map[string]string) bool {
 	var missing, faults []string
 	count := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(functions)) {
 		switch where, reason := wrapped[name], refused[name]; {
 		case where != "" && reason != "":
-			faults = append(faults, name+" is refused, and wrapped by "+where)
+			faults = append(faults, name+" is refused, but wrapped in "+where)
 			count["wrapped"]++
 		case where != "":
 			count["wrapped"]++
@@ -260,7 +263,7 @@ func report(w io.Writer, functions, wrapped, refused map[string]string) bool {
 	for _, list := range []map[string]string{wrapped, refused} {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
 			if functions[name] == "" {
-				faults = append(faults, name+" is named, and verbs.h has no such function ("+list[name]+")")
+				faults = append(faults, name+" is named, but verbs.h does not declare it ("+list[name]+")")
 			}
 		}
 	}

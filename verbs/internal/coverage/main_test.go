@@ -32,7 +32,7 @@ func TestDeclared(t *testing.T) {
 	got := declared(header)
 	want := map[string]string{
 		"ibv_one":   "int ibv_one(struct ibv_qp*qp,int(*ibv_callback)(int))",
-		"ibv_two":   "int ibv_two(struct ibv_qp*qp,int more)", // what the macro calls
+		"ibv_two":   "int ibv_two(struct ibv_qp*qp,int more)", // the function that the macro calls
 		"ibv_three": "struct ibv_mr*ibv_three(struct ibv_pd*pd)",
 	}
 	if !maps.Equal(got, want) {
@@ -63,12 +63,12 @@ func TestParseRefused(t *testing.T) {
 	}
 	for _, bad := range []string{"ibv_a", "ibv_a:", "ibv_a: x\nibv_a: y", "  on and on"} {
 		if _, err := parseRefused(bad); err == nil {
-			t.Errorf("%q is taken", bad)
+			t.Errorf("%q is accepted", bad)
 		}
 	}
 }
 
-// TestRun judges small worlds, and finds each fault.
+// TestRun runs the command on small directories, one per fault.
 func TestRun(t *testing.T) {
 	const one, two = "// Implements: int ibv_one(struct ibv_qp *qp, int (*ibv_callback)(int)),\n", "// int ibv_two(struct ibv_qp *qp, int more)\n"
 	for name, c := range map[string]struct {
@@ -76,15 +76,15 @@ func TestRun(t *testing.T) {
 		ok            bool
 		says          string
 	}{
-		"all there":             {one + two, "ibv_three: why\n", true, "3 functions: 2 wrapped, 1 refused, 0 missing: 100.0 %"},
-		"too little":            {one, "ibv_three: why\n", false, "missing  ibv_two"},
-		"both":                  {one + two, "ibv_three ibv_two: why\n", false, "ibv_two is refused, and wrapped by x.go:2"},
-		"wrapped, and no such":  {one + two + "// int ibv_nine(void)\n", "ibv_three: why\n", false, "ibv_nine is named"},
-		"refused, and no such":  {one + two, "ibv_three ibv_nine: why\n", false, "ibv_nine is named"},
-		"the reason is shown":   {one + two, "ibv_three: why not\n", true, "why not"},
-		"a test does not count": {"package x\n", "ibv_three: why\n", false, "missing  ibv_one"},
-		"without a prototype":   {one + "// ibv_two\n", "ibv_three: why\n", false, "ibv_two is otherwise in verbs.h: int ibv_two(struct ibv_qp*qp,int more)"},
-		"another prototype":     {one + "// int ibv_two(struct ibv_qp *qp)\n", "ibv_three: why\n", false, "ibv_two is otherwise in verbs.h"},
+		"complete":                {one + two, "ibv_three: why\n", true, "3 functions: 2 wrapped, 1 refused, 0 missing: 100.0 %"},
+		"too little":              {one, "ibv_three: why\n", false, "missing  ibv_two"},
+		"both":                    {one + two, "ibv_three ibv_two: why\n", false, "ibv_two is refused, but wrapped in x.go:2"},
+		"wrapped, but undeclared": {one + two + "// int ibv_nine(void)\n", "ibv_three: why\n", false, "ibv_nine is named"},
+		"refused, but undeclared": {one + two, "ibv_three ibv_nine: why\n", false, "ibv_nine is named"},
+		"the reason is shown":     {one + two, "ibv_three: why not\n", true, "why not"},
+		"a test does not count":   {"package x\n", "ibv_three: why\n", false, "missing  ibv_one"},
+		"without a prototype":     {one + "// ibv_two\n", "ibv_three: why\n", false, "ibv_two has another prototype in verbs.h: int ibv_two(struct ibv_qp*qp,int more)"},
+		"another prototype":       {one + "// int ibv_two(struct ibv_qp *qp)\n", "ibv_three: why\n", false, "ibv_two has another prototype in verbs.h"},
 	} {
 		dir := t.TempDir()
 		for file, text := range map[string]string{"verbs.h": header, "x.go": c.code, "x_test.go": "// Implements: ibv_one\n", "refused.txt": c.refused} {

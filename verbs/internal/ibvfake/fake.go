@@ -1,8 +1,8 @@
 //go:build linux && cgo
 
-// Package ibvfake makes struct ibv_qp, ibv_srq and ibv_cq objects whose table of
-// operations is a few lines of C, so that the cost and the encoding of a post and
-// a poll can be tested without a device. Only tests import it.
+// Package ibvfake makes struct ibv_qp, ibv_srq and ibv_cq objects with simple C functions
+// as their operations. Tests use it to check the cost and the encoding of posts and polls
+// without a device.
 package ibvfake
 
 /*
@@ -19,72 +19,71 @@ import (
 	"unsafe"
 )
 
-// Fake is one queue pair, one SRQ and one completion queue, which is extended too.
+// Fake has one queue pair, one SRQ and one completion queue, which is also an extended
+// completion queue. It is for one goroutine at a time.
 type Fake struct{ f *C.struct_fake }
 
-// New makes a fake; Free ends it.
+// New returns a Fake. The caller must call Free.
 func New() *Fake { return &Fake{C.fake_new()} }
 
-// Free gives its memory back.
+// Free frees the memory of the Fake.
 func (f *Fake) Free() { C.free(unsafe.Pointer(f.f)) }
 
-// QP is its struct ibv_qp *, CQ its struct ibv_cq *.
+// QP returns the struct ibv_qp *.
 func (f *Fake) QP() unsafe.Pointer { return unsafe.Pointer(&f.f.ex.qp_base) }
 
-// Builder is its struct ibv_qp_ex *, for the ibv_wr_* calls.
+// Builder returns the struct ibv_qp_ex *, for the ibv_wr_* calls.
 func (f *Fake) Builder() unsafe.Pointer { return unsafe.Pointer(&f.f.ex) }
 
-// MW is a struct ibv_mw * of type 2 with key 0x700, MR a struct ibv_mr * with key
-// 0x900. They can be named, and not closed.
+// MW returns a struct ibv_mw * of type 2 with rkey 0x700. It cannot be closed.
 func (f *Fake) MW() unsafe.Pointer { return unsafe.Pointer(&f.f.mw) }
 
-// MR is its struct ibv_mr *; see MW.
+// MR returns a struct ibv_mr * with lkey and rkey 0x900. It cannot be closed.
 func (f *Fake) MR() unsafe.Pointer { return unsafe.Pointer(&f.f.mr) }
 
-// AH is its struct ibv_ah *, until FreeAH; Lost is how many datagrams were posted
-// after that.
+// AH returns the struct ibv_ah *, which is valid until FreeAH.
 func (f *Fake) AH() unsafe.Pointer { return unsafe.Pointer(&f.f.ah) }
 
-// FreeAH takes the address handle away; see AH.
+// FreeAH invalidates the address handle.
 func (f *Fake) FreeAH() { f.f.ah.handle = 0 }
 
-// Lost counts what was posted with an address handle that was gone; see AH.
+// Lost returns the number of datagrams that were posted after FreeAH.
 func (f *Fake) Lost() int { return int(f.f.lost) }
 
-// Inlined is how many requests were built with their data inline.
+// Inlined returns the number of requests that were built with inline data.
 func (f *Fake) Inlined() int { return int(f.f.inlined) }
 
-// CQ is its struct ibv_cq *.
+// CQ returns the struct ibv_cq *.
 func (f *Fake) CQ() unsafe.Pointer { return unsafe.Pointer(&f.f.cq) }
 
-// SRQ is its struct ibv_srq *.
+// SRQ returns the struct ibv_srq *.
 func (f *Fake) SRQ() unsafe.Pointer { return unsafe.Pointer(&f.f.srq) }
 
-// Batches is how many extended batches were started, walked a step and ended.
+// Batches returns the number of calls of start_poll, next_poll and end_poll.
 func (f *Fake) Batches() (starts, nexts, ends int) {
 	return int(f.f.starts), int(f.f.nexts), int(f.f.ends)
 }
 
-// Calls is how many posts there were, WRs how many requests they queued.
+// Calls returns the number of posts.
 func (f *Fake) Calls() int { return int(f.f.posts) }
 
-// WRs is how many work requests were queued.
+// WRs returns the number of work requests that were queued.
 func (f *Fake) WRs() int { return int(f.f.wrs) }
 
-// Datagrams makes it a UD queue pair.
+// Datagrams makes the queue pair a UD queue pair.
 func (f *Fake) Datagrams() { f.f.ex.qp_base.qp_type = C.IBV_QPT_UD }
 
-// Refuse makes every post refuse the request at place i of its chain; -1 none, and
-// -2 lets a post of sends fail after the last, without saying which.
+// Refuse makes every post refuse request i of its chain with errno. -1 refuses no request.
+// -2 lets a post of sends fail after the last request, without a bad_wr.
 func (f *Fake) Refuse(i int, errno syscall.Errno) {
 	f.f.refuse_at, f.f.errnum = C.int(i), C.int(errno)
 }
 
-// Stall makes each post of sends in the classic way take so long.
+// Stall makes each ibv_post_send take the time d.
 func (f *Fake) Stall(d time.Duration) { f.f.stall = C.double(d.Seconds()) }
 
-// Completes makes each poll give up to n copies of a completion with an
-// immediate; n < 0 makes it fail with errno.
+// Completes makes each poll return up to n copies of a completion with an immediate. If n
+// is negative, each poll fails with errno.
 func (f *Fake) Completes(n int, id uint64, imm uint32, errno syscall.Errno) {
 	f.f.polled, f.f.left, f.f.errnum = C.int(n), C.int(n), C.int(errno)
 	f.f.wc.wr_id = C.uint64_t(id)
@@ -99,18 +98,18 @@ func (f *Fake) Completes(n int, id uint64, imm uint32, errno syscall.Errno) {
 	binary.BigEndian.PutUint32(f.f.wc.anon0[:], imm)
 }
 
-// Empty makes the next n polls find nothing.
+// Empty makes the next n polls return no completion.
 func (f *Fake) Empty(n int) { f.f.empty = C.long(n) }
 
-// Polls is how many polls there were.
+// Polls returns the number of polls.
 func (f *Fake) Polls() int { return int(f.f.polls) }
 
-// Fails makes the completions that a poll gives failures.
+// Fails sets the status and vendor error of the completions.
 func (f *Fake) Fails(status, vendorErr uint32) {
 	f.f.wc.status, f.f.wc.vendor_err = status, C.uint32_t(vendorErr)
 }
 
-// Sent is what C saw of a work request at place i (0…3) of the last chain.
+// Sent is a send work request as C received it.
 type Sent struct {
 	ID         uint64
 	Opcode     uint32
@@ -119,7 +118,7 @@ type Sent struct {
 	Addr       uint64
 	Length     uint32
 	LKey       uint32
-	ImmWire    uint32 // read as big-endian
+	ImmWire    uint32 // the bytes of the immediate, read as big-endian
 	RemoteAddr uint64
 	RKey       uint32
 	CompareAdd uint64
@@ -129,7 +128,7 @@ type Sent struct {
 	InvalidateRKey uint32
 }
 
-// Bound is what C saw of a bind at place i of the last chain.
+// Bound is a bind request as C received it.
 type Bound struct {
 	MW, MR       unsafe.Pointer
 	RKey         uint32
@@ -137,7 +136,7 @@ type Bound struct {
 	Access       uint32
 }
 
-// Bind reads the last post's request i.
+// Bind returns request i (0…3) of the last post, a bind.
 func (f *Fake) Bind(i int) Bound {
 	var b C.struct_ibv_send_wr = f.f.last_send[i]
 	mw := (*struct {
@@ -150,7 +149,7 @@ func (f *Fake) Bind(i int) Bound {
 	return Bound{mw.mw, mw.mr, mw.rkey, mw.addr, mw.length, mw.access}
 }
 
-// Send reads the last post's request i.
+// Send returns request i (0…3) of the last post, a send.
 func (f *Fake) Send(i int) Sent {
 	w, s := &f.f.last_send[i], &f.f.last_sge[i]
 	rdma := (*struct {
@@ -171,13 +170,14 @@ func (f *Fake) Send(i int) Sent {
 	}
 }
 
-// RecvID is the id of the last post's receive i, with its first element.
+// RecvID returns the ID of receive i (0…3) of the last post, the address of its first
+// element and its number of elements.
 func (f *Fake) RecvID(i int) (id, addr uint64, sges int) {
 	return uint64(f.f.last_recv[i].wr_id), uint64(f.f.last_sge[i].addr), int(f.f.last_recv[i].num_sge)
 }
 
-// PostInC posts a chain of batch requests n times without leaving C: the floor
-// that a post from Go is measured against.
+// PostInC posts a chain of batch requests n times from C. Benchmarks compare a post from Go
+// with it.
 func (f *Fake) PostInC(batch, n int) {
 	chain := unsafe.Slice((*C.struct_ibv_send_wr)(C.calloc(C.size_t(batch), C.sizeof_struct_ibv_send_wr)), batch)
 	defer C.free(unsafe.Pointer(&chain[0]))
@@ -187,10 +187,10 @@ func (f *Fake) PostInC(batch, n int) {
 	C.fake_loop_send(f.f, &chain[0], C.long(n))
 }
 
-// Cross calls into C and does nothing there.
+// Cross calls a C function that does nothing.
 func (f *Fake) Cross() { C.fake_cross(f.f) }
 
-// PollInC polls n times for up to batch completions without leaving C.
+// PollInC polls n times from C for up to batch completions.
 func (f *Fake) PollInC(batch, n int) {
 	wcs := (*C.struct_ibv_wc)(C.calloc(C.size_t(batch), C.sizeof_struct_ibv_wc))
 	defer C.free(unsafe.Pointer(wcs))

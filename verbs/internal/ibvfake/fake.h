@@ -1,6 +1,6 @@
 /*
- * The fake itself: what it remembers, and the set-up of its objects. The operations
- * are in fake_post.h, fake_build.h and fake_poll.h.
+ * struct fake and the set-up of its objects. The operations are in fake_post.h,
+ * fake_build.h and fake_poll.h.
  */
 #ifndef RAWVERBS_IBVFAKE_H
 #define RAWVERBS_IBVFAKE_H
@@ -11,33 +11,33 @@
 #include <time.h>
 #include <infiniband/verbs.h>
 
-// What the last post brought, for a test to look at; and what the next may do.
+// The last post, for a test to check, and the behaviour of the next calls.
 struct fake {
 	struct ibv_context ctx;
 	struct ibv_qp_ex ex;
 	struct ibv_srq srq;
-	struct ibv_cq_ex cq;        // begins like a struct ibv_cq
+	struct ibv_cq_ex cq;        // has the layout of a struct ibv_cq at its beginning
 	struct ibv_mw mw;
 	struct ibv_mr mr;
-	struct ibv_ah ah;           // freed, as it were, when handle is 0
-	long posts;                 // calls
-	long wrs;                   // requests in all calls
+	struct ibv_ah ah;           // a handle of 0 means freed
+	long posts;                 // number of posts
+	long wrs;                   // requests of all posts
 	long lost;                  // datagrams whose address handle was freed
-	int refuse_at;              // the place in a chain that is refused; -1: none, -2: the doorbell, when all are queued
-	int errnum;                 // with this
-	double stall;               // seconds that each post of sends in the classic way takes
+	int refuse_at;              // index of the request to refuse; -1: none, -2: the doorbell, after all are queued
+	int errnum;                 // errno of a refusal or a failed poll
+	double stall;               // seconds that each ibv_post_send takes
 	struct ibv_send_wr last_send[4];
 	struct ibv_sge last_sge[4];
 	struct ibv_recv_wr last_recv[4];
-	struct ibv_wc wc;           // what each poll gives
-	struct ibv_send_wr built;   // the request that the ibv_wr_* calls are at
+	struct ibv_wc wc;           // the completion that each poll returns
+	struct ibv_send_wr built;   // the request that the ibv_wr_* calls are building
 	struct ibv_sge built_sge;
-	int building;               // its place, from 1 on
-	int inlined;                // requests whose data came inline
-	int polled;                 // completions a poll gives at most
-	int left;                   // of an extended batch
-	long polls, empty;          // polls there were, and how many more find nothing
-	long starts, nexts, ends;   // of extended batches
+	int building;               // number of that request, from 1
+	int inlined;                // requests with inline data
+	int polled;                 // maximum number of completions per poll
+	int left;                   // remaining completions of an extended batch
+	long polls, empty;          // number of polls; number of further polls that return nothing
+	long starts, nexts, ends;   // calls of start_poll, next_poll and end_poll
 };
 
 #include "fake_post.h"

@@ -1,6 +1,5 @@
 /*
- * Posting by the ibv_wr_* calls: requests are written down one by one, and none counts
- * unless wr_complete takes them all.
+ * Posting with the ibv_wr_* calls. Each request is recorded; wr_complete queues them all.
  */
 #ifndef RAWVERBS_IBVFAKE_BUILD_H
 #define RAWVERBS_IBVFAKE_BUILD_H

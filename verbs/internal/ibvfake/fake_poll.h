@@ -1,5 +1,6 @@
 /*
- * Polling, of a CQ that is extended too: each poll gives copies of one completion.
+ * Polling with ibv_poll_cq and the extended calls. Each poll returns copies of one
+ * completion.
  */
 #ifndef RAWVERBS_IBVFAKE_POLL_H
 #define RAWVERBS_IBVFAKE_POLL_H
@@ -33,7 +34,7 @@ static int fake_start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 	if (f->polled < 0)
 		return f->errnum;
 	if (f->left <= 0) {
-		f->left = f->polled; // the next call finds as many again
+		f->left = f->polled; // the next batch has as many again
 		return ENOENT;
 	}
 	f->left--;
@@ -94,7 +95,7 @@ static void fake_extended(struct ibv_cq_ex *cq)
 	cq->read_flow_tag = fake_read_flow_tag;
 }
 
-// The loop that a Go poll is measured against.
+// fake_loop_poll is the loop that benchmarks compare a poll from Go with.
 static void fake_loop_poll(struct fake *f, int batch, struct ibv_wc *wc, long n)
 {
 	while (n-- > 0)

@@ -1,10 +1,11 @@
 /*
- * Posting in the classic way: chains are written down, and refused where a test says so.
+ * Posting with ibv_post_send, ibv_post_recv and ibv_post_srq_recv. Each chain is recorded;
+ * refuse_at selects a request to refuse.
  */
 #ifndef RAWVERBS_IBVFAKE_POST_H
 #define RAWVERBS_IBVFAKE_POST_H
 
-// fake_work keeps the processor, whatever signals come.
+// fake_work uses the processor for some seconds, even if signals arrive.
 static void fake_work(double seconds)
 {
 	struct timespec began, now;
@@ -74,7 +75,8 @@ static int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struc
 	return fake_recv((struct fake *)srq->srq_context, wr, bad);
 }
 
-// The loop that a Go post is measured against: the same work with no crossing.
+// fake_loop_send is the loop that benchmarks compare a post from Go with: the same work
+// without calls from Go into C.
 static void fake_loop_send(struct fake *f, struct ibv_send_wr *wr, long n)
 {
 	struct ibv_send_wr *bad;
@@ -83,7 +85,7 @@ static void fake_loop_send(struct fake *f, struct ibv_send_wr *wr, long n)
 		ibv_post_send(&f->ex.qp_base, wr, &bad);
 }
 
-// fake_cross does nothing: what a call from Go into C costs by itself.
+// fake_cross does nothing. It shows the cost of a call from Go into C.
 static void fake_cross(struct fake *f)
 {
 	(void)f;

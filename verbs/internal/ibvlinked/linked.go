@@ -1,7 +1,7 @@
 //go:build linux && cgo
 
-// Package ibvlinked calls libibverbs as a program's other packages may: linked with
-// -libverbs. Only its test imports it, beside package verbs.
+// Package ibvlinked calls libibverbs through the linker option -libverbs, as other packages
+// of a program may do. Its test imports it together with package verbs.
 package ibvlinked
 
 // #cgo LDFLAGS: -libverbs
@@ -23,7 +23,7 @@ import "C"
 
 import "syscall"
 
-// Devices returns how many devices libibverbs lists, or its errno.
+// Devices returns the number of devices that libibverbs lists, or its errno.
 func Devices() (int, syscall.Errno) {
 	var n C.int
 	errno := C.list_devices(&n)
