@@ -153,6 +153,9 @@ func (qp *QP) requestFault(wr *SendWR) fault {
 	if f := elementsFault(wr.SGL, qp.Cap().MaxSendSGE, "QPCap.MaxSendSGE"); f.found() {
 		return f
 	}
+	if wr.Opcode == 0 {
+		return fault{"SendWR.Opcode is not set", "an Opcode, such as OpSend"}
+	}
 	if !hasOpcode(qp.Type(), wr.Opcode) {
 		return fault{fmt.Sprintf("%s queue pairs have no %v", qp.Type().Name(), wr.Opcode), "an RC queue pair, or an opcode that this type has"}
 	}

@@ -71,7 +71,7 @@ func (b *bench) way() verbs.AHAttr {
 // reasons are words of which a refused post's error has those of its own reason only.
 var reasons = []string{
 	"is in RESET", "is in INIT", "is in RTR", "is in ERR", "elements", "bytes inline", "cannot be inline", "inline data only of", "no AH", "AH is closed", "another device or protection domain", "have no IBV_WR_", "multiple of 8", "8 bytes",
-	"the SRQ", "queue is full", "type 1", "no Bind", "no window", "no region", "window is closed", "region is closed", "upper 24 bits", "is closed: use of", "largest message",
+	"the SRQ", "SendWR.Opcode is not set", "queue is full", "type 1", "no Bind", "no window", "no region", "window is closed", "region is closed", "upper 24 bits", "is closed: use of", "largest message",
 }
 
 // refused reports an error that does not give the one reason, and a remedy.
@@ -127,6 +127,9 @@ func TestPostSendFindsTheReason(t *testing.T) {
 		"inline IOVA":   {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendInline, SGL: []verbs.SGE{chosen.SGE(0, 8)}}, []string{"inline data only of"}},
 		"READ on UC":    {verbs.UC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpRDMARead, SGL: one}, []string{"have no IBV_WR_"}},
 		"WRITE on UD":   {verbs.UD, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: one}, []string{"have no IBV_WR_"}},
+		"no opcode":     {verbs.RC, qpstate.RTS, verbs.SendWR{SGL: one}, []string{"SendWR.Opcode is not set"}},
+		"no opcode, UD": {verbs.UD, qpstate.RTS, verbs.SendWR{SGL: one}, []string{"SendWR.Opcode is not set"}},
+		"no opcode, UC": {verbs.UC, qpstate.RTS, verbs.SendWR{Flags: verbs.SendInline, SGL: one}, []string{"SendWR.Opcode is not set"}},
 		"TSO":           {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpTSO, SGL: one}, []string{"have no IBV_WR_"}},
 		"unaligned":     {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpAtomicFetchAndAdd, SGL: one, RemoteAddr: b.mr.Addr() + 4}, []string{"multiple of 8"}},
 		"short atomic":  {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpAtomicCmpAndSwp, SGL: []verbs.SGE{b.mr.SGE(0, 4)}, RemoteAddr: b.mr.Addr()}, []string{"8 bytes"}},
@@ -152,7 +155,7 @@ func TestPostSendFindsTheReasonOfOne(t *testing.T) {
 	ok := verbs.SendWR{Opcode: verbs.OpSend}
 	odd := verbs.SendWR{Opcode: verbs.OpAtomicFetchAndAdd, SGL: []verbs.SGE{b.mr.SGE(0, 8)}, RemoteAddr: 1}
 	b.refused(qp.PostSend([]verbs.SendWR{ok, odd, ok}), syscall.EINVAL, "multiple of 8")
-	b.refused(qp.PostSend(make([]verbs.SendWR, 5)), syscall.ENOMEM, "queue is full")
+	b.refused(qp.PostSend([]verbs.SendWR{ok, ok, ok, ok, ok}), syscall.ENOMEM, "queue is full")
 	b.refused(b.qp(verbs.RC, qpstate.RTR, nil).PostSend(nil), syscall.EINVAL, "is in RTR")
 
 	closed := b.qp(verbs.RC, qpstate.RTS, nil)

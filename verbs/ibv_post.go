@@ -210,7 +210,7 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 	}
 	c.wr_id = C.uint64_t(wr.ID)
 	c.num_sge = C.int(len(wr.SGL))
-	c.opcode = C.enum_ibv_wr_opcode(wr.Opcode)
+	c.opcode = wrOpcodes[wr.Opcode%opcodeRoom]
 	c.send_flags = C.uint(wr.Flags)
 	switch wr.Opcode {
 	case OpSend:
@@ -259,11 +259,6 @@ func setInvalidate(c *C.struct_ibv_send_wr, rkey uint32) {
 
 func setRemote(c *C.struct_ibv_send_wr, wr *SendWR) {
 	*(*wrRDMA)(unsafe.Pointer(&c.wr)) = wrRDMA{wr.RemoteAddr, wr.RKey}
-}
-
-// needsAnswer reports whether an opcode exists on reliable queue pairs only.
-func needsAnswer(o Opcode) bool {
-	return o == OpRDMARead || o == OpAtomicCmpAndSwp || o == OpAtomicFetchAndAdd || o == OpSendWithInvalidate
 }
 
 // setPeer addresses a datagram; false if it has no address, which C would follow

@@ -124,7 +124,7 @@ func TestPostIsOneCallHoweverLong(t *testing.T) { bothPaths(t, isOneCall) }
 func isOneCall(t *testing.T, path PostPath) {
 	for _, n := range []int{1, 2, 63, 64} {
 		f, qp := fakeQPBy(t, path, wide)
-		if err := qp.PostSend(make([]SendWR, n)); err != nil {
+		if err := qp.PostSend(sendBatch(n)); err != nil {
 			t.Fatal(err)
 		}
 		if err := qp.PostRecv(make([]RecvWR, n)); err != nil {
@@ -152,7 +152,7 @@ func TestPostOfNothingDoesNothing(t *testing.T) {
 // TestPostMoreThanTheQueueHolds posts in pieces; the queue says where it is full.
 func TestPostMoreThanTheQueueHolds(t *testing.T) {
 	f, qp := fakeQP(t, wide)
-	if err := qp.PostSend(make([]SendWR, 130)); err != nil {
+	if err := qp.PostSend(sendBatch(130)); err != nil {
 		t.Fatal(err)
 	}
 	if f.WRs() != 130 || f.Calls() != 3 {
@@ -232,7 +232,7 @@ func TestPostAfterClose(t *testing.T) {
 	saved, savedRecv := p.send, p.recv
 	p.send, p.recv = sendSlots{}, recvSlots{}
 	defer func() { p.send, p.recv = saved, savedRecv }()
-	if err := qp.PostSend(make([]SendWR, 1)); !errors.Is(err, net.ErrClosed) {
+	if err := qp.PostSend(sendBatch(1)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("PostSend: %v", err)
 	}
 	if err := qp.PostRecv(make([]RecvWR, 1)); !errors.Is(err, net.ErrClosed) {

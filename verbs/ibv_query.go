@@ -98,7 +98,10 @@ func (q *ibvQP) SetECE(e ECE) error {
 }
 
 func (q *ibvQP) DataInOrder(op Opcode) (bool, error) {
+	if op == 0 || op > OpTSO {
+		return false, syscall.EINVAL
+	}
 	var ordered C.int
-	err := errnoErr(C.rv_query_qp_data_in_order(q.qp, C.int(op), &ordered))
+	err := errnoErr(C.rv_query_qp_data_in_order(q.qp, C.int(wrOpcodes[op]), &ordered))
 	return ordered != 0, err
 }

@@ -17,7 +17,7 @@ func TestPostSaysWhichRequestWasRefused(t *testing.T) {
 	f, qp := fakeQP(t, wide)
 	f.Refuse(3, syscall.ENOMEM)
 	posts := map[string]func() error{
-		"ibv_post_send": func() error { return qp.PostSend(make([]SendWR, 10)) },
+		"ibv_post_send": func() error { return qp.PostSend(sendBatch(10)) },
 		"ibv_post_recv": func() error { return qp.PostRecv(make([]RecvWR, 10)) },
 	}
 	for op, post := range posts {
@@ -28,21 +28,21 @@ func TestPostSaysWhichRequestWasRefused(t *testing.T) {
 	}
 	f.Refuse(-2, syscall.EINVAL)
 	var nowhere *PostError
-	if err := qp.PostSend(make([]SendWR, 10)); !errors.As(err, &nowhere) || nowhere.Index != 0 {
+	if err := qp.PostSend(sendBatch(10)); !errors.As(err, &nowhere) || nowhere.Index != 0 {
 		t.Errorf("refused without a place: %v", err)
 	}
 	f.Refuse(-1, 0)
 	f2, qp2 := fakeQP(t, wide)
 	_ = f2
 	var pe *PostError
-	tooMany := SendWR{SGL: make([]SGE, 3)}
-	if err := qp2.PostSend([]SendWR{{ID: 1}, tooMany, {ID: 3}}); !errors.As(err, &pe) || pe.Index != 1 || f2.WRs() != 1 {
+	tooMany := SendWR{Opcode: OpSend, SGL: make([]SGE, 3)}
+	if err := qp2.PostSend([]SendWR{{ID: 1, Opcode: OpSend}, tooMany, {ID: 3, Opcode: OpSend}}); !errors.As(err, &pe) || pe.Index != 1 || f2.WRs() != 1 {
 		t.Errorf("too many SGEs in the middle: %v, %d posted", err, f2.WRs())
 	}
 	if err := qp2.PostRecv([]RecvWR{{SGL: make([]SGE, 3)}}); !errors.As(err, &pe) || pe.Index != 0 || !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("too many SGEs in a receive: %v", err)
 	}
-	if err := qp2.PostSend(make([]SendWR, 5)); err != nil || f2.WRs() != 6 {
+	if err := qp2.PostSend(sendBatch(5)); err != nil || f2.WRs() != 6 {
 		t.Errorf("after a refusal: %v, %d posted", err, f2.WRs())
 	}
 }
@@ -75,6 +75,9 @@ func TestPostSendPassesOnNothingThatCWouldFollow(t *testing.T) {
 		"UD: BIND_MW":                   {true, SendWR{Opcode: OpBindMW, Bind: &MWBind{}}},
 		"RC: TSO":                       {false, SendWR{Opcode: OpTSO}},
 		"RC: an unknown opcode":         {false, SendWR{Opcode: 77}},
+		"RC: the opcode of another row": {false, SendWR{Opcode: opcodeRoom + OpSend}},
+		"RC: no opcode":                 {false, SendWR{}},
+		"UD: no opcode":                 {true, SendWR{}},
 	} {
 		f := ibvfake.New()
 		t.Cleanup(f.Free)
@@ -100,7 +103,7 @@ func TestWhatTheDoorbellRefusesIsQueuedOnce(t *testing.T) {
 		f, qp := fakeQPBy(t, path, wide)
 		f.Refuse(-2, syscall.EIO)
 		var pe *PostError
-		if err := qp.PostSend(make([]SendWR, 10)); !errors.As(err, &pe) || pe.Index != 0 || !errors.Is(err, syscall.EIO) {
+		if err := qp.PostSend(sendBatch(10)); !errors.As(err, &pe) || pe.Index != 0 || !errors.Is(err, syscall.EIO) {
 			t.Errorf("got %v", err)
 		}
 		if f.Calls() != 1 || f.WRs() != 10 {

@@ -15,7 +15,7 @@ func TestNamesAreTheCNames(t *testing.T) {
 		value fmt.Stringer
 		want  string
 	}{
-		{OpSend, "IBV_WR_SEND"}, {OpAtomicFetchAndAdd, "IBV_WR_ATOMIC_FETCH_AND_ADD"}, {Opcode(99), "ibv_wr_opcode(99)"},
+		{OpSend, "IBV_WR_SEND"}, {OpAtomicFetchAndAdd, "IBV_WR_ATOMIC_FETCH_AND_ADD"}, {Opcode(99), "verbs.Opcode(99)"}, {Opcode(0), "unset"},
 		{SendSignaled | SendInline, "IBV_SEND_SIGNALED|IBV_SEND_INLINE"}, {SendFlags(0), "0"}, {SendFlags(1 << 9), "0x200"},
 		{SRQMaxWR | SRQLimit, "IBV_SRQ_MAX_WR|IBV_SRQ_LIMIT"}, {CQIgnoreOverrun, "IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN"},
 		{WCExImm | WCExWallclock, "IBV_WC_EX_WITH_IMM|IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK"},

@@ -11,27 +11,32 @@ type SGE struct {
 	LKey   uint32 // of the region; inline data needs none
 }
 
-// Opcode is what a send work request does (enum ibv_wr_opcode).
+// Opcode is what a send work request does (enum ibv_wr_opcode, whose values differ).
+// The zero value is unset, and no post takes it.
 type Opcode uint32
 
 // The opcodes of send work requests.
 const (
-	OpRDMAWrite          Opcode = 0  // write to the peer's memory; the peer sees no completion
-	OpRDMAWriteWithImm   Opcode = 1  // the same, and complete one of the peer's receives with Imm
-	OpSend               Opcode = 2  // fill one of the peer's receives
-	OpSendWithImm        Opcode = 3  // the same, with Imm in the peer's completion
-	OpRDMARead           Opcode = 4  // read the peer's memory
-	OpAtomicCmpAndSwp    Opcode = 5  // swap 8 bytes of the peer's memory if they equal CompareAdd; the old value goes to the SGL
-	OpAtomicFetchAndAdd  Opcode = 6  // add CompareAdd to 8 bytes of the peer's memory; the old value goes to the SGL
-	OpLocalInv           Opcode = 7  // invalidate the key of this side's memory window of type 2
-	OpBindMW             Opcode = 8  // bind a memory window of type 2
-	OpSendWithInvalidate Opcode = 9  // send, and invalidate one of the peer's rkeys
-	OpTSO                Opcode = 10 // raw packets only; posting it is EINVAL
+	_                    Opcode = iota // unset
+	OpRDMAWrite                        // write to the peer's memory; the peer sees no completion
+	OpRDMAWriteWithImm                 // the same, and complete one of the peer's receives with Imm
+	OpSend                             // fill one of the peer's receives
+	OpSendWithImm                      // the same, with Imm in the peer's completion
+	OpRDMARead                         // read the peer's memory
+	OpAtomicCmpAndSwp                  // swap 8 bytes of the peer's memory if they equal CompareAdd; the old value goes to the SGL
+	OpAtomicFetchAndAdd                // add CompareAdd to 8 bytes of the peer's memory; the old value goes to the SGL
+	OpLocalInv                         // invalidate the key of this side's memory window of type 2
+	OpBindMW                           // bind a memory window of type 2
+	OpSendWithInvalidate               // send, and invalidate one of the peer's rkeys
+	OpTSO                              // raw packets only; posting it is EINVAL
 )
 
-// String is the C name: "IBV_WR_SEND".
+// String is the C name: "IBV_WR_SEND"; "unset" for the zero value.
 func (o Opcode) String() string {
-	return cName("IBV_WR_", "ibv_wr_opcode", uint32(o),
+	if o == 0 {
+		return "unset"
+	}
+	return cName("IBV_WR_", "verbs.Opcode", uint32(o), "",
 		"RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND", "SEND_WITH_IMM", "RDMA_READ", "ATOMIC_CMP_AND_SWP",
 		"ATOMIC_FETCH_AND_ADD", "LOCAL_INV", "BIND_MW", "SEND_WITH_INV", "TSO")
 }
@@ -58,11 +63,11 @@ func (f SendFlags) String() string {
 
 // SendWR asks the send queue for one operation (struct ibv_send_wr). Fields that
 // the opcode does not use are ignored. It is read by the post, and not kept; what its
-// SGL names belongs to the device until the completion. The zero value is an RDMA WRITE
-// of nothing to address 0: set Opcode.
+// SGL names belongs to the device until the completion. The zero value cannot be posted:
+// set Opcode.
 type SendWR struct {
 	ID     uint64    // comes back in the completion
-	Opcode Opcode    // what to do; 0 is OpRDMAWrite
+	Opcode Opcode    // what to do; a post refuses 0 with EINVAL
 	Flags  SendFlags // 0: completes only if the queue pair has SigAll, or if it fails
 	SGL    []SGE     // source, or for READ and atomics the destination
 	Imm    uint32    // *WithImm: host order here, big-endian on the wire

@@ -102,6 +102,17 @@ var postCases = []Case{
 	notOf(verbs.UC, verbs.OpRDMARead), notOf(verbs.UC, verbs.OpAtomicFetchAndAdd),
 	notOf(verbs.UD, verbs.OpRDMAWrite), notOf(verbs.UD, verbs.OpRDMARead),
 	{"post", "an opcode that does not exist", func(e *Env) { refusedOrFailed(e, verbs.RC, 99) }},
+	{"post", "a request whose opcode is not set", func(e *Env) {
+		for _, w := range []wiring{{}, {typ: verbs.UC}, {typ: verbs.UD}} {
+			a, b := e.pair(w)
+			wr := a.toIf(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)}, b)
+			unset := wr
+			unset.Opcode = 0
+			err := a.qp.PostSend([]verbs.SendWR{wr, unset, wr})
+			e.refusedAt(err, 1, syscall.EINVAL)
+			e.says(err, "SendWR.Opcode is not set")
+		}
+	}},
 	{"post", "a datagram without an address", func(e *Env) {
 		a, b := e.pair(wiring{typ: verbs.UD})
 		wr := a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)}, b)

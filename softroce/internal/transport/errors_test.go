@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -254,6 +255,7 @@ func TestPostErrors(t *testing.T) {
 		"atomic of 7 bytes":  {Opcode: verbs.OpAtomicFetchAndAdd, SGL: []verbs.SGE{a.sge(0, 7)}, RemoteAddr: b.mr.Addr()},
 		"bind memory window": {Opcode: verbs.OpBindMW},
 		"unknown opcode":     {Opcode: 77},
+		"no opcode":          {},
 		"too long":           {Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{{Length: 1 << 31}}},
 	} {
 		if n, err := a.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend}, wr}); n != 1 || err != syscall.EINVAL {
@@ -266,7 +268,7 @@ func TestPostErrors(t *testing.T) {
 	if n, err := b.qp.PostRecv(make([]verbs.RecvWR, 65)); n != 64 || err != syscall.ENOMEM {
 		t.Errorf("65 receives in a queue of 64: %d, %v", n, err)
 	}
-	if n, err := b.qp.PostSend(make([]verbs.SendWR, 65)); n != 64 || err != syscall.ENOMEM {
+	if n, err := b.qp.PostSend(slices.Repeat([]verbs.SendWR{{Opcode: verbs.OpSend}}, 65)); n != 64 || err != syscall.ENOMEM {
 		t.Errorf("65 sends in a queue of 64: %d, %v", n, err)
 	}
 }

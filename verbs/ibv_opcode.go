@@ -1,0 +1,32 @@
+//go:build linux && cgo
+
+// The C wall: the opcodes of work requests as libibverbs numbers them.
+
+package verbs
+
+// #include "ibv_shim.h"
+import "C"
+
+// opcodeRoom is a power of two above the opcodes, so that a look-up by the remainder is
+// never checked against the table's end. Opcodes without a row are refused elsewhere.
+const opcodeRoom = 32
+
+// wrOpcodes has C's value of each opcode.
+var wrOpcodes = [opcodeRoom]C.enum_ibv_wr_opcode{
+	OpRDMAWrite:          C.IBV_WR_RDMA_WRITE,
+	OpRDMAWriteWithImm:   C.IBV_WR_RDMA_WRITE_WITH_IMM,
+	OpSend:               C.IBV_WR_SEND,
+	OpSendWithImm:        C.IBV_WR_SEND_WITH_IMM,
+	OpRDMARead:           C.IBV_WR_RDMA_READ,
+	OpAtomicCmpAndSwp:    C.IBV_WR_ATOMIC_CMP_AND_SWP,
+	OpAtomicFetchAndAdd:  C.IBV_WR_ATOMIC_FETCH_AND_ADD,
+	OpLocalInv:           C.IBV_WR_LOCAL_INV,
+	OpBindMW:             C.IBV_WR_BIND_MW,
+	OpSendWithInvalidate: C.IBV_WR_SEND_WITH_INV,
+	OpTSO:                C.IBV_WR_TSO,
+}
+
+// needsAnswer reports whether an opcode exists on reliable queue pairs only.
+func needsAnswer(o Opcode) bool {
+	return o == OpRDMARead || o == OpAtomicCmpAndSwp || o == OpAtomicFetchAndAdd || o == OpSendWithInvalidate
+}
