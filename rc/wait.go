@@ -5,8 +5,6 @@ package rc
 import (
 	"context"
 	"net"
-	"runtime"
-	"time"
 
 	"github.com/pkg/errors"
 
@@ -47,10 +45,7 @@ func (c *Conn) wait(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (int, err
 		return 0, net.ErrClosed
 	}
 	defer c.calls.Done()
-	n, err := c.spin(ctx, cq, wcs)
-	if n == 0 && err == nil {
-		n, err = cq.WaitContexts(ctx, c.ctx, wcs)
-	}
+	n, err := cq.WaitFor(ctx, wcs, verbs.WaitOptions{Owner: c.ctx, Spin: c.cfg.Spin})
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		n, _ = cq.Poll(wcs) // it may have come with the end
 	}
@@ -58,20 +53,6 @@ func (c *Conn) wait(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (int, err
 		return 0, err
 	}
 	return n, firstFailure(wcs[:n])
-}
-
-// spin polls until something comes, for as long as Config.Spin.
-func (c *Conn) spin(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (n int, err error) {
-	if c.cfg.Spin == 0 || cq.WaitMakesProgress() {
-		return 0, nil
-	}
-	const polls = 64 // between two looks at the clock
-	for began := time.Now(); time.Since(began) < c.cfg.Spin && ctx.Err() == nil && c.ctx.Err() == nil; runtime.Gosched() {
-		if n, err := cq.Spin(wcs, polls); n > 0 || err != nil {
-			return n, err
-		}
-	}
-	return 0, nil
 }
 
 // firstFailure is the error of the first completion that failed by itself, or else

@@ -75,7 +75,7 @@ func (p *pair) waitContextsLed(ctx, owner context.Context, t *testing.T, cq *ver
 	before := softroce.Led(p.x)
 	done := make(chan error, 1)
 	go func() {
-		_, err := cq.WaitContexts(ctx, owner, make([]verbs.WC, 1))
+		_, err := cq.WaitFor(ctx, make([]verbs.WC, 1), verbs.WaitOptions{Owner: owner})
 		done <- err
 	}()
 	for range 1000 {

@@ -189,17 +189,22 @@ func TestWaitAllocatesNothing(t *testing.T) {
 	d, ch, cq, paper := waitRoom(t)
 	defer closeRoom(t, cq, ch, d)
 	ready, wcs := numbered(0, 4), make([]WC, 4)
-	for name, wait := range map[string]func(context.Context, []WC) (int, error){"Wait": cq.Wait, "WaitSolicited": cq.WaitSolicited} {
+	for name, wait := range map[string]func(){
+		"Wait":      func() { _, _ = cq.Wait(context.Background(), wcs) },
+		"with all":  func() { _, _ = cq.WaitFor(t.Context(), wcs, WaitOptions{Owner: t.Context(), Spin: 1, Solicited: true}) },
+		"no sleep":  func() { _, _ = cq.WaitFor(t.Context(), wcs, WaitOptions{NoSleep: true}) },
+		"Spin only": func() { _, _ = cq.WaitFor(t.Context(), wcs, WaitOptions{Spin: 1, NoSleep: true}) },
+	} {
 		if n := testing.AllocsPerRun(100, func() {
 			paper.ready = ready
-			_, _ = wait(context.Background(), wcs)
+			wait()
 		}); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
 		}
 	}
 }
 
-func TestWaitSolicitedSleepsThroughTheOthers(t *testing.T) {
+func TestASolicitedWaitSleepsThroughTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, ch, cq, paper := waitRoom(t)
 		defer closeRoom(t, cq, ch, d)
@@ -210,11 +215,11 @@ func TestWaitSolicitedSleepsThroughTheOthers(t *testing.T) {
 				paper.completeAs(i == 2, numbered(i, 1)...)
 			}
 		}()
-		if n, err := cq.WaitSolicited(t.Context(), make([]WC, 8)); n != 3 || err != nil || time.Since(begin) != 3*time.Second {
+		if n, err := cq.WaitFor(t.Context(), make([]WC, 8), WaitOptions{Solicited: true}); n != 3 || err != nil || time.Since(begin) != 3*time.Second {
 			t.Errorf("%d completions after %v, %v", n, time.Since(begin), err)
 		}
 		paper.complete(WC{})
-		if n, err := cq.WaitSolicited(t.Context(), make([]WC, 8)); n != 1 || err != nil {
+		if n, err := cq.WaitFor(t.Context(), make([]WC, 8), WaitOptions{Solicited: true}); n != 1 || err != nil {
 			t.Errorf("what is there: %d, %v", n, err)
 		}
 	})
@@ -233,8 +238,8 @@ func TestExtendedCQ(t *testing.T) {
 	if n, err := cq.PollEx(wcs); n != 2 || err != nil || wcs[1].ID != 2 || wcs[1].Timestamp != 1002 {
 		t.Errorf("PollEx: %d, %v, %+v", n, err, wcs)
 	}
-	if n, err := cq.WaitEx(t.Context(), wcs[:1]); n != 1 || err != nil || wcs[0].ID != 3 {
-		t.Errorf("WaitEx: %d, %v, %+v", n, err, wcs)
+	if n, err := cq.WaitFor(t.Context(), nil, WaitOptions{Ex: wcs[:1]}); n != 1 || err != nil || wcs[0].ID != 3 {
+		t.Errorf("WaitFor: %d, %v, %+v", n, err, wcs)
 	}
 	for range cq.Completions(t.Context()) {
 		break

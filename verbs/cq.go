@@ -1,12 +1,10 @@
-// Completion queues, their event channel, and waiting.
+// Completion queues and their event channel. Waiting is in wait.go.
 
 package verbs
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"net"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -60,9 +58,9 @@ func (d *Device) CompVectors() (n int) {
 // value of each field but Depth works: a plain CQ, to be polled.
 type CQInit struct {
 	Depth   int          // entries, from 1 on: at least the sum of the queues that complete here
-	Channel *CompChannel // needed by Wait; many CQs may have one and the same; nil: Poll alone
+	Channel *CompChannel // needed to wait; many CQs may have one and the same; nil: Poll alone
 	Vector  int          // completion vector, below Device.CompVectors: which of the device's interrupts; 0 is the first
-	Ex      WCExFlags    // not 0: an extended CQ, for PollEx and WaitEx
+	Ex      WCExFlags    // not 0: an extended CQ, for PollEx and WaitOptions.Ex
 	Flags   CQFlags      // 0 is none; few devices have any
 }
 
@@ -153,34 +151,6 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 	return n, nil
 }
 
-// Spin is [CQ.Poll], over and over until something is there, at most so many times
-// (fewer than once is once); 0 completions if nothing came. On libibverbs a thousand polls
-// are one call into C, so that a completion is taken as soon as C would take it, and the
-// call's cost is shared; on soft0 it polls in Go. Meanwhile it holds a thread and a
-// processor, and keeps the CQ's other calls waiting, Close among them: a poll that finds
-// nothing takes some nanoseconds, so a hundred or a thousand are a good number, in a loop
-// with whatever else there is to look at. It allocates nothing; errors are those of Poll.
-//
-// Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
-func (cq *CQ) Spin(wcs []WC, polls int) (n int, err error) {
-	s, ok := cq.p.(ProviderCQSpinner)
-	if !ok {
-		for range max(polls, 1) {
-			if n, err = cq.Poll(wcs); n > 0 || err != nil {
-				break
-			}
-		}
-		return n, err
-	}
-	if n = cq.leftover.take(wcs); n > 0 {
-		return n, nil
-	}
-	if n, err = s.Spin(wcs, max(polls, 1)); err != nil {
-		return n, fail("ibv_poll_cq", cq.device, "", err)
-	}
-	return n, nil
-}
-
 // PollEx is Poll for a CQ made with CQInit.Ex, and EINVAL for another. However many
 // completions it takes, up to 256, it is one call into C. Errors are those of Poll.
 //
@@ -244,132 +214,6 @@ func (cq *CQ) Moderate(count int, period time.Duration) error {
 		up := (period + time.Microsecond - 1).Truncate(time.Microsecond) // less than one would be none at all
 		return cq.p.Moderate(count, up)
 	})
-}
-
-// Wait polls; if there is nothing it arms, polls again (a completion may have
-// come between) and sleeps until an event, ctx's end or Close. It returns at
-// least one completion or an error: context.Cause(ctx) as it is, net.ErrClosed, or what
-// Poll and Arm say. What has completed is returned even if ctx has ended. Any number of
-// goroutines may wait on one CQ; none holds an operating system thread. Nothing is
-// allocated, but for a context that can end and is not that of the CQ's wait before: it is
-// watched, as by context.AfterFunc, until the CQ waits with another or is closed. A CQ
-// without a channel, and an empty wcs, are EINVAL.
-//
-// Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
-// int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
-// void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
-func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
-	return cq.wait(ctx, context.Background(), len(wcs), false, func() (int, error) { return cq.Poll(wcs) })
-}
-
-// WaitContexts is [CQ.Wait] with two contexts; the end of either ends the wait. owner is the
-// context of the object that the CQ belongs to, such as a connection. When owner ends, the
-// error is context.Cause(owner). Two contexts save the allocation per call that a context
-// made from both would cost.
-//
-// Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
-// int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
-// void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
-func (cq *CQ) WaitContexts(ctx, owner context.Context, wcs []WC) (int, error) {
-	return cq.wait(ctx, owner, len(wcs), false, func() (int, error) { return cq.Poll(wcs) })
-}
-
-// WaitSolicited is [CQ.Wait], except that it arms for completions that the peer
-// marked solicited (SendSolicited) or that failed (rdma_rxe: solicited alone): others do
-// not end its sleep.
-// It polls before it sleeps and after, so it returns completions of either kind. While
-// another goroutine is in a Wait on the CQ, any completion may end its sleep.
-//
-// Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
-// int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
-// void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
-func (cq *CQ) WaitSolicited(ctx context.Context, wcs []WC) (int, error) {
-	return cq.wait(ctx, context.Background(), len(wcs), true, func() (int, error) { return cq.Poll(wcs) })
-}
-
-// WaitEx is [CQ.Wait] by [CQ.PollEx], for a CQ made with CQInit.Ex.
-//
-// Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
-// int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
-// void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
-func (cq *CQ) WaitEx(ctx context.Context, wcs []WCEx) (int, error) {
-	return cq.wait(ctx, context.Background(), len(wcs), false, func() (int, error) { return cq.PollEx(wcs) })
-}
-
-// wait is WaitContexts with any poll function; room is how many completions poll can return.
-// poll does not escape, so the callers' closures are not allocated.
-func (cq *CQ) wait(ctx, owner context.Context, room int, solicitedOnly bool, poll func() (int, error)) (int, error) {
-	if cq.channel == nil || room == 0 {
-		e := fail("ibv_get_cq_event", cq.device, "", syscall.EINVAL).(*Error)
-		e.Hint = "a CQ made with a CompChannel, and room for at least one completion"
-		return 0, e
-	}
-	cq.waiting.Add(1)
-	defer cq.waiting.Add(-1)
-	if !solicitedOnly {
-		cq.plain.Add(1)
-		defer cq.plain.Add(-1)
-	}
-	for {
-		n, err := cq.pollOrArm(solicitedOnly, poll)
-		if n > 0 || err != nil {
-			if cq.waiting.Load() > 1 {
-				cq.wakeWaiter() // one event woke us; the others may have to do the same
-			}
-			return n, err
-		}
-		select {
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		case <-owner.Done():
-			return 0, context.Cause(owner)
-		case <-cq.gone:
-			return 0, fail("ibv_get_cq_event", cq.device, "", net.ErrClosed)
-		default:
-			cq.sleep(ctx, owner)
-		}
-	}
-}
-
-// WaitMakesProgress reports whether the device makes progress in the goroutine that waits.
-// The software device does: the waiting goroutine receives packets. Polling is then no
-// faster than waiting.
-func (cq *CQ) WaitMakesProgress() bool {
-	s, ok := cq.p.(ProviderCQSleeper)
-	return ok && s.SleepMakesProgress()
-}
-
-// sleep returns after an event, the end of ctx or owner, or Close, or earlier.
-func (cq *CQ) sleep(ctx, owner context.Context) {
-	if s, ok := cq.p.(ProviderCQSleeper); ok {
-		s.Sleep(ctx, owner, cq.woken, cq.gone)
-		return
-	}
-	select {
-	case <-cq.woken:
-	case <-ctx.Done():
-	case <-owner.Done():
-	case <-cq.gone:
-	}
-}
-
-// wakeWaiter has one of those who wait, or who is just about to sleep, poll again.
-func (cq *CQ) wakeWaiter() {
-	wakeUp(cq.woken)()
-	if s, ok := cq.p.(ProviderCQSleeper); ok {
-		s.WakeSleeper()
-	}
-}
-
-// pollOrArm polls, and if there is nothing arms and polls again.
-func (cq *CQ) pollOrArm(solicitedOnly bool, poll func() (int, error)) (int, error) {
-	if n, err := poll(); n > 0 || err != nil {
-		return n, err
-	}
-	if err := cq.Arm(solicitedOnly); err != nil {
-		return 0, err
-	}
-	return poll()
 }
 
 // Close destroys the CQ and wakes those who wait on it with net.ErrClosed; EBUSY while

@@ -50,6 +50,22 @@
 // rdma_rxe takes 0.1 to 0.8 ms for the longest of the short posts, on the machine of
 // docs/testing.md. A program that cannot have the collector wait so long sets the variable.
 //
+// # Waiting
+//
+// A CQ is looked at in one of four ways. None allocates per completion, and all may be used
+// beside each other; each completion goes to one caller.
+//
+//	CQ.Poll, CQ.PollEx   looks once and never waits: for a loop that has other things to look at
+//	CQ.Wait              sleeps until something is there: the usual way
+//	CQ.WaitFor           is Wait with WaitOptions, which combine: poll for a while before the
+//	                     sleep (Spin), or instead of it (Spin, NoSleep); end with a second
+//	                     context (Owner); sleep until a solicited completion (Solicited);
+//	                     take extended completions (Ex)
+//	CQ.Completions       is Wait as a Go loop, one completion at a time
+//
+// A wait that its context ended returns an error that is both the context's Err and its cause
+// to errors.Is.
+//
 // # Lifetime
 //
 // Every object has a Close, and is valid until then. A parent with living children

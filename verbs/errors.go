@@ -12,7 +12,7 @@ import (
 
 // Error is a verb that failed: what every call of this package returns but posts
 // (*[PostError]), completions (*[WCError]), [ChooseGID] (*[GIDError]) and the end of a
-// wait's context (its cause, as it is). errors.Is finds its Errno, through
+// context (its Err and its cause). errors.Is finds its Errno, through
 // EOPNOTSUPP also errors.ErrUnsupported, and net.ErrClosed for an object that is
 // closed; errors.As finds a *[qpstate.TransitionError] beneath a refused Modify.
 type Error struct {

@@ -112,7 +112,7 @@ func ExampleCQ_PollEx() {
 	var last verbs.WCEx
 	wcs := make([]verbs.WCEx, 16)
 	for last.ID != 2 {
-		n := must(cq.WaitEx(context.Background(), wcs)) // PollEx, and sleeping
+		n := must(cq.WaitFor(context.Background(), nil, verbs.WaitOptions{Ex: wcs})) // PollEx, and sleeping
 		for _, wc := range wcs[:n] {
 			check(wc.Err())
 			fmt.Println(wc.ID, wc.Timestamp >= last.Timestamp, time.Since(wc.Wallclock()) < time.Hour)

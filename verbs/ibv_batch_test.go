@@ -47,13 +47,13 @@ func TestLongBatchesAreSeveralCalls(t *testing.T) {
 	}
 	f, cq = fakeCQ(t)
 	f.Empty(10 * pollsAtOnce)
-	if n, err := cq.Spin(wcs, 2*pollsAtOnce+500); n != 0 || err != nil || f.Polls() != 2*pollsAtOnce+500 {
+	if n, err := cq.p.(ProviderCQSpinner).Spin(wcs, 2*pollsAtOnce+500); n != 0 || err != nil || f.Polls() != 2*pollsAtOnce+500 {
 		t.Errorf("Spin in vain: %d by %d polls, %v", n, f.Polls(), err)
 	}
 	f, cq = fakeCQ(t)
 	f.Empty(3 * pollsAtOnce)
 	f.Completes(1, 1, 7, 0)
-	if n, err := cq.Spin(wcs, 4*pollsAtOnce); n != 1 || err != nil || f.Polls() != 3*pollsAtOnce+1 {
+	if n, err := cq.p.(ProviderCQSpinner).Spin(wcs, 4*pollsAtOnce); n != 1 || err != nil || f.Polls() != 3*pollsAtOnce+1 {
 		t.Errorf("Spin: %d by %d polls, %v", n, f.Polls(), err)
 	}
 

@@ -103,6 +103,9 @@ func TestPollExAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { _, _ = cq.PollEx(wcs) }); n != 0 {
 		t.Errorf("PollEx allocates %v times", n)
 	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = cq.WaitFor(t.Context(), nil, WaitOptions{Ex: wcs, NoSleep: true}) }); n != 0 {
+		t.Errorf("WaitFor allocates %v times", n)
+	}
 }
 
 func BenchmarkPollEx(b *testing.B) {

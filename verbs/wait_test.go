@@ -59,13 +59,20 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		why := errors.New("the peer died")
 		ctx2, cancel2 := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel2(why) })
-		if _, err := cq.Wait(ctx2, make([]WC, 1)); err != why {
+		if _, err := cq.Wait(ctx2, make([]WC, 1)); !errors.Is(err, why) || !errors.Is(err, context.Canceled) || err.Error() != why.Error() {
 			t.Errorf("cause: %v", err)
+		}
+		ctx3, cancel3 := context.WithTimeoutCause(t.Context(), time.Second, why)
+		defer cancel3()
+		for _, err := range cq.Completions(ctx3) {
+			if !errors.Is(err, why) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("deadline with a cause: %v", err)
+			}
 		}
 	})
 }
 
-func TestWaitContextsEndsWithEitherContext(t *testing.T) {
+func TestWaitForEndsWithEitherContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, ch, cq, _ := waitRoom(t)
 		defer closeRoom(t, cq, ch, d)
@@ -75,11 +82,39 @@ func TestWaitContextsEndsWithEitherContext(t *testing.T) {
 			ending, end := context.WithCancelCause(t.Context())
 			contexts[i] = ending
 			time.AfterFunc(time.Second, func() { end(why) })
-			if _, err := cq.WaitContexts(contexts[0], contexts[1], make([]WC, 1)); err != why {
+			if _, err := cq.WaitFor(contexts[0], make([]WC, 1), WaitOptions{Owner: contexts[1]}); !errors.Is(err, why) || errors.Is(err, context.Canceled) != (i == 0) {
 				t.Errorf("context %d: %v", i, err)
 			}
 		}
 	})
+}
+
+// TestASpinEnds by a completion, with its time, and then sleeps, and with either context.
+func TestASpinEnds(t *testing.T) {
+	d, ch, cq, paper := waitRoom(t)
+	defer closeRoom(t, cq, ch, d)
+	wcs := make([]WC, 4)
+	spin := func(ctx context.Context, o WaitOptions) (int, error) { return cq.WaitFor(ctx, wcs, o) }
+	for _, long := range []time.Duration{time.Hour, time.Millisecond} {
+		time.AfterFunc(20*time.Millisecond, func() { paper.complete(WC{ID: 5}) })
+		if n, err := spin(t.Context(), WaitOptions{Spin: long}); n != 1 || err != nil || wcs[0].ID != 5 {
+			t.Errorf("spinning for %v: %d, %v", long, n, err)
+		}
+	}
+	if n, err := spin(t.Context(), WaitOptions{Spin: time.Millisecond, NoSleep: true}); n != 0 || err != nil {
+		t.Errorf("without sleep: %d, %v", n, err)
+	}
+	ending, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := spin(ending, WaitOptions{Spin: time.Hour}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("its context: %v", err)
+	}
+	if _, err := spin(t.Context(), WaitOptions{Spin: time.Hour, Owner: ending}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("its owner: %v", err)
+	}
+	if n, err := spin(ending, WaitOptions{Spin: time.Hour, NoSleep: true}); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("its context, without sleep: %d, %v", n, err)
+	}
 }
 
 func TestCloseWakesAllWaiters(t *testing.T) {
@@ -141,7 +176,7 @@ func TestWaitReturnsTheErrorOfABrokenChannel(t *testing.T) {
 	})
 }
 
-// TestSolicitedWaiterArmsForPlainOnes: a WaitSolicited that takes an event which another's poll has
+// TestSolicitedWaiterArmsForPlainOnes: a solicited wait that takes an event which another's poll has
 // left nothing of arms again. A completion that was not solicited must still wake a plain Wait.
 func TestSolicitedWaiterArmsForPlainOnes(t *testing.T) {
 	for name, keeps := range map[string]bool{"the last arm counts": false, "an arm for any stays": true} {
@@ -154,8 +189,8 @@ func TestSolicitedWaiterArmsForPlainOnes(t *testing.T) {
 				defer cancel()
 				var waiters sync.WaitGroup
 				waiters.Go(func() { // sleeps first, and so is woken first
-					if n, err := cq.WaitSolicited(ctx, make([]WC, 1)); n != 1 || err != nil {
-						t.Errorf("WaitSolicited: %d, %v", n, err)
+					if n, err := cq.WaitFor(ctx, make([]WC, 1), WaitOptions{Solicited: true}); n != 1 || err != nil {
+						t.Errorf("solicited: %d, %v", n, err)
 					}
 				})
 				synctest.Wait()
@@ -191,7 +226,7 @@ func TestPlainWaiterArmsWhileASolicitedOneDoes(t *testing.T) {
 			waiters.Go(func() { _, _ = cq.Wait(ctx, make([]WC, 1)) })
 			time.Sleep(time.Second) // until it sleeps
 		}
-		waiters.Go(func() { _, _ = cq.WaitSolicited(ctx, make([]WC, 1)) })
+		waiters.Go(func() { _, _ = cq.WaitFor(ctx, make([]WC, 1), WaitOptions{Solicited: true}) })
 		time.Sleep(2 * time.Second)
 		paper.complete(WC{ID: 1}, WC{ID: 2})
 		synctest.Wait()
@@ -216,7 +251,7 @@ func TestSolicitedWaiterAloneSleepsOn(t *testing.T) {
 		var waiter sync.WaitGroup
 		began := time.Now()
 		waiter.Go(func() {
-			if n, err := cq.WaitSolicited(t.Context(), make([]WC, 2)); n != 2 || err != nil || time.Since(began) != 2*time.Second {
+			if n, err := cq.WaitFor(t.Context(), make([]WC, 2), WaitOptions{Solicited: true}); n != 2 || err != nil || time.Since(began) != 2*time.Second {
 				t.Errorf("%d, %v after %v", n, err, time.Since(began))
 			}
 		})

@@ -277,7 +277,7 @@ func (r *Run) now() int64 { return int64(time.Since(r.began)) }
 // processor from the device. It returns without any when the duration is over.
 func (r *Run) poll(cq *verbs.CQ) (n int, err error) {
 	if !r.waits {
-		return r.spin(cq, pollsAtOnce)
+		return r.spin(cq, time.Nanosecond, pollsAtOnce)
 	}
 	n, err = cq.Wait(r.waiting, r.wcs[:])
 	if err != nil && r.over() {
@@ -287,11 +287,11 @@ func (r *Run) poll(cq *verbs.CQ) (n int, err error) {
 }
 
 // look takes the completions that there are into wcs, and never sleeps for them.
-func (r *Run) look(cq *verbs.CQ) (int, error) { return r.spin(cq, 1) }
+func (r *Run) look(cq *verbs.CQ) (int, error) { return r.spin(cq, 0, 1) }
 
-// spin polls so many times, until there are completions.
-func (r *Run) spin(cq *verbs.CQ, polls int) (int, error) {
-	n, err := cq.Spin(r.wcs[:], polls)
+// spin polls for so long, which takes about so many polls, until there are completions.
+func (r *Run) spin(cq *verbs.CQ, long time.Duration, polls int) (int, error) {
+	n, err := cq.WaitFor(r.ctx, r.wcs[:], verbs.WaitOptions{Spin: long, NoSleep: true})
 	if n == 0 && err == nil {
 		return 0, r.idle(polls)
 	}

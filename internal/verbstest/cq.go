@@ -42,12 +42,12 @@ var cqCases = []Case{
 	{"cq", "spin on an empty one", func(e *Env) {
 		cq := e.cq(4)
 		var wcs [2]verbs.WC
-		for _, into := range [][]verbs.WC{wcs[:], wcs[:0], nil} {
-			for _, polls := range []int{100, 1, 0, -1} {
-				n, err := cq.Spin(into, polls)
-				e.check(n == 0 && err == nil, "%d polls: got %d, %v", polls, n, err)
-			}
+		for _, long := range []time.Duration{time.Nanosecond, 0, -1} {
+			n, err := cq.WaitFor(e.Ctx, wcs[:], verbs.WaitOptions{Spin: long, NoSleep: true})
+			e.check(n == 0 && err == nil, "spin for %v: got %d, %v", long, n, err)
 		}
+		_, err := cq.WaitFor(e.Ctx, nil, verbs.WaitOptions{NoSleep: true})
+		e.fails(err, "without room", syscall.EINVAL)
 	}},
 	{"cq", "spin until a completion comes", func(e *Env) {
 		a, b := e.rc()
@@ -61,8 +61,8 @@ var cqCases = []Case{
 		n := 0
 		for n == 0 && e.Ctx.Err() == nil {
 			var err error
-			n, err = a.send.Spin(wcs[:], 100)
-			e.ok(err, "Spin")
+			n, err = a.send.WaitFor(e.Ctx, wcs[:], verbs.WaitOptions{Spin: time.Nanosecond, NoSleep: true})
+			e.ok(err, "WaitFor")
 			time.Sleep(10 * time.Microsecond) // simulated time stands still while a goroutine spins
 		}
 		e.check(n == 1 && wcs[0].ID == 7 && wcs[0].Status == verbs.WCSuccess, "got %d: %+v", n, wcs[0])
@@ -78,8 +78,8 @@ var cqCases = []Case{
 		e.ok(cq.Close(), "Close")
 		_, err := cq.Poll(make([]verbs.WC, 1))
 		e.fails(err, "Poll", net.ErrClosed)
-		_, err = cq.Spin(make([]verbs.WC, 1), 10)
-		e.fails(err, "Spin", net.ErrClosed)
+		_, err = cq.WaitFor(e.Ctx, make([]verbs.WC, 1), verbs.WaitOptions{NoSleep: true})
+		e.fails(err, "WaitFor", net.ErrClosed)
 		_, err = cq.Wait(e.Ctx, make([]verbs.WC, 1))
 		e.fails(err, "Wait", net.ErrClosed)
 		e.fails(cq.Arm(false), "Arm", net.ErrClosed)

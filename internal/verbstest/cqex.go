@@ -26,8 +26,8 @@ func cqExCases() []Case {
 			e.ok(cq.Close(), "Close")
 			_, err = cq.PollEx(make([]verbs.WCEx, 1))
 			e.fails(err, "PollEx", net.ErrClosed)
-			_, err = cq.WaitEx(e.Ctx, make([]verbs.WCEx, 1))
-			e.fails(err, "WaitEx", net.ErrClosed)
+			_, err = cq.WaitFor(e.Ctx, nil, verbs.WaitOptions{Ex: make([]verbs.WCEx, 1)})
+			e.fails(err, "WaitFor", net.ErrClosed)
 		}},
 		{"cq ex", "a plain one has no extended completions", func(e *Env) {
 			_, err := e.cq(4).PollEx(make([]verbs.WCEx, 1))
@@ -91,8 +91,8 @@ func cqExCases() []Case {
 			e.check(b.oneEx(b.recv).ByteLen == 5, "not 5 bytes")
 			ctx, cancel := context.WithTimeout(e.Ctx, 20*time.Millisecond)
 			defer cancel()
-			_, err := b.recv.WaitEx(ctx, make([]verbs.WCEx, 1))
-			e.fails(err, "WaitEx", context.DeadlineExceeded)
+			_, err := b.recv.WaitFor(ctx, nil, verbs.WaitOptions{Ex: make([]verbs.WCEx, 1)})
+			e.fails(err, "WaitFor", context.DeadlineExceeded)
 		}},
 		{"cq ex", "timestamps do not run backwards", func(e *Env) { stamped(e, verbs.WCExTimestamp) }},
 		{"cq ex", "wall clock times are now", func(e *Env) { stamped(e, verbs.WCExWallclock) }},
@@ -177,9 +177,9 @@ func (x *end) oneEx(cq *verbs.CQ) verbs.WCEx {
 	ctx, cancel := context.WithTimeout(x.e.Ctx, patience)
 	defer cancel()
 	var wcs [1]verbs.WCEx
-	n, err := cq.WaitEx(ctx, wcs[:])
+	n, err := cq.WaitFor(ctx, nil, verbs.WaitOptions{Ex: wcs[:]})
 	if n != 1 || err != nil {
-		x.e.Fatalf("WaitEx: %d, %v", n, err)
+		x.e.Fatalf("WaitFor: %d, %v", n, err)
 	}
 	return wcs[0]
 }

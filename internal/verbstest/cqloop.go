@@ -169,8 +169,9 @@ var cqLoopCases = []Case{
 			}
 			begin := time.Now()
 			time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
-			_, err := b.recv.WaitContexts(one, other, make([]verbs.WC, 1))
-			e.fails(err, "WaitContexts", why)
+			_, err := b.recv.WaitFor(one, make([]verbs.WC, 1), verbs.WaitOptions{Owner: other})
+			e.fails(err, "WaitFor", why)
+			e.check(errors.Is(err, context.Canceled) == !second, "the end of context %t is %v", second, err)
 			e.check(time.Since(begin) < patience, "it took %v", time.Since(begin))
 			cancel(nil)
 		}
@@ -182,8 +183,8 @@ var cqLoopCases = []Case{
 		woken := make(chan int, 1)
 		go func() {
 			var wcs [8]verbs.WC
-			n, err := b.recv.WaitSolicited(e.Ctx, wcs[:])
-			e.check(err == nil, "WaitSolicited: %v", err)
+			n, err := b.recv.WaitFor(e.Ctx, wcs[:], verbs.WaitOptions{Solicited: true})
+			e.check(err == nil, "WaitFor: %v", err)
 			woken <- n
 		}()
 		time.Sleep(200 * time.Millisecond) // for it to sleep
@@ -209,11 +210,11 @@ var cqLoopCases = []Case{
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 		a.done()
 		e.quiet(b.send, "the receiver's send CQ") // the receive has completed by then
-		n, err := b.recv.WaitSolicited(e.Ctx, make([]verbs.WC, 4))
+		n, err := b.recv.WaitFor(e.Ctx, make([]verbs.WC, 4), verbs.WaitOptions{Solicited: true})
 		e.check(n == 1 && err == nil, "%d, %v", n, err)
 		ctx, cancel := context.WithTimeout(e.Ctx, 20*time.Millisecond)
 		defer cancel()
-		_, err = b.recv.WaitSolicited(ctx, make([]verbs.WC, 4))
-		e.fails(err, "WaitSolicited", context.DeadlineExceeded)
+		_, err = b.recv.WaitFor(ctx, make([]verbs.WC, 4), verbs.WaitOptions{Solicited: true})
+		e.fails(err, "WaitFor", context.DeadlineExceeded)
 	}},
 }
