@@ -162,7 +162,7 @@ func (c *Conn) register(name string, access verbs.Access, reg func() (*verbs.MR,
 		return nil, err
 	}
 	c.own("ibv_dereg_mr", "memory region "+name, mr)
-	c.events.made(pathFast, "ibv_reg_mr", "register memory region "+name,
+	c.events.registered("register memory region "+name,
 		slog.String("addr", fmt.Sprintf("%#x", mr.Addr())), slog.Int("length", mr.Len()),
 		slog.String("lkey", fmt.Sprintf("%#x", mr.LKey())), slog.String("rkey", fmt.Sprintf("%#x", mr.RKey())),
 		slog.String("access", access.Name()))

@@ -289,7 +289,7 @@ func (c *Conn) openDevice() error {
 	}
 	c.dev = dev
 	c.own("ibv_close_device", "device "+dev.Name(), dev)
-	c.events.made(pathSlow, "ibv_open_device", "open device "+dev.Info().String())
+	c.events.made("ibv_open_device", "open device "+dev.Info().String())
 	return nil
 }
 
@@ -312,13 +312,13 @@ func (c *Conn) makeObjects() error {
 		return err
 	}
 	c.own("ibv_dealloc_pd", "protection domain", c.pd)
-	c.events.made(pathSlow, "ibv_alloc_pd", "make protection domain")
+	c.events.made("ibv_alloc_pd", "make protection domain")
 
 	if c.channel, err = c.dev.CreateCompChannel(); err != nil {
 		return err
 	}
 	c.own("ibv_destroy_comp_channel", "completion channel", c.channel)
-	c.events.made(pathSlow, "ibv_create_comp_channel", "make completion channel")
+	c.events.made("ibv_create_comp_channel", "make completion channel")
 
 	if c.cfg.OneCQ {
 		if c.sendCQ, err = c.makeCQ("send and receive", c.cfg.sendDepth()+c.cfg.recvDepth()); err != nil {
@@ -343,7 +343,7 @@ func (c *Conn) makeCQ(what string, depth int) (*verbs.CQ, error) {
 		return nil, err
 	}
 	c.own("ibv_destroy_cq", what+" completion queue", cq)
-	c.events.made(pathSlow, "ibv_create_cq", "make "+what+" completion queue", slog.Int("depth", cq.Depth()))
+	c.events.made("ibv_create_cq", "make "+what+" completion queue", slog.Int("depth", cq.Depth()))
 	return cq, nil
 }
 

@@ -1,4 +1,4 @@
-// What a connection tells its Logger. Each method is one kind of record.
+// What a connection logs. Each method logs one kind of event.
 
 package rc
 
@@ -8,47 +8,42 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// The paths that a record can belong to.
-const (
-	pathSlow = "slow" // control: the kernel takes part
-	pathFast = "fast" // the setting up of data transfer
-	pathInfo = "info" // a dump of what there is
-)
-
-// levelFarewell is what the messages of a farewell have.
-const levelFarewell = slog.LevelDebug - 4
-
 type events struct{ log *slog.Logger }
 
-func (e events) emit(path, event, verb, text string, attrs ...slog.Attr) {
-	head := []slog.Attr{slog.String("event", event), slog.String("verb", verb), slog.String("path", path)}
-	e.log.LogAttrs(context.Background(), slog.LevelInfo, text, append(head, attrs...)...)
+// made logs an object that the verb has made, and attributes of the object. The text is
+// a word for the making, then the object.
+func (e events) made(verb, text string, attrs ...slog.Attr) {
+	e.object(event.ObjectMade.By(verb), text, attrs)
 }
 
-// made tells of an object made, with what is worth knowing of it. The text is a
-// word for the making, then the object.
-func (e events) made(path, verb, text string, attrs ...slog.Attr) {
+// registered logs a memory region; see made.
+func (e events) registered(text string, attrs ...slog.Attr) {
+	e.object(&event.RegionMade, text, attrs)
+}
+
+func (e events) object(kind *event.Kind, text string, attrs []slog.Attr) {
 	_, object, _ := strings.Cut(text, " ")
-	e.emit(path, "object.made", verb, text, append([]slog.Attr{slog.String("object", object)}, attrs...)...)
+	kind.Log(e.log, text, append([]slog.Attr{slog.String("object", object)}, attrs...)...)
 }
 
-// freed tells of an object destroyed.
+// freed logs an object that the verb has destroyed.
 func (e events) freed(verb, object string) {
-	e.emit(pathSlow, "object.freed", verb, "free "+object, slog.String("object", object))
+	event.ObjectFreed.By(verb).Log(e.log, "free "+object, slog.String("object", object))
 }
 
 func (e events) gidChosen(entry verbs.GIDEntry, why string) {
-	e.emit(pathSlow, "gid.chosen", "ibv_query_gid_table", "use GID "+entry.String(),
+	event.GIDChosen.Log(e.log, "use GID "+entry.String(),
 		slog.Int("sgid_index", entry.Index), slog.String("gid", entry.GID.String()), slog.String("why", why))
 }
 
-// transition tells of a move: the mask, its bits, and under "attr" each value;
-// and at the level Debug what the queue pair is after it.
+// transition logs a move: the mask, its bits, and under "attr" each value. At the level
+// Debug it also logs the queue pair's attributes after the move.
 func (e events) transition(qp *verbs.QP) func(qpstate.Step) {
 	qpn := qp.QPN()
 	return func(s qpstate.Step) {
@@ -65,19 +60,19 @@ func (e events) transition(qp *verbs.QP) func(qpstate.Step) {
 		if s.Err != nil {
 			attrs = append(attrs, slog.String("error", s.Err.Error()))
 		}
-		e.emit(pathSlow, "qp.transition", "ibv_modify_qp", s.Name(), attrs...)
+		event.QPTransition.Log(e.log, s.Name(), attrs...)
 		if e.log.Enabled(context.Background(), slog.LevelDebug) {
 			e.dump(qp)
 		}
 	}
 }
 
-// dump tells all that the device says of a queue pair.
+// dump logs all attributes of a queue pair.
 func (e events) dump(qp *verbs.QP) {
-	head := []slog.Attr{slog.String("event", "qp.dump"), slog.String("verb", "ibv_query_qp"), slog.String("path", pathInfo), slog.String("qpn", hex24(qp.QPN()))}
+	head := []slog.Attr{slog.String("qpn", hex24(qp.QPN()))}
 	attr, err := qp.Query(everything)
 	if err != nil {
-		e.log.LogAttrs(context.Background(), slog.LevelDebug, "QP:", append(head, slog.String("error", err.Error()))...)
+		event.QPDump.LogAt(slog.LevelDebug, e.log, "QP:", append(head, slog.String("error", err.Error()))...)
 		return
 	}
 	var values []any
@@ -85,7 +80,7 @@ func (e events) dump(qp *verbs.QP) {
 		values = append(values, slog.String(bit.Name(), attr.Value(bit)))
 	}
 	head = append(head, slog.String("type", qp.Type().Name()), slog.Group("attr", values...))
-	e.log.LogAttrs(context.Background(), slog.LevelDebug, "QP:", head...)
+	event.QPDump.LogAt(slog.LevelDebug, e.log, "QP:", head...)
 }
 
 // everything is each attribute that a reliable queue pair has.
@@ -93,9 +88,9 @@ const everything = qpstate.MaskState | qpstate.MaskCurState | qpstate.MaskAccess
 	qpstate.MaskAV | qpstate.MaskPathMTU | qpstate.MaskTimeout | qpstate.MaskRetryCnt | qpstate.MaskRNRRetry | qpstate.MaskRQPSN |
 	qpstate.MaskMaxRdAtomic | qpstate.MaskMinRNRTimer | qpstate.MaskSQPSN | qpstate.MaskMaxDestRdAtomic | qpstate.MaskDestQPN | qpstate.MaskCap
 
-// exchanged tells of messages over TCP, by the time at which each was sent or had
-// arrived. Notes behind the barrier "done" are the farewell's, about the run and
-// no part of it: they have the level below Debug.
+// exchanged logs messages over TCP, with the time at which each was sent or had
+// arrived. Notes after the barrier "done" belong to the farewell: they are about the run
+// and no part of it, so they have a level below Debug.
 func (e events) exchanged() oob.Observer {
 	var sentDone, receivedDone bool
 	return func(m oob.Event) {
@@ -109,24 +104,19 @@ func (e events) exchanged() oob.Observer {
 		}
 		level := slog.LevelInfo
 		if *done && m.Type == oob.TypeNote {
-			level = levelFarewell
+			level = event.LevelWaits
 		}
 		*done = *done || m.Type == oob.TypeBarrier && m.Name == barrierDone
-		if !e.log.Enabled(context.Background(), level) {
-			return
-		}
-		r := slog.NewRecord(m.Time, level, text, 0)
-		r.AddAttrs(slog.String("event", "oob.message"), slog.String("verb", "tcp"), slog.String("path", pathSlow),
+		event.TCPMessage.LogPast(m.Time, level, e.log, text,
 			slog.Bool("sent", m.Sent), slog.String("message", m.Type.String()), slog.String("name", m.Name),
 			slog.Int("bytes", m.Size), slog.String("peer", m.Peer))
-		_ = e.log.Handler().Handle(context.Background(), r) // as a Logger does: it has nobody to tell
 	}
 }
 
-// endpoints tells of both ends' numbers: the tuple that makes a connection.
+// endpoints logs both ends' numbers: the tuple that makes a connection.
 func (e events) endpoints(local, peer oob.Endpoint) {
-	e.emit(pathSlow, "peer.tuple", "tcp", "local endpoint", endpointAttrs("local", local)...)
-	e.emit(pathSlow, "peer.tuple", "tcp", "remote endpoint", endpointAttrs("remote", peer)...)
+	event.PeerTuple.Log(e.log, "local endpoint", endpointAttrs("local", local)...)
+	event.PeerTuple.Log(e.log, "remote endpoint", endpointAttrs("remote", peer)...)
 }
 
 func endpointAttrs(side string, ep oob.Endpoint) []slog.Attr {
@@ -139,24 +129,23 @@ func endpointAttrs(side string, ep oob.Endpoint) []slog.Attr {
 }
 
 func (e events) region(side string, r oob.Region) {
-	e.emit(pathFast, "region.known", "tcp", side+" region "+r.Name, slog.String("side", side), slog.String("name", r.Name),
+	event.RegionKnown.Log(e.log, side+" region "+r.Name, slog.String("side", side), slog.String("name", r.Name),
 		slog.String("addr", fmt.Sprintf("%#x", r.Addr)), slog.String("rkey", fmt.Sprintf("%#x", r.RKey)), slog.Uint64("length", r.Length))
 }
 
-// async tells of an asynchronous event of the device.
+// async logs an asynchronous event of the device.
 func (e events) async(a verbs.AsyncEvent) {
-	e.emit(pathSlow, "async.event", "ibv_get_async_event", a.String(), slog.Bool("fatal", a.Fatal()))
+	event.AsyncEvent.Log(e.log, a.String(), slog.Bool("fatal", a.Fatal()))
 }
 
 func (e events) drained(flushed int) {
-	e.emit(pathSlow, "qp.drained", "ibv_poll_cq",
+	event.QPDrained.Log(e.log,
 		fmt.Sprintf("drained: %d work requests flushed, which is normal at teardown", flushed), slog.Int("flushed", flushed))
 }
 
-// shortage tells that a listener can accept nobody for now, and why.
+// shortage logs that a listener can accept nobody for now, and why.
 func (e events) shortage(cause error) {
-	e.log.LogAttrs(context.Background(), slog.LevelWarn, "no new connection can be taken: the listener pauses and tries again",
-		slog.String("event", "listener.short"), slog.String("verb", "tcp"), slog.String("path", pathSlow),
+	event.ListenerShort.LogAt(slog.LevelWarn, e.log, "no new connection can be taken: the listener pauses and tries again",
 		slog.String("error", cause.Error()), slog.String("try", "a higher limit of open files (ulimit -n), or fewer connections at a time"))
 }
 

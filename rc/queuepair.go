@@ -78,7 +78,7 @@ func (c *Conn) makeSRQ() (err error) {
 		return err
 	}
 	c.own("ibv_destroy_srq", "shared receive queue", c.srq)
-	c.events.made(pathSlow, "ibv_create_srq", "make shared receive queue", slog.String("init", fmt.Sprintf("%+v", *c.cfg.SRQ)))
+	c.events.made("ibv_create_srq", "make shared receive queue", slog.String("init", fmt.Sprintf("%+v", *c.cfg.SRQ)))
 	return nil
 }
 
@@ -92,7 +92,7 @@ func (c *Conn) makeQueuePair(endpoint oob.Endpoint) error {
 		return err
 	}
 	c.own("ibv_destroy_qp", "queue pair "+hex24(qp.QPN()), qp)
-	c.events.made(pathSlow, "ibv_create_qp", "make queue pair", slog.String("qpn", hex24(qp.QPN())),
+	c.events.made("ibv_create_qp", "make queue pair", slog.String("qpn", hex24(qp.QPN())),
 		slog.String("type", c.cfg.Type.Name()), slog.String("state", "RESET"), slog.String("cap", fmt.Sprintf("%+v", qp.Cap())))
 	endpoint.Index = uint8(len(c.pairs))
 	endpoint.QPType, endpoint.QPN, endpoint.PSN = oob.QPType(c.cfg.Type), qp.QPN(), randomPSN()
@@ -154,7 +154,7 @@ func (c *Conn) makeAH(p *queuePair, attr verbs.AHAttr) (err error) {
 		return err
 	}
 	c.own("ibv_destroy_ah", "address handle of "+hex24(p.peer.QPN), p.ah)
-	c.events.made(pathSlow, "ibv_create_ah", "make address handle of "+hex24(p.peer.QPN), slog.String("attr", attr.String()))
+	c.events.made("ibv_create_ah", "make address handle of "+hex24(p.peer.QPN), slog.String("attr", attr.String()))
 	return nil
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/vbauerster/mpb/v8/cwriter"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/run"
 	"github.com/rawverbs/rawverbs/internal/trace"
@@ -157,7 +158,7 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 		return exitUsage
 	}
 	if out.JSON {
-		(*logger).LogAttrs(ctx, slog.LevelError, "failed", slog.String("who", who), slog.String("event", "run.failed"), slog.String("error", err.Error()))
+		event.RunFailed.LogAt(slog.LevelError, (*logger).With(slog.String("who", who)), "failed", slog.String("error", err.Error()))
 	}
 	if errors.As(err, new(errInterrupted)) {
 		return exitInterrupted
@@ -204,7 +205,7 @@ memory.`
 func (o *Output) logger(w io.Writer) *slog.Logger {
 	level := slog.LevelInfo
 	if o.Verbose > 1 {
-		level = trace.LevelWaits
+		level = event.LevelWaits
 	}
 	switch {
 	case o.Quiet:

@@ -12,25 +12,10 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/trace"
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
-
-// Log logs one event of a job with the attributes that package rc documents.
-func Log(log *slog.Logger, path, event, verb, text string, attrs ...slog.Attr) {
-	LogAt(slog.LevelInfo, log, path, event, verb, text, attrs...)
-}
-
-// LogAt is Log at another level than info.
-func LogAt(level slog.Level, log *slog.Logger, path, event, verb, text string, attrs ...slog.Attr) {
-	head := []slog.Attr{slog.String("event", event)}
-	if verb != "" {
-		head = append(head, slog.String("verb", verb))
-	}
-	head = append(head, slog.String("path", path))
-	log.LogAttrs(context.Background(), level, text, append(head, attrs...)...)
-}
 
 // Tracer posts and waits for a job, and logs each post and each completion; at the
 // level of -vv it also logs dumps of what they carry.
@@ -73,9 +58,9 @@ func (n Tracer) PostSend(qp *verbs.QP, wrs ...verbs.SendWR) error {
 		attrs := []slog.Attr{slog.Uint64("wr_id", wr.ID), slog.Int("bytes", lengthOf(wr.SGL))}
 		attrs = append(attrs, opcodeAttrs(wr)...)
 		attrs = append(attrs, slog.String("flags", wr.Flags.String()))
-		Log(n.Logger, "data", "wr.posted", "ibv_post_send", "post "+name, attrs...)
+		event.SendPosted.Log(n.Logger, "post "+name, attrs...)
 		n.dumpSGL(name, wr.SGL)
-		LogAt(slog.LevelDebug, n.Logger, "info", "wr.dump", "ibv_post_send", "WR:",
+		event.WRDump.LogAt(slog.LevelDebug, n.Logger, "WR:",
 			append([]slog.Attr{slog.Uint64("wr_id", wr.ID), slog.String("opcode", wr.Opcode.String()), slog.String("send_flags", wr.Flags.String()),
 				slog.Int("num_sge", len(wr.SGL))}, opcodeAttrs(wr)...)...)
 	}
@@ -103,7 +88,7 @@ func opcodeAttrs(wr *verbs.SendWR) []slog.Attr {
 // PostRecv posts to the receive queue, in one call.
 func (n Tracer) PostRecv(qp *verbs.QP, wrs ...verbs.RecvWR) error {
 	for i := range wrs {
-		Log(n.Logger, "fast", "wr.posted", "ibv_post_recv", "post RECV", slog.Uint64("wr_id", wrs[i].ID), slog.Int("bytes", lengthOf(wrs[i].SGL)))
+		event.RecvPosted.Log(n.Logger, "post RECV", slog.Uint64("wr_id", wrs[i].ID), slog.Int("bytes", lengthOf(wrs[i].SGL)))
 		n.dumpSGL("RECV", wrs[i].SGL)
 	}
 	return qp.PostRecv(wrs)
@@ -118,7 +103,7 @@ func lengthOf(sgl []verbs.SGE) (total int) {
 
 func (n Tracer) dumpSGL(name string, sgl []verbs.SGE) {
 	for _, s := range sgl {
-		LogAt(slog.LevelDebug, n.Logger, "info", "sge.dump", "", "SGE("+name+"):", slog.String("addr", fmt.Sprintf("%#x", s.Addr)),
+		event.SGEDump.LogAt(slog.LevelDebug, n.Logger, "SGE("+name+"):", slog.String("addr", fmt.Sprintf("%#x", s.Addr)),
 			slog.Int("length", int(s.Length)), slog.String("lkey", fmt.Sprintf("%#x", s.LKey)))
 	}
 }
@@ -137,7 +122,7 @@ func (n Tracer) WaitRecv(ctx context.Context, c *rc.Conn, what string) (verbs.WC
 }
 
 func (n Tracer) wait(ctx context.Context, next func(context.Context) (verbs.WC, error), queue string) (verbs.WC, error) {
-	LogAt(trace.LevelWaits, n.Logger, "info", "wait.begun", "ibv_req_notify_cq",
+	event.CompletionAwaited.LogAt(event.LevelWaits, n.Logger,
 		"wait for a completion of the "+queue+" queue: poll, arm, poll again, sleep on the channel")
 	wc, err := next(ctx)
 	if err == nil || errors.As(err, new(*verbs.WCError)) {
@@ -160,8 +145,8 @@ func (n Tracer) LogCompletion(wc *verbs.WC) {
 			attrs = append(attrs, slog.Int64("imm", int64(wc.Imm())))
 		}
 	}
-	Log(n.Logger, "data", "wr.completed", "ibv_poll_cq", "completion", attrs...)
-	LogAt(slog.LevelDebug, n.Logger, "info", "wc.dump", "ibv_poll_cq", "WC:", slog.Uint64("wr_id", wc.ID),
+	event.WRCompleted.Log(n.Logger, "completion", attrs...)
+	event.WCDump.LogAt(slog.LevelDebug, n.Logger, "WC:", slog.Uint64("wr_id", wc.ID),
 		slog.Int("status", int(wc.Status)), slog.String("opcode", wc.Opcode.String()), slog.String("vendor_err", fmt.Sprintf("%#x", wc.VendorErr)),
 		slog.Int("byte_len", int(wc.ByteLen)), slog.String("imm", fmt.Sprintf("%#x", wc.Imm())), slog.String("qp_num", fmt.Sprintf("%#06x", wc.QPN)),
 		slog.String("wc_flags", wc.Flags.String()))
@@ -170,6 +155,6 @@ func (n Tracer) LogCompletion(wc *verbs.WC) {
 // LogMemory logs the first bytes of a region, at the level of -vv.
 func (n Tracer) LogMemory(what string, data []byte) {
 	const shown = 32
-	LogAt(trace.LevelWaits, n.Logger, "info", "memory.dump", "", what+":", slog.Int("bytes", len(data)),
+	event.MemoryDump.LogAt(event.LevelWaits, n.Logger, what+":", slog.Int("bytes", len(data)),
 		slog.String("first", hex.EncodeToString(data[:min(len(data), shown)])))
 }

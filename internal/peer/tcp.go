@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -82,7 +82,7 @@ func (r TCP) Log(sent bool, what string, bytes int) {
 	if sent {
 		verb = "sent "
 	}
-	job.Log(r.log, "slow", "oob.message", "tcp", verb+what, slog.Bool("sent", sent), slog.String("message", what), slog.String("name", ""),
+	event.TCPMessage.Log(r.log, verb+what, slog.Bool("sent", sent), slog.String("message", what), slog.String("name", ""),
 		slog.Int("bytes", bytes), slog.String("peer", r.conn.RemoteAddr().String()))
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/pcap"
 	"github.com/rawverbs/rawverbs/softroce"
@@ -39,7 +40,7 @@ func (o *Options) capture(dev *verbs.Device, log *slog.Logger) (io.Closer, error
 		job.CloseAll(&err, file)
 		return nil, fmt.Errorf("--pcap: %w", err)
 	}
-	job.Log(log, "slow", "capture.begun", "", "capture packets", slog.String("file", o.PCAP))
+	event.CaptureBegun.Log(log, "capture packets", slog.String("file", o.PCAP))
 	return closerFunc(func() error {
 		err := stop()
 		if err == nil {

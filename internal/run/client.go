@@ -9,6 +9,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -57,7 +58,7 @@ func Client(ctx context.Context, o ClientOptions) (err error) {
 	defer func() {
 		job.CloseAll(&err, packets, dev)
 		if err == nil {
-			job.Log(o.Logger, "slow", "run.done", "", "done: the job succeeded and everything is freed", slog.String("job", o.Job.Name))
+			event.RunDone.Log(o.Logger, "done: the job succeeded and everything is freed", slog.String("job", o.Job.Name))
 		}
 	}()
 	ctx, stop := untilFatal(ctx, dev, func(verbs.AsyncEvent) {}) // the Conn tells of those that concern it

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/serial"
 	"github.com/rawverbs/rawverbs/rc"
@@ -38,7 +39,7 @@ func (o *Options) inspect(dev *verbs.Device, cfg *rc.Config) error {
 		_, err := verbs.Devices()
 		why = whyFirst(dev.Info(), err)
 	}
-	job.Log(cfg.Logger, "slow", "device.opened", "ibv_open_device", "open device "+dev.Info().String(), slog.String("why", why))
+	event.DeviceOpened.Log(cfg.Logger, "open device "+dev.Info().String(), slog.String("why", why))
 	if err := cfg.Check(dev); err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (o *Options) inspect(dev *verbs.Device, cfg *rc.Config) error {
 	if err != nil {
 		return err
 	}
-	job.Log(cfg.Logger, "slow", "port.queried", "ibv_query_port", fmt.Sprintf("port %d", o.IBPort),
+	event.PortQueried.Log(cfg.Logger, fmt.Sprintf("port %d", o.IBPort),
 		slog.String("state", port.State.String()), slog.String("link_layer", port.LinkLayer.String()),
 		slog.Int("active_mtu", port.ActiveMTU.Bytes()), slog.Int("max_mtu", port.MaxMTU.Bytes()))
 	return nil

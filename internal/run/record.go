@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/oob"
@@ -88,12 +89,12 @@ func (r *recording) write(err *error, log *slog.Logger) {
 	case werr != nil && *err == nil:
 		*err = fmt.Errorf("--record: %w", werr)
 	case werr != nil:
-		job.LogAt(slog.LevelError, log, "info", "record.failed", "", "the record could not be written", slog.String("error", werr.Error()))
+		event.RecordFailed.LogAt(slog.LevelError, log, "the record could not be written", slog.String("error", werr.Error()))
 	case rec.Server.Present:
-		job.Log(log, "info", "record.written", "", "record of both ends", slog.String("file", r.file), slog.Int("events", len(rec.Events)),
+		event.RecordWritten.Log(log, "record of both ends", slog.String("file", r.file), slog.Int("events", len(rec.Events)),
 			slog.Duration("clock_offset", rec.Clock.Offset), slog.Duration("uncertainty", rec.Clock.Uncertainty))
 	default:
-		job.LogAt(slog.LevelWarn, log, "info", "record.written", "", "record of this end alone", slog.String("file", r.file), slog.Int("events", len(rec.Events)),
+		event.RecordWritten.LogAt(slog.LevelWarn, log, "record of this end alone", slog.String("file", r.file), slog.Int("events", len(rec.Events)),
 			slog.String("why", rec.Server.Why))
 	}
 }
@@ -145,7 +146,7 @@ func (g *giveRecord) connected(ctx context.Context, conn *rc.Conn) {
 		limited, cancel := endWith(limited, ctx)
 		defer cancel()
 		if err := trace.Give(limited, tcp, g.keeper, g.half); err != nil {
-			job.LogAt(slog.LevelWarn, g.log, "info", "record.failed", "", "the client did not take its record", slog.String("error", err.Error()))
+			event.RecordFailed.LogAt(slog.LevelWarn, g.log, "the client did not take its record", slog.String("error", err.Error()))
 		}
 		return nil // the job was done
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/oob"
@@ -62,7 +63,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	defer job.CloseAll(&err, packets)
 
 	ctx, stop := untilFatal(ctx, dev, func(e verbs.AsyncEvent) {
-		job.Log(o.Logger, "slow", "async.event", "ibv_get_async_event", e.String(), slog.Bool("fatal", e.Fatal()))
+		event.AsyncEvent.Log(o.Logger, e.String(), slog.Bool("fatal", e.Fatal()))
 	})
 	defer stop()
 
@@ -75,7 +76,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if !o.Native() {
 		who = "a client of --peer " + o.Peer.Name
 	}
-	job.Log(o.Logger, "slow", "server.listening", "tcp", fmt.Sprintf("listening on %s for %s", listener.Addr(), who),
+	event.ServerListening.Log(o.Logger, fmt.Sprintf("listening on %s for %s", listener.Addr(), who),
 		slog.String("address", listener.Addr().String()))
 	s := &server{ServerOptions: o, dev: dev, all: all}
 	if o.Once {
@@ -118,7 +119,7 @@ func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 			err := s.client(until, in, "server")
 			if errors.As(err, new(jobless)) {
 				if until.Err() == nil {
-					s.failed(ctx, in, "server", err)
+					s.failed(in, "server", err)
 				}
 				return
 			}
@@ -142,7 +143,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 		if err != nil {
 			clients.Wait()
 			if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && cutShort.Load() == 0 {
-				job.Log(s.Logger, "slow", "server.stopped", "", "stopped between clients", slog.Int("done", int(done.Load())), slog.Int("failed", int(failed.Load())))
+				event.ServerStopped.Log(s.Logger, "stopped between clients", slog.Int("done", int(done.Load())), slog.Int("failed", int(failed.Load())))
 				return nil
 			}
 			return interrupted(ctx, err)
@@ -158,14 +159,14 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 			if ctx.Err() != nil && !errors.As(err, new(jobless)) {
 				cutShort.Add(1)
 			}
-			s.failed(ctx, in, who, err)
+			s.failed(in, who, err)
 		})
 	}
 }
 
 // failed reports a client that does not end the server.
-func (s *server) failed(ctx context.Context, in *rc.Incoming, who string, err error) {
-	s.all.LogAttrs(ctx, slog.LevelError, "client failed", slog.String("who", who), slog.String("event", "client.failed"),
+func (s *server) failed(in *rc.Incoming, who string, err error) {
+	event.ClientFailed.LogAt(slog.LevelError, s.all.With(slog.String("who", who)), "client failed",
 		slog.String("peer", in.RemoteAddr().String()), slog.String("error", err.Error()))
 }
 
@@ -198,7 +199,7 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) (err e
 	record := s.keep(who)
 	log := record.log
 	in.SetLogger(log)
-	job.Log(log, "slow", "client.accepted", "tcp", "client connected by TCP", slog.String("peer", in.RemoteAddr().String()))
+	event.ClientAccepted.Log(log, "client connected by TCP", slog.String("peer", in.RemoteAddr().String()))
 	refuse := in.Refuse
 	if !s.Native() {
 		refuse = func(error) { in.Drop() }
@@ -240,7 +241,7 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) (err e
 	if err := job.Run(ctx, conn, endpoint, s.Timeout); err != nil {
 		return err
 	}
-	job.Log(log, "slow", "run.done", "", "done: the job succeeded and everything of this client is freed", slog.String("job", hello.Job))
+	event.RunDone.Log(log, "done: the job succeeded and everything of this client is freed", slog.String("job", hello.Job))
 	return nil
 }
 
@@ -289,7 +290,7 @@ func (s *server) clientSession(hello oob.Hello, log *slog.Logger) job.Session {
 	session := s.session(log)
 	session.MaxSize = s.MaxSize
 	if s.Native() {
-		job.Log(log, "slow", "job.chosen", "", "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
+		event.JobChosen.Log(log, "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
 		session.Params = hello.Params
 	}
 	return session

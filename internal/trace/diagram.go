@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"strings"
 	"unicode"
+
+	"github.com/rawverbs/rawverbs/internal/event"
 )
 
 // maxRows is how many rows a diagram has at most: one with more is no picture.
@@ -77,7 +79,7 @@ func (d *diagram) row(e *Event) string {
 	}
 	text := func(name string) string { return plain(e.Attr(name).String()) }
 	switch e.Event {
-	case "oob.message":
+	case event.TCPMessage.Name():
 		what := text("message")
 		if name := text("name"); name != "" {
 			what += " “" + name + "”"
@@ -88,33 +90,33 @@ func (d *diagram) row(e *Event) string {
 		if !d.halves {
 			return fmt.Sprintf("%s-->>%s: %s", peer, e.End, what)
 		}
-	case "qp.transition":
+	case event.QPTransition.Name():
 		if e.Attr("error").Kind() == slog.KindString {
 			return fmt.Sprintf("Note over %s: %s refused", e.End, plain(e.Message))
 		}
 		return fmt.Sprintf("Note over %s: %s", e.End, plain(e.Message))
-	case "wr.posted":
+	case event.SendPosted.Name():
 		what := strings.TrimPrefix(plain(e.Message), "post ")
 		if e.Attr("bytes").Kind() != slog.KindAny {
 			what += ", " + text("bytes") + " bytes"
 		}
-		if e.Verb == "ibv_post_recv" {
+		if e.Verb == event.RecvPosted.Verb() {
 			return fmt.Sprintf("Note over %s: post %s", e.End, what)
 		}
 		if e.Attr("imm").Kind() != slog.KindAny {
 			what += ", immediate " + text("imm")
 		}
 		return fmt.Sprintf("%s->>%s: %s", e.End, peer, what)
-	case "wr.completed":
+	case event.WRCompleted.Name():
 		if status := text("status"); status != "IBV_WC_SUCCESS" {
 			return fmt.Sprintf("Note over %s: completion %s, %s", e.End, text("wr_id"), status)
 		}
 		return fmt.Sprintf("Note over %s: completion %s", e.End, strings.TrimPrefix(text("opcode"), "IBV_WC_"))
-	case "qp.drained":
+	case event.QPDrained.Name():
 		if n := e.Attr("flushed"); n.Kind() == slog.KindInt64 && n.Int64() > 0 {
 			return fmt.Sprintf("Note over %s: %d flushed", e.End, n.Int64())
 		}
-	case "async.event":
+	case event.AsyncEvent.Name():
 		return fmt.Sprintf("Note over %s: event %s", e.End, plain(e.Message))
 	}
 	return ""

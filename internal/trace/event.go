@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/event"
 )
 
 // The two ends of a run, as Event.End has them.
@@ -55,9 +57,6 @@ func (e *Event) Attr(path ...string) slog.Value {
 	return found
 }
 
-// unkinded is the Event of a record that has no attribute "event".
-const unkinded = "log"
-
 // newEvent makes an event of a record's attributes. Those that every event has
 // are picked out of them.
 func newEvent(at time.Time, end string, r slog.Record, attrs []slog.Attr) Event {
@@ -76,7 +75,7 @@ func newEvent(at time.Time, end string, r slog.Record, attrs []slog.Attr) Event 
 			e.Attrs = append(e.Attrs, a)
 		}
 	}
-	e.Who, e.Event = cmp.Or(e.Who, end), cmp.Or(e.Event, unkinded)
+	e.Who, e.Event = cmp.Or(e.Who, end), cmp.Or(e.Event, event.Unkinded.Name())
 	return e
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/event"
 )
 
 // How much of a run is kept at each end, in bytes of its lines. A server keeps
@@ -161,7 +163,7 @@ func (k *Keeper) lines() (lines [][]byte, dropped int) {
 	lines = slices.Clone(s.head)
 	if s.dropped > 0 {
 		gap := Event{
-			Time: s.firstDropped, End: s.end, Who: s.end, Level: slog.LevelInfo, Event: "record.gap", Path: "info",
+			Time: s.firstDropped, End: s.end, Who: s.end, Level: slog.LevelInfo, Event: event.RecordGap.Name(), Path: string(event.RecordGap.Path()),
 			Message: fmt.Sprintf("%d events are left out here: the record of this end has its %d bytes", s.dropped, s.limit),
 			Attrs:   []slog.Attr{slog.Int("dropped", s.dropped)},
 		}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/rawverbs/rawverbs/internal/event"
 )
 
 // Narration writes records as
@@ -111,18 +113,18 @@ const (
 // toldByText are attributes for programs, by the event, which comes before them: a
 // person reads them in the text.
 var toldByText = map[string][]string{
-	"object.made":        {"object"},
-	"object.freed":       {"object"},
-	"pingpong.bandwidth": {"bytes", "seconds", "mbit_per_s"},
-	"pingpong.latency":   {"iters", "seconds", "usec_per_iter"},
-	"oob.message":        {"sent", "message", "name"},
-	"peer.tuple":         {"side"},
-	"region.known":       {"side", "name"},
+	event.ObjectMade.Name():        {"object"},
+	event.ObjectFreed.Name():       {"object"},
+	event.PingpongBandwidth.Name(): {"bytes", "seconds", "mbit_per_s"},
+	event.PingpongLatency.Name():   {"iters", "seconds", "usec_per_iter"},
+	event.TCPMessage.Name():        {"sent", "message", "name"},
+	event.PeerTuple.Name():         {"side"},
+	event.RegionKnown.Name():       {"side", "name"},
 }
 
 // tableLines are the events whose texts are lines of a table, in which a person reads
 // all that the attributes tell a program.
-var tableLines = map[string]bool{"bench.header": true, "bench.result": true}
+var tableLines = map[string]bool{event.BenchHeader.Name(): true, event.BenchResult.Name(): true}
 
 func (l *narrated) add(a slog.Attr) {
 	switch {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/rawverbs/rawverbs/internal/event"
 )
 
 // storyWidth is how many columns a line of a story has at most; its first column, the
@@ -106,7 +108,7 @@ func (s *Story) Handle(_ context.Context, r slog.Record) error {
 		o.chapters[e.Who] = c
 	}
 	c.add(&e)
-	if e.Event == "run.done" || e.Event == "client.failed" { // a server's client is gone
+	if e.Event == event.RunDone.Name() || e.Event == event.ClientFailed.Name() { // a server's client is gone
 		c.flush()
 		delete(o.chapters, e.Who)
 	}
@@ -136,7 +138,7 @@ func (c *chapter) add(e *Event) {
 		return
 	}
 	c.flushPassage()
-	if e.Verb == "ibv_modify_qp" || what == ends {
+	if e.Verb == event.QPTransition.Verb() || what == ends {
 		c.flushCount()
 	}
 	p := passage{kind: kind, events: []*Event{e}}
@@ -156,7 +158,7 @@ func (c *chapter) enough(e *Event, what place) bool {
 	key, most := e.Event, maxOfAKind
 	if what == request {
 		key, most = "", maxRequests
-	} else if e.Path != "data" || e.Level > slog.LevelInfo || tableLines[e.Event] {
+	} else if e.Path != string(event.Data) || e.Level > slog.LevelInfo || tableLines[e.Event] {
 		return false
 	}
 	c.seen[key]++

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rawverbs/rawverbs/internal/event"
 )
 
 // place is what a record does to the story.
@@ -26,42 +28,42 @@ const (
 // sort says what to do with a record, and which records may share its passage.
 func (c *chapter) sort(e *Event) (kind string, what place) {
 	switch e.Event {
-	case "oob.message":
+	case event.TCPMessage.Name():
 		return c.sortMessage(e)
-	case "region.known":
+	case event.RegionKnown.Name():
 		if e.text("side") == "local" { // the line of its registration has the numbers
 			return "", omit
 		}
-	case "async.event":
+	case event.AsyncEvent.Name():
 		if strings.HasPrefix(e.Message, "IBV_EVENT_QP_LAST_WQE_REACHED") {
 			return "", omit // one for each queue pair with a shared receive queue, whenever it goes to ERR
 		}
-	case "device.opened", "port.queried":
+	case event.DeviceOpened.Name(), event.PortQueried.Name():
 		return "device", shown
-	case "object.made":
-		if e.Verb != "ibv_reg_mr" {
+	case event.ObjectMade.Name():
+		if e.Verb != event.RegionMade.Verb() {
 			return "made", shown
 		}
-	case "object.freed":
+	case event.ObjectFreed.Name():
 		return "freed", ends
-	case "peer.tuple":
+	case event.PeerTuple.Name():
 		return "endpoints", shown
-	case "qp.transition":
+	case event.QPTransition.Name():
 		if e.text("error") == "" {
 			return "transition " + e.Message + e.text("mask") + e.text("type"), shown
 		}
-	case "qp.drained":
+	case event.QPDrained.Name():
 		if strings.HasPrefix(c.pending.kind, "transition ") {
 			return c.pending.kind, ends
 		}
-	case "wr.posted":
-		if e.Verb == "ibv_post_recv" {
+	case event.SendPosted.Name():
+		if e.Verb == event.RecvPosted.Verb() {
 			return "recv " + e.Message + e.text("bytes"), request
 		}
 		return "", request
-	case "wr.completed":
+	case event.WRCompleted.Name():
 		return "", request
-	case "run.done", "run.failed", "client.failed":
+	case event.RunDone.Name(), event.RunFailed.Name(), event.ClientFailed.Name():
 		return "", ends
 	}
 	return "", shown
@@ -90,29 +92,29 @@ type phrase struct {
 
 // phrases are those of the events whose kind does not say it.
 var phrases = map[string]phrase{
-	"async.event":       {"event", "", []string{"fatal"}},
-	"bulk.done":         {"bulk", "", []string{"mib_per_s", "stalls"}},
-	"client.accepted":   {"accept", "", nil},
-	"client.failed":     {"failed", "client failed", nil},
-	"device.queried":    {"query", "", nil},
-	"gid.chosen":        {"use", "use ", []string{"*"}},
-	"job.chosen":        {"job", "", nil},
-	"lab.explained":     {"note", "", nil},
-	"leave.early":       {"note", "", nil},
-	"operations.untold": {"…", "", nil},
-	"peer.disconnected": {"TCP", "", nil},
-	"qp.drained":        {"flush", "drained: ", []string{"*"}},
-	"qp.transition":     {"refused", "", []string{"took", "bits", "attr"}},
-	"region.known":      {"region", "", []string{"length"}},
-	"run.done":          {"done", "done: ", []string{"job"}},
-	"server.listening":  {"listen", "listening ", []string{"address"}},
-	"state.changed":     {"state", "", []string{"machine"}},
-	"sum.checked":       {"sum", "", []string{"*"}},
-	"text.read":         {"message", "", nil},
-	"text.written":      {"message", "", nil},
-	"wait.begun":        {"wait", "wait ", nil},
-	"wr.completed":      {"complete", "", nil},
-	"wr.posted":         {"post", "post ", []string{"flags"}},
+	event.AsyncEvent.Name():        {"event", "", []string{"fatal"}},
+	event.BulkDone.Name():          {"bulk", "", []string{"mib_per_s", "stalls"}},
+	event.ClientAccepted.Name():    {"accept", "", nil},
+	event.ClientFailed.Name():      {"failed", "client failed", nil},
+	event.DeviceQueried.Name():     {"query", "", nil},
+	event.GIDChosen.Name():         {"use", "use ", []string{"*"}},
+	event.JobChosen.Name():         {"job", "", nil},
+	event.LabExplained.Name():      {"note", "", nil},
+	event.LeaveEarly.Name():        {"note", "", nil},
+	event.OperationsOmitted.Name(): {"…", "", nil},
+	event.PeerDisconnected.Name():  {"TCP", "", nil},
+	event.QPDrained.Name():         {"flush", "drained: ", []string{"*"}},
+	event.QPTransition.Name():      {"refused", "", []string{"took", "bits", "attr"}},
+	event.RegionKnown.Name():       {"region", "", []string{"length"}},
+	event.RunDone.Name():           {"done", "done: ", []string{"job"}},
+	event.ServerListening.Name():   {"listen", "listening ", []string{"address"}},
+	event.StateChanged.Name():      {"state", "", []string{"machine"}},
+	event.SumChecked.Name():        {"sum", "", []string{"*"}},
+	event.TextRead.Name():          {"message", "", nil},
+	event.TextWritten.Name():       {"message", "", nil},
+	event.CompletionAwaited.Name(): {"wait", "wait ", nil},
+	event.WRCompleted.Name():       {"complete", "", nil},
+	event.SendPosted.Name():        {"post", "post ", []string{"flags"}},
 }
 
 // attrWords are the attributes that a story does not show as name=value.
@@ -155,11 +157,11 @@ func colourOf(e *Event) string {
 		return colourFailed
 	case e.Level >= slog.LevelWarn:
 		return colourWarning
-	case e.Event == "qp.transition":
+	case e.Event == event.QPTransition.Name():
 		return colourState
-	case e.Event == "run.done":
+	case e.Event == event.RunDone.Name():
 		return colourDone
-	case e.Path == "data":
+	case e.Path == string(event.Data):
 		return colourData
 	}
 	return ""
@@ -189,11 +191,11 @@ func (p *passage) rows() []row {
 		return []row{p.receives()}
 	}
 	switch first.Event {
-	case "oob.message":
+	case event.TCPMessage.Name():
 		return []row{message(first)}
-	case "object.made":
+	case event.ObjectMade.Name():
 		return []row{registered(first)}
-	case "wr.completed":
+	case event.WRCompleted.Name():
 		return []row{{"complete", completed(first)}}
 	}
 	return []row{first.row()}
@@ -278,9 +280,9 @@ func (p *passage) device() []row {
 	for _, e := range p.events {
 		text := strings.TrimPrefix(e.Message, "open ")
 		switch e.Event {
-		case "device.opened":
+		case event.DeviceOpened.Name():
 			text += ", " + e.text("why")
-		case "port.queried":
+		case event.PortQueried.Name():
 			text += " " + e.text("state") + ", MTU " + e.text("active_mtu")
 		}
 		parts = append(parts, Printable(text))
@@ -362,7 +364,7 @@ func (p *passage) transition() row {
 	moved := 0
 	var drained string
 	for _, e := range p.events {
-		if e.Event == "qp.drained" {
+		if e.Event == event.QPDrained.Name() {
 			drained = ": " + e.text("flushed") + " of them"
 			continue
 		}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -68,7 +69,7 @@ func checkAtomics(log *slog.Logger, dev *verbs.Device) error {
 	if attr.AtomicCap == verbs.AtomicNone {
 		return fmt.Errorf("%s has no atomics (%v); try: another device", dev.Name(), attr.AtomicCap)
 	}
-	job.Log(log, "slow", "device.queried", "ibv_query_device", "atomics of "+dev.Name(), slog.String("atomic_cap", attr.AtomicCap.String()))
+	event.DeviceQueried.Log(log, "atomics of "+dev.Name(), slog.String("atomic_cap", attr.AtomicCap.String()))
 	return nil
 }
 
@@ -107,7 +108,7 @@ func (a *server) Prepare(c *rc.Conn) error {
 }
 
 func (a *server) Run(ctx context.Context, c *rc.Conn) error {
-	job.Log(a.Logger, "fast", "wait.begun", "", "wait for the client's atomics, of which no completion will tell", slog.Uint64("announced", a.announced))
+	event.PeerAwaited.Log(a.Logger, "wait for the client's atomics, of which no completion will tell", slog.Uint64("announced", a.announced))
 	note, err := a.added(ctx, c)
 	if err != nil {
 		return err
@@ -157,7 +158,7 @@ func (a *server) Close() error {
 	if !v.right() {
 		level = slog.LevelWarn
 	}
-	job.LogAt(level, a.Logger, "info", "counter.settled", "", "no client is left: what the counter holds now is what the next ones begin with; "+v.String(), v.attrs()...)
+	event.CounterSettled.LogAt(level, a.Logger, "no client is left: what the counter holds now is what the next ones begin with; "+v.String(), v.attrs()...)
 	return nil
 }
 
@@ -179,7 +180,7 @@ func (v verdict) log(log *slog.Logger, added uint64) error {
 	if !v.exact() {
 		text = "the sum is as right as can be known now: "
 	}
-	job.Log(log, "data", "sum.checked", "", text+v.String(), append([]slog.Attr{slog.Uint64("added", added)}, v.attrs()...)...)
+	event.SumChecked.Log(log, text+v.String(), append([]slog.Attr{slog.Uint64("added", added)}, v.attrs()...)...)
 	return nil
 }
 
@@ -253,7 +254,7 @@ func (a *client) Run(ctx context.Context, c *rc.Conn) error {
 	a.ops, a.reported = a.Tracer, time.Now()
 	for i := range a.count {
 		if i == loggedOperations && !a.Logger.Enabled(ctx, slog.LevelDebug) {
-			job.Log(a.Logger, "data", "operations.untold", "", "-vv shows the rest", slog.Int("operations", a.count-i))
+			event.OperationsOmitted.Log(a.Logger, "-vv shows the rest", slog.Int("operations", a.count-i))
 			a.ops = job.Tracer{Logger: slog.New(slog.DiscardHandler)}
 		}
 		do := a.fetchAdd
@@ -265,7 +266,7 @@ func (a *client) Run(ctx context.Context, c *rc.Conn) error {
 		}
 	}
 	added := uint64(a.count) * a.add
-	job.Log(a.Logger, "data", "atomics.done", "", "added to the server's counter", slog.Int("operations", a.count), slog.Uint64("added", added),
+	event.AtomicsDone.Log(a.Logger, "added to the server's counter", slog.Int("operations", a.count), slog.Uint64("added", added),
 		slog.Int("lost_races", a.lost), slog.Uint64("last_seen", a.floor))
 	return a.compare(ctx, c, added)
 }
@@ -295,7 +296,7 @@ func (a *client) fetchAdd(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	a.floor = found + a.add
-	job.Log(a.ops.Logger, "data", "atomic.done", "", "added", slog.Uint64("found", found), slog.Uint64("left", a.floor))
+	event.AtomicDone.Log(a.ops.Logger, "added", slog.Uint64("found", found), slog.Uint64("left", a.floor))
 	return nil
 }
 
@@ -310,7 +311,7 @@ func (a *client) cmpSwap(ctx context.Context, c *rc.Conn) error {
 		}
 		if found == expected {
 			a.floor = expected + a.add
-			job.Log(a.ops.Logger, "data", "atomic.done", "", "swapped", slog.Uint64("found", found), slog.Uint64("left", a.floor))
+			event.AtomicDone.Log(a.ops.Logger, "swapped", slog.Uint64("found", found), slog.Uint64("left", a.floor))
 			return nil
 		}
 		a.floor = found
@@ -319,7 +320,7 @@ func (a *client) cmpSwap(ctx context.Context, c *rc.Conn) error {
 			why = "another was quicker"
 			a.lost++
 		}
-		job.Log(a.ops.Logger, "data", "atomic.lost", "", why+": nothing changed, once more with what was found", slog.Uint64("expected", expected), slog.Uint64("found", found))
+		event.AtomicLost.Log(a.ops.Logger, why+": nothing changed, once more with what was found", slog.Uint64("expected", expected), slog.Uint64("found", found))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/rawverbs/rawverbs/internal/bench"
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -31,12 +32,12 @@ func (t *Table) CheckSize(dev *verbs.Device, port uint8) error {
 // Begin logs what is going to be measured, and the table's header.
 func (t *Table) Begin() {
 	p := &t.Plan
-	job.Log(t.Logger, "data", "bench.begun", "", "measure; the requests are not shown", slog.String("op", p.Op.String()), slog.Bool("latency", p.Latency),
+	event.BenchBegun.Log(t.Logger, "measure; the requests are not shown", slog.String("op", p.Op.String()), slog.Bool("latency", p.Latency),
 		slog.Int("size", p.Size), slog.Bool("all", p.All), slog.Bool("bidirectional", p.Both), slog.Int("iters", p.Iterations),
 		slog.Duration("duration", p.Duration), slog.Duration("margin", p.Margin),
 		slog.Int("qps", p.QPs), slog.Int("tx_depth", p.TxDepth), slog.Int("rx_depth", p.RxDepth), slog.Int("cq_mod", p.CQMod),
 		slog.Int("post_list", p.PostList), slog.Int("inline", p.Inline), slog.Bool("events", p.Events))
-	job.Log(t.Logger, "data", "bench.header", "", p.Header(t.Unit))
+	event.BenchHeader.Log(t.Logger, p.Header(t.Unit))
 }
 
 // Show logs the table's row of a result, and all its figures. by says whose they are.
@@ -55,7 +56,7 @@ func (t *Table) Show(by string, r bench.Result) {
 			slog.Float64("t_longest_us", job.Rounded(l.Longest)), slog.Float64("t_typical_us", job.Rounded(l.Typical)), slog.Float64("t_avg_us", job.Rounded(l.Average)),
 			slog.Float64("t_stdev_us", job.Rounded(l.Stdev)), slog.Float64("per_s", job.Rounded(l.Rate)), slog.Group("percentiles_us", percentiles...))
 	}
-	job.Log(t.Logger, "data", "bench.result", "", t.Plan.Row(r, t.Unit), attrs...)
+	event.BenchResult.Log(t.Logger, t.Plan.Row(r, t.Unit), attrs...)
 	t.chart.add(r)
 }
 
@@ -71,12 +72,12 @@ func (t *Table) WriteChart() error {
 		return nil
 	}
 	if len(t.chart.results) == 0 {
-		job.Log(t.Logger, "info", "bench.chart", "", "no chart: this end has only lent its memory, and the other keeps its figures to itself", slog.String("file", ""))
+		event.BenchChart.Log(t.Logger, "no chart: this end has only lent its memory, and the other keeps its figures to itself", slog.String("file", ""))
 		return nil
 	}
 	if err := t.chart.write(t.Unit); err != nil {
 		return fmt.Errorf("--chart: %w", err)
 	}
-	job.Log(t.Logger, "info", "bench.chart", "", "the chart is in "+t.chart.file, slog.String("file", t.chart.file))
+	event.BenchChart.Log(t.Logger, "the chart is in "+t.chart.file, slog.String("file", t.chart.file))
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -124,7 +125,7 @@ func (e *endpoint) receiveCredits() error {
 			}
 		}
 	}
-	job.Log(e.Logger, "fast", "wr.posted", "ibv_post_recv", "post RECVs for credits", slog.Int("count", maxCredits))
+	event.RecvPosted.Log(e.Logger, "post RECVs for credits", slog.Int("count", maxCredits))
 	return nil
 }
 
@@ -282,7 +283,7 @@ func (e *endpoint) give(ctx context.Context, count int64, last bool) error {
 
 // measured runs an end's part, tells of it, and compares the sums.
 func (e *endpoint) measured(ctx context.Context, c *rc.Conn, move func(context.Context) error) error {
-	job.Log(e.Logger, "data", "bulk.begun", "", "move the data; the first chunk is shown, the rest is counted", e.attrs()...)
+	event.BulkBegun.Log(e.Logger, "move the data; the first chunk is shown, the rest is counted", e.attrs()...)
 	moving, stop := e.meter.start(ctx, e.Logger, e.Total)
 	err := move(moving)
 	if stopped := stop(); err == nil {

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc"
@@ -114,11 +115,11 @@ func (m *meter) start(ctx context.Context, log *slog.Logger, total int64) (movin
 // report tells what came of it all.
 func (m *meter) report(sum string) {
 	bytes := m.bytes.Load()
-	job.Log(m.log, "data", "bulk.done", "", fmt.Sprintf("SUCCESS, the data of both ends are the same: %.1f MiB/s", mibps(bytes, m.took)),
+	event.BulkDone.Log(m.log, fmt.Sprintf("SUCCESS, the data of both ends are the same: %.1f MiB/s", mibps(bytes, m.took)),
 		slog.Int64("bytes", bytes), slog.Duration("took", m.took.Round(time.Microsecond)), slog.Float64("mib_per_s", job.Rounded(mibps(bytes, m.took))),
 		slog.Int64("completions", m.completions.Load()), slog.Int64("stalls", m.stalls.Load()), slog.String("sum", sum))
 	if n := m.stalls.Load(); n > 0 {
-		job.LogAt(slog.LevelWarn, m.log, "data", "bulk.stalled", "", fmt.Sprintf("%d times nothing completed for over %v", n, stallLimit),
+		event.BulkStalled.LogAt(slog.LevelWarn, m.log, fmt.Sprintf("%d times nothing completed for over %v", n, stallLimit),
 			slog.Int64("stalls", n), slog.Duration("stalled", m.stalled.Round(time.Millisecond)), slog.Duration("longest", m.longest.Round(time.Millisecond)),
 			slog.String("hint", m.longestWait.hint()))
 	}
@@ -237,6 +238,6 @@ func (s *showing) tellStall() {
 			attrs = append(attrs, slog.String("hint", w.hint()))
 		}
 		s.told = number
-		job.LogAt(slog.LevelWarn, s.log, "data", "bulk.stall", "", fmt.Sprintf("nothing has completed for over %v", stallLimit), attrs...)
+		event.BulkStall.LogAt(slog.LevelWarn, s.log, fmt.Sprintf("nothing has completed for over %v", stallLimit), attrs...)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -85,7 +86,7 @@ func (e *taker) Prepare(c *rc.Conn) error {
 			return err
 		}
 	}
-	job.Log(e.Logger, "fast", "wr.posted", "ibv_post_recv", "post a RECV for each slot", slog.Int("count", e.slots()))
+	event.RecvPosted.Log(e.Logger, "post a RECV for each slot", slog.Int("count", e.slots()))
 	return nil
 }
 

@@ -33,6 +33,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -163,7 +164,7 @@ func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 func slotOf(id uint64) int { return int(id) * messageRoom }
 
 func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
-	job.Log(e.Logger, "info", "states.begin", "", fmt.Sprintf("send state %v, receive state %v", e.states.send, e.states.recv))
+	event.StatesBegin.Log(e.Logger, fmt.Sprintf("send state %v, receive state %v", e.states.send, e.states.recv))
 	next, stop := e.Completions(ctx, c, 2)
 	defer stop()
 	if done, err := e.act(ctx, c, e.states.begin()); done || err != nil {
@@ -258,7 +259,7 @@ func (e *endpoint) arrived(text string, want digest, how string) error {
 	if got := digestOf([]byte(text)); got != want {
 		return fmt.Errorf("%s: %v, and the peer says %v; try: dmesg for errors of the device, and a capture of both ends", how, got, want)
 	}
-	job.Log(e.Logger, "data", "message.received", "", how, job.TextAttr(text), slog.Int("bytes", len(text)))
+	event.MessageReceived.Log(e.Logger, how, job.TextAttr(text), slog.Int("bytes", len(text)))
 	return nil
 }
 
@@ -282,7 +283,7 @@ func (e *endpoint) move(h happening) ([]action, error) {
 		}
 		attrs = append(attrs, slog.String("so", strings.Join(names, ", ")))
 	}
-	job.Log(e.Logger, "info", "state.changed", "", fmt.Sprintf("%s state %v→%v", machine, from, to), attrs...)
+	event.StateChanged.Log(e.Logger, fmt.Sprintf("%s state %v→%v", machine, from, to), attrs...)
 	return todo, nil
 }
 
@@ -294,7 +295,7 @@ func (e *endpoint) act(ctx context.Context, c *rc.Conn, todo []action) (done boo
 			m := message{Type: msgMR, Addr: e.region.Addr(), RKey: e.region.RKey(), Length: uint64(e.size)}
 			if e.reads {
 				m.Text = digestOf([]byte(e.text))
-				job.Log(e.Logger, "data", "message.sent", "", "this end's region holds, to be read", job.TextAttr(e.text), slog.Int("bytes", len(e.text)))
+				event.MessageSent.Log(e.Logger, "this end's region holds, to be read", job.TextAttr(e.text), slog.Int("bytes", len(e.text)))
 			}
 			err = e.send(c, idSendMR, m)
 		case doRDMA:
@@ -308,7 +309,7 @@ func (e *endpoint) act(ctx context.Context, c *rc.Conn, todo []action) (done boo
 		case release:
 			if e.reads {
 				clear(e.region.Bytes())
-				job.Log(e.Logger, "info", "region.free", "", "the peer has read the region, which may change from here on: this end clears it")
+				event.RegionFree.Log(e.Logger, "the peer has read the region, which may change from here on: this end clears it")
 			}
 		case finish:
 			if e.serverLeaves {
@@ -341,7 +342,7 @@ func (e *endpoint) tellMessage(what string, m message) {
 	if m.Type == msgDone || e.reads {
 		attrs = append(attrs, slog.Uint64("text_bytes", m.Text.Bytes), slog.String("text_crc32c", fmt.Sprintf("%#08x", m.Text.CRC)))
 	}
-	job.Log(e.Logger, "data", "exchange.message", "", what+" "+m.Type.String(), attrs...)
+	event.ExchangeMessage.Log(e.Logger, what+" "+m.Type.String(), attrs...)
 }
 
 // rdma WRITEs this end's text, or READs the peer's.
@@ -361,6 +362,6 @@ func (e *endpoint) rdma(c *rc.Conn) error {
 	if err := e.PostSend(c.QP(), wr); err != nil {
 		return err
 	}
-	job.Log(e.Logger, "data", "message.sent", "", "writing into the peer's region", job.TextAttr(e.text), slog.Int("bytes", len(e.text)))
+	event.MessageSent.Log(e.Logger, "writing into the peer's region", job.TextAttr(e.text), slog.Int("bytes", len(e.text)))
 	return nil
 }

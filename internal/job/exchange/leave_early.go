@@ -40,6 +40,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -57,7 +58,7 @@ func (e *endpoint) leaveEarly(ctx context.Context, c *rc.Conn) error {
 	if _, err := c.RecvNote(ctx, noteAwaitsDone); err != nil {
 		return err
 	}
-	job.Log(e.Logger, "info", "leave.early", "", "--leave-early: this end has the client's MSG_DONE and leaves without sending its own, one completion before the end",
+	event.LeaveEarly.Log(e.Logger, "--leave-early: this end has the client's MSG_DONE and leaves without sending its own, one completion before the end",
 		slog.String("send", e.states.send.String()), slog.String("receive", e.states.recv.String()))
 	if err := c.Disconnect(); err != nil {
 		return err
@@ -78,7 +79,7 @@ func (e *endpoint) awaitLeave(ctx context.Context, c *rc.Conn, next func() (verb
 	if _, err := c.RecvNote(ctx, noteDisconnected); err != nil {
 		return err
 	}
-	job.Log(e.Logger, "slow", "peer.disconnected", "tcp", "the server says by TCP that it has disconnected; this queue pair is still in RTS, and its receive for MSG_DONE is posted",
+	event.PeerDisconnected.Log(e.Logger, "the server says by TCP that it has disconnected; this queue pair is still in RTS, and its receive for MSG_DONE is posted",
 		slog.String("send", e.states.send.String()), slog.String("receive", e.states.recv.String()))
 	if err := c.Disconnect(); err != nil {
 		return err
@@ -102,6 +103,6 @@ func (e *endpoint) awaitLeave(ctx context.Context, c *rc.Conn, next func() (verb
 
 func (e *endpoint) explain(lines ...string) {
 	for _, line := range lines {
-		job.Log(e.Logger, "info", "lab.explained", "", line)
+		event.LabExplained.Log(e.Logger, line)
 	}
 }

@@ -32,6 +32,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/folder"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/oob"
@@ -203,12 +204,12 @@ func (f *client) Run(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	job.Log(f.Logger, "data", "file.begun", "", "send the file "+f.source.path+"; -vv shows every chunk", f.attrs(slog.Int64("chunks", f.Chunks()), slog.Int("chunk", f.Chunk), slog.Int("slots", f.slots))...)
+	event.FileBegun.Log(f.Logger, "send the file "+f.source.path+"; -vv shows every chunk", f.attrs(slog.Int64("chunks", f.Chunks()), slog.Int("chunk", f.Chunk), slog.Int("slots", f.slots))...)
 	began := time.Now()
 	if err := f.sendAll(ctx, c, remote); err != nil {
 		return err
 	}
-	job.Log(f.Logger, "data", "file.sent", "", "SUCCESS, the server has the file, and its SHA-256 is the same",
+	event.FileSent.Log(f.Logger, "SUCCESS, the server has the file, and its SHA-256 is the same",
 		f.attrs(slog.String("sha256", hex.EncodeToString(f.digest.Sum(nil))), slog.Duration("took", time.Since(began)), slog.Duration("waited_for_slots", f.waited))...)
 	return nil
 }
@@ -382,7 +383,7 @@ func (f *server) Run(ctx context.Context, c *rc.Conn) (err error) {
 		return err
 	}
 	defer job.CloseAll(&err, file)
-	job.Log(f.Logger, "data", "file.begun", "", "receive a file; -vv shows every chunk", f.attrs(slog.Int64("chunks", f.Chunks()), slog.Int("chunk", f.Chunk), slog.Int("slots", f.slots))...)
+	event.FileBegun.Log(f.Logger, "receive a file; -vv shows every chunk", f.attrs(slog.Int64("chunks", f.Chunks()), slog.Int("chunk", f.Chunk), slog.Int("slots", f.slots))...)
 	digest := sha256.New()
 	for n := range f.messages() {
 		if err := f.await(ctx, c, n); err != nil {
@@ -445,7 +446,7 @@ func (f *server) finish(file *folder.File, digest hash.Hash) error {
 	if err := file.Commit(f.name); err != nil {
 		return err
 	}
-	job.Log(f.Logger, "data", "file.stored", "", "the file is whole, on the disk, and has its name", f.attrs(slog.String("sha256", hex.EncodeToString(mine)))...)
+	event.FileStored.Log(f.Logger, "the file is whole, on the disk, and has its name", f.attrs(slog.String("sha256", hex.EncodeToString(mine)))...)
 	return nil
 }
 

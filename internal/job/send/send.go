@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/rc"
 )
@@ -42,7 +43,7 @@ func (e *client) Run(ctx context.Context, c *rc.Conn) error {
 	if err := e.Post(c, e.text); err != nil {
 		return err
 	}
-	job.Log(e.Logger, "data", "message.sent", "", "message sent", job.TextAttr(e.text), slog.Int("bytes", len(e.text)))
+	event.MessageSent.Log(e.Logger, "message sent", job.TextAttr(e.text), slog.Int("bytes", len(e.text)))
 	if err := e.AwaitSent(ctx, c); err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (e *client) Run(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	job.Log(e.Logger, "data", "message.received", "", "reply from the server", job.TextAttr(reply), slog.Int("bytes", len(reply)))
+	event.MessageReceived.Log(e.Logger, "reply from the server", job.TextAttr(reply), slog.Int("bytes", len(reply)))
 	return nil
 }
 
@@ -68,11 +69,11 @@ func (e *server) Run(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	job.Log(e.Logger, "data", "message.received", "", "message from the client", job.TextAttr(text), slog.Int("bytes", len(text)))
+	event.MessageReceived.Log(e.Logger, "message from the client", job.TextAttr(text), slog.Int("bytes", len(text)))
 	reply := job.Cut(fmt.Sprintf("the server received %d bytes: %s", len(text), text), e.Size)
 	if err := e.Post(c, reply); err != nil {
 		return err
 	}
-	job.Log(e.Logger, "data", "message.sent", "", "reply sent", job.TextAttr(reply), slog.Int("bytes", len(reply)))
+	event.MessageSent.Log(e.Logger, "reply sent", job.TextAttr(reply), slog.Int("bytes", len(reply)))
 	return e.AwaitSent(ctx, c)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -78,7 +79,7 @@ func (w *client) Run(ctx context.Context, c *rc.Conn) error {
 	if _, err := w.WaitSend(ctx, c, "the WRITE's completion"); err != nil {
 		return err
 	}
-	job.Log(w.Logger, "data", "text.written", "", "wrote to the server's memory, and told its length", job.TextAttr(w.text), slog.Int("imm", n))
+	event.TextWritten.Log(w.Logger, "wrote to the server's memory, and told its length", job.TextAttr(w.text), slog.Int("imm", n))
 	return nil
 }
 
@@ -115,6 +116,6 @@ func (w *server) Run(ctx context.Context, c *rc.Conn) error {
 	}
 	data := w.region.Bytes()[:wc.Imm()]
 	w.LogMemory("the region", data)
-	job.Log(w.Logger, "data", "message.received", "", "the client wrote", job.TextAttr(string(data)), slog.Int("bytes", len(data)), slog.Int64("imm", int64(wc.Imm())))
+	event.MessageReceived.Log(w.Logger, "the client wrote", job.TextAttr(string(data)), slog.Int("bytes", len(data)), slog.Int64("imm", int64(wc.Imm())))
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -79,7 +80,7 @@ func (w *client) Run(ctx context.Context, c *rc.Conn) error {
 	if _, err := w.WaitSend(ctx, c, "the WRITE's completion"); err != nil {
 		return err
 	}
-	job.Log(w.Logger, "data", "text.written", "", "wrote to the server's memory", job.TextAttr(w.text), slog.Int("bytes", n))
+	event.TextWritten.Log(w.Logger, "wrote to the server's memory", job.TextAttr(w.text), slog.Int("bytes", n))
 
 	read := verbs.SendWR{ID: idRead, Opcode: verbs.OpRDMARead, Flags: verbs.SendSignaled,
 		SGL: job.Gather(w.back, n), RemoteAddr: remote.Addr, RKey: remote.RKey}
@@ -91,11 +92,11 @@ func (w *client) Run(ctx context.Context, c *rc.Conn) error {
 	}
 	back := w.back.Bytes()[:n]
 	w.LogMemory("read back", back)
-	job.Log(w.Logger, "data", "text.read", "", "read back from the server's memory", job.TextAttr(string(back)), slog.Int("bytes", n))
+	event.TextRead.Log(w.Logger, "read back from the server's memory", job.TextAttr(string(back)), slog.Int("bytes", n))
 	if i := differAt([]byte(w.text), back); i >= 0 {
 		return fmt.Errorf("source and destination buffers differ from byte %d on; try: dmesg for errors of the device, and a capture of both ends", i)
 	}
-	job.Log(w.Logger, "data", "buffers.match", "", "SUCCESS, source and destination buffers match", slog.Int("bytes", n))
+	event.BuffersMatch.Log(w.Logger, "SUCCESS, source and destination buffers match", slog.Int("bytes", n))
 	return c.Barrier(ctx, barrierVerified)
 }
 
@@ -129,13 +130,13 @@ func (w *server) Prepare(c *rc.Conn) (err error) {
 }
 
 func (w *server) Run(ctx context.Context, c *rc.Conn) error {
-	job.Log(w.Logger, "fast", "wait.begun", "", "wait for the client's WRITE and READ, of which no completion will tell")
+	event.PeerAwaited.Log(w.Logger, "wait for the client's WRITE and READ, of which no completion will tell")
 	if err := c.Barrier(ctx, barrierVerified); err != nil {
 		return err
 	}
 	data := w.region.Bytes()
 	w.LogMemory("the region", data)
 	text, _, _ := bytes.Cut(data, []byte{0})
-	job.Log(w.Logger, "data", "region.holds", "", "the region now begins with", job.TextAttr(string(text)))
+	event.RegionHolds.Log(w.Logger, "the region now begins with", job.TextAttr(string(text)))
 	return nil
 }

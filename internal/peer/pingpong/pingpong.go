@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -178,7 +179,7 @@ func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 	if err := e.postReceives(c); err != nil {
 		return err
 	}
-	job.Log(e.Logger, "fast", "wr.posted", "ibv_post_recv", fmt.Sprintf("post %d RECVs", e.queued), slog.Uint64("wr_id", job.IDRecv), slog.Int("bytes", len(buf)))
+	event.RecvPosted.Log(e.Logger, fmt.Sprintf("post %d RECVs", e.queued), slog.Uint64("wr_id", job.IDRecv), slog.Int("bytes", len(buf)))
 	return nil
 }
 

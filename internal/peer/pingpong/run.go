@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -116,9 +117,9 @@ func (e *endpoint) report(took time.Duration) {
 	bytes := 2 * int64(e.size) * int64(e.iters)
 	usec := float64(took.Nanoseconds()) / 1e3
 	mbit, each := float64(bytes)*8/usec, usec/float64(e.iters)
-	job.Log(e.Logger, "data", "pingpong.bandwidth", "", fmt.Sprintf("%d bytes in %.2f seconds = %.2f Mbit/sec", bytes, took.Seconds(), mbit),
+	event.PingpongBandwidth.Log(e.Logger, fmt.Sprintf("%d bytes in %.2f seconds = %.2f Mbit/sec", bytes, took.Seconds(), mbit),
 		slog.Int64("bytes", bytes), slog.Float64("seconds", took.Seconds()), slog.Float64("mbit_per_s", job.Rounded(mbit)))
-	job.Log(e.Logger, "data", "pingpong.latency", "", fmt.Sprintf("%d iters in %.2f seconds = %.2f usec/iter", e.iters, took.Seconds(), each),
+	event.PingpongLatency.Log(e.Logger, fmt.Sprintf("%d iters in %.2f seconds = %.2f usec/iter", e.iters, took.Seconds(), each),
 		slog.Int("iters", e.iters), slog.Float64("seconds", took.Seconds()), slog.Float64("usec_per_iter", job.Rounded(each)))
 }
 

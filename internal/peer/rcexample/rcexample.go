@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/peer"
 	"github.com/rawverbs/rawverbs/oob"
@@ -157,7 +158,7 @@ func (e *endpoint) runServer(ctx context.Context, c *rc.Conn) error {
 		fmt.Sprintf("the SEND's completion (the peer's receive may be shorter than the %d bytes of --size)", e.size)); err != nil {
 		return err
 	}
-	job.Log(e.Logger, "data", "message.sent", "", "message sent", job.TextAttr(e.text), slog.Int("bytes", e.size))
+	event.MessageSent.Log(e.Logger, "message sent", job.TextAttr(e.text), slog.Int("bytes", e.size))
 	e.put("RDMA read operation", e.size)
 	if err := e.sync(ctx, c, 'R'); err != nil {
 		return err
@@ -166,7 +167,7 @@ func (e *endpoint) runServer(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	text := peer.Text(e.buffer.Bytes())
-	job.Log(e.Logger, "data", "message.received", "", "the client's WRITE left in the buffer", job.TextAttr(text), slog.Int("bytes", len(text)))
+	event.MessageReceived.Log(e.Logger, "the client's WRITE left in the buffer", job.TextAttr(text), slog.Int("bytes", len(text)))
 	return nil
 }
 
@@ -183,7 +184,7 @@ func (e *endpoint) runClient(ctx context.Context, c *rc.Conn) error {
 		return fmt.Errorf("the server's SEND has 0 bytes, so that nothing says how much may be read and written; try: an RDMA_RC_example whose MSG_SIZE is at least 1")
 	}
 	text := peer.Text(e.buffer.Bytes()[:size])
-	job.Log(e.Logger, "data", "message.received", "", "message from the server", job.TextAttr(text), slog.Int("bytes", size))
+	event.MessageReceived.Log(e.Logger, "message from the server", job.TextAttr(text), slog.Int("bytes", size))
 
 	if err := e.tcp(c).Send(ctx, `sync 'R'`, []byte{'R'}); err != nil {
 		return err
@@ -196,14 +197,14 @@ func (e *endpoint) runClient(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	text = peer.Text(e.buffer.Bytes()[:size])
-	job.Log(e.Logger, "data", "message.received", "", "READ from the server's buffer", job.TextAttr(text), slog.Int("bytes", size))
+	event.MessageReceived.Log(e.Logger, "READ from the server's buffer", job.TextAttr(text), slog.Int("bytes", size))
 
 	e.put(e.text, size)
 	if err := e.do(next, c, verbs.SendWR{ID: idWrite, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{e.buffer.SGE(0, size)}}, "the WRITE's completion"); err != nil {
 		return err
 	}
 	text = peer.Text(e.buffer.Bytes())
-	job.Log(e.Logger, "data", "message.sent", "", "written into the server's buffer", job.TextAttr(text), slog.Int("bytes", size))
+	event.MessageSent.Log(e.Logger, "written into the server's buffer", job.TextAttr(text), slog.Int("bytes", size))
 	if err := e.tcp(c).Send(ctx, `sync 'W'`, []byte{'W'}); err != nil {
 		return err
 	}

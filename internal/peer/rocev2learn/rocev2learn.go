@@ -21,6 +21,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/peer"
 	"github.com/rawverbs/rawverbs/oob"
@@ -221,7 +222,7 @@ func (e *endpoint) sendAll(ctx context.Context, c *rc.Conn, n int) error {
 		if err := e.PostSend(qp, wr); err != nil {
 			return err
 		}
-		job.Log(e.Logger, "data", "message.sent", "", "message sent", job.TextAttr(e.text), slog.Int("bytes", n))
+		event.MessageSent.Log(e.Logger, "message sent", job.TextAttr(e.text), slog.Int("bytes", n))
 	}
 	for range e.qps {
 		if _, err := e.WaitSend(ctx, c, "the SEND's completion"); err != nil {
@@ -240,7 +241,7 @@ func (e *endpoint) receiveAll(ctx context.Context, c *rc.Conn, what string) erro
 		}
 		data := e.recv.Bytes()[int(wc.ID)*e.size:][:wc.ByteLen]
 		e.LogMemory("received", data)
-		job.Log(e.Logger, "data", "message.received", "", what, job.TextAttr(peer.Text(data)), slog.Int("bytes", len(data)))
+		event.MessageReceived.Log(e.Logger, what, job.TextAttr(peer.Text(data)), slog.Int("bytes", len(data)))
 	}
 	return nil
 }

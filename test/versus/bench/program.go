@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/event"
 )
 
 // program measures something once: bytes a second, or microseconds.
@@ -186,7 +188,7 @@ func readOurs(output []byte, latency bool) (told, error) {
 		if err := json.Unmarshal(line, &r); err != nil {
 			return told{}, fmt.Errorf("no JSON: %s", line)
 		}
-		if r.Event != "bench.result" {
+		if r.Event != event.BenchResult.Name() {
 			continue
 		}
 		t := told{r.Size, r.Iters, r.Bandwidth}

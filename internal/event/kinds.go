@@ -1,0 +1,183 @@
+// The list of all kinds of events. docs/record.md has it as a table with the attributes
+// of each; a test compares the two.
+
+package event
+
+// Names that two kinds share, because the path depends on the verb.
+const (
+	objectMade = "object.made"
+	wrPosted   = "wr.posted"
+	waitBegun  = "wait.begun"
+)
+
+// A run and its device.
+var (
+	// DeviceOpened: the command has opened the device of its run.
+	DeviceOpened = Kind{"device.opened", Slow, "ibv_open_device"}
+	// PortQueried: the command has read the attributes of the device's port.
+	PortQueried = Kind{"port.queried", Slow, "ibv_query_port"}
+	// DeviceQueried: a job has read what the device can do.
+	DeviceQueried = Kind{"device.queried", Slow, "ibv_query_device"}
+	// CaptureBegun: packets are written to a file from here on.
+	CaptureBegun = Kind{"capture.begun", Slow, NoVerb}
+	// ServerListening: the server accepts connections from here on.
+	ServerListening = Kind{"server.listening", Slow, TCP}
+	// ServerStopped: the server was stopped while it had no client.
+	ServerStopped = Kind{"server.stopped", Slow, NoVerb}
+	// ListenerShort: the listener lacks something to accept a connection with, and pauses.
+	ListenerShort = Kind{"listener.short", Slow, TCP}
+	// ClientAccepted: the server has accepted a TCP connection.
+	ClientAccepted = Kind{"client.accepted", Slow, TCP}
+	// ClientFailed: one client of the server has failed.
+	ClientFailed = Kind{"client.failed", None, NoVerb}
+	// JobChosen: the server has read in the client's hello which job to do.
+	JobChosen = Kind{"job.chosen", Slow, NoVerb}
+	// RunDone: the job succeeded, and every object of it is freed.
+	RunDone = Kind{"run.done", Slow, NoVerb}
+	// RunFailed: the command has failed.
+	RunFailed = Kind{"run.failed", None, NoVerb}
+)
+
+// A connection.
+var (
+	// GIDChosen: this end has chosen the address that it uses.
+	GIDChosen = Kind{"gid.chosen", Slow, "ibv_query_gid_table"}
+	// ObjectMade: an object was made, by its own verb.
+	ObjectMade = ByVerb{objectMade, Slow}
+	// RegionMade: a memory region was registered.
+	RegionMade = Kind{objectMade, Fast, "ibv_reg_mr"}
+	// ObjectFreed: an object was destroyed, by its own verb.
+	ObjectFreed = ByVerb{"object.freed", Slow}
+	// QPTransition: a queue pair has moved to another state, or was refused the move.
+	QPTransition = Kind{"qp.transition", Slow, "ibv_modify_qp"}
+	// QPDump: all attributes of a queue pair, after a transition.
+	QPDump = Kind{"qp.dump", Info, "ibv_query_qp"}
+	// QPDrained: the queue pair is in ERR and every work request was flushed.
+	QPDrained = Kind{"qp.drained", Slow, "ibv_poll_cq"}
+	// TCPMessage: a message over TCP was sent or received.
+	TCPMessage = Kind{"oob.message", Slow, TCP}
+	// PeerTuple: the numbers of one end's queue pair are known at both ends.
+	PeerTuple = Kind{"peer.tuple", Slow, TCP}
+	// RegionKnown: memory is offered to the peer, or by it.
+	RegionKnown = Kind{"region.known", Fast, TCP}
+	// PeerDisconnected: the peer has reported over TCP that it has disconnected.
+	PeerDisconnected = Kind{"peer.disconnected", Slow, TCP}
+	// AsyncEvent: the device has reported an asynchronous event.
+	AsyncEvent = Kind{"async.event", Slow, "ibv_get_async_event"}
+)
+
+// Work requests.
+var (
+	// SendPosted: a request is about to be posted to the send queue.
+	SendPosted = Kind{wrPosted, Data, "ibv_post_send"}
+	// RecvPosted: a receive is about to be posted, or was posted with others.
+	RecvPosted = Kind{wrPosted, Fast, "ibv_post_recv"}
+	// WRDump: the fields of a request for the send queue.
+	WRDump = Kind{"wr.dump", Info, "ibv_post_send"}
+	// SGEDump: one element of a request's list of memory.
+	SGEDump = Kind{"sge.dump", Info, NoVerb}
+	// CompletionAwaited: this end begins to wait for a completion.
+	CompletionAwaited = Kind{waitBegun, Info, "ibv_req_notify_cq"}
+	// PeerAwaited: this end begins to wait for what the peer does without a completion here.
+	PeerAwaited = Kind{waitBegun, Fast, NoVerb}
+	// WRCompleted: a completion was polled.
+	WRCompleted = Kind{"wr.completed", Data, "ibv_poll_cq"}
+	// WCDump: the fields of a completion.
+	WCDump = Kind{"wc.dump", Info, "ibv_poll_cq"}
+	// MemoryDump: the first bytes of a region.
+	MemoryDump = Kind{"memory.dump", Info, NoVerb}
+)
+
+// Jobs that send, write or read a text.
+var (
+	// MessageSent: the text of this end is on its way to the peer, or is there to be read.
+	MessageSent = Kind{"message.sent", Data, NoVerb}
+	// MessageReceived: the text of the peer is here.
+	MessageReceived = Kind{"message.received", Data, NoVerb}
+	// TextWritten: the WRITE of a text has completed.
+	TextWritten = Kind{"text.written", Data, NoVerb}
+	// TextRead: the READ of a text has completed.
+	TextRead = Kind{"text.read", Data, NoVerb}
+	// BuffersMatch: what was read back is what was written.
+	BuffersMatch = Kind{"buffers.match", Data, NoVerb}
+	// RegionHolds: the server looks at its region after the client's WRITE.
+	RegionHolds = Kind{"region.holds", Data, NoVerb}
+)
+
+// The exchange jobs.
+var (
+	// StatesBegin: the two state machines of this end begin.
+	StatesBegin = Kind{"states.begin", Info, NoVerb}
+	// StateChanged: one of the state machines has moved.
+	StateChanged = Kind{"state.changed", Info, NoVerb}
+	// ExchangeMessage: a MSG_MR or MSG_DONE is about to be sent, or was received.
+	ExchangeMessage = Kind{"exchange.message", Data, NoVerb}
+	// RegionFree: the peer needs this end's region no more.
+	RegionFree = Kind{"region.free", Info, NoVerb}
+	// LeaveEarly: the server leaves before the end, as --leave-early asks.
+	LeaveEarly = Kind{"leave.early", Info, NoVerb}
+	// LabExplained: a sentence that explains what --leave-early has shown.
+	LabExplained = Kind{"lab.explained", Info, NoVerb}
+)
+
+// The job atomic.
+var (
+	// AtomicDone: one operation has changed the counter.
+	AtomicDone = Kind{"atomic.done", Data, NoVerb}
+	// AtomicLost: a CMP_SWP found another value than it expected, and is repeated.
+	AtomicLost = Kind{"atomic.lost", Data, NoVerb}
+	// OperationsOmitted: the operations from here on are not logged.
+	OperationsOmitted = Kind{"operations.untold", Data, NoVerb}
+	// AtomicsDone: all operations of the client have completed.
+	AtomicsDone = Kind{"atomics.done", Data, NoVerb}
+	// SumChecked: the counter holds the sum of what the clients added.
+	SumChecked = Kind{"sum.checked", Data, NoVerb}
+	// CounterSettled: the last client has left.
+	CounterSettled = Kind{"counter.settled", Info, NoVerb}
+)
+
+// The jobs bulk and file.
+var (
+	// BulkBegun: the data begins to move.
+	BulkBegun = Kind{"bulk.begun", Data, NoVerb}
+	// BulkStall: nothing has completed for a while.
+	BulkStall = Kind{"bulk.stall", Data, NoVerb}
+	// BulkDone: all data has moved, and both ends have the same.
+	BulkDone = Kind{"bulk.done", Data, NoVerb}
+	// BulkStalled: how often and how long nothing completed, after the job.
+	BulkStalled = Kind{"bulk.stalled", Data, NoVerb}
+	// FileBegun: a file begins to move.
+	FileBegun = Kind{"file.begun", Data, NoVerb}
+	// FileSent: the server has reported that it has the file.
+	FileSent = Kind{"file.sent", Data, NoVerb}
+	// FileStored: the file is on the server's disk.
+	FileStored = Kind{"file.stored", Data, NoVerb}
+)
+
+// The bench jobs, and pingpong.
+var (
+	// BenchBegun: a measurement begins.
+	BenchBegun = Kind{"bench.begun", Data, NoVerb}
+	// BenchHeader: the header of the table of results.
+	BenchHeader = Kind{"bench.header", Data, NoVerb}
+	// BenchResult: a row of the table of results.
+	BenchResult = Kind{"bench.result", Data, NoVerb}
+	// BenchChart: the chart is written, or there is none.
+	BenchChart = Kind{"bench.chart", Info, NoVerb}
+	// PingpongBandwidth: the result of a pingpong, as bandwidth.
+	PingpongBandwidth = Kind{"pingpong.bandwidth", Data, NoVerb}
+	// PingpongLatency: the result of a pingpong, as latency.
+	PingpongLatency = Kind{"pingpong.latency", Data, NoVerb}
+)
+
+// Records.
+var (
+	// RecordWritten: the client has written the record of its run.
+	RecordWritten = Kind{"record.written", Info, NoVerb}
+	// RecordFailed: a record could not be written, or not be given to the client.
+	RecordFailed = Kind{"record.failed", Info, NoVerb}
+	// RecordGap: events were left out of the record here.
+	RecordGap = Kind{"record.gap", Info, NoVerb}
+	// Unkinded: something else, logged by other code.
+	Unkinded = Kind{"log", None, NoVerb}
+)
