@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/oob"
@@ -52,7 +53,7 @@ func (l List) Find(name string) (Type, error) {
 	}
 	i := slices.IndexFunc(l, func(t Type) bool { return t.Name == name })
 	if i < 0 {
-		return Type{}, fmt.Errorf("there is no job %q; try: %s", name, strings.Join(l.Names(), ", "))
+		return Type{}, errors.Errorf("there is no job %q; try: %s", name, strings.Join(l.Names(), ", "))
 	}
 	return l[i], nil
 }

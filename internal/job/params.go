@@ -4,8 +4,9 @@
 package job
 
 import (
-	"fmt"
 	"strconv"
+
+	"github.com/pkg/errors"
 )
 
 // Params are the parameters, by name.
@@ -24,7 +25,7 @@ const (
 func (p Params) Number(key string, low, high int64) (int64, error) {
 	n, err := strconv.ParseInt(p[key], 10, 64)
 	if err != nil || n < low || n > high {
-		return 0, fmt.Errorf("the peer's parameter %s is %q, which is no number from %d to %d; try: a peer of this program's version", key, p[key], low, high)
+		return 0, errors.Errorf("the peer's parameter %s is %q, which is no number from %d to %d; try: a peer of this program's version", key, p[key], low, high)
 	}
 	return n, nil
 }
@@ -37,7 +38,7 @@ func (p Params) Flag(key string) (bool, error) {
 	case "1":
 		return true, nil
 	}
-	return false, fmt.Errorf("the peer's parameter %s is %q, and can be 1 or left out; try: a peer of this program's version", key, p[key])
+	return false, errors.Errorf("the peer's parameter %s is %q, and can be 1 or left out; try: a peer of this program's version", key, p[key])
 }
 
 // AskSize asks the server for buffers or a region of so many bytes.
@@ -80,5 +81,5 @@ func within(asked, most Size) error {
 	if asked <= most {
 		return nil
 	}
-	return fmt.Errorf("the client asks for %v bytes, and the server gives at most %v; try: rdma_client --size %v, or rdma_server --max-size", asked, most, most)
+	return errors.Errorf("the client asks for %v bytes, and the server gives at most %v; try: rdma_client --size %v, or rdma_server --max-size", asked, most, most)
 }

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/pkg/errors"
 )
 
 // Replaceable returns the path of a file that can be made or replaced, with links
@@ -16,7 +18,7 @@ import (
 func Replaceable(name string) (string, error) {
 	if info, err := os.Stat(name); err == nil {
 		if !info.Mode().IsRegular() {
-			return "", fmt.Errorf("%s is there and is no file; try: another name", name)
+			return "", errors.Errorf("%s is there and is no file; try: another name", name)
 		}
 		if name, err = filepath.EvalSymlinks(name); err != nil {
 			return "", err

@@ -3,10 +3,11 @@
 package job
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/pkg/errors"
 
 	"github.com/docker/go-units"
 )
@@ -33,10 +34,10 @@ func (s Size) String() string {
 func (s *Size) Set(text string) error {
 	n, err := units.RAMInBytes(strings.TrimSpace(text))
 	if err == nil && (n < 0 || n > LargestSize) {
-		return fmt.Errorf("%q is more bytes than there are anywhere; try: at most %v", text, Size(LargestSize))
+		return errors.Errorf("%q is more bytes than there are anywhere; try: at most %v", text, Size(LargestSize))
 	}
 	if err != nil {
-		return fmt.Errorf("%q is no size; try: a number of bytes such as 4096, 64K, 1M or 10G", text)
+		return errors.Errorf("%q is no size; try: a number of bytes such as 4096, 64K, 1M or 10G", text)
 	}
 	*s = Size(n)
 	return nil

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/pcap"
@@ -23,7 +25,7 @@ func (o *Options) capture(dev *verbs.Device, log *slog.Logger) (io.Closer, error
 		return closerFunc(func() error { return nil }), nil
 	}
 	if err := softroce.CanCapture(dev); err != nil {
-		return nil, fmt.Errorf("--pcap: %w", err)
+		return nil, errors.WithMessage(err, "--pcap")
 	}
 	file, err := os.Create(o.PCAP)
 	if err != nil {
@@ -33,12 +35,12 @@ func (o *Options) capture(dev *verbs.Device, log *slog.Logger) (io.Closer, error
 	packets, err := pcap.NewWriter(out)
 	if err != nil {
 		job.CloseAll(&err, file)
-		return nil, fmt.Errorf("--pcap: %w", err)
+		return nil, errors.WithMessage(err, "--pcap")
 	}
 	stop, err := softroce.Capture(dev, packets.Packet)
 	if err != nil {
 		job.CloseAll(&err, file)
-		return nil, fmt.Errorf("--pcap: %w", err)
+		return nil, errors.WithMessage(err, "--pcap")
 	}
 	event.CaptureBegun.Log(log, "capture packets", slog.String("file", o.PCAP))
 	return closerFunc(func() error {

@@ -5,10 +5,11 @@ package run
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/pkg/errors"
 )
 
 // HelloLimit is how long a server waits for a client's hello, if --timeout is not

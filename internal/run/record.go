@@ -5,9 +5,10 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
@@ -32,7 +33,7 @@ func (o *ClientOptions) record() (*recording, error) {
 	}
 	file, err := job.Replaceable(o.Record)
 	if err != nil {
-		return nil, fmt.Errorf("--record: %w", err)
+		return nil, errors.WithMessage(err, "--record")
 	}
 	host, _ := os.Hostname() // a host without a name has ""
 	r := &recording{
@@ -87,7 +88,7 @@ func (r *recording) write(err *error, log *slog.Logger) {
 	}
 	switch {
 	case werr != nil && *err == nil:
-		*err = fmt.Errorf("--record: %w", werr)
+		*err = errors.WithMessage(werr, "--record")
 	case werr != nil:
 		event.RecordFailed.LogAt(slog.LevelError, log, "the record could not be written", slog.String("error", werr.Error()))
 	case rec.Server.Present:

@@ -4,12 +4,12 @@
 package run
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/job"

@@ -266,7 +266,7 @@ func (s *server) greet(ctx context.Context, in *rc.Incoming) (hello oob.Hello, e
 		if s.Once {
 			return hello, errors.New("the server has the one client that it serves; try: later, at a server that goes on (rdma_server without --once)")
 		}
-		return hello, fmt.Errorf("the server has its %d clients; try: later, or rdma_server --max-clients", s.MaxClients)
+		return hello, errors.Errorf("the server has its %d clients; try: later, or rdma_server --max-clients", s.MaxClients)
 	}
 }
 
@@ -274,13 +274,13 @@ func (s *server) greet(ctx context.Context, in *rc.Incoming) (hello oob.Hello, e
 // does.
 func (s *server) find(name string) (job.Side, error) {
 	if name == "" {
-		return nil, fmt.Errorf("the client names no job; try: %s", strings.Join(s.Peer.Jobs.Names(), ", "))
+		return nil, errors.Errorf("the client names no job; try: %s", strings.Join(s.Peer.Jobs.Names(), ", "))
 	}
 	if _, err := s.Peer.Jobs.Find(name); err != nil {
 		return nil, err
 	}
 	if len(s.Allow) > 0 && !slices.Contains(s.Allow, name) {
-		return nil, fmt.Errorf("this server does not do the job %q; try: %s, or rdma_server --allow", name, strings.Join(s.Allow, ", "))
+		return nil, errors.Errorf("this server does not do the job %q; try: %s, or rdma_server --allow", name, strings.Join(s.Allow, ", "))
 	}
 	return s.sides[name], nil
 }

@@ -25,6 +25,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/event"
@@ -67,7 +68,7 @@ func checkAtomics(log *slog.Logger, dev *verbs.Device) error {
 		return err
 	}
 	if attr.AtomicCap == verbs.AtomicNone {
-		return fmt.Errorf("%s has no atomics (%v); try: another device", dev.Name(), attr.AtomicCap)
+		return errors.Errorf("%s has no atomics (%v); try: another device", dev.Name(), attr.AtomicCap)
 	}
 	event.DeviceQueried.Log(log, "atomics of "+dev.Name(), slog.String("atomic_cap", attr.AtomicCap.String()))
 	return nil
@@ -115,7 +116,7 @@ func (a *server) Run(ctx context.Context, c *rc.Conn) error {
 	}
 	added, err := strconv.ParseUint(string(note.Data), 10, 64)
 	if err != nil {
-		return fmt.Errorf("the client reports %.40q, which is no sum; try: a client of this program's version", note.Data)
+		return errors.Errorf("the client reports %.40q, which is no sum; try: a client of this program's version", note.Data)
 	}
 	v, err := a.account.report(added)
 	if err != nil {
@@ -139,7 +140,7 @@ func (a *server) added(ctx context.Context, c *rc.Conn) (oob.Note, error) {
 		case err != nil || note.Name == noteAdded:
 			return note, err
 		case note.Name != noteMoving:
-			return note, fmt.Errorf("the client sent the note %q, and %q was to come; try: a client of this program's version", note.Name, noteAdded)
+			return note, errors.Errorf("the client sent the note %q, and %q was to come; try: a client of this program's version", note.Name, noteAdded)
 		}
 		job.Progress(ctx)
 	}
@@ -174,7 +175,7 @@ func (v verdict) attrs() []slog.Attr {
 // log logs a verdict at the end of a client's part. A wrong sum is an error.
 func (v verdict) log(log *slog.Logger, added uint64) error {
 	if !v.right() {
-		return fmt.Errorf("the sum is wrong: %v; try: dmesg for errors of the device, and look for a client that adds what it does not report", v)
+		return errors.Errorf("the sum is wrong: %v; try: dmesg for errors of the device, and look for a client that adds what it does not report", v)
 	}
 	text := "the sum is right: "
 	if !v.exact() {
@@ -248,7 +249,7 @@ const loggedOperations = 4
 func (a *client) Run(ctx context.Context, c *rc.Conn) error {
 	var ok bool
 	if a.remote, ok = c.PeerRegion(counterName); !ok || a.remote.Length < counterBytes || a.remote.Addr%counterBytes != 0 {
-		return fmt.Errorf("the server shares %d bytes at %#x as %q, and the job needs %d at an address that is a multiple of it; try: a server of this program's version",
+		return errors.Errorf("the server shares %d bytes at %#x as %q, and the job needs %d at an address that is a multiple of it; try: a server of this program's version",
 			a.remote.Length, a.remote.Addr, counterName, counterBytes)
 	}
 	a.ops, a.reported = a.Tracer, time.Now()
@@ -262,7 +263,7 @@ func (a *client) Run(ctx context.Context, c *rc.Conn) error {
 			do = a.cmpSwap
 		}
 		if err := do(ctx, c); err != nil {
-			return fmt.Errorf("operation %d: %w", i+1, err)
+			return errors.WithMessagef(err, "operation %d", i+1)
 		}
 	}
 	added := uint64(a.count) * a.add
@@ -285,7 +286,7 @@ func (a *client) compare(ctx context.Context, c *rc.Conn, added uint64) error {
 		return fmt.Errorf("the server's verdict: %w; try: a server of this program's version", err)
 	}
 	if err := a.rises(v.Counter); err != nil {
-		return fmt.Errorf("the server's verdict: %w", err)
+		return errors.WithMessage(err, "the server's verdict")
 	}
 	return v.log(a.Logger, added)
 }
@@ -349,7 +350,7 @@ func (a *client) do(ctx context.Context, c *rc.Conn, wr verbs.SendWR) (uint64, e
 
 func (a *client) rises(to uint64) error {
 	if a.seen && to-a.floor >= 1<<63 {
-		return fmt.Errorf("the counter holds %d, and held %d before: an add is lost; try: dmesg for errors of the device", to, a.floor)
+		return errors.Errorf("the counter holds %d, and held %d before: an add is lost; try: dmesg for errors of the device", to, a.floor)
 	}
 	return nil
 }

@@ -32,6 +32,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/pkg/errors"
 )
 
 // ledger is a server's counter, and what is known of it.
@@ -80,7 +82,7 @@ func (a *account) report(added uint64) (verdict, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if added != a.announced || a.reported {
-		return verdict{}, fmt.Errorf("the client announced that it would add %d, and reports %d; try: a client of this program's version", a.announced, added)
+		return verdict{}, errors.Errorf("the client announced that it would add %d, and reports %d; try: a client of this program's version", a.announced, added)
 	}
 	a.reported = true
 	a.low += added

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/bench"
@@ -133,7 +134,7 @@ func (e *endpoint) allowed(server job.Params) error {
 
 func within(p *bench.Plan, most job.Size) error {
 	if need := job.Size(p.Bytes()); need > most {
-		return fmt.Errorf("messages of %v bytes on %d queue pairs, both ways, need a region of %v bytes at the server, which gives at most %v; try: a smaller --size or --qps, or rdma_server --max-size %v",
+		return errors.Errorf("messages of %v bytes on %d queue pairs, both ways, need a region of %v bytes at the server, which gives at most %v; try: a smaller --size or --qps, or rdma_server --max-size %v",
 			job.Size(p.Size), p.QPs, need, most, need)
 	}
 	return nil
@@ -241,7 +242,7 @@ func (e *endpoint) compare(ctx context.Context, size int, mine bench.Result) err
 			}
 			heard = true
 		default:
-			return fmt.Errorf("the peer sent the note %q, and %q is next; try: a peer of this program's version", n.Name, noteResult)
+			return errors.Errorf("the peer sent the note %q, and %q is next; try: a peer of this program's version", n.Name, noteResult)
 		}
 	}
 	switch {

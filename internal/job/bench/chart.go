@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/internal/bench"
 	"github.com/rawverbs/rawverbs/internal/chart"
 	"github.com/rawverbs/rawverbs/internal/job"
@@ -35,7 +37,7 @@ func newBenchChart(name string, plan bench.Plan) (*benchChart, error) {
 	}
 	file, err := job.Replaceable(name)
 	if err != nil {
-		return nil, fmt.Errorf("--chart: %w", err)
+		return nil, errors.WithMessage(err, "--chart")
 	}
 	return &benchChart{file: file, plan: plan}, nil
 }

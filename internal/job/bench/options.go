@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/bench"
@@ -174,7 +175,7 @@ func askedPlan(s *job.Session, p bench.Plan) (_ bench.Plan, gbits bool, err erro
 		return p, false, err
 	}
 	if p.QPs > oob.MaxEndpoints {
-		return p, false, fmt.Errorf("the client asks for %d queue pairs; try: rdma_client --qps from 1 to %d", p.QPs, oob.MaxEndpoints)
+		return p, false, errors.Errorf("the client asks for %d queue pairs; try: rdma_client --qps from 1 to %d", p.QPs, oob.MaxEndpoints)
 	}
 	return p, gbits, within(&p, s.MaxSize)
 }
@@ -204,7 +205,7 @@ func plausible(r bench.Result) bool {
 // decodeResult reads the peer's.
 func decodeResult(text []byte, p *bench.Plan, size int) (r bench.Result, err error) {
 	if err = json.Unmarshal(text, &r); err == nil && (r.Size != size || r.Iterations < 0 || r.Took < 0 || (r.Latency != nil) != p.Latency || (r.Bandwidth == nil) != p.Latency || !plausible(r)) {
-		err = fmt.Errorf("it is not of %d bytes, or not what was to be measured", size)
+		err = errors.Errorf("it is not of %d bytes, or not what was to be measured", size)
 	}
 	if err != nil {
 		return r, fmt.Errorf("the peer's result cannot be: %w; try: a peer of this program's version", err)

@@ -3,8 +3,9 @@
 package bench
 
 import (
-	"fmt"
 	"log/slog"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/bench"
 	"github.com/rawverbs/rawverbs/internal/event"
@@ -24,7 +25,7 @@ type Table struct {
 func (t *Table) CheckSize(dev *verbs.Device, port uint8) error {
 	most, err := job.LongestMessage(dev, max(port, 1))
 	if err == nil && job.Size(t.Plan.Size) > most {
-		err = fmt.Errorf("a message of %v bytes is more than %s carries, %v; try: --size %v", job.Size(t.Plan.Size), dev.Name(), most, most)
+		err = errors.Errorf("a message of %v bytes is more than %s carries, %v; try: --size %v", job.Size(t.Plan.Size), dev.Name(), most, most)
 	}
 	return err
 }
@@ -76,7 +77,7 @@ func (t *Table) WriteChart() error {
 		return nil
 	}
 	if err := t.chart.write(t.Unit); err != nil {
-		return fmt.Errorf("--chart: %w", err)
+		return errors.WithMessage(err, "--chart")
 	}
 	event.BenchChart.Log(t.Logger, "the chart is in "+t.chart.file, slog.String("file", t.chart.file))
 	return nil

@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/job"
@@ -161,11 +162,11 @@ func (p *plan) announce(params map[string]string) {
 func askedPlan(s *job.Session) (plan, error) {
 	p := plan{op: s.Params[paramOp], signalEvery: 1}
 	if !slices.Contains(ops, p.op) {
-		return p, fmt.Errorf("the client asks for the operation %q; try: %s", p.op, strings.Join(ops, ", "))
+		return p, errors.Errorf("the client asks for the operation %q; try: %s", p.op, strings.Join(ops, ", "))
 	}
 	seed, err := strconv.ParseUint(s.Params[paramSeed], 16, 64)
 	if err != nil {
-		return p, fmt.Errorf("the peer's parameter %s is %q, which is no hexadecimal number of 64 bits; try: a peer of this program's version", paramSeed, s.Params[paramSeed])
+		return p, errors.Errorf("the peer's parameter %s is %q, which is no hexadecimal number of 64 bits; try: a peer of this program's version", paramSeed, s.Params[paramSeed])
 	}
 	p.seed = seed
 	if p.Total, err = s.Params.Number(job.ParamBytes, 1, job.LargestSize); err != nil {
@@ -192,7 +193,7 @@ func askedPlan(s *job.Session) (plan, error) {
 // within holds the window against the most that a server gives.
 func (p *plan) within(most job.Size) error {
 	if window := job.Size(p.window()); window > most {
-		return fmt.Errorf("%d chunks of %v bytes in flight need a region of %v bytes at the server, which gives at most %v; try: a smaller --chunk, --outstanding or --qps, or rdma_server --max-size %v",
+		return errors.Errorf("%d chunks of %v bytes in flight need a region of %v bytes at the server, which gives at most %v; try: a smaller --chunk, --outstanding or --qps, or rdma_server --max-size %v",
 			p.slots(), job.Size(p.Chunk), window, most, window)
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/pkg/errors"
+
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/rawverbs/rawverbs/oob"
@@ -116,7 +118,7 @@ func (d *data) compare(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	if !bytes.Equal(note.Data, []byte(mine)) {
-		return fmt.Errorf("the data of the two ends differ: here it is %s, at the peer %.64q; try: both ends of one version", mine, note.Data)
+		return errors.Errorf("the data of the two ends differ: here it is %s, at the peer %.64q; try: both ends of one version", mine, note.Data)
 	}
 	return nil
 }

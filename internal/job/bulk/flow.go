@@ -12,7 +12,6 @@ package bulk
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
 	"github.com/pkg/errors"
@@ -246,7 +245,7 @@ func (e *endpoint) credited(n int) error {
 		wc := &e.wcs[k]
 		more := wc.Imm() - uint32(e.granted)
 		if wc.Flags&verbs.WCWithImm == 0 || int64(more) > int64(e.slots()) || e.granted+int64(more) > e.Chunks() {
-			return fmt.Errorf("%v with the immediate %d came as a credit, when the count was %d of %d; try: a peer of this program's version", wc.Opcode, wc.Imm(), e.granted, e.Chunks())
+			return errors.Errorf("%v with the immediate %d came as a credit, when the count was %d of %d; try: a peer of this program's version", wc.Opcode, wc.Imm(), e.granted, e.Chunks())
 		}
 		e.granted += int64(more)
 		e.recvs[0] = append(e.recvs[0], verbs.RecvWR{ID: creditID})

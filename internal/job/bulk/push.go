@@ -4,7 +4,6 @@ package bulk
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
 	"github.com/pkg/errors"
@@ -126,7 +125,7 @@ func (e *taker) take(ctx context.Context) error {
 		for ; taken < e.Chunks() && e.arrived[e.slot(taken)]; taken++ {
 			s := e.slot(taken)
 			if e.lengths[s] != e.Length(taken) {
-				return fmt.Errorf("chunk %d came with %d bytes, and has %d; try: a client of this program's version", taken, e.lengths[s], e.Length(taken))
+				return errors.Errorf("chunk %d came with %d bytes, and has %d; try: a client of this program's version", taken, e.lengths[s], e.Length(taken))
 			}
 			if err := e.data.check(taken, e.at(taken)); err != nil {
 				return err
@@ -159,7 +158,7 @@ func (e *taker) arrive(taken int64, wc *verbs.WC) error {
 		s = e.slot(i)
 	}
 	if !fits || e.arrived[s] {
-		return fmt.Errorf("%v with the immediate %d came for a chunk that was not to come, after %d of %d; try: a client of this program's version", wc.Opcode, wc.Imm(), taken, e.Chunks())
+		return errors.Errorf("%v with the immediate %d came for a chunk that was not to come, after %d of %d; try: a client of this program's version", wc.Opcode, wc.Imm(), taken, e.Chunks())
 	}
 	if taken == 0 && s == 0 {
 		e.Tracer.LogCompletion(wc) // the first one is told

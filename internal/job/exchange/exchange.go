@@ -31,6 +31,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/event"
@@ -206,11 +207,11 @@ func (e *endpoint) identify(wc *verbs.WC) (happening, error) {
 		return didRDMA, nil
 	case idRecvMR, idRecvDone:
 		if wc.Opcode != verbs.WCRecv || wc.ByteLen > messageRoom { // a WRITE_WITH_IMM's length is of what it wrote elsewhere
-			return 0, fmt.Errorf("the completion is %v of %d bytes, and a SEND of %d was to come; try: a peer of this program's version", wc.Opcode, wc.ByteLen, messageSize)
+			return 0, errors.Errorf("the completion is %v of %d bytes, and a SEND of %d was to come; try: a peer of this program's version", wc.Opcode, wc.ByteLen, messageSize)
 		}
 		return e.received(e.slots.Bytes()[slotOf(wc.ID):][:wc.ByteLen])
 	}
-	return 0, fmt.Errorf("the completion of a work request %d, which was not posted", wc.ID)
+	return 0, errors.Errorf("the completion of a work request %d, which was not posted", wc.ID)
 }
 
 // received reads a message, and holds what it says against this end's memory.
@@ -236,12 +237,12 @@ func (e *endpoint) received(data []byte) (happening, error) {
 func (e *endpoint) checkDone(d digest) error {
 	if e.reads {
 		if offered := digestOf([]byte(e.text)); d != offered {
-			return fmt.Errorf("the peer READ %v, and %v were there; try: a peer of this program's version, and dmesg for errors of the device", d, offered)
+			return errors.Errorf("the peer READ %v, and %v were there; try: a peer of this program's version, and dmesg for errors of the device", d, offered)
 		}
 		return nil
 	}
 	if d.Bytes > uint64(e.size) {
-		return fmt.Errorf("the peer says that it WROTE %d bytes into a region of %d; try: a peer of this program's version", d.Bytes, e.size)
+		return errors.Errorf("the peer says that it WROTE %d bytes into a region of %d; try: a peer of this program's version", d.Bytes, e.size)
 	}
 	e.LogMemory("the region", e.region.Bytes()[:d.Bytes])
 	text := string(e.region.Bytes()[:d.Bytes]) // a copy, which the peer cannot write to
@@ -257,7 +258,7 @@ func (e *endpoint) checkRead() error {
 
 func (e *endpoint) arrived(text string, want digest, how string) error {
 	if got := digestOf([]byte(text)); got != want {
-		return fmt.Errorf("%s: %v, and the peer says %v; try: dmesg for errors of the device, and a capture of both ends", how, got, want)
+		return errors.Errorf("%s: %v, and the peer says %v; try: dmesg for errors of the device, and a capture of both ends", how, got, want)
 	}
 	event.MessageReceived.Log(e.Logger, how, job.TextAttr(text), slog.Int("bytes", len(text)))
 	return nil
@@ -313,7 +314,7 @@ func (e *endpoint) act(ctx context.Context, c *rc.Conn, todo []action) (done boo
 			}
 		case finish:
 			if e.serverLeaves {
-				err = fmt.Errorf("MSG_DONE came, and the server was to leave before it; try: a server of this program's version")
+				err = errors.New("MSG_DONE came, and the server was to leave before it; try: a server of this program's version")
 			}
 			return true, err
 		case leave:
@@ -350,13 +351,13 @@ func (e *endpoint) rdma(c *rc.Conn) error {
 	wr := verbs.SendWR{ID: idRDMA, Flags: verbs.SendSignaled, RemoteAddr: e.peer.Addr, RKey: e.peer.RKey}
 	if e.reads {
 		if e.peer.Text.Bytes > uint64(e.size) {
-			return fmt.Errorf("the peer's text has %d bytes, and this end can READ %d; try: a peer of this program's version", e.peer.Text.Bytes, e.size)
+			return errors.Errorf("the peer's text has %d bytes, and this end can READ %d; try: a peer of this program's version", e.peer.Text.Bytes, e.size)
 		}
 		wr.Opcode, wr.SGL = verbs.OpRDMARead, job.Gather(e.own, int(e.peer.Text.Bytes))
 		return e.PostSend(c.QP(), wr)
 	}
 	if uint64(len(e.text)) > e.peer.Length {
-		return fmt.Errorf("the text has %d bytes, and the peer's region %d; try: a peer of this program's version", len(e.text), e.peer.Length)
+		return errors.Errorf("the text has %d bytes, and the peer's region %d; try: a peer of this program's version", len(e.text), e.peer.Length)
 	}
 	wr.Opcode, wr.SGL = verbs.OpRDMAWrite, job.Gather(e.own, len(e.text))
 	if err := e.PostSend(c.QP(), wr); err != nil {

@@ -25,6 +25,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+
+	"github.com/pkg/errors"
 )
 
 // messageSize is the length of every message; a receive has room for more, so
@@ -118,5 +120,5 @@ func readMessage(b []byte) (m message, err error) {
 }
 
 func badMessage(format string, args ...any) error {
-	return fmt.Errorf("the peer's SEND is no message of this job: "+format+"; try: a peer of this program's version", args...)
+	return errors.Errorf("the peer's SEND is no message of this job: "+format+"; try: a peer of this program's version", args...)
 }

@@ -30,6 +30,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/event"
@@ -71,7 +72,7 @@ type transfer struct {
 // layOut divides a ring of at most most bytes.
 func (t *transfer) layOut(most job.Size) error {
 	if job.Size(t.Chunk) > most {
-		return fmt.Errorf("the client's chunks have %v bytes, and the server gives at most %v; try: rdma_client --chunk %v, or rdma_server --max-size", job.Size(t.Chunk), most, most)
+		return errors.Errorf("the client's chunks have %v bytes, and the server gives at most %v; try: rdma_client --chunk %v, or rdma_server --max-size", job.Size(t.Chunk), most, most)
 	}
 	t.slots = int(min(fileSlots, int64(most)/int64(t.Chunk), t.messages()))
 	return nil
@@ -262,7 +263,7 @@ func (f *client) awaitCredits(ctx context.Context, c *rc.Conn, done, posted int6
 		}
 		fresh := int64(wc.Imm() - uint32(f.credited)) // the immediate counts modulo 2³²
 		if wc.Opcode != verbs.WCRecv || wc.Flags&verbs.WCWithImm == 0 || fresh < 1 || f.credited+fresh > posted {
-			return fmt.Errorf("the completion is %v with the immediate %d, and a credit from %d to %d was to come; try: a server of this program's version",
+			return errors.Errorf("the completion is %v with the immediate %d, and a credit from %d to %d was to come; try: a server of this program's version",
 				wc.Opcode, wc.Imm(), f.credited+1, posted)
 		}
 		f.credited += fresh
@@ -322,7 +323,7 @@ func (side *serverSide) Open() (err error) {
 		return nil
 	}
 	if side.inbox, err = folder.Open(side.dir); err != nil {
-		return fmt.Errorf("--dir: %w", err)
+		return errors.WithMessage(err, "--dir")
 	}
 	return nil
 }
@@ -339,7 +340,7 @@ func (side *serverSide) Close() error {
 // comes.
 func (side *serverSide) NewEndpoint(s job.Session) (job.Endpoint, error) {
 	if side.inbox == nil {
-		return nil, fmt.Errorf("this server takes no files; try: rdma_server --dir FOLDER")
+		return nil, errors.New("this server takes no files; try: rdma_server --dir FOLDER")
 	}
 	size, err := s.Params.Number(paramFileSize, 0, math.MaxInt64)
 	if err != nil {
@@ -350,7 +351,7 @@ func (side *serverSide) NewEndpoint(s job.Session) (job.Endpoint, error) {
 		return nil, err
 	}
 	if job.Size(size) > side.largest {
-		return nil, fmt.Errorf("the file has %v bytes, and the server takes at most %v; try: a smaller one, or rdma_server --max-file", job.Size(size), side.largest)
+		return nil, errors.Errorf("the file has %v bytes, and the server takes at most %v; try: a smaller one, or rdma_server --max-file", job.Size(size), side.largest)
 	}
 	e := &server{
 		transfer: transfer{Tracer: job.Tracer{Logger: s.Logger}, Chunked: job.Chunked{Total: size, Chunk: int(chunk)}, name: s.Params[paramFileName], port: s.Port},
@@ -416,7 +417,7 @@ func (f *server) await(ctx context.Context, c *rc.Conn, n int64) error {
 		return err
 	}
 	if wc.Opcode != verbs.WCRecvRDMAWithImm || wc.Imm() != uint32(n) || int(wc.ByteLen) != f.length(n) {
-		return fmt.Errorf("the completion is %v of %d bytes with the immediate %d, and a WRITE_WITH_IMM of %d bytes with the immediate %d was to come; try: a client of this program's version",
+		return errors.Errorf("the completion is %v of %d bytes with the immediate %d, and a WRITE_WITH_IMM of %d bytes with the immediate %d was to come; try: a client of this program's version",
 			wc.Opcode, wc.ByteLen, wc.Imm(), f.length(n), uint32(n))
 	}
 	return nil
@@ -441,7 +442,7 @@ func (f *server) keep(slot []byte, to ...io.Writer) error {
 func (f *server) finish(file *folder.File, digest hash.Hash) error {
 	theirs, mine := bytes.Clone(f.slot(f.Chunks())), digest.Sum(nil)
 	if !bytes.Equal(mine, theirs) {
-		return fmt.Errorf("the file came with the SHA-256 %x, and the client says that it has %x; try: again, and dmesg for errors of the device", mine, theirs)
+		return errors.Errorf("the file came with the SHA-256 %x, and the client says that it has %x; try: again, and dmesg for errors of the device", mine, theirs)
 	}
 	if err := file.Commit(f.name); err != nil {
 		return err

@@ -4,12 +4,12 @@
 package file
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 )
 
@@ -60,7 +60,7 @@ func regular(path string, mode fs.FileMode) error {
 	case mode&fs.ModeNamedPipe != 0:
 		kind = "a named pipe"
 	}
-	return fmt.Errorf("--file %s is %s, and only regular files are sent; try: %s", path, kind, try)
+	return errors.Errorf("--file %s is %s, and only regular files are sent; try: %s", path, kind, try)
 }
 
 // unreadable adds a remedy to an error of the system's.
@@ -114,5 +114,5 @@ func (s *source) unchanged() error {
 }
 
 func (s *source) changed(how string) error {
-	return fmt.Errorf("the file %s changed while it was sent: %s; try: a copy of it", s.path, how)
+	return errors.Errorf("the file %s changed while it was sent: %s; try: a copy of it", s.path, how)
 }

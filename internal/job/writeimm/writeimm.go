@@ -6,9 +6,9 @@ package writeimm
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/event"
@@ -111,7 +111,7 @@ func (w *server) Run(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	if wc.Opcode != verbs.WCRecvRDMAWithImm || wc.Imm() != wc.ByteLen || int(wc.Imm()) > w.size {
-		return fmt.Errorf("the completion is %v of %d bytes with the immediate %d, and a WRITE_WITH_IMM whose immediate is its length, at most %d, was to come; try: a client of this program's version",
+		return errors.Errorf("the completion is %v of %d bytes with the immediate %d, and a WRITE_WITH_IMM whose immediate is its length, at most %d, was to come; try: a client of this program's version",
 			wc.Opcode, wc.ByteLen, wc.Imm(), w.size)
 	}
 	data := w.region.Bytes()[:wc.Imm()]

@@ -6,9 +6,9 @@ package writeread
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/event"
@@ -94,7 +94,7 @@ func (w *client) Run(ctx context.Context, c *rc.Conn) error {
 	w.LogMemory("read back", back)
 	event.TextRead.Log(w.Logger, "read back from the server's memory", job.TextAttr(string(back)), slog.Int("bytes", n))
 	if i := differAt([]byte(w.text), back); i >= 0 {
-		return fmt.Errorf("source and destination buffers differ from byte %d on; try: dmesg for errors of the device, and a capture of both ends", i)
+		return errors.Errorf("source and destination buffers differ from byte %d on; try: dmesg for errors of the device, and a capture of both ends", i)
 	}
 	event.BuffersMatch.Log(w.Logger, "SUCCESS, source and destination buffers match", slog.Int("bytes", n))
 	return c.Barrier(ctx, barrierVerified)

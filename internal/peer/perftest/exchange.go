@@ -106,7 +106,7 @@ func (p *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpo
 		return err
 	}
 	if p.Plan.CacheLine > p.Plan.Page {
-		return fmt.Errorf("the peer's cache line of %d bytes is larger than a page of %d; try: perftest of Debian 12 there", p.Plan.CacheLine, p.Plan.Page)
+		return errors.Errorf("the peer's cache line of %d bytes is larger than a page of %d; try: perftest of Debian 12 there", p.Plan.CacheLine, p.Plan.Page)
 	}
 	mtu, err := p.pathMTU(ctx, c.Local().MTU)
 	if err != nil {
@@ -237,7 +237,7 @@ func (p *endpoint) checkFamilies() error {
 	if netip.AddrFrom16(mine).Is4In6() == netip.AddrFrom16(theirs).Is4In6() {
 		return nil
 	}
-	return fmt.Errorf("this end's GID %v and the peer's %v are not of one address family; try: -x with another index at the peer, or here another gid_index", mine, theirs)
+	return errors.Errorf("this end's GID %v and the peer's %v are not of one address family; try: -x with another index at the peer, or here another gid_index", mine, theirs)
 }
 
 // endpoints are the peer's.
@@ -271,7 +271,7 @@ func (p *endpoint) swapReports(ctx context.Context, mine bench.Result) (bench.Re
 	}
 	report, err := decodeReport(heard)
 	if err == nil && (report.Size < 1 || report.Size > uint64(p.Plan.Size)) {
-		err = fmt.Errorf("the peer reports messages of %d bytes, and %d were to be measured; try: -s %d there", report.Size, p.Plan.Size, p.Plan.Size)
+		err = errors.Errorf("the peer reports messages of %d bytes, and %d were to be measured; try: -s %d there", report.Size, p.Plan.Size, p.Plan.Size)
 	}
 	return p.fromReport(report), err
 }

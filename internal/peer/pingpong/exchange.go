@@ -81,7 +81,7 @@ func (e *endpoint) hear(ctx context.Context, c *rc.Conn) ([]oob.Endpoint, error)
 	}
 	locals := c.LocalEndpoints()
 	if len(peers) != len(locals) {
-		return nil, fmt.Errorf("the peer has %d queue pairs and this end %d; try: --qps %d here, or -q %d there", len(peers), len(locals), len(peers), len(locals))
+		return nil, errors.Errorf("the peer has %d queue pairs and this end %d; try: --qps %d here, or -q %d there", len(peers), len(locals), len(peers), len(locals))
 	}
 	for i, received := range peers {
 		peers[i] = peer.Complete(locals[i], received)

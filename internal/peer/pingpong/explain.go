@@ -20,7 +20,7 @@ func (e *endpoint) explain(err error) error {
 	case errors.As(err, &failed):
 		return fmt.Errorf("%s: %w; %s", e.howFar(), err, e.suspect(failed))
 	case errors.As(err, &stalled):
-		return fmt.Errorf("%s: nothing came for %v; try: %s, with %s; the peer may have had another number of messages and ended%s; or a longer --timeout",
+		return errors.Errorf("%s: nothing came for %v; try: %s, with %s; the peer may have had another number of messages and ended%s; or a longer --timeout",
 			e.howFar(), stalled.Limit, e.sameProgram(), e.flagsToCompare(), e.lossy())
 	}
 	return errors.WithMessage(err, e.howFar())
@@ -39,7 +39,7 @@ func (e *endpoint) suspect(failed *verbs.WCError) string {
 
 // otherSize is the error for a message of another length.
 func (e *endpoint) otherSize(got int) error {
-	return fmt.Errorf("%s: the peer's message has %d bytes, and this end's have %d; try: --size %d here, or -s %d at the peer", e.howFar(), got, e.size, got, e.size)
+	return errors.Errorf("%s: the peer's message has %d bytes, and this end's have %d; try: --size %d here, or -s %d at the peer", e.howFar(), got, e.size, got, e.size)
 }
 
 func (e *endpoint) howFar() string {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/event"
@@ -162,7 +163,7 @@ func (e *endpoint) Configure(cfg *rc.Config) {
 // and posts the receives.
 func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 	if most := c.Local().MTU; e.qp == verbs.UD && e.size > most {
-		return fmt.Errorf("a datagram of %d bytes is more than the %d of a packet; try: --size %d or less, at both ends", e.size, most, most)
+		return errors.Errorf("a datagram of %d bytes is more than the %d of a packet; try: --size %d or less, at both ends", e.size, most, most)
 	}
 	if e.mr, err = c.AllocMR("of all messages", e.header()+e.size, verbs.AccessLocalWrite); err != nil {
 		return err

@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/rc"
@@ -135,6 +137,6 @@ func (e *endpoint) checkPages() error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return fmt.Errorf("invalid data in page %d, and in %d of all %d pages: their first byte is not 0, which the client writes there if it is told to; try: -c at the client too",
+	return errors.Errorf("invalid data in page %d, and in %d of all %d pages: their first byte is not 0, which the client writes there if it is told to; try: -c at the client too",
 		wrong[0], len(wrong), len(places))
 }

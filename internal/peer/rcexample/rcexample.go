@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/event"
@@ -181,7 +182,7 @@ func (e *endpoint) runClient(ctx context.Context, c *rc.Conn) error {
 	}
 	size := int(wc.ByteLen)
 	if size == 0 {
-		return fmt.Errorf("the server's SEND has 0 bytes, so that nothing says how much may be read and written; try: an RDMA_RC_example whose MSG_SIZE is at least 1")
+		return errors.New("the server's SEND has 0 bytes, so that nothing says how much may be read and written; try: an RDMA_RC_example whose MSG_SIZE is at least 1")
 	}
 	text := peer.Text(e.buffer.Bytes()[:size])
 	event.MessageReceived.Log(e.Logger, "message from the server", job.TextAttr(text), slog.Int("bytes", size))
