@@ -61,7 +61,11 @@ type chapter struct {
 	seen      map[string]int // how many of an event there were; "" is posts and completions
 	omitted   int            // how many of them were left out since the last line about that
 	connected bool           // the line about TCP is written
+	machines  []machine      // of an exchange job, which logs each message that it SENDs or receives
 }
+
+// machine is a state machine of a job and the states that it went through.
+type machine struct{ name, path string }
 
 // passage is one or more records that are printed together.
 type passage struct {
@@ -139,7 +143,7 @@ func (c *chapter) add(e *Event) {
 	}
 	c.flushPassage()
 	if e.Verb == event.QPTransition.Verb() || what == ends {
-		c.flushCount()
+		c.flushSummary()
 	}
 	p := passage{kind: kind, events: []*Event{e}}
 	switch {
@@ -168,7 +172,7 @@ func (c *chapter) enough(e *Event, what place) bool {
 // flush writes everything that waits.
 func (c *chapter) flush() {
 	c.flushPassage()
-	c.flushCount()
+	c.flushSummary()
 }
 
 func (c *chapter) flushPassage() {
@@ -178,8 +182,14 @@ func (c *chapter) flushPassage() {
 	}
 }
 
-// flushCount says how many events were left out.
-func (c *chapter) flushCount() {
+// flushSummary writes the paths of state machines, and how many events were left out.
+func (c *chapter) flushSummary() {
+	for i := range c.machines {
+		if m := &c.machines[i]; m.path != "" {
+			c.line(row{"state", Printable(m.name + " " + m.path)}, "")
+			m.path = ""
+		}
+	}
 	if c.omitted > 0 {
 		c.line(row{"…", fmt.Sprintf("%d more like these; -v shows them", c.omitted)}, "")
 		c.omitted = 0

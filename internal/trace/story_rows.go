@@ -56,17 +56,54 @@ func (c *chapter) sort(e *Event) (kind string, what place) {
 		if strings.HasPrefix(c.pending.kind, "transition ") {
 			return c.pending.kind, ends
 		}
+	case event.StatesBegin.Name():
+		c.machines = []machine{{name: "send"}, {name: "receive"}}
+		return "", omit
+	case event.StateChanged.Name():
+		c.moveMachine(e)
+		return "", omit
 	case event.SendPosted.Name():
+		if c.hasOwnLine(e) {
+			return "", omit
+		}
 		if e.Verb == event.RecvPosted.Verb() {
 			return "recv " + e.Message + e.text("bytes"), request
 		}
 		return "", request
 	case event.WRCompleted.Name():
+		if c.hasOwnLine(e) {
+			return "", omit
+		}
 		return "", request
 	case event.RunDone.Name(), event.RunFailed.Name(), event.ClientFailed.Name():
 		return "", ends
 	}
 	return "", shown
+}
+
+// hasOwnLine says whether a SEND or a receive has a line of another kind: an exchange job
+// logs each message by its name. A failure is always shown.
+func (c *chapter) hasOwnLine(e *Event) bool {
+	if c.machines == nil || failed(e) {
+		return false
+	}
+	switch e.text("opcode") {
+	case "IBV_WC_SEND", "IBV_WC_RECV":
+		return true
+	}
+	return e.Message == "post SEND"
+}
+
+// moveMachine adds a state to the path of the machine that has moved.
+func (c *chapter) moveMachine(e *Event) {
+	for i := range c.machines {
+		if m := &c.machines[i]; m.name == e.text("machine") {
+			if m.path == "" {
+				m.path = e.text("from")
+			}
+			m.path += "→" + e.text("to")
+		}
+	}
 }
 
 // sortMessage leaves out messages over TCP, but for the first at a client, which shows
@@ -108,7 +145,6 @@ var phrases = map[string]phrase{
 	event.RegionKnown.Name():       {"region", "", []string{"length"}},
 	event.RunDone.Name():           {"done", "done: ", []string{"job"}},
 	event.ServerListening.Name():   {"listen", "listening ", []string{"address"}},
-	event.StateChanged.Name():      {"state", "", []string{"machine"}},
 	event.SumChecked.Name():        {"sum", "", []string{"*"}},
 	event.TextRead.Name():          {"message", "", nil},
 	event.TextWritten.Name():       {"message", "", nil},

@@ -306,3 +306,35 @@ func TestTraceWrapsGroups(t *testing.T) {
 		}
 	}
 }
+
+// An exchange job logs each message by its name: the story leaves out the SEND and the
+// receive of it unless they fail, and has one line for each state machine.
+func TestStoryOfAnExchange(t *testing.T) {
+	got := storyOf(false, func(log *slog.Logger) {
+		moved := func(machine, from, to string) {
+			log.Info("moved", "event", "state.changed", "machine", machine, "from", from, "to", to)
+		}
+		log.Info("send state A, receive state X", "event", "states.begin", "path", "info")
+		log.Info("send MSG_MR", "event", "exchange.message", "path", "data", "rkey", "0x6")
+		log.Info("post SEND", "event", "wr.posted", "verb", "ibv_post_send", "path", "data", "wr_id", 3)
+		log.Info("completion", "event", "wr.completed", "path", "data", "wr_id", 3, "status", "IBV_WC_SUCCESS", "opcode", "IBV_WC_SEND")
+		moved("send", "A", "B")
+		log.Info("completion", "event", "wr.completed", "path", "data", "wr_id", 1, "status", "IBV_WC_SUCCESS", "opcode", "IBV_WC_RECV")
+		log.Info("received MSG_MR", "event", "exchange.message", "path", "data", "rkey", "0x7")
+		moved("receive", "X", "Y")
+		log.Info("post RDMA_WRITE", "event", "wr.posted", "verb", "ibv_post_send", "path", "data", "wr_id", 4)
+		log.Info("completion", "event", "wr.completed", "path", "data", "wr_id", 4, "status", "IBV_WC_SUCCESS", "opcode", "IBV_WC_RDMA_WRITE")
+		moved("send", "B", "C")
+		log.Info("completion", "event", "wr.completed", "path", "data", "wr_id", 5, "status", "IBV_WC_RETRY_EXC_ERR")
+		transition(log, "0x12", "RTS", "ERR", "0x1")
+	})
+	checkStory(t, got, `exchange    send MSG_MR (rkey=0x6)
+exchange    received MSG_MR (rkey=0x7)
+post        RDMA_WRITE (wr_id=4)
+complete    RDMA_WRITE (wr_id=4, IBV_WC_SUCCESS)
+complete    request (wr_id=5, IBV_WC_RETRY_EXC_ERR)
+state       send A→B→C
+state       receive X→Y
+RTS→ERR     mask=0x1: outstanding work requests are flushed
+`)
+}
