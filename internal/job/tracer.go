@@ -67,6 +67,16 @@ func (n Tracer) PostSend(qp *verbs.QP, wrs ...verbs.SendWR) error {
 	return qp.PostSend(wrs)
 }
 
+// Do posts one request to the first queue pair's send queue and waits for its completion.
+// Nothing else may wait for the send queue meanwhile.
+func (n Tracer) Do(ctx context.Context, c *rc.Conn, wr verbs.SendWR, what string) (verbs.WC, error) {
+	wr.Flags |= verbs.SendSignaled
+	if err := n.PostSend(c.QP(), wr); err != nil {
+		return verbs.WC{}, err
+	}
+	return n.WaitSend(ctx, c, what)
+}
+
 // opcodeAttrs are the fields that the opcode uses.
 func opcodeAttrs(wr *verbs.SendWR) []slog.Attr {
 	var attrs []slog.Attr
@@ -150,6 +160,11 @@ func (n Tracer) LogCompletion(wc *verbs.WC) {
 		slog.Int("status", int(wc.Status)), slog.String("opcode", wc.Opcode.String()), slog.String("vendor_err", fmt.Sprintf("%#x", wc.VendorErr)),
 		slog.Int("byte_len", int(wc.ByteLen)), slog.String("imm", fmt.Sprintf("%#x", wc.Imm())), slog.String("qp_num", fmt.Sprintf("%#06x", wc.QPN)),
 		slog.String("wc_flags", wc.Flags.String()))
+}
+
+// LogText logs that a text was sent or received, as a message of so many bytes.
+func (n Tracer) LogText(kind *event.Kind, what, text string, bytes int) {
+	kind.Log(n.Logger, what, TextAttr(text), slog.Int("bytes", bytes))
 }
 
 // LogMemory logs the first bytes of a region, at the level of -vv.

@@ -328,12 +328,9 @@ func (a *client) cmpSwap(ctx context.Context, c *rc.Conn) error {
 // do does one operation and returns what it found, which is not less than what
 // was seen before: nobody ever takes away from the counter.
 func (a *client) do(ctx context.Context, c *rc.Conn, wr verbs.SendWR) (uint64, error) {
-	wr.ID, wr.Flags, wr.SGL = 1, verbs.SendSignaled, job.Gather(a.found, counterBytes)
+	wr.ID, wr.SGL = 1, job.Gather(a.found, counterBytes)
 	wr.RemoteAddr, wr.RKey = a.remote.Addr, a.remote.RKey
-	if err := a.ops.PostSend(c.QP(), wr); err != nil {
-		return 0, err
-	}
-	if _, err := a.ops.WaitSend(ctx, c, "the atomic's completion"); err != nil {
+	if _, err := a.ops.Do(ctx, c, wr, "the atomic's completion"); err != nil {
 		return 0, err
 	}
 	if time.Since(a.reported) > reportEvery {

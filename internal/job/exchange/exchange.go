@@ -260,7 +260,7 @@ func (e *endpoint) arrived(text string, want digest, how string) error {
 	if got := digestOf([]byte(text)); got != want {
 		return errors.Errorf("%s: %v, and the peer says %v; try: dmesg for errors of the device, and a capture of both ends", how, got, want)
 	}
-	event.MessageReceived.Log(e.Logger, how, job.TextAttr(text), slog.Int("bytes", len(text)))
+	e.LogText(&event.MessageReceived, how, text, len(text))
 	return nil
 }
 
@@ -296,7 +296,7 @@ func (e *endpoint) act(ctx context.Context, c *rc.Conn, todo []action) (done boo
 			m := message{Type: msgMR, Addr: e.region.Addr(), RKey: e.region.RKey(), Length: uint64(e.size)}
 			if e.reads {
 				m.Text = digestOf([]byte(e.text))
-				event.MessageSent.Log(e.Logger, "this end's region holds, to be read", job.TextAttr(e.text), slog.Int("bytes", len(e.text)))
+				e.LogText(&event.MessageSent, "this end's region holds, to be read", e.text, len(e.text))
 			}
 			err = e.send(c, idSendMR, m)
 		case doRDMA:
@@ -363,6 +363,6 @@ func (e *endpoint) rdma(c *rc.Conn) error {
 	if err := e.PostSend(c.QP(), wr); err != nil {
 		return err
 	}
-	event.MessageSent.Log(e.Logger, "writing into the peer's region", job.TextAttr(e.text), slog.Int("bytes", len(e.text)))
+	e.LogText(&event.MessageSent, "writing into the peer's region", e.text, len(e.text))
 	return nil
 }

@@ -4,7 +4,6 @@ package send
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/spf13/pflag"
 
@@ -43,7 +42,7 @@ func (e *client) Run(ctx context.Context, c *rc.Conn) error {
 	if err := e.Post(c, e.text); err != nil {
 		return err
 	}
-	event.MessageSent.Log(e.Logger, "message sent", job.TextAttr(e.text), slog.Int("bytes", len(e.text)))
+	e.LogText(&event.MessageSent, "message sent", e.text, len(e.text))
 	if err := e.AwaitSent(ctx, c); err != nil {
 		return err
 	}
@@ -51,7 +50,7 @@ func (e *client) Run(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	event.MessageReceived.Log(e.Logger, "reply from the server", job.TextAttr(reply), slog.Int("bytes", len(reply)))
+	e.LogText(&event.MessageReceived, "reply from the server", reply, len(reply))
 	return nil
 }
 
@@ -69,11 +68,11 @@ func (e *server) Run(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	event.MessageReceived.Log(e.Logger, "message from the client", job.TextAttr(text), slog.Int("bytes", len(text)))
+	e.LogText(&event.MessageReceived, "message from the client", text, len(text))
 	reply := job.Cut(fmt.Sprintf("the server received %d bytes: %s", len(text), text), e.Size)
 	if err := e.Post(c, reply); err != nil {
 		return err
 	}
-	event.MessageSent.Log(e.Logger, "reply sent", job.TextAttr(reply), slog.Int("bytes", len(reply)))
+	e.LogText(&event.MessageSent, "reply sent", reply, len(reply))
 	return e.AwaitSent(ctx, c)
 }

@@ -32,54 +32,22 @@ const (
 )
 
 func newClientSide(f *pflag.FlagSet) job.Side {
-	var flags job.Text
-	flags.AddFlags(f, "client-wrote-with-imm", "the server's region", 4096)
-	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
-		if err := flags.Check("the server's region"); err != nil {
-			return nil, err
-		}
-		return &client{Tracer: job.Tracer{Logger: s.Logger}, text: flags.Text, region: flags.Size}, nil
-	})
+	return job.WriterSide(f, "client-wrote-with-imm", func(w job.Writer) job.Endpoint { return &client{w} })
 }
 
 // client is the client's endpoint.
-type client struct {
-	job.Tracer
-	text   string
-	region job.Size // asked for
+type client struct{ job.Writer }
 
-	source *verbs.MR
-}
-
-func (w *client) Configure(cfg *rc.Config) {
-	job.Params(cfg.Params).AskSize(w.region)
-}
-
-func (w *client) Prepare(c *rc.Conn) (err error) {
-	w.source, err = c.AllocMR("to write from", max(len(w.text), 1), 0)
-	if err == nil {
-		copy(w.source.Bytes(), w.text)
-	}
-	return err
-}
-
+// Run WRITEs the text, with its length as the immediate.
 func (w *client) Run(ctx context.Context, c *rc.Conn) error {
-	n := len(w.text)
-	remote, err := job.PeerRegion(c, n)
-	if err != nil {
+	n := len(w.Text)
+	// The immediate is in host order here. The library puts it on the wire in network
+	// order, so both ends mean the same number whatever their processors are.
+	write := verbs.SendWR{ID: idWrite, Opcode: verbs.OpRDMAWriteWithImm, Imm: uint32(n)}
+	if _, err := w.Write(ctx, c, write); err != nil {
 		return err
 	}
-	// Host order here; the library puts it on the wire in network order, so that
-	// both ends mean the same number whatever their processors.
-	write := verbs.SendWR{ID: idWrite, Opcode: verbs.OpRDMAWriteWithImm, Flags: verbs.SendSignaled, Imm: uint32(n),
-		SGL: job.Gather(w.source, n), RemoteAddr: remote.Addr, RKey: remote.RKey}
-	if err := w.PostSend(c.QP(), write); err != nil {
-		return err
-	}
-	if _, err := w.WaitSend(ctx, c, "the WRITE's completion"); err != nil {
-		return err
-	}
-	event.TextWritten.Log(w.Logger, "wrote to the server's memory, and told its length", job.TextAttr(w.text), slog.Int("imm", n))
+	event.TextWritten.Log(w.Logger, "wrote to the server's memory, and told its length", job.TextAttr(w.Text), slog.Int("imm", n))
 	return nil
 }
 

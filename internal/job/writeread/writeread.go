@@ -34,66 +34,40 @@ const (
 const barrierVerified = "read back"
 
 func newClientSide(f *pflag.FlagSet) job.Side {
-	var flags job.Text
-	flags.AddFlags(f, "client-wrote-this", "the server's region", 4096)
-	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
-		if err := flags.Check("the server's region"); err != nil {
-			return nil, err
-		}
-		return &client{Tracer: job.Tracer{Logger: s.Logger}, text: flags.Text, region: flags.Size}, nil
-	})
+	return job.WriterSide(f, "client-wrote-this", func(w job.Writer) job.Endpoint { return &client{Writer: w} })
 }
 
 // client is the client's endpoint.
 type client struct {
-	job.Tracer
-	text   string
-	region job.Size // asked for
-
-	source, back *verbs.MR
-}
-
-func (w *client) Configure(cfg *rc.Config) {
-	job.Params(cfg.Params).AskSize(w.region)
+	job.Writer
+	back *verbs.MR // where the text is read back to
 }
 
 func (w *client) Prepare(c *rc.Conn) (err error) {
-	if w.source, err = c.AllocMR("to write from", max(len(w.text), 1), 0); err != nil {
+	if err := w.Writer.Prepare(c); err != nil {
 		return err
 	}
-	copy(w.source.Bytes(), w.text)
-	w.back, err = c.AllocMR("to read into", max(len(w.text), 1), verbs.AccessLocalWrite)
+	w.back, err = c.AllocMR("to read into", max(len(w.Text), 1), verbs.AccessLocalWrite)
 	return err
 }
 
+// Run WRITEs the text, READs it back and compares.
 func (w *client) Run(ctx context.Context, c *rc.Conn) error {
-	n := len(w.text)
-	remote, err := job.PeerRegion(c, n)
+	n := len(w.Text)
+	remote, err := w.Write(ctx, c, verbs.SendWR{ID: idWrite, Opcode: verbs.OpRDMAWrite})
 	if err != nil {
 		return err
 	}
-	write := verbs.SendWR{ID: idWrite, Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled,
-		SGL: job.Gather(w.source, n), RemoteAddr: remote.Addr, RKey: remote.RKey}
-	if err := w.PostSend(c.QP(), write); err != nil {
-		return err
-	}
-	if _, err := w.WaitSend(ctx, c, "the WRITE's completion"); err != nil {
-		return err
-	}
-	event.TextWritten.Log(w.Logger, "wrote to the server's memory", job.TextAttr(w.text), slog.Int("bytes", n))
+	w.LogText(&event.TextWritten, "wrote to the server's memory", w.Text, n)
 
-	read := verbs.SendWR{ID: idRead, Opcode: verbs.OpRDMARead, Flags: verbs.SendSignaled,
-		SGL: job.Gather(w.back, n), RemoteAddr: remote.Addr, RKey: remote.RKey}
-	if err := w.PostSend(c.QP(), read); err != nil {
-		return err
-	}
-	if _, err := w.WaitSend(ctx, c, "the READ's completion"); err != nil {
+	read := verbs.SendWR{ID: idRead, Opcode: verbs.OpRDMARead, SGL: job.Gather(w.back, n), RemoteAddr: remote.Addr, RKey: remote.RKey}
+	if _, err := w.Do(ctx, c, read, "the READ's completion"); err != nil {
 		return err
 	}
 	back := w.back.Bytes()[:n]
 	w.LogMemory("read back", back)
-	event.TextRead.Log(w.Logger, "read back from the server's memory", job.TextAttr(string(back)), slog.Int("bytes", n))
-	if i := differAt([]byte(w.text), back); i >= 0 {
+	w.LogText(&event.TextRead, "read back from the server's memory", string(back), n)
+	if i := differAt([]byte(w.Text), back); i >= 0 {
 		return errors.Errorf("source and destination buffers differ from byte %d on; try: dmesg for errors of the device, and a capture of both ends", i)
 	}
 	event.BuffersMatch.Log(w.Logger, "SUCCESS, source and destination buffers match", slog.Int("bytes", n))

@@ -15,7 +15,6 @@ package rcexample
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
@@ -159,7 +158,7 @@ func (e *endpoint) runServer(ctx context.Context, c *rc.Conn) error {
 		fmt.Sprintf("the SEND's completion (the peer's receive may be shorter than the %d bytes of --size)", e.size)); err != nil {
 		return err
 	}
-	event.MessageSent.Log(e.Logger, "message sent", job.TextAttr(e.text), slog.Int("bytes", e.size))
+	e.LogText(&event.MessageSent, "message sent", e.text, e.size)
 	e.put("RDMA read operation", e.size)
 	if err := e.sync(ctx, c, 'R'); err != nil {
 		return err
@@ -168,7 +167,7 @@ func (e *endpoint) runServer(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	text := peer.Text(e.buffer.Bytes())
-	event.MessageReceived.Log(e.Logger, "the client's WRITE left in the buffer", job.TextAttr(text), slog.Int("bytes", len(text)))
+	e.LogText(&event.MessageReceived, "the client's WRITE left in the buffer", text, len(text))
 	return nil
 }
 
@@ -185,7 +184,7 @@ func (e *endpoint) runClient(ctx context.Context, c *rc.Conn) error {
 		return errors.New("the server's SEND has 0 bytes, so that nothing says how much may be read and written; try: an RDMA_RC_example whose MSG_SIZE is at least 1")
 	}
 	text := peer.Text(e.buffer.Bytes()[:size])
-	event.MessageReceived.Log(e.Logger, "message from the server", job.TextAttr(text), slog.Int("bytes", size))
+	e.LogText(&event.MessageReceived, "message from the server", text, size)
 
 	if err := e.tcp(c).Send(ctx, `sync 'R'`, []byte{'R'}); err != nil {
 		return err
@@ -198,14 +197,14 @@ func (e *endpoint) runClient(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	text = peer.Text(e.buffer.Bytes()[:size])
-	event.MessageReceived.Log(e.Logger, "READ from the server's buffer", job.TextAttr(text), slog.Int("bytes", size))
+	e.LogText(&event.MessageReceived, "READ from the server's buffer", text, size)
 
 	e.put(e.text, size)
 	if err := e.do(next, c, verbs.SendWR{ID: idWrite, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{e.buffer.SGE(0, size)}}, "the WRITE's completion"); err != nil {
 		return err
 	}
 	text = peer.Text(e.buffer.Bytes())
-	event.MessageSent.Log(e.Logger, "written into the server's buffer", job.TextAttr(text), slog.Int("bytes", size))
+	e.LogText(&event.MessageSent, "written into the server's buffer", text, size)
 	if err := e.tcp(c).Send(ctx, `sync 'W'`, []byte{'W'}); err != nil {
 		return err
 	}
@@ -215,10 +214,7 @@ func (e *endpoint) runClient(ctx context.Context, c *rc.Conn) error {
 
 // do posts one request and waits for it.
 func (e *endpoint) do(ctx context.Context, c *rc.Conn, wr verbs.SendWR, what string) error {
-	wr.Flags, wr.RemoteAddr, wr.RKey = verbs.SendSignaled, e.peer.Addr, e.peer.RKey
-	if err := e.PostSend(c.QP(), wr); err != nil {
-		return err
-	}
-	_, err := e.WaitSend(ctx, c, what)
+	wr.RemoteAddr, wr.RKey = e.peer.Addr, e.peer.RKey
+	_, err := e.Do(ctx, c, wr, what)
 	return err
 }

@@ -16,7 +16,6 @@ package rocev2learn
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
@@ -222,7 +221,7 @@ func (e *endpoint) sendAll(ctx context.Context, c *rc.Conn, n int) error {
 		if err := e.PostSend(qp, wr); err != nil {
 			return err
 		}
-		event.MessageSent.Log(e.Logger, "message sent", job.TextAttr(e.text), slog.Int("bytes", n))
+		e.LogText(&event.MessageSent, "message sent", e.text, n)
 	}
 	for range e.qps {
 		if _, err := e.WaitSend(ctx, c, "the SEND's completion"); err != nil {
@@ -241,7 +240,7 @@ func (e *endpoint) receiveAll(ctx context.Context, c *rc.Conn, what string) erro
 		}
 		data := e.recv.Bytes()[int(wc.ID)*e.size:][:wc.ByteLen]
 		e.LogMemory("received", data)
-		event.MessageReceived.Log(e.Logger, what, job.TextAttr(peer.Text(data)), slog.Int("bytes", len(data)))
+		e.LogText(&event.MessageReceived, what, peer.Text(data), len(data))
 	}
 	return nil
 }
