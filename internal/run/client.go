@@ -61,7 +61,7 @@ func Client(ctx context.Context, o ClientOptions) (err error) {
 			event.RunDone.Log(o.Logger, "done: the job succeeded and everything is freed", slog.String("job", o.Job.Name))
 		}
 	}()
-	ctx, stop := untilFatal(ctx, dev, func(verbs.AsyncEvent) {}) // the Conn tells of those that concern it
+	ctx, stop := untilFatal(ctx, dev, func(verbs.AsyncEvent) {}) // the Conn logs those that concern it
 	defer stop()
 	rec.ask(&cfg)
 	conn, err := rc.Dial(ctx, net.JoinHostPort(o.Server, strconv.Itoa(o.TCPPort)), cfg)

@@ -17,9 +17,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// openDevice opens the device of cfg and looks at what the run will need of it, so
-// that a wrong port, GID index or MTU, or too deep a queue, is told before a peer is
-// involved.
+// openDevice opens the device of cfg and checks what the run will need of it. So a wrong
+// port, GID index or MTU, or too deep a queue, is reported before a peer is involved.
 func (o *Options) openDevice(cfg *rc.Config) (*verbs.Device, error) {
 	dev, err := verbs.Open(o.Device)
 	if err != nil {
@@ -53,8 +52,8 @@ func (o *Options) inspect(dev *verbs.Device, cfg *rc.Config) error {
 	return nil
 }
 
-// whyFirst says why a device was taken when none was named; listErr is that of
-// [verbs.Devices]. A host without RDMA is no trouble, a device that cannot be had is.
+// whyFirst says why a device was chosen when none was named. listErr is the error of
+// [verbs.Devices]. A host without RDMA is no problem; a device that cannot be opened is.
 func whyFirst(info verbs.DeviceInfo, listErr error) string {
 	switch {
 	case listErr != nil && !errors.Is(listErr, stderrors.ErrUnsupported):
@@ -65,9 +64,9 @@ func whyFirst(info verbs.DeviceInfo, listErr error) string {
 	return "the first there is"
 }
 
-// untilFatal makes a context that ends, with the reason, when the device does: who
-// then keeps it open holds up its removal. Each event is heard, in another goroutine than
-// the device's: heard may block, as a Logger can.
+// untilFatal makes a context that ends, with the reason, when the device fails: the device
+// cannot be removed while it is open. The function heard is called with each event, in a
+// goroutine of its own, because it may block, as a Logger can.
 func untilFatal(ctx context.Context, dev *verbs.Device, heard func(verbs.AsyncEvent)) (until context.Context, stop func()) {
 	until, end := context.WithCancelCause(ctx)
 	var hearing serial.Queue

@@ -1,5 +1,5 @@
-// Who has connected to the server by TCP and has yet to say hello: a client's place
-// is taken from the hello on, so that whoever is silent keeps nobody out.
+// The clients that have connected by TCP and have not sent a hello. A client takes one of
+// the server's places with its hello, so a silent one keeps nobody out.
 
 package run
 
@@ -12,12 +12,12 @@ import (
 	"github.com/pkg/errors"
 )
 
-// HelloLimit is how long a server waits for a client's hello, if --timeout is not
-// shorter: a client says it at once.
+// HelloLimit is how long a server waits for a client's hello, if --timeout is not shorter.
+// A client sends it at once.
 const HelloLimit = 5 * time.Second
 
-// maxSilent is how many may be silent at a time, if the process may have many files
-// open. One more, and who has been so for the longest goes.
+// maxSilent is how many clients may be silent at a time, if the process may have many
+// files open. When there is one more, the one that has been silent longest is dropped.
 const maxSilent = 1024
 
 // lobbySize leaves the clients three quarters of the files that the process may have open.
@@ -25,7 +25,7 @@ func lobbySize(openFiles uint64) int { return int(max(1, min(maxSilent, openFile
 
 var errCrowded = errors.New("too many others have connected since, and it said no hello; try: again")
 
-// lobby holds those who are silent, in the order of their coming.
+// lobby holds the silent clients, in the order of their arrival.
 type lobby struct {
 	size   int // how many there may be, at least 1
 	mu     sync.Mutex
@@ -34,8 +34,8 @@ type lobby struct {
 
 type silence struct{ end context.CancelCauseFunc }
 
-// enter lets one in: its hello is waited for until the context ends. leave is to be
-// called then.
+// enter adds a client. The server waits for its hello until the context ends, then calls
+// leave.
 func (l *lobby) enter(ctx context.Context, limit time.Duration) (_ context.Context, leave func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, stop := context.WithTimeout(ctx, min(limit, HelloLimit))

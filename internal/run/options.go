@@ -1,4 +1,4 @@
-// What may be chosen for a run, at both ends and at each.
+// The options of a run: those of both ends, and of each.
 
 package run
 
@@ -14,9 +14,9 @@ import (
 
 // Options are what both ends of a job may choose.
 type Options struct {
-	Device   string // "" takes the first
+	Device   string // "" opens the first
 	IBPort   uint8  // the device's port, from 1
-	GIDIndex *int   // nil chooses
+	GIDIndex *int   // nil lets the connection choose
 	MTU      int    // path MTU in bytes; 0 is the port's active one
 	PCAP     string // file for the packets of a soft device; "" captures nothing
 	Timeout  time.Duration
@@ -87,8 +87,8 @@ func (o *Options) session(log *slog.Logger) job.Session {
 	return job.Session{Logger: log, Port: o.IBPort, MTU: o.MTU}
 }
 
-// config is the part of a connection's configuration that no job changes, but for
-// the device.
+// config is the part of a connection's configuration that is the same for all jobs,
+// without the device.
 func (o *Options) config(log *slog.Logger) rc.Config {
 	return rc.Config{
 		Port: o.IBPort, GIDIndex: o.GIDIndex, MTU: o.MTU,

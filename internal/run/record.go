@@ -1,5 +1,5 @@
-// The record of a run: the client keeps what it tells, has the server's part at
-// the end, and writes both to the file of --record.
+// The record of a run: the client keeps its events, fetches the server's at the end, and
+// writes both to the file of --record.
 
 package run
 
@@ -17,7 +17,7 @@ import (
 	"github.com/rawverbs/rawverbs/rc"
 )
 
-// recording is a record in the making; a nil one makes none.
+// recording is a record that is being made. A nil one does nothing.
 type recording struct {
 	file    string
 	header  trace.Header
@@ -25,8 +25,8 @@ type recording struct {
 	fetched *trace.Fetched
 }
 
-// record begins the record that o.Record asks for: from here on o.Logger keeps
-// what it tells. That the file can be written is tried first.
+// record begins the record that o.Record asks for: from here on o.Logger also keeps what
+// it logs. Whether the file can be written is checked first.
 func (o *ClientOptions) record() (*recording, error) {
 	if o.Record == "" {
 		return nil, nil
@@ -39,13 +39,13 @@ func (o *ClientOptions) record() (*recording, error) {
 	r := &recording{
 		file:   file,
 		keeper: trace.NewKeeper(trace.EndClient, trace.KeptByClient),
-		header: trace.Header{Job: o.Job.Name, Client: trace.Half{Program: o.Program, Host: host}},
+		header: trace.Header{Job: o.Job.Name, Client: trace.Part{Program: o.Program, Host: host}},
 	}
 	o.Logger = slog.New(slog.NewMultiHandler(o.Logger.Handler(), r.keeper))
 	return r, nil
 }
 
-// ask says in the hello that the client will want the server's endpoint.
+// ask asks in the hello for the server's part.
 func (r *recording) ask(cfg *rc.Config) {
 	if r != nil {
 		r.header.Client.Device = cfg.Device.Name()
@@ -53,8 +53,8 @@ func (r *recording) ask(cfg *rc.Config) {
 	}
 }
 
-// connected has the server's part fetched when the connection is closed, if the
-// server gives it and the job comes to its end.
+// connected arranges that Close fetches the server's part, if the server gives it and the
+// job succeeds.
 func (r *recording) connected(ctx context.Context, conn *rc.Conn) {
 	if r == nil {
 		return
@@ -72,12 +72,12 @@ func (r *recording) connected(ctx context.Context, conn *rc.Conn) {
 		if r.fetched, err = trace.Fetch(limited, tcp, r.keeper); err != nil {
 			r.header.Server.Why = "it could not be fetched: " + err.Error()
 		}
-		return nil // the job was done: the record says what it lacks
+		return nil // the job succeeded: the record says what is missing
 	})
 }
 
-// write writes the record of a run that ended with *err, and tells of it. A run
-// whose record cannot be written has failed.
+// write writes the record of a run that ended with *err, and logs that. A run whose
+// record cannot be written has failed.
 func (r *recording) write(err *error, log *slog.Logger) {
 	if r == nil {
 		return
@@ -111,26 +111,26 @@ func (r *recording) finish(err error) (*trace.Record, error) {
 	return trace.NewRecord(r.header, r.keeper, r.fetched)
 }
 
-// giveRecord is the server's part: it keeps a client's events from its coming on,
-// and gives them to a client that asks.
+// giveRecord is the server's side: it keeps the events of one client from the accept on,
+// and gives them to the client if it asks.
 type giveRecord struct {
 	keeper *trace.Keeper
-	half   trace.Half
+	part   trace.Part
 	log    *slog.Logger // with the keeper
 }
 
-// keep makes a Logger for one client that also keeps.
+// keep makes a Logger for one client that also keeps its events.
 func (s *server) keep(who string) *giveRecord {
 	host, _ := os.Hostname() // a host without a name has ""
 	g := &giveRecord{
 		keeper: trace.NewKeeper(trace.EndServer, trace.KeptByServer),
-		half:   trace.Half{Program: s.Program, Host: host, Device: s.dev.Name()},
+		part:   trace.Part{Program: s.Program, Host: host, Device: s.dev.Name()},
 	}
 	g.log = slog.New(slog.NewMultiHandler(s.all.Handler(), g.keeper)).With(slog.String("who", who))
 	return g
 }
 
-// asked forgets what is kept if the client's hello does not ask for it.
+// asked drops the events if the client's hello does not ask for them.
 func (g *giveRecord) asked(hello oob.Hello) {
 	if hello.Params[trace.Param] != trace.ParamValue {
 		g.keeper.Discard()
@@ -138,7 +138,7 @@ func (g *giveRecord) asked(hello oob.Hello) {
 	}
 }
 
-// connected has the server's part given when the connection is closed.
+// connected arranges that Close gives the client the server's part.
 func (g *giveRecord) connected(ctx context.Context, conn *rc.Conn) {
 	if g.keeper == nil {
 		return
@@ -146,14 +146,14 @@ func (g *giveRecord) connected(ctx context.Context, conn *rc.Conn) {
 	conn.Farewell(func(limited context.Context, tcp *oob.Conn) error {
 		limited, cancel := endWith(limited, ctx)
 		defer cancel()
-		if err := trace.Give(limited, tcp, g.keeper, g.half); err != nil {
+		if err := trace.Give(limited, tcp, g.keeper, g.part); err != nil {
 			event.RecordFailed.LogAt(slog.LevelWarn, g.log, "the client did not take its record", slog.String("error", err.Error()))
 		}
-		return nil // the job was done
+		return nil // the job succeeded
 	})
 }
 
-// endWith is ctx, ended when other ends, and with its cause.
+// endWith returns a context that also ends when other ends, with its cause.
 func endWith(ctx, other context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })

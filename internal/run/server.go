@@ -1,5 +1,4 @@
-// The server's run: open, listen, and serve clients side by side until told to
-// stop.
+// The server's run: open, listen, and serve clients side by side until it is stopped.
 
 package run
 
@@ -25,9 +24,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Serve serves until ctx ends, or with Once until the job of one client, which had begun,
-// is over. It returns nil if it was stopped between clients, or the one client's job was
-// done.
+// Serve serves until ctx ends or, with Once, until the job of one client is over. It
+// returns nil if it was stopped between clients, or if the job of the one client
+// succeeded.
 func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if err := o.check(); err != nil {
 		return err
@@ -97,13 +96,13 @@ type server struct {
 	places chan struct{} // one is filled for each client, from its hello on
 }
 
-// serveOne lets in whoever comes, until the job of one has begun and is over. Who comes to
-// no job, such as a port scanner, holds up nobody and does not count.
+// serveOne serves clients until the job of one has begun and is over. A connection that
+// begins no job, such as a port scanner, delays nobody and does not count.
 func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	var comers sync.WaitGroup
-	served := make(chan error, 1) // what the one client's job came to
+	served := make(chan error, 1) // the result of the one client's job
 	for {
 		in, err := l.Accept(until)
 		if err != nil {
@@ -125,15 +124,15 @@ func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 			}
 			select {
 			case served <- err:
-			default: // of a client that came in the moment before stop
+			default: // a client that connected just before stop
 			}
 			stop()
 		})
 	}
 }
 
-// serveAll serves each client in a goroutine. A client that fails is reported
-// and does not end the server; an end in the midst of clients is an error.
+// serveAll serves each client in a goroutine. A client that fails is reported and does not
+// end the server. To be stopped while there are clients is an error.
 func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 	var clients sync.WaitGroup
 	defer clients.Wait()
@@ -170,13 +169,14 @@ func (s *server) failed(in *rc.Incoming, who string, err error) {
 		slog.String("peer", in.RemoteAddr().String()), slog.String("error", err.Error()))
 }
 
-// jobless is of a connection that came to no job: its end cuts nobody's job short.
+// jobless is the error of a connection that began no job: stopping the server did not cut
+// a job short.
 type jobless struct{ error }
 
 func (j jobless) Unwrap() error { return j.error }
 
-// joblessIfStranger returns the error of a connecting that failed: as jobless if no whole message
-// of a client came, because then there was no client.
+// joblessIfStranger returns the error of a failed connection. It makes it jobless if no
+// whole message of a client has arrived, because then there was no client.
 func joblessIfStranger(err error) error {
 	var closed *oob.ClosedError
 	var late *oob.TimeoutError
@@ -245,9 +245,9 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) (err e
 	return nil
 }
 
-// greet has a client's hello, and fills a place for it. Where the format has none,
-// this server's own choices stand for it, and the client's first byte says that there
-// is one: in all those formats it writes at once.
+// greet reads a client's hello and takes a place for the client. In a format without a
+// hello, this server's own choices stand for it, and greet waits for the first byte: in
+// all those formats the client writes at once.
 func (s *server) greet(ctx context.Context, in *rc.Incoming) (hello oob.Hello, err error) {
 	waiting, leave := s.lobby.enter(ctx, s.Timeout)
 	if s.Native() {
@@ -296,8 +296,7 @@ func (s *server) clientSession(hello oob.Hello, log *slog.Logger) job.Session {
 	return session
 }
 
-// interrupted is why an Accept ended: the reason that ctx was ended for, if it
-// was, else err.
+// interrupted returns why an Accept ended: the cause of ctx if ctx has ended, else err.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -1,4 +1,4 @@
-// What only the commands can say of an error: the names of programs and flags.
+// Additions to errors that only the commands can make: names of programs and flags.
 
 package run
 

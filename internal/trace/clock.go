@@ -1,4 +1,4 @@
-// How far two clocks are apart, told by messages between them.
+// How far two clocks are apart, measured by messages between them.
 
 package trace
 
@@ -20,15 +20,15 @@ const clockMethod = "NTP's formula over TCP after the job; the round with the le
 // A round is the four times of one question and its answer.
 type round struct {
 	asked, answered time.Time // by the client's clock
-	heard, told     time.Time // by the server's
+	received, sent  time.Time // by the server's
 }
 
-// delay is the time that both messages were under way.
-func (r round) delay() time.Duration { return r.answered.Sub(r.asked) - r.told.Sub(r.heard) }
+// delay is how long both messages took on the network.
+func (r round) delay() time.Duration { return r.answered.Sub(r.asked) - r.sent.Sub(r.received) }
 
 // offset is how far the server's clock is ahead. It is wrong by at most half the
-// delay: by that much if one of both messages took no time at all.
-func (r round) offset() time.Duration { return (r.heard.Sub(r.asked) + r.told.Sub(r.answered)) / 2 }
+// delay, which it is if one of the messages took no time at all.
+func (r round) offset() time.Duration { return (r.received.Sub(r.asked) + r.sent.Sub(r.answered)) / 2 }
 
 // measureClock asks the server for its time, several times.
 func measureClock(ctx context.Context, tcp Notes, now func() time.Time) (Clock, error) {
@@ -43,34 +43,34 @@ func measureClock(ctx context.Context, tcp Notes, now func() time.Time) (Clock, 
 		if err != nil {
 			return Clock{}, err
 		}
-		if r.heard, r.told, err = parseTimes(answer.Data); err != nil {
+		if r.received, r.sent, err = parseTimes(answer.Data); err != nil {
 			return Clock{}, err
 		}
-		if r.told.Before(r.heard) || r.delay() < 0 {
-			return Clock{}, errors.Errorf("the server's clock says that it thought for %v, and the answer came after %v", r.told.Sub(r.heard), r.answered.Sub(r.asked))
+		if r.sent.Before(r.received) || r.delay() < 0 {
+			return Clock{}, errors.Errorf("the server's clock says that it thought for %v, and the answer came after %v", r.sent.Sub(r.received), r.answered.Sub(r.asked))
 		}
 		if n == 0 || r.delay() < best.delay() {
 			best = r
 		}
 	}
-	// Half the delay, rounded up: an uncertainty says no less than it is.
+	// Half the delay, rounded up: the uncertainty must not be too small.
 	return Clock{
 		Reference: EndClient, Method: clockMethod, Rounds: clockRounds,
 		Offset: best.offset(), Uncertainty: (best.delay() + 1) / 2,
 	}, nil
 }
 
-// tellClock is the server's answer to one question.
-func tellClock(ctx context.Context, tcp Notes, now func() time.Time) error {
-	heard := now()
-	return tcp.SendNote(ctx, oob.Note{Name: noteClock, Data: fmt.Appendf(nil, "%d %d", heard.UnixNano(), now().UnixNano())})
+// giveTime is the server's answer to one question.
+func giveTime(ctx context.Context, tcp Notes, now func() time.Time) error {
+	received := now()
+	return tcp.SendNote(ctx, oob.Note{Name: noteClock, Data: fmt.Appendf(nil, "%d %d", received.UnixNano(), now().UnixNano())})
 }
 
 // parseTimes reads two times, in nanoseconds since 1970.
-func parseTimes(data []byte) (heard, told time.Time, err error) {
+func parseTimes(data []byte) (received, sent time.Time, err error) {
 	var a, b int64
 	if n, err := fmt.Sscanf(string(data), "%d %d", &a, &b); n != 2 || err != nil || len(data) > 64 || a < 0 || b < 0 {
-		return heard, told, errors.Errorf("the server's times %.64q are none", data)
+		return received, sent, errors.Errorf("the server's times %.64q are none", data)
 	}
 	return time.Unix(0, a).UTC(), time.Unix(0, b).UTC(), nil
 }

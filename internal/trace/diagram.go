@@ -1,4 +1,4 @@
-// Drawing a record: a sequence diagram of what both ends told, and of nothing else.
+// Drawing a record as a sequence diagram.
 
 package trace
 
@@ -13,7 +13,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/event"
 )
 
-// maxRows is how many rows a diagram has at most: one with more is no picture.
+// maxRows is how many rows a diagram has at most: a longer one is unreadable.
 const maxRows = 120
 
 // WriteDiagram draws the record in Mermaid's language, which many viewers of
@@ -22,15 +22,15 @@ const maxRows = 120
 // completions. Two rows of different ends may have happened the other way round
 // if their times differ by less than the clock's uncertainty.
 func (rec *Record) WriteDiagram(w io.Writer) error {
-	d := &diagram{out: bufio.NewWriter(w), halves: rec.Client.Present && rec.Server.Present}
+	d := &diagram{out: bufio.NewWriter(w), both: rec.Client.Present && rec.Server.Present}
 	fmt.Fprintln(d.out, "sequenceDiagram")
 	fmt.Fprintf(d.out, "    participant client as %s\n", participant(EndClient, rec.Client))
 	fmt.Fprintf(d.out, "    participant server as %s\n", participant(EndServer, rec.Server))
 	for i := range rec.Events {
 		d.draw(&rec.Events[i])
 	}
-	if d.left > 0 {
-		d.line("Note over client,server: %d more are not drawn", d.left)
+	if d.omitted > 0 {
+		d.line("Note over client,server: %d more are not drawn", d.omitted)
 	}
 	if rec.Error != "" {
 		d.line("Note over client,server: failed: %s", plain(rec.Error))
@@ -38,21 +38,21 @@ func (rec *Record) WriteDiagram(w io.Writer) error {
 	return d.out.Flush()
 }
 
-func participant(end string, h Half) string {
-	if !h.Present {
-		return end + " (its half is not there)"
+func participant(end string, p Part) string {
+	if !p.Present {
+		return end + " (its part is not there)"
 	}
-	if h.Device != "" {
-		return end + " on " + plain(h.Device)
+	if p.Device != "" {
+		return end + " on " + plain(p.Device)
 	}
 	return end
 }
 
 type diagram struct {
-	out    *bufio.Writer
-	halves bool // both are there: each message is drawn where it was sent
-	rows   int
-	left   int // rows for which there is no room
+	out     *bufio.Writer
+	both    bool // the parts of both ends are there: each message is drawn where it was sent
+	rows    int
+	omitted int // rows for which there is no room
 }
 
 func (d *diagram) line(format string, args ...any) {
@@ -64,14 +64,14 @@ func (d *diagram) draw(e *Event) {
 	switch {
 	case row == "":
 	case d.rows >= maxRows:
-		d.left++
+		d.omitted++
 	default:
 		d.rows++
 		d.line("%s", row)
 	}
 }
 
-// row is what an event looks like; "" is nothing.
+// row returns the line of an event; "" draws nothing.
 func (d *diagram) row(e *Event) string {
 	peer := EndServer
 	if e.End == EndServer {
@@ -87,7 +87,7 @@ func (d *diagram) row(e *Event) string {
 		if e.Attr("sent").Bool() {
 			return fmt.Sprintf("%s-->>%s: %s", e.End, peer, what)
 		}
-		if !d.halves {
+		if !d.both {
 			return fmt.Sprintf("%s-->>%s: %s", peer, e.End, what)
 		}
 	case event.QPTransition.Name():
@@ -122,8 +122,8 @@ func (d *diagram) row(e *Event) string {
 	return ""
 }
 
-// plain makes a text that anybody may have written safe within a row: printable,
-// short, and without the characters that end a row or a text.
+// plain makes a text from another program safe within a row: printable, short, and
+// without the characters that end a row or a text.
 func plain(s string) string {
 	const longest = 60
 	var out strings.Builder

@@ -11,7 +11,7 @@ func TestDiagram(t *testing.T) {
 		return Event{End: end, Event: kind, Verb: verb, Message: msg, Attrs: attrs}
 	}
 	rec := &Record{
-		Header: Header{Client: Half{Present: true, Device: "rxe0"}, Server: Half{Present: true}},
+		Header: Header{Client: Part{Present: true, Device: "rxe0"}, Server: Part{Present: true}},
 		Events: []Event{
 			event("client", "oob.message", "tcp", "", slog.Bool("sent", true), slog.String("message", "hello"), slog.String("name", "")),
 			event("server", "oob.message", "tcp", "", slog.Bool("sent", false), slog.String("message", "hello"), slog.String("name", "")),

@@ -26,19 +26,19 @@ const (
 type Event struct {
 	Time    time.Time   // on the record's clock; UTC, to the nanosecond
 	End     string      // EndClient or EndServer
-	Who     string      // who told it: "client", "server/3"
+	Who     string      // who logged it: "client", "server/3"
 	Level   slog.Level  // slog.LevelDebug and above
 	Event   string      // its kind, such as "qp.transition"
 	Verb    string      // the C call it stands for; "" if none
 	Path    string      // "slow", "fast", "data" or "info"; "" if none
 	Message string      // for people
-	Attrs   []slog.Attr // the rest, in the order told: see Attr
+	Attrs   []slog.Attr // the rest, in the order of logging: see Attr
 }
 
-// Attr is the attribute of a name, or that of a group's: Attr("attr", "PORT").
+// Attr returns the attribute of a name, or one within a group: Attr("attr", "PORT").
 // Values are strings, integers (Int64, and Uint64 beyond it), floating-point
 // numbers with a fraction, booleans, durations and groups. The zero Value, of
-// kind Any, says that there is none of that name.
+// kind Any, means that there is none of that name.
 func (e *Event) Attr(path ...string) slog.Value {
 	attrs := e.Attrs
 	var found slog.Value
@@ -57,8 +57,8 @@ func (e *Event) Attr(path ...string) slog.Value {
 	return found
 }
 
-// newEvent makes an event of a record's attributes. Those that every event has
-// are picked out of them.
+// newEvent makes an event of a record's attributes. Those that every event has become
+// fields.
 func newEvent(at time.Time, end string, r slog.Record, attrs []slog.Attr) Event {
 	e := Event{Time: at, End: end, Level: r.Level, Message: keptText(r.Message)}
 	for _, a := range canonical(attrs, 0) {
@@ -85,10 +85,10 @@ const maxDepth = 8
 // durationSuffix ends the names of numbers, in files, that are nanoseconds.
 const durationSuffix = "_ns"
 
-// canonical is the one form that attributes have in an Event, such that writing
-// and reading give the same again: values are resolved; groups without a name
-// are dissolved, empty ones dropped; of two attributes with one name the last
-// stays; and a number is of the kind that its decimal digits would be read as.
+// canonical brings attributes into the one form that they have in an Event, so that
+// writing and reading returns the same. Values are resolved; groups without a name are
+// dissolved and empty ones dropped; of two attributes with one name the last stays; a
+// number has the kind that its decimal digits are read as.
 func canonical(attrs []slog.Attr, depth int) []slog.Attr {
 	var out []slog.Attr
 	for _, a := range attrs {

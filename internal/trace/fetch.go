@@ -1,14 +1,14 @@
-// How the server's half of a record comes to the client, when the job is over and
-// both ends' queue pairs are freed, and TCP alone is left:
+// How the client gets the server's part of a record. The job is over and both ends'
+// queue pairs are freed; only TCP is left:
 //
 //	client                       server
 //	note "clock"   ----------->            as often as it likes, up to a limit
 //	             <-----------  note "clock": when it heard that, when it answered
 //	note "record"  ----------->            once
-//	             <-----------  note "record" …: the half, in parts
-//	             <-----------  note "record end": its last part
+//	             <-----------  note "record" …: the part, in pieces
+//	             <-----------  note "record end": the last piece
 //
-// A half is a line with a Half as JSON, then the events, as they are in a file.
+// A part is a line with a Part as JSON, then the events, as they are in a file.
 
 package trace
 
@@ -22,8 +22,8 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// Param is the parameter of both ends' hellos that says: if the peer has it too,
-// the run ends with this. Its value is the Version of the events.
+// Param is the parameter of both ends' hellos by which they agree to compare clocks and
+// send the server's part after the job. Its value is the Version of the events.
 const (
 	Param      = "record"
 	ParamValue = "1"
@@ -35,29 +35,30 @@ const (
 	noteRecordEnd = "record end"
 )
 
-// What an end takes from the other.
+// Limits of what an end accepts from the other.
 const (
-	maxQuestions = 4 * clockRounds               // a server answers
-	maxHalf      = KeptByServer + 64<<10         // bytes a client takes; the extra for a header and a gap
-	maxParts     = 2 * (maxHalf/partSize + 1)    // in so many notes
-	partSize     = oob.MaxNoteData / 1024 * 1024 // bytes of data in a note
+	maxQuestions = 4 * clockRounds               // that a server answers
+	maxPart      = KeptByServer + 64<<10         // bytes that a client accepts; the extra is for a header and a gap
+	maxPieces    = 2 * (maxPart/pieceSize + 1)   // notes that a client accepts
+	pieceSize    = oob.MaxNoteData / 1024 * 1024 // bytes of data in a note
 )
 
-// Notes is the part of an *oob.Conn that this needs.
+// Notes is the methods of an *oob.Conn that this package uses.
 type Notes interface {
 	SendNote(context.Context, oob.Note) error
 	RecvNote(ctx context.Context, name string) (oob.Note, error)
 }
 
-// Fetched is the server's half, with its events' times on the client's clock.
+// Fetched is the server's part of a record, with the times of its events on the client's
+// clock.
 type Fetched struct {
-	Half   Half
+	Part   Part
 	Clock  Clock
 	Events []Event
 }
 
-// Fetch has the server's half of a record told by a server that calls Give.
-// Whatever the server sends, it takes a few MiB and ctx's time at most.
+// Fetch fetches the server's part of a record from a server that calls Give. Whatever the
+// server sends, Fetch takes a few MiB and ctx's time at most.
 func Fetch(ctx context.Context, tcp Notes, client *Keeper) (*Fetched, error) {
 	f := &Fetched{}
 	var err error
@@ -67,68 +68,68 @@ func Fetch(ctx context.Context, tcp Notes, client *Keeper) (*Fetched, error) {
 	if err := tcp.SendNote(ctx, oob.Note{Name: noteRecord}); err != nil {
 		return nil, err
 	}
-	var half []byte
-	for part := 1; ; part++ {
+	var text []byte
+	for piece := 1; ; piece++ {
 		n, err := tcp.RecvNote(ctx, "")
 		if err != nil {
 			return nil, err
 		}
 		if n.Name != noteRecord && n.Name != noteRecordEnd {
-			return nil, errors.Errorf("the server sent the note %q in the midst of its half", n.Name)
+			return nil, errors.Errorf("the server sent the note %q in the midst of its part", n.Name)
 		}
-		if half = append(half, n.Data...); len(half) > maxHalf || part > maxParts {
-			return nil, errors.Errorf("the server sent more than %d bytes or %d notes", maxHalf, maxParts)
+		if text = append(text, n.Data...); len(text) > maxPart || piece > maxPieces {
+			return nil, errors.Errorf("the server sent more than %d bytes or %d notes", maxPart, maxPieces)
 		}
 		if n.Name == noteRecordEnd {
 			break
 		}
 	}
-	if err := f.parse(half); err != nil {
+	if err := f.parse(text); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// parse reads the half, which is text from another host.
+// parse reads the server's part, which is text from another host.
 func (f *Fetched) parse(text []byte) error {
 	first, rest, _ := bytes.Cut(text, []byte("\n"))
-	if err := json.Unmarshal(first, &f.Half); err != nil {
-		return errors.WithMessage(badJSON(err), "the server's half")
+	if err := json.Unmarshal(first, &f.Part); err != nil {
+		return errors.WithMessage(badJSON(err), "the server's part")
 	}
-	if !f.Half.Present || f.Half.Why != "" || f.Half.Dropped < 0 {
-		return errors.Errorf("the server says of its half %.200q", first)
+	if !f.Part.Present || f.Part.Why != "" || f.Part.Dropped < 0 {
+		return errors.Errorf("the server says of its part %.200q", first)
 	}
 	number := 1
 	for line := range bytes.Lines(rest) {
 		number++
 		e, err := parseEvent(line)
 		if err != nil {
-			return errors.WithMessagef(err, "line %d of the server's half", number)
+			return errors.WithMessagef(err, "line %d of the server's part", number)
 		}
 		e.Time, e.End = e.Time.Add(-f.Clock.Offset), EndServer
 		if !inRange(e.Time) {
-			return errors.Errorf("line %d of the server's half is of the year %d", number, e.Time.Year())
+			return errors.Errorf("line %d of the server's part is of the year %d", number, e.Time.Year())
 		}
 		f.Events = append(f.Events, e)
 	}
-	if len(f.Events) != f.Half.Events {
-		return errors.Errorf("the server's half has %d events, and says %d", len(f.Events), f.Half.Events)
+	if len(f.Events) != f.Part.Events {
+		return errors.Errorf("the server's part has %d events, and says %d", len(f.Events), f.Part.Events)
 	}
 	return nil
 }
 
-// Give answers a client that calls Fetch; of half it fills in what the Keeper
-// knows. A client can have it send the half once, and takes ctx's time at most.
-func Give(ctx context.Context, tcp Notes, server *Keeper, half Half) error {
+// Give answers a client that calls Fetch. It adds to part what the Keeper knows. A client
+// gets the part once, and uses ctx's time at most.
+func Give(ctx context.Context, tcp Notes, server *Keeper, part Part) error {
 	for range maxQuestions {
 		n, err := tcp.RecvNote(ctx, "")
 		switch {
 		case err != nil:
 			return err
 		case n.Name == noteClock:
-			err = tellClock(ctx, tcp, server.Now)
+			err = giveTime(ctx, tcp, server.Now)
 		case n.Name == noteRecord:
-			return giveHalf(ctx, tcp, server, half)
+			return givePart(ctx, tcp, server, part)
 		default:
 			err = errors.Errorf("the client sent the note %q, which is no question", n.Name)
 		}
@@ -139,20 +140,20 @@ func Give(ctx context.Context, tcp Notes, server *Keeper, half Half) error {
 	return errors.Errorf("the client asked for the time %d times and not for the record", maxQuestions)
 }
 
-func giveHalf(ctx context.Context, tcp Notes, server *Keeper, half Half) error {
+func givePart(ctx context.Context, tcp Notes, server *Keeper, part Part) error {
 	lines, dropped := server.lines()
-	half.Present, half.Events, half.Dropped = true, len(lines), dropped
-	text, err := json.Marshal(half)
+	part.Present, part.Events, part.Dropped = true, len(lines), dropped
+	text, err := json.Marshal(part)
 	if err != nil {
 		return err
 	}
 	text = append(text, '\n')
 	text = append(text, bytes.Join(lines, nil)...)
-	for len(text) > partSize {
-		if err := tcp.SendNote(ctx, oob.Note{Name: noteRecord, Data: text[:partSize]}); err != nil {
+	for len(text) > pieceSize {
+		if err := tcp.SendNote(ctx, oob.Note{Name: noteRecord, Data: text[:pieceSize]}); err != nil {
 			return err
 		}
-		text = text[partSize:]
+		text = text[pieceSize:]
 	}
 	return tcp.SendNote(ctx, oob.Note{Name: noteRecordEnd, Data: text})
 }

@@ -53,7 +53,7 @@ func TestFetch(t *testing.T) {
 			}
 			client, server := pipe(t)
 			given := make(chan error, 1)
-			go func() { given <- Give(shortly(t), server, sk, Half{Program: "p", Host: "h", Device: "d"}) }()
+			go func() { given <- Give(shortly(t), server, sk, Part{Program: "p", Host: "h", Device: "d"}) }()
 			fetched, err := Fetch(shortly(t), client, ck)
 			if err != nil {
 				t.Fatal(err)
@@ -65,7 +65,7 @@ func TestFetch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := (Half{Present: true, Program: "p", Host: "h", Device: "d", Events: rounds}); rec.Server != want {
+			if want := (Part{Present: true, Program: "p", Host: "h", Device: "d", Events: rounds}); rec.Server != want {
 				t.Errorf("%+v, want %+v", rec.Server, want)
 			}
 			if off := rec.Clock.Offset - ahead; off.Abs() > rec.Clock.Uncertainty {
@@ -166,7 +166,7 @@ func TestFetchFromAHostileServer(t *testing.T) {
 			return []oob.Note{{Name: noteClock, Data: fmt.Appendf(nil, format, args...)}}
 		}
 	}
-	half := func(text string) func(oob.Note) []oob.Note {
+	part := func(text string) func(oob.Note) []oob.Note {
 		return func(asked oob.Note) []oob.Note {
 			if asked.Name == noteClock {
 				return sound(asked)
@@ -196,16 +196,16 @@ func TestFetchFromAHostileServer(t *testing.T) {
 		"thought for a century": {clock("0 %d", int64(9e18)), "the server's clock"},
 		"another note":          {func(oob.Note) []oob.Note { return []oob.Note{{Name: "gossip"}} }, `"gossip"`},
 		"another note midway":   {endless(oob.Note{Name: "gossip"}), `the note "gossip" in the midst`},
-		"endless":               {endless(oob.Note{Name: noteRecord, Data: make([]byte, partSize)}), "more than"},
+		"endless":               {endless(oob.Note{Name: noteRecord, Data: make([]byte, pieceSize)}), "more than"},
 		"endless and empty":     {endless(oob.Note{Name: noteRecord}), "more than"},
-		"nothing":               {half(""), "the server's half: not JSON"},
-		"garbage":               {half("\x00\xff"), "the server's half: not JSON"},
-		"no half after all":     {half(`{"present":false,"why":"not today"}` + "\n"), "not today"},
-		"dropped below 0":       {half(`{"present":true,"dropped":-1}` + "\n"), "-1"},
-		"fewer events":          {half(one), "has 0 events, and says 1"},
-		"more events":           {half(one + event + event), "has 2 events, and says 1"},
-		"garbage for an event":  {half(one + "garbage\n"), "line 2 of the server's half"},
-		"deep":                  {half(one + `{"attrs":` + strings.Repeat(`{"a":`, 200_000)), "deep"},
+		"nothing":               {part(""), "the server's part: not JSON"},
+		"garbage":               {part("\x00\xff"), "the server's part: not JSON"},
+		"no part after all":     {part(`{"present":false,"why":"not today"}` + "\n"), "not today"},
+		"dropped below 0":       {part(`{"present":true,"dropped":-1}` + "\n"), "-1"},
+		"fewer events":          {part(one), "has 0 events, and says 1"},
+		"more events":           {part(one + event + event), "has 2 events, and says 1"},
+		"garbage for an event":  {part(one + "garbage\n"), "line 2 of the server's part"},
+		"deep":                  {part(one + `{"attrs":` + strings.Repeat(`{"a":`, 200_000)), "deep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var pending []oob.Note
@@ -226,7 +226,7 @@ func TestFetchFromAHostileServer(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) || fetched != nil {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
-			if received > maxHalf+2*partSize {
+			if received > maxPart+2*pieceSize {
 				t.Errorf("%d bytes were taken", received)
 			}
 		})
@@ -264,7 +264,7 @@ func TestFetchFromASilentServer(t *testing.T) {
 }
 
 // What a client can do to a server: have it tell the time, a number of times, and
-// give the half, once.
+// give the part, once.
 func TestGiveToAHostileClient(t *testing.T) {
 	k := NewKeeper(EndServer, KeptByServer)
 	slog.New(k).Info("m", "event", "e")
@@ -287,7 +287,7 @@ func TestGiveToAHostileClient(t *testing.T) {
 				test.ask = test.ask[1:]
 				return n, nil
 			},
-		}, k, Half{})
+		}, k, Part{})
 		if err == nil || !strings.Contains(err.Error(), test.want) || sent > maxQuestions {
 			t.Errorf("%s: %v; %d notes sent", name, err, sent)
 		}
@@ -301,7 +301,7 @@ func repeat(n oob.Note, times int) (notes []oob.Note) {
 	return notes
 }
 
-// A full Keeper's half is one that a client takes.
+// A full Keeper's part is one that a client takes.
 func TestFullHalfIsTaken(t *testing.T) {
 	sk := NewKeeper(EndServer, KeptByServer)
 	log := slog.New(sk)
@@ -309,9 +309,9 @@ func TestFullHalfIsTaken(t *testing.T) {
 		log.Info(strings.Repeat("\x01", 200), "event", "e") // six bytes each in JSON
 	}
 	client, server := pipe(t)
-	go Give(shortly(t), server, sk, Half{})
+	go Give(shortly(t), server, sk, Part{})
 	fetched, err := Fetch(shortly(t), client, NewKeeper(EndClient, KeptByClient))
-	if err != nil || fetched.Half.Dropped == 0 {
+	if err != nil || fetched.Part.Dropped == 0 {
 		t.Errorf("%v, %+v", err, fetched)
 	}
 }

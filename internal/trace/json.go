@@ -1,4 +1,4 @@
-// JSON lines: a record a line, for a program that reads.
+// JSON lines: one record per line, for programs.
 
 package trace
 

@@ -21,13 +21,13 @@ const (
 	KeptByServer = 1 << 20
 )
 
-// Keeper is a slog.Handler that keeps records of level Debug and above, up to a
-// limit. Past it a run's beginning and its end stay, since that is where
-// connections are made and taken down; an event "record.gap" says how many in
-// the midst were left out.
+// Keeper is a slog.Handler that keeps records of level Debug and above, up to a limit.
+// Past the limit it keeps the beginning and the end of a run, because connections are made
+// and taken down there. An event "record.gap" says how many records between them were
+// dropped.
 //
-// Its times are by one clock that is never set: the host's at the beginning,
-// and what has passed since.
+// Its times are by one clock that is never set: the host's clock at the beginning, plus
+// what has passed since.
 type Keeper struct {
 	kept  *kept
 	scope []scope // what WithAttrs and WithGroup added, first to last

@@ -1,5 +1,5 @@
-// An event as a line of JSON, and back. The names are those of --json; what is
-// the event's own is under "attrs".
+// An event as a line of JSON, and back. The names are those of --json; the event's own
+// attributes are under "attrs".
 
 package trace
 
@@ -15,8 +15,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// maxLine is how long a line may be, in bytes: an event that would be longer is
-// told without its attributes.
+// maxLine is how long a line may be, in bytes. An event that would be longer is written
+// without its attributes.
 const maxLine = 1 << 20
 
 // timeLayout has all its digits always, so that the texts sort as the times do.
@@ -68,7 +68,7 @@ func (e *encoder) encode(ev *Event) {
 	_ = e.json.Handle(context.Background(), r)                               // a buffer takes everything
 }
 
-// parseEvent reads a line. Names that it does not know are passed over.
+// parseEvent reads a line. It ignores names that it does not know.
 func parseEvent(line []byte) (Event, error) {
 	fields, err := parseObject(line)
 	if err != nil {

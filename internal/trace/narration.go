@@ -1,4 +1,4 @@
-// The narration: a line a record, for a person who learns.
+// The narration: one line per record, for a person who learns.
 
 package trace
 
@@ -21,10 +21,10 @@ import (
 //	[15:04:05.000 #0007 server] SLOW  RESET→INIT  mask=0x39 …  · ibv_modify_qp
 //	              PORT=1 ACCESS_FLAGS=…
 //
-// that is: time, number in this run, who; path, or for a warning WARN and for an
-// error ERROR; what happened, with its attributes and the verb it stands for; a group
-// of attributes follows on lines of its own. A line of a table is its text alone. Who
-// is the attribute "who".
+// The line has the time, the number in this run, and the attribute "who". Then come the
+// path (WARN for a warning, ERROR for an error), what happened, its attributes and its
+// verb. A group of attributes follows on its own lines. A line of a table is its text
+// alone.
 type Narration struct {
 	out   *output
 	level slog.Level
@@ -53,7 +53,7 @@ func (n *Narration) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &child
 }
 
-// WithGroup is there for slog.Handler; a narration has no use for nested names.
+// WithGroup returns n: a narration does not show nested names.
 func (n *Narration) WithGroup(string) slog.Handler { return n }
 
 // Handle writes one record.
@@ -110,9 +110,9 @@ const (
 	traceWidth  = 80
 )
 
-// toldByText are attributes for programs, by the event, which comes before them: a
-// person reads them in the text.
-var toldByText = map[string][]string{
+// inText are the attributes that repeat the text, by the name of the event. They are for
+// programs. The attribute "event" comes before them.
+var inText = map[string][]string{
 	event.ObjectMade.Name():        {"object"},
 	event.ObjectFreed.Name():       {"object"},
 	event.PingpongBandwidth.Name(): {"bytes", "seconds", "mbit_per_s"},
@@ -122,18 +122,18 @@ var toldByText = map[string][]string{
 	event.RegionKnown.Name():       {"side", "name"},
 }
 
-// tableLines are the events whose texts are lines of a table, in which a person reads
-// all that the attributes tell a program.
+// tableLines are the events whose texts are lines of a table. The line has all that the
+// attributes have.
 var tableLines = map[string]bool{event.BenchHeader.Name(): true, event.BenchResult.Name(): true}
 
 func (l *narrated) add(a slog.Attr) {
 	switch {
 	case a.Key == "who":
 		l.who = a.Value.String()
-	case a.Key == "from" || a.Key == "to": // told by the text
+	case a.Key == "from" || a.Key == "to": // in the text
 	case a.Key == "event":
 		l.event = a.Value.String()
-	case slices.Contains(toldByText[l.event], a.Key):
+	case slices.Contains(inText[l.event], a.Key):
 	case a.Key == "path":
 		l.path = strings.ToUpper(a.Value.String())
 	case a.Key == "verb":
@@ -149,7 +149,8 @@ func (l *narrated) add(a slog.Attr) {
 
 func field(a slog.Attr) string { return a.Key + "=" + Printable(a.Value.String()) }
 
-// Printable quotes what a terminal should not be sent: the text may be a peer's.
+// Printable quotes a text that has what a terminal must not get. The text may be a
+// peer's.
 func Printable(s string) string {
 	for _, r := range s {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {

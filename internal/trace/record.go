@@ -20,8 +20,8 @@ const (
 	Version = 1
 )
 
-// Record is a run as its client saw it, with the server's half if that could be
-// had. The events are in the order of their times.
+// Record is the events of a run: the client's, and the server's if the client could fetch
+// them. The events are in the order of their times.
 type Record struct {
 	Header
 	Events []Event
@@ -32,17 +32,17 @@ type Header struct {
 	Schema  string `json:"schema"`
 	Version int    `json:"version"`
 	Job     string `json:"job"`
-	Done    bool   `json:"done"`            // the job was
-	Error   string `json:"error,omitempty"` // why it was not
-	Client  Half   `json:"client"`
-	Server  Half   `json:"server"`
+	Done    bool   `json:"done"`            // the job succeeded
+	Error   string `json:"error,omitempty"` // why it did not succeed
+	Client  Part   `json:"client"`
+	Server  Part   `json:"server"`
 	Clock   *Clock `json:"clock,omitempty"` // nil if it was not measured
 }
 
-// Half says what a record has of one end.
-type Half struct {
+// Part says what a record has of one end.
+type Part struct {
 	Present bool   `json:"present"`
-	Why     string `json:"why,omitempty"`     // it is not present
+	Why     string `json:"why,omitempty"`     // why it is not present
 	Program string `json:"program,omitempty"` // name and version
 	Host    string `json:"host,omitempty"`
 	Device  string `json:"device,omitempty"`
@@ -50,10 +50,10 @@ type Half struct {
 	Dropped int    `json:"dropped"` // events that were left out for want of room
 }
 
-// Clock says how the server's times were put on the client's clock: the server's
-// clock was ahead by Offset, give or take Uncertainty, and Offset was taken away.
+// Clock says how the server's times were put on the client's clock. The server's clock was
+// ahead by Offset, give or take Uncertainty, and Offset was subtracted.
 type Clock struct {
-	Reference   string        `json:"reference"` // the end whose clock the times are by: EndClient
+	Reference   string        `json:"reference"` // the end whose clock counts: EndClient
 	Method      string        `json:"method"`
 	Rounds      int           `json:"rounds"`
 	Offset      time.Duration `json:"offset_ns"`
@@ -122,12 +122,12 @@ func ReadRecord(r io.Reader) (*Record, error) {
 	case number == 0:
 		return nil, errors.WithMessage(io.ErrUnexpectedEOF, "the record is empty")
 	}
-	for end, half := range map[string]Half{EndClient: rec.Client, EndServer: rec.Server} {
+	for end, part := range map[string]Part{EndClient: rec.Client, EndServer: rec.Server} {
 		switch got := counts[end]; {
-		case got < half.Events:
-			return nil, errors.WithMessagef(io.ErrUnexpectedEOF, "the record ends after %d of the %d events of the %s; it was cut", got, half.Events, end)
-		case got > half.Events:
-			return nil, errors.Errorf("the record has %d events of the %s, and its header says %d", got, end, half.Events)
+		case got < part.Events:
+			return nil, errors.WithMessagef(io.ErrUnexpectedEOF, "the record ends after %d of the %d events of the %s; it was cut", got, part.Events, end)
+		case got > part.Events:
+			return nil, errors.Errorf("the record has %d events of the %s, and its header says %d", got, end, part.Events)
 		}
 	}
 	return rec, nil
@@ -162,9 +162,9 @@ func (h *Header) check() error {
 	case h.Clock != nil && (h.Clock.Reference != EndClient || h.Clock.Rounds < 1 || h.Clock.Uncertainty < 0):
 		return errors.Errorf("the clock is %+v", *h.Clock)
 	}
-	for _, half := range []Half{h.Client, h.Server} {
-		if half.Events < 0 || half.Dropped < 0 || half.Present == (half.Why != "") || !half.Present && half.Events > 0 {
-			return errors.Errorf("the half of an end is %+v", half)
+	for _, part := range []Part{h.Client, h.Server} {
+		if part.Events < 0 || part.Dropped < 0 || part.Present == (part.Why != "") || !part.Present && part.Events > 0 {
+			return errors.Errorf("the part of an end is %+v", part)
 		}
 	}
 	return nil
@@ -193,9 +193,9 @@ func (r *Record) WriteTo(w io.Writer) (int64, error) {
 	return written, nil
 }
 
-// NewRecord makes a record of what a client has kept, and of the server's half
-// unless fetched is nil: then h.Server.Why says why. Else h needs no more than
-// Job, Error, and what is known of both ends.
+// NewRecord makes a record of what a client has kept and of the server's part. If fetched
+// is nil, h.Server.Why says why. Besides that, h needs Job, Error, and what is known of
+// both ends.
 func NewRecord(h Header, client *Keeper, fetched *Fetched) (*Record, error) {
 	h.Schema, h.Version, h.Done = Schema, Version, h.Error == ""
 	events, dropped, err := client.events()
@@ -204,7 +204,7 @@ func NewRecord(h Header, client *Keeper, fetched *Fetched) (*Record, error) {
 	}
 	h.Client.Present, h.Client.Events, h.Client.Dropped = true, len(events), dropped
 	if fetched != nil {
-		h.Server, h.Clock = fetched.Half, &fetched.Clock
+		h.Server, h.Clock = fetched.Part, &fetched.Clock
 		events = append(events, fetched.Events...)
 	}
 	slices.SortStableFunc(events, func(a, b Event) int { return a.Time.Compare(b.Time) })

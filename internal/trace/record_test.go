@@ -55,7 +55,7 @@ func testRecord(t *testing.T) *Record {
 	log.Debug("kept, whatever is narrated", "event", "wr.dump")
 	log.Log(context.Background(), slog.LevelDebug-1, "below all")
 	log.Error("no event")
-	rec, err := NewRecord(Header{Job: "test", Error: "it failed", Server: Half{Why: "there is none"}}, k, nil)
+	rec, err := NewRecord(Header{Job: "test", Error: "it failed", Server: Part{Why: "there is none"}}, k, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,8 +257,8 @@ func TestReaderRefuses(t *testing.T) {
 		"a clock of another end":   {header(`"done":true`, `"done":true,"clock":{"reference":"server","rounds":1}`), "the clock"},
 		"an uncertainty below 0":   {header(`"done":true`, `"done":true,"clock":{"reference":"client","rounds":1,"uncertainty_ns":-1}`), "the clock"},
 		"present without a clock":  {header(`"present":false,"why":"w"`, `"present":true`), "no clock"},
-		"absent without a reason":  {header(`,"why":"w"`, ``), "the half"},
-		"absent with events":       {header(`"why":"w","events":0`, `"why":"w","events":1`), "the half"},
+		"absent without a reason":  {header(`,"why":"w"`, ``), "the part"},
+		"absent with events":       {header(`"why":"w","events":0`, `"why":"w","events":1`), "the part"},
 		"too few events":           {header(`"events":1`, `"events":2`), "after 1 of the 2 events of the client; it was cut"},
 		"too many events":          {header(`"events":1`, `"events":0`), "has 1 events of the client"},
 		"events of the absent end": {event(`"end":"client"`, `"end":"server"`), "of the"},

@@ -1,4 +1,4 @@
-// The story: a run in about twenty lines, for a person who sees it for the first time.
+// The story: a run in twenty to forty lines, for a person who sees it for the first time.
 
 package trace
 
@@ -89,7 +89,7 @@ func (s *Story) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &Story{out: s.out, attrs: append(slices.Clip(s.attrs), attrs...)}
 }
 
-// WithGroup is there for slog.Handler; a story has no use for nested names.
+// WithGroup returns s: a story does not show nested names.
 func (s *Story) WithGroup(string) slog.Handler { return s }
 
 // Handle adds one record to the story.

@@ -257,7 +257,7 @@ func (e *Event) row() row {
 	if why := e.text("error"); why != "" {
 		text = strings.TrimPrefix(text+": "+Printable(why), ": ")
 	}
-	hide := append(slices.Clip(p.hide), toldByText[e.Event]...)
+	hide := append(slices.Clip(p.hide), inText[e.Event]...)
 	if rest := attrText(e.Attrs, append(hide, "text", "error", "from", "to")); rest != "" {
 		text += " (" + rest + ")"
 	}

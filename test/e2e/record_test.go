@@ -167,7 +167,7 @@ func checkHalves(t *testing.T, rec *trace.Record) {
 	if !rec.Done || rec.Error != "" || rec.Job == "" || rec.Clock == nil || rec.Clock.Rounds < 8 || rec.Clock.Uncertainty > time.Second {
 		t.Errorf("header %+v, clock %+v", rec.Header, rec.Clock)
 	}
-	for end, half := range map[string]trace.Half{"client": rec.Client, "server": rec.Server} {
+	for end, half := range map[string]trace.Part{"client": rec.Client, "server": rec.Server} {
 		if !half.Present || half.Host != host || half.Device != device || !strings.HasPrefix(half.Program, "rdma_"+end+" ") {
 			t.Errorf("%s: %+v", end, half)
 		}
