@@ -25,7 +25,7 @@ type period struct {
 	timer   *time.Timer
 	from    time.Time // of the sample
 	sampled time.Duration
-	over    func() // is told of the last phase
+	over    func() // is called in the last phase
 }
 
 func (p *period) reset(duration, margin time.Duration, over func()) {

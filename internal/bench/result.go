@@ -98,7 +98,7 @@ func Sum(mine, peers Result) Result {
 	return mine
 }
 
-// Unit is what bandwidth is told in.
+// Unit is a unit of bandwidth.
 type Unit struct {
 	Name  string
 	bytes float64 // a second

@@ -171,14 +171,14 @@ func (r *Run) makeSends(i int) {
 	}
 }
 
-// place says where message k of a queue pair lies at either end.
+// place sets where message k of a queue pair lies at both ends.
 func (r *Run) place(x *pair, wr *verbs.SendWR, k int64) {
 	off := uint64(k % r.ring * r.step)
 	wr.SGL[0].Addr, wr.RemoteAddr = x.local+off, x.remote+off
 }
 
-// makeReceive makes one more receive; flush posts those that are made, and so does
-// makeReceive when there are many.
+// makeReceive makes one more receive. It posts what it has made when that is a batch;
+// flush posts the rest.
 func (r *Run) makeReceive(x *pair) error {
 	if x.reposts == pollBatch {
 		if err := x.flush(); err != nil {
@@ -200,10 +200,10 @@ func (x *pair) flush() error {
 	return err
 }
 
-// Measure does the run for the size that PostReceives was told, and returns when
-// this end has sent and heard all, or the duration is over; a passive end has nothing
-// to do. Requests may then be outstanding only after a duration. The error is the
-// cause of ctx's end, or of a request that failed.
+// Measure runs the measurement for the size given to PostReceives. It returns when this
+// end has sent and received everything, or when the duration is over; a passive end
+// returns at once. Requests can be outstanding afterwards only if there is a duration. The
+// error is the cause of the end of ctx, or that of a failed request.
 func (r *Run) Measure(ctx context.Context) (Result, error) {
 	r.ctx, r.began = ctx, time.Now()
 	r.counted, r.idles = 0, 0
@@ -212,7 +212,7 @@ func (r *Run) Measure(ctx context.Context) (Result, error) {
 	r.stopped.Store(false)
 	r.yielded, r.work = 0, 0
 	defer context.AfterFunc(ctx, func() { r.stopped.Store(true) })()
-	defer r.tellAlive()()
+	defer r.reportAlive()()
 	var over context.CancelFunc
 	r.waiting, over = context.WithCancel(ctx)
 	defer over()
@@ -240,14 +240,14 @@ func (r *Run) Measure(ctx context.Context) (Result, error) {
 	return r.result(), nil
 }
 
-// tellAlive calls Alive now and then, if completions have come since.
-func (r *Run) tellAlive() (stop func()) {
+// reportAlive calls Alive from time to time, if completions have come since.
+func (r *Run) reportAlive() (stop func()) {
 	if r.Alive == nil {
 		return func() {}
 	}
 	end := make(chan struct{})
-	var told sync.WaitGroup
-	told.Go(func() {
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
 		ticks := time.NewTicker(100 * time.Millisecond)
 		defer ticks.Stop()
 		for last := r.moved.Load(); ; {
@@ -264,7 +264,7 @@ func (r *Run) tellAlive() (stop func()) {
 	})
 	return func() {
 		close(end)
-		told.Wait()
+		reporting.Wait()
 	}
 }
 
@@ -298,7 +298,7 @@ func (r *Run) spin(cq *verbs.CQ, long time.Duration, polls int) (int, error) {
 	return r.took(n, err)
 }
 
-// took looks at n completions in wcs.
+// took checks the first n completions in wcs.
 func (r *Run) took(n int, err error) (int, error) {
 	if err != nil {
 		return 0, err
@@ -316,12 +316,13 @@ func (r *Run) took(n int, err error) (int, error) {
 	return n, nil
 }
 
-// On a device in software, or of the kernel's threads, an end that polls sleeps after so
-// many polls that found nothing; on the former for at most longestNap.
+// An end that polls sleeps after this many polls that found nothing, on a device in
+// software or of the kernel's threads. On a device in software it sleeps for at most
+// longestNap.
 const (
 	pollsToNap = 64
 	longestNap = time.Millisecond
-	napWorth   = 1 << 20 // bytes outstanding, for the latter: many times what it moves in a nap
+	napWorth   = 1 << 20 // bytes outstanding on a device of the kernel's threads: many times what it moves in a nap
 )
 
 // depth is how many messages may be outstanding at this end.
@@ -332,14 +333,15 @@ func (r *Run) depth() int {
 	return r.TxDepth * r.QPs
 }
 
-// idle is what polls that found nothing come to. A device in software is served by
-// goroutines of this process, which the runtime wakes for packets when a processor has
-// nothing to do: then this one has, for a moment, and for longer if nothing comes.
-// runtime.Gosched would not do: as long as there is a goroutine to run, packets are
-// looked for every 10 ms. Other devices it does not help, and it wakes threads, which
-// take the processor from the peer: so there it is called only as often as worked says.
-// A device of the kernel's threads needs a processor as well, and where both ends poll may
-// find none: with so much outstanding that it stays busy it gets this one for a moment.
+// idle runs after polls that found nothing. Goroutines of this process serve a device in
+// software. The runtime wakes them for packets when a processor has nothing to do, so this
+// one sleeps for a moment, and longer if nothing comes. runtime.Gosched would not help:
+// while a goroutine can run, the runtime looks for packets every 10 ms only.
+//
+// Sleeping does not help other devices, and it wakes threads that take the processor from
+// the peer, so an end yields only as often as worked says. A device of the kernel's
+// threads also needs a processor. If both ends poll there may be none free, so with enough
+// outstanding work the end sleeps for a moment.
 func (r *Run) idle(polls int) error {
 	if r.stopped.Load() {
 		return context.Cause(r.ctx)
@@ -355,8 +357,8 @@ func (r *Run) idle(polls int) error {
 	return nil
 }
 
-// How many polls go into one call into C, and how many pass between two looks at the
-// clock, of which a post is worth some, more if the device may send within it.
+// How many polls one call into C makes, and how many polls pass between two looks at the
+// clock. A post counts as several polls, more if the device may send within it.
 const (
 	pollsAtOnce  = pollsToNap
 	pollsToClock = 32
@@ -367,10 +369,9 @@ const (
 // yieldEvery is how often an end that polls yields.
 const yieldEvery = 4 * time.Millisecond
 
-// worked yields now and then, though nobody waits, when work of so many polls was done.
-// A goroutine that goes on for 10 ms Go's monitor thread preempts, and then looks every 20 µs
-// for a while whether there is more to do. Where two ends poll on two processors, that is a
-// third program.
+// worked yields from time to time. Go's monitor thread preempts a goroutine that runs for
+// 10 ms, and then checks every 20 µs for a while whether there is more to do. Where two
+// ends poll on two processors, the monitor thread is a third program.
 func (r *Run) worked(polls int) {
 	if r.work += polls; r.software || r.work < pollsToClock {
 		return
@@ -389,8 +390,8 @@ func (r *Run) post(x *pair) error {
 	return err
 }
 
-// failure is why one of n completions failed: the first that was not merely flushed,
-// here or, since a flushed receive says nothing, among those of the send queues.
+// failure returns why one of n completions failed: the first failure that is not a flush.
+// If all are flushed receives it looks in the send queues.
 func (r *Run) failure(n int) error {
 	var flushed error
 	for range 2 {
@@ -410,10 +411,10 @@ func (r *Run) failure(n int) error {
 	return flushed
 }
 
-// over says whether the duration is; it never is without one.
+// over says whether the duration is over. Without a duration it is not.
 func (r *Run) over() bool { return r.Duration > 0 && r.period.phase.Load() == phaseOver }
 
-// count counts messages that have completed, if they are to be.
+// count counts completed messages, within the time that is measured.
 func (r *Run) count(n int64) {
 	if r.Duration == 0 || r.period.phase.Load() == phaseSample {
 		r.counted += n

@@ -1,4 +1,4 @@
-// Waiting for both queues at once, and what one says of the other's failure.
+// Waiting for both queues at once, and finding the cause of a flush in the other queue.
 
 package job
 
@@ -14,9 +14,10 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Completions has one goroutine wait for each queue's completions until one
-// fails, for so many of the receive queue; next returns them in the order in
-// which they come. After an error it is of no more use. stop ends the goroutines.
+// Completions starts a goroutine for each queue, which waits for completions until one
+// fails; for the receive queue, at most for receives of them. The function next returns
+// the completions in the order in which they come. After an error, call only stop, which
+// ends the goroutines.
 func (n Tracer) Completions(ctx context.Context, c *rc.Conn, receives int) (next func() (verbs.WC, error), stop func()) {
 	type completion struct {
 		wc  verbs.WC
@@ -55,8 +56,8 @@ func (n Tracer) Completions(ctx context.Context, c *rc.Conn, receives int) (next
 		if !Flushed(first.err) {
 			return first.wc, first.err
 		}
-		// A flush is a consequence. Its cause, if it is the other queue's or an
-		// event of the device, came before it, but by another way.
+		// A flush is a consequence. Its cause came before it, but on the other queue
+		// or as an event of the device.
 		moment := time.After(causeLimit)
 		for {
 			select {
@@ -78,9 +79,9 @@ func (n Tracer) Completions(ctx context.Context, c *rc.Conn, receives int) (next
 	}
 }
 
-// Cause finds, behind a receive that was flushed, the send that failed and so took
-// the queue pair to ERR: its completion says more. Other errors are returned as they
-// are. Nobody else may wait for the send queue.
+// Cause returns the failed send that took the queue pair to ERR, if err is a flushed
+// receive: its completion says more. It returns other errors as they are. Nothing else may
+// wait for the send queue.
 func (n Tracer) Cause(c *rc.Conn, err error) error {
 	if !Flushed(err) {
 		return err
@@ -89,7 +90,7 @@ func (n Tracer) Cause(c *rc.Conn, err error) error {
 	defer cancel()
 	var wcs [16]verbs.WC
 	for {
-		got, _ := c.WaitSends(ctx, wcs[:]) // the statuses say it
+		got, _ := c.WaitSends(ctx, wcs[:]) // the statuses say enough
 		for i := range wcs[:got] {
 			if failed := wcs[i].Err(); failed != nil && !Flushed(failed) {
 				n.LogCompletion(&wcs[i])
@@ -100,7 +101,7 @@ func (n Tracer) Cause(c *rc.Conn, err error) error {
 		case got > 0:
 		case ctx.Err() != nil:
 			return errNoCause(err)
-		default: // the connection is at its end
+		default: // the connection is closed
 			return err
 		}
 	}
@@ -109,8 +110,8 @@ func (n Tracer) Cause(c *rc.Conn, err error) error {
 // causeLimit is how long a flush waits for its cause.
 const causeLimit = 250 * time.Millisecond
 
-// errNoCause is for a flush whose cause is no completion of this end's. rdma_rxe
-// tells by no event either that it refused what the peer asked for.
+// errNoCause is for a flush that has no cause in a completion of this end. rdma_rxe
+// reports no event either when it refuses a request of the peer.
 func errNoCause(flush error) error {
 	return errors.WithMessage(flush, "nothing that this end asked for has failed, so the queue pair refused a request of the peer's (its key, range, rights or length; the peer's completion says which)")
 }

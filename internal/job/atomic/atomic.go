@@ -2,9 +2,9 @@
 // to the same one and as many at once as there are, and no add is lost: the server's
 // device reads, changes and writes the 8 bytes as one step.
 //
-// FETCH_ADD adds and tells what was there before. CMP_SWP puts a new value in the
-// place of the one it is told to expect; if it finds another, it changes nothing,
-// tells what it found, and the client tries again with that: it has lost a race.
+// FETCH_ADD adds, and returns the value from before. CMP_SWP replaces the value that it
+// expects by a new one. If it finds another value it changes nothing and returns what it
+// found: the client has lost a race and tries again with that value.
 //
 // How far "atomic" goes is the device's IBV_ATOMIC_*: with IBV_ATOMIC_HCA, which
 // rxe and soft0 have, among all queue pairs of one device, whatever their
@@ -56,12 +56,12 @@ const (
 	counterName  = "counter"
 	counterBytes = 8
 
-	noteMoving  = "moving"  // the client's: it is at work yet
+	noteMoving  = "moving"  // the client's: it is still at work
 	noteAdded   = "added"   // the client's: the sum of its adds, in decimal digits
 	noteVerdict = "verdict" // the server's: a verdict as JSON
 )
 
-// checkAtomics refuses a device that has none, and tells how far they go.
+// checkAtomics refuses a device without atomics, and logs how far they go.
 func checkAtomics(log *slog.Logger, dev *verbs.Device) error {
 	attr, err := dev.Query()
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *server) Run(ctx context.Context, c *rc.Conn) error {
 	return v.log(a.Logger, added)
 }
 
-// added waits for the client's report, as long as the client says that it moves.
+// added waits for the client's sum, as long as the client reports that it moves.
 func (a *server) added(ctx context.Context, c *rc.Conn) (oob.Note, error) {
 	for {
 		note, err := c.RecvNote(ctx, "")
@@ -203,10 +203,10 @@ type client struct {
 	seen  bool
 	lost  int // races, by a CMP_SWP
 
-	reported time.Time // when this end last said that it moves
+	reported time.Time // when this end last reported that it moves
 }
 
-// reportEvery is how often the client says that it moves: no completion shows that to
+// reportEvery is how often the client reports that it moves: no completion shows that to
 // the server.
 const reportEvery = time.Second
 

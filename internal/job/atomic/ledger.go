@@ -1,26 +1,25 @@
 // The sum of the job "atomic": what the counter that all clients of a server share
-// must hold, as far as anybody can know.
+// must hold, as far as it can be known.
 //
-// Each client says beforehand how much it is going to add, and afterwards that it
-// has. Between the two its part is uncertain: any of it may be in the counter. So
-// at each moment the counter must lie from
+// Each client reports beforehand how much it will add, and afterwards that it has. In
+// between its part is uncertain: any of it may be in the counter. So at each moment the
+// counter must lie between
 //
 //	low:  what was there before, and all that is reported,
 //	high: low, and all that is announced and not reported.
 //
-// While others are at work a client that reports is told that much; the last one
-// to report finds low equal to high, and the sum is checked to the unit.
+// A client that reports while others are at work gets these bounds. When the last one
+// reports, low equals high, and the sum is checked exactly.
 //
-// A client that dies leaves its part uncertain for good: nobody counted its
-// operations but the device, which tells nobody. A slot of its own, in which it
-// keeps its count by RDMA, would not help: the counter and the slot are two
-// operations, and death comes between. So its announcement stays in high, and the
-// verdicts of those who work beside it say so; they cannot become wrong by it.
-// When no client is left (their queue pairs are gone, so that nothing of theirs
-// can still arrive) the ledger takes what the counter holds as the new beginning,
-// and the next sums are exact again.
+// If a client dies its part stays uncertain: only the device counted its operations. A
+// slot in which the client keeps its count by RDMA would not help, because the counter
+// and the slot are two operations and the client may die in between. So its announcement
+// stays in high, and the verdicts of the other clients say so; they cannot become wrong.
+// When no client is left, their queue pairs are gone and nothing of theirs can arrive.
+// The ledger then takes what the counter holds as the new beginning, and the next sums
+// are exact again.
 //
-// All of it is modulo 2^64, as the device's addition is.
+// All sums are modulo 2^64, as the device's addition is.
 
 package atomic
 
@@ -43,9 +42,9 @@ type ledger struct {
 	uncertain uint64 // high less low; all ones, if it is more than can be counted
 	clients   int    // whose queue pairs may still be there
 	died      int
-	names     []string // of the first who died; as many as are told
+	names     []string // of the first clients that died, at most namedDead
 
-	words []uint64 // the counter is the first; the rest of the page is nobody's
+	words []uint64 // the counter is the first; the rest of the page is unused
 }
 
 func newLedger() *ledger { return &ledger{words: make([]uint64, 4096/8)} }
@@ -76,8 +75,7 @@ func (l *ledger) join(name string, announced uint64) *account {
 	return &account{ledger: l, name: name, announced: announced}
 }
 
-// report takes a client's word that it has added so much, all of it, and gives
-// the verdict.
+// report takes a client's report that it has added everything, and returns the verdict.
 func (a *account) report(added uint64) (verdict, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,14 +90,14 @@ func (a *account) report(added uint64) (verdict, error) {
 	return a.verdict(), nil
 }
 
-// end closes the account, when the client's queue pair is gone. The last one gives
-// the verdict on what was there, with which the ledger begins anew.
+// end closes the account, when the client's queue pair is gone. For the last client it
+// returns the verdict on the counter, and the ledger begins again with that value.
 func (a *account) end() (last bool, v verdict) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.reported {
 		a.died++
-		if len(a.names) < toldDead {
+		if len(a.names) < namedDead {
 			a.names = append(a.names, a.name)
 		}
 	}
@@ -120,9 +118,9 @@ type verdict struct {
 	Names     []string `json:"names,omitempty"` // of the first of them
 }
 
-// toldDead is how many of the dead are named: there may be any number, and a
-// verdict goes to a client in one note.
-const toldDead = 4
+// namedDead is how many of the dead clients a verdict names. There may be any number, and
+// a verdict goes to a client in one note.
+const namedDead = 4
 
 func (l *ledger) verdict() verdict {
 	return verdict{Counter: l.counter(), Low: l.low, Uncertain: l.uncertain, Died: l.died, Names: slices.Clone(l.names)}
@@ -131,7 +129,7 @@ func (l *ledger) verdict() verdict {
 // right says whether the counter is where it must be.
 func (v verdict) right() bool { return v.Counter-v.Low <= v.Uncertain }
 
-// exact says whether there was but one such place.
+// exact says whether only one value was possible.
 func (v verdict) exact() bool { return v.Uncertain == 0 }
 
 // String says what must be, and why it is not known better.

@@ -113,7 +113,7 @@ func TestLedgerOfTheDead(t *testing.T) {
 	for range 1000 {
 		l.join("dead", 1).end()
 	}
-	if v := mustReport(t, a, 1); v.Died != 1000 || len(v.Names) != toldDead || v.Uncertain != 1000 {
+	if v := mustReport(t, a, 1); v.Died != 1000 || len(v.Names) != namedDead || v.Uncertain != 1000 {
 		t.Errorf("%+v", v)
 	}
 }

@@ -1,8 +1,8 @@
 // Package bench is the jobs "bench-…": they measure bandwidth and latency of an operation as perftest's
 // programs do, with their flags and their table (internal/bench). The client chooses
 // everything, the server follows. Over TCP the ends meet in a barrier before and after
-// each size, and tell each other what they measured; an end that only lends its memory
-// hears now and then that the other gets on.
+// each size, and exchange their results. A passive end, which only has the memory, gets
+// a note from time to time that the other still measures.
 package bench
 
 import (
@@ -194,7 +194,7 @@ func Queues(c *rc.Conn, memory *verbs.MR) (bench.Queues, error) {
 	return bench.Queues{QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: memory, KernelWorks: attr.VendorID == verbs.VendorRXE}, err
 }
 
-// Notes: what an end measured, or that it gets on.
+// Notes: the result of an end, or that it still measures.
 const (
 	noteResult = "bench result"
 	noteAlive  = "bench alive"
@@ -202,8 +202,8 @@ const (
 	aliveEvery = time.Second
 )
 
-// heartbeat has the run say that the job moves, and tell it to a peer that only lends
-// its memory and would not know.
+// heartbeat makes the run report that the job moves: to this end, and to a passive peer,
+// which cannot see it.
 func (e *endpoint) heartbeat(ctx context.Context, run *bench.Run) {
 	peer := e.Plan
 	peer.Client = !peer.Client
@@ -212,13 +212,13 @@ func (e *endpoint) heartbeat(ctx context.Context, run *bench.Run) {
 		job.Progress(ctx)
 		if passive && time.Since(said) > aliveEvery {
 			said = time.Now()
-			_ = e.conn.SendNote(ctx, oob.Note{Name: noteAlive}) // what fails here fails the run by itself
+			_ = e.conn.SendNote(ctx, oob.Note{Name: noteAlive}) // if this fails the run fails too
 		}
 	}
 }
 
-// compare tells the peer what this end measured, if it did, hears the peer's, and
-// tells of both.
+// compare sends the peer what this end measured, if it did, receives the peer's result,
+// and logs both.
 func (e *endpoint) compare(ctx context.Context, size int, mine bench.Result) error {
 	peer := e.Plan
 	peer.Client = !peer.Client

@@ -120,7 +120,7 @@ const (
 	paramGbits    = "gbits"
 )
 
-// announce tells the plan to the server.
+// announce puts the plan into the parameters for the server.
 func (e *endpoint) announce(to job.Params) {
 	p := &e.Plan
 	for key, n := range map[string]int64{

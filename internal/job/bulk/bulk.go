@@ -6,11 +6,11 @@
 //   - send: the client SENDs each chunk; the receive that waits for it names the slot.
 //   - read: the server fills its slots, and the client READs them.
 //
-// A slot is used again once the chunk in it was checked. The end that takes the
-// data says how far it is, the end that makes it for a READ how much there is, by
-// SENDs without data whose immediate is a count: credits (flow.go). The data
-// follows from a seed that the client chooses; who takes it compares every byte,
-// and at the end both compare a checksum of all of it (data.go).
+// A slot is used again when the chunk in it has been checked. The end that receives data
+// reports how far it is; for READs, the end that makes the data reports how much there
+// is. Both send credits: SENDs without data whose immediate is a count (flow.go). The data
+// follows from a seed that the client chooses. The receiving end compares every byte, and
+// at the end both compare a checksum of everything (data.go).
 package bulk
 
 import (
@@ -190,7 +190,7 @@ func askedPlan(s *job.Session) (plan, error) {
 	return p, p.within(s.MaxSize)
 }
 
-// within holds the window against the most that a server gives.
+// within refuses a window that is larger than the most that a server gives.
 func (p *plan) within(most job.Size) error {
 	if window := job.Size(p.window()); window > most {
 		return errors.Errorf("%d chunks of %v bytes in flight need a region of %v bytes at the server, which gives at most %v; try: a smaller --chunk, --outstanding or --qps, or rdma_server --max-size %v",
@@ -217,7 +217,7 @@ func (p *plan) signaled(i int64) bool {
 	return (p.turn(i)+1)%int64(p.signalEvery) == 0 || i+int64(p.qps) >= p.Chunks()
 }
 
-// attrs are the plan as a record tells it.
+// attrs are the plan as attributes of a record.
 func (p *plan) attrs() []slog.Attr {
 	return []slog.Attr{
 		slog.String("op", p.op), slog.Int64("bytes", p.Total), slog.Int("chunk", p.Chunk), slog.Int64("chunks", p.Chunks()),
@@ -225,7 +225,7 @@ func (p *plan) attrs() []slog.Attr {
 	}
 }
 
-// Configure makes the queues as deep as the plan needs; the client also tells it.
+// Configure makes the queues as deep as the plan needs. The client also announces it.
 func (e *endpoint) Configure(cfg *rc.Config) {
 	cfg.QPs = e.qps
 	cfg.Cap.MaxSendWR = uint32(e.outstanding + maxCredits)
@@ -233,8 +233,8 @@ func (e *endpoint) Configure(cfg *rc.Config) {
 	e.announce(cfg.Params)
 }
 
-// openCSV opens the file of --csv; nil if there is none. What is in it stays until
-// there are rows to write.
+// openCSV opens the file of --csv, and returns nil if there is none. The file keeps its
+// content until there are rows to write.
 func openCSV(name string) (*os.File, error) {
 	if name == "" {
 		return nil, nil

@@ -107,7 +107,7 @@ func (d *data) summary() string {
 
 const noteSum = "bulk sum"
 
-// compare tells the peer this end's sum, and compares it with the peer's.
+// compare sends this end's sum to the peer and compares it with the peer's.
 func (d *data) compare(ctx context.Context, c *rc.Conn) error {
 	mine := d.summary()
 	if err := c.SendNote(ctx, oob.Note{Name: noteSum, Data: []byte(mine)}); err != nil {

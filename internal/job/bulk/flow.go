@@ -1,12 +1,11 @@
 // What both ends of the job "bulk" share: the window of slots, posting in batches,
 // and the two counts by which the ends keep from overtaking one another:
 //
-//   - completions: a queue pair has at most so many requests outstanding. They
-//     complete in order, so that one which is signaled tells of those before it.
-//   - credits: how many chunks the peer has done with, or has made. A credit is a
-//     count, not a number of additional ones, so that one may stand for several;
-//     it is sent for every quarter of a window, so that few can be on their way,
-//     and each finds a receive posted.
+//   - completions: a queue pair has a limited number of requests outstanding. They
+//     complete in order, so a signaled one also completes those before it.
+//   - credits: how many chunks the peer has checked, or has made. A credit is the total,
+//     not an increment, so one can stand for several. It is sent for every quarter of a
+//     window, so that few are on their way and each finds a receive posted.
 
 package bulk
 
@@ -55,7 +54,7 @@ type endpoint struct {
 	completed []int64         // requests of chunks, by queue pair
 	expected  int             // completions: requests that are signaled and outstanding
 	credits   int             // sent and not completed
-	told      int64           // the count of the last of them
+	given     int64           // the count of the last of them
 	credit    [1]verbs.SendWR // its request
 	granted   int64           // the count of the peer's last
 }
@@ -64,8 +63,8 @@ func newEndpoint(p plan, s *job.Session) *endpoint {
 	return &endpoint{plan: p, Tracer: job.Tracer{Logger: s.Logger}, port: s.Port, data: newData(p.seed, p.Chunk)}
 }
 
-// prepareClient is either client's prepare. The window is held against what the
-// server says it gives before memory is taken for it here.
+// prepareClient is Prepare of both kinds of clients. It checks the window against the
+// server's limit before it allocates memory.
 func (e *endpoint) prepareClient(c *rc.Conn, name string, access verbs.Access) error {
 	most, err := job.Params(c.PeerHello().Params).MaxSize()
 	if err != nil {
@@ -109,9 +108,9 @@ func (e *endpoint) gather(i int64) []verbs.SGE {
 	return e.sges[s : s+1]
 }
 
-// receiveCredits posts the receives for the peer's credits, which come over the
-// first queue pair. The others get one that nothing fills: if such a queue pair
-// fails, its flush wakes who waits for credits.
+// receiveCredits posts the receives for the peer's credits, which come over the first
+// queue pair. The other queue pairs get one receive that nothing fills: if such a queue
+// pair fails, the flush wakes the goroutine that waits for credits.
 func (e *endpoint) receiveCredits() error {
 	for q, qp := range e.pairs {
 		n := 1
@@ -142,7 +141,7 @@ func (e *endpoint) post(i int64, wr verbs.SendWR) error {
 	}
 	q := e.qp(i)
 	if i == 0 {
-		return e.PostSend(e.pairs[q], wr) // told, as an example of all
+		return e.PostSend(e.pairs[q], wr) // logged, as an example of all
 	}
 	e.sends[q] = append(e.sends[q], wr)
 	if n := len(e.sends[q]); n >= batchMost || n*e.Chunk >= batchBytes {
@@ -169,8 +168,8 @@ func (e *endpoint) flushSends(q int) error {
 	return err
 }
 
-// await waits for whatever comes next: a completion, if one is to come by itself,
-// or else the peer's credit.
+// await waits for the next completion of this end, if one is expected, or else for the
+// peer's credit.
 func (e *endpoint) await(ctx context.Context) error {
 	if e.expected > 0 {
 		return e.awaitSends(ctx)
@@ -197,7 +196,7 @@ func (e *endpoint) awaitSends(ctx context.Context) error {
 		i := int64(wc.ID)
 		bytes += e.complete(i)
 		if e.turn(i) < int64(e.signalEvery) && e.qp(i) == 0 {
-			e.Tracer.LogCompletion(wc) // the first one is told
+			e.Tracer.LogCompletion(wc) // the first one is logged
 		}
 	}
 	e.meter.add(bytes, n)
@@ -262,10 +261,10 @@ func (e *endpoint) flushRecvs(q int) error {
 	return err
 }
 
-// give tells the peer a count, if a quarter of the window has come together or it
-// is the last that matters.
+// give sends the peer a count, if it grew by a quarter of the window or is the last that
+// matters.
 func (e *endpoint) give(ctx context.Context, count int64, last bool) error {
-	pending := count - e.told
+	pending := count - e.given
 	if pending == 0 || !last && pending < int64(max(1, e.slots()/4)) {
 		return nil
 	}
@@ -275,12 +274,12 @@ func (e *endpoint) give(ctx context.Context, count int64, last bool) error {
 		}
 	}
 	e.credits++
-	e.told = count
+	e.given = count
 	e.credit[0] = verbs.SendWR{ID: creditID, Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled, Imm: uint32(count)}
 	return e.pairs[0].PostSend(e.credit[:])
 }
 
-// measured runs an end's part, tells of it, and compares the sums.
+// measured runs this end's part, logs its result, and compares the sums.
 func (e *endpoint) measured(ctx context.Context, c *rc.Conn, move func(context.Context) error) error {
 	event.BulkBegun.Log(e.Logger, "move the data; the first chunk is shown, the rest is counted", e.attrs()...)
 	moving, stop := e.meter.start(ctx, e.Logger, e.Total)

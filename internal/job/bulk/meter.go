@@ -1,5 +1,5 @@
-// What the job "bulk" measures: bytes and completions as they come, stalls, a row
-// an interval for --csv, the progress bar, and the sum of it at the end.
+// What the job "bulk" measures: bytes and completions as they come, stalls, one row per
+// interval for --csv, the progress bar, and the sum at the end.
 
 package bulk
 
@@ -28,7 +28,7 @@ const (
 	interval = 100 * time.Millisecond
 )
 
-// waitingFor is what an end waits for, and so what a stall hints at.
+// waitingFor is what an end waits for, and so a hint at the cause of a stall.
 type waitingFor int32
 
 const (
@@ -38,7 +38,7 @@ const (
 	forData
 )
 
-// hint is what may be behind a stall.
+// hint is a possible cause of a stall.
 func (w waitingFor) hint() string {
 	switch w {
 	case forNothing:
@@ -53,8 +53,8 @@ func (w waitingFor) hint() string {
 		qpstate.ACKTimeout(t.Timeout), t.Timeout, qpstate.RNRTimer(t.MinRNRTimer), t.MinRNRTimer, qpstate.RNRTimer(0))
 }
 
-// meter is told by the goroutine that moves the data, and read by one that
-// shows it meanwhile.
+// meter counts what the goroutine that moves the data reports. Another goroutine shows
+// the counts meanwhile.
 type meter struct {
 	csv      *os.File  // nil writes no rows
 	progress io.Writer // nil shows no bar
@@ -75,7 +75,7 @@ type meter struct {
 // waits says what the mover is going to wait for.
 func (m *meter) waits(w waitingFor) { m.waiting.Store(int32(w)) }
 
-// add counts completions, and a stall if they were long in coming.
+// add counts completions, and a stall if they came late.
 func (m *meter) add(bytes int64, completions int) {
 	now := time.Since(m.began)
 	if gap := now - time.Duration(m.moved.Load()); gap > stallLimit {
@@ -112,7 +112,7 @@ func (m *meter) start(ctx context.Context, log *slog.Logger, total int64) (movin
 	}
 }
 
-// report tells what came of it all.
+// report logs the result.
 func (m *meter) report(sum string) {
 	bytes := m.bytes.Load()
 	event.BulkDone.Log(m.log, fmt.Sprintf("SUCCESS, the data of both ends are the same: %.1f MiB/s", mibps(bytes, m.took)),
@@ -135,14 +135,14 @@ func mibps(bytes int64, took time.Duration) float64 {
 // showing is what is written and shown while the data moves.
 type showing struct {
 	*meter
-	end  chan struct{} // closed by who stops it
+	end  chan struct{} // closed to stop it
 	over sync.WaitGroup
 	err  error // to be read when it is over
 
-	rows *csv.Writer
-	last sample
-	told int64               // stalls, of which the beginning was told
-	hint map[waitingFor]bool // that were told
+	rows  *csv.Writer
+	last  sample
+	begun int64               // stalls, of which the beginning was logged
+	hint  map[waitingFor]bool // that were logged
 }
 
 // sample is the counts at a time.
@@ -180,7 +180,7 @@ func (s *showing) run() (err error) {
 		select {
 		case <-ticks.C:
 			move(s.bytes.Load())
-			s.tellStall()
+			s.logStall()
 			if err := s.row(time.Since(s.began)); err != nil {
 				return err
 			}
@@ -191,7 +191,7 @@ func (s *showing) run() (err error) {
 	}
 }
 
-// empty takes out what an earlier run left in a file; a pipe or a device has no such.
+// empty truncates a regular file that an earlier run has written.
 func empty(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
@@ -217,8 +217,8 @@ func (s *showing) row(at time.Duration) error {
 	})
 }
 
-// write writes a row through to the file, so that who follows it sees it, and a
-// full disk is told at once.
+// write writes a row and flushes it, so that readers of the file see the row and a full
+// disk is reported at once.
 func (s *showing) write(row []string) error {
 	if err := s.rows.Write(row); err != nil {
 		return err
@@ -227,17 +227,17 @@ func (s *showing) write(row []string) error {
 	return s.rows.Error()
 }
 
-// tellStall tells of a stall that lasts, once, and of the first of its kind what may
-// be behind it.
-func (s *showing) tellStall() {
+// logStall logs a stall that lasts, once; with the first of its kind it logs a possible
+// cause.
+func (s *showing) logStall() {
 	gap := time.Since(s.began) - time.Duration(s.moved.Load())
-	if number := s.stalls.Load() + 1; gap > stallLimit && number > s.told {
+	if number := s.stalls.Load() + 1; gap > stallLimit && number > s.begun {
 		attrs := []slog.Attr{slog.Int64("bytes", s.bytes.Load())}
 		if w := waitingFor(s.waiting.Load()); !s.hint[w] {
 			s.hint[w] = true
 			attrs = append(attrs, slog.String("hint", w.hint()))
 		}
-		s.told = number
+		s.begun = number
 		event.BulkStall.LogAt(slog.LevelWarn, s.log, fmt.Sprintf("nothing has completed for over %v", stallLimit), attrs...)
 	}
 }

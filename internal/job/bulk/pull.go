@@ -25,8 +25,8 @@ func (e *puller) Run(ctx context.Context, c *rc.Conn) error {
 	return e.measured(ctx, c, e.pull)
 }
 
-// pull READs each chunk that the server has made, checks those that are here in
-// their order, and tells the server, which makes new ones in their slots.
+// pull READs each chunk that the server has made and checks the chunks in order. It gives
+// the server credits, for which the server makes new chunks in the slots.
 func (e *puller) pull(ctx context.Context) error {
 	remote, err := job.PeerRegion(e.conn, int(e.window()))
 	if err != nil {
@@ -77,8 +77,8 @@ func (e *offerer) Run(ctx context.Context, c *rc.Conn) error {
 	return e.measured(ctx, c, e.offer)
 }
 
-// offer makes chunks in the slots that the client has done with, until it has done
-// with all: of its READs no completion tells here.
+// offer makes chunks in the slots that the client needs no more, until the client has
+// checked all chunks. The client's READs complete nothing at this end.
 func (e *offerer) offer(ctx context.Context) error {
 	for made := int64(0); e.granted < e.Chunks(); {
 		for ; made < e.Chunks() && made < e.granted+int64(e.slots()); made++ {

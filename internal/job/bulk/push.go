@@ -63,8 +63,8 @@ func (e *pusher) push(ctx context.Context, remote oob.Region) error {
 // taker is the server's endpoint.
 type taker struct {
 	*endpoint
-	arrived []bool // and not yet taken, by slot
-	lengths []int  // of those
+	arrived []bool // chunks that are not yet checked, by slot
+	lengths []int  // of these chunks
 }
 
 func (e *taker) Prepare(c *rc.Conn) error {
@@ -104,8 +104,8 @@ func (e *taker) Run(ctx context.Context, c *rc.Conn) error {
 	return e.measured(ctx, c, e.take)
 }
 
-// take checks the chunks in their order, whatever the order between queue pairs,
-// gives their receives back, and then tells the client.
+// take checks the chunks in order, whatever the order between queue pairs is. It posts
+// their receives again, and then gives the client credits.
 func (e *taker) take(ctx context.Context) error {
 	for taken := int64(0); taken < e.Chunks(); {
 		e.meter.waits(forData)
@@ -140,7 +140,7 @@ func (e *taker) take(ctx context.Context) error {
 				return err
 			}
 		}
-		if e.told+int64(e.slots()) < e.Chunks() { // or the client needs no more credits
+		if e.given+int64(e.slots()) < e.Chunks() { // or the client needs no more credits
 			if err := e.give(ctx, taken, false); err != nil {
 				return err
 			}
@@ -149,7 +149,7 @@ func (e *taker) take(ctx context.Context) error {
 	return nil
 }
 
-// arrive notes a chunk that came, when the first so many are taken.
+// arrive notes a chunk that has arrived, after the first taken ones are checked.
 func (e *taker) arrive(taken int64, wc *verbs.WC) error {
 	s, fits := int(wc.ID), wc.Opcode == verbs.WCRecv
 	if e.op == opWrite {
@@ -161,7 +161,7 @@ func (e *taker) arrive(taken int64, wc *verbs.WC) error {
 		return errors.Errorf("%v with the immediate %d came for a chunk that was not to come, after %d of %d; try: a client of this program's version", wc.Opcode, wc.Imm(), taken, e.Chunks())
 	}
 	if taken == 0 && s == 0 {
-		e.Tracer.LogCompletion(wc) // the first one is told
+		e.Tracer.LogCompletion(wc) // the first one is logged
 	}
 	e.arrived[s], e.lengths[s] = true, int(wc.ByteLen)
 	return nil

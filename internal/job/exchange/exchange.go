@@ -1,7 +1,7 @@
-// Package exchange is the jobs "exchange-write" and "exchange-read": nothing is known
-// of memory when they begin. Each end tells its region by a SEND (MSG_MR), then WRITEs its text
-// into the other's region, or READs the other's text out of it, and says so by
-// another SEND (MSG_DONE). The server is the passive side: it answers.
+// Package exchange is the jobs "exchange-write" and "exchange-read". When they begin, no
+// end knows the other's memory. Each end describes its region in a SEND (MSG_MR). Then it
+// WRITEs its text into the other's region, or READs the other's text from there, and
+// reports that by another SEND (MSG_DONE). The server is the passive side: it answers.
 //
 //	client                                server
 //	  MSG_MR    ------ SEND ------------->
@@ -11,17 +11,16 @@
 //	  MSG_DONE  ------ SEND ------------->
 //	            <----- SEND ------------- MSG_DONE
 //
-// The lower two pairs go at the same time. What comes when is in
-// states.go, what is in a message in message.go, and what
-// happens if the server leaves before the last SEND in leave_early.go.
+// The lower two pairs happen at the same time. The order of all steps is in states.go,
+// the format of the messages in message.go. leave_early.go has what happens if the server
+// leaves before the last SEND.
 //
-// MSG_DONE is what ends a one-sided operation for the end that has no part in it.
-// After a WRITE it says that the text is there: requests of one queue pair arrive
-// in order, so whoever has the SEND has the WRITE before it. After a READ it says
-// that the region is its owner's again: until then its owner may neither change
-// nor free it. It is posted after the READ's completion and not right behind the
-// READ, since a SEND may overtake the answer to an earlier READ; IBV_SEND_FENCE
-// would hold it back too.
+// MSG_DONE ends a one-sided operation for the end that takes no part in it. After a WRITE
+// it means that the text is there: requests of one queue pair arrive in order, so an end
+// that has the SEND also has the WRITE before it. After a READ it means that the owner of
+// the region may change or free it again. MSG_DONE is posted after the completion of the
+// READ, because a SEND may overtake the answer to an earlier READ. IBV_SEND_FENCE would
+// also hold it back.
 package exchange
 
 import (
@@ -214,15 +213,15 @@ func (e *endpoint) identify(wc *verbs.WC) (happening, error) {
 	return 0, errors.Errorf("the completion of a work request %d, which was not posted", wc.ID)
 }
 
-// received reads a message, and holds what it says against this end's memory.
+// received reads a message, and compares what it reports with this end's memory.
 func (e *endpoint) received(data []byte) (happening, error) {
 	m, err := readMessage(data)
 	if err != nil {
 		return 0, err
 	}
-	e.tellMessage("received", m)
+	e.logMessage("received", m)
 	if m.Type == msgMR {
-		if e.states.recv == rsInit { // else the states will tell
+		if e.states.recv == rsInit { // else the states report an error
 			e.peer = m
 		}
 		return gotMR, nil
@@ -264,7 +263,7 @@ func (e *endpoint) arrived(text string, want digest, how string) error {
 	return nil
 }
 
-// move moves the machine that h is of, and tells of it.
+// move moves the machine that h belongs to, and logs the move.
 func (e *endpoint) move(h happening) ([]action, error) {
 	before := e.states
 	todo, err := e.states.on(h)
@@ -288,7 +287,7 @@ func (e *endpoint) move(h happening) ([]action, error) {
 	return todo, nil
 }
 
-// act does what is to be done; true is the end.
+// act does the actions. It returns true when the job is done.
 func (e *endpoint) act(ctx context.Context, c *rc.Conn, todo []action) (done bool, err error) {
 	for _, a := range todo {
 		switch a {
@@ -330,11 +329,11 @@ func (e *endpoint) act(ctx context.Context, c *rc.Conn, todo []action) (done boo
 // send SENDs a message.
 func (e *endpoint) send(c *rc.Conn, id uint64, m message) error {
 	n := copy(e.slots.Bytes(), m.appendTo(nil))
-	e.tellMessage("send", m)
+	e.logMessage("send", m)
 	return e.PostSend(c.QP(), verbs.SendWR{ID: id, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: job.Gather(e.slots, n)})
 }
 
-func (e *endpoint) tellMessage(what string, m message) {
+func (e *endpoint) logMessage(what string, m message) {
 	var attrs []slog.Attr
 	if m.Type == msgMR {
 		attrs = append(attrs, slog.String("addr", fmt.Sprintf("%#x", m.Addr)), slog.String("rkey", fmt.Sprintf("%#x", m.RKey)),

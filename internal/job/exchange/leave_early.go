@@ -24,14 +24,14 @@
 // here the client's program hears it by TCP and does so itself. Then its last
 // receive completes, with status 5.
 //
-// Before the server leaves, the client tells it that MSG_DONE is acknowledged.
-// Without that the acknowledgement might be lost with the server's queue pair,
-// and the SEND be flushed too: true to life, but two things at once.
+// Before the server leaves, the client reports to it that MSG_DONE is acknowledged.
+// Otherwise the acknowledgement could be lost with the server's queue pair, and the SEND
+// would be flushed too. That is realistic, but shows two things at once.
 //
-// Exit status 0, at both ends, is for exactly that: one flushed receive, the one
-// for MSG_DONE, and everything before it a success. All else is an error, a run
-// in which MSG_DONE comes too. Without --leave-early a server that dies is told
-// of by TCP, before anything is flushed.
+// Both ends exit with status 0 if exactly that happened: one receive was flushed, the one
+// for MSG_DONE, and everything before it succeeded. Anything else is an error, also a run
+// in which MSG_DONE arrives. Without --leave-early TCP reports that a server died, before
+// anything is flushed.
 
 package exchange
 
@@ -49,7 +49,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// What the ends tell each other by TCP.
+// The notes that the ends send each other over TCP.
 const (
 	noteAwaitsDone   = "awaiting MSG_DONE" // the client: all that it sent is acknowledged
 	noteDisconnected = "disconnected"      // the server: its queue pair is in ERR

@@ -14,9 +14,9 @@
 // beginning of the region, to be READ; an empty one, if the region is to be
 // written to. In MSG_DONE it is what the sender has written, or read.
 //
-// C programs send their struct ibv_mr as it lies in memory. That works between
-// two builds of one program; it tells the peer this end's pointers, and nothing
-// says what was meant when a field moves.
+// C programs send their struct ibv_mr as it lies in memory. That works between two builds
+// of one program, but it shows this end's pointers to the peer, and nothing notices when a
+// field moves.
 
 package exchange
 
@@ -29,8 +29,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// messageSize is the length of every message; a receive has room for more, so
-// that a longer one can be told from a right one.
+// messageSize is the length of every message. A receive has room for more, so that a
+// longer message is noticed.
 const (
 	messageSize = 40
 	messageRoom = 64
@@ -64,7 +64,7 @@ type message struct {
 	Text   digest
 }
 
-// digest is how a text is known without being there.
+// digest identifies a text without having it.
 type digest struct {
 	Bytes uint64
 	CRC   uint32
@@ -89,9 +89,9 @@ func (m message) appendTo(b []byte) []byte {
 	return binary.BigEndian.AppendUint64(b, m.Text.Bytes)
 }
 
-// readMessage reads what a stranger sent. What it accepts appendTo writes with
-// the same bytes; a region does not go beyond the last address, and its text not
-// beyond the region.
+// readMessage reads a message from a peer that is not trusted. For a message that it
+// accepts, appendTo writes the same bytes. The region ends within the address space, and
+// the text within the region.
 func readMessage(b []byte) (m message, err error) {
 	if len(b) != messageSize {
 		return m, badMessage("it has %d bytes, and a message has %d", len(b), messageSize)

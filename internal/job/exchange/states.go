@@ -1,5 +1,5 @@
-// The two state machines of the jobs exchange-write and exchange-read. Both ends
-// Run both of them: one for what this end sends, one for what it receives.
+// The two state machines of the jobs exchange-write and exchange-read. Both ends run
+// both: one for what this end sends, one for what it receives.
 //
 //	send     SS_INIT ──> SS_MR_SENT ──> SS_RDMA_SENT ──> SS_DONE_SENT
 //	receive  RS_INIT ──> RS_MR_RECV ──> RS_DONE_RECV
@@ -9,10 +9,9 @@
 // the passive end sends its MSG_MR when it has the peer's, the WRITE or READ
 // needs SS_MR_SENT and the peer's region, and the end needs both last states.
 // Nothing else orders them: an acknowledgement can be lost and repeated while the
-// peer, which has the message, is already further.
+// peer, which has the message, goes on.
 //
-// There is no device and no memory here: what happened goes in, what is to be
-// done comes out.
+// This file uses no device and no memory: it takes what happened, and returns what to do.
 
 package exchange
 
@@ -73,14 +72,14 @@ var (
 	findsRecv = map[happening]recvState{gotMR: rsInit, gotDone: rsMRRecv}
 )
 
-// action is what is to be done.
+// action is something to do.
 type action int
 
 const (
 	sendMR   action = iota // SEND MSG_MR
 	doRDMA                 // WRITE to the peer's region, or READ it
 	sendDone               // SEND MSG_DONE
-	release                // the peer has done with this end's region, which is free to change from here on
+	release                // the peer needs this end's region no more
 	finish                 // nothing is left to do, at either end
 	leave                  // the same but for MSG_DONE, which this end is not going to send
 )
@@ -98,7 +97,7 @@ type states struct {
 	recv recvState
 }
 
-// begin says what is to be done before anything has happened.
+// begin returns what to do before anything has happened.
 func (x *states) begin() []action {
 	if x.active {
 		return []action{sendMR}
@@ -106,8 +105,8 @@ func (x *states) begin() []action {
 	return nil
 }
 
-// on moves the machine that h is of, and says what is to be done now, in order.
-// The error is an *orderError; nothing has moved then.
+// on moves the machine that h belongs to, and returns what to do now, in order. The error
+// is an *orderError; then nothing has moved.
 func (x *states) on(h happening) ([]action, error) {
 	if from, ok := findsSend[h]; ok {
 		if x.send != from {
@@ -124,7 +123,7 @@ func (x *states) on(h happening) ([]action, error) {
 	return x.due(h), nil
 }
 
-// due is what h, which has moved its machine, lets this end do.
+// due returns what this end can do now that h has moved its machine.
 func (x *states) due(h happening) (do []action) {
 	switch {
 	case h == gotMR && !x.active:

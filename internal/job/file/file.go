@@ -49,7 +49,7 @@ var Jobs = job.List{{
 	Server: newServerSide,
 }}
 
-// What the client tells the server of its file.
+// The parameters by which the client describes its file to the server.
 const (
 	paramFileName = "file_name"
 	paramFileSize = "file_size" // bytes

@@ -33,10 +33,10 @@ import (
 
 // The sizes of the messages, in bytes.
 const (
-	versionSize = 16            // bytes of the message that tells the version
+	versionSize = 16            // bytes of the message with the version
 	numberSize  = 4             // of a page size or a cache line
 	mtuSize     = 2             // of a path MTU
-	keySize     = 108           // of the line that tells a queue pair, with its NUL
+	keySize     = 108           // of the line with a queue pair, with its NUL
 	valueSize   = 8             // of each value of a report
 	reportSize  = 5 * valueSize // of all its values
 )
@@ -55,7 +55,7 @@ const (
 	doneWord = "done\x00"
 )
 
-// qpKey is what an end tells of a queue pair.
+// qpKey is what an end sends of a queue pair.
 type qpKey struct {
 	LID      uint16   // InfiniBand local identifier; 0 on RoCE
 	OutReads uint16   // READs and atomics in flight, of each direction
@@ -66,7 +66,7 @@ type qpKey struct {
 	SRQN     uint32   // 0 but for XRC and DC
 }
 
-// bandwidthReport is what an end tells of its bandwidth.
+// bandwidthReport is what an end sends of its bandwidth.
 type bandwidthReport struct {
 	Size       uint64  // bytes of each message
 	Iterations uint64  // of all queue pairs

@@ -1,4 +1,4 @@
-// What perftest's programs tell each other over TCP: see codec.go for the
+// What perftest's programs exchange over TCP: see codec.go for the
 // bytes. Every message is a swap, the client's first, so that both ends meet in it.
 //
 //	version, page size, cache line, path MTU
@@ -203,8 +203,8 @@ func (p *endpoint) swapKey(ctx context.Context, name string, i int) error {
 	return p.tcp.Send(ctx, name, p.mine[i])
 }
 
-// heardKey takes a key. One that was told before must be the same: else the peer is at
-// another step, since it has other flags.
+// heardKey takes a key. A key that came before must be the same; otherwise the peer is at
+// another step, because it has other flags.
 func (p *endpoint) heardKey(i int, data []byte) error {
 	key, err := decodeKey(data)
 	if err != nil {
@@ -250,9 +250,9 @@ func (p *endpoint) endpoints(like []oob.Endpoint, mtu int) []oob.Endpoint {
 	return like
 }
 
-// swapReports tells what this end has measured, and hears the peer's: each value is a
-// swap of its own. A server whose client measures alone has nothing to tell, and
-// perftest's sends what it finds in memory.
+// swapReports sends what this end has measured and receives what the peer has: each value
+// is a swap of its own. If the client measures alone the server has no result; perftest's
+// server then sends whatever is in its memory.
 func (p *endpoint) swapReports(ctx context.Context, mine bench.Result) (bench.Result, error) {
 	message, err := appendReport(nil, p.toReport(mine))
 	if err != nil {

@@ -106,7 +106,7 @@ func (p *endpoint) Run(ctx context.Context, c *rc.Conn) error {
 	p.Begin()
 	measure := p.measure
 	if p.Plan.Passive() {
-		measure = p.lend
+		measure = p.awaitReports
 	}
 	if err := measure(ctx, c); err != nil {
 		return err
@@ -212,12 +212,12 @@ func (p *endpoint) measureOne(ctx context.Context, run *bench.Run, size int) (be
 	return result, nil
 }
 
-// lend waits while the client measures alone, and shows what it reports.
-func (p *endpoint) lend(ctx context.Context, _ *rc.Conn) error {
+// awaitReports waits while the client measures alone, and shows what it reports.
+func (p *endpoint) awaitReports(ctx context.Context, _ *rc.Conn) error {
 	p.follow(ctx, shortKeySize)
 	p.next.unseen(ctx, p.Plan.Duration)
 	if p.Plan.Latency {
-		return nil // it keeps its figures to itself
+		return nil // the client does not send its figures
 	}
 	if err := p.meet(ctx); err != nil {
 		return err
@@ -230,14 +230,14 @@ func (p *endpoint) lend(ctx context.Context, _ *rc.Conn) error {
 	return nil
 }
 
-// laggard is how long an end that still measures may take no completion when the peer
-// has finished: all messages are there by then.
+// laggard is how long an end that still measures may get no completion after the peer has
+// finished: by then all messages are there.
 const laggard = 2 * time.Second
 
 var errLaggard = errors.New("the peer has finished, and this end waits for more")
 
-// watched measures, and meanwhile listens to what the peer says next, of n bytes: one
-// that leaves ends the measuring, and so does one that has finished for long.
+// watched measures, and meanwhile reads the peer's next message of n bytes. The
+// measurement ends if the peer leaves, or has finished for long.
 func (p *endpoint) watched(ctx context.Context, run *bench.Run, n int) (bench.Result, error) {
 	next := p.follow(ctx, n)
 	measuring, giveUp := context.WithCancelCause(ctx)
@@ -276,7 +276,8 @@ func (p *endpoint) watched(ctx context.Context, run *bench.Run, n int) (bench.Re
 	return result, err
 }
 
-// mayDiffer says whether a measuring may have failed since the ends have other flags.
+// mayDiffer says whether a measurement may have failed because the ends have different
+// flags.
 func (p *endpoint) mayDiffer(err error) bool {
 	var failed *verbs.WCError
 	if errors.As(err, &failed) {
@@ -285,7 +286,7 @@ func (p *endpoint) mayDiffer(err error) bool {
 	return errors.Is(err, errLaggard)
 }
 
-// flags are what both ends must be given, in perftest's letters.
+// flags are the flags that must be the same at both ends, in perftest's letters.
 func (p *endpoint) flags() string {
 	f := []string{fmt.Sprintf("-s %d", p.Plan.Size)}
 	if p.Plan.All {
@@ -305,15 +306,14 @@ func (p *endpoint) flags() string {
 	return strings.Join(f, " ")
 }
 
-// following is the peer's next message, of which the first bytes are waited for while
-// something else is done.
+// following is the peer's next message, whose first bytes are awaited in the background.
 type following struct {
 	until    context.Context // ends if the peer leaves instead
 	came     <-chan struct{}
 	received func() ([]byte, error)
 }
 
-// follow waits for it from here on, unless it is waited for already.
+// follow begins to wait for the next message, if nothing waits for it yet.
 func (p *endpoint) follow(ctx context.Context, n int) *following {
 	if p.next == nil {
 		came := make(chan struct{})
@@ -328,8 +328,8 @@ func (p *endpoint) follow(ctx context.Context, n int) *following {
 	return p.next
 }
 
-// unseen passes a time in which the peer is known to do what does not show here: the
-// job does not stand still.
+// unseen covers a time in which the peer works and nothing shows that here: the job does
+// not count as stalled.
 func (f *following) unseen(ctx context.Context, limit time.Duration) {
 	for began := time.Now(); time.Since(began) < limit; {
 		select {
@@ -343,7 +343,7 @@ func (f *following) unseen(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// receive hears n bytes: those that were waited for already, or the next.
+// receive returns n bytes: those that follow awaits, or the next.
 func (p *endpoint) receive(ctx context.Context, what string, n int) ([]byte, error) {
 	job.Progress(ctx)
 	if next := p.next; next != nil {

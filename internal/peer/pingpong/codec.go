@@ -10,9 +10,9 @@
 //	server   its line, once its queue pair is in RTS
 //	client   "done", with a NUL; both close
 //
-// The srq program sends 256 lines in place of one; those of queue pairs that there
-// are not, behind the others, are all zero. Nothing tells the message's size, their
-// number, the path MTU or the queue pair's type: both ends must be given the same.
+// The srq program sends 256 lines instead of one. Lines without a queue pair come last
+// and are all zero. The exchange has no message size, number of messages, path MTU or
+// type of the queue pair: both ends need the same flags.
 
 package pingpong
 
@@ -84,9 +84,9 @@ var startPattern = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{6}:`)
 // startSize is how many bytes checkStart judges.
 const startSize = len("0000:000011:")
 
-// checkStart tells a line from another kind of peer by its first
-// startSize bytes or more, so that nobody waits for the rest of what is no
-// line. The error is a [*oob.ProtocolError], which quotes what is given.
+// checkStart reports another kind of peer by its first startSize bytes or more, so that
+// this end does not wait for the rest of a line that is none. The error is a
+// [*oob.ProtocolError], which quotes the bytes.
 func checkStart(first []byte) error {
 	if startPattern.Match(first) {
 		return nil
@@ -96,9 +96,8 @@ func checkStart(first []byte) error {
 
 var linePattern = regexp.MustCompile(`^([0-9a-f]{4}):([0-9a-f]{6}):([0-9a-f]{6}):([0-9a-f]{32})\x00$`)
 
-// decodeLine reads a line: the oob.Endpoint has the LID, QPN, PSN and GID that were
-// told. Errors are [*oob.ProtocolError]; one that is short may be of a peer that sent no
-// more.
+// decodeLine reads a line: the oob.Endpoint has its LID, QPN, PSN and GID. Errors are
+// [*oob.ProtocolError]. A line that is too short may be all that the peer has sent.
 func decodeLine(line []byte) (oob.Endpoint, error) {
 	e, err := decodeAnyLine(line)
 	if err == nil && e.QPN == 0 {

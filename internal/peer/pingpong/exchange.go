@@ -1,7 +1,7 @@
-// What a pingpong's ends tell each other over TCP, and in which order: the client
-// its queue pairs; the server its own, once these are in RTS; the client "done", and
-// then its queue pairs go to RTS as well. It sends first: the server's receives have
-// been posted long before.
+// The exchange of a pingpong over TCP. The client sends its queue pairs. The server
+// moves its own to RTS and sends them. The client sends "done", and then moves its queue
+// pairs to RTS too. The client sends the first message: the server has posted its
+// receives long before.
 
 package pingpong
 
@@ -126,7 +126,7 @@ func (e *endpoint) silent(err error) error {
 	return err
 }
 
-// readOn reads for a moment what follows the first bytes of a peer that is none, to
+// readOn reads for a moment what follows the first bytes of a peer of another kind, to
 // quote it.
 func readOn(ctx context.Context, c *rc.Conn, first []byte) []byte {
 	const room, moment = 128, 100 * time.Millisecond

@@ -1,5 +1,5 @@
-// What a failure of a pingpong may come from: the ends must be given the same, and
-// nothing of it is told in the exchange.
+// Possible causes of a pingpong's failure: both ends need the same flags, and the
+// exchange does not compare them.
 
 package pingpong
 
@@ -12,7 +12,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// explain says of an error, while messages went there and back, what to compare.
+// explain adds to an error of the message phase what to compare.
 func (e *endpoint) explain(err error) error {
 	var failed *verbs.WCError
 	var stalled *job.StallError
@@ -59,7 +59,7 @@ func (e *endpoint) flagsToCompare() string {
 	return flags
 }
 
-// lossy is what else may be behind it, where nothing is sent again.
+// lossy is another possible cause, for types that resend nothing.
 func (e *endpoint) lossy() string {
 	if e.qp == verbs.RC {
 		return ""

@@ -3,8 +3,8 @@
 // this program. What they exchange over TCP is in exchange.go, what
 // they do then in run.go.
 //
-// The messages' size, their number and the path MTU are not told: who has another
-// than the peer finds out by what follows, and explain.go says it.
+// The size of the messages, their number and the path MTU are not exchanged. If the ends
+// differ, the job fails later, and explain.go names the likely cause.
 package pingpong
 
 import (
@@ -90,8 +90,8 @@ const (
 	defaultMTU  = 1024 // theirs, if it is not chosen
 	defaultQKey = 0x11111111
 
-	// spin is how long a message is polled for without --events. The C
-	// programs go on for ever; but where CPUs are few, who sends it needs one.
+	// spin is how long this end polls for a message without --events. The C programs
+	// poll forever; but where CPUs are few, the sender needs one.
 	spin = 200 * time.Microsecond
 )
 

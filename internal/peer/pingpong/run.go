@@ -114,7 +114,7 @@ func (e *endpoint) take(c *rc.Conn, qp *queuePair, wc *verbs.WC) error {
 	return nil
 }
 
-// report tells the result, in the words of the C programs.
+// report logs the result, in the words of the C programs.
 func (e *endpoint) report(took time.Duration) {
 	bytes := 2 * int64(e.size) * int64(e.iters)
 	usec := float64(took.Nanoseconds()) / 1e3

@@ -27,10 +27,10 @@ const (
 	pathMTU     = 256   // its path MTU in bytes
 )
 
-// message is what RDMA_RC_example tells its peer.
+// message is what RDMA_RC_example sends its peer.
 type message struct {
 	Addr uint64   // of its buffer
-	RKey uint32   // of its buffer, whose length is not told
+	RKey uint32   // of its buffer, whose length is not exchanged
 	QPN  uint32   // queue pair number, 24 bits
 	LID  uint16   // 0 on RoCE
 	GID  [16]byte // raw, in network order; all zero if the program was started without -g

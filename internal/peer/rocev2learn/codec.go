@@ -34,7 +34,7 @@ const (
 	readyByte     = 'R' // the byte that the server sends when it can receive
 )
 
-// queuePair is what a rocev2-learn program tells its peer.
+// queuePair is what a rocev2-learn program sends its peer.
 type queuePair struct {
 	QPN uint32   // queue pair number, 24 bits
 	LID uint16   // 0 on RoCE
