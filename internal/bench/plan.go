@@ -244,8 +244,8 @@ func (p *Plan) slot() int { return roundUp(max(p.Size, p.page()), p.cacheLine())
 // Bytes is the size of the region.
 func (p *Plan) Bytes() int { return 2 * p.QPs * p.slot() }
 
-// RemoteOffset is where in the region the peer's requests on a queue pair begin: what
-// it is told as their address.
+// RemoteOffset is where in the region the peer's requests on a queue pair begin. The peer
+// gets its address.
 func (p *Plan) RemoteOffset(qp int) int { return (p.QPs + qp) * p.slot() }
 
 // Access is what the region must be registered for, and with AccessLocalWrite what

@@ -193,7 +193,7 @@ func (c *checked) failure() error {
 }
 
 // Levels describes the output, for --help.
-const Levels = `The output is a story of 20 to 40 lines; NO_COLOR=1 turns colours off. -v prints
+const Levels = `The output is a story of 20 to 45 lines; NO_COLOR=1 turns colours off. -v prints
 each event on its own line, with its time and one of three words. SLOW marks the
 control path: system calls, made once per connection (it is not a warning). FAST
 prepares data transfer: it registers memory and posts receives. DATA is the data

@@ -1,4 +1,4 @@
-// The story: a run in twenty to forty lines, for a person who sees it for the first time.
+// The story: a run in 20 to 45 lines, for a person who sees it for the first time.
 
 package trace
 

@@ -1,5 +1,5 @@
 // The data of the job "bulk": made from a seed, so that every chunk differs and
-// each end can tell what belongs where; compared byte by byte; and summed.
+// each end knows what belongs where; compared byte by byte; and summed.
 
 package bulk
 

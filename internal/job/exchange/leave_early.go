@@ -7,22 +7,20 @@
 //	wc->status = 5 (Work Request Flushed Error)
 //	disconnected.
 //
-// Status 5 was taken for what had gone wrong. It was not: the server's program
-// had been changed so that it left when it had the client's message, one
-// completion before the end. The client's receive, posted for the answer, had
-// nobody left to fill it; when the queue pair went to ERR it was handed back,
-// flushed. A flush is never the cause. It says that the queue pair was in ERR
-// already, and sends the reader to look for what moved it: the first completion
-// whose status is neither 0 nor 5, or, where there is none as here, whoever
-// moved the queue pair by a call.
+// The learner took status 5 for the failure. It was not. The server's program had been
+// changed so that it left when it had the client's message, one completion before the
+// end. No peer was left to fill the client's receive, which was posted for the answer.
+// When the queue pair went to ERR, the receive was flushed. A flush is never the cause: it
+// shows that the queue pair was already in ERR. The cause is what moved the queue pair:
+// the request of the first completion whose status is neither 0 nor 5 or, if there is no
+// such completion as here, a call that moved it.
 //
-// So here. With --leave-early the server does all but the last: it has the
-// client's MSG_DONE, withholds its own, moves its queue pair to ERR and says over
-// TCP that it has disconnected. That moves nothing at the client: a queue pair
-// in RTS knows of no disconnecting. With librdmacm, rdma_disconnect says it by a
-// message of its own and moves the client's queue pair in the client's name;
-// here the client's program hears it by TCP and does so itself. Then its last
-// receive completes, with status 5.
+// With --leave-early the server does everything but the last step. It has the client's
+// MSG_DONE, does not send its own, moves its queue pair to ERR, and reports over TCP that
+// it has disconnected. Nothing moves at the client: a queue pair in RTS does not notice a
+// disconnect. With librdmacm, rdma_disconnect sends a message of its own and moves the
+// client's queue pair for the client. Here the client's program reads the report from TCP
+// and moves the queue pair itself. Then its last receive completes with status 5.
 //
 // Before the server leaves, the client reports to it that MSG_DONE is acknowledged.
 // Otherwise the acknowledgement could be lost with the server's queue pair, and the SEND

@@ -1,7 +1,7 @@
-// Package file is the job "file": the client sends a file by WRITE_WITH_IMM, a chunk at a time,
-// into a ring of slots in the server's memory. A slot is written to again only
-// once the server has its chunk in a file and has given the slot back, a credit,
-// by SEND_WITH_IMM: so a file of any size goes through little memory, and a slow
+// Package file is the job "file": the client sends a file chunk by chunk, by
+// WRITE_WITH_IMM, into a ring of slots in the server's memory. The client writes to a slot
+// again only after the server has stored its chunk and has given the slot back by a
+// SEND_WITH_IMM, a credit. So a file of any size goes through little memory, and a slow
 // disk slows the client down instead of losing data.
 //
 //	client                                              server
@@ -12,8 +12,8 @@
 //	  WRITE_WITH_IMM of the SHA-256, imm = chunks  ─────▶  compare, give the file its name
 //	  ◀──────  SEND_WITH_IMM: imm = chunks + 1, it is done
 //
-// So the SHA-256 is but the last message, and the last credit says that the file
-// is whole, on the disk and has its name.
+// The SHA-256 is the last message. The last credit means that the file is whole, on the
+// disk, and has its name.
 package file
 
 import (
@@ -451,9 +451,9 @@ func (f *server) finish(file *folder.File, digest hash.Hash) error {
 	return nil
 }
 
-// giveBack gives the client the slot of message n: a receive for the message that
-// will come to it, then the credit. The credit tells how many were disposed of in
-// all, so that nothing depends on counting credits.
+// giveBack gives the client the slot of message n. It posts the receive for the next
+// message in that slot, then sends the credit. The immediate of the credit is the total of
+// messages taken, so nothing depends on counting credits.
 func (f *server) giveBack(ctx context.Context, c *rc.Conn, n int64) error {
 	say := f.at(n)
 	if n >= int64(f.slots) { // the send queue has a place for each slot's credit

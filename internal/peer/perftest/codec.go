@@ -10,8 +10,8 @@
 //	 8 × 5    report        big-endian, each value a swap of its own
 //	 5        "done", NUL   written by both, read by none
 //
-// docs/c-programs.md says what a program does when. Nothing tells the message's size,
-// their number, the duration or the operation: both ends must be given the same.
+// docs/c-programs.md has the order of the steps. The exchange has no message size, number
+// of messages, duration or operation: both ends need the same flags.
 
 package perftest
 

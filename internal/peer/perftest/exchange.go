@@ -31,7 +31,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// swap says mine and hears the peer's, in the order of this end's role.
+// swap sends mine and reads the peer's, in the order of this end's role.
 func (p *endpoint) swap(ctx context.Context, what string, mine []byte) (theirs []byte, err error) {
 	if p.Plan.Client {
 		if err := p.tcp.Send(ctx, what, mine); err != nil {

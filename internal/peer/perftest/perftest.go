@@ -127,8 +127,8 @@ func (p *endpoint) Run(ctx context.Context, c *rc.Conn) error {
 // leaves says whether an end that has measured does not wait for the other.
 func (p *endpoint) leaves() bool { return p.Plan.Latency && p.Plan.Op == bench.Write }
 
-// linger gives a client whose last WRITE is seen here the time to hear of it: it
-// leaves then.
+// linger gives the client, whose last WRITE this end has seen, time to get the completion:
+// this end leaves then.
 func (p *endpoint) linger(ctx context.Context) {
 	if p.Plan.Client {
 		return

@@ -73,7 +73,7 @@ func (e *endpoint) say(ctx context.Context, c *rc.Conn) error {
 	return e.tcp(c).Send(ctx, stepMyLines, lines)
 }
 
-// hear reads the peer's queue pairs, and completes what the programs do not exchange.
+// hear reads the peer's queue pairs, and fills in what the programs do not exchange.
 func (e *endpoint) hear(ctx context.Context, c *rc.Conn) ([]oob.Endpoint, error) {
 	peers, err := e.read(ctx, c)
 	if err != nil {
