@@ -14,8 +14,8 @@ import (
 )
 
 // explainModify makes the error of a refused Modify. It names the move, the
-// port, both GIDs, and every fault that it can find. The caller holds stateMu and
-// keeps the queue pair, and so its device, open.
+// port, both GIDs, and every fault that it can find. The caller is the
+// one Modify in flight, which keeps the queue pair, and so its device, open.
 func (qp *QP) explainModify(attr *QPAttr, mask QPAttrMask, err error) error {
 	from, to := qp.state, qp.state
 	if now, qerr := qp.p.Query(qpstate.MaskState); qerr == nil {

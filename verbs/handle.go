@@ -28,6 +28,8 @@ type handle struct {
 	mu       sync.RWMutex // held for reading while a call uses the object
 	closed   bool
 	children map[string]int // those not closed, by kind
+	calls    map[string]int // those that may take seconds and hold no lock, by C function
+	idle     chan struct{}  // closed when calls is empty again
 	leak     runtime.Cleanup
 }
 
@@ -112,17 +114,71 @@ func (h *handle) use(f func() error) error {
 	return f()
 }
 
-// close runs destroy once, if the object has no children. After a failure the object is
-// still open.
+// begin counts a call that may take seconds, so that the object is not closed beneath it;
+// net.ErrClosed if it already is. Unlike use, a call that has begun does not hold close.
+func (h *handle) begin(op string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return net.ErrClosed
+	}
+	if len(h.calls) == 0 {
+		h.calls, h.idle = make(map[string]int), make(chan struct{})
+	}
+	h.calls[op]++
+	return nil
+}
+
+// end is for a call that began.
+func (h *handle) end(op string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.calls[op]--; h.calls[op] == 0 {
+		delete(h.calls, op)
+	}
+	if len(h.calls) == 0 {
+		close(h.idle)
+	}
+}
+
+// closePatience is how long a Close waits for calls that began. Most of them take
+// microseconds.
+const closePatience = 100 * time.Millisecond
+
+// awaitCalls waits until no call is in flight, for closePatience at most.
+func (h *handle) awaitCalls() {
+	h.mu.RLock()
+	busy, idle := len(h.calls) > 0, h.idle
+	h.mu.RUnlock()
+	if !busy {
+		return
+	}
+	patience := time.NewTimer(closePatience)
+	defer patience.Stop()
+	select {
+	case <-idle:
+	case <-patience.C:
+	}
+}
+
+// close runs destroy once, if the object has no children and no call is in flight. After a
+// failure the object is still open.
 func (h *handle) close(op string, destroy func() error) error {
+	h.awaitCalls()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return nil
 	}
+	if len(h.calls) > 0 {
+		err := fail(op, h.device, "", syscall.EBUSY).(*Error)
+		err.Detail = "in flight on the " + h.kind + ": " + counts(h.calls)
+		err.Hint = "Close again when that has returned; the kernel may look for a peer for some seconds"
+		return err
+	}
 	if len(h.children) > 0 {
 		err := fail(op, h.device, "", syscall.EBUSY).(*Error)
-		err.Detail = "the " + h.kind + " has living children: " + h.childNames()
+		err.Detail = "the " + h.kind + " has living children: " + counts(h.children)
 		err.Hint = "closing those first"
 		return err
 	}
@@ -164,11 +220,11 @@ func releaseAll(parents []*handle, kind string) {
 	}
 }
 
-// childNames is "2 MR, 1 QP"; the caller holds mu.
-func (h *handle) childNames() string {
+// counts is "2 MR, 1 QP".
+func counts(of map[string]int) string {
 	var parts []string
-	for _, kind := range slices.Sorted(maps.Keys(h.children)) {
-		parts = append(parts, fmt.Sprintf("%d %s", h.children[kind], kind))
+	for _, kind := range slices.Sorted(maps.Keys(of)) {
+		parts = append(parts, fmt.Sprintf("%d %s", of[kind], kind))
 	}
 	return strings.Join(parts, ", ")
 }

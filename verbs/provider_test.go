@@ -13,8 +13,9 @@ type paper struct {
 	mu     sync.Mutex
 	live   int // objects made and not closed
 	next   uint32
-	cq     *paperCQ // the last one made
-	refuse error    // what the next making or modifying answers
+	cq     *paperCQ      // the last one made
+	refuse error         // what the next making or modifying answers
+	stall  chan struct{} // if not nil, Modify and CreateAH return when it is closed
 	gids   []GIDEntry
 	pkeys  []uint16
 }
@@ -47,6 +48,15 @@ func (p *paper) refusal() error {
 	err := p.refuse
 	p.refuse = nil
 	return err
+}
+
+func (p *paper) stalls() {
+	p.mu.Lock()
+	stall := p.stall
+	p.mu.Unlock()
+	if stall != nil {
+		<-stall
+	}
 }
 
 func (p *paper) gone() error {
@@ -129,6 +139,7 @@ func (p *paperPD) AllocMW(MWType) (ProviderMW, error) {
 }
 
 func (p *paperPD) CreateAH(AHAttr) (ProviderAH, error) {
+	p.stalls()
 	_, err := p.made()
 	return &paperObject{p.paper}, err
 }
@@ -287,6 +298,7 @@ func (q *paperQP) QPN() uint32 { return q.qpn }
 func (q *paperQP) Cap() QPCap  { return q.cap }
 
 func (q *paperQP) Modify(attr *QPAttr, mask QPAttrMask) error {
+	q.stalls()
 	if err := q.refuse; err != nil {
 		q.refuse = nil
 		return err

@@ -3,12 +3,13 @@
 package verbs
 
 import (
+	"context"
 	"fmt"
-	"net"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
@@ -29,16 +30,17 @@ type QPInit struct {
 //
 // Its methods may be called by several goroutines at once; posts to one of its queues
 // are then served in turn, whole slices at a time. What the device is not asked for
-// (QPN, Type, Cap, SendCQ, RecvCQ, SRQ, PostPath) is also valid after Close.
+// (QPN, Type, Cap, State, SendCQ, RecvCQ, SRQ, PostPath) is also valid after Close.
 type QP struct {
 	handle
 	p    ProviderQP
 	dev  *Device
 	init QPInit
 
-	stateMu sync.Mutex
-	state   QPState // what the last Modify left; an asynchronous error may have moved it
-	port    uint8   // what RESET→INIT chose
+	modifying chan struct{} // holds one while a Modify is in flight
+	stateMu   sync.Mutex    // guards the rest
+	state     QPState       // what the last Modify left; an asynchronous error may have moved it
+	port      uint8         // what RESET→INIT chose
 }
 
 // CreateQP makes a queue pair, in RESET. Domain, CQs and SRQ cannot be closed before it.
@@ -77,7 +79,7 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 		parents = append(parents, &init.SRQ.handle)
 		srq = init.SRQ.p
 	}
-	qp := &QP{init: init, dev: pd.dev}
+	qp := &QP{init: init, dev: pd.dev, modifying: make(chan struct{}, 1)}
 	p, err := makeObject(&qp.handle, "QP", "ibv_create_qp", detail, func() (ProviderQP, error) {
 		return pd.p.CreateQP(ProviderQPInit{
 			Type: init.Type, SendCQ: init.SendCQ.p, RecvCQ: init.RecvCQ.p, SRQ: srq, Cap: init.Cap, SigAll: init.SigAll, PostPath: init.PostPath})
@@ -118,24 +120,59 @@ func (qp *QP) SRQ() *SRQ { return qp.init.SRQ }
 // a peer that is not found; EPERM for a QKEY from 0x80000000 on, which the kernel keeps
 // for CAP_NET_RAW; net.ErrClosed after Close.
 //
+// A move to RTR may take seconds on RoCE, while the kernel looks for the peer: see
+// [QP.ModifyContext]. Several Modify of one queue pair are served in turn; every other
+// method may run beside them.
+//
 // Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
-	qp.stateMu.Lock()
-	defer qp.stateMu.Unlock()
-	began := time.Now()
-	err := qp.use(func() error {
-		if err := qp.p.Modify(attr, mask); err != nil {
-			return qp.explainModify(attr, mask, err)
-		}
-		return nil
-	})
-	qp.logCall("ibv_modify_qp", qp.name()+", "+mask.Name(), began, err)
-	if err == net.ErrClosed {
-		return fail("ibv_modify_qp", qp.device, "", err)
+	return qp.ModifyContext(context.Background(), attr, mask)
+}
+
+// ModifyContext is [QP.Modify], and returns when ctx ends. The error is then ctx.Err() and
+// context.Cause(ctx) to errors.Is. The kernel goes on with the call: the move may still
+// happen, and Close is EBUSY until the kernel is done.
+//
+// Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
+func (qp *QP) ModifyContext(ctx context.Context, attr *QPAttr, mask QPAttrMask) error {
+	const op = "ibv_modify_qp"
+	if ctx.Err() != nil {
+		return fail(op, qp.device, qp.name()+", "+mask.Name(), ctxwatch.Err(ctx))
 	}
+	if err := qp.begin(op); err != nil {
+		return fail(op, qp.device, "", err)
+	}
+	select {
+	case qp.modifying <- struct{}{}:
+	case <-ctx.Done():
+		qp.end(op)
+		return fail(op, qp.device, qp.name()+", "+mask.Name(), ctxwatch.Err(ctx))
+	}
+	own := *attr // the caller may reuse attr when ctx has ended
+	_, err := within(ctx, func() (none struct{}, err error) {
+		defer qp.end(op)
+		return none, qp.modify(&own, mask)
+	}, func(struct{}) {})
+	if _, ok := err.(*Error); err == nil || ok {
+		return err
+	}
+	return fail(op, qp.device, qp.name()+", "+mask.Name(), err)
+}
+
+// modify is a call that has begun, and whose turn it is.
+func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
+	defer func() { <-qp.modifying }()
+	began := time.Now()
+	err := qp.p.Modify(attr, mask)
+	if err != nil {
+		err = qp.explainModify(attr, mask, err)
+	}
+	qp.logCall("ibv_modify_qp", qp.name()+", "+mask.Name(), began, err)
 	if err != nil {
 		return err
 	}
+	qp.stateMu.Lock()
+	defer qp.stateMu.Unlock()
 	if mask&qpstate.MaskState != 0 {
 		qp.state = attr.State
 	}
@@ -143,6 +180,15 @@ func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 		qp.port = attr.PortNum
 	}
 	return nil
+}
+
+// State is the state that the last Modify left, without asking the device. Errors move queue
+// pairs too, and then [QP.Query] knows better. It never waits, not even for a Modify in flight,
+// and is valid after Close.
+func (qp *QP) State() QPState {
+	qp.stateMu.Lock()
+	defer qp.stateMu.Unlock()
+	return qp.state
 }
 
 // Query asks the device for the attributes that mask names; it may fill in more.
@@ -215,6 +261,10 @@ func (qp *QP) PostRecv(wrs []RecvWR) error {
 // Close destroys the queue pair. Work requests still queued vanish without a
 // completion: move to ERR and poll first to see them flushed. Completions that are in
 // the CQ already may stay there. Closing again does nothing.
+//
+// A Close beside a Modify that takes long waits a tenth of a second for it and is then EBUSY,
+// with the call in flight as the error's Detail: the queue pair stays open, and Close may be
+// called again.
 //
 // Implements: int ibv_destroy_qp(struct ibv_qp *qp)
 func (qp *QP) Close() error { return qp.close("ibv_destroy_qp", qp.p.Close) }
