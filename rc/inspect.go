@@ -55,11 +55,7 @@ func (c *Config) inspect(dev *verbs.Device) (inspected, error) {
 
 // gidSelection is what the Config says of the GID; the addresses are not known yet.
 func (c *Config) gidSelection() verbs.GIDSelection {
-	selection := verbs.GIDSelection{Port: c.Port, Automatic: c.GIDIndex == nil}
-	if c.GIDIndex != nil {
-		selection.Index = *c.GIDIndex
-	}
-	return selection
+	return verbs.GIDSelection{Port: c.Port, Index: c.GIDIndex}
 }
 
 func (c *Config) chooseMTU(dev *verbs.Device, port verbs.PortAttr) (int, error) {

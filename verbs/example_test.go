@@ -23,7 +23,7 @@ func ExampleChooseGID() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	gid, why, err := verbs.ChooseGID(table, verbs.GIDSelection{Automatic: true, Peer: netip.MustParseAddr("127.0.0.1")})
+	gid, why, err := verbs.ChooseGID(table, verbs.GIDSelection{Peer: netip.MustParseAddr("127.0.0.1")})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,27 +11,26 @@ import (
 	"strings"
 )
 
-// GIDSelection is what [ChooseGID] selects a GID by. The zero value selects
-// slot 0 of port 1; with Automatic, ChooseGID chooses the slot.
+// GIDSelection is what [ChooseGID] selects a GID by. The zero value has ChooseGID choose the
+// best slot of port 1.
 type GIDSelection struct {
-	Port      uint8      // 0 means 1
-	Index     int        // the index to take, 0 to 255, if Automatic is false
-	Automatic bool       // choose by type and family; false: take Index
-	Local     netip.Addr // this side's address towards the peer; the zero Addr if it is not known
-	Peer      netip.Addr // the peer's address; the zero Addr if it is not known
+	Port  uint8      // 0 means 1
+	Index *int       // the slot to take, 0 to 255; nil: choose by type and family
+	Local netip.Addr // this side's address towards the peer; the zero Addr if it is not known
+	Peer  netip.Addr // the peer's address; the zero Addr if it is not known
 }
 
-// ChooseGID picks a slot of a GID table and says why in words for a person. An
-// index is taken as it is if the slot is filled. Automatically, RoCE v2 slots of
-// the port are considered (on InfiniBand: its own), in this order: the one whose
-// address is Local; one of the peer's family; an IPv4-mapped one; a global one.
-// A link-local one is taken only for a link-local peer. Slots beyond 255 cannot be
-// named by a path, and are not taken. The error is a *[GIDError].
+// ChooseGID picks a slot of a GID table and says why in words for a person. Without an Index
+// it considers RoCE v2 slots of the port (on InfiniBand: its own), in this order: the one whose
+// address is Local; one of the peer's family; an IPv4-mapped one; a global one. It takes a
+// link-local one only for a link-local peer. With an Index it takes that slot if the slot is
+// filled. Slots beyond 255 cannot be named by a path and are never taken. The error is a
+// *[GIDError].
 func ChooseGID(table []GIDEntry, selection GIDSelection) (entry GIDEntry, why string, err error) {
 	port := max(selection.Port, 1)
-	if !selection.Automatic {
+	if selection.Index != nil {
 		for _, e := range table {
-			if e.Port == port && e.Index == selection.Index && e.Index <= maxGIDIndex {
+			if e.Port == port && e.Index == *selection.Index && e.Index <= maxGIDIndex {
 				return e, "asked for by index", nil
 			}
 		}
@@ -116,9 +115,9 @@ type GIDError struct {
 // Error names the selection, the filled slots and the remedy.
 func (e *GIDError) Error() string {
 	has := gidList(e.Table, e.Port)
-	if !e.Selection.Automatic {
+	if e.Selection.Index != nil {
 		return fmt.Sprintf("GID index %d of port %d is not a filled slot; the table has %s; try: one of those, or leave the index out",
-			e.Selection.Index, e.Port, has)
+			*e.Selection.Index, e.Port, has)
 	}
 	return fmt.Sprintf("port %d has no RoCE v2 GID to reach a peer with; the table has %s; try: giving the port's network interface an address (ip addr add) and setting it up (ip link set up)",
 		e.Port, has)

@@ -31,16 +31,16 @@ func TestChooseGID(t *testing.T) {
 		want      int
 		why       string
 	}{
-		"by index":                 {GIDSelection{Index: 3}, 3, "asked for"},
-		"nothing known":            {GIDSelection{Automatic: true}, 1, "IPv4-mapped"},
-		"IPv4 peer":                {GIDSelection{Automatic: true, Peer: addr("10.1.1.1")}, 1, "IPv4-mapped"},
-		"IPv4-mapped peer":         {GIDSelection{Automatic: true, Peer: addr("::ffff:10.1.1.1")}, 1, "IPv4-mapped"},
-		"IPv6 peer":                {GIDSelection{Automatic: true, Peer: addr("fd99::2")}, 3, "global IPv6"},
-		"link-local peer":          {GIDSelection{Automatic: true, Peer: addr("fe80::2%eth0")}, 0, "link-local"},
-		"the way to the peer":      {GIDSelection{Automatic: true, Local: addr("10.98.0.1"), Peer: addr("10.98.0.2")}, 4, "reaches the peer from"},
-		"TCP over loopback":        {GIDSelection{Automatic: true, Local: addr("127.0.0.1"), Peer: addr("127.0.0.1")}, 1, "IPv4-mapped"},
-		"local address, no family": {GIDSelection{Automatic: true, Local: addr("fd99::1")}, 3, "reaches the peer from"},
-		"another port":             {GIDSelection{Automatic: true, Port: 2, Peer: addr("fd99::2")}, 0, "IPv4-mapped"},
+		"by index":                 {GIDSelection{Index: new(3)}, 3, "asked for"},
+		"nothing known":            {GIDSelection{}, 1, "IPv4-mapped"},
+		"IPv4 peer":                {GIDSelection{Peer: addr("10.1.1.1")}, 1, "IPv4-mapped"},
+		"IPv4-mapped peer":         {GIDSelection{Peer: addr("::ffff:10.1.1.1")}, 1, "IPv4-mapped"},
+		"IPv6 peer":                {GIDSelection{Peer: addr("fd99::2")}, 3, "global IPv6"},
+		"link-local peer":          {GIDSelection{Peer: addr("fe80::2%eth0")}, 0, "link-local"},
+		"the way to the peer":      {GIDSelection{Local: addr("10.98.0.1"), Peer: addr("10.98.0.2")}, 4, "reaches the peer from"},
+		"TCP over loopback":        {GIDSelection{Local: addr("127.0.0.1"), Peer: addr("127.0.0.1")}, 1, "IPv4-mapped"},
+		"local address, no family": {GIDSelection{Local: addr("fd99::1")}, 3, "reaches the peer from"},
+		"another port":             {GIDSelection{Port: 2, Peer: addr("fd99::2")}, 0, "IPv4-mapped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, why, err := ChooseGID(rxeTable, c.selection)
@@ -53,20 +53,20 @@ func TestChooseGID(t *testing.T) {
 
 func TestChooseGIDSaysWhatThereIs(t *testing.T) {
 	var ge *GIDError
-	_, _, err := ChooseGID(rxeTable, GIDSelection{Index: 9})
+	_, _, err := ChooseGID(rxeTable, GIDSelection{Index: new(9)})
 	if !errors.As(err, &ge) || !strings.Contains(err.Error(), "GID index 9") || !strings.Contains(err.Error(), "1: ::ffff:10.99.0.1 RoCE v2 on eth0") {
 		t.Errorf("an empty slot: %v", err)
 	}
-	_, _, err = ChooseGID(rxeTable[:1], GIDSelection{Automatic: true})
+	_, _, err = ChooseGID(rxeTable[:1], GIDSelection{})
 	if !errors.As(err, &ge) || !strings.Contains(err.Error(), "ip addr add") {
 		t.Errorf("link-local alone: %v", err)
 	}
-	_, _, err = ChooseGID(nil, GIDSelection{Automatic: true, Port: 3})
+	_, _, err = ChooseGID(nil, GIDSelection{Port: 3})
 	if !errors.As(err, &ge) || !strings.Contains(err.Error(), "port 3") || !strings.Contains(err.Error(), "no filled slot") {
 		t.Errorf("an empty table: %v", err)
 	}
 	ib := []GIDEntry{{GID: gid("fe80::5"), Port: 1, Type: GIDTypeIB}}
-	if e, why, err := ChooseGID(ib, GIDSelection{Automatic: true}); err != nil || e.GID != ib[0].GID || !strings.Contains(why, "InfiniBand") {
+	if e, why, err := ChooseGID(ib, GIDSelection{}); err != nil || e.GID != ib[0].GID || !strings.Contains(why, "InfiniBand") {
 		t.Errorf("InfiniBand: %v %q %v", e, why, err)
 	}
 }

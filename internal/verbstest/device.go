@@ -131,7 +131,7 @@ var deviceCases = []Case{
 	{"gid", "an empty slot is not chosen", func(e *Env) {
 		table, err := e.Dev.QueryGIDTable()
 		e.ok(err, "QueryGIDTable")
-		_, _, err = verbs.ChooseGID(table, verbs.GIDSelection{Index: 250})
+		_, _, err = verbs.ChooseGID(table, verbs.GIDSelection{Index: new(250)})
 		var ge *verbs.GIDError
 		e.check(errors.As(err, &ge), "got %v", err)
 	}},

@@ -108,7 +108,7 @@ func (e *Env) route() verbs.AHAttr {
 	} else {
 		table, err := e.Dev.QueryGIDTable()
 		e.ok(err, "QueryGIDTable")
-		gid, _, err := verbs.ChooseGID(table, verbs.GIDSelection{Automatic: true})
+		gid, _, err := verbs.ChooseGID(table, verbs.GIDSelection{})
 		e.ok(err, "ChooseGID")
 		way.IsGlobal = true
 		way.GRH = verbs.GRH{DGID: gid.GID, SGIDIndex: uint8(gid.Index), HopLimit: 64}

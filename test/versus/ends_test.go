@@ -54,7 +54,7 @@ func newEnds(t testing.TB, device string, batch int, path verbs.PostPath, memory
 	table, err := dev.QueryGIDTable()
 	must(t, err)
 	e := &ends{wrs: make([]verbs.SendWR, batch), wcs: make([]verbs.WC, batch)}
-	e.gid, _, err = verbs.ChooseGID(table, verbs.GIDSelection{Port: 1, Automatic: true})
+	e.gid, _, err = verbs.ChooseGID(table, verbs.GIDSelection{})
 	must(t, err)
 	pd, err := dev.AllocPD()
 	closes(t, pd, err)
