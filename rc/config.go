@@ -69,9 +69,8 @@ type Timing struct {
 var DefaultTiming = Timing{Timeout: 14, RetryCnt: 7, RNRRetry: 7, MinRNRTimer: 12}
 
 const (
-	defaultWR       = 16
-	defaultReads    = 16 // if the device has no lower limit
-	defaultHopLimit = 64
+	defaultWR    = 16
+	defaultReads = 16 // if the device has no lower limit
 )
 
 func orDefault[T int | uint8 | uint32 | verbs.Access | verbs.QPType](value, def T) T {

@@ -132,7 +132,7 @@ func (c *Conn) toRTR() error {
 	c.moves.Lock()
 	defer c.moves.Unlock()
 	for _, p := range c.pairs {
-		attr, err := c.rtrAttr(p)
+		attr, _, err := c.attrs(p)
 		if err != nil {
 			return err
 		}
@@ -158,41 +158,34 @@ func (c *Conn) makeAH(p *queuePair, attr verbs.AHAttr) (err error) {
 	return nil
 }
 
-func (c *Conn) rtrAttr(p *queuePair) (verbs.QPAttr, error) {
+// attrs are those of the moves that connect p.
+func (c *Conn) attrs(p *queuePair) (rtr, rts verbs.QPAttr, err error) {
 	mtu, ok := qpstate.MTUFor(oob.NegotiateMTU(p.local.MTU, p.peer.MTU))
 	if !ok {
-		return verbs.QPAttr{}, errBadMTU(p.peer.MTU)
+		return rtr, rts, errBadMTU(p.peer.MTU)
 	}
-	_, responder := oob.NegotiateReads(p.local, p.peer)
-	return verbs.QPAttr{
-		PathMTU: mtu,
-		DestQPN: p.peer.QPN,
-		RQPSN:   p.peer.PSN,
-		AH: verbs.AHAttr{
-			IsGlobal: c.ethernet || p.peer.LID == 0,
-			DLID:     p.peer.LID,
-			PortNum:  c.cfg.Port,
-			GRH: verbs.GRH{
-				DGID: p.peer.GID, SGIDIndex: uint8(c.gid.Index), HopLimit: defaultHopLimit,
-			},
-		},
-		MaxDestRdAtomic: responder,
-		MinRNRTimer:     c.cfg.Timing.MinRNRTimer,
-	}, nil
+	way := c.gid.To(p.peer.GID)
+	way.IsGlobal, way.DLID = c.ethernet || p.peer.LID == 0, p.peer.LID
+	rtr, rts = endpoint(p.local, mtu).Connect(endpoint(p.peer, mtu), way)
+	rtr.MinRNRTimer = c.cfg.Timing.MinRNRTimer
+	rts.Timeout, rts.RetryCnt, rts.RNRRetry = c.cfg.Timing.Timeout, c.cfg.Timing.RetryCnt, c.cfg.Timing.RNRRetry
+	return rtr, rts, nil
+}
+
+// endpoint is what a message says of a queue pair, with the path MTU of both ends.
+func endpoint(e oob.Endpoint, mtu verbs.MTU) verbs.QPEndpoint {
+	return verbs.QPEndpoint{QPN: e.QPN, PSN: e.PSN, MTU: mtu, InitiatorDepth: e.InitiatorDepth, ResponderResources: e.ResponderResources}
 }
 
 func (c *Conn) toRTS() error {
 	c.moves.Lock()
 	defer c.moves.Unlock()
 	for _, p := range c.pairs {
-		initiator, _ := oob.NegotiateReads(p.local, p.peer)
-		if err := p.machine.ToRTS(verbs.QPAttr{
-			SQPSN:       p.local.PSN,
-			MaxRdAtomic: initiator,
-			Timeout:     c.cfg.Timing.Timeout,
-			RetryCnt:    c.cfg.Timing.RetryCnt,
-			RNRRetry:    c.cfg.Timing.RNRRetry,
-		}); err != nil {
+		_, attr, err := c.attrs(p)
+		if err != nil {
+			return err
+		}
+		if err := p.machine.ToRTS(attr); err != nil {
 			return err
 		}
 	}

@@ -178,6 +178,16 @@ type GIDEntry struct {
 	Netdev  string  // that interface's name, "" if it is not visible from here
 }
 
+// To returns the way from this slot to a peer's GID, for [PD.CreateAH] and for a queue pair's
+// move to RTR. The slot must be one that a path can name, as ChooseGID's is: its Index is at
+// most 255. On InfiniBand DLID is left for the caller to set.
+func (e GIDEntry) To(peer GID) AHAttr {
+	return AHAttr{IsGlobal: true, PortNum: e.Port, GRH: GRH{DGID: peer, SGIDIndex: uint8(e.Index), HopLimit: hopLimit}}
+}
+
+// hopLimit is how many routers a packet may pass: what IP's hosts begin with.
+const hopLimit = 64
+
 // String prints the slot: "1: ::ffff:10.0.0.1 RoCE v2 on eth0".
 func (e GIDEntry) String() string {
 	text := fmt.Sprintf("%d: %s", e.Index, e.GID)

@@ -7,7 +7,6 @@ import (
 	"log"
 	"net/netip"
 
-	"github.com/rawverbs/rawverbs/qpstate"
 	_ "github.com/rawverbs/rawverbs/softroce" // for soft0
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -55,15 +54,19 @@ func Example() {
 			Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}}))
 		defer qps[i].Close()
 	}
-	gid := must(dev.QueryGIDTable())[0]
+	gid, _, err := verbs.ChooseGID(must(dev.QueryGIDTable()), verbs.GIDSelection{})
+	check(err)
+	port := must(dev.QueryPort(gid.Port))
+	endpoint := func(i int) verbs.QPEndpoint { // what a peer of another machine would be sent, with the GID
+		return verbs.QPEndpoint{QPN: qps[i].QPN(), PSN: 100, MTU: port.ActiveMTU, InitiatorDepth: 1, ResponderResources: 1}
+	}
 	for i, qp := range qps {
-		m := qpstate.NewMachine(verbs.RC, qp, func(s qpstate.Step) { fmt.Println(s.Name()) })
-		check(m.ToInit(verbs.QPAttr{PortNum: 1, Access: verbs.AccessRemoteRead}))
-		check(m.ToRTR(verbs.QPAttr{
-			PathMTU: qpstate.MTU1024, DestQPN: qps[1-i].QPN(), RQPSN: 100, MaxDestRdAtomic: 1, MinRNRTimer: 12,
-			AH: verbs.AHAttr{IsGlobal: true, PortNum: 1, GRH: verbs.GRH{DGID: gid.GID, SGIDIndex: uint8(gid.Index), HopLimit: 64}},
-		}))
-		check(m.ToRTS(verbs.QPAttr{SQPSN: 100, Timeout: 14, RetryCnt: 7, RNRRetry: 7, MaxRdAtomic: 1}))
+		m := qp.Machine(nil)
+		check(m.ToInit(verbs.QPAttr{PortNum: gid.Port, Access: verbs.AccessRemoteRead}))
+		rtr, rts := endpoint(i).Connect(endpoint(1-i), gid.To(gid.GID))
+		check(m.ToRTR(rtr))
+		check(m.ToRTS(rts))
+		fmt.Println(qp.State().Name())
 	}
 
 	copy(mr.Bytes(), "read me")
@@ -80,12 +83,8 @@ func Example() {
 		}
 	}
 	// Output:
-	// RESET→INIT
-	// INIT→RTR
-	// RTR→RTS
-	// RESET→INIT
-	// INIT→RTR
-	// RTR→RTS
+	// RTS
+	// RTS
 	// IBV_WC_RDMA_READ: read me
 }
 

@@ -71,6 +71,26 @@ func TestChooseGIDSaysWhatThereIs(t *testing.T) {
 	}
 }
 
+// TestAMachineBeginsWhereTheQueuePairIs, and a slot leads to a peer.
+func TestAMachineBeginsWhereTheQueuePairIs(t *testing.T) {
+	d, _ := newPaperDevice()
+	pd := must[*PD](t)(d.AllocPD())
+	cq := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1}))
+	qp := must[*QP](t)(pd.CreateQP(QPInit{Type: RC, SendCQ: cq, RecvCQ: cq}))
+	if err := qp.Machine(nil).ToInit(QPAttr{PortNum: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m := qp.Machine(nil)
+	if err := m.ToRTR(QPAttr{AH: rxeTable[1].To(gid("10.1.1.1"))}); err != nil || m.State() != QPSRTR || qp.State() != QPSRTR {
+		t.Errorf("%v, %v, %v", err, m.State(), qp.State())
+	}
+	want := AHAttr{IsGlobal: true, PortNum: 1, GRH: GRH{DGID: gid("10.1.1.1"), SGIDIndex: 1, HopLimit: 64}}
+	if way := rxeTable[1].To(gid("10.1.1.1")); way != want {
+		t.Errorf("the way is %v, want %v", way, want)
+	}
+	closeRoom(t, qp, cq, pd, d)
+}
+
 // TestPKeyIndexPrefersFullMembers: a limited member of a partition reaches full ones
 // only.
 func TestPKeyIndexPrefersFullMembers(t *testing.T) {

@@ -191,6 +191,15 @@ func (qp *QP) State() QPState {
 	return qp.state
 }
 
+// Machine returns a [qpstate.Machine] in the state that the last Modify left. It makes the
+// moves by name (ToInit, ToRTR, ToRTS) and the masks for them. observe, if not nil, sees every
+// move. Unlike the queue pair, a Machine is used by one goroutine at a time.
+func (qp *QP) Machine(observe func(qpstate.Step)) *qpstate.Machine {
+	m := qpstate.NewMachine(qp.Type(), qp, observe)
+	m.Observed(qp.State())
+	return m
+}
+
 // Query asks the device for the attributes that mask names; it may fill in more.
 // net.ErrClosed after Close.
 //

@@ -1,5 +1,5 @@
-// The types that verbs shares with qpstate, which owns them: a program that
-// imports verbs need not import qpstate for a queue pair's attributes.
+// What verbs shares with qpstate, which owns it: a program that imports verbs needs qpstate
+// only to ask the transition table.
 
 package verbs
 
@@ -27,6 +27,9 @@ type (
 	GRH = qpstate.GRH
 	// GID is a port's address (union ibv_gid): 16 bytes in network order.
 	GID = qpstate.GID
+	// QPEndpoint is what one end of a connection tells the other about its queue pair;
+	// its Connect returns the attributes of the moves to RTR and RTS.
+	QPEndpoint = qpstate.Endpoint
 	// MTU is a path MTU (enum ibv_mtu); MTU.Bytes gives it in bytes.
 	MTU = qpstate.MTU
 	// QPMigState is the state of path migration (enum ibv_mig_state).
@@ -43,6 +46,52 @@ const (
 	UC = qpstate.UC // unreliable connection: in order, one peer, losses go unnoticed
 	UD = qpstate.UD // unreliable datagram: any peer, one packet a message
 )
+
+// The states of a queue pair, by their C names: IBV_QPS_RTS is QPSRTS.
+const (
+	QPSReset = qpstate.Reset
+	QPSInit  = qpstate.Init
+	QPSRTR   = qpstate.RTR
+	QPSRTS   = qpstate.RTS
+	QPSSQD   = qpstate.SQD
+	QPSSQE   = qpstate.SQE
+	QPSErr   = qpstate.Error
+)
+
+// The path MTUs. A port's own is [PortAttr.ActiveMTU].
+const (
+	MTU256  = qpstate.MTU256
+	MTU512  = qpstate.MTU512
+	MTU1024 = qpstate.MTU1024
+	MTU2048 = qpstate.MTU2048
+	MTU4096 = qpstate.MTU4096
+)
+
+// The mask bits that RoCE uses, each for the QPAttr field of its name. [QP.Machine] sets
+// those that a move needs.
+const (
+	MaskState           = qpstate.MaskState
+	MaskCurState        = qpstate.MaskCurState
+	MaskAccessFlags     = qpstate.MaskAccessFlags
+	MaskPKeyIndex       = qpstate.MaskPKeyIndex
+	MaskPort            = qpstate.MaskPort
+	MaskQKey            = qpstate.MaskQKey
+	MaskAV              = qpstate.MaskAV
+	MaskPathMTU         = qpstate.MaskPathMTU
+	MaskTimeout         = qpstate.MaskTimeout
+	MaskRetryCnt        = qpstate.MaskRetryCnt
+	MaskRNRRetry        = qpstate.MaskRNRRetry
+	MaskRQPSN           = qpstate.MaskRQPSN
+	MaskMaxRdAtomic     = qpstate.MaskMaxRdAtomic
+	MaskMinRNRTimer     = qpstate.MaskMinRNRTimer
+	MaskSQPSN           = qpstate.MaskSQPSN
+	MaskMaxDestRdAtomic = qpstate.MaskMaxDestRdAtomic
+	MaskDestQPN         = qpstate.MaskDestQPN
+	MaskCap             = qpstate.MaskCap
+)
+
+// ParseGID reads a GID as RDMA tools print it: see [qpstate.ParseGID].
+func ParseGID(text string) (GID, error) { return qpstate.ParseGID(text) }
 
 // The access flags. Regions take all of them, windows and queue pairs the remote ones
 // (windows of type 2 [AccessZeroBased] too).
