@@ -36,4 +36,9 @@
 // The exchange is plain TCP, without authentication or encryption. Anyone who can read
 // the traffic learns the rkeys and addresses, and can use them to access the memory. Use
 // the package on trusted networks only.
+//
+// # Examples
+//
+//	Example            both sides of a run in one program
+//	ExampleConn_Watch  waiting for RDMA until the peer closes or fails
 package oob

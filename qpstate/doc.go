@@ -25,4 +25,10 @@
 //
 // The package needs no RDMA device and imports only the standard library and
 // pkg/errors.
+//
+// # Examples
+//
+//	ExampleCheck    why a mask is wrong
+//	ExampleFprint   the table of one type
+//	ExampleMachine  moves, their masks, a refusal
 package qpstate

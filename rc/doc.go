@@ -39,4 +39,8 @@
 // stands for, "path" whether it is control ("slow"), the setting up of data
 // transfer ("fast"), data ("data") or a dump ("info"). The rest depends on the
 // kind. Dumps have the level Debug, the messages of a farewell one below it.
+//
+// # Examples
+//
+//	Example  a client sends a text to a server
 package rc

@@ -30,4 +30,8 @@
 // which holds the protocol and knows no socket and no clock, to the interfaces of
 // verbs, and drives them with a clock and the sockets of internal/link. What it
 // does and does not do is in docs/softroce.md.
+//
+// # Examples
+//
+//	ExampleCapture  counting the packets of a soft device
 package softroce

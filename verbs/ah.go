@@ -42,8 +42,6 @@ func (pd *PD) CreateAH(attr AHAttr) (*AH, error) {
 // CreateAHContext is [PD.CreateAH], and returns when ctx ends. The error is then ctx.Err() and
 // context.Cause(ctx) to errors.Is. The kernel goes on with the call: the domain's Close is
 // EBUSY until the kernel is done, and a handle that comes late is closed.
-//
-// Implements: struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 func (pd *PD) CreateAHContext(ctx context.Context, attr AHAttr) (*AH, error) {
 	const op = "ibv_create_ah"
 	if ctx.Err() != nil {

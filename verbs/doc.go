@@ -4,7 +4,8 @@
 // ibv_post_send is [QP.PostSend], struct ibv_wc is [WC].
 //
 // A program opens a device, makes its objects and moves its queue pair to RTS
-// with what the peer sent over some other channel (package oob):
+// with what the peer sent over some other channel (package oob). [QPEndpoint.Connect] and
+// [GIDEntry.To] make the attributes of the moves from that:
 //
 //	dev, err := verbs.Open("rxe0")
 //	pd, err := dev.AllocPD()
@@ -12,7 +13,7 @@
 //	cq, err := dev.CreateCQ(verbs.CQInit{Depth: 64, Channel: ch})
 //	qp, err := pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq, Cap: …})
 //	mr, err := pd.AllocMR(4096, verbs.AccessLocalWrite)
-//	m := qpstate.NewMachine(verbs.RC, qp, nil) // RESET→INIT→RTR→RTS
+//	m := qp.Machine(nil) // RESET→INIT→RTR→RTS: m.ToInit, m.ToRTR, m.ToRTS
 //	err = qp.PostRecv([]verbs.RecvWR{{ID: 1, SGL: []verbs.SGE{mr.SGE(0, 4096)}}})
 //	n, err := cq.Wait(ctx, wcs) // or: for wc, err := range cq.Completions(ctx)
 //
@@ -88,8 +89,9 @@
 //
 // # Goroutines
 //
-// Every method of an object may be called by several goroutines at once, but for the
-// few of which the type's comment says otherwise. Posts to one direction of one QP are
+// Every method of an object may run beside every other one, Close included, but for the
+// few of which the type's comment says otherwise. Package-level functions may run beside
+// each other. Posts to one direction of one QP are
 // serialized, as are polls of one CQ. No wait holds an operating system thread. Values
 // such as [WC], [SendWR] and [QPAttr] are plain data, and shared as such.
 //
@@ -107,4 +109,21 @@
 // from it, to a log/slog Logger. A function given to [qpstate.NewMachine] gets the
 // attributes of each transition. A Logger given to package rc gets each object, transition
 // and message of a connection.
+//
+// # Examples
+//
+//	Example                  two queue pairs by hand, from the objects to a READ
+//	ExampleAH                a datagram and its answer
+//	ExampleCQ                polling, and sleeping on a channel
+//	ExampleCQ_Completions    a loop over completions, until a deadline
+//	ExampleCQ_PollEx         extended completions, moderation
+//	ExampleChooseGID         one of a port's addresses
+//	ExampleCompChannel       one channel for many CQs
+//	ExampleDevice            what a device is and can do
+//	ExampleDevice_Subscribe  asynchronous events
+//	ExampleMR                three kinds of memory; a change in place
+//	ExampleMW                a window that the peer closes
+//	ExamplePD                what a domain keeps apart
+//	ExampleQP                a queue pair's life, with refusals and a flush
+//	ExampleSRQ               one stock of receives for two queue pairs
 package verbs

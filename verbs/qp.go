@@ -132,8 +132,6 @@ func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 // ModifyContext is [QP.Modify], and returns when ctx ends. The error is then ctx.Err() and
 // context.Cause(ctx) to errors.Is. The kernel goes on with the call: the move may still
 // happen, and Close is EBUSY until the kernel is done.
-//
-// Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 func (qp *QP) ModifyContext(ctx context.Context, attr *QPAttr, mask QPAttrMask) error {
 	const op = "ibv_modify_qp"
 	if ctx.Err() != nil {

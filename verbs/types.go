@@ -1,5 +1,5 @@
-// What verbs shares with qpstate, which owns it: a program that imports verbs needs qpstate
-// only to ask the transition table.
+// What verbs shares with qpstate, which owns it. A program that imports verbs needs qpstate only
+// for masks of its own (QP.Modify, QP.Query) and to ask the transition table.
 
 package verbs
 
@@ -49,45 +49,22 @@ const (
 
 // The states of a queue pair, by their C names: IBV_QPS_RTS is QPSRTS.
 const (
-	QPSReset = qpstate.Reset
-	QPSInit  = qpstate.Init
-	QPSRTR   = qpstate.RTR
-	QPSRTS   = qpstate.RTS
-	QPSSQD   = qpstate.SQD
-	QPSSQE   = qpstate.SQE
-	QPSErr   = qpstate.Error
+	QPSReset = qpstate.Reset // just created: nothing may be posted
+	QPSInit  = qpstate.Init  // bound to a port: receives may be posted, none is served
+	QPSRTR   = qpstate.RTR   // ready to receive: the peer's messages are accepted
+	QPSRTS   = qpstate.RTS   // ready to send: everything works
+	QPSSQD   = qpstate.SQD   // send queue drained: sends wait, attributes may change
+	QPSSQE   = qpstate.SQE   // send queue error (UC, UD): receives still work
+	QPSErr   = qpstate.Error // every work request completes with WR_FLUSH_ERR
 )
 
 // The path MTUs. A port's own is [PortAttr.ActiveMTU].
 const (
-	MTU256  = qpstate.MTU256
-	MTU512  = qpstate.MTU512
-	MTU1024 = qpstate.MTU1024
-	MTU2048 = qpstate.MTU2048
-	MTU4096 = qpstate.MTU4096
-)
-
-// The mask bits that RoCE uses, each for the QPAttr field of its name. [QP.Machine] sets
-// those that a move needs.
-const (
-	MaskState           = qpstate.MaskState
-	MaskCurState        = qpstate.MaskCurState
-	MaskAccessFlags     = qpstate.MaskAccessFlags
-	MaskPKeyIndex       = qpstate.MaskPKeyIndex
-	MaskPort            = qpstate.MaskPort
-	MaskQKey            = qpstate.MaskQKey
-	MaskAV              = qpstate.MaskAV
-	MaskPathMTU         = qpstate.MaskPathMTU
-	MaskTimeout         = qpstate.MaskTimeout
-	MaskRetryCnt        = qpstate.MaskRetryCnt
-	MaskRNRRetry        = qpstate.MaskRNRRetry
-	MaskRQPSN           = qpstate.MaskRQPSN
-	MaskMaxRdAtomic     = qpstate.MaskMaxRdAtomic
-	MaskMinRNRTimer     = qpstate.MaskMinRNRTimer
-	MaskSQPSN           = qpstate.MaskSQPSN
-	MaskMaxDestRdAtomic = qpstate.MaskMaxDestRdAtomic
-	MaskDestQPN         = qpstate.MaskDestQPN
-	MaskCap             = qpstate.MaskCap
+	MTU256  = qpstate.MTU256  // 256 bytes
+	MTU512  = qpstate.MTU512  // 512 bytes
+	MTU1024 = qpstate.MTU1024 // 1024 bytes: what fits an Ethernet frame of 1500
+	MTU2048 = qpstate.MTU2048 // 2048 bytes
+	MTU4096 = qpstate.MTU4096 // 4096 bytes: what fits a jumbo frame
 )
 
 // ParseGID reads a GID as RDMA tools print it: see [qpstate.ParseGID].

@@ -52,10 +52,6 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 }
 
 // WaitFor is [CQ.Wait] with options.
-//
-// Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
-// int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
-// void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 func (cq *CQ) WaitFor(ctx context.Context, wcs []WC, options WaitOptions) (int, error) {
 	if options.Owner == nil {
 		options.Owner = context.Background()
