@@ -63,9 +63,19 @@ func (c *Conn) unwind() error {
 	}
 	errs = append(errs, c.free()...)
 	if first {
+		c.shutRoutes()
 		errs = append(errs, c.sayFarewell(), c.tcp.Close())
 	}
 	return stderrors.Join(errs...)
+}
+
+// shutRoutes ends what still waits for completions.
+func (c *Conn) shutRoutes() {
+	for _, r := range []*route{c.sends, c.recvs} {
+		if r != nil {
+			r.shut()
+		}
+	}
 }
 
 // free closes the objects, the last made first, and keeps those that refuse.

@@ -35,6 +35,8 @@ type Conn struct {
 	channel  *verbs.CompChannel
 	sendCQ   *verbs.CQ
 	recvCQ   *verbs.CQ
+	sends    *route     // of sendCQ
+	recvs    *route     // of recvCQ: the same if that is
 	srq      *verbs.SRQ // nil: each queue pair has a receive queue
 	pairs    []*queuePair
 

@@ -325,6 +325,8 @@ func (c *Conn) makeObjects() error {
 			return err
 		}
 		c.recvCQ = c.sendCQ
+		c.sends = newSoleRoute(c.sendCQ, c.cfg.Spin, c.cancel)
+		c.recvs = c.sends
 		return c.makeSRQ()
 	}
 	if c.sendCQ, err = c.makeCQ("send", c.cfg.sendDepth()); err != nil {
@@ -333,6 +335,7 @@ func (c *Conn) makeObjects() error {
 	if c.recvCQ, err = c.makeCQ("receive", c.cfg.recvDepth()); err != nil {
 		return err
 	}
+	c.sends, c.recvs = newSoleRoute(c.sendCQ, c.cfg.Spin, c.cancel), newSoleRoute(c.recvCQ, c.cfg.Spin, c.cancel)
 	return c.makeSRQ()
 }
 

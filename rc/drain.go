@@ -85,18 +85,18 @@ func (c *Conn) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
 	defer cancel()
 	if c.cfg.OneCQ {
-		flushed, err := c.drainCQ(ctx, c.sendCQ, sendMarks+c.recvMarks, len(c.inErr)+recvQueues)
+		flushed, err := c.flush(ctx, c.sends, sendMarks+c.recvMarks, len(c.inErr)+recvQueues)
 		if err != nil {
 			return errors.WithMessage(err, "drain the queues")
 		}
 		c.events.drained(flushed)
 		return nil
 	}
-	sends, err := c.drainCQ(ctx, c.sendCQ, sendMarks, len(c.inErr))
+	sends, err := c.flush(ctx, c.sends, sendMarks, len(c.inErr))
 	if err != nil {
 		return errors.WithMessage(err, "drain the send queue")
 	}
-	recvs, err := c.drainCQ(ctx, c.recvCQ, c.recvMarks, recvQueues)
+	recvs, err := c.flush(ctx, c.recvs, c.recvMarks, recvQueues)
 	if err != nil {
 		return errors.WithMessage(err, "drain the receive queue")
 	}
@@ -104,14 +104,14 @@ func (c *Conn) drain() error {
 	return nil
 }
 
-// drainCQ polls until all marks have come, or until nothing has come for drainQuiet if a
+// flush reads until all marks have come, or until nothing has come for drainQuiet if a
 // queue has none, and returns how many work requests were flushed. If somebody who polls
 // the CQ himself took a mark, ctx ends it.
-func (c *Conn) drainCQ(ctx context.Context, cq *verbs.CQ, marks, queues int) (flushed int, err error) {
+func (c *Conn) flush(ctx context.Context, r *route, marks, queues int) (flushed int, err error) {
 	unmarked := marks < queues
 	var wcs [16]verbs.WC
 	for marks > 0 || unmarked {
-		n, err := waitQuiet(ctx, cq, wcs[:], unmarked)
+		n, err := waitQuiet(ctx, r, wcs[:], unmarked)
 		if errors.Is(err, context.DeadlineExceeded) {
 			return flushed, nil
 		}
@@ -131,11 +131,11 @@ func (c *Conn) drainCQ(ctx context.Context, cq *verbs.CQ, marks, queues int) (fl
 }
 
 // waitQuiet waits for completions, for drainQuiet at most if the queue has no mark.
-func waitQuiet(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC, unmarked bool) (int, error) {
+func waitQuiet(ctx context.Context, r *route, wcs []verbs.WC, unmarked bool) (int, error) {
 	if unmarked {
 		quiet, cancel := context.WithTimeout(ctx, drainQuiet)
 		defer cancel()
 		ctx = quiet
 	}
-	return cq.Wait(ctx, wcs)
+	return r.read(ctx, context.Background(), wcs)
 }

@@ -21,6 +21,8 @@ type queuePair struct {
 	machine     *qpstate.Machine
 	local, peer oob.Endpoint
 	ah          *verbs.AH // UD: the way to the peer; nil before it is known
+	sends       *queue    // of Do's requests
+	recvs       *queue    // of Recv's; nil with an SRQ
 }
 
 // The work requests that drain a queue have their place beside the program's.
@@ -99,9 +101,12 @@ func (c *Conn) makeQueuePair(endpoint oob.Endpoint) error {
 	if c.cfg.PSN != nil {
 		endpoint.PSN = *c.cfg.PSN
 	}
-	c.pairs = append(c.pairs, &queuePair{
-		QP: qp, machine: qpstate.NewMachine(c.cfg.Type, qp, c.events.transition(qp)), local: endpoint,
-	})
+	pair := &queuePair{QP: qp, machine: qpstate.NewMachine(c.cfg.Type, qp, c.events.transition(qp)), local: endpoint}
+	pair.sends = c.sends.newQueue(int(c.cfg.Cap.MaxSendWR), func(req *request) error { return qp.PostSend(req.send[:]) })
+	if c.srq == nil {
+		pair.recvs = c.recvs.newQueue(int(c.cfg.Cap.MaxRecvWR), func(req *request) error { return qp.PostRecv(req.recv[:]) })
+	}
+	c.pairs = append(c.pairs, pair)
 	return nil
 }
 

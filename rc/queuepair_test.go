@@ -182,17 +182,14 @@ func TestAFailureOfAnyQueuePairIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wcs [3]verbs.WC
-	got, failure := 0, error(nil)
-	for got < 3 {
-		k, err := c.WaitSends(t.Context(), wcs[:])
-		if k == 0 {
+	for got := 0; got < 3; {
+		k, err := c.WaitSends(t.Context(), wcs[got:])
+		if err != nil {
 			t.Fatal(err)
-		}
-		if failure == nil {
-			failure = err
 		}
 		got += k
 	}
+	failure := wcs[0].Err()
 	var we *verbs.WCError
 	if !errors.As(failure, &we) || we.Status != verbs.WCRemAccessErr || we.QPN != last.QPN() {
 		t.Errorf("got %v, want IBV_WC_REM_ACCESS_ERR on QP %#x", failure, last.QPN())

@@ -6,8 +6,6 @@ import (
 	"context"
 	"net"
 
-	"github.com/pkg/errors"
-
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -16,62 +14,35 @@ import (
 // *oob.PeerError or *oob.ClosedError if the peer failed or is gone, an *[AsyncError] if
 // the device did, net.ErrClosed after Close. Any number of goroutines may wait; each
 // completion goes to one.
-func (c *Conn) WaitSend(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.sendCQ) }
+func (c *Conn) WaitSend(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.sends) }
 
 // WaitRecv returns the next completion of the receive queues; see WaitSend.
-func (c *Conn) WaitRecv(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.recvCQ) }
+func (c *Conn) WaitRecv(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.recvs) }
 
-// WaitSends waits as WaitSend does, and returns with all completions that there
-// are, up to len(wcs), which must not be 0. It allocates what [verbs.CQ.Wait] does. If
-// one of the n that it returns failed, the error is that one's *verbs.WCError: the
-// first that was not merely flushed, since that is the cause.
+// WaitSends waits as WaitSend does, and returns with all completions that there are, up to
+// len(wcs), which must not be 0. A failed one is a completion, too: see [verbs.WC.Err]. So
+// err is nil if n is not 0. WaitSends allocates what [verbs.CQ.Wait] does.
 func (c *Conn) WaitSends(ctx context.Context, wcs []verbs.WC) (n int, err error) {
-	return c.wait(ctx, c.sendCQ, wcs)
+	return c.wait(ctx, c.sends, wcs)
 }
 
 // WaitRecvs waits for completions of the receive queues; see WaitSends.
 func (c *Conn) WaitRecvs(ctx context.Context, wcs []verbs.WC) (n int, err error) {
-	return c.wait(ctx, c.recvCQ, wcs)
+	return c.wait(ctx, c.recvs, wcs)
 }
 
-func (c *Conn) waitOne(ctx context.Context, cq *verbs.CQ) (verbs.WC, error) {
+func (c *Conn) waitOne(ctx context.Context, r *route) (verbs.WC, error) {
 	var wcs [1]verbs.WC
-	_, err := c.wait(ctx, cq, wcs[:])
-	return wcs[0], err
+	if _, err := c.wait(ctx, r, wcs[:]); err != nil {
+		return verbs.WC{}, err
+	}
+	return wcs[0], wcs[0].Err()
 }
 
-func (c *Conn) wait(ctx context.Context, cq *verbs.CQ, wcs []verbs.WC) (int, error) {
+func (c *Conn) wait(ctx context.Context, r *route, wcs []verbs.WC) (int, error) {
 	if !c.begin() {
 		return 0, net.ErrClosed
 	}
 	defer c.calls.Done()
-	n, err := cq.WaitFor(ctx, wcs, verbs.WaitOptions{Owner: c.ctx, Spin: c.cfg.Spin})
-	if err != nil && !errors.Is(err, net.ErrClosed) {
-		n, _ = cq.Poll(wcs) // it may have come with the end
-	}
-	if n == 0 {
-		return 0, err
-	}
-	return n, firstFailure(wcs[:n])
-}
-
-// firstFailure is the error of the first completion that failed by itself, or else
-// of the first that was flushed because another did.
-func firstFailure(wcs []verbs.WC) error {
-	flushed := -1
-	for i := range wcs {
-		switch wcs[i].Status {
-		case verbs.WCSuccess:
-		case verbs.WCWRFlushErr:
-			if flushed < 0 {
-				flushed = i
-			}
-		default:
-			return wcs[i].Err()
-		}
-	}
-	if flushed < 0 {
-		return nil
-	}
-	return wcs[flushed].Err()
+	return r.read(ctx, c.ctx, wcs)
 }

@@ -146,28 +146,27 @@ func waitAllocations(t *testing.T, delay time.Duration) float64 {
 	})
 }
 
-func TestFirstFailure(t *testing.T) {
-	wcs := func(statuses ...verbs.WCStatus) (list []verbs.WC) {
-		for i, s := range statuses {
-			list = append(list, verbs.WC{ID: uint64(i), Status: s})
-		}
-		return list
+// TestABatchHasTheFailedOnes: the usual "if err != nil" must not lose the completions that
+// came with a failed one.
+func TestABatchHasTheFailedOnes(t *testing.T) {
+	c, _ := pair(t, Config{}, Config{})
+	wrs := c.writes(4)
+	wrs[1].RKey++
+	if err := c.QP().PostSend(wrs); err != nil {
+		t.Fatal(err)
 	}
-	const ok, flushed, access = verbs.WCSuccess, verbs.WCWRFlushErr, verbs.WCRemAccessErr
-	for _, c := range []struct {
-		wcs  []verbs.WC
-		want int // the ID, or -1
-	}{
-		{wcs(), -1},
-		{wcs(ok, ok), -1},
-		{wcs(ok, access, flushed), 1},
-		{wcs(flushed, ok, access), 2},
-		{wcs(ok, flushed, flushed), 1},
-	} {
-		err := firstFailure(c.wcs)
-		var we *verbs.WCError
-		if errors.As(err, &we) != (c.want >= 0) || we != nil && we.ID != uint64(c.want) {
-			t.Errorf("%v: %v, want %d", c.wcs, err, c.want)
+	var got []verbs.WC
+	for len(got) < len(wrs) {
+		var wcs [4]verbs.WC
+		n, err := c.WaitSends(t.Context(), wcs[:])
+		if n < 1 || err != nil {
+			t.Fatalf("%d, %v", n, err)
+		}
+		got = append(got, wcs[:n]...)
+	}
+	for i, want := range []verbs.WCStatus{verbs.WCSuccess, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.WCWRFlushErr} {
+		if got[i].ID != uint64(i) || got[i].Status != want {
+			t.Errorf("completion %d is %+v, want %v", i, got[i], want)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (n Tracer) Cause(c *rc.Conn, err error) error {
 	defer cancel()
 	var wcs [16]verbs.WC
 	for {
-		got, _ := c.WaitSends(ctx, wcs[:]) // the statuses say enough
+		got, _ := c.WaitSends(ctx, wcs[:])
 		for i := range wcs[:got] {
 			if failed := wcs[i].Err(); failed != nil && !Flushed(failed) {
 				n.LogCompletion(&wcs[i])
@@ -105,6 +105,27 @@ func (n Tracer) Cause(c *rc.Conn, err error) error {
 			return err
 		}
 	}
+}
+
+// FirstFailure returns the error of the first completion that failed by itself, or else of the
+// first that was flushed, because another one failed; nil if all are successes.
+func FirstFailure(wcs []verbs.WC) error {
+	flushed := -1
+	for i := range wcs {
+		switch wcs[i].Status {
+		case verbs.WCSuccess:
+		case verbs.WCWRFlushErr:
+			if flushed < 0 {
+				flushed = i
+			}
+		default:
+			return wcs[i].Err()
+		}
+	}
+	if flushed < 0 {
+		return nil
+	}
+	return wcs[flushed].Err()
 }
 
 // causeLimit is how long a flush waits for its cause.

@@ -181,6 +181,9 @@ func (e *endpoint) await(ctx context.Context) error {
 func (e *endpoint) awaitSends(ctx context.Context) error {
 	e.meter.waits(forAcknowledgement)
 	n, err := e.conn.WaitSends(ctx, e.wcs[:])
+	if err == nil {
+		err = job.FirstFailure(e.wcs[:n])
+	}
 	if err != nil {
 		return errors.WithMessage(e.Cause(e.conn, err), "waiting for the requests to complete")
 	}
@@ -216,6 +219,9 @@ func (e *endpoint) complete(i int64) int64 {
 func (e *endpoint) awaitCredits(ctx context.Context) error {
 	e.meter.waits(forCredit)
 	n, err := e.conn.WaitRecvs(ctx, e.wcs[:])
+	if err == nil {
+		err = job.FirstFailure(e.wcs[:n])
+	}
 	if err != nil {
 		return errors.WithMessage(e.Cause(e.conn, err), "waiting for the peer's credit")
 	}

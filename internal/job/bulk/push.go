@@ -110,6 +110,9 @@ func (e *taker) take(ctx context.Context) error {
 	for taken := int64(0); taken < e.Chunks(); {
 		e.meter.waits(forData)
 		n, err := e.conn.WaitRecvs(ctx, e.wcs[:])
+		if err == nil {
+			err = job.FirstFailure(e.wcs[:n])
+		}
 		if err != nil {
 			return errors.WithMessage(e.Cause(e.conn, err), "waiting for the client's data")
 		}

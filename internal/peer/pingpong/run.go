@@ -44,6 +44,9 @@ func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
 	wcs := make([]verbs.WC, e.qps+e.rxDepth)
 	for !e.done() {
 		n, failed := c.WaitSends(ctx, wcs)
+		if failed == nil {
+			failed = job.FirstFailure(wcs[:n])
+		}
 		for i := range wcs[:n] {
 			if wcs[i].Status != verbs.WCSuccess {
 				continue

@@ -1,0 +1,291 @@
+// The dispatcher: it polls one completion queue for all goroutines that wait for its
+// completions. One of those goroutines leads: it polls and hands out what came. The others
+// sleep until their completion came, or until it is their turn to lead.
+
+package rc
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/ctxwatch"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// dispatchBatch is how many completions a leader polls at once for others.
+const dispatchBatch = 32
+
+// dispatcher polls a CQ. Several Conns can share it: each has a route.
+type dispatcher struct {
+	cq *verbs.CQ
+
+	mu      sync.Mutex
+	leading bool // a goroutine polls; it alone uses batch
+	batch   [dispatchBatch]verbs.WC
+	routes  map[uint32]*route // by QPN; unused if there is a sole route
+	sole    *route            // gets every completion
+	first   *waiter           // of those who sleep
+	last    *waiter
+}
+
+// newDispatcher returns a dispatcher that several routes share. A completion of a queue pair
+// without a route is dropped.
+func newDispatcher(cq *verbs.CQ) *dispatcher {
+	return &dispatcher{cq: cq, routes: make(map[uint32]*route)}
+}
+
+// newSoleRoute returns the only route of a new dispatcher: it gets the completions of every
+// queue pair.
+func newSoleRoute(cq *verbs.CQ, spin time.Duration, overrun func(error)) *route {
+	d := newDispatcher(cq)
+	d.sole = d.newRoute(spin, overrun)
+	return d.sole
+}
+
+// newRoute returns a route without queue pairs. Its waits poll for spin before they sleep. It
+// calls overrun, which must not wait, if nobody reads the program's completions.
+func (d *dispatcher) newRoute(spin time.Duration, overrun func(error)) *route {
+	return &route{d: d, spin: spin, overrun: overrun, tag: uint32(randomID())}
+}
+
+// claim directs the completions of a queue pair to the route.
+func (r *route) claim(qpn uint32) {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	r.d.routes[qpn] = r
+}
+
+// release drops the completions of a queue pair from now on.
+func (r *route) release(qpn uint32) {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	if r.d.routes[qpn] == r {
+		delete(r.d.routes, qpn)
+	}
+}
+
+// route is where a dispatcher hands the completions of one Conn. The dispatcher's mu guards
+// all but d, spin, tag and overrun.
+type route struct {
+	d    *dispatcher
+	spin time.Duration
+	tag  uint32 // upper half of the IDs of Do's requests; random, so that the program's own differ
+
+	inbox   []verbs.WC // of the program's own requests, from taken on
+	taken   int
+	readers []*waiter // for the inbox
+	queues  []*queue  // of Do's requests
+	flying  int       // requests of Do that are posted
+	seen    uint64    // completions so far
+	stalled []*waiter // for any completion
+	gone    bool      // no more completions come
+
+	overrun func(error) // called when nobody reads the inbox
+}
+
+// waiter is a goroutine that waits. It is reused.
+type waiter struct {
+	wake       chan struct{} // holds at most one wake-up
+	prev, next *waiter
+}
+
+func newWaiter() *waiter { return &waiter{wake: make(chan struct{}, 1)} }
+
+var waiters = sync.Pool{New: func() any { return newWaiter() }}
+
+func (w *waiter) wakeUp() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// read waits until the inbox has something or the CQ does, and moves it to wcs. What is
+// there counts even if ctx or owner has ended.
+func (r *route) read(ctx, owner context.Context, wcs []verbs.WC) (n int, err error) {
+	d := r.d
+	if len(wcs) == 0 {
+		return d.cq.Wait(ctx, wcs) // which says what is wrong
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.leading && r.taken == len(r.inbox) { // mostly
+		if n, err = r.lead(ctx, owner, wcs, r); n > 0 || err != nil {
+			d.passOn()
+			return n, err
+		}
+	}
+	w := waiters.Get().(*waiter)
+	defer waiters.Put(w)
+	r.readers = append(r.readers, w)
+	n, err = r.await(ctx, owner, w, func() bool { return r.taken < len(r.inbox) }, wcs)
+	r.readers = without(r.readers, w)
+	if n == 0 {
+		n = r.take(wcs)
+	}
+	if r.taken < len(r.inbox) && len(r.readers) > 0 {
+		r.readers[0].wakeUp()
+	}
+	if n > 0 {
+		return n, nil
+	}
+	return 0, err
+}
+
+// await returns when met says so, with nil, or with the reason why it does not. The caller
+// holds mu; met is called with it. If buf is not nil, completions of the route's inbox that
+// this goroutine polls go there: then await returns their number.
+func (r *route) await(ctx, owner context.Context, w *waiter, met func() bool, buf []verbs.WC) (n int, err error) {
+	d := r.d
+	for n == 0 && err == nil && !met() {
+		if d.leading {
+			err = d.follow(ctx, owner, w)
+			continue
+		}
+		if buf != nil {
+			n, err = r.lead(ctx, owner, buf, r)
+		} else {
+			_, err = r.lead(ctx, owner, d.batch[:], nil)
+		}
+	}
+	d.passOn()
+	if err != nil && met() {
+		err = nil
+	}
+	return n, err
+}
+
+// lead polls once, waits if nothing is there, and hands out what came. It returns how many
+// completions of the route keep it left at the front of wcs. The caller holds mu, which lead
+// releases meanwhile.
+func (r *route) lead(ctx, owner context.Context, wcs []verbs.WC, keep *route) (n int, err error) {
+	d := r.d
+	d.leading = true
+	d.mu.Unlock()
+	n, err = d.cq.WaitFor(ctx, wcs, verbs.WaitOptions{Owner: owner, Spin: r.spin})
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		n, _ = d.cq.Poll(wcs) // something may have come with the end
+	}
+	d.mu.Lock()
+	d.leading = false
+	kept := d.handOut(wcs[:n], keep)
+	if kept > 0 {
+		err = nil
+	}
+	return kept, err
+}
+
+// follow sleeps until another goroutine wakes w, or ctx or owner ends. The caller holds mu.
+func (d *dispatcher) follow(ctx, owner context.Context, w *waiter) (err error) {
+	d.enqueue(w)
+	d.mu.Unlock()
+	select {
+	case <-w.wake:
+	case <-ctx.Done():
+		err = ctxwatch.Err(ctx)
+	case <-owner.Done():
+		err = context.Cause(owner)
+	}
+	d.mu.Lock()
+	d.dequeue(w)
+	return err
+}
+
+// passOn wakes one who sleeps, if nobody leads.
+func (d *dispatcher) passOn() {
+	if !d.leading && d.first != nil {
+		d.first.wakeUp()
+	}
+}
+
+func (d *dispatcher) enqueue(w *waiter) {
+	w.prev, w.next = d.last, nil
+	if d.last != nil {
+		d.last.next = w
+	} else {
+		d.first = w
+	}
+	d.last = w
+}
+
+func (d *dispatcher) dequeue(w *waiter) {
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		d.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		d.last = w.prev
+	}
+	w.prev, w.next = nil, nil
+}
+
+// handOut gives each completion to the request or the route that it belongs to. Those for
+// keep's inbox stay in wcs, moved to its front; handOut returns their number.
+func (d *dispatcher) handOut(wcs []verbs.WC, keep *route) (kept int) {
+	for i := range wcs {
+		wc := &wcs[i]
+		r := d.sole
+		if r == nil {
+			if r = d.routes[wc.QPN]; r == nil {
+				continue
+			}
+		}
+		r.seen++
+		switch {
+		case r.flying > 0 && r.complete(wc):
+		case r == keep:
+			if kept != i {
+				wcs[kept] = *wc
+			}
+			kept++
+		default:
+			r.put(wc)
+		}
+		for _, w := range r.stalled {
+			w.wakeUp()
+		}
+	}
+	return kept
+}
+
+// put leaves a completion in the inbox. The inbox has room for as many as the CQ.
+func (r *route) put(wc *verbs.WC) {
+	if unread := len(r.inbox) - r.taken; unread >= r.d.cq.Depth() {
+		r.overrun(errors.Errorf("%d completions of the program's own requests wait to be read; try: WaitSend or WaitRecv beside the requests of Do", unread))
+		return
+	}
+	if r.taken > 0 && len(r.inbox) == cap(r.inbox) {
+		r.inbox = r.inbox[:copy(r.inbox, r.inbox[r.taken:])]
+		r.taken = 0
+	}
+	r.inbox = append(r.inbox, *wc)
+	if len(r.readers) > 0 {
+		r.readers[0].wakeUp()
+	}
+}
+
+// take moves completions from the inbox to wcs.
+func (r *route) take(wcs []verbs.WC) int {
+	n := copy(wcs, r.inbox[r.taken:])
+	if r.taken += n; r.taken == len(r.inbox) {
+		r.inbox, r.taken = r.inbox[:0], 0
+	}
+	return n
+}
+
+// without removes w and keeps the order of the others.
+func without(list []*waiter, w *waiter) []*waiter {
+	for i := range list {
+		if list[i] == w {
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}
