@@ -39,7 +39,7 @@ type Config struct {
 	SRQ    *verbs.SRQInit // receives of all queue pairs, at Conn.SRQ; nil: each has a receive queue of its own
 	OneCQ  bool           // sends and receives complete in one queue: SendCQ and RecvCQ are the same, and so are WaitSends and WaitRecvs
 	Spin   time.Duration  // how long a wait polls before it sleeps: faster, but it uses a whole CPU; ignored where verbs.CQ.WaitMakesProgress
-	Access verbs.Access   // what the peer may do through the queue pair; 0 is read, write and atomics, AccessLocalWrite alone nothing
+	Access verbs.Access   // what the peer may do through the queue pairs; 0 is nothing
 
 	// Prepare runs with the queue pairs in INIT, before the peer can send: it
 	// registers memory (Conn.AllocMR), shares it (Conn.Share), posts receives. Its error
@@ -64,16 +64,18 @@ type Timing struct {
 	MinRNRTimer uint8 // the wait asked of the peer then: see qpstate.RNRTimer; 0 is 655 ms
 }
 
-// DefaultTiming waits 67 ms for an ACK, resends 7 times, and waits for ever, by
-// 0.64 ms, for a peer's receive. It is not to be changed: give a Config a Timing.
-var DefaultTiming = Timing{Timeout: 14, RetryCnt: 7, RNRRetry: 7, MinRNRTimer: 12}
+// DefaultTiming returns the Timing of a Config without one: a queue pair waits 67 ms for an
+// ACK and resends 7 times. It retries forever, every 0.64 ms, while the peer has no receive.
+func DefaultTiming() Timing {
+	return Timing{Timeout: 14, RetryCnt: 7, RNRRetry: 7, MinRNRTimer: 12}
+}
 
 const (
 	defaultWR    = 16
 	defaultReads = 16 // if the device has no lower limit
 )
 
-func orDefault[T int | uint8 | uint32 | verbs.Access | verbs.QPType](value, def T) T {
+func orDefault[T int | uint8 | uint32 | verbs.QPType](value, def T) T {
 	if value == 0 {
 		return def
 	}
@@ -90,9 +92,9 @@ func (c Config) complete() Config {
 	c.Cap.MaxRecvWR = orDefault(c.Cap.MaxRecvWR, defaultWR)
 	c.Cap.MaxSendSGE = orDefault(c.Cap.MaxSendSGE, 1)
 	c.Cap.MaxRecvSGE = orDefault(c.Cap.MaxRecvSGE, 1)
-	c.Access = orDefault(c.Access, verbs.AccessRemoteRead|verbs.AccessRemoteWrite|verbs.AccessRemoteAtomic)
 	if c.Timing == nil {
-		c.Timing = &DefaultTiming
+		timing := DefaultTiming()
+		c.Timing = &timing
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

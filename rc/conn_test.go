@@ -74,6 +74,11 @@ func dialPair(t testing.TB, client, server Config) (c, s *end, cerr, serr error)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	client.Device, server.Device = dev, dev
+	for _, cfg := range []*Config{&client, &server} {
+		if cfg.Access == 0 {
+			cfg.Access = verbs.AccessRemoteRead | verbs.AccessRemoteWrite | verbs.AccessRemoteAtomic
+		}
+	}
 	c, s = &end{}, &end{}
 	if client.Prepare == nil {
 		client.Prepare = c.prepare
@@ -450,5 +455,26 @@ func TestNotes(t *testing.T) {
 	}
 	if n, err := s.RecvNote(t.Context(), "sum"); err != nil || string(n.Data) != "12" {
 		t.Errorf("%+v, %v", n, err)
+	}
+}
+
+// TestNoAccessIsGrantedUnasked: a region with every right is safe behind a queue pair whose
+// Config names none.
+func TestNoAccessIsGrantedUnasked(t *testing.T) {
+	dev := openTestDevice(t)
+	s := &end{}
+	address := listen(t, Config{Device: dev, Prepare: s.prepare}, func(error) {})
+	c := &end{}
+	conn, err := Dial(t.Context(), address, Config{Device: dev, Prepare: c.prepare})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := c.QP().PostSend(c.writes(1)); err != nil {
+		t.Fatal(err)
+	}
+	wc, err := c.WaitSend(t.Context())
+	if wc.Status != verbs.WCRemInvReqErr && wc.Status != verbs.WCRemAccessErr {
+		t.Errorf("%+v, %v", wc, err)
 	}
 }

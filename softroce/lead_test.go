@@ -192,7 +192,7 @@ func TestLeaderIsWoken(t *testing.T) {
 	})
 	t.Run("a completion of the timer's", func(t *testing.T) {
 		p := newPair(t)
-		timing := rc.DefaultTiming
+		timing := rc.DefaultTiming()
 		timing.Timeout, timing.RetryCnt = 10, 1
 		c, s := connect(t, p.x, openSoft(t, "soft0"), rc.Config{Timing: &timing})
 		if err := s.QP().Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState); err != nil {

@@ -31,6 +31,7 @@ func connect(tb testing.TB, a, b *verbs.Device, cfg rc.Config) (*rc.Conn, *rc.Co
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
+	cfg.Access = verbs.AccessRemoteRead | verbs.AccessRemoteWrite | verbs.AccessRemoteAtomic
 	client, server := cfg, cfg
 	client.Device, server.Device = a, b
 	l, err := rc.Listen(ctx, "127.0.0.1:0", server)

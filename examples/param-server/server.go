@@ -72,7 +72,7 @@ func (s *server) admit(ctx context.Context, in *rc.Incoming) (*member, error) {
 	}
 	m := &member{number: len(s.working) + 1}
 	var err error
-	m.conn, err = in.Connect(ctx, rc.Config{Device: s.dev, Timeout: s.timeout, Prepare: func(c *rc.Conn) (err error) {
+	m.conn, err = in.Connect(ctx, rc.Config{Device: s.dev, Timeout: s.timeout, Access: verbs.AccessRemoteWrite | verbs.AccessRemoteRead, Prepare: func(c *rc.Conn) (err error) {
 		m.mr, err = c.AllocMR(regionName, regionSize, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
 		if err != nil {
 			return err

@@ -304,7 +304,7 @@ func bulkServer(t *testing.T, access verbs.Access, flags ...string) (*process, *
 	if _, err := in.Hello(timeLimit(t)); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := in.Connect(timeLimit(t), rc.Config{Device: dev, Timeout: limit, Prepare: func(c *rc.Conn) error {
+	conn, err := in.Connect(timeLimit(t), rc.Config{Device: dev, Timeout: limit, Access: access &^ verbs.AccessLocalWrite, Prepare: func(c *rc.Conn) error {
 		mr, err := c.AllocMR("window", 1<<20, access)
 		if err != nil {
 			return err

@@ -201,6 +201,7 @@ func listenTaker(t *testing.T) *fakeTaker {
 	dev := openDevice(t)
 	k := &fakeTaker{t: t}
 	k.muteServer = listenAs(t, dev, rc.Config{
+		Access: verbs.AccessRemoteWrite,
 		Device: dev, Timeout: limit, Params: map[string]string{"max_size": strconv.Itoa(fakeSlots * fakeChunk)},
 		Prepare: func(c *rc.Conn) (err error) {
 			k.ring, err = c.AllocMR("ring", fakeSlots*fakeChunk, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)

@@ -43,6 +43,7 @@ func listenGone(t *testing.T, job string) (l *rc.Listener, gone chan struct{}) {
 	t.Helper()
 	cfg := muteConfig(t, openDevice(t))
 	cfg.Job = job
+	cfg.Access = verbs.AccessRemoteWrite | verbs.AccessRemoteRead
 	cfg.Prepare = func(c *rc.Conn) error {
 		mr, err := c.AllocMR("for the client", 4096, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
 		if err == nil {

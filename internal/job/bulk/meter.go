@@ -48,7 +48,7 @@ func (w waitingFor) hint() string {
 	case forData:
 		return "the peer sent nothing: is it stopped, or its host busy? If it waits for acknowledgements, packets are lost"
 	}
-	t := rc.DefaultTiming
+	t := rc.DefaultTiming()
 	return fmt.Sprintf("requests were posted and not acknowledged: lost packets are sent again after %v (TIMEOUT %d), a peer without a receive posted answers RNR NAK and has %v (MIN_RNR_TIMER %d; 0 would be %v), a stopped or busy host does not answer; a capture tells: packets that repeat, AETH with RNR NAK, or silence",
 		qpstate.ACKTimeout(t.Timeout), t.Timeout, qpstate.RNRTimer(t.MinRNRTimer), t.MinRNRTimer, qpstate.RNRTimer(0))
 }

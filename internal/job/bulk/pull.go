@@ -65,6 +65,11 @@ type offerer struct {
 	*endpoint
 }
 
+func (e *offerer) Configure(cfg *rc.Config) {
+	e.endpoint.Configure(cfg)
+	cfg.Access = verbs.AccessRemoteRead
+}
+
 func (e *offerer) Prepare(c *rc.Conn) error {
 	if err := e.allocate(c, "for the client", verbs.AccessRemoteRead); err != nil {
 		return err

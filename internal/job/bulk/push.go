@@ -67,6 +67,13 @@ type taker struct {
 	lengths []int  // of these chunks
 }
 
+func (e *taker) Configure(cfg *rc.Config) {
+	e.endpoint.Configure(cfg)
+	if e.op == opWrite {
+		cfg.Access = verbs.AccessRemoteWrite
+	}
+}
+
 func (e *taker) Prepare(c *rc.Conn) error {
 	access := verbs.AccessLocalWrite
 	if e.op == opWrite {

@@ -364,6 +364,7 @@ func (side *serverSide) NewEndpoint(s job.Session) (job.Endpoint, error) {
 }
 
 func (*server) Configure(cfg *rc.Config) {
+	cfg.Access = verbs.AccessRemoteWrite
 	cfg.Cap.MaxSendWR, cfg.Cap.MaxRecvWR = fileSlots, fileSlots
 }
 

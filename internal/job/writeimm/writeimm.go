@@ -64,7 +64,7 @@ func newServer(s job.Session) (job.Endpoint, error) {
 	return &server{Tracer: job.Tracer{Logger: s.Logger}, size: size}, err
 }
 
-func (*server) Configure(*rc.Config) {}
+func (*server) Configure(cfg *rc.Config) { cfg.Access = verbs.AccessRemoteWrite }
 
 func (w *server) Prepare(c *rc.Conn) (err error) {
 	if w.region, err = job.OfferRegion(c, w.size, verbs.AccessRemoteWrite); err != nil {

@@ -72,6 +72,7 @@ func connect(tb testing.TB, address string, listener, dialer rc.Config, dial fun
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	listener.Access, dialer.Access = all, all
 	tcp, err := rc.Listen(ctx, address, listener)
 	if err != nil {
 		tb.Fatal(err)
