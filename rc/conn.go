@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rawverbs/rawverbs/internal/serial"
 	"github.com/rawverbs/rawverbs/oob"
@@ -47,6 +48,9 @@ type Conn struct {
 	cancel     context.CancelCauseFunc
 	stopEvents func() // of the device
 	stopTCP    func() // watching the peer
+
+	results       atomic.Pointer[verbs.MR] // of atomics; nil before the first
+	makingResults sync.Mutex
 
 	logging serial.Queue // records of the device's events, which its callback must not wait for
 

@@ -1,0 +1,244 @@
+// One request, one call: Do and the methods on it.
+
+package rc
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/ctxwatch"
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Do posts a request to the first queue pair, waits for it, and returns its completion. The
+// completion has wr's ID, and goes to no other call. A failed completion comes with its
+// *[verbs.WCError]. While the send queue is full, Do waits for room.
+//
+// If ctx or the connection ends first, the error is an *[InFlightError] once the request is
+// posted: the memory that wr names is still the device's. Otherwise the error matches those of
+// [Conn.WaitSend] and [verbs.QP.PostSend], and nothing was posted.
+//
+// Do and the methods that are built on it may run beside each other and beside all other
+// methods. The program may call PostSend on QP too: WaitSend returns those completions, and
+// must do so when they are signaled. A program that uses Do does not poll SendCQ itself.
+func (c *Conn) Do(ctx context.Context, wr *verbs.SendWR) (verbs.WC, error) {
+	return c.DoOn(ctx, 0, wr)
+}
+
+// DoOn is Do on the queue pair of an index.
+func (c *Conn) DoOn(ctx context.Context, index int, wr *verbs.SendWR) (verbs.WC, error) {
+	if isAtomic(wr.Opcode) {
+		if err := checkAligned(wr.RemoteAddr); err != nil {
+			return verbs.WC{}, err
+		}
+	}
+	return c.request(ctx, c.pairs[index], wr, nil, nil)
+}
+
+// Send sends local to one receive of the peer; see Do.
+func (c *Conn) Send(ctx context.Context, local verbs.MRSlice) error {
+	return c.move(ctx, &verbs.SendWR{Opcode: verbs.OpSend}, local, 0)
+}
+
+// Recv posts a receive into local, waits until a message has filled it, and returns the
+// completion: see Do. Receives are filled in the order in which they were posted, the
+// program's own among them. To be ready before the peer sends, post receives in
+// Config.Prepare and use WaitRecv. A Conn with an SRQ has no Recv.
+func (c *Conn) Recv(ctx context.Context, local verbs.MRSlice) (verbs.WC, error) {
+	sge, err := elementOf(local, verbs.AccessLocalWrite)
+	if err != nil {
+		return verbs.WC{}, errors.WithMessage(err, "receive")
+	}
+	if c.pairs[0].recvs == nil {
+		return verbs.WC{}, errors.New("a Conn with an SRQ cannot choose who fills a receive; try: SRQ().PostRecv and WaitRecv")
+	}
+	return c.request(ctx, c.pairs[0], nil, &sge, nil)
+}
+
+// Write writes local to the peer's region, from its byte off on; see Do.
+func (c *Conn) Write(ctx context.Context, local verbs.MRSlice, remote oob.Region, off int) error {
+	return c.reach(ctx, &verbs.SendWR{Opcode: verbs.OpRDMAWrite}, local, remote, off)
+}
+
+// WriteImm is Write that also completes one of the peer's receives, with imm.
+func (c *Conn) WriteImm(ctx context.Context, local verbs.MRSlice, remote oob.Region, off int, imm uint32) error {
+	return c.reach(ctx, &verbs.SendWR{Opcode: verbs.OpRDMAWriteWithImm, Imm: imm}, local, remote, off)
+}
+
+// Read reads from the peer's region, from its byte off on, into local; see Do.
+func (c *Conn) Read(ctx context.Context, local verbs.MRSlice, remote oob.Region, off int) error {
+	return c.reach(ctx, &verbs.SendWR{Opcode: verbs.OpRDMARead}, local, remote, off)
+}
+
+// FetchAdd adds to the 8 bytes of the peer's region at off, whose address must be a multiple of
+// 8, and returns what was there before; see Do.
+func (c *Conn) FetchAdd(ctx context.Context, remote oob.Region, off int, add uint64) (before uint64, err error) {
+	return c.atomic(ctx, &verbs.SendWR{Opcode: verbs.OpAtomicFetchAndAdd, CompareAdd: add}, remote, off)
+}
+
+// CompareSwap puts swap into the 8 bytes of the peer's region at off if compare is there, and
+// returns what was there before; see FetchAdd.
+func (c *Conn) CompareSwap(ctx context.Context, remote oob.Region, off int, compare, swap uint64) (before uint64, err error) {
+	return c.atomic(ctx, &verbs.SendWR{Opcode: verbs.OpAtomicCmpAndSwp, CompareAdd: compare, Swap: swap}, remote, off)
+}
+
+// reach does a one-sided request.
+func (c *Conn) reach(ctx context.Context, wr *verbs.SendWR, local verbs.MRSlice, remote oob.Region, off int) (err error) {
+	if wr.RemoteAddr, err = within(remote, off, local.Len); err != nil {
+		return errors.WithMessage(err, wr.Opcode.String())
+	}
+	wr.RKey = remote.RKey
+	var needs verbs.Access
+	if wr.Opcode == verbs.OpRDMARead {
+		needs = verbs.AccessLocalWrite
+	}
+	return c.move(ctx, wr, local, needs)
+}
+
+// move does a request with the data of local, which must have the rights needed.
+func (c *Conn) move(ctx context.Context, wr *verbs.SendWR, local verbs.MRSlice, needs verbs.Access) error {
+	sge, err := elementOf(local, needs)
+	if err != nil {
+		return errors.WithMessage(err, wr.Opcode.String())
+	}
+	if pair := c.pairs[0]; pair.ah != nil {
+		wr.AH, wr.RemoteQPN, wr.RemoteQKey = pair.ah, pair.peer.QPN, pair.peer.QKey
+	}
+	_, err = c.request(ctx, c.pairs[0], wr, &sge, nil)
+	return err
+}
+
+// atomic does an atomic request, whose result goes to memory of the Conn's.
+func (c *Conn) atomic(ctx context.Context, wr *verbs.SendWR, remote oob.Region, off int) (before uint64, err error) {
+	if wr.RemoteAddr, err = within(remote, off, resultSize); err == nil {
+		err = checkAligned(wr.RemoteAddr)
+	}
+	if err != nil {
+		return 0, errors.WithMessage(err, wr.Opcode.String())
+	}
+	wr.RKey = remote.RKey
+	_, err = c.request(ctx, c.pairs[0], wr, nil, &before)
+	return before, err
+}
+
+// request posts one request and waits for its completion: a receive if wr is nil. one, if it
+// is not nil, stands in for wr's SGL, so that no list is allocated. before gets the result of
+// an atomic.
+func (c *Conn) request(ctx context.Context, pair *queuePair, wr *verbs.SendWR, one *verbs.SGE, before *uint64) (verbs.WC, error) {
+	if !c.begin() {
+		return verbs.WC{}, net.ErrClosed
+	}
+	defer c.calls.Done()
+	if ctx.Err() != nil {
+		return verbs.WC{}, ctxwatch.Err(ctx)
+	}
+	if c.ctx.Err() != nil {
+		return verbs.WC{}, context.Cause(c.ctx)
+	}
+	q := pair.sends
+	if wr == nil {
+		q = pair.recvs
+	}
+	req, err := q.acquire(ctx, c.ctx)
+	if err != nil {
+		return verbs.WC{}, errors.WithMessage(err, "wait for room in the queue")
+	}
+	var result *verbs.MR
+	if before != nil {
+		if result, err = c.resultMR(); err != nil {
+			req.giveBack()
+			return verbs.WC{}, err
+		}
+		sge := result.SGE(req.place*resultSize, resultSize)
+		one = &sge
+	}
+	req.fill(wr, one)
+	if err := req.start(ctx, c.ctx); err != nil {
+		req.giveBack()
+		return verbs.WC{}, err
+	}
+	if err := req.finish(ctx, c.ctx); err != nil {
+		return verbs.WC{}, err
+	}
+	wc := req.wc
+	if before != nil {
+		*before = binary.NativeEndian.Uint64(result.Bytes()[req.place*resultSize:])
+	}
+	req.giveBack()
+	return wc, wc.Err()
+}
+
+// fill makes what the request posts.
+func (req *request) fill(wr *verbs.SendWR, one *verbs.SGE) {
+	var sgl []verbs.SGE
+	if one != nil && one.Length > 0 { // an element of no bytes means 2 GiB to some devices
+		req.sge[0] = *one
+		sgl = req.sge[:]
+	}
+	if wr == nil {
+		req.userID = 0
+		req.recv[0] = verbs.RecvWR{ID: req.id(), SGL: sgl}
+		return
+	}
+	req.userID = wr.ID
+	post := &req.send[0]
+	*post = *wr
+	post.ID = req.id()
+	post.Flags |= verbs.SendSignaled
+	if one != nil {
+		post.SGL = sgl
+	}
+}
+
+// resultMR returns the memory for results of atomics, 8 bytes per place of the first queue.
+func (c *Conn) resultMR() (*verbs.MR, error) {
+	if mr := c.results.Load(); mr != nil {
+		return mr, nil
+	}
+	c.makingResults.Lock()
+	defer c.makingResults.Unlock()
+	if mr := c.results.Load(); mr != nil {
+		return mr, nil
+	}
+	mr, err := c.AllocMR("results of atomics", c.pairs[0].sends.most*resultSize, verbs.AccessLocalWrite)
+	if err == nil {
+		c.results.Store(mr)
+	}
+	return mr, err
+}
+
+// within returns the address of n bytes of the peer's region, from its byte off on.
+func within(r oob.Region, off, n int) (uint64, error) {
+	if off < 0 || n < 0 || uint64(off) > r.Length || uint64(n) > r.Length-uint64(off) {
+		return 0, errors.Errorf("%d bytes at offset %d are not within the peer's region %q of %d bytes", n, off, r.Name, r.Length)
+	}
+	return r.Addr + uint64(off), nil
+}
+
+// elementOf returns local as an element, if it lies in its region, which has the rights
+// needed.
+func elementOf(local verbs.MRSlice, needs verbs.Access) (verbs.SGE, error) {
+	if local == (verbs.MRSlice{}) {
+		return verbs.SGE{}, nil
+	}
+	sge, err := local.SGE()
+	if err == nil && local.MR.Access()&needs != needs {
+		err = errors.Errorf("the local region (%v) lacks %s, which the device needs to write to it", local.MR, needs.Name())
+	}
+	return sge, err
+}
+
+func isAtomic(op verbs.Opcode) bool {
+	return op == verbs.OpAtomicCmpAndSwp || op == verbs.OpAtomicFetchAndAdd
+}
+
+func checkAligned(addr uint64) error {
+	if addr%resultSize != 0 {
+		return errors.Errorf("the peer's address %#x is not a multiple of %d, and atomics need that; try: an aligned offset", addr, resultSize)
+	}
+	return nil
+}
