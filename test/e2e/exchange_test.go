@@ -163,7 +163,7 @@ func (e *exchanger) prepare(c *rc.Conn) (err error) {
 func (e *exchanger) config(t *testing.T, dev *verbs.Device, job string) rc.Config {
 	return rc.Config{
 		Device: dev, Job: job, Program: "e2e", Params: map[string]string{"size": "4096", "max_size": "4096"}, Timeout: limit,
-		Access: verbs.AccessRemoteRead | verbs.AccessRemoteWrite, Prepare: e.prepare,
+		Access: verbs.AccessRemoteRead | verbs.AccessRemoteWrite | verbs.AccessRemoteAtomic, Prepare: e.prepare,
 	}
 }
 
