@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 type counter struct{ n atomic.Int32 }
@@ -17,6 +18,7 @@ func TestWatch(t *testing.T) {
 		var c counter
 		seen := func(what string, want int32) {
 			t.Helper()
+			time.Sleep(2 * patience)
 			synctest.Wait()
 			if n := c.n.Swap(0); n != want {
 				t.Errorf("%s: %d interrupts, want %d", what, n, want)
@@ -28,6 +30,7 @@ func TestWatch(t *testing.T) {
 		for range 3 {
 			w.Set(first, &c)
 		}
+		seen("nothing yet", 0)
 		endFirst()
 		seen("the end of a context", 1)
 		w.Set(first, &c)
@@ -51,11 +54,49 @@ func TestWatch(t *testing.T) {
 	})
 }
 
+// TestAnEndBeforePatience: a context that ends at once still interrupts.
+func TestAnEndBeforePatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w Watch
+		var c counter
+		for range 3 {
+			ctx, end := context.WithCancel(t.Context())
+			w.Set(ctx, &c)
+			end()
+			time.Sleep(2 * patience)
+			synctest.Wait()
+			if n := c.n.Swap(0); n != 1 {
+				t.Errorf("%d interrupts, want 1", n)
+			}
+		}
+		w.End()
+	})
+}
+
 func TestWatchAllocatesOnce(t *testing.T) {
 	var w Watch
 	var c counter
 	w.Set(t.Context(), &c)
 	if n := testing.AllocsPerRun(100, func() { w.Set(t.Context(), &c) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	w.End()
+}
+
+// TestShortWatchesAllocateNothing: a context per wait costs what the context costs.
+func TestShortWatchesAllocateNothing(t *testing.T) {
+	var w Watch
+	var c counter
+	one, endOne := context.WithCancel(t.Context())
+	defer endOne()
+	two, endTwo := context.WithCancel(t.Context())
+	defer endTwo()
+	w.Set(one, &c)
+	n := testing.AllocsPerRun(1000, func() {
+		w.Set(two, &c)
+		w.Set(one, &c)
+	})
+	if n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	w.End()
