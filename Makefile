@@ -97,8 +97,9 @@ nocgo: ## unit tests, and the real binaries on soft0, with no C at all
 	CGO_ENABLED=0 go test ./...
 
 .PHONY: race
-race: need-build ## unit tests under the race detector
+race: need-build ## unit tests under the race detector, and a minute of all of rc's methods beside each other
 	go test -race ./...
+	RAWVERBS_STRESS=60s go test -race -run TestAllMethodsBesideEachOther ./rc
 
 # The packages with tests that need a device: build tag rdma.
 rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>' .)))

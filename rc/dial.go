@@ -260,7 +260,7 @@ func (c *Conn) makeResources(context.Context) error {
 	if err := c.chooseGID(found.gids); err != nil {
 		return err
 	}
-	if err := c.makeObjects(); err != nil {
+	if err := c.makeObjects(found.device.MaxCQE); err != nil {
 		return err
 	}
 	for range c.cfg.QPs {
@@ -306,7 +306,7 @@ func (c *Conn) chooseGID(table []verbs.GIDEntry) error {
 	return nil
 }
 
-func (c *Conn) makeObjects() error {
+func (c *Conn) makeObjects(maxCQE int) error {
 	var err error
 	if c.pd, err = c.dev.AllocPD(); err != nil {
 		return err
@@ -321,7 +321,7 @@ func (c *Conn) makeObjects() error {
 	c.events.made("ibv_create_comp_channel", "make completion channel")
 
 	if c.cfg.OneCQ {
-		if c.sendCQ, err = c.makeCQ("send and receive", c.cfg.sendDepth()+c.cfg.recvDepth()); err != nil {
+		if c.sendCQ, err = c.makeCQ("send and receive", c.cfg.sendDepth()+c.cfg.recvDepth(), maxCQE); err != nil {
 			return err
 		}
 		c.recvCQ = c.sendCQ
@@ -329,19 +329,21 @@ func (c *Conn) makeObjects() error {
 		c.recvs = c.sends
 		return c.makeSRQ()
 	}
-	if c.sendCQ, err = c.makeCQ("send", c.cfg.sendDepth()); err != nil {
+	if c.sendCQ, err = c.makeCQ("send", c.cfg.sendDepth(), maxCQE); err != nil {
 		return err
 	}
-	if c.recvCQ, err = c.makeCQ("receive", c.cfg.recvDepth()); err != nil {
+	if c.recvCQ, err = c.makeCQ("receive", c.cfg.recvDepth(), maxCQE); err != nil {
 		return err
 	}
 	c.sends, c.recvs = newSoleRoute(c.sendCQ, c.cfg.Spin, c.cancel), newSoleRoute(c.recvCQ, c.cfg.Spin, c.cancel)
 	return c.makeSRQ()
 }
 
-// makeCQ makes a completion queue, and logs it.
-func (c *Conn) makeCQ(what string, depth int) (*verbs.CQ, error) {
-	cq, err := c.dev.CreateCQ(verbs.CQInit{Depth: depth, Channel: c.channel})
+// makeCQ makes a completion queue, and logs it. The queue is twice as deep as the work queues,
+// if the device has that: places in these may be free again before their completions are
+// polled, and Do and the program then use as many once more.
+func (c *Conn) makeCQ(what string, depth, most int) (*verbs.CQ, error) {
+	cq, err := c.dev.CreateCQ(verbs.CQInit{Depth: min(2*depth, max(depth, most)), Channel: c.channel})
 	if err != nil {
 		return nil, err
 	}

@@ -355,3 +355,28 @@ func TestDatagramsAreSentToThePeer(t *testing.T) {
 		t.Errorf("%+v, %v", wc, err)
 	}
 }
+
+// TestDoAllocatesNothing: not for the request, not for its list, not for a result.
+func TestDoAllocatesNothing(t *testing.T) {
+	c, _, remote := doPair(t, Config{}, Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	wr := verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{c.mr.SGE(0, 8)}, RemoteAddr: remote.Addr, RKey: remote.RKey}
+	for name, do := range map[string]func() error{
+		"Do":       func() error { return errOf(c.Do(ctx, &wr)) },
+		"Write":    func() error { return c.Write(ctx, c.mr.Slice(0, 8), remote, 0) },
+		"FetchAdd": func() error { return errOf(c.FetchAdd(ctx, remote, 8, 1)) },
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		n := testing.AllocsPerRun(200, func() {
+			if err := do(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
