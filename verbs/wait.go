@@ -40,9 +40,10 @@ type WaitOptions struct {
 // without a channel, and an empty wcs, are EINVAL.
 //
 // Any number of goroutines may wait on one CQ, beside every other call on it; none holds an
-// operating system thread. Nothing is allocated for a context that cannot end, or that the
-// CQ's last wait had too. Another context is watched, as by context.AfterFunc, until the CQ
-// waits with the next one or is closed.
+// operating system thread. A wait allocates nothing, unless it lasts longer than a millisecond
+// with another context than the CQ's last wait: that context is then watched, as by
+// context.AfterFunc, until the CQ waits with the next one or is closed. So the end of a context
+// may take two milliseconds to end a wait.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),

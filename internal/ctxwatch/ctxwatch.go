@@ -1,5 +1,5 @@
-// Package ctxwatch has the end of a context interrupt something that waits where it
-// cannot look at the context, such as in a read.
+// Package ctxwatch interrupts a blocking call when its context ends. It is for calls that
+// cannot check the context themselves, such as a read.
 package ctxwatch
 
 import (
@@ -8,32 +8,33 @@ import (
 	"time"
 )
 
-// Interrupter is what waits. Interrupt is called by a goroutine of its own, once for each
-// context that ended, perhaps also when nobody waits for that context any more.
+// Interrupter interrupts a wait. Interrupt runs in a separate goroutine, at most once per
+// context. It may also run after the wait for that context is over.
 type Interrupter interface{ Interrupt() }
 
-// Watch watches one context at a time. The zero value watches none. It is used by one
+// Watch watches one context at a time. The zero value watches no context. Watch is for one
 // goroutine at a time.
 //
-// Registering with a context allocates, and most waits are over in microseconds. So a context
-// is registered with only once it was watched for patience. Programs that make a context per
-// wait, to give it a deadline, then pay for the context alone. A context that ends before it is
-// registered with interrupts at most twice patience later.
+// Registering with a context allocates, and most waits are over in microseconds. So Watch
+// registers with a context only after it has watched the context for the length of patience.
+// A program that makes a context per wait, to set a deadline, then pays for the context alone.
+// When a context ends before that, Interrupt runs at most twice patience later.
 type Watch struct {
 	done <-chan struct{} // of the context, nil if none is watched
 
 	mu      sync.Mutex
-	ctx     context.Context // still to be registered with, or nil
+	ctx     context.Context // not registered yet, or nil
 	i       Interrupter
-	fresh   bool        // ctx was set since the last tick
+	fresh   bool        // Set gave ctx after the last tick
 	ticking bool        // timer runs
 	timer   *time.Timer // nil before the first context
-	stop    func() bool // ends the registration, nil if there is none
+	stop    func() bool // ends the registration; nil without one
 }
 
 const patience = time.Millisecond
 
-// Set watches ctx from now on, and no other. With the same context i must be the same.
+// Set watches ctx instead of the context before. When ctx ends, i is interrupted. Calls
+// with the same ctx must pass the same i.
 func (w *Watch) Set(ctx context.Context, i Interrupter) {
 	if ctx.Done() == w.done {
 		return
@@ -54,7 +55,7 @@ func (w *Watch) Set(ctx context.Context, i Interrupter) {
 	w.ticking = true
 }
 
-// tick registers with a context that has been watched since the last tick.
+// tick registers with the context if the last tick saw it too.
 func (w *Watch) tick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +71,7 @@ func (w *Watch) tick() {
 	}
 }
 
-// forget ends the registration, or the waiting for it. The caller holds mu.
+// forget drops the context. The caller holds mu.
 func (w *Watch) forget() {
 	if w.stop != nil {
 		w.stop()
