@@ -14,17 +14,15 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Do posts a request to the first queue pair, waits for it, and returns its completion. The
-// completion has wr's ID, and goes to no other call. A failed completion comes with its
-// *[verbs.WCError]. While the send queue is full, Do waits for room.
+// Do posts a request to the first queue pair and returns its completion, which no other call
+// gets. A failed completion comes with its *[verbs.WCError]. While the send queue is full, Do
+// waits for room. If ctx or the connection ends after the post, the error is an
+// *[InFlightError]. The other errors are those of [Conn.WaitSend] and [verbs.QP.PostSend]; then
+// nothing was posted.
 //
-// If ctx or the connection ends first, the error is an *[InFlightError] once the request is
-// posted: the memory that wr names is still the device's. Otherwise the error matches those of
-// [Conn.WaitSend] and [verbs.QP.PostSend], and nothing was posted.
-//
-// Do and the methods that are built on it may run beside each other and beside all other
-// methods. The program may call PostSend on QP too: WaitSend returns those completions, and
-// must do so when they are signaled. A program that uses Do does not poll SendCQ itself.
+// Do and the methods built on it may run beside every other method, and allocate nothing. The
+// program may also call PostSend on QP: WaitSend returns those completions, and the program
+// must take them. A program that uses Do must not poll SendCQ.
 func (c *Conn) Do(ctx context.Context, wr *verbs.SendWR) (verbs.WC, error) {
 	return c.DoOn(ctx, 0, wr)
 }
@@ -44,10 +42,9 @@ func (c *Conn) Send(ctx context.Context, local verbs.MRSlice) error {
 	return c.move(ctx, &verbs.SendWR{Opcode: verbs.OpSend}, local, 0)
 }
 
-// Recv posts a receive into local, waits until a message has filled it, and returns the
-// completion: see Do. Receives are filled in the order in which they were posted, the
-// program's own among them. To be ready before the peer sends, post receives in
-// Config.Prepare and use WaitRecv. A Conn with an SRQ has no Recv.
+// Recv posts a receive into local and returns its completion; see Do. Messages fill all receives
+// in the order of their posts. To be ready before the peer sends, post receives in
+// Config.Prepare and use WaitRecv. With an SRQ, Recv returns an error.
 func (c *Conn) Recv(ctx context.Context, local verbs.MRSlice) (verbs.WC, error) {
 	sge, err := elementOf(local, verbs.AccessLocalWrite)
 	if err != nil {
@@ -74,14 +71,13 @@ func (c *Conn) Read(ctx context.Context, local verbs.MRSlice, remote oob.Region,
 	return c.reach(ctx, &verbs.SendWR{Opcode: verbs.OpRDMARead}, local, remote, off)
 }
 
-// FetchAdd adds to the 8 bytes of the peer's region at off, whose address must be a multiple of
-// 8, and returns what was there before; see Do.
+// FetchAdd adds to 8 bytes of the peer's region, from its byte off on, and returns what was
+// there before; see Do. Their address must be a multiple of 8.
 func (c *Conn) FetchAdd(ctx context.Context, remote oob.Region, off int, add uint64) (before uint64, err error) {
 	return c.atomic(ctx, &verbs.SendWR{Opcode: verbs.OpAtomicFetchAndAdd, CompareAdd: add}, remote, off)
 }
 
-// CompareSwap puts swap into the 8 bytes of the peer's region at off if compare is there, and
-// returns what was there before; see FetchAdd.
+// CompareSwap replaces 8 bytes by swap if they equal compare; see FetchAdd.
 func (c *Conn) CompareSwap(ctx context.Context, remote oob.Region, off int, compare, swap uint64) (before uint64, err error) {
 	return c.atomic(ctx, &verbs.SendWR{Opcode: verbs.OpAtomicCmpAndSwp, CompareAdd: compare, Swap: swap}, remote, off)
 }

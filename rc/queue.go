@@ -201,13 +201,12 @@ func (r *route) shut() {
 	}
 }
 
-// InFlightError is the error of a request whose wait ended before the request completed;
-// errors.Is finds the reason, such as context.Canceled. The request's memory is the
-// device's until Wait returns a completion, or until [Conn.Close] has returned. Nothing else
-// returns that completion.
+// InFlightError is the error of a request whose wait ended before the request completed. The
+// request's memory belongs to the device until Wait returns a completion, or until
+// [Conn.Close] has returned. Only Wait returns that completion.
 type InFlightError struct {
 	ID  uint64 // of the request
-	Err error  // why the wait ended
+	Err error  // why the wait ended; errors.Is finds it
 
 	r       *route
 	done    bool // the rest is guarded by the dispatcher's mu
@@ -215,17 +214,16 @@ type InFlightError struct {
 	waiting []*waiter
 }
 
-// Error says that the request goes on.
+// Error names the request and why the wait ended.
 func (e *InFlightError) Error() string {
-	return fmt.Sprintf("request %d is in flight, and its memory is the device's: %v", e.ID, e.Err)
+	return fmt.Sprintf("request %d is in flight, and its memory belongs to the device: %v", e.ID, e.Err)
 }
 
 // Unwrap returns the reason.
 func (e *InFlightError) Unwrap() error { return e.Err }
 
-// Wait returns the request's completion once it came, failed or not, as often as it is
-// called. The error is that of ctx's end, or net.ErrClosed if the Conn was closed before. Wait
-// may run beside all other methods, and Close.
+// Wait waits for the request's completion, and returns it, failed or not. The error is that of
+// ctx's end, or net.ErrClosed after Close. Wait may run beside every method of the Conn.
 func (e *InFlightError) Wait(ctx context.Context) (verbs.WC, error) {
 	e.r.d.mu.Lock()
 	defer e.r.d.mu.Unlock()
