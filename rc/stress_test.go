@@ -105,8 +105,8 @@ func (x *stress) run(length time.Duration) {
 		return err
 	})
 	for i, e := range []*end{c, s} {
-		x.again(1, "notes", func(ctx context.Context) error {
-			ctx = x.t.Context() // a message cut short would end the conversation
+		x.again(1, "notes", func(context.Context) error {
+			ctx := x.t.Context() // a message cut short would end the conversation
 			if i == 0 {
 				if err := e.SendNote(ctx, oob.Note{Name: "n"}); err != nil {
 					return err
