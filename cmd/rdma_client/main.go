@@ -1,5 +1,5 @@
-// Command rdma_client does a job with rdma_server, over raw verbs and a TCP
-// exchange.
+// Command rdma_client runs an RDMA job with rdma_server. It exchanges connection data over
+// TCP and uses raw verbs.
 package main
 
 import (
@@ -17,19 +17,19 @@ func main() {
 	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "rdma_client [flags] <server_ip> [device] [port] [gid_index]",
-		Short: "Do an RDMA job with rdma_server over raw verbs",
-		Long: `rdma_client connects to rdma_server by TCP, exchanges queue pair numbers, GIDs
-and regions, moves a queue pair through RESET, INIT, RTR and RTS, and does a job,
-which --job names. With --peer it does what a program of another kind does, with
-that program's server (docs/c-programs.md).
+		Short: "Run an RDMA job with rdma_server over raw verbs",
+		Long: `rdma_client connects to rdma_server over TCP and exchanges queue pair numbers,
+GIDs and regions. It moves a queue pair through RESET, INIT, RTR and RTS, then runs
+the job that --job names. With --peer it is the client of another program's server
+(docs/c-programs.md).
 
 ` + cli.Levels + `
 
-Without a device the first one is taken; without a port, 18515 (rc-example:
-19875); without a GID index, a RoCE v2 GID of the server's address family.
+The default device is the first one. The default port is 18515 (rc-example: 19875).
+The default GID index is that of a RoCE v2 GID of the server's address family.
 
-Exit status: 0 if the job was done; 1 if it failed; 2 for a wrong command line;
-130 if it was interrupted.`,
+Exit status: 0 if the job succeeded; 1 if it failed; 2 for a wrong command line;
+130 if a signal stopped it.`,
 		Example: `  rdma_client 10.0.0.1
   rdma_client 10.0.0.1 rxe0 18515 1
   rdma_client --job write-read --text "good morning" 10.0.0.1 rxe0

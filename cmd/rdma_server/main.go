@@ -1,5 +1,5 @@
-// Command rdma_server waits for rdma_client and does the jobs that it asks for,
-// over raw verbs and a TCP exchange.
+// Command rdma_server runs the RDMA jobs that rdma_client requests. It exchanges connection
+// data over TCP and uses raw verbs.
 package main
 
 import (
@@ -20,22 +20,22 @@ func main() {
 	cmd := &cobra.Command{
 		Use:   "rdma_server [flags] [device] [port] [gid_index]",
 		Short: "Serve RDMA jobs to rdma_client over raw verbs",
-		Long: `rdma_server listens on a TCP port, exchanges queue pair numbers, GIDs and
-regions with each rdma_client, moves a queue pair through RESET, INIT, RTR and
-RTS, and does its side of the job that the client asks for.
+		Long: `rdma_server listens on a TCP port and exchanges queue pair numbers, GIDs and
+regions with each rdma_client. It moves a queue pair through RESET, INIT, RTR and
+RTS, then runs its side of the job that the client requests. It serves several
+clients at once until a signal stops it.
 
-Without a device the first one is taken; without a port, 18515; without a GID
-index, a RoCE v2 GID of the client's address family. Clients are served side by
-side until the program is interrupted.
+The default device is the first one. The default port is 18515. The default GID index
+is that of a RoCE v2 GID of the client's address family.
 
-With --peer it is the server for clients of another kind (docs/c-programs.md),
-with a --job of its own choice and that job's flags.
+With --peer it is the server for another program's clients (docs/c-programs.md).
+--job and the job's flags then select the job.
 
 ` + cli.Levels + `
 
-Exit status: 0 if it was stopped between clients, or with --once the job was
-done; 1 if it failed; 2 for a wrong command line; 130 if it was interrupted in
-the midst of a job.`,
+Exit status: 0 if a signal stopped it between clients, or if the job of --once
+succeeded; 1 if it failed; 2 for a wrong command line; 130 if a signal stopped it
+during a job.`,
 		Example: `  rdma_server
   rdma_server rxe0 18515 1
   rdma_server --once --json rxe0
@@ -57,12 +57,12 @@ the midst of a job.`,
 	}
 	o.Selection = cli.Select(cmd, run.ServerRole, os.Args[1:], func(f *pflag.FlagSet) {
 		cli.AddFlags(f, &o.Options, &out)
-		f.BoolVar(&o.Once, "once", false, "serve one client that asks for a job this server does, then exit")
-		f.StringVar(&o.Listen, "listen", "", "address to listen on (default: every one of this host's)")
+		f.BoolVar(&o.Once, "once", false, "serve one client that requests a job of this server, then exit")
+		f.StringVar(&o.Listen, "listen", "", "address to listen on (default: all addresses of this host)")
 		o.MaxSize = run.DefaultMaxSize
-		f.Var(&o.MaxSize, "max-size", "largest buffer or region that an rdma_client may ask for, such as 64M")
-		f.StringSliceVar(&o.Allow, "allow", nil, "do these jobs of rdma_client only (default: all): "+strings.Join(run.JobNames(), ", "))
-		f.IntVar(&o.MaxClients, "max-clients", 256, fmt.Sprintf("clients served at a time, from their hello (with --peer their first byte) on; more are refused. It has %v, or --timeout", run.HelloLimit))
+		f.Var(&o.MaxSize, "max-size", "largest buffer or region that an rdma_client may request, such as 64M")
+		f.StringSliceVar(&o.Allow, "allow", nil, "run only these jobs of rdma_client (default: all): "+strings.Join(run.JobNames(), ", "))
+		f.IntVar(&o.MaxClients, "max-clients", 256, fmt.Sprintf("maximum number of clients at once; more are refused. A client counts from its hello (with --peer, its first byte), which must arrive within %v, or --timeout if that is less", run.HelloLimit))
 	})
 	os.Exit(cli.Main(cmd, "server", &out, &o.Logger, &o.Program))
 }

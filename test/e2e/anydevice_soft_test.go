@@ -140,7 +140,7 @@ func TestBadInput(t *testing.T) {
 		{"IB port zero", "server --ib-port 0", 2, []string{"no port 0", "--ib-port 1"}},
 		{"IB port out of range", "client --ib-port 256 127.0.0.1", 2, []string{"ib-port", "256"}},
 		{"server not there", "client 127.0.0.1 " + device + " " + nobody, 1, []string{nobody, "connection refused", "is rdma_server running"}},
-		{"server's name unknown", "client nosuchhost.invalid " + device, 1, []string{"nosuchhost.invalid", "use its IP address"}},
+		{"server's name unknown", "client nosuchhost.invalid " + device, 1, []string{"nosuchhost.invalid", "use the IP address"}},
 		{"server's name empty", "client  " + device, 1, nil},
 		{"MTU no power of two", "server --mtu 1500", 2, []string{"1500", "256, 512, 1024"}},
 		{"MTU above all", "server --mtu 8192", 2, []string{"8192", "256, 512, 1024"}},
@@ -153,7 +153,7 @@ func TestBadInput(t *testing.T) {
 		{"unknown job allowed", "server --allow send,juggle", 2, []string{"--allow", `"juggle"`, "try: send, write-read, write-imm, exchange-write, exchange-read, atomic, bulk, file"}},
 		{"timeout zero", "server --timeout 0s", 2, []string{"timeout", "--timeout 30s"}},
 		{"timeout no duration", "client --timeout soon 127.0.0.1", 2, []string{"timeout", "soon"}},
-		{"listen on a foreign address", "server --listen 192.0.2.1", 1, []string{"192.0.2.1", "no address of this host"}},
+		{"listen on a foreign address", "server --listen 192.0.2.1", 1, []string{"192.0.2.1", "not an address of this host"}},
 		{"no places for clients", "server --max-clients 0", 2, []string{"max-clients"}},
 		{"unknown flag", "client --fast 127.0.0.1", 2, []string{"unknown flag: --fast"}},
 		{"unknown flag", "server -z", 2, []string{"-z"}},
@@ -219,7 +219,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			list := strings.Split(strings.Replace(args, "--json", "--json=true", 1), " ") // whose output nobody reads
-			startBy(t, []string{"sh", "-c", `exec "$0" "$@" >/dev/full`}, list[0], list[1:]...).fails(1, "/dev/stdout: no space left on device", "try: an output with room")
+			startBy(t, []string{"sh", "-c", `exec "$0" "$@" >/dev/full`}, list[0], list[1:]...).fails(1, "/dev/stdout: no space left on device", "try: an output with free space")
 		})
 	}
 	client := start(t, "rdma_client", "--quiet", ipv4, device, s.port)
