@@ -1,25 +1,25 @@
 #!/bin/bash
-# Captures RoCEv2 and the TCP exchange on a network interface, and shows a capture
-# with a line a packet. --help tells the rest.
+# Captures RoCEv2 and the TCP exchange on a network interface, or shows a capture with one
+# line per packet. See --help.
 set -euo pipefail
 
 usage() {
 	cat <<-'END'
 	usage: capture.sh [-w FILE] [-p PORT] [-t SECONDS] [NETDEV]     capture (as root)
-	       capture.sh --read FILE [-p PORT] [--count N]             show, a line a packet
+	       capture.sh --read FILE [-p PORT] [--count N]             show, one line per packet
 
-	Captures what is on NETDEV (default: the one below the first RDMA device) with the
-	filter `udp port 4791 or tcp port PORT`, until Ctrl-C, or for SECONDS.
+	Captures the packets on NETDEV (default: the interface of the first RDMA device) with
+	the filter `udp port 4791 or tcp port PORT`, until Ctrl-C, or for SECONDS.
 
-	  -w, --write FILE     where to (default: roce.pcap)
+	  -w, --write FILE     file to write (default: roce.pcap)
 	  -p, --port PORT      TCP port of the exchange (default: 18515; with --read: any)
-	  -t, --time SECONDS   end after that time
+	  -t, --time SECONDS   stop after that time
 	  -r, --read FILE      show FILE: every RoCEv2 packet, and TCP without bare ACKs
-	  -c, --count N        with --read: show the first N packets, and count them all
+	  -c, --count N        with --read: show the first N packets, and count all packets
 
-	A soft device needs none of this: rdma_server and rdma_client write its packets with
-	--pcap FILE, without root. An rxe device that talks to itself never uses its NETDEV:
-	there is nothing to capture; take two devices, two hosts, or `make lab`.
+	A soft device does not need this script: rdma_server and rdma_client write its packets
+	with --pcap FILE, without root. An rxe device that sends to itself does not use NETDEV,
+	so there is nothing to capture; use two devices, two hosts, or `make lab`.
 	END
 }
 die() { echo "capture.sh: $*" >&2; exit 1; }
@@ -35,25 +35,25 @@ while (($#)); do
 		[[ -n ${2:-} ]] || wrong "$1 needs a value"
 		case $1 in
 		-w | --write) write=$2 ;;
-		-p | --port) number "$1" "$2"; port=$2; ((port < 65536)) || wrong "$port is no TCP port" ;;
+		-p | --port) number "$1" "$2"; port=$2; ((port < 65536)) || wrong "$port is not a TCP port" ;;
 		-t | --time) number "$1" "$2"; seconds=$2 ;;
 		-r | --read) read=$2 ;;
 		-c | --count) number "$1" "$2"; count=$2 ;;
 		esac
 		shift
 		;;
-	-*) wrong "no flag $1" ;;
-	*) [[ -z $netdev ]] || wrong "one NETDEV, not '$netdev' and '$1'"; netdev=$1 ;;
+	-*) wrong "unknown flag $1" ;;
+	*) [[ -z $netdev ]] || wrong "only one NETDEV, not '$netdev' and '$1'"; netdev=$1 ;;
 	esac
 	shift
 done
-if [[ -n $read && -n $netdev$write$seconds ]]; then wrong "--read reads a file; it takes no NETDEV, --write or --time"; fi
-if [[ -z $read && -n $count ]]; then wrong "--count goes with --read"; fi
+if [[ -n $read && -n $netdev$write$seconds ]]; then wrong "--read reads a file; it does not take NETDEV, --write or --time"; fi
+if [[ -z $read && -n $count ]]; then wrong "--count needs --read"; fi
 
-# show: the capture $read as text.
+# show prints the capture $read as text.
 show() {
 	local fields field arguments=() errors status=0
-	[[ -r $read ]] || die "cannot read $read; try: the file that was captured, with the right to read it"
+	[[ -r $read ]] || die "cannot read $read; try: a capture file that you may read"
 	command -v tshark >/dev/null || die "needs tshark; try: apt-get install tshark (Fedora: wireshark-cli), or open $read in Wireshark"
 	fields=(
 		frame.number frame.time_relative ip.src ip.dst ipv6.src ipv6.dst udp.length
@@ -78,7 +78,7 @@ if [[ -n $read ]]; then
 	exit
 fi
 
-# The first RDMA device and the interface below it.
+# The first RDMA device and its network interface.
 device='' below=''
 for dir in /sys/class/infiniband/*; do
 	[[ -e $dir ]] || break
@@ -86,11 +86,11 @@ for dir in /sys/class/infiniband/*; do
 	if [[ -n $below ]]; then device=${dir##*/}; break; fi
 done
 if [[ -z $netdev ]]; then
-	[[ -n $below ]] || die "this host has no RDMA device, so which interface? try: capture.sh NETDEV, or --pcap of rdma_server and rdma_client for a soft device"
+	[[ -n $below ]] || die "this host has no RDMA device, so the interface is unknown; try: capture.sh NETDEV, or --pcap of rdma_server and rdma_client for a soft device"
 	netdev=$below
 fi
 [[ -e /sys/class/net/$netdev ]] ||
-	die "no network interface $netdev here; there are: $(cd /sys/class/net && echo *); in another network namespace: ip netns exec NAME $0 …"
+	die "no network interface $netdev; this host has: $(cd /sys/class/net && echo *); for an interface in another network namespace: ip netns exec NAME $0 …"
 ((EUID == 0)) || die "capturing needs root; try: sudo $0 …, or, for a soft device, --pcap FILE of rdma_server and rdma_client"
 write=${write:-roce.pcap}
 [[ ! -d $write ]] || die "$write is a folder; try: -w $write/roce.pcap"
@@ -98,9 +98,9 @@ write=${write:-roce.pcap}
 
 filter="udp port 4791 or tcp port ${port:-18515}"
 if command -v tcpdump >/dev/null; then
-	# Each packet at once, or the last ones are lost when it is stopped.
+	# Write each packet at once; otherwise the last packets are lost when tcpdump is stopped.
 	capture=(tcpdump -i "$netdev" -n --immediate-mode -U -s 0 -w "$write")
-	if [[ $(id -un) == root ]]; then capture+=(-Z root); fi # else it may not write where root may
+	if [[ $(id -un) == root ]]; then capture+=(-Z root); fi # otherwise tcpdump drops root's rights before it opens the file
 elif command -v dumpcap >/dev/null; then
 	capture=(dumpcap -q -P -i "$netdev" -w "$write" -f)
 else
@@ -110,9 +110,9 @@ if [[ -n $seconds ]]; then capture=(timeout --preserve-status --foreground -s IN
 
 echo "capturing on $netdev into $write: $filter"
 if [[ $netdev == lo ]]; then
-	warn "on lo there is soft0, whose packets --pcap FILE writes as well; no rxe device uses it"
+	warn "lo has only the packets of soft0, which --pcap FILE writes too; no rxe device uses lo"
 elif [[ $netdev == "$below" && -e /sys/class/infiniband/$device/parent ]]; then
-	warn "what $device sends to itself does not pass $netdev: the peer must be another device"
+	warn "packets that $device sends to itself do not pass $netdev: the peer must be another device"
 fi
 echo "to show it: $0 --read $write"
 exec "${capture[@]}" "$filter"

@@ -1,10 +1,10 @@
 #!/bin/bash
-# What run_server.sh and run_client.sh do: becomes rdma_server or rdma_client.
+# The common part of run_server.sh and run_client.sh: executes rdma_server or rdma_client.
 #
 #   launch.sh server [PORT] [FLAG]...
 #   launch.sh client SERVER_IP [PORT] [FLAG]...
 #
-# Their --help tells of the environment's variables.
+# Their --help describes the environment variables.
 set -euo pipefail
 
 role=$1
@@ -32,32 +32,32 @@ if [[ -z $device ]]; then
 fi
 if [[ -z $device ]]; then
 	device=soft0
-	say "no RDMA device here, so soft0, which reaches this host alone; for rxe0: sudo scripts/setup_rxe.sh; for other hosts: RDMA_DEVICE=soft:eth0"
+	say "this host has no RDMA device; using soft0, which reaches only this host; for rxe0: sudo scripts/setup_rxe.sh; to reach other hosts: RDMA_DEVICE=soft:eth0"
 elif [[ $device != soft* && ! -e /sys/class/infiniband/$device ]]; then
 	devices=$(cd /sys/class/infiniband 2>/dev/null && echo '' *) || devices=''
-	die "no device $device; there are: soft0$devices; try: RDMA_DEVICE=soft0, or sudo scripts/setup_rxe.sh"
+	die "no device $device; this host has: soft0$devices; try: RDMA_DEVICE=soft0, or sudo scripts/setup_rxe.sh"
 elif [[ $device != soft* ]]; then
-	# Registered memory is locked; root may lock any amount.
+	# The kernel locks registered memory. Root may lock any amount.
 	limit=$(ulimit -l)
 	if ((EUID != 0)) && [[ $limit != unlimited ]] && ((limit < 1024)); then
-		say "only $limit KiB of memory may be locked here; if registering fails: ulimit -l unlimited as root (docs/setup.md)"
+		say "the limit of locked memory is only $limit KiB; if registration fails: ulimit -l unlimited as root (docs/setup.md)"
 	fi
 fi
 arguments+=("$device" "$port" ${RDMA_GID_INDEX:+"$RDMA_GID_INDEX"})
 
 program=$repo/rdma_$role
 if [[ ! -x $program ]]; then
-	say "no $program: building it"
-	make -C "$repo" all >&2 || die "cannot build; try: make -C $repo, and read what it says"
+	say "building $program"
+	make -C "$repo" all >&2 || die "the build failed; try: make -C $repo, and read its output"
 fi
 
 log=${RDMA_LOG:-}
 if [[ -z $log ]]; then
 	log=$repo/out/log/$role-$(date +%Y%m%d-%H%M%S)-$$.log
-	mkdir -p "$repo/out/log" || die "no folder out/log in the repository; try: RDMA_LOG=FILE"
+	mkdir -p "$repo/out/log" || die "cannot create out/log in the repository; try: RDMA_LOG=FILE"
 fi
-# The program takes this process's place, so that signals reach it and its exit
-# status is ours. tee ignores Ctrl-C, and ends when the program does.
+# exec: signals reach the program, and its exit status is that of this script. tee ignores
+# Ctrl-C and ends when the program does.
 if [[ $log != /dev/null ]]; then
 	{ : >>"$log"; } 2>/dev/null || die "cannot write $log; try: RDMA_LOG=FILE, or RDMA_LOG=/dev/null"
 	say "log: $log"

@@ -1,6 +1,6 @@
-# Turns the fields that capture.sh --read asks tshark for into a line a packet.
+# Prints one line per packet from the fields that capture.sh --read gets from tshark.
 #
-#   names: the fields in their order    limit: packets to show, 0 is all
+#   names: the fields in their order    limit: packets to show; 0: all
 
 BEGIN {
 	n = split(names, name, " ")
@@ -73,7 +73,7 @@ function roce(    op, what, more, headers, syndrome) {
 		headers += 8
 		more = more ", from QP " hex(f("infiniband.deth.srcqp"), 6) " Q_Key " hex(f("infiniband.deth.q_key"), 8)
 	}
-	if (op % 32 == 19 || op % 32 == 20) { # tshark knows its first two fields by the RETH's names
+	if (op % 32 == 19 || op % 32 == 20) { # tshark gives the first two fields the names of the RETH
 		headers += 28
 		more = more ", AtomicETH va " f("infiniband.reth.va") " rkey " f("infiniband.reth.r_key")
 		more = more (op % 32 == 20 ? " add " : " swap ") f("infiniband.atomiceth.swapdt")
@@ -103,14 +103,14 @@ function roce(    op, what, more, headers, syndrome) {
 		more = more ", ACK asked for"
 	if (set(f("infiniband.bth.se")))
 		more = more ", solicited"
-	# What takes the payload for a protocol that it knows may find fault with it: not ours.
+	# Ignore complaints of other dissectors, which take the payload for another protocol.
 	if (f("_ws.malformed") != "" && f("frame.protocols") ~ /infiniband$/)
 		more = more ", MALFORMED"
 	packet(what, what, f("udp.length") - headers - f("infiniband.bth.padcnt"),
 		hex(f("infiniband.bth.destqp"), 6), hex(f("infiniband.bth.psn"), 6), substr(more, 3))
 }
 
-# aeth tells what a syndrome means: two bits of kind, five of value.
+# aeth explains a syndrome: two bits of kind, five bits of value.
 function aeth(syndrome,    kindof, value, text) {
 	kindof = int(syndrome / 32) % 4
 	value = syndrome % 32
@@ -148,13 +148,14 @@ function set(flag) { return flag == "1" || flag == "True" }
 # hex prints a number, decimal or with 0x, with digits hexadecimal ones.
 function hex(text, digits) { return sprintf("0x%0" digits "x", number(text)) }
 
-# octets is a field that tshark prints as bytes: hexadecimal, with or without 0x and colons.
+# octets returns a field that tshark prints as hexadecimal bytes, with or without 0x and
+# colons.
 function octets(text) {
 	gsub(/^0x|:/, "", text)
 	return "0x" text
 }
 
-# number reads one; not every awk knows hexadecimal.
+# number converts text to a number; some awks cannot read hexadecimal.
 function number(text,    i, sum) {
 	if (text !~ /^0x/)
 		return text + 0

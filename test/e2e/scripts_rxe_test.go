@@ -33,14 +33,14 @@ func TestSetupRxe(t *testing.T) {
 	dummy(t, netdev2, address+"/24")
 	use := []string{"index 0: RoCE v2 fe80:", "index 1: RoCE v2 ::ffff:" + address, "use index 1: "}
 
-	runScript(t, nil, "setup_rxe.sh", "--name", name, netdev2).ends(0, append(use, "made "+name+" on "+netdev2)...)
+	runScript(t, nil, "setup_rxe.sh", "--name", name, netdev2).ends(0, append(use, "created "+name+" on "+netdev2)...)
 	t.Cleanup(func() { exec.Command("rdma", "link", "del", name).Run() }) // where the test failed
-	runScript(t, nil, "setup_rxe.sh", "--name", name, netdev2).ends(0, append(use, name+" is there already, on "+netdev2)...)
+	runScript(t, nil, "setup_rxe.sh", "--name", name, netdev2).ends(0, append(use, name+" already exists, on "+netdev2)...)
 
 	runScript(t, nil, "setup_rxe.sh", "--name", "rxe-third", netdev2).ends(1, netdev2+" has the rxe device "+name)
-	runScript(t, nil, "setup_rxe.sh", "--name", name, netdev).ends(1, name+" is there already, on "+netdev2, "try: --name rxe1")
+	runScript(t, nil, "setup_rxe.sh", "--name", name, netdev).ends(1, name+" already exists, on "+netdev2, "try: --name rxe1")
 	runScript(t, nil, "setup_rxe.sh", "nosuch0").ends(1, "no network interface nosuch0", netdev2, "ip netns exec")
-	runScript(t, nil, "setup_rxe.sh").ends(1, "no default route, so which interface? try: ")
+	runScript(t, nil, "setup_rxe.sh").ends(1, "no default route, so the interface is unknown; try: ")
 
 	testRunScripts(t, name, address)
 
@@ -137,7 +137,7 @@ func TestCaptureScript(t *testing.T) {
 			startBy(t, c.clientBy, "rdma_client", "--json", ipv4, c.clientDevice, port).succeeds()
 			s.succeeds()
 			capture.cmd.Process.Signal(os.Interrupt)
-			capture.ends(0, "capturing on "+netdev, "udp port 4791 or tcp port "+port, "what "+device+" sends to itself does not pass "+netdev)
+			capture.ends(0, "capturing on "+netdev, "udp port 4791 or tcp port "+port, "packets that "+device+" sends to itself do not pass "+netdev)
 			captured, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)

@@ -31,17 +31,17 @@ func TestScriptUsage(t *testing.T) {
 		command string
 		want    string
 	}{
-		{"setup_rxe.sh --nosuch", "no flag --nosuch"},
-		{"setup_rxe.sh lo eth0", "one NETDEV"},
-		{"setup_rxe.sh --remove lo", "--remove takes the device by --name"},
-		{"setup_rxe.sh --name", "'' is no name for a device"},
-		{"setup_rxe.sh --name a/b", "'a/b' is no name"},
-		{"run_client.sh", "which server?"},
-		{"capture.sh --nosuch", "no flag --nosuch"},
+		{"setup_rxe.sh --nosuch", "unknown flag --nosuch"},
+		{"setup_rxe.sh lo eth0", "only one NETDEV"},
+		{"setup_rxe.sh --remove lo", "--remove takes the device from --name"},
+		{"setup_rxe.sh --name", "'' is not a valid device name"},
+		{"setup_rxe.sh --name a/b", "'a/b' is not a valid"},
+		{"run_client.sh", "needs the server's address"},
+		{"capture.sh --nosuch", "unknown flag --nosuch"},
 		{"capture.sh -w", "-w needs a value"},
-		{"capture.sh -p 65536", "65536 is no TCP port"},
+		{"capture.sh -p 65536", "65536 is not a TCP port"},
 		{"capture.sh -t 1s", "-t takes a number above 0, not '1s'"},
-		{"capture.sh -c 3", "--count goes with --read"},
+		{"capture.sh -c 3", "--count needs --read"},
 		{"capture.sh --read x.pcap lo", "--read reads a file"},
 	} {
 		t.Run(c.command, func(t *testing.T) {
@@ -65,9 +65,9 @@ func TestScriptsNeedRoot(t *testing.T) {
 // there, and a log that cannot be kept.
 func TestScriptRefusals(t *testing.T) {
 	runScript(t, nil, "capture.sh", "--read", "/nosuch").ends(1, "cannot read /nosuch; try: ")
-	runScript(t, nil, "capture.sh", "nosuch0").ends(1, "no network interface nosuch0", "there are: ", "lo")
+	runScript(t, nil, "capture.sh", "nosuch0").ends(1, "no network interface nosuch0", "this host has: ", "lo")
 	for _, c := range [][]string{{"run_server.sh"}, {"run_client.sh", "127.0.0.1"}} {
-		runScript(t, []string{"RDMA_DEVICE=rxe77"}, c[0], c[1:]...).ends(1, c[0]+": no device rxe77; there are: soft0", "setup_rxe.sh")
+		runScript(t, []string{"RDMA_DEVICE=rxe77"}, c[0], c[1:]...).ends(1, c[0]+": no device rxe77; this host has: soft0", "setup_rxe.sh")
 	}
 	if _, err := os.Stat(scriptPath(t, "../rdma_server")); err == nil { // else it would be built
 		runScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=/nosuch/log"}, "run_server.sh").ends(1, "cannot write /nosuch/log; try: RDMA_LOG=")
