@@ -1,15 +1,15 @@
-# make help lists the targets. On Debian and Ubuntu each of them first installs
-# what it needs and does not find (apt-get, with sudo if you are not root).
+# make help lists the targets. On Debian and Ubuntu each target first installs missing
+# packages with apt-get, and with sudo if you are not root.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := all
 
-# Without this Go leaves the C part out, in silence, where there is no compiler.
+# Without this, Go silently leaves out the C code if it finds no compiler.
 export CGO_ENABLED := 1
 
-# A clone that git refuses to look into (another user's) builds too, unstamped.
+# git refuses to read a clone of another user. Such a clone builds without a version stamp.
 ifneq ($(shell git rev-parse HEAD >/dev/null 2>&1 || echo refused),)
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 endif
@@ -18,32 +18,32 @@ tool  := go tool -modfile=tools/go.mod
 ##@ Building
 
 .PHONY: all
-all: need-build ## build ./rdma_server, ./rdma_client and whatever else cmd/ has (the default)
+all: need-build ## build the programs of cmd/: ./rdma_server, ./rdma_client (the default)
 	go build -o ./ ./cmd/...
 
 .PHONY: rebuild
 rebuild: clean all ## clean, then all
 
 .PHONY: clean
-clean: ## remove what was built; the caches stay (make vm-clean removes the kernel)
+clean: ## remove the programs and out/; keep the caches (make vm-clean removes the kernel)
 	rm -rf out
 	rm -f $(notdir $(wildcard cmd/*))
 
 ##@ Running
 
 .PHONY: demo
-demo: ## the main job, end to end: rdma_server and rdma_client on soft0, with whatever is installed
+demo: ## run the main job: rdma_server and rdma_client on soft0; installs nothing
 	@export CGO_ENABLED; CGO_ENABLED=$$(tools/need.sh cgo); go build -o ./ ./cmd/...
 	@test/e2e/demo.sh soft0 127.0.0.1
 
 .PHONY: demo-rxe
-demo-rxe: all need-vm ## the same on rxe0, the kernel's device, in a machine of its own
+demo-rxe: all need-vm ## the same on rxe0, the kernel's device, in a virtual machine
 	@test/vm/run.sh 'test/e2e/demo.sh rxe0 10.99.0.1'
 
 ##@ Testing
 
 .PHONY: check
-check: vet ## the quick part, for every edit: vet, unit tests, the real binaries on soft0
+check: vet ## quick tests for every edit: vet, unit tests, the real binaries on soft0
 	go test ./...
 
 .PHONY: vet
@@ -67,33 +67,34 @@ static: vet ## vet, and builds for other systems
 	CGO_ENABLED=0 GOOS=js GOARCH=wasm go build ./verbs
 	CGO_ENABLED=0 GOOS=js GOARCH=wasm go vet ./qpstate ./softroce/internal/packet ./softroce/internal/transport
 
-# The real binaries are run by nocgo and race; each time takes minutes.
+# test/e2e, which runs the real binaries, takes minutes; nocgo and race run it.
 .PHONY: unit
-unit: need-build ## unit tests, as they are built for use
+unit: need-build ## unit tests, built like the programs
 	go test $$(go list ./... | grep -v /test/e2e$$)
 	go test -tags cgocalls ./verbs/...
 
 .PHONY: test
-test: static unit lint nocgo race test-rxe test-lab ## everything: static, unit, lint, nocgo, race, all that needs a device, on rxe0 in the machine, and two machines
+test: static unit lint nocgo race test-rxe test-lab ## all tests: static, unit, lint, nocgo, race, test-rxe (on rxe0 in a machine), test-lab (two machines)
 	@echo "make test: all passed"
 
-# CMD='make check' runs another command, FRESH_USER=1 as an ordinary user: test/fresh/README.md
+# CMD='make check' runs another command; FRESH_USER=1 runs as an ordinary user. See
+# test/fresh/README.md.
 .PHONY: fresh
 fresh: export FRESH_CMD := $(value CMD)
 fresh: ## make demo && make test (or CMD) in a clone of HEAD on a pristine Debian
 	@test/fresh/run.sh $${FRESH_CMD:+"$$FRESH_CMD"}
 
-# TARGETS='…' runs these alone, WITHOUT='…' leaves these out.
+# TARGETS='…' runs only these; WITHOUT='…' leaves these out.
 .PHONY: all-targets
-all-targets: ## every target of this list once, short where it can be, as a table with times; before a release
+all-targets: ## run every target of this list once, as short as possible, and print a table; before a release
 	@tools/all-targets.sh $(if $(WITHOUT),--without '$(WITHOUT)') $(TARGETS)
 
 .PHONY: fresh-clean
-fresh-clean: ## remove the pristine Debian and what fresh keeps
+fresh-clean: ## remove the pristine Debian and the caches of fresh
 	@$$( ((EUID == 0)) || echo sudo) rm -rf "$${XDG_CACHE_HOME:-$$HOME/.cache}/rawverbs/fresh"
 
 .PHONY: nocgo
-nocgo: ## unit tests, and the real binaries on soft0, with no C at all
+nocgo: ## unit tests and the real binaries on soft0, built without C
 	CGO_ENABLED=0 go test ./...
 
 .PHONY: race
@@ -101,25 +102,25 @@ race: need-build ## unit tests under the race detector, and a minute of all of r
 	go test -race ./...
 	RAWVERBS_STRESS=60s go test -race -run TestAllMethodsBesideEachOther ./rc
 
-# The packages with tests that need a device: build tag rdma.
+# The packages with tests that need a device (build tag rdma).
 rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>' .)))
 # RUN=regexp selects tests, RDMA_TEST_FLAGS adds flags: make test-rxe RUN=TestMain RDMA_TEST_FLAGS=-v
 RUN ?= .
 rdma_test = go test -count=1 -p 1 -timeout 19m -run '$(RUN)' $(RDMA_TEST_FLAGS)
 
-# What go test -exec in-vm.sh wants: the binary in the repository, which the machine sees.
+# go test -exec in-vm.sh needs the test binary in the repository, which the machine shares.
 in_vm = mkdir -p out/_tmp; GOTMPDIR=$(CURDIR)/out/_tmp VM_TIMEOUT=1200
 
-# A C program for the tests to talk to.
+# A C program that the tests use as a peer.
 out/cpeer: test/e2e/cpeer/cpeer.c
 	@mkdir -p out
 	$(CC) -O2 -Wall -Wextra -Werror -o $@ $< -libverbs
 
-# A machine keeps one processor busy, so two share the work: one has the tests of
-# commands that take longest, most of them beside other programs; the other has the rest.
+# A machine keeps one processor busy, so two machines share the tests. One runs the longest
+# tests of the commands, most of them with other programs; the other runs the rest.
 longest = SoftWithRxe|Perftest|Pingpong|CPeers|Formats|Mixed|TestJobs|TestBench
 .PHONY: test-rxe test-rxe-longest test-rxe-rest
-test-rxe: all need-vm out/cpeer ## tests that need a device, on rxe0 in two machines side by side (RUN=regexp selects: in one)
+test-rxe: all need-vm out/cpeer ## tests that need a device, on rxe0, in two machines at once (RUN=regexp selects tests, in one machine)
 ifeq ($(RUN),.)
 	@$(MAKE) -j2 --output-sync=target test-rxe-longest test-rxe-rest
 else
@@ -131,25 +132,25 @@ test-rxe-longest:
 test-rxe-rest:
 	$(in_vm) $(rdma_test) -skip '$(longest)' -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
 
-# What tests and documents by tshark, which need-vm installs: build tag lab.
+# Tests that use tshark, which need-vm installs (build tag lab).
 on_the_wire = go test -count=1 -timeout 15m -tags lab $(RDMA_TEST_FLAGS)
 
 .PHONY: test-lab
-test-lab: all need-vm ## two machines with a wire between them (make lab), and docs/on-the-wire.md against the packets of today
+test-lab: all need-vm ## test two machines with a wire between them (make lab), and compare docs/on-the-wire.md with real packets
 	$(on_the_wire) -run 'Lab|OnTheWire|Shape|Shown' ./test/e2e
 
 .PHONY: on-the-wire
-on-the-wire: all need-vm ## write the packets in docs/on-the-wire.md anew, from runs on soft0
+on-the-wire: all need-vm ## update the packets in docs/on-the-wire.md from runs on soft0
 	$(on_the_wire) -run OnTheWire ./test/e2e -update
 
 .PHONY: test-device
-test-device: all out/cpeer ## the same on this host's RDMA_TEST_DEVICE, as root
-	@[[ -n "$${RDMA_TEST_DEVICE:-}" ]] || { echo "which device? make test-device RDMA_TEST_DEVICE=mlx5_0 (rdma link lists them)" >&2; exit 1; }
+test-device: all out/cpeer ## tests that need a device, on this host's RDMA_TEST_DEVICE, as root
+	@[[ -n "$${RDMA_TEST_DEVICE:-}" ]] || { echo "test-device needs RDMA_TEST_DEVICE; try: make test-device RDMA_TEST_DEVICE=mlx5_0 (rdma link lists the devices)" >&2; exit 1; }
 	$(rdma_test) -tags rdma $(rdma_packages)
 
 FUZZTIME ?= 20s
 .PHONY: fuzz
-fuzz: need-build ## each fuzz target for FUZZTIME (20s)
+fuzz: need-build ## run each fuzz test for FUZZTIME (20s)
 	@go list -f '{{.ImportPath}} {{.Dir}}' ./... | while read -r package dir; do \
 		for target in $$(grep -hoE '^func Fuzz\w+' "$$dir"/*_test.go 2>/dev/null | cut -c6-); do \
 			echo "go test -fuzz $$target $$package"; \
@@ -158,34 +159,34 @@ fuzz: need-build ## each fuzz target for FUZZTIME (20s)
 	done
 
 .PHONY: conformance
-conformance: need-vm ## the conformance cases on soft0, on a bad network, and on rxe0 in the machine, as one table
+conformance: need-vm ## run the conformance cases on soft0, on a faulty network and on rxe0 in a machine; print one table
 	@rm -rf out/conformance; mkdir -p out/conformance
 	RDMA_TEST_RESULTS=$(CURDIR)/out/conformance go test -count=1 ./internal/verbstest
 	RDMA_TEST_RESULTS=$(CURDIR)/out/conformance go test -count=1 -run Conformance ./softroce -softroce.seeds=1
 	VM_OUT=$(CURDIR)/out/conformance; export VM_OUT; $(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest
 	@go run ./internal/verbstest/table out/conformance
 
-# What is freed the sanitizer keeps for a while, to catch whoever uses it still: no more
-# of it than TestLeaks, which looks for memory that grows, lets pass. VM_ICOUNT: all is so
-# slow that cases would else run out of time on a busy host.
+# The sanitizer keeps freed memory for a while (the quarantine) to detect later use. The
+# quarantine is small because TestLeaks fails if memory grows. VM_ICOUNT: the sanitizer is
+# slow, and on a busy host the cases would otherwise time out.
 .PHONY: asan
 asan: export ASAN_OPTIONS = quarantine_size_mb=1:thread_local_quarantine_size_kb=64
 asan: export VM_ENV = ASAN_OPTIONS
 asan: export VM_ICOUNT = 1
-asan: need-vm ## the C wall under the address sanitizer: its unit tests, and on rxe0 in the machine
+asan: need-vm ## run the C code of package verbs under the address sanitizer: unit tests, and on rxe0 in a machine
 	go test -count=1 -asan ./verbs
 	$(in_vm) VM_TIMEOUT=1500 $(rdma_test) -timeout 25m -asan -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./verbs ./internal/verbstest
 
 LEAKS ?= 10000
 .PHONY: leaks
-leaks: need-vm ## make and free LEAKS (10000) of each object, on soft0 and on rxe0 in the machine
+leaks: need-vm ## create and free LEAKS (10000) of each object, on soft0 and on rxe0 in a machine
 	go test -count=1 -run TestLeaks -v ./internal/verbstest -leaks $(LEAKS)
 	$(in_vm) VM_TIMEOUT=1500 go test -count=1 -timeout 20m -run TestLeaks -v -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./internal/verbstest -leaks $(LEAKS)
 
 # ROUNDS=3 for a quick look, BENCH_FLAGS=-markdown for docs/benchmarks.md.
 ROUNDS ?= 7
 .PHONY: bench
-bench: all need-vm ## rdma_server and rdma_client beside perftest, rxe0 and sockets, in turns: one table (ROUNDS=7)
+bench: all need-vm ## compare rdma_server and rdma_client with perftest, rxe0 and sockets, in one table (ROUNDS=7)
 	@rm -rf out/bench; mkdir -p out/bench
 	CGO_ENABLED=0 go build -o out/bench/bench ./test/versus/bench
 	VM_TIMEOUT=1500 VM_OUT=$(CURDIR)/out/bench test/vm/run.sh \
@@ -200,28 +201,28 @@ bench-go: need-build ## benchmarks of the hot path
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
 .PHONY: bench-soft
-bench-soft: ## the speed of soft0 beside TCP and UDP
+bench-soft: ## compare the speed of soft0 with TCP and UDP
 	CGO_ENABLED=0 go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./softroce
 
 .PHONY: bench-rxe
-bench-rxe: need-vm ## the speed of the soft device beside rxe0's, in the machine
+bench-rxe: need-vm ## compare the speed of the soft device with rxe0, in a machine
 	$(in_vm) go test -run '^$$' -bench . -benchtime $(BENCHTIME) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./softroce/internal/interop
 
 .PHONY: bench-c
-bench-c: need-vm ## posting, polling and waiting beside a C program that does the same, on rxe0 in the machine
+bench-c: need-vm ## compare posting, polling and waiting with an equivalent C program, on rxe0 in a machine
 	$(in_vm) VM_TIMEOUT=1500 go test -timeout 30m -run '^$$' -bench '$(RUN)' -benchtime 1x -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/versus
 
 .PHONY: coverage-verbs
-coverage-verbs: need-build ## which of libibverbs' functions are wrapped, refused (with the reason) or missing
+coverage-verbs: need-build ## list which functions of libibverbs are wrapped, refused (with the reason) or missing
 	go run ./verbs/internal/coverage
 
 scripts = $(sort $(shell find . -path ./out -prune -o -name '*.sh' -print)) .ci/run
 .PHONY: apidiff
-apidiff: ## what changed in the public API since the newest release of CHANGELOG.md, or since BASE=COMMIT
+apidiff: ## list the changes of the public API since the newest release of CHANGELOG.md, or since BASE=COMMIT
 	@tools/apidiff.sh $(BASE)
 
 .PHONY: lint
-lint: need-lint ## golangci-lint (pinned in tools/go.mod) and shellcheck
+lint: need-lint ## run golangci-lint (pinned in tools/go.mod) and shellcheck
 	$(tool) golangci-lint run
 	shellcheck $(scripts)
 	shellcheck -s dash test/vm/init
@@ -235,6 +236,6 @@ need-build need-lint need-vm: need-%:
 	@tools/need.sh $*
 
 .PHONY: help
-help: ## this list
+help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
 	@sed -n 's/^#   make/  make/p' test/vm/vm.mk

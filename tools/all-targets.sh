@@ -1,16 +1,16 @@
 #!/bin/bash
-# Runs every target of `make help` once, and prints a table of results and times:
+# Runs every target of `make help` once and prints a table of results and times:
 #
 #   tools/all-targets.sh               every target
-#   tools/all-targets.sh TARGET...     these alone
-#   tools/all-targets.sh --without 'TARGET...'    all but these
+#   tools/all-targets.sh TARGET...     only these targets
+#   tools/all-targets.sh --without 'TARGET...'    all targets except these
 #
-# Where a length can be chosen the run is short: the point is that each target still works.
-# The output of each is in out/all-targets/TARGET.log. Fails if one failed.
+# The runs are short where possible, because they only check that each target works. The
+# output of each is in out/all-targets/TARGET.log. Fails if a target failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# The short form of a target; a target without a line here runs as it is.
+# The arguments of a short run. A target without a line here runs without arguments.
 declare -A arguments=(
 	[fuzz]="FUZZTIME=2s"
 	[leaks]="LEAKS=200"
@@ -23,13 +23,13 @@ declare -A arguments=(
 	[vm]="CMD=rdma\ link"
 	[lab]="JOB=send"
 )
-# What removes comes before what makes it again.
+# Targets that remove files run before the targets that create them.
 first=(clean vm-clean fresh-clean)
-# Parts are run one by one; this stands for a run of all of them.
+# The parts of this target run one by one instead.
 whole=(test)
 never=(all-targets help)
 
-listed() { # the targets of make help, those of test/vm/vm.mk too
+listed() { # prints the targets of make help, including those of test/vm/vm.mk
 	make help | sed -nE 's/^  make ([a-z-]+).*/\1/p; s/^  ([a-z-]+) .*/\1/p' | grep -vx make | awk '!seen[$0]++'
 }
 has() { # has WORD LIST...
@@ -56,7 +56,7 @@ for target in "${first[@]}" "${all[@]}"; do
 done
 
 logs=out/all-targets
-# clean removes out/, so the logs wait elsewhere.
+# The target clean removes out/, so the logs are elsewhere until the end.
 new=$(mktemp -d "${TMPDIR:-/tmp}/all-targets.XXXXXX")
 trap 'mkdir -p out; rm -rf "$logs"; mv "$new" "$logs"' EXIT
 failed=() rows=()
@@ -68,9 +68,9 @@ for target in "${targets[@]}"; do
 	make "$target" "${words[@]}" </dev/null >"$new/$target.log" 2>&1 || status=$?
 	result=ok
 	if [[ $target == test-device && -z ${RDMA_TEST_DEVICE:-} ]]; then
-		# Here is no device: the one right answer is to ask which.
+		# Without a device the target must ask for one.
 		result="ok: asks for a device"
-		grep -q '^which device? ' "$new/$target.log" || status=1
+		grep -q '^test-device needs RDMA_TEST_DEVICE' "$new/$target.log" || status=1
 		if ((status == 2)); then status=0; fi
 	fi
 	if ((status)); then

@@ -1,4 +1,4 @@
-// The linters, pinned apart from the library's own requirements:
+// The linters, pinned separately from the library's own requirements:
 //
 //	go tool -modfile=tools/go.mod golangci-lint run
 module github.com/rawverbs/rawverbs/tools

@@ -1,25 +1,25 @@
 #!/bin/bash
-# Makes sure that what a target needs is there, and installs it with apt-get
-# where it is not, saying so first:
+# Checks that the programs of a make target are installed, and installs missing ones with
+# apt-get. It prints the names of the packages first.
 #
 #   tools/need.sh build    Go, a C compiler, libibverbs
-#   tools/need.sh lint     the above, shellcheck
-#   tools/need.sh vm       the above but shellcheck, and the machine's packages
-#   tools/need.sh fresh    what makes a pristine root: test/fresh
-#   tools/need.sh cgo      installs nothing: prints 1, the CGO_ENABLED to build with, or 0
-#                          where something of "build" but Go is missing, and says so
+#   tools/need.sh lint     the same and shellcheck
+#   tools/need.sh vm       the same without shellcheck, and the packages of the machine
+#   tools/need.sh fresh    the programs that make a pristine root: test/fresh
+#   tools/need.sh cgo      installs nothing; prints the CGO_ENABLED to build with: 1, or 0
+#                          if a package of "build" is missing, which it names on stderr
 #
-# Takes a few milliseconds when all is there. Fails, in one line, when it cannot
-# provide something.
+# It takes a few milliseconds if nothing is missing. It fails with one line if it cannot
+# install something.
 set -euo pipefail
 
 die() { echo "$*" >&2; exit 1; }
 what=${1:-}
 
-command -v go >/dev/null || die "needs Go 1.26 or later; get it: https://go.dev/dl (or apt-get install golang-go where that is new enough)"
+command -v go >/dev/null || die "needs Go 1.26 or later; get it: https://go.dev/dl (or apt-get install golang-go, if that is new enough)"
 
 missing=()
-need() { # need PACKAGE COMMAND...: the command succeeds if the package is there
+need() { # need PACKAGE COMMAND...: COMMAND succeeds if PACKAGE is installed
 	local package=$1
 	shift
 	"$@" >/dev/null 2>&1 || missing+=("$package")
@@ -49,7 +49,7 @@ esac
 
 if [[ $what == cgo ]]; then
 	if ((${#missing[@]})); then
-		echo "building without cgo, so without RDMA devices, since these packages are missing: ${missing[*]}" >&2
+		echo "building without cgo, so without RDMA devices, because these packages are missing: ${missing[*]}" >&2
 		echo 0
 	else
 		echo 1
@@ -67,7 +67,7 @@ if ((${#missing[@]})); then
 	echo "installing with apt-get: ${missing[*]}" >&2
 	apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" </dev/null >&2; }
 	install() { apt install -y --no-install-recommends "${missing[@]}"; }
-	# The package lists may be absent (fresh images) or stale: then refresh, once.
-	install || { apt update && install; } || die "apt-get could not install; $by_hand"
+	# The package lists may be missing (in fresh images) or stale. Refresh them once.
+	install || { apt update && install; } || die "apt-get failed; $by_hand"
 fi
 if [[ $what == vm ]]; then exec "$(dirname "$0")/../test/vm/install.sh"; fi
