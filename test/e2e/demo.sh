@@ -1,18 +1,18 @@
 #!/bin/bash
-# The main job in one terminal: a server and a client on the same device. To be
-# run at the repository's root:
+# Runs the main job in one terminal, with a server and a client on one device. Run it at the
+# repository's root:
 #
 #   test/e2e/demo.sh DEVICE ADDRESS
 #
-# In the environment: PORT, the TCP port; COLUMNS, how wide the terminal is; BIN, where
-# the programs are. A wide terminal gets the two stories side by side.
+# Environment variables: PORT is the TCP port, COLUMNS the width of the terminal, BIN the
+# directory of the programs. A wide terminal shows the two stories side by side.
 #
 # `make demo` runs it on soft0, `make demo-rxe` on rxe0 in the machine.
 set -euo pipefail
 
 device=$1 address=$2 port=${PORT:-18515} bin=${BIN:-.}
 printf -v hex %04X "$port"
-listening() { # without another program: each takes its time in an emulated machine
+listening() { # starts no program but cat, because programs start slowly in an emulated machine
 	local line
 	while read -r line; do
 		[[ $line != *": "*":$hex "*" 0A "* ]] || return 0
@@ -27,9 +27,9 @@ if [[ -z ${COLUMNS:-} && -t 1 ]]; then
 	read -r _ width < <(stty size <&3 2>/dev/null || echo 0 0)
 fi
 
-# beside prints two stories in columns, such that both do the same step on the same
-# line. awk counts bytes; those that continue a character take no column.
-beside() {
+# columns prints two stories in columns, with the same step of both on one line. awk counts
+# bytes; continuation bytes of UTF-8 take no column.
+columns() {
 	LC_ALL=C awk -v width=$story '
 		function columns(s) { gsub(/[\200-\277]/, "", s); return length(s) }
 		function step(s) { return s ~ /^(make|endpoint|[A-Z]+→[A-Z]+) / }
@@ -66,6 +66,6 @@ status=0
 timeout 60 "$bin/rdma_client" --text 'hello over RDMA' "$address" "$device" "$port" >&4 || status=$?
 ((status == 0)) || kill $server 2>/dev/null || true
 wait $server || status=$?
-[[ -z ${folder:-} ]] || beside "$folder/server" "$folder/client"
+[[ -z ${folder:-} ]] || columns "$folder/server" "$folder/client"
 ((status == 0)) || { echo "demo: failed with status $status" >&2; exit "$status"; }
 echo "demo: both ends succeeded"

@@ -1,7 +1,6 @@
 #!/bin/bash
-# Runs a test binary in the machine with rxe0, in the directory it is called in:
-# the -exec of `go test`, see the Makefile. The binary must lie in the
-# repository, so GOTMPDIR must.
+# Runs a test binary in the machine with rxe0, in the current directory. The Makefile uses it
+# with `go test -exec`. The binary must be in the repository, so GOTMPDIR must be too.
 set -euo pipefail
 repo=$(cd "$(dirname "$0")/../.." && pwd -P)
 printf -v cmd '%q ' "$@"

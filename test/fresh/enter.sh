@@ -1,11 +1,11 @@
 #!/bin/bash
-# The inner half of run.sh: process 1 of new mount and process namespaces, as root.
+# The inner part of run.sh: process 1 of new mount and process namespaces, as root.
 #
 #   enter.sh CACHE ROOT WORK USER CMD     USER: not empty for an ordinary user with sudo
 #
-# Nothing here needs to be undone: it ends with the namespaces.
+# The script undoes nothing: the mounts end with the namespaces.
 set -Eeuo pipefail
-trap 'echo "fresh: the fresh machine could not be made (line $LINENO of enter.sh)" >&2; exit 125' ERR
+trap 'echo "fresh: cannot set up the fresh machine (line $LINENO of enter.sh)" >&2; exit 125' ERR
 
 cache=$1 base=$1/$2 work=$3 user=$4 cmd=$5
 { read -r goroot; read -r host_modules; read -r host_build; } <"$work/go"
@@ -15,10 +15,10 @@ else
 	name=root home=/root
 fi
 
-# overlay LOWER NAME TARGET: LOWER at TARGET, writes go to $work/NAME.
+# overlay LOWER NAME TARGET mounts LOWER at TARGET; writes go to $work/NAME.
 overlay() {
 	mkdir -p "$work/$2/upper" "$work/$2/work" "$3"
-	# Where the cache lies on an overlay itself, as in a container, memory has to serve.
+	# If the cache itself is on an overlay, as in a container, use memory for the writes.
 	if ! mount -t overlay overlay -o "lowerdir=$1,upperdir=$work/$2/upper,workdir=$work/$2/work" "$3" 2>/dev/null; then
 		mount -t tmpfs tmpfs "$work/$2"
 		mkdir "$work/$2/upper" "$work/$2/work"
@@ -45,12 +45,12 @@ mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 ln -s /proc/self/fd "$root/dev/fd"
 for n in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${n%:*}" "$root/dev/${n#*:}"; done
 
-# The network is the host's: how names are found, and the certificates.
+# The network is that of the host: use its name resolution and certificates.
 rm -f "$root/etc/resolv.conf"
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 if [[ -e $work/certificates ]]; then cp "$work/certificates" "$root/etc/ssl/certs/ca-certificates.crt"; fi
 
-# Packages are downloaded once for all runs.
+# All runs share the downloaded packages.
 mkdir -p "$cache/packages/partial" "$root/var/cache/apt/archives"
 mount --bind "$cache/packages" "$root/var/cache/apt/archives"
 echo 'Binary::apt-get::APT::Keep-Downloaded-Packages "true";' >"$root/etc/apt/apt.conf.d/99fresh"
@@ -70,24 +70,23 @@ mount --bind "$cache/vm-$name" "$root$home/.cache/rawverbs/vm"
 mv "$work/clone" "$root$home/rawverbs"
 
 if [[ -n $user ]]; then
-	# The caches hold what root wrote, which the user can read. Now the user can add to
-	# them, and renew the build cache's entries (*-a), which Go opens for writing then.
+	# Root has written the caches. The user can read them. Now the user can also add files,
+	# and renew entries of the build cache (*-a), which Go opens for writing.
 	chroot "$root" chown "$name:" "$home" "$home/go" "$home/go/pkg" "$home/.cache" "$home/.cache/rawverbs"
 	chroot "$root" find "$home/go/pkg/mod" "$home/.cache" \( -type d -o -name lock -o -name '*.lock' -o -name '*-a' \) -exec chown "$name:" {} +
 fi
-# git refuses a clone of another owner, such as of whoever ran run.sh.
+# git refuses a clone of another owner.
 chroot "$root" chown -R "$name:" "$home/rawverbs"
 
 environment=(HOME="$home" USER="$name" LOGNAME="$name" LANG=C.UTF-8
 	PATH="$goroot/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 while IFS= read -r -d '' pair; do environment+=("$pair"); done <"$work/env"
 
-# The root moves over the namespace's own: under a plain chroot the kernel allows no user
-# namespaces.
+# Replace the namespace's root: after a plain chroot the kernel forbids user namespaces.
 cd "$root"
 mount --move . /
-exec 9>&- # the lock is run.sh's
-# setpriv, not su: no session, no password files; groups as at a login.
+exec 9>&- # only run.sh holds the lock
+# setpriv needs no session and no password files, unlike su, and sets the user's groups.
 as=(setpriv --reuid "$name" --regid "$name" --init-groups)
 [[ -n $user ]] || as=()
 # shellcheck disable=SC2016 # the inner bash expands it

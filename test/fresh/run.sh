@@ -1,19 +1,20 @@
 #!/bin/bash
-# Runs a command in a clone of HEAD on a pristine Debian 12, and exits with its status:
-# what a stranger with a fresh machine sees.
+# Runs a command in a clone of HEAD on a pristine Debian 12, as a new user would, and exits
+# with the command's status.
 #
 #   test/fresh/run.sh ['CMD']     bash -c CMD in the clone; default: make demo && make test
 #
-# Variables, a second way in and what is kept: README.md beside this file.
+# README.md in this directory describes the variables and the caches.
 #
 # 1. mmdebstrap makes the root once; the cache keeps it.
-# 2. Each run has an overlay of the root, so a run never sees what another installed.
-# 3. enter.sh mounts everything in a mount namespace of its own: when the command ends,
-#    in whatever way, the kernel takes the mounts away with the namespace.
+# 2. Each run has its own overlay of the root, so a run does not see packages that another
+#    run has installed.
+# 3. enter.sh makes all mounts in a new mount namespace. When the command ends, even if it is
+#    killed, the kernel removes the mounts with the namespace.
 set -Eeuo pipefail
 
 say() { echo "fresh: $*" >&2; }
-trap 'say "the fresh machine could not be made (line $LINENO of run.sh)"; exit 125' ERR
+trap 'say "cannot set up the fresh machine (line $LINENO of run.sh)"; exit 125' ERR
 
 (($# <= 1)) || { say "usage: run.sh ['CMD']: one argument, quoted"; exit 2; }
 cmd=${1:-make demo && make test}
@@ -24,16 +25,16 @@ repo=$(dirname "$(dirname "$here")")
 
 as_root=()
 if ((EUID != 0)); then as_root=(sudo); fi
-# One directory for root and one for each user: the files belong to root.
+# Each user has a cache, in the user's home. Its files belong to root.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rawverbs/fresh
 mkdir -p "$cache"
 exec 9>"$cache/lock"
 flock -n 9 || { say "waiting for another run to end"; flock 9; }
 
-# What a run left that was killed; a live one would have the lock.
+# Remove files of killed runs; a live run would hold the lock.
 "${as_root[@]}" rm -rf "$cache"/run.*
 
-# mirror: the host's sources, if the host is Debian 12; else Debian's default mirror.
+# mirror prints the host's sources if the host is Debian 12, and nothing otherwise.
 mirror() {
 	local codename
 	# shellcheck source=/dev/null
@@ -44,15 +45,15 @@ mirror() {
 		grep -E ' bookworm(-updates|-security)? ' || true
 }
 
-# apt_settings: the host's proxy and certificate settings.
+# apt_settings prints the host's proxy and certificate settings of apt.
 apt_settings() {
 	apt-config dump --format '%f "%v";%n' 2>/dev/null |
 		grep -E '^Acquire::(http|https|ftp)(::[^:"]+)?::?(Proxy|Verify-Peer|CaInfo|CaPath|SslCert|SslKey)[ :]' || true
 }
 
-make_root() { # make_root DIRECTORY: a pristine root
+make_root() { # make_root DIRECTORY makes a pristine root
 	say "making a pristine Debian 12 (once; kept in $cache)"
-	# Without sources of the host, mmdebstrap takes Debian's default mirror.
+	# Without the host's sources, mmdebstrap uses Debian's default mirror.
 	local sources source=()
 	sources=$(mirror)
 	if [[ -n $sources ]]; then source=(-); fi
@@ -62,14 +63,14 @@ make_root() { # make_root DIRECTORY: a pristine root
 		--aptopt="$cache/apt.conf" bookworm "$1.new" "${source[@]}" <<<"$sources" >&2
 	"${as_root[@]}" mv "$1.new" "$1"
 }
-# Another list of packages, or other settings, are another root.
+# Other sources, settings or packages give another root.
 pristine=root-$( (cat "$0"; mirror; apt_settings) | sha256sum | head -c 16)
 if [[ ! -d $cache/$pristine ]]; then
 	"${as_root[@]}" rm -rf "$cache"/root-*
 	make_root "$cache/$pristine"
 fi
 
-# What this run writes. sudo's password, if any, has been asked for by now.
+# The files of this run. If sudo needs a password, it has asked for it by now.
 work=$(mktemp -d "$cache/run.XXXXXX")
 inside=
 # shellcheck disable=SC2317 # called by the trap
@@ -85,11 +86,11 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
-git -C "$repo" diff --quiet HEAD -- 2>/dev/null || say "what is not committed is left out"
+git -C "$repo" diff --quiet HEAD -- 2>/dev/null || say "uncommitted changes are left out"
 git clone -q --no-hardlinks "$repo" "$work/clone"
 git -C "$work/clone" remote remove origin
 go env GOROOT GOMODCACHE GOCACHE >"$work/go"
-mkdir -p "$(go env GOMODCACHE)" "$(go env GOCACHE)" # as the user who has them
+mkdir -p "$(go env GOMODCACHE)" "$(go env GOCACHE)" # as the current user, not as root
 {
 	for name in GOPROXY GOFLAGS GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE GOINSECURE; do
 		printf '%s=%s\0' "$name" "$(go env $name)"
@@ -101,7 +102,8 @@ mkdir -p "$(go env GOMODCACHE)" "$(go env GOCACHE)" # as the user who has them
 certificates=${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}
 if [[ -r $certificates ]]; then cp "$certificates" "$work/certificates"; fi
 
-# A process namespace: what CMD leaves running ends with it, and it ends with us.
+# In a process namespace, processes that CMD leaves running end with CMD. The namespace ends
+# with this script.
 status=0
 "${as_root[@]}" setpriv --pdeathsig KILL env --default-signal=INT,QUIT unshare --mount --propagation private --pid --fork --kill-child \
 	"$here/enter.sh" "$cache" "$pristine" "$work" "${FRESH_USER:+1}" "$cmd" <&0 &

@@ -1,18 +1,18 @@
 #!/bin/bash
-# Process 1 of the machine once the host's root is in place: makes the network
-# and rxe0, runs the command, leaves its exit status in /run/vm/status.
-# What to be is in vm_role, a word of the kernel command line.
+# Process 1 of the machine, after init has mounted the host's root. It sets up the network
+# and rxe0, runs the command and writes its exit status to /run/vm/status. vm_role, from the
+# kernel command line, selects the network.
 set -uo pipefail # no -e: process 1 must reach its end
 
 ctl=/run/vm
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 fail() { echo "vm-guest: $*" >/dev/console; echo "$*" >"$ctl/failed"; power_off; }
-# The kernel was told reboot=t and QEMU -no-reboot: this is the quickest way out.
+# With reboot=t and QEMU's -no-reboot this is the fastest way to end the machine.
 power_off() { echo b >/proc/sysrq-trigger; sleep 60; }
 
-# One machine with two hosts in it: the init namespace with rxe0, and `peer`.
-# Written to start few programs: each costs 0.1 s.
+# network_solo sets up two hosts in one machine: the initial network namespace, with rxe0,
+# and the namespace `peer`. It starts few programs, because each takes 0.1 s.
 network_solo() {
 	echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad
 	echo 1 >/proc/sys/net/core/devconf_inherit_init_net # in `peer` too
@@ -34,7 +34,7 @@ network_solo() {
 	wait_gids rxe0 fe80: 0000:0000:0000:0000:0000:ffff:0a63:0001
 }
 
-# network_wire NAME N: one end of a wire to another machine.
+# network_wire NAME N sets up one end of the wire to another machine.
 network_wire() {
 	echo "$1" >/proc/sys/kernel/hostname
 	ip -batch - <<-END || fail "cannot set up eth0"
@@ -47,7 +47,7 @@ network_wire() {
 	wait_gids rxe0 fe80: "0000:0000:0000:0000:0000:ffff:0a00:000$2"
 }
 
-# wait_gids DEVICE PREFIX...: until GID 0, 1, … start with the prefixes.
+# wait_gids DEVICE PREFIX... waits until GID 0, 1, … begin with the prefixes.
 wait_gids() {
 	local dev=$1 want got i tries
 	shift
@@ -64,8 +64,8 @@ wait_gids() {
 	fail "GID $i of $dev is ${got:-absent}, not $want…"
 }
 
-# The command's output goes through pipes, so that /dev/stdout can be opened
-# again inside, into files of the control share that the host follows.
+# run_command runs the command. Its output goes through pipes, so that the command can open
+# /dev/stdout again, into files of the control directory. The host follows these files.
 run_command() {
 	local cmd out err=0 pid
 	cmd=$(<"$ctl/cmd")
@@ -80,7 +80,7 @@ run_command() {
 	# shellcheck disable=SC2154  # o and e are set by exec
 	bash -c "$cmd" </dev/null >&"$o" 2>&"$e" {o}>&- {e}>&-
 	status=$?
-	# What the command left running would hold the pipes open.
+	# Processes that the command left running would keep the pipes open.
 	for pid in /proc/[0-9]*; do
 		pid=${pid#/proc/}
 		((pid == 1 || pid == out || pid == err)) || kill -KILL "$pid" 2>/dev/null
@@ -91,7 +91,7 @@ run_command() {
 }
 
 run_shell() {
-	# shellcheck disable=SC2016 # that bash expands it
+	# shellcheck disable=SC2016 # the inner bash expands it
 	setsid --ctty --wait bash -c 'stty rows "$1" cols "$2"; exec bash -i' - \
 		"${tty_size% *}" "${tty_size#* }" <>/dev/ttyS1 >&0 2>&1
 	status=$?
@@ -112,7 +112,7 @@ cd "$repo" || fail "no $repo in the machine"
 : >"$ctl/booted"
 # shellcheck source=/dev/null
 source "$ctl/env"
-PATH+=:/usr/local/sbin:/usr/sbin:/sbin # the caller may be nobody special, we are root
+PATH+=:/usr/local/sbin:/usr/sbin:/sbin # the command runs as root, the caller may not
 status=1
 if [[ -e $ctl/cmd ]]; then run_command; else run_shell; fi
 echo "$status" >"$ctl/status.new"

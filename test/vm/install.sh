@@ -1,19 +1,18 @@
 #!/bin/bash
-# Installs what the test machine, the C peers and the captures need, on Debian
-# or Ubuntu. Does nothing, in a few milliseconds, when all of it is there.
-# Go itself is taken to be present.
+# Installs the packages for the test machine, the C peers and the captures, on Debian or
+# Ubuntu. Takes a few milliseconds if all are installed. Does not install Go.
 set -euo pipefail
 
 packages=(
 	qemu-system-x86 busybox-static cpio kmod xz-utils zstd # the machine
 	iproute2 rdma-core ibverbs-providers                   # rxe0 inside it
-	libibverbs-dev ibverbs-utils perftest                  # to build on, and C peers
+	libibverbs-dev ibverbs-utils perftest                  # headers and C peers
 	tcpdump tshark                                         # captures
 )
 
 die() { echo "vm: $*" >&2; exit 1; }
 
-command -v dpkg-query >/dev/null || die "needs Debian or Ubuntu; elsewhere install by hand: ${packages[*]}"
+command -v dpkg-query >/dev/null || die "needs Debian or Ubuntu; on other systems install by hand: ${packages[*]}"
 
 missing=()
 declare -A have=()
@@ -31,8 +30,8 @@ if ((EUID != 0)); then
 	command -v sudo >/dev/null || die "not root and no sudo: install these first: ${missing[*]}"
 	as_root=(sudo)
 fi
-# All output to stderr: stdout belongs to the command run in the machine.
+# apt prints to stderr, because stdout is for the command in the machine.
 apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" </dev/null >&2; }
 install() { apt install -y --no-install-recommends "${missing[@]}"; }
-# The package lists may be absent (fresh images) or stale: then refresh, once.
-install || { apt update && install; } || die "apt-get could not install: ${missing[*]}"
+# The package lists may be missing (in fresh images) or stale. Refresh them once.
+install || { apt update && install; } || die "apt-get failed; install by hand: ${missing[*]}"

@@ -1,21 +1,21 @@
 #!/bin/bash
-# Prints a directory that holds `vmlinuz`, `initramfs` and `lib/modules`: the
-# distribution's kernel, downloaded and unpacked but never installed.
+# Downloads and unpacks the distribution's kernel, without installing it. Prints two lines:
+# a directory with `vmlinuz` and `lib/modules`, and the path of the initramfs.
 #
-#   kernel.sh      # VM_KERNEL=linux-image-… chooses another package
+#   kernel.sh      # VM_KERNEL=linux-image-… selects another package
 #
-# Everything lives in the cache, is made in a temporary directory and renamed
-# into place whole, under a lock: an interrupted or concurrent run spoils nothing.
+# The files are in the cache. A lock is held, and each result is made in a temporary
+# directory and then renamed, so that interrupted and concurrent runs do no harm.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rawverbs/vm
 
-# What init loads, in this order, the two groups side by side.
+# The modules that init loads, in this order; it loads the two groups in parallel.
 root_modules=(virtio_pci 9p 9pnet_virtio overlay)
 rdma_modules=(veth dummy virtio_net crc32_generic crc32_pclmul crc32c_generic ib_uverbs rdma_rxe sch_netem virtio_rng)
-# Built in, renamed or absent in some kernels. Where crc32_generic exists,
-# `rdma link add` needs it and says "No such file or directory" without.
+# These are built in, renamed or missing in some kernels. If crc32_generic exists, `rdma link
+# add` needs it and otherwise fails with "No such file or directory".
 optional=(crc32_generic crc32_pclmul crc32c_generic sch_netem virtio_rng)
 
 say() { echo "vm: $*" >&2; }
@@ -26,7 +26,7 @@ trap '[[ -z $tmp ]] || rm -rf "$tmp"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# The image package to use: rxe of 6.12 where the distribution has it.
+# choose_package prints the image package: 6.12, if the distribution has it.
 choose_package() {
 	local meta image
 	for meta in linux-image-6.12-amd64 linux-image-amd64 linux-image-generic; do
@@ -47,11 +47,11 @@ refresh_lists() {
 
 download() { (cd "$tmp/deb" && apt-get -q -o APT::Sandbox::User=root download "${packages[@]}" </dev/null >&2); }
 
-# Downloads and unpacks package $1 into $cache/$1.
+# unpack_kernel PACKAGE downloads PACKAGE and unpacks it into $cache/PACKAGE.
 unpack_kernel() {
 	local image=$1 version=${1#linux-image-} packages deb
 	packages=("$image")
-	# Ubuntu keeps the modules apart from the image.
+	# Ubuntu has the modules in separate packages.
 	for deb in "linux-modules-$version" "linux-modules-extra-$version"; do
 		if apt-cache show "$deb" >/dev/null 2>&1; then packages+=("$deb"); fi
 	done
@@ -72,8 +72,9 @@ unpack_kernel() {
 	tmp=
 }
 
-# add_modules GROUP NAME...: puts these and what they need, uncompressed and
-# numbered in loading order, into $tmp/root/modules/GROUP; reads $kernel, $version.
+# add_modules GROUP NAME... puts the modules and their dependencies into
+# $tmp/root/modules/GROUP, uncompressed and numbered in loading order. Reads $kernel and
+# $version.
 add_modules() {
 	local group=$1 name list what path n=100
 	local -A seen=()
@@ -98,7 +99,7 @@ add_modules() {
 	done
 }
 
-# Builds the initramfs $2 of the kernel in directory $1: busybox, init, modules.
+# build_initramfs KERNEL_DIRECTORY FILE builds the initramfs: busybox, init, modules.
 build_initramfs() {
 	local kernel=$1 target=$2 version
 	version=$(basename "$kernel")
@@ -122,7 +123,7 @@ flock 9
 
 image=${VM_KERNEL:-}
 if [[ -z $image ]]; then
-	# The first choice stays until the cache is removed: a run does not ask apt.
+	# The cache keeps the choice, so that later runs need not ask apt.
 	if [[ ! -s $cache/kernel ]]; then
 		image=$(choose_package) || { refresh_lists && image=$(choose_package); } ||
 			die "apt knows no linux-image package"
@@ -133,7 +134,7 @@ if [[ -z $image ]]; then
 fi
 kernel=$cache/$image
 if [[ ! -d $kernel ]]; then
-	rm -rf "$cache"/tmp.* # of runs that were killed; we hold the lock
+	rm -rf "$cache"/tmp.* # left by killed runs; this run holds the lock
 	unpack_kernel "$image"
 fi
 hash=$(cat "$here/init" "$here/kernel.sh" "$(command -v busybox)" | sha256sum)

@@ -1,16 +1,16 @@
 #!/bin/bash
-# Two machines, each with an rxe0 of its own, joined by a virtual wire; runs a
-# command in each, shows what both print as they print it, and captures the wire:
+# Boots two virtual machines, each with its own rxe0, joined by a virtual wire. It runs one
+# command in each, prints the output of both at once, and captures the wire:
 #
 #   test/vm/lab.sh
 #
-# What to run is in the environment (`make lab JOB=…` puts it there):
+# Environment variables select the commands (`make lab JOB=…` sets them):
 #
 #   LAB_JOB, LAB_SERVER_ARGS, LAB_CLIENT_ARGS   for rdma_server and rdma_client
 #   LAB_SERVER, LAB_CLIENT                      or any other pair of commands
 #
-# The server is 10.0.0.1, the client 10.0.0.2. The status is 0 if both ends' are.
-# VM_OUT is where wire.pcap goes (out/lab); a path in it is the same inside.
+# The server is 10.0.0.1, the client 10.0.0.2. The exit status is 0 if that of both commands
+# is 0. wire.pcap goes to VM_OUT (default: out/lab), which has the same path in the machines.
 # See README.md.
 set -euo pipefail
 
@@ -19,18 +19,18 @@ die() { say "$@"; exit 1; }
 here=$(cd "$(dirname "$0")" && pwd -P)
 repo=$(dirname "$(dirname "$here")")
 
-# The options for the programs, with a space after each.
+# The options of the programs, with a space after each.
 server_args=${LAB_SERVER_ARGS:+$LAB_SERVER_ARGS } client_args=${LAB_CLIENT_ARGS:+$LAB_CLIENT_ARGS }
 if [[ -n ${LAB_JOB:-} ]]; then printf -v client_args -- '--job %q %s' "$LAB_JOB" "$client_args"; fi
 server_cmd=${LAB_SERVER:-"./rdma_server --once ${server_args}rxe0 18515 1"}
 client_cmd=${LAB_CLIENT:-"./rdma_client ${client_args}10.0.0.1 rxe0 18515 1"}
 if [[ -n ${LAB_SERVER:-} && -z ${LAB_CLIENT:-} || -z ${LAB_SERVER:-} && -n ${LAB_CLIENT:-} ]]; then
-	die "one command without the other; try: make lab SERVER='ib_write_bw -x 1' CLIENT='ib_write_bw -x 1 10.0.0.1'"
+	die "SERVER and CLIENT need each other; try: make lab SERVER='ib_write_bw -x 1' CLIENT='ib_write_bw -x 1 10.0.0.1'"
 fi
 
 export VM_OUT=${VM_OUT:-$repo/out/lab} VM_TIMEOUT=${VM_TIMEOUT:-300}
 export VM_SMP=${VM_SMP:-1} VM_MEM=${VM_MEM:-1G}
-mkdir -p "$VM_OUT" || die "no folder $VM_OUT for the capture; try: VM_OUT=FOLDER"
+mkdir -p "$VM_OUT" || die "cannot create $VM_OUT for the capture; try: VM_OUT=FOLDER"
 VM_OUT=$(cd "$VM_OUT" && pwd -P)
 exec 9<"$VM_OUT"
 flock -n 9 || die "another lab writes to $VM_OUT; try: VM_OUT=ANOTHER_FOLDER make lab"
@@ -51,11 +51,11 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 
-# Before the two, which would both do it.
+# Prepare once, before both machines do it at the same time.
 "$here/install.sh"
 "$here/kernel.sh" >/dev/null
 
-# has_listener PORT: on this host
+# has_listener PORT succeeds if a program of this host listens on the TCP port.
 has_listener() {
 	local line hex
 	printf -v hex %04X "$1"
@@ -65,8 +65,8 @@ has_listener() {
 	return 1
 }
 
-# machine NAME N QEMU_ARGUMENT...: boots one with its end of the wire; sets pid.
-# What it prints goes through sed, whose end is waited for in the end.
+# machine NAME N QEMU_ARGUMENT... boots a machine with one end of the wire and sets pid. Its
+# output goes through sed; the script waits for the seds (prefixers) at the end.
 prefixers=()
 machine() {
 	local name=$1 n=$2 cmd
@@ -84,13 +84,13 @@ machine() {
 rm -f "${marks[@]}" "$pcap"
 port=0
 for ((i = 0; i < 100; i++)); do
-	port=$((20000 + RANDOM % 12000)) # below those that systems give out
+	port=$((20000 + RANDOM % 12000)) # below the ephemeral ports
 	has_listener $port || break
 done
 say "booting two machines; the wire is captured in ${pcap#"$repo"/}"
 machine server 1 "listen=127.0.0.1:$port" -object "filter-dump,id=dump,netdev=wire,file=${pcap//,/,,}"
 server=$pid
-for ((i = 0; i < 600; i++)); do # QEMU may have to find out about KVM first
+for ((i = 0; i < 600; i++)); do # the first run tests KVM before
 	if has_listener $port || ! kill -0 "$server" 2>/dev/null; then break; fi
 	sleep 0.1
 done
@@ -99,7 +99,7 @@ if kill -0 "$server" 2>/dev/null; then
 	client=$pid
 fi
 
-# ended PID SECONDS: whether it ends within that time; its status is in $status.
+# ended PID SECONDS succeeds if the process ends within that time, and sets $status.
 ended() {
 	local i
 	for ((i = 0; i < 10 * $2; i++)); do
@@ -112,7 +112,7 @@ ended() {
 }
 of_machine() { ((status == 124 || status == 125)); }
 
-# The two end within seconds of each other (side.sh), unless a machine failed.
+# side.sh ends both commands within seconds of each other, unless a machine fails.
 first='' status=0
 # shellcheck disable=SC2086 # client may be absent
 wait -n -p first $server $client || status=$?
@@ -121,10 +121,10 @@ declare -A result=([$name]=$status)
 patience=60
 if of_machine; then
 	patience=0
-	if [[ -n $left ]]; then say "the $name's machine failed: stopping the $other's"; fi
+	if [[ -n $left ]]; then say "the $name's machine failed: stopping the $other's machine"; fi
 fi
 if [[ -z $left ]]; then
-	result[$other]='none, not booted'
+	result[$other]='none (not booted)'
 else
 	if ! ended "$left" $patience; then
 		kill "$left"

@@ -1,18 +1,18 @@
 #!/bin/bash
-# Runs a command in a machine that has a real rxe0, and exits with its status.
+# Runs a command in a virtual machine with a real rxe0, and exits with the command's status.
 #
 #   test/vm/run.sh 'CMD'     bash -c CMD, at the repository's root, as root
 #   test/vm/run.sh           a shell
-#   test/vm/run.sh 'CMD' ROLE [QEMU ARGUMENT]...     in a machine of another kind: lab.sh
+#   test/vm/run.sh 'CMD' ROLE [QEMU ARGUMENT]...     in a machine with another role: lab.sh
 #
-# Status 124: VM_TIMEOUT passed. 125: the machine failed. See README.md.
+# Status 124: VM_TIMEOUT has passed. Status 125: the machine failed. See README.md.
 set -euo pipefail
 
 say() { echo "vm: $*" >&2; }
 cmd=${1:-} role=${2:-solo}
 [[ $role =~ ^[a-z]+$ ]] || { say "usage: run.sh ['CMD']: one argument, quoted"; exit 2; }
-shift $(($# < 2 ? $# : 2)) # left are QEMU's
-[[ -n $cmd || -t 0 ]] || { say "no CMD, and no terminal for a shell"; exit 2; }
+shift $(($# < 2 ? $# : 2)) # the other arguments are for QEMU
+[[ -n $cmd || -t 0 ]] || { say "needs CMD, or a terminal for a shell"; exit 2; }
 
 here=$(cd "$(dirname "$0")" && pwd -P)
 repo=$(dirname "$(dirname "$here")")
@@ -43,7 +43,8 @@ out=$(cd "$out" && pwd -P)
 inside=/run/out
 if [[ -n ${VM_OUT:-} ]]; then inside=$out; fi
 
-# What init and guest.sh read. init is no bash, so quote as any shell can read.
+# The files that init and guest.sh read. init runs in busybox sh, not bash, so paths uses
+# quotes that every shell understands.
 quote() { printf "%s='%s'\n" "$1" "${2//\'/\'\\\'\'}"; }
 {
 	quote repo "$repo"
@@ -64,7 +65,7 @@ cp "$here/guest.sh" "$ctl/"
 if [[ -n $cmd ]]; then
 	printf '%s\n' "$cmd" >"$ctl/cmd"
 	: >"$ctl/stdout"
-	# Where both go to one place the machine sends one stream, in order.
+	# If stdout and stderr are one file, the machine sends one stream, to keep the order.
 	if [[ ! /dev/fd/1 -ef /dev/fd/2 ]]; then : >"$ctl/stderr"; fi
 	"$here/qemu.sh" "$kernel" "$initramfs" "$ctl" "$out" "$role" "$@" </dev/null >"$ctl/qemu.log" 2>&1 &
 	qemu=$!
@@ -74,7 +75,7 @@ if [[ -n $cmd ]]; then
 	if [[ -e $ctl/stderr ]]; then follow "$ctl/stderr" >&2; fi
 else
 	export VM_TIMEOUT=${VM_TIMEOUT:-0}
-	say "booting; exit leaves"
+	say "booting; type exit to leave"
 	"$here/qemu.sh" "$kernel" "$initramfs" "$ctl" "$out" "$role" "$@" -serial chardev:tty \
 		-chardev stdio,id=tty,signal=off <&0 2>"$ctl/qemu.log" &
 	qemu=$!

@@ -1,23 +1,23 @@
 #!/bin/bash
-# Runs a command at one end of the wire of lab.sh, inside its machine:
+# Runs a command in one of the two machines of lab.sh:
 #
 #   side.sh server|client 'CMD'
 #
-# The ends know each other's progress from files in $VM_OUT, which both share:
-# the client's command begins when the server's listens on a TCP port, and an
-# end stays on the wire until the other has ended, so that no last packet is lost.
+# Both machines share $VM_OUT. Files there signal progress. The client's command starts when
+# the server listens on a TCP port. A machine stays up until the other command has ended, so
+# that the last packets are not lost.
 set -uo pipefail
 
 me=$1 cmd=$2
 case $me in server) other=client ;; client) other=server ;; *) exit 2 ;; esac
 start=30    # seconds for the server to listen
-patience=10 # seconds for an end to end after the other
+patience=10 # seconds for a command to end after the other
 
-nap() { read -rt 0.1 -u "$never"; } # without a program, which costs 0.1 s here
+nap() { read -rt 0.1 -u "$never"; } # sleeps without starting a program, which takes 0.1 s here
 exec {never}<> <(:)
 say() { echo "lab: $*"; }
 
-listening() { # of all in this machine, since nothing else listens in it
+listening() { # succeeds if any program listens; no other program of this machine does
 	local line
 	while read -r line; do
 		if [[ $line == *": "*" 0A "* ]]; then return 0; fi
@@ -28,7 +28,7 @@ listening() { # of all in this machine, since nothing else listens in it
 if [[ $me == client ]]; then
 	until [[ -e $VM_OUT/server-listens ]]; do
 		if [[ -e $VM_OUT/server-ended ]]; then
-			say "not begun: the server ended before it listened"
+			say "not started: the server ended before it listened"
 			: >"$VM_OUT/client-ended"
 			exit 1
 		fi
@@ -37,29 +37,29 @@ if [[ $me == client ]]; then
 fi
 
 say "$ $cmd"
-set -m # a process group of its own
+set -m # starts the command in a new process group
 bash -c "$cmd" </dev/null &
 pid=$!
 set +m
 
-began=$SECONDS told='' last=''
+began=$SECONDS state='' last=''
 while kill -0 "$pid" 2>/dev/null; do
-	if [[ $me == server && -z $told ]]; then
+	if [[ $me == server && -z $state ]]; then
 		if listening; then
-			told=yes
+			state=ready
 		elif ((SECONDS - began >= start)); then
-			say "no TCP port is listened on after $start s; the client begins nevertheless"
-			told=yes
+			say "the server does not listen on a TCP port after $start s; starting the client anyway"
+			state=ready
 		fi
-		if [[ -n $told ]]; then : >"$VM_OUT/server-listens"; fi
+		if [[ -n $state ]]; then : >"$VM_OUT/server-listens"; fi
 	fi
 	if [[ -e $VM_OUT/$other-ended ]]; then
 		: "${last:=$SECONDS}"
 		if ((SECONDS - last >= 2 * patience)); then
 			kill -KILL -- -"$pid"
-		elif ((SECONDS - last >= patience)) && [[ $told != stopped ]]; then
-			say "the $other ended $patience s ago: stopping this end"
-			told=stopped
+		elif ((SECONDS - last >= patience)) && [[ $state != stopped ]]; then
+			say "the $other ended $patience s ago: stopping the $me"
+			state=stopped
 			kill -TERM -- -"$pid"
 		fi
 	fi

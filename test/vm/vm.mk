@@ -1,17 +1,17 @@
 # Targets for the machine with a real rxe0; included by the root Makefile.
 #
-#   make vm CMD='ibv_devinfo -v'     run CMD in it; without CMD, a shell
-#   make lab JOB=send                two machines, the job between them, the wire captured
+#   make vm CMD='ibv_devinfo -v'     run CMD in a machine; without CMD, run a shell
+#   make lab JOB=send                run a job between two machines and capture the wire
 #   make lab CLIENT_ARGS='-s hi'     the same with options for the client; SERVER_ARGS: for the server
-#   make lab SERVER='ib_write_bw -x 1' CLIENT='ib_write_bw -x 1 10.0.0.1'    any two commands
-#   make vm-install                  install the packages it needs, no more
+#   make lab SERVER='ib_write_bw -x 1' CLIENT='ib_write_bw -x 1 10.0.0.1'    run any two commands
+#   make vm-install                  only install the packages that a machine needs
 #   make vm-clean                    remove the cached kernel
 #
-# Variables of the environment (VM_TIMEOUT, VM_OUT, ...): test/vm/README.md.
+# Environment variables (VM_TIMEOUT, VM_OUT, ...): test/vm/README.md.
 
 .PHONY: vm lab vm-install vm-clean
 
-# $(value) and := hand CMD on untouched: a $HOME in it is the machine's.
+# $(value) and := pass CMD without expansion, so $HOME in CMD is that of the machine.
 unexport CMD
 vm: export VM_CMD := $(value CMD)
 vm:
@@ -29,6 +29,6 @@ lab: all need-vm
 vm-install:
 	@test/vm/install.sh
 
-# Not the directory: it may be a mount point, as in make fresh.
+# Keep the directory itself: it may be a mount point, as in make fresh.
 vm-clean:
 	rm -rf "$${XDG_CACHE_HOME:-$$HOME/.cache}"/rawverbs/vm/*
