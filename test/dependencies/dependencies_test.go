@@ -1,5 +1,5 @@
-// Package dependencies tests what a program takes in with the libraries, and what the
-// commands take in.
+// Package dependencies tests which modules the libraries and the commands link, how large
+// the commands are, and which packages import which.
 package dependencies
 
 import (
@@ -17,8 +17,7 @@ const (
 	sys       = "golang.org/x/sys"
 )
 
-// libraries are the packages for other programs, each with the packages below it, and the
-// modules that these may link.
+// libraries are the public packages. Each lists the modules that it may link.
 var libraries = map[string][]string{
 	"qpstate":  {pkgErrors},
 	"oob":      {pkgErrors},
@@ -28,7 +27,7 @@ var libraries = map[string][]string{
 }
 
 func TestLibrariesLinkFewModules(t *testing.T) {
-	systems := map[string][]string{ // builds, by their environment
+	systems := map[string][]string{ // the environment of each build
 		"linux with cgo":    {"GOOS=linux", "CGO_ENABLED=1"},
 		"linux without cgo": {"GOOS=linux", "CGO_ENABLED=0"},
 		"darwin":            {"GOOS=darwin", "CGO_ENABLED=0"},
@@ -49,7 +48,8 @@ func TestLibrariesLinkFewModules(t *testing.T) {
 	}
 }
 
-// The commands, and the tests of the modules they link, count too: go list -m all has them.
+// TestModuleGraphIsSmall counts the modules of go list -m all, which includes those of the
+// commands and of the tests of linked modules.
 func TestModuleGraphIsSmall(t *testing.T) {
 	const most = 25
 	modules := strings.Fields(goCommand(t, nil, "list", "-m", "-f", "{{.Path}}", "all"))
@@ -58,7 +58,7 @@ func TestModuleGraphIsSmall(t *testing.T) {
 	}
 }
 
-// The size is that of a plain build: no -ldflags.
+// TestCommandsAreSmall checks the size of the commands, built without -ldflags.
 func TestCommandsAreSmall(t *testing.T) {
 	const most = 10_000_000
 	dir := t.TempDir()
@@ -75,7 +75,7 @@ func TestCommandsAreSmall(t *testing.T) {
 	}
 }
 
-// goCommand runs the go command in the module's root, and returns its output.
+// goCommand runs the go command in the module's root and returns its output.
 func goCommand(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)

@@ -13,13 +13,14 @@ import (
 // row is a row of ARCHITECTURE.md's table of imports.
 type row struct {
 	packages string   // a pattern of path.Match
-	imports  []string // the same
+	imports  []string // patterns of path.Match
 }
 
 const module = "github.com/rawverbs/rawverbs/"
 
-// TestImportsRunDownwards compares the table with the code, both ways: each import is in the
-// table, in a row above that of what it imports, and the table names no other.
+// TestImportsRunDownwards compares the table with the code. Each import must be in the
+// table, the importing package in a row above the imported package. The table must not name
+// other imports.
 func TestImportsRunDownwards(t *testing.T) {
 	table := readTable(t)
 	used := map[string]bool{} // "package pattern", "import pattern"
@@ -36,29 +37,29 @@ func TestImportsRunDownwards(t *testing.T) {
 			}
 		}
 		if len(imports) == 0 || strings.HasPrefix(name, "test/") {
-			continue // of tests alone
+			continue // the package has only tests
 		}
 		at := rowOf(table, name)
 		if at < 0 {
-			t.Errorf("%s imports packages and is in no row of the table", name)
+			t.Errorf("%s imports packages, but no row of the table names it", name)
 			continue
 		}
 		for _, imported := range imports {
 			i := slices.IndexFunc(table[at].imports, func(pattern string) bool { return matches(pattern, imported) })
 			if i < 0 {
-				t.Errorf("%s imports %s, which its row does not name", name, imported)
+				t.Errorf("%s imports %s, but its row does not name that package", name, imported)
 				continue
 			}
 			used[table[at].packages+" "+table[at].imports[i]] = true
 			if below := rowOf(table, imported); below <= at {
-				t.Errorf("%s imports %s, which is not below it", name, imported)
+				t.Errorf("%s imports %s, but the row of %[2]s is not below", name, imported)
 			}
 		}
 	}
 	for _, r := range table {
 		for _, imported := range r.imports {
 			if !used[r.packages+" "+imported] {
-				t.Errorf("the row %s names %s, which none of its packages imports", r.packages, imported)
+				t.Errorf("the row %s names %s, but none of its packages imports it", r.packages, imported)
 			}
 		}
 	}
@@ -103,11 +104,10 @@ func readTable(t *testing.T) (table []row) {
 	return table
 }
 
-// everything is the environment in which go list sees the most files, however these tests
-// are built.
+// everything is the environment in which go list sees the most files.
 var everything = []string{"CGO_ENABLED=1", "GOOS=linux", "GOARCH=amd64"}
 
-// No package of this module but the largest three is too large to be read in a sitting.
+// TestPackagesAreSmall limits the lines per package, except for the three largest.
 func TestPackagesAreSmall(t *testing.T) {
 	const most = 3000 // lines without tests
 	large := []string{"verbs", "softroce/internal/transport", "internal/verbstest"}

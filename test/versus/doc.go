@@ -1,4 +1,3 @@
-// Package versus has benchmarks against C programs that do the same, in the same
-// run, on an RDMA device: make bench-c. Whole programs are compared by its command
-// bench: make bench.
+// Package versus compares Go with equivalent C programs on an RDMA device, in the same run:
+// make bench-c. The command bench in this directory compares whole programs: make bench.
 package versus

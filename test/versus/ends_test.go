@@ -1,7 +1,7 @@
 //go:build rdma
 
-// What every benchmark here needs: the objects, a round of work, and turns of C
-// programs.
+// The common parts of the benchmarks: the verbs objects, one round of work, and the runs of
+// the C program.
 
 package versus
 
@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	rounds       = 400 // of each turn
-	alternations = 15  // turns of each program
+	rounds       = 400 // rounds per turn
+	alternations = 15  // turns per program
 )
 
 var batches = []int{1, 16, 64}
@@ -36,7 +36,8 @@ func deviceName(t testing.TB) string {
 	return name
 }
 
-// ends is what postpoll.c sets up.
+// ends has the same objects as postpoll.c: two connected queue pairs of one process. qp
+// sends.
 type ends struct {
 	gid verbs.GIDEntry
 	cq  *verbs.CQ
@@ -82,20 +83,20 @@ func newEnds(t testing.TB, device string, batch int, path verbs.PostPath, memory
 	return e
 }
 
-// poller is how a round gets its completions: CQ.Poll over and over, or CQ.Wait.
+// poller gets completions: spin polls without waiting, wait calls CQ.Wait.
 type poller func(e *ends) (int, error)
 
 func spin(e *ends) (int, error) {
 	n, err := e.cq.Poll(e.wcs)
 	if n == 0 && err == nil {
-		_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // postpoll.c says why
+		_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // postpoll.c explains why
 	}
 	return n, err
 }
 
 func wait(e *ends) (int, error) { return e.cq.Wait(context.Background(), e.wcs) }
 
-// round posts a batch and waits until all of it completed. It allocates nothing.
+// round posts a batch and waits until all requests have completed. It allocates nothing.
 func (e *ends) round(t testing.TB, get poller) (post, whole time.Duration) {
 	began := time.Now()
 	for i := range e.wrs {
@@ -115,10 +116,10 @@ func (e *ends) round(t testing.TB, get poller) (post, whole time.Duration) {
 	return post, time.Since(began)
 }
 
-// turn is what a program did in its turn: the medians of its rounds, in ns.
+// turn is the result of one turn of a program: the medians of its rounds in ns.
 type turn struct {
 	post, whole float64
-	waits       float64 // of a round, on average; C's alone
+	waits       float64 // average number of waits per round; C only
 }
 
 func (e *ends) turn(t testing.TB, get poller) turn {
@@ -130,7 +131,7 @@ func (e *ends) turn(t testing.TB, get poller) turn {
 	return turn{post: median(posts[:]), whole: median(wholes[:])}
 }
 
-// compile makes the C program of testdata.
+// compile builds the C program in testdata.
 func compile(t testing.TB) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "postpoll")
@@ -141,7 +142,7 @@ func compile(t testing.TB) (program string) {
 	return program
 }
 
-// turnInC is a turn of the C program, which waits in one of its ways.
+// turnInC runs one turn of the C program. how is its argument WAIT.
 func (e *ends) turnInC(t testing.TB, program, device, how string) (c turn) {
 	t.Helper()
 	out, err := exec.Command(program, device, fmt.Sprint(e.gid.Index), fmt.Sprint(len(e.wrs)), fmt.Sprint(rounds), how).CombinedOutput()
@@ -154,7 +155,7 @@ func (e *ends) turnInC(t testing.TB, program, device, how string) (c turn) {
 	return c
 }
 
-// alternate has the programs take turns, each first as often as another.
+// alternate runs the programs in turns. Each program is first equally often.
 func alternate(programs ...func() turn) [][]turn {
 	turns := make([][]turn, len(programs))
 	for i := range alternations {
@@ -170,7 +171,7 @@ func posts(t turn) float64  { return t.post }
 func wholes(t turn) float64 { return t.whole }
 func waits(t turn) float64  { return t.waits }
 
-// each is what the turns had of something.
+// each returns one value per turn.
 func each(turns []turn, of func(turn) float64) (values []float64) {
 	for _, t := range turns {
 		values = append(values, of(t))
@@ -178,8 +179,8 @@ func each(turns []turn, of func(turn) float64) (values []float64) {
 	return values
 }
 
-// report tells what two programs took of something: the medians' ratio, and between
-// what the middle half of the turns' own ratios lies.
+// report reports the ratio of two programs: the ratio of the medians, and the quartiles of
+// the ratios of the turns.
 func report(b *testing.B, name string, x, y []turn, of func(turn) float64) {
 	first, second := each(x, of), each(y, of)
 	b.ReportMetric(median(first)/median(second), name)

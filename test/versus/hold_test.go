@@ -13,9 +13,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// BenchmarkHold is how long a post takes, and how long whoever stops the world meanwhile
-// waits for it: medians, and the slowest twentieth. Posts beyond verbs' bounds
-// (briefWRs, briefBytes) go through cgo, and hold nobody up.
+// BenchmarkHold measures how long a post takes, and how long it delays a goroutine that
+// stops the world at that time. It reports the medians and the 95th percentiles. Posts above
+// the limits of package verbs (briefWRs, briefBytes) go through cgo and delay nobody.
 func BenchmarkHold(b *testing.B) {
 	for _, c := range []struct{ batch, size int }{{1, 8}, {4, 8}, {16, 8}, {64, 8}, {64, 256}, {1, 16 << 10}, {65, 8}, {256, 8}, {1, 64 << 10}, {1, 1 << 20}, {16, 64 << 10}} {
 		b.Run(fmt.Sprintf("batch=%d/bytes=%d", c.batch, c.size), func(b *testing.B) {

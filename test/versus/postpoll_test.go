@@ -9,7 +9,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Posting a batch and polling until it completed, in turns with postpoll.c.
+// BenchmarkPostPoll posts a batch and polls until it has completed, in turns with
+// postpoll.c.
 func BenchmarkPostPoll(b *testing.B) {
 	inC, device := compile(b), deviceName(b)
 	for _, batch := range batches {
@@ -29,7 +30,7 @@ func BenchmarkPostPoll(b *testing.B) {
 	}
 }
 
-// The two ways to post a send, in turns with each other.
+// BenchmarkPostPath compares the two ways to post sends.
 func BenchmarkPostPath(b *testing.B) {
 	device := deviceName(b)
 	for _, batch := range batches {
@@ -49,8 +50,9 @@ func BenchmarkPostPath(b *testing.B) {
 	}
 }
 
-// Posting a batch and waiting until it completed, without spinning: CQ.Wait, which
-// holds no thread, beside postpoll.c's two ways to have a thread wait.
+// BenchmarkWaitWake posts a batch and waits until it has completed, without spinning. It
+// compares CQ.Wait, which holds no thread, with the two ways of postpoll.c to let a thread
+// wait.
 func BenchmarkWaitWake(b *testing.B) {
 	inC, device := compile(b), deviceName(b)
 	for _, batch := range batches {
@@ -72,7 +74,7 @@ func BenchmarkWaitWake(b *testing.B) {
 	}
 }
 
-// TestAllocatesNothing counts what the whole process allocates.
+// TestAllocatesNothing counts the allocations of the whole process.
 func TestAllocatesNothing(t *testing.T) {
 	device := deviceName(t)
 	for _, batch := range batches {
@@ -81,7 +83,7 @@ func TestAllocatesNothing(t *testing.T) {
 				e := newEnds(t, device, batch, path, 4096)
 				e.round(t, get)
 				if n := testing.AllocsPerRun(50, func() { e.round(t, get) }); n != 0 {
-					t.Errorf("posting %d (%v) and %s: %v allocations a round", batch, path, name, n)
+					t.Errorf("posting %d (%v) and %s: %v allocations per round", batch, path, name, n)
 				}
 			}
 		}

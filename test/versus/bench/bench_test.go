@@ -35,25 +35,25 @@ const oursLatency = `{"event":"bench.result","size":2,"iters":10000,"t_typical_u
 `
 
 func TestRead(t *testing.T) {
-	bandwidth, latency := told{65536, 500, 20 << 20}, told{2, 10000, 30.54}
+	bandwidth, latency := outcome{65536, 500, 20 << 20}, outcome{2, 10000, 30.54}
 	for _, c := range []struct {
 		name    string
-		read    func([]byte, bool) (told, error)
+		read    func([]byte, bool) (outcome, error)
 		text    string
 		latency bool
-		want    told
+		want    outcome
 		fails   string
 	}{
 		{"perftest's bandwidth", readPerftest, perftestBandwidth, false, bandwidth, ""},
 		{"perftest's latency", readPerftest, perftestLatency, true, latency, ""},
 		{"perftest's latency without a deviation", readPerftest, strings.Replace(perftestLatency, "13.25", "-nan", 1), true, latency, ""},
-		{"perftest's other table", readPerftest, perftestBandwidth, true, told{}, "no column t_typical[usec]"},
-		{"no table", readPerftest, "Couldn't connect", false, told{}, "0 rows of figures"},
-		{"two rows", readPerftest, perftestLatency + " 4 1 1 1 1 1\n", true, told{}, "2 rows of figures"},
+		{"perftest's other table", readPerftest, perftestBandwidth, true, outcome{}, "no column t_typical[usec]"},
+		{"no table", readPerftest, "Couldn't connect", false, outcome{}, "0 rows of figures"},
+		{"two rows", readPerftest, perftestLatency + " 4 1 1 1 1 1\n", true, outcome{}, "2 rows of figures"},
 		{"our bandwidth", readOurs, oursBandwidth, false, bandwidth, ""},
 		{"our latency", readOurs, oursLatency, true, latency, ""},
-		{"no result", readOurs, "{}\n", true, told{}, "0 results"},
-		{"not JSON", readOurs, oursLatency + "rdma_client: it failed\n", true, told{}, "no JSON: rdma_client"},
+		{"no result", readOurs, "{}\n", true, outcome{}, "0 results"},
+		{"not JSON", readOurs, oursLatency + "rdma_client: it failed\n", true, outcome{}, "no JSON: rdma_client"},
 	} {
 		got, err := c.read([]byte(c.text), c.latency)
 		if got != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
@@ -65,19 +65,19 @@ func TestRead(t *testing.T) {
 func TestCheck(t *testing.T) {
 	m := measure{Test: "write-bw", Size: 65536, Iters: 500}
 	for _, c := range []struct {
-		got  told
+		got  outcome
 		good bool
 	}{
-		{told{65536, 500, 1}, true}, {told{65536, 499, 1}, false}, {told{2, 500, 1}, false}, {told{65536, 500, 0}, false}, {told{65536, 500, math.Inf(1)}, false},
+		{outcome{65536, 500, 1}, true}, {outcome{65536, 499, 1}, false}, {outcome{2, 500, 1}, false}, {outcome{65536, 500, 0}, false}, {outcome{65536, 500, math.Inf(1)}, false},
 	} {
 		e := newEnd(context.Background(), []string{"true"})
-		if _, err := e.check(func([]byte) (told, error) { return c.got, nil }, m); (err == nil) != c.good {
+		if _, err := e.check(func([]byte) (outcome, error) { return c.got, nil }, m); (err == nil) != c.good {
 			t.Errorf("%v: %v", c.got, err)
 		}
 	}
 }
 
-// A turn with this program's own other end, whose server is run for real.
+// TestTurn runs turns of sockets with a real server process, which is this test binary.
 func TestTurn(t *testing.T) {
 	for _, s := range []sockets{{"tcp"}, {"udp"}} {
 		for _, test := range []string{"write-bw", "send-lat"} {
@@ -92,7 +92,7 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// A server that ends, and a client that fails, end the turn with what they said.
+// TestTurnFails checks that the error of a failed turn has the output of the program.
 func TestTurnFails(t *testing.T) {
 	m := measure{Test: "write-bw", Size: 1, Iters: 1}
 	number, err := freePort(t.Context())
@@ -159,7 +159,8 @@ func (f *failing) run(context.Context, measure) (float64, error) {
 	return 1, nil
 }
 
-// A round that fails is repeated, and told; too many of them are an error.
+// TestRepeated checks that a failed round is repeated and reported, and that too many
+// failures are an error.
 func TestRepeated(t *testing.T) {
 	for failures, fails := range map[int]bool{0: false, 1: false, mostRepeated + 1: true} {
 		c := comparison{Name: "it", programs: [2]program{&failing{failures}, &failing{}}}
@@ -171,14 +172,14 @@ func TestRepeated(t *testing.T) {
 		if fails {
 			continue
 		}
-		told := repeated([]result{r})
-		if len(r.Rounds) != 3 || len(r.Repeated) != failures || (told == "") != (failures == 0) || strings.Contains(progress.String(), "no luck") != (failures > 0) {
-			t.Errorf("%d failures: %+v, %q", failures, r, told)
+		text := repeated([]result{r})
+		if len(r.Rounds) != 3 || len(r.Repeated) != failures || (text == "") != (failures == 0) || strings.Contains(progress.String(), "no luck") != (failures > 0) {
+			t.Errorf("%d failures: %+v, %q", failures, r, text)
 		}
 	}
 }
 
-// The parts as they are: each name says what differs, each program can be told.
+// TestParts checks that the comparisons of each part have different names and programs.
 func TestParts(t *testing.T) {
 	for _, part := range parts {
 		seen := map[string]bool{}
@@ -191,7 +192,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// Results kept in files, in any order, become one text.
+// TestKept checks that the results in several files, in any order, give one table.
 func TestKept(t *testing.T) {
 	var files []string
 	for _, part := range []string{"sockets", "perftest"} {
@@ -215,7 +216,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestMain lets the test binary be the other end of sockets.
+// TestMain lets the test binary run as a server or client of sockets.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "sockets-") {
 		main()

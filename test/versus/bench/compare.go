@@ -1,4 +1,4 @@
-// What is compared with what.
+// The comparisons: which programs, and which measurements.
 
 package main
 
@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// measure is what both programs of a comparison measure.
+// measure is a measurement that both programs of a comparison make.
 type measure struct {
 	Test  string // as in the names of jobs and of perftest's programs: "write-bw"
-	Size  int    // bytes of a message
+	Size  int    // bytes per message
 	Iters int
-	Flags []string // others, which both programs know
+	Flags []string // other flags, which both programs accept
 }
 
 func (m measure) latency() bool { return strings.HasSuffix(m.Test, "-lat") }
 
-// name is "WRITE 64 KiB, bandwidth".
+// name returns, for example, "WRITE 64 KiB, bandwidth".
 func (m measure) name() string {
 	op, _, _ := strings.Cut(m.Test, "-")
 	what := "bandwidth"
@@ -39,16 +39,16 @@ func size(n int) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// comparison is of two programs, the second of which is the yardstick.
+// comparison compares a program with a second one, the yardstick.
 type comparison struct {
 	Name    string
 	Measure measure
-	Aim     float64 // of the ratio: at least, or for latency at most; 0 is none
+	Aim     float64 // wanted ratio: a minimum, or a maximum for latency; 0: no aim
 
 	programs [2]program
 }
 
-// turn runs both, each first in every other round.
+// turn runs both programs. Each is first in every other round.
 func (c comparison) turn(ctx context.Context, round int) (figures [2]float64, err error) {
 	for i := range c.programs {
 		at := (i + round) % 2
@@ -59,20 +59,20 @@ func (c comparison) turn(ctx context.Context, round int) (figures [2]float64, er
 	return figures, nil
 }
 
-// on is where what needs an RDMA device runs: both ends on one device.
+// on is the RDMA device of both ends.
 type on struct {
 	device  string
-	gid     string // index
-	address string // of the GID
-	longer  int    // so many times the iterations, for what is quicker than rxe0
+	gid     string // index of the GID
+	address string // IP address of the GID
+	longer  int    // factor of the iterations, for devices that are faster than rxe0
 }
 
-// rxe0 is the machine's, and its GID made of an IPv4 address.
+// rxe0 is the device of the virtual machine, with its IPv4 GID.
 var rxe0 = on{device: "rxe0", gid: "1", address: "10.99.0.1", longer: 1}
 
 func (o on) ours() ours { return ours{device: o.device, gid: o.gid, address: o.address} }
 
-// A part is named after its yardstick.
+// part is a group of comparisons, named after the yardstick.
 type part struct {
 	name  string
 	about string
@@ -116,8 +116,8 @@ func againstPerftest(o on) (all []comparison) {
 	return all
 }
 
-// againstRXE has both sleep until there are completions, as programs with other
-// things to do: a soft device needs the processors that polling would take.
+// againstRXE lets both programs sleep until completions arrive, as programs with other work
+// do. A soft device needs the processors that polling would use.
 func againstRXE(o on) (all []comparison) {
 	for _, mtu := range []string{"1024", "4096"} {
 		soft := ours{by: []string{"ip", "netns", "exec", "peer"}, device: "soft0", address: "127.0.0.1", flags: []string{"--mtu", mtu}}
@@ -141,7 +141,7 @@ func againstRXE(o on) (all []comparison) {
 func againstSockets(o on) (all []comparison) {
 	soft := ours{device: "soft0", address: "127.0.0.1"}
 	for _, m := range bulk {
-		m.Iters *= 20 * o.longer // a quick link
+		m.Iters *= 20 * o.longer // the link is fast
 		m.Flags = []string{"-e"}
 		all = append(all, comparison{Name: m.name() + ", to TCP", Measure: m, programs: [2]program{soft, sockets{"tcp"}}})
 	}
@@ -152,5 +152,5 @@ func againstSockets(o on) (all []comparison) {
 	return all
 }
 
-// self is this program, which is its own other end of sockets.
+// self returns the path of this program, which also runs both ends of sockets.
 func self() (string, error) { return os.Executable() }

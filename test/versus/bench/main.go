@@ -4,12 +4,17 @@
 //	bench [-rounds N] [-only WORD] [-o FILE.json] perftest | rxe0 | sockets
 //	bench [-markdown] table FILE.json...
 //
-// perftest has rdma_server and rdma_client beside perftest, rxe0 the device in software
-// beside rdma_rxe, both in the machine with rxe0; sockets has the device in software beside
-// TCP and UDP, anywhere. -device, -gid and -address have perftest measure on hardware. Run
-// it at the repository's root, where make leaves the binaries.
-// A round in which a run fails, or an end does not tell what it should, is repeated, and
-// the table says so; too many of them end it all.
+// The parts are:
+//
+//	perftest  compares rdma_server and rdma_client with perftest, in the machine with rxe0
+//	rxe0      compares the software device with rdma_rxe, in the machine with rxe0
+//	sockets   compares the software device with TCP and UDP, on any host
+//
+// -device, -gid and -address let perftest measure on hardware. Run the command at the
+// repository's root, where make builds the programs.
+//
+// A round is repeated if a program fails or prints a wrong result. The table names repeated
+// rounds. Too many of them are an error.
 package main
 
 import (
@@ -40,13 +45,13 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	flags.SetOutput(progress)
 	rounds := flags.Int("rounds", 7, "turns of each program")
 	only := flags.String("only", "", "only the comparisons that have this `word` in their name")
-	file := flags.String("o", "", "keep the results in this `file`, in place of printing the table")
+	file := flags.String("o", "", "write the results to this `file` instead of printing the table")
 	where := rxe0
-	flags.StringVar(&where.device, "device", where.device, "RDMA `device` that has both ends of what needs one")
-	flags.StringVar(&where.gid, "gid", where.gid, "`index` of its GID")
+	flags.StringVar(&where.device, "device", where.device, "RDMA `device` of both ends")
+	flags.StringVar(&where.gid, "gid", where.gid, "`index` of the device's GID")
 	flags.StringVar(&where.address, "address", where.address, "the GID's IP `address`")
-	flags.IntVar(&where.longer, "longer", where.longer, "so many times the messages of each run: for what is quicker than rxe0")
-	markdown := flags.Bool("markdown", false, "print the table as docs/benchmarks.md has it")
+	flags.IntVar(&where.longer, "longer", where.longer, "`factor` of the messages per run, for devices that are faster than rxe0")
+	markdown := flags.Bool("markdown", false, "print the table in the form of docs/benchmarks.md")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -79,12 +84,12 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	}
 }
 
-// mostRepeated is how many rounds of a comparison may fail and be repeated, which the
-// table tells: rdma_rxe fails a request now and then on a machine that is much too busy, and
-// perftest, where it misjudges the processor's clock, tells of no bandwidth at all.
+// mostRepeated is the maximum number of repeated rounds per comparison. On a very busy
+// machine rdma_rxe sometimes fails a request. perftest prints no bandwidth if it misjudges
+// the processor's clock.
 const mostRepeated = 2
 
-// measurePart runs a part's comparisons, one after the other.
+// measurePart runs the comparisons of a part, one after the other.
 func measurePart(ctx context.Context, name string, where on, rounds int, only string, progress io.Writer) (results []result, err error) {
 	began := time.Now()
 	at := slices.Index(partNames(), name)
@@ -105,7 +110,7 @@ func measurePart(ctx context.Context, name string, where on, rounds int, only st
 	return results, nil
 }
 
-// measure has the programs take turns for so many rounds.
+// measure runs the programs in turns for a number of rounds.
 func (c comparison) measure(ctx context.Context, part string, rounds int, progress io.Writer) (result, error) {
 	r := result{comparison: c, Part: part}
 	for round := range rounds {
@@ -123,7 +128,7 @@ func (c comparison) measure(ctx context.Context, part string, rounds int, progre
 	return r, nil
 }
 
-// readResults reads what -o left, in the order of the parts.
+// readResults reads the files of -o and returns the results in the order of the parts.
 func readResults(files []string) (all []result, err error) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -1,5 +1,5 @@
-// The programs that are measured: a server and a client, started anew for each turn, and
-// what both tell.
+// The programs that are measured: a server and a client per turn, and the results that both
+// print.
 
 package main
 
@@ -21,31 +21,31 @@ import (
 	"github.com/rawverbs/rawverbs/internal/event"
 )
 
-// program measures something once: bytes a second, or microseconds.
+// program makes one measurement: bytes per second, or microseconds.
 type program interface {
 	run(ctx context.Context, m measure) (float64, error)
 }
 
-// pair is a server and its client, and how to read what they print.
+// pair is a server and its client, with a function that reads their output.
 type pair struct {
 	server, client []string
 	port           int
-	read           func(output []byte) (told, error)
-	silent         bool // the server tells no figures
+	read           func(output []byte) (outcome, error)
+	silent         bool // the server prints no result
 }
 
-// told is what an end tells of its run.
-type told struct {
+// outcome is the result that a process prints.
+type outcome struct {
 	size, iters int
 	figure      float64
 }
 
-// turnLimit is more than any turn takes, on a machine with other things to do too.
+// turnLimit is longer than any turn, even on a busy machine.
 const turnLimit = 4 * time.Minute
 
-var errTooLong = fmt.Errorf("it took more than %v; try: again when the machine has nothing else to do", turnLimit)
+var errTooLong = fmt.Errorf("it took more than %v; try: running it again when the machine is idle", turnLimit)
 
-// run has both ends do m, and returns the client's figure.
+// run runs both programs with m and returns the client's figure.
 func (p pair) run(ctx context.Context, m measure) (float64, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, turnLimit, errTooLong)
 	defer cancel()
@@ -63,8 +63,8 @@ func (p pair) run(ctx context.Context, m measure) (float64, error) {
 	}
 	if err != nil {
 		cancel()
-		<-over //nolint:errcheck // that it was stopped
-		return 0, fmt.Errorf("%w; the server said:\n%s", err, server.said())
+		<-over //nolint:errcheck // cancel has stopped the server
+		return 0, fmt.Errorf("%w; the server printed:\n%s", err, server.tail())
 	}
 	if err := <-over; err != nil {
 		return 0, server.failed(cmp.Or(context.Cause(ctx), err))
@@ -76,10 +76,10 @@ func (p pair) run(ctx context.Context, m measure) (float64, error) {
 	return result.figure, err
 }
 
-// end is one of the processes.
+// end is one of the two processes.
 type end struct {
 	cmd    *exec.Cmd
-	output bytes.Buffer // of both streams
+	output bytes.Buffer // stdout and stderr
 }
 
 func newEnd(ctx context.Context, command []string) *end {
@@ -89,20 +89,20 @@ func newEnd(ctx context.Context, command []string) *end {
 }
 
 func (e *end) failed(err error) error {
-	return fmt.Errorf("%s: %w; it said:\n%s", strings.Join(e.cmd.Args, " "), err, e.said())
+	return fmt.Errorf("%s: %w; it printed:\n%s", strings.Join(e.cmd.Args, " "), err, e.tail())
 }
 
-// said is how its output ends.
-func (e *end) said() []byte {
+// tail returns the end of the output.
+func (e *end) tail() []byte {
 	const enough = 2000
 	return e.output.Bytes()[max(0, e.output.Len()-enough):]
 }
 
-// check holds what an end told against what it was to do.
-func (e *end) check(read func([]byte) (told, error), m measure) (told, error) {
+// check reads the result of a process and compares it with m.
+func (e *end) check(read func([]byte) (outcome, error), m measure) (outcome, error) {
 	t, err := read(e.output.Bytes())
 	if err == nil && (t.size != m.Size || t.iters != m.Iters || !(t.figure > 0) || math.IsInf(t.figure, 0)) {
-		err = fmt.Errorf("it told of %d messages of %d bytes, and a figure of %v", t.iters, t.size, t.figure)
+		err = fmt.Errorf("it reported %d messages of %d bytes, and a figure of %v", t.iters, t.size, t.figure)
 	}
 	if err != nil {
 		return t, e.failed(err)
@@ -110,14 +110,14 @@ func (e *end) check(read func([]byte) (told, error), m measure) (told, error) {
 	return t, nil
 }
 
-// listens waits until the process listens on the port, and does not connect:
-// perftest serves who comes first. The namespace is the process's.
+// listens waits until the process listens on the port, in the process's network namespace.
+// It does not connect, because perftest serves only the first connection.
 func listens(ctx context.Context, pid, port int, over chan error) error {
 	const state = "0A" // TCP_LISTEN
 	suffix := fmt.Sprintf(":%04X", port)
 	for {
 		for _, table := range []string{"tcp", "tcp6"} {
-			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table)) // gone if the process is
+			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table)) // missing if the process has ended
 			for line := range strings.Lines(string(text)) {
 				if f := strings.Fields(line); len(f) > 3 && strings.HasSuffix(f[1], suffix) && f[3] == state {
 					return nil
@@ -135,7 +135,7 @@ func listens(ctx context.Context, pid, port int, over chan error) error {
 	}
 }
 
-// freePort is one that nobody has now.
+// freePort returns a TCP port that is free now.
 func freePort(ctx context.Context) (int, error) {
 	var plainly net.ListenConfig
 	l, err := plainly.Listen(ctx, "tcp", ":0")
@@ -152,10 +152,10 @@ func (m measure) args() []string {
 
 // ours are rdma_server and rdma_client, with the jobs bench-….
 type ours struct {
-	by      []string // a command that runs them, such as ip netns exec
+	by      []string // a prefix command, such as ip netns exec
 	device  string
-	gid     string // "" is automatic
-	address string // the server's
+	gid     string // "": automatic
+	address string // address of the server
 	flags   []string
 }
 
@@ -168,15 +168,15 @@ func (o ours) run(ctx context.Context, m measure) (float64, error) {
 	if o.gid != "" {
 		at = append(at, o.gid)
 	}
-	p := pair{port: number, read: func(output []byte) (told, error) { return readOurs(output, m.latency()) }}
+	p := pair{port: number, read: func(output []byte) (outcome, error) { return readOurs(output, m.latency()) }}
 	p.server = slices.Concat(o.by, []string{"./rdma_server", "--once", "--json"}, o.flags, at)
 	p.client = slices.Concat(o.by, []string{"./rdma_client", "--json", "--job", "bench-" + m.Test}, o.flags, m.args(), []string{o.address}, at)
 	return p.run(ctx, m)
 }
 
-// readOurs reads the one result among the lines of --json.
-func readOurs(output []byte, latency bool) (told, error) {
-	var results []told
+// readOurs reads the result from the lines of --json.
+func readOurs(output []byte, latency bool) (outcome, error) {
+	var results []outcome
 	for line := range bytes.Lines(output) {
 		var r struct {
 			Event     string  `json:"event"`
@@ -186,24 +186,24 @@ func readOurs(output []byte, latency bool) (told, error) {
 			Typical   float64 `json:"t_typical_us"`
 		}
 		if err := json.Unmarshal(line, &r); err != nil {
-			return told{}, fmt.Errorf("no JSON: %s", line)
+			return outcome{}, fmt.Errorf("no JSON: %s", line)
 		}
 		if r.Event != event.BenchResult.Name() {
 			continue
 		}
-		t := told{r.Size, r.Iters, r.Bandwidth}
+		t := outcome{r.Size, r.Iters, r.Bandwidth}
 		if latency {
 			t.figure = r.Typical
 		}
 		results = append(results, t)
 	}
 	if len(results) != 1 {
-		return told{}, fmt.Errorf("%d results, want 1", len(results))
+		return outcome{}, fmt.Errorf("%d results, want 1", len(results))
 	}
 	return results[0], nil
 }
 
-// perftest are its C programs.
+// perftest are the C programs of perftest.
 type perftest struct{ on }
 
 func (o perftest) run(ctx context.Context, m measure) (float64, error) {
@@ -211,20 +211,20 @@ func (o perftest) run(ctx context.Context, m measure) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	// -F: of processors whose frequency is not constant it would complain
+	// -F: otherwise perftest complains about processors with a variable frequency
 	command := slices.Concat([]string{"ib_" + strings.ReplaceAll(m.Test, "-", "_"), "-d", o.device, "-x", o.gid, "-F", "-p", strconv.Itoa(number)}, m.args())
 	p := pair{server: command, client: append(slices.Clone(command), o.address), port: number,
-		read: func(output []byte) (told, error) { return readPerftest(output, m.latency()) }}
-	p.silent = m.latency() && m.Test != "send-lat" && m.Test != "write-lat" // its client measures alone
+		read: func(output []byte) (outcome, error) { return readPerftest(output, m.latency()) }}
+	p.silent = m.latency() && m.Test != "send-lat" && m.Test != "write-lat" // only the client measures
 	return p.run(ctx, m)
 }
 
-// readPerftest reads the one row of its table, by what the header says the columns are:
-// bytes, iterations, peak, average, messages; or bytes, iterations, least, most,
-// typical and more.
-func readPerftest(output []byte, latency bool) (told, error) {
+// readPerftest reads the row of perftest's table. The header names the columns: bytes,
+// iterations, peak, average, messages; or bytes, iterations, least, most, typical and
+// others.
+func readPerftest(output []byte, latency bool) (outcome, error) {
 	const average, typical = 3, 4
-	var rows []told
+	var rows []outcome
 	header := false
 	for line := range strings.Lines(string(output)) {
 		if strings.Contains(line, "#bytes") {
@@ -233,7 +233,7 @@ func readPerftest(output []byte, latency bool) (told, error) {
 				want = "t_typical[usec]"
 			}
 			if header = strings.Contains(line, want); !header {
-				return told{}, fmt.Errorf("no column %s: %s", want, line)
+				return outcome{}, fmt.Errorf("no column %s: %s", want, line)
 			}
 			continue
 		}
@@ -241,20 +241,20 @@ func readPerftest(output []byte, latency bool) (told, error) {
 		if !header || !ok || len(row) <= typical {
 			continue
 		}
-		t := told{int(row[0]), int(row[1]), row[average] * (1 << 20)}
+		t := outcome{int(row[0]), int(row[1]), row[average] * (1 << 20)}
 		if latency {
 			t.figure = row[typical]
 		}
 		rows = append(rows, t)
 	}
 	if len(rows) != 1 {
-		return told{}, fmt.Errorf("%d rows of figures, want 1", len(rows))
+		return outcome{}, fmt.Errorf("%d rows of figures, want 1", len(rows))
 	}
 	return rows[0], nil
 }
 
-// numbers reads a line of nothing but numbers, among which C's "-nan" counts:
-// perftest's deviation may be one.
+// numbers reads a line that has only numbers. C's "-nan" is a number, because perftest may
+// print it as the deviation.
 func numbers(line string) (row []float64, ok bool) {
 	for _, field := range strings.Fields(line) {
 		f, err := strconv.ParseFloat(strings.TrimPrefix(field, "-"), 64)

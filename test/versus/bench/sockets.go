@@ -1,5 +1,5 @@
-// Plain sockets, as a yardstick: messages one after the other over TCP, and one back and
-// forth over TCP or UDP. Two processes, as with the others.
+// Plain sockets as a yardstick: a stream of messages over TCP, and a ping-pong over TCP or
+// UDP, between two processes.
 
 package main
 
@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// The words by which this program is told to be an end.
+// The arguments that make this program the server or the client.
 const (
 	socketServer = "sockets-server"
 	socketClient = "sockets-client"
 )
 
-// sockets is the program; its network is tcp or udp.
+// sockets measures plain sockets. network is tcp or udp.
 type sockets struct{ network string }
 
 func (s sockets) run(ctx context.Context, m measure) (float64, error) {
@@ -44,7 +44,7 @@ func (s sockets) run(ctx context.Context, m measure) (float64, error) {
 	return p.run(ctx, m)
 }
 
-// serveSockets serves one client: over TCP it hears what is wanted, a line of JSON.
+// serveSockets serves one client. The client selects the test with three bytes over TCP.
 func serveSockets(ctx context.Context, port string) error {
 	var plainly net.ListenConfig
 	l, err := plainly.Listen(ctx, "tcp", "127.0.0.1:"+port)
@@ -62,7 +62,7 @@ func serveSockets(ctx context.Context, port string) error {
 		return err
 	}
 	defer c.Close()
-	var header [3]byte // what is wanted
+	var header [3]byte // "udp" or "lat"; anything else selects sink
 	if _, err := io.ReadFull(c, header[:]); err != nil {
 		return err
 	}
@@ -76,10 +76,11 @@ func serveSockets(ctx context.Context, port string) error {
 	return sink(c)
 }
 
-// plain hides that a connection has quicker ways to copy than read and write.
+// plain hides the faster copy methods of a connection, so that only Read and Write are used.
 type plain struct{ io.ReadWriter }
 
-// sink reads until its peer writes no more, then says how much it was.
+// sink reads until the peer closes its side for writing, then sends back the number of
+// bytes.
 func sink(c net.Conn) error {
 	buf := make([]byte, 1<<20)
 	for total := int64(0); ; {
@@ -94,7 +95,7 @@ func sink(c net.Conn) error {
 	}
 }
 
-// echoUDP sends back what comes, until the client has closed its TCP connection.
+// echoUDP sends each datagram back until the client closes its TCP connection.
 func echoUDP(u *net.UDPConn, c net.Conn) error {
 	go func() {
 		_, _ = c.Read(make([]byte, 1))
@@ -112,8 +113,8 @@ func echoUDP(u *net.UDPConn, c net.Conn) error {
 	}
 }
 
-// measureSockets is the client: args are tcp, tcp-lat or udp-lat, the size, the number
-// of messages, the port. It prints what readSockets reads.
+// measureSockets is the client. args are: tcp, tcp-lat or udp-lat; the size; the number of
+// messages; the port. It prints the result for readSockets.
 func measureSockets(ctx context.Context, args []string, out io.Writer) error {
 	size, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -130,7 +131,7 @@ func measureSockets(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer c.Close()
-	t := told{size: size, iters: n}
+	t := outcome{size: size, iters: n}
 	switch args[0] {
 	case "tcp":
 		t.figure, err = stream(c.(*net.TCPConn), size, n)
@@ -149,7 +150,7 @@ func measureSockets(ctx context.Context, args []string, out io.Writer) error {
 		defer u.Close()
 		t.figure, err = pingPong(u, size, n)
 	default:
-		return fmt.Errorf("sockets have no measure %q", args[0])
+		return fmt.Errorf("sockets have no test %q", args[0])
 	}
 	if err != nil {
 		return err
@@ -158,7 +159,7 @@ func measureSockets(ctx context.Context, args []string, out io.Writer) error {
 	return err
 }
 
-// stream is the bytes a second of n messages, until the peer says that it has all.
+// stream returns the bytes per second of n messages, until the peer has received all.
 func stream(c *net.TCPConn, size, n int) (float64, error) {
 	if _, err := io.WriteString(c, "all"); err != nil {
 		return 0, err
@@ -184,10 +185,10 @@ func stream(c *net.TCPConn, size, n int) (float64, error) {
 	return float64(got) / took.Seconds(), nil
 }
 
-// pingPong is half the median of n ways there and back, in microseconds, as the jobs
-// and perftest's programs have it.
+// pingPong returns half of the median of n round trips in microseconds, as the jobs and
+// perftest do.
 func pingPong(c net.Conn, size, n int) (float64, error) {
-	if err := c.SetDeadline(time.Now().Add(turnLimit)); err != nil { // UDP may lose
+	if err := c.SetDeadline(time.Now().Add(turnLimit)); err != nil { // UDP may lose a datagram
 		return 0, err
 	}
 	message := make([]byte, size)
@@ -202,7 +203,7 @@ func pingPong(c net.Conn, size, n int) (float64, error) {
 			return 0, err
 		}
 		if message[0] != byte(i) {
-			return 0, fmt.Errorf("message %d came back as another", i)
+			return 0, fmt.Errorf("the reply to message %d has other bytes", i)
 		}
 		now := time.Now()
 		times[i] = float64(now.Sub(last).Nanoseconds()) / 2000
@@ -212,7 +213,7 @@ func pingPong(c net.Conn, size, n int) (float64, error) {
 	return times[n/2], nil
 }
 
-func readSockets(output []byte) (t told, err error) {
+func readSockets(output []byte) (t outcome, err error) {
 	_, err = fmt.Sscan(string(output), &t.size, &t.iters, &t.figure)
 	return t, err
 }

@@ -1,4 +1,4 @@
-// The results, and the tables of them.
+// The results and their tables.
 
 package main
 
@@ -10,16 +10,16 @@ import (
 	"text/tabwriter"
 )
 
-// result is a comparison that was made: by round, both programs' figures.
+// result is the result of a comparison: the figures of both programs per round.
 type result struct {
 	comparison
 	Part   string
 	Rounds [][2]float64
 
-	Repeated []string // why rounds were repeated
+	Repeated []string // the errors of repeated rounds
 }
 
-// figures are one program's.
+// figures returns the figures of program i: 0 or 1.
 func (r result) figures(i int) (all []float64) {
 	for _, round := range r.Rounds {
 		all = append(all, round[i])
@@ -27,10 +27,10 @@ func (r result) figures(i int) (all []float64) {
 	return all
 }
 
-// ratio is that of the medians.
+// ratio returns the ratio of the medians.
 func (r result) ratio() float64 { return median(r.figures(0)) / median(r.figures(1)) }
 
-// ratios are the rounds' own, in order.
+// ratios returns the ratios of the rounds, sorted.
 func (r result) ratios() (all []float64) {
 	for _, round := range r.Rounds {
 		all = append(all, round[0]/round[1])
@@ -39,20 +39,20 @@ func (r result) ratios() (all []float64) {
 	return all
 }
 
-// spread is the range of the rounds' own ratios.
+// spread returns the range of the ratios of the rounds.
 func (r result) spread() string {
 	all := r.ratios()
 	return fmt.Sprintf("%.2f to %.2f", all[0], all[len(all)-1])
 }
 
-// half is the range of the middle half of them.
-func (r result) half() string {
+// middleHalf returns the range of the middle half of the ratios.
+func (r result) middleHalf() string {
 	all := r.ratios()
 	out := len(all) / 4
 	return fmt.Sprintf("%.2f to %.2f", all[out], all[len(all)-1-out])
 }
 
-// aim says what the ratio is to be, and whether it is.
+// aim returns the wanted ratio, and whether it is met.
 func (r result) aim() string {
 	if r.Aim == 0 {
 		return ""
@@ -68,7 +68,7 @@ func (r result) aim() string {
 	return fmt.Sprintf("%s %.2f: %s", sign, r.Aim, verdict)
 }
 
-// better says which way the ratio is a gain.
+// better returns "more" or "less": the better direction of the ratio.
 func (r result) better() string {
 	if r.Measure.latency() {
 		return "less"
@@ -76,7 +76,7 @@ func (r result) better() string {
 	return "more"
 }
 
-// medians are both programs', with the unit.
+// medians returns the medians of both programs, with the unit.
 func (r result) medians() string {
 	if r.Measure.latency() {
 		return fmt.Sprintf("%.2f, %.2f µs", median(r.figures(0)), median(r.figures(1)))
@@ -84,7 +84,7 @@ func (r result) medians() string {
 	return fmt.Sprintf("%.1f, %.1f MB/s", median(r.figures(0))/1e6, median(r.figures(1))/1e6)
 }
 
-// repeated says in a sentence how many rounds of all were run again; "" is none.
+// repeated returns a sentence with the number of repeated rounds, or "".
 func repeated(results []result) string {
 	n := 0
 	var names []string
@@ -104,7 +104,7 @@ func (r result) line() string {
 	return fmt.Sprintf("%s: %.2f (%s) %s", r.Name, r.ratio(), r.spread(), r.aim())
 }
 
-// median is the middle value, or the mean of the two in the middle.
+// median returns the middle value, or the mean of the two middle values.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
@@ -137,12 +137,12 @@ func printTables(w io.Writer, results []result, markdown bool) error {
 	return nil
 }
 
-// printMarkdown has ratios alone: other figures are the machine's.
+// printMarkdown prints only ratios, because other figures depend on the machine.
 func printMarkdown(w io.Writer, title string, results []result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n\n| | better is | ratio | middle half of the rounds | all rounds | aim |\n|---|---|---|---|---|---|\n", title)
 	for _, r := range results {
-		fmt.Fprintf(&b, "| %s | %s | %.2f | %s | %s | %s |\n", r.Name, r.better(), r.ratio(), r.half(), r.spread(), r.aim())
+		fmt.Fprintf(&b, "| %s | %s | %.2f | %s | %s | %s |\n", r.Name, r.better(), r.ratio(), r.middleHalf(), r.spread(), r.aim())
 	}
 	b.WriteByte('\n')
 	if note := repeated(results); note != "" {
@@ -157,7 +157,7 @@ func printText(w io.Writer, title string, results []result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\tbetter is\tratio\tmiddle half\tall rounds\taim\tmedians")
 	for _, r := range results {
-		fmt.Fprintf(t, "%s\t%s\t%.2f\t%s\t%s\t%s\t%s\n", r.Name, r.better(), r.ratio(), r.half(), r.spread(), r.aim(), r.medians())
+		fmt.Fprintf(t, "%s\t%s\t%.2f\t%s\t%s\t%s\t%s\n", r.Name, r.better(), r.ratio(), r.middleHalf(), r.spread(), r.aim(), r.medians())
 	}
 	if err := t.Flush(); err != nil {
 		return err

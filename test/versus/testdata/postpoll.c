@@ -1,19 +1,19 @@
 /*
- * What ../postpoll_test.go is measured against: the same work in C.
+ * The C program that ../postpoll_test.go compares with: the same work in C.
  *
  *     postpoll DEVICE GID_INDEX BATCH ROUNDS WAIT
  *
- * connects two queue pairs of one process on one device. A round posts BATCH
- * signaled RDMA WRITEs of 8 bytes in one ibv_post_send, then polls until all have
- * completed. Where there is nothing to poll, WAIT says what to do:
+ * It connects two queue pairs of one process on one device. Each round posts BATCH
+ * signaled RDMA WRITEs of 8 bytes with one ibv_post_send, then polls until all have
+ * completed. WAIT selects what happens if a poll returns nothing:
  *
- *     spin    poll again, after sched_yield: rdma_rxe works in threads of the kernel, and
- *             one that is to run on this processor would else wait for the clock's tick
- *     block   arm, poll once more, and wait in ibv_get_cq_event
- *     poll    the same on a non-blocking channel, and wait in poll(2)
+ *     spin    call sched_yield and poll again. rdma_rxe works in kernel threads; without
+ *             sched_yield a thread of this processor would wait for the next clock tick
+ *     block   arm the CQ, poll once more, and wait in ibv_get_cq_event
+ *     poll    the same with a non-blocking channel, and wait in poll(2)
  *
- * Prints the median of a round's nanoseconds, of the post and of the whole, and how
- * often a round waited on average.
+ * It prints the median duration of a post and of a round, in ns, and the average number
+ * of waits per round.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static int ascending(const void *a, const void *b)
 
 static long waits;
 
-/* Returns when the CQ, which was armed, has told of a completion. */
+/* Waits for the completion event of the armed CQ. */
 static void await(struct ibv_comp_channel *channel, int nonblocking)
 {
 	struct ibv_cq *cq;
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
 	int64_t *posts = calloc(rounds, sizeof *posts), *wholes = calloc(rounds, sizeof *wholes);
 	for (int r = 0; r < rounds; r++) {
 		int64_t t0 = now();
-		/* Filled in each round, as a program's requests differ from each other. */
+		/* Fill in the requests in each round, as a real program does. */
 		for (int i = 0; i < batch; i++) {
 			wrs[i] = (struct ibv_send_wr){.wr_id = i, .next = i + 1 < batch ? &wrs[i + 1] : NULL, .sg_list = &sge, .num_sge = 1,
 				.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
