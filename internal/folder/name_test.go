@@ -76,8 +76,8 @@ func FuzzCheckName(f *testing.F) {
 			t.Fatal(err)
 		}
 		got := entries(t, path)
-		if beside := entries(t, above); len(beside) != 1 {
-			t.Errorf("%q: outside the folder there is %q", name, beside)
+		if outside := entries(t, above); len(outside) != 1 {
+			t.Errorf("%q: outside the folder there is %q", name, outside)
 		}
 		switch {
 		case checked != nil && (committed == nil || len(got) != 0):

@@ -1,7 +1,7 @@
 //go:build !rdma
 
-// What the command line and TCP alone decide: it is the same on every device, and in
-// the machine each start of a program takes its time.
+// Tests that depend only on the command line and TCP. They are the same on every device, and
+// run only on soft0, because programs start slowly in an emulated machine.
 
 package e2e
 
@@ -21,8 +21,8 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// Who connects to a server may send anything: it is told in one record, takes
-// nothing with it, and others are served meanwhile.
+// TestHostileBytes sends invalid bytes to a server. The server must log one error, free
+// everything and serve other clients at the same time.
 func TestHostileBytes(t *testing.T) {
 	noLeak(t)
 	header := func(version, kind byte, length uint32) []byte {
@@ -57,7 +57,7 @@ func TestHostileBytes(t *testing.T) {
 	s.stops()
 }
 
-// A client may die after any byte of its hello.
+// TestHelloCutAtEachByte closes the connection after each byte of a hello.
 func TestHelloCutAtEachByte(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
@@ -75,7 +75,8 @@ func TestHelloCutAtEachByte(t *testing.T) {
 	s.stops()
 }
 
-// Who says no hello is let go long before the timeout.
+// TestSilentFromTheBeginning checks that the server closes a connection without a hello long
+// before --timeout.
 func TestSilentFromTheBeginning(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--timeout", "5m")
@@ -89,7 +90,8 @@ func TestSilentFromTheBeginning(t *testing.T) {
 	s.stops()
 }
 
-// A silent client gets the timeout and no more, and holds up nobody.
+// TestSilentClients checks that a silent client fails at the timeout and delays no other
+// client.
 func TestSilentClients(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--timeout", "6s")
@@ -110,7 +112,7 @@ func TestSilentClients(t *testing.T) {
 	s.stops()
 }
 
-// What a person can get wrong on the command line, without a peer.
+// TestBadInput checks the errors of wrong command lines that need no peer.
 func TestBadInput(t *testing.T) {
 	noLeak(t)
 	occupied, err := net.Listen("tcp", ":0")
@@ -164,7 +166,7 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// A job that there is not, or that this server does not do.
+// TestJobNotDone requests a job that does not exist or that the server does not run.
 func TestJobNotDone(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--allow", "write-read")
@@ -174,7 +176,7 @@ func TestJobNotDone(t *testing.T) {
 	s.stops()
 }
 
-// What may answer at the port instead of rdma_server.
+// TestWrongServer connects a client to programs other than rdma_server.
 func TestWrongServer(t *testing.T) {
 	noLeak(t)
 	web := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -209,7 +211,7 @@ func TestWrongServer(t *testing.T) {
 	}
 }
 
-// Status 0 says that all was told, too.
+// TestOutputThatCannotBeWritten checks that the status is not 0 if output was lost.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
@@ -218,7 +220,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		"rdma_client --help", "rdma_server --help", "rdma_server --version", "rdma_server man",
 	} {
 		t.Run(args, func(t *testing.T) {
-			list := strings.Split(strings.Replace(args, "--json", "--json=true", 1), " ") // whose output nobody reads
+			list := strings.Split(strings.Replace(args, "--json", "--json=true", 1), " ") // the test does not read the output
 			startBy(t, []string{"sh", "-c", `exec "$0" "$@" >/dev/full`}, list[0], list[1:]...).fails(1, "/dev/stdout: no space left on device", "try: an output with free space")
 		})
 	}
@@ -243,7 +245,7 @@ func TestAtomicBadInput(t *testing.T) {
 	})
 }
 
-// What can be wrong with the job's flags.
+// TestBulkBadInput checks the errors of wrong flags of the job bulk.
 func TestBulkBadInput(t *testing.T) {
 	noLeak(t)
 	deeper := maxQPWR(t)
@@ -270,7 +272,7 @@ func TestBulkBadInput(t *testing.T) {
 	})
 }
 
-func TestBulkHellosThatMakeNoSense(t *testing.T) {
+func TestBulkInvalidHellos(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
 	for _, c := range []struct{ key, value, want string }{
@@ -289,7 +291,7 @@ func TestBulkHellosThatMakeNoSense(t *testing.T) {
 	s.stops()
 }
 
-// What can be wrong with the flags.
+// TestBenchBadInput checks the errors of wrong flags of the bench jobs.
 func TestBenchBadInput(t *testing.T) {
 	noLeak(t)
 	deeper := maxQPWR(t)
@@ -339,8 +341,8 @@ func TestRecordBadFiles(t *testing.T) {
 	}
 }
 
-// What is shown does not matter to the record; a file that is there is replaced,
-// behind a link too.
+// TestRecordReplacesAndIsQuiet checks that --record works with --quiet, and that it replaces
+// an existing file, also through a symbolic link.
 func TestRecordReplacesAndIsQuiet(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
@@ -355,7 +357,7 @@ func TestRecordReplacesAndIsQuiet(t *testing.T) {
 	c := start(t, "rdma_client", "--quiet", "--record", link, ipv4, device, s.port)
 	c.succeeds()
 	if len(c.lines) > 0 {
-		t.Errorf("--quiet told %q", c.lines)
+		t.Errorf("--quiet printed %q", c.lines)
 	}
 	s.stops()
 	if rec := readRecord(t, file); !rec.Server.Present || len(of(rec, "server", "wc.dump")) == 0 {
@@ -366,7 +368,8 @@ func TestRecordReplacesAndIsQuiet(t *testing.T) {
 	}
 }
 
-// Without --json a person is told the same, and with --quiet nothing.
+// TestNarrationAndQuiet checks that -v prints the same events as --json, and that --quiet
+// prints nothing.
 func TestNarrationAndQuiet(t *testing.T) {
 	noLeak(t)
 	port := freePort(t)

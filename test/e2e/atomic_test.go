@@ -20,22 +20,22 @@ func atomicExercises() []exercise {
 	const fetchAdd, cmpSwap = "ATOMIC_FETCH_AND_ADD", "ATOMIC_CMP_AND_SWP"
 	run := func(op string, count, add int, first, second string) exercise {
 		sum := count * add
-		checked := says("sum.checked", "msg", "the sum is right", "added", sum, "counter", sum, "low", sum, "high", sum, "exact", true, "right", true)
+		checked := wants("sum.checked", "msg", "the sum is right", "added", sum, "counter", sum, "low", sum, "high", sum, "exact", true, "right", true)
 		return exercise{
 			name:   "atomic, " + op,
 			client: []string{"--job", "atomic", "--op", op, "--count", strconv.Itoa(count), "--add", strconv.Itoa(add)},
-			clientTells: []telling{
-				says("device.queried", "atomic_cap", "IBV_ATOMIC_HCA"),
-				says("region.known", "msg", "remote region counter", "length", 8),
-				says("wr.posted", "msg", "post "+first, "bytes", 8), says("atomic.done", "found", 0, "left", add),
-				says("wr.posted", "msg", "post "+second, "bytes", 8), says("atomic.done", "found", add, "left", 2*add),
-				says("atomics.done", "operations", count, "added", sum, "lost_races", 0, "last_seen", sum),
+			clientEvents: []wantEvent{
+				wants("device.queried", "atomic_cap", "IBV_ATOMIC_HCA"),
+				wants("region.known", "msg", "remote region counter", "length", 8),
+				wants("wr.posted", "msg", "post "+first, "bytes", 8), wants("atomic.done", "found", 0, "left", add),
+				wants("wr.posted", "msg", "post "+second, "bytes", 8), wants("atomic.done", "found", add, "left", 2*add),
+				wants("atomics.done", "operations", count, "added", sum, "lost_races", 0, "last_seen", sum),
 				checked,
 			},
-			crowd: []telling{says("atomics.done", "operations", count, "added", sum), says("sum.checked", "added", sum, "right", true)},
-			serverTells: []telling{
-				says("object.made", "access", "LOCAL_WRITE|REMOTE_ATOMIC", "length", 8),
-				says("wait.begun", "announced", sum),
+			crowd: []wantEvent{wants("atomics.done", "operations", count, "added", sum), wants("sum.checked", "added", sum, "right", true)},
+			serverEvents: []wantEvent{
+				wants("object.made", "access", "LOCAL_WRITE|REMOTE_ATOMIC", "length", 8),
+				wants("wait.begun", "announced", sum),
 				checked,
 			},
 			more: func(t *testing.T, _, s *process) {
@@ -52,7 +52,7 @@ func atomicExercises() []exercise {
 	}
 }
 
-// Eight clients at once, on one counter: no add is lost.
+// TestAtomicSideBySide runs eight clients at once on one counter; no add may be lost.
 func TestAtomicSideBySide(t *testing.T) {
 	noLeak(t)
 	const clients, count = 8, 50
@@ -80,8 +80,8 @@ func TestAtomicSideBySide(t *testing.T) {
 	}
 	s.held.expect(t, s)
 	s.stops()
-	// The last to report has the exact sum. Its line need not be the last: others may be
-	// on their way from their sum to their line.
+	// The last client to report has the exact sum. Its line may not be the last one, because
+	// the server computes a sum before it prints the line.
 	checked := s.all("sum.checked")
 	if len(checked) != clients {
 		t.Fatalf("%d sums checked", len(checked))
@@ -92,19 +92,19 @@ func TestAtomicSideBySide(t *testing.T) {
 	}
 }
 
-// A client that is killed in the midst leaves a sum that nobody knows, and says
-// so to those beside it; after them sums are exact again.
+// TestAtomicClientKilled kills a client during its job. The sum is then unknown, and the
+// server reports that to the other clients. After they have ended, sums are exact again.
 func TestAtomicClientKilled(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--timeout", "60s")
 	dying := s.client(t, "--job", "atomic", "--count", "1000000", "--timeout", "60s")
 	dying.event("operations.untold")
 
-	beside := s.client(t, "--job", "atomic", "--add", "1000000")
-	beside.succeeds()
-	r := beside.find("sum.checked")
+	other := s.client(t, "--job", "atomic", "--add", "1000000")
+	other.succeeds()
+	r := other.find("sum.checked")
 	if r == nil || r["right"] != true || r["exact"] != false || r["low"] != 10e6 || r["high"] != 11e6 || !strings.Contains(r.str("msg"), "clients at work") {
-		t.Errorf("beside one at work: %v", r)
+		t.Errorf("while another client works: %v", r)
 	}
 	kill(t, dying)
 	s.event("client.failed")
@@ -134,8 +134,8 @@ func TestAtomicServerKilled(t *testing.T) {
 	within(t, 8*time.Second, "noticing it", func() { c.fails(1, "operation ", "closed the connection", "look at its output") })
 }
 
-// strangeAdder is a client in this process, with what it takes to add.
-func strangeAdder(t *testing.T, s *server, announced string) (*rc.Conn, func(add uint64)) {
+// rawAdder returns a client in this process, and a function that adds to the counter.
+func rawAdder(t *testing.T, s *server, announced string) (*rc.Conn, func(add uint64)) {
 	t.Helper()
 	var local *verbs.MR
 	conn, err := rc.Dial(timeLimit(t), s.address(), rc.Config{
@@ -164,9 +164,9 @@ func strangeAdder(t *testing.T, s *server, announced string) (*rc.Conn, func(add
 	}
 }
 
-// Clients that lie: the sum is wrong, or the report is none; either is told at
-// both ends, and the next client's sum is exact.
-func TestAtomicStrangers(t *testing.T) {
+// TestAtomicMisbehavingClient runs clients that report a wrong sum or an invalid report. Both ends
+// must report the error, and the next client's sum must be exact.
+func TestAtomicMisbehavingClient(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
 	tests := []struct {
@@ -184,7 +184,7 @@ func TestAtomicStrangers(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			failures := s.failures()
-			conn, add := strangeAdder(t, s, "5")
+			conn, add := rawAdder(t, s, "5")
 			add(test.add)
 			if err := conn.SendNote(timeLimit(t), oob.Note{Name: "added", Data: []byte(test.report)}); err != nil {
 				t.Fatal(err)
@@ -208,12 +208,12 @@ func TestAtomicStrangers(t *testing.T) {
 	s.stops()
 }
 
-// A client that moves has as long as it likes; one that says something else, or
-// nothing, has not.
+// TestAtomicMoves checks that a client that makes progress has no time limit, and that a
+// client without progress or with a wrong message fails.
 func TestAtomicMoves(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--timeout", "4s")
-	conn, add := strangeAdder(t, s, "3")
+	conn, add := rawAdder(t, s, "3")
 	for range 3 {
 		time.Sleep(2 * time.Second)
 		add(1)
@@ -233,22 +233,22 @@ func TestAtomicMoves(t *testing.T) {
 	}
 	conn.Close()
 
-	other, _ := strangeAdder(t, s, "3")
+	other, _ := rawAdder(t, s, "3")
 	if err := other.SendNote(timeLimit(t), oob.Note{Name: "dancing"}); err != nil {
 		t.Fatal(err)
 	}
 	s.event("client.failed", "error", `the client sent the note "dancing", and "added" was to come`)
-	silent, _ := strangeAdder(t, s, "3")
-	s.event("client.failed", "error", "waiting for note") // which timed out, or the job stood still: both after 4 s
+	silent, _ := rawAdder(t, s, "3")
+	s.event("client.failed", "error", "waiting for note") // the wait or the job timed out, both after 4 s
 	silent.Close()
 	other.Close()
 }
 
-// A server may lie too.
-func TestAtomicStrangeServer(t *testing.T) {
+// TestAtomicMisbehavingServer runs a client against a server that reports wrong values.
+func TestAtomicMisbehavingServer(t *testing.T) {
 	noLeak(t)
 	t.Run("shares no counter", func(t *testing.T) {
-		_, c := strangeServer(t, "atomic", "")
+		_, c := rawServer(t, "atomic", "")
 		c.fails(1, `the server shares 0 bytes at 0x0 as "counter"`, "try: a server")
 	})
 	for name, test := range map[string]struct{ verdict, want string }{
@@ -257,7 +257,7 @@ func TestAtomicStrangeServer(t *testing.T) {
 		"a sum that is wrong": {`{"counter":12,"low":10}`, "the sum is wrong: the counter holds 12, and all adds are 10"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, c := strangeServer(t, "atomic", "counter")
+			e, c := rawServer(t, "atomic", "counter")
 			if n, err := e.RecvNote(timeLimit(t), "added"); err != nil || string(n.Data) != "10" {
 				t.Fatalf("%q, %v", n.Data, err)
 			}
@@ -269,8 +269,9 @@ func TestAtomicStrangeServer(t *testing.T) {
 	}
 }
 
-// What a client may announce is checked before anything is made for it.
-func TestAtomicStrangeParameters(t *testing.T) {
+// TestAtomicInvalidParameters checks that the server refuses invalid parameters before it
+// creates any object.
+func TestAtomicInvalidParameters(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
 	for _, params := range []map[string]string{

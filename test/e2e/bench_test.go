@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// benchExercises are every job of them, with few messages.
+// benchExercises returns a short run of each bench job.
 func benchExercises() []exercise {
 	few := []string{"-n", "60"}
 	var list []exercise
@@ -22,7 +22,7 @@ func benchExercises() []exercise {
 	return list
 }
 
-// The flags that change what is posted, and how it is waited for.
+// TestBenchShapes runs jobs with flags that change the posted requests and the waits.
 func TestBenchShapes(t *testing.T) {
 	noLeak(t)
 	for _, e := range []exercise{
@@ -38,7 +38,7 @@ func TestBenchShapes(t *testing.T) {
 	}
 }
 
-// benchmark is a run of a job; what follows its name are its flags.
+// benchmark returns a run of a job. Words after the job's name are flags.
 func benchmark(job string, qps, iters int, flags ...string) exercise {
 	iterations, latency := qps*iters, strings.HasSuffix(job, "-lat")
 	passive := !latency && !strings.HasPrefix(job, "send") || strings.HasPrefix(job, "read") || strings.HasPrefix(job, "atomic")
@@ -53,10 +53,10 @@ func benchmark(job string, qps, iters int, flags ...string) exercise {
 		server = by("peer")
 	}
 	return exercise{
-		name:        "bench-" + job + " " + strings.Join(flags, " "),
-		client:      append([]string{"--job", "bench-" + job}, flags...),
-		clientTells: []telling{says("bench.begun", "qps", qps, "iters", iters), says("bench.header", "msg", "#bytes"), says("bench.result", "by", by("this end"), "iters", iterations)},
-		serverTells: []telling{says("bench.begun", "qps", qps, "iters", iters), says("bench.header", "msg", "#bytes"), says("bench.result", "by", server, "iters", iterations)},
+		name:         "bench-" + job + " " + strings.Join(flags, " "),
+		client:       append([]string{"--job", "bench-" + job}, flags...),
+		clientEvents: []wantEvent{wants("bench.begun", "qps", qps, "iters", iters), wants("bench.header", "msg", "#bytes"), wants("bench.result", "by", by("this end"), "iters", iterations)},
+		serverEvents: []wantEvent{wants("bench.begun", "qps", qps, "iters", iters), wants("bench.header", "msg", "#bytes"), wants("bench.result", "by", server, "iters", iterations)},
 		more: func(t *testing.T, c, s *process) {
 			for _, p := range []*process{c, s} {
 				checkBenchResult(t, p, latency)
@@ -65,13 +65,13 @@ func benchmark(job string, qps, iters int, flags ...string) exercise {
 	}
 }
 
-// checkBenchResult checks that the figures are some, and agree with one another and
-// with the table's row.
+// checkBenchResult checks that the figures are positive, and agree with one another and with
+// the table's row.
 func checkBenchResult(t *testing.T, p *process, latency bool) {
 	t.Helper()
 	r := p.find("bench.result")
 	if r == nil {
-		return // told already
+		return // reported already
 	}
 	figure := func(name string) float64 {
 		n, ok := r[name].(float64)
@@ -89,7 +89,7 @@ func checkBenchResult(t *testing.T, p *process, latency bool) {
 			t.Errorf("%s: %v", p.name, r)
 		}
 		if per := figure("bytes_per_s") / figure("messages_per_s"); per < figure("size")*0.99 || per > figure("size")*1.01 {
-			t.Errorf("%s: %v bytes a message of %v", p.name, per, figure("size"))
+			t.Errorf("%s: %v bytes per message of %v", p.name, per, figure("size"))
 		}
 		return
 	}
@@ -101,7 +101,7 @@ func checkBenchResult(t *testing.T, p *process, latency bool) {
 	}
 }
 
-// A duration, and a sweep over all sizes with its chart.
+// TestBenchLonger runs a job with a duration, and a sweep over all sizes with a chart.
 func TestBenchLonger(t *testing.T) {
 	noLeak(t)
 	chart := filepath.Join(t.TempDir(), "chart.svg")
@@ -123,9 +123,9 @@ func TestBenchLonger(t *testing.T) {
 			c.succeeds()
 			s.succeeds()
 			for _, p := range []*process{c, s.process} {
-				p.told(t, []telling{says("bench.header"), says("bench.result")})
+				p.logged(t, []wantEvent{wants("bench.header"), wants("bench.result")})
 				if n := len(p.all("bench.result")); n != test.rows {
-					t.Errorf("%s told %d results, want %d", p.name, n, test.rows)
+					t.Errorf("%s reported %d results, want %d", p.name, n, test.rows)
 				}
 				for _, r := range p.all("bench.result") {
 					if n, ok := r["iters"].(float64); !ok || n < 5 {
@@ -147,7 +147,8 @@ func TestBenchLonger(t *testing.T) {
 	}
 }
 
-// What the server does not give, and what no device has, is told by one line.
+// TestBenchRefused checks that requests above the limits of the server or the device fail
+// with one line.
 func TestBenchRefused(t *testing.T) {
 	noLeak(t)
 	for _, test := range []struct {
@@ -168,9 +169,9 @@ func TestBenchRefused(t *testing.T) {
 	}
 }
 
-// A peer that dies is noticed at once, and one that hangs within --timeout, by an end
-// that measures and by one that only lends its memory; a run that is longer than that
-// and moves is not cut off.
+// TestBenchPeerGone checks that an end notices at once that its peer has died, and within
+// --timeout that its peer hangs. This holds for an end that measures and for an end that
+// only provides memory. A longer run with progress must not fail.
 func TestBenchPeerGone(t *testing.T) {
 	noLeak(t)
 	for _, job := range []string{"send-bw", "write-bw", "send-lat", "write-lat", "read-lat"} {
@@ -182,8 +183,8 @@ func TestBenchPeerGone(t *testing.T) {
 				s.event("bench.begun")
 				time.Sleep(200 * time.Millisecond)
 				c.signal(gone)
-				s.fails(1)               // by TCP, by a retry limit or for standing still: whichever notices first
-				_ = c.cmd.Process.Kill() // unless it is dead
+				s.fails(1)               // TCP, the retry limit or the lack of progress may be first
+				_ = c.cmd.Process.Kill() // it may have ended
 				c.wait()
 			})
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// bulkExercises use every slot of their windows several times.
+// bulkExercises returns runs that use every slot of their windows several times.
 func bulkExercises() []exercise {
 	odd := []string{"--chunk", "1777", "--outstanding", "5", "--signal-every", "5"}
 	return []exercise{
@@ -29,7 +29,7 @@ func bulkExercises() []exercise {
 	}
 }
 
-// bulk is a run of the job; its name begins with the operation.
+// bulk returns a run of the job. name begins with the operation.
 func bulk(name string, bytes, qps int, flags ...string) exercise {
 	completes := map[string]string{"write": "IBV_WC_RDMA_WRITE", "read": "IBV_WC_RDMA_READ", "send": "IBV_WC_SEND"}
 	op, _, _ := strings.Cut(name, ",")
@@ -38,15 +38,15 @@ func bulk(name string, bytes, qps int, flags ...string) exercise {
 		name:   "bulk, " + name,
 		server: []string{"--max-size", "1M"},
 		client: append([]string{"--job", "bulk", "--op", op, "--size", size, "--qps", strconv.Itoa(qps)}, flags...),
-		clientTells: []telling{
-			says("bulk.begun", "op", op, "bytes", bytes, "qps", qps),
-			says("wr.posted", "verb", "ibv_post_send", "wr_id", 0),
-			says("wr.completed", "opcode", completes[op], "status", "IBV_WC_SUCCESS"),
-			says("bulk.done", "bytes", bytes, "sum", " of "+size+" bytes"),
+		clientEvents: []wantEvent{
+			wants("bulk.begun", "op", op, "bytes", bytes, "qps", qps),
+			wants("wr.posted", "verb", "ibv_post_send", "wr_id", 0),
+			wants("wr.completed", "opcode", completes[op], "status", "IBV_WC_SUCCESS"),
+			wants("bulk.done", "bytes", bytes, "sum", " of "+size+" bytes"),
 		},
-		serverTells: []telling{
-			says("bulk.begun", "op", op, "bytes", bytes, "qps", qps),
-			says("bulk.done", "bytes", bytes, "sum", " of "+size+" bytes"),
+		serverEvents: []wantEvent{
+			wants("bulk.begun", "op", op, "bytes", bytes, "qps", qps),
+			wants("bulk.done", "bytes", bytes, "sum", " of "+size+" bytes"),
 		},
 		more: func(t *testing.T, c, s *process) {
 			if mine, peers := c.find("bulk.done").str("sum"), s.find("bulk.done").str("sum"); mine != peers || !strings.HasPrefix(mine, "xxh64 ") {
@@ -67,7 +67,8 @@ func bulk(name string, bytes, qps int, flags ...string) exercise {
 	}
 }
 
-// The smallest windows, and fewer chunks than there are places for.
+// TestBulkShapes runs the smallest windows, and windows that have more slots than the data
+// has chunks.
 func TestBulkShapes(t *testing.T) {
 	noLeak(t)
 	one := []string{"--chunk", "5000", "--outstanding", "1", "--signal-every", "1"}
@@ -85,9 +86,9 @@ func TestBulkShapes(t *testing.T) {
 	}
 }
 
-// More than the server gives is told by the client before it takes memory, and by
-// the server to a client that does not look.
-func TestBulkWindowAboveTheServers(t *testing.T) {
+// TestBulkWindowAboveLimit checks that the client refuses a window above the server's
+// limit before it allocates memory. The server refuses a client that does not check.
+func TestBulkWindowAboveLimit(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--max-size", "1M")
 	c := s.client(t, "--job", "bulk", "--chunk", "128K")
@@ -100,7 +101,7 @@ func TestBulkWindowAboveTheServers(t *testing.T) {
 	s.stops()
 }
 
-// bulkHello is a client's hello, with these parameters instead of fitting ones.
+// bulkHello returns a client's valid hello, with the parameters in other replaced.
 func bulkHello(other map[string]string) oob.Hello {
 	h := oob.Hello{Role: oob.RoleClient, Job: "bulk", Program: "e2e", Params: map[string]string{
 		"op": "write", "bytes": "65536", "chunk": "4096", "outstanding": "4", "qps": "1", "seed": "0", "max_size": "67108864",
@@ -109,7 +110,7 @@ func bulkHello(other map[string]string) oob.Hello {
 	return h
 }
 
-// refused expects a server's refusal of a hello.
+// refused checks that the server refuses a hello.
 func refused(t *testing.T, s *server, h oob.Hello, want string) {
 	t.Helper()
 	nc := dialRaw(t, s)
@@ -125,7 +126,8 @@ func refused(t *testing.T, s *server, h oob.Hello, want string) {
 	s.event("client.failed", "peer", nc.LocalAddr().String(), "error", want)
 }
 
-// Either end may die in the midst: the other says so, and a server goes on.
+// TestBulkDeath kills one end during the job. The other end must report that, and a server
+// must keep serving.
 func TestBulkDeath(t *testing.T) {
 	noLeak(t)
 	for _, op := range []string{"write", "read", "send"} {
@@ -155,8 +157,8 @@ func TestBulkDeath(t *testing.T) {
 	}
 }
 
-// A server that acknowledges all and gives no credit makes a stall, which is told
-// while it lasts; it ends the job when --timeout has passed.
+// TestBulkStall runs a server that acknowledges all data but gives no credit. The client
+// must report the stall while it lasts, and fail after --timeout.
 func TestBulkStall(t *testing.T) {
 	noLeak(t)
 	c, _ := bulkServer(t, verbs.AccessLocalWrite|verbs.AccessRemoteWrite, "--op", "write", "--timeout", "3s")
@@ -164,8 +166,8 @@ func TestBulkStall(t *testing.T) {
 	c.fails(1, "waiting for the peer's credit: the job stood still for 3s", "--timeout")
 }
 
-// The rows of --csv add up to what was moved. A run that cannot begin leaves the file
-// as it was.
+// TestBulkRows checks that the rows of --csv add up to the moved bytes, and that a run that
+// cannot begin does not change the file.
 func TestBulkRows(t *testing.T) {
 	noLeak(t)
 	file := filepath.Join(t.TempDir(), "rows.csv")
@@ -216,8 +218,8 @@ func TestBulkRows(t *testing.T) {
 	}
 }
 
-// A disk that is full ends the job, at both ends.
-func TestBulkRowsOnAFullDisk(t *testing.T) {
+// TestBulkRowsOnFullDisk checks that a full disk ends the job at both ends.
+func TestBulkRowsOnFullDisk(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
 	c := s.client(t, "--job", "bulk", "--size", "1T", "--csv", "/dev/full")
@@ -262,7 +264,7 @@ func bulkPeer(t *testing.T, s *server, imm uint32, bytes int) {
 	}
 }
 
-// A client that does not keep to what it told is found out.
+// TestBulkLies checks that the server detects a client that does not keep to its hello.
 func TestBulkLies(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
@@ -285,8 +287,8 @@ func TestBulkLies(t *testing.T) {
 	s.stops()
 }
 
-// bulkServer connects a client of the job in this process, with a window of 16 chunks
-// of 64 KiB, for which there are receives, and does nothing more.
+// bulkServer runs a server in this process and a client. The server connects with a window
+// of 16 chunks of 64 KiB, posts receives for them, and does nothing more.
 func bulkServer(t *testing.T, access verbs.Access, flags ...string) (*process, *rc.Conn) {
 	t.Helper()
 	dev := openDevice(t)
@@ -319,7 +321,8 @@ func bulkServer(t *testing.T, access verbs.Access, flags ...string) (*process, *
 	return c, conn
 }
 
-// A server that offers more than the window has is found out.
+// TestBulkServerLies checks that the client detects a server that offers more than the
+// window.
 func TestBulkServerLies(t *testing.T) {
 	noLeak(t)
 	c, conn := bulkServer(t, verbs.AccessRemoteRead, "--op", "read")
@@ -329,8 +332,9 @@ func TestBulkServerLies(t *testing.T) {
 	c.fails(1, "IBV_WC_RECV with the immediate 17 came as a credit, when the count was 0 of 32")
 }
 
-// A server whose data is not what the seed says is found out.
-func TestBulkServerOffersRubbish(t *testing.T) {
+// TestBulkServerOffersWrongData checks that the client detects data that does not match the
+// seed.
+func TestBulkServerOffersWrongData(t *testing.T) {
 	noLeak(t)
 	c, conn := bulkServer(t, verbs.AccessRemoteRead, "--op", "read")
 	if err := conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Imm: 16, Flags: verbs.SendSignaled}}); err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// cPeer starts cpeer/cpeer.c, which make test-rxe compiles; env is for what its
-// comment names.
+// cPeer starts cpeer/cpeer.c, which make test-rxe compiles. The comment of cpeer.c describes
+// the environment variables in env.
 func cPeer(t *testing.T, env []string, format, port string, server ...string) *process {
 	t.Helper()
 	return startBy(t, append([]string{"env"}, env...), "out/cpeer", append([]string{format, device, gidIndex4, port}, server...)...)
@@ -24,7 +24,7 @@ func (p *process) prints(text string) {
 	})
 }
 
-// cRun is a run with a C program at the other end.
+// cRun is a run with a C program as the peer.
 type cRun struct {
 	format string
 	size   int // of its messages
@@ -33,8 +33,8 @@ type cRun struct {
 
 	qps int // of a later rocev2-learn; 0: one that has one and does not say so
 
-	clientTells, serverTells []telling // ours, against theirs
-	theirServer, theirClient []string  // lines that it prints
+	clientEvents, serverEvents []wantEvent // events of our programs
+	theirServer, theirClient   []string    // lines of the C program
 }
 
 func (r *cRun) env() []string {
@@ -59,29 +59,29 @@ func (r *cRun) ours() []string {
 func cRuns() (runs []cRun) {
 	for _, size := range []int{16, 64} {
 		runs = append(runs, cRun{format: "rc-example", size: size,
-			clientTells: []telling{says("message.received", "text", "sent from C", "bytes", size), says("message.received", "text", "read from C"), says("message.sent", "bytes", size)},
-			serverTells: []telling{says("message.sent", "bytes", size), says("message.received", "text", "written by C")},
-			theirServer: []string{"written: RDMA write oper", "done"},
-			theirClient: []string{"received: SEND operation", "read: RDMA read oper", "done"}})
+			clientEvents: []wantEvent{wants("message.received", "text", "sent from C", "bytes", size), wants("message.received", "text", "read from C"), wants("message.sent", "bytes", size)},
+			serverEvents: []wantEvent{wants("message.sent", "bytes", size), wants("message.received", "text", "written by C")},
+			theirServer:  []string{"written: RDMA write oper", "done"},
+			theirClient:  []string{"received: SEND operation", "read: RDMA read oper", "done"}})
 	}
 	for _, mtu := range []int{256, 1024} {
 		runs = append(runs, cRun{format: "rocev2-learn", size: 4096, mtu: mtu, flags: []string{"-s", "grüße"},
-			clientTells: []telling{says("message.sent", "bytes", 8), says("message.received", "text", "reply from C", "bytes", 4096)},
-			serverTells: []telling{says("message.received", "text", "message from C", "bytes", 15), says("message.sent", "bytes", 4096)},
-			theirServer: []string{"received: grüße", "done"},
-			theirClient: []string{"received 4096: grüße", "done"}})
+			clientEvents: []wantEvent{wants("message.sent", "bytes", 8), wants("message.received", "text", "reply from C", "bytes", 4096)},
+			serverEvents: []wantEvent{wants("message.received", "text", "message from C", "bytes", 15), wants("message.sent", "bytes", 4096)},
+			theirServer:  []string{"received: grüße", "done"},
+			theirClient:  []string{"received 4096: grüße", "done"}})
 	}
 	for _, qps := range []int{1, 4, 16} {
 		runs = append(runs, cRun{format: "rocev2-learn", size: 4096, mtu: 1024, qps: qps, flags: []string{"-s", "grüße"},
-			clientTells: slices.Repeat([]telling{says("message.received", "text", "reply from C", "bytes", 4096)}, qps),
-			serverTells: slices.Repeat([]telling{says("message.received", "text", "message from C", "bytes", 4096)}, qps),
-			theirServer: []string{fmt.Sprintf("received %d: grüße", qps), "done"},
-			theirClient: []string{fmt.Sprintf("received %d: grüße", qps), "done"}})
+			clientEvents: slices.Repeat([]wantEvent{wants("message.received", "text", "reply from C", "bytes", 4096)}, qps),
+			serverEvents: slices.Repeat([]wantEvent{wants("message.received", "text", "message from C", "bytes", 4096)}, qps),
+			theirServer:  []string{fmt.Sprintf("received %d: grüße", qps), "done"},
+			theirClient:  []string{fmt.Sprintf("received %d: grüße", qps), "done"}})
 	}
 	return runs
 }
 
-// A C program at one end, then at the other.
+// TestCPeers runs a C program as the server, then as the client.
 func TestCPeers(t *testing.T) {
 	noLeak(t)
 	for _, r := range cRuns() {
@@ -96,7 +96,7 @@ func TestCPeers(t *testing.T) {
 			c := start(t, "rdma_client", append(flags, "--json", ipv4, device, port)...)
 			c.succeeds()
 			s.succeeds()
-			c.told(t, r.clientTells)
+			c.logged(t, r.clientEvents)
 			for _, line := range r.theirServer {
 				s.prints(line)
 			}
@@ -107,7 +107,7 @@ func TestCPeers(t *testing.T) {
 			c := cPeer(t, r.env(), r.format, s.port, ipv4)
 			c.succeeds()
 			s.succeeds()
-			s.told(t, r.serverTells)
+			s.logged(t, r.serverEvents)
 			for _, line := range r.theirClient {
 				c.prints(line)
 			}
@@ -116,11 +116,11 @@ func TestCPeers(t *testing.T) {
 	}
 }
 
-// A C program that ends at any step, or was started without its -g: one clear line,
-// soon, and nothing stays behind.
+// TestCPeersThatEnd runs a C program that ends at any step, or without its -g. Our program
+// must fail soon with one clear line and leave nothing behind.
 func TestCPeersThatEnd(t *testing.T) {
 	noLeak(t)
-	const limit = "--timeout=3s" // of standing still
+	const limit = "--timeout=3s" // without progress
 	for _, test := range []struct {
 		format         string
 		server, client []string // the steps of the C program in each role

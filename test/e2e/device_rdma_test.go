@@ -22,8 +22,8 @@ var (
 	baseline   string // the device's resources with none of our programs running
 )
 
-// sideBySide is how many clients a server serves at once: in an emulated machine
-// each takes its time to start.
+// sideBySide is the number of clients that a server serves at once. It is small because
+// programs start slowly in an emulated machine.
 const sideBySide = 16
 
 func setUp() (cleanUp func(), err error) {
@@ -67,11 +67,10 @@ func readAddresses() error {
 	return nil
 }
 
-// isGID4 says whether gid is the one of the device's that an IPv4 peer is spoken
-// to from.
+// isGID4 reports whether gid is the device's GID for IPv4 peers.
 func isGID4(gid string) bool { return strings.TrimPrefix(gid, "::ffff:") == ipv4 }
 
-// resources counts the device's objects, of all processes: "pd 1 cq 1 qp 1 …".
+// resources counts the device's objects of all processes: "pd 1 cq 1 qp 1 …".
 func resources() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -83,14 +82,14 @@ func resources() (string, error) {
 	return counts, nil
 }
 
-// noLeak is the first thing a test calls: when all that it started has ended,
-// the device must have the resources it had before.
+// noLeak checks, after all programs of the test have ended, that the device has the same
+// resources as before. A test calls noLeak first.
 func noLeak(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() { expectResources(t, baseline) })
 }
 
-// holdings is what a server that waits may hold: nothing but the open device.
+// holdings are the resources that an idle server may have: only the open device.
 type holdings struct{}
 
 func (holdings) note(*server) {}

@@ -16,18 +16,18 @@ import (
 	_ "github.com/rawverbs/rawverbs/softroce"
 )
 
-// The device under test: each process that opens it takes an address of
-// 127.0.0.0/8. TCP goes by 127.0.0.1.
+// The device under test. Each process that opens it takes an address of 127.0.0.0/8. TCP
+// uses 127.0.0.1.
 const (
 	device    = "soft0"
 	ipv4      = "127.0.0.1"
 	gidIndex4 = "1" // the only slot
 )
 
-// sideBySide is how many clients a server serves at once.
+// sideBySide is the number of clients that a server serves at once.
 const sideBySide = 100
 
-// setUp builds the programs, with cgo or without it as these tests were.
+// setUp builds the programs, with cgo if the tests were built with cgo.
 func setUp() (cleanUp func(), err error) {
 	if binaries != "" {
 		return func() {}, nil
@@ -45,15 +45,15 @@ func setUp() (cleanUp func(), err error) {
 	return cleanUp, nil
 }
 
-// isGID4 says whether gid is one that soft0 takes.
+// isGID4 reports whether gid is one that soft0 may have.
 func isGID4(gid string) bool {
 	addr, err := netip.ParseAddr(strings.TrimPrefix(gid, "::ffff:"))
 	return err == nil && addr.Is4() && addr.IsLoopback() && addr != netip.MustParseAddr(ipv4)
 }
 
-// noLeak is the first thing a test calls. The test runs beside others, since most tests
-// wait. Its goroutines carry its name, as do those that they start: with the test they
-// must all end.
+// noLeak checks that the goroutines of the test end with the test. It labels the test's
+// goroutine with the test's name; goroutines inherit the label. noLeak also makes the test
+// parallel, because most tests wait. A test calls noLeak first.
 func noLeak(t *testing.T) {
 	t.Helper()
 	t.Parallel()
@@ -86,8 +86,8 @@ func goroutinesWith(t *testing.T, label string) string {
 	return strings.Join(found, "\n\n")
 }
 
-// holdings is what a server that waits may hold: the files it began with, which
-// are the device's socket, the listener and Go's own.
+// holdings are the resources that an idle server may have: the files that it opened at the
+// start, which are the device's socket, the listener and those of the Go runtime.
 type holdings struct{ files int }
 
 func (h *holdings) note(s *server) { h.files = openFiles(s) }

@@ -17,10 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "write the output of the commands in the documents anew where it has changed")
 
-// The console blocks of these documents are runs: each begins with a command,
-// and what follows it is the command's output; so are the diagrams, whose command
-// is a comment. The blocks under one heading belong together: servers are started
-// in the background, then the others run one after the other.
+// documents have console blocks that the tests run. A block begins with a command; the rest
+// is the output. The command of a diagram is a comment. The blocks under one heading are one
+// run: servers start in the background, the other commands run one after the other.
 // After a change: go test ./test/e2e -run TestDocuments -update
 var documents = []string{"jobs.md", "qp-states.md"}
 
@@ -62,20 +61,20 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// consoleRun is the console blocks under one heading.
+// consoleRun has the console blocks under one heading.
 type consoleRun struct {
 	heading string
 	blocks  []*consoleBlock
 }
 
-// consoleBlock is a command and its output, as the document has it and as it is.
+// consoleBlock is a command, its output in the document, and its actual output (got).
 type consoleBlock struct{ opening, command, output, got string }
 
 func (b *consoleBlock) text(output string) string {
 	return b.opening + b.command + "\n" + output + "```\n"
 }
 
-// openings are how a block begins, up to the command.
+// openings are the beginnings of a block, up to the command.
 var openings = []string{"```console\n$ ", "```mermaid\n%% "}
 
 func consoleRuns(text string) (runs []*consoleRun) {
@@ -104,8 +103,8 @@ func consoleRuns(text string) (runs []*consoleRun) {
 	return runs
 }
 
-// execute runs the commands in a directory with the programs in it, by a TCP port
-// that is free in place of 18515.
+// execute runs the commands in a directory with the programs. It uses a free TCP port
+// instead of 18515.
 func (r *consoleRun) execute(t *testing.T) {
 	dir := t.TempDir()
 	for _, program := range []string{"rdma_server", "rdma_client"} {
@@ -147,7 +146,7 @@ func (r *consoleRun) execute(t *testing.T) {
 	}
 }
 
-// volatile is what differs from run to run.
+// volatile are the parts of an output that differ from run to run.
 var volatile = []struct {
 	pattern *regexp.Regexp
 	instead string
@@ -161,7 +160,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`\b[\d.]+( [KMG]?i?B/s)`), "…$1"},
 	{regexp.MustCompile(`pid[ =]\d+`), "pid …"},
 	{regexp.MustCompile(`text_bytes=\d+ text_crc32c=0x[0-9a-f]+`), "text_bytes=… text_crc32c=…"}, // a text with a pid
-	{regexp.MustCompile(` so=[^·]*$`), ""},                                                       // of two conditions either may come last
+	{regexp.MustCompile(` so=[^·]*$`), ""},                                                       // either of the two conditions may be last
 	{regexp.MustCompile(`\b(seed|mib_per_s|completions|stalls)=[0-9a-f.]+`), "$1=…"},
 	{regexp.MustCompile(`\bxxh64 [0-9a-f]+`), "xxh64 …"},
 	{regexp.MustCompile(`^( \d+ +\d+)( +\d+\.\d+)+$`), "$1 …"}, // a row of figures
@@ -175,12 +174,12 @@ var volatile = []struct {
 	{regexp.MustCompile(`[\d.]+ (seconds|Mbit/sec|usec/iter)`), "… $1"},
 }
 
-// wrapped is the beginning of a line that goes on with the line before it.
+// wrapped matches the beginning of a line that continues the line before.
 var wrapped = regexp.MustCompile(`\n(\[\d+\] )? {12,}`)
 
-// normal is an output without what differs from run to run: lines that were wrapped
-// put together, since they break where numbers let them, and all sorted, since messages
-// of both ends cross.
+// normal returns an output without the parts that differ from run to run. It joins wrapped
+// lines, because numbers change the line breaks. It sorts the lines, because the messages of
+// both ends cross.
 func normal(output string) []string {
 	lines := strings.Split(wrapped.ReplaceAllString(strings.TrimSpace(output), " "), "\n")
 	for i := range lines {
@@ -192,7 +191,7 @@ func normal(output string) []string {
 	return lines
 }
 
-// A document that went stale must be seen to have.
+// TestNormal checks that normal keeps the differences of a stale document.
 func TestNormal(t *testing.T) {
 	a := fmt.Sprintf("[10:00:00.000 #0001 client] SLOW  RESET→INIT  qpn=0x12 mask=%s took=5µs\n", "0x39")
 	b := fmt.Sprintf("[11:00:00.123 #0009 client] SLOW  RESET→INIT  qpn=0xab mask=%s took=7.5ms\n", "0x39")

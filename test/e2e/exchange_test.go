@@ -17,7 +17,7 @@ import (
 
 var exchangeJobs = []string{"exchange-write", "exchange-read"}
 
-// moves of the two machines, as they are told
+// The transitions of the two state machines, as the programs print them.
 var (
 	allSends = []string{"SS_INIT→SS_MR_SENT", "SS_MR_SENT→SS_RDMA_SENT", "SS_RDMA_SENT→SS_DONE_SENT"}
 	allRecvs = []string{"RS_INIT→RS_MR_RECV", "RS_MR_RECV→RS_DONE_RECV"}
@@ -28,22 +28,22 @@ func exchangeExercises() (all []exercise) {
 	for _, job := range exchangeJobs {
 		run := func(name, text, reply string, flags ...string) {
 			rdma := strings.ToUpper(strings.TrimPrefix(job, "exchange-")) // WRITE or READ
-			tells := func(mine, peers string) []telling {
-				return []telling{
-					says("wr.posted", "verb", "ibv_post_recv", "wr_id", 1, "bytes", 64),
-					says("wr.posted", "verb", "ibv_post_recv", "wr_id", 2, "bytes", 64),
-					says("exchange.message", "msg", "send MSG_MR"),
-					says("wr.posted", "msg", "post RDMA_"+rdma),
-					says("wr.completed", "opcode", "IBV_WC_RDMA_"+rdma, "status", "IBV_WC_SUCCESS"),
-					says("exchange.message", "msg", "send MSG_DONE"),
-					says("qp.drained", "flushed", 0),
+			tells := func(mine, peers string) []wantEvent {
+				return []wantEvent{
+					wants("wr.posted", "verb", "ibv_post_recv", "wr_id", 1, "bytes", 64),
+					wants("wr.posted", "verb", "ibv_post_recv", "wr_id", 2, "bytes", 64),
+					wants("exchange.message", "msg", "send MSG_MR"),
+					wants("wr.posted", "msg", "post RDMA_"+rdma),
+					wants("wr.completed", "opcode", "IBV_WC_RDMA_"+rdma, "status", "IBV_WC_SUCCESS"),
+					wants("exchange.message", "msg", "send MSG_DONE"),
+					wants("qp.drained", "flushed", 0),
 				}
 			}
 			all = append(all, exercise{
-				name:        job + ", " + name,
-				client:      append([]string{"--job", job, "-s", text}, flags...),
-				clientTells: tells(text, reply),
-				serverTells: tells(reply, text),
+				name:         job + ", " + name,
+				client:       append([]string{"--job", job, "-s", text}, flags...),
+				clientEvents: tells(text, reply),
+				serverEvents: tells(reply, text),
 				more: func(t *testing.T, c, s *process) {
 					for _, p := range []*process{c, s} {
 						expectMoves(t, p, allSends, allRecvs)
@@ -67,24 +67,25 @@ func exchangeExercises() (all []exercise) {
 	return all
 }
 
-// leaveEarlyExercise is seed 004's puzzle: exactly one flush, and it is explained.
+// leaveEarlyExercise runs --leave-early: exactly one request is flushed, and the programs
+// explain it.
 func leaveEarlyExercise(job string) exercise {
 	return exercise{
 		name:   job + ", --leave-early",
 		client: []string{"--job", job, "--leave-early"},
-		clientTells: []telling{
-			says("peer.disconnected", "send", "SS_DONE_SENT", "receive", "RS_MR_RECV"),
-			says("wr.completed", "wr_id", 2, "status", "IBV_WC_WR_FLUSH_ERR"),
-			says("lab.explained", "msg", "Flushed: work request 2, the receive for MSG_DONE. Status 5"),
-			says("lab.explained", "msg", "A flush is a consequence, never a cause"),
-			says("lab.explained", "msg", "The first cause: the server left"),
-			says("lab.explained", "msg", "Without --leave-early the same receive completes with status 0"),
-			says("qp.drained", "flushed", 0),
+		clientEvents: []wantEvent{
+			wants("peer.disconnected", "send", "SS_DONE_SENT", "receive", "RS_MR_RECV"),
+			wants("wr.completed", "wr_id", 2, "status", "IBV_WC_WR_FLUSH_ERR"),
+			wants("lab.explained", "msg", "Flushed: work request 2, the receive for MSG_DONE. Status 5"),
+			wants("lab.explained", "msg", "A flush is a consequence, never a cause"),
+			wants("lab.explained", "msg", "The first cause: the server left"),
+			wants("lab.explained", "msg", "Without --leave-early the same receive completes with status 0"),
+			wants("qp.drained", "flushed", 0),
 		},
-		serverTells: []telling{
-			says("leave.early", "send", "SS_RDMA_SENT", "receive", "RS_DONE_RECV"),
-			says("qp.transition", "from", "RTS", "to", "ERR"),
-			says("qp.drained", "flushed", 0),
+		serverEvents: []wantEvent{
+			wants("leave.early", "send", "SS_RDMA_SENT", "receive", "RS_DONE_RECV"),
+			wants("qp.transition", "from", "RTS", "to", "ERR"),
+			wants("qp.drained", "flushed", 0),
 		},
 		more: func(t *testing.T, c, s *process) {
 			expectMoves(t, c, allSends, allRecvs[:1])
@@ -97,7 +98,7 @@ func leaveEarlyExercise(job string) exercise {
 					}
 				}
 				if flushes != want {
-					t.Errorf("%s told of %d completions that failed, want %d", p.name, flushes, want)
+					t.Errorf("%s logged %d failed completions, want %d", p.name, flushes, want)
 				}
 			}
 		},
@@ -126,7 +127,7 @@ func expectText(t *testing.T, p *process, event, begins string, length int) {
 	}
 }
 
-// Texts and regions that cannot be had.
+// TestExchangeTooLarge checks texts and regions above the limits.
 func TestExchangeTooLarge(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--max-size", "10")
@@ -139,12 +140,12 @@ func TestExchangeTooLarge(t *testing.T) {
 	s.stops()
 }
 
-// exchanger is an end in this process, written by the layout that is documented
-// and by nothing of the jobs', that keeps to no order.
+// exchanger is an end in this process that may send any message in any order. It implements
+// the documented message layout and shares no code with the jobs.
 type exchanger struct {
 	*rc.Conn
-	region *verbs.MR // for the peer to write and read, and to send from
-	shares string    // the region's name over TCP; "" tells nothing of it there
+	region *verbs.MR // the peer may write and read it; this end sends from it
+	shares string    // the region's name over TCP; "": the region is not announced
 }
 
 func (e *exchanger) prepare(c *rc.Conn) (err error) {
@@ -167,8 +168,8 @@ func (e *exchanger) config(t *testing.T, dev *verbs.Device, job string) rc.Confi
 	}
 }
 
-// strangeClient is connected to a server.
-func strangeClient(t *testing.T, s *server, job string) *exchanger {
+// rawClient returns an exchanger that is connected to a server.
+func rawClient(t *testing.T, s *server, job string) *exchanger {
 	t.Helper()
 	e := &exchanger{}
 	var err error
@@ -179,8 +180,8 @@ func strangeClient(t *testing.T, s *server, job string) *exchanger {
 	return e
 }
 
-// strangeServer is connected to a real client, which it returns as well.
-func strangeServer(t *testing.T, job, shares string, flags ...string) (*exchanger, *process) {
+// rawServer returns an exchanger and the real client that is connected to it.
+func rawServer(t *testing.T, job, shares string, flags ...string) (*exchanger, *process) {
 	t.Helper()
 	e, dev := &exchanger{shares: shares}, openDevice(t)
 	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), e.config(t, dev, job))
@@ -205,7 +206,7 @@ func strangeServer(t *testing.T, job, shares string, flags ...string) (*exchange
 	return e, c
 }
 
-// post SENDs bytes, and does not wait.
+// post posts a SEND and does not wait for its completion.
 func (e *exchanger) post(t *testing.T, message []byte) {
 	t.Helper()
 	n := copy(e.region.Bytes(), message)
@@ -214,7 +215,7 @@ func (e *exchanger) post(t *testing.T, message []byte) {
 	}
 }
 
-// sent waits until what was posted is acknowledged.
+// sent waits until the posted SENDs are acknowledged.
 func (e *exchanger) sent(t *testing.T) {
 	t.Helper()
 	if _, err := e.WaitSend(timeLimit(t)); err != nil {
@@ -246,14 +247,14 @@ func exchangeDone(text string) []byte {
 	return exchangeMessage(2, 0, 0, crc, 0, uint64(len(text)))
 }
 
-// mr is this end's own MSG_MR, with an empty text.
+// mr returns this end's MSG_MR, with an empty text.
 func (e *exchanger) mr() []byte {
 	return exchangeMessage(1, e.region.Addr()+2048, e.region.RKey(), 0, 2048, 0)
 }
 
-// What a stranger may do instead of the job. Each is told at the server in one
-// error that names it, the stranger is told too, and the server serves on.
-func TestExchangeStrangers(t *testing.T) {
+// TestExchangeMisbehavingClient runs clients that break the job's protocol. The server must report
+// each fault in one error, send the error to the client, and keep serving.
+func TestExchangeMisbehavingClient(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
 	say := func(messages ...func(*exchanger) []byte) func(*testing.T, *exchanger) {
@@ -312,13 +313,13 @@ func TestExchangeStrangers(t *testing.T) {
 			if wc, err := e.WaitSend(timeLimit(t)); err == nil {
 				t.Errorf("the WRITE was let in: %+v", wc)
 			}
-		}, []string{"IBV_"}}, // by the completion that it flushes, or by the device's event
+		}, []string{"IBV_"}}, // the flushed completion or the device's event reports it
 	}
 	for _, test := range tests {
 		for _, job := range test.jobs {
 			t.Run(job+"/"+test.name, func(t *testing.T) {
 				failures := s.failures()
-				e := strangeClient(t, s, job)
+				e := rawClient(t, s, job)
 				test.do(t, e)
 				r := s.nextFailure(failures)
 				for _, want := range test.want {
@@ -333,23 +334,23 @@ func TestExchangeStrangers(t *testing.T) {
 	s.stops()
 }
 
-// A server may break the order too.
-func TestExchangeStrangeServer(t *testing.T) {
+// TestExchangeMisbehavingServer runs a server that breaks the order of the messages.
+func TestExchangeMisbehavingServer(t *testing.T) {
 	noLeak(t)
 	for _, job := range exchangeJobs {
 		t.Run(job, func(t *testing.T) {
-			e, c := strangeServer(t, job, "")
+			e, c := rawServer(t, job, "")
 			e.post(t, exchangeDone(""))
 			c.fails(1, "MSG_DONE came in the state RS_INIT", "try: a peer")
-			// and is told so
+			// The client must report the fault to the server.
 			if _, err := e.RecvNote(timeLimit(t), "none"); err == nil || !strings.Contains(err.Error(), "MSG_DONE came in the state RS_INIT") {
-				t.Errorf("the server heard %v", err)
+				t.Errorf("the server got %v", err)
 			}
 		})
 	}
 }
 
-// exchangeSteps are how far a stranger goes before it dies.
+// exchangeSteps are the steps after which a peer dies.
 var exchangeSteps = []struct {
 	name string
 	do   func(*testing.T, *exchanger)
@@ -360,7 +361,8 @@ var exchangeSteps = []struct {
 	{"MSG_MR received", func(t *testing.T, e *exchanger) { e.peersMR(t) }},
 }
 
-// A peer dies at each step: as when it is killed, its end of TCP goes with it.
+// TestExchangePeerDies lets the peer die at each step. As in a killed process, its TCP
+// connection closes too.
 func TestExchangePeerDies(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
@@ -375,14 +377,14 @@ func TestExchangePeerDies(t *testing.T) {
 			name := job + ", " + exchangeSteps[steps].name
 			t.Run("client/"+name, func(t *testing.T) {
 				failures := s.failures()
-				e := strangeClient(t, s, job)
+				e := rawClient(t, s, job)
 				within(t, 8*time.Second, "noticing it", func() {
 					die(t, e)
 					s.nextFailure(failures)
 				})
 			})
 			t.Run("server/"+name, func(t *testing.T) {
-				e, c := strangeServer(t, job, "")
+				e, c := rawServer(t, job, "")
 				within(t, 8*time.Second, "noticing it", func() {
 					die(t, e)
 					c.fails(1, "closed the connection", "look at its output")
@@ -394,7 +396,7 @@ func TestExchangePeerDies(t *testing.T) {
 	s.stops()
 }
 
-// failures counts the clients that failed so far; nextFailure waits for one more.
+// failures returns the number of clients that have failed; nextFailure waits for one more.
 func (s *server) failures() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -412,8 +414,8 @@ func (s *server) nextFailure(after int) (next record) {
 	return next
 }
 
-// The real ends are killed in the midst of the job, by kill -9, at each move of
-// their machines; they may get further before it hits, even to the end.
+// TestExchangeKilled kills the real programs with kill -9 at each transition of their state
+// machines. A program may get further before the signal arrives, even to the end.
 func TestExchangeKilled(t *testing.T) {
 	noLeak(t)
 	for _, job := range exchangeJobs {
@@ -442,25 +444,26 @@ func TestExchangeKilled(t *testing.T) {
 
 func kill(t *testing.T, p *process) {
 	t.Helper()
-	p.cmd.Process.Kill() // one that is over already is not to be found
+	p.cmd.Process.Kill() // fails if the process has already ended
 	p.wait()
 }
 
-// A server of another kind, which does not leave.
+// TestLeaveEarlyWithoutLeaving runs a client with --leave-early against a server that does
+// not disconnect.
 func TestLeaveEarlyWithoutLeaving(t *testing.T) {
 	noLeak(t)
-	e, c := strangeServer(t, "exchange-write", "", "--leave-early")
+	e, c := rawServer(t, "exchange-write", "", "--leave-early")
 	if params := e.PeerHello().Params; params["leave_early"] != "1" {
 		t.Errorf("the client's parameters: %v", params)
 	}
 	e.post(t, e.mr())
 	e.sent(t)
 	e.post(t, exchangeDone(""))
-	// From here on the client may have seen MSG_DONE, and given up.
+	// From here on the client may have received MSG_DONE and failed.
 	if _, err := e.WaitSend(timeLimit(t)); err != nil && !errors.As(err, new(*oob.PeerError)) {
 		t.Fatal(err)
 	}
-	// Says what a server says that has left, and is in RTS.
+	// Send the note of a server that has disconnected, but stay in RTS.
 	if err := e.SendNote(timeLimit(t), oob.Note{Name: "disconnected"}); err != nil && !errors.As(err, new(*oob.PeerError)) {
 		t.Fatal(err)
 	}

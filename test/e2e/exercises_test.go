@@ -8,32 +8,30 @@ import (
 	"testing"
 )
 
-// exercise is one run of a job, and what both ends must tell of it. The same
-// table runs on the device under test, and between the software device and
-// rdma_rxe each way round.
+// exercise is one run of a job and the events that both ends must log. The same table runs
+// on the device under test, and between the software device and rdma_rxe in both directions.
 type exercise struct {
 	name   string
 	server []string // flags
 	client []string // flags
-	// what each end must tell, in this order among the rest
-	serverTells, clientTells []telling
-	// more has what a telling cannot say; nil is nothing more
+	// the events that each end must log, in this order, among others
+	serverEvents, clientEvents []wantEvent
+	// more makes further checks; nil: none
 	more  func(t *testing.T, c, s *process)
-	once  bool      // a server would refuse it the second time
-	crowd []telling // what the client tells if it is one of many; nil: the same
+	once  bool        // a server refuses the run the second time
+	crowd []wantEvent // the client's events if it is one of many clients; nil: the same
 }
 
-// telling is a record: its event, and attributes as key, value, …, where a value
-// may be a part of the attribute's and a number is compared as one.
-type telling struct {
+// wantEvent is an expected record: its event, and attributes as key, value, … A value matches
+// if the attribute's value contains it; numbers are compared as numbers.
+type wantEvent struct {
 	event string
 	attrs []any
 }
 
-func says(event string, attrs ...any) telling { return telling{event, attrs} }
+func wants(event string, attrs ...any) wantEvent { return wantEvent{event, attrs} }
 
-// exercises returns a run of every job; those with files make them in t's own
-// directory.
+// exercises returns runs of every job. Runs with files create them in a directory of t.
 func exercises(t *testing.T) []exercise {
 	return slices.Concat(sendExercises(), writeReadExercises(), writeImmExercises(), exchangeExercises(), atomicExercises(),
 		bulkExercises(), fileExercises(t), benchExercises())
@@ -41,10 +39,10 @@ func exercises(t *testing.T) []exercise {
 
 func sendExercises() []exercise {
 	return []exercise{{
-		name:        "send",
-		client:      []string{"--job", "send", "-s", "grüße, 世界"},
-		serverTells: []telling{says("wr.completed", "opcode", "IBV_WC_RECV", "byte_len", 15), says("message.received", "text", "grüße, 世界"), says("wr.completed", "opcode", "IBV_WC_SEND")},
-		clientTells: []telling{says("wr.posted", "verb", "ibv_post_send", "bytes", 15), says("message.received", "text", "the server received 15 bytes: grüße, 世界")},
+		name:         "send",
+		client:       []string{"--job", "send", "-s", "grüße, 世界"},
+		serverEvents: []wantEvent{wants("wr.completed", "opcode", "IBV_WC_RECV", "byte_len", 15), wants("message.received", "text", "grüße, 世界"), wants("wr.completed", "opcode", "IBV_WC_SEND")},
+		clientEvents: []wantEvent{wants("wr.posted", "verb", "ibv_post_send", "bytes", 15), wants("message.received", "text", "the server received 15 bytes: grüße, 世界")},
 	}}
 }
 
@@ -53,18 +51,18 @@ func writeReadExercises() []exercise {
 		return exercise{
 			name:   "write-read, " + name,
 			client: append([]string{"--job", "write-read", "-s", text}, flags...),
-			clientTells: []telling{
-				says("region.known", "msg", "remote region buffer"),
-				says("wr.posted", "msg", "post RDMA_WRITE", "bytes", len(text)),
-				says("wr.completed", "opcode", "IBV_WC_RDMA_WRITE", "status", "IBV_WC_SUCCESS"),
-				says("wr.posted", "msg", "post RDMA_READ", "bytes", len(text)),
-				says("wr.completed", "opcode", "IBV_WC_RDMA_READ", "byte_len", len(text)),
-				says("text.read", "text", text),
-				says("buffers.match", "msg", "SUCCESS, source and destination buffers match", "bytes", len(text)),
+			clientEvents: []wantEvent{
+				wants("region.known", "msg", "remote region buffer"),
+				wants("wr.posted", "msg", "post RDMA_WRITE", "bytes", len(text)),
+				wants("wr.completed", "opcode", "IBV_WC_RDMA_WRITE", "status", "IBV_WC_SUCCESS"),
+				wants("wr.posted", "msg", "post RDMA_READ", "bytes", len(text)),
+				wants("wr.completed", "opcode", "IBV_WC_RDMA_READ", "byte_len", len(text)),
+				wants("text.read", "text", text),
+				wants("buffers.match", "msg", "SUCCESS, source and destination buffers match", "bytes", len(text)),
 			},
-			serverTells: []telling{
-				says("object.made", "access", "LOCAL_WRITE|REMOTE_WRITE|REMOTE_READ"),
-				says("region.holds", "text", text[:min(len(text), 256)]),
+			serverEvents: []wantEvent{
+				wants("object.made", "access", "LOCAL_WRITE|REMOTE_WRITE|REMOTE_READ"),
+				wants("region.holds", "text", text[:min(len(text), 256)]),
 			},
 			more: func(t *testing.T, _, s *process) {
 				if r := s.find("wr.completed"); r != nil {
@@ -82,32 +80,32 @@ func writeReadExercises() []exercise {
 	}
 }
 
-// check compares what two processes that have ended told with what they must.
+// check compares the events of two processes that have ended with the expected events.
 func (e exercise) check(t *testing.T, c, s *process) {
 	t.Helper()
-	c.told(t, e.clientTells)
-	s.told(t, e.serverTells)
+	c.logged(t, e.clientEvents)
+	s.logged(t, e.serverEvents)
 	if e.more != nil {
 		e.more(t, c, s)
 	}
 }
 
-// told checks that a process has told these, in this order among the rest, and
-// that it is done.
-func (p *process) told(t *testing.T, all []telling) {
+// logged checks that a process has logged the events in all, in this order, among others, and
+// that its job is done.
+func (p *process) logged(t *testing.T, all []wantEvent) {
 	t.Helper()
 	rest := p.records
-	for _, want := range append(all[:len(all):len(all)], says("run.done")) {
+	for _, want := range append(all[:len(all):len(all)], wants("run.done")) {
 		i := slices.IndexFunc(rest, want.matches)
 		if i < 0 {
-			t.Errorf("%s did not tell, or not in this order: %s %v", p.name, want.event, want.attrs)
+			t.Errorf("%s did not log, or not in this order: %s %v", p.name, want.event, want.attrs)
 			continue
 		}
 		rest = rest[i+1:]
 	}
 }
 
-func (w telling) matches(r record) bool {
+func (w wantEvent) matches(r record) bool {
 	if r.str("event") != w.event {
 		return false
 	}
@@ -131,7 +129,7 @@ func (w telling) matches(r record) bool {
 	return true
 }
 
-// Every job, on the device under test, and its record.
+// TestJobs runs every job on the device under test and checks its record.
 func TestJobs(t *testing.T) {
 	noLeak(t)
 	for _, e := range exercises(t) {
@@ -139,7 +137,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// run does the exercise on the device under test.
+// run runs the exercise on the device under test.
 func (e exercise) run(t *testing.T) {
 	t.Helper()
 	s := serve(t, append([]string{"--once"}, e.server...)...)

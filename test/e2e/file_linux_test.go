@@ -7,20 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// However the server ends in the midst of a file, nothing of it is left.
+// TestFileServerEnds checks that nothing of a file is left, however the server ends during
+// the transfer.
 func TestFileServerEnds(t *testing.T) {
 	noLeak(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
 			folder := t.TempDir()
-			// Where there are no files without a name, a killed server leaves a hidden one.
+			// On a file system without unnamed files, a killed server leaves a hidden file.
 			fd, err := unix.Open(folder, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 			if err != nil {
 				t.Fatalf("the tests need a file system with O_TMPFILE for %s: %v; try: another TMPDIR", folder, err)
 			}
 			unix.Close(fd)
 			s := serve(t, "--dir", folder)
-			f := halfSent(t, s, "name")
+			f := partialSender(t, s, "name")
 			s.signal(signal)
 			if signal == syscall.SIGKILL {
 				s.wait()
@@ -28,7 +29,7 @@ func TestFileServerEnds(t *testing.T) {
 				s.fails(130, "stopped by the signal "+signal.String())
 			}
 			if _, err := f.WaitRecv(timeLimit(t)); err == nil {
-				t.Error("the client got a credit")
+				t.Error("the client received a credit")
 			}
 			f.close()
 			holds(t, folder)

@@ -14,7 +14,8 @@ import (
 	"github.com/rawverbs/rawverbs/rc"
 )
 
-// Names that the client program would not send. The server refuses them itself.
+// TestFileHostileNames sends names that rdma_client does not send. The server must refuse
+// them itself.
 func TestFileHostileNames(t *testing.T) {
 	noLeak(t)
 	above := t.TempDir()
@@ -34,7 +35,7 @@ func TestFileHostileNames(t *testing.T) {
 		"-rf":                      "begins with a dash",
 		" ":                        "a space",
 		"no\u00a0break":            "U+00A0",
-		strings.Repeat("x", 255-7): "", // a file system may allow fewer: with a try
+		strings.Repeat("x", 255-7): "", // a file system may allow less; the error has a remedy
 	}
 	for name, want := range tests {
 		f, err := dialSender(t, s, name, 1)
@@ -58,14 +59,14 @@ func TestFileHostileNames(t *testing.T) {
 	s.stops()
 }
 
-// Sizes and chunks that no file has.
+// TestFileHostileSizes sends impossible sizes and chunks.
 func TestFileHostileSizes(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
 	s := serve(t, "--dir", folder)
 	for _, size := range []int64{-1, 1 << 62} {
 		if _, err := dialSender(t, s, "name", size); err == nil {
-			t.Errorf("a file of %d bytes was let in", size)
+			t.Errorf("a file of %d bytes was accepted", size)
 		}
 	}
 	for _, params := range []map[string]string{
@@ -88,7 +89,7 @@ func TestFileHostileSizes(t *testing.T) {
 	s.stops()
 }
 
-// A client that sends on, however slowly, is not cut off.
+// TestFileSlowClient checks that a client that sends slowly does not fail.
 func TestFileSlowClient(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
@@ -112,8 +113,8 @@ func TestFileSlowClient(t *testing.T) {
 	s.stops()
 }
 
-// The file changes when half of it is sent: the client notices, and the server is
-// told before it has the hash.
+// TestFileChanges changes the file when half of it is sent. The client must notice and report
+// the change to the server instead of sending the hash.
 func TestFileChanges(t *testing.T) {
 	noLeak(t)
 	const size = 20 * fakeChunk
@@ -126,7 +127,7 @@ func TestFileChanges(t *testing.T) {
 			path := writeFile(t, "file", size)
 			k := listenTaker(t)
 			c := k.sender(path)
-			time.Sleep(20 * time.Millisecond) // file systems' clocks tick every 10 ms at the slowest
+			time.Sleep(20 * time.Millisecond) // the clocks of file systems tick at least every 10 ms
 			if err := change(path); err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +137,7 @@ func TestFileChanges(t *testing.T) {
 			for err := error(nil); ; {
 				if _, err = k.conn.WaitRecv(timeLimit(t)); err != nil {
 					if !strings.Contains(err.Error(), want) {
-						t.Errorf("the server was told: %v", err)
+						t.Errorf("the server got: %v", err)
 					}
 					return
 				}

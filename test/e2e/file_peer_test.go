@@ -19,8 +19,7 @@ const (
 	fakeSlots = 16
 )
 
-// fakeSender is a client of the job file, in this process, that does no more than
-// its test says.
+// fakeSender is a client of the job file in this process. It does only what the test calls.
 type fakeSender struct {
 	*rc.Conn
 	t      *testing.T
@@ -29,8 +28,8 @@ type fakeSender struct {
 	remote oob.Region
 }
 
-// dialSender connects a fakeSender whose file is said to have a name and a size.
-// The error is the server's refusal.
+// dialSender connects a fakeSender that announces a file with this name and size. The error
+// is the server's refusal.
 func dialSender(t *testing.T, s *server, name string, size int64) (*fakeSender, error) {
 	t.Helper()
 	f := &fakeSender{t: t, dev: openDevice(t)}
@@ -81,7 +80,7 @@ func (f *fakeSender) send(slot int, imm uint32, data []byte) {
 	}
 }
 
-// credit waits until the server has disposed of n messages.
+// credit waits until the server has processed n messages.
 func (f *fakeSender) credit(n uint32) {
 	f.t.Helper()
 	for {
@@ -95,9 +94,9 @@ func (f *fakeSender) credit(n uint32) {
 	}
 }
 
-// halfSent is a sender in the midst of its file: the server has written one chunk
-// of three.
-func halfSent(t *testing.T, s *server, name string) *fakeSender {
+// partialSender returns a sender whose file is partly sent: the server has written one chunk of
+// three.
+func partialSender(t *testing.T, s *server, name string) *fakeSender {
 	t.Helper()
 	f := mustDialSender(t, s, name, 3*fakeChunk)
 	f.send(0, 0, make([]byte, fakeChunk))
@@ -111,8 +110,8 @@ func (s *server) awaitFailures(n int) {
 	s.await(fmt.Sprintf("%d clients that failed", n), func() bool { return len(s.all("client.failed")) == n })
 }
 
-// A client that does not keep to the job: nothing of its file is left, and others
-// are served.
+// TestFileLies runs clients that break the job's protocol. Nothing of their files may be
+// left, and the server must keep serving.
 func TestFileLies(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
@@ -139,14 +138,14 @@ func TestFileLies(t *testing.T) {
 				f.t.Fatal(err)
 			}
 		}, "the completion is IBV_WC_RECV of 0 bytes"},
-		"beside the ring": {func(f *fakeSender) {
+		"outside the ring": {func(f *fakeSender) {
 			f.remote.Addr += 2 * fakeChunk
 			f.send(0, 0, data)
-			if _, err := f.WaitSend(timeLimit(f.t)); err == nil { // REM_ACCESS_ERR, or the server's word by TCP
+			if _, err := f.WaitSend(timeLimit(f.t)); err == nil { // REM_ACCESS_ERR, or the server's error over TCP
 				f.t.Error("it was written")
 			}
 			f.Fail("job", fmt.Errorf("it may not write there"))
-		}, ""}, // what the server sees of it is its device's choice
+		}, ""}, // the server's error depends on its device
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := mustDialSender(t, s, "name", fakeChunk)
@@ -162,7 +161,8 @@ func TestFileLies(t *testing.T) {
 	s.stops()
 }
 
-// However a client goes in the midst of a file, nothing of it is left.
+// TestFileClientGone checks that nothing of a file is left, however its client ends during
+// the transfer.
 func TestFileClientGone(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
@@ -176,7 +176,7 @@ func TestFileClientGone(t *testing.T) {
 		"falls still": {func(*fakeSender) {}, "waiting for chunk 1: the job stood still for 5s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := halfSent(t, s, name)
+			f := partialSender(t, s, name)
 			test.goes(f)
 			s.event("client.failed", "error", test.want)
 			holds(t, folder)
@@ -187,8 +187,8 @@ func TestFileClientGone(t *testing.T) {
 	s.stops()
 }
 
-// fakeTaker is a server of the job file in this process, which gives no slot back
-// until it is told to.
+// fakeTaker is a server of the job file in this process. It returns slots only when the test
+// calls credit.
 type fakeTaker struct {
 	*muteServer
 	t    *testing.T
@@ -215,7 +215,7 @@ func listenTaker(t *testing.T) *fakeTaker {
 	return k
 }
 
-// sender starts a client that is soon stuck: all slots are full.
+// sender starts a client that soon waits, because all slots are full.
 func (k *fakeTaker) sender(path string, flags ...string) *process {
 	k.t.Helper()
 	c := start(k.t, "rdma_client", append(flags, "--job", "file", "--file", path, "--chunk", strconv.Itoa(fakeChunk), "--json", ipv4, device, k.port)...)
@@ -229,7 +229,7 @@ func (k *fakeTaker) sender(path string, flags ...string) *process {
 	return c
 }
 
-// credit gives slots back: the immediate is how many messages are disposed of.
+// credit returns slots. The immediate is the total number of processed messages.
 func (k *fakeTaker) credit(total uint32) {
 	k.t.Helper()
 	if err := k.conn.QP().PostRecv(make([]verbs.RecvWR, fakeSlots)); err != nil {
@@ -240,8 +240,8 @@ func (k *fakeTaker) credit(total uint32) {
 	}
 }
 
-// A client waits for a slot as long as the timeout, hears of a server that goes,
-// stops when it is told to, and believes no credit for what it has not sent.
+// TestFileNoCredit checks a client that waits for a slot. It must fail at the timeout, when
+// the server ends, on a signal, and on a credit for messages that it has not sent.
 func TestFileNoCredit(t *testing.T) {
 	noLeak(t)
 	path := writeFile(t, "file", 100*fakeChunk)
@@ -261,7 +261,7 @@ func TestFileNoCredit(t *testing.T) {
 				k.t.Fatal(err)
 			}
 			k.credit(1)
-		}, 1, "completed with IBV_WC_REM_ACCESS_ERR (10)"}, // and not that a receive was flushed, which follows
+		}, 1, "completed with IBV_WC_REM_ACCESS_ERR (10)"}, // not the flushed receive that follows
 		"none": {nil, func(k *fakeTaker, _ *process) { k.credit(0) }, 1, "with the immediate 0, and a credit from 1 to 16 was to come"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// The disk is full in the midst of a file. There was room when it was announced.
+// TestFileDiskFull fills the disk during a transfer. There was room when the file was
+// announced.
 func TestFileDiskFull(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
@@ -45,7 +46,7 @@ func TestFileDiskFull(t *testing.T) {
 	f.close()
 	holds(t, folder, "other")
 
-	// And there is none when it is announced.
+	// Now the disk is full when the file is announced.
 	c := s.client(t, "--job", "file", "--file", writeFile(t, "file", 1000))
 	c.fails(1, "the file has 1000B (1000 bytes), and the server's folder has room for 0B")
 	if err := os.Remove(filepath.Join(folder, "other")); err != nil {

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What does not depend on the device is tested here, where processes start quickly.
+// Tests that do not depend on the device run only on soft0, where processes start quickly.
 
-// What may not be sent, told before anybody connects.
+// TestFileBadInput checks the errors of wrong files and folders, before any connection.
 func TestFileBadInput(t *testing.T) {
 	noLeak(t)
 	file, folder := writeFile(t, "file", 10), t.TempDir()
@@ -44,8 +44,8 @@ func TestFileBadInput(t *testing.T) {
 	})
 }
 
-// A folder that its permissions close to the server. Root is not asked for
-// permissions, but for this capability.
+// TestFileFolderNotWritable runs a server that may not write to its folder. Root ignores
+// permissions, so as root the server runs without the capability to do so.
 func TestFileFolderNotWritable(t *testing.T) {
 	noLeak(t)
 	var by []string
@@ -59,7 +59,8 @@ func TestFileFolderNotWritable(t *testing.T) {
 	startBy(t, by, "rdma_server", "--dir", folder, device, "0").fails(1, "--dir: create a file in the folder "+folder, "permission denied", "try: a folder that the server may write to")
 }
 
-// What the server does not take, told to both before any of it is sent.
+// TestFileRefused checks that both ends report a file that the server refuses, before any
+// data is sent.
 func TestFileRefused(t *testing.T) {
 	noLeak(t)
 	file, folder := writeFile(t, "file", 1000), t.TempDir()
@@ -70,7 +71,7 @@ func TestFileRefused(t *testing.T) {
 	s := serve(t, "--dir", folder, "--max-file", "2T", "--max-size", "10M")
 	huge, tooLarge := writeFile(t, "huge", 0), writeFile(t, "too large", 0)
 	for path, size := range map[string]int64{huge: 1 << 40, tooLarge: 3 << 40} {
-		if err := os.Truncate(path, size); err != nil { // to a hole
+		if err := os.Truncate(path, size); err != nil { // sparse
 			t.Fatal(err)
 		}
 	}
@@ -107,8 +108,8 @@ func TestFileRefused(t *testing.T) {
 	s.stops()
 }
 
-// Several clients send different files under one name at once: one has it, whole,
-// and the others are told.
+// TestFileOneNameForMany lets several clients send different files with one name at once.
+// One must succeed with its whole file; the others must report the error.
 func TestFileOneNameForMany(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
@@ -139,7 +140,7 @@ func TestFileOneNameForMany(t *testing.T) {
 	s.stops()
 }
 
-// Files about as large as a chunk, and as the ring of slots is.
+// TestFileSizes sends files that are about as large as a chunk or as the ring of slots.
 func TestFileSizes(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
@@ -167,8 +168,8 @@ func TestFileSizes(t *testing.T) {
 	s.stops()
 }
 
-// The disk takes no more in the midst of a file, as far as a test can have that
-// without being root: the server's files may have but so many bytes.
+// TestFileLimit limits the size of the server's files, so that a write fails during a
+// transfer. Unlike a full disk this needs no root.
 func TestFileLimit(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
@@ -185,12 +186,12 @@ func TestFileLimit(t *testing.T) {
 	s.stops()
 }
 
-// A file that is larger than the memory that is used for it, at both ends.
+// TestFileLargerThanMemory checks that both ends use less memory than the file has bytes.
 func TestFileLargerThanMemory(t *testing.T) {
 	noLeak(t)
 	const size, most = 256 << 20, 128 << 20
 	path, folder := writeFile(t, "large", 1000), t.TempDir()
-	if err := os.Truncate(path, size); err != nil { // the rest is a hole
+	if err := os.Truncate(path, size); err != nil { // the rest is sparse
 		t.Fatal(err)
 	}
 	s := serve(t, "--once", "--dir", folder)
@@ -209,8 +210,9 @@ func TestFileLargerThanMemory(t *testing.T) {
 	holds(t, folder, "large")
 }
 
-// watchMemory sends the most memory that a process had resident, in bytes, when it has
-// ended. The rusage of a child is no help: its peak starts at this process's own.
+// watchMemory returns a channel that gets the peak of a process's resident memory in bytes,
+// when the process has ended. The rusage of a child cannot be used, because its peak starts
+// at that of this process.
 func watchMemory(p *process) <-chan int {
 	peak := make(chan int, 1)
 	go func() {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// writeFile makes a file of n random bytes, and returns its path.
+// writeFile creates a file of n random bytes and returns its path.
 func writeFile(t *testing.T, name string, n int) string {
 	t.Helper()
 	data := make([]byte, n)
@@ -24,8 +24,7 @@ func writeFile(t *testing.T, name string, n int) string {
 	return path
 }
 
-// holds checks that a folder has these files and nothing else, hidden ones
-// included.
+// holds checks that a folder has exactly these files, including hidden files.
 func holds(t *testing.T, folder string, files ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -67,20 +66,20 @@ func fileExercises(t *testing.T) []exercise {
 		sum := hex.EncodeToString(digest[:])
 		return exercise{
 			name:   fmt.Sprintf("file, %d bytes %s", bytes, strings.Join(flags, " ")),
-			once:   true, // nothing is overwritten
+			once:   true, // the server overwrites no file
 			server: []string{"--dir", folder, "--max-size", "1M"},
 			client: append([]string{"--job", "file", "--file", path}, flags...),
-			clientTells: []telling{
-				says("file.begun", "name", name, "bytes", bytes, "chunks", chunks, "slots", slots),
-				says("wr.posted", "msg", "post RDMA_WRITE_WITH_IMM", "imm", 0),
-				says("file.sent", "msg", "SUCCESS", "sha256", sum, "bytes", bytes),
+			clientEvents: []wantEvent{
+				wants("file.begun", "name", name, "bytes", bytes, "chunks", chunks, "slots", slots),
+				wants("wr.posted", "msg", "post RDMA_WRITE_WITH_IMM", "imm", 0),
+				wants("file.sent", "msg", "SUCCESS", "sha256", sum, "bytes", bytes),
 			},
-			serverTells: []telling{
-				says("object.made", "access", "LOCAL_WRITE|REMOTE_WRITE"),
-				says("file.begun", "name", name, "bytes", bytes, "slots", slots),
-				says("wr.completed", "opcode", "IBV_WC_RECV_RDMA_WITH_IMM", "imm", 0),
-				says("file.stored", "name", name, "sha256", sum),
-				says("wr.posted", "msg", "post SEND_WITH_IMM", "imm", chunks+1),
+			serverEvents: []wantEvent{
+				wants("object.made", "access", "LOCAL_WRITE|REMOTE_WRITE"),
+				wants("file.begun", "name", name, "bytes", bytes, "slots", slots),
+				wants("wr.completed", "opcode", "IBV_WC_RECV_RDMA_WITH_IMM", "imm", 0),
+				wants("file.stored", "name", name, "sha256", sum),
+				wants("wr.posted", "msg", "post SEND_WITH_IMM", "imm", chunks+1),
 			},
 			more: func(t *testing.T, _, _ *process) {
 				holds(t, folder, name)

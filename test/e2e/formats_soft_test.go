@@ -1,6 +1,6 @@
 //go:build !rdma
 
-// What goes over TCP is the same on every device.
+// Tests of the TCP exchange, which is the same on every device.
 
 package e2e
 
@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// A server of another format serves one client after the other, and is none the
-// worse for those that are no such clients.
+// TestOtherFormatsServerStays checks that a server of another format serves clients one after
+// the other, and that other connections do it no harm.
 func TestOtherFormatsServerStays(t *testing.T) {
 	noLeak(t)
-	for wire, native := range map[string]string{ // what a native client says
+	for wire, native := range map[string]string{ // the error of a native client
 		"rc-example":   "--peer",            // the server has written
 		"rocev2-learn": "one's counterpart", // it has only read
 	} {
@@ -35,7 +35,7 @@ func TestOtherFormatsServerStays(t *testing.T) {
 				tcp := dialRaw(t, s)
 				tcp.Write([]byte(greeting))
 				tcp.CloseWrite()
-				io.Copy(io.Discard, tcp) // until the server has had enough
+				io.Copy(io.Discard, tcp) // until the server closes
 				tcp.Close()
 				s.event("client.failed", "error", want)
 			}
@@ -52,7 +52,7 @@ func TestOtherFormatsServerStays(t *testing.T) {
 	}
 }
 
-// The one client of --once is one of the format.
+// TestOtherFormatsOnceOutlivesProbes checks that --once counts only clients of the format.
 func TestOtherFormatsOnceOutlivesProbes(t *testing.T) {
 	noLeak(t)
 	for _, wire := range []string{"rc-example", "rocev2-learn", "pingpong", "perftest"} {
@@ -78,7 +78,7 @@ func TestOtherFormatsOnceOutlivesProbes(t *testing.T) {
 	}
 }
 
-// A client meets what is no server of its format.
+// TestOtherFormatsWrongServer connects a client to servers of other formats and programs.
 func TestOtherFormatsWrongServer(t *testing.T) {
 	noLeak(t)
 	web := httptest.NewServer(http.NotFoundHandler())
@@ -109,7 +109,7 @@ func TestOtherFormatsWrongServer(t *testing.T) {
 	}
 	for _, wire := range []string{"rc-example", "rocev2-learn"} {
 		for name, test := range map[string]struct{ address, want string }{
-			"HTTP":   {web.Listener.Addr().String(), "exchange: "}, // it answers if there is a newline among the bytes
+			"HTTP":   {web.Listener.Addr().String(), "exchange: "}, // it answers if the bytes contain a newline
 			"native": {native.address(), "native format"},
 			"silent": {answering(""), "silent"},
 			"noise":  {answering(strings.Repeat("noise", 20)), "queue pair number"},

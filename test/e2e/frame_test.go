@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// frame is an IPv4 packet of a capture, read by the specification's offsets and
-// by nothing of softroce's.
+// frame is an IPv4 packet of a capture. Its methods use the offsets of the specification
+// and no code of softroce.
 type frame []byte
 
 const (
@@ -28,8 +28,8 @@ func (f frame) String() string {
 	return fmt.Sprintf("%#02x to %#06x psn %#06x", f.opcode(), f.dest(), f.psn())
 }
 
-// icrc is the invariant CRC: of 8 bytes of ones where InfiniBand has its local
-// header, and of the packet with ones for what changes on the way.
+// icrc returns the invariant CRC of 8 bytes of ones, in place of InfiniBand's local header,
+// and of the packet, with ones for the fields that change on the way.
 func (f frame) icrc() uint32 {
 	masked := append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, f[:len(f)-icrcSize]...)
 	ip := masked[8:]
@@ -47,7 +47,7 @@ func (f frame) icrc() uint32 {
 	return crc32.ChecksumIEEE(masked)
 }
 
-// isRoCE says whether a packet is to be checked at all.
+// isRoCE reports whether the frame is a RoCEv2 packet.
 func (f frame) isRoCE() bool {
 	return len(f) > ipHeader+udpHeader && f[0]>>4 == 4 && f[9] == 17 && binary.BigEndian.Uint16(f[ipHeader+2:]) == 4791
 }
@@ -55,21 +55,22 @@ func (f frame) isRoCE() bool {
 func (f frame) check() error {
 	switch {
 	case len(f) < ipHeader+udpHeader+bthHeader+icrcSize || f[0] != 0x45:
-		return errors.New("no IPv4 packet without options")
+		return errors.New("not an IPv4 packet without options")
 	case int(binary.BigEndian.Uint16(f[2:])) != len(f):
-		return errors.New("the IP header tells another length")
+		return errors.New("the IP header has another length")
 	case f[9] != 17 || binary.BigEndian.Uint16(f[ipHeader+2:]) != 4791:
 		return errors.New("not UDP to port 4791")
 	case int(binary.BigEndian.Uint16(f[ipHeader+4:])) != len(f)-ipHeader:
-		return errors.New("the UDP header tells another length")
+		return errors.New("the UDP header has another length")
 	case binary.LittleEndian.Uint32(f[len(f)-icrcSize:]) != f.icrc():
 		return fmt.Errorf("ICRC %x, computed %#08x", f[len(f)-icrcSize:], f.icrc())
 	}
 	return nil
 }
 
-// readCapture returns the RoCEv2 packets of a capture, each of which must be
-// right: of a soft device's all, of an Ethernet's those to UDP port 4791.
+// readCapture returns the RoCEv2 packets of a capture and checks each of them. In a capture
+// of a soft device every packet must be RoCEv2; in an Ethernet capture only packets to UDP
+// port 4791 are read.
 func readCapture(t *testing.T, name string) (frames []frame) {
 	t.Helper()
 	file, err := os.ReadFile(name)
@@ -107,7 +108,7 @@ func readCapture(t *testing.T, name string) (frames []frame) {
 	return frames
 }
 
-// opcodes of the BTH
+// Opcodes of the BTH.
 const (
 	sendOnly = 0x04
 	ack      = 0x11

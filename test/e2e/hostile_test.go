@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A client may die at each step; with a reset as when its host goes, or with a
-// close as when it is killed.
+// TestDeathAtEachStep ends a client at each step, with a reset, as when its host crashes, or
+// with a close, as when it is killed.
 func TestDeathAtEachStep(t *testing.T) {
 	noLeak(t)
 	s := serve(t)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// badInput is a command line, and how it fails.
+// badInput is a wrong command line with the expected status and error.
 type badInput struct {
 	name   string
 	args   string // the binary's short name, then its arguments
@@ -28,8 +28,8 @@ func testBadInput(t *testing.T, tests []badInput) {
 	}
 }
 
-// What a text and its buffers can be too large for: told before anything goes
-// wrong, by the end that knows.
+// TestTooLarge checks texts and buffers that are too large. The end that knows the limit must
+// report the error before it posts anything.
 func TestTooLarge(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--max-size", "10")
@@ -60,8 +60,8 @@ func listenRaw(t *testing.T, answer func(net.Conn)) (address string) {
 		}
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(limit))
-		// What the client has sent is read first: closing over it would reset
-		// the connection.
+		// Read the client's bytes first: closing with unread bytes resets the
+		// connection.
 		c.Read(make([]byte, 4096))
 		answer(c)
 	}()

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The software device in the machine's other network namespace, where rdma_rxe
-// leaves the UDP port.
+// The software device in the machine's second network namespace, where rdma_rxe does not use
+// the UDP port.
 const (
 	softDevice = "soft:veth1"
 	softIPv4   = "10.99.0.2"
@@ -19,7 +19,7 @@ const (
 
 var inPeer = []string{"ip", "netns", "exec", "peer"}
 
-// sides are the two ways round.
+// sides are the two directions: which end uses which device.
 var sides = []struct {
 	name                       string
 	serverBy, clientBy         []string
@@ -30,15 +30,15 @@ var sides = []struct {
 	{"server on soft:veth1", inPeer, nil, softDevice, device, [2]string{softIPv4, softIPv6}, [2]string{"::ffff:10.99.0.1", "fd99::1"}},
 }
 
-// Every job with the real binaries, one on the kernel's device and one on the
-// software device, each way round.
+// TestSoftWithRxe runs every job with one program on the kernel's device and the other on the
+// software device, in both directions.
 func TestSoftWithRxe(t *testing.T) {
 	noLeak(t)
 	for _, side := range sides {
 		for i := range side.to {
 			all := slices.Concat(exercises(t), formatExercises())
 			if i == 1 {
-				all = sendExercises() // IPv6 is another address, and no other job
+				all = sendExercises() // one job is enough for another address family
 			}
 			for _, e := range all {
 				t.Run(fmt.Sprintf("%s/%s/%s", side.name, side.to[i], e.name), func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The main job: a text goes there and a reply comes back, by queue pairs that
-// were moved to RTS with the numbers that TCP had carried.
+// TestSend runs the main job: the client sends a text and gets a reply. The queue pairs must
+// move to RTS with the numbers that both ends exchanged over TCP.
 func TestSend(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
@@ -51,7 +51,7 @@ func checkTransitions(t *testing.T, p *process) {
 		"UC": {{"RESET", "INIT", "0x39"}, {"INIT", "RTR", "0x101181"}, {"RTR", "RTS", "0x10001"}, {"RTS", "ERR", "0x1"}},
 		"UD": {{"RESET", "INIT", "0x71"}, {"INIT", "RTR", "0x1"}, {"RTR", "RTS", "0x10001"}, {"RTS", "ERR", "0x1"}},
 	}
-	moves := map[string][]record{} // of each queue pair
+	moves := map[string][]record{} // by queue pair
 	for _, m := range p.all("qp.transition") {
 		moves[m.str("qpn")] = append(moves[m.str("qpn")], m)
 	}
@@ -72,7 +72,7 @@ func checkTransitions(t *testing.T, p *process) {
 	}
 }
 
-// checkFreed compares what was made with what was freed, in reverse.
+// checkFreed checks that the created objects were freed in reverse order.
 func checkFreed(t *testing.T, p *process) {
 	opposite := map[string]string{
 		"ibv_alloc_pd": "ibv_dealloc_pd", "ibv_create_comp_channel": "ibv_destroy_comp_channel",
@@ -91,7 +91,7 @@ func checkFreed(t *testing.T, p *process) {
 	}
 }
 
-// transitionValue is an attribute of the move to a state.
+// transitionValue returns an attribute of the transition to a state.
 func transitionValue(p *process, to, attr string) string {
 	for _, m := range p.all("qp.transition") {
 		if m.str("to") == to {
@@ -102,7 +102,7 @@ func transitionValue(p *process, to, attr string) string {
 	return ""
 }
 
-// The ways to write a command line, with the default port.
+// TestArguments runs different command lines with the default port.
 func TestArguments(t *testing.T) {
 	testArguments(t, map[string]arguments{
 		"address alone":      {[]string{ipv4}, isGID4},
@@ -117,7 +117,7 @@ func TestArguments(t *testing.T) {
 	})
 }
 
-// arguments are a client's, and the GID that it must choose.
+// arguments are a client's arguments and a check of the GID that it must choose.
 type arguments struct {
 	args  []string
 	isGID func(string) bool
@@ -141,11 +141,11 @@ func testArguments(t *testing.T, tests map[string]arguments) {
 	s.succeeds()
 }
 
-// defaultPort is held by the one test at a time that uses it.
+// defaultPort is locked by the test that uses the default port.
 var defaultPort sync.Mutex
 
-// takeDefaultPort waits until nobody has it: no other test, and no other program of this
-// host, such as another run of these tests.
+// takeDefaultPort waits until no other test and no other program of this host has the port,
+// such as another run of these tests.
 func takeDefaultPort(t *testing.T) {
 	t.Helper()
 	defaultPort.Lock()
@@ -164,7 +164,7 @@ func TestTexts(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 6400) // 100 KiB: the kernel's limit of an argument is 128
 	tests := map[string]struct {
 		size, text string
-		reply      string // "" is all of it
+		reply      string // "": the whole text
 	}{
 		"UTF-8":              {"4096", "grüße, 世界 🌍", ""},
 		"empty":              {"4096", "", ""},

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// lab runs test/vm/lab.sh: two machines, a command in each. It returns what was
-// printed, the exit status and the folder with the capture.
+// lab runs test/vm/lab.sh, which runs a command in each of two machines. It returns the
+// output, the exit status and the folder with the capture.
 func lab(t *testing.T, env ...string) (output string, status int, dir string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -22,7 +22,7 @@ func lab(t *testing.T, env ...string) (output string, status int, dir string) {
 	dir = t.TempDir()
 	cmd := exec.CommandContext(ctx, filepath.Join("..", "vm", "lab.sh"))
 	cmd.Env = append(os.Environ(), append(env, "VM_OUT="+dir, "VM_TIMEOUT=240")...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its machines
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the script stops its machines
 	cmd.WaitDelay = 30 * time.Second
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
@@ -40,13 +40,13 @@ func expect(t *testing.T, text string, patterns ...string) {
 	t.Helper()
 	for _, p := range patterns {
 		if !regexp.MustCompile("(?m)" + p).MatchString(text) {
-			t.Errorf("nothing like %q", p)
+			t.Errorf("no match for %q", p)
 		}
 	}
 }
 
-// Two kernels, each with its rxe0, do the job, and the wire shows it: both halves
-// of the exchange, the messages and their acknowledgements, ICRCs right.
+// TestLab runs the job between two kernels, each with its rxe0. The capture of the wire must
+// have the TCP exchange, the messages and their acknowledgements, with correct ICRCs.
 func TestLab(t *testing.T) {
 	output, status, dir := lab(t, "LAB_JOB=send", "LAB_SERVER_ARGS=-v", `LAB_CLIENT_ARGS=-v --text "hello, other machine"`)
 	if status != 0 {
@@ -60,7 +60,7 @@ func TestLab(t *testing.T) {
 		`^lab: exit status: server 0, client 0$`)
 
 	pcap := filepath.Join(dir, "wire.pcap")
-	sends := map[string]int{} // from whom, by the address
+	sends := map[string]int{} // payload bytes by sender
 	acks := map[string]bool{}
 	for _, f := range readCapture(t, pcap) {
 		from := map[byte]string{1: "server", 2: "client"}[f[15]]
@@ -70,7 +70,7 @@ func TestLab(t *testing.T) {
 		case ack:
 			acks[from] = true
 		default:
-			t.Errorf("a packet from the %s that the job has not: %v", from, f)
+			t.Errorf("a packet from the %s that is not part of the job: %v", from, f)
 		}
 	}
 	// Payloads come in multiples of four bytes.
@@ -88,7 +88,7 @@ func TestLab(t *testing.T) {
 		toServer+"RC SEND Only +20 .* ACK asked for", toClient+`RC Acknowledge +0 .* AETH syndrome 0x1f \(ACK\) MSN 1`,
 		toClient+"RC SEND Only +50 ", toServer+`RC Acknowledge +0 .* MSN 1`)
 	if strings.Contains(text, "MALFORMED") {
-		t.Errorf("tshark finds fault:\n%s", text)
+		t.Errorf("tshark reports errors:\n%s", text)
 	}
 	malformed, err := exec.Command("tshark", "-r", pcap, "-Y", "_ws.malformed").Output()
 	if err != nil || len(malformed) > 0 {
@@ -96,7 +96,8 @@ func TestLab(t *testing.T) {
 	}
 }
 
-// What goes wrong is told with both statuses, and no machine is left.
+// TestLabFails checks that failures are reported with both statuses, and that no machine
+// keeps running.
 func TestLabFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		env  []string

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// limit is how long anything that should happen may take: the machine is
-// emulated, and may share its host.
+// limit is the limit of every wait. It is long, because the machine is emulated and may share
+// its host.
 const limit = 30 * time.Second
 
 // binaries is the directory of the programs under test.
 var binaries = os.Getenv("RAWVERBS_BIN")
 
-// beside is how many tests run at once unless go test -parallel says otherwise. Most wait
-// for time to pass, so the number is not that of the processors.
-const beside = "8"
+// parallel is the default of go test -parallel. It does not depend on the number of
+// processors, because most tests wait.
+const parallel = "8"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		if err := flag.Set("test.parallel", beside); err != nil {
+		if err := flag.Set("test.parallel", parallel); err != nil {
 			panic(err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// eventually polls for what gives no signal.
+// eventually polls until done returns true.
 func eventually(t *testing.T, done func() bool, complaint func() string) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); !done(); time.Sleep(20 * time.Millisecond) {

@@ -4,13 +4,13 @@ import (
 	"testing"
 )
 
-// Many clients at once on one server, all jobs mixed: all right at both ends.
+// TestMixed runs many clients with all jobs at once on one server, and checks both ends.
 func TestMixed(t *testing.T) {
 	noLeak(t)
 	all := exercises(t)
 	var flags []string
 	for _, e := range all {
-		flags = append(flags, e.server...) // of two that differ the last counts
+		flags = append(flags, e.server...) // the last of two different values counts
 	}
 	s := serve(t, flags...)
 	type run struct {
@@ -26,9 +26,9 @@ func TestMixed(t *testing.T) {
 	for _, r := range runs {
 		r.c.succeeds()
 		if r.crowd == nil {
-			r.crowd = r.clientTells
+			r.crowd = r.clientEvents
 		}
-		r.c.told(t, r.crowd)
+		r.c.logged(t, r.crowd)
 	}
 	s.held.expect(t, s)
 	s.stops()

@@ -10,8 +10,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// In the jobs write-read and write-imm the peer dies when all are connected: the
-// server says so and goes on serving; the client fails, and names what it lost.
+// TestOneSidedPeerGone ends the peer after the connection is set up, in the jobs write-read
+// and write-imm. A server must report that and keep serving; a client must fail and name the
+// lost connection.
 func TestOneSidedPeerGone(t *testing.T) {
 	noLeak(t)
 	for _, job := range []string{"write-read", "write-imm"} {
@@ -25,7 +26,7 @@ func TestOneSidedPeerGone(t *testing.T) {
 			}
 			conn.Close()
 			s.event("client.failed", "error", "the connection; look at its output")
-			s.client(t).succeeds() // this process has the device open, so that what the server holds cannot be told
+			s.client(t).succeeds() // not stillServes: this process has the device open too
 			s.stops()
 		})
 		t.Run(job+", server", func(t *testing.T) {
@@ -38,7 +39,7 @@ func TestOneSidedPeerGone(t *testing.T) {
 	}
 }
 
-// listenGone is a server that shares a region, takes one client, and is gone.
+// listenGone runs a server that announces a region, accepts one client and closes.
 func listenGone(t *testing.T, job string) (l *rc.Listener, gone chan struct{}) {
 	t.Helper()
 	cfg := muteConfig(t, openDevice(t))
@@ -78,7 +79,7 @@ func listenGone(t *testing.T, job string) (l *rc.Listener, gone chan struct{}) {
 	return l, gone
 }
 
-// What a file that is to be drawn may be, and is not.
+// TestDiagramFails draws files that are not records.
 func TestDiagramFails(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, nil, 0o644); err != nil {

@@ -1,6 +1,6 @@
 //go:build !rdma
 
-// What goes over TCP is the same on every device.
+// Test of the TCP exchange, which is the same on every device.
 
 package e2e
 
@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// What the jobs say to each other by TCP is in the table of docs/oob-protocol.md, in
-// the row of the job.
-func TestJobsSayWhatTheDocumentSays(t *testing.T) {
+// TestOOBDocumentNamesMessages checks that the table of docs/oob-protocol.md has the TCP
+// messages of each job in the job's row.
+func TestOOBDocumentNamesMessages(t *testing.T) {
 	noLeak(t)
 	rows := documentedJobs(t)
 	folder := t.TempDir()
@@ -66,12 +66,12 @@ func TestJobsSayWhatTheDocumentSays(t *testing.T) {
 	}
 	for job := range rows {
 		if runs[job] == 0 {
-			t.Errorf("there is a row of the job %q, which was not run", job)
+			t.Errorf("the table has a row of the job %q, which was not run", job)
 		}
 	}
 }
 
-// documentedJobs are the rows of the document's table, by job.
+// documentedJobs returns the rows of the document's table, by job.
 func documentedJobs(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "oob-protocol.md"))

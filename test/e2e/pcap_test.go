@@ -18,8 +18,8 @@ const (
 	sendLast   = 0x02
 )
 
-// --pcap writes every packet as it was on the wire, at both ends the same, and
-// the packets are those that the run tells of.
+// TestPCAP checks that --pcap writes every packet as on the wire, the same at both ends, and
+// that the packets match the logged events.
 func TestPCAP(t *testing.T) {
 	const mtu = 1024
 	for _, size := range []int{15, 10 * mtu, 100_000} {
@@ -33,12 +33,12 @@ func TestPCAP(t *testing.T) {
 			captures := [2][]frame{readCapture(t, files[0]), readCapture(t, files[1])}
 			for i, end := range []*process{c, s.process} {
 				if end.find("capture.begun", "file", files[i]) == nil {
-					t.Errorf("%s does not tell of its capture", end.name)
+					t.Errorf("%s does not log its capture", end.name)
 				}
 				checkSent(t, end, captures[i], mtu)
 			}
-			// Loopback loses nothing; the ends may see the packets in another order,
-			// and on a busy host something may have been sent again.
+			// Loopback loses no packets. The two ends may see them in different orders,
+			// and on a busy host packets may be sent again.
 			if a, b := distinct(captures[0]), distinct(captures[1]); !slices.Equal(a, b) {
 				t.Errorf("the client's capture has %d packets, the server's %d, and they differ", len(a), len(b))
 			}
@@ -46,8 +46,8 @@ func TestPCAP(t *testing.T) {
 	}
 }
 
-// checkSent compares the packets from an end to its peer's queue pair with what
-// the end tells: the SEND begins at SQ_PSN, and the peer's is acknowledged.
+// checkSent compares the packets from an end to its peer's queue pair with the end's log. The
+// SEND must begin at SQ_PSN, and the peer's SEND must be acknowledged.
 func checkSent(t *testing.T, end *process, frames []frame, mtu int) {
 	t.Helper()
 	first, dest := number(t, transitionValue(end, "RTS", "SQ_PSN")), number(t, transitionValue(end, "RTR", "DEST_QPN"))
@@ -58,7 +58,7 @@ func checkSent(t *testing.T, end *process, frames []frame, mtu int) {
 		case f.dest() != dest:
 		case f.opcode() == ack:
 			acks++
-		case !slices.ContainsFunc(sends, func(g frame) bool { return g.psn() == f.psn() }): // else sent again
+		case !slices.ContainsFunc(sends, func(g frame) bool { return g.psn() == f.psn() }): // otherwise sent again
 			sends = append(sends, f)
 		}
 	}
@@ -94,8 +94,8 @@ func number(t *testing.T, text string) uint32 {
 	return uint32(n)
 }
 
-// distinct is the frames as strings, each once, without what the system fills in
-// on the way: the IP header, whose identification is in the ICRC too.
+// distinct returns the frames as strings, without duplicates. It leaves out the IP header and
+// the ICRC, because the system sets the identification, which the ICRC covers.
 func distinct(frames []frame) []string {
 	var all []string
 	for _, f := range frames {

@@ -19,7 +19,7 @@ func timeLimit(t *testing.T) context.Context {
 	return ctx
 }
 
-// dialRaw connects to a server by TCP and says nothing.
+// dialRaw connects to a server over TCP and sends nothing.
 func dialRaw(t *testing.T, s *server) *net.TCPConn {
 	t.Helper()
 	nc, err := net.DialTimeout("tcp", s.address(), limit)
@@ -34,7 +34,7 @@ func hello() oob.Hello {
 	return oob.Hello{Role: oob.RoleClient, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096", "max_size": "4096"}}
 }
 
-// endpoint names a queue pair that there is not.
+// endpoint returns an endpoint of a queue pair that does not exist.
 func endpoint() oob.Endpoint {
 	return oob.Endpoint{
 		QPType: oob.QPTypeRC, QPN: 0xfffff0, PSN: 1, GID: netip.MustParseAddr(ipv4).As16(), MTU: 256,
@@ -42,7 +42,7 @@ func endpoint() oob.Endpoint {
 	}
 }
 
-// fakeSteps are what a client does by TCP, in order.
+// fakeSteps are the steps of a client over TCP, in order.
 var fakeSteps = []struct {
 	name string
 	do   func(context.Context, *oob.Conn) error
@@ -57,7 +57,7 @@ var fakeSteps = []struct {
 	{"barrier in RTS", func(ctx context.Context, c *oob.Conn) error { return c.Barrier(ctx, "in RTS") }},
 }
 
-// fakeClient speaks with a server over TCP alone, up to and with a step.
+// fakeClient runs the first steps of a client over TCP only.
 func fakeClient(t *testing.T, nc net.Conn, steps int) *oob.Conn {
 	t.Helper()
 	c := oob.NewConn(nc, oob.Options{Timeout: limit})
@@ -70,8 +70,8 @@ func fakeClient(t *testing.T, nc net.Conn, steps int) *oob.Conn {
 	return c
 }
 
-// muteConfig is an end in this process that connects, takes what comes, and
-// never says a thing.
+// muteConfig returns the configuration of an end in this process that connects, receives
+// messages and never sends one.
 func muteConfig(t *testing.T, dev *verbs.Device) rc.Config {
 	return rc.Config{
 		Device: dev, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096", "max_size": "4096"}, Timeout: limit,
@@ -95,7 +95,7 @@ func openDevice(t *testing.T) *verbs.Device {
 	return dev
 }
 
-// muteClient is connected to a server, which waits for its message.
+// muteClient returns a client in this process; the server waits for its message.
 func muteClient(t *testing.T, s *server) *rc.Conn {
 	t.Helper()
 	conn, err := rc.Dial(timeLimit(t), s.address(), muteConfig(t, openDevice(t)))
@@ -106,11 +106,11 @@ func muteClient(t *testing.T, s *server) *rc.Conn {
 	return conn
 }
 
-// muteServer connects one client and then leaves it waiting for the reply.
+// muteServer is a server that accepts one client and never replies.
 type muteServer struct {
 	dev  *verbs.Device
 	port string
-	conn chan *rc.Conn // gets one, or is closed
+	conn chan *rc.Conn // gets the connection, or is closed after an error
 }
 
 func listenMute(t *testing.T) *muteServer {
@@ -119,7 +119,7 @@ func listenMute(t *testing.T) *muteServer {
 	return listenAs(t, dev, muteConfig(t, dev))
 }
 
-// listenAs is listenMute of another job.
+// listenAs is listenMute with another job.
 func listenAs(t *testing.T, dev *verbs.Device, cfg rc.Config) *muteServer {
 	t.Helper()
 	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), cfg)
@@ -155,7 +155,7 @@ func listenAs(t *testing.T, dev *verbs.Device, cfg rc.Config) *muteServer {
 	return m
 }
 
-// client starts a client that is soon stuck: it has sent its text, and waits.
+// client starts a client, which sends its text and then waits for the reply.
 func (m *muteServer) client(t *testing.T, flags ...string) *process {
 	t.Helper()
 	c := start(t, "rdma_client", append(flags, "--json", ipv4, device, m.port)...)
@@ -163,7 +163,7 @@ func (m *muteServer) client(t *testing.T, flags ...string) *process {
 	return c
 }
 
-// within is for what must not need a timeout's length.
+// within checks that f does not take longer than d.
 func within(t *testing.T, d time.Duration, what string, f func()) {
 	t.Helper()
 	began := time.Now()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The C programs on the kernel's device, with this end on the software device, each
-// way round.
+// TestPerftestWithSoft runs the C programs on the kernel's device and our programs on the
+// software device, in both directions.
 func TestPerftestWithSoft(t *testing.T) {
 	noLeak(t)
 	for _, r := range []perftestRun{{"send-bw", "-n 50 -s 20000"}, {"write-lat", "-n 50"}, {"read-bw", "-n 50 -q 2"}, {"atomic-lat", "-n 50"}} {

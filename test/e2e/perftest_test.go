@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// perftestRun is one test of perftest's, with flags that both ends have.
+// perftestRun is one test of perftest with the flags of both ends.
 type perftestRun struct {
 	test  string // "send-bw": ib_send_bw, and the job bench-send-bw
 	flags string
 }
 
-// perftestRuns are each program as it is, and each flag where it changes what the ends
-// say to each other or where they put what. The C program is both ends, or one: the
-// machine is slow.
+// perftestRuns has each program without flags, and each flag that changes the exchanged data
+// or the memory layout. Some runs have the C program only as one end, because the machine is
+// slow.
 var perftestRuns = []struct {
 	perftestRun
 	theirs string
@@ -48,10 +48,10 @@ var perftestRuns = []struct {
 	{perftestRun{"write-bw", "-n 50 -m 256 -s 10000"}, "server"},
 }
 
-// has says whether the flags have this one.
+// has reports whether the flags include flag.
 func (r perftestRun) has(flag string) bool { return slices.Contains(strings.Fields(r.flags), flag) }
 
-// number is a flag's value.
+// number returns the value of a flag, or def.
 func (r perftestRun) number(flag string, def int) int {
 	fields := strings.Fields(r.flags)
 	if i := slices.Index(fields, flag); i >= 0 {
@@ -62,13 +62,13 @@ func (r perftestRun) number(flag string, def int) int {
 
 func (r perftestRun) latency() bool { return strings.HasSuffix(r.test, "-lat") }
 
-// silent says whether the server shows no result: its client measures alone, and tells
-// it nothing.
+// silent reports whether the server prints no result, because only the client measures and
+// does not report its result.
 func (r perftestRun) silent() bool {
 	return r.latency() && !strings.HasPrefix(r.test, "send") && !strings.HasPrefix(r.test, "write")
 }
 
-// c starts the C program; server is what it connects to, none to be one.
+// c starts the C program: a client of server, or a server if server is empty.
 func (r perftestRun) c(t *testing.T, port string, server ...string) *process {
 	t.Helper()
 	name := "ib_" + strings.ReplaceAll(r.test, "-", "_")
@@ -83,11 +83,11 @@ func (r perftestRun) ours() []string {
 	return append([]string{"--peer", "perftest", "--job", "bench-" + r.test}, strings.Fields(r.flags)...)
 }
 
-// figures are what one end shows of a size: the bytes, the iterations, and the average
+// figures are the result of one end for one size: the bytes, the iterations, and the average
 // bandwidth or latency.
 type figures struct{ size, iterations, average float64 }
 
-// figuresOfC are the rows of a C program's table.
+// figuresOfC returns the rows of a C program's table.
 func figuresOfC(p *process, r perftestRun) (all []figures) {
 	average := 3 // bandwidth: size, iterations, peak, average
 	switch {
@@ -113,7 +113,7 @@ func figuresOfC(p *process, r perftestRun) (all []figures) {
 	return all
 }
 
-// figuresOfOurs are the same of --json.
+// figuresOfOurs returns the results of our program's --json output.
 func figuresOfOurs(p *process) (all []figures) {
 	for _, r := range p.all("bench.result") {
 		f := figures{}
@@ -156,10 +156,10 @@ func (r perftestRun) check(t *testing.T, who string, got []figures) {
 	}
 }
 
-// perftestLimit is how long a run may take, of which some move 200 MB.
+// perftestLimit limits a run. Some runs move 200 MB.
 const perftestLimit = 4 * limit
 
-// The C program at one end, then at the other.
+// TestPerftest runs the C program as the server, then as the client.
 func TestPerftest(t *testing.T) {
 	noLeak(t)
 	for _, r := range perftestRuns {
@@ -193,7 +193,7 @@ func TestPerftest(t *testing.T) {
 	}
 }
 
-// checkServer checks what a server shows: a passive one has the client's last size.
+// checkServer checks the results of a server. A passive server has only the last size.
 func (r perftestRun) checkServer(t *testing.T, who string, got []figures) {
 	t.Helper()
 	passive := !r.latency() && !strings.HasPrefix(r.test, "send") && !r.has("-b")

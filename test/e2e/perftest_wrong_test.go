@@ -13,12 +13,11 @@ import (
 	"time"
 )
 
-// What perftestRun's ends are told when something is to go wrong: to stand still for
-// no longer than this.
+// perftestSoon limits the time without progress in runs that must fail.
 const perftestSoon = "--timeout=5s"
 
-// Whoever is at the other end in place of perftest's program is named, or at least what
-// it did, in one line and soon.
+// TestPerftestWrongPeer checks that our program soon fails with one line if its peer is not a
+// perftest program. The line must name the peer's program or its fault.
 func TestPerftestWrongPeer(t *testing.T) {
 	noLeak(t)
 	run := perftestRun{"send-bw", "-n 100"}
@@ -88,7 +87,7 @@ func TestPerftestWrongPeer(t *testing.T) {
 			s.event("client.failed", "error", test.want)
 		})
 	}
-	run.c(t, s.port, ipv4).wait() // and it still serves
+	run.c(t, s.port, ipv4).wait() // the server must still serve
 	s.event("bench.result")
 	s.stops()
 
@@ -102,7 +101,7 @@ func TestPerftestWrongPeer(t *testing.T) {
 	})
 }
 
-// greet says something to a server, and leaves once it hangs up or a second has gone.
+// greet sends text to a server and closes when the server closes, or after a second.
 func greet(t *testing.T, address, text string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -115,7 +114,8 @@ func greet(t *testing.T, address, text string) {
 	io.Copy(io.Discard, conn)
 }
 
-// A C program that is killed in the midst of a run ends this end's at once.
+// TestPerftestPeerDies checks that our program ends at once if the C program is killed during
+// a run.
 func TestPerftestPeerDies(t *testing.T) {
 	noLeak(t)
 	for _, test := range []string{"send-bw", "write-bw", "send-lat", "write-lat", "read-lat"} {
@@ -140,7 +140,7 @@ func TestPerftestPeerDies(t *testing.T) {
 	}
 }
 
-// What perftest does not exchange, and the ends have not the same.
+// TestPerftestOtherFlags runs both ends with different flags that perftest does not exchange.
 func TestPerftestOtherFlags(t *testing.T) {
 	noLeak(t)
 	for _, test := range []struct{ test, c, ours, want string }{

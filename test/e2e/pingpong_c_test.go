@@ -19,8 +19,7 @@ func cPingpong(t *testing.T, kind, flags, port string, server ...string) *proces
 	return startCommand(t, name, append(command, server...))
 }
 
-// pingpongPlace is where this program's end is; the C program is on the kernel's
-// device.
+// pingpongPlace is the device of our program. The C program is on the kernel's device.
 type pingpongPlace struct {
 	name    string
 	by      []string
@@ -57,8 +56,8 @@ var cPingpongRuns = []struct {
 	}},
 }
 
-// This program at one end and rdma-core's at the other, each way round: both end
-// well, both print the result, and each knows the other's queue pairs.
+// TestCPingpong runs our program with that of rdma-core, in both directions. Both must
+// succeed, print the result, and print the other's queue pairs correctly.
 func TestCPingpong(t *testing.T) {
 	noLeak(t)
 	for _, at := range cPingpongRuns {
@@ -102,10 +101,10 @@ func (p pingpongPlace) server(t *testing.T, flags ...string) *server {
 
 var cPingpongAddress = regexp.MustCompile(`^ *(local|remote) address: +LID 0x\d{4}, QPN (0x\w{6}), PSN (0x\w{6})[,:] GID (\S+)$`)
 
-// check compares what both ends told.
+// check compares the output of both ends.
 func (r pingpongRun) check(t *testing.T, ours, theirs *process) {
 	t.Helper()
-	ours.told(t, r.tells())
+	ours.logged(t, r.results())
 	checkTransitions(t, ours)
 	r.printed(t, theirs.name, theirs.lines)
 	for _, line := range theirs.lines {
@@ -113,9 +112,9 @@ func (r pingpongRun) check(t *testing.T, ours, theirs *process) {
 			t.Errorf("%s: %s", theirs.name, line)
 		}
 	}
-	var told, printed [2][]string // the C program's addresses, then ours
+	var logged, printed [2][]string // the C program's addresses, then ours
 	for _, e := range ours.all("peer.tuple") {
-		told[slices.Index([]string{"remote", "local"}, e.str("side"))] = append(told[slices.Index([]string{"remote", "local"}, e.str("side"))],
+		logged[slices.Index([]string{"remote", "local"}, e.str("side"))] = append(logged[slices.Index([]string{"remote", "local"}, e.str("side"))],
 			e.str("qpn")+" "+e.str("psn")+" "+e.str("gid"))
 	}
 	for _, line := range theirs.lines {
@@ -125,15 +124,15 @@ func (r pingpongRun) check(t *testing.T, ours, theirs *process) {
 		}
 	}
 	for i, whose := range []string{"theirs", "ours"} {
-		if len(printed[i]) == 0 || !slices.Equal(told[i], printed[i]) {
-			t.Errorf("addresses, %s: %s printed\n%v\nand %s told\n%v", whose, theirs.name, printed[i], ours.name, told[i])
+		if len(printed[i]) == 0 || !slices.Equal(logged[i], printed[i]) {
+			t.Errorf("addresses, %s: %s printed\n%v\nand %s logged\n%v", whose, theirs.name, printed[i], ours.name, logged[i])
 		}
 	}
 }
 
-// A C program that was given something else: one line that says what to compare, and
-// nothing hangs. (It may hang itself.)
-func TestCPingpongOtherwise(t *testing.T) {
+// TestCPingpongDifferentFlags runs a C program with different flags. Our program must fail with one
+// line that names the flags to compare. The C program may hang.
+func TestCPingpongDifferentFlags(t *testing.T) {
 	noLeak(t)
 	const limit = " --timeout 3s"
 	for _, test := range []struct{ kind, ours, theirs, asClient, asServer string }{
@@ -150,7 +149,7 @@ func TestCPingpongOtherwise(t *testing.T) {
 		t.Run(fmt.Sprintf("%s/%s against %s", test.kind, test.ours, test.theirs), func(t *testing.T) {
 			ours := pingpongRun{kind: test.kind, flags: test.ours + limit}.ours()
 			port := freePort(t)
-			cPingpong(t, test.kind, test.theirs+" -e", port) // one that hangs is not to take the processor
+			cPingpong(t, test.kind, test.theirs+" -e", port) // -e: a program that hangs must not use the processor
 			waitListening(t, port)
 			onRxe().client(t, port, ours...).fails(1, test.asClient, "try: ")
 			s := onRxe().server(t, append([]string{"--once"}, ours...)...)

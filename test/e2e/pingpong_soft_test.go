@@ -1,6 +1,6 @@
 //go:build !rdma
 
-// What goes over TCP, and how the ends differ, is the same on every device.
+// Tests of the TCP exchange and of different flags, which are the same on every device.
 
 package e2e
 
@@ -22,13 +22,14 @@ const (
 	rcExampleData = "\x00\x00\x7f\x00\x00\x00\x00\x00\x00\x00\x00\x11\x00\x00\x00\x12\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x0a\x00\x00\x01"
 )
 
-// Who may connect to a pingpong's server, and what is told of it. The server stays.
+// TestPingpongWrongClient connects other programs to a pingpong server. The server must report
+// each and keep serving.
 func TestPingpongWrongClient(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--peer", "pingpong", "--timeout", "2s", "-n", "20")
 	for name, test := range map[string]struct {
 		says, want string
-		stays      bool // and does not close
+		stays      bool // the client does not close
 	}{
 		"closes":            {"", "closed the connection before it sent anything", false},
 		"cut short":         {pingpongLine[:5], "after 5 of ", false},
@@ -66,7 +67,7 @@ func TestPingpongWrongClient(t *testing.T) {
 	s.stops()
 }
 
-// What a pingpong's client may find in place of its server.
+// TestPingpongWrongServer connects a pingpong client to other programs.
 func TestPingpongWrongServer(t *testing.T) {
 	noLeak(t)
 	web := httptest.NewServer(http.NotFoundHandler())
@@ -108,8 +109,9 @@ func TestPingpongWrongServer(t *testing.T) {
 	}
 }
 
-// Two ends that were not given the same: each that cannot go on says what to compare.
-func TestPingpongOtherwise(t *testing.T) {
+// TestPingpongDifferentFlags runs two ends with different flags. An end that fails must name the
+// flags to compare.
+func TestPingpongDifferentFlags(t *testing.T) {
 	noLeak(t)
 	for _, test := range []struct{ server, client, serverSays, clientSays string }{
 		{"rc -s 100", "rc -s 200", "-s 100", "-s 200"},
@@ -138,7 +140,7 @@ func TestPingpongOtherwise(t *testing.T) {
 				says string
 			}{{s.process, test.serverSays}, {c, test.clientSays}} {
 				if end.says == "" {
-					end.p.wait() // it may have had all that it wanted
+					end.p.wait() // it may succeed
 					continue
 				}
 				end.p.fails(1, end.says)
@@ -147,7 +149,8 @@ func TestPingpongOtherwise(t *testing.T) {
 	}
 }
 
-// An end that is killed among the messages: the other says how far it came, and soon.
+// TestPingpongPeerDies kills one end during the messages. The other must soon report how many
+// messages it has received.
 func TestPingpongPeerDies(t *testing.T) {
 	noLeak(t)
 	for _, kind := range []string{"rc", "uc", "ud", "srq"} {
@@ -211,6 +214,6 @@ func TestPingpongBadInput(t *testing.T) {
 	s := serve(t, "--once", "--peer", "pingpong", "--job", "ud-pingpong")
 	s.client(t, "--peer", "pingpong", "--job", "ud-pingpong", "-s", "5000").fails(1, "a datagram of 5000 bytes is more than the 4096 of a packet; try: --size 4096 or less")
 	s.event("client.failed", "error", "closed the connection before it sent anything")
-	s.client(t, "--peer", "pingpong", "--job", "ud-pingpong").succeeds() // the one client is who sends something
+	s.client(t, "--peer", "pingpong", "--job", "ud-pingpong").succeeds() // only a connection that sends something counts as the client
 	s.succeeds()
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// pingpongExercises are runs of each job of --peer pingpong, with this program at
-// both ends. The flags are the C programs' own.
+// pingpongExercises returns runs of each job of --peer pingpong, with our program at both
+// ends. The flags are those of the C programs.
 func pingpongExercises() (list []exercise) {
 	for _, run := range []pingpongRun{
 		{"rc", "-n 200 -s 5000 -m 512", 2000000, 200},
@@ -19,8 +19,8 @@ func pingpongExercises() (list []exercise) {
 		flags := run.ours()
 		list = append(list, exercise{
 			name: "pingpong, " + run.name(), server: flags, client: flags,
-			clientTells: append([]telling{says("oob.message", "message", `"done"`, "sent", true, "bytes", 5)}, run.tells()...),
-			serverTells: append([]telling{says("oob.message", "message", `"done"`, "sent", false, "bytes", 5)}, run.tells()...),
+			clientEvents: append([]wantEvent{wants("oob.message", "message", `"done"`, "sent", true, "bytes", 5)}, run.results()...),
+			serverEvents: append([]wantEvent{wants("oob.message", "message", `"done"`, "sent", false, "bytes", 5)}, run.results()...),
 		})
 	}
 	return list
@@ -36,20 +36,20 @@ type pingpongRun struct {
 
 func (r pingpongRun) name() string { return r.kind + " " + r.flags }
 
-// ours are the flags of this program's.
+// ours returns the flags of our program.
 func (r pingpongRun) ours() []string {
 	return append([]string{"--peer", "pingpong", "--job", r.kind + "-pingpong"}, strings.Fields(r.flags)...)
 }
 
-// tells is what this program's end tells of the result.
-func (r pingpongRun) tells() []telling {
-	return []telling{
-		says("pingpong.bandwidth", "msg", fmt.Sprintf("%d bytes in ", r.bytes), "bytes", r.bytes),
-		says("pingpong.latency", "msg", fmt.Sprintf("%d iters in ", r.iters), "iters", r.iters),
+// results returns the events of our program's result.
+func (r pingpongRun) results() []wantEvent {
+	return []wantEvent{
+		wants("pingpong.bandwidth", "msg", fmt.Sprintf("%d bytes in ", r.bytes), "bytes", r.bytes),
+		wants("pingpong.latency", "msg", fmt.Sprintf("%d iters in ", r.iters), "iters", r.iters),
 	}
 }
 
-// pingpongLines are the result as the C programs print it.
+// lines matches the result as the C programs print it.
 func (r pingpongRun) lines() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		regexp.MustCompile(fmt.Sprintf(`^%d bytes in \d+\.\d\d seconds = \d+\.\d\d Mbit/sec$`, r.bytes)),
@@ -57,7 +57,7 @@ func (r pingpongRun) lines() []*regexp.Regexp {
 	}
 }
 
-// prints checks the two lines among what a program printed.
+// printed checks that the output of a program has the two lines of the result.
 func (r pingpongRun) printed(t *testing.T, who string, lines []string) {
 	t.Helper()
 	for _, want := range r.lines() {
@@ -73,7 +73,7 @@ func (r pingpongRun) printed(t *testing.T, who string, lines []string) {
 	}
 }
 
-// The narration ends each of the two lines as the C programs do.
+// TestPingpongNarration checks that -v ends each of the two lines as the C programs do.
 func TestPingpongNarration(t *testing.T) {
 	noLeak(t)
 	run := pingpongRun{"rc", "-n 100", 819200, 100}

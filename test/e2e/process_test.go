@@ -24,8 +24,8 @@ func (r record) str(key string) string {
 	return s
 }
 
-// process is a running rdma_server or rdma_client. It is killed, if it has not
-// ended, when its test ends.
+// process is a running rdma_server or rdma_client. If it is still running when its test ends,
+// it is killed.
 type process struct {
 	t    *testing.T
 	name string
@@ -33,12 +33,12 @@ type process struct {
 	json bool
 
 	mu      sync.Mutex
-	changed *sync.Cond // a line came, the process ended, or time passed
+	changed *sync.Cond // signaled after a line, the end of the process, and a timeout
 	lines   []string   // of stdout
 	records []record   // the same, with --json
 	ended   bool
 	late    bool
-	stderr  bytes.Buffer // to be read once it has ended
+	stderr  bytes.Buffer // read it only after the process has ended
 	over    chan struct{}
 }
 
@@ -48,7 +48,7 @@ func start(t *testing.T, name string, args ...string) *process {
 	return startBy(t, nil, name, args...)
 }
 
-// startBy is start by another program, such as ip netns exec.
+// startBy is start with a prefix command, such as ip netns exec.
 func startBy(t *testing.T, by []string, name string, args ...string) *process {
 	t.Helper()
 	return startCommand(t, name, slices.Concat(by, []string{filepath.Join(binaries, name)}, args))
@@ -103,7 +103,7 @@ func (p *process) follow(stdout io.Reader) {
 func (p *process) parse(line []byte) record {
 	var r record
 	if err := json.Unmarshal(line, &r); err != nil {
-		p.t.Errorf("%s --json wrote a line that is no JSON object: %v: %s", p.name, err, line)
+		p.t.Errorf("%s --json wrote a line that is not a JSON object: %v: %s", p.name, err, line)
 		return nil
 	}
 	for _, key := range []string{"time", "level", "msg", "event", "who"} {
@@ -117,7 +117,7 @@ func (p *process) parse(line []byte) record {
 	return r
 }
 
-// await waits until found is true of what has been written, or fails the test.
+// await waits until found returns true for the output so far, or fails the test.
 func (p *process) await(what string, found func() bool) {
 	p.t.Helper()
 	timer := time.AfterFunc(limit, func() {
@@ -138,8 +138,8 @@ func (p *process) await(what string, found func() bool) {
 	}
 }
 
-// event waits for the first record of an event with these attributes, given as
-// key, value, …; a value may be a part of the attribute's.
+// event waits for the first record of an event with these attributes, given as key, value, …
+// A value matches if the attribute's value contains it.
 func (p *process) event(name string, attrs ...string) (found record) {
 	p.t.Helper()
 	p.await("event "+name+" "+strings.Join(attrs, " "), func() bool {
@@ -149,7 +149,7 @@ func (p *process) event(name string, attrs ...string) (found record) {
 	return found
 }
 
-// find is event without the wait, for a process that has ended.
+// find is event without waiting, for a process that has ended.
 func (p *process) find(name string, attrs ...string) record {
 	for _, r := range p.records {
 		ok := r.str("event") == name
@@ -180,13 +180,13 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// wait returns the exit status; -1 is a signal.
+// wait returns the exit status; -1 means a signal.
 func (p *process) wait() int {
 	p.t.Helper()
 	return p.waitFor(limit)
 }
 
-// waitFor is wait with a limit of its own.
+// waitFor is wait with another limit.
 func (p *process) waitFor(limit time.Duration) int {
 	p.t.Helper()
 	select {
@@ -199,7 +199,7 @@ func (p *process) waitFor(limit time.Duration) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// succeeds waits for status 0 and nothing on stderr.
+// succeeds checks that the exit status is 0 and that stderr is empty.
 func (p *process) succeeds() {
 	p.t.Helper()
 	if status := p.wait(); status != 0 || p.stderr.Len() > 0 {
@@ -207,8 +207,8 @@ func (p *process) succeeds() {
 	}
 }
 
-// fails waits for an exit status and for one line on stderr that has all of
-// want. A wrong command line is told with two lines more.
+// fails checks the exit status, and that stderr is one line that contains all of want. After a
+// wrong command line it has two more lines.
 func (p *process) fails(status int, want ...string) {
 	p.t.Helper()
 	if got := p.wait(); got != status {
@@ -249,7 +249,7 @@ func serve(t *testing.T, flags ...string) *server {
 	return serveBy(t, nil, flags...)
 }
 
-// serveBy is serve by another program; see startBy.
+// serveBy is serve with a prefix command; see startBy.
 func serveBy(t *testing.T, by []string, flags ...string) *server {
 	t.Helper()
 	s := &server{process: startBy(t, by, "rdma_server", append(flags, "--json", device, "0")...)}
@@ -262,10 +262,10 @@ func serveBy(t *testing.T, by []string, flags ...string) *server {
 	return s
 }
 
-// address is where the server listens.
+// address returns the address that the server listens on.
 func (s *server) address() string { return net.JoinHostPort(ipv4, s.port) }
 
-// stops interrupts the server between clients.
+// stops interrupts the server between clients and checks its exit.
 func (s *server) stops() {
 	s.t.Helper()
 	s.signal(os.Interrupt)
@@ -278,8 +278,8 @@ func (s *server) client(t *testing.T, flags ...string) *process {
 	return start(t, "rdma_client", append(flags, "--json", ipv4, device, s.port)...)
 }
 
-// stillServes shows that a server is well: a client succeeds, and then it holds
-// no more than when it began.
+// stillServes checks that a client succeeds, and that the server then has no more resources
+// than at its start.
 func (s *server) stillServes(t *testing.T) {
 	t.Helper()
 	s.client(t).succeeds()

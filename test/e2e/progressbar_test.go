@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The progress bar is for a terminal alone, and not for programs or those who want
-// quiet.
+// TestProgressBar checks that the progress bar is shown only on a terminal, and not with
+// --json or --quiet.
 func TestProgressBar(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--dir", t.TempDir())
@@ -45,7 +45,7 @@ func TestProgressBar(t *testing.T) {
 		})
 	}
 	large := writeFile(t, "large", 0)
-	if err := os.Truncate(large, 64<<20); err != nil { // to a hole
+	if err := os.Truncate(large, 64<<20); err != nil { // sparse
 		t.Fatal(err)
 	}
 	shown, _ := onTerminal(t, true, true, filepath.Join(binaries, "rdma_client"), "--job", "file", "--file", large, ipv4, device, s.port)
@@ -55,8 +55,8 @@ func TestProgressBar(t *testing.T) {
 	s.stops()
 }
 
-// onTerminal runs a program with standard output, error, or both on a terminal, and
-// returns what was shown there and what went elsewhere. The program must succeed.
+// onTerminal runs a program with standard output, standard error, or both on a terminal. It
+// returns the output on the terminal and the other output. The program must succeed.
 func onTerminal(t *testing.T, stdout, stderr bool, name string, args ...string) (shown, elsewhere string) {
 	t.Helper()
 	terminal, inside := openTerminal(t)
@@ -73,14 +73,15 @@ func onTerminal(t *testing.T, stdout, stderr bool, name string, args ...string) 
 		t.Fatal(err)
 	}
 	inside.Close()
-	text, _ := io.ReadAll(terminal) // it ends with EIO, when nobody has the terminal any more
+	text, _ := io.ReadAll(terminal) // ends with EIO when no process has the terminal open
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v: %s%s", err, text, &other)
 	}
 	return string(text), other.String()
 }
 
-// openTerminal makes a pseudo-terminal of 100 columns: its outer end and its inner.
+// openTerminal opens a pseudo-terminal of 100 columns and returns its two sides: outer for
+// the test, inner for the program.
 func openTerminal(t *testing.T) (outer, inner *os.File) {
 	t.Helper()
 	outer, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

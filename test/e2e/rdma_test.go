@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What a device of the kernel's has, or lacks, and soft0 does not.
+// Tests of differences between a kernel's device and soft0.
 
 func TestArgumentsIPv6(t *testing.T) {
 	isGID6 := func(gid string) bool { return gid == ipv6 }
@@ -26,8 +26,8 @@ func TestBadInputOfTheDevice(t *testing.T) {
 	})
 }
 
-// The packets of a device that is not in software are tcpdump's to capture; no
-// empty file is left.
+// TestNoCapture checks that --pcap is refused for a kernel's device, whose packets tcpdump
+// captures, and that no empty file is left.
 func TestNoCapture(t *testing.T) {
 	noLeak(t)
 	file := filepath.Join(t.TempDir(), "pcap")

@@ -1,6 +1,6 @@
 //go:build !rdma
 
-// What goes over TCP is the same on every device.
+// Tests of the TCP exchange, which is the same on every device.
 
 package e2e
 
@@ -19,8 +19,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// sendJob is the job "send" done in this process, over a connection, to its end
-// but for the farewell, which is f.
+// sendJob runs the job "send" in this process over a connection. f replaces the last steps.
 func sendJob(t *testing.T, conn *rc.Conn, first bool, f func(context.Context, *oob.Conn) error) error {
 	conn.Farewell(f)
 	mr, err := conn.AllocMR("to send", 64, verbs.AccessLocalWrite)
@@ -53,20 +52,20 @@ func sendJob(t *testing.T, conn *rc.Conn, first bool, f func(context.Context, *o
 	return conn.Close()
 }
 
-// recordingConfig is muteConfig of an end that knows of records.
+// recordingConfig is muteConfig for an end that supports records.
 func recordingConfig(t *testing.T, dev *verbs.Device) rc.Config {
 	cfg := muteConfig(t, dev)
 	cfg.Params[trace.Param] = trace.ParamValue
 	return cfg
 }
 
-// A server may do the job and then anything: the client's job is done, its
-// record says what it lacks, and neither takes long.
+// TestRecordFromAHostileServer runs servers that finish the job and then misbehave. The
+// client's job must succeed, its record must name the missing part, and both must be quick.
 func TestRecordFromAHostileServer(t *testing.T) {
 	noLeak(t)
 	flood := func(n oob.Note) func(context.Context, *oob.Conn) error {
 		return func(ctx context.Context, tcp *oob.Conn) error {
-			for tcp.SendNote(ctx, n) == nil { // until the client has had enough
+			for tcp.SendNote(ctx, n) == nil { // until the client closes
 			}
 			return nil
 		}
@@ -82,7 +81,7 @@ func TestRecordFromAHostileServer(t *testing.T) {
 		"endless records": {flood(oob.Note{Name: "record", Data: make([]byte, 1000)}), "record"},
 		"endless parts": {func(ctx context.Context, tcp *oob.Conn) error {
 			for {
-				if n, _ := tcp.RecvNote(ctx, ""); n.Name != "clock" { // but "record", or none
+				if n, _ := tcp.RecvNote(ctx, ""); n.Name != "clock" { // it is "record", or empty
 					return flood(oob.Note{Name: "record", Data: make([]byte, oob.MaxNoteData)})(ctx, tcp)
 				}
 				now := time.Now().UnixNano()
@@ -121,7 +120,7 @@ func TestRecordFromAHostileServer(t *testing.T) {
 				c := start(t, "rdma_client", "--json", "--timeout", "5s", "--record", file, ipv4, device, port)
 				c.succeeds()
 				if r := c.find("record.written", "level", "WARN"); r == nil || !strings.Contains(r.str("why"), test.want) {
-					t.Errorf("told %v, want %q", r, test.want)
+					t.Errorf("logged %v, want %q", r, test.want)
 				}
 			})
 			rec := readRecord(t, file)
@@ -135,8 +134,8 @@ func TestRecordFromAHostileServer(t *testing.T) {
 	}
 }
 
-// A client may ask for its record and then do anything: the server tells of it
-// and serves the next.
+// TestRecordForAHostileClient runs clients that request the record and then misbehave. The
+// server must report that and serve the next client.
 func TestRecordForAHostileClient(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--timeout", "5s")
@@ -148,7 +147,7 @@ func TestRecordForAHostileClient(t *testing.T) {
 		"silent":       {func(ctx context.Context, tcp *oob.Conn) error { <-tcp.Done(); return nil }, "timed out"},
 		"no question":  {func(ctx context.Context, tcp *oob.Conn) error { return tcp.SendNote(ctx, oob.Note{Name: "gossip"}) }, "gossip"},
 		"asks for ever": {func(ctx context.Context, tcp *oob.Conn) error {
-			for tcp.SendNote(ctx, oob.Note{Name: "clock"}) == nil { // and hears none of the answers
+			for tcp.SendNote(ctx, oob.Note{Name: "clock"}) == nil { // it reads none of the answers
 			}
 			return nil
 		}, ""},

@@ -16,8 +16,8 @@ import (
 	"github.com/rawverbs/rawverbs/internal/trace"
 )
 
-// readRecord reads the file of --record, each of whose lines must be as
-// docs/record.md says. Nothing but the file may be in its folder.
+// readRecord reads the file of --record. Each line must match docs/record.md. The folder must
+// have no other file.
 func readRecord(t *testing.T, file string) *trace.Record {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -82,7 +82,7 @@ func kinds(t *testing.T) map[string][]kind {
 
 var timeForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$`)
 
-// checkSchema holds a file against docs/record.md, knowing nothing of the reader.
+// checkSchema compares a file with docs/record.md, without the code of the reader.
 func checkSchema(t *testing.T, file []byte) {
 	t.Helper()
 	known := kinds(t)
@@ -131,7 +131,7 @@ func checkSchema(t *testing.T, file []byte) {
 	}
 }
 
-// of gives the events of one end, of one kind.
+// of returns the events of one kind of one end.
 func of(rec *trace.Record, end, event string) (found []trace.Event) {
 	for _, e := range rec.Events {
 		if e.End == end && e.Event == event {
@@ -149,14 +149,14 @@ func moves(rec *trace.Record, end string) string {
 	return strings.Join(list, " ")
 }
 
-// checkRecord looks at the record of a job that was done: both halves are there,
-// from TCP to the last object freed, and no effect is before its cause.
+// checkRecord checks the record of a job that succeeded. It must have the events of both ends,
+// from TCP to the last freed object, and no effect before its cause.
 func checkRecord(t *testing.T, file string, c, s *process) {
 	t.Helper()
 	rec := readRecord(t, file)
 	checkHalves(t, rec)
 	if rec.Client.Dropped == 0 && rec.Server.Dropped == 0 {
-		checkTold(t, rec, c, s)
+		checkSameEvents(t, rec, c, s)
 		checkCauses(t, rec)
 	}
 }
@@ -184,18 +184,17 @@ func checkHalves(t *testing.T, rec *trace.Record) {
 	}
 }
 
-// checkTold compares a record with what was told on both terminals: but for dumps
-// they are the same. The record is over before its own writing is told, and the
-// server's half before the end of its run; the server's own beginning is not a
-// client's.
-func checkTold(t *testing.T, rec *trace.Record, c, s *process) {
+// checkSameEvents compares a record with the output of both ends. Except for dumps they are the
+// same. The record ends before the event of its own writing, and the server's part ends
+// before the end of its run. The server's start is not part of a client's record.
+func checkSameEvents(t *testing.T, rec *trace.Record, c, s *process) {
 	t.Helper()
 	servers := []string{"device.opened", "port.queried", "server.listening", "server.stopped", "run.done"}
 	for end, p := range map[string]*process{"client": c, "server": s} {
-		var told, kept []string
+		var logged, kept []string
 		for _, r := range p.records {
 			if event := r.str("event"); event != "record.written" && (end == "client" || !slices.Contains(servers, event)) {
-				told = append(told, event+" "+r.str("msg"))
+				logged = append(logged, event+" "+r.str("msg"))
 			}
 		}
 		for _, e := range rec.Events {
@@ -203,19 +202,19 @@ func checkTold(t *testing.T, rec *trace.Record, c, s *process) {
 				kept = append(kept, e.Event+" "+e.Message)
 			}
 		}
-		slices.Sort(told)
+		slices.Sort(logged)
 		slices.Sort(kept)
-		if !slices.Equal(told, kept) {
-			t.Errorf("%s told\n%q\nand the record has\n%q", end, told, kept)
+		if !slices.Equal(logged, kept) {
+			t.Errorf("%s logged\n%q\nand the record has\n%q", end, logged, kept)
 		}
 	}
 }
 
-// checkCauses compares the times of both ends, which may be wrong by the
-// uncertainty: what is received was sent before.
+// checkCauses checks that a message was sent before it was received. The times of both ends
+// may differ by the uncertainty.
 func checkCauses(t *testing.T, rec *trace.Record) {
 	t.Helper()
-	// The nth effect is not before the nth cause, whichever is whose.
+	// The nth effect is not before the nth cause.
 	before := func(what string, causes, effects []trace.Event) {
 		t.Helper()
 		for i, effect := range effects {
@@ -238,7 +237,7 @@ func checkCauses(t *testing.T, rec *trace.Record) {
 			t.Fatalf("%d messages sent to the %s, %d received", len(sent), way.to, len(received))
 		}
 		before("messages to the "+way.to, sent, received)
-		// What consumes a receive at the other end, and the completions of such.
+		// Requests that consume a receive of the other end, and the completions there.
 		var posted, completed []trace.Event
 		for _, e := range of(rec, way.from, "wr.posted") {
 			if e.Verb == "ibv_post_send" && (strings.Contains(e.Message, "SEND") || strings.Contains(e.Message, "IMM")) {
@@ -250,11 +249,11 @@ func checkCauses(t *testing.T, rec *trace.Record) {
 				completed = append(completed, e)
 			}
 		}
-		if len(completed) <= len(posted) { // else a job tells several posts as one
+		if len(completed) <= len(posted) { // otherwise a job logs several posts as one
 			before("work requests to the "+way.to, posted, completed)
 		}
 	}
-	// Nobody sends before both are in RTS.
+	// No end sends before both are in RTS.
 	for _, end := range []string{"client", "server"} {
 		rts := slices.IndexFunc(rec.Events, func(e trace.Event) bool { return e.End == end && e.Attr("to").String() == "RTS" })
 		for _, e := range rec.Events {
@@ -265,7 +264,8 @@ func checkCauses(t *testing.T, rec *trace.Record) {
 	}
 }
 
-// Clients side by side each have the half of the server that is theirs.
+// TestRecordsSideBySide checks that each of several clients gets the server's events of its own
+// connection.
 func TestRecordsSideBySide(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
@@ -307,7 +307,8 @@ func TestRecordsSideBySide(t *testing.T) {
 	}
 }
 
-// A server that dies leaves the client's half, with the reason.
+// TestRecordWhenTheServerIsKilled checks that the record then has the client's events and the
+// reason.
 func TestRecordWhenTheServerIsKilled(t *testing.T) {
 	noLeak(t)
 	check := func(t *testing.T, rec *trace.Record, c *process) {
@@ -317,7 +318,7 @@ func TestRecordWhenTheServerIsKilled(t *testing.T) {
 			t.Errorf("%+v", rec.Header)
 		}
 		if r := c.find("record.written", "level", "WARN"); r == nil || r.str("why") != rec.Server.Why {
-			t.Errorf("told %v", r)
+			t.Errorf("logged %v", r)
 		}
 	}
 	t.Run("before its hello", func(t *testing.T) {
@@ -335,7 +336,7 @@ func TestRecordWhenTheServerIsKilled(t *testing.T) {
 		}
 	})
 	t.Run("in the midst", func(t *testing.T) {
-		for range 20 { // until it is killed before the job is done
+		for range 20 { // until the kill hits before the end of the job
 			file := filepath.Join(t.TempDir(), "record")
 			s := serve(t)
 			c := s.client(t, "--record", file)
@@ -348,7 +349,7 @@ func TestRecordWhenTheServerIsKilled(t *testing.T) {
 			}
 			c.fails(1)
 			rec := readRecord(t, file)
-			if rec.Done { // killed in the farewell
+			if rec.Done { // killed after the end of the job
 				continue
 			}
 			check(t, rec, c)
@@ -359,7 +360,7 @@ func TestRecordWhenTheServerIsKilled(t *testing.T) {
 		}
 		t.Error("the job was done each time")
 	})
-	t.Run("in RTS", func(t *testing.T) { // this server keeps no records, as one of old
+	t.Run("in RTS", func(t *testing.T) { // this server keeps no records, like an old release
 		file := filepath.Join(t.TempDir(), "record")
 		m := listenMute(t)
 		c := m.client(t, "--record", file)
@@ -375,8 +376,8 @@ func TestRecordWhenTheServerIsKilled(t *testing.T) {
 	})
 }
 
-// A run that fails has a record too, from the first error on.
-func TestRecordOfAFailedRun(t *testing.T) {
+// TestRecordOfFailedRun checks that a failed run has a record too.
+func TestRecordOfFailedRun(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--max-size", "10")
 	for name, test := range map[string]struct {

@@ -14,14 +14,14 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// netdev is the network interface under the device.
+// netdev is the network interface of the device.
 var netdev = func() string {
 	name, _ := os.ReadFile("/sys/class/infiniband/" + device + "/ports/1/gid_attrs/ndevs/0")
 	return strings.TrimSpace(string(name))
 }()
 
-// run runs a program of the system. One that the kernel does not let go of even
-// when killed is left behind.
+// run runs a program of the system. If the program does not end even when killed, run returns
+// without it.
 func run(t *testing.T, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -44,8 +44,8 @@ func run(t *testing.T, args ...string) {
 	}
 }
 
-// removable is the first thing that a test calls which removes the device: it
-// makes it again, when all that the test started is gone.
+// removable creates the device again after all programs of the test have ended. A test that
+// removes the device calls removable first.
 func removable(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -64,8 +64,9 @@ func removeDevice(t *testing.T) {
 
 const gone = "reported IBV_EVENT_DEVICE_FATAL"
 
-// The device is removed under a program: it says so and ends. rxe waits with the
-// removal until everyone has let go, so one who does not would block it.
+// TestDeviceRemoved removes the device while a program uses it. The program must report that
+// and end. rxe waits until all programs have closed the device, so a program that does not
+// would block the removal.
 func TestDeviceRemoved(t *testing.T) {
 	t.Run("idle server", func(t *testing.T) {
 		removable(t)
@@ -76,10 +77,10 @@ func TestDeviceRemoved(t *testing.T) {
 	t.Run("client waiting for the reply", func(t *testing.T) {
 		removable(t)
 		m := listenMute(t)
-		m.letGo(t)
+		m.closeOnRemoval(t)
 		c := m.client(t)
 		removeDevice(t)
-		c.fails(1) // either end may be first to let go, and so name the event or the peer
+		c.fails(1) // either end may close first, so the error names the event or the peer
 	})
 	t.Run("client waiting for the hello", func(t *testing.T) {
 		removable(t)
@@ -103,8 +104,8 @@ func TestDeviceRemoved(t *testing.T) {
 	})
 }
 
-// letGo closes this end as soon as the device is being removed.
-func (m *muteServer) letGo(t *testing.T) {
+// closeOnRemoval closes this end when the removal of the device begins.
+func (m *muteServer) closeOnRemoval(t *testing.T) {
 	t.Helper()
 	cancel := m.dev.Subscribe(func(e verbs.AsyncEvent) {
 		if e.Type == verbs.EventDeviceFatal {
@@ -119,8 +120,8 @@ func (m *muteServer) letGo(t *testing.T) {
 	t.Cleanup(cancel)
 }
 
-// stuckClient is a client whose server goes only some steps with it, and then
-// neither speaks nor closes.
+// stuckClient starts a client whose server does only the first steps, then neither sends nor
+// closes.
 func stuckClient(t *testing.T, steps int) *process {
 	t.Helper()
 	l, err := oob.Listen(timeLimit(t), "127.0.0.1:0", oob.Options{Timeout: limit})
@@ -150,8 +151,8 @@ func stuckClient(t *testing.T, steps int) *process {
 	return c
 }
 
-// Without the device soft0 is the first there is, but not in place of one that is
-// named. It cannot have the UDP port until rdma_rxe is unloaded.
+// TestNoDevice checks that soft0 is the default without the device, but never replaces a named
+// device. soft0 can bind the UDP port only after rdma_rxe is unloaded.
 func TestNoDevice(t *testing.T) {
 	removable(t)
 	removeDevice(t)
@@ -169,13 +170,13 @@ func TestNoDevice(t *testing.T) {
 	s.succeeds()
 }
 
-// The port is down because its network interface is.
+// TestPortDown sets the network interface down, and therefore the port.
 func TestPortDown(t *testing.T) {
 	noLeak(t)
 	run(t, "ip", "link", "set", netdev, "down")
 	t.Cleanup(func() {
 		run(t, "ip", "link", "set", netdev, "up")
-		run(t, "ip", "address", "replace", ipv6+"/64", "dev", netdev, "nodad") // went with the interface
+		run(t, "ip", "address", "replace", ipv6+"/64", "dev", netdev, "nodad") // the kernel removed it when the interface went down
 		eventually(t, func() bool { return readAddresses() == nil }, func() string { return readAddresses().Error() })
 	})
 	for _, args := range [][]string{{"rdma_server"}, {"rdma_client", "127.0.0.1"}} {
@@ -183,7 +184,8 @@ func TestPortDown(t *testing.T) {
 	}
 }
 
-// The port goes down and comes back under a server, which goes on.
+// TestPortBounces sets the port down and up again while a server runs. The server must keep
+// serving.
 func TestPortBounces(t *testing.T) {
 	noLeak(t)
 	s := serve(t)

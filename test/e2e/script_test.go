@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// script is a run of one of scripts/, from a folder that is not the repository,
-// as a stranger would.
+// script is a run of a script of scripts/, from a folder outside the repository.
 type script struct {
 	t              *testing.T
 	cmd            *exec.Cmd
@@ -47,15 +46,15 @@ func (s *script) start() *script {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { // no harm once it has been waited for
+	s.t.Cleanup(func() { // harmless if it has ended
 		s.cancel()
 		s.cmd.Wait()
 	})
 	return s
 }
 
-// ends waits for an exit status and for output that has all of want, on either
-// stream; a refusal is one line.
+// ends checks the exit status, and that stdout and stderr contain all of want. With status 1
+// stderr must be one line.
 func (s *script) ends(status int, want ...string) {
 	s.t.Helper()
 	err := s.cmd.Wait()
@@ -85,7 +84,7 @@ func (s *script) ends(status int, want ...string) {
 	}
 }
 
-// runScript runs one to its end.
+// runScript runs a script to its end.
 func runScript(t *testing.T, env []string, name string, args ...string) *script {
 	t.Helper()
 	return newScript(t, env, name, args...).start()

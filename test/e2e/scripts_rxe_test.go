@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// dummy makes a network interface with these addresses, for this test.
+// dummy creates a network interface with these addresses for the test.
 func dummy(t *testing.T, name string, addresses ...string) {
 	t.Helper()
 	run(t, "ip", "link", "add", name, "type", "dummy")
@@ -25,8 +25,8 @@ func dummy(t *testing.T, name string, addresses ...string) {
 	}
 }
 
-// setup_rxe.sh makes a second device, says so the second time, and both programs
-// run on it; it is removed when nobody uses it.
+// TestSetupRxe creates a second device, runs setup_rxe.sh again, runs both programs on the
+// device, and removes it when no program uses it.
 func TestSetupRxe(t *testing.T) {
 	noLeak(t)
 	const name, netdev2, address = "rxe-second", "dummy7", "10.98.7.1"
@@ -34,7 +34,7 @@ func TestSetupRxe(t *testing.T) {
 	use := []string{"index 0: RoCE v2 fe80:", "index 1: RoCE v2 ::ffff:" + address, "use index 1: "}
 
 	runScript(t, nil, "setup_rxe.sh", "--name", name, netdev2).ends(0, append(use, "created "+name+" on "+netdev2)...)
-	t.Cleanup(func() { exec.Command("rdma", "link", "del", name).Run() }) // where the test failed
+	t.Cleanup(func() { exec.Command("rdma", "link", "del", name).Run() }) // if the test fails
 	runScript(t, nil, "setup_rxe.sh", "--name", name, netdev2).ends(0, append(use, name+" already exists, on "+netdev2)...)
 
 	runScript(t, nil, "setup_rxe.sh", "--name", "rxe-third", netdev2).ends(1, netdev2+" has the rxe device "+name)
@@ -56,8 +56,8 @@ func TestSetupRxe(t *testing.T) {
 	runScript(t, nil, "setup_rxe.sh", "--remove", "--name", name).ends(0, "nothing to remove")
 }
 
-// testRunScripts runs a server and a client by their scripts, and compares the logs
-// with what they printed.
+// testRunScripts runs a server and a client with their scripts, and compares the logs with
+// their output.
 func testRunScripts(t *testing.T, device, address string) {
 	logs := [2]string{filepath.Join(t.TempDir(), "server"), filepath.Join(t.TempDir(), "client")}
 	const port = "18600"
@@ -74,7 +74,7 @@ func testRunScripts(t *testing.T, device, address string) {
 		eventually(t, func() bool { return contents(logs[i]) == run.stdout.String() }, func() string { return "the log is not what was printed: " + contents(logs[i]) })
 	}
 
-	// The exit status is the program's, and what it says on stderr is in the log too.
+	// The exit status is that of the program, and its stderr is in the log too.
 	c = runScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=" + logs[1]}, "run_client.sh", address, port, "--quiet")
 	c.cmd.Wait()
 	if c.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(c.stderr.String(), "rdma_client: ") {
@@ -83,7 +83,7 @@ func testRunScripts(t *testing.T, device, address string) {
 	eventually(t, func() bool { return strings.Contains(contents(logs[1]), "rdma_client: ") }, func() string { return "no error in the log" })
 }
 
-// An interface that is not ready is a device with a warning.
+// TestSetupRxeOnBareInterface checks the warning for an interface that is not ready.
 func TestSetupRxeOnBareInterface(t *testing.T) {
 	noLeak(t)
 	dummy(t, "dummy8")
@@ -91,7 +91,8 @@ func TestSetupRxeOnBareInterface(t *testing.T) {
 	runScript(t, nil, "setup_rxe.sh", "--remove", "--name", "rxe-bare").ends(0)
 }
 
-// What the module may meet: it is absent, or its port is taken; a tool is missing.
+// TestSetupRxeWithoutModule checks the errors if the module or a program is missing, or the
+// port is taken.
 func TestSetupRxeWithoutModule(t *testing.T) {
 	noLeak(t)
 	t.Cleanup(func() {
@@ -112,8 +113,8 @@ func TestSetupRxeWithoutModule(t *testing.T) {
 	s.succeeds()
 }
 
-// capture.sh takes what passes between rxe0 and another device, and says that rxe0
-// to itself does not pass.
+// TestCaptureScript checks that capture.sh captures packets between rxe0 and another device,
+// and warns that packets of rxe0 to itself are not captured.
 func TestCaptureScript(t *testing.T) {
 	noLeak(t)
 	for name, c := range map[string]struct {
@@ -122,7 +123,7 @@ func TestCaptureScript(t *testing.T) {
 		passes       bool
 	}{
 		"to soft:veth1": {inPeer, softDevice, true},
-		"to itself":     {nil, device, false}, // TCP goes by lo
+		"to itself":     {nil, device, false}, // TCP uses lo
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, "rdma_server", "--once", "--json", device, "0")
@@ -132,7 +133,7 @@ func TestCaptureScript(t *testing.T) {
 			}
 			file := filepath.Join(t.TempDir(), "x.pcap")
 			capture := newScript(t, nil, "capture.sh", "-w", file, "-p", port, "-t", "60").start()
-			// The file begins when the packets are waited for, and its header is written.
+			// When the file has its header, tcpdump is capturing.
 			eventually(t, func() bool { info, err := os.Stat(file); return err == nil && info.Size() >= 24 }, func() string { return "the capture does not begin" })
 			startBy(t, c.clientBy, "rdma_client", "--json", ipv4, c.clientDevice, port).succeeds()
 			s.succeeds()

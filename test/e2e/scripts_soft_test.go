@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What the scripts refuse, on any host; what they do is in scripts_rxe_test.go.
+// Tests of the scripts' errors on any host. scripts_rxe_test.go tests their function.
 
 func TestScriptHelp(t *testing.T) {
 	for _, name := range []string{"setup_rxe.sh", "run_server.sh", "run_client.sh", "capture.sh"} {
@@ -25,7 +25,7 @@ func TestScriptHelp(t *testing.T) {
 	}
 }
 
-// A wrong command line is status 2 and the usage.
+// TestScriptUsage checks that a wrong command line gives status 2 and the usage.
 func TestScriptUsage(t *testing.T) {
 	for _, c := range []struct {
 		command string
@@ -51,8 +51,8 @@ func TestScriptUsage(t *testing.T) {
 	}
 }
 
-// Who may not do it is told so, with what to try. The user namespace takes the
-// rights away from root too.
+// TestScriptsNeedRoot checks the error without root's rights. Root loses its rights in a user
+// namespace.
 func TestScriptsNeedRoot(t *testing.T) {
 	for _, c := range [][]string{{"setup_rxe.sh", "lo"}, {"setup_rxe.sh", "--remove"}, {"capture.sh", "lo"}} {
 		s := newScript(t, nil, c[0], c[1:]...)
@@ -61,15 +61,15 @@ func TestScriptsNeedRoot(t *testing.T) {
 	}
 }
 
-// A capture that is none, and no file, are refused; so is a device that is not
-// there, and a log that cannot be kept.
+// TestScriptRefusals checks the errors of a missing capture, a missing device, and a log that
+// cannot be written.
 func TestScriptRefusals(t *testing.T) {
 	runScript(t, nil, "capture.sh", "--read", "/nosuch").ends(1, "cannot read /nosuch; try: ")
 	runScript(t, nil, "capture.sh", "nosuch0").ends(1, "no network interface nosuch0", "this host has: ", "lo")
 	for _, c := range [][]string{{"run_server.sh"}, {"run_client.sh", "127.0.0.1"}} {
 		runScript(t, []string{"RDMA_DEVICE=rxe77"}, c[0], c[1:]...).ends(1, c[0]+": no device rxe77; this host has: soft0", "setup_rxe.sh")
 	}
-	if _, err := os.Stat(scriptPath(t, "../rdma_server")); err == nil { // else it would be built
+	if _, err := os.Stat(scriptPath(t, "../rdma_server")); err == nil { // otherwise the script builds it
 		runScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=/nosuch/log"}, "run_server.sh").ends(1, "cannot write /nosuch/log; try: RDMA_LOG=")
 	}
 }

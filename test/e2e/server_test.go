@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Clients one after another: what each took is given back.
+// TestOneAfterAnother checks that the server frees the resources of each client.
 func TestOneAfterAnother(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
@@ -52,8 +52,8 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// Who comes to no job is not the one client: a port scanner, a stranger's greeting, a
-// silent one, a client that asks for no job there is. The client after them is.
+// TestOnceOutlivesProbes checks that --once does not count connections without a job: a port
+// scanner, another protocol, a silent connection, and a client with an unknown job.
 func TestOnceOutlivesProbes(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--once")
@@ -73,7 +73,7 @@ func TestOnceOutlivesProbes(t *testing.T) {
 	s.succeeds()
 }
 
-// A second client is refused while the one has its job.
+// TestOnceIsOneClient checks that --once refuses a second client during the job.
 func TestOnceIsOneClient(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--once")
@@ -85,8 +85,8 @@ func TestOnceIsOneClient(t *testing.T) {
 	s.fails(1, "closed the connection")
 }
 
-// More connections than the server may have files open: it goes on, and serves those
-// that have something to say.
+// TestFewDescriptors opens more connections than the server may have open files. The server
+// must keep serving clients.
 func TestFewDescriptors(t *testing.T) {
 	noLeak(t)
 	s := serveBy(t, []string{"sh", "-c", `ulimit -n 64; exec "$@"`, "sh"})
@@ -102,12 +102,12 @@ func TestFewDescriptors(t *testing.T) {
 	s.stops()
 }
 
-// A client more than the server takes is told so; the next one is served. Who has
-// said nothing takes no place.
+// TestMaxClients checks that a client above --max-clients is refused, and that the next client
+// is served. A silent connection does not count.
 func TestMaxClients(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--max-clients", "1")
-	for range 2 { // who says nothing to the end is no client, and none that is cut short
+	for range 2 { // a silent connection is not a client, so its end is not a failure
 		silent := dialRaw(t, s)
 		defer silent.Close()
 	}
@@ -123,8 +123,9 @@ func TestMaxClients(t *testing.T) {
 	s.stops()
 }
 
-// A connection that has said nothing is no client whom the server's end cuts short.
-func TestStoppedBesideSilence(t *testing.T) {
+// TestStopWithSilentConnection checks that a silent connection does not count as an interrupted
+// client when the server stops.
+func TestStopWithSilentConnection(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
 	silent := dialRaw(t, s)

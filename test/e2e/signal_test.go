@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A client that is stopped by hand says so, frees what it has and ends at once,
-// wherever it is; a killed one leaves that to the kernel.
+// TestClientStopped stops a client at different steps. After a signal it must report the
+// signal, free its objects and end at once. The kernel frees the objects of a killed client.
 func TestClientStopped(t *testing.T) {
 	noLeak(t)
 	moments := map[string]func(*testing.T) *process{
@@ -41,15 +41,15 @@ func TestClientStopped(t *testing.T) {
 	}
 }
 
-// The client's timeout ends a job that stands still.
+// TestClientTimeout checks that --timeout ends a job without progress.
 func TestClientTimeout(t *testing.T) {
 	noLeak(t)
 	c := listenMute(t).client(t, "--timeout", "3s")
 	c.fails(1, "stood still for 3s", "--timeout")
 }
 
-// A client is killed in the midst of its job, by kill -9: the server notices,
-// and serves the next.
+// TestClientKilled kills a client with kill -9 during its job. The server must notice and serve
+// the next client.
 func TestClientKilled(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
@@ -62,7 +62,7 @@ func TestClientKilled(t *testing.T) {
 	} {
 		c := s.client(t)
 		c.event(at[0], at[1:]...)
-		// It may have got further meanwhile, even to the end.
+		// The client may have got further, even to its end.
 		if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestServerStopped(t *testing.T) {
 				s.signal(signal)
 				s.fails(130, "stopped by the signal "+signal.String())
 			})
-			// The client learns why.
+			// The client gets the reason.
 			if _, err := conn.WaitRecv(timeLimit(t)); err == nil {
 				t.Error("the client got a message")
 			}
@@ -107,7 +107,7 @@ func TestServerStopped(t *testing.T) {
 	})
 }
 
-// The server dies under a client that waits for its reply.
+// TestServerDies kills the server while a client waits for its reply.
 func TestServerDies(t *testing.T) {
 	noLeak(t)
 	m := listenMute(t)
@@ -119,8 +119,8 @@ func TestServerDies(t *testing.T) {
 	})
 }
 
-// A second signal ends even a program that is stuck: here one that is stopped,
-// so that both signals wait for it.
+// TestTwoSignals checks that the second signal ends a program that hangs. The program is
+// suspended first, so that both signals are pending.
 func TestTwoSignals(t *testing.T) {
 	noLeak(t)
 	c := listenMute(t).client(t)

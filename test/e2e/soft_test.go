@@ -11,11 +11,11 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// With no device named the first is taken: one of the system's, or else soft0.
-// The choice is told.
+// TestDefaultDevice checks that the default device is the system's first, or soft0, and that
+// the programs log the choice.
 func TestDefaultDevice(t *testing.T) {
 	noLeak(t)
-	devices, _ := verbs.Devices() // libibverbs may have none to list
+	devices, _ := verbs.Devices() // libibverbs may list no device
 	first := devices[0].Name      // soft0 is the last
 	why := "the first there is"
 	if first == "soft0" {
@@ -32,7 +32,7 @@ func TestDefaultDevice(t *testing.T) {
 	s.succeeds()
 }
 
-// A device that is named is never replaced by another.
+// TestNamedDeviceIsNotReplaced checks that no other device replaces a named device.
 func TestNamedDeviceIsNotReplaced(t *testing.T) {
 	noLeak(t)
 	const absent = "rxe77"
@@ -42,7 +42,7 @@ func TestNamedDeviceIsNotReplaced(t *testing.T) {
 	}
 }
 
-// soft:ADDRESS is that address, which one process at a time has.
+// TestNames opens soft:ADDRESS. Only one process at a time can have the address.
 func TestNames(t *testing.T) {
 	noLeak(t)
 	server, client := ownAddress(1), ownAddress(2)
@@ -68,14 +68,14 @@ func TestNames(t *testing.T) {
 	s.succeeds()
 }
 
-// ownAddress is a loopback address that follows from the number of this process,
-// and that soft0 never takes.
+// ownAddress returns a loopback address that depends on the process ID and that soft0 never
+// uses.
 func ownAddress(n int) string {
 	return fmt.Sprintf("127.255.%d.%d", os.Getpid()/100%256, os.Getpid()%100*2+n)
 }
 
-// A file for packets that cannot be made ends a run before it begins. (A device
-// that is not soft is refused before any file is made: rdma_test.go.)
+// TestFileForPacketsInNoFolder checks that a run fails at its start if the file of --pcap
+// cannot be created. (A kernel's device is refused before that: rdma_test.go.)
 func TestFileForPacketsInNoFolder(t *testing.T) {
 	noLeak(t)
 	for _, args := range [][]string{{"rdma_server", device}, {"rdma_client", "127.0.0.1", device}} {

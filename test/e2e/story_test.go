@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// storyRuns are runs whose stories are in testdata/story, both ends in one file. A peer
-// is the program of another kind that both ends speak like.
+// storyRuns are the runs whose stories are in testdata/story, both ends in one file. peer
+// names the other program whose format both ends use.
 var storyRuns = []struct {
 	name           string
 	both           []string // flags of both ends
@@ -46,8 +46,8 @@ var storyRuns = []struct {
 	{name: "perftest", both: []string{"--peer", "perftest", "--job", "bench-write-lat"}},
 }
 
-// What a person sees of each job, at both ends. After a change:
-// go test ./test/e2e -run TestStories -update, and read what has changed.
+// TestStories compares the stories of each job, at both ends, with testdata/story. After a
+// change: go test ./test/e2e -run TestStories -update, and review the difference.
 func TestStories(t *testing.T) {
 	noLeak(t)
 	for _, run := range storyRuns {
@@ -68,7 +68,7 @@ func TestStories(t *testing.T) {
 			if len(run.both) == 0 && len(run.client) == 0 {
 				run.client = []string{"--job", run.name}
 			}
-			server, client := tellStory(t, flags(run.server), flags(run.client))
+			server, client := runStory(t, flags(run.server), flags(run.client))
 			got := "server:\n" + server + "\nclient:\n" + client
 			got = strings.ReplaceAll(got, text, "FILE")
 			checkWidth(t, got)
@@ -92,8 +92,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// tellStory runs a server for one client and the client, and returns what they print.
-func tellStory(t *testing.T, serverFlags, clientFlags []string) (server, client string) {
+// runStory runs a server for one client and the client, and returns their output.
+func runStory(t *testing.T, serverFlags, clientFlags []string) (server, client string) {
 	t.Helper()
 	port := freePort(t)
 	s := start(t, "rdma_server", slices.Concat([]string{"--once"}, serverFlags, []string{device, port})...)
@@ -105,7 +105,7 @@ func tellStory(t *testing.T, serverFlags, clientFlags []string) (server, client 
 	return printed(s), printed(c)
 }
 
-// tableRow is a line of perftest's table, which keeps its form.
+// tableRow matches a line of perftest's table, which is not wrapped.
 var tableRow = regexp.MustCompile(`^ #?(bytes|\d+) +(#iterations|\d+)`)
 
 func checkWidth(t *testing.T, story string) {
@@ -117,7 +117,8 @@ func checkWidth(t *testing.T, story string) {
 	}
 }
 
-// The clients of one server are told apart, those too that are rejected or die.
+// TestStoryOfManyClients checks that the story distinguishes the clients of one server,
+// including rejected and killed clients.
 func TestStoryOfManyClients(t *testing.T) {
 	noLeak(t)
 	port := freePort(t)
@@ -155,8 +156,8 @@ func TestStoryOfManyClients(t *testing.T) {
 	}
 }
 
-// A run that fails tells its story up to the end.
-func TestStoryOfAFailure(t *testing.T) {
+// TestStoryOfFailure checks that the story of a failed run is complete.
+func TestStoryOfFailure(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--once")
 	c := start(t, "rdma_client", "--job", "file", "--file", writeFile(t, "file", 10), ipv4, device, s.port)
@@ -173,7 +174,8 @@ func TestStoryOfAFailure(t *testing.T) {
 
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// On a terminal the story has colours, and is the same but for them; NO_COLOR is obeyed.
+// TestStoryColours checks that the story has colours only on a terminal without NO_COLOR, and
+// that the text is the same.
 func TestStoryColours(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
@@ -198,8 +200,8 @@ func TestStoryColours(t *testing.T) {
 	s.stops()
 }
 
-// The demo prints both stories side by side where there is room, and one after the other
-// where there is not: as the environment says, or the terminal.
+// TestDemoSideBySide checks that the demo prints both stories side by side if the width, from
+// the environment or the terminal, allows it, and one after the other otherwise.
 func TestDemoSideBySide(t *testing.T) {
 	noLeak(t)
 	for columns, want := range map[uint16]bool{163: true, 100: false} {
@@ -215,14 +217,14 @@ func TestDemoSideBySide(t *testing.T) {
 			t.Fatal(err)
 		}
 		inside.Close()
-		out, _ := io.ReadAll(terminal) // it ends with EIO, when nobody has the terminal any more
+		out, _ := io.ReadAll(terminal) // ends with EIO when no process has the terminal open
 		if err := cmd.Wait(); err != nil || strings.Contains(string(out), " │ ") != want {
 			t.Errorf("a terminal of %d columns: %v\n%s", columns, err, out)
 		}
 	}
 	for _, c := range []struct {
 		columns string
-		beside  bool
+		wide    bool
 	}{{"200", true}, {"163", true}, {"162", false}, {"80", false}, {"", false}} {
 		t.Run(c.columns, func(t *testing.T) {
 			cmd := exec.Command("test/e2e/demo.sh", device, ipv4)
@@ -232,12 +234,12 @@ func TestDemoSideBySide(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			beside := regexp.MustCompile(`(?m)^RESET→INIT  mask=0x39: .* │ RESET→INIT  mask=0x39: `).Match(out)
-			if beside != c.beside || !strings.Contains(string(out), "demo: both ends succeeded") {
-				t.Errorf("side by side: %v\n%s", beside, out)
+			wide := regexp.MustCompile(`(?m)^RESET→INIT  mask=0x39: .* │ RESET→INIT  mask=0x39: `).Match(out)
+			if wide != c.wide || !strings.Contains(string(out), "demo: both ends succeeded") {
+				t.Errorf("side by side: %v\n%s", wide, out)
 			}
 			for line := range strings.Lines(string(out)) {
-				if n := utf8.RuneCountInString(line) - 1; n > 163 || n > 80 && !c.beside {
+				if n := utf8.RuneCountInString(line) - 1; n > 163 || n > 80 && !c.wide {
 					t.Errorf("%d columns: %s", n, line)
 				}
 			}

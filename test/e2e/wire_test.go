@@ -15,19 +15,20 @@ import (
 	"testing"
 )
 
-// The sections of docs/on-the-wire.md that show a job's packets are made from a run
-// of the job on a soft device, by
+// The sections of docs/on-the-wire.md with a job's packets come from a run of the job on a
+// soft device. This command writes them:
 //
 //	make on-the-wire
 //
-// and TestOnTheWire compares them with another run. A new job is a line in wireJobs,
-// and an empty section in the document:
+// TestOnTheWire compares them with another run. For a new job, add a line to wireJobs and an
+// empty section to the document:
 //
 //	<!-- job NAME -->
 //	<!-- end -->
 
-// wireJobs are the jobs shown, and what more the client is told, as a shell reads it.
-// Where both ends ask at the same time, what crosses differs from run to run.
+// wireJobs are the jobs in the document, with the client's flags in shell syntax. The third
+// field is true if both ends send requests at the same time; the order then differs from run
+// to run.
 var wireJobs = []struct {
 	name, flags string
 	crosses     bool
@@ -40,7 +41,7 @@ var wireJobs = []struct {
 	{"atomic", "--count 2", false},
 }
 
-// The devices and the port that the document's commands have. A test takes others.
+// The devices and the port of the document's commands. The test uses others.
 const (
 	wireServer = "127.0.1.1"
 	wireClient = "127.0.1.2"
@@ -49,7 +50,7 @@ const (
 
 var wireDocument = filepath.Join("..", "..", "docs", "on-the-wire.md")
 
-// sectionOf matches the section of a job; its second group is what is made.
+// sectionOf matches the section of a job. Its second group is the generated part.
 func sectionOf(job string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)(<!-- job ` + job + ` -->\n)(.*?)(<!-- end -->\n)`)
 }
@@ -91,8 +92,8 @@ func TestOnTheWire(t *testing.T) {
 		}
 		want, got := shapeOf(t, section[2]), shapeOf(t, packets)
 		if job.crosses {
-			uncross(want)
-			uncross(got)
+			ignoreOrder(want)
+			ignoreOrder(got)
 		}
 		if len(got) == 0 || !maps.EqualFunc(got, want, slices.Equal) {
 			t.Errorf("%s, job %s, has packets that the job no longer sends, or lacks some; try: make on-the-wire\n%s\nnow:\n%s",
@@ -109,8 +110,8 @@ func TestOnTheWire(t *testing.T) {
 	}
 }
 
-// captureJob runs a job on two soft devices and returns the client's capture as
-// capture.sh shows it.
+// captureJob runs a job on two soft devices and returns the client's capture as capture.sh
+// prints it.
 func captureJob(t *testing.T, flags string) string {
 	t.Helper()
 	server, client := ownAddress(1), ownAddress(2)
@@ -126,13 +127,13 @@ func captureJob(t *testing.T, flags string) string {
 	c := start(t, "rdma_client", slices.Concat([]string{"--quiet", "--pcap", pcap}, shellWords(t, flags), []string{server, "soft:" + client, port})...)
 	c.succeeds()
 	s.succeeds()
-	readCapture(t, pcap) // each packet is right
+	readCapture(t, pcap) // checks each packet
 	show := runScript(t, nil, "capture.sh", "--read", pcap)
 	show.ends(0)
 	return strings.NewReplacer(server, wireServer, client, wireClient).Replace(show.stdout.String())
 }
 
-// shellWords splits by blanks, but for what is in single quotes.
+// shellWords splits text at blanks, except inside single quotes.
 func shellWords(t *testing.T, text string) (words []string) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(`'([^']*)'|[^' ]+`).FindAllStringSubmatch(text, -1) {
@@ -141,20 +142,20 @@ func shellWords(t *testing.T, text string) (words []string) {
 	return words
 }
 
-// packetLine is a line of capture.sh: who to whom, the opcode, and the rest.
+// packetLine matches a line of capture.sh: sender, receiver, opcode and the rest.
 var packetLine = regexp.MustCompile(`(?m)^ *\d+ +[\d.]+ +(127\.\S+) +(127\.\S+) +(\S.*?) +(\d+) +(0x[0-9a-f]{6}) +(0x[0-9a-f]{6})(?: +(.*))?$`)
 
 var addresses = regexp.MustCompile(`\b(va|rkey) 0x[0-9a-f]+`)
 
-// shapeOf is what two runs of a job have in common: for either direction, its
-// packets in their order, with PSNs counted from the direction's first request,
-// and without addresses and keys. What was sent again is left out; of the
-// acknowledgements, of which one may stand for several, the last alone stays.
+// shapeOf returns the parts of a capture that are the same in every run: the packets of each
+// direction in order, without addresses and keys. PSNs count from the direction's first
+// request. Repeated packets are left out. Only the last acknowledgement stays, because one
+// acknowledgement may stand for several.
 func shapeOf(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	shape := map[string][]string{}
-	first := map[string]int64{}    // PSN, by who asks
-	lastAck := map[string]string{} // by who acknowledges
+	first := map[string]int64{}    // first PSN, by requester
+	lastAck := map[string]string{} // by the end that acknowledges
 	highest := map[string]int64{}
 	for _, m := range packetLine.FindAllStringSubmatch(text, -1) {
 		from, to, opcode, bytes := m[1], m[2], m[3], m[4]
@@ -186,8 +187,8 @@ func shapeOf(t *testing.T, text string) map[string][]string {
 	return shape
 }
 
-// Every kind of header is shown with what it carries: packets of rdma_rxe, which
-// softroce's tests know by heart.
+// TestShownHeaders checks that capture.sh prints each kind of header. The packets of rdma_rxe
+// come from the test data of softroce.
 func TestShownHeaders(t *testing.T) {
 	pcap, err := filepath.Abs(filepath.Join("..", "..", "softroce", "internal", "packet", "testdata", "opcodes-ipv4.pcap"))
 	if err != nil {
@@ -209,18 +210,18 @@ func TestShownHeaders(t *testing.T) {
 		`AETH syndrome 0x62 \(NAK, remote access error\) MSN 11$`,
 		`^45 packets: `)
 	if text := shown.stdout.String(); strings.Contains(text, "MALFORMED") {
-		t.Errorf("tshark takes a payload for another protocol, and that is told:\n%s", text)
+		t.Errorf("tshark takes a payload for another protocol, and the output shows that:\n%s", text)
 	}
 	limited := runScript(t, nil, "capture.sh", "--read", pcap, "-c", "2")
 	limited.ends(0, "… 43 more", "45 packets: ")
-	if n := strings.Count(limited.stdout.String(), "\n"); n != 5 { // the heading, 2 packets, how many more, the sum
+	if n := strings.Count(limited.stdout.String(), "\n"); n != 5 { // the heading, 2 packets, the number of other packets, the sum
 		t.Errorf("-c 2 shows %d lines:\n%s", n, &limited.stdout)
 	}
 }
 
-// uncross takes from a shape what depends on which end was first: the order of the
-// packets, and how many messages the end had from the other when it answered.
-func uncross(shape map[string][]string) {
+// ignoreOrder removes from a shape the parts that depend on which end was first: the order of the
+// packets, and the message number in an acknowledgement.
+func ignoreOrder(shape map[string][]string) {
 	for _, lines := range shape {
 		for i := range lines {
 			lines[i] = messageNumber.ReplaceAllString(lines[i], "")
@@ -241,7 +242,7 @@ func TestShape(t *testing.T) {
 	again := strings.NewReplacer("0x4b1bac", "0x000011", "0x000055966c6d3100", "0x0000001111111111", "0x000009f1", "0x22222222",
 		"0xffffff", "0x000100", "0x000000  A", "0x000101  A").Replace(run)
 	lines := strings.SplitAfter(again, "\n")
-	again = strings.Join(slices.Concat(lines[:3], lines[2:3], lines[4:]), "") // one sent again, an ACK fewer
+	again = strings.Join(slices.Concat(lines[:3], lines[2:3], lines[4:]), "") // one packet repeated, one ACK fewer
 	want := shapeOf(t, run)
 	if len(want["127.0.1.2 to 127.0.1.1"]) != 2 || len(want["127.0.1.1 to 127.0.1.2"]) != 1 {
 		t.Fatalf("shape %q", want)
@@ -255,7 +256,7 @@ func TestShape(t *testing.T) {
 	} {
 		changed := strings.ReplaceAll(run, old, other)
 		if maps.EqualFunc(shapeOf(t, changed), want, slices.Equal) {
-			t.Errorf("%q for %q is not seen", other, old)
+			t.Errorf("%q instead of %q is not detected", other, old)
 		}
 	}
 }

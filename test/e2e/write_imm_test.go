@@ -14,15 +14,15 @@ func writeImmExercises() []exercise {
 		return exercise{
 			name:   "write-imm, " + name,
 			client: append([]string{"--job", "write-imm", "-s", text}, flags...),
-			clientTells: []telling{
-				says("wr.posted", "msg", "post RDMA_WRITE_WITH_IMM", "bytes", n, "imm", n),
-				says("wr.completed", "opcode", "IBV_WC_RDMA_WRITE", "status", "IBV_WC_SUCCESS"),
-				says("text.written", "text", text, "imm", n),
+			clientEvents: []wantEvent{
+				wants("wr.posted", "msg", "post RDMA_WRITE_WITH_IMM", "bytes", n, "imm", n),
+				wants("wr.completed", "opcode", "IBV_WC_RDMA_WRITE", "status", "IBV_WC_SUCCESS"),
+				wants("text.written", "text", text, "imm", n),
 			},
-			serverTells: []telling{
-				says("wr.posted", "verb", "ibv_post_recv", "bytes", 0),
-				says("wr.completed", "opcode", "IBV_WC_RECV_RDMA_WITH_IMM", "byte_len", n, "imm", n),
-				says("message.received", "text", text, "bytes", n, "imm", n),
+			serverEvents: []wantEvent{
+				wants("wr.posted", "verb", "ibv_post_recv", "bytes", 0),
+				wants("wr.completed", "opcode", "IBV_WC_RECV_RDMA_WITH_IMM", "byte_len", n, "imm", n),
+				wants("message.received", "text", text, "bytes", n, "imm", n),
 			},
 		}
 	}
@@ -35,7 +35,7 @@ func writeImmExercises() []exercise {
 	}
 }
 
-// A client whose immediate is not the length of what it wrote.
+// TestWriteImmLies runs a client whose immediate is not the length of its WRITE.
 func TestWriteImmLies(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
@@ -51,6 +51,6 @@ func TestWriteImmLies(t *testing.T) {
 	}
 	s.event("client.failed", "error", "the completion is IBV_WC_RECV of 0 bytes with the immediate 2147483648")
 	conn.Close()
-	s.client(t).succeeds() // this process has the device open, so that what the server holds cannot be told
+	s.client(t).succeeds() // not stillServes: this process has the device open too
 	s.stops()
 }
