@@ -17,12 +17,12 @@ import (
 )
 
 var (
-	// ErrVersion matches the ProtocolError for a peer with another version of the
-	// protocol.
+	// ErrVersion is in the ProtocolError for a peer with another version of the
+	// protocol: errors.Is finds it.
 	ErrVersion = errors.New("oob: versions of the protocol differ")
 
-	// ErrForeignPeer matches the ProtocolError for a peer whose first bytes belong to
-	// another protocol.
+	// ErrForeignPeer is in the ProtocolError for a peer whose first bytes belong to
+	// another protocol: errors.Is finds it.
 	ErrForeignPeer = errors.New("oob: the peer does not speak this protocol")
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Interrupter interrupts a wait. Interrupt runs in a separate goroutine, at most once per
-// context. It may also run after the wait for that context is over.
+// Interrupter interrupts a wait. Interrupt runs in a separate goroutine, once for each
+// watched context that ends. It may also run after the wait with that context is over.
 type Interrupter interface{ Interrupt() }
 
 // Watch watches one context at a time. The zero value watches no context. Watch is for one

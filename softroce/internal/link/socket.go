@@ -179,7 +179,8 @@ func (s *Socket) Counters() Counters {
 	return c
 }
 
-// Close closes the socket. Waiting calls return net.ErrClosed.
+// Close closes the socket. Waiting calls return net.ErrClosed; Close waits until they no
+// longer use the socket.
 func (s *Socket) Close() error {
 	if n := s.overflow(); n != 0 {
 		s.overflowed.Store(n)
