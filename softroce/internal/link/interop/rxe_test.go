@@ -28,10 +28,10 @@ const (
 	rxePackets = 40
 	rxePayload = 1000
 	rxeGRH     = 40
-	linkQPN    = 0x123456 // of no queue pair: the test looks at packets
+	linkQPN    = 0x123456 // not a queue pair: the test reads the packets
 )
 
-// rxe is a UD queue pair of rxe0 with room for rxePackets of each direction.
+// rxe is a UD queue pair of rxe0 with queues of rxePackets requests.
 type rxe struct {
 	pd   *verbs.PD
 	qp   *verbs.QP
@@ -81,7 +81,7 @@ func newRxe(t *testing.T) *rxe {
 	return r
 }
 
-// peerLink opens addr in the namespace "peer", where no rxe has the port.
+// peerLink opens addr in the namespace "peer", where rdma_rxe does not use the port.
 func peerLink(t *testing.T, addr netip.Addr, cfg link.Config) *link.Socket {
 	t.Helper()
 	type result struct {
@@ -90,7 +90,7 @@ func peerLink(t *testing.T, addr netip.Addr, cfg link.Config) *link.Socket {
 	}
 	opened := make(chan result)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		ns, err := os.Open("/run/netns/peer")
 		if err != nil {
 			opened <- result{err: err}
@@ -113,7 +113,7 @@ func peerLink(t *testing.T, addr netip.Addr, cfg link.Config) *link.Socket {
 	return r.s
 }
 
-// wait waits for n completions, which must be successes.
+// wait waits for n successful completions.
 func (r *rxe) wait(t *testing.T, n int) []verbs.WC {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -140,7 +140,7 @@ func (r *rxe) wait(t *testing.T, n int) []verbs.WC {
 	return wcs
 }
 
-// ah makes the way from rxe0 to addr.
+// ah returns an address handle for the path from rxe0 to addr.
 func (r *rxe) ah(t *testing.T, addr netip.Addr) *verbs.AH {
 	t.Helper()
 	for _, g := range r.gids {
@@ -170,7 +170,7 @@ func TestRxe(t *testing.T) {
 	}
 }
 
-// testFrom sends bursts from l, which rxe0 takes only if the ICRCs are right.
+// testFrom sends bursts from l. rxe0 accepts them only if the ICRCs are correct.
 func (r *rxe) testFrom(t *testing.T, l *link.Socket, to netip.Addr) {
 	wrs := make([]verbs.RecvWR, rxePackets)
 	for i := range wrs {
@@ -210,7 +210,7 @@ func (r *rxe) testFrom(t *testing.T, l *link.Socket, to netip.Addr) {
 	}
 }
 
-// testTo sends from rxe0, whose identifications l finds by the ICRCs.
+// testTo sends from rxe0. l finds the identifications with the ICRCs.
 func (r *rxe) testTo(t *testing.T, l *link.Socket) {
 	ah := r.ah(t, l.Addr())
 	defer ah.Close()
@@ -256,14 +256,14 @@ func (r *rxe) testTo(t *testing.T, l *link.Socket) {
 	if c.Dropped != [link.NumDrops]uint64{} {
 		t.Errorf("%+v", c)
 	}
-	// All but the first are foreseen, as long as nobody else sends.
+	// If nobody else sends, l predicts all identifications but the first.
 	if c.Matches[packet.MatchExact] < rxePackets/2 {
 		t.Errorf("matches %v", c.Matches)
 	}
 }
 
-// testTooLong sends a burst of packets that the interface does not take: an error
-// that is no reason to leave GSO.
+// testTooLong sends a burst of packets that are too long for the interface. The error must not
+// turn GSO off.
 func testTooLong(t *testing.T, l *link.Socket, to netip.Addr) {
 	before := l.Status().Send
 	e := new(link.Egress)
@@ -279,7 +279,7 @@ func testTooLong(t *testing.T, l *link.Socket, to netip.Addr) {
 	t.Log(err)
 }
 
-// TestRxeHasThePort opens a link where rdma_rxe has port 4791 of everything.
+// TestRxeHasThePort opens a link where rdma_rxe uses port 4791 of every address.
 func TestRxeHasThePort(t *testing.T) {
 	newRxe(t)
 	_, err := link.OpenLoopback(link.Config{})
