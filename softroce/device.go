@@ -210,9 +210,9 @@ func (d *device) QueryDeviceEx() (verbs.DeviceAttrEx, error) {
 	const send = verbs.ODPSend | verbs.ODPRecv
 	return verbs.DeviceAttrEx{
 		DeviceAttr: attr,
-		Caps:       attr.CapFlags,
+		Caps:       attr.CapFlags | verbs.CapFlushGlobal | verbs.CapAtomicWrite,
 		ODP: verbs.ODPCaps{Supported: true, UD: send, UC: send | verbs.ODPWrite,
-			RC: send | verbs.ODPWrite | verbs.ODPRead | verbs.ODPAtomic},
+			RC: send | verbs.ODPWrite | verbs.ODPRead | verbs.ODPAtomic | verbs.ODPFlush | verbs.ODPAtomicWrite},
 	}, err
 }
 

@@ -39,6 +39,9 @@ const (
 	CapFlowSteering     DeviceCap = 1 << 29 // rules that steer raw packets to queues
 	CapRawScatterFCS    DeviceCap = 1 << 34 // raw packets can be received with their checksum
 	CapPCIWriteEndPad   DeviceCap = 1 << 36 // writes to memory can be padded to whole cache lines
+	CapFlushGlobal      DeviceCap = 1 << 38 // FLUSH to where all of the machine see the data
+	CapFlushPersistent  DeviceCap = 1 << 39 // FLUSH to persistent memory
+	CapAtomicWrite      DeviceCap = 1 << 40 // ATOMIC WRITE
 )
 
 var capNames = map[DeviceCap]string{
@@ -50,6 +53,7 @@ var capNames = map[DeviceCap]string{
 	CapMemMgtExtensions: "MEM_MGT_EXTENSIONS", CapMemWindowType2A: "MEM_WINDOW_TYPE_2A", CapMemWindowType2B: "MEM_WINDOW_TYPE_2B",
 	CapRCIPCsum: "RC_IP_CSUM", CapRawIPCsum: "RAW_IP_CSUM", CapFlowSteering: "MANAGED_FLOW_STEERING",
 	CapRawScatterFCS: "RAW_SCATTER_FCS", CapPCIWriteEndPad: "PCI_WRITE_END_PADDING",
+	CapFlushGlobal: "FLUSH_GLOBAL", CapFlushPersistent: "FLUSH_PERSISTENT", CapAtomicWrite: "ATOMIC_WRITE",
 }
 
 // String lists the capabilities by their C names, "0" for none.
@@ -111,11 +115,15 @@ const (
 	ODPRead    ODPOperations = 1 << 3 // RDMA READs, at both ends
 	ODPAtomic  ODPOperations = 1 << 4 // atomics, at both ends
 	ODPSRQRecv ODPOperations = 1 << 5 // receives of an SRQ
+
+	ODPFlush       ODPOperations = 1 << 6 // FLUSHes, at the responder
+	ODPAtomicWrite ODPOperations = 1 << 7 // ATOMIC WRITEs, at both ends
 )
 
 // String lists the operations by their C names, "0" for none.
 func (o ODPOperations) String() string {
-	return cFlags("IBV_ODP_SUPPORT_", uint32(o), "SEND", "RECV", "WRITE", "READ", "ATOMIC", "SRQ_RECV")
+	return cFlags("IBV_ODP_SUPPORT_", uint32(o), "SEND", "RECV", "WRITE", "READ", "ATOMIC", "SRQ_RECV",
+		"FLUSH", "ATOMIC_WRITE")
 }
 
 // PCIAtomicCaps is the sizes of atomics that the device can do on the bus, towards

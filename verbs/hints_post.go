@@ -59,6 +59,9 @@ func (qp *QP) sendFault(wrs []SendWR, errno syscall.Errno) (f fault) {
 		if f = qp.requestFault(&wrs[0]); !f.found() {
 			f = lengthFault(wrs[0].SGL, now)
 		}
+		if !f.found() && errno == syscall.EOPNOTSUPP {
+			f = missingFault(wrs[0].Opcode)
+		}
 	}
 	if !f.found() {
 		f = stoppedFault(now)
@@ -126,6 +129,19 @@ func stoppedFault(now queueNow) fault {
 	return fault{"the queue pair is in " + now.state.Name(), "look for the first completion that failed, then reset the queue pair"}
 }
 
+// missingFault is for opcodes that not every device and library has.
+func missingFault(o Opcode) fault {
+	switch o {
+	case OpAtomicWrite:
+		return fault{"this queue pair has no call for " + o.String(),
+			"QPInit.PostPath PostWRAPI, on a device whose DeviceAttrEx.Caps have CapAtomicWrite; or an OpRDMAWrite of 8 bytes, without the promise of one piece"}
+	case OpFlush:
+		return fault{"the libibverbs of this build has no " + o.String(),
+			"an OpRDMARead of the last byte written, which completes when the WRITEs before it are visible; soft devices have FLUSH"}
+	}
+	return fault{}
+}
+
 func elementsFault(sgl []SGE, granted uint32, field string) fault {
 	if len(sgl) <= int(granted) {
 		return fault{}
@@ -176,6 +192,15 @@ func (qp *QP) requestFault(wr *SendWR) fault {
 		if n := sglBytes(wr.SGL); n < 8 {
 			return fault{fmt.Sprintf("the SGL has room for %d bytes, and an atomic brings 8 bytes back", n), "an SGL of 8 bytes"}
 		}
+	case OpAtomicWrite:
+		if wr.RemoteAddr%8 != 0 {
+			return fault{fmt.Sprintf("RemoteAddr %#x is not a multiple of 8", wr.RemoteAddr), "an aligned address: ATOMIC WRITE works on one aligned 64-bit word"}
+		}
+		if n := sglBytes(wr.SGL); n != 8 || len(wr.SGL) != 1 {
+			return fault{fmt.Sprintf("the SGL has %d elements with %d bytes in all, and an ATOMIC WRITE takes one element", len(wr.SGL), n), "an SGL of one element of 8 bytes"}
+		}
+	case OpFlush:
+		return flushFault(wr.Flush)
 	}
 	if wr.Flags&SendInline == 0 {
 		return fault{}
@@ -201,10 +226,23 @@ func hasOpcode(t QPType, o Opcode) bool {
 		return true
 	case OpRDMAWrite, OpRDMAWriteWithImm, OpLocalInv, OpBindMW:
 		return t != UD
-	case OpRDMARead, OpAtomicCmpAndSwp, OpAtomicFetchAndAdd, OpSendWithInvalidate:
+	case OpRDMARead, OpAtomicCmpAndSwp, OpAtomicFetchAndAdd, OpSendWithInvalidate, OpFlush, OpAtomicWrite:
 		return t == RC
 	}
 	return false
+}
+
+// flushFault is what is wrong with what a FLUSH asks for.
+func flushFault(f Flush) fault {
+	switch {
+	case f.Type == 0:
+		return fault{"Flush.Type is not set", "FlushGlobal, FlushPersistent or both"}
+	case f.Type&^(FlushGlobal|FlushPersistent) != 0:
+		return fault{"Flush.Type " + f.Type.String() + " has unknown bits", "FlushGlobal, FlushPersistent or both"}
+	case f.Level > FlushMR:
+		return fault{"Flush.Level " + f.Level.String() + " is unknown", "FlushRange or FlushMR"}
+	}
+	return fault{}
 }
 
 // peerFault is what is wrong with a datagram's address handle.

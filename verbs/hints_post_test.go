@@ -70,7 +70,7 @@ func (b *bench) way() verbs.AHAttr {
 
 // reasons are words of which a refused post's error has those of its own reason only.
 var reasons = []string{
-	"is in RESET", "is in INIT", "is in RTR", "is in ERR", "elements", "bytes inline", "cannot be inline", "inline data only of", "no AH", "AH is closed", "another device or protection domain", "have no IBV_WR_", "multiple of 8", "8 bytes",
+	"is in RESET", "is in INIT", "is in RTR", "is in ERR", "elements", "bytes inline", "cannot be inline", "inline data only of", "no AH", "AH is closed", "another device or protection domain", "have no IBV_WR_", "multiple of 8", "8 bytes", "bytes in all", "Flush.Type is not set", "unknown bits", "Flush.Level",
 	"the SRQ", "SendWR.Opcode is not set", "queue is full", "type 1", "no Bind", "no window", "no region", "window is closed", "region is closed", "upper 24 bits", "is closed: use of", "largest message",
 }
 
@@ -133,6 +133,13 @@ func TestPostSendFindsTheReason(t *testing.T) {
 		"TSO":           {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpTSO, SGL: one}, []string{"have no IBV_WR_"}},
 		"unaligned":     {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpAtomicFetchAndAdd, SGL: one, RemoteAddr: b.mr.Addr() + 4}, []string{"multiple of 8"}},
 		"short atomic":  {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpAtomicCmpAndSwp, SGL: []verbs.SGE{b.mr.SGE(0, 4)}, RemoteAddr: b.mr.Addr()}, []string{"8 bytes"}},
+		"odd word":      {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpAtomicWrite, SGL: one, RemoteAddr: b.mr.Addr() + 4}, []string{"multiple of 8"}},
+		"short word":    {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpAtomicWrite, SGL: []verbs.SGE{b.mr.SGE(0, 4)}}, []string{"8 bytes", "elements", "bytes in all"}},
+		"word on UC":    {verbs.UC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpAtomicWrite, SGL: one}, []string{"have no IBV_WR_"}},
+		"flush what":    {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpFlush}, []string{"Flush.Type is not set"}},
+		"flush where":   {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpFlush, Flush: verbs.Flush{Type: 8}}, []string{"unknown bits"}},
+		"flush level":   {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpFlush, Flush: verbs.Flush{Type: verbs.FlushGlobal, Level: 2}}, []string{"Flush.Level"}},
+		"flush on UC":   {verbs.UC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpFlush}, []string{"have no IBV_WR_"}},
 		"too long":      {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpSend, SGL: []verbs.SGE{{Length: 1<<32 - 1}}}, []string{"largest message"}},
 		"no Bind":       {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpBindMW}, []string{"no Bind"}},
 		"no window":     {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpBindMW, Bind: &verbs.MWBind{MR: b.mr}}, []string{"no window"}},

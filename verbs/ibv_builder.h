@@ -10,9 +10,10 @@
 #include "ibv_shim.h"
 
 /* rv_create_qp_ex makes a queue pair that has the calls for the operations of its
- * type; an errno if the provider has not all of them. */
+ * type; an errno if the provider has not all of them. ATOMIC WRITE may be missing:
+ * *atomic_write says whether it is there. */
 static inline int rv_create_qp_ex(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct ibv_qp **out,
-				  struct ibv_qp_ex **ex)
+				  struct ibv_qp_ex **ex, int *atomic_write)
 {
 	struct ibv_qp_init_attr_ex init;
 
@@ -31,8 +32,17 @@ static inline int rv_create_qp_ex(struct ibv_pd *pd, struct ibv_qp_init_attr *at
 	if (attr->qp_type == IBV_QPT_RC)
 		init.send_ops_flags |= IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 				       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV;
+	*atomic_write = attr->qp_type == IBV_QPT_RC;
+	if (*atomic_write)
+		init.send_ops_flags |= IBV_QP_EX_WITH_ATOMIC_WRITE;
 	errno = 0;
 	*out = ibv_create_qp_ex(pd->context, &init);
+	if (!*out && *atomic_write && (errno == EOPNOTSUPP || errno == EINVAL)) {
+		*atomic_write = 0;
+		init.send_ops_flags &= ~(uint64_t)IBV_QP_EX_WITH_ATOMIC_WRITE;
+		errno = 0;
+		*out = ibv_create_qp_ex(pd->context, &init);
+	}
 	if (!*out)
 		return rv_made(NULL);
 	*ex = ibv_qp_to_qp_ex(*out);
@@ -117,6 +127,10 @@ static inline int64_t rv_build_send(struct ibv_qp_ex *qp, struct ibv_send_wr *ch
 				goto classic;
 			ibv_wr_bind_mw(qp, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 			continue;
+		case IBV_WR_ATOMIC_WRITE: /* the encoder lets it pass where the call is there */
+			ibv_wr_atomic_write(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr,
+					    (void *)(uintptr_t)wr->sg_list->addr);
+			continue; /* the call has copied the data */
 		default: /* the encoder lets no other pass */
 			ibv_wr_abort(qp);
 			return rv_refused(0, EINVAL);

@@ -11,7 +11,8 @@ import "C"
 // never checked against the table's end. Opcodes without a row are refused elsewhere.
 const opcodeRoom = 32
 
-// wrOpcodes has C's value of each opcode.
+// wrOpcodes has C's value of each opcode. OpFlush is missing: rdma-core 44, which this is
+// built with, has no FLUSH.
 var wrOpcodes = [opcodeRoom]C.enum_ibv_wr_opcode{
 	OpRDMAWrite:          C.IBV_WR_RDMA_WRITE,
 	OpRDMAWriteWithImm:   C.IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -24,6 +25,7 @@ var wrOpcodes = [opcodeRoom]C.enum_ibv_wr_opcode{
 	OpBindMW:             C.IBV_WR_BIND_MW,
 	OpSendWithInvalidate: C.IBV_WR_SEND_WITH_INV,
 	OpTSO:                C.IBV_WR_TSO,
+	OpAtomicWrite:        C.IBV_WR_ATOMIC_WRITE,
 }
 
 // needsAnswer reports whether an opcode exists on reliable queue pairs only.

@@ -64,7 +64,8 @@ type sendSlots struct {
 	ready    bool // RTS was reached, and not left for RESET; not after Close
 	datagram bool // UD: each request has an address of its own
 
-	unanswered bool // UC by the ibv_wr_* calls, of which it has none for what needs an answer
+	atomicWrite bool // the ibv_wr_* calls have ATOMIC WRITE
+	unanswered  bool // UC by the ibv_wr_* calls, of which it has none for what needs an answer
 
 	ex   *C.struct_ibv_qp_ex     // posts by the ibv_wr_* calls, unless nil
 	bufs []C.struct_ibv_data_buf // for these, one request's elements
@@ -169,6 +170,9 @@ func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 		}
 		if done += n; err == nil && fit < len(batch) && !s.split {
 			err = syscall.EINVAL
+			if s.lacks(batch[fit].Opcode) {
+				err = syscall.EOPNOTSUPP
+			}
 		}
 		s.split = false
 	}
@@ -230,6 +234,9 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 	case OpLocalInv:
 		setInvalidate(c, wr.InvalidateRKey)
 		c.num_sge = 0
+	case OpAtomicWrite:
+		setRemote(c, wr)
+		return s.mayWriteWord(wr)
 	case OpBindMW:
 		setInvalidate(c, 0) // rdma_rxe's library refuses what is left over there
 		c.num_sge = 0
@@ -238,6 +245,17 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 		return false
 	}
 	return true
+}
+
+// mayWriteWord reports whether an ATOMIC WRITE can be passed on. C reads the word when it is
+// posted, from the element's address as one of this process.
+func (s *sendSlots) mayWriteWord(wr *SendWR) bool {
+	return s.atomicWrite && len(wr.SGL) == 1 && wr.SGL[0].Length == 8 && wr.RemoteAddr%8 == 0 && !s.remapped.names(wr.SGL)
+}
+
+// lacks reports whether a request is one that the queue pair's library has no call for.
+func (s *sendSlots) lacks(o Opcode) bool {
+	return !s.datagram && (o == OpFlush || o == OpAtomicWrite && !s.atomicWrite)
 }
 
 // mayInline is false for inline data that cannot be read, or that a builder would refuse without

@@ -51,9 +51,10 @@ func (p *ibvPD) CreateQP(init ProviderQPInit) (ProviderQP, error) {
 	}
 	var qp *C.struct_ibv_qp
 	var ex *C.struct_ibv_qp_ex
+	var atomicWrite C.int
 	var err error
 	if init.PostPath == PostWRAPI {
-		err = errnoErr(C.rv_create_qp_ex(p.pd, &c, &qp, &ex))
+		err = errnoErr(C.rv_create_qp_ex(p.pd, &c, &qp, &ex, &atomicWrite))
 	} else {
 		err = errnoErr(C.rv_create_qp(p.pd, &c, &qp))
 	}
@@ -63,6 +64,7 @@ func (p *ibvPD) CreateQP(init ProviderQPInit) (ProviderQP, error) {
 	q := newIBVQP(p, unsafe.Pointer(qp), unsafe.Pointer(ex), decodeCap(&c.cap))
 	q.onSRQ = init.SRQ != nil
 	q.send.remapped = &p.d.remapped
+	q.send.atomicWrite = atomicWrite != 0
 	return q, nil
 }
 

@@ -98,7 +98,7 @@ func (q *ibvQP) SetECE(e ECE) error {
 }
 
 func (q *ibvQP) DataInOrder(op Opcode) (bool, error) {
-	if op == 0 || op > OpTSO {
+	if op == 0 || op > OpAtomicWrite || op == OpFlush {
 		return false, syscall.EINVAL
 	}
 	var ordered C.int

@@ -73,6 +73,8 @@ func TestPostSendPassesOnNothingThatCWouldFollow(t *testing.T) {
 		"UD: WRITE":                     {true, SendWR{Opcode: OpRDMAWrite, RemoteAddr: 0x1000}},
 		"RC: BIND_MW of nothing":        {false, SendWR{Opcode: OpBindMW}},
 		"UD: BIND_MW":                   {true, SendWR{Opcode: OpBindMW, Bind: &MWBind{}}},
+		"UD: ATOMIC_WRITE":              {true, SendWR{Opcode: OpAtomicWrite}},
+		"UD: FLUSH":                     {true, SendWR{Opcode: OpFlush}},
 		"RC: TSO":                       {false, SendWR{Opcode: OpTSO}},
 		"RC: an unknown opcode":         {false, SendWR{Opcode: 77}},
 		"RC: the opcode of another row": {false, SendWR{Opcode: opcodeRoom + OpSend}},

@@ -15,12 +15,14 @@ func TestNamesAreTheCNames(t *testing.T) {
 		value fmt.Stringer
 		want  string
 	}{
-		{OpSend, "IBV_WR_SEND"}, {OpAtomicFetchAndAdd, "IBV_WR_ATOMIC_FETCH_AND_ADD"}, {Opcode(99), "verbs.Opcode(99)"}, {Opcode(0), "unset"},
+		{OpSend, "IBV_WR_SEND"}, {OpAtomicFetchAndAdd, "IBV_WR_ATOMIC_FETCH_AND_ADD"}, {OpAtomicWrite, "IBV_WR_ATOMIC_WRITE"}, {OpFlush, "IBV_WR_FLUSH"}, {Opcode(99), "verbs.Opcode(99)"}, {Opcode(0), "unset"},
 		{SendSignaled | SendInline, "IBV_SEND_SIGNALED|IBV_SEND_INLINE"}, {SendFlags(0), "0"}, {SendFlags(1 << 9), "0x200"},
 		{SRQMaxWR | SRQLimit, "IBV_SRQ_MAX_WR|IBV_SRQ_LIMIT"}, {CQIgnoreOverrun, "IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN"},
 		{WCExImm | WCExWallclock, "IBV_WC_EX_WITH_IMM|IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK"},
 		{WCSuccess, "IBV_WC_SUCCESS"}, {WCRetryExcErr, "IBV_WC_RETRY_EXC_ERR"}, {WCGeneralErr, "IBV_WC_GENERAL_ERR"}, {WCStatus(77), "ibv_wc_status(77)"},
-		{WCRecv, "IBV_WC_RECV"}, {WCRecvRDMAWithImm, "IBV_WC_RECV_RDMA_WITH_IMM"}, {WCFetchAdd, "IBV_WC_FETCH_ADD"}, {WCOpcode(55), "ibv_wc_opcode(55)"},
+		{WCRecv, "IBV_WC_RECV"}, {WCRecvRDMAWithImm, "IBV_WC_RECV_RDMA_WITH_IMM"}, {WCFetchAdd, "IBV_WC_FETCH_ADD"}, {WCFlush, "IBV_WC_FLUSH"}, {WCAtomicWrite, "IBV_WC_ATOMIC_WRITE"},
+		{FlushGlobal | FlushPersistent, "IBV_FLUSH_GLOBAL|IBV_FLUSH_PERSISTENT"}, {FlushMR, "IBV_FLUSH_MR"}, {CapFlushGlobal | CapAtomicWrite, "IBV_DEVICE_FLUSH_GLOBAL|IBV_DEVICE_ATOMIC_WRITE"},
+		{ODPFlush | ODPAtomicWrite, "IBV_ODP_SUPPORT_FLUSH|IBV_ODP_SUPPORT_ATOMIC_WRITE"}, {WCOpcode(55), "ibv_wc_opcode(55)"},
 		{WCWithImm | WCGRH, "IBV_WC_GRH|IBV_WC_WITH_IMM"},
 		{NodeCA, "IBV_NODE_CA"}, {NodeType(0), "ibv_node_type(0)"}, {TransportIWARP, "IBV_TRANSPORT_IWARP"},
 		{AtomicHCA, "IBV_ATOMIC_HCA"}, {PortActive, "IBV_PORT_ACTIVE"}, {LinkEthernet, "IBV_LINK_LAYER_ETHERNET"},

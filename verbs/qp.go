@@ -223,7 +223,11 @@ func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 // below RTS, an opcode that its type does not have, more elements than Cap, more inline
 // data (some drivers: ENOMEM), inline data of a region under other addresses
 // ([SendInline]), an AH or a Bind that is missing or closed, an AH of another domain, a Bind
-// of another device's objects; net.ErrClosed after Close. In ERR and SQE requests are taken,
+// of another device's objects, an atomic or ATOMIC WRITE whose address is not a multiple of 8,
+// an ATOMIC WRITE of other than one element of 8 bytes, a FLUSH without a type; net.ErrClosed
+// after Close. errors.ErrUnsupported is for OpAtomicWrite and OpFlush where they are missing:
+// on libibverbs OpAtomicWrite needs [PostWRAPI] and a device with [CapAtomicWrite], and
+// there is no OpFlush. In ERR and SQE requests are taken,
 // and flushed at once.
 //
 // Implements: int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr),
@@ -236,6 +240,7 @@ func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 // void ibv_wr_rdma_read(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr),
 // void ibv_wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap),
 // void ibv_wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, uint64_t add),
+// void ibv_wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr),
 // void ibv_wr_local_inv(struct ibv_qp_ex *qp, uint32_t invalidate_rkey),
 // void ibv_wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind_info),
 // void ibv_wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey),

@@ -80,6 +80,8 @@ const (
 	AccessMWBind          = qpstate.AccessMWBind          // memory windows may be bound to it
 	AccessZeroBased       = qpstate.AccessZeroBased       // addresses count from 0
 	AccessOnDemand        = qpstate.AccessOnDemand        // pages may be absent until they are used: DeviceAttrEx.ODP
+	AccessFlushGlobal     = qpstate.AccessFlushGlobal     // the peer may flush, so that all of this machine see what it wrote: CapFlushGlobal
+	AccessFlushPersistent = qpstate.AccessFlushPersistent // the peer may flush to persistent memory, which the region must be of: CapFlushPersistent
 	AccessHugeTLB         = qpstate.AccessHugeTLB         // a hint: the memory is of huge pages
 	AccessRelaxedOrdering = qpstate.AccessRelaxedOrdering // the device may write its bytes in any order; ignored where it cannot
 )

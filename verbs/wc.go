@@ -57,6 +57,8 @@ const (
 	WCFetchAdd        WCOpcode = 4        // a fetch-and-add: the old value has come
 	WCBindMW          WCOpcode = 5        // a bind of a memory window
 	WCLocalInv        WCOpcode = 6        // an invalidation of a key of this side
+	WCFlush           WCOpcode = 8        // a FLUSH: the peer's memory is where it was asked to be
+	WCAtomicWrite     WCOpcode = 9        // an ATOMIC WRITE: the peer's word has the new value
 	WCRecv            WCOpcode = 1 << 7   // a receive, which a SEND has filled
 	WCRecvRDMAWithImm WCOpcode = 1<<7 + 1 // a receive, which a WRITE with immediate has taken: its memory is as it was
 )
@@ -70,7 +72,7 @@ func (o WCOpcode) String() string {
 		return "IBV_WC_RECV_RDMA_WITH_IMM"
 	}
 	return cName("IBV_WC_", "ibv_wc_opcode", uint32(o),
-		"SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP", "FETCH_ADD", "BIND_MW", "LOCAL_INV")
+		"SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP", "FETCH_ADD", "BIND_MW", "LOCAL_INV", "TSO", "FLUSH", "ATOMIC_WRITE")
 }
 
 // WCFlags says which optional fields of a completion are valid (enum ibv_wc_flags).

@@ -29,6 +29,8 @@ const (
 	OpBindMW                           // bind a memory window of type 2
 	OpSendWithInvalidate               // send, and invalidate one of the peer's rkeys
 	OpTSO                              // raw packets only; posting it is EINVAL
+	OpFlush                            // complete once the peer's memory that Flush names is where Flush.Type says
+	OpAtomicWrite                      // write 8 bytes to an aligned word of the peer's memory in one piece, after all earlier requests
 )
 
 // String is the C name: "IBV_WR_SEND"; "unset" for the zero value.
@@ -38,7 +40,7 @@ func (o Opcode) String() string {
 	}
 	return cName("IBV_WR_", "verbs.Opcode", uint32(o), "",
 		"RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND", "SEND_WITH_IMM", "RDMA_READ", "ATOMIC_CMP_AND_SWP",
-		"ATOMIC_FETCH_AND_ADD", "LOCAL_INV", "BIND_MW", "SEND_WITH_INV", "TSO")
+		"ATOMIC_FETCH_AND_ADD", "LOCAL_INV", "BIND_MW", "SEND_WITH_INV", "TSO", "FLUSH", "ATOMIC_WRITE")
 }
 
 // SendFlags modify a send work request (enum ibv_send_flags); 0 is none.
@@ -74,10 +76,12 @@ type SendWR struct {
 
 	InvalidateRKey uint32 // OpSendWithInvalidate, OpLocalInv: the key to invalidate
 
-	RemoteAddr uint64 // RDMA and atomics: an address in the peer's region
-	RKey       uint32 // RDMA and atomics: the peer's region's rkey
+	RemoteAddr uint64 // RDMA, atomics and FLUSH: an address in the peer's region
+	RKey       uint32 // RDMA, atomics and FLUSH: the peer's region's rkey
 	CompareAdd uint64 // atomics: the value to compare with, or the value to add
 	Swap       uint64 // OpAtomicCmpAndSwp: the value to put in
+
+	Flush Flush // OpFlush: how much of the peer's memory, and how far
 
 	Bind *MWBind // OpBindMW: which window, to what; not nil
 

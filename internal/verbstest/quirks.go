@@ -64,6 +64,7 @@ func rxeQuirks() map[string]string {
 		noClock     = "has no completion timestamps"
 		noBounds    = "checks the region's bounds, and not the window's"
 		spoils      = "compares the window's key with that of the last bind posted, which a flushed bind does not give it"
+		noFlush     = "its part of libibverbs has no FLUSH"
 		noRereg     = "its part of libibverbs cannot change a region"
 		stallsInSQD = "does not try again in SQD: what the peer was not ready for never completes, and the queue never drains"
 	)
@@ -89,17 +90,23 @@ func rxeQuirks() map[string]string {
 		"error/a receive: a region without LOCAL_WRITE":           recvStatus,
 		"datagram/QKEY with the high bit: the sender's own":       "sends the QKEY as it is given",
 
-		"device/the raw clock runs":                       "has no clock that can be read",
-		"qp/options of enhanced connection establishment": "has none",
-		"builder/several elements":                        "its part of libibverbs takes the first element's length for that of each",
-		"builder/several elements inline":                 "its part of libibverbs does not move on in the list",
-		"mr/ZERO_BASED":                                   "does not know the flag",
-		"post/inline from a ZERO_BASED region":            "does not know the flag",
-		"mr/rereg: other rights":                          noRereg,
-		"mr/rereg: other memory":                          noRereg,
-		"mr/rereg: another domain":                        noRereg,
-		"mr/dmabuf: another driver's memory":              "registers its own process's memory alone",
-		"mr/advice":                                       "has no paging on demand in this kernel",
+		"device/the raw clock runs":                                            "has no clock that can be read",
+		"qp/options of enhanced connection establishment":                      "has none",
+		"builder/several elements":                                             "its part of libibverbs takes the first element's length for that of each",
+		"builder/several elements inline":                                      "its part of libibverbs does not move on in the list",
+		"mr/ZERO_BASED":                                                        "does not know the flag",
+		"post/inline from a ZERO_BASED region":                                 "does not know the flag",
+		"flush request/a range, and the whole region":                          noFlush,
+		"flush request/refused: no type":                                       noFlush,
+		"flush request/refused by the peer: a queue pair without FLUSH_GLOBAL": noFlush,
+		"flush request/refused by the peer: a region without FLUSH_GLOBAL":     noFlush,
+		"flush request/refused by the peer: beyond the region's end":           noFlush,
+		"flush request/refused by the peer: FLUSH_PERSISTENT of memory":        noFlush,
+		"mr/rereg: other rights":                                               noRereg,
+		"mr/rereg: other memory":                                               noRereg,
+		"mr/rereg: another domain":                                             noRereg,
+		"mr/dmabuf: another driver's memory":                                   "registers its own process's memory alone",
+		"mr/advice":                                                            "has no paging on demand in this kernel",
 
 		"mw/type 1: one byte before it":                                        noBounds,
 		"mw/type 2: one byte before it":                                        noBounds,

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"path/filepath"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 func FuzzParse(f *testing.F) {
@@ -49,6 +51,10 @@ func FuzzParse(f *testing.F) {
 		if p.Opcode().Has(HasDETH) {
 			want[bthLen+4] = 0
 		}
+		if p.Opcode().Has(HasFETH) {
+			clear(want[bthLen : bthLen+3])
+			want[bthLen+3] &= 0x3f
+		}
 		clear(want[p.Opcode().HeaderLen()+len(p.Payload()):])
 		if got := rebuild(t, p); !bytes.Equal(got, want) {
 			t.Fatalf("%v: rebuilt\n% x, want\n% x", p.Opcode(), got, want)
@@ -58,6 +64,8 @@ func FuzzParse(f *testing.F) {
 
 func FuzzBuild(f *testing.F) {
 	f.Add(uint8(0x0b), uint16(0xffff), uint32(1), uint32(0xffffff), uint64(1<<40), uint64(2), uint64(3), uint32(4), uint8(0xff), []byte("hello"))
+	f.Add(uint8(0x1c), uint16(0xffff), uint32(1), uint32(0), uint64(8), uint64(2), uint64(3), uint32(4), uint8(0x13), []byte(nil))
+	f.Add(uint8(0x1d), uint16(0xffff), uint32(1), uint32(0), uint64(8), uint64(8), uint64(3), uint32(4), uint8(0), []byte("eight by"))
 	f.Add(uint8(0x13), uint16(0x7fff), uint32(1), uint32(0), uint64(8), uint64(2), uint64(3), uint32(4), uint8(0), []byte(nil))
 	f.Add(uint8(0x11), uint16(0xffff), uint32(1), uint32(9), uint64(0), uint64(0), uint64(0), uint32(0), uint8(1), []byte(nil))
 	f.Add(uint8(0x65), uint16(0xffff), uint32(1), uint32(9), uint64(0), uint64(0), uint64(0), uint32(7), uint8(1), []byte("x"))
@@ -68,7 +76,7 @@ func FuzzBuild(f *testing.F) {
 		p, err := Build(buf, o, len(payload))
 		if err != nil {
 			possible := o.Known() && len(payload) <= MaxPayload &&
-				(len(payload) == 0 || opcodes[o].payload != noPayload) && o != CongestionNotification
+				(len(payload) == 0 || opcodes[o].payload != noPayload) && o != CongestionNotification && o != RCAtomicWrite
 			if possible {
 				t.Fatalf("%v with %d bytes: %v", o, len(payload), err)
 			}
@@ -86,6 +94,9 @@ func FuzzBuild(f *testing.F) {
 		// One that is not there is nil; one that is there must not overlap.
 		if e := p.DETH(); e != nil {
 			e.Set(w, uint32(x))
+		}
+		if e := p.FETH(); e != nil {
+			e.Set(verbs.FlushType(bits), verbs.FlushLevel(bits>>4))
 		}
 		if e := p.RETH(); e != nil {
 			e.Set(va, w, uint32(x))
@@ -120,6 +131,9 @@ func FuzzBuild(f *testing.F) {
 		}
 		if e := q.DETH(); (e != nil) != o.Has(HasDETH) || e != nil && (e.QKey() != w || e.SrcQPN() != uint32(x)&m24) {
 			t.Fatalf("DETH %v", e)
+		}
+		if e := q.FETH(); (e != nil) != o.Has(HasFETH) || e != nil && (uint8(e.Type()) != bits&15 || uint8(e.Level()) != bits>>4&3) {
+			t.Fatalf("FETH %v", e)
 		}
 		if e := q.RETH(); (e != nil) != o.Has(HasRETH) ||
 			e != nil && (e.VA() != va || e.RKey() != w || e.DMALen() != uint32(x)) {

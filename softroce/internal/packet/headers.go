@@ -2,7 +2,11 @@
 
 package packet
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
 
 // RETH is a view over an RDMA extended transport header, 16 bytes: VA 8, R_Key
 // 4, DMALen 4.
@@ -22,6 +26,21 @@ func (h *RETH) Set(va uint64, rkey, dmaLen uint32) {
 	binary.BigEndian.PutUint64(h[0:], va)
 	binary.BigEndian.PutUint32(h[8:], rkey)
 	binary.BigEndian.PutUint32(h[12:], dmaLen)
+}
+
+// FETH is a view over a flush extended transport header, 4 bytes: 26 reserved bits,
+// two bits of selectivity, four bits of placement type.
+type FETH [4]byte
+
+// Type returns the placement type.
+func (h *FETH) Type() verbs.FlushType { return verbs.FlushType(h[3] & 0x0f) }
+
+// Level returns the selectivity level.
+func (h *FETH) Level() verbs.FlushLevel { return verbs.FlushLevel(h[3] >> 4 & 3) }
+
+// Set sets both.
+func (h *FETH) Set(t verbs.FlushType, l verbs.FlushLevel) {
+	*h = FETH{3: byte(l&3)<<4 | byte(t&0x0f)}
 }
 
 // AtomicETH is a view over an atomic extended transport header, 28 bytes: VA 8,

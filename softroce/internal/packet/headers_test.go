@@ -6,6 +6,8 @@ package packet
 import (
 	"bytes"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 func TestBTH(t *testing.T) {
@@ -31,6 +33,13 @@ func TestExtendedHeaders(t *testing.T) {
 	var reth RETH
 	reth.Set(0x0102030405060708, 0x11121314, 0x21222324)
 	checkBytes(t, "RETH", reth[:], "0102030405060708 11121314 21222324")
+	var feth FETH
+	feth.Set(verbs.FlushGlobal|verbs.FlushPersistent, verbs.FlushMR)
+	checkBytes(t, "FETH", feth[:], "000000 13")
+	feth = FETH{0xff, 0xff, 0xff, 0xd2} // reserved bits do not count
+	if feth.Type() != verbs.FlushPersistent || feth.Level() != verbs.FlushMR {
+		t.Errorf("FETH: type %v, level %v", feth.Type(), feth.Level())
+	}
 	var atomic AtomicETH
 	atomic.Set(0x0102030405060708, 0x11121314, 0x2122232425262728, 0x3132333435363738)
 	checkBytes(t, "AtomicETH", atomic[:], "0102030405060708 11121314 2122232425262728 3132333435363738")

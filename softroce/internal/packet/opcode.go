@@ -38,6 +38,8 @@ const (
 	RCFetchAdd             Opcode = 0x14
 	RCSendLastWithInv      Opcode = 0x16
 	RCSendOnlyWithInv      Opcode = 0x17
+	RCFlush                Opcode = 0x1c
+	RCAtomicWrite          Opcode = 0x1d
 	UCSendFirst            Opcode = 0x20
 	UCSendMiddle           Opcode = 0x21
 	UCSendLast             Opcode = 0x22
@@ -91,12 +93,14 @@ const (
 	OpAtomicAcknowledge
 	OpCompareSwap
 	OpFetchAdd
+	OpFlush
+	OpAtomicWrite
 	OpCongestion
 )
 
 var operationNames = [...]string{
 	"none", "SEND", "RDMA_WRITE", "RDMA_READ_REQUEST", "RDMA_READ_RESPONSE",
-	"ACKNOWLEDGE", "ATOMIC_ACKNOWLEDGE", "COMPARE_SWAP", "FETCH_ADD", "CNP",
+	"ACKNOWLEDGE", "ATOMIC_ACKNOWLEDGE", "COMPARE_SWAP", "FETCH_ADD", "FLUSH", "ATOMIC_WRITE", "CNP",
 }
 
 func (o Operation) String() string {
@@ -110,7 +114,8 @@ func (o Operation) String() string {
 type Place uint8
 
 // A message is one Only packet, or a First, any number of Middle and a Last.
-// Packets which are always alone (READ requests, atomics, acknowledges) are Only.
+// Packets which are always alone (READ requests, atomics, ATOMIC WRITE, FLUSH,
+// acknowledges) are Only.
 const (
 	Only Place = iota
 	First
@@ -138,6 +143,7 @@ type Headers uint8
 // The extended transport headers, in the order they follow a BTH.
 const (
 	HasDETH         Headers = 1 << kindDETH
+	HasFETH         Headers = 1 << kindFETH
 	HasRETH         Headers = 1 << kindRETH
 	HasAtomicETH    Headers = 1 << kindAtomicETH
 	HasAETH         Headers = 1 << kindAETH

@@ -25,6 +25,7 @@ const (
 	noPayload  payloadRule = iota
 	upToMTU                // up to the path MTU; none at all only in an Only
 	fullMTU                // the path MTU, exactly
+	oneWord                // the 8 bytes of an ATOMIC WRITE
 	cnpPayload             // the 16 reserved bytes of a CNP
 )
 
@@ -50,11 +51,14 @@ const (
 	read        workRequests = 1 << verbs.OpRDMARead
 	compareSwap workRequests = 1 << verbs.OpAtomicCmpAndSwp
 	fetchAdd    workRequests = 1 << verbs.OpAtomicFetchAndAdd
+	flush       workRequests = 1 << verbs.OpFlush
+	atomicWrite workRequests = 1 << verbs.OpAtomicWrite
 )
 
 // opcodeRows is indexed by opcode; an opcode without a row is not in use.
 // RCAcknowledge serves no work request of its own: it acknowledges packets,
-// whatever they are part of.
+// whatever they are part of. A READ response of no bytes answers FLUSH and ATOMIC
+// WRITE.
 var opcodeRows = [256]opcodeRow{
 	RCSendFirst:          {"RC_SEND_FIRST", RC, OpSend, First, 0, fullMTU, request, send | sendImm | sendInv},
 	RCSendMiddle:         {"RC_SEND_MIDDLE", RC, OpSend, Middle, 0, fullMTU, request, send | sendImm | sendInv},
@@ -72,13 +76,15 @@ var opcodeRows = [256]opcodeRow{
 	RCReadResponseFirst:  {"RC_RDMA_READ_RESPONSE_FIRST", RC, OpReadResponse, First, HasAETH, fullMTU, response, read},
 	RCReadResponseMiddle: {"RC_RDMA_READ_RESPONSE_MIDDLE", RC, OpReadResponse, Middle, 0, fullMTU, response, read},
 	RCReadResponseLast:   {"RC_RDMA_READ_RESPONSE_LAST", RC, OpReadResponse, Last, HasAETH, upToMTU, response, read},
-	RCReadResponseOnly:   {"RC_RDMA_READ_RESPONSE_ONLY", RC, OpReadResponse, Only, HasAETH, upToMTU, response, read},
+	RCReadResponseOnly:   {"RC_RDMA_READ_RESPONSE_ONLY", RC, OpReadResponse, Only, HasAETH, upToMTU, response, read | flush | atomicWrite},
 	RCAcknowledge:        {"RC_ACKNOWLEDGE", RC, OpAcknowledge, Only, HasAETH, noPayload, response, 0},
 	RCAtomicAcknowledge:  {"RC_ATOMIC_ACKNOWLEDGE", RC, OpAtomicAcknowledge, Only, HasAETH | HasAtomicAckETH, noPayload, response, compareSwap | fetchAdd},
 	RCCompareSwap:        {"RC_COMPARE_SWAP", RC, OpCompareSwap, Only, HasAtomicETH, noPayload, request, compareSwap},
 	RCFetchAdd:           {"RC_FETCH_ADD", RC, OpFetchAdd, Only, HasAtomicETH, noPayload, request, fetchAdd},
 	RCSendLastWithInv:    {"RC_SEND_LAST_WITH_INVALIDATE", RC, OpSend, Last, HasIETH, upToMTU, request, sendInv},
 	RCSendOnlyWithInv:    {"RC_SEND_ONLY_WITH_INVALIDATE", RC, OpSend, Only, HasIETH, upToMTU, request, sendInv},
+	RCFlush:              {"RC_FLUSH", RC, OpFlush, Only, HasFETH | HasRETH, noPayload, request, flush},
+	RCAtomicWrite:        {"RC_ATOMIC_WRITE", RC, OpAtomicWrite, Only, HasRETH, oneWord, request, atomicWrite},
 
 	UCSendFirst:        {"UC_SEND_FIRST", UC, OpSend, First, 0, fullMTU, request, send | sendImm},
 	UCSendMiddle:       {"UC_SEND_MIDDLE", UC, OpSend, Middle, 0, fullMTU, request, send | sendImm},

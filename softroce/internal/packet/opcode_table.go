@@ -18,6 +18,8 @@ func (r payloadRule) possible(n int) bool {
 	switch r {
 	case noPayload:
 		return n == 0
+	case oneWord:
+		return n == WordLen
 	case cnpPayload:
 		return n == cnpLen
 	}
@@ -29,11 +31,15 @@ const (
 	bthLen  = len(BTH{})
 	icrcLen = 4
 	cnpLen  = 16
+
+	// WordLen is the payload of an ATOMIC WRITE.
+	WordLen = 8
 )
 
 // The extended headers' numbers: their bits in Headers.
 const (
 	kindDETH = iota
+	kindFETH
 	kindRETH
 	kindAtomicETH
 	kindAETH
@@ -45,6 +51,7 @@ const (
 
 var headerLens = [headerKinds]uint8{
 	kindDETH:         uint8(len(DETH{})),
+	kindFETH:         uint8(len(FETH{})),
 	kindRETH:         uint8(len(RETH{})),
 	kindAtomicETH:    uint8(len(AtomicETH{})),
 	kindAETH:         uint8(len(AETH{})),
@@ -72,7 +79,7 @@ var opcodes = func() (t [256]opcodeInfo) {
 }()
 
 // workRequestOpcodes is the end of the opcodes that a work request can have.
-const workRequestOpcodes = verbs.OpTSO + 1
+const workRequestOpcodes = verbs.OpAtomicWrite + 1
 
 // byPlace is the opcodes of one kind of message, indexed by Place.
 type byPlace [Last + 1]Opcode
@@ -117,11 +124,11 @@ func (t Transport) Serves(wr verbs.Opcode) bool { return reversed.served[t].has(
 func (t Transport) Request(wr verbs.Opcode, p Place) Opcode { return reversed.requests[t][wr][p] }
 
 // HasResponse says whether only a response of its own acknowledges the work request
-// wr: READs and atomics.
+// wr: READs, atomics, ATOMIC WRITE and FLUSH.
 func HasResponse(wr verbs.Opcode) bool { return reversed.responded.has(wr) }
 
-// HasResponse says whether only a response of its own acknowledges o: READ requests
-// and atomics.
+// HasResponse says whether only a response of its own acknowledges o: READ requests,
+// atomics, ATOMIC WRITE and FLUSH.
 func (o Operation) HasResponse() bool { return reversed.responses[o] != byPlace{} }
 
 // Response returns the opcode of the packet at place p of the response to o, which

@@ -16,7 +16,7 @@ var headerLengths = map[Opcode]int{
 	0x00: 12, 0x01: 12, 0x02: 12, 0x03: 16, 0x04: 12, 0x05: 16,
 	0x06: 28, 0x07: 12, 0x08: 12, 0x09: 16, 0x0a: 28, 0x0b: 32,
 	0x0c: 28, 0x0d: 16, 0x0e: 12, 0x0f: 16, 0x10: 16,
-	0x11: 16, 0x12: 24, 0x13: 40, 0x14: 40, 0x16: 16, 0x17: 16,
+	0x11: 16, 0x12: 24, 0x13: 40, 0x14: 40, 0x16: 16, 0x17: 16, 0x1c: 32, 0x1d: 28,
 	0x20: 12, 0x21: 12, 0x22: 12, 0x23: 16, 0x24: 12, 0x25: 16,
 	0x26: 28, 0x27: 12, 0x28: 12, 0x29: 16, 0x2a: 28, 0x2b: 32,
 	0x64: 20, 0x65: 24, 0x81: 12,
@@ -61,7 +61,7 @@ func TestOpcodeTable(t *testing.T) {
 		if o.IsResponse() != answer || asks == (answer || o == CongestionNotification) {
 			t.Errorf("%v: request %v, response %v", o, asks, o.IsResponse())
 		}
-		bare := o == RCReadRequest || o >= RCAcknowledge && o <= RCFetchAdd
+		bare := o == RCReadRequest || o >= RCAcknowledge && o <= RCFetchAdd || o == RCFlush
 		if carries := opcodes[o].payload != noPayload; carries == bare {
 			t.Errorf("%v: payload %v", o, carries)
 		}
@@ -85,6 +85,8 @@ func TestRequest(t *testing.T) {
 			verbs.OpRDMARead:           {0x0c},
 			verbs.OpAtomicCmpAndSwp:    {0x13},
 			verbs.OpAtomicFetchAndAdd:  {0x14},
+			verbs.OpFlush:              {0x1c},
+			verbs.OpAtomicWrite:        {0x1d},
 		},
 		UC: {
 			verbs.OpSend:             {0x24, 0x20, 0x21, 0x22},
@@ -118,6 +120,8 @@ func TestResponse(t *testing.T) {
 		OpReadRequest: {0x10, 0x0d, 0x0e, 0x0f},
 		OpCompareSwap: {0x12},
 		OpFetchAdd:    {0x12},
+		OpFlush:       {0x10},
+		OpAtomicWrite: {0x10},
 	}
 	for o := NoOperation; o <= OpCongestion; o++ {
 		packets, has := want[o]
@@ -131,12 +135,14 @@ func TestResponse(t *testing.T) {
 		}
 	}
 	for wr := range verbs.Opcode(100) {
-		want := wr == verbs.OpRDMARead || wr == verbs.OpAtomicCmpAndSwp || wr == verbs.OpAtomicFetchAndAdd
-		if HasResponse(wr) != want {
+		read := wr == verbs.OpRDMARead
+		atomic := wr == verbs.OpAtomicCmpAndSwp || wr == verbs.OpAtomicFetchAndAdd
+		empty := wr == verbs.OpFlush || wr == verbs.OpAtomicWrite // answered by a READ response of no bytes
+		if HasResponse(wr) != (read || atomic || empty) {
 			t.Errorf("%v has a response: %v", wr, HasResponse(wr))
 		}
-		if RCReadResponseLast.Serves(wr) != (wr == verbs.OpRDMARead) || RCAtomicAcknowledge.Serves(wr) != (want && wr != verbs.OpRDMARead) ||
-			RCAcknowledge.Serves(wr) {
+		if RCReadResponseLast.Serves(wr) != read || RCReadResponseOnly.Serves(wr) != (read || empty) ||
+			RCAtomicAcknowledge.Serves(wr) != atomic || RCAcknowledge.Serves(wr) {
 			t.Errorf("%v: answered by the wrong opcode", wr)
 		}
 	}
@@ -154,7 +160,8 @@ func TestNames(t *testing.T) {
 		{CongestionNotification, "CNP"},
 		{Opcode(0x9e), "opcode 0x9e"},
 		{UD, "UD"}, {Transport(77), "transport 77"},
-		{OpFetchAdd, "FETCH_ADD"}, {Operation(77), "operation 77"},
+		{RCFlush, "RC_FLUSH"}, {RCAtomicWrite, "RC_ATOMIC_WRITE"},
+		{OpFetchAdd, "FETCH_ADD"}, {OpFlush, "FLUSH"}, {OpAtomicWrite, "ATOMIC_WRITE"}, {Operation(77), "operation 77"},
 		{MatchGSO, "GSO"}, {Match(77), "match 77"},
 		{SyndromeACK, "ACK"},
 		{RNRSyndrome(12), "RNR NAK 640µs"},

@@ -133,6 +133,14 @@ func (p Packet) DETH() *DETH {
 	return nil
 }
 
+// FETH returns the FETH, nil if the opcode has none.
+func (p Packet) FETH() *FETH {
+	if off := opcodes[p.opcode].offsets[kindFETH]; off != 0 {
+		return (*FETH)(p.bytes[off:])
+	}
+	return nil
+}
+
 // RETH returns the RETH, nil if the opcode has none.
 func (p Packet) RETH() *RETH {
 	if off := opcodes[p.opcode].offsets[kindRETH]; off != 0 {

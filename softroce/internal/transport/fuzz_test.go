@@ -78,7 +78,7 @@ func (f *fuzzBytes) packet(to *end, psn uint32) []byte {
 	op := packet.Opcode(f.byte())
 	if f.byte()%8 != 0 {
 		base := map[verbs.QPType]packet.Opcode{verbs.RC: 0, verbs.UC: 0x20, verbs.UD: 0x64}[to.opts.kind]
-		op = base + op%0x18
+		op = base + op%0x20
 	}
 	payload := 0
 	switch f.byte() % 4 {
@@ -88,6 +88,9 @@ func (f *fuzzBytes) packet(to *end, psn uint32) []byte {
 		payload = int(f.byte())
 	case 2:
 		payload = f.uint16() % 4200
+	}
+	if op == packet.RCAtomicWrite {
+		payload = packet.WordLen
 	}
 	p, err := packet.Build(make([]byte, packet.MaxPacket+200), op, payload)
 	if err != nil {
@@ -108,6 +111,10 @@ func (f *fuzzBytes) packet(to *end, psn uint32) []byte {
 	va := to.mr.Addr() + f.number(uint64(to.opts.memory))
 	if h := p.RETH(); h != nil {
 		h.Set(va, key, uint32(f.number(uint64(to.opts.memory))))
+	}
+	if h := p.FETH(); h != nil {
+		b := f.byte()
+		h.Set(verbs.FlushType(b), verbs.FlushLevel(b>>4))
 	}
 	if h := p.AtomicETH(); h != nil {
 		h.Set(va, key, f.number(0), f.number(0))
@@ -172,6 +179,8 @@ func FuzzResponder(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{0, 4, 1, 1, 0, 0, 0, 1}, 20))
 	f.Add(bytes.Repeat([]byte{1, 6, 1, 0, 0, 0, 0, 1, 2, 3, 1}, 20))
 	f.Add(bytes.Repeat([]byte{2, 0x0c, 1, 3, 0, 0, 0, 1, 4, 1, 200}, 20))
+	f.Add(bytes.Repeat([]byte{2, 0x1c, 1, 3, 0, 0, 0, 1, 4, 1, 200, 1}, 20))
+	f.Add(bytes.Repeat([]byte{2, 0x1d, 1, 3, 0, 0, 0, 1, 0, 32, 32}, 20))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := &fuzzBytes{data}
 		kind := []verbs.QPType{verbs.RC, verbs.RC, verbs.RC, verbs.UC, verbs.UD}[in.byte()%5]
@@ -218,10 +227,11 @@ func FuzzRequesterResponse(f *testing.F) {
 		n.tap = func(from, _ *simnode, _ []byte) bool { return false }
 		const posted = 10
 		for i := range posted {
-			op := []verbs.Opcode{verbs.OpSend, verbs.OpRDMARead, verbs.OpRDMAWrite, verbs.OpAtomicFetchAndAdd}[in.byte()%4]
+			op := []verbs.Opcode{verbs.OpSend, verbs.OpRDMARead, verbs.OpRDMAWrite, verbs.OpAtomicFetchAndAdd, verbs.OpAtomicWrite, verbs.OpFlush}[in.byte()%6]
 			wr := verbs.SendWR{ID: uint64(i), Opcode: op, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
 			size := []int{8, 0, 3000, 5000}[in.byte()%4]
-			if op == verbs.OpAtomicFetchAndAdd {
+			wr.Flush.Type = verbs.FlushGlobal
+			if op == verbs.OpAtomicFetchAndAdd || op == verbs.OpAtomicWrite {
 				size = 8
 			}
 			wr.SGL = []verbs.SGE{a.sge(0, size)}

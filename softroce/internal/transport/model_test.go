@@ -236,6 +236,14 @@ func (s *stream) postOne() {
 		op.want = bytes.Clone(s.shadow[remote : remote+n])
 		src = op.landing
 		clear(s.from.mem[src : src+n])
+	case kind < 9 && rng.IntN(3) == 0: // ATOMIC WRITE
+		remote, n = s.words+8*rng.IntN(modelWords), 8
+		src = s.noise + rng.IntN(s.max-7)
+		wr.Opcode, op.opcode = verbs.OpAtomicWrite, verbs.WCAtomicWrite
+		copy(s.shadow[remote:], s.from.mem[src:src+8])
+	case kind < 9 && rng.IntN(3) == 0: // FLUSH
+		wr.Opcode, op.opcode, n = verbs.OpFlush, verbs.WCFlush, 0
+		wr.Flush = verbs.Flush{Type: verbs.FlushGlobal, Level: verbs.FlushLevel(rng.IntN(2)), Length: uint32(s.max)}
 	default:
 		remote, n, src = s.words+8*rng.IntN(modelWords), 8, op.landing
 		word := binary.NativeEndian.Uint64(s.shadow[remote:])
@@ -252,6 +260,9 @@ func (s *stream) postOne() {
 	}
 	wr.RemoteAddr = s.to.mr.Addr() + uint64(remote)
 	wr.SGL = s.from.split(rng, src, n)
+	if wr.Opcode == verbs.OpAtomicWrite {
+		wr.SGL = []verbs.SGE{s.from.sge(src, n)}
+	}
 	if fence {
 		wr.Flags |= verbs.SendFence
 		s.reads = false

@@ -12,9 +12,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// qpAccess is what a queue pair may be told that its peer may do. A right to
-// LOCAL_WRITE says nothing here, and programs give it all the same.
-const qpAccess = remoteAccess | verbs.AccessLocalWrite
+// qpAccess is what a queue pair's peer may be allowed. LOCAL_WRITE has no meaning here,
+// but programs set it. A queue pair may allow FLUSH to persistent memory; no region does.
+const qpAccess = remoteAccess | verbs.AccessLocalWrite | verbs.AccessFlushGlobal | verbs.AccessFlushPersistent
 
 // Modify applies the attributes that mask names: all of them, or none and an
 // error. A move that the table forbids is a *qpstate.TransitionError, a value out

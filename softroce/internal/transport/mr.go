@@ -38,7 +38,7 @@ const (
 	// ordering is optional, and every region's pages are there on demand, so those
 	// are taken and ignored.
 	mrAccess = verbs.AccessLocalWrite | remoteAccess | verbs.AccessMWBind | verbs.AccessZeroBased |
-		verbs.AccessOnDemand | verbs.AccessHugeTLB | verbs.AccessRelaxedOrdering
+		verbs.AccessOnDemand | verbs.AccessHugeTLB | verbs.AccessRelaxedOrdering | verbs.AccessFlushGlobal
 )
 
 // RegisterMR is RegisterAt under the memory's own addresses.
@@ -48,7 +48,8 @@ func (pd *PD) RegisterMR(buf []byte, access verbs.Access) (*MR, error) {
 
 // RegisterAt makes buf known under the addresses from base on. buf must stay where
 // it is until Close. EINVAL if it is empty, or if a remote right to write lacks the
-// local one; EOPNOTSUPP for unknown rights.
+// local one; EOPNOTSUPP for unknown rights, and for AccessFlushPersistent: this memory is
+// lost when the power goes.
 func (pd *PD) RegisterAt(buf []byte, base uint64, access verbs.Access) (*MR, error) {
 	if err := checkRegion(buf, access); err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func (mr *MR) LKey() uint32 { return mr.key }
 func (mr *MR) RKey() uint32 {
 	mr.mu.RLock()
 	defer mr.mu.RUnlock()
-	if mr.access&remoteAccess == 0 {
+	if mr.access&(remoteAccess|verbs.AccessFlushGlobal) == 0 {
 		return 0
 	}
 	return mr.key

@@ -42,11 +42,11 @@ type options struct {
 	srq         bool
 }
 
-const allAccess = verbs.AccessLocalWrite | remoteAccess
+const allAccess = verbs.AccessLocalWrite | remoteAccess | verbs.AccessFlushGlobal
 
 func defaults() options {
 	return options{kind: verbs.RC, cap: verbs.QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInlineData: 64},
-		memory: 1 << 16, cqDepth: 256, mtu: qpstate.MTU1024, psn: 0xfffff0, access: remoteAccess, mrAccess: allAccess, rdAtomic: 4,
+		memory: 1 << 16, cqDepth: 256, mtu: qpstate.MTU1024, psn: 0xfffff0, access: remoteAccess | verbs.AccessFlushGlobal | verbs.AccessFlushPersistent, mrAccess: allAccess, rdAtomic: 4,
 		timeout: 10, retry: 7, rnrRetry: 7, minRNRTimer: 1, sigAll: true}
 }
 

@@ -87,6 +87,14 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 			return syscall.EINVAL
 		}
 		length = atomicLen
+	case verbs.OpAtomicWrite:
+		if length != atomicLen || len(wr.SGL) != 1 || wr.RemoteAddr%atomicLen != 0 {
+			return syscall.EINVAL
+		}
+	case verbs.OpFlush:
+		if !flushable(wr.Flush.Type, wr.Flush.Level) {
+			return syscall.EINVAL
+		}
 	}
 	if qp.kind == verbs.UD {
 		if wr.AH == nil {
@@ -100,6 +108,10 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 	}
 	if isLocal(wr.Opcode) {
 		return qp.takeLocal(w, wr)
+	}
+	if wr.Opcode == verbs.OpFlush {
+		*w = sendWQE{wr: *wr, inline: w.inline[:0]}
+		return nil
 	}
 	data := w.inline[:0]
 	if inline {

@@ -57,7 +57,7 @@ func TestNAKLostInTheMiddleOfARead(t *testing.T) {
 // the request after them is refused. The queue pair in ERR cannot answer any more, and says
 // so; that the SEND has arrived is known from the NAK.
 func TestAnswerLostBeforeANAK(t *testing.T) {
-	for _, op := range []verbs.Opcode{verbs.OpRDMARead, verbs.OpAtomicFetchAndAdd, verbs.OpSend} {
+	for _, op := range []verbs.Opcode{verbs.OpRDMARead, verbs.OpAtomicFetchAndAdd, verbs.OpAtomicWrite, verbs.OpFlush, verbs.OpSend} {
 		net, a, b := pair(t, 1, defaults())
 		answered := false
 		net.tap = func(from, _ *simnode, raw []byte) bool {
@@ -66,7 +66,8 @@ func TestAnswerLostBeforeANAK(t *testing.T) {
 			return from == a.node || nak
 		}
 		b.recv(verbs.RecvWR{ID: 1, SGL: []verbs.SGE{b.sge(0, 8)}})
-		wr := verbs.SendWR{ID: 1, Opcode: op, SGL: []verbs.SGE{a.sge(0, 8)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
+		wr := verbs.SendWR{ID: 1, Opcode: op, SGL: []verbs.SGE{a.sge(0, 8)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey(),
+			Flush: verbs.Flush{Type: verbs.FlushGlobal, Length: 8}}
 		a.send(wr)
 		for net.step(time.Millisecond) && !answered {
 		}

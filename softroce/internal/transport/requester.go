@@ -8,7 +8,8 @@
 //	4. acknowledgements move una (requester_acks.go), and the oldest requests
 //	   complete when it has passed them
 //
-// READ requests and atomics count as acknowledged only by their own response.
+// READ requests, atomics, ATOMIC WRITE and FLUSH count as acknowledged only by their own
+// response. The responses of the last two carry no data.
 
 package transport
 
@@ -34,16 +35,21 @@ type sendWQE struct {
 
 func (w *sendWQE) end() int64 { return w.first + w.packets }
 
-// answered says that only a response with data acknowledges the request.
+// answered reports whether only a response of its own acknowledges the request.
 func (w *sendWQE) answered() bool { return packet.HasResponse(w.wr.Opcode) }
+
+// fetches reports whether the response brings data for the request's SGL.
+func (w *sendWQE) fetches() bool {
+	return w.answered() && w.wr.Opcode != verbs.OpAtomicWrite && w.wr.Opcode != verbs.OpFlush
+}
 
 type requester struct {
 	wqes              []sendWQE // a ring; head <= cur <= tail count requests
 	bindings          []binding // of the wqes that are binds; nil until there is one
 	head, cur, tail   uint64    // oldest, being sent, next to be posted
 	una, nxt, max     int64     // packets: oldest unacknowledged, next to send, one past all ever sent
-	answersDue        int       // READ requests and atomics sent since una, unanswered
-	answeredStarted   int       // READs and atomics started and not complete
+	answersDue        int       // requests that are answered: sent since una, unanswered
+	answeredStarted   int       // requests that are answered: started and not complete
 	window            window
 	sinceAckReq       int
 	retries           uint8 // left, before RETRY_EXC_ERR
@@ -137,7 +143,9 @@ func (qp *QP) start(w *sendWQE) bool {
 		}
 		*b = binding{}
 	case w.answered():
-		need = verbs.AccessLocalWrite
+		if w.fetches() {
+			need = verbs.AccessLocalWrite
+		}
 		if qp.attr.MaxRdAtomic == 0 {
 			w.failed = verbs.WCLocQPOpErr
 		}
@@ -165,7 +173,7 @@ func (qp *QP) requestPacket(w *sendWQE) outgoing {
 		path = w.path
 	}
 	place, size := packet.Only, 0
-	if !w.answered() {
+	if !w.fetches() {
 		off := int(r.nxt-w.first) * qp.mtu
 		place, size = packet.PlaceOf(off == 0, r.nxt+1 == w.end()), min(qp.mtu, w.length-off)
 	}
@@ -203,6 +211,10 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration) bool {
 		}
 		if h := p.RETH(); h != nil {
 			h.Set(w.wr.RemoteAddr, w.wr.RKey, uint32(w.length))
+			if f := p.FETH(); f != nil {
+				h.Set(w.wr.RemoteAddr, w.wr.RKey, w.wr.Flush.Length)
+				f.Set(w.wr.Flush.Type, w.wr.Flush.Level)
+			}
 		}
 		if h := p.ImmDt(); h != nil {
 			h.Set(w.wr.Imm)
@@ -338,11 +350,13 @@ var sendWCOpcodes = [...]verbs.WCOpcode{
 	verbs.OpLocalInv:           verbs.WCLocalInv,
 	verbs.OpBindMW:             verbs.WCBindMW,
 	verbs.OpSendWithInvalidate: verbs.WCSend,
+	verbs.OpFlush:              verbs.WCFlush,
+	verbs.OpAtomicWrite:        verbs.WCAtomicWrite,
 }
 
 func (qp *QP) completeSend(w *sendWQE, status verbs.WCStatus) bool {
 	wc := verbs.WC{ID: w.wr.ID, Status: status, Opcode: sendWCOpcodes[w.wr.Opcode], QPN: qp.qpn}
-	if w.answered() {
+	if w.fetches() {
 		wc.ByteLen = uint32(w.length)
 	}
 	return qp.sendCQ.push(&wc, false)

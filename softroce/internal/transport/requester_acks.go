@@ -144,6 +144,8 @@ func (qp *QP) takeResponse(seq int64, p packet.Packet) {
 		qp.engine.counters.add(DropStray, 1)
 	case h != nil:
 		qp.takeAtomicResponse(w, seq, h.Orig())
+	case !w.fetches():
+		qp.takeEmptyResponse(w, seq, p.Payload())
 	default:
 		qp.takeReadResponse(w, seq, p.Payload())
 	}
@@ -164,6 +166,15 @@ func (qp *QP) takeReadResponse(w *sendWQE, seq int64, payload []byte) {
 		return
 	}
 	qp.passAnswer(w, seq, qp.chunkEnd(w, seq))
+}
+
+// takeEmptyResponse takes in the answer to an ATOMIC WRITE or a FLUSH.
+func (qp *QP) takeEmptyResponse(w *sendWQE, seq int64, payload []byte) {
+	if len(payload) != 0 {
+		qp.failHead(verbs.WCBadRespErr)
+		return
+	}
+	qp.passAnswer(w, seq, seq+1)
 }
 
 // takeAtomicResponse stores the value that an atomic found, in host order.

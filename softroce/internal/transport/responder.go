@@ -8,8 +8,6 @@
 package transport
 
 import (
-	"unsafe"
-
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -142,6 +140,10 @@ func (qp *QP) serve(p packet.Packet) (packet.Syndrome, verbs.WCStatus) {
 		syndrome, status = qp.serveWrite(p)
 	case packet.OpReadRequest:
 		packets, syndrome = qp.serveRead(p.RETH())
+	case packet.OpFlush:
+		syndrome = qp.serveFlush(p.FETH(), p.RETH())
+	case packet.OpAtomicWrite:
+		syndrome = qp.serveAtomicWrite(p.RETH(), p.Payload())
 	default:
 		syndrome = qp.serveAtomic(operation, p.AtomicETH())
 	}
@@ -258,36 +260,6 @@ func (qp *QP) serveRead(h *packet.RETH) (packets int64, s packet.Syndrome) {
 	qp.addSlot(slot{operation: packet.OpReadRequest, first: first, packets: packets, va: h.VA(), rkey: h.RKey(), length: n,
 		at: first, until: n})
 	return packets, accepted
-}
-
-// serveAtomic does an atomic and keeps what it found, for the response and for
-// all repetitions of it.
-func (qp *QP) serveAtomic(operation packet.Operation, h *packet.AtomicETH) packet.Syndrome {
-	rs := &qp.resp
-	if !qp.allows(verbs.AccessRemoteAtomic) || h.VA()%atomicLen != 0 || !qp.slotFree() {
-		return packet.NAKInvalidRequest
-	}
-	mr := qp.remote(h.RKey())
-	if mr == nil {
-		return packet.NAKRemoteAccess
-	}
-	bytes, ok := mr.lock(qp.pd, h.VA(), atomicLen, verbs.AccessRemoteAtomic)
-	if !ok {
-		return packet.NAKRemoteAccess
-	}
-	defer mr.unlock()
-	word := (*uint64)(unsafe.Pointer(unsafe.SliceData(bytes)))
-	if uintptr(unsafe.Pointer(word))%atomicLen != 0 { // a zero-based region that begins anywhere
-		return packet.NAKInvalidRequest
-	}
-	found := uint64(0)
-	if operation == packet.OpFetchAdd {
-		found = fetchAdd(word, h.SwapAdd())
-	} else {
-		found = compareSwap(word, h.Compare(), h.SwapAdd())
-	}
-	qp.addSlot(slot{operation: operation, first: rs.expected, packets: 1, found: found})
-	return accepted
 }
 
 func (qp *QP) remoteAllowed(va uint64, rkey uint32, n int, need verbs.Access) bool {

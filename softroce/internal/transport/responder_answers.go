@@ -1,5 +1,5 @@
-// What a responder owes its peer: READ responses, atomic responses, then one ACK
-// or NAK. They go out in the order of the packets that they answer, since an ACK
+// What a responder owes its peer: the responses to READs, atomics, ATOMIC WRITEs and
+// FLUSHes, then one ACK or NAK. They go out in the order of the packets that they answer, since an ACK
 // ahead of a READ's response would say that the response is lost.
 
 package transport
@@ -26,7 +26,8 @@ type answers struct {
 	established bool
 }
 
-// slot remembers a READ request or an atomic, to answer it and to answer it again.
+// slot remembers a request that is answered by a response of its own, to answer it and to
+// answer it again.
 type slot struct {
 	operation      packet.Operation // NoOperation: unused
 	first, packets int64
@@ -69,7 +70,7 @@ func (a *answers) growSlots(n int) {
 	a.slots, a.slot, a.current = slots[:n], len(slots), nil
 }
 
-// slotFree says whether another READ or atomic may be taken. A peer that keeps to
+// slotFree reports whether another request that needs a slot may be taken. A peer that keeps to
 // MAX_DEST_RD_ATOMIC finds it always so.
 func (qp *QP) slotFree() bool {
 	if qp.attr.MaxDestRdAtomic == 0 {
@@ -129,8 +130,8 @@ func (qp *QP) repeat(p packet.Packet, seq int64) {
 		if s.operation != operation || seq < s.first || seq >= s.first+s.packets {
 			continue
 		}
-		if h := p.RETH(); h != nil {
-			qp.repeatRead(s, h, seq)
+		if operation == packet.OpReadRequest {
+			qp.repeatRead(s, p.RETH(), seq)
 		} else {
 			qp.owe(s)
 		}
@@ -220,8 +221,8 @@ func (qp *QP) buildAnswer(p packet.Packet) bool {
 		}
 		s.at++
 		ends = p.Opcode().EndsMessage()
-	} else {
-		p.AtomicAckETH().Set(s.found)
+	} else if h := p.AtomicAckETH(); h != nil {
+		h.Set(s.found)
 	}
 	p.BTH().SetPSN(packet.NewPSN(uint32(seq)))
 	if h := p.AETH(); h != nil {

@@ -9,6 +9,9 @@ import "sync/atomic"
 // move copies as many bytes as src and dst both have.
 func move(dst, src []byte) { copy(dst, src) }
 
+// store puts v into word.
+func store(word *uint64, v uint64) { atomic.StoreUint64(word, v) }
+
 // fetchAdd adds to word and returns what it held.
 func fetchAdd(word *uint64, add uint64) (found uint64) { return atomic.AddUint64(word, add) - add }
 

@@ -38,6 +38,15 @@ func move(dst, src []byte) {
 // queue pairs is as far as the device's reach (AtomicHCA).
 var atomics sync.Mutex
 
+// store puts v into word.
+//
+//go:norace
+func store(word *uint64, v uint64) {
+	atomics.Lock()
+	*word = v
+	atomics.Unlock()
+}
+
 // fetchAdd adds to word and returns what it held.
 //
 //go:norace

@@ -53,6 +53,9 @@ func (f *Fake) Lost() int { return int(f.f.lost) }
 // Inlined returns the number of requests that were built with inline data.
 func (f *Fake) Inlined() int { return int(f.f.inlined) }
 
+// AtomicWrite returns the word of the last ATOMIC WRITE.
+func (f *Fake) AtomicWrite() uint64 { return uint64(f.f.atomic_write) }
+
 // CQ returns the struct ibv_cq *.
 func (f *Fake) CQ() unsafe.Pointer { return unsafe.Pointer(&f.f.cq) }
 

@@ -32,6 +32,7 @@ struct fake {
 	struct ibv_wc wc;           // the completion that each poll returns
 	struct ibv_send_wr built;   // the request that the ibv_wr_* calls are building
 	struct ibv_sge built_sge;
+	uint64_t atomic_write;      // word of the last ATOMIC WRITE
 	int building;               // number of that request, from 1
 	int inlined;                // requests with inline data
 	int polled;                 // maximum number of completions per poll

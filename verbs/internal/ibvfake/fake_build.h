@@ -126,6 +126,12 @@ static void build_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey
 	wr->bind_mw.bind_info = *info;
 }
 
+static void build_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, const void *data)
+{
+	build_remote(ex, IBV_WR_ATOMIC_WRITE, rkey, addr);
+	memcpy(&of(ex)->atomic_write, data, 8);
+}
+
 static void build_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
 	of(ex)->built.wr.ud.ah = ah;
@@ -176,6 +182,7 @@ static void fake_builder(struct ibv_qp_ex *ex)
 	ex->wr_atomic_cmp_swp = build_cmp_swp;
 	ex->wr_atomic_fetch_add = build_fetch_add;
 	ex->wr_bind_mw = build_bind_mw;
+	ex->wr_atomic_write = build_atomic_write;
 	ex->wr_set_ud_addr = build_set_ud_addr;
 	ex->wr_set_sge = build_set_sge;
 	ex->wr_set_sge_list = build_set_sge_list;

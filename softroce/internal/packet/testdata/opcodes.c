@@ -1,6 +1,6 @@
 /*
  * Makes traffic with the opcodes that pingpong and perftest do not use:
- * immediate data, invalidates, messages of one packet, RNR NAK and NAK. Both
+ * immediate data, invalidates, messages of one packet, ATOMIC WRITE, RNR NAK and NAK. Both
  * ends are in this process, on two rxe devices.
  *
  *	opcodes DEVICE0 GIDINDEX0 DEVICE1 GIDINDEX1
@@ -25,7 +25,7 @@ struct end {
 	struct ibv_qp *qp;
 	int gid_index;
 	union ibv_gid gid;
-	char buf[SIZE];
+	_Alignas(8) char buf[SIZE];
 };
 
 static void open_end(struct end *e, const char *name, int gid_index)
@@ -53,7 +53,11 @@ static void make_qp(struct end *e, enum ibv_qp_type type)
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
 
-	CHECK(e->qp = ibv_create_qp(e->pd, &a));
+	struct ibv_qp_init_attr_ex ex = { .send_cq = e->cq, .recv_cq = e->cq, .qp_type = type, .sq_sig_all = 1, .cap = a.cap,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, .pd = e->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE };
+
+	CHECK(e->qp = type == IBV_QPT_RC ? ibv_create_qp_ex(e->pd->context, &ex) : ibv_create_qp(e->pd, &a));
 	CHECK(!ibv_modify_qp(e->qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 			     (type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)));
 }
@@ -144,6 +148,19 @@ static uint32_t bind_window(struct end *b)
 	return wr.bind_mw.rkey;
 }
 
+/* An ATOMIC WRITE of a's first word, which only this way of posting has. */
+static void atomic_write(struct end *a, struct end *b)
+{
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(a->qp);
+
+	ibv_wr_start(qp);
+	qp->wr_id = 0;
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_atomic_write(qp, b->mr->rkey, (uintptr_t)b->buf, a->buf);
+	CHECK(!ibv_wr_complete(qp));
+	CHECK(wait_one(a) == IBV_WC_SUCCESS);
+}
+
 static void immediates(struct end *a, struct end *b)
 {
 	struct ibv_send_wr send = { .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htonl(0x01020304),
@@ -205,6 +222,8 @@ int main(int argc, char **argv)
 	done(&a, atomic, 8);
 	atomic.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	done(&a, atomic, 8);
+
+	atomic_write(&a, &b);
 
 	post(&a, send, 10); /* to a receiver not ready */
 	usleep(20000);
