@@ -55,6 +55,7 @@ func notSoft(dev *verbs.Device) error {
 }
 
 func (d *device) setTap(tap link.Tap) {
+	d.groups.setTap(tap)
 	for _, p := range d.ports {
 		if p != nil {
 			p.link.SetTap(tap)
@@ -78,6 +79,12 @@ func (c *capture) begin(packet func(at time.Time, ip []byte) error) bool {
 	}
 	c.packet, c.err = packet, nil
 	return true
+}
+
+func (c *capture) active() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.packet != nil
 }
 
 func (c *capture) tap(_ bool, f packet.Frame, raw []byte) {

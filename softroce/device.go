@@ -36,6 +36,7 @@ type device struct {
 	ports  []*port // by GID index; nil is an empty slot
 	mtu    qpstate.MTU
 	gids   gidTable
+	groups groups
 	engine *transport.Engine
 	start  time.Time // what the engine's time counts from
 
@@ -64,6 +65,7 @@ func newDevice(name string, ports []*port) *device {
 		Resolve: d.resolve, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: window(ports, d.mtu),
 	})
 	d.gids.init()
+	d.groups.init()
 	d.events.init()
 	d.posters.init(d)
 	d.alarm.init(d)
@@ -114,7 +116,7 @@ func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 	}
 	p := d.ports[index]
 	src, dst := p.link.Addr(), attr.GRH.DGID.Addr()
-	if src.Is4() != dst.Is4() || src.IsLinkLocalUnicast() != dst.IsLinkLocalUnicast() {
+	if src.Is4() != dst.Is4() || src.IsLinkLocalUnicast() != dst.IsLinkLocalUnicast() && !dst.IsMulticast() {
 		return nil, syscall.EINVAL
 	}
 	dst = dst.WithZone(src.Zone())
@@ -196,6 +198,9 @@ func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
 		MaxSRQWR:        transport.MaxQPWR,
 		MaxSRQSGE:       transport.MaxSGE,
 		MaxPKeys:        1,
+		MaxMcastGrp:     manyObjects,
+		MaxMcastQP:      manyObjects,
+		MaxMcastTotalQP: manyObjects,
 		PhysPortCnt:     1,
 	}, nil
 }
@@ -231,6 +236,7 @@ func (d *device) QueryCounters(uint8) (map[string]uint64, error) {
 			all["link_"+name] += n
 		}
 	}
+	d.groups.count(all)
 	return all, nil
 }
 
@@ -263,6 +269,7 @@ func (d *device) QueryPKey(number uint8, index int) (uint16, error) {
 func (d *device) Close() error {
 	d.sent()
 	closePorts(d.ports)
+	d.groups.close()
 	d.loops.Wait()
 	d.alarm.stop()
 	d.gids.close()

@@ -252,6 +252,10 @@ func (q *qp) acknowledged() {
 func (q *qp) Close() error {
 	q.acknowledged()
 	q.closed.Store(true)
-	defer q.d.alarm.arm() // what was armed for this queue pair may have been the earliest
-	return q.qp.Close()
+	if err := q.qp.Close(); err != nil {
+		q.closed.Store(false) // attached to a group
+		return err
+	}
+	q.d.alarm.arm() // what was armed for this queue pair may have been the earliest
+	return nil
 }

@@ -57,7 +57,9 @@ type receiver struct {
 
 func newReceiver(d *device, p *port) *receiver {
 	r := &receiver{d: d, p: p, in: link.NewIngress(), call: make(chan struct{}, 1)}
-	r.sender.init(d)
+	if p.index != groupIndex {
+		r.sender.init(d)
+	}
 	return r
 }
 
@@ -91,6 +93,9 @@ func (r *receiver) run() {
 			}
 			time.Sleep(receivePause)
 			continue
+		}
+		if r.p.index == groupIndex {
+			continue // datagrams are not answered, and a leader receives from a port
 		}
 		if r.d.woke.Swap(false) {
 			r.d.lastWoke.Store(r)

@@ -82,6 +82,9 @@ type DeviceAttr struct {
 	MaxSRQWR        int       // receives in one SRQ
 	MaxSRQSGE       int       // elements of one of these
 	MaxPKeys        int       // partition keys of one port
+	MaxMcastGrp     int       // multicast groups; 0: it has no multicast
+	MaxMcastQP      int       // queue pairs of one multicast group
+	MaxMcastTotalQP int       // memberships of all groups together
 	LocalCAAckDelay uint8     // its part in the wait for an ACK, a code: 4.096 µs · 2^n
 	PhysPortCnt     int       // ports; they count from 1
 }

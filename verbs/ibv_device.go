@@ -160,6 +160,9 @@ func decodeDevice(a *C.struct_ibv_device_attr) DeviceAttr {
 		MaxSRQWR:        int(a.max_srq_wr),
 		MaxSRQSGE:       int(a.max_srq_sge),
 		MaxPKeys:        int(a.max_pkeys),
+		MaxMcastGrp:     int(a.max_mcast_grp),
+		MaxMcastQP:      int(a.max_mcast_qp_attach),
+		MaxMcastTotalQP: int(a.max_total_mcast_qp_attach),
 		LocalCAAckDelay: uint8(a.local_ca_ack_delay),
 		PhysPortCnt:     int(a.phys_port_cnt),
 	}

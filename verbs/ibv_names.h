@@ -19,6 +19,8 @@
 	V(ibv_ack_async_event, (struct ibv_async_event *e), (e))                   \
 	V(ibv_ack_cq_events, (struct ibv_cq *cq, unsigned int n), (cq, n))         \
 	F(struct ibv_pd *, NULL, ibv_alloc_pd, (struct ibv_context *c), (c))       \
+	F(int, EOPNOTSUPP, ibv_attach_mcast,                                       \
+	  (struct ibv_qp *qp, const union ibv_gid *g, uint16_t l), (qp, g, l))     \
 	F(int, EOPNOTSUPP, ibv_close_device, (struct ibv_context *c), (c))         \
 	F(struct ibv_ah *, NULL, ibv_create_ah, (struct ibv_pd *pd, struct ibv_ah_attr *a), (pd, a)) \
 	F(struct ibv_comp_channel *, NULL, ibv_create_comp_channel, (struct ibv_context *c), (c)) \
@@ -33,6 +35,8 @@
 	F(int, EOPNOTSUPP, ibv_destroy_cq, (struct ibv_cq *cq), (cq))              \
 	F(int, EOPNOTSUPP, ibv_destroy_qp, (struct ibv_qp *qp), (qp))              \
 	F(int, EOPNOTSUPP, ibv_destroy_srq, (struct ibv_srq *srq), (srq))          \
+	F(int, EOPNOTSUPP, ibv_detach_mcast,                                       \
+	  (struct ibv_qp *qp, const union ibv_gid *g, uint16_t l), (qp, g, l))     \
 	V(ibv_free_device_list, (struct ibv_device **l), (l))                      \
 	F(int, -1, ibv_get_async_event, (struct ibv_context *c, struct ibv_async_event *e), (c, e)) \
 	F(int, -1, ibv_get_cq_event, (struct ibv_comp_channel *ch, struct ibv_cq **cq, void **x), (ch, cq, x)) \

@@ -308,6 +308,16 @@ static inline int rv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int 
 	return rv_errno(ibv_modify_qp(qp, attr, mask));
 }
 
+static inline int rv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return rv_errno(ibv_attach_mcast(qp, gid, lid));
+}
+
+static inline int rv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return rv_errno(ibv_detach_mcast(qp, gid, lid));
+}
+
 static inline int rv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct ibv_qp_init_attr init;

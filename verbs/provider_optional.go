@@ -54,6 +54,14 @@ type ProviderECE interface {
 	SetECE(ECE) error
 }
 
+// ProviderMcast is an optional interface of a ProviderQP that can join multicast groups.
+type ProviderMcast interface {
+	// AttachMcast makes the queue pair a member of a group, if it is not one.
+	AttachMcast(gid GID, lid uint16) error
+	// DetachMcast ends the membership. Close of an attached queue pair is EBUSY.
+	DetachMcast(gid GID, lid uint16) error
+}
+
 // ProviderDataOrder is an optional interface of a ProviderQP that reports the order in
 // which data is written.
 type ProviderDataOrder interface {

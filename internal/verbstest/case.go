@@ -33,7 +33,7 @@ func (c Case) ID() string { return c.Group + "/" + c.Name }
 func Cases() []Case {
 	return slices.Concat(
 		deviceCases, queryCases, pdCases, ahCases, mrCases, remapCases, mwCases, cqCases, cqSizeCases, cqExCases(), cqLoopCases, cqEventCases, srqCases(), qpCases, valueCases,
-		transitionCases(), postCases, postQueueCases, builderCases, dataCases(), rdmaCases, wordCases, orderCases, datagramCases(),
+		transitionCases(), postCases, postQueueCases, builderCases, dataCases(), rdmaCases, wordCases, orderCases, datagramCases(), mcastCases,
 		errorCases, localErrorCases, retryCases, flushCases, drainCases, eventCases, threadCases, wakeCases,
 	)
 }

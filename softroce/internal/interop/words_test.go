@@ -1,13 +1,16 @@
 //go:build rdma && rxe
 
-// ATOMIC WRITE with rxe0 at either end, and FLUSH with rxe0 as the responder (its part of
-// libibverbs has no FLUSH). The queue pairs are made by hand:
+// ATOMIC WRITE with rxe0 at either end, FLUSH with rxe0 as the responder (its part of
+// libibverbs has no FLUSH), and datagrams to a group. The queue pairs are made by hand:
 // package rc has no way to post by the ibv_wr_* calls.
 
 package interop
 
 import (
+	"bytes"
 	"encoding/binary"
+	"net"
+	"net/netip"
 	"testing"
 
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -146,5 +149,66 @@ func TestFlushOfRxe(t *testing.T) {
 	wr := verbs.SendWR{Opcode: verbs.OpFlush, Flush: verbs.Flush{Type: verbs.FlushGlobal, Length: 1000}}
 	if wc := soft.ask(wr, rxe, 16); wc.Status != verbs.WCRetryExcErr {
 		t.Errorf("%+v", wc)
+	}
+}
+
+// TestMulticastWithRxe sends to a group from either end: the members at both get a copy.
+func TestMulticastWithRxe(t *testing.T) {
+	for name, c := range map[string]struct {
+		ipv4  bool
+		group string
+	}{"IPv4": {true, "239.77.1.2"}, "IPv6": {false, "ff1e::4d01"}} {
+		t.Run(name, func(t *testing.T) {
+			rxe := newRaw(t, open(t, here, "rxe0"), verbs.UD, c.ipv4, verbs.PostAuto)
+			soft := newRaw(t, open(t, inPeer, "soft:veth1"), verbs.UD, c.ipv4, verbs.PostAuto)
+			addr := netip.MustParseAddr(c.group)
+			group := qpstate.GIDFrom(addr)
+			ifi, err := net.InterfaceByName("veth0") // rdma_rxe leaves the group of IP to the program
+			rxe.ok(err)
+			conn, err := net.ListenMulticastUDP("udp", ifi, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0)))
+			rxe.ok(err)
+			defer conn.Close()
+			for _, x := range []struct {
+				*raw
+				in func(func() error) error
+			}{{rxe, here}, {soft, inPeer}} {
+				x.connect(x.in, x.raw)
+				x.ok(x.in(func() error { return x.qp.AttachMcast(group, 0) }))
+				defer func() { x.ok(x.qp.DetachMcast(group, 0)) }()
+			}
+			for _, way := range []struct {
+				from *raw
+				in   func(func() error) error
+			}{{rxe, here}, {soft, inPeer}} {
+				for _, x := range []*raw{rxe, soft} {
+					x.ok(x.qp.PostRecv([]verbs.RecvWR{{ID: 2, SGL: []verbs.SGE{x.mr.SGE(0, 200)}}}))
+				}
+				attr := way.from.attr.AH
+				attr.GRH.DGID = group
+				var ah *verbs.AH
+				way.from.ok(way.in(func() (err error) {
+					ah, err = way.from.pd.CreateAH(attr)
+					return err
+				}))
+				defer ah.Close()
+				fill(way.from.mr.Bytes()[1000:1104])
+				way.from.ok(way.from.qp.PostSend([]verbs.SendWR{{ID: 1, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, AH: ah,
+					RemoteQPN: verbs.MulticastQPN, RemoteQKey: qkey, SGL: []verbs.SGE{way.from.mr.SGE(1000, 100)}}}))
+				for _, x := range []*raw{rxe, soft} {
+					want := []uint64{2}
+					if x == way.from {
+						want = append(want, 1) // the send, in either order
+					}
+					for range want {
+						if wc := x.wait(); wc.Status != verbs.WCSuccess || wc.ID == 2 && (wc.ByteLen != 140 || wc.SrcQPN != way.from.qp.QPN()) {
+							t.Errorf("%+v", wc)
+						}
+					}
+					if !bytes.Equal(x.mr.Bytes()[40:140], way.from.mr.Bytes()[1000:1100]) {
+						t.Error("another message came")
+					}
+				}
+			}
+		})
 	}
 }

@@ -27,6 +27,10 @@ type Link interface {
 	// otherwise. addr must be of the link's family. Reach sends nothing.
 	Reach(addr netip.Addr) error
 
+	// Join opens a link that receives what is sent to a multicast group on this link's
+	// network interface. That link does not send. Closing it leaves the group.
+	Join(group netip.Addr) (Link, error)
+
 	// Send writes the ICRCs, sends all packets of e in order and empties e. It waits
 	// while the system's buffer is full. It returns a *SendError if the system refused
 	// some packets; all others are sent. After Close it returns net.ErrClosed. Send

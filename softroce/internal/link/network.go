@@ -68,6 +68,7 @@ type Network struct {
 	filter     func(src, dst netip.Addr, raw []byte) bool
 	statistics NetworkStatistics
 	ends       map[netip.Addr]*simulated
+	groups     map[netip.Addr][]*simulated // their members
 	flying     flights
 	order      uint64
 	timer      *time.Timer // delivers the first packet of flying; nil before the first delay
@@ -92,7 +93,8 @@ func NewNetwork(cfg NetworkConfig) *Network {
 	if cfg.Buffer == 0 {
 		cfg.Buffer = defaultReceiveBuffer
 	}
-	return &Network{cfg: cfg, rand: rand.New(rand.NewPCG(cfg.Seed, 0)), ends: make(map[netip.Addr]*simulated)}
+	return &Network{cfg: cfg, rand: rand.New(rand.NewPCG(cfg.Seed, 0)), ends: make(map[netip.Addr]*simulated),
+		groups: make(map[netip.Addr][]*simulated)}
 }
 
 // Open returns a link with the address addr. The error is an *AddrError: EADDRINUSE if
@@ -213,19 +215,16 @@ func (p *flight) corrupt(r *rand.Rand) {
 func (n *Network) deliver(now time.Time) {
 	for len(n.flying) > 0 && !n.flying[0].due.After(now) {
 		p := heap.Pop(&n.flying).(*flight)
-		l := n.ends[p.dst]
-		switch {
-		case l == nil:
-			n.statistics.Unreachable++
+		if p.dst.IsMulticast() {
+			for _, l := range n.groups[p.dst] {
+				copied := n.flight()
+				*copied = *p
+				n.hand(copied, l)
+			}
 			n.release(p)
-		case l.waiting+p.len > n.cfg.Buffer:
-			add(&l.counters.dropped[DropOverflow], 1)
-			n.release(p)
-		default:
-			l.queue = append(l.queue, p)
-			l.waiting += p.len
-			l.some.Signal()
+			continue
 		}
+		n.hand(p, n.ends[p.dst])
 	}
 	if len(n.flying) == 0 {
 		return
@@ -240,6 +239,22 @@ func (n *Network) deliver(now time.Time) {
 		return
 	}
 	n.timer.Reset(wait)
+}
+
+// hand puts a packet into a receiver's queue. The caller holds n.mu.
+func (n *Network) hand(p *flight, l *simulated) {
+	switch {
+	case l == nil:
+		n.statistics.Unreachable++
+		n.release(p)
+	case l.waiting+p.len > n.cfg.Buffer:
+		add(&l.counters.dropped[DropOverflow], 1)
+		n.release(p)
+	default:
+		l.queue = append(l.queue, p)
+		l.waiting += p.len
+		l.some.Signal()
+	}
 }
 
 // flight returns a buffer for a packet. The caller holds n.mu.

@@ -5,6 +5,7 @@ package link
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -33,6 +34,19 @@ type simulated struct {
 
 func (l *simulated) Addr() netip.Addr { return l.local.Addr() }
 func (l *simulated) MTU() int         { return l.network.cfg.MTU }
+
+// Join returns a link that receives what is sent to a group.
+func (l *simulated) Join(group netip.Addr) (Link, error) {
+	n := l.network
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if l.closed {
+		return nil, net.ErrClosed
+	}
+	g := &simulated{network: n, local: netip.AddrPortFrom(group, packet.Port), some: sync.NewCond(&n.mu)}
+	n.groups[group] = append(n.groups[group], g)
+	return g, nil
+}
 
 // Reach always returns nil. Packets to an address that no link has are dropped.
 func (l *simulated) Reach(netip.Addr) error { return nil }
@@ -147,7 +161,11 @@ func (l *simulated) Close() error {
 		return nil
 	}
 	l.closed = true
-	delete(n.ends, l.local.Addr())
+	if addr := l.local.Addr(); addr.IsMulticast() {
+		n.groups[addr] = slices.DeleteFunc(n.groups[addr], func(other *simulated) bool { return other == l })
+	} else {
+		delete(n.ends, addr)
+	}
 	for _, p := range l.queue {
 		n.release(p)
 	}

@@ -134,6 +134,9 @@ func (s *Socket) MTU() int { return s.mtu }
 
 // Reach connects a UDP socket to addr, which needs a route and sends nothing.
 func (s *Socket) Reach(addr netip.Addr) error {
+	if addr.IsMulticast() {
+		return s.reachGroup(addr)
+	}
 	local := net.UDPAddrFromAddrPort(netip.AddrPortFrom(s.local.Addr(), 0))
 	conn, err := net.DialUDP(network(addr), local, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, packet.Port)))
 	if err != nil {

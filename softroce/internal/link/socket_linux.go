@@ -34,6 +34,9 @@ func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
 }
 
 func (s *Socket) optionsOf(fd int, cfg Config) (send, receive Mode, err error) {
+	if err := groupInterface(fd, s.local.Addr().Is6(), s.scope); err != nil {
+		s.note("no multicast over IPv6 (%v)", err)
+	}
 	if s.local.Addr().Is6() {
 		// rdma_rxe sends zero checksums.
 		if err := unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_NO_CHECK6_RX, 1); err != nil {

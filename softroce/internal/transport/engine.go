@@ -61,6 +61,7 @@ type Engine struct {
 	qps  map[uint32]*QP
 	srqs atomic.Uint32 // made so far
 
+	groups   groupTable
 	keys     keyTable
 	ready    readyList
 	timers   timerHeap
@@ -80,6 +81,7 @@ func New(cfg Config) *Engine {
 	}
 	e := &Engine{cfg: cfg, qps: make(map[uint32]*QP)}
 	e.keys.regions = make(map[uint32]*MR)
+	e.groups.members = make(map[netip.Addr][]*QP)
 	e.timers.reset()
 	return e
 }
@@ -116,7 +118,7 @@ func (e *Engine) addQP(qp *QP) error {
 	}
 	for {
 		qpn := e.random() & 0xffffff
-		if _, taken := e.qps[qpn]; !taken && qpn > 1 && qpn != 0xffffff {
+		if _, taken := e.qps[qpn]; !taken && qpn > 1 && qpn != verbs.MulticastQPN {
 			qp.qpn = qpn
 			e.qps[qpn] = qp
 			return nil
@@ -161,7 +163,12 @@ func (e *Engine) Receive(now time.Duration, batch []Datagram) {
 			if qp != nil {
 				qp.unlock()
 			}
-			if qp = e.QP(qpn); qp == nil {
+			if qp = nil; err == nil && qpn == verbs.MulticastQPN {
+				e.receiveGroup(now, p, d)
+				continue
+			}
+			if qp = e.QP(qpn); qp == nil || d.Dst.IsMulticast() { // only MulticastQPN is for groups
+				qp = nil
 				e.counters.add(DropNoQP, 1)
 				continue
 			}

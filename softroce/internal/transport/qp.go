@@ -4,6 +4,7 @@ package transport
 
 import (
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,7 +33,8 @@ type QP struct {
 	transport      packet.Transport
 	sendCQ, recvCQ *CQ
 	srq            *SRQ
-	recvPD         *PD // of the receives' memory: the SRQ's, or pd
+	recvPD         *PD          // of the receives' memory: the SRQ's, or pd
+	groups         atomic.Int32 // that it is a member of
 	cap            verbs.QPCap
 	sigAll         bool
 
@@ -97,8 +99,12 @@ func (qp *QP) QPN() uint32 { return qp.qpn }
 // Cap is the sizes granted.
 func (qp *QP) Cap() verbs.QPCap { return qp.cap }
 
-// Close destroys the queue pair; work still queued vanishes without completions.
+// Close destroys the queue pair; work still queued vanishes without completions. EBUSY
+// while it is attached to a multicast group.
 func (qp *QP) Close() error {
+	if qp.groups.Load() > 0 {
+		return syscall.EBUSY
+	}
 	qp.mu.Lock()
 	qp.reset()
 	qp.closed = true
