@@ -3,6 +3,7 @@
 package verbstest
 
 import (
+	"context"
 	"net"
 	"strings"
 	"sync"
@@ -237,6 +238,15 @@ var ahCases = []Case{
 		wr.AH = ah
 		e.refusedAt(a.qp.PostSend([]verbs.SendWR{wr}), 0, syscall.EINVAL)
 		works(a, b)
+	}},
+	{"ah", "under a context", func(e *Env) {
+		pd := e.pd()
+		ended, cancel := context.WithCancel(e.Ctx)
+		ah, err := pd.CreateAHContext(ended, e.route())
+		made(e, ah, err)
+		cancel()
+		_, err = pd.CreateAHContext(ended, e.route())
+		e.fails(err, "CreateAHContext after its end", context.Canceled)
 	}},
 	badAH("port 0", func(a *verbs.AHAttr) { a.PortNum = 0 }),
 	badAH("port 9", func(a *verbs.AHAttr) { a.PortNum = 9 }),

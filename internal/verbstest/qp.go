@@ -3,6 +3,7 @@
 package verbstest
 
 import (
+	"context"
 	"net"
 	"strings"
 	"syscall"
@@ -168,6 +169,17 @@ func badQP(name string, spoil func(verbs.DeviceAttr, *verbs.QPInit)) Case {
 
 // valueCases give one attribute a value that no device has.
 var valueCases = []Case{
+	{"qp", "moves under a context", func(e *Env) {
+		qp := e.plainQP(verbs.RC)
+		ctx, cancel := context.WithCancel(e.Ctx)
+		toInit := verbs.QPAttr{State: verbs.QPSInit, PortNum: onePort}
+		mask := qpstate.MaskState | qpstate.MaskPort | qpstate.MaskPKeyIndex | qpstate.MaskAccessFlags
+		e.ok(qp.ModifyContext(ctx, &toInit, mask), "ModifyContext")
+		cancel()
+		e.fails(qp.ModifyContext(ctx, &verbs.QPAttr{State: verbs.QPSErr}, qpstate.MaskState), "ModifyContext after its end", context.Canceled)
+		got, err := qp.Query(qpstate.MaskState)
+		e.check(err == nil && got.State == verbs.QPSInit && qp.State() == verbs.QPSInit, "in %v and %v, %v", got.State, qp.State(), err)
+	}},
 	badValue("PORT 0", qpstate.Init, func(a *verbs.QPAttr) { a.PortNum = 0 }),
 	badValue("PORT 9", qpstate.Init, func(a *verbs.QPAttr) { a.PortNum = 9 }),
 	badValue("PKEY_INDEX 999", qpstate.Init, func(a *verbs.QPAttr) { a.PKeyIndex = 999 }),
