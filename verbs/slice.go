@@ -11,8 +11,8 @@ import (
 // MRSlice names Len bytes of a region, from its byte Off on. [MR.Slice] makes one. The zero
 // value is no bytes.
 type MRSlice struct {
-	MR       *MR
-	Off, Len int
+	MR       *MR // the region
+	Off, Len int // bytes
 }
 
 // Slice names n bytes of the region, from its byte off on. Slice does not check them: see
