@@ -55,8 +55,8 @@ type Options struct {
 //   - another error, before it sends anything, if an argument breaks a rule of its type.
 type Conn struct {
 	nc      net.Conn
-	timeout time.Duration // Options.Timeout
-	peer    string        // the peer's address, for errors and events
+	timeout atomic.Int64 // Options.Timeout
+	peer    string       // the peer's address, for errors and events
 
 	// ctx ends when the peer closes, fails or breaks the protocol, and on Close. Its
 	// cause is the reason.
@@ -103,7 +103,6 @@ func NewConn(nc net.Conn, opts Options) *Conn {
 	}
 	c := &Conn{
 		nc:       nc,
-		timeout:  opts.Timeout,
 		peer:     peer,
 		writing:  make(chan struct{}, 1),
 		inbox:    make(chan message, inboxSize),
@@ -112,6 +111,7 @@ func NewConn(nc net.Conn, opts Options) *Conn {
 		incoming: meter{r: nc},
 		observer: opts.Observer,
 	}
+	c.SetTimeout(opts.Timeout)
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	return c
 }
@@ -265,8 +265,11 @@ func interruptible(ctx context.Context, setDeadline func(time.Time) error, op fu
 
 // stepContext applies the Conn's timeout to ctx unless ctx has a deadline.
 func (c *Conn) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return stepContext(ctx, c.timeout)
+	return stepContext(ctx, time.Duration(c.timeout.Load()))
 }
+
+// SetTimeout sets the limit of later steps: see [Options].Timeout.
+func (c *Conn) SetTimeout(limit time.Duration) { c.timeout.Store(int64(limit)) }
 
 // stepContext applies limit to ctx unless ctx has a deadline. limit has the meaning of
 // Options.Timeout.

@@ -21,7 +21,7 @@ import (
 // test's end waits for all of that.
 func listen(t *testing.T, cfg Config, report func(error)) (address string) {
 	t.Helper()
-	l, err := Listen(t.Context(), "127.0.0.1:0", cfg)
+	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,25 +6,29 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // Config holds the choices for a connection. The zero value works: the first
 // device, its port 1, a RoCE v2 GID of the peer's family. It is read when it is given, and
-// may serve for any number of connections.
+// may serve for any number of connections. Dial and Connect refuse a Config with a field that
+// the others leave without effect, and name the field.
 type Config struct {
 	Device   *verbs.Device // to stay open as long as the Conn; nil opens the first and closes it with the Conn
 	Port     uint8         // of the device; 0 is 1
 	GIDIndex *int          // a slot of the port's GID table; nil chooses, see verbs.ChooseGID
 	MTU      int           // path MTU in bytes, at most the port's active one; 0 is that
 
+	// What Dial says in its hello; a listener's hello is in its [ListenConfig].
 	Job     string            // what the connection is for, as the peer's, unless one is ""
 	Program string            // for people at the other end: name and version; may be ""
 	Params  map[string]string // the job's parameters, within the limits of oob.Hello; nil is none
 
 	// Exchange stands in for the native protocol, to talk to programs that speak
-	// another; nil is the native one. Job, Program and Params are not said then.
+	// another; nil is the native one. There is no hello then.
 	Exchange Exchange
 
 	// Type is the queue pairs' transport: RC (the zero value), UC or UD.
@@ -50,7 +54,7 @@ type Config struct {
 	PSN      *uint32       // of the first packet, 24 bits; nil is a random one for each queue pair
 	MaxReads int           // READs and atomics in flight, each way, at most 255; 0 is 16. The device may have less
 	QKey     uint32        // UD: what datagrams to this end must carry; 0 is a key, too
-	Timeout  time.Duration // for each step of the exchange whose context has no deadline; 0 is oob.DefaultTimeout, less than 0 none
+	Timeout  time.Duration // for each message over TCP whose context has no deadline; 0 is oob.DefaultTimeout, less than 0 none
 
 	Logger *slog.Logger // gets what happens; nil discards it
 }
@@ -89,9 +93,11 @@ func (c Config) complete() Config {
 	c.QPs = orDefault(c.QPs, 1)
 	c.MaxReads = orDefault(c.MaxReads, defaultReads)
 	c.Cap.MaxSendWR = orDefault(c.Cap.MaxSendWR, defaultWR)
-	c.Cap.MaxRecvWR = orDefault(c.Cap.MaxRecvWR, defaultWR)
 	c.Cap.MaxSendSGE = orDefault(c.Cap.MaxSendSGE, 1)
-	c.Cap.MaxRecvSGE = orDefault(c.Cap.MaxRecvSGE, 1)
+	if c.SRQ == nil {
+		c.Cap.MaxRecvWR = orDefault(c.Cap.MaxRecvWR, defaultWR)
+		c.Cap.MaxRecvSGE = orDefault(c.Cap.MaxRecvSGE, 1)
+	}
 	if c.Timing == nil {
 		timing := DefaultTiming()
 		c.Timing = &timing
@@ -100,6 +106,45 @@ func (c Config) complete() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
+}
+
+// checkUnused refuses fields that are set and would have no effect. accepted says that the
+// peer connected to a listener, whose hello is over.
+func (c *Config) checkUnused(accepted bool) error {
+	const (
+		onlyUD      = "only UD has a Q_Key"
+		onlyRC      = "only RC has it"
+		ofListener  = "the ListenConfig's was said in the hello; set that one"
+		noHello     = "an Exchange has no hello to say it in"
+		otherSRQ    = "the receives are the SRQ's; set SRQ.MaxWR and SRQ.MaxSGE"
+		noneRemotes = "a UD queue pair takes no remote access"
+	)
+	remote := verbs.AccessRemoteRead | verbs.AccessRemoteWrite | verbs.AccessRemoteAtomic
+	rc, ud := c.Type == 0 || c.Type == verbs.RC, c.Type == verbs.UD
+	hello, why := accepted || c.Exchange != nil, ofListener
+	if c.Exchange != nil {
+		why = noHello
+	}
+	for _, field := range []struct {
+		name   string
+		unused bool
+		why    string
+	}{
+		{"Job", hello && c.Job != "", why},
+		{"Program", hello && c.Program != "", why},
+		{"Params", hello && len(c.Params) > 0, why},
+		{"QKey", !ud && c.QKey != 0, onlyUD},
+		{"Access", ud && c.Access&remote != 0, noneRemotes},
+		{"Timing", !rc && c.Timing != nil, onlyRC},
+		{"MaxReads", !rc && c.MaxReads != 0, onlyRC},
+		{"Cap.MaxRecvWR", c.SRQ != nil && c.Cap.MaxRecvWR != 0, otherSRQ},
+		{"Cap.MaxRecvSGE", c.SRQ != nil && c.Cap.MaxRecvSGE != 0, otherSRQ},
+	} {
+		if field.unused {
+			return errors.Errorf("rc: Config.%s is set and would have no effect: %s", field.name, field.why)
+		}
+	}
+	return nil
 }
 
 func (c *Config) oobOptions() oob.Options {

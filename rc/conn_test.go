@@ -86,7 +86,7 @@ func dialPair(t testing.TB, client, server Config) (c, s *end, cerr, serr error)
 	if server.Prepare == nil {
 		server.Prepare = s.prepare
 	}
-	l, err := Listen(ctx, "127.0.0.1:0", server)
+	l, err := Listen(ctx, "127.0.0.1:0", ListenConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

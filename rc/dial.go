@@ -11,8 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"sync"
-	"time"
 
 	"github.com/pkg/errors"
 
@@ -36,6 +34,9 @@ const (
 // itself and did not close. If that holds up the Conn's objects, the error matches EBUSY
 // too: close it, then Close the Conn that Prepare was given.
 func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
+	if err := cfg.checkUnused(false); err != nil {
+		return nil, err
+	}
 	cfg = cfg.complete()
 	tcp, err := oob.Dial(ctx, address, cfg.oobOptions())
 	if err != nil {
@@ -43,126 +44,12 @@ func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 	}
 	var hello oob.Hello
 	if cfg.Exchange == nil {
-		if hello, err = tcp.Hello(ctx, cfg.hello(oob.RoleClient)); err != nil {
+		if hello, err = tcp.Hello(ctx, oob.Hello{Role: oob.RoleClient, Job: cfg.Job, Program: cfg.Program, Params: cfg.Params}); err != nil {
 			tcp.Close()
 			return nil, errors.WithMessage(err, "hello")
 		}
 	}
 	return connect(ctx, tcp, hello, cfg)
-}
-
-// Listener waits for peers. [Listen] makes it; it is valid until Close. Its methods may be
-// called by several goroutines at once.
-type Listener struct {
-	tcp    *oob.Listener
-	cfg    Config
-	close  sync.Once
-	closed chan struct{}
-
-	mu    sync.Mutex
-	short time.Time // of the last shortage
-}
-
-// Listen opens the TCP port of "host:port" or ":port". The Config's Logger and
-// Timeout serve for the hello; its Job, Program and Params are sent to the peers. Each
-// Incoming's Connect takes a Config of its own. The error is an *oob.AddressError.
-func Listen(ctx context.Context, address string, cfg Config) (*Listener, error) {
-	cfg = cfg.complete()
-	tcp, err := oob.Listen(ctx, address, cfg.oobOptions())
-	if err != nil {
-		return nil, err
-	}
-	return &Listener{tcp: tcp, cfg: cfg, closed: make(chan struct{})}, nil
-}
-
-// Addr is the address listened on, with the port that was given.
-func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
-
-// Close ends the listening, and a waiting Accept with net.ErrClosed; connections stay.
-// Closing again does nothing.
-func (l *Listener) Close() error {
-	l.close.Do(func() { close(l.closed) })
-	return l.tcp.Close()
-}
-
-// Accept waits for the next TCP connection and reads nothing from it, so that a
-// slow or hostile peer holds up nobody: handle each Incoming in a goroutine. It waits
-// until ctx ends or Close. While the process or the host is short of file descriptors or
-// memory, Accept pauses, logs the shortage, and tries again.
-func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
-	tcp, err := l.tcp.Accept(ctx)
-	for pause := firstPause; isShortage(err); pause = min(2*pause, lastPause) {
-		l.pause(ctx, pause, err)
-		tcp, err = l.tcp.Accept(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	in := &Incoming{tcp: tcp, cfg: l.cfg}
-	in.SetLogger(l.cfg.Logger) // an observer of its own: it keeps count of what was said
-	return in, nil
-}
-
-// Incoming is a peer that has connected by TCP: Hello first, then Connect or
-// Refuse. Where an Exchange stands in for the native protocol, Connect or Drop. One of
-// the three must be called, since they close TCP in the end; Refuse or Drop if Hello
-// failed. It is for one goroutine at a time.
-type Incoming struct {
-	tcp   *oob.Conn
-	cfg   Config
-	hello oob.Hello
-}
-
-// SetLogger gives the messages from here on to a Logger of this peer's own; what else
-// Connect does goes to that of its Config.
-func (in *Incoming) SetLogger(log *slog.Logger) {
-	in.tcp.SetObserver(events{log}.exchanged())
-}
-
-// RemoteAddr is the peer's TCP address.
-func (in *Incoming) RemoteAddr() net.Addr { return in.tcp.RemoteAddr() }
-
-// Hello sends the listener's Config to the peer, and returns the peer's job and parameters.
-// The errors are those of [oob.Conn.Hello]; call Refuse after an error.
-func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
-	hello, err := in.tcp.Hello(ctx, in.cfg.hello(oob.RoleServer))
-	if err != nil {
-		return hello, errors.WithMessage(err, "hello")
-	}
-	in.hello = hello
-	return hello, nil
-}
-
-// AwaitFirst waits until the peer has said something, and reads none of it: in place of
-// Hello, where an Exchange stands in for the native protocol and the peer speaks first.
-func (in *Incoming) AwaitFirst(ctx context.Context) error {
-	return in.tcp.AwaitFirst(ctx, "the peer's first word")
-}
-
-// TCP is the connection to the peer. With an [Exchange] a program may read from it before
-// Connect, when what the peer sends first decides the Config.
-func (in *Incoming) TCP() *oob.Conn { return in.tcp }
-
-// Connect takes the peer: all the steps after the hello, which there is none of if
-// cfg has an Exchange. The error, and what is left after it, are as those of [Dial]; the
-// TCP connection is closed.
-func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
-	return connect(ctx, in.tcp, in.hello, cfg.complete())
-}
-
-// Refuse sends the cause to the peer and closes the TCP connection: the peer's Dial fails
-// with an *oob.PeerError. It takes a second at most. Drop sends nothing; it is for peers
-// that do not speak the native protocol.
-func (in *Incoming) Refuse(cause error) {
-	in.tcp.Fail("hello", cause)
-	in.tcp.Close()
-}
-
-// Drop closes the TCP connection; see Refuse.
-func (in *Incoming) Drop() { in.tcp.Close() }
-
-func (c *Config) hello(role oob.Role) oob.Hello {
-	return oob.Hello{Role: role, Job: c.Job, Program: c.Program, Params: c.Params}
 }
 
 // connect takes a connection from the hello to RTS. It owns tcp.

@@ -22,7 +22,7 @@ func Example() {
 	}
 	defer dev.Close()
 
-	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.Config{Device: dev})
+	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func exchangePair(t *testing.T, client, server Config) (c, s *Conn, cerr, serr e
 	client.Device, server.Device = dev, dev
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	l, err := Listen(ctx, "127.0.0.1:0", Config{})
+	l, err := Listen(ctx, "127.0.0.1:0", ListenConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

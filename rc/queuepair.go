@@ -88,7 +88,9 @@ func (c *Conn) makeSRQ() (err error) {
 func (c *Conn) makeQueuePair(endpoint oob.Endpoint) error {
 	cap := c.cfg.Cap
 	cap.MaxSendWR += drainWRs
-	cap.MaxRecvWR += drainWRs
+	if c.srq == nil {
+		cap.MaxRecvWR += drainWRs
+	}
 	qp, err := c.pd.CreateQP(verbs.QPInit{Type: c.cfg.Type, SendCQ: c.sendCQ, RecvCQ: c.recvCQ, SRQ: c.srq, Cap: cap})
 	if err != nil {
 		return err

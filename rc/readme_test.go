@@ -59,7 +59,7 @@ func TestREADMEProgramRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.Config{Device: dev})
+	l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.ListenConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // to accept, and gives them back.
 func TestAcceptOutlivesAShortage(t *testing.T) {
 	records := &recorder{}
-	l, err := Listen(t.Context(), "127.0.0.1:0", Config{Logger: slog.New(records)})
+	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{Logger: slog.New(records)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestAcceptOutlivesAShortage(t *testing.T) {
 func TestAShortageEndsNoLaterThanItsWaiter(t *testing.T) {
 	for name, want := range map[string]error{"context": context.Canceled, "Close": net.ErrClosed} {
 		t.Run(name, func(t *testing.T) {
-			l, err := Listen(t.Context(), "127.0.0.1:0", Config{})
+			l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -34,7 +34,7 @@ func connect(tb testing.TB, a, b *verbs.Device, cfg rc.Config) (*rc.Conn, *rc.Co
 	cfg.Access = verbs.AccessRemoteRead | verbs.AccessRemoteWrite | verbs.AccessRemoteAtomic
 	client, server := cfg, cfg
 	client.Device, server.Device = a, b
-	l, err := rc.Listen(ctx, "127.0.0.1:0", server)
+	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (m *member) region() region { return m.mr.Bytes() }
 func serve(ctx context.Context, dev *verbs.Device, cfg settings, address string, listening func(address string), out io.Writer) error {
 	s := &server{settings: cfg, dev: dev, out: out}
 	defer s.closeAll()
-	l, err := rc.Listen(ctx, address, rc.Config{Job: job, Timeout: s.timeout})
+	l, err := rc.Listen(ctx, address, rc.ListenConfig{Job: job, Timeout: s.timeout})
 	if err != nil {
 		return err
 	}

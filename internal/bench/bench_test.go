@@ -65,7 +65,7 @@ func connect(t *testing.T, plan Plan) ends {
 	}
 	clientConfig, clientMR := config()
 	serverConfig, serverMR := config()
-	listener, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.Config{Device: dev})
+	listener, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.ListenConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func Client(ctx context.Context, o ClientOptions) (err error) {
 		defer job.CloseAll(&err, c)
 	}
 	cfg := o.config(o.Logger)
-	cfg.Job, cfg.Params = o.Job.Name, job.Params{}
+	cfg.Params = job.Params{}
 	cfg.Prepare = func(c *rc.Conn) error {
 		if o.Native() {
 			if err := job.CheckSize(cfg.Params, c.PeerHello().Params); err != nil {
@@ -64,6 +64,11 @@ func Client(ctx context.Context, o ClientOptions) (err error) {
 	ctx, stop := untilFatal(ctx, dev, func(verbs.AsyncEvent) {}) // the Conn logs those that concern it
 	defer stop()
 	rec.ask(&cfg)
+	if o.Native() {
+		cfg.Job, cfg.Program = o.Job.Name, o.Program
+	} else {
+		cfg.Params = nil // no hello carries them
+	}
 	conn, err := rc.Dial(ctx, net.JoinHostPort(o.Server, strconv.Itoa(o.TCPPort)), cfg)
 	if err != nil {
 		return inOurWords(o.Peer.Name, err)

@@ -92,6 +92,6 @@ func (o *Options) session(log *slog.Logger) job.Session {
 func (o *Options) config(log *slog.Logger) rc.Config {
 	return rc.Config{
 		Port: o.IBPort, GIDIndex: o.GIDIndex, MTU: o.MTU,
-		Program: o.Program, Timeout: o.Timeout, Logger: log,
+		Timeout: o.Timeout, Logger: log,
 	}
 }

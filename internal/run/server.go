@@ -42,13 +42,12 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		}
 	}
 	cfg := o.config(o.Logger)
-	cfg.Params = job.Params{job.ParamMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue}
 	if !o.Native() { // the needs of the one job are known
 		endpoint, err := o.sides[o.Job.Name].NewEndpoint(o.session(o.Logger))
 		if err != nil {
 			return err
 		}
-		endpoint.Configure(&cfg)
+		configure(endpoint, &cfg)
 	}
 	dev, err := o.openDevice(&cfg)
 	if err != nil {
@@ -66,7 +65,10 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	})
 	defer stop()
 
-	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), cfg)
+	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), rc.ListenConfig{
+		Program: o.Program, Params: job.Params{job.ParamMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue},
+		Timeout: o.Timeout, Logger: o.Logger,
+	})
 	if err != nil {
 		return err
 	}
@@ -86,6 +88,14 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		return s.serveOne(ctx, listener)
 	}
 	return s.serveAll(ctx, listener)
+}
+
+// configure has a server's endpoint make its choices. What it would say in a hello is the
+// client's to say.
+func configure(endpoint job.Endpoint, cfg *rc.Config) {
+	cfg.Params = job.Params{}
+	endpoint.Configure(cfg)
+	cfg.Params = nil
 }
 
 type server struct {
@@ -231,8 +241,8 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) (err e
 		}
 	}
 	cfg := s.config(log)
-	cfg.Device, cfg.Params, cfg.Prepare = s.dev, job.Params{}, endpoint.Prepare
-	endpoint.Configure(&cfg)
+	cfg.Device, cfg.Prepare = s.dev, endpoint.Prepare
+	configure(endpoint, &cfg)
 	conn, err := in.Connect(ctx, cfg)
 	if err != nil {
 		return joblessIfStranger(err)

@@ -292,7 +292,7 @@ func TestBulkLies(t *testing.T) {
 func bulkServer(t *testing.T, access verbs.Access, flags ...string) (*process, *rc.Conn) {
 	t.Helper()
 	dev := openDevice(t)
-	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), rc.Config{Device: dev, Params: map[string]string{"max_size": "67108864"}, Timeout: limit})
+	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), rc.ListenConfig{Params: map[string]string{"max_size": "67108864"}, Timeout: limit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -184,7 +184,8 @@ func rawClient(t *testing.T, s *server, job string) *exchanger {
 func rawServer(t *testing.T, job, shares string, flags ...string) (*exchanger, *process) {
 	t.Helper()
 	e, dev := &exchanger{shares: shares}, openDevice(t)
-	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), e.config(t, dev, job))
+	listen, cfg := forServer(e.config(t, dev, job))
+	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), listen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func rawServer(t *testing.T, job, shares string, flags ...string) (*exchanger, *
 		in.Refuse(err)
 		t.Fatal(err)
 	}
-	if e.Conn, err = in.Connect(timeLimit(t), e.config(t, dev, job)); err != nil {
+	if e.Conn, err = in.Connect(timeLimit(t), cfg); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })

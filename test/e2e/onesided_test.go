@@ -53,7 +53,8 @@ func listenGone(t *testing.T, job string) (l *rc.Listener, gone chan struct{}) {
 		}
 		return err
 	}
-	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), cfg)
+	listen, cfg := forServer(cfg)
+	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), listen)
 	if err != nil {
 		t.Fatal(err)
 	}

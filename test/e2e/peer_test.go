@@ -85,6 +85,14 @@ func muteConfig(t *testing.T, dev *verbs.Device) rc.Config {
 	}
 }
 
+// forServer splits what a client would dial with into what a server listens with and what
+// it connects a client with.
+func forServer(cfg rc.Config) (rc.ListenConfig, rc.Config) {
+	l := rc.ListenConfig{Job: cfg.Job, Program: cfg.Program, Params: cfg.Params, Timeout: cfg.Timeout}
+	cfg.Job, cfg.Program, cfg.Params = "", "", nil
+	return l, cfg
+}
+
 func openDevice(t *testing.T) *verbs.Device {
 	t.Helper()
 	dev, err := verbs.Open(device)
@@ -122,7 +130,8 @@ func listenMute(t *testing.T) *muteServer {
 // listenAs is listenMute with another job.
 func listenAs(t *testing.T, dev *verbs.Device, cfg rc.Config) *muteServer {
 	t.Helper()
-	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), cfg)
+	listen, cfg := forServer(cfg)
+	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), listen)
 	if err != nil {
 		t.Fatal(err)
 	}

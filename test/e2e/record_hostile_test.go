@@ -91,7 +91,8 @@ func TestRecordFromAHostileServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev := openDevice(t)
-			l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), recordingConfig(t, dev))
+			listen, cfg := forServer(recordingConfig(t, dev))
+			l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), listen)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +107,7 @@ func TestRecordFromAHostileServer(t *testing.T) {
 					if _, err := in.Hello(timeLimit(t)); err != nil {
 						return err
 					}
-					conn, err := in.Connect(timeLimit(t), recordingConfig(t, dev))
+					conn, err := in.Connect(timeLimit(t), cfg)
 					if err != nil {
 						return err
 					}

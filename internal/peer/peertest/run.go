@@ -72,7 +72,7 @@ func Between(t *testing.T, client, server job.Endpoint, limit time.Duration) (ce
 	dev := OpenSoft(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.Config{Device: dev, Timeout: limit})
+	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{Timeout: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func Against(t *testing.T, e job.Endpoint, client bool, limit time.Duration, fak
 		})
 		return dial(t.Context(), dev, l.Addr().String(), e, limit)
 	}
-	l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.Config{Device: dev, Timeout: limit})
+	l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.ListenConfig{Timeout: limit})
 	if err != nil {
 		t.Fatal(err)
 	}

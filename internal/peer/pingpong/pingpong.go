@@ -146,16 +146,23 @@ func (p *plan) header() int {
 func (e *endpoint) Configure(cfg *rc.Config) {
 	cfg.Exchange = e.exchange
 	cfg.Type, cfg.QPs = e.qp, e.qps
-	cfg.Cap = verbs.QPCap{MaxSendWR: 1, MaxRecvWR: uint32(e.rxDepth)}
+	cfg.Cap.MaxSendWR = 1
 	if e.srq {
 		cfg.SRQ = &verbs.SRQInit{MaxWR: uint32(e.rxDepth), MaxSGE: 1}
-		cfg.Cap.MaxRecvWR = 1
+	} else {
+		cfg.Cap.MaxRecvWR = uint32(e.rxDepth)
 	}
 	cfg.OneCQ = true
 	if !e.events {
 		cfg.Spin = spin
 	}
-	cfg.Access, cfg.MaxReads, cfg.QKey = verbs.AccessLocalWrite, 1, defaultQKey
+	switch e.qp {
+	case verbs.RC:
+		cfg.MaxReads = 1
+	case verbs.UD:
+		cfg.QKey = defaultQKey
+	}
+	cfg.Access = verbs.AccessLocalWrite
 	cfg.MTU = e.mtu
 }
 

@@ -73,7 +73,7 @@ func connect(tb testing.TB, address string, listener, dialer rc.Config, dial fun
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	listener.Access, dialer.Access = all, all
-	tcp, err := rc.Listen(ctx, address, listener)
+	tcp, err := rc.Listen(ctx, address, rc.ListenConfig{})
 	if err != nil {
 		tb.Fatal(err)
 	}
