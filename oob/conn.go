@@ -75,6 +75,10 @@ type Conn struct {
 	closed  bool
 	reader  sync.WaitGroup // the goroutine of readMessages, if any
 
+	lastBarrier string // that the peer has reached
+	awaited     string // the barrier that onBarrier is for
+	onBarrier   func() // nil once called
+
 	incoming meter
 	inbox    chan message
 	closing  chan struct{} // closed by Close

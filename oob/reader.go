@@ -51,9 +51,39 @@ func (c *Conn) readMessages() {
 			c.end(err)
 			return
 		}
+		if m.Type == TypeBarrier {
+			c.reached(m.Name)
+		}
 		if !c.deliver(m) {
 			return
 		}
+	}
+}
+
+// OnBarrier has f called once, by the goroutine that reads, when the peer has reached the
+// barrier of a name: possibly long before this end does. If the peer was there already and at
+// no barrier since, OnBarrier calls f itself. There is one f at a time; f must not block.
+func (c *Conn) OnBarrier(name string, f func()) {
+	c.mu.Lock()
+	c.awaited, c.onBarrier = name, f
+	at := c.lastBarrier
+	c.mu.Unlock()
+	if at == name {
+		c.reached(name)
+	}
+}
+
+// reached notes that the peer is at a barrier.
+func (c *Conn) reached(name string) {
+	c.mu.Lock()
+	c.lastBarrier = name
+	var f func()
+	if name == c.awaited {
+		f, c.onBarrier = c.onBarrier, nil
+	}
+	c.mu.Unlock()
+	if f != nil {
+		f()
 	}
 }
 

@@ -7,20 +7,12 @@ import (
 	stderrors "errors"
 	"io"
 	"net"
-	"slices"
 )
 
-// owned is an object that the Conn frees.
+// owned is an object that a Conn or a Server frees.
 type owned struct {
 	verb, name string
 	io.Closer
-}
-
-// own makes Close free object.
-func (c *Conn) own(verb, name string, object io.Closer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.owned = append(c.owned, owned{verb, name, object})
 }
 
 // Close moves the queue pairs to ERR and waits, for a second at most, until their work
@@ -64,6 +56,7 @@ func (c *Conn) unwind() error {
 	errs = append(errs, c.free()...)
 	if first {
 		c.shutRoutes()
+		c.endRecvs(net.ErrClosed)
 		errs = append(errs, c.sayFarewell(), c.tcp.Close())
 	}
 	return stderrors.Join(errs...)
@@ -72,30 +65,12 @@ func (c *Conn) unwind() error {
 // shutRoutes ends what still waits for completions.
 func (c *Conn) shutRoutes() {
 	for _, r := range []*route{c.sends, c.recvs} {
-		if r != nil {
-			r.shut()
-		}
-	}
-}
-
-// free closes the objects, the last made first, and keeps those that refuse.
-func (c *Conn) free() (errs []error) {
-	c.mu.Lock()
-	objects := c.owned
-	c.owned = nil
-	c.mu.Unlock()
-	var stay []owned
-	for _, object := range slices.Backward(objects) {
-		if err := object.Close(); err != nil {
-			errs = append(errs, err)
-			stay = append(stay, object)
+		if r == nil {
 			continue
 		}
-		c.events.freed(object.verb, object.name)
+		r.shut()
+		for _, p := range c.pairs {
+			r.release(p.QPN())
+		}
 	}
-	slices.Reverse(stay)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.owned = stay
-	return errs
 }

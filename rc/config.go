@@ -57,6 +57,8 @@ type Config struct {
 	Timeout  time.Duration // for each message over TCP whose context has no deadline; 0 is oob.DefaultTimeout, less than 0 none
 
 	Logger *slog.Logger // gets what happens; nil discards it
+
+	conns int // that share the completion queues; 0 is one
 }
 
 // Timing holds the codes that say how long and how often a queue pair tries. All four
@@ -90,7 +92,7 @@ func orDefault[T int | uint8 | uint32 | verbs.QPType](value, def T) T {
 func (c Config) complete() Config {
 	c.Port = orDefault(c.Port, 1)
 	c.Type = orDefault(c.Type, verbs.RC)
-	c.QPs = orDefault(c.QPs, 1)
+	c.QPs, c.conns = orDefault(c.QPs, 1), orDefault(c.conns, 1)
 	c.MaxReads = orDefault(c.MaxReads, defaultReads)
 	c.Cap.MaxSendWR = orDefault(c.Cap.MaxSendWR, defaultWR)
 	c.Cap.MaxSendSGE = orDefault(c.Cap.MaxSendSGE, 1)

@@ -4,11 +4,13 @@ package rc
 
 import (
 	"context"
-	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/serial"
 	"github.com/rawverbs/rawverbs/oob"
@@ -25,27 +27,24 @@ import (
 // the peer's order. [Config].Prepare is given a Conn in INIT, for memory and receives: the
 // peer's side of it is not known yet, and nothing can be sent.
 type Conn struct {
-	cfg    Config
-	tcp    *oob.Conn
-	events events
+	resources // the server's but for the list, if there is a server
+	tcp       *oob.Conn
+	server    *Server // nil: the resources are the Conn's own
 
-	dev      *verbs.Device
 	ethernet bool
 	gid      verbs.GIDEntry
-	pd       *verbs.PD
-	channel  *verbs.CompChannel
-	sendCQ   *verbs.CQ
-	recvCQ   *verbs.CQ
-	sends    *route     // of sendCQ
-	recvs    *route     // of recvCQ: the same if that is
-	srq      *verbs.SRQ // nil: each queue pair has a receive queue
+	sends    *route // of sendCQ
+	recvs    *route // of recvCQ: the same if that is
 	pairs    []*queuePair
+	windows  windows // by which regions are shared, if the server does so
 
 	peerRegions []oob.Region
 	peerHello   oob.Hello
 
 	ctx        context.Context // ends, with the cause, when the peer or the device is gone, and in Close
 	cancel     context.CancelCauseFunc
+	recvCtx    context.Context // ends with ctx, and with io.EOF when the peer is at the barrier "done"
+	endRecvs   context.CancelCauseFunc
 	stopEvents func() // of the device
 	stopTCP    func() // watching the peer
 
@@ -59,7 +58,7 @@ type Conn struct {
 	closing    bool           // Close has begun: no new object, no new wait
 	calls      sync.WaitGroup // under way, which Close waits for
 	regions    []oob.Region   // shared by this end
-	owned      []owned        // what Close frees, last first
+	shareErr   error          // of the first region that could not be
 	finished   bool           // both ends met in the barrier "done"
 	farewell   func(context.Context, *oob.Conn) error
 
@@ -75,10 +74,11 @@ type Conn struct {
 }
 
 // newConn makes a Conn with nothing but a TCP connection and a context.
-func newConn(tcp *oob.Conn, hello oob.Hello, cfg Config) *Conn {
-	c := &Conn{cfg: cfg, tcp: tcp, peerHello: hello, events: events{cfg.Logger}, stopEvents: func() {}, stopTCP: func() {},
-		connecting: true, markID: randomID()}
+func newConn(tcp *oob.Conn, hello oob.Hello, cfg Config, server *Server) *Conn {
+	c := &Conn{resources: resources{cfg: cfg, events: events{cfg.Logger}}, tcp: tcp, server: server, peerHello: hello,
+		stopEvents: func() {}, stopTCP: func() {}, connecting: true, markID: randomID()}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.recvCtx, c.endRecvs = context.WithCancelCause(c.ctx)
 	return c
 }
 
@@ -144,46 +144,6 @@ func (c *Conn) RemoteAddr() net.Addr { return c.tcp.RemoteAddr() }
 // PathMTU is the negotiated payload of one packet, in bytes.
 func (c *Conn) PathMTU() int { return oob.NegotiateMTU(c.Local().MTU, c.Peer().MTU) }
 
-// AllocMR allocates and registers size bytes, until the Conn is closed; the Logger's records
-// call the region by name. Errors are those of [verbs.PD.AllocMR], and net.ErrClosed after
-// Close.
-func (c *Conn) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, error) {
-	return c.register(name, access, func() (*verbs.MR, error) { return c.pd.AllocMR(size, access) })
-}
-
-// RegMR registers the caller's memory, until the Conn is closed. The memory may be
-// registered for other connections too. Errors are those of [verbs.PD.RegMR], and
-// net.ErrClosed after Close.
-func (c *Conn) RegMR(name string, buf []byte, access verbs.Access) (*verbs.MR, error) {
-	return c.register(name, access, func() (*verbs.MR, error) { return c.pd.RegMR(buf, access) })
-}
-
-func (c *Conn) register(name string, access verbs.Access, reg func() (*verbs.MR, error)) (*verbs.MR, error) {
-	if !c.begin() {
-		return nil, net.ErrClosed
-	}
-	defer c.calls.Done()
-	mr, err := reg()
-	if err != nil {
-		return nil, err
-	}
-	c.own("ibv_dereg_mr", "memory region "+name, mr)
-	c.events.registered("register memory region "+name,
-		slog.String("addr", fmt.Sprintf("%#x", mr.Addr())), slog.Int("length", mr.Len()),
-		slog.String("lkey", fmt.Sprintf("%#x", mr.LKey())), slog.String("rkey", fmt.Sprintf("%#x", mr.RKey())),
-		slog.String("access", access.Name()))
-	return mr, nil
-}
-
-// Share offers a region to the peer under a unique name of 1 to oob.MaxRegionName bytes.
-// Call it in Config.Prepare: the regions are exchanged right after Prepare, so the peer
-// does not get a region that is shared later.
-func (c *Conn) Share(name string, mr *verbs.MR) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.regions = append(c.regions, oob.Region{Name: name, Addr: mr.Addr(), RKey: mr.RKey(), Length: uint64(mr.Len())})
-}
-
 // PeerRegion is the region that the peer shared under a name; false if it shared
 // none of that name.
 func (c *Conn) PeerRegion(name string) (oob.Region, bool) {
@@ -199,7 +159,7 @@ func (c *Conn) PeerRegion(name string) (oob.Region, bool) {
 // that it is dead. The Logger may block, so another goroutine calls it.
 func (c *Conn) watchDevice() {
 	c.stopEvents = c.dev.Subscribe(func(e verbs.AsyncEvent) {
-		if !c.concerns(e) {
+		if !c.concerns(e, c.owns) {
 			return
 		}
 		c.logging.Do(func() { c.events.async(e) })
@@ -209,34 +169,26 @@ func (c *Conn) watchDevice() {
 	})
 }
 
-// concerns says whether an event is about the device, the Conn's port, or an object of
-// the Conn's.
-func (c *Conn) concerns(e verbs.AsyncEvent) bool {
-	switch e.Type {
-	case verbs.EventCQErr:
-		return c.sendCQ.Is(e) || c.recvCQ.Is(e)
-	case verbs.EventSRQErr, verbs.EventSRQLimitReached:
-		return c.srq != nil && c.srq.Is(e)
-	case verbs.EventWQFatal:
-		return false // a Conn has no such queue
-	}
-	switch {
-	case e.QPN != 0:
-		return c.owns(e.QPN)
-	case e.Port != 0:
-		return e.Port == c.cfg.Port
-	}
-	return true
-}
-
 // watchPeer ends the Conn's context when the peer fails or is gone.
 func (c *Conn) watchPeer() {
 	tcpCtx, stopWatching := c.tcp.Watch(context.Background())
-	stopCancel := context.AfterFunc(tcpCtx, func() { c.cancel(context.Cause(tcpCtx)) })
+	stopCancel := context.AfterFunc(tcpCtx, func() { c.cancel(notTheEnd(context.Cause(tcpCtx))) })
+	c.tcp.OnBarrier(barrierDone, func() { c.endRecvs(io.EOF) })
 	c.stopTCP = func() {
 		stopCancel()
 		stopWatching()
 	}
+}
+
+// notTheEnd makes a peer that closed without the barrier "done" match io.ErrUnexpectedEOF:
+// io.EOF is for those that finished.
+func notTheEnd(err error) error {
+	if closed := new(oob.ClosedError); errors.As(err, &closed) && closed.Err == io.EOF { //nolint:errorlint // it is not wrapped
+		copied := *closed
+		copied.Err = io.ErrUnexpectedEOF
+		return errors.WithMessage(&copied, "oob")
+	}
+	return err
 }
 
 // begin counts a call that Close must wait for; false once Close has begun.

@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	stderrors "errors"
-	"log/slog"
 	"net"
 	"net/netip"
 
@@ -49,12 +48,13 @@ func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 			return nil, errors.WithMessage(err, "hello")
 		}
 	}
-	return connect(ctx, tcp, hello, cfg)
+	return connect(ctx, tcp, hello, cfg, nil)
 }
 
-// connect takes a connection from the hello to RTS. It owns tcp.
-func connect(ctx context.Context, tcp *oob.Conn, hello oob.Hello, cfg Config) (*Conn, error) {
-	c := newConn(tcp, hello, cfg)
+// connect takes a connection from the hello to RTS, with the server's objects if there is a
+// server. It owns tcp.
+func connect(ctx context.Context, tcp *oob.Conn, hello oob.Hello, cfg Config, server *Server) (*Conn, error) {
+	c := newConn(tcp, hello, cfg, server)
 	if err := c.takeSteps(ctx); err != nil {
 		return nil, err
 	}
@@ -130,6 +130,7 @@ func (c *Conn) steps() []step {
 		{"barrier " + barrierReceives, func(ctx context.Context) error { return c.tcp.Barrier(ctx, barrierReceives) }},
 		{"INIT→RTR", func(context.Context) error { return c.toRTR() }},
 		{"RTR→RTS", func(context.Context) error { return c.toRTS() }},
+		{"bind windows", c.bindWindows},
 		{"barrier " + barrierRTS, func(ctx context.Context) error { return c.tcp.Barrier(ctx, barrierRTS) }},
 	}...)
 }
@@ -165,21 +166,6 @@ func (c *Conn) makeResources(context.Context) error {
 	return nil
 }
 
-func (c *Conn) openDevice() error {
-	c.dev = c.cfg.Device
-	if c.dev != nil {
-		return nil
-	}
-	dev, err := verbs.Open("")
-	if err != nil {
-		return err
-	}
-	c.dev = dev
-	c.own("ibv_close_device", "device "+dev.Name(), dev)
-	c.events.made("ibv_open_device", "open device "+dev.Info().String())
-	return nil
-}
-
 // chooseGID picks this end's address by what TCP knows of the way to the peer.
 func (c *Conn) chooseGID(table []verbs.GIDEntry) error {
 	selection := c.cfg.gidSelection()
@@ -193,57 +179,33 @@ func (c *Conn) chooseGID(table []verbs.GIDEntry) error {
 	return nil
 }
 
+// makeObjects makes what the queue pairs are made with, or takes the server's.
 func (c *Conn) makeObjects(maxCQE int) error {
-	var err error
-	if c.pd, err = c.dev.AllocPD(); err != nil {
+	if c.server != nil {
+		return c.useServer(c.server)
+	}
+	if err := c.makePD(); err != nil {
 		return err
 	}
-	c.own("ibv_dealloc_pd", "protection domain", c.pd)
-	c.events.made("ibv_alloc_pd", "make protection domain")
-
-	if c.channel, err = c.dev.CreateCompChannel(); err != nil {
+	if err := c.makeQueues(maxCQE); err != nil {
 		return err
 	}
-	c.own("ibv_destroy_comp_channel", "completion channel", c.channel)
-	c.events.made("ibv_create_comp_channel", "make completion channel")
-
-	if c.cfg.OneCQ {
-		if c.sendCQ, err = c.makeCQ("send and receive", c.cfg.sendDepth()+c.cfg.recvDepth(), maxCQE); err != nil {
-			return err
-		}
-		c.recvCQ = c.sendCQ
-		c.sends = newSoleRoute(c.sendCQ, c.cfg.Spin, c.cancel)
-		c.recvs = c.sends
-		return c.makeSRQ()
+	c.sends = newSoleRoute(c.sendCQ, c.cfg.Spin, c.cancel)
+	c.recvs = c.sends
+	if c.recvCQ != c.sendCQ {
+		c.recvs = newSoleRoute(c.recvCQ, c.cfg.Spin, c.cancel)
 	}
-	if c.sendCQ, err = c.makeCQ("send", c.cfg.sendDepth(), maxCQE); err != nil {
-		return err
-	}
-	if c.recvCQ, err = c.makeCQ("receive", c.cfg.recvDepth(), maxCQE); err != nil {
-		return err
-	}
-	c.sends, c.recvs = newSoleRoute(c.sendCQ, c.cfg.Spin, c.cancel), newSoleRoute(c.recvCQ, c.cfg.Spin, c.cancel)
-	return c.makeSRQ()
-}
-
-// makeCQ makes a completion queue, and logs it. The queue is twice as deep as the work queues,
-// if the device has that: places in these may be free again before their completions are
-// polled, and Do and the program then use as many once more.
-func (c *Conn) makeCQ(what string, depth, most int) (*verbs.CQ, error) {
-	cq, err := c.dev.CreateCQ(verbs.CQInit{Depth: min(2*depth, max(depth, most)), Channel: c.channel})
-	if err != nil {
-		return nil, err
-	}
-	c.own("ibv_destroy_cq", what+" completion queue", cq)
-	c.events.made("ibv_create_cq", "make "+what+" completion queue", slog.Int("depth", cq.Depth()))
-	return cq, nil
+	return nil
 }
 
 func (c *Conn) prepare(context.Context) error {
 	if c.cfg.Prepare == nil {
 		return nil
 	}
-	return c.cfg.Prepare(c)
+	if err := c.cfg.Prepare(c); err != nil {
+		return err
+	}
+	return c.shareErr
 }
 
 // randomPSN is 24 random bits: packets of an old connection do not fit a new one.

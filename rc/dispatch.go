@@ -30,12 +30,38 @@ type dispatcher struct {
 	sole    *route            // gets every completion
 	first   *waiter           // of those who sleep
 	last    *waiter
+
+	turn     context.Context // of whoever leads, if routes share the dispatcher; nudge ends it
+	endTurn  context.CancelCauseFunc
+	rounds   uint64    // that leaders are through with
+	catching []*waiter // for the end of a round
 }
+
+// errNudged ends the turn of a leader, who then hands out what there is.
+var errNudged = errors.New("another goroutine needs what was polled")
+
+// overdue is a context that has ended: for a look without a wait.
+var overdue = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // newDispatcher returns a dispatcher that several routes share. A completion of a queue pair
 // without a route is dropped.
 func newDispatcher(cq *verbs.CQ) *dispatcher {
-	return &dispatcher{cq: cq, routes: make(map[uint32]*route)}
+	d := &dispatcher{cq: cq, routes: make(map[uint32]*route)}
+	d.turn, d.endTurn = context.WithCancelCause(context.Background())
+	return d
+}
+
+// nudge has the leader, if there is one, hand out what there is, and look at its contexts. A
+// Conn that shares the dispatcher calls it when its context ends, because its leader does not
+// watch that one.
+func (d *dispatcher) nudge() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.endTurn(errNudged)
 }
 
 // newSoleRoute returns the only route of a new dispatcher: it gets the completions of every
@@ -143,7 +169,9 @@ func (r *route) await(ctx, owner context.Context, w *waiter, met func() bool, bu
 	d := r.d
 	for n == 0 && err == nil && !met() {
 		if d.leading {
-			err = d.follow(ctx, owner, w)
+			if err = d.follow(ctx, owner, w); err != nil && d.sole == nil {
+				n = r.catchUp(w, met, buf)
+			}
 			continue
 		}
 		if buf != nil {
@@ -153,10 +181,32 @@ func (r *route) await(ctx, owner context.Context, w *waiter, met func() bool, bu
 		}
 	}
 	d.passOn()
-	if err != nil && met() {
+	if err != nil && (n > 0 || met()) {
 		err = nil
 	}
 	return n, err
+}
+
+// catchUp returns when all completions that were in the CQ at its call are handed out: those
+// that a leader has polled meanwhile, too. So a wait that ends does not lose what came before.
+// n is as of lead.
+func (r *route) catchUp(w *waiter, met func() bool, buf []verbs.WC) (n int) {
+	d := r.d
+	d.catching = append(d.catching, w)
+	for round := d.rounds; d.rounds == round && !met(); {
+		if d.leading {
+			d.endTurn(errNudged)
+			d.mu.Unlock()
+			<-w.wake
+			d.mu.Lock()
+		} else if buf != nil {
+			n, _ = r.lead(overdue, overdue, buf, r)
+		} else {
+			_, _ = r.lead(overdue, overdue, d.batch[:], nil)
+		}
+	}
+	d.catching = without(d.catching, w)
+	return n
 }
 
 // lead polls once, waits if nothing is there, and hands out what came. It returns how many
@@ -165,14 +215,30 @@ func (r *route) await(ctx, owner context.Context, w *waiter, met func() bool, bu
 func (r *route) lead(ctx, owner context.Context, wcs []verbs.WC, keep *route) (n int, err error) {
 	d := r.d
 	d.leading = true
+	until := owner
+	if d.sole == nil && owner.Err() == nil {
+		if d.turn.Err() != nil {
+			d.turn, d.endTurn = context.WithCancelCause(context.Background())
+		}
+		until = d.turn
+	}
 	d.mu.Unlock()
-	n, err = d.cq.WaitFor(ctx, wcs, verbs.WaitOptions{Owner: owner, Spin: r.spin})
+	n, err = d.cq.WaitFor(ctx, wcs, verbs.WaitOptions{Owner: until, Spin: r.spin})
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		n, _ = d.cq.Poll(wcs) // something may have come with the end
 	}
 	d.mu.Lock()
 	d.leading = false
+	if errors.Is(err, errNudged) {
+		if err = nil; owner.Err() != nil {
+			err = context.Cause(owner)
+		}
+	}
 	kept := d.handOut(wcs[:n], keep)
+	d.rounds++
+	for _, w := range d.catching {
+		w.wakeUp()
+	}
 	if kept > 0 {
 		err = nil
 	}

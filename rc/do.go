@@ -132,14 +132,14 @@ func (c *Conn) request(ctx context.Context, pair *queuePair, wr *verbs.SendWR, o
 	if ctx.Err() != nil {
 		return verbs.WC{}, ctxwatch.Err(ctx)
 	}
-	if c.ctx.Err() != nil {
-		return verbs.WC{}, context.Cause(c.ctx)
-	}
-	q := pair.sends
+	q, owner := pair.sends, c.ctx
 	if wr == nil {
-		q = pair.recvs
+		q, owner = pair.recvs, c.recvCtx
 	}
-	req, err := q.acquire(ctx, c.ctx)
+	if owner.Err() != nil {
+		return verbs.WC{}, context.Cause(owner)
+	}
+	req, err := q.acquire(ctx, owner)
 	if err != nil {
 		return verbs.WC{}, errors.WithMessage(err, "wait for room in the queue")
 	}
@@ -153,11 +153,11 @@ func (c *Conn) request(ctx context.Context, pair *queuePair, wr *verbs.SendWR, o
 		one = &sge
 	}
 	req.fill(wr, one)
-	if err := req.start(ctx, c.ctx); err != nil {
+	if err := req.start(ctx, owner); err != nil {
 		req.giveBack()
 		return verbs.WC{}, err
 	}
-	if err := req.finish(ctx, c.ctx); err != nil {
+	if err := req.finish(ctx, owner); err != nil {
 		return verbs.WC{}, err
 	}
 	wc := req.wc

@@ -90,7 +90,7 @@ func (c *Conn) drain() error {
 			return errors.WithMessage(err, "drain the queues")
 		}
 		c.events.drained(flushed)
-		return nil
+		return c.returnUnread(ctx)
 	}
 	sends, err := c.flush(ctx, c.sends, sendMarks, len(c.inErr))
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *Conn) drain() error {
 		return errors.WithMessage(err, "drain the receive queue")
 	}
 	c.events.drained(sends + recvs)
-	return nil
+	return c.returnUnread(ctx)
 }
 
 // flush reads until all marks have come, or until nothing has come for drainQuiet if a
@@ -122,12 +122,29 @@ func (c *Conn) flush(ctx context.Context, r *route, marks, queues int) (flushed 
 			switch {
 			case wc.ID == c.markID:
 				marks--
+			case c.srq != nil && (r != c.sends || wc.Opcode&verbs.WCRecv != 0):
+				c.unread(wc)
 			case wc.Status == verbs.WCWRFlushErr:
 				flushed++
 			}
 		}
 	}
 	return flushed, nil
+}
+
+// returnUnread hands the server's program the receives of the SRQ that this Conn used up.
+func (c *Conn) returnUnread(ctx context.Context) error {
+	if c.server == nil || c.srq == nil || c.server.conf.Unread == nil {
+		return nil
+	}
+	_, err := c.flush(ctx, c.recvs, 0, 1)
+	return err
+}
+
+func (c *Conn) unread(wc verbs.WC) {
+	if c.server != nil && c.server.conf.Unread != nil {
+		c.server.conf.Unread(wc)
+	}
 }
 
 // waitQuiet waits for completions, for drainQuiet at most if the queue has no mark.

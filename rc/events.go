@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 
 	"github.com/rawverbs/rawverbs/internal/event"
@@ -147,6 +148,12 @@ func (e events) drained(flushed int) {
 func (e events) shortage(cause error) {
 	event.ListenerShort.LogAt(slog.LevelWarn, e.log, "no new connection can be taken: the listener pauses and tries again",
 		slog.String("error", cause.Error()), slog.String("try", "a higher limit of open files (ulimit -n), or fewer connections at a time"))
+}
+
+// clientFailed logs that a server's client failed.
+func (e events) clientFailed(peer net.Addr, err error) {
+	event.ClientFailed.LogAt(slog.LevelError, e.log, "client failed",
+		slog.String("peer", peer.String()), slog.String("error", err.Error()))
 }
 
 func hex24(n uint32) string { return fmt.Sprintf("%#06x", n) }

@@ -79,7 +79,7 @@ func ExampleInFlightError() {
 
 // connect connects two ends in this process. The server shares 4096 bytes as "table".
 func connect(ctx context.Context) (client, server *rc.Conn) {
-	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.Config{})
+	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}

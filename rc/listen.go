@@ -120,6 +120,10 @@ func (in *Incoming) TCP() *oob.Conn { return in.tcp }
 // Program and Params must be unset, because the hello carried the listener's. The error, and
 // what is left after it, are as those of [Dial]; the TCP connection is closed.
 func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
+	return in.connect(ctx, cfg, nil)
+}
+
+func (in *Incoming) connect(ctx context.Context, cfg Config, server *Server) (*Conn, error) {
 	if err := cfg.checkUnused(true); err != nil {
 		if cfg.Exchange == nil {
 			in.Refuse(err)
@@ -130,7 +134,7 @@ func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	cfg = cfg.complete()
 	in.tcp.SetTimeout(cfg.Timeout)
 	in.SetLogger(cfg.Logger)
-	return connect(ctx, in.tcp, in.hello, cfg)
+	return connect(ctx, in.tcp, in.hello, cfg, server)
 }
 
 // Refuse sends the cause to the peer and closes the TCP connection: the peer's Dial fails

@@ -45,7 +45,10 @@ func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr) error {
 			return errors.Errorf("a %s queue of %d work requests is more than %s has; try: at most %d (its max_qp_wr of %d, less %d to drain the queue)",
 				queue.name, queue.wrs, dev.Name(), most, limits.MaxQPWR, drainWRs)
 		}
-		if most := limits.MaxCQE/c.QPs - drainWRs; queue.wrs > most {
+		if most := limits.MaxCQE/(c.QPs*c.conns) - drainWRs; queue.wrs > most && c.conns > 1 {
+			return errors.Errorf("%s queues of %d work requests, for %d connections of %d queue pairs, need a deeper completion queue than %s has; try: at most %d each (its max_cqe of %d is shared), or a lower MaxConns",
+				queue.name, queue.wrs, c.conns, c.QPs, dev.Name(), most, limits.MaxCQE)
+		} else if queue.wrs > most {
 			return errors.Errorf("%s queues of %d work requests, for %d queue pairs, need a deeper completion queue than %s has; try: at most %d each (its max_cqe of %d is shared), or fewer queue pairs",
 				queue.name, queue.wrs, c.QPs, dev.Name(), most, limits.MaxCQE)
 		}
@@ -63,25 +66,13 @@ func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr) error {
 }
 
 // sendDepth is how many sends can complete at once, recvDepth how many receives.
-func (c *Config) sendDepth() int { return c.QPs * (int(c.Cap.MaxSendWR) + drainWRs) }
+func (c *Config) sendDepth() int { return c.conns * c.QPs * (int(c.Cap.MaxSendWR) + drainWRs) }
 
 func (c *Config) recvDepth() int {
 	if c.SRQ != nil {
 		return int(c.SRQ.MaxWR)
 	}
-	return c.QPs * (int(c.Cap.MaxRecvWR) + drainWRs)
-}
-
-func (c *Conn) makeSRQ() (err error) {
-	if c.cfg.SRQ == nil {
-		return nil
-	}
-	if c.srq, err = c.pd.CreateSRQ(*c.cfg.SRQ); err != nil {
-		return err
-	}
-	c.own("ibv_destroy_srq", "shared receive queue", c.srq)
-	c.events.made("ibv_create_srq", "make shared receive queue", slog.String("init", fmt.Sprintf("%+v", *c.cfg.SRQ)))
-	return nil
+	return c.conns * c.QPs * (int(c.Cap.MaxRecvWR) + drainWRs)
 }
 
 // makeQueuePair makes one more queue pair, in RESET, with its part of the exchange.
@@ -107,6 +98,10 @@ func (c *Conn) makeQueuePair(endpoint oob.Endpoint) error {
 	pair.sends = c.sends.newQueue(int(c.cfg.Cap.MaxSendWR), func(req *request) error { return qp.PostSend(req.send[:]) })
 	if c.srq == nil {
 		pair.recvs = c.recvs.newQueue(int(c.cfg.Cap.MaxRecvWR), func(req *request) error { return qp.PostRecv(req.recv[:]) })
+	}
+	if c.server != nil {
+		c.sends.claim(qp.QPN())
+		c.recvs.claim(qp.QPN())
 	}
 	c.pairs = append(c.pairs, pair)
 	return nil

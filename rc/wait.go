@@ -14,35 +14,39 @@ import (
 // *oob.PeerError or *oob.ClosedError if the peer failed or is gone, an *[AsyncError] if
 // the device did, net.ErrClosed after Close. Any number of goroutines may wait; each
 // completion goes to one.
-func (c *Conn) WaitSend(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.sends) }
+func (c *Conn) WaitSend(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.ctx, c.sends) }
 
-// WaitRecv returns the next completion of the receive queues; see WaitSend.
-func (c *Conn) WaitRecv(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.recvs) }
+// WaitRecv returns the next completion of the receive queues; see WaitSend. When the peer has
+// reached the barrier "done" (see Finish) and no completion is left, the error is io.EOF. A
+// peer that is gone without Finish is an *oob.ClosedError, which does not match io.EOF.
+func (c *Conn) WaitRecv(ctx context.Context) (verbs.WC, error) {
+	return c.waitOne(ctx, c.recvCtx, c.recvs)
+}
 
 // WaitSends waits as WaitSend does, and returns with all completions that there are, up to
 // len(wcs), which must not be 0. A failed one is a completion, too: see [verbs.WC.Err]. So
 // err is nil if n is not 0. WaitSends allocates what [verbs.CQ.Wait] does.
 func (c *Conn) WaitSends(ctx context.Context, wcs []verbs.WC) (n int, err error) {
-	return c.wait(ctx, c.sends, wcs)
+	return c.wait(ctx, c.ctx, c.sends, wcs)
 }
 
 // WaitRecvs waits for completions of the receive queues; see WaitSends.
 func (c *Conn) WaitRecvs(ctx context.Context, wcs []verbs.WC) (n int, err error) {
-	return c.wait(ctx, c.recvs, wcs)
+	return c.wait(ctx, c.recvCtx, c.recvs, wcs)
 }
 
-func (c *Conn) waitOne(ctx context.Context, r *route) (verbs.WC, error) {
+func (c *Conn) waitOne(ctx, owner context.Context, r *route) (verbs.WC, error) {
 	var wcs [1]verbs.WC
-	if _, err := c.wait(ctx, r, wcs[:]); err != nil {
+	if _, err := c.wait(ctx, owner, r, wcs[:]); err != nil {
 		return verbs.WC{}, err
 	}
 	return wcs[0], wcs[0].Err()
 }
 
-func (c *Conn) wait(ctx context.Context, r *route, wcs []verbs.WC) (int, error) {
+func (c *Conn) wait(ctx, owner context.Context, r *route, wcs []verbs.WC) (int, error) {
 	if !c.begin() {
 		return 0, net.ErrClosed
 	}
 	defer c.calls.Done()
-	return r.read(ctx, c.ctx, wcs)
+	return r.read(ctx, owner, wcs)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/lobby"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc"
 )
@@ -95,3 +96,6 @@ func (o *Options) config(log *slog.Logger) rc.Config {
 		Timeout: o.Timeout, Logger: log,
 	}
 }
+
+// HelloLimit is how long a server waits for a client's hello, if --timeout is not shorter.
+const HelloLimit = lobby.HelloLimit

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/lobby"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -83,7 +84,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if o.Once {
 		s.MaxClients = 1
 	}
-	s.places, s.lobby.size = make(chan struct{}, s.MaxClients), lobbySize(openFiles())
+	s.places, s.lobby = make(chan struct{}, s.MaxClients), lobby.New()
 	if o.Once {
 		return s.serveOne(ctx, listener)
 	}
@@ -102,7 +103,7 @@ type server struct {
 	ServerOptions
 	dev    *verbs.Device
 	all    *slog.Logger // without a "who", for each client's own
-	lobby  lobby
+	lobby  *lobby.Lobby
 	places chan struct{} // one is filled for each client, from its hello on
 }
 
@@ -259,7 +260,7 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) (err e
 // hello, this server's own choices stand for it, and greet waits for the first byte: in
 // all those formats the client writes at once.
 func (s *server) greet(ctx context.Context, in *rc.Incoming) (hello oob.Hello, err error) {
-	waiting, leave := s.lobby.enter(ctx, s.Timeout)
+	waiting, leave := s.lobby.Enter(ctx, s.Timeout)
 	if s.Native() {
 		hello, err = in.Hello(waiting)
 	} else {

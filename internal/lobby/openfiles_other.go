@@ -1,6 +1,6 @@
 //go:build !unix
 
-package run
+package lobby
 
 // openFiles is how many files the process may have open at a time: here nobody says.
 func openFiles() uint64 { return 4 * maxSilent }

@@ -1,4 +1,4 @@
-package run
+package lobby
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 // Who has been silent for the longest goes when there is one too many, and nobody
 // else does; who has left makes room.
 func TestLobbyIsNeverFull(t *testing.T) {
-	l := lobby{size: maxSilent}
+	l := Lobby{size: maxSilent}
 	var waits []context.Context
 	var leaves []func()
 	come := func() {
-		ctx, leave := l.enter(t.Context(), time.Hour)
+		ctx, leave := l.Enter(t.Context(), time.Hour)
 		waits, leaves = append(waits, ctx), append(leaves, leave)
 	}
 	for range maxSilent {
@@ -51,7 +51,7 @@ func TestLobbyIsNeverFull(t *testing.T) {
 // The silent leave descriptors to the clients.
 func TestLobbySize(t *testing.T) {
 	for files, want := range map[uint64]int{3: 1, 256: 64, 4095: 1023, 4096: maxSilent, 1 << 40: maxSilent, 1<<64 - 1: maxSilent} {
-		if got := lobbySize(files); got != want {
+		if got := sizeFor(files); got != want {
 			t.Errorf("%d open files: a lobby of %d, want %d", files, got, want)
 		}
 	}
@@ -60,8 +60,8 @@ func TestLobbySize(t *testing.T) {
 func TestSilenceHasALimit(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: HelloLimit} {
 		synctest.Test(t, func(t *testing.T) {
-			l := lobby{size: 1}
-			ctx, leave := l.enter(t.Context(), timeout)
+			l := Lobby{size: 1}
+			ctx, leave := l.Enter(t.Context(), timeout)
 			defer leave()
 			began := time.Now()
 			<-ctx.Done()

@@ -1,0 +1,100 @@
+// Memory that a connection uses: registering it, and sharing it with the peer.
+
+package rc
+
+import (
+	"context"
+	"net"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+const remoteRights = verbs.AccessRemoteRead | verbs.AccessRemoteWrite | verbs.AccessRemoteAtomic
+
+// AllocMR allocates and registers size bytes, until the Conn is closed; the Logger's records
+// call the region by name. Errors are those of [verbs.PD.AllocMR], and net.ErrClosed after
+// Close.
+func (c *Conn) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, error) {
+	return c.register(name, access, func(access verbs.Access) (*verbs.MR, error) { return c.pd.AllocMR(size, access) })
+}
+
+// RegMR registers the caller's memory, until the Conn is closed. The memory may be
+// registered for other connections too. Errors are those of [verbs.PD.RegMR], and
+// net.ErrClosed after Close.
+func (c *Conn) RegMR(name string, buf []byte, access verbs.Access) (*verbs.MR, error) {
+	return c.register(name, access, func(access verbs.Access) (*verbs.MR, error) { return c.pd.RegMR(buf, access) })
+}
+
+func (c *Conn) register(name string, access verbs.Access, reg func(verbs.Access) (*verbs.MR, error)) (*verbs.MR, error) {
+	if !c.begin() {
+		return nil, net.ErrClosed
+	}
+	defer c.calls.Done()
+	if c.server != nil && c.server.binds() {
+		return c.windows.register(&c.resources, name, access, reg)
+	}
+	return c.resources.register(name, func() (*verbs.MR, error) { return reg(access) })
+}
+
+// Share offers a region to the peer under a unique name of 1 to oob.MaxRegionName bytes. Call
+// Share in Config.Prepare: the regions are exchanged right after Prepare, so the peer does not
+// get a region that is shared later. The peer may do what the region's access says. A region
+// of a [Server] is shared in such a way that no other client can use it by the same key. What
+// cannot be shared ends the connecting.
+func (c *Conn) Share(name string, mr *verbs.MR) {
+	region := oob.Region{Name: name, Addr: mr.Addr(), RKey: mr.RKey(), Length: uint64(mr.Len())}
+	if c.server != nil {
+		var err error
+		if region.RKey, err = c.server.share(c, name, mr); err != nil {
+			err = errors.WithMessagef(err, "share the region %q", name)
+		}
+		c.mu.Lock()
+		c.shareErr = orErr(c.shareErr, err)
+		c.mu.Unlock()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.regions = append(c.regions, region)
+}
+
+// share makes a region of the server, or of its Conn, usable by the Conn's peer alone, and
+// returns the key for it.
+func (s *Server) share(c *Conn, name string, mr *verbs.MR) (rkey uint32, err error) {
+	switch {
+	case s.binds():
+		rights, known := c.windows.rightsOf(mr)
+		if !known {
+			if rights, known = s.shared.rightsOf(mr); !known {
+				rights = mr.Access() & remoteRights
+			}
+		}
+		return c.windows.open(&c.resources, name, mr, rights)
+	case s.separate && s.owns(mr):
+		own, err := c.RegMR(name, mr.Bytes(), mr.Access())
+		if err != nil {
+			return 0, err
+		}
+		return own.RKey(), nil
+	}
+	return mr.RKey(), nil
+}
+
+// bindWindows opens the windows that regions are shared by, before the peer is told to begin.
+func (c *Conn) bindWindows(ctx context.Context) error {
+	for i := range c.windows.binds {
+		if _, err := c.Do(ctx, &verbs.SendWR{Opcode: verbs.OpBindMW, Bind: &c.windows.binds[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func orErr(first, second error) error {
+	if first != nil {
+		return first
+	}
+	return second
+}

@@ -1,0 +1,164 @@
+// The objects that queue pairs are made with: a Conn's own, or a Server's for all its Conns.
+
+package rc
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// resources is a device and what is made on it, with the list of all that its owner frees.
+type resources struct {
+	cfg    Config
+	events events
+
+	dev     *verbs.Device
+	pd      *verbs.PD
+	channel *verbs.CompChannel
+	sendCQ  *verbs.CQ
+	recvCQ  *verbs.CQ
+	srq     *verbs.SRQ // nil: each queue pair has a receive queue
+
+	owning sync.Mutex
+	owned  []owned // what the owner frees, last first
+}
+
+func (r *resources) openDevice() error {
+	r.dev = r.cfg.Device
+	if r.dev != nil {
+		return nil
+	}
+	dev, err := verbs.Open("")
+	if err != nil {
+		return err
+	}
+	r.dev = dev
+	r.own("ibv_close_device", "device "+dev.Name(), dev)
+	r.events.made("ibv_open_device", "open device "+dev.Info().String())
+	return nil
+}
+
+func (r *resources) makePD() (err error) {
+	if r.pd, err = r.dev.AllocPD(); err != nil {
+		return err
+	}
+	r.own("ibv_dealloc_pd", "protection domain", r.pd)
+	r.events.made("ibv_alloc_pd", "make protection domain")
+	return nil
+}
+
+// makeQueues makes the completion queues and, if there is one, the shared receive queue.
+func (r *resources) makeQueues(maxCQE int) (err error) {
+	if r.channel, err = r.dev.CreateCompChannel(); err != nil {
+		return err
+	}
+	r.own("ibv_destroy_comp_channel", "completion channel", r.channel)
+	r.events.made("ibv_create_comp_channel", "make completion channel")
+
+	if r.cfg.OneCQ {
+		if r.sendCQ, err = r.makeCQ("send and receive", r.cfg.sendDepth()+r.cfg.recvDepth(), maxCQE); err != nil {
+			return err
+		}
+		r.recvCQ = r.sendCQ
+		return r.makeSRQ()
+	}
+	if r.sendCQ, err = r.makeCQ("send", r.cfg.sendDepth(), maxCQE); err != nil {
+		return err
+	}
+	if r.recvCQ, err = r.makeCQ("receive", r.cfg.recvDepth(), maxCQE); err != nil {
+		return err
+	}
+	return r.makeSRQ()
+}
+
+// makeCQ makes a completion queue, and logs it. The queue is twice as deep as the work queues,
+// if the device has that: places in these may be free again before their completions are
+// polled, and Do and the program then use as many once more.
+func (r *resources) makeCQ(what string, depth, most int) (*verbs.CQ, error) {
+	cq, err := r.dev.CreateCQ(verbs.CQInit{Depth: min(2*depth, max(depth, most)), Channel: r.channel})
+	if err != nil {
+		return nil, err
+	}
+	r.own("ibv_destroy_cq", what+" completion queue", cq)
+	r.events.made("ibv_create_cq", "make "+what+" completion queue", slog.Int("depth", cq.Depth()))
+	return cq, nil
+}
+
+func (r *resources) makeSRQ() (err error) {
+	if r.cfg.SRQ == nil {
+		return nil
+	}
+	if r.srq, err = r.pd.CreateSRQ(*r.cfg.SRQ); err != nil {
+		return err
+	}
+	r.own("ibv_destroy_srq", "shared receive queue", r.srq)
+	r.events.made("ibv_create_srq", "make shared receive queue", slog.String("init", fmt.Sprintf("%+v", *r.cfg.SRQ)))
+	return nil
+}
+
+// register makes a memory region of the owner's, and logs it.
+func (r *resources) register(name string, reg func() (*verbs.MR, error)) (*verbs.MR, error) {
+	mr, err := reg()
+	if err != nil {
+		return nil, err
+	}
+	r.own("ibv_dereg_mr", "memory region "+name, mr)
+	r.events.registered("register memory region "+name,
+		slog.String("addr", fmt.Sprintf("%#x", mr.Addr())), slog.Int("length", mr.Len()),
+		slog.String("lkey", fmt.Sprintf("%#x", mr.LKey())), slog.String("rkey", fmt.Sprintf("%#x", mr.RKey())),
+		slog.String("access", mr.Access().Name()))
+	return mr, nil
+}
+
+// own makes free close an object.
+func (r *resources) own(verb, name string, object interface{ Close() error }) {
+	r.owning.Lock()
+	defer r.owning.Unlock()
+	r.owned = append(r.owned, owned{verb, name, object})
+}
+
+// free closes the objects, the last made first, and keeps those that refuse.
+func (r *resources) free() (errs []error) {
+	r.owning.Lock()
+	objects := r.owned
+	r.owned = nil
+	r.owning.Unlock()
+	var stay []owned
+	for _, object := range slices.Backward(objects) {
+		if err := object.Close(); err != nil {
+			errs = append(errs, err)
+			stay = append(stay, object)
+			continue
+		}
+		r.events.freed(object.verb, object.name)
+	}
+	slices.Reverse(stay)
+	r.owning.Lock()
+	defer r.owning.Unlock()
+	r.owned = stay
+	return errs
+}
+
+// concerns says whether an event is about the device, the port, or an object of these or a
+// queue pair that owns says is one.
+func (r *resources) concerns(e verbs.AsyncEvent, owns func(qpn uint32) bool) bool {
+	switch e.Type {
+	case verbs.EventCQErr:
+		return r.sendCQ.Is(e) || r.recvCQ.Is(e)
+	case verbs.EventSRQErr, verbs.EventSRQLimitReached:
+		return r.srq != nil && r.srq.Is(e)
+	case verbs.EventWQFatal:
+		return false // there is no such queue
+	}
+	switch {
+	case e.QPN != 0:
+		return owns(e.QPN)
+	case e.Port != 0:
+		return e.Port == r.cfg.Port
+	}
+	return true
+}
