@@ -45,8 +45,9 @@ type Conn struct {
 	cancel     context.CancelCauseFunc
 	recvCtx    context.Context // ends with ctx, and with io.EOF when the peer is at the barrier "done"
 	endRecvs   context.CancelCauseFunc
-	stopEvents func() // of the device
-	stopTCP    func() // watching the peer
+	flushing   atomic.Bool // by Disconnect: receives complete although the peer is at "done"
+	stopEvents func()      // of the device
+	stopTCP    func()      // watching the peer
 
 	results       atomic.Pointer[verbs.MR] // of atomics; nil before the first
 	makingResults sync.Mutex

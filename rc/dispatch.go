@@ -33,8 +33,8 @@ type dispatcher struct {
 
 	turn     context.Context // of whoever leads, if routes share the dispatcher; nudge ends it
 	endTurn  context.CancelCauseFunc
-	rounds   uint64    // that leaders are through with
-	catching []*waiter // for the end of a round
+	sweeps   uint64    // that were done
+	catching []*waiter // for a sweep
 }
 
 // errNudged ends the turn of a leader, who then hands out what there is.
@@ -140,7 +140,7 @@ func (r *route) read(ctx, owner context.Context, wcs []verbs.WC) (n int, err err
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.leading && r.taken == len(r.inbox) { // mostly
-		if n, err = r.lead(ctx, owner, wcs, r); n > 0 || err != nil {
+		if n, err = r.lead(ctx, owner, wcs, r); n > 0 || err != nil && r.taken == len(r.inbox) {
 			d.passOn()
 			return n, err
 		}
@@ -170,7 +170,7 @@ func (r *route) await(ctx, owner context.Context, w *waiter, met func() bool, bu
 	for n == 0 && err == nil && !met() {
 		if d.leading {
 			if err = d.follow(ctx, owner, w); err != nil && d.sole == nil {
-				n = r.catchUp(w, met, buf)
+				d.catchUp(w)
 			}
 			continue
 		}
@@ -181,32 +181,39 @@ func (r *route) await(ctx, owner context.Context, w *waiter, met func() bool, bu
 		}
 	}
 	d.passOn()
-	if err != nil && (n > 0 || met()) {
+	if err != nil && met() {
 		err = nil
 	}
 	return n, err
 }
 
-// catchUp returns when all completions that were in the CQ at its call are handed out: those
-// that a leader has polled meanwhile, too. So a wait that ends does not lose what came before.
-// n is as of lead.
-func (r *route) catchUp(w *waiter, met func() bool, buf []verbs.WC) (n int) {
-	d := r.d
+// catchUp returns when all completions that were in the CQ at its call are handed out, and
+// those that a leader has polled. So a wait that ends does not miss what came before its end.
+func (d *dispatcher) catchUp(w *waiter) {
 	d.catching = append(d.catching, w)
-	for round := d.rounds; d.rounds == round && !met(); {
-		if d.leading {
-			d.endTurn(errNudged)
-			d.mu.Unlock()
-			<-w.wake
-			d.mu.Lock()
-		} else if buf != nil {
-			n, _ = r.lead(overdue, overdue, buf, r)
-		} else {
-			_, _ = r.lead(overdue, overdue, d.batch[:], nil)
+	for sweeps := d.sweeps; d.sweeps == sweeps; {
+		if !d.leading {
+			d.sweep()
+			break
 		}
+		d.endTurn(errNudged)
+		d.mu.Unlock()
+		<-w.wake
+		d.mu.Lock()
 	}
 	d.catching = without(d.catching, w)
-	return n
+}
+
+// sweep hands out all that is in the CQ. The caller holds mu, and nobody leads.
+func (d *dispatcher) sweep() {
+	for n := len(d.batch); n == len(d.batch); {
+		n, _ = d.cq.Poll(d.batch[:])
+		d.handOut(d.batch[:n], nil)
+	}
+	d.sweeps++
+	for _, w := range d.catching {
+		w.wakeUp()
+	}
 }
 
 // lead polls once, waits if nothing is there, and hands out what came. It returns how many
@@ -235,9 +242,8 @@ func (r *route) lead(ctx, owner context.Context, wcs []verbs.WC, keep *route) (n
 		}
 	}
 	kept := d.handOut(wcs[:n], keep)
-	d.rounds++
-	for _, w := range d.catching {
-		w.wakeUp()
+	if d.sole == nil && (err != nil || len(d.catching) > 0) {
+		d.sweep()
 	}
 	if kept > 0 {
 		err = nil

@@ -134,7 +134,7 @@ func (c *Conn) request(ctx context.Context, pair *queuePair, wr *verbs.SendWR, o
 	}
 	q, owner := pair.sends, c.ctx
 	if wr == nil {
-		q, owner = pair.recvs, c.recvCtx
+		q, owner = pair.recvs, c.recvOwner()
 	}
 	if owner.Err() != nil {
 		return verbs.WC{}, context.Cause(owner)

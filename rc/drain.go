@@ -34,6 +34,7 @@ func (c *Conn) Disconnect() error {
 		return net.ErrClosed
 	}
 	defer c.calls.Done()
+	c.flushing.Store(true)
 	return c.moveToErr()
 }
 

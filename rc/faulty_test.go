@@ -24,8 +24,28 @@ type faulty struct {
 	closed chan struct{}
 	pause  time.Duration // between two completions; 0 is none
 
-	mu   sync.Mutex
-	srqs []verbs.ProviderSRQ // made of it
+	noWindows bool // it says that it has none of type 2B
+
+	mu      sync.Mutex
+	srqs    []verbs.ProviderSRQ // made of it
+	regions int                 // registered
+	domains int                 // made
+	cqs     int
+}
+
+// made returns how many regions, domains and completion queues were made.
+func (f *faulty) made() (regions, domains, cqs int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.regions, f.domains, f.cqs
+}
+
+func (f *faulty) QueryDevice() (verbs.DeviceAttr, error) {
+	attr, err := f.ProviderDevice.QueryDevice()
+	if f.noWindows {
+		attr.CapFlags &^= verbs.CapMemWindowType2B
+	}
+	return attr, err
 }
 
 // openFaulty opens one; the test's end closes it.
@@ -95,6 +115,9 @@ func (f *faulty) CreateCQ(init verbs.ProviderCQInit) (verbs.ProviderCQ, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cqs++
 	return &faultyCQ{ProviderCQ: cq, pause: f.pause, wake: init.Wake}, nil
 }
 
@@ -103,12 +126,22 @@ func (f *faulty) AllocPD() (verbs.ProviderPD, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.domains++
 	return &faultyPD{pd, f}, nil
 }
 
 type faultyPD struct {
 	verbs.ProviderPD
 	of *faulty
+}
+
+func (pd *faultyPD) RegMR(buf []byte, iova uint64, access verbs.Access) (verbs.ProviderMR, error) {
+	pd.of.mu.Lock()
+	defer pd.of.mu.Unlock()
+	pd.of.regions++
+	return pd.ProviderPD.RegMR(buf, iova, access)
 }
 
 func (pd *faultyPD) CreateSRQ(init verbs.SRQInit) (verbs.ProviderSRQ, error) {

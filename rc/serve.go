@@ -31,6 +31,11 @@ var errStopping = errors.New("the server is being stopped; try: again later")
 // clients were done in time. Otherwise the error says how many were not, or is the failure of l,
 // or the *[AsyncError] of a device that is lost.
 func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Context, *Conn) error) error {
+	defer l.Close()
+	if !s.begin() {
+		return net.ErrClosed
+	}
+	defer s.end()
 	accepting, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	defer context.AfterFunc(s.ctx, func() { end(context.Cause(s.ctx)) })()

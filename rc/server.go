@@ -5,13 +5,14 @@ package rc
 import (
 	"context"
 	stderrors "errors"
+	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/lobby"
-	"github.com/rawverbs/rawverbs/internal/serial"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -51,9 +52,10 @@ type Server struct {
 	ctx        context.Context // ends when the device is gone, or a queue of the server's is lost
 	cancel     context.CancelCauseFunc
 	stopEvents func()
-	logging    serial.Queue
 
-	closing sync.Mutex
+	mu      sync.Mutex
+	serving int // Serves under way
+	closed  bool
 }
 
 const (
@@ -156,18 +158,36 @@ func (s *Server) register(name string, access verbs.Access, reg func(verbs.Acces
 	return mr, err
 }
 
-// Close frees everything, the last made first. Call Close when Serve has returned: EBUSY while
-// there are Conns, or objects that the program made in the domain; then Close may be called
-// again.
+// Close frees everything, the last made first. It does nothing but return EBUSY until Serve has
+// returned. The error is EBUSY, too, because of objects that the program made in the domain:
+// close these, and call Close again to free the rest.
 func (s *Server) Close() error {
-	s.closing.Lock()
-	defer s.closing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serving > 0 {
+		return errors.WithMessage(syscall.EBUSY, "rc: Close of a server that serves; try: ending Serve's context, and waiting for Serve")
+	}
+	s.closed = true
 	s.stopEvents()
-	s.cancel(errServerClosed)
+	s.cancel(net.ErrClosed)
 	return stderrors.Join(s.free()...)
 }
 
-var errServerClosed = errors.New("the server was closed")
+// begin counts a Serve; false after Close.
+func (s *Server) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.serving++
+	}
+	return !s.closed
+}
+
+func (s *Server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serving--
+}
 
 // useServer takes what the server has made.
 func (c *Conn) useServer(s *Server) error {

@@ -20,7 +20,7 @@ func (c *Conn) WaitSend(ctx context.Context) (verbs.WC, error) { return c.waitOn
 // reached the barrier "done" (see Finish) and no completion is left, the error is io.EOF. A
 // peer that is gone without Finish is an *oob.ClosedError, which does not match io.EOF.
 func (c *Conn) WaitRecv(ctx context.Context) (verbs.WC, error) {
-	return c.waitOne(ctx, c.recvCtx, c.recvs)
+	return c.waitOne(ctx, c.recvOwner(), c.recvs)
 }
 
 // WaitSends waits as WaitSend does, and returns with all completions that there are, up to
@@ -32,7 +32,15 @@ func (c *Conn) WaitSends(ctx context.Context, wcs []verbs.WC) (n int, err error)
 
 // WaitRecvs waits for completions of the receive queues; see WaitSends.
 func (c *Conn) WaitRecvs(ctx context.Context, wcs []verbs.WC) (n int, err error) {
-	return c.wait(ctx, c.recvCtx, c.recvs, wcs)
+	return c.wait(ctx, c.recvOwner(), c.recvs, wcs)
+}
+
+// recvOwner is the context that ends the waits for receives.
+func (c *Conn) recvOwner() context.Context {
+	if c.flushing.Load() {
+		return c.ctx
+	}
+	return c.recvCtx
 }
 
 func (c *Conn) waitOne(ctx, owner context.Context, r *route) (verbs.WC, error) {

@@ -35,7 +35,9 @@ package exchange
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"github.com/pkg/errors"
@@ -85,6 +87,9 @@ func (e *endpoint) awaitLeave(ctx context.Context, c *rc.Conn, next func() (verb
 		return err
 	}
 	wc, err := next()
+	if errors.Is(err, io.EOF) { // the server has finished, and the wait ended before Disconnect
+		wc, err = e.WaitRecv(ctx, c, "the flushed receive")
+	}
 	if err != nil && !job.Flushed(err) {
 		return err
 	}

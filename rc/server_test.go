@@ -1,0 +1,457 @@
+package rc
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// served is a server at work; the test's end stops it and wants nothing left.
+type served struct {
+	*Server
+	address string
+	region  *verbs.MR // of 64 KiB, shared with all clients as "region"
+	stop    func() error
+}
+
+const regionSize = 64 << 10
+
+// serve serves on a device, with one region for all. Every Conn has four receives of slot
+// bytes, in memory of its own, unless cfg has an SRQ.
+func serve(t *testing.T, cfg ServerConfig, handler func(context.Context, *Conn) error) *served {
+	t.Helper()
+	if cfg.Device == nil {
+		cfg.Device = openTestDevice(t)
+	}
+	s := &served{}
+	cfg.Access = remoteRights
+	if cfg.Prepare == nil {
+		cfg.Prepare = func(c *Conn) error {
+			c.Share("region", s.region)
+			if c.SRQ() != nil {
+				return nil
+			}
+			mr, err := c.AllocMR("receives", 4*slot, verbs.AccessLocalWrite)
+			for i := 0; err == nil && i < 4*len(c.QPs()); i++ {
+				err = c.QPs()[i/4].PostRecv([]verbs.RecvWR{{ID: uint64(i % 4), SGL: []verbs.SGE{mr.SGE(i%4*slot, slot)}}})
+			}
+			return err
+		}
+	}
+	var err error
+	if s.Server, err = NewServer(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if s.region, err = s.AllocMR("region", regionSize, verbs.AccessLocalWrite|remoteRights); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{Job: "serving", Timeout: cfg.Timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = l.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, l, handler) }()
+	s.stop = sync.OnceValue(func() error {
+		cancel()
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(30 * time.Second):
+			return errors.New("Serve does not return")
+		}
+	})
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		if err := s.Close(); err != nil { // EBUSY if a queue pair is left
+			t.Errorf("Close of the server: %v", err)
+		}
+	})
+	return s
+}
+
+// untilEOF reads messages until the client has finished.
+func untilEOF(ctx context.Context, c *Conn) error {
+	for {
+		if _, err := c.WaitRecv(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// client is a client of served, with 64 KiB of memory.
+func (s *served) client(t testing.TB) (*Conn, *verbs.MR, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	var mr *verbs.MR
+	c, err := Dial(ctx, s.address, Config{Device: s.dev, Job: "serving", QPs: s.cfg.QPs, Prepare: func(c *Conn) (err error) {
+		mr, err = c.AllocMR("memory", regionSize, verbs.AccessLocalWrite)
+		return err
+	}})
+	return c, mr, err
+}
+
+// mustClient is client that does not fail; the test's end closes it.
+func (s *served) mustClient(t testing.TB) (*Conn, *verbs.MR) {
+	t.Helper()
+	c, mr, err := s.client(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c, mr
+}
+
+// leavesNothing reports goroutines and descriptors that are more at the test's end than now.
+func leavesNothing(t *testing.T) {
+	t.Helper()
+	count := func() (goroutines, files int) {
+		list, _ := os.ReadDir("/proc/self/fd") // none where there is no /proc
+		return runtime.NumGoroutine(), len(list)
+	}
+	goroutines, files := count()
+	t.Cleanup(func() {
+		var g, f int
+		for range 100 {
+			if g, f = count(); g <= goroutines && f <= files {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		stacks := make([]byte, 1<<20)
+		t.Errorf("%d goroutines and %d descriptors, before %d and %d\n%s", g, f, goroutines, files, stacks[:runtime.Stack(stacks, true)])
+	})
+}
+
+// TestAServersMemoryIsRegisteredOnce: for eight clients, as its domain and its queues are made
+// once. All of them READ what the server has written.
+func TestAServersMemoryIsRegisteredOnce(t *testing.T) {
+	leavesNothing(t)
+	dev, counts := openFaulty(t, 0)
+	srq := &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}
+	s := serve(t, ServerConfig{Config: Config{Device: dev, SRQ: srq}}, untilEOF)
+	copy(s.region.Bytes(), "written once")
+	plain := openTestDevice(t)
+	var clients sync.WaitGroup
+	for range 8 {
+		clients.Go(func() {
+			c, err := Dial(t.Context(), s.address, Config{Device: plain})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			mr, err := c.AllocMR("memory", 12, verbs.AccessLocalWrite)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			remote, _ := c.PeerRegion("region")
+			if err := c.Read(t.Context(), mr.Slice(0, 12), remote, 0); err != nil || string(mr.Bytes()) != "written once" {
+				t.Errorf("%q, %v", mr.Bytes(), err)
+			}
+			if err := c.Finish(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	clients.Wait()
+	if regions, domains, cqs := counts.made(); regions != 1 || domains != 1 || cqs != 2 {
+		t.Errorf("%d regions registered, %d domains and %d completion queues made for 8 clients, want 1, 1 and 2", regions, domains, cqs)
+	}
+}
+
+// TestAStolenKeyOpensNothing: neither another client's key nor the region's own.
+func TestAStolenKeyOpensNothing(t *testing.T) {
+	for name, cfg := range map[string]ServerConfig{
+		"windows":                     {},
+		"several queue pairs":         {Config: Config{QPs: 2}},
+		"a device without windows":    {Config: Config{Device: func() *verbs.Device { dev, f := openFaulty(t, 0); f.noWindows = true; return dev }()}},
+		"windows, and one CQ for all": {Config: Config{OneCQ: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, cfg, func(ctx context.Context, _ *Conn) error { // which a queue pair in ERR does not end
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+			owner, _ := s.mustClient(t)
+			stolen, ok := owner.PeerRegion("region")
+			if !ok {
+				t.Fatal("the region is not shared")
+			}
+			for whose, rkey := range map[string]uint32{"another client's": stolen.RKey, "the region's own": s.region.RKey()} {
+				thief, mr := s.mustClient(t)
+				remote, _ := thief.PeerRegion("region")
+				if err := thief.Write(t.Context(), mr.Slice(0, 8), remote, 8); err != nil {
+					t.Errorf("by its own key: %v", err)
+				}
+				remote.RKey = rkey
+				var failed *verbs.WCError
+				if err := thief.Write(t.Context(), mr.Slice(0, 8), remote, 8); !errors.As(err, &failed) || failed.Status != verbs.WCRemAccessErr {
+					t.Errorf("by %s key: %v, want IBV_WC_REM_ACCESS_ERR", whose, err)
+				}
+			}
+			mr, err := owner.AllocMR("buffer", 8, verbs.AccessLocalWrite)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := owner.Read(t.Context(), mr.Slice(0, 8), stolen, 0); err != nil {
+				t.Errorf("the owner of the key: %v", err)
+			}
+		})
+	}
+}
+
+func TestNewServerRefuses(t *testing.T) {
+	dev := openTestDevice(t)
+	bare, faults := openFaulty(t, 0)
+	faults.noWindows = true
+	attr, err := dev.Query()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srq := &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}
+	for want, cfg := range map[string]ServerConfig{
+		"Config.Job ":               {Config: Config{Device: dev, Job: "job"}},
+		"Config.Exchange is set":    {Config: Config{Device: dev, Exchange: swap}},
+		"a MaxConns of -1":          {Config: Config{Device: dev}, MaxConns: -1},
+		"or a lower MaxConns":       {Config: Config{Device: dev}, MaxConns: attr.MaxCQE},
+		"2 queue pairs, or because": {Config: Config{Device: dev, SRQ: srq, QPs: 2}},
+		"no memory windows of type": {Config: Config{Device: bare, SRQ: srq}},
+	} {
+		if s, err := NewServer(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+			if err == nil {
+				s.Close()
+			}
+		}
+	}
+}
+
+// TestShareRefusesARegionWithoutRights, at the server and at the client.
+func TestShareRefusesARegionWithoutRights(t *testing.T) {
+	s := serve(t, ServerConfig{Config: Config{Prepare: func(c *Conn) error {
+		mr, err := c.AllocMR("private", 8, verbs.AccessLocalWrite)
+		if err == nil {
+			c.Share("private", mr)
+		}
+		return err
+	}}}, untilEOF)
+	if _, _, err := s.client(t); err == nil || !strings.Contains(err.Error(), `share the region "private": it was registered without a remote right`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestTheLastMessagesComeBeforeEOF: with clients that finish right after they sent, on one
+// completion queue.
+func TestTheLastMessagesComeBeforeEOF(t *testing.T) {
+	for _, oneCQ := range []bool{false, true} {
+		t.Run(fmt.Sprintf("OneCQ %v", oneCQ), func(t *testing.T) {
+			var lost atomic.Int32
+			s := serve(t, ServerConfig{Config: Config{OneCQ: oneCQ}}, func(ctx context.Context, c *Conn) error {
+				for n := 0; ; n++ {
+					if _, err := c.WaitRecv(ctx); err == io.EOF {
+						if n != 4 {
+							lost.Add(1)
+						}
+						return nil
+					} else if err != nil {
+						return err
+					}
+				}
+			})
+			var clients sync.WaitGroup
+			for range 8 {
+				clients.Go(func() {
+					for range 5 {
+						c, mr, err := s.client(t)
+						for i := 0; err == nil && i < 4; i++ {
+							err = c.Send(t.Context(), mr.Slice(0, 8))
+						}
+						if err == nil {
+							err = c.Finish(t.Context())
+						}
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						c.Close()
+					}
+				})
+			}
+			clients.Wait()
+			if n := lost.Load(); n != 0 {
+				t.Errorf("%d handlers of 40 got EOF before the last message", n)
+			}
+		})
+	}
+}
+
+// TestEOFIsForThoseWhoFinish: a wait ends at once when the peer has finished; a peer that goes
+// without that is no end.
+func TestEOFIsForThoseWhoFinish(t *testing.T) {
+	c, s := pair(t, Config{}, Config{})
+	finished := make(chan error, 1)
+	time.AfterFunc(50*time.Millisecond, func() { finished <- c.Finish(t.Context()) })
+	if _, err := s.WaitRecv(t.Context()); err != io.EOF {
+		t.Errorf("WaitRecv: %v, want io.EOF", err)
+	}
+	if _, err := s.Recv(t.Context(), s.mr.Slice(0, 8)); !errors.Is(err, io.EOF) {
+		t.Errorf("Recv: %v, want io.EOF", err)
+	}
+	if err := s.Finish(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-finished; err != nil {
+		t.Error(err)
+	}
+	c, s = pair(t, Config{}, Config{})
+	c.Close()
+	var closed *oob.ClosedError
+	if _, err := s.WaitRecv(t.Context()); errors.Is(err, io.EOF) || !errors.As(err, &closed) {
+		t.Errorf("WaitRecv after the peer is gone: %v", err)
+	}
+}
+
+// TestAFullServerSaysSo, with the figure, and lets in the next once there is room.
+func TestAFullServerSaysSo(t *testing.T) {
+	s := serve(t, ServerConfig{MaxConns: 2}, untilEOF)
+	first, _ := s.mustClient(t)
+	s.mustClient(t)
+	var refused *oob.PeerError
+	if _, _, err := s.client(t); !errors.As(err, &refused) || !strings.Contains(err.Error(), "the server has its 2 clients") {
+		t.Fatalf("the third: %v", err)
+	}
+	if err := first.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if c, _, err := s.client(t); err == nil {
+			c.Close()
+			break
+		} else if time.Since(began) > 10*time.Second {
+			t.Fatalf("there is room again, but: %v", err)
+		}
+	}
+}
+
+// TestAHandlersErrorIsReported to the client, and logged; the server goes on.
+func TestAHandlersErrorIsReported(t *testing.T) {
+	leavesNothing(t)
+	records := &recorder{}
+	var exits atomic.Bool
+	s := serve(t, ServerConfig{Config: Config{Logger: slog.New(records)}}, func(ctx context.Context, c *Conn) error {
+		if exits.Load() {
+			runtime.Goexit()
+		}
+		return errors.New("the disk is full")
+	})
+	for _, want := range []string{"the disk is full", "without an error"} {
+		c, _ := s.mustClient(t)
+		var failed *oob.PeerError
+		if _, err := c.WaitRecv(t.Context()); !errors.As(err, &failed) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		c.Close()
+		exits.Store(true)
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	if records.count("client failed") == 0 {
+		t.Errorf("the Logger got %q", records.texts)
+	}
+}
+
+// TestUnreadReceivesAreGivenBack: those of an SRQ, when a handler leaves them.
+func TestUnreadReceivesAreGivenBack(t *testing.T) {
+	for _, oneCQ := range []bool{false, true} {
+		t.Run(fmt.Sprintf("OneCQ %v", oneCQ), func(t *testing.T) {
+			unread := make(chan verbs.WC, 8)
+			sent := make(chan struct{})
+			cfg := ServerConfig{Config: Config{OneCQ: oneCQ, SRQ: &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}}, Unread: func(wc verbs.WC) { unread <- wc }}
+			s := serve(t, cfg, func(ctx context.Context, c *Conn) error {
+				<-sent
+				_, err := c.WaitRecv(ctx)
+				return errors.Errorf("enough (%v)", err)
+			})
+			for id := range 8 {
+				if err := s.SRQ().PostRecv([]verbs.RecvWR{{ID: uint64(100 + id), SGL: []verbs.SGE{s.region.SGE(id*slot, slot)}}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c, mr := s.mustClient(t)
+			for range 3 {
+				if err := c.Send(t.Context(), mr.Slice(0, 8)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			close(sent)
+			<-c.Context().Done()
+			if err := s.stop(); err != nil {
+				t.Error(err)
+			}
+			if n := len(unread); n != 2 {
+				t.Errorf("%d receives were given back, want 2", n)
+			}
+			for len(unread) > 0 {
+				if wc := <-unread; wc.ID != 101 && wc.ID != 102 {
+					t.Errorf("%+v", wc)
+				}
+			}
+		})
+	}
+}
+
+// TestSixtyFourClientsAtOnce connect, and each has its own messages counted.
+func TestSixtyFourClientsAtOnce(t *testing.T) {
+	leavesNothing(t)
+	var messages atomic.Int32
+	s := serve(t, ServerConfig{Config: Config{Timeout: time.Minute}}, func(ctx context.Context, c *Conn) error {
+		for {
+			if _, err := c.WaitRecv(ctx); err != nil {
+				return err
+			}
+			messages.Add(1)
+		}
+	})
+	var clients sync.WaitGroup
+	for range 64 {
+		clients.Go(func() {
+			c, mr, err := s.client(t)
+			for i := 0; err == nil && i < 4; i++ {
+				err = c.Send(t.Context(), mr.Slice(0, 8))
+			}
+			if err == nil {
+				err = c.Finish(t.Context())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			if c != nil {
+				c.Close()
+			}
+		})
+	}
+	clients.Wait()
+	if n := messages.Load(); n != 256 {
+		t.Errorf("%d messages of 256", n)
+	}
+}
