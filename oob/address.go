@@ -4,6 +4,7 @@ package oob
 
 import (
 	"context"
+	stderrors "errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -57,7 +58,7 @@ func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 	dialer := net.Dialer{KeepAliveConfig: keepAlive}
 	nc, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, &AddressError{opConnect, address, tryConnect(address, err), err}
+		return nil, &AddressError{opConnect, address, tryConnect(address, err), withCause(ctx, err)}
 	}
 	return NewConn(nc, opts), nil
 }
@@ -72,6 +73,14 @@ type Listener struct {
 }
 
 // Listen listens on the TCP address "host:port" or ":port". Port 0 takes any free port;
+// withCause makes an error that came of ctx's end match ctx's Err and its cause, too.
+func withCause(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return stderrors.Join(err, ctx.Err(), context.Cause(ctx))
+}
+
 // Addr returns it. Accepted connections use opts. The error is an [*AddressError].
 func Listen(ctx context.Context, address string, opts Options) (*Listener, error) {
 	if err := checkAddress(address, 0); err != nil {
@@ -80,7 +89,7 @@ func Listen(ctx context.Context, address string, opts Options) (*Listener, error
 	config := net.ListenConfig{KeepAliveConfig: keepAlive}
 	nl, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, &AddressError{opListen, address, tryListen(address, err), err}
+		return nil, &AddressError{opListen, address, tryListen(address, err), withCause(ctx, err)}
 	}
 	return &Listener{
 		nl:        nl.(*net.TCPListener),

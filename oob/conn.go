@@ -301,7 +301,7 @@ func (c *Conn) explain(ctx context.Context, op, step string, began time.Time, er
 	case c.ctx.Err() != nil:
 		err = c.reason()
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		timeout := &TimeoutError{Op: op, Step: step, Peer: c.peer, After: time.Since(began).Round(time.Millisecond)}
+		timeout := &TimeoutError{Op: op, Step: step, Peer: c.peer, After: time.Since(began).Round(time.Millisecond), cause: context.Cause(ctx)}
 		what, got, want, last := c.incoming.state()
 		timeout.Last = last
 		if op == opWaiting {

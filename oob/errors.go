@@ -124,6 +124,8 @@ type TimeoutError struct {
 	Got   int           // bytes of What that arrived
 	Want  int           // total bytes of What
 	Last  string        // what arrived completely before, such as "its hello"; "" if nothing
+
+	cause error // of the end of the step's context
 }
 
 // Error names the step, the wait, what had arrived and the remedy.
@@ -146,6 +148,9 @@ func (e *TimeoutError) Timeout() bool { return true }
 
 // Temporary is true: see net.Error.
 func (e *TimeoutError) Temporary() bool { return true }
+
+// Unwrap returns the cause of the end of the step's context.
+func (e *TimeoutError) Unwrap() error { return e.cause }
 
 // Is reports whether target is context.DeadlineExceeded or os.ErrDeadlineExceeded.
 func (e *TimeoutError) Is(target error) bool {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -71,10 +72,11 @@ func (c *Conn) takeSteps(ctx context.Context) (err error) {
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
 	for _, at = range c.steps() {
-		for _, limit := range []context.Context{c.ctx, ctx} {
-			if limit.Err() != nil {
-				return context.Cause(limit)
-			}
+		switch {
+		case c.ctx.Err() != nil:
+			return context.Cause(c.ctx)
+		case ctx.Err() != nil:
+			return ctxwatch.Err(ctx)
 		}
 		if err := at.do(ctx); err != nil {
 			return err

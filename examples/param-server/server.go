@@ -104,6 +104,9 @@ func (s *server) train(ctx context.Context) error {
 		if err := s.announce(m, finished); err != nil {
 			return err
 		}
+		if _, err := m.conn.WaitSend(ctx); err != nil { // Finish may overtake what is on its way
+			return err
+		}
 		return m.conn.Finish(ctx)
 	})
 	if len(s.working) == 0 {
