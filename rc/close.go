@@ -7,6 +7,8 @@ import (
 	stderrors "errors"
 	"io"
 	"net"
+
+	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 )
 
 // owned is an object that a Conn or a Server frees.
@@ -64,13 +66,13 @@ func (c *Conn) unwind() error {
 
 // shutRoutes ends what still waits for completions.
 func (c *Conn) shutRoutes() {
-	for _, r := range []*route{c.sends, c.recvs} {
+	for _, r := range []*dispatch.Route{c.sends, c.recvs} {
 		if r == nil {
 			continue
 		}
-		r.shut()
+		r.Shut()
 		for _, p := range c.pairs {
-			r.release(p.QPN())
+			r.Release(p.QPN())
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/serial"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -33,8 +34,8 @@ type Conn struct {
 
 	ethernet bool
 	gid      verbs.GIDEntry
-	sends    *route // of sendCQ
-	recvs    *route // of recvCQ: the same if that is
+	sends    *dispatch.Route // of sendCQ
+	recvs    *dispatch.Route // of recvCQ: the same if that is
 	pairs    []*queuePair
 	windows  windows // by which regions are shared, if the server does so
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -192,10 +193,10 @@ func (c *Conn) makeObjects(maxCQE int) error {
 	if err := c.makeQueues(maxCQE); err != nil {
 		return err
 	}
-	c.sends = newSoleRoute(c.sendCQ, c.cfg.Spin, c.cancel)
+	c.sends = dispatch.NewSoleRoute(c.sendCQ, c.cfg.Spin, c.cancel)
 	c.recvs = c.sends
 	if c.recvCQ != c.sendCQ {
-		c.recvs = newSoleRoute(c.recvCQ, c.cfg.Spin, c.cancel)
+		c.recvs = dispatch.NewSoleRoute(c.recvCQ, c.cfg.Spin, c.cancel)
 	}
 	return nil
 }

@@ -11,8 +11,12 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
+
+// resultSize is the size of an atomic's old value, in bytes.
+const resultSize = 8
 
 // Do posts a request to the first queue pair and returns its completion, which no other call
 // gets. A failed completion comes with its *[verbs.WCError]. While the send queue is full, Do
@@ -139,51 +143,51 @@ func (c *Conn) request(ctx context.Context, pair *queuePair, wr *verbs.SendWR, o
 	if owner.Err() != nil {
 		return verbs.WC{}, context.Cause(owner)
 	}
-	req, err := q.acquire(ctx, owner)
+	req, err := q.Acquire(ctx, owner)
 	if err != nil {
 		return verbs.WC{}, errors.WithMessage(err, "wait for room in the queue")
 	}
 	var result *verbs.MR
 	if before != nil {
 		if result, err = c.resultMR(); err != nil {
-			req.giveBack()
+			req.GiveBack()
 			return verbs.WC{}, err
 		}
-		sge := result.SGE(req.place*resultSize, resultSize)
+		sge := result.SGE(req.Place*resultSize, resultSize)
 		one = &sge
 	}
-	req.fill(wr, one)
-	if err := req.start(ctx, owner); err != nil {
-		req.giveBack()
+	fill(req, wr, one)
+	if err := req.Start(ctx, owner); err != nil {
+		req.GiveBack()
 		return verbs.WC{}, err
 	}
-	if err := req.finish(ctx, owner); err != nil {
-		return verbs.WC{}, err
+	if left, err := req.Finish(ctx, owner); err != nil {
+		return verbs.WC{}, &InFlightError{ID: req.UserID, Err: err, left: left}
 	}
-	wc := req.wc
+	wc := req.WC
 	if before != nil {
-		*before = binary.NativeEndian.Uint64(result.Bytes()[req.place*resultSize:])
+		*before = binary.NativeEndian.Uint64(result.Bytes()[req.Place*resultSize:])
 	}
-	req.giveBack()
+	req.GiveBack()
 	return wc, wc.Err()
 }
 
 // fill makes what the request posts.
-func (req *request) fill(wr *verbs.SendWR, one *verbs.SGE) {
+func fill(req *dispatch.Request, wr *verbs.SendWR, one *verbs.SGE) {
 	var sgl []verbs.SGE
 	if one != nil && one.Length > 0 { // an element of no bytes means 2 GiB to some devices
-		req.sge[0] = *one
-		sgl = req.sge[:]
+		req.SGE[0] = *one
+		sgl = req.SGE[:]
 	}
 	if wr == nil {
-		req.userID = 0
-		req.recv[0] = verbs.RecvWR{ID: req.id(), SGL: sgl}
+		req.UserID = 0
+		req.Recv[0] = verbs.RecvWR{ID: req.ID(), SGL: sgl}
 		return
 	}
-	req.userID = wr.ID
-	post := &req.send[0]
+	req.UserID = wr.ID
+	post := &req.Send[0]
 	*post = *wr
-	post.ID = req.id()
+	post.ID = req.ID()
 	post.Flags |= verbs.SendSignaled
 	if one != nil {
 		post.SGL = sgl
@@ -200,7 +204,7 @@ func (c *Conn) resultMR() (*verbs.MR, error) {
 	if mr := c.results.Load(); mr != nil {
 		return mr, nil
 	}
-	mr, err := c.AllocMR("results of atomics", c.pairs[0].sends.most*resultSize, verbs.AccessLocalWrite)
+	mr, err := c.AllocMR("results of atomics", c.pairs[0].sends.Most*resultSize, verbs.AccessLocalWrite)
 	if err == nil {
 		c.results.Store(mr)
 	}

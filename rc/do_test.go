@@ -124,7 +124,7 @@ func TestRefusedBeforePosting(t *testing.T) {
 	if err := c.Write(ctx, c.mr.Slice(0, all), remote, 0); err != nil {
 		t.Errorf("what lies within: %v", err)
 	}
-	if n := c.sends.flying; n != 0 {
+	if n := c.sends.Flying(); n != 0 {
 		t.Errorf("%d requests in flight", n)
 	}
 }

@@ -39,4 +39,5 @@
 //	Example               a client sends a text to a server
 //	ExampleConn_Write     WRITE to the peer's region, in one call
 //	ExampleInFlightError  a request that was canceled, and its buffer
+//	ExampleServer         a cache that clients READ, with memory that is registered once
 package rc

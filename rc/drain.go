@@ -12,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -108,7 +109,7 @@ func (c *Conn) drain() error {
 // flush reads until all marks have come, or until nothing has come for drainQuiet if a
 // queue has none, and returns how many work requests were flushed. If somebody who polls
 // the CQ himself took a mark, ctx ends it.
-func (c *Conn) flush(ctx context.Context, r *route, marks, queues int) (flushed int, err error) {
+func (c *Conn) flush(ctx context.Context, r *dispatch.Route, marks, queues int) (flushed int, err error) {
 	unmarked := marks < queues
 	var wcs [16]verbs.WC
 	for marks > 0 || unmarked {
@@ -149,11 +150,11 @@ func (c *Conn) unread(wc verbs.WC) {
 }
 
 // waitQuiet waits for completions, for drainQuiet at most if the queue has no mark.
-func waitQuiet(ctx context.Context, r *route, wcs []verbs.WC, unmarked bool) (int, error) {
+func waitQuiet(ctx context.Context, r *dispatch.Route, wcs []verbs.WC, unmarked bool) (int, error) {
 	if unmarked {
 		quiet, cancel := context.WithTimeout(ctx, drainQuiet)
 		defer cancel()
 		ctx = quiet
 	}
-	return r.read(ctx, context.Background(), wcs)
+	return r.Read(ctx, context.Background(), wcs)
 }

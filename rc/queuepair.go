@@ -12,6 +12,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -20,9 +21,9 @@ type queuePair struct {
 	*verbs.QP
 	machine     *qpstate.Machine
 	local, peer oob.Endpoint
-	ah          *verbs.AH // UD: the way to the peer; nil before it is known
-	sends       *queue    // of Do's requests
-	recvs       *queue    // of Recv's; nil with an SRQ
+	ah          *verbs.AH       // UD: the way to the peer; nil before it is known
+	sends       *dispatch.Queue // of Do's requests
+	recvs       *dispatch.Queue // of Recv's; nil with an SRQ
 }
 
 // The work requests that drain a queue have their place beside the program's.
@@ -95,13 +96,13 @@ func (c *Conn) makeQueuePair(endpoint oob.Endpoint) error {
 		endpoint.PSN = *c.cfg.PSN
 	}
 	pair := &queuePair{QP: qp, machine: qpstate.NewMachine(c.cfg.Type, qp, c.events.transition(qp)), local: endpoint}
-	pair.sends = c.sends.newQueue(int(c.cfg.Cap.MaxSendWR), func(req *request) error { return qp.PostSend(req.send[:]) })
+	pair.sends = c.sends.NewQueue(int(c.cfg.Cap.MaxSendWR), func(req *dispatch.Request) error { return qp.PostSend(req.Send[:]) })
 	if c.srq == nil {
-		pair.recvs = c.recvs.newQueue(int(c.cfg.Cap.MaxRecvWR), func(req *request) error { return qp.PostRecv(req.recv[:]) })
+		pair.recvs = c.recvs.NewQueue(int(c.cfg.Cap.MaxRecvWR), func(req *dispatch.Request) error { return qp.PostRecv(req.Recv[:]) })
 	}
 	if c.server != nil {
-		c.sends.claim(qp.QPN())
-		c.recvs.claim(qp.QPN())
+		c.sends.Claim(qp.QPN())
+		c.recvs.Claim(qp.QPN())
 	}
 	c.pairs = append(c.pairs, pair)
 	return nil

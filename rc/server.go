@@ -13,6 +13,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/lobby"
+	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -44,8 +45,8 @@ type Server struct {
 	conf     ServerConfig
 	separate bool    // each Conn has a domain of its own
 	shared   windows // regions of the server
-	sends    *dispatcher
-	recvs    *dispatcher // the same, with OneCQ
+	sends    *dispatch.Dispatcher
+	recvs    *dispatch.Dispatcher // the same, with OneCQ
 	lobby    *lobby.Lobby
 	places   chan struct{} // one is filled per client, from its hello until it is closed
 
@@ -108,10 +109,10 @@ func (s *Server) make() error {
 	if err := s.makeQueues(found.device.MaxCQE); err != nil {
 		return err
 	}
-	s.sends = newDispatcher(s.sendCQ)
+	s.sends = dispatch.New(s.sendCQ)
 	s.recvs = s.sends
 	if s.recvCQ != s.sendCQ {
-		s.recvs = newDispatcher(s.recvCQ)
+		s.recvs = dispatch.New(s.recvCQ)
 	}
 	s.stopEvents = s.dev.Subscribe(func(e verbs.AsyncEvent) {
 		if e.Fatal() && s.concerns(e, func(uint32) bool { return false }) {
@@ -192,15 +193,15 @@ func (s *Server) end() {
 // useServer takes what the server has made.
 func (c *Conn) useServer(s *Server) error {
 	c.channel, c.sendCQ, c.recvCQ, c.srq = s.channel, s.sendCQ, s.recvCQ, s.srq
-	c.sends = s.sends.newRoute(c.cfg.Spin, c.cancel)
+	c.sends = s.sends.NewRoute(c.cfg.Spin, c.cancel)
 	c.recvs = c.sends
 	if s.recvs != s.sends {
-		c.recvs = s.recvs.newRoute(c.cfg.Spin, c.cancel)
+		c.recvs = s.recvs.NewRoute(c.cfg.Spin, c.cancel)
 	}
-	for _, r := range []*route{c.sends, c.recvs} {
-		context.AfterFunc(c.ctx, r.d.nudge)
+	for _, r := range []*dispatch.Route{c.sends, c.recvs} {
+		context.AfterFunc(c.ctx, r.Nudge)
 	}
-	context.AfterFunc(c.recvCtx, c.recvs.d.nudge)
+	context.AfterFunc(c.recvCtx, c.recvs.Nudge)
 	if s.separate {
 		return c.makePD()
 	}

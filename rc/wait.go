@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 
+	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -43,7 +44,7 @@ func (c *Conn) recvOwner() context.Context {
 	return c.recvCtx
 }
 
-func (c *Conn) waitOne(ctx, owner context.Context, r *route) (verbs.WC, error) {
+func (c *Conn) waitOne(ctx, owner context.Context, r *dispatch.Route) (verbs.WC, error) {
 	var wcs [1]verbs.WC
 	if _, err := c.wait(ctx, owner, r, wcs[:]); err != nil {
 		return verbs.WC{}, err
@@ -51,10 +52,10 @@ func (c *Conn) waitOne(ctx, owner context.Context, r *route) (verbs.WC, error) {
 	return wcs[0], wcs[0].Err()
 }
 
-func (c *Conn) wait(ctx, owner context.Context, r *route, wcs []verbs.WC) (int, error) {
+func (c *Conn) wait(ctx, owner context.Context, r *dispatch.Route, wcs []verbs.WC) (int, error) {
 	if !c.begin() {
 		return 0, net.ErrClosed
 	}
 	defer c.calls.Done()
-	return r.read(ctx, owner, wcs)
+	return r.Read(ctx, owner, wcs)
 }

@@ -1,11 +1,10 @@
 // The requests of Do that are in flight on one queue of a queue pair, and those that nobody
 // waits for any more.
 
-package rc
+package dispatch
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -18,60 +17,59 @@ import (
 
 // A request's ID has its route's tag in the upper half, then its queue, then its place there.
 const (
-	tagShift   = 32
-	placeBits  = 20
-	placeMask  = 1<<placeBits - 1
-	queueMask  = 1<<(tagShift-placeBits) - 1
-	resultSize = 8 // bytes of an atomic's old value
+	tagShift  = 32
+	placeBits = 20
+	placeMask = 1<<placeBits - 1
+	queueMask = 1<<(tagShift-placeBits) - 1
 )
 
-// queue holds the requests of Do on one send queue or receive queue. The dispatcher's mu
+// Queue holds the requests of Do on one send queue or receive queue. The dispatcher's mu
 // guards it.
-type queue struct {
-	r    *route
-	post func(*request) error
+type Queue struct {
+	r    *Route
+	post func(*Request) error
 	id   uint64     // of its requests, but for their place
-	most int        // requests at once
-	list []*request // by place
-	free []*request
+	Most int        // requests at once
+	list []*Request // by place
+	free []*Request
 	next []*ticket // those who wait for a request to be free, the first come first
 }
 
-// request is one place in a queue. It is used again after its completion came.
-type request struct {
+// Request is one place in a queue. It is used again after its completion came.
+type Request struct {
 	waiter // for the completion
-	q      *queue
-	place  int
-	send   [1]verbs.SendWR
-	recv   [1]verbs.RecvWR
-	sge    [1]verbs.SGE
-	userID uint64
+	q      *Queue
+	Place  int
+	Send   [1]verbs.SendWR
+	Recv   [1]verbs.RecvWR
+	SGE    [1]verbs.SGE
+	UserID uint64
 	flying bool
-	wc     verbs.WC
-	left   *InFlightError // not nil once nobody waits
+	WC     verbs.WC
+	left   *Left // not nil once nobody waits
 }
 
 // ticket is a goroutine that waits for a free request. It is reused.
 type ticket struct {
 	waiter
-	got *request
+	got *Request
 }
 
 var tickets = sync.Pool{New: func() any { return &ticket{waiter: *newWaiter()} }}
 
-// newQueue makes a queue of most requests at once.
-func (r *route) newQueue(most int, post func(*request) error) *queue {
+// NewQueue makes a queue of most requests at once.
+func (r *Route) NewQueue(most int, post func(*Request) error) *Queue {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	id := uint64(r.tag)<<tagShift | uint64(len(r.queues))<<placeBits
-	q := &queue{r: r, post: post, id: id, most: min(most, placeMask)}
+	q := &Queue{r: r, post: post, id: id, Most: min(most, placeMask)}
 	r.queues = append(r.queues, q)
 	return q
 }
 
-// acquire returns a request that is free, and waits for one if need be. Nobody who comes
+// Acquire returns a request that is free, and waits for one if need be. Nobody who comes
 // later overtakes.
-func (q *queue) acquire(ctx, owner context.Context) (*request, error) {
+func (q *Queue) Acquire(ctx, owner context.Context) (*Request, error) {
 	q.r.d.mu.Lock()
 	defer q.r.d.mu.Unlock()
 	if n := len(q.free); n > 0 {
@@ -79,8 +77,8 @@ func (q *queue) acquire(ctx, owner context.Context) (*request, error) {
 		q.free = q.free[:n-1]
 		return req, nil
 	}
-	if len(q.list) < q.most {
-		req := &request{waiter: *newWaiter(), q: q, place: len(q.list)}
+	if len(q.list) < q.Most {
+		req := &Request{waiter: *newWaiter(), q: q, Place: len(q.list)}
 		q.list = append(q.list, req)
 		return req, nil
 	}
@@ -97,7 +95,7 @@ func (q *queue) acquire(ctx, owner context.Context) (*request, error) {
 }
 
 // release makes a request free, for the first who waits for one. The caller holds mu.
-func (q *queue) release(req *request) {
+func (q *Queue) release(req *Request) {
 	if len(q.next) == 0 {
 		q.free = append(q.free, req)
 		return
@@ -108,19 +106,19 @@ func (q *queue) release(req *request) {
 	t.wakeUp()
 }
 
-// giveBack is release for who does not hold mu.
-func (req *request) giveBack() {
+// GiveBack is release for who does not hold mu.
+func (req *Request) GiveBack() {
 	req.q.r.d.mu.Lock()
 	defer req.q.r.d.mu.Unlock()
 	req.q.release(req)
 }
 
-// id returns the ID to post the request with.
-func (req *request) id() uint64 { return req.q.id | uint64(req.place) }
+// ID returns the ID to post the request with.
+func (req *Request) ID() uint64 { return req.q.id | uint64(req.Place) }
 
-// start posts the request. While the program's own requests fill the queue, start waits for
+// Start posts the request. While the program's own requests fill the queue, Start waits for
 // completions, which make room.
-func (req *request) start(ctx, owner context.Context) error {
+func (req *Request) Start(ctx, owner context.Context) error {
 	r := req.q.r
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
@@ -132,7 +130,7 @@ func (req *request) start(ctx, owner context.Context) error {
 		err := req.q.post(req)
 		r.d.mu.Lock()
 		if err == nil {
-			req.send[0], req.recv[0] = verbs.SendWR{}, verbs.RecvWR{}
+			req.Send[0], req.Recv[0] = verbs.SendWR{}, verbs.RecvWR{}
 			return nil
 		}
 		req.flying = false
@@ -149,22 +147,21 @@ func (req *request) start(ctx, owner context.Context) error {
 	}
 }
 
-// finish waits for the completion. If the wait ends before it, the error is an
-// *InFlightError, and the request belongs to the dispatcher. Else the caller gives it back.
-func (req *request) finish(ctx, owner context.Context) error {
+// Finish waits for the completion. If the wait ends before it, Finish returns the error and a
+// Left; the request belongs to the dispatcher. Otherwise the caller gives the request back.
+func (req *Request) Finish(ctx, owner context.Context) (*Left, error) {
 	r := req.q.r
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	_, err := r.await(ctx, owner, &req.waiter, func() bool { return !req.flying }, nil)
 	if err != nil {
-		req.left = &InFlightError{ID: req.userID, Err: err, r: r}
-		return req.left
+		req.left = &Left{r: r}
 	}
-	return nil
+	return req.left, err
 }
 
 // complete takes the completion of one of the route's requests; false if it is none.
-func (r *route) complete(wc *verbs.WC) bool {
+func (r *Route) complete(wc *verbs.WC) bool {
 	q, place := int(wc.ID>>placeBits)&queueMask, int(wc.ID&placeMask)
 	if uint32(wc.ID>>tagShift) != r.tag || q >= len(r.queues) || place >= len(r.queues[q].list) {
 		return false
@@ -175,10 +172,10 @@ func (r *route) complete(wc *verbs.WC) bool {
 	}
 	req.flying = false
 	r.flying--
-	req.wc = *wc
-	req.wc.ID = req.userID
+	req.WC = *wc
+	req.WC.ID = req.UserID
 	if left := req.left; left != nil {
-		left.end(req.wc)
+		left.end(req.WC)
 		req.q.release(req)
 		return true
 	}
@@ -186,9 +183,9 @@ func (r *route) complete(wc *verbs.WC) bool {
 	return true
 }
 
-// shut ends the waits for requests whose completions will not come: the queue pairs are
+// Shut ends the waits for requests whose completions will not come: the queue pairs are
 // destroyed.
-func (r *route) shut() {
+func (r *Route) Shut() {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	r.gone = true
@@ -201,51 +198,38 @@ func (r *route) shut() {
 	}
 }
 
-// InFlightError is the error of a request whose wait ended before the request completed. The
-// request's memory belongs to the device until Wait returns a completion, or until
-// [Conn.Close] has returned. Only Wait returns that completion.
-type InFlightError struct {
-	ID  uint64 // of the request
-	Err error  // why the wait ended; errors.Is finds it
-
-	r       *route
+// Left is a request whose wait ended before its completion came.
+type Left struct {
+	r       *Route
 	done    bool // the rest is guarded by the dispatcher's mu
 	wc      verbs.WC
 	waiting []*waiter
 }
 
-// Error names the request and why the wait ended.
-func (e *InFlightError) Error() string {
-	return fmt.Sprintf("request %d is in flight, and its memory belongs to the device: %v", e.ID, e.Err)
-}
-
-// Unwrap returns the reason.
-func (e *InFlightError) Unwrap() error { return e.Err }
-
 // Wait waits for the request's completion, and returns it, failed or not. The error is that of
-// ctx's end, or net.ErrClosed after Close. Wait may run beside every method of the Conn.
-func (e *InFlightError) Wait(ctx context.Context) (verbs.WC, error) {
-	e.r.d.mu.Lock()
-	defer e.r.d.mu.Unlock()
+// ctx's end, or net.ErrClosed after Shut.
+func (l *Left) Wait(ctx context.Context) (verbs.WC, error) {
+	l.r.d.mu.Lock()
+	defer l.r.d.mu.Unlock()
 	w := waiters.Get().(*waiter)
 	defer waiters.Put(w)
-	e.waiting = append(e.waiting, w)
-	_, err := e.r.await(ctx, context.Background(), w, func() bool { return e.done || e.r.gone }, nil)
-	e.waiting = without(e.waiting, w)
-	if err == nil && !e.done {
+	l.waiting = append(l.waiting, w)
+	_, err := l.r.await(ctx, context.Background(), w, func() bool { return l.done || l.r.gone }, nil)
+	l.waiting = without(l.waiting, w)
+	if err == nil && !l.done {
 		err = net.ErrClosed
 	}
-	return e.wc, err
+	return l.wc, err
 }
 
 // end records the completion. The caller holds mu.
-func (e *InFlightError) end(wc verbs.WC) {
-	e.wc, e.done = wc, true
-	e.wake()
+func (l *Left) end(wc verbs.WC) {
+	l.wc, l.done = wc, true
+	l.wake()
 }
 
-func (e *InFlightError) wake() {
-	for _, w := range e.waiting {
+func (l *Left) wake() {
+	for _, w := range l.waiting {
 		w.wakeUp()
 	}
 }

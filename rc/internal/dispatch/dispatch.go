@@ -1,11 +1,11 @@
-// The dispatcher: it polls one completion queue for all goroutines that wait for its
-// completions. One of those goroutines leads: it polls and hands out what came. The others
-// sleep until their completion came, or until it is their turn to lead.
-
-package rc
+// Package dispatch polls a completion queue for all goroutines that wait for its completions.
+// One of those goroutines leads: it polls and hands out what came. The others sleep until
+// their completion came, or until it is their turn to lead.
+package dispatch
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -19,19 +19,19 @@ import (
 // dispatchBatch is how many completions a leader polls at once for others.
 const dispatchBatch = 32
 
-// dispatcher polls a CQ. Several Conns can share it: each has a route.
-type dispatcher struct {
+// Dispatcher polls a CQ. Several Conns can share it: each has a route.
+type Dispatcher struct {
 	cq *verbs.CQ
 
 	mu      sync.Mutex
 	leading bool // a goroutine polls; it alone uses batch
 	batch   [dispatchBatch]verbs.WC
-	routes  map[uint32]*route // by QPN; unused if there is a sole route
-	sole    *route            // gets every completion
+	routes  map[uint32]*Route // by QPN; unused if there is a sole route
+	sole    *Route            // gets every completion
 	first   *waiter           // of those who sleep
 	last    *waiter
 
-	turn     context.Context // of whoever leads, if routes share the dispatcher; nudge ends it
+	turn     context.Context // of whoever leads, if routes share the dispatcher; Nudge ends it
 	endTurn  context.CancelCauseFunc
 	sweeps   uint64    // that were done
 	catching []*waiter // for a sweep
@@ -47,46 +47,46 @@ var overdue = func() context.Context {
 	return ctx
 }()
 
-// newDispatcher returns a dispatcher that several routes share. A completion of a queue pair
+// New returns a dispatcher that several routes share. A completion of a queue pair
 // without a route is dropped.
-func newDispatcher(cq *verbs.CQ) *dispatcher {
-	d := &dispatcher{cq: cq, routes: make(map[uint32]*route)}
+func New(cq *verbs.CQ) *Dispatcher {
+	d := &Dispatcher{cq: cq, routes: make(map[uint32]*Route)}
 	d.turn, d.endTurn = context.WithCancelCause(context.Background())
 	return d
 }
 
-// nudge has the leader, if there is one, hand out what there is, and look at its contexts. A
+// Nudge has the leader, if there is one, hand out what there is, and look at its contexts. A
 // Conn that shares the dispatcher calls it when its context ends, because its leader does not
 // watch that one.
-func (d *dispatcher) nudge() {
+func (d *Dispatcher) Nudge() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.endTurn(errNudged)
 }
 
-// newSoleRoute returns the only route of a new dispatcher: it gets the completions of every
+// NewSoleRoute returns the only route of a new dispatcher: it gets the completions of every
 // queue pair.
-func newSoleRoute(cq *verbs.CQ, spin time.Duration, overrun func(error)) *route {
-	d := newDispatcher(cq)
-	d.sole = d.newRoute(spin, overrun)
+func NewSoleRoute(cq *verbs.CQ, spin time.Duration, overrun func(error)) *Route {
+	d := New(cq)
+	d.sole = d.NewRoute(spin, overrun)
 	return d.sole
 }
 
-// newRoute returns a route without queue pairs. Its waits poll for spin before they sleep. It
+// NewRoute returns a route without queue pairs. Its waits poll for spin before they sleep. It
 // calls overrun, which must not wait, if nobody reads the program's completions.
-func (d *dispatcher) newRoute(spin time.Duration, overrun func(error)) *route {
-	return &route{d: d, spin: spin, overrun: overrun, tag: uint32(randomID())}
+func (d *Dispatcher) NewRoute(spin time.Duration, overrun func(error)) *Route {
+	return &Route{d: d, spin: spin, overrun: overrun, tag: rand.Uint32()}
 }
 
-// claim directs the completions of a queue pair to the route.
-func (r *route) claim(qpn uint32) {
+// Claim directs the completions of a queue pair to the route.
+func (r *Route) Claim(qpn uint32) {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	r.d.routes[qpn] = r
 }
 
-// release drops the completions of a queue pair from now on.
-func (r *route) release(qpn uint32) {
+// Release drops the completions of a queue pair from now on.
+func (r *Route) Release(qpn uint32) {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	if r.d.routes[qpn] == r {
@@ -94,23 +94,30 @@ func (r *route) release(qpn uint32) {
 	}
 }
 
-// route is where a dispatcher hands the completions of one Conn. The dispatcher's mu guards
+// Route is where a dispatcher hands the completions of one Conn. The dispatcher's mu guards
 // all but d, spin, tag and overrun.
-type route struct {
-	d    *dispatcher
+type Route struct {
+	d    *Dispatcher
 	spin time.Duration
 	tag  uint32 // upper half of the IDs of Do's requests; random, so that the program's own differ
 
 	inbox   []verbs.WC // of the program's own requests, from taken on
 	taken   int
 	readers []*waiter // for the inbox
-	queues  []*queue  // of Do's requests
+	queues  []*Queue  // of Do's requests
 	flying  int       // requests of Do that are posted
 	seen    uint64    // completions so far
 	stalled []*waiter // for any completion
 	gone    bool      // no more completions come
 
 	overrun func(error) // called when nobody reads the inbox
+}
+
+// Flying is how many requests of the route's queues are posted.
+func (r *Route) Flying() int {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	return r.flying
 }
 
 // waiter is a goroutine that waits. It is reused.
@@ -130,9 +137,9 @@ func (w *waiter) wakeUp() {
 	}
 }
 
-// read waits until the inbox has something or the CQ does, and moves it to wcs. What is
+// Read waits until the inbox has something or the CQ does, and moves it to wcs. What is
 // there counts even if ctx or owner has ended.
-func (r *route) read(ctx, owner context.Context, wcs []verbs.WC) (n int, err error) {
+func (r *Route) Read(ctx, owner context.Context, wcs []verbs.WC) (n int, err error) {
 	d := r.d
 	if len(wcs) == 0 {
 		return d.cq.Wait(ctx, wcs) // which says what is wrong
@@ -165,7 +172,7 @@ func (r *route) read(ctx, owner context.Context, wcs []verbs.WC) (n int, err err
 // await returns when met says so, with nil, or with the reason why it does not. The caller
 // holds mu; met is called with it. If buf is not nil, completions of the route's inbox that
 // this goroutine polls go there: then await returns their number.
-func (r *route) await(ctx, owner context.Context, w *waiter, met func() bool, buf []verbs.WC) (n int, err error) {
+func (r *Route) await(ctx, owner context.Context, w *waiter, met func() bool, buf []verbs.WC) (n int, err error) {
 	d := r.d
 	for n == 0 && err == nil && !met() {
 		if d.leading {
@@ -189,7 +196,7 @@ func (r *route) await(ctx, owner context.Context, w *waiter, met func() bool, bu
 
 // catchUp returns when all completions that were in the CQ at its call are handed out, and
 // those that a leader has polled. So a wait that ends does not miss what came before its end.
-func (d *dispatcher) catchUp(w *waiter) {
+func (d *Dispatcher) catchUp(w *waiter) {
 	d.catching = append(d.catching, w)
 	for sweeps := d.sweeps; d.sweeps == sweeps; {
 		if !d.leading {
@@ -205,7 +212,7 @@ func (d *dispatcher) catchUp(w *waiter) {
 }
 
 // sweep hands out all that is in the CQ. The caller holds mu, and nobody leads.
-func (d *dispatcher) sweep() {
+func (d *Dispatcher) sweep() {
 	for n := len(d.batch); n == len(d.batch); {
 		n, _ = d.cq.Poll(d.batch[:])
 		d.handOut(d.batch[:n], nil)
@@ -219,7 +226,7 @@ func (d *dispatcher) sweep() {
 // lead polls once, waits if nothing is there, and hands out what came. It returns how many
 // completions of the route keep it left at the front of wcs. The caller holds mu, which lead
 // releases meanwhile.
-func (r *route) lead(ctx, owner context.Context, wcs []verbs.WC, keep *route) (n int, err error) {
+func (r *Route) lead(ctx, owner context.Context, wcs []verbs.WC, keep *Route) (n int, err error) {
 	d := r.d
 	d.leading = true
 	until := owner
@@ -252,7 +259,7 @@ func (r *route) lead(ctx, owner context.Context, wcs []verbs.WC, keep *route) (n
 }
 
 // follow sleeps until another goroutine wakes w, or ctx or owner ends. The caller holds mu.
-func (d *dispatcher) follow(ctx, owner context.Context, w *waiter) (err error) {
+func (d *Dispatcher) follow(ctx, owner context.Context, w *waiter) (err error) {
 	d.enqueue(w)
 	d.mu.Unlock()
 	select {
@@ -267,14 +274,17 @@ func (d *dispatcher) follow(ctx, owner context.Context, w *waiter) (err error) {
 	return err
 }
 
+// Nudge has the leader hand out what there is, if there is a leader: see Dispatcher.Nudge.
+func (r *Route) Nudge() { r.d.Nudge() }
+
 // passOn wakes one who sleeps, if nobody leads.
-func (d *dispatcher) passOn() {
+func (d *Dispatcher) passOn() {
 	if !d.leading && d.first != nil {
 		d.first.wakeUp()
 	}
 }
 
-func (d *dispatcher) enqueue(w *waiter) {
+func (d *Dispatcher) enqueue(w *waiter) {
 	w.prev, w.next = d.last, nil
 	if d.last != nil {
 		d.last.next = w
@@ -284,7 +294,7 @@ func (d *dispatcher) enqueue(w *waiter) {
 	d.last = w
 }
 
-func (d *dispatcher) dequeue(w *waiter) {
+func (d *Dispatcher) dequeue(w *waiter) {
 	if w.prev != nil {
 		w.prev.next = w.next
 	} else {
@@ -300,7 +310,7 @@ func (d *dispatcher) dequeue(w *waiter) {
 
 // handOut gives each completion to the request or the route that it belongs to. Those for
 // keep's inbox stay in wcs, moved to its front; handOut returns their number.
-func (d *dispatcher) handOut(wcs []verbs.WC, keep *route) (kept int) {
+func (d *Dispatcher) handOut(wcs []verbs.WC, keep *Route) (kept int) {
 	for i := range wcs {
 		wc := &wcs[i]
 		r := d.sole
@@ -328,7 +338,7 @@ func (d *dispatcher) handOut(wcs []verbs.WC, keep *route) (kept int) {
 }
 
 // put leaves a completion in the inbox. The inbox has room for as many as the CQ.
-func (r *route) put(wc *verbs.WC) {
+func (r *Route) put(wc *verbs.WC) {
 	if unread := len(r.inbox) - r.taken; unread >= r.d.cq.Depth() {
 		r.overrun(errors.Errorf("%d completions of the program's own requests wait to be read; try: WaitSend or WaitRecv beside the requests of Do", unread))
 		return
@@ -344,7 +354,7 @@ func (r *route) put(wc *verbs.WC) {
 }
 
 // take moves completions from the inbox to wcs.
-func (r *route) take(wcs []verbs.WC) int {
+func (r *Route) take(wcs []verbs.WC) int {
 	n := copy(wcs, r.inbox[r.taken:])
 	if r.taken += n; r.taken == len(r.inbox) {
 		r.inbox, r.taken = r.inbox[:0], 0
