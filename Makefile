@@ -103,7 +103,7 @@ race: need-build ## unit tests under the race detector, and a minute of all of r
 	RAWVERBS_STRESS=60s go test -race -run TestAllMethodsBesideEachOther ./rc
 
 # The packages with tests that need a device (build tag rdma).
-rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>' .)))
+rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>|internal/testdevice"' .)))
 # RUN=regexp selects tests, RDMA_TEST_FLAGS adds flags: make test-rxe RUN=TestMain RDMA_TEST_FLAGS=-v
 RUN ?= .
 rdma_test = go test -count=1 -p 1 -timeout 19m -run '$(RUN)' $(RDMA_TEST_FLAGS)

@@ -3,7 +3,11 @@
 
 package verbs
 
-import "github.com/rawverbs/rawverbs/qpstate"
+import (
+	"net/netip"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+)
 
 // What package qpstate has the fields and values of.
 type (
@@ -66,6 +70,12 @@ const (
 	MTU2048 = qpstate.MTU2048 // 2048 bytes
 	MTU4096 = qpstate.MTU4096 // 4096 bytes: what fits a jumbo frame
 )
+
+// MTUFor returns the path MTU of n bytes; ok is false if there is none: see [qpstate.MTUFor].
+func MTUFor(n int) (mtu MTU, ok bool) { return qpstate.MTUFor(n) }
+
+// GIDFrom returns the GID of an IP address: see [qpstate.GIDFrom].
+func GIDFrom(ip netip.Addr) GID { return qpstate.GIDFrom(ip) }
 
 // ParseGID reads a GID as RDMA tools print it: see [qpstate.ParseGID].
 func ParseGID(text string) (GID, error) { return qpstate.ParseGID(text) }

@@ -1,0 +1,119 @@
+// Command discovery is an example of UD queue pairs and multicast: programs find each other by
+// name, without an address, a server or TCP.
+//
+//	discovery offer printer "room 7, second floor"    on any hosts of a network
+//	discovery find printer                            on another
+//
+// Everybody is a member of one multicast group. A question goes to the group: it has the name,
+// and the GID and QPN of the one who asks. Who offers that name answers the asker alone. UD
+// loses datagrams silently, so the question is repeated.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	_ "github.com/rawverbs/rawverbs/softroce" // soft0, for hosts without an RDMA device
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+const (
+	group    = "239.18.5.15"
+	qkey     = 0x1851 // both ends': the device drops datagrams with another
+	queued   = 64     // receives that stay posted
+	grhSize  = 40     // what UD puts before the data
+	size     = 1024   // of a datagram's data: fits the smallest MTU of RoCE
+	interval = 200 * time.Millisecond
+)
+
+// datagram is a question, or with Text an answer.
+type datagram struct {
+	Name string
+	Text string
+	GID  verbs.GID // the asker's
+	QPN  uint32
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "discovery:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	offers := len(args) == 3 && args[0] == "offer"
+	if !offers && (len(args) != 2 || args[0] != "find") {
+		return errors.New("try: discovery offer NAME TEXT | find NAME")
+	}
+	m, err := join("")
+	if err != nil {
+		return err
+	}
+	if offers {
+		err = m.offer(ctx, args[1], args[2])
+	} else {
+		var text string
+		var took time.Duration
+		if text, took, err = m.find(ctx, args[1], 10); err == nil {
+			_, err = fmt.Fprintf(out, "%s: %s (found in %v)\n", args[1], text, took.Round(time.Microsecond))
+		}
+	}
+	return errors.Join(err, m.leave())
+}
+
+// offer answers the questions for a name until ctx ends.
+func (m *member) offer(ctx context.Context, name, text string) error {
+	for {
+		d, ok, err := m.receive(ctx)
+		if err != nil {
+			return err
+		}
+		if !ok || d.Name != name || d.Text != "" {
+			continue
+		}
+		// A GID that leads nowhere is the asker's own loss.
+		if ah, err := m.pd.CreateAHContext(ctx, m.gid.To(d.GID)); err == nil {
+			err = errors.Join(m.send(ctx, ah, d.QPN, datagram{Name: name, Text: text}), ah.Close())
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// find asks for a name until somebody answers, at most tries times. It returns the answer and
+// the time from the first question to it.
+func (m *member) find(ctx context.Context, name string, tries int) (text string, took time.Duration, err error) {
+	began := time.Now()
+	question := datagram{Name: name, GID: m.gid.GID, QPN: m.qp.QPN()}
+	for range tries {
+		if err := m.send(ctx, m.group, verbs.MulticastQPN, question); err != nil {
+			return "", 0, err
+		}
+		round, cancel := context.WithTimeout(ctx, interval)
+		for round.Err() == nil {
+			d, ok, err := m.receive(round)
+			if err == nil && ok && d.Name == name && d.Text != "" { // not a question, such as one's own
+				cancel()
+				return d.Text, time.Since(began), nil
+			}
+			if err != nil && round.Err() == nil {
+				cancel()
+				return "", 0, err
+			}
+		}
+		cancel()
+		if ctx.Err() != nil {
+			return "", 0, context.Cause(ctx)
+		}
+	}
+	return "", 0, fmt.Errorf("nobody offers %q; is a discovery offer running in this network, on an RDMA device of the same kind of address?", name)
+}

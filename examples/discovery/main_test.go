@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rawverbs/rawverbs/examples/internal/testdevice"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+func joinGroup(t *testing.T) *member {
+	m, err := join(testdevice.Open(t).Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.leave(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// offerUntilEnd has a member offer a name until the test ends.
+func offerUntilEnd(t *testing.T, m *member, name, text string) {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- m.offer(ctx, name, text) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFind(t *testing.T) {
+	for i := range 3 {
+		offerUntilEnd(t, joinGroup(t), fmt.Sprint("name ", i), fmt.Sprint("text ", i))
+	}
+	m := joinGroup(t)
+	for i := range 3 {
+		text, took, err := m.find(t.Context(), fmt.Sprint("name ", i), 10)
+		if err != nil || text != fmt.Sprint("text ", i) || took <= 0 {
+			t.Errorf("%q after %v, %v", text, took, err)
+		}
+	}
+	if text, _, err := m.find(t.Context(), "nothing", 2); err == nil || !strings.Contains(err.Error(), "nothing") {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestStrangeDatagrams sends what is not a question to the group before the question.
+func TestStrangeDatagrams(t *testing.T) {
+	offerUntilEnd(t, joinGroup(t), "name", "text")
+	m := joinGroup(t)
+	for _, d := range []datagram{
+		{},
+		{Name: "name", GID: m.gid.GID, QPN: 1 << 24},
+		{Name: "name", QPN: 1}, // no GID to answer to
+		{Name: "name", Text: "an answer to nobody's question"},
+	} {
+		if err := m.send(t.Context(), m.group, verbs.MulticastQPN, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.send(t.Context(), m.group, verbs.MulticastQPN, datagram{Name: strings.Repeat("x", size)}); err == nil {
+		t.Error("a datagram that is too long was sent")
+	}
+	other := joinGroup(t)
+	if text, _, err := other.find(t.Context(), "name", 10); err != nil || text != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestWrongArguments(t *testing.T) {
+	for _, args := range [][]string{nil, {"find"}, {"offer", "x"}, {"lose", "x", "y"}} {
+		var out bytes.Buffer
+		if err := run(t.Context(), args, &out); err == nil || !strings.Contains(err.Error(), "try: discovery") {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	if _, err := join("nodevice"); err == nil || !strings.Contains(err.Error(), "nodevice") {
+		t.Error(err)
+	}
+}

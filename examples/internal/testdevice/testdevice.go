@@ -1,0 +1,24 @@
+// Package testdevice opens the device that the examples are tested on: soft0, or with the build
+// tag rdma the one that the variable RDMA_TEST_DEVICE names, as make test-rxe sets it.
+package testdevice
+
+import (
+	"testing"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Open opens the device. The end of the test closes it.
+func Open(t testing.TB) *verbs.Device {
+	t.Helper()
+	dev, err := verbs.Open(name(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev
+}
