@@ -73,14 +73,6 @@ type Listener struct {
 }
 
 // Listen listens on the TCP address "host:port" or ":port". Port 0 takes any free port;
-// withCause makes an error that came of ctx's end match ctx's Err and its cause, too.
-func withCause(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		return err
-	}
-	return stderrors.Join(err, ctx.Err(), context.Cause(ctx))
-}
-
 // Addr returns it. Accepted connections use opts. The error is an [*AddressError].
 func Listen(ctx context.Context, address string, opts Options) (*Listener, error) {
 	if err := checkAddress(address, 0); err != nil {
@@ -196,4 +188,12 @@ func tryListen(address string, err error) string {
 func isTimeout(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) && e.Timeout()
+}
+
+// withCause adds ctx's Err and its cause to an error if ctx has ended.
+func withCause(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return stderrors.Join(err, ctx.Err(), context.Cause(ctx))
 }

@@ -142,18 +142,20 @@ func (x *stress) run(length time.Duration) {
 // counted once.
 func (x *stress) add(ctx context.Context) error {
 	_, err := x.c.FetchAdd(ctx, x.remote, 8, 1)
+	result := err
 	var flying *InFlightError
 	if errors.As(err, &flying) {
-		wc, waited := flying.Wait(x.t.Context())
-		switch {
-		case waited != nil || wc.Status != verbs.WCSuccess:
+		var wc verbs.WC
+		if wc, result = flying.Wait(x.t.Context()); result == nil {
+			result = wc.Err()
+		} else {
 			x.lost.Add(1)
-		default:
-			x.added.Add(1)
 		}
-	} else if errors.As(err, new(*verbs.WCError)) {
+	}
+	switch {
+	case errors.As(result, new(*verbs.WCError)):
 		x.lost.Add(1)
-	} else if err == nil {
+	case result == nil:
 		x.added.Add(1)
 	}
 	return err

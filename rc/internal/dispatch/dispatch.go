@@ -40,13 +40,6 @@ type Dispatcher struct {
 // errNudged ends the turn of a leader, who then hands out what there is.
 var errNudged = errors.New("another goroutine needs what was polled")
 
-// overdue is a context that has ended: for a look without a wait.
-var overdue = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 // New returns a dispatcher that several routes share. A completion of a queue pair
 // without a route is dropped.
 func New(cq *verbs.CQ) *Dispatcher {

@@ -211,6 +211,7 @@ func (s *stream) postOne() {
 	s.nextID++
 	fence := rng.IntN(8) == 0
 	remote := rng.IntN(s.max + 1) // in one of the two areas
+	third := rng.IntN(3)
 	switch kind := rng.IntN(10); {
 	case kind < 2: // SEND
 		wr.Opcode, op.opcode = verbs.OpSend, verbs.WCSend
@@ -236,12 +237,12 @@ func (s *stream) postOne() {
 		op.want = bytes.Clone(s.shadow[remote : remote+n])
 		src = op.landing
 		clear(s.from.mem[src : src+n])
-	case kind < 9 && rng.IntN(3) == 0: // ATOMIC WRITE
+	case kind == 8 && third == 0: // ATOMIC WRITE
 		remote, n = s.words+8*rng.IntN(modelWords), 8
 		src = s.noise + rng.IntN(s.max-7)
 		wr.Opcode, op.opcode = verbs.OpAtomicWrite, verbs.WCAtomicWrite
 		copy(s.shadow[remote:], s.from.mem[src:src+8])
-	case kind < 9 && rng.IntN(3) == 0: // FLUSH
+	case kind == 8 && third == 1: // FLUSH
 		wr.Opcode, op.opcode, n = verbs.OpFlush, verbs.WCFlush, 0
 		wr.Flush = verbs.Flush{Type: verbs.FlushGlobal, Level: verbs.FlushLevel(rng.IntN(2)), Length: uint32(s.max)}
 	default:

@@ -89,11 +89,13 @@ func (qp *QP) serveFlush(f *packet.FETH, h *packet.RETH) packet.Syndrome {
 	if mr == nil {
 		return packet.NAKRemoteAccess
 	}
-	va, n, fits := h.VA(), 0, true
-	if f.Level() == verbs.FlushMR {
-		va = mr.Addr()
-	} else if n, fits = messageLength(h); !fits {
-		return packet.NAKInvalidRequest
+	va, n := mr.Addr(), 0
+	if f.Level() != verbs.FlushMR {
+		var fits bool
+		if n, fits = messageLength(h); !fits {
+			return packet.NAKInvalidRequest
+		}
+		va = h.VA()
 	}
 	if !mr.allows(qp.pd, va, n, need) {
 		return packet.NAKRemoteAccess
