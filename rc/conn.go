@@ -221,9 +221,10 @@ func (c *Conn) RecvNote(ctx context.Context, name string) (oob.Note, error) {
 // SetExchangeLogger sets the Logger of later messages over TCP.
 func (c *Conn) SetExchangeLogger(log *slog.Logger) { c.tcp.SetObserver(events{log}.exchanged()) }
 
-// Finish meets the peer in the barrier "done": after it both may close, and
-// neither takes the other's closing for a failure. From then on nobody watches the peer:
-// waits no longer end when it is gone.
+// Finish meets the peer in the barrier "done": after it both may close, and neither takes the
+// other's closing for a failure. The peer's WaitRecv returns io.EOF, so wait for the completions
+// of what you sent before Finish. From then on nobody watches the peer: waits no longer end when
+// it is gone.
 func (c *Conn) Finish(ctx context.Context) error {
 	if c.cfg.Exchange != nil {
 		return nil

@@ -27,6 +27,12 @@
 // [Conn.QP] and take the completions from [Conn.WaitSends] and [Conn.WaitRecvs]. Both ways work
 // beside each other.
 //
+// # Servers
+//
+// [Listen], [Listener.Accept] and [Incoming.Connect] make one Conn at a time, each with objects
+// of its own. A [Server] has one domain, one set of completion queues, and memory that is
+// registered once, for all its Conns; [Server.Serve] runs a handler for each and ends gracefully.
+//
 // # Watching
 //
 // Config.Logger gets a record for each thing that happens. Its attributes are "event", the kind

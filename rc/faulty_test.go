@@ -118,6 +118,9 @@ func (f *faulty) CreateCQ(init verbs.ProviderCQInit) (verbs.ProviderCQ, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cqs++
+	if f.pause == 0 {
+		return cq, nil // with its optional interfaces, which on libibverbs a wait needs
+	}
 	return &faultyCQ{ProviderCQ: cq, pause: f.pause, wake: init.Wake}, nil
 }
 
@@ -153,7 +156,9 @@ func (pd *faultyPD) CreateSRQ(init verbs.SRQInit) (verbs.ProviderSRQ, error) {
 }
 
 func (pd *faultyPD) CreateQP(init verbs.ProviderQPInit) (verbs.ProviderQP, error) {
-	init.SendCQ, init.RecvCQ = init.SendCQ.(*faultyCQ).ProviderCQ, init.RecvCQ.(*faultyCQ).ProviderCQ
+	if cq, faulty := init.SendCQ.(*faultyCQ); faulty {
+		init.SendCQ, init.RecvCQ = cq.ProviderCQ, init.RecvCQ.(*faultyCQ).ProviderCQ
+	}
 	return pd.ProviderPD.CreateQP(init)
 }
 
@@ -166,9 +171,6 @@ type faultyCQ struct {
 }
 
 func (cq *faultyCQ) Poll(wcs []verbs.WC) (int, error) {
-	if cq.pause == 0 {
-		return cq.ProviderCQ.Poll(wcs)
-	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if rest := cq.pause - time.Since(cq.last); rest > 0 {

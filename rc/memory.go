@@ -39,11 +39,10 @@ func (c *Conn) register(name string, access verbs.Access, reg func(verbs.Access)
 	return c.resources.register(name, func() (*verbs.MR, error) { return reg(access) })
 }
 
-// Share offers a region to the peer under a unique name of 1 to oob.MaxRegionName bytes. Call
-// Share in Config.Prepare: the regions are exchanged right after Prepare, so the peer does not
-// get a region that is shared later. The peer may do what the region's access says. A region
-// of a [Server] is shared in such a way that no other client can use it by the same key. What
-// cannot be shared ends the connecting.
+// Share offers a region to the peer under a unique name of 1 to oob.MaxRegionName bytes, with
+// the remote rights that it was registered with. Call Share in Config.Prepare, because the
+// regions are exchanged right after it. A region of a [Server] gets a key for this peer alone;
+// if that fails, connecting does.
 func (c *Conn) Share(name string, mr *verbs.MR) {
 	region := oob.Region{Name: name, Addr: mr.Addr(), RKey: mr.RKey(), Length: uint64(mr.Len())}
 	if c.server != nil {

@@ -19,17 +19,15 @@ import (
 // errStopping is what clients get when the server ends before they do.
 var errStopping = errors.New("the server is being stopped; try: again later")
 
-// Serve accepts clients of l until ctx ends, and runs handler for each in a goroutine. Serve
-// closes l, and returns when all handlers have returned and all Conns are closed.
+// Serve accepts clients of l until ctx ends, and runs handler for each in a goroutine. It closes
+// l, and returns when all handlers have returned and all Conns are closed.
 //
-// handler's context is ctx. If handler returns nil, Serve calls Finish unless handler did; the
-// same holds for an io.EOF of WaitRecv. Any other error is sent to the client and logged. A
-// panic of handler ends the process, as in every goroutine.
+// If handler returns nil, or the io.EOF of WaitRecv, Serve meets the client's Finish. Serve sends
+// any other error to the client and logs it. A panic ends the process.
 //
-// When ctx ends, no client is let in any more, and handlers have Grace to return. Then their
-// Conns are closed, so that their waits end with net.ErrClosed. Serve returns nil if all
-// clients were done in time. Otherwise the error says how many were not, or is the failure of l,
-// or the *[AsyncError] of a device that is lost.
+// handler's context ends with ctx. Handlers then have Grace to return, before Serve closes their
+// Conns. Serve returns nil if all clients were done by then. Otherwise the error says how many
+// were not, or is the failure of l, or the *[AsyncError] of a device that is lost.
 func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Context, *Conn) error) error {
 	defer l.Close()
 	if !s.begin() {

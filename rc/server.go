@@ -17,29 +17,25 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// ServerConfig holds the choices for a server.
+// ServerConfig holds the choices for a server. Of Config, SRQ is one for all Conns, and Exchange,
+// Job, Program and Params are unset.
 type ServerConfig struct {
-	Config                 // of each Conn; SRQ is one for all of them, and Exchange is unset
-	MaxConns int           // clients at a time; more are refused, with this figure; 0 is 64
-	Grace    time.Duration // that handlers have to return once Serve's context ended; 0 is 5 s, less than 0 none
-
-	// Unread gets the receives of a closing Conn that completed and that its handler did not
-	// take: post them again, or the SRQ has ever fewer. nil drops them.
-	Unread func(verbs.WC)
+	Config
+	MaxConns int            // clients at a time; more are refused, and told this figure; 0 is 64
+	Grace    time.Duration  // for handlers to return after Serve's context ended; 0 is 5 s, less than 0 none
+	Unread   func(verbs.WC) // gets the SRQ's receives that a closing Conn leaves, to post them again; nil drops them
 }
 
-// Server has what its connections share: a device, a protection domain, completion queues that
-// are deep enough for MaxConns, memory that is registered once, and an SRQ if Config.SRQ is
-// set. [NewServer] makes it; it is valid until Close.
+// Server has what its connections share: a device, a protection domain, completion queues for
+// MaxConns, memory that is registered once, and an SRQ if Config.SRQ is set. [NewServer] makes
+// it; it is valid until Close. Its methods may be called by several goroutines at once.
 //
-// Config.Prepare runs for each client: it shares regions of the Server or of the Conn
-// ([Conn.Share]), and posts receives. What is shared is bound to the client's queue pair by a
-// memory window of type 2, so a key that another client learns opens nothing to it. Where the
-// device has no such windows, and for Conns of several queue pairs, each Conn has a protection
-// domain of its own. Share then registers the Server's region there anew, an SRQ is refused,
-// and requests of the Conn must name memory that Conn.RegMR registered.
-//
-// Its methods may be called by several goroutines at once.
+// Config.Prepare runs for each client. It shares regions of the Server or of the Conn
+// ([Conn.Share]) and posts receives. A memory window of type 2 binds what is shared to the
+// client's queue pair: no other client can use the key. If the device has no such windows, or
+// QPs is more than 1, each Conn has a protection domain of its own. Share then registers the
+// Server's region there, an SRQ is refused, and the Conn's own requests need memory of
+// Conn.AllocMR or Conn.RegMR.
 type Server struct {
 	resources
 	conf     ServerConfig
@@ -130,9 +126,6 @@ func (s *Server) owns(mr *verbs.MR) bool {
 	_, known := s.shared.rightsOf(mr)
 	return known
 }
-
-// Device is the device in use.
-func (s *Server) Device() *verbs.Device { return s.dev }
 
 // SRQ is where the receives of all Conns are posted, nil if Config.SRQ is.
 func (s *Server) SRQ() *verbs.SRQ { return s.srq }
