@@ -277,7 +277,9 @@ func TestDoEndsWithTheConnection(t *testing.T) {
 			for range n {
 				go func() { errs <- c.Send(t.Context(), c.mr.Slice(0, 8)) }() // no receive is posted
 			}
-			time.Sleep(20 * time.Millisecond)
+			for began := time.Now(); c.sends.Flying() < 16 && time.Since(began) < 10*time.Second; {
+				time.Sleep(time.Millisecond)
+			}
 			test.end(c, s)
 			flying := 0
 			for range n {
