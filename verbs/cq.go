@@ -146,7 +146,7 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 	}
 	n, err := cq.p.Poll(wcs)
 	if err != nil {
-		return n, fail("ibv_poll_cq", cq.device, "", err)
+		return n, cq.fail("ibv_poll_cq", "", err)
 	}
 	return n, nil
 }
@@ -162,7 +162,7 @@ func (cq *CQ) PollEx(wcs []WCEx) (int, error) {
 	}
 	n, err := cq.p.PollEx(wcs)
 	if err != nil {
-		e := fail("ibv_start_poll", cq.device, "", err).(*Error)
+		e := cq.fail("ibv_start_poll", "", err).(*Error)
 		if e.Errno == syscall.EINVAL {
 			e.Hint = "a CQ made with CQInit.Ex"
 		}
@@ -184,7 +184,7 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 		err = cq.p.Arm(false) // a plain wait may have armed just before, and on some devices the last arm counts
 	}
 	if err != nil {
-		return fail("ibv_req_notify_cq", cq.device, "", err)
+		return cq.fail("ibv_req_notify_cq", "", err)
 	}
 	return nil
 }

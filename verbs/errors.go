@@ -5,6 +5,7 @@ package verbs
 
 import (
 	"fmt"
+	"net"
 	"syscall"
 
 	"github.com/pkg/errors"
@@ -69,7 +70,7 @@ type PostError struct {
 	Op     string // "ibv_post_send", "ibv_post_recv" or "ibv_post_srq_recv"
 	QPN    uint32 // 0 for an SRQ
 	Index  int    // into the slice that was posted
-	Err    error  // why: a syscall.Errno, or net.ErrClosed
+	Err    error  // why: a syscall.Errno, or net.ErrClosed to errors.Is
 	Reason string // the rule that was broken, as found after the refusal; "" if Err says it all, or none was found
 	Hint   string // what to try; "" for what Err suggests
 }
@@ -107,8 +108,21 @@ func fail(op, device, detail string, err error) error {
 		e.Errno, e.Err = errno, nil
 	}
 	e.Hint = hintFor(op, errnoOf(err))
+	if errors.Is(err, net.ErrClosed) {
+		e.Hint = closedHint
+	}
 	return e
 }
+
+// closedError is net.ErrClosed that names the object: the text of net.ErrClosed is about a
+// network connection.
+type closedError struct{ kind string }
+
+func (e closedError) Error() string { return "the " + e.kind + " is closed" }
+
+func (e closedError) Is(target error) bool { return target == net.ErrClosed }
+
+const closedHint = "closing it only after its last use"
 
 // otherDevice refuses to make an object of two devices'.
 func otherDevice(op, device, detail string) error {

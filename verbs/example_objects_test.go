@@ -75,7 +75,7 @@ func ExampleCQ() {
 	// IBV_WC_RECV of request 7: immediate 0xcafe
 	// more: 0
 	// nobody else will write
-	// ibv_poll_cq on soft0: use of closed network connection
+	// ibv_poll_cq on soft0: the CQ is closed; try: closing it only after its last use
 }
 
 // One channel serves many CQs: each wait gets the events of its own CQ.

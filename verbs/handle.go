@@ -101,7 +101,20 @@ func (h *handle) call(op, detail string, f func() error) error {
 	began := time.Now()
 	err := h.use(f)
 	h.logCall(op, detail, began, err)
-	return fail(op, h.device, detail, err)
+	return h.fail(op, detail, err)
+}
+
+// fail makes the error of a verb on the object from what a provider returned; nil stays nil.
+func (h *handle) fail(op, detail string, err error) error {
+	return fail(op, h.device, detail, h.named(err))
+}
+
+// named names the object in a provider's net.ErrClosed.
+func (h *handle) named(err error) error {
+	if err == net.ErrClosed {
+		return closedError{h.kind}
+	}
+	return err
 }
 
 // use runs f while the object cannot be closed; net.ErrClosed if it already is.
@@ -109,7 +122,7 @@ func (h *handle) use(f func() error) error {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if h.closed {
-		return net.ErrClosed
+		return closedError{h.kind}
 	}
 	return f()
 }
@@ -120,7 +133,7 @@ func (h *handle) begin(op string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return net.ErrClosed
+		return closedError{h.kind}
 	}
 	if len(h.calls) == 0 {
 		h.calls, h.idle = make(map[string]int), make(chan struct{})
@@ -201,7 +214,7 @@ func (h *handle) adopt(kind string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return net.ErrClosed
+		return closedError{h.kind}
 	}
 	if h.children == nil {
 		h.children = make(map[string]int)

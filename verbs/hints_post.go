@@ -6,7 +6,10 @@ package verbs
 
 import (
 	"fmt"
+	"net"
 	"syscall"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 )
@@ -19,13 +22,13 @@ func (f fault) found() bool { return f != fault{} }
 // sendRefused makes the error of a PostSend that took n requests.
 func (qp *QP) sendRefused(wrs []SendWR, n int, err error) error {
 	f := qp.sendFault(wrs[min(n, len(wrs)):], errnoOf(err))
-	return &PostError{Op: "ibv_post_send", QPN: qp.QPN(), Index: n, Err: err, Reason: f.reason, Hint: f.remedy}
+	return qp.refused(PostError{Op: "ibv_post_send", QPN: qp.QPN(), Index: n, Err: err}, f)
 }
 
 // recvRefused makes the error of a PostRecv that took n requests.
 func (qp *QP) recvRefused(wrs []RecvWR, n int, err error) error {
 	f := qp.recvFault(wrs[min(n, len(wrs)):], errnoOf(err))
-	return &PostError{Op: "ibv_post_recv", QPN: qp.QPN(), Index: n, Err: err, Reason: f.reason, Hint: f.remedy}
+	return qp.refused(PostError{Op: "ibv_post_recv", QPN: qp.QPN(), Index: n, Err: err}, f)
 }
 
 // recvRefused makes the error of a PostRecv that took n requests.
@@ -37,7 +40,16 @@ func (s *SRQ) recvRefused(wrs []RecvWR, n int, err error) error {
 			f = elementsFault(wrs[n].SGL, attr.MaxSGE, "SRQInit.MaxSGE")
 		}
 	}
-	return &PostError{Op: "ibv_post_srq_recv", Index: n, Err: err, Reason: f.reason, Hint: f.remedy}
+	return s.refused(PostError{Op: "ibv_post_srq_recv", Index: n, Err: err}, f)
+}
+
+// refused completes the error of a post to the object.
+func (h *handle) refused(e PostError, f fault) error {
+	if errors.Is(e.Err, net.ErrClosed) {
+		f.remedy = closedHint
+	}
+	e.Err, e.Reason, e.Hint = h.named(e.Err), f.reason, f.remedy
+	return &e
 }
 
 // sendFault finds the rule that the first of wrs broke, or any post in the queue pair's

@@ -4,7 +4,6 @@ package verbs
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 	"sync"
 	"syscall"
@@ -181,13 +180,11 @@ func (mr *MR) RKey() uint32 { return mr.p.RKey() }
 // SGE names n bytes of the region, from its byte off on. Like a slice expression it
 // panics if they are not all within the region, or more than 32 bits can count.
 func (mr *MR) SGE(off, n int) SGE {
-	if off < 0 || n < 0 || off > mr.length || n > mr.length-off {
-		panic(fmt.Sprintf("verbs: an SGE of [%d:%d+%d] of a region of %d bytes", off, off, n, mr.length))
+	sge, err := mr.Slice(off, n).SGE()
+	if err != nil {
+		panic("verbs: MR.SGE: " + err.Error())
 	}
-	if uint64(n) > math.MaxUint32 {
-		panic(fmt.Sprintf("verbs: an SGE of %d bytes: its length has 32 bits", n))
-	}
-	return SGE{Addr: mr.addr + uint64(off), Length: uint32(n), LKey: mr.LKey()}
+	return sge
 }
 
 // String prints address, length, keys and access.

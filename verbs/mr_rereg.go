@@ -52,7 +52,7 @@ func (mr *MR) Rereg(r Rereg) error {
 	if e, ok := err.(*Error); ok {
 		return e
 	}
-	return fail("ibv_rereg_mr", mr.device, r.Flags.String(), err)
+	return mr.fail("ibv_rereg_mr", r.Flags.String(), err)
 }
 
 func (mr *MR) rereg(r Rereg) error {

@@ -127,7 +127,7 @@ func (qp *QP) BindMW(id uint64, flags SendFlags, b MWBind) error {
 	if err == nil {
 		return nil
 	}
-	return fail("ibv_bind_mw", qp.device, b.String(), err)
+	return qp.fail("ibv_bind_mw", b.String(), err)
 }
 
 // Check refuses, with EINVAL, a bind that must not come near C: one that an

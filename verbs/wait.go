@@ -132,7 +132,7 @@ func (w *wait) polls() (n int, err error) {
 		return n, nil
 	}
 	if n, err = s.Spin(w.wcs, spinPolls); err != nil {
-		return n, fail("ibv_poll_cq", w.cq.device, "", err)
+		return n, w.cq.fail("ibv_poll_cq", "", err)
 	}
 	return n, nil
 }
@@ -160,7 +160,7 @@ func (w *wait) sleep(ctx context.Context) (int, error) {
 		case <-w.Owner.Done():
 			return 0, context.Cause(w.Owner)
 		case <-cq.gone:
-			return 0, fail("ibv_get_cq_event", cq.device, "", net.ErrClosed)
+			return 0, cq.fail("ibv_get_cq_event", "", net.ErrClosed)
 		default:
 			cq.sleep(ctx, w.Owner)
 		}
