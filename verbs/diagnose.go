@@ -52,6 +52,17 @@ func (qp *QP) explainModify(attr *QPAttr, mask QPAttrMask, err error) error {
 	return e
 }
 
+// forgotState reports whether the mask lacks STATE, though attr has a state that the queue pair
+// can move to, and the table forbids the mask without STATE. The rdma_rxe of some kernels accepts
+// such a call and leaves the queue pair in its state.
+func (qp *QP) forgotState(attr *QPAttr, mask QPAttrMask) bool {
+	if mask&(qpstate.MaskState|qpstate.MaskCurState) != 0 || attr.State == qp.state || attr.State == qpstate.Reset {
+		return false
+	}
+	_, move := qpstate.Lookup(qp.Type(), qp.state, attr.State)
+	return move && qpstate.Check(qp.Type(), qp.state, qp.state, mask) != nil
+}
+
 // stateHint is for a mask without STATE although a state was given: STATE was forgotten,
 // if the queue pair can go there. Else the state is left from before, and hint stays.
 func stateHint(t QPType, from, given QPState, mask QPAttrMask, hint string) string {

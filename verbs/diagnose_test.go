@@ -4,6 +4,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
@@ -67,5 +69,24 @@ func TestModifySaysThatStateWasIgnored(t *testing.T) {
 			attr.State, p.refuse = qpstate.SQD, refusal // there is no INIT→SQD
 			says(t, qp.Modify(&attr, noState), []string{"out of the mask; State SQD was ignored, because the mask lacks STATE"}, "put STATE")
 		})
+	}
+}
+
+// TestModifyRefusesAMaskWithoutState: the device accepts everything, as new kernels' rdma_rxe
+// accepts a mask without STATE.
+func TestModifyRefusesAMaskWithoutState(t *testing.T) {
+	qp, _, attr := paperRC(t)
+	const rtr = 0x129181
+	err := qp.Modify(&attr, rtr&^qpstate.MaskState)
+	says(t, err, []string{"EINVAL", "INIT→INIT", "put STATE into the mask: State RTR was ignored"})
+	if !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("%v is not EINVAL", err)
+	}
+	leftOver := QPAttr{State: qpstate.RTR, Access: AccessRemoteRead}
+	if err := qp.Modify(&leftOver, qpstate.MaskAccessFlags); err != nil {
+		t.Errorf("a State that is left over, and a mask that INIT→INIT allows: %v", err)
+	}
+	if err := qp.Modify(&attr, rtr); err != nil {
+		t.Errorf("with STATE: %v", err)
 	}
 }

@@ -110,9 +110,10 @@ func (qp *QP) RecvCQ() *CQ { return qp.init.RecvCQ }
 // SRQ is where its receives come from, nil if it has a receive queue of its own.
 func (qp *QP) SRQ() *SRQ { return qp.init.SRQ }
 
-// Modify applies the attributes that mask names. The device is asked first; if it
-// says EINVAL or EOPNOTSUPP, the error tells which bit or value the rules forbid, as far
-// as the table and the port's attributes tell. [qpstate.Machine] makes the masks.
+// Modify applies the attributes that mask names. It refuses a mask that the table forbids
+// because STATE is missing for the move to attr.State. It passes every other call to the
+// device. If the device returns EINVAL or EOPNOTSUPP, the error names the bit or the value that
+// the table or the port's attributes forbid. [qpstate.Machine] makes the masks.
 //
 // The error is an *[Error]. EINVAL is for a mask or a state that the table forbids (some
 // kernels: EOPNOTSUPP), with the *[qpstate.TransitionError] beneath, or for a value;
@@ -138,7 +139,7 @@ func (qp *QP) ModifyContext(ctx context.Context, attr *QPAttr, mask QPAttrMask) 
 		return fail(op, qp.device, qp.name()+", "+mask.Name(), ctxwatch.Err(ctx))
 	}
 	if err := qp.begin(op); err != nil {
-		return fail(op, qp.device, "", err)
+		return qp.fail(op, "", err)
 	}
 	select {
 	case qp.modifying <- struct{}{}:
@@ -154,14 +155,17 @@ func (qp *QP) ModifyContext(ctx context.Context, attr *QPAttr, mask QPAttrMask) 
 	if _, ok := err.(*Error); err == nil || ok {
 		return err
 	}
-	return fail(op, qp.device, qp.name()+", "+mask.Name(), err)
+	return qp.fail(op, qp.name()+", "+mask.Name(), err)
 }
 
 // modify is a call that has begun, and whose turn it is.
 func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	defer func() { <-qp.modifying }()
 	began := time.Now()
-	err := qp.p.Modify(attr, mask)
+	var err error = syscall.EINVAL
+	if !qp.forgotState(attr, mask) {
+		err = qp.p.Modify(attr, mask)
+	}
 	if err != nil {
 		err = qp.explainModify(attr, mask, err)
 	}
