@@ -6,7 +6,6 @@ package rc
 import (
 	stderrors "errors"
 	"io"
-	"net"
 
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 )
@@ -33,7 +32,7 @@ func (c *Conn) Close() error {
 	c.closing = true
 	connecting := c.connecting
 	c.mu.Unlock()
-	c.cancel(net.ErrClosed)
+	c.cancel(errClosed)
 	if connecting {
 		return nil
 	}
@@ -58,7 +57,7 @@ func (c *Conn) unwind() error {
 	errs = append(errs, c.free()...)
 	if first {
 		c.shutRoutes()
-		c.endRecvs(net.ErrClosed)
+		c.endRecvs(errClosed)
 		errs = append(errs, c.sayFarewell(), c.tcp.Close())
 	}
 	return stderrors.Join(errs...)

@@ -94,7 +94,7 @@ func (c *Conn) takeSteps(ctx context.Context) (err error) {
 func (c *Conn) settle(at string, err error) error {
 	c.mu.Lock()
 	if err == nil && c.closing {
-		err = net.ErrClosed
+		err = errClosed
 	}
 	c.connecting = err != nil
 	c.mu.Unlock()

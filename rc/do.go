@@ -5,12 +5,12 @@ package rc
 import (
 	"context"
 	"encoding/binary"
-	"net"
 
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -130,7 +130,7 @@ func (c *Conn) atomic(ctx context.Context, wr *verbs.SendWR, remote oob.Region, 
 // an atomic.
 func (c *Conn) request(ctx context.Context, pair *queuePair, wr *verbs.SendWR, one *verbs.SGE, before *uint64) (verbs.WC, error) {
 	if !c.begin() {
-		return verbs.WC{}, net.ErrClosed
+		return verbs.WC{}, errClosed
 	}
 	defer c.calls.Done()
 	if ctx.Err() != nil {
@@ -159,10 +159,10 @@ func (c *Conn) request(ctx context.Context, pair *queuePair, wr *verbs.SendWR, o
 	fill(req, wr, one)
 	if err := req.Start(ctx, owner); err != nil {
 		req.GiveBack()
-		return verbs.WC{}, err
+		return verbs.WC{}, tooEarly(err, pair.State())
 	}
 	if left, err := req.Finish(ctx, owner); err != nil {
-		return verbs.WC{}, &InFlightError{ID: req.UserID, Err: err, left: left}
+		return verbs.WC{}, inFlight(wr, left, err)
 	}
 	wc := req.WC
 	if before != nil {
@@ -170,6 +170,16 @@ func (c *Conn) request(ctx context.Context, pair *queuePair, wr *verbs.SendWR, o
 	}
 	req.GiveBack()
 	return wc, wc.Err()
+}
+
+// tooEarly changes the remedy of a send that was refused because the Conn is not connected: the
+// Conn moves its queue pairs itself.
+func tooEarly(err error, state verbs.QPState) error {
+	var refused *verbs.PostError
+	if state < qpstate.RTS && errors.As(err, &refused) && refused.Op == "ibv_post_send" {
+		refused.Hint = "sending after Dial or Connect has returned, because Config.Prepare can only post receives"
+	}
+	return err
 }
 
 // fill makes what the request posts.
@@ -214,7 +224,7 @@ func (c *Conn) resultMR() (*verbs.MR, error) {
 // within returns the address of n bytes of the peer's region, from its byte off on.
 func within(r oob.Region, off, n int) (uint64, error) {
 	if off < 0 || n < 0 || uint64(off) > r.Length || uint64(n) > r.Length-uint64(off) {
-		return 0, errors.Errorf("%d bytes at offset %d are not within the peer's region %q of %d bytes", n, off, r.Name, r.Length)
+		return 0, errors.Errorf("%d bytes at offset %d are not within the peer's region %q of %d bytes; try: fewer bytes, or a larger region", n, off, r.Name, r.Length)
 	}
 	return r.Addr + uint64(off), nil
 }
@@ -227,7 +237,7 @@ func elementOf(local verbs.MRSlice, needs verbs.Access) (verbs.SGE, error) {
 	}
 	sge, err := local.SGE()
 	if err == nil && local.MR.Access()&needs != needs {
-		err = errors.Errorf("the local region (%v) lacks %s, which the device needs to write to it", local.MR, needs.Name())
+		err = errors.Errorf("the local region (%v) lacks %s, which the device needs to write to it; try: registering it with verbs.AccessLocalWrite", local.MR, needs.Name())
 	}
 	return sge, err
 }

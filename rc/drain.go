@@ -6,7 +6,6 @@ package rc
 import (
 	"context"
 	stderrors "errors"
-	"net"
 	"time"
 
 	"github.com/pkg/errors"
@@ -32,7 +31,7 @@ const (
 // net.ErrClosed.
 func (c *Conn) Disconnect() error {
 	if !c.begin() {
-		return net.ErrClosed
+		return errClosed
 	}
 	defer c.calls.Done()
 	c.flushing.Store(true)

@@ -4,6 +4,7 @@ package rc
 
 import (
 	"fmt"
+	"net"
 
 	"github.com/pkg/errors"
 
@@ -48,6 +49,21 @@ func (e *PeerGoneError) Unwrap() []error { return []error{e.Closed, e.Err} }
 
 // errAborted is sent to the peer when a step of the connecting did not return.
 var errAborted = errors.New("the program left this step without an error (a panic?); its output may say why")
+
+var (
+	errClosed       error = closedError{"Conn"}
+	errServerClosed error = closedError{"Server"}
+)
+
+// closedError is net.ErrClosed that names the object: the text of net.ErrClosed is about a
+// network connection.
+type closedError struct{ object string }
+
+func (e closedError) Error() string {
+	return "the " + e.object + " is closed; try: closing it only after its last use"
+}
+
+func (closedError) Is(target error) bool { return target == net.ErrClosed }
 
 func errPortDown(device string, port uint8, state verbs.PortState) error {
 	return errors.Errorf("port %d of %s is %v; try: setting its network interface up (ip link set dev IFACE up; rdma link shows which)", port, device, state)

@@ -41,7 +41,7 @@ func ExampleConn_Write() {
 	fmt.Println(client.Read(ctx, mr.Slice(0, n), table, 4090))
 	// Output:
 	// one-sided, 0 before
-	// IBV_WR_RDMA_READ: 9 bytes at offset 4090 are not within the peer's region "table" of 4096 bytes
+	// IBV_WR_RDMA_READ: 9 bytes at offset 4090 are not within the peer's region "table" of 4096 bytes; try: fewer bytes, or a larger region
 }
 
 // A request that takes too long goes on after its wait: its memory belongs to the device until

@@ -5,6 +5,7 @@ package rc
 import (
 	"context"
 	"fmt"
+	"net"
 
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -17,12 +18,27 @@ type InFlightError struct {
 	ID  uint64 // of the request
 	Err error  // why the wait ended; errors.Is finds it
 
-	left *dispatch.Left
+	opcode verbs.Opcode // 0 for a receive
+	left   *dispatch.Left
 }
 
-// Error names the request and why the wait ended.
+// inFlight makes the error of a request, a receive if wr is nil. The dispatcher may have used the
+// place of the request again, so the error does not read it.
+func inFlight(wr *verbs.SendWR, left *dispatch.Left, err error) *InFlightError {
+	e := &InFlightError{Err: err, left: left}
+	if wr != nil {
+		e.ID, e.opcode = wr.ID, wr.Opcode
+	}
+	return e
+}
+
+// Error names the request, who owns its memory, and why the wait ended.
 func (e *InFlightError) Error() string {
-	return fmt.Sprintf("request %d is in flight, and its memory belongs to the device: %v", e.ID, e.Err)
+	name := "receive"
+	if e.opcode != 0 {
+		name = e.opcode.String()
+	}
+	return fmt.Sprintf("%s %d is in flight, and its memory belongs to the device until InFlightError.Wait returns: %v", name, e.ID, e.Err)
 }
 
 // Unwrap returns the reason.
@@ -30,4 +46,10 @@ func (e *InFlightError) Unwrap() error { return e.Err }
 
 // Wait waits for the request's completion, and returns it, failed or not. The error is that of
 // ctx's end, or net.ErrClosed after Close. Wait may run beside every method of the Conn.
-func (e *InFlightError) Wait(ctx context.Context) (verbs.WC, error) { return e.left.Wait(ctx) }
+func (e *InFlightError) Wait(ctx context.Context) (verbs.WC, error) {
+	wc, err := e.left.Wait(ctx)
+	if err == net.ErrClosed {
+		err = errClosed
+	}
+	return wc, err
+}

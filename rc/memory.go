@@ -4,7 +4,6 @@ package rc
 
 import (
 	"context"
-	"net"
 
 	"github.com/pkg/errors"
 
@@ -30,7 +29,7 @@ func (c *Conn) RegMR(name string, buf []byte, access verbs.Access) (*verbs.MR, e
 
 func (c *Conn) register(name string, access verbs.Access, reg func(verbs.Access) (*verbs.MR, error)) (*verbs.MR, error) {
 	if !c.begin() {
-		return nil, net.ErrClosed
+		return nil, errClosed
 	}
 	defer c.calls.Done()
 	if c.server != nil && c.server.binds() {

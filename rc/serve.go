@@ -31,7 +31,7 @@ var errStopping = errors.New("the server is being stopped; try: again later")
 func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Context, *Conn) error) error {
 	defer l.Close()
 	if !s.begin() {
-		return net.ErrClosed
+		return errServerClosed
 	}
 	defer s.end()
 	accepting, end := context.WithCancelCause(ctx)

@@ -5,7 +5,6 @@ package rc
 import (
 	"context"
 	stderrors "errors"
-	"net"
 	"sync"
 	"syscall"
 	"time"
@@ -163,7 +162,7 @@ func (s *Server) Close() error {
 	}
 	s.closed = true
 	s.stopEvents()
-	s.cancel(net.ErrClosed)
+	s.cancel(errServerClosed)
 	return stderrors.Join(s.free()...)
 }
 

@@ -4,7 +4,6 @@ package rc
 
 import (
 	"context"
-	"net"
 
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -54,7 +53,7 @@ func (c *Conn) waitOne(ctx, owner context.Context, r *dispatch.Route) (verbs.WC,
 
 func (c *Conn) wait(ctx, owner context.Context, r *dispatch.Route, wcs []verbs.WC) (int, error) {
 	if !c.begin() {
-		return 0, net.ErrClosed
+		return 0, errClosed
 	}
 	defer c.calls.Done()
 	return r.Read(ctx, owner, wcs)
