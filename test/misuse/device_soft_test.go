@@ -1,0 +1,15 @@
+//go:build !rdma
+
+package misuse_test
+
+import (
+	"testing"
+
+	_ "github.com/rawverbs/rawverbs/softroce"
+)
+
+// onSoft0 says that the tests run on the software device.
+const onSoft0 = true
+
+// testDevice is the device that the tests run on.
+func testDevice(*testing.T) string { return "soft0" }
