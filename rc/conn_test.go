@@ -463,12 +463,27 @@ func TestNotes(t *testing.T) {
 func TestNoAccessIsGrantedUnasked(t *testing.T) {
 	dev := openTestDevice(t)
 	s := &end{}
-	address := listen(t, Config{Device: dev, Prepare: s.prepare}, func(error) {})
-	c := &end{}
-	conn, err := Dial(t.Context(), address, Config{Device: dev, Prepare: c.prepare})
+	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer l.Close()
+	served := make(chan error, 1)
+	go func() { // and stays open: to close it would race with the client's completion
+		in, err := l.Accept(t.Context())
+		if err == nil {
+			if _, err = in.Hello(t.Context()); err == nil {
+				s.Conn, err = in.Connect(t.Context(), Config{Device: dev, Prepare: s.prepare})
+			}
+		}
+		served <- err
+	}()
+	c := &end{}
+	conn, err := Dial(t.Context(), l.Addr().String(), Config{Device: dev, Prepare: c.prepare})
+	if serr := <-served; err != nil || serr != nil {
+		t.Fatalf("client: %v; server: %v", err, serr)
+	}
+	defer s.Close()
 	defer conn.Close()
 	if err := c.QP().PostSend(c.writes(1)); err != nil {
 		t.Fatal(err)

@@ -234,6 +234,10 @@ func (p *endpoint) awaitReports(ctx context.Context, _ *rc.Conn) error {
 // finished: by then all messages are there.
 const laggard = 2 * time.Second
 
+// ownFailure is how long a measurement goes on after the peer has left. A peer whose request
+// was refused leaves at once, and the completion at this end says more than its leaving.
+const ownFailure = 100 * time.Millisecond
+
 var errLaggard = errors.New("the peer has finished, and this end waits for more")
 
 // watched measures, and meanwhile reads the peer's next message of n bytes. The
@@ -255,7 +259,11 @@ func (p *endpoint) watched(ctx context.Context, run *bench.Run, n int) (bench.Re
 		case <-next.came:
 		case <-next.until.Done():
 			if why = context.Cause(next.until); !p.leaves() {
-				giveUp(why)
+				select { // for a failed completion of this end's own
+				case <-measuring.Done():
+				case <-time.After(ownFailure):
+					giveUp(why)
+				}
 				return
 			}
 		}
