@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -48,7 +50,7 @@ func (e *InFlightError) Unwrap() error { return e.Err }
 // ctx's end, or net.ErrClosed after Close. Wait may run beside every method of the Conn.
 func (e *InFlightError) Wait(ctx context.Context) (verbs.WC, error) {
 	wc, err := e.left.Wait(ctx)
-	if err == net.ErrClosed {
+	if errors.Is(err, net.ErrClosed) {
 		err = errClosed
 	}
 	return wc, err
