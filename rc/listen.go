@@ -120,10 +120,6 @@ func (in *Incoming) TCP() *oob.Conn { return in.tcp }
 // Program and Params must be unset, because the hello carried the listener's. The error, and
 // what is left after it, are as those of [Dial]; the TCP connection is closed.
 func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
-	return in.connect(ctx, cfg, nil)
-}
-
-func (in *Incoming) connect(ctx context.Context, cfg Config, server *Server) (*Conn, error) {
 	if err := cfg.checkUnused(true); err != nil {
 		if cfg.Exchange == nil {
 			in.Refuse(err)
@@ -131,7 +127,11 @@ func (in *Incoming) connect(ctx context.Context, cfg Config, server *Server) (*C
 		in.Drop()
 		return nil, err
 	}
-	cfg = cfg.complete()
+	return in.connect(ctx, cfg.complete(), nil)
+}
+
+// connect is Connect with a Config that was checked and completed.
+func (in *Incoming) connect(ctx context.Context, cfg Config, server *Server) (*Conn, error) {
 	in.tcp.SetTimeout(cfg.Timeout)
 	in.SetLogger(cfg.Logger)
 	return connect(ctx, in.tcp, in.hello, cfg, server)

@@ -25,9 +25,10 @@ var errStopping = errors.New("the server is being stopped; try: again later")
 // If handler returns nil, or the io.EOF of WaitRecv, Serve meets the client's Finish. Serve sends
 // any other error to the client and logs it. A panic ends the process.
 //
-// handler's context ends with ctx. Handlers then have Grace to return, before Serve closes their
-// Conns. Serve returns nil if all clients were done by then. Otherwise the error says how many
-// were not, or is the failure of l, or the *[AsyncError] of a device that is lost.
+// handler's context ends with ctx, or when l fails. Handlers then have Grace to return, before
+// Serve closes their Conns. Serve returns nil if all clients were done by then. Otherwise the
+// error says how many were not, or is the failure of l, or the *[AsyncError] of a device that is
+// lost.
 func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Context, *Conn) error) error {
 	defer l.Close()
 	if !s.begin() {
@@ -41,6 +42,7 @@ func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Co
 	defer kill(nil)
 	v := &service{s: s, handler: handler, ctx: accepting, hard: hard}
 	err := v.accept(l)
+	failed := ctx.Err() == nil // not because ctx ended
 	end(err)
 	closeErr := l.Close()
 	timer := time.AfterFunc(max(s.conf.Grace, 0), func() { kill(errStopping) })
@@ -49,7 +51,7 @@ func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Co
 	switch late := v.late.Load(); {
 	case s.ctx.Err() != nil:
 		return context.Cause(s.ctx)
-	case ctx.Err() == nil:
+	case failed:
 		return err
 	case late > 0:
 		return errors.Errorf("rc: %d clients were still served %v after the end of Serve's context (%v), and their connections were closed", late, s.conf.Grace, context.Cause(ctx))

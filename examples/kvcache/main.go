@@ -75,10 +75,12 @@ func serve(ctx context.Context, dev *verbs.Device, listener *rc.Listener) error 
 	post := func(id uint64) error {
 		return server.SRQ().PostRecv([]verbs.RecvWR{{ID: id, SGL: []verbs.SGE{inbox.SGE(int(id)*putSize, putSize)}}})
 	}
+	timing := rc.DefaultTiming()
+	timing.RNRRetry = 6 // a client that takes no answers must not hold receives for ever
 	server, err := rc.NewServer(rc.ServerConfig{
 		MaxConns: maxConns,
 		Config: rc.Config{
-			Device: dev, Access: verbs.AccessRemoteRead, SRQ: &verbs.SRQInit{MaxWR: inboxes, MaxSGE: 1},
+			Device: dev, Timing: &timing, Access: verbs.AccessRemoteRead, SRQ: &verbs.SRQInit{MaxWR: inboxes, MaxSGE: 1},
 			Prepare: func(c *rc.Conn) error { c.Share("slots", memory); return nil },
 		},
 		Unread: func(wc verbs.WC) { _ = post(wc.ID) }, // the client is gone
@@ -102,6 +104,9 @@ func serve(ctx context.Context, dev *verbs.Device, listener *rc.Listener) error 
 	return server.Serve(ctx, listener, func(ctx context.Context, c *rc.Conn) error {
 		for {
 			wc, err := c.WaitRecv(ctx)
+			if errors.As(err, new(*verbs.WCError)) { // the receive is used up all the same
+				return errors.Join(err, post(wc.ID))
+			}
 			if err != nil {
 				return err // io.EOF once the client has finished
 			}
