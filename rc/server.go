@@ -19,7 +19,7 @@ import (
 // ServerConfig holds the choices for a server. Of Config, SRQ is one for all Conns, and Exchange,
 // Job, Program and Params are unset.
 type ServerConfig struct {
-	Config
+	Config                  // of each Conn
 	MaxConns int            // clients at a time; more are refused, and told this figure; 0 is 64
 	Grace    time.Duration  // for handlers to return after Serve's context ended; 0 is 5 s, less than 0 none
 	Unread   func(verbs.WC) // gets the SRQ's receives that a closing Conn leaves, to post them again; nil drops them

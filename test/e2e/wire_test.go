@@ -200,20 +200,20 @@ func TestShownHeaders(t *testing.T) {
 		`UC SEND Only with Immediate +7  0x000018  0xfffffe  immediate 0x01020304, solicited$`,
 		`UC SEND Middle +256  0x000018  0x000000$`,
 		`UD SEND Only with Immediate +33  0x000019  0xfffffe  from QP 0x000019 Q_Key 0x11111111, immediate 0x00000005$`,
-		`RC RDMA WRITE Only with Immediate +2 .* RETH va 0x000055966c6d3100 rkey 0x000009f1 length 2, immediate 0x0a0b0c0d, ACK asked for$`,
-		`RC SEND Only with Invalidate +9 .* IETH rkey 0x080001e2, ACK asked for$`,
+		`RC RDMA WRITE Only with Immediate +2 .* RETH va 0x0000562a46e89100 rkey 0x000009fe length 2, immediate 0x0a0b0c0d, ACK asked for$`,
+		`RC SEND Only with Invalidate +9 .* IETH rkey 0x08000100, ACK asked for$`,
 		`RC RDMA READ response Only +11 .* AETH syndrome 0x1f \(ACK\) MSN 8$`,
-		`RC CmpSwap +0 .* AtomicETH va 0x000055966c6d3100 rkey 0x000009f1 swap 2 compare 1, ACK asked for$`,
-		`RC FetchAdd +0 .* rkey 0x000009f1 add 1, ACK asked for$`,
+		`RC CmpSwap +0 .* AtomicETH va 0x0000562a46e89100 rkey 0x000009fe swap 2 compare 1, ACK asked for$`,
+		`RC FetchAdd +0 .* rkey 0x000009fe add 1, ACK asked for$`,
 		`RC ATOMIC Acknowledge +0 .* MSN 9, was 506097522914230528$`,
-		`AETH syndrome 0x21 \(RNR NAK, timer 1\) MSN 10$`,
-		`AETH syndrome 0x62 \(NAK, remote access error\) MSN 11$`,
-		`^45 packets: `)
+		`AETH syndrome 0x21 \(RNR NAK, timer 1\) MSN 11$`,
+		`AETH syndrome 0x62 \(NAK, remote access error\) MSN 12$`,
+		`^49 packets: `)
 	if text := shown.stdout.String(); strings.Contains(text, "MALFORMED") {
 		t.Errorf("tshark takes a payload for another protocol, and the output shows that:\n%s", text)
 	}
 	limited := runScript(t, nil, "capture.sh", "--read", pcap, "-c", "2")
-	limited.ends(0, "… 43 more", "45 packets: ")
+	limited.ends(0, "… 47 more", "49 packets: ")
 	if n := strings.Count(limited.stdout.String(), "\n"); n != 5 { // the heading, 2 packets, the number of other packets, the sum
 		t.Errorf("-c 2 shows %d lines:\n%s", n, &limited.stdout)
 	}
