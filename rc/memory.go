@@ -44,17 +44,13 @@ func (c *Conn) register(name string, access verbs.Access, reg func(verbs.Access)
 // if that fails, connecting does.
 func (c *Conn) Share(name string, mr *verbs.MR) {
 	region := oob.Region{Name: name, Addr: mr.Addr(), RKey: mr.RKey(), Length: uint64(mr.Len())}
+	var err error
 	if c.server != nil {
-		var err error
-		if region.RKey, err = c.server.share(c, name, mr); err != nil {
-			err = errors.WithMessagef(err, "share the region %q", name)
-		}
-		c.mu.Lock()
-		c.shareErr = orErr(c.shareErr, err)
-		c.mu.Unlock()
+		region.RKey, err = c.server.share(c, name, mr)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.shareErr = orErr(c.shareErr, errors.WithMessagef(err, "share the region %q", name))
 	c.regions = append(c.regions, region)
 }
 

@@ -5,8 +5,8 @@
 //	discovery find printer                            on another
 //
 // Everybody is a member of one multicast group. A question goes to the group: it has the name,
-// and the GID and QPN of the one who asks. Who offers that name answers the asker alone. UD
-// loses datagrams silently, so the question is repeated.
+// and the GID and QPN of the asker. A member that offers the name answers the asker alone. UD
+// loses datagrams silently, so the asker repeats the question.
 package main
 
 import (

@@ -31,7 +31,7 @@ type Dispatcher struct {
 	first   *waiter           // of those who sleep
 	last    *waiter
 
-	turn     context.Context // of whoever leads, if routes share the dispatcher; Nudge ends it
+	turn     context.Context // of the leader, if routes share the dispatcher; Nudge ends it
 	endTurn  context.CancelCauseFunc
 	sweeps   uint64    // that were done
 	catching []*waiter // for a sweep
