@@ -70,13 +70,22 @@ type service struct {
 }
 
 func (v *service) accept(l *Listener) error {
+	limit := v.s.cfg.Timeout
+	if limit <= 0 {
+		limit = oob.DefaultTimeout
+	}
 	for {
 		in, err := l.Accept(v.ctx)
 		if err != nil {
 			return err
 		}
+		// Connections enter in the order in which they were accepted, so the one that is
+		// dropped for others is the oldest.
+		waiting, leave := v.s.lobby.Enter(v.ctx, limit)
 		v.clients.Go(func() {
-			if err := v.client(in); err != nil && !v.stopped(err) {
+			_, err := in.Hello(waiting)
+			leave()
+			if err = v.client(in, err); err != nil && !v.stopped(err) {
 				v.s.events.clientFailed(in.RemoteAddr(), err)
 			}
 		})
@@ -88,16 +97,9 @@ func (v *service) stopped(err error) bool {
 	return v.ctx.Err() != nil && (errors.Is(err, v.ctx.Err()) || errors.Is(err, context.Cause(v.ctx)) || errors.Is(err, net.ErrClosed))
 }
 
-// client serves one client from the hello to the end.
-func (v *service) client(in *Incoming) error {
+// client serves one client to the end; err is how the wait for its hello ended.
+func (v *service) client(in *Incoming, err error) error {
 	s := v.s
-	limit := s.cfg.Timeout
-	if limit <= 0 {
-		limit = oob.DefaultTimeout
-	}
-	waiting, leave := s.lobby.Enter(v.ctx, limit)
-	_, err := in.Hello(waiting)
-	leave()
 	if err == nil {
 		select {
 		case s.places <- struct{}{}:

@@ -107,6 +107,24 @@ type server struct {
 	places chan struct{} // one is filled for each client, from its hello on
 }
 
+// comer is a connection whose hello has not arrived yet.
+type comer struct {
+	*rc.Incoming
+	waiting context.Context // limits the wait for the hello
+	leave   func()          // ends the wait
+}
+
+// accept lets the next connection into the lobby. Connections enter in the order in which
+// they were accepted, so the one that is dropped for others is the oldest.
+func (s *server) accept(ctx context.Context, l *rc.Listener) (*comer, error) {
+	in, err := l.Accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	waiting, leave := s.lobby.Enter(ctx, s.Timeout)
+	return &comer{in, waiting, leave}, nil
+}
+
 // serveOne serves clients until the job of one has begun and is over. A connection that
 // begins no job, such as a port scanner, delays nobody and does not count.
 func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
@@ -115,7 +133,7 @@ func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 	var comers sync.WaitGroup
 	served := make(chan error, 1) // the result of the one client's job
 	for {
-		in, err := l.Accept(until)
+		in, err := s.accept(until, l)
 		if err != nil {
 			comers.Wait()
 			select {
@@ -149,7 +167,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 	defer clients.Wait()
 	var done, failed, cutShort atomic.Int32 // clients; those cut short failed by the end of ctx
 	for number := 1; ; number++ {
-		in, err := l.Accept(ctx)
+		in, err := s.accept(ctx, l)
 		if err != nil {
 			clients.Wait()
 			if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && cutShort.Load() == 0 {
@@ -175,7 +193,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 }
 
 // failed reports a client that does not end the server.
-func (s *server) failed(in *rc.Incoming, who string, err error) {
+func (s *server) failed(in *comer, who string, err error) {
 	event.ClientFailed.LogAt(slog.LevelError, s.all.With(slog.String("who", who)), "client failed",
 		slog.String("peer", in.RemoteAddr().String()), slog.String("error", err.Error()))
 }
@@ -205,7 +223,7 @@ func joblessIfStranger(err error) error {
 }
 
 // client serves one client from the hello to the end.
-func (s *server) client(ctx context.Context, in *rc.Incoming, who string) (err error) {
+func (s *server) client(ctx context.Context, in *comer, who string) (err error) {
 	defer func() { err = inOurWords(s.Peer.Name, err) }()
 	record := s.keep(who)
 	log := record.log
@@ -215,7 +233,7 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) (err e
 	if !s.Native() {
 		refuse = func(error) { in.Drop() }
 	}
-	hello, err := s.greet(ctx, in)
+	hello, err := s.greet(in)
 	if err != nil {
 		refuse(err)
 		return jobless{err}
@@ -259,14 +277,13 @@ func (s *server) client(ctx context.Context, in *rc.Incoming, who string) (err e
 // greet reads a client's hello and takes a place for the client. In a format without a
 // hello, this server's own choices stand for it, and greet waits for the first byte: in
 // all those formats the client writes at once.
-func (s *server) greet(ctx context.Context, in *rc.Incoming) (hello oob.Hello, err error) {
-	waiting, leave := s.lobby.Enter(ctx, s.Timeout)
+func (s *server) greet(in *comer) (hello oob.Hello, err error) {
 	if s.Native() {
-		hello, err = in.Hello(waiting)
+		hello, err = in.Hello(in.waiting)
 	} else {
-		hello.Job, err = s.Job.Name, in.AwaitFirst(waiting)
+		hello.Job, err = s.Job.Name, in.AwaitFirst(in.waiting)
 	}
-	leave()
+	in.leave()
 	if err != nil {
 		return hello, err
 	}
