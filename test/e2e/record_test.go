@@ -70,7 +70,7 @@ func kinds(t *testing.T) map[string][]kind {
 		if k.verb == "" && strings.TrimSpace(cells[3]) != "" {
 			k.verb = anyVerb
 		}
-		needed, _, _ := strings.Cut(cells[5], "as it is")
+		needed, _, _ := strings.Cut(cells[5], "sometimes")
 		k.needed, k.possible = names(needed), names(cells[5])
 		all[only(cells[1])] = append(all[only(cells[1])], k)
 	}
