@@ -120,7 +120,8 @@ func (c *Conn) Barrier(ctx context.Context, name string) error {
 	return nil
 }
 
-// SendNote sends n. It does not wait until the peer has received n.
+// SendNote sends n. It does not wait until the peer has received n. Any goroutine may send an
+// aside (see OnNote) at any time.
 func (c *Conn) SendNote(ctx context.Context, n Note) error {
 	frame, err := AppendNote(nil, n)
 	if err != nil {
@@ -203,7 +204,9 @@ func (c *Conn) send(ctx context.Context, step string, t MessageType, name string
 		defer cancel()
 		err = c.write(watched, frame)
 		if err == nil {
-			c.observe(began, true, message{Type: t, Name: name, Size: len(frame)})
+			if c.aside(t, name) == nil {
+				c.observe(began, true, message{Type: t, Name: name, Size: len(frame)})
+			}
 			return nil
 		}
 		if watched.Err() == nil {
