@@ -49,12 +49,13 @@ Exit status: 0 if the job succeeded; 1 if it failed; 2 for a wrong command line;
 			if err := cli.Positions(args[1:], &o.Options, &o.TCPPort, o.Peer.Port, 1); err != nil {
 				return err
 			}
-			o.Progress = out.Progress()
+			o.Progress, o.Ladder = out.Progress(), out.Drawing()
 			return run.Client(cmd.Context(), o)
 		},
 	}
 	o.Selection = cli.Select(cmd, run.ClientRole, os.Args[1:], func(f *pflag.FlagSet) {
 		cli.AddFlags(f, &o.Options, &out)
+		cli.AddLadder(f, &out)
 		f.StringVar(&o.Record, "record", "", "write the events of both ends to this file, on one clock, as JSON lines (docs/record.md)")
 	})
 	cmd.AddCommand(cli.Diagram())

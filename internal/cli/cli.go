@@ -41,9 +41,11 @@ const (
 type Output struct {
 	JSON    bool
 	Quiet   bool
+	Ladder  bool
 	Verbose int // how often -v was given
 
-	flush func() // writes buffered output; nil if nothing is buffered
+	flush  func()        // writes buffered output; nil if nothing is buffered
+	ladder *trace.Ladder // nil without --ladder
 }
 
 // AddFlags adds the flags of both commands to f.
@@ -57,10 +59,18 @@ func AddFlags(f *pflag.FlagSet, o *run.Options, out *Output) {
 	f.CountVarP(&out.Verbose, "verbose", "v", "show more: -v each event with its time, -vv also dumps, waits and memory")
 }
 
+// AddLadder adds the flag --ladder of the client, which stands in place of the story.
+func AddLadder(f *pflag.FlagSet, out *Output) {
+	f.BoolVar(&out.Ladder, "ladder", false, "draw both ends side by side while the job runs, in place of the story (docs/record.md)")
+}
+
+// Drawing returns the ladder that the Logger draws; nil without --ladder.
+func (o *Output) Drawing() *trace.Ladder { return o.ladder }
+
 // Progress returns the terminal for a progress bar: standard error, if both standard error
 // and standard output are terminals. Otherwise it returns nil.
 func (o *Output) Progress() io.Writer {
-	if o.JSON || o.Quiet || !cwriter.IsTerminal(int(os.Stdout.Fd())) || !cwriter.IsTerminal(int(os.Stderr.Fd())) {
+	if o.JSON || o.Quiet || o.Ladder || !cwriter.IsTerminal(int(os.Stdout.Fd())) || !cwriter.IsTerminal(int(os.Stderr.Fd())) {
 		return nil
 	}
 	return os.Stderr
@@ -212,6 +222,9 @@ func (o *Output) logger(w io.Writer) *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	case o.JSON:
 		return slog.New(trace.NewJSON(w, level))
+	case o.Ladder:
+		o.ladder = trace.NewLadder(w, colour())
+		return slog.New(o.ladder)
 	case o.Verbose > 0:
 		return slog.New(trace.NewNarration(w, level))
 	}

@@ -14,7 +14,8 @@ import (
 
 // Diagram returns the command that draws a file of --record.
 func Diagram() *cobra.Command {
-	return &cobra.Command{
+	var text bool
+	cmd := &cobra.Command{
 		Use:   "diagram <file>",
 		Short: "Draw a file of rdma_client --record as a sequence diagram in Mermaid's language",
 		Args:  cobra.ExactArgs(1),
@@ -28,7 +29,12 @@ func Diagram() *cobra.Command {
 			if err != nil {
 				return errors.WithMessagef(err, "%s", args[0])
 			}
+			if text {
+				return rec.WriteLadder(cmd.OutOrStdout(), colour())
+			}
 			return rec.WriteDiagram(cmd.OutOrStdout())
 		},
 	}
+	cmd.Flags().BoolVar(&text, "text", false, "draw it as text, like --ladder")
+	return cmd
 }

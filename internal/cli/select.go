@@ -19,6 +19,11 @@ func Select(cmd *cobra.Command, role run.Role, args []string, define func(*pflag
 	s, wrong := run.Select(role, args, define)
 	s.AddFlags(cmd.Flags(), define)
 	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
+	if cmd.Flags().Lookup("ladder") != nil {
+		for _, other := range []string{"json", "quiet", "verbose"} {
+			cmd.MarkFlagsMutuallyExclusive("ladder", other)
+		}
+	}
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		switch {
 		case c != cmd:

@@ -43,6 +43,9 @@ func Client(ctx context.Context, o ClientOptions) (err error) {
 				return err
 			}
 		}
+		if err := rec.follow(c); err != nil {
+			return err
+		}
 		return endpoint.Prepare(c)
 	}
 	endpoint.Configure(&cfg)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/lobby"
+	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc"
 )
@@ -31,8 +32,9 @@ type ClientOptions struct {
 	*Selection
 	Server   string // the server's address, without the port
 	TCPPort  int
-	Record   string    // file for the record of both ends; "" writes none
-	Progress io.Writer // a terminal for a progress bar; nil shows none
+	Record   string        // file for the record of both ends; "" writes none
+	Ladder   *trace.Ladder // draws both ends while the job runs; nil: none. Logger is its Handler
+	Progress io.Writer     // a terminal for a progress bar; nil shows none
 }
 
 // ServerOptions are what the server may choose.

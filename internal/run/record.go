@@ -1,5 +1,5 @@
-// The record of a run: the client keeps its events, fetches the server's at the end, and
-// writes both to the file of --record.
+// The events of both ends at the client: it keeps its own, fetches the server's at the end, and
+// writes both to the file of --record. With --ladder it draws both while the job runs.
 
 package run
 
@@ -7,6 +7,8 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"sync"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -19,25 +21,29 @@ import (
 
 // recording is a record that is being made. A nil one does nothing.
 type recording struct {
-	file    string
+	file    string        // "" if no file is written
+	ladder  *trace.Ladder // nil if none is drawn
 	header  trace.Header
 	keeper  *trace.Keeper
 	fetched *trace.Fetched
 }
 
-// record begins the record that o.Record asks for: from here on o.Logger also keeps what
-// it logs. Whether the file can be written is checked first.
+// record begins the record that o.Record or o.Ladder needs: from here on o.Logger also keeps
+// what it logs. Whether the file can be written is checked first.
 func (o *ClientOptions) record() (*recording, error) {
-	if o.Record == "" {
+	if o.Record == "" && o.Ladder == nil {
 		return nil, nil
 	}
-	file, err := job.Replaceable(o.Record)
-	if err != nil {
-		return nil, errors.WithMessage(err, "--record")
+	var file string
+	if o.Record != "" {
+		var err error
+		if file, err = job.Replaceable(o.Record); err != nil {
+			return nil, errors.WithMessage(err, "--record")
+		}
 	}
 	host, _ := os.Hostname() // a host without a name has ""
 	r := &recording{
-		file:   file,
+		file: file, ladder: o.Ladder,
 		keeper: trace.NewKeeper(trace.EndClient, trace.KeptByClient),
 		header: trace.Header{Job: o.Job.Name, Client: trace.Part{Program: o.Program, Host: host}},
 	}
@@ -50,7 +56,25 @@ func (r *recording) ask(cfg *rc.Config) {
 	if r != nil {
 		r.header.Client.Device = cfg.Device.Name()
 		cfg.Params[trace.Param] = trace.ParamValue
+		if r.ladder != nil {
+			r.ladder.Device(r.header.Client.Device)
+		}
 	}
+}
+
+// follow asks for the server's events while the job runs, if there is a ladder and the
+// server's hello offers them.
+func (r *recording) follow(conn *rc.Conn) error {
+	if r == nil || r.ladder == nil {
+		return nil
+	}
+	if conn.PeerHello().Params[trace.LadderParam] != trace.ParamValue {
+		r.ladder.Alone()
+		return nil
+	}
+	r.ladder.Follow()
+	conn.TCP().OnNote(trace.LadderNote, r.ladder.Take)
+	return conn.SendNote(conn.Context(), oob.Note{Name: trace.LadderNote})
 }
 
 // connected arranges that Close fetches the server's part, if the server gives it and the
@@ -83,6 +107,12 @@ func (r *recording) write(err *error, log *slog.Logger) {
 		return
 	}
 	rec, werr := r.finish(*err)
+	if r.ladder != nil && !errors.As(*err, new(job.UsageError)) {
+		_ = r.ladder.Finish(r.header.FailedEnd, r.header.Error) // the command reports what it could not print
+	}
+	if r.file == "" {
+		return
+	}
 	if werr == nil {
 		werr = job.ReplaceFile(r.file, rec)
 	}
@@ -103,7 +133,7 @@ func (r *recording) write(err *error, log *slog.Logger) {
 // finish makes the record.
 func (r *recording) finish(err error) (*trace.Record, error) {
 	if err != nil {
-		r.header.Error = err.Error()
+		r.header.Error, r.header.FailedEnd = err.Error(), failedEnd(err)
 	}
 	if r.fetched == nil && r.header.Server.Why == "" {
 		r.header.Server.Why = "the run failed before it could be fetched"
@@ -111,9 +141,21 @@ func (r *recording) finish(err error) (*trace.Record, error) {
 	return trace.NewRecord(r.header, r.keeper, r.fetched)
 }
 
+// failedEnd returns the end at which a client's run failed, "" if that is not known.
+func failedEnd(err error) string {
+	switch {
+	case errors.As(err, new(*oob.PeerError)), errors.As(err, new(*oob.ClosedError)):
+		return trace.EndServer
+	case errors.As(err, new(*oob.TimeoutError)):
+		return ""
+	}
+	return trace.EndClient
+}
+
 // giveRecord is the server's side: it keeps the events of one client from the accept on,
 // and gives them to the client if it asks.
 type giveRecord struct {
+	wanted bool // by the client's hello
 	keeper *trace.Keeper
 	part   trace.Part
 	log    *slog.Logger // with the keeper
@@ -132,15 +174,38 @@ func (s *server) keep(who string) *giveRecord {
 
 // asked drops the events if the client's hello does not ask for them.
 func (g *giveRecord) asked(hello oob.Hello) {
-	if hello.Params[trace.Param] != trace.ParamValue {
+	g.wanted = hello.Params[trace.Param] == trace.ParamValue
+	if !g.wanted {
 		g.keeper.Discard()
-		g.keeper = nil
 	}
+}
+
+// offer lets the client ask for the events while the job runs: it sends them ahead of each
+// message, and from time to time.
+func (g *giveRecord) offer(tcp *oob.Conn) {
+	var once sync.Once
+	tcp.OnNote(trace.LadderNote, func(oob.Note) {
+		once.Do(func() {
+			tcp.Precede(g.keeper.Feed().Notes)
+			go func() {
+				tick := time.NewTicker(trace.FeedInterval)
+				defer tick.Stop()
+				for {
+					select {
+					case <-tcp.Done():
+						return
+					case <-tick.C:
+						_ = tcp.SendNote(context.Background(), oob.Note{Name: trace.LadderNote}) // a failure ends the connection
+					}
+				}
+			}()
+		})
+	})
 }
 
 // connected arranges that Close gives the client the server's part.
 func (g *giveRecord) connected(ctx context.Context, conn *rc.Conn) {
-	if g.keeper == nil {
+	if !g.wanted {
 		return
 	}
 	conn.Farewell(func(limited context.Context, tcp *oob.Conn) error {

@@ -67,7 +67,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	defer stop()
 
 	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), rc.ListenConfig{
-		Program: o.Program, Params: job.Params{job.ParamMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue},
+		Program: o.Program, Params: job.Params{job.ParamMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue, trace.LadderParam: trace.ParamValue},
 		Timeout: o.Timeout, Logger: o.Logger,
 	})
 	if err != nil {
@@ -228,6 +228,7 @@ func (s *server) client(ctx context.Context, in *comer, who string) (err error) 
 	record := s.keep(who)
 	log := record.log
 	in.SetLogger(log)
+	record.offer(in.TCP())
 	event.ClientAccepted.Log(log, "client connected by TCP", slog.String("peer", in.RemoteAddr().String()))
 	refuse := in.Refuse
 	if !s.Native() {

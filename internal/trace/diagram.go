@@ -6,11 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
-	"unicode"
-
-	"github.com/rawverbs/rawverbs/internal/event"
 )
 
 // maxRows is how many rows a diagram has at most: a longer one is unreadable.
@@ -73,72 +69,34 @@ func (d *diagram) draw(e *Event) {
 
 // row returns the line of an event; "" draws nothing.
 func (d *diagram) row(e *Event) string {
-	peer := EndServer
-	if e.End == EndServer {
-		peer = EndClient
+	s := stepOf(e, d.both)
+	text := escaped(s.text)
+	switch s.kind {
+	case noStep:
+		return ""
+	case tcpArrow:
+		return fmt.Sprintf("%s-->>%s: %s", s.end, peerOf(s.end), text)
+	case requestStep:
+		return fmt.Sprintf("%s->>%s: %s", s.end, peerOf(s.end), text)
+	case moveStep:
+		if s.failed {
+			text += " refused"
+		}
 	}
-	text := func(name string) string { return plain(e.Attr(name).String()) }
-	switch e.Event {
-	case event.TCPMessage.Name():
-		what := text("message")
-		if name := text("name"); name != "" {
-			what += " “" + name + "”"
-		}
-		if e.Attr("sent").Bool() {
-			return fmt.Sprintf("%s-->>%s: %s", e.End, peer, what)
-		}
-		if !d.both {
-			return fmt.Sprintf("%s-->>%s: %s", peer, e.End, what)
-		}
-	case event.QPTransition.Name():
-		if e.Attr("error").Kind() == slog.KindString {
-			return fmt.Sprintf("Note over %s: %s refused", e.End, plain(e.Message))
-		}
-		return fmt.Sprintf("Note over %s: %s", e.End, plain(e.Message))
-	case event.SendPosted.Name():
-		what := strings.TrimPrefix(plain(e.Message), "post ")
-		if e.Attr("bytes").Kind() != slog.KindAny {
-			what += ", " + text("bytes") + " bytes"
-		}
-		if e.Verb == event.RecvPosted.Verb() {
-			return fmt.Sprintf("Note over %s: post %s", e.End, what)
-		}
-		if e.Attr("imm").Kind() != slog.KindAny {
-			what += ", immediate " + text("imm")
-		}
-		return fmt.Sprintf("%s->>%s: %s", e.End, peer, what)
-	case event.WRCompleted.Name():
-		if status := text("status"); status != "IBV_WC_SUCCESS" {
-			return fmt.Sprintf("Note over %s: completion %s, %s", e.End, text("wr_id"), status)
-		}
-		return fmt.Sprintf("Note over %s: completion %s", e.End, strings.TrimPrefix(text("opcode"), "IBV_WC_"))
-	case event.QPDrained.Name():
-		if n := e.Attr("flushed"); n.Kind() == slog.KindInt64 && n.Int64() > 0 {
-			return fmt.Sprintf("Note over %s: %d flushed", e.End, n.Int64())
-		}
-	case event.AsyncEvent.Name():
-		return fmt.Sprintf("Note over %s: event %s", e.End, plain(e.Message))
-	}
-	return ""
+	return fmt.Sprintf("Note over %s: %s", s.end, text)
 }
 
-// plain makes a text from another program safe within a row: printable, short, and
-// without the characters that end a row or a text.
-func plain(s string) string {
-	const longest = 60
+// plain makes a text from another program safe within a row.
+func plain(s string) string { return escaped(short(s)) }
+
+// escaped writes the characters that end a row or a text as Mermaid has them.
+func escaped(s string) string {
 	var out strings.Builder
-	for i, r := range []rune(s) {
-		if i == longest {
-			out.WriteString("…")
-			break
-		}
-		switch {
-		case r == '#' || r == ';' || r == '<' || r == '>' || r == '"' || r == '%':
+	for _, r := range s {
+		if strings.ContainsRune(`#;<>"%`, r) {
 			fmt.Fprintf(&out, "#%d;", r)
-		case unicode.IsPrint(r):
+		} else {
 			out.WriteRune(r)
-		default:
-			out.WriteRune('·')
 		}
 	}
 	return out.String()

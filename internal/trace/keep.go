@@ -56,6 +56,7 @@ type kept struct {
 	full         bool // the head is
 	dropped      int
 	firstDropped time.Time
+	feed         *Feed // nil if there is none
 }
 
 // tailLine is a line that may yet be dropped.
@@ -129,6 +130,9 @@ func (k *kept) add(e *Event) {
 		return
 	}
 	line := bytes.Clone(k.enc.line(e))
+	if k.feed != nil {
+		k.feed.add(e, line)
+	}
 	headLimit := int(float64(k.limit) * headShare)
 	if k.full = k.full || k.headSize+len(line) > headLimit; !k.full {
 		k.head = append(k.head, line)

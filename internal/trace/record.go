@@ -34,9 +34,13 @@ type Header struct {
 	Job     string `json:"job"`
 	Done    bool   `json:"done"`            // the job succeeded
 	Error   string `json:"error,omitempty"` // why it did not succeed
-	Client  Part   `json:"client"`
-	Server  Part   `json:"server"`
-	Clock   *Clock `json:"clock,omitempty"` // nil if it was not measured
+
+	// FailedEnd is the end that failed first; "" if the job succeeded or the end is not known.
+	FailedEnd string `json:"failed_end,omitempty"`
+
+	Client Part   `json:"client"`
+	Server Part   `json:"server"`
+	Clock  *Clock `json:"clock,omitempty"` // nil if it was not measured
 }
 
 // Part says what a record has of one end.
@@ -157,6 +161,8 @@ func (h *Header) check() error {
 	switch {
 	case h.Done == (h.Error != ""):
 		return errors.Errorf("the job was done (%v), with the error %q", h.Done, h.Error)
+	case h.FailedEnd != "" && (h.Done || h.FailedEnd != EndClient && h.FailedEnd != EndServer):
+		return errors.Errorf("the job was done (%v), and the end %q failed", h.Done, h.FailedEnd)
 	case h.Clock == nil && h.Server.Present:
 		return errors.New("the server's events have no clock")
 	case h.Clock != nil && (h.Clock.Reference != EndClient || h.Clock.Rounds < 1 || h.Clock.Uncertainty < 0):

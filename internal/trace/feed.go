@@ -1,0 +1,110 @@
+// How the client gets the server's events while the job runs, for a ladder. The server's
+// hello offers it. The client sends an empty note "ladder" when it is ready. From then on
+// notes "ladder" of the server go ahead of each of its messages, and come ten times a second
+// besides. Each has the time at which it was made, then the events since the one before:
+//
+//	1767366245152267919
+//	{"time":…}
+//	{"time":…}
+
+package trace
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/oob"
+)
+
+// LadderParam is the parameter of the server's hello by which it offers its events for a
+// ladder, and the name of the notes. Its value is the Version of the events.
+const (
+	LadderParam = "ladder"
+	LadderNote  = LadderParam
+)
+
+// FeedInterval is how often the server sends its events if it has no message to send.
+const FeedInterval = 100 * time.Millisecond
+
+// maxFeed is how many bytes of events wait for a message at a server. More are left out.
+const maxFeed = KeptByServer
+
+// Feed has the events of a Keeper that are drawn in a ladder and were not sent yet.
+type Feed struct {
+	kept *kept
+	rest []byte // lines that wait
+}
+
+// Feed begins a feed, with the events that are kept. There is one feed of a Keeper.
+func (k *Keeper) Feed() *Feed {
+	k.kept.mu.Lock()
+	defer k.kept.mu.Unlock()
+	f := &Feed{kept: k.kept}
+	for _, line := range k.kept.head {
+		if e, err := parseEvent(line); err == nil {
+			f.add(&e, line)
+		}
+	}
+	k.kept.feed = f
+	return f
+}
+
+// add takes an event, as its line, if a ladder draws it. The lock of kept is held.
+func (f *Feed) add(e *Event, line []byte) {
+	if e.Level >= slog.LevelInfo && (isMessage(e) || stepOf(e, true).kind != noStep) && len(f.rest)+len(line) <= maxFeed && len(line) < pieceSize/2 {
+		f.rest = append(f.rest, line...)
+	}
+}
+
+// Notes returns the events that wait as notes, at least one.
+func (f *Feed) Notes() []oob.Note {
+	f.kept.mu.Lock()
+	defer f.kept.mu.Unlock()
+	var notes []oob.Note
+	for {
+		piece := f.rest
+		if len(piece) > pieceSize/2 { // the last newline ends a piece; each line is shorter than one
+			piece = piece[:bytes.LastIndexByte(piece[:pieceSize/2], '\n')+1]
+		}
+		f.rest = f.rest[len(piece):]
+		made := int64(0) // before the end, nothing is known of when the next piece's events were
+		if len(f.rest) == 0 {
+			made = f.kept.at(time.Now()).UnixNano()
+		}
+		notes = append(notes, oob.Note{Name: LadderNote, Data: append(fmt.Appendf(nil, "%d\n", made), piece...)})
+		if len(f.rest) == 0 {
+			f.rest = nil
+			return notes
+		}
+	}
+}
+
+// parseFeed reads a note of a feed, which is text from another host. upTo is the zero time if
+// the note does not say when it was made. A note without data is empty.
+func parseFeed(data []byte) (upTo time.Time, events []Event, err error) {
+	if len(data) == 0 {
+		return upTo, nil, nil
+	}
+	first, rest, _ := bytes.Cut(data, []byte("\n"))
+	made, err := strconv.ParseInt(string(first), 10, 64)
+	if err != nil || made < 0 {
+		return upTo, nil, errors.Errorf("the time %.32q is none", first)
+	}
+	if made > 0 {
+		upTo = time.Unix(0, made).UTC()
+	}
+	for line := range bytes.Lines(rest) {
+		e, err := parseEvent(line)
+		if err != nil {
+			return upTo, nil, err
+		}
+		e.End = EndServer
+		events = append(events, e)
+	}
+	return upTo, events, nil
+}

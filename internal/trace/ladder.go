@@ -1,0 +1,222 @@
+// The ladder: both ends of a run side by side, as text of 80 columns.
+
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// The columns of a ladder: at each side the states of an end's queue pairs, then the end's
+// lifeline, and between the lifelines the arrows and what the ends do.
+const (
+	ladderWidth = 80
+	stateWidth  = 10
+	innerWidth  = ladderWidth - 2*stateWidth - 2
+)
+
+const lifeline = "│"
+
+// maxSteps is how many posts and completions of each end a ladder draws before it only counts
+// them. A failure is always drawn.
+const maxSteps = 20
+
+// ladder draws steps as lines, one for each:
+//
+//	RESET→INIT│                                                          │
+//	          │-- hello ------------------------------------------------>│
+//	          │══ SEND, 5 bytes ════════════════════════════════════════>│
+//	          │                                         completion RECV  │
+//
+// A step that repeats the one before at the same end is counted.
+type ladder struct {
+	w      io.Writer
+	colour bool
+	names  map[string]string // what the head of the ladder calls each end; missing is the end itself
+	begun  bool              // the head is drawn
+	ends   map[string]*ladderEnd
+	err    error // of the first Write that failed
+}
+
+// ladderEnd is what a ladder remembers of one end.
+type ladderEnd struct {
+	last    step // the last one drawn
+	work    int  // posts and completions
+	omitted int  // steps since the last one drawn
+}
+
+func newLadder(w io.Writer, colour bool) *ladder {
+	return &ladder{w: w, colour: colour, names: map[string]string{}, ends: map[string]*ladderEnd{EndClient: {}, EndServer: {}}}
+}
+
+// WriteLadder draws the record as a ladder. Colour is for terminals. The error is w's.
+func (rec *Record) WriteLadder(w io.Writer, colour bool) error {
+	l := newLadder(w, colour)
+	l.names[EndClient] = participant(EndClient, rec.Client)
+	l.names[EndServer] = participant(EndServer, rec.Server)
+	both := rec.Client.Present && rec.Server.Present
+	for i := range rec.Events {
+		l.draw(stepOf(&rec.Events[i], both))
+	}
+	l.finish(rec.FailedEnd, rec.Error)
+	return l.err
+}
+
+// draw draws a step, or counts it.
+func (l *ladder) draw(s step) {
+	if s.kind == noStep {
+		return
+	}
+	e := l.ends[s.end]
+	if !s.failed {
+		work := s.kind == requestStep || s.kind == workStep
+		if work {
+			e.work++
+		}
+		if s == e.last || work && e.work > maxSteps {
+			e.omitted++
+			return
+		}
+	}
+	l.count(s.end)
+	e.last = s
+	switch s.kind {
+	case tcpArrow:
+		l.arrow(s, "-")
+	case requestStep:
+		l.arrow(s, "═")
+	case moveStep:
+		why := ""
+		if s.failed {
+			why = "refused: " + s.why
+		}
+		l.line(s.end, s.text, why, s.colour())
+	case workStep, noteStep:
+		l.line(s.end, "", s.text, s.colour())
+	}
+}
+
+// count draws how many steps of an end were not drawn since the last one.
+func (l *ladder) count(end string) {
+	if e := l.ends[end]; e.omitted > 0 {
+		l.line(end, "", fmt.Sprintf("… %d more like these", e.omitted), "")
+		e.omitted = 0
+	}
+}
+
+// finish ends the ladder. why is the reason for which the run failed, "" if it succeeded, and
+// end the end that failed, "" if that is not known.
+func (l *ladder) finish(end, why string) {
+	l.count(EndClient)
+	l.count(EndServer)
+	if why == "" {
+		l.print(l.paint("done", colourDone) + "\n")
+		return
+	}
+	text := "failed: " + oneColumnEach(Printable(why))
+	if end != "" {
+		l.line(end, "", "╳", colourFailed)
+		text = "the " + end + " " + text
+	}
+	for i, line := range wrap(text, ladderWidth) {
+		if i == 0 {
+			line = l.paint(line, colourFailed)
+		}
+		l.print(line + "\n")
+	}
+}
+
+// arrow draws a step from its end to the peer, with a shaft of one kind of line.
+func (l *ladder) arrow(s step, shaft string) {
+	label := " " + l.fitted(s.text, innerWidth-6) + " "
+	rest := strings.Repeat(shaft, innerWidth-3-columns(label))
+	var arrow string
+	if s.end == EndClient {
+		arrow = shaft + shaft + label + rest + ">"
+	} else {
+		arrow = "<" + rest + label + shaft + shaft
+	}
+	l.print(strings.Repeat(" ", stateWidth) + lifeline + l.paint(arrow, s.colour()) + lifeline + "\n")
+}
+
+// line draws what happens at one end: the move of a queue pair beside the end's lifeline, a
+// text on the other side of it.
+func (l *ladder) line(end, state, text, colour string) {
+	state = l.fitted(state, stateWidth)
+	text = l.fitted(text, innerWidth-2)
+	gap := func(width int, s string) string { return strings.Repeat(" ", width-columns(s)) }
+	state, stateGap := l.paint(state, colour), gap(stateWidth, state)
+	text, textGap := l.paint(text, colour), gap(innerWidth-2, text)
+	left, right := strings.Repeat(" ", stateWidth), ""
+	inner := " " + text + textGap + " "
+	if end == EndServer {
+		inner = " " + textGap + text + " "
+		right = state
+	} else {
+		left = stateGap + state
+	}
+	l.print(left + lifeline + inner + lifeline + right + "\n")
+}
+
+// head draws the names of the ends above their lifelines.
+func (l *ladder) head() {
+	client := l.fitted(cmp.Or(l.names[EndClient], EndClient), ladderWidth/2-1)
+	server := l.fitted(cmp.Or(l.names[EndServer], EndServer), ladderWidth/2-1)
+	left := stateWidth - min(stateWidth, columns(client)/2)
+	// The server's name ends as far from the right edge as the client's begins from the left.
+	gap := ladderWidth - left - columns(client) - columns(server) - (stateWidth - min(stateWidth, columns(server)/2))
+	l.print(strings.Repeat(" ", left) + client + strings.Repeat(" ", gap) + server + "\n")
+}
+
+func (l *ladder) print(text string) {
+	if !l.begun {
+		l.begun = true
+		l.head()
+	}
+	if _, err := io.WriteString(l.w, text); err != nil && l.err == nil {
+		l.err = err
+	}
+}
+
+// paint puts a text into a colour; "" is the terminal's own.
+func (l *ladder) paint(text, colour string) string {
+	if !l.colour || colour == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// fitted cuts a text that takes more than width columns.
+func (l *ladder) fitted(text string, width int) string {
+	text = oneColumnEach(text)
+	if columns(text) <= width {
+		return text
+	}
+	return fit(text, width-1) + "…"
+}
+
+// oneColumnEach replaces runes that take no column, so that a line of few columns has few
+// runes.
+func oneColumnEach(text string) string {
+	return strings.Map(func(r rune) rune {
+		if runeColumns(r) == 0 {
+			return '·'
+		}
+		return r
+	}, text)
+}
+
+// colour is that of a step's text.
+func (s *step) colour() string {
+	switch {
+	case s.failed:
+		return colourFailed
+	case s.kind == moveStep:
+		return colourState
+	case s.kind == requestStep, s.kind == workStep:
+		return colourData
+	}
+	return ""
+}

@@ -1,0 +1,187 @@
+package trace
+
+import (
+	"errors"
+	"flag"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/ladder/*.txt")
+
+// recorded reads the records of testdata/ladder: those of real runs on soft0, without what no
+// diagram draws.
+func recorded(t *testing.T) map[string]*Record {
+	t.Helper()
+	files, err := filepath.Glob("testdata/ladder/*.jsonl")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d records, %v", len(files), err)
+	}
+	all := map[string]*Record{}
+	for _, file := range files {
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := ReadRecord(f)
+		f.Close()
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all[strings.TrimSuffix(file, ".jsonl")] = rec
+	}
+	return all
+}
+
+func ladderOf(t *testing.T, rec *Record) string {
+	t.Helper()
+	var out strings.Builder
+	if err := rec.WriteLadder(&out, false); err != nil {
+		t.Fatal(err)
+	}
+	checkLadder(t, out.String())
+	return out.String()
+}
+
+// checkLadder checks that each line has at most 80 runes and columns, and that the lifelines
+// are below each other up to the end.
+func checkLadder(t *testing.T, text string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	end := slices.IndexFunc(lines, func(line string) bool { return line == "done" || regexp.MustCompile(`^(the (client|server) )?failed: `).MatchString(line) })
+	if end < 0 {
+		t.Errorf("no end:\n%s", text)
+	}
+	for i, line := range lines {
+		if columns(line) > ladderWidth || utf8.RuneCountInString(line) > ladderWidth {
+			t.Errorf("%d columns, %d runes: %q", columns(line), utf8.RuneCountInString(line), line)
+		}
+		if i == 0 || i >= end {
+			continue
+		}
+		runes := []rune(line) // in these tests a rune is a column before the second lifeline, or the line is wide
+		if len(runes) == columns(line) && (string(runes[stateWidth]) != lifeline || string(runes[stateWidth+innerWidth+1]) != lifeline) {
+			t.Errorf("no lifelines: %q", line)
+		}
+	}
+}
+
+// TestLadders compares the ladder of each recorded job with testdata/ladder. After a change:
+// go test ./internal/trace -run TestLadders -update, and review the difference.
+func TestLadders(t *testing.T) {
+	for name, rec := range recorded(t) {
+		got := ladderOf(t, rec)
+		if *update {
+			if err := os.WriteFile(name+".txt", []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(name + ".txt")
+		if err != nil || got != string(want) {
+			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, want)
+		}
+	}
+}
+
+// TestLadderHasEachStep compares ladders with sequence diagrams: what is not drawn is counted.
+func TestLadderHasEachStep(t *testing.T) {
+	counted := regexp.MustCompile(`… (\d+) more like these`)
+	for name, rec := range recorded(t) {
+		var mermaid strings.Builder
+		if err := rec.WriteDiagram(&mermaid); err != nil {
+			t.Fatal(err)
+		}
+		want := strings.Count(mermaid.String(), "\n") - 3 // the heading
+		if rec.Error != "" {
+			want--
+		}
+		got := 0
+		for line := range strings.Lines(ladderOf(t, rec)) {
+			switch m := counted.FindStringSubmatch(line); {
+			case m != nil:
+				n, _ := strconv.Atoi(m[1])
+				got += n
+			case strings.Contains(line, lifeline) && !strings.Contains(line, "╳"):
+				got++
+			}
+		}
+		if got != want || want > maxRows {
+			t.Errorf("%s: %d steps, %d rows", name, got, want)
+		}
+	}
+}
+
+// TestLadderOfTexts checks texts of another program: long, wide, and without width.
+func TestLadderOfTexts(t *testing.T) {
+	for _, text := range []string{"", strings.Repeat("x", 1000), strings.Repeat("世界", 50), strings.Repeat("\u0301", 500), "\x1b[31m\n│", "🌍", "\u202e"} {
+		rec := &Record{Header: Header{Error: "e " + text, FailedEnd: EndServer, Client: Part{Present: true, Device: text}, Server: Part{Present: true, Device: text}}}
+		for _, end := range []string{EndClient, EndServer} {
+			rec.Events = append(rec.Events,
+				Event{End: end, Event: "oob.message", Attrs: []slog.Attr{slog.Bool("sent", true), slog.String("message", text), slog.String("name", text)}},
+				Event{End: end, Event: "qp.transition", Message: text, Attrs: []slog.Attr{slog.String("error", text)}},
+				Event{End: end, Event: "wr.posted", Verb: "ibv_post_send", Message: "post " + text},
+				Event{End: end, Event: "wr.completed", Attrs: []slog.Attr{slog.Int("wr_id", 1), slog.String("status", text)}},
+				Event{End: end, Event: "async.event", Message: text},
+			)
+		}
+		got := ladderOf(t, rec)
+		if strings.ContainsAny(got, "\x1b\u202e\u0301") {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+// TestLadderOfFailures checks that failures are drawn where they happened, and always.
+func TestLadderOfFailures(t *testing.T) {
+	rec := &Record{Header: Header{Error: "the QP is broken", FailedEnd: EndServer, Client: Part{Present: true}, Server: Part{Present: true, Device: "rxe0"}}}
+	for range 100 {
+		rec.Events = append(rec.Events, Event{End: EndClient, Event: "wr.completed", Attrs: []slog.Attr{slog.Int("wr_id", 7), slog.String("status", "IBV_WC_SUCCESS"), slog.String("opcode", "IBV_WC_SEND")}})
+	}
+	rec.Events = append(rec.Events,
+		Event{End: EndClient, Event: "wr.completed", Attrs: []slog.Attr{slog.Int("wr_id", 8), slog.String("status", "IBV_WC_RETRY_EXC_ERR")}},
+		Event{End: EndServer, Event: "qp.transition", Message: "INIT→RTR", Attrs: []slog.Attr{slog.String("error", "EINVAL")}})
+	want := `       client                                                  server on rxe0
+          │ completion SEND                                          │
+          │ … 99 more like these                                     │
+          │ completion 8, IBV_WC_RETRY_EXC_ERR                       │
+          │                                          refused: EINVAL │INIT→RTR
+          │                                                        ╳ │
+the server failed: the QP is broken
+`
+	if got := ladderOf(t, rec); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestLadderColours(t *testing.T) {
+	for name, rec := range recorded(t) {
+		var out strings.Builder
+		if err := rec.WriteLadder(&out, true); err != nil {
+			t.Fatal(err)
+		}
+		got := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(out.String(), "")
+		if plain := ladderOf(t, rec); got != plain || out.String() == plain {
+			t.Errorf("%s: without its colours\n%s\nwant\n%s", name, got, plain)
+		}
+		if !strings.Contains(out.String(), "\x1b["+colourState+"mRESET→INIT\x1b[0m") {
+			t.Errorf("%s: %q", name, &out)
+		}
+	}
+}
+
+func TestLadderReportsAWriteThatFails(t *testing.T) {
+	if err := (&Record{}).WriteLadder(fullDisk{}, false); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+	l := NewLadder(fullDisk{}, false)
+	if err := l.Finish(EndClient, "why"); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+}

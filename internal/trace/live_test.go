@@ -1,0 +1,283 @@
+package trace
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawverbs/rawverbs/oob"
+)
+
+// liveRun is a client and a server whose clock is ahead, and what the client has drawn.
+type liveRun struct {
+	out            bytes.Buffer
+	ladder         *Ladder
+	kept           [2]*Keeper // the client's, to compare, and the server's
+	client, server *slog.Logger
+	feed           *Feed
+}
+
+func newLiveRun(ahead time.Duration) *liveRun {
+	r := &liveRun{}
+	r.ladder = NewLadder(&r.out, false)
+	r.kept = [2]*Keeper{NewKeeper(EndClient, KeptByClient), NewKeeper(EndServer, KeptByServer)}
+	r.kept[1].kept.wall = r.kept[1].kept.wall.Add(ahead)
+	r.client = slog.New(slog.NewMultiHandler(r.ladder, r.kept[0])).With("who", EndClient)
+	r.server = slog.New(r.kept[1]).With("who", "server/1")
+	return r
+}
+
+// message sends a message; the server's takes its events along. Each step of a run takes a
+// millisecond.
+func (r *liveRun) message(from, name string) {
+	sender, receiver := r.client, r.server
+	if from == EndServer {
+		sender, receiver = r.server, r.client
+		r.report()
+	}
+	said := func(log *slog.Logger, sent bool) {
+		time.Sleep(time.Millisecond)
+		log.Info("m", "event", "oob.message", "verb", "tcp", "path", "slow", "sent", sent, "message", name, "name", "")
+	}
+	said(sender, true)
+	said(receiver, false)
+}
+
+// report passes what the server has to report, after it was asked.
+func (r *liveRun) report() {
+	if r.feed == nil {
+		return
+	}
+	for _, n := range r.feed.Notes() {
+		r.ladder.Take(n)
+	}
+}
+
+func (r *liveRun) move(log *slog.Logger, to string) {
+	time.Sleep(time.Millisecond)
+	log.Info(to, "event", "qp.transition", "verb", "ibv_modify_qp", "path", "slow")
+}
+
+// record is the record of the run, with the server's times as they were.
+func (r *liveRun) record(t *testing.T, ahead time.Duration) string {
+	t.Helper()
+	events, _, err := r.kept[1].events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range events {
+		events[i].Time = events[i].Time.Add(-ahead)
+	}
+	rec, err := NewRecord(Header{}, r.kept[0], &Fetched{Part: Part{Present: true}, Events: events})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ladderOf(t, rec)
+}
+
+// script is a run with a job between two barriers.
+func (r *liveRun) script() {
+	r.message(EndClient, "hello")
+	r.message(EndServer, "hello")
+	r.move(r.client, "RESET→INIT")
+	r.ladder.Follow()
+	r.feed = r.kept[1].Feed()
+	r.move(r.server, "RESET→INIT")
+	r.message(EndClient, "endpoints")
+	r.message(EndServer, "endpoints")
+	r.move(r.client, "INIT→RTR")
+	r.move(r.server, "INIT→RTR")
+	r.move(r.client, "RTR→RTS")
+	r.move(r.server, "RTR→RTS")
+	r.message(EndServer, "ready")
+	r.message(EndClient, "ready")
+	for n := range 3 {
+		r.move(r.client, "RTS→SQD")
+		r.move(r.server, fmt.Sprint("move ", n))
+		r.move(r.client, "SQD→RTS")
+	}
+	r.report()
+}
+
+// TestLiveLadder checks that the ladder of a run is that of its record, however far apart the
+// clocks are, and that it is drawn while the run goes on.
+func TestLiveLadder(t *testing.T) {
+	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour, time.Microsecond} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newLiveRun(ahead)
+			r.script()
+			drawn := r.out.String()
+			if want := strings.TrimSuffix(r.record(t, ahead), "done\n"); drawn != want {
+				t.Errorf("%v ahead: drawn while the run goes on:\n%s\nwant\n%s", ahead, drawn, want)
+			}
+			r.move(r.server, "RTS→ERR")
+			r.move(r.client, "RTS→ERR")
+			if got := r.out.String(); got != drawn {
+				t.Errorf("drawn before the server has reported that there was nothing before:\n%s", strings.TrimPrefix(got, drawn))
+			}
+			r.report()
+			if err := r.ladder.Finish("", ""); err != nil || r.out.String() != r.record(t, ahead) {
+				t.Errorf("%v; drawn at the end:\n%s\nwant\n%s", err, &r.out, r.record(t, ahead))
+			}
+		})
+	}
+}
+
+// TestLiveLadderAlone checks that the client's events are drawn at once without a server that
+// reports, and both directions of its messages.
+func TestLiveLadderAlone(t *testing.T) {
+	r := newLiveRun(0)
+	r.message(EndClient, "hello")
+	if got := r.out.String(); !strings.Contains(got, "-- hello --") {
+		t.Errorf("drawn before there is a server:\n%s", got)
+	}
+	r.message(EndServer, "hello")
+	if got := r.out.String(); strings.Contains(got, "<") {
+		t.Errorf("drawn before it is known whether the server reports:\n%s", got)
+	}
+	r.ladder.Alone()
+	r.move(r.client, "RESET→INIT")
+	if got := r.out.String(); !strings.Contains(got, "<-------") || !strings.HasSuffix(got, "RESET→INIT"+lifeline+strings.Repeat(" ", innerWidth)+lifeline+"\n") {
+		t.Errorf("drawn:\n%s", got)
+	}
+}
+
+// TestLiveLadderOfAServerThatDies checks that what the client knows is drawn at the end: all
+// that the server had reported, and the messages that arrived without their report.
+func TestLiveLadderOfAServerThatDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newLiveRun(time.Hour)
+		r.script()
+		r.move(r.client, "RTS→ERR")
+		r.message(EndServer, "error")
+		if err := r.ladder.Finish(EndServer, "it says why"); err != nil {
+			t.Fatal(err)
+		}
+		got := r.out.String()
+		checkLadder(t, got)
+		want := `   RTS→ERR│                                                          │
+          │<------------------------------------------------ error --│
+          │                                                        ╳ │
+the server failed: it says why
+`
+		if !strings.HasSuffix(got, want) || strings.Count(got, "hello") != 2 {
+			t.Errorf("%s\nwant the end\n%s", got, want)
+		}
+	})
+}
+
+// TestLiveLadderOfAWrongServer checks that reports that are not valid neither stop the ladder
+// nor are drawn, and that a server that never reports makes it hold a bounded number of events.
+func TestLiveLadderOfAWrongServer(t *testing.T) {
+	for _, data := range []string{"x", "-1\n", "12\n{}\n", "12\nx\n", "99999999999999999999\n", "\n"} {
+		r := newLiveRun(0)
+		r.ladder.Follow()
+		r.move(r.client, "RESET→INIT")
+		r.ladder.Take(oob.Note{Name: LadderNote, Data: []byte(data)})
+		r.ladder.Take(oob.Note{Name: LadderNote, Data: []byte(data)})
+		if got := r.out.String(); !strings.Contains(got, "RESET→INIT") || strings.Count(got, "its events are not valid") != 1 {
+			t.Errorf("%q: %s", data, got)
+		}
+	}
+	r := newLiveRun(0)
+	r.ladder.Follow()
+	for n := range 2*maxHeld + 1 {
+		r.client.Info(fmt.Sprint(n), "event", "qp.transition")
+	}
+	if len(r.ladder.live.held) != maxHeld || !strings.Contains(r.out.String(), "      4096"+lifeline) || strings.Contains(r.out.String(), "      4097"+lifeline) {
+		t.Errorf("%d held", len(r.ladder.live.held))
+	}
+}
+
+// TestFeedInPieces checks that events that do not fit into a note go into several, in order, and
+// that only the last says up to when the events are complete.
+func TestFeedInPieces(t *testing.T) {
+	keeper := NewKeeper(EndServer, KeptByServer)
+	log := slog.New(keeper).With("who", "server/1")
+	text := strings.Repeat("x", 1000)
+	for n := range 100 {
+		log.Info(fmt.Sprint(n, text), "event", "qp.transition")
+		log.Info("not drawn", "event", "message.sent", "text", text)
+		log.Debug("not drawn", "event", "qp.transition")
+	}
+	feed := keeper.Feed()
+	for n := range 100 {
+		log.Info(fmt.Sprint(100+n, text), "event", "qp.transition")
+	}
+	log.Info(strings.Repeat("long", pieceSize), "event", "qp.transition", "error", strings.Repeat("y", pieceSize))
+	notes := feed.Notes()
+	if len(notes) < 4 {
+		t.Errorf("%d notes", len(notes))
+	}
+	var got []string
+	for i, n := range notes {
+		upTo, events, err := parseFeed(n.Data)
+		if err != nil || upTo.IsZero() != (i < len(notes)-1) || len(n.Data) > oob.MaxNoteData || n.Name != LadderNote {
+			t.Errorf("note %d: %v, %v, %d bytes", i, err, upTo, len(n.Data))
+		}
+		for _, e := range events {
+			got = append(got, strings.TrimSuffix(e.Message, text))
+		}
+	}
+	var want []string
+	for n := range 200 {
+		want = append(want, fmt.Sprint(n))
+	}
+	if len(got) == 201 { // a long text is cut, so its event may be short enough
+		got = got[:200]
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if notes := feed.Notes(); len(notes) != 1 || bytes.Count(notes[0].Data, []byte("\n")) != 1 {
+		t.Errorf("then %q", notes)
+	}
+}
+
+// TestFeedIsBounded checks that a feed that nobody takes holds a bounded number of bytes.
+func TestFeedIsBounded(t *testing.T) {
+	keeper := NewKeeper(EndServer, KeptByServer)
+	feed := keeper.Feed()
+	log := slog.New(keeper)
+	for range 2 * maxFeed / 1000 {
+		log.Info(strings.Repeat("x", 1000), "event", "qp.transition")
+	}
+	if n := len(feed.rest); n > maxFeed || n < maxFeed/2 {
+		t.Errorf("%d bytes", n)
+	}
+}
+
+// TestLiveLadderSideBySide gives the race detector both ends at once.
+func TestLiveLadderSideBySide(t *testing.T) {
+	l := NewLadder(io.Discard, true)
+	keeper := NewKeeper(EndServer, KeptByServer)
+	feed := keeper.Feed()
+	l.Follow()
+	var ends sync.WaitGroup
+	for _, log := range []*slog.Logger{slog.New(l), slog.New(l).With("a", 1), slog.New(keeper)} {
+		ends.Go(func() {
+			for range 100 {
+				log.Info("m", "event", "oob.message", "sent", true, "message", "hello")
+				log.Info("RTR→RTS", "event", "qp.transition")
+			}
+		})
+	}
+	ends.Go(func() {
+		for range 100 {
+			for _, n := range feed.Notes() {
+				l.Take(n)
+			}
+		}
+	})
+	ends.Wait()
+	if err := l.Finish("", ""); err != nil || len(l.live.held) > 0 {
+		t.Errorf("%v; %d are left", err, len(l.live.held))
+	}
+}
