@@ -12,7 +12,6 @@ package trace
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"time"
 
@@ -56,7 +55,8 @@ func (k *Keeper) Feed() *Feed {
 
 // add takes an event, as its line, if a ladder draws it. The lock of kept is held.
 func (f *Feed) add(e *Event, line []byte) {
-	if e.Level >= slog.LevelInfo && (isMessage(e) || stepOf(e, true).kind != noStep) && len(f.rest)+len(line) <= maxFeed && len(line) < pieceSize/2 {
+	drawn := isMessage(e) || stepOf(e, true).kind != noStep
+	if drawn && len(f.rest)+len(line) <= maxFeed && len(line) < pieceSize/2 {
 		f.rest = append(f.rest, line...)
 	}
 }

@@ -58,8 +58,8 @@ func NewLadder(w io.Writer, colour bool) *Ladder {
 	return &Ladder{live: &live{wall: now.Round(0).UTC(), began: now, ladder: newLadder(w, colour)}}
 }
 
-// Enabled reports whether records of a level are drawn.
-func (l *Ladder) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+// Enabled reports whether records of a level are drawn: those that a record of the run has.
+func (l *Ladder) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelDebug }
 
 // WithAttrs makes a handler whose records all have attrs.
 func (l *Ladder) WithAttrs(attrs []slog.Attr) slog.Handler {

@@ -205,7 +205,7 @@ func TestFeedInPieces(t *testing.T) {
 	for n := range 100 {
 		log.Info(fmt.Sprint(n, text), "event", "qp.transition")
 		log.Info("not drawn", "event", "message.sent", "text", text)
-		log.Debug("not drawn", "event", "qp.transition")
+		log.Debug("not drawn", "event", "qp.dump")
 	}
 	feed := keeper.Feed()
 	for n := range 100 {

@@ -106,7 +106,7 @@ func checkSchema(t *testing.T, file []byte) {
 			t.Fatalf("line %d: %v: %s", i+1, err, line)
 		}
 		if i == 0 {
-			names(1, object, []string{"schema", "version", "job", "done", "client", "server"}, []string{"error", "clock"})
+			names(1, object, []string{"schema", "version", "job", "done", "client", "server"}, []string{"error", "failed_end", "clock"})
 			for _, end := range []string{"client", "server"} {
 				names(1, object[end].(map[string]any), []string{"present", "events", "dropped"}, []string{"why", "program", "host", "device"})
 			}
