@@ -195,7 +195,7 @@ func (g *giveRecord) offer(tcp *oob.Conn) {
 					case <-tcp.Done():
 						return
 					case <-tick.C:
-						_ = tcp.SendNote(context.Background(), oob.Note{Name: trace.LadderNote}) // a failure ends the connection
+						_ = tcp.SendNote(context.Background(), oob.Note{Name: trace.LadderNote}) // the job's own messages meet the same failure
 					}
 				}
 			}()

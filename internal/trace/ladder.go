@@ -23,6 +23,10 @@ const lifeline = "│"
 // them. A failure is always drawn.
 const maxSteps = 20
 
+// maxEndRows is how many rows of one end a ladder has at most, because the peer decides how many
+// events it reports.
+const maxEndRows = 500
+
 // ladder draws steps as lines, one for each:
 //
 //	RESET→INIT│                                                          │
@@ -44,6 +48,7 @@ type ladder struct {
 type ladderEnd struct {
 	last    step // the last one drawn
 	work    int  // posts and completions
+	rows    int  // that are drawn
 	omitted int  // steps since the last one drawn
 }
 
@@ -79,6 +84,10 @@ func (l *ladder) draw(s step) {
 			e.omitted++
 			return
 		}
+	}
+	if e.rows++; e.rows > maxEndRows {
+		e.omitted++
+		return
 	}
 	l.count(s.end)
 	e.last = s

@@ -55,7 +55,9 @@ func ladderOf(t *testing.T, rec *Record) string {
 func checkLadder(t *testing.T, text string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	end := slices.IndexFunc(lines, func(line string) bool { return line == "done" || regexp.MustCompile(`^(the (client|server) )?failed: `).MatchString(line) })
+	end := slices.IndexFunc(lines, func(line string) bool {
+		return line == "done" || regexp.MustCompile(`^(the (client|server) )?failed: `).MatchString(line)
+	})
 	if end < 0 {
 		t.Errorf("no end:\n%s", text)
 	}
@@ -157,6 +159,18 @@ the server failed: the QP is broken
 `
 	if got := ladderOf(t, rec); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestLadderIsBounded checks that a peer cannot make a ladder endless.
+func TestLadderIsBounded(t *testing.T) {
+	rec := &Record{}
+	for n := range 3 * maxEndRows {
+		rec.Events = append(rec.Events, Event{End: EndServer, Event: "qp.transition", Message: strconv.Itoa(n), Attrs: []slog.Attr{slog.String("error", "no")}})
+	}
+	got := ladderOf(t, rec)
+	if n := strings.Count(got, "\n"); n != maxEndRows+3 || !strings.Contains(got, "… 1000 more like these │") {
+		t.Errorf("%d lines:\n%s", n, got)
 	}
 }
 

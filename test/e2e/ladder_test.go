@@ -86,7 +86,7 @@ func checkLadder(t *testing.T, c *process, file string) {
 var ladderJobs = [][]string{
 	{"--job", "send"},
 	{"--job", "write-read"},
-	{"--job", "atomic", "--count", "50"},
+	{"--job", "atomic", "--count", "15"},
 	{"--job", "exchange-write"},
 	{"--job", "exchange-read"},
 	{"--job", "bulk", "--size", "4M", "--qps", "3"},

@@ -200,6 +200,25 @@ func TestStoryColours(t *testing.T) {
 	s.stops()
 }
 
+// TestLadderColours is TestStoryColours for the ladder. The order of the two ends may differ.
+func TestLadderColours(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	ladder := func(terminal bool) []string {
+		shown, elsewhere := onTerminal(t, terminal, false, "env", "NO_COLOR=", "TERM=xterm", filepath.Join(binaries, "rdma_client"), "--ladder", ipv4, device, s.port)
+		return slices.Sorted(strings.Lines(strings.ReplaceAll(shown+elsewhere, "\r\n", "\n")))
+	}
+	plain, coloured := strings.Join(ladder(false), ""), strings.Join(ladder(true), "")
+	if colours.MatchString(plain) || !strings.Contains(coloured, "\x1b[1;36mRESET→INIT\x1b[0m│") {
+		t.Errorf("without a terminal\n%s\non one %q", plain, coloured)
+	}
+	lines := slices.Sorted(strings.Lines(colours.ReplaceAllString(coloured, "")))
+	if got := strings.Join(lines, ""); got != plain {
+		t.Errorf("on a terminal\n%s\nwithout\n%s", got, plain)
+	}
+	s.stops()
+}
+
 // TestDemoSideBySide checks that the demo prints both stories side by side if the width, from
 // the environment or the terminal, allows it, and one after the other otherwise.
 func TestDemoSideBySide(t *testing.T) {
