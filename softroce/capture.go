@@ -1,4 +1,4 @@
-// Capturing: each packet that a device sends and receives, handed to a function.
+// Capturing: calling a function for each packet that a device sends or receives.
 
 package softroce
 
@@ -14,25 +14,25 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Capture calls packet for every packet that a soft device sends, and for every sound
-// one that the device receives. ip is the packet from its IP header to its ICRC, as a pcap
-// file of LINKTYPE_RAW has it; ip is valid during the call. at is the time of the call.
+// Capture calls packet for each packet that a soft device sends, and for each valid packet
+// that it receives. ip is the packet from its IP header to its ICRC, as in a pcap file of
+// LINKTYPE_RAW. ip is valid only during the call. at is the time of the call.
 //
-// The calls come from one goroutine at a time, and the device waits for each: a slow
-// function makes a slow device. The function must not call the device. An error of packet
-// ends the calls.
+// Only one call runs at a time, and the device waits for it: a slow function slows the device
+// down. The function must not call the device. After packet returns an error, it is not
+// called again.
 //
-// stop ends the capture: packet is not called after it. stop returns the error of packet,
-// each time that it is called. Closing the device ends the capture too and returns that error.
-// Capture fails with EOPNOTSUPP for a device of another package, and with EBUSY for a
-// device that is being captured.
+// stop ends the capture: packet is not called afterwards. stop returns the error of packet,
+// and returns the same error if it is called again. Closing the device ends the capture too;
+// then Close returns that error. Capture fails with EOPNOTSUPP if dev is not a soft device,
+// and with EBUSY if a capture of dev is running.
 func Capture(dev *verbs.Device, packet func(at time.Time, ip []byte) error) (stop func() error, err error) {
 	d, ok := dev.Provider().(*device)
 	if !ok {
 		return nil, notSoft(dev)
 	}
 	if !d.capture.begin(packet) {
-		return nil, errors.WithMessage(syscall.EBUSY, dev.Name()+" is being captured already; try: ending that capture")
+		return nil, errors.WithMessage(syscall.EBUSY, dev.Name()+" is being captured already; try: end that capture first")
 	}
 	d.setTap(d.capture.tap)
 	return sync.OnceValue(func() error {
@@ -41,8 +41,8 @@ func Capture(dev *verbs.Device, packet func(at time.Time, ip []byte) error) (sto
 	}), nil
 }
 
-// CanCapture says whether Capture would take a device, nil if so: to be asked
-// before a file is made for it.
+// CanCapture returns nil if dev is a soft device, and otherwise the error that Capture would
+// return. Call it before creating a file for the packets.
 func CanCapture(dev *verbs.Device) error {
 	if _, ok := dev.Provider().(*device); !ok {
 		return notSoft(dev)
@@ -63,12 +63,12 @@ func (d *device) setTap(tap link.Tap) {
 	}
 }
 
-// capture is a capture under way, or none.
+// capture is the running capture, if any.
 type capture struct {
 	mu     sync.Mutex
-	packet func(at time.Time, ip []byte) error // nil without a capture
-	buf    []byte                              // of one packet
-	err    error                               // the first
+	packet func(at time.Time, ip []byte) error // nil if no capture runs
+	buf    []byte                              // holds one packet
+	err    error                               // the first error
 }
 
 func (c *capture) begin(packet func(at time.Time, ip []byte) error) bool {
@@ -98,7 +98,7 @@ func (c *capture) tap(_ bool, f packet.Frame, raw []byte) {
 	}
 }
 
-// stop ends the capture and returns what went wrong with it.
+// stop ends the capture and returns its error.
 func (c *capture) stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,19 +1,20 @@
-// The conformance table on a device whose network is bad: packets are lost, come
-// twice, overtake each other, and have bits turned over.
+// The conformance table on a device with a bad network, which loses, duplicates, reorders and
+// damages packets.
 //
 //	go test ./softroce -run Conformance -softroce.seed=1 -softroce.seeds=20
 //
-// The device is this package's own, from the verbs down to sealing and checking
-// the ICRC; only below that there is a simulated network instead of a socket, and
-// all of it is in simulated time. Faults befall RC alone: a message that UC or UD
-// loses stays lost, which no case can distinguish from a device that loses it. So every
-// case that soft0 passes is demanded, and those of RC show that loss,
-// duplication, reordering and damage are not seen above the transport. What they
-// do not show: sockets and real time, which the same table on soft0 has, and what
-// becomes of UC and UD messages with packets missing, which internal/transport
-// tests.
+// The device is this package's own, from the verbs down to the ICRC. Only the sockets are
+// replaced by a simulated network, and the time is simulated too.
 //
-// What befalls the packets of a case follows from the seed and the case's name, in
+// Faults hit RC packets only. No case could distinguish a lost UC or UD message from a device
+// that loses it. So all cases that soft0 passes must pass here, and those of RC show that
+// faults are not visible above the transport. This test does not cover sockets and real time,
+// which the same table on soft0 does, nor UC and UD messages with missing packets, which the
+// tests of internal/transport do.
+//
+// The faults of a case follow from the seed, the case's name and the order in which packets
+// are sent. If several goroutines send, that order depends on the scheduler: the same seed
+// then reproduces a failure often, but not always.
 // the order that they are sent. Where several goroutines send, that order is the
 // scheduler's: the seed then brings a failure back often, not always.
 
@@ -39,12 +40,12 @@ import (
 )
 
 var (
-	badSeed  = flag.Uint64("softroce.seed", 1, "seed of the bad network's faults")
-	badSeeds = flag.Uint64("softroce.seeds", 4, "with how many seeds to run the conformance table on it, from that one on")
+	badSeed  = flag.Uint64("softroce.seed", 1, "first seed of the bad network's faults")
+	badSeeds = flag.Uint64("softroce.seeds", 4, "number of seeds to run the conformance table with")
 )
 
-// badFaults are such that a packet and its answer both arrive at 19 of 20 tries; seven
-// in vain, which a case may not survive, are one in a billion.
+// badFaults let a packet and its answer both arrive in 19 of 20 tries. Seven failed tries in a
+// row, which a case may not survive, have a probability of one in a billion.
 var badFaults = link.Faults{Loss: 0.02, Duplicate: 0.02, Reorder: 0.05, Corrupt: 0.005}
 
 func TestConformanceOnABadNetwork(t *testing.T) {
@@ -57,17 +58,17 @@ func TestConformanceOnABadNetwork(t *testing.T) {
 			verbstest.RunSimulated(t, device, verbstest.Quirks(t, device))
 			bad.report(t)
 			if t.Failed() {
-				t.Logf("again with: go test ./softroce -run '%s' -softroce.seed=%d", t.Name(), seed)
+				t.Logf("to run it again: go test ./softroce -run '%s' -softroce.seed=%d", t.Name(), seed)
 			}
 		})
 	}
 }
 
-// badPrefix is followed by what the seed is made of.
+// badPrefix is the beginning of the device's name; the seed follows.
 const badPrefix = "soft-bad:"
 
-// badProvider opens devices with a bad network each, and sums up what the networks
-// did.
+// badProvider opens devices, each with its own bad network. It adds up the statistics of the
+// networks.
 type badProvider struct {
 	mu       sync.Mutex
 	network  link.NetworkStatistics
@@ -85,7 +86,7 @@ func (b *badProvider) Open(name string) (verbs.ProviderDevice, error) {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	network := link.NewNetwork(link.NetworkConfig{Seed: h.Sum64(), Faults: badFaults, Spare: notRC})
-	// IPv6, where the ICRC covers nothing that is not known: no damage gets by.
+	// Over IPv6 the receiver knows all that the ICRC covers, so it detects all damage.
 	l, err := network.Open(netip.MustParseAddr("fd00::1"))
 	if err != nil {
 		return nil, err
@@ -95,8 +96,8 @@ func (b *badProvider) Open(name string) (verbs.ProviderDevice, error) {
 
 func notRC(raw []byte) bool { return packet.Opcode(raw[0]).Transport() != packet.RC }
 
-// lastPackets is how long a link that is being closed waits for packets that are
-// still on their way, so that all of them were looked at.
+// lastPackets is how long the closing of a link waits for packets that are still on their way,
+// so that the statistics include all packets.
 const lastPackets = 10 * time.Millisecond
 
 // badLink is a link of a bad network.
@@ -107,10 +108,10 @@ type badLink struct {
 	once    sync.Once
 }
 
-// Status has an interface, as GID table entries must: that of loopback.
+// Status adds the loopback interface, because GID table entries must have one.
 func (l *badLink) Status() link.Status {
 	s := l.Link.Status()
-	all, _ := net.Interfaces() // a case complains if there is none
+	all, _ := net.Interfaces() // if this fails, a case fails because the interface is missing
 	if i := slices.IndexFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback != 0 }); i >= 0 {
 		s.Interface = all[i].Name
 	}
@@ -140,16 +141,16 @@ func (b *badProvider) add(n link.NetworkStatistics, c link.Counters) {
 
 func (b *badProvider) reset() { b.network, b.received = link.NetworkStatistics{}, link.Counters{} }
 
-// report fails the test if the network was not bad, or damage went unnoticed.
+// report fails the test if the network had too few faults, or if the ICRC missed damage.
 func (b *badProvider) report(t *testing.T) {
 	n, noticed := b.network, b.received.Dropped[link.DropICRC]
-	t.Logf("%d packets: %d lost, %d came twice, %d came late, %d damaged, of which the ICRC found %d",
+	t.Logf("%d packets: %d lost, %d duplicated, %d reordered, %d damaged, of which the ICRC found %d",
 		n.Sent, n.Lost, n.Duplicated, n.Reordered, n.Corrupted, noticed)
-	const enough = 5000 // packets; a single case that was asked for has fewer
+	const enough = 5000 // a single case run by -run has fewer packets
 	if n.Sent > enough && (n.Lost == 0 || n.Duplicated == 0 || n.Reordered == 0 || n.Corrupted == 0) {
-		t.Error("the network was not bad")
+		t.Error("the network had too few faults")
 	}
 	if noticed != n.Corrupted {
-		t.Errorf("%d damaged packets got by", n.Corrupted-noticed)
+		t.Errorf("the ICRC missed %d damaged packets", n.Corrupted-noticed)
 	}
 }

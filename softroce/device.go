@@ -1,4 +1,4 @@
-// The device: an engine, its links, and what it says of itself.
+// The device: an engine, its links and its attributes.
 
 package softroce
 
@@ -21,8 +21,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// port is one address of the device: a link, and its place in the GID table. All
-// are addresses of the device's one port.
+// port is one address of the device, with its place in the GID table. For verbs, all
+// addresses belong to the device's port 1.
 type port struct {
 	link  link.Link
 	index int
@@ -33,24 +33,24 @@ func (p *port) gid() verbs.GID { return qpstate.GIDFrom(p.link.Addr().WithZone("
 // device is an open device.
 type device struct {
 	name   string
-	ports  []*port // by GID index; nil is an empty slot
+	ports  []*port // by GID index; nil for an empty slot
 	mtu    qpstate.MTU
 	gids   gidTable
 	groups groups
 	engine *transport.Engine
-	start  time.Time // what the engine's time counts from
+	start  time.Time // zero of the engine's time
 
-	posters driver      // sends for whoever posted; see kick
-	woke    atomic.Bool // a completion has woken somebody; see receive
+	posters driver      // sends what posting goroutines and the timer gave to the engine; see kick
+	woke    atomic.Bool // a completion has woken a goroutine; see receive.go
 	alarm   alarm
-	sending sync.RWMutex // read-locked by who sends what it took from the engine
+	sending sync.RWMutex // read-locked by a goroutine that sends packets which it took from the engine
 
-	// Who receives: receive.go, lead.go.
+	// Which goroutine receives: receive.go, lead.go.
 	traffic    traffic
 	waiting    atomic.Int32             // goroutines in Sleep
 	lastWoke   atomic.Pointer[receiver] // the receiver that last woke a waiting goroutine
-	leader     atomic.Pointer[receiver] // of the goroutine that leads and waits for packets
-	unattended atomic.Pointer[receiver] // of the last leader, if nobody receives there now
+	leader     atomic.Pointer[receiver] // receiver of the goroutine that leads and waits for packets
+	unattended atomic.Pointer[receiver] // receiver of the last leader, if nobody receives there now
 
 	events  queue[verbs.AsyncEvent]
 	capture capture
@@ -90,8 +90,8 @@ func smallestMTU(ports []*port) qpstate.MTU {
 	return smallest
 }
 
-// window is how many packets of one queue pair may be under way: no more than the
-// peer's receive buffer holds, which is taken to be like this side's.
+// window returns the limit of packets in flight per queue pair: as many as fit into the peer's
+// receive buffer. It assumes that the peer's buffer is as large as this side's.
 func window(ports []*port, mtu qpstate.MTU) int {
 	const most, least = 256, 16
 	w := most
@@ -107,8 +107,8 @@ func (d *device) Info() verbs.DeviceInfo { return info(d.name) }
 
 func (d *device) now() time.Duration { return time.Since(d.start) }
 
-// resolve finds the way to a peer: the link of the GID index, and the peer's
-// address. The errnos are those that rdma_rxe gives.
+// resolve returns the path to a peer: the link of the GID index and the peer's address. It
+// returns the errnos that rdma_rxe returns.
 func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 	index := int(attr.GRH.SGIDIndex)
 	if index >= len(d.ports) || d.ports[index] == nil {
@@ -129,7 +129,7 @@ func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 	}, nil
 }
 
-// event passes an engine's event on. The engine's locks are held.
+// event delivers an engine's event. The engine's locks are held.
 func (d *device) event(e transport.Event) {
 	out := verbs.AsyncEvent{Type: e.Type}
 	if e.QP != nil {
@@ -152,7 +152,7 @@ func (d *device) NextEvent() (verbs.AsyncEvent, error) {
 	return e, nil
 }
 
-// guid is made of the name and the first address, so that it stays the same.
+// guid hashes the name and the addresses, so it stays the same.
 func (d *device) guid() uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(d.name))
@@ -165,8 +165,7 @@ func (d *device) guid() uint64 {
 	return h.Sum64()
 }
 
-// What a device grants beyond the engine's own limits: as many objects as memory
-// has room for.
+// Limits beyond the engine's own. Only memory limits the number of objects.
 const (
 	manyObjects = 1 << 20
 	maxGIDs     = 16
@@ -208,8 +207,8 @@ func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
 const capabilities = verbs.CapSRQResize | verbs.CapMemWindow | verbs.CapMemWindowType2B | verbs.CapMemMgtExtensions |
 	verbs.CapRCRNRNAKGen | verbs.CapCurrQPStateMod | verbs.CapSysImageGUID
 
-// QueryDeviceEx: the CPU moves the data, so that any page may be absent when it is
-// needed.
+// QueryDeviceEx reports on-demand paging for everything, because the CPU moves the data and
+// can wait for a page.
 func (d *device) QueryDeviceEx() (verbs.DeviceAttrEx, error) {
 	attr, err := d.QueryDevice()
 	const send = verbs.ODPSend | verbs.ODPRecv
@@ -221,8 +220,8 @@ func (d *device) QueryDeviceEx() (verbs.DeviceAttrEx, error) {
 	}, err
 }
 
-// QueryCounters has the engine's counters under their own names, and the links' with
-// the prefix link_, each summed up over all addresses.
+// QueryCounters returns the engine's counters under their own names and the links' counters
+// with the prefix link_. Each is the sum over all addresses.
 func (d *device) QueryCounters(uint8) (map[string]uint64, error) {
 	all := make(map[string]uint64)
 	for c, name := range transport.Counters() {
@@ -252,7 +251,7 @@ func (d *device) QueryPort(number uint8) (verbs.PortAttr, error) {
 		MaxMsgSize:   transport.MaxMessage,
 		PKeyTableLen: 1,
 		ActiveWidth:  1, // one lane …
-		ActiveSpeed:  8, // … of 10 Gbit/s, as rdma_rxe says
+		ActiveSpeed:  8, // … of 10 Gbit/s, as rdma_rxe reports
 		PhysState:    5, // link up
 		LinkLayer:    verbs.LinkEthernet,
 	}, nil
@@ -265,9 +264,9 @@ func (d *device) QueryPKey(number uint8, index int) (uint16, error) {
 	return packet.DefaultPKey, nil
 }
 
-// Close ends the links and waits for the goroutines that receive.
+// Close closes the links and waits until the receiving goroutines have ended.
 func (d *device) Close() error {
-	d.sent()
+	d.waitUntilSent()
 	closePorts(d.ports)
 	d.groups.close()
 	d.loops.Wait()
@@ -277,9 +276,9 @@ func (d *device) Close() error {
 	return d.capture.stop()
 }
 
-// sent waits, for a moment, until what was taken from the engine is on its way: the
-// acknowledgement of the last message may be among it.
-func (d *device) sent() {
+// waitUntilSent waits up to 10 ms until packets taken from the engine are sent. The
+// acknowledgement of the last message may be among them.
+func (d *device) waitUntilSent() {
 	const tries, pause = 100, 100 * time.Microsecond
 	for range tries {
 		if d.sending.TryLock() {

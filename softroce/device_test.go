@@ -20,12 +20,12 @@ import (
 )
 
 func TestSoft0IsListedLast(t *testing.T) {
-	devices, err := verbs.Devices() // libibverbs may have none to list
+	devices, err := verbs.Devices() // libibverbs may list no devices; its error is ignored
 	if len(devices) == 0 {
 		t.Fatal(err)
 	}
 	if last := devices[len(devices)-1]; last.Name != "soft0" || last.Provider != "softroce" {
-		t.Errorf("the last device is %v", last)
+		t.Errorf("the last device is %v, want soft0 of softroce", last)
 	}
 }
 
@@ -36,7 +36,7 @@ func TestNames(t *testing.T) {
 		"soft1":          "no device of that name",
 		"soft":           "no device of that name",
 		"soft:":          "interfaces",
-		"soft:nosuch0":   "this host has the interfaces lo",
+		"soft:nosuch0":   "the interfaces of this host: lo",
 		"soft:192.0.2.1": "address that this host has",
 		"soft:1.2.3.4.5": "interface",
 	} {
@@ -47,7 +47,7 @@ func TestNames(t *testing.T) {
 				continue
 			}
 			if i := dev.Info(); i.Name != name || i.Provider != "softroce" || i.NodeType != verbs.NodeCA || i.Transport != verbs.TransportIB {
-				t.Errorf("%q: it is %+v", name, i)
+				t.Errorf("%q: Info: %+v", name, i)
 			}
 			dev.Close()
 			continue
@@ -62,11 +62,11 @@ func TestAnAddressHasOneOwner(t *testing.T) {
 	openSoft(t, "soft:127.9.9.9")
 	_, err := verbs.Open("soft:127.9.9.9")
 	if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "127.9.9.9") || !strings.Contains(err.Error(), "try:") {
-		t.Errorf("the second owner: %v", err)
+		t.Errorf("opening an address twice: %v; want EADDRINUSE with the address and a remedy", err)
 	}
 	a, b := openSoft(t, "soft0"), openSoft(t, "soft0")
 	if gidOf(t, a) == gidOf(t, b) {
-		t.Error("two soft0 have one address")
+		t.Error("two soft0 devices have the same address")
 	}
 }
 
@@ -138,7 +138,7 @@ func TestPathErrors(t *testing.T) {
 
 func TestCapture(t *testing.T) {
 	a, b := openSoft(t, "soft0"), openSoft(t, "soft0")
-	packets := make(chan []byte, 1) // the first
+	packets := make(chan []byte, 1) // holds the first packet
 	stop, err := softroce.Capture(a, func(_ time.Time, ip []byte) error {
 		select {
 		case packets <- bytes.Clone(ip):
@@ -151,7 +151,7 @@ func TestCapture(t *testing.T) {
 	}
 	ignore := func(time.Time, []byte) error { return nil }
 	if _, err := softroce.Capture(a, ignore); !errors.Is(err, syscall.EBUSY) {
-		t.Errorf("a second capture: %v", err)
+		t.Errorf("a second capture: %v; want EBUSY", err)
 	}
 	c, s := connect(t, a, b, rc.Config{})
 	ping, pong := newPinger(t, c), newPinger(t, s)
@@ -180,14 +180,14 @@ func TestCapture(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := stop(); !errors.Is(err, errFull) {
-		t.Errorf("a full disk: %v", err)
+		t.Errorf("stop: %v; want the error of packet", err)
 	}
 	if calls != 1 {
-		t.Errorf("%d calls; want one, which failed", calls)
+		t.Errorf("%d calls; want 1, because the first failed", calls)
 	}
 	stop, err = softroce.Capture(a, ignore)
 	if err != nil {
-		t.Fatalf("a capture after the capture: %v", err)
+		t.Fatalf("a capture after the last one was stopped: %v", err)
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -210,10 +210,10 @@ func TestCloseEndsTheEvents(t *testing.T) {
 	}
 }
 
-// TestCloseLetsTheLastPacketsGo: an acknowledgement that is about to be sent is not
-// lost because the program, which saw its message, is done.
+// TestCloseLetsTheLastPacketsGo checks that Close waits for packets that another goroutine is
+// about to send, such as the last acknowledgement, but not forever.
 func TestCloseLetsTheLastPacketsGo(t *testing.T) {
-	for name, sends := range map[string]bool{"who sends in time": true, "and who does not": false} {
+	for name, sends := range map[string]bool{"the packets are sent": true, "the packets are never sent": false} {
 		t.Run(name, func(t *testing.T) {
 			dev, err := verbs.Open("soft0")
 			if err != nil {
@@ -229,7 +229,7 @@ func TestCloseLetsTheLastPacketsGo(t *testing.T) {
 			}()
 			select {
 			case <-closed:
-				t.Error("closed while somebody was sending")
+				t.Error("Close returned while packets were being sent")
 			case <-time.After(time.Millisecond):
 			}
 			if sends {

@@ -1,12 +1,15 @@
-// Driving the engine: who sends, who receives, who watches the time.
+// Driving the engine: sending and the timer.
 //
-//  1. a goroutine that posts sends what follows from it at once (kick): there is
-//     no handing over to another goroutine
-//  2. one goroutine a link receives, and sends what follows: acknowledgements,
-//     answers, the next window (receive.go, lead.go)
-//  3. a timer, armed only while something is in flight, retransmits
+//  1. A goroutine that posts sends the resulting packets at once (kick). It does not hand
+//     them to another goroutine.
+//  2. One goroutine per link receives. It then sends acknowledgements, responses and the next
+//     packets of the window (receive.go, lead.go).
+//  3. A timer retransmits. It is armed only while packets are in flight.
 //
 // So nothing runs while nothing is in flight.
+//
+// Each receiver has its own driver. All posters and the timer share one driver, under
+// driver.mu. Sending takes device.sending for reading.
 
 package softroce
 
@@ -20,20 +23,20 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
 )
 
-// What one round of sending holds at most.
+// Limits of one round of sending.
 const (
 	outboxBytes  = 512 << 10
 	outboxBursts = 64
 )
 
-// driver sends what the engine has to send. One goroutine at a time uses it.
+// driver sends the packets that the engine has ready. Only one goroutine uses it at a time.
 type driver struct {
 	d      *device
 	outbox *transport.Outbox
 	egress []link.Egress // by GID index
 
-	mu      sync.Mutex  // of the posters' driver: held while it sends
-	pending atomic.Bool // somebody has given the engine something since
+	mu      sync.Mutex  // held while the posters' driver sends
+	pending atomic.Bool // the engine was given something since the last round began
 }
 
 func (w *driver) init(d *device) {
@@ -42,8 +45,8 @@ func (w *driver) init(d *device) {
 	w.egress = make([]link.Egress, len(d.ports))
 }
 
-// send sends until the engine has nothing more to send, or for so many rounds, and
-// says whether there may be more.
+// send sends until the engine has nothing more to send, or for the given number of rounds.
+// It returns true if there may be more.
 func (w *driver) send(rounds int) (more bool) {
 	defer w.d.alarm.arm()
 	for range rounds {
@@ -55,7 +58,7 @@ func (w *driver) send(rounds int) (more bool) {
 	return true
 }
 
-// round sends what the engine has now, and says whether that was anything.
+// round sends what the engine has now, and returns false if it had nothing.
 func (w *driver) round() bool {
 	w.d.sending.RLock()
 	defer w.d.sending.RUnlock()
@@ -73,16 +76,16 @@ func (w *driver) round() bool {
 	w.d.traffic.sent(bytes)
 	for i := range w.egress {
 		if w.egress[i].Packets() > 0 {
-			// What cannot be sent is lost on the way, as far as the protocol
-			// goes: it is sent again, and in the end reported as RETRY_EXC_ERR.
+			// To the protocol, a packet that cannot be sent is a lost packet: it is
+			// sent again, and finally reported as RETRY_EXC_ERR.
 			_ = w.d.ports[i].link.Send(&w.egress[i])
 		}
 	}
 	return true
 }
 
-// kick sends what the caller has just given the engine. If another poster is
-// sending already, that one sees it through.
+// kick sends the packets that follow from the caller's last call of the engine. If another
+// goroutine is in kick already, that goroutine sends them.
 func (d *device) kick() {
 	w := &d.posters
 	w.pending.Store(true)
@@ -93,10 +96,10 @@ func (d *device) kick() {
 	}
 }
 
-// alarm is the engine's deadline as a timer.
+// alarm is the timer of the engine's deadline.
 type alarm struct {
 	d     *device
-	armed atomic.Int64 // for when; math.MaxInt64 if it is not
+	armed atomic.Int64 // the time it is armed for; math.MaxInt64 if it is not armed
 
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -110,8 +113,8 @@ func (a *alarm) init(d *device) {
 	a.timer.Stop()
 }
 
-// arm sees to it that the timer rings no later than the engine's deadline. It is
-// called after everything that may have moved the deadline.
+// arm makes the timer fire no later than the engine's deadline. It must be called after
+// everything that may have moved the deadline.
 func (a *alarm) arm() {
 	at, ok := a.d.engine.Deadline()
 	if !ok || int64(at) >= a.armed.Load() {

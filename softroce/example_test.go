@@ -9,8 +9,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Counts the packets of a soft device. A pcap library's writer, such as gopacket's pcapgo
-// with LinkTypeRaw, makes them a file for Wireshark.
+// Counts the packets of a soft device. To make a file for Wireshark, pass the packets to the
+// writer of a pcap library, such as gopacket's pcapgo with LinkTypeRaw.
 func ExampleCapture() {
 	dev, err := verbs.Open("soft0")
 	if err != nil {

@@ -2,7 +2,7 @@ package softroce
 
 import "github.com/rawverbs/rawverbs/verbs"
 
-// Led counts the times that a waiting goroutine has received for a device.
+// Led returns how often a waiting goroutine has led on a device.
 func Led(dev *verbs.Device) (n uint64) {
 	if r := dev.Provider().(*device).lastWoke.Load(); r != nil {
 		n = r.led.Load()
@@ -10,7 +10,7 @@ func Led(dev *verbs.Device) (n uint64) {
 	return n
 }
 
-// SetTraffic makes the device take its traffic for light or heavy.
+// SetTraffic makes the device consider its traffic light or heavy.
 func SetTraffic(d *verbs.Device, light bool) {
 	rounds := int32(0)
 	if light {
@@ -19,8 +19,8 @@ func SetTraffic(d *verbs.Device, light bool) {
 	d.Provider().(*device).traffic.lightRounds.Store(rounds)
 }
 
-// Sending is as if somebody took packets from the engine and had yet to send them,
-// until sent is called.
+// Sending makes the device behave as if a goroutine had taken packets from the engine but not
+// sent them yet. Calling sent ends that.
 func Sending(dev *verbs.Device) (sent func()) {
 	d := dev.Provider().(*device)
 	d.sending.RLock()

@@ -1,4 +1,4 @@
-// The GID table, which is kept because a server of datagrams asks for it with each one.
+// The GID table. It is cached, because a server of datagrams looks it up for each datagram.
 
 package softroce
 
@@ -11,12 +11,12 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// gidTable is the device's addresses, each with its interface. The addresses stay; what the
-// system calls their interfaces may change.
+// gidTable holds the device's addresses and their interfaces. The addresses never change, but
+// the names and indexes of their interfaces may.
 type gidTable struct {
 	mu      sync.Mutex
 	watch   *link.Watch
-	changed func() bool // the watch's
+	changed func() bool // the watch's method; tests replace it
 	entries []verbs.GIDEntry
 }
 

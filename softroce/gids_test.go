@@ -8,8 +8,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// datagramTo is the completion of a datagram that came to an address, and what it put in
-// front.
+// datagramTo returns the completion of a datagram that was sent to an address, and the
+// datagram's GRH.
 func datagramTo(to netip.Addr) (*verbs.WC, []byte) {
 	grh := make([]byte, verbs.GRHLen)
 	ip := grh[20:]
@@ -43,7 +43,7 @@ func openForDatagrams(tb testing.TB) (dev *verbs.Device, wc *verbs.WC, grh []byt
 	return dev, wc, grh
 }
 
-// BenchmarkAHAttrFromWC is what a server does for each datagram that it answers.
+// BenchmarkAHAttrFromWC times what a server does for each datagram that it answers.
 func BenchmarkAHAttrFromWC(b *testing.B) {
 	dev, wc, grh := openForDatagrams(b)
 	b.ReportAllocs()
@@ -54,8 +54,9 @@ func BenchmarkAHAttrFromWC(b *testing.B) {
 	}
 }
 
-// TestTheWayBackIsNotLookedUp: to ask the system for its interfaces takes 50 allocations.
-func TestTheWayBackIsNotLookedUp(t *testing.T) {
+// TestAHAttrFromWCUsesTheCache counts allocations. Asking the system for its interfaces would
+// take 50 of them.
+func TestAHAttrFromWCUsesTheCache(t *testing.T) {
 	dev, wc, grh := openForDatagrams(t)
 	n := testing.AllocsPerRun(100, func() {
 		if _, err := dev.AHAttrFromWC(1, wc, grh); err != nil {
@@ -63,13 +64,13 @@ func TestTheWayBackIsNotLookedUp(t *testing.T) {
 		}
 	})
 	if n > 8 {
-		t.Errorf("%v allocations a datagram", n)
+		t.Errorf("%v allocations per datagram", n)
 	}
 }
 
-// TestGIDTableIsReadAgain when the system says that something has changed, and only then.
-// The callers' copies are their own.
-func TestGIDTableIsReadAgain(t *testing.T) {
+// TestGIDTableCache checks that the GID table is read again only after the system has reported
+// a change, and that callers get copies.
+func TestGIDTableCache(t *testing.T) {
 	dev, _, _ := openForDatagrams(t)
 	d := dev.Provider().(*device)
 	changed := false

@@ -1,9 +1,12 @@
-// Multicast groups: the sockets that receive for them, and the queue pairs' memberships.
+// Multicast: the groups of the device's queue pairs, and the links that receive for them.
 //
-//  1. the first member of a group opens a link for it on each network interface of the
-//     device, with a receiver of its own; the last member that leaves closes them
-//  2. a datagram to a group leaves by the link of the address handle's GID index, as any
-//     other does; the system loops it back to the groups of the interface
+//  1. When the first queue pair attaches to a group, the device opens a link for the group on
+//     each of its network interfaces. Each link has its own receiver. When the last queue pair
+//     detaches, the device closes these links.
+//  2. A datagram to a group leaves by the link of the address handle's GID index, as other
+//     datagrams do. The system loops it back to the group's links on that interface.
+//
+// groups.mu is held for a whole attach or detach.
 
 package softroce
 
@@ -18,11 +21,11 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// groups are those that queue pairs of a device are members of.
+// groups are the multicast groups that the device's queue pairs are attached to.
 type groups struct {
 	mu     sync.Mutex
 	joined map[netip.Addr]*group
-	left   map[string]uint64 // the counters of links that were closed
+	left   map[string]uint64 // the counters of closed links
 }
 
 type group struct {
@@ -30,7 +33,7 @@ type group struct {
 	members int
 }
 
-// AttachMcast makes the queue pair a member of a group.
+// AttachMcast attaches the queue pair to a group.
 func (q *qp) AttachMcast(gid verbs.GID, _ uint16) error {
 	addr, g := gid.Addr(), &q.d.groups
 	g.mu.Lock()
@@ -51,7 +54,7 @@ func (q *qp) AttachMcast(gid verbs.GID, _ uint16) error {
 	return nil
 }
 
-// DetachMcast ends the membership.
+// DetachMcast detaches the queue pair from a group.
 func (q *qp) DetachMcast(gid verbs.GID, _ uint16) error {
 	addr, g := gid.Addr(), &q.d.groups
 	g.mu.Lock()
@@ -70,7 +73,7 @@ func (q *qp) DetachMcast(gid verbs.GID, _ uint16) error {
 // leave closes a group's links. The caller holds mu.
 func (g *groups) leave(addr netip.Addr) {
 	for _, l := range g.joined[addr].links {
-		l.Close() // an error here could not be acted on
+		l.Close() // nothing can be done about an error here
 		for name, n := range l.Counters().All() {
 			g.left[name] += n
 		}
@@ -78,8 +81,8 @@ func (g *groups) leave(addr netip.Addr) {
 	delete(g.joined, addr)
 }
 
-// join opens a group's links, one per network interface that has addresses of the group's
-// family, and receives from them. The caller holds the groups' mu.
+// join opens a group's links and starts their receivers. There is one link per network
+// interface that has addresses of the group's family. The caller holds the groups' mu.
 func (d *device) join(addr netip.Addr) (links []link.Link, err error) {
 	seen := make(map[string]bool)
 	for _, p := range d.ports {
@@ -97,7 +100,7 @@ func (d *device) join(addr netip.Addr) (links []link.Link, err error) {
 		links = append(links, l)
 	}
 	if len(links) == 0 {
-		return nil, errors.WithMessagef(syscall.EINVAL, "%s has no address of the family of %v", d.name, addr)
+		return nil, errors.WithMessagef(syscall.EINVAL, "%s has no address of the same family as the group %v", d.name, addr)
 	}
 	for _, l := range links {
 		if d.capture.active() {
@@ -108,7 +111,7 @@ func (d *device) join(addr netip.Addr) (links []link.Link, err error) {
 	return links, nil
 }
 
-// groupIndex is the index of a port that only receives.
+// groupIndex is the index of a port that only receives, for a group.
 const groupIndex = -1
 
 // setTap sets the tap of all groups' links.

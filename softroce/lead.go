@@ -1,10 +1,10 @@
-// Leading: a goroutine that waits for a completion receives meanwhile; receive.go
-// says why. The poller wakes it, and it wakes nobody.
+// Leading: a goroutine that waits for a completion receives packets itself; see receive.go
+// for the reason. The poller wakes it directly, and it need not wake another goroutine.
 //
-// What else ends its wait interrupts the link: a completion that a posting
-// goroutine or the timer made, the end of its context, Close, and a second
-// goroutine that waits. Each says first what it is about, and interrupts then; a
-// leader first says where it is, and looks then; so none is missed.
+// Four other things end its wait, and each interrupts the link: a completion made by a posting
+// goroutine or by the timer; the end of its context; Close; a second waiting goroutine. Each
+// of them sets its condition first and then interrupts. A leader publishes itself in
+// device.leader first and then checks the conditions. So no interrupt is missed.
 
 package softroce
 
@@ -17,13 +17,13 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 )
 
-// traffic distinguishes light traffic from heavy. Under heavy traffic the port's own
-// goroutine should receive, while the program does its own work.
+// traffic distinguishes light traffic from heavy. Under heavy traffic the port's goroutine
+// should receive, so that the program can do its own work meanwhile.
 type traffic struct{ lightRounds atomic.Int32 }
 
 const (
-	lightBytes  = 1024 // at most, of what is received or sent at once
-	lightEnough = 8    // rounds of receiving in a row
+	lightBytes  = 1024 // light traffic has at most this much per send or receive
+	lightEnough = 8    // light rounds of receiving in a row before traffic counts as light
 )
 
 func (t *traffic) sent(bytes int) {
@@ -42,7 +42,7 @@ func (t *traffic) received(bytes int) {
 
 func (t *traffic) light() bool { return t.lightRounds.Load() >= lightEnough }
 
-// Sleep waits until the CQ was woken or closed, or ctx or owner has ended.
+// Sleep waits until the CQ is woken or closed, or until ctx or owner ends.
 func (c *cq) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
 	d := c.d
 	if d.waiting.Add(1) > 1 {
@@ -66,14 +66,14 @@ func (c *cq) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
 // SleepMakesProgress returns true: a waiting goroutine receives packets.
 func (c *cq) SleepMakesProgress() bool { return true }
 
-// WakeSleeper makes this CQ's leader, if it has one, look at the CQ.
+// WakeSleeper makes this CQ's leader, if any, check its conditions.
 func (c *cq) WakeSleeper() {
 	c.woken.Store(true)
 	c.d.interruptLeader()
 }
 
-// lead receives until the CQ was woken or closed, or ctx or owner has ended; false if
-// that is not for this goroutine to do, or not any longer.
+// lead receives until the CQ is woken or closed, or until ctx or owner ends. It returns false
+// if this goroutine should not lead, or should stop leading before that.
 func (c *cq) lead(ctx, owner context.Context) bool {
 	d := c.d
 	r := d.lastWoke.Load()
@@ -92,7 +92,7 @@ func (c *cq) lead(ctx, owner context.Context) bool {
 	}
 	r.watched[0].Set(ctx, r.p.link)
 	r.watched[1].Set(owner, r.p.link)
-	r.answer() // what the last leader took and did not answer
+	r.answer() // what the last leader received but did not answer
 	done := c.leadUntilDone(ctx, owner, r)
 	r.mu.Unlock()
 	if done {
@@ -107,7 +107,7 @@ func (c *cq) lead(ctx, owner context.Context) bool {
 	return done
 }
 
-// leadUntilDone leads; false if somebody else had better go on.
+// leadUntilDone receives. It returns false if another goroutine should receive instead.
 func (c *cq) leadUntilDone(ctx, owner context.Context, r *receiver) bool {
 	d := c.d
 	for {
@@ -126,14 +126,13 @@ func (c *cq) leadUntilDone(ctx, owner context.Context, r *receiver) bool {
 		}
 		d.woke.Store(false)
 		if c.woken.Swap(false) {
-			return true // the acknowledgement goes with what the program sends now
+			return true // the acknowledgement leaves together with what the program posts next
 		}
 		r.answer()
 	}
 }
 
-// interruptLeader makes the leader, if there is one and it waits for packets, look
-// whether it is to go on.
+// interruptLeader makes a leader that waits for packets, if any, check its conditions.
 func (d *device) interruptLeader() {
 	if r := d.leader.Load(); r != nil {
 		r.p.link.Interrupt()

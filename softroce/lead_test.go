@@ -15,14 +15,15 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// pair is two soft devices that play ping-pong until whoever waits leads.
+// pair is two soft devices that play ping-pong. Its methods play until a waiting goroutine
+// leads.
 type pair struct {
 	x, y       *verbs.Device
 	ping, pong *pinger
 }
 
-// newPair returns when one end of a ping-pong has led, with the other end echoing
-// until it fails.
+// newPair returns when device x has been led. A goroutine echoes on device y until its
+// connection fails.
 func newPair(t *testing.T) *pair {
 	p := &pair{x: openSoft(t, "soft0"), y: openSoft(t, "soft0")}
 	c, s := connect(t, p.x, p.y, rc.Config{})
@@ -39,7 +40,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// untilLed plays until the client has led once more.
+// untilLed plays until x has been led once more.
 func (p *pair) untilLed(t *testing.T) {
 	t.Helper()
 	before := softroce.Led(p.x)
@@ -64,7 +65,7 @@ func (p *pair) trip(t *testing.T) {
 	}
 }
 
-// waitLed starts a Wait on cq, and returns when it leads.
+// waitLed calls Wait on cq in a goroutine, and returns when that goroutine leads.
 func (p *pair) waitLed(ctx context.Context, t *testing.T, cq *verbs.CQ) <-chan error {
 	t.Helper()
 	return p.waitContextsLed(ctx, context.Background(), t, cq)
@@ -80,16 +81,16 @@ func (p *pair) waitContextsLed(ctx, owner context.Context, t *testing.T, cq *ver
 	}()
 	for range 1000 {
 		if softroce.Led(p.x) > before {
-			time.Sleep(5 * time.Millisecond) // and the port's goroutine sleeps
+			time.Sleep(5 * time.Millisecond) // until the port's goroutine sleeps
 			return done
 		}
 		time.Sleep(time.Millisecond)
 	}
-	t.Fatal("a goroutine that waits alone does not lead")
+	t.Fatal("the only waiting goroutine does not lead")
 	return nil
 }
 
-// ended fails the test unless what waitLed began ends soon, with want.
+// ended fails the test unless the Wait begun by waitLed ends soon, with the error want.
 func ended(t *testing.T, done <-chan error, want error) {
 	t.Helper()
 	select {
@@ -98,7 +99,7 @@ func ended(t *testing.T, done <-chan error, want error) {
 			t.Fatalf("Wait: %v, want %v", err, want)
 		}
 	case <-time.After(5 * time.Second):
-		t.Fatalf("a leader is not woken; want %v", want)
+		t.Fatalf("the leader was not woken; want %v", want)
 	}
 }
 
@@ -117,7 +118,7 @@ func TestLeaderIsWoken(t *testing.T) {
 	}
 	t.Run("cancel", func(t *testing.T) {
 		p := newPair(t)
-		for range 3 { // the last context is watched no longer
+		for range 3 { // repeat: later Waits must watch their own context
 			ctx, cancel := context.WithCancel(context.Background())
 			done := p.waitLed(ctx, t, newCQ(t, p.x))
 			cancel()
@@ -152,7 +153,7 @@ func TestLeaderIsWoken(t *testing.T) {
 		ended(t, done, net.ErrClosed)
 		p.untilLed(t)
 	})
-	t.Run("Close, with 99 more who wait", func(t *testing.T) {
+	t.Run("Close with 99 more waiters", func(t *testing.T) {
 		p := newPair(t)
 		for range 3 {
 			cq := newCQ(t, p.x)
@@ -177,20 +178,20 @@ func TestLeaderIsWoken(t *testing.T) {
 			p.untilLed(t)
 		}
 	})
-	t.Run("a completion of the poster's", func(t *testing.T) {
+	t.Run("a completion made by a poster", func(t *testing.T) {
 		p := newPair(t)
 		if _, err := p.ping.conn.SendCQ().Poll(make([]verbs.WC, 8)); err != nil {
 			t.Fatal(err)
 		}
 		done := p.waitLed(context.Background(), t, p.ping.conn.SendCQ())
-		// The key is of no region, which is found out while it is sent.
+		// No region has this key. The poster's goroutine finds out when it sends.
 		err := p.ping.conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, SGL: []verbs.SGE{{Length: 1, LKey: 1}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ended(t, done, nil)
 	})
-	t.Run("a completion of the timer's", func(t *testing.T) {
+	t.Run("a completion made by the timer", func(t *testing.T) {
 		p := newPair(t)
 		timing := rc.DefaultTiming()
 		timing.Timeout, timing.RetryCnt = 10, 1
@@ -216,9 +217,9 @@ func TestLeaderIsWoken(t *testing.T) {
 	})
 }
 
-// TestLeaderComesInTime has the port's goroutine take the port, be called to take it
-// although it has it, and then somebody lead: the call must not keep him out.
-func TestLeaderComesInTime(t *testing.T) {
+// TestLeaderGetsThePort calls the port's goroutine to take over although it receives already.
+// The pending call must not keep the next leader from getting the port.
+func TestLeaderGetsThePort(t *testing.T) {
 	p := newPair(t)
 	cq := p.ping.conn.RecvCQ()
 	wait := func(limit time.Duration) {
@@ -234,7 +235,7 @@ func TestLeaderComesInTime(t *testing.T) {
 	}
 	for range 20 {
 		p.untilLed(t)
-		time.Sleep(5 * time.Millisecond) // the port's goroutine has looked, and has the port
+		time.Sleep(5 * time.Millisecond) // until the port's goroutine receives again
 		softroce.SetTraffic(p.x, false)
 		wait(5 * time.Millisecond)
 		softroce.SetTraffic(p.x, true)
@@ -242,8 +243,8 @@ func TestLeaderComesInTime(t *testing.T) {
 	}
 }
 
-// TestLeaverIsReplaced has nobody wait at the target of WRITEs and READs, after
-// somebody led there.
+// TestLeaverIsReplaced checks that a device answers READs although its last leader has left
+// and nobody waits there.
 func TestLeaverIsReplaced(t *testing.T) {
 	p := newPair(t)
 	s := newStream(t, p.y, p.x, verbs.OpRDMARead, 4096)
@@ -251,14 +252,14 @@ func TestLeaverIsReplaced(t *testing.T) {
 		p.untilLed(t)
 		begin := time.Now()
 		s.run(t, 1)
-		// An ACK timeout is 67 ms, but a machine can be busy.
+		// An ACK timeout is 67 ms, but the machine may be busy.
 		if took := time.Since(begin); took > time.Second {
-			t.Errorf("a READ from a device that was just led took %v", took)
+			t.Errorf("a READ took %v after the leader had left", took)
 		}
 	}
 }
 
-// TestHeavyTrafficIsNotLed has large messages between small ones.
+// TestHeavyTrafficIsNotLed mixes large messages with small ones.
 func TestHeavyTrafficIsNotLed(t *testing.T) {
 	p := newPair(t)
 	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
@@ -268,14 +269,14 @@ func TestHeavyTrafficIsNotLed(t *testing.T) {
 		before := softroce.Led(p.x)
 		s.run(t, 50)
 		if n := softroce.Led(p.x) - before; n > 10 {
-			t.Errorf("%v: %d of 50 messages of 1 MiB were waited for by leading", op, n)
+			t.Errorf("%v: a goroutine led for %d of 50 messages of 1 MiB", op, n)
 		}
 		p.untilLed(t)
 	}
 }
 
-// TestManyWaiters has many goroutines wait on two devices, each on a CQ of its own,
-// so that they hinder each other from leading all the time.
+// TestManyWaiters lets many goroutines wait on two devices, each on its own CQ. They keep
+// each other from leading.
 func TestManyWaiters(t *testing.T) {
 	const conns, trips = 8, 300
 	x, y := openSoft(t, "soft0"), openSoft(t, "soft0")
@@ -287,7 +288,7 @@ func TestManyWaiters(t *testing.T) {
 		c, s := connect(t, x, y, rc.Config{})
 		ping, pong := newPinger(t, c), newPinger(t, s)
 		all.Go(func() {
-			for n := range trips * (i + 1) { // the last is alone in the end
+			for n := range trips * (i + 1) { // so that the last connection is alone at the end
 				if err := errors.Join(ping.send(), ping.recv(ctx)); err != nil {
 					failed <- fmt.Errorf("connection %d, round trip %d: %w", i, n, err)
 					return
@@ -309,6 +310,6 @@ func TestManyWaiters(t *testing.T) {
 		t.Error(err)
 	}
 	if softroce.Led(x) == 0 {
-		t.Error("nobody led")
+		t.Error("no goroutine has led")
 	}
 }

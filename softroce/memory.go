@@ -1,4 +1,4 @@
-// Memory: regions, windows, what the system maps for another driver.
+// Memory: regions, DMA-BUFs, memory windows and advice.
 
 package softroce
 
@@ -17,7 +17,7 @@ import (
 // mr is a memory region.
 type mr struct {
 	*transport.MR
-	mapped []byte // a DMA-BUF's memory, which is this device's to unmap
+	mapped []byte // mapping of a DMA-BUF, unmapped by Close
 }
 
 func (p *pd) RegMR(buf []byte, iova uint64, access verbs.Access) (verbs.ProviderMR, error) {
@@ -28,13 +28,13 @@ func (p *pd) RegMR(buf []byte, iova uint64, access verbs.Access) (verbs.Provider
 	return &mr{MR: m}, nil
 }
 
-// RegDmabufMR maps the memory, as the CPU is what moves data here.
+// RegDmabufMR maps the DMA-BUF, because here the CPU moves the data.
 func (p *pd) RegDmabufMR(fd int, offset, length, iova uint64, access verbs.Access) (verbs.ProviderMR, error) {
 	into := int(offset % uint64(os.Getpagesize()))
 	if length == 0 || length > 1<<46 || offset > 1<<46 {
 		return nil, syscall.EINVAL
 	}
-	// A mapping beyond a file's end succeeds, and kills whoever reads it.
+	// A mapping beyond the end of a file succeeds, but reading it kills the process.
 	var file unix.Stat_t
 	if err := unix.Fstat(fd, &file); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (p *pd) RegDmabufMR(fd int, offset, length, iova uint64, access verbs.Acces
 	}
 	m, err := p.pd.RegisterAt(mapped[into:], iova, access)
 	if err != nil {
-		_ = unix.Munmap(mapped) // registration's error is the one to report
+		_ = unix.Munmap(mapped) // report the error of RegisterAt
 		return nil, err
 	}
 	return &mr{MR: m, mapped: mapped}, nil
@@ -60,12 +60,12 @@ func (p *pd) RegDmabufMR(fd int, offset, length, iova uint64, access verbs.Acces
 
 func (m *mr) Rereg(flags verbs.ReregFlags, domain verbs.ProviderPD, buf []byte, iova uint64, access verbs.Access) (lost bool, err error) {
 	if m.mapped != nil {
-		return false, syscall.EOPNOTSUPP // its memory is not the caller's
+		return false, syscall.EOPNOTSUPP // the caller does not own its memory
 	}
 	return false, m.MR.Rereg(domain.(*pd).pd, buf, iova, access)
 }
 
-// Close may be called again if the system did not take the memory back.
+// Close unmaps a DMA-BUF. If the system refuses, Close may be called again.
 func (m *mr) Close() error {
 	if err := m.MR.Close(); err != nil || m.mapped == nil {
 		return err
@@ -73,8 +73,8 @@ func (m *mr) Close() error {
 	return unix.Munmap(m.mapped)
 }
 
-// AdviseMR hands the advice on to the system, which has it done when it likes.
-// Pages are there or come on demand in any case, so that is all there is to it.
+// AdviseMR passes the advice to the system, which may follow it at any time. Pages that are
+// absent come on demand, so nothing else is needed.
 func (p *pd) AdviseMR(advice verbs.MRAdvice, flags verbs.MRAdviceFlags, sgl []verbs.SGE) error {
 	if advice > verbs.AdvisePrefetchNoFault {
 		return syscall.EOPNOTSUPP
@@ -98,12 +98,12 @@ func (p *pd) AdviseMR(advice verbs.MRAdvice, flags verbs.MRAdviceFlags, sgl []ve
 	return nil
 }
 
-// prefetch advises the system about the pages that b lies in.
+// prefetch advises the system to load the pages of b.
 func prefetch(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
-	// As a number: the beginning of the first page is no address of b's.
+	// A number and not a pointer, because the beginning of the page may lie outside of b.
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	before := start % uintptr(os.Getpagesize())
 	_, _, errno := unix.Syscall(unix.SYS_MADVISE, start-before, before+uintptr(len(b)), unix.MADV_WILLNEED)

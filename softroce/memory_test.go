@@ -30,7 +30,7 @@ func do(t *testing.T, c *rc.Conn, wr verbs.SendWR) {
 	}
 }
 
-// memories runs f with two connected ends, and with each way to make a region.
+// memories runs f on two connected ends, once for each way to make a region.
 func memories(t *testing.T, size int, f func(t *testing.T, c, s *rc.Conn, region func(*rc.Conn) *verbs.MR)) {
 	for name, register := range map[string]func(*verbs.PD) (*verbs.MR, error){
 		"AllocMR": func(pd *verbs.PD) (*verbs.MR, error) { return pd.AllocMR(size, everyAccess) },
@@ -54,9 +54,9 @@ func memories(t *testing.T, size int, f func(t *testing.T, c, s *rc.Conn, region
 	}
 }
 
-// TestRaceDetectorDoesNotSeeTheDevice: both ends of a one-sided exchange are one process here.
-// What the client receives orders the two ends, as it does between two machines, and the race
-// detector, which cannot know, has nothing to report.
+// TestRaceDetectorDoesNotSeeTheDevice checks that the device's own accesses to memory are not
+// reported as races. In this test both ends of a one-sided exchange are one process. The
+// completions that the client receives order the two ends, but the race detector cannot know.
 func TestRaceDetectorDoesNotSeeTheDevice(t *testing.T) {
 	const size = 8192
 	memories(t, size, func(t *testing.T, c, s *rc.Conn, region func(*rc.Conn) *verbs.MR) {
@@ -71,7 +71,7 @@ func TestRaceDetectorDoesNotSeeTheDevice(t *testing.T) {
 			wr.Opcode = verbs.OpRDMAWrite
 			do(t, c, wr)
 			if got := remote.Bytes()[size-1]; got != turn {
-				t.Fatalf("%d was written, want %d", got, turn)
+				t.Fatalf("the peer's memory has %d after a WRITE, want %d", got, turn)
 			}
 			for i := range remote.Bytes() {
 				remote.Bytes()[i] = turn + 1
@@ -79,7 +79,7 @@ func TestRaceDetectorDoesNotSeeTheDevice(t *testing.T) {
 			wr.Opcode = verbs.OpRDMARead
 			do(t, c, wr)
 			if got := local.Bytes()[size-1]; got != turn+1 {
-				t.Fatalf("%d was read, want %d", got, turn+1)
+				t.Fatalf("a READ fetched %d, want %d", got, turn+1)
 			}
 			binary.NativeEndian.PutUint64(remote.Bytes(), 40)
 			word.Opcode, word.CompareAdd = verbs.OpAtomicFetchAndAdd, 1
@@ -87,14 +87,14 @@ func TestRaceDetectorDoesNotSeeTheDevice(t *testing.T) {
 			word.Opcode, word.CompareAdd, word.Swap = verbs.OpAtomicCmpAndSwp, 41, 42
 			do(t, c, word)
 			if was, is := binary.NativeEndian.Uint64(local.Bytes()), binary.NativeEndian.Uint64(remote.Bytes()); was != 41 || is != 42 {
-				t.Fatalf("the atomics found %d at last and left %d", was, is)
+				t.Fatalf("the last atomic returned %d and left %d; want 41 and 42", was, is)
 			}
 		}
 	})
 }
 
-// TestCloseUnderTrafficAndReaders closes a region a thousand times that the peer writes
-// to, and that goroutines read before and after.
+// TestCloseUnderTrafficAndReaders closes a region a thousand times. The peer writes to the
+// region, and goroutines read it before and after Close.
 func TestCloseUnderTrafficAndReaders(t *testing.T) {
 	const size = 8192
 	memories(t, size, func(t *testing.T, c, s *rc.Conn, region func(*rc.Conn) *verbs.MR) {
@@ -103,7 +103,7 @@ func TestCloseUnderTrafficAndReaders(t *testing.T) {
 			local.Bytes()[i] = 1
 		}
 		var all sync.WaitGroup
-		stops := [2]*atomic.Bool{new(atomic.Bool), new(atomic.Bool)} // of the previous region's readers, and of this one's
+		stops := [2]*atomic.Bool{new(atomic.Bool), new(atomic.Bool)} // stop the readers of the previous and of the current region
 		defer func() {
 			stops[0].Store(true)
 			stops[1].Store(true)
@@ -120,7 +120,7 @@ func TestCloseUnderTrafficAndReaders(t *testing.T) {
 						b := remote.Bytes()
 						for i := 0; i < len(b); i += 64 {
 							if b[i] > 1 {
-								t.Errorf("a reader found %#x", b[i])
+								t.Errorf("a reader found %#x, want 0 or 1", b[i])
 								return
 							}
 						}

@@ -1,5 +1,8 @@
-// The objects: the engine's own, in the shape that verbs asks of a provider. Those
-// of memory are in memory.go.
+// The objects of a provider for package verbs, made from the engine's objects. Memory regions
+// and windows are in memory.go.
+//
+// Posting, modifying and closing a queue pair call the engine and then kick, which sends what
+// follows.
 
 package softroce
 
@@ -27,7 +30,7 @@ func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.ProviderAH, error) {
 
 func (p *pd) Close() error { return nil }
 
-// channel is a completion channel: its CQs wake their waiters without it.
+// channel is a completion channel. It holds nothing: CQs wake their waiters directly.
 type channel struct{}
 
 func (d *device) CreateCompChannel() (verbs.ProviderCompChannel, error) { return channel{}, nil }
@@ -40,11 +43,11 @@ type cq struct {
 	cq     *transport.CQ
 	ex     verbs.WCExFlags
 	closed atomic.Bool
-	woken  atomic.Bool // since the last leader looked
-	delay  *time.Timer // of moderation
+	woken  atomic.Bool // set by Notify, cleared by a leader that looks
+	delay  *time.Timer // the timer of CQ moderation
 }
 
-// wcEx is what an extended CQ can be asked for: what makes no sense here is not.
+// wcEx has the fields that an extended CQ offers. The other fields have no meaning here.
 const wcEx = verbs.WCExStandard | verbs.WCExTimestamp | verbs.WCExWallclock
 
 func (d *device) CompVectors() int { return 1 }
@@ -227,8 +230,8 @@ func (q *qp) BindMW(id uint64, flags verbs.SendFlags, b *verbs.MWBind) error {
 	return q.orClosed(err)
 }
 
-// orClosed is for a post that met Close: the engine's queue pair is in RESET then,
-// which is no news to the poster.
+// orClosed replaces the error of a post that ran during Close. Close has moved the engine's
+// queue pair to RESET, and EINVAL would mislead the caller.
 func (q *qp) orClosed(err error) error {
 	if err != nil && q.closed.Load() {
 		return net.ErrClosed
@@ -236,9 +239,9 @@ func (q *qp) orClosed(err error) error {
 	return err
 }
 
-// acknowledged waits, for a moment, until the acknowledgement of the last message is on its
-// way: a peer in the same process may be sending, and whoever sends takes everybody's packets.
-func (q *qp) acknowledged() {
+// waitAcknowledged waits up to 10 ms until the acknowledgement of the last message has been
+// taken from the engine. Another goroutine of this process may be sending and may take it.
+func (q *qp) waitAcknowledged() {
 	const tries, pause = 100, 100 * time.Microsecond
 	for range tries {
 		q.d.kick()
@@ -250,12 +253,12 @@ func (q *qp) acknowledged() {
 }
 
 func (q *qp) Close() error {
-	q.acknowledged()
+	q.waitAcknowledged()
 	q.closed.Store(true)
 	if err := q.qp.Close(); err != nil {
-		q.closed.Store(false) // attached to a group
+		q.closed.Store(false) // it is still attached to a multicast group
 		return err
 	}
-	q.d.alarm.arm() // what was armed for this queue pair may have been the earliest
+	q.d.alarm.arm() // the armed timer may have been this queue pair's
 	return nil
 }

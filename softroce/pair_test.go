@@ -10,7 +10,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// openSoft opens a device that the test's end closes.
+// openSoft opens a device and closes it when the test ends.
 func openSoft(tb testing.TB, name string) *verbs.Device {
 	tb.Helper()
 	dev, err := verbs.Open(name)
@@ -25,8 +25,8 @@ func openSoft(tb testing.TB, name string) *verbs.Device {
 	return dev
 }
 
-// connect connects a queue pair of one device with one of another. Both ends have
-// the same Config but for the device.
+// connect connects a queue pair of device a with a queue pair of device b. Both ends use cfg,
+// except for the device.
 func connect(tb testing.TB, a, b *verbs.Device, cfg rc.Config) (*rc.Conn, *rc.Conn) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

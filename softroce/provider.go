@@ -1,4 +1,4 @@
-// The provider: device names, and what they open.
+// The provider: device names, and how a device is opened.
 
 package softroce
 
@@ -17,7 +17,7 @@ import (
 // The device names.
 const (
 	loopbackName = "soft0"
-	prefix       = "soft:" // an interface or an address follows
+	prefix       = "soft:" // followed by an interface or an address
 )
 
 func init() { verbs.Register(provider{}) }
@@ -26,7 +26,7 @@ type provider struct{}
 
 func (provider) Name() string { return "softroce" }
 
-// Devices lists soft0. Other devices exist once they are opened.
+// Devices lists only soft0. The other devices exist while they are open.
 func (provider) Devices() ([]verbs.DeviceInfo, error) {
 	return []verbs.DeviceInfo{info(loopbackName)}, nil
 }
@@ -47,9 +47,9 @@ func (provider) Open(name string) (verbs.ProviderDevice, error) {
 	return newDevice(name, ports), nil
 }
 
-// openPorts opens a link for each address of a device; its place is its GID index.
-// As with rdma_rxe index 0 is for the link-local address, or empty, and the others
-// begin at 1, IPv4 first.
+// openPorts opens a link for each address of a device. A port's place in the slice is its GID
+// index. As with rdma_rxe, index 0 is the link-local address or empty; the other addresses
+// follow from 1 on, IPv4 first.
 func openPorts(name, where string) ([]*port, error) {
 	if name == loopbackName {
 		l, err := link.OpenLoopback(link.Config{})
@@ -66,7 +66,7 @@ func openPorts(name, where string) ([]*port, error) {
 	for _, a := range addresses {
 		l, err := link.Open(a, link.Config{})
 		if a.IsLinkLocalUnicast() && errors.Is(err, syscall.EADDRNOTAVAIL) && len(addresses) > 1 {
-			continue // not settled yet: duplicate address detection goes on
+			continue // duplicate address detection has not finished yet
 		}
 		if err != nil {
 			closePorts(ports)
@@ -83,17 +83,17 @@ func openPorts(name, where string) ([]*port, error) {
 	return ports, nil
 }
 
-// addressesOf reads what follows "soft:".
+// addressesOf parses the part of a device name after "soft:".
 func addressesOf(where string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(where); err == nil {
 		return []netip.Addr{a.Unmap()}, nil
 	}
 	addresses, err := link.Addresses(where)
 	if err != nil {
-		return nil, errors.WithMessagef(syscall.ENODEV, "soft:%s: %v; this host has the interfaces %s", where, err, interfaces())
+		return nil, errors.WithMessagef(syscall.ENODEV, "soft:%s: %v; the interfaces of this host: %s", where, err, interfaces())
 	}
 	if len(addresses) == 0 {
-		return nil, errors.WithMessagef(syscall.EADDRNOTAVAIL, "interface %s has no address; try: ip addr add", where)
+		return nil, errors.WithMessagef(syscall.EADDRNOTAVAIL, "interface %s has no address; try: ip addr add ADDRESS/PREFIX dev %s", where, where)
 	}
 	return addresses, nil
 }
@@ -113,7 +113,7 @@ func interfaces() string {
 func closePorts(ports []*port) {
 	for _, p := range ports {
 		if p != nil {
-			p.link.Close() // an error here could not be acted on
+			p.link.Close() // nothing can be done about an error here
 		}
 	}
 }

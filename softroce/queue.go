@@ -1,11 +1,11 @@
-// A queue that one goroutine waits on and others fill without ever blocking.
+// A queue that one goroutine waits on and that others fill without blocking.
 
 package softroce
 
 import "sync"
 
-// queue is unbounded: what fills it must be bounded by its nature, as events are
-// by the number of objects.
+// queue is an unbounded queue. Its user must bound it: the number of asynchronous events, for
+// example, is bounded by the number of objects.
 type queue[T any] struct {
 	mu     sync.Mutex
 	some   sync.Cond
@@ -15,7 +15,7 @@ type queue[T any] struct {
 
 func (q *queue[T]) init() { q.some.L = &q.mu }
 
-// put adds an item. It may be called with other locks held.
+// put adds an item. The caller may hold other locks.
 func (q *queue[T]) put(item T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -23,7 +23,7 @@ func (q *queue[T]) put(item T) {
 	q.some.Signal()
 }
 
-// wait takes the oldest item; false once the queue is closed.
+// wait removes and returns the oldest item. It returns false after close.
 func (q *queue[T]) wait() (item T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,16 +1,17 @@
-// Receiving: by a goroutine of the port's own, or by the one that waits.
+// Receiving, by the port's own goroutine or by a goroutine that waits for a completion.
 //
-//  1. Each port has a goroutine that receives, feeds the engine, and sends what
-//     follows: acknowledgements, answers, the next window.
-//  2. Where messages are few and small, waking the goroutine that waits for their
-//     completion costs more than all the rest. So if traffic is light and one
-//     goroutine alone waits on the device, it takes the port and receives itself,
-//     until its CQ has something: it leads (lead.go).
-//  3. When a leader stops, nobody receives, because the leader is likely to wait again
-//     soon. The port's goroutine looks every millisecond, and receives if nobody has led
-//     since. It sleeps while a leader leads for longer than that.
+//  1. Each port has a goroutine that receives packets, passes them to the engine, and sends
+//     what follows: acknowledgements, responses and the next packets of the window.
+//  2. If messages are few and small, waking the goroutine that waits for a completion costs
+//     more than everything else. So if traffic is light and only one goroutine waits on the
+//     device, that goroutine takes the port. It receives until its CQ has a completion. We say
+//     that it leads (lead.go).
+//  3. When a leader stops, nobody receives, because the leader will probably wait again soon.
+//     The port's goroutine checks every millisecond. It receives again if nobody has led since
+//     its last check. It sleeps while a leader leads for longer than that.
 //
-// Whoever holds the receiver's mutex receives.
+// The goroutine that holds receiver.mu receives. docs/design/waiting.md describes the
+// hand-over.
 
 package softroce
 
@@ -30,7 +31,7 @@ import (
 )
 
 const (
-	receiverRounds = 4 // of sending, before the next receiving
+	receiverRounds = 4 // rounds of sending before the next receive
 	receiveTries   = 100
 	receivePause   = 10 * time.Millisecond
 
@@ -42,17 +43,17 @@ type receiver struct {
 	d *device
 	p *port
 
-	mu      sync.Mutex // held by whoever receives, for all up to watched
+	mu      sync.Mutex // held by the goroutine that receives; guards the fields up to watched
 	in      *link.Ingress
 	batch   []transport.Datagram
 	sender  driver
-	watched [2]ctxwatch.Watch // the contexts of who led last
+	watched [2]ctxwatch.Watch // the contexts of the last leader
 
-	asked  atomic.Bool   // somebody wants the port: its goroutine lets go
-	led    atomic.Uint64 // how many times somebody has led
-	asleep atomic.Bool   // the port's goroutine sleeps until a leader is gone
-	needed atomic.Bool   // the port's goroutine is to take over at once
-	call   chan struct{} // … and to look whether that is so
+	asked  atomic.Bool   // a goroutine wants the port; the port's goroutine must release it
+	led    atomic.Uint64 // how often a goroutine has led
+	asleep atomic.Bool   // the port's goroutine sleeps until the leader stops
+	needed atomic.Bool   // the port's goroutine must take over at once
+	call   chan struct{} // makes a standing-by port goroutine check needed
 }
 
 func newReceiver(d *device, p *port) *receiver {
@@ -63,17 +64,17 @@ func newReceiver(d *device, p *port) *receiver {
 	return r
 }
 
-// run is the port's goroutine, until the link is closed.
+// run is the port's goroutine. It returns when the link is closed.
 func (r *receiver) run() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for failures := 0; ; {
-		// Until nobody asks: who does may not have come to the mutex when this
-		// goroutine had it again, and has interrupted only once.
+		// Loop, because the asking goroutine interrupts only once and may not hold the mutex
+		// yet when this goroutine has taken it again.
 		for r.asked.Load() {
 			r.mu.Unlock()
 			r.standBy()
-			r.answer() // what the last leader took and did not answer
+			r.answer() // what the last leader received but did not answer
 		}
 		switch err := r.take(); {
 		case err == nil:
@@ -86,7 +87,7 @@ func (r *receiver) run() {
 			}
 			return
 		default:
-			// The system is short of something, perhaps for a moment only.
+			// The system lacks some resource, perhaps only for a moment.
 			if failures++; failures > receiveTries {
 				r.d.events.put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
 				return
@@ -95,19 +96,19 @@ func (r *receiver) run() {
 			continue
 		}
 		if r.p.index == groupIndex {
-			continue // datagrams are not answered, and a leader receives from a port
+			continue // datagrams need no answer, and leaders do not receive from a group
 		}
 		if r.d.woke.Swap(false) {
 			r.d.lastWoke.Store(r)
-			// Whoever was woken goes first: what it answers is then sent by the
-			// same system call as the acknowledgement.
+			// The woken goroutine runs first. What it posts then leaves in the same system
+			// call as the acknowledgement.
 			runtime.Gosched()
 		}
 		r.answer()
 	}
 }
 
-// standBy returns, with the mutex held, when nobody receives and somebody must.
+// standBy waits until nobody receives but somebody must. It returns with the mutex held.
 func (r *receiver) standBy() {
 	tick := time.NewTimer(standByTick)
 	defer tick.Stop()
@@ -125,8 +126,8 @@ func (r *receiver) standBy() {
 		if r.mu.TryLock() {
 			return
 		}
-		// Somebody leads, and has for long: nothing is to be done until it leaves,
-		// which it says if asleep was set in time to be seen.
+		// A goroutine leads and has led for long: sleep until it stops. The leader wakes this
+		// goroutine if it sees asleep. If asleep was set too late, TryLock succeeds.
 		r.asleep.Store(true)
 		if !r.mu.TryLock() {
 			<-r.call
@@ -138,13 +139,13 @@ func (r *receiver) standBy() {
 	r.mu.Lock()
 }
 
-// takeOver makes the port's goroutine receive at once, if nobody else does.
+// takeOver makes the port's goroutine receive at once, unless another goroutine does.
 func (r *receiver) takeOver() {
 	r.needed.Store(true)
 	r.wake()
 }
 
-// wake makes the port's goroutine, if it stands by, look what is asked of it.
+// wake makes the port's goroutine check its conditions, if it stands by.
 func (r *receiver) wake() {
 	select {
 	case r.call <- struct{}{}:
@@ -152,10 +153,10 @@ func (r *receiver) wake() {
 	}
 }
 
-// take waits for packets and feeds the engine with them.
+// take waits for packets and passes them to the engine.
 func (r *receiver) take() error {
 	err := r.p.link.Receive(r.in)
-	r.d.leader.CompareAndSwap(r, nil) // a leader does not interrupt itself
+	r.d.leader.CompareAndSwap(r, nil) // so that a leader does not interrupt itself
 	if err != nil {
 		return err
 	}
@@ -171,9 +172,9 @@ func (r *receiver) take() error {
 	return nil
 }
 
-// answer sends what follows from what was taken.
+// answer sends what follows from the received packets.
 func (r *receiver) answer() {
 	if r.sender.send(receiverRounds) {
-		go r.d.kick() // a long answer must not keep this goroutine from receiving
+		go r.d.kick() // another goroutine sends the rest, so that this one can receive
 	}
 }

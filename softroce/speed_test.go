@@ -1,5 +1,5 @@
-// The device's speed, each figure beside what it is to be measured against, in
-// turns within one run: `make bench-soft`. Machines are noisy; the ratios count.
+// The device's speed: `make bench-soft`. Each benchmark alternates between two measurements in
+// one run, because machines are noisy. Only the ratios matter.
 
 package softroce_test
 
@@ -19,10 +19,10 @@ import (
 const (
 	mib     = 1 << 20
 	all     = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead
-	inQueue = 4 // messages in flight, which keeps a link busy
+	inQueue = 4 // messages in flight: enough to keep a link busy
 )
 
-// stream is one queue pair with a region at each end, that moves 1 MiB messages.
+// stream is a queue pair that moves messages between two regions, one at each end.
 type stream struct {
 	conn   *rc.Conn
 	mr     *verbs.MR
@@ -69,7 +69,7 @@ func (s *stream) run(tb testing.TB, n int) {
 	}
 }
 
-// tcpSink is a TCP connection over loopback whose other end reads all.
+// tcpSink returns a TCP connection over loopback. Its other end reads everything.
 func tcpSink(tb testing.TB) net.Conn {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -97,7 +97,7 @@ func tcpSink(tb testing.TB) net.Conn {
 	return c
 }
 
-// against times two things in turns, and reports both and the ratio of a to b.
+// against times two functions in turns. It reports the rates of both and the ratio of a to b.
 func against(b *testing.B, names [2]string, unit string, perRound float64, rounds [2]func()) {
 	var took [2]time.Duration
 	for b.Loop() {
@@ -138,8 +138,8 @@ func BenchmarkBandwidth(b *testing.B) {
 	})
 }
 
-// BenchmarkRoundTrip is an 8-byte SEND and its reply, beside a datagram and its
-// echo over plain UDP sockets.
+// BenchmarkRoundTrip compares an 8-byte SEND and its reply with a datagram and its echo over
+// plain UDP sockets.
 func BenchmarkRoundTrip(b *testing.B) {
 	const trips = 1000
 	ctx := context.Background()
@@ -179,8 +179,8 @@ func BenchmarkRoundTrip(b *testing.B) {
 	})
 }
 
-// pinger is one end of a ping-pong: one receive posted, sends signaled now and
-// then so that the queue does not fill.
+// pinger is one end of a ping-pong. It has one receive posted, and signals every eighth send
+// so that the queue does not fill.
 type pinger struct {
 	conn  *rc.Conn
 	send_ []verbs.SendWR
@@ -252,9 +252,9 @@ func udpEcho(tb testing.TB) net.Conn {
 	return c
 }
 
-// BenchmarkManyQPs is the throughput of 64 KiB WRITEs over 1000 queue pairs of one
-// device, beside that over 4: with as much in flight, and over as much memory, so
-// that the caches are no kinder to the few.
+// BenchmarkManyQPs compares the throughput of 64 KiB WRITEs over 1000 queue pairs of one device
+// with that over 4. Both use the same amount of memory, so that caches do not favour the few,
+// and keep the same number of messages in flight.
 func BenchmarkManyQPs(b *testing.B) {
 	const size, slots, perRound = 64 << 10, 1000, 2000
 	x, y := openSoft(b, "soft0"), openSoft(b, "soft0")
@@ -269,8 +269,8 @@ func BenchmarkManyQPs(b *testing.B) {
 	against(b, [2]string{"1000-QPs", "4-QPs"}, "GB/s", float64(size*perRound)/1e9, [2]func(){many, few})
 }
 
-// writeInTurn WRITEs n times size bytes, each on the next stream and on the next
-// part of its region, 16 in flight.
+// writeInTurn posts n WRITEs of size bytes, 16 in flight. Each goes to the next stream and to
+// the next part of that stream's region.
 func writeInTurn(tb testing.TB, streams []*stream, size, n int) {
 	const inFlight = 16
 	for i := range n + inFlight {
@@ -293,8 +293,8 @@ func writeInTurn(tb testing.TB, streams []*stream, size, n int) {
 	}
 }
 
-// TestSteadyStateAllocatesNothing counts allocations of whole messages, both ends
-// and all goroutines of the device included.
+// TestSteadyStateAllocatesNothing counts the allocations of whole messages. It includes both
+// ends and all goroutines of the device.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	x, y := openSoft(t, "soft0"), openSoft(t, "soft0")
 	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
@@ -302,20 +302,20 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			s := newStream(t, x, y, op, size)
 			s.run(t, 200)
 			if n := testing.AllocsPerRun(200, func() { s.run(t, 10) }); n >= 1 {
-				t.Errorf("%v of %s: 10 messages allocate %v times", op, fmt.Sprint(size), n)
+				t.Errorf("%v of %s: 10 messages make %v allocations", op, fmt.Sprint(size), n)
 			}
 		}
 	}
 }
 
-// TestIdleCostsNothing looks at the processor time of a second in which two
-// devices with connected queue pairs have nothing to do.
+// TestIdleCostsNothing measures the processor time of one second in which two devices with
+// connected queue pairs have nothing to do.
 func TestIdleCostsNothing(t *testing.T) {
 	x, y := openSoft(t, "soft0"), openSoft(t, "soft0")
 	for range 10 {
 		newStream(t, x, y, verbs.OpRDMAWrite, 4096).run(t, 4)
 	}
-	time.Sleep(200 * time.Millisecond) // the last timers of the work above
+	time.Sleep(200 * time.Millisecond) // until the last timers of the work above have fired
 	before := processorTime(t)
 	time.Sleep(time.Second)
 	if spent := processorTime(t) - before; spent > 20*time.Millisecond {
