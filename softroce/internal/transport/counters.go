@@ -1,4 +1,4 @@
-// Counters: what happened, and what was dropped without a word on the wire.
+// Counters of events, and of packets that were dropped silently.
 
 package transport
 
@@ -8,27 +8,27 @@ import (
 	"sync/atomic"
 )
 
-// Counter names one of an engine's counters.
+// Counter is the number of one of an engine's counters.
 type Counter uint8
 
 // The counters.
 const (
-	RxPackets       Counter = iota // datagrams given to Receive
-	TxPackets                      // packets given out by Transmit
-	Retransmits                    // times a requester went back, for whatever reason
-	Timeouts                       // of which for want of any answer
+	RxPackets       Counter = iota // datagrams passed to Receive
+	TxPackets                      // packets returned by Transmit
+	Retransmits                    // how often a requester went back, for any reason
+	Timeouts                       // how often it went back because no answer came
 	SequenceNAKs                   // NAKs sent for a missing packet
-	RNRNAKs                        // NAKs sent for want of a receive
-	Duplicates                     // requests that had been served before
-	DropMalformed                  // not a packet
-	DropNoQP                       // no such queue pair
-	DropState                      // the queue pair was in no state for it
-	DropMismatch                   // another transport, partition, Q_Key or address than the queue pair's
+	RNRNAKs                        // NAKs sent because no receive was posted
+	Duplicates                     // requests that had already been served
+	DropMalformed                  // not a valid packet
+	DropNoQP                       // no queue pair has this number
+	DropState                      // the queue pair's state does not accept the packet
+	DropMismatch                   // the transport, partition, Q_Key or address differs from the queue pair's
 	DropNoReceive                  // UC and UD: no receive posted
 	DropTooLong                    // UC and UD: messages longer than their receive, datagrams longer than the MTU
-	DropStray                      // answers to nothing asked, requests out of order
-	DropUnreliable                 // UC: requests that would have been refused by a NAK
-	CongestionNotes                // CNPs, which are only counted
+	DropStray                      // responses without a request, requests out of order
+	DropUnreliable                 // UC: bad requests, which RC would refuse with a NAK
+	CongestionNotes                // CNPs, which are counted and otherwise ignored
 	numCounters
 )
 
@@ -44,7 +44,7 @@ func (c Counter) String() string {
 	return fmt.Sprintf("counter %d", uint8(c))
 }
 
-// Counters lists them all, with their names.
+// Counters iterates over all counters and their names.
 func Counters() iter.Seq2[Counter, string] {
 	return func(yield func(Counter, string) bool) {
 		for c, name := range counterNames {
@@ -59,5 +59,5 @@ type counters [numCounters]atomic.Uint64
 
 func (cs *counters) add(c Counter, n uint64) { cs[c].Add(n) }
 
-// Counter tells a counter's value since New.
+// Counter returns the value of a counter since New.
 func (e *Engine) Counter(c Counter) uint64 { return e.counters[c].Load() }

@@ -1,4 +1,7 @@
-// Completion queues: a ring that queue pairs push into and a program polls.
+// Completion queues: rings that queue pairs push completions into and a program polls.
+//
+// A CQ's lock is taken after a queue pair's. Notify runs under the CQ's lock and, for most
+// completions, under the queue pair's.
 
 package transport
 
@@ -10,33 +13,33 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// CQInit says what completion queue to make. The functions are called with locks
-// held: they must not block nor call the engine.
+// CQInit describes a completion queue to create. Its functions run with locks held, so they
+// must not block or call the engine.
 type CQInit struct {
 	Depth  int
-	Notify func()              // called once for each Arm, when a completion comes; may be nil
-	Stamp  func() int64        // tells the time of a completion, for PollEx; nil: none is kept
-	Delay  func(time.Duration) // has Due called after a time, instead of what was asked before; needed by Moderate
+	Notify func()              // called once per Arm, when a completion arrives; may be nil
+	Stamp  func() int64        // returns the time of a completion, for PollEx; nil: times are not kept
+	Delay  func(time.Duration) // schedules one call of Due and replaces an earlier schedule; Moderate needs it
 }
 
 // CQ is a completion queue.
 type CQ struct {
-	User any // the owner's own
+	User any // free for the caller's use
 
 	engine *Engine
 	init   CQInit
 
 	mu      sync.Mutex
 	ring    []verbs.WC
-	stamps  []int64 // of ring, if they are kept
-	first   int     // the oldest
+	stamps  []int64 // times of ring's completions, if kept
+	first   int     // index of the oldest
 	count   int
 	armed   arming
 	overrun bool
 
-	hold    int           // Moderate: an event is for so many completions
-	period  time.Duration // or for those of such a time
-	waiting int           // completions that came since Arm and were held back
+	hold    int           // Moderate: call Notify after this many completions …
+	period  time.Duration // … or after this time
+	waiting int           // completions since Arm that have not called Notify yet
 }
 
 type arming uint8
@@ -47,7 +50,7 @@ const (
 	armedAny
 )
 
-// CreateCQ makes a completion queue. EINVAL unless the depth is 1 to MaxCQE.
+// CreateCQ returns a completion queue. It returns EINVAL unless the depth is 1 to MaxCQE.
 func (e *Engine) CreateCQ(init CQInit) (*CQ, error) {
 	cq := &CQ{engine: e, init: init}
 	if err := cq.Resize(init.Depth); err != nil {
@@ -56,8 +59,8 @@ func (e *Engine) CreateCQ(init CQInit) (*CQ, error) {
 	return cq, nil
 }
 
-// Resize makes room for depth completions; those that are there stay. EINVAL unless
-// depth is 1 to MaxCQE and no less than they are.
+// Resize changes the depth and keeps the completions. It returns EINVAL unless depth is 1 to
+// MaxCQE and at least the number of completions in the queue.
 func (cq *CQ) Resize(depth int) error {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -80,7 +83,7 @@ func (cq *CQ) Resize(depth int) error {
 	return nil
 }
 
-// place is where the completion after i others is, or goes.
+// place returns the ring's index of the completion after i others.
 func (cq *CQ) place(i int) int {
 	at := cq.first + i
 	if at >= len(cq.ring) {
@@ -89,14 +92,14 @@ func (cq *CQ) place(i int) int {
 	return at
 }
 
-// Depth is the completions there is room for.
+// Depth returns the number of completions that fit.
 func (cq *CQ) Depth() int {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	return len(cq.ring)
 }
 
-// Poll moves up to len(wcs) completions into wcs, oldest first.
+// Poll moves up to len(wcs) completions into wcs, oldest first, and returns their number.
 func (cq *CQ) Poll(wcs []verbs.WC) int {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -111,7 +114,7 @@ func (cq *CQ) Poll(wcs []verbs.WC) int {
 	return n
 }
 
-// PollEx is Poll with the times of the completions, if they are kept.
+// PollEx is like Poll, but with the completions' times, if they are kept.
 func (cq *CQ) PollEx(wcs []verbs.WCEx) int {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -127,8 +130,8 @@ func (cq *CQ) PollEx(wcs []verbs.WCEx) int {
 	return n
 }
 
-// Arm asks for one call of Notify, at the next completion, or at the next that
-// is solicited or failed. Completions already there do not count.
+// Arm asks for one call of Notify at the next completion. With solicitedOnly it is the next
+// completion that is solicited or failed. Completions already in the queue do not count.
 func (cq *CQ) Arm(solicitedOnly bool) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -139,9 +142,9 @@ func (cq *CQ) Arm(solicitedOnly bool) {
 	}
 }
 
-// Moderate has Notify held back until count completions came that call for it, or
-// period has passed since the first. Without either, or for a count of 1, each calls
-// at once.
+// Moderate delays Notify until count completions have arrived that would call it, or until
+// period has passed since the first of them. If count is below 2 or period is 0, Notify is not
+// delayed.
 func (cq *CQ) Moderate(count int, period time.Duration) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -150,21 +153,21 @@ func (cq *CQ) Moderate(count int, period time.Duration) {
 		cq.hold = 0
 	}
 	if cq.waiting > 0 {
-		cq.tell() // the rule that they waited by is gone
+		cq.notify() // the old count and period no longer hold
 	}
 }
 
-// Due is what Delay asks for.
+// Due calls a delayed Notify. Delay schedules it.
 func (cq *CQ) Due() {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if cq.waiting > 0 {
-		cq.tell()
+		cq.notify()
 	}
 }
 
-// push adds a completion. If there is no room it is lost, the first time with an
-// event, and false comes back: the queue pair cannot go on.
+// push adds a completion. If the queue is full, the completion is lost, and push returns false:
+// the queue pair must end. The first loss reports CQ_ERR.
 func (cq *CQ) push(wc *verbs.WC, solicited bool) bool {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -187,7 +190,7 @@ func (cq *CQ) push(wc *verbs.WC, solicited bool) bool {
 	return true
 }
 
-// call is for a completion that calls for an event.
+// call calls Notify, or delays it, for a completion that the queue is armed for.
 func (cq *CQ) call() {
 	if cq.waiting++; cq.waiting < cq.hold {
 		if cq.waiting == 1 {
@@ -195,11 +198,11 @@ func (cq *CQ) call() {
 		}
 		return
 	}
-	cq.tell()
+	cq.notify()
 }
 
-// tell gives the event that the queue is armed for.
-func (cq *CQ) tell() {
+// notify disarms the queue and calls Notify.
+func (cq *CQ) notify() {
 	cq.armed, cq.waiting = unarmed, 0
 	if cq.init.Notify != nil {
 		cq.init.Notify()

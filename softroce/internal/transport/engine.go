@@ -1,5 +1,8 @@
-// The engine: one device's objects by number, and the three ways into it: what
-// came, what time it is, what there is to send.
+// The engine: a device's objects by number, and its three entry points: Receive for packets,
+// Advance for the time, and Transmit (transmit.go) for what there is to send.
+//
+// Receive locks each queue pair once per run of packets for it. Transmit must follow Receive
+// and Advance, because both may give queue pairs something to send.
 
 package transport
 
@@ -16,42 +19,42 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// What an engine grants at most. They are for the device's attributes too.
+// Limits of an engine, also reported in the device's attributes.
 const (
-	MaxQPWR     = 16384 // work requests on one queue
-	MaxSGE      = 32    // elements of one work request
+	MaxQPWR     = 16384 // work requests in one queue
+	MaxSGE      = 32    // elements in one work request
 	MaxInline   = 1024  // bytes of inline data
 	MaxCQE      = 65536 // completions in one CQ
-	MaxRdAtomic = 128   // READs and atomics of one QP, either way
+	MaxRdAtomic = 128   // READs and atomics of one QP, in each direction
 	MaxMessage  = 1 << 30
 )
 
-// Config is what an engine needs from the device around it.
+// Config configures an engine.
 type Config struct {
-	// Resolve makes the path of an address vector: it looks up the GID index
-	// and whatever the link needs to send there. Its error is what Modify or
-	// CreateAH fails with. IsGlobal and PortNum were checked. It is called with
-	// the queue pair's lock held: it must not call the engine.
+	// Resolve returns the path of an address vector. It looks up the GID index and what
+	// the link needs to send there. Modify and CreateAH return its error. IsGlobal and
+	// PortNum are checked before. Resolve runs with the queue pair's lock held, so it must
+	// not call the engine.
 	Resolve func(*qpstate.AHAttr) (*Path, error)
-	// Event takes asynchronous events. It is called with locks held: it must
-	// not block, nor call the engine. nil throws them away.
+	// Event receives asynchronous events. It runs with locks held, so it must not block or
+	// call the engine. If Event is nil, events are dropped.
 	Event func(Event)
-	// Rand gives queue pair numbers and keys, which a peer must not guess: a
-	// ChaCha8 with a random seed will do.
+	// Rand generates queue pair numbers and keys. A peer must not be able to guess them;
+	// a ChaCha8 with a random seed is good enough.
 	Rand rand.Source
-	// MTU is the port's active MTU, and so the longest UD message.
+	// MTU is the port's active MTU. It limits the length of UD messages.
 	MTU qpstate.MTU
-	// ReadChunk is the packets asked for by one READ request; 0 means 16. Large
-	// READs are split, so that a response cannot overrun this side's socket.
+	// ReadChunk is the number of response packets that one READ request asks for; 0 means
+	// 16. Large READs are split, so that the responses do not overrun this side's socket.
 	ReadChunk int
-	// Window is the packets of one queue pair that may be under way at most; 0
-	// means 256. What is good adapts below it: each packet lost to a socket buffer
-	// too small costs a return to it.
+	// Window is the maximum number of packets in flight per queue pair; 0 means 256. The
+	// requester adapts its window below this limit, because every packet that overruns a
+	// socket buffer costs a round trip or more.
 	Window int
 }
 
-// Engine is the protocol machine of one device. All methods of it and of its
-// objects may be called by several goroutines at once.
+// Engine is the protocol machine of one device. Several goroutines may call its methods, and
+// those of its objects, at once.
 type Engine struct {
 	cfg Config
 
@@ -59,7 +62,7 @@ type Engine struct {
 
 	qpMu sync.RWMutex
 	qps  map[uint32]*QP
-	srqs atomic.Uint32 // made so far
+	srqs atomic.Uint32 // number of SRQs made so far
 
 	groups   groupTable
 	keys     keyTable
@@ -68,7 +71,7 @@ type Engine struct {
 	counters counters
 }
 
-// New makes an engine without objects.
+// New returns an engine without objects.
 func New(cfg Config) *Engine {
 	if cfg.Event == nil {
 		cfg.Event = func(Event) {}
@@ -86,7 +89,7 @@ func New(cfg Config) *Engine {
 	return e
 }
 
-// Event is an asynchronous event, with the object that it is about.
+// Event is an asynchronous event and the object that it concerns. The other fields are nil.
 type Event struct {
 	Type verbs.EventType
 	QP   *QP
@@ -94,22 +97,22 @@ type Event struct {
 	SRQ  *SRQ
 }
 
-// PD is a protection domain: regions and queue pairs work together only within
-// one. It counts no children; package verbs does.
+// PD is a protection domain. Regions and queue pairs work together only within one domain. A
+// PD does not count its children; package verbs does.
 type PD struct{ engine *Engine }
 
-// AllocPD makes a protection domain.
+// AllocPD returns a new protection domain.
 func (e *Engine) AllocPD() *PD { return &PD{engine: e} }
 
-// random gives 32 unguessable bits.
+// random returns 32 bits that a peer cannot guess.
 func (e *Engine) random() uint32 {
 	e.randMu.Lock()
 	defer e.randMu.Unlock()
 	return uint32(e.cfg.Rand.Uint64() >> 32)
 }
 
-// addQP gives qp a free number, at random so that packets of a queue pair that
-// is gone do not meet its successor. 0 and 1 are special, all ones is multicast.
+// addQP gives qp a free number. The number is random, so that packets for a closed queue pair
+// do not reach its successor. 0 and 1 are special; all ones means multicast.
 func (e *Engine) addQP(qp *QP) error {
 	e.qpMu.Lock()
 	defer e.qpMu.Unlock()
@@ -132,25 +135,25 @@ func (e *Engine) removeQP(qp *QP) {
 	delete(e.qps, qp.qpn)
 }
 
-// QP finds a queue pair by number, nil if there is none.
+// QP returns the queue pair with a number, or nil if there is none.
 func (e *Engine) QP(qpn uint32) *QP {
 	e.qpMu.RLock()
 	defer e.qpMu.RUnlock()
 	return e.qps[qpn]
 }
 
-// Datagram is a UDP payload that came, with what its IP header said. The engine
-// keeps nothing of it after Receive returns.
+// Datagram is a received UDP payload with the fields of its IP header. The engine does not
+// keep any of it after Receive returns.
 type Datagram struct {
 	Data     []byte
 	Src, Dst netip.Addr // unmapped
-	TOS, TTL uint8      // for the GRH of a UD receive; zeros will do
+	TOS, TTL uint8      // for the GRH of a UD receive; may be 0
 }
 
-// Receive takes in datagrams, whose ICRC the caller has verified. What the
-// protocol forbids is dropped and counted. Transmit must be called afterwards.
+// Receive processes datagrams. The caller has verified their ICRCs. Packets that the protocol
+// forbids are dropped and counted. Transmit must be called afterwards.
 func (e *Engine) Receive(now time.Duration, batch []Datagram) {
-	var qp *QP // locked, for as long as packets for it follow each other
+	var qp *QP // locked while consecutive packets are for it
 	for i := range batch {
 		d := &batch[i]
 		p, err := packet.Parse(d.Data)
@@ -167,7 +170,7 @@ func (e *Engine) Receive(now time.Duration, batch []Datagram) {
 				e.receiveGroup(now, p, d)
 				continue
 			}
-			if qp = e.QP(qpn); qp == nil || d.Dst.IsMulticast() { // only MulticastQPN is for groups
+			if qp = e.QP(qpn); qp == nil || d.Dst.IsMulticast() { // only packets for MulticastQPN go to groups
 				qp = nil
 				e.counters.add(DropNoQP, 1)
 				continue
@@ -186,8 +189,8 @@ func (e *Engine) Receive(now time.Duration, batch []Datagram) {
 	e.counters.add(RxPackets, uint64(len(batch)))
 }
 
-// Advance tells the time: retransmissions and RNR waits that are due happen.
-// Transmit must be called afterwards.
+// Advance sets the time. It handles the ACK timeouts and RNR waits that have expired. Transmit
+// must be called afterwards.
 func (e *Engine) Advance(now time.Duration) {
 	for {
 		qp := e.timers.due(now)
@@ -201,8 +204,8 @@ func (e *Engine) Advance(now time.Duration) {
 	}
 }
 
-// Deadline is when Advance must be called next; false if there is no need. It
-// moves with every call of Transmit, Receive and Advance, and is cheap.
+// Deadline returns when Advance must be called next, and false if no timer is running. The
+// deadline may change with every call of Transmit, Receive and Advance. Deadline is cheap.
 func (e *Engine) Deadline() (time.Duration, bool) {
 	at := time.Duration(e.timers.first.Load())
 	return at, at != never

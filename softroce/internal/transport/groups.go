@@ -1,4 +1,4 @@
-// Multicast groups: which UD queue pairs get a copy of a datagram to a group.
+// Multicast groups: the UD queue pairs that get a copy of a datagram to a group.
 
 package transport
 
@@ -13,8 +13,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// groupTable has the members of each group. A list of members never changes: a receiver
-// goes through it without the lock.
+// groupTable holds the members of each group. A list of members never changes, so a receiver
+// can use it without the lock.
 type groupTable struct {
 	mu      sync.RWMutex
 	members map[netip.Addr][]*QP
@@ -26,8 +26,8 @@ func (t *groupTable) of(group netip.Addr) []*QP {
 	return t.members[group]
 }
 
-// Attach makes the queue pair a member of a group. joined is false if it was one already.
-// EINVAL for a queue pair that is not UD, and for an address that is not multicast.
+// Attach makes the queue pair a member of a group. joined is false if it already was a member.
+// Attach returns EINVAL if the queue pair is not UD or the address is not multicast.
 func (qp *QP) Attach(group netip.Addr) (joined bool, err error) {
 	if qp.kind != verbs.UD || !group.IsMulticast() {
 		return false, syscall.EINVAL
@@ -44,7 +44,7 @@ func (qp *QP) Attach(group netip.Addr) (joined bool, err error) {
 	return true, nil
 }
 
-// Detach ends a membership; EINVAL if there is none.
+// Detach ends a membership. It returns EINVAL if the queue pair is not a member.
 func (qp *QP) Detach(group netip.Addr) error {
 	t := &qp.engine.groups
 	t.mu.Lock()
@@ -63,7 +63,7 @@ func (qp *QP) Detach(group netip.Addr) error {
 	return nil
 }
 
-// receiveGroup gives each member of a group a copy of a datagram.
+// receiveGroup passes a datagram to each member of its group.
 func (e *Engine) receiveGroup(now time.Duration, p packet.Packet, d *Datagram) {
 	members := e.groups.of(d.Dst)
 	if len(members) == 0 {

@@ -1,5 +1,5 @@
-// Modifying a queue pair: what is legal is qpstate's to say; then values are
-// checked, all before any is taken.
+// Modifying a queue pair. qpstate decides which moves and attributes are legal. Then all values
+// are checked before any is applied.
 
 package transport
 
@@ -12,14 +12,15 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// qpAccess is what a queue pair's peer may be allowed. LOCAL_WRITE has no meaning here,
-// but programs set it. A queue pair may allow FLUSH to persistent memory; no region does.
+// qpAccess has the rights that a queue pair may grant to its peer. LOCAL_WRITE has no meaning
+// here, but programs set it. A queue pair may grant FLUSH to persistent memory, but no region
+// does.
 const qpAccess = remoteAccess | verbs.AccessLocalWrite | verbs.AccessFlushGlobal | verbs.AccessFlushPersistent
 
-// Modify applies the attributes that mask names: all of them, or none and an
-// error. A move that the table forbids is a *qpstate.TransitionError, a value out
-// of range EINVAL, and a path that cannot be is what Config.Resolve says of it.
-// Transmit must be called afterwards.
+// Modify applies the attributes that mask names, or none of them if it returns an error. A move
+// that the transition table forbids is a *qpstate.TransitionError. A value out of range is
+// EINVAL. For a bad path, Modify returns the error of Config.Resolve. Transmit must be called
+// afterwards.
 func (qp *QP) Modify(attr *qpstate.Attr, mask qpstate.Mask) error {
 	qp.mu.Lock()
 	defer qp.unlock()
@@ -60,15 +61,15 @@ func (qp *QP) Modify(attr *qpstate.Attr, mask qpstate.Mask) error {
 	return nil
 }
 
-// checkValues refuses values out of range. PSNs are not among them: the kernel
-// takes their low 24 bits.
+// checkValues returns EINVAL for a value out of range. It accepts any PSN: as in the kernel,
+// only the low 24 bits count.
 func (qp *QP) checkValues(a *qpstate.Attr, mask qpstate.Mask) error {
 	given := func(m qpstate.Mask) bool { return mask&m != 0 }
 	switch {
 	case given(qpstate.MaskPort) && a.PortNum != portNum,
 		given(qpstate.MaskPKeyIndex) && a.PKeyIndex != 0,
 		given(qpstate.MaskAccessFlags) && a.Access&^qpAccess != 0,
-		given(qpstate.MaskAltPath), // RoCE has none
+		given(qpstate.MaskAltPath), // RoCE has no alternate path
 		given(qpstate.MaskPathMTU) && a.PathMTU.Bytes() == 0,
 		given(qpstate.MaskMaxRdAtomic) && a.MaxRdAtomic > MaxRdAtomic,
 		given(qpstate.MaskMaxDestRdAtomic) && a.MaxDestRdAtomic > MaxRdAtomic,
@@ -130,19 +131,19 @@ func (qp *QP) apply(a *qpstate.Attr, mask qpstate.Mask) {
 	}
 }
 
-// move does what a change of state means.
+// move does what a change of state requires.
 func (qp *QP) move(from, to qpstate.State) {
 	if to == qpstate.Reset {
 		qp.reset()
 		return
 	}
 	if to == qpstate.Error {
-		if from == qpstate.Error { // the program has seen it: no more NAKs
+		if from == qpstate.Error { // the program knows of the error: no more NAKs
 			qp.resp.refused = refusal{}
 			qp.resp.forgetAnswers()
 		}
-		// A message that has been delivered is acknowledged all the same: a program
-		// that ends with its last message must not make the sender's fail.
+		// Send the ACK of a message that was delivered. Otherwise the sender's work request
+		// would fail if the program ends after its last message.
 		a := &qp.resp.answers
 		owed, upTo := a.ackDue && !a.nakDue && a.due == 0, a.ackTo
 		qp.fail(refusal{})
@@ -165,7 +166,7 @@ func (qp *QP) move(from, to qpstate.State) {
 	qp.wake = true
 }
 
-// Query tells the attributes as they are now, all of them.
+// Query returns all attributes.
 func (qp *QP) Query() qpstate.Attr {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()

@@ -1,6 +1,8 @@
-// Memory regions: the only way to the program's memory. A region is a slice, and
-// every access is bounds-checked against it by key, domain, address and right.
-// Windows are in mw.go.
+// Memory regions: the only access to the program's memory. A region is a slice. Every access is
+// checked by key, domain, address, length and right. Windows are in mw.go.
+//
+// A region's lock is held for reading while bytes are copied. Close takes it for writing, so no
+// byte is accessed after Close has returned.
 
 package transport
 
@@ -13,43 +15,42 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// MR is a memory region. Its LKey and its RKey are one number, as with rxe. What a
-// window opens is an MR too, of the peer's only (mw.go).
+// MR is a memory region. As with rxe, its LKey and its RKey are the same number. A bound memory
+// window also has an MR, which only the peer can use (mw.go).
 type MR struct {
 	engine *Engine
 	key    uint32
-	window *MW // of whose bind it is, nil for a region
+	window *MW // the window whose bind made this MR; nil for a region
 	gone   atomic.Bool
 
-	// mu is held for reading while bytes of buf are touched, so that after Close
-	// and Rereg nobody does.
+	// mu is held for reading while bytes of buf are accessed. So no byte is accessed after
+	// Close or Rereg.
 	mu      sync.RWMutex
 	pd      *PD
 	base    uint64 // the virtual address of buf[0]
 	access  verbs.Access
 	buf     []byte
-	windows atomic.Int32 // bound to it: more only with mu held for reading
+	windows atomic.Int32 // windows bound to it; incremented only with mu held for reading
 }
 
 const (
 	remoteAccess = verbs.AccessRemoteRead | verbs.AccessRemoteWrite | verbs.AccessRemoteAtomic
 
-	// mrAccess is what a region may be asked for. Huge pages are a hint, relaxed
-	// ordering is optional, and every region's pages are there on demand, so those
-	// are taken and ignored.
+	// mrAccess has the rights that a region may have. Three of them are accepted and ignored:
+	// huge pages are a hint, relaxed ordering is optional, and pages always come on demand.
 	mrAccess = verbs.AccessLocalWrite | remoteAccess | verbs.AccessMWBind | verbs.AccessZeroBased |
 		verbs.AccessOnDemand | verbs.AccessHugeTLB | verbs.AccessRelaxedOrdering | verbs.AccessFlushGlobal
 )
 
-// RegisterMR is RegisterAt under the memory's own addresses.
+// RegisterMR registers buf under the addresses of its memory; see RegisterAt.
 func (pd *PD) RegisterMR(buf []byte, access verbs.Access) (*MR, error) {
 	return pd.RegisterAt(buf, addressOf(buf), access)
 }
 
-// RegisterAt makes buf known under the addresses from base on. buf must stay where
-// it is until Close. EINVAL if it is empty, or if a remote right to write lacks the
-// local one; EOPNOTSUPP for unknown rights, and for AccessFlushPersistent: this memory is
-// lost when the power goes.
+// RegisterAt registers buf under the addresses from base on. buf must not move until Close. It
+// returns EINVAL if buf is empty, or if access has a remote right to write without
+// AccessLocalWrite. It returns EOPNOTSUPP for unknown rights and for AccessFlushPersistent,
+// because this memory does not survive a loss of power.
 func (pd *PD) RegisterAt(buf []byte, base uint64, access verbs.Access) (*MR, error) {
 	if err := checkRegion(buf, access); err != nil {
 		return nil, err
@@ -69,8 +70,8 @@ func checkRegion(buf []byte, access verbs.Access) error {
 	return nil
 }
 
-// Rereg makes the region another one under the same key. EBUSY while windows are
-// bound to it.
+// Rereg changes the region's domain, memory, addresses and rights, and keeps its key. It
+// returns EBUSY while windows are bound to the region.
 func (mr *MR) Rereg(pd *PD, buf []byte, base uint64, access verbs.Access) error {
 	if err := checkRegion(buf, access); err != nil {
 		return err
@@ -84,10 +85,10 @@ func (mr *MR) Rereg(pd *PD, buf []byte, base uint64, access verbs.Access) error 
 	return nil
 }
 
-// LKey names the region in work requests.
+// LKey returns the key of the region for work requests.
 func (mr *MR) LKey() uint32 { return mr.key }
 
-// RKey names the region to the peer; 0 if it has no right to it.
+// RKey returns the key of the region for the peer, or 0 if the peer has no right to it.
 func (mr *MR) RKey() uint32 {
 	mr.mu.RLock()
 	defer mr.mu.RUnlock()
@@ -97,7 +98,7 @@ func (mr *MR) RKey() uint32 {
 	return mr.key
 }
 
-// Region is the region itself, for whoever has it within another object.
+// Region returns mr. Types that embed an MR inherit it.
 func (mr *MR) Region() *MR { return mr }
 
 func (mr *MR) domain() *PD {
@@ -106,14 +107,14 @@ func (mr *MR) domain() *PD {
 	return mr.pd
 }
 
-// Addr is the address of the region's first byte: what SGEs and peers count from.
+// Addr returns the address of the region's first byte, for SGEs and for the peer.
 func (mr *MR) Addr() uint64 {
 	mr.mu.RLock()
 	defer mr.mu.RUnlock()
 	return mr.base
 }
 
-// remapped says whether the region's addresses are other than its memory's.
+// remapped reports whether the region's addresses differ from those of its memory.
 func (mr *MR) remapped() bool {
 	mr.mu.RLock()
 	defer mr.mu.RUnlock()
@@ -122,9 +123,9 @@ func (mr *MR) remapped() bool {
 
 func addressOf(buf []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))) }
 
-// Close forgets the region. When it returns no byte of it is touched any more;
-// work under way that needs it fails. EBUSY while windows are bound to it. Another
-// Close does nothing: its key may be another region's by then.
+// Close frees the region. No byte of it is accessed after Close has returned; queued work
+// requests that use it fail. Close returns EBUSY while windows are bound to the region. A
+// second Close does nothing, because the key may belong to another region by then.
 func (mr *MR) Close() error {
 	mr.mu.Lock()
 	defer mr.mu.Unlock()
@@ -141,11 +142,11 @@ func (mr *MR) Close() error {
 	return nil
 }
 
-// lock gives the n bytes at addr, which stay until unlock; false, and nothing to
-// unlock, if the region is not the whole of pd's, or lacks a right of need.
+// lock returns the n bytes at addr, which are valid until unlock. It returns false and holds no
+// lock if the bytes are not all in the region, the region is not in pd, or need is not granted.
 func (mr *MR) lock(pd *PD, addr uint64, n int, need verbs.Access) ([]byte, bool) {
 	mr.mu.RLock()
-	off := addr - mr.base // wraps to something large if addr is below
+	off := addr - mr.base // wraps to a large number if addr is below base
 	if size := uint64(len(mr.buf)); mr.pd != pd || mr.access&need != need || off > size || uint64(n) > size-off {
 		mr.mu.RUnlock()
 		return nil, false
@@ -155,7 +156,7 @@ func (mr *MR) lock(pd *PD, addr uint64, n int, need verbs.Access) ([]byte, bool)
 
 func (mr *MR) unlock() { mr.mu.RUnlock() }
 
-// allows says whether lock would succeed now.
+// allows reports whether lock would succeed now.
 func (mr *MR) allows(pd *PD, addr uint64, n int, need verbs.Access) bool {
 	_, ok := mr.lock(pd, addr, n, need)
 	if ok {
@@ -164,8 +165,8 @@ func (mr *MR) allows(pd *PD, addr uint64, n int, need verbs.Access) bool {
 	return ok
 }
 
-// With shows f the bytes of an SGE of this domain, which stay for so long; false if
-// it is not memory of a region that has the right.
+// With calls f with the bytes of an SGE, which are valid during the call. It returns false,
+// without a call, if the SGE is not memory of a region of this domain that grants need.
 func (pd *PD) With(s verbs.SGE, need verbs.Access, f func([]byte)) bool {
 	mr := pd.engine.keys.find(s.LKey)
 	if mr == nil || mr.window != nil {
@@ -179,8 +180,8 @@ func (pd *PD) With(s verbs.SGE, need verbs.Access, f func([]byte)) bool {
 	return ok
 }
 
-// keyTable finds regions by key: the upper 24 bits are an entry's own, the lower 8
-// are a window's to change.
+// keyTable finds regions by key. The upper 24 bits of a key are the entry's index. Binding a
+// window changes the lower 8.
 type keyTable struct {
 	mu      sync.RWMutex
 	regions map[uint32]*MR // by index
@@ -188,7 +189,7 @@ type keyTable struct {
 
 const keyBits = 8
 
-// add gives a region its key.
+// add chooses the region's key.
 func (t *keyTable) add(mr *MR, random func() uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -202,7 +203,7 @@ func (t *keyTable) add(mr *MR, random func() uint32) {
 	}
 }
 
-// replace puts what a window opens now in the place of what it opened before.
+// replace replaces the MR of a window after a bind.
 func (t *keyTable) replace(mr *MR) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -224,20 +225,20 @@ func (t *keyTable) find(key uint32) *MR {
 	return nil
 }
 
-// local finds a region by the key of an SGE.
+// local returns the region with the key of an SGE, or nil.
 func (qp *QP) local(key uint32) *MR {
 	if mr := qp.localMR; mr != nil && mr.key == key && !mr.gone.Load() {
 		return mr
 	}
 	mr := qp.engine.keys.find(key)
 	if mr != nil && mr.window != nil {
-		mr = nil // a window is a door for the peer
+		mr = nil // only the peer can use a window
 	}
 	qp.localMR = mr
 	return mr
 }
 
-// remote finds a region, or what a window opens, by the key that the peer gave.
+// remote returns the region, or the MR of a window, with a key from the peer, or nil.
 func (qp *QP) remote(key uint32) *MR {
 	if mr := qp.resp.region; mr != nil && mr.key == key && !mr.gone.Load() {
 		return mr

@@ -1,8 +1,10 @@
-// Memory windows: keys to parts of regions.
+// Memory windows: keys that open parts of regions to the peer.
 //
-// What a window opens is an MR of its own over the region's bytes, with its key, its
-// bounds and its rights, so that nothing on a packet's way knows of windows but the
-// look-up by key. To bind anew and to invalidate are to close that MR.
+// A bound window is an MR of its own over the region's bytes, with its own key, bounds and
+// rights. So only the look-up by key distinguishes windows from regions. Binding again and
+// invalidating close that MR.
+//
+// A bind takes the locks of the queue pair, the window and the region, in this order.
 
 package transport
 
@@ -19,16 +21,16 @@ type MW struct {
 	kind verbs.MWType
 
 	mu     sync.Mutex
-	opens  *MR    // in the table under the window's index; opens nothing if unbound
-	region *MR    // that it is bound to, nil if it is not
-	qp     *QP    // type 2: that it was bound on
-	posted uint32 // the key of the last bind posted
-	past   uint32 // the key of the last bind whose turn is over, done or not
-	ahead  int    // binds posted whose turn is to come
+	opens  *MR    // in the key table under the window's index; empty if unbound
+	region *MR    // the region it is bound to, or nil
+	qp     *QP    // type 2: the queue pair it was bound on
+	posted uint32 // key of the last bind posted
+	past   uint32 // key of the last bind executed, failed or flushed
+	ahead  int    // number of binds posted and still queued
 	closed bool
 }
 
-// AllocMW makes a window that opens nothing. EINVAL for a type that there is not.
+// AllocMW returns an unbound window. It returns EINVAL for an unknown type.
 func (pd *PD) AllocMW(kind verbs.MWType) (*MW, error) {
 	if kind != verbs.MWType1 && kind != verbs.MWType2 {
 		return nil, syscall.EINVAL
@@ -40,14 +42,14 @@ func (pd *PD) AllocMW(kind verbs.MWType) (*MW, error) {
 	return mw, nil
 }
 
-// RKey is the key of the last bind posted.
+// RKey returns the key of the last bind posted.
 func (mw *MW) RKey() uint32 {
 	mw.mu.Lock()
 	defer mw.mu.Unlock()
 	return mw.posted
 }
 
-// Close forgets the window, bound or not.
+// Close unbinds and frees the window.
 func (mw *MW) Close() error {
 	mw.mu.Lock()
 	defer mw.mu.Unlock()
@@ -57,16 +59,16 @@ func (mw *MW) Close() error {
 	return nil
 }
 
-// serves says whether the window is open to a queue pair's peer, its domain apart.
+// serves reports whether qp's peer may use the window. It does not check the domain.
 func (mw *MW) serves(qp *QP) bool {
 	mw.mu.Lock()
 	defer mw.mu.Unlock()
 	return mw.kind == verbs.MWType1 || mw.qp == qp
 }
 
-// unbind takes the region away. The caller holds mu.
+// unbind unbinds the window from its region, if it is bound. The caller holds mu.
 func (mw *MW) unbind() {
-	_ = mw.opens.Close() // has no windows itself
+	_ = mw.opens.Close() // never EBUSY: no window is bound to it
 	if mw.region != nil {
 		mw.region.windows.Add(-1)
 	}
@@ -77,15 +79,15 @@ func (mw *MW) unbind() {
 type binding struct {
 	mw           *MW
 	mr           *MR
-	was, key     uint32 // before the bind and after it
+	was, key     uint32 // the window's key before and after the bind
 	addr, length uint64
 	access       verbs.Access
 }
 
 const mwAccess = remoteAccess | verbs.AccessZeroBased
 
-// bind does a bind when its turn has come; false if the rules forbid it. Those of
-// the specification are named as it names them.
+// bind executes a bind when its turn has come. It returns false if a rule forbids the bind. The
+// comments name the rules of the IBTA specification.
 func (qp *QP) bind(b *binding) bool {
 	mw, mr := b.mw, b.mr
 	mw.mu.Lock()
@@ -97,7 +99,7 @@ func (qp *QP) bind(b *binding) bool {
 	switch {
 	case mw.closed, mw.pd != qp.pd, mr.pd != qp.pd, b.access&^mwAccess != 0:
 		return false
-	case mw.past != b.was: // one that was posted before, to another queue pair, is still to come
+	case mw.past != b.was: // an earlier bind, on another queue pair, is still queued
 		return false
 	case mw.kind == verbs.MWType2 && (mw.region != nil || b.length == 0): // o10-37.2.30, o10-37.2.40
 		return false
@@ -127,7 +129,7 @@ func (qp *QP) bind(b *binding) bool {
 	return true
 }
 
-// takeBind reads the bind of a request; EINVAL for what is another device's.
+// takeBind reads the bind of a request. It returns EINVAL for objects of another device.
 func (qp *QP) takeBind(b *verbs.MWBind) (binding, error) {
 	mw, isMW := b.MW.Provider().(*MW)
 	mr, isMR := b.MR.Provider().(interface{ Region() *MR })
@@ -137,11 +139,11 @@ func (qp *QP) takeBind(b *verbs.MWBind) (binding, error) {
 	return binding{mw: mw, mr: mr.Region(), key: b.RKey, addr: b.Addr, length: b.Length, access: b.Access}, nil
 }
 
-// posts makes a bind that is taken the window's last: it goes from the key that the
-// one before leaves, to the next for a window of type 1. A bind whose turn comes before
-// that of one posted earlier to another queue pair fails; rdma_rxe has the same rule
-// (rxe_bind_mw compares the window's key with that at the post), and the specification
-// leaves the order of two queue pairs to the program.
+// posts makes b the last posted bind of the window. b replaces the key of the bind posted
+// before. For a window of type 1, posts chooses the new key. A bind fails if its turn comes
+// before that of a bind posted earlier on another queue pair. rdma_rxe has the same rule:
+// rxe_bind_mw compares the window's key with the key at the time of the post. The specification
+// makes the program order binds of different queue pairs.
 func (mw *MW) posts(b *binding) {
 	mw.mu.Lock()
 	defer mw.mu.Unlock()
@@ -153,19 +155,19 @@ func (mw *MW) posts(b *binding) {
 	mw.ahead++
 }
 
-// over takes note that a bind's turn is over: it was done, failed or flushed, and the bind
-// posted after it may follow. The caller holds mu.
+// over notes that a bind was executed, failed or flushed, so that the bind posted after it may
+// follow. The caller holds mu.
 func (mw *MW) over(b *binding) {
 	if b.was == mw.past {
 		mw.past = b.key
 	}
 	if mw.ahead--; mw.ahead == 0 {
-		mw.past = mw.posted // whatever order the queue pairs had them in
+		mw.past = mw.posted // no bind is queued, in whatever order the queue pairs executed them
 	}
 }
 
-// BindMW posts the bind of a type 1 window, and gives it a new key. EPERM for a
-// region of another domain; else as PostSend.
+// BindMW posts the bind of a type 1 window, which gets a new key. It returns EPERM for a region
+// of another domain, and otherwise the errors of PostSend. Transmit must be called afterwards.
 func (qp *QP) BindMW(id uint64, flags verbs.SendFlags, bind *verbs.MWBind) error {
 	b, err := qp.takeBind(bind)
 	if err != nil {
@@ -193,16 +195,16 @@ func (qp *QP) BindMW(id uint64, flags verbs.SendFlags, bind *verbs.MWBind) error
 	return nil
 }
 
-// setBinding keeps the binding of the request that is at place i of the ring.
+// setBinding keeps the binding of the request at index i of the ring.
 func (r *requester) setBinding(i uint64, b binding) {
 	if r.bindings == nil {
-		r.bindings = make([]binding, len(r.wqes)) // for the few that bind at all
+		r.bindings = make([]binding, len(r.wqes)) // allocated late, because few queue pairs bind
 	}
 	b.mw.posts(&b)
 	r.bindings[i%uint64(len(r.wqes))] = b
 }
 
-// forgetBind is for the request at place i of the ring, which will not be done.
+// forgetBind drops the binding of the request at index i of the ring, which was flushed.
 func (r *requester) forgetBind(i uint64) {
 	if r.bindings == nil {
 		return
@@ -215,9 +217,8 @@ func (r *requester) forgetBind(i uint64) {
 	}
 }
 
-// invalidate takes back what a window of type 2 opens under a key; false for a key
-// that is no such window's, as is every region's, or one that another queue pair
-// bound.
+// invalidate unbinds the type 2 window that has the key. It returns false if no window of type
+// 2 has the key, or if another queue pair bound the window.
 func (qp *QP) invalidate(key uint32) bool {
 	mr := qp.engine.keys.find(key)
 	if mr == nil || mr.window == nil {

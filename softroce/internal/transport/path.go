@@ -1,4 +1,4 @@
-// Where packets go: paths, and the address handles that hold one.
+// Paths to peers, and address handles, each of which holds a path.
 
 package transport
 
@@ -10,23 +10,23 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// Path is the way from this device to a peer. It never changes once made.
+// Path is the way from this device to a peer. A Path never changes.
 type Path struct {
-	Src, Dst     netip.Addr // unmapped, both of one family
+	Src, Dst     netip.Addr // unmapped, both of the same family
 	TrafficClass uint8
 	HopLimit     uint8
 	FlowLabel    uint32
-	Link         any // the link's own: whatever it wants to find again in a Burst
+	Link         any // set by Config.Resolve for the caller of Transmit
 }
 
-// AH is an address handle: the path of UD sends. It is a verbs.ProviderAH.
+// AH is an address handle: the path of a UD send. It is a verbs.ProviderAH.
 type AH struct {
 	pd     *PD
 	path   *Path
 	closed atomic.Bool
 }
 
-// CreateAH makes an address handle.
+// CreateAH returns an address handle.
 func (pd *PD) CreateAH(attr qpstate.AHAttr) (*AH, error) {
 	path, err := pd.engine.resolve(&attr)
 	if err != nil {
@@ -35,7 +35,7 @@ func (pd *PD) CreateAH(attr qpstate.AHAttr) (*AH, error) {
 	return &AH{pd: pd, path: path}, nil
 }
 
-// Close takes the handle from those who post; sends that were posted keep their path.
+// Close makes later posts with the handle fail. Sends that are posted already keep their path.
 func (ah *AH) Close() error {
 	ah.closed.Store(true)
 	return nil
@@ -44,7 +44,7 @@ func (ah *AH) Close() error {
 // portNum is the number of the device's one port.
 const portNum = 1
 
-// resolve checks what every kind of device would, and asks the device for the rest.
+// resolve checks what holds for every device, and then asks the device with Config.Resolve.
 func (e *Engine) resolve(attr *qpstate.AHAttr) (*Path, error) {
 	if !attr.IsGlobal || attr.PortNum != portNum || attr.GRH.DGID.IsZero() {
 		return nil, syscall.EINVAL

@@ -1,5 +1,5 @@
-// Posting: what a work request must be to be taken at all. The errnos are those
-// of rxe: ENOMEM for a full queue, EINVAL for everything else.
+// Posting: checking work requests and copying them into the queues. The errnos are those of
+// rxe: ENOMEM if the queue is full, EINVAL for everything else.
 
 package transport
 
@@ -11,9 +11,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// PostSend queues requests in order and returns how many were taken; with an
-// error, wrs[n] is the one refused. EINVAL below RTS; in ERR and SQE requests
-// are taken, and flushed at once. Transmit must be called afterwards.
+// PostSend queues work requests in order and returns how many it has queued. If it returns an
+// error, wrs[n] is the refused one. In a state before RTS it returns EINVAL. In ERR and SQE it
+// queues the requests and flushes them at once. Transmit must be called afterwards.
 func (qp *QP) PostSend(wrs []verbs.SendWR) (int, error) {
 	qp.mu.Lock()
 	defer qp.unlock()
@@ -36,7 +36,7 @@ func (qp *QP) PostSend(wrs []verbs.SendWR) (int, error) {
 	return n, err
 }
 
-// sendable is EINVAL in a state that takes no sends.
+// sendable returns EINVAL in a state that does not accept sends.
 func (qp *QP) sendable() error {
 	switch qp.attr.State {
 	case qpstate.Reset, qpstate.Init, qpstate.RTR:
@@ -45,7 +45,7 @@ func (qp *QP) sendable() error {
 	return nil
 }
 
-// place is where the next request goes; ENOMEM if the queue is full.
+// place returns the ring's entry for the next request, or ENOMEM if the queue is full.
 func (r *requester) place() (*sendWQE, error) {
 	if r.tail-r.head == uint64(len(r.wqes)) {
 		return nil, syscall.ENOMEM
@@ -53,7 +53,7 @@ func (r *requester) place() (*sendWQE, error) {
 	return r.wqe(r.tail), nil
 }
 
-// posted is called when n requests were taken.
+// posted must be called after n requests were queued.
 func (qp *QP) posted(n int) {
 	if qp.attr.State == qpstate.Error || qp.attr.State == qpstate.SQE {
 		qp.flushSends()
@@ -61,15 +61,16 @@ func (qp *QP) posted(n int) {
 	qp.wake = n > 0
 }
 
-// serves says whether a queue pair of this type carries out the work request op.
+// serves reports whether a queue pair of this type supports op.
 func (qp *QP) serves(op verbs.Opcode) bool {
 	return qp.transport.Serves(op) || isLocal(op) && qp.kind != verbs.UD
 }
 
-// isLocal says that a work request sends nothing.
+// isLocal reports whether a work request sends no packet.
 func isLocal(op verbs.Opcode) bool { return op == verbs.OpLocalInv || op == verbs.OpBindMW }
 
-// take copies a request into w; EINVAL if it is none for this queue pair.
+// take copies a request into w. It returns EINVAL if the queue pair does not support the
+// request.
 func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 	length := sglLength(wr.SGL)
 	if !qp.serves(wr.Opcode) || len(wr.SGL) > int(qp.cap.MaxSendSGE) || length > MaxMessage {
@@ -127,7 +128,7 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 	return nil
 }
 
-// takeLocal copies a request that sends nothing, and has no memory of its own.
+// takeLocal copies a request that sends no packet. Such a request has no SGL.
 func (qp *QP) takeLocal(w *sendWQE, wr *verbs.SendWR) error {
 	var b binding
 	if wr.Opcode == verbs.OpBindMW {
@@ -147,8 +148,8 @@ func (qp *QP) takeLocal(w *sendWQE, wr *verbs.SendWR) error {
 	return nil
 }
 
-// remapped says whether one of the elements is of a region whose addresses are not
-// those of its memory: to copyInline it would be a wild pointer.
+// remapped reports whether an element's addresses differ from those of its region's memory.
+// copyInline would take such an address for a pointer.
 func (qp *QP) remapped(sgl []verbs.SGE) bool {
 	for i := range sgl {
 		if mr := qp.local(sgl[i].LKey); mr != nil && mr.remapped() {
@@ -158,21 +159,21 @@ func (qp *QP) remapped(sgl []verbs.SGE) bool {
 	return false
 }
 
-// copyInline reads the data of an inline request where the program has it: its
-// keys do not count, since the memory need not be registered.
+// copyInline copies the data of an inline request from the program's memory. It ignores the
+// lkeys, because inline data need not be registered.
 func copyInline(dst []byte, sgl []verbs.SGE) {
 	for i := range sgl {
 		if n := int(sgl[i].Length); n > 0 {
-			// The address came from a pointer and goes back into one, as in C: a
-			// wrong one is the program's fault, and a fault is what it gets.
+			// The caller made the address from a pointer. As in C, a wrong address is the
+			// program's error and may crash it.
 			p := *(*unsafe.Pointer)(unsafe.Pointer(&sgl[i].Addr))
 			dst = dst[copy(dst, unsafe.Slice((*byte)(p), n)):]
 		}
 	}
 }
 
-// PostRecv queues receives in order and returns how many were taken. EINVAL in
-// RESET, and for a queue pair with an SRQ; in ERR they are flushed at once.
+// PostRecv queues receives in order and returns how many it has queued. It returns EINVAL in
+// RESET and for a queue pair with an SRQ. In ERR it flushes the receives at once.
 func (qp *QP) PostRecv(wrs []verbs.RecvWR) (int, error) {
 	qp.mu.Lock()
 	defer qp.unlock()

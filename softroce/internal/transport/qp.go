@@ -1,4 +1,8 @@
-// Queue pairs: what the requester and the responder of one share, and its states.
+// Queue pairs: their states, and what the requester and the responder share.
+//
+// receive checks a packet and passes it to the requester or the responder. next and build make
+// the next packet to send. All of this runs with mu held; unlock passes the consequences to the
+// engine.
 
 package transport
 
@@ -13,18 +17,18 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// QPInit says what queue pair to make.
+// QPInit describes a queue pair to create.
 type QPInit struct {
 	Type           verbs.QPType
 	SendCQ, RecvCQ *CQ
-	SRQ            *SRQ // nil: a receive queue of its own
+	SRQ            *SRQ // nil: the queue pair has its own receive queue
 	Cap            verbs.QPCap
-	SigAll         bool // every send completes; else those with SendSignaled
+	SigAll         bool // every send completes; otherwise only those with SendSignaled
 }
 
 // QP is a queue pair: RC, UC or UD.
 type QP struct {
-	User any // the owner's own
+	User any // free for the caller's use
 
 	engine         *Engine
 	pd             *PD
@@ -33,31 +37,31 @@ type QP struct {
 	transport      packet.Transport
 	sendCQ, recvCQ *CQ
 	srq            *SRQ
-	recvPD         *PD          // of the receives' memory: the SRQ's, or pd
-	groups         atomic.Int32 // that it is a member of
+	recvPD         *PD          // domain of the receives' memory: the SRQ's, or pd
+	groups         atomic.Int32 // number of multicast groups
 	cap            verbs.QPCap
 	sigAll         bool
 
-	ready      readyState // under the ready list's lock
-	alarmIndex int        // under the timers' lock
+	ready      readyState // guarded by the ready list's lock
+	alarmIndex int        // guarded by the timers' lock
 
 	mu      sync.Mutex
 	closed  bool
-	attr    qpstate.Attr // as modified; State is the true one
+	attr    qpstate.Attr // as modified; State is the current state
 	path    *Path        // RC and UC, from RTR on
 	mtu     int          // bytes
-	wake    bool         // has something to send: unlock tells the engine
+	wake    bool         // has something to send: unlock puts it on the ready list
 	alarm   time.Duration
-	localMR *MR // the region of the last SGE, to find it faster
+	localMR *MR // cache: the region of the last SGE
 
 	req  requester
 	resp responder
 	rq   recvQueue
 }
 
-// CreateQP makes a queue pair in RESET. The sizes granted are those asked for,
-// and at least 1. EOPNOTSUPP for a type but RC, UC and UD; EINVAL for a size
-// above the engine's limits or a missing CQ.
+// CreateQP returns a queue pair in RESET. It grants the requested sizes, but at least 1. It
+// returns EOPNOTSUPP for a type other than RC, UC and UD, and EINVAL for a size above the
+// engine's limits or a missing CQ.
 func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	transport, ok := map[verbs.QPType]packet.Transport{verbs.RC: packet.RC, verbs.UC: packet.UC, verbs.UD: packet.UD}[init.Type]
 	if !ok {
@@ -93,14 +97,14 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	return qp, nil
 }
 
-// QPN is the queue pair's number.
+// QPN returns the queue pair's number.
 func (qp *QP) QPN() uint32 { return qp.qpn }
 
-// Cap is the sizes granted.
+// Cap returns the granted sizes.
 func (qp *QP) Cap() verbs.QPCap { return qp.cap }
 
-// Close destroys the queue pair; work still queued vanishes without completions. EBUSY
-// while it is attached to a multicast group.
+// Close destroys the queue pair. Queued work requests are dropped without completions. Close
+// returns EBUSY while the queue pair is attached to a multicast group.
 func (qp *QP) Close() error {
 	if qp.groups.Load() > 0 {
 		return syscall.EBUSY
@@ -114,8 +118,8 @@ func (qp *QP) Close() error {
 	return nil
 }
 
-// unlock ends whatever was done to the queue pair, and tells the engine of what
-// follows from it: something to send, an alarm to set.
+// unlock ends every change of the queue pair. It puts the queue pair on the ready list if it
+// has something to send, and sets its alarm if the deadline is earlier.
 func (qp *QP) unlock() {
 	if qp.wake && !qp.closed {
 		qp.wake = false
@@ -128,7 +132,7 @@ func (qp *QP) unlock() {
 	qp.mu.Unlock()
 }
 
-// reset makes the queue pair as new, in RESET.
+// reset puts the queue pair into RESET, as if it were new.
 func (qp *QP) reset() {
 	qp.attr = qpstate.Attr{State: qpstate.Reset, Cap: qp.cap, PathMTU: qpstate.MTU256, PortNum: portNum}
 	qp.path, qp.mtu = nil, 0
@@ -138,7 +142,7 @@ func (qp *QP) reset() {
 	qp.rq.head, qp.rq.count = 0, 0
 }
 
-// receive takes in one packet for this queue pair, with its lock held.
+// receive processes a packet for this queue pair. The caller holds mu.
 func (qp *QP) receive(now time.Duration, p packet.Packet, d *Datagram) {
 	op := p.Opcode()
 	if op.Transport() != qp.transport {
@@ -181,26 +185,25 @@ func (qp *QP) receive(now time.Duration, p packet.Packet, d *Datagram) {
 	}
 }
 
-// foreign says that a packet is of another partition, or not from the connected peer.
+// foreign reports whether a packet is of another partition or not from the connected peer.
 func (qp *QP) foreign(p packet.Packet, d *Datagram) bool {
 	return p.BTH().PKey()&0x7fff != 0x7fff || qp.path != nil && (d.Src != qp.path.Dst || d.Dst != qp.path.Src)
 }
 
-// outgoing is a packet decided upon and not yet built.
+// outgoing describes a packet that was chosen to be sent but is not built yet.
 type outgoing struct {
 	opcode  packet.Opcode
 	payload int
 	path    *Path
-	answer  bool // the responder's, else the requester's
+	answer  bool // from the responder; otherwise from the requester
 }
 
 func (o *outgoing) size() int { return packet.Len(o.opcode, o.payload) }
 
-// next decides on the packet to send: answers before requests, since the peer
-// waits for them. But at the beginning of a burst an acknowledgement gives way to
-// a request packet that is no shorter: only the last packet of a burst may be
-// shorter than the others, and so both go in one burst, and by one way through
-// the system, where a message is answered by a message.
+// next chooses the packet to send. Answers go before requests, because the peer waits for them.
+// There is one exception at the beginning of a burst: an ACK goes after a request packet that
+// is at least as long. Only the last packet of a burst may be shorter, so both then go in one
+// burst and in one system call. This helps programs that answer a message with a message.
 func (qp *QP) next(now time.Duration, first bool) (outgoing, bool) {
 	answer, ok := qp.nextAnswer()
 	if !ok || first && qp.resp.answers.due == 0 {
@@ -208,11 +211,11 @@ func (qp *QP) next(now time.Duration, first bool) (outgoing, bool) {
 			return request, true
 		}
 	}
-	return qp.nextAnswer() // again: a request that could not start may have ended the queue pair
+	return qp.nextAnswer() // ask again: a request that could not start may have ended the queue pair
 }
 
-// build lays the packet that next decided upon into buf, and moves on; false if
-// it turned out that it cannot be sent.
+// build writes the packet that next chose into buf. It returns false if the packet cannot be
+// sent after all.
 func (qp *QP) build(buf []byte, o *outgoing, now time.Duration) bool {
 	p, err := packet.Build(buf, o.opcode, o.payload)
 	if err != nil {
@@ -224,8 +227,8 @@ func (qp *QP) build(buf []byte, o *outgoing, now time.Duration) bool {
 	return qp.buildRequest(p, now)
 }
 
-// fail moves the queue pair to ERR: all work is flushed, sends first. Answers
-// that are owed are sent only if refused is a NAK that explains why.
+// fail moves the queue pair to ERR and flushes all work requests, sends first. Answers that are
+// due are dropped, except for the NAK refused.
 func (qp *QP) fail(refused refusal) {
 	if qp.attr.State == qpstate.Error || qp.attr.State == qpstate.Reset {
 		return
@@ -242,7 +245,7 @@ func (qp *QP) fail(refused refusal) {
 	}
 }
 
-// overrun is for a CQ that took no more: the queue pair cannot keep its promises.
+// overrun ends the queue pair because a CQ had no room for its completion.
 func (qp *QP) overrun() {
 	if qp.attr.State != qpstate.Error {
 		qp.event(verbs.EventQPFatal)

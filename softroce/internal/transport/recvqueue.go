@@ -1,4 +1,6 @@
-// Receive queues: a queue pair's own, and the one that several share (SRQ).
+// Receive queues: a queue pair's own, and the shared receive queue (SRQ).
+//
+// A queue pair's lock guards its own queue. An SRQ has a lock, taken after the queue pair's.
 
 package transport
 
@@ -9,18 +11,18 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// recvWQE is one place for a message.
+// recvWQE is a posted receive.
 type recvWQE struct {
 	id     uint64
 	sgl    []verbs.SGE
 	length uint64
 }
 
-// recvQueue is a ring of receives whose lists have memory of their own.
+// recvQueue is a ring of receives. It owns the memory of their lists.
 type recvQueue struct {
 	wqes   []recvWQE
 	maxSGE int
-	head   uint32 // counts receives taken, head modulo len(wqes) is the oldest
+	head   uint32 // index of the oldest
 	count  uint32
 }
 
@@ -33,7 +35,8 @@ func newRecvQueue(wrs, sges uint32) recvQueue {
 	return q
 }
 
-// push adds a receive: EINVAL for too many elements, ENOMEM if there is no room.
+// push adds a receive. It returns EINVAL for too many elements, and ENOMEM if the queue is
+// full.
 func (q *recvQueue) push(wr *verbs.RecvWR) error {
 	length := sglLength(wr.SGL)
 	if len(wr.SGL) > q.maxSGE || length > MaxMessage {
@@ -49,7 +52,7 @@ func (q *recvQueue) push(wr *verbs.RecvWR) error {
 	return nil
 }
 
-// pop moves the oldest receive into w, whose list is large enough.
+// pop removes the oldest receive and copies it to w. w.sgl must have enough capacity.
 func (q *recvQueue) pop(w *recvWQE) bool {
 	if q.count == 0 {
 		return false
@@ -64,7 +67,8 @@ func (q *recvQueue) pop(w *recvWQE) bool {
 	return true
 }
 
-// resize makes room for wrs receives; those that are queued, no more than that, stay.
+// resize changes the size to wrs and keeps the queued receives. There must not be more than
+// wrs.
 func (q *recvQueue) resize(wrs uint32) {
 	bigger := newRecvQueue(wrs, uint32(q.maxSGE))
 	for bigger.count < wrs && q.pop(&bigger.wqes[bigger.count]) {
@@ -75,7 +79,7 @@ func (q *recvQueue) resize(wrs uint32) {
 
 // SRQ is a shared receive queue.
 type SRQ struct {
-	User any // the owner's own
+	User any // free for the caller's use
 
 	pd     *PD
 	number uint32
@@ -85,8 +89,8 @@ type SRQ struct {
 	limit uint32
 }
 
-// CreateSRQ makes a queue of wrs receives of up to sges elements each. EINVAL
-// if that is none, or more than MaxQPWR and MaxSGE.
+// CreateSRQ returns a queue of wrs receives of up to sges elements each. It returns EINVAL if
+// wrs is 0 or above MaxQPWR, or if sges is above MaxSGE.
 func (pd *PD) CreateSRQ(wrs, sges uint32) (*SRQ, error) {
 	if wrs == 0 || wrs > MaxQPWR || sges > MaxSGE {
 		return nil, syscall.EINVAL
@@ -95,10 +99,10 @@ func (pd *PD) CreateSRQ(wrs, sges uint32) (*SRQ, error) {
 	return &SRQ{pd: pd, number: pd.engine.srqs.Add(1), queue: newRecvQueue(wrs, sges)}, nil
 }
 
-// Number is the SRQ's number, which no other SRQ of the engine had.
+// Number returns the SRQ's number, which is unique among all SRQs of the engine.
 func (s *SRQ) Number() uint32 { return s.number }
 
-// PostRecv queues receives and returns how many were taken, as a QP's.
+// PostRecv queues receives and returns how many it has queued, like QP.PostRecv.
 func (s *SRQ) PostRecv(wrs []verbs.RecvWR) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,10 +114,10 @@ func (s *SRQ) PostRecv(wrs []verbs.RecvWR) (int, error) {
 	return len(wrs), nil
 }
 
-// Modify applies what mask names: SRQLimit asks for one EventSRQLimitReached when
-// fewer than Limit receives are left, 0 for none; SRQMaxWR resizes. EINVAL, and
-// nothing is done, for a size that there cannot be or that is below the receives
-// queued, and for a limit above the size.
+// Modify applies the attributes that mask names. SRQLimit asks for one EventSRQLimitReached
+// when fewer than Limit receives are left; 0 asks for none. SRQMaxWR resizes the queue. Modify
+// changes nothing and returns EINVAL if the size is 0, above MaxQPWR or below the number of
+// queued receives, and if the limit is above the size.
 func (s *SRQ) Modify(a verbs.SRQAttr, mask verbs.SRQAttrMask) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +138,7 @@ func (s *SRQ) Modify(a verbs.SRQAttr, mask verbs.SRQAttrMask) error {
 	return nil
 }
 
-// Query tells the sizes, and the limit still armed.
+// Query returns the sizes, and the limit if it is still armed.
 func (s *SRQ) Query() verbs.SRQAttr {
 	s.mu.Lock()
 	defer s.mu.Unlock()

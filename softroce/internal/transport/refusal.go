@@ -1,5 +1,5 @@
-// Refusing: what a responder says when it does not serve a request. A NAK for good ends
-// the queue pair, and is repeated for as long as the peer asks, because NAKs get lost, too.
+// Refusing requests. A NAK other than RNR and sequence NAKs ends the queue pair. The responder
+// repeats it for as long as the peer repeats requests, because a NAK may be lost.
 
 package transport
 
@@ -9,15 +9,15 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// refusal is the NAK that ended the queue pair.
+// refusal is the NAK that ended a queue pair.
 type refusal struct {
-	syndrome packet.Syndrome // 0: none, or one that is not to be repeated
-	first    int64           // the first packet of the request that was refused
-	seq      int64           // the first packet of it that is not answered
+	syndrome packet.Syndrome // 0: no NAK, or one that must not be repeated
+	first    int64           // first packet of the refused request
+	seq      int64           // its first packet without an answer
 }
 
-// refuse answers the expected request with a NAK for good: the receive in use completes
-// with status, and the queue pair goes to ERR.
+// refuse answers the expected request with a NAK that ends the queue pair. The receive in use
+// completes with status, and the queue pair goes to ERR.
 func (qp *QP) refuse(syndrome packet.Syndrome, status verbs.WCStatus) {
 	qp.refuseAt(refusal{syndrome: syndrome, first: qp.resp.expected, seq: qp.resp.expected}, status)
 }
@@ -31,7 +31,7 @@ func (qp *QP) refuseAt(r refusal, status verbs.WCStatus) {
 	if rs.haveRecv {
 		qp.failRecv(status)
 	}
-	if qp.attr.State == qpstate.Error { // a CQ has overrun meanwhile, or a later request was refused before
+	if qp.attr.State == qpstate.Error { // a CQ overran meanwhile, or a later request was refused before
 		if rs.refused.syndrome != 0 {
 			rs.refused = r
 		}
@@ -45,10 +45,10 @@ func (qp *QP) refuseAt(r refusal, status verbs.WCStatus) {
 	qp.fail(r)
 }
 
-// refuseAgain repeats the NAK that ended the queue pair, whatever the peer asks for again.
-// If that is an earlier READ or atomic, its answer was lost, and a queue pair in ERR gives
-// no answers: the NAK then refuses that request. An earlier SEND or WRITE was served, and a
-// NAK of a later request acknowledges it.
+// refuseAgain repeats the NAK that ended the queue pair, for any request. If the request is an
+// earlier READ or atomic, its response was lost, and a queue pair in ERR sends no responses. So
+// the NAK then refuses that request. An earlier SEND or WRITE was served, and a NAK of a later
+// request acknowledges it.
 func (qp *QP) refuseAgain(operation packet.Operation, seq int64) {
 	rs := &qp.resp
 	r := rs.refused
@@ -63,12 +63,12 @@ func (qp *QP) refuseAgain(operation packet.Operation, seq int64) {
 	}
 }
 
-// lostRegion is for a READ whose region was closed before all of the response was sent.
+// lostRegion handles a READ whose region was closed before the whole response was sent.
 func (qp *QP) lostRegion(s *slot) {
 	a := &qp.resp.answers
 	if s.repeated {
-		// The request may be an old duplicate, which must not end this queue pair. The
-		// peer ignores a NAK for what it has received.
+		// The request may be an old duplicate, which must not end this queue pair. The peer
+		// ignores a NAK for packets that it has received.
 		s.due = false
 		a.due--
 		if !a.nakDue {
@@ -76,16 +76,16 @@ func (qp *QP) lostRegion(s *slot) {
 		}
 		return
 	}
-	for i := range a.slots { // the peer takes no answer beyond this one's
+	for i := range a.slots { // the peer accepts no answer after this NAK
 		a.slots[i].due = false
 	}
 	a.due = 0
 	qp.refuseAt(refusal{syndrome: packet.NAKRemoteAccess, first: s.first, seq: s.at}, verbs.WCRemAccessErr)
 }
 
-// receiveMalformed takes in what Parse refused. RC answers by a NAK, so that the peer does
-// not repeat its request in vain. The NAK ends the queue pair, so the packet must come
-// from the connected peer and have the expected number.
+// receiveMalformed processes a packet that Parse rejected. RC answers with a NAK, so that the
+// peer does not repeat its request in vain. Because the NAK ends the queue pair, the packet
+// must come from the connected peer and have the expected number.
 func (qp *QP) receiveMalformed(p packet.Packet, d *Datagram) {
 	rs := &qp.resp
 	if op := p.Opcode(); qp.kind == verbs.RC && op.InRC() && !op.IsResponse() && qp.path != nil && !qp.foreign(p, d) {

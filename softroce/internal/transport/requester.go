@@ -1,15 +1,17 @@
-// The requester: the send queue, and the packets that come of it.
+// The requester: the send queue and its packets.
 //
-//	1. PostSend puts work requests into a ring (post.go)
-//	2. next starts a request when its turn comes: packets get numbers, which are
-//	   kept as 64-bit counts; only their low 24 bits travel
-//	3. una..next is under way: sent, not acknowledged. una lies in the oldest
-//	   request, so going back is: next = una
-//	4. acknowledgements move una (requester_acks.go), and the oldest requests
-//	   complete when it has passed them
+//  1. PostSend puts work requests into a ring (post.go).
+//  2. nextRequest starts a work request when its turn comes, and numbers its packets. Packet
+//     numbers are kept as 64-bit counts; the PSN on the wire is the low 24 bits.
+//  3. The packets from una to nxt are in flight: sent and not acknowledged. una lies in the
+//     oldest work request. To send again, set nxt = una.
+//  4. Acknowledgements move una (requester_acks.go). The oldest work requests complete when
+//     una has passed their last packet.
 //
-// READ requests, atomics, ATOMIC WRITE and FLUSH count as acknowledged only by their own
-// response. The responses of the last two carry no data.
+// READ, atomics, ATOMIC WRITE and FLUSH are acknowledged only by their own response. The
+// responses of ATOMIC WRITE and FLUSH carry no data.
+//
+// Everything here runs with the queue pair's lock held.
 
 package transport
 
@@ -21,21 +23,21 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// sendWQE is one send work request.
+// sendWQE is a send work request in the queue.
 type sendWQE struct {
-	wr      verbs.SendWR // SGL is in memory of the ring
-	inline  []byte       // the data itself, with SendInline
-	path    *Path        // UD
+	wr      verbs.SendWR // its SGL is in memory of the ring
+	inline  []byte       // the data of a request with SendInline
+	path    *Path        // UD only
 	length  int
 	started bool
-	failed  verbs.WCStatus // why it cannot go on; completes in its turn
-	first   int64          // its first packet
-	packets int64          // how many: for a READ, of the response
+	failed  verbs.WCStatus // why the request failed; it completes when it is the oldest
+	first   int64          // number of its first packet
+	packets int64          // number of packets; for a READ, of the response
 }
 
 func (w *sendWQE) end() int64 { return w.first + w.packets }
 
-// answered reports whether only a response of its own acknowledges the request.
+// answered reports whether only its own response acknowledges the request.
 func (w *sendWQE) answered() bool { return packet.HasResponse(w.wr.Opcode) }
 
 // fetches reports whether the response brings data for the request's SGL.
@@ -44,20 +46,20 @@ func (w *sendWQE) fetches() bool {
 }
 
 type requester struct {
-	wqes              []sendWQE // a ring; head <= cur <= tail count requests
-	bindings          []binding // of the wqes that are binds; nil until there is one
-	head, cur, tail   uint64    // oldest, being sent, next to be posted
+	wqes              []sendWQE // a ring, indexed by head <= cur <= tail
+	bindings          []binding // binds of the wqes that have one; nil until the first bind
+	head, cur, tail   uint64    // requests: the oldest, the one being sent, one past the newest
 	una, nxt, max     int64     // packets: oldest unacknowledged, next to send, one past all ever sent
-	answersDue        int       // requests that are answered: sent since una, unanswered
-	answeredStarted   int       // requests that are answered: started and not complete
+	answersDue        int       // answered requests that were sent since una and have no response yet
+	answeredStarted   int       // answered requests that are started and not complete
 	window            window
 	sinceAckReq       int
-	retries           uint8 // left, before RETRY_EXC_ERR
+	retries           uint8 // left before RETRY_EXC_ERR
 	rnrRetries        uint8
-	wentBack          int64 // una when it last went back for a NAK or a gap
-	waiting           bool  // for the peer's RNR timer
+	wentBack          int64 // value of una at the last goBackOnce
+	waiting           bool  // until the RNR timer that the peer asked for expires
 	deadline          time.Duration
-	draining          bool // SQD, and requests are still under way
+	draining          bool // in SQD with requests in flight
 	notifyWhenDrained bool
 }
 
@@ -84,14 +86,14 @@ const nowhere = -1 << 62
 
 func (r *requester) wqe(i uint64) *sendWQE { return &r.wqes[i%uint64(len(r.wqes))] }
 
-// begin numbers packets from psn.
+// begin sets the number of the first packet to psn.
 func (r *requester) begin(psn uint32) {
 	r.una = int64(packet.NewPSN(psn))
 	r.nxt, r.max = r.una, r.una
 }
 
-// nextRequest decides on the requester's next packet. On the way it starts
-// requests, and does those that need no packet.
+// nextRequest chooses the requester's next packet. It starts work requests when their turn
+// comes, and executes those that send no packet.
 func (qp *QP) nextRequest(now time.Duration) (o outgoing, ok bool) {
 	r := &qp.req
 	for r.cur != r.tail && !r.waiting && (qp.attr.State == qpstate.RTS || qp.attr.State == qpstate.SQD) {
@@ -100,10 +102,10 @@ func (qp *QP) nextRequest(now time.Duration) (o outgoing, ok bool) {
 			if !qp.start(w) {
 				return o, false
 			}
-			continue // it may be complete already
+			continue // it may be complete already, and w another request
 		}
 		if w.failed != verbs.WCSuccess {
-			return o, false // until those before it are complete
+			return o, false // it fails when all requests before it are complete
 		}
 		if r.nxt >= w.end() {
 			r.cur++
@@ -120,8 +122,8 @@ func (qp *QP) nextRequest(now time.Duration) (o outgoing, ok bool) {
 	return o, false
 }
 
-// start gives a request its packets' numbers; false if it must wait, or cannot
-// start at all, which its completion will say when its turn comes.
+// start numbers the packets of a work request. It returns false if the request must wait or
+// has failed. A failed request completes when it is the oldest.
 func (qp *QP) start(w *sendWQE) bool {
 	r := &qp.req
 	if qp.attr.State == qpstate.SQD || w.wr.Flags&verbs.SendFence != 0 && r.answeredStarted > 0 {
@@ -151,7 +153,7 @@ func (qp *QP) start(w *sendWQE) bool {
 		}
 		r.answeredStarted++
 	case qp.kind == verbs.UD && w.length > qp.mtu:
-		w.packets = 0 // completes, and nothing is sent: C10-93.1.1
+		w.packets = 0 // completes without sending anything: C10-93.1.1
 	}
 	if w.wr.Flags&verbs.SendInline == 0 && !qp.sglAllowed(w.wr.SGL, need) {
 		w.failed = verbs.WCLocProtErr
@@ -165,7 +167,7 @@ func (qp *QP) start(w *sendWQE) bool {
 
 func packetsFor(length, mtu int) int64 { return max(1, int64((length+mtu-1)/mtu)) }
 
-// requestPacket decides on the packet r.nxt of w.
+// requestPacket describes packet r.nxt of w.
 func (qp *QP) requestPacket(w *sendWQE) outgoing {
 	r := &qp.req
 	path := qp.path
@@ -180,7 +182,8 @@ func (qp *QP) requestPacket(w *sendWQE) outgoing {
 	return outgoing{opcode: qp.transport.Request(w.wr.Opcode, place), payload: size, path: path}
 }
 
-// buildRequest fills in p, the packet r.nxt of the request being sent.
+// buildRequest fills in p, the packet r.nxt of the request being sent. It returns false if the
+// payload cannot be read.
 func (qp *QP) buildRequest(p packet.Packet, now time.Duration) bool {
 	r := &qp.req
 	w := r.wqe(r.cur)
@@ -188,7 +191,7 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration) bool {
 	bth := p.BTH()
 	bth.SetPSN(packet.NewPSN(uint32(r.nxt)))
 	bth.SetDestQPN(qp.attr.DestQPN)
-	count := int64(1) // of packet numbers used
+	count := int64(1) // packet numbers used by p
 	last := r.nxt+1 == w.end()
 
 	if w.wr.Opcode == verbs.OpRDMARead {
@@ -253,8 +256,8 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration) bool {
 	return true
 }
 
-// snapshot copies a packet's payload, since the program may change its memory at
-// any moment and the ICRC must fit what is sent.
+// snapshot copies the payload of a packet. The program may change its memory at any time, and
+// the ICRC must match the bytes that are sent.
 func (qp *QP) snapshot(dst []byte, w *sendWQE, off int) bool {
 	if w.wr.Flags&verbs.SendInline != 0 {
 		copy(dst, w.inline[off:])
@@ -263,14 +266,14 @@ func (qp *QP) snapshot(dst []byte, w *sendWQE, off int) bool {
 	return qp.gather(dst, w.wr.SGL, off)
 }
 
-// chunkEnd is where the READ request that seq belongs to ends: large READs are
+// chunkEnd returns the end of the READ request that packet seq belongs to. Large READs are
 // split at multiples of ReadChunk.
 func (qp *QP) chunkEnd(w *sendWQE, seq int64) int64 {
 	chunk := int64(qp.engine.cfg.ReadChunk)
 	return min(w.first+((seq-w.first)/chunk+1)*chunk, w.end())
 }
 
-// retire completes the oldest requests, as far as they are done.
+// retire completes the oldest work requests that are done.
 func (qp *QP) retire() {
 	r := &qp.req
 	for r.head != r.tail {
@@ -287,7 +290,7 @@ func (qp *QP) retire() {
 		}
 		r.head++
 		r.cur = max(r.cur, r.head)
-		qp.wake = qp.wake || r.cur != r.tail // a fence may have opened
+		qp.wake = qp.wake || r.cur != r.tail // a fenced request may start now
 		if (qp.sigAll || w.wr.Flags&verbs.SendSignaled != 0) && !qp.completeSend(w, verbs.WCSuccess) {
 			qp.overrun()
 			return
@@ -301,14 +304,14 @@ func (qp *QP) retire() {
 	}
 }
 
-// sending says whether a request is under way.
+// sending reports whether a work request has been started and is not complete.
 func (qp *QP) sending() bool {
 	r := &qp.req
 	return r.head != r.tail && r.wqe(r.head).started
 }
 
-// failHead completes the oldest request with an error and stops the send queue:
-// RC goes to ERR, UC and UD to SQE, where receives still work.
+// failHead completes the oldest work request with an error and stops the send queue. RC goes
+// to ERR. UC and UD go to SQE, where receives still work.
 func (qp *QP) failHead(status verbs.WCStatus) {
 	r := &qp.req
 	w := r.wqe(r.head)
@@ -325,7 +328,7 @@ func (qp *QP) failHead(status verbs.WCStatus) {
 	qp.flushSends()
 }
 
-// flushSends completes all that is left in the send queue as flushed.
+// flushSends completes all remaining work requests of the send queue as flushed.
 func (qp *QP) flushSends() {
 	r := &qp.req
 	for r.head != r.tail {

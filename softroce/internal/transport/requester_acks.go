@@ -1,4 +1,8 @@
-// The requester's other half: what the peer answers, and what to do if it does not.
+// The requester's other half: the peer's answers, and timeouts.
+//
+// receiveResponse handles an ACK, a NAK or a response with data. It moves una, completes work
+// requests, and goes back to una if the answer shows that a packet was lost. expire goes back
+// if no answer came in time. Everything here runs with the queue pair's lock held.
 
 package transport
 
@@ -13,7 +17,7 @@ import (
 
 const atomicLen = 8
 
-// receiveResponse takes in an acknowledgement or a response with data.
+// receiveResponse processes an ACK, a NAK or a response.
 func (qp *QP) receiveResponse(now time.Duration, p packet.Packet) {
 	r := &qp.req
 	before := r.una
@@ -37,8 +41,8 @@ func (qp *QP) receiveResponse(now time.Duration, p packet.Packet) {
 	qp.progress(now, before)
 }
 
-// receiveAETH takes in an ACK or NAK about packet seq. A NAK also acknowledges
-// all packets before its own.
+// receiveAETH processes an ACK or NAK of packet seq. A NAK also acknowledges all packets
+// before seq.
 func (qp *QP) receiveAETH(seq int64, s packet.Syndrome) {
 	switch s.Kind() {
 	case packet.KindACK:
@@ -57,9 +61,9 @@ func (qp *QP) receiveAETH(seq int64, s packet.Syndrome) {
 	}
 }
 
-// receiveRNR takes in that the peer had no receive for packet seq: what came before
-// is acknowledged, and seq waits for as long as the peer asks. The wait begins after
-// the progress is noted, which would end it.
+// receiveRNR processes an RNR NAK: the peer had no receive for packet seq. The packets before
+// seq are acknowledged. The requester then waits for as long as the peer asks. The wait must
+// begin after progress, because progress would end it.
 func (qp *QP) receiveRNR(now time.Duration, seq, before int64, s packet.Syndrome) {
 	r := &qp.req
 	if r.waiting && seq == r.una {
@@ -74,7 +78,7 @@ func (qp *QP) receiveRNR(now time.Duration, seq, before int64, s packet.Syndrome
 		qp.failHead(verbs.WCRNRRetryExcErr)
 		return
 	}
-	if qp.attr.RNRRetry != rnrForEver {
+	if qp.attr.RNRRetry != rnrForever {
 		r.rnrRetries--
 	}
 	qp.goBack()
@@ -82,8 +86,8 @@ func (qp *QP) receiveRNR(now time.Duration, seq, before int64, s packet.Syndrome
 	r.waiting, r.deadline = true, now+qpstate.RNRTimer(s.Value())
 }
 
-// rnrForEver is the RNR_RETRY that never gives up.
-const rnrForEver = 7
+// rnrForever is the RNR_RETRY that means no limit.
+const rnrForever = 7
 
 var nakStatus = map[packet.Syndrome]verbs.WCStatus{
 	packet.NAKInvalidRequest:    verbs.WCRemInvReqErr,
@@ -91,15 +95,15 @@ var nakStatus = map[packet.Syndrome]verbs.WCStatus{
 	packet.NAKRemoteOperational: verbs.WCRemOpErr,
 }
 
-// arrive acknowledges what was before seq and says whether seq is now what the
-// oldest request waits for. If not, a response was lost.
+// arrive acknowledges the packets before seq. It returns whether the oldest work request now
+// waits for seq. If not, an earlier response was lost.
 func (qp *QP) arrive(seq int64) bool {
 	return qp.acknowledge(seq) && qp.req.una == seq && qp.sending()
 }
 
-// acknowledge takes the packets before to as served, but stops at a READ or an
-// atomic whose response did not come: that is lost, and asked for again. False if
-// the queue pair failed on the way.
+// acknowledge marks the packets before to as acknowledged. It stops at a work request whose
+// own response is missing: that response was lost, and the requester asks again. It returns
+// false if the queue pair failed meanwhile.
 func (qp *QP) acknowledge(to int64) bool {
 	r := &qp.req
 	for r.una < to {
@@ -119,7 +123,7 @@ func (qp *QP) acknowledge(to int64) bool {
 
 func (qp *QP) canSend() bool { return qp.attr.State == qpstate.RTS || qp.attr.State == qpstate.SQD }
 
-// progress is called after una may have moved from before: the peer is alive.
+// progress notes that una may have moved from before, which shows that the peer is alive.
 func (qp *QP) progress(now time.Duration, before int64) {
 	r := &qp.req
 	if r.una == before || !qp.canSend() {
@@ -133,10 +137,10 @@ func (qp *QP) progress(now time.Duration, before int64) {
 	if r.una < r.max {
 		qp.setDeadline(now)
 	}
-	qp.wake = qp.wake || r.cur != r.tail // the window may have opened
+	qp.wake = qp.wake || r.cur != r.tail // the window may have room now
 }
 
-// takeResponse takes in packet seq, which the oldest request waits for.
+// takeResponse processes response packet seq, which the oldest work request waits for.
 func (qp *QP) takeResponse(seq int64, p packet.Packet) {
 	w := qp.req.wqe(qp.req.head)
 	switch h := p.AtomicAckETH(); {
@@ -151,10 +155,9 @@ func (qp *QP) takeResponse(seq int64, p packet.Packet) {
 	}
 }
 
-// takeReadResponse stores the response packet that the oldest request waits for.
-// What counts is its number and the bytes still missing, not whether it calls
-// itself first, middle or last: responders differ in what they call the packets
-// of a repeated response.
+// takeReadResponse stores the data of READ response packet seq. It checks the number and the
+// length of the packet. It ignores whether the packet is FIRST, MIDDLE or LAST, because
+// responders differ in the opcodes of a repeated response.
 func (qp *QP) takeReadResponse(w *sendWQE, seq int64, payload []byte) {
 	off := int(seq-w.first) * qp.mtu
 	switch {
@@ -168,7 +171,7 @@ func (qp *QP) takeReadResponse(w *sendWQE, seq int64, payload []byte) {
 	qp.passAnswer(w, seq, qp.chunkEnd(w, seq))
 }
 
-// takeEmptyResponse takes in the answer to an ATOMIC WRITE or a FLUSH.
+// takeEmptyResponse processes the response to an ATOMIC WRITE or a FLUSH.
 func (qp *QP) takeEmptyResponse(w *sendWQE, seq int64, payload []byte) {
 	if len(payload) != 0 {
 		qp.failHead(verbs.WCBadRespErr)
@@ -177,7 +180,7 @@ func (qp *QP) takeEmptyResponse(w *sendWQE, seq int64, payload []byte) {
 	qp.passAnswer(w, seq, seq+1)
 }
 
-// takeAtomicResponse stores the value that an atomic found, in host order.
+// takeAtomicResponse stores the old value that an atomic returns, in host byte order.
 func (qp *QP) takeAtomicResponse(w *sendWQE, seq int64, value uint64) {
 	var bytes [atomicLen]byte
 	binary.NativeEndian.PutUint64(bytes[:], value)
@@ -188,19 +191,19 @@ func (qp *QP) takeAtomicResponse(w *sendWQE, seq int64, value uint64) {
 	qp.passAnswer(w, seq, seq+1)
 }
 
-// passAnswer moves on past the response packet seq, of a request that was sent as
-// a whole up to packet end.
+// passAnswer moves una past response packet seq. The packets of the request that was sent for
+// it end before end.
 func (qp *QP) passAnswer(w *sendWQE, seq, end int64) {
 	r := &qp.req
 	r.una = seq + 1
 	if r.una == end && end <= r.nxt {
-		r.answersDue-- // else it was not asked again since r went back
+		r.answersDue-- // otherwise it has not been sent again since r went back
 	}
 	qp.retire()
 }
 
-// goBackOnce resends from una, since a packet was lost; if that was said before
-// of the same packet it waits for the timer, lest echoes of one loss multiply.
+// goBackOnce sends again from una, because a packet was lost. It goes back only once per una.
+// Later signs of the same loss are ignored, and then the timer decides.
 func (qp *QP) goBackOnce() {
 	r := &qp.req
 	if r.wentBack == r.una {
@@ -219,28 +222,27 @@ func (qp *QP) goBack() {
 	qp.engine.counters.add(Retransmits, 1)
 }
 
-// minTimeout is the shortest ACK timeout: below it a busy machine would see
-// losses where there are none.
+// minTimeout is the shortest ACK timeout. With a shorter one, a busy machine would seem to
+// lose packets.
 const minTimeout = 2 * time.Millisecond
 
-// patience is how far the timeout grows while the peer says nothing, as a power of
-// two. The standard lets an answer be overdue after the timeout or after up to four
-// times as long. A lost packet is asked for again as soon as it may be; but a peer in
-// software may get no processor for half a second, and is not dead for that: with
-// TIMEOUT 14 and RETRY_CNT 7 it has 1.8 s, not 0.54 s.
+// patience limits how far the timeout grows while the peer is silent, as a power of two. The
+// standard allows a requester to wait for one to four times the timeout. The first wait is
+// short, to repair losses quickly. Later waits are longer, because a peer in software may get
+// no processor time for half a second. With TIMEOUT 14 and RETRY_CNT 7 the peer has 1.8 s
+// instead of 0.54 s.
 const patience = 2
 
 func (qp *QP) setDeadline(now time.Duration) {
 	qp.req.deadline = never
 	if t := qpstate.ACKTimeout(qp.attr.Timeout); t != 0 {
-		inVain := qp.attr.RetryCnt - qp.req.retries
-		qp.req.deadline = now + max(t, minTimeout)<<min(inVain, patience)
+		unanswered := qp.attr.RetryCnt - qp.req.retries
+		qp.req.deadline = now + max(t, minTimeout)<<min(unanswered, patience)
 	}
 }
 
-// expire does what is due: the peer's RNR timer has run out, or an answer is
-// overdue. RETRY_CNT is the number of times that it is asked for again, 7 too,
-// as in hardware; rxe takes 7 for no limit.
+// expire handles an expired deadline: the end of an RNR wait, or an ACK timeout. RETRY_CNT is
+// the number of retries. As in hardware, 7 is not special; in rxe it means no limit.
 func (qp *QP) expire(now time.Duration) {
 	r := &qp.req
 	if now < r.deadline || !qp.canSend() {

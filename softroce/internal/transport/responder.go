@@ -1,9 +1,12 @@
-// The responder: requests of the peer, served in order.
+// The responder: it serves the peer's requests in order.
 //
-//	1. receiveRequest sorts packets by number: expected, repeated, or after a gap
-//	2. serve does what the expected one asks, or says by which NAK it is refused
-//	3. what is owed to the peer for it (responder_answers.go) goes out with the
-//	   next Transmit: one ACK, however many packets it is for
+//  1. receiveRequest compares the packet's number with the expected one: the packet is the
+//     expected one, a repeated one, or one after a gap.
+//  2. serve executes the expected packet, or returns the NAK that refuses it.
+//  3. The answers that are due are kept (responder_answers.go) until the next Transmit. One ACK
+//     answers many packets.
+//
+// Everything here runs with the queue pair's lock held.
 
 package transport
 
@@ -14,17 +17,17 @@ import (
 )
 
 type responder struct {
-	expected int64            // the packet to be served next
-	within   packet.Operation // the message that it continues, NoOperation if none
-	off      int              // bytes of that message served
-	total    int              // WRITE: its length,
-	va       uint64           // where it goes,
-	rkey     uint32           // and by which key
-	region   *MR              // the region of the last key, to find it faster
+	expected int64            // number of the packet to be served next
+	within   packet.Operation // operation of the unfinished message, or NoOperation
+	off      int              // bytes served of that message
+	total    int              // WRITE: its length
+	va       uint64           // WRITE: its remote address
+	rkey     uint32           // WRITE: its rkey
+	region   *MR              // cache: the region of the last rkey
 	haveRecv bool
-	recv     recvWQE // in use, if haveRecv
-	silent   bool    // a NAK went out for expected; nothing more until it comes
-	refused  refusal // in ERR: the NAK that explains it, if one does
+	recv     recvWQE // the receive in use, if haveRecv
+	silent   bool    // a NAK was sent for expected; send no other until expected arrives
+	refused  refusal // in ERR: the NAK that ended the queue pair, if any
 	answers
 }
 
@@ -32,15 +35,15 @@ func (rs *responder) reset() {
 	*rs = responder{recv: recvWQE{sgl: rs.recv.sgl[:0]}}
 }
 
-// sequence is the packet's number, as the count that is nearest to the expected one.
+// sequence extends the packet's PSN to the count that is nearest to the expected one.
 func (rs *responder) sequence(p packet.Packet) int64 {
 	return rs.expected + int64(p.BTH().PSN().Sub(packet.NewPSN(uint32(rs.expected))))
 }
 
-// accepted is the syndrome of a request that was served.
+// accepted is the syndrome of a request that was served: an ACK.
 const accepted = packet.SyndromeACK
 
-// receiveRequest takes in a packet of the peer's requester (RC).
+// receiveRequest processes a packet of the peer's requester (RC).
 func (qp *QP) receiveRequest(p packet.Packet) {
 	rs := &qp.resp
 	seq := rs.sequence(p)
@@ -76,7 +79,7 @@ func (qp *QP) receiveRequest(p packet.Packet) {
 	}
 }
 
-// establish tells, once, that the peer sends before this side was moved to RTS.
+// establish reports COMM_EST once, if the peer sends before this side is moved to RTS.
 func (qp *QP) establish() {
 	if qp.attr.State == qpstate.RTR && !qp.resp.established {
 		qp.resp.established = true
@@ -84,14 +87,14 @@ func (qp *QP) establish() {
 	}
 }
 
-// receiveUnreliable takes in a packet of the peer's requester (UC). A message
-// with a packet missing is dropped, and with it whatever else is wrong.
+// receiveUnreliable processes a packet of the peer's requester (UC). It drops a message with a
+// missing packet, without any other check of the message.
 func (qp *QP) receiveUnreliable(p packet.Packet) {
 	rs := &qp.resp
 	starts := p.Opcode().StartsMessage()
 	seq := rs.sequence(p)
 	if seq != rs.expected || starts {
-		rs.within = packet.NoOperation // its receive, if it had one, is for the next
+		rs.within = packet.NoOperation // a receive that was taken for it serves the next message
 	}
 	if seq != rs.expected && !starts {
 		qp.engine.counters.add(DropStray, 1)
@@ -117,8 +120,8 @@ func (qp *QP) receiveUnreliable(p packet.Packet) {
 	}
 }
 
-// serve does what the expected packet asks. It returns accepted, or the NAK that
-// refuses it and the status of the receive in use, if there is one.
+// serve executes the expected packet. It returns accepted, or the NAK that refuses the packet
+// and the status with which the receive in use, if any, completes.
 func (qp *QP) serve(p packet.Packet) (packet.Syndrome, verbs.WCStatus) {
 	rs := &qp.resp
 	op := p.Opcode()
@@ -162,7 +165,7 @@ func (qp *QP) serve(p packet.Packet) (packet.Syndrome, verbs.WCStatus) {
 	return accepted, verbs.WCSuccess
 }
 
-// serveSend puts a packet of a SEND into the receive that its first one took.
+// serveSend copies a packet of a SEND into the receive that the first packet took.
 func (qp *QP) serveSend(p packet.Packet) (packet.Syndrome, verbs.WCStatus) {
 	rs := &qp.resp
 	op, payload := p.Opcode(), p.Payload()
@@ -196,7 +199,7 @@ func (qp *QP) serveSend(p packet.Packet) (packet.Syndrome, verbs.WCStatus) {
 	return accepted, verbs.WCSuccess
 }
 
-// serveWrite puts a packet of a WRITE into the region that its first one named.
+// serveWrite copies a packet of a WRITE into the region that the first packet named.
 func (qp *QP) serveWrite(p packet.Packet) (packet.Syndrome, verbs.WCStatus) {
 	rs := &qp.resp
 	op, payload := p.Opcode(), p.Payload()
@@ -239,14 +242,14 @@ func (qp *QP) serveWrite(p packet.Packet) (packet.Syndrome, verbs.WCStatus) {
 	return accepted, verbs.WCSuccess
 }
 
-// messageLength is how long a request's message is; false if none is so long: at most
-// 2³¹ bytes, and where an int has 32 bits what fits into that.
+// messageLength returns the length of a request's message. fits is false if the length exceeds
+// 2³¹ bytes or does not fit into an int, which may have 32 bits.
 func messageLength(h *packet.RETH) (n int, fits bool) {
 	n = int(h.DMALen())
 	return n, h.DMALen() <= 1<<31 && n >= 0
 }
 
-// serveRead takes note of a READ request; the response is made while it is sent.
+// serveRead remembers a READ request. The response is built when it is sent.
 func (qp *QP) serveRead(h *packet.RETH) (packets int64, s packet.Syndrome) {
 	n, fits := messageLength(h)
 	if !fits || !qp.allows(verbs.AccessRemoteRead) || !qp.slotFree() {
@@ -267,7 +270,8 @@ func (qp *QP) remoteAllowed(va uint64, rkey uint32, n int, need verbs.Access) bo
 	return mr != nil && mr.allows(qp.pd, va, n, need)
 }
 
-// takeRecv takes a receive for a message, unless one is there already.
+// takeRecv takes a receive for a message, unless the message has one already. It returns false
+// if no receive is posted.
 func (qp *QP) takeRecv() bool {
 	rs := &qp.resp
 	switch {
@@ -294,7 +298,7 @@ func (qp *QP) failRecv(status verbs.WCStatus) {
 	qp.completeRecv(&verbs.WC{Status: status, Opcode: verbs.WCRecv}, false)
 }
 
-// flushRecvs completes all receives but those of an SRQ as flushed.
+// flushRecvs completes all receives as flushed, except those of an SRQ.
 func (qp *QP) flushRecvs() {
 	rs := &qp.resp
 	for rs.haveRecv || qp.rq.pop(&rs.recv) {

@@ -1,6 +1,9 @@
-// What a responder owes its peer: the responses to READs, atomics, ATOMIC WRITEs and
-// FLUSHes, then one ACK or NAK. They go out in the order of the packets that they answer, since an ACK
-// ahead of a READ's response would say that the response is lost.
+// The responder's answers: responses to READs, atomics, ATOMIC WRITEs and FLUSHes, and one ACK
+// or NAK. They are sent in the order of the requests. An ACK before the response of an earlier
+// READ would make the requester believe that the response is lost.
+//
+// A ring of slots remembers the requests with a response of their own, so that a repeated
+// request gets the same answer. Everything here runs with the queue pair's lock held.
 
 package transport
 
@@ -9,12 +12,12 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// answers is the responder's part that sends.
+// answers is the sending part of the responder.
 type answers struct {
-	slots   []slot // a ring, as long as the greatest MAX_DEST_RD_ATOMIC so far
-	slot    int    // the oldest, and the next to be used
-	due     int    // how many slots have something to send
-	current *slot  // the one being answered; nil: to be looked for
+	slots   []slot // a ring as long as the largest MAX_DEST_RD_ATOMIC so far
+	slot    int    // index of the oldest, which is the next to be used
+	due     int    // number of slots with something to send
+	current *slot  // the slot being answered; nil: find it
 
 	ackDue bool
 	ackTo  int64
@@ -26,25 +29,25 @@ type answers struct {
 	established bool
 }
 
-// slot remembers a request that is answered by a response of its own, to answer it and to
-// answer it again.
+// slot remembers a request that has its own response, so that it can be answered, and answered
+// again.
 type slot struct {
-	operation      packet.Operation // NoOperation: unused
+	operation      packet.Operation // NoOperation: the slot is unused
 	first, packets int64
 	msn            uint32
 
 	va     uint64 // READ
 	rkey   uint32
 	length int
-	found  uint64 // atomic: the value before
+	found  uint64 // atomic: the old value
 
 	due      bool
-	repeated bool // the answer was sent before
-	at       int64
-	until    int // the response is at packet at and ends at byte until
+	repeated bool  // the answer was sent before
+	at       int64 // number of the next response packet
+	until    int   // byte at which the response ends
 }
 
-// forgetAnswers drops what is owed, as a queue pair does that moves to ERR.
+// forgetAnswers drops all answers, because the queue pair moves to ERR.
 func (a *answers) forgetAnswers() {
 	for i := range a.slots {
 		a.slots[i] = slot{}
@@ -52,15 +55,15 @@ func (a *answers) forgetAnswers() {
 	a.due, a.ackDue, a.nakDue, a.current = 0, false, false, nil
 }
 
-// OwesACK says whether a message that was delivered is yet to be acknowledged.
+// OwesACK returns whether a delivered message has not been acknowledged yet.
 func (qp *QP) OwesACK() bool {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	return qp.resp.answers.ackDue
 }
 
-// growSlots makes room for n READs and atomics. The ring never shrinks, and nothing in
-// it is lost: the peer may ask again for any of those that it was allowed before.
+// growSlots makes room for n READs and atomics. The ring never shrinks and keeps its slots,
+// because the peer may repeat any request that it was allowed before.
 func (a *answers) growSlots(n int) {
 	if n <= len(a.slots) {
 		return
@@ -70,8 +73,8 @@ func (a *answers) growSlots(n int) {
 	a.slots, a.slot, a.current = slots[:n], len(slots), nil
 }
 
-// slotFree reports whether another request that needs a slot may be taken. A peer that keeps to
-// MAX_DEST_RD_ATOMIC finds it always so.
+// slotFree reports whether a slot is free for another request. This is always true for a peer
+// that observes MAX_DEST_RD_ATOMIC.
 func (qp *QP) slotFree() bool {
 	if qp.attr.MaxDestRdAtomic == 0 {
 		return false
@@ -93,14 +96,14 @@ func (qp *QP) addSlot(s slot) {
 	qp.wake = true
 }
 
-// nak owes the peer a NAK for packet seq.
+// nak schedules a NAK for packet seq.
 func (qp *QP) nak(s packet.Syndrome, seq int64) {
 	a := &qp.resp.answers
 	a.nakDue, a.nakFor, a.nakSeq = true, s, seq
 	qp.wake = true
 }
 
-// acknowledgeUpTo owes the peer an ACK of seq and all before it.
+// acknowledgeUpTo schedules an ACK of seq and all packets before it.
 func (qp *QP) acknowledgeUpTo(seq int64) {
 	a := &qp.resp.answers
 	if !a.ackDue || seq > a.ackTo {
@@ -109,13 +112,13 @@ func (qp *QP) acknowledgeUpTo(seq int64) {
 	a.ackDue, qp.wake = true, true
 }
 
-// repeat answers a request that was served before, without serving it again.
+// repeat answers a request that was served before, without executing it again.
 func (qp *QP) repeat(p packet.Packet, seq int64) {
 	a := &qp.resp.answers
 	operation := p.Opcode().Operation()
 	if !operation.HasResponse() {
-		// The ACK stops short of a later READ or atomic, whose response the peer
-		// may not have.
+		// The ACK must not include a later READ or atomic, because the peer may not have its
+		// response.
 		to := qp.resp.expected - 1
 		for i := range a.slots {
 			if s := &a.slots[i]; s.operation != packet.NoOperation && s.first > seq {
@@ -133,16 +136,16 @@ func (qp *QP) repeat(p packet.Packet, seq int64) {
 		if operation == packet.OpReadRequest {
 			qp.repeatRead(s, p.RETH(), seq)
 		} else {
-			qp.owe(s)
+			qp.answerAgain(s)
 		}
 		return
 	}
 	qp.engine.counters.add(DropStray, 1)
 }
 
-// repeatRead answers a READ request again, or what is left of it from packet seq
-// on. What is left goes on as MIDDLE and LAST: rxe's requester, which counts it as
-// one response with what it has, takes a FIRST there for an error.
+// repeatRead answers a READ request again, from packet seq on. These packets are MIDDLE and
+// LAST if seq is not the first, because rxe's requester continues the response that it has and
+// rejects a FIRST there.
 func (qp *QP) repeatRead(s *slot, h *packet.RETH, seq int64) {
 	off := int(seq-s.first) * qp.mtu
 	n, fits := messageLength(h)
@@ -151,19 +154,19 @@ func (qp *QP) repeatRead(s *slot, h *packet.RETH, seq int64) {
 		return
 	}
 	s.at, s.until = seq, off+n
-	qp.owe(s)
+	qp.answerAgain(s)
 }
 
-func (qp *QP) owe(s *slot) {
+func (qp *QP) answerAgain(s *slot) {
 	if !s.due {
 		s.due, s.repeated = true, true
 		qp.resp.due++
 	}
-	qp.resp.current = nil // this one may be older
+	qp.resp.current = nil // this slot may be older
 	qp.wake = true
 }
 
-// oldestDue is the slot to answer first.
+// oldestDue returns the slot to answer first. There must be one.
 func (a *answers) oldestDue() *slot {
 	for i := a.slot; a.current == nil || !a.current.due; i++ {
 		if i == len(a.slots) {
@@ -174,7 +177,7 @@ func (a *answers) oldestDue() *slot {
 	return a.current
 }
 
-// nextAnswer decides on the responder's next packet.
+// nextAnswer chooses the responder's next packet.
 func (qp *QP) nextAnswer() (o outgoing, ok bool) {
 	a := &qp.resp.answers
 	o = outgoing{path: qp.path, answer: true, opcode: packet.RCAcknowledge}
@@ -192,7 +195,8 @@ func (qp *QP) nextAnswer() (o outgoing, ok bool) {
 	return o, true
 }
 
-// buildAnswer fills in p, the packet that nextAnswer decided upon.
+// buildAnswer fills in p, the packet that nextAnswer chose. It returns false if there is
+// nothing to send any more.
 func (qp *QP) buildAnswer(p packet.Packet) bool {
 	a := &qp.resp.answers
 	p.BTH().SetDestQPN(qp.attr.DestQPN)
@@ -206,7 +210,7 @@ func (qp *QP) buildAnswer(p packet.Packet) bool {
 		}
 		p.BTH().SetPSN(packet.NewPSN(uint32(seq)))
 		p.AETH().Set(syndrome, a.msn)
-		a.ackDue = a.ackDue && a.nakDue && a.ackTo >= a.nakSeq // which the NAK did not say
+		a.ackDue = a.ackDue && a.nakDue && a.ackTo >= a.nakSeq // keep an ACK that the NAK does not include
 		a.nakDue = false
 		return true
 	}
@@ -228,7 +232,7 @@ func (qp *QP) buildAnswer(p packet.Packet) bool {
 	if h := p.AETH(); h != nil {
 		h.Set(accepted, s.msn)
 		if a.ackDue && a.ackTo <= seq {
-			a.ackDue = false // this one says it too
+			a.ackDue = false // this response includes the ACK
 		}
 	}
 	if ends {
@@ -238,7 +242,8 @@ func (qp *QP) buildAnswer(p packet.Packet) bool {
 	return true
 }
 
-// snapshotRead copies the payload of a READ response's next packet.
+// snapshotRead copies the payload of the next packet of a READ response. It returns false if
+// the region is gone.
 func (qp *QP) snapshotRead(dst []byte, s *slot) bool {
 	if len(dst) == 0 {
 		return true

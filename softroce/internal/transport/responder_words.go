@@ -1,5 +1,5 @@
-// The responder's part that serves requests of one word, and FLUSH: their answers bring
-// no data of a region, so that the work is done when the request comes.
+// The responder's atomics, ATOMIC WRITE and FLUSH. Their responses carry no data of a region,
+// so they are executed when the request arrives.
 
 package transport
 
@@ -11,8 +11,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// serveAtomic does an atomic and keeps what it found, for the response and for
-// all repetitions of it.
+// serveAtomic executes an atomic. It keeps the old value for the response and for repeated
+// responses.
 func (qp *QP) serveAtomic(operation packet.Operation, h *packet.AtomicETH) packet.Syndrome {
 	rs := &qp.resp
 	if !qp.allows(verbs.AccessRemoteAtomic) || h.VA()%atomicLen != 0 || !qp.slotFree() {
@@ -33,7 +33,7 @@ func (qp *QP) serveAtomic(operation packet.Operation, h *packet.AtomicETH) packe
 	return accepted
 }
 
-// serveAtomicWrite stores an ATOMIC WRITE's eight bytes by one instruction.
+// serveAtomicWrite stores the eight bytes of an ATOMIC WRITE with one instruction.
 func (qp *QP) serveAtomicWrite(h *packet.RETH, payload []byte) packet.Syndrome {
 	if !qp.allows(verbs.AccessRemoteWrite) || h.VA()%atomicLen != 0 || h.DMALen() != atomicLen || !qp.slotFree() {
 		return packet.NAKInvalidRequest
@@ -48,7 +48,7 @@ func (qp *QP) serveAtomicWrite(h *packet.RETH, payload []byte) packet.Syndrome {
 	return accepted
 }
 
-// lockWord locks the aligned word at va of a region that has the right need.
+// lockWord locks the region of rkey, which must allow need, and returns the aligned word at va.
 func (qp *QP) lockWord(va uint64, rkey uint32, need verbs.Access) (*uint64, *MR, packet.Syndrome) {
 	mr := qp.remote(rkey)
 	if mr == nil {
@@ -59,21 +59,21 @@ func (qp *QP) lockWord(va uint64, rkey uint32, need verbs.Access) (*uint64, *MR,
 		return nil, nil, packet.NAKRemoteAccess
 	}
 	word := (*uint64)(unsafe.Pointer(unsafe.SliceData(bytes)))
-	if uintptr(unsafe.Pointer(word))%atomicLen != 0 { // a zero-based region that begins anywhere
+	if uintptr(unsafe.Pointer(word))%atomicLen != 0 { // a zero-based region may begin anywhere
 		mr.unlock()
 		return nil, nil, packet.NAKInvalidRequest
 	}
 	return word, mr, accepted
 }
 
-// flushable reports whether a FLUSH can ask for this.
+// flushable reports whether the type and the level of a FLUSH are valid.
 func flushable(t verbs.FlushType, l verbs.FlushLevel) bool {
 	return t != 0 && t&^(verbs.FlushGlobal|verbs.FlushPersistent) == 0 && l <= verbs.FlushMR
 }
 
-// serveFlush checks a FLUSH. There is nothing left to flush: requests are served in
-// order, and the CPU itself writes, under the region's lock. No region grants
-// AccessFlushPersistent, because no memory here survives a loss of power.
+// serveFlush checks a FLUSH. Nothing needs to be flushed: requests are served in order, and the
+// CPU writes the data under the region's lock. No region grants AccessFlushPersistent, because
+// this memory does not survive a loss of power.
 func (qp *QP) serveFlush(f *packet.FETH, h *packet.RETH) packet.Syndrome {
 	need := verbs.Access(0)
 	if f.Type()&verbs.FlushGlobal != 0 {

@@ -1,10 +1,13 @@
-// Scatter/gather lists: one stretch of bytes over pieces of several regions.
+// Scatter/gather lists: a message in pieces of several regions.
+//
+// Each piece is copied while its region is locked for reading, so Close of a region waits for
+// the copy.
 
 package transport
 
 import "github.com/rawverbs/rawverbs/verbs"
 
-// sglLength is the bytes of a list.
+// sglLength returns the number of bytes of a list.
 func sglLength(sgl []verbs.SGE) (n uint64) {
 	for i := range sgl {
 		n += uint64(sgl[i].Length)
@@ -12,7 +15,7 @@ func sglLength(sgl []verbs.SGE) (n uint64) {
 	return n
 }
 
-// sglAllowed says whether all of a list is registered memory with the right need.
+// sglAllowed returns whether all of a list is registered memory with the access need.
 func (qp *QP) sglAllowed(sgl []verbs.SGE, need verbs.Access) bool {
 	for i := range sgl {
 		s := &sgl[i]
@@ -27,20 +30,20 @@ func (qp *QP) sglAllowed(sgl []verbs.SGE, need verbs.Access) bool {
 	return true
 }
 
-// gather fills dst with the bytes of a list from off on; false if memory of it
-// is not there to be read. The list is long enough.
+// gather copies the bytes of a list, from off on, to dst. It returns false if some of them are
+// not readable registered memory. The list must be long enough.
 func (qp *QP) gather(dst []byte, sgl []verbs.SGE, off int) bool {
 	return qp.eachPiece(qp.pd, sgl, off, len(dst), 0, func(piece []byte, at int) { move(dst[at:], piece) })
 }
 
-// scatter writes src into a list of pd's memory from off on; false if memory of it
-// may not be written. The list is long enough.
+// scatter copies src to a list of pd's memory, from off on. It returns false if some of it is
+// not writable registered memory. The list must be long enough.
 func (qp *QP) scatter(pd *PD, sgl []verbs.SGE, off int, src []byte) bool {
 	return qp.eachPiece(pd, sgl, off, len(src), verbs.AccessLocalWrite, func(piece []byte, at int) { move(piece, src[at:]) })
 }
 
-// eachPiece hands out the n bytes of a list that begin at off, piece by piece,
-// each with its place among the n.
+// eachPiece calls f for each piece of the n bytes that begin at off of a list. at is the
+// position of the piece within the n bytes.
 func (qp *QP) eachPiece(pd *PD, sgl []verbs.SGE, off, n int, need verbs.Access, f func(piece []byte, at int)) bool {
 	for i, at := 0, 0; at < n && i < len(sgl); i++ {
 		s := &sgl[i]

@@ -1,7 +1,7 @@
-// Timers: one alarm a queue pair, in a heap by time.
+// Timers: a heap of alarms, at most one per queue pair.
 //
-// A queue pair's deadline moves with every acknowledgement. The heap does not
-// follow it: an alarm that goes off early looks at the deadline and is set again.
+// Every acknowledgement moves a queue pair's deadline, but not its alarm. When an alarm goes
+// off before the deadline, it is set again for the deadline.
 
 package transport
 
@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// never is a deadline that does not come.
+// never is a deadline that is never reached.
 const never = time.Duration(math.MaxInt64)
 
-// timerHeap is a binary heap of alarms; each queue pair knows its place in it.
+// timerHeap is a binary heap of alarms. Each queue pair knows the index of its alarm.
 type timerHeap struct {
-	first atomic.Int64 // the earliest alarm
+	first atomic.Int64 // time of the earliest alarm
 
 	mu     sync.Mutex
 	alarms []alarm
@@ -30,7 +30,7 @@ type alarm struct {
 
 func (t *timerHeap) reset() { t.first.Store(int64(never)) }
 
-// set gives qp its one alarm.
+// set sets or moves qp's alarm.
 func (t *timerHeap) set(qp *QP, at time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,7 +45,7 @@ func (t *timerHeap) set(qp *QP, at time.Duration) {
 	t.first.Store(int64(t.alarms[0].at))
 }
 
-// due takes out the earliest alarm if its time has come.
+// due removes the earliest alarm if its time has come, and returns its queue pair.
 func (t *timerHeap) due(now time.Duration) *QP {
 	if time.Duration(t.first.Load()) > now {
 		return nil
@@ -60,7 +60,7 @@ func (t *timerHeap) due(now time.Duration) *QP {
 	return qp
 }
 
-// remove takes out qp's alarm, if it has one.
+// remove removes qp's alarm, if it has one.
 func (t *timerHeap) remove(qp *QP) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,7 +80,7 @@ func (t *timerHeap) removeAt(i int) {
 		t.up(i)
 		t.down(moved.qp.alarmIndex)
 	}
-	first := never // stored once: whoever looks between would miss the others' alarms
+	first := never // store first only once, so that no reader misses the other alarms
 	if last > 0 {
 		first = t.alarms[0].at
 	}

@@ -1,9 +1,9 @@
 //go:build race
 
-// How the device touches the program's memory, under the race detector. What orders a
-// program's accesses and the device's are packets, which the detector cannot know of: it
-// would report programs that are right when both ends are in one process. So it does not
-// see the device, as it does not see hardware.
+// How the device accesses the program's memory under the race detector. Packets order the
+// accesses of the program and of the device, but the detector does not know that. If both ends
+// are in one process, it would report correct programs. So the device's accesses are hidden
+// from the detector, as those of hardware are.
 
 package transport
 
@@ -13,8 +13,7 @@ import (
 	"unsafe"
 )
 
-// move copies as many bytes as src and dst both have; those of an aligned word of dst
-// at once.
+// move copies min(len(dst), len(src)) bytes. It writes each aligned word of dst at once.
 //
 //go:norace
 func move(dst, src []byte) {
@@ -34,11 +33,11 @@ func move(dst, src []byte) {
 	}
 }
 
-// atomics makes one atomic at a time: the detector sees those of sync/atomic. Among
-// queue pairs is as far as the device's reach (AtomicHCA).
+// atomics serializes the atomics, because the detector would see those of sync/atomic. They
+// need to be atomic among queue pairs only (AtomicHCA).
 var atomics sync.Mutex
 
-// store puts v into word.
+// store writes v to word.
 //
 //go:norace
 func store(word *uint64, v uint64) {
@@ -47,7 +46,7 @@ func store(word *uint64, v uint64) {
 	atomics.Unlock()
 }
 
-// fetchAdd adds to word and returns what it held.
+// fetchAdd adds to word and returns its old value.
 //
 //go:norace
 func fetchAdd(word *uint64, add uint64) (found uint64) {
@@ -58,7 +57,7 @@ func fetchAdd(word *uint64, add uint64) (found uint64) {
 	return found
 }
 
-// compareSwap puts swap into word if it holds compare, and returns what it held.
+// compareSwap writes swap to word if word holds compare. It returns word's old value.
 //
 //go:norace
 func compareSwap(word *uint64, compare, swap uint64) (found uint64) {

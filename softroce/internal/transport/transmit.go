@@ -1,9 +1,11 @@
-// Sending: which queue pair has its turn, and its packets laid back to back.
+// Sending: choosing queue pairs in turn, and laying out their packets back to back.
 //
-//	1. whoever gives a queue pair something to send puts it on the ready list
-//	2. Transmit takes queue pairs off it in turn and lets each fill a burst
-//	3. they stay held by that Outbox until its next Transmit, so that no other
-//	   goroutine can send, and overtake, while the first is still in its socket
+//  1. A call that gives a queue pair something to send puts it on the ready list.
+//  2. Transmit takes queue pairs from the list in turn. Each fills one burst.
+//  3. The Outbox holds these queue pairs until its next Transmit. Otherwise another goroutine
+//     could send later packets of a queue pair first.
+//
+// The ready list has its own lock, which is taken after a queue pair's.
 
 package transport
 
@@ -14,20 +16,19 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// Burst is a run of packets of one queue pair to one peer, back to back in Data:
-// each is Segment bytes long but the last, which may be shorter. That is what
-// UDP segmentation offload takes. The last four bytes of each packet are left
-// for the link to put the ICRC in.
+// Burst is a run of packets from one queue pair to one peer, back to back in Data. All packets
+// are Segment bytes long, except the last, which may be shorter: the layout of UDP segmentation
+// offload. The link writes the ICRC into the last four bytes of each packet.
 type Burst struct {
 	Path    *Path
 	Data    []byte
 	Segment int
 }
 
-// Packets is how many packets there are in the burst.
+// Packets returns the number of packets in the burst.
 func (b *Burst) Packets() int { return (len(b.Data) + b.Segment - 1) / b.Segment }
 
-// Outbox is a buffer that Transmit fills, for one goroutine.
+// Outbox is a buffer that Transmit fills. Only one goroutine may use it.
 type Outbox struct {
 	buf         []byte
 	used        int
@@ -41,18 +42,18 @@ type heldQP struct {
 	more bool
 }
 
-// maxBurst is the longest UDP payload: of an IPv4 packet of 65535 bytes.
+// maxBurst is the longest UDP payload in an IPv4 packet of 65535 bytes.
 const maxBurst = 65535 - 20 - 8
 
-// NewOutbox makes an outbox over buf, which holds packet.MaxPacket bytes or more. A
-// Transmit fills it with at most bursts bursts, each of at most segments packets.
+// NewOutbox returns an Outbox that uses buf, which must hold at least packet.MaxPacket bytes.
+// One Transmit fills it with at most bursts bursts, each of at most segments packets.
 func NewOutbox(buf []byte, bursts, segments int) *Outbox {
 	return &Outbox{buf: buf, bursts: make([]Burst, 0, bursts), maxSegments: segments, held: make([]heldQP, 0, bursts)}
 }
 
-// Release lets go of the queue pairs that o holds, for a caller that stops before
-// Transmit had nothing more. They are ready for the next Transmit with any Outbox,
-// which must follow.
+// Release releases the queue pairs that o holds. A caller must call it to stop before Transmit
+// returned nothing. A Transmit with any Outbox must follow, because the released queue pairs
+// may have more to send.
 func (e *Engine) Release(o *Outbox) {
 	for i := range o.held {
 		h := &o.held[i]
@@ -63,9 +64,9 @@ func (e *Engine) Release(o *Outbox) {
 	o.held, o.bursts, o.used = o.held[:0], o.bursts[:0], 0
 }
 
-// Transmit fills o with what there is to send, and returns it as bursts, which
-// are good until the next Transmit with o. The caller repeats it until nothing
-// comes back: then, and only then, all queue pairs are free for other goroutines.
+// Transmit fills o with the packets that are ready, and returns them as bursts. The bursts are
+// valid until the next Transmit or Release with o. The caller repeats Transmit until it returns
+// nothing. Only then are all queue pairs free for other goroutines.
 func (e *Engine) Transmit(now time.Duration, o *Outbox) []Burst {
 	e.Release(o)
 	for o.hasRoom() {
@@ -76,14 +77,14 @@ func (e *Engine) Transmit(now time.Duration, o *Outbox) []Burst {
 		before := len(o.bursts)
 		more := qp.fill(now, o)
 		if len(o.bursts) == before {
-			// Let it go at once: others may have given it work while it was held,
-			// and looked for that in vain.
+			// Release it at once: while it was held, another goroutine may have given it work
+			// and may have found nothing to transmit.
 			e.ready.release(qp, more)
 			continue
 		}
 		o.held = append(o.held, heldQP{qp, more})
 	}
-	// Nobody else waits, so those who have more go round again.
+	// No other queue pair waits, so those with more to send fill further bursts.
 	for again := true; again && o.hasRoom(); {
 		again = false
 		for i := range o.held {
@@ -105,7 +106,7 @@ func (o *Outbox) hasRoom() bool {
 	return len(o.bursts) < cap(o.bursts) && len(o.buf)-o.used >= packet.MaxPacket
 }
 
-// fill adds one burst of qp to o and says whether there may be more.
+// fill adds one burst of qp to o. It returns true if qp may have more to send.
 func (qp *QP) fill(now time.Duration, o *Outbox) (more bool) {
 	qp.mu.Lock()
 	defer qp.unlock()
@@ -139,25 +140,25 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more bool) {
 		o.bursts = append(o.bursts, b)
 		o.used += n
 	}
-	qp.wake = false // more tells it
+	qp.wake = false // the result more replaces it
 	return more
 }
 
-// readyList is the queue pairs with something to send, in turn.
+// readyList is the queue pairs with something to send, in the order of their turns.
 type readyList struct {
 	mu          sync.Mutex
 	first, last *QP
 }
 
-// readyState is a queue pair's part of the list, under the list's lock.
+// readyState is a queue pair's entry in the list, guarded by the list's lock.
 type readyState struct {
 	next   *QP
 	listed bool
 	held   bool // by an outbox
-	again  bool // got something to send while held
+	again  bool // it got something to send while it was held
 }
 
-// add puts qp at the end of the list, or sees to it that it gets there.
+// add appends qp to the list. If an Outbox holds qp, release will append it.
 func (l *readyList) add(qp *QP) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,7 +180,7 @@ func (l *readyList) append(qp *QP) {
 	l.last = qp
 }
 
-// take gives the next queue pair to a holder; nil if there is none.
+// take removes the first queue pair and marks it held; nil if the list is empty.
 func (l *readyList) take() *QP {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +195,7 @@ func (l *readyList) take() *QP {
 	return qp
 }
 
-// release ends a hold; with more, or work given meanwhile, qp takes its next turn.
+// release ends a hold. If qp has more to send, or got work meanwhile, it is appended again.
 func (l *readyList) release(qp *QP, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

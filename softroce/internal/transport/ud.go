@@ -1,5 +1,5 @@
-// Unreliable datagrams: any sender, one packet a message, and the sender's IP
-// header in front of it.
+// Unreliable datagrams. A message is one packet and may come from any sender. The IP header of
+// the packet precedes the message in the receive.
 
 package transport
 
@@ -10,14 +10,14 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// grhLen is the bytes in front of a UD receive: a GRH, or 20 bytes of zeros and
+// grhLen is the number of bytes before the message in a UD receive: a GRH, or 20 zero bytes and
 // an IPv4 header.
 const grhLen = 40
 
-// ownQKey is the bit of a request's QKEY that asks for the sender's own instead.
+// ownQKey is the bit of a send's QKEY that selects the sender's own QKEY instead.
 const ownQKey = 1 << 31
 
-// receiveDatagram puts a message into a receive.
+// receiveDatagram copies a message into a receive.
 func (qp *QP) receiveDatagram(p packet.Packet, d *Datagram) {
 	rs := &qp.resp
 	h, payload := p.DETH(), p.Payload()

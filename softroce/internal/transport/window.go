@@ -1,18 +1,18 @@
-// The window: how many packets of a queue pair may be under way. It grows while
-// acknowledgements come, quickly at first, and halves when a packet was lost.
+// The window: how many packets of a queue pair may be in flight. It grows while
+// acknowledgements arrive, fast at first, and is halved when a packet was lost.
 
 package transport
 
 const (
 	minWindow     = 8
 	initialWindow = 64
-	windowStep    = 2 // packets a round trip, once a loss has shown where the limit is
+	windowStep    = 2 // packets per round trip, after a loss has shown the limit
 )
 
 type window struct {
 	packets, limit int64
-	threshold      int64 // below it, growth is by one packet for each acknowledged
-	credit         int64 // acknowledged since the last step
+	threshold      int64 // below it, the window grows by one packet per acknowledged packet
+	credit         int64 // packets acknowledged since the last step
 }
 
 func newWindow(limit int) window {
@@ -20,10 +20,10 @@ func newWindow(limit int) window {
 	return window{packets: min(initialWindow, l), limit: l, threshold: l}
 }
 
-// grow takes note of acked packets, of under way before.
-func (w *window) grow(acked, underWay int64) {
-	if underWay < w.packets/2 {
-		return // the window is not what holds it back
+// grow notes that acked of the inFlight packets were acknowledged.
+func (w *window) grow(acked, inFlight int64) {
+	if inFlight < w.packets/2 {
+		return // something other than the window limits the queue pair
 	}
 	if w.packets < w.threshold {
 		w.packets += acked
@@ -34,7 +34,7 @@ func (w *window) grow(acked, underWay int64) {
 	w.packets = min(w.packets, w.limit)
 }
 
-// shrink takes note of a loss.
+// shrink notes that a packet was lost.
 func (w *window) shrink() {
 	w.threshold = max(w.packets/2, minWindow)
 	w.packets, w.credit = w.threshold, 0
