@@ -12,7 +12,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// wireless hands packets from engine to engine without a network between them.
+// wireless passes packets from engine to engine directly, without a network.
 type wireless struct {
 	now     time.Duration
 	engines [2]*Engine
@@ -33,7 +33,7 @@ func newWireless() (*wireless, [2]*simnode) {
 	return w, nodes
 }
 
-// pump moves packets until nobody has any.
+// pump passes packets until no engine has any.
 func (w *wireless) pump() {
 	for busy := true; busy; {
 		busy = false
@@ -79,7 +79,7 @@ func newRig(tb testing.TB, pairs, memory int) *rig {
 	return r
 }
 
-// drain polls a CQ and fails on errors.
+// drain polls a CQ until it is empty, and fails on errors.
 func (r *rig) drain(cq *CQ) (n int) {
 	for k := cq.Poll(r.wcs[:]); k > 0; k = cq.Poll(r.wcs[:]) {
 		for i := range r.wcs[:k] {
@@ -92,7 +92,7 @@ func (r *rig) drain(cq *CQ) (n int) {
 	return n
 }
 
-// sendOnce posts one SEND on every pair and sees it arrive.
+// sendOnce posts one SEND on every pair and checks that it arrives.
 func (r *rig) sendOnce(recvs []verbs.RecvWR, sends []verbs.SendWR) {
 	for i, a := range r.a {
 		b := r.b[i]
@@ -108,12 +108,12 @@ func (r *rig) sendOnce(recvs []verbs.RecvWR, sends []verbs.SendWR) {
 	r.w.pump()
 	for i, a := range r.a {
 		if n := r.drain(a.scq) + r.drain(r.b[i].rcq); n != 2 {
-			r.tb.Fatalf("%d completions", n)
+			r.tb.Fatalf("%d completions, want two per pair", n)
 		}
 	}
 }
 
-// moveOnce does one READ or WRITE of n bytes.
+// moveOnce executes one READ or WRITE of n bytes.
 func (r *rig) moveOnce(wrs []verbs.SendWR, n int) {
 	a, b := r.a[0], r.b[0]
 	wrs[0].SGL[0] = a.sge(0, n)
@@ -123,7 +123,7 @@ func (r *rig) moveOnce(wrs []verbs.SendWR, n int) {
 	}
 	r.w.pump()
 	if r.drain(a.scq) != 1 {
-		r.tb.Fatal("not complete")
+		r.tb.Fatal("the request is not complete")
 	}
 }
 
@@ -155,20 +155,20 @@ func BenchmarkMove1MiB(b *testing.B) {
 	}
 }
 
-// TestNoAllocations says that a message in steady state costs no memory.
+// TestNoAllocations checks that messages allocate nothing in steady state.
 func TestNoAllocations(t *testing.T) {
 	r := newRig(t, 10, 1<<17)
 	recvs := []verbs.RecvWR{{SGL: make([]verbs.SGE, 1)}}
 	sends := []verbs.SendWR{{Opcode: verbs.OpSend, SGL: make([]verbs.SGE, 1)}}
 	if n := testing.AllocsPerRun(100, func() { r.sendOnce(recvs, sends) }); n != 0 {
-		t.Errorf("10 SENDs allocate %v times", n)
+		t.Errorf("10 SENDs make %v allocations", n)
 	}
 	ex := make([]verbs.WCEx, 4)
 	if n := testing.AllocsPerRun(100, func() {
 		r.a[0].scq.push(&verbs.WC{}, false)
 		r.a[0].scq.PollEx(ex)
 	}); n != 0 {
-		t.Errorf("an extended poll allocates %v times", n)
+		t.Errorf("PollEx makes %v allocations", n)
 	}
 	srq, err := r.b[0].pd.CreateSRQ(4, 1)
 	if err != nil {
@@ -179,12 +179,12 @@ func TestNoAllocations(t *testing.T) {
 		_, _ = srq.PostRecv(recvs)
 		srq.pop(&taken)
 	}); n != 0 {
-		t.Errorf("a receive of an SRQ allocates %v times", n)
+		t.Errorf("a receive of an SRQ makes %v allocations", n)
 	}
 	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead, verbs.OpAtomicFetchAndAdd} {
 		wrs := []verbs.SendWR{{Opcode: op, SGL: make([]verbs.SGE, 1)}}
 		if n := testing.AllocsPerRun(100, func() { r.moveOnce(wrs, 100_000) }); n != 0 {
-			t.Errorf("%v allocates %v times", op, n)
+			t.Errorf("%v makes %v allocations", op, n)
 		}
 	}
 }

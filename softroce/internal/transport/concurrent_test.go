@@ -11,8 +11,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// cable connects two engines by goroutines: everyone who has work transmits, and
-// whatever is transmitted is received at once by the sender's goroutine.
+// cable connects two engines by goroutines. The goroutine that transmits packets also passes
+// them to the other engine.
 type cable struct {
 	nodes [2]*simnode
 	start time.Time
@@ -20,7 +20,7 @@ type cable struct {
 
 func (c *cable) now() time.Duration { return time.Since(c.start) }
 
-// transmit sends what node i has, and what the other answers, and so on.
+// transmit sends node i's packets, then the other node's answers, until both have sent all.
 func (c *cable) transmit(i int, outs *[2]*Outbox) {
 	for idle := 0; idle < 2; i = 1 - i {
 		idle++
@@ -38,8 +38,8 @@ func (c *cable) transmit(i int, outs *[2]*Outbox) {
 	}
 }
 
-// TestConcurrent posts to several queue pairs from several goroutines each, while
-// others drive the timers and poll. Nobody's work may be left lying.
+// TestConcurrent posts to several queue pairs from several goroutines each, while other
+// goroutines drive the timers and poll. All work requests must complete.
 func TestConcurrent(t *testing.T) {
 	const pairs, posters, messages, size = 3, 3, 400, 3000
 	n := newSimnet(t, 1)
@@ -113,12 +113,12 @@ func TestConcurrent(t *testing.T) {
 				sent += k
 				received += b.rcq.Poll(wcs[:])
 				if time.Now().After(deadline) {
-					t.Errorf("after a minute %d sends and %d receives are complete", sent, received)
+					t.Errorf("after a minute only %d sends and %d receives are complete", sent, received)
 					return
 				}
 			}
 			if !bytes.Equal(a.mem[:size], b.mem[:size]) {
-				t.Error("other bytes arrived")
+				t.Error("the peer received other bytes than were sent")
 			}
 		})
 	}
@@ -127,7 +127,7 @@ func TestConcurrent(t *testing.T) {
 	<-clock
 	for _, s := range c.nodes {
 		if naks := s.engine.Counter(SequenceNAKs); naks != 0 {
-			t.Errorf("%d NAKs: packets have overtaken each other", naks)
+			t.Errorf("%d NAKs: packets were reordered", naks)
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// TestRefused is one request that the responder refuses, for each reason: the
-// requests before it succeed, it fails even though it is unsignaled, those after
-// it are flushed, and both ends are in ERR.
+// TestRefused sends a request that the responder refuses, for each reason. The requests before
+// it must succeed. The request itself must fail although it is unsignaled. The requests after
+// it must be flushed, and both ends must be in ERR.
 func TestRefused(t *testing.T) {
 	write := func(a, b *end) verbs.SendWR {
 		return verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 3000)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
@@ -44,7 +44,7 @@ func TestRefused(t *testing.T) {
 		{"READ with unknown rkey", nil, func(a, b *end) verbs.SendWR { w := read(a, b); w.RKey ^= 1; return w }, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.EventQPAccessErr},
 		{"beyond the end", nil, func(a, b *end) verbs.SendWR { w := write(a, b); w.RemoteAddr += uint64(len(b.mem)) - 2999; return w }, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.EventQPAccessErr},
 		{"below the beginning", nil, func(a, b *end) verbs.SendWR { w := write(a, b); w.RemoteAddr--; return w }, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.EventQPAccessErr},
-		{"round the end of all addresses", nil, func(a, b *end) verbs.SendWR { w := write(a, b); w.RemoteAddr = ^uint64(0) - 10; return w }, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.EventQPAccessErr},
+		{"beyond the end of the address space", nil, func(a, b *end) verbs.SendWR { w := write(a, b); w.RemoteAddr = ^uint64(0) - 10; return w }, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.EventQPAccessErr},
 		{"another domain's region", nil, func(a, b *end) verbs.SendWR {
 			w := write(a, b)
 			other, err := b.node.engine.AllocPD().RegisterMR(b.mem, allAccess)
@@ -55,11 +55,11 @@ func TestRefused(t *testing.T) {
 			return w
 		}, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.EventQPAccessErr},
 		{"closed region", nil, func(a, b *end) verbs.SendWR { w := write(a, b); b.mr.Close(); return w }, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.EventQPAccessErr},
-		{"region not to be written", func(o *options) { o.mrAccess = verbs.AccessLocalWrite | verbs.AccessRemoteRead }, write, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.EventQPAccessErr},
-		{"region not to be read", func(o *options) { o.mrAccess = verbs.AccessLocalWrite | verbs.AccessRemoteWrite }, read, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.EventQPAccessErr},
+		{"region without REMOTE_WRITE", func(o *options) { o.mrAccess = verbs.AccessLocalWrite | verbs.AccessRemoteRead }, write, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.EventQPAccessErr},
+		{"region without REMOTE_READ", func(o *options) { o.mrAccess = verbs.AccessLocalWrite | verbs.AccessRemoteWrite }, read, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.EventQPAccessErr},
 		{"region without atomics", func(o *options) { o.mrAccess = verbs.AccessLocalWrite | verbs.AccessRemoteWrite }, atomic, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.EventQPAccessErr},
-		{"QP not to be written", func(o *options) { o.access = verbs.AccessRemoteRead }, write, verbs.WCRemInvReqErr, verbs.WCWRFlushErr, verbs.EventQPReqErr},
-		{"QP not to be read", func(o *options) { o.access = verbs.AccessRemoteWrite }, read, verbs.WCRemInvReqErr, verbs.WCWRFlushErr, verbs.EventQPReqErr},
+		{"QP without REMOTE_WRITE", func(o *options) { o.access = verbs.AccessRemoteRead }, write, verbs.WCRemInvReqErr, verbs.WCWRFlushErr, verbs.EventQPReqErr},
+		{"QP without REMOTE_READ", func(o *options) { o.access = verbs.AccessRemoteWrite }, read, verbs.WCRemInvReqErr, verbs.WCWRFlushErr, verbs.EventQPReqErr},
 		{"QP without atomics", func(o *options) { o.access = verbs.AccessRemoteRead }, atomic, verbs.WCRemInvReqErr, verbs.WCWRFlushErr, verbs.EventQPReqErr},
 		{"receive too small", nil, func(a, b *end) verbs.SendWR { w := send(a, b); w.SGL[0].Length = 5001; return w }, verbs.WCRemInvReqErr, verbs.WCLocLenErr, verbs.EventQPReqErr},
 		{"SEND with invalidate of a plain region", nil, func(a, b *end) verbs.SendWR {
@@ -79,7 +79,7 @@ func TestRefused(t *testing.T) {
 			before, bad := send(a, b), c.wr(a, b)
 			before.ID, before.Flags, bad.ID = 1, verbs.SendSignaled, 2
 			if c.name == "closed region" {
-				before.SGL = nil // nothing may land in the responder's memory
+				before.SGL = nil // must not write to the responder's memory
 			}
 			after := send(a, b)
 			after.ID = 3
@@ -98,7 +98,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLocalErrors is what goes wrong with the memory of this side.
+// TestLocalErrors uses bad memory of the requester.
 func TestLocalErrors(t *testing.T) {
 	t.Run("source", func(t *testing.T) {
 		net, a, b := pair(t, 1, defaults())
@@ -111,7 +111,7 @@ func TestLocalErrors(t *testing.T) {
 		a.want(a.scq, 3, verbs.WCWRFlushErr, 0)
 		a.wantState(qpstate.Error)
 		net.settle()
-		b.wantState(qpstate.RTS) // nothing of it was sent
+		b.wantState(qpstate.RTS) // nothing was sent
 	})
 	t.Run("source closed while it is sent", func(t *testing.T) {
 		net, a, _ := pair(t, 1, defaults())
@@ -136,14 +136,14 @@ func TestLocalErrors(t *testing.T) {
 		b.want(b.rcq, 1, verbs.WCLocProtErr, 0)
 		b.want(b.rcq, 2, verbs.WCWRFlushErr, 0)
 	})
-	t.Run("no READ may be sent", func(t *testing.T) {
+	t.Run("MAX_RD_ATOMIC 0", func(t *testing.T) {
 		o := defaults()
 		o.rdAtomic = 0
 		_, a, b := pair(t, 1, o)
 		a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
 		a.want(a.scq, 1, verbs.WCLocQPOpErr, 0)
 	})
-	t.Run("no READ is taken", func(t *testing.T) {
+	t.Run("MAX_DEST_RD_ATOMIC 0", func(t *testing.T) {
 		o := defaults()
 		n := newSimnet(t, 1)
 		a := n.node("10.0.0.1").end(o)
@@ -156,8 +156,8 @@ func TestLocalErrors(t *testing.T) {
 	})
 }
 
-// TestStarvedPeer has the peer's process get no processor for a while: what reaches
-// its socket meanwhile is answered late, each time anew.
+// TestStarvedPeer gives the peer's process no processor time for a while. It then answers all
+// the repeated packets in its socket, late.
 func TestStarvedPeer(t *testing.T) {
 	for op, completes := range map[verbs.Opcode]verbs.WCOpcode{verbs.OpSend: verbs.WCSend, verbs.OpRDMARead: verbs.WCRDMARead} {
 		o := defaults()
@@ -174,8 +174,8 @@ func TestStarvedPeer(t *testing.T) {
 	}
 }
 
-// TestRetryLimit counts how often a request is sent to a peer that says nothing,
-// and how long that takes.
+// TestRetryLimit counts how often a request is sent to a silent peer, and checks how long the
+// requester waits.
 func TestRetryLimit(t *testing.T) {
 	for retry, timeouts := range map[uint8]time.Duration{0: 1, 1: 1 + 2, 3: 1 + 2 + 2*4, 7: 1 + 2 + 6*4} {
 		o := defaults()
@@ -205,7 +205,7 @@ func TestRetryLimit(t *testing.T) {
 	})
 }
 
-// TestShortTimeouts: TIMEOUT 1 to 8, which are 8 µs to 1 ms, are 2 ms.
+// TestShortTimeouts checks that TIMEOUT 1 to 8, which mean 8 µs to 1 ms, wait for 2 ms.
 func TestShortTimeouts(t *testing.T) {
 	for timeout := uint8(1); timeout <= 9; timeout++ {
 		o := defaults()
@@ -218,13 +218,13 @@ func TestShortTimeouts(t *testing.T) {
 			want = 4096 * 512
 		}
 		if at, ok := a.node.engine.Deadline(); !ok || at != want {
-			t.Errorf("TIMEOUT %d: the answer is overdue at %v, want %v", timeout, at, want)
+			t.Errorf("TIMEOUT %d: the timeout is at %v, want %v", timeout, at, want)
 		}
 	}
 }
 
-// TestNAKLost drops the NAK that refuses a request: the requester asks again, and
-// hears it again.
+// TestNAKLost drops the NAK of a refused request. The requester sends the request again and
+// gets the NAK again.
 func TestNAKLost(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	dropped := false
@@ -239,11 +239,11 @@ func TestNAKLost(t *testing.T) {
 	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 1)}, RemoteAddr: b.mr.Addr()})
 	a.want(a.scq, 1, verbs.WCRemAccessErr, 0)
 	if !dropped {
-		t.Error("there was no NAK to drop")
+		t.Error("no NAK was sent")
 	}
 }
 
-// TestPostErrors is what is refused at once.
+// TestPostErrors posts bad requests, which must be refused at once.
 func TestPostErrors(t *testing.T) {
 	_, a, b := pair(t, 1, defaults())
 	big := a.sge(0, 65)
@@ -306,7 +306,7 @@ func TestPostStates(t *testing.T) {
 	post(syscall.EINVAL, syscall.EINVAL)
 }
 
-// TestModifyErrors is what a move is refused for; nothing of a refused one stays.
+// TestModifyErrors passes bad values to Modify, which must not apply any of them.
 func TestModifyErrors(t *testing.T) {
 	n := newSimnet(t, 1)
 	a, b := n.node("10.0.0.1").end(defaults()), n.node("10.0.0.2").end(defaults())
@@ -336,7 +336,7 @@ func TestModifyErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if q := a.qp.Query(); q.State != qpstate.Init || q.DestQPN != 0 {
-			t.Errorf("%s: something was taken: %+v", name, q)
+			t.Errorf("%s: an attribute was applied: %+v", name, q)
 		}
 	}
 	if err := a.qp.Modify(&attr, mask); err != nil {
@@ -370,7 +370,7 @@ func TestCreateErrors(t *testing.T) {
 	}
 	for _, depth := range []int{0, -1, MaxCQE + 1} {
 		if _, err := s.engine.CreateCQ(CQInit{Depth: depth}); err != syscall.EINVAL {
-			t.Errorf("CQ of %d: %v", depth, err)
+			t.Errorf("CQ of depth %d: %v", depth, err)
 		}
 	}
 	if _, err := pd.RegisterMR(nil, 0); err != syscall.EINVAL {
@@ -380,9 +380,9 @@ func TestCreateErrors(t *testing.T) {
 		t.Error("remote without local write:", err)
 	}
 	if _, err := pd.RegisterMR(make([]byte, 1), 1<<30); err != syscall.EOPNOTSUPP {
-		t.Error("a right that there is not:", err)
+		t.Error("an unknown right:", err)
 	}
 	if _, err := pd.CreateSRQ(0, 1); err != syscall.EINVAL {
-		t.Error("SRQ of nothing:", err)
+		t.Error("SRQ of size 0:", err)
 	}
 }

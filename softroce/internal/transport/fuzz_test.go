@@ -10,7 +10,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// check says what always holds of a queue pair between two calls.
+// check checks the invariants of a queue pair between two calls.
 func (qp *QP) check(tb testing.TB) {
 	tb.Helper()
 	qp.mu.Lock()
@@ -30,21 +30,21 @@ func (qp *QP) check(tb testing.TB) {
 	}
 	switch {
 	case r.head > r.cur || r.cur > r.tail || r.tail-r.head > uint64(len(r.wqes)):
-		tb.Errorf("send queue %d %d %d", r.head, r.cur, r.tail)
+		tb.Errorf("send queue: head %d, cur %d, tail %d", r.head, r.cur, r.tail)
 	case r.una > r.nxt || r.nxt > r.max:
-		tb.Errorf("packets %d %d %d", r.una, r.nxt, r.max)
+		tb.Errorf("packets: una %d, nxt %d, max %d", r.una, r.nxt, r.max)
 	case r.answersDue < 0 || r.answersDue > int(qp.attr.MaxRdAtomic):
-		tb.Errorf("%d READs and atomics unanswered, at most %d", r.answersDue, qp.attr.MaxRdAtomic)
+		tb.Errorf("%d READs and atomics unanswered, want at most %d", r.answersDue, qp.attr.MaxRdAtomic)
 	case r.answeredStarted != answered:
-		tb.Errorf("%d READs and atomics started, counted %d", answered, r.answeredStarted)
+		tb.Errorf("%d READs and atomics started, but the counter is %d", answered, r.answeredStarted)
 	case due != a.due:
-		tb.Errorf("%d answers due, counted %d", due, a.due)
+		tb.Errorf("%d answers due, but the counter is %d", due, a.due)
 	case r.una < r.max && r.deadline == never && qp.kind == verbs.RC && qp.canSend() && r.nxt > r.una && qp.attr.Timeout != 0:
-		tb.Error("packets under way and no deadline")
+		tb.Error("packets in flight and no deadline")
 	}
 }
 
-// fuzzBytes hands out a fuzzer's input piece by piece; zeros at the end.
+// fuzzBytes returns a fuzzer's input piece by piece, and zeros at the end.
 type fuzzBytes struct{ data []byte }
 
 func (f *fuzzBytes) byte() byte {
@@ -58,7 +58,7 @@ func (f *fuzzBytes) byte() byte {
 
 func (f *fuzzBytes) uint16() int { return int(f.byte())<<8 | int(f.byte()) }
 
-// number is a small number, or one near a limit.
+// number returns a small number or one near a limit.
 func (f *fuzzBytes) number(near uint64) uint64 {
 	switch b := f.byte(); b % 4 {
 	case 0:
@@ -72,8 +72,8 @@ func (f *fuzzBytes) number(near uint64) uint64 {
 	}
 }
 
-// packet makes a packet out of the input: mostly a sound one, with fields that a
-// peer might choose badly. to is whom it is for, psn what that one expects.
+// packet builds a packet from the input: usually a valid one, with fields that a peer might
+// choose badly. to is the receiving end, and psn is the PSN that it expects.
 func (f *fuzzBytes) packet(to *end, psn uint32) []byte {
 	op := packet.Opcode(f.byte())
 	if f.byte()%8 != 0 {
@@ -131,8 +131,8 @@ func (f *fuzzBytes) packet(to *end, psn uint32) []byte {
 	return p.Bytes()
 }
 
-// fuzzEnd is an end whose region lies in the middle of a slice; the rest of it
-// must keep its bytes.
+// fuzzEnd returns an end whose region lies in the middle of a slice. intact checks that the
+// rest of the slice has not changed.
 func fuzzEnd(t *testing.T, n *simnet, addr string, kind verbs.QPType) (e *end, intact func()) {
 	o := defaults()
 	o.kind, o.memory, o.rdAtomic = kind, 8192, 2
@@ -149,13 +149,12 @@ func fuzzEnd(t *testing.T, n *simnet, addr string, kind verbs.QPType) (e *end, i
 	e.mr = mr
 	return e, func() {
 		if !bytes.Equal(outer[:o.memory], before[:o.memory]) || !bytes.Equal(outer[2*o.memory:], before[2*o.memory:]) {
-			t.Error("written outside the region")
+			t.Error("memory outside the region has changed")
 		}
 	}
 }
 
-// deliver gives raw bytes to an end as if its peer had sent them, and lets it
-// answer nobody.
+// deliver passes raw bytes to an end as if its peer had sent them. It drops the end's answers.
 func (e *end) deliver(peer *end, data []byte, answer bool) {
 	net := e.node.net
 	e.node.engine.Receive(net.now, []Datagram{{Data: data, Src: peer.node.addr, Dst: e.node.addr}})
@@ -173,7 +172,7 @@ func (e *end) deliver(peer *end, data []byte, answer bool) {
 	e.qp.check(net.tb)
 }
 
-// FuzzResponder throws packets at a queue pair with receives and a region.
+// FuzzResponder sends packets to a queue pair with receives and a region.
 func FuzzResponder(f *testing.F) {
 	f.Add([]byte{0})
 	f.Add(bytes.Repeat([]byte{0, 4, 1, 1, 0, 0, 0, 1}, 20))
@@ -201,18 +200,18 @@ func FuzzResponder(f *testing.F) {
 		intact()
 		var wcs [20]verbs.WC
 		if got := b.rcq.Poll(wcs[:]); got > 8 {
-			t.Errorf("%d completions of 8 receives", got)
+			t.Errorf("%d completions for 8 receives", got)
 		} else {
 			for i, wc := range wcs[:got] {
 				if wc.ID != uint64(i) {
-					t.Errorf("receive %d completed in place %d", wc.ID, i)
+					t.Errorf("receive %d completed as number %d", wc.ID, i)
 				}
 			}
 		}
 	})
 }
 
-// FuzzRequesterResponse throws answers at a queue pair with requests under way.
+// FuzzRequesterResponse sends answers to a queue pair with requests in flight.
 func FuzzRequesterResponse(f *testing.F) {
 	f.Add([]byte{0})
 	f.Add(bytes.Repeat([]byte{0x11, 1, 3, 0, 0, 0, 0, 0, 0, 31}, 20))
@@ -254,7 +253,7 @@ func FuzzRequesterResponse(f *testing.F) {
 		wcs := make([]verbs.WC, posted+1)
 		got := a.scq.Poll(wcs)
 		if got != posted {
-			t.Errorf("%d completions of %d requests", got, posted)
+			t.Errorf("%d completions for %d requests", got, posted)
 		}
 		good := true
 		for i, wc := range wcs[:got] {

@@ -9,7 +9,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// TestClose closes a queue pair with work and an alarm; nothing of it remains.
+// TestClose closes a queue pair with queued work and an alarm. Both must be gone.
 func TestClose(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	net.tap = func(*simnode, *simnode, []byte) bool { return false }
@@ -17,27 +17,27 @@ func TestClose(t *testing.T) {
 	a.send(verbs.SendWR{Opcode: verbs.OpSend})
 	net.transmit()
 	if _, ok := e.Deadline(); !ok || e.QP(a.qp.QPN()) != a.qp {
-		t.Fatal("no alarm, or no queue pair")
+		t.Fatal("the queue pair has no alarm, or its number is unknown")
 	}
 	a.qp.Close()
 	if _, ok := e.Deadline(); ok || e.QP(a.qp.QPN()) != nil {
-		t.Error("alarm or number left")
+		t.Error("the alarm or the number is still there")
 	}
 	a.inject(b, packet.RCSendOnly, b.opts.psn, 0, nil)
 	if e.Counter(DropNoQP) != 1 {
-		t.Error("a closed queue pair took a packet")
+		t.Error("a closed queue pair accepted a packet")
 	}
 	if _, err := a.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend}}); err == nil {
-		t.Error("a closed queue pair took a request")
+		t.Error("a closed queue pair accepted a request")
 	}
 	net.settle()
 	if a.scq.Poll(make([]verbs.WC, 1)) != 0 {
-		t.Error("a closed queue pair completed something")
+		t.Error("a closed queue pair completed a request")
 	}
 }
 
-// TestErrorAfterTheLastMessage: what was delivered is acknowledged, though the
-// program moved the queue pair to ERR before the ACK went out.
+// TestErrorAfterTheLastMessage checks that a delivered message is acknowledged although the
+// program moved the queue pair to ERR before the ACK was sent.
 func TestErrorAfterTheLastMessage(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	w := net.watch(b.node)
@@ -45,21 +45,21 @@ func TestErrorAfterTheLastMessage(t *testing.T) {
 	b.inject(a, packet.RCSendOnly, a.opts.psn, 0, func(p packet.Packet) { p.BTH().SetAckReq(true) })
 	b.want(b.rcq, 7, verbs.WCSuccess, verbs.WCRecv)
 	if len(w.packets) > 0 {
-		t.Fatal("the ACK went out by itself")
+		t.Fatal("the ACK was sent before the move")
 	}
 	b.modify(qpstate.Attr{State: qpstate.Error}, 0)
 	net.transmit()
 	if len(w.packets) != 1 || w.packets[0].Opcode() != packet.RCAcknowledge {
-		t.Errorf("%d packets, want an ACK", len(w.packets))
+		t.Errorf("%d packets, want one ACK", len(w.packets))
 	}
 	b.modify(qpstate.Attr{State: qpstate.Error}, 0)
 	net.transmit()
 	if len(w.packets) != 1 {
-		t.Errorf("%d packets after the second move", len(w.packets))
+		t.Errorf("%d packets after the second move to ERR, want none", len(w.packets))
 	}
 }
 
-// TestReconnect goes through RESET, with other numbers than before.
+// TestReconnect moves a queue pair to RESET and connects it again with other PSNs.
 func TestReconnect(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	wr := verbs.SendWR{Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 20000)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
@@ -68,7 +68,7 @@ func TestReconnect(t *testing.T) {
 		a.send(wr)
 		a.want(a.scq, wr.ID, verbs.WCSuccess, verbs.WCRDMARead)
 		a.send(wr)
-		net.step(never - 1) // and is cut short
+		net.step(never - 1) // some packets are still on their way
 		for _, e := range []*end{a, b} {
 			e.modify(qpstate.Attr{State: qpstate.Reset}, 0)
 			e.opts.psn += 12345
@@ -78,13 +78,13 @@ func TestReconnect(t *testing.T) {
 	}
 	net.settle()
 	if a.scq.Poll(make([]verbs.WC, 1)) != 0 {
-		t.Error("RESET completed something")
+		t.Error("the move to RESET completed a request")
 	}
 }
 
-// TestRegionClosedUnderRead closes a region between a READ request and its
-// response; and again when the response has only to be repeated: then the request may be
-// an echo, so that the peer is told, and this side goes on.
+// TestRegionClosedUnderRead closes a region between a READ request and its response. The second
+// case closes it before a repeated response. That request may be an old duplicate, so the peer
+// gets a NAK, but the responder's queue pair goes on.
 func TestRegionClosedUnderRead(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	read := verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 3000)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}

@@ -1,5 +1,5 @@
-// Random work over a bad network, against a model: every operation once, in
-// order, with the right bytes at both ends.
+// Random work over a bad network, compared with a model: every operation must be executed once,
+// in order, with the right bytes at both ends.
 
 package transport
 
@@ -17,10 +17,10 @@ import (
 
 var (
 	modelOps  = flag.Int("transport.ops", 100_000, "operations of the random model test")
-	modelSeed = flag.Uint64("transport.seed", 0, "seed of one round of the random model test; 0: many rounds")
+	modelSeed = flag.Uint64("transport.seed", 0, "seed of a single round of the random model test; 0 runs many rounds")
 )
 
-// TestRandomWork runs rounds of random work until there were enough operations.
+// TestRandomWork runs rounds of random work until they contain enough operations.
 func TestRandomWork(t *testing.T) {
 	if *modelSeed != 0 {
 		n, failed := modelRound(t, *modelSeed, new([numCounters]uint64))
@@ -32,7 +32,7 @@ func TestRandomWork(t *testing.T) {
 	for seed := uint64(1); done < *modelOps; seed++ {
 		n, failed := modelRound(t, seed, &totals)
 		if t.Failed() {
-			t.Fatalf("again with: go test ./softroce/internal/transport -run TestRandomWork -transport.seed=%d", seed)
+			t.Fatalf("to run it again: go test ./softroce/internal/transport -run TestRandomWork -transport.seed=%d", seed)
 		}
 		done, rounds = done+n, rounds+1
 		if failed {
@@ -44,19 +44,19 @@ func TestRandomWork(t *testing.T) {
 		t.Logf("%v: %d", Counter(c), n)
 	}
 	if gaveUp > rounds/4 {
-		t.Errorf("retry limits end too many rounds")
+		t.Errorf("too many rounds ended at a retry limit")
 	}
 }
 
-// modelDepth is the operations and receives of a stream at a time.
+// modelDepth is the number of operations, and of receives, that a stream has posted at a time.
 const modelDepth = 16
 
-// layout is how a model end's memory is divided.
+// layout divides the memory of an end of the model.
 type layout struct{ max, writeOnly, words, recvs, noise, landing, size int }
 
 func newLayout(largest int) layout {
 	l := layout{max: (largest + 7) &^ 7}
-	l.writeOnly = 2 * l.max // before it: read and written
+	l.writeOnly = 2 * l.max // the area before it is written and read
 	l.words = 4 * l.max
 	l.recvs = l.words + modelWords*8
 	l.noise = l.recvs + modelDepth*l.max
@@ -67,20 +67,20 @@ func newLayout(largest int) layout {
 
 const modelWords = 8
 
-// stream is the work of one requester, and what it must come to.
+// stream is the work of one requester and its expected results.
 type stream struct {
 	t        *testing.T
 	rng      *rand.Rand
 	from, to *end
 	layout
-	shadow   []byte // of the remote memory up to recvs
-	left     int    // operations still to be posted
+	shadow   []byte // expected contents of the remote memory, up to recvs
+	left     int    // operations to be posted
 	posted   []modelOp
 	nextID   uint64
 	reads    bool // an unfenced READ was posted
-	silent   int  // unsignaled operations since the last signaled
-	receives int  // receives posted
-	recved   int  // and completed
+	silent   int  // unsignaled operations since the last signaled one
+	receives int  // receives posted …
+	recved   int  // … and completed
 	arrives  []modelArrival
 	failed   bool
 }
@@ -89,8 +89,8 @@ type modelOp struct {
 	id       uint64
 	opcode   verbs.WCOpcode
 	signaled bool
-	landing  int    // what must be there when it is complete
-	want     []byte // nil: nothing
+	landing  int    // offset of want
+	want     []byte // bytes in memory after the completion; nil: not checked
 }
 
 type modelArrival struct {
@@ -133,7 +133,7 @@ func modelRound(t *testing.T, seed uint64, totals *[numCounters]uint64) (ops int
 		streams = append(streams, newStream(t, rng, a, b, l, ops), newStream(t, rng, b, a, l, ops/4))
 	}
 	calm := pick(20, 200)  // steps between disturbances
-	eager := pick(1, 2, 8) // how soon receives are posted
+	eager := pick(1, 2, 8) // how early receives are posted
 	for busy := true; busy && !t.Failed(); {
 		busy = false
 		for _, s := range streams {
@@ -151,7 +151,7 @@ func modelRound(t *testing.T, seed uint64, totals *[numCounters]uint64) (ops int
 			victim.asleep = net.now + time.Duration(rng.Int64N(int64(8*time.Millisecond)))
 		}
 		if !net.step(net.now+time.Minute) && busy {
-			net.now += 100 * time.Microsecond // everybody waits for receives
+			net.now += 100 * time.Microsecond // both ends wait for receives
 		}
 		if net.now > time.Hour {
 			t.Fatalf("seed %d: not done after an hour of simulated time", seed)
@@ -202,7 +202,7 @@ func (s *stream) post() {
 func (s *stream) postOne() {
 	rng := s.rng
 	n := rng.IntN(1 << rng.IntN(22))
-	n = min(n, s.max) // largest sizes are the likeliest single ones
+	n = min(n, s.max) // makes the largest size the most likely one
 	src := s.noise + rng.IntN(s.max+1)
 	data := s.from.mem[src : src+n]
 	slot := int(s.nextID % modelDepth)
@@ -229,7 +229,7 @@ func (s *stream) postOne() {
 		if rng.IntN(2) == 0 {
 			remote += s.writeOnly
 		} else {
-			fence = fence || s.reads // or the READ may see it
+			fence = fence || s.reads // otherwise the READ may see the new bytes
 		}
 		copy(s.shadow[remote:], data)
 	case kind < 8: // READ
@@ -286,7 +286,7 @@ func (s *stream) postOne() {
 	}
 }
 
-// split is a stretch of memory as a list of pieces.
+// split returns n bytes of memory as a random list of pieces.
 func (e *end) split(rng *rand.Rand, off, n int) []verbs.SGE {
 	var sgl []verbs.SGE
 	for len(sgl) < 3 && rng.IntN(2) == 0 {
@@ -305,7 +305,7 @@ func (s *stream) postRecvs() {
 	}
 }
 
-// poll compares completions with what is expected.
+// poll compares the completions with the expected ones.
 func (s *stream) poll() {
 	var wcs [4]verbs.WC
 	for n := s.from.scq.Poll(wcs[:]); n > 0; n = s.from.scq.Poll(wcs[:]) {
@@ -326,12 +326,12 @@ func (s *stream) complete(wc verbs.WC) {
 		s.posted = s.posted[1:]
 		if wc.Status == verbs.WCSuccess {
 			if got := s.from.mem[op.landing:]; op.want != nil && !bytes.Equal(got[:len(op.want)], op.want) {
-				s.t.Errorf("operation %d, %v: not the bytes expected", op.id, op.opcode)
+				s.t.Errorf("operation %d, %v: the memory does not have the expected bytes", op.id, op.opcode)
 			}
 		}
 		if op.id != wc.ID {
 			if op.signaled || s.failed {
-				s.t.Errorf("completion %d %v while %d was next", wc.ID, wc.Status, op.id)
+				s.t.Errorf("completion %d %v, but %d was next", wc.ID, wc.Status, op.id)
 			}
 			continue
 		}
@@ -344,19 +344,19 @@ func (s *stream) complete(wc verbs.WC) {
 		}
 		return
 	}
-	s.t.Errorf("completion %d %v of nothing posted", wc.ID, wc.Status)
+	s.t.Errorf("completion %d %v, but nothing is posted", wc.ID, wc.Status)
 }
 
 func (s *stream) arrive(wc verbs.WC) {
 	if wc.ID != uint64(s.recved) {
-		s.t.Errorf("receive %d completed while %d was next", wc.ID, s.recved)
+		s.t.Errorf("receive %d completed, but %d was next", wc.ID, s.recved)
 	}
 	s.recved++
 	if wc.Status == verbs.WCWRFlushErr {
 		return
 	}
 	if len(s.arrives) == 0 || wc.Status != verbs.WCSuccess {
-		s.t.Errorf("receive %d completed with %v, %d messages under way", wc.ID, wc.Status, len(s.arrives))
+		s.t.Errorf("receive %d completed with %v, %d messages in flight", wc.ID, wc.Status, len(s.arrives))
 		return
 	}
 	want := s.arrives[0]
@@ -364,6 +364,6 @@ func (s *stream) arrive(wc verbs.WC) {
 	got := s.to.mem[s.recvs+int(wc.ID)%modelDepth*s.max:]
 	if wc.Opcode != want.opcode || int(wc.ByteLen) != want.length || wc.Flags&verbs.WCWithImm != 0 != want.withImm || wc.Imm() != want.imm ||
 		!bytes.Equal(got[:len(want.data)], want.data) {
-		s.t.Errorf("receive %d is not the message sent", wc.ID)
+		s.t.Errorf("receive %d differs from the message sent", wc.ID)
 	}
 }

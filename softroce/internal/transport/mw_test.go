@@ -1,4 +1,4 @@
-// Tests of memory windows: what a bind opens, to whom, and how it closes.
+// Tests of memory windows: binding, access by the peer, and unbinding.
 
 package transport
 
@@ -14,7 +14,7 @@ import (
 
 const bindable = allAccess | verbs.AccessMWBind
 
-// testMW is a *verbs.MW and a *verbs.MR over 4096 bytes of b's domain.
+// testMW is a memory window and a memory region of 4096 bytes in b's domain.
 type testMW struct {
 	b   *end
 	mw  *verbs.MW
@@ -44,12 +44,12 @@ func newTestMW(t *testing.T, b *end, kind verbs.MWType, access verbs.Access) *te
 	return w
 }
 
-// part is a bind to n bytes from off on.
+// part returns a bind to n bytes from off on.
 func (w *testMW) part(off, n int, access verbs.Access) verbs.MWBind {
 	return verbs.MWBind{MW: w.mw, MR: w.mr, RKey: verbs.IncRKey(w.mw.RKey()), Addr: w.mr.Addr() + uint64(off), Length: uint64(n), Access: access}
 }
 
-// bind binds the window and says how that ended.
+// bind binds the window and checks the status of the completion.
 func (w *testMW) bind(t *testing.T, id uint64, b verbs.MWBind, status verbs.WCStatus) {
 	t.Helper()
 	if w.mw.Type() == verbs.MWType2 {
@@ -60,12 +60,12 @@ func (w *testMW) bind(t *testing.T, id uint64, b verbs.MWBind, status verbs.WCSt
 	w.b.want(w.b.scq, id, status, verbs.WCBindMW)
 }
 
-// write is a WRITE of 8 bytes through the window, at an address.
+// write returns a WRITE of 8 bytes to addr through the window.
 func (w *testMW) write(from *end, id, addr uint64, rkey uint32) verbs.SendWR {
 	return verbs.SendWR{ID: id, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{from.sge(0, 8)}, RemoteAddr: addr, RKey: rkey}
 }
 
-// TestBindsOfAnotherDeviceAreRefused binds one device's window on a queue pair of another.
+// TestBindsOfAnotherDeviceAreRefused binds objects of one device on a queue pair of another.
 func TestBindsOfAnotherDeviceAreRefused(t *testing.T) {
 	_, a, b := pair(t, 1, defaults())
 	for _, kind := range []verbs.MWType{verbs.MWType1, verbs.MWType2} {
@@ -100,10 +100,10 @@ func TestWindowsOpenAndClose(t *testing.T) {
 			a.send(w.write(a, 2, w.mr.Addr()+142, w.mw.RKey())) // to the last byte
 			a.want(a.scq, 2, verbs.WCSuccess, verbs.WCRDMAWrite)
 			if !bytes.Equal(w.mem[142:150], a.mem[:8]) || w.mem[150] != 0 {
-				t.Errorf("memory is % x", w.mem[140:152])
+				t.Errorf("the memory is % x", w.mem[140:152])
 			}
 			if err := w.mr.Close(); err == nil || !isErrno(err, syscall.EBUSY) {
-				t.Errorf("the region closes under the window: %v", err)
+				t.Errorf("closing the region of a bound window: %v, want EBUSY", err)
 			}
 			a.send(w.write(a, 3, w.mr.Addr()+143, w.mw.RKey())) // one byte beyond it
 			a.want(a.scq, 3, verbs.WCRemAccessErr, 0)
@@ -117,7 +117,7 @@ func isErrno(err error, errno syscall.Errno) bool {
 	return ok && e.Errno == errno
 }
 
-// TestWindowRefuses tries what a window does not open.
+// TestWindowRefuses checks that a window refuses accesses that it does not allow.
 func TestWindowRefuses(t *testing.T) {
 	all := verbs.AccessRemoteWrite | verbs.AccessRemoteRead
 	for name, try := range map[string]func(w *testMW, a *end) verbs.SendWR{
@@ -139,7 +139,7 @@ func TestWindowRefuses(t *testing.T) {
 			a.want(a.scq, 9, verbs.WCRemAccessErr, 0)
 			b.wantEvent(verbs.EventQPAccessErr)
 			if !bytes.Equal(w.mem, make([]byte, len(w.mem))) {
-				t.Error("the memory changed")
+				t.Error("a refused request changed the memory")
 			}
 		})
 	}
@@ -159,9 +159,9 @@ func TestWindowRefuses(t *testing.T) {
 		one, two := newTestMW(t, b, verbs.MWType1, bindable), newTestMW(t, b, verbs.MWType2, bindable)
 		one.bind(t, 1, one.part(0, 64, all), verbs.WCSuccess)
 		two.bind(t, 2, two.part(0, 64, all), verbs.WCSuccess)
-		c.send(one.write(c, 3, one.mr.Addr(), one.mw.RKey())) // type 1 is for the domain
+		c.send(one.write(c, 3, one.mr.Addr(), one.mw.RKey())) // any queue pair of the domain may use type 1
 		c.want(c.scq, 3, verbs.WCSuccess, verbs.WCRDMAWrite)
-		c.send(two.write(c, 4, two.mr.Addr(), two.mw.RKey())) // type 2B for its queue pair
+		c.send(two.write(c, 4, two.mr.Addr(), two.mw.RKey())) // only the queue pair of the bind may use type 2B
 		c.want(c.scq, 4, verbs.WCRemAccessErr, 0)
 		d = sibling(t, b)
 		d.connect(a)
@@ -172,7 +172,7 @@ func TestWindowRefuses(t *testing.T) {
 	})
 }
 
-// sibling is an end with the same objects, but a queue pair of its own.
+// sibling returns an end with e's objects but its own queue pair.
 func sibling(t *testing.T, e *end) *end {
 	t.Helper()
 	s := *e
@@ -190,8 +190,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// TestInvalidate takes a window back, by the peer and by this side, and binds it
-// again each time.
+// TestInvalidate invalidates a window, from the peer and from this side, and binds it again
+// each time.
 func TestInvalidate(t *testing.T) {
 	_, a, b := pair(t, 1, defaults())
 	w := newTestMW(t, b, verbs.MWType2, bindable)
@@ -203,7 +203,7 @@ func TestInvalidate(t *testing.T) {
 	a.want(a.scq, 3, verbs.WCSuccess, verbs.WCRDMAWrite)
 	a.want(a.scq, 4, verbs.WCSuccess, verbs.WCSend)
 	if wc := b.want(b.rcq, 2, verbs.WCSuccess, verbs.WCRecv); wc.InvalidatedRKey() != key {
-		t.Errorf("invalidated key %#x", wc.InvalidatedRKey())
+		t.Errorf("the completion has the invalidated key %#x", wc.InvalidatedRKey())
 	}
 	w.bind(t, 5, w.part(0, 64, verbs.AccessRemoteWrite), verbs.WCSuccess)
 	a.send(write(6))
@@ -214,11 +214,11 @@ func TestInvalidate(t *testing.T) {
 	a.want(a.scq, 8, verbs.WCRemAccessErr, 0)
 
 	for name, key := range map[string]func(*end) uint32{
-		"a region's":   func(a *end) uint32 { return a.mr.RKey() },
-		"type 1's":     func(a *end) uint32 { return boundKey(t, a, verbs.MWType1) },
-		"nobody's":     func(*end) uint32 { return 0x12345678 },
-		"an unbound's": func(a *end) uint32 { return newTestMW(t, a, verbs.MWType2, bindable).mw.RKey() },
-		"an old one":   func(a *end) uint32 { return boundKey(t, a, verbs.MWType2) - 1 },
+		"a region":          func(a *end) uint32 { return a.mr.RKey() },
+		"type 1":            func(a *end) uint32 { return boundKey(t, a, verbs.MWType1) },
+		"nobody's":          func(*end) uint32 { return 0x12345678 },
+		"an unbound window": func(a *end) uint32 { return newTestMW(t, a, verbs.MWType2, bindable).mw.RKey() },
+		"an old key":        func(a *end) uint32 { return boundKey(t, a, verbs.MWType2) - 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, a, _ := pair(t, 1, defaults())
@@ -234,7 +234,7 @@ func boundKey(t *testing.T, e *end, kind verbs.MWType) uint32 {
 	return w.mw.RKey()
 }
 
-// TestBadBinds: each ends the queue pair, and leaves the window as it was.
+// TestBadBinds checks that a bad bind ends the queue pair and leaves the window unchanged.
 func TestBadBinds(t *testing.T) {
 	both := []verbs.MWType{verbs.MWType1, verbs.MWType2}
 	for _, c := range []struct {
@@ -244,13 +244,13 @@ func TestBadBinds(t *testing.T) {
 		spoil  func(w *testMW, b *verbs.MWBind)
 	}{
 		{"a region without MW_BIND", allAccess, both, func(*testMW, *verbs.MWBind) {}},
-		{"writing to what is for reading", verbs.AccessRemoteRead | verbs.AccessMWBind, both, func(*testMW, *verbs.MWBind) {}},
+		{"a right to write in a read-only region", verbs.AccessRemoteRead | verbs.AccessMWBind, both, func(*testMW, *verbs.MWBind) {}},
 		{"before the region", bindable, both, func(_ *testMW, b *verbs.MWBind) { b.Addr-- }},
 		{"beyond the region", bindable, both, func(_ *testMW, b *verbs.MWBind) { b.Length = 4097 }},
-		{"to the end of all addresses", bindable, both, func(_ *testMW, b *verbs.MWBind) { b.Length = ^uint64(0) }},
+		{"to the end of the address space", bindable, both, func(_ *testMW, b *verbs.MWBind) { b.Length = ^uint64(0) }},
 		{"a local right", bindable, both, func(_ *testMW, b *verbs.MWBind) { b.Access |= verbs.AccessLocalWrite }},
 		{"0 bytes", bindable, both[1:], func(_ *testMW, b *verbs.MWBind) { b.Length = 0 }},
-		{"from 0", bindable, both[:1], func(_ *testMW, b *verbs.MWBind) { b.Access |= verbs.AccessZeroBased }},
+		{"zero-based", bindable, both[:1], func(_ *testMW, b *verbs.MWBind) { b.Access |= verbs.AccessZeroBased }},
 	} {
 		for _, kind := range c.kinds {
 			t.Run(c.name+" "+kind.String(), func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestBadBinds(t *testing.T) {
 		w.bind(t, 1, w.part(0, 64, verbs.AccessRemoteWrite), verbs.WCSuccess)
 		w.bind(t, 2, w.part(0, 64, verbs.AccessRemoteWrite), verbs.WCMWBindErr)
 	})
-	t.Run("refused at once", func(t *testing.T) {
+	t.Run("refused when posted", func(t *testing.T) {
 		_, _, b := pair(t, 1, defaults())
 		w := newTestMW(t, b, verbs.MWType2, bindable)
 		one := newTestMW(t, b, verbs.MWType1, bindable)
@@ -289,11 +289,11 @@ func TestBadBinds(t *testing.T) {
 	})
 }
 
-// TestRebind moves a type 1 window about; 0 bytes close it.
+// TestRebind binds a type 1 window again and again. A bind of 0 bytes unbinds it.
 func TestRebind(t *testing.T) {
 	_, a, b := pair(t, 1, defaults())
 	w := newTestMW(t, b, verbs.MWType1, bindable)
-	for i := range uint64(300) { // the key's 8 bits go round
+	for i := range uint64(300) { // the key's 8 bits wrap around
 		off := int(i) * 8
 		w.bind(t, i, w.part(off, 8, verbs.AccessRemoteWrite), verbs.WCSuccess)
 		a.send(w.write(a, i, w.mr.Addr()+uint64(off), w.mw.RKey()))
@@ -303,12 +303,12 @@ func TestRebind(t *testing.T) {
 	a.send(w.write(a, 401, w.mr.Addr(), w.mw.RKey()))
 	a.want(a.scq, 401, verbs.WCRemAccessErr, 0)
 	if err := w.mr.Close(); err != nil {
-		t.Errorf("the region is busy though no window is bound: %v", err)
+		t.Errorf("closing the region after its window was unbound: %v", err)
 	}
 }
 
-// TestFlushedBind flushes binds of a window, in each way, behind a bind that is done: what it
-// opened stays open, and it can be bound again, on this queue pair or another.
+// TestFlushedBind flushes binds in various ways. The bind that was executed before them stays
+// valid, and the window can be bound again, on this queue pair or on another.
 func TestFlushedBind(t *testing.T) {
 	for _, kind := range []verbs.MWType{verbs.MWType1, verbs.MWType2} {
 		for name, flush := range map[string]func(b *end){
@@ -329,7 +329,7 @@ func TestFlushedBind(t *testing.T) {
 				d.connect(c)
 				if flush != nil {
 					flush(b)
-				} else { // what hinders the binds is a READ that goes unanswered
+				} else { // an unanswered READ delays the binds
 					n.tap = func(*simnode, *simnode, []byte) bool { return false }
 					b.send(verbs.SendWR{ID: 91, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{b.sge(0, 8)}, RemoteAddr: a.mr.Addr(), RKey: a.mr.RKey()})
 				}
@@ -356,7 +356,7 @@ func TestFlushedBind(t *testing.T) {
 				if kind == verbs.MWType1 {
 					c.send(w.write(c, 3, first.Addr, first.RKey))
 					c.want(c.scq, 3, verbs.WCSuccess, verbs.WCRDMAWrite)
-				} else { // it serves b, and must be freed before it is bound anew
+				} else { // b's bind is valid, and must be invalidated first
 					w.mw.Provider().(*MW).unbind()
 				}
 				second := w.part(16, 8, verbs.AccessRemoteWrite)
@@ -369,7 +369,7 @@ func TestFlushedBind(t *testing.T) {
 	}
 }
 
-// TestZeroBasedWindow counts from 0.
+// TestZeroBasedWindow uses a window whose addresses begin at 0.
 func TestZeroBasedWindow(t *testing.T) {
 	_, a, b := pair(t, 1, defaults())
 	w := newTestMW(t, b, verbs.MWType2, bindable)
@@ -378,12 +378,12 @@ func TestZeroBasedWindow(t *testing.T) {
 	a.send(w.write(a, 2, 8, w.mw.RKey()))
 	a.want(a.scq, 2, verbs.WCSuccess, verbs.WCRDMAWrite)
 	if !bytes.Equal(w.mem[508:516], a.mem[:8]) {
-		t.Errorf("memory is % x", w.mem[500:520])
+		t.Errorf("the memory is % x", w.mem[500:520])
 	}
 }
 
-// TestBindIsOrdered binds, uses, invalidates and binds again in one chain, over a
-// network that loses packets: what comes after a bind must not come before it.
+// TestBindIsOrdered binds, uses, invalidates and binds again in one chain, over a network that
+// loses packets. The requests must be executed in order.
 func TestBindIsOrdered(t *testing.T) {
 	n, a, b := pair(t, 7, defaults())
 	n.faults.loss = 0.1
@@ -405,7 +405,7 @@ func TestBindIsOrdered(t *testing.T) {
 	}
 }
 
-// TestRereg gives a region other memory, another address and another domain.
+// TestRereg changes a region's memory, address and domain.
 func TestRereg(t *testing.T) {
 	_, a, b := pair(t, 1, defaults())
 	other := alignedBytes(64)
@@ -416,10 +416,10 @@ func TestRereg(t *testing.T) {
 	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 8)}, RemoteAddr: 0x1008, RKey: b.mr.RKey()})
 	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCRDMAWrite)
 	if !bytes.Equal(other[8:16], a.mem[:8]) {
-		t.Errorf("memory is % x", other)
+		t.Errorf("the memory is % x", other)
 	}
 	if err := b.mr.Rereg(b.pd, nil, 0, 0); err != syscall.EINVAL {
-		t.Errorf("to nothing: %v", err)
+		t.Errorf("Rereg to an empty slice: %v, want EINVAL", err)
 	}
 	if err := b.mr.Rereg(b.node.engine.AllocPD(), other, 0x1000, allAccess); err != nil {
 		t.Fatal(err)

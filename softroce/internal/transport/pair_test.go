@@ -1,4 +1,4 @@
-// Two connected queue pairs with a region each: what most tests begin with.
+// Two connected queue pairs, each with a region. Most tests begin with them.
 
 package transport
 
@@ -74,13 +74,13 @@ func (s *simnode) end(o options) *end {
 	return e
 }
 
-// alignedBytes makes memory that begins at a multiple of 8.
+// alignedBytes returns memory that begins at a multiple of 8.
 func alignedBytes(n int) []byte {
 	words := make([]uint64, (n+7)/8)
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
 }
 
-// connect moves an end to RTS towards another.
+// connect moves an end to RTS, connected to peer.
 func (e *end) connect(peer *end) {
 	e.toRTR(peer)
 	e.toRTS()
@@ -121,7 +121,7 @@ func (e *end) toRTS() {
 	e.modify(a, row.Required)
 }
 
-// pair makes two connected ends on a network of their own.
+// pair returns two connected ends on their own network.
 func pair(tb testing.TB, seed uint64, o options) (*simnet, *end, *end) {
 	tb.Helper()
 	n := newSimnet(tb, seed)
@@ -131,7 +131,7 @@ func pair(tb testing.TB, seed uint64, o options) (*simnet, *end, *end) {
 	return n, a, b
 }
 
-// sge is n bytes of the end's memory from off on.
+// sge returns n bytes of the end's memory from off on.
 func (e *end) sge(off, n int) verbs.SGE {
 	return verbs.SGE{Addr: e.mr.Addr() + uint64(off), Length: uint32(n), LKey: e.mr.LKey()}
 }
@@ -156,7 +156,7 @@ func (e *end) recv(wrs ...verbs.RecvWR) {
 	}
 }
 
-// want waits for the next completion of a CQ and compares it.
+// want waits for the next completion of a CQ and checks it.
 func (e *end) want(cq *CQ, id uint64, status verbs.WCStatus, op verbs.WCOpcode) verbs.WC {
 	tb := e.node.net.tb
 	tb.Helper()
@@ -176,7 +176,7 @@ func (e *end) wantState(s qpstate.State) {
 	}
 }
 
-// wantEvent says that the node's oldest event, which is taken away, is of a type.
+// wantEvent removes the node's oldest event and checks its type.
 func (e *end) wantEvent(t verbs.EventType) {
 	e.node.net.tb.Helper()
 	if len(e.node.events) == 0 {
@@ -188,7 +188,7 @@ func (e *end) wantEvent(t verbs.EventType) {
 	e.node.events = e.node.events[1:]
 }
 
-// fill writes a pattern that depends on the place and on salt.
+// fill writes a pattern that depends on the index and on salt.
 func fill(b []byte, salt int) {
 	for i := range b {
 		b[i] = byte(i*7 + i>>8 + salt)

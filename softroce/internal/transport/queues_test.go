@@ -15,7 +15,7 @@ func TestSRQ(t *testing.T) {
 	o.srq = true
 	net, a, b := pair(t, 1, o)
 	if _, err := b.qp.PostRecv([]verbs.RecvWR{{}}); err == nil {
-		t.Error("a queue pair with an SRQ took a receive of its own")
+		t.Error("a queue pair with an SRQ accepted a receive")
 	}
 	if err := b.srq.Modify(verbs.SRQAttr{Limit: 2}, verbs.SRQLimit); err != nil {
 		t.Error(err)
@@ -35,11 +35,11 @@ func TestSRQ(t *testing.T) {
 		t.Error("the SRQ's receive was flushed")
 	}
 	if err := b.srq.Modify(verbs.SRQAttr{Limit: 65}, verbs.SRQLimit); err == nil {
-		t.Error("a limit beyond the queue was taken")
+		t.Error("a limit above the queue's size was accepted")
 	}
 }
 
-// TestSRQModify resizes with receives in a ring that has turned.
+// TestSRQModify resizes an SRQ whose ring has wrapped around.
 func TestSRQModify(t *testing.T) {
 	o := defaults()
 	o.srq = true
@@ -54,11 +54,11 @@ func TestSRQModify(t *testing.T) {
 		attr verbs.SRQAttr
 		mask verbs.SRQAttrMask
 	}{
-		"below what is in it":        {verbs.SRQAttr{MaxWR: 3}, verbs.SRQMaxWR},
+		"below the queued receives":  {verbs.SRQAttr{MaxWR: 3}, verbs.SRQMaxWR},
 		"none":                       {verbs.SRQAttr{}, verbs.SRQMaxWR},
 		"too many":                   {verbs.SRQAttr{MaxWR: MaxQPWR + 1}, verbs.SRQMaxWR},
 		"a limit above the new size": {verbs.SRQAttr{MaxWR: 8, Limit: 9}, verbs.SRQMaxWR | verbs.SRQLimit},
-		"an attribute unknown":       {verbs.SRQAttr{MaxWR: 8}, verbs.SRQMaxWR | 1<<7},
+		"an unknown attribute":       {verbs.SRQAttr{MaxWR: 8}, verbs.SRQMaxWR | 1<<7},
 	} {
 		if err := b.srq.Modify(c.attr, c.mask); err != syscall.EINVAL {
 			t.Errorf("%s: %v", name, err)
@@ -71,7 +71,7 @@ func TestSRQModify(t *testing.T) {
 		t.Error(err)
 	}
 	if n, err := b.srq.PostRecv(make([]verbs.RecvWR, 3)); n != 2 || err != syscall.ENOMEM {
-		t.Errorf("%d more were taken: %v", n, err)
+		t.Errorf("%d more were accepted: %v", n, err)
 	}
 	for i := range 4 {
 		a.send(verbs.SendWR{Opcode: verbs.OpSend, SGL: []verbs.SGE{a.sge(0, []int{8, 0, 0, 16}[i])}})
@@ -79,11 +79,12 @@ func TestSRQModify(t *testing.T) {
 	}
 	b.wantEvent(verbs.EventSRQLimitReached)
 	if other, err := b.pd.CreateSRQ(1, 1); err != nil || other.Number() == b.srq.Number() {
-		t.Errorf("%v: two SRQs have one number", err)
+		t.Errorf("%v: two SRQs have the same number", err)
 	}
 }
 
-// TestCQResize keeps completions and their times, in order, in a ring that has turned.
+// TestCQResize checks that a resize keeps completions, their order and their times, after the
+// ring has wrapped around.
 func TestCQResize(t *testing.T) {
 	e := newSimnet(t, 1).node("10.0.0.1").engine
 	clock := int64(0)
@@ -100,7 +101,7 @@ func TestCQResize(t *testing.T) {
 	}
 	push(3)
 	cq.Poll(make([]verbs.WC, 2))
-	push(3) // 3 to 6, around the end
+	push(3) // 3 to 6, which wraps around
 	for _, depth := range []int{0, 3, MaxCQE + 1} {
 		if err := cq.Resize(depth); err != syscall.EINVAL || cq.Depth() != 4 {
 			t.Errorf("Resize(%d): %v, depth %d", depth, err, cq.Depth())
@@ -123,7 +124,7 @@ func TestCQResize(t *testing.T) {
 	}
 }
 
-// TestCQModeration counts the calls for a number of completions and a period.
+// TestCQModeration counts the calls of Notify for a count and a period.
 func TestCQModeration(t *testing.T) {
 	e := newSimnet(t, 1).node("10.0.0.1").engine
 	calls, delays := 0, []time.Duration(nil)
@@ -155,7 +156,7 @@ func TestCQModeration(t *testing.T) {
 	want("not armed again", 1, 1)
 	cq.Arm(true)
 	push(5, false)
-	want("armed for solicited, none is", 1, 1)
+	want("armed for solicited, none arrived", 1, 1)
 	push(1, true)
 	want("one solicited", 1, 2)
 	cq.Due()
@@ -181,7 +182,7 @@ func TestCQModeration(t *testing.T) {
 	}
 }
 
-// TestSRQOfAnotherDomain: a receive's memory is the SRQ's domain's.
+// TestSRQOfAnotherDomain checks that the receives of an SRQ use memory of the SRQ's domain.
 func TestSRQOfAnotherDomain(t *testing.T) {
 	n := newSimnet(t, 1)
 	o := defaults()
@@ -201,14 +202,14 @@ func TestSRQOfAnotherDomain(t *testing.T) {
 	a.send(verbs.SendWR{Opcode: verbs.OpSend, SGL: []verbs.SGE{a.sge(0, 8)}})
 	b.want(b.rcq, 1, verbs.WCSuccess, verbs.WCRecv)
 	if string(b.mem[:8]) != string(a.mem[:8]) {
-		t.Error("another message came")
+		t.Error("the peer received another message")
 	}
-	b.recv(verbs.RecvWR{ID: 2, SGL: []verbs.SGE{b.sge(0, 8)}}) // and it cannot be sent from there
+	b.recv(verbs.RecvWR{ID: 2, SGL: []verbs.SGE{b.sge(0, 8)}}) // the queue pair itself cannot send from this memory
 	b.send(verbs.SendWR{ID: 3, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{b.sge(0, 8)}})
 	b.want(b.scq, 3, verbs.WCLocProtErr, 0)
 }
 
-// TestCQ arms, overruns and wraps.
+// TestCQ arms, overruns and wraps a CQ.
 func TestCQ(t *testing.T) {
 	s := newSimnet(t, 1).node("10.0.0.1")
 	calls := 0
@@ -224,7 +225,7 @@ func TestCQ(t *testing.T) {
 	cq.Arm(true)
 	push(2, false, 0)
 	if calls != 0 {
-		t.Error("woken by what was there, or not solicited")
+		t.Error("woken by an old or an unsolicited completion")
 	}
 	push(3, true, 0)
 	if calls != 1 {
@@ -242,7 +243,7 @@ func TestCQ(t *testing.T) {
 	cq.Arm(true)
 	push(5, false, 0)
 	if calls != 3 {
-		t.Error("a solicited arming took back the other")
+		t.Error("arming for solicited completions replaced arming for all")
 	}
 	if push(6, false, 0) || push(7, false, 0) || len(s.events) != 1 || s.events[0].Type != verbs.EventCQErr || s.events[0].CQ != cq {
 		t.Error("overrun:", s.events)
@@ -266,8 +267,8 @@ func TestCQOverrunEndsQP(t *testing.T) {
 	b.wantEvent(verbs.EventQPFatal)
 }
 
-// TestSolicited says that only a message's last packet wakes a waiter, and only if
-// its sender asked for it.
+// TestSolicited checks that only the last packet of a message wakes a waiter, and only if the
+// sender asked for it.
 func TestSolicited(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	woken := 0
@@ -277,7 +278,7 @@ func TestSolicited(t *testing.T) {
 	a.send(verbs.SendWR{Opcode: verbs.OpSend, SGL: []verbs.SGE{a.sge(0, 5000)}})
 	net.settle()
 	if woken != 0 {
-		t.Error("woken without being asked")
+		t.Error("woken by an unsolicited message")
 	}
 	a.send(verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSolicited, SGL: []verbs.SGE{a.sge(0, 5000)}})
 	net.settle()

@@ -26,7 +26,7 @@ func TestSend(t *testing.T) {
 			a.want(a.scq, 9, verbs.WCSuccess, verbs.WCSend)
 			head := min(n, 1000)
 			if !bytes.Equal(a.mem[:head], b.mem[100:100+head]) || !bytes.Equal(a.mem[head:n], b.mem[5000:5000+n-head]) {
-				t.Error("other bytes arrived")
+				t.Error("the peer received other bytes than were sent")
 			}
 			net.settle()
 		})
@@ -53,7 +53,7 @@ func TestWriteAndRead(t *testing.T) {
 			}
 			for _, got := range [][]byte{b.mem[5:], a.mem[30000:], b.mem[30000:]} {
 				if !bytes.Equal(a.mem[:n], got[:n]) {
-					t.Error("other bytes arrived")
+					t.Error("the peer received other bytes than were sent")
 				}
 			}
 			net.settle()
@@ -75,7 +75,7 @@ func TestAtomics(t *testing.T) {
 	}
 	for i, want := range []uint64{100, 105, 7, 7} {
 		if got := binary.NativeEndian.Uint64(a.mem[8*i:]); got != want {
-			t.Errorf("atomic %d found %d, want %d", i, got, want)
+			t.Errorf("atomic %d returned %d, want %d", i, got, want)
 		}
 	}
 	if got := binary.NativeEndian.Uint64(b.mem[16:]); got != 6 {
@@ -93,7 +93,7 @@ func TestRNR(t *testing.T) {
 	b.want(b.rcq, 2, verbs.WCSuccess, verbs.WCRecv)
 	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCSend)
 	if b.node.engine.Counter(RNRNAKs) == 0 {
-		t.Error("there was no RNR NAK")
+		t.Error("no RNR NAK was sent")
 	}
 
 	o := defaults()
@@ -104,12 +104,12 @@ func TestRNR(t *testing.T) {
 	a.want(a.scq, 2, verbs.WCWRFlushErr, 0)
 	a.wantState(qpstate.Error)
 	if got := b.node.engine.Counter(RNRNAKs); got != 3 {
-		t.Errorf("%d RNR NAKs, want one and two retries", got)
+		t.Errorf("%d RNR NAKs, want 3: one, and two after retries", got)
 	}
 }
 
-// TestRNRThatAcknowledges has the second of two messages find no receive: the NAK
-// that says so acknowledges the first, and the sender waits all the same.
+// TestRNRThatAcknowledges sends two messages, but only the first finds a receive. The RNR NAK
+// of the second acknowledges the first. The sender must still wait.
 func TestRNRThatAcknowledges(t *testing.T) {
 	o := defaults()
 	o.rnrRetry = 1
@@ -119,6 +119,6 @@ func TestRNRThatAcknowledges(t *testing.T) {
 	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCSend)
 	a.want(a.scq, 2, verbs.WCRNRRetryExcErr, 0)
 	if got := b.node.engine.Counter(RNRNAKs); got != 2 {
-		t.Errorf("%d RNR NAKs, want one and one retry", got)
+		t.Errorf("%d RNR NAKs, want 2: one, and one after the retry", got)
 	}
 }

@@ -1,5 +1,5 @@
-// What a responder says of a request that it refuses, and that the requester hears of
-// it though packets are lost.
+// Tests of refused requests: the responder's NAKs, and that they reach the requester although
+// packets are lost.
 
 package transport
 
@@ -12,7 +12,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// syndromeOf is the syndrome of a packet with an AETH, an ACK's for others.
+// syndromeOf returns the syndrome of a packet with an AETH, and an ACK's for other packets.
 func syndromeOf(raw []byte) packet.Syndrome {
 	if p, err := packet.Parse(raw); err == nil && p.AETH() != nil {
 		return p.AETH().Syndrome()
@@ -20,11 +20,11 @@ func syndromeOf(raw []byte) packet.Syndrome {
 	return accepted
 }
 
-// TestNAKLostInTheMiddleOfARead closes the region when the response has begun, and
-// loses the first NAK, with or without packets of the response before it. The peer asks
-// again from the first packet missing, which is one that the responder has served.
+// TestNAKLostInTheMiddleOfARead closes the region after the response has begun. It loses the
+// first NAK, and in some cases a packet of the response before it. The peer asks again from the
+// first missing packet, which the responder has sent before.
 func TestNAKLostInTheMiddleOfARead(t *testing.T) {
-	for _, lost := range []int{0, 1, 5, 100} { // the response's packet that is lost, counted from 1
+	for _, lost := range []int{0, 1, 5, 100} { // number of the lost packet of the response, from 1; 0: none
 		n := newSimnet(t, 1)
 		o := defaults()
 		o.memory = 1 << 18
@@ -53,9 +53,9 @@ func TestNAKLostInTheMiddleOfARead(t *testing.T) {
 	}
 }
 
-// TestAnswerLostBeforeANAK loses the answers to a READ, or to an atomic, and to a SEND, and
-// the request after them is refused. The queue pair in ERR cannot answer any more, and says
-// so; that the SEND has arrived is known from the NAK.
+// TestAnswerLostBeforeANAK loses the answers to a READ or an atomic, and to a SEND. The request
+// after them is refused. The responder's queue pair is in ERR and cannot answer the READ again,
+// so it refuses the READ. The NAK acknowledges the SEND.
 func TestAnswerLostBeforeANAK(t *testing.T) {
 	for _, op := range []verbs.Opcode{verbs.OpRDMARead, verbs.OpAtomicFetchAndAdd, verbs.OpAtomicWrite, verbs.OpFlush, verbs.OpSend} {
 		net, a, b := pair(t, 1, defaults())
@@ -83,8 +83,8 @@ func TestAnswerLostBeforeANAK(t *testing.T) {
 	}
 }
 
-// TestEchoOfARead has an old READ request come twice when its region is closed: the NAK
-// must end neither queue pair, nor hold up an ACK.
+// TestEchoOfARead delivers an old READ request twice after its region was closed. The NAK must
+// not end either queue pair, nor delay an ACK.
 func TestEchoOfARead(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	other, err := b.pd.RegisterMR(alignedBytes(4096), allAccess)
@@ -112,25 +112,26 @@ func TestEchoOfARead(t *testing.T) {
 	a.wantState(qpstate.RTS)
 	b.wantState(qpstate.RTS)
 	if n := a.node.engine.Counter(Timeouts); n != 0 {
-		t.Errorf("%d timeouts: the ACK was held up", n)
+		t.Errorf("%d timeouts: the ACK was delayed", n)
 	}
 }
 
-// malformed are requests of RC that are no packets, by what is wrong with them.
+// malformed has malformed requests of RC, by the error that they contain.
 var malformed = map[string]func(p packet.Packet) []byte{
-	"reserved opcode 0x15":    func(p packet.Packet) []byte { p.BTH()[0] = 0x15; return p.Bytes() },
-	"reserved opcode 0x1f":    func(p packet.Packet) []byte { p.BTH()[0] = 0x1f; return p.Bytes() },
-	"pad of nothing":          func(p packet.Packet) []byte { p.BTH()[1] |= 0x10; return p.Bytes() },
-	"no multiple of 4":        func(p packet.Packet) []byte { return append(p.Bytes(), 0) },
-	"READ with a payload":     func(p packet.Packet) []byte { p.BTH()[0] = 0x0c; return append(p.Bytes(), make([]byte, 20)...) },
-	"atomic with a payload":   func(p packet.Packet) []byte { p.BTH()[0] = 0x13; return append(p.Bytes(), make([]byte, 32)...) },
-	"payload above 4096":      func(p packet.Packet) []byte { return append(p.Bytes(), make([]byte, 4100)...) },
-	"payload of 9000":         func(p packet.Packet) []byte { return append(p.Bytes(), make([]byte, 9000)...) },
-	"WRITE without its RETH":  func(p packet.Packet) []byte { p.BTH()[0] = 0x0a; return p.Bytes() },
-	"atomic of half a header": func(p packet.Packet) []byte { p.BTH()[0] = 0x14; return append(p.Bytes(), make([]byte, 12)...) },
+	"reserved opcode 0x15":       func(p packet.Packet) []byte { p.BTH()[0] = 0x15; return p.Bytes() },
+	"reserved opcode 0x1f":       func(p packet.Packet) []byte { p.BTH()[0] = 0x1f; return p.Bytes() },
+	"pad without payload":        func(p packet.Packet) []byte { p.BTH()[1] |= 0x10; return p.Bytes() },
+	"length not a multiple of 4": func(p packet.Packet) []byte { return append(p.Bytes(), 0) },
+	"READ with a payload":        func(p packet.Packet) []byte { p.BTH()[0] = 0x0c; return append(p.Bytes(), make([]byte, 20)...) },
+	"atomic with a payload":      func(p packet.Packet) []byte { p.BTH()[0] = 0x13; return append(p.Bytes(), make([]byte, 32)...) },
+	"payload above 4096":         func(p packet.Packet) []byte { return append(p.Bytes(), make([]byte, 4100)...) },
+	"payload of 9000":            func(p packet.Packet) []byte { return append(p.Bytes(), make([]byte, 9000)...) },
+	"WRITE without its RETH":     func(p packet.Packet) []byte { p.BTH()[0] = 0x0a; return p.Bytes() },
+	"atomic with half a header":  func(p packet.Packet) []byte { p.BTH()[0] = 0x14; return append(p.Bytes(), make([]byte, 12)...) },
 }
 
-// injectBytes gives an end's engine a datagram that a SEND ONLY without payload was made into.
+// injectBytes passes a datagram to an end's engine. make changes a SEND ONLY without payload
+// into it.
 func (e *end) injectBytes(peer *end, psn uint32, make func(packet.Packet) []byte) {
 	e.node.net.tb.Helper()
 	p, err := packet.Build(append([]byte(nil), emptySend[:]...), packet.RCSendOnly, 0)
@@ -144,7 +145,7 @@ func (e *end) injectBytes(peer *end, psn uint32, make func(packet.Packet) []byte
 
 var emptySend [16]byte
 
-// TestMalformedRequests: RC answers its peer by a NAK, which comes again if it was lost.
+// TestMalformedRequests checks that RC answers its peer with a NAK, and repeats a lost NAK.
 func TestMalformedRequests(t *testing.T) {
 	for name, spoil := range malformed {
 		t.Run(name, func(t *testing.T) {
@@ -159,30 +160,31 @@ func TestMalformedRequests(t *testing.T) {
 			b.wantEvent(verbs.EventQPReqErr)
 			b.want(b.rcq, 1, verbs.WCWRFlushErr, 0)
 			if len(w.packets) != 2 {
-				t.Fatalf("%d answers, want the NAK twice", len(w.packets))
+				t.Fatalf("%d answers, want two NAKs", len(w.packets))
 			}
 			for _, p := range w.packets {
 				if h := p.AETH(); h == nil || h.Syndrome() != packet.NAKInvalidRequest || p.BTH().PSN() != packet.NewPSN(a.opts.psn) {
-					t.Errorf("answer %v % x", p.Opcode(), p.Bytes())
+					t.Errorf("the answer is %v % x, want a NAK", p.Opcode(), p.Bytes())
 				}
 			}
 		})
 	}
 }
 
-// TestMalformedAndIgnored: since the NAK ends the queue pair, a stranger must not bring it
-// about, nor a packet that is late or early, nor an answer.
+// TestMalformedAndIgnored checks that some malformed packets are dropped. A NAK ends the queue
+// pair, so packets from strangers, packets with an unexpected number and answers must not cause
+// one.
 func TestMalformedAndIgnored(t *testing.T) {
 	ignored := func(name string, e, from *end, psn uint32, spoil func(packet.Packet) []byte) {
 		t.Helper()
 		before := e.node.engine.Counter(DropMalformed) + e.node.engine.Counter(DropMismatch)
 		e.injectBytes(from, psn, spoil)
 		if len(e.node.engine.Transmit(0, e.node.out)) != 0 {
-			t.Errorf("%s was answered", name)
+			t.Errorf("%s: the packet was answered", name)
 		}
 		e.wantState(qpstate.RTS)
 		if e.node.engine.Counter(DropMalformed)+e.node.engine.Counter(DropMismatch) != before+1 {
-			t.Errorf("%s was not counted", name)
+			t.Errorf("%s: the packet was not counted", name)
 		}
 	}
 	for name, spoil := range malformed {

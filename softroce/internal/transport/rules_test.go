@@ -10,7 +10,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// watch records the packets that leave a node, as the network sees them.
+// watch records the packets that a node sends.
 type watch struct{ packets []packet.Packet }
 
 func (n *simnet) watch(node *simnode) *watch {
@@ -28,7 +28,7 @@ func (n *simnet) watch(node *simnode) *watch {
 	return w
 }
 
-// inject gives an end's engine a packet as if its peer had sent it.
+// inject passes a packet to an end's engine as if its peer had sent it.
 func (e *end) inject(peer *end, op packet.Opcode, psn uint32, payload int, set func(packet.Packet)) {
 	e.node.net.tb.Helper()
 	p, err := packet.Build(make([]byte, packet.MaxPacket), op, payload)
@@ -45,7 +45,7 @@ func (e *end) inject(peer *end, op packet.Opcode, psn uint32, payload int, set f
 
 func ack(s packet.Syndrome) func(packet.Packet) { return func(p packet.Packet) { p.AETH().Set(s, 0) } }
 
-// TestOneACK says that a batch of packets is acknowledged by one packet.
+// TestOneACK checks that one packet acknowledges a batch of packets.
 func TestOneACK(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	w := net.watch(b.node)
@@ -55,12 +55,12 @@ func TestOneACK(t *testing.T) {
 	}
 	net.settle()
 	if len(w.packets) != 1 {
-		t.Errorf("%d packets came back for one batch of 20 messages", len(w.packets))
+		t.Errorf("%d packets answer one batch of 20 messages, want 1", len(w.packets))
 	}
 }
 
-// TestAckReq says when an answer is asked for: by the last packet of a message, and
-// every quarter window.
+// TestAckReq checks which packets ask for an ACK: the last packet of a message, and one per
+// quarter of the window.
 func TestAckReq(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	w := net.watch(a.node)
@@ -73,9 +73,9 @@ func TestAckReq(t *testing.T) {
 	}
 }
 
-// TestReadSplit says that a large READ is several requests, of which no more than
-// MAX_QP_RD_ATOMIC are unanswered, and that what was lost is asked for from the
-// first packet missing.
+// TestReadSplit checks that a large READ is split into several requests, of which at most
+// MAX_QP_RD_ATOMIC are unanswered. After a loss the requester must ask again from the first
+// missing packet.
 func TestReadSplit(t *testing.T) {
 	o := defaults()
 	o.rdAtomic = 2
@@ -97,7 +97,7 @@ func TestReadSplit(t *testing.T) {
 		}
 		off := p.BTH().PSN().Sub(packet.PSN(o.psn))
 		if first := p.Opcode() == packet.RCReadResponseFirst; first != (off%16 == 0) {
-			t.Errorf("response packet %d is %v", off, p.Opcode())
+			t.Errorf("response packet %d has opcode %v", off, p.Opcode())
 		}
 		responses++
 		return responses != 21
@@ -105,7 +105,7 @@ func TestReadSplit(t *testing.T) {
 	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 60<<10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
 	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCRDMARead)
 	if !bytes.Equal(a.mem[:60<<10], b.mem[:60<<10]) {
-		t.Error("other bytes arrived")
+		t.Error("the READ fetched other bytes")
 	}
 	again := false
 	for _, p := range requests {
@@ -116,17 +116,17 @@ func TestReadSplit(t *testing.T) {
 		if off == 20 {
 			again = true
 			if n := p.RETH().DMALen(); n != 12<<10 {
-				t.Errorf("asked again for %d bytes, want those to the end of the request", n)
+				t.Errorf("the repeated request is for %d bytes, want those to the end of the request", n)
 			}
 		}
 	}
 	if !again || a.node.engine.Counter(Timeouts) != 0 {
-		t.Errorf("the lost packet was asked for: %v, timeouts %d", again, a.node.engine.Counter(Timeouts))
+		t.Errorf("the lost packet was requested again: %v; timeouts: %d", again, a.node.engine.Counter(Timeouts))
 	}
 }
 
-// TestNoACKBeyondRead says that a repeated request does not make the responder
-// acknowledge more than the READ whose response was lost.
+// TestNoACKBeyondRead checks that a repeated request does not make the responder acknowledge
+// more than the READ whose response was lost.
 func TestNoACKBeyondRead(t *testing.T) {
 	o := defaults()
 	_, a, b := pair(t, 1, o)
@@ -140,7 +140,7 @@ func TestNoACKBeyondRead(t *testing.T) {
 	b.inject(a, packet.RCSendOnly, psn, 0, func(p packet.Packet) { p.BTH().SetAckReq(true) })
 	bursts := b.node.engine.Transmit(0, b.node.out)
 	if len(bursts) != 1 {
-		t.Fatal("no answer")
+		t.Fatal("the responder sent no answer")
 	}
 	p, _ := packet.Parse(bursts[0].Data)
 	if p.Opcode() != packet.RCAcknowledge || p.BTH().PSN() != packet.NewPSN(psn) {
@@ -148,8 +148,8 @@ func TestNoACKBeyondRead(t *testing.T) {
 	}
 }
 
-// TestReadResponseNames takes a response whose packets call themselves MIDDLE and
-// LAST from the first, as rxe does when it resumes one.
+// TestReadResponseNames accepts a response whose packets are MIDDLE and LAST from the first on,
+// as rxe sends when it resumes a response.
 func TestReadResponseNames(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	net.tap = func(from, _ *simnode, _ []byte) bool { return from == b.node }
@@ -176,8 +176,7 @@ func TestBadResponse(t *testing.T) {
 	a.want(a.scq, 1, verbs.WCBadRespErr, 0)
 }
 
-// TestRNRThenSequenceNAK is rxe's habit of saying NAK 0x60 after an RNR NAK: the
-// wait goes on.
+// TestRNRThenSequenceNAK sends NAK 0x60 after an RNR NAK, as rxe does. The wait must go on.
 func TestRNRThenSequenceNAK(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	w := net.watch(a.node)
@@ -188,19 +187,19 @@ func TestRNRThenSequenceNAK(t *testing.T) {
 	a.inject(b, packet.RCAcknowledge, a.opts.psn, 0, ack(packet.NAKPSNSequence))
 	net.transmit()
 	if len(w.packets) != 2 {
-		t.Fatalf("%d packets before the wait is over", len(w.packets))
+		t.Fatalf("%d packets during the wait", len(w.packets))
 	}
 	if at, ok := a.node.engine.Deadline(); !ok || at != 1280*time.Microsecond {
-		t.Errorf("the wait is over at %v", at)
+		t.Errorf("the wait ended at %v", at)
 	}
 	a.node.engine.Advance(1280 * time.Microsecond)
 	net.transmit()
 	if len(w.packets) != 4 {
-		t.Errorf("%d packets after the wait, want the two again", len(w.packets))
+		t.Errorf("%d packets after the wait, want both again", len(w.packets))
 	}
 }
 
-// TestSequenceNAK says that one lost packet makes one NAK and no timeout.
+// TestSequenceNAK checks that one lost packet causes one NAK and no timeout.
 func TestSequenceNAK(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	n := 0
@@ -212,7 +211,7 @@ func TestSequenceNAK(t *testing.T) {
 	}
 }
 
-// TestInvalidRequests is packets that break the rules of a message.
+// TestInvalidRequests sends packets that break the rules of a message.
 func TestInvalidRequests(t *testing.T) {
 	type piece struct {
 		op      packet.Opcode
@@ -220,17 +219,17 @@ func TestInvalidRequests(t *testing.T) {
 		dmaLen  uint32
 	}
 	for name, packets := range map[string][]piece{
-		"MIDDLE without FIRST":     {{packet.RCSendMiddle, 1024, 0}},
-		"LAST of another":          {{packet.RCSendFirst, 1024, 0}, {packet.RCWriteLast, 10, 0}},
-		"FIRST in a message":       {{packet.RCSendFirst, 1024, 0}, {packet.RCSendFirst, 1024, 0}},
-		"READ in a message":        {{packet.RCSendFirst, 1024, 0}, {packet.RCReadRequest, 0, 10}},
-		"FIRST below the MTU":      {{packet.RCSendFirst, 1020, 0}},
-		"ONLY above the MTU":       {{packet.RCSendOnly, 1028, 0}},
-		"WRITE longer than said":   {{packet.RCWriteOnly, 8, 7}},
-		"WRITE shorter than said":  {{packet.RCWriteOnly, 8, 9}},
-		"WRITE that ends too soon": {{packet.RCWriteFirst, 1024, 3000}, {packet.RCWriteLast, 10, 0}},
-		"WRITE that goes on":       {{packet.RCWriteFirst, 1024, 1025}, {packet.RCWriteMiddle, 1024, 0}},
-		"unaligned atomic":         {{packet.RCFetchAdd, 0, 0}},
+		"MIDDLE without FIRST":        {{packet.RCSendMiddle, 1024, 0}},
+		"LAST of another operation":   {{packet.RCSendFirst, 1024, 0}, {packet.RCWriteLast, 10, 0}},
+		"FIRST in a message":          {{packet.RCSendFirst, 1024, 0}, {packet.RCSendFirst, 1024, 0}},
+		"READ in a message":           {{packet.RCSendFirst, 1024, 0}, {packet.RCReadRequest, 0, 10}},
+		"FIRST below the MTU":         {{packet.RCSendFirst, 1020, 0}},
+		"ONLY above the MTU":          {{packet.RCSendOnly, 1028, 0}},
+		"WRITE longer than its RETH":  {{packet.RCWriteOnly, 8, 7}},
+		"WRITE shorter than its RETH": {{packet.RCWriteOnly, 8, 9}},
+		"WRITE that ends too soon":    {{packet.RCWriteFirst, 1024, 3000}, {packet.RCWriteLast, 10, 0}},
+		"WRITE that does not end":     {{packet.RCWriteFirst, 1024, 1025}, {packet.RCWriteMiddle, 1024, 0}},
+		"unaligned atomic":            {{packet.RCFetchAdd, 0, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			net, a, b := pair(t, 1, defaults())
@@ -255,7 +254,7 @@ func TestInvalidRequests(t *testing.T) {
 	}
 }
 
-// TestSQD drains a send queue: what was begun ends, what was not waits.
+// TestSQD drains a send queue: started requests complete, others wait.
 func TestSQD(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
 	wr := verbs.SendWR{ID: 1, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 60<<10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
@@ -265,29 +264,29 @@ func TestSQD(t *testing.T) {
 	wr.ID = 2
 	a.send(wr)
 	if q := a.qp.Query(); !q.SQDraining {
-		t.Error("not draining")
+		t.Error("the send queue is not draining")
 	}
 	early := qpstate.Attr{State: qpstate.RTS}
 	if err := a.qp.Modify(&early, qpstate.MaskState); err == nil {
-		t.Error("SQD→RTS while draining was taken")
+		t.Error("SQD→RTS was accepted while the queue was draining")
 	}
 	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCRDMAWrite)
 	net.settle()
 	a.wantEvent(verbs.EventSQDrained)
 	if q := a.qp.Query(); q.SQDraining || q.State != qpstate.SQD || a.scq.Poll(make([]verbs.WC, 1)) != 0 {
-		t.Error("something went on in SQD")
+		t.Error("a new request was started in SQD")
 	}
 	a.modify(qpstate.Attr{State: qpstate.SQD, Timeout: 14, RetryCnt: 1}, qpstate.MaskTimeout|qpstate.MaskRetryCnt)
 	a.modify(qpstate.Attr{State: qpstate.RTS}, 0)
 	a.want(a.scq, 2, verbs.WCSuccess, verbs.WCRDMAWrite)
 
 	a.modify(qpstate.Attr{State: qpstate.SQD, EnSQDAsyncNotify: true}, qpstate.MaskEnSQDAsyncNotify)
-	a.wantEvent(verbs.EventSQDrained) // there was nothing to drain
+	a.wantEvent(verbs.EventSQDrained) // nothing had to be drained
 }
 
-// TestRdAtomicChangedInSQD changes how many READs and atomics the peer may have under way.
-// The ACK that is owed goes out all the same, and a request whose answer was lost is
-// answered from what it found.
+// TestRdAtomicChangedInSQD changes how many READs and atomics the peer may have in flight. The
+// ACK that is due must still be sent. A repeated request whose answer was lost must get the
+// same answer again.
 func TestRdAtomicChangedInSQD(t *testing.T) {
 	for _, to := range []uint8{8, 4, 1, 0} {
 		net, a, b := pair(t, 1, defaults())
@@ -298,7 +297,7 @@ func TestRdAtomicChangedInSQD(t *testing.T) {
 		add := func(i uint32) {
 			b.inject(a, packet.RCFetchAdd, psn+i, 0, func(p packet.Packet) { p.AtomicETH().Set(b.mr.Addr(), b.mr.RKey(), 1, 0) })
 		}
-		for i := range uint32(4) { // as many as the peer may
+		for i := range uint32(4) { // as many as the peer may send
 			add(i)
 		}
 		lost := net.watch(b.node)
@@ -313,22 +312,22 @@ func TestRdAtomicChangedInSQD(t *testing.T) {
 		w := net.watch(b.node)
 		net.transmit()
 		if len(w.packets) != 1 || w.packets[0].Opcode() != packet.RCAcknowledge || w.packets[0].BTH().PSN() != packet.NewPSN(psn+4) {
-			t.Errorf("to %d: the ACK that was owed: %v", to, w.packets)
+			t.Errorf("to %d: want the ACK that is due, got %v", to, w.packets)
 		}
 		for i := range uint32(4) {
-			add(i) // again
+			add(i) // repeated
 		}
 		net.transmit()
 		if len(w.packets) != 1+4 || len(lost.packets) != 4 {
-			t.Fatalf("to %d: %d answers to 4 atomics, and %d again", to, len(lost.packets), len(w.packets)-1)
+			t.Fatalf("to %d: %d answers to 4 atomics, and %d to the repeated ones", to, len(lost.packets), len(w.packets)-1)
 		}
 		for i, p := range w.packets[1:] {
 			if p.AtomicAckETH() == nil || p.BTH().PSN() != packet.NewPSN(psn+uint32(i)) || p.AtomicAckETH().Orig() != lost.packets[i].AtomicAckETH().Orig() {
-				t.Errorf("to %d: answer %d is another: %v", to, i, p.Bytes())
+				t.Errorf("to %d: repeated answer %d differs: %v", to, i, p.Bytes())
 			}
 		}
 		b.modify(qpstate.Attr{State: qpstate.RTS}, 0)
-		add(5) // a new one, after the SEND
+		add(5) // a new atomic, after the SEND
 		net.transmit()
 		b.wantState(map[bool]qpstate.State{true: qpstate.RTS, false: qpstate.Error}[to > 0])
 	}
@@ -349,7 +348,7 @@ func TestCommEstablished(t *testing.T) {
 	}
 }
 
-// TestStrangers is packets that are dropped without a word.
+// TestStrangers sends packets that must be dropped without an answer.
 func TestStrangers(t *testing.T) {
 	_, a, b := pair(t, 1, defaults())
 	b.recv(verbs.RecvWR{ID: 1})
@@ -388,7 +387,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestLengthsThatNoMessageHas: those that an int of 32 bits takes for negative too.
+// TestLengthsThatNoMessageHas uses lengths above 2³¹, which are negative in an int of 32 bits.
 func TestLengthsThatNoMessageHas(t *testing.T) {
 	for _, op := range []packet.Opcode{packet.RCWriteOnly, packet.RCWriteFirst, packet.RCReadRequest} {
 		for _, length := range []uint32{1<<31 + 1, 1<<32 - 1} {
@@ -404,6 +403,6 @@ func TestLengthsThatNoMessageHas(t *testing.T) {
 		b.inject(a, packet.RCReadRequest, a.opts.psn, 0, func(p packet.Packet) { p.RETH().Set(b.mr.Addr(), b.mr.RKey(), length) })
 	}
 	if n := b.node.engine.Counter(DropStray); n != 1 {
-		t.Errorf("%d packets were dropped, want the repeated request whose length is another", n)
+		t.Errorf("%d packets were dropped, want 1: the repeated request with another length", n)
 	}
 }

@@ -1,5 +1,5 @@
-// A network in simulated time: engines as nodes, packets as events. Everything
-// follows from a seed.
+// A network in simulated time: engines are nodes, packets are events. The seed determines
+// everything.
 
 package transport
 
@@ -15,11 +15,11 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// faults are probabilities for each packet, and times.
+// faults has the probabilities of faults per packet, and delays.
 type faults struct {
 	loss, dup, reorder, corrupt float64
 	delay                       time.Duration // one way
-	late                        time.Duration // up to how much more, for reordered ones
+	late                        time.Duration // maximum additional delay of reordered packets
 }
 
 var goodNetwork = faults{delay: 10 * time.Microsecond}
@@ -41,7 +41,7 @@ type simnode struct {
 	engine *Engine
 	addr   netip.Addr
 	out    *Outbox
-	asleep time.Duration // until when it does nothing
+	asleep time.Duration // the node does nothing until then
 	events []Event
 	batch  []Datagram
 	flows  map[netip.Addr]packet.Flow
@@ -91,7 +91,7 @@ func (n *simnet) nodeWith(addr string, cfg Config) *simnode {
 	return node
 }
 
-// flow is the ICRC's from node to addr.
+// flow returns the ICRC's flow from the node to addr.
 func (s *simnode) flow(to netip.Addr) packet.Flow {
 	f, ok := s.flows[to]
 	if !ok {
@@ -105,8 +105,8 @@ func (s *simnode) flow(to netip.Addr) packet.Flow {
 	return f
 }
 
-// step moves to the next moment when something happens; false if nothing will,
-// or nothing until the limit.
+// step advances to the time of the next event. It returns false if there is none before the
+// limit.
 func (n *simnet) step(limit time.Duration) bool {
 	n.transmit()
 	next := never
@@ -158,7 +158,7 @@ func (s *simnode) arrive(p simpacket) {
 	s.batch = append(s.batch, Datagram{Data: p.data, Src: p.from.addr, Dst: s.addr, TTL: 64})
 }
 
-// transmit sends what all nodes have to send.
+// transmit sends the packets of all nodes.
 func (n *simnet) transmit() {
 	for _, s := range n.nodes {
 		if s.asleep > n.now {
@@ -195,7 +195,7 @@ func (s *simnode) send(b Burst) {
 	}
 }
 
-// fly gives a packet to the network, which may be unkind to it.
+// fly passes a packet to the network, which may drop, duplicate, delay or damage it.
 func (n *simnet) fly(from, to *simnode, raw []byte) {
 	f := &n.faults
 	copies := 1
@@ -224,8 +224,7 @@ func (n *simnet) fly(from, to *simnode, raw []byte) {
 
 func (n *simnet) chance(p float64) bool { return p > 0 && n.rng.Float64() < p }
 
-// run steps until done says so, and fails the test if that does not happen within
-// a time.
+// run steps until done returns true. It fails the test if that does not happen within the time.
 func (n *simnet) run(within time.Duration, done func() bool) {
 	n.tb.Helper()
 	limit := n.now + within
@@ -233,14 +232,14 @@ func (n *simnet) run(within time.Duration, done func() bool) {
 		if n.step(limit) {
 			continue
 		}
-		if done() { // that last look at what to send has done it
+		if done() { // the last transmit may have been enough
 			return
 		}
-		n.tb.Fatalf("at %v: nothing more happens, and it is not done", n.now)
+		n.tb.Fatalf("at %v: no event is left, and the test is not done", n.now)
 	}
 }
 
-// settle runs until all is quiet.
+// settle steps until no event is left.
 func (n *simnet) settle() {
 	for n.step(never - 1) {
 	}

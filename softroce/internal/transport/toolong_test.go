@@ -1,5 +1,5 @@
-// Messages of UC and UD that do not fit: whoever sent one must not be able to end
-// the queue pair.
+// Tests of UC and UD messages that do not fit their receive. The sender must not be able to end
+// the queue pair with them.
 
 package transport
 
@@ -11,7 +11,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// sender makes the sends of a UC or UD pair: n bytes to the peer.
+// sender returns a function that makes SENDs of n bytes from a to b.
 func sender(a, b *end) func(n int) verbs.SendWR {
 	wr := verbs.SendWR{Opcode: verbs.OpSend}
 	if a.opts.kind == verbs.UD {
@@ -23,13 +23,13 @@ func sender(a, b *end) func(n int) verbs.SendWR {
 	}
 }
 
-// TestTooLongForItsReceive sends a message that is too long for the receive, then one
-// that fits. A receive of the queue pair's own stays for the second message. One of an
-// SRQ, which no queue gets back, completes with an error.
+// TestTooLongForItsReceive sends a message that is too long for the receive, and then one that
+// fits. A receive of the queue pair's own takes the second message. A receive of an SRQ
+// completes with an error, because it cannot go back to the SRQ.
 func TestTooLongForItsReceive(t *testing.T) {
 	for _, kind := range []verbs.QPType{verbs.UC, verbs.UD} {
 		for _, srq := range []bool{false, true} {
-			for _, n := range []int{11, 1000, 2500} { // 2500: the second packet is too much
+			for _, n := range []int{11, 1000, 2500} { // with 2500, the second packet is too much
 				if kind == verbs.UD && n == 2500 {
 					continue
 				}
@@ -68,8 +68,8 @@ func TestTooLongForItsReceive(t *testing.T) {
 	}
 }
 
-// TestDatagramAboveTheMTU: a UD message is one packet of the port's MTU at most, so a
-// longer one is dropped, though there is room for it.
+// TestDatagramAboveTheMTU checks that a UD message above the port's MTU is dropped, although
+// its receive has room for it.
 func TestDatagramAboveTheMTU(t *testing.T) {
 	n := newSimnet(t, 1)
 	o := udOptions()

@@ -8,8 +8,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// TestNobodyForgotten wakes many queue pairs with nothing to send before one that
-// has something: an Outbox for one burst gets it all the same.
+// TestNobodyForgotten puts many queue pairs with nothing to send before one with a packet. An
+// Outbox for one burst must still get that packet.
 func TestNobodyForgotten(t *testing.T) {
 	n := newSimnet(t, 1)
 	s, peer := n.node("10.0.0.1"), n.node("10.0.0.2")
@@ -21,11 +21,11 @@ func TestNobodyForgotten(t *testing.T) {
 	}
 	last.send(verbs.SendWR{Opcode: verbs.OpSend})
 	if got := s.engine.Transmit(0, NewOutbox(make([]byte, packet.MaxPacket), 1, 1)); len(got) != 1 {
-		t.Errorf("%d bursts", len(got))
+		t.Errorf("%d bursts, want 1", len(got))
 	}
 }
 
-// TestHeld says that a queue pair's packets come out of one Outbox at a time.
+// TestHeld checks that only one Outbox at a time holds a queue pair.
 func TestHeld(t *testing.T) {
 	_, a, b := pair(t, 1, defaults())
 	e := a.node.engine
@@ -34,11 +34,11 @@ func TestHeld(t *testing.T) {
 	wr := verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 2048)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
 	a.send(wr)
 	if len(e.Transmit(0, first)) != 1 || len(e.Transmit(0, second)) != 0 {
-		t.Fatal("the queue pair came out of two outboxes")
+		t.Fatal("two outboxes hold the queue pair")
 	}
 	a.send(wr)
 	if len(e.Transmit(0, second)) != 0 {
-		t.Fatal("the queue pair came out of two outboxes")
+		t.Fatal("two outboxes hold the queue pair")
 	}
 	for i := range 3 {
 		if len(e.Transmit(0, first)) != 1 {
@@ -46,11 +46,11 @@ func TestHeld(t *testing.T) {
 		}
 	}
 	if len(e.Transmit(0, first)) != 0 || len(e.Transmit(0, second)) != 0 {
-		t.Error("more packets than two messages have")
+		t.Error("more packets than two messages need")
 	}
 }
 
-// TestBurst says that a burst is equal segments, and perhaps a shorter last one.
+// TestBurst checks that all packets of a burst have the same length, except the last.
 func TestBurst(t *testing.T) {
 	o := defaults()
 	o.mtu = qpstate.MTU4096
@@ -69,8 +69,8 @@ func TestBurst(t *testing.T) {
 			}
 		}
 	}
-	// FIRST with its RETH and one MIDDLE, which is shorter; then the others.
+	// The first burst has FIRST with its RETH, and one MIDDLE, which is shorter.
 	if len(packets) != 2 || packets[0] != 2 || packets[1] != 13 {
-		t.Errorf("bursts of %v packets", packets)
+		t.Errorf("bursts of %v packets, want [2 13]", packets)
 	}
 }

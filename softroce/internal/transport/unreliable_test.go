@@ -30,14 +30,14 @@ func TestUC(t *testing.T) {
 		}
 		b.want(b.rcq, 2, verbs.WCSuccess, verbs.WCRecvRDMAWithImm)
 		if !bytes.Equal(a.mem[:n], b.mem[:n]) || !bytes.Equal(a.mem[:n], b.mem[30000:30000+n]) {
-			t.Error("other bytes arrived")
+			t.Error("the peer received other bytes than were sent")
 		}
 		sim.settle()
 	}
 }
 
-// TestUCLoss drops one packet of every third message: the others arrive, and the
-// receive of the broken one is used by the next.
+// TestUCLoss drops one packet of every third message. The other messages arrive. The receive of
+// the incomplete message is used for the next one.
 func TestUCLoss(t *testing.T) {
 	for lost := range 4 {
 		sim, a, b := pair(t, 1, ucOptions())
@@ -66,8 +66,8 @@ func TestUCLoss(t *testing.T) {
 
 func TestUCErrors(t *testing.T) {
 	sim, a, b := pair(t, 1, ucOptions())
-	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSend}, // no receive
-		verbs.SendWR{ID: 2, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 3000)}, RemoteAddr: b.mr.Addr()}) // no such key
+	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSend}, // no receive is posted
+		verbs.SendWR{ID: 2, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 3000)}, RemoteAddr: b.mr.Addr()}) // this rkey does not exist
 	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCSend)
 	a.want(a.scq, 2, verbs.WCSuccess, verbs.WCRDMAWrite)
 	sim.settle()
@@ -77,7 +77,7 @@ func TestUCErrors(t *testing.T) {
 		t.Errorf("dropped %d, %d", e.Counter(DropNoReceive), e.Counter(DropUnreliable))
 	}
 
-	// A failed send leaves it in SQE, from which it comes back.
+	// A failed send moves the queue pair to SQE, and the program moves it back to RTS.
 	a.send(verbs.SendWR{ID: 3, Opcode: verbs.OpSend, SGL: []verbs.SGE{{Length: 1}}}, verbs.SendWR{ID: 4, Opcode: verbs.OpSend})
 	a.want(a.scq, 3, verbs.WCLocProtErr, 0)
 	a.want(a.scq, 4, verbs.WCWRFlushErr, 0)
@@ -91,8 +91,8 @@ func TestUCErrors(t *testing.T) {
 
 }
 
-// ahProvider is the least provider that makes what a send names: a *verbs.AH, a
-// *verbs.MW, a *verbs.MR.
+// ahProvider is a minimal provider of verbs objects that work requests refer to: a *verbs.AH, a
+// *verbs.MW and a *verbs.MR.
 type ahProvider struct{ pd *PD }
 
 type ahDevice struct {
@@ -134,7 +134,7 @@ var (
 	registerOnce  sync.Once
 )
 
-// verbsPD makes a *verbs.PD whose objects are of the end's domain.
+// verbsPD returns a *verbs.PD for the end's domain.
 func (e *end) verbsPD() *verbs.PD {
 	tb := e.node.net.tb
 	tb.Helper()
@@ -152,7 +152,7 @@ func (e *end) verbsPD() *verbs.PD {
 	return pd
 }
 
-// ah makes an address handle to another end.
+// ah returns an address handle of another end.
 func (e *end) ah(peer *end) *verbs.AH {
 	tb := e.node.net.tb
 	tb.Helper()
@@ -187,8 +187,8 @@ func udPairWith(t *testing.T, o options, addrs ...string) (*simnet, *end, *end) 
 func TestUD(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
-		zeros    int  // at the beginning of the GRH
-		version  byte // what comes then
+		zeros    int  // leading zeros of the GRH
+		version  byte // first byte after the zeros
 	}{
 		{"10.0.0.1", "10.0.0.2", 20, 0x45},
 		{"fd00::1", "fd00::2", 0, 0x60},
@@ -205,7 +205,7 @@ func TestUD(t *testing.T) {
 		}
 		got := append(bytes.Clone(b.mem[:30]), b.mem[100:]...)
 		if !bytes.Equal(got[40:1040], a.mem[:1000]) {
-			t.Error("other bytes arrived")
+			t.Error("the peer received other bytes than were sent")
 		}
 		if !bytes.Equal(got[:c.zeros], make([]byte, c.zeros)) || got[c.zeros] != c.version {
 			t.Errorf("GRH: % x", got[:40])
@@ -215,8 +215,8 @@ func TestUD(t *testing.T) {
 			t.Errorf("addresses in the GRH: % x", got[40-2*n:40])
 		}
 
-		// Dropped: another Q_Key, no receive, and more than an MTU, which only its
-		// sender could know and is not told.
+		// Dropped: another Q_Key, no receive posted, and a message above the MTU. The sender of
+		// the last one gets no error.
 		for id, wr := range map[uint64]verbs.SendWR{2: {RemoteQKey: 1}, 3: {RemoteQKey: 0x1234}, 4: {RemoteQKey: 0x1234, SGL: []verbs.SGE{a.sge(0, 4097)}}} {
 			wr.ID, wr.Opcode, wr.AH, wr.RemoteQPN = id, verbs.OpSend, ah, b.qp.QPN()
 			a.send(wr)
@@ -228,19 +228,19 @@ func TestUD(t *testing.T) {
 			t.Errorf("dropped %d, %d of %d", e.Counter(DropMismatch), e.Counter(DropNoReceive), e.Counter(RxPackets))
 		}
 		if n, err := a.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend}}); n != 0 || err == nil {
-			t.Error("a send without an address handle was taken")
+			t.Error("a send without an address handle was accepted")
 		}
 	}
 }
 
-// TestUnreliableOpcodes says that each transport refuses what it has not.
+// TestUnreliableOpcodes checks that each transport refuses operations that it does not have.
 func TestUnreliableOpcodes(t *testing.T) {
 	_, uc, _ := pair(t, 1, ucOptions())
 	if _, err := uc.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpRDMARead}}); err == nil {
-		t.Error("UC took a READ")
+		t.Error("UC accepted a READ")
 	}
 	_, ud, peer := udPair(t, "10.0.0.1", "10.0.0.2")
 	if _, err := ud.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpRDMAWrite, AH: ud.ah(peer)}}); err == nil {
-		t.Error("UD took a WRITE")
+		t.Error("UD accepted a WRITE")
 	}
 }

@@ -1,5 +1,5 @@
-// ATOMIC WRITE and FLUSH: what goes over the wire, what is refused, and that a repeated
-// request is answered and not served again.
+// Tests of ATOMIC WRITE and FLUSH: their packets, refused requests, and that repeated requests
+// are answered but not executed again.
 
 package transport
 
@@ -14,12 +14,12 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// atomicWrite is a request that writes a's first word to b's word at off.
+// atomicWrite returns a request that writes a's first word to b's word at off.
 func atomicWrite(a, b *end, off int) verbs.SendWR {
 	return verbs.SendWR{ID: 1, Opcode: verbs.OpAtomicWrite, SGL: []verbs.SGE{a.sge(0, 8)}, RemoteAddr: b.mr.Addr() + uint64(off), RKey: b.mr.RKey()}
 }
 
-// flush is a request that flushes n bytes of b's memory from off on.
+// flush returns a request that flushes n bytes of b's memory from off on.
 func flush(b *end, off, n int) verbs.SendWR {
 	return verbs.SendWR{ID: 1, Opcode: verbs.OpFlush, RemoteAddr: b.mr.Addr() + uint64(off), RKey: b.mr.RKey(),
 		Flush: verbs.Flush{Length: uint32(n), Type: verbs.FlushGlobal}}
@@ -44,7 +44,7 @@ func TestAtomicWrite(t *testing.T) {
 	}
 	a.send(atomicWrite(a, b, 16))
 	if wc := a.want(a.scq, 1, verbs.WCSuccess, verbs.WCAtomicWrite); wc.ByteLen != 0 {
-		t.Errorf("%d bytes came", wc.ByteLen)
+		t.Errorf("byte_len %d", wc.ByteLen)
 	}
 	copy(before[16:], a.mem[:8])
 	if !bytes.Equal(b.mem[:64], before) {
@@ -52,10 +52,10 @@ func TestAtomicWrite(t *testing.T) {
 	}
 	if len(requests) != 1 || requests[0].Opcode() != packet.RCAtomicWrite || requests[0].RETH().DMALen() != 8 ||
 		!bytes.Equal(requests[0].Payload(), a.mem[:8]) {
-		t.Errorf("sent %v", requests)
+		t.Errorf("the requester sent %v", requests)
 	}
 	if len(answers) != 1 || answers[0].Opcode() != packet.RCReadResponseOnly || len(answers[0].Payload()) != 0 {
-		t.Errorf("answered by %v", answers)
+		t.Errorf("the responder answered with %v", answers)
 	}
 }
 
@@ -69,17 +69,17 @@ func TestFlush(t *testing.T) {
 	a.send(whole)
 	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCFlush)
 	if len(w.packets) != 2 {
-		t.Fatalf("sent %v", w.packets)
+		t.Fatalf("the requester sent %v", w.packets)
 	}
 	p, q := w.packets[0], w.packets[1]
 	if p.Opcode() != packet.RCFlush || p.FETH().Type() != verbs.FlushGlobal || p.FETH().Level() != verbs.FlushRange ||
 		p.RETH().VA() != b.mr.Addr()+16 || p.RETH().DMALen() != 1000 || q.FETH().Level() != verbs.FlushMR {
-		t.Errorf("sent % x, % x", p.Bytes(), q.Bytes())
+		t.Errorf("the requester sent % x, % x", p.Bytes(), q.Bytes())
 	}
 }
 
-// TestWordsRepeated loses the answer: the request comes again, and the word that the
-// program has changed meanwhile stays.
+// TestWordsRepeated loses the answer. The request is repeated, and must not overwrite the word,
+// which the program has changed meanwhile.
 func TestWordsRepeated(t *testing.T) {
 	for _, op := range []verbs.Opcode{verbs.OpAtomicWrite, verbs.OpFlush} {
 		net, a, b := pair(t, 1, defaults())
@@ -104,7 +104,7 @@ func TestWordsRepeated(t *testing.T) {
 			t.Errorf("%v: the word holds %d after %d answers, want 8 after 3", op, got, answers)
 		}
 		if b.node.engine.Counter(Duplicates) == 0 {
-			t.Errorf("%v: nothing was repeated", op)
+			t.Errorf("%v: no request was repeated", op)
 		}
 	}
 }
@@ -134,8 +134,8 @@ func TestWordsRefusedAtPosting(t *testing.T) {
 	}
 }
 
-// TestWordsRefusedByThePeer has requests refused by the responder, with the status that
-// rxe's answer gives too.
+// TestWordsRefusedByThePeer sends requests that the responder refuses. rxe's answer leads to
+// the same status.
 func TestWordsRefusedByThePeer(t *testing.T) {
 	const region, queuePair = verbs.WCRemAccessErr, verbs.WCRemInvReqErr
 	for name, c := range map[string]struct {
@@ -143,17 +143,17 @@ func TestWordsRefusedByThePeer(t *testing.T) {
 		change func(*verbs.SendWR)
 		want   verbs.WCStatus
 	}{
-		"write: no right of the region":     {func(o *options) { o.mrAccess &^= verbs.AccessRemoteWrite }, nil, region},
-		"write: no right of the queue pair": {func(o *options) { o.access &^= verbs.AccessRemoteWrite }, nil, queuePair},
-		"write: a wrong key":                {nil, func(wr *verbs.SendWR) { wr.RKey ^= 0x5500 }, region},
-		"write: beyond the region":          {nil, func(wr *verbs.SendWR) { wr.RemoteAddr += 1 << 16 }, region},
-		"flush: no right of the region":     {func(o *options) { o.mrAccess &^= verbs.AccessFlushGlobal }, nil, region},
-		"flush: no right of the queue pair": {func(o *options) { o.access &^= verbs.AccessFlushGlobal }, nil, queuePair},
-		"flush: a wrong key":                {nil, func(wr *verbs.SendWR) { wr.RKey ^= 0x5500 }, region},
-		"flush: beyond the region":          {nil, func(wr *verbs.SendWR) { wr.Flush.Length = 1 << 16 }, region},
-		"flush: persistent":                 {nil, func(wr *verbs.SendWR) { wr.Flush.Type = verbs.FlushPersistent }, region},
-		"flush: both types":                 {nil, func(wr *verbs.SendWR) { wr.Flush.Type |= verbs.FlushPersistent }, region},
-		"flush: persistent, and no right": {func(o *options) { o.access &^= verbs.AccessFlushPersistent },
+		"write: region without the right":     {func(o *options) { o.mrAccess &^= verbs.AccessRemoteWrite }, nil, region},
+		"write: queue pair without the right": {func(o *options) { o.access &^= verbs.AccessRemoteWrite }, nil, queuePair},
+		"write: a wrong key":                  {nil, func(wr *verbs.SendWR) { wr.RKey ^= 0x5500 }, region},
+		"write: beyond the region":            {nil, func(wr *verbs.SendWR) { wr.RemoteAddr += 1 << 16 }, region},
+		"flush: region without the right":     {func(o *options) { o.mrAccess &^= verbs.AccessFlushGlobal }, nil, region},
+		"flush: queue pair without the right": {func(o *options) { o.access &^= verbs.AccessFlushGlobal }, nil, queuePair},
+		"flush: a wrong key":                  {nil, func(wr *verbs.SendWR) { wr.RKey ^= 0x5500 }, region},
+		"flush: beyond the region":            {nil, func(wr *verbs.SendWR) { wr.Flush.Length = 1 << 16 }, region},
+		"flush: persistent":                   {nil, func(wr *verbs.SendWR) { wr.Flush.Type = verbs.FlushPersistent }, region},
+		"flush: both types":                   {nil, func(wr *verbs.SendWR) { wr.Flush.Type |= verbs.FlushPersistent }, region},
+		"flush: persistent, without the right": {func(o *options) { o.access &^= verbs.AccessFlushPersistent },
 			func(wr *verbs.SendWR) { wr.Flush.Type = verbs.FlushPersistent }, queuePair},
 		"flush: too long for a message": {nil, func(wr *verbs.SendWR) { wr.Flush.Length = 1<<31 + 1 }, queuePair},
 	} {
@@ -176,7 +176,7 @@ func TestWordsRefusedByThePeer(t *testing.T) {
 	}
 }
 
-// TestMalformedWords gives a responder packets that no requester of ours sends.
+// TestMalformedWords sends packets that our requester never sends.
 func TestMalformedWords(t *testing.T) {
 	for name, c := range map[string]struct {
 		op  packet.Opcode
@@ -209,7 +209,7 @@ func TestMalformedWords(t *testing.T) {
 		net.transmit()
 		net.settle()
 		if naks == 0 || !bytes.Equal(before, b.mem) {
-			t.Errorf("%s: %d NAKs", name, naks)
+			t.Errorf("%s: %d NAKs, want at least 1 and unchanged memory", name, naks)
 		}
 	}
 }
