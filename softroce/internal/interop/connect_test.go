@@ -18,12 +18,12 @@ import (
 
 const all = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic
 
-// inPeer runs f in the namespace "peer". What f opens stays there; goroutines that
-// it starts are not there.
+// inPeer runs f in the network namespace "peer". Sockets that f opens stay in it, but
+// goroutines that f starts run outside.
 func inPeer(f func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		result <- func() error {
 			ns, err := os.Open("/run/netns/peer")
 			if err != nil {
@@ -39,10 +39,11 @@ func inPeer(f func() error) error {
 	return <-result
 }
 
-// here is for connect: a dialer of this namespace.
+// here runs f in this namespace. It is an alternative to inPeer.
 func here(f func() error) error { return f() }
 
-// open opens a device where in says, here or inPeer. The test's end closes it.
+// open opens a device in the namespace of in, which is here or inPeer. It closes it when the
+// test ends.
 func open(tb testing.TB, in func(func() error) error, name string) (dev *verbs.Device) {
 	tb.Helper()
 	err := in(func() (err error) {
@@ -66,8 +67,8 @@ type end struct {
 	mr *verbs.MR
 }
 
-// connect connects a listener at a TCP address of this namespace with a dialer,
-// which dial runs.
+// connect connects a listener in this namespace with a dialer, which runs in the namespace of
+// dial.
 func connect(tb testing.TB, address string, listener, dialer rc.Config, dial func(func() error) error, size int) (l, d *end) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -95,7 +96,7 @@ func connect(tb testing.TB, address string, listener, dialer rc.Config, dial fun
 		return err
 	})
 	if other := <-accepted; err != nil || other != nil {
-		tb.Fatalf("the dialing end: %v; the other: %v", err, other)
+		tb.Fatalf("dialer: %v; listener: %v", err, other)
 	}
 	for _, e := range []*end{l, d} {
 		tb.Cleanup(func() {

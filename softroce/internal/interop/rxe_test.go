@@ -19,30 +19,29 @@ import (
 
 const (
 	mib   = 1 << 20
-	guard = 64 // bytes after a message that must stay as they are
+	guard = 64 // bytes around a message that must not change
 	imm   = 0x01020304
 )
 
-// paths are the addresses of rxe0, where TCP goes too.
+// paths has the addresses of rxe0. The TCP connections use them too.
 var paths = map[string]string{"IPv4": "10.99.0.1:0", "IPv6": "[fd99::1]:0"}
 
 func TestAgainstRxe(t *testing.T) { testAgainstRxe(t, 0) }
 
-// TestAgainstRxeWithLoss is the same while 2 % of the packets of each direction
-// are lost.
+// TestAgainstRxeWithLoss loses 2 % of the packets in each direction.
 func TestAgainstRxeWithLoss(t *testing.T) {
 	for _, command := range []string{"tc qdisc add dev veth0 root netem loss 2%", "ip netns exec peer tc qdisc add dev veth1 root netem loss 2%"} {
 		system(t, command)
 		t.Cleanup(func() {
 			if shown := system(t, strings.NewReplacer("qdisc add", "-s qdisc show", " netem loss 2%", "").Replace(command)); strings.Contains(shown, "dropped 0,") {
-				t.Errorf("nothing was lost: %s", shown)
+				t.Errorf("no packet was lost: %s", shown)
 			}
 			system(t, strings.Replace(command, "qdisc add", "qdisc del", 1))
 		})
 	}
-	// rdma_rxe does not answer the repeated request of a READ of 0 bytes, so that a
-	// lost answer ends the queue pair with RETRY_EXC_ERR (seen with loss of what rxe0
-	// sends alone: seven repetitions, and no answer).
+	// rdma_rxe does not answer a repeated READ request of 0 bytes. So a lost answer ends the
+	// queue pair with RETRY_EXC_ERR. This happened when only packets from rxe0 were lost: seven
+	// repetitions, and no answer.
 	testAgainstRxe(t, 1)
 }
 
@@ -56,19 +55,20 @@ func system(t *testing.T, command string) (out string) {
 	return string(b)
 }
 
-// testAgainstRxe asks either way; leastRead is the shortest READ that rxe0 is asked for.
+// testAgainstRxe runs the requests in both directions. leastRead is the length of the shortest
+// READ from rxe0.
 func testAgainstRxe(t *testing.T, leastRead int) {
 	for family, address := range paths {
 		t.Run(family, func(t *testing.T) {
 			rxe, soft := open(t, here, "rxe0"), open(t, inPeer, "soft:veth1")
 			a, b := connect(t, address, rc.Config{Device: rxe}, rc.Config{Device: soft}, inPeer, mib+guard)
-			t.Run("rxe asks", func(t *testing.T) { ask(t, a, b, 0) })
-			t.Run("soft asks", func(t *testing.T) { ask(t, b, a, leastRead) })
+			t.Run("rxe requests", func(t *testing.T) { ask(t, a, b, 0) })
+			t.Run("soft requests", func(t *testing.T) { ask(t, b, a, leastRead) })
 		})
 	}
 }
 
-// ask does every operation from one end with the other.
+// ask posts every operation at the end from.
 func ask(t *testing.T, from, to *end, leastRead int) {
 	for _, op := range []verbs.Opcode{verbs.OpSend, verbs.OpSendWithImm, verbs.OpRDMAWrite, verbs.OpRDMAWriteWithImm, verbs.OpRDMARead} {
 		for _, size := range []int{0, 1, 1023, 1024, 1025, 64 << 10, mib} {
@@ -88,7 +88,7 @@ func ask(t *testing.T, from, to *end, leastRead int) {
 	})
 }
 
-// move moves size random bytes, and compares all of the memory at both ends.
+// move moves size random bytes, and compares the whole memory of both ends.
 func move(t *testing.T, from, to *end, op verbs.Opcode, size int) {
 	source, target := from, to
 	if op == verbs.OpRDMARead {
@@ -132,7 +132,7 @@ func move(t *testing.T, from, to *end, op verbs.Opcode, size int) {
 	}
 }
 
-// atomic does an atomic operation on a word, and compares the word and the answer.
+// atomic executes an atomic on a word, and checks the word and the returned value.
 func atomic(t *testing.T, from, to *end, wr verbs.SendWR, before, after uint64) {
 	t.Helper()
 	const at = 512
@@ -144,14 +144,14 @@ func atomic(t *testing.T, from, to *end, wr verbs.SendWR, before, after uint64) 
 	binary.NativeEndian.PutUint64(want[at:], after)
 	ask1(t, from, wr)
 	if got := binary.NativeEndian.Uint64(from.mr.Bytes()); got != before {
-		t.Errorf("%v answers %#x, want %#x", wr.Opcode, got, before)
+		t.Errorf("%v returned %#x, want %#x", wr.Opcode, got, before)
 	}
 	if !bytes.Equal(to.mr.Bytes(), want) {
-		t.Errorf("%v of %#x makes %#x, want %#x, or changes other memory", wr.Opcode, before, binary.NativeEndian.Uint64(to.mr.Bytes()[at:]), after)
+		t.Errorf("%v of %#x left %#x, want %#x, or it changed other memory", wr.Opcode, before, binary.NativeEndian.Uint64(to.mr.Bytes()[at:]), after)
 	}
 }
 
-// ask1 does one request and waits for its completion.
+// ask1 posts a request and waits for its completion.
 func ask1(t *testing.T, from *end, wr verbs.SendWR) {
 	t.Helper()
 	if err := from.QP().PostSend([]verbs.SendWR{wr}); err != nil {

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	messages = 16 // of a round
-	inQueue  = 4  // messages in flight, which keeps either device busy
+	messages = 16 // messages per round
+	inQueue  = 4  // messages in flight, enough to keep either device busy
 )
 
-// BenchmarkWRITE is the bandwidth of 1 MiB WRITEs between two soft devices, in
-// turns with that of rxe0 with itself, and the ratio of them. Both go over a
-// loopback; rxe0's path MTU is 1024, since its interface's is 1500.
+// BenchmarkWRITE compares the bandwidth of 1 MiB WRITEs between two soft devices with that of
+// rxe0 to itself, in turns, and reports the ratio. Both use a loopback. rxe0's path MTU is
+// 1024, because its interface has an MTU of 1500.
 func BenchmarkWRITE(b *testing.B) {
 	rxe := open(b, here, "rxe0")
 	a, c := connect(b, "127.0.0.1:0", rc.Config{Device: rxe}, rc.Config{Device: rxe}, here, mib)
@@ -46,7 +46,7 @@ func BenchmarkWRITE(b *testing.B) {
 	}
 }
 
-// stream WRITEs all of one end's memory to the other's, over and over.
+// stream WRITEs all of one end's memory to the other's, again and again.
 type stream struct {
 	from *end
 	wrs  []verbs.SendWR
@@ -58,7 +58,7 @@ func newStream(from, to *end) *stream {
 		SGL: sgl(from, mib), RemoteAddr: to.mr.Addr(), RKey: to.mr.RKey()}}}
 }
 
-// run moves a round of messages, inQueue at a time.
+// run sends one round of messages, inQueue at a time.
 func (s *stream) run(tb testing.TB) {
 	for posted, done := 0, 0; done < messages; {
 		for ; posted < messages && posted-done < inQueue; posted++ {

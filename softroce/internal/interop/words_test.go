@@ -1,8 +1,8 @@
 //go:build rdma && rxe
 
-// ATOMIC WRITE with rxe0 at either end, FLUSH with rxe0 as the responder (its part of
-// libibverbs has no FLUSH), and datagrams to a group. The queue pairs are made by hand:
-// package rc has no way to post by the ibv_wr_* calls.
+// Tests of ATOMIC WRITE in both directions, of FLUSH with rxe0 as the responder (rxe's provider
+// in libibverbs has no FLUSH), and of multicast. They connect the queue pairs themselves,
+// because package rc cannot post by the ibv_wr_* calls.
 
 package interop
 
@@ -17,7 +17,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// raw is one end that no exchange has connected.
+// raw is one end of a connection made by hand.
 type raw struct {
 	t    *testing.T
 	gid  verbs.GIDEntry
@@ -30,7 +30,7 @@ type raw struct {
 
 const flushable = all | verbs.AccessFlushGlobal
 
-// newRaw makes an end on a device, at its address of a family.
+// newRaw returns an end on a device, at the device's address of the family.
 func newRaw(t *testing.T, dev *verbs.Device, typ verbs.QPType, ipv4 bool, path verbs.PostPath) *raw {
 	t.Helper()
 	r := &raw{t: t}
@@ -54,7 +54,7 @@ func newRaw(t *testing.T, dev *verbs.Device, typ verbs.QPType, ipv4 bool, path v
 
 const qkey = 0x11111111
 
-// connect moves an end to RTS, towards a peer, in the namespace of the end's device.
+// connect moves an end to RTS, connected to peer. It runs in the namespace of the end's device.
 func (r *raw) connect(in func(func() error) error, peer *raw) {
 	r.t.Helper()
 	r.attr.DestQPN = peer.qp.QPN()
@@ -65,7 +65,7 @@ func (r *raw) connect(in func(func() error) error, peer *raw) {
 	r.ok(m.ToRTS(r.attr))
 }
 
-// ask posts a request about the peer's memory at off, and returns its completion.
+// ask posts a request to the peer's memory at off, and returns its completion.
 func (r *raw) ask(wr verbs.SendWR, peer *raw, off int) verbs.WC {
 	r.t.Helper()
 	wr.Flags |= verbs.SendSignaled
@@ -89,7 +89,7 @@ func (r *raw) ok(err error) {
 	}
 }
 
-// kept closes an object at the test's end.
+// kept returns an object and closes it when the test ends.
 func kept[T interface{ Close() error }](r *raw, made func() (T, error)) T {
 	r.t.Helper()
 	object, err := made()
@@ -106,7 +106,7 @@ func must[T any](object T, err error) func() (T, error) {
 	return func() (T, error) { return object, err }
 }
 
-// words is an end on rxe0 and one on the soft device.
+// words returns an end on rxe0 and an end on the soft device.
 func words(t *testing.T, ipv4 bool) (rxe, soft *raw) {
 	rxe = newRaw(t, open(t, here, "rxe0"), verbs.RC, ipv4, verbs.PostWRAPI)
 	soft = newRaw(t, open(t, inPeer, "soft:veth1"), verbs.RC, ipv4, verbs.PostAuto)
@@ -122,7 +122,7 @@ func TestAtomicWriteWithRxe(t *testing.T) {
 			for _, way := range []struct {
 				name     string
 				from, to *raw
-			}{{"rxe asks", rxe, soft}, {"soft asks", soft, rxe}} {
+			}{{"rxe requests", rxe, soft}, {"soft requests", soft, rxe}} {
 				for i := range 20 {
 					value := 0x1122334455667788 + uint64(i)
 					binary.NativeEndian.PutUint64(way.from.mr.Bytes(), value)
@@ -140,10 +140,10 @@ func TestAtomicWriteWithRxe(t *testing.T) {
 	}
 }
 
-// TestFlushOfRxe says why FLUSH between the two does not work: rxe's ICRC of a FLUSH (up to
-// Linux 6.12 at least) covers the headers twice, because its table has no offset for the
-// payload that a FLUSH does not have. rxe takes a FLUSH with such an ICRC, and drops a right
-// one. Should this test fail, then rxe has been mended.
+// TestFlushOfRxe documents why FLUSH between the two does not work. Up to Linux 6.12 at least,
+// rxe's ICRC of a FLUSH covers the headers twice, because rxe's table has no payload offset for
+// FLUSH. rxe accepts a FLUSH with such an ICRC and drops one with the right ICRC. If this test
+// fails, rxe has been fixed.
 func TestFlushOfRxe(t *testing.T) {
 	rxe, soft := words(t, false)
 	wr := verbs.SendWR{Opcode: verbs.OpFlush, Flush: verbs.Flush{Type: verbs.FlushGlobal, Length: 1000}}
@@ -152,7 +152,8 @@ func TestFlushOfRxe(t *testing.T) {
 	}
 }
 
-// TestMulticastWithRxe sends to a group from either end: the members at both get a copy.
+// TestMulticastWithRxe sends to a group from both ends. The members at both ends must get a
+// copy.
 func TestMulticastWithRxe(t *testing.T) {
 	for name, c := range map[string]struct {
 		ipv4  bool
@@ -163,7 +164,7 @@ func TestMulticastWithRxe(t *testing.T) {
 			soft := newRaw(t, open(t, inPeer, "soft:veth1"), verbs.UD, c.ipv4, verbs.PostAuto)
 			addr := netip.MustParseAddr(c.group)
 			group := qpstate.GIDFrom(addr)
-			ifi, err := net.InterfaceByName("veth0") // rdma_rxe leaves the group of IP to the program
+			ifi, err := net.InterfaceByName("veth0") // with rdma_rxe, the program itself must join the IP group
 			rxe.ok(err)
 			conn, err := net.ListenMulticastUDP("udp", ifi, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0)))
 			rxe.ok(err)
@@ -197,7 +198,7 @@ func TestMulticastWithRxe(t *testing.T) {
 				for _, x := range []*raw{rxe, soft} {
 					want := []uint64{2}
 					if x == way.from {
-						want = append(want, 1) // the send, in either order
+						want = append(want, 1) // the send's own completion, in any order
 					}
 					for range want {
 						if wc := x.wait(); wc.Status != verbs.WCSuccess || wc.ID == 2 && (wc.ByteLen != 140 || wc.SrcQPN != way.from.qp.QPN()) {
@@ -205,7 +206,7 @@ func TestMulticastWithRxe(t *testing.T) {
 						}
 					}
 					if !bytes.Equal(x.mr.Bytes()[40:140], way.from.mr.Bytes()[1000:1100]) {
-						t.Error("another message came")
+						t.Error("another message arrived")
 					}
 				}
 			}

@@ -1,4 +1,4 @@
-// This file is the ACK extended transport header and its syndrome.
+// The ACK extended transport header (AETH) and its syndrome.
 
 package packet
 
@@ -12,14 +12,14 @@ import (
 // MSN 3.
 type AETH [4]byte
 
-// Syndrome returns whether this is an ACK, an RNR NAK or a NAK.
+// Syndrome returns the syndrome, which distinguishes ACK, RNR NAK and NAK.
 func (h *AETH) Syndrome() Syndrome { return Syndrome(h[0]) }
 
-// MSN returns the message sequence number, 24 bits: how many messages the
-// responder has completed. It wraps as a PSN does.
+// MSN returns the message sequence number, 24 bits: the number of messages that the responder
+// has completed, modulo 2^24.
 func (h *AETH) MSN() uint32 { return get24(h[1:4]) }
 
-// Set sets both; the low 24 bits of msn count.
+// Set sets both fields. It uses the low 24 bits of msn.
 func (h *AETH) Set(s Syndrome, msn uint32) {
 	h[0] = byte(s)
 	put24(h[1:4], msn)
@@ -32,35 +32,35 @@ type Syndrome uint8
 // AckKind is the kind of a syndrome.
 type AckKind uint8
 
-// The kinds. A reserved syndrome also covers those with bit 7 set.
+// The kinds. KindReserved includes all syndromes with bit 7 set.
 const (
 	KindACK      AckKind = iota // value: a credit count
 	KindRNR                     // value: an RNR timer code
-	KindReserved                // nothing to be made of it
+	KindReserved                // has no meaning
 	KindNAK                     // value: a NAK code
 )
 
-// The syndromes with one meaning.
+// The syndromes with a fixed meaning.
 const (
-	// SyndromeACK is an ACK with the credit count "none given" (0x1f): end to
-	// end flow control is not used.
+	// SyndromeACK is an ACK with credit count 0x1f, which means that end-to-end flow control is
+	// not used.
 	SyndromeACK Syndrome = 0x1f
 
-	NAKPSNSequence       Syndrome = 0x60 // a PSN is missing: the one in the BTH
+	NAKPSNSequence       Syndrome = 0x60 // the packet with the PSN in the BTH is missing
 	NAKInvalidRequest    Syndrome = 0x61
 	NAKRemoteAccess      Syndrome = 0x62
 	NAKRemoteOperational Syndrome = 0x63
 	NAKInvalidRDRequest  Syndrome = 0x64 // reliable datagrams only
 )
 
-// ACKSyndrome returns an ACK with the credit count c, of which 5 bits count.
+// ACKSyndrome returns an ACK with credit count c. It uses the low 5 bits of c.
 func ACKSyndrome(c uint8) Syndrome { return Syndrome(c & 0x1f) }
 
-// RNRSyndrome returns an RNR NAK with the timer code t (see RNRTimer), of which
-// 5 bits count.
+// RNRSyndrome returns an RNR NAK with timer code t (see qpstate.RNRTimer). It uses the low 5
+// bits of t.
 func RNRSyndrome(t uint8) Syndrome { return 0x20 | Syndrome(t&0x1f) }
 
-// Kind returns what s is.
+// Kind returns the kind of s.
 func (s Syndrome) Kind() AckKind {
 	if s&0x80 != 0 {
 		return KindReserved
@@ -68,8 +68,8 @@ func (s Syndrome) Kind() AckKind {
 	return AckKind(s >> 5)
 }
 
-// Value returns the five bits whose meaning depends on the kind: credit count,
-// RNR timer code (see qpstate.RNRTimer) or NAK code.
+// Value returns the low five bits. Their meaning depends on the kind: credit count, RNR timer
+// code (see qpstate.RNRTimer) or NAK code.
 func (s Syndrome) Value() uint8 { return uint8(s & 0x1f) }
 
 func (s Syndrome) String() string {

@@ -1,4 +1,4 @@
-// This file measures, and asserts that nothing allocates.
+// Benchmarks, and a test that nothing allocates.
 
 package packet
 
@@ -13,7 +13,7 @@ import (
 
 var benchSizes = []int{64, 1024, 4096}
 
-// benchPacket is a sealed SEND ONLY over IPv4.
+// benchPacket returns a sealed SEND ONLY over IPv4.
 func benchPacket(b testing.TB, payload int, id uint16) (Flow, []byte) {
 	f := flow(b, "10.0.0.1:49152", "10.0.0.2:4791")
 	packet := randomPacket(rand.New(rand.NewPCG(1, 1)), RCSendOnly, payload)
@@ -21,7 +21,7 @@ func benchPacket(b testing.TB, payload int, id uint16) (Flow, []byte) {
 	return f, packet
 }
 
-// sink keeps the compiler from leaving out what is measured.
+// sink keeps the compiler from removing what is measured.
 var sink uint64
 
 func TestNoAllocations(t *testing.T) {
@@ -124,8 +124,8 @@ func BenchmarkICRC(b *testing.B) {
 	}
 }
 
-// BenchmarkVerify is a check where identification 0 is expected: 0 is, and so
-// none needs to be found; 7 is a GSO segment's; 0x4321 is rxe's kind.
+// BenchmarkVerify verifies packets while identification 0 is expected. Identification 0 needs
+// no computation; 7 is a GSO segment's; 0x4321 is one of rxe's.
 func BenchmarkVerify(b *testing.B) {
 	for _, size := range benchSizes {
 		for _, id := range []uint16{0, 7, 0x4321} {

@@ -1,10 +1,10 @@
-// This file is the base transport header.
+// The base transport header (BTH).
 
 package packet
 
 import "encoding/binary"
 
-// DefaultPKey is the default partition, full member. Build writes it.
+// DefaultPKey is the default partition key, with full membership. Build writes it.
 const DefaultPKey = 0xffff
 
 // BTH is a view over a base transport header, 12 bytes:
@@ -21,16 +21,16 @@ type BTH [12]byte
 // Opcode returns OpCode.
 func (h *BTH) Opcode() Opcode { return Opcode(h[0]) }
 
-// Solicited returns SE: the responder is asked to raise a solicited event.
+// Solicited returns SE: the requester asks for a solicited event.
 func (h *BTH) Solicited() bool { return h[1]&0x80 != 0 }
 
 // MigReq returns M, the path migration state.
 func (h *BTH) MigReq() bool { return h[1]&0x40 != 0 }
 
-// Pad returns PadCnt: the bytes, 0 to 3, between payload and ICRC.
+// Pad returns PadCnt: the number of bytes, 0 to 3, between payload and ICRC.
 func (h *BTH) Pad() int { return int(h[1] >> 4 & 3) }
 
-// TVer returns the transport header version, 0 in every valid packet.
+// TVer returns the transport header version, which is 0 in every valid packet.
 func (h *BTH) TVer() uint8 { return h[1] & 0x0f }
 
 // PKey returns P_Key.
@@ -45,7 +45,7 @@ func (h *BTH) BECN() bool { return h[4]&0x40 != 0 }
 // DestQPN returns DestQP, 24 bits.
 func (h *BTH) DestQPN() uint32 { return binary.BigEndian.Uint32(h[4:]) & 0xffffff }
 
-// AckReq returns A: the responder is asked for an acknowledge.
+// AckReq returns A: the requester asks for an acknowledge.
 func (h *BTH) AckReq() bool { return h[8]&0x80 != 0 }
 
 // PSN returns the packet sequence number.
@@ -75,8 +75,8 @@ func (h *BTH) SetAckReq(v bool) { h[8] = withBit(h[8], 0x80, v) }
 // SetPSN sets the packet sequence number.
 func (h *BTH) SetPSN(p PSN) { put24(h[9:12], uint32(p)) }
 
-// setShape sets what must agree with the packet's layout, and so belongs to
-// Build alone: OpCode and PadCnt.
+// setShape sets OpCode and PadCnt. Only Build calls it, because they must agree with the
+// packet's layout.
 func (h *BTH) setShape(o Opcode, pad int) {
 	h[0] = byte(o)
 	h[1] = h[1]&^0x30 | byte(pad)<<4

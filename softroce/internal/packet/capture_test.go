@@ -1,5 +1,4 @@
-// This file tests the package against frames that a real rxe sent: see
-// testdata/README.md.
+// Tests with frames that a real rxe sent; see testdata/README.md.
 
 package packet
 
@@ -13,10 +12,10 @@ import (
 	"testing"
 )
 
-// captured is one RoCE frame of a capture.
+// captured is a RoCE frame of a capture.
 type captured struct {
 	ip       []byte // from the IP header on
-	ipLen    int    // bytes of IP header
+	ipLen    int    // length of the IP header in bytes
 	src, dst netip.AddrPort
 	id       uint16 // 0 over IPv6
 	tos, ttl uint8
@@ -64,12 +63,12 @@ func TestCaptured(t *testing.T) {
 	}
 	for o := range Opcode(255) {
 		if o.Known() && o != CongestionNotification && o != RCFlush && !seen[o] {
-			t.Errorf("no capture has %v", o)
+			t.Errorf("no capture contains %v", o)
 		}
 	}
 }
 
-// pathMTU is the path MTU that capture.sh asked for.
+// pathMTU returns the path MTU that capture.sh used for a file.
 func pathMTU(file string) int {
 	switch name := filepath.Base(file); {
 	case strings.HasPrefix(name, "opcodes-"):
@@ -80,7 +79,7 @@ func pathMTU(file string) int {
 	return 1024
 }
 
-// checkICRC verifies the ICRC of c knowing its identification and not knowing.
+// checkICRC verifies the ICRC of c with and without the right expected identification.
 func checkICRC(t *testing.T, i int, c captured) {
 	t.Helper()
 	f, err := NewFlow(c.src, c.dst)
@@ -94,19 +93,19 @@ func checkICRC(t *testing.T, i int, c captured) {
 	for _, expect := range []uint16{0, c.id - 1, 0xffff} {
 		m, id := f.Verify(c.packet, expect)
 		if id != c.id || !m.OK() {
-			t.Errorf("frame %d: Verify found %v, ID %d; the ID is %d", i, m, id, c.id)
+			t.Errorf("frame %d: Verify with another ID expected: %v, ID %d; want ID %d", i, m, id, c.id)
 		}
 		if c.src.Addr().Is6() && m != MatchExact {
-			t.Errorf("frame %d: Verify over IPv6 found %v", i, m)
+			t.Errorf("frame %d: Verify over IPv6: %v", i, m)
 		}
 	}
 	if m, id := f.Verify(c.packet, c.id); m != MatchExact || id != c.id {
-		t.Errorf("frame %d: Verify found %v, ID %d; the ID is %d, as expected", i, m, id, c.id)
+		t.Errorf("frame %d: Verify with the right ID expected: %v, ID %d; want ID %d", i, m, id, c.id)
 	}
 }
 
-// readCapture returns the frames of a classic pcap file of little-endian
-// Ethernet, which is all that testdata has.
+// readCapture returns the frames of a classic pcap file, little-endian, of Ethernet frames. All
+// files in testdata are of this kind.
 func readCapture(t testing.TB, file string) (frames []captured) {
 	t.Helper()
 	b, err := os.ReadFile(file)

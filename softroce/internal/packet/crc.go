@@ -1,28 +1,26 @@
-// This file is CRC-32 as a linear map: what lets the ICRC of a packet be put
-// together from parts, and be taken apart again.
+// CRC-32 as a linear map. The ICRC of a packet can therefore be composed of the contributions
+// of its parts, and the contribution of zero bytes can be removed again.
 
 package packet
 
 import "hash/crc32"
 
-// A CRC register is a polynomial over GF(2) modulo crc32.IEEE, reflected: bit
-// 31 is the coefficient of x^0. Appending a zero byte to a message multiplies
-// the register by x^8; appending v adds v's own contribution. So a register is
-// the sum (exclusive or) of what each byte contributes, each multiplied by x^8
-// for every byte that follows it.
+// A CRC register is a polynomial over GF(2) modulo crc32.IEEE, reflected: bit 31 is the
+// coefficient of x^0. Appending a zero byte to a message multiplies the register by x^8.
+// Appending a byte v also adds the contribution of v. So a register is the sum (exclusive or)
+// of the contributions of all bytes, each multiplied by x^8 for every byte that follows it.
 //
-// hash/crc32 keeps registers complemented. Differences of two of them are the
-// same either way, so only whole registers need the complement.
+// hash/crc32 keeps registers complemented. The difference of two registers is the same either
+// way, so only whole registers need the complement.
 
-// contribution[v] is what the byte v adds to a register, at one fixed number of
-// bytes before the end.
+// contribution[v] is what byte v adds to a register, at a fixed distance from the end.
 type contribution [256]uint32
 
 // contributionAt returns the contributions of a byte with d bytes after it.
 func contributionAt(d int) (c contribution) {
 	for v := 1; v < len(c); v++ {
 		if rest := v & (v - 1); rest != 0 {
-			c[v] = c[rest] ^ c[v^rest] // a sum of single bits
+			c[v] = c[rest] ^ c[v^rest] // the sum of its single bits
 			continue
 		}
 		c[v] = crc32.IEEETable[v]
@@ -39,7 +37,7 @@ func appendZero(r uint32) uint32 { return crc32.IEEETable[byte(r)] ^ r>>8 }
 // field16 is what a big-endian 16-bit field adds to a register.
 type field16 struct{ high, low contribution }
 
-// field16At is for a field with d bytes after it.
+// field16At returns the contributions of a field with d bytes after it.
 func field16At(d int) field16 {
 	return field16{high: contributionAt(d + 1), low: contributionAt(d)}
 }
@@ -56,12 +54,12 @@ func multiply(a, b uint32) (p uint32) {
 	return p
 }
 
-// xInverse8 is x^-8: what undoes appendZero of 1.
+// xInverse8 is x^-8. Multiplying by it undoes appendZero.
 var xInverse8 = func() uint32 {
 	r := uint32(1 << 31)
 	for range 8 {
-		// Multiplying by x shifts right, and adds the polynomial when a 1 falls
-		// out; the polynomial's own bit 31 then tells that it did.
+		// Multiplication by x shifts right, and adds the polynomial if a 1 falls out. Then the
+		// polynomial's own bit 31 is set, so bit 31 shows whether to undo the addition.
 		if r>>31 != 0 {
 			r = (r^crc32.IEEE)<<1 | 1
 		} else {
@@ -71,8 +69,8 @@ var xInverse8 = func() uint32 {
 	return r
 }()
 
-// inversePowers are x^(-8n) for n in 0 to 255 (low) and for the multiples of
-// 256 (high), so that any n below 2^16 takes two multiplications.
+// inversePowers has x^(-8n) for n from 0 to 255 (low) and for the multiples of 256 (high), so
+// that any n below 2^16 takes two multiplications.
 var inversePowers = func() (t struct{ low, high [256]uint32 }) {
 	fill := func(a *[256]uint32, step uint32) (next uint32) {
 		p := uint32(1 << 31)
@@ -86,8 +84,8 @@ var inversePowers = func() (t struct{ low, high [256]uint32 }) {
 	return t
 }()
 
-// removeZeros returns the register that gives r after n more zero bytes:
-// r·x^(-8n). n is below 2^16, the longest IP packet.
+// removeZeros returns the register that becomes r after n more zero bytes: r·x^(-8n). n is
+// below 2^16, the longest IP packet.
 func removeZeros(r uint32, n int) uint32 {
 	return multiply(multiply(r, inversePowers.low[byte(n)]), inversePowers.high[n>>8])
 }

@@ -1,30 +1,29 @@
-// This file is what can be wrong with a packet.
+// The errors of Parse and Build.
 
 package packet
 
-// ParseError says why a datagram is no packet. The values are small and
-// consecutive, so counters by reason are an array of NumParseErrors; and they
-// are constants, so errors.Is finds each of them.
+// ParseError is the reason why a datagram is not a packet. The values are consecutive, so an
+// array of NumParseErrors counters can count them. They are constants, so errors.Is finds them.
 type ParseError uint8
 
-// Why a datagram is no packet.
+// The reasons.
 const (
 	ErrTruncated ParseError = iota // shorter than its headers and ICRC
 	ErrTVer                        // transport header version other than 0
-	ErrOpcode                      // opcode not in use
-	ErrPad                         // payload and pad that are no multiple of 4
-	ErrPayload                     // payload of a length its opcode cannot have
+	ErrOpcode                      // unknown opcode
+	ErrPad                         // payload and pad are not a multiple of 4
+	ErrPayload                     // payload length that the opcode does not allow
 )
 
-// NumParseErrors is how many ParseErrors there are.
+// NumParseErrors is the number of ParseErrors.
 const NumParseErrors = int(ErrPayload) + 1
 
 var parseErrorTexts = [NumParseErrors]string{
 	"packet shorter than its headers",
 	"transport header version is not 0",
-	"opcode not in use",
+	"unknown opcode",
 	"pad count does not fit the payload",
-	"payload of a length the opcode cannot have",
+	"payload length that the opcode does not allow",
 }
 
 func (e ParseError) Error() string {

@@ -1,5 +1,5 @@
-// This file is the IP and UDP headers that a socket does not show, made up
-// again so that a capture file has whole frames and the ICRC in them is right.
+// The IP and UDP headers around a packet. A socket does not show them, so Frame builds them
+// again, for capture files and for the GRH of a UD receive.
 
 package packet
 
@@ -13,17 +13,16 @@ const (
 	defaultTTL  = 64
 )
 
-// Frame is what the IP and UDP headers around a packet say.
+// Frame has the fields of the IP and UDP headers around a packet.
 type Frame struct {
 	Src, Dst netip.AddrPort
-	ID       uint16 // identification, IPv4 only: as sealed, or as Verify found it
+	ID       uint16 // identification, IPv4 only: as passed to Seal or returned by Verify
 	TOS      uint8  // type of service or traffic class
-	TTL      uint8  // time to live or hop limit, 0 for 64
+	TTL      uint8  // time to live or hop limit; 0 means 64
 }
 
-// Append appends to b the IP packet, of link type LINKTYPE_RAW (101) in a
-// capture file, that carries packet, BTH to ICRC. It fails with ErrFlow where
-// NewFlow does.
+// Append appends an IP packet to b that carries packet, BTH to ICRC. In a capture file its link
+// type is LINKTYPE_RAW (101). It returns ErrFlow if NewFlow would.
 func (f Frame) Append(b, packet []byte) ([]byte, error) {
 	start := len(b)
 	b, err := f.AppendIP(b, udpLen+len(packet))
@@ -37,23 +36,22 @@ func (f Frame) Append(b, packet []byte) ([]byte, error) {
 	b = append(b, 0, 0)
 	b = append(b, packet...)
 
-	// The checksum's pseudo header is the addresses, which end the IP header
-	// in both versions, the length and the protocol.
+	// The checksum also covers a pseudo header: the addresses, which end the IP header in
+	// both versions, the length and the protocol.
 	addresses := 2 * 4
 	if b[start]>>4 == 6 {
 		addresses = 2 * 16
 	}
 	sum := onesSum(uint32(udpLen+len(packet)+protocolUDP), b[udp-addresses:])
 	if sum == 0xffff {
-		sum = 0 // whose complement says "0", not "none"
+		sum = 0 // its complement 0 would mean "no checksum"
 	}
 	binary.BigEndian.PutUint16(b[udp+6:], ^sum)
 	return b, nil
 }
 
-// AppendIP appends to b the IP header alone, 20 or 40 bytes, of a packet with
-// payload bytes after it. A UD receive, which delivers such a header in front of
-// its data, has use for it.
+// AppendIP appends only the IP header to b, 20 or 40 bytes, for a packet with payload bytes
+// after that header. A UD receive begins with such a header.
 func (f Frame) AppendIP(b []byte, payload int) ([]byte, error) {
 	src, dst := f.Src.Addr().Unmap(), f.Dst.Addr().Unmap()
 	if !src.IsValid() || !dst.IsValid() || src.Is4() != dst.Is4() {
@@ -83,8 +81,8 @@ func (f Frame) AppendIP(b []byte, payload int) ([]byte, error) {
 	return append(b, d[:]...), nil
 }
 
-// onesSum returns the ones' complement sum of start and of b as big-endian
-// 16-bit words, the last of them filled up with zero (RFC 1071).
+// onesSum returns the ones' complement sum (RFC 1071) of start and of b as big-endian 16-bit
+// words. It pads b with a zero byte if its length is odd.
 func onesSum(start uint32, b []byte) uint16 {
 	sum := start
 	for ; len(b) >= 2; b = b[2:] {

@@ -1,5 +1,5 @@
-// This file fuzzes the package both ways: bytes to packet and back, fields to
-// packet and back.
+// Fuzz tests in both directions: from bytes to a packet and back, and from fields to a packet
+// and back.
 
 package packet
 
@@ -26,11 +26,11 @@ func FuzzParse(f *testing.F) {
 	}
 	v4, v6 := flow(f, "10.0.0.1:49152", "10.0.0.2:4791"), flow(f, "[fd00::1]:49152", "[fd00::2]:4791")
 	f.Fuzz(func(t *testing.T, input []byte) {
-		b := bytes.Clone(input) // Seal writes, and the fuzzer's bytes are its own
+		b := bytes.Clone(input) // Seal writes to it, and the input belongs to the fuzzer
 		p, err := Parse(b)
 		if err != nil {
 			if _, ok := err.(ParseError); !ok {
-				t.Fatalf("%v is no ParseError", err)
+				t.Fatalf("%v is not a ParseError", err)
 			}
 			return
 		}
@@ -41,10 +41,10 @@ func FuzzParse(f *testing.F) {
 			fl.Verify(b, 0)
 			fl.Seal(b, 0x1234)
 			if m, id := fl.Verify(b, uint16(len(b))); !m.OK() || fl == v4 && id != 0x1234 {
-				t.Fatalf("sealed, and Verify says %v, ID %#x", m, id)
+				t.Fatalf("Verify of a sealed packet: %v, ID %#x", m, id)
 			}
 		}
-		// The setters write all but what is reserved, and the pad.
+		// The setters do not write reserved bits and the pad.
 		want := bytes.Clone(b)
 		want[4] &= 0xc0
 		want[8] &= 0x80
@@ -91,7 +91,7 @@ func FuzzBuild(f *testing.F) {
 		h.SetFECN(bits&4 != 0)
 		h.SetBECN(bits&8 != 0)
 		h.SetAckReq(bits&16 != 0)
-		// One that is not there is nil; one that is there must not overlap.
+		// A header that the opcode does not have is nil. The others must not overlap.
 		if e := p.DETH(); e != nil {
 			e.Set(w, uint32(x))
 		}
@@ -160,7 +160,7 @@ func FuzzBuild(f *testing.F) {
 			t.Fatalf("payload % x, want % x", q.Payload(), payload)
 		}
 		if n := len(p.Bytes()); !bytes.Equal(buf[n:], bytes.Repeat([]byte{0xee}, len(buf)-n)) {
-			t.Fatalf("wrote past the packet's %d bytes", n)
+			t.Fatalf("bytes after the packet's %d bytes have changed", n)
 		}
 	})
 }

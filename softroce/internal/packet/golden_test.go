@@ -1,5 +1,4 @@
-// This file tests the ICRC against packets whose ICRC is known, and against a
-// second way to compute it.
+// Tests with packets whose ICRC is known, and against a second implementation of the ICRC.
 
 package packet
 
@@ -12,15 +11,15 @@ import (
 	"testing"
 )
 
-// golden are packets that others made: the first two were accepted by rxe, the
-// third is from scapy's test/contrib/roce.uts. The last is written out by hand, and its ICRC
-// is checked by the second way alone: rxe computes that of a FLUSH wrongly.
+// golden are packets with a known ICRC. rxe accepted the first two. The third is from scapy's
+// test/contrib/roce.uts. The last was written by hand: only the second implementation checks
+// its ICRC, because rxe computes a wrong ICRC for FLUSH.
 var golden = []struct {
 	name     string
 	src, dst string
 	id       uint16
 	packet   string // BTH to ICRC
-	match    Match  // with no identification expected
+	match    Match  // result of Verify if another identification is expected
 }{
 	{
 		name: "rxe IPv6", src: "[fd00::1]:56136", dst: "[fd00::2]:4791",
@@ -57,7 +56,7 @@ func TestGolden(t *testing.T) {
 				t.Errorf("Verify: %v, ID %d; want %v, ID %d", m, id, g.match, g.id)
 			}
 			if m, id := f.Verify(b, g.id); m != MatchExact || id != g.id {
-				t.Errorf("Verify, the ID expected: %v, ID %d", m, id)
+				t.Errorf("Verify with the right ID expected: %v, ID %d", m, id)
 			}
 			if got := frameICRC(t, frame(t, g.src, g.dst, g.id, b)); got != want {
 				t.Errorf("ICRC of the whole frame %08x, want %08x", got, want)
@@ -75,8 +74,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// frameICRC computes the ICRC of a whole IP packet as the specification words
-// it: copy, mask, CRC. It shares nothing with Flow.
+// frameICRC computes the ICRC of a whole IP packet in the specification's words: copy, mask,
+// CRC. It shares no code with Flow.
 func frameICRC(t testing.TB, ip []byte) uint32 {
 	t.Helper()
 	b := bytes.Clone(ip)
@@ -98,7 +97,7 @@ func frameICRC(t testing.TB, ip []byte) uint32 {
 	return crc32.Update(sum, crc32.IEEETable, b[:len(b)-4])
 }
 
-// rebuild builds p again through the setters alone. The ICRC stays 0.
+// rebuild builds p again with Build and the setters. The ICRC stays 0.
 func rebuild(t testing.TB, p Packet) []byte {
 	t.Helper()
 	q, err := Build(make([]byte, len(p.Bytes())), p.Opcode(), len(p.Payload()))

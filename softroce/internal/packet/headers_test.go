@@ -1,5 +1,4 @@
-// This file tests the views against headers written out byte by byte, and the
-// small arithmetic that goes with them.
+// Tests of the views against headers written byte by byte, and of PSN arithmetic and syndromes.
 
 package packet
 
@@ -14,18 +13,18 @@ func TestBTH(t *testing.T) {
 	h := (*BTH)(unhex(t, "0a f0 1234 c0 abcdef 80 fedcba"))
 	if h.Opcode() != RCWriteOnly || !h.Solicited() || !h.MigReq() || h.Pad() != 3 || h.TVer() != 0 ||
 		h.PKey() != 0x1234 || !h.FECN() || !h.BECN() || h.DestQPN() != 0xabcdef || !h.AckReq() || h.PSN() != 0xfedcba {
-		t.Errorf("read wrong: % x", *h)
+		t.Errorf("the getters return wrong values for % x", *h)
 	}
 	h.SetSolicited(false)
 	h.SetMigReq(false)
 	h.SetPKey(0x8001)
 	h.SetFECN(false)
 	h.SetBECN(false)
-	h.SetDestQPN(0xff000001) // the top byte does not count
+	h.SetDestQPN(0xff000001) // the top byte is ignored
 	h.SetAckReq(false)
 	h.SetPSN(2)
 	if want := unhex(t, "0a 30 8001 00 000001 00 000002"); !bytes.Equal(h[:], want) {
-		t.Errorf("wrote % x, want % x", *h, want)
+		t.Errorf("the setters wrote % x, want % x", *h, want)
 	}
 }
 
@@ -36,7 +35,7 @@ func TestExtendedHeaders(t *testing.T) {
 	var feth FETH
 	feth.Set(verbs.FlushGlobal|verbs.FlushPersistent, verbs.FlushMR)
 	checkBytes(t, "FETH", feth[:], "000000 13")
-	feth = FETH{0xff, 0xff, 0xff, 0xd2} // reserved bits do not count
+	feth = FETH{0xff, 0xff, 0xff, 0xd2} // reserved bits are ignored
 	if feth.Type() != verbs.FlushPersistent || feth.Level() != verbs.FlushMR {
 		t.Errorf("FETH: type %v, level %v", feth.Type(), feth.Level())
 	}
@@ -91,7 +90,7 @@ func TestSyndrome(t *testing.T) {
 func TestPSN(t *testing.T) {
 	const last = PSN(0xffffff)
 	if last.Next() != 0 || PSN(0).Add(-1) != last || last.Add(3) != 2 || NewPSN(0x12abcdef) != 0xabcdef {
-		t.Error("no wrap at 24 bits")
+		t.Error("PSNs do not wrap at 24 bits")
 	}
 	for _, c := range []struct {
 		p, q PSN

@@ -1,4 +1,4 @@
-// This file is the invariant CRC, the last four bytes of a packet.
+// The invariant CRC (ICRC), the last four bytes of a packet.
 
 package packet
 
@@ -12,29 +12,28 @@ import (
 
 // The ICRC (annex A17) is the IEEE CRC-32, stored little-endian, over
 //
-//   - eight bytes of ones, where the LRH of an InfiniBand packet would be
-//   - the IP header, with what routers change set to ones: TOS, TTL and header
+//   - eight bytes of ones, in place of the LRH of an InfiniBand packet
+//   - the IP header, with the fields that routers change set to ones: TOS, TTL and header
 //     checksum of IPv4; traffic class, flow label and hop limit of IPv6
 //   - the UDP header, with its checksum set to ones
 //   - the BTH, with byte 4 (FECN, BECN, reserved) set to ones
-//   - the rest of the packet, up to the ICRC itself
+//   - the rest of the packet up to the ICRC
 //
-// Over IPv4 it therefore covers the identification and the don't fragment bit,
-// which a UDP socket neither chooses freely nor shows. See ipid.go.
+// So over IPv4 it covers the identification and the don't fragment bit. A UDP socket cannot
+// choose the identification freely and does not show it; see ipid.go.
 
 // Port is the UDP port of RoCEv2.
 const Port = 4791
 
-// ErrFlow is the error of NewFlow.
-var ErrFlow = errors.New("softroce/packet: a flow needs two addresses of one family")
+// ErrFlow is the error for a flow whose addresses are not of one family.
+var ErrFlow = errors.New("softroce/packet: the source and destination addresses must be of the same family")
 
-// Flow is the part of the ICRC that depends on addresses and ports: what all
-// packets of one direction between two sockets have in common. It is a small
-// value that never changes, so it may be kept, copied and shared. The zero Flow
-// is good for nothing.
+// Flow is the part of the ICRC that depends on addresses and ports. All packets in one
+// direction between two sockets share it. A Flow is a small value that never changes, so it may
+// be copied and shared. The zero Flow is not valid.
 type Flow struct {
-	// register is the CRC register after a UDP header that says length 0, under
-	// an IP header that says length 0 and identification 0.
+	// register is the CRC register after the IP and UDP headers, with length 0 in both and
+	// identification 0.
 	register uint32
 	lengths  *lengthFields
 	ipv4     bool
@@ -47,25 +46,24 @@ const (
 	udpLen  = 8
 )
 
-// lengthFields are the contributions of the lengths in IP and UDP headers, at
+// lengthFields has the contributions of the length fields of the IP and UDP headers, as seen at
 // the end of the UDP header.
 type lengthFields struct {
 	ip, udp field16
-	ipExtra int // what the IP header counts beside the UDP datagram
+	ipExtra int // bytes that the IP header's length field counts in addition to the UDP datagram
 }
 
 var (
 	ipv4Lengths = lengthFields{ip: field16At(ipv4Len + udpLen - 4), udp: field16At(2), ipExtra: ipv4Len}
 	ipv6Lengths = lengthFields{ip: field16At(ipv6Len + udpLen - 6), udp: field16At(2)}
 
-	// ipv4ID is the contribution of the identification at the same place.
+	// ipv4ID is the contribution of the identification, as seen there.
 	ipv4ID = field16At(ipv4Len + udpLen - 6)
 )
 
-// NewFlow returns the flow of packets from src to dst. An IPv4-mapped IPv6
-// address is taken as IPv4, as in a GID; an IPv6 zone is ignored. IPv4 headers
-// are taken to be 20 bytes long and to have DF set, as rxe and every adapter
-// sends them.
+// NewFlow returns the flow of packets from src to dst. It treats an IPv4-mapped IPv6 address as
+// IPv4, as in a GID, and ignores an IPv6 zone. It assumes that IPv4 headers are 20 bytes long
+// and have DF set, as those of rxe and of all adapters.
 func NewFlow(src, dst netip.AddrPort) (Flow, error) {
 	s, d := src.Addr().Unmap(), dst.Addr().Unmap()
 	if !s.IsValid() || !d.IsValid() || s.Is4() != d.Is4() {
@@ -91,7 +89,7 @@ func NewFlow(src, dst netip.AddrPort) (Flow, error) {
 	header = binary.BigEndian.AppendUint16(header, dst.Port())
 	header = append(header, 0, 0, 0xff, 0xff)
 
-	// By hand, since an argument of crc32.Update goes to the heap.
+	// A loop, because crc32.Update would make its argument escape to the heap.
 	r := ^uint32(0x2144df1c) // after the eight bytes of ones
 	for _, b := range header {
 		r = appendZero(r ^ uint32(b))
@@ -100,9 +98,9 @@ func NewFlow(src, dst netip.AddrPort) (Flow, error) {
 	return f, nil
 }
 
-// ICRC returns the ICRC of packet, BTH to ICRC, whose own ICRC is not looked
-// at. ipID is the identification of its IPv4 header, and is ignored over IPv6.
-// packet is at least 16 bytes long, as any that Parse took.
+// ICRC returns the ICRC of packet, BTH to ICRC, and ignores the ICRC in it. ipID is the
+// identification of the IPv4 header; over IPv6 it is ignored. packet must be at least 16 bytes
+// long, as every packet that Parse accepts.
 func (f Flow) ICRC(packet []byte, ipID uint16) uint32 {
 	udp := udpLen + len(packet)
 	r := f.register ^ f.lengths.udp.of(uint16(udp)) ^ f.lengths.ip.of(uint16(udp+f.lengths.ipExtra))
@@ -113,17 +111,17 @@ func (f Flow) ICRC(packet []byte, ipID uint16) uint32 {
 	return crc32.Update(^r, crc32.IEEETable, packet[bthLen:len(packet)-icrcLen])
 }
 
-// Seal writes the ICRC of packet, BTH to ICRC, into its last four bytes. ipID
-// is what the IPv4 header will have: 0 for a datagram sent alone from a socket
-// that is not connected and never fragments, i for the i-th segment of a GSO
-// send; it is ignored over IPv6.
+// Seal writes the ICRC of packet, BTH to ICRC, into its last four bytes. ipID is the
+// identification that the IPv4 header will have; over IPv6 it is ignored. It is i for segment i
+// of a GSO send. It is 0 for a datagram sent alone, if the socket is not connected and never
+// fragments.
 func (f Flow) Seal(packet []byte, ipID uint16) {
 	binary.LittleEndian.PutUint32(packet[len(packet)-icrcLen:], f.ICRC(packet, ipID))
 }
 
-// bthContributions are those of the BTH's bytes, at its end. There is a table a
-// byte so that the twelve look-ups do not wait for each other, and so that byte
-// 4 can be masked without touching it.
+// bthContributions has the contributions of the BTH's bytes, as seen at its end. Each byte has
+// its own table, so that the twelve look-ups are independent, and byte 4 can be masked without
+// a copy.
 var bthContributions = func() (t [bthLen]contribution) {
 	for i := range t {
 		t[i] = contributionAt(bthLen - 1 - i)
@@ -131,7 +129,7 @@ var bthContributions = func() (t [bthLen]contribution) {
 	return t
 }()
 
-// appendBTH returns the register r after a masked BTH.
+// appendBTH returns the register r after a BTH whose byte 4 is masked.
 func appendBTH(r uint32, h *BTH) uint32 {
 	t := &bthContributions
 	return t[0][h[0]^byte(r)] ^ t[1][h[1]^byte(r>>8)] ^ t[2][h[2]^byte(r>>16)] ^ t[3][h[3]^byte(r>>24)] ^

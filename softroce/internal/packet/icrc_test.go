@@ -1,5 +1,5 @@
-// This file tests the ICRC and the recovery of the identification against the
-// plain computation, over many lengths and all identifications.
+// Tests of the ICRC and of the recovered identification against a plain computation, over many
+// lengths and all identifications.
 
 package packet
 
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// randomFlow returns two endpoints of one family.
+// randomFlow returns two endpoints of the same family.
 func randomFlow(r *rand.Rand, v6 bool) (src, dst netip.AddrPort) {
 	addr := func() netip.AddrPort {
 		var a [16]byte
@@ -70,16 +70,16 @@ func TestVerifyEveryID(t *testing.T) {
 		}
 		wrong := uint16(i) ^ uint16(1+r.IntN(0xffff))
 		if m, id := f.Verify(packet, wrong); m != want || id != uint16(i) {
-			t.Fatalf("ID %d, %d expected, %d bytes: %v, ID %d", i, wrong, len(packet), m, id)
+			t.Fatalf("ID %d with %d expected, %d bytes: Verify returned %v, ID %d", i, wrong, len(packet), m, id)
 		}
 		if m, id := f.Verify(packet, uint16(i)); m != MatchExact || id != uint16(i) {
-			t.Fatalf("ID %d, expected, %d bytes: %v, ID %d", i, len(packet), m, id)
+			t.Fatalf("ID %d as expected, %d bytes: Verify returned %v, ID %d", i, len(packet), m, id)
 		}
 	}
 }
 
-// TestVerifyDamaged flips bits: over IPv6 none may get by, and over IPv4 about
-// one in 65,536 may.
+// TestVerifyDamaged flips bits. Over IPv6 no damaged packet may pass. Over IPv4 about one in
+// 65,536 may pass.
 func TestVerifyDamaged(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	v4, v6 := flow(t, "10.1.2.3:50000", "10.3.2.1:4791"), flow(t, "[fd00::1]:50000", "[fd00::2]:4791")
@@ -91,16 +91,16 @@ func TestVerifyDamaged(t *testing.T) {
 		damage := func() {
 			i := r.IntN(len(packet) - 1)
 			if i == 4 {
-				i = 5 // byte 4 of the BTH is not covered
+				i = 5 // the ICRC does not cover byte 4 of the BTH
 			}
 			packet[i] ^= byte(1 + r.IntN(255))
 		}
 		v6.Seal(packet, id)
 		if m, _ := v6.Verify(packet, 0); m != MatchExact {
-			t.Fatalf("sound packet over IPv6: %v", m)
+			t.Fatalf("intact packet over IPv6: %v", m)
 		}
 		if m, _ := v4.Verify(packet, 0); m.OK() {
-			passed++ // another flow's packet
+			passed++ // a packet of another flow
 		}
 		damage()
 		if m, _ := v6.Verify(packet, 0); m != NoMatch {
@@ -113,11 +113,11 @@ func TestVerifyDamaged(t *testing.T) {
 		}
 	}
 	if passed > 8 {
-		t.Errorf("%d of %d wrong packets got by over IPv4, more than 16 bits of check allow", passed, 2*tries)
+		t.Errorf("%d of %d damaged packets passed over IPv4, more than a check of 16 bits allows", passed, 2*tries)
 	}
 }
 
-// TestVerifyMasked changes what the network may change.
+// TestVerifyMasked changes bits that the network may change.
 func TestVerifyMasked(t *testing.T) {
 	f := flow(t, "10.1.2.3:50000", "10.3.2.1:4791")
 	p, err := Build(make([]byte, 64), RCSendOnly, 9)
@@ -128,7 +128,7 @@ func TestVerifyMasked(t *testing.T) {
 	p.BTH().SetFECN(true)
 	p.BTH().SetBECN(true)
 	if m, _ := f.Verify(p.Bytes(), 0); m != MatchExact {
-		t.Errorf("marked by congestion: %v", m)
+		t.Errorf("packet with congestion marks: %v", m)
 	}
 }
 
@@ -165,8 +165,8 @@ func TestNewFlow(t *testing.T) {
 	}
 }
 
-// TestFrameChecksum checks the checksums as a receiver does: the sum over
-// everything, checksum and all, is all ones.
+// TestFrameChecksum verifies the checksums as a receiver does: the sum over everything, with
+// the checksum, must be all ones.
 func TestFrameChecksum(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for i := range 2000 {

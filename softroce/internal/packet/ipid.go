@@ -1,5 +1,5 @@
-// This file is the check of a received ICRC by someone who cannot see the IPv4
-// identification it covers: a UDP socket.
+// Verifying a received ICRC. It covers the IPv4 identification, which a UDP socket does not
+// show.
 
 package packet
 
@@ -12,31 +12,30 @@ import (
 // Match is how much a received ICRC proves.
 type Match uint8
 
-// From nothing to everything.
+// The matches, from the weakest to the strongest.
 const (
-	// NoMatch: the packet is damaged, or from somewhere else.
+	// NoMatch: the packet is damaged, or it belongs to another flow.
 	NoMatch Match = iota
-	// Match16: right for one of the 65,536 identifications, which leaves a check
-	// of 16 bits: of damaged packets one in 65,536 gets by.
+	// Match16: the ICRC is right for one of the 65,536 identifications. This check has 16 bits:
+	// one of 65,536 damaged packets passes.
 	Match16
-	// MatchNear: right for an identification that is close to the one expected of a
-	// sender who counts. Verify does not say so, since it knows no sender; the link
-	// does, and takes one of 256 for close, which leaves a check of 24 bits.
+	// MatchNear: the ICRC is right for an identification near the expected one of a sender that
+	// counts. Verify never returns it, because it does not know the sender. The link does: it
+	// accepts 256 identifications as near, so this check has 24 bits.
 	MatchNear
-	// MatchGSO: right for an identification below MaxSegments, which a sender
-	// with a socket gives to what it sends alone (0) and to the segments of a
-	// GSO send: a check of 25 bits.
+	// MatchGSO: the ICRC is right for an identification below MaxSegments. A sender with a
+	// socket uses 0 for a datagram sent alone, and the index for a segment of a GSO send. This
+	// check has 25 bits.
 	MatchGSO
-	// MatchExact: right as it stands, all 32 bits: over IPv6, or over IPv4 with
-	// the identification that was expected.
+	// MatchExact: the ICRC is right for the expected identification, or over IPv6. This check
+	// has all 32 bits.
 	MatchExact
 
-	// NumMatches is how many there are, for counters.
+	// NumMatches is the number of matches, for arrays of counters.
 	NumMatches = int(MatchExact) + 1
 )
 
-// MaxSegments is the most segments that Linux makes of one GSO send
-// (UDP_MAX_SEGMENTS).
+// MaxSegments is the largest number of segments in one GSO send of Linux (UDP_MAX_SEGMENTS).
 const MaxSegments = 128
 
 var matchNames = [NumMatches]string{"none", "16 bit", "near", "GSO", "exact"}
@@ -48,24 +47,24 @@ func (m Match) String() string {
 	return fmt.Sprintf("match %d", uint8(m))
 }
 
-// OK says whether the packet is to be taken.
+// OK reports whether the packet should be accepted.
 func (m Match) OK() bool { return m != NoMatch }
 
-// Verify checks the ICRC of packet, BTH to ICRC, and returns how much that
-// proves and, over IPv4, the identification that the IP header must have had.
-// packet is at least 16 bytes long, as any that Parse took.
+// Verify checks the ICRC of packet, BTH to ICRC. It returns how much the ICRC proves and, over
+// IPv4, the identification that the IP header must have had. packet must be at least 16 bytes
+// long, as every packet that Parse accepts.
 //
-// expect is the likely identification: the index of a segment in a datagram
-// that GRO put together, 0 for one that came alone, the last one's successor
-// for a peer that counts, as rxe does. If it is right the check is both exact
-// and quicker; if it is wrong nothing is lost. It is ignored over IPv6.
+// expect is the likely identification: the index of a segment in a datagram that GRO joined; 0
+// for a datagram that arrived alone; one more than the last for a peer that counts, as rxe
+// does. If expect is right, the check is exact and faster. If it is wrong, the result is still
+// correct. Over IPv6 expect is ignored.
 //
-// The identification is found rather than tried. CRC-32 is linear: the ICRC
-// received and the one for expect differ by what bytes 4 to 7 of the two IP
-// headers (identification, flags, fragment offset) differ by, multiplied by x^8
-// for each byte after them. Divide that away, and what is left is those four
-// bytes' difference, if the packet is sound. Flags and offset are known, so
-// theirs must be zero; if it is, the rest gives the identification.
+// Verify computes the identification and does not try all of them. CRC-32 is linear. So the
+// received ICRC and the one for expect differ by the difference of bytes 4 to 7 of the two IP
+// headers (identification, flags, fragment offset), multiplied by x^8 for each byte after them.
+// Dividing by that power of x gives the difference of the four bytes, if the packet is intact.
+// The flags and the offset are known, so their difference must be zero. The rest gives the
+// identification.
 func (f Flow) Verify(packet []byte, expect uint16) (m Match, ipID uint16) {
 	got := binary.LittleEndian.Uint32(packet[len(packet)-icrcLen:])
 	d := got ^ f.ICRC(packet, expect)
@@ -78,8 +77,8 @@ func (f Flow) Verify(packet []byte, expect uint16) (m Match, ipID uint16) {
 	if d == 0 {
 		return MatchExact, expect
 	}
-	// A four-byte difference enters the register as it is, low byte first; then
-	// come the four bytes themselves and what is covered after them.
+	// The difference enters the register unchanged, low byte first. After it come the four
+	// bytes themselves and the rest of the covered bytes.
 	after := ipv4Len - 8 + udpLen + len(packet) - icrcLen
 	s := removeZeros(d, 4+after)
 	if s>>16 != 0 {

@@ -1,5 +1,4 @@
-// This file is the BTH opcode and the questions a transport asks of it. The
-// answers are in opcode_rows.go.
+// Opcodes of the BTH, and their properties. The properties come from opcode_rows.go.
 
 package packet
 
@@ -9,11 +8,11 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Opcode is the OpCode field of a BTH: the transport in its top three bits, the
-// operation in the other five.
+// Opcode is the OpCode field of a BTH: the transport in its top three bits, the operation in
+// the other five.
 type Opcode uint8
 
-// The opcodes in use. Reliable datagrams and XRC are not among them.
+// The known opcodes. Those of reliable datagrams and XRC are not supported.
 const (
 	RCSendFirst            Opcode = 0x00
 	RCSendMiddle           Opcode = 0x01
@@ -57,10 +56,10 @@ const (
 	CongestionNotification Opcode = 0x81
 )
 
-// Transport is the service an opcode belongs to.
+// Transport is the transport that an opcode belongs to.
 type Transport uint8
 
-// The transports. NoTransport is that of an opcode not in the table.
+// The transports. NoTransport is the transport of an unknown opcode.
 const (
 	NoTransport Transport = iota
 	RC
@@ -78,11 +77,11 @@ func (t Transport) String() string {
 	return fmt.Sprintf("transport %d", uint8(t))
 }
 
-// Operation is what an opcode asks or answers, whatever its transport and its
-// place in the message.
+// Operation is the operation of an opcode, regardless of its transport and its place in the
+// message.
 type Operation uint8
 
-// The operations. NoOperation is that of an opcode not in the table.
+// The operations. NoOperation is the operation of an unknown opcode.
 const (
 	NoOperation Operation = iota
 	OpSend
@@ -110,12 +109,11 @@ func (o Operation) String() string {
 	return fmt.Sprintf("operation %d", uint8(o))
 }
 
-// Place is where a packet stands in its message.
+// Place is the place of a packet in its message.
 type Place uint8
 
-// A message is one Only packet, or a First, any number of Middle and a Last.
-// Packets which are always alone (READ requests, atomics, ATOMIC WRITE, FLUSH,
-// acknowledges) are Only.
+// A message is one Only packet, or a First, any number of Middle packets and a Last. Packets
+// that are always alone are Only: READ requests, atomics, ATOMIC WRITE, FLUSH and acknowledges.
 const (
 	Only Place = iota
 	First
@@ -123,8 +121,8 @@ const (
 	Last
 )
 
-// PlaceOf returns the place of a packet that starts, ends, starts and ends its
-// message, or does neither.
+// PlaceOf returns the place of a packet that starts or does not start its message, and ends or
+// does not end it.
 func PlaceOf(starts, ends bool) Place {
 	switch {
 	case starts && ends:
@@ -140,7 +138,7 @@ func PlaceOf(starts, ends bool) Place {
 // Headers is a set of extended transport headers.
 type Headers uint8
 
-// The extended transport headers, in the order they follow a BTH.
+// The extended transport headers, in their order after the BTH.
 const (
 	HasDETH         Headers = 1 << kindDETH
 	HasFETH         Headers = 1 << kindFETH
@@ -152,8 +150,8 @@ const (
 	HasIETH         Headers = 1 << kindIETH
 )
 
-// String is the opcode's name in the specification's words, as
-// "RC_RDMA_WRITE_LAST_WITH_IMMEDIATE", or "opcode 0x.." for one not in use.
+// String returns the opcode's name in the specification, such as
+// "RC_RDMA_WRITE_LAST_WITH_IMMEDIATE", or "opcode 0x.." for an unknown one.
 func (o Opcode) String() string {
 	if o.Known() {
 		return opcodes[o].name
@@ -161,38 +159,37 @@ func (o Opcode) String() string {
 	return fmt.Sprintf("opcode 0x%02x", uint8(o))
 }
 
-// Known says whether o is one of the opcodes of this file.
+// Known reports whether o is one of the constants above.
 func (o Opcode) Known() bool { return opcodes[o].transport != NoTransport }
 
-// Transport returns the service o belongs to.
+// Transport returns the transport that o belongs to.
 func (o Opcode) Transport() Transport { return opcodes[o].transport }
 
-// InRC says whether o is one of RC's 32 numbers, in use or reserved.
+// InRC reports whether o is one of RC's 32 numbers, known or reserved.
 func (o Opcode) InRC() bool { return o>>5 == 0 }
 
-// Operation returns what o asks or answers.
+// Operation returns the operation of o.
 func (o Opcode) Operation() Operation { return opcodes[o].operation }
 
-// Place returns where in its message a packet of o stands.
+// Place returns the place of a packet of o in its message.
 func (o Opcode) Place() Place { return opcodes[o].place }
 
-// StartsMessage says whether o is a First or an Only.
+// StartsMessage reports whether o is a First or an Only.
 func (o Opcode) StartsMessage() bool { p := opcodes[o].place; return p == First || p == Only }
 
-// EndsMessage says whether o is a Last or an Only.
+// EndsMessage reports whether o is a Last or an Only.
 func (o Opcode) EndsMessage() bool { p := opcodes[o].place; return p == Last || p == Only }
 
-// Has says whether all of h follow the BTH.
+// Has reports whether all headers of h follow the BTH.
 func (o Opcode) Has(h Headers) bool { return opcodes[o].headers&h == h }
 
-// IsResponse says whether o goes from responder to requester: READ responses
-// and acknowledges.
+// IsResponse reports whether o is sent from responder to requester: responses with data and
+// acknowledges.
 func (o Opcode) IsResponse() bool { return opcodes[o].direction == response }
 
-// Serves says whether a packet of o belongs to the work request wr, as part of it
-// or as its answer.
+// Serves reports whether a packet of o is part of work request wr or of its response.
 func (o Opcode) Serves(wr verbs.Opcode) bool { return opcodes[o].serves.has(wr) }
 
-// HeaderLen returns the bytes of BTH and extended headers, 0 for an opcode not
-// in the table.
+// HeaderLen returns the length of the BTH and the extended headers in bytes, or 0 for an
+// unknown opcode.
 func (o Opcode) HeaderLen() int { return int(opcodes[o].length) }

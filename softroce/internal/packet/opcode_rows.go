@@ -1,45 +1,44 @@
-// This file is the opcode table: one row per opcode. All that the package and the
-// transport know of an opcode stands in its row, and opcode_table.go derives the
-// rest from the rows.
+// The opcode table: one row per opcode. A row has all that this package and the transport know
+// of its opcode. opcode_table.go derives further tables from the rows.
 
 package packet
 
 import "github.com/rawverbs/rawverbs/verbs"
 
-// opcodeRow is what a row says of its opcode.
+// opcodeRow has the properties of an opcode.
 type opcodeRow struct {
 	name      string
 	transport Transport
 	operation Operation
 	place     Place
-	headers   Headers // that follow the BTH
+	headers   Headers // extended headers after the BTH
 	payload   payloadRule
 	direction direction
-	serves    workRequests // whose packets have the opcode, or are answered by it
+	serves    workRequests // the work requests that use this opcode, in their packets or in the response
 }
 
-// payloadRule is what a packet of an opcode may carry.
+// payloadRule is the rule for the length of a packet's payload.
 type payloadRule uint8
 
 const (
 	noPayload  payloadRule = iota
-	upToMTU                // up to the path MTU; none at all only in an Only
-	fullMTU                // the path MTU, exactly
+	upToMTU                // up to the path MTU; 0 bytes only in an Only
+	fullMTU                // exactly the path MTU
 	oneWord                // the 8 bytes of an ATOMIC WRITE
 	cnpPayload             // the 16 reserved bytes of a CNP
 )
 
-// direction is which side of a connection sends an opcode.
+// direction is the side that sends an opcode.
 type direction uint8
 
 const (
-	noDirection direction = iota // of an opcode not in use
+	noDirection direction = iota // of an unknown opcode
 	request                      // from requester to responder
 	response                     // from responder to requester
-	notice                       // about the path, from either
+	notice                       // about the path, from either side
 )
 
-// workRequests is a set of the opcodes that send work requests have, as bits.
+// workRequests is a set of work request opcodes, one bit each.
 type workRequests uint16
 
 const (
@@ -55,10 +54,9 @@ const (
 	atomicWrite workRequests = 1 << verbs.OpAtomicWrite
 )
 
-// opcodeRows is indexed by opcode; an opcode without a row is not in use.
-// RCAcknowledge serves no work request of its own: it acknowledges packets,
-// whatever they are part of. A READ response of no bytes answers FLUSH and ATOMIC
-// WRITE.
+// opcodeRows is indexed by opcode. An opcode without a row is unknown. RCAcknowledge serves no
+// work request, because it acknowledges packets of any. A READ response of 0 bytes answers
+// FLUSH and ATOMIC WRITE.
 var opcodeRows = [256]opcodeRow{
 	RCSendFirst:          {"RC_SEND_FIRST", RC, OpSend, First, 0, fullMTU, request, send | sendImm | sendInv},
 	RCSendMiddle:         {"RC_SEND_MIDDLE", RC, OpSend, Middle, 0, fullMTU, request, send | sendImm | sendInv},

@@ -1,6 +1,5 @@
-// This file is what follows from the rows of the opcode table, worked out once:
-// where each header begins, and the table read the other way, from a work request
-// to the opcodes of its packets.
+// Tables derived from the rows of opcode_rows.go: the offsets of the headers, and the reverse
+// table from work requests to the opcodes of their packets.
 
 package packet
 
@@ -10,10 +9,10 @@ import "github.com/rawverbs/rawverbs/verbs"
 type opcodeInfo struct {
 	opcodeRow
 	length  uint8              // bytes of BTH and extended headers
-	offsets [headerKinds]uint8 // where each extended header begins, 0 for those the opcode has not
+	offsets [headerKinds]uint8 // where each extended header begins; 0 if the opcode does not have it
 }
 
-// possible says whether n bytes of payload follow the rule for some path MTU.
+// possible reports whether the rule allows n bytes of payload for some path MTU.
 func (r payloadRule) possible(n int) bool {
 	switch r {
 	case noPayload:
@@ -32,11 +31,11 @@ const (
 	icrcLen = 4
 	cnpLen  = 16
 
-	// WordLen is the payload of an ATOMIC WRITE.
+	// WordLen is the length of the payload of an ATOMIC WRITE.
 	WordLen = 8
 )
 
-// The extended headers' numbers: their bits in Headers.
+// The numbers of the extended headers, which are their bits in Headers.
 const (
 	kindDETH = iota
 	kindFETH
@@ -60,7 +59,7 @@ var headerLens = [headerKinds]uint8{
 	kindIETH:         uint8(len(IETH{})),
 }
 
-// opcodes is the table that packets are parsed and built by, indexed by opcode.
+// opcodes is the table that Parse and Build use, indexed by opcode.
 var opcodes = func() (t [256]opcodeInfo) {
 	for i, row := range opcodeRows {
 		if row.transport == NoTransport {
@@ -78,18 +77,18 @@ var opcodes = func() (t [256]opcodeInfo) {
 	return t
 }()
 
-// workRequestOpcodes is the end of the opcodes that a work request can have.
+// workRequestOpcodes is one more than the largest opcode of a work request.
 const workRequestOpcodes = verbs.OpAtomicWrite + 1
 
-// byPlace is the opcodes of one kind of message, indexed by Place.
+// byPlace has the opcodes of a message's packets, indexed by Place.
 type byPlace [Last + 1]Opcode
 
-// reverse is the table read the other way.
+// reverse is the reverse table.
 type reverse struct {
-	requests  [CNP + 1][workRequestOpcodes]byPlace // of a work request's packets, over a transport
-	responses [OpCongestion + 1]byPlace            // of what answers an operation
-	served    [CNP + 1]workRequests                // that a transport has opcodes for
-	responded workRequests                         // that have a response of their own
+	requests  [CNP + 1][workRequestOpcodes]byPlace // opcodes of a work request's packets, by transport
+	responses [OpCongestion + 1]byPlace            // opcodes of the response to an operation
+	served    [CNP + 1]workRequests                // work requests that a transport supports
+	responded workRequests                         // work requests that have their own response
 }
 
 var reversed = func() (t reverse) {
@@ -116,21 +115,20 @@ var reversed = func() (t reverse) {
 
 func (s workRequests) has(wr verbs.Opcode) bool { return s>>wr&1 != 0 }
 
-// Serves says whether t can carry out the work request wr.
+// Serves reports whether t supports work request wr.
 func (t Transport) Serves(wr verbs.Opcode) bool { return reversed.served[t].has(wr) }
 
-// Request returns the opcode of the packet at place p of the work request wr,
-// which t serves.
+// Request returns the opcode of the packet at place p of work request wr, which t must serve.
 func (t Transport) Request(wr verbs.Opcode, p Place) Opcode { return reversed.requests[t][wr][p] }
 
-// HasResponse says whether only a response of its own acknowledges the work request
-// wr: READs, atomics, ATOMIC WRITE and FLUSH.
+// HasResponse reports whether only its own response acknowledges work request wr. This is so
+// for READ, atomics, ATOMIC WRITE and FLUSH.
 func HasResponse(wr verbs.Opcode) bool { return reversed.responded.has(wr) }
 
-// HasResponse says whether only a response of its own acknowledges o: READ requests,
-// atomics, ATOMIC WRITE and FLUSH.
+// HasResponse reports whether only its own response acknowledges o. This is so for READ
+// requests, atomics, ATOMIC WRITE and FLUSH.
 func (o Operation) HasResponse() bool { return reversed.responses[o] != byPlace{} }
 
-// Response returns the opcode of the packet at place p of the response to o, which
-// HasResponse.
+// Response returns the opcode of the packet at place p of the response to o. HasResponse must
+// be true for o.
 func (o Operation) Response(p Place) Opcode { return reversed.responses[o][p] }

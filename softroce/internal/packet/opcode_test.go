@@ -1,4 +1,4 @@
-// This file tests the opcode table against facts stated another way.
+// Tests of the opcode table against the same facts in another form.
 
 package packet
 
@@ -10,8 +10,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// headerLengths are BTH and extended headers in bytes, opcode by opcode, as a
-// reader of the specification's figures adds them up.
+// headerLengths has the length in bytes of BTH and extended headers of each opcode, added up
+// from the figures of the specification.
 var headerLengths = map[Opcode]int{
 	0x00: 12, 0x01: 12, 0x02: 12, 0x03: 16, 0x04: 12, 0x05: 16,
 	0x06: 28, 0x07: 12, 0x08: 12, 0x09: 16, 0x0a: 28, 0x0b: 32,
@@ -34,7 +34,7 @@ func TestOpcodeTable(t *testing.T) {
 				t.Errorf("%q, want %q", o.String(), s)
 			}
 			if o.IsResponse() || opcodes[o] != (opcodeInfo{}) {
-				t.Errorf("%v, not in use, says something of itself", o)
+				t.Errorf("unknown opcode %v has properties", o)
 			}
 			continue
 		}
@@ -71,8 +71,8 @@ func TestOpcodeTable(t *testing.T) {
 	}
 }
 
-// TestRequest reads the table the way a requester does: all opcodes of a work
-// request, over each transport.
+// TestRequest uses the table as a requester does: it asks for all opcodes of each work request
+// over each transport.
 func TestRequest(t *testing.T) {
 	type packets [4]Opcode // only, first, middle, last
 	want := map[Transport]map[verbs.Opcode]packets{
@@ -114,7 +114,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestResponse reads the table the way a responder does.
+// TestResponse uses the table as a responder does.
 func TestResponse(t *testing.T) {
 	want := map[Operation][4]Opcode{ // only, first, middle, last
 		OpReadRequest: {0x10, 0x0d, 0x0e, 0x0f},
@@ -137,7 +137,7 @@ func TestResponse(t *testing.T) {
 	for wr := range verbs.Opcode(100) {
 		read := wr == verbs.OpRDMARead
 		atomic := wr == verbs.OpAtomicCmpAndSwp || wr == verbs.OpAtomicFetchAndAdd
-		empty := wr == verbs.OpFlush || wr == verbs.OpAtomicWrite // answered by a READ response of no bytes
+		empty := wr == verbs.OpFlush || wr == verbs.OpAtomicWrite // answered by a READ response of 0 bytes
 		if HasResponse(wr) != (read || atomic || empty) {
 			t.Errorf("%v has a response: %v", wr, HasResponse(wr))
 		}

@@ -1,33 +1,31 @@
-// This file is a whole packet: Parse for one that came, Build for one to send,
-// and the Packet both give.
+// Whole packets: Parse for a received packet, Build for one to send. Both return a Packet.
 
 package packet
 
-// MaxPayload is the largest path MTU, and so the largest payload, in bytes.
+// MaxPayload is the largest path MTU, and therefore the largest payload, in bytes.
 const MaxPayload = 4096
 
-// MaxPacket is the longest packet that Parse takes and Build makes, BTH to
-// ICRC, in bytes: an RDMA WRITE ONLY with immediate.
+// MaxPacket is the length in bytes, BTH to ICRC, of the longest packet that Parse accepts and
+// Build makes: an RDMA WRITE ONLY with immediate.
 const MaxPacket = bthLen + len(RETH{}) + len(ImmDt{}) + MaxPayload + icrcLen
 
-// Packet is one packet, BTH to ICRC, as a view over the buffer it was parsed
-// from or built in. It is small: pass it by value. It is valid as long as the
-// buffer is; the zero Packet is good for nothing.
+// Packet is a view over a packet, BTH to ICRC, in the buffer that was passed to Parse or Build.
+// It is small: pass it by value. It is valid as long as the buffer. The zero Packet is not
+// valid.
 type Packet struct {
 	bytes   []byte
-	payload int32 // bytes of payload, without pad
+	payload int32 // bytes of payload, without the pad
 	opcode  Opcode
 }
 
-// Parse checks that datagram, the whole payload of a UDP datagram, has the
-// shape of a packet, and returns a view of it. An error is a ParseError. If HasBTH
-// says that at least the BTH is there, the responder may have to answer all the same:
-// of such a Packet only BTH and Opcode are good.
+// Parse returns a view over a packet. datagram is the whole payload of a UDP datagram. The
+// error is a ParseError. If Parse fails but HasBTH returns true, a responder may have to
+// answer: BTH and Opcode of the returned Packet are valid, and nothing else.
 //
-// It checks what the packet alone can tell. Left to the caller are the ICRC
-// (Flow.Verify), P_Key, the queue pair, and the payload against the path MTU
-// (Packet.PayloadFits), where the answer may be a NAK. The values of reserved
-// bits and of pad bytes are not looked at.
+// Parse checks only what it can see in the packet. The caller must check the ICRC
+// (Flow.Verify), the P_Key, the queue pair, and the payload against the path MTU
+// (Packet.PayloadFits), because the answer may be a NAK. Parse ignores the values of reserved
+// bits and of pad bytes.
 func Parse(datagram []byte) (Packet, error) {
 	if len(datagram) < bthLen+icrcLen {
 		return Packet{}, ErrTruncated
@@ -55,21 +53,20 @@ func Parse(datagram []byte) (Packet, error) {
 	return Packet{bytes: datagram, payload: int32(payload), opcode: opcode}, nil
 }
 
-// Len returns the bytes, BTH to ICRC, of a packet of opcode o with
-// payload bytes of payload.
+// Len returns the length in bytes, BTH to ICRC, of a packet of opcode o with payload bytes of
+// payload.
 func Len(o Opcode, payload int) int {
 	return o.HeaderLen() + payload + padLen(payload) + icrcLen
 }
 
 func padLen(payload int) int { return -payload & 3 }
 
-// Build lays a packet of opcode o with payload bytes of payload at the start of
-// buf. Every byte of it is zero but OpCode, PadCnt, P_Key, which is DefaultPKey,
-// and the payload, which is left as it was: the caller sets header fields
-// through the views, fills Payload, and seals the whole with Flow.Seal.
+// Build writes the headers of a packet of opcode o with payload bytes of payload to the start
+// of buf. It sets OpCode, PadCnt and P_Key (to DefaultPKey), and clears all other bytes except
+// the payload, which it does not touch. The caller then sets header fields through the views,
+// fills Payload, and seals the packet with Flow.Seal.
 //
-// It fails with ErrOpcode, ErrPayload, or ErrTruncated when buf is shorter than
-// Len.
+// Build returns ErrOpcode, ErrPayload, or, if buf is shorter than Len, ErrTruncated.
 func Build(buf []byte, o Opcode, payload int) (Packet, error) {
 	info := &opcodes[o]
 	if info.transport == NoTransport {
@@ -94,20 +91,19 @@ func Build(buf []byte, o Opcode, payload int) (Packet, error) {
 // Bytes returns the whole packet, BTH to ICRC: the payload of a UDP datagram.
 func (p Packet) Bytes() []byte { return p.bytes }
 
-// Opcode returns the packet's opcode, always a known one.
+// Opcode returns the packet's opcode. It is known if Parse or Build returned no error.
 func (p Packet) Opcode() Opcode { return p.opcode }
 
-// Payload returns the payload without its pad. Its capacity ends with it.
+// Payload returns the payload without its pad. Its capacity equals its length.
 func (p Packet) Payload() []byte {
 	off := int(opcodes[p.opcode].length)
 	end := off + int(p.payload)
 	return p.bytes[off:end:end]
 }
 
-// PayloadFits says whether the payload is of a length right for the packet's
-// opcode where the path MTU is mtu bytes: First and Middle exactly mtu, Last 1
-// to mtu, Only 0 to mtu. A responder answers a request that does not fit with
-// NAKInvalidRequest.
+// PayloadFits reports whether the payload's length is right for the packet's opcode and a path
+// MTU of mtu bytes: First and Middle have exactly mtu, Last 1 to mtu, Only 0 to mtu. A
+// responder answers a request that does not fit with NAKInvalidRequest.
 func (p Packet) PayloadFits(mtu int) bool {
 	n := int(p.payload)
 	switch opcodes[p.opcode].payload {
@@ -116,16 +112,16 @@ func (p Packet) PayloadFits(mtu int) bool {
 	case upToMTU:
 		return n <= mtu && (n > 0 || opcodes[p.opcode].place == Only)
 	}
-	return true // Parse and Build have seen to the others
+	return true // Parse and Build have checked the others
 }
 
-// HasBTH says whether there is a BTH, of the one version that there is.
+// HasBTH reports whether the packet has a BTH of version 0.
 func (p Packet) HasBTH() bool { return len(p.bytes) > 0 }
 
 // BTH returns the base transport header.
 func (p Packet) BTH() *BTH { return (*BTH)(p.bytes) }
 
-// DETH returns the DETH, nil if the opcode has none.
+// DETH returns the DETH, or nil if the opcode has none.
 func (p Packet) DETH() *DETH {
 	if off := opcodes[p.opcode].offsets[kindDETH]; off != 0 {
 		return (*DETH)(p.bytes[off:])
@@ -133,7 +129,7 @@ func (p Packet) DETH() *DETH {
 	return nil
 }
 
-// FETH returns the FETH, nil if the opcode has none.
+// FETH returns the FETH, or nil if the opcode has none.
 func (p Packet) FETH() *FETH {
 	if off := opcodes[p.opcode].offsets[kindFETH]; off != 0 {
 		return (*FETH)(p.bytes[off:])
@@ -141,7 +137,7 @@ func (p Packet) FETH() *FETH {
 	return nil
 }
 
-// RETH returns the RETH, nil if the opcode has none.
+// RETH returns the RETH, or nil if the opcode has none.
 func (p Packet) RETH() *RETH {
 	if off := opcodes[p.opcode].offsets[kindRETH]; off != 0 {
 		return (*RETH)(p.bytes[off:])
@@ -149,7 +145,7 @@ func (p Packet) RETH() *RETH {
 	return nil
 }
 
-// AtomicETH returns the AtomicETH, nil if the opcode has none.
+// AtomicETH returns the AtomicETH, or nil if the opcode has none.
 func (p Packet) AtomicETH() *AtomicETH {
 	if off := opcodes[p.opcode].offsets[kindAtomicETH]; off != 0 {
 		return (*AtomicETH)(p.bytes[off:])
@@ -157,7 +153,7 @@ func (p Packet) AtomicETH() *AtomicETH {
 	return nil
 }
 
-// AETH returns the AETH, nil if the opcode has none.
+// AETH returns the AETH, or nil if the opcode has none.
 func (p Packet) AETH() *AETH {
 	if off := opcodes[p.opcode].offsets[kindAETH]; off != 0 {
 		return (*AETH)(p.bytes[off:])
@@ -165,7 +161,7 @@ func (p Packet) AETH() *AETH {
 	return nil
 }
 
-// AtomicAckETH returns the AtomicAckETH, nil if the opcode has none.
+// AtomicAckETH returns the AtomicAckETH, or nil if the opcode has none.
 func (p Packet) AtomicAckETH() *AtomicAckETH {
 	if off := opcodes[p.opcode].offsets[kindAtomicAckETH]; off != 0 {
 		return (*AtomicAckETH)(p.bytes[off:])
@@ -173,7 +169,7 @@ func (p Packet) AtomicAckETH() *AtomicAckETH {
 	return nil
 }
 
-// ImmDt returns the immediate data, nil if the opcode has none.
+// ImmDt returns the immediate data, or nil if the opcode has none.
 func (p Packet) ImmDt() *ImmDt {
 	if off := opcodes[p.opcode].offsets[kindImmDt]; off != 0 {
 		return (*ImmDt)(p.bytes[off:])
@@ -181,7 +177,7 @@ func (p Packet) ImmDt() *ImmDt {
 	return nil
 }
 
-// IETH returns the IETH, nil if the opcode has none.
+// IETH returns the IETH, or nil if the opcode has none.
 func (p Packet) IETH() *IETH {
 	if off := opcodes[p.opcode].offsets[kindIETH]; off != 0 {
 		return (*IETH)(p.bytes[off:])

@@ -1,4 +1,4 @@
-// This file tests what Parse and Build refuse, and where they put things.
+// Tests of the errors of Parse and Build, and of the layout of packets.
 
 package packet
 
@@ -25,10 +25,10 @@ func TestParseRefuses(t *testing.T) {
 		{"ACK without AETH", "1100ffff 00000001 00000000" + icrc, ErrTruncated},
 		{"ACK", "1100ffff 00000001 00000000 1f000000" + icrc, nil},
 		{"ACK with payload", "1100ffff 00000001 00000000 1f000000 00000000" + icrc, ErrPayload},
-		{"pad of nothing", "0410ffff 00000001 00000000" + icrc, ErrPad},
-		{"pad of 3 in 4", "0430ffff 00000001 00000000 00000000" + icrc, nil},
-		{"pad of 3 in 3", "0430ffff 00000001 00000000 000000" + icrc, ErrPad},
-		{"5 bytes and no pad", "0400ffff 00000001 00000000 0000000000" + icrc, ErrPad},
+		{"pad without payload", "0410ffff 00000001 00000000" + icrc, ErrPad},
+		{"pad of 3 in 4 bytes", "0430ffff 00000001 00000000 00000000" + icrc, nil},
+		{"pad of 3 in 3 bytes", "0430ffff 00000001 00000000 000000" + icrc, ErrPad},
+		{"5 bytes without pad", "0400ffff 00000001 00000000 0000000000" + icrc, ErrPad},
 		{"CNP", "8100ffff 40000001 00000000 00000000 00000000 00000000 00000000" + icrc, nil},
 		{"CNP without its reserved bytes", "8100ffff 40000001 00000000" + icrc, ErrPayload},
 		{"reserved bits set", "0400ffff 3f000001 7f000000" + icrc, nil},
@@ -50,7 +50,7 @@ func TestParseRefuses(t *testing.T) {
 		t.Errorf("the longest packet: %v", err)
 	}
 	if _, err := Parse(append(longest.Bytes(), 0, 0, 0, 0)); !errors.Is(err, ErrPayload) {
-		t.Errorf("longer than the longest: %v, want %v", err, ErrPayload)
+		t.Errorf("one byte longer than the longest: %v, want %v", err, ErrPayload)
 	}
 }
 
@@ -76,8 +76,8 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// TestBuildLeaves checks that Build writes all of the packet but the payload,
-// and nothing around it.
+// TestBuildLeaves checks that Build writes the whole packet except the payload, and nothing
+// around the packet.
 func TestBuildLeaves(t *testing.T) {
 	buf := bytes.Repeat([]byte{0xee}, 64)
 	p, err := Build(buf, RCWriteOnlyWithImm, 5)
