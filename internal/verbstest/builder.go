@@ -1,5 +1,5 @@
-// Posting by the ibv_wr_* calls: the same requests, and the same refusals, as by
-// ibv_post_send.
+// Posting by the ibv_wr_* calls. It must have the same results and the same errors as posting
+// by ibv_post_send.
 
 package verbstest
 
@@ -10,11 +10,11 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// built is a pair that posts by the builder.
+// built returns a pair that posts by the ibv_wr_* calls.
 func (e *Env) built(w wiring) (a, b *end) {
 	w.path = verbs.PostWRAPI
 	a, b = e.pair(w)
-	e.check(a.qp.PostPath() == verbs.PostWRAPI, "it posts by %v", a.qp.PostPath())
+	e.check(a.qp.PostPath() == verbs.PostWRAPI, "the queue pair posts by %v, want PostWRAPI", a.qp.PostPath())
 	return a, b
 }
 
@@ -22,7 +22,7 @@ var builderCases = []Case{
 	{"builder", "a message each way", func(e *Env) { works(e.built(wiring{})) }},
 	{"builder", "a message each way on UC", func(e *Env) { works(e.built(wiring{typ: verbs.UC})) }},
 	{"builder", "a datagram each way", func(e *Env) { works(e.built(wiring{typ: verbs.UD})) }},
-	{"builder", "a send that was refused is not sent later", func(e *Env) { refusedIsNotSent(e, verbs.PostWRAPI) }},
+	{"builder", "a refused send is never sent", func(e *Env) { refusedIsNotSent(e, verbs.PostWRAPI) }},
 	{"builder", "one chain of every operation", func(e *Env) {
 		a, b := e.built(wiring{access: bindable})
 		b.receives(4, 20000, 100)
@@ -49,8 +49,8 @@ var builderCases = []Case{
 		}
 		e.same("the WRITE", b.bytes(4000, 1000), want)
 		e.same("the READ", a.bytes(2000, 1000), want)
-		e.check(a.word(3200) == 41 && b.word(8000) == 42, "the addition found %d, left %d", a.word(3200), b.word(8000))
-		e.check(a.word(3208) == 7 && b.word(8008) == 9, "the swap found %d, left %d", a.word(3208), b.word(8008))
+		e.check(a.word(3200) == 41 && b.word(8000) == 42, "the addition returned %d and left %d; want 41 and 42", a.word(3200), b.word(8000))
+		e.check(a.word(3208) == 7 && b.word(8008) == 9, "the swap returned %d and left %d; want 7 and 9", a.word(3208), b.word(8008))
 		wcs := b.received(4)
 		e.same("the SEND", b.bytes(20000, 100), want[:100])
 		e.check(wcs[1].Imm() == imm && wcs[2].Imm() == imm+1, "immediates %#x, %#x", wcs[1].Imm(), wcs[2].Imm())
@@ -70,7 +70,7 @@ var builderCases = []Case{
 		a.done()
 		e.same("the WRITE", b.bytes(4000, 30), want)
 	}},
-	{"builder", "a window is bound, opens, and is invalidated", func(e *Env) {
+	{"builder", "bind, use and invalidate a window", func(e *Env) {
 		a, b := e.built(wiring{access: bindable})
 		mw := e.mw(b.pd, verbs.MWType2)
 		for range 3 {
@@ -95,16 +95,16 @@ var builderCases = []Case{
 		}
 		wrs[2].SGL = slices.Repeat(a.sge(0, 8), int(a.qp.Cap().MaxSendSGE)+1)
 		e.refusedAt(a.qp.PostSend(wrs), 2, syscall.EINVAL, syscall.ENOMEM)
-		e.check(len(a.sent(2)) == 2 && len(b.received(2)) == 2, "those before it were not sent")
+		e.check(len(a.sent(2)) == 2 && len(b.received(2)) == 2, "the requests before the bad one were not sent")
 		e.quiet(a.send, "requests after the bad one")
 	}},
-	{"builder", "more than the queue holds: the place where it is full", func(e *Env) {
-		a, b := e.built(wiring{}) // a chain is taken or refused whole
+	{"builder", "a chain longer than the queue is refused", func(e *Env) {
+		a, b := e.built(wiring{}) // a chain is accepted or refused as a whole
 		n := int(a.qp.Cap().MaxSendWR)
 		slow := a.remote(verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled, SGL: a.sge(0, 30000)}, b, 0)
 		e.ok(a.qp.PostSend(slices.Repeat([]verbs.SendWR{slow}, n-1)), "PostSend")
 		err := a.qp.PostSend(slices.Repeat([]verbs.SendWR{slow}, 2*n))
-		e.check(err != nil, "%d requests went into a queue of %d", 3*n-1, n)
+		e.check(err != nil, "a chain of %d requests was accepted by a queue of %d", 3*n-1, n)
 		for _, wc := range a.sent(n - 1) {
 			e.success(wc, "a WRITE")
 		}

@@ -1,4 +1,4 @@
-// The table's rows, and what a case reports through.
+// Cases, and the environment in which they run and report.
 
 package verbstest
 
@@ -20,16 +20,16 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Case is one thing that a device must do.
+// Case is one requirement on a device.
 type Case struct {
 	Group, Name string
 	Run         func(*Env)
 }
 
-// ID is how quirks and the summary name the case: "post/full send queue".
+// ID returns the case's name in quirks and in the summary, such as "queue/full send queue".
 func (c Case) ID() string { return c.Group + "/" + c.Name }
 
-// Cases is the whole table.
+// Cases returns the whole table.
 func Cases() []Case {
 	return slices.Concat(
 		deviceCases, queryCases, pdCases, ahCases, mrCases, remapCases, mwCases, cqCases, cqSizeCases, cqExCases(), cqLoopCases, cqEventCases, srqCases(), qpCases, valueCases,
@@ -38,14 +38,12 @@ func Cases() []Case {
 	)
 }
 
-// caseTime is how long a case may take: much more than any needs in the slowest
-// machine.
+// caseTime is the time limit of a case. The slowest machine needs much less.
 const caseTime = 20 * time.Second
 
-// Env is what a case works with: a device, a time limit, and a place to report
-// to. Reports are collected, not given to a testing.T, because a case with a
-// quirk must fail. Fatalf ends the goroutine that calls it: the case, or one of
-// the goroutines that a case has started and waits for.
+// Env is the environment of a case: a device, a time limit, and the faults that were reported.
+// It does not report to a testing.T, because a case with a quirk must fail. Fatalf ends the
+// calling goroutine, which is the case or a goroutine that the case has started and waits for.
 type Env struct {
 	Dev *verbs.Device
 	Ctx context.Context // ends when the case's time is over
@@ -54,11 +52,11 @@ type Env struct {
 	findings    []string
 	unsupported bool // a finding was errors.ErrUnsupported
 	undo        []func() error
-	way         *verbs.AHAttr         // see route
-	first       map[verbs.QPType]*end // see newTraveller
+	way         *verbs.AHAttr         // cache of route
+	first       map[verbs.QPType]*end // cache of newTraveller
 }
 
-// Errorf reports a fault; the case goes on.
+// Errorf reports a fault. The case goes on.
 func (e *Env) Errorf(format string, args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,31 +68,31 @@ func (e *Env) Errorf(format string, args ...any) {
 	}
 }
 
-// Fatalf reports a fault and ends the goroutine.
+// Fatalf reports a fault and ends the calling goroutine.
 func (e *Env) Fatalf(format string, args ...any) {
 	e.Errorf(format, args...)
 	runtime.Goexit()
 }
 
-// Cleanup has f called when the case ends, the last one first. Its error is a
-// fault.
+// Cleanup registers a function to be called when the case ends, in reverse order. An error of f
+// is a fault.
 func (e *Env) Cleanup(f func() error) { e.undo = append(e.undo, f) }
 
-// check reports a fault unless ok.
+// check reports a fault unless ok is true.
 func (e *Env) check(ok bool, format string, args ...any) {
 	if !ok {
 		e.Errorf(format, args...)
 	}
 }
 
-// ok ends the case if err is one; what says what was tried.
+// ok ends the case if err is not nil. what names the call.
 func (e *Env) ok(err error, what string) {
 	if err != nil {
 		e.Fatalf("%s: %v", what, err)
 	}
 }
 
-// fails reports a fault unless err is one of want, or any error if there is none.
+// fails reports a fault unless err is one of want. If want is empty, any error will do.
 func (e *Env) fails(err error, what string, want ...error) {
 	switch {
 	case err == nil:
@@ -105,8 +103,8 @@ func (e *Env) fails(err error, what string, want ...error) {
 	e.helps(err, what)
 }
 
-// helps reports a fault if an error of a refusal says nothing of what to try: its
-// hint, or the bits that a queue pair's move lacks or must not have.
+// helps reports a fault if the error of a refused call does not say what to try. It must
+// contain a hint, or the attribute bits that a move of a queue pair lacks or must not have.
 func (e *Env) helps(err error, what string) {
 	var bits *qpstate.TransitionError
 	refusal := errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, stderrors.ErrUnsupported)
@@ -115,14 +113,14 @@ func (e *Env) helps(err error, what string) {
 	}
 }
 
-// outcome is what a case left.
+// outcome is the result of a case.
 type outcome struct {
 	findings    []string
 	unsupported bool
 	took        time.Duration
 }
 
-// execute runs the case on a device of its own.
+// execute runs the case on its own device.
 func (c Case) execute(ctx context.Context, device string) outcome {
 	begin := time.Now()
 	e := &Env{first: make(map[verbs.QPType]*end)}
@@ -146,10 +144,10 @@ func (c Case) execute(ctx context.Context, device string) outcome {
 	case <-done:
 	case <-time.After(caseTime + 10*time.Second):
 		e.Errorf("hangs:\n%s", stacks())
-		return e.outcome(begin) // the device is not to be had any more
+		return e.outcome(begin) // the hanging case still uses the device
 	}
 	if err := dev.Close(); err != nil {
-		e.Errorf("after the case: %v", err)
+		e.Errorf("closing the device after the case: %v", err)
 	}
 	return e.outcome(begin)
 }
@@ -160,7 +158,7 @@ func (e *Env) outcome(begin time.Time) outcome {
 	return outcome{slices.Clone(e.findings), e.unsupported, time.Since(begin)}
 }
 
-// catch makes a panic a fault.
+// catch reports a panic as a fault.
 func (e *Env) catch() {
 	if p := recover(); p != nil {
 		e.Errorf("panic: %v\n%s", p, debug.Stack())

@@ -19,7 +19,7 @@ var cqCases = []Case{
 	{"cq", "create", func(e *Env) {
 		for _, depth := range []int{1, 2, 100, 1000} {
 			cq := e.cq(depth)
-			e.check(cq.Depth() >= depth, "depth %d was granted for %d", cq.Depth(), depth)
+			e.check(cq.Depth() >= depth, "the depth is %d, asked for %d", cq.Depth(), depth)
 		}
 	}},
 	{"cq", "as deep as the device says", func(e *Env) {
@@ -31,7 +31,7 @@ var cqCases = []Case{
 	badCQ("deeper than the device", func(e *Env) verbs.CQInit { return verbs.CQInit{Depth: e.device().MaxCQE + 1} }),
 	badCQ("vector 9999", func(*Env) verbs.CQInit { return verbs.CQInit{Depth: 1, Vector: 9999} }),
 
-	{"cq", "poll an empty one", func(e *Env) {
+	{"cq", "poll an empty CQ", func(e *Env) {
 		cq := e.cq(4)
 		var wcs [2]verbs.WC
 		for _, into := range [][]verbs.WC{wcs[:], wcs[:0], nil} {
@@ -39,17 +39,17 @@ var cqCases = []Case{
 			e.check(n == 0 && err == nil, "got %d, %v", n, err)
 		}
 	}},
-	{"cq", "spin on an empty one", func(e *Env) {
+	{"cq", "spin on an empty CQ", func(e *Env) {
 		cq := e.cq(4)
 		var wcs [2]verbs.WC
 		for _, long := range []time.Duration{time.Nanosecond, 0, -1} {
 			n, err := cq.WaitFor(e.Ctx, wcs[:], verbs.WaitOptions{Spin: long, NoSleep: true})
-			e.check(n == 0 && err == nil, "spin for %v: got %d, %v", long, n, err)
+			e.check(n == 0 && err == nil, "a spin of %v: got %d, %v", long, n, err)
 		}
 		_, err := cq.WaitFor(e.Ctx, nil, verbs.WaitOptions{NoSleep: true})
-		e.fails(err, "without room", syscall.EINVAL)
+		e.fails(err, "a spin without room", syscall.EINVAL)
 	}},
-	{"cq", "spin until a completion comes", func(e *Env) {
+	{"cq", "spin until a completion arrives", func(e *Env) {
 		a, b := e.rc()
 		b.receives(1, 0, 64)
 		time.AfterFunc(30*time.Millisecond, func() {
@@ -172,13 +172,13 @@ var cqCases = []Case{
 		for i := range wcs {
 			e.check(wcs[i].ID == uint64(i), "completion %d is of request %d", i, wcs[i].ID)
 		}
-		e.quiet(x.recv, "a CQ that was emptied")
+		e.quiet(x.recv, "an emptied CQ")
 	}},
 	{"cq", "polled one by one", func(e *Env) {
 		x, n := e.flusher(10)
 		e.ok(x.machine.ToError(), "ToError")
 		for i := range n {
-			e.check(x.received(1)[0].ID == uint64(i), "not the %d.", i)
+			e.check(x.received(1)[0].ID == uint64(i), "the completion is not of receive %d", i)
 		}
 	}},
 	{"cq", "sends and receives complete apart", func(e *Env) {
@@ -197,7 +197,7 @@ var cqCases = []Case{
 			qp := e.qp(pd, verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq, Cap: defaultCap()})
 			e.flushable(qp, 3)
 			qps = append(qps, qp)
-			e.check(i == 0 || qps[0].QPN() != qp.QPN(), "one number for both")
+			e.check(i == 0 || qps[0].QPN() != qp.QPN(), "both queue pairs have the same number")
 		}
 		for _, qp := range qps {
 			e.ok(qp.Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState), "Modify")
@@ -220,8 +220,8 @@ func badCQ(name string, init func(*Env) verbs.CQInit) Case {
 	}}
 }
 
-// flusher is an end in INIT with n receives of IDs from 0 on: to ERR with it, and
-// there are n completions.
+// flusher returns an end in INIT with n receives, whose IDs start at 0. Moving it to ERR makes
+// n completions.
 func (e *Env) flusher(n int) (*end, int) {
 	x := e.end(wiring{})
 	e.ok(x.machine.ToInit(x.attr), "ToInit")
@@ -229,7 +229,7 @@ func (e *Env) flusher(n int) (*end, int) {
 	return x, n
 }
 
-// flushable takes a queue pair to INIT and posts n receives without memory.
+// flushable moves a queue pair to INIT and posts n receives without memory.
 func (e *Env) flushable(qp *verbs.QP, n int) {
 	attr := e.attr()
 	e.ok(qpstate.NewMachine(qp.Type(), qp, nil).ToInit(attr), "ToInit")

@@ -1,7 +1,7 @@
 // Completion events: channels of many CQs, arming, solicited events, overrun.
 //
-// What an arming brings is seen one level below verbs.CQ.Wait, which polls before it
-// arms: at the provider's objects.
+// verbs.CQ.Wait polls before it arms. To see what arming does, most cases here use the
+// provider's objects directly.
 
 package verbstest
 
@@ -41,57 +41,57 @@ var cqEventCases = []Case{
 		for i := len(qps) - 1; i >= 0; i-- {
 			e.ok(qps[i].Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState), "Modify")
 			if got := <-woken; got != qps[i].QPN() {
-				e.Errorf("QP %#x was flushed, the waiter of %#x was woken", qps[i].QPN(), got)
+				e.Errorf("QP %#x was flushed, but the waiter of %#x was woken", qps[i].QPN(), got)
 			}
 		}
 	}},
-	{"events of a cq", "armed for any, any completion tells", func(e *Env) {
+	{"events of a cq", "armed for any: any completion makes an event", func(e *Env) {
 		x := e.bare()
 		x.arm(false)
 		x.send(0)
-		x.told(1)
+		x.wantEvents(1)
 	}},
-	{"events of a cq", "one event for each arming", func(e *Env) {
+	{"events of a cq", "one event per arming", func(e *Env) {
 		x := e.bare()
 		x.arm(false)
 		x.send(0)
-		x.told(1)
+		x.wantEvents(1)
 		x.send(0)
-		x.told(0)
+		x.wantEvents(0)
 		x.arm(false)
 		x.send(0)
-		x.told(1)
+		x.wantEvents(1)
 	}},
-	{"events of a cq", "not armed, nothing tells", func(e *Env) {
+	{"events of a cq", "not armed: no event", func(e *Env) {
 		x := e.bare()
 		x.send(verbs.SendSolicited)
-		x.told(0)
+		x.wantEvents(0)
 	}},
-	{"events of a cq", "armed for solicited, a plain send does not tell", func(e *Env) {
+	{"events of a cq", "armed for solicited: a plain send makes no event", func(e *Env) {
 		x := e.bare()
 		x.arm(true)
 		x.send(0)
-		x.told(0)
+		x.wantEvents(0)
 	}},
-	{"events of a cq", "armed for solicited, a solicited send tells", func(e *Env) {
+	{"events of a cq", "armed for solicited: a solicited send makes an event", func(e *Env) {
 		x := e.bare()
 		x.arm(true)
 		x.send(0)
 		x.send(verbs.SendSolicited)
-		x.told(1)
+		x.wantEvents(1)
 	}},
-	{"events of a cq", "armed for solicited, an error tells", func(e *Env) {
+	{"events of a cq", "armed for solicited: an error makes an event", func(e *Env) {
 		x := e.bare()
 		x.arm(true)
 		e.ok(x.to.Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState), "Modify")
-		x.told(1)
+		x.wantEvents(1)
 	}},
-	{"events of a cq", "armed for solicited after any, any still tells", func(e *Env) {
+	{"events of a cq", "armed for any, then for solicited: any completion makes an event", func(e *Env) {
 		x := e.bare()
 		x.arm(false)
 		x.arm(true)
 		x.send(0)
-		x.told(1)
+		x.wantEvents(1)
 	}},
 	{"events of a cq", "overrun is IBV_EVENT_CQ_ERR", func(e *Env) {
 		events := e.subscribe()
@@ -103,12 +103,12 @@ var cqEventCases = []Case{
 		e.flushable(qp, cq.Depth()+4)
 		e.ok(qp.Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState), "Modify")
 		event := events.want(verbs.EventCQErr)
-		e.check(cq.Is(event) && !other.Is(event), "%v is not about the CQ", event)
+		e.check(cq.Is(event) && !other.Is(event), "%v does not name the CQ", event)
 	}},
 }
 
-// bare is a connected RC pair of the provider's own objects, in one domain; to's
-// receives complete on a CQ whose events are counted.
+// bare is a connected RC pair of provider objects in one domain. The receives of the queue pair
+// to complete on a CQ whose events are counted.
 type bare struct {
 	e        *Env
 	cq       verbs.ProviderCQ
@@ -159,8 +159,8 @@ func (e *Env) bare() *bare {
 	return x
 }
 
-// listen has a goroutine wait on another CQ of the channel: a device may read that only
-// while somebody waits.
+// listen starts a goroutine that waits on another CQ of the channel. A device may read the
+// channel only while a goroutine waits.
 func (x *bare) listen(p verbs.ProviderDevice, ch verbs.ProviderCompChannel) {
 	other, err := p.CreateCQ(verbs.ProviderCQInit{Depth: 1, Channel: ch, Wake: func() {}})
 	made(x.e, other, err)
@@ -185,7 +185,7 @@ func (x *bare) listen(p verbs.ProviderDevice, ch verbs.ProviderCompChannel) {
 
 func (x *bare) arm(solicitedOnly bool) { x.e.ok(x.cq.Arm(solicitedOnly), "Arm") }
 
-// send sends, and waits by polling until the message is received.
+// send posts a SEND and polls until the message is received.
 func (x *bare) send(flags verbs.SendFlags) {
 	x.post(flags)
 	x.polled(1)
@@ -196,7 +196,7 @@ func (x *bare) post(flags verbs.SendFlags) {
 	x.e.ok(err, "PostSend")
 }
 
-// polled waits by polling until n messages were received.
+// polled polls until n messages are received.
 func (x *bare) polled(n int) {
 	var wcs [1]verbs.WC
 	for n > 0 {
@@ -211,8 +211,8 @@ func (x *bare) polled(n int) {
 	}
 }
 
-// told reports a fault unless there were just n events since it was last called.
-func (x *bare) told(n int) {
+// wantEvents reports a fault unless exactly n events arrived since its last call.
+func (x *bare) wantEvents(n int) {
 	got := 0
 	if n > 0 {
 		select {

@@ -20,16 +20,16 @@ func cqExCases() []Case {
 			e.check(cq.Depth() >= 16, "depth %d", cq.Depth())
 			e.ok(cq.Resize(100), "Resize")
 			n, err := cq.PollEx(make([]verbs.WCEx, 4))
-			e.check(n == 0 && err == nil, "an empty one: %d, %v", n, err)
+			e.check(n == 0 && err == nil, "an empty CQ: %d, %v", n, err)
 			n, err = cq.PollEx(nil)
-			e.check(n == 0 && err == nil, "into nothing: %d, %v", n, err)
+			e.check(n == 0 && err == nil, "without room: %d, %v", n, err)
 			e.ok(cq.Close(), "Close")
 			_, err = cq.PollEx(make([]verbs.WCEx, 1))
 			e.fails(err, "PollEx", net.ErrClosed)
 			_, err = cq.WaitFor(e.Ctx, nil, verbs.WaitOptions{Ex: make([]verbs.WCEx, 1)})
 			e.fails(err, "WaitFor", net.ErrClosed)
 		}},
-		{"cq ex", "a plain one has no extended completions", func(e *Env) {
+		{"cq ex", "a plain CQ has no extended completions", func(e *Env) {
 			_, err := e.cq(4).PollEx(make([]verbs.WCEx, 1))
 			e.fails(err, "PollEx", syscall.EINVAL)
 		}},
@@ -46,12 +46,12 @@ func cqExCases() []Case {
 				}
 			}
 		}},
-		{"cq ex", "a batch, in order, and the rest", func(e *Env) {
+		{"cq ex", "batches, in order", func(e *Env) {
 			cq := e.cqEx(64, verbs.WCExStandard)
 			qp := e.qp(e.pd(), verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq, Cap: defaultCap()})
 			e.flushable(qp, 30)
 			e.ok(qp.Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState), "Modify")
-			time.Sleep(quietTime) // for all to be there
+			time.Sleep(quietTime) // until all have completed
 			next := uint64(0)
 			for _, batch := range []int{1, 7, 16, 100} {
 				wcs := make([]verbs.WCEx, batch)
@@ -63,9 +63,9 @@ func cqExCases() []Case {
 				}
 			}
 			n, err := cq.PollEx(make([]verbs.WCEx, 1))
-			e.check(n == 0 && err == nil, "a CQ that was emptied: %d, %v", n, err)
+			e.check(n == 0 && err == nil, "an emptied CQ: %d, %v", n, err)
 		}},
-		{"cq ex", "polled the plain way", func(e *Env) {
+		{"cq ex", "polled by Poll", func(e *Env) {
 			x := e.endEx(verbs.RC, verbs.WCExStandard)
 			a, b := e.joined(x)
 			works(a, b)
@@ -88,14 +88,14 @@ func cqExCases() []Case {
 					e.Errorf("%v", err)
 				}
 			})
-			e.check(b.oneEx(b.recv).ByteLen == 5, "not 5 bytes")
+			e.check(b.oneEx(b.recv).ByteLen == 5, "byte_len is not 5")
 			ctx, cancel := context.WithTimeout(e.Ctx, 20*time.Millisecond)
 			defer cancel()
 			_, err := b.recv.WaitFor(ctx, nil, verbs.WaitOptions{Ex: make([]verbs.WCEx, 1)})
 			e.fails(err, "WaitFor", context.DeadlineExceeded)
 		}},
 		{"cq ex", "timestamps do not run backwards", func(e *Env) { stamped(e, verbs.WCExTimestamp) }},
-		{"cq ex", "wall clock times are now", func(e *Env) { stamped(e, verbs.WCExWallclock) }},
+		{"cq ex", "wall clock times are current", func(e *Env) { stamped(e, verbs.WCExWallclock) }},
 		{"cq ex", "single-threaded", func(e *Env) {
 			cq, err := e.Dev.CreateCQ(verbs.CQInit{Depth: 64, Channel: e.channel(), Ex: verbs.WCExStandard, Flags: verbs.CQSingleThreaded})
 			made(e, cq, err)
@@ -105,7 +105,7 @@ func cqExCases() []Case {
 			b.receives(1, 0, 64)
 			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 			a.done()
-			e.check(b.oneEx(b.recv).ByteLen == 8, "not 8 bytes")
+			e.check(b.oneEx(b.recv).ByteLen == 8, "byte_len is not 8")
 		}},
 	}
 	for _, typ := range []verbs.QPType{verbs.RC, verbs.UC, verbs.UD} {
@@ -114,7 +114,7 @@ func cqExCases() []Case {
 	return cases
 }
 
-// trafficEx compares what each field of extended completions says.
+// trafficEx checks the fields of extended completions.
 func trafficEx(e *Env, typ verbs.QPType) {
 	x := e.endEx(typ, verbs.WCExStandard)
 	a, b := e.joined(x)
@@ -122,7 +122,7 @@ func trafficEx(e *Env, typ verbs.QPType) {
 	if typ == verbs.UD {
 		head = grhBytes
 	}
-	for i := range 100 { // more than the CQs hold
+	for i := range 100 { // more than the CQ holds
 		b.receive(uint64(i), b.sge(0, 200)...)
 		a.signaled(a.toIf(verbs.SendWR{Opcode: verbs.OpSendWithImm, Imm: 0x01020304 + uint32(i), SGL: a.sge(0, 100)}, b))
 		a.done()
@@ -138,7 +138,7 @@ func trafficEx(e *Env, typ verbs.QPType) {
 	}
 }
 
-// stamped has a few completions with their times.
+// stamped checks the times of a few completions.
 func stamped(e *Env, what verbs.WCExFlags) {
 	x := e.endEx(verbs.RC, verbs.WCExStandard|what)
 	a, b := e.joined(x)
@@ -150,10 +150,10 @@ func stamped(e *Env, what verbs.WCExFlags) {
 		a.done()
 		wc := b.oneEx(b.recv)
 		if what == verbs.WCExTimestamp {
-			e.check(i == 0 || wc.Timestamp > last.Timestamp, "%d came after %d", wc.Timestamp, last.Timestamp)
+			e.check(i == 0 || wc.Timestamp > last.Timestamp, "timestamp %d follows %d", wc.Timestamp, last.Timestamp)
 		} else {
-			const slack = time.Second // the clocks are adjusted apart
-			e.check(wc.Wallclock().After(begin.Add(-slack)) && wc.Wallclock().Before(time.Now().Add(slack)), "%v, and it is %v", wc.Wallclock(), begin)
+			const slack = time.Second // the two clocks are adjusted separately
+			e.check(wc.Wallclock().After(begin.Add(-slack)) && wc.Wallclock().Before(time.Now().Add(slack)), "the wall clock time is %v, at about %v", wc.Wallclock(), begin)
 		}
 		last = wc
 		time.Sleep(time.Millisecond)
@@ -165,7 +165,7 @@ func (e *Env) cqEx(depth int, ex verbs.WCExFlags) *verbs.CQ {
 	return made(e, cq, err)
 }
 
-// endEx is an end with extended CQs, its queue pair in RESET.
+// endEx returns an end with extended CQs and a queue pair in RESET.
 func (e *Env) endEx(typ verbs.QPType, ex verbs.WCExFlags) *end {
 	x := e.end(wiring{typ: typ})
 	x.send, x.recv = e.cqEx(64, ex), e.cqEx(64, ex)

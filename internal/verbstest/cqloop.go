@@ -1,4 +1,4 @@
-// Loops over a CQ's completions, and waits for solicited ones.
+// Loops over a CQ's completions, and waits for solicited completions.
 
 package verbstest
 
@@ -45,10 +45,10 @@ var cqLoopCases = []Case{
 			}
 		}
 	}},
-	{"cq", "what a loop leaves is there for the next", func(e *Env) {
+	{"cq", "a loop gets what the loop before it left", func(e *Env) {
 		x, n := e.flusher(20)
 		e.ok(x.machine.ToError(), "ToError")
-		e.quiet(x.send, "the send queue") // all are flushed by then
+		e.quiet(x.send, "the send queue") // then all are flushed
 		next := uint64(0)
 		take := func(wc verbs.WC) {
 			e.check(wc.ID == next, "completion %d is of request %d", next, wc.ID)
@@ -71,12 +71,12 @@ var cqLoopCases = []Case{
 				break
 			}
 		}
-		e.quiet(x.recv, "a CQ that was emptied")
+		e.quiet(x.recv, "an emptied CQ")
 	}},
-	{"cq", "what a loop leaves wakes who waits", func(e *Env) {
+	{"cq", "what a loop left wakes a waiter", func(e *Env) {
 		const n = 5
 		a, b := e.rc()
-		for range 20 { // the software device's waiters then receive themselves
+		for range 20 { // then the software device's waiters receive packets themselves
 			works(a, b)
 		}
 		b.receives(n, 0, 64)
@@ -84,7 +84,7 @@ var cqLoopCases = []Case{
 			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 			a.done()
 		}
-		e.quiet(b.send, "the receiver's send CQ") // the receives have completed by then
+		e.quiet(b.send, "the receiver's send CQ") // then the receives have completed
 		ctx, cancel := context.WithTimeout(e.Ctx, patience)
 		defer cancel()
 		var waiter sync.WaitGroup
@@ -93,14 +93,14 @@ var cqLoopCases = []Case{
 			e.ok(err, "the loop")
 			waiter.Go(func() {
 				k, err := b.recv.Wait(ctx, make([]verbs.WC, 2*n))
-				e.check(k == n-1 && err == nil, "%d of %d: %v", k, n-1, err)
+				e.check(k == n-1 && err == nil, "got %d of %d completions: %v", k, n-1, err)
 			})
-			time.Sleep(20 * time.Millisecond) // for it to sleep
+			time.Sleep(20 * time.Millisecond) // until the waiter sleeps
 			left = time.Now()
 			break
 		}
 		waiter.Wait()
-		e.check(time.Since(left) < patience/2, "the waiter slept on for %v", time.Since(left))
+		e.check(time.Since(left) < patience/2, "the waiter was woken only after %v", time.Since(left))
 	}},
 	{"cq", "a loop ends with its context", func(e *Env) {
 		ctx, cancel := context.WithCancelCause(e.Ctx)
@@ -111,7 +111,7 @@ var cqLoopCases = []Case{
 			e.fails(err, "the loop", why)
 			turns++
 		}
-		e.check(turns == 1, "%d turns", turns)
+		e.check(turns == 1, "%d iterations, want 1", turns)
 	}},
 	{"cq", "a loop ends with Close", func(e *Env) {
 		cq := e.cq(4)
@@ -125,7 +125,7 @@ var cqLoopCases = []Case{
 			e.fails(err, "the loop", net.ErrClosed)
 			turns++
 		}
-		e.check(turns == 1, "%d turns", turns)
+		e.check(turns == 1, "%d iterations, want 1", turns)
 	}},
 	{"cq", "four loops share a CQ", func(e *Env) {
 		x, n := e.flusher(32)
@@ -142,7 +142,7 @@ var cqLoopCases = []Case{
 						return
 					}
 					mu.Lock()
-					e.check(!seen[wc.ID], "completion %d came twice", wc.ID)
+					e.check(!seen[wc.ID], "completion %d was returned twice", wc.ID)
 					if seen[wc.ID] = true; len(seen) == n {
 						cancel()
 					}
@@ -157,7 +157,7 @@ var cqLoopCases = []Case{
 
 	{"cq", "either of two contexts ends a wait", func(e *Env) {
 		a, b := e.rc()
-		for range 20 { // the software device's waiters then receive themselves
+		for range 20 { // then the software device's waiters receive packets themselves
 			works(a, b)
 		}
 		for _, second := range []bool{false, true} {
@@ -171,13 +171,13 @@ var cqLoopCases = []Case{
 			time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
 			_, err := b.recv.WaitFor(one, make([]verbs.WC, 1), verbs.WaitOptions{Owner: other})
 			e.fails(err, "WaitFor", why)
-			e.check(errors.Is(err, context.Canceled) == !second, "the end of context %t is %v", second, err)
-			e.check(time.Since(begin) < patience, "it took %v", time.Since(begin))
+			e.check(errors.Is(err, context.Canceled) == !second, "canceling the second context (%t): %v", second, err)
+			e.check(time.Since(begin) < patience, "the wait ended only after %v", time.Since(begin))
 			cancel(nil)
 		}
 	}},
 
-	{"cq", "a wait for solicited ones sleeps through the others", func(e *Env) {
+	{"cq", "a wait for solicited completions ignores the others", func(e *Env) {
 		a, b := e.rc()
 		b.receives(4, 0, 64)
 		woken := make(chan int, 1)
@@ -187,13 +187,13 @@ var cqLoopCases = []Case{
 			e.check(err == nil, "WaitFor: %v", err)
 			woken <- n
 		}()
-		time.Sleep(200 * time.Millisecond) // for it to sleep
+		time.Sleep(200 * time.Millisecond) // until the waiter sleeps
 		for range 3 {
 			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 			a.done()
 		}
 		time.Sleep(quietTime)
-		e.check(len(woken) == 0, "woken by what was not solicited")
+		e.check(len(woken) == 0, "woken by an unsolicited completion")
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSolicited, SGL: a.sge(0, 8)})
 		a.done()
 		select {
@@ -204,12 +204,12 @@ var cqLoopCases = []Case{
 			e.ok(b.machine.ToError(), "ToError")
 		}
 	}},
-	{"cq", "a wait for solicited ones takes what is there", func(e *Env) {
+	{"cq", "a wait for solicited completions takes those already there", func(e *Env) {
 		a, b := e.rc()
 		b.receives(1, 0, 64)
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 		a.done()
-		e.quiet(b.send, "the receiver's send CQ") // the receive has completed by then
+		e.quiet(b.send, "the receiver's send CQ") // then the receive has completed
 		n, err := b.recv.WaitFor(e.Ctx, make([]verbs.WC, 4), verbs.WaitOptions{Solicited: true})
 		e.check(n == 1 && err == nil, "%d, %v", n, err)
 		ctx, cancel := context.WithTimeout(e.Ctx, 20*time.Millisecond)

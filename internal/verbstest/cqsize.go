@@ -15,12 +15,12 @@ var cqSizeCases = []Case{
 	{"cq", "resize: up, with completions in it", func(e *Env) {
 		x, n := e.flusher(20)
 		e.ok(x.machine.ToError(), "ToError")
-		first := x.received(5) // so that the ring has turned
+		first := x.received(5) // so that the ring has wrapped around
 		x.resize(1000)
 		for i, wc := range append(first, x.received(n-5)...) {
 			e.check(wc.ID == uint64(i), "completion %d is of request %d", i, wc.ID)
 		}
-		e.quiet(x.recv, "a CQ that was emptied")
+		e.quiet(x.recv, "an emptied CQ")
 	}},
 	{"cq", "resize: down, with completions in it", func(e *Env) {
 		x, n := e.flusher(10)
@@ -41,7 +41,7 @@ var cqSizeCases = []Case{
 	{"cq", "resize: below the completions in it is refused", func(e *Env) {
 		x, n := e.flusher(20)
 		e.ok(x.machine.ToError(), "ToError")
-		e.quiet(x.send, "the send queue") // all are flushed by then
+		e.quiet(x.send, "the send queue") // then all are flushed
 		e.fails(x.recv.Resize(n/2), "Resize", syscall.EINVAL)
 		for i, wc := range x.received(n) {
 			e.check(wc.ID == uint64(i), "completion %d is of request %d", i, wc.ID)
@@ -66,7 +66,7 @@ var cqSizeCases = []Case{
 		}
 		e.check(len(events.fatal()) == 0, "events: %v", events.seen)
 	}},
-	{"cq", "resize while messages come and others poll", func(e *Env) {
+	{"cq", "resize while messages arrive and others poll", func(e *Env) {
 		const messages, pollers = 400, 3
 		a, b := e.pair(wiring{cap: verbs.QPCap{MaxSendWR: 64, MaxRecvWR: 512, MaxSendSGE: 1, MaxRecvSGE: 1}, cqDepth: 600})
 		for i := range messages {
@@ -109,7 +109,7 @@ var cqSizeCases = []Case{
 		early := len(x.events) > 0 && time.Since(begin) < period
 		x.post(0)
 		x.polled(1)
-		x.told(1)
+		x.wantEvents(1)
 		e.check(!early, "an event before the eighth completion")
 	}},
 	{"cq", "moderation: the period ends the wait for more", func(e *Env) {
@@ -118,17 +118,17 @@ var cqSizeCases = []Case{
 		x.arm(false)
 		begin := time.Now()
 		x.send(0)
-		x.told(1)
+		x.wantEvents(1)
 		e.check(time.Since(begin) >= 50*time.Millisecond, "the event came after %v", time.Since(begin))
 	}},
-	{"cq", "moderation: none again", func(e *Env) {
+	{"cq", "moderation: turned off", func(e *Env) {
 		x := e.bare()
 		e.ok(x.cq.Moderate(100, 50*time.Millisecond), "Moderate")
 		e.ok(x.cq.Moderate(0, 0), "Moderate")
 		for range 3 {
 			x.arm(false)
 			x.send(0)
-			x.told(1)
+			x.wantEvents(1)
 		}
 	}},
 	{"cq", "moderation: waiters are woken", func(e *Env) {
@@ -165,12 +165,12 @@ var cqSizeCases = []Case{
 			e.collect(cq, 1, "the flushed receive")
 		}
 	}},
-	badCQ("the first vector that is not", func(e *Env) verbs.CQInit { return verbs.CQInit{Depth: 1, Vector: e.Dev.CompVectors()} }),
+	badCQ("the first vector beyond the device's", func(e *Env) verbs.CQInit { return verbs.CQInit{Depth: 1, Vector: e.Dev.CompVectors()} }),
 	badCQ("vector -1", func(*Env) verbs.CQInit { return verbs.CQInit{Depth: 1, Vector: -1} }),
 }
 
-// resize gives the end's receive CQ another depth.
+// resize changes the depth of the end's receive CQ.
 func (x *end) resize(depth int) {
 	x.e.ok(x.recv.Resize(depth), "Resize")
-	x.e.check(x.recv.Depth() >= depth, "depth %d was granted for %d", x.recv.Depth(), depth)
+	x.e.check(x.recv.Depth() >= depth, "the depth is %d, asked for %d", x.recv.Depth(), depth)
 }

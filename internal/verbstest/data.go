@@ -1,4 +1,4 @@
-// Data: each operation with each length around the packet's size, both ways.
+// Data: each operation, with lengths around the packet size, in both directions.
 
 package verbstest
 
@@ -8,7 +8,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// length is a message length, by the path MTU.
+// length is a message length, which may depend on the path MTU.
 type length struct {
 	name string
 	of   func(mtu int) int
@@ -25,8 +25,8 @@ var lengths = []length{
 	bytesLong(64 << 10), bytesLong(1 << 20),
 }
 
-// dataCases are every operation of RC and UC with every length. UC does without
-// the longest, as a message is lost with any of its packets.
+// dataCases returns cases for every operation of RC and UC with every length. UC omits the
+// longest, because a message is lost if any of its packets is lost.
 func dataCases() []Case {
 	var cases []Case
 	for _, typ := range []verbs.QPType{verbs.RC, verbs.UC} {
@@ -48,11 +48,11 @@ func opName(op verbs.Opcode) string { return op.String()[len("IBV_WR_"):] }
 
 const imm = 0xc0ffee42
 
-// carry moves one message each way and looks at all there is to see.
+// carry moves one message in each direction and checks everything visible.
 func carry(e *Env, typ verbs.QPType, op verbs.Opcode, l length) {
 	n := l.of(e.port().ActiveMTU.Bytes())
 	const guard = 64
-	at := guard + 1 // where it comes from and where it goes to: odd, and between guards
+	at := guard + 1 // offset of the data at both ends: odd, and between guards
 	a, b := e.pair(wiring{typ: typ, size: n + 2*guard + 2})
 	for _, way := range []struct{ from, to *end }{{a, b}, {b, a}} {
 		from, to := way.from, way.to
@@ -76,7 +76,7 @@ func carry(e *Env, typ verbs.QPType, op verbs.Opcode, l length) {
 		e.sendCompletion(from, op, n)
 		if receives {
 			e.recvCompletion(to, op, n)
-		} else if typ == verbs.UC { // a message after the WRITE tells that it is there
+		} else if typ == verbs.UC { // a later message shows that the WRITE has arrived
 			to.receive(44)
 			from.signaled(verbs.SendWR{Opcode: verbs.OpSend})
 			from.done()
@@ -87,7 +87,7 @@ func carry(e *Env, typ verbs.QPType, op verbs.Opcode, l length) {
 		e.same("what is after it", target.bytes(at+n, guard), make([]byte, guard))
 		nothing := make([]verbs.WC, 1)
 		k, err := to.recv.Poll(nothing)
-		e.check(k == 0 && err == nil, "one more receive: %+v, %v", nothing, err)
+		e.check(k == 0 && err == nil, "an additional completion: %+v, %v", nothing, err)
 	}
 }
 
@@ -99,7 +99,7 @@ func (e *Env) sendCompletion(x *end, op verbs.Opcode, n int) {
 	wc := x.done()
 	e.check(wc.ID == 42 && wc.Opcode == want && wc.QPN == x.qp.QPN(), "the send is %+v, want %v", wc, want)
 	if op == verbs.OpRDMARead {
-		e.check(int(wc.ByteLen) == n, "the READ is of %d bytes", wc.ByteLen)
+		e.check(int(wc.ByteLen) == n, "byte_len of the READ is %d", wc.ByteLen)
 	}
 }
 
@@ -114,5 +114,5 @@ func (e *Env) recvCompletion(x *end, op verbs.Opcode, n int) {
 	}
 	e.check(wc.ID == 43 && wc.Opcode == want && wc.QPN == x.qp.QPN(), "the receive is %+v, want %v", wc, want)
 	e.check(wc.Flags&verbs.WCWithImm == flags && wc.Imm() == data, "immediate data %#x, flags %v", wc.Imm(), wc.Flags)
-	e.check(int(wc.ByteLen) == n, "the receive is of %d bytes, want %d", wc.ByteLen, n)
+	e.check(int(wc.ByteLen) == n, "byte_len of the receive is %d, want %d", wc.ByteLen, n)
 }

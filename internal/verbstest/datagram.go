@@ -1,4 +1,4 @@
-// Datagrams (UD), and what is unreliable about UC.
+// Datagrams (UD), and the unreliable side of UC.
 
 package verbstest
 
@@ -35,13 +35,13 @@ func datagramCases() []Case {
 				want := a.fill(0, 50+i)
 				a.signaled(a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 50+i)}, to))
 				a.done()
-				e.check(int(to.got().ByteLen) == grhBytes+50+i, "receiver %d", i)
+				e.check(int(to.got().ByteLen) == grhBytes+50+i, "wrong byte_len at receiver %d", i)
 				e.same("the message", to.bytes(grhBytes, 50+i), want)
 			}
 		}},
-		{"datagram", "the GRH is the sender's header", func(e *Env) {
+		{"datagram", "the GRH has the sender's IP header", func(e *Env) {
 			if !e.route().IsGlobal {
-				return // no GRH on this link
+				return // this link has no GRH
 			}
 			a, b := e.ud()
 			b.receives(1, 0, 200)
@@ -50,14 +50,14 @@ func datagramCases() []Case {
 			wc, grh, gid := b.got(), b.bytes(0, grhBytes), e.route().GRH.DGID
 			e.check(wc.Flags&verbs.WCGRH != 0, "flags %v", wc.Flags)
 			if ip := gid.Addr(); ip.Is4() { // the last 20 bytes are an IPv4 header
-				e.check(grh[20] == 0x45 && grh[29] == 17, "no IPv4 header of UDP: % x", grh[20:])
+				e.check(grh[20] == 0x45 && grh[29] == 17, "not an IPv4 header of UDP: % x", grh[20:])
 				e.same("the addresses", grh[32:], append(ip.AsSlice(), ip.AsSlice()...))
 			} else {
-				e.check(grh[0]>>4 == 6, "no IPv6 header: % x", grh)
+				e.check(grh[0]>>4 == 6, "not an IPv6 header: % x", grh)
 				e.same("the addresses", grh[8:], append(gid[:], gid[:]...))
 			}
 		}},
-		{"datagram", "an answer, by the completion", func(e *Env) {
+		{"datagram", "an answer to the sender in the completion", func(e *Env) {
 			a, b := e.ud()
 			b.receives(1, 0, 200)
 			a.signaled(a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 1)}, b))
@@ -73,17 +73,17 @@ func datagramCases() []Case {
 			e.same("the answer", a.bytes(2000+grhBytes, 100), want)
 			if back, err := e.Dev.AHAttrFromWC(onePort, &wc, b.bytes(0, grhBytes)); err == nil && back.IsGlobal {
 				slot, err := e.Dev.QueryGID(onePort, int(back.GRH.SGIDIndex))
-				e.check(err == nil && slot.Type != verbs.GIDTypeRoCEv1, "the answer goes from slot %v, %v", slot, err)
-				left := b.bytes(0, grhBytes)[7] // of the hops, if the header is IPv6
+				e.check(err == nil && slot.Type != verbs.GIDTypeRoCEv1, "the GID slot of the answer is %v, %v", slot, err)
+				left := b.bytes(0, grhBytes)[7] // remaining hops, if the header is IPv6
 				if slot.GID.Addr().Is4() {
 					left = b.bytes(0, grhBytes)[28]
 				}
 				e.check(back.GRH.HopLimit == left && left > 0, "the answer has %d hops, the datagram had %d left", back.GRH.HopLimit, left)
 			}
 			_, err = e.Dev.AHAttrFromWC(onePort, &wc, nil)
-			e.check(!e.route().IsGlobal || errors.Is(err, syscall.EINVAL), "without a header: %v", err)
+			e.check(!e.route().IsGlobal || errors.Is(err, syscall.EINVAL), "AHAttrFromWC without a GRH: %v", err)
 			_, err = e.Dev.AHAttrFromWC(9, &wc, b.bytes(0, grhBytes))
-			e.check(!e.route().IsGlobal || err != nil, "port 9 has the GID")
+			e.check(!e.route().IsGlobal || err != nil, "AHAttrFromWC accepts port 9")
 		}},
 		{"datagram", "a wrong QKEY is dropped", func(e *Env) {
 			a, b := e.ud()
@@ -97,7 +97,7 @@ func datagramCases() []Case {
 			wr.RemoteQKey--
 			a.signaled(wr)
 			a.done()
-			e.check(b.got().ID == 0, "the drop took a receive")
+			e.check(b.got().ID == 0, "the dropped datagram took a receive")
 		}},
 		{"datagram", "QKEY with the high bit: the sender's own", func(e *Env) {
 			a, b := e.ud()
@@ -108,7 +108,7 @@ func datagramCases() []Case {
 			a.done()
 			b.gotWithin(eventTime)
 		}},
-		{"datagram", "to a number that nobody has", func(e *Env) {
+		{"datagram", "to a QPN that does not exist", func(e *Env) {
 			a, b := e.ud()
 			wr := a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 10)}, b)
 			wr.RemoteQPN = 0xabcdef
@@ -125,7 +125,7 @@ func datagramCases() []Case {
 			e.quiet(d.recv, "a datagram to RC")
 			works(a, b)
 		}},
-		{"datagram", "without a receive it is lost, and no harm done", func(e *Env) {
+		{"datagram", "without a receive it is lost, and the queue pair goes on", func(e *Env) {
 			a, b := e.ud()
 			a.signaled(a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 10)}, b))
 			a.done()
@@ -152,7 +152,7 @@ func datagramCases() []Case {
 			e.same("the 2nd element", b.bytes(1001, 100), want[:100])
 			e.same("the 3rd element", b.bytes(2000, 200), want[100:])
 		}},
-		{"datagram", "to oneself", func(e *Env) {
+		{"datagram", "to the sender itself", func(e *Env) {
 			a, _ := e.ud()
 			works(a, a)
 		}},
@@ -170,12 +170,12 @@ func datagramCases() []Case {
 			a, b := e.ud()
 			b.receives(1, 0, grhBytes+9)
 			a.signaled(a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 10)}, b))
-			a.done() // the sender does not hear of it
+			a.done() // the sender gets no error
 			e.quiet(b.recv, "a datagram too long")
 			b.inState(qpstate.RTS)
 			a.signaled(a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 9)}, b))
 			a.done()
-			e.check(b.got().ByteLen == grhBytes+9, "the next datagram")
+			e.check(b.got().ByteLen == grhBytes+9, "the next datagram has a wrong byte_len")
 			works(a, b)
 		}},
 		{"datagram", "too long for its receive of an SRQ: the receive fails, the queue pair goes on", func(e *Env) {
@@ -183,25 +183,25 @@ func datagramCases() []Case {
 			b.receives(1, 0, grhBytes+9)
 			a.signaled(a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 10)}, b))
 			a.done()
-			e.status("the receive", b.received(1)[0], verbs.WCLocLenErr, verbs.WCRemInvReqErr) // rdma_rxe says REM_INV_REQ_ERR
+			e.status("the receive", b.received(1)[0], verbs.WCLocLenErr, verbs.WCRemInvReqErr) // rdma_rxe reports REM_INV_REQ_ERR
 			b.inState(qpstate.RTS)
 			works(a, b)
 		}},
-		{"unreliable", "a message without a receive is lost, and no harm done", func(e *Env) {
+		{"unreliable", "a message without a receive is lost, and the queue pair goes on", func(e *Env) {
 			a, b := e.pair(wiring{typ: verbs.UC})
 			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 5000)})
 			a.done()
 			e.quiet(b.recv, "nothing")
 			works(a, b)
 		}},
-		{"unreliable", "a peer that is gone is not noticed", func(e *Env) {
+		{"unreliable", "sends to a closed peer succeed", func(e *Env) {
 			a, b := e.pair(wiring{typ: verbs.UC})
 			e.ok(b.machine.ToReset(), "ToReset")
 			for range 5 {
 				a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 5000)})
 				a.done()
 			}
-			e.check(a.state() == qpstate.RTS, "in %v", a.state())
+			e.check(a.state() == qpstate.RTS, "the queue pair is in %v", a.state())
 		}},
 		{"unreliable", "a WRITE with a wrong rkey is dropped", func(e *Env) {
 			a, b := e.pair(wiring{typ: verbs.UC})
@@ -222,7 +222,7 @@ func datagramCases() []Case {
 	return cases
 }
 
-// ud is a pair of UD queue pairs.
+// ud returns a pair of UD queue pairs.
 func (e *Env) ud() (a, b *end) { return e.pair(wiring{typ: verbs.UD}) }
 
 func carryDatagram(e *Env, op verbs.Opcode, l length) {

@@ -1,4 +1,4 @@
-// Devices, ports, GIDs, partition keys: what a device says of itself.
+// Devices, ports, GIDs and partition keys: the attributes that a device reports.
 
 package verbstest
 
@@ -30,14 +30,14 @@ var deviceCases = []Case{
 		}
 		e.check(a.NodeGUID != 0 && a.SysImageGUID != 0, "GUIDs %#x, %#x", a.NodeGUID, a.SysImageGUID)
 		e.check(a.MaxMRSize >= 1<<30, "MaxMRSize is %d", a.MaxMRSize)
-		e.check(a.AtomicCap != verbs.AtomicNone, "there are no atomics")
+		e.check(a.AtomicCap != verbs.AtomicNone, "the device has no atomics")
 	}},
-	{"device", "the same answer twice", func(e *Env) {
+	{"device", "two queries agree", func(e *Env) {
 		first, again := e.device(), e.device()
 		e.check(first == again, "first %+v, then %+v", first, again)
 	}},
 	{"device", "listed by name", func(e *Env) {
-		list, _ := verbs.Devices() // another provider may have none to list
+		list, _ := verbs.Devices() // another provider may have no devices
 		for _, info := range list {
 			if info == e.Dev.Info() {
 				return
@@ -45,10 +45,10 @@ var deviceCases = []Case{
 		}
 		e.check(strings.Contains(e.Dev.Name(), ":"), "%v is not in the list %v", e.Dev.Info(), list)
 	}},
-	{"device", "open a name that is not there", func(e *Env) {
+	{"device", "open a name that does not exist", func(e *Env) {
 		_, err := verbs.Open("no-such-device")
 		e.fails(err, "Open", syscall.ENODEV)
-		e.check(err != nil && strings.Contains(err.Error(), "no-such-device"), "the error does not name it: %v", err)
+		e.check(err != nil && strings.Contains(err.Error(), "no-such-device"), "the error does not name the device: %v", err)
 	}},
 	{"device", "close twice", func(e *Env) {
 		e.ok(e.Dev.Close(), "Close")
@@ -118,15 +118,15 @@ var deviceCases = []Case{
 			at := [2]int{int(g.Port), g.Index}
 			port, err := e.Dev.QueryPort(g.Port)
 			e.check(err == nil && g.Index >= 0 && g.Index < port.GIDTableLen, "%v is in slot %d of %d of port %d: %v", g, g.Index, port.GIDTableLen, g.Port, err)
-			e.check(!g.GID.IsZero() && !seen[at], "%v at %v is empty or there twice", g, at)
+			e.check(!g.GID.IsZero() && !seen[at], "%v at %v is empty or listed twice", g, at)
 			seen[at] = true
 			if port.LinkLayer == verbs.LinkEthernet {
-				e.check(g.Type == verbs.GIDTypeRoCEv2 || g.Type == verbs.GIDTypeRoCEv1, "%v on Ethernet is %v", g, g.Type)
-				e.check(g.Netdev != "" && g.IfIndex > 0, "%v comes from interface %d %q", g, g.IfIndex, g.Netdev)
+				e.check(g.Type == verbs.GIDTypeRoCEv2 || g.Type == verbs.GIDTypeRoCEv1, "%v on Ethernet has type %v", g, g.Type)
+				e.check(g.Netdev != "" && g.IfIndex > 0, "%v is of interface %d %q", g, g.IfIndex, g.Netdev)
 			}
 		}
 	}},
-	{"gid", "one to be chosen", func(e *Env) {
+	{"gid", "a GID is chosen", func(e *Env) {
 		e.check(e.port().LinkLayer != verbs.LinkEthernet || !e.route().GRH.DGID.IsZero(), "route %v", e.route())
 	}},
 	{"gid", "an empty slot is not chosen", func(e *Env) {
@@ -143,7 +143,7 @@ var deviceCases = []Case{
 	}},
 	{"pkey", "index 99999", func(e *Env) {
 		_, err := e.Dev.QueryPKey(onePort, 99999)
-		e.fails(err, "QueryPKey") // libibverbs reads a file of sysfs, and says ENOENT
+		e.fails(err, "QueryPKey") // libibverbs reads a file of sysfs, and returns ENOENT
 	}},
 	{"pkey", "index -1", func(e *Env) {
 		_, err := e.Dev.QueryPKey(onePort, -1)
@@ -155,7 +155,7 @@ var deviceCases = []Case{
 	}},
 }
 
-// busy reports a fault unless a Close was refused since children live, and names
+// busy reports a fault unless a Close was refused because of children, and the error names
 // them.
 func busy(e *Env, err error, children ...string) {
 	e.fails(err, "Close", syscall.EBUSY)
@@ -255,7 +255,7 @@ var ahCases = []Case{
 	badAH("GIDs of two families", func(a *verbs.AHAttr) { a.GRH.DGID = otherFamily(a.GRH.DGID) }),
 }
 
-// otherFamily is an address of the family that g is not of.
+// otherFamily returns an address of the IP family that g is not of.
 func otherFamily(g verbs.GID) verbs.GID {
 	if g.Addr().Is4() {
 		return qpstate.GID{0: 0xfd, 1: 0x99, 15: 1}
@@ -263,8 +263,8 @@ func otherFamily(g verbs.GID) verbs.GID {
 	return qpstate.GID{10: 0xff, 11: 0xff, 12: 10, 13: 99, 15: 1}
 }
 
-// badAH is a handle that must be refused, whatever the errno: it may come from
-// the device or from the system's routing.
+// badAH is a case of an address handle that must be refused. Any errno will do, because it may
+// come from the device or from the system's routing.
 func badAH(name string, spoil func(*verbs.AHAttr)) Case {
 	return Case{"ah", name + " is refused", func(e *Env) {
 		attr := e.route()

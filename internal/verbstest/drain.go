@@ -1,4 +1,4 @@
-// The send queue drained: sends wait, receives go on.
+// Draining the send queue (SQD): sends wait, receives go on.
 
 package verbstest
 
@@ -8,7 +8,7 @@ import (
 )
 
 var drainCases = []Case{
-	{"drain", "what had begun completes, the rest after RTS", func(e *Env) {
+	{"drain", "started sends complete in SQD, the others after RTS", func(e *Env) {
 		a, b := e.rc()
 		b.receives(16, 0, 64)
 		for i := range 16 {
@@ -23,7 +23,7 @@ var drainCases = []Case{
 			e.check(wc.ID == uint64(i), "completion %d is of request %d", i, wc.ID)
 		}
 	}},
-	{"drain", "what is posted in SQD waits for RTS", func(e *Env) {
+	{"drain", "a send posted in SQD waits for RTS", func(e *Env) {
 		a, b := e.drained()
 		b.receives(1, 0, 64)
 		want := a.fill(0, 64)
@@ -61,17 +61,17 @@ var drainCases = []Case{
 		got, err := a.qp.Query(allBits)
 		e.ok(err, "Query")
 		e.check(got.Timeout == 15 && got.RetryCnt == 3 && got.MinRNRTimer == 5, "got %d, %d, %d", got.Timeout, got.RetryCnt, got.MinRNRTimer)
-		a.drained() // SQD was asked for anew, and rdma_rxe drains anew
+		a.drained() // each SQD→SQD makes rdma_rxe drain again
 		e.ok(a.machine.ToRTS(a.attr), "ToRTS")
 		works(a, b)
 	}},
-	{"drain", "SQ_DRAINED tells of an idle queue", func(e *Env) {
+	{"drain", "SQ_DRAINED for an idle queue", func(e *Env) {
 		events := e.subscribe()
 		a, _ := e.rc()
 		e.ok(a.machine.Move(qpstate.SQD, verbs.QPAttr{EnSQDAsyncNotify: true}, qpstate.MaskEnSQDAsyncNotify), "ToSQD")
 		events.about(verbs.EventSQDrained, a)
 	}},
-	{"drain", "SQ_DRAINED tells after the last completion", func(e *Env) {
+	{"drain", "SQ_DRAINED after the last completion", func(e *Env) {
 		events := e.subscribe()
 		for range rounds {
 			a, b := e.stuck()
@@ -84,7 +84,7 @@ var drainCases = []Case{
 			events.about(verbs.EventSQDrained, a)
 		}
 	}},
-	{"drain", "SQ_DRAINING while a send is under way", func(e *Env) {
+	{"drain", "SQ_DRAINING while a send is in flight", func(e *Env) {
 		for range rounds {
 			a, b := e.stuck()
 			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 64)})
@@ -98,7 +98,7 @@ var drainCases = []Case{
 			a.drained()
 		}
 	}},
-	{"drain", "RESET while a send is under way", func(e *Env) {
+	{"drain", "RESET while a send is in flight", func(e *Env) {
 		for range rounds {
 			a, _ := e.stuck()
 			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 64)})
@@ -107,7 +107,7 @@ var drainCases = []Case{
 			e.ok(a.machine.ToReset(), "ToReset")
 		}
 	}},
-	{"drain", "ERR while a send is under way", func(e *Env) {
+	{"drain", "ERR while a send is in flight", func(e *Env) {
 		a, _ := e.stuck()
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 64)})
 		e.quiet(a.send, "a send without a receive")
@@ -115,7 +115,7 @@ var drainCases = []Case{
 		e.ok(a.machine.ToError(), "ToError")
 		e.status("the send", a.sent(1)[0], verbs.WCWRFlushErr)
 	}},
-	{"drain", "there and back ten times", func(e *Env) {
+	{"drain", "to SQD and back, ten times", func(e *Env) {
 		a, b := e.drained()
 		for range 10 {
 			e.ok(a.machine.ToRTS(a.attr), "ToRTS")
@@ -126,10 +126,10 @@ var drainCases = []Case{
 	}},
 }
 
-// rounds is how often what depends on the moment is tried.
+// rounds is how often a case that depends on timing is repeated.
 const rounds = 6
 
-// drained is a pair whose first end is in SQD, at rest.
+// drained returns a pair whose first end is in SQD with a drained queue.
 func (e *Env) drained() (a, b *end) {
 	a, b = e.rc()
 	e.ok(a.machine.ToSQD(), "ToSQD")

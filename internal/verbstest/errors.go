@@ -1,6 +1,6 @@
-// Errors that the peer finds: what its memory, its regions and its queue pair do
-// not allow. The requester is told how, the responder's memory stays as it was,
-// and both queue pairs end in ERR.
+// Errors that the peer finds: requests that its memory, its regions or its queue pair do not
+// allow. The requester must get the right status, the responder's memory must not change, and
+// both queue pairs must end in ERR.
 
 package verbstest
 
@@ -17,15 +17,15 @@ var (
 	atomicOp = verbs.SendWR{Opcode: verbs.OpAtomicFetchAndAdd, CompareAdd: 1}
 )
 
-// errorCases: a queue pair that lacks a right makes an invalid request of what
-// would be an access error by its region; devices differ, so either will do.
+// errorCases accept two statuses if the queue pair lacks a right: devices report an invalid
+// request or, as for a region that lacks it, an access error.
 var errorCases = slices.Concat(
 	everyOp("a wrong rkey", wiring{}, func(wr *verbs.SendWR, _ *end) { wr.RKey ^= 0x5555 }, verbs.WCRemAccessErr),
 	everyOp("beyond the region's end", wiring{}, func(wr *verbs.SendWR, b *end) {
 		wr.RemoteAddr = b.mr.Addr() + uint64(b.mr.Len())
 	}, verbs.WCRemAccessErr),
 	everyOp("before the region's beginning", wiring{}, func(wr *verbs.SendWR, b *end) { wr.RemoteAddr = b.mr.Addr() - 8 }, verbs.WCRemAccessErr),
-	everyOp("at the end of all addresses", wiring{}, func(wr *verbs.SendWR, _ *end) { wr.RemoteAddr = ^uint64(7) }, verbs.WCRemAccessErr),
+	everyOp("at the end of the address space", wiring{}, func(wr *verbs.SendWR, _ *end) { wr.RemoteAddr = ^uint64(7) }, verbs.WCRemAccessErr),
 	everyOp("address 0", wiring{}, func(wr *verbs.SendWR, _ *end) { wr.RemoteAddr = 0 }, verbs.WCRemAccessErr),
 	everyOp("a region of another domain", wiring{}, func(wr *verbs.SendWR, b *end) {
 		mr := b.e.mr(b.e.pd(), 4096, everything)
@@ -34,13 +34,13 @@ var errorCases = slices.Concat(
 	everyOp("a region without remote rights", wiring{access: verbs.AccessLocalWrite}, nil, verbs.WCRemAccessErr),
 	everyOp("a queue pair without remote rights", wiring{tune: func(_, b *verbs.QPAttr) { b.Access = 0 }}, nil, verbs.WCRemInvReqErr, verbs.WCRemAccessErr),
 	[]Case{
-		remoteError("WRITE to a region for reading", wiring{access: verbs.AccessLocalWrite | verbs.AccessRemoteRead}, writeOp, nil, verbs.WCRemAccessErr),
-		remoteError("READ of a region for writing", wiring{access: verbs.AccessLocalWrite | verbs.AccessRemoteWrite}, readOp, nil, verbs.WCRemAccessErr),
+		remoteError("WRITE to a region without REMOTE_WRITE", wiring{access: verbs.AccessLocalWrite | verbs.AccessRemoteRead}, writeOp, nil, verbs.WCRemAccessErr),
+		remoteError("READ of a region without REMOTE_READ", wiring{access: verbs.AccessLocalWrite | verbs.AccessRemoteWrite}, readOp, nil, verbs.WCRemAccessErr),
 		remoteError("an atomic on a region without atomics", wiring{access: verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead}, atomicOp, nil, verbs.WCRemAccessErr),
-		remoteError("WRITE on a queue pair for reading", wiring{tune: func(_, b *verbs.QPAttr) { b.Access = verbs.AccessRemoteRead }}, writeOp, nil, verbs.WCRemInvReqErr, verbs.WCRemAccessErr),
-		remoteError("READ on a queue pair for writing", wiring{tune: func(_, b *verbs.QPAttr) { b.Access = verbs.AccessRemoteWrite }}, readOp, nil, verbs.WCRemInvReqErr, verbs.WCRemAccessErr),
+		remoteError("WRITE on a queue pair without REMOTE_WRITE", wiring{tune: func(_, b *verbs.QPAttr) { b.Access = verbs.AccessRemoteRead }}, writeOp, nil, verbs.WCRemInvReqErr, verbs.WCRemAccessErr),
+		remoteError("READ on a queue pair without REMOTE_READ", wiring{tune: func(_, b *verbs.QPAttr) { b.Access = verbs.AccessRemoteWrite }}, readOp, nil, verbs.WCRemInvReqErr, verbs.WCRemAccessErr),
 		remoteError("an atomic on a queue pair without atomics", wiring{tune: func(_, b *verbs.QPAttr) { b.Access &^= verbs.AccessRemoteAtomic }}, atomicOp, nil, verbs.WCRemInvReqErr, verbs.WCRemAccessErr),
-		remoteError("READ, and MAX_DEST_RD_ATOMIC is 0", wiring{tune: func(_, b *verbs.QPAttr) { b.MaxDestRdAtomic = 0 }}, readOp, nil, verbs.WCRemInvReqErr),
+		remoteError("READ with MAX_DEST_RD_ATOMIC 0", wiring{tune: func(_, b *verbs.QPAttr) { b.MaxDestRdAtomic = 0 }}, readOp, nil, verbs.WCRemInvReqErr),
 		remoteError("one byte beyond the region's end", wiring{}, writeOp, func(wr *verbs.SendWR, b *end) {
 			wr.RemoteAddr = b.mr.Addr() + uint64(b.mr.Len()) - 7
 		}, verbs.WCRemAccessErr),
@@ -72,7 +72,7 @@ var errorCases = slices.Concat(
 			wr.Flags, wr.SGL = verbs.SendSignaled, a.sge(0, 8)
 			err := a.qp.PostSend([]verbs.SendWR{wr})
 			e.says(err, "is not a multiple of 8")
-			if err == nil { // hardware leaves it to the peer
+			if err == nil { // hardware lets the peer check it
 				e.status("the atomic", a.sent(1)[0], verbs.WCRemInvReqErr, verbs.WCRemAccessErr)
 			}
 			e.same("the memory", b.bytes(800, 16), make([]byte, 16))
@@ -94,7 +94,7 @@ var errorCases = slices.Concat(
 	},
 )
 
-// everyOp is a remoteError of each one-sided operation.
+// everyOp returns a remoteError for each one-sided operation.
 func everyOp(name string, w wiring, spoil func(*verbs.SendWR, *end), want ...verbs.WCStatus) []Case {
 	var cases []Case
 	for _, op := range []struct {
@@ -106,8 +106,8 @@ func everyOp(name string, w wiring, spoil func(*verbs.SendWR, *end), want ...ver
 	return cases
 }
 
-// remoteError is an 8-byte request that the peer must refuse.
-// The requester has a region of its own for it, with every right.
+// remoteError is a case of an 8-byte request that the peer must refuse. The requester's own
+// region has all rights.
 func remoteError(name string, w wiring, wr verbs.SendWR, spoil func(*verbs.SendWR, *end), want ...verbs.WCStatus) Case {
 	return Case{"error", name, func(e *Env) {
 		a, b := e.pair(w)
@@ -126,12 +126,12 @@ func remoteError(name string, w wiring, wr verbs.SendWR, spoil func(*verbs.SendW
 		b.inState(qpstate.Error)
 		for i, wc := range b.received(2) {
 			e.status("a receive of the responder", wc, verbs.WCWRFlushErr)
-			e.check(wc.ID == uint64(i), "receive %d is flushed as number %d", wc.ID, i)
+			e.check(wc.ID == uint64(i), "receive %d was flushed as number %d", wc.ID, i)
 		}
 	}}
 }
 
-// tooSmall sends n bytes to a receive of fewer.
+// tooSmall sends n bytes to a receive of room bytes, which is less.
 func tooSmall(e *Env, op verbs.Opcode, n, room int) {
 	a, b := e.rc()
 	if room == 0 {
@@ -152,7 +152,7 @@ func tooSmall(e *Env, op verbs.Opcode, n, room int) {
 	b.inState(qpstate.Error)
 }
 
-// badReceive is a message to a receive whose memory the responder may not write.
+// badReceive is a case of a message to a receive whose memory the responder must not write.
 func badReceive(name string, w wiring, spoil func(*end, *verbs.SGE)) Case {
 	return Case{"error", "a receive: " + name, func(e *Env) {
 		a, b := e.pair(w)

@@ -1,4 +1,4 @@
-// Asynchronous events: what a device tells without being asked.
+// Asynchronous events.
 
 package verbstest
 
@@ -10,14 +10,14 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// watcher keeps the events of a case's device.
+// watcher collects the events of a case's device.
 type watcher struct {
 	e    *Env
 	ch   chan verbs.AsyncEvent
 	seen []verbs.AsyncEvent
 }
 
-// subscribe watches from now on.
+// subscribe starts a watcher.
 func (e *Env) subscribe() *watcher {
 	w := &watcher{e: e, ch: make(chan verbs.AsyncEvent, 1000)}
 	cancel := e.Dev.Subscribe(func(event verbs.AsyncEvent) { w.ch <- event })
@@ -25,10 +25,10 @@ func (e *Env) subscribe() *watcher {
 	return w
 }
 
-// eventTime is how long an event may take after what it is about.
+// eventTime is how long an event may take after its cause.
 const eventTime = 500 * time.Millisecond
 
-// want waits for an event of a type and returns it; what else comes is kept.
+// want waits for an event of a type and returns it. It keeps other events.
 func (w *watcher) want(t verbs.EventType) verbs.AsyncEvent {
 	timeout := time.After(eventTime)
 	for {
@@ -42,19 +42,19 @@ func (w *watcher) want(t verbs.EventType) verbs.AsyncEvent {
 		case event := <-w.ch:
 			w.seen = append(w.seen, event)
 		case <-timeout:
-			w.e.Fatalf("no %v came; what came was %v", t, w.seen)
+			w.e.Fatalf("no %v arrived; the events were %v", t, w.seen)
 		}
 	}
 }
 
-// about is want for an event of a queue pair.
+// about waits for an event of a queue pair.
 func (w *watcher) about(t verbs.EventType, x *end) {
 	if event := w.want(t); event.QPN != x.qp.QPN() {
-		w.e.Errorf("%v is not about QP %#x", event, x.qp.QPN())
+		w.e.Errorf("%v does not name QP %#x", event, x.qp.QPN())
 	}
 }
 
-// fatal lists the events that are fatal, after a moment for more to come.
+// fatal returns the fatal events. It waits a moment for more.
 func (w *watcher) fatal() []verbs.AsyncEvent {
 	time.Sleep(quietTime)
 	for len(w.ch) > 0 {
@@ -64,7 +64,7 @@ func (w *watcher) fatal() []verbs.AsyncEvent {
 }
 
 var eventCases = []Case{
-	{"event", "none that is fatal in an ordinary life", func(e *Env) {
+	{"event", "no fatal event in normal use", func(e *Env) {
 		events := e.subscribe()
 		a, b := e.rc()
 		works(a, b)
@@ -72,7 +72,7 @@ var eventCases = []Case{
 		e.ok(b.machine.ToReset(), "ToReset")
 		e.check(len(events.fatal()) == 0, "events: %v", events.seen)
 	}},
-	{"event", "COMM_EST: a message comes in RTR", func(e *Env) {
+	{"event", "COMM_EST: a message arrives in RTR", func(e *Env) {
 		events := e.subscribe()
 		a, b := e.pair(wiring{leave: qpstate.RTR})
 		b.receives(1, 0, 64)
@@ -81,7 +81,7 @@ var eventCases = []Case{
 		b.got()
 		events.about(verbs.EventCommEst, b)
 	}},
-	{"event", "QP_ACCESS_ERR: the peer gave a wrong rkey", func(e *Env) {
+	{"event", "QP_ACCESS_ERR: the peer used a wrong rkey", func(e *Env) {
 		events := e.subscribe()
 		a, b := e.rc()
 		wr := a.remote(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: a.sge(0, 8)}, b, 0)
@@ -90,7 +90,7 @@ var eventCases = []Case{
 		a.sent(1)
 		events.about(verbs.EventQPAccessErr, b)
 	}},
-	{"event", "QP_REQ_ERR: the peer asked for what this side refuses", func(e *Env) {
+	{"event", "QP_REQ_ERR: the peer sent a request that is refused", func(e *Env) {
 		events := e.subscribe()
 		a, b := e.pair(wiring{tune: func(_, b *verbs.QPAttr) { b.Access = 0 }})
 		a.signaled(a.remote(verbs.SendWR{Opcode: verbs.OpRDMARead, SGL: a.sge(0, 8)}, b, 0))
@@ -104,11 +104,11 @@ var eventCases = []Case{
 		for range b.recv.Depth() + 2 {
 			a.post(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 1)})
 		}
-		e.check(b.recv.Is(events.want(verbs.EventCQErr)), "not about the CQ")
+		e.check(b.recv.Is(events.want(verbs.EventCQErr)), "the event does not name the CQ")
 		events.about(verbs.EventQPFatal, b)
 		b.inState(qpstate.Error)
 	}},
-	{"event", "a cancelled subscription hears nothing", func(e *Env) {
+	{"event", "a cancelled subscription gets no event", func(e *Env) {
 		heard := make(chan verbs.AsyncEvent, 100)
 		cancel := e.Dev.Subscribe(func(event verbs.AsyncEvent) { heard <- event })
 		cancel()

@@ -1,4 +1,4 @@
-// Flushing: after an error all that is queued completes, once, in order.
+// Flushing: after an error, all queued work completes, once and in order.
 
 package verbstest
 
@@ -8,7 +8,7 @@ import (
 )
 
 var flushCases = []Case{
-	{"flush", "sends before the error succeed, those after it are flushed", func(e *Env) {
+	{"flush", "sends before the error succeed, sends after it are flushed", func(e *Env) {
 		a, b := e.rc()
 		b.receives(8, 0, 64)
 		wrs := make([]verbs.SendWR, 8)
@@ -58,7 +58,7 @@ var flushCases = []Case{
 		}
 		e.quiet(a.send, "the WRITEs that succeeded")
 	}},
-	{"flush", "a local error: those before it succeed, those after it are flushed", func(e *Env) {
+	{"flush", "a local error: sends before it succeed, sends after it are flushed", func(e *Env) {
 		a, b := e.rc()
 		b.receives(6, 0, 64)
 		wrs := make([]verbs.SendWR, 6)
@@ -97,7 +97,7 @@ var flushCases = []Case{
 		e.quiet(a.send, "after the flush")
 		e.quiet(a.recv, "after the flush")
 	}},
-	{"flush", "retries are over: all that is queued is flushed", func(e *Env) {
+	{"flush", "after the last retry all queued work is flushed", func(e *Env) {
 		a, _ := e.pair(wiring{leave: qpstate.Init, tune: impatient})
 		a.receives(3, 0, 8)
 		for i := range 5 {
@@ -124,10 +124,10 @@ var flushCases = []Case{
 			recv, send := a.received(1)[0], a.sent(1)[0]
 			e.status("the receive", recv, verbs.WCWRFlushErr)
 			e.status("the send", send, verbs.WCWRFlushErr)
-			e.check(recv.ID == uint64(i) && send.ID == uint64(i), "%d: receive %d, send %d", i, recv.ID, send.ID)
+			e.check(recv.ID == uint64(i) && send.ID == uint64(i), "round %d: receive %d, send %d", i, recv.ID, send.ID)
 		}
 	}},
-	{"flush", "the peer of a queue pair in ERR is told", func(e *Env) {
+	{"flush", "a send to a queue pair in ERR fails", func(e *Env) {
 		a, b := e.pair(wiring{tune: impatient})
 		e.ok(b.machine.ToError(), "ToError")
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})

@@ -1,5 +1,5 @@
-// Making and freeing thousands of each object: files, threads and memory must be
-// as before.
+// Creating and freeing thousands of objects of each kind. Afterwards the process must have as
+// many files, threads and bytes as before.
 
 package verbstest
 
@@ -17,8 +17,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Leaks makes and frees count of each object on a device, and compares what the
-// process holds from round to round.
+// Leaks creates and frees count objects of each kind on a device. It compares what the process
+// holds from round to round.
 func Leaks(t *testing.T, device string, count int) {
 	dev, err := verbs.Open(device)
 	if err != nil {
@@ -46,11 +46,11 @@ func Leaks(t *testing.T, device string, count int) {
 					}
 				}
 			}
-			// A leak grows in every round, and nothing else does. What Go holds is exact after
-			// a collection, but for goroutines that a Close has ended and that have not run yet;
-			// Go keeps their places. The resident memory, which C's is in, moves to and fro by
-			// megabytes, and with the race detector it grows for long. The first round is to
-			// warm up.
+			// A leak grows in every round; nothing else does. Go's heap is exact after a
+			// collection, except for goroutines that Close has ended but that have not exited
+			// yet; Go keeps their stacks. The resident memory, which includes C's, varies by
+			// megabytes, and keeps growing for a long time under the race detector. The first
+			// round is a warm-up.
 			const rounds, patience = 5, 30
 			limit, heapLimit := max(50*count/rounds, 64<<10), max(8*count/rounds, 4<<10)
 			var was, is holding
@@ -65,30 +65,30 @@ func Leaks(t *testing.T, device string, count int) {
 				grown = min(grown, is.resident-was.resident)
 				heapGrown = min(heapGrown, is.heap-was.heap)
 				if is.files > was.files {
-					t.Errorf("%d made and freed: %v held before, %v after", count/rounds, was, is)
+					t.Errorf("after creating and freeing %d objects: %v before, %v after", count/rounds, was, is)
 				}
 			}
-			t.Logf("%d in %v; %v held", took*count/rounds, time.Since(began).Round(time.Millisecond), is)
+			t.Logf("%d objects in %v; the process holds %v", took*count/rounds, time.Since(began).Round(time.Millisecond), is)
 			if grown > limit {
-				t.Errorf("%d bytes of each are not given back", grown/(count/rounds))
+				t.Errorf("each object leaks %d bytes of memory", grown/(count/rounds))
 			}
 			if heapGrown > heapLimit {
-				t.Errorf("%d bytes of each stay on Go's heap", heapGrown/(count/rounds))
+				t.Errorf("each object leaks %d bytes of Go's heap", heapGrown/(count/rounds))
 			}
 			if is.threads > 20 {
-				t.Errorf("%d threads at the end", is.threads)
+				t.Errorf("%d threads at the end, want at most 20", is.threads)
 			}
 		})
 	}
 }
 
-// kind is a way to make one object.
+// kind is a kind of object and how to create it.
 type kind struct {
 	name string
 	make func() (io.Closer, error)
 }
 
-// kinds are all objects, made with what they need of others.
+// kinds returns all kinds. It creates the other objects that they need.
 func (e *Env) kinds(device string) []kind {
 	pd, cq, slice := e.pd(), e.cq(defaultDepth), make([]byte, 4096)
 	qp := func(typ verbs.QPType) func() (io.Closer, error) {
@@ -99,7 +99,7 @@ func (e *Env) kinds(device string) []kind {
 	return []kind{
 		{"device", func() (io.Closer, error) { return verbs.Open(device) }},
 		{"protection domain", func() (io.Closer, error) { return e.Dev.AllocPD() }},
-		{"region of its own memory", func() (io.Closer, error) { return pd.AllocMR(4096, verbs.AccessLocalWrite) }},
+		{"region allocated by AllocMR", func() (io.Closer, error) { return pd.AllocMR(4096, verbs.AccessLocalWrite) }},
 		{"region of a slice", func() (io.Closer, error) { return pd.RegMR(slice, verbs.AccessLocalWrite) }},
 		{"completion channel", func() (io.Closer, error) { return e.Dev.CreateCompChannel() }},
 		{"CQ", func() (io.Closer, error) { return e.Dev.CreateCQ(verbs.CQInit{Depth: defaultDepth}) }},
@@ -141,7 +141,7 @@ func held(t *testing.T) holding {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	h := holding{files: count("/proc/self/fd"), threads: count("/proc/self/task"), heap: int(stats.HeapAlloc)}
-	// smaps_rollup counts what is resident now; statm is behind by some pages a thread.
+	// smaps_rollup has the current resident size; statm lags behind by some pages per thread.
 	status, err := os.ReadFile("/proc/self/smaps_rollup")
 	if err != nil {
 		t.Fatal(err)

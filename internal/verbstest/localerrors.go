@@ -1,4 +1,4 @@
-// Errors that the requester finds itself, in the memory that it was to use.
+// Errors that the requester finds itself, in its own memory.
 
 package verbstest
 
@@ -17,7 +17,7 @@ var localErrorCases = []Case{
 	localError("an atomic into a wrong lkey", verbs.OpAtomicFetchAndAdd, func(_ *end, s *verbs.SGE) { s.LKey ^= 0x5555 }),
 	localError("SEND from beyond the region", verbs.OpSend, func(a *end, s *verbs.SGE) { s.Addr = a.mr.Addr() + uint64(a.mr.Len()) - 4 }),
 	localError("SEND from before the region", verbs.OpSend, func(a *end, s *verbs.SGE) { s.Addr = a.mr.Addr() - 4 }),
-	localError("SEND from the end of all addresses", verbs.OpSend, func(_ *end, s *verbs.SGE) { s.Addr = ^uint64(3) }),
+	localError("SEND from the end of the address space", verbs.OpSend, func(_ *end, s *verbs.SGE) { s.Addr = ^uint64(3) }),
 	localError("READ into beyond the region", verbs.OpRDMARead, func(a *end, s *verbs.SGE) { s.Addr = a.mr.Addr() + uint64(a.mr.Len()) - 4 }),
 	localError("SEND from a region of another domain", verbs.OpSend, func(a *end, s *verbs.SGE) { *s = a.e.mr(a.e.pd(), 64, everything).SGE(0, 8) }),
 	localError("READ into a region of another domain", verbs.OpRDMARead, func(a *end, s *verbs.SGE) { *s = a.e.mr(a.e.pd(), 64, everything).SGE(0, 8) }),
@@ -32,7 +32,7 @@ var localErrorCases = []Case{
 	}},
 	{"local error", "UC: the send queue stops, the receives go on", func(e *Env) { sendQueueError(e, verbs.UC) }},
 	{"local error", "UD: the send queue stops, the receives go on", func(e *Env) { sendQueueError(e, verbs.UD) }},
-	{"local error", "READ, and MAX_QP_RD_ATOMIC is 0", func(e *Env) {
+	{"local error", "READ with MAX_QP_RD_ATOMIC 0", func(e *Env) {
 		a, b := e.pair(wiring{tune: func(a, _ *verbs.QPAttr) { a.MaxRdAtomic = 0 }})
 		wr := a.remote(verbs.SendWR{Opcode: verbs.OpRDMARead, Flags: verbs.SendSignaled, SGL: a.sge(0, 8)}, b, 0)
 		if err := a.qp.PostSend([]verbs.SendWR{wr}); err != nil {
@@ -40,13 +40,13 @@ var localErrorCases = []Case{
 			return
 		}
 		wc, ok := a.within(a.send, eventTime)
-		e.check(ok, "the READ neither fails nor is it done")
+		e.check(ok, "the READ does not complete")
 		e.check(!ok || wc.Status == verbs.WCLocQPOpErr, "the READ: %v", wc.Status)
 	}},
 }
 
-// localError is an RC request that fails before it has an effect. Its memory
-// must not be read nor written, and the queue pair ends in ERR.
+// localError is a case of an RC request that must fail without an effect. Its memory must be
+// neither read nor written, and the queue pair must end in ERR.
 func localError(name string, op verbs.Opcode, spoil func(*end, *verbs.SGE)) Case {
 	return Case{"local error", name, func(e *Env) {
 		a, b := e.rc()
@@ -65,7 +65,7 @@ func localError(name string, op verbs.Opcode, spoil func(*end, *verbs.SGE)) Case
 	}}
 }
 
-// sendQueueError is a failing send of a type whose receive side does not mind.
+// sendQueueError posts a failing send on a UC or UD queue pair, whose receives must go on.
 func sendQueueError(e *Env, typ verbs.QPType) {
 	a, b := e.pair(wiring{typ: typ})
 	a.receives(2, 0, 200)
@@ -83,7 +83,7 @@ func sendQueueError(e *Env, typ verbs.QPType) {
 	b.got()
 }
 
-// within waits for one completion, but no longer than d.
+// within waits for one completion, for at most d.
 func (x *end) within(cq *verbs.CQ, d time.Duration) (verbs.WC, bool) {
 	var wcs [1]verbs.WC
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -96,7 +96,7 @@ func (x *end) within(cq *verbs.CQ, d time.Duration) (verbs.WC, bool) {
 	return wcs[0], false
 }
 
-// gotWithin is got for what may never come.
+// gotWithin waits for the completion of a receive, for at most d.
 func (x *end) gotWithin(d time.Duration) {
 	wc, ok := x.within(x.recv, d)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// group is a group that nobody else is likely to be in, of the family of the device's
-// route. Where the kernel serves the device, the group of IP is joined by a socket.
+// group returns a random multicast group, of the family of the device's route. If the kernel
+// serves the device, a socket joins the IP group.
 func (e *Env) group() verbs.GID {
 	way := e.route().GRH
 	addr := netip.AddrFrom4([4]byte{239, 77, byte(rand.Uint32()), byte(rand.Uint32())})
@@ -35,12 +35,12 @@ func (e *Env) group() verbs.GID {
 func (x *end) member(group verbs.GID) {
 	x.e.ok(x.qp.AttachMcast(group, 0), "AttachMcast")
 	x.e.Cleanup(func() error {
-		_ = x.qp.DetachMcast(group, 0) // the case may have done it
+		_ = x.qp.DetachMcast(group, 0) // the case may have detached it
 		return nil
 	})
 }
 
-// toGroup is a datagram to a group.
+// toGroup returns a datagram of n bytes to a group.
 func (x *end) toGroup(group verbs.GID, n int) verbs.SendWR {
 	way := x.e.route()
 	way.GRH.DGID = group
@@ -70,10 +70,10 @@ var mcastCases = []Case{
 			e.same("the message", x.bytes(1000+grhBytes, 100), want)
 		}
 		for _, x := range []*end{a, b, c, d} {
-			e.quiet(x.recv, "another copy, or one for a queue pair that is no member")
+			e.quiet(x.recv, "a second copy, or a copy for a queue pair that is not a member")
 		}
 	}},
-	{"multicast", "the GRH has the group", func(e *Env) {
+	{"multicast", "the GRH has the group's address", func(e *Env) {
 		group := e.group()
 		a, b := e.ud()
 		b.member(group)
@@ -101,10 +101,10 @@ var mcastCases = []Case{
 			a.post(wr)
 			a.done()
 			got := b.got()
-			e.check(got.Imm() == uint32(i), "message %d has %d", i, got.Imm())
+			e.check(got.Imm() == uint32(i), "message %d has immediate data %d", i, got.Imm())
 		}
 	}},
-	{"multicast", "attached twice is attached once", func(e *Env) {
+	{"multicast", "attaching twice changes nothing", func(e *Env) {
 		group := e.group()
 		a, b := e.ud()
 		b.member(group)
@@ -118,9 +118,9 @@ var mcastCases = []Case{
 		e.ok(b.qp.DetachMcast(group, 0), "DetachMcast")
 		a.post(wr)
 		a.done()
-		e.quiet(b.recv, "a copy for one that was detached")
+		e.quiet(b.recv, "a copy for a detached queue pair")
 	}},
-	{"multicast", "two groups are two groups", func(e *Env) {
+	{"multicast", "members get only their own group's datagrams", func(e *Env) {
 		one, two := e.group(), e.group()
 		a, b := e.ud()
 		c, _ := e.ud()
@@ -134,11 +134,11 @@ var mcastCases = []Case{
 		a.post(a.toGroup(one, 10))
 		a.done()
 		b.got()
-		e.quiet(c.recv, "a copy of the other group's")
+		e.quiet(c.recv, "a copy of the other group's datagram")
 		a.post(a.toGroup(two, 10))
 		a.done()
 		c.got()
-		e.quiet(b.recv, "a copy of the other group's")
+		e.quiet(b.recv, "a copy of the other group's datagram")
 	}},
 	{"multicast", "a wrong QKEY is dropped", func(e *Env) {
 		group := e.group()
@@ -164,7 +164,7 @@ var mcastCases = []Case{
 		e.quiet(b.recv, "nothing")
 		works(a, b)
 	}},
-	{"multicast", "MulticastQPN at an address of one device is nobody's", func(e *Env) {
+	{"multicast", "MulticastQPN with a unicast address reaches nobody", func(e *Env) {
 		group := e.group()
 		a, b := e.ud()
 		b.member(group)
@@ -197,7 +197,7 @@ var mcastCases = []Case{
 		e.ok(qp.DetachMcast(group, 0), "DetachMcast")
 		e.ok(qp.Close(), "Close")
 	}},
-	{"multicast", "joined and left many times, while datagrams come", func(e *Env) {
+	{"multicast", "joined and left many times while datagrams arrive", func(e *Env) {
 		group := e.group()
 		a, b := e.ud()
 		c, _ := e.ud()

@@ -1,4 +1,4 @@
-// Memory regions: what may be registered, the keys, and the end of them.
+// Memory regions: registration, keys, closing.
 
 package verbstest
 
@@ -47,7 +47,7 @@ var mrCases = []Case{
 		lkeys, rkeys := make(map[uint32]bool), make(map[uint32]bool)
 		for range 64 {
 			mr := e.mr(pd, 4096, everything)
-			e.check(!lkeys[mr.LKey()] && !rkeys[mr.RKey()], "%v has keys that another has", mr)
+			e.check(!lkeys[mr.LKey()] && !rkeys[mr.RKey()], "%v has the keys of another region", mr)
 			lkeys[mr.LKey()], rkeys[mr.RKey()] = true, true
 		}
 	}},
@@ -82,7 +82,7 @@ var mrCases = []Case{
 	{"mr", "Go's own memory carries data", func(e *Env) {
 		a, b := e.rc()
 		buf := make([]byte, 3*4096+100)
-		mr, err := b.pd.RegMR(buf[50:], everything) // aligned to nothing
+		mr, err := b.pd.RegMR(buf[50:], everything) // at an unaligned address
 		made(e, mr, err)
 		want := a.fill(0, 3*4096)
 		a.signaled(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: a.sge(0, len(want)), RemoteAddr: mr.Addr() + 7, RKey: mr.RKey()})
@@ -108,9 +108,9 @@ var mrCases = []Case{
 		a.signaled(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: a.sge(0, len(want)), RemoteAddr: mr.Addr(), RKey: mr.RKey()})
 		a.done()
 		e.same("the memory", object.buf[:], want)
-		e.check(object.next == b, "the pointer beside it has changed")
+		e.check(object.next == b, "the pointer next to the memory has changed")
 	}},
-	{"mr", "Close while the region is idle, the others work on", func(e *Env) {
+	{"mr", "Close of an idle region while others are in use", func(e *Env) {
 		a, b := e.rc()
 		e.ok(e.mr(a.pd, 4096, everything).Close(), "Close")
 		works(a, b)

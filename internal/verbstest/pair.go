@@ -1,5 +1,5 @@
-// Queue pairs to try things with: their objects, the attributes of each move,
-// and two of them connected to each other through one device.
+// Pairs of connected queue pairs on one device: their objects, and the attributes of their
+// moves.
 
 package verbstest
 
@@ -13,7 +13,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// What a pair gets unless its wiring says otherwise.
+// The defaults of a pair.
 const (
 	defaultSize      = 64 << 10
 	defaultDepth     = 32
@@ -24,8 +24,8 @@ const (
 )
 
 const (
-	grhBytes  = 40                    // in front of each UD receive
-	quietTime = 60 * time.Millisecond // how long nothing must come
+	grhBytes  = 40                    // at the beginning of each UD receive
+	quietTime = 60 * time.Millisecond // how long quiet waits for a completion that must not come
 	patience  = 3 * time.Second       // how long a completion may take
 )
 
@@ -33,7 +33,8 @@ func defaultCap() verbs.QPCap {
 	return verbs.QPCap{MaxSendWR: defaultDepth, MaxRecvWR: defaultDepth, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInlineData: 64}
 }
 
-// made ends the case if an object could not be made, and sees to its Close.
+// made ends the case if an object could not be created. Otherwise the case closes it at its
+// end.
 func made[T interface{ Close() error }](e *Env, object T, err error) T {
 	if err != nil {
 		e.Fatalf("%v", err)
@@ -52,10 +53,10 @@ func (e *Env) channel() *verbs.CompChannel {
 	return made(e, ch, err)
 }
 
-// cq makes a CQ that can be waited on.
+// cq returns a CQ that supports waiting.
 func (e *Env) cq(depth int) *verbs.CQ { return e.cqOn(nil, depth) }
 
-// cqOn makes a CQ on a channel, or on one of its own.
+// cqOn returns a CQ on a channel, or on its own channel if ch is nil.
 func (e *Env) cqOn(ch *verbs.CompChannel, depth int) *verbs.CQ {
 	if ch == nil {
 		ch = e.channel()
@@ -79,7 +80,7 @@ func (e *Env) qp(pd *verbs.PD, init verbs.QPInit) *verbs.QP {
 	return made(e, qp, err)
 }
 
-// plainQP makes a queue pair in RESET, with a domain and a CQ of its own.
+// plainQP returns a queue pair in RESET with its own domain and CQ.
 func (e *Env) plainQP(typ verbs.QPType) *verbs.QP {
 	cq := e.cq(4 * defaultDepth)
 	return e.qp(e.pd(), verbs.QPInit{Type: typ, SendCQ: cq, RecvCQ: cq, Cap: defaultCap()})
@@ -97,7 +98,7 @@ func (e *Env) port() verbs.PortAttr {
 	return port
 }
 
-// route is the way from the device to itself.
+// route returns the path from the device to itself.
 func (e *Env) route() verbs.AHAttr {
 	if e.way != nil {
 		return *e.way
@@ -117,8 +118,7 @@ func (e *Env) route() verbs.AHAttr {
 	return way
 }
 
-// attr has a good value for every attribute; the peer's number is the caller's to
-// fill in.
+// attr returns good values for all attributes, except the peer's queue pair number.
 func (e *Env) attr() verbs.QPAttr {
 	device, port := e.device(), e.port()
 	return verbs.QPAttr{
@@ -134,31 +134,31 @@ type end struct {
 	e          *Env
 	pd         *verbs.PD
 	send, recv *verbs.CQ
-	srq        *verbs.SRQ // nil: the queue pair has a receive queue of its own
+	srq        *verbs.SRQ // nil: the queue pair has its own receive queue
 	qp         *verbs.QP
 	machine    *qpstate.Machine
 	mr         *verbs.MR
-	attr       verbs.QPAttr // what its moves take
-	ah         *verbs.AH    // UD: to the device itself
+	attr       verbs.QPAttr // attributes for its moves
+	ah         *verbs.AH    // UD: address of the device itself
 }
 
-// wiring says what pair to make; the zero value is an RC pair with every right.
+// wiring describes a pair. The zero value is an RC pair with all rights.
 type wiring struct {
 	typ     verbs.QPType
-	cap     verbs.QPCap  // defaultCap
-	size    int          // of each end's region
-	access  verbs.Access // of the regions
+	cap     verbs.QPCap  // zero: defaultCap
+	size    int          // size of each end's region
+	access  verbs.Access // rights of the regions
 	sigAll  bool
-	srq     bool // receives of the ends come from SRQs, as large as the queues would be
+	srq     bool // the receives come from SRQs, as large as the receive queues would be
 	path    verbs.PostPath
 	cqDepth int
-	channel *verbs.CompChannel       // of the CQs; nil: one each
-	leave   verbs.QPState            // b stays here: RTR, or INIT; 0 means RTS
+	channel *verbs.CompChannel       // channel of the CQs; nil: each has its own
+	leave   verbs.QPState            // b stays in this state: RTR or INIT; 0 means RTS
 	tune    func(a, b *verbs.QPAttr) // changes attributes before the moves
-	before  func(a, b *end)          // when both are in INIT
+	before  func(a, b *end)          // called when both ends are in INIT
 }
 
-// pair makes two ends and connects them.
+// pair creates two ends and connects them.
 func (e *Env) pair(w wiring) (a, b *end) {
 	a, b = e.end(w), e.end(w)
 	a.attr.DestQPN, b.attr.DestQPN = b.qp.QPN(), a.qp.QPN()
@@ -182,10 +182,10 @@ func (e *Env) pair(w wiring) (a, b *end) {
 	return a, b
 }
 
-// rc is a pair with nothing special.
+// rc returns a pair with the defaults.
 func (e *Env) rc() (a, b *end) { return e.pair(wiring{}) }
 
-// end makes one end; its queue pair is in RESET.
+// end returns an end whose queue pair is in RESET.
 func (e *Env) end(w wiring) *end {
 	w = w.complete()
 	x := &end{e: e, pd: e.pd(), send: e.cqOn(w.channel, w.cqDepth), recv: e.cqOn(w.channel, w.cqDepth), attr: e.attr()}
@@ -201,7 +201,7 @@ func (e *Env) end(w wiring) *end {
 	return x
 }
 
-// sibling is an end with the same objects, but a queue pair of its own.
+// sibling returns an end with x's objects but its own queue pair.
 func (x *end) sibling(w wiring) *end {
 	s := *x
 	s.makeQP(w.complete())
@@ -213,7 +213,7 @@ func (x *end) makeQP(w wiring) {
 	x.machine = qpstate.NewMachine(w.typ, x.qp, nil)
 }
 
-// complete fills in what a wiring leaves open.
+// complete replaces zero values by the defaults.
 func (w wiring) complete() wiring {
 	if w.typ == 0 {
 		w.typ = verbs.RC
@@ -233,21 +233,21 @@ func (w wiring) complete() wiring {
 	return w
 }
 
-// toRTS takes an end from INIT to RTS.
+// toRTS moves an end from INIT to RTS.
 func (x *end) toRTS() {
 	x.e.ok(x.machine.ToRTR(x.attr), "ToRTR")
 	x.e.ok(x.machine.ToRTS(x.attr), "ToRTS")
 }
 
-// state asks the device for the queue pair's state.
+// state queries the device for the queue pair's state.
 func (x *end) state() verbs.QPState {
 	attr, err := x.qp.Query(qpstate.MaskState)
 	x.e.ok(err, "Query")
 	return attr.State
 }
 
-// inState reports a fault unless the queue pair comes to be in the state soon: an
-// error takes it there when the device gets round to it.
+// inState reports a fault unless the queue pair reaches the state soon. After an error, a
+// device may take a moment.
 func (x *end) inState(want verbs.QPState) {
 	var got verbs.QPState
 	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -258,13 +258,13 @@ func (x *end) inState(want verbs.QPState) {
 	x.e.Errorf("the queue pair is in %s, want %s", got.Name(), want.Name())
 }
 
-// sge names n bytes of the end's region.
+// sge returns n bytes of the end's region as a list.
 func (x *end) sge(off, n int) []verbs.SGE { return []verbs.SGE{x.mr.SGE(off, n)} }
 
-// bytes is n bytes of the end's region.
+// bytes returns n bytes of the end's region.
 func (x *end) bytes(off, n int) []byte { return x.mr.Bytes()[off : off+n] }
 
-// fill puts n random bytes at off and returns a copy.
+// fill writes n random bytes at off and returns a copy.
 func (x *end) fill(off, n int) []byte {
 	b := x.bytes(off, n)
 	for i := range b {
@@ -273,29 +273,28 @@ func (x *end) fill(off, n int) []byte {
 	return bytes.Clone(b)
 }
 
-// remote makes a request name the peer's memory from off on.
+// remote sets a request's remote address to the peer's memory from off on.
 func (x *end) remote(wr verbs.SendWR, peer *end, off int) verbs.SendWR {
 	wr.RemoteAddr, wr.RKey = peer.mr.Addr()+uint64(off), peer.mr.RKey()
 	return wr
 }
 
-// to makes a request name the peer of a datagram.
+// to sets a datagram's destination to the peer.
 func (x *end) to(wr verbs.SendWR, peer *end) verbs.SendWR {
 	wr.AH, wr.RemoteQPN, wr.RemoteQKey = x.ah, peer.qp.QPN(), peer.attr.QKey
 	return wr
 }
 
-// post posts sends, which must be taken.
+// post posts sends, which must be accepted.
 func (x *end) post(wrs ...verbs.SendWR) { x.e.ok(x.qp.PostSend(wrs), "PostSend") }
 
-// signaled posts one send with a completion.
+// signaled posts a signaled send.
 func (x *end) signaled(wr verbs.SendWR) {
 	wr.Flags |= verbs.SendSignaled
 	x.post(wr)
 }
 
-// receives posts n receives of size bytes each, one after the other from off on,
-// with the IDs from 0 on.
+// receives posts n receives of size bytes each, back to back from off on. Their IDs start at 0.
 func (x *end) receives(n, off, size int) {
 	for i := range n {
 		x.receive(uint64(i), x.sge(off+i*size, size)...)
@@ -306,7 +305,7 @@ func (x *end) receive(id uint64, sgl ...verbs.SGE) {
 	x.e.ok(x.postRecv([]verbs.RecvWR{{ID: id, SGL: sgl}}), "PostRecv")
 }
 
-// postRecv posts receives where the end's come from.
+// postRecv posts receives to the end's SRQ or queue pair.
 func (x *end) postRecv(wrs []verbs.RecvWR) error {
 	if x.srq != nil {
 		return x.srq.PostRecv(wrs)
@@ -314,7 +313,7 @@ func (x *end) postRecv(wrs []verbs.RecvWR) error {
 	return x.qp.PostRecv(wrs)
 }
 
-// collect waits for n completions, for each not longer than any can take.
+// collect waits for n completions, for each at most patience.
 func (e *Env) collect(cq *verbs.CQ, n int, what string) []verbs.WC {
 	all := make([]verbs.WC, n)
 	for got := 0; got < n; {
@@ -322,21 +321,21 @@ func (e *Env) collect(cq *verbs.CQ, n int, what string) []verbs.WC {
 		k, err := cq.Wait(ctx, all[got:])
 		cancel()
 		if err != nil {
-			e.Fatalf("%s: %d of %d completions came: %v", what, got, n, err)
+			e.Fatalf("%s: got %d of %d completions: %v", what, got, n, err)
 		}
 		got += k
 	}
 	return all
 }
 
-// sent waits for n completions of sends, received for n of receives.
+// sent waits for n completions of sends, and received for n of receives.
 func (x *end) sent(n int) []verbs.WC     { return x.e.collect(x.send, n, "sends") }
 func (x *end) received(n int) []verbs.WC { return x.e.collect(x.recv, n, "receives") }
 
-// done waits for one successful completion of a send.
+// done waits for the successful completion of a send.
 func (x *end) done() verbs.WC { return x.e.success(x.sent(1)[0], "the send") }
 
-// got waits for one successful completion of a receive.
+// got waits for the successful completion of a receive.
 func (x *end) got() verbs.WC { return x.e.success(x.received(1)[0], "the receive") }
 
 func (e *Env) success(wc verbs.WC, what string) verbs.WC {
@@ -346,7 +345,7 @@ func (e *Env) success(wc verbs.WC, what string) verbs.WC {
 	return wc
 }
 
-// status reports a fault unless the completion ended in one of the ways.
+// status reports a fault unless the completion has one of the statuses.
 func (e *Env) status(what string, wc verbs.WC, want ...verbs.WCStatus) {
 	for _, s := range want {
 		if wc.Status == s {
@@ -356,16 +355,16 @@ func (e *Env) status(what string, wc verbs.WC, want ...verbs.WCStatus) {
 	e.Errorf("%s: got %v, want %v", what, wc.Status, want)
 }
 
-// quiet reports a fault if a completion comes.
+// quiet reports a fault if a completion arrives.
 func (e *Env) quiet(cq *verbs.CQ, what string) {
 	time.Sleep(quietTime)
 	var wcs [4]verbs.WC
 	if n, err := cq.Poll(wcs[:]); n != 0 || err != nil {
-		e.Errorf("%s: %d completions that should not be: %+v, %v", what, n, wcs[:n], err)
+		e.Errorf("%s: want no completion, got %d: %+v, %v", what, n, wcs[:n], err)
 	}
 }
 
-// same reports a fault unless two pieces of memory are equal.
+// same reports a fault unless got and want are equal.
 func (e *Env) same(what string, got, want []byte) {
 	if len(got) != len(want) {
 		e.Errorf("%s: %d bytes, want %d", what, len(got), len(want))
@@ -379,7 +378,7 @@ func (e *Env) same(what string, got, want []byte) {
 	}
 }
 
-// works shows that the pair carries a message each way.
+// works checks that the pair carries a message in each direction.
 func works(a, b *end) {
 	for _, way := range []struct{ from, to *end }{{a, b}, {b, a}} {
 		head := 0
@@ -397,7 +396,7 @@ func works(a, b *end) {
 	}
 }
 
-// toIf is to for UD, and nothing for the others.
+// toIf sets the destination of a request on UD. It does nothing for other types.
 func (x *end) toIf(wr verbs.SendWR, peer *end) verbs.SendWR {
 	if x.ah == nil {
 		return wr

@@ -1,5 +1,5 @@
-// Posting: what a queue pair takes, what it refuses, and which request of a chain
-// the refusal is about.
+// Posting: which requests a queue pair accepts and which it refuses, and the index of the
+// refused request in a chain.
 
 package verbstest
 
@@ -17,7 +17,7 @@ import (
 
 var postCases = []Case{
 	postIn(qpstate.Reset), postIn(qpstate.Init), postIn(qpstate.RTR),
-	{"post", "a send that was refused is not sent later", func(e *Env) { refusedIsNotSent(e, verbs.PostAuto) }},
+	{"post", "a refused send is never sent", func(e *Env) { refusedIsNotSent(e, verbs.PostAuto) }},
 	{"post", "a receive in RESET is refused", func(e *Env) {
 		x := e.end(wiring{})
 		e.refusedAt(x.qp.PostRecv([]verbs.RecvWR{{SGL: x.sge(0, 8)}}), 0, syscall.EINVAL)
@@ -38,7 +38,7 @@ var postCases = []Case{
 		a, _ := e.rc()
 		e.ok(a.machine.ToError(), "ToError")
 		a.receive(3, a.sge(0, 8)...)
-		a.post(verbs.SendWR{ID: 4, Opcode: verbs.OpSend, SGL: a.sge(0, 8)}) // not signaled, but a failure always completes
+		a.post(verbs.SendWR{ID: 4, Opcode: verbs.OpSend, SGL: a.sge(0, 8)}) // not signaled, but a failed request always completes
 		recv, send := a.received(1)[0], a.sent(1)[0]
 		e.status("the receive", recv, verbs.WCWRFlushErr)
 		e.status("the send", send, verbs.WCWRFlushErr)
@@ -95,7 +95,7 @@ var postCases = []Case{
 		e.refusedAt(b.qp.PostRecv(wrs), 1, syscall.EINVAL, syscall.ENOMEM)
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 		a.done()
-		e.check(b.got().ID == 0, "the first receive was not taken")
+		e.check(b.got().ID == 0, "the first receive was not posted")
 		e.ok(b.machine.ToError(), "ToError")
 		e.quiet(b.recv, "requests after the bad one")
 	}},
@@ -141,7 +141,7 @@ var postCases = []Case{
 		b.got()
 		e.same("the message", b.bytes(0, 64), want)
 	}},
-	{"post", "inline: the lkey does not count", func(e *Env) {
+	{"post", "inline: the lkey is ignored", func(e *Env) {
 		a, b := e.rc()
 		b.receives(1, 0, 64)
 		want := a.fill(0, 40)
@@ -185,7 +185,7 @@ var postCases = []Case{
 		b.receive(1, to...)
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: from})
 		a.done()
-		e.check(b.got().ByteLen == 2000, "not 2000 bytes")
+		e.check(b.got().ByteLen == 2000, "byte_len is not 2000")
 		var got []byte
 		for i, n := range []int{700, 2, 1297, 1} {
 			got = append(got, b.bytes(i*3000+7, n)...)
@@ -209,14 +209,14 @@ var postCases = []Case{
 	}},
 }
 
-// says reports a fault unless an error names this reason.
+// says reports a fault unless an error contains the reason.
 func (e *Env) says(err error, reason string) {
 	if err != nil && !strings.Contains(err.Error(), reason) {
 		e.Errorf("the post: got %v, want the reason %q", err, reason)
 	}
 }
 
-// refusedAt reports a fault unless a post was refused at an index.
+// refusedAt reports a fault unless a post was refused at the index.
 func (e *Env) refusedAt(err error, index int, want ...error) {
 	e.fails(err, "the post", want...)
 	var pe *verbs.PostError
@@ -225,8 +225,8 @@ func (e *Env) refusedAt(err error, index int, want ...error) {
 	}
 }
 
-// refusedIsNotSent posts a send in INIT and one in RTR, and then one that is taken: it alone is
-// to complete, and to arrive.
+// refusedIsNotSent posts a send in INIT and one in RTR, which are refused, and then one in RTS.
+// Only the last may complete and arrive.
 func refusedIsNotSent(e *Env, path verbs.PostPath) {
 	refused := func(x *end) {
 		err := x.qp.PostSend([]verbs.SendWR{{ID: 1, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: x.sge(0, 8)}})
@@ -237,13 +237,13 @@ func refusedIsNotSent(e *Env, path verbs.PostPath) {
 	e.ok(b.machine.ToRTS(b.attr), "ToRTS")
 	a.receives(4, 0, 64)
 	b.signaled(verbs.SendWR{ID: 2, Opcode: verbs.OpSend, SGL: b.sge(0, 8)})
-	e.check(b.done().ID == 2, "a send that was refused completed")
+	e.check(b.done().ID == 2, "a refused send completed")
 	a.got()
-	e.quiet(b.send, "a send that was refused")
-	e.quiet(a.recv, "a send that was refused")
+	e.quiet(b.send, "a refused send")
+	e.quiet(a.recv, "a refused send")
 }
 
-// postIn posts a send in a state before RTS.
+// postIn is a case of a send in a state before RTS.
 func postIn(state verbs.QPState) Case {
 	return Case{"post", "a send in " + state.Name() + " is refused", func(e *Env) {
 		for _, typ := range qpstate.Types() {
@@ -251,18 +251,18 @@ func postIn(state verbs.QPState) Case {
 			err := t.qp.PostSend([]verbs.SendWR{t.toIf(verbs.SendWR{Opcode: verbs.OpSend, SGL: t.sge(0, 8)}, t.end)})
 			e.refusedAt(err, 0, syscall.EINVAL)
 			e.says(err, "the queue pair is in "+state.Name())
-			e.quiet(t.send, "a send that was refused")
+			e.quiet(t.send, "a refused send")
 		}
 	}}
 }
 
-// notOf posts what a type does not have.
+// notOf is a case of an operation that a type does not have.
 func notOf(typ verbs.QPType, op verbs.Opcode) Case {
 	return Case{"post", fmt.Sprintf("%v on %s", op, typ.Name()), func(e *Env) { refusedOrFailed(e, typ, op) }}
 }
 
-// refusedOrFailed posts an opcode that a type does not have. Hardware refuses it
-// at once, rdma_rxe when its turn comes; it must not succeed.
+// refusedOrFailed posts an operation that a type does not have. It must not succeed: hardware
+// refuses it when it is posted, rdma_rxe fails it when its turn comes.
 func refusedOrFailed(e *Env, typ verbs.QPType, op verbs.Opcode) {
 	a, b := e.pair(wiring{typ: typ})
 	wr := a.remote(verbs.SendWR{Opcode: op, Flags: verbs.SendSignaled, SGL: a.sge(0, 8)}, b, 0)
@@ -273,8 +273,8 @@ func refusedOrFailed(e *Env, typ verbs.QPType, op verbs.Opcode) {
 	e.status("the request", a.sent(1)[0], verbs.WCLocQPOpErr, verbs.WCWRFlushErr)
 }
 
-// notInline shows that a region carries data, but none inline: its addresses are no
-// pointers.
+// notInline checks that a region carries data but refuses inline data, because its addresses
+// are not pointers.
 func notInline(e *Env, access verbs.Access, options ...verbs.MROption) {
 	a, b := e.rc()
 	mr, err := a.pd.AllocMR(4096, access, options...)

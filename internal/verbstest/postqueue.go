@@ -1,4 +1,4 @@
-// Posting: queues that are full, chains, signaling, order.
+// Posting: full queues, chains, signaling, order.
 
 package verbstest
 
@@ -49,7 +49,7 @@ var postQueueCases = []Case{
 		e.refusedAt(b.qp.PostRecv(wrs[:1]), 0, syscall.ENOMEM)
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 		a.done()
-		e.check(b.got().ID == 0, "not the first receive")
+		e.check(b.got().ID == 0, "the completion is not of the first receive")
 		e.ok(b.qp.PostRecv(wrs[:1]), "PostRecv after a completion")
 		e.refusedAt(b.qp.PostRecv(wrs[:1]), 0, syscall.ENOMEM)
 	}},
@@ -114,7 +114,7 @@ var postQueueCases = []Case{
 			}
 			a.post(wr)
 		}
-		e.check(a.done().ID == 3, "not the signaled one")
+		e.check(a.done().ID == 3, "the completion is not of the signaled send")
 		b.received(4)
 		e.quiet(a.send, "unsignaled sends")
 	}},
@@ -128,7 +128,7 @@ var postQueueCases = []Case{
 			e.check(wc.ID == uint64(i) && wc.Status == verbs.WCSuccess, "completion %d: %+v", i, wc)
 		}
 	}},
-	{"queue", "round and round, one signaled in eight", func(e *Env) {
+	{"queue", "many rounds with one send in eight signaled", func(e *Env) {
 		a, b := e.rc()
 		const each = 8
 		for round := range 40 {
@@ -139,7 +139,7 @@ var postQueueCases = []Case{
 			}
 			wrs[each-1].Flags = verbs.SendSignaled
 			a.post(wrs...)
-			e.check(a.done().ID == uint64(round), "not round %d", round)
+			e.check(a.done().ID == uint64(round), "the completion is not of round %d", round)
 			for i, wc := range b.received(each) {
 				e.success(wc, "a receive")
 				e.check(wc.ID == uint64(i), "completion %d is of request %d", i, wc.ID)
@@ -160,8 +160,8 @@ var postQueueCases = []Case{
 	}},
 }
 
-// stuck is a pair whose first end's sends wait, for as long as the test may need:
-// the other has no receives, and says so again and again.
+// stuck returns a pair whose first end's sends wait for the whole test, because the other end
+// has no receives and answers with RNR NAKs.
 func (e *Env) stuck() (a, b *end) {
 	return e.pair(wiring{cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 64, MaxSendSGE: 1, MaxRecvSGE: 1}, cqDepth: 200,
 		tune: func(a, b *verbs.QPAttr) { a.RNRRetry, b.MinRNRTimer = 7, 14 }})

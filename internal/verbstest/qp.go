@@ -1,4 +1,4 @@
-// Queue pairs: making them, asking them, the end of them.
+// Queue pairs: creating, querying, modifying, closing.
 
 package verbstest
 
@@ -32,7 +32,7 @@ var qpCases = []Case{
 		pd, cq, numbers := e.pd(), e.cq(64), make(map[uint32]bool)
 		for range 64 {
 			qp := e.qp(pd, verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq, Cap: defaultCap()})
-			e.check(!numbers[qp.QPN()], "QPN %#x is there twice", qp.QPN())
+			e.check(!numbers[qp.QPN()], "QPN %#x was given twice", qp.QPN())
 			numbers[qp.QPN()] = true
 		}
 	}},
@@ -62,7 +62,7 @@ var qpCases = []Case{
 		e.ok(a.mr.Close(), "Close of the region")
 		e.ok(a.pd.Close(), "Close of the domain")
 	}},
-	{"qp", "query in RTS: the attributes that it was given", func(e *Env) {
+	{"qp", "query in RTS returns the attributes of the moves", func(e *Env) {
 		a, b := e.pair(wiring{tune: func(a, _ *verbs.QPAttr) {
 			a.Timeout, a.RetryCnt, a.RNRRetry, a.MinRNRTimer = 13, 5, 4, 11
 			a.MaxRdAtomic, a.MaxDestRdAtomic = 2, 4
@@ -88,7 +88,7 @@ var qpCases = []Case{
 		a, _ := e.pair(wiring{tune: func(a, _ *verbs.QPAttr) { a.MaxDestRdAtomic = 3 }})
 		got, err := a.qp.Query(allBits)
 		e.ok(err, "Query")
-		e.check(got.MaxDestRdAtomic == 3, "it is %d", got.MaxDestRdAtomic)
+		e.check(got.MaxDestRdAtomic == 3, "MAX_DEST_RD_ATOMIC is %d", got.MaxDestRdAtomic)
 	}},
 	{"qp", "query of UD: QKEY", func(e *Env) {
 		a, _ := e.pair(wiring{typ: verbs.UD})
@@ -96,14 +96,14 @@ var qpCases = []Case{
 		e.ok(err, "Query")
 		e.check(got.State == qpstate.RTS && got.QKey == defaultQKey && got.SQPSN == a.attr.SQPSN, "%+v", got)
 	}},
-	{"qp", "once more from RESET", func(e *Env) {
+	{"qp", "connect again after RESET", func(e *Env) {
 		a, b := e.rc()
 		for range 3 {
 			works(a, b)
 			for _, x := range []*end{a, b} {
 				e.ok(x.machine.ToReset(), "ToReset")
-				e.check(x.state() == qpstate.Reset, "in %v", x.state())
-				// Packets may still come from before: not with the numbers of now.
+				e.check(x.state() == qpstate.Reset, "the queue pair is in %v", x.state())
+				// Packets of the earlier connection may still arrive: use other PSNs.
 				x.attr.SQPSN, x.attr.RQPSN = x.attr.SQPSN+1000, x.attr.RQPSN+1000
 				e.ok(x.machine.ToInit(x.attr), "ToInit")
 			}
@@ -111,7 +111,7 @@ var qpCases = []Case{
 			b.toRTS()
 		}
 	}},
-	{"qp", "once more after ERR", func(e *Env) {
+	{"qp", "connect again after ERR", func(e *Env) {
 		a, b := e.rc()
 		for _, x := range []*end{a, b} {
 			x.receives(3, 0, 64)
@@ -124,10 +124,10 @@ var qpCases = []Case{
 		b.toRTS()
 		works(a, b)
 	}},
-	{"qp", "RESET forgets what was posted", func(e *Env) {
+	{"qp", "RESET drops posted receives", func(e *Env) {
 		x, _ := e.flusher(4)
 		e.ok(x.machine.ToReset(), "ToReset")
-		e.quiet(x.recv, "a queue pair that was reset")
+		e.quiet(x.recv, "a queue pair after RESET")
 		e.ok(x.machine.ToInit(x.attr), "ToInit")
 		e.ok(x.machine.ToError(), "ToError")
 		e.quiet(x.recv, "receives posted before RESET")
@@ -147,10 +147,10 @@ func newQP(typ verbs.QPType) Case {
 		e.check(qp.Type() == typ && qp.QPN() > 1 && qp.QPN() < 1<<24, "%v %#x", qp.Type(), qp.QPN())
 		want, got := defaultCap(), qp.Cap()
 		e.check(got.MaxSendWR >= want.MaxSendWR && got.MaxRecvWR >= want.MaxRecvWR && got.MaxSendSGE >= want.MaxSendSGE &&
-			got.MaxRecvSGE >= want.MaxRecvSGE && got.MaxInlineData >= want.MaxInlineData, "%+v was granted for %+v", got, want)
+			got.MaxRecvSGE >= want.MaxRecvSGE && got.MaxInlineData >= want.MaxInlineData, "granted %+v, asked for %+v", got, want)
 		attr, err := qp.Query(qpstate.MaskState | qpstate.MaskCap)
 		e.ok(err, "Query")
-		e.check(attr.State == qpstate.Reset, "it is in %v", attr.State)
+		e.check(attr.State == qpstate.Reset, "the queue pair is in %v", attr.State)
 	}}
 }
 
@@ -167,7 +167,7 @@ func badQP(name string, spoil func(verbs.DeviceAttr, *verbs.QPInit)) Case {
 	}}
 }
 
-// valueCases give one attribute a value that no device has.
+// valueCases set one attribute to a value that no device accepts.
 var valueCases = []Case{
 	{"qp", "moves under a context", func(e *Env) {
 		qp := e.plainQP(verbs.RC)
@@ -178,7 +178,7 @@ var valueCases = []Case{
 		cancel()
 		e.fails(qp.ModifyContext(ctx, &verbs.QPAttr{State: verbs.QPSErr}, qpstate.MaskState), "ModifyContext after its end", context.Canceled)
 		got, err := qp.Query(qpstate.MaskState)
-		e.check(err == nil && got.State == verbs.QPSInit && qp.State() == verbs.QPSInit, "in %v and %v, %v", got.State, qp.State(), err)
+		e.check(err == nil && got.State == verbs.QPSInit && qp.State() == verbs.QPSInit, "the device reports %v, State %v, error %v", got.State, qp.State(), err)
 	}},
 	badValue("PORT 0", qpstate.Init, func(a *verbs.QPAttr) { a.PortNum = 0 }),
 	badValue("PORT 9", qpstate.Init, func(a *verbs.QPAttr) { a.PortNum = 9 }),
@@ -220,21 +220,21 @@ var valueCases = []Case{
 		err := x.machine.ToInit(attr)
 		e.check(err != nil && strings.Contains(err.Error(), "PORT 9"), "got %v", err)
 	}},
-	{"value", "after a refusal all is as before", func(e *Env) {
+	{"value", "a refused move changes nothing", func(e *Env) {
 		x := e.end(wiring{})
 		e.ok(x.machine.ToInit(x.attr), "ToInit")
 		bad := x.attr
 		bad.PathMTU, bad.DestQPN = 6, 0x777
 		e.fails(x.machine.ToRTR(bad), "ToRTR")
-		e.check(x.state() == qpstate.Init, "in %v", x.state())
+		e.check(x.state() == qpstate.Init, "the queue pair is in %v", x.state())
 		x.attr.DestQPN = x.qp.QPN()
 		x.toRTS()
 		works(x, x)
 	}},
 }
 
-// badValue is a move to a state that must be refused for a value. Which errno
-// says so is the device's affair, where it is about a path.
+// badValue is a case of a move that must be refused because of one value. For paths, the errno
+// depends on the device.
 func badValue(name string, to verbs.QPState, spoil func(*verbs.QPAttr)) Case {
 	return Case{"value", name + " is refused", func(e *Env) {
 		x := e.end(wiring{})

@@ -1,4 +1,4 @@
-// What a device says of itself beyond its limits, and one slot at a time.
+// Attributes of a device beyond its limits, and single entries of its tables.
 
 package verbstest
 
@@ -39,7 +39,7 @@ var queryCases = []Case{
 			if err == nil {
 				e.Cleanup(mw.Close)
 			}
-			e.check(has == (err == nil), "%v: %v, and the capabilities are %v", t, err, caps)
+			e.check(has == (err == nil), "AllocMW of %v: %v, but the capabilities are %v", t, err, caps)
 		}
 	}},
 	{"device", "node, transport and number", func(e *Env) {
@@ -47,14 +47,14 @@ var queryCases = []Case{
 		e.check(info.NodeType == verbs.NodeCA || info.NodeType == verbs.NodeRNIC, "%v", info.NodeType)
 		e.check(info.NodeType.String() == "IBV_NODE_CA" || info.NodeType.String() == "IBV_NODE_RNIC", "%v", info.NodeType)
 		e.check(info.Transport.String() == "IBV_TRANSPORT_IB" || info.Transport.String() == "IBV_TRANSPORT_IWARP", "%v", info.Transport)
-		e.check(info.Index >= -1, "number %d", info.Index)
+		e.check(info.Index >= -1, "index %d", info.Index)
 	}},
 	{"device", "the raw clock runs", func(e *Env) {
 		before, err := e.Dev.QueryRawClock()
 		e.ok(err, "QueryRawClock")
 		after, err := e.Dev.QueryRawClock()
 		e.ok(err, "QueryRawClock")
-		e.check(after > before, "it was %d and is %d", before, after)
+		e.check(after > before, "the clock was %d, then %d", before, after)
 	}},
 
 	{"port", "speed and width", func(e *Env) {
@@ -64,7 +64,7 @@ var queryCases = []Case{
 	{"port", "counters count", func(e *Env) {
 		before, err := e.Dev.QueryCounters(onePort)
 		e.ok(err, "QueryCounters")
-		e.check(len(before) > 5, "there are %v", before)
+		e.check(len(before) > 5, "the counters are %v", before)
 		works(e.rc())
 		after, err := e.Dev.QueryCounters(onePort)
 		e.ok(err, "QueryCounters")
@@ -74,7 +74,7 @@ var queryCases = []Case{
 				more++
 			}
 		}
-		e.check(more > 0, "a message each way left them as they were: %v", after)
+		e.check(more > 0, "messages did not change the counters: %v", after)
 	}},
 	{"port", "counters of port 9", func(e *Env) {
 		_, err := e.Dev.QueryCounters(9)
@@ -123,7 +123,7 @@ var queryCases = []Case{
 			e.check(err == nil && i == 0, "key %#x is at %d, %v", k, i, err)
 		}
 	}},
-	{"pkey", "a key that is not there", func(e *Env) {
+	{"pkey", "a key that is not in the table", func(e *Env) {
 		for _, k := range []uint16{0x1234, 0, 0x8000} {
 			_, err := e.Dev.PKeyIndex(onePort, k)
 			e.fails(err, fmt.Sprintf("PKeyIndex of %#x", k), syscall.ENOENT)
@@ -132,7 +132,7 @@ var queryCases = []Case{
 		e.fails(err, "PKeyIndex on port 9", syscall.EINVAL)
 	}},
 
-	{"qp", "whether data comes in order", func(e *Env) {
+	{"qp", "whether data arrives in order", func(e *Env) {
 		qp := e.plainQP(verbs.RC)
 		_, err := qp.DataInOrder(verbs.OpRDMAWrite)
 		e.ok(err, "DataInOrder")
@@ -143,7 +143,7 @@ var queryCases = []Case{
 		e.ok(err, "QueryECE")
 		e.ok(qp.SetECE(own), "SetECE")
 	}},
-	{"qp", "options of a maker that there is not", func(e *Env) {
+	{"qp", "options of an unknown vendor", func(e *Env) {
 		e.fails(e.plainQP(verbs.RC).SetECE(verbs.ECE{VendorID: 0xdeadbeef, Options: 1}), "SetECE", syscall.EINVAL, syscall.EOPNOTSUPP)
 	}},
 }

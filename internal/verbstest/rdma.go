@@ -1,5 +1,4 @@
-// One-sided operations: atomics, READs of several kinds, path MTUs; and the order
-// that operations keep among each other.
+// One-sided operations: atomics, READs, path MTUs; and the order of operations.
 
 package verbstest
 
@@ -11,11 +10,11 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Atomics work on words in the host's order.
+// Atomics use words in host byte order.
 func (x *end) word(off int) uint64       { return binary.NativeEndian.Uint64(x.bytes(off, 8)) }
 func (x *end) setWord(off int, v uint64) { binary.NativeEndian.PutUint64(x.bytes(off, 8), v) }
 
-// atomic does one atomic on the peer's word at off and returns what it found.
+// atomic executes an atomic on the peer's word at off and returns the old value.
 func (x *end) atomic(peer *end, off int, op verbs.Opcode, compareAdd, swap uint64) uint64 {
 	x.setWord(0, 0x7777777777777777)
 	x.signaled(x.remote(verbs.SendWR{Opcode: op, SGL: x.sge(0, 8), CompareAdd: compareAdd, Swap: swap}, peer, off))
@@ -24,7 +23,7 @@ func (x *end) atomic(peer *end, off int, op verbs.Opcode, compareAdd, swap uint6
 	if op == verbs.OpAtomicCmpAndSwp {
 		want = verbs.WCCompSwap
 	}
-	x.e.check(wc.Opcode == want, "completed as %v", wc.Opcode)
+	x.e.check(wc.Opcode == want, "the completion has opcode %v", wc.Opcode)
 	return x.word(0)
 }
 
@@ -33,25 +32,25 @@ var rdmaCases = []Case{
 		a, b := e.rc()
 		b.setWord(800, 0x1122334455667788)
 		found := a.atomic(b, 800, verbs.OpAtomicCmpAndSwp, 0x1122334455667788, 42)
-		e.check(found == 0x1122334455667788 && b.word(800) == 42, "found %#x, left %#x", found, b.word(800))
+		e.check(found == 0x1122334455667788 && b.word(800) == 42, "returned %#x, left %#x", found, b.word(800))
 	}},
 	{"atomic", "compare and swap: not equal", func(e *Env) {
 		a, b := e.rc()
 		b.setWord(800, 7)
 		found := a.atomic(b, 800, verbs.OpAtomicCmpAndSwp, 8, 42)
-		e.check(found == 7 && b.word(800) == 7, "found %#x, left %#x", found, b.word(800))
+		e.check(found == 7 && b.word(800) == 7, "returned %#x, left %#x", found, b.word(800))
 	}},
 	{"atomic", "fetch and add", func(e *Env) {
 		a, b := e.rc()
 		b.setWord(800, 1<<40)
 		found := a.atomic(b, 800, verbs.OpAtomicFetchAndAdd, 5, 0)
-		e.check(found == 1<<40 && b.word(800) == 1<<40+5, "found %#x, left %#x", found, b.word(800))
+		e.check(found == 1<<40 && b.word(800) == 1<<40+5, "returned %#x, left %#x", found, b.word(800))
 	}},
-	{"atomic", "fetch and add: round the end", func(e *Env) {
+	{"atomic", "fetch and add: wraps around", func(e *Env) {
 		a, b := e.rc()
 		b.setWord(800, ^uint64(0)-1)
 		found := a.atomic(b, 800, verbs.OpAtomicFetchAndAdd, 5, 0)
-		e.check(found == ^uint64(0)-1 && b.word(800) == 3, "found %#x, left %#x", found, b.word(800))
+		e.check(found == ^uint64(0)-1 && b.word(800) == 3, "returned %#x, left %#x", found, b.word(800))
 	}},
 	{"atomic", "only the word is touched", func(e *Env) {
 		a, b := e.rc()
@@ -67,9 +66,9 @@ var rdmaCases = []Case{
 		}
 		for i, wc := range a.sent(20) {
 			e.success(wc, "an atomic")
-			e.check(wc.ID == uint64(i) && a.word(i*8) == uint64(3*i), "atomic %d: request %d found %d", i, wc.ID, a.word(i*8))
+			e.check(wc.ID == uint64(i) && a.word(i*8) == uint64(3*i), "atomic %d: request %d returned %d", i, wc.ID, a.word(i*8))
 		}
-		e.check(b.word(800) == 60, "left %d", b.word(800))
+		e.check(b.word(800) == 60, "the word is %d, want 60", b.word(800))
 	}},
 	{"atomic", "two queue pairs add to one word", func(e *Env) {
 		a, b := e.rc()
@@ -97,7 +96,7 @@ var rdmaCases = []Case{
 			})
 		}
 		both.Wait()
-		e.check(b.word(800) == 200, "200 additions made %d", b.word(800))
+		e.check(b.word(800) == 200, "after 200 additions the word is %d", b.word(800))
 	}},
 
 	{"read", "into several elements", func(e *Env) {
@@ -138,7 +137,7 @@ var rdmaCases = []Case{
 			e.same(mtu.String()+" READ", b.bytes(30000, n), want)
 		}
 	}},
-	{"psn", "round the end of 24 bits", func(e *Env) {
+	{"psn", "wraps around at 24 bits", func(e *Env) {
 		a, b := e.pair(wiring{size: 256 << 10, tune: func(a, b *verbs.QPAttr) {
 			a.SQPSN, b.RQPSN, b.SQPSN, a.RQPSN = 0xfffffe, 0xfffffe, 0xffffff, 0xffffff
 		}})
@@ -183,7 +182,7 @@ var orderCases = []Case{
 			e.same("the memory", a.bytes(30000, 10000), want)
 		}
 	}},
-	{"order", "a SEND after a WRITE tells that it is there", func(e *Env) {
+	{"order", "a SEND after a WRITE arrives after the data", func(e *Env) {
 		a, b := e.rc()
 		for range 10 {
 			want := a.fill(0, 10000)
@@ -194,7 +193,7 @@ var orderCases = []Case{
 			e.same("the memory", b.bytes(20000, 10000), want)
 		}
 	}},
-	{"order", "completions of all kinds come in the order of posting", func(e *Env) {
+	{"order", "completions of all operations are in the order of posting", func(e *Env) {
 		a, b := e.rc()
 		b.receives(10, 0, 64)
 		want := []verbs.WCOpcode{}
@@ -232,7 +231,7 @@ var orderCases = []Case{
 			e.same("the message", b.bytes(0, 20000), want)
 		}
 	}},
-	{"order", "fence: a WRITE of what an atomic found", func(e *Env) {
+	{"order", "fence: a WRITE of what an atomic returned", func(e *Env) {
 		a, b := e.rc()
 		for i := range 10 {
 			b.setWord(800, uint64(i)+1000)
@@ -240,7 +239,7 @@ var orderCases = []Case{
 			a.post(a.remote(verbs.SendWR{Opcode: verbs.OpAtomicFetchAndAdd, SGL: a.sge(0, 8), CompareAdd: 1}, b, 800))
 			a.signaled(a.remote(verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendFence, SGL: a.sge(0, 8)}, b, 1600))
 			a.done()
-			e.check(b.word(1600) == uint64(i)+1000, "wrote %d", b.word(1600))
+			e.check(b.word(1600) == uint64(i)+1000, "the WRITE wrote %d", b.word(1600))
 		}
 	}},
 	{"order", "both ends send at once", func(e *Env) {

@@ -1,7 +1,7 @@
 //go:build rdma
 
-// The table on the device that RDMA_TEST_DEVICE names: rxe0 in the machine
-// (make test-rxe), or hardware.
+// The table on the device in RDMA_TEST_DEVICE: rxe0 in the virtual machine (make test-rxe), or
+// hardware.
 
 package verbstest
 

@@ -1,5 +1,5 @@
-// Regions that are more than memory under its own addresses: other addresses,
-// changed in place, another driver's memory, paged on demand.
+// Special regions: chosen addresses, changes in place (rereg), memory of another driver
+// (DMA-BUF), on-demand paging.
 
 package verbstest
 
@@ -14,7 +14,7 @@ import (
 )
 
 var remapCases = []Case{
-	{"mr", "an address of the program's choice", func(e *Env) {
+	{"mr", "an address chosen by the program", func(e *Env) {
 		a, b := e.rc()
 		const at = 0x7000_0000_0000
 		mr, err := b.pd.AllocMR(8192, everything, verbs.IOVA(at))
@@ -33,7 +33,7 @@ var remapCases = []Case{
 		mr := e.mr(b.pd, 8192, everything|verbs.AccessRelaxedOrdering)
 		carriesAt(a, b, mr, mr.Addr())
 	}},
-	{"mr", "ON_DEMAND as the device says", func(e *Env) {
+	{"mr", "ON_DEMAND as the device reports", func(e *Env) {
 		ex, err := e.Dev.QueryEx()
 		e.ok(err, "QueryEx")
 		a, b := e.rc()
@@ -43,7 +43,7 @@ var remapCases = []Case{
 			return
 		}
 		made(e, mr, err)
-		e.check(ex.ODP.RC&verbs.ODPWrite != 0, "ODP on RC is for %v", ex.ODP.RC)
+		e.check(ex.ODP.RC&verbs.ODPWrite != 0, "ODP on RC supports only %v", ex.ODP.RC)
 		carriesAt(a, b, mr, mr.Addr())
 	}},
 	{"mr", "huge pages, or an error that says how to get them", func(e *Env) {
@@ -90,15 +90,15 @@ var remapCases = []Case{
 		e.check(b.mr.Len() == 5000 && b.mr.Addr() == uint64(uintptr(unsafe.Pointer(&buf[0]))), "%v", b.mr)
 		runtime.GC()
 		opens(a, b, 4992, b.mr.RKey())
-		e.check(buf[4999] == b.mr.Bytes()[4999], "it is not the memory given")
+		e.check(buf[4999] == b.mr.Bytes()[4999], "the region does not use the new memory")
 		runtime.KeepAlive(buf)
 	}},
-	{"mr", "rereg: other memory under an address that was chosen, or not at all", func(e *Env) {
+	{"mr", "rereg: other memory, with or without a chosen address", func(e *Env) {
 		a, b := e.rc()
 		const at = 0x7000_0000_0000
 		mr, err := b.pd.AllocMR(8192, everything, verbs.IOVA(at))
 		made(e, mr, err)
-		old, next := mr.Bytes(), e.mr(b.pd, 8192, everything).Bytes() // of two pages, as the chosen address is
+		old, next := mr.Bytes(), e.mr(b.pd, 8192, everything).Bytes() // two pages, like the chosen address
 		if err := mr.Rereg(verbs.Rereg{Flags: verbs.ReregTranslation, Buf: next}); err != nil {
 			e.fails(err, "Rereg", syscall.EOPNOTSUPP)
 			next = old
@@ -117,7 +117,7 @@ var remapCases = []Case{
 		e.ok(mr.Close(), "Close")
 		e.ok(next.Close(), "Close of the domain")
 	}},
-	{"mr", "rereg: to what cannot be is refused, and changes nothing", func(e *Env) {
+	{"mr", "rereg: bad values are refused and change nothing", func(e *Env) {
 		a, b := e.rc()
 		for _, r := range []verbs.Rereg{
 			{}, {Flags: 1 << 7}, {Flags: verbs.ReregPD}, {Flags: verbs.ReregTranslation},
@@ -132,24 +132,24 @@ var remapCases = []Case{
 	{"mr", "rereg: of a closed region", func(e *Env) {
 		mr := e.mr(e.pd(), 4096, everything)
 		e.ok(mr.Close(), "Close")
-		e.check(mr.Rereg(verbs.Rereg{Flags: verbs.ReregAccess, Access: everything}) != nil, "Rereg succeeded")
+		e.check(mr.Rereg(verbs.Rereg{Flags: verbs.ReregAccess, Access: everything}) != nil, "Rereg of a closed region succeeded")
 	}},
 
 	{"mr", "dmabuf: another driver's memory", func(e *Env) {
 		a, b := e.rc()
 		fd, memory := e.dmabuf(16384)
-		at, _ := unix.Seek(fd, 0, unix.SEEK_CUR) // a DMA-BUF may not tell
+		at, _ := unix.Seek(fd, 0, unix.SEEK_CUR) // a DMA-BUF may not support seeking
 		mr, err := b.pd.RegDmabufMR(fd, 4096, 8192, 0x10000, everything)
 		made(e, mr, err)
 		now, _ := unix.Seek(fd, 0, unix.SEEK_CUR)
-		e.check(now == at, "the descriptor was moved from %d to %d", at, now)
+		e.check(now == at, "the descriptor's offset changed from %d to %d", at, now)
 		e.check(mr.Addr() == 0x10000 && mr.Len() == 8192 && mr.Bytes() == nil, "%v", mr)
 		want := a.fill(0, 5000)
 		a.signaled(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: a.sge(0, 5000), RemoteAddr: 0x10000 + 100, RKey: mr.RKey()})
 		a.done()
 		e.same("the memory", memory[4096+100:4096+5100], want)
 	}},
-	{"mr", "dmabuf: what is none is refused", func(e *Env) {
+	{"mr", "dmabuf: other descriptors are refused", func(e *Env) {
 		pd := e.pd()
 		_, err := pd.RegDmabufMR(-1, 0, 4096, 0, everything)
 		e.fails(err, "RegDmabufMR of no descriptor", syscall.EBADF, syscall.EINVAL, syscall.EOPNOTSUPP)
@@ -168,18 +168,18 @@ var remapCases = []Case{
 		}
 		bad := mr.SGE(0, 8)
 		bad.LKey ^= 0x5555
-		e.check(pd.AdviseMR(verbs.AdvisePrefetch, 0, []verbs.SGE{bad}) != nil, "advice about nobody's memory is taken")
-		e.check(pd.AdviseMR(verbs.AdvisePrefetch, 0, nil) != nil, "advice about nothing is taken")
+		e.check(pd.AdviseMR(verbs.AdvisePrefetch, 0, []verbs.SGE{bad}) != nil, "advice for unregistered memory was accepted")
+		e.check(pd.AdviseMR(verbs.AdvisePrefetch, 0, nil) != nil, "advice for an empty list was accepted")
 	}},
 }
 
-// reregs says whether the device can change a region at all: where it cannot,
-// libibverbs may leave one that fails in a state to be closed.
+// reregs reports whether the device supports rereg. If it does not, libibverbs may leave the
+// region in a state in which it must be closed.
 func (e *Env) reregs(mr *verbs.MR) bool {
 	return mr.Rereg(verbs.Rereg{Flags: verbs.ReregAccess, Access: mr.Access()}) == nil
 }
 
-// carriesAt writes to a region of b's under its addresses, and receives there.
+// carriesAt writes to b's region under its addresses, and receives there.
 func carriesAt(a, b *end, mr *verbs.MR, at uint64) {
 	e := a.e
 	want := a.fill(0, 5000)

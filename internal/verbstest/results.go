@@ -1,4 +1,4 @@
-// What a run found, kept, and the table of several runs: case by device.
+// Results of runs, as JSON files and as a table.
 
 package verbstest
 
@@ -17,19 +17,19 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Results are what the cases came to on one device.
+// Results are the results of all cases on one device.
 type Results struct {
 	Device string
 	Cases  []Result
 }
 
-// Result is one case's: a verdict's word, and the reason of a quirk.
+// Result is the result of one case: the word of its verdict, and the reason of its quirk.
 type Result struct {
 	ID, Word, Reason string
 	Took             time.Duration
 }
 
-// Count says how many cases had which verdict.
+// Count returns the number of cases per verdict, as text.
 func (r *Results) Count() string {
 	count := make(map[string]int)
 	for _, c := range r.Cases {
@@ -44,8 +44,8 @@ func (r *Results) Count() string {
 	return fmt.Sprintf("%d cases: %s", len(r.Cases), strings.Join(counts, ", "))
 }
 
-// save writes the results into the directory that the environment names, if it
-// does: VM_OUT, which the machine has for what is to be kept, or RDMA_TEST_RESULTS.
+// save writes the results to the directory in the environment variable VM_OUT, which the
+// virtual machine sets, or RDMA_TEST_RESULTS. Without either it does nothing.
 func (r *Results) save() error {
 	dir := cmp.Or(os.Getenv("VM_OUT"), os.Getenv("RDMA_TEST_RESULTS"))
 	if dir == "" {
@@ -58,7 +58,7 @@ func (r *Results) save() error {
 	return os.WriteFile(filepath.Join(dir, r.Device+".results.json"), data, 0o644)
 }
 
-// ReadResults reads what runs have left in a directory.
+// ReadResults reads the results that runs have saved in a directory.
 func ReadResults(dir string) ([]Results, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.results.json"))
 	if err != nil {
@@ -80,9 +80,9 @@ func ReadResults(dir string) ([]Results, error) {
 	return all, nil
 }
 
-// FprintTable prints a row a case with a column a device, the reasons below it by
-// number, and each device's count. It returns the cases that failed, or that some
-// device's run has not.
+// FprintTable prints one row per case and one column per device. Below the table it prints the
+// reasons, which the table refers to by number, and the counts of each device. It returns the
+// cases that failed on a device or did not run on it.
 func FprintTable(w io.Writer, all []Results) (wrong []string) {
 	var ids []string
 	words := make([]map[string]Result, len(all))

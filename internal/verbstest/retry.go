@@ -1,5 +1,4 @@
-// A peer that does not answer, or has no receive: how often it is tried again, and
-// how the requester gives up.
+// Retries: a peer that does not answer or has no receive, and how the requester gives up.
 
 package verbstest
 
@@ -10,14 +9,14 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// impatient makes the first end give up soon: after some 4 ms, seven times, so that
-// it is not a bad network that makes it give up, and after two RNR waits.
+// impatient makes the first end give up after two RNR waits, or after seven tries, which take
+// some 4 ms each. Fewer tries could fail because of a bad network.
 func impatient(a, _ *verbs.QPAttr) { a.Timeout, a.RetryCnt, a.RNRRetry = 10, 6, 2 }
 
 var retryCases = []Case{
 	{"retry", "the peer is in RESET", func(e *Env) { noAnswer(e, func(b *end) { e.ok(b.machine.ToReset(), "ToReset") }) }},
 	{"retry", "the peer is in ERR", func(e *Env) { noAnswer(e, func(b *end) { e.ok(b.machine.ToError(), "ToError") }) }},
-	{"retry", "the peer is gone", func(e *Env) { noAnswer(e, func(b *end) { e.ok(b.qp.Close(), "Close") }) }},
+	{"retry", "the peer is closed", func(e *Env) { noAnswer(e, func(b *end) { e.ok(b.qp.Close(), "Close") }) }},
 	{"retry", "the peer is in INIT", func(e *Env) {
 		a, _ := e.pair(wiring{leave: qpstate.Init, tune: impatient})
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
@@ -51,7 +50,7 @@ var retryCases = []Case{
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 1024)})
 		e.status("the send", a.sent(1)[0], verbs.WCRemInvReqErr)
 	}},
-	{"retry", "as long as it takes, if the peer comes late", func(e *Env) {
+	{"retry", "the send succeeds if the peer is late", func(e *Env) {
 		a, b := e.pair(wiring{leave: qpstate.Init})
 		b.receives(1, 0, 64)
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
@@ -60,7 +59,7 @@ var retryCases = []Case{
 		a.done()
 		b.got()
 	}},
-	{"retry", "RNR: no receive, and RNR_RETRY is over", func(e *Env) {
+	{"retry", "RNR: no receive until RNR_RETRY is used up", func(e *Env) {
 		a, _ := e.pair(wiring{tune: impatient})
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 		e.status("the send", a.sent(1)[0], verbs.WCRNRRetryExcErr)
@@ -77,7 +76,7 @@ var retryCases = []Case{
 		a.signaled(a.remote(verbs.SendWR{Opcode: verbs.OpRDMAWriteWithImm, SGL: a.sge(0, 8)}, b, 0))
 		e.status("the WRITE", a.sent(1)[0], verbs.WCRNRRetryExcErr)
 	}},
-	{"retry", "RNR: the receive comes late", func(e *Env) {
+	{"retry", "RNR: the receive is posted late", func(e *Env) {
 		a, b := e.stuck()
 		want := a.fill(0, 5000)
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 5000)})
@@ -87,7 +86,7 @@ var retryCases = []Case{
 		b.got()
 		e.same("the message", b.bytes(0, 5000), want)
 	}},
-	{"retry", "RNR: what comes after it waits its turn", func(e *Env) {
+	{"retry", "RNR: later requests wait", func(e *Env) {
 		a, b := e.stuck()
 		a.signaled(verbs.SendWR{ID: 0, Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 		a.signaled(a.remote(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMAWrite, SGL: a.sge(0, 8)}, b, 100))
@@ -105,7 +104,7 @@ var retryCases = []Case{
 	}},
 }
 
-// noAnswer sends to a peer that something was done to.
+// noAnswer calls end on the peer and then sends to it.
 func noAnswer(e *Env, end func(b *end)) {
 	for _, op := range []verbs.Opcode{verbs.OpSend, verbs.OpRDMAWrite, verbs.OpRDMARead} {
 		a, b := e.pair(wiring{tune: impatient})

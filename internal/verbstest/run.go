@@ -1,4 +1,4 @@
-// Running the table on a device, and judging each case by the device's quirks.
+// Running the table on a device, and judging each case with the device's quirks.
 
 package verbstest
 
@@ -10,19 +10,19 @@ import (
 	"testing"
 )
 
-// Run runs every case on a device as a subtest of its own. quirks has the cases
-// that this device is known to fail, by ID, with the reasons. How many cases had
-// which result is logged at the end; see Results for the whole table.
+// Run runs every case on a device as a subtest. quirks has the IDs of the cases that this
+// device is known to fail, with the reasons. At the end Run logs the number of cases per
+// verdict; see Results for the whole table.
 func Run(t *testing.T, device string, quirks map[string]string) {
 	RunCases(t, device, Cases(), quirks)
 }
 
-// RunCases is Run for a table of the caller's.
+// RunCases is like Run, for another table.
 func RunCases(t *testing.T, device string, cases []Case, quirks map[string]string) {
 	runCases(t, device, cases, quirks, func(t *testing.T, c Case) outcome { return c.execute(t.Context(), device) })
 }
 
-// runCases has every case executed, and judges it.
+// runCases executes every case and judges it.
 func runCases(t *testing.T, device string, cases []Case, quirks map[string]string, execute func(*testing.T, Case) outcome) {
 	for _, fault := range tableFaults(cases, quirks) {
 		t.Error(fault)
@@ -46,7 +46,8 @@ func runCases(t *testing.T, device string, cases []Case, quirks map[string]strin
 	}
 }
 
-// tableFaults lists cases of one name, and quirks that no case has.
+// tableFaults returns the faults of the table: two cases of one name, and quirks without a
+// case.
 func tableFaults(cases []Case, quirks map[string]string) []string {
 	var faults []string
 	known := make(map[string]bool)
@@ -58,7 +59,7 @@ func tableFaults(cases []Case, quirks map[string]string) []string {
 	}
 	for _, id := range slices.Sorted(maps.Keys(quirks)) {
 		if !known[id] {
-			faults = append(faults, fmt.Sprintf("a quirk is listed for %q, and there is no such case", id))
+			faults = append(faults, fmt.Sprintf("a quirk is listed for %q, but there is no such case", id))
 		}
 		if quirks[id] == "" {
 			faults = append(faults, fmt.Sprintf("the quirk of %q has no reason", id))
@@ -73,14 +74,14 @@ const (
 	failed      = "FAIL"
 	quirky      = "quirk"
 	unsupported = "unsupported"
-	stale       = "FAIL: a listed case that passes"
+	stale       = "FAIL: listed as a quirk, but passes"
 )
 
-// verdict is what a case's outcome means for the run.
+// verdict is the judgment of a case's outcome.
 type verdict struct {
-	right    bool // as it should be: passed, or failed as listed
+	right    bool // as expected: passed, or failed as listed
 	word     string
-	reason   string // the quirk's
+	reason   string // the reason of the quirk
 	findings []string
 }
 
@@ -101,7 +102,7 @@ func judge(o outcome, quirk string) verdict {
 	return v
 }
 
-// label is the verdict with the reason, without the findings.
+// label returns the verdict with its reason, without the findings.
 func (v verdict) label() string {
 	if v.reason == "" {
 		return v.word
@@ -109,7 +110,7 @@ func (v verdict) label() string {
 	return v.word + " (" + v.reason + ")"
 }
 
-// String is the label, and a finding a line.
+// String returns the label and the findings, one per line.
 func (v verdict) String() string {
 	return strings.Join(append([]string{v.label()}, v.findings...), "\n")
 }

@@ -1,4 +1,4 @@
-// Tests of the judging: what fails a run, and what does not.
+// Tests of the judgment of cases, and of the table of results.
 
 package verbstest
 
@@ -61,20 +61,20 @@ func TestTable(t *testing.T) {
 	wrong := FprintTable(&out, all)
 	want := `CASE  a          b
 x/1   pass       unsupported (1)
-x/2   quirk (1)  FAIL: a listed case that passes (2)
+x/2   quirk (1)  FAIL: listed as a quirk, but passes (2)
 x/3   FAIL       not run
 (1) it is so
 (2) why
 a: 3 cases: 1 pass, 1 quirk, 1 FAIL
-b: 2 cases: 1 unsupported, 1 FAIL: a listed case that passes
+b: 2 cases: 1 unsupported, 1 FAIL: listed as a quirk, but passes
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", &out, want)
 	}
-	if want := []string{"b: x/2: FAIL: a listed case that passes", "a: x/3: FAIL", "b: x/3: not run"}; !slices.Equal(wrong, want) {
+	if want := []string{"b: x/2: FAIL: listed as a quirk, but passes", "a: x/3: FAIL", "b: x/3: not run"}; !slices.Equal(wrong, want) {
 		t.Errorf("wrong: %q", wrong)
 	}
 	if _, err := ReadResults(t.TempDir()); err == nil {
-		t.Error("an empty directory has results")
+		t.Error("ReadResults of an empty directory succeeded")
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// RunSimulated is Run for a device without sockets, in simulated time: each case
-// is in a bubble of testing/synctest, where the clock moves when nobody can. So
-// waiting costs nothing, and no limit of a case is too tight for a busy machine.
+// RunSimulated is like Run, for a device without sockets, in simulated time. Each case runs in
+// a bubble of testing/synctest, where the clock advances only when no goroutine can run. So
+// waiting takes no real time, and a busy machine cannot make a case exceed its time limits.
 // Goroutines that a case or its device leaves behind end the run.
 //
-// Each case opens a device of its own name, device and the case's ID with a slash
-// between, so that a device with faults can have others for each case, and the
-// same for one case, whichever else run.
+// Each case opens its own device, named device + "/" + the case's ID. So a device can derive
+// its faults from the name: they differ from case to case, but do not depend on which other
+// cases run.
 func RunSimulated(t *testing.T, device string, quirks map[string]string) {
 	runCases(t, device, Cases(), quirks, func(t *testing.T, c Case) (o outcome) {
 		defer time.AfterFunc(spinTime, func() { spins(c) }).Stop()
@@ -26,12 +26,13 @@ func RunSimulated(t *testing.T, device string, quirks map[string]string) {
 	})
 }
 
-// spinTime is how long a case may take in real time.
+// spinTime is the limit of a case in real time.
 const spinTime = time.Minute
 
-// spins ends the run. The bubble cannot be left while a goroutine of it runs.
+// spins ends the run by a panic, because a bubble cannot be left while one of its goroutines
+// runs.
 func spins(c Case) {
 	fmt.Fprintf(os.Stderr, "%s\n", stacks())
-	panic(fmt.Sprintf("%s: %v of real time; does a goroutine spin until a time comes? "+
-		"Simulated time stands still meanwhile; try: time.Sleep between, or counting instead", c.ID(), spinTime))
+	panic(fmt.Sprintf("%s: took %v of real time; does a goroutine spin until a certain time? "+
+		"Simulated time stands still meanwhile; try: call time.Sleep in the loop, or count iterations", c.ID(), spinTime))
 }

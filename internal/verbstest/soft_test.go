@@ -1,7 +1,7 @@
 //go:build !rdma
 
-// The table on the software device, on any machine; not together with rdma_rxe,
-// which takes UDP port 4791 from the whole network namespace.
+// The table on the software device, on any machine. It cannot run next to rdma_rxe, which owns
+// UDP port 4791 in the whole network namespace.
 
 package verbstest
 
@@ -15,8 +15,8 @@ import (
 
 func TestSoftware(t *testing.T) { Run(t, "soft0", Quirks(t, "soft0")) }
 
-// TestReports: Fatalf ends a case and what it left is still undone; a panic and
-// an unsupported verb are reports too.
+// TestReports checks that Fatalf ends a case and runs its cleanups, and that a panic and an
+// unsupported verb are reported as faults.
 func TestReports(t *testing.T) {
 	undone := 0
 	for name, c := range map[string]struct {
@@ -37,6 +37,6 @@ func TestReports(t *testing.T) {
 		}
 	}
 	if undone != 3 {
-		t.Errorf("%d of 3 were undone", undone)
+		t.Errorf("%d of 3 cleanups were called", undone)
 	}
 }

@@ -1,5 +1,4 @@
-// Shared receive queues: their sizes, and the receives that queue pairs take from
-// them.
+// Shared receive queues: their sizes, and their use by queue pairs.
 
 package verbstest
 
@@ -28,7 +27,7 @@ func srqCases() []Case {
 	return cases
 }
 
-// share has four queue pairs take from one SRQ, in the order of the messages.
+// share makes four queue pairs take receives from one SRQ, in the order of the messages.
 func share(e *Env, typ verbs.QPType) {
 	const peers, each = 4, 5
 	head := 0
@@ -72,10 +71,10 @@ var srqLifeCases = []Case{
 		srq := e.srq(e.pd(), 4, n)
 		got, err := srq.Query()
 		e.ok(err, "Query")
-		e.check(got.MaxSGE >= n, "%d of %d", got.MaxSGE, n)
+		e.check(got.MaxSGE >= n, "%d elements, want %d", got.MaxSGE, n)
 		e.ok(srq.PostRecv([]verbs.RecvWR{{SGL: make([]verbs.SGE, n)}}), "PostRecv")
 	}},
-	{"srq", "the device has some", func(e *Env) {
+	{"srq", "the device supports SRQs", func(e *Env) {
 		a := e.device()
 		e.check(a.MaxSRQ > 0 && a.MaxSRQWR > 0 && a.MaxSRQSGE > 0, "%d SRQs of %d receives of %d elements", a.MaxSRQ, a.MaxSRQWR, a.MaxSRQSGE)
 	}},
@@ -124,7 +123,7 @@ var srqLifeCases = []Case{
 		e.ok(err, "Number")
 		second, err := e.srq(pd, 4, 1).Number()
 		e.ok(err, "Number")
-		e.check(first != second, "both have number %d", first)
+		e.check(first != second, "two SRQs have the number %d", first)
 	}},
 }
 
@@ -139,7 +138,7 @@ func badSRQ(name string, init func(verbs.DeviceAttr) verbs.SRQInit) Case {
 }
 
 var srqPostCases = []Case{
-	{"srq", "its queue pair takes no receives of its own", func(e *Env) {
+	{"srq", "its queue pairs refuse PostRecv", func(e *Env) {
 		a, b := e.pair(wiring{srq: true})
 		e.refusedAt(b.qp.PostRecv(make([]verbs.RecvWR, 2)), 0, syscall.EINVAL)
 		works(a, b)
@@ -151,7 +150,7 @@ var srqPostCases = []Case{
 			wrs[i] = verbs.RecvWR{ID: uint64(100 + i), SGL: x.sge(i*64, 64)}
 		}
 		e.ok(x.srq.PostRecv(wrs), "PostRecv")
-		clear(wrs) // the slice is free at once
+		clear(wrs) // the slice may be reused at once
 		a, b := e.joined(x)
 		for i := range 16 {
 			want := a.fill(0, 64)
@@ -174,7 +173,7 @@ var srqPostCases = []Case{
 		e.refusedAt(b.srq.PostRecv(wrs[:1]), 0, syscall.ENOMEM)
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 		a.done()
-		e.check(b.got().ID == 0, "not the first receive")
+		e.check(b.got().ID == 0, "the completion is not of the first receive")
 		e.ok(b.srq.PostRecv(wrs[:1]), "PostRecv after a completion")
 		e.refusedAt(b.srq.PostRecv(wrs[:1]), 0, syscall.ENOMEM)
 	}},
@@ -193,7 +192,7 @@ var srqPostCases = []Case{
 			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 			a.done()
 			if got := b.got().ID; got != want {
-				e.Errorf("receive %d was taken, want %d", got, want)
+				e.Errorf("receive %d was used, want %d", got, want)
 			}
 		}
 	}},
@@ -216,7 +215,7 @@ var srqPostCases = []Case{
 		b.got()
 		e.same("the message", slices.Concat(b.bytes(0, 10), b.bytes(100, 1500), b.bytes(2000, 990)), want)
 	}},
-	{"srq", "empty: RNR, until a receive comes", func(e *Env) {
+	{"srq", "empty: RNR until a receive is posted", func(e *Env) {
 		a, b := e.pair(wiring{srq: true, tune: func(a, b *verbs.QPAttr) { a.RNRRetry, b.MinRNRTimer = 7, 14 }})
 		want := a.fill(0, 64)
 		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 64)})
@@ -226,7 +225,7 @@ var srqPostCases = []Case{
 		b.got()
 		e.same("the message", b.bytes(0, 64), want)
 	}},
-	{"srq", "of another domain: its own domain's memory counts", func(e *Env) {
+	{"srq", "of another domain: receives use the SRQ's domain", func(e *Env) {
 		x := e.end(wiring{srq: true})
 		y := e.end(wiring{})
 		y.srq = x.srq
@@ -240,7 +239,7 @@ var srqPostCases = []Case{
 		e.status("the send", a.sent(1)[0], verbs.WCSuccess)
 		e.same("the message", x.bytes(0, 64), want)
 	}},
-	{"srq", "8 goroutines post to it while messages come", func(e *Env) {
+	{"srq", "8 goroutines post to it while messages arrive", func(e *Env) {
 		const posters, each = 8, 16
 		a, b := e.pair(wiring{srq: true, cap: verbs.QPCap{MaxSendWR: posters * each, MaxRecvWR: posters * each, MaxSendSGE: 1, MaxRecvSGE: 1},
 			tune: func(a, b *verbs.QPAttr) { a.RNRRetry, b.MinRNRTimer = 7, 1 }})
@@ -262,13 +261,13 @@ var srqPostCases = []Case{
 		seen := make(map[uint64]bool)
 		for _, wc := range b.received(posters * each) {
 			e.success(wc, "a receive")
-			e.check(!seen[wc.ID], "receive %d was taken twice", wc.ID)
+			e.check(!seen[wc.ID], "receive %d was used twice", wc.ID)
 			seen[wc.ID] = true
 		}
 	}},
 }
 
-// joined connects an end whose queue pair is in RESET with a new one, which sends.
+// joined connects b, whose queue pair is in RESET, with a new end, which sends.
 func (e *Env) joined(b *end) (from, to *end) {
 	a := e.end(wiring{typ: b.qp.Type()})
 	a.attr.DestQPN, b.attr.DestQPN = b.qp.QPN(), a.qp.QPN()

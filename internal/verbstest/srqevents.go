@@ -1,4 +1,4 @@
-// Shared receive queues: the limit and the other events, and resizing.
+// Shared receive queues: the limit, other events, and resizing.
 
 package verbstest
 
@@ -10,17 +10,17 @@ import (
 )
 
 var srqEventCases = []Case{
-	{"srq", "SRQ_LIMIT_REACHED: once, when fewer are left", func(e *Env) {
+	{"srq", "SRQ_LIMIT_REACHED: one event when fewer are left", func(e *Env) {
 		events := e.subscribe()
 		a, b := e.pair(wiring{srq: true})
 		other := e.srq(b.pd, 4, 1)
 		b.receives(6, 0, 8)
 		b.limit(4)
-		a.oneTo(b, 2) // 4 are left, no fewer
-		e.check(len(events.ofLimit()) == 0, "an event while as many as the limit are left")
+		a.oneTo(b, 2) // 4 are left, which is not below the limit
+		e.check(len(events.ofLimit()) == 0, "an event although as many receives as the limit are left")
 		a.oneTo(b, 1)
 		event := events.want(verbs.EventSRQLimitReached)
-		e.check(b.srq.Is(event) && !other.Is(event) && !event.Fatal(), "%v is not about the SRQ", event)
+		e.check(b.srq.Is(event) && !other.Is(event) && !event.Fatal(), "%v does not name the SRQ", event)
 		attr, err := b.srq.Query()
 		e.check(err == nil && attr.Limit == 0, "the limit is still %d: %v", attr.Limit, err)
 		a.oneTo(b, 3)
@@ -36,7 +36,7 @@ var srqEventCases = []Case{
 			events.want(verbs.EventSRQLimitReached)
 		}
 	}},
-	{"srq", "the limit is told by query", func(e *Env) {
+	{"srq", "query returns the limit", func(e *Env) {
 		srq := e.srq(e.pd(), 16, 1)
 		for _, limit := range []uint32{7, 0, 3} {
 			e.ok(srq.Modify(verbs.SRQAttr{Limit: limit}, verbs.SRQLimit), "Modify")
@@ -51,7 +51,7 @@ var srqEventCases = []Case{
 		b.limit(3)
 		b.limit(0)
 		a.oneTo(b, 3)
-		e.check(len(events.ofLimit()) == 0, "an event that was not asked for")
+		e.check(len(events.ofLimit()) == 0, "an event although the limit is not armed")
 	}},
 	{"srq", "a limit above its size is refused", func(e *Env) {
 		srq := e.srq(e.pd(), 16, 1)
@@ -68,13 +68,13 @@ var srqEventCases = []Case{
 		a.oneTo(b, 1)
 		e.ok(b.machine.ToError(), "ToError")
 		events.about(verbs.EventQPLastWQEReached, b)
-		e.quiet(b.recv, "receives that are the SRQ's")
-		c, d := e.joined(b.sibling(wiring{})) // another takes them
+		e.quiet(b.recv, "flushed receives of the SRQ")
+		c, d := e.joined(b.sibling(wiring{})) // another queue pair uses them
 		for _, want := range []uint64{1, 2} {
 			c.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: c.sge(0, 8)})
 			c.done()
 			if got := d.got().ID; got != want {
-				e.Errorf("receive %d was taken, want %d", got, want)
+				e.Errorf("receive %d was used, want %d", got, want)
 			}
 		}
 	}},
@@ -95,13 +95,13 @@ var srqEventCases = []Case{
 		for range 4 {
 			c.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: c.sge(0, 8)})
 			c.done()
-			e.check(d.got().QPN == d.qp.QPN(), "another's completion")
+			e.check(d.got().QPN == d.qp.QPN(), "the completion is of another queue pair")
 		}
 		e.ok(a.machine.ToError(), "ToError")
 	}},
 }
 
-// limit arms the end's SRQ.
+// limit arms the limit of the end's SRQ.
 func (x *end) limit(n uint32) {
 	x.e.ok(x.srq.Modify(verbs.SRQAttr{Limit: n}, verbs.SRQLimit), "Modify")
 }
@@ -115,7 +115,7 @@ func (x *end) oneTo(peer *end, n int) {
 	}
 }
 
-// ofLimit lists the SRQ_LIMIT_REACHED that came, after a moment for more.
+// ofLimit returns the SRQ_LIMIT_REACHED events. It waits a moment for more.
 func (w *watcher) ofLimit() (found []verbs.AsyncEvent) {
 	time.Sleep(quietTime)
 	for len(w.ch) > 0 {
@@ -133,7 +133,7 @@ var srqResizeCases = []Case{
 	{"srq", "resize: up, with receives in it", func(e *Env) {
 		a, b := e.pair(wiring{srq: true})
 		b.receives(20, 0, 64)
-		a.oneTo(b, 10) // so that the ring has turned
+		a.oneTo(b, 10) // so that the ring has wrapped around
 		const size = 2*defaultDepth + 6
 		e.ok(b.srq.Modify(verbs.SRQAttr{MaxWR: size}, verbs.SRQMaxWR), "Modify")
 		attr, err := b.srq.Query()
@@ -145,7 +145,7 @@ var srqResizeCases = []Case{
 			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 8)})
 			a.done()
 			if got := b.got().ID; got != uint64(10+i) {
-				e.Fatalf("receive %d was taken, want %d", got, 10+i)
+				e.Fatalf("receive %d was used, want %d", got, 10+i)
 			}
 		}
 	}},
@@ -171,13 +171,13 @@ var srqResizeCases = []Case{
 		srq := e.srq(e.pd(), 16, 1)
 		e.fails(srq.Modify(verbs.SRQAttr{MaxWR: uint32(e.device().MaxSRQWR) + 1}, verbs.SRQMaxWR), "Modify", syscall.EINVAL)
 	}},
-	{"srq", "resize and limit in one", func(e *Env) {
+	{"srq", "resize and limit in one Modify", func(e *Env) {
 		srq := e.srq(e.pd(), 16, 1)
 		e.ok(srq.Modify(verbs.SRQAttr{MaxWR: 300, Limit: 200}, verbs.SRQMaxWR|verbs.SRQLimit), "Modify")
 		attr, err := srq.Query()
 		e.check(err == nil && attr.MaxWR >= 300 && attr.Limit == 200, "%+v: %v", attr, err)
 	}},
-	{"srq", "resize while messages come", func(e *Env) {
+	{"srq", "resize while messages arrive", func(e *Env) {
 		a, b := e.pair(wiring{srq: true, cap: verbs.QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 1, MaxRecvSGE: 1}})
 		for round := range 10 {
 			b.receives(32, 0, 64)
@@ -196,7 +196,7 @@ var srqResizeCases = []Case{
 		_, b := e.pair(wiring{srq: true})
 		b.receives(2, 0, 64)
 		e.ok(b.machine.ToReset(), "ToReset")
-		e.quiet(b.recv, "receives that are the SRQ's")
+		e.quiet(b.recv, "flushed receives of the SRQ")
 		c, d := e.joined(b.sibling(wiring{}))
 		c.oneTo(d, 2)
 	}},

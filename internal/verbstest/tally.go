@@ -1,4 +1,4 @@
-// Counting completions that several goroutines take.
+// Counting completions that several goroutines poll.
 
 package verbstest
 
@@ -9,12 +9,12 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// tally counts completions up to a number: each request must have just one, a
+// tally counts completions up to a number. Each request must complete exactly once, with
 // success.
 type tally struct {
 	e    *Env
 	want int
-	ctx  context.Context // ends with the last completion, and with the case's time
+	ctx  context.Context // ends with the last completion, or with the case's time
 	end  context.CancelFunc
 
 	mu       sync.Mutex
@@ -45,14 +45,15 @@ func (t *tally) payload(v uint64) {
 	t.payloads[v] = true
 }
 
-// complete reports a fault unless all have come.
+// complete reports a fault unless all requests have completed.
 func (t *tally) complete() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.e.check(len(t.ids) == t.want, "%d of %d requests completed", len(t.ids), t.want)
 }
 
-// gather waits for completions, with others who do, until all have come.
+// gather waits for completions, together with other goroutines, until all requests have
+// completed.
 func (t *tally) gather(cq *verbs.CQ, each func(verbs.WC)) {
 	var wcs [4]verbs.WC
 	for {

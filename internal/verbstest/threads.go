@@ -1,5 +1,4 @@
-// Many goroutines: posting to one queue pair, polling one CQ, closing what others
-// use.
+// Many goroutines: posting to one queue pair, polling one CQ, closing objects that others use.
 
 package verbstest
 
@@ -19,7 +18,7 @@ import (
 )
 
 var threadCases = []Case{
-	{"threads", "64 post to one queue pair and poll one CQ, 64 wait for what comes", func(e *Env) {
+	{"threads", "64 post to one queue pair and poll one CQ, 64 wait for receives", func(e *Env) {
 		const posters, each, all = 64, 8, 64 * 8
 		a, b := e.pair(wiring{cap: verbs.QPCap{MaxSendWR: 32, MaxRecvWR: all, MaxSendSGE: 1, MaxRecvSGE: 1}, cqDepth: all})
 		b.receives(all, 0, 16)
@@ -35,7 +34,7 @@ var threadCases = []Case{
 						switch err := a.qp.PostSend([]verbs.SendWR{{ID: uint64(next), Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: a.sge(next*16, 16)}}); {
 						case err == nil:
 							next++
-						case !errors.Is(err, syscall.ENOMEM): // which says that the queue is full
+						case !errors.Is(err, syscall.ENOMEM): // ENOMEM means that the queue is full
 							e.Fatalf("%v", err)
 						}
 					}
@@ -58,15 +57,15 @@ var threadCases = []Case{
 		busy.Wait()
 		sends.complete()
 		recvs.complete()
-		e.check(len(recvs.payloads) == all, "%d different messages of %d", len(recvs.payloads), all)
-		e.quiet(a.send, "after as many completions as sends")
-		e.quiet(b.recv, "after as many completions as receives")
+		e.check(len(recvs.payloads) == all, "got %d different messages, want %d", len(recvs.payloads), all)
+		e.quiet(a.send, "more completions than sends")
+		e.quiet(b.recv, "more completions than receives")
 	}},
 	{"threads", "8 pairs at once", func(e *Env) {
 		var all sync.WaitGroup
 		for range 8 {
 			a, b := e.rc()
-			all.Go(func() { // works may end its goroutine, and with it only itself
+			all.Go(func() { // works may end its goroutine
 				for range 5 {
 					works(a, b)
 				}
@@ -177,21 +176,21 @@ var threadCases = []Case{
 		if rest := int(posted.Load() - completed.Load()); rest > 0 {
 			a.sent(rest)
 		}
-		e.quiet(a.send, "after as many completions as posts")
+		e.quiet(a.send, "more completions than posts")
 	}},
 }
 
-// turns counts what goroutines do that never wait. Others wait for them by it, not
-// by the clock: that of RunSimulated stands still meanwhile.
+// turns counts the iterations of goroutines that never wait. Others wait by this count and not
+// by the clock, because in RunSimulated the clock stands still meanwhile.
 type turns struct {
 	atomic.Int64
 	ended atomic.Bool
 }
 
-// manyTurns is some milliseconds' worth.
+// manyTurns takes some milliseconds.
 const manyTurns = 2000
 
-// wait returns after n more turns, or once over was called.
+// wait returns after n more turns, or when over was called.
 func (t *turns) wait(n int64) {
 	for end := t.Load() + n; t.Load() < end && !t.ended.Load(); {
 		runtime.Gosched()

@@ -1,10 +1,9 @@
-// The transition table, row by row: generated from qpstate.
+// The transition table, row by row, generated from qpstate.
 //
-// For each type and each legal move there are up to three cases: the move itself
-// with its required bits and with each optional one, the move with a required bit
-// missing, the move with a bit too many. For each type and state one more tries
-// every move that the table does not have. What the device says must be what
-// qpstate says, bit for bit.
+// For each type and each legal move there are up to three cases: the move with its required
+// bits and with each optional bit; the move without one of its required bits; the move with a
+// superfluous bit. For each type and state, one more case tries all moves that the table does
+// not have. The device must agree with qpstate, bit by bit.
 
 package verbstest
 
@@ -24,7 +23,7 @@ func transitionCases() []Case {
 	for _, typ := range qpstate.Types() {
 		for _, move := range qpstate.Transitions(typ) {
 			if typ == verbs.RC && move.From == qpstate.SQE {
-				continue // no RC queue pair comes there
+				continue // an RC queue pair never enters this state
 			}
 			name := typ.Name() + " " + move.Name()
 			cases = append(cases, Case{"transition", name, func(e *Env) { legal(e, move) }})
@@ -37,7 +36,7 @@ func transitionCases() []Case {
 			if typ == verbs.RC && from == qpstate.SQE {
 				continue
 			}
-			cases = append(cases, Case{"transition", typ.Name() + " " + from.Name() + "→ where there is no way", func(e *Env) { impossible(e, typ, from) }})
+			cases = append(cases, Case{"transition", typ.Name() + " " + from.Name() + "→any other state is refused", func(e *Env) { impossible(e, typ, from) }})
 		}
 	}
 	for _, typ := range qpstate.Types() {
@@ -46,7 +45,7 @@ func transitionCases() []Case {
 				t := newTraveller(e, typ, qpstate.Init)
 				e.fails(t.try(qpstate.RTR, qpstate.MaskRateLimit|required(typ, qpstate.Init, qpstate.RTR)), "INIT→RTR", syscall.EINVAL, syscall.EOPNOTSUPP)
 			}},
-			Case{"transition", typ.Name() + ", without STATE nothing moves", func(e *Env) {
+			Case{"transition", typ.Name() + ", without STATE the state stays", func(e *Env) {
 				t := newTraveller(e, typ, qpstate.Init)
 				e.ok(t.qp.Modify(&verbs.QPAttr{State: qpstate.RTR}, 0), "Modify of nothing")
 				t.is(qpstate.Init)
@@ -69,15 +68,15 @@ func required(typ verbs.QPType, from, to verbs.QPState) qpstate.Mask {
 	return move.Required | qpstate.MaskState
 }
 
-// allBits are the bits of a mask that every device knows.
+// allBits has the mask bits that every device knows.
 const allBits = qpstate.Mask(1<<21 - 1)
 
-// legal makes the move with what is required, with each optional bit, and with
-// all of them.
+// legal makes the move with the required bits, then with each optional bit, then with all of
+// them.
 func legal(e *Env, move qpstate.Transition) {
 	optional := move.Optional
 	if e.port().LinkLayer == verbs.LinkEthernet {
-		optional &^= qpstate.MaskAltPath // RoCE has none, see its own case
+		optional &^= qpstate.MaskAltPath // RoCE has no alternate path; see its own case
 	}
 	masks := []qpstate.Mask{0}
 	if optional != 0 {
@@ -93,7 +92,7 @@ func legal(e *Env, move qpstate.Transition) {
 	}
 }
 
-// missing leaves out each required bit, and all of them.
+// missing tries the move without each required bit, and without all of them.
 func missing(e *Env, move qpstate.Transition) {
 	t := newTraveller(e, move.Type, move.From)
 	for _, without := range append(move.Required.Bits(), move.Required) {
@@ -101,7 +100,7 @@ func missing(e *Env, move qpstate.Transition) {
 	}
 }
 
-// superfluous adds each bit that the row does not have.
+// superfluous tries the move with each bit that the row does not have.
 func superfluous(e *Env, move qpstate.Transition) {
 	t := newTraveller(e, move.Type, move.From)
 	for _, bit := range allBits.Bits() {
@@ -111,8 +110,8 @@ func superfluous(e *Env, move qpstate.Transition) {
 	}
 }
 
-// impossible tries each state that cannot be reached from one, with no bits and
-// with all that could be meant.
+// impossible tries to move to each state that cannot be reached, with no bits and with all
+// possible bits.
 func impossible(e *Env, typ verbs.QPType, from verbs.QPState) {
 	t := newTraveller(e, typ, from)
 	for _, to := range qpstate.States() {
@@ -128,14 +127,14 @@ func impossible(e *Env, typ verbs.QPType, from verbs.QPState) {
 	}
 }
 
-// traveller is a queue pair in the state that a move is tried from.
+// traveller is a queue pair in the state from which a move is tried.
 type traveller struct {
 	*end
 	from verbs.QPState
 }
 
-// newTraveller makes a queue pair, connected to itself, and takes it to a state.
-// Those of one case share all but the queue pair.
+// newTraveller returns a queue pair that is connected to itself and in the state from. The
+// travellers of one case share all other objects.
 func newTraveller(e *Env, typ verbs.QPType, from verbs.QPState) *traveller {
 	w := wiring{typ: typ, cap: verbs.QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}, size: 64}
 	if e.first[typ] == nil {
@@ -158,7 +157,7 @@ func newTraveller(e *Env, typ verbs.QPType, from verbs.QPState) *traveller {
 	return t
 }
 
-// wayTo is the moves from RESET to a state; to SQE a failing send does the last.
+// wayTo returns the moves from RESET to a state. The last step to SQE is a failing send.
 func wayTo(s verbs.QPState) []verbs.QPState {
 	forward := []verbs.QPState{qpstate.Init, qpstate.RTR, qpstate.RTS, qpstate.SQD}
 	switch s {
@@ -170,7 +169,7 @@ func wayTo(s verbs.QPState) []verbs.QPState {
 	return forward[:s]
 }
 
-// sendErrorTo makes a send fail, as it names no region.
+// sendErrorTo posts a send that fails because of a bad lkey.
 func (x *end) sendErrorTo(peer *end) {
 	wr := x.toIf(verbs.SendWR{Opcode: verbs.OpSend, SGL: x.sge(0, 8)}, peer)
 	wr.SGL[0].LKey ^= 0x5555
@@ -178,7 +177,7 @@ func (x *end) sendErrorTo(peer *end) {
 	x.e.status("a send without a region", x.sent(1)[0], verbs.WCLocProtErr)
 }
 
-// drained waits until the send queue has come to rest: an idle one soon does.
+// drained waits until the send queue is drained.
 func (x *end) drained() {
 	for {
 		attr, err := x.qp.Query(qpstate.MaskState)
@@ -191,32 +190,32 @@ func (x *end) drained() {
 	}
 }
 
-// is ends the case unless the queue pair is in a state.
+// is ends the case unless the queue pair is in the state.
 func (t *traveller) is(want verbs.QPState) {
 	if got := t.state(); got != want {
 		t.e.Fatalf("the queue pair is in %s, want %s", got.Name(), want.Name())
 	}
 }
 
-// try asks the device for a move with good values for every attribute.
+// try makes a move with good values for all attributes.
 func (t *traveller) try(to verbs.QPState, mask qpstate.Mask) error {
 	attr := t.attr
 	attr.State, attr.CurState, attr.Cap = to, t.from, t.qp.Cap()
 	return t.qp.Modify(&attr, mask)
 }
 
-// refused tries a move that the table forbids. The device must say EINVAL, the
-// error must say what the table says, and the queue pair must stay where it was.
-// It returns the traveller to go on with: a new one, if the device made the move.
+// refused tries a move that the table forbids. The device must return EINVAL, the error must
+// agree with the table, and the state must not change. It returns the traveller to continue
+// with, which is a new one if the device made the move.
 func (t *traveller) refused(to verbs.QPState, mask qpstate.Mask) *traveller {
 	what := fmt.Sprintf("%s %s→%s with %s", t.qp.Type().Name(), t.from.Name(), to.Name(), mask.Name())
 	want := qpstate.Check(t.qp.Type(), t.from, to, mask)
 	if want == nil {
-		t.e.Fatalf("%s is legal: the case is wrong", what)
+		t.e.Fatalf("%s is legal, so the case is wrong", what)
 	}
 	err := t.try(to, mask)
 	if err == nil {
-		t.e.Errorf("%s was done, and the table says: %v", what, want)
+		t.e.Errorf("%s succeeded, but the table says: %v", what, want)
 		return newTraveller(t.e, t.qp.Type(), t.from)
 	}
 	var got *qpstate.TransitionError

@@ -1,5 +1,5 @@
-// A hundred goroutines that wait, and Close, which wakes them all: while packets come
-// and go, so that Close meets the device at work.
+// A hundred waiting goroutines and Close, which must wake all of them. Packets keep arriving,
+// so that Close interrupts a busy device.
 
 package verbstest
 
@@ -18,9 +18,9 @@ import (
 const sleepers = 100
 
 var wakeCases = []Case{
-	{"threads", "100 wait on one CQ, and are woken by Close", func(e *Env) {
+	{"threads", "100 wait on one CQ and are woken by Close", func(e *Env) {
 		traffic := e.traffic(nil)
-		for range 3 { // the first sleepers find somebody else at work, or nobody
+		for range 3 { // the first round may find the device idle
 			cq := e.cq(4)
 			woken := e.sleepOn(cq)
 			traffic.trips(5)
@@ -30,7 +30,7 @@ var wakeCases = []Case{
 		}
 		traffic.stop()
 	}},
-	{"threads", "100 wait on one CQ that completions come to, and are woken by Close", func(e *Env) {
+	{"threads", "100 wait on one busy CQ and are woken by Close", func(e *Env) {
 		a, b := e.rc()
 		woken := e.sleepOn(a.send)
 		wr := a.remote(verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled, SGL: a.sge(0, 8)}, b, 0)
@@ -51,7 +51,7 @@ var wakeCases = []Case{
 		posting.Wait()
 		woken()
 	}},
-	{"threads", "100 wait on 10 CQs of one channel, and are woken by Close", func(e *Env) {
+	{"threads", "100 wait on 10 CQs of one channel and are woken by Close", func(e *Env) {
 		ch := e.channel()
 		traffic := e.traffic(ch)
 		var cqs []*verbs.CQ
@@ -69,8 +69,8 @@ var wakeCases = []Case{
 	}},
 }
 
-// sleepOn has as many goroutines as there are sleepers wait on CQs, over and over. The
-// function that it returns waits until all of them were woken by Close.
+// sleepOn starts goroutines that wait on the CQs again and again. The returned function waits
+// until Close has woken all of them.
 func (e *Env) sleepOn(cqs ...*verbs.CQ) (woken func()) {
 	var all sync.WaitGroup
 	for i := range sleepers {
@@ -79,17 +79,17 @@ func (e *Env) sleepOn(cqs ...*verbs.CQ) (woken func()) {
 			var wcs [1]verbs.WC
 			_, err := cq.Wait(e.Ctx, wcs[:])
 			for ; err == nil; _, err = cq.Wait(e.Ctx, wcs[:]) {
-				e.status("what a sleeper got", wcs[0], verbs.WCSuccess, verbs.WCWRFlushErr)
+				e.status("a sleeper's completion", wcs[0], verbs.WCSuccess, verbs.WCWRFlushErr)
 			}
 			e.fails(err, "Wait", net.ErrClosed)
 		})
 	}
-	time.Sleep(10 * time.Millisecond) // they come to sleep
+	time.Sleep(10 * time.Millisecond) // until they sleep
 	return all.Wait
 }
 
-// traffic is a message that goes to and fro between two goroutines which wait for it,
-// until stop.
+// traffic is a message that two goroutines send to and fro until stop is called. Both wait for
+// it.
 type traffic struct {
 	e    *Env
 	trip chan struct{}
@@ -97,7 +97,7 @@ type traffic struct {
 	all  sync.WaitGroup
 }
 
-// traffic starts one; its CQs are on the channel, or each on its own.
+// traffic starts traffic. Its CQs are on the channel, or each has its own if ch is nil.
 func (e *Env) traffic(ch *verbs.CompChannel) *traffic {
 	a, b := e.pair(wiring{channel: ch})
 	ctx, cancel := context.WithCancel(e.Ctx)
@@ -105,7 +105,7 @@ func (e *Env) traffic(ch *verbs.CompChannel) *traffic {
 	for _, x := range []*end{a, b} {
 		x.receives(1, 0, 8)
 		t.all.Go(func() {
-			defer cancel() // the other end is not to wait for this one
+			defer cancel() // so that the other end does not wait for this one
 			var wcs [1]verbs.WC
 			for {
 				if _, err := x.recv.Wait(ctx, wcs[:]); err != nil {
@@ -117,7 +117,7 @@ func (e *Env) traffic(ch *verbs.CompChannel) *traffic {
 				if x == a {
 					select {
 					case t.trip <- struct{}{}:
-					default: // nobody counts
+					default: // no goroutine counts the trips
 					}
 				}
 				x.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: x.sge(8, 8)})
@@ -136,7 +136,7 @@ func (t *traffic) trips(n int) {
 		select {
 		case <-t.trip:
 		case <-t.e.Ctx.Done():
-			t.e.Fatalf("the traffic stands still")
+			t.e.Fatalf("the traffic has stopped")
 		}
 	}
 }

@@ -1,5 +1,4 @@
-// Memory windows: what a bind opens to the peer, how it is closed again, and the
-// binds that must not be.
+// Memory windows: what a bind grants to the peer, how it is revoked, and invalid binds.
 
 package verbstest
 
@@ -16,7 +15,7 @@ const bindable = everything | verbs.AccessMWBind
 
 var bothMWs = []verbs.MWType{verbs.MWType1, verbs.MWType2}
 
-// eachMW makes a case of each type of window.
+// eachMW makes a case for each of the types.
 func eachMW(name string, types []verbs.MWType, run func(e *Env, t verbs.MWType)) []Case {
 	var cases []Case
 	for _, t := range types {
@@ -25,24 +24,24 @@ func eachMW(name string, types []verbs.MWType, run func(e *Env, t verbs.MWType))
 	return cases
 }
 
-// mw makes a window.
+// mw returns a new window.
 func (e *Env) mw(pd *verbs.PD, t verbs.MWType) *verbs.MW {
 	mw, err := pd.AllocMW(t)
 	return made(e, mw, err)
 }
 
-// windowed is an RC pair, and a window of b's domain that is bound to nothing.
+// windowed returns an RC pair and an unbound window of b's domain.
 func windowed(e *Env, t verbs.MWType) (a, b *end, mw *verbs.MW) {
 	a, b = e.pair(wiring{access: bindable})
 	return a, b, e.mw(b.pd, t)
 }
 
-// part is a bind of a window to n bytes of the end's region.
+// part returns a bind of a window to n bytes of the end's region.
 func (x *end) part(mw *verbs.MW, off, n int, access verbs.Access) verbs.MWBind {
 	return verbs.MWBind{MW: mw, MR: x.mr, RKey: verbs.IncRKey(mw.RKey()), Addr: x.mr.Addr() + uint64(off), Length: uint64(n), Access: access}
 }
 
-// postBind posts a bind in the way of the window's type.
+// postBind posts a bind in the way that the window's type requires.
 func (x *end) postBind(id uint64, b verbs.MWBind) error {
 	if b.MW.Type() == verbs.MWType1 {
 		return x.qp.BindMW(id, verbs.SendSignaled, b)
@@ -57,14 +56,14 @@ func (x *end) bind(mw *verbs.MW, off, n int, access verbs.Access) {
 	x.e.check(wc.ID == 99 && wc.Opcode == verbs.WCBindMW, "the bind completed as %+v", wc)
 }
 
-// through makes a request name bytes of the peer's region by a key.
+// through sets a request's remote address and rkey.
 func (x *end) through(wr verbs.SendWR, peer *end, off int, rkey uint32) verbs.SendWR {
 	wr = x.remote(wr, peer, off)
 	wr.RKey = rkey
 	return wr
 }
 
-// opens reports a fault unless 8 bytes can be written by a key.
+// opens reports a fault unless 8 bytes can be written with the key.
 func opens(a, b *end, off int, rkey uint32) {
 	want := a.fill(0, 8)
 	a.signaled(a.through(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: a.sge(0, 8)}, b, off, rkey))
@@ -72,7 +71,7 @@ func opens(a, b *end, off int, rkey uint32) {
 	a.e.same("the memory", b.bytes(off, 8), want)
 }
 
-// closed reports a fault unless the key does not open 8 bytes. The pair ends in ERR.
+// closed reports a fault if 8 bytes can be written with the key. The pair ends in ERR.
 func closed(a, b *end, off int, rkey uint32) {
 	before := slices.Clone(b.mr.Bytes())
 	a.fill(0, 8)
@@ -86,7 +85,7 @@ var mwCases = slices.Concat(
 		mw := e.mw(e.pd(), t)
 		e.check(mw.Type() == t && mw.RKey() != 0, "%v", mw)
 	}),
-	eachMW("64 of them, and no key twice", bothMWs, func(e *Env, t verbs.MWType) {
+	eachMW("64 of them, with different keys", bothMWs, func(e *Env, t verbs.MWType) {
 		pd, keys := e.pd(), make(map[uint32]bool)
 		for range 64 {
 			keys[e.mw(pd, t).RKey()>>8] = true
@@ -109,7 +108,7 @@ var mwCases = slices.Concat(
 		a, b, mw := windowed(e, t)
 		b.bind(mw, 800, 1000, remoteEverything)
 		opens(a, b, 800, mw.RKey())
-		opens(a, b, 1792, mw.RKey()) // to the last byte
+		opens(a, b, 1792, mw.RKey()) // up to the last byte
 		want := b.fill(800, 1000)
 		a.signaled(a.through(verbs.SendWR{Opcode: verbs.OpRDMARead, SGL: a.sge(2000, 1000)}, b, 800, mw.RKey()))
 		a.done()
@@ -127,32 +126,32 @@ var mwCases = slices.Concat(
 		a.done()
 		e.same("the memory", b.bytes(100, 20000), want)
 	}),
-	eachMW("before a bind it opens nothing", bothMWs, func(e *Env, t verbs.MWType) {
+	eachMW("an unbound window grants nothing", bothMWs, func(e *Env, t verbs.MWType) {
 		a, b, mw := windowed(e, t)
 		closed(a, b, 0, mw.RKey())
 	}),
-	eachMW("one byte before it", bothMWs, func(e *Env, t verbs.MWType) {
+	eachMW("one byte before the window", bothMWs, func(e *Env, t verbs.MWType) {
 		a, b, mw := windowed(e, t)
 		b.bind(mw, 800, 1000, remoteEverything)
 		closed(a, b, 799, mw.RKey())
 	}),
-	eachMW("one byte beyond it", bothMWs, func(e *Env, t verbs.MWType) {
+	eachMW("one byte beyond the window", bothMWs, func(e *Env, t verbs.MWType) {
 		a, b, mw := windowed(e, t)
 		b.bind(mw, 800, 1000, remoteEverything)
 		closed(a, b, 1793, mw.RKey())
 	}),
-	eachMW("WRITE to a window for reading", bothMWs, func(e *Env, t verbs.MWType) {
+	eachMW("WRITE to a read-only window", bothMWs, func(e *Env, t verbs.MWType) {
 		a, b, mw := windowed(e, t)
 		b.bind(mw, 800, 1000, verbs.AccessRemoteRead)
 		closed(a, b, 800, mw.RKey())
 	}),
-	eachMW("the key before the bind opens nothing after it", bothMWs, func(e *Env, t verbs.MWType) {
+	eachMW("after a bind the old key grants nothing", bothMWs, func(e *Env, t verbs.MWType) {
 		a, b, mw := windowed(e, t)
 		old := mw.RKey()
 		b.bind(mw, 800, 1000, remoteEverything)
 		closed(a, b, 800, old)
 	}),
-	eachMW("a closed window opens nothing", bothMWs, func(e *Env, t verbs.MWType) {
+	eachMW("a closed window grants nothing", bothMWs, func(e *Env, t verbs.MWType) {
 		a, b, mw := windowed(e, t)
 		b.bind(mw, 800, 1000, remoteEverything)
 		opens(a, b, 800, mw.RKey())
@@ -166,7 +165,7 @@ var mwCases = slices.Concat(
 		e.ok(mw.Close(), "Close of the window")
 		e.ok(b.mr.Close(), "Close of the region")
 	}),
-	eachMW("its key is no lkey", bothMWs, func(e *Env, t verbs.MWType) {
+	eachMW("its key is not an lkey", bothMWs, func(e *Env, t verbs.MWType) {
 		a, b, mw := windowed(e, t)
 		b.bind(mw, 800, 1000, remoteEverything)
 		a.receives(1, 0, 64)
@@ -204,7 +203,7 @@ var mwCases = slices.Concat(
 		e.status("the bind", b.sent(1)[0], verbs.WCWRFlushErr)
 	}),
 	badBind("a region without MW_BIND", everything, bothMWs, nil),
-	badBind("writing to what is for reading", verbs.AccessRemoteRead|verbs.AccessMWBind, bothMWs, nil),
+	badBind("a right to write in a read-only region", verbs.AccessRemoteRead|verbs.AccessMWBind, bothMWs, nil),
 	badBind("before the region", bindable, bothMWs, func(_ *end, b *verbs.MWBind) { b.Addr-- }),
 	badBind("beyond the region", bindable, bothMWs, func(x *end, b *verbs.MWBind) { b.Length = uint64(x.mr.Len()) + 1 }),
 	badBind("a region of another domain", bindable, bothMWs, func(x *end, b *verbs.MWBind) {
@@ -221,7 +220,8 @@ var mwCases = slices.Concat(
 	mwType1Cases, mwType2Cases, mwOrderCases,
 )
 
-// badBind is a bind that the device refuses, at once or when its turn comes.
+// badBind is a case of a bind that must be refused when it is posted, or fail when its turn
+// comes.
 func badBind(name string, access verbs.Access, types []verbs.MWType, spoil func(*end, *verbs.MWBind)) []Case {
 	return eachMW(name+" is refused", types, func(e *Env, t verbs.MWType) {
 		_, b := e.pair(wiring{access: access})
@@ -252,13 +252,13 @@ var mwType1Cases = []Case{
 			}
 		}
 	}},
-	{"mw", "after its domain's end", func(e *Env) {
+	{"mw", "of a closed domain", func(e *Env) {
 		pd := e.pd()
 		e.ok(pd.Close(), "Close")
 		_, err := pd.AllocMW(verbs.MWType1)
 		e.check(err != nil, "AllocMW succeeded")
 	}},
-	{"mw", "type 1: bound anew, the old key opens nothing", func(e *Env) {
+	{"mw", "type 1: bound again, the old key grants nothing", func(e *Env) {
 		a, b, mw := windowed(e, verbs.MWType1)
 		b.bind(mw, 0, 64, remoteEverything)
 		old := mw.RKey()
@@ -270,14 +270,14 @@ var mwType1Cases = []Case{
 	{"mw", "type 1: bound 300 times", func(e *Env) {
 		a, b, mw := windowed(e, verbs.MWType1)
 		var last uint32
-		for i := range 300 { // the key's 8 bits go round
+		for i := range 300 { // the key's 8 bits wrap around
 			last = mw.RKey()
 			b.bind(mw, i*8, 8, remoteEverything)
 		}
 		opens(a, b, 299*8, mw.RKey())
 		closed(a, b, 298*8, last)
 	}},
-	{"mw", "type 1: bound to 0 bytes it opens nothing", func(e *Env) {
+	{"mw", "type 1: a bind to 0 bytes unbinds it", func(e *Env) {
 		a, b, mw := windowed(e, verbs.MWType1)
 		b.bind(mw, 0, 64, remoteEverything)
 		opens(a, b, 0, mw.RKey())
@@ -305,7 +305,7 @@ var mwType1Cases = []Case{
 	}},
 }
 
-// pairOn is a pair whose second end has all that x has, but a queue pair of its own.
+// pairOn returns a pair whose second end has x's objects but its own queue pair.
 func (e *Env) pairOn(x *end) (c, d *end) {
 	c, d = e.end(wiring{}), x.sibling(wiring{})
 	c.attr, d.attr = e.attr(), e.attr()
@@ -324,7 +324,7 @@ var mwType2Cases = []Case{
 		opens(a, b, 0, mw.RKey())
 		b.signaled(verbs.SendWR{Opcode: verbs.OpLocalInv, InvalidateRKey: mw.RKey()})
 		wc := b.done()
-		e.check(wc.Opcode == verbs.WCLocalInv, "completed as %v", wc.Opcode)
+		e.check(wc.Opcode == verbs.WCLocalInv, "the completion has opcode %v", wc.Opcode)
 		e.ok(b.mr.Close(), "Close of the region")
 		closed2(a, b, mw)
 	}},
@@ -336,11 +336,11 @@ var mwType2Cases = []Case{
 		e.ok(b.mr.Close(), "Close of the region")
 		closed2(a, b, mw)
 	}},
-	{"mw", "type 2: the receive tells which key was invalidated", func(e *Env) {
+	{"mw", "type 2: the receive's completion has the invalidated key", func(e *Env) {
 		a, b, mw := windowed(e, verbs.MWType2)
 		b.bind(mw, 0, 64, remoteEverything)
 		wc := invalidate(a, b, mw)
-		e.check(wc.Flags&verbs.WCWithInv != 0 && wc.InvalidatedRKey() == mw.RKey(), "key %#x, %v", wc.InvalidatedRKey(), wc.Flags)
+		e.check(wc.Flags&verbs.WCWithInv != 0 && wc.InvalidatedRKey() == mw.RKey(), "the completion has key %#x and flags %v", wc.InvalidatedRKey(), wc.Flags)
 	}},
 	{"mw", "type 2: bound, invalidated and bound again, 20 times", func(e *Env) {
 		a, b, mw := windowed(e, verbs.MWType2)
@@ -377,7 +377,7 @@ var mwType2Cases = []Case{
 		opens(a, b, 0, two.RKey)
 		closed(a, b, 0, one.RKey)
 	}},
-	{"mw", "type 2: a bind and the SEND that tells of it, in one chain", func(e *Env) {
+	{"mw", "type 2: a bind and a SEND of its key, in one chain", func(e *Env) {
 		a, b, mw := windowed(e, verbs.MWType2)
 		a.receives(1, 0, 64)
 		bind := b.part(mw, 0, 64, remoteEverything)
@@ -386,7 +386,7 @@ var mwType2Cases = []Case{
 		opens(a, b, 0, bind.RKey)
 		b.done()
 	}},
-	{"mw", "type 2: bound while it is bound is refused", func(e *Env) {
+	{"mw", "type 2: a bind of a bound window is refused", func(e *Env) {
 		_, b, mw := windowed(e, verbs.MWType2)
 		b.bind(mw, 0, 64, remoteEverything)
 		if err := b.postBind(1, b.part(mw, 64, 64, remoteEverything)); err != nil {
@@ -395,7 +395,7 @@ var mwType2Cases = []Case{
 		}
 		e.status("the bind", b.sent(1)[0], verbs.WCMWBindErr)
 	}},
-	{"mw", "type 2: a key of the program's choice", func(e *Env) {
+	{"mw", "type 2: a key chosen by the program", func(e *Env) {
 		a, b, mw := windowed(e, verbs.MWType2)
 		bind := b.part(mw, 0, 64, remoteEverything)
 		bind.RKey = mw.RKey() ^ 0xa5
@@ -410,7 +410,7 @@ var mwType2Cases = []Case{
 		bind.RKey ^= 0x100
 		e.refusedAt(b.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpBindMW, Bind: &bind}}), 0, syscall.EINVAL)
 	}},
-	{"mw", "type 2: from 0", func(e *Env) {
+	{"mw", "type 2: zero-based", func(e *Env) {
 		a, b, mw := windowed(e, verbs.MWType2)
 		b.bind(mw, 800, 64, remoteEverything|verbs.AccessZeroBased)
 		want := a.fill(0, 8)
@@ -428,7 +428,7 @@ var mwType2Cases = []Case{
 		_, b, mw := windowed(e, verbs.MWType2)
 		e.fails(b.qp.BindMW(1, 0, b.part(mw, 0, 64, remoteEverything)), "BindMW", syscall.EINVAL)
 	}},
-	{"mw", "a bind that lacks its window or its region is refused", func(e *Env) {
+	{"mw", "a bind without a window or a region is refused", func(e *Env) {
 		_, b, mw := windowed(e, verbs.MWType2)
 		gone := e.mw(b.pd, verbs.MWType2)
 		ofGone := b.part(gone, 0, 64, remoteEverything)
@@ -461,14 +461,14 @@ var mwType2Cases = []Case{
 	}},
 }
 
-// pairOf is one end of a pair of a type, whose region windows can be bound to.
+// pairOf returns one end of a pair of a type. Windows can be bound to its region.
 func (e *Env) pairOf(typ verbs.QPType) *end {
 	a, _ := e.pair(wiring{typ: typ, access: bindable})
 	return a
 }
 
-// invalidate takes the window's key back by the peer's message, and returns the
-// completion that tells of it.
+// invalidate makes the peer's message invalidate the window's key, and returns the completion
+// of that receive.
 func invalidate(a, b *end, mw *verbs.MW) verbs.WC {
 	b.receive(5, b.sge(30000, 64)...)
 	a.signaled(verbs.SendWR{Opcode: verbs.OpSendWithInvalidate, SGL: a.sge(0, 8), InvalidateRKey: mw.RKey()})
@@ -476,7 +476,7 @@ func invalidate(a, b *end, mw *verbs.MW) verbs.WC {
 	return b.got()
 }
 
-// closed2 is closed for a region that is gone, with its memory.
+// closed2 is closed for a region that is closed itself, so that its memory cannot be compared.
 func closed2(a, b *end, mw *verbs.MW) {
 	a.signaled(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: a.sge(0, 8), RemoteAddr: b.mr.Addr(), RKey: mw.RKey()})
 	a.e.status("the WRITE", a.sent(1)[0], verbs.WCRemAccessErr)

@@ -12,8 +12,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// wordPair is an RC pair that can post ATOMIC WRITEs: on libibverbs only the ibv_wr_* calls
-// have them. The regions and the queue pairs allow FLUSH where the device has it.
+// wordPair returns an RC pair that can post ATOMIC WRITEs; on libibverbs only the ibv_wr_*
+// calls have them. The regions and the queue pairs allow FLUSH if the device has it.
 func (e *Env) wordPair(tune func(a, b *verbs.QPAttr)) (a, b *end) {
 	w := wiring{access: everything | e.flushes(), tune: func(a, b *verbs.QPAttr) {
 		a.Access |= e.flushes()
@@ -28,14 +28,14 @@ func (e *Env) wordPair(tune func(a, b *verbs.QPAttr)) (a, b *end) {
 	return e.pair(w)
 }
 
-// caps is what the device says that it can do.
+// caps returns the device's capabilities.
 func (e *Env) caps() verbs.DeviceCap {
 	ex, err := e.Dev.QueryEx()
 	e.ok(err, "QueryEx")
 	return ex.Caps
 }
 
-// flushes is the right to FLUSH, if the device has it.
+// flushes returns the right to FLUSH, or 0 if the device does not have it.
 func (e *Env) flushes() verbs.Access {
 	if e.caps()&verbs.CapFlushGlobal != 0 {
 		return verbs.AccessFlushGlobal
@@ -43,20 +43,20 @@ func (e *Env) flushes() verbs.Access {
 	return 0
 }
 
-// wordTo is an ATOMIC WRITE of the end's word at from to the peer's at to.
+// wordTo returns an ATOMIC WRITE of the end's word at from to the peer's at to.
 func (x *end) wordTo(peer *end, from, to int) verbs.SendWR {
 	return x.remote(verbs.SendWR{ID: 5, Opcode: verbs.OpAtomicWrite, Flags: verbs.SendSignaled, SGL: x.sge(from, 8)}, peer, to)
 }
 
-// flushOf is a FLUSH of n bytes of the peer's memory from off on.
+// flushOf returns a FLUSH of n bytes of the peer's memory from off on.
 func (x *end) flushOf(peer *end, off, n int) verbs.SendWR {
 	wr := verbs.SendWR{ID: 6, Opcode: verbs.OpFlush, Flags: verbs.SendSignaled, Flush: verbs.Flush{Length: uint32(n), Type: verbs.FlushGlobal}}
 	return x.remote(wr, peer, off)
 }
 
 var wordCases = []Case{
-	{"atomic write", "the device says that it can", func(e *Env) {
-		e.check(e.caps()&verbs.CapAtomicWrite != 0, "it has %v", e.caps())
+	{"atomic write", "the device reports the capability", func(e *Env) {
+		e.check(e.caps()&verbs.CapAtomicWrite != 0, "the capabilities are %v", e.caps())
 	}},
 	{"atomic write", "a word, and only the word", func(e *Env) {
 		a, b := e.wordPair(nil)
@@ -64,7 +64,7 @@ var wordCases = []Case{
 		want := b.fill(792, 24)
 		a.post(a.wordTo(b, 0, 800))
 		wc := a.done()
-		e.check(wc.ID == 5 && wc.Opcode == verbs.WCAtomicWrite, "completed as %+v", wc)
+		e.check(wc.ID == 5 && wc.Opcode == verbs.WCAtomicWrite, "the completion is %+v", wc)
 		copy(want[8:], word)
 		e.same("the word and its neighbours", b.bytes(792, 24), want)
 		works(a, b)
@@ -89,7 +89,7 @@ var wordCases = []Case{
 		}
 		for i, wc := range a.sent(rounds) {
 			e.success(wc, "an ATOMIC WRITE")
-			e.check(wc.ID == 5, "completion %d is of %d", i, wc.ID)
+			e.check(wc.ID == 5, "completion %d is of request %d", i, wc.ID)
 		}
 		e.check(b.word(800) == rounds, "the word holds %d", b.word(800))
 		e.same("the WRITE", b.bytes(30000, 20000), want)
@@ -159,7 +159,7 @@ var wordCases = []Case{
 		a.post(a.remote(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: a.sge(0, 20000)}, b, 100), a.flushOf(b, 100, 20000), whole)
 		for _, wc := range a.sent(2) {
 			e.success(wc, "a FLUSH")
-			e.check(wc.ID == 6 && wc.Opcode == verbs.WCFlush, "completed as %+v", wc)
+			e.check(wc.ID == 6 && wc.Opcode == verbs.WCFlush, "the completion is %+v", wc)
 		}
 		e.same("the memory", b.bytes(100, 20000), want)
 		works(a, b)
@@ -197,7 +197,7 @@ func wordRefused(group, name string, tune func(a, b *verbs.QPAttr), change func(
 	}}
 }
 
-// flushRefused is wordRefused for a FLUSH.
+// flushRefused is a case of a FLUSH that the peer refuses.
 func flushRefused(name string, tune func(a, b *verbs.QPAttr), change func(*verbs.SendWR, *end), want ...verbs.WCStatus) Case {
 	return Case{"flush request", "refused by the peer: " + name, func(e *Env) {
 		a, b := e.wordPair(tune)
@@ -205,7 +205,7 @@ func flushRefused(name string, tune func(a, b *verbs.QPAttr), change func(*verbs
 	}}
 }
 
-// refuses posts a request that the peer must refuse, and leave its memory as it was.
+// refuses posts a request that the peer must refuse without changing its memory.
 func (e *Env) refuses(a, b *end, wr verbs.SendWR, change func(*verbs.SendWR, *end), want []verbs.WCStatus) {
 	if change != nil {
 		change(&wr, b)
