@@ -1,10 +1,10 @@
-// Bandwidth: one end sends as fast as its queues allow, or both do.
+// Bandwidth: one end, or both, sends as fast as its queues allow.
 
 package bench
 
 import "github.com/rawverbs/rawverbs/verbs"
 
-// send posts on each queue pair what it has room for, takes completions, and so on.
+// send fills the send queues and takes completions until everything has completed.
 func (r *Run) send() error {
 	r.begin()
 	for r.sending() {
@@ -21,8 +21,8 @@ func (r *Run) send() error {
 	return nil
 }
 
-// begin and end are the times of a run without a peak. With one, they are the first
-// post's and the last completion's.
+// begin and end take the times of a run without a peak. With a peak, the times are those of the
+// first post and the last completion.
 func (r *Run) begin() {
 	r.period.start()
 	r.peak.from = r.now()
@@ -34,10 +34,10 @@ func (r *Run) end() {
 	}
 }
 
-// total is how many messages there are on all queue pairs; 0 with a duration.
+// total returns the number of messages on all queue pairs, or 0 with a duration.
 func (r *Run) total() int64 { return int64(r.Iterations) * int64(r.QPs) }
 
-// sending says whether there is something left to post, or to complete.
+// sending reports whether there is something left to post or to complete.
 func (r *Run) sending() bool {
 	if r.Duration > 0 {
 		return !r.over()
@@ -45,7 +45,7 @@ func (r *Run) sending() bool {
 	return r.counted < r.total()
 }
 
-// fill posts on a queue pair as much as it has room for.
+// fill posts on a queue pair until its send queue is full.
 func (r *Run) fill(x *pair) error {
 	list := int64(r.PostList)
 	for x.sent-x.completed+list <= int64(r.TxDepth) {
@@ -66,8 +66,8 @@ func (r *Run) fill(x *pair) error {
 	return nil
 }
 
-// nextSend makes a queue pair's one request that of its next message. It completes if
-// it is the last of CQMod messages, or of all.
+// nextSend prepares a queue pair's only request for its next message. The request is signaled
+// if it is the last of CQMod messages, or the last of all.
 func (r *Run) nextSend(x *pair) {
 	wr := &x.sends[0]
 	r.place(x, wr, x.sent)
@@ -78,12 +78,12 @@ func (r *Run) nextSend(x *pair) {
 	}
 }
 
-// takeSends takes completions of the send queues: each stands for those before it.
+// takeSends takes completions of sends. Each stands for the unsignaled sends before it as well.
 func (r *Run) takeSends(poll func(*verbs.CQ) (int, error)) error {
 	n, err := poll(r.on.SendCQ)
 	for i := range r.wcs[:n] {
 		x := &r.pairs[r.wcs[i].ID]
-		messages := min(int64(r.CQMod), x.sent-x.completed) // the very last may stand for fewer
+		messages := min(int64(r.CQMod), x.sent-x.completed) // the last may stand for fewer
 		x.completed += messages
 		r.count(messages)
 		if r.peak.wanted {
@@ -93,8 +93,8 @@ func (r *Run) takeSends(poll func(*verbs.CQ) (int, error)) error {
 	return err
 }
 
-// receive takes what the peer sends, and gives the receives back. The time begins
-// with the first message.
+// receive takes the peer's messages and posts their receives again. The time begins with the
+// first message.
 func (r *Run) receive() error {
 	for first := true; r.sending(); {
 		n, err := r.takeReceives(r.poll)
@@ -110,8 +110,8 @@ func (r *Run) receive() error {
 	return nil
 }
 
-// takeReceives takes completions of the receive queues, counts the messages, and posts
-// their receives again as long as messages are to come.
+// takeReceives takes completions of receives and counts the messages. It posts the receives
+// again while more messages are to come.
 func (r *Run) takeReceives(poll func(*verbs.CQ) (int, error)) (int, error) {
 	n, err := poll(r.on.RecvCQ)
 	if err != nil || n == 0 {
@@ -137,8 +137,9 @@ func (r *Run) takeReceives(poll func(*verbs.CQ) (int, error)) (int, error) {
 	return n, nil
 }
 
-// both sends and receives. The server begins to send when it has received, so that
-// the client is there to receive. It sleeps for neither queue, since the other would be left.
+// both sends and receives. The server starts to send after its first message from the client,
+// which is then ready to receive. It never sleeps, because it could sleep for only one of the
+// two queues.
 func (r *Run) both() error {
 	started, left := r.Client, r.total()
 	if started {

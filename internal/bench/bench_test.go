@@ -16,7 +16,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// ends are two ends of a plan, connected on soft0.
+// ends are the two ends of a plan, connected on soft0.
 type ends struct {
 	client, server         *Run
 	clientConn, serverConn *rc.Conn
@@ -98,7 +98,7 @@ func connect(t *testing.T, plan Plan) ends {
 	return e
 }
 
-// measure runs both ends for a size.
+// measure measures a size at both ends.
 func (e ends) measure(ctx context.Context, size int) (client, server Result, err error) {
 	for _, r := range []*Run{e.client, e.server} {
 		if err := r.PostReceives(size); err != nil {
@@ -167,11 +167,12 @@ var shapes = []struct {
 	{"write latency, inline", plan(Write, true, func(p *Plan) { p.Inline = 64 })},
 	{"write latency, a large message", plan(Write, true, func(p *Plan) { p.Size = 70_001 })},
 	{"send, a large message", plan(Send, false, func(p *Plan) { p.Size, p.Iterations = 1<<20, 20 })},
-	{"the fewest", plan(Send, false, func(p *Plan) { p.Iterations = 5 })},
-	{"the fewest, latency", plan(Send, true, func(p *Plan) { p.Iterations = 5 })},
+	{"the fewest iterations", plan(Send, false, func(p *Plan) { p.Iterations = 5 })},
+	{"the fewest iterations, latency", plan(Send, true, func(p *Plan) { p.Iterations = 5 })},
 }
 
-// An end naps where both poll, with the kernel's device busy for longer than a nap.
+// TestNaps checks that an end naps if both ends poll and the kernel's device is busy for longer
+// than a nap.
 func TestNaps(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -195,19 +196,19 @@ func TestNaps(t *testing.T) {
 					t.Fatal(err)
 				}
 				if r.naps != c.want {
-					t.Errorf("client %v: naps is %v", r.Client, r.naps)
+					t.Errorf("client %v: naps is %v, want %v", r.Client, r.naps, c.want)
 				}
 			}
 		})
 	}
 }
 
-// Each shape measures, and counts what it is to count.
+// TestMeasure measures with each plan and checks the counts.
 func TestMeasure(t *testing.T) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			e := connect(t, s.plan)
-			for range 2 { // a run is used again
+			for range 2 { // the run is used twice
 				client, server, err := e.measure(t.Context(), s.plan.Size)
 				if err != nil {
 					t.Fatal(err)
@@ -253,7 +254,8 @@ func checkResult(t *testing.T, who string, p Plan, r Result) {
 	}
 }
 
-// A duration counts what came between its margins, and ends by itself at both ends.
+// TestDuration checks that a run with a duration counts completions between its margins, and
+// ends by itself at both ends.
 func TestDuration(t *testing.T) {
 	for _, p := range []Plan{
 		plan(Send, false, nil), plan(Write, false, nil), plan(Send, false, func(p *Plan) { p.Both = true }),
@@ -270,7 +272,7 @@ func TestDuration(t *testing.T) {
 			p.Client = true
 			checkResult(t, "client", p, client)
 			if took := client.Took; took < 180*time.Millisecond || took > time.Second {
-				t.Errorf("counted for %v, want 180ms", took)
+				t.Errorf("the sample took %v, want 180ms", took)
 			}
 			if p.Client = false; !p.Passive() {
 				checkResult(t, "server", p, server)
@@ -279,7 +281,8 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// A peer that does not send is waited for until ctx ends, and the cause is told.
+// TestStop checks that waiting for a silent peer ends with ctx, and that the error is the
+// cause.
 func TestStop(t *testing.T) {
 	why := errors.New("no progress")
 	for _, p := range []Plan{
@@ -300,7 +303,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A request that fails ends the measuring with its completion's error.
+// TestFailure checks that a failed request ends the measurement with its completion's error.
 func TestFailure(t *testing.T) {
 	p := plan(Write, false, nil)
 	e := connect(t, p)
@@ -315,7 +318,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Measuring allocates nothing that grows with the messages.
+// TestAllocations checks that the number of allocations does not grow with the number of
+// messages.
 func TestAllocations(t *testing.T) {
 	const few, many = 1000, 9000
 	for _, p := range []Plan{
@@ -327,10 +331,10 @@ func TestAllocations(t *testing.T) {
 			allocations := func(iterations int) uint64 {
 				p.Iterations = iterations
 				e := connect(t, p)
-				// Two ends of one process that wait interrupt each other, for which the
-				// device allocates; so these poll.
+				// Two ends of one process that wait interrupt each other, and the device
+				// allocates for each interrupt. So these ends poll.
 				e.client.waits, e.server.waits = p.Events, p.Events
-				if _, _, err := e.measure(t.Context(), p.Size); err != nil { // first, what is made once
+				if _, _, err := e.measure(t.Context(), p.Size); err != nil { // the first run may allocate
 					t.Fatal(err)
 				}
 				var before, after runtime.MemStats
@@ -341,14 +345,14 @@ func TestAllocations(t *testing.T) {
 				runtime.ReadMemStats(&after)
 				return after.Mallocs - before.Mallocs
 			}
-			if a, b := allocations(few), allocations(many); b > a && (b-a)*10/(many-few) != 0 { // on a busy host the device has to interrupt some waits
+			if a, b := allocations(few), allocations(many); b > a && (b-a)*10/(many-few) != 0 { // on a busy host the device must interrupt some waits
 				t.Errorf("%d allocations for %d messages, and %d for %d", a, few, b, many)
 			}
 		})
 	}
 }
 
-// Alive is called while messages move, and not when they do not.
+// TestAlive checks that Alive is called only while messages complete.
 func TestAlive(t *testing.T) {
 	p := plan(Send, true, func(p *Plan) { p.Duration, p.Margin = time.Second, 0 })
 	e := connect(t, p)
@@ -358,7 +362,7 @@ func TestAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if called < 3 || called > 11 {
-		t.Errorf("called %d times in a second", called)
+		t.Errorf("Alive was called %d times in a second", called)
 	}
 	still := connect(t, p)
 	called = 0
@@ -366,11 +370,11 @@ func TestAlive(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := still.server.Measure(ctx); !errors.Is(err, context.DeadlineExceeded) || called > 0 {
-		t.Errorf("%v; called %d times when nothing moved", err, called)
+		t.Errorf("error %v; Alive was called %d times although nothing completed", err, called)
 	}
 }
 
-// The table has perftest's columns.
+// TestTable compares the table with perftest's.
 func TestTable(t *testing.T) {
 	for _, test := range []struct {
 		plan   Plan

@@ -1,14 +1,17 @@
-// Package bench measures bandwidth and latency as the programs of perftest do
-// (ib_send_bw, ib_write_lat and others). It posts, signals and waits as they do, lays
-// out memory as they do, and its figures count what theirs count. So an end of this
-// package works with an end of theirs, and the figures can be compared.
+// Package bench measures bandwidth and latency in the same way as the programs of perftest
+// (ib_send_bw, ib_write_lat and others). It posts, signals, waits and lays out memory as they
+// do, and computes the same figures. So one end may be a program of perftest, and the figures
+// are comparable.
 //
-// The package has no exchange. Its user connects the queue pairs, gives the peer the
-// address of the memory, and has both ends meet before and after each measurement. In
-// order:
+// The package does not exchange anything with the peer. Its user connects the queue pairs,
+// sends the peer the address of the memory, and synchronizes both ends before and after each
+// measurement:
 //
-//  1. a [Plan], from [Defaults], and settled ([Plan.Settle]); both ends have the same;
-//  2. queue pairs of TxDepth and RxDepth requests, and a region of [Plan.Bytes];
-//  3. [New], and for each of [Plan.Sizes]: [Run.PostReceives], the ends meet,
-//     [Run.Measure], the ends meet again.
+//  1. Make a [Plan] from [Defaults], and call [Plan.Settle]. Both ends have the same plan.
+//  2. Connect queue pairs of TxDepth and RxDepth requests, and register a region of
+//     [Plan.Bytes].
+//  3. Call [New]. Then for each of [Plan.Sizes]: call [Run.PostReceives], synchronize, call
+//     [Run.Measure], synchronize again.
+//
+// A Run is used by one goroutine. Measuring allocates nothing per message.
 package bench

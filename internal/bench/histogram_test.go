@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// Each value is in a bucket, the buckets follow one another, and none is wider than
-// 1/16384 of its values.
+// TestBucketsHaveFourDigits checks that each value is in a bucket, that the buckets are
+// contiguous, and that none is wider than 1/16384 of its values.
 func TestBucketsHaveFourDigits(t *testing.T) {
 	if got := bucket(longest); got != len(histogram{})-1 {
 		t.Errorf("the longest time is in bucket %d, the last is %d", got, len(histogram{})-1)
 	}
-	next := int64(0) // the lowest value of the next bucket
+	next := int64(0) // lowest value of the next bucket
 	for b := range len(histogram{}) {
 		low, high := next, highest(b)
 		if bucket(low) != b || bucket(high) != b {
-			t.Fatalf("bucket %d: %d is in %d, and %d in %d", b, low, bucket(low), high, bucket(high))
+			t.Fatalf("bucket %d: its lowest value %d is in bucket %d, its highest %d in %d", b, low, bucket(low), high, bucket(high))
 		}
 		if float64(high-low) > float64(low)/16384 {
 			t.Fatalf("bucket %d is from %d to %d", b, low, high)
@@ -26,7 +26,8 @@ func TestBucketsHaveFourDigits(t *testing.T) {
 	}
 }
 
-// The value of each rank is that of the sorted values, to four digits.
+// TestRanksAreThoseOfSortedValues checks that the value of each rank equals that of the sorted
+// values, to four digits.
 func TestRanksAreThoseOfSortedValues(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	h := new(histogram)
@@ -40,7 +41,7 @@ func TestRanksAreThoseOfSortedValues(t *testing.T) {
 	slices.Sort(values)
 	for i, want := range values {
 		if got := h.at(int64(i + 1)); got < want || float64(got-want) > float64(want)/16384 {
-			t.Errorf("rank %d is %d, want %d", i+1, got, want)
+			t.Errorf("rank %d has value %d, want %d", i+1, got, want)
 		}
 	}
 }

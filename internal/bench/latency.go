@@ -1,5 +1,5 @@
-// Latency: one message at a time. A sample is the time from one post to the next, which
-// for SEND and WRITE is the way to the peer and back, for READ and atomics one of them.
+// Latency: one message at a time. A sample is the time from one post to the next: for SEND and
+// WRITE a message to the peer and one back, for READ and atomics one request.
 
 package bench
 
@@ -10,13 +10,12 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// more says whether n messages of one kind are not all.
+// more reports whether there are more messages after the first n of one kind.
 func (r *Run) more(n int64) bool {
 	return r.Duration > 0 && !r.over() || r.Duration == 0 && n < int64(r.Iterations)
 }
 
-// pingPongSends waits for the peer's message and sends the next; the client sends
-// first.
+// pingPongSends waits for the peer's message and sends the next. The client sends first.
 func (r *Run) pingPongSends() error {
 	x := &r.pairs[0]
 	if r.Client {
@@ -34,7 +33,7 @@ func (r *Run) pingPongSends() error {
 		x.sent++
 		wr := &x.sends[0]
 		wr.Flags &^= verbs.SendSignaled
-		if x.posted-int64(x.reposts) <= x.received { // there is none for the answer
+		if x.posted-int64(x.reposts) <= x.received { // no receive is posted for the answer
 			if err := x.flush(); err != nil {
 				return err
 			}
@@ -46,7 +45,7 @@ func (r *Run) pingPongSends() error {
 		if err := r.sample(x); err != nil {
 			return err
 		}
-		if x.reposts == pollBatch { // while the peer has something to do
+		if x.reposts == pollBatch { // post receives while the peer is busy
 			if err := x.flush(); err != nil {
 				return err
 			}
@@ -60,8 +59,8 @@ func (r *Run) pingPongSends() error {
 	return nil
 }
 
-// takePing waits for a message, and makes a receive in its place if more are to come
-// than are posted. The server's time begins with the first.
+// takePing waits for a message. It prepares another receive if more messages are to come than
+// receives are posted. The server's time begins with its first message.
 func (r *Run) takePing(x *pair, started *bool) error {
 	for {
 		n, err := r.poll(r.on.RecvCQ)
@@ -91,8 +90,8 @@ func (r *Run) takePing(x *pair, started *bool) error {
 	}
 }
 
-// awaitSend waits for the completion of a request, or until the duration is over: the
-// peer may have left by then.
+// awaitSend waits for the completion of a request. It returns when the duration is over,
+// because the peer may have left.
 func (r *Run) awaitSend() error {
 	for {
 		if n, err := r.poll(r.on.SendCQ); n > 0 || err != nil || r.over() {
@@ -101,9 +100,9 @@ func (r *Run) awaitSend() error {
 	}
 }
 
-// pingPongWrites waits until the peer's WRITE has changed the last byte of this end's
-// memory to the message's number, and WRITEs its own; as with perftest the server WRITEs
-// first, though it is the client that SENDs first.
+// pingPongWrites waits until the peer's WRITE has changed the last byte of this end's memory to
+// the message's number, and then WRITEs its own. As in perftest, the client waits first and the
+// server WRITEs first, unlike with SEND.
 func (r *Run) pingPongWrites() error {
 	x := &r.pairs[0]
 	mine := &r.on.Memory.Bytes()[r.size-1]
@@ -161,8 +160,8 @@ func (r *Run) oneByOne() error {
 	return nil
 }
 
-// sample posts, and takes the time of it. What becomes of the time is done after
-// it, while the message is on its way.
+// sample posts, and records the time of the post. It processes the time after the post, while
+// the message is on its way.
 func (r *Run) sample(x *pair) error {
 	counts, now := r.Duration == 0 || r.period.phase.Load() == phaseSample, r.now()
 	err := r.post(x)
@@ -172,18 +171,18 @@ func (r *Run) sample(x *pair) error {
 	return err
 }
 
-// watched is a byte that the device changes: it is read within its word, since loops
-// may not keep what was read atomically.
+// watched is a byte that the device changes. It is read atomically as part of its word, so that
+// the compiler reads it in each iteration.
 type watched struct {
 	word *uint32
-	at   int // in the word
+	at   int // index in the word
 }
 
 func watchByte(memory []byte, off int) watched {
 	return watched{(*uint32)(unsafe.Pointer(&memory[off&^3])), off & 3}
 }
 
-// becomes looks so many times whether the byte has a value.
+// becomes looks up to looks times whether the byte has the value.
 func (w watched) becomes(value byte, looks int) bool {
 	for range looks {
 		if w.load() == value {

@@ -1,9 +1,9 @@
-// A sleep that is short.
+// A short sleep.
 
 package bench
 
 import "golang.org/x/sys/unix"
 
-// nap sleeps for as short as the kernel will, some 70 µs. time.Sleep would make a
-// millisecond of it where no goroutine runs.
+// nap sleeps for the shortest time that the kernel allows, about 70 µs. time.Sleep would take a
+// millisecond if no goroutine runs.
 func nap() { _ = unix.Nanosleep(&unix.Timespec{Nsec: 20_000}, nil) }

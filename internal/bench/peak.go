@@ -1,23 +1,23 @@
-// The peak bandwidth: of all stretches from a post to a completion, the one with the
-// most messages in its time.
+// The peak bandwidth: of all intervals from a post to a completion, the one with the most
+// messages per time.
 
 package bench
 
-// peak keeps the times of a run's posts and completions, in nanoseconds.
+// peak records the times of a run's posts and completions, in nanoseconds.
 type peak struct {
-	wanted   bool // else from and to alone
+	wanted   bool // if false, only from and to are used
 	from, to int64
 
-	list      int64   // messages of each post
-	posts     []int64 // times
-	completed []stretch
-	hull      []int // see least
+	list      int64   // messages per post
+	posts     []int64 // times of the posts
+	completed []completion
+	hull      []int // indexes of posts; see least
 }
 
-// stretch is a time at which so many messages had completed.
-type stretch struct{ messages, at int64 }
+// completion is a time, and the number of messages that had completed by then.
+type completion struct{ messages, at int64 }
 
-// reset makes room for a run of so many messages, posted by list.
+// reset prepares for a run of total messages, posted list at a time.
 func (p *peak) reset(wanted bool, total int64, list int) {
 	p.wanted, p.from, p.to, p.list = wanted, 0, 0, int64(list)
 	if !wanted {
@@ -28,7 +28,7 @@ func (p *peak) reset(wanted bool, total int64, list int) {
 		p.hull = make([]int, 0, need)
 	}
 	if cap(p.completed) < int(total) {
-		p.completed = make([]stretch, 0, total)
+		p.completed = make([]completion, 0, total)
 	}
 	p.posts, p.completed = p.posts[:0], p.completed[:0]
 }
@@ -42,14 +42,14 @@ func (p *peak) post(at int64) {
 
 func (p *peak) complete(messages, at int64) {
 	p.to = at
-	p.completed = append(p.completed, stretch{messages, at})
+	p.completed = append(p.completed, completion{messages, at})
 }
 
-// least is the shortest time of a message in any stretch, in nanoseconds; 0 if there
-// was none. Post i is the point (messages before it, time), a completion the point
-// (messages with it, time), and least the least slope from a post to a later
-// completion. Of the posts only those on the upper hull can be an end of it, so that
-// for each completion the best is found by halving.
+// least returns the shortest time per message of any interval, in nanoseconds, or 0 if there is
+// none. Post i is the point (messages posted before it, time). A completion is the point
+// (messages completed with it, time). The result is the smallest slope from a post to a later
+// completion. Only posts on the upper hull can be its start, so a binary search finds the best
+// post for each completion.
 func (p *peak) least() float64 {
 	best, found := 0.0, false
 	p.hull = p.hull[:0]
@@ -77,8 +77,8 @@ func (p *peak) least() float64 {
 	return best
 }
 
-// slope is the time of a message from post i to a completion.
-func (p *peak) slope(i int, c stretch) float64 {
+// slope returns the time per message from post i to a completion.
+func (p *peak) slope(i int, c completion) float64 {
 	return float64(c.at-p.posts[i]) / float64(c.messages-int64(i)*p.list)
 }
 
@@ -86,7 +86,7 @@ func (p *peak) slope(i int, c stretch) float64 {
 func (p *peak) extend(i int) {
 	for len(p.hull) >= 2 {
 		a, b := p.hull[len(p.hull)-2], p.hull[len(p.hull)-1]
-		// b lies on or below the line from a to i
+		// b lies on or below the line from a to i.
 		if (p.posts[b]-p.posts[a])*int64(i-a) > (p.posts[i]-p.posts[a])*int64(b-a) {
 			break
 		}

@@ -1,4 +1,4 @@
-// The phases of a run of a duration: a margin, what is counted, a margin.
+// The phases of a run with a duration: a margin, the sample, a margin.
 
 package bench
 
@@ -11,21 +11,21 @@ import (
 // The phases, in order.
 const (
 	phaseBefore int32 = iota
-	phaseSample       // what completes is counted
+	phaseSample       // completions are counted
 	phaseAfter
 	phaseOver
 )
 
-// period moves through the phases by a timer, so that the loops need no clock.
+// period changes the phase with a timer, so that the loops need not read the clock.
 type period struct {
 	phase            atomic.Int32
 	duration, margin time.Duration
 
 	mu      sync.Mutex
 	timer   *time.Timer
-	from    time.Time // of the sample
+	from    time.Time // begin of the sample
 	sampled time.Duration
-	over    func() // is called in the last phase
+	over    func() // called when the last phase begins
 }
 
 func (p *period) reset(duration, margin time.Duration, over func()) {
@@ -33,7 +33,7 @@ func (p *period) reset(duration, margin time.Duration, over func()) {
 	p.phase.Store(phaseBefore)
 }
 
-// start begins the first margin; nothing happens in a run without a duration.
+// start begins the first margin. Without a duration it does nothing.
 func (p *period) start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *period) sample() {
 	p.timer = time.AfterFunc(p.duration-2*p.margin, p.next)
 }
 
-// stop ends the timer, whatever the phase.
+// stop stops the timer in any phase.
 func (p *period) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

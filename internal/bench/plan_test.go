@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The rules by which perftest's choices settle one another.
+// TestSettle checks perftest's rules.
 func TestSettle(t *testing.T) {
 	for _, test := range []struct {
 		name                string
@@ -19,7 +19,7 @@ func TestSettle(t *testing.T) {
 		{"write, a large message", Defaults(Write, false), 128, 1, 1, 0},
 		{"write, a small one", plan(Write, false, func(p *Plan) { p.Size = 8192 }), 128, 1, 100, 0},
 		{"write, one byte more", plan(Write, false, func(p *Plan) { p.Size = 8193 }), 128, 1, 1, 0},
-		{"moderation that was asked for", plan(Write, false, func(p *Plan) { p.CQMod = 50 }), 128, 1, 50, 0},
+		{"explicit moderation", plan(Write, false, func(p *Plan) { p.CQMod = 50 }), 128, 1, 50, 0},
 		{"moderation above the depth", plan(Write, false, func(p *Plan) { p.CQMod, p.TxDepth = 50, 20 }), 20, 1, 20, 0},
 		{"few iterations", plan(Send, false, func(p *Plan) { p.Iterations, p.Size = 10, 2 }), 10, 10, 10, 0},
 		{"a duration", plan(Send, false, func(p *Plan) { p.Duration, p.Iterations = time.Second, 10 }), 128, 512, 1, 0},
@@ -56,8 +56,8 @@ func TestSettleRefuses(t *testing.T) {
 		{plan(Send, false, func(p *Plan) { p.CQMod = 1025 }), "--cq-mod from 0 to 1024"},
 		{plan(Send, false, func(p *Plan) { p.Inline = -1 }), "-I from 0"},
 		{plan(Send, false, func(p *Plan) { p.QPs = 0 }), "-q from 1"},
-		{plan(Atomic, false, func(p *Plan) { p.Size = 16 }), "8 bytes, always"},
-		{plan(Atomic, true, func(p *Plan) { p.All = true }), "8 bytes, always"},
+		{plan(Atomic, false, func(p *Plan) { p.Size = 16 }), "always has 8 bytes"},
+		{plan(Atomic, true, func(p *Plan) { p.All = true }), "always has 8 bytes"},
 		{plan(Write, true, func(p *Plan) { p.QPs = 2 }), "without -q, -l and -b"},
 		{plan(Write, true, func(p *Plan) { p.Both = true }), "a bandwidth job"},
 		{plan(Write, true, func(p *Plan) { p.Events = true }), "without -e"},
@@ -84,25 +84,25 @@ func TestSizes(t *testing.T) {
 	}
 	sizes := p.Sizes()
 	if len(sizes) != 23 || sizes[0] != 2 || sizes[22] != 8<<20 || p.Bytes() != 16<<20 {
-		t.Errorf("sizes %v in %d bytes", sizes, p.Bytes())
+		t.Errorf("sizes %v, %d bytes of memory", sizes, p.Bytes())
 	}
 }
 
-// Small messages have cache lines of their own and stay within a page; each queue pair
-// has its part of either half.
+// TestPlaces checks that small messages have their own cache lines and stay within a page, and
+// that each queue pair has a slot in each half.
 func TestPlaces(t *testing.T) {
 	p := plan(Write, false, func(p *Plan) { p.QPs = 2 })
 	for size, want := range map[int][2]int64{1: {64, 64}, 64: {64, 64}, 65: {32, 128}, 2048: {2, 2048}, 2049: {1, 0}, 1 << 20: {1, 0}} {
 		if count, step := p.places(size); [2]int64{count, step} != want {
-			t.Errorf("of %d bytes %d go round, %d bytes apart; want %v", size, count, step, want)
+			t.Errorf("messages of %d bytes: %d places, %d bytes apart; want %v", size, count, step, want)
 		}
 	}
 	if p.Bytes() != 4*65536 || p.RemoteOffset(0) != 2*65536 || p.RemoteOffset(1) != 3*65536 {
-		t.Errorf("%d bytes, the peer's from %d and %d", p.Bytes(), p.RemoteOffset(0), p.RemoteOffset(1))
+		t.Errorf("%d bytes of memory, with the peer's slots at %d and %d", p.Bytes(), p.RemoteOffset(0), p.RemoteOffset(1))
 	}
 }
 
-// The peak is the best of all stretches.
+// TestPeak compares the peak with the best of all intervals.
 func TestPeak(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -132,12 +132,13 @@ func TestPeak(t *testing.T) {
 			}
 		}
 		if got := p.least(); got != want {
-			t.Errorf("seed %d: the least time of a message is %v, want %v", seed, got, want)
+			t.Errorf("seed %d: the shortest time per message is %v, want %v", seed, got, want)
 		}
 	}
 }
 
-// The figures of latency are perftest's: all but the two longest samples count.
+// TestFigures checks that the figures of latency are perftest's, which exclude the two longest
+// samples.
 func TestFigures(t *testing.T) {
 	c := newRecorder()
 	c.reset()

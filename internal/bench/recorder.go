@@ -1,17 +1,16 @@
-// What is kept of latencies: a histogram of fixed size, and the figures that have to
-// be exact.
+// Recording latencies: a histogram of fixed size, and some exact figures.
 
 package bench
 
 import "math"
 
-// recorder takes the times of posts. It allocates nothing while it does.
+// recorder records the times of posts. It does not allocate.
 type recorder struct {
-	last       int64 // post, in nanoseconds; -1 before the first
-	n          int64 // samples
+	last       int64 // time of the last post in nanoseconds; -1 before the first
+	n          int64 // number of samples
 	sum, sumSq float64
 	least      int64
-	most       [2]int64 // the longest two, the longest last
+	most       [2]int64 // the two longest, the longest last
 	histogram  *histogram
 }
 
@@ -27,7 +26,7 @@ func (c *recorder) reset() {
 	}
 }
 
-// post takes the time of a post: the sample is the time since the one before.
+// post records a post. The sample is the time since the previous post.
 func (c *recorder) post(now int64) {
 	if c.last >= 0 {
 		c.add(now - c.last)
@@ -48,10 +47,10 @@ func (c *recorder) add(ns int64) {
 	c.histogram.add(min(max(ns, 0), longest))
 }
 
-// quantiles are those of a Latency.
+// quantiles are the percentiles of a Latency.
 var quantiles = []float64{50, 90, 99, 99.9, 99.99}
 
-// Percentiles are the names of a Latency's, in their order.
+// Percentiles returns the names of a Latency's percentiles, in ascending order.
 func Percentiles() []string {
 	var names []string
 	for _, q := range quantiles {
@@ -60,9 +59,9 @@ func Percentiles() []string {
 	return names
 }
 
-// figures are the samples' figures, divided by ways. As perftest does it, the longest
-// two are left out of the average and the deviation, and the second longest is called
-// the longest: it is not much of a measurement that one interrupt decides.
+// figures returns the figures of the samples, divided by ways. Like perftest, it excludes the
+// two longest samples from the average and the deviation, and reports the second longest as the
+// maximum. Otherwise a single interrupt would decide the figure.
 func (c *recorder) figures(ways float64) Latency {
 	us := func(ns float64) float64 { return ns / ways / 1000 }
 	l := Latency{Percentiles: map[string]float64{}}
@@ -89,8 +88,7 @@ func (c *recorder) figures(ways float64) Latency {
 	return l
 }
 
-// at is the sample that so many percent of the others are below, without the longest
-// two.
+// at returns the percentile of the samples, without the two longest.
 func (c *recorder) at(percent float64) float64 {
 	rank := int64(math.Ceil(float64(max(c.n-2, 0))*percent/100)) + 1 // from 1
 	return float64(c.histogram.at(min(rank, c.n)))

@@ -1,4 +1,4 @@
-// What came of a measuring, and perftest's table of it.
+// Results, and perftest's table of them.
 
 package bench
 
@@ -9,41 +9,41 @@ import (
 	"time"
 )
 
-// Result is one size's.
+// Result is the result for one message size.
 type Result struct {
 	Size       int           `json:"size"`       // bytes of each message
-	Iterations int64         `json:"iterations"` // messages that were counted, of all queue pairs
-	Took       time.Duration `json:"took_ns"`    // in which they completed
+	Iterations int64         `json:"iterations"` // counted messages of all queue pairs
+	Took       time.Duration `json:"took_ns"`    // time in which they completed
 
 	Bandwidth *Bandwidth `json:"bandwidth,omitempty"` // nil if latency was measured
 	Latency   *Latency   `json:"latency,omitempty"`   // nil if bandwidth was
 }
 
-// Bandwidth is what went in one direction, or in both together.
+// Bandwidth is the bandwidth in one direction, or the sum of both.
 type Bandwidth struct {
-	Peak     float64 `json:"peak"`     // bytes a second; 0 if it was not looked for
-	Average  float64 `json:"average"`  // bytes a second
-	Messages float64 `json:"messages"` // a second
+	Peak     float64 `json:"peak"`     // bytes per second; 0 if it was not measured
+	Average  float64 `json:"average"`  // bytes per second
+	Messages float64 `json:"messages"` // messages per second
 }
 
-// Latency is in microseconds: half the way there and back by SEND and WRITE, all of it
-// by READ and atomics.
+// Latency is in microseconds. For SEND and WRITE it is half the round trip, for READ and
+// atomics the whole one.
 type Latency struct {
 	Samples int64   `json:"samples"`
 	Min     float64 `json:"min"`
-	Max     float64 `json:"max"`     // the second longest: see Longest
-	Longest float64 `json:"longest"` // which perftest leaves out
+	Max     float64 `json:"max"`     // the second longest; see Longest
+	Longest float64 `json:"longest"` // the longest, which perftest does not report
 	Typical float64 `json:"typical"` // the median
 	Average float64 `json:"average"`
 	Stdev   float64 `json:"stdev"`
 
 	Percentiles map[string]float64 `json:"percentiles"` // by "50", "90", "99", "99.9", "99.99"
-	Rate        float64            `json:"rate"`        // ways there and back a second
+	Rate        float64            `json:"rate"`        // round trips per second
 }
 
 func percentile(q float64) string { return strconv.FormatFloat(q, 'g', -1, 64) }
 
-// ways is how many ways to the peer a sample of latency has.
+// ways returns the number of one-way trips in a sample of latency.
 func (p *Plan) ways() float64 {
 	if p.Op == Send || p.Op == Write {
 		return 2
@@ -89,7 +89,7 @@ func (r *Run) result() Result {
 	return res
 }
 
-// Sum is what both directions came to: perftest adds them.
+// Sum returns the sum of both directions, as perftest reports it.
 func Sum(mine, peers Result) Result {
 	a, b := mine.Bandwidth, peers.Bandwidth
 	if a != nil && b != nil {
@@ -101,7 +101,7 @@ func Sum(mine, peers Result) Result {
 // Unit is a unit of bandwidth.
 type Unit struct {
 	Name  string
-	bytes float64 // a second
+	bytes float64 // bytes per second
 }
 
 // The units of perftest.
@@ -110,10 +110,10 @@ var (
 	Gb = Unit{"Gb/sec", 125e6}   // 10^9 bits
 )
 
-// Of is a number of bytes a second in the unit.
+// Of converts bytes per second to the unit.
 func (u Unit) Of(bytes float64) float64 { return bytes / u.bytes }
 
-// Header names the table's columns, as perftest does.
+// Header returns the header of perftest's table.
 func (p *Plan) Header(u Unit) string {
 	switch {
 	case !p.Latency:
@@ -124,7 +124,7 @@ func (p *Plan) Header(u Unit) string {
 	return " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]"
 }
 
-// Row is the table's line of a result.
+// Row returns the row of perftest's table for a result.
 func (p *Plan) Row(r Result, u Unit) string { return strings.TrimRight(p.row(r, u), " ") }
 
 func (p *Plan) row(r Result, u Unit) string {

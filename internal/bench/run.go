@@ -1,5 +1,5 @@
-// A run: its queue pairs and the requests made for them, and what all loops share:
-// posting, polling, and the ways in which a measuring ends.
+// A run: its queue pairs and their requests, and what all loops share: posting, polling, and
+// the end of a measurement.
 
 package bench
 
@@ -15,83 +15,83 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Queues are what a run works on. They must be connected when it measures, and
-// polled by nobody else.
+// Queues are the objects that a run uses. The queue pairs must be connected before Measure is
+// called, and no other goroutine may poll the CQs.
 type Queues struct {
 	QPs    []*verbs.QP
-	SendCQ *verbs.CQ // of all queue pairs, as is
-	RecvCQ *verbs.CQ // this one
-	Memory *verbs.MR // of Plan.Bytes or more
-	Remote []Remote  // the peer's memory, by queue pair; by Send not used
+	SendCQ *verbs.CQ // send CQ of all queue pairs
+	RecvCQ *verbs.CQ // receive CQ of all queue pairs
+	Memory *verbs.MR // a region of at least Plan.Bytes
+	Remote []Remote  // the peer's memory, one per queue pair; not used by Send
 
-	KernelWorks bool // the device is threads of this kernel, as rdma_rxe is
+	KernelWorks bool // threads of this kernel serve the device, as those of rdma_rxe
 }
 
-// Remote is where a queue pair's WRITEs, READs and atomics begin: what the peer says.
+// Remote is the peer's memory for a queue pair's WRITEs, READs and atomics.
 type Remote struct {
 	Addr uint64
 	RKey uint32
 }
 
-// pollBatch is how many completions are taken in one call, as many as perftest takes.
+// pollBatch is the number of completions per poll, the same as perftest's.
 const pollBatch = 16
 
-// Run measures, one size after the other.
+// Run measures one size after the other.
 type Run struct {
 	Plan
 	on Queues
 
-	// Alive, if it is not nil, is called several times a second while messages move,
-	// by another goroutine than Measure's.
+	// Alive, if not nil, is called several times per second while messages complete. The calls
+	// come from another goroutine than Measure's.
 	Alive func()
 
 	size  int
-	ring  int64 // messages of the size that go round in a queue pair's memory
-	step  int64 // bytes from one to the next
+	ring  int64 // number of messages that fit into a queue pair's memory and are used in turn
+	step  int64 // distance of these messages in bytes
 	pairs []pair
 	wcs   [pollBatch]verbs.WC
 
-	began   time.Time // what times are counted from
+	began   time.Time // zero of the times
 	ctx     context.Context
 	stopped atomic.Bool     // ctx has ended
-	moved   atomic.Int64    // completions
-	idles   int             // polls that found nothing, one after the other
-	work    int             // since the clock was looked at, in polls
-	yielded time.Duration   // when, since the measuring began
-	waiting context.Context // ends with ctx, and when the duration is over
+	moved   atomic.Int64    // number of completions
+	idles   int             // consecutive polls that found nothing
+	work    int             // work since the clock was last read, in polls
+	yielded time.Duration   // time of the last yield, since the measurement began
+	waiting context.Context // ends with ctx, or when the duration is over
 
-	software bool // the device is part of this process: it gets on while this end sleeps
-	waits    bool // for events: by the plan, or since the device is such a one
-	naps     bool // both ends poll, the device is of the kernel's threads, and has enough to do
+	software bool // the device is part of this process and makes progress while this end sleeps
+	waits    bool // sleeps until a completion event: because of the plan, or because of software
+	naps     bool // both ends poll a device of kernel threads that has enough to do
 
-	period  period // with Duration
-	counted int64  // messages in it
+	period  period // used with Duration
+	counted int64  // messages counted
 	peak    peak
 	latency recorder
 }
 
-// pair is one queue pair's part of a measuring.
+// pair is one queue pair and its state in a measurement.
 type pair struct {
 	qp *verbs.QP
 
-	sends           []verbs.SendWR // PostList of them
-	sent, completed int64          // messages
-	local           uint64         // of its memory
-	remote          uint64
+	sends           []verbs.SendWR // PostList requests
+	sent, completed int64          // numbers of messages
+	local           uint64         // address of its memory
+	remote          uint64         // address of the peer's memory
 
 	recvs            [pollBatch]verbs.RecvWR
-	reposts          int   // made in recvs, not yet posted
-	received, posted int64 // messages, and receives for them
-	room             uint64
+	reposts          int    // receives in recvs that are not posted yet
+	received, posted int64  // messages received, and receives posted for messages
+	room             uint64 // address of the memory that it receives into
 }
 
-// New makes a run. The plan must be settled.
+// New returns a run. The plan must be settled.
 func New(p Plan, q Queues) (*Run, error) {
 	if len(q.QPs) != p.QPs || q.Memory.Len() < p.Bytes() {
-		return nil, errors.Errorf("bench: %d queue pairs and %d bytes for a plan of %d and %d", len(q.QPs), q.Memory.Len(), p.QPs, p.Bytes())
+		return nil, errors.Errorf("bench: got %d queue pairs and %d bytes of memory; the plan needs %d and %d", len(q.QPs), q.Memory.Len(), p.QPs, p.Bytes())
 	}
 	if p.sends() && p.Op != Send && len(q.Remote) != p.QPs {
-		return nil, errors.Errorf("bench: the peer's memory is known for %d of %d queue pairs", len(q.Remote), p.QPs)
+		return nil, errors.Errorf("bench: got the peer's memory for %d of %d queue pairs", len(q.Remote), p.QPs)
 	}
 	r := &Run{Plan: p, on: q, pairs: make([]pair, p.QPs), software: q.SendCQ.WaitMakesProgress()}
 	r.waits = p.Events || r.software
@@ -117,9 +117,10 @@ func New(p Plan, q Queues) (*Run, error) {
 	return r, nil
 }
 
-// PostReceives makes the run ready for messages of a size, and posts the receives for
-// them. The peer must not SEND before it has returned; it may WRITE, for latency, so
-// memory is left as it is, and a size is measured once, or after smaller ones.
+// PostReceives prepares the run for messages of a size, and posts the receives for them. The
+// peer must not SEND before PostReceives has returned. In a latency run it may already WRITE,
+// so PostReceives does not clear memory, and sizes must be measured in ascending order, each
+// once.
 func (r *Run) PostReceives(size int) error {
 	r.size = size
 	r.ring, r.step = r.places(size)
@@ -147,8 +148,7 @@ func (r *Run) PostReceives(size int) error {
 	return nil
 }
 
-// makeSends makes the requests of a queue pair: with a list all that will be posted,
-// again and again.
+// makeSends prepares the requests of a queue pair. A list is posted again and again unchanged.
 func (r *Run) makeSends(i int) {
 	x := &r.pairs[i]
 	for k := range x.sends {
@@ -171,13 +171,13 @@ func (r *Run) makeSends(i int) {
 	}
 }
 
-// place sets where message k of a queue pair lies at both ends.
+// place sets the addresses of message k of a queue pair at both ends.
 func (r *Run) place(x *pair, wr *verbs.SendWR, k int64) {
 	off := uint64(k % r.ring * r.step)
 	wr.SGL[0].Addr, wr.RemoteAddr = x.local+off, x.remote+off
 }
 
-// makeReceive makes one more receive. It posts what it has made when that is a batch;
+// makeReceive prepares one more receive. It posts the prepared receives when they fill a batch;
 // flush posts the rest.
 func (r *Run) makeReceive(x *pair) error {
 	if x.reposts == pollBatch {
@@ -240,7 +240,7 @@ func (r *Run) Measure(ctx context.Context) (Result, error) {
 	return r.result(), nil
 }
 
-// reportAlive calls Alive from time to time, if completions have come since.
+// reportAlive calls Alive from time to time if messages have completed since the last call.
 func (r *Run) reportAlive() (stop func()) {
 	if r.Alive == nil {
 		return func() {}
@@ -268,13 +268,13 @@ func (r *Run) reportAlive() (stop func()) {
 	}
 }
 
-// now is the time since the measuring began, in nanoseconds: one read of the
-// monotonic clock.
+// now returns the time since the measurement began, in nanoseconds. It reads the monotonic
+// clock once.
 func (r *Run) now() int64 { return int64(time.Since(r.began)) }
 
-// poll takes the completions that there are into wcs, or polls for a while. With Events
-// it sleeps until there are some, and on a device in software too: polling would take the
-// processor from the device. It returns without any when the duration is over.
+// poll takes the available completions into wcs, or polls for a while. With Events it sleeps
+// until there are some. So it does on a device in software, because polling would take the
+// processor from the device. It returns none if the duration is over.
 func (r *Run) poll(cq *verbs.CQ) (n int, err error) {
 	if !r.waits {
 		return r.spin(cq, time.Nanosecond, pollsAtOnce)
@@ -286,10 +286,10 @@ func (r *Run) poll(cq *verbs.CQ) (n int, err error) {
 	return r.took(n, err)
 }
 
-// look takes the completions that there are into wcs, and never sleeps for them.
+// look takes the available completions into wcs. It never sleeps.
 func (r *Run) look(cq *verbs.CQ) (int, error) { return r.spin(cq, 0, 1) }
 
-// spin polls for so long, which takes about so many polls, until there are completions.
+// spin polls until there are completions, for at most long, which is about polls polls.
 func (r *Run) spin(cq *verbs.CQ, long time.Duration, polls int) (int, error) {
 	n, err := cq.WaitFor(r.ctx, r.wcs[:], verbs.WaitOptions{Spin: long, NoSleep: true})
 	if n == 0 && err == nil {
@@ -316,16 +316,15 @@ func (r *Run) took(n int, err error) (int, error) {
 	return n, nil
 }
 
-// An end that polls sleeps after this many polls that found nothing, on a device in
-// software or of the kernel's threads. On a device in software it sleeps for at most
-// longestNap.
+// An end that polls sleeps after pollsToNap polls that found nothing, if the device is in
+// software or of kernel threads. On a device in software it sleeps for at most longestNap.
 const (
 	pollsToNap = 64
 	longestNap = time.Millisecond
-	napWorth   = 1 << 20 // bytes outstanding on a device of the kernel's threads: many times what it moves in a nap
+	napWorth   = 1 << 20 // bytes in flight on a device of kernel threads: many times what it moves during a nap
 )
 
-// depth is how many messages may be outstanding at this end.
+// depth returns the number of messages that may be in flight at this end.
 func (r *Run) depth() int {
 	if r.receivesOnly() {
 		return r.RxDepth * r.QPs
@@ -411,10 +410,10 @@ func (r *Run) failure(n int) error {
 	return flushed
 }
 
-// over says whether the duration is over. Without a duration it is not.
+// over reports whether the duration is over. Without a duration it returns false.
 func (r *Run) over() bool { return r.Duration > 0 && r.period.phase.Load() == phaseOver }
 
-// count counts completed messages, within the time that is measured.
+// count counts completed messages if they are in the measured time.
 func (r *Run) count(n int64) {
 	if r.Duration == 0 || r.period.phase.Load() == phaseSample {
 		r.counted += n
