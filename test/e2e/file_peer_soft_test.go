@@ -119,9 +119,9 @@ func TestFileChanges(t *testing.T) {
 	noLeak(t)
 	const size = 20 * fakeChunk
 	for name, change := range map[string]func(path string) error{
-		"it has become shorter":                func(path string) error { return os.Truncate(path, size/2) },
-		"it has become longer":                 func(path string) error { return os.Truncate(path, size+1) },
-		"its times say that it was written to": func(path string) error { return os.WriteFile(path, make([]byte, size), 0o600) },
+		"it has become shorter":                 func(path string) error { return os.Truncate(path, size/2) },
+		"it has become longer":                  func(path string) error { return os.Truncate(path, size+1) },
+		"its times show that it was written to": func(path string) error { return os.WriteFile(path, make([]byte, size), 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := writeFile(t, "file", size)

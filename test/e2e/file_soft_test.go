@@ -81,8 +81,8 @@ func TestFileRefused(t *testing.T) {
 	}{
 		"name taken":      {[]string{"--file", file, "--name", "old"}, `the server has a file "old" already, and overwrites no file; try: another name`},
 		"no room":         {[]string{"--file", huge}, "the file has 1TiB (1099511627776 bytes), and the server's folder has room for "},
-		"over the limit":  {[]string{"--file", tooLarge}, "the file has 3T bytes, and the server takes at most 2T; try: a smaller one, or rdma_server --max-file"},
-		"chunk too large": {[]string{"--file", file, "--chunk", "11M"}, "chunks have 11M bytes, and the server gives at most 10M; try: rdma_client --chunk 10M"},
+		"over the limit":  {[]string{"--file", tooLarge}, "the file has 3T bytes, but the server takes at most 2T; try: a smaller one, or rdma_server --max-file"},
+		"chunk too large": {[]string{"--file", file, "--chunk", "11M"}, "chunks have 11M bytes, but the server gives at most 10M; try: rdma_client --chunk 10M"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := s.client(t, append([]string{"--job", "file"}, test.flags...)...)

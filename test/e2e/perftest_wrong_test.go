@@ -44,7 +44,7 @@ func TestPerftestWrongPeer(t *testing.T) {
 		says string
 		want []string
 	}{
-		"server of another version": {version("6.10"), []string{"version 6.10 of the exchange", "4.5+0.17"}},
+		"server of another version": {version("6.10"), []string{"version 6.10 of perftest's exchange", "4.5+0.17"}},
 		"server that says much":     {strings.Repeat("nonsense", 100), []string{"perftest", "nonsense"}},
 		"SSH server":                {"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", []string{"an SSH server"}},
 	} {
@@ -79,7 +79,7 @@ func TestPerftestWrongPeer(t *testing.T) {
 			start(t, "rdma_client", "--timeout=5s", ipv4, device, s.port).fails(1)
 		}, "native format"},
 		{"HTTP client", func(t *testing.T) { greet(t, s.address(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n") }, "an HTTP client"},
-		{"client of another version", func(t *testing.T) { greet(t, s.address(), version("5.96")) }, "version 5.96 of the exchange"},
+		{"client of another version", func(t *testing.T) { greet(t, s.address(), version("5.96")) }, "version 5.96 of perftest's exchange"},
 		{"client that leaves", func(t *testing.T) { greet(t, s.address(), version("6.06")[:7]) }, "after 7 of 16 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -5,14 +5,14 @@
 // disk slows the client down instead of losing data.
 //
 //	client                                              server
-//	  WRITE_WITH_IMM chunk 0 into slot 0, imm 0  ──────▶  RECV: byte_len says how long
+//	  WRITE_WITH_IMM chunk 0 into slot 0, imm 0  ──────▶  RECV: byte_len is the chunk's length
 //	  …                                                   write it to the file
-//	  ◀──────  SEND_WITH_IMM: imm 1, of 1 chunk I have disposed
+//	  ◀──────  SEND_WITH_IMM: imm 1, 1 chunk is stored
 //	  …
 //	  WRITE_WITH_IMM of the SHA-256, imm = chunks  ─────▶  compare, give the file its name
-//	  ◀──────  SEND_WITH_IMM: imm = chunks + 1, it is done
+//	  ◀──────  SEND_WITH_IMM: imm = chunks + 1, all is done
 //
-// The SHA-256 is the last message. The last credit means that the file is whole, on the
+// The SHA-256 is the last message. The last credit means that the file is complete, on the
 // disk, and has its name.
 package file
 
@@ -55,11 +55,11 @@ const (
 	paramFileSize = "file_size" // bytes
 )
 
-// fileSlots is how many slots a ring has at most.
+// fileSlots is the maximum number of slots in a ring.
 const fileSlots = 16
 
-// transfer is what both ends know of a file that is on its way. Its messages are
-// numbered: first the chunks, then the SHA-256.
+// transfer is what both ends know about the file. Its messages are numbered: first the chunks,
+// then the SHA-256.
 type transfer struct {
 	job.Tracer
 	job.Chunked
@@ -69,10 +69,10 @@ type transfer struct {
 	port  uint8
 }
 
-// layOut divides a ring of at most most bytes.
+// layOut chooses the slots of a ring of at most most bytes.
 func (t *transfer) layOut(most job.Size) error {
 	if job.Size(t.Chunk) > most {
-		return errors.Errorf("the client's chunks have %v bytes, and the server gives at most %v; try: rdma_client --chunk %v, or rdma_server --max-size", job.Size(t.Chunk), most, most)
+		return errors.Errorf("the client's chunks have %v bytes, but the server gives at most %v; try: rdma_client --chunk %v, or rdma_server --max-size", job.Size(t.Chunk), most, most)
 	}
 	t.slots = int(min(fileSlots, int64(most)/int64(t.Chunk), t.messages()))
 	return nil
@@ -89,7 +89,7 @@ func (t *transfer) makeRing(c *rc.Conn, name string, access verbs.Access) (err e
 
 func (t *transfer) messages() int64 { return t.Chunks() + 1 }
 
-// length is how many bytes message n has.
+// length returns the number of bytes of message n.
 func (t *transfer) length(n int64) int {
 	if n == t.Chunks() {
 		return sha256.Size
@@ -97,14 +97,14 @@ func (t *transfer) length(n int64) int {
 	return t.Chunked.Length(n)
 }
 
-// offset is where in the ring message n's slot begins.
+// offset returns the offset in the ring of message n's slot.
 func (t *transfer) offset(n int64) int { return int(n%int64(t.slots)) * t.Chunk }
 
-// slot is message n in the ring.
+// slot returns the memory of message n in the ring.
 func (t *transfer) slot(n int64) []byte { return t.ring.Bytes()[t.offset(n):][:t.length(n)] }
 
-// at is the Tracer for message n: the first two chunks and the SHA-256 are always logged,
-// the many between only with -vv.
+// at returns the Tracer for message n. The first two chunks and the SHA-256 are always logged,
+// the other chunks only with -vv.
 func (t *transfer) at(n int64) job.Tracer {
 	if n < 2 || n >= t.Chunks() {
 		return t.Tracer
@@ -112,9 +112,9 @@ func (t *transfer) at(n int64) job.Tracer {
 	return t.Quieter()
 }
 
-// postRecvs posts a receive for each slot: at the server for the chunk, at the client
-// for the credit. They have no memory, since the chunks have their places, and a
-// credit is but its immediate.
+// postRecvs posts one receive per slot: at the server for the chunk, at the client for the
+// credit. The receives have no memory, because a chunk is written to its slot, and a credit is
+// only an immediate.
 func (t *transfer) postRecvs(c *rc.Conn) error {
 	for n := range t.slots {
 		if err := t.at(int64(n)).PostRecv(c.QP(), verbs.RecvWR{ID: uint64(n)}); err != nil {
@@ -124,7 +124,7 @@ func (t *transfer) postRecvs(c *rc.Conn) error {
 	return nil
 }
 
-// attrs are the attributes of the transfer for a log record.
+// attrs returns the attributes of the transfer for a log record.
 func (t *transfer) attrs(more ...slog.Attr) []slog.Attr {
 	return append([]slog.Attr{slog.String("name", t.name), slog.Int64("bytes", t.Total)}, more...)
 }
@@ -133,12 +133,12 @@ func (t *transfer) attrs(more ...slog.Attr) []slog.Attr {
 type client struct {
 	transfer
 	source *source
-	digest hash.Hash // of what was read
-	bar    io.Writer // for the progress; nil is none
+	digest hash.Hash // of the bytes read
+	bar    io.Writer // for the progress; nil for none
 
 	sent     int64         // messages that the server's device has acknowledged
 	credited int64         // messages whose slots are free again
-	waited   time.Duration // for free slots
+	waited   time.Duration // time spent waiting for free slots
 }
 
 func newClientSide(f *pflag.FlagSet) job.Side {
@@ -156,7 +156,7 @@ func newClientSide(f *pflag.FlagSet) job.Side {
 
 func newClient(session job.Session, path, name string, chunk job.Size) (job.Endpoint, error) {
 	if chunk < sha256.Size || chunk > math.MaxInt32 {
-		return nil, job.Usagef("chunks of %v bytes cannot be had; try: --chunk 64K, at least %d", chunk, sha256.Size)
+		return nil, job.Usagef("chunks of %v bytes are not possible; try: --chunk 64K, at least %d", chunk, sha256.Size)
 	}
 	s, err := openSource(path)
 	if err != nil {
@@ -185,7 +185,7 @@ func (f *client) Configure(cfg *rc.Config) {
 	cfg.Cap.MaxSendWR, cfg.Cap.MaxRecvWR = fileSlots, fileSlots
 }
 
-// Prepare makes a ring like the server's to send from.
+// Prepare makes a ring like the server's, to send from.
 func (f *client) Prepare(c *rc.Conn) error {
 	most, err := job.Params(c.PeerHello().Params).MaxSize()
 	if err != nil {
@@ -215,7 +215,7 @@ func (f *client) Run(ctx context.Context, c *rc.Conn) error {
 	return nil
 }
 
-// sendAll sends all messages, and returns when the server has disposed of the last.
+// sendAll sends all messages, and returns when the server has given back the last slot.
 func (f *client) sendAll(ctx context.Context, c *rc.Conn, remote oob.Region) error {
 	move := job.ProgressBar(f.bar, f.Total)
 	defer move(-1)
@@ -236,7 +236,7 @@ func (f *client) sendAll(ctx context.Context, c *rc.Conn, remote oob.Region) err
 	return f.awaitCredits(ctx, c, f.messages(), f.messages())
 }
 
-// awaitSlot returns once message n's slot is free at both ends.
+// awaitSlot returns when message n's slot is free at both ends.
 func (f *client) awaitSlot(ctx context.Context, c *rc.Conn, n int64) error {
 	began := time.Now()
 	err := f.awaitCredits(ctx, c, n-int64(f.slots)+1, n)
@@ -244,11 +244,10 @@ func (f *client) awaitSlot(ctx context.Context, c *rc.Conn, n int64) error {
 	return err
 }
 
-// awaitCredits returns once the first done of the messages, of which posted are
-// posted, have gone and their slots were given back. That a message has gone is
-// waited for as well, though a credit says that it came: until its acknowledgement
-// is here it may be sent again, and so its memory must stay. And if the connection
-// breaks, this completion is the one that says why.
+// awaitCredits returns when the first done messages have completed and their slots were given
+// back. posted messages are posted. A credit alone is not enough: until its acknowledgement is
+// here, a message may be sent again, so its memory must not change. And if the connection
+// breaks, the completion has the reason.
 func (f *client) awaitCredits(ctx context.Context, c *rc.Conn, done, posted int64) error {
 	for ; f.sent < done; f.sent++ {
 		if _, err := f.at(f.sent).WaitSend(ctx, c, fmt.Sprintf("the completion of chunk %d", f.sent)); err != nil {
@@ -263,7 +262,7 @@ func (f *client) awaitCredits(ctx context.Context, c *rc.Conn, done, posted int6
 		}
 		fresh := int64(wc.Imm() - uint32(f.credited)) // the immediate counts modulo 2³²
 		if wc.Opcode != verbs.WCRecv || wc.Flags&verbs.WCWithImm == 0 || fresh < 1 || f.credited+fresh > posted {
-			return errors.Errorf("the completion is %v with the immediate %d, and a credit from %d to %d was to come; try: a server of this program's version",
+			return errors.Errorf("the completion is %v with the immediate %d, expected a credit from %d to %d; try: a server of this program's version",
 				wc.Opcode, wc.Imm(), f.credited+1, posted)
 		}
 		f.credited += fresh
@@ -274,7 +273,7 @@ func (f *client) awaitCredits(ctx context.Context, c *rc.Conn, done, posted int6
 	return nil
 }
 
-// load puts message n into its slot.
+// load copies message n to its slot.
 func (f *client) load(n int64) error {
 	if n == f.Chunks() {
 		if err := f.source.unchanged(); err != nil {
@@ -294,17 +293,17 @@ func (f *client) load(n int64) error {
 type server struct {
 	transfer
 	inbox  *folder.Folder
-	copied [64 << 10]byte // of a slot
+	copied [64 << 10]byte // copy of a part of a slot
 }
 
-// DefaultLargest is how large a file a client may send, if --max-file is not given.
+// DefaultLargest is the size of the largest file that a client may send without --max-file.
 const DefaultLargest job.Size = 16 << 30
 
-// serverSide is the folder that the files of all clients go to.
+// serverSide is the folder for the files of all clients.
 type serverSide struct {
 	dir     string
 	largest job.Size
-	inbox   *folder.Folder // nil takes none
+	inbox   *folder.Folder // nil if the server takes no files
 }
 
 func newServerSide(f *pflag.FlagSet) job.Side {
@@ -317,7 +316,7 @@ func newServerSide(f *pflag.FlagSet) job.Side {
 // Open opens the folder.
 func (side *serverSide) Open() (err error) {
 	if side.largest < 0 {
-		return job.Usagef("a file of at most %d bytes cannot be had; try: --max-file %v", int64(side.largest), DefaultLargest)
+		return job.Usagef("a largest file of %d bytes is not possible; try: --max-file %v", int64(side.largest), DefaultLargest)
 	}
 	if side.dir == "" {
 		return nil
@@ -336,8 +335,7 @@ func (side *serverSide) Close() error {
 	return side.inbox.Close()
 }
 
-// NewEndpoint refuses what the server would not keep in the end, before any of it
-// comes.
+// NewEndpoint refuses a file that the server would not keep, before any of it is sent.
 func (side *serverSide) NewEndpoint(s job.Session) (job.Endpoint, error) {
 	if side.inbox == nil {
 		return nil, errors.New("this server takes no files; try: rdma_server --dir FOLDER")
@@ -351,7 +349,7 @@ func (side *serverSide) NewEndpoint(s job.Session) (job.Endpoint, error) {
 		return nil, err
 	}
 	if job.Size(size) > side.largest {
-		return nil, errors.Errorf("the file has %v bytes, and the server takes at most %v; try: a smaller one, or rdma_server --max-file", job.Size(size), side.largest)
+		return nil, errors.Errorf("the file has %v bytes, but the server takes at most %v; try: a smaller one, or rdma_server --max-file", job.Size(size), side.largest)
 	}
 	e := &server{
 		transfer: transfer{Tracer: job.Tracer{Logger: s.Logger}, Chunked: job.Chunked{Total: size, Chunk: int(chunk)}, name: s.Params[paramFileName], port: s.Port},
@@ -368,7 +366,7 @@ func (*server) Configure(cfg *rc.Config) {
 	cfg.Cap.MaxSendWR, cfg.Cap.MaxRecvWR = fileSlots, fileSlots
 }
 
-// Prepare offers the ring.
+// Prepare shares the ring.
 func (f *server) Prepare(c *rc.Conn) error {
 	if err := f.makeRing(c, "for the client", verbs.AccessLocalWrite|verbs.AccessRemoteWrite); err != nil {
 		return err
@@ -377,8 +375,7 @@ func (f *server) Prepare(c *rc.Conn) error {
 	return f.postRecvs(c)
 }
 
-// Run takes the file in. However it ends, nothing is left of a file that is not
-// whole.
+// Run receives the file. If it fails, it leaves nothing of an incomplete file.
 func (f *server) Run(ctx context.Context, c *rc.Conn) (err error) {
 	file, err := f.inbox.Create()
 	if err != nil {
@@ -411,21 +408,21 @@ func (f *server) Run(ctx context.Context, c *rc.Conn) (err error) {
 	return nil
 }
 
-// await returns once message n is in its slot.
+// await returns when message n is in its slot.
 func (f *server) await(ctx context.Context, c *rc.Conn, n int64) error {
 	wc, err := f.at(n).WaitRecv(ctx, c, fmt.Sprintf("chunk %d", n))
 	if err != nil {
 		return err
 	}
 	if wc.Opcode != verbs.WCRecvRDMAWithImm || wc.Imm() != uint32(n) || int(wc.ByteLen) != f.length(n) {
-		return errors.Errorf("the completion is %v of %d bytes with the immediate %d, and a WRITE_WITH_IMM of %d bytes with the immediate %d was to come; try: a client of this program's version",
+		return errors.Errorf("the completion is %v of %d bytes with the immediate %d, expected a WRITE_WITH_IMM of %d bytes with the immediate %d; try: a client of this program's version",
 			wc.Opcode, wc.ByteLen, wc.Imm(), f.length(n), uint32(n))
 	}
 	return nil
 }
 
-// keep writes a slot to each of to, which all get the same: the client can write to
-// the slot at any time, so that it is read but once.
+// keep writes a slot to all writers. It reads the slot only once, because the client can write
+// to it at any time, and all writers must get the same bytes.
 func (f *server) keep(slot []byte, to ...io.Writer) error {
 	for len(slot) > 0 {
 		n := copy(f.copied[:], slot)
@@ -439,11 +436,11 @@ func (f *server) keep(slot []byte, to ...io.Writer) error {
 	return nil
 }
 
-// finish gives the file its name, if it is what the client read.
+// finish gives the file its name if its SHA-256 is the client's.
 func (f *server) finish(file *folder.File, digest hash.Hash) error {
 	theirs, mine := bytes.Clone(f.slot(f.Chunks())), digest.Sum(nil)
 	if !bytes.Equal(mine, theirs) {
-		return errors.Errorf("the file came with the SHA-256 %x, and the client says that it has %x; try: again, and dmesg for errors of the device", mine, theirs)
+		return errors.Errorf("the received file has the SHA-256 %x, but the client reports %x; try again, and look at dmesg for errors of the device", mine, theirs)
 	}
 	if err := file.Commit(f.name); err != nil {
 		return err
@@ -452,12 +449,12 @@ func (f *server) finish(file *folder.File, digest hash.Hash) error {
 	return nil
 }
 
-// giveBack gives the client the slot of message n. It posts the receive for the next
-// message in that slot, then sends the credit. The immediate of the credit is the total of
-// messages taken, so nothing depends on counting credits.
+// giveBack gives the slot of message n back to the client. It posts the receive for the next
+// message in that slot, and then sends the credit. The immediate of the credit is the total
+// number of stored messages, so the ends need not count credits.
 func (f *server) giveBack(ctx context.Context, c *rc.Conn, n int64) error {
 	say := f.at(n)
-	if n >= int64(f.slots) { // the send queue has a place for each slot's credit
+	if n >= int64(f.slots) { // the send queue has room for one credit per slot
 		if _, err := say.WaitSend(ctx, c, "the completion of a credit"); err != nil {
 			return err
 		}

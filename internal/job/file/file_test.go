@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// hostile writes to a slot as soon as something of it was read.
+// hostile changes a slot as soon as some of it was read.
 type hostile struct{ slot []byte }
 
 func (h hostile) Write(data []byte) (int, error) {
@@ -17,7 +17,8 @@ func (h hostile) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// What is hashed is what is written, whatever the client does meanwhile.
+// TestASlotIsReadOnce checks that the hashed bytes are the written ones, even if the client
+// changes the slot.
 func TestASlotIsReadOnce(t *testing.T) {
 	var f server
 	slot := bytes.Repeat([]byte("0123456789"), 2*len(f.copied)/10)
@@ -27,6 +28,6 @@ func TestASlotIsReadOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if sum := sha256.Sum256(file.Bytes()); file.Len() != len(slot) || !slices.Equal(sum[:], digest.Sum(nil)) {
-		t.Errorf("the file has %d bytes of %d and the SHA-256 %x; %x was computed", file.Len(), len(slot), sum, digest.Sum(nil))
+		t.Errorf("the file has %d bytes of %d and the SHA-256 %x, but keep computed %x", file.Len(), len(slot), sum, digest.Sum(nil))
 	}
 }

@@ -1,5 +1,5 @@
-// The file that a client sends: what may be one, and whether it stays as it was
-// while it is read.
+// The file that a client sends: only regular files are sent, and a file that changes meanwhile
+// is an error.
 
 package file
 
@@ -13,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// source is an open file that is read from its beginning to its end, once.
+// source is an open file that is read once, from its beginning to its end.
 type source struct {
 	*os.File
 	path  string
-	began unix.Stat_t // when it was opened
+	began unix.Stat_t // at the opening
 }
 
-// openSource opens a regular file, or what a symbolic link to one points at.
+// openSource opens a regular file or a symbolic link to one.
 func openSource(path string) (*source, error) {
-	// Asked before the opening, which of a device may do something.
+	// Check before opening, because opening a device may have effects.
 	info, err := os.Stat(path)
 	if err == nil {
 		err = regular(path, info.Mode())
@@ -30,7 +30,7 @@ func openSource(path string) (*source, error) {
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
-	// Should it have become a pipe meanwhile, the opening does not wait for a writer.
+	// Do not wait for a writer if the file has become a pipe meanwhile.
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, unreadable(path, err)
@@ -50,7 +50,7 @@ func openSource(path string) (*source, error) {
 }
 
 func regular(path string, mode fs.FileMode) error {
-	try := "a copy of what it gives, in a file"
+	try := "a regular file with a copy of its data"
 	kind := "a device or a socket"
 	switch {
 	case mode.IsRegular():
@@ -60,10 +60,10 @@ func regular(path string, mode fs.FileMode) error {
 	case mode&fs.ModeNamedPipe != 0:
 		kind = "a named pipe"
 	}
-	return errors.Errorf("--file %s is %s, and only regular files are sent; try: %s", path, kind, try)
+	return errors.Errorf("--file %s is %s, but only regular files can be sent; try: %s", path, kind, try)
 }
 
-// unreadable adds a remedy to an error of the system's.
+// unreadable adds a remedy to an error of the system.
 func unreadable(path string, err error) error {
 	var errno unix.Errno
 	if errors.As(err, &errno) {
@@ -77,10 +77,10 @@ func (s *source) stat() (at unix.Stat_t, err error) {
 	return at, err
 }
 
-// size is how many bytes the file had when it was opened.
+// size returns the file's size at the opening.
 func (s *source) size() int64 { return s.began.Size }
 
-// fill reads the next len(buf) bytes, of which the file had that many.
+// fill reads the next len(buf) bytes, which the file had at the opening.
 func (s *source) fill(buf []byte) error {
 	switch _, err := io.ReadFull(s, buf); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -91,9 +91,9 @@ func (s *source) fill(buf []byte) error {
 	return nil
 }
 
-// unchanged, once all was read, says whether that is one state of the file: its
-// size and the times of its last changes are those of the beginning, and its end
-// is where it was.
+// unchanged returns an error if the file changed while it was read. It compares the size and
+// the times of the last changes with those at the opening, and checks that the file ends where
+// it ended.
 func (s *source) unchanged() error {
 	var more [1]byte
 	if n, err := s.Read(more[:]); n > 0 {
@@ -108,7 +108,7 @@ func (s *source) unchanged() error {
 	case now.Size != s.began.Size:
 		return s.changed(fmt.Sprintf("it had %d bytes and now has %d", s.began.Size, now.Size))
 	case now.Mtim != s.began.Mtim || now.Ctim != s.began.Ctim:
-		return s.changed("its times say that it was written to")
+		return s.changed("its times show that it was written to")
 	}
 	return nil
 }

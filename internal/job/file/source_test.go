@@ -30,8 +30,8 @@ func TestOnlyRegularFilesAreSent(t *testing.T) {
 		in("dangling"):   "no such file or directory",
 		in("loop"):       "too many levels of symbolic links",
 		in("file/x"):     "not a directory",
-		folder:           "is a directory, and only regular files are sent; try: one of its files, or tar",
-		in("pipe"):       "is a named pipe, and only regular files are sent; try: a copy",
+		folder:           "is a directory, but only regular files can be sent; try: one of its files, or tar",
+		in("pipe"):       "is a named pipe, but only regular files can be sent; try: a regular file",
 		in("linkToPipe"): "is a named pipe",
 		"/dev/zero":      "is a device or a socket",
 	} {
@@ -53,12 +53,12 @@ func TestOnlyRegularFilesAreSent(t *testing.T) {
 	}
 }
 
-// A file may change after its first bytes were read.
+// TestAFileThatChanges changes a file after its first bytes were read.
 func TestAFileThatChanges(t *testing.T) {
 	long := []byte(strings.Repeat("x", 1000))
 	tests := map[string]struct {
 		change func(path string) error
-		want   string // "" is no error
+		want   string // "" means no error
 	}{
 		"stays":   {func(string) error { return nil }, ""},
 		"grows":   {func(p string) error { return os.WriteFile(p, append(long, 'y'), 0o600) }, "it has become longer"},
@@ -72,7 +72,7 @@ func TestAFileThatChanges(t *testing.T) {
 			defer f.Close()
 			_, err = f.WriteAt([]byte("y"), 0)
 			return err
-		}, "its times say that it was written to"},
+		}, "its times show that it was written to"},
 		"is written to, and its time set back": {func(p string) error {
 			info, err := os.Stat(p)
 			if err != nil {
@@ -82,7 +82,7 @@ func TestAFileThatChanges(t *testing.T) {
 				return err
 			}
 			return os.Chtimes(p, time.Time{}, info.ModTime())
-		}, "its times say that it was written to"},
+		}, "its times show that it was written to"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestAFileThatChanges(t *testing.T) {
 			if err := os.WriteFile(path, long, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(20 * time.Millisecond) // file systems' clocks tick every 10 ms at the slowest
+			time.Sleep(20 * time.Millisecond) // the clocks of file systems tick at least every 10 ms
 			s, err := openSource(path)
 			if err != nil {
 				t.Fatal(err)

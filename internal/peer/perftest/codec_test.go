@@ -16,7 +16,7 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// parts are the kinds of messages, each decoded and encoded again.
+// messageKinds are the kinds of messages. Each function decodes a message and encodes it again.
 var messageKinds = map[string]func(data []byte) ([]byte, error){
 	"version": func(data []byte) ([]byte, error) {
 		return appendVersion(nil), decodeVersion(data)
@@ -52,8 +52,8 @@ var messageKinds = map[string]func(data []byte) ([]byte, error){
 	"done": func(data []byte) ([]byte, error) { return []byte(doneWord), nil },
 }
 
-// captured reads what one end wrote in a captured run of two C ends: testdata has a
-// line for each write, with "C" for the client or "S" for the server before it.
+// captured returns what one end wrote in a captured run of two C ends. testdata has one line
+// per write, with "C" for the client or "S" for the server before it.
 func captured(t testing.TB, file, who string) [][]byte {
 	t.Helper()
 	f, err := os.Open("testdata/" + file)
@@ -76,7 +76,7 @@ func captured(t testing.TB, file, who string) [][]byte {
 	return writes
 }
 
-// TestPerftestCaptured: each write of the C ends is decoded, and encoded to the same
+// TestPerftestCaptured checks that each write of the C ends decodes, and encodes to the same
 // bytes.
 func TestPerftestCaptured(t *testing.T) {
 	for file, want := range map[string]struct {
@@ -104,7 +104,7 @@ func TestPerftestCaptured(t *testing.T) {
 				}
 				report := bytes.Join(writes[at:at+5], nil)
 				writes = slices.Delete(writes, at, at+5)
-				if who == "C" { // the server has none
+				if who == "C" { // the server has no report
 					if again, err := messageKinds["report"](report); err != nil || !bytes.Equal(again, report) {
 						t.Errorf("%s %s: report %x encodes to %x, %v", file, who, report, again, err)
 					}
@@ -129,13 +129,13 @@ func TestPerftestCaptured(t *testing.T) {
 	}
 }
 
-// TestPerftestVersions: other versions say theirs in the same message, and are refused
-// by it.
+// TestPerftestVersions checks that other versions are refused. They send theirs in the same
+// message.
 func TestPerftestVersions(t *testing.T) {
 	version := func(text string) []byte { return append([]byte(text), make([]byte, versionSize-len(text))...) }
 	for _, v := range []string{"5.6", "5.96", "6.05", "6.10", "6.29", "25.10"} {
 		err := decodeVersion(version(v))
-		if !errors.Is(err, oob.ErrVersion) || !strings.Contains(err.Error(), "version "+v+" of") || !strings.Contains(err.Error(), "4.5+0.17") {
+		if !errors.Is(err, oob.ErrVersion) || !strings.Contains(err.Error(), "version "+v+" of perftest's exchange") || !strings.Contains(err.Error(), "4.5+0.17") {
 			t.Errorf("%s: %v", v, err)
 		}
 	}
@@ -143,15 +143,15 @@ func TestPerftestVersions(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"empty":         {nil, "perftest"},
-		"short":         {version("6.06")[:4], "perftest"},
-		"long":          {append(version("6.06"), 0), "perftest"},
-		"no NUL behind": {[]byte("6.06 and the rest"), "perftest"},
-		"zeros":         {version(""), "perftest"},
-		"HTTP":          {[]byte("GET / HTTP/1.1\r\n"), "an HTTP client"},
-		"pingpong":      {[]byte("0000:000011:8f3a2b:"), "ibv_rc_pingpong"},
-		"the native":    {[]byte("RVO\n\x01\x01and so on.."), "rawverbs' native format"},
-		"a terminal's":  {[]byte("\x1b]0;evil\x07\n1234567"), "1b 5d 30"},
+		"empty":           {nil, "perftest"},
+		"short":           {version("6.06")[:4], "perftest"},
+		"long":            {append(version("6.06"), 0), "perftest"},
+		"no NUL after it": {[]byte("6.06 and the rest"), "perftest"},
+		"zeros":           {version(""), "perftest"},
+		"HTTP":            {[]byte("GET / HTTP/1.1\r\n"), "an HTTP client"},
+		"pingpong":        {[]byte("0000:000011:8f3a2b:"), "ibv_rc_pingpong"},
+		"the native":      {[]byte("RVO\n\x01\x01and so on.."), "rawverbs' native format"},
+		"a terminal's":    {[]byte("\x1b]0;evil\x07\n1234567"), "1b 5d 30"},
 	} {
 		err := decodeVersion(test.data[:min(len(test.data), versionSize+1)])
 		if !errors.Is(err, oob.ErrForeignPeer) || !strings.Contains(err.Error(), test.want) {
@@ -160,7 +160,7 @@ func TestPerftestVersions(t *testing.T) {
 	}
 }
 
-// TestPerftestRefused: each part refuses what it cannot be.
+// TestPerftestRefused checks that each decoder refuses invalid messages.
 func TestPerftestRefused(t *testing.T) {
 	key := captured(t, "perftest-send-bw.txt", "C")[4]
 	change := func(at int, to string) []byte {
@@ -174,26 +174,26 @@ func TestPerftestRefused(t *testing.T) {
 		want string
 	}{
 		"number, short":            {"number", []byte{0, 0, 16}, "perftest"},
-		"number, 0":                {"number", []byte{0, 0, 0, 0}, "0 is no size"},
-		"number, negative":         {"number", []byte{0x80, 0, 0, 0}, "is no size"},
-		"number, large":            {"number", []byte{0x40, 0, 0, 0}, "is no size"},
-		"number, no page":          {"number", []byte{0, 2, 0, 0}, "131072 is no size"},
-		"number, no power of two":  {"number", []byte{0, 0, 0x10, 1}, "4097 is no size"},
-		"MTU, 0":                   {"MTU", []byte("0\x00"), "no path MTU"},
-		"MTU, 6":                   {"MTU", []byte("6\x00"), "no path MTU"},
-		"MTU, no NUL":              {"MTU", []byte("33"), "no path MTU"},
-		"MTU, empty":               {"MTU", nil, "no path MTU"},
-		"key, short":               {"key", key[:len(key)-1], "no key"},
-		"key, long":                {"key", append(bytes.Clone(key), 0), "no key"},
-		"key, upper case":          {"key", change(13, "F"), "no key"},
-		"key, a colon missing":     {"key", change(4, "0"), "no key"},
+		"number, 0":                {"number", []byte{0, 0, 0, 0}, "0 is not the size"},
+		"number, negative":         {"number", []byte{0x80, 0, 0, 0}, "is not the size"},
+		"number, large":            {"number", []byte{0x40, 0, 0, 0}, "is not the size"},
+		"number, no page":          {"number", []byte{0, 2, 0, 0}, "131072 is not the size"},
+		"number, no power of two":  {"number", []byte{0, 0, 0x10, 1}, "4097 is not the size"},
+		"MTU, 0":                   {"MTU", []byte("0\x00"), "not a path MTU"},
+		"MTU, 6":                   {"MTU", []byte("6\x00"), "not a path MTU"},
+		"MTU, no NUL":              {"MTU", []byte("33"), "not a path MTU"},
+		"MTU, empty":               {"MTU", nil, "not a path MTU"},
+		"key, short":               {"key", key[:len(key)-1], "not a key"},
+		"key, long":                {"key", append(bytes.Clone(key), 0), "not a key"},
+		"key, upper case":          {"key", change(13, "F"), "not a key"},
+		"key, a colon missing":     {"key", change(4, "0"), "not a key"},
 		"key, no QPN":              {"key", change(10, "000000"), "queue pair number 0x0"},
-		"key, a report's value":    {"key", make([]byte, 8), "no key"},
+		"key, a report's value":    {"key", make([]byte, 8), "not a key"},
 		"key, without a GID":       {"key", []byte("0000:0001:000012:925d85:00000348:00005623a08d6000:00000000\x00"), "ib_send_bw -x 1"},
-		"report, short":            {"report", make([]byte, reportSize-1), "no report"},
-		"report, not a number":     {"report", bytes.Repeat([]byte{0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 5), "cannot be"},
+		"report, short":            {"report", make([]byte, reportSize-1), "not a report"},
+		"report, not a number":     {"report", bytes.Repeat([]byte{0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 5), "not possible"},
 		"report, negative":         {"report", append(make([]byte, 32), 0xbf, 0xf0, 0, 0, 0, 0, 0, 0), "message rate of -1"},
-		"report, so many messages": {"report", append([]byte{8: 0xff}, make([]byte, 31)...), "cannot be"},
+		"report, so many messages": {"report", append([]byte{8: 0xff}, make([]byte, 31)...), "not possible"},
 	} {
 		_, err := messageKinds[test.part](test.data)
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "; ") {
@@ -216,8 +216,8 @@ func TestPerftestRefused(t *testing.T) {
 
 func second(_ []byte, err error) error { return err }
 
-// TestPerftestKeyContinues: a reader of the short key's size knows whether more is to
-// come.
+// TestPerftestKeyContinues checks that a reader of shortKeySize bytes knows whether more bytes
+// follow.
 func TestPerftestKeyContinues(t *testing.T) {
 	key := captured(t, "perftest-send-bw.txt", "C")[4]
 	if !keyContinues(key[:shortKeySize]) {

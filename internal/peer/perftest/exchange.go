@@ -1,17 +1,17 @@
-// What perftest's programs exchange over TCP: see codec.go for the
-// bytes. Every message is a swap, the client's first, so that both ends meet in it.
+// The exchange of perftest's programs over TCP. codec.go has the bytes. Every message is a
+// swap, in which the client writes first, so that both ends wait for each other.
 //
 //	version, page size, cache line, path MTU
-//	                   (latency but of SEND: they meet)
-//	key of each queue pair, key of the next…
+//	                   (latency, except of SEND: they meet)
+//	key of each queue pair
 //	RTR, RTS
 //	                   (SEND: they meet)
 //	the keys again
 //	                   (all others: they meet)
-//	…                  the measuring: perftest.go
+//	…                  the measurement: perftest.go
 //	they meet          "done"
 //
-// To meet they swap the key of the first queue pair once more.
+// To meet, the ends swap the key of the first queue pair once more.
 
 package perftest
 
@@ -31,7 +31,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// swap sends mine and reads the peer's, in the order of this end's role.
+// swap sends mine and reads the peer's message, in the order of this end's role.
 func (p *endpoint) swap(ctx context.Context, what string, mine []byte) (theirs []byte, err error) {
 	if p.Plan.Client {
 		if err := p.tcp.Send(ctx, what, mine); err != nil {
@@ -45,7 +45,7 @@ func (p *endpoint) swap(ctx context.Context, what string, mine []byte) (theirs [
 	return theirs, p.tcp.Send(ctx, what, mine)
 }
 
-// agree swaps the version. A server answers no other than its own, and hangs up.
+// agree swaps the version. A server answers only its own version, and hangs up otherwise.
 func (p *endpoint) agree(ctx context.Context) error {
 	const what = "perftest's version"
 	mine := appendVersion(nil)
@@ -66,7 +66,7 @@ func (p *endpoint) agree(ctx context.Context) error {
 	return p.tcp.Send(ctx, what, mine)
 }
 
-// number swaps a size that memory is laid out by: the larger one holds.
+// number swaps a size that determines the layout of memory, and returns the larger one.
 func (p *endpoint) number(ctx context.Context, what string, mine int) (int, error) {
 	message, err := appendNumber(nil, mine)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *endpoint) number(ctx context.Context, what string, mine int) (int, erro
 	return max(mine, theirs), errors.WithMessage(err, what)
 }
 
-// pathMTU swaps it, and gives the peer's.
+// pathMTU swaps the path MTU and returns the peer's.
 func (p *endpoint) pathMTU(ctx context.Context, mine int) (int, error) {
 	message, err := appendMTU(nil, mine)
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *endpoint) pathMTU(ctx context.Context, mine int) (int, error) {
 	return decodeMTU(data)
 }
 
-// exchange is the whole of it up to the measuring.
+// exchange runs the exchange up to the measurement.
 func (p *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpoint) error) (err error) {
 	p.tcp = peer.NewTCP(p.Logger, c.TCP())
 	if err := p.agree(ctx); err != nil {
@@ -141,7 +141,7 @@ func (p *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpo
 	return p.meet(ctx)
 }
 
-// makeKeys registers memory, whose layout is known now, and makes the keys of it.
+// makeKeys registers memory, whose layout is known now, and makes this end's keys.
 func (p *endpoint) makeKeys(c *rc.Conn) (err error) {
 	if p.region, err = c.AllocMR("perftest", p.Plan.Bytes(), p.Plan.Access()); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (p *endpoint) swapKeys(ctx context.Context) error {
 	return nil
 }
 
-// meet waits for the peer: by the first key.
+// meet waits for the peer by swapping the first key.
 func (p *endpoint) meet(ctx context.Context) error {
 	return p.swapKey(ctx, "the first key, to meet", 0)
 }
@@ -203,8 +203,8 @@ func (p *endpoint) swapKey(ctx context.Context, name string, i int) error {
 	return p.tcp.Send(ctx, name, p.mine[i])
 }
 
-// heardKey takes a key. A key that came before must be the same; otherwise the peer is at
-// another step, because it has other flags.
+// heardKey checks a key from the peer. A key that the peer has sent before must be the same;
+// otherwise the peer is at another step, because it has other flags.
 func (p *endpoint) heardKey(i int, data []byte) error {
 	key, err := decodeKey(data)
 	if err != nil {
@@ -213,34 +213,35 @@ func (p *endpoint) heardKey(i int, data []byte) error {
 	if i == len(p.theirs) {
 		for _, k := range p.theirs {
 			if k.QPN == key.QPN {
-				return p.differs(fmt.Sprintf("the peer has %d queue pairs, and this end %d", i, len(p.mine)), "the same -q at both ends")
+				return p.differs(fmt.Sprintf("the peer has %d queue pairs, but this end has %d", i, len(p.mine)), "the same -q at both ends")
 			}
 		}
 		p.theirs = append(p.theirs, key)
 		return nil
 	}
 	if p.theirs[i].QPN != key.QPN {
-		return p.differs(fmt.Sprintf("the peer tells of a queue pair %#06x where that of %#06x was to come again", key.QPN, p.theirs[i].QPN),
+		return p.differs(fmt.Sprintf("the peer sent the key of queue pair %#06x, expected %#06x again", key.QPN, p.theirs[i].QPN),
 			"the same test, and the same -q, at both ends")
 	}
 	return nil
 }
 
-// differs is an error for a peer that does not do what this end does.
+// differs returns an error for a peer that does something else than this end.
 func (p *endpoint) differs(problem, try string) error {
 	return &oob.ProtocolError{Problem: problem, Try: "try: " + try}
 }
 
-// checkFamilies refuses two GIDs of which one is an IPv4 address, as perftest does.
+// checkFamilies returns an error if only one of the two GIDs is an IPv4 address, as perftest
+// does.
 func (p *endpoint) checkFamilies() error {
 	mine, theirs := p.gid, verbs.GID(p.theirs[0].GID)
 	if netip.AddrFrom16(mine).Is4In6() == netip.AddrFrom16(theirs).Is4In6() {
 		return nil
 	}
-	return errors.Errorf("this end's GID %v and the peer's %v are not of one address family; try: -x with another index at the peer, or here another gid_index", mine, theirs)
+	return errors.Errorf("this end's GID %v and the peer's %v are of different address families; try: -x with another index at the peer, or another gid_index here", mine, theirs)
 }
 
-// endpoints are the peer's.
+// endpoints returns the peer's endpoints.
 func (p *endpoint) endpoints(like []oob.Endpoint, mtu int) []oob.Endpoint {
 	for i, k := range p.theirs {
 		reads := uint8(min(k.OutReads, 255))
@@ -250,9 +251,9 @@ func (p *endpoint) endpoints(like []oob.Endpoint, mtu int) []oob.Endpoint {
 	return like
 }
 
-// swapReports sends what this end has measured and receives what the peer has: each value
-// is a swap of its own. If the client measures alone the server has no result; perftest's
-// server then sends whatever is in its memory.
+// swapReports sends this end's result and receives the peer's. Each value is a separate swap.
+// If the client measures alone, the server has no result; perftest's server then sends
+// uninitialized memory.
 func (p *endpoint) swapReports(ctx context.Context, mine bench.Result) (bench.Result, error) {
 	message, err := appendReport(nil, p.toReport(mine))
 	if err != nil {
@@ -271,7 +272,7 @@ func (p *endpoint) swapReports(ctx context.Context, mine bench.Result) (bench.Re
 	}
 	report, err := decodeReport(heard)
 	if err == nil && (report.Size < 1 || report.Size > uint64(p.Plan.Size)) {
-		err = errors.Errorf("the peer reports messages of %d bytes, and %d were to be measured; try: -s %d there", report.Size, p.Plan.Size, p.Plan.Size)
+		err = errors.Errorf("the peer reports messages of %d bytes, expected %d; try: -s %d there", report.Size, p.Plan.Size, p.Plan.Size)
 	}
 	return p.fromReport(report), err
 }
@@ -292,17 +293,17 @@ func (p *endpoint) fromReport(r bandwidthReport) bench.Result {
 	}
 }
 
-// farewell is the last meeting, and "done", which perftest's ends write and do not read.
-// It is read here, so that the peer's write does not meet a connection that is reset.
+// farewell meets the peer once more and swaps "done". perftest's ends write "done" and do not
+// read it. This end reads it, so that the peer does not write to a connection that is reset.
 func (p *endpoint) farewell(ctx context.Context) error {
 	const what = "done"
 	if err := p.tcp.Send(ctx, what, []byte(doneWord)); err != nil {
-		return nil // the peer does not wait for it: it has left
+		return nil // the peer does not wait and has left
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if data, err := p.tcp.Receive(ctx, what, len(doneWord)); err == nil && string(data) != doneWord {
-		return p.differs(fmt.Sprintf("the peer says %q where %q was to come", data, doneWord), "the same test with the same flags at both ends")
+		return p.differs(fmt.Sprintf("the peer sent %q, expected %q", data, doneWord), "the same test with the same flags at both ends")
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
-// Package perftest is either end of ib_send_bw, ib_write_lat and their kind,
-// as Debian 12 ships them. What the ends exchange is in
-// exchange.go, the measuring is internal/bench's; this file has the ends
-// meet where perftest's do.
+// Package perftest is either end of perftest's programs, ib_send_bw, ib_write_lat and others,
+// as Debian 12 ships them. exchange.go has the exchange over TCP, and internal/bench measures.
+// This file runs the measurements and makes the ends meet where perftest's ends do:
 //
 //	bandwidth of SEND              all other bandwidth            latency
 //
@@ -14,7 +13,7 @@
 //	                               else, when the client has
 //	                               measured: they meet, reports
 //
-// and at the very end they meet, but after WRITE's latency: there each end leaves.
+// At the end the ends meet once more, except after the latency of WRITE, where each end leaves.
 package perftest
 
 import (
@@ -36,16 +35,16 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Peer is the programs, for the list in package run.
+// Peer is perftest's programs, for the list in package run.
 var Peer = job.Peer{
 	Name:  "perftest",
-	About: "ib_send_bw, ib_write_lat and their kind, of Debian 12's perftest",
+	About: "ib_send_bw, ib_write_lat and others of Debian 12's perftest",
 	Port:  oob.DefaultPort,
 	Jobs:  makeJobs(),
 }
 
-// makeJobs gives the programs' counterparts the names, the flags and the tables of the
-// native jobs that measure.
+// makeJobs returns one job per program, with the names, flags and tables of the native jobs
+// that measure.
 func makeJobs() (made job.List) {
 	for _, op := range []bench.Op{bench.Send, bench.Write, bench.Read, bench.Atomic} {
 		for _, latency := range []bool{false, true} {
@@ -77,15 +76,15 @@ func newSide(f *pflag.FlagSet, def bench.Plan, client bool) job.Side {
 // endpoint is either end of one of the programs.
 type endpoint struct {
 	table.Table
-	port   uint8 // of the device
+	port   uint8 // port of the device
 	region *verbs.MR
 	show   func(by string, r bench.Result)
 
 	tcp    peer.TCP
 	next   *following
 	gid    verbs.GID
-	mine   [][]byte // keys, as messages
-	theirs []qpKey  // the peer's
+	mine   [][]byte // this end's keys, as messages
+	theirs []qpKey  // the peer's keys
 }
 
 func (p *endpoint) Configure(cfg *rc.Config) {
@@ -98,7 +97,7 @@ func (p *endpoint) Configure(cfg *rc.Config) {
 	}
 }
 
-// Prepare makes nothing: memory is made when both ends know its layout, receives are
+// Prepare allocates nothing, because the layout of memory depends on the peer. The receives are
 // posted before the ends meet.
 func (p *endpoint) Prepare(c *rc.Conn) error { return p.CheckSize(c.Device(), p.port) }
 
@@ -124,11 +123,10 @@ func (p *endpoint) Run(ctx context.Context, c *rc.Conn) error {
 	return p.WriteChart()
 }
 
-// leaves says whether an end that has measured does not wait for the other.
+// leaves reports whether an end leaves after measuring without waiting for the other.
 func (p *endpoint) leaves() bool { return p.Plan.Latency && p.Plan.Op == bench.Write }
 
-// linger gives the client, whose last WRITE this end has seen, time to get the completion:
-// this end leaves then.
+// linger gives the client time to get the completion of its last WRITE, before this end leaves.
 func (p *endpoint) linger(ctx context.Context) {
 	if p.Plan.Client {
 		return
@@ -212,7 +210,7 @@ func (p *endpoint) measureOne(ctx context.Context, run *bench.Run, size int) (be
 	return result, nil
 }
 
-// awaitReports waits while the client measures alone, and shows what it reports.
+// awaitReports waits while the client measures alone, and shows the client's report.
 func (p *endpoint) awaitReports(ctx context.Context, _ *rc.Conn) error {
 	p.follow(ctx, shortKeySize)
 	p.next.unseen(ctx, p.Plan.Duration)
@@ -230,18 +228,18 @@ func (p *endpoint) awaitReports(ctx context.Context, _ *rc.Conn) error {
 	return nil
 }
 
-// laggard is how long an end that still measures may get no completion after the peer has
-// finished: by then all messages are there.
+// laggard is how long a measurement may go without a completion after the peer has finished. By
+// then all messages have arrived.
 const laggard = 2 * time.Second
 
-// ownFailure is how long a measurement goes on after the peer has left. A peer whose request
-// was refused leaves at once, and the completion at this end says more than its leaving.
+// ownFailure is how long a measurement goes on after the peer has left. A peer leaves at once
+// if its request was refused, and then the failed completion at this end is a better error.
 const ownFailure = 100 * time.Millisecond
 
-var errLaggard = errors.New("the peer has finished, and this end waits for more")
+var errLaggard = errors.New("the peer has finished, but this end expects more messages")
 
-// watched measures, and meanwhile reads the peer's next message of n bytes. The
-// measurement ends if the peer leaves, or has finished for long.
+// watched measures while it reads the peer's next message of n bytes. The measurement ends if
+// the peer leaves, or if this end gets no completion for a while after the peer has finished.
 func (p *endpoint) watched(ctx context.Context, run *bench.Run, n int) (bench.Result, error) {
 	next := p.follow(ctx, n)
 	measuring, giveUp := context.WithCancelCause(ctx)
@@ -259,7 +257,7 @@ func (p *endpoint) watched(ctx context.Context, run *bench.Run, n int) (bench.Re
 		case <-next.came:
 		case <-next.until.Done():
 			if why = context.Cause(next.until); !p.leaves() {
-				select { // for a failed completion of this end's own
+				select { // wait for a failed completion at this end
 				case <-measuring.Done():
 				case <-time.After(ownFailure):
 					giveUp(why)
@@ -279,13 +277,13 @@ func (p *endpoint) watched(ctx context.Context, run *bench.Run, n int) (bench.Re
 	}()
 	result, err := run.Measure(measuring)
 	if err != nil && p.mayDiffer(err) {
-		err = fmt.Errorf("%w; this end has %s, which perftest does not exchange, try: the same at both ends", err, p.flags())
+		err = fmt.Errorf("%w; this end has %s, which perftest does not exchange; try: the same flags at both ends", err, p.flags())
 	}
 	return result, err
 }
 
-// mayDiffer says whether a measurement may have failed because the ends have different
-// flags.
+// mayDiffer reports whether different flags of the ends may be the reason for a failed
+// measurement.
 func (p *endpoint) mayDiffer(err error) bool {
 	var failed *verbs.WCError
 	if errors.As(err, &failed) {
@@ -294,7 +292,7 @@ func (p *endpoint) mayDiffer(err error) bool {
 	return errors.Is(err, errLaggard)
 }
 
-// flags are the flags that must be the same at both ends, in perftest's letters.
+// flags returns the flags that must be the same at both ends, in perftest's letters.
 func (p *endpoint) flags() string {
 	f := []string{fmt.Sprintf("-s %d", p.Plan.Size)}
 	if p.Plan.All {
@@ -314,18 +312,18 @@ func (p *endpoint) flags() string {
 	return strings.Join(f, " ")
 }
 
-// following is the peer's next message, whose first bytes are awaited in the background.
+// following is the peer's next message. A goroutine waits for its first bytes.
 type following struct {
-	until    context.Context // ends if the peer leaves instead
-	came     <-chan struct{}
+	until    context.Context // ends if the peer leaves
+	came     <-chan struct{} // closed when the bytes have arrived
 	received func() ([]byte, error)
 }
 
-// follow begins to wait for the next message, if nothing waits for it yet.
+// follow starts to wait for the peer's next message, unless that has been started already.
 func (p *endpoint) follow(ctx context.Context, n int) *following {
 	if p.next == nil {
 		came := make(chan struct{})
-		until, received := p.tcp.ReceiveAhead(ctx, "what the peer says when it has measured", n)
+		until, received := p.tcp.ReceiveAhead(ctx, "the peer's message after its measurement", n)
 		go func() {
 			if _, err := received(); err == nil {
 				close(came)
@@ -336,8 +334,8 @@ func (p *endpoint) follow(ctx context.Context, n int) *following {
 	return p.next
 }
 
-// unseen covers a time in which the peer works and nothing shows that here: the job does
-// not count as stalled.
+// unseen reports progress for up to limit, until the peer's message arrives. The peer works
+// meanwhile, but this end does not see it.
 func (f *following) unseen(ctx context.Context, limit time.Duration) {
 	for began := time.Now(); time.Since(began) < limit; {
 		select {
@@ -351,7 +349,7 @@ func (f *following) unseen(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// receive returns n bytes: those that follow awaits, or the next.
+// receive returns the bytes that follow awaits, if any, and otherwise the next n bytes.
 func (p *endpoint) receive(ctx context.Context, what string, n int) ([]byte, error) {
 	job.Progress(ctx)
 	if next := p.next; next != nil {

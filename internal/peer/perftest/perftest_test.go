@@ -17,7 +17,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/peer/peertest"
 )
 
-// perftestEnd is one end for a test, and what it showed.
+// perftestEnd returns an end for a test, and the results that it shows.
 func perftestEnd(plan bench.Plan, client bool) (*endpoint, *[]bench.Result) {
 	plan.Client = client
 	shown := new([]bench.Result)
@@ -28,11 +28,11 @@ func perftestEnd(plan bench.Plan, client bool) (*endpoint, *[]bench.Result) {
 	}, shown
 }
 
-// limitOf is how long a job of a test may stand still; one that is to fail by it does
-// so soon.
+// limitOf is how long a test's job may stand still. limitOfSilence is for jobs that must fail
+// by this limit.
 const limitOf, limitOfSilence = 20 * time.Second, time.Second
 
-// perftestPlan is the program's default, but short.
+// perftestPlan returns the program's default plan with fewer messages.
 func perftestPlan(t *testing.T, op bench.Op, latency bool, change func(*bench.Plan)) bench.Plan {
 	t.Helper()
 	p := bench.Defaults(op, latency)
@@ -46,7 +46,7 @@ func perftestPlan(t *testing.T, op bench.Op, latency bool, change func(*bench.Pl
 	return p
 }
 
-// TestPerftestBetweenTwo: the two roles fit each other.
+// TestPerftestBetweenTwo runs both roles against each other.
 func TestPerftestBetweenTwo(t *testing.T) {
 	for name, test := range map[string]struct {
 		op      bench.Op
@@ -109,8 +109,8 @@ func TestPerftestBetweenTwo(t *testing.T) {
 	}
 }
 
-// TestPerftestLongForAWait: a server whose client measures alone for longer than a job
-// may stand still waits for it, if it was told how long.
+// TestPerftestLongForAWait lets the client measure alone for longer than a job may stand still.
+// The server must wait, because it knows the duration.
 func TestPerftestLongForAWait(t *testing.T) {
 	plan := perftestPlan(t, bench.Read, true, func(p *bench.Plan) { p.Duration = 3 * limitOfSilence })
 	client, _ := perftestEnd(plan, true)
@@ -135,11 +135,10 @@ var perftestSteps = []struct {
 	{"meeting before the run", fakeKey},
 }
 
-// fakeKey is that of a queue pair that there is not.
+// fakeKey is the key of a queue pair that does not exist.
 var fakeKey, _ = appendKey(nil, qpKey{OutReads: 1, QPN: 0x7ffff1, RKey: 1, Addr: 0x1000, GID: netip.MustParseAddr("::ffff:127.0.0.1").As16()})
 
-// fakePerftest is a peer that keeps to the exchange for some steps, each by say, and then
-// does something else.
+// fakePerftest is a peer that follows the exchange for some steps, and then calls then.
 func fakePerftest(conn net.Conn, client bool, steps int, then func(net.Conn)) {
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(20 * time.Second))
@@ -156,11 +155,11 @@ func fakePerftest(conn net.Conn, client bool, steps int, then func(net.Conn)) {
 		}
 	}
 	then(conn)
-	io.Copy(io.Discard, conn) // until this end hangs up
+	io.Copy(io.Discard, conn) // until the tested end hangs up
 }
 
-// TestPerftestPeerFails: a peer that dies, falls silent or talks nonsense at any step
-// ends the job, with one line that says so.
+// TestPerftestPeerFails checks that the job ends with one clear line if the peer dies, falls
+// silent or sends nonsense, at any step.
 func TestPerftestPeerFails(t *testing.T) {
 	endings := map[string]struct {
 		then func(net.Conn)
@@ -198,7 +197,7 @@ func TestPerftestPeerFails(t *testing.T) {
 	}
 }
 
-// TestPerftestWrongPeer: whoever is there instead is named.
+// TestPerftestWrongPeer checks that the error names another program at the other end.
 func TestPerftestWrongPeer(t *testing.T) {
 	say := func(data string) func(net.Conn) {
 		return func(c net.Conn) { io.WriteString(c, data) }
@@ -209,8 +208,8 @@ func TestPerftestWrongPeer(t *testing.T) {
 		then   func(net.Conn)
 		want   string
 	}{
-		"an older client":   {false, say(version("5.96")), "version 5.96 of the exchange"},
-		"a newer server":    {true, say(version("6.29")), "version 6.29 of the exchange"},
+		"an older client":   {false, say(version("5.96")), "version 5.96 of perftest's exchange"},
+		"a newer server":    {true, say(version("6.29")), "version 6.29 of perftest's exchange"},
 		"an HTTP client":    {false, say("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), "an HTTP client"},
 		"an HTTP server":    {true, say("HTTP/1.1 400 Bad Request\r\n\r\n"), "an HTTP server"},
 		"a pingpong":        {false, say("0000:000011:8f3a2b:00000000000000000000ffff0a000001\x00"), "ibv_rc_pingpong"},
@@ -234,18 +233,18 @@ func TestPerftestWrongPeer(t *testing.T) {
 	}
 }
 
-// TestPerftestDisagree: what perftest does not exchange, and has to be the same.
+// TestPerftestDisagree uses different flags at the ends. perftest does not exchange them.
 func TestPerftestDisagree(t *testing.T) {
 	for name, test := range map[string]struct {
 		op             bench.Op
 		client, server func(*bench.Plan)
-		want           string // of either
+		want           string // in the error of either end
 	}{
-		"more queue pairs at the client":   {bench.Send, func(p *bench.Plan) { p.QPs = 2 }, nil, "-q"},
-		"more queue pairs at the server":   {bench.Send, nil, func(p *bench.Plan) { p.QPs = 2 }, "-q"},
-		"larger messages at the client":    {bench.Send, func(p *bench.Plan) { p.Size = 100 }, func(p *bench.Plan) { p.Size = 50 }, "-s 50"},
-		"more messages at the server":      {bench.Send, nil, func(p *bench.Plan) { p.Iterations = 300 }, "-n 300"},
-		"WRITEs that are larger than room": {bench.Write, func(p *bench.Plan) { p.Size = 1 << 20 }, nil, "-s 1048576"},
+		"more queue pairs at the client":       {bench.Send, func(p *bench.Plan) { p.QPs = 2 }, nil, "-q"},
+		"more queue pairs at the server":       {bench.Send, nil, func(p *bench.Plan) { p.QPs = 2 }, "-q"},
+		"larger messages at the client":        {bench.Send, func(p *bench.Plan) { p.Size = 100 }, func(p *bench.Plan) { p.Size = 50 }, "-s 50"},
+		"more messages at the server":          {bench.Send, nil, func(p *bench.Plan) { p.Iterations = 300 }, "-n 300"},
+		"WRITEs larger than the peer's memory": {bench.Write, func(p *bench.Plan) { p.Size = 1 << 20 }, nil, "-s 1048576"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
