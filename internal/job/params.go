@@ -25,7 +25,7 @@ const (
 func (p Params) Number(key string, low, high int64) (int64, error) {
 	n, err := strconv.ParseInt(p[key], 10, 64)
 	if err != nil || n < low || n > high {
-		return 0, errors.Errorf("the peer's parameter %s is %q, which is no number from %d to %d; try: a peer of this program's version", key, p[key], low, high)
+		return 0, errors.Errorf("the peer's parameter %s is %q, not a number from %d to %d; try: a peer of this program's version", key, p[key], low, high)
 	}
 	return n, nil
 }
@@ -81,5 +81,5 @@ func within(asked, most Size) error {
 	if asked <= most {
 		return nil
 	}
-	return errors.Errorf("the client asks for %v bytes, and the server gives at most %v; try: rdma_client --size %v, or rdma_server --max-size", asked, most, most)
+	return errors.Errorf("the client asks for %v bytes, but the server gives at most %v; try: rdma_client --size %v, or rdma_server --max-size", asked, most, most)
 }

@@ -33,7 +33,7 @@ func OfferRegion(c *rc.Conn, size int, access verbs.Access) (*verbs.MR, error) {
 func PeerRegion(c *rc.Conn, n int) (oob.Region, error) {
 	r, ok := c.PeerRegion(RegionName)
 	if !ok || r.Length < uint64(n) {
-		return r, errors.Errorf("the server shares %d bytes as %q, and the job needs %d; try: a server of this program's version", r.Length, RegionName, n)
+		return r, errors.Errorf("the server shares %d bytes as %q, but the job needs %d; try: a server of this program's version", r.Length, RegionName, n)
 	}
 	return r, nil
 }

@@ -18,7 +18,7 @@ import (
 func Replaceable(name string) (string, error) {
 	if info, err := os.Stat(name); err == nil {
 		if !info.Mode().IsRegular() {
-			return "", errors.Errorf("%s is there and is no file; try: another name", name)
+			return "", errors.Errorf("%s exists and is not a file; try: another name", name)
 		}
 		if name, err = filepath.EvalSymlinks(name); err != nil {
 			return "", err

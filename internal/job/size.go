@@ -37,7 +37,7 @@ func (s *Size) Set(text string) error {
 		return errors.Errorf("%q is more bytes than there are anywhere; try: at most %v", text, Size(LargestSize))
 	}
 	if err != nil {
-		return errors.Errorf("%q is no size; try: a number of bytes such as 4096, 64K, 1M or 10G", text)
+		return errors.Errorf("%q is not a size; try: a number of bytes such as 4096, 64K, 1M or 10G", text)
 	}
 	*s = Size(n)
 	return nil

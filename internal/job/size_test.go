@@ -26,7 +26,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestSizesOf32Bits: a size that an int cannot be is refused, and does not become another.
+// TestSizesOf32Bits checks that a size that does not fit into an int is refused.
 func TestSizesOf32Bits(t *testing.T) {
 	const size Size = math.MaxInt32 + 1
 	if err := CheckBuffer(size); (err != nil) != (math.MaxInt == math.MaxInt32) {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A job that moves goes on; one that does not has the limit, from its last move.
+// TestUntilStalled checks that a job goes on while it makes progress, and ends the limit after
+// its last progress.
 func TestUntilStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := untilStalled(t.Context(), 30*time.Second)
@@ -28,7 +29,7 @@ func TestUntilStalled(t *testing.T) {
 	})
 }
 
-// A job that ends leaves no goroutine: the bubble would complain.
+// TestStallWatchEnds checks that a job leaves no goroutine; otherwise the bubble panics.
 func TestStallWatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := untilStalled(t.Context(), time.Hour)
@@ -47,5 +48,5 @@ func TestProgressAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { Progress(ctx) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	Progress(t.Context()) // no job's
+	Progress(t.Context()) // a context of no job
 }

@@ -42,7 +42,7 @@ func (t *Text) Check(room string) error {
 // CheckBuffer refuses a buffer of no bytes, and one that no slice can be.
 func CheckBuffer(size Size) error {
 	if size < 1 {
-		return Usagef("a buffer of %d bytes cannot be had; try: --size 1 or more", int64(size))
+		return Usagef("a buffer of %d bytes is not possible; try: --size 1 or more", int64(size))
 	}
 	return size.Addressable("--size")
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Who has been silent for the longest goes when there is one too many, and nobody
-// else does; who has left makes room.
+// TestLobbyIsNeverFull checks that one peer too many replaces the one that has been silent
+// longest, and no other. A peer that leaves makes room.
 func TestLobbyIsNeverFull(t *testing.T) {
 	l := Lobby{size: maxSilent}
 	var waits []context.Context
@@ -22,10 +22,10 @@ func TestLobbyIsNeverFull(t *testing.T) {
 		come()
 	}
 	leaves[1]()
-	come() // in its place
+	come() // in the place of the one that left
 	for i, ctx := range waits {
 		if i != 1 && ctx.Err() != nil {
-			t.Fatalf("number %d had to go: %v", i, context.Cause(ctx))
+			t.Fatalf("peer %d was dropped: %v", i, context.Cause(ctx))
 		}
 	}
 	come()
@@ -34,21 +34,21 @@ func TestLobbyIsNeverFull(t *testing.T) {
 		switch cause := context.Cause(ctx); {
 		case i == 0 || i == 2:
 			if !errors.Is(cause, errCrowded) {
-				t.Errorf("number %d: %v, want %v", i, cause, errCrowded)
+				t.Errorf("peer %d: %v, want %v", i, cause, errCrowded)
 			}
 		case i != 1 && cause != nil:
-			t.Errorf("number %d had to go: %v", i, cause)
+			t.Errorf("peer %d was dropped: %v", i, cause)
 		}
 	}
 	for _, leave := range leaves {
 		leave()
 	}
 	if len(l.silent) != 0 {
-		t.Errorf("%d are left of nobody", len(l.silent))
+		t.Errorf("%d peers are still in the lobby", len(l.silent))
 	}
 }
 
-// The silent leave descriptors to the clients.
+// TestLobbySize checks that the lobby leaves file descriptors to the clients.
 func TestLobbySize(t *testing.T) {
 	for files, want := range map[uint64]int{3: 1, 256: 64, 4095: 1023, 4096: maxSilent, 1 << 40: maxSilent, 1<<64 - 1: maxSilent} {
 		if got := sizeFor(files); got != want {

@@ -2,5 +2,5 @@
 
 package lobby
 
-// openFiles is how many files the process may have open at a time: here nobody says.
+// openFiles returns how many files the process may have open. This system does not report it.
 func openFiles() uint64 { return 4 * maxSilent }

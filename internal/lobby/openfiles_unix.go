@@ -4,7 +4,7 @@ package lobby
 
 import "syscall"
 
-// openFiles is how many files the process may have open at a time.
+// openFiles returns how many files the process may have open.
 func openFiles() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

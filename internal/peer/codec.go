@@ -1,5 +1,6 @@
-// What the messages of C programs have in common: no mark, no version, fixed sizes.
-// Bytes that cannot be of the expected program are described by what they look like.
+// What the messages of C programs have in common: they have no magic number and no version, and
+// their sizes are fixed. If the bytes cannot be of the expected program, the error says what
+// they look like.
 
 package peer
 
@@ -12,8 +13,8 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// Unexpected returns the error for bytes that are no message of program. The error
-// names the well-known program that the bytes look like, or else states the problem.
+// Unexpected returns the error for bytes that are not a message of program. The error names the
+// well-known program that the bytes look like, or otherwise states the problem.
 func Unexpected(program string, got []byte, problem string) *oob.ProtocolError {
 	if looks, try := oob.Recognize(got); looks != "" && looks != program {
 		return &oob.ProtocolError{
@@ -22,7 +23,7 @@ func Unexpected(program string, got []byte, problem string) *oob.ProtocolError {
 		}
 	}
 	return &oob.ProtocolError{
-		Problem: fmt.Sprintf("what came is not of %s, %s: %s", program, problem, oob.Quote(got)),
+		Problem: fmt.Sprintf("the peer's message is not of %s, %s: %s", program, problem, oob.Quote(got)),
 		Try:     "start that program there, or name the program that runs there (--peer)",
 		Err:     oob.ErrForeignPeer,
 	}
@@ -31,18 +32,18 @@ func Unexpected(program string, got []byte, problem string) *oob.ProtocolError {
 // Max24 is the largest queue pair number and the largest packet sequence number.
 const Max24 = 1<<24 - 1
 
-// CheckQPN refuses numbers that no queue pair has.
+// CheckQPN returns an error for a number that no queue pair has.
 func CheckQPN(qpn uint32) error {
 	if qpn == 0 || qpn > Max24 {
-		return errors.Errorf("queue pair number 0x%x is none of 24 bits", qpn)
+		return errors.Errorf("queue pair number 0x%x is not from 1 to 0xffffff", qpn)
 	}
 	return nil
 }
 
-// Packed encodes and decodes a structure that a C program sends as it lies in
-// memory, without padding.
+// Packed encodes and decodes a structure that a C program sends from its memory, without
+// padding.
 type Packed struct {
-	Program string // that sends it
+	Program string // the sender
 	Order   binary.ByteOrder
 	Size    int // bytes
 }

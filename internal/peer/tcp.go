@@ -1,5 +1,4 @@
-// The exchange over TCP with a foreign program: raw bytes, of which each message is
-// one write.
+// The exchange over TCP with a foreign program. A message is raw bytes in one write.
 
 package peer
 
@@ -13,8 +12,8 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// TCP sends and receives the messages of a foreign program, and logs each as the
-// native messages are logged.
+// TCP sends and receives the messages of a foreign program, and logs them like the native
+// messages.
 type TCP struct {
 	log  *slog.Logger
 	conn *oob.Conn
@@ -42,7 +41,7 @@ func (r TCP) Receive(ctx context.Context, what string, n int) ([]byte, error) {
 	return data, nil
 }
 
-// Swap sends mine, then reads as many bytes: what both ends of some programs do.
+// Swap sends mine, and then reads as many bytes. Both ends of some programs do this.
 func (r TCP) Swap(ctx context.Context, what string, mine []byte) ([]byte, error) {
 	if err := r.Send(ctx, what, mine); err != nil {
 		return nil, err

@@ -175,7 +175,7 @@ func (s *Selection) whose(flag string) string {
 	}
 	switch {
 	case len(list) > 0 && s.Job.Name != "":
-		return fmt.Sprintf("%s is no flag of the job %s, but of: %s", given, s.Job.Name, strings.Join(list, "; "))
+		return fmt.Sprintf("%s is not a flag of the job %s, but of: %s", given, s.Job.Name, strings.Join(list, "; "))
 	case len(list) > 0:
 		return fmt.Sprintf("%s is for --peer: %s", given, strings.Join(list, "; "))
 	case s.role == ServerRole && s.Native() && len(usersOf(ClientRole, flag)) > 0:

@@ -66,14 +66,14 @@ func TestSelectRefuses(t *testing.T) {
 		{ClientRole, "--peer morse 10.0.0.1", "try: native, rc-example"},
 		{ClientRole, "--job juggle 10.0.0.1", "try: send, "},
 		{ClientRole, "--peer pingpong --job send 10.0.0.1", "try: rc-pingpong"},
-		{ClientRole, "--count 3 10.0.0.1", "--count is no flag of the job send, but of: atomic"},
-		{ClientRole, "-q 10.0.0.1", "-q is no flag of the job send, but of: --qps of bench-…, --peer pingpong, --peer perftest"},
+		{ClientRole, "--count 3 10.0.0.1", "--count is not a flag of the job send, but of: atomic"},
+		{ClientRole, "-q 10.0.0.1", "-q is not a flag of the job send, but of: --qps of bench-…, --peer pingpong, --peer perftest"},
 		{ClientRole, "-q --job bench-send-lat 10.0.0.1", `"-q, --qps" flag: strconv.ParseInt: parsing "--job": invalid syntax; this flag needs a value`},
 		{ClientRole, "--text --job write-read 10.0.0.1", "try: --flag=value"},
 		{ServerRole, "--job send", "the client chooses the job"},
 		{ServerRole, "--text hello", "--text is for --peer: --peer rc-example, --peer rocev2-learn"},
 		{ServerRole, "--count 3", "the client says it"},
-		{ServerRole, "--peer pingpong --dir x", "--dir is no flag of the job rc-pingpong, but of: file"},
+		{ServerRole, "--peer pingpong --dir x", "--dir is not a flag of the job rc-pingpong, but of: file"},
 	} {
 		_, _, err := parse(test.role, strings.Fields(test.line))
 		if err == nil || !strings.Contains(err.Error(), test.want) {

@@ -70,7 +70,7 @@ func giveTime(ctx context.Context, tcp Notes, now func() time.Time) error {
 func parseTimes(data []byte) (received, sent time.Time, err error) {
 	var a, b int64
 	if n, err := fmt.Sscanf(string(data), "%d %d", &a, &b); n != 2 || err != nil || len(data) > 64 || a < 0 || b < 0 {
-		return received, sent, errors.Errorf("the server's times %.64q are none", data)
+		return received, sent, errors.Errorf("the server's times %.64q are not valid", data)
 	}
 	return time.Unix(0, a).UTC(), time.Unix(0, b).UTC(), nil
 }

@@ -131,7 +131,7 @@ func Give(ctx context.Context, tcp Notes, server *Keeper, part Part) error {
 		case n.Name == noteRecord:
 			return givePart(ctx, tcp, server, part)
 		default:
-			err = errors.Errorf("the client sent the note %q, which is no question", n.Name)
+			err = errors.Errorf("the client sent the note %q, which is not a question", n.Name)
 		}
 		if err != nil {
 			return err

@@ -188,10 +188,10 @@ func TestFetchFromAHostileServer(t *testing.T) {
 		answer func(oob.Note) []oob.Note
 		want   string
 	}{
-		"no times":              {clock("soon"), `the server's times "soon" are none`},
-		"one time":              {clock("5"), "are none"},
-		"times before 1970":     {clock("-5 -4"), "are none"},
-		"times too large":       {clock("99999999999999999999 5"), "are none"},
+		"no times":              {clock("soon"), `the server's times "soon" are not valid`},
+		"one time":              {clock("5"), "are not valid"},
+		"times before 1970":     {clock("-5 -4"), "are not valid"},
+		"times too large":       {clock("99999999999999999999 5"), "are not valid"},
 		"told before heard":     {clock("9 5"), "the server's clock"},
 		"thought for a century": {clock("0 %d", int64(9e18)), "the server's clock"},
 		"another note":          {func(oob.Note) []oob.Note { return []oob.Note{{Name: "gossip"}} }, `"gossip"`},
@@ -273,7 +273,7 @@ func TestGiveToAHostileClient(t *testing.T) {
 		want string
 	}{
 		"endless questions": {repeat(oob.Note{Name: noteClock}, 10*maxQuestions), "the client asked for the time"},
-		"no question":       {[]oob.Note{{Name: "give me all"}}, `the note "give me all", which is no question`},
+		"no question":       {[]oob.Note{{Name: "give me all"}}, `the note "give me all", which is not a question`},
 		"goes away":         {nil, "gone"},
 	} {
 		sent := 0

@@ -85,21 +85,21 @@ func parseEvent(line []byte) (Event, error) {
 		case text != nil && f.Value.Kind() == slog.KindString:
 			*text = f.Value.String()
 		case text != nil:
-			return Event{}, errors.Errorf("%q is no string", f.Key)
+			return Event{}, errors.Errorf("%q is not a string", f.Key)
 		case f.Key == "attrs" && f.Value.Kind() == slog.KindGroup:
 			e.Attrs = canonical(f.Value.Group(), 0)
 		case f.Key == "attrs":
-			return Event{}, errors.New(`"attrs" is no object`)
+			return Event{}, errors.New(`"attrs" is not an object`)
 		}
 	}
 	if e.Time, err = time.Parse(time.RFC3339Nano, at); err != nil {
-		return Event{}, errors.Errorf("the time %q is none", at)
+		return Event{}, errors.Errorf("the time %q is not valid", at)
 	}
 	if e.Time = e.Time.UTC(); !inRange(e.Time) {
 		return Event{}, errors.Errorf("the time %q is not between 1970 and 2262", at)
 	}
 	if err := e.Level.UnmarshalText([]byte(level)); err != nil {
-		return Event{}, errors.Errorf("the level %q is none", level)
+		return Event{}, errors.Errorf("the level %q is not valid", level)
 	}
 	switch {
 	case e.Level < slog.LevelDebug:
@@ -179,7 +179,7 @@ func parseValue(dec *json.Decoder, depth int) (slog.Value, error) {
 			return slog.GroupValue(fields...), err
 		}
 	}
-	return slog.Value{}, errors.Errorf("%v is no string, number, boolean or object", t)
+	return slog.Value{}, errors.Errorf("%v is not a string, number, boolean or object", t)
 }
 
 func badJSON(err error) error { return errors.WithMessage(err, "not JSON") }

@@ -241,7 +241,7 @@ func TestAtomicBadInput(t *testing.T) {
 		{"too much to add", "client --job atomic --add 4294967296 127.0.0.1", 2, []string{"cannot add 4294967296"}},
 		{"less than nothing", "client --job atomic --add=-1 127.0.0.1", 2, []string{"-1"}},
 		{"unknown operation", "client --job atomic --op multiply 127.0.0.1", 2, []string{`"multiply"`, "--op fetch-add, cmp-swap or both"}},
-		{"another job's flag", "client --count 3 127.0.0.1", 2, []string{"--count is no flag of the job send"}},
+		{"another job's flag", "client --count 3 127.0.0.1", 2, []string{"--count is not a flag of the job send"}},
 	})
 }
 
@@ -267,8 +267,8 @@ func TestBulkBadInput(t *testing.T) {
 		{"too many queue pairs", client + "--qps 65", 2, []string{"65 queue pairs", "--qps from 1 to 64"}},
 		{"unknown operation", client + "--op move", 2, []string{`"move"`, "try: write, read, send"}},
 		{"rows into no folder", client + "--csv /nosuch/file", 1, []string{"--csv", "/nosuch/file", "no such file", "try: a file in a folder"}},
-		{"another job's flag", client + "--text hello", 2, []string{"--text is no flag of the job bulk"}},
-		{"a flag of bulk's", "client --job send 127.0.0.1 " + device + " --qps 2", 2, []string{"--qps is no flag of the job send", "bulk"}},
+		{"another job's flag", client + "--text hello", 2, []string{"--text is not a flag of the job bulk"}},
+		{"a flag of bulk's", "client --job send 127.0.0.1 " + device + " --qps 2", 2, []string{"--qps is not a flag of the job send", "bulk"}},
 	})
 }
 
@@ -280,7 +280,7 @@ func TestBulkInvalidHellos(t *testing.T) {
 		{"seed", "green", `parameter seed is "green"`},
 		{"bytes", "0", `parameter bytes is "0"`},
 		{"bytes", "99999999999999999999", `parameter bytes is "99999999999999999999"`},
-		{"chunk", "65537", `parameter chunk is "65537", which is no number from 1 to 65536`},
+		{"chunk", "65537", `parameter chunk is "65537", not a number from 1 to 65536`},
 		{"outstanding", "-1", `parameter outstanding is "-1"`},
 		{"qps", "65", `parameter qps is "65"`},
 		{"qps", "", `parameter qps is ""`},
@@ -315,11 +315,11 @@ func TestBenchBadInput(t *testing.T) {
 		{"a negative duration", client("write-bw") + "-D -1", 2, []string{"-1 seconds", "--duration 5"}},
 		{"a chart into no folder", client("write-bw") + "--chart /nosuch/c.svg", 1, []string{"--chart", "/nosuch/c.svg", "no such file", "try: a file in a folder"}},
 		{"a chart of another kind", client("write-bw") + "--chart c.png", 2, []string{"c.png", ".svg or .html"}},
-		{"a chart over a folder", client("write-bw") + "--chart " + folderNamed(t, "c.svg"), 1, []string{"is no file"}},
-		{"another job's flag", client("write-bw") + "--count 3", 2, []string{"--count is no flag of the job bench-write-bw"}},
-		{"a text", client("write-bw") + "--text hello", 2, []string{"--text is no flag of the job bench-write-bw"}},
-		{"a text for a size", client("write-bw") + "-s hello", 2, []string{`"hello" is no size`}},
-		{"-s elsewhere", "client --job send 127.0.0.1 " + device + " -n 3", 2, []string{"-n is no flag of the job send, but of: --iters of bench-…"}},
+		{"a chart over a folder", client("write-bw") + "--chart " + folderNamed(t, "c.svg"), 1, []string{"is not a file"}},
+		{"another job's flag", client("write-bw") + "--count 3", 2, []string{"--count is not a flag of the job bench-write-bw"}},
+		{"a text", client("write-bw") + "--text hello", 2, []string{"--text is not a flag of the job bench-write-bw"}},
+		{"a text for a size", client("write-bw") + "-s hello", 2, []string{`"hello" is not a size`}},
+		{"-s elsewhere", "client --job send 127.0.0.1 " + device + " -n 3", 2, []string{"-n is not a flag of the job send, but of: --iters of bench-…"}},
 	}
 	if deeper <= 15_000 {
 		list = append(list, badInput{"deeper than the device", client("send-bw") + fmt.Sprintf("-n 20000 -t %d", deeper), 1, []string{"a send queue of", device, "max_qp_wr"}})
@@ -332,8 +332,8 @@ func TestRecordBadFiles(t *testing.T) {
 	folder := t.TempDir()
 	testBadInput(t, []badInput{
 		{"no folder", "client --record " + folder + "/absent/file 127.0.0.1", 1, []string{"--record: ", "no such file", "try: a file in a folder that exists"}},
-		{"a folder", "client --record " + folder + " 127.0.0.1", 1, []string{"--record: ", "is no file", "try: another name"}},
-		{"a device", "client --record /dev/null 127.0.0.1", 1, []string{"--record: ", "is no file"}},
+		{"a folder", "client --record " + folder + " 127.0.0.1", 1, []string{"--record: ", "is not a file", "try: another name"}},
+		{"a device", "client --record /dev/null 127.0.0.1", 1, []string{"--record: ", "is not a file"}},
 		{"a file in a file", "client --record /etc/passwd/x 127.0.0.1", 1, []string{"--record: ", "not a directory"}},
 	})
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {

@@ -178,8 +178,8 @@ func TestAtomicMisbehavingClient(t *testing.T) {
 		{"adds more than it reports", 6, "5", []string{"the sum is wrong: the counter holds", "adds what it does not report"}},
 		{"adds less", 4, "5", []string{"the sum is wrong", "and all adds are"}},
 		{"reports another sum", 5, "6", []string{"announced that it would add 5, and reports 6"}},
-		{"reports no number", 5, "five", []string{`"five"`, "which is no sum"}},
-		{"reports nothing", 0, "", []string{`""`, "which is no sum"}},
+		{"reports no number", 5, "five", []string{`"five"`, "which is not a number"}},
+		{"reports nothing", 0, "", []string{`""`, "which is not a number"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestAtomicMoves(t *testing.T) {
 	if err := other.SendNote(timeLimit(t), oob.Note{Name: "dancing"}); err != nil {
 		t.Fatal(err)
 	}
-	s.event("client.failed", "error", `the client sent the note "dancing", and "added" was to come`)
+	s.event("client.failed", "error", `the client sent the note "dancing", expected "added"`)
 	silent, _ := rawAdder(t, s, "3")
 	s.event("client.failed", "error", "waiting for note") // the wait or the job timed out, both after 4 s
 	silent.Close()

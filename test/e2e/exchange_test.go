@@ -136,7 +136,7 @@ func TestExchangeTooLarge(t *testing.T) {
 		s.client(t, "--job", job, "--size", "1T", "-s", "").fails(1, "the client asks for 1T bytes", "at most 10", "--max-size")
 		s.client(t, "--job", job, "--size", "10", "-s", "ten bytes.").succeeds()
 	}
-	s.client(t, "--leave-early").fails(2, "--leave-early is no flag of the job send")
+	s.client(t, "--leave-early").fails(2, "--leave-early is not a flag of the job send")
 	s.stops()
 }
 
@@ -278,7 +278,7 @@ func TestExchangeMisbehavingClient(t *testing.T) {
 	}{
 		{"MSG_DONE first", exchangeJobs, say(of(exchangeDone(""))), []string{"MSG_DONE came in the state RS_INIT", "belongs in RS_MR_RECV", "try: a peer"}},
 		{"MSG_MR twice", exchangeJobs, say(mr, mr), []string{"MSG_MR came in the state RS_MR_RECV", "belongs in RS_INIT"}},
-		{"nothing in it", exchangeJobs, say(of(nil)), []string{"it has 0 bytes, and a message has 40"}},
+		{"nothing in it", exchangeJobs, say(of(nil)), []string{"it has 0 bytes, but a message has 40"}},
 		{"too short", exchangeJobs, say(of(exchangeDone("")[:39])), []string{"it has 39 bytes"}},
 		{"a text", exchangeJobs, say(of([]byte("message from active/client side with pid"))), []string{`it begins with "mess"`}},
 		{"an unknown type", exchangeJobs, say(of(exchangeMessage(7, 0, 0, 0, 0, 0))), []string{"message type 7"}},
@@ -286,13 +286,13 @@ func TestExchangeMisbehavingClient(t *testing.T) {
 		{"region beyond the last address", exchangeJobs, say(of(exchangeMessage(1, 1<<63, 1, 0, 1<<63+1, 0))), []string{"beyond the last address"}},
 		{"an rkey of nobody's", []string{"exchange-write"}, say(of(exchangeMessage(1, 4096, 0xdead, 0, 4096, 0))), []string{"IBV_WC_REM_ACCESS_ERR"}},
 		{"an rkey of nobody's to read", []string{"exchange-read"}, say(of(exchangeMessage(1, 4096, 0xdead, 0, 4096, 9))), []string{"IBV_WC_REM_ACCESS_ERR"}},
-		{"a region too small", []string{"exchange-write"}, say(of(exchangeMessage(1, 4096, 1, 0, 3, 0))), []string{"and the peer's region 3"}},
-		{"a text too large", []string{"exchange-read"}, say(of(exchangeMessage(1, 4096, 1, 0, 1<<40, 1<<40))), []string{"the peer's text has 1099511627776 bytes, and this end can READ 4096"}},
+		{"a region too small", []string{"exchange-write"}, say(of(exchangeMessage(1, 4096, 1, 0, 3, 0))), []string{"but the peer's region 3"}},
+		{"a text too large", []string{"exchange-read"}, say(of(exchangeMessage(1, 4096, 1, 0, 1<<40, 1<<40))), []string{"the peer's text has 1099511627776 bytes, but this end can READ at most 4096"}},
 		{"a text that is not there", []string{"exchange-read"}, say(func(e *exchanger) []byte {
 			return exchangeMessage(1, e.region.Addr()+2048, e.region.RKey(), 0xbad, 2048, 10)
-		}), []string{"read from the peer's region: 10 bytes of CRC-32C", "the peer says 10 bytes of CRC-32C 0x00000bad"}},
-		{"done with more than the region", []string{"exchange-write"}, say(mr, of(exchangeMessage(2, 0, 0, 0, 0, 1<<63))), []string{"WROTE 9223372036854775808 bytes into a region of 4096"}},
-		{"done without a WRITE", []string{"exchange-write"}, say(mr, of(exchangeDone("not written"))), []string{"the peer wrote into this end's region: 11 bytes", "the peer says 11 bytes"}},
+		}), []string{"read from the peer's region: 10 bytes of CRC-32C", "the peer reports 10 bytes of CRC-32C 0x00000bad"}},
+		{"done with more than the region", []string{"exchange-write"}, say(mr, of(exchangeMessage(2, 0, 0, 0, 0, 1<<63))), []string{"a WRITE of 9223372036854775808 bytes into a region of 4096"}},
+		{"done without a WRITE", []string{"exchange-write"}, say(mr, of(exchangeDone("not written"))), []string{"the peer wrote into this end's region: 11 bytes", "the peer reports 11 bytes"}},
 		{"done without a READ", []string{"exchange-read"}, say(mr, of(exchangeDone("not read"))), []string{"the peer READ 8 bytes", "were there"}},
 		{"a WRITE with immediate instead of a SEND", []string{"exchange-write"}, func(t *testing.T, e *exchanger) {
 			e.post(t, e.mr())

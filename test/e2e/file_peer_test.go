@@ -130,8 +130,8 @@ func TestFileLies(t *testing.T) {
 		"a chunk twice": {func(f *fakeSender) {
 			f.send(0, 0, data)
 			f.send(1, 0, data)
-		}, "of 1000 bytes with the immediate 0, and a WRITE_WITH_IMM of 32 bytes with the immediate 1 was to come"},
-		"a chunk left out":  {func(f *fakeSender) { f.send(0, 1, data) }, "with the immediate 0 was to come"},
+		}, "of 1000 bytes with the immediate 0, expected a WRITE_WITH_IMM of 32 bytes with the immediate 1"},
+		"a chunk left out":  {func(f *fakeSender) { f.send(0, 1, data) }, "bytes with the immediate 0;"},
 		"a chunk too short": {func(f *fakeSender) { f.send(0, 0, data[:999]) }, "is IBV_WC_RECV_RDMA_WITH_IMM of 999 bytes with the immediate 0, and a WRITE_WITH_IMM of 1000 bytes"},
 		"a SEND": {func(f *fakeSender) {
 			if err := f.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled}}); err != nil {
@@ -255,14 +255,14 @@ func TestFileNoCredit(t *testing.T) {
 		"server closes":  {nil, func(k *fakeTaker, _ *process) { k.conn.Close() }, 1, "closed the connection"},
 		"server refuses": {nil, func(k *fakeTaker, _ *process) { k.conn.Fail("job", fmt.Errorf("it has no more paper")) }, 1, "it has no more paper"},
 		"interrupted":    {nil, func(_ *fakeTaker, c *process) { c.signal(os.Interrupt) }, 130, "stopped by the signal interrupt"},
-		"too much":       {nil, func(k *fakeTaker, _ *process) { k.credit(fakeSlots + 1) }, 1, "with the immediate 17, and a credit from 1 to 16 was to come"},
+		"too much":       {nil, func(k *fakeTaker, _ *process) { k.credit(fakeSlots + 1) }, 1, "with the immediate 17, expected a credit from 1 to 16"},
 		"server's memory is gone": {nil, func(k *fakeTaker, _ *process) {
 			if err := k.ring.Close(); err != nil {
 				k.t.Fatal(err)
 			}
 			k.credit(1)
 		}, 1, "completed with IBV_WC_REM_ACCESS_ERR (10)"}, // not the flushed receive that follows
-		"none": {nil, func(k *fakeTaker, _ *process) { k.credit(0) }, 1, "with the immediate 0, and a credit from 1 to 16 was to come"},
+		"none": {nil, func(k *fakeTaker, _ *process) { k.credit(0) }, 1, "with the immediate 0, expected a credit from 1 to 16"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := listenTaker(t)

@@ -26,7 +26,7 @@ func TestFileBadInput(t *testing.T) {
 	hidden := writeFile(t, ".bashrc", 0)
 	testBadInput(t, []badInput{
 		{"no file", "client --job file 127.0.0.1", 2, []string{"the job file needs --file"}},
-		{"another job's", "client --file x 127.0.0.1", 2, []string{"--file is no flag of the job send, but of: file"}},
+		{"another job's", "client --file x 127.0.0.1", 2, []string{"--file is not a flag of the job send, but of: file"}},
 		{"empty path", "client --job file --file= 127.0.0.1", 1, []string{"no such file"}},
 		{"not there", "client --job file -f /nosuch/file 127.0.0.1", 1, []string{"/nosuch/file: no such file or directory; try: a file that you may read"}},
 		{"directory", "client --job file -f " + folder + " 127.0.0.1", 1, []string{folder, "is a directory", "tar"}},

@@ -140,7 +140,7 @@ func TestOtherFormatsBadInput(t *testing.T) {
 	client("try: native, rc-example", "--peer", "morse")
 	server("try: native, rc-example", "--peer", "morse")
 	client(`--job with --peer rc-example: there is no job "send"`, "--peer", "rc-example", "--job", "send")
-	client("--chunk is no flag of the job rc-example", "--peer", "rc-example", "--chunk", "5")
+	client("--chunk is not a flag of the job rc-example", "--peer", "rc-example", "--chunk", "5")
 	server("--size is for --peer", "--size", "5")
 	server("--job is for --peer", "--job", "send")
 	server("--allow is for the jobs of rdma_client", "--peer", "rc-example", "--allow", "send")

@@ -136,7 +136,7 @@ func TestCPingpongDifferentFlags(t *testing.T) {
 	noLeak(t)
 	const limit = " --timeout 3s"
 	for _, test := range []struct{ kind, ours, theirs, asClient, asServer string }{
-		{"rc", "-n 50", "-n 50 -s 512", "IBV_WC_REM_", "512 bytes, and this end's have 4096; try: --size 512 here, or -s 4096"},
+		{"rc", "-n 50", "-n 50 -s 512", "IBV_WC_REM_", "512 bytes, but this end's have 4096; try: --size 512 here, or -s 4096"},
 		{"rc", "-n 50 -s 512", "-n 50", "-s 512 -m 1024", "-s 512 -m 1024"},
 		{"rc", "-n 50 -m 512", "-n 50", "-m 512", "-m 512"},
 		{"rc", "-n 50", "-n 20", "-n 50", "-n 50"},

@@ -43,7 +43,7 @@ func TestPingpongWrongClient(t *testing.T) {
 		"SSH":               {"SSH-2.0-OpenSSH_9.2p1\r\n", `like an SSH server or client`, true},
 		"perftest":          {perftestHello, "like a perftest program", true},
 		"RDMA_RC_example":   {rcExampleData, "like RDMA_RC_example", true},
-		"no queue pair":     {strings.Replace(pingpongLine, "000011", "000000", 1), "tells of no queue pair", true},
+		"no queue pair":     {strings.Replace(pingpongLine, "000011", "000000", 1), "queue pair number is 0", true},
 		"no GID":            {"0000:000011:8f3a2b:00000000000000000000000000000000\x00", "-g 1", true},
 		"upper case":        {strings.ToUpper(pingpongLine), "8F3A2B", true},
 		"silent":            {"", "is silent", true},
@@ -115,7 +115,7 @@ func TestPingpongDifferentFlags(t *testing.T) {
 	noLeak(t)
 	for _, test := range []struct{ server, client, serverSays, clientSays string }{
 		{"rc -s 100", "rc -s 200", "-s 100", "-s 200"},
-		{"rc -s 200", "rc -s 100", "100 bytes, and this end's have 200; try: --size 100 here", ""},
+		{"rc -s 200", "rc -s 100", "100 bytes, but this end's have 200; try: --size 100 here", ""},
 		{"rc -m 512", "rc -m 1024", "-m 512", "-m 1024"},
 		{"rc -n 20", "rc -n 40", "", "-n 40"},
 		{"uc -n 40", "uc -n 20", "which UC does not send again", ""},
@@ -187,7 +187,7 @@ func TestPingpongBadInput(t *testing.T) {
 			{"--peer pingpong --text hello", 2, "text"},
 			{"--peer pingpong -l 3", 2, "-l"},
 			{"--peer pingpong -q 3 -j srq", 2, `--job with --peer pingpong: there is no job "srq"; try: rc-pingpong, uc-pingpong, ud-pingpong, srq-pingpong`},
-			{"--peer pingpong --qps 3", 2, "--qps is no flag of the job rc-pingpong, but of: "},
+			{"--peer pingpong --qps 3", 2, "--qps is not a flag of the job rc-pingpong, but of: "},
 			{"--peer pingpong -s much", 2, "much"},
 			{"--peer pingpong -m 100", 2, "256, 512, 1024"},
 		} {
@@ -212,7 +212,7 @@ func TestPingpongBadInput(t *testing.T) {
 	}
 	testBadInput(t, tests)
 	s := serve(t, "--once", "--peer", "pingpong", "--job", "ud-pingpong")
-	s.client(t, "--peer", "pingpong", "--job", "ud-pingpong", "-s", "5000").fails(1, "a datagram of 5000 bytes is more than the 4096 of a packet; try: --size 4096 or less")
+	s.client(t, "--peer", "pingpong", "--job", "ud-pingpong", "-s", "5000").fails(1, "a datagram of 5000 bytes does not fit into a packet of 4096; try: --size 4096 or less")
 	s.event("client.failed", "error", "closed the connection before it sent anything")
 	s.client(t, "--peer", "pingpong", "--job", "ud-pingpong").succeeds() // only a connection that sends something counts as the client
 	s.succeeds()

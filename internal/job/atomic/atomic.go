@@ -116,7 +116,7 @@ func (a *server) Run(ctx context.Context, c *rc.Conn) error {
 	}
 	added, err := strconv.ParseUint(string(note.Data), 10, 64)
 	if err != nil {
-		return errors.Errorf("the client reports %.40q, which is no sum; try: a client of this program's version", note.Data)
+		return errors.Errorf("the client reports %.40q, which is not a number; try: a client of this program's version", note.Data)
 	}
 	v, err := a.account.report(added)
 	if err != nil {
@@ -140,7 +140,7 @@ func (a *server) added(ctx context.Context, c *rc.Conn) (oob.Note, error) {
 		case err != nil || note.Name == noteAdded:
 			return note, err
 		case note.Name != noteMoving:
-			return note, errors.Errorf("the client sent the note %q, and %q was to come; try: a client of this program's version", note.Name, noteAdded)
+			return note, errors.Errorf("the client sent the note %q, expected %q; try: a client of this program's version", note.Name, noteAdded)
 		}
 		job.Progress(ctx)
 	}
@@ -249,7 +249,7 @@ const loggedOperations = 4
 func (a *client) Run(ctx context.Context, c *rc.Conn) error {
 	var ok bool
 	if a.remote, ok = c.PeerRegion(counterName); !ok || a.remote.Length < counterBytes || a.remote.Addr%counterBytes != 0 {
-		return errors.Errorf("the server shares %d bytes at %#x as %q, and the job needs %d at an address that is a multiple of it; try: a server of this program's version",
+		return errors.Errorf("the server shares %d bytes at %#x as %q, but the job needs %d at an address that is a multiple of it; try: a server of this program's version",
 			a.remote.Length, a.remote.Addr, counterName, counterBytes)
 	}
 	a.ops, a.reported = a.Tracer, time.Now()
@@ -325,8 +325,8 @@ func (a *client) cmpSwap(ctx context.Context, c *rc.Conn) error {
 	}
 }
 
-// do does one operation and returns what it found, which is not less than what
-// was seen before: nobody ever takes away from the counter.
+// do executes one operation and returns the value that it found. That value is never less than
+// an earlier one, because no client subtracts from the counter.
 func (a *client) do(ctx context.Context, c *rc.Conn, wr verbs.SendWR) (uint64, error) {
 	wr.ID, wr.SGL = 1, job.Gather(a.found, counterBytes)
 	wr.RemoteAddr, wr.RKey = a.remote.Addr, a.remote.RKey

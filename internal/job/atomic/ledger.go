@@ -75,7 +75,7 @@ func (l *ledger) join(name string, announced uint64) *account {
 	return &account{ledger: l, name: name, announced: announced}
 }
 
-// report takes a client's report that it has added everything, and returns the verdict.
+// report notes that a client has added everything, and returns the verdict.
 func (a *account) report(added uint64) (verdict, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,21 +118,21 @@ type verdict struct {
 	Names     []string `json:"names,omitempty"` // of the first of them
 }
 
-// namedDead is how many of the dead clients a verdict names. There may be any number, and
-// a verdict goes to a client in one note.
+// namedDead is the maximum number of dead clients that a verdict names, because a verdict must
+// fit into one note.
 const namedDead = 4
 
 func (l *ledger) verdict() verdict {
 	return verdict{Counter: l.counter(), Low: l.low, Uncertain: l.uncertain, Died: l.died, Names: slices.Clone(l.names)}
 }
 
-// right says whether the counter is where it must be.
+// right reports whether the counter is within the bounds.
 func (v verdict) right() bool { return v.Counter-v.Low <= v.Uncertain }
 
-// exact says whether only one value was possible.
+// exact reports whether the bounds are equal.
 func (v verdict) exact() bool { return v.Uncertain == 0 }
 
-// String says what must be, and why it is not known better.
+// String returns the counter and its bounds, with the reason why they are not exact.
 func (v verdict) String() string {
 	text := fmt.Sprintf("the counter holds %d, and all adds are %d", v.Counter, v.Low)
 	if v.exact() {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// hold sets the counter, as clients' atomics would.
+// hold sets the counter, as the clients' atomics would.
 func (l *ledger) hold(n uint64) { atomic.StoreUint64(&l.words[0], n) }
 
 func mustReport(t *testing.T, a *account, added uint64) verdict {
@@ -30,14 +30,14 @@ func expectVerdict(t *testing.T, v verdict, low, uncertain uint64, right bool) {
 func TestLedgerOfOne(t *testing.T) {
 	l := newLedger()
 	for i, test := range []struct {
-		add, holds uint64 // what the counter holds then
+		add, holds uint64 // value of the counter afterwards
 		right      bool
 	}{
 		{10, 10, true},
 		{5, 15, true},
-		{5, 19, false}, // one lost
-		{5, 24, true},  // and forgotten
-		{5, 30, false}, // one too many
+		{5, 19, false}, // one add is lost
+		{5, 24, true},  // the next sum begins with the new value
+		{5, 30, false}, // one add too many
 	} {
 		a := l.join("a", test.add)
 		low := l.low
@@ -67,8 +67,8 @@ func TestLedgerOfSeveral(t *testing.T) {
 	expectVerdict(t, mustReport(t, c, 1000), 1110, 0, true)
 }
 
-// A client that dies is in every verdict until the others are gone, and in none
-// after that.
+// TestLedgerAfterADeath checks that a client that dies is in every verdict until all clients
+// are gone, and in none after that.
 func TestLedgerAfterADeath(t *testing.T) {
 	l := newLedger()
 	dying, other := l.join("10.0.0.9:5", 100), l.join("b", 10)
@@ -106,7 +106,7 @@ func TestLedgerRefuses(t *testing.T) {
 	}
 }
 
-// Any number may die; not all are named.
+// TestLedgerOfTheDead checks that a verdict names only some of many dead clients.
 func TestLedgerOfTheDead(t *testing.T) {
 	l := newLedger()
 	a := l.join("a", 1)
@@ -118,7 +118,7 @@ func TestLedgerOfTheDead(t *testing.T) {
 	}
 }
 
-// The counter goes round, and announcements are never more than can be counted.
+// TestLedgerAtTheEdges checks a counter that wraps, and announcements beyond 2^64.
 func TestLedgerAtTheEdges(t *testing.T) {
 	l := newLedger()
 	l.low = math.MaxUint64 - 4
@@ -133,7 +133,8 @@ func TestLedgerAtTheEdges(t *testing.T) {
 	expectVerdict(t, mustReport(t, d, 7), 12, math.MaxUint64, true)
 }
 
-// Clients come and go at once, half of them dying; what is right stays so.
+// TestLedgerSideBySide lets clients come and go concurrently, half of them dying. The verdicts
+// must stay right.
 func TestLedgerSideBySide(t *testing.T) {
 	l := newLedger()
 	var clients sync.WaitGroup

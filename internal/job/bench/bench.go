@@ -242,7 +242,7 @@ func (e *endpoint) compare(ctx context.Context, size int, mine bench.Result) err
 			}
 			heard = true
 		default:
-			return errors.Errorf("the peer sent the note %q, and %q is next; try: a peer of this program's version", n.Name, noteResult)
+			return errors.Errorf("the peer sent the note %q, expected %q; try: a peer of this program's version", n.Name, noteResult)
 		}
 	}
 	switch {

@@ -10,8 +10,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/job"
 )
 
-// What the server makes of a plan is what the client had, but for whose end it is; and
-// a stranger's words are checked, each and together.
+// TestBenchPlanAcross checks that the server's plan equals the client's, except for Client.
 func TestBenchPlanAcross(t *testing.T) {
 	for _, op := range []bench.Op{bench.Send, bench.Write, bench.Read, bench.Atomic} {
 		for _, latency := range []bool{false, true} {
@@ -38,6 +37,8 @@ func TestBenchPlanAcross(t *testing.T) {
 	}
 }
 
+// TestBenchPlanOfAStranger checks that the server checks each parameter from a client, and all of
+// them together.
 func TestBenchPlanOfAStranger(t *testing.T) {
 	def := bench.Defaults(bench.Write, false)
 	p := def
@@ -50,7 +51,7 @@ func TestBenchPlanOfAStranger(t *testing.T) {
 		{job.ParamBytes, "", `bytes is ""`},
 		{job.ParamBytes, "0", "0 bytes in a message"},
 		{job.ParamBytes, "-1", `bytes is "-1"`},
-		{job.ParamBytes, "99999999999", "no number from"},
+		{job.ParamBytes, "99999999999", "not a number from"},
 		{job.ParamBytes, "67108864", "gives at most 64M"},
 		{paramIters, "0", "0 iterations"},
 		{paramIters, "4", "4 iterations"},
@@ -58,8 +59,8 @@ func TestBenchPlanOfAStranger(t *testing.T) {
 		{job.ParamQPs, "65", "65 queue pairs"},
 		{paramTXDepth, "15001", "15001 requests outstanding"},
 		{paramRXDepth, "0", "0 receives"},
-		{paramCQMod, "5000", "5000 requests for a completion"},
-		{paramPostList, "3", "no whole number of lists"},
+		{paramCQMod, "5000", "5000 requests per completion"},
+		{paramPostList, "3", "not a multiple of a list"},
 		{paramInline, "100000", "100000 bytes sent inline"},
 		{paramDuration, "2147483647", "a duration of"},
 		{paramMargin, "x", `margin_ms is "x"`},
@@ -74,7 +75,7 @@ func TestBenchPlanOfAStranger(t *testing.T) {
 	}
 }
 
-// A peer's result is one of what was measured.
+// TestBenchResultOfAStranger checks that a peer's result must belong to the measurement.
 func TestBenchResultOfAStranger(t *testing.T) {
 	p := bench.Defaults(bench.Send, false)
 	good := bench.Result{Size: 64, Iterations: 5, Took: 7, Bandwidth: &bench.Bandwidth{Average: 3}}

@@ -99,7 +99,7 @@ func (o *Flags) plan(p bench.Plan, client bool) (bench.Plan, error) {
 		return p, job.Usagef("%w", err)
 	}
 	if p.QPs > oob.MaxEndpoints {
-		return p, job.Usagef("a connection of %d queue pairs cannot be had; try: --qps from 1 to %d", p.QPs, oob.MaxEndpoints)
+		return p, job.Usagef("a connection of %d queue pairs is not possible; try: --qps from 1 to %d", p.QPs, oob.MaxEndpoints)
 	}
 	return p, nil
 }
@@ -189,7 +189,7 @@ func encodeResult(r bench.Result) []byte {
 	return text
 }
 
-// plausible refuses figures that nobody measures: they are to be shown, and summed.
+// plausible returns an error for impossible figures, because the figures are printed and added.
 func plausible(r bench.Result) bool {
 	var figures []float64
 	if b := r.Bandwidth; b != nil {

@@ -73,7 +73,7 @@ func (t *Table) WriteChart() error {
 		return nil
 	}
 	if len(t.chart.results) == 0 {
-		event.BenchChart.Log(t.Logger, "no chart: this end has only lent its memory, and the other keeps its figures to itself", slog.String("file", ""))
+		event.BenchChart.Log(t.Logger, "no chart: this end only provides memory, and the other end does not send its figures", slog.String("file", ""))
 		return nil
 	}
 	if err := t.chart.write(t.Unit); err != nil {

@@ -127,13 +127,13 @@ func (o *options) plan() (plan, error) {
 	case !slices.Contains(ops, p.op):
 		return p, job.Usagef("there is no --op %q; try: %s", p.op, strings.Join(ops, ", "))
 	case o.chunk < 1 || o.chunk > maxChunk:
-		return p, job.Usagef("a chunk of %v bytes cannot be had; try: --chunk from 1 to %v", o.chunk, job.Size(maxChunk))
+		return p, job.Usagef("a chunk of %v bytes is not possible; try: --chunk from 1 to %v", o.chunk, job.Size(maxChunk))
 	case o.chunk > o.size:
 		return p, job.Usagef("a chunk of %v bytes is more than all of the data, %v; try: --chunk %v, or a larger --size", o.chunk, o.size, o.size)
 	case p.qps < 1 || p.qps > oob.MaxEndpoints:
-		return p, job.Usagef("a connection of %d queue pairs cannot be had; try: --qps from 1 to %d", p.qps, oob.MaxEndpoints)
+		return p, job.Usagef("a connection of %d queue pairs is not possible; try: --qps from 1 to %d", p.qps, oob.MaxEndpoints)
 	case p.outstanding < 1 || p.outstanding > maxOutstanding:
-		return p, job.Usagef("%d requests outstanding cannot be had; try: --outstanding from 1 to %d", p.outstanding, maxOutstanding)
+		return p, job.Usagef("%d requests outstanding are not possible; try: --outstanding from 1 to %d", p.outstanding, maxOutstanding)
 	case p.signalEvery < 1 || p.signalEvery > p.outstanding:
 		return p, job.Usagef("with one request of %d signaled and %d outstanding, the send queue is full before one completes; try: --signal-every from 1 to %d",
 			p.signalEvery, p.outstanding, p.outstanding)
@@ -166,7 +166,7 @@ func askedPlan(s *job.Session) (plan, error) {
 	}
 	seed, err := strconv.ParseUint(s.Params[paramSeed], 16, 64)
 	if err != nil {
-		return p, errors.Errorf("the peer's parameter %s is %q, which is no hexadecimal number of 64 bits; try: a peer of this program's version", paramSeed, s.Params[paramSeed])
+		return p, errors.Errorf("the peer's parameter %s is %q, not a hexadecimal number of 64 bits; try: a peer of this program's version", paramSeed, s.Params[paramSeed])
 	}
 	p.seed = seed
 	if p.Total, err = s.Params.Number(job.ParamBytes, 1, job.LargestSize); err != nil {

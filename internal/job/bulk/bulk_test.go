@@ -40,7 +40,7 @@ func TestEveryWrongByteIsFound(t *testing.T) {
 	for at := range buf {
 		bad := bytes.Clone(buf)
 		bad[at] ^= 0x80
-		bad[n-1] ^= 1 // a later one does not matter
+		bad[n-1] ^= 1 // only the first wrong byte is reported
 		var wrong *mismatch
 		err := d.check(3, bad)
 		if !errors.As(err, &wrong) || wrong.Chunk != 3 || wrong.Offset != 3*n+int64(at) || wrong.Got != bad[at] || wrong.Want != buf[at] {
@@ -49,7 +49,7 @@ func TestEveryWrongByteIsFound(t *testing.T) {
 	}
 }
 
-// A chunk in the place of another, or of another run's, must not pass.
+// TestChunksDiffer checks that no chunk equals another chunk, of this run or of another one.
 func TestChunksDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	for _, seed := range []uint64{0, 1, golden} {
@@ -58,7 +58,7 @@ func TestChunksDiffer(t *testing.T) {
 			buf := make([]byte, 8)
 			d.fill(chunk, buf)
 			if seen[string(buf)] {
-				t.Fatalf("seed %#x: chunk %d has been there", seed, chunk)
+				t.Fatalf("seed %#x: chunk %d equals an earlier chunk", seed, chunk)
 			}
 			seen[string(buf)] = true
 		}
@@ -77,7 +77,7 @@ func TestTheSumIsOfTheOrder(t *testing.T) {
 	}
 }
 
-// plans are plans of many shapes.
+// plans calls do with plans of many shapes.
 func plans(do func(plan)) {
 	for _, total := range []int64{1, 10, 99, 1000} {
 		for _, chunk := range []int{1, 3, 10, 64} {
@@ -94,9 +94,9 @@ func plans(do func(plan)) {
 	}
 }
 
-// What the flow rests on, see flow.go: a slot is of one queue pair, and none has
-// more than so many; each queue pair's last request is signaled, and one of each
-// window of outstanding ones; and few credits are on their way.
+// TestPlans checks what flow.go assumes: each slot belongs to one queue pair, and each queue
+// pair has a limited number of slots; each queue pair's last request is signaled, and one of
+// each window of outstanding requests; few credits are in flight.
 func TestPlans(t *testing.T) {
 	plans(func(p plan) {
 		bytes, slots := int64(0), make([]int, p.qps)
@@ -113,7 +113,7 @@ func TestPlans(t *testing.T) {
 			bytes += int64(p.Length(i))
 			q := p.qp(i)
 			if p.qp(int64(p.slot(i))) != q {
-				t.Errorf("%+v: chunk %d of queue pair %d has a slot of another's", p, i, q)
+				t.Errorf("%+v: chunk %d of queue pair %d has a slot of another queue pair", p, i, q)
 			}
 			if silent[q]++; p.signaled(i) {
 				silent[q] = 0
@@ -131,12 +131,13 @@ func TestPlans(t *testing.T) {
 			t.Errorf("%+v: %d bytes", p, bytes)
 		}
 		if credits := p.slots()/max(1, p.slots()/4) + 1; credits > maxCredits {
-			t.Errorf("%+v: %d credits on their way, and %d receives", p, credits, maxCredits)
+			t.Errorf("%+v: %d credits in flight, but %d receives", p, credits, maxCredits)
 		}
 	})
 }
 
-// A completion counts the bytes of all that it tells of.
+// TestCompletionsAddUp checks that a completion counts the bytes of all requests that it stands
+// for.
 func TestCompletionsAddUp(t *testing.T) {
 	plans(func(p plan) {
 		e := &endpoint{plan: p, completed: make([]int64, p.qps)}
@@ -152,7 +153,7 @@ func TestCompletionsAddUp(t *testing.T) {
 	})
 }
 
-// meterRun runs a meter over what move does, and returns the rows and what was told.
+// meterRun runs a meter while move runs. It returns the rows and the log.
 func meterRun(t *testing.T, move func(*meter)) (rows []string, told string) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "rows"))
@@ -197,11 +198,11 @@ func TestMeter(t *testing.T) {
 			"nothing completed for over 200ms  stalls=1 stalled=450ms longest=450ms hint=all requests were acknowledged",
 		} {
 			if !strings.Contains(told, want) {
-				t.Errorf("%q was not told:\n%s", want, told)
+				t.Errorf("%q was not logged:\n%s", want, told)
 			}
 		}
 		if n := strings.Count(told, "nothing has completed"); n != 1 {
-			t.Errorf("one stall was told %d times while it lasted", n)
+			t.Errorf("one stall was logged %d times while it lasted", n)
 		}
 	})
 }
@@ -215,12 +216,13 @@ func TestAMeterWithoutStalls(t *testing.T) {
 			}
 		})
 		if strings.Contains(told, "nothing") || !strings.Contains(told, "stalls=0") {
-			t.Errorf("told:\n%s", told)
+			t.Errorf("the log is\n%s", told)
 		}
 	})
 }
 
-// Each kind of stall has a hint of its own, with the numbers of the queue pairs.
+// TestHints checks that each kind of stall has its own hint, with the values of the queue
+// pair's attributes.
 func TestHints(t *testing.T) {
 	seen := map[string]bool{}
 	for w := forNothing; w <= forData; w++ {
@@ -236,7 +238,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// The moving ends with the reason when a row cannot be written.
+// TestAFullDiskEndsTheMoving checks that the job ends with the reason if a row cannot be
+// written.
 func TestAFullDiskEndsTheMoving(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

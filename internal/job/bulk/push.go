@@ -135,7 +135,7 @@ func (e *taker) take(ctx context.Context) error {
 		for ; taken < e.Chunks() && e.arrived[e.slot(taken)]; taken++ {
 			s := e.slot(taken)
 			if e.lengths[s] != e.Length(taken) {
-				return errors.Errorf("chunk %d came with %d bytes, and has %d; try: a client of this program's version", taken, e.lengths[s], e.Length(taken))
+				return errors.Errorf("chunk %d arrived with %d bytes, expected %d; try: a client of this program's version", taken, e.lengths[s], e.Length(taken))
 			}
 			if err := e.data.check(taken, e.at(taken)); err != nil {
 				return err

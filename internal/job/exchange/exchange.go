@@ -135,7 +135,7 @@ func (e *endpoint) access() verbs.Access {
 // Prepare posts both receives, the one for MSG_DONE too: a receive that is posted
 // only when MSG_MR has come may be too late for a quick peer.
 func (e *endpoint) Prepare(c *rc.Conn) (err error) {
-	if e.region, err = c.AllocMR("that the peer will be told", e.size, verbs.AccessLocalWrite|e.access()); err != nil {
+	if e.region, err = c.AllocMR("for the peer", e.size, verbs.AccessLocalWrite|e.access()); err != nil {
 		return err
 	}
 	if e.reads {
@@ -206,7 +206,7 @@ func (e *endpoint) identify(wc *verbs.WC) (happening, error) {
 		return didRDMA, nil
 	case idRecvMR, idRecvDone:
 		if wc.Opcode != verbs.WCRecv || wc.ByteLen > messageRoom { // a WRITE_WITH_IMM's length is of what it wrote elsewhere
-			return 0, errors.Errorf("the completion is %v of %d bytes, and a SEND of %d was to come; try: a peer of this program's version", wc.Opcode, wc.ByteLen, messageSize)
+			return 0, errors.Errorf("the completion is %v of %d bytes, expected a SEND of %d bytes; try: a peer of this program's version", wc.Opcode, wc.ByteLen, messageSize)
 		}
 		return e.received(e.slots.Bytes()[slotOf(wc.ID):][:wc.ByteLen])
 	}
@@ -236,12 +236,12 @@ func (e *endpoint) received(data []byte) (happening, error) {
 func (e *endpoint) checkDone(d digest) error {
 	if e.reads {
 		if offered := digestOf([]byte(e.text)); d != offered {
-			return errors.Errorf("the peer READ %v, and %v were there; try: a peer of this program's version, and dmesg for errors of the device", d, offered)
+			return errors.Errorf("the peer READ %v, but %v were there; try: a peer of this program's version, and dmesg for errors of the device", d, offered)
 		}
 		return nil
 	}
 	if d.Bytes > uint64(e.size) {
-		return errors.Errorf("the peer says that it WROTE %d bytes into a region of %d; try: a peer of this program's version", d.Bytes, e.size)
+		return errors.Errorf("the peer reports a WRITE of %d bytes into a region of %d; try: a peer of this program's version", d.Bytes, e.size)
 	}
 	e.LogMemory("the region", e.region.Bytes()[:d.Bytes])
 	text := string(e.region.Bytes()[:d.Bytes]) // a copy, which the peer cannot write to
@@ -257,7 +257,7 @@ func (e *endpoint) checkRead() error {
 
 func (e *endpoint) arrived(text string, want digest, how string) error {
 	if got := digestOf([]byte(text)); got != want {
-		return errors.Errorf("%s: %v, and the peer says %v; try: dmesg for errors of the device, and a capture of both ends", how, got, want)
+		return errors.Errorf("%s: %v, but the peer reports %v; try: dmesg for errors of the device, and a capture of both ends", how, got, want)
 	}
 	e.LogText(&event.MessageReceived, how, text, len(text))
 	return nil
@@ -313,7 +313,7 @@ func (e *endpoint) act(ctx context.Context, c *rc.Conn, todo []action) (done boo
 			}
 		case finish:
 			if e.serverLeaves {
-				err = errors.New("MSG_DONE came, and the server was to leave before it; try: a server of this program's version")
+				err = errors.New("MSG_DONE arrived, but the server should have left before it; try: a server of this program's version")
 			}
 			return true, err
 		case leave:
@@ -350,13 +350,13 @@ func (e *endpoint) rdma(c *rc.Conn) error {
 	wr := verbs.SendWR{ID: idRDMA, Flags: verbs.SendSignaled, RemoteAddr: e.peer.Addr, RKey: e.peer.RKey}
 	if e.reads {
 		if e.peer.Text.Bytes > uint64(e.size) {
-			return errors.Errorf("the peer's text has %d bytes, and this end can READ %d; try: a peer of this program's version", e.peer.Text.Bytes, e.size)
+			return errors.Errorf("the peer's text has %d bytes, but this end can READ at most %d; try: a peer of this program's version", e.peer.Text.Bytes, e.size)
 		}
 		wr.Opcode, wr.SGL = verbs.OpRDMARead, job.Gather(e.own, int(e.peer.Text.Bytes))
 		return e.PostSend(c.QP(), wr)
 	}
 	if uint64(len(e.text)) > e.peer.Length {
-		return errors.Errorf("the text has %d bytes, and the peer's region %d; try: a peer of this program's version", len(e.text), e.peer.Length)
+		return errors.Errorf("the text has %d bytes, but the peer's region %d; try: a peer of this program's version", len(e.text), e.peer.Length)
 	}
 	wr.Opcode, wr.SGL = verbs.OpRDMAWrite, job.Gather(e.own, len(e.text))
 	if err := e.PostSend(c.QP(), wr); err != nil {

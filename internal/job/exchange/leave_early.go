@@ -99,7 +99,7 @@ func (e *endpoint) awaitLeave(ctx context.Context, c *rc.Conn, next func() (verb
 	e.explain(fmt.Sprintf("Flushed: work request %d, the receive for MSG_DONE. Status 5, IBV_WC_WR_FLUSH_ERR; all work requests before it completed with 0.", wc.ID),
 		"A flush is a consequence, never a cause: the queue pair had gone to ERR, and handed back what was still queued.",
 		"No completion says why, since none failed by itself. The first cause: the server left when it had the client's MSG_DONE, one completion early.",
-		"It told so by TCP, and this program moved the queue pair to ERR. librdmacm does that unasked, so that there the flush is the first that a program sees.",
+		"It reported that over TCP, and this program moved the queue pair to ERR. librdmacm does that by itself, so there the flush is the first thing that a program sees.",
 		fmt.Sprintf("Without MSG_DONE this end cannot know that its region holds the server's text whole, or that the server has read its own: receive state %v.", e.states.recv),
 		"Without --leave-early the same receive completes with status 0, MSG_DONE is in it, and both machines reach their last states.")
 	return nil

@@ -94,10 +94,10 @@ func (m message) appendTo(b []byte) []byte {
 // the text within the region.
 func readMessage(b []byte) (m message, err error) {
 	if len(b) != messageSize {
-		return m, badMessage("it has %d bytes, and a message has %d", len(b), messageSize)
+		return m, badMessage("it has %d bytes, but a message has %d", len(b), messageSize)
 	}
 	if string(b[:4]) != messageMagic {
-		return m, badMessage("it begins with %q, and a message with %q", b[:4], messageMagic)
+		return m, badMessage("it begins with %q, but a message with %q", b[:4], messageMagic)
 	}
 	m = message{
 		Type: messageType(b[4]),
@@ -120,5 +120,5 @@ func readMessage(b []byte) (m message, err error) {
 }
 
 func badMessage(format string, args ...any) error {
-	return errors.Errorf("the peer's SEND is no message of this job: "+format+"; try: a peer of this program's version", args...)
+	return errors.Errorf("the peer's SEND is not a message of this job: "+format+"; try: a peer of this program's version", args...)
 }

@@ -57,8 +57,8 @@ func TestReadMessageRefuses(t *testing.T) {
 	}
 }
 
-// FuzzReadMessage: any bytes are refused, or are the only ones that say what they
-// say, within the bounds that readMessage promises.
+// FuzzReadMessage checks that readMessage either refuses bytes, or returns a message that
+// encodes to the same bytes and is within the bounds that it promises.
 func FuzzReadMessage(f *testing.F) {
 	f.Add(message{Type: msgMR, Addr: 4096, RKey: 7, Length: 100, Text: digest{100, 1}}.appendTo(nil))
 	f.Add(message{Type: msgDone, Text: digest{math.MaxUint64, 1}}.appendTo(nil))

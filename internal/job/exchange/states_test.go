@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The lives of one end: each step is what happens, what is to be done then, and
-// where both machines are after it.
+// TestExchangeStates plays the life of one end. Each step has an event, the expected actions,
+// and the expected states of both machines.
 func TestExchangeStates(t *testing.T) {
 	type step struct {
 		happening happening
@@ -43,20 +43,20 @@ func TestExchangeStates(t *testing.T) {
 			{didRDMA, []action{sendDone}, ssRDMASent, rsDoneRecv},
 			{sentDone, []action{finish}, ssDoneSent, rsDoneRecv},
 		}},
-		{"the peer is through before anything is acknowledged", states{active: true}, []action{sendMR}, []step{
+		{"the peer finishes before anything is acknowledged", states{active: true}, []action{sendMR}, []step{
 			{gotMR, nil, ssInit, rsMRRecv},
 			{gotDone, []action{release}, ssInit, rsDoneRecv},
 			{sentMR, []action{doRDMA}, ssMRSent, rsDoneRecv},
 			{didRDMA, []action{sendDone}, ssRDMASent, rsDoneRecv},
 			{sentDone, []action{finish}, ssDoneSent, rsDoneRecv},
 		}},
-		{"one that leaves, MSG_DONE last", states{leaves: true}, nil, []step{
+		{"an end that leaves, MSG_DONE last", states{leaves: true}, nil, []step{
 			{gotMR, []action{sendMR}, ssInit, rsMRRecv},
 			{sentMR, []action{doRDMA}, ssMRSent, rsMRRecv},
 			{didRDMA, nil, ssRDMASent, rsMRRecv},
 			{gotDone, []action{release, leave}, ssRDMASent, rsDoneRecv},
 		}},
-		{"one that leaves, its RDMA last", states{leaves: true}, nil, []step{
+		{"an end that leaves, its RDMA last", states{leaves: true}, nil, []step{
 			{gotMR, []action{sendMR}, ssInit, rsMRRecv},
 			{sentMR, []action{doRDMA}, ssMRSent, rsMRRecv},
 			{gotDone, []action{release}, ssMRSent, rsDoneRecv},
@@ -78,8 +78,8 @@ func TestExchangeStates(t *testing.T) {
 	}
 }
 
-// Whatever happens in whatever state: it moves its machine one state on, or it is
-// an error that names both and moves nothing.
+// TestExchangeStatesRefuse checks that any event in any state either moves its machine by one
+// state, or is an error that names both and moves nothing.
 func TestExchangeStatesRefuse(t *testing.T) {
 	legal := map[happening]string{sentMR: "SS_INIT", didRDMA: "SS_MR_SENT", sentDone: "SS_RDMA_SENT", gotMR: "RS_INIT", gotDone: "RS_MR_RECV"}
 	for send := ssInit; send <= ssDoneSent; send++ {
@@ -110,7 +110,7 @@ func TestExchangeStatesRefuse(t *testing.T) {
 					}
 				}
 				if peers := strings.Contains(err.Error(), "the peer breaks the order"); peers != (h == gotMR || h == gotDone) {
-					t.Errorf("%v: who is to blame: %v", h, err)
+					t.Errorf("%v: wrong end blamed: %v", h, err)
 				}
 			}
 		}

@@ -47,7 +47,7 @@ func (w *client) Run(ctx context.Context, c *rc.Conn) error {
 	if _, err := w.Write(ctx, c, write); err != nil {
 		return err
 	}
-	event.TextWritten.Log(w.Logger, "wrote to the server's memory, and told its length", job.TextAttr(w.Text), slog.Int("imm", n))
+	event.TextWritten.Log(w.Logger, "wrote to the server's memory, with the length as the immediate", job.TextAttr(w.Text), slog.Int("imm", n))
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (w *server) Run(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	if wc.Opcode != verbs.WCRecvRDMAWithImm || wc.Imm() != wc.ByteLen || int(wc.Imm()) > w.size {
-		return errors.Errorf("the completion is %v of %d bytes with the immediate %d, and a WRITE_WITH_IMM whose immediate is its length, at most %d, was to come; try: a client of this program's version",
+		return errors.Errorf("the completion is %v of %d bytes with the immediate %d, expected a WRITE_WITH_IMM whose immediate is its length, at most %d; try: a client of this program's version",
 			wc.Opcode, wc.ByteLen, wc.Imm(), w.size)
 	}
 	data := w.region.Bytes()[:wc.Imm()]

@@ -14,7 +14,7 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// Structure is a value of type T and its bytes, written out by hand from the offsets.
+// Structure is a value of type T and its bytes, written by hand from the offsets.
 type Structure[T any] struct {
 	Value  T
 	Hex    string
@@ -22,7 +22,7 @@ type Structure[T any] struct {
 	Decode func([]byte) (T, error)
 }
 
-// Check checks both directions, and that the decoder names what else comes.
+// Check checks both directions, and that the decoder names other programs.
 func (s Structure[T]) Check(t *testing.T) {
 	got, err := s.Encode([]byte("before"), s.Value)
 	if err != nil || hex.EncodeToString(got[len("before"):]) != s.Hex {
@@ -34,7 +34,7 @@ func (s Structure[T]) Check(t *testing.T) {
 	}
 	var zero T
 	if b, err := s.Encode(nil, zero); err == nil {
-		t.Errorf("a queue pair 0 was encoded: %x", b)
+		t.Errorf("queue pair 0 was encoded: %x", b)
 	}
 	for what, test := range map[string]struct {
 		data []byte
@@ -75,8 +75,8 @@ func (s Structure[T]) Fuzz(f *testing.F) {
 	})
 }
 
-// Unprintable reports what no error may hold: characters that move a terminal's cursor or
-// turn the direction of its text.
+// Unprintable reports runes that no error may contain: they move a terminal's cursor or change
+// the direction of its text.
 func Unprintable(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }

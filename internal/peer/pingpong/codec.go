@@ -30,20 +30,20 @@ import (
 )
 
 const (
-	// lineSize is the bytes of one line, with its NUL.
+	// lineSize is the size of one line in bytes, with its NUL.
 	lineSize = 52
 
-	// srqLines is how many lines the srq program sends, whatever it uses.
+	// srqLines is the number of lines that the srq program always sends.
 	srqLines = 256
-	// maxQPs is how many of them can be of queue pairs.
+	// maxQPs is the maximum number of lines with a queue pair.
 	maxQPs = 255
 
-	// Done is the client's last word.
+	// doneWord is the client's last message.
 	doneWord = "done\x00"
 )
 
-// appendLine appends the line of one queue pair: its LID, QPN, PSN and GID. It
-// fails, leaving dst as it was, if a number has over 24 bits or there is no QPN.
+// appendLine appends the line of one queue pair: its LID, QPN, PSN and GID. It returns dst
+// unchanged and an error if a number has more than 24 bits or the QPN is 0.
 func appendLine(dst []byte, e oob.Endpoint) ([]byte, error) {
 	if err := peer.CheckQPN(e.QPN); err != nil {
 		return dst, errors.WithMessage(err, "a pingpong line")
@@ -54,7 +54,7 @@ func appendLine(dst []byte, e oob.Endpoint) ([]byte, error) {
 	return appendAnyLine(dst, e), nil
 }
 
-// appendAnyLine also appends the line of no queue pair.
+// appendAnyLine is like appendLine, but also appends a line without a queue pair.
 func appendAnyLine(dst []byte, e oob.Endpoint) []byte {
 	return fmt.Appendf(dst, "%04x:%06x:%06x:%x\x00", e.LID, e.QPN, e.PSN, e.GID)
 }
@@ -63,7 +63,7 @@ func appendAnyLine(dst []byte, e oob.Endpoint) []byte {
 // queue pairs.
 func appendSRQLines(dst []byte, list []oob.Endpoint) ([]byte, error) {
 	if len(list) < 1 || len(list) > maxQPs {
-		return dst, errors.Errorf("%d queue pairs cannot be told to ibv_srq_pingpong; try: 1 to %d", len(list), maxQPs)
+		return dst, errors.Errorf("%d queue pairs are not possible with ibv_srq_pingpong; try: 1 to %d", len(list), maxQPs)
 	}
 	lines := make([]byte, 0, srqLines*lineSize)
 	for _, e := range list {
@@ -78,20 +78,20 @@ func appendSRQLines(dst []byte, list []oob.Endpoint) ([]byte, error) {
 	return append(dst, lines...), nil
 }
 
-// startPattern is what a line begins with, and what no other known peer does.
+// startPattern matches the beginning of a line, and of no other known program's message.
 var startPattern = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{6}:`)
 
-// startSize is how many bytes checkStart judges.
+// startSize is the number of bytes that checkStart needs.
 const startSize = len("0000:000011:")
 
-// checkStart reports another kind of peer by its first startSize bytes or more, so that
-// this end does not wait for the rest of a line that is none. The error is a
+// checkStart returns an error for another kind of peer, given its first startSize bytes or
+// more, so that this end does not wait for the rest of a line. The error is a
 // [*oob.ProtocolError], which quotes the bytes.
 func checkStart(first []byte) error {
 	if startPattern.Match(first) {
 		return nil
 	}
-	return peer.Unexpected("ibv_rc_pingpong or one of its kind", first, "no line")
+	return peer.Unexpected("ibv_rc_pingpong or a similar program", first, "not a line")
 }
 
 var linePattern = regexp.MustCompile(`^([0-9a-f]{4}):([0-9a-f]{6}):([0-9a-f]{6}):([0-9a-f]{32})\x00$`)
@@ -101,12 +101,12 @@ var linePattern = regexp.MustCompile(`^([0-9a-f]{4}):([0-9a-f]{6}):([0-9a-f]{6})
 func decodeLine(line []byte) (oob.Endpoint, error) {
 	e, err := decodeAnyLine(line)
 	if err == nil && e.QPN == 0 {
-		return oob.Endpoint{}, unexpected("it tells of no queue pair: its number is 0", line)
+		return oob.Endpoint{}, unexpected("its queue pair number is 0", line)
 	}
 	return e, err
 }
 
-// decodeAnyLine also reads the line of no queue pair.
+// decodeAnyLine is like decodeLine, but also decodes a line without a queue pair.
 func decodeAnyLine(line []byte) (oob.Endpoint, error) {
 	if err := checkStart(line); err != nil {
 		return oob.Endpoint{}, err
@@ -119,18 +119,18 @@ func decodeAnyLine(line []byte) (oob.Endpoint, error) {
 		return oob.Endpoint{}, unexpected("it is not lid:qpn:psn:gid, of 4, 6, 6 and 32 hexadecimal digits, with a NUL", line)
 	}
 	e := oob.Endpoint{LID: uint16(hexNumber(field[1])), QPN: hexNumber(field[2]), PSN: hexNumber(field[3])}
-	_, _ = hex.Decode(e.GID[:], field[4]) // digits, by the pattern
+	_, _ = hex.Decode(e.GID[:], field[4]) // cannot fail: the pattern has checked the digits
 	return e, nil
 }
 
-// hexNumber is the value of up to eight digits, which the pattern has checked.
+// hexNumber returns the value of up to eight digits that the pattern has checked.
 func hexNumber(digits []byte) uint32 {
 	n, _ := strconv.ParseUint(string(digits), 16, 32)
 	return uint32(n)
 }
 
-// decodeSRQLines reads the 256 lines of the srq program and returns those of the
-// queue pairs that there are. Errors are [*oob.ProtocolError].
+// decodeSRQLines decodes the 256 lines of the srq program and returns those with a queue pair.
+// Errors are [*oob.ProtocolError].
 func decodeSRQLines(lines []byte) ([]oob.Endpoint, error) {
 	if err := checkStart(lines); err != nil {
 		return nil, err
@@ -154,35 +154,35 @@ func decodeSRQLines(lines []byte) ([]oob.Endpoint, error) {
 		case bytes.Equal(line, noLine):
 			continue
 		case e.QPN == 0 || len(list) < i:
-			return nil, unexpected(fmt.Sprintf("line %d of %d tells of no queue pair, or follows one that does not", i+1, srqLines), line)
+			return nil, unexpected(fmt.Sprintf("line %d of %d has no queue pair, or follows a line without one", i+1, srqLines), line)
 		}
 		e.Index = uint8(i)
 		list = append(list, e)
 	}
 	if len(list) < 1 || len(list) > maxQPs {
-		return nil, unexpected(fmt.Sprintf("%d of the %d lines tell of a queue pair, and 1 to %d can", len(list), srqLines, maxQPs), lines[:lineSize])
+		return nil, unexpected(fmt.Sprintf("%d of the %d lines have a queue pair, expected 1 to %d", len(list), srqLines, maxQPs), lines[:lineSize])
 	}
 	return list, nil
 }
 
-// noLine is the line of a queue pair that there is not.
+// noLine is a line without a queue pair.
 var noLine = appendAnyLine(nil, oob.Endpoint{})
 
-// checkDone judges the client's last word. The error is a [*oob.ProtocolError].
+// checkDone checks the client's last message. The error is a [*oob.ProtocolError].
 func checkDone(word []byte) error {
 	switch {
 	case string(word) == doneWord:
 		return nil
 	case len(word) > 0 && bytes.HasPrefix(noLine, word), wordPattern.Match(word):
 		return &oob.ProtocolError{
-			Problem: fmt.Sprintf("the peer goes on with %s after its line, as ibv_srq_pingpong does, where \"done\" is to come", oob.Quote(word)),
+			Problem: fmt.Sprintf("after its line the peer sent %s, as ibv_srq_pingpong does, and not \"done\"", oob.Quote(word)),
 			Try:     "start the same program's counterpart at both ends",
 		}
 	}
 	return unexpected(`it is not the client's last word, "done" with a NUL`, word)
 }
 
-// wordPattern is as much of a line as "done" is long.
+// wordPattern matches a beginning of a line that is as long as doneWord.
 var wordPattern = regexp.MustCompile(`^[0-9a-f]{4}:$`)
 
 func unexpected(problem string, came []byte) error {

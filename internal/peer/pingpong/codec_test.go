@@ -1,6 +1,6 @@
 package pingpong
 
-// The lines of the pingpong programs: golden bytes of Debian's, and what is no line.
+// Tests with the lines of Debian's pingpong programs, and with other bytes.
 
 import (
 	"bytes"
@@ -14,7 +14,8 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// What ibv_rc_pingpong of rdma-core 44 sent from 10.99.0.1, as tcpdump saw it.
+// pingpongGolden is the line that ibv_rc_pingpong of rdma-core 44 sent from 10.99.0.1, as
+// captured by tcpdump.
 const pingpongGolden = "0000:000012:9c3db6:00000000000000000000ffff0a630001\x00"
 
 var (
@@ -61,12 +62,12 @@ func TestPingpongUnsendable(t *testing.T) {
 	}
 }
 
-// What is no line: the error is a ProtocolError, says what came and what to try, and
-// can be printed.
+// TestPingpongMalformed decodes bytes that are not a line. The error must be a ProtocolError
+// that quotes the bytes, says what to try, and is printable.
 func TestPingpongMalformed(t *testing.T) {
 	line := func(replace ...string) string { return strings.NewReplacer(replace...).Replace(pingpongGolden) }
 	for _, test := range []struct{ came, text, try string }{
-		{line("000012", "000000"), "tells of no queue pair", "ibv_rc_pingpong"},
+		{line("000012", "000000"), "queue pair number is 0", "ibv_rc_pingpong"},
 		{line("\x00", "\n"), "not lid:qpn:psn:gid", "ibv_rc_pingpong"},
 		{line("9c3db6", "9C3DB6"), "not lid:qpn:psn:gid", "ibv_rc_pingpong"},
 		{line("ffff0a", "fff\x00ga"), "not lid:qpn:psn:gid", "ibv_rc_pingpong"},
@@ -80,7 +81,7 @@ func TestPingpongMalformed(t *testing.T) {
 		{"SSH-2.0-OpenSSH_9.2p1\r\n", "an SSH server", "right port"},
 		{"RVO\n\x01\x01\x00\x00\x00\x00\x00\x27", "native format", "exchange format here"},
 		{strings.Repeat("\x01", 34), "like RDMA_RC_example", "exchange format here"},
-		{strings.Repeat("\x1b", 52), "ibv_rc_pingpong or one of its kind, no line: 1b 1b", "--peer"},
+		{strings.Repeat("\x1b", 52), "ibv_rc_pingpong or a similar program, not a line: 1b 1b", "--peer"},
 	} {
 		_, err := decodeLine([]byte(test.came))
 		var e *oob.ProtocolError
@@ -111,10 +112,10 @@ func TestPingpongSRQ(t *testing.T) {
 		{golden[:len(golden)-lineSize], "the lines have 13260 bytes"},
 		{strings.Repeat(pingpongNone, 256), "0 of the 256 lines"},
 		{strings.Repeat(pingpongGolden, 256), "256 of the 256 lines"},
-		{pingpongNone + pingpongGolden + golden[2*lineSize:], "line 2 of 256 tells of no queue pair, or follows one that does not"},
-		{golden[:lineSize] + strings.Replace(pingpongNone, "0000:", "0001:", 1) + golden[2*lineSize:], "line 2 of 256 tells of no queue pair"},
+		{pingpongNone + pingpongGolden + golden[2*lineSize:], "line 2 of 256 has no queue pair, or follows a line without one"},
+		{golden[:lineSize] + strings.Replace(pingpongNone, "0000:", "0001:", 1) + golden[2*lineSize:], "line 2 of 256 has no queue pair"},
 		{golden[:lineSize] + strings.Repeat("HTTP", 13) + golden[2*lineSize:], "line 2 of 256"},
-		{"", "no line"},
+		{"", "not a line"},
 	} {
 		_, err := decodeSRQLines([]byte(test.lines))
 		if !errors.As(err, new(*oob.ProtocolError)) || !strings.Contains(err.Error(), test.text) {
@@ -138,8 +139,8 @@ func TestPingpongDone(t *testing.T) {
 	}
 }
 
-// FuzzPingpong: what decodes encodes to the same bytes, and a line's start is judged
-// as the whole line is.
+// FuzzPingpong checks that what decodes encodes to the same bytes, and that checkStart agrees
+// with decodeLine.
 func FuzzPingpong(f *testing.F) {
 	f.Add([]byte(pingpongGolden))
 	f.Add([]byte(pingpongNone))
@@ -161,7 +162,7 @@ func FuzzPingpong(f *testing.F) {
 	})
 }
 
-// FuzzPingpongSRQ: the same of the 256 lines, some of which are damaged.
+// FuzzPingpongSRQ checks the same for 256 lines, some of them damaged.
 func FuzzPingpongSRQ(f *testing.F) {
 	golden, err := appendSRQLines(nil, []oob.Endpoint{pingpongEndpoint, pingpongEndpoint})
 	if err != nil {

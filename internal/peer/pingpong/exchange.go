@@ -81,7 +81,7 @@ func (e *endpoint) hear(ctx context.Context, c *rc.Conn) ([]oob.Endpoint, error)
 	}
 	locals := c.LocalEndpoints()
 	if len(peers) != len(locals) {
-		return nil, errors.Errorf("the peer has %d queue pairs and this end %d; try: --qps %d here, or -q %d there", len(peers), len(locals), len(peers), len(locals))
+		return nil, errors.Errorf("the peer has %d queue pairs, but this end has %d; try: --qps %d here, or -q %d there", len(peers), len(locals), len(peers), len(locals))
 	}
 	for i, received := range peers {
 		peers[i] = peer.Complete(locals[i], received)
@@ -118,7 +118,7 @@ func (e *endpoint) read(ctx context.Context, c *rc.Conn) ([]oob.Endpoint, error)
 	return []oob.Endpoint{one}, err
 }
 
-// silent adds to a timeout what a pingpong of another kind would wait for.
+// silent adds to a timeout that another kind of pingpong would send more.
 func (e *endpoint) silent(err error) error {
 	if e.client && !e.srq && errors.As(err, new(*oob.TimeoutError)) {
 		return fmt.Errorf("%w; ibv_srq_pingpong would wait for more lines: for it, try --job srq-pingpong", err)
@@ -126,8 +126,8 @@ func (e *endpoint) silent(err error) error {
 	return err
 }
 
-// readOn reads for a moment what follows the first bytes of a peer of another kind, to
-// quote it.
+// readOn reads for a moment what follows the first bytes of another kind of peer, so that the
+// error can quote it.
 func readOn(ctx context.Context, c *rc.Conn, first []byte) []byte {
 	const room, moment = 128, 100 * time.Millisecond
 	ctx, cancel := context.WithTimeout(ctx, moment)

@@ -12,7 +12,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// explain adds to an error of the message phase what to compare.
+// explain adds to an error in the message phase what to compare.
 func (e *endpoint) explain(err error) error {
 	var failed *verbs.WCError
 	var stalled *job.StallError
@@ -26,7 +26,7 @@ func (e *endpoint) explain(err error) error {
 	return errors.WithMessage(err, e.howFar())
 }
 
-// suspect is what a completion's status points to.
+// suspect returns the likely cause of a completion's status.
 func (e *endpoint) suspect(failed *verbs.WCError) string {
 	switch failed.Status {
 	case verbs.WCLocLenErr, verbs.WCLocQPOpErr, verbs.WCRemInvReqErr, verbs.WCRemOpErr:
@@ -37,9 +37,9 @@ func (e *endpoint) suspect(failed *verbs.WCError) string {
 	return "try: the same at both ends: " + e.flagsToCompare()
 }
 
-// otherSize is the error for a message of another length.
+// otherSize returns the error for a message of another length.
 func (e *endpoint) otherSize(got int) error {
-	return errors.Errorf("%s: the peer's message has %d bytes, and this end's have %d; try: --size %d here, or -s %d at the peer", e.howFar(), got, e.size, got, e.size)
+	return errors.Errorf("%s: the peer's message has %d bytes, but this end's have %d; try: --size %d here, or -s %d at the peer", e.howFar(), got, e.size, got, e.size)
 }
 
 func (e *endpoint) howFar() string {
@@ -50,7 +50,7 @@ func (e *endpoint) sameProgram() string {
 	return fmt.Sprintf("the same program at both ends (%s is the peer of --job %s)", e.program, e.name)
 }
 
-// flagsToCompare are those that both ends must be given alike, as the peer has them.
+// flagsToCompare returns the flags that both ends must have in common, in the peer's letters.
 func (e *endpoint) flagsToCompare() string {
 	flags := fmt.Sprintf("-n %d -s %d", e.iters, e.size)
 	if e.qp != verbs.UD {
@@ -59,7 +59,7 @@ func (e *endpoint) flagsToCompare() string {
 	return flags
 }
 
-// lossy is another possible cause, for types that resend nothing.
+// lossy names another possible cause, for types that do not resend.
 func (e *endpoint) lossy() string {
 	if e.qp == verbs.RC {
 		return ""

@@ -29,8 +29,8 @@ type kind struct {
 	program     string // in C
 	qp          verbs.QPType
 	srq         bool
-	usual       job.Size // of a message, if it is not chosen
-	fill        byte     // what a message consists of
+	usual       job.Size // default size of a message
+	fill        byte     // the byte that fills a message
 }
 
 // kinds are all of them.
@@ -44,7 +44,7 @@ var kinds = []kind{
 // Peer is the programs, for the list in package run.
 var Peer = job.Peer{
 	Name:  "pingpong",
-	About: "rdma-core's examples (Debian: ibverbs-utils): ibv_rc_pingpong and its kind",
+	About: "rdma-core's examples (Debian: ibverbs-utils): ibv_rc_pingpong and others",
 	Port:  oob.DefaultPort,
 	Jobs:  job.List{kinds[0].newType(), kinds[1].newType(), kinds[2].newType(), kinds[3].newType()},
 }
@@ -87,31 +87,31 @@ func (k kind) newSide(f *pflag.FlagSet, client bool) job.Side {
 }
 
 const (
-	defaultMTU  = 1024 // theirs, if it is not chosen
+	defaultMTU  = 1024 // the default of the C programs
 	defaultQKey = 0x11111111
 
-	// spin is how long this end polls for a message without --events. The C programs
-	// poll forever; but where CPUs are few, the sender needs one.
+	// spin is how long this end polls for a message without --events. The C programs poll
+	// forever. On hosts with few CPUs, the sender needs one.
 	spin = 200 * time.Microsecond
 )
 
-// plan is what both ends must be given alike, but for rxDepth and events.
+// plan is what both ends must have in common, except for rxDepth and events.
 type plan struct {
 	kind
 	size    int // bytes of a message
 	iters   int // messages each way, of all queue pairs together
-	mtu     int // bytes; 0, for datagrams, is the port's
+	mtu     int // in bytes; 0, for datagrams, means the port's
 	qps     int
 	rxDepth int  // receives posted at a time
 	events  bool // sleep until there are completions, in place of polling
-	pages   bool // checked: the first byte of each is 0 when the server has it
+	pages   bool // check that the first byte of each page is 0 when the server has received it
 }
 
-// check refuses what cannot be.
+// check returns an error for impossible values.
 func (p *plan) check() error {
 	switch {
 	case p.size < 1:
-		return job.Usagef("a message of %d bytes cannot be had; try: --size 1 or more", p.size)
+		return job.Usagef("a message of %d bytes is not possible; try: --size 1 or more", p.size)
 	case p.iters < 1:
 		return job.Usagef("%d messages cannot be sent; try: --iters 1 or more", p.iters)
 	case p.qps < 1 || p.qps > maxQPs:
@@ -128,13 +128,13 @@ type endpoint struct {
 	plan
 	client bool
 	mr     *verbs.MR
-	recvs  []verbs.RecvWR // rxDepth of them, all alike
-	queued int            // of them, those that wait for a message
-	sent   int            // messages, of all queue pairs
+	recvs  []verbs.RecvWR // rxDepth equal receives
+	queued int            // number of posted receives without a message
+	sent   int            // messages sent on all queue pairs
 	got    int
 }
 
-// header is what a datagram's receive begins with.
+// header returns the length of the header in a datagram's receive.
 func (p *plan) header() int {
 	if p.qp == verbs.UD {
 		return verbs.GRHLen
@@ -142,7 +142,7 @@ func (p *plan) header() int {
 	return 0
 }
 
-// Configure asks for what the C programs ask for.
+// Configure asks for the same as the C programs.
 func (e *endpoint) Configure(cfg *rc.Config) {
 	cfg.Exchange = e.exchange
 	cfg.Type, cfg.QPs = e.qp, e.qps
@@ -166,11 +166,10 @@ func (e *endpoint) Configure(cfg *rc.Config) {
 	cfg.MTU = e.mtu
 }
 
-// Prepare registers the one buffer that all messages are sent from and received in,
-// and posts the receives.
+// Prepare registers the one buffer for all messages, sent and received, and posts the receives.
 func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 	if most := c.Local().MTU; e.qp == verbs.UD && e.size > most {
-		return errors.Errorf("a datagram of %d bytes is more than the %d of a packet; try: --size %d or less, at both ends", e.size, most, most)
+		return errors.Errorf("a datagram of %d bytes does not fit into a packet of %d; try: --size %d or less at both ends", e.size, most, most)
 	}
 	if e.mr, err = c.AllocMR("of all messages", e.header()+e.size, verbs.AccessLocalWrite); err != nil {
 		return err
@@ -201,7 +200,7 @@ func (e *endpoint) postReceives(c *rc.Conn) error {
 	return c.QP().PostRecv(more)
 }
 
-// pageStarts are the places of the first byte of each page of a message.
+// pageStarts returns the offsets of the first byte of each page of a message.
 func (e *endpoint) pageStarts() (places []int) {
 	for at := 0; at < e.size; at += os.Getpagesize() {
 		places = append(places, e.header()+at)

@@ -1,7 +1,7 @@
-// A pingpong's messages: the client sends, the server answers each message with one,
-// over each queue pair by itself. A queue pair sends again when its last message was
-// sent and one has come; both ends stop when as many messages as were asked for have
-// gone each way, of all queue pairs together.
+// A pingpong's messages: the client sends, and the server answers each message with one, on
+// each queue pair separately. A queue pair sends again when its last send has completed and a
+// message has arrived. Both ends stop when the given number of messages has gone in each
+// direction, on all queue pairs together.
 
 package pingpong
 
@@ -19,11 +19,11 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// queuePair is one queue pair between two messages of its own.
+// queuePair is the state of one queue pair between two of its messages.
 type queuePair struct {
 	*verbs.QP
-	send    []verbs.SendWR // the one message, over and over
-	waitsOn uint64         // job.IDRecv and job.IDSend, as bits: what must complete before the next message
+	send    []verbs.SendWR // the one request, posted again and again
+	waitsOn uint64         // what must complete before the next message: the bits job.IDRecv and job.IDSend
 }
 
 func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
@@ -56,8 +56,8 @@ func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
 				return err
 			}
 		}
-		// Several queue pairs send more than was asked for, and the peer may have had
-		// its part and left: what fails of that is of no account.
+		// Several queue pairs send more messages than necessary, and the peer may have left
+		// when it had enough. Failures of the additional messages do not count.
 		if failed != nil && !e.done() {
 			return e.explain(e.Cause(c, failed))
 		}
@@ -71,13 +71,13 @@ func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
 
 func (e *endpoint) done() bool { return e.sent >= e.iters && e.got >= e.iters }
 
-// queuePairs are all of them, by number.
+// queuePairs returns all queue pairs by number.
 func (e *endpoint) queuePairs(c *rc.Conn) map[uint32]*queuePair {
 	qps := map[uint32]*queuePair{}
 	for i, qp := range c.QPs() {
 		wr := verbs.SendWR{
 			ID: job.IDSend, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{e.mr.SGE(e.header(), e.size)},
-			AH: c.AH(i), RemoteQPN: c.Peers()[i].QPN, RemoteQKey: defaultQKey, // the last three for datagrams
+			AH: c.AH(i), RemoteQPN: c.Peers()[i].QPN, RemoteQKey: defaultQKey, // these three are for datagrams
 		}
 		if int(qp.Cap().MaxInlineData) >= e.size {
 			wr.Flags |= verbs.SendInline
@@ -93,7 +93,7 @@ func (qp *queuePair) post() error {
 	return qp.PostSend(qp.send)
 }
 
-// take counts a completion, and goes on with its queue pair.
+// take counts a completion and continues with its queue pair.
 func (e *endpoint) take(c *rc.Conn, qp *queuePair, wc *verbs.WC) error {
 	switch wc.ID {
 	case job.IDSend:
@@ -128,7 +128,7 @@ func (e *endpoint) report(took time.Duration) {
 		slog.Int("iters", e.iters), slog.Float64("seconds", took.Seconds()), slog.Float64("usec_per_iter", job.Rounded(each)))
 }
 
-// checkPages looks at the last message for what the client's -c put there.
+// checkPages checks the last message for the bytes that the client writes with -c.
 func (e *endpoint) checkPages() error {
 	var wrong []int
 	places := e.pageStarts()
@@ -140,6 +140,6 @@ func (e *endpoint) checkPages() error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return errors.Errorf("invalid data in page %d, and in %d of all %d pages: their first byte is not 0, which the client writes there if it is told to; try: -c at the client too",
+	return errors.Errorf("invalid data in page %d, and in %d of all %d pages: their first byte is not 0, which the client writes there with -c; try: -c at the client too",
 		wrong[0], len(wrong), len(places))
 }

@@ -1,6 +1,6 @@
-// The format of RDMA_RC_example, the program in the "RDMA Aware Networks
-// Programming User Manual": 34 bytes, packed, big-endian, and sync messages of one
-// byte whose value means nothing.
+// The format of RDMA_RC_example, the program in the "RDMA Aware Networks Programming User
+// Manual": 34 bytes, packed, big-endian; and sync messages of one byte whose value has no
+// meaning.
 //
 //	offset size field
 //	     0    8 address of the buffer
@@ -9,8 +9,8 @@
 //	    16    2 LID
 //	    18   16 GID, raw; all zero if the program was started without -g
 //
-// Both ends write, then read. There is no PSN, no MTU and no length: the ends agree
-// on those by having been compiled from one source.
+// Both ends write, then read. There is no PSN, no MTU and no length: both ends must be compiled
+// from the same source.
 
 package rcexample
 
@@ -23,7 +23,7 @@ import (
 // The numbers of RDMA_RC_example.
 const (
 	messageSize = 34    // bytes of its message
-	defaultPort = 19875 // the TCP port that it takes if none is given
+	defaultPort = 19875 // its default TCP port
 	pathMTU     = 256   // its path MTU in bytes
 )
 
@@ -47,8 +47,8 @@ func appendMessage(dst []byte, m message) ([]byte, error) {
 	return packed.Append(dst, m)
 }
 
-// decodeMessage reads the message, which data holds alone. The error is a
-// [*oob.ProtocolError] that says what the bytes look like.
+// decodeMessage decodes the message; data has nothing else. The error is a [*oob.ProtocolError]
+// that says what the bytes look like.
 func decodeMessage(data []byte) (message, error) {
 	var m message
 	if err := packed.Decode(data, &m); err != nil {

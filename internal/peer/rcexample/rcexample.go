@@ -40,8 +40,7 @@ var Peer = job.Peer{
 	}},
 }
 
-// defaultSize is the program's MSG_SIZE in its smallest copy, in bytes; copies with 18
-// and 64 are about too.
+// defaultSize is MSG_SIZE in bytes in one copy of the program; other copies have 18 and 64.
 const defaultSize = 16
 
 // The work requests.
@@ -52,8 +51,8 @@ const (
 	idWrite
 )
 
-// room is the least size of the buffer: a copy of the program with larger
-// messages READs and WRITEs as many bytes as those have.
+// room is the minimum size of the buffer: copies of the program with larger messages READ and
+// WRITE more bytes.
 const room = 64
 
 // endpoint is either end.
@@ -61,7 +60,7 @@ type endpoint struct {
 	job.Tracer
 	server bool
 	size   int
-	text   string // what the server SENDs, the client WRITEs
+	text   string // the server SENDs it, the client WRITEs it
 	buffer *verbs.MR
 	peer   message
 }
@@ -98,8 +97,8 @@ func (e *endpoint) Configure(cfg *rc.Config) {
 	cfg.Timing = &rc.Timing{Timeout: 18, RetryCnt: 6, RNRRetry: 0, MinRNRTimer: 18}
 }
 
-// Prepare posts the client's receive, in INIT: with RNR_RETRY 0 a SEND that finds
-// none fails at once.
+// Prepare posts the client's receive in INIT, because with RNR_RETRY 0 a SEND without a receive
+// fails at once.
 func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 	size := max(e.size, room)
 	if e.buffer, err = c.AllocMR("buffer", size, verbs.AccessLocalWrite|verbs.AccessRemoteRead|verbs.AccessRemoteWrite); err != nil {
@@ -132,8 +131,7 @@ func (e *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpo
 	return e.sync(ctx, c, 'Q')
 }
 
-// sync waits for the peer. The byte is the original's, and the peer does not look
-// at it.
+// sync waits for the peer. The byte is the same as in the C program, but the peer ignores it.
 func (e *endpoint) sync(ctx context.Context, c *rc.Conn, mark byte) error {
 	_, err := e.tcp(c).Swap(ctx, fmt.Sprintf("sync %q", mark), []byte{mark})
 	return err
@@ -146,7 +144,7 @@ func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
 	return e.runClient(ctx, c)
 }
 
-// put puts a text, with its NUL, where the peer finds it.
+// put writes a text, with its NUL, into the buffer that the peer reads.
 func (e *endpoint) put(text string, size int) {
 	n := copy(e.buffer.Bytes(), job.Cut(text, size-1))
 	clear(e.buffer.Bytes()[n:])
@@ -171,8 +169,8 @@ func (e *endpoint) runServer(ctx context.Context, c *rc.Conn) error {
 	return nil
 }
 
-// runClient is the client's part. How much there is to READ and to WRITE is not
-// exchanged: it is as much as the SEND had.
+// runClient is the client's part. The lengths of the READ and the WRITE are not exchanged: the
+// client uses the length of the SEND.
 func (e *endpoint) runClient(ctx context.Context, c *rc.Conn) error {
 	next, received := e.tcp(c).ReceiveAhead(ctx, `sync 'R'`, 1)
 	wc, err := e.WaitRecv(next, c, "the server's SEND")
@@ -181,7 +179,7 @@ func (e *endpoint) runClient(ctx context.Context, c *rc.Conn) error {
 	}
 	size := int(wc.ByteLen)
 	if size == 0 {
-		return errors.New("the server's SEND has 0 bytes, so that nothing says how much may be read and written; try: an RDMA_RC_example whose MSG_SIZE is at least 1")
+		return errors.New("the server's SEND has 0 bytes, so the length for READ and WRITE is unknown; try: an RDMA_RC_example whose MSG_SIZE is at least 1")
 	}
 	text := peer.Text(e.buffer.Bytes()[:size])
 	e.LogText(&event.MessageReceived, "message from the server", text, size)

@@ -8,11 +8,11 @@
 //	     4    2 LID
 //	     6   16 GID, raw
 //
-// Later copies send how many queue pairs they have, 4 bytes, and then as many times those
-// 22 bytes. They have at most 16, and no queue pair number is as small, so the first 4
-// bytes say which of the two it is.
+// Later copies send the number of their queue pairs, 4 bytes, and then those 22 bytes for each.
+// The number is at most 16, and queue pair numbers are larger, so the first 4 bytes distinguish
+// the two formats.
 //
-// Then the server says by one byte 'R' that its receives are posted.
+// Then the server sends one byte 'R' when its receives are posted.
 
 package rocev2learn
 
@@ -97,7 +97,7 @@ func decodeQueuePairs(data []byte) (list []queuePair, err error) {
 		n = count(data)
 	}
 	if n == 0 || len(data) != countSize+n*queuePairSize {
-		return nil, peer.Unexpected(packed.Program, data, fmt.Sprintf("%d bytes do not tell of %d queue pairs", len(data), n))
+		return nil, peer.Unexpected(packed.Program, data, fmt.Sprintf("%d bytes are not the message of %d queue pairs", len(data), n))
 	}
 	for data = data[countSize:]; len(data) > 0; data = data[queuePairSize:] {
 		m, err := decodeQueuePair(data[:queuePairSize])
@@ -109,8 +109,8 @@ func decodeQueuePairs(data []byte) (list []queuePair, err error) {
 	return list, nil
 }
 
-// endpointOf is the peer's endpoint: what the programs do not exchange is as it is here,
-// and the PSN is 0.
+// endpointOf returns the peer's endpoint. Values that the programs do not exchange are this
+// end's, and the PSN is 0.
 func (m queuePair) endpointOf(local oob.Endpoint) oob.Endpoint {
 	return peer.Complete(local, oob.Endpoint{QPN: m.QPN, LID: m.LID, GID: m.GID})
 }

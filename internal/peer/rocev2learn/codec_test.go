@@ -14,7 +14,8 @@ var structure = peertest.Structure[queuePair]{
 
 func TestQueuePair(t *testing.T) { structure.Check(t) }
 
-// Little-endian, the queue pair number 0x316 begins as a TLS handshake does.
+// TestQueuePairNumbersThatLookLikeAGreeting uses numbers that look like another protocol in
+// little-endian order: 0x316 begins like a TLS handshake.
 func TestQueuePairNumbersThatLookLikeAGreeting(t *testing.T) {
 	for _, qpn := range []uint32{0x314, 0x316, 0x10316, 0x30316, 0x362e36} {
 		data, err := appendQueuePair(nil, queuePair{QPN: qpn})

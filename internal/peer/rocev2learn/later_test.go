@@ -19,7 +19,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/trace"
 )
 
-// The bytes of a later copy with two queue pairs, written out by hand.
+// TestQueuePairs uses the bytes of a later copy with two queue pairs, written by hand.
 func TestQueuePairs(t *testing.T) {
 	list := []queuePair{structure.Value, {QPN: 0x11, GID: [16]byte{15: 1}}}
 	want := "02000000" + structure.Hex + "11000000" + "0000" + "00000000000000000000000000000001"
@@ -59,7 +59,7 @@ func FuzzDecodeQueuePairs(f *testing.F) {
 // limit is how long a job of a test may stand still.
 const limit = 2 * time.Second
 
-// newEnd makes an endpoint from a command line's flags, and the text that it logs.
+// newEnd returns an endpoint made from command line flags, and the text that it logs.
 func newEnd(t *testing.T, server bool, args ...string) (job.Endpoint, *bytes.Buffer) {
 	t.Helper()
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -79,7 +79,8 @@ func newEnd(t *testing.T, server bool, args ...string) (job.Endpoint, *bytes.Buf
 	return e, &out
 }
 
-// The client selects the format, and the server replies in kind.
+// TestBothFormats checks that the client selects the format and the server answers in the same
+// one.
 func TestBothFormats(t *testing.T) {
 	for qps, messages := range map[string]int{"": 1, "--qps=1": 1, "--qps=4": 4, "--qps=16": 16} {
 		t.Run(qps, func(t *testing.T) {
@@ -101,8 +102,8 @@ func TestBothFormats(t *testing.T) {
 	}
 }
 
-// A C end writes first. One that has another number of queue pairs, or is another copy, is
-// named together with the flag that suits it.
+// TestOtherCopies checks that the error names a C end with another number of queue pairs or of
+// another copy, and the flag for it.
 func TestOtherCopies(t *testing.T) {
 	one := queuePair{QPN: 0x123456, GID: [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}}
 	earlier, _ := appendQueuePair(nil, one)
@@ -112,7 +113,7 @@ func TestOtherCopies(t *testing.T) {
 		sends []byte
 		want  string
 	}{
-		"later server":             {nil, later, "the server is a later copy with 4 queue pairs, and this end speaks to an earlier one; try: --qps 4"},
+		"later server":             {nil, later, "the server is a later copy with 4 queue pairs, but this end expects an earlier copy; try: --qps 4"},
 		"earlier server":           {[]string{"--qps", "4"}, earlier, "the server is an earlier copy, of one queue pair; try: without --qps"},
 		"another number":           {[]string{"--qps", "2"}, later, "the server has 4 queue pairs and this end 2; try: --qps 4"},
 		"no number":                {[]string{"--qps", "2"}, make([]byte, 48), "queue pair number 0x0"},
@@ -134,14 +135,15 @@ func TestOtherCopies(t *testing.T) {
 	}
 }
 
-// The server writes only when it has read, and as many queue pairs as the client has.
+// TestServerRepliesInKind checks that the server writes only after it has read, and sends as
+// many queue pairs as the client.
 func TestServerRepliesInKind(t *testing.T) {
 	one := queuePair{QPN: 0x123456, GID: [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}}
 	earlier, _ := appendQueuePair(nil, one)
 	later, _ := appendQueuePairs(nil, []queuePair{one, one, one})
 	for name, test := range map[string]struct {
 		sends []byte
-		count int // as the reply begins; 0 is an earlier copy's
+		count int // number at the beginning of the reply; 0 in an earlier copy's
 	}{"earlier": {earlier, 0}, "later": {later, 3}} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := newEnd(t, true)

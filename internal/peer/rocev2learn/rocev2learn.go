@@ -145,7 +145,7 @@ func (e *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpo
 	}
 	ready, err := tcp.Receive(ctx, "ready", 1)
 	if err == nil && ready[0] != readyByte {
-		err = errors.Errorf("the server says %q where 'R', for a receive that is posted, was to come; try: a rocev2-learn server there", ready)
+		err = errors.Errorf("the server sent %q, expected 'R', which means that its receives are posted; try: a rocev2-learn server there", ready)
 	}
 	return err
 }
@@ -191,7 +191,7 @@ func receive(ctx context.Context, tcp peer.TCP) (list []queuePair, later bool, e
 func (e *endpoint) fits(n int, later bool) error {
 	switch {
 	case later && !e.later:
-		return errors.Errorf("the server is a later copy with %d queue pairs, and this end speaks to an earlier one; try: --qps %d", n, n)
+		return errors.Errorf("the server is a later copy with %d queue pairs, but this end expects an earlier copy; try: --qps %d", n, n)
 	case !later && e.later:
 		return errors.New("the server is an earlier copy, of one queue pair; try: without --qps")
 	case n != e.qps:
