@@ -89,7 +89,7 @@ func TestGIDTableCache(t *testing.T) {
 	}
 	d.gids.entries[0].IfIndex = 77
 	if got := query().IfIndex; got != 77 {
-		t.Errorf("interface %d: it was asked for in vain", got)
+		t.Errorf("interface %d: the cached table was not used", got)
 	}
 	changed = true
 	if got := query(); got != first {

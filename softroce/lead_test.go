@@ -50,7 +50,7 @@ func (p *pair) untilLed(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("nobody led in 10000 round trips")
+	t.Fatal("no goroutine led in 10000 round trips")
 }
 
 func (p *pair) trip(t *testing.T) {

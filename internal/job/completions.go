@@ -134,10 +134,10 @@ const causeLimit = 250 * time.Millisecond
 // errNoCause is for a flush that has no cause in a completion of this end. rdma_rxe
 // reports no event either when it refuses a request of the peer.
 func errNoCause(flush error) error {
-	return errors.WithMessage(flush, "nothing that this end asked for has failed, so the queue pair refused a request of the peer's (its key, range, rights or length; the peer's completion says which)")
+	return errors.WithMessage(flush, "nothing that this end asked for has failed, so the queue pair refused a request of the peer (its key, range, rights or length; the peer's completion says which)")
 }
 
-// Flushed says whether err is of a work request that was flushed.
+// Flushed reports whether err is of a work request that was flushed.
 func Flushed(err error) bool {
 	var we *verbs.WCError
 	return errors.As(err, &we) && we.Status == verbs.WCWRFlushErr

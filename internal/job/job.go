@@ -1,6 +1,6 @@
-// Package job says what a job is and has the pieces that several jobs share. Each job
-// has a folder of its own here, with its flags, both its sides and its tests; package
-// run has the list of them. This package imports no job.
+// Package job defines what a job is and has the pieces that several jobs share. Each job has a
+// folder of its own here, with its flags, both its sides and its tests; package run has the
+// list of them. This package imports no job.
 package job
 
 import (
@@ -119,7 +119,7 @@ type Greeter interface {
 	Greet(context.Context, *oob.Conn) error
 }
 
-// UsageError reports choices that fail whatever the device and the peer are.
+// UsageError reports choices that fail with any device and any peer.
 type UsageError struct{ error }
 
 // Unwrap returns the error inside.

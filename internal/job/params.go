@@ -1,5 +1,5 @@
-// The parameters of a job: what the client asks for in its hello, and what the server
-// says in its own. They come from a stranger, so each is checked where it is read.
+// The parameters of a job: the client's requests in its hello, and the server's limits in its
+// own hello. They come from an untrusted peer, so each is checked where it is read.
 
 package job
 

@@ -40,7 +40,7 @@ func untilStalled(ctx context.Context, limit time.Duration) (context.Context, co
 // StallError is why a job that stood still ends.
 type StallError struct{ Limit time.Duration }
 
-// Error says how long the job stood still, and what to try.
+// Error returns how long the job stood still, and what to try.
 func (e *StallError) Error() string {
 	return fmt.Sprintf("the job stood still for %v; try: a longer --timeout, or look at the other end", e.Limit)
 }

@@ -17,14 +17,14 @@ type Text struct {
 	flags *pflag.FlagSet
 }
 
-// AddFlags defines both flags; what says what the size is of.
+// AddFlags defines both flags. what names the memory that has the size.
 func (t *Text) AddFlags(f *pflag.FlagSet, text, what string, size Size) {
 	t.flags, t.Size = f, size
 	f.StringVarP(&t.Text, "text", "s", text, "the text to send or write")
 	f.Var(&t.Size, "size", "bytes of "+what+", such as 4096, 64K, 1M")
 }
 
-// Chosen says whether --text was given.
+// Chosen reports whether --text was given.
 func (t *Text) Chosen() bool { return t.flags.Changed("text") }
 
 // Check refuses a size of no bytes, and a text that does not fit into room, which is

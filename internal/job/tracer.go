@@ -119,7 +119,7 @@ func (n Tracer) dumpSGL(name string, sgl []verbs.SGE) {
 }
 
 // WaitSend waits for the next completion of the send queue. It logs a failed completion
-// too; the error says by what it was waited for.
+// too; what names the awaited completion in the error.
 func (n Tracer) WaitSend(ctx context.Context, c *rc.Conn, what string) (verbs.WC, error) {
 	wc, err := n.wait(ctx, c.WaitSend, "send")
 	return wc, errors.WithMessagef(err, "waiting for %s", what)

@@ -1,6 +1,6 @@
 // Package lobby holds the peers that have connected to a server by TCP and have not sent a
-// hello. A peer takes one of the server's places with its hello, so a silent peer keeps nobody
-// out.
+// hello. A peer takes one of the server's places with its hello, so a silent peer does not keep
+// others out.
 package lobby
 
 import (
@@ -25,7 +25,7 @@ func sizeFor(openFiles uint64) int { return int(max(1, min(maxSilent, openFiles/
 
 var errCrowded = errors.New("too many others have connected since, and it said no hello; try: again")
 
-// Lobby holds the silent peers in the order in which they came. [New] makes it.
+// Lobby holds the silent peers in the order of their arrival. [New] makes it.
 type Lobby struct {
 	size   int // how many there may be, at least 1
 	mu     sync.Mutex
@@ -38,7 +38,7 @@ type silence struct{ end context.CancelCauseFunc }
 func New() *Lobby { return &Lobby{size: sizeFor(openFiles())} }
 
 // Enter lets a peer in. The returned context limits the wait for its hello: by limit and
-// HelloLimit, and by those who come later if there are too many. Call leave after the wait.
+// HelloLimit, and by later peers if there are too many. Call leave after the wait.
 func (l *Lobby) Enter(ctx context.Context, limit time.Duration) (_ context.Context, leave func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, stop := context.WithTimeout(ctx, min(limit, HelloLimit))

@@ -10,8 +10,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// TestTheDefaultDeviceIsNoTrouble: a good run's first line has no errno, and no advice
-// to load a driver.
+// TestTheDefaultDeviceIsNoTrouble checks that the first line of a good run has no errno and no
+// advice to load a driver.
 func TestTheDefaultDeviceIsNoTrouble(t *testing.T) {
 	var out bytes.Buffer
 	dev, err := (&Options{IBPort: 1}).openDevice(&rc.Config{Logger: slog.New(slog.NewTextHandler(&out, nil))})
@@ -28,8 +28,8 @@ func TestTheDefaultDeviceIsNoTrouble(t *testing.T) {
 	}
 }
 
-// TestALostDeviceIsToldOf: why the device of a provider is not there is told, unless
-// the host just has none.
+// TestALostDeviceIsToldOf checks that the reason for a provider's missing devices is logged,
+// unless the host simply has none.
 func TestALostDeviceIsToldOf(t *testing.T) {
 	soft := verbs.DeviceInfo{Name: "soft0", Provider: "softroce"}
 	for _, test := range []struct {

@@ -45,7 +45,7 @@ func (s *Selection) Native() bool { return s.Peer.Name == native }
 
 // Select returns the job that the arguments of a command select, by --peer and --job.
 // define defines the flags that the command has with every job. If the arguments select
-// no job, Select returns the default one besides the error.
+// no job, Select returns the default one and the error.
 func Select(role Role, args []string, define func(*pflag.FlagSet)) (*Selection, error) {
 	scan := pflag.NewFlagSet("", pflag.ContinueOnError)
 	scan.ParseErrorsAllowlist.UnknownFlags = true

@@ -126,7 +126,7 @@ func (s *server) accept(ctx context.Context, l *rc.Listener) (*comer, error) {
 }
 
 // serveOne serves clients until the job of one has begun and is over. A connection that
-// begins no job, such as a port scanner, delays nobody and does not count.
+// begins no job, such as a port scanner, delays no client and does not count.
 func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 	until, stop := context.WithCancel(ctx)
 	defer stop()

@@ -97,7 +97,7 @@ func (f *Fetched) parse(text []byte) error {
 		return errors.WithMessage(badJSON(err), "the server's part")
 	}
 	if !f.Part.Present || f.Part.Why != "" || f.Part.Dropped < 0 {
-		return errors.Errorf("the server says of its part %.200q", first)
+		return errors.Errorf("the server sent %.200q instead of its part", first)
 	}
 	number := 1
 	for line := range bytes.Lines(rest) {
@@ -113,7 +113,7 @@ func (f *Fetched) parse(text []byte) error {
 		f.Events = append(f.Events, e)
 	}
 	if len(f.Events) != f.Part.Events {
-		return errors.Errorf("the server's part has %d events, and says %d", len(f.Events), f.Part.Events)
+		return errors.Errorf("the server's part has %d events, but announces %d", len(f.Events), f.Part.Events)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func keeperAhead(by time.Duration, limit int) *Keeper {
 	return k
 }
 
-// Both halves come together on the client's clock, whatever the server's shows.
+// Both parts are merged on the client's clock, with any difference of the server's.
 func TestFetch(t *testing.T) {
 	for _, ahead := range []time.Duration{0, time.Hour, -56 * 365 * 24 * time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
@@ -102,8 +102,8 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// The estimate is bounded by what it says however the way there and the way back
-// differ: here by simulated time.
+// The error of the estimate stays within its uncertainty, even if the delays of both directions
+// differ. The time is simulated.
 func TestClockBound(t *testing.T) {
 	for _, way := range []struct{ there, back time.Duration }{
 		{0, 0}, {time.Millisecond, time.Millisecond}, {time.Millisecond, 0}, {0, time.Millisecond}, {7 * time.Millisecond, time.Microsecond}, {3, 0},
@@ -116,9 +116,9 @@ func TestClockBound(t *testing.T) {
 				recv: func() (oob.Note, error) {
 					heard := time.Now().Add(ahead)
 					time.Sleep(time.Millisecond) // the server thinks
-					told := time.Now().Add(ahead)
+					sent := time.Now().Add(ahead)
 					time.Sleep(way.back)
-					return oob.Note{Name: noteClock, Data: fmt.Appendf(nil, "%d %d", heard.UnixNano(), told.UnixNano())}, nil
+					return oob.Note{Name: noteClock, Data: fmt.Appendf(nil, "%d %d", heard.UnixNano(), sent.UnixNano())}, nil
 				},
 			}, time.Now)
 			if err != nil {
@@ -155,7 +155,7 @@ func (f *fakeNotes) RecvNote(ctx context.Context, name string) (oob.Note, error)
 	return n, err
 }
 
-// A server that says the wrong thing is found out, within bounds.
+// A server that sends wrong notes is an error, within bounds.
 func TestFetchFromAHostileServer(t *testing.T) {
 	sound := func(asked oob.Note) []oob.Note {
 		now := time.Now().UnixNano()
@@ -192,7 +192,7 @@ func TestFetchFromAHostileServer(t *testing.T) {
 		"one time":              {clock("5"), "are not valid"},
 		"times before 1970":     {clock("-5 -4"), "are not valid"},
 		"times too large":       {clock("99999999999999999999 5"), "are not valid"},
-		"told before heard":     {clock("9 5"), "the server's clock"},
+		"sent before received":  {clock("9 5"), "the server's clock"},
 		"thought for a century": {clock("0 %d", int64(9e18)), "the server's clock"},
 		"another note":          {func(oob.Note) []oob.Note { return []oob.Note{{Name: "gossip"}} }, `"gossip"`},
 		"another note midway":   {endless(oob.Note{Name: "gossip"}), `the note "gossip" in the midst`},
@@ -202,8 +202,8 @@ func TestFetchFromAHostileServer(t *testing.T) {
 		"garbage":               {part("\x00\xff"), "the server's part: not JSON"},
 		"no part after all":     {part(`{"present":false,"why":"not today"}` + "\n"), "not today"},
 		"dropped below 0":       {part(`{"present":true,"dropped":-1}` + "\n"), "-1"},
-		"fewer events":          {part(one), "has 0 events, and says 1"},
-		"more events":           {part(one + event + event), "has 2 events, and says 1"},
+		"fewer events":          {part(one), "has 0 events, but announces 1"},
+		"more events":           {part(one + event + event), "has 2 events, but announces 1"},
 		"garbage for an event":  {part(one + "garbage\n"), "line 2 of the server's part"},
 		"deep":                  {part(one + `{"attrs":` + strings.Repeat(`{"a":`, 200_000)), "deep"},
 	} {
@@ -233,7 +233,7 @@ func TestFetchFromAHostileServer(t *testing.T) {
 	}
 }
 
-// The end of an event from the server is the server, and its year is one of ours.
+// The end of an event from the server is set to the server, and its year must be plausible.
 func TestFetchDoesNotBelieveAll(t *testing.T) {
 	f := &Fetched{Clock: Clock{Offset: time.Hour}}
 	line := goodEvent // it says that it is the client's
@@ -249,7 +249,7 @@ func TestFetchDoesNotBelieveAll(t *testing.T) {
 	}
 }
 
-// A server that falls silent is waited for as long as ctx says.
+// The wait for a silent server ends with ctx.
 func TestFetchFromASilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := pipe(t)
@@ -263,8 +263,7 @@ func TestFetchFromASilentServer(t *testing.T) {
 	})
 }
 
-// What a client can do to a server: have it tell the time, a number of times, and
-// give the part, once.
+// A client can ask the server for the time, a limited number of times, and for its part, once.
 func TestGiveToAHostileClient(t *testing.T) {
 	k := NewKeeper(EndServer, KeptByServer)
 	slog.New(k).Info("m", "event", "e")
@@ -301,7 +300,7 @@ func repeat(n oob.Note, times int) (notes []oob.Note) {
 	return notes
 }
 
-// A full Keeper's part is one that a client takes.
+// A client accepts the part of a full Keeper.
 func TestFullHalfIsTaken(t *testing.T) {
 	sk := NewKeeper(EndServer, KeptByServer)
 	log := slog.New(sk)

@@ -131,7 +131,7 @@ func ReadRecord(r io.Reader) (*Record, error) {
 		case got < part.Events:
 			return nil, errors.WithMessagef(io.ErrUnexpectedEOF, "the record ends after %d of the %d events of the %s; it was cut", got, part.Events, end)
 		case got > part.Events:
-			return nil, errors.Errorf("the record has %d events of the %s, and its header says %d", got, end, part.Events)
+			return nil, errors.Errorf("the record has %d events of the %s, but its header announces %d", got, end, part.Events)
 		}
 	}
 	return rec, nil

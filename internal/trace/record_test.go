@@ -18,7 +18,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// quotesItself is a value that says what it is.
+// quotesItself is a value that formats itself.
 type quotesItself struct{}
 
 func (quotesItself) String() string { return `"itself"` }
@@ -106,7 +106,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The times of a file sort as texts, and are told to the nanosecond.
+// The times of a file sort as texts and have nanoseconds.
 func TestTimesAreOfOneLength(t *testing.T) {
 	e := Event{Time: time.Unix(1, 0).UTC(), End: EndClient, Who: "client", Event: "e"}
 	line := string(newEncoder().line(&e))
@@ -146,8 +146,8 @@ func TestKeeperIsBounded(t *testing.T) {
 	const limit = 10_000
 	k := NewKeeper(EndServer, limit)
 	log := slog.New(k)
-	const told = 1000
-	for i := range told {
+	const logged = 1000
+	for i := range logged {
 		log.Info("message", "event", "e", "number", i)
 	}
 	lines, dropped := k.lines()
@@ -178,7 +178,7 @@ func TestKeeperIsBounded(t *testing.T) {
 			t.Fatalf("event %d behind the gap: %+v", i, e)
 		}
 	}
-	if e := events[gap]; e.Attr("dropped").Int64() != int64(dropped) || len(events)-1+dropped != told ||
+	if e := events[gap]; e.Attr("dropped").Int64() != int64(dropped) || len(events)-1+dropped != logged ||
 		e.Time.Before(events[gap-1].Time) || e.Time.After(events[gap+1].Time) {
 		t.Errorf("%+v; %d events, %d dropped", e, len(events), dropped)
 	}
@@ -273,8 +273,8 @@ func TestReaderRefuses(t *testing.T) {
 		"no end":                   {event(`"client","who"`, `"middle","who"`), "the end"},
 		"no who":                   {event(`"who":"client",`, ""), "who"},
 		"no event":                 {event(`,"event":"e"`, ""), "event"},
-		"a message that is none":   {event(`"msg":"m"`, `"msg":7`), "msg"},
-		"attributes that are none": {event(`"event":"e"`, `"event":"e","attrs":"x"`), "attrs"},
+		"a message of a number":    {event(`"msg":"m"`, `"msg":7`), "msg"},
+		"attributes as a string":   {event(`"event":"e"`, `"event":"e","attrs":"x"`), "attrs"},
 		"an array":                 {event(`"event":"e"`, `"event":"e","attrs":{"a":[]}`), "attrs: a"},
 		"null":                     {event(`"event":"e"`, `"event":"e","attrs":{"a":null}`), "attrs: a"},
 		"a name twice":             {event(`"event":"e"`, `"event":"e","attrs":{"a":1,"a":2}`), "twice"},
@@ -337,7 +337,7 @@ func FuzzReadRecord(f *testing.F) {
 	})
 }
 
-// FuzzKeeper: whatever is told, the line of it can be read.
+// FuzzKeeper checks that the line of any record can be read.
 func FuzzKeeper(f *testing.F) {
 	f.Add("message", "key", "value", "group", 5.5, uint64(7))
 	f.Add("", "who", "", "", math.Inf(1), uint64(math.MaxUint64))

@@ -125,8 +125,8 @@ INIT→RTR    mask=0x129181 for 3 queue pairs: ready to receive; path MTU 1024,
 `)
 }
 
-// Clients of a server are told apart, failures are whole, and an event of which nobody
-// thought has the beginning of its kind as its label. Rows of a table keep their form.
+// The story distinguishes the clients of a server and shows failures in full. An unknown event
+// has the beginning of its kind as its label. Rows of a table keep their form.
 func TestStoryOfAServer(t *testing.T) {
 	s := storyOf(false, func(log *slog.Logger) {
 		log.Info("listening on [::]:18515 for rdma_client", "event", "server.listening", "who", "server", "address", "[::]:18515")

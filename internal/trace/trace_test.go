@@ -22,7 +22,7 @@ func tell(h slog.Handler) {
 	log.Info("received barrier \"done\"", "event", "oob.message", "sent", false, "name", "done", "bytes", 17)
 	log.Warn("nothing has completed", "event", "bulk.stall", "path", "data", "bytes", 8)
 	log.Error("no record", "event", "record.failed", "path", "info")
-	log.Debug("not told by a narration")
+	log.Debug("not in a narration")
 }
 
 func TestNarration(t *testing.T) {

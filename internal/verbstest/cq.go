@@ -22,7 +22,7 @@ var cqCases = []Case{
 			e.check(cq.Depth() >= depth, "the depth is %d, asked for %d", cq.Depth(), depth)
 		}
 	}},
-	{"cq", "as deep as the device says", func(e *Env) {
+	{"cq", "as deep as the device allows", func(e *Env) {
 		cq, err := e.Dev.CreateCQ(verbs.CQInit{Depth: e.device().MaxCQE})
 		made(e, cq, err)
 	}},

@@ -119,7 +119,7 @@ var cqSizeCases = []Case{
 		begin := time.Now()
 		x.send(0)
 		x.wantEvents(1)
-		e.check(time.Since(begin) >= 50*time.Millisecond, "the event came after %v", time.Since(begin))
+		e.check(time.Since(begin) >= 50*time.Millisecond, "the event arrived after %v", time.Since(begin))
 	}},
 	{"cq", "moderation: turned off", func(e *Env) {
 		x := e.bare()

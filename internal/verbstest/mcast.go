@@ -164,7 +164,7 @@ var mcastCases = []Case{
 		e.quiet(b.recv, "nothing")
 		works(a, b)
 	}},
-	{"multicast", "MulticastQPN with a unicast address reaches nobody", func(e *Env) {
+	{"multicast", "MulticastQPN with a unicast address reaches no member", func(e *Env) {
 		group := e.group()
 		a, b := e.ud()
 		b.member(group)

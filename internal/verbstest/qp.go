@@ -22,7 +22,7 @@ var qpCases = []Case{
 	badQP("no CQs", func(_ verbs.DeviceAttr, i *verbs.QPInit) { i.SendCQ, i.RecvCQ = nil, nil }),
 	badQP("type 77", func(_ verbs.DeviceAttr, i *verbs.QPInit) { i.Type = 77 }),
 
-	{"qp", "queues of 16384, if the device says so", func(e *Env) {
+	{"qp", "queues of 16384, if the device allows it", func(e *Env) {
 		n := uint32(min(e.device().MaxQPWR, 16384))
 		cq := e.cq(4)
 		e.qp(e.pd(), verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq,

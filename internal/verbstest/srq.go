@@ -66,7 +66,7 @@ var srqLifeCases = []Case{
 			e.check(got.MaxWR >= want.MaxWR && got.MaxSGE >= want.MaxSGE && got.Limit == 0, "got %+v for %+v", got, want)
 		}
 	}},
-	{"srq", "as many elements as the device says", func(e *Env) {
+	{"srq", "as many elements as the device allows", func(e *Env) {
 		n := uint32(e.device().MaxSRQSGE)
 		srq := e.srq(e.pd(), 4, n)
 		got, err := srq.Query()

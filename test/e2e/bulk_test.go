@@ -273,10 +273,10 @@ func TestBulkLies(t *testing.T) {
 		bytes int
 		want  string
 	}{
-		{0, 4096, "the data that came is not what was sent, from byte 0 on, in chunk 0"},
-		{0, 100, "chunk 0 came with 100 bytes, and has 4096"},
-		{4, 4096, "with the immediate 4 came for a chunk that was not to come, after 0 of 16"},
-		{0xffffffff, 4096, "with the immediate 4294967295 came for a chunk that was not to come"},
+		{0, 4096, "the received data differs from the data sent, from byte 0 on, in chunk 0"},
+		{0, 100, "chunk 0 arrived with 100 bytes, expected 4096"},
+		{4, 4096, "with the immediate 4 arrived for an unexpected chunk, after 0 of 16"},
+		{0xffffffff, 4096, "with the immediate 4294967295 arrived for an unexpected chunk"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			bulkPeer(t, s, c.imm, c.bytes)
@@ -329,7 +329,7 @@ func TestBulkServerLies(t *testing.T) {
 	if err := conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Imm: 17, Flags: verbs.SendSignaled}}); err != nil {
 		t.Fatal(err)
 	}
-	c.fails(1, "IBV_WC_RECV with the immediate 17 came as a credit, when the count was 0 of 32")
+	c.fails(1, "IBV_WC_RECV with the immediate 17 arrived as a credit, but the count was 0 of 32")
 }
 
 // TestBulkServerOffersWrongData checks that the client detects data that does not match the
@@ -340,5 +340,5 @@ func TestBulkServerOffersWrongData(t *testing.T) {
 	if err := conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Imm: 16, Flags: verbs.SendSignaled}}); err != nil {
 		t.Fatal(err)
 	}
-	c.fails(1, "the data that came is not what was sent, from byte", "in chunk 0", "0x00 instead of")
+	c.fails(1, "the received data differs from the data sent, from byte", "in chunk 0", "0x00 instead of")
 }

@@ -302,7 +302,7 @@ func TestExchangeMisbehavingClient(t *testing.T) {
 			if err := e.QP().PostSend([]verbs.SendWR{wr}); err != nil {
 				t.Fatal(err)
 			}
-		}, []string{"IBV_WC_RECV_RDMA_WITH_IMM of 4096 bytes, and a SEND of 40"}},
+		}, []string{"IBV_WC_RECV_RDMA_WITH_IMM of 4096 bytes, expected a SEND of 40"}},
 		{"a WRITE where READs are the job", []string{"exchange-read"}, func(t *testing.T, e *exchanger) {
 			e.post(t, e.mr())
 			e.sent(t)
@@ -468,5 +468,5 @@ func TestLeaveEarlyWithoutLeaving(t *testing.T) {
 	if err := e.SendNote(timeLimit(t), oob.Note{Name: "disconnected"}); err != nil && !errors.As(err, new(*oob.PeerError)) {
 		t.Fatal(err)
 	}
-	c.fails(1, "the server was to leave before")
+	c.fails(1, "the server should have left before")
 }

@@ -126,7 +126,7 @@ func TestFileLies(t *testing.T) {
 		"another hash": {func(f *fakeSender) {
 			f.send(0, 0, data)
 			f.send(1, 1, make([]byte, sha256.Size))
-		}, fmt.Sprintf("the file came with the SHA-256 %x, and the client says that it has 0000", sum)},
+		}, fmt.Sprintf("the received file has the SHA-256 %x, but the client reports 0000", sum)},
 		"a chunk twice": {func(f *fakeSender) {
 			f.send(0, 0, data)
 			f.send(1, 0, data)

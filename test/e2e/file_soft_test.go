@@ -30,7 +30,7 @@ func TestFileBadInput(t *testing.T) {
 		{"empty path", "client --job file --file= 127.0.0.1", 1, []string{"no such file"}},
 		{"not there", "client --job file -f /nosuch/file 127.0.0.1", 1, []string{"/nosuch/file: no such file or directory; try: a file that you may read"}},
 		{"directory", "client --job file -f " + folder + " 127.0.0.1", 1, []string{folder, "is a directory", "tar"}},
-		{"pipe", "client --job file -f " + pipe + " 127.0.0.1", 1, []string{"is a named pipe", "try: a copy"}},
+		{"pipe", "client --job file -f " + pipe + " 127.0.0.1", 1, []string{"is a named pipe", "try: a regular file"}},
 		{"device", "client --job file -f /dev/zero 127.0.0.1", 1, []string{"is a device"}},
 		{"hidden", "client --job file -f " + hidden + " 127.0.0.1", 2, []string{`".bashrc" begins with a dot`, "--name"}},
 		{"name with ../", "client --job file -f " + file + " --name ../x 127.0.0.1", 2, []string{`"../x" is a path`, "try: a name without slashes"}},

@@ -60,8 +60,8 @@ func TestNames(t *testing.T) {
 	testBadInput(t, []badInput{
 		{"address in use", "server soft:" + server + " 0", 1, []string{"soft:" + server, "4791", "address already in use", "try: another address"}},
 		{"foreign address", "server soft:192.0.2.1", 1, []string{"192.0.2.1", "4791", "try: an address that this host has"}},
-		{"no interface", "client 127.0.0.1 soft:nosuch0", 1, []string{"soft:nosuch0", "this host has the interfaces ", "lo"}},
-		{"nothing after the colon", "server soft:", 1, []string{"soft:", "this host has the interfaces "}},
+		{"no interface", "client 127.0.0.1 soft:nosuch0", 1, []string{"soft:nosuch0", "the interfaces of this host: ", "lo"}},
+		{"nothing after the colon", "server soft:", 1, []string{"soft:", "the interfaces of this host: "}},
 		{"no such name", "server soft1", 1, []string{"soft1", "no device of that name", device}},
 	})
 	s.signal(os.Interrupt)

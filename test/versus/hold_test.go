@@ -15,7 +15,7 @@ import (
 
 // BenchmarkHold measures how long a post takes, and how long it delays a goroutine that
 // stops the world at that time. It reports the medians and the 95th percentiles. Posts above
-// the limits of package verbs (briefWRs, briefBytes) go through cgo and delay nobody.
+// the limits of package verbs (briefWRs, briefBytes) go through cgo and delay no goroutine.
 func BenchmarkHold(b *testing.B) {
 	for _, c := range []struct{ batch, size int }{{1, 8}, {4, 8}, {16, 8}, {64, 8}, {64, 256}, {1, 16 << 10}, {65, 8}, {256, 8}, {1, 64 << 10}, {1, 1 << 20}, {16, 64 << 10}} {
 		b.Run(fmt.Sprintf("batch=%d/bytes=%d", c.batch, c.size), func(b *testing.B) {

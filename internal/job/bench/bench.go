@@ -22,8 +22,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// layoutPage is what memory is laid out by, in bytes: both ends must have the same,
-// whatever their hosts' pages are.
+// layoutPage is the page size in bytes for the layout of memory. Both ends use the same, even
+// if the pages of their hosts differ.
 const layoutPage = 4096
 
 // Jobs are all of them, for the list in package run: bench-send-bw, bench-send-lat, …
@@ -122,8 +122,7 @@ func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 	return nil
 }
 
-// allowed holds the memory against what the server says it gives: before it is taken
-// here.
+// allowed compares the size of the memory with the server's limit, before it is allocated here.
 func (e *endpoint) allowed(server job.Params) error {
 	most, err := server.MaxSize()
 	if err != nil {

@@ -49,7 +49,7 @@ func (o *Flags) Add(f *pflag.FlagSet, def bench.Plan) {
 	f.IntVarP(&o.rxDepth, "rx-depth", "r", def.RxDepth, "receives posted on each queue pair, at most --iters")
 	f.IntVarP(&o.duration, "duration", "D", 0, "measure for so many seconds, in place of --iters")
 	f.IntVarP(&o.margin, "margin", "f", -1, "seconds at the beginning and at the end of --duration that do not count (default: a quarter of it, in whole seconds)")
-	f.Lookup("margin").DefValue = "" // its usage says it
+	f.Lookup("margin").DefValue = "" // the usage has it
 	f.BoolVarP(&o.all, "all", "a", false, "measure all sizes: the powers of two from 2 bytes to 8M")
 	f.BoolVarP(&o.both, "bidirectional", "b", false, "bandwidth in both directions at once")
 	f.IntVarP(&o.inline, "inline", "I", 0, "send messages of up to so many bytes inline")
@@ -184,7 +184,7 @@ func askedPlan(s *job.Session, p bench.Plan) (_ bench.Plan, gbits bool, err erro
 func encodeResult(r bench.Result) []byte {
 	text, err := json.Marshal(r)
 	if err != nil {
-		panic(err) // numbers, none of which is infinite
+		panic(err) // cannot happen: the numbers are finite
 	}
 	return text
 }

@@ -41,7 +41,7 @@ func (t *Table) Begin() {
 	event.BenchHeader.Log(t.Logger, p.Header(t.Unit))
 }
 
-// Show logs the table's row of a result, and all its figures. by says whose they are.
+// Show logs the table's row of a result, and all its figures. by names the end that measured.
 func (t *Table) Show(by string, r bench.Result) {
 	attrs := []slog.Attr{slog.String("by", by), slog.Int("size", r.Size), slog.Int64("iters", r.Iterations), slog.Duration("took", r.Took)}
 	if b := r.Bandwidth; b != nil {
@@ -61,8 +61,7 @@ func (t *Table) Show(by string, r bench.Result) {
 	t.chart.add(r)
 }
 
-// Reports says whether each end sends the other what it has measured, so that both
-// know the sum.
+// Reports reports whether each end sends its result to the other, so that both know the sum.
 func (t *Table) Reports() bool {
 	return t.Plan.Both && (t.Plan.Op != bench.Send || t.Plan.Duration == 0)
 }

@@ -211,8 +211,8 @@ func (p *plan) qp(i int64) int   { return int(i % int64(p.qps)) }
 // turn is the chunk's number among those of its queue pair.
 func (p *plan) turn(i int64) int64 { return i / int64(p.qps) }
 
-// signaled says whether a chunk's request completes by itself: one of signalEvery,
-// and the queue pair's last.
+// signaled reports whether a chunk's request completes by itself: one of signalEvery, and the
+// queue pair's last.
 func (p *plan) signaled(i int64) bool {
 	return (p.turn(i)+1)%int64(p.signalEvery) == 0 || i+int64(p.qps) >= p.Chunks()
 }

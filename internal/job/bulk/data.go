@@ -88,7 +88,7 @@ func (d *data) add(buf []byte) {
 	d.bytes += int64(len(buf))
 }
 
-// mismatch says where the data that came is first not what was sent.
+// mismatch is the first byte of the received data that differs from the data sent.
 type mismatch struct {
 	Chunk     int64
 	Offset    int64 // of the byte, in all of the data
@@ -96,7 +96,7 @@ type mismatch struct {
 }
 
 func (e *mismatch) Error() string {
-	return fmt.Sprintf("the data that came is not what was sent, from byte %d on, in chunk %d: %#02x instead of %#02x; try: another --op or --mtu, dmesg for errors of the device, and a capture of both ends",
+	return fmt.Sprintf("the received data differs from the data sent, from byte %d on, in chunk %d: %#02x instead of %#02x; try: another --op or --mtu, dmesg for errors of the device, and a capture of both ends",
 		e.Offset, e.Chunk, e.Got, e.Want)
 }
 

@@ -127,7 +127,7 @@ func (e *endpoint) receiveCredits() error {
 	return nil
 }
 
-// room says whether the queue pair of a chunk may have one more outstanding.
+// room reports whether the queue pair of a chunk may have one more request outstanding.
 func (e *endpoint) room(i int64) bool {
 	return e.turn(i) < e.completed[e.qp(i)]+int64(e.outstanding)
 }
@@ -250,7 +250,7 @@ func (e *endpoint) credited(n int) error {
 		wc := &e.wcs[k]
 		more := wc.Imm() - uint32(e.granted)
 		if wc.Flags&verbs.WCWithImm == 0 || int64(more) > int64(e.slots()) || e.granted+int64(more) > e.Chunks() {
-			return errors.Errorf("%v with the immediate %d came as a credit, when the count was %d of %d; try: a peer of this program's version", wc.Opcode, wc.Imm(), e.granted, e.Chunks())
+			return errors.Errorf("%v with the immediate %d arrived as a credit, but the count was %d of %d; try: a peer of this program's version", wc.Opcode, wc.Imm(), e.granted, e.Chunks())
 		}
 		e.granted += int64(more)
 		e.recvs[0] = append(e.recvs[0], verbs.RecvWR{ID: creditID})

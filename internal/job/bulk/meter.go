@@ -72,10 +72,10 @@ type meter struct {
 	longestWait      waitingFor
 }
 
-// waits says what the mover is going to wait for.
+// waits notes what the mover is going to wait for.
 func (m *meter) waits(w waitingFor) { m.waiting.Store(int32(w)) }
 
-// add counts completions, and a stall if they came late.
+// add counts completions, and a stall if they are late.
 func (m *meter) add(bytes int64, completions int) {
 	now := time.Since(m.began)
 	if gap := now - time.Duration(m.moved.Load()); gap > stallLimit {
@@ -99,7 +99,7 @@ func (m *meter) start(ctx context.Context, log *slog.Logger, total int64) (movin
 	show := &showing{meter: m, end: make(chan struct{}), hint: map[waitingFor]bool{}}
 	show.over.Go(func() {
 		if err := show.run(); err != nil {
-			show.err = fmt.Errorf("--csv: %w; try: a file on a disk with room, or none", err)
+			show.err = fmt.Errorf("--csv: %w; try: a file on a disk with free space, or run without --csv", err)
 			cancel(show.err)
 		}
 	})
@@ -200,7 +200,7 @@ func empty(file *os.File) error {
 	return file.Truncate(0)
 }
 
-// row writes what came since the last one.
+// row writes the counts since the last row.
 func (s *showing) row(at time.Duration) error {
 	if s.rows == nil {
 		return nil

@@ -82,7 +82,7 @@ func (e *offerer) Run(ctx context.Context, c *rc.Conn) error {
 	return e.measured(ctx, c, e.offer)
 }
 
-// offer makes chunks in the slots that the client needs no more, until the client has
+// offer makes chunks in the slots that the client no longer needs, until the client has
 // checked all chunks. The client's READs complete nothing at this end.
 func (e *offerer) offer(ctx context.Context) error {
 	for made := int64(0); e.granted < e.Chunks(); {

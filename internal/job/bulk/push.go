@@ -111,7 +111,7 @@ func (e *taker) Run(ctx context.Context, c *rc.Conn) error {
 	return e.measured(ctx, c, e.take)
 }
 
-// take checks the chunks in order, whatever the order between queue pairs is. It posts
+// take checks the chunks in order, although queue pairs may deliver them out of order. It posts
 // their receives again, and then gives the client credits.
 func (e *taker) take(ctx context.Context) error {
 	for taken := int64(0); taken < e.Chunks(); {
@@ -150,7 +150,7 @@ func (e *taker) take(ctx context.Context) error {
 				return err
 			}
 		}
-		if e.given+int64(e.slots()) < e.Chunks() { // or the client needs no more credits
+		if e.given+int64(e.slots()) < e.Chunks() { // otherwise the client needs no more credits
 			if err := e.give(ctx, taken, false); err != nil {
 				return err
 			}
@@ -168,7 +168,7 @@ func (e *taker) arrive(taken int64, wc *verbs.WC) error {
 		s = e.slot(i)
 	}
 	if !fits || e.arrived[s] {
-		return errors.Errorf("%v with the immediate %d came for a chunk that was not to come, after %d of %d; try: a client of this program's version", wc.Opcode, wc.Imm(), taken, e.Chunks())
+		return errors.Errorf("%v with the immediate %d arrived for an unexpected chunk, after %d of %d; try: a client of this program's version", wc.Opcode, wc.Imm(), taken, e.Chunks())
 	}
 	if taken == 0 && s == 0 {
 		e.Tracer.LogCompletion(wc) // the first one is logged

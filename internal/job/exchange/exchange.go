@@ -192,7 +192,7 @@ func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
 	}
 }
 
-// identify says what a completion means, and reads the message of a receive.
+// identify returns the meaning of a completion, and reads the message of a receive.
 func (e *endpoint) identify(wc *verbs.WC) (happening, error) {
 	switch wc.ID {
 	case idSendMR:
@@ -232,7 +232,7 @@ func (e *endpoint) received(data []byte) (happening, error) {
 	return gotDone, err
 }
 
-// checkDone: the peer has written, or read, as much as it says, and rightly.
+// checkDone checks the peer's report of what it has written or read.
 func (e *endpoint) checkDone(d digest) error {
 	if e.reads {
 		if offered := digestOf([]byte(e.text)); d != offered {
@@ -248,7 +248,7 @@ func (e *endpoint) checkDone(d digest) error {
 	return e.arrived(text, d, "the peer wrote into this end's region")
 }
 
-// checkRead: what was READ is what the peer said was there.
+// checkRead compares the text that was READ with the peer's description of it.
 func (e *endpoint) checkRead() error {
 	text := e.own.Bytes()[:e.peer.Text.Bytes]
 	e.LogMemory("read", text)

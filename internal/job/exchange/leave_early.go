@@ -93,7 +93,7 @@ func (e *endpoint) awaitLeave(ctx context.Context, c *rc.Conn, next func() (verb
 		return err
 	}
 	if err == nil || wc.ID != idRecvDone || e.states.recv != rsMRRecv {
-		return errors.Errorf("the server was to leave before MSG_DONE, so that the receive %d is flushed in %v; instead, in %v: request %d, status %v; try: a server of this program's version",
+		return errors.Errorf("the server should have left before MSG_DONE, so that the receive %d is flushed in %v; instead, in %v: request %d, status %v; try: a server of this program's version",
 			idRecvDone, rsMRRecv, e.states.recv, wc.ID, wc.Status)
 	}
 	e.explain(fmt.Sprintf("Flushed: work request %d, the receive for MSG_DONE. Status 5, IBV_WC_WR_FLUSH_ERR; all work requests before it completed with 0.", wc.ID),

@@ -36,7 +36,7 @@ type recvState int
 const (
 	rsInit     recvState = iota
 	rsMRRecv             // this end has the peer's region
-	rsDoneRecv           // the peer needs this end's region no more
+	rsDoneRecv           // the peer no longer needs this end's region
 )
 
 func (s recvState) String() string {
@@ -79,9 +79,9 @@ const (
 	sendMR   action = iota // SEND MSG_MR
 	doRDMA                 // WRITE to the peer's region, or READ it
 	sendDone               // SEND MSG_DONE
-	release                // the peer needs this end's region no more
+	release                // the peer no longer needs this end's region
 	finish                 // nothing is left to do, at either end
-	leave                  // the same but for MSG_DONE, which this end is not going to send
+	leave                  // like finish, but without sending MSG_DONE
 )
 
 func (a action) String() string {
@@ -150,7 +150,7 @@ type orderError struct {
 	in, needs fmt.Stringer // states
 }
 
-// Error names the message and the state, and who broke the order.
+// Error names the message, the state, and the end that broke the order.
 func (e *orderError) Error() string {
 	text := fmt.Sprintf("%v in the state %v, and belongs in %v", e.happening, e.in, e.needs)
 	if _, peers := findsRecv[e.happening]; peers {

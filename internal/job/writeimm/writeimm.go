@@ -42,7 +42,7 @@ type client struct{ job.Writer }
 func (w *client) Run(ctx context.Context, c *rc.Conn) error {
 	n := len(w.Text)
 	// The immediate is in host order here. The library puts it on the wire in network
-	// order, so both ends mean the same number whatever their processors are.
+	// order, so both ends mean the same number on any processor.
 	write := verbs.SendWR{ID: idWrite, Opcode: verbs.OpRDMAWriteWithImm, Imm: uint32(n)}
 	if _, err := w.Write(ctx, c, write); err != nil {
 		return err

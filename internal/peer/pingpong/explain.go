@@ -20,7 +20,7 @@ func (e *endpoint) explain(err error) error {
 	case errors.As(err, &failed):
 		return fmt.Errorf("%s: %w; %s", e.howFar(), err, e.suspect(failed))
 	case errors.As(err, &stalled):
-		return errors.Errorf("%s: nothing came for %v; try: %s, with %s; the peer may have had another number of messages and ended%s; or a longer --timeout",
+		return errors.Errorf("%s: nothing arrived for %v; try: %s, with %s; the peer may have had another number of messages and ended%s; or a longer --timeout",
 			e.howFar(), stalled.Limit, e.sameProgram(), e.flagsToCompare(), e.lossy())
 	}
 	return errors.WithMessage(err, e.howFar())

@@ -245,7 +245,7 @@ func (e *endpoint) receiveAll(ctx context.Context, c *rc.Conn, what string) erro
 	return nil
 }
 
-// unexchanged says what a failure may come from that no exchange could show.
+// unexchanged adds the values to an error that are not exchanged and may be its cause.
 func (e *endpoint) unexchanged(c *rc.Conn, err error) error {
 	return errors.WithMessagef(err, "this end has --mtu %d and --size %d, which are not exchanged and must be the peer's too", c.PathMTU(), e.size)
 }

@@ -21,7 +21,7 @@ type Frame struct {
 	TTL      uint8  // time to live or hop limit; 0 means 64
 }
 
-// Append appends an IP packet to b that carries packet, BTH to ICRC. In a capture file its link
+// Append appends to b an IP packet that carries packet, BTH to ICRC. In a capture file its link
 // type is LINKTYPE_RAW (101). It returns ErrFlow if NewFlow would.
 func (f Frame) Append(b, packet []byte) ([]byte, error) {
 	start := len(b)

@@ -59,7 +59,7 @@ func (m Match) OK() bool { return m != NoMatch }
 // does. If expect is right, the check is exact and faster. If it is wrong, the result is still
 // correct. Over IPv6 expect is ignored.
 //
-// Verify computes the identification and does not try all of them. CRC-32 is linear. So the
+// Verify computes the identification instead of trying all of them. CRC-32 is linear. So the
 // received ICRC and the one for expect differ by the difference of bytes 4 to 7 of the two IP
 // headers (identification, flags, fragment offset), multiplied by x^8 for each byte after them.
 // Dividing by that power of x gives the difference of the four bytes, if the packet is intact.

@@ -159,7 +159,7 @@ func (o Opcode) String() string {
 	return fmt.Sprintf("opcode 0x%02x", uint8(o))
 }
 
-// Known reports whether o is one of the constants above.
+// Known reports whether o is one of the constants of this package.
 func (o Opcode) Known() bool { return opcodes[o].transport != NoTransport }
 
 // Transport returns the transport that o belongs to.

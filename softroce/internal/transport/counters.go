@@ -16,7 +16,7 @@ const (
 	RxPackets       Counter = iota // datagrams passed to Receive
 	TxPackets                      // packets returned by Transmit
 	Retransmits                    // how often a requester went back, for any reason
-	Timeouts                       // how often it went back because no answer came
+	Timeouts                       // ACK timeouts: no answer came in time
 	SequenceNAKs                   // NAKs sent for a missing packet
 	RNRNAKs                        // NAKs sent because no receive was posted
 	Duplicates                     // requests that had already been served

@@ -31,8 +31,9 @@
 //
 // An Outbox belongs to one goroutine. Several goroutines may transmit, each with its own
 // Outbox, and the packets of a queue pair still leave in order: the Outbox holds the queue
-// pair until the next Transmit with that Outbox. So a goroutine that stops before Transmit
-// returned nothing must call Release. Otherwise no goroutine serves the held queue pairs.
+// pair until the next Transmit with that Outbox. So a goroutine that stops before
+// Transmit returns no bursts must call Release. Otherwise no goroutine serves the held queue
+// pairs.
 //
 // # The life of a packet
 //

@@ -189,8 +189,8 @@ func (e *Engine) Receive(now time.Duration, batch []Datagram) {
 	e.counters.add(RxPackets, uint64(len(batch)))
 }
 
-// Advance sets the time. It handles the ACK timeouts and RNR waits that have expired. Transmit
-// must be called afterwards.
+// Advance handles the ACK timeouts and RNR waits that have expired at now. Transmit must be
+// called afterwards.
 func (e *Engine) Advance(now time.Duration) {
 	for {
 		qp := e.timers.due(now)

@@ -216,7 +216,7 @@ func TestInvalidate(t *testing.T) {
 	for name, key := range map[string]func(*end) uint32{
 		"a region":          func(a *end) uint32 { return a.mr.RKey() },
 		"type 1":            func(a *end) uint32 { return boundKey(t, a, verbs.MWType1) },
-		"nobody's":          func(*end) uint32 { return 0x12345678 },
+		"an unknown key":    func(*end) uint32 { return 0x12345678 },
 		"an unbound window": func(a *end) uint32 { return newTestMW(t, a, verbs.MWType2, bindable).mw.RKey() },
 		"an old key":        func(a *end) uint32 { return boundKey(t, a, verbs.MWType2) - 1 },
 	} {

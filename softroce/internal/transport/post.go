@@ -11,9 +11,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// PostSend queues work requests in order and returns how many it has queued. If it returns an
-// error, wrs[n] is the refused one. In a state before RTS it returns EINVAL. In ERR and SQE it
-// queues the requests and flushes them at once. Transmit must be called afterwards.
+// PostSend queues work requests in order. It returns the number n of queued requests. If it
+// returns an error, wrs[n] is the refused one. In a state before RTS it returns EINVAL. In ERR
+// and SQE it queues the requests and flushes them at once. Transmit must be called afterwards.
 func (qp *QP) PostSend(wrs []verbs.SendWR) (int, error) {
 	qp.mu.Lock()
 	defer qp.unlock()

@@ -55,7 +55,7 @@ func TestSRQModify(t *testing.T) {
 		mask verbs.SRQAttrMask
 	}{
 		"below the queued receives":  {verbs.SRQAttr{MaxWR: 3}, verbs.SRQMaxWR},
-		"none":                       {verbs.SRQAttr{}, verbs.SRQMaxWR},
+		"0":                          {verbs.SRQAttr{}, verbs.SRQMaxWR},
 		"too many":                   {verbs.SRQAttr{MaxWR: MaxQPWR + 1}, verbs.SRQMaxWR},
 		"a limit above the new size": {verbs.SRQAttr{MaxWR: 8, Limit: 9}, verbs.SRQMaxWR | verbs.SRQLimit},
 		"an unknown attribute":       {verbs.SRQAttr{MaxWR: 8}, verbs.SRQMaxWR | 1<<7},

@@ -55,7 +55,7 @@ func (a *answers) forgetAnswers() {
 	a.due, a.ackDue, a.nakDue, a.current = 0, false, false, nil
 }
 
-// OwesACK returns whether a delivered message has not been acknowledged yet.
+// OwesACK reports whether a delivered message has not been acknowledged yet.
 func (qp *QP) OwesACK() bool {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()

@@ -51,8 +51,8 @@ func NewOutbox(buf []byte, bursts, segments int) *Outbox {
 	return &Outbox{buf: buf, bursts: make([]Burst, 0, bursts), maxSegments: segments, held: make([]heldQP, 0, bursts)}
 }
 
-// Release releases the queue pairs that o holds. A caller must call it to stop before Transmit
-// returned nothing. A Transmit with any Outbox must follow, because the released queue pairs
+// Release releases the queue pairs that o holds. A caller that stops before Transmit returns no
+// bursts must call it. A Transmit with any Outbox must follow, because the released queue pairs
 // may have more to send.
 func (e *Engine) Release(o *Outbox) {
 	for i := range o.held {
@@ -66,7 +66,7 @@ func (e *Engine) Release(o *Outbox) {
 
 // Transmit fills o with the packets that are ready, and returns them as bursts. The bursts are
 // valid until the next Transmit or Release with o. The caller repeats Transmit until it returns
-// nothing. Only then are all queue pairs free for other goroutines.
+// no bursts. Only then are all queue pairs free for other goroutines.
 func (e *Engine) Transmit(now time.Duration, o *Outbox) []Burst {
 	e.Release(o)
 	for o.hasRoom() {
