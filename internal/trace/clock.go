@@ -47,7 +47,7 @@ func measureClock(ctx context.Context, tcp Notes, now func() time.Time) (Clock, 
 			return Clock{}, err
 		}
 		if r.sent.Before(r.received) || r.delay() < 0 {
-			return Clock{}, errors.Errorf("by its clock the server took %v to answer, but the answer arrived after %v", r.sent.Sub(r.received), r.answered.Sub(r.asked))
+			return Clock{}, errors.Errorf("by the server's clock the answer took %v, but it arrived after %v", r.sent.Sub(r.received), r.answered.Sub(r.asked))
 		}
 		if n == 0 || r.delay() < best.delay() {
 			best = r

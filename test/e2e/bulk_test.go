@@ -223,7 +223,7 @@ func TestBulkRowsOnFullDisk(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
 	c := s.client(t, "--job", "bulk", "--size", "1T", "--csv", "/dev/full")
-	c.fails(1, "--csv", "/dev/full", "no space left on device", "try: a file on a disk with room")
+	c.fails(1, "--csv", "/dev/full", "no space left on device", "try: a file on a disk with free space")
 	s.event("client.failed", "error", "no space left on device")
 	s.stillServes(t)
 	s.stops()

@@ -132,7 +132,7 @@ func TestFileLies(t *testing.T) {
 			f.send(1, 0, data)
 		}, "of 1000 bytes with the immediate 0, expected a WRITE_WITH_IMM of 32 bytes with the immediate 1"},
 		"a chunk left out":  {func(f *fakeSender) { f.send(0, 1, data) }, "bytes with the immediate 0;"},
-		"a chunk too short": {func(f *fakeSender) { f.send(0, 0, data[:999]) }, "is IBV_WC_RECV_RDMA_WITH_IMM of 999 bytes with the immediate 0, and a WRITE_WITH_IMM of 1000 bytes"},
+		"a chunk too short": {func(f *fakeSender) { f.send(0, 0, data[:999]) }, "is IBV_WC_RECV_RDMA_WITH_IMM of 999 bytes with the immediate 0, expected a WRITE_WITH_IMM of 1000 bytes"},
 		"a SEND": {func(f *fakeSender) {
 			if err := f.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled}}); err != nil {
 				f.t.Fatal(err)
