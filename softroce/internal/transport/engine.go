@@ -146,7 +146,7 @@ func (e *Engine) QP(qpn uint32) *QP {
 // keep any of it after Receive returns.
 type Datagram struct {
 	Data     []byte
-	Src, Dst netip.Addr // unmapped
+	Src, Dst netip.Addr // IPv4 addresses have 4 bytes
 	TOS, TTL uint8      // for the GRH of a UD receive; may be 0
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Path is the way from this device to a peer. A Path never changes.
 type Path struct {
-	Src, Dst     netip.Addr // unmapped, both of the same family
+	Src, Dst     netip.Addr // of the same family; IPv4 addresses have 4 bytes
 	TrafficClass uint8
 	HopLimit     uint8
 	FlowLabel    uint32

@@ -227,8 +227,8 @@ func (qp *QP) build(buf []byte, o *outgoing, now time.Duration) bool {
 	return qp.buildRequest(p, now)
 }
 
-// fail moves the queue pair to ERR and flushes all work requests, sends first. Answers that are
-// due are dropped, except for the NAK refused.
+// fail moves the queue pair to ERR and flushes all work requests, sends first. If refused has no
+// NAK, the answers that are due are dropped.
 func (qp *QP) fail(refused refusal) {
 	if qp.attr.State == qpstate.Error || qp.attr.State == qpstate.Reset {
 		return
