@@ -162,7 +162,7 @@ var (
 	BenchHeader = Kind{"bench.header", Data, NoVerb}
 	// BenchResult: a row of the table of results.
 	BenchResult = Kind{"bench.result", Data, NoVerb}
-	// BenchChart: the chart is written, or there is none.
+	// BenchChart: the chart is written, or cannot be drawn at this end.
 	BenchChart = Kind{"bench.chart", Info, NoVerb}
 	// PingpongBandwidth: the result of a pingpong, as bandwidth.
 	PingpongBandwidth = Kind{"pingpong.bandwidth", Data, NoVerb}

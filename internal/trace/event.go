@@ -38,7 +38,7 @@ type Event struct {
 // Attr returns the attribute of a name, or one within a group: Attr("attr", "PORT").
 // Values are strings, integers (Int64, and Uint64 beyond it), floating-point
 // numbers with a fraction, booleans, durations and groups. The zero Value, of
-// kind Any, means that there is none of that name.
+// kind Any, means that no attribute has that name.
 func (e *Event) Attr(path ...string) slog.Value {
 	attrs := e.Attrs
 	var found slog.Value

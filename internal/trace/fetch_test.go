@@ -71,7 +71,7 @@ func TestFetch(t *testing.T) {
 			if off := rec.Clock.Offset - ahead; off.Abs() > rec.Clock.Uncertainty {
 				t.Errorf("offset %v, is %v; uncertainty %v", rec.Clock.Offset, ahead, rec.Clock.Uncertainty)
 			}
-			// An answer was told after its question and before the next: by the
+			// An answer was sent after its question and before the next: by the
 			// record's clock that may be wrong by the uncertainty, and by no more.
 			var asked, answered []time.Time
 			for _, e := range rec.Events {

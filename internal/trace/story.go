@@ -69,7 +69,7 @@ type machine struct{ name, path string }
 
 // passage is one or more records that are printed together.
 type passage struct {
-	kind   string // records of the same kind extend the passage; "" is none
+	kind   string // records of the same kind extend the passage; "" if there is no passage
 	events []*Event
 }
 

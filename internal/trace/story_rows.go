@@ -237,7 +237,7 @@ func (p *passage) rows() []row {
 	return []row{first.row()}
 }
 
-// text is an attribute as text; "" if there is none.
+// text returns an attribute as text, or "" if the event does not have it.
 func (e *Event) text(name string) string {
 	v := e.Attr(name)
 	if v.Kind() == slog.KindAny {

@@ -147,7 +147,7 @@ func TestRecordForAHostileClient(t *testing.T) {
 		"goes at once": {func(context.Context, *oob.Conn) error { return nil }, "the connection"},
 		"silent":       {func(ctx context.Context, tcp *oob.Conn) error { <-tcp.Done(); return nil }, "timed out"},
 		"no question":  {func(ctx context.Context, tcp *oob.Conn) error { return tcp.SendNote(ctx, oob.Note{Name: "gossip"}) }, "gossip"},
-		"asks for ever": {func(ctx context.Context, tcp *oob.Conn) error {
+		"asks forever": {func(ctx context.Context, tcp *oob.Conn) error {
 			for tcp.SendNote(ctx, oob.Note{Name: "clock"}) == nil { // it reads none of the answers
 			}
 			return nil

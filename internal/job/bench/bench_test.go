@@ -25,9 +25,9 @@ func TestBenchPlanAcross(t *testing.T) {
 				if err := p.Settle(); err != nil {
 					t.Fatal(err)
 				}
-				told := job.Params{}
-				(&endpoint{Table: Table{Plan: p}, gbits: true}).announce(told)
-				got, gbits, err := askedPlan(&job.Session{MaxSize: 64 << 20, Params: told}, def)
+				params := job.Params{}
+				(&endpoint{Table: Table{Plan: p}, gbits: true}).announce(params)
+				got, gbits, err := askedPlan(&job.Session{MaxSize: 64 << 20, Params: params}, def)
 				p.Client = false
 				if err != nil || got != p || !gbits {
 					t.Errorf("%v: the server's plan is\n%+v, the client's\n%+v", err, got, p)

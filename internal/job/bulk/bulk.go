@@ -233,7 +233,7 @@ func (e *endpoint) Configure(cfg *rc.Config) {
 	e.announce(cfg.Params)
 }
 
-// openCSV opens the file of --csv, and returns nil if there is none. The file keeps its
+// openCSV opens the file of --csv, and returns nil without --csv. The file keeps its
 // content until there are rows to write.
 func openCSV(name string) (*os.File, error) {
 	if name == "" {

@@ -154,7 +154,7 @@ func TestCompletionsAddUp(t *testing.T) {
 }
 
 // meterRun runs a meter while move runs. It returns the rows and the log.
-func meterRun(t *testing.T, move func(*meter)) (rows []string, told string) {
+func meterRun(t *testing.T, move func(*meter)) (rows []string, log string) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "rows"))
 	if err != nil {
@@ -178,7 +178,7 @@ func meterRun(t *testing.T, move func(*meter)) (rows []string, told string) {
 
 func TestMeter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rows, told := meterRun(t, func(m *meter) {
+		rows, log := meterRun(t, func(m *meter) {
 			for range 4 {
 				time.Sleep(49 * time.Millisecond)
 				m.waits(forAcknowledgement)
@@ -197,11 +197,11 @@ func TestMeter(t *testing.T) {
 			"1.5 MiB/s", "completions=13 stalls=1",
 			"nothing completed for over 200ms  stalls=1 stalled=450ms longest=450ms hint=all requests were acknowledged",
 		} {
-			if !strings.Contains(told, want) {
-				t.Errorf("%q was not logged:\n%s", want, told)
+			if !strings.Contains(log, want) {
+				t.Errorf("%q was not logged:\n%s", want, log)
 			}
 		}
-		if n := strings.Count(told, "nothing has completed"); n != 1 {
+		if n := strings.Count(log, "nothing has completed"); n != 1 {
 			t.Errorf("one stall was logged %d times while it lasted", n)
 		}
 	})
@@ -209,14 +209,14 @@ func TestMeter(t *testing.T) {
 
 func TestAMeterWithoutStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, told := meterRun(t, func(m *meter) {
+		_, log := meterRun(t, func(m *meter) {
 			for range 10 {
 				time.Sleep(200 * time.Millisecond)
 				m.add(100, 1)
 			}
 		})
-		if strings.Contains(told, "nothing") || !strings.Contains(told, "stalls=0") {
-			t.Errorf("the log is\n%s", told)
+		if strings.Contains(log, "nothing") || !strings.Contains(log, "stalls=0") {
+			t.Errorf("the log is\n%s", log)
 		}
 	})
 }
