@@ -1,0 +1,24 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/rawverbs/rawverbs/internal/lab"
+)
+
+func devices(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "devices",
+		Short: "List the RDMA devices and their ports",
+		Long: `devices lists the RDMA devices that this program can open, with their ports. A
+device in software, such as soft0, is opened under its name or as soft:INTERFACE.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := lab.Devices()
+			if err != nil {
+				return err
+			}
+			return a.print(cmd, r)
+		},
+	}
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/rawverbs/rawverbs/internal/lab"
+)
+
+func explain(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain <errno|status|event|words>...",
+		Short: "Explain an error number, a completion status, an event or a symptom",
+		Long: `explain says what an errno, a completion status or an asynchronous event means, what
+causes it and what to do. It takes names and numbers, with or without their C
+prefix. A number may be several of them: 12 is the errno ENOMEM and the status
+IBV_WC_RETRY_EXC_ERR. Other words are looked up among the known symptoms.`,
+		Example: `  rdma_lab explain 12
+  rdma_lab explain RETRY_EXC
+  rdma_lab explain IBV_EVENT_CQ_ERR
+  rdma_lab explain capture shows nothing`,
+		Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return lab.CompleteExplain(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := lab.Explain(args)
+			if err != nil {
+				return err
+			}
+			return a.print(cmd, r)
+		},
+	}
+}
