@@ -277,7 +277,11 @@ func (p *endpoint) watched(ctx context.Context, run *bench.Run, n int) (bench.Re
 	}()
 	result, err := run.Measure(measuring)
 	if err != nil && p.mayDiffer(err) {
-		err = fmt.Errorf("%w; this end has %s, which perftest does not exchange; try: the same flags at both ends", err, p.flags())
+		remedy := "try:" // a failed completion has remedies already
+		if errors.As(err, new(*verbs.WCError)) {
+			remedy = "or"
+		}
+		err = fmt.Errorf("%w; %s the same flags at both ends: this end has %s, which perftest does not exchange", err, remedy, p.flags())
 	}
 	return result, err
 }

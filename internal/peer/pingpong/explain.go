@@ -26,15 +26,15 @@ func (e *endpoint) explain(err error) error {
 	return errors.WithMessage(err, e.howFar())
 }
 
-// suspect returns the likely cause of a completion's status.
+// suspect adds to the remedies of a completion's status what to compare.
 func (e *endpoint) suspect(failed *verbs.WCError) string {
 	switch failed.Status {
 	case verbs.WCLocLenErr, verbs.WCLocQPOpErr, verbs.WCRemInvReqErr, verbs.WCRemOpErr:
-		return fmt.Sprintf("try: one message size and path MTU at both ends: %s at the peer, or its own here (--size, --mtu)", e.flagsToCompare())
+		return fmt.Sprintf("or one message size and path MTU at both ends: %s at the peer, or its own here (--size, --mtu)", e.flagsToCompare())
 	case verbs.WCRetryExcErr:
-		return fmt.Sprintf("try: %s, with %s; a peer with fewer messages has ended by now", e.sameProgram(), e.flagsToCompare())
+		return fmt.Sprintf("or %s, with %s; a peer with fewer messages has ended by now", e.sameProgram(), e.flagsToCompare())
 	}
-	return "try: the same at both ends: " + e.flagsToCompare()
+	return "or the same at both ends: " + e.flagsToCompare()
 }
 
 // otherSize returns the error for a message of another length.

@@ -1,0 +1,42 @@
+// The errnos of calls on protection domains, memory and memory windows.
+
+package diagnosis
+
+import "syscall"
+
+const unbind = "invalidating or closing the memory windows that are bound to the region"
+
+var memoryCalls = []group{{"docs/glossary.md#pd", []Entry{
+	enomem("ibv_alloc_pd", "the device has no more domains", "closing domains: the device has DeviceAttr.MaxPD of them"),
+}}, {"docs/memory-and-gc.md", []Entry{
+	in(Finding, "", locked(enomem("ibv_reg_mr", "the limit of locked memory, which the error prints, is reached", memlock))),
+	in(Finding, "", of("ibv_reg_mr", "EAGAIN", syscall.EAGAIN, "the cgroup's rdma.max is reached", "a larger rdma.max in the process's cgroup, or fewer regions")),
+	einval("ibv_reg_mr", "the rights do not go together, or the device cannot register the length",
+		"LOCAL_WRITE together with REMOTE_WRITE or REMOTE_ATOMIC, and a length the device can register"),
+	of("ibv_reg_mr", "EFAULT", syscall.EFAULT, "the range is not memory of this process, or is not writable", "memory that is mapped and writable"),
+	unsupported("ibv_reg_mr", "the device does not have one of the rights",
+		"fewer rights: DeviceAttr.CapFlags and Device.QueryEx show which rights the device has (ON_DEMAND: DeviceAttrEx.ODP)"),
+	of("ibv_dereg_mr ibv_rereg_mr", "EBUSY", syscall.EBUSY, "a memory window is bound to the region", unbind),
+	einval("ibv_dereg_mr", "a memory window is bound to the region", unbind),
+	einval("ibv_rereg_mr", "no flag says what changes, or the field of a flag is not set",
+		"flags that say what changes, with the field of each flag set: non-empty memory, a PD, a legal set of rights"),
+	unsupported("ibv_rereg_mr", "the device cannot change a region", "closing the region and registering the memory again: this device cannot change a region"),
+	of("ibv_reg_dmabuf_mr", "EBADF", syscall.EBADF, "the descriptor is closed, or is not a DMA-BUF", "the descriptor of a DMA-BUF that is open"),
+	einval("ibv_reg_dmabuf_mr", "the range is not within the DMA-BUF, or iova and offset differ within their page",
+		"bytes within the DMA-BUF, and an iova with the same offset within its page as the offset argument"),
+	unsupported("ibv_reg_dmabuf_mr", "the device cannot register a DMA-BUF", "mapping the buffer and registering the mapping with RegMR: this device cannot register a DMA-BUF"),
+	unsupported("ibv_advise_mr", "the device does not take this advice", "leaving the call out: advice only saves time, and this device does not take this advice"),
+	einval("ibv_advise_mr", "the list of SGEs is empty, or a flag is unknown", "at least one SGE, and no flag other than AdviseFlush"),
+	of("ibv_advise_mr", "EFAULT", syscall.EFAULT, "an SGE is not within a region, or the region lacks LOCAL_WRITE",
+		"SGEs within regions of the domain, with LOCAL_WRITE for AdvisePrefetchWrite"),
+	of("ibv_advise_mr", "ENOENT", syscall.ENOENT, "an SGE names no region, or a region that is pinned", "SGEs within regions of the domain, registered with ON_DEMAND"),
+}}, {"docs/glossary.md#mw", []Entry{
+	unsupported("ibv_alloc_mw", "the device has no windows of this type", "a separate region for each part: this device has no windows of this type (DeviceAttr.CapFlags)"),
+	enomem("ibv_alloc_mw", "the device has no more windows", "closing windows: the device has DeviceAttr.MaxMW of them"),
+	einval("ibv_alloc_mw", "the type is neither 1 nor 2", "a window of type 1 or 2"),
+	einval("ibv_bind_mw", "the window is of type 2, the bind has no region, or the queue pair is not in RTS",
+		"a window of type 1 (type 2 is bound by OpBindMW), a region even for 0 bytes, a queue pair in RTS"),
+	of("ibv_bind_mw", "EPERM", syscall.EPERM, "window and region are of different protection domains", "a window and a region of the same protection domain"),
+	enomem("ibv_bind_mw", "the send queue is full", "polling completions before posting more (the send queue is full)"),
+	unsupported("ibv_bind_mw", "the device cannot bind windows of type 1", "a window of type 2 and OpBindMW: this device cannot bind windows of type 1"),
+}}}

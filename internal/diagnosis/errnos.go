@@ -1,0 +1,67 @@
+// The errnos, whichever call returned them.
+
+package diagnosis
+
+import (
+	"syscall"
+
+	"github.com/rawverbs/rawverbs/internal/errno"
+)
+
+const memlock = "raise the locked memory limit (ulimit -l unlimited, or LimitMEMLOCK= of the service)"
+
+// anyCall makes the entry of an errno that any call may return. Errors print its remedy.
+func anyCall(name string, number syscall.Errno, cause, remedy string) Entry {
+	return Entry{Kind: Errno, Name: name, Number: int(number), Cause: cause, Remedy: remedy}
+}
+
+// broad is anyCall with a remedy that is too general for an error's text.
+func broad(name string, number syscall.Errno, cause, remedy string) Entry {
+	e := anyCall(name, number, cause, remedy)
+	e.Broad = true
+	return e
+}
+
+// locked marks a remedy that ends with the limit of locked memory.
+func locked(e Entry) Entry {
+	e.Memlock = true
+	return e
+}
+
+var errnos = []group{{"docs/errors.md", []Entry{
+	broad("EPERM", syscall.EPERM, "the user lacks a right, or the objects do not belong together", "root, or the capability that the call needs; objects of one protection domain"),
+	broad("ENOENT", syscall.ENOENT, "the thing that the call names does not exist", "a name, a number or an index that exists"),
+	broad("EINTR", syscall.EINTR, "a signal interrupted the call", "the call again"),
+	anyCall("EIO", syscall.EIO, "the device was removed or reset while it was open", "opening the device again: it was removed or reset"),
+	broad("EBADF", syscall.EBADF, "the file descriptor is closed, or is of another kind", "an open descriptor of the kind that the call needs"),
+	anyCall("EAGAIN", syscall.EAGAIN, "a limit of the process's cgroup is reached", "a larger rdma.max in the process's cgroup, or fewer objects"),
+	locked(anyCall("ENOMEM", syscall.ENOMEM, "memory, or the device's room for objects, ran out; or the limit of locked memory is reached",
+		"closing objects that are not needed (Device.Query returns the device's limits); or "+memlock)),
+	broad("EACCES", syscall.EACCES, "the user may not open the device's file", "access to /dev/infiniband/uverbs* for this user, or root"),
+	broad("EFAULT", syscall.EFAULT, "an address is not memory of this process, or lacks the right", "memory that is mapped, and writable if the device writes to it"),
+	broad("EBUSY", syscall.EBUSY, "the object is in use: another object needs it, or a call on it is not over", "closing the objects that need it first; the error names them"),
+	broad("EEXIST", syscall.EEXIST, "the thing exists already", "another name, or removing the old one first"),
+	anyCall("ENODEV", syscall.ENODEV, "the device does not exist, or is gone", "listing the devices: this one is gone"),
+	broad("EINVAL", syscall.EINVAL, "an argument breaks a rule: a value, a flag, a missing or extra mask bit, or the object's state",
+		"what the error names; rdma_lab explain CALL EINVAL lists the rules of a call"),
+	broad("ENFILE", syscall.ENFILE, "the system has too many open files", "fewer open files, or a higher fs.file-max"),
+	anyCall("EMFILE", syscall.EMFILE, "the process has too many open files", "a higher limit of open files (ulimit -n)"),
+	broad("ENOTTY", syscall.ENOTTY, "the kernel does not know the call", "a newer kernel, or an older libibverbs"),
+	broad("ENOSPC", syscall.ENOSPC, "a table of the device is full, or the kernel's answer did not fit", "fewer objects; libibverbs and a kernel of about the same age"),
+	broad("EPIPE", syscall.EPIPE, "the peer closed the TCP connection", "the peer's output, which says why"),
+	broad("EOVERFLOW", syscall.EOVERFLOW, "a number is too large for its field", "a smaller number"),
+	broad("EPROTONOSUPPORT", syscall.EPROTONOSUPPORT, "the kernel's driver does not have this call or this protocol", "a newer kernel, or doing without the call"),
+	broad("ENOSYS", syscall.ENOSYS, "the kernel or the library does not have this call", "the kernel's RDMA core (modprobe ib_uverbs); a newer libibverbs"),
+	broad("EOPNOTSUPP", syscall.EOPNOTSUPP, "this device or library does not have the feature", "what the device has: Device.Query and Device.QueryEx list it"),
+	broad("EAFNOSUPPORT", syscall.EAFNOSUPPORT, "the system does not have this address family", "an address of the other family"),
+	broad("EADDRINUSE", syscall.EADDRINUSE, "another process, or the kernel's rdma_rxe, uses the address and port", "another address or port"),
+	broad("EADDRNOTAVAIL", syscall.EADDRNOTAVAIL, "no interface of this host has the address", "an address that ip address show lists"),
+	broad("EMSGSIZE", syscall.EMSGSIZE, "the packet is larger than the interface's MTU", "a smaller path MTU at both ends"),
+	broad("ENOBUFS", syscall.ENOBUFS, "the kernel has no buffer for the packet", "fewer packets at a time"),
+	broad("ECONNREFUSED", syscall.ECONNREFUSED, "no program listens at the address and port", "starting the server first; the right port"),
+	broad("ECONNRESET", syscall.ECONNRESET, "the peer's program ended, or closed the TCP connection early", "the peer's output, which says why"),
+	broad("ENETUNREACH", syscall.ENETUNREACH, "no route leads to the address", "a route (ip route get ADDRESS), and addresses of one family"),
+	broad("EHOSTUNREACH", syscall.EHOSTUNREACH, "the address does not answer ARP or neighbour discovery", "ping; the netmask, the VLAN and the cable"),
+	broad("ETIMEDOUT", syscall.ETIMEDOUT, "no answer came in time", "the way to the peer: ping its address; its firewall"),
+	broad("ENODATA", errno.NoData, "the slot of the table is empty", "a filled slot: rdma_lab gids lists the GIDs"),
+}}}
