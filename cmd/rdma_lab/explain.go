@@ -7,7 +7,7 @@ import (
 )
 
 func explain(a *app) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "explain <errno|status|event|words>...",
 		Short: "Explain an error number, a completion status, an event or a symptom",
 		Long: `explain says what an errno, a completion status or an asynchronous event means, what
@@ -33,4 +33,6 @@ IBV_WC_RETRY_EXC_ERR. Other words are looked up among the known symptoms.`,
 			return a.print(cmd, r)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return lab.FlagError(err) })
+	return cmd
 }

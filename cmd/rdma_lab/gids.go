@@ -34,10 +34,13 @@ the GID for any peer.`,
 				peer = args[1]
 			}
 			r, err := lab.GIDs(device, peer)
-			if err != nil {
+			if r == nil {
 				return err
 			}
-			return a.print(cmd, r)
+			if failed := a.print(cmd, r); failed != nil {
+				return failed
+			}
+			return err // no GID reaches the peer
 		},
 	}
 }

@@ -27,6 +27,7 @@ type Entry struct {
 	Kind    Kind     //
 	Name    string   // the C name; "" for a Symptom
 	Number  int      // of the C name, on this system; -1 for a Symptom
+	Text    string   // what C prints for it: strerror, ibv_wc_status_str, ibv_event_type_str
 	Calls   []string // Errno: the C calls that it is about; none: any call
 	Symptom string   // what a person sees; "" if Name and Calls say it
 	Cause   string   // what it means, and why it happens
@@ -52,8 +53,11 @@ func build() []*Entry {
 				if e.Lesson == "" {
 					e.Lesson = of.lesson
 				}
-				if e.Kind == Symptom {
+				switch e.Kind {
+				case Symptom:
 					e.Number = -1
+				case Errno:
+					e.Text = syscall.Errno(e.Number).Error()
 				}
 				if e.Key == "" {
 					e.Key = key(e)

@@ -120,7 +120,7 @@ func (e *Entry) weigh(word string) int {
 		text   string
 		weight int
 	}{
-		{e.Title() + " " + e.Name + " " + strings.Join(e.About, " "), 3}, {e.Cause, 2}, {e.Remedy, 1},
+		{e.Symptom, 4}, {e.Title() + " " + e.Name + " " + e.Text + " " + strings.Join(e.About, " "), 3}, {e.Cause, 2}, {e.Remedy, 1},
 	} {
 		for _, have := range tokens(Plain(place.text)) {
 			if have == word || len(word) >= 4 && strings.HasPrefix(have, word) || len(have) >= 4 && strings.HasPrefix(word, have) {

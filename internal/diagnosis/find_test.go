@@ -76,6 +76,13 @@ func TestEverySymptomIsFound(t *testing.T) {
 		{"rdma link add fails", "rdma-link-add"},
 		{"a capture shows nothing", "empty-capture"},
 		{"imm_data looks swapped", "imm-swapped"},
+
+		// What C programs print.
+		{"transport retry counter exceeded", "status RETRY_EXC_ERR"},
+		{"Work Request Flushed Error", "status WR_FLUSH_ERR"},
+		{"local catastrophic error", "event DEVICE_FATAL"},
+		{"Cannot allocate memory", "errno ENOMEM"},
+		{"no route to host", "errno EHOSTUNREACH"},
 	} {
 		if got := keys(Find(strings.Fields(c.query)...)); !slices.Contains(got, c.key) {
 			t.Errorf("%q finds %q, not %q", c.query, got, c.key)

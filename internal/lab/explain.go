@@ -1,0 +1,190 @@
+// Explanations of errnos, statuses, events and symptoms.
+
+package lab
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rawverbs/rawverbs/internal/diagnosis"
+	"github.com/rawverbs/rawverbs/internal/job"
+)
+
+// Explanation is the report of what is known about a name, a number or a symptom.
+type Explanation struct {
+	Query   string  `json:"query"`
+	Entries []Entry `json:"entries"`
+}
+
+// Entry is one thing that the query may mean.
+type Entry struct {
+	Key     string         `json:"key"`
+	Kind    diagnosis.Kind `json:"kind"`
+	Name    string         `json:"name,omitempty"`
+	Number  *int           `json:"number,omitempty"`
+	Text    string         `json:"text,omitempty"` // what C prints for it
+	Calls   []string       `json:"calls,omitempty"`
+	Symptom string         `json:"symptom,omitempty"`
+	Cause   string         `json:"cause"`
+	Remedy  string         `json:"remedy"`
+	Lesson  string         `json:"lesson"`
+	About   []string       `json:"about,omitempty"`
+}
+
+// Explain returns the entries that a query asks for. A query without an entry is an error
+// that names a similar one.
+func Explain(words []string) (*Explanation, error) {
+	words = normal(words)
+	query := strings.Join(words, " ")
+	found := diagnosis.Find(words...)
+	if len(found) == 0 {
+		return nil, unknown(words, query)
+	}
+	x := &Explanation{Query: query}
+	for _, e := range found {
+		entry := Entry{
+			Key: e.Key, Kind: e.Kind, Name: e.Name, Text: e.Text, Calls: e.Calls, About: e.About, Lesson: e.Lesson,
+			Symptom: diagnosis.Plain(e.Symptom), Cause: diagnosis.Plain(e.Cause), Remedy: diagnosis.Plain(e.Remedy),
+		}
+		if e.Kind != diagnosis.Symptom {
+			entry.Number = &e.Number
+		}
+		x.Entries = append(x.Entries, entry)
+	}
+	return x, nil
+}
+
+// normal splits words at spaces and takes away what surrounds them in a message: brackets,
+// commas, and the minus of a kernel's errno.
+func normal(words []string) []string {
+	words = strings.Fields(strings.Join(words, " "))
+	for i, word := range words {
+		word = strings.Trim(word, `()[]{},;:."'`)
+		if rest, ok := strings.CutPrefix(word, "-"); ok {
+			if _, err := strconv.Atoi(rest); err == nil {
+				word = rest
+			}
+		}
+		words[i] = word
+	}
+	return slices.DeleteFunc(words, func(word string) bool { return word == "" })
+}
+
+// FlagError adds to the error of a wrong flag how a negative errno is given.
+func FlagError(err error) error {
+	return job.Usagef("%w; try: explain 22 or explain -- -22 for the errno of a kernel's message", err)
+}
+
+func unknown(words []string, query string) error {
+	const other = "a name such as ENOMEM, RETRY_EXC or CQ_ERR, a number, or words of the symptom"
+	if len(words) == 0 {
+		return job.Usagef("nothing to explain; try: %s", other)
+	}
+	if _, err := strconv.Atoi(words[len(words)-1]); err == nil {
+		return job.Usagef("no errno, completion status or event is %q; try: %s", query, other)
+	}
+	if len(words) == 1 {
+		if best := closest(words[0], CompleteExplain()); best != "" {
+			return job.Usagef("nothing is known of %q; try: %s", query, best)
+		}
+	}
+	return job.Usagef("nothing is known of %q; try: %s", query, other)
+}
+
+// CompleteExplain returns the names that can be explained: without their C prefixes, and the
+// calls.
+func CompleteExplain() []string {
+	var names []string
+	for _, e := range diagnosis.Entries() {
+		if e.Name != "" && len(e.Calls) == 0 {
+			names = append(names, e.Short())
+		}
+		names = append(names, e.Calls...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Fprint prints the entries. Of a number that means several things it says so first.
+func (x *Explanation) Fprint(w io.Writer) error {
+	var p page
+	if text := x.several(); text != "" {
+		p.para("", text)
+		p.line("")
+	}
+	for i, e := range x.Entries {
+		if i > 0 && len(x.Entries) > whole {
+			x.rest(&p)
+			break
+		}
+		if i > 0 {
+			p.line("")
+		}
+		e.print(&p)
+		if e.Kind == diagnosis.Errno && x.isNumber() {
+			p.line("  more:    rdma_lab explain " + e.Name + " lists the calls that return it")
+		}
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// several says that a number means several things, and which is which. It returns "" for
+// other queries.
+func (x *Explanation) several() string {
+	if !x.isNumber() || len(x.Entries) < 2 {
+		return ""
+	}
+	where := map[diagnosis.Kind]string{
+		diagnosis.Errno:  "an errno, if a call failed with it",
+		diagnosis.Status: "a status, if a completion has it (wc.status)",
+		diagnosis.Event:  "an event, if ibv_get_async_event returned it",
+	}
+	var parts []string
+	for _, e := range x.Entries {
+		parts = append(parts, where[e.Kind])
+	}
+	last := len(parts) - 1
+	return x.Query + " is " + strings.Join(parts[:last], "; ") + "; or " + parts[last] + "."
+}
+
+// whole is the largest number of entries that are printed as a whole.
+const whole = 6
+
+// rest prints all entries but the first, without their remedies.
+func (x *Explanation) rest(p *page) {
+	p.line("")
+	p.line("As seen in calls and symptoms (add the name of a call for its remedy):")
+	for _, e := range x.Entries[1:] {
+		title := e.Symptom
+		if len(e.Calls) > 0 {
+			title = strings.Join(e.Calls, ", ")
+		}
+		p.para("  - ", title+": "+e.Cause)
+	}
+}
+
+func (x *Explanation) isNumber() bool {
+	_, err := strconv.Atoi(x.Query)
+	return err == nil
+}
+
+func (e *Entry) print(p *page) {
+	switch {
+	case e.Kind == diagnosis.Symptom:
+		p.para("symptom: ", e.Symptom)
+	case len(e.Calls) > 0:
+		p.para("", fmt.Sprintf("%s (%d) from %s", e.Name, *e.Number, strings.Join(e.Calls, ", ")))
+	default:
+		p.para("", fmt.Sprintf("%s %d, %s: %s", e.Kind, *e.Number, e.Name, e.Text))
+	}
+	if e.Symptom != "" && e.Kind != diagnosis.Symptom {
+		p.para("  seen as: ", e.Symptom)
+	}
+	p.para("  cause:   ", e.Cause)
+	p.para("  try:     ", e.Remedy)
+	p.para("  read:    ", e.Lesson)
+}
