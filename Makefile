@@ -18,7 +18,7 @@ tool  := go tool -modfile=tools/go.mod
 ##@ Building
 
 .PHONY: all
-all: need-build ## build the programs of cmd/: ./rdma_server, ./rdma_client (the default)
+all: need-build ## build the programs of cmd/: ./rdma_server, ./rdma_client, ./rdma_lab (the default)
 	go build -o ./ ./cmd/...
 
 .PHONY: rebuild

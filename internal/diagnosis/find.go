@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -26,15 +27,20 @@ func Find(words ...string) []*Entry {
 			})
 		}
 	}
-	if len(words) == 1 {
-		if found := pick(func(e *Entry) bool { return e.Key == words[0] }); found != nil {
-			return found
-		}
+	if found := pick(func(e *Entry) bool { return e.Key == strings.Join(words, " ") }); found != nil {
+		return found
+	}
+	if kind != "" {
+		return pick(func(e *Entry) bool { return e.Kind == kind && e.has(words[1]) })
 	}
 	for _, word := range words {
-		if pick(func(e *Entry) bool { return e.has(word) }) == nil {
-			return similar(words)
+		if pick(func(e *Entry) bool { return e.has(word) }) != nil {
+			continue
 		}
+		if len(words) == 1 && strings.Contains(word, "_") {
+			return nil // a wrong name; its parts mean nothing
+		}
+		return similar(words)
 	}
 	return pick(func(e *Entry) bool {
 		return len(words) > 0 && !slices.ContainsFunc(words, func(word string) bool { return !e.has(word) })
@@ -114,17 +120,28 @@ func similar(words []string) []*Entry {
 	return found[:min(len(found), 5)]
 }
 
+// place is the words of one of an entry's texts, and what finding one there counts.
+type place struct {
+	words  []string
+	weight int
+}
+
+// places has the texts of all entries in words.
+var places = sync.OnceValue(func() map[*Entry][]place {
+	all := make(map[*Entry][]place)
+	for _, e := range entries {
+		names := e.Title() + " " + e.Name + " " + e.Text + " " + strings.Join(e.About, " ")
+		all[e] = []place{{tokens(e.Symptom), 4}, {tokens(names), 3}, {tokens(e.Cause), 2}, {tokens(e.Remedy), 1}}
+	}
+	return all
+})
+
 // weigh rates the place where an entry has a word: 0 if it does not have the word.
 func (e *Entry) weigh(word string) int {
-	for _, place := range []struct {
-		text   string
-		weight int
-	}{
-		{e.Symptom, 4}, {e.Title() + " " + e.Name + " " + e.Text + " " + strings.Join(e.About, " "), 3}, {e.Cause, 2}, {e.Remedy, 1},
-	} {
-		for _, have := range tokens(Plain(place.text)) {
+	for _, p := range places()[e] {
+		for _, have := range p.words {
 			if have == word || len(word) >= 4 && strings.HasPrefix(have, word) || len(have) >= 4 && strings.HasPrefix(word, have) {
-				return place.weight
+				return p.weight
 			}
 		}
 	}
@@ -137,7 +154,7 @@ var common = strings.Fields("a an and are at by do does i in is it its my of on 
 // tokens returns the words of a text in lower case, without the common ones.
 func tokens(text string) []string {
 	var all []string
-	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	for _, word := range strings.FieldsFunc(strings.ToLower(Plain(text)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 		if !slices.Contains(common, word) {
 			all = append(all, word)
 		}

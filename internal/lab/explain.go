@@ -124,8 +124,8 @@ func (x *Explanation) Fprint(w io.Writer) error {
 			p.line("")
 		}
 		e.print(&p)
-		if e.Kind == diagnosis.Errno && x.isNumber() {
-			p.line("  more:    rdma_lab explain " + e.Name + " lists the calls that return it")
+		if e.Kind == diagnosis.Errno && x.isNumber() && len(diagnosis.Find(e.Name)) > 1 {
+			p.line("  more:    rdma_lab explain " + e.Name + " shows the calls and symptoms with it")
 		}
 	}
 	_, err := io.WriteString(w, p.String())

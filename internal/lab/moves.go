@@ -55,7 +55,7 @@ func bitNames(m qpstate.Mask) []string {
 func (t *MoveTable) Fprint(w io.Writer) error {
 	var p page
 	widths := []int{12, 31}
-	p.para("", "The legal moves of an "+t.Type+" queue pair. Each mask also has STATE. \"rdma_lab states FROM TO\" explains one move.")
+	p.para("", "The legal moves of "+t.Type+" queue pairs. Each mask also has STATE. \"rdma_lab states FROM TO\" explains one move.")
 	p.line("")
 	p.row(widths, "MOVE", "REQUIRED", "OPTIONAL")
 	for _, move := range t.Moves {

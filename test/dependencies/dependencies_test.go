@@ -63,7 +63,7 @@ func TestCommandsAreSmall(t *testing.T) {
 	const most = 10 << 20 // bytes
 	dir := t.TempDir()
 	goCommand(t, nil, "build", "-o", dir+"/", "./cmd/...")
-	for _, name := range []string{"rdma_client", "rdma_server"} {
+	for _, name := range []string{"rdma_client", "rdma_lab", "rdma_server"} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,246 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/diagnosis"
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/qpstate"
+)
+
+var update = flag.Bool("update", false, "write testdata")
+
+type report interface{ Fprint(io.Writer) error }
+
+// text returns what a report prints. It checks that the lines fit, and that the report can be
+// encoded.
+func text(t *testing.T, r report, err error) string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := r.Fprint(&b); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		if utf8.RuneCountInString(line) > columns || strings.TrimRight(line, " ") != line {
+			t.Errorf("%d columns, or spaces at the end: %q", utf8.RuneCountInString(line), line)
+		}
+	}
+	if _, err := json.Marshal(r); err != nil {
+		t.Error(err)
+	}
+	return b.String()
+}
+
+// golden compares a text with a file of testdata. After a change: go test ./internal/lab -update
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (run with -update):\n%s", path, got)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for _, query := range []string{"12", "ENOMEM", "RETRY_EXC", "ibv_modify_qp ETIMEDOUT", "a capture shows nothing", "4"} {
+		r, err := Explain([]string{query})
+		golden(t, "explain-"+strings.ReplaceAll(query, " ", "-"), text(t, r, err))
+	}
+}
+
+// TestEveryEntryCanBeExplained by its key, its name and its number.
+func TestEveryEntryCanBeExplained(t *testing.T) {
+	for _, e := range diagnosis.Entries() {
+		for _, query := range []string{e.Key, e.Name, e.Short(), strings.Join(e.Calls, " "), e.Symptom} {
+			if query == "" || len(e.Calls) > 1 && strings.Contains(query, " ") { // the calls of one entry are looked up one by one
+				continue
+			}
+			r, err := Explain([]string{query})
+			text(t, r, err)
+			found := false
+			for _, got := range r.Entries {
+				found = found || got.Key == e.Key
+			}
+			if !found && query != e.Symptom { // five entries share one symptom
+				t.Errorf("%q does not find %s", query, e.Key)
+			}
+		}
+	}
+}
+
+// TestExplainTakesPastedText: what a message or the kernel's log has around a name.
+func TestExplainTakesPastedText(t *testing.T) {
+	for query, want := range map[string]string{
+		"(IBV_WC_RETRY_EXC_ERR)": "status RETRY_EXC_ERR", "-22": "errno EINVAL", "status 5": "status WR_FLUSH_ERR",
+		"ENOMEM,": "errno ENOMEM", "transport retry counter exceeded": "status RETRY_EXC_ERR",
+	} {
+		if r, err := Explain(strings.Fields(query)); err != nil || r.Entries[0].Key != want {
+			t.Errorf("%q: %+v, %v; want %s first", query, r, err, want)
+		}
+	}
+}
+
+func TestWrongNames(t *testing.T) {
+	explain := func(query string) func() error {
+		return func() error { _, err := Explain(strings.Fields(query)); return err }
+	}
+	move := func(typ, from, to string) func() error {
+		return func() error { _, err := Move(typ, from, to); return err }
+	}
+	gids := func(device, peer string) func() error {
+		return func() error { _, err := GIDs(device, peer); return err }
+	}
+	for _, c := range []struct {
+		run   func() error
+		want  string
+		usage bool
+	}{
+		{explain("ENOMM"), `nothing is known of "ENOMM"; try: ENOMEM`, true},
+		{explain("RETRY_EXE"), "try: RETRY_EXC_ERR", true},
+		{explain("xyzzy"), "try: a name such as ENOMEM", true},
+		{explain("400"), `no errno, completion status or event is "400"`, true},
+		{explain("status 400"), `is "status 400"`, true},
+		{explain("()"), "nothing to explain", true},
+		{move("RC", "INIT", "RTX"), `there is no state "RTX"; try: RTR`, true},
+		{move("RC", "xyzzy", "RTR"), "try: one of RESET, INIT, RTR, RTS, SQD, SQE, ERR", true},
+		{move("XRC", "INIT", "RTR"), `there is no type "XRC"`, true},
+		{move("RC", "INIT", "RTS"), "RC has no move INIT→RTS; from INIT it can go to RESET, INIT, RTR, ERR; try: INIT→RTR→RTS", false},
+		{move("UD", "RESET", "ERR"), "try: RESET→INIT→ERR", false},
+		{move("UD", "RESET", "SQE"), "UD has no move RESET→SQE", false},
+		{gids("soft0", "banana"), `the peer "banana" is not an IP address`, true},
+		{gids("10.0.0.1", ""), "try: rdma_lab gids DEVICE 10.0.0.1", true},
+		{gids("soft0", "2001:db8::1"), "", false}, // chosen, though of another family
+		{gids("nodevice0", ""), "no device of that name", false},
+		{func() error { _, err := States("XRC"); return err }, `there is no type "XRC"`, true},
+		{func() error { return CheckMove([]string{"INIT"}) }, "a move has two states", true},
+		{func() error { return UnknownCommand(nil, []string{"devices"}) }, "no command", true},
+		{func() error { return UnknownCommand([]string{"state"}, []string{"devices", "states"}) }, "try: states", true},
+		{func() error { return UnknownCommand([]string{"xyzzy"}, []string{"devices", "states"}) }, "try: one of devices, states", true},
+	} {
+		err := c.run()
+		if c.want == "" {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, new(job.UsageError)) != c.usage {
+			t.Errorf("got %v; want %q, a wrong command line: %v", err, c.want, c.usage)
+		}
+	}
+}
+
+func TestStates(t *testing.T) {
+	for _, typ := range qpstate.Types() {
+		r, err := States(typ.Name())
+		golden(t, "states-"+typ.Name(), text(t, r, err))
+		if len(r.Moves) != len(qpstate.Transitions(typ)) {
+			t.Errorf("%s has %d moves, want %d", r.Type, len(r.Moves), len(qpstate.Transitions(typ)))
+		}
+	}
+	for _, c := range [][3]string{{"RC", "INIT", "RTR"}, {"UD", "reset", "init"}, {"rc", "ibv_qps_rts", "Error"}} {
+		r, err := Move(c[0], c[1], c[2])
+		golden(t, "move-"+r.Type+"-"+r.From+"-"+r.To, text(t, r, err))
+	}
+}
+
+// TestEveryMoveHasEveryBit compares the reports with the table. A bit that a move takes has a
+// usual value; a forbidden bit names the moves that take it.
+func TestEveryMoveHasEveryBit(t *testing.T) {
+	for _, typ := range qpstate.Types() {
+		for _, move := range qpstate.Transitions(typ) {
+			r, err := Move(typ.Name(), move.From.Name(), move.To.Name())
+			text(t, r, err)
+			if len(r.Attributes) != 22 {
+				t.Errorf("%s %s has %d bits", r.Type, move.Name(), len(r.Attributes))
+			}
+			var masks [2]qpstate.Mask
+			for _, a := range r.Attributes {
+				var bit qpstate.Mask
+				for _, b := range qpstate.Mask(1<<26 - 1).Bits() {
+					if b.Name() == a.Name {
+						bit = b
+					}
+				}
+				switch a.Rule {
+				case required:
+					masks[0] |= bit
+				case optional:
+					masks[1] |= bit
+				}
+				if (a.Usual == "") != (a.Rule == forbidden) || a.Rule != forbidden && a.Moves != nil {
+					t.Errorf("%s %s: %+v", r.Type, move.Name(), a)
+				}
+			}
+			if masks[0] != move.Required|qpstate.MaskState || masks[1] != move.Optional {
+				t.Errorf("%s %s: required %v, optional %v", r.Type, move.Name(), masks[0], masks[1])
+			}
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	if got := strings.Join(CompleteMove("UD", []string{"SQE"}), " "); got != "RESET RTS ERR" {
+		t.Errorf("from SQE to %s", got)
+	}
+	if got := CompleteMove("UD", nil); len(got) != 7 {
+		t.Errorf("states: %q", got)
+	}
+	names := strings.Join(CompleteExplain(), " ") + " "
+	for _, want := range []string{"ENOMEM ", "RETRY_EXC_ERR ", "CQ_ERR ", "ibv_reg_mr "} {
+		if strings.Count(names, want) == 0 {
+			t.Errorf("%q lacks %q", names, want)
+		}
+	}
+}
+
+// address is the address of soft0, which differs from run to run.
+var address = regexp.MustCompile(`127\.\d+\.\d+\.\d+$`)
+
+func TestDevicesAndGIDs(t *testing.T) {
+	devices, err := Devices()
+	if got := text(t, devices, err); !regexp.MustCompile(`(?m)^soft0 +softroce +1 +ACTIVE +ETHERNET +\d+, at most \d+ +1$`).MatchString(got) {
+		t.Errorf("got\n%s", got)
+	}
+	for name, peer := range map[string]string{"gids-peer": "127.0.0.1", "gids": ""} {
+		r, err := GIDs("soft0", peer)
+		if err != nil || len(r.GIDs) != 1 || !r.GIDs[0].Chosen || r.GIDs[0].Why == "" || !address.MatchString(r.GIDs[0].Address) {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+		r.GIDs[0].Address = "::ffff:127.X.Y.Z"
+		golden(t, name, text(t, r, nil))
+	}
+}
+
+// TestGIDsOfAnotherDevice prints a table as hardware has it.
+func TestGIDsOfAnotherDevice(t *testing.T) {
+	golden(t, "gids-hardware", text(t, &GIDList{Device: "mlx5_0", Peer: "10.0.0.2", Ports: 1, GIDs: []GID{
+		{Port: 1, Index: 0, Type: "RoCE v1", Scope: "IPv6 link-local", Netdev: "enp1s0f0np0", Address: "fe80::ba59:9fff:fec1:2345", Why: "RoCE v1, whose packets do not pass routers"},
+		{Port: 1, Index: 1, Type: "RoCE v2", Scope: "IPv6 link-local", Netdev: "enp1s0f0np0", Address: "fe80::ba59:9fff:fec1:2345", Why: "link-local, which reaches only link-local peers"},
+		{Port: 1, Index: 3, Type: "RoCE v2", Scope: "IPv4 global", Netdev: "enp1s0f0np0", Address: "::ffff:10.0.0.1", Chosen: true, Why: "RoCE v2, and the address this side reaches the peer from"},
+	}}, nil))
+	golden(t, "gids-none", text(t, &GIDList{Device: "rxe0", Ports: 1, GIDs: []GID{}}, nil))
+}
