@@ -1,5 +1,5 @@
-// Why a Modify was refused: the kernel says EINVAL, the table and the port's
-// attributes say what is wrong.
+// Why a Modify was refused. The kernel returns only EINVAL; the transition table and the port's
+// attributes show what is wrong.
 
 package verbs
 
@@ -13,9 +13,9 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// explainModify makes the error of a refused Modify. It names the move, the
-// port, both GIDs, and every fault that it can find. The caller is the
-// one Modify in flight, which keeps the queue pair, and so its device, open.
+// explainModify makes the error of a refused Modify. It names the move, the port, both GIDs, and
+// every fault that it can find. The caller is the Modify in flight. That call keeps the queue
+// pair and its device open.
 func (qp *QP) explainModify(attr *QPAttr, mask QPAttrMask, err error) error {
 	from, to := qp.state, qp.state
 	if now, qerr := qp.p.Query(qpstate.MaskState); qerr == nil {
@@ -32,7 +32,7 @@ func (qp *QP) explainModify(attr *QPAttr, mask QPAttrMask, err error) error {
 	if values := attr.Describe(mask); values != "" {
 		e.Detail += ", " + values
 	}
-	cannot := errors.Is(err, syscall.EOPNOTSUPP) // what some kernels answer to bits that no move has
+	cannot := errors.Is(err, syscall.EOPNOTSUPP) // some kernels return it for bits that no move has
 	if !cannot && !errors.Is(err, syscall.EINVAL) {
 		return e
 	}
@@ -42,7 +42,7 @@ func (qp *QP) explainModify(attr *QPAttr, mask QPAttrMask, err error) error {
 	}
 	var bits *qpstate.TransitionError
 	if why := qpstate.Explain(asked, qp.Type(), from, to, mask); errors.As(why, &bits) {
-		e.Err, e.Hint = why, maskHint(bits) // no value is right where the bits are wrong
+		e.Err, e.Hint = why, maskHint(bits) // the values do not matter while the bits are wrong
 	} else if faults := qp.faults(attr, mask); len(faults) > 0 {
 		e.Hint = strings.Join(faults, "; ")
 	}
@@ -63,8 +63,9 @@ func (qp *QP) forgotState(attr *QPAttr, mask QPAttrMask) bool {
 	return move && qpstate.Check(qp.Type(), qp.state, qp.state, mask) != nil
 }
 
-// stateHint is for a mask without STATE although a state was given: STATE was forgotten,
-// if the queue pair can go there. Else the state is left from before, and hint stays.
+// stateHint makes the hint for a mask without STATE although attr has a state. If the queue pair
+// can move to that state, the caller forgot STATE. Otherwise the state is left over from an
+// earlier call, and hint stays.
 func stateHint(t QPType, from, given QPState, mask QPAttrMask, hint string) string {
 	ignored := "State " + given.Name() + " was ignored"
 	if _, ok := qpstate.Lookup(t, from, given); !ok {
@@ -77,7 +78,7 @@ func stateHint(t QPType, from, given QPState, mask QPAttrMask, hint string) stri
 	return "put STATE into the mask: " + ignored
 }
 
-// maskHint says how to change the mask of a refused move, "" if no mask helps.
+// maskHint says how to correct the mask of a refused move. It returns "" if no mask is right.
 func maskHint(e *qpstate.TransitionError) string {
 	var parts []string
 	if e.Missing != 0 {
@@ -89,11 +90,10 @@ func maskHint(e *qpstate.TransitionError) string {
 	return strings.Join(parts, "; ")
 }
 
-// maskNames is "AV, PORT".
+// maskNames lists the names of bits: "AV, PORT".
 func maskNames(m QPAttrMask) string { return strings.ReplaceAll(m.Name(), "|", ", ") }
 
-// faults lists the values among those that mask names which no device on this
-// port accepts.
+// faults lists the values named by mask that no device accepts on this port.
 func (qp *QP) faults(attr *QPAttr, mask QPAttrMask) []string {
 	var found []string
 	wrong := func(when bool, format string, args ...any) {
@@ -128,7 +128,7 @@ func (qp *QP) faults(attr *QPAttr, mask QPAttrMask) []string {
 		return found
 	}
 	wrong(has(qpstate.MaskPathMTU) && (attr.PathMTU.Bytes() == 0 || attr.PathMTU > port.MaxMTU),
-		"PATH_MTU %v is none that port %d has (at most %d)", attr.PathMTU, qp.port, port.MaxMTU.Bytes())
+		"PATH_MTU %v is not possible on port %d (at most %d)", attr.PathMTU, qp.port, port.MaxMTU.Bytes())
 	wrong(has(qpstate.MaskPKeyIndex) && int(attr.PKeyIndex) >= port.PKeyTableLen,
 		"PKEY_INDEX %d is beyond the port's table of %d", attr.PKeyIndex, port.PKeyTableLen)
 	if has(qpstate.MaskAV) {
@@ -137,11 +137,11 @@ func (qp *QP) faults(attr *QPAttr, mask QPAttrMask) []string {
 	return found
 }
 
-// pathFaults lists what is wrong with the path to the peer.
+// pathFaults lists the faults in the path to the peer.
 func (qp *QP) pathFaults(ah *AHAttr, port PortAttr) []string {
 	var found []string
 	if ah.PortNum != qp.port {
-		found = append(found, fmt.Sprintf("AH.PortNum is %d, the queue pair was bound to port %d at INIT", ah.PortNum, qp.port))
+		found = append(found, fmt.Sprintf("AH.PortNum is %d, but the queue pair was bound to port %d at INIT", ah.PortNum, qp.port))
 	}
 	if port.LinkLayer != LinkEthernet {
 		return found
@@ -159,7 +159,7 @@ func (qp *QP) pathFaults(ah *AHAttr, port PortAttr) []string {
 	for _, entry := range table {
 		if entry.Port == qp.port && entry.Index == int(ah.GRH.SGIDIndex) {
 			if mine, peers := gidFamily(entry.GID), gidFamily(ah.GRH.DGID); mine != peers {
-				found = append(found, fmt.Sprintf("GID %d here is %s (%s), the peer's %s is %s: take GIDs of one family at both ends",
+				found = append(found, fmt.Sprintf("GID %d here is %s (%s), and the peer's %s is %s: take GIDs of one family at both ends",
 					entry.Index, entry.GID, mine, ah.GRH.DGID, peers))
 			}
 			return found

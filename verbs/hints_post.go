@@ -1,6 +1,5 @@
-// Why a post was refused. The errno says little: the queue pair's state and sizes
-// and the request itself show which rule was broken. All of this runs only after a
-// refusal.
+// Why a post was refused. The errno alone does not say. The queue pair's state and sizes and
+// the request itself show which rule was broken. This code runs only after a refusal.
 
 package verbs
 
@@ -14,24 +13,24 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// fault is a broken rule and its remedy; the zero value is none.
+// fault is a broken rule and its remedy. The zero value means that no rule was broken.
 type fault struct{ reason, remedy string }
 
 func (f fault) found() bool { return f != fault{} }
 
-// sendRefused makes the error of a PostSend that took n requests.
+// sendRefused makes the error of a PostSend that queued n requests.
 func (qp *QP) sendRefused(wrs []SendWR, n int, err error) error {
 	f := qp.sendFault(wrs[min(n, len(wrs)):], errnoOf(err))
 	return qp.refused(PostError{Op: "ibv_post_send", QPN: qp.QPN(), Index: n, Err: err}, f)
 }
 
-// recvRefused makes the error of a PostRecv that took n requests.
+// recvRefused makes the error of a PostRecv that queued n requests.
 func (qp *QP) recvRefused(wrs []RecvWR, n int, err error) error {
 	f := qp.recvFault(wrs[min(n, len(wrs)):], errnoOf(err))
 	return qp.refused(PostError{Op: "ibv_post_recv", QPN: qp.QPN(), Index: n, Err: err}, f)
 }
 
-// recvRefused makes the error of a PostRecv that took n requests.
+// recvRefused makes the error of a PostRecv that queued n requests.
 func (s *SRQ) recvRefused(wrs []RecvWR, n int, err error) error {
 	var f fault
 	if errnoOf(err) == syscall.EINVAL && n < len(wrs) {
@@ -43,7 +42,7 @@ func (s *SRQ) recvRefused(wrs []RecvWR, n int, err error) error {
 	return s.refused(PostError{Op: "ibv_post_srq_recv", Index: n, Err: err}, f)
 }
 
-// refused completes the error of a post to the object.
+// refused adds the fault to the error of a post to the object.
 func (h *handle) refused(e PostError, f fault) error {
 	if errors.Is(e.Err, net.ErrClosed) {
 		f.remedy = closedHint
@@ -52,9 +51,9 @@ func (h *handle) refused(e PostError, f fault) error {
 	return &e
 }
 
-// sendFault finds the rule that the first of wrs broke, or any post in the queue pair's
-// state. After ENOMEM the device is not asked: it means that the queue is full, unless the
-// request is too large, and programs may post until they meet it.
+// sendFault finds the rule that the first of wrs broke, or the state that forbids every post.
+// After ENOMEM it does not ask the device. ENOMEM means that the queue is full, unless the request
+// is too large, and programs may post until they get ENOMEM.
 func (qp *QP) sendFault(wrs []SendWR, errno syscall.Errno) (f fault) {
 	var now queueNow
 	switch errno {
@@ -79,7 +78,7 @@ func (qp *QP) sendFault(wrs []SendWR, errno syscall.Errno) (f fault) {
 		f = stoppedFault(now)
 	}
 	if !f.found() && errno != syscall.ENOMEM && len(wrs) > 0 && wrs[0].Flags&SendInline != 0 {
-		f.remedy = "inline data only of memory under its own addresses (no IOVA, no ZERO_BASED, no DMA-BUF)"
+		f.remedy = "inline data only from a region without IOVA, ZERO_BASED or a DMA-BUF: it is read from addresses of this process"
 	}
 	return f
 }
@@ -110,14 +109,14 @@ func (qp *QP) recvFault(wrs []RecvWR, errno syscall.Errno) (f fault) {
 	return f
 }
 
-// queueNow is what the device says of a queue pair: qpstate.Unknown and 0 where it says
-// nothing.
+// queueNow is a queue pair's state and limit, from the device. Values that the device does not
+// report are qpstate.Unknown and 0.
 type queueNow struct {
 	state   QPState
-	longest uint32 // message that its port takes, bytes
+	longest uint32 // the longest message that its port sends, in bytes
 }
 
-// now asks the device, since an error may have moved the queue pair.
+// now asks the device for the state, because an error may have moved the queue pair.
 func (qp *QP) now() queueNow {
 	now := queueNow{state: qpstate.Unknown}
 	_ = qp.use(func() error { // after Close there is nothing to find
@@ -133,7 +132,7 @@ func (qp *QP) now() queueNow {
 	return now
 }
 
-// stoppedFault is for devices that take no sends or receives after an error.
+// stoppedFault is the fault on devices that refuse sends or receives after an error.
 func stoppedFault(now queueNow) fault {
 	if now.state != qpstate.SQE && now.state != qpstate.Error {
 		return fault{}
@@ -141,15 +140,15 @@ func stoppedFault(now queueNow) fault {
 	return fault{"the queue pair is in " + now.state.Name(), "look for the first completion that failed, then reset the queue pair"}
 }
 
-// missingFault is for opcodes that not every device and library has.
+// missingFault is the fault for opcodes that some devices or libraries lack.
 func missingFault(o Opcode) fault {
 	switch o {
 	case OpAtomicWrite:
 		return fault{"this queue pair has no call for " + o.String(),
-			"QPInit.PostPath PostWRAPI, on a device whose DeviceAttrEx.Caps have CapAtomicWrite; or an OpRDMAWrite of 8 bytes, without the promise of one piece"}
+			"PostWRAPI as QPInit.PostPath, on a device with CapAtomicWrite in DeviceAttrEx.Caps; or an OpRDMAWrite of 8 bytes, which is not guaranteed to be atomic"}
 	case OpFlush:
 		return fault{"the libibverbs of this build has no " + o.String(),
-			"an OpRDMARead of the last byte written, which completes when the WRITEs before it are visible; soft devices have FLUSH"}
+			"an OpRDMARead of the last byte written: it completes when the earlier WRITEs are visible; soft devices have FLUSH"}
 	}
 	return fault{}
 }
@@ -158,13 +157,13 @@ func elementsFault(sgl []SGE, granted uint32, field string) fault {
 	if len(sgl) <= int(granted) {
 		return fault{}
 	}
-	return fault{fmt.Sprintf("the request has %d elements (SGEs), and %d were granted", len(sgl), granted),
+	return fault{fmt.Sprintf("the request has %d elements (SGEs), but %d were granted", len(sgl), granted),
 		"fewer elements, or a larger " + field}
 }
 
 func lengthFault(sgl []SGE, now queueNow) fault {
 	if n := sglBytes(sgl); now.longest > 0 && n > uint64(now.longest) {
-		return fault{fmt.Sprintf("the request has %d bytes, and the port's largest message has %d", n, now.longest), "several requests"}
+		return fault{fmt.Sprintf("the request has %d bytes, but the port's largest message has %d", n, now.longest), "several requests"}
 	}
 	return fault{}
 }
@@ -202,14 +201,14 @@ func (qp *QP) requestFault(wr *SendWR) fault {
 			return fault{fmt.Sprintf("RemoteAddr %#x is not a multiple of 8", wr.RemoteAddr), "an aligned address: an atomic works on one aligned 64-bit word"}
 		}
 		if n := sglBytes(wr.SGL); n < 8 {
-			return fault{fmt.Sprintf("the SGL has room for %d bytes, and an atomic brings 8 bytes back", n), "an SGL of 8 bytes"}
+			return fault{fmt.Sprintf("the SGL has room for %d bytes, but an atomic returns 8 bytes", n), "an SGL of 8 bytes"}
 		}
 	case OpAtomicWrite:
 		if wr.RemoteAddr%8 != 0 {
 			return fault{fmt.Sprintf("RemoteAddr %#x is not a multiple of 8", wr.RemoteAddr), "an aligned address: ATOMIC WRITE works on one aligned 64-bit word"}
 		}
 		if n := sglBytes(wr.SGL); n != 8 || len(wr.SGL) != 1 {
-			return fault{fmt.Sprintf("the SGL has %d elements with %d bytes in all, and an ATOMIC WRITE takes one element", len(wr.SGL), n), "an SGL of one element of 8 bytes"}
+			return fault{fmt.Sprintf("the SGL has %d elements with %d bytes in total, but an ATOMIC WRITE takes one element", len(wr.SGL), n), "an SGL of one element of 8 bytes"}
 		}
 	case OpFlush:
 		return flushFault(wr.Flush)
@@ -219,16 +218,16 @@ func (qp *QP) requestFault(wr *SendWR) fault {
 	}
 	switch n, granted := sglBytes(wr.SGL), qp.Cap().MaxInlineData; {
 	case wr.Opcode == OpRDMARead || wr.Opcode == OpAtomicCmpAndSwp || wr.Opcode == OpAtomicFetchAndAdd:
-		return fault{wr.Opcode.String() + " brings data here and cannot be inline", "the request without SendInline"}
+		return fault{wr.Opcode.String() + " returns data and cannot be inline", "the request without SendInline"}
 	case n > uint64(granted):
-		return fault{fmt.Sprintf("the request has %d bytes inline, and %d were granted", n, granted),
+		return fault{fmt.Sprintf("the request has %d bytes inline, but %d were granted", n, granted),
 			"the request without SendInline, or a larger QPCap.MaxInlineData"}
 	}
 	return fault{}
 }
 
-// hasOpcode says whether queue pairs of a type have an opcode; of a type that is not in
-// the tables it is not known.
+// hasOpcode reports whether queue pairs of a type have an opcode. It returns true for types other
+// than RC, UC and UD, because their opcodes are not known.
 func hasOpcode(t QPType, o Opcode) bool {
 	if t != RC && t != UC && t != UD {
 		return true
@@ -244,7 +243,7 @@ func hasOpcode(t QPType, o Opcode) bool {
 	return false
 }
 
-// flushFault is what is wrong with what a FLUSH asks for.
+// flushFault finds the fault in a FLUSH request.
 func flushFault(f Flush) fault {
 	switch {
 	case f.Type == 0:
@@ -257,11 +256,11 @@ func flushFault(f Flush) fault {
 	return fault{}
 }
 
-// peerFault is what is wrong with a datagram's address handle.
+// peerFault finds the fault in a datagram's address handle.
 func (qp *QP) peerFault(ah *AH) fault {
 	switch {
 	case ah == nil:
-		return fault{"the request has no AH", "an AH, which PD.CreateAH makes: a datagram needs the way to its peer"}
+		return fault{"the request has no AH", "an AH, made by PD.CreateAH: a datagram needs the path to its peer"}
 	case ah.ended():
 		return fault{"the request's AH is closed", "keep the AH open until its sends have completed"}
 	case ah.parents[0] != qp.parents[0]:
@@ -270,7 +269,7 @@ func (qp *QP) peerFault(ah *AH) fault {
 	return fault{}
 }
 
-// bindFault is what is wrong with the bind of a type 2 window.
+// bindFault finds the fault in the bind of a type 2 window.
 func (qp *QP) bindFault(b *MWBind) fault {
 	const whole = "a Bind with a window and a region, both open"
 	switch {
@@ -289,15 +288,15 @@ func (qp *QP) bindFault(b *MWBind) fault {
 	case b.MW.root() != qp.root() || b.MR.root() != qp.root():
 		return fault{"the request's window or region is of another device", "objects of one opened device"}
 	case b.RKey>>8 != b.MW.RKey()>>8:
-		return fault{fmt.Sprintf("RKey %#x has other upper 24 bits than the window's key %#x", b.RKey, b.MW.RKey()), "IncRKey of the window's key"}
+		return fault{fmt.Sprintf("the upper 24 bits of RKey %#x differ from those of the window's key %#x", b.RKey, b.MW.RKey()), "IncRKey of the window's key"}
 	}
 	return fault{}
 }
 
-// ended says whether the object was closed.
+// ended reports whether the object was closed.
 func (h *handle) ended() bool { return h.use(func() error { return nil }) != nil }
 
-// root is the device's handle: the last of the first parents.
+// root returns the device's handle, by following the first parents.
 func (h *handle) root() *handle {
 	for len(h.parents) > 0 {
 		h = h.parents[0]

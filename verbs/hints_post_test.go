@@ -70,7 +70,7 @@ func (b *bench) way() verbs.AHAttr {
 
 // reasons are words of which a refused post's error has those of its own reason only.
 var reasons = []string{
-	"is in RESET", "is in INIT", "is in RTR", "is in ERR", "elements", "bytes inline", "cannot be inline", "inline data only of", "no AH", "AH is closed", "another device or protection domain", "have no IBV_WR_", "multiple of 8", "8 bytes", "bytes in all", "Flush.Type is not set", "unknown bits", "Flush.Level",
+	"is in RESET", "is in INIT", "is in RTR", "is in ERR", "elements", "bytes inline", "cannot be inline", "inline data only from", "no AH", "AH is closed", "another device or protection domain", "have no IBV_WR_", "multiple of 8", "8 bytes", "bytes in total", "Flush.Type is not set", "unknown bits", "Flush.Level",
 	"the SRQ", "SendWR.Opcode is not set", "queue is full", "type 1", "no Bind", "no window", "no region", "window is closed", "region is closed", "upper 24 bits", "is closed: use of", "largest message",
 }
 
@@ -124,7 +124,7 @@ func TestPostSendFindsTheReason(t *testing.T) {
 		"other AH":      {verbs.UD, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpSend, SGL: one, AH: otherAH}, []string{"another device or protection domain"}},
 		"inline":        {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendInline, SGL: []verbs.SGE{b.mr.SGE(0, 33)}}, []string{"bytes inline"}},
 		"inline READ":   {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpRDMARead, Flags: verbs.SendInline, SGL: one}, []string{"cannot be inline"}},
-		"inline IOVA":   {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendInline, SGL: []verbs.SGE{chosen.SGE(0, 8)}}, []string{"inline data only of"}},
+		"inline IOVA":   {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendInline, SGL: []verbs.SGE{chosen.SGE(0, 8)}}, []string{"inline data only from"}},
 		"READ on UC":    {verbs.UC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpRDMARead, SGL: one}, []string{"have no IBV_WR_"}},
 		"WRITE on UD":   {verbs.UD, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: one}, []string{"have no IBV_WR_"}},
 		"no opcode":     {verbs.RC, qpstate.RTS, verbs.SendWR{SGL: one}, []string{"SendWR.Opcode is not set"}},
@@ -134,7 +134,7 @@ func TestPostSendFindsTheReason(t *testing.T) {
 		"unaligned":     {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpAtomicFetchAndAdd, SGL: one, RemoteAddr: b.mr.Addr() + 4}, []string{"multiple of 8"}},
 		"short atomic":  {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpAtomicCmpAndSwp, SGL: []verbs.SGE{b.mr.SGE(0, 4)}, RemoteAddr: b.mr.Addr()}, []string{"8 bytes"}},
 		"odd word":      {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpAtomicWrite, SGL: one, RemoteAddr: b.mr.Addr() + 4}, []string{"multiple of 8"}},
-		"short word":    {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpAtomicWrite, SGL: []verbs.SGE{b.mr.SGE(0, 4)}}, []string{"8 bytes", "elements", "bytes in all"}},
+		"short word":    {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpAtomicWrite, SGL: []verbs.SGE{b.mr.SGE(0, 4)}}, []string{"8 bytes", "elements", "bytes in total"}},
 		"word on UC":    {verbs.UC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpAtomicWrite, SGL: one}, []string{"have no IBV_WR_"}},
 		"flush what":    {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpFlush}, []string{"Flush.Type is not set"}},
 		"flush where":   {verbs.RC, qpstate.RTS, verbs.SendWR{Opcode: verbs.OpFlush, Flush: verbs.Flush{Type: 8}}, []string{"unknown bits"}},

@@ -73,7 +73,7 @@ func TestPostErrorOfOtherDevices(t *testing.T) {
 		"another domain's AH": {UD, qpstate.RTS, syscall.EINVAL, SendWR{Opcode: OpSend, AH: theirs}, "another device or protection domain", "documentation"},
 		"a closed window":     {RC, qpstate.RTS, syscall.EINVAL, SendWR{Opcode: OpBindMW, Bind: &MWBind{MW: closed, MR: mr, RKey: closed.RKey()}}, "window is closed", "documentation"},
 		"no send in ERR":      {RC, qpstate.Error, syscall.EINVAL, SendWR{Opcode: OpSend}, "is in ERR", "documentation"},
-		"ENOMEM for elements": {RC, qpstate.RTS, syscall.ENOMEM, SendWR{Opcode: OpSend, SGL: make([]SGE, 3)}, "3 elements (SGEs), and 2 were granted", "is full"},
+		"ENOMEM for elements": {RC, qpstate.RTS, syscall.ENOMEM, SendWR{Opcode: OpSend, SGL: make([]SGE, 3)}, "3 elements (SGEs), but 2 were granted", "is full"},
 		"ENOMEM for a bind":   {RC, qpstate.RTS, syscall.ENOMEM, SendWR{Opcode: OpBindMW, Bind: &MWBind{MW: window, MR: mr, RKey: window.RKey()}}, "queue is full", "window"},
 		"no reason":           {UD, qpstate.RTS, syscall.EINVAL, SendWR{Opcode: OpSend, AH: mine}, "documentation", "AH"},
 		"EIO":                 {RC, qpstate.RTS, syscall.EIO, SendWR{Opcode: OpSend, SGL: make([]SGE, 3)}, "opening the device again", "elements"},

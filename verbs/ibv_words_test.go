@@ -53,7 +53,7 @@ func TestMissingOpcodes(t *testing.T) {
 		f, qp := fakeQPBy(t, path, wide)
 		word := make([]uint64, 1)
 		for wr, remedy := range map[*SendWR]string{
-			{Opcode: OpAtomicWrite, SGL: []SGE{{Addr: uint64(uintptr(unsafe.Pointer(&word[0]))), Length: 8}}}: "try: QPInit.PostPath PostWRAPI",
+			{Opcode: OpAtomicWrite, SGL: []SGE{{Addr: uint64(uintptr(unsafe.Pointer(&word[0]))), Length: 8}}}: "try: PostWRAPI as QPInit.PostPath",
 			{Opcode: OpFlush, Flush: Flush{Type: FlushGlobal, Length: 8}}:                                     "try: an OpRDMARead of the last byte",
 		} {
 			err := qp.PostSend([]SendWR{{Opcode: OpSend}, *wr})
