@@ -72,3 +72,24 @@ func TestDiagnosisKnowsTheErrnos(t *testing.T) {
 		t.Errorf("only %d names of errnos were found", found)
 	}
 }
+
+// TestEveryRuleExists: the rules that hints_post.go names have entries, and all of these are
+// named.
+func TestEveryRuleExists(t *testing.T) {
+	text, err := os.ReadFile("hints_post.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := make(map[string]bool)
+	for _, match := range regexp.MustCompile(`(?:broken|elementsFault|diagnosis\.ByKey)\("([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+		named[match[1]] = true
+		if e := diagnosis.ByKey(match[1]); e == nil || diagnosis.Plain(e.Remedy) != e.Remedy {
+			t.Errorf("the rule %q has no entry, or one with Markdown: %+v", match[1], e)
+		}
+	}
+	for _, e := range diagnosis.Entries() {
+		if refused := strings.HasSuffix(e.Symptom, " refuses a request"); refused != named[e.Key] {
+			t.Errorf("hints_post.go names %q: %v; it is the rule of a post: %v", e.Key, named[e.Key], refused)
+		}
+	}
+}

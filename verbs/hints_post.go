@@ -4,12 +4,14 @@
 package verbs
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"syscall"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/diagnosis"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
@@ -17,6 +19,13 @@ import (
 type fault struct{ reason, remedy string }
 
 func (f fault) found() bool { return f != fault{} }
+
+// broken returns the fault of a rule of package diagnosis. The reason names this request's
+// values; "" is the rule's own cause.
+func broken(rule, reason string) fault {
+	e := diagnosis.ByKey(rule)
+	return fault{cmp.Or(reason, e.Cause), e.Remedy}
+}
 
 // sendRefused makes the error of a PostSend that queued n requests.
 func (qp *QP) sendRefused(wrs []SendWR, n int, err error) error {
@@ -36,7 +45,7 @@ func (s *SRQ) recvRefused(wrs []RecvWR, n int, err error) error {
 	if errnoOf(err) == syscall.EINVAL && n < len(wrs) {
 		var attr SRQAttr
 		if s.use(func() (err error) { attr, err = s.p.Query(); return err }) == nil {
-			f = elementsFault(wrs[n].SGL, attr.MaxSGE, "SRQInit.MaxSGE")
+			f = elementsFault("srq-elements", wrs[n].SGL, attr.MaxSGE)
 		}
 	}
 	return s.refused(PostError{Op: "ibv_post_srq_recv", Index: n, Err: err}, f)
@@ -61,7 +70,7 @@ func (qp *QP) sendFault(wrs []SendWR, errno syscall.Errno) (f fault) {
 	case syscall.EINVAL, syscall.EOPNOTSUPP:
 		now = qp.now()
 		if now.state < qpstate.RTS {
-			return fault{"the queue pair is in " + now.state.Name(), "move the queue pair to RTS, where sends begin"}
+			return broken("send-state", "the queue pair is in "+now.state.Name())
 		}
 	default:
 		return fault{}
@@ -78,7 +87,7 @@ func (qp *QP) sendFault(wrs []SendWR, errno syscall.Errno) (f fault) {
 		f = stoppedFault(now)
 	}
 	if !f.found() && errno != syscall.ENOMEM && len(wrs) > 0 && wrs[0].Flags&SendInline != 0 {
-		f.remedy = "inline data only from a region without IOVA, ZERO_BASED or a DMA-BUF: it is read from addresses of this process"
+		f.remedy = diagnosis.ByKey("inline-address").Remedy // it may be the cause
 	}
 	return f
 }
@@ -90,16 +99,16 @@ func (qp *QP) recvFault(wrs []RecvWR, errno syscall.Errno) (f fault) {
 	case syscall.ENOMEM:
 	case syscall.EINVAL, syscall.EOPNOTSUPP:
 		if qp.SRQ() != nil {
-			return fault{"the queue pair takes its receives from the SRQ", "post to the SRQ (SRQ.PostRecv)"}
+			return broken("recv-srq", "")
 		}
 		if now = qp.now(); now.state == qpstate.Reset {
-			return fault{"the queue pair is in RESET", "move the queue pair to INIT, where receives begin"}
+			return broken("recv-state", "")
 		}
 	default:
 		return fault{}
 	}
 	if len(wrs) > 0 {
-		if f = elementsFault(wrs[0].SGL, qp.Cap().MaxRecvSGE, "QPCap.MaxRecvSGE"); !f.found() {
+		if f = elementsFault("recv-elements", wrs[0].SGL, qp.Cap().MaxRecvSGE); !f.found() {
 			f = lengthFault(wrs[0].SGL, now)
 		}
 	}
@@ -137,33 +146,31 @@ func stoppedFault(now queueNow) fault {
 	if now.state != qpstate.SQE && now.state != qpstate.Error {
 		return fault{}
 	}
-	return fault{"the queue pair is in " + now.state.Name(), "look for the first completion that failed, then reset the queue pair"}
+	return broken("post-stopped", "the queue pair is in "+now.state.Name())
 }
 
 // missingFault is the fault for opcodes that some devices or libraries lack.
 func missingFault(o Opcode) fault {
 	switch o {
 	case OpAtomicWrite:
-		return fault{"this queue pair has no call for " + o.String(),
-			"PostWRAPI as QPInit.PostPath, on a device with CapAtomicWrite in DeviceAttrEx.Caps; or an OpRDMAWrite of 8 bytes, which is not guaranteed to be atomic"}
+		return broken("no-atomic-write", "this queue pair has no call for "+o.String())
 	case OpFlush:
-		return fault{"the libibverbs of this build has no " + o.String(),
-			"an OpRDMARead of the last byte written: it completes when the earlier WRITEs are visible; soft devices have FLUSH"}
+		return broken("no-flush", "the libibverbs of this build has no "+o.String())
 	}
 	return fault{}
 }
 
-func elementsFault(sgl []SGE, granted uint32, field string) fault {
+// elementsFault is the fault of a list of more elements than were granted.
+func elementsFault(rule string, sgl []SGE, granted uint32) fault {
 	if len(sgl) <= int(granted) {
 		return fault{}
 	}
-	return fault{fmt.Sprintf("the request has %d elements (SGEs), but %d were granted", len(sgl), granted),
-		"fewer elements, or a larger " + field}
+	return broken(rule, fmt.Sprintf("the request has %d elements (SGEs), but %d were granted", len(sgl), granted))
 }
 
 func lengthFault(sgl []SGE, now queueNow) fault {
 	if n := sglBytes(sgl); now.longest > 0 && n > uint64(now.longest) {
-		return fault{fmt.Sprintf("the request has %d bytes, but the port's largest message has %d", n, now.longest), "several requests"}
+		return broken("too-long", fmt.Sprintf("the request has %d bytes, but the port's largest message has %d", n, now.longest))
 	}
 	return fault{}
 }
@@ -177,14 +184,14 @@ func sglBytes(sgl []SGE) (n uint64) {
 
 // requestFault finds the rule that a send request broke in any state.
 func (qp *QP) requestFault(wr *SendWR) fault {
-	if f := elementsFault(wr.SGL, qp.Cap().MaxSendSGE, "QPCap.MaxSendSGE"); f.found() {
+	if f := elementsFault("send-elements", wr.SGL, qp.Cap().MaxSendSGE); f.found() {
 		return f
 	}
 	if wr.Opcode == 0 {
-		return fault{"SendWR.Opcode is not set", "an Opcode, such as OpSend"}
+		return broken("no-opcode", "")
 	}
 	if !hasOpcode(qp.Type(), wr.Opcode) {
-		return fault{fmt.Sprintf("%s queue pairs have no %v", qp.Type().Name(), wr.Opcode), "an RC queue pair, or an opcode that this type has"}
+		return broken("opcode-type", fmt.Sprintf("%s queue pairs have no %v", qp.Type().Name(), wr.Opcode))
 	}
 	if qp.Type() == UD {
 		if f := qp.peerFault(wr.AH); f.found() {
@@ -198,17 +205,17 @@ func (qp *QP) requestFault(wr *SendWR) fault {
 		return fault{}
 	case OpAtomicCmpAndSwp, OpAtomicFetchAndAdd:
 		if wr.RemoteAddr%8 != 0 {
-			return fault{fmt.Sprintf("RemoteAddr %#x is not a multiple of 8", wr.RemoteAddr), "an aligned address: an atomic works on one aligned 64-bit word"}
+			return broken("atomic-address", fmt.Sprintf("RemoteAddr %#x is not a multiple of 8", wr.RemoteAddr))
 		}
 		if n := sglBytes(wr.SGL); n < 8 {
-			return fault{fmt.Sprintf("the SGL has room for %d bytes, but an atomic returns 8 bytes", n), "an SGL of 8 bytes"}
+			return broken("atomic-size", fmt.Sprintf("the SGL has room for %d bytes, but an atomic returns 8 bytes", n))
 		}
 	case OpAtomicWrite:
 		if wr.RemoteAddr%8 != 0 {
-			return fault{fmt.Sprintf("RemoteAddr %#x is not a multiple of 8", wr.RemoteAddr), "an aligned address: ATOMIC WRITE works on one aligned 64-bit word"}
+			return broken("atomic-write-address", fmt.Sprintf("RemoteAddr %#x is not a multiple of 8", wr.RemoteAddr))
 		}
 		if n := sglBytes(wr.SGL); n != 8 || len(wr.SGL) != 1 {
-			return fault{fmt.Sprintf("the SGL has %d elements with %d bytes in total, but an ATOMIC WRITE takes one element", len(wr.SGL), n), "an SGL of one element of 8 bytes"}
+			return broken("atomic-write-size", fmt.Sprintf("the SGL has %d elements with %d bytes in total, but an ATOMIC WRITE takes one element", len(wr.SGL), n))
 		}
 	case OpFlush:
 		return flushFault(wr.Flush)
@@ -218,10 +225,9 @@ func (qp *QP) requestFault(wr *SendWR) fault {
 	}
 	switch n, granted := sglBytes(wr.SGL), qp.Cap().MaxInlineData; {
 	case wr.Opcode == OpRDMARead || wr.Opcode == OpAtomicCmpAndSwp || wr.Opcode == OpAtomicFetchAndAdd:
-		return fault{wr.Opcode.String() + " returns data and cannot be inline", "the request without SendInline"}
+		return broken("inline-read", wr.Opcode.String()+" returns data and cannot be inline")
 	case n > uint64(granted):
-		return fault{fmt.Sprintf("the request has %d bytes inline, but %d were granted", n, granted),
-			"the request without SendInline, or a larger QPCap.MaxInlineData"}
+		return broken("inline-size", fmt.Sprintf("the request has %d bytes inline, but %d were granted", n, granted))
 	}
 	return fault{}
 }
@@ -247,11 +253,11 @@ func hasOpcode(t QPType, o Opcode) bool {
 func flushFault(f Flush) fault {
 	switch {
 	case f.Type == 0:
-		return fault{"Flush.Type is not set", "FlushGlobal, FlushPersistent or both"}
+		return broken("flush-type", "")
 	case f.Type&^(FlushGlobal|FlushPersistent) != 0:
-		return fault{"Flush.Type " + f.Type.String() + " has unknown bits", "FlushGlobal, FlushPersistent or both"}
+		return broken("flush-bits", "Flush.Type "+f.Type.String()+" has unknown bits")
 	case f.Level > FlushMR:
-		return fault{"Flush.Level " + f.Level.String() + " is unknown", "FlushRange or FlushMR"}
+		return broken("flush-level", "Flush.Level "+f.Level.String()+" is unknown")
 	}
 	return fault{}
 }
@@ -260,35 +266,34 @@ func flushFault(f Flush) fault {
 func (qp *QP) peerFault(ah *AH) fault {
 	switch {
 	case ah == nil:
-		return fault{"the request has no AH", "an AH, made by PD.CreateAH: a datagram needs the path to its peer"}
+		return broken("no-ah", "")
 	case ah.ended():
-		return fault{"the request's AH is closed", "keep the AH open until its sends have completed"}
+		return broken("closed-ah", "")
 	case ah.parents[0] != qp.parents[0]:
-		return fault{"the request's AH is of another device or protection domain", "an AH of the queue pair's PD"}
+		return broken("foreign-ah", "")
 	}
 	return fault{}
 }
 
 // bindFault finds the fault in the bind of a type 2 window.
 func (qp *QP) bindFault(b *MWBind) fault {
-	const whole = "a Bind with a window and a region, both open"
 	switch {
 	case b == nil:
-		return fault{"the request has no Bind", whole}
+		return broken("no-bind", "")
 	case b.MW == nil:
-		return fault{"the request's Bind has no window", whole}
+		return broken("bind-no-window", "")
 	case b.MR == nil:
-		return fault{"the request's Bind has no region", whole}
+		return broken("bind-no-region", "")
 	case b.MW.kind != MWType2:
-		return fault{"the window is of type 1", "bind it with QP.BindMW, or use a window of type 2"}
+		return broken("bind-type-1", "")
 	case b.MW.ended():
-		return fault{"the request's window is closed", whole}
+		return broken("bind-closed-window", "")
 	case b.MR.ended():
-		return fault{"the request's region is closed", whole}
+		return broken("bind-closed-region", "")
 	case b.MW.root() != qp.root() || b.MR.root() != qp.root():
-		return fault{"the request's window or region is of another device", "objects of one opened device"}
+		return broken("bind-foreign", "")
 	case b.RKey>>8 != b.MW.RKey()>>8:
-		return fault{fmt.Sprintf("the upper 24 bits of RKey %#x differ from those of the window's key %#x", b.RKey, b.MW.RKey()), "IncRKey of the window's key"}
+		return broken("bind-key", fmt.Sprintf("the upper 24 bits of RKey %#x differ from those of the window's key %#x", b.RKey, b.MW.RKey()))
 	}
 	return fault{}
 }

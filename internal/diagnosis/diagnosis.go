@@ -46,7 +46,7 @@ var entries = build()
 // build fills in the fields that follow from others.
 func build() []*Entry {
 	var all []*Entry
-	for _, g := range [][]group{finding, errnos, deviceCalls, memoryCalls, queueCalls, transitions, posts, statuses, events, symptoms} {
+	for _, g := range [][]group{finding, errnos, deviceCalls, memoryCalls, queueCalls, transitions, posts, rules, statuses, events, symptoms} {
 		for _, of := range g {
 			for i := range of.entries {
 				e := &of.entries[i]
@@ -134,6 +134,19 @@ func OfStatus(number uint32) *Entry {
 		}
 	}
 	return nil
+}
+
+// ByKey returns the entry with a key, or nil.
+func ByKey(key string) *Entry { return byKey[key] }
+
+var byKey = indexKeys()
+
+func indexKeys() map[string]*Entry {
+	index := make(map[string]*Entry)
+	for _, e := range entries {
+		index[e.Key] = e
+	}
+	return index
 }
 
 // ErrnoName returns the C name of an errno, "EINVAL", or "" for one without an entry.
