@@ -154,16 +154,32 @@ func (x *Explanation) several() string {
 // whole is the largest number of entries that are printed as a whole.
 const whole = 6
 
-// rest prints all entries but the first, without their remedies.
+// rest prints all entries but the first in short: the causes by call or symptom. It leaves out
+// the remedies for an errno alone, which has too many.
 func (x *Explanation) rest(p *page) {
 	p.line("")
-	p.line("As seen in calls and symptoms (add the name of a call for its remedy):")
+	first := x.Entries[0]
+	alone := first.Kind == diagnosis.Errno && len(first.Calls) == 0
+	if alone {
+		p.para("", "By call and by symptom (for remedies: rdma_lab explain CALL "+first.Name+"):")
+	} else {
+		p.line("More causes:")
+	}
+	before := ""
 	for _, e := range x.Entries[1:] {
 		title := e.Symptom
 		if len(e.Calls) > 0 {
 			title = strings.Join(e.Calls, ", ")
 		}
-		p.para("  - ", title+": "+e.Cause)
+		if title != before {
+			p.para("  ", title+":")
+			before = title
+		}
+		text := e.Cause
+		if !alone {
+			text += "; try: " + e.Remedy
+		}
+		p.para("    - ", text)
 	}
 }
 
