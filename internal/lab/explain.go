@@ -170,6 +170,9 @@ func (x *Explanation) rest(p *page) {
 		title := e.Symptom
 		if len(e.Calls) > 0 {
 			title = strings.Join(e.Calls, ", ")
+			if !alone {
+				title += ": " + e.Name
+			}
 		}
 		if title != before {
 			p.para("  ", title+":")
