@@ -24,7 +24,7 @@ const (
 // texts of an Errno and a Status are plain already.
 type Entry struct {
 	Key     string   // identifies the entry: "status RETRY_EXC_ERR", "ibv_reg_mr ENOMEM"
-	Kind    Kind     //
+	Kind    Kind     // what the entry is about
 	Name    string   // the C name; "" for a Symptom
 	Number  int      // of the C name, on this system; -1 for a Symptom
 	Text    string   // what C prints for it: strerror, ibv_wc_status_str, ibv_event_type_str

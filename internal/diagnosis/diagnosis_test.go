@@ -92,9 +92,11 @@ func TestEveryNumberOnce(t *testing.T) {
 }
 
 func TestAboutNamesExist(t *testing.T) {
-	known := Names()
+	var known []string
 	for _, e := range entries {
-		known = append(known, e.Calls...)
+		if known = append(known, e.Calls...); e.Kind != Symptom {
+			known = append(known, e.Name)
+		}
 	}
 	for _, e := range entries {
 		for _, name := range e.About {

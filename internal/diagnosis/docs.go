@@ -1,4 +1,4 @@
-// The tables of docs/errors.md.
+// The sections of docs/errors.md, and the texts as titles and without Markdown.
 
 package diagnosis
 
@@ -22,23 +22,6 @@ const (
 	Exchange    Section = "The exchange over TCP"
 )
 
-// Sections returns the tables in the order of the page.
-func Sections() []Section {
-	return []Section{Finding, Moving, Completions, Posting, Events, Wire, Exchange}
-}
-
-// Table returns a table of docs/errors.md in Markdown.
-func Table(s Section) string {
-	var b strings.Builder
-	b.WriteString("| symptom | cause | try |\n|---|---|---|\n")
-	for _, e := range entries {
-		if e.Section == s {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(e.Title()), cell(e.Cause), cell(e.Remedy))
-		}
-	}
-	return b.String()
-}
-
 // Title returns the symptom, or what stands for one: "RETRY_EXC_ERR (12)",
 // "ibv_reg_mr: ENOMEM", "IBV_EVENT_CQ_ERR".
 func (e *Entry) Title() string {
@@ -51,11 +34,6 @@ func (e *Entry) Title() string {
 		return strings.Join(e.Calls, ", ") + ": " + e.Name
 	}
 	return e.Name
-}
-
-// cell escapes what a cell of a table must not have.
-func cell(text string) string {
-	return strings.NewReplacer("|", `\|`, "*", `\*`).Replace(text)
 }
 
 var link = regexp.MustCompile(`\[([^\]]+)\]\([^)]+\)`)

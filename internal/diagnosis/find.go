@@ -86,22 +86,11 @@ func isName(name, word string) bool {
 	return bare == whole || bare+"_ERR" == whole && (bare != word || strings.Contains(bare, "_")) || "IBV_"+word == whole
 }
 
-// Names returns the C names of all errnos, statuses and events.
-func Names() []string {
-	var names []string
-	for _, e := range entries {
-		if e.Kind != Symptom && len(e.Calls) == 0 {
-			names = append(names, e.Name)
-		}
-	}
-	return names
-}
-
 // similar returns the entries whose texts have the most of the words, if that is at least
 // half of them.
 func similar(words []string) []*Entry {
 	asked := tokens(strings.Join(words, " "))
-	points := make(map[*Entry]int)
+	points := make(map[*Entry]int) // 1000 for each word, and the weights
 	best := 0
 	for _, e := range entries {
 		have, weight := 0, 0
@@ -111,11 +100,11 @@ func similar(words []string) []*Entry {
 			}
 		}
 		if 2*have >= len(asked) && have > 0 {
-			points[e] = have*100 + weight
+			points[e] = have*1000 + weight
 			best = max(best, have)
 		}
 	}
-	found := pick(func(e *Entry) bool { return best > 0 && points[e]/100 == best })
+	found := pick(func(e *Entry) bool { return best > 0 && points[e]/1000 == best })
 	slices.SortStableFunc(found, func(a, b *Entry) int { return cmp.Compare(points[b], points[a]) })
 	return found[:min(len(found), 5)]
 }

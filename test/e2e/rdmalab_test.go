@@ -12,8 +12,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// lab runs rdma_lab to its end.
-func lab(t *testing.T, args ...string) (status int, stdout, stderr string) {
+// rdmaLab runs rdma_lab to its end.
+func rdmaLab(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, complaints bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), filepath.Join(binaries, "rdma_lab"), args...)
@@ -25,8 +25,8 @@ func lab(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	return cmd.ProcessState.ExitCode(), out.String(), complaints.String()
 }
 
-// TestLab runs each subcommand as text and as JSON.
-func TestLab(t *testing.T) {
+// TestRdmaLab runs each subcommand as text and as JSON.
+func TestRdmaLab(t *testing.T) {
 	noLeak(t)
 	for _, c := range []struct{ args, text, field string }{
 		{"devices", `(?m)^` + device + ` +(softroce|libibverbs) +1 +ACTIVE +ETHERNET `, "devices"},
@@ -36,12 +36,12 @@ func TestLab(t *testing.T) {
 		{"explain 12", `(?m)^errno 12, ENOMEM: [^\0]*^status 12, IBV_WC_RETRY_EXC_ERR: `, "entries"},
 		{"explain a capture shows nothing", `bypasses the interface`, "entries"},
 	} {
-		status, out, complaints := lab(t, strings.Fields(c.args)...)
+		status, out, complaints := rdmaLab(t, strings.Fields(c.args)...)
 		if status != 0 || complaints != "" || !regexp.MustCompile(c.text).MatchString(out) {
 			t.Errorf("%s: status %d, %s\nwant %s, got\n%s", c.args, status, complaints, c.text, out)
 		}
 		var r map[string]any
-		status, out, complaints = lab(t, append(strings.Fields(c.args), "--json")...)
+		status, out, complaints = rdmaLab(t, append(strings.Fields(c.args), "--json")...)
 		if err := json.Unmarshal([]byte(out), &r); status != 0 || complaints != "" || err != nil {
 			t.Fatalf("%s --json: status %d, %v, %s", c.args, status, err, complaints)
 		}
@@ -51,9 +51,9 @@ func TestLab(t *testing.T) {
 	}
 }
 
-// TestLabRefuses checks the exit statuses and the errors of rdma_lab: one line with a remedy,
+// TestRdmaLabRefuses checks the exit statuses and the errors of rdma_lab: one line with a remedy,
 // and the usage after a wrong command line.
-func TestLabRefuses(t *testing.T) {
+func TestRdmaLabRefuses(t *testing.T) {
 	noLeak(t)
 	for _, c := range []struct {
 		args   string
@@ -73,21 +73,21 @@ func TestLabRefuses(t *testing.T) {
 		{"gids nodevice0", 1, "no device of that name"},
 		{"devices rxe0", 2, "rxe0"},
 	} {
-		status, out, complaints := lab(t, strings.Fields(c.args)...)
+		status, out, complaints := rdmaLab(t, strings.Fields(c.args)...)
 		if status != c.status || out != "" || !strings.HasPrefix(complaints, "rdma_lab") || !strings.Contains(complaints, c.want) ||
 			strings.Contains(complaints, "Usage: ") != (c.status == 2) {
 			t.Errorf("%q: status %d, stdout %q, stderr %q; want status %d and %q", c.args, status, out, complaints, c.status, c.want)
 		}
 	}
-	status, out, _ := lab(t, "states", "INIT", "RTS", "--json")
+	status, out, _ := rdmaLab(t, "states", "INIT", "RTS", "--json")
 	var r map[string]any
 	if err := json.Unmarshal([]byte(out), &r); status != 1 || err != nil || !strings.Contains(r["error"].(string), "INIT→RTR→RTS") {
 		t.Errorf("with --json: status %d, %v, %s", status, err, out)
 	}
 }
 
-// TestLabCompletes asks for completions as a shell does.
-func TestLabCompletes(t *testing.T) {
+// TestRdmaLabCompletes asks for completions as a shell does.
+func TestRdmaLabCompletes(t *testing.T) {
 	noLeak(t)
 	for args, want := range map[string]string{
 		"":               "explain\t",
@@ -96,7 +96,7 @@ func TestLabCompletes(t *testing.T) {
 		"states --type ": "UD\n",
 		"explain RETRY":  "RETRY_EXC_ERR\n",
 	} {
-		status, out, _ := lab(t, append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		status, out, _ := rdmaLab(t, append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		if status != 0 || !strings.Contains(out, want) {
 			t.Errorf("%q: status %d, want %q, got\n%s", args, status, want, out)
 		}
