@@ -20,6 +20,7 @@ var commands = []func(*app) *cobra.Command{
 	gids,
 	states,
 	explain,
+	doctorCommand,
 }
 
 // app has what the subcommands share. Its fields are set before a subcommand runs.

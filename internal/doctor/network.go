@@ -1,0 +1,218 @@
+// The checks of the network: the port, the GIDs, the MTU, the firewall.
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// settle waits until done reports true, for a tenth of the doctor's time at most: a device
+// follows its interface with a delay.
+func (h *Host) settle(ctx context.Context, done func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, h.limit/10)
+	defer cancel()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return done()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return true
+}
+
+func port(ctx context.Context, h *Host, d *device) Finding {
+	link, _ := h.iface(d.netdev)
+	active := func() bool { return d.probe.Port.State == verbs.PortActive }
+	if d.netdev != "" && link.Up && link.Carrier {
+		h.settle(ctx, func() bool {
+			if !active() {
+				d.probe = h.Probe(d.name)
+			}
+			return active()
+		})
+	}
+	state := d.probe.Port.State
+	switch {
+	case active():
+		return ok("%s port 1 is %v", d.name, state)
+	case d.netdev == "":
+		return fail(h.asRoot("systemctl start opensm")+"  # on one host of the subnet; check the cable first",
+			"%s port 1 is %v: no subnet manager has set it up, or it has no cable", d.name, state)
+	case !link.Up:
+		return fail(h.asRoot("ip link set "+d.netdev+" up"), "%s port 1 is %v, because %s is down", d.name, state, d.netdev)
+	case !link.Carrier:
+		return fail("ip link show "+d.netdev+"  # check the cable, and the other end of the link",
+			"%s port 1 is %v, because %s has no carrier", d.name, state, d.netdev)
+	}
+	return fail("rdma link show "+d.name, "%s port 1 is %v, but %s is up", d.name, state, d.netdev)
+}
+
+// wanted reports whether a GID is of RoCE v2 and of an address that HOST's family needs.
+func (h *Host) wanted(g gid) bool {
+	switch {
+	case !strings.Contains(g.kind, "RoCE v2") || g.addr.IsLinkLocalUnicast():
+		return false
+	case h.peerFamily() != 0:
+		return g.addr.Is4() == (h.peerFamily() == 4)
+	}
+	return true
+}
+
+// peerFamily is 4 or 6 if HOST is an address, else 0.
+func (h *Host) peerFamily() int {
+	addr, err := netip.ParseAddr(h.Peer)
+	switch {
+	case err != nil || addr.IsLoopback():
+		return 0
+	case addr.Unmap().Is4():
+		return 4
+	}
+	return 6
+}
+
+func gids(ctx context.Context, h *Host, d *device) Finding {
+	if d.probe.Port.LinkLayer == verbs.LinkInfiniBand {
+		if len(d.gids) > 0 {
+			d.gid = d.gids[0].index
+		}
+		return ok("%s is InfiniBand: GID 0 is its own", d.name)
+	}
+	best := func() int { // IPv4 first
+		if i := slices.IndexFunc(d.gids, func(g gid) bool { return h.wanted(g) && g.addr.Is4() }); i >= 0 {
+			return i
+		}
+		return slices.IndexFunc(d.gids, h.wanted)
+	}
+	link, _ := h.iface(d.netdev)
+	if slices.ContainsFunc(link.Addrs, netip.Addr.Is4) {
+		h.settle(ctx, func() bool {
+			h.readGIDs(d)
+			return best() >= 0 && (d.gids[best()].addr.Is4() || h.peerFamily() == 6)
+		})
+	}
+	i := best()
+	if i < 0 {
+		missing := "an address"
+		if family := h.peerFamily(); family != 0 {
+			missing = fmt.Sprintf("an IPv%d address", family)
+		}
+		if slices.ContainsFunc(link.Addrs, func(a netip.Addr) bool { return !a.IsLinkLocalUnicast() && (h.peerFamily() == 0 || a.Is4() == (h.peerFamily() == 4)) }) {
+			return fail("rdma link show "+d.name, "%s has no RoCE v2 GID, but %s has an address", d.name, d.netdev)
+		}
+		return fail(h.addAddress(d), "%s has no RoCE v2 GID that a peer can use, because %s has no address except a link-local one; it needs %s", d.name, d.netdev, missing)
+	}
+	g := d.gids[i]
+	d.gid, d.addr = g.index, g.addr
+	if !g.addr.Is4() && h.peerFamily() == 0 {
+		return warn(h.addAddress(d), "%s has GID %d (%s, %v), and none of IPv4: peers with IPv4 cannot use it", d.name, g.index, g.kind, g.addr)
+	}
+	return ok("%s has GID %d (%s, %v on %s)", d.name, g.index, g.kind, g.addr, g.netdev)
+}
+
+// addAddress is the command that gives an interface an address. The network's own numbers
+// are unknown, so it takes private ones that no interface has.
+func (h *Host) addAddress(d *device) string {
+	note := "  # or an unused address of your network"
+	if h.peerFamily() == 6 {
+		return h.asRoot("ip address add fd00:77::1/64 dev "+d.netdev) + note
+	}
+	all, _ := h.Interfaces()
+	for third := byte(0); ; third++ {
+		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, third, 1}), 24)
+		taken := slices.ContainsFunc(all, func(f Interface) bool { return slices.ContainsFunc(f.Addrs, subnet.Masked().Contains) })
+		if !taken || third == 255 {
+			return h.asRoot(fmt.Sprintf("ip address add %v dev %s", subnet, d.netdev)) + note
+		}
+	}
+}
+
+// headers are the bytes of a packet beside its payload, within the interface's MTU.
+const headers = 60
+
+func mtu(_ context.Context, h *Host, d *device) Finding {
+	path := d.probe.Port.ActiveMTU.Bytes()
+	link, is := h.iface(d.netdev)
+	switch {
+	case d.netdev == "" || !is:
+		return ok("%s has a path MTU of %d", d.name, path)
+	case path+headers > link.MTU:
+		return fail(h.asRoot(fmt.Sprintf("ip link set %s mtu %d", d.netdev, path+104)),
+			"%s has a path MTU of %d, which with its headers exceeds the %d of %s: large messages are lost", d.name, path, link.MTU, d.netdev)
+	case path < 1024:
+		return warn(h.asRoot(fmt.Sprintf("ip link set %s mtu 1500", d.netdev)), "%s has a path MTU of %d, because %s has %d: large messages are slow", d.name, path, d.netdev, link.MTU)
+	}
+	return ok("%s has a path MTU of %d, which fits into the %d of %s", d.name, path, link.MTU, d.netdev)
+}
+
+// Chain is a base chain of nftables.
+type Chain struct {
+	Family, Table, Name string
+	Arrival             bool // sees packets that arrive; else packets that leave
+	Drops               bool // drops the packet
+	May                 bool // may drop the packet: the rules have conditions that are not known here
+}
+
+// accept is the command that lets RoCE through a chain.
+func (c Chain) accept() string {
+	return fmt.Sprintf("nft insert rule %s %s %s udp dport 4791 accept", c.Family, c.Table, c.Name)
+}
+
+func firewall(ctx context.Context, h *Host, d *device) Finding {
+	if !d.software() {
+		return ok("%s does not send through this machine's firewall", d.name)
+	}
+	chains, unreadable := h.Chains(d.netdev)
+	blocked := NotBlocked
+	var err error
+	if d.addr.Is4() {
+		ctx, cancel := context.WithTimeout(ctx, h.limit/5)
+		defer cancel()
+		if blocked, err = h.SendUDP(ctx, d.addr); err != nil {
+			return warn(h.asRoot("nft list ruleset"), "UDP port 4791 could not be tried: %v", err)
+		}
+	}
+	var remedies []string
+	for _, drop := range []bool{true, false} { // if no chain surely drops it, then those that may
+		for _, c := range chains {
+			if c.Drops && drop || !drop && len(remedies) == 0 && c.May && blocked != NotBlocked && c.Arrival == (blocked == Arriving) {
+				remedies = append(remedies, c.accept())
+			}
+		}
+	}
+	what := map[Blocked]string{
+		NotBlocked: "a rule of this machine's firewall drops UDP port 4791",
+		Leaving:    "this machine's firewall does not let UDP port 4791 out",
+		Arriving:   "this machine's firewall does not let UDP port 4791 in",
+	}[blocked] + ": requests end with RETRY_EXC_ERR"
+	switch {
+	case len(remedies) > 0:
+		return fail(h.asRoot(remedies...), "%s", what)
+	case blocked != NotBlocked && unreadable != nil:
+		if h.UID != 0 {
+			return fail("sudo "+h.Again+"  # root can read the rules and name the chain", "%s", what)
+		}
+		return fail(h.iptables(blocked), "%s (%v)", what, errors.Cause(unreadable))
+	case blocked != NotBlocked:
+		return fail(h.iptables(blocked), "%s", what)
+	}
+	return ok("UDP port 4791 of %v leaves and arrives", d.addr)
+}
+
+// iptables is the command for rules that nftables does not list.
+func (h *Host) iptables(blocked Blocked) string {
+	chain := "INPUT"
+	if blocked == Leaving {
+		chain = "OUTPUT"
+	}
+	return h.asRoot("iptables -I " + chain + " -p udp --dport 4791 -j ACCEPT")
+}

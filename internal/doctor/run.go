@@ -1,0 +1,208 @@
+// The checks that run something: on this machine, and with HOST.
+
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"syscall"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+func loopback(ctx context.Context, h *Host, d *device) Finding {
+	if lo, is := h.iface("lo"); is && !lo.Up {
+		return fail(h.asRoot("ip link set lo up"), "the interface lo is down, so %s cannot be tried", d.name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.limit*2/5)
+	defer cancel()
+	if err := h.Loopback(ctx, d.name, d.gid); err != nil {
+		return fail(h.explain(err), "%s cannot WRITE to itself: %v", d.name, err)
+	}
+	return ok("%s WRITEs to itself and READs back", d.name)
+}
+
+// explain is the command that says more about an error.
+func (h *Host) explain(err error) string {
+	var completion *verbs.WCError
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &completion):
+		return "rdma_lab explain " + completion.Status.String()
+	case errors.Is(err, context.DeadlineExceeded):
+		return h.Again + " --timeout 60s"
+	case errors.As(err, &errno):
+		return fmt.Sprintf("rdma_lab explain %d", int(errno))
+	}
+	return "rdma_lab devices"
+}
+
+func soft(ctx context.Context, h *Host) []Finding {
+	name := "soft0"
+	if isSoft(h.Device) {
+		name = h.Device
+	}
+	if lo, is := h.iface("lo"); is && !lo.Up {
+		f := fail(h.asRoot("ip link set lo up"), "the interface lo is down, so %s cannot work", name)
+		f.Device = name
+		return []Finding{f}
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.limit*2/5)
+	defer cancel()
+	err := h.Loopback(ctx, name, -1)
+	var f Finding
+	switch {
+	case err == nil:
+		f = ok("%s works; it needs no kernel device, and reaches this machine only (soft:INTERFACE reaches others)", name)
+		if name != "soft0" {
+			f = ok("%s works", name)
+		}
+	case errors.Is(err, syscall.EADDRINUSE) && name == "soft0" && len(h.devices) > 0:
+		f = ok("soft0, the device in software, cannot run beside rdma_rxe, which has UDP port 4791")
+	case errors.Is(err, syscall.EADDRINUSE):
+		f = fail("ss -lunp 'sport = :4791'  # names the program that has the port", "%s: UDP port 4791 is taken", name)
+	default:
+		f = fail(h.explain(err), "%s does not work: %v", name, err)
+	}
+	f.Device = name
+	return []Finding{f}
+}
+
+func route(ctx context.Context, h *Host) []Finding {
+	if h.Peer == "" {
+		return skip("no HOST given; rdma_lab doctor HOST also checks the way to HOST")
+	}
+	addr, err := h.Lookup(ctx, h.Peer)
+	if err != nil {
+		return []Finding{fail("getent hosts "+h.Peer, "the name %s has no address: %v", h.Peer, err)}
+	}
+	h.peer = addr
+	source, err := h.Source(addr)
+	if err != nil {
+		return []Finding{fail(h.asRoot("ip route add "+addr.String()+" dev "+cmp.Or(h.netdevForRXE(), "INTERFACE"))+"  # or via a router", "no route to %v: %v", addr, err)}
+	}
+	link, _ := h.owner(source)
+	via := cmp.Or(link.Name, "an unknown interface")
+	if isSoft(h.Device) {
+		h.dialed = h.Device
+		return []Finding{ok("the route to %v goes through %s", addr, via)}
+	}
+	for _, d := range h.devices {
+		if d.netdev == via && d.failedOf([]string{"open", "memlock", "namespace", "port", "gids"}) == "" {
+			h.dialed = d.name
+			return []Finding{ok("the route to %v goes through %s, the interface of %s", addr, via, d.name)}
+		}
+	}
+	if len(h.devices) == 0 {
+		h.dialed = "soft:" + via
+		if source.IsLoopback() || addr == source {
+			h.dialed = "soft0"
+		}
+		return []Finding{ok("the route to %v goes through %s; with no kernel device, %s can take it", addr, via, h.dialed)}
+	}
+	d := h.devices[0]
+	switch {
+	case source.IsLoopback() || addr == source:
+		h.dialed = d.name
+		return []Finding{ok("%v is this machine", addr)}
+	case d.netdev == via:
+		return skip("%s failed an earlier check", d.name)
+	case d.driver == "rxe":
+		return []Finding{fail(h.asRoot("rdma link add "+d.name+"b type rxe netdev "+via),
+			"the route to %v goes through %s, but %s is on %s", addr, via, d.name, d.netdev)}
+	}
+	return []Finding{fail(h.asRoot("ip route replace "+addr.String()+" dev "+d.netdev),
+		"the route to %v goes through %s, but %s is on %s", addr, via, d.name, d.netdev)}
+}
+
+func server(ctx context.Context, h *Host) []Finding {
+	switch {
+	case h.Peer == "":
+		return quietly(skip("no HOST given"))
+	case !h.peer.IsValid() || h.failed["route"]:
+		return skip("the check route failed")
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.limit/4)
+	defer cancel()
+	to := netip.AddrPortFrom(h.peer, uint16(h.Port))
+	err := h.Connect(ctx, to)
+	ping := "ping -c 3 " + h.peer.String()
+	switch {
+	case err == nil:
+		return []Finding{ok("TCP port %d of %v answers", h.Port, h.peer)}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		h.dialed = ""
+		return []Finding{warn("rdma_server  # on "+h.Peer, "%v is there, but nothing listens on its TCP port %d", h.peer, h.Port)}
+	case errors.Is(err, syscall.EHOSTUNREACH) || h.unresolved(h.peer):
+		return []Finding{fail(ping+"  # check the address, the cable and the VLAN",
+			"%v does not answer ARP, so no packet reaches it", h.peer)}
+	}
+	return []Finding{fail(ping+"  # if it answers, open TCP port "+to.String()[strings.LastIndex(to.String(), ":")+1:]+" there",
+		"%v does not answer on TCP port %d: %v", h.peer, h.Port, err)}
+}
+
+// unresolved reports whether the kernel asks for the link address of a neighbour in vain.
+func (h *Host) unresolved(addr netip.Addr) bool {
+	for _, line := range h.lines("proc/net/arp") {
+		field := strings.Fields(line)
+		if len(field) > 3 && field[0] == addr.String() && field[2] == "0x0" {
+			return true
+		}
+	}
+	return false
+}
+
+// largeText is a text of many packets at any path MTU, in bytes.
+const largeText = 40000
+
+func hostJob(ctx context.Context, h *Host) []Finding {
+	switch {
+	case h.Peer == "":
+		return quietly(skip("no HOST given"))
+	case h.failed["route"] || h.failed["server"]:
+		return skip("no server was reached")
+	case h.dialed == "":
+		return skip("no server or no device to run it on")
+	case h.failed["firewall"]:
+		return skip("the check firewall failed")
+	}
+	to := netip.AddrPortFrom(h.peer, uint16(h.Port))
+	small, cancel := context.WithTimeout(ctx, h.limit*3/10)
+	defer cancel()
+	if err := h.Job(small, h.dialed, to, 20); err != nil {
+		return []Finding{h.jobFailed(to, err)}
+	}
+	large, cancel := context.WithTimeout(ctx, h.limit*3/10)
+	defer cancel()
+	if err := h.Job(large, h.dialed, to, largeText); err != nil {
+		var completion *verbs.WCError
+		if errors.As(err, &completion) {
+			return []Finding{fail("ping -c 3 -M do -s 1100 "+h.peer.String()+"  # then --mtu 512 at both ends, or a larger MTU on the way",
+				"small messages to %v arrive, and large ones do not: the network's MTU is below the path MTU: %v", h.peer, err)}
+		}
+		return []Finding{warn("rdma_client --job write-read --size 64K "+h.Peer+" "+h.dialed, "a short text went to %v and back, a long one did not: %v", to, err)}
+	}
+	return []Finding{ok("%s WRITEs to %v and READs back, a short text and a long one", h.dialed, to)}
+}
+
+// jobFailed explains why the first job failed.
+func (h *Host) jobFailed(to netip.AddrPort, err error) Finding {
+	var completion *verbs.WCError
+	var refused *oob.PeerError
+	switch {
+	case errors.Is(err, oob.ErrForeignPeer):
+		return fail("rdma_lab doctor "+h.Peer+":PORT", "%v is not an rdma_server: %v", to, err)
+	case errors.As(err, &completion):
+		return fail("nft insert rule inet filter input udp dport 4791 accept  # on "+h.Peer+", if its firewall drops RoCE; and run the doctor there",
+			"TCP reaches %v, and RDMA does not: %v", to, err)
+	case errors.As(err, &refused):
+		return warn("rdma_lab doctor  # on "+h.Peer, "the server refuses a job: %v", err)
+	}
+	return fail("rdma_lab doctor  # on "+h.Peer, "the job with %v failed: %v", to, err)
+}
