@@ -88,7 +88,7 @@ func (h *Host) modulePackage(kernel string) string {
 	case strings.Contains(id, "ubuntu"):
 		return h.asRoot("apt-get install linux-modules-extra-" + kernel)
 	case strings.Contains(id, "debian"):
-		return h.asRoot("apt-get install linux-image-amd64", "reboot")
+		return h.asRoot("apt-get install linux-image-amd64") + "  # and reboot into that kernel"
 	}
 	return "dnf provides '*/rdma_rxe.ko*'  # names the package; or use soft0, which needs no module"
 }
@@ -189,12 +189,11 @@ func memlock(_ context.Context, h *Host, d *device) Finding {
 	raise := fmt.Sprintf("%s  # for this shell; for good: * - memlock unlimited in /etc/security/limits.d/rdma.conf",
 		h.asRoot(fmt.Sprintf("prlimit --pid %d --memlock=unlimited:unlimited", h.Parent)))
 	err := d.probe.Memory
-	switch {
-	case h.container() != "" && limit >= 0 && !exempt:
+	if h.container() != "" {
 		raise = "docker run --ulimit memlock=-1 …  # start the container in this way"
 	}
 	switch {
-	case err != nil && errors.Is(err, syscall.ENOMEM) && limit >= 0 && !exempt:
+	case err != nil && (errors.Is(err, syscall.ENOMEM) || limit == 0 && errors.Is(err, syscall.EPERM)) && limit >= 0 && !exempt:
 		return fail(raise, "%s, so %s cannot register memory", now, d.name)
 	case err != nil:
 		return fail("free --mebi; rdma resource show", "%s cannot register memory: %v; %s", d.name, err, now)
@@ -229,7 +228,7 @@ func namespace(_ context.Context, h *Host, d *device) Finding {
 	if h.container() != "" {
 		return fail("docker run --network host …  # start the container in this way", "%s, the interface of %s, is not in the network namespace of this container", d.netdev, d.name)
 	}
-	return fail(h.inNamespaceOf(h.processNear(d)), "%s, the interface of %s, is in another network namespace: the move to RTR fails with ENODEV", d.netdev, d.name)
+	return fail(h.inNamespaceOf(h.processNear(d)), "%s, the interface of %s, is in another network namespace, so its GIDs are not addresses of this one", d.netdev, d.name)
 }
 
 // inNamespaceOf is the command that runs the doctor in the network namespace of a process.

@@ -106,7 +106,9 @@ func gids(ctx context.Context, h *Host, d *device) Finding {
 		if family := h.peerFamily(); family != 0 {
 			missing = fmt.Sprintf("an IPv%d address", family)
 		}
-		if slices.ContainsFunc(link.Addrs, func(a netip.Addr) bool { return !a.IsLinkLocalUnicast() && (h.peerFamily() == 0 || a.Is4() == (h.peerFamily() == 4)) }) {
+		if slices.ContainsFunc(link.Addrs, func(a netip.Addr) bool {
+			return !a.IsLinkLocalUnicast() && (h.peerFamily() == 0 || a.Is4() == (h.peerFamily() == 4))
+		}) {
 			return fail("rdma link show "+d.name, "%s has no RoCE v2 GID, but %s has an address", d.name, d.netdev)
 		}
 		return fail(h.addAddress(d), "%s has no RoCE v2 GID that a peer can use, because %s has no address except a link-local one; it needs %s", d.name, d.netdev, missing)
@@ -125,6 +127,16 @@ func (h *Host) addAddress(d *device) string {
 	note := "  # or an unused address of your network"
 	if h.peerFamily() == 6 {
 		return h.asRoot("ip address add fd00:77::1/64 dev "+d.netdev) + note
+	}
+	if addr, err := netip.ParseAddr(h.Peer); err == nil && addr.Is4() {
+		if _, err := h.Source(addr); err != nil { // perhaps HOST is in the network of the missing address
+			own := addr.As4()
+			own[3] = 1
+			if addr.As4() == own {
+				own[3] = 2
+			}
+			return h.asRoot(fmt.Sprintf("ip address add %v/24 dev %s", netip.AddrFrom4(own), d.netdev)) + note
+		}
 	}
 	all, _ := h.Interfaces()
 	for third := byte(0); ; third++ {
@@ -175,7 +187,7 @@ func firewall(ctx context.Context, h *Host, d *device) Finding {
 	blocked := NotBlocked
 	var err error
 	if d.addr.Is4() {
-		ctx, cancel := context.WithTimeout(ctx, h.limit/5)
+		ctx, cancel := context.WithTimeout(ctx, h.limit/10)
 		defer cancel()
 		if blocked, err = h.SendUDP(ctx, d.addr); err != nil {
 			return warn(h.asRoot("nft list ruleset"), "UDP port 4791 could not be tried: %v", err)

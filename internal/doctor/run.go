@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -88,37 +89,45 @@ func route(ctx context.Context, h *Host) []Finding {
 		return []Finding{fail(h.asRoot("ip route add "+addr.String()+" dev "+cmp.Or(h.netdevForRXE(), "INTERFACE"))+"  # or via a router", "no route to %v: %v", addr, err)}
 	}
 	link, _ := h.owner(source)
-	via := cmp.Or(link.Name, "an unknown interface")
+	via, here := cmp.Or(link.Name, "an unknown interface"), source.IsLoopback() || addr == source
 	if isSoft(h.Device) {
 		h.dialed = h.Device
 		return []Finding{ok("the route to %v goes through %s", addr, via)}
 	}
-	for _, d := range h.devices {
-		if d.netdev == via && d.failedOf([]string{"open", "memlock", "namespace", "port", "gids"}) == "" {
-			h.dialed = d.name
-			return []Finding{ok("the route to %v goes through %s, the interface of %s", addr, via, d.name)}
-		}
-	}
 	if len(h.devices) == 0 {
 		h.dialed = "soft:" + via
-		if source.IsLoopback() || addr == source {
+		if here {
 			h.dialed = "soft0"
 		}
 		return []Finding{ok("the route to %v goes through %s; with no kernel device, %s can take it", addr, via, h.dialed)}
 	}
-	d := h.devices[0]
-	switch {
-	case source.IsLoopback() || addr == source:
-		h.dialed = d.name
-		return []Finding{ok("%v is this machine", addr)}
-	case d.netdev == via:
-		return skip("%s failed an earlier check", d.name)
-	case d.driver == "rxe":
-		return []Finding{fail(h.asRoot("rdma link add "+d.name+"b type rxe netdev "+via),
-			"the route to %v goes through %s, but %s is on %s", addr, via, d.name, d.netdev)}
+	usable := slices.DeleteFunc(slices.Clone(h.devices), func(d *device) bool {
+		return d.failedOf([]string{"files", "libraries", "open", "memlock", "namespace", "port", "gids"}) != ""
+	})
+	if len(usable) == 0 {
+		return skip("no device passed the checks before")
 	}
-	return []Finding{fail(h.asRoot("ip route replace "+addr.String()+" dev "+d.netdev),
-		"the route to %v goes through %s, but %s is on %s", addr, via, d.name, d.netdev)}
+	for _, d := range usable {
+		if d.netdev == via || d.netdev == "" || here {
+			h.dialed = d.name
+			return []Finding{ok("the route to %v goes through %s, and %s is on %s", addr, via, d.name, cmp.Or(d.netdev, "InfiniBand"))}
+		}
+	}
+	d := usable[0]
+	try := h.asRoot("ip route replace " + addr.String() + " dev " + d.netdev)
+	if d.driver == "rxe" {
+		try = h.asRoot("rdma link add " + h.freeName() + " type rxe netdev " + via)
+	}
+	return []Finding{fail(try, "the route to %v goes through %s, but %s is on %s", addr, via, d.name, d.netdev)}
+}
+
+// freeName is the first name of an rxe device that is free.
+func (h *Host) freeName() string {
+	for i := 0; ; i++ {
+		if name := fmt.Sprintf("rxe%d", i); !h.exists(class + "/" + name) {
+			return name
+		}
+	}
 }
 
 func server(ctx context.Context, h *Host) []Finding {
@@ -182,7 +191,10 @@ func hostJob(ctx context.Context, h *Host) []Finding {
 	defer cancel()
 	if err := h.Job(large, h.dialed, to, largeText); err != nil {
 		var completion *verbs.WCError
-		if errors.As(err, &completion) {
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED): // rdma_server --once
+			return []Finding{ok("%s WRITEs a short text to %v and READs it back; then the server ended", h.dialed, to)}
+		case errors.As(err, &completion):
 			return []Finding{fail("ping -c 3 -M do -s 1100 "+h.peer.String()+"  # then --mtu 512 at both ends, or a larger MTU on the way",
 				"small messages to %v arrive, and large ones do not: the network's MTU is below the path MTU: %v", h.peer, err)}
 		}

@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
 	qemu-system-x86 busybox-static cpio kmod xz-utils zstd # the machine
-	iproute2 rdma-core ibverbs-providers                   # rxe0 inside it
+	iproute2 rdma-core ibverbs-providers nftables          # rxe0 inside it, and a firewall
 	libibverbs-dev ibverbs-utils perftest                  # headers and C peers
 	tcpdump tshark                                         # captures
 )
