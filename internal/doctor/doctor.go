@@ -71,6 +71,9 @@ func Run(ctx context.Context, h *Host, limit time.Duration, found func(Finding) 
 	h.look()
 	var failed []string
 	for _, check := range checks {
+		if stopped(ctx) {
+			break
+		}
 		findings, over := within(ctx, check, h)
 		for _, f := range findings {
 			f.Check = check.Name
@@ -89,13 +92,18 @@ func Run(ctx context.Context, h *Host, limit time.Duration, found func(Finding) 
 			break // the check still runs and may change the Host
 		}
 	}
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
+	if stopped(ctx) {
+		return context.Cause(ctx)
 	}
 	if len(failed) > 0 {
 		return &FailedError{failed}
 	}
 	return nil
+}
+
+// stopped reports whether ctx ended for another reason than the limit.
+func stopped(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
 // FailedError names the checks that failed.

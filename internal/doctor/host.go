@@ -63,8 +63,8 @@ type System interface {
 	Source(to netip.Addr) (netip.Addr, error)
 	// Connect opens a TCP connection and closes it.
 	Connect(ctx context.Context, to netip.AddrPort) error
-	// Job WRITEs a text of that many bytes to a rawverbs server and READs it back.
-	Job(ctx context.Context, device string, to netip.AddrPort, bytes int) error
+	// Job runs a job with a rawverbs server. The flags are those of rdma_client.
+	Job(ctx context.Context, device string, to netip.AddrPort, flags ...string) error
 }
 
 // Interface is a network interface.

@@ -188,6 +188,23 @@ func TestDoctorMendsMemlock(t *testing.T) {
 	expectOK(t, out, status)
 }
 
+// TestDoctorLooksFor runs the doctor for hosts that cannot be reached.
+func TestDoctorLooksFor(t *testing.T) {
+	install(t)
+	for host, c := range map[string]struct{ status, check string }{
+		"10.99.0.2":  {"warn", "server"}, // no server
+		"10.99.0.77": {"fail", "server"}, // no host
+		"10.77.0.1":  {"fail", "route"},
+	} {
+		out, _ := sh(t, "rdma_lab doctor --device rxe0 --timeout 60s "+host)
+		list := parse(t, out)
+		i := slices.IndexFunc(list, func(f finding) bool { return f.status != "ok" })
+		if i < 0 || list[i].status != c.status || list[i].check != c.check || list[i].try == "" {
+			t.Errorf("%s: want %v:\n%s", host, c, out)
+		}
+	}
+}
+
 // remedyOf returns the command that the doctor printed for the check, which must be the
 // first that failed.
 func remedyOf(t *testing.T, out string, status int, check, found string) string {

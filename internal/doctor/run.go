@@ -167,8 +167,15 @@ func (h *Host) unresolved(addr netip.Addr) bool {
 	return false
 }
 
-// largeText is a text of many packets at any path MTU, in bytes.
-const largeText = 40000
+// small is a job of single packets. large are jobs of messages of many packets, one in each
+// direction.
+var (
+	small = []string{"--job=write-read", "--text=rdma_lab doctor"}
+	large = [][]string{
+		{"--job=bulk", "--op=write", "--size=64K", "--chunk=16K", "--outstanding=2"},
+		{"--job=bulk", "--op=read", "--size=64K", "--chunk=16K", "--outstanding=2"},
+	}
+)
 
 func hostJob(ctx context.Context, h *Host) []Finding {
 	switch {
@@ -182,25 +189,30 @@ func hostJob(ctx context.Context, h *Host) []Finding {
 		return skip("the check firewall failed")
 	}
 	to := netip.AddrPortFrom(h.peer, uint16(h.Port))
-	small, cancel := context.WithTimeout(ctx, h.limit*3/10)
-	defer cancel()
-	if err := h.Job(small, h.dialed, to, 20); err != nil {
+	if err := h.job(ctx, to, small); err != nil {
 		return []Finding{h.jobFailed(to, err)}
 	}
-	large, cancel := context.WithTimeout(ctx, h.limit*3/10)
-	defer cancel()
-	if err := h.Job(large, h.dialed, to, largeText); err != nil {
+	for _, job := range large {
 		var completion *verbs.WCError
-		switch {
+		switch err := h.job(ctx, to, job); {
+		case err == nil:
 		case errors.Is(err, syscall.ECONNREFUSED): // rdma_server --once
-			return []Finding{ok("%s WRITEs a short text to %v and READs it back; then the server ended", h.dialed, to)}
+			return []Finding{ok("%s WRITEs a text to %v and READs it back; then the server ended", h.dialed, to)}
 		case errors.As(err, &completion):
 			return []Finding{fail("ping -c 3 -M do -s 1100 "+h.peer.String()+"  # then --mtu 512 at both ends, or a larger MTU on the way",
 				"small messages to %v arrive, and large ones do not: the network's MTU is below the path MTU: %v", h.peer, err)}
+		default:
+			return []Finding{warn("rdma_client "+strings.Join(job, " ")+" "+h.Peer+" "+h.dialed, "a text went to %v and back, but a larger job failed: %v", to, err)}
 		}
-		return []Finding{warn("rdma_client --job write-read --size 64K "+h.Peer+" "+h.dialed, "a short text went to %v and back, a long one did not: %v", to, err)}
 	}
-	return []Finding{ok("%s WRITEs to %v and READs back, a short text and a long one", h.dialed, to)}
+	return []Finding{ok("%s WRITEs to %v and READs from it, small messages and large ones", h.dialed, to)}
+}
+
+// job runs one of the jobs with HOST, for a fifth of the doctor's time at most.
+func (h *Host) job(ctx context.Context, to netip.AddrPort, flags []string) error {
+	ctx, cancel := context.WithTimeout(ctx, h.limit/5)
+	defer cancel()
+	return h.Job(ctx, h.dialed, to, flags...)
 }
 
 // jobFailed explains why the first job failed.

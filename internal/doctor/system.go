@@ -5,7 +5,6 @@ package doctor
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -212,8 +211,7 @@ func (system) Connect(ctx context.Context, to netip.AddrPort) error {
 	return conn.Close()
 }
 
-func (system) Job(ctx context.Context, device string, to netip.AddrPort, size int) error {
-	args := []string{"--job=write-read", "--text=" + strings.Repeat("x", size), fmt.Sprintf("--size=%d", size)}
+func (system) Job(ctx context.Context, device string, to netip.AddrPort, args ...string) error {
 	none := func(*pflag.FlagSet) {}
 	selected, err := run.Select(run.ClientRole, args, none)
 	if err != nil {
