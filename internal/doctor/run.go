@@ -172,8 +172,8 @@ func (h *Host) unresolved(addr netip.Addr) bool {
 var (
 	small = []string{"--job=write-read", "--text=rdma_lab doctor"}
 	large = [][]string{
-		{"--job=bulk", "--op=write", "--size=64K", "--chunk=16K", "--outstanding=2"},
-		{"--job=bulk", "--op=read", "--size=64K", "--chunk=16K", "--outstanding=2"},
+		{"--job=bulk", "--op=write", "--size=64K", "--chunk=16K", "--outstanding=2", "--signal-every=1"},
+		{"--job=bulk", "--op=read", "--size=64K", "--chunk=16K", "--outstanding=2", "--signal-every=1"},
 	}
 )
 
