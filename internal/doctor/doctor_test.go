@@ -287,6 +287,10 @@ func TestFaults(t *testing.T) {
 		{"soft0's port is taken", without(), func(m machine) {
 			m.Device, m.fake.loopback = "soft0", map[string]error{"soft0": syscall.EADDRINUSE}
 		}, "soft", Fail, "ss -lunp 'sport = :4791'"},
+		{"rdma_rxe without a device", without(), func(m machine) {
+			m.Device, m.fake.loopback = "soft0", map[string]error{"soft0": syscall.EADDRINUSE}
+			m.write("sys/module/rdma_rxe/refcnt", "0")
+		}, "soft", Fail, "modprobe -r rdma_rxe"},
 		{"unknown name", healthy(), func(m machine) { peer(m); m.fake.lookupErr = errors.New("no such host") }, "route", Fail, "getent hosts 10.1.0.2"},
 		{"no route", healthy(), func(m machine) { peer(m); m.fake.sourceErr = syscall.ENETUNREACH }, "route", Fail, "ip route add 10.1.0.2 dev eth0"},
 		{"route through another interface", healthy(), func(m machine) { peer(m); m.fake.source = netip.MustParseAddr("10.2.0.1") }, "route", Fail, "rdma link add rxe1 type rxe netdev eth1"},

@@ -13,12 +13,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// limit is the limit of every command. It is long, because the machine is emulated.
-const limit = 2 * time.Minute
+// limit is the limit of every command. It is long, because the machine is emulated and
+// shares its host with other tests.
+const limit = 4 * time.Minute
 
 // finding is what the doctor printed about one check.
 type finding struct{ status, check, found, try string }
@@ -49,6 +51,9 @@ func sh(t *testing.T, command string) (out string, status int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", "sudo() { \"$@\"; }\n"+command)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGQUIT) } // prints where a Go program hangs
+	cmd.WaitDelay = 10 * time.Second
 	text, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil || ctx.Err() != nil {
 		t.Fatalf("%s: %v: %s", command, err, text)

@@ -39,7 +39,7 @@ func (h *Host) explain(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return h.Again + " --timeout 60s"
 	case errors.As(err, &errno):
-		return fmt.Sprintf("rdma_lab explain %d", int(errno))
+		return fmt.Sprintf("rdma_lab explain errno %d", int(errno))
 	}
 	return "rdma_lab devices"
 }
@@ -66,6 +66,8 @@ func soft(ctx context.Context, h *Host) []Finding {
 		}
 	case errors.Is(err, syscall.EADDRINUSE) && name == "soft0" && len(h.devices) > 0:
 		f = ok("soft0, the device in software, cannot run beside rdma_rxe, which has UDP port 4791")
+	case errors.Is(err, syscall.EADDRINUSE) && h.exists("sys/module/rdma_rxe"):
+		f = fail(h.asRoot("modprobe -r rdma_rxe"), "%s: rdma_rxe has UDP port 4791, and keeps it without a device", name)
 	case errors.Is(err, syscall.EADDRINUSE):
 		f = fail("ss -lunp 'sport = :4791'  # names the program that has the port", "%s: UDP port 4791 is taken", name)
 	default:
@@ -78,6 +80,13 @@ func soft(ctx context.Context, h *Host) []Finding {
 func route(ctx context.Context, h *Host) []Finding {
 	if h.Peer == "" {
 		return skip("no HOST given; rdma_lab doctor HOST also checks the way to HOST")
+	}
+	usable := slices.DeleteFunc(slices.Clone(h.devices), func(d *device) bool {
+		return d.failedOf([]string{"files", "libraries", "open", "memlock", "namespace", "port", "gids"}) != ""
+	})
+	asked := h.Device != "" && !isSoft(h.Device)
+	if len(usable) == 0 && (asked || len(h.devices) > 0 || h.failed["soft"]) {
+		return skip("no device passed the checks before")
 	}
 	addr, err := h.Lookup(ctx, h.Peer)
 	if err != nil {
@@ -100,12 +109,6 @@ func route(ctx context.Context, h *Host) []Finding {
 			h.dialed = "soft0"
 		}
 		return []Finding{ok("the route to %v goes through %s; with no kernel device, %s can take it", addr, via, h.dialed)}
-	}
-	usable := slices.DeleteFunc(slices.Clone(h.devices), func(d *device) bool {
-		return d.failedOf([]string{"files", "libraries", "open", "memlock", "namespace", "port", "gids"}) != ""
-	})
-	if len(usable) == 0 {
-		return skip("no device passed the checks before")
 	}
 	for _, d := range usable {
 		if d.netdev == via || d.netdev == "" || here {
@@ -135,7 +138,7 @@ func server(ctx context.Context, h *Host) []Finding {
 	case h.Peer == "":
 		return quietly(skip("no HOST given"))
 	case !h.peer.IsValid() || h.failed["route"]:
-		return skip("the check route failed")
+		return skip("no route was found")
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.limit/4)
 	defer cancel()
@@ -181,10 +184,8 @@ func hostJob(ctx context.Context, h *Host) []Finding {
 	switch {
 	case h.Peer == "":
 		return quietly(skip("no HOST given"))
-	case h.failed["route"] || h.failed["server"]:
+	case h.dialed == "" || h.failed["route"] || h.failed["server"]:
 		return skip("no server was reached")
-	case h.dialed == "":
-		return skip("no server or no device to run it on")
 	case h.failed["firewall"]:
 		return skip("the check firewall failed")
 	}
