@@ -105,18 +105,16 @@ func healthy() machine {
 			{Name: "eth1", Up: true, Carrier: true, MTU: 1500, Addrs: []netip.Addr{netip.MustParseAddr("10.2.0.1")}},
 		},
 		memlock: -1, listed: []string{"rxe0", "soft0"}, source: netip.MustParseAddr("10.1.0.1"),
-		probe:    Probe{Port: verbs.PortAttr{State: verbs.PortActive, ActiveMTU: verbs.MTU1024, LinkLayer: verbs.LinkEthernet}},
+		probe: Probe{Port: verbs.PortAttr{State: verbs.PortActive, ActiveMTU: verbs.MTU1024, LinkLayer: verbs.LinkEthernet}, GIDs: []verbs.GIDEntry{
+			{GID: verbs.GIDFrom(netip.MustParseAddr("fe80::1")), Port: 1, Index: 0, Type: verbs.GIDTypeRoCEv2},
+			{GID: verbs.GIDFrom(netip.MustParseAddr("10.1.0.1")), Port: 1, Index: 1, Type: verbs.GIDTypeRoCEv2},
+		}},
 		loopback: map[string]error{"soft0": syscall.EADDRINUSE},
 	}
 	m := machine{&Host{System: f, Port: 18515, Again: "rdma_lab doctor", Parent: 77}, f, fstest.MapFS{}}
 	m.Files = m.files
 	for name, text := range map[string]string{
 		rxe0 + "parent":                            "eth0\n",
-		rxe0 + "ports/1/gids/0":                    "fe80:0000:0000:0000:0000:0000:0000:0001\n",
-		rxe0 + "ports/1/gids/1":                    "0000:0000:0000:0000:0000:ffff:0a01:0001\n",
-		rxe0 + "ports/1/gids/2":                    "0000:0000:0000:0000:0000:0000:0000:0000\n",
-		rxe0 + "ports/1/gid_attrs/types/0":         "RoCE v2\n",
-		rxe0 + "ports/1/gid_attrs/types/1":         "RoCE v2\n",
 		rxe0 + "ports/1/gid_attrs/ndevs/0":         "eth0\n",
 		rxe0 + "ports/1/gid_attrs/ndevs/1":         "eth0\n",
 		"sys/class/infiniband_verbs/uverbs3/ibdev": "rxe0\n",
@@ -254,11 +252,11 @@ func TestFaults(t *testing.T) {
 		{"link down", healthy(), func(m machine) { m.fake.probe.Port, m.fake.interfaces[1].Up = down, false }, "port", Fail, "ip link set eth0 up"},
 		{"no carrier", healthy(), func(m machine) { m.fake.probe.Port, m.fake.interfaces[1].Carrier = down, false }, "port", Fail, "ip link show eth0"},
 		{"no address", healthy(), func(m machine) {
-			m.remove(rxe0 + "ports/1/gids/1")
+			m.fake.probe.GIDs = m.fake.probe.GIDs[:1]
 			m.fake.interfaces[1].Addrs = nil
 		}, "gids", Fail, "ip address add 10.0.0.1/24 dev eth0"},
 		{"no address, private network taken", healthy(), func(m machine) {
-			m.remove(rxe0 + "ports/1/gids/1")
+			m.fake.probe.GIDs = m.fake.probe.GIDs[:1]
 			m.fake.interfaces[1].Addrs, m.fake.interfaces[2].Addrs = nil, []netip.Addr{netip.MustParseAddr("10.0.0.7")}
 		}, "gids", Fail, "ip address add 10.0.1.1/24 dev eth0"},
 		{"only IPv6", healthy(), ipv6Only, "gids", Warn, "ip address add 10.0.0.1/24 dev eth0"},
@@ -267,7 +265,7 @@ func TestFaults(t *testing.T) {
 			m.Peer, m.fake.sourceErr = "10.1.0.1", syscall.ENETUNREACH
 		}, "gids", Fail, "ip address add 10.1.0.2/24 dev eth0"},
 		{"only RoCE v1", healthy(), func(m machine) {
-			m.write(rxe0+"ports/1/gid_attrs/types/1", "IB/RoCE v1\n")
+			m.fake.probe.GIDs[1].Type = verbs.GIDTypeRoCEv1
 			m.fake.interfaces[1].Addrs = nil
 			m.fake.interfaces[0].Addrs = append(m.fake.interfaces[0].Addrs, netip.MustParseAddr("10.1.0.1"))
 		}, "gids", Fail, "ip address add 10.0.0.1/24 dev eth0"},
@@ -339,7 +337,7 @@ func TestFaults(t *testing.T) {
 }
 
 func ipv6Only(m machine) {
-	m.write(rxe0+"ports/1/gids/1", "fd00:0000:0000:0000:0000:0000:0000:0001\n")
+	m.fake.probe.GIDs[1].GID = verbs.GIDFrom(netip.MustParseAddr("fd00::1"))
 	m.fake.interfaces[1].Addrs = []netip.Addr{netip.MustParseAddr("fd00::1")}
 }
 

@@ -46,7 +46,7 @@ type System interface {
 	Memlock() (limit int64, exempt bool)
 	// Listed lists the devices that libibverbs finds.
 	Listed() ([]string, error)
-	// Probe opens a device, queries port 1 and registers a page of memory.
+	// Probe opens a device, queries port 1 and its GIDs, and registers a page of memory.
 	Probe(device string) Probe
 	// Loopback connects a device with itself, by the GID with this index (-1: any), and
 	// WRITEs and READs.
@@ -78,10 +78,10 @@ type Interface struct {
 
 // Probe is what came of opening a device.
 type Probe struct {
-	OpenErr  error
-	Port     verbs.PortAttr // port 1
-	MemoryOK bool
-	Memory   error // of the registration, if it was tried and failed
+	OpenErr error
+	Port    verbs.PortAttr // port 1
+	GIDs    []verbs.GIDEntry
+	Memory  error // of the registration
 }
 
 // Blocked says where datagrams to the own UDP port 4791 end.
@@ -111,7 +111,7 @@ type device struct {
 type gid struct {
 	index  int
 	addr   netip.Addr
-	kind   string // "RoCE v2", "IB/RoCE v1"
+	kind   verbs.GIDType
 	netdev string
 }
 
@@ -182,7 +182,6 @@ func (h *Host) look() {
 				d.uverbs = u
 			}
 		}
-		h.readGIDs(d)
 		if nets := h.entries(path.Join(class, name, "device/net")); d.netdev == "" && len(nets) > 0 {
 			d.netdev = nets[0]
 		}
@@ -190,22 +189,17 @@ func (h *Host) look() {
 	}
 }
 
-// readGIDs reads the GID table of port 1.
-func (h *Host) readGIDs(d *device) {
-	d.gids = nil
-	dir := path.Join(class, d.name, "ports/1")
-	for _, slot := range h.entries(path.Join(dir, "gids")) {
-		addr, err := netip.ParseAddr(h.read(dir, "gids", slot))
-		index, _ := strconv.Atoi(slot)
-		kind := h.read(dir, "gid_attrs/types", slot) // an empty slot has none
-		if err != nil || kind == "" || addr.IsUnspecified() {
-			continue
+// examine opens the device and reads its port and GIDs. The files of the GID table would
+// say the same, but rdma_rxe has 1024 slots, and reading their files takes seconds.
+func (h *Host) examine(d *device) {
+	d.probe, d.gids = h.Probe(d.name), nil
+	for _, e := range d.probe.GIDs {
+		if e.Port == 1 {
+			netdev := h.read(class, d.name, "ports/1/gid_attrs/ndevs", strconv.Itoa(e.Index))
+			d.netdev = cmp.Or(d.netdev, netdev)
+			d.gids = append(d.gids, gid{e.Index, e.GID.Addr().Unmap(), e.Type, netdev})
 		}
-		g := gid{index, addr.Unmap(), kind, h.read(dir, "gid_attrs/ndevs", slot)}
-		d.netdev = cmp.Or(d.netdev, g.netdev)
-		d.gids = append(d.gids, g)
 	}
-	slices.SortFunc(d.gids, func(a, b gid) int { return a.index - b.index })
 }
 
 // iface returns an interface by name.

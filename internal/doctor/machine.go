@@ -167,7 +167,7 @@ func libraries(_ context.Context, h *Host, d *device) Finding {
 }
 
 func open(_ context.Context, h *Host, d *device) Finding {
-	d.probe = h.Probe(d.name)
+	h.examine(d)
 	if err := d.probe.OpenErr; err != nil {
 		return fail("rdma link show "+d.name, "%s does not open: %v", d.name, err)
 	}

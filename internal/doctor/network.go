@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -36,7 +35,7 @@ func port(ctx context.Context, h *Host, d *device) Finding {
 	if d.netdev != "" && link.Up && link.Carrier {
 		h.settle(ctx, func() bool {
 			if !active() {
-				d.probe = h.Probe(d.name)
+				h.examine(d)
 			}
 			return active()
 		})
@@ -60,7 +59,7 @@ func port(ctx context.Context, h *Host, d *device) Finding {
 // wanted reports whether a GID is of RoCE v2 and of an address that HOST's family needs.
 func (h *Host) wanted(g gid) bool {
 	switch {
-	case !strings.Contains(g.kind, "RoCE v2") || g.addr.IsLinkLocalUnicast():
+	case g.kind != verbs.GIDTypeRoCEv2 || g.addr.IsLinkLocalUnicast():
 		return false
 	case h.peerFamily() != 0:
 		return g.addr.Is4() == (h.peerFamily() == 4)
@@ -96,8 +95,11 @@ func gids(ctx context.Context, h *Host, d *device) Finding {
 	link, _ := h.iface(d.netdev)
 	if slices.ContainsFunc(link.Addrs, netip.Addr.Is4) {
 		h.settle(ctx, func() bool {
-			h.readGIDs(d)
-			return best() >= 0 && (d.gids[best()].addr.Is4() || h.peerFamily() == 6)
+			if i := best(); i >= 0 && (d.gids[i].addr.Is4() || h.peerFamily() == 6) {
+				return true
+			}
+			h.examine(d)
+			return false
 		})
 	}
 	i := best()
@@ -116,9 +118,9 @@ func gids(ctx context.Context, h *Host, d *device) Finding {
 	g := d.gids[i]
 	d.gid, d.addr = g.index, g.addr
 	if !g.addr.Is4() && h.peerFamily() == 0 {
-		return warn(h.addAddress(d), "%s has GID %d (%s, %v), and none of IPv4: peers with IPv4 cannot use it", d.name, g.index, g.kind, g.addr)
+		return warn(h.addAddress(d), "%s has GID %d (RoCE v2, %v), and none of IPv4: peers with IPv4 cannot use it", d.name, g.index, g.addr)
 	}
-	return ok("%s has GID %d (%s, %v on %s)", d.name, g.index, g.kind, g.addr, g.netdev)
+	return ok("%s has GID %d (RoCE v2, %v on %s)", d.name, g.index, g.addr, g.netdev)
 }
 
 // addAddress is the command that gives an interface an address. The network's own numbers

@@ -75,6 +75,9 @@ func (system) Probe(name string) (p Probe) {
 	if p.Port, p.OpenErr = dev.QueryPort(1); p.OpenErr != nil {
 		return p
 	}
+	if p.GIDs, p.OpenErr = dev.QueryGIDTable(); p.OpenErr != nil {
+		return p
+	}
 	pd, err := dev.AllocPD()
 	if err != nil {
 		p.Memory = err
