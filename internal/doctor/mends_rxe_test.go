@@ -118,7 +118,7 @@ func TestDoctorMends(t *testing.T) {
 		{
 			name:     "no IPv4 address",
 			breaking: []string{"ip address delete 10.99.0.1/24 dev veth0"},
-			check:    "gids", found: "it needs an IPv4 address",
+			check:    "gids", found: "veth0 needs an IPv4 address",
 			restore: addresses,
 		},
 		{

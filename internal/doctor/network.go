@@ -113,7 +113,7 @@ func gids(ctx context.Context, h *Host, d *device) Finding {
 		}) {
 			return fail("rdma link show "+d.name, "%s has no RoCE v2 GID, but %s has an address", d.name, d.netdev)
 		}
-		return fail(h.addAddress(d), "%s has no RoCE v2 GID that a peer can use, because %s has no address except a link-local one; it needs %s", d.name, d.netdev, missing)
+		return fail(h.addAddress(d), "%s has no RoCE v2 GID that a peer can use: %s needs %s", d.name, d.netdev, missing)
 	}
 	g := d.gids[i]
 	d.gid, d.addr = g.index, g.addr
