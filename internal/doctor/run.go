@@ -64,7 +64,7 @@ func soft(ctx context.Context, h *Host) []Finding {
 		if name != "soft0" {
 			f = ok("%s works", name)
 		}
-	case errors.Is(err, syscall.EADDRINUSE) && name == "soft0" && len(h.devices) > 0:
+	case errors.Is(err, syscall.EADDRINUSE) && h.exists("sys/module/rdma_rxe") && name == "soft0" && len(h.devices)+len(h.others) > 0:
 		f = ok("soft0, the device in software, cannot run beside rdma_rxe, which has UDP port 4791")
 	case errors.Is(err, syscall.EADDRINUSE) && h.exists("sys/module/rdma_rxe"):
 		f = fail(h.asRoot("modprobe -r rdma_rxe"), "%s: rdma_rxe has UDP port 4791, and keeps it without a device", name)
