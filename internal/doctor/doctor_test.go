@@ -111,7 +111,7 @@ func healthy() machine {
 		}},
 		loopback: map[string]error{"soft0": syscall.EADDRINUSE},
 	}
-	m := machine{&Host{System: f, Port: 18515, Again: "rdma_lab doctor", Parent: 77}, f, fstest.MapFS{}}
+	m := machine{&Host{System: f, Port: 18515, Again: "rdma_lab doctor", Parent: 77, wait: time.Millisecond}, f, fstest.MapFS{}}
 	m.Files = m.files
 	for name, text := range map[string]string{
 		rxe0 + "parent":                            "eth0\n",
@@ -250,6 +250,7 @@ func TestFaults(t *testing.T) {
 			m.fake.interfaces = m.fake.interfaces[:1]
 		}, "namespace", Fail, "docker run --network host …"},
 		{"link down", healthy(), func(m machine) { m.fake.probe.Port, m.fake.interfaces[1].Up = down, false }, "port", Fail, "ip link set eth0 up"},
+		{"port does not come up", healthy(), func(m machine) { m.fake.probe.Port = down }, "port", Fail, "rdma link show rxe0"},
 		{"no carrier", healthy(), func(m machine) { m.fake.probe.Port, m.fake.interfaces[1].Carrier = down, false }, "port", Fail, "ip link show eth0"},
 		{"no address", healthy(), func(m machine) {
 			m.fake.probe.GIDs = m.fake.probe.GIDs[:1]

@@ -29,6 +29,7 @@ type Host struct {
 	Parent int // process ID of the shell
 
 	limit   time.Duration   // of all checks
+	wait    time.Duration   // for a device that follows its interface with a delay; 0 is a tenth of the limit
 	devices []*device       // the kernel's devices that are checked
 	others  []string        // names of the kernel's other devices
 	failed  map[string]bool // checks
@@ -189,9 +190,9 @@ func (h *Host) look() {
 	}
 }
 
-// examine opens the device and reads its port and GIDs. The files of the GID table would
+// examine opens the device, reads its port and GIDs, and reports whether it opened. The files of the GID table would
 // say the same, but rdma_rxe has 1024 slots, and reading their files takes seconds.
-func (h *Host) examine(d *device) {
+func (h *Host) examine(d *device) bool {
 	d.probe, d.gids = h.Probe(d.name), nil
 	for _, e := range d.probe.GIDs {
 		if e.Port == 1 {
@@ -200,6 +201,7 @@ func (h *Host) examine(d *device) {
 			d.gids = append(d.gids, gid{e.Index, e.GID.Addr().Unmap(), e.Type, netdev})
 		}
 	}
+	return d.probe.OpenErr == nil
 }
 
 // iface returns an interface by name.

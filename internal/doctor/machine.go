@@ -203,7 +203,7 @@ func memlock(_ context.Context, h *Host, d *device) Finding {
 	return ok("%s; %s registers memory", now, d.name)
 }
 
-func namespace(_ context.Context, h *Host, d *device) Finding {
+func namespace(ctx context.Context, h *Host, d *device) Finding {
 	where := "this machine"
 	if in := h.container(); in != "" {
 		where = "this container (" + in + ")"
@@ -212,17 +212,12 @@ func namespace(_ context.Context, h *Host, d *device) Finding {
 		return ok("%s in %s has no network interface", d.name, where)
 	}
 	_, here := h.iface(d.netdev)
-	addresses, own := 0, 0
-	for _, g := range d.gids {
-		if g.addr.IsLinkLocalUnicast() {
-			continue
-		}
-		addresses++
-		if _, is := h.owner(g.addr); is {
-			own++
-		}
+	mine := func() bool { // an address of the interface is a GID
+		globals := slices.DeleteFunc(slices.Clone(d.gids), func(g gid) bool { return g.addr.IsLinkLocalUnicast() })
+		return len(globals) == 0 || slices.ContainsFunc(globals, func(g gid) bool { _, is := h.owner(g.addr); return is })
 	}
-	if here && (addresses == 0 || own > 0) {
+	// A GID stays for a moment after its address.
+	if here && h.settle(ctx, func() bool { return mine() || h.examine(d) && mine() }) {
 		return ok("%s, the interface of %s, is in this network namespace", d.netdev, d.name)
 	}
 	if h.container() != "" {

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -14,10 +15,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// settle waits until done reports true, for a tenth of the doctor's time at most: a device
-// follows its interface with a delay.
+// settle waits until done reports true: a device follows its interface with a delay.
 func (h *Host) settle(ctx context.Context, done func() bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, h.limit/10)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.wait, h.limit/10))
 	defer cancel()
 	for !done() {
 		select {
