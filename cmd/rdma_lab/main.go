@@ -21,6 +21,7 @@ var commands = []func(*app) *cobra.Command{
 	states,
 	explain,
 	doctorCommand,
+	mistakes,
 }
 
 // app has what the subcommands share. Its fields are set before a subcommand runs.

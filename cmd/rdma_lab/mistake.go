@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rawverbs/rawverbs/internal/cli"
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/mistake"
+)
+
+func mistakes(a *app) *cobra.Command {
+	var o mistake.Options
+	var list, ask bool
+	var index int
+	cmd := &cobra.Command{
+		Use:   "mistake <name>",
+		Short: "Make a mistake on a device, and explain what is seen",
+		Long: `mistake makes one mistake with raw verbs, for real: this program has both ends. It
+prints the calls of both ends, what each end saw, the packets (on soft0), why, and
+the remedy. docs/mistakes.md has all mistakes, as questions.
+
+Exit status 1 means that the device reported something else than the mistake
+promises. A device that cannot show a mistake says why; this is no failure.`,
+		Example: `  rdma_lab mistake --list
+  rdma_lab mistake bad-rkey
+  rdma_lab mistake --ask no-receive
+  rdma_lab mistake --device rxe0 psn-off-by-one`,
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return mistake.Names(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if list {
+				return a.print(cmd, mistake.List(mistake.All()))
+			}
+			m, err := chooseMistake(args)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("gid-index") {
+				if index < 0 || index > 255 {
+					return job.Usagef("GID index %d is not a number from 0 to 255; omit it to use a suitable one", index)
+				}
+				o.GIDIndex = &index
+			}
+			if ask {
+				if a.out.JSON {
+					return job.Usagef("--ask is for people and --json is for programs; try: one of them")
+				}
+				if err := question(cmd, m); err != nil {
+					return err
+				}
+			}
+			r, err := m.Run(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			r.Asked = ask
+			if err := a.print(cmd, r); err != nil {
+				return err
+			}
+			return r.Err()
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&list, "list", false, "list the mistakes")
+	f.BoolVar(&ask, "ask", false, "print the question, and the answer after Enter")
+	f.StringVar(&o.Device, "device", "soft0", "the device of both ends")
+	f.IntVar(&index, "gid-index", 0, "GID index of both ends (default: that of a suitable GID)")
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("device", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return cli.CompleteDevice(), cobra.ShellCompDirectiveNoFileComp
+	}))
+	return cmd
+}
+
+// chooseMistake returns the mistake that the arguments name.
+func chooseMistake(args []string) (mistake.Mistake, error) {
+	if len(args) == 0 {
+		return mistake.Mistake{}, job.Usagef("no mistake; try: rdma_lab mistake --list")
+	}
+	m, ok := mistake.Find(args[0])
+	if ok {
+		return m, nil
+	}
+	try := "rdma_lab mistake --list"
+	if similar := mistake.Similar(args[0]); len(similar) > 0 {
+		try = strings.Join(similar, ", or ")
+	}
+	return m, job.Usagef("there is no mistake %q; try: %s", args[0], try)
+}
+
+// question prints a mistake's question and waits for Enter, the end of the input or a signal.
+func question(cmd *cobra.Command, m mistake.Mistake) error {
+	if err := m.FprintQuestion(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	fmt.Fprint(cmd.OutOrStdout(), "\nPress Enter to see the answer. ")
+	entered := make(chan struct{})
+	go func() {
+		_, _ = bufio.NewReader(cmd.InOrStdin()).ReadString('\n') // an error is the end of the input
+		close(entered)
+	}()
+	select {
+	case <-entered:
+		fmt.Fprint(cmd.OutOrStdout(), "\n")
+		return nil
+	case <-cmd.Context().Done():
+		return context.Cause(cmd.Context())
+	}
+}

@@ -1,0 +1,108 @@
+// Package mistake makes the usual mistakes with raw verbs, for real: two ends in one process,
+// on a device, one mistake per run. Each Mistake is data and a short function. A run records
+// the calls of both ends, what they reported, and on soft0 the packets. It fails unless the
+// device reported what the Mistake promises.
+//
+// The files by subject: paths.go (addresses, PSNs, MTU, firewall), moves.go (the queue pair's
+// states), memory.go (keys, bounds, rights), queues.go (receives, the send queue), ends.go
+// (the end of a connection). bench.go and calls.go have the two ends and their calls, box.go a
+// box between them that loses packets, wire.go the packets, report.go the printed text.
+package mistake
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Mistake is one mistake.
+type Mistake struct {
+	Name     string
+	Title    string // what is wrong
+	Setting  string // what both ends do
+	Question string
+	Why      string
+	Remedy   string
+	Expect   Expect
+	Also     []Variant // what devices other than soft0 may report instead
+
+	run func(b *bench)
+}
+
+// Variant is what some devices report instead, and why.
+type Variant struct {
+	Expect
+	Why string
+}
+
+// Expect is what a run must report.
+type Expect struct{ Client, Server Outcome }
+
+// Outcome is what one end reports: its completions and the errnos of its calls, in order,
+// and the state of its queue pair at the end.
+type Outcome struct {
+	Saw   []any // verbs.WCStatus or syscall.Errno
+	State verbs.QPState
+}
+
+// outcome makes an Outcome.
+func outcome(state verbs.QPState, saw ...any) Outcome { return Outcome{saw, state} }
+
+// All returns all mistakes.
+func All() []Mistake {
+	return slices.Concat(moves, paths, memory, queues, ends)
+}
+
+// Find returns a mistake by its name.
+func Find(name string) (Mistake, bool) {
+	all := All()
+	i := slices.IndexFunc(all, func(m Mistake) bool { return m.Name == name })
+	if i < 0 {
+		return Mistake{}, false
+	}
+	return all[i], true
+}
+
+// Names returns the names of all mistakes.
+func Names() (names []string) {
+	for _, m := range All() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// Similar returns the names of the mistakes that are most like name: those that contain one
+// of its words, or differ from it in a few letters.
+func Similar(name string) (similar []string) {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '-' || r == '_' || r == ' ' })
+	for _, m := range All() {
+		if distance(name, m.Name) <= 2 || slices.ContainsFunc(words, func(w string) bool {
+			return len(w) > 2 && strings.Contains(m.Name, w)
+		}) {
+			similar = append(similar, m.Name)
+		}
+	}
+	return similar
+}
+
+// distance is the number of letters to insert, delete or replace to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range b {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,280 @@
+// What a run prints.
+
+package mistake
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Report is a run.
+type Report struct {
+	Mistake     Mistake
+	Device      string
+	Steps       []Step
+	Packets     []Packet // nil on a device whose packets this process does not see
+	Client      Seen
+	Server      Seen
+	Differs     string // why this device reports something else than the specification asks for
+	Unsupported string // why this device cannot show the mistake
+	Broken      string // how the device broke the promise
+	Asked       bool   // the setting was printed before
+}
+
+// Step is one call of one end.
+type Step struct {
+	End    string `json:"end"`
+	Call   string `json:"call"`
+	Result string `json:"result,omitempty"`
+}
+
+// Seen is what one end saw, and what was promised, in words.
+type Seen struct {
+	Saw      []string `json:"saw"`
+	State    string   `json:"state"`
+	Promised []string `json:"promised"`
+}
+
+// judge compares what both ends saw with the promise.
+func (b *bench) judge() {
+	r := b.report
+	promise := r.Mistake.promise(b)
+	r.Differs = promise.Why
+	var broken []string
+	for _, x := range []struct {
+		end     *end
+		seen    *Seen
+		promise Outcome
+	}{{b.client, &r.Client, promise.Client}, {b.server, &r.Server, promise.Server}} {
+		state := x.end.state(x.promise.State)
+		b.step(x.end.name, "ibv_query_qp", state.String())
+		*x.seen = Seen{Saw: words(x.end.saw), State: state.String(), Promised: words(x.promise.Saw)}
+		if !slices.Equal(x.end.saw, x.promise.Saw) || state != x.promise.State {
+			broken = append(broken, fmt.Sprintf("the %s saw %s and ended in %s; promised were %s and %s",
+				x.end.name, list(x.seen.Saw), state, list(x.seen.Promised), x.promise.State))
+		}
+	}
+	r.Broken = strings.Join(broken, "; ")
+	if b.wire != nil {
+		r.Packets = b.wire.sofar()
+	}
+}
+
+// promise returns the promise that counts on the device: on a soft device Expect, on another
+// one Expect or the first variant with what both ends saw.
+func (m Mistake) promise(b *bench) Variant {
+	if b.client.dev.Info().Provider != "softroce" {
+		for _, v := range m.Also {
+			if slices.Equal(b.client.saw, v.Client.Saw) && slices.Equal(b.server.saw, v.Server.Saw) {
+				return v
+			}
+		}
+	}
+	return Variant{Expect: m.Expect}
+}
+
+func words(saw []any) []string {
+	text := []string{}
+	for _, s := range saw {
+		switch s := s.(type) {
+		case verbs.WCStatus:
+			text = append(text, statusText(s))
+		case syscall.Errno:
+			text = append(text, errnoText(s))
+		}
+	}
+	return text
+}
+
+func list(words []string) string {
+	if len(words) == 0 {
+		return "no completion"
+	}
+	return strings.Join(words, ", ")
+}
+
+// Err returns an error if the device broke the promise.
+func (r *Report) Err() error {
+	if r.Broken == "" {
+		return nil
+	}
+	return brokenError(r.Mistake.Name + " on " + r.Device + ": " + r.Broken)
+}
+
+type brokenError string
+
+func (e brokenError) Error() string { return string(e) }
+
+// Fprint prints the run and the answer.
+func (r *Report) Fprint(w io.Writer) error {
+	var p printer
+	p.line("%s on %s: %s", r.Mistake.Name, r.Device, r.Mistake.Title)
+	if !r.Asked {
+		p.section("Setting", r.Mistake.Setting)
+	}
+	if r.Unsupported != "" {
+		p.section("Result", r.Unsupported+".")
+	} else {
+		p.run(r)
+	}
+	p.section("Why", r.Mistake.Why)
+	p.section("Remedy", r.Mistake.Remedy)
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// FprintQuestion prints the setting and the question.
+func (m Mistake) FprintQuestion(w io.Writer) error {
+	var p printer
+	p.line("%s: %s", m.Name, m.Title)
+	p.section("Setting", m.Setting)
+	p.section("Question", m.Question)
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// run prints the calls, the packets and what was seen.
+func (p *printer) run(r *Report) {
+	p.gap()
+	p.line("The calls")
+	for _, s := range r.Steps {
+		text := s.Call
+		if s.Result != "" {
+			text += " → " + s.Result
+		}
+		p.text(10, fmt.Sprintf("  %-8s%s", s.End, text))
+	}
+	if r.Packets != nil {
+		p.packets(r.Packets)
+	}
+	p.gap()
+	p.line("Seen")
+	for _, x := range []struct {
+		name string
+		Seen
+	}{{"client", r.Client}, {"server", r.Server}} {
+		p.text(10, fmt.Sprintf("  %-8s%s; the queue pair is in %s", x.name, list(x.Saw), x.State))
+	}
+	switch {
+	case r.Broken != "":
+		p.text(2, "  This breaks the promise: "+r.Broken+".")
+	case r.Differs != "":
+		p.text(2, "  As promised for such a device: "+r.Differs)
+	default:
+		p.line("  As promised.")
+	}
+}
+
+func (p *printer) packets(packets []Packet) {
+	p.gap()
+	p.line("The packets, at the client's device: direction, PSN, content")
+	if len(packets) == 0 {
+		p.line("  none")
+	}
+	width := 0
+	for _, x := range packets {
+		width = max(width, len(x.From), len(x.To))
+	}
+	for i, x := range packets {
+		head := fmt.Sprintf("  %2d  %-*s → %-*s  %#06x  ", i+1, width, x.From, width, x.To, x.PSN)
+		text := x.Opcode
+		if x.Bytes > 0 {
+			text += fmt.Sprintf(", %d bytes", x.Bytes)
+		}
+		switch {
+		case x.Opcode == acknowledge:
+			text = x.Carries
+		case x.Carries != "":
+			text += ", " + x.Carries
+		}
+		if x.Again {
+			text += " (again)"
+		}
+		p.text(utf8.RuneCountInString(head), head+text)
+	}
+}
+
+// MarshalJSON has the texts of the mistake beside the run.
+func (r *Report) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Name        string   `json:"name"`
+		Title       string   `json:"title"`
+		Device      string   `json:"device"`
+		Setting     string   `json:"setting"`
+		Question    string   `json:"question"`
+		Steps       []Step   `json:"steps"`
+		Packets     []Packet `json:"packets,omitempty"`
+		Client      Seen     `json:"client"`
+		Server      Seen     `json:"server"`
+		Kept        bool     `json:"kept"`
+		Broken      string   `json:"broken,omitempty"`
+		Differs     string   `json:"differs,omitempty"`
+		Unsupported string   `json:"unsupported,omitempty"`
+		Why         string   `json:"why"`
+		Remedy      string   `json:"remedy"`
+	}{r.Mistake.Name, r.Mistake.Title, r.Device, r.Mistake.Setting, r.Mistake.Question, r.Steps, r.Packets,
+		r.Client, r.Server, r.Broken == "" && r.Unsupported == "", r.Broken, r.Differs, r.Unsupported, r.Mistake.Why, r.Mistake.Remedy})
+}
+
+// List is the list of the mistakes.
+type List []Mistake
+
+// Fprint prints a line per mistake.
+func (l List) Fprint(w io.Writer) error {
+	var p printer
+	for _, m := range l {
+		p.text(21, fmt.Sprintf("%-20s %s", m.Name, m.Title))
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// MarshalJSON has the name, the title and the question of each mistake.
+func (l List) MarshalJSON() ([]byte, error) {
+	type entry struct {
+		Name     string `json:"name"`
+		Title    string `json:"title"`
+		Question string `json:"question"`
+	}
+	entries := []entry{}
+	for _, m := range l {
+		entries = append(entries, entry{m.Name, m.Title, m.Question})
+	}
+	return json.Marshal(entries)
+}
+
+// printer collects lines of at most 80 columns.
+type printer struct{ strings.Builder }
+
+func (p *printer) line(format string, args ...any) { p.text(0, fmt.Sprintf(format, args...)) }
+
+func (p *printer) gap() { p.WriteByte('\n') }
+
+func (p *printer) section(name, text string) {
+	p.gap()
+	p.line("%s", name)
+	p.text(2, "  "+text)
+}
+
+// text wraps a text. The lines after the first are indented by indent columns.
+func (p *printer) text(indent int, text string) {
+	const width = 80
+	line := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	empty := true
+	for _, word := range strings.SplitAfter(strings.TrimLeft(text, " "), " ") {
+		if !empty && utf8.RuneCountInString(line+strings.TrimRight(word, " ")) > width {
+			p.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = strings.Repeat(" ", indent)
+		}
+		line += word
+		empty = false
+	}
+	p.WriteString(strings.TrimRight(line, " ") + "\n")
+}
