@@ -39,7 +39,7 @@ promises. A device that cannot show a mistake says why; this is no failure.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
-				return a.print(cmd, mistake.List(mistake.All()))
+				return a.print(cmd, mistake.List(mistake.Groups()))
 			}
 			m, err := chooseMistake(args)
 			if err != nil {

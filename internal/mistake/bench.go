@@ -3,6 +3,7 @@
 package mistake
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/diagnosis"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -24,7 +26,6 @@ const (
 	port       = 1
 	clientPSN  = 0x100 // the client's SQ_PSN
 	serverPSN  = 0x200
-	patience   = 5 * time.Second // limit of each wait
 	rights     = verbs.AccessRemoteRead | verbs.AccessRemoteWrite | verbs.AccessRemoteAtomic
 )
 
@@ -32,11 +33,14 @@ const (
 type Options struct {
 	Device   string // "" is soft0
 	GIDIndex *int   // nil: a suitable one
+
+	patience time.Duration // limit of each wait; 0 is 5 s
 }
 
 // bench has the two ends of a run.
 type bench struct {
 	ctx            context.Context
+	patience       time.Duration
 	client, server *end
 	report         *Report
 	wire           *wire       // nil on a device whose packets this process does not see
@@ -55,6 +59,7 @@ type end struct {
 	qp           *verbs.QP
 	attr         verbs.QPAttr
 	saw          []any
+	general      *diagnosis.Entry // of the last failure
 }
 
 // stop ends a run: as a panic, so that the code of a mistake has no error handling in it.
@@ -68,11 +73,9 @@ func (u unsupported) Error() string { return "unsupported here, because " + stri
 // Run makes the mistake. The error is nil even if the device broke the promise or cannot show
 // the mistake: see Report.Broken and Report.Unsupported.
 func (m Mistake) Run(ctx context.Context, o Options) (r *Report, err error) {
-	if o.Device == "" {
-		o.Device = "soft0"
-	}
+	o.Device = cmp.Or(o.Device, "soft0")
 	r = &Report{Mistake: m, Device: o.Device}
-	b := &bench{ctx: ctx, report: r}
+	b := &bench{ctx: ctx, patience: cmp.Or(o.patience, 5*time.Second), report: r}
 	defer func() {
 		for _, object := range slices.Backward(b.made) {
 			if closing := object.Close(); closing != nil && err == nil {
@@ -187,7 +190,7 @@ func (e *end) state(promised verbs.QPState) verbs.QPState {
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		attr, err := e.qp.Query(qpstate.MaskState)
 		must(err)
-		if attr.State == promised || time.Since(began) > patience {
+		if attr.State == promised || time.Since(began) > e.b.patience {
 			return attr.State
 		}
 	}

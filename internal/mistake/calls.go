@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/diagnosis"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -40,8 +41,13 @@ func (e *end) toRTS(show qpstate.Mask) error {
 
 // value is an attribute of the moves as text.
 func (e *end) value(bit qpstate.Mask) string {
-	if bit == qpstate.MaskAV {
+	switch bit {
+	case qpstate.MaskAV:
 		return fmt.Sprintf("dgid %v", e.attr.AH.GRH.DGID)
+	case qpstate.MaskRQPSN:
+		return fmt.Sprintf("RQ_PSN %#x", e.attr.RQPSN)
+	case qpstate.MaskSQPSN:
+		return fmt.Sprintf("SQ_PSN %#x", e.attr.SQPSN)
 	}
 	return bit.Name() + " " + e.attr.Value(bit)
 }
@@ -50,7 +56,7 @@ func (e *end) value(bit qpstate.Mask) string {
 func (e *end) modify(from, to verbs.QPState, mask qpstate.Mask) {
 	e.attr.State = to
 	err := e.qp.Modify(&e.attr, qpstate.MaskState|mask)
-	e.result("ibv_modify_qp "+from.Name()+"→"+to.Name()+", mask "+(qpstate.MaskState|mask).Name(), err)
+	e.result("ibv_modify_qp "+from.Name()+"→"+to.Name()+", mask "+strings.ReplaceAll((qpstate.MaskState|mask).Name(), "|", " | "), err)
 }
 
 // required is the mask of a move, without STATE.
@@ -103,13 +109,13 @@ func (e *end) sent()     { e.wait(e.sends, "sends") }
 func (e *end) received() { e.wait(e.recvs, "receives") }
 
 func (e *end) wait(cq *verbs.CQ, which string) {
-	ctx, cancel := context.WithTimeout(e.b.ctx, patience)
+	ctx, cancel := context.WithTimeout(e.b.ctx, e.b.patience)
 	defer cancel()
 	var wcs [1]verbs.WC
 	_, err := cq.Wait(ctx, wcs[:])
 	call := "ibv_poll_cq, the CQ of " + which
 	if errors.Is(err, context.DeadlineExceeded) && e.b.ctx.Err() == nil {
-		e.b.step(e.name, call, fmt.Sprintf("nothing in %v", patience))
+		e.b.step(e.name, call, fmt.Sprintf("nothing in %v", e.b.patience))
 		return
 	}
 	must(err)
@@ -118,6 +124,9 @@ func (e *end) wait(cq *verbs.CQ, which string) {
 
 func (e *end) completed(call string, wc *verbs.WC) {
 	e.saw = append(e.saw, wc.Status)
+	if wc.Status != verbs.WCSuccess {
+		e.general = diagnosis.OfStatus(uint32(wc.Status))
+	}
 	result := statusText(wc.Status)
 	if wc.Status == verbs.WCSuccess && wc.Opcode == verbs.WCRecv {
 		result += fmt.Sprintf(", %d bytes", wc.ByteLen)
@@ -152,6 +161,8 @@ func (e *end) result(call string, err error) {
 		errno = syscall.EINVAL
 	}
 	e.saw = append(e.saw, errno)
+	name, _, _ := strings.Cut(strings.ReplaceAll(call, ",", " "), " ")
+	e.general = diagnosis.OfCall(name, errno)
 	e.b.step(e.name, call, errnoText(errno)+". This library adds: "+reason(err))
 }
 

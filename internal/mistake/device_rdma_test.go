@@ -7,6 +7,9 @@ import (
 	"testing"
 )
 
+// onSoft0 says that the tests run on the software device.
+const onSoft0 = false
+
 // testDevice is the device that the tests run on: the one that make test-rxe, or the owner
 // of RDMA hardware, names.
 func testDevice(t *testing.T) string {

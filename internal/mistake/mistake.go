@@ -49,9 +49,29 @@ type Outcome struct {
 // outcome makes an Outcome.
 func outcome(state verbs.QPState, saw ...any) Outcome { return Outcome{saw, state} }
 
-// All returns all mistakes.
-func All() []Mistake {
-	return slices.Concat(moves, paths, memory, queues, ends)
+// Group is the mistakes of one subject.
+type Group struct {
+	Title    string
+	Mistakes []Mistake
+}
+
+// Groups returns all mistakes.
+func Groups() []Group {
+	return []Group{
+		{"The states of a queue pair", moves},
+		{"The path between the ends", paths},
+		{"Memory and keys", memory},
+		{"Queues", queues},
+		{"The end of a connection", ends},
+	}
+}
+
+// All returns all mistakes in one list.
+func All() (all []Mistake) {
+	for _, g := range Groups() {
+		all = append(all, g.Mistakes...)
+	}
+	return all
 }
 
 // Find returns a mistake by its name.
@@ -72,16 +92,24 @@ func Names() (names []string) {
 	return names
 }
 
-// Similar returns the names of the mistakes that are most like name: those that contain one
-// of its words, or differ from it in a few letters.
+// Similar returns the names of the mistakes that are most like name: names that differ in a few
+// letters or contain one of its words, or else those whose titles contain one.
 func Similar(name string) (similar []string) {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '-' || r == '_' || r == ' ' })
+	within := func(text string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return len(w) > 3 && strings.Contains(text, w) })
+	}
+	var titles []string
 	for _, m := range All() {
-		if distance(name, m.Name) <= 2 || slices.ContainsFunc(words, func(w string) bool {
-			return len(w) > 2 && strings.Contains(m.Name, w)
-		}) {
+		switch {
+		case distance(name, m.Name) <= 2 || within(m.Name):
 			similar = append(similar, m.Name)
+		case within(m.Title):
+			titles = append(titles, m.Name)
 		}
+	}
+	if similar == nil {
+		return titles
 	}
 	return similar
 }

@@ -1,23 +1,152 @@
 package mistake
 
 import (
+	"context"
+	"encoding/json"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
+// onlySoft are the mistakes that only soft0 shows.
+var onlySoft = []string{"port-blocked", "lost-packet"}
+
+func run(t *testing.T, m Mistake) *Report {
+	t.Helper()
+	r, err := m.Run(t.Context(), Options{Device: testDevice(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// printed is the report as text, of which no line is longer than 80 columns.
+func printed(t *testing.T, r *Report) string {
+	t.Helper()
+	var b strings.Builder
+	if err := r.Fprint(&b); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("a line of %d columns: %s", n, line)
+		}
+	}
+	return b.String()
+}
+
+// TestMistakes makes each mistake and asks whether the device kept the promise.
 func TestMistakes(t *testing.T) {
 	for _, m := range All() {
 		t.Run(m.Name, func(t *testing.T) {
-			r, err := m.Run(t.Context(), Options{Device: testDevice(t)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var text strings.Builder
-			r.Fprint(&text)
-			t.Log("\n" + text.String())
+			r := run(t, m)
+			t.Log("\n" + printed(t, r))
 			if err := r.Err(); err != nil {
 				t.Error(err)
 			}
+			if unsupported := r.Unsupported != ""; unsupported != (!onSoft0 && slices.Contains(onlySoft, m.Name)) {
+				t.Errorf("unsupported: %q", r.Unsupported)
+			}
+			if onSoft0 && r.Differs != "" {
+				t.Errorf("soft0 differs: %s", r.Differs)
+			}
+			var object map[string]any
+			if text, err := json.Marshal(r); err != nil || json.Unmarshal(text, &object) != nil || object["name"] != m.Name {
+				t.Errorf("as JSON: %s, %v", text, err)
+			}
 		})
+	}
+}
+
+// TestTexts looks for texts that are missing or are not sentences.
+func TestTexts(t *testing.T) {
+	names := map[string]bool{}
+	for _, m := range All() {
+		if names[m.Name] {
+			t.Errorf("two mistakes have the name %s", m.Name)
+		}
+		names[m.Name] = true
+		for _, text := range []string{m.Setting, m.Question, m.Why, m.Remedy} {
+			if text == "" || !strings.ContainsAny(text[len(text)-1:], ".?") {
+				t.Errorf("%s: not a sentence: %q", m.Name, text)
+			}
+		}
+		if m.Title == "" || len(m.Title) > 57 {
+			t.Errorf("%s: the title has %d bytes, want 1 to 57, for a line of --list", m.Name, len(m.Title))
+		}
+	}
+}
+
+// TestBrokenPromises shows that a run notices what a device must not do.
+func TestBrokenPromises(t *testing.T) {
+	right, _ := Find("no-receive")
+	state := right.Expect.Client.State
+	for name, spoil := range map[string]func(e *Expect){
+		"another status":   func(e *Expect) { e.Client = outcome(state, verbs.WCRetryExcErr) },
+		"an errno":         func(e *Expect) { e.Client = outcome(state, syscall.EINVAL) },
+		"one more":         func(e *Expect) { e.Server = outcome(qpstate.RTS, verbs.WCSuccess) },
+		"one fewer":        func(e *Expect) { e.Client = outcome(state) },
+		"another state":    func(e *Expect) { e.Server = outcome(qpstate.RTR) },
+		"the ends swapped": func(e *Expect) { e.Client, e.Server = e.Server, e.Client },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := right
+			spoil(&m.Expect)
+			r, err := m.Run(t.Context(), Options{Device: testDevice(t), patience: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Err(); err == nil || !strings.Contains(err.Error(), "no-receive on ") {
+				t.Errorf("the error is %v", err)
+			}
+			if text := printed(t, r); !strings.Contains(text, "This breaks the promise: ") || strings.Contains(text, "As promised") {
+				t.Error(text)
+			}
+		})
+	}
+}
+
+// TestVariants shows that what other devices may report counts for them alone.
+func TestVariants(t *testing.T) {
+	m, _ := Find("no-receive")
+	m.Also = []Variant{{m.Expect, "because"}}
+	m.Expect = Expect{Client: outcome(qpstate.Error), Server: outcome(qpstate.RTS)}
+	r := run(t, m)
+	if kept := r.Err() == nil; kept == onSoft0 {
+		t.Errorf("the error is %v", r.Err())
+	}
+}
+
+func TestStopped(t *testing.T) {
+	m, _ := Find("no-receive")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := syscall.EINTR
+	cancel(cause)
+	if _, err := m.Run(ctx, Options{Device: testDevice(t)}); err == nil || !strings.Contains(err.Error(), cause.Error()) {
+		t.Errorf("the run ended with %v", err)
+	}
+}
+
+func TestSimilar(t *testing.T) {
+	for name, want := range map[string][]string{
+		"bad-rkye":    {"bad-rkey"},
+		"rkey":        {"bad-rkey", "lkey-as-rkey"},
+		"BAD_RKEY":    {"bad-rkey", "lkey-as-rkey"},
+		"no-recieve":  {"no-receive"},
+		"firewall":    {"port-blocked"},
+		"disconnects": {"early-disconnect"},
+		"xyz":         nil,
+		"":            nil,
+	} {
+		if got := Similar(name); !slices.Equal(got, want) {
+			t.Errorf("Similar(%q) is %v, want %v", name, got, want)
+		}
 	}
 }

@@ -3,6 +3,7 @@
 package mistake
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"github.com/rawverbs/rawverbs/internal/diagnosis"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -22,10 +24,11 @@ type Report struct {
 	Packets     []Packet // nil on a device whose packets this process does not see
 	Client      Seen
 	Server      Seen
-	Differs     string // why this device reports something else than the specification asks for
-	Unsupported string // why this device cannot show the mistake
-	Broken      string // how the device broke the promise
-	Asked       bool   // the setting was printed before
+	Differs     string           // why this device reports something else than the specification asks for
+	Unsupported string           // why this device cannot show the mistake
+	Broken      string           // how the device broke the promise
+	General     *diagnosis.Entry // what the client's last failure can mean; nil if there was none
+	Asked       bool             // the setting was printed before
 }
 
 // Step is one call of one end.
@@ -46,7 +49,7 @@ type Seen struct {
 func (b *bench) judge() {
 	r := b.report
 	promise := r.Mistake.promise(b)
-	r.Differs = promise.Why
+	r.Differs, r.General = promise.Why, b.client.general
 	var broken []string
 	for _, x := range []struct {
 		end     *end
@@ -122,10 +125,14 @@ func (r *Report) Fprint(w io.Writer) error {
 	if r.Unsupported != "" {
 		p.section("Result", r.Unsupported+".")
 	} else {
+		p.gap()
 		p.run(r)
 	}
 	p.section("Why", r.Mistake.Why)
 	p.section("Remedy", r.Mistake.Remedy)
+	if g := r.General; g != nil {
+		p.section("In general", fmt.Sprintf("%s: %s. Try: %s.", g.Title(), diagnosis.Plain(g.Cause), diagnosis.Plain(g.Remedy)))
+	}
 	_, err := io.WriteString(w, p.String())
 	return err
 }
@@ -142,7 +149,6 @@ func (m Mistake) FprintQuestion(w io.Writer) error {
 
 // run prints the calls, the packets and what was seen.
 func (p *printer) run(r *Report) {
-	p.gap()
 	p.line("The calls")
 	for _, s := range r.Steps {
 		text := s.Call
@@ -183,9 +189,9 @@ func (p *printer) packets(packets []Packet) {
 		width = max(width, len(x.From), len(x.To))
 	}
 	for i, x := range packets {
-		head := fmt.Sprintf("  %2d  %-*s → %-*s  %#06x  ", i+1, width, x.From, width, x.To, x.PSN)
+		head := fmt.Sprintf("  %2d  %-*s → %-*s  %#x  ", i+1, width, x.From, width, x.To, x.PSN)
 		text := x.Opcode
-		if x.Bytes > 0 {
+		if x.Bytes > 0 && !strings.HasPrefix(x.Carries, "RETH") { // which has the length
 			text += fmt.Sprintf(", %d bytes", x.Bytes)
 		}
 		switch {
@@ -219,18 +225,32 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		Unsupported string   `json:"unsupported,omitempty"`
 		Why         string   `json:"why"`
 		Remedy      string   `json:"remedy"`
+		General     string   `json:"general,omitempty"` // the key of the entry in internal/diagnosis
 	}{r.Mistake.Name, r.Mistake.Title, r.Device, r.Mistake.Setting, r.Mistake.Question, r.Steps, r.Packets,
-		r.Client, r.Server, r.Broken == "" && r.Unsupported == "", r.Broken, r.Differs, r.Unsupported, r.Mistake.Why, r.Mistake.Remedy})
+		r.Client, r.Server, r.Broken == "" && r.Unsupported == "", r.Broken, r.Differs, r.Unsupported, r.Mistake.Why, r.Mistake.Remedy, key(r.General)})
+}
+
+func key(e *diagnosis.Entry) string {
+	if e == nil {
+		return ""
+	}
+	return e.Key
 }
 
 // List is the list of the mistakes.
-type List []Mistake
+type List []Group
 
 // Fprint prints a line per mistake.
 func (l List) Fprint(w io.Writer) error {
 	var p printer
-	for _, m := range l {
-		p.text(21, fmt.Sprintf("%-20s %s", m.Name, m.Title))
+	for i, g := range l {
+		if i > 0 {
+			p.gap()
+		}
+		p.line("%s", g.Title)
+		for _, m := range g.Mistakes {
+			p.text(23, fmt.Sprintf("  %-20s %s", m.Name, m.Title))
+		}
 	}
 	_, err := io.WriteString(w, p.String())
 	return err
@@ -239,19 +259,25 @@ func (l List) Fprint(w io.Writer) error {
 // MarshalJSON has the name, the title and the question of each mistake.
 func (l List) MarshalJSON() ([]byte, error) {
 	type entry struct {
+		Group    string `json:"group"`
 		Name     string `json:"name"`
 		Title    string `json:"title"`
 		Question string `json:"question"`
 	}
 	entries := []entry{}
-	for _, m := range l {
-		entries = append(entries, entry{m.Name, m.Title, m.Question})
+	for _, g := range l {
+		for _, m := range g.Mistakes {
+			entries = append(entries, entry{g.Title, m.Name, m.Title, m.Question})
+		}
 	}
 	return json.Marshal(entries)
 }
 
-// printer collects lines of at most 80 columns.
-type printer struct{ strings.Builder }
+// printer collects lines of at most width columns.
+type printer struct {
+	strings.Builder
+	width int // 0 is 80
+}
 
 func (p *printer) line(format string, args ...any) { p.text(0, fmt.Sprintf(format, args...)) }
 
@@ -265,7 +291,7 @@ func (p *printer) section(name, text string) {
 
 // text wraps a text. The lines after the first are indented by indent columns.
 func (p *printer) text(indent int, text string) {
-	const width = 80
+	width := cmp.Or(p.width, 80)
 	line := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	empty := true
 	for _, word := range strings.SplitAfter(strings.TrimLeft(text, " "), " ") {

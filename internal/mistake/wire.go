@@ -132,9 +132,9 @@ func (w *wire) carries(o opcode, header []byte) string {
 	case aethLen:
 		return fmt.Sprintf("%s, MSN %d", syndrome(header[0]), binary.BigEndian.Uint32(header)&0xffffff)
 	case rethLen:
-		return fmt.Sprintf("RETH: %s, length %d", w.place(header), binary.BigEndian.Uint32(header[12:]))
+		return fmt.Sprintf("RETH %s, %d bytes", w.place(header), binary.BigEndian.Uint32(header[12:]))
 	case atomicLen:
-		return "AtomicETH: " + w.place(header)
+		return "AtomicETH " + w.place(header)
 	}
 	return ""
 }
@@ -170,7 +170,7 @@ func (b *bench) seen(text string) {
 	if b.wire == nil {
 		return
 	}
-	timeout := time.After(patience)
+	timeout := time.After(b.patience)
 	for {
 		for _, p := range b.wire.sofar() {
 			if strings.HasPrefix(p.Carries, text) {

@@ -1,0 +1,103 @@
+//go:build !rdma
+
+package mistake
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/mistakes.md anew where it has changed")
+
+const begin, closing = "<!-- begin %s, which go test ./internal/mistake -update writes -->\n", "<!-- end -->\n"
+
+// TestDocument compares docs/mistakes.md with real runs on soft0. After a change:
+// go test ./internal/mistake -run TestDocument -update
+func TestDocument(t *testing.T) {
+	path := filepath.Join("..", "..", "docs", "mistakes.md")
+	old, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh := string(old)
+	for part, text := range map[string]string{"mistakes": sections(t), "capture": capture(t)} {
+		opening := fmt.Sprintf(begin, part)
+		before, rest, ok := strings.Cut(fresh, opening)
+		_, after, closed := strings.Cut(rest, closing)
+		if !ok || !closed {
+			t.Fatalf("%s has no part %q", path, strings.TrimSpace(opening))
+		}
+		fresh = before + opening + text + closing + after
+	}
+	if fresh == string(old) {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s differs from the runs (run with -update, and look at the difference): %s", path, difference(string(old), fresh))
+	}
+	if err := os.WriteFile(path, []byte(fresh), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// difference is the first line that differs.
+func difference(old, fresh string) string {
+	a, b := strings.Split(old, "\n"), strings.Split(fresh, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("line %d is\n%s\nand would be\n%s", i+1, a[i], b[i])
+		}
+	}
+	return "one is longer"
+}
+
+// sections has a section per mistake: the question, the run, the answer.
+func sections(t *testing.T) string {
+	var p printer
+	p.width = 110
+	for _, g := range Groups() {
+		p.line("\n## %s", g.Title)
+		for _, m := range g.Mistakes {
+			p.line("\n### %s: %s\n", m.Name, m.Title)
+			p.line("%s\n", m.Setting)
+			p.line("**%s**\n", m.Question)
+			p.line("<details>\n<summary>The run and the answer</summary>\n")
+			var of80 printer
+			of80.run(run(t, m))
+			p.WriteString("```text\n" + masked(of80.String()) + "```\n\n")
+			p.line("%s\n", m.Why)
+			p.line("Remedy: %s\n", m.Remedy)
+			p.line("</details>")
+		}
+	}
+	return p.String() + "\n"
+}
+
+// capture has the packets of lost-packet.
+func capture(t *testing.T) string {
+	m, _ := Find("lost-packet")
+	var p printer
+	p.packets(run(t, m).Packets)
+	_, packets, _ := strings.Cut(p.String(), "content\n")
+	return "```text\n" + packets + "```\n"
+}
+
+var variable = regexp.MustCompile(`0x[0-9a-f]{8,}|127\.\d+\.\d+\.\d+`)
+
+// masked has nothing in it that differs from run to run: addresses of memory and of soft0.
+func masked(text string) string {
+	return variable.ReplaceAllStringFunc(text, func(v string) string {
+		switch {
+		case strings.HasPrefix(v, "127.255."): // of nobody
+			return v
+		case strings.HasPrefix(v, "127."):
+			return "127.a.b.c"
+		}
+		return "0x…"
+	})
+}
