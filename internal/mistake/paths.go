@@ -9,7 +9,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// impatient lets the client give up after some 10 ms without an answer.
+// impatient lets the client give up after 6 ms without an answer.
 func (b *bench) impatient() { b.client.attr.Timeout, b.client.attr.RetryCnt = 9, 2 }
 
 var paths = []Mistake{
@@ -41,13 +41,13 @@ var paths = []Mistake{
 	{
 		Name:     "psn-off-by-one",
 		Title:    "the server's RQ_PSN is one below the client's SQ_PSN",
-		Setting:  "The client's first packet has PSN 0x100, its SQ_PSN. The server's RQ_PSN is 0xff. The server has a receive posted, and the client sends 64 bytes.",
+		Setting:  "The client's first packet has PSN 0x100, its SQ_PSN. The server's RQ_PSN is 0xff. RETRY_CNT is 1. The server has a receive posted, and the client sends 64 bytes.",
 		Question: "The address and the QPN are right, so the packet reaches the server's queue pair. What does the server do with it? Which status does the client get?",
-		Why:      "The server expects PSN 0xff and gets 0x100. So a packet seems lost, and the server answers with a NAK: PSN sequence error, 0xff expected. The client has never sent 0xff and cannot send it again. It resends 0x100 after each TIMEOUT, and the server sends no second NAK for the same gap. After RETRY_CNT resends the client gives up.",
+		Why:      "The server expects PSN 0xff and gets 0x100. So a packet seems lost, and the server answers with a NAK: PSN sequence error, 0xff expected. The client has never sent 0xff and cannot send it again. It resends 0x100 after TIMEOUT, and the server sends no second NAK for the same gap. After RETRY_CNT resends the client gives up.",
 		Remedy:   "Set RQ_PSN to the peer's SQ_PSN, at both ends: rq_psn is what the peer sent in the exchange, sq_psn is your own. In a capture look for a NAK 0x60 in answer to the first packet.",
 		Expect:   Expect{Client: outcome(qpstate.Error, verbs.WCRetryExcErr), Server: outcome(qpstate.RTS)},
 		run: func(b *bench) {
-			b.impatient()
+			b.client.attr.Timeout, b.client.attr.RetryCnt = 16, 1 // 268 ms: the NAK comes before the resend
 			b.server.attr.RQPSN--
 			b.connect(qpstate.MaskRQPSN | qpstate.MaskSQPSN)
 			b.server.recv(b.server.mr.SGE(0, 64))

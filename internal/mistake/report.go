@@ -184,12 +184,17 @@ func (p *printer) packets(packets []Packet) {
 	if len(packets) == 0 {
 		p.line("  none")
 	}
+	p.rows(packets)
+}
+
+// rows prints a line per packet.
+func (p *printer) rows(packets []Packet) {
 	width := 0
 	for _, x := range packets {
 		width = max(width, len(x.From), len(x.To))
 	}
 	for i, x := range packets {
-		head := fmt.Sprintf("  %2d  %-*s → %-*s  %#x  ", i+1, width, x.From, width, x.To, x.PSN)
+		head := fmt.Sprintf("  %2d  %-*s → %-*s  %-#5x  ", i+1, width, x.From, width, x.To, x.PSN)
 		text := x.Opcode
 		if x.Bytes > 0 && !strings.HasPrefix(x.Carries, "RETH") { // which has the length
 			text += fmt.Sprintf(", %d bytes", x.Bytes)

@@ -80,15 +80,15 @@ func TestMistakeAsks(t *testing.T) {
 
 func TestMistakeJSON(t *testing.T) {
 	t.Parallel()
-	out, _, status := mistake(t, "", "--json", "psn-off-by-one")
+	out, _, status := mistake(t, "", "--json", "bad-rkey")
 	var r struct {
 		Name    string
 		Kept    bool
 		Packets []struct{ Carries string }
 		Client  struct{ Saw []string }
 	}
-	if err := json.Unmarshal([]byte(out), &r); err != nil || status != 0 || r.Name != "psn-off-by-one" || !r.Kept ||
-		len(r.Packets) != 4 || len(r.Client.Saw) != 1 {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || status != 0 || r.Name != "bad-rkey" || !r.Kept ||
+		len(r.Packets) < 2 || len(r.Client.Saw) != 1 {
 		t.Errorf("status %d, %v:\n%s", status, err, out)
 	}
 }
