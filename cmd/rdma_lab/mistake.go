@@ -10,6 +10,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/cli"
 	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/lab"
 	"github.com/rawverbs/rawverbs/internal/mistake"
 )
 
@@ -91,8 +92,10 @@ func chooseMistake(args []string) (mistake.Mistake, error) {
 		return m, nil
 	}
 	try := "rdma_lab mistake --list"
-	if similar := mistake.Similar(args[0]); len(similar) > 0 {
-		try = strings.Join(similar, ", or ")
+	if best := lab.Closest(args[0], mistake.Names()); best != "" {
+		try = best
+	} else if about := mistake.About(args[0]); len(about) > 0 {
+		try = strings.Join(about, ", or ")
 	}
 	return m, job.Usagef("there is no mistake %q; try: %s", args[0], try)
 }

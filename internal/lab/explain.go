@@ -87,7 +87,7 @@ func unknown(words []string, query string) error {
 		return job.Usagef("no errno, completion status or event is %q; try: %s", query, other)
 	}
 	if len(words) == 1 {
-		if best := closest(words[0], CompleteExplain()); best != "" {
+		if best := Closest(words[0], CompleteExplain()); best != "" {
 			return job.Usagef("nothing is known of %q; try: %s", query, best)
 		}
 	}

@@ -15,7 +15,7 @@ func UnknownCommand(args, commands []string) error {
 	if len(args) == 0 {
 		return job.Usagef("no command; try: one of %s", strings.Join(commands, ", "))
 	}
-	if best := closest(args[0], commands); best != "" {
+	if best := Closest(args[0], commands); best != "" {
 		return job.Usagef("there is no command %q; try: %s", args[0], best)
 	}
 	return job.Usagef("there is no command %q; try: one of %s", args[0], strings.Join(commands, ", "))

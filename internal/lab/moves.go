@@ -102,7 +102,7 @@ func parseState(name string) (qpstate.State, error) {
 		}
 		names = append(names, s.Name())
 	}
-	if best := closest(short, names); best != "" {
+	if best := Closest(short, names); best != "" {
 		return 0, job.Usagef("there is no state %q; try: %s", name, best)
 	}
 	return 0, job.Usagef("there is no state %q; try: one of %s", name, strings.Join(names, ", "))

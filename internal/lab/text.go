@@ -88,8 +88,8 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// closest returns the name that word most likely means, or "" if none is similar.
-func closest(word string, names []string) string {
+// Closest returns the name that word most likely means, or "" if none is similar.
+func Closest(word string, names []string) string {
 	best, least := "", 1+len(word)/3 // at most a third of the letters may differ
 	for _, name := range names {
 		if d := distance(strings.ToUpper(word), strings.ToUpper(name)); d < least || d == least && best == "" {

@@ -92,45 +92,24 @@ func Names() (names []string) {
 	return names
 }
 
-// Similar returns the names of the mistakes that are most like name: names that differ in a few
-// letters or contain one of its words, or else those whose titles contain one.
-func Similar(name string) (similar []string) {
-	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '-' || r == '_' || r == ' ' })
+// About returns the names of the mistakes that words are about: those whose names contain one
+// of the words, or else those whose titles do.
+func About(words string) (names []string) {
+	list := strings.FieldsFunc(strings.ToLower(words), func(r rune) bool { return r == '-' || r == '_' || r == ' ' })
 	within := func(text string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return len(w) > 3 && strings.Contains(text, w) })
+		return slices.ContainsFunc(list, func(w string) bool { return len(w) > 3 && strings.Contains(text, w) })
 	}
 	var titles []string
 	for _, m := range All() {
 		switch {
-		case distance(name, m.Name) <= 2 || within(m.Name):
-			similar = append(similar, m.Name)
+		case within(m.Name):
+			names = append(names, m.Name)
 		case within(m.Title):
 			titles = append(titles, m.Name)
 		}
 	}
-	if similar == nil {
+	if names == nil {
 		return titles
 	}
-	return similar
-}
-
-// distance is the number of letters to insert, delete or replace to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range a {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range b {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
+	return names
 }

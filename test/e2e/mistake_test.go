@@ -113,6 +113,7 @@ func TestMistakeWrongCommandLine(t *testing.T) {
 	}{
 		"":                           {2, "try: rdma_lab mistake --list"},
 		"bad-rkye":                   {2, "try: bad-rkey"},
+		"firewall":                   {2, "try: port-blocked"},
 		"xyz":                        {2, "try: rdma_lab mistake --list"},
 		"bad-rkey no-receive":        {2, "accepts at most 1 arg"},
 		"--ask --json bad-rkey":      {2, "try: one of them"},
