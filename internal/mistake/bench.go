@@ -84,12 +84,15 @@ func (m Mistake) Run(ctx context.Context, o Options) (r *Report, err error) {
 		}
 	}()
 	defer func() {
-		if s, ok := recover().(stop); ok {
-			err = s.err
-			if errors.As(err, new(unsupported)) {
+		switch s := recover().(type) {
+		case nil:
+		case stop:
+			if err = s.err; errors.As(err, new(unsupported)) {
 				r.Unsupported, err = err.Error(), nil
 				r.Steps, r.Packets = nil, nil
 			}
+		default:
+			panic(s)
 		}
 	}()
 	b.open(o)

@@ -82,7 +82,7 @@ var paths = []Mistake{
 	{
 		Name:     "mtu-mismatch",
 		Title:    "the ends have different path MTUs",
-		Setting:  "The client's PATH_MTU is 1024, the server's is 512. The server has a receive of 1024 bytes posted. The client sends 64 bytes, and then 1024 bytes.",
+		Setting:  "The client's PATH_MTU is 1024, the server's is 512. The server has two receives of 1024 bytes posted. The client sends 64 bytes, and then 1024 bytes.",
 		Question: "Both messages fit the receives. Which one arrives?",
 		Why:      "A message of 64 bytes is one packet for both. The client sends 1024 bytes as one packet too. The server allows 512 bytes per packet and rejects the longer packet as an invalid request. Each end cuts messages by its own PATH_MTU, and nothing compares the two.",
 		Remedy:   "Exchange the active MTU of both ports, and use the smaller one at both ends. Small messages that work and large ones that fail point to the MTU.",
@@ -94,6 +94,9 @@ var paths = []Mistake{
 			"rdma_rxe had taken the receive for the message, and completes it with the client's status.",
 		}},
 		run: func(b *bench) {
+			if b.client.attr.PathMTU <= verbs.MTU512 {
+				b.unsupported("the port's active MTU is at most 512 bytes")
+			}
 			b.server.attr.PathMTU = verbs.MTU512
 			b.connect(qpstate.MaskPathMTU)
 			b.server.recv(b.server.mr.SGE(0, 1024))
