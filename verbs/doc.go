@@ -1,11 +1,11 @@
-// Package verbs gives Go programs RDMA verbs: devices, protection domains,
-// memory regions, completion queues, queue pairs and shared receive queues, under
-// the names that the InfiniBand specification and libibverbs use, in Go's case:
-// ibv_post_send is [QP.PostSend], struct ibv_wc is [WC].
+// Package verbs gives Go programs RDMA verbs: devices, protection domains, memory regions,
+// completion queues, queue pairs and shared receive queues. The names are those of the
+// InfiniBand specification and libibverbs, in Go's case: ibv_post_send is [QP.PostSend],
+// struct ibv_wc is [WC].
 //
-// A program opens a device, makes its objects and moves its queue pair to RTS
-// with what the peer sent over some other channel (package oob). [QPEndpoint.Connect] and
-// [GIDEntry.To] make the attributes of the moves from that:
+// A program opens a device, makes its objects and moves its queue pair to RTS. For the moves
+// it needs values that the peer sends over another channel, such as package oob.
+// [QPEndpoint.Connect] and [GIDEntry.To] turn these values into the attributes of the moves:
 //
 //	dev, err := verbs.Open("rxe0")
 //	pd, err := dev.AllocPD()
@@ -19,103 +19,106 @@
 //
 // Package rc does all of this in one call.
 //
-// The comment of each wrapper ends with the C functions that it implements, by their
-// prototypes in infiniband/verbs.h.
+// The comment of each wrapper ends with the C functions that it implements, as prototypes from
+// infiniband/verbs.h.
 //
 // # Devices come from providers
 //
-// On Linux with cgo the provider "libibverbs" serves the kernel's RDMA devices:
-// hardware and rdma_rxe. Another provider registers itself when its package is
-// imported, as database/sql drivers do. Built without cgo or for another system
-// this package compiles, and libibverbs answers errors.ErrUnsupported. libibverbs is
-// loaded when a device is first asked for: on a machine without it the answer is the
-// same, and other providers' devices work. Package softroce provides soft0, a device in
-// software, which the examples run on.
+// On Linux with cgo, the provider "libibverbs" serves the kernel's RDMA devices: hardware and
+// rdma_rxe. It loads libibverbs when a program first lists or opens a device. If libibverbs is
+// missing, or if the program was built without cgo or for another system, this provider
+// returns errors.ErrUnsupported and the devices of other providers still work.
+//
+// Other providers register themselves when a program imports their package, as database/sql
+// drivers do. Package softroce provides soft0, a device in software. The examples run on soft0.
 //
 // # How C is called
 //
-// Posting, polling, arming and reading events on libibverbs' devices call C in one of two
-// ways. The record of [Open] says which one is taken ([WithLogger]).
+// On libibverbs' devices, posting, polling, arming and reading events call C in one of two
+// ways. The log record of [Open] says which one is in use ([WithLogger]).
 //
-//   - Past Go's scheduler: amd64, built with Go 1.26. The collector and whatever else stops
-//     the world wait for the call; so only short ones are made: at most 64 sends of 16 KiB
-//     in all, 256 receives or completions, 128 polls that find nothing. A CPU profile has
-//     them under runtime._ExternalCode, without the caller, and a fault in them goes to no
-//     handler that C had installed.
-//   - Through cgo: other processors, other versions of Go, the race detector and the
-//     sanitizers, the build tag cgocalls, programs that are started with
-//     RAWVERBS_CGO_CALLS=1 in the environment, and longer sends anywhere. A poll then takes
-//     twice the time; nobody waits for the call.
+//   - Past Go's scheduler: on amd64, built with Go 1.26. The garbage collector, and everything
+//     else that stops the world, waits until the call returns. Therefore each call is short: at
+//     most 64 sends with 16 KiB in total, 256 receives or completions, or 128 polls that find
+//     nothing. A CPU profile shows the time under runtime._ExternalCode, without the caller. A
+//     fault in the call does not reach signal handlers that C installed.
+//   - Through cgo: on other processors, with other versions of Go, under the race detector and
+//     the sanitizers, with the build tag cgocalls, with RAWVERBS_CGO_CALLS=1 in the environment
+//     at the start, and for longer sends. A poll takes twice the time. Nothing waits for the
+//     call.
 //
-// On rdma_rxe, siw and hfi1 a post is a system call, which may send the packets as well:
-// rdma_rxe takes 0.1 to 0.8 ms for the longest of the short posts, on the machine of
-// docs/testing.md. A program that cannot have the collector wait so long sets the variable.
+// On rdma_rxe, siw and hfi1 a post is a system call, which may also send the packets. The longest
+// of the short posts takes 0.1 to 0.8 ms on rdma_rxe, on the machine of docs/testing.md. If the
+// garbage collector must not wait that long, set RAWVERBS_CGO_CALLS=1.
+//
+// docs/design/direct-calls.md explains the mechanism.
 //
 // # Waiting
 //
-// A CQ is looked at in one of four ways. None allocates per completion, and all may be used
-// beside each other; each completion goes to one caller.
+// A program gets completions from a CQ in one of four ways. None of them allocates per
+// completion. All of them may be used on one CQ at the same time; each completion goes to one
+// caller.
 //
-//	CQ.Poll, CQ.PollEx   looks once and never waits: for a loop that has other things to look at
-//	CQ.Wait              sleeps until something is there: the usual way
-//	CQ.WaitFor           is Wait with WaitOptions, which combine: poll for a while before the
-//	                     sleep (Spin), or instead of it (Spin, NoSleep); end with a second
-//	                     context (Owner); sleep until a solicited completion (Solicited);
-//	                     take extended completions (Ex)
-//	CQ.Completions       is Wait as a Go loop, one completion at a time
+//	CQ.Poll, CQ.PollEx   look once and never wait: for a loop that also does other work
+//	CQ.Wait              sleeps until a completion is there: the usual way
+//	CQ.WaitFor           waits as its WaitOptions say. Options combine: poll for some time
+//	                     before the sleep (Spin) or instead of it (Spin, NoSleep), end with a
+//	                     second context (Owner), sleep until a solicited completion
+//	                     (Solicited), return extended completions (Ex)
+//	CQ.Completions       waits in a Go loop, one completion per iteration
 //
-// A wait that its context ended returns an error that is both the context's Err and its cause
-// to errors.Is.
+// If a context ends a wait, the error matches both the context's Err and its cause with
+// errors.Is. docs/design/waiting.md explains how a goroutine waits.
 //
 // # Lifetime
 //
-// Every object has a Close, and is valid until then. A parent with living children
-// answers EBUSY and names them, and stays open; so any order of closing is safe, and
-// children first is the one that succeeds: queue pairs before their CQs, SRQ and domain;
-// regions, windows and handles before their domain; CQs before their channel;
-// everything before its device. Closing twice is fine; what is closed answers
-// net.ErrClosed, and a goroutine that waits on it wakes with that.
+// Every object has a Close and is valid until then. While a parent has open children, its Close
+// returns EBUSY, names the children and leaves the parent open. So close children first: queue
+// pairs before their CQs, SRQ and domain; regions, windows and address handles before their
+// domain; CQs before their channel; everything before the device. A wrong order is an error
+// but does no harm. Closing twice does nothing. Methods of a closed object return net.ErrClosed,
+// and a goroutine that waits on the object wakes with net.ErrClosed.
 //
-// An object that is garbage collected unclosed is reported as a leak, by a Warn of the
-// device's Logger ([WithLogger]), or else of slog.Default, with the attribute "object"
-// ("QP on rxe0"), and is not freed: the device may be using it.
+// An object that is garbage collected without Close is a leak. The device's Logger
+// ([WithLogger]), or slog.Default without one, gets a Warn with the attribute "object"
+// ("QP on rxe0"). The object is not freed, because the device may still use it.
 //
 // # Memory
 //
-// The device reads and writes memory behind the garbage collector's back, so a region's
-// memory is pinned for as long as the region lives: new memory ([PD.AllocMR]) or the
-// caller's ([PD.RegMR]). After Close it is memory like any other, which stays for as long
-// as a slice of it is left: a goroutine that still reads it does no harm.
+// The garbage collector does not know that the device reads and writes memory. Therefore the
+// memory of a region is pinned while the region is open. The memory is new ([PD.AllocMR]) or
+// the caller's ([PD.RegMR]). After Close it is ordinary Go memory and stays as long as a slice
+// refers to it, so a goroutine that still reads it does no harm.
 //
 // # Goroutines
 //
-// Every method of an object may run beside every other one, Close included, but for the
-// few of which the type's comment says otherwise. Package-level functions may run beside
-// each other. Posts to one direction of one QP are
-// serialized, as are polls of one CQ. No wait holds an operating system thread. Values
-// such as [WC], [SendWR] and [QPAttr] are plain data, and shared as such.
+// All methods of an object may be called by several goroutines at once, Close included. A type's
+// comment names the exceptions. Package-level functions may also be called by several
+// goroutines at once. Posts to one queue of a queue pair run one after the other; so do polls of
+// one CQ. A wait does not hold an operating system thread. Values such as [WC], [SendWR] and
+// [QPAttr] are plain data without locks.
 //
 // # Errors
 //
-// A call that fails returns an *[Error]: the C call's name, the device, the errno and
-// what to try. Posts return a *[PostError] with the index of the request that was refused;
-// a completion that failed is data, of which [WC.Err] makes a *[WCError]. A comment that
-// names an errno ("EINVAL for …") means errors.Is(err, syscall.EINVAL). What a device
-// or the system does not have is errors.ErrUnsupported.
+// A failed call returns an *[Error] with the name of the C call, the device, the errno and
+// advice. A refused post returns a *[PostError] with the index of the refused request. A failed
+// completion is data, not an error; [WC.Err] makes a *[WCError] from it. Where a comment names
+// an errno ("EINVAL for …"), errors.Is(err, syscall.EINVAL) is true. If the device or the system
+// lacks a feature, errors.Is(err, errors.ErrUnsupported) is true.
 //
 // # Watching
 //
-// A device opened with [WithLogger] logs every verb called on it, and on the objects made
-// from it, to a log/slog Logger. A function given to [qpstate.NewMachine] gets the
-// attributes of each transition. A Logger given to package rc gets each object, transition
-// and message of a connection.
+// A device opened with [WithLogger] logs each verb called on the device and on objects made from
+// it to a log/slog Logger. A function given to [qpstate.NewMachine] gets the attributes of each
+// transition. A Logger given to package rc gets each object, transition and message of a
+// connection.
 //
 // # Examples
 //
 //	Example                  two queue pairs by hand, from the objects to a READ
 //	ExampleAH                a datagram and its answer
 //	ExampleCQ                polling, and sleeping on a channel
-//	ExampleCQ_Completions    a loop over completions, until a deadline
+//	ExampleCQ_Completions    a loop over completions, with a deadline
 //	ExampleCQ_PollEx         extended completions, moderation
 //	ExampleChooseGID         one of a port's addresses
 //	ExampleCompChannel       one channel for many CQs
@@ -125,5 +128,5 @@
 //	ExampleMW                a window that the peer closes
 //	ExamplePD                what a domain keeps apart
 //	ExampleQP                a queue pair's life, with refusals and a flush
-//	ExampleSRQ               one stock of receives for two queue pairs
+//	ExampleSRQ               one queue of receives for two queue pairs
 package verbs
