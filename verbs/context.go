@@ -8,8 +8,8 @@ import (
 	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 )
 
-// within runs call and returns when call returns or ctx ends. The kernel cannot be interrupted:
-// if ctx ends first, call goes on, and late gets what it makes, in another goroutine.
+// within runs call and returns when call returns or ctx ends. The kernel cannot be interrupted. If
+// ctx ends first, call continues in another goroutine, and that goroutine passes its result to late.
 func within[T any](ctx context.Context, call func() (T, error), late func(T)) (made T, err error) {
 	if ctx.Done() == nil {
 		return call()

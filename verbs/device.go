@@ -1,4 +1,4 @@
-// Devices: finding them, opening one, asking what it can do.
+// Devices: listing them, opening one, reading its attributes.
 
 package verbs
 
@@ -40,7 +40,7 @@ func Devices() ([]DeviceInfo, error) {
 	return all, nil
 }
 
-// providerErrors is why providers could not list their devices.
+// providerErrors says why providers could not list their devices.
 type providerErrors []error
 
 func (e providerErrors) Error() string {
@@ -51,15 +51,14 @@ func (e providerErrors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Unwrap gives errors.Is each reason.
+// Unwrap returns the error of each provider, for errors.Is and errors.As.
 func (e providerErrors) Unwrap() []error { return e }
 
-// Device is an open device (struct ibv_context). [Open] makes it; it is valid until Close,
-// and so is all that is asked of it: what it has answered stays true only as long as
-// nobody changes ports, addresses or cables.
+// Device is an open device (struct ibv_context). [Open] makes it; it is valid until Close.
+// Its answers are snapshots: ports, addresses and cables can change at any time.
 //
-// Its methods may be called by several goroutines at once. Those that ask the device
-// answer net.ErrClosed after Close; Name, Info and Provider still answer.
+// Methods of a Device may be called by several goroutines at once, Close included. After Close,
+// Name, Info and Provider still work; methods that ask the device return net.ErrClosed.
 type Device struct {
 	handle
 	p    ProviderDevice
@@ -69,12 +68,12 @@ type Device struct {
 	events     *listeners
 }
 
-// Open opens a device by name; "" opens the first there is. A device may be opened
-// several times: objects of two openings do not go together.
+// Open opens the device with the given name, or the first device if name is "". A device may be
+// opened several times. Objects made from different openings cannot be used together.
 //
-// ENODEV for a name that does not exist; the error lists those that do, or the import that
-// the program lacks. EACCES or EPERM
-// if the user may not open it. For what a soft device needs see package softroce.
+// ENODEV if the device does not exist; the error lists the existing devices, or the import that
+// the program lacks. EACCES or EPERM if the user may not open the device. Package softroce
+// describes what a soft device needs.
 //
 // Implements: struct ibv_context *ibv_open_device(struct ibv_device *device)
 func Open(name string, options ...OpenOption) (*Device, error) {
@@ -124,13 +123,12 @@ type OpenOption func(*Device)
 // WithLogger logs every verb called on the device, and on the objects made from it, to log
 // at level Debug. The message is the C function's name; the attributes are "device",
 // "object" (its kind), "detail" (the arguments), "took", and "error" if the call failed.
-// Posting, polling and waiting are not logged; the detail of ibv_open_device says which
-// way they call C (see the package comment). An object that is garbage collected without
-// Close is logged at level Warn. With nil, or without this option, only such objects are
-// logged, to slog.Default.
+// Posting, polling and waiting are not logged. The detail of ibv_open_device says how they call
+// C (see the package comment). An object that is garbage collected without Close is logged at
+// level Warn. With nil, or without this option, only such objects are logged, to slog.Default.
 func WithLogger(log *slog.Logger) OpenOption { return func(d *Device) { d.log = log } }
 
-// The software device is a package that a program must import.
+// The software device is in a package that a program must import.
 const (
 	softImport   = `import _ "github.com/rawverbs/rawverbs/softroce"`
 	softProvider = "softroce"
@@ -138,7 +136,7 @@ const (
 
 func isSoft(device string) bool { return device == "soft0" || strings.HasPrefix(device, "soft:") }
 
-// noDevice says that a name is not to be had, and what is.
+// noDevice makes the error for a missing device. The error lists the devices that exist.
 func noDevice(name string, devices []DeviceInfo, listErr error) error {
 	e := &Error{Op: "ibv_open_device", Device: name, Errno: syscall.ENODEV}
 	list := registered()
@@ -170,49 +168,50 @@ func noDevice(name string, devices []DeviceInfo, listErr error) error {
 	return e
 }
 
-// Info is what the list said of the device, or the device of itself if it is in none.
+// Info describes the device as [Devices] does. A device that [Devices] does not list describes
+// itself.
 func (d *Device) Info() DeviceInfo { return d.info }
 
 // Name is the device's name: "rxe0".
 func (d *Device) Name() string { return d.info.Name }
 
-// Provider is the provider's side of the device, for what a provider offers
-// besides verbs.
+// Provider returns the provider's side of the device. Providers may offer methods on it that
+// this package does not have.
 func (d *Device) Provider() ProviderDevice { return d.p }
 
-// Query reads the device's limits. net.ErrClosed after Close, as every question.
+// Query reads the device's limits. net.ErrClosed after Close.
 //
 // Implements: int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *device_attr)
 func (d *Device) Query() (DeviceAttr, error) {
 	return query(d, "ibv_query_device", "", d.p.QueryDevice)
 }
 
-// QueryPort reads a port's attributes; ports count from 1. EINVAL for a port that there
-// is not.
+// QueryPort reads a port's attributes. Ports count from 1. EINVAL if the device has no such
+// port.
 //
 // Implements: int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *port_attr)
 func (d *Device) QueryPort(port uint8) (PortAttr, error) {
 	return query(d, "ibv_query_port", fmt.Sprintf("port %d", port), func() (PortAttr, error) { return d.p.QueryPort(port) })
 }
 
-// QueryGIDTable lists the filled slots of all ports' GID tables, by port and index.
-// Slots are filled and emptied as addresses and links come and go.
+// QueryGIDTable lists the filled slots of all ports' GID tables, sorted by port and index.
+// Slots fill and become empty when addresses and links change.
 //
 // Implements: ssize_t ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries, uint32_t flags)
 func (d *Device) QueryGIDTable() ([]GIDEntry, error) {
 	return query(d, "ibv_query_gid_table", "", d.p.QueryGIDTable)
 }
 
-// QueryPKey reads a slot of a port's partition key table, in host order; 0 is an empty
-// one, and 0xffff the default partition's. EINVAL, or ENOENT from some drivers, for a
-// port or an index that there is not.
+// QueryPKey reads a slot of a port's partition key table, in host order. 0 means that the slot
+// is empty; 0xffff is the key of the default partition. EINVAL, or ENOENT from some drivers, if
+// the port or the index does not exist.
 //
 // Implements: int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 func (d *Device) QueryPKey(port uint8, index int) (uint16, error) {
 	return query(d, "ibv_query_pkey", fmt.Sprintf("port %d, index %d", port, index), func() (uint16, error) { return d.p.QueryPKey(port, index) })
 }
 
-// query asks an open device.
+// query runs ask if the device is open.
 func query[T any](d *Device, op, detail string, ask func() (T, error)) (answer T, err error) {
 	err = d.call(op, detail, func() (err error) {
 		answer, err = ask()
@@ -222,11 +221,11 @@ func query[T any](d *Device, op, detail string, ask func() (T, error)) (answer T
 }
 
 // Subscribe calls f for every asynchronous event of the device, one at a time, until cancel
-// returns. One goroutine calls f for all events, so f must not block; f may call neither
-// Subscribe nor cancel. The first subscriber also gets the events since the device was
-// opened. Events are acknowledged before f gets them. A new subscriber gets DEVICE_FATAL if
-// the device has reported it before, or if events can no longer be read. Closing the device
-// ends all subscriptions, but does not wait for a call of f.
+// returns. One goroutine calls f for all events, so f must not block, and must not call Subscribe
+// or cancel. The first subscriber also gets the events since the device was opened. Events are
+// acknowledged before f gets them. A new subscriber gets DEVICE_FATAL if the device has already
+// reported it, or if events can no longer be read. Closing the device ends all subscriptions,
+// but does not wait for a running call of f.
 //
 // Implements: int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event),
 // void ibv_ack_async_event(struct ibv_async_event *event)
@@ -295,9 +294,8 @@ func (l *listeners) deliverTo(id int, e AsyncEvent) {
 	}
 }
 
-// Close closes the device and ends its subscriptions; EBUSY, and the error counts them,
-// while it has protection domains, completion channels or CQs. Closing again does
-// nothing.
+// Close closes the device and ends its subscriptions. EBUSY while it has protection domains,
+// completion channels or CQs; the error counts them. Closing again does nothing.
 //
 // Implements: int ibv_close_device(struct ibv_context *context)
 func (d *Device) Close() error { return d.close("ibv_close_device", d.p.Close) }

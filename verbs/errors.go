@@ -1,5 +1,4 @@
-// The errors of this package: each names the verb, the device, the errno and
-// what to try.
+// The errors of this package. Each names the verb, the device, the errno and a remedy.
 
 package verbs
 
@@ -11,21 +10,21 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Error is a verb that failed: what every call of this package returns but posts
-// (*[PostError]), completions (*[WCError]), [ChooseGID] (*[GIDError]) and the end of a
-// context (its Err and its cause). errors.Is finds its Errno, through
-// EOPNOTSUPP also errors.ErrUnsupported, and net.ErrClosed for an object that is
-// closed; errors.As finds a *[qpstate.TransitionError] beneath a refused Modify.
+// Error is a verb that failed. Every call of this package returns it, with four exceptions: posts
+// (*[PostError]), completions (*[WCError]), [ChooseGID] (*[GIDError]), and the end of a
+// context (its Err and its cause). errors.Is finds the Errno, errors.ErrUnsupported if the Errno
+// is EOPNOTSUPP, and net.ErrClosed if the object is closed. errors.As finds the
+// *[qpstate.TransitionError] of a refused Modify.
 type Error struct {
 	Op     string        // the C call: "ibv_reg_mr"
 	Device string        // "rxe0"; "" if no device is open yet
-	Errno  syscall.Errno // 0 if Err says more than a number could
-	Err    error         // the cause beneath, if there is more than Errno
+	Errno  syscall.Errno // 0 if only Err has the cause
+	Err    error         // the cause, if Errno alone does not describe it
 	Detail string        // the arguments that matter: "RC INIT→RTR, port 1, …"
 	Hint   string        // what to try
 }
 
-// Error is one line: call, device, arguments, errno by number and name, hint.
+// Error returns one line: call, device, arguments, errno by number and name, hint.
 func (e *Error) Error() string {
 	text := e.Op
 	if e.Device != "" {
@@ -46,7 +45,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap gives errors.Is and errors.As the cause and the errno.
+// Unwrap returns the cause and the errno, for errors.Is and errors.As.
 func (e *Error) Unwrap() []error {
 	var causes []error
 	if e.Err != nil {
@@ -59,23 +58,23 @@ func (e *Error) Unwrap() []error {
 }
 
 // PostError says which work request of a post was refused. The requests before Index were
-// queued; that at Index and those after it were not, and are never sent. With [PostWRAPI]
-// up to 256 requests are taken or refused together: Index is then the first of them,
-// and any of them may be the cause.
+// queued. The request at Index and those after it were not queued. With [PostWRAPI] up to 256
+// requests are accepted or refused together; Index is then the first of them, and any of them
+// may be the cause.
 //
-// The exception is a device that fails as a whole, with an errno other than EINVAL and
-// ENOMEM: the requests from Index on may have been queued. Move the queue pair to ERR or
-// RESET before their memory is used for something else.
+// There is one exception. If the device itself failed (an errno other than EINVAL and ENOMEM),
+// the requests from Index on may have been queued. Then move the queue pair to ERR or RESET
+// before you reuse their memory.
 type PostError struct {
 	Op     string // "ibv_post_send", "ibv_post_recv" or "ibv_post_srq_recv"
 	QPN    uint32 // 0 for an SRQ
-	Index  int    // into the slice that was posted
-	Err    error  // why: a syscall.Errno, or net.ErrClosed to errors.Is
-	Reason string // the rule that was broken, as found after the refusal; "" if Err says it all, or none was found
-	Hint   string // what to try; "" for what Err suggests
+	Index  int    // index into the posted slice
+	Err    error  // the cause: a syscall.Errno, or an error that is net.ErrClosed to errors.Is
+	Reason string // the broken rule, found after the refusal; "" if none was found or if Err is enough
+	Hint   string // what to try; "" for the usual advice about Err
 }
 
-// Error names the queue, the request and the reason.
+// Error returns one line: call, queue, index of the request, cause, reason, hint.
 func (e *PostError) Error() string {
 	where := "an SRQ"
 	if e.QPN != 0 {
@@ -95,10 +94,10 @@ func (e *PostError) Error() string {
 	return text
 }
 
-// Unwrap gives errors.Is the errno.
+// Unwrap returns the cause, for errors.Is and errors.As.
 func (e *PostError) Unwrap() error { return e.Err }
 
-// fail makes the error of a verb from what a provider returned; nil stays nil.
+// fail makes the error of a verb from a provider's error; nil stays nil.
 func fail(op, device, detail string, err error) error {
 	if err == nil {
 		return nil
@@ -114,8 +113,8 @@ func fail(op, device, detail string, err error) error {
 	return e
 }
 
-// closedError is net.ErrClosed that names the object: the text of net.ErrClosed is about a
-// network connection.
+// closedError is net.ErrClosed with the name of the object. The text of net.ErrClosed itself is
+// about network connections.
 type closedError struct{ kind string }
 
 func (e closedError) Error() string { return "the " + e.kind + " is closed" }
@@ -124,12 +123,12 @@ func (e closedError) Is(target error) bool { return target == net.ErrClosed }
 
 const closedHint = "closing it only after its last use"
 
-// otherDevice refuses to make an object of two devices'.
+// otherDevice makes the error for an object made of objects of two devices.
 func otherDevice(op, device, detail string) error {
 	return &Error{Op: op, Device: device, Errno: syscall.EINVAL, Detail: detail, Hint: "objects of one opened device"}
 }
 
-// errnoOf finds the errno beneath an error, 0 if there is none.
+// errnoOf finds the errno in an error. It returns 0 if there is none.
 func errnoOf(err error) syscall.Errno {
 	var errno syscall.Errno
 	errors.As(err, &errno)
@@ -143,14 +142,14 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// errnoText is "EINVAL (22, invalid argument)".
+// errnoText formats an errno: "EINVAL (22, invalid argument)".
 func errnoText(errno syscall.Errno) string {
 	name := errnoName(errno)
 	switch {
 	case name == "":
 		name = "errno"
 	case errno == syscall.EOPNOTSUPP:
-		name = "EOPNOTSUPP" // one number with ENOTSUP, and the name that verbs use
+		name = "EOPNOTSUPP" // the same number as ENOTSUP; verbs use this name
 	}
 	return fmt.Sprintf("%s (%d, %s)", name, int(errno), errno.Error())
 }

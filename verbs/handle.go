@@ -1,6 +1,6 @@
-// The handle that every object embeds. Parents count their children, and close only
-// without any. A handle closes once, reports an object that was collected without Close, and
-// logs each call to the device's Logger.
+// The handle that every object embeds. Parents count their children and cannot close while they
+// have any. A handle closes once, reports an object that was collected without Close, and logs
+// each call to the device's Logger.
 
 package verbs
 
@@ -27,9 +27,9 @@ type handle struct {
 
 	mu       sync.RWMutex // held for reading while a call uses the object
 	closed   bool
-	children map[string]int // those not closed, by kind
-	calls    map[string]int // those that may take seconds and hold no lock, by C function
-	idle     chan struct{}  // closed when calls is empty again
+	children map[string]int // open children, by kind
+	calls    map[string]int // calls that may take seconds and hold no lock, by C function
+	idle     chan struct{}  // closed when calls becomes empty
 	leak     runtime.Cleanup
 }
 
@@ -68,10 +68,10 @@ func (h *handle) watchLeak() {
 	h.leak = runtime.AddCleanup(h, leak.report, lost)
 }
 
-// leak is an object that nobody can close any more.
+// leak is an object that was collected and can no longer be closed.
 type leak struct {
 	what string
-	log  *slog.Logger // nil: the default one
+	log  *slog.Logger // nil: slog.Default
 }
 
 func (l leak) report() {
@@ -96,7 +96,7 @@ func (h *handle) logCall(op, detail string, began time.Time, err error) {
 	h.log.LogAttrs(context.Background(), slog.LevelDebug, op, attrs...)
 }
 
-// call runs f, a verb on the object, and logs it. The object cannot close meanwhile.
+// call runs f, a verb on the object, and logs it. The object cannot close while f runs.
 func (h *handle) call(op, detail string, f func() error) error {
 	began := time.Now()
 	err := h.use(f)
@@ -104,12 +104,12 @@ func (h *handle) call(op, detail string, f func() error) error {
 	return h.fail(op, detail, err)
 }
 
-// fail makes the error of a verb on the object from what a provider returned; nil stays nil.
+// fail makes the error of a verb on the object from a provider's error; nil stays nil.
 func (h *handle) fail(op, detail string, err error) error {
 	return fail(op, h.device, detail, h.named(err))
 }
 
-// named names the object in a provider's net.ErrClosed.
+// named adds the object's kind to a provider's net.ErrClosed.
 func (h *handle) named(err error) error {
 	if err == net.ErrClosed {
 		return closedError{h.kind}
@@ -117,7 +117,7 @@ func (h *handle) named(err error) error {
 	return err
 }
 
-// use runs f while the object cannot be closed; net.ErrClosed if it already is.
+// use runs f and keeps the object open meanwhile. It returns net.ErrClosed if the object is closed.
 func (h *handle) use(f func() error) error {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -127,8 +127,8 @@ func (h *handle) use(f func() error) error {
 	return f()
 }
 
-// begin counts a call that may take seconds, so that the object is not closed beneath it;
-// net.ErrClosed if it already is. Unlike use, a call that has begun does not hold close.
+// begin counts a call that may take seconds, so that the object stays open until the call has
+// ended. It returns net.ErrClosed if the object is closed. Unlike use, begin does not block close.
 func (h *handle) begin(op string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,7 +142,7 @@ func (h *handle) begin(op string) error {
 	return nil
 }
 
-// end is for a call that began.
+// end ends a call that begin counted.
 func (h *handle) end(op string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,7 +154,7 @@ func (h *handle) end(op string) {
 	}
 }
 
-// closePatience is how long a Close waits for calls that began. Most of them take
+// closePatience is how long Close waits for calls that begin counted. Most of them take
 // microseconds.
 const closePatience = 100 * time.Millisecond
 
@@ -174,8 +174,8 @@ func (h *handle) awaitCalls() {
 	}
 }
 
-// close runs destroy once, if the object has no children and no call is in flight. After a
-// failure the object is still open.
+// close runs destroy once, if the object has no children and no call is in flight. After an
+// error the object is still open.
 func (h *handle) close(op string, destroy func() error) error {
 	h.awaitCalls()
 	h.mu.Lock()
@@ -186,7 +186,7 @@ func (h *handle) close(op string, destroy func() error) error {
 	if len(h.calls) > 0 {
 		err := fail(op, h.device, "", syscall.EBUSY).(*Error)
 		err.Detail = "in flight on the " + h.kind + ": " + counts(h.calls)
-		err.Hint = "Close again when that has returned; the kernel may look for a peer for some seconds"
+		err.Hint = "calling Close again when that call has returned; the kernel may look for the peer for some seconds"
 		return err
 	}
 	if len(h.children) > 0 {
@@ -200,7 +200,7 @@ func (h *handle) close(op string, destroy func() error) error {
 	h.logCall(op, "", began, err)
 	if err != nil {
 		if e, ok := err.(*Error); ok {
-			return e // of another call than op
+			return e // the error of another C call, such as mmap
 		}
 		return fail(op, h.device, "", err)
 	}
@@ -233,7 +233,7 @@ func releaseAll(parents []*handle, kind string) {
 	}
 }
 
-// counts is "2 MR, 1 QP".
+// counts lists the kinds with their numbers: "2 MR, 1 QP".
 func counts(of map[string]int) string {
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(of)) {

@@ -1,20 +1,20 @@
-// Protection domains: objects of one may be used together, of two never.
+// Protection domains: only objects of the same domain work together.
 
 package verbs
 
-// PD is a protection domain (struct ibv_pd): a queue pair, and who sends to it, reach the
-// regions and windows of its own domain and no other's. [Device.AllocPD] makes it; it is
+// PD is a protection domain (struct ibv_pd). A queue pair, and its peer through it, can use only
+// the regions and windows of the queue pair's own domain. [Device.AllocPD] makes a domain; it is
 // valid until Close.
 //
-// Its methods may be called by several goroutines at once.
+// Methods of a PD may be called by several goroutines at once, Close included.
 type PD struct {
 	handle
 	p   ProviderPD
 	dev *Device
 }
 
-// AllocPD makes a protection domain. The device cannot be closed before it. ENOMEM if
-// the device has no more, net.ErrClosed if it is closed.
+// AllocPD makes a protection domain. The device cannot be closed before the domain is. ENOMEM if
+// the device has no free domain, net.ErrClosed if the device is closed.
 //
 // Implements: struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 func (d *Device) AllocPD() (*PD, error) {
@@ -27,9 +27,8 @@ func (d *Device) AllocPD() (*PD, error) {
 	return pd, nil
 }
 
-// Close frees the domain; EBUSY, and the error counts them, while it has regions,
-// windows, queue pairs, shared receive queues or address handles. Closing again does
-// nothing.
+// Close frees the domain. EBUSY while it has regions, windows, queue pairs, shared receive queues
+// or address handles; the error counts them. Closing again does nothing.
 //
 // Implements: int ibv_dealloc_pd(struct ibv_pd *pd)
 func (pd *PD) Close() error { return pd.close("ibv_dealloc_pd", pd.p.Close) }
