@@ -1,4 +1,4 @@
-// Advice about regions with on-demand paging: what will be used soon.
+// Advice about regions with on-demand paging: which memory will be used soon.
 
 package verbs
 
@@ -7,35 +7,35 @@ import (
 	"syscall"
 )
 
-// MRAdvice is what is said about memory (enum ibv_advise_mr_advice).
+// MRAdvice is a kind of advice about memory (enum ibv_advise_mr_advice).
 type MRAdvice uint32
 
 // The kinds of advice.
 const (
-	AdvisePrefetch        MRAdvice = iota // it will be read: have its pages ready
-	AdvisePrefetchWrite                   // it will be written
-	AdvisePrefetchNoFault                 // have ready those of its pages that are in memory now
+	AdvisePrefetch        MRAdvice = iota // the memory will be read: load its pages
+	AdvisePrefetchWrite                   // the memory will be written: load its pages
+	AdvisePrefetchNoFault                 // prepare only the pages that are in memory now
 )
 
-// String is the C name: "IBV_ADVISE_MR_ADVICE_PREFETCH".
+// String returns the C name: "IBV_ADVISE_MR_ADVICE_PREFETCH".
 func (a MRAdvice) String() string {
 	return cName("IBV_ADVISE_MR_ADVICE_", "ibv_advise_mr_advice", uint32(a), "PREFETCH", "PREFETCH_WRITE", "PREFETCH_NO_FAULT")
 }
 
-// MRAdviceFlags modify an advice (IBV_ADVISE_MR_FLAG_*); 0 is none.
+// MRAdviceFlags modify a call of [PD.AdviseMR] (IBV_ADVISE_MR_FLAG_*). 0 means no flags.
 type MRAdviceFlags uint32
 
-// AdviseFlush has [PD.AdviseMR] return only when the advice has been followed. Soft
-// devices leave that to the system, and return at once all the same.
+// AdviseFlush makes [PD.AdviseMR] return only after the device has followed the advice. Soft
+// devices leave the advice to the system and always return at once.
 const AdviseFlush MRAdviceFlags = 1 << 0
 
-// String lists the flags by their C names, "0" for none.
+// String lists the flags by their C names. No flags give "0".
 func (f MRAdviceFlags) String() string { return cFlags("IBV_ADVISE_MR_FLAG_", uint32(f), "FLUSH") }
 
-// AdviseMR advises the device about memory of regions of this domain that were
-// registered with [AccessOnDemand]. Without [AdviseFlush] it returns at once. EINVAL for
-// no elements or flags that are none; EFAULT or ENOENT for memory that is no region's;
-// errors.ErrUnsupported if the device does not take advice, or not this one.
+// AdviseMR advises the device about memory of this domain's regions that were registered with
+// [AccessOnDemand]. Without [AdviseFlush] it returns at once. EINVAL for an empty list or unknown
+// flags; EFAULT or ENOENT for memory outside a region; errors.ErrUnsupported if the device does
+// not take this advice.
 //
 // Implements: int ibv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sg_list, uint32_t num_sge)
 func (pd *PD) AdviseMR(advice MRAdvice, flags MRAdviceFlags, sgl []SGE) error {

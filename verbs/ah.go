@@ -1,4 +1,4 @@
-// Address handles: where a datagram goes.
+// Address handles: the path of a datagram.
 
 package verbs
 
@@ -8,24 +8,25 @@ import (
 	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 )
 
-// AH is the way to a UD peer (struct ibv_ah), which a [SendWR] names. [PD.CreateAH] makes
-// it; it is valid until Close, and serves any number of queue pairs of its domain. A post with
-// it on another queue pair is EINVAL.
+// AH is the path to a UD peer (struct ibv_ah). A [SendWR] of a UD queue pair names it.
+// [PD.CreateAH] makes an AH; it is valid until Close. Any number of queue pairs of its domain may
+// use it. On a queue pair of another domain a post with it is EINVAL.
 //
-// Its methods may be called by several goroutines at once; a post that meets Close is
-// taken or EINVAL, one that comes after it is EINVAL.
+// Methods of an AH may be called by several goroutines at once, and beside posts that name the AH.
+// A post beside Close either queues the request or returns EINVAL; a post after Close returns
+// EINVAL.
 type AH struct {
 	handle
 	p ProviderAH
 }
 
-// CreateAH makes an address handle. On RoCE attr needs IsGlobal, GRH.DGID,
-// GRH.SGIDIndex and PortNum; GRH.HopLimit should be what the way takes, such as 64.
+// CreateAH makes an address handle. On RoCE attr needs IsGlobal, GRH.DGID, GRH.SGIDIndex and
+// PortNum; GRH.HopLimit should allow all routers of the path, such as 64.
 //
-// EINVAL for a way that cannot be, ENODATA (EINVAL from some drivers) for an empty slot
-// of the GID table, ETIMEDOUT, ENETUNREACH or EHOSTUNREACH if the peer is not found. On RoCE it
-// may take seconds, while the kernel looks for the peer: see [PD.CreateAHContext]. Meanwhile
-// the domain's Close is EBUSY, at once.
+// EINVAL for an invalid path, ENODATA (EINVAL from some drivers) for an empty slot of the GID
+// table, ETIMEDOUT, ENETUNREACH or EHOSTUNREACH if the kernel does not find the peer. On RoCE
+// CreateAH may take seconds, while the kernel looks for the peer: see [PD.CreateAHContext]. The
+// domain's Close returns EBUSY at once meanwhile.
 //
 // Implements: struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 func (pd *PD) CreateAH(attr AHAttr) (*AH, error) {
@@ -39,27 +40,27 @@ func (pd *PD) CreateAH(attr AHAttr) (*AH, error) {
 	return ah, nil
 }
 
-// CreateAHContext is [PD.CreateAH], and returns when ctx ends. The error is then ctx.Err() and
-// context.Cause(ctx) to errors.Is. The kernel goes on with the call: the domain's Close is
-// EBUSY until the kernel is done, and a handle that comes late is closed.
+// CreateAHContext is [PD.CreateAH] with a context: it returns when ctx ends. The error then
+// matches ctx.Err() and context.Cause(ctx) with errors.Is. The kernel continues the call. Until the
+// kernel is done, the domain's Close returns EBUSY. A handle made after ctx has ended is closed.
 func (pd *PD) CreateAHContext(ctx context.Context, attr AHAttr) (*AH, error) {
 	const op = "ibv_create_ah"
 	if ctx.Err() != nil {
 		return nil, fail(op, pd.device, attr.String(), ctxwatch.Err(ctx))
 	}
 	ah, err := within(ctx, func() (*AH, error) { return pd.CreateAH(attr) },
-		func(late *AH) { _ = late.Close() }) // a handle that stays is reported as a leak
+		func(late *AH) { _ = late.Close() }) // if Close fails, the leak is reported
 	if _, ok := err.(*Error); err == nil || ok {
 		return ah, err
 	}
 	return nil, fail(op, pd.device, attr.String(), err)
 }
 
-// Provider is the provider's side of the handle. For providers.
+// Provider returns the provider's side of the handle. For providers.
 func (ah *AH) Provider() ProviderAH { return ah.p }
 
-// Close destroys the handle; sends posted with it must have completed. Closing again
-// does nothing.
+// Close destroys the handle. Sends posted with it must have completed. Closing again does
+// nothing.
 //
 // Implements: int ibv_destroy_ah(struct ibv_ah *ah)
 func (ah *AH) Close() error { return ah.close("ibv_destroy_ah", ah.p.Close) }

@@ -1,4 +1,4 @@
-// The way back to whoever sent a datagram, from its completion.
+// The path back to the sender of a datagram, from the datagram's completion.
 
 package verbs
 
@@ -11,20 +11,20 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// GRHLen is what a UD receive begins with, in bytes: the global route header, valid
-// if the completion has [WCGRH]. On RoCE v2 over IPv4 its last 20 bytes are the IPv4
-// header.
+// GRHLen is the length in bytes of the global route header at the start of each UD receive. The
+// header is valid if the completion has [WCGRH]. On RoCE v2 over IPv4 its last 20 bytes are the
+// IPv4 header.
 const GRHLen = 40
 
-// AHAttrFromWC is the way back to the sender of a datagram: wc is its completion,
-// grh the first [GRHLen] bytes that it filled. The GID index is that of the address
-// that the datagram was sent to, of the kind that its header says it came by: RoCE v2
-// or v1; the hop limit is what was left of the datagram's. On InfiniBand a datagram
-// may have no header: then grh is not looked at.
+// AHAttrFromWC returns the path back to the sender of a datagram. wc is the datagram's completion,
+// and grh is the first [GRHLen] bytes of the receive's memory. The GID index is that of the
+// datagram's destination address, with the type that the header shows (RoCE v1 or v2). The hop
+// limit is the remaining hop limit of the datagram. On InfiniBand a datagram may have no header;
+// then grh is ignored.
 //
-// ENODATA if none of the port's GIDs is that; EINVAL for a completion that is no
-// datagram's, a multicast address, or too few bytes; EPROTONOSUPPORT for bytes that
-// are no such header.
+// ENODATA if the port has no GID with the destination address. EINVAL if wc is not the completion
+// of a datagram, if the destination is a multicast address, or if grh is too short.
+// EPROTONOSUPPORT if grh is not such a header.
 //
 // Implements: int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *ah_attr)
 func (d *Device) AHAttrFromWC(port uint8, wc *WC, grh []byte) (AHAttr, error) {
@@ -58,17 +58,17 @@ func (d *Device) ahFromWC(port uint8, wc *WC, grh []byte) (AHAttr, error) {
 	return attr, errno.NoData
 }
 
-// header is what the bytes in front of a datagram say.
+// header holds the fields of the header in front of a datagram.
 type header struct {
-	to   GID  // where it went
-	udp  bool // RoCE v2; else RoCE v1, or InfiniBand
-	back GRH  // the way back, but for the GID index
+	to   GID  // destination
+	udp  bool // RoCE v2; false for RoCE v1 and InfiniBand
+	back GRH  // path back, without the GID index
 }
 
-// The protocols that may follow in an IPv6 header.
+// The protocols that may follow an IPv6 header.
 const (
 	nextUDP = 17
-	nextIBA = 0x1b // a GRH, which is laid out as an IPv6 header: the BTH follows
+	nextIBA = 0x1b // the header is a GRH, with the layout of an IPv6 header; the BTH follows
 )
 
 func readGRH(grh []byte) (header, error) {
@@ -83,11 +83,10 @@ func readGRH(grh []byte) (header, error) {
 	return header{}, syscall.EPROTONOSUPPORT
 }
 
-// readIPv4 reads the last 20 bytes. What is before them is anything: IPv4 has no
-// flow label.
+// readIPv4 reads the last 20 bytes. The bytes before them are undefined: IPv4 has no flow label.
 func readIPv4(ip []byte) (header, error) {
 	if ip[16]>>4 == 0xe {
-		return header{}, syscall.EINVAL // multicast: no GID of the port's
+		return header{}, syscall.EINVAL // multicast: not one of the port's GIDs
 	}
 	h := header{udp: true, back: GRH{TrafficClass: ip[1], HopLimit: ip[8]}}
 	h.back.DGID, h.to = qpstate.GID{10: 0xff, 11: 0xff}, qpstate.GID{10: 0xff, 11: 0xff}
@@ -111,8 +110,8 @@ func readIPv6(ip []byte) (header, error) {
 	return h, nil
 }
 
-// isIPv4 says whether a header is 20 bytes of anything and an IPv4 header. What
-// begins with a 6 may be that too: then the IPv4 header's checksum decides.
+// isIPv4 reports whether a header is 20 undefined bytes and an IPv4 header. An IPv6 header begins
+// with a 6, but undefined bytes may too. Then the checksum of the IPv4 header decides.
 func isIPv4(grh []byte) bool {
 	if grh[0]>>4 != 6 {
 		return grh[20]>>4 == 4
@@ -128,8 +127,8 @@ func isIPv4(grh []byte) bool {
 	return uint16(sum>>16+sum) == 0xffff
 }
 
-// CreateAHFromWC makes the handle of the way back to a datagram's sender: arguments and
-// errors are those of [Device.AHAttrFromWC], and then of [PD.CreateAH].
+// CreateAHFromWC makes an address handle for the path back to a datagram's sender. Arguments and
+// errors are those of [Device.AHAttrFromWC] and [PD.CreateAH].
 //
 // Implements: struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
 func (pd *PD) CreateAHFromWC(port uint8, wc *WC, grh []byte) (*AH, error) {

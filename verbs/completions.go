@@ -1,4 +1,4 @@
-// Completions as a Go loop.
+// Completions: a Go loop over a CQ.
 
 package verbs
 
@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// completionsBatch is how many completions one poll of a loop takes at most.
+// completionsBatch is the largest number of completions per poll of a loop.
 const completionsBatch = 32
 
 // Completions returns an endless iterator over the CQ's completions. It waits as [CQ.Wait]
@@ -18,15 +18,15 @@ const completionsBatch = 32
 //
 //	for wc, err := range cq.Completions(ctx) {
 //		if err != nil {
-//			return err // ctx ended, or the CQ was closed: the loop ends with it
+//			return err // ctx ended, or the CQ was closed; the loop ends
 //		}
 //		if err := wc.Err(); err != nil { … }
 //	}
 //
-// A failed completion is yielded as a completion. An error is one of [CQ.Wait], and ends the
-// loop. Memory is allocated once per loop, not per completion. Completions left over by an
-// early break go to the next poll, wait or loop. Several goroutines may loop over one CQ:
-// each completion goes to one of them.
+// A failed completion is yielded as a completion. An error is one that [CQ.Wait] returns; it ends
+// the loop. Memory is allocated once per loop, not per completion. Completions left by an early
+// break go to the next poll, wait or loop. Several goroutines may loop over one CQ; each
+// completion goes to one of them.
 //
 // Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc),
 // int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
@@ -35,8 +35,8 @@ const completionsBatch = 32
 func (cq *CQ) Completions(ctx context.Context) iter.Seq2[WC, error] {
 	return func(yield func(WC, error) bool) {
 		batch := make([]WC, completionsBatch)
-		var rest []WC                        // of batch
-		defer func() { cq.giveBack(rest) }() // also if the loop's body panics
+		var rest []WC                        // the part of batch not yet yielded
+		defer func() { cq.giveBack(rest) }() // also when the loop's body panics
 		for {
 			n, err := cq.Wait(ctx, batch)
 			if err != nil {
@@ -54,17 +54,17 @@ func (cq *CQ) Completions(ctx context.Context) iter.Seq2[WC, error] {
 	}
 }
 
-// giveBack keeps completions that were polled but not yielded for the next poll.
+// giveBack keeps completions that were polled but not yielded. The next poll returns them.
 func (cq *CQ) giveBack(rest []WC) {
 	if len(rest) == 0 {
 		return
 	}
 	cq.leftover.put(rest)
-	cq.wakeWaiter() // somebody may be waiting for these
+	cq.wakeWaiter() // a goroutine may be waiting for them
 }
 
-// leftovers are completions that were polled but not yielded. They are older than the
-// completions in the device.
+// leftovers are completions that were polled but not yielded. They are older than the completions
+// in the device.
 type leftovers struct {
 	n    atomic.Int32 // len(wcs), so that most polls need no lock
 	mu   sync.Mutex
@@ -81,7 +81,7 @@ func (l *leftovers) put(rest []WC) {
 	}
 }
 
-// take moves up to len(wcs) completions into wcs.
+// take moves up to len(wcs) leftover completions into wcs.
 func (l *leftovers) take(wcs []WC) int {
 	if l.n.Load() == 0 {
 		return 0
@@ -109,7 +109,7 @@ func (l *leftovers) each(most int, f func(i int, wc WC)) int {
 	return n
 }
 
-// drop forgets the completions when the CQ closes.
+// drop discards the completions when the CQ closes.
 func (l *leftovers) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

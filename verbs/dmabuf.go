@@ -1,18 +1,17 @@
-// Memory that another driver owns: a DMA-BUF, such as a GPU's memory.
+// Memory that another driver owns, as a DMA-BUF, such as a GPU's memory.
 
 package verbs
 
 import "fmt"
 
-// RegDmabufMR registers length bytes, from offset on, of the DMA-BUF that the file
-// descriptor stands for, under the addresses from iova on; on most devices iova's
-// place within a page must be offset's. The descriptor may be closed at once. The
-// region has no Bytes: whoever owns the memory knows how to look into it.
-// The software device maps the descriptor, and so takes any that can be mapped, a
-// memfd too.
+// RegDmabufMR registers length bytes of a DMA-BUF, starting at offset. fd is the DMA-BUF's file
+// descriptor and may be closed after the call. SGEs and the peer address the bytes from iova on;
+// on most devices iova and offset must be at the same place within a page. [MR.Bytes] of the
+// region returns nil: access the memory through its owner. The software device maps the
+// descriptor, so it accepts every descriptor that can be mapped, such as a memfd.
 //
-// EBADF for a descriptor that is none (or not open), EINVAL for bytes that are not
-// within the DMA-BUF, errors.ErrUnsupported if the device cannot do it.
+// EBADF if fd is not an open DMA-BUF, EINVAL if the bytes are not within the DMA-BUF,
+// errors.ErrUnsupported if the device cannot register a DMA-BUF.
 //
 // Implements: struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 func (pd *PD) RegDmabufMR(fd int, offset uint64, length int, iova uint64, access Access) (*MR, error) {

@@ -1,21 +1,20 @@
-// What a queue pair agrees upon with its peer beyond the standard, and what it
-// promises about the order of bytes.
+// Vendor options that two queue pairs negotiate, and the order in which data is written.
 
 package verbs
 
 import "fmt"
 
-// ECE is the options of enhanced connection establishment (struct ibv_ece), in
-// whose bits makers of devices encode what they can do beyond the standard. Each
-// end queries its own and sends it to the other; the other sets it and answers with
-// what is left of it. The zero value is none. It is a plain value.
+// ECE holds the options of enhanced connection establishment (struct ibv_ece). Makers of devices
+// use its bits for capabilities beyond the standard. One end queries its options and sends them to
+// the other end. The other end sets them and answers with the options that remain. The zero value
+// has no options. ECE is a plain value.
 type ECE struct {
 	VendorID uint32 // an IEEE OUI
-	Options  uint32 // the maker's own
+	Options  uint32 // defined by the maker
 }
 
-// QueryECE returns the queue pair's options: what it offers in RESET, what was agreed
-// upon later. errors.ErrUnsupported if the device has none, net.ErrClosed after Close.
+// QueryECE returns the queue pair's options: in RESET the options that it offers, later the
+// negotiated ones. errors.ErrUnsupported if the device has no ECE, net.ErrClosed after Close.
 //
 // Implements: int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 func (qp *QP) QueryECE() (e ECE, err error) {
@@ -30,8 +29,9 @@ func (qp *QP) QueryECE() (e ECE, err error) {
 	return e, err
 }
 
-// SetECE sets the options that the peer sent, before RTR. errors.ErrUnsupported if
-// the device has none, or they are another maker's; net.ErrClosed after Close.
+// SetECE sets the options that the peer sent. Call it before the move to RTR.
+// errors.ErrUnsupported if the device has no ECE, or if the options are another maker's;
+// net.ErrClosed after Close.
 //
 // Implements: int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 func (qp *QP) SetECE(e ECE) error {
@@ -44,10 +44,10 @@ func (qp *QP) SetECE(e ECE) error {
 	})
 }
 
-// DataInOrder says whether the data of an operation is written to memory from its
-// first byte to its last, so that a program may watch the last one instead of the
-// completion. errors.ErrUnsupported if it cannot be told: then do not. It is asked of a
-// whole message. net.ErrClosed after Close.
+// DataInOrder reports whether the device writes the data of an operation to memory from the first
+// byte to the last. If it does, a program may watch the last byte of a message instead of waiting
+// for the completion. errors.ErrUnsupported if the order is not known: then wait for the
+// completion. The answer is for whole messages. net.ErrClosed after Close.
 //
 // Implements: int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 func (qp *QP) DataInOrder(op Opcode) (ordered bool, err error) {

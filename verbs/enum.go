@@ -1,5 +1,5 @@
-// How an enum prints: by its C name, and by its number if it has none, so that
-// a value from a newer kernel is shown, not lost.
+// How enums print: by C name, or by number if there is no name, as for values from a newer
+// kernel.
 
 package verbs
 
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// cName is prefix+names[v], or "kind(v)" for a value without a name.
+// cName returns prefix+names[v], or "kind(v)" for a value without a name.
 func cName(prefix, kind string, v uint32, names ...string) string {
 	if int(v) < len(names) && names[v] != "" {
 		return prefix + names[v]
@@ -16,8 +16,8 @@ func cName(prefix, kind string, v uint32, names ...string) string {
 	return fmt.Sprintf("%s(%d)", kind, v)
 }
 
-// cFlags joins the names of the bits set in v, lowest first; bits without a name
-// print as one hexadecimal number, no bits as "0".
+// cFlags joins the names of the bits set in v, lowest bit first. Bits without a name print as one
+// hexadecimal number. No bits give "0".
 func cFlags(prefix string, v uint32, names ...string) string {
 	var parts []string
 	for i, name := range names {

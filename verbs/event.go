@@ -1,5 +1,4 @@
-// Asynchronous events: what happens to a device, a port or a queue pair without
-// a work request's completion.
+// Asynchronous events of a device, a port or an object. They are not completions of work requests.
 
 package verbs
 
@@ -8,32 +7,32 @@ import "fmt"
 // EventType is the kind of an asynchronous event (enum ibv_event_type).
 type EventType uint32
 
-// The asynchronous events, each with what it is about: a CQ, a queue pair (QP), an
-// SRQ, a port or the device.
+// The asynchronous events. Each comment begins with the object of the event: a CQ, a queue pair
+// (QP), an SRQ, a port or the device.
 const (
-	EventCQErr            EventType = iota // CQ: it overran and is lost, and queue pairs that need it fail
-	EventQPFatal                           // QP: it is in ERR, because it could not report a completion or something failed in the device
-	EventQPReqErr                          // QP: the peer's request breaks the rules; the queue pair is in ERR
-	EventQPAccessErr                       // QP: the peer's request lacks the right to the memory; the queue pair is in ERR
-	EventCommEst                           // QP: a message came in RTR, before the move to RTS: the peer is there
-	EventSQDrained                         // QP: in SQD, and the sends that had begun are done; asked for by EN_SQD_ASYNC_NOTIFY
+	EventCQErr            EventType = iota // CQ: it overran; close it; its queue pairs fail
+	EventQPFatal                           // QP: it could not report a completion, or something failed in the device; it is in ERR
+	EventQPReqErr                          // QP: the peer's request was invalid; the queue pair is in ERR
+	EventQPAccessErr                       // QP: the peer's request had no right to the memory; the queue pair is in ERR
+	EventCommEst                           // QP: a message arrived in RTR, before the move to RTS
+	EventSQDrained                         // QP: it is in SQD and all sends that had begun are done; requested by EN_SQD_ASYNC_NOTIFY
 	EventPathMig                           // QP: it has moved to its second path
 	EventPathMigErr                        // QP: it could not move to its second path
-	EventDeviceFatal                       // the device: it failed, was reset or is being removed; close what it has
+	EventDeviceFatal                       // device: it failed, was reset or is being removed; close all its objects
 	EventPortActive                        // port: it has become active
 	EventPortErr                           // port: it is no longer active; the link is down
 	EventLIDChange                         // port: its LID has changed (InfiniBand)
 	EventPKeyChange                        // port: its partition key table has changed
-	EventSMChange                          // port: the subnet manager is another (InfiniBand)
-	EventSRQErr                            // SRQ: it failed, and cannot be used any more
-	EventSRQLimitReached                   // SRQ: fewer receives are left than the limit, which is disarmed now; see SRQ.Modify
-	EventQPLastWQEReached                  // QP: it has an SRQ, went to ERR, and takes no more receives from it
-	EventClientReregister                  // port: the subnet manager asks for what was subscribed to, again (InfiniBand)
-	EventGIDChange                         // port: its GID table has changed, as when an address comes or goes
-	EventWQFatal                           // a receive queue of raw packets, which this package does not make
+	EventSMChange                          // port: it has a new subnet manager (InfiniBand)
+	EventSRQErr                            // SRQ: it failed; close it
+	EventSRQLimitReached                   // SRQ: fewer receives are left than the limit; the limit is now disarmed; see SRQ.Modify
+	EventQPLastWQEReached                  // QP: it uses an SRQ, is in ERR, and takes no more receives from the SRQ
+	EventClientReregister                  // port: the subnet manager wants all subscriptions again (InfiniBand)
+	EventGIDChange                         // port: its GID table has changed, for example because an address was added
+	EventWQFatal                           // a receive queue for raw packets, which this package does not support
 )
 
-// String is the C name: "IBV_EVENT_QP_FATAL".
+// String returns the C name: "IBV_EVENT_QP_FATAL".
 func (t EventType) String() string {
 	return cName("IBV_EVENT_", "ibv_event_type", uint32(t),
 		"CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED", "PATH_MIG", "PATH_MIG_ERR",
@@ -41,19 +40,19 @@ func (t EventType) String() string {
 		"SRQ_LIMIT_REACHED", "QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE", "WQ_FATAL")
 }
 
-// AsyncEvent is one event (struct ibv_async_event). Which of QPN, CQ, SRQ and Port
-// counts follows from the type; the others are zero. CQ and SRQ may be nil for an
-// object that was closed since. An event is a plain value, which holds no object open.
+// AsyncEvent is an asynchronous event (struct ibv_async_event). Its type says which of QPN, CQ,
+// SRQ and Port is set; the others are zero. CQ and SRQ may be nil if the object has been closed
+// since. AsyncEvent is a plain value and does not keep an object open.
 type AsyncEvent struct {
-	Type EventType   // what happened, and so what it is about
-	QPN  uint32      // events of a queue pair
-	CQ   ProviderCQ  // events of a completion queue: what [CQ.Is] compares
-	SRQ  ProviderSRQ // events of a shared receive queue: what [SRQ.Is] compares
-	Port uint8       // events of a port
+	Type EventType   // what happened, and to which kind of object
+	QPN  uint32      // for events of a queue pair
+	CQ   ProviderCQ  // for events of a CQ; compare it with [CQ.Is]
+	SRQ  ProviderSRQ // for events of an SRQ; compare it with [SRQ.Is]
+	Port uint8       // for events of a port
 }
 
-// Fatal says that what the event is about cannot be used any more: a queue pair until
-// it has been through RESET, anything else until it is closed and made anew.
+// Fatal reports whether the object of the event can no longer be used. A queue pair works again
+// after a move to RESET. Any other object must be closed and made again.
 func (e AsyncEvent) Fatal() bool {
 	switch e.Type {
 	case EventCQErr, EventQPFatal, EventQPReqErr, EventQPAccessErr, EventDeviceFatal, EventSRQErr, EventWQFatal:
@@ -62,7 +61,7 @@ func (e AsyncEvent) Fatal() bool {
 	return false
 }
 
-// String names the event and what it is about: "IBV_EVENT_PORT_ERR on port 1".
+// String returns the event and its object: "IBV_EVENT_PORT_ERR on port 1".
 func (e AsyncEvent) String() string {
 	switch {
 	case e.QPN != 0:

@@ -1,7 +1,5 @@
-// Choosing the GID: which of a port's addresses a queue pair speaks from.
-//
-// GID indexes move when addresses and links change, so a program does best to
-// choose by address and type at start.
+// Choosing a GID: the address that a queue pair sends from. Indexes in the GID table change with
+// addresses and links, so a program should choose by address and type when it starts.
 
 package verbs
 
@@ -11,21 +9,20 @@ import (
 	"strings"
 )
 
-// GIDSelection is what [ChooseGID] selects a GID by. The zero value has ChooseGID choose the
-// best slot of port 1.
+// GIDSelection says how [ChooseGID] selects a GID. The zero value selects the best slot of port 1.
 type GIDSelection struct {
 	Port  uint8      // 0 means 1
-	Index *int       // the slot to take, 0 to 255; nil: choose by type and family
-	Local netip.Addr // this side's address towards the peer; the zero Addr if it is not known
-	Peer  netip.Addr // the peer's address; the zero Addr if it is not known
+	Index *int       // the slot, 0 to 255; nil: choose by type and address family
+	Local netip.Addr // this side's address on the route to the peer; the zero Addr if unknown
+	Peer  netip.Addr // the peer's address; the zero Addr if unknown
 }
 
-// ChooseGID picks a slot of a GID table and says why in words for a person. Without an Index
-// it considers RoCE v2 slots of the port (on InfiniBand: its own), in this order: the one whose
-// address is Local; one of the peer's family; an IPv4-mapped one; a global one. It takes a
-// link-local one only for a link-local peer. With an Index it takes that slot if the slot is
-// filled. Slots beyond 255 cannot be named by a path and are never taken. The error is a
-// *[GIDError].
+// ChooseGID chooses a slot of a GID table and returns the reason as text for people. Without an
+// Index it considers the port's RoCE v2 slots (on InfiniBand: the port's GID) and prefers, in this
+// order: the slot whose address is Local; a slot of the peer's family; an IPv4-mapped one; a global
+// one. It takes a link-local slot only for a link-local peer. With an Index it takes that slot if
+// the slot is filled. It never takes a slot above 255, because a path cannot name it. The error
+// is a *[GIDError].
 func ChooseGID(table []GIDEntry, selection GIDSelection) (entry GIDEntry, why string, err error) {
 	port := max(selection.Port, 1)
 	if selection.Index != nil {
@@ -51,11 +48,11 @@ func ChooseGID(table []GIDEntry, selection GIDSelection) (entry GIDEntry, why st
 	return entry, why, nil
 }
 
-// maxGIDIndex is the last slot that a path can name: struct ibv_global_route has
-// eight bits for it, however long the table is.
+// maxGIDIndex is the last slot that a path can name: struct ibv_global_route has eight bits for
+// the index. The table may be longer.
 const maxGIDIndex = 255
 
-// gidPoints rates a slot; 0 means unusable. The first of equals wins.
+// gidPoints rates a slot; 0 means unusable. The first slot with the most points wins.
 func gidPoints(e GIDEntry, selection GIDSelection) (points int, why string) {
 	if e.Type == GIDTypeIB {
 		return 1, "the port's InfiniBand GID"
@@ -76,7 +73,7 @@ func gidPoints(e GIDEntry, selection GIDSelection) (points int, why string) {
 	}
 }
 
-// gidFamilyName is what must be the same at both ends of a path.
+// gidFamilyName is the address family of a GID. Both ends of a path need the same family.
 type gidFamilyName string
 
 const (
@@ -105,14 +102,14 @@ func addrFamily(a netip.Addr) gidFamilyName {
 	return familyGlobal
 }
 
-// GIDError says that no slot of the table will do, and what the table has.
+// GIDError says that no slot of the table fits the selection.
 type GIDError struct {
-	Port      uint8        // whose slots were looked at
-	Selection GIDSelection // what was asked for
-	Table     []GIDEntry   // what there is, other ports' slots too
+	Port      uint8        // the port whose slots were considered
+	Selection GIDSelection // the requested selection
+	Table     []GIDEntry   // the whole table, including slots of other ports
 }
 
-// Error names the selection, the filled slots and the remedy.
+// Error names the selection, the filled slots and a remedy.
 func (e *GIDError) Error() string {
 	has := gidList(e.Table, e.Port)
 	if e.Selection.Index != nil {
@@ -123,7 +120,7 @@ func (e *GIDError) Error() string {
 		e.Port, has)
 }
 
-// gidList prints a port's slots: "0: fe80::1 RoCE v2 on eth0, 1: …".
+// gidList lists a port's slots: "0: fe80::1 RoCE v2 on eth0, 1: …".
 func gidList(table []GIDEntry, port uint8) string {
 	var parts []string
 	for _, e := range table {
