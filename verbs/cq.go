@@ -10,21 +10,20 @@ import (
 	"time"
 )
 
-// CompChannel delivers completion events of the CQs made with it (struct
-// ibv_comp_channel); [CQ.Wait] reads them. One channel is enough for all CQs of a device:
-// each wait gets the events of its own CQ. [Device.CreateCompChannel] makes a channel,
-// which is valid until Close.
+// CompChannel delivers the completion events of the CQs made with it (struct ibv_comp_channel);
+// [CQ.Wait] reads them. One channel is enough for all CQs of a device: each wait gets the events
+// of its own CQ. [Device.CreateCompChannel] makes a channel; it is valid until Close.
 //
-// Its methods may be called by several goroutines at once.
+// Methods of a CompChannel may be called by several goroutines at once, Close included.
 type CompChannel struct {
 	handle
 	p   ProviderCompChannel
 	dev *Device
 }
 
-// CreateCompChannel makes a completion channel. On libibverbs it takes two file
-// descriptors, and no thread. EMFILE if the process has too many open files. The device
-// cannot be closed before the channel.
+// CreateCompChannel makes a completion channel. On libibverbs a channel uses two file descriptors
+// and no thread. EMFILE if the process has too many open files. The device cannot be closed
+// before the channel is.
 //
 // Implements: struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 func (d *Device) CreateCompChannel() (*CompChannel, error) {
@@ -42,8 +41,8 @@ func (d *Device) CreateCompChannel() (*CompChannel, error) {
 // Implements: int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 func (ch *CompChannel) Close() error { return ch.close("ibv_destroy_comp_channel", ch.p.Close) }
 
-// CompVectors is how many completion vectors the device has: CQInit.Vector is
-// below it. 0 once the device is closed.
+// CompVectors returns the number of completion vectors. CQInit.Vector must be less. It returns 0
+// after Close.
 //
 // Reads: num_comp_vectors of the context.
 func (d *Device) CompVectors() (n int) {
@@ -54,22 +53,22 @@ func (d *Device) CompVectors() (n int) {
 	return n
 }
 
-// CQInit says what completion queue to make (struct ibv_cq_init_attr_ex). The zero
-// value of each field but Depth works: a plain CQ, to be polled.
+// CQInit describes a new completion queue (struct ibv_cq_init_attr_ex). With only Depth set, it
+// describes a plain CQ without a channel, for Poll.
 type CQInit struct {
-	Depth   int          // entries, from 1 on: at least the sum of the queues that complete here
-	Channel *CompChannel // needed to wait; many CQs may have one and the same; nil: Poll alone
-	Vector  int          // completion vector, below Device.CompVectors: which of the device's interrupts; 0 is the first
+	Depth   int          // entries, at least 1; at least the sum of the queues that complete here
+	Channel *CompChannel // needed to wait; many CQs may share a channel; nil: Poll only
+	Vector  int          // completion vector (which interrupt), less than Device.CompVectors; 0 is the first
 	Ex      WCExFlags    // not 0: an extended CQ, for PollEx and WaitOptions.Ex
-	Flags   CQFlags      // 0 is none; few devices have any
+	Flags   CQFlags      // 0 means no flags; few devices support any
 }
 
-// CQ is a completion queue (struct ibv_cq, struct ibv_cq_ex). [Device.CreateCQ] makes it;
-// it is valid until Close. If more completions come than it has entries it overruns:
-// [EventCQErr], and its queue pairs fail.
+// CQ is a completion queue (struct ibv_cq, struct ibv_cq_ex). [Device.CreateCQ] makes it; it is
+// valid until Close. If more completions arrive than the CQ has entries, the CQ overruns: the
+// device reports [EventCQErr], and the CQ's queue pairs fail.
 //
-// Its methods may be called by several goroutines at once; polls are then served in
-// turn, and each completion goes to one of them.
+// Methods of a CQ may be called by several goroutines at once, Close included. Polls run one after
+// the other, and each completion goes to one caller.
 type CQ struct {
 	handle
 	p        ProviderCQ
@@ -78,14 +77,15 @@ type CQ struct {
 	woken    chan struct{} // holds at most one wake-up
 	gone     chan struct{} // closed by Close
 	waiting  atomic.Int32  // goroutines in a wait
-	plain    atomic.Int32  // of these, those that any completion is to wake
-	leftover leftovers     // polled by a Completions loop that ended early
+	plain    atomic.Int32  // those of them that wait for any completion, not only solicited ones
+	leftover leftovers     // completions left by a Completions loop that ended early
 }
 
-// CreateCQ makes a completion queue. The error is EINVAL for a depth or a vector
-// that the device has not, or a channel of another device; ENOMEM if there is no
-// memory, or none may be locked; errors.ErrUnsupported for what it cannot do of Ex and
-// Flags. Device and channel cannot be closed before the CQ.
+// CreateCQ makes a completion queue. The device and the channel cannot be closed before the CQ is.
+//
+// EINVAL for a depth or a vector that the device does not support, or a channel of another device;
+// ENOMEM if there is no memory, or if the process may not lock more memory; errors.ErrUnsupported
+// if the device does not support Ex or Flags.
 //
 // Implements: struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int comp_vector),
 // struct ibv_cq_ex *ibv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *cq_attr)
@@ -115,9 +115,9 @@ func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
 	return cq, nil
 }
 
-// wakeUp leaves a wake-up for one waiter; one is enough however many events came.
-// It holds the channel, not the CQ, so that a provider that keeps it does not
-// keep a lost CQ from being noticed.
+// wakeUp returns a function that leaves a wake-up for one waiter. One wake-up is enough for any
+// number of events. The function refers to the channel and not to the CQ, so that a CQ without
+// Close can be collected and reported while the provider keeps the function.
 func wakeUp(woken chan struct{}) func() {
 	return func() {
 		select {
@@ -127,17 +127,15 @@ func wakeUp(woken chan struct{}) func() {
 	}
 }
 
-// Depth is the number of entries it has: at least what was asked for. It answers after
-// Close too.
+// Depth returns the number of entries: at least the requested number. It is valid after Close.
 func (cq *CQ) Depth() int { return cq.p.Depth() }
 
-// Is says whether an asynchronous event is about this CQ; it answers after Close too.
+// Is reports whether an asynchronous event is about this CQ. It is valid after Close.
 func (cq *CQ) Is(e AsyncEvent) bool { return e.CQ == cq.p }
 
-// Poll moves up to len(wcs) completions into wcs, oldest first, and returns how
-// many; 0 if there is none. It never waits and allocates nothing. A work request that
-// failed is a completion, not an error: look at [WC.Err]. The error is net.ErrClosed
-// after Close, or the errno of a CQ that broke.
+// Poll moves up to len(wcs) completions into wcs, oldest first, and returns their number, which may
+// be 0. It never waits and does not allocate. A failed work request is a completion, not an error:
+// check [WC.Err]. The error is net.ErrClosed after Close, or the errno if the CQ failed.
 //
 // Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 func (cq *CQ) Poll(wcs []WC) (int, error) {
@@ -151,8 +149,8 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 	return n, nil
 }
 
-// PollEx is Poll for a CQ made with CQInit.Ex, and EINVAL for another. However many
-// completions it takes, up to 256, it is one call into C. Errors are those of Poll.
+// PollEx is Poll for a CQ made with CQInit.Ex. For other CQs it returns EINVAL. On libibverbs it
+// makes one call into C per 256 completions. Errors are those of Poll.
 //
 // Implements: int ibv_start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr), int ibv_next_poll(struct ibv_cq_ex *cq),
 // void ibv_end_poll(struct ibv_cq_ex *cq), struct ibv_cq *ibv_cq_ex_to_cq(struct ibv_cq_ex *cq)
@@ -171,17 +169,17 @@ func (cq *CQ) PollEx(wcs []WCEx) (int, error) {
 	return n, nil
 }
 
-// Arm asks for one wake-up at the next completion, or with solicitedOnly at the
-// next one that the peer marked solicited or that failed (rdma_rxe: solicited alone).
-// Completions that are there already do not count, so poll again after it. [CQ.Wait]
-// arms by itself; while a goroutine waits for any completion, solicitedOnly does not
-// count. net.ErrClosed after Close; EIO, or another errno, if the channel broke.
+// Arm requests one wake-up at the next completion. With solicitedOnly it requests a wake-up at the
+// next completion that the peer marked solicited or that failed (rdma_rxe: only solicited ones).
+// Completions that are already in the CQ do not count, so poll again after Arm. [CQ.Wait] arms
+// the CQ itself. While a goroutine waits for any completion, solicitedOnly is ignored.
+// net.ErrClosed after Close; EIO or another errno if the channel failed.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 func (cq *CQ) Arm(solicitedOnly bool) error {
 	err := cq.p.Arm(solicitedOnly && cq.plain.Load() == 0)
 	if err == nil && solicitedOnly && cq.plain.Load() > 0 {
-		err = cq.p.Arm(false) // a plain wait may have armed just before, and on some devices the last arm counts
+		err = cq.p.Arm(false) // a plain wait may have armed just before; on some devices the last arm counts
 	}
 	if err != nil {
 		return cq.fail("ibv_req_notify_cq", "", err)
@@ -189,21 +187,20 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 	return nil
 }
 
-// Resize makes it hold at least depth entries; Depth tells what was granted. The
-// completions in it stay. The error is EINVAL for a depth that the device has not
-// or that they do not fit into, errors.ErrUnsupported if the device cannot resize,
-// net.ErrClosed after Close.
+// Resize changes the number of entries to at least depth; Depth returns the new number. Completions
+// in the CQ stay. EINVAL if the device does not support the depth, or if the completions in the
+// CQ do not fit; errors.ErrUnsupported if the device cannot resize; net.ErrClosed after Close.
 //
 // Implements: int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 func (cq *CQ) Resize(depth int) error {
 	return cq.call("ibv_resize_cq", fmt.Sprintf("depth %d", depth), func() error { return cq.p.Resize(depth) })
 }
 
-// Moderate has events, and with them waiters, held back until count completions
-// came since the CQ was armed, or period has passed since the first of them. 0 for
-// either, or a count of 1, ends it. The period is rounded up to whole microseconds. A
-// count beyond 65535 and a period beyond 65.535 ms are EINVAL; errors.ErrUnsupported
-// comes from a device that has no moderation, net.ErrClosed after Close.
+// Moderate delays events, and so the wake-up of waiters. An event comes after count completions
+// since the CQ was armed, or when period has passed since the first of them. If either is 0, or
+// count is 1, events are no longer delayed. The period is rounded up to whole microseconds.
+// EINVAL for a count above 65535 or a period above 65.535 ms; errors.ErrUnsupported if the device
+// has no moderation; net.ErrClosed after Close.
 //
 // Implements: int ibv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 func (cq *CQ) Moderate(count int, period time.Duration) error {
@@ -211,14 +208,13 @@ func (cq *CQ) Moderate(count int, period time.Duration) error {
 		if count < 0 || count > math.MaxUint16 || period < 0 || period > math.MaxUint16*time.Microsecond {
 			return syscall.EINVAL
 		}
-		up := (period + time.Microsecond - 1).Truncate(time.Microsecond) // less than one would be none at all
+		up := (period + time.Microsecond - 1).Truncate(time.Microsecond) // a period below 1 µs must not become 0
 		return cq.p.Moderate(count, up)
 	})
 }
 
-// Close destroys the CQ and wakes those who wait on it with net.ErrClosed; EBUSY while
-// queue pairs use it. Completions that nobody polled are lost. Closing again does
-// nothing.
+// Close destroys the CQ. Goroutines that wait on it wake with net.ErrClosed. Completions still in
+// the CQ are lost. EBUSY while queue pairs use the CQ. Closing again does nothing.
 //
 // Implements: int ibv_destroy_cq(struct ibv_cq *cq)
 func (cq *CQ) Close() error {

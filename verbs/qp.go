@@ -1,4 +1,4 @@
-// Queue pairs: a send queue, a receive queue, a state.
+// Queue pairs: making, moving, querying and posting.
 
 package verbs
 
@@ -13,24 +13,24 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// QPInit says what queue pair to make (struct ibv_qp_init_attr). The zero value does
-// not work: Type and the CQs must be there. The CQs may be one and the same.
+// QPInit describes a new queue pair (struct ibv_qp_init_attr). Type, SendCQ and RecvCQ must be set.
+// Both CQs may be the same CQ.
 type QPInit struct {
-	Type           QPType   // RC, UC or UD; 0 is none of them
-	SendCQ, RecvCQ *CQ      // where sends and receives complete; neither is nil
-	SRQ            *SRQ     // nil: a receive queue of its own; else Cap's receive sizes do not count
-	Cap            QPCap    // what is granted may be more: see QP.Cap. Soft devices grant at least 1 of all but inline data
-	SigAll         bool     // every send completes; false: those with SendSignaled, and those that fail
+	Type           QPType   // RC, UC or UD; the zero value is invalid
+	SendCQ, RecvCQ *CQ      // where sends and receives complete
+	SRQ            *SRQ     // nil: the queue pair has its own receive queue; otherwise Cap's receive sizes are ignored
+	Cap            QPCap    // requested sizes; QP.Cap returns the granted sizes. Soft devices grant at least 1 of each, except inline data
+	SigAll         bool     // every send completes; false: only sends with SendSignaled and failed sends complete
 	PostPath       PostPath // how sends are posted; the zero value is PostAuto
 }
 
-// QP is a queue pair (struct ibv_qp). [PD.CreateQP] makes it, in RESET; three calls of
-// Modify, which [qpstate.Machine] makes, take it to RTS, and errors to ERR. It is valid
-// until Close.
+// QP is a queue pair (struct ibv_qp). [PD.CreateQP] makes it in RESET; it is valid until Close.
+// Three calls of Modify move it to RTS ([QP.Machine] makes them). Errors move it to ERR.
 //
-// Its methods may be called by several goroutines at once; posts to one of its queues
-// are then served in turn, whole slices at a time. What the device is not asked for
-// (QPN, Type, Cap, State, SendCQ, RecvCQ, SRQ, PostPath) is also valid after Close.
+// Methods of a QP may be called by several goroutines at once, Close included. Posts to one queue
+// run one after the other, a whole slice at a time. Calls of Modify also run one after the other;
+// [QP.Close] does not wait long for them. QPN, Type, Cap, State, SendCQ, RecvCQ, SRQ and PostPath
+// do not ask the device and are valid after Close.
 type QP struct {
 	handle
 	p    ProviderQP
@@ -39,15 +39,16 @@ type QP struct {
 
 	modifying chan struct{} // holds one while a Modify is in flight
 	stateMu   sync.Mutex    // guards the rest
-	state     QPState       // what the last Modify left; an asynchronous error may have moved it
-	port      uint8         // what RESET→INIT chose
+	state     QPState       // after the last Modify; an asynchronous error may have changed it since
+	port      uint8         // set at RESET→INIT
 }
 
-// CreateQP makes a queue pair, in RESET. Domain, CQs and SRQ cannot be closed before it.
+// CreateQP makes a queue pair in RESET. The domain, the CQs and the SRQ cannot be closed before the
+// queue pair is.
 //
-// EINVAL for a CQ that is missing, objects of another device, or sizes beyond the
-// device's (DeviceAttr.MaxQPWR, MaxSGE); ENOMEM if there is no memory, or none may be
-// locked; errors.ErrUnsupported for a type or a PostPath that the device does not have.
+// EINVAL for a missing CQ, objects of another device, or sizes above the device's limits
+// (DeviceAttr.MaxQPWR, MaxSGE); ENOMEM if there is no memory, or if the process may not lock
+// more memory; errors.ErrUnsupported for a type or a PostPath that the device does not have.
 //
 // Implements: struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr),
 // struct ibv_qp *ibv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *qp_init_attr_ex),
@@ -91,48 +92,49 @@ func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	return qp, nil
 }
 
-// QPN is the queue pair's number, 24 bits: what the peer sends to.
+// QPN returns the queue pair's number, 24 bits. The peer sends to this number.
 func (qp *QP) QPN() uint32 { return qp.p.QPN() }
 
-// Type is the transport type.
+// Type returns the transport type.
 func (qp *QP) Type() QPType { return qp.init.Type }
 
-// Cap is the sizes that were granted: at least those asked for, and on soft devices 0
-// receives with an SRQ.
+// Cap returns the granted sizes, which are at least the requested ones. With an SRQ, soft devices
+// grant 0 receives.
 func (qp *QP) Cap() QPCap { return qp.p.Cap() }
 
-// SendCQ is where sends complete.
+// SendCQ returns the CQ on which sends complete.
 func (qp *QP) SendCQ() *CQ { return qp.init.SendCQ }
 
-// RecvCQ is where receives complete.
+// RecvCQ returns the CQ on which receives complete.
 func (qp *QP) RecvCQ() *CQ { return qp.init.RecvCQ }
 
-// SRQ is where its receives come from, nil if it has a receive queue of its own.
+// SRQ returns the shared receive queue, or nil if the queue pair has its own receive queue.
 func (qp *QP) SRQ() *SRQ { return qp.init.SRQ }
 
-// Modify applies the attributes that mask names. It refuses a mask that the table forbids
-// because STATE is missing for the move to attr.State. It passes every other call to the
-// device. If the device returns EINVAL or EOPNOTSUPP, the error names the bit or the value that
-// the table or the port's attributes forbid. [qpstate.Machine] makes the masks.
+// Modify applies the attributes that mask names. It passes the call to the device, with one
+// exception: it refuses a mask without STATE if attr.State is a legal next state and the table
+// forbids the mask without STATE. If the device returns EINVAL or EOPNOTSUPP, the error names the
+// bit or the value that the table or the port's attributes forbid. [qpstate.Machine] makes the
+// masks.
 //
-// The error is an *[Error]. EINVAL is for a mask or a state that the table forbids (some
-// kernels: EOPNOTSUPP), with the *[qpstate.TransitionError] beneath, or for a value;
-// ENODATA for an empty slot of the GID table; ETIMEDOUT, ENETUNREACH or EHOSTUNREACH for
-// a peer that is not found; EPERM for a QKEY from 0x80000000 on, which the kernel keeps
-// for CAP_NET_RAW; net.ErrClosed after Close.
+// The error is an *[Error]. EINVAL (on some kernels EOPNOTSUPP) for a mask or a state that the
+// table forbids; errors.As then finds a *[qpstate.TransitionError]. EINVAL also for a wrong value.
+// ENODATA for an empty slot of the GID table; ETIMEDOUT, ENETUNREACH or EHOSTUNREACH if the kernel
+// does not find the peer; EPERM for a QKEY of 0x80000000 or more without CAP_NET_RAW;
+// net.ErrClosed after Close.
 //
-// A move to RTR may take seconds on RoCE, while the kernel looks for the peer: see
-// [QP.ModifyContext]. Several Modify of one queue pair are served in turn; every other
-// method may run beside them.
+// On RoCE a move to RTR may take seconds, while the kernel looks for the peer: see
+// [QP.ModifyContext]. Calls of Modify on one queue pair run one after the other. All other methods
+// may run beside a Modify.
 //
 // Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 	return qp.ModifyContext(context.Background(), attr, mask)
 }
 
-// ModifyContext is [QP.Modify], and returns when ctx ends. The error is then ctx.Err() and
-// context.Cause(ctx) to errors.Is. The kernel goes on with the call: the move may still
-// happen, and Close is EBUSY until the kernel is done.
+// ModifyContext is [QP.Modify] with a context: it returns when ctx ends. The error then matches
+// ctx.Err() and context.Cause(ctx) with errors.Is. The kernel continues the call, so the move may
+// still happen. Until the kernel is done, Close returns EBUSY.
 func (qp *QP) ModifyContext(ctx context.Context, attr *QPAttr, mask QPAttrMask) error {
 	const op = "ibv_modify_qp"
 	if ctx.Err() != nil {
@@ -147,7 +149,7 @@ func (qp *QP) ModifyContext(ctx context.Context, attr *QPAttr, mask QPAttrMask) 
 		qp.end(op)
 		return fail(op, qp.device, qp.name()+", "+mask.Name(), ctxwatch.Err(ctx))
 	}
-	own := *attr // the caller may reuse attr when ctx has ended
+	own := *attr // the caller may reuse attr after ctx has ended
 	_, err := within(ctx, func() (none struct{}, err error) {
 		defer qp.end(op)
 		return none, qp.modify(&own, mask)
@@ -158,7 +160,7 @@ func (qp *QP) ModifyContext(ctx context.Context, attr *QPAttr, mask QPAttrMask) 
 	return qp.fail(op, qp.name()+", "+mask.Name(), err)
 }
 
-// modify is a call that has begun, and whose turn it is.
+// modify runs a Modify that has begun and holds modifying.
 func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	defer func() { <-qp.modifying }()
 	began := time.Now()
@@ -184,25 +186,25 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	return nil
 }
 
-// State is the state that the last Modify left, without asking the device. Errors move queue
-// pairs too, and then [QP.Query] knows better. It never waits, not even for a Modify in flight,
-// and is valid after Close.
+// State returns the state after the last Modify, without asking the device. Errors also move queue
+// pairs; [QP.Query] returns the current state. State never waits, not even for a Modify in
+// progress. It is valid after Close.
 func (qp *QP) State() QPState {
 	qp.stateMu.Lock()
 	defer qp.stateMu.Unlock()
 	return qp.state
 }
 
-// Machine returns a [qpstate.Machine] in the state that the last Modify left. It makes the
-// moves by name (ToInit, ToRTR, ToRTS) and the masks for them. observe, if not nil, sees every
-// move. Unlike the queue pair, a Machine is used by one goroutine at a time.
+// Machine returns a [qpstate.Machine] that begins in the state after the last Modify. Its methods
+// (ToInit, ToRTR, ToRTS) make the moves with the right masks. If observe is not nil, the Machine
+// calls it after every move. A Machine is for one goroutine at a time.
 func (qp *QP) Machine(observe func(qpstate.Step)) *qpstate.Machine {
 	m := qpstate.NewMachine(qp.Type(), qp, observe)
 	m.Observed(qp.State())
 	return m
 }
 
-// Query asks the device for the attributes that mask names; it may fill in more.
+// Query reads the attributes that mask names from the device, which may fill in others too.
 // net.ErrClosed after Close.
 //
 // Implements: int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr)
@@ -215,24 +217,30 @@ func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 	return attr, err
 }
 
-// PostSend queues send work requests in order. If one is refused the error is a
-// *[PostError] with its index: those before it are queued, the rest are not. The
-// slice may be reused at once; the memory that the SGEs name belongs to the
-// device until the completion. It allocates nothing itself, but a slice literal in the
-// call does: reuse slices where speed counts. On libibverbs up to 256 requests are one
-// call into C.
+// PostSend queues send work requests in order. If a request is refused, the error is a
+// *[PostError] with the request's index: the requests before it are queued, the others are not.
+// The slice may be reused at once. The memory named by the SGEs belongs to the device until the
+// completion. PostSend does not allocate, but a slice literal in the call does: reuse slices where
+// speed matters. On libibverbs up to 256 requests are one call into C.
 //
-// ENOMEM says that the queue is full: a place is free again, at the latest, when a
-// completion of its request, or of a later one, was polled. EINVAL is for a queue pair
-// below RTS, an opcode that its type does not have, more elements than Cap, more inline
-// data (some drivers: ENOMEM), inline data of a region under other addresses
-// ([SendInline]), an AH or a Bind that is missing or closed, an AH of another domain, a Bind
-// of another device's objects, an atomic or ATOMIC WRITE whose address is not a multiple of 8,
-// an ATOMIC WRITE of other than one element of 8 bytes, a FLUSH without a type; net.ErrClosed
-// after Close. errors.ErrUnsupported is for OpAtomicWrite and OpFlush where they are missing:
-// on libibverbs OpAtomicWrite needs [PostWRAPI] and a device with [CapAtomicWrite], and
-// there is no OpFlush. In ERR and SQE requests are taken,
-// and flushed at once.
+// ENOMEM means that the queue is full. The place of a request is free at the latest after the
+// completion of this request, or of a later one, was polled. net.ErrClosed after Close. In ERR
+// and SQE requests are queued and flushed at once.
+//
+// EINVAL in these cases:
+//
+//   - The queue pair is in RESET, INIT or RTR.
+//   - The opcode does not exist for the queue pair's type.
+//   - The request has more elements or more inline data than Cap (some drivers: ENOMEM).
+//   - The inline data is in a region under other addresses; see [SendInline].
+//   - The AH or the Bind is missing or closed, the AH is of another domain, or the Bind names
+//     objects of another device.
+//   - The remote address of an atomic or an ATOMIC WRITE is not a multiple of 8.
+//   - An ATOMIC WRITE does not have exactly one element of 8 bytes.
+//   - A FLUSH has no type.
+//
+// errors.ErrUnsupported for OpAtomicWrite and OpFlush if they are missing. On libibverbs
+// OpAtomicWrite needs [PostWRAPI] and a device with [CapAtomicWrite], and OpFlush does not exist.
 //
 // Implements: int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr),
 // and with [PostWRAPI] void ibv_wr_start(struct ibv_qp_ex *qp),
@@ -260,10 +268,10 @@ func (qp *QP) PostSend(wrs []SendWR) error {
 	return nil
 }
 
-// PostRecv queues receive work requests in order, with the rules of [QP.PostSend].
-// It is legal from INIT on, and EINVAL for a queue pair with an SRQ: post to that. ENOMEM
-// says that the queue is full, EINVAL also that a request has too many elements, and
-// net.ErrClosed that the queue pair is closed.
+// PostRecv queues receive work requests in order, with the rules of [QP.PostSend]. Receives can be
+// posted from INIT on. ENOMEM means that the queue is full. EINVAL in RESET, for a request with too
+// many elements, and for a queue pair with an SRQ: post to the SRQ instead. net.ErrClosed after
+// Close.
 //
 // Implements: int ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 func (qp *QP) PostRecv(wrs []RecvWR) error {
@@ -274,13 +282,13 @@ func (qp *QP) PostRecv(wrs []RecvWR) error {
 	return nil
 }
 
-// Close destroys the queue pair. Work requests still queued vanish without a
-// completion: move to ERR and poll first to see them flushed. Completions that are in
-// the CQ already may stay there. Closing again does nothing.
+// Close destroys the queue pair. Queued work requests vanish without a completion; to get their
+// completions, move to ERR and poll before Close. Completions already in the CQ may stay there.
+// Closing again does nothing.
 //
-// A Close beside a Modify that takes long waits a tenth of a second for it and is then EBUSY,
-// with the call in flight as the error's Detail: the queue pair stays open, and Close may be
-// called again.
+// Close waits up to a tenth of a second for a Modify in progress and then returns EBUSY, with the
+// call in the error's Detail. The queue pair stays open, and Close may be called again. Close also
+// returns EBUSY while the queue pair is attached to a multicast group.
 //
 // Implements: int ibv_destroy_qp(struct ibv_qp *qp)
 func (qp *QP) Close() error { return qp.close("ibv_destroy_qp", qp.p.Close) }

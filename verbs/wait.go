@@ -12,38 +12,39 @@ import (
 	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 )
 
-// WaitOptions say how [CQ.WaitFor] waits. The zero value waits as [CQ.Wait] does. The fields
-// combine.
+// WaitOptions say how [CQ.WaitFor] waits. The zero value waits as [CQ.Wait] does. Options can be
+// combined.
 type WaitOptions struct {
-	// Owner is the context of the object that the CQ belongs to, such as a connection. Its
-	// end ends the wait, and the error is context.Cause(Owner) as it is. Two contexts save
-	// the allocation that one context made from both would cost. nil is none.
+	// Owner is a second context, such as that of the connection that the CQ belongs to. If Owner
+	// ends, the wait ends with context.Cause(Owner) as its error. Merging two contexts into one
+	// would allocate. nil means no second context.
 	Owner context.Context
-	// Ex is filled instead of wcs, which is nil then; for a CQ made with CQInit.Ex.
+	// Ex receives extended completions, on a CQ made with CQInit.Ex. wcs must then be nil.
 	Ex []WCEx
-	// Spin polls for so long before it sleeps, rounded up to 64 polls, which on libibverbs are
-	// one call into C. It is faster than sleeping and uses a whole CPU. Devices of which
-	// [CQ.WaitMakesProgress] is true poll once and do not spin.
+	// Spin is how long to poll before sleeping, rounded up to 64 polls. On libibverbs 64 polls are
+	// one call into C. Polling is faster than sleeping and uses a whole CPU. A device for which
+	// [CQ.WaitMakesProgress] is true polls once and does not spin.
 	Spin time.Duration
 	// NoSleep returns 0 completions and no error instead of sleeping. It needs no channel.
 	NoSleep bool
-	// Solicited sleeps until a completion that the peer marked solicited ([SendSolicited])
-	// or that failed (rdma_rxe: solicited alone). Completions of any kind are polled before
-	// and after the sleep. While another goroutine waits for any completion, any ends it.
+	// Solicited sleeps until a completion that the peer marked solicited ([SendSolicited]) or that
+	// failed (rdma_rxe: only solicited ones). All completions are polled before and after the
+	// sleep. While another goroutine waits for any completion, any completion ends the sleep.
 	Solicited bool
 }
 
-// Wait polls. If there is nothing it arms, polls again (a completion may have come between)
-// and sleeps until an event, ctx's end or Close. It returns at least one completion or an
-// error: net.ErrClosed, what Poll and Arm return, or an error that is ctx.Err() and
-// context.Cause(ctx) to errors.Is. What has completed is returned even if ctx has ended. A CQ
-// without a channel, and an empty wcs, are EINVAL.
+// Wait returns completions, and waits for them if there are none. It polls; if the CQ is empty, it
+// arms the CQ, polls again and sleeps until an event, the end of ctx or Close.
 //
-// Any number of goroutines may wait on one CQ, beside every other call on it; none holds an
-// operating system thread. A wait allocates nothing, unless it lasts longer than a millisecond
-// with another context than the CQ's last wait: that context is then watched, as by
-// context.AfterFunc, until the CQ waits with the next one or is closed. So the end of a context
-// may take two milliseconds to end a wait.
+// Wait returns at least one completion or an error. The error is net.ErrClosed, an error of Poll
+// or Arm, or an error that matches ctx.Err() and context.Cause(ctx) with errors.Is. Completions
+// that are already there are returned even if ctx has ended. EINVAL if the CQ has no channel or
+// wcs is empty.
+//
+// Any number of goroutines may wait on one CQ. A wait does not hold an operating system thread. A
+// wait allocates only if it lasts longer than a millisecond and its context differs from that of
+// the CQ's last wait. It then watches the context, as context.AfterFunc does, until a wait with
+// another context or Close. The end of a context may take two milliseconds to end a wait.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
@@ -86,10 +87,10 @@ func (w *wait) poll() (int, error) {
 	return w.cq.Poll(w.wcs)
 }
 
-// spinPolls is how many polls go by between two looks at the clock and the contexts.
+// spinPolls is the number of polls between two checks of the clock and the contexts.
 const spinPolls = 64
 
-// spin polls until something comes, for as long as Spin.
+// spin polls until there is a completion, at most for Spin.
 func (w *wait) spin(ctx context.Context) (int, error) {
 	n, err := w.poll()
 	if n > 0 || err != nil || w.Spin <= 0 || w.cq.WaitMakesProgress() {
@@ -106,7 +107,7 @@ func (w *wait) spin(ctx context.Context) (int, error) {
 	}
 }
 
-// ended is the error of a context that has ended, or nil.
+// ended returns the error of a context that has ended, or nil.
 func (w *wait) ended(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
@@ -117,7 +118,7 @@ func (w *wait) ended(ctx context.Context) error {
 	return nil
 }
 
-// polls polls spinPolls times at most.
+// polls polls up to spinPolls times.
 func (w *wait) polls() (n int, err error) {
 	s, ok := w.cq.p.(ProviderCQSpinner)
 	if !ok || w.Ex != nil {
@@ -137,7 +138,7 @@ func (w *wait) polls() (n int, err error) {
 	return n, nil
 }
 
-// sleep polls, arms and sleeps until something comes.
+// sleep polls, arms and sleeps until there is a completion.
 func (w *wait) sleep(ctx context.Context) (int, error) {
 	cq := w.cq
 	cq.waiting.Add(1)
@@ -150,7 +151,7 @@ func (w *wait) sleep(ctx context.Context) (int, error) {
 		n, err := w.pollOrArm()
 		if n > 0 || err != nil {
 			if cq.waiting.Load() > 1 {
-				cq.wakeWaiter() // one event woke us; the others may have to do the same
+				cq.wakeWaiter() // one event wakes one goroutine; there may be more completions
 			}
 			return n, err
 		}
@@ -167,7 +168,7 @@ func (w *wait) sleep(ctx context.Context) (int, error) {
 	}
 }
 
-// pollOrArm polls, and if there is nothing arms and polls again.
+// pollOrArm polls. If there is nothing, it arms the CQ and polls again.
 func (w *wait) pollOrArm() (int, error) {
 	if n, err := w.poll(); n > 0 || err != nil {
 		return n, err
@@ -178,15 +179,15 @@ func (w *wait) pollOrArm() (int, error) {
 	return w.poll()
 }
 
-// WaitMakesProgress reports whether the device makes progress in the goroutine that waits.
-// The software device does: the waiting goroutine receives packets. Polling is then no
-// faster than waiting.
+// WaitMakesProgress reports whether the device makes progress in the waiting goroutine. The
+// software device does: the waiting goroutine receives packets. Polling is then not faster than
+// waiting.
 func (cq *CQ) WaitMakesProgress() bool {
 	s, ok := cq.p.(ProviderCQSleeper)
 	return ok && s.SleepMakesProgress()
 }
 
-// sleep returns after an event, the end of ctx or owner, or Close, or earlier.
+// sleep returns after an event, the end of ctx or owner, or Close. It may return earlier.
 func (cq *CQ) sleep(ctx, owner context.Context) {
 	if s, ok := cq.p.(ProviderCQSleeper); ok {
 		s.Sleep(ctx, owner, cq.woken, cq.gone)
@@ -200,7 +201,7 @@ func (cq *CQ) sleep(ctx, owner context.Context) {
 	}
 }
 
-// wakeWaiter has one of those who wait, or who is just about to sleep, poll again.
+// wakeWaiter makes one goroutine that waits, or is about to sleep, poll again.
 func (cq *CQ) wakeWaiter() {
 	wakeUp(cq.woken)()
 	if s, ok := cq.p.(ProviderCQSleeper); ok {
