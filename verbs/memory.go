@@ -1,5 +1,5 @@
-// Memory for regions. It is Go's own, so that whoever still has a slice of it after Close
-// has memory that nobody else is given.
+// Memory for regions. It is Go memory, so that a slice stays valid after Close.
+// docs/design/memory.md explains why.
 
 package verbs
 
@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// newPages makes size zeroed bytes in pages of a size, a power of 2, that nothing else is
-// in: the slice's capacity is all of them.
+// newPages allocates size zeroed bytes in whole pages that contain nothing else. page is a power of
+// 2. The slice's capacity is all of the pages.
 func newPages(size, page int) ([]byte, error) {
 	if size <= 0 {
 		return nil, syscall.EINVAL
@@ -28,8 +28,8 @@ func newPages(size, page int) ([]byte, error) {
 	return buf[skip : skip+size : skip+whole], nil
 }
 
-// newMemory makes the memory of a region: pinned, zeroed whole pages of the system's or,
-// if asked for, huge ones. free lets go of it.
+// newMemory allocates the memory of a region: pinned, zeroed, whole pages; with huge, huge pages. free
+// releases it.
 func newMemory(size int, huge bool) (buf []byte, free func() error, err error) {
 	if huge {
 		return newHugePages(size)

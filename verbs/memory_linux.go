@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hugePageSize is what the length of huge memory is rounded up to: the size that amd64 and
-// arm64 have by default.
+// hugePageSize is the default size of huge pages on amd64 and arm64. The length of the memory is
+// rounded up to it.
 const hugePageSize = 2 << 20
 
-// newHugePages makes memory of Go's and puts huge pages in the place of its own. free puts
-// ordinary, zeroed ones back: so the huge pages return to the system at Close, and the
-// addresses when nobody has a slice of them any more. Until then the memory stays pinned,
-// and Go does not look into it, since it has no pointers.
+// newHugePages allocates Go memory and maps huge pages over the same addresses. free maps ordinary,
+// zeroed pages there again and unpins the memory. So the huge pages return to the system at Close,
+// and the addresses remain Go's. The memory stays pinned until then. The collector does not read
+// it, because it has no pointers.
 func newHugePages(size int) (buf []byte, free func() error, err error) {
 	if buf, err = newPages(size, hugePageSize); err != nil {
 		return nil, nil, err
@@ -23,21 +23,21 @@ func newHugePages(size int) (buf []byte, free func() error, err error) {
 	unpin := pin(buf)
 	free = func() error {
 		if err := replacePages(buf, 0); err != nil {
-			return err // and the memory stays pinned, since Go must not get huge pages back
+			return err // the memory stays pinned, because Go must not reuse huge pages
 		}
 		return unpin()
 	}
 	if err = replacePages(buf, unix.MAP_HUGETLB); err != nil {
-		if free() != nil { // the failed attempt may have left a hole
-			return nil, nil, syscall.ENOMEM // which stays pinned
+		if free() != nil { // the failed attempt may have left a hole in the mapping
+			return nil, nil, syscall.ENOMEM // the memory stays pinned
 		}
 		return nil, nil, err
 	}
 	return buf, free, nil
 }
 
-// replacePages gives buf, which is whole pages, new ones. mmap's result is an address of an
-// object of Go's, which checkptr holds against whoever makes a pointer of a number.
+// replacePages maps new pages over buf, which must be whole pages. checkptr does not allow that mmap's
+// result, a number, becomes a pointer to a Go object.
 //
 //go:nocheckptr
 func replacePages(buf []byte, flags int) error {

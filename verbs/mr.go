@@ -1,4 +1,4 @@
-// Memory regions: memory that the device may touch, and the keys to it.
+// Memory regions: memory that the device may access, and its keys.
 
 package verbs
 
@@ -10,24 +10,25 @@ import (
 	"unsafe"
 )
 
-// MR is a registered memory region (struct ibv_mr). The device may read and
-// write its memory at any time while it is open; Go code must not touch what a
-// posted work request or the peer is using. [PD.AllocMR], [PD.RegMR] and [PD.RegDmabufMR]
-// make it; it is valid until Close, and so are its keys and addresses.
+// MR is a registered memory region (struct ibv_mr). The device may read and write the memory at any
+// time while the region is open. Go code must not touch bytes that a posted work request or the
+// peer is using. [PD.AllocMR], [PD.RegMR] and [PD.RegDmabufMR] make regions. A region, its keys and
+// its addresses are valid until Close.
 //
-// Its methods may be called by several goroutines at once, but for [MR.Rereg], which
-// wants the region for itself. Those that tell something answer after Close too.
+// Methods of an MR may be called by several goroutines at once, Close included. The exception is
+// [MR.Rereg]: no other method may be called while Rereg runs. All methods except Rereg and Close
+// are valid after Close.
 type MR struct {
 	handle
 	p      ProviderMR
 	pd     *PD
 	buf    []byte
-	addr   uint64  // what SGEs and the peer count from
-	iova   *uint64 // what addr was chosen to be, nil if it was not
+	addr   uint64  // address of the first byte, for SGEs and the peer
+	iova   *uint64 // the address chosen with IOVA, or nil
 	length int
 	access Access
-	gone   bool           // the registration has ended; memory may still be to give back
-	free   []func() error // give memory back after that; each is taken off once it did
+	gone   bool           // the registration has ended; free may still have functions to call
+	free   []func() error // functions that give memory back after the registration; removed when they succeed
 }
 
 // MROption changes how a region is registered: [HugePages], [IOVA].
@@ -45,28 +46,30 @@ func optionsOf(options []MROption) (o mrOptions) {
 	return o
 }
 
-// HugePages asks for the system's huge pages (vm.nr_hugepages), of 2 MiB; Linux only
-// (elsewhere errors.ErrUnsupported), and for [PD.AllocMR] only, since the caller's memory is
-// what it is: [PD.RegMR] answers EINVAL.
+// HugePages requests huge pages of 2 MiB from the system (vm.nr_hugepages). It is for [PD.AllocMR]
+// only: [PD.RegMR] returns EINVAL, because it cannot choose the caller's pages. Systems other than
+// Linux return errors.ErrUnsupported.
 func HugePages() MROption { return func(o *mrOptions) { o.hugePages = true } }
 
-// IOVA makes SGEs and the peer count from an address of the program's choice, not
-// from the memory's own: its place within a page must be the memory's. The flag
-// [AccessZeroBased] does the same for 0. What is sent from such a region cannot be
-// [SendInline], which reads addresses of this process.
+// IOVA makes SGEs and the peer address the region's bytes from addr on, instead of from the memory's
+// own address. addr must be at the same place within a page as the memory. [AccessZeroBased] does
+// the same for address 0. Sends from such a region cannot use [SendInline], which reads addresses
+// of this process.
 func IOVA(addr uint64) MROption { return func(o *mrOptions) { o.iova = &addr } }
 
-// AllocMR registers size bytes of new, zeroed memory: whole pages that are pinned until
-// Close, and that nothing else is in (with HugePages, rounded up to whole ones: see Len).
-// It is memory of Go's heap, and counts as such for GOGC and GOMEMLIMIT: Close ends the
-// device's access, and the collector frees it when no slice of it is left. So a goroutine
-// that still reads or writes it then is harmless; it reads what was there last, or zeros
-// after HugePages.
+// AllocMR registers size bytes of new, zeroed memory. The memory consists of whole pages that
+// contain nothing else. With [HugePages] the size is rounded up to whole huge pages; Len returns the
+// result.
 //
-// EINVAL for a size below 1, or a remote right to write without [AccessLocalWrite]; ENOMEM
-// if the machine has no such memory, or the process may not lock it (ulimit -l);
-// errors.ErrUnsupported for rights that the device does not know. The domain cannot be
-// closed before the region.
+// The memory is on Go's heap, counts for GOGC and GOMEMLIMIT, and is pinned until Close. Close ends
+// the device's access. The collector frees the memory when no slice refers to it. So a goroutine
+// that uses the memory after Close does no harm; it finds the last contents, or zeros with
+// HugePages.
+//
+// EINVAL for a size below 1, or for a remote right to write without [AccessLocalWrite]; ENOMEM if
+// the machine does not have the memory, or if the process may not lock it (ulimit -l);
+// errors.ErrUnsupported for access flags that the device does not support. The domain cannot be
+// closed before the region is.
 //
 // Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access),
 // struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),
@@ -85,12 +88,12 @@ func (pd *PD) AllocMR(size int, access Access, options ...MROption) (*MR, error)
 	return pd.register(buf, access, o, free)
 }
 
-// RegMR registers the caller's memory, which may lie on Go's heap: it is pinned
-// until Close. The bytes between len(buf) and cap(buf) are not registered. Memory that
-// is mapped must stay so until Close.
+// RegMR registers the caller's memory, which may be on Go's heap. The memory is pinned until Close.
+// Bytes between len(buf) and cap(buf) are not registered. If the caller mapped the memory, it must
+// stay mapped until Close.
 //
-// EINVAL if it is empty, and EFAULT if it cannot be written though the device may; else
-// the errors are those of [PD.AllocMR].
+// EINVAL if buf is empty; EFAULT if the device may write to memory that is not writable. The other
+// errors are those of [PD.AllocMR].
 //
 // Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access),
 // struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),
@@ -107,11 +110,11 @@ func (pd *PD) RegMR(buf []byte, access Access, options ...MROption) (*MR, error)
 	return pd.register(buf, access, o, pin(buf))
 }
 
-// pins holds the pinned memory of every open region. A region that is lost
-// unclosed stays in it, as the device still has the memory.
+// pins holds the pinned memory of every open region. The memory of a region that was lost without
+// Close stays in it, because the device may still use the memory.
 var pins sync.Map // *runtime.Pinner → struct{}
 
-// pin keeps buf where it is until unpin is called.
+// pin keeps buf at its address until unpin is called.
 func pin(buf []byte) (unpin func() error) {
 	p := new(runtime.Pinner)
 	p.Pin(unsafe.SliceData(buf))
@@ -123,12 +126,12 @@ func pin(buf []byte) (unpin func() error) {
 	}
 }
 
-// register makes the region. If that fails or panics, it gives the memory back by free.
+// register makes the region. If that fails or panics, it gives the memory back with free.
 func (pd *PD) register(buf []byte, access Access, o mrOptions, free func() error) (*MR, error) {
 	mr := &MR{pd: pd, buf: buf[:len(buf):len(buf)], addr: iovaOf(buf, access, o.iova), iova: o.iova, length: len(buf), access: access, free: []func() error{free}}
 	defer func() {
 		if mr.p == nil {
-			_ = free() // registration's error is the one to report
+			_ = free() // the caller gets the error of the registration
 		}
 	}()
 	p, err := makeObject(&mr.handle, "MR", "ibv_reg_mr", fmt.Sprintf("%d bytes, %s", len(buf), access.Name()),
@@ -140,7 +143,7 @@ func (pd *PD) register(buf []byte, access Access, o mrOptions, free func() error
 	return mr, nil
 }
 
-// iovaOf is what a region's addresses count from.
+// iovaOf returns the address of the region's first byte, for SGEs and the peer.
 func iovaOf(buf []byte, access Access, chosen *uint64) uint64 {
 	switch {
 	case chosen != nil:
@@ -151,34 +154,35 @@ func iovaOf(buf []byte, access Access, chosen *uint64) uint64 {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf))))
 }
 
-// Bytes is the region's memory, not a copy; nil for a DMA-BUF's. It may be read and
-// written after Close too: then the device does not touch it, and no other region gets
-// it while a slice of it is left. Only memory that the caller had mapped for [PD.RegMR]
-// lasts as long as the caller's mapping.
+// Bytes returns the region's memory itself, not a copy. It returns nil for a DMA-BUF. The memory may
+// be read and written after Close: the device no longer uses it, and no other region gets it
+// while a slice refers to it. Memory that the caller mapped for [PD.RegMR] is valid only while it
+// is mapped.
 func (mr *MR) Bytes() []byte { return mr.buf }
 
-// Len is the region's length in bytes.
+// Len returns the region's length in bytes.
 func (mr *MR) Len() int { return mr.length }
 
-// Addr is the address of the first byte, for SGEs and for the peer, who adds its
-// offset to it: the memory's own, unless [IOVA] or [AccessZeroBased] set another.
+// Addr returns the address of the first byte, for SGEs and for the peer. It is the memory's own
+// address unless [IOVA] or [AccessZeroBased] set another.
 func (mr *MR) Addr() uint64 { return mr.addr }
 
-// Provider is the provider's side of the region. For providers.
+// Provider returns the provider's side of the region. For providers.
 func (mr *MR) Provider() ProviderMR { return mr.p }
 
-// Access is what the region was registered for.
+// Access returns the access flags of the region.
 func (mr *MR) Access() Access { return mr.access }
 
-// LKey is the key for this side's SGEs. Rereg may change it.
+// LKey returns the key for SGEs on this side. Rereg may change it.
 func (mr *MR) LKey() uint32 { return mr.p.LKey() }
 
-// RKey is the key for the peer's RDMA and atomics; of no use to anybody, and 0 on some
-// devices, if the region has no remote rights. Rereg may change it.
+// RKey returns the key for the peer's RDMA and atomics. If the region has no remote rights, the key
+// cannot be used and is 0 on some devices. Rereg may change it.
 func (mr *MR) RKey() uint32 { return mr.p.RKey() }
 
-// SGE names n bytes of the region, from its byte off on. Like a slice expression it
-// panics if they are not all within the region, or more than 32 bits can count.
+// SGE returns an element for n bytes of the region, starting at offset off. Like a slice expression
+// it panics if the bytes are not all within the region. It also panics if n needs more than 32
+// bits. [MR.Slice] checks later.
 func (mr *MR) SGE(off, n int) SGE {
 	sge, err := mr.Slice(off, n).SGE()
 	if err != nil {
@@ -187,17 +191,17 @@ func (mr *MR) SGE(off, n int) SGE {
 	return sge
 }
 
-// String prints address, length, keys and access.
+// String returns address, length, keys and access.
 func (mr *MR) String() string {
 	return fmt.Sprintf("addr %#x len %d lkey %#x rkey %#x %s", mr.Addr(), mr.Len(), mr.LKey(), mr.RKey(), mr.access.Name())
 }
 
-// Close ends the registration and unpins the memory. Slices of the memory may still be
-// used ([MR.Bytes]), by goroutines that run meanwhile too. EBUSY, or EINVAL from some
-// drivers, while memory windows are bound to the region: invalidate or close them. Work
-// requests that name the region must have completed, or they fail. If the system does
-// not take huge pages back the registration has ended all the same, and another Close
-// tries that again; else closing again does nothing.
+// Close ends the registration and unpins the memory. Slices of the memory ([MR.Bytes]) remain valid,
+// also in goroutines that run meanwhile. Work requests that name the region must have completed;
+// otherwise they fail. EBUSY, or EINVAL from some drivers, while memory windows are bound to the
+// region: invalidate or close the windows. Closing again does nothing, with one exception: if the
+// system does not take huge pages back, the registration has ended, Close returns the error, and
+// another Close tries again.
 //
 // Implements: int ibv_dereg_mr(struct ibv_mr *mr)
 func (mr *MR) Close() error {

@@ -1,4 +1,4 @@
-// Changing a memory region in place: other memory, another domain, other rights.
+// Changing an open memory region: its memory, its domain or its access flags.
 
 package verbs
 
@@ -7,41 +7,39 @@ import (
 	"syscall"
 )
 
-// ReregFlags say what of a region changes (enum ibv_rereg_mr_flags).
+// ReregFlags say which properties of a region change (enum ibv_rereg_mr_flags).
 type ReregFlags uint32
 
-// What can change.
+// The properties that can change.
 const (
 	ReregTranslation ReregFlags = 1 << 0 // the memory
 	ReregPD          ReregFlags = 1 << 1 // the protection domain
-	ReregAccess      ReregFlags = 1 << 2 // the rights
+	ReregAccess      ReregFlags = 1 << 2 // the access flags
 )
 
-// String lists the flags by their C names, "0" for none.
+// String lists the flags by their C names. No flags give "0".
 func (f ReregFlags) String() string {
 	return cFlags("IBV_REREG_MR_CHANGE_", uint32(f), "TRANSLATION", "PD", "ACCESS")
 }
 
-// Rereg is what a region changes to, for [MR.Rereg]. Fields that Flags does not name
-// are ignored; the zero value changes nothing, and is EINVAL.
+// Rereg describes a change of a region, for [MR.Rereg]. Fields that Flags does not name are ignored.
+// The zero value changes nothing and is EINVAL.
 type Rereg struct {
-	Flags  ReregFlags // which of the others count: at least one
-	PD     *PD        // ReregPD: the new domain, of the same device
-	Buf    []byte     // ReregTranslation: the new memory, pinned until Close or the next change, as with [PD.RegMR]
-	Access Access     // ReregAccess: the new rights
+	Flags  ReregFlags // which of the other fields count; at least one
+	PD     *PD        // with ReregPD: the new domain, of the same device
+	Buf    []byte     // with ReregTranslation: the new memory, pinned until Close or the next change, as with [PD.RegMR]
+	Access Access     // with ReregAccess: the new access flags
 }
 
-// Rereg changes the region in place: its memory, its domain, its rights. Its keys
-// may change with it. Memory that it had before is unpinned, as by Close. The region
-// must be idle, in work requests, at the peer and in other goroutines, which may not
-// call its methods meanwhile. If it fails the region is as it was, unless the error says
-// that it is lost: then it can only be closed.
+// Rereg changes the memory, the domain or the access flags of the region. The keys may change too.
+// Rereg unpins the old memory. During the call nobody may use the region: no work request, no peer,
+// no other goroutine, also not by calling its methods. After an error the region is unchanged,
+// unless the error says that the region is lost. A lost region can only be closed.
 //
-// EINVAL for flags without their fields, a PD of another device, or rights that do not
-// go together; EBUSY while windows are bound to the region; errors.ErrUnsupported if
-// the device cannot do it, or not this change: no DMA-BUF's, and on libibverbs no other
-// memory for a region whose addresses were chosen ([IOVA], [AccessZeroBased]), which it
-// keeps.
+// EINVAL for flags without their fields, a PD of another device, or an illegal set of access flags;
+// EBUSY while windows are bound to the region; errors.ErrUnsupported if the device cannot make this
+// change. No device changes the region of a DMA-BUF. libibverbs cannot change the memory of a region
+// with chosen addresses ([IOVA], [AccessZeroBased]).
 //
 // Implements: int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 func (mr *MR) Rereg(r Rereg) error {
@@ -91,7 +89,7 @@ func (mr *MR) rereg(r Rereg) error {
 	if lost {
 		return mr.lose(r.Flags, next, err)
 	}
-	given := mr // back: what the region does not have any more, or what it did not get
+	given := mr // the side whose domain and memory are released: the old one, or the new one after an error
 	if err != nil {
 		given = next
 	}
@@ -106,15 +104,15 @@ func (mr *MR) rereg(r Rereg) error {
 	if moves {
 		for _, f := range free {
 			if f() != nil {
-				mr.free = append(mr.free, f) // Close tries again, and reports
+				mr.free = append(mr.free, f) // Close tries again and reports the error
 			}
 		}
 	}
 	return err
 }
 
-// lose leaves a region that can only be closed. The device may have the memory from
-// before or the one from after: both are kept until Close.
+// lose marks a region as lost. The device may use the old memory or the new memory, so both stay
+// pinned until Close.
 func (mr *MR) lose(flags ReregFlags, next *MR, err error) error {
 	if flags&ReregPD != 0 {
 		mr.parents = []*handle{&mr.pd.handle, &next.pd.handle}
@@ -123,6 +121,6 @@ func (mr *MR) lose(flags ReregFlags, next *MR, err error) error {
 		mr.free = append(mr.free, next.free...)
 	}
 	e := fail("ibv_rereg_mr", mr.device, flags.String(), err).(*Error)
-	e.Hint = "closing the region, which is lost, and registering its memory anew"
+	e.Hint = "closing the region, which is lost, and registering its memory again"
 	return e
 }

@@ -1,4 +1,4 @@
-// Parts of memory regions, for requests that are checked before they are posted.
+// Parts of memory regions that are checked before requests are posted.
 
 package verbs
 
@@ -8,19 +8,19 @@ import (
 	"github.com/pkg/errors"
 )
 
-// MRSlice names Len bytes of a region, from its byte Off on. [MR.Slice] makes one. The zero
-// value is no bytes.
+// MRSlice names Len bytes of a region, starting at offset Off. [MR.Slice] makes one. The zero value
+// has no bytes and no region; its SGE method returns an error.
 type MRSlice struct {
 	MR       *MR // the region
-	Off, Len int // bytes
+	Off, Len int // in bytes
 }
 
-// Slice names n bytes of the region, from its byte off on. Slice does not check them: see
+// Slice names n bytes of the region, starting at offset off. Slice does not check the range; see
 // [MRSlice.SGE].
 func (mr *MR) Slice(off, n int) MRSlice { return MRSlice{mr, off, n} }
 
-// SGE returns the bytes as an element of a list. The error is for bytes that are not all within
-// the region, or more than 32 bits can count; [MR.SGE] panics then.
+// SGE returns an element for the bytes. The error says that the bytes are not all within the region,
+// or that Len needs more than 32 bits. [MR.SGE] panics instead.
 func (s MRSlice) SGE() (SGE, error) {
 	switch {
 	case s.MR == nil:
