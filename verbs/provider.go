@@ -1,5 +1,5 @@
-// The interfaces through which devices are served: ibv_*.go implements them with
-// libibverbs, and softroce implements them in Go.
+// The interfaces between this package and devices. ibv_*.go implements them with libibverbs, and
+// softroce implements them in Go.
 
 package verbs
 
@@ -10,29 +10,28 @@ import (
 	"time"
 )
 
-// Provider makes devices available by name. The types whose names begin with Provider are
-// for packages that serve devices; a program that uses devices does not need them. Such a
-// package calls [Register] in an init function.
+// Provider makes devices available by name. The types whose names begin with Provider are for
+// packages that serve devices; a program that uses devices does not need them. Such a package calls
+// [Register] in an init function.
 //
-// The rules for every method of these interfaces, unless its comment says otherwise:
+// These rules hold for every method of the interfaces, unless its comment says otherwise:
 //
 //   - Several goroutines may call it at once.
-//   - An error is a syscall.Errno or wraps one, and the failed call leaves nothing behind.
-//     This package adds the name of the C call, the device and a hint.
-//   - Close is called after the object's children were closed, and no other call runs
-//     beside it. If Close fails, the object stays as it was, and Close may be called again.
-//   - After a successful Close nothing more is called. Two groups of methods are excepted.
-//     Poll, PollEx, Arm, PostSend, PostRecv, BindMW and NextEvent may run beside Close or
-//     after it; after it they return net.ErrClosed. And methods that need no device, such
-//     as QPN, may be called at any time.
-//   - An optional feature is an interface of its own. If an object does not implement the
-//     interface, the public call returns EOPNOTSUPP, which is errors.ErrUnsupported.
+//   - An error is a syscall.Errno or wraps one. A failed call leaves nothing behind. This package
+//     adds the name of the C call, the device and a hint.
+//   - Close is called after the object's children were closed, and no other call runs beside it.
+//     If Close fails, the object is unchanged, and Close may be called again.
+//   - After a successful Close nothing more is called, with two exceptions. Poll, PollEx, Arm,
+//     PostSend, PostRecv, BindMW and NextEvent may run beside Close or after it; after Close they
+//     return net.ErrClosed. Methods that need no device, such as QPN, may be called at any time.
+//   - Optional features are separate interfaces. If an object does not implement the interface,
+//     the public call returns EOPNOTSUPP, which is errors.ErrUnsupported.
 type Provider interface {
-	// Name is printed beside the devices: "libibverbs".
+	// Name returns the provider's name, which is printed beside its devices: "libibverbs".
 	Name() string
-	// Devices lists what can be opened. An empty list is not an error.
+	// Devices lists the devices that can be opened. An empty list is not an error.
 	Devices() ([]DeviceInfo, error)
-	// Open opens a device by name; bare ENODEV if the name is not this provider's.
+	// Open opens a device by name. It returns a bare ENODEV if the provider has no device of that name.
 	Open(name string) (ProviderDevice, error)
 }
 
@@ -42,22 +41,22 @@ type ProviderDevice interface {
 	QueryDevice() (DeviceAttr, error)
 	// QueryPort reads a port's attributes; EINVAL if the device has no such port.
 	QueryPort(port uint8) (PortAttr, error)
-	// QueryGIDTable lists the filled slots of all ports, by port and index.
+	// QueryGIDTable lists the filled slots of all ports, sorted by port and index.
 	QueryGIDTable() ([]GIDEntry, error)
-	// QueryPKey reads a slot of a port's table, in host order.
+	// QueryPKey reads a slot of a port's partition key table, in host order.
 	QueryPKey(port uint8, index int) (uint16, error)
 	// AllocPD makes a protection domain.
 	AllocPD() (ProviderPD, error)
 	// CreateCompChannel makes a completion channel.
 	CreateCompChannel() (ProviderCompChannel, error)
-	// CompVectors is how many completion vectors there are: at least one.
+	// CompVectors returns the number of completion vectors, at least one.
 	CompVectors() int
-	// CreateCQ makes a completion queue; EOPNOTSUPP for what it cannot do of init.
+	// CreateCQ makes a completion queue. EOPNOTSUPP if the device does not support a part of init.
 	CreateCQ(init ProviderCQInit) (ProviderCQ, error)
-	// NextEvent waits for the next asynchronous event, until Close. It is called
-	// by one goroutine, and what it returned is acknowledged.
+	// NextEvent waits for the next asynchronous event and acknowledges it. It returns
+	// net.ErrClosed after Close. One goroutine calls it.
 	NextEvent() (AsyncEvent, error)
-	// Close closes the device, and ends NextEvent.
+	// Close closes the device and ends NextEvent.
 	Close() error
 }
 
@@ -70,8 +69,8 @@ type ProviderDeviceInformer interface {
 
 // ProviderPD is a protection domain (struct ibv_pd).
 type ProviderPD interface {
-	// RegMR registers buf, which stays where it is until the MR's Close, under the
-	// addresses from iova on.
+	// RegMR registers buf. SGEs and the peer address its bytes from iova on. buf keeps its address
+	// until the MR's Close.
 	RegMR(buf []byte, iova uint64, access Access) (ProviderMR, error)
 	// AllocMW makes a memory window; EINVAL for an unknown type.
 	AllocMW(t MWType) (ProviderMW, error)
@@ -87,17 +86,17 @@ type ProviderPD interface {
 
 // ProviderMR is a memory region (struct ibv_mr).
 type ProviderMR interface {
-	// LKey is the key for this side, also after Close.
+	// LKey returns the key for this side. It is valid after Close.
 	LKey() uint32
-	// RKey is the key for the peer, also after Close.
+	// RKey returns the key for the peer. It is valid after Close.
 	RKey() uint32
-	// Close ends the registration. Afterwards the device does not touch the memory.
+	// Close ends the registration. After it the device does not touch the memory.
 	Close() error
 }
 
 // ProviderMW is a memory window (struct ibv_mw).
 type ProviderMW interface {
-	// RKey is the key of the last bind posted, also after Close.
+	// RKey returns the key of the last posted bind. It is valid after Close.
 	RKey() uint32
 	// Close frees the window, bound or not.
 	Close() error
@@ -109,134 +108,132 @@ type ProviderAH interface {
 	Close() error
 }
 
-// ProviderCompChannel is a completion channel (struct ibv_comp_channel). If it
-// breaks, its CQs are woken and their Arm says why.
+// ProviderCompChannel is a completion channel (struct ibv_comp_channel). If the channel fails, the
+// provider wakes its CQs, and their Arm returns the cause.
 type ProviderCompChannel interface {
 	// Close destroys the channel.
 	Close() error
 }
 
-// ProviderCQInit is a [CQInit] in terms of provider objects.
+// ProviderCQInit is a [CQInit] with provider objects.
 type ProviderCQInit struct {
-	Depth   int                 // entries asked for
-	Channel ProviderCompChannel // nil, or one of this device's own
+	Depth   int                 // requested entries
+	Channel ProviderCompChannel // nil, or a channel of this device
 	Vector  int                 // completion vector
 	Ex      WCExFlags           // not 0: for PollEx
-	Flags   CQFlags             // as CQInit has them
-	// Wake is called for each of the CQ's events if there is a channel, by any
-	// goroutine: it does not block and calls nothing back. A ProviderCQSleeper may put it off
-	// until a goroutine sleeps on one of the channel's CQs, and do without it for
-	// that one's own events.
+	Flags   CQFlags             // as in CQInit
+	// Wake is to be called for each event of the CQ, if there is a channel. Any goroutine may call
+	// it; it does not block and does not call the provider. A ProviderCQSleeper may delay the call
+	// until a goroutine sleeps on one of the channel's CQs, and need not call it for events of that
+	// CQ.
 	Wake func()
 }
 
-// ProviderCQ is a completion queue (struct ibv_cq). It is comparable, so that an
-// event can name it.
+// ProviderCQ is a completion queue (struct ibv_cq). It must be comparable, because events name it.
 type ProviderCQ interface {
-	// Depth is the number of entries it was given.
+	// Depth returns the granted number of entries.
 	Depth() int
-	// Poll moves up to len(wcs) completions into wcs, oldest first, and returns
-	// how many. Immediate data is in host order. It allocates nothing.
+	// Poll moves up to len(wcs) completions into wcs, oldest first, and returns their number.
+	// Immediate data is in host order. Poll does not allocate.
 	Poll(wcs []WC) (int, error)
-	// PollEx is Poll for a CQ made with Ex; EINVAL for another.
+	// PollEx is Poll for a CQ made with Ex; EINVAL for other CQs.
 	PollEx(wcs []WCEx) (int, error)
-	// Arm asks for one event at the next completion, or at the next solicited one.
+	// Arm requests one event at the next completion, or at the next solicited one.
 	Arm(solicitedOnly bool) error
-	// Resize makes it hold at least depth entries. Those in it stay, and if there
-	// are more the CQ stays as it was.
+	// Resize changes the number of entries to at least depth. Completions in the CQ stay. If they do
+	// not fit, the CQ is unchanged.
 	Resize(depth int) error
-	// Moderate holds an event back until count completions came or period passed
-	// since the first, in whole microseconds; it is not called with what does not fit
-	// 16 bits.
+	// Moderate delays an event until count completions came or period has passed since the first of
+	// them. period is a whole number of microseconds. Both fit in 16 bits.
 	Moderate(count int, period time.Duration) error
-	// Close destroys the queue; Wake may still be called while it does.
+	// Close destroys the queue. Wake may still be called meanwhile.
 	Close() error
 }
 
-// ProviderSRQ is a shared receive queue (struct ibv_srq). It is comparable, so that
-// an event can name it.
+// ProviderSRQ is a shared receive queue (struct ibv_srq). It must be comparable, because events name
+// it.
 type ProviderSRQ interface {
-	// PostRecv does what PostRecv of a ProviderQP does.
+	// PostRecv queues receives; the rules of ProviderQP's PostRecv hold.
 	PostRecv(wrs []RecvWR) (n int, err error)
-	// Modify applies the attributes that mask names: all, or none with an error.
+	// Modify applies the attributes that mask names, either all of them or none.
 	Modify(attr SRQAttr, mask SRQAttrMask) error
-	// Query returns the sizes granted, and the limit that is armed.
+	// Query returns the granted sizes and the armed limit.
 	Query() (SRQAttr, error)
-	// Number is the SRQ number, by which an XRC peer names the queue; EOPNOTSUPP if the
-	// queue has none.
+	// Number returns the SRQ number, by which an XRC peer names the queue. EOPNOTSUPP if the queue
+	// has no number.
 	Number() (uint32, error)
-	// Close destroys the queue, and what is in it.
+	// Close destroys the queue and discards its receives.
 	Close() error
 }
 
 // ProviderCQSleeper is an optional interface of a ProviderCQ that gives work to a waiting
 // goroutine: reading the completion channel, or receiving packets.
 type ProviderCQSleeper interface {
-	// Sleep returns once there was an event since the last Poll, ctx or owner has ended
-	// or Close was called; to return earlier does no harm. woken yields once for the
-	// calls of Wake, and gone is closed after Close. It allocates nothing, but for a
-	// context other than that of the Sleep before.
+	// Sleep returns after an event since the last Poll, after the end of ctx or owner, or after
+	// Close. It may return earlier. woken yields a value after calls of Wake; gone is closed after
+	// Close. Sleep allocates only for a context that differs from that of the last Sleep.
 	Sleep(ctx, owner context.Context, woken, gone <-chan struct{})
-	// WakeSleeper makes a Sleep return that is under way and does not look at woken.
+	// WakeSleeper makes a running Sleep return, if that Sleep does not read woken.
 	WakeSleeper()
-	// SleepMakesProgress reports whether the device makes progress in the goroutine that
-	// sleeps.
+	// SleepMakesProgress reports whether the device makes progress in the sleeping goroutine.
 	SleepMakesProgress() bool
 }
 
-// ProviderCQSpinner is an optional interface of a ProviderCQ for which one call that polls
-// several times costs less than as many calls of Poll.
+// ProviderCQSpinner is an optional interface of a ProviderCQ on which one call with several polls
+// costs less than several calls of Poll.
 type ProviderCQSpinner interface {
-	// Spin polls until a completion is there, at most polls times. polls is at least 1.
-	// The rules of Poll hold.
+	// Spin polls until there is a completion, at most polls times. polls is at least 1. The rules
+	// of Poll hold.
 	Spin(wcs []WC, polls int) (int, error)
 }
 
-// ProviderQPInit is a [QPInit] in terms of provider objects, all of one device.
+// ProviderQPInit is a [QPInit] with provider objects of one device.
 type ProviderQPInit struct {
-	Type           QPType      // any number: EOPNOTSUPP or EINVAL for one that the device does not have
-	SendCQ, RecvCQ ProviderCQ  // neither is nil
-	SRQ            ProviderSRQ // nil: a receive queue of its own
-	Cap            QPCap       // sizes asked for
+	Type           QPType      // any number; EOPNOTSUPP or EINVAL if the device does not support it
+	SendCQ, RecvCQ ProviderCQ  // not nil
+	SRQ            ProviderSRQ // nil: the queue pair has its own receive queue
+	Cap            QPCap       // requested sizes
 	SigAll         bool        // every send completes
-	PostPath       PostPath    // EOPNOTSUPP for one that the device does not have
+	PostPath       PostPath    // EOPNOTSUPP if the device does not support it
 }
 
 // ProviderQP is a queue pair (struct ibv_qp).
 type ProviderQP interface {
-	// QPN is the number, also after Close.
+	// QPN returns the queue pair's number. It is valid after Close.
 	QPN() uint32
-	// Cap is what was granted: at least what was asked for.
+	// Cap returns the granted sizes, which are at least the requested ones.
 	Cap() QPCap
-	// Modify applies the attributes named by mask; a plain EINVAL will do where
-	// the transition table forbids the move.
+	// Modify applies the attributes that mask names. For a move that the transition table forbids,
+	// a plain EINVAL is enough.
 	Modify(attr *QPAttr, mask QPAttrMask) error
-	// Query reads at least the attributes named by mask.
+	// Query reads at least the attributes that mask names.
 	Query(mask QPAttrMask) (QPAttr, error)
-	// PostSend queues the requests in order and returns how many were taken; with an
-	// error, wrs[n] is the one refused and none after it was taken. The slice and what
-	// it points to are not kept. It allocates nothing.
+	// PostSend queues the requests in order and returns the number of queued ones. With an error,
+	// wrs[n] was refused and the requests after it were not queued. PostSend does not keep the slice
+	// or the memory that it points to, and does not allocate.
 	PostSend(wrs []SendWR) (n int, err error)
 	// PostRecv queues receives; the rules of PostSend hold.
 	PostRecv(wrs []RecvWR) (n int, err error)
-	// BindMW posts the bind of a type 1 window, and changes its key; RKey of b does
-	// not count. A window and a region are there, and of this device or not. One window
-	// is bound by one call at a time.
+	// BindMW posts the bind of a type 1 window and changes the window's key. RKey of b is ignored.
+	// b has a window and a region, which may be of another device. Calls for one window run one
+	// after the other.
 	BindMW(id uint64, flags SendFlags, b *MWBind) error
-	// Close destroys the queue pair, and what is in its queues.
+	// Close destroys the queue pair and discards its work requests.
 	Close() error
 }
 
-// providers holds what Register was given, in order.
+// providers holds the registered providers in order.
 var providers struct {
 	sync.Mutex
 	list []Provider
 }
 
-// Register makes a provider's devices available to [Devices] and [Open], after
-// those of the providers registered before. It is meant for an init function;
-// a second provider of the same name panics. This list, the libibverbs that was loaded
-// and the memory that open regions pin are what the package keeps for the whole process.
+// Register makes a provider's devices available to [Devices] and [Open]. They come after the devices
+// of the providers registered before. Call Register in an init function. It panics if a provider of
+// the same name is already registered.
+//
+// The list of providers, the loaded libibverbs and the pinned memory of open regions are the only
+// state that this package keeps for the whole process.
 func Register(p Provider) {
 	providers.Lock()
 	defer providers.Unlock()

@@ -39,9 +39,9 @@ type ProviderAdvise interface {
 
 // ProviderRereg is an optional interface of a ProviderMR that can be changed.
 type ProviderRereg interface {
-	// Rereg changes what flags names; pd is a provider of the same device, buf stays
-	// where it is. After an error the region is as before, unless lost says that it
-	// can only be closed.
+	// Rereg changes the properties that flags names. pd is a domain of the same device. buf keeps
+	// its address. After an error the region is unchanged, unless lost is true: then it can only
+	// be closed.
 	Rereg(flags ReregFlags, pd ProviderPD, buf []byte, iova uint64, access Access) (lost bool, err error)
 }
 
@@ -56,9 +56,9 @@ type ProviderECE interface {
 
 // ProviderMcast is an optional interface of a ProviderQP that can join multicast groups.
 type ProviderMcast interface {
-	// AttachMcast makes the queue pair a member of a group, if it is not one.
+	// AttachMcast makes the queue pair a member of a group. It does nothing for a member.
 	AttachMcast(gid GID, lid uint16) error
-	// DetachMcast ends the membership. Close of an attached queue pair is EBUSY.
+	// DetachMcast ends the membership. Close of an attached queue pair returns EBUSY.
 	DetachMcast(gid GID, lid uint16) error
 }
 
@@ -71,7 +71,7 @@ type ProviderDataOrder interface {
 
 // ProviderPostPath is an optional interface of a ProviderQP that can post sends in two ways.
 type ProviderPostPath interface {
-	// PostPath is the way in use.
+	// PostPath returns the value in use.
 	PostPath() PostPath
 }
 
