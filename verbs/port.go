@@ -1,4 +1,4 @@
-// Ports: one slot of a table, how fast the port is, what it has counted.
+// Ports: single slots of tables, speed and counters.
 
 package verbs
 
@@ -10,8 +10,8 @@ import (
 	"github.com/rawverbs/rawverbs/internal/errno"
 )
 
-// QueryGID reads one slot of a port's GID table. ENODATA for an empty one, EINVAL
-// for a port or an index that there is not. Ports count from 1.
+// QueryGID reads one slot of a port's GID table. Ports count from 1. ENODATA if the slot is empty,
+// EINVAL if the port or the index does not exist.
 //
 // Implements: int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid),
 // int ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index, struct ibv_gid_entry *entry, uint32_t flags)
@@ -37,10 +37,10 @@ func (d *Device) QueryGID(port uint8, index int) (GIDEntry, error) {
 	})
 }
 
-// PKeyIndex finds the slot of a port's partition table that holds a key, whose
-// membership bit (0x8000) does not count; both are in host order. A slot with full
-// membership is preferred, because limited members cannot reach each other. ENOENT if no
-// slot has the key, EINVAL for a port that there is not.
+// PKeyIndex returns the slot of a port's partition key table that holds pkey. The membership bit
+// (0x8000) is ignored. pkey is in host order. If there are several such slots, PKeyIndex prefers
+// full membership, because limited members cannot reach each other. ENOENT if no slot has the
+// key, EINVAL if the port does not exist.
 //
 // Implements: int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
@@ -71,12 +71,11 @@ func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
 	})
 }
 
-// QueryCounters reads what a port has counted since the device was loaded, by the
-// names that the driver gives: for the kernel's devices those of the directories
-// counters and hw_counters of /sys/class/infiniband, of which each has what its
-// maker chose. A soft device counts from when it was opened, by all of its addresses.
-// EINVAL for a port that there is not, errors.ErrUnsupported from a device that does not
-// count.
+// QueryCounters reads a port's counters by name. The driver defines the names. For the kernel's
+// devices they are the files in the directories counters and hw_counters of /sys/class/infiniband,
+// and count since the device was loaded. A soft device counts since it was opened, for all of its
+// addresses together. EINVAL if the port does not exist, errors.ErrUnsupported if the device has no
+// counters.
 //
 // Reads: ports/N/counters and ports/N/hw_counters of sysfs; libibverbs has no call.
 func (d *Device) QueryCounters(port uint8) (map[string]uint64, error) {
@@ -92,11 +91,11 @@ func (d *Device) QueryCounters(port uint8) (map[string]uint64, error) {
 	})
 }
 
-// laneSpeed is the speed of one lane in units of 0.1 Gbit/s, by the bit of
-// ActiveSpeed: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR.
+// laneSpeed is the speed of one lane in units of 0.1 Gbit/s, for each bit of ActiveSpeed: SDR, DDR,
+// QDR, FDR10, FDR, EDR, HDR, NDR.
 var laneSpeed = [8]int{25, 50, 100, 100, 140, 250, 500, 1000}
 
-// Lanes is how many lanes the link uses, 0 for a code that is unknown.
+// Lanes returns the number of lanes in use, or 0 for an unknown code.
 func (a *PortAttr) Lanes() int {
 	switch a.ActiveWidth {
 	case 1:
@@ -113,8 +112,8 @@ func (a *PortAttr) Lanes() int {
 	return 0
 }
 
-// GbitPerSecond is the link's signalling rate, of all lanes together in 10^9 bits a
-// second; 0 if its codes are unknown.
+// GbitPerSecond returns the link's signalling rate: all lanes together, in 10^9 bits per second. It
+// returns 0 for unknown codes.
 func (a *PortAttr) GbitPerSecond() float64 {
 	if bits.OnesCount8(a.ActiveSpeed) != 1 {
 		return 0

@@ -1,21 +1,21 @@
-// Shared receive queues: one stock of receives for many queue pairs.
+// Shared receive queues: one queue of receives for many queue pairs.
 
 package verbs
 
 import "fmt"
 
-// SRQInit says what shared receive queue to make (struct ibv_srq_init_attr). The zero
-// value does not work: an SRQ of 0 receives is EINVAL.
+// SRQInit describes a new shared receive queue (struct ibv_srq_init_attr). MaxWR must be set; 0 is
+// EINVAL.
 type SRQInit struct {
-	MaxWR  uint32 // receives it holds, at least 1; what is granted may be more: see SRQ.Query
-	MaxSGE uint32 // elements of one receive; 0 has soft devices grant 1
+	MaxWR  uint32 // requested receives in the queue, at least 1; SRQ.Query returns the granted number
+	MaxSGE uint32 // requested elements per receive; with 0 soft devices grant 1
 }
 
-// SRQAttr is a shared receive queue as it is, or as it is to be (struct ibv_srq_attr).
+// SRQAttr holds the attributes of a shared receive queue, for Query and Modify (struct ibv_srq_attr).
 type SRQAttr struct {
-	MaxWR  uint32 // receives it holds
-	MaxSGE uint32 // elements of one receive; Modify ignores it
-	Limit  uint32 // armed: EventSRQLimitReached when fewer receives are left; 0: not armed
+	MaxWR  uint32 // receives in the queue
+	MaxSGE uint32 // elements per receive; Modify ignores it
+	Limit  uint32 // EventSRQLimitReached comes when fewer receives are left; 0: not armed
 }
 
 // SRQAttrMask names attributes for [SRQ.Modify] (enum ibv_srq_attr_mask).
@@ -27,26 +27,25 @@ const (
 	SRQLimit SRQAttrMask = 1 << 1 // SRQAttr.Limit counts: arm the limit, or with 0 disarm it
 )
 
-// String lists the bits by their C names, "0" for none.
+// String lists the bits by their C names. No bits give "0".
 func (m SRQAttrMask) String() string { return cFlags("IBV_SRQ_", uint32(m), "MAX_WR", "LIMIT") }
 
-// SRQ is a shared receive queue (struct ibv_srq): queue pairs made with it
-// (QPInit.SRQ) take their receives from it, in the order that they were posted.
-// Each receive completes on the RecvCQ of the queue pair that took it. A queue
-// pair that goes to ERR leaves the SRQ's receives where they are and tells by
-// [EventQPLastWQEReached] that it takes no more.
+// SRQ is a shared receive queue (struct ibv_srq). Queue pairs made with it (QPInit.SRQ) take their
+// receives from it, in the order of the posts. A receive completes on the RecvCQ of the queue pair
+// that took it. When a queue pair moves to ERR, the receives in the SRQ stay there, and the device
+// reports [EventQPLastWQEReached] when the queue pair takes no more of them.
 //
-// [PD.CreateSRQ] makes it; it is valid until Close. Its methods may be called by several
-// goroutines at once; posts are then served in turn.
+// [PD.CreateSRQ] makes an SRQ; it is valid until Close. Methods of an SRQ may be called by several
+// goroutines at once, Close included. Posts run one after the other.
 type SRQ struct {
 	handle
 	p   ProviderSRQ
 	dev *Device
 }
 
-// CreateSRQ makes a shared receive queue. Its limit is not armed. The error is
-// EINVAL for sizes beyond the device's, ENOMEM if it has no more room,
-// errors.ErrUnsupported if it has no SRQs.
+// CreateSRQ makes a shared receive queue. Its limit is not armed. EINVAL for sizes above the device's
+// limits, ENOMEM if the device has no memory for it, errors.ErrUnsupported if the device has no SRQs.
+// The domain cannot be closed before the SRQ is.
 //
 // Implements: struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *srq_init_attr)
 func (pd *PD) CreateSRQ(init SRQInit) (*SRQ, error) {
@@ -60,15 +59,14 @@ func (pd *PD) CreateSRQ(init SRQInit) (*SRQ, error) {
 	return s, nil
 }
 
-// Is says whether an asynchronous event is about this SRQ; it answers after Close too.
+// Is reports whether an asynchronous event is about this SRQ. It is valid after Close.
 func (s *SRQ) Is(e AsyncEvent) bool { return e.SRQ == s.p }
 
-// PostRecv queues receive work requests in order. If one is refused the error is a
-// *[PostError] with its index: those before it are queued, the rest are not; ENOMEM
-// says that the queue is full, EINVAL that the request has too many elements, and
-// net.ErrClosed that the SRQ is closed. The slice may be reused at once; the memory that the
-// SGEs name belongs to the device until the completion. It allocates nothing itself; see
-// [QP.PostSend].
+// PostRecv queues receive work requests in order. If a request is refused, the error is a
+// *[PostError] with the request's index: the requests before it are queued, the others are not.
+// ENOMEM means that the queue is full. EINVAL for a request with too many elements; net.ErrClosed
+// after Close. The slice may be reused at once. The memory named by the SGEs belongs to the device
+// until the completion. PostRecv does not allocate; see [QP.PostSend].
 //
 // Implements: int ibv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *recv_wr, struct ibv_recv_wr **bad_recv_wr)
 func (s *SRQ) PostRecv(wrs []RecvWR) error {
@@ -79,18 +77,18 @@ func (s *SRQ) PostRecv(wrs []RecvWR) error {
 	return nil
 }
 
-// Modify applies the attributes that mask names. [SRQLimit] arms the limit: the
-// device reports [EventSRQLimitReached] once, when fewer than Limit receives are
-// left, and disarms it. [SRQMaxWR] resizes the queue; the receives in it stay. The
-// error is EINVAL for a limit above the size or a size below the receives that are
-// queued, errors.ErrUnsupported if the device cannot resize, net.ErrClosed after Close.
+// Modify applies the attributes that mask names. [SRQLimit] arms the limit: when fewer than Limit
+// receives are left, the device reports [EventSRQLimitReached] once and disarms the limit.
+// [SRQMaxWR] resizes the queue; queued receives stay. EINVAL for a limit above the queue's size, or
+// for a size below the number of queued receives; errors.ErrUnsupported if the device cannot
+// resize; net.ErrClosed after Close.
 //
 // Implements: int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int srq_attr_mask)
 func (s *SRQ) Modify(attr SRQAttr, mask SRQAttrMask) error {
 	return s.call("ibv_modify_srq", fmt.Sprintf("%v: %+v", mask, attr), func() error { return s.p.Modify(attr, mask) })
 }
 
-// Query asks the device for the sizes granted, and for the limit: 0 once it was
+// Query reads the granted sizes and the armed limit from the device. The limit is 0 after it was
 // reached. net.ErrClosed after Close.
 //
 // Implements: int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr)
@@ -103,8 +101,8 @@ func (s *SRQ) Query() (SRQAttr, error) {
 	return attr, err
 }
 
-// Number is the SRQ's number, which an XRC peer sends to. errors.ErrUnsupported
-// from a device that has no such numbers, net.ErrClosed after Close.
+// Number returns the SRQ's number, for XRC peers. errors.ErrUnsupported if the device has no SRQ
+// numbers, net.ErrClosed after Close.
 //
 // Implements: int ibv_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
 func (s *SRQ) Number() (uint32, error) {
@@ -116,8 +114,8 @@ func (s *SRQ) Number() (uint32, error) {
 	return n, err
 }
 
-// Close destroys the SRQ and what is queued in it, without completions; EBUSY while
-// queue pairs use it. Closing again does nothing.
+// Close destroys the SRQ. Queued receives vanish without completions. EBUSY while queue pairs use the
+// SRQ. Closing again does nothing.
 //
 // Implements: int ibv_destroy_srq(struct ibv_srq *srq)
 func (s *SRQ) Close() error { return s.close("ibv_destroy_srq", s.p.Close) }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-// What verbs asks the system beside RDMA, where there is little to ask: in a browser.
+// Questions to the system other than RDMA, on systems with few answers, such as a browser.
 
 package verbs
 
@@ -10,10 +10,10 @@ import (
 	"github.com/rawverbs/rawverbs/internal/diagnosis"
 )
 
-// available reports whether size is an amount that Go can be expected to have here.
+// available reports whether Go can be expected to have size bytes here.
 func available(size int) bool { return size <= 1<<30 }
 
-// memlockNow is empty: no limit of locked memory is known here.
+// memlockNow returns "": this system has no known limit of locked memory.
 func memlockNow() string { return "" }
 
 // errnoName returns "EINVAL", or "" for an errno that package diagnosis does not have.

@@ -1,6 +1,6 @@
 //go:build unix
 
-// What verbs asks the system beside RDMA.
+// Questions to the system other than RDMA.
 
 package verbs
 
@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// available reports whether the system would give the process size bytes more. A program
-// that Go cannot get memory for ends, so AllocMR asks first.
+// available reports whether the system would give the process size more bytes. AllocMR asks first,
+// because Go ends a program if the system has no memory for it.
 func available(size int) bool {
-	const worthAsking, growth = 1 << 20, 4 << 20 << (^uint(0) >> 63 * 4) // Go's heap grows by 64 MiB, or 4 of 32 bits
+	const worthAsking, growth = 1 << 20, 4 << 20 << (^uint(0) >> 63 * 4) // Go's heap grows by 64 MiB, or by 4 MiB on 32 bits
 	if size < worthAsking {
 		return true
 	}
@@ -25,17 +25,17 @@ func available(size int) bool {
 	return err == nil && unix.Munmap(trial) == nil
 }
 
-// memlockNow is ", now 8192 KiB".
+// memlockNow returns the limit as the end of a hint: ", now 8192 KiB".
 func memlockNow() string {
 	var limit unix.Rlimit
 	switch err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); {
 	case err != nil:
 		return ""
 	case limit.Cur == unix.RLIM_INFINITY:
-		return ", which is unlimited now: so the machine's or the device's memory is what is short"
+		return ", which is unlimited now, so the machine or the device has too little memory"
 	}
 	return fmt.Sprintf(", now %d KiB", limit.Cur>>10)
 }
 
-// errnoName is "EINVAL", or "" for a number that has no name.
+// errnoName returns "EINVAL", or "" for a number without a name.
 func errnoName(errno syscall.Errno) string { return unix.ErrnoName(errno) }

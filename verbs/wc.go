@@ -1,41 +1,41 @@
-// Work completions: what became of a work request.
+// Work completions: the results of work requests.
 
 package verbs
 
 import "fmt"
 
-// WCStatus is how a work request ended (enum ibv_wc_status). A failure moves a queue
-// pair of RC to ERR; a failed send moves one of UC or UD to SQE (rdma_rxe: to ERR).
-// docs/errors.md says what to do about each.
+// WCStatus is the result of a work request (enum ibv_wc_status). A failure moves an RC queue pair to
+// ERR. A failed send moves a UC or UD queue pair to SQE (rdma_rxe: to ERR). docs/errors.md explains
+// each status and its remedy.
 type WCStatus uint32
 
 // The completion statuses.
 const (
-	WCSuccess        WCStatus = iota // done: the other fields are valid
-	WCLocLenErr                      // a local buffer is too small for the message, or the message is longer than the port takes
-	WCLocQPOpErr                     // the request does not fit the queue pair, as its opcode or a limit of it
-	WCLocEECOpErr                    // of reliable datagrams, which no device has
-	WCLocProtErr                     // a local SGE is not memory of its region, or lacks a right
-	WCWRFlushErr                     // not done: the queue pair has left RTS for ERR, or a send of it for SQE
+	WCSuccess        WCStatus = iota // success; the other fields are valid
+	WCLocLenErr                      // a local buffer is too small for the message, or the message is too long for the port
+	WCLocQPOpErr                     // the request does not fit the queue pair: its opcode, or a limit
+	WCLocEECOpErr                    // reliable datagrams, which no device has
+	WCLocProtErr                     // a local SGE is not within its region, or the region lacks a right
+	WCWRFlushErr                     // not executed: the queue pair has left RTS for ERR, or for SQE (sends only)
 	WCMWBindErr                      // a window could not be bound
-	WCBadRespErr                     // the peer's answer makes no sense
+	WCBadRespErr                     // the peer's response is invalid
 	WCLocAccessErr                   // of a receive: the peer's WRITE with immediate had no right to the memory
-	WCRemInvReqErr                   // the peer found the request wrong: its opcode, its length or the queue pair's rights
-	WCRemAccessErr                   // the peer's memory is not to be had: key, bounds, rights or domain
-	WCRemOpErr                       // the peer could not complete the request, for a reason of its own
-	WCRetryExcErr                    // no ACK came, and RETRY_CNT resends did not help
-	WCRNRRetryExcErr                 // the peer had no receive posted, and RNR_RETRY resends did not help
-	WCLocRDDViolErr                  // of reliable datagrams, which no device has
-	WCRemInvRDReqErr                 // of reliable datagrams, which no device has
+	WCRemInvReqErr                   // the peer refused the request: its opcode, its length, or the rights of the peer's queue pair
+	WCRemAccessErr                   // the peer refused access to its memory: key, bounds, rights or domain
+	WCRemOpErr                       // the peer could not complete the request, for a reason on its own side
+	WCRetryExcErr                    // no ACK came, even after RETRY_CNT resends
+	WCRNRRetryExcErr                 // the peer had no receive posted, even after RNR_RETRY resends
+	WCLocRDDViolErr                  // reliable datagrams, which no device has
+	WCRemInvRDReqErr                 // reliable datagrams, which no device has
 	WCRemAbortErr                    // the peer aborted the operation
-	WCInvEECNErr                     // of reliable datagrams, which no device has
-	WCInvEECStateErr                 // of reliable datagrams, which no device has
+	WCInvEECNErr                     // reliable datagrams, which no device has
+	WCInvEECStateErr                 // reliable datagrams, which no device has
 	WCFatalErr                       // the device failed
-	WCRespTimeoutErr                 // the peer did not answer in time
-	WCGeneralErr                     // anything else
+	WCRespTimeoutErr                 // the peer did not respond in time
+	WCGeneralErr                     // any other error
 )
 
-// String is the C name: "IBV_WC_RETRY_EXC_ERR".
+// String returns the C name: "IBV_WC_RETRY_EXC_ERR".
 func (s WCStatus) String() string {
 	return cName("IBV_WC_", "ibv_wc_status", uint32(s),
 		"SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR",
@@ -45,26 +45,26 @@ func (s WCStatus) String() string {
 		"TM_ERR", "TM_RNDV_INCOMPLETE")
 }
 
-// WCOpcode is what the completed work request was (enum ibv_wc_opcode). It is
-// valid only if the status is [WCSuccess].
+// WCOpcode is the operation of the completed work request (enum ibv_wc_opcode). It is valid only if
+// the status is [WCSuccess].
 type WCOpcode uint32
 
 // The completion opcodes.
 const (
 	WCSend            WCOpcode = 0        // a SEND of any kind
-	WCRDMAWrite       WCOpcode = 1        // an RDMA WRITE, with immediate or without
-	WCRDMARead        WCOpcode = 2        // an RDMA READ: its data has come
-	WCCompSwap        WCOpcode = 3        // a compare-and-swap: the old value has come
-	WCFetchAdd        WCOpcode = 4        // a fetch-and-add: the old value has come
+	WCRDMAWrite       WCOpcode = 1        // an RDMA WRITE, with or without immediate data
+	WCRDMARead        WCOpcode = 2        // an RDMA READ: its data has arrived
+	WCCompSwap        WCOpcode = 3        // a compare-and-swap: the old value has arrived
+	WCFetchAdd        WCOpcode = 4        // a fetch-and-add: the old value has arrived
 	WCBindMW          WCOpcode = 5        // a bind of a memory window
-	WCLocalInv        WCOpcode = 6        // an invalidation of a key of this side
-	WCFlush           WCOpcode = 8        // a FLUSH: the peer's memory is where it was asked to be
+	WCLocalInv        WCOpcode = 6        // an invalidation of a key on this side
+	WCFlush           WCOpcode = 8        // a FLUSH: the peer's memory has the requested placement
 	WCAtomicWrite     WCOpcode = 9        // an ATOMIC WRITE: the peer's word has the new value
-	WCRecv            WCOpcode = 1 << 7   // a receive, which a SEND has filled
-	WCRecvRDMAWithImm WCOpcode = 1<<7 + 1 // a receive, which a WRITE with immediate has taken: its memory is as it was
+	WCRecv            WCOpcode = 1 << 7   // a receive that a SEND has filled
+	WCRecvRDMAWithImm WCOpcode = 1<<7 + 1 // a receive that a WRITE with immediate has completed; the receive's memory is unchanged
 )
 
-// String is the C name: "IBV_WC_RECV".
+// String returns the C name: "IBV_WC_RECV".
 func (o WCOpcode) String() string {
 	switch o {
 	case WCRecv:
@@ -87,24 +87,23 @@ const (
 	WCWithInv  WCFlags = 1 << 3 // InvalidatedRKey is valid
 )
 
-// String lists the flags by their C names, "0" for none.
+// String lists the flags by their C names. No flags give "0".
 func (f WCFlags) String() string {
 	return cFlags("IBV_WC_", uint32(f), "GRH", "WITH_IMM", "IP_CSUM_OK", "WITH_INV")
 }
 
-// WC is one completion (struct ibv_wc, with the same layout in memory, so that
-// the device's completions are written straight into the caller's slice). If the
-// status is not [WCSuccess], only ID, Status, QPN and VendorErr are valid. It is a
-// plain value, and refers to nothing.
+// WC is a completion (struct ibv_wc). It has the same layout in memory, so that C writes completions
+// directly into the caller's slice. If the status is not [WCSuccess], only ID, Status, QPN and
+// VendorErr are valid. WC is a plain value.
 type WC struct {
-	ID        uint64   // of the work request
-	Status    WCStatus // how it ended
-	Opcode    WCOpcode // what it was
+	ID        uint64   // the work request's ID
+	Status    WCStatus // the result
+	Opcode    WCOpcode // the operation
 	VendorErr uint32   // for the device's maker
-	ByteLen   uint32   // bytes that came: of a receive, a READ, an atomic, or the peer's WRITE with immediate (UD: with the GRH's 40)
+	ByteLen   uint32   // received bytes of a receive, a READ, an atomic or a WRITE with immediate; on UD including the GRH's 40
 	immOrRKey uint32   // see Imm and InvalidatedRKey
-	QPN       uint32   // the queue pair it belongs to
-	SrcQPN    uint32   // UD receives: the sender
+	QPN       uint32   // the queue pair of the work request
+	SrcQPN    uint32   // UD receives: the sender's queue pair
 	Flags     WCFlags  // which optional fields are valid
 	PKeyIndex uint16   // UD receives on InfiniBand
 	SLID      uint16   // UD receives on InfiniBand
@@ -112,7 +111,7 @@ type WC struct {
 	DLIDPath  uint8    // UD receives on InfiniBand
 }
 
-// Imm is the immediate data, in host order, if Flags has [WCWithImm], else 0.
+// Imm returns the immediate data in host order, or 0 if Flags lacks [WCWithImm].
 func (wc *WC) Imm() uint32 {
 	if wc.Flags&WCWithImm == 0 {
 		return 0
@@ -120,8 +119,7 @@ func (wc *WC) Imm() uint32 {
 	return wc.immOrRKey
 }
 
-// InvalidatedRKey is the key that the message invalidated, if Flags has
-// [WCWithInv], else 0.
+// InvalidatedRKey returns the key that the message invalidated, or 0 if Flags lacks [WCWithInv].
 func (wc *WC) InvalidatedRKey() uint32 {
 	if wc.Flags&WCWithInv == 0 {
 		return 0
@@ -129,13 +127,13 @@ func (wc *WC) InvalidatedRKey() uint32 {
 	return wc.immOrRKey
 }
 
-// SetImm makes the completion carry immediate data. For providers.
+// SetImm sets the immediate data. For providers.
 func (wc *WC) SetImm(imm uint32) { wc.immOrRKey, wc.Flags = imm, wc.Flags|WCWithImm }
 
 // SetInvalidatedRKey sets the key that the message invalidated. For providers.
 func (wc *WC) SetInvalidatedRKey(rkey uint32) { wc.immOrRKey, wc.Flags = rkey, wc.Flags|WCWithInv }
 
-// Err is nil for a success, else a *[WCError]; making that allocates.
+// Err returns nil for a success and a *[WCError] otherwise, which allocates.
 func (wc *WC) Err() error {
 	if wc.Status == WCSuccess {
 		return nil
@@ -143,15 +141,15 @@ func (wc *WC) Err() error {
 	return &WCError{ID: wc.ID, Status: wc.Status, VendorErr: wc.VendorErr, QPN: wc.QPN}
 }
 
-// WCError is a failed completion as an error; it has no errno. [WC.Err] makes it.
+// WCError is a failed completion as an error. It has no errno. [WC.Err] makes it.
 type WCError struct {
-	ID        uint64   // of the work request
-	Status    WCStatus // how it ended; never WCSuccess
-	VendorErr uint32   // for the device's maker, 0 if there is none
-	QPN       uint32   // the queue pair it belongs to
+	ID        uint64   // the work request's ID
+	Status    WCStatus // the result; never WCSuccess
+	VendorErr uint32   // for the device's maker; 0 if there is none
+	QPN       uint32   // the queue pair of the work request
 }
 
-// Error names the status and what to look at.
+// Error returns the request, the queue pair, the status and what to check.
 func (e *WCError) Error() string {
 	text := fmt.Sprintf("work request %d on QP %#06x completed with %v (%d)", e.ID, e.QPN, e.Status, uint32(e.Status))
 	if e.VendorErr != 0 {
