@@ -1,8 +1,7 @@
 //go:build linux && cgo
 
-// The C wall's hot path: a batch of work requests is encoded into C memory that
-// was allocated with the queue pair, chained there once and for all, and posted
-// by one call.
+// The C wall: posting. A batch of work requests is encoded into C memory that was allocated and
+// chained with the queue pair, and posted with one call.
 
 package verbs
 
@@ -18,13 +17,13 @@ import (
 	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
 )
 
-// SGE and struct ibv_sge are one layout: a scatter/gather list is copied whole.
+// SGE and struct ibv_sge have the same layout, because a list of SGEs is copied to C.
 var (
 	_ [unsafe.Sizeof(SGE{}) - C.sizeof_struct_ibv_sge]byte
 	_ [C.sizeof_struct_ibv_sge - unsafe.Sizeof(SGE{})]byte
 )
 
-// The arms of the unions that struct ibv_send_wr has for its opcodes.
+// The members of the unions in struct ibv_send_wr.
 type (
 	wrRDMA struct {
 		remoteAddr uint64
@@ -48,35 +47,35 @@ type (
 	}
 )
 
-// The last of them is the one whose layout is not plain.
+// The compiler checks the size of wrBindMW, whose layout is the least obvious.
 var (
 	_ [unsafe.Sizeof(wrBindMW{}) - unsafe.Sizeof(C.struct_ibv_send_wr{}.anon1)]byte
 	_ [unsafe.Sizeof(C.struct_ibv_send_wr{}.anon1) - unsafe.Sizeof(wrBindMW{})]byte
 )
 
-// sendSlots is C memory for as many send work requests as the queue has, or as are posted
-// at once, each with its own scatter/gather slots.
+// sendSlots is C memory for send work requests: as many as the send queue has, or as one batch has
+// at most. Each slot has its own SGEs.
 type sendSlots struct {
 	qp       *C.struct_ibv_qp
-	pd       *ibvPD // qp's
+	pd       *ibvPD // qp's domain
 	wrs      []C.struct_ibv_send_wr
 	sge      sgeSlots
-	ready    bool // RTS was reached, and not left for RESET; not after Close
-	datagram bool // UD: each request has an address of its own
+	ready    bool // RTS was seen since the last RESET; false after Close
+	datagram bool // UD: each request has its own address
 
-	atomicWrite bool // the ibv_wr_* calls have ATOMIC WRITE
-	unanswered  bool // UC by the ibv_wr_* calls, of which it has none for what needs an answer
+	atomicWrite bool // ibv_wr_atomic_write exists
+	unanswered  bool // UC with the ibv_wr_* calls, which lack the opcodes that need an answer
 
-	ex   *C.struct_ibv_qp_ex     // posts by the ibv_wr_* calls, unless nil
-	bufs []C.struct_ibv_data_buf // for these, one request's elements
+	ex   *C.struct_ibv_qp_ex     // not nil: post with the ibv_wr_* calls
+	bufs []C.struct_ibv_data_buf // for the ibv_wr_* calls: the elements of one request
 
-	maxInline uint64 // bytes; checked for the ibv_wr_* calls, which do not say what was wrong
+	maxInline uint64 // bytes; checked here for the ibv_wr_* calls, which do not report the request that is too long
 
-	binds []ibvBind // of the batch, held until it is posted
-	peers []*ibvAH  // the same: where its datagrams go
+	binds []ibvBind // objects of the batch's binds, held until the batch is posted
+	peers []*ibvAH  // address handles of the batch's datagrams, held until the batch is posted
 
-	remapped *remapped // the device's regions that C cannot read inline data from
-	split    bool      // the batch must be posted before the next request can be encoded
+	remapped *remapped // the device's regions from which C cannot read inline data
+	split    bool      // post the batch before encoding the next request
 }
 
 func newSendSlots(pd *ibvPD, qp *C.struct_ibv_qp, ex *C.struct_ibv_qp_ex, cap QPCap) sendSlots {
@@ -97,14 +96,14 @@ func (s *sendSlots) free() {
 	*s = sendSlots{}
 }
 
-// link chains slot i to the next.
+// link points slot i to the next slot.
 func (s *sendSlots) link(i int) {
 	if i+1 < len(s.wrs) {
 		s.wrs[i].next = &s.wrs[i+1]
 	}
 }
 
-// post posts the first n slots and says which one was refused.
+// post posts the first n slots. It returns how many were posted, and the error of a refusal.
 func (s *sendSlots) post(n int) (int, error) {
 	brief := s.brief(n)
 	if n == 0 {
@@ -126,25 +125,25 @@ func (s *sendSlots) post(n int) (int, error) {
 	return postResult(n, refused)
 }
 
-// What a post goes past the scheduler with at most. Some drivers send the packets within
-// the call (rdma_rxe, siw, hfi1), a few µs each, and the garbage collector waits meanwhile.
-// With more to do, what cgo costs is small beside it, on any device.
+// Limits of a post that goes past the scheduler, because the garbage collector waits for it. Some
+// drivers (rdma_rxe, siw, hfi1) send the packets within the call, a few µs for each. For larger
+// posts the cost of cgo is small in comparison.
 const (
 	briefWRs   = 64
 	briefBytes = 16 << 10
 )
 
-// brief says whether the first n slots, which were filled since it was asked last, are
-// little work.
+// brief reports whether the first n slots are within these limits. They must have been filled since
+// the last call of brief.
 func (s *sendSlots) brief(n int) bool {
 	bytes := s.sge.bytes
 	s.sge.bytes = 0
 	return n <= briefWRs && bytes <= briefBytes
 }
 
-// PostSend encodes and posts as many requests at a time as there are slots: mostly one
-// call. postAll is its like; one
-// generic function for both would cost an indirect call for each request.
+// PostSend encodes and posts requests in batches. A batch has as many requests as there are slots,
+// so usually there is one batch. postAll is the same loop for receives; one generic function for
+// both would cost an indirect call per request.
 func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 	q.sendMu.Lock()
 	defer q.sendMu.Unlock()
@@ -179,8 +178,8 @@ func (q *ibvQP) PostSend(wrs []SendWR) (done int, err error) {
 	return done, err
 }
 
-// refusal is why the send queue takes no requests now, or nil. It is decided before C sees a
-// request: libibverbs' rxe provider queues requests even if the kernel refuses the doorbell, and
+// refusal returns why the send queue accepts no requests now, or nil. It must be known before C gets
+// a request: libibverbs' rxe provider queues requests even if the kernel refuses the doorbell, and
 // the next doorbell sends them. The caller holds sendMu.
 func (q *ibvQP) refusal() error {
 	switch {
@@ -192,17 +191,16 @@ func (q *ibvQP) refusal() error {
 	return nil
 }
 
-// movedOn asks the device for the state, once after each reset: what Modify asked for does not
-// tell it, because another Modify may have come between and errors move queue pairs too.
+// movedOn asks the device for the state, once after each RESET. The state that Modify requested is
+// not enough, because another Modify or an error may have changed the state since.
 func (q *ibvQP) movedOn() bool {
 	attr, err := q.Query(qpstate.MaskState)
 	q.send.ready = err == nil && attr.State >= qpstate.RTS
 	return q.send.ready
 }
 
-// encode writes a request into slot i; false if it is none that can be posted. C
-// would follow what a union holds, whatever the opcode makes of it: so nothing
-// is passed on that this function does not know.
+// encode writes a request into slot i. It returns false for a request that cannot be posted. C would
+// follow the pointers in a union for any opcode, so encode refuses opcodes that it does not know.
 func (s *sendSlots) encode(i int, wr *SendWR) bool {
 	c := &s.wrs[i]
 	if s.datagram && wr.Opcode != OpSend && wr.Opcode != OpSendWithImm ||
@@ -238,7 +236,7 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 		setRemote(c, wr)
 		return s.mayWriteWord(wr)
 	case OpBindMW:
-		setInvalidate(c, 0) // rdma_rxe's library refuses what is left over there
+		setInvalidate(c, 0) // rdma_rxe's library refuses a value left from an earlier request
 		c.num_sge = 0
 		return s.setBind(c, wr.Bind)
 	default:
@@ -247,19 +245,19 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 	return true
 }
 
-// mayWriteWord reports whether an ATOMIC WRITE can be passed on. C reads the word when it is
-// posted, from the element's address as one of this process.
+// mayWriteWord reports whether an ATOMIC WRITE can be passed to C. C reads the word during the post,
+// and uses the element's address as a pointer.
 func (s *sendSlots) mayWriteWord(wr *SendWR) bool {
 	return s.atomicWrite && len(wr.SGL) == 1 && wr.SGL[0].Length == 8 && wr.RemoteAddr%8 == 0 && !s.remapped.names(wr.SGL)
 }
 
-// lacks reports whether a request is one that the queue pair's library has no call for.
+// lacks reports whether the queue pair's library has no call for the opcode.
 func (s *sendSlots) lacks(o Opcode) bool {
 	return !s.datagram && (o == OpFlush || o == OpAtomicWrite && !s.atomicWrite)
 }
 
-// mayInline is false for inline data that cannot be read, or that a builder would refuse without
-// saying which request it was.
+// mayInline reports whether C can read the request's inline data. It also checks the length for the
+// ibv_wr_* calls, which would not report which request is too long.
 func (s *sendSlots) mayInline(wr *SendWR) bool {
 	if wr.Opcode == OpLocalInv || wr.Opcode == OpBindMW {
 		return true // no data
@@ -279,8 +277,8 @@ func setRemote(c *C.struct_ibv_send_wr, wr *SendWR) {
 	*(*wrRDMA)(unsafe.Pointer(&c.wr)) = wrRDMA{wr.RemoteAddr, wr.RKey}
 }
 
-// setPeer addresses a datagram; false if it has no address, which C would follow
-// all the same. A connected queue pair's requests have none.
+// setPeer sets a datagram's address. It returns false if there is none, because C would follow the
+// nil pointer. Requests of connected queue pairs have no address.
 func (s *sendSlots) setPeer(c *C.struct_ibv_send_wr, wr *SendWR) bool {
 	if !s.datagram {
 		return true
@@ -290,14 +288,14 @@ func (s *sendSlots) setPeer(c *C.struct_ibv_send_wr, wr *SendWR) bool {
 	}
 	ah, ok := wr.AH.p.(*ibvAH)
 	if !ok || ah.pd != s.pd || !s.holdPeer(ah) {
-		return false // another provider's or domain's, or closed
+		return false // of another provider or domain, or closed
 	}
 	*(*wrUD)(unsafe.Pointer(&c.wr)) = wrUD{uintptr(unsafe.Pointer(ah.ah)), wr.RemoteQPN, wr.RemoteQKey}
 	return true
 }
 
-// holdPeer holds an address handle until the batch is posted; false if it is closed.
-// Datagrams in a row to one peer hold it once.
+// holdPeer holds an address handle until the batch is posted. It returns false if the handle is
+// closed. Consecutive datagrams to one peer hold the handle once.
 func (s *sendSlots) holdPeer(ah *ibvAH) bool {
 	if n := len(s.peers); n > 0 && s.peers[n-1] == ah {
 		return true
@@ -305,7 +303,7 @@ func (s *sendSlots) holdPeer(ah *ibvAH) bool {
 	if !ah.hold() {
 		return false
 	}
-	s.peers = append(s.peers, ah) // grows to what the largest batch has
+	s.peers = append(s.peers, ah) // its capacity stays, so later batches do not allocate
 	return true
 }
 
@@ -317,9 +315,9 @@ func (s *sendSlots) releasePeers() {
 	s.peers = s.peers[:0]
 }
 
-// setBind encodes the bind of a type 2 window, and holds window and region for the
-// post; false if it must not reach C. A window's second bind of a batch waits for
-// the first to be posted, since C is told the window's present key by its struct.
+// setBind encodes the bind of a type 2 window and holds its window and region until the batch is
+// posted. It returns false if the bind must not reach C. C reads the window's present key from its
+// struct, so the second bind of a window in a batch waits until the first is posted.
 func (s *sendSlots) setBind(c *C.struct_ibv_send_wr, b *MWBind) bool {
 	for i := range s.binds {
 		if b != nil && b.MW != nil && b.MW.p == ProviderMW(s.binds[i].mw) {
@@ -334,13 +332,13 @@ func (s *sendSlots) setBind(c *C.struct_ibv_send_wr, b *MWBind) bool {
 	if !ok {
 		return false
 	}
-	s.binds = append(s.binds, h) // grows to what the largest batch has
+	s.binds = append(s.binds, h) // its capacity stays, so later batches do not allocate
 	*(*wrBindMW)(unsafe.Pointer(&c.anon1)) = wrBindMW{uintptr(unsafe.Pointer(h.mw.mw)), b.RKey,
 		uintptr(unsafe.Pointer(h.mr.mr)), b.Addr, b.Length, uint32(b.Access)}
 	return true
 }
 
-// settle ends the holds of a batch of which the first n requests were posted.
+// settle releases the objects of a batch's binds. The first n requests were posted.
 func (s *sendSlots) settle(n int) {
 	for i, at := 0, 0; i < len(s.binds); at++ {
 		if s.wrs[at].opcode != C.IBV_WR_BIND_MW {
@@ -357,8 +355,7 @@ func (s *sendSlots) settle(n int) {
 	s.binds = s.binds[:0]
 }
 
-// recvTarget is where receives are posted: one of the two, or none once that is
-// closed.
+// recvTarget is the queue for receives: one of the two is set, and none after Close.
 type recvTarget struct {
 	qp  *C.struct_ibv_qp
 	srq *C.struct_ibv_srq
@@ -371,7 +368,7 @@ type recvSlots struct {
 	sge sgeSlots
 }
 
-// newRecvSlots is for a queue of n.
+// newRecvSlots makes slots for a queue of n receives.
 func newRecvSlots(to recvTarget, n, sges uint32) recvSlots {
 	n = min(n, manyAtOnce)
 	s := recvSlots{to: to, wrs: cArray[C.struct_ibv_recv_wr](n), sge: newSGESlots(n, sges)}
@@ -413,7 +410,7 @@ func (q *ibvQP) PostRecv(wrs []RecvWR) (done int, err error) {
 	q.recvMu.Lock()
 	defer q.recvMu.Unlock()
 	if q.onSRQ && q.recv.to.qp != nil {
-		return 0, syscall.EINVAL // a provider may have no queue at all to look at
+		return 0, syscall.EINVAL // a provider may crash, because it has no receive queue
 	}
 	return q.recv.postAll(wrs)
 }
@@ -439,7 +436,7 @@ func (s *recvSlots) postAll(wrs []RecvWR) (done int, err error) {
 	return done, err
 }
 
-// encode writes a request into slot i; false if it cannot be expressed.
+// encode writes a request into slot i. It returns false if there are too many elements.
 func (s *recvSlots) encode(i int, wr *RecvWR) bool {
 	if !s.sge.fill(i, wr.SGL) {
 		return false
@@ -449,7 +446,7 @@ func (s *recvSlots) encode(i int, wr *RecvWR) bool {
 	return true
 }
 
-// postResult reads what rv_post_send and rv_post_recv return for n requests.
+// postResult decodes what C returns for n requests: 0, or the number posted and an errno.
 func postResult(n int, refused int64) (int, error) {
 	if refused == 0 {
 		return n, nil
@@ -457,12 +454,12 @@ func postResult(n int, refused int64) (int, error) {
 	return int(refused >> 32), syscall.Errno(uint32(refused))
 }
 
-// sgeSlots is C memory for the scatter/gather lists of n requests, each of the
-// same number of elements.
+// sgeSlots is C memory for the scatter/gather lists of n requests. All lists have the same number of
+// elements.
 type sgeSlots struct {
 	all   []SGE
 	per   int
-	bytes uint64 // of the elements filled, until somebody sets it to 0
+	bytes uint64 // total length of the filled elements; brief resets it
 }
 
 func newSGESlots(n, per uint32) sgeSlots {
@@ -471,25 +468,24 @@ func newSGESlots(n, per uint32) sgeSlots {
 
 func (s *sgeSlots) free() { C.free(unsafe.Pointer(&s.all[0])) }
 
-// list is where request i's elements are.
+// list returns the elements of request i.
 func (s *sgeSlots) list(i int) *C.struct_ibv_sge {
 	return (*C.struct_ibv_sge)(unsafe.Pointer(&s.all[i*s.per]))
 }
 
-// fill copies request i's elements; false if there are too many.
+// fill copies request i's elements. It returns false if there are too many.
 func (s *sgeSlots) fill(i int, sgl []SGE) bool {
 	if len(sgl) > s.per {
 		return false
 	}
-	for j, sge := range sgl { // a copy would be a call, and one element is the rule
+	for j, sge := range sgl { // usually there is one element, and copy would be a call
 		s.all[i*s.per+j] = sge
 		s.bytes += uint64(sge.Length)
 	}
 	return true
 }
 
-// cArray allocates n zeroed elements (at least one) of C memory. It panics if C
-// has none left.
+// cArray allocates n zeroed elements of C memory, at least one. It panics if C has no memory.
 func cArray[T any](n uint32) []T {
 	var zero T
 	count := max(int(n), 1)

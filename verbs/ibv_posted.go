@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// The C wall: what work requests name is not freed while a post may read it.
+// The C wall: objects that work requests name are not freed while a post may read them.
 
 package verbs
 
@@ -11,16 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// posted keeps a C object that work requests name from being freed while C may be
-// reading it, in a post: from hold to release. It counts those who hold it; below 0
-// it is ending or gone.
+// posted keeps a C object alive during posts that name it: from hold to release. n is the number of
+// holds. A negative n means that the object is closing or closed.
 type posted struct{ n atomic.Int32 }
 
-// ending is added to the count by end: nobody else gets hold of the object, so that
-// one that is posted with all the time ends too.
+// ending is added to n by end. After that nobody can hold the object, so posters cannot starve
+// Close.
 const ending = math.MinInt32
 
-// hold is false for an object that is gone, or going.
+// hold returns false if the object is closing or closed.
 func (p *posted) hold() bool {
 	for n := p.n.Load(); n >= 0; n = p.n.Load() {
 		if p.n.CompareAndSwap(n, n+1) {
@@ -32,8 +31,8 @@ func (p *posted) hold() bool {
 
 func (p *posted) release() { p.n.Add(-1) }
 
-// end runs destroy when no post holds the object, which takes as long as a post
-// does; if destroy fails the object is there again. net.ErrClosed if it is gone.
+// end waits until no post holds the object, and runs destroy. The wait lasts as long as one post. If
+// destroy fails, the object can be held again. end returns net.ErrClosed if the object is closed.
 func (p *posted) end(destroy func() error) error {
 	for n := p.n.Load(); ; n = p.n.Load() {
 		if n < 0 {

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// The C wall: making, moving and asking queue pairs. Posting is in ibv_post.go.
+// The C wall: making, moving and querying queue pairs. Posting is in ibv_post.go.
 
 package verbs
 
@@ -14,15 +14,15 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// ibvQP is struct ibv_qp with the C memory that its work requests are encoded in.
+// ibvQP is struct ibv_qp with the C memory into which its work requests are encoded.
 type ibvQP struct {
 	qpn   uint32
 	cap   QPCap
 	onSRQ bool // it has no receive queue of its own
-	built bool // its sends go by the ibv_wr_* calls
+	built bool // its sends use the ibv_wr_* calls
 
 	sendMu sync.Mutex
-	send   sendSlots // holds the queue pair for posting; its qp is nil after Close
+	send   sendSlots // its qp is nil after Close
 
 	recvMu sync.Mutex
 	recv   recvSlots
@@ -68,9 +68,8 @@ func (p *ibvPD) CreateQP(init ProviderQPInit) (ProviderQP, error) {
 	return q, nil
 }
 
-// newIBVQP makes the Go side of a struct ibv_qp *, which posts by ex unless that is
-// NULL. It takes pointers to anything so that a test, which cannot name C types, can
-// give it some.
+// newIBVQP makes the Go side of a struct ibv_qp *. It posts with ex unless ex is NULL. The pointers
+// have type unsafe.Pointer because tests, which cannot name C types, call it.
 func newIBVQP(pd *ibvPD, p, ex unsafe.Pointer, cap QPCap) *ibvQP {
 	qp := (*C.struct_ibv_qp)(p)
 	return &ibvQP{qpn: uint32(qp.qp_num), cap: cap, qp: qp, built: ex != nil,
@@ -78,7 +77,7 @@ func newIBVQP(pd *ibvPD, p, ex unsafe.Pointer, cap QPCap) *ibvQP {
 		recv: newRecvSlots(recvTarget{qp: qp}, cap.MaxRecvWR, cap.MaxRecvSGE)}
 }
 
-// PostPath is how it posts.
+// PostPath returns the API in use.
 func (q *ibvQP) PostPath() PostPath {
 	if q.built {
 		return PostWRAPI
@@ -91,9 +90,9 @@ func (q *ibvQP) Cap() QPCap  { return q.cap }
 
 func (q *ibvQP) Modify(attr *QPAttr, mask QPAttrMask) error {
 	if mask&qpstate.MaskState == 0 || attr.State != qpstate.Reset {
-		return q.modify(attr, mask) // the first send after it asks for the state: movedOn
+		return q.modify(attr, mask) // movedOn asks for the state at the first send
 	}
-	q.sendMu.Lock() // no post may come between the device's move and ready
+	q.sendMu.Lock() // no post may run between the device's move and the change of ready
 	defer q.sendMu.Unlock()
 	err := q.modify(attr, mask)
 	q.send.ready = q.send.ready && err != nil
