@@ -1,13 +1,11 @@
 //go:build linux && cgo
 
-// The C wall: completion channels. One of those who wait on a channel's CQs reads it,
-// so that Go's poller wakes the very goroutine that has to do something, with none
-// between. What it reads for other CQs it passes on. The others wait until
-// they are woken, or it is their turn to read.
+// The C wall: completion channels. One of the goroutines that wait on a channel's CQs reads the
+// channel and wakes the other CQs, so Go's poller wakes a goroutine that has a completion to poll.
 //
-// What else ends the reader's wait interrupts it: the end of its context, Close, and
-// completions that another goroutine gives back. Each says first what it is about, and
-// interrupts then; a reader first says whose it is, and looks then; so none is missed.
+// The end of the reader's context, Close and WakeSleeper interrupt the reader. Two rules make sure
+// that no interrupt is missed: set the condition, then interrupt; register as reader, then check
+// the condition. docs/design/waiting.md has the details.
 
 package verbs
 
@@ -27,21 +25,21 @@ import (
 type ibvCompChannel struct {
 	ch     *C.struct_ibv_comp_channel
 	cqs    *ibvTable[*C.struct_ibv_cq, *ibvCQ]
-	turn   chan struct{}                 // holds one while somebody reads, and after Close
-	reader atomic.Pointer[ibvCQ]         // whose waiter that is
-	broken atomic.Pointer[syscall.Errno] // why it can be read no more
+	turn   chan struct{}                 // holds one value while a goroutine reads, and after Close
+	reader atomic.Pointer[ibvCQ]         // the CQ on which the reading goroutine waits
+	broken atomic.Pointer[syscall.Errno] // why the channel can no longer be read
 
-	events *fdWaiter                    // for whose turn it is, as what follows
-	got    *[maxEvents]*C.struct_ibv_cq // what was read last: the first n
+	events *fdWaiter                    // for the goroutine with the turn, like got and n
+	got    *[maxEvents]*C.struct_ibv_cq // the events of the last read, in the first n elements
 	n      int
 }
 
-// maxEvents is how many completion events one call into C reads at most.
+// maxEvents is the largest number of completion events that one call into C reads.
 const maxEvents = 16
 
-// newIBVCompChannel has yet to be given what reads its events.
+// newIBVCompChannel makes a channel without the waiter for its events.
 func newIBVCompChannel(d *ibvDevice) *ibvCompChannel {
-	got := new([maxEvents]uintptr) // numbers to Go, which follows no pointers of C's
+	got := new([maxEvents]uintptr) // numbers, because Go must not follow C's pointers
 	return &ibvCompChannel{cqs: &d.cqs, turn: make(chan struct{}, 1), got: (*[maxEvents]*C.struct_ibv_cq)(unsafe.Pointer(got))}
 }
 
@@ -51,8 +49,8 @@ func (d *ibvDevice) CreateCompChannel() (ProviderCompChannel, error) {
 		return nil, err
 	}
 	var err error
-	// Mostly one event comes at a time: then it is not asked for a second one before
-	// the first has been acted on.
+	// Usually one event comes at a time. So after EAGAIN the next read asks for one event only and
+	// does not ask for a second one before the first was handled.
 	most := maxEvents
 	get := func() syscall.Errno {
 		n := int(ccall.Call(hotGetEvents, address(c.ch), uintptr(most), 0, 0, unsafe.Pointer(c.got)))
@@ -70,8 +68,8 @@ func (d *ibvDevice) CreateCompChannel() (ProviderCompChannel, error) {
 	return c, nil
 }
 
-// Sleep waits until the CQ was woken or closed, or ctx or owner has ended; if nobody reads
-// the channel it does so meanwhile.
+// Sleep waits until the CQ was woken or closed, or until ctx or owner has ended. If no other
+// goroutine reads the channel, it reads the channel meanwhile.
 func (c *ibvCQ) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
 	select {
 	case c.channel.turn <- struct{}{}:
@@ -92,18 +90,17 @@ func (c *ibvCQ) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
 	<-c.channel.turn
 }
 
-// SleepMakesProgress returns false: the device needs no goroutine to make progress.
+// SleepMakesProgress returns false: the device makes progress without a waiting goroutine.
 func (c *ibvCQ) SleepMakesProgress() bool { return false }
 
-// WakeSleeper has the goroutine that reads the channel, if it waits on this CQ, look at
-// the CQ.
+// WakeSleeper interrupts the goroutine that reads the channel, if that goroutine waits on this CQ.
 func (c *ibvCQ) WakeSleeper() {
 	if ch := c.channel; ch != nil && ch.reader.Load() == c {
 		ch.events.Interrupt()
 	}
 }
 
-// readForAll reads until there is an event of this CQ, or something else for who waits on it.
+// readForAll reads events until one of them is this CQ's, or until mayRead returns false.
 func (c *ibvCQ) readForAll(ctx, owner context.Context, woken <-chan struct{}) {
 	ch := c.channel
 	ch.reader.Store(c)
@@ -112,7 +109,7 @@ func (c *ibvCQ) readForAll(ctx, owner context.Context, woken <-chan struct{}) {
 		case nil:
 			mine = ch.passOn(c)
 		case errTick:
-			ch.events.resume() // and looks what it was
+			ch.events.resume() // mayRead finds the reason of the interrupt
 		default:
 			ch.breaks(err)
 		}
@@ -120,7 +117,7 @@ func (c *ibvCQ) readForAll(ctx, owner context.Context, woken <-chan struct{}) {
 	ch.reader.Store(nil)
 }
 
-// mayRead is false if there is something else to do; whatever comes up then interrupts.
+// mayRead reports whether to go on reading. A reason that appears later interrupts the read.
 func (c *ibvCQ) mayRead(ctx, owner context.Context, woken <-chan struct{}) bool {
 	select {
 	case <-woken:
@@ -130,7 +127,7 @@ func (c *ibvCQ) mayRead(ctx, owner context.Context, woken <-chan struct{}) bool 
 	return ctx.Err() == nil && owner.Err() == nil && c.channel.broken.Load() == nil && c.watch(ctx, owner)
 }
 
-// watch has the end of either context interrupt the reader; false if the CQ is closed.
+// watch makes the end of either context interrupt the reader. It returns false if the CQ is closed.
 func (c *ibvCQ) watch(ctx, owner context.Context) bool {
 	c.watchMu.Lock()
 	defer c.watchMu.Unlock()
@@ -150,12 +147,12 @@ func (c *ibvCQ) unwatch() {
 	}
 }
 
-// passOn wakes those whose events were read; true if own is among them, which is awake.
+// passOn wakes the CQs whose events were read, except own. It reports whether own is among them.
 func (ch *ibvCompChannel) passOn(own *ibvCQ) (mine bool) {
 	for _, cq := range ch.got[:ch.n] {
 		p, ok := ch.cqs.find(cq)
 		if !ok {
-			continue // it has been closed since
+			continue // the CQ has been closed since
 		}
 		if p.unread.Store(0); p == own {
 			mine = true
@@ -166,15 +163,15 @@ func (ch *ibvCompChannel) passOn(own *ibvCQ) (mine bool) {
 	return mine
 }
 
-// drain reads what has come, if nobody else does: a CQ that is armed and polled again and
-// again, without a wait that sleeps, would have its events lie in the kernel's memory.
+// drain reads the events that have come, unless another goroutine reads. Otherwise the events of a
+// program that arms and polls, but never sleeps, would pile up in the kernel's memory.
 func (ch *ibvCompChannel) drain() {
 	select {
 	case ch.turn <- struct{}{}:
 	default:
 		return // the reader gets them
 	}
-	ch.events.resume() // somebody may have been interrupted who reads no more
+	ch.events.resume() // an interrupt may be left over from a reader that has stopped
 	err := ch.events.now()
 	for ; err == nil; err = ch.events.now() {
 		ch.passOn(nil)
@@ -185,7 +182,7 @@ func (ch *ibvCompChannel) drain() {
 	<-ch.turn
 }
 
-// breaks ends the waits of all.
+// breaks stores the error and wakes all CQs of the channel. Their next Arm returns the error.
 func (ch *ibvCompChannel) breaks(err error) {
 	errno := errnoOf(err)
 	if errno == 0 {
@@ -199,14 +196,14 @@ func (ch *ibvCompChannel) breaks(err error) {
 	})
 }
 
-// Close keeps the turn to read: the last reader gives it back soon, because its CQ is closed. If
-// the channel is not destroyed, the next reader takes the turn.
+// Close takes the turn and keeps it. The last reader returns the turn soon, because its CQ is closed.
+// If the channel cannot be destroyed, Close returns the turn.
 func (ch *ibvCompChannel) Close() error {
 	ch.turn <- struct{}{}
 	if err := errnoErr(C.rv_destroy_comp_channel(ch.ch)); err != nil {
 		<-ch.turn
 		return err
 	}
-	_ = ch.events.close() // the channel is gone, whatever becomes of the duplicate
+	_ = ch.events.close() // the channel is destroyed, even if closing the duplicate fails
 	return nil
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
 )
 
-// WC and struct ibv_wc are one layout: completions are written straight into the
-// caller's slice. Neither line compiles if the size or a late field differs.
+// WC and struct ibv_wc have the same layout, because C writes completions directly into the caller's
+// slice. These lines do not compile if the size or the offset of a later field differs.
 var (
 	_ [unsafe.Sizeof(WC{}) - C.sizeof_struct_ibv_wc]byte
 	_ [C.sizeof_struct_ibv_wc - unsafe.Sizeof(WC{})]byte
@@ -29,7 +29,7 @@ var (
 	_ [unsafe.Offsetof(WC{}.DLIDPath) - unsafe.Offsetof(C.struct_ibv_wc{}.dlid_path_bits)]byte
 )
 
-// ibvCQ is struct ibv_cq, and struct ibv_cq_ex if it was made with more.
+// ibvCQ is struct ibv_cq, or struct ibv_cq_ex if it was made with Ex or Flags.
 type ibvCQ struct {
 	depth   atomic.Int32
 	table   *ibvTable[*C.struct_ibv_cq, *ibvCQ]
@@ -39,13 +39,13 @@ type ibvCQ struct {
 	mu    sync.Mutex
 	cq    *C.struct_ibv_cq // nil after Close
 	ex    WCExFlags        // 0: not extended
-	alone bool             // extended completions are taken one by one; see walksWrongly
+	alone bool             // read extended completions one by one; see walksWrongly
 
-	unread atomic.Int32 // arms since an event was read
+	unread atomic.Int32 // calls of Arm since an event was read
 
-	watchMu sync.Mutex        // not held while C is called: whoever reads for all waits for it
-	watched [2]ctxwatch.Watch // the contexts of who waited last, and read
-	closed  bool              // nothing is watched any more
+	watchMu sync.Mutex        // not held during calls into C, because the channel's reader takes it
+	watched [2]ctxwatch.Watch // the contexts of the goroutine that read last
+	closed  bool              // no context is watched any more
 }
 
 func (d *ibvDevice) CompVectors() int { return int(d.ctx.num_comp_vectors) }
@@ -92,7 +92,7 @@ func (c *ibvCQ) Resize(depth int) error {
 	if depth < 0 || int(C.int(depth)) != depth {
 		return syscall.EINVAL
 	}
-	c.mu.Lock() // libibverbs' providers swap the queue under those who poll
+	c.mu.Lock() // libibverbs' providers replace the queue, so nobody may poll meanwhile
 	defer c.mu.Unlock()
 	if err := errnoErr(C.rv_resize_cq(c.cq, C.int(depth))); err != nil {
 		return err
@@ -107,15 +107,15 @@ func (c *ibvCQ) Moderate(count int, period time.Duration) error {
 
 func (c *ibvCQ) Poll(wcs []WC) (int, error) { return c.Spin(wcs, 1) }
 
-// What one call into C does at most, because until it returns the garbage collector waits:
-// some microseconds' work on most devices. On devices whose polls are system calls, as
-// hfi1's, 128 of those take a tenth of a millisecond.
+// Limits of one call into C, because the garbage collector waits for the call: some microseconds on
+// most devices. On devices whose polls are system calls, such as hfi1's, 128 polls take a tenth of
+// a millisecond.
 const (
 	pollsAtOnce = 128 // polls that find nothing
 	manyAtOnce  = 256 // receives, completions, or sends through cgo
 )
 
-// Spin holds the lock until it returns: C must not poll a CQ that Close destroys.
+// Spin holds the lock until it returns, because C must not poll a CQ that Close destroys.
 func (c *ibvCQ) Spin(wcs []WC, polls int) (int, error) {
 	if len(wcs) == 0 {
 		return 0, nil
@@ -139,13 +139,13 @@ func (c *ibvCQ) Spin(wcs []WC, polls int) (int, error) {
 	return n, nil
 }
 
-// poll returns how many completions it took, or a negative errno.
+// poll returns the number of completions, or a negative errno.
 func (c *ibvCQ) poll(wcs []WC, polls int) int {
 	return int(ccall.Call(hotPoll, address(c.cq), uintptr(polls), uintptr(len(wcs)), 0, unsafe.Pointer(&wcs[0])))
 }
 
-// pollRest polls on if as many completions came as one call takes, and returns how many there
-// are in all. What breaks the queue meanwhile the next poll tells.
+// pollRest continues to poll if the first call returned as many completions as one call can. It
+// returns the total number. The next poll reports an error of these polls.
 func pollRest[T any](wcs []T, n int, poll func(rest []T) int) int {
 	for got := n; got == manyAtOnce && n < len(wcs); n += got {
 		if got = poll(wcs[n:min(n+manyAtOnce, len(wcs))]); got < 0 {
@@ -155,7 +155,7 @@ func pollRest[T any](wcs []T, n int, poll func(rest []T) int) int {
 	return n
 }
 
-// toHostOrder turns an immediate, which C leaves as it came over the wire.
+// toHostOrder converts immediate data, which C leaves in network order.
 func (wc *WC) toHostOrder() {
 	if wc.Flags&WCWithImm != 0 {
 		wc.immOrRKey = hostOrder32(wc.immOrRKey)
@@ -202,10 +202,10 @@ func (c *ibvCQ) Close() error {
 func (c *ibvCQ) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.table.drop(c.cq) // before the address can be another CQ's
+	c.table.drop(c.cq) // before another CQ can get the address
 	if err := errnoErr(C.rv_destroy_cq(c.cq)); err != nil {
 		c.table.put(c.cq, c)
-		if c.channel != nil { // whose events may have been read meanwhile
+		if c.channel != nil { // events may have been read and dropped meanwhile
 			c.wake()
 			c.WakeSleeper()
 		}

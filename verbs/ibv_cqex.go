@@ -1,7 +1,7 @@
 //go:build linux && cgo
 
-// The C wall: extended completion queues. Batches are started, walked and ended by
-// calls into C that fill the caller's slice.
+// The C wall: extended completion queues. A call into C starts, reads and ends a batch and fills the
+// caller's slice.
 
 package verbs
 
@@ -16,7 +16,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs/internal/ccall"
 )
 
-// WCEx and struct rv_wc_ex are one layout; see WC.
+// WCEx and struct rv_wc_ex have the same layout; see WC.
 var (
 	_ [unsafe.Sizeof(WCEx{}) - C.sizeof_struct_rv_wc_ex]byte
 	_ [C.sizeof_struct_rv_wc_ex - unsafe.Sizeof(WCEx{})]byte
@@ -24,7 +24,7 @@ var (
 	_ [unsafe.Offsetof(WCEx{}.CVLAN) - unsafe.Offsetof(C.struct_rv_wc_ex{}.cvlan)]byte
 )
 
-// ibvWCEx is what rv_poll_cq_ex reads.
+// ibvWCEx is the set of fields that rv_poll_cq_ex reads.
 const ibvWCEx = WCExStandard | WCExTimestamp | WCExCVLAN | WCExFlowTag | WCExWallclock
 
 func (d *ibvDevice) createCQEx(init ProviderCQInit, channel *C.struct_ibv_comp_channel) (cq *C.struct_ibv_cq, err error) {
@@ -36,9 +36,9 @@ func (d *ibvDevice) createCQEx(init ProviderCQInit, channel *C.struct_ibv_comp_c
 	return cq, err
 }
 
-// walksWrongly says whether the end of a batch must be kept from the provider. That
-// of rxe lost its place there until rdma-core 55 (a completion that never came was
-// found), and released its lock twice until rdma-core 59.
+// walksWrongly reports whether completions must be read one by one, so that the provider never
+// reaches the end of a batch. Before rdma-core 55 the rxe provider lost its position there and
+// returned a completion that did not exist. Before rdma-core 59 it released its lock twice.
 func (d *ibvDevice) walksWrongly() (bool, error) {
 	attr, err := d.QueryDevice()
 	return attr.VendorID == VendorRXE, err
@@ -67,7 +67,7 @@ func (c *ibvCQ) PollEx(wcs []WCEx) (int, error) {
 	return n, nil
 }
 
-// pollEx returns how many completions it took, or a negative errno.
+// pollEx returns the number of completions, or a negative errno.
 func (c *ibvCQ) pollEx(wcs []WCEx) int {
 	return int(ccall.Call(hotPollEx, address(c.cq), uintptr(c.ex), boolArg(c.alone), uintptr(len(wcs)), unsafe.Pointer(&wcs[0])))
 }

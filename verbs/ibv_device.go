@@ -1,7 +1,7 @@
 //go:build linux && cgo
 
-// The C wall: libibverbs as a provider. The files ibv_*.go are the only ones
-// with import "C"; this one lists, opens and queries devices.
+// The C wall: libibverbs as a provider. Only the files ibv_*.go use import "C". This file lists, opens
+// and queries devices.
 
 package verbs
 
@@ -58,7 +58,7 @@ func (ibvProvider) Open(name string) (ProviderDevice, error) {
 		return nil, opened
 	}
 	d := &ibvDevice{name: name, ctx: ctx, path: C.GoString(&ctx.device.dev_path[0])}
-	d.gone = !d.listed() // a container may hide sysfs: then the removal cannot be seen
+	d.gone = !d.listed() // a container may hide sysfs; then NextEvent cannot see a removal
 	if d.events, err = newFDWaiter(int(ctx.async_fd), "async events of "+name, d.readEvent); err != nil {
 		C.rv_close_device(ctx)
 		return nil, err
@@ -66,8 +66,8 @@ func (ibvProvider) Open(name string) (ProviderDevice, error) {
 	return d, nil
 }
 
-// eachDevice shows f each device until it returns false; the pointer is valid
-// only meanwhile. A kernel without RDMA answers ENOSYS.
+// eachDevice calls f with each device until f returns false. The pointer is valid only during the
+// call. A kernel without RDMA gives ENOSYS.
 func eachDevice(f func(DeviceInfo, *C.struct_ibv_device) bool) error {
 	if err := loadIbv(); err != nil {
 		return err
@@ -94,8 +94,8 @@ func eachDevice(f func(DeviceInfo, *C.struct_ibv_device) bool) error {
 	return nil
 }
 
-// loadIbv loads libibverbs, once. Without it there are no devices of the kernel's,
-// and a binary works with what other providers there are.
+// loadIbv loads libibverbs once. Without libibverbs this provider has no devices, and other providers
+// still work.
 var loadIbv = sync.OnceValue(func() error {
 	if reason := C.rv_load(); reason != nil {
 		return errors.WithMessagef(syscall.EOPNOTSUPP, "libibverbs cannot be loaded (%s); try: installing libibverbs1 and ibverbs-providers (on Fedora libibverbs), which RDMA devices need", C.GoString(reason))
@@ -107,7 +107,7 @@ var loadIbv = sync.OnceValue(func() error {
 type ibvDevice struct {
 	name   string
 	ctx    *C.struct_ibv_context
-	path   string // of its directory in sysfs, which goes when the device does
+	path   string // the device's directory in sysfs, which the kernel removes with the device
 	events *fdWaiter
 	cqs    ibvTable[*C.struct_ibv_cq, *ibvCQ]
 	srqs   ibvTable[*C.struct_ibv_srq, *ibvSRQ]
@@ -117,7 +117,7 @@ type ibvDevice struct {
 	reading sync.Mutex // held while an event is read, and by Close
 	closed  bool
 
-	// Of the one goroutine in NextEvent.
+	// For the one goroutine in NextEvent.
 	read  C.struct_rv_event
 	event AsyncEvent
 	gone  bool
@@ -220,7 +220,7 @@ func (d *ibvDevice) QueryGIDTable() ([]GIDEntry, error) {
 		}
 		if c.ndev_ifindex != 0 {
 			if iface, err := net.InterfaceByIndex(int(c.ndev_ifindex)); err == nil {
-				entries[i].Netdev = iface.Name // else it is in another network namespace
+				entries[i].Netdev = iface.Name // an error means another network namespace
 			}
 		}
 	}
@@ -235,9 +235,9 @@ func (d *ibvDevice) QueryPKey(port uint8, index int) (uint16, error) {
 	return binary.BigEndian.Uint16(be[:]), nil
 }
 
-// goneCheck is how often an open device is looked for. A driver that cannot part
-// a device from its users, as rdma_rxe cannot, tells nobody of its removal: the
-// device leaves the list, and the remover waits until the last user has closed it.
+// goneCheck is how often NextEvent checks that the device still exists. A driver that cannot
+// disconnect its users, such as rdma_rxe, does not report a removal. docs/design/removal.md has the
+// details.
 const goneCheck = time.Second
 
 func (d *ibvDevice) NextEvent() (AsyncEvent, error) {
@@ -260,8 +260,8 @@ func (d *ibvDevice) NextEvent() (AsyncEvent, error) {
 	}
 }
 
-// readEvent reads an event without waiting. It acknowledges the event once it has found the
-// objects: after that they can be destroyed, and others made at their addresses.
+// readEvent reads an event without waiting. It finds the event's objects before it acknowledges the
+// event, because after that other objects can get their addresses.
 func (d *ibvDevice) readEvent() syscall.Errno {
 	d.reading.Lock()
 	defer d.reading.Unlock()
@@ -276,7 +276,7 @@ func (d *ibvDevice) readEvent() syscall.Errno {
 	return 0
 }
 
-// listed says whether the kernel still offers the device to new users.
+// listed reports whether the kernel still offers the device to new users.
 func (d *ibvDevice) listed() bool {
 	_, err := os.Stat(d.path)
 	return err == nil
@@ -297,7 +297,7 @@ func (d *ibvDevice) Close() error {
 	if err := d.closeContext(); err != nil {
 		return err
 	}
-	_ = d.events.close() // the device is closed, whatever becomes of the duplicate
+	_ = d.events.close() // the device is closed, even if closing the duplicate fails
 	return nil
 }
 
@@ -309,7 +309,7 @@ func (d *ibvDevice) closeContext() error {
 	return err
 }
 
-// hostOrder64 turns a big-endian number read as a machine word into its value.
+// hostOrder64 converts a big-endian number, read as a machine word, to host order.
 func hostOrder64(be uint64) uint64 {
 	if hostIsLittleEndian {
 		return bits.ReverseBytes64(be)
@@ -326,7 +326,7 @@ func hostOrder32(be uint32) uint32 {
 
 var hostIsLittleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// errnoErr is nil for 0.
+// errnoErr returns the errno as an error, or nil for 0.
 func errnoErr(errno C.int) error {
 	if errno == 0 {
 		return nil

@@ -15,18 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fdWaiter waits until a read from libibverbs' descriptor would not block. The
-// descriptor stays libibverbs' own; the waiter watches a duplicate.
+// fdWaiter waits until libibverbs' descriptor can be read without blocking. libibverbs keeps its
+// descriptor; the waiter watches a duplicate.
 type fdWaiter struct {
 	file   *os.File
 	raw    syscall.RawConn
-	try    func(uintptr) bool // reads, and says whether that was it; made once, so that waiting allocates nothing
-	once   func(uintptr) bool // reads, and that was it
-	errno  syscall.Errno      // what the last read answered
-	closed atomic.Bool        // a RawConn's own error for it is not os.ErrClosed
+	try    func(uintptr) bool // reads once and reports whether waiting can end; made once, so that waiting does not allocate
+	once   func(uintptr) bool // reads once and never waits
+	errno  syscall.Errno      // result of the last read
+	closed atomic.Bool        // needed because RawConn's error after Close is not os.ErrClosed
 }
 
-// newFDWaiter makes fd, which read reads, non-blocking and watches it.
+// newFDWaiter makes fd non-blocking and watches it. read reads from fd.
 func newFDWaiter(fd int, name string, read func() syscall.Errno) (*fdWaiter, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, err
@@ -55,11 +55,11 @@ func newFDWaiter(fd int, name string, read func() syscall.Errno) (*fdWaiter, err
 	return w, nil
 }
 
-// wait calls read whenever there may be something, until it answers anything but
-// EAGAIN, and returns that; net.ErrClosed after close. One goroutine at a time waits.
+// wait calls read whenever fd is readable, until read returns something other than EAGAIN, and
+// returns that result. It returns net.ErrClosed after close. One goroutine at a time may wait.
 func (w *fdWaiter) wait() error { return w.read(w.try) }
 
-// now is wait that does not wait: EAGAIN if there is nothing.
+// now is a non-blocking read. It returns EAGAIN if there is nothing to read.
 func (w *fdWaiter) now() error { return w.read(w.once) }
 
 func (w *fdWaiter) read(how func(uintptr) bool) error {
@@ -77,10 +77,10 @@ func (w *fdWaiter) read(how func(uintptr) bool) error {
 	return nil
 }
 
-// errTick is what wait answers when the time that tick set has come, and after interrupt.
+// errTick is the error of wait after the deadline that tick set, and after Interrupt.
 var errTick = errors.New("nothing came in time")
 
-// tick makes the next wait end after d if nothing came.
+// tick makes the next wait end after d if nothing can be read before.
 func (w *fdWaiter) tick(d time.Duration) error {
 	err := w.file.SetReadDeadline(time.Now().Add(d))
 	if err != nil && w.closed.Load() {
@@ -89,14 +89,13 @@ func (w *fdWaiter) tick(d time.Duration) error {
 	return err
 }
 
-// Interrupt makes the wait that is under way end, and each that follows, until resume.
+// Interrupt ends the current wait and each later one, until resume.
 func (w *fdWaiter) Interrupt() { _ = w.file.SetReadDeadline(time.Unix(1, 0)) }
 
-// resume ends what Interrupt began. What is to be seen by who is interrupted is
-// looked for after it.
+// resume clears an Interrupt. After resume, check again the condition that the interrupt announced.
 func (w *fdWaiter) resume() { _ = w.file.SetReadDeadline(time.Time{}) }
 
-// close wakes the waiter. It returns once no read is under way.
+// close wakes the waiter. It returns when no read is in progress.
 func (w *fdWaiter) close() error {
 	w.closed.Store(true)
 	return w.file.Close()

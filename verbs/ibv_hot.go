@@ -35,7 +35,7 @@ func boolArg(b bool) uintptr {
 	return 0
 }
 
-// calls says which way they are called.
+// calls describes how the functions above are called, for the log record of Open.
 func (*ibvDevice) calls() string {
 	if ccall.Direct {
 		return "calls past Go's scheduler"

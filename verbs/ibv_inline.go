@@ -1,9 +1,8 @@
 //go:build linux && cgo
 
-// The C wall: inline data that cannot be read. C reads it from SGE.Addr as from a
-// pointer, and where a region's addresses are not its memory's own (IOVA, ZERO_BASED,
-// a DMA-BUF) that is a wild one. So those regions are remembered by lkey, and inline
-// data of theirs is refused.
+// The C wall: inline data that C cannot read. C uses SGE.Addr of inline data as a pointer. In regions
+// with addresses of their own (IOVA, ZERO_BASED, a DMA-BUF) the address is not a valid pointer.
+// Therefore the lkeys of these regions are remembered, and inline data from them is refused.
 
 package verbs
 
@@ -12,9 +11,9 @@ import (
 	"sync/atomic"
 )
 
-// remapped is the lkeys of a device's regions whose addresses are no pointers.
+// remapped holds the lkeys of a device's regions whose addresses are not pointers.
 type remapped struct {
-	n    atomic.Int32 // how many: programs have none, as a rule, and then it costs no lock
+	n    atomic.Int32 // number of keys; usually 0, and then names needs no lock
 	mu   sync.RWMutex
 	keys map[uint32]struct{}
 }
@@ -36,7 +35,7 @@ func (r *remapped) remove(lkey uint32) {
 	r.n.Store(int32(len(r.keys)))
 }
 
-// names says whether one of the elements is of such a region.
+// names reports whether one of the elements names such a region.
 func (r *remapped) names(sgl []SGE) bool {
 	if r.n.Load() == 0 {
 		return false
@@ -51,13 +50,13 @@ func (r *remapped) names(sgl []SGE) bool {
 	return false
 }
 
-// remap has the region's key known as one whose addresses are no pointers.
+// remap adds the region's key to the set.
 func (m *ibvMR) remap(among *remapped) {
 	m.among = among
 	among.add(m.LKey())
 }
 
-// rekeyed follows a change of the region's key.
+// rekeyed updates the set after a change of the region's key.
 func (m *ibvMR) rekeyed(old uint32) {
 	if key := m.LKey(); m.among != nil && key != old {
 		m.among.add(key)

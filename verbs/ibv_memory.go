@@ -18,8 +18,8 @@ type ibvMR struct {
 	posted
 	d          *ibvDevice
 	mr         *C.struct_ibv_mr
-	lkey, rkey atomic.Uint32 // to be told when mr is gone, too
-	among      *remapped     // nil if its addresses are its memory's
+	lkey, rkey atomic.Uint32 // copies that are valid after mr was freed
+	among      *remapped     // nil if the region's addresses are pointers
 }
 
 // newIBVMR makes the Go side of a struct ibv_mr *; see newIBVQP.
@@ -34,7 +34,7 @@ func (m *ibvMR) readKeys() {
 	m.rkey.Store(uint32(m.mr.rkey))
 }
 
-// bytesOf is how C is given Go memory; see ibv_memory.h.
+// bytesOf returns Go memory as a pointer for C; see ibv_memory.h.
 func bytesOf(buf []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(buf)) }
 
 func (p *ibvPD) RegMR(buf []byte, iova uint64, access Access) (ProviderMR, error) {
@@ -75,7 +75,7 @@ func (m *ibvMR) Rereg(flags ReregFlags, pd ProviderPD, buf []byte, iova uint64, 
 	var domain *C.struct_ibv_pd
 	var start *C.uint8_t
 	var length C.size_t
-	var rights C.int // what flags does not name C wants to be 0
+	var rights C.int // C requires 0 for properties that flags does not name
 	if flags&ReregPD != 0 {
 		domain = pd.(*ibvPD).pd
 	}
@@ -85,7 +85,7 @@ func (m *ibvMR) Rereg(flags ReregFlags, pd ProviderPD, buf []byte, iova uint64, 
 	if flags&ReregTranslation != 0 {
 		start, length = bytesOf(buf), C.size_t(len(buf))
 		if iova != uint64(uintptr(unsafe.Pointer(start))) {
-			return false, syscall.EOPNOTSUPP // C has no call for it
+			return false, syscall.EOPNOTSUPP // C has no call for that
 		}
 	}
 	var broken C.int
@@ -101,7 +101,7 @@ func (m *ibvMR) Rereg(flags ReregFlags, pd ProviderPD, buf []byte, iova uint64, 
 func (m *ibvMR) Close() error {
 	return m.end(func() error {
 		if m.among != nil {
-			m.among.remove(m.LKey()) // before the key can be another region's
+			m.among.remove(m.LKey()) // before another region can get the key
 		}
 		err := errnoErr(C.rv_dereg_mr(m.mr))
 		if err != nil && m.among != nil {
@@ -136,8 +136,8 @@ func newIBVMW(d *ibvDevice, p unsafe.Pointer) *ibvMW {
 
 func (w *ibvMW) RKey() uint32 { return w.rkey.Load() }
 
-// bound takes note of the key of a type 2 bind that was posted, for the next bind:
-// C leaves that to its caller, and rdma_rxe asks for it.
+// bound stores the key of a posted type 2 bind for the next bind. C leaves that to its caller, and
+// rdma_rxe needs it.
 func (w *ibvMW) bound(rkey uint32) {
 	atomic.StoreUint32((*uint32)(unsafe.Pointer(&w.mw.rkey)), rkey)
 	w.rkey.Store(rkey)
@@ -147,14 +147,14 @@ func (w *ibvMW) Close() error {
 	return w.end(func() error { return errnoErr(C.rv_dealloc_mw(w.mw)) })
 }
 
-// ibvBind is the C side of a bind, held.
+// ibvBind is a bind's C objects, held until the post is over.
 type ibvBind struct {
 	mw   *ibvMW
 	mr   *ibvMR
-	rkey uint32 // that the window gets
+	rkey uint32 // the window's new key
 }
 
-// holdBind holds what a bind names; false if it is another device's or gone.
+// holdBind holds the objects of a bind. ok is false if they are another device's or closed.
 func (p *ibvPD) holdBind(b *MWBind) (h ibvBind, ok bool) {
 	var isMW, isMR bool
 	h.mw, isMW = b.MW.p.(*ibvMW)

@@ -1,7 +1,6 @@
 //go:build !linux || !cgo
 
-// The C wall where there is no C or no Linux: libibverbs says that it is not
-// there.
+// The C wall on other systems and without cgo: libibverbs is missing.
 
 package verbs
 

@@ -7,12 +7,12 @@ package verbs
 // #include "ibv_shim.h"
 import "C"
 
-// opcodeRoom is a power of two above the opcodes, so that a look-up by the remainder is
-// never checked against the table's end. Opcodes without a row are refused elsewhere.
+// opcodeRoom is a power of two above the opcodes, so that looking up opcode%opcodeRoom needs no
+// bounds check. Opcodes without a row are refused elsewhere.
 const opcodeRoom = 32
 
-// wrOpcodes has C's value of each opcode. OpFlush is missing: rdma-core 44, which this is
-// built with, has no FLUSH.
+// wrOpcodes maps each opcode to C's value. OpFlush is missing because rdma-core 44, with which this
+// package is built, has no FLUSH.
 var wrOpcodes = [opcodeRoom]C.enum_ibv_wr_opcode{
 	OpRDMAWrite:          C.IBV_WR_RDMA_WRITE,
 	OpRDMAWriteWithImm:   C.IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -28,7 +28,7 @@ var wrOpcodes = [opcodeRoom]C.enum_ibv_wr_opcode{
 	OpAtomicWrite:        C.IBV_WR_ATOMIC_WRITE,
 }
 
-// needsAnswer reports whether an opcode exists on reliable queue pairs only.
+// needsAnswer reports whether only reliable queue pairs have the opcode.
 func needsAnswer(o Opcode) bool {
 	return o == OpRDMARead || o == OpAtomicCmpAndSwp || o == OpAtomicFetchAndAdd || o == OpSendWithInvalidate
 }

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// The C wall: what few devices have, and what the kernel reports in sysfs.
+// The C wall: optional features of devices, and what the kernel reports in sysfs.
 
 package verbs
 
@@ -58,9 +58,8 @@ func (d *ibvDevice) QueryRawClock() (uint64, error) {
 	return uint64(ticks), err
 }
 
-// QueryCounters reads the two directories that the kernel has for them. A driver
-// has one of them, or both; a counter that cannot be read is left out, as some
-// cards refuse some of theirs.
+// QueryCounters reads the two directories of counters in sysfs. A driver has one of them or both.
+// Counters that cannot be read are left out, because some cards refuse some of theirs.
 func (d *ibvDevice) QueryCounters(port uint8) (map[string]uint64, error) {
 	root := filepath.Join(C.GoString(&d.ctx.device.ibdev_path[0]), "ports", strconv.Itoa(int(port)))
 	all := make(map[string]uint64)
@@ -77,7 +76,7 @@ func (d *ibvDevice) QueryCounters(port uint8) (map[string]uint64, error) {
 				continue
 			}
 			if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil && f.Name() != "lifespan" {
-				all[f.Name()] = n // lifespan is how old the kernel lets the values become, in ms
+				all[f.Name()] = n // lifespan is not a counter: it is how long the kernel caches values, in ms
 			}
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"unsafe"
 )
 
-// ibvSRQ is struct ibv_srq with the C memory that its receives are encoded in.
+// ibvSRQ is struct ibv_srq with the C memory into which its receives are encoded.
 type ibvSRQ struct {
 	table *ibvTable[*C.struct_ibv_srq, *ibvSRQ]
 	srq   *C.struct_ibv_srq
 
 	mu   sync.Mutex
-	recv recvSlots // without a queue after Close
+	recv recvSlots // its target is empty after Close
 }
 
 func (p *ibvPD) CreateSRQ(init SRQInit) (ProviderSRQ, error) {
@@ -47,7 +47,7 @@ func (s *ibvSRQ) PostRecv(wrs []RecvWR) (int, error) {
 
 func (s *ibvSRQ) Modify(attr SRQAttr, mask SRQAttrMask) error {
 	c := C.struct_ibv_srq_attr{max_wr: C.uint32_t(attr.MaxWR), max_sge: C.uint32_t(attr.MaxSGE), srq_limit: C.uint32_t(attr.Limit)}
-	s.mu.Lock() // libibverbs' providers swap the queue under those who post
+	s.mu.Lock() // libibverbs' providers replace the queue, so nobody may post meanwhile
 	defer s.mu.Unlock()
 	return errnoErr(C.rv_modify_srq(s.srq, &c, C.int(mask)))
 }
@@ -67,7 +67,7 @@ func (s *ibvSRQ) Number() (uint32, error) {
 func (s *ibvSRQ) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.table.drop(s.srq) // before the address can be another SRQ's
+	s.table.drop(s.srq) // before another SRQ can get the address
 	if err := errnoErr(C.rv_destroy_srq(s.srq)); err != nil {
 		s.table.put(s.srq, s)
 		return err

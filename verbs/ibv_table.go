@@ -1,12 +1,12 @@
 //go:build linux && cgo
 
-// The C wall: the Go side of what events name by its C address.
+// The C wall: finding the Go object for a C address in an event.
 
 package verbs
 
 import "sync"
 
-// ibvTable finds Go objects by the C object that each stands for.
+// ibvTable maps C objects to their Go objects.
 type ibvTable[C comparable, P any] struct {
 	mu sync.Mutex
 	of map[C]P
@@ -27,7 +27,7 @@ func (t *ibvTable[C, P]) drop(c C) {
 	delete(t.of, c)
 }
 
-// find is false for an object that has been destroyed since.
+// find returns false if the object has been destroyed since.
 func (t *ibvTable[C, P]) find(c C) (P, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -35,7 +35,7 @@ func (t *ibvTable[C, P]) find(c C) (P, bool) {
 	return p, ok
 }
 
-// each shows f every object; f must not use the table.
+// each calls f with every object. f must not use the table.
 func (t *ibvTable[C, P]) each(f func(P)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
