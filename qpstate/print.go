@@ -32,12 +32,12 @@ func (a *Attr) Value(bit Mask) string {
 	case MaskPathMTU:
 		return fmt.Sprint(a.PathMTU.Bytes())
 	case MaskTimeout:
-		return code(a.Timeout, ACKTimeout(a.Timeout) == 0, "for ever", ACKTimeout(a.Timeout))
+		return code(a.Timeout, ACKTimeout(a.Timeout) == 0, "forever", ACKTimeout(a.Timeout))
 	case MaskRetryCnt:
 		return fmt.Sprint(a.RetryCnt)
 	case MaskRNRRetry:
 		if a.RNRRetry == 7 {
-			return "7 (for ever)"
+			return "7 (forever)"
 		}
 		return fmt.Sprint(a.RNRRetry)
 	case MaskRQPSN:

@@ -92,7 +92,7 @@ func TestStepPrintsMaskAndValues(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	a := Attr{Timeout: 14, RNRRetry: 7, MinRNRTimer: 12}
-	want = "TIMEOUT=14 (67.108864ms) RNR_RETRY=7 (for ever) MIN_RNR_TIMER=12 (640µs)"
+	want = "TIMEOUT=14 (67.108864ms) RNR_RETRY=7 (forever) MIN_RNR_TIMER=12 (640µs)"
 	if got := a.Describe(MaskState | MaskTimeout | MaskRNRRetry | MaskMinRNRTimer); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -110,7 +110,7 @@ func closes(t *testing.T, p *posted) {
 	select {
 	case <-done:
 	case <-time.After(5 * time.Second):
-		t.Fatal("it is held for ever")
+		t.Fatal("it is held forever")
 	}
 }
 

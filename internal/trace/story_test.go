@@ -66,7 +66,7 @@ func TestStory(t *testing.T) {
 		log.Info("local endpoint", "event", "peer.tuple", "side", "local", "qpn", "0x12", "psn", "0x36ff88", "gid", "fe80:1111:2222:3333:4444:5555:6666:7777", "lid", 0)
 		log.Info("remote endpoint", "event", "peer.tuple", "side", "remote", "qpn", "0x395ae6", "psn", "0x9842a6", "gid", "::1", "lid", 7)
 		log.Info("local region buffer", "event", "region.known", "side", "local", "name", "buffer", "addr", "0x7f00", "rkey", "0x6", "length", 64)
-		transition(log, "0x12", "RTR", "RTS", "0x12e01", "TIMEOUT", "14 (67.108864ms)", "RETRY_CNT", "7", "RNR_RETRY", "7 (for ever)", "NEW_BIT", "3")
+		transition(log, "0x12", "RTR", "RTS", "0x12e01", "TIMEOUT", "14 (67.108864ms)", "RETRY_CNT", "7", "RNR_RETRY", "7 (forever)", "NEW_BIT", "3")
 		log.Info("post SEND", "event", "wr.posted", "verb", "ibv_post_send", "path", "data", "wr_id", 2, "bytes", 4, "flags", "IBV_SEND_SIGNALED")
 		log.Info("message sent", "event", "message.sent", "path", "data", "text", "a\x1b\"", "bytes", 3)
 		log.Info("completion", "event", "wr.completed", "path", "data", "wr_id", 2, "status", "IBV_WC_SUCCESS", "opcode", "IBV_WC_SEND")

@@ -77,7 +77,7 @@ func meaning(value string) string {
 	return inside
 }
 
-// times reads a number of retries, "3" or "7 (for ever)".
+// times reads a number of retries, "3" or "7 (forever)".
 func times(value string) string {
 	if strings.Contains(value, "(") {
 		return "forever"
