@@ -12,9 +12,9 @@ import (
 // [PD.CreateAH] makes an AH; it is valid until Close. Any number of queue pairs of its domain may
 // use it. On a queue pair of another domain a post with it is EINVAL.
 //
-// Methods of an AH may be called by several goroutines at once, and beside posts that name the AH.
-// A post beside Close either queues the request or returns EINVAL; a post after Close returns
-// EINVAL.
+// All methods of an AH may be called at the same time by several goroutines, Close included, and
+// beside posts that name the AH. A post beside Close either queues the request or returns EINVAL; a
+// post after Close returns EINVAL.
 type AH struct {
 	handle
 	p ProviderAH

@@ -89,7 +89,6 @@ type DeviceAttr struct {
 }
 
 // AtomicCap says which other accesses a device's atomics exclude (enum ibv_atomic_cap).
-// AtomicCap says how far a device's atomics reach (enum ibv_atomic_cap).
 type AtomicCap uint32
 
 // The scopes of atomics.

@@ -14,7 +14,7 @@ import (
 // [CQ.Wait] reads them. One channel is enough for all CQs of a device: each wait gets the events
 // of its own CQ. [Device.CreateCompChannel] makes a channel; it is valid until Close.
 //
-// Methods of a CompChannel may be called by several goroutines at once, Close included.
+// All methods of a CompChannel may be called at the same time by several goroutines, Close included.
 type CompChannel struct {
 	handle
 	p   ProviderCompChannel
@@ -67,8 +67,8 @@ type CQInit struct {
 // valid until Close. If more completions arrive than the CQ has entries, the CQ overruns: the
 // device reports [EventCQErr], and the CQ's queue pairs fail.
 //
-// Methods of a CQ may be called by several goroutines at once, Close included. Polls run one after
-// the other, and each completion goes to one caller.
+// All methods of a CQ may be called at the same time by several goroutines, Close included. Polls
+// run one after the other, and each completion goes to one caller.
 type CQ struct {
 	handle
 	p        ProviderCQ

@@ -57,8 +57,9 @@ func (e providerErrors) Unwrap() []error { return e }
 // Device is an open device (struct ibv_context). [Open] makes it; it is valid until Close.
 // Its answers are snapshots: ports, addresses and cables can change at any time.
 //
-// Methods of a Device may be called by several goroutines at once, Close included. After Close,
-// Name, Info and Provider still work; methods that ask the device return net.ErrClosed.
+// All methods of a Device may be called at the same time by several goroutines, Close included. For
+// the function given to [Device.Subscribe], see there. After Close, Name, Info and Provider still
+// work; methods that ask the device return net.ErrClosed.
 type Device struct {
 	handle
 	p    ProviderDevice

@@ -92,11 +92,11 @@
 //
 // # Goroutines
 //
-// All methods of an object may be called by several goroutines at once, Close included. A type's
-// comment names the exceptions. Package-level functions may also be called by several
-// goroutines at once. Posts to one queue of a queue pair run one after the other; so do polls of
-// one CQ. A wait does not hold an operating system thread. Values such as [WC], [SendWR] and
-// [QPAttr] are plain data without locks.
+// All methods of an object may be called at the same time by several goroutines, Close included.
+// The comment of a type names the exceptions. Package-level functions may also be called at the
+// same time. Posts to one queue of a queue pair run one after the other; so do polls of one CQ. A
+// wait does not hold an operating system thread. Values such as [WC], [SendWR] and [QPAttr] are
+// plain data without locks.
 //
 // # Errors
 //
@@ -125,8 +125,8 @@
 //	ExampleDevice            what a device is and can do
 //	ExampleDevice_Subscribe  asynchronous events
 //	ExampleMR                three kinds of memory; a change in place
-//	ExampleMW                a window that the peer closes
-//	ExamplePD                what a domain keeps apart
+//	ExampleMW                a window that the peer invalidates
+//	ExamplePD                objects of two domains do not mix
 //	ExampleQP                a queue pair's life, with refusals and a flush
 //	ExampleSRQ               one queue of receives for two queue pairs
 package verbs

@@ -15,8 +15,8 @@ import (
 // peer is using. [PD.AllocMR], [PD.RegMR] and [PD.RegDmabufMR] make regions. A region, its keys and
 // its addresses are valid until Close.
 //
-// Methods of an MR may be called by several goroutines at once, Close included. The exception is
-// [MR.Rereg]: no other method may be called while Rereg runs. All methods except Rereg and Close
+// All methods of an MR may be called at the same time by several goroutines, Close included. The
+// exception is [MR.Rereg]: while it runs, no other method may be called. All methods except Rereg
 // are valid after Close.
 type MR struct {
 	handle
@@ -182,7 +182,7 @@ func (mr *MR) RKey() uint32 { return mr.p.RKey() }
 
 // SGE returns an element for n bytes of the region, starting at offset off. Like a slice expression
 // it panics if the bytes are not all within the region. It also panics if n needs more than 32
-// bits. [MR.Slice] checks later.
+// bits. [MRSlice.SGE] returns an error instead.
 func (mr *MR) SGE(off, n int) SGE {
 	sge, err := mr.Slice(off, n).SGE()
 	if err != nil {

@@ -33,9 +33,9 @@ func (t MWType) String() string {
 // revoked without registering memory again. [PD.AllocMW] makes a window; [QP.BindMW] or an
 // [OpBindMW] binds it; it is valid until Close.
 //
-// Methods of an MW may be called by several goroutines at once, Close included. RKey, Type and
-// String are valid after Close. The caller must order binds of one window across queue pairs: a
-// bind fails if another queue pair executes it before an earlier bind.
+// All methods of an MW may be called at the same time by several goroutines, Close included. RKey,
+// Type and String are valid after Close. The caller must order the binds of one window on different
+// queue pairs: a bind fails if the device executes it before an earlier bind.
 type MW struct {
 	handle
 	p    ProviderMW

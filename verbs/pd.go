@@ -6,7 +6,8 @@ package verbs
 // the regions and windows of the queue pair's own domain. [Device.AllocPD] makes a domain; it is
 // valid until Close.
 //
-// Methods of a PD may be called by several goroutines at once, Close included.
+// All methods of a PD may be called at the same time by several goroutines, Close included. Close
+// beside a method that makes an object returns EBUSY, or the method returns net.ErrClosed.
 type PD struct {
 	handle
 	p   ProviderPD

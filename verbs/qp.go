@@ -27,10 +27,10 @@ type QPInit struct {
 // QP is a queue pair (struct ibv_qp). [PD.CreateQP] makes it in RESET; it is valid until Close.
 // Three calls of Modify move it to RTS ([QP.Machine] makes them). Errors move it to ERR.
 //
-// Methods of a QP may be called by several goroutines at once, Close included. Posts to one queue
-// run one after the other, a whole slice at a time. Calls of Modify also run one after the other;
-// [QP.Close] does not wait long for them. QPN, Type, Cap, State, SendCQ, RecvCQ, SRQ and PostPath
-// do not ask the device and are valid after Close.
+// All methods of a QP may be called at the same time by several goroutines, Close included. Posts to
+// one queue run one after the other, a whole slice at a time. Calls of Modify also run one after the
+// other. [QP.Close] may return EBUSY beside a Modify. QPN, Type, Cap, State, SendCQ, RecvCQ, SRQ and
+// PostPath do not ask the device and are valid after Close.
 type QP struct {
 	handle
 	p    ProviderQP

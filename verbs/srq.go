@@ -35,8 +35,10 @@ func (m SRQAttrMask) String() string { return cFlags("IBV_SRQ_", uint32(m), "MAX
 // that took it. When a queue pair moves to ERR, the receives in the SRQ stay there, and the device
 // reports [EventQPLastWQEReached] when the queue pair takes no more of them.
 //
-// [PD.CreateSRQ] makes an SRQ; it is valid until Close. Methods of an SRQ may be called by several
-// goroutines at once, Close included. Posts run one after the other.
+// [PD.CreateSRQ] makes an SRQ; it is valid until Close.
+//
+// All methods of an SRQ may be called at the same time by several goroutines, Close included. Posts
+// run one after the other.
 type SRQ struct {
 	handle
 	p   ProviderSRQ
