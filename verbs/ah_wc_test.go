@@ -10,8 +10,8 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// bothKinds is a GID table as a RoCE v2 device has it, which has each address twice,
-// RoCE v1 first; port 2 is InfiniBand's.
+// bothKinds is the GID table of a RoCE v2 device: each address is there twice, RoCE v1 first. Port 2
+// is InfiniBand.
 var bothKinds = []GIDEntry{
 	{GID: gid("fd99::1"), Port: 1, Index: 0, Type: GIDTypeRoCEv1},
 	{GID: gid("fd99::1"), Port: 1, Index: 1, Type: GIDTypeRoCEv2},

@@ -12,8 +12,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// TestHugePages checks that huge pages go back to the system at Close, and that a slice of
-// them can still be used. Other processes may use huge pages at the same time.
+// TestHugePages checks that huge pages return to the system at Close, and that a slice of the memory
+// can still be used. Other processes may use huge pages at the same time.
 func TestHugePages(t *testing.T) {
 	d, _ := newPaperDevice()
 	pd := must[*PD](t)(d.AllocPD())
@@ -53,13 +53,13 @@ func TestHugePages(t *testing.T) {
 	}
 }
 
-// freeHugePages is how many huge pages the system could give now.
+// freeHugePages returns the number of huge pages that the system has free.
 func freeHugePages(t *testing.T) int {
 	t.Helper()
 	return number(t, "/proc/meminfo", "HugePages_Free") - number(t, "/proc/meminfo", "HugePages_Rsvd")
 }
 
-// ownHugePages is how many huge pages this process uses.
+// ownHugePages returns the number of huge pages that this process uses.
 func ownHugePages(t *testing.T) int {
 	t.Helper()
 	return number(t, "/proc/self/status", "HugetlbPages") << 10 / hugePageSize

@@ -13,9 +13,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// TestCloseUnderReaders closes a region a thousand times while goroutines read and write its
-// memory. They go on for some regions more: none may fault, see another region's bytes or
-// change them.
+// TestCloseUnderReaders closes a region a thousand times while goroutines read and write its memory.
+// They continue after Close. No goroutine may fault, see another region's bytes or change them.
 func TestCloseUnderReaders(t *testing.T) {
 	d, _ := newPaperDevice()
 	pd := must[*PD](t)(d.AllocPD())
@@ -80,7 +79,7 @@ func TestCloseUnderReaders(t *testing.T) {
 	}
 }
 
-// TestClosedRegionsAreCollected: what a server's connections come and go with does not add up.
+// TestClosedRegionsAreCollected checks that memory of closed regions does not add up.
 func TestClosedRegionsAreCollected(t *testing.T) {
 	d, _ := newPaperDevice()
 	pd := must[*PD](t)(d.AllocPD())
@@ -101,7 +100,7 @@ func TestClosedRegionsAreCollected(t *testing.T) {
 	}
 }
 
-// TestTooMuchMemoryIsAnError, not the end of the program, which is what Go makes of it.
+// TestTooMuchMemoryIsAnError checks that AllocMR returns an error where Go would end the program.
 func TestTooMuchMemoryIsAnError(t *testing.T) {
 	d, _ := newPaperDevice()
 	pd := must[*PD](t)(d.AllocPD())

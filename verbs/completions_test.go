@@ -14,7 +14,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// numbered is completions with the IDs from first on.
+// numbered returns completions with consecutive IDs, beginning with first.
 func numbered(first, n int) []WC {
 	wcs := make([]WC, n)
 	for i := range wcs {
@@ -46,8 +46,8 @@ func TestCompletionsWaitAndKeepTheOrder(t *testing.T) {
 	})
 }
 
-// TestCompletionsLoseNothing leaves loops, by break and by panic, at every place of
-// a batch, and takes up again by loops, polls and waits.
+// TestCompletionsLoseNothing leaves loops, by break and by panic, at every place in a batch. Loops,
+// polls and waits must then return the rest.
 func TestCompletionsLoseNothing(t *testing.T) {
 	d, ch, cq, paper := waitRoom(t)
 	defer closeRoom(t, cq, ch, d)
@@ -116,7 +116,7 @@ func TestCompletionsLeftWakeWhoWaits(t *testing.T) {
 					}
 				})
 			}
-			synctest.Wait() // they sleep
+			synctest.Wait() // until they sleep
 			break
 		}
 		waiters.Wait() // synctest reports a deadlock if one is forgotten
@@ -150,7 +150,7 @@ func TestCompletionsEndWithAnError(t *testing.T) {
 	})
 }
 
-// TestCompletionsOfAClosedCQAreGone: what a loop left is not given out any more.
+// TestCompletionsOfAClosedCQAreGone checks that Close discards what a loop left.
 func TestCompletionsOfAClosedCQAreGone(t *testing.T) {
 	d, ch, cq, paper := waitRoom(t)
 	paper.complete(numbered(0, 3)...)
@@ -164,7 +164,7 @@ func TestCompletionsOfAClosedCQAreGone(t *testing.T) {
 	closeRoom(t, ch, d)
 }
 
-// TestCompletionsAllocateNothingEach: a loop's memory does not depend on its length.
+// TestCompletionsAllocateNothingEach checks that a loop's memory does not depend on its length.
 func TestCompletionsAllocateNothingEach(t *testing.T) {
 	d, ch, cq, paper := waitRoom(t)
 	defer closeRoom(t, cq, ch, d)

@@ -14,7 +14,7 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// stalledRoom is a queue pair of a device whose Modify and CreateAH return when release is called.
+// stalledRoom is a queue pair whose device's Modify and CreateAH return when release is called.
 func stalledRoom(t *testing.T) (pd *PD, qp *QP, p *paper, release, closeAll func()) {
 	d, p := newPaperDevice()
 	pd = must[*PD](t)(d.AllocPD())
@@ -26,12 +26,12 @@ func stalledRoom(t *testing.T) (pd *PD, qp *QP, p *paper, release, closeAll func
 
 var toInit = QPAttr{State: qpstate.Init, PortNum: 1}
 
-// TestCloseDoesNotWaitForModify: the kernel may look for a peer for seconds.
+// TestCloseDoesNotWaitForModify checks that Close does not wait seconds for a Modify.
 func TestCloseDoesNotWaitForModify(t *testing.T) {
 	_, qp, _, release, closeAll := stalledRoom(t)
 	done := make(chan error)
 	go func() { done <- qp.Modify(&toInit, qpstate.MaskState|qpstate.MaskPort) }()
-	time.Sleep(50 * time.Millisecond) // for it to be in flight
+	time.Sleep(50 * time.Millisecond) // until the Modify is in flight
 	closed := make(chan error, 1)
 	go func() { closed <- qp.Close() }()
 	select {
@@ -52,7 +52,7 @@ func TestCloseDoesNotWaitForModify(t *testing.T) {
 	closeAll()
 }
 
-// TestCloseWaitsForAShortModify: most take microseconds, and Close need not be called again.
+// TestCloseWaitsForAShortModify checks that Close waits for a Modify that takes microseconds.
 func TestCloseWaitsForAShortModify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, qp, _, release, closeAll := stalledRoom(t)
@@ -88,13 +88,13 @@ func TestContextEndsModify(t *testing.T) {
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("it took %v", took)
 		}
-		attr.State = qpstate.RTS // the call that goes on has its own
+		attr.State = qpstate.RTS // the call in flight has its own copy
 		late, cancelLate := context.WithTimeout(t.Context(), time.Second)
 		defer cancelLate()
 		if err := qp.ModifyContext(late, &attr, qpstate.MaskState); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("behind one that goes on: %v", err)
 		}
-		ended(qp.ModifyContext(ctx, &attr, qpstate.MaskState)) // begins nothing
+		ended(qp.ModifyContext(ctx, &attr, qpstate.MaskState)) // must not start a call
 		if s := qp.State(); s != qpstate.Reset {
 			t.Errorf("state %v while the first goes on", s)
 		}
@@ -116,7 +116,7 @@ func TestContextEndsCreateAH(t *testing.T) {
 		live := p.open()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		for range 2 { // the second begins nothing
+		for range 2 { // the second must not start a call
 			if ah, err := pd.CreateAHContext(ctx, AHAttr{}); ah != nil || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v, %v", ah, err)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// paperRC is a queue pair on paper in INIT, and the attributes of its next move.
+// paperRC returns a queue pair on paper in INIT, and the attributes of its next move.
 func paperRC(t *testing.T) (*QP, *paper, QPAttr) {
 	t.Helper()
 	d, p := newPaperDevice()
@@ -23,8 +23,8 @@ func paperRC(t *testing.T) (*QP, *paper, QPAttr) {
 		AH: AHAttr{IsGlobal: true, PortNum: 1, GRH: GRH{DGID: rxeTable[1].GID, SGIDIndex: 1}}}
 }
 
-// TestModifyHintDoesNotContradictItself: PORT does not belong in the mask of INIT→RTR,
-// so no value of it is right.
+// TestModifyHintDoesNotContradictItself: the mask of INIT→RTR must not have PORT, so the hint must
+// not suggest another port.
 func TestModifyHintDoesNotContradictItself(t *testing.T) {
 	const withPort = 0x129181 | qpstate.MaskPort
 	for name, refusal := range map[string]error{
@@ -56,10 +56,10 @@ func TestModifySaysThatStateWasIgnored(t *testing.T) {
 			p.refuse = refusal
 			says(t, qp.Modify(&attr, noState), []string{"INIT→INIT", "put STATE into the mask: State RTR was ignored"}, "out of the mask")
 
-			p.refuse = refusal // and what is wrong besides
+			p.refuse = refusal // in addition to the wrong mask
 			says(t, qp.Modify(&attr, noState&^qpstate.MaskAV|qpstate.MaskPort), []string{"State RTR was ignored", "add AV to the mask", "take PORT out of the mask"})
 
-			// State was not meant: it is what the queue pair is in, or nothing.
+			// State was not meant: it is the present state, or zero.
 			for _, state := range []QPState{qpstate.Init, qpstate.Reset} {
 				attr.State = state
 				p.refuse = refusal
@@ -72,7 +72,7 @@ func TestModifySaysThatStateWasIgnored(t *testing.T) {
 	}
 }
 
-// TestModifyRefusesAMaskWithoutState: the device accepts everything, as new kernels' rdma_rxe
+// TestModifyRefusesAMaskWithoutState uses a device that accepts everything. rdma_rxe of new kernels
 // accepts a mask without STATE.
 func TestModifyRefusesAMaskWithoutState(t *testing.T) {
 	qp, _, attr := paperRC(t)

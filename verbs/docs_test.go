@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// page is a page of the documentation, each run of white space as one space.
+// page returns a page of the documentation. Each run of white space is one space.
 func page(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("../" + name)
@@ -16,8 +16,7 @@ func page(t *testing.T, name string) string {
 	return strings.Join(strings.Fields(string(text)), " ")
 }
 
-// TestPostingAllocatesNothingFromReusedSlices: what the README says of posting, and what it
-// must not leave out.
+// TestPostingAllocatesNothingFromReusedSlices checks that posting allocates as the README says.
 func TestPostingAllocatesNothingFromReusedSlices(t *testing.T) {
 	d, _ := newPaperDevice()
 	pd := must[*PD](t)(d.AllocPD())
@@ -35,7 +34,7 @@ func TestPostingAllocatesNothingFromReusedSlices(t *testing.T) {
 	}
 }
 
-// TestMemoryPageSpeaksOfForkAndRaces: os/exec with CLONE_NEWUSER is a fork that copies.
+// TestMemoryPageSpeaksOfForkAndRaces: os/exec with CLONE_NEWUSER forks and copies the pages.
 func TestMemoryPageSpeaksOfForkAndRaces(t *testing.T) {
 	text := page(t, "docs/memory-and-gc.md")
 	for _, want := range []string{

@@ -10,11 +10,11 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Error is a verb that failed. Every call of this package returns it, with four exceptions: posts
-// (*[PostError]), completions (*[WCError]), [ChooseGID] (*[GIDError]), and the end of a
-// context (its Err and its cause). errors.Is finds the Errno, errors.ErrUnsupported if the Errno
-// is EOPNOTSUPP, and net.ErrClosed if the object is closed. errors.As finds the
-// *[qpstate.TransitionError] of a refused Modify.
+// Error is a verb that failed. Every verb returns it, with three exceptions: posts (*[PostError]),
+// failed completions (*[WCError]), and a wait that a context ended (the context's Err and its
+// cause). errors.Is finds the Errno, errors.ErrUnsupported if the Errno is EOPNOTSUPP, and
+// net.ErrClosed if the object is closed. errors.As finds the *[qpstate.TransitionError] of a
+// refused Modify.
 type Error struct {
 	Op     string        // the C call: "ibv_reg_mr"
 	Device string        // "rxe0"; "" if no device is open yet

@@ -13,7 +13,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// What a device is, and what it can do.
+// The attributes of a device and its port, and what the device can do.
 func ExampleDevice() {
 	dev, err := verbs.Open("soft0")
 	if err != nil {
@@ -36,8 +36,8 @@ func ExampleDevice() {
 	// counts retransmits: true
 }
 
-// Memory of three kinds: new, the program's own, and under addresses that count
-// from 0. A region can be changed in place, if the device can do that.
+// Regions of three kinds of memory: new, the program's own, and with addresses that count from 0. Some
+// devices can change a region in place.
 func ExampleMR() {
 	dev := must(verbs.Open("soft0"))
 	defer dev.Close()
@@ -63,8 +63,8 @@ func ExampleMR() {
 	// ibv_reg_mr on soft0 (4096 bytes, REMOTE_WRITE): EINVAL (22, invalid argument); try: LOCAL_WRITE together with REMOTE_WRITE or REMOTE_ATOMIC, and a length the device can register
 }
 
-// A window opens a part of a region to the peer, until the peer's last message, a
-// SEND that invalidates its key, closes it.
+// A window grants the peer access to a part of a region. The peer's last message, a SEND that
+// invalidates the window's key, ends that access.
 func ExampleMW() {
 	dev := must(verbs.Open("soft0"))
 	defer dev.Close()
@@ -80,13 +80,13 @@ func ExampleMW() {
 	mw := must(pd.AllocMW(verbs.MWType2))
 	defer mw.Close()
 
-	// The owner opens 16 bytes for writing, and waits for the peer's last message.
+	// The owner grants 16 bytes for writing, and waits for the peer's last message.
 	bind := verbs.MWBind{MW: mw, MR: mr, RKey: verbs.IncRKey(mw.RKey()), Addr: mr.Addr() + 100, Length: 16, Access: verbs.AccessRemoteWrite}
 	check(owner.PostSend([]verbs.SendWR{{Opcode: verbs.OpBindMW, Flags: verbs.SendSignaled, Bind: &bind}}))
 	fmt.Println(next(cq).Opcode)
 	check(owner.PostRecv([]verbs.RecvWR{{}}))
 
-	// The peer, which got bind.Addr and bind.RKey, writes and is done.
+	// The peer, which received bind.Addr and bind.RKey, writes and then invalidates the key.
 	copy(mr.Bytes()[2000:], "through a window")
 	check(peer.PostSend([]verbs.SendWR{
 		{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{mr.SGE(2000, 16)}, RemoteAddr: bind.Addr, RKey: bind.RKey},
@@ -95,7 +95,7 @@ func ExampleMW() {
 	wc := next(cq)
 	fmt.Println(wc.Opcode, wc.InvalidatedRKey() == bind.RKey, string(mr.Bytes()[100:116]))
 
-	// Now the key opens nothing.
+	// Now the key grants nothing.
 	check(peer.PostSend([]verbs.SendWR{{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{mr.SGE(0, 1)}, RemoteAddr: bind.Addr, RKey: bind.RKey}}))
 	fmt.Println(next(cq).Status)
 	// Output:
@@ -104,8 +104,8 @@ func ExampleMW() {
 	// IBV_WC_REM_ACCESS_ERR
 }
 
-// An address handle names the way of a datagram; the way back is in the datagram's
-// completion, and in the header that it begins with.
+// An address handle is the path of a datagram. The path back is in the datagram's completion and in
+// the header at its beginning.
 func ExampleAH() {
 	dev := must(verbs.Open("soft0"))
 	defer dev.Close()
@@ -160,7 +160,7 @@ func datagramQP(pd *verbs.PD, cq *verbs.CQ, key uint32) *verbs.QP {
 	return qp
 }
 
-// connected makes two queue pairs, each the other's peer.
+// connected makes two queue pairs that are each other's peer.
 func connected(dev *verbs.Device, pd *verbs.PD, cq *verbs.CQ) (a, b *verbs.QP) {
 	return examplePair(dev, pd, verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq,
 		Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}})

@@ -13,8 +13,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// A domain is a border: a queue pair reaches the memory of its own. It cannot be closed
-// before what is in it.
+// A queue pair can use only the memory of its own domain. A domain cannot be closed before its
+// objects.
 func ExamplePD() {
 	dev := must(verbs.Open("soft0"))
 	defer dev.Close()
@@ -38,7 +38,7 @@ func ExamplePD() {
 	// IBV_WC_REM_ACCESS_ERR
 }
 
-// Completions are polled by who has nothing else to do; a channel lets others sleep.
+// A program without other work polls for completions. With a channel it can sleep instead.
 func ExampleCQ() {
 	dev := must(verbs.Open("soft0"))
 	defer dev.Close()
@@ -68,7 +68,7 @@ func ExampleCQ() {
 
 	check(from.Close())
 	check(to.Close())
-	check(cq.Close()) // whoever waits now wakes with net.ErrClosed
+	check(cq.Close()) // a waiting goroutine wakes with net.ErrClosed
 	_, err = cq.Poll(wcs)
 	fmt.Println(err)
 	// Output:
@@ -115,8 +115,8 @@ func ExampleCompChannel() {
 	// IBV_WC_RECV 1
 }
 
-// A queue pair's life: a move that is refused says why; posts are taken or name the
-// request that was not; in ERR what is queued comes back.
+// The life of a queue pair. A refused move returns the reason. A refused post names the request. In
+// ERR the queued requests complete with a flush status.
 func ExampleQP() {
 	dev := must(verbs.Open("soft0"))
 	defer dev.Close()
@@ -132,7 +132,7 @@ func ExampleQP() {
 	var why *qpstate.TransitionError
 	fmt.Println(errors.As(err, &why), errors.Is(err, syscall.EINVAL), "missing:", why.Missing)
 
-	m := qpstate.NewMachine(verbs.RC, qp, func(s qpstate.Step) { fmt.Println(s) }) // it knows the masks
+	m := qpstate.NewMachine(verbs.RC, qp, func(s qpstate.Step) { fmt.Println(s) }) // takes the masks from the table
 	check(m.ToInit(verbs.QPAttr{PortNum: 1, Access: verbs.AccessRemoteRead}))
 
 	err = qp.PostRecv([]verbs.RecvWR{{ID: 1}, {ID: 2}, {ID: 3}})
@@ -156,8 +156,8 @@ func ExampleQP() {
 	// IBV_QPS_ERR
 }
 
-// Events report what no completion of this side does: here the peer names memory that
-// it has no right to, which ends both queue pairs.
+// Events report what no completion of this side shows. Here the peer uses memory without a right to
+// it, which moves both queue pairs to ERR.
 func ExampleDevice_Subscribe() {
 	dev := must(verbs.Open("soft0"))
 	defer dev.Close()
@@ -177,7 +177,7 @@ func ExampleDevice_Subscribe() {
 	check(peer.PostSend([]verbs.SendWR{{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{mr.SGE(0, 8)}, RemoteAddr: mr.Addr(), RKey: mr.LKey()}}))
 	e := <-events
 	fmt.Println(e.Type, e.QPN == qp.QPN(), "fatal:", e.Fatal())
-	fmt.Println(next(cq).Status) // the peer's
+	fmt.Println(next(cq).Status) // of the peer's request
 	// Output:
 	// IBV_EVENT_QP_ACCESS_ERR true fatal: true
 	// IBV_WC_REM_ACCESS_ERR

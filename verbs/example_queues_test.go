@@ -12,7 +12,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Two queue pairs take their receives from one stock, which says when it runs low.
+// Two queue pairs take their receives from one SRQ. An event says that few receives are left.
 func ExampleSRQ() {
 	dev := must(verbs.Open("soft0"))
 	defer dev.Close()
@@ -54,7 +54,7 @@ func ExampleSRQ() {
 	// IBV_EVENT_SRQ_LIMIT_REACHED on an SRQ true
 }
 
-// A loop over completions, until a deadline.
+// A loop over completions, with a deadline.
 func ExampleCQ_Completions() {
 	dev := must(verbs.Open("soft0"))
 	defer dev.Close()
@@ -75,7 +75,7 @@ func ExampleCQ_Completions() {
 	defer cancel()
 	for wc, err := range cq.Completions(ctx) {
 		if err != nil {
-			log.Fatal(err) // the deadline, or cq was closed: the loop ends here
+			log.Fatal(err) // the deadline has passed, or cq was closed; the loop ends
 		}
 		check(wc.Err())
 		fmt.Println(wc.ID, wc.Imm())
@@ -89,8 +89,8 @@ func ExampleCQ_Completions() {
 	// 3 30
 }
 
-// An extended CQ reports when each message came. Moderation holds events back, so that one
-// event stands for many completions.
+// An extended CQ reports the time of each completion. Moderation delays events, so that one event
+// stands for many completions.
 func ExampleCQ_PollEx() {
 	dev := must(verbs.Open("soft0"))
 	defer dev.Close()
@@ -126,7 +126,7 @@ func ExampleCQ_PollEx() {
 	// 128
 }
 
-// examplePair is two connected RC queue pairs.
+// examplePair makes two connected RC queue pairs.
 func examplePair(dev *verbs.Device, pd *verbs.PD, init verbs.QPInit) (from, to *verbs.QP) {
 	from, to = must(pd.CreateQP(init)), must(pd.CreateQP(init))
 	gid := must(dev.QueryGIDTable())[0]

@@ -11,7 +11,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// A device's port and the way to choose one of its addresses.
+// Choosing one of the addresses of a device's port.
 func ExampleChooseGID() {
 	dev, err := verbs.Open("soft0")
 	if err != nil {
@@ -30,8 +30,8 @@ func ExampleChooseGID() {
 	// Output: 1 IBV_GID_TYPE_ROCE_V2 RoCE v2 of the peer's family, IPv4-mapped
 }
 
-// Everything by hand: objects, the three moves, a READ of the queue pair's own
-// neighbour. Package rc does this in one call, with a peer.
+// All steps by hand: the objects, the three moves, and a READ from a second queue pair of the same
+// device. Package rc does this in one call, with a peer.
 func Example() {
 	dev, err := verbs.Open("soft0")
 	if err != nil {
@@ -47,7 +47,7 @@ func Example() {
 	mr := must(pd.AllocMR(4096, verbs.AccessLocalWrite|verbs.AccessRemoteRead))
 	defer mr.Close()
 
-	// Two queue pairs of one device, each the other's peer.
+	// Two queue pairs of one device that are each other's peer.
 	var qps [2]*verbs.QP
 	for i := range qps {
 		qps[i] = must(pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq,
@@ -57,7 +57,7 @@ func Example() {
 	gid, _, err := verbs.ChooseGID(must(dev.QueryGIDTable()), verbs.GIDSelection{})
 	check(err)
 	port := must(dev.QueryPort(gid.Port))
-	endpoint := func(i int) verbs.QPEndpoint { // what a peer of another machine would be sent, with the GID
+	endpoint := func(i int) verbs.QPEndpoint { // a real program sends this to the peer, with the GID
 		return verbs.QPEndpoint{QPN: qps[i].QPN(), PSN: 100, MTU: port.ActiveMTU, InitiatorDepth: 1, ResponderResources: 1}
 	}
 	for i, qp := range qps {

@@ -13,8 +13,8 @@ import (
 
 func gid(ip string) GID { return qpstate.GIDFrom(netip.MustParseAddr(ip)) }
 
-// rxeTable is the GID table of a Soft-RoCE device, with a RoCE v1 slot and
-// another port's as hardware has them.
+// rxeTable is the GID table of a Soft-RoCE device, with a RoCE v1 slot and another port's slot as
+// hardware has them.
 var rxeTable = []GIDEntry{
 	{GID: gid("fe80::1"), Port: 1, Index: 0, Type: GIDTypeRoCEv2, Netdev: "eth0"},
 	{GID: gid("10.99.0.1"), Port: 1, Index: 1, Type: GIDTypeRoCEv2, Netdev: "eth0"},
@@ -71,7 +71,7 @@ func TestChooseGIDSaysWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestAMachineBeginsWhereTheQueuePairIs, and a slot leads to a peer.
+// TestAMachineBeginsWhereTheQueuePairIs also checks that GIDEntry.To leads to a peer.
 func TestAMachineBeginsWhereTheQueuePairIs(t *testing.T) {
 	d, _ := newPaperDevice()
 	pd := must[*PD](t)(d.AllocPD())
@@ -91,8 +91,7 @@ func TestAMachineBeginsWhereTheQueuePairIs(t *testing.T) {
 	closeRoom(t, qp, cq, pd, d)
 }
 
-// TestPKeyIndexPrefersFullMembers: a limited member of a partition reaches full ones
-// only.
+// TestPKeyIndexPrefersFullMembers: a limited member of a partition can reach only full members.
 func TestPKeyIndexPrefersFullMembers(t *testing.T) {
 	d, paper := newPaperDevice()
 	paper.pkeys = []uint16{0, 0x7fff, 0x0042, 0xffff, 0x8042, 0x0007}

@@ -15,7 +15,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// bench is one device with a region, and what a test makes of it.
+// bench is one device with a region, and the objects that a test makes.
 type bench struct {
 	t   *testing.T
 	dev *verbs.Device
@@ -38,7 +38,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// qp makes a queue pair that is its own peer, in a state on the way to RTS, or in ERR.
+// qp makes a queue pair that is its own peer, in the given state.
 func (b *bench) qp(typ verbs.QPType, state verbs.QPState, srq *verbs.SRQ) *verbs.QP {
 	qp := must(b.pd.CreateQP(verbs.QPInit{Type: typ, SendCQ: b.cq, RecvCQ: b.cq, SRQ: srq,
 		Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInlineData: 32}}))
@@ -68,13 +68,13 @@ func (b *bench) way() verbs.AHAttr {
 	return verbs.AHAttr{IsGlobal: true, PortNum: 1, GRH: verbs.GRH{DGID: b.gid.GID, SGIDIndex: uint8(b.gid.Index), HopLimit: 64}}
 }
 
-// reasons are words of which a refused post's error has those of its own reason only.
+// reasons are texts that only the errors of their own reason contain.
 var reasons = []string{
 	"is in RESET", "is in INIT", "is in RTR", "is in ERR", "elements", "bytes inline", "cannot be inline", "inline data only from", "no AH", "AH is closed", "another device or protection domain", "have no IBV_WR_", "multiple of 8", "8 bytes", "bytes in total", "Flush.Type is not set", "unknown bits", "Flush.Level",
 	"the SRQ", "SendWR.Opcode is not set", "queue is full", "type 1", "no Bind", "no window", "no region", "window is closed", "region is closed", "upper 24 bits", "is closed: use of", "largest message",
 }
 
-// refused reports an error that does not give the one reason, and a remedy.
+// refused fails the test unless the error gives exactly the one reason, and a remedy.
 func (b *bench) refused(err error, errno syscall.Errno, own ...string) {
 	b.t.Helper()
 	var pe *verbs.PostError
@@ -154,8 +154,8 @@ func TestPostSendFindsTheReason(t *testing.T) {
 	}
 }
 
-// TestPostSendFindsTheReasonOfOne: the request that was refused, not the first; a full
-// queue; a queue pair that an error has moved; one that is closed; a chain without requests.
+// TestPostSendFindsTheReasonOfOne covers a refused request that is not the first, a full queue, a
+// queue pair that an error has moved, a closed queue pair, and a post without requests.
 func TestPostSendFindsTheReasonOfOne(t *testing.T) {
 	b := newBench(t)
 	qp := b.qp(verbs.RC, qpstate.RTS, nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// says reports an error whose text lacks one of wants or has one of nots.
+// says fails the test if an error's text lacks one of wants or has one of nots.
 func says(t *testing.T, err error, wants []string, nots ...string) {
 	t.Helper()
 	if err == nil {
@@ -27,7 +27,7 @@ func says(t *testing.T, err error, wants []string, nots ...string) {
 	}
 }
 
-// TestLocProtErrNamesTheMissingRight: the hint and the page.
+// TestLocProtErrNamesTheMissingRight checks the hint and the page.
 func TestLocProtErrNamesTheMissingRight(t *testing.T) {
 	err := (&WC{Status: WCLocProtErr}).Err()
 	says(t, err, []string{"LOCAL_WRITE", "READ", "atomic", "receive", "lkey", "domain"})
@@ -51,7 +51,7 @@ type refusingQP struct {
 
 func (q refusingQP) PostSend([]SendWR) (int, error) { return 0, q.errno }
 
-// TestPostErrorOfOtherDevices: what soft0 does not refuse, or not with this errno.
+// TestPostErrorOfOtherDevices covers refusals that soft0 does not make, or with another errno.
 func TestPostErrorOfOtherDevices(t *testing.T) {
 	d, _ := newPaperDevice()
 	pd, other := must[*PD](t)(d.AllocPD()), must[*PD](t)(d.AllocPD())

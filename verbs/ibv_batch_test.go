@@ -15,7 +15,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// TestLongBatchesAreSeveralCalls: the garbage collector waits for each.
+// TestLongBatchesAreSeveralCalls: the garbage collector waits for each call.
 func TestLongBatchesAreSeveralCalls(t *testing.T) {
 	const many, calls = 2*manyAtOnce + 88, 3
 	for _, path := range []PostPath{PostClassic, PostWRAPI} {
@@ -41,7 +41,7 @@ func TestLongBatchesAreSeveralCalls(t *testing.T) {
 		}
 	}
 	f, cq = fakeCQ(t)
-	f.Completes(manyAtOnce-1, 1, 7, 0) // a call that is not filled is the last
+	f.Completes(manyAtOnce-1, 1, 7, 0) // a call that returns fewer than it could is the last
 	if n, err := cq.Poll(wcs); n != manyAtOnce-1 || err != nil || f.Polls() != 1 {
 		t.Errorf("Poll: %d in %d calls, %v", n, f.Polls(), err)
 	}
@@ -66,7 +66,7 @@ func TestLongBatchesAreSeveralCalls(t *testing.T) {
 	}
 }
 
-// TestLongBatchesNameTheRefused: the index is that of the whole batch.
+// TestLongBatchesNameTheRefused checks that the index counts from the start of the whole batch.
 func TestLongBatchesNameTheRefused(t *testing.T) {
 	const many, bad = manyAtOnce + 44, manyAtOnce + 4
 	queued := func(what string, f interface{ WRs() int }, err error) {
@@ -89,8 +89,8 @@ func TestLongBatchesNameTheRefused(t *testing.T) {
 	queued("PostRecv", f, qp.PostRecv(wrs))
 }
 
-// TestLongPostsDoNotHoldUpTheCollector: what a device does with much work within the call (as
-// rxe sends it) the program does not wait for.
+// TestLongPostsDoNotHoldUpTheCollector: some devices (rxe) send the packets within the call. The
+// collector must not wait for that.
 func TestLongPostsDoNotHoldUpTheCollector(t *testing.T) {
 	const stall = time.Second
 	big := sendBatch(1)
@@ -119,7 +119,7 @@ func TestLongPostsDoNotHoldUpTheCollector(t *testing.T) {
 	}
 }
 
-// TestBriefPosts: what is short is called directly, whichever of the bounds it touches.
+// TestBriefPosts checks that posts up to the limits are direct calls.
 func TestBriefPosts(t *testing.T) {
 	_, qp := fakeQP(t, QPCap{MaxSendWR: 100, MaxRecvWR: 1, MaxSendSGE: 2, MaxRecvSGE: 1})
 	s := &qp.p.(*ibvQP).send

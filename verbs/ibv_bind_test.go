@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Tests of binds, and of what else the ibv_wr_* calls do differently.
+// Tests of binds, and of other differences of the ibv_wr_* calls.
 
 package verbs
 
@@ -33,7 +33,7 @@ func TestBindIsEncoded(t *testing.T) {
 	bothPaths(t, func(t *testing.T, path PostPath) {
 		f, qp := fakeQPBy(t, path, wide)
 		mw, mr := fakeWindow(f)
-		wr := SendWR{ID: 3, Opcode: OpBindMW, SGL: []SGE{{Addr: 1, Length: 2}}, // which does not count
+		wr := SendWR{ID: 3, Opcode: OpBindMW, SGL: []SGE{{Addr: 1, Length: 2}}, // the SGL is ignored
 			Bind: &MWBind{MW: mw, MR: mr, RKey: 0x7ab, Addr: 0x5100, Length: 64, Access: AccessRemoteRead}}
 		if err := qp.PostSend([]SendWR{{ID: 2, Opcode: OpSend}, wr, {ID: 4, Opcode: OpSend}}); err != nil {
 			t.Fatal(err)
@@ -51,8 +51,8 @@ func TestBindIsEncoded(t *testing.T) {
 	})
 }
 
-// TestBindTwiceInAChain: C reads the window's present key from its struct, so the
-// second bind goes by a call of its own.
+// TestBindTwiceInAChain: C reads the window's present key from its struct, so the second bind needs
+// a call of its own.
 func TestBindTwiceInAChain(t *testing.T) {
 	f, qp := fakeQP(t, wide)
 	mw, mr := fakeWindow(f)
@@ -67,8 +67,8 @@ func TestBindTwiceInAChain(t *testing.T) {
 	}
 }
 
-// TestRefusedBindKeepsTheKey: what C refuses, and what comes after it, leaves the key alone,
-// and holds nothing.
+// TestRefusedBindKeepsTheKey checks that a refused bind, and the requests after it, do not change the
+// key and hold no object.
 func TestRefusedBindKeepsTheKey(t *testing.T) {
 	bothPaths(t, func(t *testing.T, path PostPath) {
 		f, qp := fakeQPBy(t, path, wide)
@@ -77,7 +77,7 @@ func TestRefusedBindKeepsTheKey(t *testing.T) {
 		f.Refuse(1, syscall.ENOMEM)
 		index := 1
 		if path == PostWRAPI {
-			index = 0 // of a chain that is refused whole
+			index = 0 // the chain is refused as a whole
 		}
 		var pe *PostError
 		err := qp.PostSend([]SendWR{{Opcode: OpSend}, {Opcode: OpBindMW, Bind: bind}})
@@ -114,11 +114,11 @@ func closes(t *testing.T, p *posted) {
 	}
 }
 
-// TestPostedEndsOnce: an object's end waits for those who hold it, however many there
-// are, and nobody gets hold of it after.
+// TestPostedEndsOnce checks that end waits for all holds, and that nobody can hold the object after
+// it.
 func TestPostedEndsOnce(t *testing.T) {
 	var p posted
-	var gone bool // read while it is held, written when it is not: the race detector looks on
+	var gone bool // read while the object is held, written when it is not, so the race detector can see a mistake
 	var over atomic.Bool
 	var all sync.WaitGroup
 	for range 8 {

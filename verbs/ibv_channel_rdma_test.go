@@ -14,8 +14,8 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// TestEventsOfArmedCQsDoNotPileUp arms and polls again and again, and never waits: nobody
-// reads the channel.
+// TestEventsOfArmedCQsDoNotPileUp arms and polls repeatedly and never waits, so no goroutine reads
+// the channel.
 func TestEventsOfArmedCQsDoNotPileUp(t *testing.T) {
 	d := openTestDevice(t)
 	pd := must[*PD](t)(d.AllocPD())
@@ -58,7 +58,7 @@ func TestEventsOfArmedCQsDoNotPileUp(t *testing.T) {
 	}
 }
 
-// TestCloseEndsTheReadersWait closes a CQ, and then the channel, at any moment of a wait.
+// TestCloseEndsTheReadersWait closes a CQ and then the channel, at any moment of a wait.
 func TestCloseEndsTheReadersWait(t *testing.T) {
 	d := openTestDevice(t)
 	for range 200 {

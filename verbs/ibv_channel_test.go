@@ -16,11 +16,11 @@ import (
 	"github.com/rawverbs/rawverbs/verbs/internal/ibvfake"
 )
 
-// pipeRoom is a completion channel whose events are bytes of a pipe, and its CQs.
+// pipeRoom is a completion channel with its CQs. The channel's events are the bytes of a pipe.
 type pipeRoom struct {
 	ch   *ibvCompChannel
 	cqs  []*pipeCQ
-	pipe int // to write to, until it is closed
+	pipe int // the end for writing, until it is closed
 }
 
 type pipeCQ struct {
@@ -77,7 +77,8 @@ func (r *pipeRoom) event(t *testing.T, i int) {
 	}
 }
 
-// sleeps is a Sleep on CQ i, and is closed when that returns. If nobody read before, it does.
+// sleeps starts a Sleep on CQ i and returns a channel that is closed when Sleep returns. If no
+// goroutine reads the channel, this Sleep does.
 func (r *pipeRoom) sleeps(ctx, life context.Context, i int) <-chan struct{} {
 	done := make(chan struct{})
 	c := r.cqs[i]
@@ -120,7 +121,7 @@ func TestOneWaiterReadsEventsForAll(t *testing.T) {
 	first, second := r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
 	r.event(t, 1)
 	returns(t, "another's event", second)
-	r.event(t, 2) // nobody waits for it
+	r.event(t, 2) // no goroutine waits for it
 	sleepsOn(t, "the reader, after others' events", first)
 	second = r.sleeps(bg, bg, 1)
 	r.event(t, 0)
@@ -131,7 +132,7 @@ func TestOneWaiterReadsEventsForAll(t *testing.T) {
 	returns(t, "the next reader's event", second)
 }
 
-// TestWhatEndsTheReadersWait, each with the channel in use again after it.
+// TestWhatEndsTheReadersWait checks that the channel still works after each case.
 func TestWhatEndsTheReadersWait(t *testing.T) {
 	bg := context.Background()
 	r := newPipeRoom(t, 2)
@@ -174,7 +175,7 @@ func TestWhatEndsTheReadersWait(t *testing.T) {
 	returns(t, "woken before", r.sleeps(bg, bg, 0))
 
 	reader, other := r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
-	r.ch.cqs.drop(c.cq) // as a Close does that is refused, while an event comes
+	r.ch.cqs.drop(c.cq) // like a refused Close, during which an event comes
 	r.event(t, 0)
 	sleepsOn(t, "an event while Close tries", reader)
 	r.ch.cqs.put(c.cq, c.ibvCQ)
@@ -184,7 +185,7 @@ func TestWhatEndsTheReadersWait(t *testing.T) {
 	r.event(t, 1)
 	returns(t, "an event of the other", other)
 	reader, other = r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
-	c.unwatch() // as Close does, once the CQ is gone
+	c.unwatch() // as Close does after it destroyed the CQ
 	c.WakeSleeper()
 	returns(t, "closed", reader)
 	unix.Close(r.pipe)
@@ -199,9 +200,9 @@ func TestWhatEndsTheReadersWait(t *testing.T) {
 	returns(t, "a channel that broke before", r.sleeps(bg, bg, 1))
 }
 
-// TestNoEventIsLost has many goroutines wait as CQ.Wait does: on two CQs for as long as it takes,
-// on two to which nothing comes with contexts that end all the time. Whoever reads, what comes
-// wakes somebody, or the work stays undone.
+// TestNoEventIsLost starts many goroutines that wait as CQ.Wait does. On two CQs they wait until they
+// get work. On two others, which get no events, their contexts end all the time. If an event does not
+// wake a waiter, work is left undone.
 func TestNoEventIsLost(t *testing.T) {
 	const each, events = 8, 20_000
 	r := newPipeRoom(t, 4)
@@ -223,7 +224,7 @@ func TestNoEventIsLost(t *testing.T) {
 						c.Sleep(life, context.Background(), c.woken, c.gone)
 						continue
 					}
-					c.wake() // one event may have been several
+					c.wake() // one event may stand for several
 					c.WakeSleeper()
 					if done.Add(1) == events {
 						end()
@@ -246,7 +247,7 @@ func TestNoEventIsLost(t *testing.T) {
 	}
 }
 
-// taken takes one, if there is one.
+// taken takes one unit of work, if there is one.
 func taken(work *atomic.Int32) bool {
 	for n := work.Load(); n > 0; n = work.Load() {
 		if work.CompareAndSwap(n, n-1) {
@@ -256,8 +257,8 @@ func taken(work *atomic.Int32) bool {
 	return false
 }
 
-// TestLongCallDelaysNoOtherCQ: a long call on the CQ that the reader waits on, such as a Spin, keeps
-// no other CQ waiting.
+// TestLongCallDelaysNoOtherCQ: a long call, such as a Spin, on the CQ on which the reader waits must
+// not delay waits on other CQs.
 func TestLongCallDelaysNoOtherCQ(t *testing.T) {
 	bg := context.Background()
 	r := newPipeRoom(t, 2)
@@ -272,7 +273,7 @@ func TestLongCallDelaysNoOtherCQ(t *testing.T) {
 
 func TestDrainReadsEventsWithoutWaiters(t *testing.T) {
 	r := newPipeRoom(t, 2)
-	r.ch.events.Interrupt() // as a context does whose wait is long over
+	r.ch.events.Interrupt() // like the context of a wait that has ended long before
 	for range 100 {
 		r.event(t, 1)
 	}
@@ -282,7 +283,7 @@ func TestDrainReadsEventsWithoutWaiters(t *testing.T) {
 		t.Errorf("%v, %d unread, %d wake-ups", err, r.cqs[1].unread.Load(), len(r.cqs[1].woken))
 	}
 	reader := r.sleeps(t.Context(), t.Context(), 0)
-	r.ch.drain() // it is not its turn
+	r.ch.drain() // another goroutine has the turn
 	r.event(t, 0)
 	returns(t, "the reader", reader)
 }
@@ -298,7 +299,7 @@ func TestSleepAllocatesNothing(t *testing.T) {
 		}
 	}()
 	defer close(asleep)
-	// None, but for what the standard library's contexts allocate under the address sanitizer.
+	// Under the address sanitizer the standard library's contexts allocate.
 	contexts := testing.AllocsPerRun(100, func() {
 		ctx.Done()
 		_ = ctx.Err()

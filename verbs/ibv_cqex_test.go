@@ -56,7 +56,7 @@ func TestPollExReadsWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-// TestPollExAloneNeverWalksABatch never walks a batch.
+// TestPollExAloneNeverWalksABatch checks that completions are read one by one.
 func TestPollExAloneNeverWalksABatch(t *testing.T) {
 	f, cq, p := fakeCQEx(t, WCExStandard)
 	p.alone = true

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Tests that C is not given an address to read that is none.
+// Tests that C gets no inline data with an address that is not a pointer.
 
 package verbs
 

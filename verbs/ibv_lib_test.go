@@ -1,8 +1,8 @@
 //go:build linux && cgo && !rdma
 
-// Tests of the C wall against a libibverbs of the tests' own (testdata/libibverbs.c). Each runs in
-// a process of its own, because a process loads the library once. With the tag rdma the
-// tests run on a device, where there may be no compiler.
+// Tests of the C wall with the tests' own libibverbs (testdata/libibverbs.c). Each test runs in its own
+// process, because a process loads the library once. With the tag rdma the tests run on a device,
+// where there may be no compiler.
 
 package verbs
 
@@ -23,8 +23,8 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// fakeDevice opens the test library's device. It returns nil in the process that was started
-// by go test, after the test has run in another.
+// fakeDevice opens the test library's device. In the process that go test started it returns nil,
+// after the test has run in another process.
 func fakeDevice(t *testing.T) *Device {
 	t.Helper()
 	const inside = "RAWVERBS_TEST_FAKE_LIBRARY"
@@ -44,7 +44,7 @@ func fakeDevice(t *testing.T) *Device {
 	return nil
 }
 
-// closeAgain closes objects that refuse it once.
+// closeAgain closes objects whose first Close is refused.
 func closeAgain(t *testing.T, objects ...interface{ Close() error }) {
 	t.Helper()
 	for _, object := range objects {
@@ -55,8 +55,8 @@ func closeAgain(t *testing.T, objects ...interface{ Close() error }) {
 	}
 }
 
-// TestRefusedCloseSucceedsLater: what libibverbs refuses to destroy works as before, and can be
-// closed later.
+// TestRefusedCloseSucceedsLater checks that an object works after a refused Close and can be closed
+// later.
 func TestRefusedCloseSucceedsLater(t *testing.T) {
 	d := fakeDevice(t)
 	if d == nil {
@@ -109,8 +109,8 @@ func TestRefusedCloseSucceedsLater(t *testing.T) {
 	}
 }
 
-// TestEventNamesTheCQThatItIsOf has a CQ closed, and another made at its address, while an
-// event of the first is acknowledged.
+// TestEventNamesTheCQThatItIsOf closes a CQ while an event of it is acknowledged, and makes another CQ
+// at its address.
 func TestEventNamesTheCQThatItIsOf(t *testing.T) {
 	d := fakeDevice(t)
 	if d == nil {
@@ -123,7 +123,7 @@ func TestEventNamesTheCQThatItIsOf(t *testing.T) {
 	if _, err := first.Poll(make([]WC, 1)); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(100 * time.Millisecond) // the acknowledgement has begun, or the test is weaker
+	time.Sleep(100 * time.Millisecond) // so that the acknowledgement has begun; otherwise the test is weaker
 	closeAgain(t, first)
 	second := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1}))
 	if second.p.(*ibvCQ).cq != address {
@@ -135,8 +135,8 @@ func TestEventNamesTheCQThatItIsOf(t *testing.T) {
 	closeAgain(t, second, d)
 }
 
-// TestRegMRTakesAPartOfAnObject registers bytes of objects that hold pointers too, on the heap and
-// in a global variable: cgo must look at the bytes alone.
+// TestRegMRTakesAPartOfAnObject registers bytes of objects that also hold pointers, on the heap and in
+// a global variable. cgo must check the bytes only.
 func TestRegMRTakesAPartOfAnObject(t *testing.T) {
 	d := fakeDevice(t)
 	if d == nil {
@@ -166,7 +166,7 @@ type part struct {
 
 var inGlobal part
 
-// TestQPWithSRQAsksForNoReceives: the test library grants what it is asked for.
+// TestQPWithSRQAsksForNoReceives: the test library grants the requested sizes.
 func TestQPWithSRQAsksForNoReceives(t *testing.T) {
 	d := fakeDevice(t)
 	if d == nil {
@@ -190,8 +190,8 @@ func TestQPWithSRQAsksForNoReceives(t *testing.T) {
 	closeAgain(t, srq, cq, pd, d)
 }
 
-// TestSendsBelowRTSDoNotReachC: the test library queues what it is given, as rdma_rxe's does, and
-// only then refuses it.
+// TestSendsBelowRTSDoNotReachC: like rdma_rxe's, the test library queues the requests before it
+// refuses them.
 func TestSendsBelowRTSDoNotReachC(t *testing.T) {
 	d := fakeDevice(t)
 	if d == nil {
@@ -210,7 +210,7 @@ func TestSendsBelowRTSDoNotReachC(t *testing.T) {
 	check := func(sends bool) {
 		t.Helper()
 		for name, post := range posts {
-			was := c.handle // how many are queued
+			was := c.handle // the number of queued requests
 			err := post()
 			if sends && (err != nil || c.handle != was+1) || !sends && (!errors.Is(err, syscall.EINVAL) || c.handle != was) {
 				t.Errorf("%s in %v: %v, %d requests queued", name, QPState(c.state), err, c.handle-was)
@@ -227,7 +227,7 @@ func TestSendsBelowRTSDoNotReachC(t *testing.T) {
 	if err := qp.PostSend(nil); err != nil {
 		t.Errorf("a post of nothing: %v", err)
 	}
-	c.state = 6 // an error took it from RTR to ERR, where requests are flushed
+	c.state = 6 // an error moved it from RTR to ERR, where requests are flushed
 	check(true)
 	closeAgain(t, mw, mr, qp, cq, pd, d)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// A binary must start where libibverbs is not: it may not need it, nor offer
-// functions of its name to the library's plug-ins.
+// A binary must start on machines without libibverbs. So it must not need the library, and it must
+// not offer functions with its names to the library's plug-ins.
 func TestBinaryIsNotLinkedWithLibibverbs(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -46,7 +46,7 @@ func TestBinaryIsNotLinkedWithLibibverbs(t *testing.T) {
 	}
 }
 
-// Where libibverbs cannot be loaded, asking for devices says so, and what to do.
+// If libibverbs cannot be loaded, Devices returns the reason and a remedy.
 func TestWithoutLibibverbs(t *testing.T) {
 	const inside = "RAWVERBS_TEST_WITHOUT_LIBIBVERBS"
 	if os.Getenv(inside) != "" {
@@ -64,8 +64,8 @@ func TestWithoutLibibverbs(t *testing.T) {
 		}
 		return
 	}
-	// An empty file of the library's name, in the first place looked at, is as
-	// bad as none.
+	// An empty file with the library's name, in the first folder searched, is like a missing
+	// library.
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "libibverbs.so.1"), nil, 0o755); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Tests of address handles that are closed while datagrams are posted.
+// Tests of address handles that close during posts.
 
 package verbs
 
@@ -14,7 +14,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs/internal/ibvfake"
 )
 
-// fakeUD is a UD queue pair and a handle, over a fake's C objects.
+// fakeUD makes a UD queue pair and a handle, over a fake's C objects.
 func fakeUD(tb testing.TB) (*ibvfake.Fake, *QP, *AH) {
 	f := ibvfake.New()
 	tb.Cleanup(f.Free)
@@ -22,7 +22,7 @@ func fakeUD(tb testing.TB) (*ibvfake.Fake, *QP, *AH) {
 	return f, qpOver(tb, f, PostClassic, wide), &AH{p: newIBVAH(fakeDomain, f.AH())}
 }
 
-// fakeDatagrams is a UD queue pair and a batch for it, to two peers in turns.
+// fakeDatagrams makes a UD queue pair and a batch for it, to two peers in turn.
 func fakeDatagrams(tb testing.TB) (*QP, []SendWR) {
 	_, qp, one := fakeUD(tb)
 	_, _, two := fakeUD(tb)
@@ -33,8 +33,8 @@ func fakeDatagrams(tb testing.TB) (*QP, []SendWR) {
 	return qp, wrs
 }
 
-// TestPeerIsHeldUntilItIsPosted: each handle of a batch is, once for those in a row,
-// and is let go whatever becomes of the batch.
+// TestPeerIsHeldUntilItIsPosted checks that a post holds each handle, once for consecutive requests,
+// and releases it whatever the result is.
 func TestPeerIsHeldUntilItIsPosted(t *testing.T) {
 	f, qp, ah := fakeUD(t)
 	_, _, other := fakeUD(t)
@@ -62,7 +62,7 @@ func TestPeerIsHeldUntilItIsPosted(t *testing.T) {
 	}
 }
 
-// TestPeerIsNotFreedUnderAPost closes a handle while others post with it.
+// TestPeerIsNotFreedUnderAPost closes a handle while other goroutines post with it.
 func TestPeerIsNotFreedUnderAPost(t *testing.T) {
 	for range 20 {
 		f, qp, ah := fakeUD(t)

@@ -16,13 +16,13 @@ import (
 	"github.com/rawverbs/rawverbs/verbs/internal/ibvfake"
 )
 
-// fakeDomain is where all fakes' objects are.
+// fakeDomain is the domain of all fakes' objects.
 var fakeDomain = &ibvPD{d: new(ibvDevice)}
 
-// fakeQP is a queue pair of libibverbs' provider over fake operations.
+// fakeQP makes a queue pair of libibverbs' provider over fake operations.
 func fakeQP(tb testing.TB, cap QPCap) (*ibvfake.Fake, *QP) { return fakeQPBy(tb, PostClassic, cap) }
 
-// fakeQPBy is fakeQP with a way to post.
+// fakeQPBy is fakeQP with a PostPath.
 func fakeQPBy(tb testing.TB, path PostPath, cap QPCap) (*ibvfake.Fake, *QP) {
 	f := ibvfake.New()
 	tb.Cleanup(f.Free)
@@ -40,7 +40,7 @@ func qpOver(tb testing.TB, f *ibvfake.Fake, path PostPath, cap QPCap) *QP {
 	return &QP{p: p, init: QPInit{Type: RC}, handle: handle{closed: true}} // posts reach the fake; a query would reach libibverbs
 }
 
-// bothPaths runs a test with each way to post.
+// bothPaths runs a test with each PostPath.
 func bothPaths(t *testing.T, test func(t *testing.T, path PostPath)) {
 	for _, path := range []PostPath{PostClassic, PostWRAPI} {
 		t.Run(path.String(), func(t *testing.T) { test(t, path) })
@@ -94,10 +94,10 @@ func encodesEachOpcode(t *testing.T, path PostPath) {
 			}
 			got := f.Send(0)
 			c.want.NumSGE, c.want.Addr, c.want.Length, c.want.LKey = 1, 0x1000, 7, 0x42
-			if c.wr.Opcode == OpLocalInv { // has no data
+			if c.wr.Opcode == OpLocalInv { // it has no data
 				c.want.NumSGE, got.Addr, got.Length, got.LKey = 0, 0x1000, 7, 0x42
 			}
-			switch c.wr.Opcode { // what the opcode does not use is left as it was
+			switch c.wr.Opcode { // fields that the opcode does not use stay unchanged
 			case OpAtomicCmpAndSwp, OpAtomicFetchAndAdd:
 				got.RKey, c.want.RKey = 0, 0
 			default:
@@ -149,7 +149,7 @@ func TestPostOfNothingDoesNothing(t *testing.T) {
 	}
 }
 
-// TestPostMoreThanTheQueueHolds posts in pieces; the queue says where it is full.
+// TestPostMoreThanTheQueueHolds posts in pieces; the error names the first request that did not fit.
 func TestPostMoreThanTheQueueHolds(t *testing.T) {
 	f, qp := fakeQP(t, wide)
 	if err := qp.PostSend(sendBatch(130)); err != nil {
@@ -271,8 +271,8 @@ func sendBatch(n int) []SendWR {
 	return wrs
 }
 
-// fakeInline is a queue pair and a batch of inline data, where there is a region that
-// could not be read.
+// fakeInline makes a queue pair and a batch of inline data, on a device with a region from which C
+// cannot read inline data.
 func fakeInline(tb testing.TB) (*QP, []SendWR) {
 	f, qp := fakeQP(tb, wide)
 	newIBVMR(fakeDomain.d, f.MR()).remap(qp.p.(*ibvQP).send.remapped)
@@ -291,10 +291,10 @@ func recvBatch(n int) []RecvWR {
 	return wrs
 }
 
-// The benchmarks' figure of interest is ns/WR; InC is the same work without
-// leaving C, to be taken off for the crossing and the encoding alone.
+// The figure of interest is ns/WR. InC is the same work without leaving C: subtract it to get the cost
+// of the crossing and the encoding.
 
-// BenchmarkCrossing is the floor under a batch of one, and what cgo's would be.
+// BenchmarkCrossing measures the least cost of a batch of one, and that of cgo.
 func BenchmarkCrossing(b *testing.B) {
 	b.Run("Call", func(b *testing.B) {
 		for b.Loop() {

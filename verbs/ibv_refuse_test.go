@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Tests of posts that are refused, by this package or by C.
+// Tests of refused posts, by this package or by C.
 
 package verbs
 
@@ -47,8 +47,8 @@ func TestPostSaysWhichRequestWasRefused(t *testing.T) {
 	}
 }
 
-// TestPostSendPassesOnNothingThatCWouldFollow posts what would have C follow a
-// pointer that is none.
+// TestPostSendPassesOnNothingThatCWouldFollow posts requests in which C would follow an invalid
+// pointer.
 func TestPostSendPassesOnNothingThatCWouldFollow(t *testing.T) {
 	foreign := &AH{p: &paperObject{}}
 	ended := &ibvAH{}
@@ -99,7 +99,7 @@ func TestPostSendPassesOnNothingThatCWouldFollow(t *testing.T) {
 	}
 }
 
-// TestWhatTheDoorbellRefusesIsQueuedOnce: the provider has taken the chain when the doorbell fails.
+// TestWhatTheDoorbellRefusesIsQueuedOnce: the provider has queued the chain when the doorbell fails.
 func TestWhatTheDoorbellRefusesIsQueuedOnce(t *testing.T) {
 	bothPaths(t, func(t *testing.T, path PostPath) {
 		f, qp := fakeQPBy(t, path, wide)
@@ -114,7 +114,7 @@ func TestWhatTheDoorbellRefusesIsQueuedOnce(t *testing.T) {
 	})
 }
 
-// TestBuilderNamesWhatDoesNotFit: C says of a chain that something is wrong, and not what.
+// TestBuilderNamesWhatDoesNotFit: C reports that a chain is wrong, but not which request.
 func TestBuilderNamesWhatDoesNotFit(t *testing.T) {
 	inline := wide
 	inline.MaxInlineData = 15

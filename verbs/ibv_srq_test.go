@@ -13,7 +13,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs/internal/ibvfake"
 )
 
-// fakeSRQ is an SRQ of libibverbs' provider over fake operations.
+// fakeSRQ makes an SRQ of libibverbs' provider over fake operations.
 func fakeSRQ(tb testing.TB, granted SRQAttr) (*ibvfake.Fake, *SRQ) {
 	f := ibvfake.New()
 	tb.Cleanup(f.Free)
@@ -81,7 +81,7 @@ func TestSRQPostAfterClose(t *testing.T) {
 	}
 }
 
-// TestPostRecvWithAnSRQ: a provider in C may have no receive queue to look at.
+// TestPostRecvWithAnSRQ: a provider in C may have no receive queue and crash.
 func TestPostRecvWithAnSRQ(t *testing.T) {
 	f, qp := fakeQP(t, wide)
 	qp.p.(*ibvQP).onSRQ = true

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
-// Tests of ATOMIC WRITE and FLUSH on libibverbs: what C is given, and what it never sees.
+// Tests of ATOMIC WRITE and FLUSH on libibverbs: the requests that C gets, and those that it must not
+// get.
 
 package verbs
 
@@ -47,7 +48,7 @@ func TestAtomicWriteIsEncoded(t *testing.T) {
 	}
 }
 
-// TestMissingOpcodes: a queue pair without the call says how to get it.
+// TestMissingOpcodes checks that the error says how to get the call.
 func TestMissingOpcodes(t *testing.T) {
 	bothPaths(t, func(t *testing.T, path PostPath) {
 		f, qp := fakeQPBy(t, path, wide)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// bindingQP gives a window its next key in two steps, as C does.
+// bindingQP changes a window's key in two steps, as C does.
 type bindingQP struct{ *paperQP }
 
 func (q *bindingQP) BindMW(_ uint64, _ SendFlags, b *MWBind) error {
@@ -23,7 +23,7 @@ type keyedMW struct{ key atomic.Uint32 }
 func (m *keyedMW) RKey() uint32 { return m.key.Load() }
 func (m *keyedMW) Close() error { return nil }
 
-// TestBindsOfOneWindowHaveKeysOfTheirOwn: whichever queue pairs they are posted to.
+// TestBindsOfOneWindowHaveKeysOfTheirOwn posts the binds to different queue pairs.
 func TestBindsOfOneWindowHaveKeysOfTheirOwn(t *testing.T) {
 	mw, mr := &MW{p: &keyedMW{}, kind: MWType1}, &MR{p: &paperMR{}}
 	var all sync.WaitGroup

@@ -93,8 +93,8 @@ func TestARefusedObjectLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// TestAPanicLeavesNothingBehind: a provider that panics while it makes an object, as cgo does for
-// a pointer that it refuses, leaves no child behind and no memory pinned.
+// TestAPanicLeavesNothingBehind: a provider may panic while it makes an object, as cgo does for a
+// pointer that it refuses. No child must be counted and no memory pinned after that.
 func TestAPanicLeavesNothingBehind(t *testing.T) {
 	d, _ := newPaperDevice()
 	pd := must[*PD](t)(d.AllocPD())
@@ -163,8 +163,7 @@ func TestMR(t *testing.T) {
 	}
 }
 
-// TestMRClosesAgain: what the system did not take back is tried again, and the
-// registration is not.
+// TestMRClosesAgain checks that another Close gives the memory back, without deregistering again.
 func TestMRClosesAgain(t *testing.T) {
 	d, paper := newPaperDevice()
 	pd := must[*PD](t)(d.AllocPD())
@@ -224,7 +223,7 @@ func TestModifyExplainsEINVAL(t *testing.T) {
 	}
 	expect(refused(QPAttr{State: qpstate.Init}, qpstate.MaskState), "RC RESET→INIT", "missing ACCESS_FLAGS", "paper0")
 	expect(refused(QPAttr{State: qpstate.Init, PortNum: 7}, 0x39), "PORT 7 does not exist")
-	p.refuse = syscall.EOPNOTSUPP // as rdma_rxe answers to RATE_LIMIT
+	p.refuse = syscall.EOPNOTSUPP // rdma_rxe's error for RATE_LIMIT
 	var bits *qpstate.TransitionError
 	if err := qp.Modify(&QPAttr{State: qpstate.Init, PortNum: 1}, 0x39|qpstate.MaskRateLimit); !errors.Is(err, syscall.EOPNOTSUPP) || !errors.As(err, &bits) {
 		t.Errorf("EOPNOTSUPP: %v", err)
@@ -273,7 +272,7 @@ func TestObjectsOfTwoDevicesDoNotMix(t *testing.T) {
 	}
 }
 
-// TestBindOfAnotherDevicesObjectsSaysSo: the provider refuses it, with an errno.
+// TestBindOfAnotherDevicesObjectsSaysSo: the provider returns only an errno.
 func TestBindOfAnotherDevicesObjectsSaysSo(t *testing.T) {
 	d, _ := newPaperDevice()
 	other, _ := newPaperDevice()
@@ -329,7 +328,7 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-// TestLeakIsReported loses an object unclosed.
+// TestLeakIsReported loses an object without Close.
 func TestLeakIsReported(t *testing.T) {
 	var mu sync.Mutex
 	var log bytes.Buffer
@@ -338,7 +337,7 @@ func TestLeakIsReported(t *testing.T) {
 	defer slog.SetDefault(old)
 	func() {
 		d, _ := newPaperDevice()
-		d.Subscribe(func(AsyncEvent) {}) // whose goroutine must not keep the device
+		d.Subscribe(func(AsyncEvent) {}) // its goroutine must not keep the device alive
 		_ = must[*PD](t)(d.AllocPD())
 		ch := must[*CompChannel](t)(d.CreateCompChannel())
 		_ = must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1, Channel: ch}))

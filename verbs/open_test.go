@@ -10,7 +10,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// withProviders runs a test as in a program that imports these providers only.
+// withProviders runs a test with these providers only.
 func withProviders(t *testing.T, list ...Provider) {
 	providers.Lock()
 	defer providers.Unlock()
@@ -23,7 +23,7 @@ func withProviders(t *testing.T, list ...Provider) {
 	})
 }
 
-// kernelOnly stands for libibverbs: the devices that it lists, or why it cannot.
+// kernelOnly stands for libibverbs: its devices, or its error.
 type kernelOnly struct {
 	devices []DeviceInfo
 	err     error
@@ -74,7 +74,7 @@ func TestOpenNamesTheMissingImport(t *testing.T) {
 	})
 }
 
-// paperProvider opens the paper device, which says how it calls.
+// paperProvider opens the paper device, which reports how it calls C.
 type paperProvider struct{ *paperDevice }
 
 func (paperProvider) Name() string { return "paper" }

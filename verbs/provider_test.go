@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// paper is a provider on paper: its objects do nothing but count, block and
-// complete as a test asks them to.
+// paper is a provider without a device: its objects count, block and complete as a test asks them to.
 type paper struct {
 	mu     sync.Mutex
-	live   int // objects made and not closed
+	live   int // open objects
 	next   uint32
 	cq     *paperCQ      // the last one made
-	refuse error         // what the next making or modifying answers
+	refuse error         // the error of the next call that makes or modifies something
 	stall  chan struct{} // if not nil, Modify and CreateAH return when it is closed
 	gids   []GIDEntry
 	pkeys  []uint16
@@ -28,7 +27,7 @@ func newPaperDevice() (*Device, *paper) {
 	return d, p
 }
 
-// made counts a new object, or refuses it.
+// made counts a new object, or returns the error in refuse.
 func (p *paper) made() (uint32, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +40,7 @@ func (p *paper) made() (uint32, error) {
 	return p.next, nil
 }
 
-// refusal is what refuse holds, once.
+// refusal returns the error in refuse, once.
 func (p *paper) refusal() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +172,7 @@ type paperChannel struct{ *paper }
 
 func (c *paperChannel) Close() error { return c.gone() }
 
-// paperCQ completes what is passed to complete, and sends an event if it is armed.
+// paperCQ holds the completions passed to complete, and sends an event if it is armed.
 type paperCQ struct {
 	*paper
 	init  ProviderCQInit
@@ -183,17 +182,17 @@ type paperCQ struct {
 	mu        sync.Mutex
 	ready     []WC
 	armed     bool
-	solicited bool          // armed for no other
-	keeps     bool          // an arm for any completion outlasts one for solicited ones, as on rdma_rxe
-	broken    error         // what Arm answers
+	solicited bool          // armed for solicited completions only
+	keeps     bool          // arming for any completion outlasts arming for solicited ones, as on rdma_rxe
+	broken    error         // the error of Arm
 	beforeArm func()        // called by the next Arm, unless nil
 	count     int           // of the last Moderate
-	period    time.Duration // the same
+	period    time.Duration // of the last Moderate
 }
 
 func (c *paperCQ) complete(wcs ...WC) { c.completeAs(false, wcs...) }
 
-// completeAs completes what was solicited, or was not.
+// completeAs adds completions that are solicited or not.
 func (c *paperCQ) completeAs(solicited bool, wcs ...WC) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,7 +252,7 @@ func (c *paperCQ) Moderate(count int, period time.Duration) error {
 
 func (c *paperCQ) Close() error { return c.gone() }
 
-// paperSRQ counts what is posted.
+// paperSRQ counts the posted receives.
 type paperSRQ struct {
 	*paper
 	attr   SRQAttr

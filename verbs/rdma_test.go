@@ -1,8 +1,7 @@
 //go:build rdma
 
-// Tests of this package's own claims on the device that RDMA_TEST_DEVICE names;
-// `make test-rxe` runs them on a real rxe0. What a device must do is in
-// internal/verbstest.
+// Tests of this package's own promises on the device that RDMA_TEST_DEVICE names. `make test-rxe` runs
+// them on a real rxe0. The rules for all devices are in internal/verbstest.
 
 package verbs
 
@@ -47,7 +46,7 @@ func threads(t *testing.T) int {
 	return len(tasks)
 }
 
-// TestWaitingHoldsNoThread has 200 goroutines wait on 20 CQs of 4 channels.
+// TestWaitingHoldsNoThread starts 200 goroutines that wait on 20 CQs of 4 channels.
 func TestWaitingHoldsNoThread(t *testing.T) {
 	d := openTestDevice(t)
 	var channels []*CompChannel
@@ -71,7 +70,7 @@ func TestWaitingHoldsNoThread(t *testing.T) {
 		})
 	}
 	started.Wait()
-	time.Sleep(200 * time.Millisecond) // for all to be asleep; fewer only weakens the test
+	time.Sleep(200 * time.Millisecond) // until all sleep; fewer only make the test weaker
 	if after := threads(t); after > before+4 {
 		t.Errorf("200 waiters took the process from %d to %d threads", before, after)
 	}
@@ -84,8 +83,8 @@ func TestWaitingHoldsNoThread(t *testing.T) {
 	}
 }
 
-// TestObjectsComeAndGo makes and closes each kind of object many times: nothing
-// may be left in the process.
+// TestObjectsComeAndGo makes and closes each kind of object many times. Nothing may be left in the
+// process.
 func TestObjectsComeAndGo(t *testing.T) {
 	d := openTestDevice(t)
 	round := func() {
@@ -124,8 +123,7 @@ func countFDs(t *testing.T) int {
 	return len(fds)
 }
 
-// TestOpenByName opens what the list has, the first without a name, and nothing
-// that the list has not.
+// TestOpenByName opens the listed devices, the first one without a name, and no other.
 func TestOpenByName(t *testing.T) {
 	devices, err := Devices()
 	if err != nil || len(devices) == 0 {
@@ -143,7 +141,7 @@ func TestOpenByName(t *testing.T) {
 	}
 }
 
-// TestOpenTellsTheWayOfCalls: which is what ccall does.
+// TestOpenTellsTheWayOfCalls compares the log record with ccall.
 func TestOpenTellsTheWayOfCalls(t *testing.T) {
 	var log bytes.Buffer
 	d := must[*Device](t)(Open(os.Getenv("RDMA_TEST_DEVICE"), WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))))

@@ -89,7 +89,7 @@ func TestWaitForEndsWithEitherContext(t *testing.T) {
 	})
 }
 
-// TestASpinEnds by a completion, with its time, and then sleeps, and with either context.
+// TestASpinEnds with a completion, after its time (and then sleeps), and with either context.
 func TestASpinEnds(t *testing.T) {
 	d, ch, cq, paper := waitRoom(t)
 	defer closeRoom(t, cq, ch, d)
@@ -134,8 +134,8 @@ func TestCloseWakesAllWaiters(t *testing.T) {
 	})
 }
 
-// TestOneEventWakesAsManyAsThereIsWorkFor has many waiters, each with room for
-// one completion, and one burst of completions that brings one event.
+// TestOneEventWakesAsManyAsThereIsWorkFor has many waiters with room for one completion each. A burst
+// of completions brings one event.
 func TestOneEventWakesAsManyAsThereIsWorkFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, ch, cq, paper := waitRoom(t)
@@ -176,8 +176,8 @@ func TestWaitReturnsTheErrorOfABrokenChannel(t *testing.T) {
 	})
 }
 
-// TestSolicitedWaiterArmsForPlainOnes: a solicited wait that takes an event which another's poll has
-// left nothing of arms again. A completion that was not solicited must still wake a plain Wait.
+// TestSolicitedWaiterArmsForPlainOnes: a solicited wait takes an event, finds that another goroutine
+// has polled the completions, and arms again. An unsolicited completion must still wake a plain Wait.
 func TestSolicitedWaiterArmsForPlainOnes(t *testing.T) {
 	for name, keeps := range map[string]bool{"the last arm counts": false, "an arm for any stays": true} {
 		t.Run(name, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestSolicitedWaiterArmsForPlainOnes(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				var waiters sync.WaitGroup
-				waiters.Go(func() { // sleeps first, and so is woken first
+				waiters.Go(func() { // sleeps first, so it is woken first
 					if n, err := cq.WaitFor(ctx, make([]WC, 1), WaitOptions{Solicited: true}); n != 1 || err != nil {
 						t.Errorf("solicited: %d, %v", n, err)
 					}
@@ -200,7 +200,7 @@ func TestSolicitedWaiterArmsForPlainOnes(t *testing.T) {
 					}
 				})
 				synctest.Wait()
-				paper.complete() // an event, and nothing to poll any more
+				paper.complete() // an event without a completion
 				synctest.Wait()
 				paper.complete(WC{ID: 1}, WC{ID: 2})
 				synctest.Wait()
@@ -213,8 +213,8 @@ func TestSolicitedWaiterArmsForPlainOnes(t *testing.T) {
 	}
 }
 
-// TestPlainWaiterArmsWhileASolicitedOneDoes: the plain one's arm is followed by that for solicited
-// completions, which was decided before.
+// TestPlainWaiterArmsWhileASolicitedOneDoes: the arm of the plain wait is followed by an arm for
+// solicited completions, which was decided before.
 func TestPlainWaiterArmsWhileASolicitedOneDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, ch, cq, paper := waitRoom(t)
@@ -237,7 +237,7 @@ func TestPlainWaiterArmsWhileASolicitedOneDoes(t *testing.T) {
 	})
 }
 
-// TestSolicitedWaiterAloneSleepsOn: without a plain Wait, what was not solicited wakes nobody.
+// TestSolicitedWaiterAloneSleepsOn: without a plain Wait, an unsolicited completion wakes nobody.
 func TestSolicitedWaiterAloneSleepsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, ch, cq, paper := waitRoom(t)
@@ -247,7 +247,7 @@ func TestSolicitedWaiterAloneSleepsOn(t *testing.T) {
 		if _, err := cq.Wait(ctx, make([]WC, 1)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a plain Wait, which is over: %v", err)
 		}
-		paper.complete() // takes its arm away
+		paper.complete() // disarms the CQ
 		var waiter sync.WaitGroup
 		began := time.Now()
 		waiter.Go(func() {
