@@ -49,7 +49,7 @@ var foreignSigns = []struct {
 	{regexp.MustCompile(`^SSH-[0-9]`), "an SSH server or client", tryPort},
 	{regexp.MustCompile(`^(?s:[\x14-\x17]\x03[\x00-\x04])`), "a TLS server or client", tryPort},
 	{regexp.MustCompile(`^220[ -]`), "a mail or FTP server", tryPort},
-	{regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{6}:`), "ibv_rc_pingpong or one of its kind", tryFormat},
+	{regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{6}:`), "ibv_rc_pingpong or a similar program", tryFormat},
 	{regexp.MustCompile(`^[0-9]\.[0-9]{1,3}\x00`), "a perftest program (ib_send_bw and the like)", tryFormat},
 }
 

@@ -18,7 +18,7 @@ func TestForeignPeers(t *testing.T) {
 		{"SSH-2.0-OpenSSH_9.2p1\r\n", `answered like an SSH server or client: "SSH-2.0-OpenSSH_9.2p1"`},
 		{"\x15\x03\x01\x00\x02\x02\x46", "answered like a TLS server or client: 15 03 01"},
 		{"220 mail.example.org ESMTP\r\n", "answered like a mail or FTP server"},
-		{"0000:000011:8f3a2b:00000000000000000000ffff0a000001\x00", `answered like ibv_rc_pingpong or one of its kind: "0000:000011:8f3a2b:`},
+		{"0000:000011:8f3a2b:00000000000000000000ffff0a000001\x00", `answered like ibv_rc_pingpong or a similar program: "0000:000011:8f3a2b:`},
 		{"6.06" + strings.Repeat("\x00", 12), `answered like a perftest program (ib_send_bw and the like): "6.06"`},
 		{strings.Repeat("\x01", 34), "answered like RDMA_RC_example: 01 01"},
 		{strings.Repeat("\x02", 22), "answered like a rocev2-learn program: 02 02"},

@@ -127,7 +127,7 @@ var (
 	// AtomicLost: a CMP_SWP found another value than it expected, and is repeated.
 	AtomicLost = Kind{"atomic.lost", Data, NoVerb}
 	// OperationsOmitted: the operations from here on are not logged.
-	OperationsOmitted = Kind{"operations.untold", Data, NoVerb}
+	OperationsOmitted = Kind{"operations.omitted", Data, NoVerb}
 	// AtomicsDone: all operations of the client have completed.
 	AtomicsDone = Kind{"atomics.done", Data, NoVerb}
 	// SumChecked: the counter holds the sum of what the clients added.

@@ -88,14 +88,14 @@ func (f *Folder) Admit(name string, size int64) error {
 		return fmt.Errorf("get the free space of the folder %s: %w; try: df on that folder", f.path, err)
 	}
 	if free := float64(at.Bavail) * float64(at.Bsize); float64(size) > free {
-		return errors.Errorf("the file has %s (%d bytes), and the server's folder has room for %s; try: a smaller file, or free space there",
+		return errors.Errorf("the file has %s (%d bytes), but the server's folder has room for %s; try: a smaller file, or free space there",
 			units.BytesSize(float64(size)), size, units.BytesSize(free))
 	}
 	return nil
 }
 
 func errTaken(name string) error {
-	return errors.Errorf("the server has a file %q already, and overwrites no file; try: another name", name)
+	return errors.Errorf("the server already has a file %q and does not overwrite it; try: another name", name)
 }
 
 // reason returns the errno in an error of package os, without the paths that os adds.

@@ -109,7 +109,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 			}
 			n := create(t, f, "new")
 			for _, err := range []error{f.Admit(name, 1), n.Commit(name)} {
-				if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("has a file %q already", name)) {
+				if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("already has a file %q", name)) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
@@ -178,7 +178,7 @@ func TestPermissions(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	both(t, func(t *testing.T, f *Folder, _ string) {
 		err := f.Admit("large", 1<<62)
-		if err == nil || !strings.Contains(err.Error(), "the file has 4EiB (4611686018427387904 bytes), and the server's folder has room for ") {
+		if err == nil || !strings.Contains(err.Error(), "the file has 4EiB (4611686018427387904 bytes), but the server's folder has room for ") {
 			t.Error(err)
 		}
 		if err := f.Admit("none", 0); err != nil {

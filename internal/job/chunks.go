@@ -30,7 +30,7 @@ func (c *Chunked) Length(i int64) int { return int(min(int64(c.Chunk), c.Total-i
 func (c *Chunked) Check(dev *verbs.Device, number uint8) error {
 	most, err := LongestMessage(dev, number)
 	if err == nil && Size(c.Chunk) > most {
-		err = errors.Errorf("a chunk of %v bytes is more than one message of %s carries, %v; try: --chunk %v", Size(c.Chunk), dev.Name(), most, most)
+		err = errors.Errorf("a chunk of %v bytes is longer than one message of %s, %v; try: --chunk %v", Size(c.Chunk), dev.Name(), most, most)
 	}
 	return err
 }

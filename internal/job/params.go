@@ -38,7 +38,7 @@ func (p Params) Flag(key string) (bool, error) {
 	case "1":
 		return true, nil
 	}
-	return false, errors.Errorf("the peer's parameter %s is %q, and can be 1 or left out; try: a peer of this program's version", key, p[key])
+	return false, errors.Errorf("the peer's parameter %s is %q, which must be 1 or absent; try: a peer of this program's version", key, p[key])
 }
 
 // AskSize asks the server for buffers or a region of so many bytes.

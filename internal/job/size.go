@@ -34,7 +34,7 @@ func (s Size) String() string {
 func (s *Size) Set(text string) error {
 	n, err := units.RAMInBytes(strings.TrimSpace(text))
 	if err == nil && (n < 0 || n > LargestSize) {
-		return errors.Errorf("%q is more bytes than there are anywhere; try: at most %v", text, Size(LargestSize))
+		return errors.Errorf("%q is too large; try: at most %v", text, Size(LargestSize))
 	}
 	if err != nil {
 		return errors.Errorf("%q is not a size; try: a number of bytes such as 4096, 64K, 1M or 10G", text)
@@ -46,7 +46,7 @@ func (s *Size) Set(text string) error {
 // Addressable refuses more bytes than a slice can have, where an int has 32 bits.
 func (s Size) Addressable(flag string) error {
 	if s > math.MaxInt {
-		return Usagef("a program of 32 bits has no %v bytes; try: %s 1G", s, flag)
+		return Usagef("a 32-bit program cannot have %v bytes; try: %s 1G", s, flag)
 	}
 	return nil
 }

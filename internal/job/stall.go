@@ -42,7 +42,7 @@ type StallError struct{ Limit time.Duration }
 
 // Error returns how long the job stood still, and what to try.
 func (e *StallError) Error() string {
-	return fmt.Sprintf("the job stood still for %v; try: a longer --timeout, or look at the other end", e.Limit)
+	return fmt.Sprintf("the job made no progress for %v; try: a longer --timeout, or look at the other end", e.Limit)
 }
 
 // still is how long nothing has moved.

@@ -23,7 +23,7 @@ func TestUntilStalled(t *testing.T) {
 		if took := time.Since(began); took != 30*time.Second {
 			t.Errorf("it ended %v after the last move", took)
 		}
-		if err := context.Cause(ctx); !strings.Contains(err.Error(), "stood still for 30s; try: a longer --timeout") {
+		if err := context.Cause(ctx); !strings.Contains(err.Error(), "made no progress for 30s; try: a longer --timeout") {
 			t.Error(err)
 		}
 	})

@@ -23,7 +23,7 @@ const maxSilent = 1024
 // sizeFor leaves the clients three quarters of the files that the process may have open.
 func sizeFor(openFiles uint64) int { return int(max(1, min(maxSilent, openFiles/4))) }
 
-var errCrowded = errors.New("too many others have connected since, and it said no hello; try: again")
+var errCrowded = errors.New("it sent no hello, and too many others have connected since; try: again")
 
 // Lobby holds the silent peers in the order of their arrival. [New] makes it.
 type Lobby struct {

@@ -57,11 +57,11 @@ func (o *Options) inspect(dev *verbs.Device, cfg *rc.Config) error {
 func whyFirst(info verbs.DeviceInfo, listErr error) string {
 	switch {
 	case listErr != nil && !errors.Is(listErr, stderrors.ErrUnsupported):
-		return "the first there is; " + listErr.Error()
+		return "the first device; " + listErr.Error()
 	case info.Provider == "softroce":
 		return "no RDMA device; using " + info.Name
 	}
-	return "the first there is"
+	return "the first device"
 }
 
 // untilFatal makes a context that ends, with the reason, when the device fails: the device

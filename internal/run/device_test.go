@@ -19,7 +19,7 @@ func TestTheDefaultDeviceIsNoTrouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	want := "the first there is"
+	want := "the first device"
 	if dev.Name() == "soft0" {
 		want = "no RDMA device; using soft0"
 	}
@@ -39,8 +39,8 @@ func TestALostDeviceIsToldOf(t *testing.T) {
 	}{
 		{soft, nil, "no RDMA device; using soft0"},
 		{soft, &verbs.Error{Op: "ibv_get_device_list", Errno: 38}, "no RDMA device; using soft0"},
-		{soft, &verbs.Error{Op: "ibv_get_device_list", Errno: 13}, "the first there is; ibv_get_device_list: EACCES"},
-		{verbs.DeviceInfo{Name: "rxe0", Provider: "libibverbs"}, nil, "the first there is"},
+		{soft, &verbs.Error{Op: "ibv_get_device_list", Errno: 13}, "the first device; ibv_get_device_list: EACCES"},
+		{verbs.DeviceInfo{Name: "rxe0", Provider: "libibverbs"}, nil, "the first device"},
 	} {
 		if got := whyFirst(test.info, test.err); !strings.HasPrefix(got, test.want) {
 			t.Errorf("%v, %v: %q, want %q", test.info, test.err, got, test.want)

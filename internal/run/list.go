@@ -74,7 +74,7 @@ func Describe() string {
 	var list strings.Builder
 	list.WriteString("Jobs with rdma_server, the default first:\n\n")
 	describe(&list, jobs)
-	list.WriteString("\nPrograms of others, and their jobs:\n")
+	list.WriteString("\nOther programs, and their jobs:\n")
 	for _, p := range peers[1:] {
 		fmt.Fprintf(&list, "\n--peer %s: %s\n\n", p.Name, p.About)
 		describe(&list, p.Jobs)

@@ -59,20 +59,20 @@ func (o *Options) check() error {
 		return job.Usagef("there is no path MTU of %d bytes; try: --mtu 256, 512, 1024, 2048 or 4096", o.MTU)
 	}
 	if o.IBPort < 1 {
-		return job.Usagef("there is no port %d, they begin with 1; try: --ib-port 1", o.IBPort)
+		return job.Usagef("there is no port %d, because ports count from 1; try: --ib-port 1", o.IBPort)
 	}
 	if o.Timeout <= 0 {
-		return job.Usagef("a timeout of %v leaves no time; try: --timeout 30s", o.Timeout)
+		return job.Usagef("a timeout of %v is too short; try: --timeout 30s", o.Timeout)
 	}
 	return nil
 }
 
 func (o *ServerOptions) check() error {
 	if o.MaxClients < 1 {
-		return job.Usagef("--max-clients %d lets nobody in; try: --max-clients 1 or more", o.MaxClients)
+		return job.Usagef("--max-clients %d would refuse every client; try: --max-clients 1 or more", o.MaxClients)
 	}
 	if o.MaxSize < 1 {
-		return job.Usagef("a server whose clients may ask for %d bytes can serve none; try: --max-size %v", int64(o.MaxSize), DefaultMaxSize)
+		return job.Usagef("with --max-size %d the server cannot serve any client; try: --max-size %v", int64(o.MaxSize), DefaultMaxSize)
 	}
 	if err := o.MaxSize.Addressable("--max-size"); err != nil {
 		return err

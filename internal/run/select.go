@@ -101,7 +101,7 @@ func (s *Selection) add(t job.Type) {
 // addSelectors defines the two flags that select a job.
 func addSelectors(f *pflag.FlagSet, peer, name *string) {
 	f.StringVar(peer, "peer", native, "the program at the other end: "+strings.Join(PeerNames(), ", "))
-	f.StringVarP(name, "job", "j", "", "what to do (default: the first job of the --peer)")
+	f.StringVarP(name, "job", "j", "", "the job (default: the first job of the --peer)")
 }
 
 // AddFlags defines all flags of the command: --peer, --job, what define defines, with the
@@ -125,14 +125,14 @@ func (s *Selection) Check(f *pflag.FlagSet) error {
 	peer, name := f.Lookup("peer").Value.String(), f.Lookup("job").Value.String()
 	named, err := s.Peer.Jobs.Find(name)
 	if peer != s.Peer.Name || err != nil || s.Job.Name != "" && named.Name != s.Job.Name {
-		return job.Usagef("--peer or --job stands where it is the value of another flag; try: --flag=value for that flag")
+		return job.Usagef("--peer or --job stands where another flag expects its value; try: --flag=value for that flag")
 	}
 	if s.Native() {
 		return nil
 	}
 	for _, flag := range nativeFlags {
 		if given := f.Lookup(flag); given != nil && given.Changed {
-			return job.Usagef("--%s is for the jobs of rdma_client, and --peer %s has none of them", flag, s.Peer.Name)
+			return job.Usagef("--%s is for jobs of rdma_client, and --peer %s has other jobs", flag, s.Peer.Name)
 		}
 	}
 	return nil
@@ -179,7 +179,7 @@ func (s *Selection) whose(flag string) string {
 	case len(list) > 0:
 		return fmt.Sprintf("%s is for --peer: %s", given, strings.Join(list, "; "))
 	case s.role == ServerRole && s.Native() && len(usersOf(ClientRole, flag)) > 0:
-		return fmt.Sprintf("%s is a flag of rdma_client: the client says it", given)
+		return fmt.Sprintf("%s is a flag of rdma_client, not of the server", given)
 	}
 	return ""
 }

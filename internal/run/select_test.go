@@ -72,7 +72,7 @@ func TestSelectRefuses(t *testing.T) {
 		{ClientRole, "--text --job write-read 10.0.0.1", "try: --flag=value"},
 		{ServerRole, "--job send", "the client chooses the job"},
 		{ServerRole, "--text hello", "--text is for --peer: --peer rc-example, --peer rocev2-learn"},
-		{ServerRole, "--count 3", "the client says it"},
+		{ServerRole, "--count 3", "a flag of rdma_client, not of the server"},
 		{ServerRole, "--peer pingpong --dir x", "--dir is not a flag of the job rc-pingpong, but of: file"},
 	} {
 		_, _, err := parse(test.role, strings.Fields(test.line))

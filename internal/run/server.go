@@ -293,9 +293,9 @@ func (s *server) greet(in *comer) (hello oob.Hello, err error) {
 		return hello, nil
 	default:
 		if s.Once {
-			return hello, errors.New("the server has the one client that it serves; try: later, at a server that goes on (rdma_server without --once)")
+			return hello, errors.New("the server serves only one client and has it; try: a server without --once")
 		}
-		return hello, errors.Errorf("the server has its %d clients; try: later, or rdma_server --max-clients", s.MaxClients)
+		return hello, errors.Errorf("the server already has %d clients; try: later, or rdma_server --max-clients", s.MaxClients)
 	}
 }
 
@@ -303,7 +303,7 @@ func (s *server) greet(in *comer) (hello oob.Hello, err error) {
 // does.
 func (s *server) find(name string) (job.Side, error) {
 	if name == "" {
-		return nil, errors.Errorf("the client names no job; try: %s", strings.Join(s.Peer.Jobs.Names(), ", "))
+		return nil, errors.Errorf("the client did not name a job; try: %s", strings.Join(s.Peer.Jobs.Names(), ", "))
 	}
 	if _, err := s.Peer.Jobs.Find(name); err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func (rec *Record) WriteDiagram(w io.Writer) error {
 
 func participant(end string, p Part) string {
 	if !p.Present {
-		return end + " (its part is not there)"
+		return end + " (its part is missing)"
 	}
 	if p.Device != "" {
 		return end + " on " + plain(p.Device)

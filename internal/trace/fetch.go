@@ -75,7 +75,7 @@ func Fetch(ctx context.Context, tcp Notes, client *Keeper) (*Fetched, error) {
 			return nil, err
 		}
 		if n.Name != noteRecord && n.Name != noteRecordEnd {
-			return nil, errors.Errorf("the server sent the note %q in the midst of its part", n.Name)
+			return nil, errors.Errorf("the server sent the note %q in the middle of its part", n.Name)
 		}
 		if text = append(text, n.Data...); len(text) > maxPart || piece > maxPieces {
 			return nil, errors.Errorf("the server sent more than %d bytes or %d notes", maxPart, maxPieces)
@@ -108,7 +108,7 @@ func (f *Fetched) parse(text []byte) error {
 		}
 		e.Time, e.End = e.Time.Add(-f.Clock.Offset), EndServer
 		if !inRange(e.Time) {
-			return errors.Errorf("line %d of the server's part is of the year %d", number, e.Time.Year())
+			return errors.Errorf("line %d of the server's part has a time in the year %d", number, e.Time.Year())
 		}
 		f.Events = append(f.Events, e)
 	}

@@ -195,7 +195,7 @@ func TestFetchFromAHostileServer(t *testing.T) {
 		"sent before received":  {clock("9 5"), "the server's clock"},
 		"thought for a century": {clock("0 %d", int64(9e18)), "the server's clock"},
 		"another note":          {func(oob.Note) []oob.Note { return []oob.Note{{Name: "gossip"}} }, `"gossip"`},
-		"another note midway":   {endless(oob.Note{Name: "gossip"}), `the note "gossip" in the midst`},
+		"another note midway":   {endless(oob.Note{Name: "gossip"}), `the note "gossip" in the middle`},
 		"endless":               {endless(oob.Note{Name: noteRecord, Data: make([]byte, pieceSize)}), "more than"},
 		"endless and empty":     {endless(oob.Note{Name: noteRecord}), "more than"},
 		"nothing":               {part(""), "the server's part: not JSON"},

@@ -168,7 +168,7 @@ func (k *Keeper) lines() (lines [][]byte, dropped int) {
 	if s.dropped > 0 {
 		gap := Event{
 			Time: s.firstDropped, End: s.end, Who: s.end, Level: slog.LevelInfo, Event: event.RecordGap.Name(), Path: string(event.RecordGap.Path()),
-			Message: fmt.Sprintf("%d events are left out here: the record of this end has its %d bytes", s.dropped, s.limit),
+			Message: fmt.Sprintf("%d events are left out here, because the record of this end has reached its limit of %d bytes", s.dropped, s.limit),
 			Attrs:   []slog.Attr{slog.Int("dropped", s.dropped)},
 		}
 		lines = append(lines, bytes.Clone(s.enc.line(&gap)))

@@ -120,7 +120,7 @@ func parseObject(text []byte) ([]slog.Attr, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.New("no JSON object")
+		return nil, errors.New("not a JSON object")
 	}
 	fields, err := parseFields(dec, 0)
 	if err != nil {
@@ -146,7 +146,7 @@ func parseFields(dec *json.Decoder, depth int) ([]slog.Attr, error) {
 		}
 		name, _ := t.(string) // in an object the decoder gives nothing else
 		if name == "" || seen[name] {
-			return nil, errors.Errorf("the name %q is empty or there twice", name)
+			return nil, errors.Errorf("the name %q is empty or occurs twice", name)
 		}
 		seen[name] = true
 		value, err := parseValue(dec, depth)

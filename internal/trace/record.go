@@ -73,7 +73,7 @@ type SchemaError struct {
 
 func (e *SchemaError) Error() string {
 	if e.Schema != Schema {
-		return fmt.Sprintf("no record of a run: the first line has the schema %q, not %q; try: a file that rdma_client --record wrote", e.Schema, Schema)
+		return fmt.Sprintf("not a record of a run: the first line has the schema %q, not %q; try: a file that rdma_client --record wrote", e.Schema, Schema)
 	}
 	return fmt.Sprintf("the record is of version %d, and this program reads version %d; try: the program of the release that wrote it", e.Version, Version)
 }
@@ -110,7 +110,7 @@ func ReadRecord(r io.Reader) (*Record, error) {
 		}
 		e, err := parseEvent(lines.Bytes())
 		if err == nil && len(rec.Events) > 0 && e.Time.Before(rec.Events[len(rec.Events)-1].Time) {
-			err = errors.New("its time is before that of the line above")
+			err = errors.New("its time is before the time of the line above")
 		}
 		if err != nil {
 			return nil, &LineError{number, err}

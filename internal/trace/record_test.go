@@ -246,7 +246,7 @@ func TestReaderRefuses(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ file, want string }{
 		"empty":                    {"", "the record is empty"},
-		"no JSON":                  {"hello\n", "no record of a run"},
+		"no JSON":                  {"hello\n", "not a record of a run"},
 		"another schema":           {header("rawverbs-record", "pcap"), `schema "pcap"`},
 		"another version":          {header(`"version":1`, `"version":2`), "of version 2, and this program reads version 1; try: the program of the release"},
 		"no version":               {header(`"version":1,`, ``), "version 0"},

@@ -16,8 +16,8 @@ var stateWords = map[string]string{
 	"INIT":  "receives can be posted",
 	"RTR":   "ready to receive",
 	"RTS":   "ready to send",
-	"SQD":   "finishes the sends it began, begins no more",
-	"SQE":   "a send has failed, receives go on",
+	"SQD":   "finishes the sends that have begun",
+	"SQE":   "a send has failed; receives still work",
 	"ERR":   "outstanding work requests are flushed",
 }
 
@@ -53,7 +53,7 @@ var bitWords = []struct {
 
 // accessRights are the access flags that give the peer something.
 var accessRights = []struct{ flag, right string }{
-	{"REMOTE_WRITE", "WRITE"}, {"REMOTE_READ", "READ"}, {"REMOTE_ATOMIC", "use atomics"}, {"MW_BIND", "be given windows"},
+	{"REMOTE_WRITE", "WRITE"}, {"REMOTE_READ", "READ"}, {"REMOTE_ATOMIC", "use atomics"}, {"MW_BIND", "get memory windows"},
 }
 
 // objectKinds name what a verb makes, for a list that counts.

@@ -150,7 +150,7 @@ func TestBadInput(t *testing.T) {
 		{"size zero", "client --size 0 127.0.0.1", 2, []string{"0 bytes", "--size"}},
 		{"size negative", "server --max-size=-5", 2, []string{"-5", "64K"}},
 		{"size no number", "client --size much 127.0.0.1", 2, []string{"much", "64K"}},
-		{"nothing may be asked for", "server --max-size 0", 2, []string{"0 bytes", "--max-size 64M"}},
+		{"nothing may be asked for", "server --max-size 0", 2, []string{"with --max-size 0", "--max-size 64M"}},
 		{"unknown job", "client --job juggle 127.0.0.1", 2, []string{`"juggle"`, "try: send, write-read, write-imm, exchange-write, exchange-read, atomic, bulk, file"}},
 		{"unknown job allowed", "server --allow send,juggle", 2, []string{"--allow", `"juggle"`, "try: send, write-read, write-imm, exchange-write, exchange-read, atomic, bulk, file"}},
 		{"timeout zero", "server --timeout 0s", 2, []string{"timeout", "--timeout 30s"}},
@@ -234,11 +234,11 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 
 func TestAtomicBadInput(t *testing.T) {
 	testBadInput(t, []badInput{
-		{"no operations", "client --job atomic --count 0 127.0.0.1", 2, []string{"0 operations", "--count 1 to 1048576"}},
-		{"too many", "client --job atomic --count 1048577 127.0.0.1", 2, []string{"1048577 operations", "--count 1 to 1048576"}},
+		{"no operations", "client --job atomic --count 0 127.0.0.1", 2, []string{"--count 0 is out of range", "--count 1 to 1048576"}},
+		{"too many", "client --job atomic --count 1048577 127.0.0.1", 2, []string{"--count 1048577 is out of range", "--count 1 to 1048576"}},
 		{"no number", "client --job atomic --count many 127.0.0.1", 2, []string{"many"}},
-		{"nothing to add", "client --job atomic --add 0 127.0.0.1", 2, []string{"cannot add 0", "--add 1 to 4294967295"}},
-		{"too much to add", "client --job atomic --add 4294967296 127.0.0.1", 2, []string{"cannot add 4294967296"}},
+		{"nothing to add", "client --job atomic --add 0 127.0.0.1", 2, []string{"--add 0 is out of range", "--add 1 to 4294967295"}},
+		{"too much to add", "client --job atomic --add 4294967296 127.0.0.1", 2, []string{"--add 4294967296 is out of range"}},
 		{"less than nothing", "client --job atomic --add=-1 127.0.0.1", 2, []string{"-1"}},
 		{"unknown operation", "client --job atomic --op multiply 127.0.0.1", 2, []string{`"multiply"`, "--op fetch-add, cmp-swap or both"}},
 		{"another job's flag", "client --count 3 127.0.0.1", 2, []string{"--count is not a flag of the job send"}},

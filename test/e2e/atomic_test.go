@@ -98,12 +98,12 @@ func TestAtomicClientKilled(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--timeout", "60s")
 	dying := s.client(t, "--job", "atomic", "--count", "1000000", "--timeout", "60s")
-	dying.event("operations.untold")
+	dying.event("operations.omitted")
 
 	other := s.client(t, "--job", "atomic", "--add", "1000000")
 	other.succeeds()
 	r := other.find("sum.checked")
-	if r == nil || r["right"] != true || r["exact"] != false || r["low"] != 10e6 || r["high"] != 11e6 || !strings.Contains(r.str("msg"), "clients at work") {
+	if r == nil || r["right"] != true || r["exact"] != false || r["low"] != 10e6 || r["high"] != 11e6 || !strings.Contains(r.str("msg"), "clients that still run") {
 		t.Errorf("while another client works: %v", r)
 	}
 	kill(t, dying)
@@ -128,7 +128,7 @@ func TestAtomicServerKilled(t *testing.T) {
 	noLeak(t)
 	s := serve(t)
 	c := s.client(t, "--job", "atomic", "--count", "1000000")
-	c.event("operations.untold")
+	c.event("operations.omitted")
 	s.signal(os.Kill)
 	s.wait()
 	within(t, 8*time.Second, "noticing it", func() { c.fails(1, "operation ", "closed the connection", "look at its output") })
@@ -175,9 +175,9 @@ func TestAtomicMisbehavingClient(t *testing.T) {
 		report string
 		want   []string
 	}{
-		{"adds more than it reports", 6, "5", []string{"the sum is wrong: the counter holds", "adds what it does not report"}},
-		{"adds less", 4, "5", []string{"the sum is wrong", "and all adds are"}},
-		{"reports another sum", 5, "6", []string{"announced that it would add 5, and reports 6"}},
+		{"adds more than it reports", 6, "5", []string{"the sum is wrong: the counter holds", "does not report all that it adds"}},
+		{"adds less", 4, "5", []string{"the sum is wrong", "; the sum of all adds is"}},
+		{"reports another sum", 5, "6", []string{"announced that it would add 5, but reports 6"}},
 		{"reports no number", 5, "five", []string{`"five"`, "which is not a number"}},
 		{"reports nothing", 0, "", []string{`""`, "which is not a number"}},
 	}
@@ -253,8 +253,8 @@ func TestAtomicMisbehavingServer(t *testing.T) {
 	})
 	for name, test := range map[string]struct{ verdict, want string }{
 		"no verdict":          {"right!", "the server's verdict: invalid character"},
-		"an add lost":         {`{"counter":9,"low":9}`, "the server's verdict: the counter holds 9, and held 10 before: an add is lost"},
-		"a sum that is wrong": {`{"counter":12,"low":10}`, "the sum is wrong: the counter holds 12, and all adds are 10"},
+		"an add lost":         {`{"counter":9,"low":9}`, "the server's verdict: the counter holds 9, but held 10 before: an add was lost"},
+		"a sum that is wrong": {`{"counter":12,"low":10}`, "the sum is wrong: the counter holds 12; the sum of all adds is 10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, c := rawServer(t, "atomic", "counter")

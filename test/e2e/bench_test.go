@@ -157,7 +157,7 @@ func TestBenchRefused(t *testing.T) {
 		client []string
 		want   []string
 	}{
-		{"more memory than the server gives", []string{"--max-size", "1M"}, []string{"-s", "1M"}, []string{"a region of 2M bytes", "gives at most 1M", "--max-size 2M"}},
+		{"more memory than the server gives", []string{"--max-size", "1M"}, []string{"-s", "1M"}, []string{"a region of 2M bytes", "allows at most 1M", "--max-size 2M"}},
 		{"more inline than a device has", nil, []string{"-I", strconv.Itoa(1 << 16), "-s", "10"}, []string{"inline", "try:"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -163,7 +163,7 @@ func TestBulkStall(t *testing.T) {
 	noLeak(t)
 	c, _ := bulkServer(t, verbs.AccessLocalWrite|verbs.AccessRemoteWrite, "--op", "write", "--timeout", "3s")
 	c.event("bulk.stall", "level", "WARN", "hint", "the peer's program gave no credit")
-	c.fails(1, "waiting for the peer's credit: the job stood still for 3s", "--timeout")
+	c.fails(1, "waiting for the peer's credit: the job made no progress for 3s", "--timeout")
 }
 
 // TestBulkRows checks that the rows of --csv add up to the moved bytes, and that a run that

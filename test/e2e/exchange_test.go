@@ -276,8 +276,8 @@ func TestExchangeMisbehavingClient(t *testing.T) {
 		do   func(*testing.T, *exchanger)
 		want []string // in the server's error
 	}{
-		{"MSG_DONE first", exchangeJobs, say(of(exchangeDone(""))), []string{"MSG_DONE came in the state RS_INIT", "belongs in RS_MR_RECV", "try: a peer"}},
-		{"MSG_MR twice", exchangeJobs, say(mr, mr), []string{"MSG_MR came in the state RS_MR_RECV", "belongs in RS_INIT"}},
+		{"MSG_DONE first", exchangeJobs, say(of(exchangeDone(""))), []string{"MSG_DONE came in the state RS_INIT", "belongs to RS_MR_RECV", "try: a peer"}},
+		{"MSG_MR twice", exchangeJobs, say(mr, mr), []string{"MSG_MR came in the state RS_MR_RECV", "belongs to RS_INIT"}},
 		{"nothing in it", exchangeJobs, say(of(nil)), []string{"it has 0 bytes, but a message has 40"}},
 		{"too short", exchangeJobs, say(of(exchangeDone("")[:39])), []string{"it has 39 bytes"}},
 		{"a text", exchangeJobs, say(of([]byte("message from active/client side with pid"))), []string{`it begins with "mess"`}},

@@ -173,7 +173,7 @@ func TestFileClientGone(t *testing.T) {
 	}{
 		"closes":      {func(f *fakeSender) { f.close() }, "closed the connection"},
 		"says why":    {func(f *fakeSender) { f.Fail("job", fmt.Errorf("it has enough")) }, "it has enough"},
-		"falls still": {func(*fakeSender) {}, "waiting for chunk 1: the job stood still for 5s"},
+		"falls still": {func(*fakeSender) {}, "waiting for chunk 1: the job made no progress for 5s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := partialSender(t, s, name)
@@ -251,7 +251,7 @@ func TestFileNoCredit(t *testing.T) {
 		status int
 		want   string
 	}{
-		"timeout":        {[]string{"--timeout", "3s"}, func(*fakeTaker, *process) {}, 1, "waiting for the server to give back the slot of chunk 0: the job stood still for 3s; try: a longer --timeout"},
+		"timeout":        {[]string{"--timeout", "3s"}, func(*fakeTaker, *process) {}, 1, "waiting for the server to return the slot of chunk 0: the job made no progress for 3s; try: a longer --timeout"},
 		"server closes":  {nil, func(k *fakeTaker, _ *process) { k.conn.Close() }, 1, "closed the connection"},
 		"server refuses": {nil, func(k *fakeTaker, _ *process) { k.conn.Fail("job", fmt.Errorf("it has no more paper")) }, 1, "it has no more paper"},
 		"interrupted":    {nil, func(_ *fakeTaker, c *process) { c.signal(os.Interrupt) }, 130, "stopped by the signal interrupt"},

@@ -48,7 +48,7 @@ func TestFileDiskFull(t *testing.T) {
 
 	// Now the disk is full when the file is announced.
 	c := s.client(t, "--job", "file", "--file", writeFile(t, "file", 1000))
-	c.fails(1, "the file has 1000B (1000 bytes), and the server's folder has room for 0B")
+	c.fails(1, "the file has 1000B (1000 bytes), but the server's folder has room for 0B")
 	if err := os.Remove(filepath.Join(folder, "other")); err != nil {
 		t.Fatal(err)
 	}

@@ -79,8 +79,8 @@ func TestFileRefused(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"name taken":      {[]string{"--file", file, "--name", "old"}, `the server has a file "old" already, and overwrites no file; try: another name`},
-		"no room":         {[]string{"--file", huge}, "the file has 1TiB (1099511627776 bytes), and the server's folder has room for "},
+		"name taken":      {[]string{"--file", file, "--name", "old"}, `the server already has a file "old" and does not overwrite it; try: another name`},
+		"no room":         {[]string{"--file", huge}, "the file has 1TiB (1099511627776 bytes), but the server's folder has room for "},
 		"over the limit":  {[]string{"--file", tooLarge}, "the file has 3T bytes, but the server takes at most 2T; try: a smaller one, or rdma_server --max-file"},
 		"chunk too large": {[]string{"--file", file, "--chunk", "11M"}, "chunks have 11M bytes, but the server gives at most 10M; try: rdma_client --chunk 10M"},
 	} {
@@ -103,8 +103,8 @@ func TestFileRefused(t *testing.T) {
 	s.stops()
 
 	s = serve(t)
-	s.client(t, "--job", "file", "--file", file).fails(1, "this server takes no files", "try: rdma_server --dir")
-	s.event("client.failed", "error", "this server takes no files")
+	s.client(t, "--job", "file", "--file", file).fails(1, "this server accepts no files", "try: rdma_server --dir")
+	s.event("client.failed", "error", "this server accepts no files")
 	s.stops()
 }
 
@@ -129,7 +129,7 @@ func TestFileOneNameForMany(t *testing.T) {
 			winner = i
 			continue
 		}
-		c.fails(1, `the server has a file "wanted" already`)
+		c.fails(1, `the server already has a file "wanted"`)
 	}
 	if winner < 0 {
 		t.Fatal("nobody has the name")

@@ -143,7 +143,7 @@ func TestOtherFormatsBadInput(t *testing.T) {
 	client("--chunk is not a flag of the job rc-example", "--peer", "rc-example", "--chunk", "5")
 	server("--size is for --peer", "--size", "5")
 	server("--job is for --peer", "--job", "send")
-	server("--allow is for the jobs of rdma_client", "--peer", "rc-example", "--allow", "send")
+	server("--allow is for jobs of rdma_client", "--peer", "rc-example", "--allow", "send")
 	server("a buffer of 0 bytes", "--peer", "rocev2-learn", "--size", "0")
 	server("a buffer of 0 bytes", "--peer", "rc-example", "--size", "0")
 	client("path MTU of 256", "--peer", "rc-example", "--mtu", "1024")

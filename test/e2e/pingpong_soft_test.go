@@ -36,7 +36,7 @@ func TestPingpongWrongClient(t *testing.T) {
 		"cut in the line":   {pingpongLine[:40], "after 28 of ", false},
 		"line, then closes": {pingpongLine, `"done"`, false},
 		"line, then stays":  {pingpongLine, `waiting for "done": timed out`, true},
-		"not done":          {pingpongLine + "gone\x00", `not the client's last word`, false},
+		"not done":          {pingpongLine + "gone\x00", `not the client's last message`, false},
 		"srq":               {strings.Repeat(pingpongLine, 256), "as ibv_srq_pingpong does", true},
 		"done, then dies":   {pingpongLine + "done\x00", "nothing arrived for 2s", false},
 		"HTTP":              {"GET / HTTP/1.1\r\nHost: someone.example\r\n\r\n", `like an HTTP client: "GET / HTTP/1.1"`, true},

@@ -45,7 +45,7 @@ func TestClientStopped(t *testing.T) {
 func TestClientTimeout(t *testing.T) {
 	noLeak(t)
 	c := listenMute(t).client(t, "--timeout", "3s")
-	c.fails(1, "stood still for 3s", "--timeout")
+	c.fails(1, "made no progress for 3s", "--timeout")
 }
 
 // TestClientKilled kills a client with kill -9 during its job. The server must notice and serve

@@ -17,7 +17,7 @@ func TestDefaultDevice(t *testing.T) {
 	noLeak(t)
 	devices, _ := verbs.Devices() // libibverbs may list no device
 	first := devices[0].Name      // soft0 is the last
-	why := "the first there is"
+	why := "the first device"
 	if first == "soft0" {
 		why = "no RDMA device; using soft0"
 	}

@@ -161,7 +161,7 @@ func TestStoryOfFailure(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--once")
 	c := start(t, "rdma_client", "--job", "file", "--file", writeFile(t, "file", 10), ipv4, device, s.port)
-	c.fails(1, "takes no files")
+	c.fails(1, "accepts no files")
 	s.wait()
 	story := strings.Join(c.lines, "\n") + "\n"
 	checkWidth(t, story)

@@ -109,7 +109,7 @@ func (a *server) Prepare(c *rc.Conn) error {
 }
 
 func (a *server) Run(ctx context.Context, c *rc.Conn) error {
-	event.PeerAwaited.Log(a.Logger, "wait for the client's atomics, of which no completion will tell", slog.Uint64("announced", a.announced))
+	event.PeerAwaited.Log(a.Logger, "wait for the client's atomics; they complete only at the client", slog.Uint64("announced", a.announced))
 	note, err := a.added(ctx, c)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (a *server) Close() error {
 	if !v.right() {
 		level = slog.LevelWarn
 	}
-	event.CounterSettled.LogAt(level, a.Logger, "no client is left: what the counter holds now is what the next ones begin with; "+v.String(), v.attrs()...)
+	event.CounterSettled.LogAt(level, a.Logger, "no client is left; the next clients begin with the counter's present value; "+v.String(), v.attrs()...)
 	return nil
 }
 
@@ -175,11 +175,11 @@ func (v verdict) attrs() []slog.Attr {
 // log logs a verdict at the end of a client's part. A wrong sum is an error.
 func (v verdict) log(log *slog.Logger, added uint64) error {
 	if !v.right() {
-		return errors.Errorf("the sum is wrong: %v; try: dmesg for errors of the device, and look for a client that adds what it does not report", v)
+		return errors.Errorf("the sum is wrong: %v; try: dmesg for errors of the device, and look for a client that does not report all that it adds", v)
 	}
 	text := "the sum is right: "
 	if !v.exact() {
-		text = "the sum is as right as can be known now: "
+		text = "the sum is consistent with the reports so far: "
 	}
 	event.SumChecked.Log(log, text+v.String(), append([]slog.Attr{slog.Uint64("added", added)}, v.attrs()...)...)
 	return nil
@@ -218,9 +218,9 @@ func newClientSide(f *pflag.FlagSet) job.Side {
 	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
 		switch {
 		case flags.count < 1 || flags.count > maxCount:
-			return nil, job.Usagef("%d operations cannot be done; try: --count 1 to %d", flags.count, maxCount)
+			return nil, job.Usagef("--count %d is out of range; try: --count 1 to %d", flags.count, maxCount)
 		case flags.add < 1 || flags.add > maxAdd:
-			return nil, job.Usagef("each operation cannot add %d; try: --add 1 to %d", flags.add, uint64(maxAdd))
+			return nil, job.Usagef("--add %d is out of range; try: --add 1 to %d", flags.add, uint64(maxAdd))
 		case flags.op != opFetchAdd && flags.op != opCmpSwap && flags.op != opBoth:
 			return nil, job.Usagef("there is no operation %q; try: --op %s, %s or %s", flags.op, opFetchAdd, opCmpSwap, opBoth)
 		}
@@ -239,7 +239,7 @@ func (a *client) Prepare(c *rc.Conn) (err error) {
 	if err := checkAtomics(a.Logger, c.Device()); err != nil {
 		return err
 	}
-	a.found, err = c.AllocMR("for what was found", counterBytes, verbs.AccessLocalWrite)
+	a.found, err = c.AllocMR("for the old value", counterBytes, verbs.AccessLocalWrite)
 	return err
 }
 
@@ -321,7 +321,7 @@ func (a *client) cmpSwap(ctx context.Context, c *rc.Conn) error {
 			why = "another was quicker"
 			a.lost++
 		}
-		event.AtomicLost.Log(a.ops.Logger, why+": nothing changed, once more with what was found", slog.Uint64("expected", expected), slog.Uint64("found", found))
+		event.AtomicLost.Log(a.ops.Logger, why+": nothing changed; try again with the value found", slog.Uint64("expected", expected), slog.Uint64("found", found))
 	}
 }
 
@@ -347,7 +347,7 @@ func (a *client) do(ctx context.Context, c *rc.Conn, wr verbs.SendWR) (uint64, e
 
 func (a *client) rises(to uint64) error {
 	if a.seen && to-a.floor >= 1<<63 {
-		return errors.Errorf("the counter holds %d, and held %d before: an add is lost; try: dmesg for errors of the device", to, a.floor)
+		return errors.Errorf("the counter holds %d, but held %d before: an add was lost; try: dmesg for errors of the device", to, a.floor)
 	}
 	return nil
 }

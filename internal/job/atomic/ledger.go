@@ -80,7 +80,7 @@ func (a *account) report(added uint64) (verdict, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if added != a.announced || a.reported {
-		return verdict{}, errors.Errorf("the client announced that it would add %d, and reports %d; try: a client of this program's version", a.announced, added)
+		return verdict{}, errors.Errorf("the client announced that it would add %d, but reports %d; try: a client of this program's version", a.announced, added)
 	}
 	a.reported = true
 	a.low += added
@@ -134,13 +134,13 @@ func (v verdict) exact() bool { return v.Uncertain == 0 }
 
 // String returns the counter and its bounds, with the reason why they are not exact.
 func (v verdict) String() string {
-	text := fmt.Sprintf("the counter holds %d, and all adds are %d", v.Counter, v.Low)
+	text := fmt.Sprintf("the counter holds %d; the sum of all adds is %d", v.Counter, v.Low)
 	if v.exact() {
 		return text
 	}
-	text = fmt.Sprintf("the counter holds %d; the adds that are reported are %d, and up to %d more may be there", v.Counter, v.Low, v.Uncertain)
+	text = fmt.Sprintf("the counter holds %d; the reported adds sum up to %d, and up to %d more may have happened", v.Counter, v.Low, v.Uncertain)
 	if v.Died > 0 {
-		return fmt.Sprintf("%s, since %d clients died (%s)", text, v.Died, strings.Join(v.Names, ", "))
+		return fmt.Sprintf("%s, because %d clients died (%s)", text, v.Died, strings.Join(v.Names, ", "))
 	}
-	return text + ", of clients at work"
+	return text + ", from clients that still run"
 }

@@ -78,7 +78,7 @@ func TestLedgerAfterADeath(t *testing.T) {
 	}
 	v := mustReport(t, other, 10)
 	expectVerdict(t, v, 10, 100, true)
-	if text := v.String(); !strings.Contains(text, "up to 100 more may be there, since 1 clients died (10.0.0.9:5)") {
+	if text := v.String(); !strings.Contains(text, "up to 100 more may have happened, because 1 clients died (10.0.0.9:5)") {
 		t.Error(text)
 	}
 	if last, v := other.end(); !last || !v.right() || v.exact() || v.Died != 1 {
@@ -96,7 +96,7 @@ func TestLedgerAfterADeath(t *testing.T) {
 func TestLedgerRefuses(t *testing.T) {
 	l := newLedger()
 	a := l.join("a", 10)
-	if _, err := a.report(11); err == nil || !strings.Contains(err.Error(), "announced that it would add 10, and reports 11; try:") {
+	if _, err := a.report(11); err == nil || !strings.Contains(err.Error(), "announced that it would add 10, but reports 11; try:") {
 		t.Error(err)
 	}
 	l.hold(10)

@@ -133,7 +133,7 @@ func (e *endpoint) allowed(server job.Params) error {
 
 func within(p *bench.Plan, most job.Size) error {
 	if need := job.Size(p.Bytes()); need > most {
-		return errors.Errorf("messages of %v bytes on %d queue pairs, both ways, need a region of %v bytes at the server, which gives at most %v; try: a smaller --size or --qps, or rdma_server --max-size %v",
+		return errors.Errorf("messages of %v bytes on %d queue pairs, both ways, need a region of %v bytes at the server, which allows at most %v; try: a smaller --size or --qps, or rdma_server --max-size %v",
 			job.Size(p.Size), p.QPs, need, most, need)
 	}
 	return nil

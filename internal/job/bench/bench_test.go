@@ -52,7 +52,7 @@ func TestBenchPlanOfAStranger(t *testing.T) {
 		{job.ParamBytes, "0", "0 bytes in a message"},
 		{job.ParamBytes, "-1", `bytes is "-1"`},
 		{job.ParamBytes, "99999999999", "not a number from"},
-		{job.ParamBytes, "67108864", "gives at most 64M"},
+		{job.ParamBytes, "67108864", "allows at most 64M"},
 		{paramIters, "0", "0 iterations"},
 		{paramIters, "4", "4 iterations"},
 		{job.ParamQPs, "0", "0 queue pairs"},

@@ -33,7 +33,7 @@ func newBenchChart(name string, plan bench.Plan) (*benchChart, error) {
 	switch filepath.Ext(name) {
 	case ".svg", ".html":
 	default:
-		return nil, job.Usagef("--chart %s: a chart is an SVG, or that in a page; try: a name that ends in .svg or .html", name)
+		return nil, job.Usagef("--chart %s: a chart is an SVG file or an HTML page; try: a name that ends in .svg or .html", name)
 	}
 	file, err := job.Replaceable(name)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *benchChart) write(u bench.Unit) error {
 func (c *benchChart) chart(u bench.Unit) *chart.Chart {
 	d := &chart.Chart{
 		Title: fmt.Sprintf("bandwidth of %v", c.plan.Op),
-		X:     "bytes of a message",
+		X:     "bytes per message",
 		Y:     strings.TrimSuffix(u.Name, "ec"),
 		XName: func(x float64) string { return job.Size(x).String() },
 	}

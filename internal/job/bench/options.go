@@ -47,15 +47,15 @@ func (o *Flags) Add(f *pflag.FlagSet, def bench.Plan) {
 	f.IntVarP(&o.qps, "qps", "q", 1, fmt.Sprintf("queue pairs, which share a completion queue: 1 to %d", oob.MaxEndpoints))
 	f.IntVarP(&o.txDepth, "tx-depth", "t", def.TxDepth, "requests outstanding on each queue pair, at most --iters")
 	f.IntVarP(&o.rxDepth, "rx-depth", "r", def.RxDepth, "receives posted on each queue pair, at most --iters")
-	f.IntVarP(&o.duration, "duration", "D", 0, "measure for so many seconds, in place of --iters")
-	f.IntVarP(&o.margin, "margin", "f", -1, "seconds at the beginning and at the end of --duration that do not count (default: a quarter of it, in whole seconds)")
+	f.IntVarP(&o.duration, "duration", "D", 0, "measure for this many seconds, instead of --iters")
+	f.IntVarP(&o.margin, "margin", "f", -1, "seconds at the beginning and the end of --duration that are not measured (default: a quarter of it, in whole seconds)")
 	f.Lookup("margin").DefValue = "" // the usage has it
 	f.BoolVarP(&o.all, "all", "a", false, "measure all sizes: the powers of two from 2 bytes to 8M")
 	f.BoolVarP(&o.both, "bidirectional", "b", false, "bandwidth in both directions at once")
-	f.IntVarP(&o.inline, "inline", "I", 0, "send messages of up to so many bytes inline")
-	f.IntVarP(&o.postList, "post-list", "l", 1, "post lists of so many requests")
+	f.IntVarP(&o.inline, "inline", "I", 0, "send messages of up to this many bytes inline")
+	f.IntVarP(&o.postList, "post-list", "l", 1, "post lists of this many requests")
 	f.BoolVarP(&o.events, "events", "e", false, "sleep until there are completions (default: poll)")
-	f.IntVarP(&o.cqMod, "cq-mod", "Q", 0, "have one request of so many complete (default: 100; for one size above 8K each; with --post-list the list; at most --tx-depth)")
+	f.IntVarP(&o.cqMod, "cq-mod", "Q", 0, "one signaled request per this many requests (default: 100; 1 for a single size above 8K; with --post-list the length of the list; at most --tx-depth)")
 	f.BoolVar(&o.gbits, "report-gbits", false, "report bandwidth in Gb/s, 10^9 bits (default: MB/s, 2^20 bytes)")
 	f.StringVar(&o.chart, "chart", "", "draw the results in this file, .svg or .html; with --all a curve")
 }
@@ -205,10 +205,10 @@ func plausible(r bench.Result) bool {
 // decodeResult reads the peer's.
 func decodeResult(text []byte, p *bench.Plan, size int) (r bench.Result, err error) {
 	if err = json.Unmarshal(text, &r); err == nil && (r.Size != size || r.Iterations < 0 || r.Took < 0 || (r.Latency != nil) != p.Latency || (r.Bandwidth == nil) != p.Latency || !plausible(r)) {
-		err = errors.Errorf("it is not of %d bytes, or not what was to be measured", size)
+		err = errors.Errorf("it does not have %d bytes, or is not the requested measurement", size)
 	}
 	if err != nil {
-		return r, fmt.Errorf("the peer's result cannot be: %w; try: a peer of this program's version", err)
+		return r, fmt.Errorf("the peer's result is impossible: %w; try: a peer of this program's version", err)
 	}
 	return r, nil
 }

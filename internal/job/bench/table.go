@@ -25,7 +25,7 @@ type Table struct {
 func (t *Table) CheckSize(dev *verbs.Device, port uint8) error {
 	most, err := job.LongestMessage(dev, max(port, 1))
 	if err == nil && job.Size(t.Plan.Size) > most {
-		err = errors.Errorf("a message of %v bytes is more than %s carries, %v; try: --size %v", job.Size(t.Plan.Size), dev.Name(), most, most)
+		err = errors.Errorf("a message of %v bytes is longer than %s can send, %v; try: --size %v", job.Size(t.Plan.Size), dev.Name(), most, most)
 	}
 	return err
 }

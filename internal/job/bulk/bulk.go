@@ -33,7 +33,7 @@ import (
 // Jobs is the job, for the list in package run.
 var Jobs = job.List{{
 	Name:   "bulk",
-	About:  "move much data in chunks over several queue pairs, check and measure it",
+	About:  "transfer data in chunks over several queue pairs, check and measure it",
 	Client: newClientSide,
 	Server: func(*pflag.FlagSet) job.Side { return job.SideFunc(newServer) },
 }}
@@ -92,11 +92,11 @@ type options struct {
 
 func (o *options) addFlags(f *pflag.FlagSet) {
 	o.size, o.chunk = 64<<20, 64<<10
-	f.Var(&o.size, "size", "bytes of all the data, such as 64M, 1G")
+	f.Var(&o.size, "size", "total bytes, such as 64M, 1G")
 	f.Var(&o.chunk, "chunk", "bytes of each request, such as 4096, 64K, 1M")
 	f.StringVar(&o.op, "op", opWrite, "the operation: "+strings.Join(ops, ", "))
 	f.IntVar(&o.outstanding, "outstanding", 16, "requests in flight on each queue pair; as many chunks have memory at both ends")
-	f.IntVar(&o.signalEvery, "signal-every", 4, "have one request of so many complete; the others complete with it")
+	f.IntVar(&o.signalEvery, "signal-every", 4, "one signaled request per this many requests; its completion covers the others")
 	f.IntVar(&o.qps, "qps", 1, fmt.Sprintf("queue pairs, which share a completion queue: 1 to %d", oob.MaxEndpoints))
 	f.StringVar(&o.csv, "csv", "", "write a row for each 100 ms to this file: "+strings.Join(csvHeader, ", "))
 }
@@ -129,7 +129,7 @@ func (o *options) plan() (plan, error) {
 	case o.chunk < 1 || o.chunk > maxChunk:
 		return p, job.Usagef("a chunk of %v bytes is not possible; try: --chunk from 1 to %v", o.chunk, job.Size(maxChunk))
 	case o.chunk > o.size:
-		return p, job.Usagef("a chunk of %v bytes is more than all of the data, %v; try: --chunk %v, or a larger --size", o.chunk, o.size, o.size)
+		return p, job.Usagef("a chunk of %v bytes is larger than all of the data, %v; try: --chunk %v, or a larger --size", o.chunk, o.size, o.size)
 	case p.qps < 1 || p.qps > oob.MaxEndpoints:
 		return p, job.Usagef("a connection of %d queue pairs is not possible; try: --qps from 1 to %d", p.qps, oob.MaxEndpoints)
 	case p.outstanding < 1 || p.outstanding > maxOutstanding:
@@ -193,7 +193,7 @@ func askedPlan(s *job.Session) (plan, error) {
 // within refuses a window that is larger than the most that a server gives.
 func (p *plan) within(most job.Size) error {
 	if window := job.Size(p.window()); window > most {
-		return errors.Errorf("%d chunks of %v bytes in flight need a region of %v bytes at the server, which gives at most %v; try: a smaller --chunk, --outstanding or --qps, or rdma_server --max-size %v",
+		return errors.Errorf("%d chunks of %v bytes in flight need a region of %v bytes at the server, which allows at most %v; try: a smaller --chunk, --outstanding or --qps, or rdma_server --max-size %v",
 			p.slots(), job.Size(p.Chunk), window, most, window)
 	}
 	return nil

@@ -118,7 +118,7 @@ func (d *data) compare(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	if !bytes.Equal(note.Data, []byte(mine)) {
-		return errors.Errorf("the data of the two ends differ: here it is %s, at the peer %.64q; try: both ends of one version", mine, note.Data)
+		return errors.Errorf("the data of the two ends differ: %s here, %.64q at the peer; try: the same version at both ends", mine, note.Data)
 	}
 	return nil
 }

@@ -287,7 +287,7 @@ func (e *endpoint) give(ctx context.Context, count int64, last bool) error {
 
 // measured runs this end's part, logs its result, and compares the sums.
 func (e *endpoint) measured(ctx context.Context, c *rc.Conn, move func(context.Context) error) error {
-	event.BulkBegun.Log(e.Logger, "move the data; the first chunk is shown, the rest is counted", e.attrs()...)
+	event.BulkBegun.Log(e.Logger, "move the data; the first chunk is shown, the others are counted", e.attrs()...)
 	moving, stop := e.meter.start(ctx, e.Logger, e.Total)
 	err := move(moving)
 	if stopped := stop(); err == nil {

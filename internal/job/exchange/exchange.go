@@ -41,8 +41,8 @@ import (
 
 // Jobs are the jobs, for the list in package run.
 var Jobs = job.List{
-	newType("exchange-write", "tell regions by SEND, WRITE a text into each other's, SEND that it is done", false),
-	newType("exchange-read", "tell regions by SEND, READ each other's text, SEND that it is done", true),
+	newType("exchange-write", "exchange regions by SEND, WRITE a text into the other's region, SEND MSG_DONE", false),
+	newType("exchange-read", "exchange regions by SEND, READ the other's text, SEND MSG_DONE", true),
 }
 
 func newType(name, about string, reads bool) job.Type {
@@ -60,7 +60,7 @@ func newClientSide(f *pflag.FlagSet, reads bool) job.Side {
 	var flags job.Text
 	flags.AddFlags(f, pidText("active/client"), "each end's region", 4096)
 	f.Lookup("text").DefValue = "message from active/client side with pid …"
-	early := f.Bool("leave-early", false, "have the server leave one completion early, to see a receive flushed; status 0 if exactly that is seen")
+	early := f.Bool("leave-early", false, "the server leaves one completion early, so that a receive is flushed; status 0 if exactly that happens")
 	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
 		if err := flags.Check("each end's region"); err != nil {
 			return nil, err
@@ -295,7 +295,7 @@ func (e *endpoint) act(ctx context.Context, c *rc.Conn, todo []action) (done boo
 			m := message{Type: msgMR, Addr: e.region.Addr(), RKey: e.region.RKey(), Length: uint64(e.size)}
 			if e.reads {
 				m.Text = digestOf([]byte(e.text))
-				e.LogText(&event.MessageSent, "this end's region holds, to be read", e.text, len(e.text))
+				e.LogText(&event.MessageSent, "this end's region, for the peer to READ, holds", e.text, len(e.text))
 			}
 			err = e.send(c, idSendMR, m)
 		case doRDMA:
@@ -309,7 +309,7 @@ func (e *endpoint) act(ctx context.Context, c *rc.Conn, todo []action) (done boo
 		case release:
 			if e.reads {
 				clear(e.region.Bytes())
-				event.RegionFree.Log(e.Logger, "the peer has read the region, which may change from here on: this end clears it")
+				event.RegionFree.Log(e.Logger, "the peer has READ the region, so it may change: this end clears it")
 			}
 		case finish:
 			if e.serverLeaves {

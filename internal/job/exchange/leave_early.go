@@ -67,8 +67,8 @@ func (e *endpoint) leaveEarly(ctx context.Context, c *rc.Conn) error {
 	if err := c.SendNote(ctx, oob.Note{Name: noteDisconnected}); err != nil {
 		return err
 	}
-	e.explain("This end's queue pair is in ERR and had nothing queued: nothing is flushed here.",
-		"The client's is in RTS until its program moves it, and its receive for MSG_DONE waits for what will not come.")
+	e.explain("This end's queue pair is in ERR. Its queues were empty, so nothing is flushed here.",
+		"The client's queue pair stays in RTS until its program moves it. Its receive waits for a MSG_DONE that will not come.")
 	return nil
 }
 
@@ -97,11 +97,11 @@ func (e *endpoint) awaitLeave(ctx context.Context, c *rc.Conn, next func() (verb
 			idRecvDone, rsMRRecv, e.states.recv, wc.ID, wc.Status)
 	}
 	e.explain(fmt.Sprintf("Flushed: work request %d, the receive for MSG_DONE. Status 5, IBV_WC_WR_FLUSH_ERR; all work requests before it completed with 0.", wc.ID),
-		"A flush is a consequence, never a cause: the queue pair had gone to ERR, and handed back what was still queued.",
-		"No completion says why, since none failed by itself. The first cause: the server left when it had the client's MSG_DONE, one completion early.",
+		"A flush is a consequence, never a cause: the queue pair went to ERR and returned the requests that were still queued.",
+		"No completion shows the cause, because no request failed. The first cause: the server left after it got the client's MSG_DONE, one completion early.",
 		"It reported that over TCP, and this program moved the queue pair to ERR. librdmacm does that by itself, so there the flush is the first thing that a program sees.",
-		fmt.Sprintf("Without MSG_DONE this end cannot know that its region holds the server's text whole, or that the server has read its own: receive state %v.", e.states.recv),
-		"Without --leave-early the same receive completes with status 0, MSG_DONE is in it, and both machines reach their last states.")
+		fmt.Sprintf("Without MSG_DONE this end does not know whether its region holds the server's whole text, or whether the server has read the client's text: receive state %v.", e.states.recv),
+		"Without --leave-early the same receive completes with status 0 and contains MSG_DONE, and both state machines reach their last state.")
 	return nil
 }
 

@@ -152,7 +152,7 @@ type orderError struct {
 
 // Error names the message, the state, and the end that broke the order.
 func (e *orderError) Error() string {
-	text := fmt.Sprintf("%v in the state %v, and belongs in %v", e.happening, e.in, e.needs)
+	text := fmt.Sprintf("%v in the state %v, but it belongs to %v", e.happening, e.in, e.needs)
 	if _, peers := findsRecv[e.happening]; peers {
 		text += ": the peer breaks the order MSG_MR, MSG_DONE; try: a peer of this program's version"
 	}

@@ -256,7 +256,7 @@ func (f *client) awaitCredits(ctx context.Context, c *rc.Conn, done, posted int6
 	}
 	for f.credited < done {
 		say := f.at(f.credited)
-		wc, err := say.WaitRecv(ctx, c, fmt.Sprintf("the server to give back the slot of chunk %d", f.credited))
+		wc, err := say.WaitRecv(ctx, c, fmt.Sprintf("the server to return the slot of chunk %d", f.credited))
 		if err != nil {
 			return err
 		}
@@ -308,7 +308,7 @@ type serverSide struct {
 
 func newServerSide(f *pflag.FlagSet) job.Side {
 	side := &serverSide{largest: DefaultLargest}
-	f.StringVar(&side.dir, "dir", "", "folder for the files of the job file (default: none are taken)")
+	f.StringVar(&side.dir, "dir", "", "folder for the files of the job file (default: the server accepts no files)")
 	f.Var(&side.largest, "max-file", "largest file that a client may send, such as 1G")
 	return side
 }
@@ -338,7 +338,7 @@ func (side *serverSide) Close() error {
 // NewEndpoint refuses a file that the server would not keep, before any of it is sent.
 func (side *serverSide) NewEndpoint(s job.Session) (job.Endpoint, error) {
 	if side.inbox == nil {
-		return nil, errors.New("this server takes no files; try: rdma_server --dir FOLDER")
+		return nil, errors.New("this server accepts no files; try: rdma_server --dir FOLDER")
 	}
 	size, err := s.Params.Number(paramFileSize, 0, math.MaxInt64)
 	if err != nil {
@@ -445,7 +445,7 @@ func (f *server) finish(file *folder.File, digest hash.Hash) error {
 	if err := file.Commit(f.name); err != nil {
 		return err
 	}
-	event.FileStored.Log(f.Logger, "the file is whole, on the disk, and has its name", f.attrs(slog.String("sha256", hex.EncodeToString(mine)))...)
+	event.FileStored.Log(f.Logger, "the file is complete, on the disk, and has its name", f.attrs(slog.String("sha256", hex.EncodeToString(mine)))...)
 	return nil
 }
 

@@ -56,7 +56,7 @@ func regular(path string, mode fs.FileMode) error {
 	case mode.IsRegular():
 		return nil
 	case mode.IsDir():
-		kind, try = "a directory", "one of its files, or tar -cf FILE of it"
+		kind, try = "a directory", "one of its files, or a tar file of it (tar -cf FILE)"
 	case mode&fs.ModeNamedPipe != 0:
 		kind = "a named pipe"
 	}

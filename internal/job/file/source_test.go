@@ -30,7 +30,7 @@ func TestOnlyRegularFilesAreSent(t *testing.T) {
 		in("dangling"):   "no such file or directory",
 		in("loop"):       "too many levels of symbolic links",
 		in("file/x"):     "not a directory",
-		folder:           "is a directory, but only regular files can be sent; try: one of its files, or tar",
+		folder:           "is a directory, but only regular files can be sent; try: one of its files, or a tar file",
 		in("pipe"):       "is a named pipe, but only regular files can be sent; try: a regular file",
 		in("linkToPipe"): "is a named pipe",
 		"/dev/zero":      "is a device or a socket",

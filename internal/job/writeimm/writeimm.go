@@ -20,7 +20,7 @@ import (
 // Jobs is the job, for the list in package run.
 var Jobs = job.List{{
 	Name:   "write-imm",
-	About:  "WRITE a text with an immediate, which completes the server's RECV",
+	About:  "WRITE a text with immediate data, which completes the server's RECV",
 	Client: newClientSide,
 	Server: func(*pflag.FlagSet) job.Side { return job.SideFunc(newServer) },
 }}

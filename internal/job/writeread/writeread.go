@@ -106,7 +106,7 @@ func (w *server) Prepare(c *rc.Conn) (err error) {
 }
 
 func (w *server) Run(ctx context.Context, c *rc.Conn) error {
-	event.PeerAwaited.Log(w.Logger, "wait for the client's WRITE and READ, of which no completion will tell")
+	event.PeerAwaited.Log(w.Logger, "wait for the client's WRITE and READ; they complete only at the client")
 	if err := c.Barrier(ctx, barrierVerified); err != nil {
 		return err
 	}

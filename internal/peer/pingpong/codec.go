@@ -112,7 +112,7 @@ func decodeAnyLine(line []byte) (oob.Endpoint, error) {
 		return oob.Endpoint{}, err
 	}
 	if len(line) != lineSize {
-		return oob.Endpoint{}, unexpected(fmt.Sprintf("it has %d bytes and not %d", len(line), lineSize), line)
+		return oob.Endpoint{}, unexpected(fmt.Sprintf("it has %d bytes instead of %d", len(line), lineSize), line)
 	}
 	field := linePattern.FindSubmatch(line)
 	if field == nil {
@@ -142,7 +142,7 @@ func decodeSRQLines(lines []byte) ([]oob.Endpoint, error) {
 		}
 	}
 	if len(lines) != srqLines*lineSize {
-		return nil, unexpected(fmt.Sprintf("the lines have %d bytes and not %d of %d each", len(lines), srqLines, lineSize), lines[:min(len(lines), lineSize)])
+		return nil, unexpected(fmt.Sprintf("the lines have %d bytes instead of %d of %d each", len(lines), srqLines, lineSize), lines[:min(len(lines), lineSize)])
 	}
 	var list []oob.Endpoint
 	for i := range srqLines {
@@ -179,7 +179,7 @@ func checkDone(word []byte) error {
 			Try:     "start the same program's counterpart at both ends",
 		}
 	}
-	return unexpected(`it is not the client's last word, "done" with a NUL`, word)
+	return unexpected(`it is not the client's last message, "done" with a NUL`, word)
 }
 
 // wordPattern matches a beginning of a line that is as long as doneWord.

@@ -72,9 +72,9 @@ func TestPingpongMalformed(t *testing.T) {
 		{line("9c3db6", "9C3DB6"), "not lid:qpn:psn:gid", "ibv_rc_pingpong"},
 		{line("ffff0a", "fff\x00ga"), "not lid:qpn:psn:gid", "ibv_rc_pingpong"},
 		{line("b6:", "b6;"), "not lid:qpn:psn:gid", "ibv_rc_pingpong"},
-		{pingpongGolden[:51], "has 51 bytes and not 52", "ibv_rc_pingpong"},
-		{pingpongGolden + "x", "has 53 bytes and not 52", "ibv_rc_pingpong"},
-		{pingpongGolden[:startSize], "has 12 bytes and not 52", "ibv_rc_pingpong"},
+		{pingpongGolden[:51], "has 51 bytes instead of 52", "ibv_rc_pingpong"},
+		{pingpongGolden + "x", "has 53 bytes instead of 52", "ibv_rc_pingpong"},
+		{pingpongGolden[:startSize], "has 12 bytes instead of 52", "ibv_rc_pingpong"},
 		{"6.06" + strings.Repeat("\x00", 12), "a perftest program", "start this program's counterpart"},
 		{"GET / HTTP/1.1\r\nHost: localhost:18515\r\nUser-Agent: cu", "an HTTP client", "right port"},
 		{"HTTP/1.1 400 Bad Request\r\n", "an HTTP server", "right port"},
@@ -128,9 +128,9 @@ func TestPingpongDone(t *testing.T) {
 	for came, text := range map[string]string{
 		doneWord: "",
 		"0000:":  "as ibv_srq_pingpong does",
-		"done\n": `not the client's last word`,
-		"GET /":  `not the client's last word`,
-		"":       `not the client's last word`,
+		"done\n": `not the client's last message`,
+		"GET /":  `not the client's last message`,
+		"":       `not the client's last message`,
 	} {
 		err := checkDone([]byte(came))
 		if text == "" && err != nil || text != "" && (err == nil || !strings.Contains(err.Error(), text)) {

@@ -20,7 +20,7 @@ func (e *endpoint) explain(err error) error {
 	case errors.As(err, &failed):
 		return fmt.Errorf("%s: %w; %s", e.howFar(), err, e.suspect(failed))
 	case errors.As(err, &stalled):
-		return errors.Errorf("%s: nothing arrived for %v; try: %s, with %s; the peer may have had another number of messages and ended%s; or a longer --timeout",
+		return errors.Errorf("%s: nothing arrived for %v; try: %s, with %s; the peer may have ended because its number of messages differs%s; or a longer --timeout",
 			e.howFar(), stalled.Limit, e.sameProgram(), e.flagsToCompare(), e.lossy())
 	}
 	return errors.WithMessage(err, e.howFar())
@@ -30,7 +30,7 @@ func (e *endpoint) explain(err error) error {
 func (e *endpoint) suspect(failed *verbs.WCError) string {
 	switch failed.Status {
 	case verbs.WCLocLenErr, verbs.WCLocQPOpErr, verbs.WCRemInvReqErr, verbs.WCRemOpErr:
-		return fmt.Sprintf("or one message size and path MTU at both ends: %s at the peer, or its own here (--size, --mtu)", e.flagsToCompare())
+		return fmt.Sprintf("or one message size and path MTU at both ends: %s at the peer, or the peer's here (--size, --mtu)", e.flagsToCompare())
 	case verbs.WCRetryExcErr:
 		return fmt.Sprintf("or %s, with %s; a peer with fewer messages has ended by now", e.sameProgram(), e.flagsToCompare())
 	}

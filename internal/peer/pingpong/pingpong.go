@@ -72,7 +72,7 @@ func (k kind) newSide(f *pflag.FlagSet, client bool) job.Side {
 	f.IntVarP(&flags.iters, "iters", "n", 1000, iters)
 	f.IntVarP(&flags.rxDepth, "rx-depth", "r", 500, "receives posted at a time")
 	f.BoolVarP(&flags.events, "events", "e", false, "sleep until there are completions (default: poll)")
-	f.BoolVarP(&flags.pages, "chk", "c", false, "check the first byte of each page of what the server has received; give it at both ends")
+	f.BoolVarP(&flags.pages, "chk", "c", false, "check the first byte of each page that the server received; use it at both ends")
 	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
 		if err := job.CheckBuffer(size); err != nil {
 			return nil, err
@@ -115,7 +115,7 @@ func (p *plan) check() error {
 	case p.iters < 1:
 		return job.Usagef("%d messages cannot be sent; try: --iters 1 or more", p.iters)
 	case p.qps < 1 || p.qps > maxQPs:
-		return job.Usagef("%s has no %d queue pairs; try: --qps from 1 to %d", p.program, p.qps, maxQPs)
+		return job.Usagef("%s cannot have %d queue pairs; try: --qps from 1 to %d", p.program, p.qps, maxQPs)
 	case p.rxDepth < p.qps:
 		return job.Usagef("%d receives are too few for %d queue pairs; try: --rx-depth %d or more", p.rxDepth, p.qps, p.qps)
 	}

@@ -74,14 +74,14 @@ func newSide(f *pflag.FlagSet, text string, server bool) job.Side {
 func newEndpoint(s *job.Session, flags *job.Text, server bool) (job.Endpoint, error) {
 	text, size := flags.Text, int(flags.Size)
 	if s.MTU != 0 && s.MTU != pathMTU {
-		return nil, job.Usagef("RDMA_RC_example has a path MTU of %d and does not exchange it, so that %d would lose packets; try: without --mtu", pathMTU, s.MTU)
+		return nil, job.Usagef("RDMA_RC_example has a path MTU of %d and does not exchange it, so packets of %d would be lost; try: without --mtu", pathMTU, s.MTU)
 	}
 	if err := job.CheckBuffer(flags.Size); err != nil {
 		return nil, err
 	}
 	if server && len(text) >= size {
 		if flags.Chosen() {
-			return nil, job.Usagef("the message has %d bytes with its NUL, and the peer's receive %v; try: a shorter one, or --size %d if the peer's MSG_SIZE is that", len(text)+1, flags.Size, len(text)+1)
+			return nil, job.Usagef("the message has %d bytes with its NUL, but the peer's receive has only %v; try: a shorter message, or --size %d if the peer's MSG_SIZE is that", len(text)+1, flags.Size, len(text)+1)
 		}
 		text = job.Cut(text, size-1)
 	}

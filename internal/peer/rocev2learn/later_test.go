@@ -114,8 +114,8 @@ func TestOtherCopies(t *testing.T) {
 		want  string
 	}{
 		"later server":             {nil, later, "the server is a later copy with 4 queue pairs, but this end expects an earlier copy; try: --qps 4"},
-		"earlier server":           {[]string{"--qps", "4"}, earlier, "the server is an earlier copy, of one queue pair; try: without --qps"},
-		"another number":           {[]string{"--qps", "2"}, later, "the server has 4 queue pairs and this end 2; try: --qps 4"},
+		"earlier server":           {[]string{"--qps", "4"}, earlier, "the server is an earlier copy with one queue pair; try: without --qps"},
+		"another number":           {[]string{"--qps", "2"}, later, "the server has 4 queue pairs, but this end has 2; try: --qps 4"},
 		"no number":                {[]string{"--qps", "2"}, make([]byte, 48), "queue pair number 0x0"},
 		"cut short":                {[]string{"--qps", "4"}, later[:60], "after 38 of 70 bytes"},
 		"no queue pair among them": {[]string{"--qps", "1"}, append(binary.LittleEndian.AppendUint32(nil, 1), make([]byte, 22)...), "queue pair number 0x0"},

@@ -59,7 +59,7 @@ func newSide(f *pflag.FlagSet, text string, server bool) job.Side {
 	flags.AddFlags(f, text, "each message buffer", 4096)
 	qps := 0
 	if !server {
-		f.IntVar(&qps, "qps", 0, fmt.Sprintf("queue pairs, as later copies of the programs have them: 1 to %d, theirs is 4 (default: an earlier copy's one)", maxQueuePairs))
+		f.IntVar(&qps, "qps", 0, fmt.Sprintf("queue pairs, for later copies of the programs: 1 to %d, usually 4 (default: 1, for an earlier copy)", maxQueuePairs))
 	}
 	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
 		if qps < 0 || qps > maxQueuePairs || qps == 0 && f.Changed("qps") {
@@ -80,7 +80,7 @@ func newEndpoint(s *job.Session, flags *job.Text) (*endpoint, error) {
 		e.text = job.Cut(e.text, e.size-1)
 	}
 	if len(e.text) >= e.size {
-		return e, job.Usagef("the message has %d bytes with its NUL, the buffers %v; try: a shorter one, or --size %d", len(e.text)+1, flags.Size, len(e.text)+1)
+		return e, job.Usagef("the message has %d bytes with its NUL, but the buffers have %v; try: a shorter message, or --size %d", len(e.text)+1, flags.Size, len(e.text)+1)
 	}
 	return e, nil
 }
@@ -193,9 +193,9 @@ func (e *endpoint) fits(n int, later bool) error {
 	case later && !e.later:
 		return errors.Errorf("the server is a later copy with %d queue pairs, but this end expects an earlier copy; try: --qps %d", n, n)
 	case !later && e.later:
-		return errors.New("the server is an earlier copy, of one queue pair; try: without --qps")
+		return errors.New("the server is an earlier copy with one queue pair; try: without --qps")
 	case n != e.qps:
-		return errors.Errorf("the server has %d queue pairs and this end %d; try: --qps %d", n, e.qps, n)
+		return errors.Errorf("the server has %d queue pairs, but this end has %d; try: --qps %d", n, e.qps, n)
 	}
 	return nil
 }
@@ -247,5 +247,5 @@ func (e *endpoint) receiveAll(ctx context.Context, c *rc.Conn, what string) erro
 
 // unexchanged adds the values to an error that are not exchanged and may be its cause.
 func (e *endpoint) unexchanged(c *rc.Conn, err error) error {
-	return errors.WithMessagef(err, "this end has --mtu %d and --size %d, which are not exchanged and must be the peer's too", c.PathMTU(), e.size)
+	return errors.WithMessagef(err, "this end has --mtu %d and --size %d, which are not exchanged and must be the same at the peer", c.PathMTU(), e.size)
 }
