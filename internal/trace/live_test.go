@@ -196,6 +196,62 @@ func TestLiveLadderOfAWrongServer(t *testing.T) {
 	}
 }
 
+// TestBounds checks that the quickest messages decide how far apart the clocks are taken to be.
+func TestBounds(t *testing.T) {
+	const ahead = time.Hour
+	began := time.Unix(1e9, 0)
+	message := func(sent bool, name string, at time.Duration) *Event {
+		return &Event{Event: "oob.message", Time: began.Add(at), Attrs: []slog.Attr{slog.Bool("sent", sent), slog.String("message", name)}}
+	}
+	var b bounds
+	check := func(least, most time.Duration) {
+		t.Helper()
+		if off := b.toClient(began.Add(ahead)).Sub(began); off < least || off > most {
+			t.Errorf("wrong by %v", off)
+		}
+	}
+	b.server(message(false, "unknown", ahead)) // the client has not logged it yet
+	check(ahead, ahead)
+	b = bounds{}
+	for i, delay := range []time.Duration{80, 2, 60} { // from the client
+		at := time.Duration(i) * time.Second
+		b.client(message(true, "a", at))
+		b.server(message(false, "a", at+delay*time.Millisecond+ahead))
+	}
+	check(-2*time.Millisecond, 0)
+	for i, delay := range []time.Duration{80, 4, 60} { // to the client
+		at := time.Duration(i) * time.Second
+		b.client(message(false, "b", at+delay*time.Millisecond))
+		b.server(message(true, "b", at+ahead))
+	}
+	check(time.Millisecond, time.Millisecond) // (4 - 2) / 2
+	b.client(message(true, "c", 0))
+	b.server(message(false, "d", 0)) // another message: one of the ends has not logged one
+	check(time.Millisecond, time.Millisecond)
+}
+
+// TestLateEvent checks that an event that was logged late is drawn in its place, if the events
+// behind it still wait.
+func TestLateEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newLiveRun(0)
+		r.ladder.Follow()
+		at := time.Now()
+		r.move(r.client, "second")
+		late := slog.NewRecord(at, slog.LevelInfo, "first", 0)
+		late.Add("event", "qp.transition")
+		if err := r.ladder.Handle(t.Context(), late); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.ladder.Finish("", ""); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.out.String(); strings.Index(got, "first") > strings.Index(got, "second") {
+			t.Error(got)
+		}
+	})
+}
+
 // TestFeedInPieces checks that events that do not fit into a note go into several, in order, and
 // that only the last says up to when the events are complete.
 func TestFeedInPieces(t *testing.T) {

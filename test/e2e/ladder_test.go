@@ -120,10 +120,11 @@ func moved(line, end, to string) bool {
 }
 
 // inJob starts a client with a job that takes long, and waits until the ladder shows that both
-// ends are in RTS, while the job goes on.
+// ends are in RTS, and a completion, while the job goes on. Neither end has a message to send
+// meanwhile.
 func inJob(t *testing.T, s *server) *process {
 	t.Helper()
-	c := start(t, "rdma_client", "--ladder", "--job", "atomic", "--count", "1048576", ipv4, device, s.port)
+	c := start(t, "rdma_client", "--ladder", "--job", "bulk", "--size", "512G", ipv4, device, s.port)
 	for _, end := range []string{"client", "server"} {
 		c.await("row RTR→RTS of the "+end, func() bool {
 			return slices.ContainsFunc(c.lines, func(line string) bool { return moved(line, end, "RTR→RTS") })
