@@ -43,6 +43,9 @@ Exit status: 0 if nothing failed; 1 if a check failed; 2 for a wrong command lin
 			if device != "" {
 				again = append(again, "--device", device)
 			}
+			if cmd.Flags().Changed("timeout") {
+				again = append(again, "--timeout", limit.String())
+			}
 			h := doctor.NewHost(append(again, args...))
 			h.Device, h.Port = device, oob.DefaultPort
 			if len(args) > 0 {

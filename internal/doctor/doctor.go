@@ -118,7 +118,7 @@ func (e *FailedError) Error() string {
 // a goroutine. over reports that the check did not end.
 func within(ctx context.Context, check Check, h *Host) (findings []Finding, over bool) {
 	if ctx.Err() != nil {
-		return []Finding{fail(h.Again+" --timeout 60s", "no time is left: the checks before took %v", h.limit)}, true
+		return []Finding{fail(h.patiently(), "no time is left: the checks before took %v", h.limit)}, true
 	}
 	result := make(chan []Finding, 1)
 	go func() { result <- check.Run(ctx, h) }()
@@ -132,7 +132,7 @@ func within(ctx context.Context, check Check, h *Host) (findings []Finding, over
 	case findings = <-result:
 		return findings, false
 	case <-time.After(h.limit / 20):
-		return []Finding{fail(h.Again+" --timeout 60s", "did not end within %v", h.limit)}, true
+		return []Finding{fail(h.patiently(), "did not end within %v", h.limit)}, true
 	}
 }
 

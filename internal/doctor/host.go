@@ -225,6 +225,9 @@ func (h *Host) owner(addr netip.Addr) (Interface, bool) {
 	return Interface{}, false
 }
 
+// patiently is the command line that runs the doctor again, with more time.
+func (h *Host) patiently() string { return fmt.Sprintf("%s --timeout %v", h.Again, 6*h.limit) }
+
 // asRoot joins commands that need root.
 func (h *Host) asRoot(commands ...string) string {
 	if h.UID != 0 {

@@ -37,7 +37,7 @@ func (h *Host) explain(err error) string {
 	case errors.As(err, &completion):
 		return "rdma_lab explain " + completion.Status.String()
 	case errors.Is(err, context.DeadlineExceeded):
-		return h.Again + " --timeout 60s"
+		return h.patiently()
 	case errors.As(err, &errno):
 		return fmt.Sprintf("rdma_lab explain errno %d", int(errno))
 	}
