@@ -193,12 +193,28 @@ func (c *Conn) makeObjects(maxCQE int) error {
 	if err := c.makeQueues(maxCQE); err != nil {
 		return err
 	}
-	c.sends = dispatch.NewSoleRoute(c.sendCQ, c.cfg.Spin, c.cancel)
-	c.recvs = c.sends
+	sends := dispatch.New(c.sendCQ)
+	recvs := sends
 	if c.recvCQ != c.sendCQ {
-		c.recvs = dispatch.NewSoleRoute(c.recvCQ, c.cfg.Spin, c.cancel)
+		recvs = dispatch.New(c.recvCQ)
 	}
+	c.makeRoutes(sends, recvs)
+	// The program may make queue pairs of its own on the CQs.
+	c.sends.ClaimRest()
+	c.recvs.ClaimRest()
 	return nil
+}
+
+// makeRoutes makes the Conn's routes: one route if both dispatchers are one.
+func (c *Conn) makeRoutes(sends, recvs *dispatch.Dispatcher) {
+	c.sends = sends.NewRoute(c.cfg.Spin, c.cancel)
+	c.recvs = c.sends
+	if recvs != sends {
+		c.recvs = recvs.NewRoute(c.cfg.Spin, c.cancel)
+	}
+	context.AfterFunc(c.ctx, c.sends.Nudge)
+	context.AfterFunc(c.ctx, c.recvs.Nudge)
+	context.AfterFunc(c.recvCtx, c.recvs.Nudge)
 }
 
 func (c *Conn) prepare(context.Context) error {

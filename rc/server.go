@@ -185,15 +185,7 @@ func (s *Server) end() {
 // useServer takes what the server has made.
 func (c *Conn) useServer(s *Server) error {
 	c.channel, c.sendCQ, c.recvCQ, c.srq = s.channel, s.sendCQ, s.recvCQ, s.srq
-	c.sends = s.sends.NewRoute(c.cfg.Spin, c.cancel)
-	c.recvs = c.sends
-	if s.recvs != s.sends {
-		c.recvs = s.recvs.NewRoute(c.cfg.Spin, c.cancel)
-	}
-	for _, r := range []*dispatch.Route{c.sends, c.recvs} {
-		context.AfterFunc(c.ctx, r.Nudge)
-	}
-	context.AfterFunc(c.recvCtx, c.recvs.Nudge)
+	c.makeRoutes(s.sends, s.recvs)
 	if s.separate {
 		return c.makePD()
 	}

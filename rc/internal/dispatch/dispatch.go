@@ -26,49 +26,38 @@ type Dispatcher struct {
 	mu      sync.Mutex
 	leading bool // a goroutine polls; it alone uses batch
 	batch   [dispatchBatch]verbs.WC
-	routes  map[uint32]*Route // by QPN; unused if there is a sole route
-	sole    *Route            // gets every completion
+	routes  map[uint32]*Route // by QPN
+	rest    *Route            // gets the completions of queue pairs without a route; nil drops them
 	first   *waiter           // of those who sleep
 	last    *waiter
 
-	turn     context.Context // of the leader, if routes share the dispatcher; Nudge ends it
+	turn     context.Context // of the leader; Nudge ends it
 	endTurn  context.CancelCauseFunc
 	sweeps   uint64    // that were done
-	catching []*waiter // for a sweep
+	catching []*waiter // wait for a sweep
 }
 
 // errNudged ends the turn of a leader, who then hands out what there is.
 var errNudged = errors.New("another goroutine needs what was polled")
 
-// New returns a dispatcher that several routes share. A completion of a queue pair
-// without a route is dropped.
+// New returns a dispatcher without routes.
 func New(cq *verbs.CQ) *Dispatcher {
 	d := &Dispatcher{cq: cq, routes: make(map[uint32]*Route)}
 	d.turn, d.endTurn = context.WithCancelCause(context.Background())
 	return d
 }
 
-// Nudge has the leader, if there is one, hand out what there is, and look at its contexts. A
-// Conn that shares the dispatcher calls it when its context ends, because its leader does not
-// watch that one.
-func (d *Dispatcher) Nudge() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.endTurn(errNudged)
-}
-
-// NewSoleRoute returns the only route of a new dispatcher: it gets the completions of every
-// queue pair.
-func NewSoleRoute(cq *verbs.CQ, spin time.Duration, overrun func(error)) *Route {
-	d := New(cq)
-	d.sole = d.NewRoute(spin, overrun)
-	return d.sole
-}
-
 // NewRoute returns a route without queue pairs. Its waits poll for spin before they sleep. It
 // calls overrun, which must not wait, if nobody reads the program's completions.
 func (d *Dispatcher) NewRoute(spin time.Duration, overrun func(error)) *Route {
 	return &Route{d: d, spin: spin, overrun: overrun, tag: rand.Uint32()}
+}
+
+// ClaimRest directs the completions of all queue pairs that no route has claimed to the route.
+func (r *Route) ClaimRest() {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	r.d.rest = r
 }
 
 // Claim directs the completions of a queue pair to the route.
@@ -169,7 +158,7 @@ func (r *Route) await(ctx, owner context.Context, w *waiter, met func() bool, bu
 	d := r.d
 	for n == 0 && err == nil && !met() {
 		if d.leading {
-			if err = d.follow(ctx, owner, w); err != nil && d.sole == nil {
+			if err = d.follow(ctx, owner, w); err != nil {
 				d.catchUp(w)
 			}
 			continue
@@ -223,7 +212,7 @@ func (r *Route) lead(ctx, owner context.Context, wcs []verbs.WC, keep *Route) (n
 	d := r.d
 	d.leading = true
 	until := owner
-	if d.sole == nil && owner.Err() == nil {
+	if owner.Err() == nil {
 		if d.turn.Err() != nil {
 			d.turn, d.endTurn = context.WithCancelCause(context.Background())
 		}
@@ -242,7 +231,7 @@ func (r *Route) lead(ctx, owner context.Context, wcs []verbs.WC, keep *Route) (n
 		}
 	}
 	kept := d.handOut(wcs[:n], keep)
-	if d.sole == nil && (err != nil || len(d.catching) > 0) {
+	if err != nil || len(d.catching) > 0 {
 		d.sweep()
 	}
 	if kept > 0 {
@@ -267,8 +256,13 @@ func (d *Dispatcher) follow(ctx, owner context.Context, w *waiter) (err error) {
 	return err
 }
 
-// Nudge has the leader hand out what there is, if there is a leader: see Dispatcher.Nudge.
-func (r *Route) Nudge() { r.d.Nudge() }
+// Nudge makes the leader, if there is one, hand out what the CQ has and look at its owner. A
+// leader does not watch its owner, so a Conn calls Nudge when its context ends.
+func (r *Route) Nudge() {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	r.d.endTurn(errNudged)
+}
 
 // passOn wakes one who sleeps, if nobody leads.
 func (d *Dispatcher) passOn() {
@@ -306,11 +300,12 @@ func (d *Dispatcher) dequeue(w *waiter) {
 func (d *Dispatcher) handOut(wcs []verbs.WC, keep *Route) (kept int) {
 	for i := range wcs {
 		wc := &wcs[i]
-		r := d.sole
+		r, claimed := d.routes[wc.QPN]
+		if !claimed {
+			r = d.rest
+		}
 		if r == nil {
-			if r = d.routes[wc.QPN]; r == nil {
-				continue
-			}
+			continue
 		}
 		r.seen++
 		switch {

@@ -189,6 +189,7 @@ func (r *Route) Shut() {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	r.gone = true
+	r.d.endTurn(errNudged) // the leader may wait for one of them
 	for _, q := range r.queues {
 		for _, req := range q.list {
 			if req.flying && req.left != nil {

@@ -1,0 +1,183 @@
+package dispatch
+
+import (
+	"context"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// silent is a provider with one device. Its completion queue reports no event: a waiting
+// goroutine finds a completion only when something else wakes it.
+type silent struct{}
+
+func init() { verbs.Register(silent{}) }
+
+func (silent) Name() string { return "silent" }
+func (silent) Devices() ([]verbs.DeviceInfo, error) {
+	return []verbs.DeviceInfo{{Name: "silent0"}}, nil
+}
+func (silent) Open(string) (verbs.ProviderDevice, error) { return &silentDevice{}, nil }
+
+type silentDevice struct {
+	verbs.ProviderDevice
+	cq silentCQ
+}
+
+func (*silentDevice) Close() error                         { return nil }
+func (*silentDevice) NextEvent() (verbs.AsyncEvent, error) { return verbs.AsyncEvent{}, net.ErrClosed }
+
+func (*silentDevice) CreateCompChannel() (verbs.ProviderCompChannel, error) { return channel{}, nil }
+
+func (d *silentDevice) CreateCQ(verbs.ProviderCQInit) (verbs.ProviderCQ, error) { return &d.cq, nil }
+
+type channel struct{}
+
+func (channel) Close() error { return nil }
+
+type silentCQ struct {
+	verbs.ProviderCQ
+	mu     sync.Mutex
+	queued []verbs.WC
+}
+
+func (cq *silentCQ) Depth() int     { return 64 }
+func (cq *silentCQ) Arm(bool) error { return nil }
+func (cq *silentCQ) Close() error   { return nil }
+
+func (cq *silentCQ) Poll(wcs []verbs.WC) (int, error) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	n := copy(wcs, cq.queued)
+	cq.queued = cq.queued[n:]
+	return n, nil
+}
+
+func (cq *silentCQ) complete(id uint64) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	cq.queued = append(cq.queued, verbs.WC{ID: id})
+}
+
+// newSilentCQ returns a CQ and its provider's side.
+func newSilentCQ(t *testing.T) (*verbs.CQ, *silentCQ) {
+	dev, err := verbs.Open("silent0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	channel, err := dev.CreateCompChannel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { channel.Close() })
+	cq, err := dev.CreateCQ(verbs.CQInit{Depth: 64, Channel: channel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cq.Close() })
+	return cq, &dev.Provider().(*silentDevice).cq
+}
+
+// routes returns a route of each kind, on a completion queue of its own.
+func routes(t *testing.T, test func(t *testing.T, r *Route, device *silentCQ)) {
+	t.Run("one route", func(t *testing.T) {
+		cq, device := newSilentCQ(t)
+		r := New(cq).NewRoute(0, func(err error) { t.Error(err) })
+		r.ClaimRest()
+		test(t, r, device)
+	})
+	t.Run("a shared dispatcher", func(t *testing.T) {
+		cq, device := newSilentCQ(t)
+		r := New(cq).NewRoute(0, func(err error) { t.Error(err) })
+		r.Claim(0)
+		test(t, r, device)
+	})
+}
+
+// until waits for a state of the dispatcher.
+func (d *Dispatcher) until(state func() bool) {
+	for {
+		d.mu.Lock()
+		ok := state()
+		d.mu.Unlock()
+		if ok {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestAnEndDoesNotOvertakeACompletion: one goroutine leads and sleeps. Another one's request
+// completes, and then its wait ends. The request must get its completion all the same.
+func TestAnEndDoesNotOvertakeACompletion(t *testing.T) {
+	routes(t, func(t *testing.T, r *Route, device *silentCQ) {
+		ctx, stop := context.WithCancel(t.Context())
+		q := r.NewQueue(1, func(*Request) error { return nil })
+		var leader sync.WaitGroup
+		leader.Go(func() {
+			var wcs [1]verbs.WC
+			if n, err := r.Read(ctx, context.Background(), wcs[:]); n != 0 || !errors.Is(err, context.Canceled) {
+				t.Errorf("the leader: %d, %v", n, err)
+			}
+		})
+		defer leader.Wait()
+		defer stop()
+		r.d.until(func() bool { return r.d.leading })
+		req, err := q.Acquire(ctx, ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := req.Start(ctx, ctx); err != nil {
+			t.Fatal(err)
+		}
+		owner, end := context.WithCancelCause(context.Background())
+		finished := make(chan error, 1)
+		go func() {
+			_, err := req.Finish(ctx, owner)
+			finished <- err
+		}()
+		r.d.until(func() bool { return r.d.first != nil })
+		device.complete(req.ID())
+		end(io.EOF)
+		if err := <-finished; err != nil {
+			t.Errorf("the request has completed, but its wait returned %v", err)
+		}
+	})
+}
+
+// TestShutWakesTheLeader: the completion that it waits for does not come any more.
+func TestShutWakesTheLeader(t *testing.T) {
+	routes(t, func(t *testing.T, r *Route, _ *silentCQ) {
+		ctx, stop := context.WithCancel(t.Context())
+		q := r.NewQueue(1, func(*Request) error { return nil })
+		req, err := q.Acquire(ctx, ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := req.Start(ctx, ctx); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		left, err := req.Finish(ctx, ctx)
+		if !errors.Is(err, context.Canceled) || left == nil {
+			t.Fatalf("%v, %v", left, err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := left.Wait(context.Background())
+			ended <- err
+		}()
+		r.d.until(func() bool { return r.d.leading })
+		r.Shut()
+		if err := <-ended; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
