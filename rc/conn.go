@@ -57,6 +57,7 @@ type Conn struct {
 
 	mu         sync.Mutex
 	connecting bool           // Dial or Connect has yet to return
+	stalled    chan struct{}  // closed when the call is over during which connecting ended; nil without one
 	closing    bool           // Close has begun: no new object, no new wait
 	calls      sync.WaitGroup // under way, which Close waits for
 	regions    []oob.Region   // shared by this end

@@ -92,3 +92,55 @@ func TestDialEndsInPrepare(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestAContextEndsAStalledMove: Dial returns while the kernel still looks for the peer, and
+// frees everything once the kernel is done.
+func TestAContextEndsAStalledMove(t *testing.T) {
+	for name, test := range map[string]struct {
+		typ   verbs.QPType
+		stall func(f *faulty, wait func())
+	}{
+		"Modify": {verbs.RC, func(f *faulty, wait func()) {
+			f.modify = func(to *verbs.QPAttr) error {
+				if to.State == verbs.QPSRTR {
+					wait()
+				}
+				return nil
+			}
+		}},
+		"CreateAH": {verbs.UD, func(f *faulty, wait func()) { f.createAH = wait }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leavesNothing(t)
+			dev, faults := openFaulty(t, 0)
+			stalled, done := make(chan struct{}), make(chan struct{})
+			test.stall(faults, func() { close(stalled); <-done })
+			address := listen(t, Config{Device: openTestDevice(t), Type: test.typ}, func(error) {})
+			cause := errors.New("the user went home")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			dialed := make(chan error, 1)
+			go func() {
+				_, err := Dial(ctx, address, Config{Device: dev, Type: test.typ})
+				dialed <- err
+			}()
+			<-stalled
+			cancel(cause)
+			select {
+			case err := <-dialed:
+				if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+					t.Errorf("got %v", err)
+				}
+				close(done)
+			case <-time.After(20 * time.Second):
+				t.Error("Dial waits for the kernel")
+				close(done)
+				<-dialed
+			}
+			for began := time.Now(); dev.Close() != nil; time.Sleep(time.Millisecond) {
+				if time.Since(began) > 20*time.Second {
+					t.Fatalf("what Dial left: %v", dev.Close())
+				}
+			}
+		})
+	}
+}

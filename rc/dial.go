@@ -10,6 +10,7 @@ import (
 	stderrors "errors"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -30,6 +31,10 @@ const (
 // pairs of both are in RTS. The error says which step failed at which end: errors.As
 // finds the *oob.AddressError, *oob.PeerError or *verbs.Error beneath. ctx limits the
 // connecting alone, and Config.Timeout each exchange.
+//
+// If ctx ends while the kernel looks for the peer on the network, Dial returns within a tenth
+// of a second. The kernel needs up to some seconds more; then the Conn's objects are freed.
+// Until then the device's Close returns EBUSY.
 //
 // After an error, or a panic of Config.Prepare, nothing is left but what Prepare made
 // itself and did not close. If that holds up the Conn's objects, the error matches EBUSY
@@ -104,12 +109,45 @@ func (c *Conn) settle(at string, err error) error {
 	c.Fail(at, err)
 	c.mu.Lock()
 	c.connecting = false
+	stalled := c.stalled
 	c.mu.Unlock()
 	err = errors.WithMessage(err, at)
+	if stalled != nil && c.server == nil {
+		select {
+		case <-stalled:
+		case <-time.After(stalledPatience):
+			go c.Close() //nolint:errcheck // nobody is left to return it to
+			return err
+		}
+	}
 	if left := c.Close(); left != nil {
 		err = stderrors.Join(err, left)
 	}
 	return err
+}
+
+// stalledPatience is how long a failed Dial waits for a call in the kernel. A Server waits until
+// the call is over, because the Conn has its place until it is freed.
+const stalledPatience = 50 * time.Millisecond
+
+// interruptible runs call and returns when call returns or ctx ends. The kernel cannot be
+// interrupted: call goes on, and Close waits for it.
+func (c *Conn) interruptible(ctx context.Context, call func(context.Context) error) error {
+	over := make(chan struct{})
+	var result error
+	c.calls.Go(func() {
+		defer close(over)
+		result = call(ctx)
+	})
+	select {
+	case <-over:
+		return result
+	case <-ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.stalled = over
+		return ctxwatch.Err(ctx)
+	}
 }
 
 // step is one step of a connection, named in errors.
@@ -122,7 +160,7 @@ type step struct {
 func (c *Conn) steps() []step {
 	steps := []step{
 		{"open resources", c.makeResources},
-		{"RESET→INIT", func(context.Context) error { return c.toInit() }},
+		{"RESET→INIT", c.toInit},
 		{"prepare", c.prepare},
 	}
 	if c.cfg.Exchange != nil {
@@ -131,8 +169,8 @@ func (c *Conn) steps() []step {
 	return append(steps, []step{
 		{"exchange endpoints", c.exchange},
 		{"barrier " + barrierReceives, func(ctx context.Context) error { return c.tcp.Barrier(ctx, barrierReceives) }},
-		{"INIT→RTR", func(context.Context) error { return c.toRTR() }},
-		{"RTR→RTS", func(context.Context) error { return c.toRTS() }},
+		{"INIT→RTR", c.toRTR},
+		{"RTR→RTS", c.toRTS},
 		{"bind windows", c.bindWindows},
 		{"barrier " + barrierRTS, func(ctx context.Context) error { return c.tcp.Barrier(ctx, barrierRTS) }},
 	}...)

@@ -44,7 +44,7 @@ func (c *Conn) exchange(ctx context.Context) error {
 
 // exchangeOther runs Config.Exchange, and puts the peer's address into a protocol error.
 func (c *Conn) exchangeOther(ctx context.Context) error {
-	err := c.cfg.Exchange(ctx, c, c.up)
+	err := c.cfg.Exchange(ctx, c, func(peers []oob.Endpoint) error { return c.up(ctx, peers) })
 	if e := new(oob.ProtocolError); errors.As(err, &e) && e.Peer == "" {
 		e.Peer = c.RemoteAddr().String()
 	}
@@ -64,7 +64,7 @@ func (c *Conn) LocalEndpoints() []oob.Endpoint {
 func (c *Conn) TCP() *oob.Conn { return c.tcp }
 
 // up takes the peer's endpoints from an Exchange, and moves the queue pairs to RTS.
-func (c *Conn) up(peers []oob.Endpoint) error {
+func (c *Conn) up(ctx context.Context, peers []oob.Endpoint) error {
 	if len(peers) != len(c.pairs) {
 		return errors.Errorf("this end has %d queue pairs and the peer %d; try: as many at both ends", len(c.pairs), len(peers))
 	}
@@ -75,8 +75,8 @@ func (c *Conn) up(peers []oob.Endpoint) error {
 		}
 		c.events.endpoints(p.local, p.peer)
 	}
-	if err := c.toRTR(); err != nil {
+	if err := c.toRTR(ctx); err != nil {
 		return errors.WithMessage(err, "INIT→RTR")
 	}
-	return errors.WithMessage(c.toRTS(), "RTR→RTS")
+	return errors.WithMessage(c.toRTS(ctx), "RTR→RTS")
 }

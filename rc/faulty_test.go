@@ -24,7 +24,9 @@ type faulty struct {
 	closed chan struct{}
 	pause  time.Duration // between two completions; 0 is none
 
-	noWindows bool // it says that it has none of type 2B
+	noWindows bool                         // it says that it has none of type 2B
+	modify    func(to *verbs.QPAttr) error // runs before each Modify, and may fail it; nil does nothing
+	createAH  func()                       // runs before each CreateAH; nil does nothing
 
 	mu      sync.Mutex
 	srqs    []verbs.ProviderSRQ // made of it
@@ -159,7 +161,30 @@ func (pd *faultyPD) CreateQP(init verbs.ProviderQPInit) (verbs.ProviderQP, error
 	if cq, faulty := init.SendCQ.(*faultyCQ); faulty {
 		init.SendCQ, init.RecvCQ = cq.ProviderCQ, init.RecvCQ.(*faultyCQ).ProviderCQ
 	}
-	return pd.ProviderPD.CreateQP(init)
+	qp, err := pd.ProviderPD.CreateQP(init)
+	if err != nil || pd.of.modify == nil {
+		return qp, err
+	}
+	return &faultyQP{qp, pd.of.modify}, nil
+}
+
+func (pd *faultyPD) CreateAH(attr verbs.AHAttr) (verbs.ProviderAH, error) {
+	if pd.of.createAH != nil {
+		pd.of.createAH()
+	}
+	return pd.ProviderPD.CreateAH(attr)
+}
+
+type faultyQP struct {
+	verbs.ProviderQP
+	before func(*verbs.QPAttr) error
+}
+
+func (qp *faultyQP) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
+	if err := qp.before(attr); err != nil {
+		return err
+	}
+	return qp.ProviderQP.Modify(attr, mask)
 }
 
 type faultyCQ struct {

@@ -4,12 +4,14 @@
 package rc
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
@@ -120,35 +122,50 @@ func (c *Conn) owns(qpn uint32) bool {
 
 // The three moves carry this end's choices and the peer's endpoint.
 
-func (c *Conn) toInit() error {
-	c.moves.Lock()
-	defer c.moves.Unlock()
-	for _, p := range c.pairs {
-		if err := p.machine.ToInit(verbs.QPAttr{PKeyIndex: 0, PortNum: c.cfg.Port, Access: c.cfg.Access, QKey: c.cfg.QKey}); err != nil {
-			return err
-		}
-	}
-	return nil
+func (c *Conn) toInit(ctx context.Context) error {
+	return c.moveAll(ctx, func(p *queuePair) error {
+		return p.machine.ToInit(verbs.QPAttr{PKeyIndex: 0, PortNum: c.cfg.Port, Access: c.cfg.Access, QKey: c.cfg.QKey})
+	})
 }
 
-func (c *Conn) toRTR() error {
-	c.moves.Lock()
-	defer c.moves.Unlock()
-	for _, p := range c.pairs {
+func (c *Conn) toRTR(ctx context.Context) error {
+	return c.moveAll(ctx, func(p *queuePair) error {
 		attr, _, err := c.attrs(p)
 		if err != nil {
 			return err
 		}
-		if err := p.machine.ToRTR(attr); err != nil {
+		if err := p.machine.ToRTR(attr); err != nil || c.cfg.Type != verbs.UD {
 			return err
 		}
-		if c.cfg.Type == verbs.UD {
-			if err := c.makeAH(p, attr.AH); err != nil {
+		return c.makeAH(p, attr.AH)
+	})
+}
+
+func (c *Conn) toRTS(ctx context.Context) error {
+	return c.moveAll(ctx, func(p *queuePair) error {
+		_, attr, err := c.attrs(p)
+		if err != nil {
+			return err
+		}
+		return p.machine.ToRTS(attr)
+	})
+}
+
+// moveAll moves one queue pair after the other, until ctx ends.
+func (c *Conn) moveAll(ctx context.Context, move func(*queuePair) error) error {
+	return c.interruptible(ctx, func(ctx context.Context) error {
+		c.moves.Lock()
+		defer c.moves.Unlock()
+		for _, p := range c.pairs {
+			if ctx.Err() != nil {
+				return ctxwatch.Err(ctx)
+			}
+			if err := move(p); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // makeAH makes the way to a UD peer, which no state of the queue pair holds.
@@ -178,19 +195,4 @@ func (c *Conn) attrs(p *queuePair) (rtr, rts verbs.QPAttr, err error) {
 // endpoint is what a message says of a queue pair, with the path MTU of both ends.
 func endpoint(e oob.Endpoint, mtu verbs.MTU) verbs.QPEndpoint {
 	return verbs.QPEndpoint{QPN: e.QPN, PSN: e.PSN, MTU: mtu, InitiatorDepth: e.InitiatorDepth, ResponderResources: e.ResponderResources}
-}
-
-func (c *Conn) toRTS() error {
-	c.moves.Lock()
-	defer c.moves.Unlock()
-	for _, p := range c.pairs {
-		_, attr, err := c.attrs(p)
-		if err != nil {
-			return err
-		}
-		if err := p.machine.ToRTS(attr); err != nil {
-			return err
-		}
-	}
-	return nil
 }
