@@ -71,9 +71,20 @@ func (c *Conn) moveToErr() error {
 // does not notice a receive that is posted in ERR; the send queue's after it,
 // because before it would be sent.
 func (c *Conn) drain() error {
-	if err := c.moveToErr(); err != nil || len(c.inErr) == 0 {
+	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
+	defer cancel()
+	err := c.moveToErr()
+	if len(c.inErr) == 0 {
 		return err
 	}
+	if err == nil {
+		err = c.flushAll(ctx)
+	}
+	return stderrors.Join(err, c.returnUnread(ctx))
+}
+
+// flushAll flushes the queues of the queue pairs in ERR, and logs how much was flushed.
+func (c *Conn) flushAll(ctx context.Context) error {
 	sendMarks, recvQueues := 0, len(c.inErr)
 	for _, p := range c.inErr {
 		if p.PostSend([]verbs.SendWR{{ID: c.markID, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, AH: p.ah}}) == nil {
@@ -83,15 +94,13 @@ func (c *Conn) drain() error {
 	if c.srq != nil { // its receives are not flushed: they are no queue pair's
 		recvQueues = 0
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
-	defer cancel()
 	if c.cfg.OneCQ {
 		flushed, err := c.flush(ctx, c.sends, sendMarks+c.recvMarks, len(c.inErr)+recvQueues)
 		if err != nil {
 			return errors.WithMessage(err, "drain the queues")
 		}
 		c.events.drained(flushed)
-		return c.returnUnread(ctx)
+		return nil
 	}
 	sends, err := c.flush(ctx, c.sends, sendMarks, len(c.inErr))
 	if err != nil {
@@ -102,7 +111,7 @@ func (c *Conn) drain() error {
 		return errors.WithMessage(err, "drain the receive queue")
 	}
 	c.events.drained(sends + recvs)
-	return c.returnUnread(ctx)
+	return nil
 }
 
 // flush reads until all marks have come, or until nothing has come for drainQuiet if a
@@ -120,30 +129,42 @@ func (c *Conn) flush(ctx context.Context, r *dispatch.Route, marks, queues int) 
 			return flushed, err
 		}
 		for _, wc := range wcs[:n] {
-			switch {
-			case wc.ID == c.markID:
+			if wc.ID == c.markID {
 				marks--
-			case c.srq != nil && (r != c.sends || wc.Opcode&verbs.WCRecv != 0):
-				c.unread(wc)
-			case wc.Status == verbs.WCWRFlushErr:
+				continue
+			}
+			if wc.Status == verbs.WCWRFlushErr {
 				flushed++
+			}
+			if r == c.recvs && c.mayBeReceive(wc) {
+				c.unread(wc)
 			}
 		}
 	}
 	return flushed, nil
 }
 
+// mayBeReceive says whether a completion of the receive CQ can be a receive's. With one CQ the
+// opcode tells, but a failed completion has no valid one.
+func (c *Conn) mayBeReceive(wc verbs.WC) bool {
+	return !c.cfg.OneCQ || wc.Status != verbs.WCSuccess || wc.Opcode&verbs.WCRecv != 0
+}
+
 // returnUnread hands the server's program the receives of the SRQ that this Conn used up.
 func (c *Conn) returnUnread(ctx context.Context) error {
-	if c.server == nil || c.srq == nil || c.server.conf.Unread == nil {
+	if !c.wantsUnread() {
 		return nil
 	}
 	_, err := c.flush(ctx, c.recvs, 0, 1)
 	return err
 }
 
+func (c *Conn) wantsUnread() bool {
+	return c.server != nil && c.srq != nil && c.server.conf.Unread != nil
+}
+
 func (c *Conn) unread(wc verbs.WC) {
-	if c.server != nil && c.server.conf.Unread != nil {
+	if c.wantsUnread() {
 		c.server.conf.Unread(wc)
 	}
 }

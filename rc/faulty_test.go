@@ -26,6 +26,7 @@ type faulty struct {
 
 	noWindows bool                         // it says that it has none of type 2B
 	modify    func(to *verbs.QPAttr) error // runs before each Modify, and may fail it; nil does nothing
+	noOpcodes bool                         // failed completions have none
 	createAH  func()                       // runs before each CreateAH; nil does nothing
 
 	mu      sync.Mutex
@@ -120,6 +121,9 @@ func (f *faulty) CreateCQ(init verbs.ProviderCQInit) (verbs.ProviderCQ, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cqs++
+	if f.noOpcodes {
+		return &opcodelessCQ{cq}, nil
+	}
 	if f.pause == 0 {
 		return cq, nil // with its optional interfaces, which on libibverbs a wait needs
 	}
@@ -158,8 +162,11 @@ func (pd *faultyPD) CreateSRQ(init verbs.SRQInit) (verbs.ProviderSRQ, error) {
 }
 
 func (pd *faultyPD) CreateQP(init verbs.ProviderQPInit) (verbs.ProviderQP, error) {
-	if cq, faulty := init.SendCQ.(*faultyCQ); faulty {
+	switch cq := init.SendCQ.(type) {
+	case *faultyCQ:
 		init.SendCQ, init.RecvCQ = cq.ProviderCQ, init.RecvCQ.(*faultyCQ).ProviderCQ
+	case *opcodelessCQ:
+		init.SendCQ, init.RecvCQ = cq.ProviderCQ, init.RecvCQ.(*opcodelessCQ).ProviderCQ
 	}
 	qp, err := pd.ProviderPD.CreateQP(init)
 	if err != nil || pd.of.modify == nil {
@@ -185,6 +192,19 @@ func (qp *faultyQP) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 		return err
 	}
 	return qp.ProviderQP.Modify(attr, mask)
+}
+
+// opcodelessCQ gives failed completions the opcode of a SEND, whatever they are of.
+type opcodelessCQ struct{ verbs.ProviderCQ }
+
+func (cq *opcodelessCQ) Poll(wcs []verbs.WC) (int, error) {
+	n, err := cq.ProviderCQ.Poll(wcs)
+	for i := range wcs[:n] {
+		if wcs[i].Status != verbs.WCSuccess {
+			wcs[i].Opcode = verbs.WCSend
+		}
+	}
+	return n, err
 }
 
 type faultyCQ struct {

@@ -22,7 +22,7 @@ type ServerConfig struct {
 	Config                  // of each Conn
 	MaxConns int            // clients at a time; more are refused, and told this figure; 0 is 64
 	Grace    time.Duration  // for handlers to return after Serve's context ended; 0 is 5 s, less than 0 none
-	Unread   func(verbs.WC) // gets the SRQ's receives that a closing Conn leaves, to post them again; nil drops them
+	Unread   func(verbs.WC) // gets the SRQ's receives that no wait of a closed Conn returned; nil drops them. See Server.SRQ
 }
 
 // Server has what its connections share: a device, a protection domain, completion queues for
@@ -126,7 +126,11 @@ func (s *Server) owns(mr *verbs.MR) bool {
 	return known
 }
 
-// SRQ is where the receives of all Conns are posted, nil if Config.SRQ is.
+// SRQ is the queue of receives for all Conns; nil if Config.SRQ is nil. A receive whose completion
+// came, failed or not, has left the queue, and the program posts it again. WaitRecv and WaitRecvs
+// return the completion, failed ones too. If a Conn closes before they do,
+// [ServerConfig].Unread gets it. With OneCQ a failed completion may be a send's: give sends
+// other IDs than receives.
 func (s *Server) SRQ() *verbs.SRQ { return s.srq }
 
 // AllocMR allocates and registers size bytes for all Conns, until Close; the remote rights are

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -417,6 +418,44 @@ func TestUnreadReceivesAreGivenBack(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestUnreadReceivesSurviveAFailedDrain: the queue pair cannot be moved to ERR.
+func TestUnreadReceivesSurviveAFailedDrain(t *testing.T) {
+	dev, faults := openFaulty(t, 0)
+	faults.modify = func(to *verbs.QPAttr) error {
+		if to.State == verbs.QPSErr {
+			return syscall.EIO
+		}
+		return nil
+	}
+	unread := make(chan verbs.WC, 8)
+	sent := make(chan struct{})
+	cfg := ServerConfig{Config: Config{Device: dev, SRQ: &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}}, Unread: func(wc verbs.WC) { unread <- wc }}
+	s := serve(t, cfg, func(context.Context, *Conn) error {
+		<-sent
+		return errors.New("enough")
+	})
+	if err := s.SRQ().PostRecv([]verbs.RecvWR{{ID: 100, SGL: []verbs.SGE{s.region.SGE(0, slot)}}}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Dial(t.Context(), s.address, Config{Device: openTestDevice(t)}) // which can be drained
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Send(t.Context(), verbs.MRSlice{}); err != nil {
+		t.Fatal(err)
+	}
+	close(sent)
+	<-c.Context().Done()
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	close(unread)
+	if wc := <-unread; wc.ID != 100 {
+		t.Errorf("Unread got %+v, want the receive 100", wc)
 	}
 }
 

@@ -5,6 +5,7 @@
 package rc
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -35,6 +36,39 @@ func TestAnEventOfTheLastQueuePairEndsTheWaits(t *testing.T) {
 	var ae *AsyncError
 	if !errors.As(err, &ae) || ae.Event.Type != verbs.EventQPAccessErr || ae.Event.QPN != s.QPs()[2].QPN() {
 		t.Errorf("got %v, want IBV_EVENT_QP_ACCESS_ERR on QP %#x", err, s.QPs()[2].QPN())
+	}
+}
+
+// TestAFailedReceiveIsGivenBack: the client's message is too long for the receive. The verbs
+// leave the opcode of a failed completion undefined.
+func TestAFailedReceiveIsGivenBack(t *testing.T) {
+	dev, faults := openFaulty(t, 0)
+	faults.noOpcodes = true
+	unread := make(chan verbs.WC, 8)
+	failed := make(chan struct{})
+	cfg := ServerConfig{Config: Config{Device: dev, OneCQ: true, SRQ: &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}}, Unread: func(wc verbs.WC) { unread <- wc }}
+	s := serve(t, cfg, func(context.Context, *Conn) error {
+		<-failed
+		return errors.New("enough")
+	})
+	if err := s.SRQ().PostRecv([]verbs.RecvWR{{ID: 100, SGL: []verbs.SGE{s.region.SGE(0, slot)}}}); err != nil {
+		t.Fatal(err)
+	}
+	c, mr := s.mustClient(t)
+	if err := c.Send(t.Context(), mr.Slice(0, slot+1)); err == nil {
+		t.Error("the message fits")
+	}
+	close(failed)
+	<-c.Context().Done()
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	close(unread)
+	if wc := <-unread; wc.ID != 100 || wc.Status != verbs.WCLocLenErr {
+		t.Errorf("Unread got %+v, want the failed receive", wc)
+	}
+	if wc, more := <-unread; more {
+		t.Errorf("Unread got %+v, too", wc)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 // completion goes to one.
 func (c *Conn) WaitSend(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.ctx, c.sends) }
 
-// WaitRecv returns the next completion of the receive queues; see WaitSend. When the peer has
+// WaitRecv returns the next completion of the receive queues; see WaitSend. With an SRQ the
+// program posts the receive again, also after a *verbs.WCError. When the peer has
 // reached the barrier "done" (see Finish) and no completion is left, the error is io.EOF. A
 // peer that is gone without Finish is an *oob.ClosedError, which does not match io.EOF.
 func (c *Conn) WaitRecv(ctx context.Context) (verbs.WC, error) {
