@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"time"
 
 	_ "github.com/rawverbs/rawverbs/softroce" // soft0, for hosts without an RDMA device
@@ -29,6 +30,8 @@ const (
 	grhSize  = 40     // what UD puts before the data
 	size     = 1024   // of a datagram's data: fits the smallest MTU of RoCE
 	interval = 200 * time.Millisecond
+
+	maxAskers = 64 // that are answered at a time
 )
 
 // datagram is a question, or with Text an answer.
@@ -54,39 +57,79 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if !offers && (len(args) != 2 || args[0] != "find") {
 		return errors.New("try: discovery offer NAME TEXT | find NAME")
 	}
-	m, err := join("")
+	first := func() (*member, error) { return join("") }
+	if offers {
+		return offer(ctx, first, args[1], args[2])
+	}
+	m, err := first()
 	if err != nil {
 		return err
 	}
-	if offers {
-		err = m.offer(ctx, args[1], args[2])
-	} else {
-		var text string
-		var took time.Duration
-		if text, took, err = m.find(ctx, args[1], 10); err == nil {
-			_, err = fmt.Fprintf(out, "%s: %s (found in %v)\n", args[1], text, took.Round(time.Microsecond))
-		}
+	text, took, err := m.find(ctx, args[1], 10)
+	if err == nil {
+		_, err = fmt.Fprintf(out, "%s: %s (found in %v)\n", args[1], text, took.Round(time.Microsecond))
 	}
 	return errors.Join(err, m.leave())
 }
 
-// offer answers the questions for a name until ctx ends.
-func (m *member) offer(ctx context.Context, name, text string) error {
+// offer answers the questions for a name until ctx ends. A failed send leaves a UD queue pair
+// in SQE or ERR, depending on the device. offer then goes on with a new member.
+func offer(ctx context.Context, join func() (*member, error), name, text string) error {
+	answer := datagram{Name: name, Text: text}
+	if _, err := answer.encode(); err != nil {
+		return err
+	}
+	for {
+		m, err := join()
+		if err != nil {
+			return err
+		}
+		err = errors.Join(m.answer(ctx, answer), m.leave())
+		if ctx.Err() != nil {
+			return err
+		}
+		fmt.Fprintln(os.Stderr, "discovery: starting again:", err)
+		select {
+		case <-time.After(interval):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// answer answers the questions for a name until ctx ends or a send fails. CreateAH can take
+// seconds for a GID that nobody has, so each asker gets a goroutine.
+func (m *member) answer(ctx context.Context, answer datagram) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var askers sync.WaitGroup
+	defer askers.Wait()
+	room := make(chan struct{}, maxAskers)
+	var sending sync.Mutex
 	for {
 		d, ok, err := m.receive(ctx)
 		if err != nil {
 			return err
 		}
-		if !ok || d.Name != name || d.Text != "" {
+		if !ok || d.Name != answer.Name || d.Text != "" {
 			continue
 		}
-		// A GID that leads nowhere is the asker's own loss.
-		if ah, err := m.pd.CreateAHContext(ctx, m.gid.To(d.GID)); err == nil {
-			err = errors.Join(m.send(ctx, ah, d.QPN, datagram{Name: name, Text: text}), ah.Close())
-			if err != nil {
-				return err
-			}
+		select {
+		case room <- struct{}{}:
+		default: // too many at once: this asker asks again
+			continue
 		}
+		askers.Go(func() {
+			defer func() { <-room }()
+			ah, err := m.pd.CreateAH(m.gid.To(d.GID))
+			if err != nil {
+				return // only this asker is lost
+			}
+			sending.Lock()
+			defer sending.Unlock()
+			if err := errors.Join(m.send(ctx, ah, d.QPN, answer), ah.Close()); err != nil {
+				end(err)
+			}
+		})
 	}
 }
 

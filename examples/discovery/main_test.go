@@ -25,22 +25,34 @@ func joinGroup(t *testing.T) *member {
 	return m
 }
 
-// offerUntilEnd has a member offer a name until the test ends.
-func offerUntilEnd(t *testing.T, m *member, name, text string) {
+// offerUntilEnd offers a name until the test ends. It returns a channel of the members that it
+// makes: one, unless a send fails.
+func offerUntilEnd(t *testing.T, name, text string) <-chan *member {
+	device := stallingPrefix + testdevice.Open(t).Name()
+	members := make(chan *member, 2)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- m.offer(ctx, name, text) }()
+	go func() {
+		ended <- offer(ctx, func() (*member, error) {
+			m, err := join(device)
+			if err == nil {
+				members <- m
+			}
+			return m, err
+		}, name, text)
+	}()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
+	return members
 }
 
 func TestFind(t *testing.T) {
 	for i := range 3 {
-		offerUntilEnd(t, joinGroup(t), fmt.Sprint("name ", i), fmt.Sprint("text ", i))
+		offerUntilEnd(t, fmt.Sprint("name ", i), fmt.Sprint("text ", i))
 	}
 	m := joinGroup(t)
 	for i := range 3 {
@@ -56,7 +68,7 @@ func TestFind(t *testing.T) {
 
 // TestStrangeDatagrams sends what is not a question to the group before the question.
 func TestStrangeDatagrams(t *testing.T) {
-	offerUntilEnd(t, joinGroup(t), "name", "text")
+	offerUntilEnd(t, "name", "text")
 	m := joinGroup(t)
 	for _, d := range []datagram{
 		{},
@@ -74,6 +86,48 @@ func TestStrangeDatagrams(t *testing.T) {
 	other := joinGroup(t)
 	if text, _, err := other.find(t.Context(), "name", 10); err != nil || text != "text" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestAFailedAnswerIsNotTheEnd: the queue pair of the offer is lost, and a new one answers.
+func TestAFailedAnswerIsNotTheEnd(t *testing.T) {
+	offers := offerUntilEnd(t, "name", "text")
+	offering := <-offers
+	sge := offering.mr.SGE(0, 1)
+	sge.LKey++ // of no region
+	err := offering.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, Flags: verbs.SendSignaled,
+		SGL: []verbs.SGE{sge}, AH: offering.group, RemoteQPN: verbs.MulticastQPN, RemoteQKey: qkey}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, _, err := joinGroup(t).find(t.Context(), "name", 100); err != nil || text != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if len(offers) == 0 {
+		t.Error("the old member answered: nothing was lost")
+	}
+}
+
+// TestAStrangeGIDHoldsUpNobody: the kernel looks for the owner of a GID for as long as the test
+// runs.
+func TestAStrangeGIDHoldsUpNobody(t *testing.T) {
+	stall := make(chan struct{})
+	stalled.Store(&stall)
+	offerUntilEnd(t, "name", "text")
+	t.Cleanup(func() { close(stall) }) // runs first
+	m := joinGroup(t)
+	if err := m.send(t.Context(), m.group, verbs.MulticastQPN, datagram{Name: "name", GID: strangeGID, QPN: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if text, _, err := m.find(t.Context(), "name", 100); err != nil || text != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestALongAnswerIsRefused(t *testing.T) {
+	err := offer(t.Context(), func() (*member, error) { return nil, errors.New("joined") }, "name", strings.Repeat("x", size))
+	if err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("got %v", err)
 	}
 }
 

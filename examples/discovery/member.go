@@ -122,11 +122,20 @@ func (m *member) postRecv(i int) error {
 	return m.qp.PostRecv([]verbs.RecvWR{{ID: uint64(i), SGL: []verbs.SGE{m.mr.SGE(size+i*(grhSize+size), grhSize+size)}}})
 }
 
+// encode returns the datagram's data.
+func (d datagram) encode() ([]byte, error) {
+	text, err := json.Marshal(d)
+	if err == nil && len(text) > size {
+		err = fmt.Errorf("a datagram has %d bytes, want at most %d", len(text), size)
+	}
+	return text, err
+}
+
 // send sends one datagram and waits until its memory is free again.
 func (m *member) send(ctx context.Context, ah *verbs.AH, qpn uint32, d datagram) error {
-	text, err := json.Marshal(d)
-	if err != nil || len(text) > size {
-		return errors.Join(err, fmt.Errorf("a datagram has %d bytes, want at most %d", len(text), size))
+	text, err := d.encode()
+	if err != nil {
+		return err
 	}
 	n := copy(m.mr.Bytes(), text)
 	if err := m.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, Flags: verbs.SendSignaled,
