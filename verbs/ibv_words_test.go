@@ -7,6 +7,7 @@ package verbs
 
 import (
 	stderrors "errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,6 +46,49 @@ func TestAtomicWriteIsEncoded(t *testing.T) {
 	}
 	if f.WRs() != 3 {
 		t.Errorf("C was given %d requests", f.WRs()-3)
+	}
+}
+
+// TestCreationWithoutAtomicWrite checks that a queue pair is created without ATOMIC WRITE if
+// the device refuses it with ATOMIC WRITE.
+func TestCreationWithoutAtomicWrite(t *testing.T) {
+	loaded := loadIbv() == nil
+	for _, test := range []struct {
+		typ    QPType
+		refuse syscall.Errno
+		want   []bool // of each attempt: with ATOMIC WRITE
+		fails  bool
+	}{
+		{RC, 0, []bool{true}, false},
+		{RC, syscall.EOPNOTSUPP, []bool{true, false}, false},
+		{RC, syscall.EINVAL, []bool{true, false}, false},
+		{RC, syscall.ENOMEM, []bool{true}, true},
+		{UD, syscall.EINVAL, []bool{false}, false},
+	} {
+		f, cq := fakeCQ(t)
+		f.RefuseAtomicWrite(test.refuse)
+		pd := &ibvPD{d: new(ibvDevice)}
+		*(*unsafe.Pointer)(unsafe.Pointer(&pd.pd)) = f.PD() // a test cannot name the C type
+		p, err := pd.CreateQP(ProviderQPInit{Type: test.typ, SendCQ: cq.p, RecvCQ: cq.p, Cap: wide, PostPath: PostWRAPI})
+		if !slices.Equal(f.Creates(), test.want) {
+			t.Errorf("%v refused with %v: attempts %v, want %v", test.typ, test.refuse, f.Creates(), test.want)
+		}
+		switch {
+		case test.fails:
+			if !errors.Is(err, test.refuse) {
+				t.Errorf("%v, want %v", err, test.refuse)
+			}
+		case !loaded: // ibv_qp_to_qp_ex is libibverbs' own
+		case err != nil:
+			t.Errorf("%v refused with %v: %v", test.typ, test.refuse, err)
+		default:
+			qp := p.(*ibvQP)
+			if last := test.want[len(test.want)-1]; qp.send.atomicWrite != last || qp.PostPath() != PostWRAPI {
+				t.Errorf("%v refused with %v: ATOMIC WRITE %v, want %v", test.typ, test.refuse, qp.send.atomicWrite, last)
+			}
+			qp.send.free()
+			qp.recv.free()
+		}
 	}
 }
 

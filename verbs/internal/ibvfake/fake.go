@@ -35,6 +35,20 @@ func (f *Fake) QP() unsafe.Pointer { return unsafe.Pointer(&f.f.ex.qp_base) }
 // Builder returns the struct ibv_qp_ex *, for the ibv_wr_* calls.
 func (f *Fake) Builder() unsafe.Pointer { return unsafe.Pointer(&f.f.ex) }
 
+// PD returns a struct ibv_pd * in which the struct ibv_qp_ex * of Builder can be created.
+func (f *Fake) PD() unsafe.Pointer { return unsafe.Pointer(&f.f.pd) }
+
+// RefuseAtomicWrite makes the creation of a queue pair with the call for ATOMIC WRITE fail.
+func (f *Fake) RefuseAtomicWrite(errno syscall.Errno) { f.f.refuse_ops = C.int(errno) }
+
+// Creates returns, for each queue pair that was asked for, whether it was to have ATOMIC WRITE.
+func (f *Fake) Creates() (atomicWrite []bool) {
+	for i := range f.f.creates {
+		atomicWrite = append(atomicWrite, f.f.ops[i]&C.IBV_QP_EX_WITH_ATOMIC_WRITE != 0)
+	}
+	return atomicWrite
+}
+
 // MW returns a struct ibv_mw * of type 2 with rkey 0x700. It cannot be closed.
 func (f *Fake) MW() unsafe.Pointer { return unsafe.Pointer(&f.f.mw) }
 

@@ -6,6 +6,7 @@
 #define RAWVERBS_IBVFAKE_H
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,13 +14,18 @@
 
 // The last post, for a test to check, and the behaviour of the next calls.
 struct fake {
-	struct ibv_context ctx;
+	struct verbs_context vctx;
 	struct ibv_qp_ex ex;
+	uint32_t ex_comp_mask;      // follows ex: struct verbs_qp of libibverbs, which is private
 	struct ibv_srq srq;
 	struct ibv_cq_ex cq;        // has the layout of a struct ibv_cq at its beginning
 	struct ibv_mw mw;
 	struct ibv_mr mr;
 	struct ibv_ah ah;           // a handle of 0 means freed
+	struct ibv_pd pd;
+	int refuse_ops;             // errno of a queue pair with IBV_QP_EX_WITH_ATOMIC_WRITE; 0 makes it
+	uint64_t ops[4];            // send_ops_flags of the queue pairs asked for
+	int creates;                // number of them
 	long posts;                 // number of posts
 	long wrs;                   // requests of all posts
 	long lost;                  // datagrams whose address handle was freed
@@ -45,28 +51,48 @@ struct fake {
 #include "fake_build.h"
 #include "fake_poll.h"
 
+/* fake_create_qp_ex gives out the one queue pair. */
+static struct ibv_qp *fake_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
+{
+	struct fake *f = (struct fake *)((char *)ctx - offsetof(struct fake, vctx.context));
+
+	if (f->creates < 4)
+		f->ops[f->creates] = attr->send_ops_flags;
+	f->creates++;
+	if (f->refuse_ops && attr->send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE) {
+		errno = f->refuse_ops;
+		return NULL;
+	}
+	return &f->ex.qp_base;
+}
+
 static struct fake *fake_new(void)
 {
 	struct fake *f = calloc(1, sizeof(*f));
 
 	f->refuse_at = -1;
-	f->ctx.ops.post_send = fake_post_send;
-	f->ctx.ops.post_recv = fake_post_recv;
-	f->ctx.ops.poll_cq = fake_poll_cq;
-	f->ex.qp_base.context = &f->ctx;
+	f->vctx.sz = sizeof(f->vctx);
+	f->vctx.create_qp_ex = fake_create_qp_ex;
+	f->vctx.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	f->pd.context = &f->vctx.context;
+	f->ex_comp_mask = 1 << 1; // VERBS_QP_EX
+	f->vctx.context.ops.post_send = fake_post_send;
+	f->vctx.context.ops.post_recv = fake_post_recv;
+	f->vctx.context.ops.poll_cq = fake_poll_cq;
+	f->ex.qp_base.context = &f->vctx.context;
 	f->ex.qp_base.qp_context = f;
 	f->ex.qp_base.qp_num = 0x11;
 	fake_builder(&f->ex);
-	f->ctx.ops.post_srq_recv = fake_post_srq_recv;
-	f->srq.context = &f->ctx;
+	f->vctx.context.ops.post_srq_recv = fake_post_srq_recv;
+	f->srq.context = &f->vctx.context;
 	f->srq.srq_context = f;
-	f->mw.context = f->mr.context = &f->ctx;
+	f->mw.context = f->mr.context = &f->vctx.context;
 	f->mw.type = IBV_MW_TYPE_2;
 	f->mw.rkey = 0x700;
 	f->mr.lkey = f->mr.rkey = 0x900;
-	f->ah.context = &f->ctx;
+	f->ah.context = &f->vctx.context;
 	f->ah.handle = 1;
-	f->cq.context = &f->ctx;
+	f->cq.context = &f->vctx.context;
 	f->cq.cq_context = f;
 	fake_extended(&f->cq);
 	return f;
