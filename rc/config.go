@@ -45,6 +45,8 @@ type Config struct {
 	Spin   time.Duration  // how long a wait polls before it sleeps: faster, but it uses a whole CPU; ignored where verbs.CQ.WaitMakesProgress
 	Access verbs.Access   // what the peer may do through the queue pairs; 0 is nothing
 
+	PostPath verbs.PostPath // how sends are posted; on libibverbs ATOMIC WRITE needs verbs.PostWRAPI, and there is no FLUSH
+
 	// Prepare runs with the queue pairs in INIT, before the peer can send: it
 	// registers memory (Conn.AllocMR), shares it (Conn.Share), posts receives. Its error
 	// is sent to the peer, and ends the connecting; nil does nothing.

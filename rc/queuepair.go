@@ -85,7 +85,7 @@ func (c *Conn) makeQueuePair(endpoint oob.Endpoint) error {
 	if c.srq == nil {
 		cap.MaxRecvWR += drainWRs
 	}
-	qp, err := c.pd.CreateQP(verbs.QPInit{Type: c.cfg.Type, SendCQ: c.sendCQ, RecvCQ: c.recvCQ, SRQ: c.srq, Cap: cap})
+	qp, err := c.pd.CreateQP(verbs.QPInit{Type: c.cfg.Type, SendCQ: c.sendCQ, RecvCQ: c.recvCQ, SRQ: c.srq, Cap: cap, PostPath: c.cfg.PostPath})
 	if err != nil {
 		return err
 	}

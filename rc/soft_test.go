@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -36,6 +37,40 @@ func TestAnEventOfTheLastQueuePairEndsTheWaits(t *testing.T) {
 	var ae *AsyncError
 	if !errors.As(err, &ae) || ae.Event.Type != verbs.EventQPAccessErr || ae.Event.QPN != s.QPs()[2].QPN() {
 		t.Errorf("got %v, want IBV_EVENT_QP_ACCESS_ERR on QP %#x", err, s.QPs()[2].QPN())
+	}
+}
+
+// TestAtomicWriteAndFlush go through a Conn whose Config grants them. rdma_rxe has no FLUSH.
+func TestAtomicWriteAndFlush(t *testing.T) {
+	const flush = verbs.AccessFlushGlobal
+	var server end
+	cfg := Config{Access: everyRight | flush, Prepare: func(c *Conn) (err error) {
+		if server.mr, err = c.AllocMR("test", slot, everyRight|flush); err == nil {
+			c.Share("test", server.mr)
+		}
+		return err
+	}}
+	c, _ := pair(t, Config{}, cfg)
+	remote, _ := c.PeerRegion("test")
+	copy(c.mr.Bytes(), "8 bytes!")
+	wr := verbs.SendWR{Opcode: verbs.OpAtomicWrite, SGL: []verbs.SGE{c.mr.SGE(0, 8)}, RemoteAddr: remote.Addr + 8, RKey: remote.RKey}
+	if _, err := c.Do(t.Context(), &wr); err != nil {
+		t.Error(err)
+	}
+	wr = verbs.SendWR{Opcode: verbs.OpFlush, RemoteAddr: remote.Addr, RKey: remote.RKey, Flush: verbs.Flush{Type: verbs.FlushGlobal, Level: verbs.FlushRange, Length: 16}}
+	if _, err := c.Do(t.Context(), &wr); err != nil {
+		t.Error(err)
+	}
+	if got := string(server.mr.Bytes()[8:16]); got != "8 bytes!" {
+		t.Errorf("the word is %q", got)
+	}
+}
+
+// TestThePostPathIsTheConfigs: soft devices have no ibv_wr_* calls, and say so.
+func TestThePostPathIsTheConfigs(t *testing.T) {
+	_, _, err, _ := dialPair(t, Config{PostPath: verbs.PostWRAPI}, Config{})
+	if !errors.Is(err, syscall.EOPNOTSUPP) {
+		t.Errorf("got %v", err)
 	}
 }
 
