@@ -8,6 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -152,6 +153,5 @@ func (c *Config) checkUnused(accepted bool) error {
 }
 
 func (c *Config) oobOptions() oob.Options {
-	events := events{c.Logger}
-	return oob.Options{Timeout: c.Timeout, Observer: events.exchanged()}
+	return oob.Options{Timeout: c.Timeout, Observer: event.Exchange(c.Logger)}
 }

@@ -48,7 +48,7 @@ func TestAFieldWithoutEffectIsRefused(t *testing.T) {
 func TestConnectUsesItsOwnTimeout(t *testing.T) {
 	_, s := pair(t, Config{}, Config{Timeout: 100 * time.Millisecond})
 	began := time.Now()
-	if err := s.Barrier(t.Context(), "alone"); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.TCP().Barrier(t.Context(), "alone"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 	if took := time.Since(began); took > 10*time.Second {

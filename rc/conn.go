@@ -5,13 +5,12 @@ package rc
 import (
 	"context"
 	"io"
-	"log/slog"
-	"net"
 	"sync"
 	"sync/atomic"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/serial"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
@@ -97,16 +96,6 @@ func (c *Conn) QPs() []*verbs.QP {
 	return qps
 }
 
-// SendCQ is where the sends of all queue pairs complete. A program that polls SendCQ itself
-// takes completions from WaitSend.
-func (c *Conn) SendCQ() *verbs.CQ { return c.sendCQ }
-
-// RecvCQ is where receives complete, those of all queue pairs.
-func (c *Conn) RecvCQ() *verbs.CQ { return c.recvCQ }
-
-// SRQ is where the receives of all queue pairs are posted, nil if Config.SRQ is.
-func (c *Conn) SRQ() *verbs.SRQ { return c.srq }
-
 // AH is the way to the peer's UD queue pair at an index, once both know each other;
 // nil if the queue pairs are connected.
 func (c *Conn) AH(index int) *verbs.AH { return c.pairs[index].ah }
@@ -122,15 +111,17 @@ func (c *Conn) PD() *verbs.PD { return c.pd }
 // Device is the device in use.
 func (c *Conn) Device() *verbs.Device { return c.dev }
 
-// Local is this end's endpoint as the peer knows it, that of the first queue pair if
-// there are several.
-func (c *Conn) Local() oob.Endpoint { return c.pairs[0].local }
+// LocalEndpoints returns this end's endpoints as the peer knows them, one per queue pair.
+func (c *Conn) LocalEndpoints() []oob.Endpoint {
+	list := make([]oob.Endpoint, len(c.pairs))
+	for i, p := range c.pairs {
+		list[i] = p.local
+	}
+	return list
+}
 
-// Peer is the peer's endpoint, that of its first queue pair if there are several.
-func (c *Conn) Peer() oob.Endpoint { return c.pairs[0].peer }
-
-// Peers are all of the peer's endpoints.
-func (c *Conn) Peers() []oob.Endpoint {
+// PeerEndpoints returns the peer's endpoints, one per queue pair.
+func (c *Conn) PeerEndpoints() []oob.Endpoint {
 	list := make([]oob.Endpoint, len(c.pairs))
 	for i, p := range c.pairs {
 		list[i] = p.peer
@@ -141,11 +132,9 @@ func (c *Conn) Peers() []oob.Endpoint {
 // PeerHello is what the peer said first: its job and parameters.
 func (c *Conn) PeerHello() oob.Hello { return c.peerHello }
 
-// RemoteAddr is the peer's TCP address.
-func (c *Conn) RemoteAddr() net.Addr { return c.tcp.RemoteAddr() }
-
-// PathMTU is the negotiated payload of one packet, in bytes.
-func (c *Conn) PathMTU() int { return oob.NegotiateMTU(c.Local().MTU, c.Peer().MTU) }
+// TCP returns the connection that the ends talk over: for notes and barriers of the program's own,
+// and for an [Exchange]. One goroutine at a time talks over it.
+func (c *Conn) TCP() *oob.Conn { return c.tcp }
 
 // PeerRegion is the region that the peer shared under a name; false if it shared
 // none of that name.
@@ -176,7 +165,7 @@ func (c *Conn) watchDevice() {
 func (c *Conn) watchPeer() {
 	tcpCtx, stopWatching := c.tcp.Watch(context.Background())
 	stopCancel := context.AfterFunc(tcpCtx, func() { c.cancel(notTheEnd(context.Cause(tcpCtx))) })
-	c.tcp.OnBarrier(barrierDone, func() { c.endRecvs(io.EOF) })
+	c.tcp.OnBarrier(event.LastBarrier, func() { c.endRecvs(io.EOF) })
 	c.stopTCP = func() {
 		stopCancel()
 		stopWatching()
@@ -205,23 +194,6 @@ func (c *Conn) begin() bool {
 	return true
 }
 
-// Barrier returns when the peer has reached the barrier of the same name; see
-// [oob.Conn.Barrier] for its errors.
-func (c *Conn) Barrier(ctx context.Context, name string) error { return c.tcp.Barrier(ctx, name) }
-
-// SendNote sends a note to the peer over TCP; the peer's RecvNote returns it. Only the job
-// knows what a note means. See [oob.Conn.SendNote] for the errors.
-func (c *Conn) SendNote(ctx context.Context, n oob.Note) error { return c.tcp.SendNote(ctx, n) }
-
-// RecvNote waits for the peer's note of a name, "" for any; see [oob.Conn.RecvNote] for
-// its errors.
-func (c *Conn) RecvNote(ctx context.Context, name string) (oob.Note, error) {
-	return c.tcp.RecvNote(ctx, name)
-}
-
-// SetExchangeLogger sets the Logger of later messages over TCP.
-func (c *Conn) SetExchangeLogger(log *slog.Logger) { c.tcp.SetObserver(events{log}.exchanged()) }
-
 // Finish meets the peer in the barrier "done": after it both may close, and neither takes the
 // other's closing for a failure. The peer's WaitRecv returns io.EOF, so wait for the completions
 // of what you sent before Finish. From then on nobody watches the peer: waits no longer end when
@@ -231,7 +203,7 @@ func (c *Conn) Finish(ctx context.Context) error {
 		return nil
 	}
 	c.stopTCP()
-	err := c.tcp.Barrier(ctx, barrierDone)
+	err := c.tcp.Barrier(ctx, event.LastBarrier)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.finished = c.finished || err == nil

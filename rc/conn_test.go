@@ -144,8 +144,8 @@ func TestSendBothWaysAndFinish(t *testing.T) {
 			t.Errorf("got %q, want %q", got, text)
 		}
 	}
-	if s.PeerHello().Job != "test" || c.Local().PSN != s.Peer().PSN || c.Local().QPN != s.Peer().QPN {
-		t.Errorf("the server knows %+v of %+v", s.Peer(), c.Local())
+	if s.PeerHello().Job != "test" || c.LocalEndpoints()[0].PSN != s.PeerEndpoints()[0].PSN || c.LocalEndpoints()[0].QPN != s.PeerEndpoints()[0].QPN {
+		t.Errorf("the server knows %+v of %+v", s.PeerEndpoints()[0], c.LocalEndpoints()[0])
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.Finish(t.Context()) }()
@@ -178,10 +178,7 @@ func TestWriteIntoTheSharedRegion(t *testing.T) {
 }
 
 func TestTheSmallerMTUIsUsed(t *testing.T) {
-	c, s := pair(t, Config{MTU: 256}, Config{})
-	if c.PathMTU() != 256 || s.PathMTU() != 256 {
-		t.Errorf("client %d, server %d", c.PathMTU(), s.PathMTU())
-	}
+	_, s := pair(t, Config{MTU: 256}, Config{})
 	attr, err := s.QP().Query(qpstate.MaskPathMTU)
 	if err != nil || attr.PathMTU != qpstate.MTU256 {
 		t.Errorf("the device has %v, %v", attr.PathMTU, err)
@@ -314,7 +311,7 @@ func TestCloseWhileOthersWait(t *testing.T) {
 				}
 			})
 		}
-		for _, cq := range []*verbs.CQ{c.SendCQ(), c.RecvCQ()} {
+		for _, cq := range []*verbs.CQ{c.QP().SendCQ(), c.QP().RecvCQ()} {
 			waiters.Go(func() {
 				for {
 					if _, err := cq.Wait(context.Background(), make([]verbs.WC, 1)); err != nil {
@@ -399,7 +396,7 @@ func TestDisconnectFlushes(t *testing.T) {
 			}
 		}
 		if e == s {
-			if n, err := c.RecvCQ().Poll(make([]verbs.WC, 1)); n != 0 || err != nil {
+			if n, err := c.QP().RecvCQ().Poll(make([]verbs.WC, 1)); n != 0 || err != nil {
 				t.Errorf("the peer's receives: %d completions, %v", n, err)
 			}
 		}
@@ -450,10 +447,10 @@ func TestMemoryOfSeveralConnections(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	c, s := pair(t, Config{}, Config{})
-	if err := c.SendNote(t.Context(), oob.Note{Name: "sum", Data: []byte("12")}); err != nil {
+	if err := c.TCP().SendNote(t.Context(), oob.Note{Name: "sum", Data: []byte("12")}); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := s.RecvNote(t.Context(), "sum"); err != nil || string(n.Data) != "12" {
+	if n, err := s.TCP().RecvNote(t.Context(), "sum"); err != nil || string(n.Data) != "12" {
 		t.Errorf("%+v, %v", n, err)
 	}
 }

@@ -55,8 +55,8 @@ func TestEveryWaitSaysHowItsContextEnded(t *testing.T) {
 		"WaitRecv":  func(ctx context.Context) error { _, err := s.WaitRecv(ctx); return err },
 		"WaitRecvs": func(ctx context.Context) error { _, err := s.WaitRecvs(ctx, wcs[:]); return err },
 		"Do":        func(ctx context.Context) error { return c.Send(ctx, verbs.MRSlice{}) },
-		"Barrier":   func(ctx context.Context) error { return c.Barrier(ctx, "alone") },
-		"RecvNote":  func(ctx context.Context) error { _, err := c.RecvNote(ctx, ""); return err },
+		"Barrier":   func(ctx context.Context) error { return c.TCP().Barrier(ctx, "alone") },
+		"RecvNote":  func(ctx context.Context) error { _, err := c.TCP().RecvNote(ctx, ""); return err },
 		"Finish":    func(ctx context.Context) error { return s.Finish(ctx) },
 	}
 	for how, end := range ends {

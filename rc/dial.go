@@ -20,11 +20,10 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// The barriers of every connection, in order.
+// The barriers of every connection, in order. event.LastBarrier is the last one.
 const (
 	barrierReceives = "receives posted"
 	barrierRTS      = "in RTS"
-	barrierDone     = "done"
 )
 
 // Dial connects to a listening end at "host:port" and returns when the queue

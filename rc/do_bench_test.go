@@ -22,7 +22,7 @@ func BenchmarkRequest(b *testing.B) {
 			if err := c.QP().PostSend(wrs); err != nil {
 				b.Fatal(err)
 			}
-			if _, err := c.SendCQ().Wait(ctx, wcs[:]); err != nil || wcs[0].Status != verbs.WCSuccess {
+			if _, err := c.QP().SendCQ().Wait(ctx, wcs[:]); err != nil || wcs[0].Status != verbs.WCSuccess {
 				b.Fatal(wcs[0], err)
 			}
 		}
@@ -51,7 +51,7 @@ func BenchmarkRequest(b *testing.B) {
 			if err := c.QP().PostSend(wrs); err != nil {
 				b.Fatal(err)
 			}
-			if _, err := c.SendCQ().Wait(ctx, wcs[:]); err != nil || wcs[0].Status != verbs.WCSuccess {
+			if _, err := c.QP().SendCQ().Wait(ctx, wcs[:]); err != nil || wcs[0].Status != verbs.WCSuccess {
 				b.Fatal(wcs[0], err)
 			}
 			cancel()
@@ -98,7 +98,7 @@ func BenchmarkDoBesideRaw(b *testing.B) {
 			if err := c.QP().PostSend(wrs); err != nil {
 				b.Fatal(err)
 			}
-			if _, err := c.SendCQ().Wait(ctx, wcs[:]); err != nil || wcs[0].Status != verbs.WCSuccess {
+			if _, err := c.QP().SendCQ().Wait(ctx, wcs[:]); err != nil || wcs[0].Status != verbs.WCSuccess {
 				b.Fatal(wcs[0], err)
 			}
 		}

@@ -311,7 +311,7 @@ func TestDoEndsWithTheConnection(t *testing.T) {
 func TestUnreadCompletionsEndTheConnection(t *testing.T) {
 	c, _, remote := doPair(t, Config{}, Config{})
 	wr := []verbs.SendWR{{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled, RemoteAddr: remote.Addr, RKey: remote.RKey}}
-	for range 10 * c.SendCQ().Depth() {
+	for range 10 * c.QP().SendCQ().Depth() {
 		if err := c.QP().PostSend(wr); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -33,19 +32,6 @@ func (e *AsyncError) Error() string {
 	}
 	return text
 }
-
-// PeerGoneError is the error of a work request that failed because the peer died.
-// [Conn.ExplainFailure] makes it. errors.As finds both of its errors.
-type PeerGoneError struct {
-	Closed *oob.ClosedError // how TCP ended, shortly after
-	Err    error            // what failed: a *verbs.WCError, or an error that has one
-}
-
-// Error gives the reason first, then what came of it.
-func (e *PeerGoneError) Error() string { return fmt.Sprintf("%v (%v)", e.Closed, e.Err) }
-
-// Unwrap gives both errors.
-func (e *PeerGoneError) Unwrap() []error { return []error{e.Closed, e.Err} }
 
 // errAborted is sent to the peer when a step of the connecting did not return.
 var errAborted = errors.New("the program left this step without an error (a panic?); its output may say why")

@@ -89,31 +89,6 @@ const everything = qpstate.MaskState | qpstate.MaskCurState | qpstate.MaskAccess
 	qpstate.MaskAV | qpstate.MaskPathMTU | qpstate.MaskTimeout | qpstate.MaskRetryCnt | qpstate.MaskRNRRetry | qpstate.MaskRQPSN |
 	qpstate.MaskMaxRdAtomic | qpstate.MaskMinRNRTimer | qpstate.MaskSQPSN | qpstate.MaskMaxDestRdAtomic | qpstate.MaskDestQPN | qpstate.MaskCap
 
-// exchanged logs messages over TCP, with the time at which each was sent or had
-// arrived. Notes after the barrier "done" belong to the farewell: they are about the run
-// and no part of it, so they have a level below Debug.
-func (e events) exchanged() oob.Observer {
-	var sentDone, receivedDone bool
-	return func(m oob.Event) {
-		text, done := "received ", &receivedDone
-		if m.Sent {
-			text, done = "sent ", &sentDone
-		}
-		text += m.Type.String()
-		if m.Name != "" {
-			text += fmt.Sprintf(" %q", m.Name)
-		}
-		level := slog.LevelInfo
-		if *done && m.Type == oob.TypeNote {
-			level = event.LevelWaits
-		}
-		*done = *done || m.Type == oob.TypeBarrier && m.Name == barrierDone
-		event.TCPMessage.LogPast(m.Time, level, e.log, text,
-			slog.Bool("sent", m.Sent), slog.String("message", m.Type.String()), slog.String("name", m.Name),
-			slog.Int("bytes", m.Size), slog.String("peer", m.Peer))
-	}
-}
-
 // endpoints logs both ends' numbers: the tuple that makes a connection.
 func (e events) endpoints(local, peer oob.Endpoint) {
 	event.PeerTuple.Log(e.log, "local endpoint", endpointAttrs("local", local)...)

@@ -46,22 +46,10 @@ func (c *Conn) exchange(ctx context.Context) error {
 func (c *Conn) exchangeOther(ctx context.Context) error {
 	err := c.cfg.Exchange(ctx, c, func(peers []oob.Endpoint) error { return c.up(ctx, peers) })
 	if e := new(oob.ProtocolError); errors.As(err, &e) && e.Peer == "" {
-		e.Peer = c.RemoteAddr().String()
+		e.Peer = c.tcp.RemoteAddr().String()
 	}
 	return err
 }
-
-// LocalEndpoints returns this end's endpoints, one per queue pair, as an [Exchange] sends them.
-func (c *Conn) LocalEndpoints() []oob.Endpoint {
-	list := make([]oob.Endpoint, len(c.pairs))
-	for i, p := range c.pairs {
-		list[i] = p.local
-	}
-	return list
-}
-
-// TCP is the connection that an [Exchange] speaks over.
-func (c *Conn) TCP() *oob.Conn { return c.tcp }
 
 // up takes the peer's endpoints from an Exchange, and moves the queue pairs to RTS.
 func (c *Conn) up(ctx context.Context, peers []oob.Endpoint) error {

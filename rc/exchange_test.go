@@ -119,8 +119,8 @@ func TestAnExchangeOfAnotherFormat(t *testing.T) {
 						return []verbs.RecvWR{{ID: uint64(at), SGL: []verbs.SGE{mrs[i].SGE(at*slot, slot)}}}
 					}
 					for at, qp := range c.QPs() {
-						if c.SRQ() != nil {
-							err = c.SRQ().PostRecv(wr(at))
+						if c.QP().SRQ() != nil {
+							err = c.QP().SRQ().PostRecv(wr(at))
 						} else {
 							err = qp.PostRecv(wr(at))
 						}
@@ -136,9 +136,9 @@ func TestAnExchangeOfAnotherFormat(t *testing.T) {
 				t.Fatalf("client: %v; server: %v", cerr, serr)
 			}
 			if cfg.PSN != nil {
-				attr, err := c.QP().Query(qpstate.MaskRQPSN | qpstate.MaskMaxRdAtomic)
-				if err != nil || attr.RQPSN != psn || attr.MaxRdAtomic != 1 || c.PathMTU() != 1024 {
-					t.Errorf("rq_psn %#x, max_rd_atomic %d, MTU %d, %v", attr.RQPSN, attr.MaxRdAtomic, c.PathMTU(), err)
+				attr, err := c.QP().Query(qpstate.MaskRQPSN | qpstate.MaskMaxRdAtomic | qpstate.MaskPathMTU)
+				if err != nil || attr.RQPSN != psn || attr.MaxRdAtomic != 1 || attr.PathMTU.Bytes() != 1024 {
+					t.Errorf("rq_psn %#x, max_rd_atomic %d, MTU %d, %v", attr.RQPSN, attr.MaxRdAtomic, attr.PathMTU.Bytes(), err)
 				}
 			}
 			for from, end := range []*Conn{c, s} {
@@ -148,7 +148,7 @@ func TestAnExchangeOfAnotherFormat(t *testing.T) {
 					n := copy(text, fmt.Sprintf("%s %d from %d", name, i, from))
 					wr := verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{mrs[from].SGE(7*slot, n)}}
 					if cfg.Type == verbs.UD {
-						wr.AH, wr.RemoteQPN, wr.RemoteQKey = end.AH(i), end.Peers()[i].QPN, end.Peers()[i].QKey
+						wr.AH, wr.RemoteQPN, wr.RemoteQKey = end.AH(i), end.PeerEndpoints()[i].QPN, end.PeerEndpoints()[i].QKey
 					} else if end.AH(i) != nil {
 						t.Error("a connected queue pair has an address handle")
 					}
@@ -174,7 +174,7 @@ func TestAnExchangeOfAnotherFormat(t *testing.T) {
 					}
 				}
 			}
-			if err := c.Barrier(t.Context(), "x"); err == nil {
+			if err := c.TCP().Barrier(t.Context(), "x"); err == nil {
 				t.Error("a barrier of the native protocol, on a connection of another")
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -72,9 +73,8 @@ func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &Incoming{tcp: tcp, cfg: l.cfg}
-	in.SetLogger(l.cfg.Logger) // an observer of its own: it keeps count of what was said
-	return in, nil
+	tcp.SetObserver(event.Exchange(l.cfg.Logger))
+	return &Incoming{tcp: tcp, cfg: l.cfg}, nil
 }
 
 // Incoming is a peer that has connected by TCP: Hello first, then Connect or
@@ -87,14 +87,6 @@ type Incoming struct {
 	hello oob.Hello
 }
 
-// SetLogger sets the Logger of the messages until Connect, in place of the listener's.
-func (in *Incoming) SetLogger(log *slog.Logger) {
-	in.tcp.SetObserver(events{log}.exchanged())
-}
-
-// RemoteAddr is the peer's TCP address.
-func (in *Incoming) RemoteAddr() net.Addr { return in.tcp.RemoteAddr() }
-
 // Hello sends the listener's Job, Program and Params to the peer, and returns the peer's.
 // The errors are those of [oob.Conn.Hello]; call Refuse after an error.
 func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
@@ -104,12 +96,6 @@ func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
 	}
 	in.hello = hello
 	return hello, nil
-}
-
-// AwaitFirst waits until the peer has said something, and reads none of it: in place of
-// Hello, where an Exchange stands in for the native protocol and the peer speaks first.
-func (in *Incoming) AwaitFirst(ctx context.Context) error {
-	return in.tcp.AwaitFirst(ctx, "the peer's first word")
 }
 
 // TCP is the connection to the peer. With an [Exchange] a program may read from it before
@@ -124,7 +110,7 @@ func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		if cfg.Exchange == nil {
 			in.Refuse(err)
 		}
-		in.Drop()
+		in.tcp.Close()
 		return nil, err
 	}
 	return in.connect(ctx, cfg.complete(), nil)
@@ -133,7 +119,7 @@ func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 // connect is Connect with a Config that was checked and completed.
 func (in *Incoming) connect(ctx context.Context, cfg Config, server *Server) (*Conn, error) {
 	in.tcp.SetTimeout(cfg.Timeout)
-	in.SetLogger(cfg.Logger)
+	in.tcp.SetObserver(event.Exchange(cfg.Logger))
 	return connect(ctx, in.tcp, in.hello, cfg, server)
 }
 
@@ -144,6 +130,3 @@ func (in *Incoming) Refuse(cause error) {
 	in.tcp.Fail("hello", cause)
 	in.tcp.Close()
 }
-
-// Drop closes the TCP connection; see Refuse.
-func (in *Incoming) Drop() { in.tcp.Close() }

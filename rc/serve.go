@@ -86,7 +86,7 @@ func (v *service) accept(l *Listener) error {
 			_, err := in.Hello(waiting)
 			leave()
 			if err = v.client(in, err); err != nil && !v.stopped(err) {
-				v.s.events.clientFailed(in.RemoteAddr(), err)
+				v.s.events.clientFailed(in.tcp.RemoteAddr(), err)
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func serve(t *testing.T, cfg ServerConfig, handler func(context.Context, *Conn) 
 	if cfg.Prepare == nil {
 		cfg.Prepare = func(c *Conn) error {
 			c.Share("region", s.region)
-			if c.SRQ() != nil {
+			if c.QP().SRQ() != nil {
 				return nil
 			}
 			mr, err := c.AllocMR("receives", 4*slot, verbs.AccessLocalWrite)

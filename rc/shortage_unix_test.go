@@ -35,7 +35,7 @@ func TestAcceptOutlivesAShortage(t *testing.T) {
 	accept := func() {
 		in, err := l.Accept(t.Context())
 		if err == nil {
-			in.Drop()
+			in.TCP().Close()
 		}
 		accepted <- err
 	}

@@ -88,8 +88,7 @@ func (x *stress) run(length time.Duration) {
 	x.again(1, "the rest", func(context.Context) error {
 		c.Share("late", c.mr)
 		_, _ = c.PeerRegion("late")
-		_, _, _, _ = c.Local(), c.Peer(), c.Peers(), c.LocalEndpoints()
-		_, _, _, _, _ = c.QPs(), c.PathMTU(), c.Context(), c.RemoteAddr(), c.PeerHello()
+		_, _, _, _, _ = c.QPs(), c.LocalEndpoints(), c.PeerEndpoints(), c.Context(), c.PeerHello()
 		if x.stop.Load() {
 			return net.ErrClosed
 		}
@@ -108,14 +107,14 @@ func (x *stress) run(length time.Duration) {
 		x.again(1, "notes", func(context.Context) error {
 			ctx := x.t.Context() // a message cut short would end the conversation
 			if i == 0 {
-				if err := e.SendNote(ctx, oob.Note{Name: "n"}); err != nil {
+				if err := e.TCP().SendNote(ctx, oob.Note{Name: "n"}); err != nil {
 					return err
 				}
-			} else if _, err := e.RecvNote(ctx, "n"); err != nil {
+			} else if _, err := e.TCP().RecvNote(ctx, "n"); err != nil {
 				return err
 			}
 			time.Sleep(time.Millisecond)
-			return e.Barrier(ctx, "b")
+			return e.TCP().Barrier(ctx, "b")
 		})
 	}
 	time.Sleep(length)

@@ -180,10 +180,10 @@ func TestLeaderIsWoken(t *testing.T) {
 	})
 	t.Run("a completion made by a poster", func(t *testing.T) {
 		p := newPair(t)
-		if _, err := p.ping.conn.SendCQ().Poll(make([]verbs.WC, 8)); err != nil {
+		if _, err := p.ping.conn.QP().SendCQ().Poll(make([]verbs.WC, 8)); err != nil {
 			t.Fatal(err)
 		}
-		done := p.waitLed(context.Background(), t, p.ping.conn.SendCQ())
+		done := p.waitLed(context.Background(), t, p.ping.conn.QP().SendCQ())
 		// No region has this key. The poster's goroutine finds out when it sends.
 		err := p.ping.conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, SGL: []verbs.SGE{{Length: 1, LKey: 1}}}})
 		if err != nil {
@@ -199,7 +199,7 @@ func TestLeaderIsWoken(t *testing.T) {
 		if err := s.QP().Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState); err != nil {
 			t.Fatal(err)
 		}
-		done := p.waitLed(context.Background(), t, c.SendCQ())
+		done := p.waitLed(context.Background(), t, c.QP().SendCQ())
 		if err := c.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, Flags: verbs.SendSignaled}}); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestLeaderIsWoken(t *testing.T) {
 // The pending call must not keep the next leader from getting the port.
 func TestLeaderGetsThePort(t *testing.T) {
 	p := newPair(t)
-	cq := p.ping.conn.RecvCQ()
+	cq := p.ping.conn.QP().RecvCQ()
 	wait := func(limit time.Duration) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), limit)

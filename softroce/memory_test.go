@@ -21,7 +21,7 @@ func do(t *testing.T, c *rc.Conn, wr verbs.SendWR) {
 		t.Fatal(err)
 	}
 	var wcs [1]verbs.WC
-	_, err := c.SendCQ().Wait(t.Context(), wcs[:])
+	_, err := c.QP().SendCQ().Wait(t.Context(), wcs[:])
 	if err == nil {
 		err = wcs[0].Err()
 	}

@@ -56,7 +56,7 @@ func (s *stream) run(tb testing.TB, n int) {
 			}
 			posted++
 		}
-		k, err := s.conn.SendCQ().Wait(context.Background(), s.wcs)
+		k, err := s.conn.QP().SendCQ().Wait(context.Background(), s.wcs)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func (p *pinger) send() error {
 	p.send_[0].Flags = 0
 	if p.sent%8 == 0 {
 		p.send_[0].Flags = verbs.SendSignaled
-		if _, err := p.conn.SendCQ().Poll(p.wcs); err != nil {
+		if _, err := p.conn.QP().SendCQ().Poll(p.wcs); err != nil {
 			return err
 		}
 	}
@@ -216,7 +216,7 @@ func (p *pinger) send() error {
 }
 
 func (p *pinger) recv(ctx context.Context) error {
-	n, err := p.conn.RecvCQ().Wait(ctx, p.wcs)
+	n, err := p.conn.QP().RecvCQ().Wait(ctx, p.wcs)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func writeInTurn(tb testing.TB, streams []*stream, size, n int) {
 	for i := range n + inFlight {
 		if i >= inFlight {
 			s := streams[(i-inFlight)%len(streams)]
-			wc, err := s.conn.SendCQ().Wait(context.Background(), s.wcs[:1])
+			wc, err := s.conn.QP().SendCQ().Wait(context.Background(), s.wcs[:1])
 			if err != nil || wc != 1 || s.wcs[0].Err() != nil {
 				tb.Fatal(wc, err, s.wcs[0].Err())
 			}

@@ -30,7 +30,7 @@ type member struct {
 	mr     *verbs.MR
 }
 
-func (m *member) String() string { return fmt.Sprintf("worker %d (%v)", m.number, m.conn.RemoteAddr()) }
+func (m *member) String() string { return fmt.Sprintf("worker %d (%v)", m.number, m.conn.TCP().RemoteAddr()) }
 
 func (m *member) region() region { return m.mr.Bytes() }
 
@@ -54,7 +54,7 @@ func serve(ctx context.Context, dev *verbs.Device, cfg settings, address string,
 			return err
 		}
 		if m, err := s.admit(ctx, in); err != nil {
-			fmt.Fprintf(out, "%v does not become a worker: %v\n", in.RemoteAddr(), err)
+			fmt.Fprintf(out, "%v does not become a worker: %v\n", in.TCP().RemoteAddr(), err)
 		} else {
 			s.working = append(s.working, m)
 			fmt.Fprintf(out, "%v has joined\n", m)

@@ -52,7 +52,7 @@ func connect(t *testing.T, plan Plan) ends {
 	run := func(c *rc.Conn, mr *verbs.MR, client bool) *Run {
 		p := plan
 		p.Client = client
-		q := Queues{QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: mr}
+		q := Queues{QPs: c.QPs(), SendCQ: c.QP().SendCQ(), RecvCQ: c.QP().RecvCQ(), Memory: mr}
 		peer, _ := c.PeerRegion("bench")
 		for i := range plan.QPs {
 			q.Remote = append(q.Remote, Remote{peer.Addr + uint64(plan.RemoteOffset(i)), peer.RKey})

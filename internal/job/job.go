@@ -145,7 +145,7 @@ func Run(ctx context.Context, conn *rc.Conn, e Endpoint, limit time.Duration) (e
 	ctx, cancel := untilStalled(ctx, limit)
 	defer cancel()
 	if err := e.Run(ctx, conn); err != nil {
-		err = conn.ExplainFailure(ctx, err)
+		err = explain(ctx, conn.Context(), err, closedWithin)
 		conn.Fail("job", err)
 		return err
 	}

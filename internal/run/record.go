@@ -74,7 +74,7 @@ func (r *recording) follow(conn *rc.Conn) error {
 	}
 	r.ladder.Follow()
 	conn.TCP().OnNote(trace.LadderNote, r.ladder.Take)
-	return conn.SendNote(conn.Context(), oob.Note{Name: trace.LadderNote})
+	return conn.TCP().SendNote(conn.Context(), oob.Note{Name: trace.LadderNote})
 }
 
 // connected arranges that Close fetches the server's part, if the server gives it and the

@@ -195,7 +195,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 // failed reports a client that does not end the server.
 func (s *server) failed(in *comer, who string, err error) {
 	event.ClientFailed.LogAt(slog.LevelError, s.all.With(slog.String("who", who)), "client failed",
-		slog.String("peer", in.RemoteAddr().String()), slog.String("error", err.Error()))
+		slog.String("peer", in.TCP().RemoteAddr().String()), slog.String("error", err.Error()))
 }
 
 // jobless is the error of a connection that began no job: stopping the server did not cut
@@ -227,12 +227,12 @@ func (s *server) client(ctx context.Context, in *comer, who string) (err error) 
 	defer func() { err = inOurWords(s.Peer.Name, err) }()
 	record := s.keep(who)
 	log := record.log
-	in.SetLogger(log)
+	in.TCP().SetObserver(event.Exchange(log))
 	record.offer(in.TCP())
-	event.ClientAccepted.Log(log, "client connected by TCP", slog.String("peer", in.RemoteAddr().String()))
+	event.ClientAccepted.Log(log, "client connected by TCP", slog.String("peer", in.TCP().RemoteAddr().String()))
 	refuse := in.Refuse
 	if !s.Native() {
-		refuse = func(error) { in.Drop() }
+		refuse = func(error) { in.TCP().Close() }
 	}
 	hello, err := s.greet(in)
 	if err != nil {
@@ -282,7 +282,7 @@ func (s *server) greet(in *comer) (hello oob.Hello, err error) {
 	if s.Native() {
 		hello, err = in.Hello(in.waiting)
 	} else {
-		hello.Job, err = s.Job.Name, in.AwaitFirst(in.waiting)
+		hello.Job, err = s.Job.Name, in.TCP().AwaitFirst(in.waiting, "the peer's first word")
 	}
 	in.leave()
 	if err != nil {

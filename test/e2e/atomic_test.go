@@ -186,7 +186,7 @@ func TestAtomicMisbehavingClient(t *testing.T) {
 			failures := s.failures()
 			conn, add := rawAdder(t, s, "5")
 			add(test.add)
-			if err := conn.SendNote(timeLimit(t), oob.Note{Name: "added", Data: []byte(test.report)}); err != nil {
+			if err := conn.TCP().SendNote(timeLimit(t), oob.Note{Name: "added", Data: []byte(test.report)}); err != nil {
 				t.Fatal(err)
 			}
 			r := s.nextFailure(failures)
@@ -217,15 +217,15 @@ func TestAtomicMoves(t *testing.T) {
 	for range 3 {
 		time.Sleep(2 * time.Second)
 		add(1)
-		if err := conn.SendNote(timeLimit(t), oob.Note{Name: "moving"}); err != nil {
+		if err := conn.TCP().SendNote(timeLimit(t), oob.Note{Name: "moving"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := conn.SendNote(timeLimit(t), oob.Note{Name: "added", Data: []byte("3")}); err != nil {
+	if err := conn.TCP().SendNote(timeLimit(t), oob.Note{Name: "added", Data: []byte("3")}); err != nil {
 		t.Fatal(err)
 	}
 	s.event("sum.checked", "msg", "the sum is right")
-	if n, err := conn.RecvNote(timeLimit(t), "verdict"); err != nil || !strings.Contains(string(n.Data), `"low":3`) {
+	if n, err := conn.TCP().RecvNote(timeLimit(t), "verdict"); err != nil || !strings.Contains(string(n.Data), `"low":3`) {
 		t.Errorf("the verdict on one that was slow: %s, %v", n.Data, err)
 	}
 	if err := conn.Finish(timeLimit(t)); err != nil {
@@ -234,7 +234,7 @@ func TestAtomicMoves(t *testing.T) {
 	conn.Close()
 
 	other, _ := rawAdder(t, s, "3")
-	if err := other.SendNote(timeLimit(t), oob.Note{Name: "dancing"}); err != nil {
+	if err := other.TCP().SendNote(timeLimit(t), oob.Note{Name: "dancing"}); err != nil {
 		t.Fatal(err)
 	}
 	s.event("client.failed", "error", `the client sent the note "dancing", expected "added"`)
@@ -258,10 +258,10 @@ func TestAtomicMisbehavingServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, c := rawServer(t, "atomic", "counter")
-			if n, err := e.RecvNote(timeLimit(t), "added"); err != nil || string(n.Data) != "10" {
+			if n, err := e.TCP().RecvNote(timeLimit(t), "added"); err != nil || string(n.Data) != "10" {
 				t.Fatalf("%q, %v", n.Data, err)
 			}
-			if err := e.SendNote(timeLimit(t), oob.Note{Name: "verdict", Data: []byte(test.verdict)}); err != nil {
+			if err := e.TCP().SendNote(timeLimit(t), oob.Note{Name: "verdict", Data: []byte(test.verdict)}); err != nil {
 				t.Fatal(err)
 			}
 			c.fails(1, test.want)

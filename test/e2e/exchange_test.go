@@ -344,7 +344,7 @@ func TestExchangeMisbehavingServer(t *testing.T) {
 			e.post(t, exchangeDone(""))
 			c.fails(1, "MSG_DONE came in the state RS_INIT", "try: a peer")
 			// The client must report the fault to the server.
-			if _, err := e.RecvNote(timeLimit(t), "none"); err == nil || !strings.Contains(err.Error(), "MSG_DONE came in the state RS_INIT") {
+			if _, err := e.TCP().RecvNote(timeLimit(t), "none"); err == nil || !strings.Contains(err.Error(), "MSG_DONE came in the state RS_INIT") {
 				t.Errorf("the server got %v", err)
 			}
 		})
@@ -465,7 +465,7 @@ func TestLeaveEarlyWithoutLeaving(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Send the note of a server that has disconnected, but stay in RTS.
-	if err := e.SendNote(timeLimit(t), oob.Note{Name: "disconnected"}); err != nil && !errors.As(err, new(*oob.PeerError)) {
+	if err := e.TCP().SendNote(timeLimit(t), oob.Note{Name: "disconnected"}); err != nil && !errors.As(err, new(*oob.PeerError)) {
 		t.Fatal(err)
 	}
 	c.fails(1, "the server should have left before")

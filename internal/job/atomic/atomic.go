@@ -100,7 +100,7 @@ func (a *server) Prepare(c *rc.Conn) error {
 	if err := checkAtomics(a.Logger, c.Device()); err != nil {
 		return err
 	}
-	a.account = a.ledger.join(c.RemoteAddr().String(), a.announced)
+	a.account = a.ledger.join(c.TCP().RemoteAddr().String(), a.announced)
 	mr, err := c.RegMR("with the counter of all clients", a.ledger.memory(), verbs.AccessLocalWrite|verbs.AccessRemoteAtomic)
 	if err == nil {
 		c.Share(counterName, mr)
@@ -126,7 +126,7 @@ func (a *server) Run(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	if err := c.SendNote(ctx, oob.Note{Name: noteVerdict, Data: data}); err != nil {
+	if err := c.TCP().SendNote(ctx, oob.Note{Name: noteVerdict, Data: data}); err != nil {
 		return err
 	}
 	return v.log(a.Logger, added)
@@ -135,7 +135,7 @@ func (a *server) Run(ctx context.Context, c *rc.Conn) error {
 // added waits for the client's sum, as long as the client reports that it moves.
 func (a *server) added(ctx context.Context, c *rc.Conn) (oob.Note, error) {
 	for {
-		note, err := c.RecvNote(ctx, "")
+		note, err := c.TCP().RecvNote(ctx, "")
 		switch {
 		case err != nil || note.Name == noteAdded:
 			return note, err
@@ -274,10 +274,10 @@ func (a *client) Run(ctx context.Context, c *rc.Conn) error {
 
 // compare has the server compare the sum with the counter.
 func (a *client) compare(ctx context.Context, c *rc.Conn, added uint64) error {
-	if err := c.SendNote(ctx, oob.Note{Name: noteAdded, Data: strconv.AppendUint(nil, added, 10)}); err != nil {
+	if err := c.TCP().SendNote(ctx, oob.Note{Name: noteAdded, Data: strconv.AppendUint(nil, added, 10)}); err != nil {
 		return err
 	}
-	note, err := c.RecvNote(ctx, noteVerdict)
+	note, err := c.TCP().RecvNote(ctx, noteVerdict)
 	if err != nil {
 		return err
 	}
@@ -335,7 +335,7 @@ func (a *client) do(ctx context.Context, c *rc.Conn, wr verbs.SendWR) (uint64, e
 	}
 	if time.Since(a.reported) > reportEvery {
 		a.reported = time.Now()
-		if err := c.SendNote(ctx, oob.Note{Name: noteMoving}); err != nil {
+		if err := c.TCP().SendNote(ctx, oob.Note{Name: noteMoving}); err != nil {
 			return 0, err
 		}
 	}

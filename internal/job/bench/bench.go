@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/bench"
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -149,12 +150,12 @@ func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	e.Begin()
-	c.SetExchangeLogger(e.Quieter().Logger) // or the table would be torn
+	c.TCP().SetObserver(event.Exchange(e.Quieter().Logger)) // or the table would be torn
 	for _, size := range e.Plan.Sizes() {
 		if err := run.PostReceives(size); err != nil {
 			return err
 		}
-		if err := c.Barrier(ctx, "bench "+strconv.Itoa(size)); err != nil {
+		if err := c.TCP().Barrier(ctx, "bench "+strconv.Itoa(size)); err != nil {
 			return err
 		}
 		job.Progress(ctx)
@@ -190,7 +191,7 @@ func (e *endpoint) newRun(c *rc.Conn) (*bench.Run, error) {
 // Queues returns what a run works on, without the peer's memory.
 func Queues(c *rc.Conn, memory *verbs.MR) (bench.Queues, error) {
 	attr, err := c.Device().Query()
-	return bench.Queues{QPs: c.QPs(), SendCQ: c.SendCQ(), RecvCQ: c.RecvCQ(), Memory: memory, KernelWorks: attr.VendorID == verbs.VendorRXE}, err
+	return bench.Queues{QPs: c.QPs(), SendCQ: c.QP().SendCQ(), RecvCQ: c.QP().RecvCQ(), Memory: memory, KernelWorks: attr.VendorID == verbs.VendorRXE}, err
 }
 
 // Notes: the result of an end, or that it still measures.
@@ -211,7 +212,7 @@ func (e *endpoint) heartbeat(ctx context.Context, run *bench.Run) {
 		job.Progress(ctx)
 		if passive && time.Since(said) > aliveEvery {
 			said = time.Now()
-			_ = e.conn.SendNote(ctx, oob.Note{Name: noteAlive}) // if this fails the run fails too
+			_ = e.conn.TCP().SendNote(ctx, oob.Note{Name: noteAlive}) // if this fails the run fails too
 		}
 	}
 }
@@ -222,13 +223,13 @@ func (e *endpoint) compare(ctx context.Context, size int, mine bench.Result) err
 	peer := e.Plan
 	peer.Client = !peer.Client
 	if !e.Plan.Passive() {
-		if err := e.conn.SendNote(ctx, oob.Note{Name: noteResult, Data: encodeResult(mine)}); err != nil {
+		if err := e.conn.TCP().SendNote(ctx, oob.Note{Name: noteResult, Data: encodeResult(mine)}); err != nil {
 			return err
 		}
 	}
 	var theirs bench.Result
 	for heard := peer.Passive(); !heard; {
-		n, err := e.conn.RecvNote(ctx, "")
+		n, err := e.conn.TCP().RecvNote(ctx, "")
 		if err != nil {
 			return err
 		}

@@ -110,10 +110,10 @@ const noteSum = "bulk sum"
 // compare sends this end's sum to the peer and compares it with the peer's.
 func (d *data) compare(ctx context.Context, c *rc.Conn) error {
 	mine := d.summary()
-	if err := c.SendNote(ctx, oob.Note{Name: noteSum, Data: []byte(mine)}); err != nil {
+	if err := c.TCP().SendNote(ctx, oob.Note{Name: noteSum, Data: []byte(mine)}); err != nil {
 		return err
 	}
-	note, err := c.RecvNote(ctx, noteSum)
+	note, err := c.TCP().RecvNote(ctx, noteSum)
 	if err != nil {
 		return err
 	}

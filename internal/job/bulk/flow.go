@@ -231,7 +231,7 @@ func (e *endpoint) awaitCredits(ctx context.Context) error {
 }
 
 func (e *endpoint) pollCredits() error {
-	n, err := e.conn.RecvCQ().Poll(e.wcs[:])
+	n, err := e.conn.QP().RecvCQ().Poll(e.wcs[:])
 	if err != nil || n == 0 {
 		return err
 	}

@@ -56,7 +56,7 @@ const (
 
 // leaveEarly is the server's part.
 func (e *endpoint) leaveEarly(ctx context.Context, c *rc.Conn) error {
-	if _, err := c.RecvNote(ctx, noteAwaitsDone); err != nil {
+	if _, err := c.TCP().RecvNote(ctx, noteAwaitsDone); err != nil {
 		return err
 	}
 	event.LeaveEarly.Log(e.Logger, "--leave-early: this end has the client's MSG_DONE and leaves without sending its own, one completion before the end",
@@ -64,7 +64,7 @@ func (e *endpoint) leaveEarly(ctx context.Context, c *rc.Conn) error {
 	if err := c.Disconnect(); err != nil {
 		return err
 	}
-	if err := c.SendNote(ctx, oob.Note{Name: noteDisconnected}); err != nil {
+	if err := c.TCP().SendNote(ctx, oob.Note{Name: noteDisconnected}); err != nil {
 		return err
 	}
 	e.explain("This end's queue pair is in ERR. Its queues were empty, so nothing is flushed here.",
@@ -74,10 +74,10 @@ func (e *endpoint) leaveEarly(ctx context.Context, c *rc.Conn) error {
 
 // awaitLeave is the client's part, from SS_DONE_SENT on.
 func (e *endpoint) awaitLeave(ctx context.Context, c *rc.Conn, next func() (verbs.WC, error)) error {
-	if err := c.SendNote(ctx, oob.Note{Name: noteAwaitsDone}); err != nil {
+	if err := c.TCP().SendNote(ctx, oob.Note{Name: noteAwaitsDone}); err != nil {
 		return err
 	}
-	if _, err := c.RecvNote(ctx, noteDisconnected); err != nil {
+	if _, err := c.TCP().RecvNote(ctx, noteDisconnected); err != nil {
 		return err
 	}
 	event.PeerDisconnected.Log(e.Logger, "the server says by TCP that it has disconnected; this queue pair is still in RTS, and its receive for MSG_DONE is posted",

@@ -71,7 +71,7 @@ func (w *client) Run(ctx context.Context, c *rc.Conn) error {
 		return errors.Errorf("source and destination buffers differ from byte %d on; try: dmesg for errors of the device, and a capture of both ends", i)
 	}
 	event.BuffersMatch.Log(w.Logger, "SUCCESS, source and destination buffers match", slog.Int("bytes", n))
-	return c.Barrier(ctx, barrierVerified)
+	return c.TCP().Barrier(ctx, barrierVerified)
 }
 
 // differAt is where two buffers of the same length first differ, -1 if nowhere.
@@ -107,7 +107,7 @@ func (w *server) Prepare(c *rc.Conn) (err error) {
 
 func (w *server) Run(ctx context.Context, c *rc.Conn) error {
 	event.PeerAwaited.Log(w.Logger, "wait for the client's WRITE and READ; they complete only at the client")
-	if err := c.Barrier(ctx, barrierVerified); err != nil {
+	if err := c.TCP().Barrier(ctx, barrierVerified); err != nil {
 		return err
 	}
 	data := w.region.Bytes()

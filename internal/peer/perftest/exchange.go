@@ -108,7 +108,7 @@ func (p *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpo
 	if p.Plan.CacheLine > p.Plan.Page {
 		return errors.Errorf("the peer's cache line of %d bytes is larger than a page of %d; try: perftest of Debian 12 there", p.Plan.CacheLine, p.Plan.Page)
 	}
-	mtu, err := p.pathMTU(ctx, c.Local().MTU)
+	mtu, err := p.pathMTU(ctx, c.LocalEndpoints()[0].MTU)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (p *endpoint) makeKeys(c *rc.Conn) (err error) {
 		}
 		p.mine = append(p.mine, message)
 	}
-	p.gid = verbs.GID(c.Local().GID)
+	p.gid = verbs.GID(c.LocalEndpoints()[0].GID)
 	return nil
 }
 

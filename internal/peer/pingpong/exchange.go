@@ -65,7 +65,7 @@ func (e *endpoint) say(ctx context.Context, c *rc.Conn) error {
 	if e.srq {
 		lines, err = appendSRQLines(nil, c.LocalEndpoints())
 	} else {
-		lines, err = appendLine(nil, c.Local())
+		lines, err = appendLine(nil, c.LocalEndpoints()[0])
 	}
 	if err != nil {
 		return err

@@ -168,7 +168,7 @@ func (e *endpoint) Configure(cfg *rc.Config) {
 
 // Prepare registers the one buffer for all messages, sent and received, and posts the receives.
 func (e *endpoint) Prepare(c *rc.Conn) (err error) {
-	if most := c.Local().MTU; e.qp == verbs.UD && e.size > most {
+	if most := c.LocalEndpoints()[0].MTU; e.qp == verbs.UD && e.size > most {
 		return errors.Errorf("a datagram of %d bytes does not fit into a packet of %d; try: --size %d or less at both ends", e.size, most, most)
 	}
 	if e.mr, err = c.AllocMR("of all messages", e.header()+e.size, verbs.AccessLocalWrite); err != nil {
@@ -195,7 +195,7 @@ func (e *endpoint) postReceives(c *rc.Conn) error {
 	more := e.recvs[e.queued:]
 	e.queued = e.rxDepth
 	if e.srq {
-		return c.SRQ().PostRecv(more)
+		return c.QP().SRQ().PostRecv(more)
 	}
 	return c.QP().PostRecv(more)
 }

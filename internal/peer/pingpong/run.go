@@ -77,7 +77,7 @@ func (e *endpoint) queuePairs(c *rc.Conn) map[uint32]*queuePair {
 	for i, qp := range c.QPs() {
 		wr := verbs.SendWR{
 			ID: job.IDSend, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{e.mr.SGE(e.header(), e.size)},
-			AH: c.AH(i), RemoteQPN: c.Peers()[i].QPN, RemoteQKey: defaultQKey, // these three are for datagrams
+			AH: c.AH(i), RemoteQPN: c.PeerEndpoints()[i].QPN, RemoteQKey: defaultQKey, // these three are for datagrams
 		}
 		if int(qp.Cap().MaxInlineData) >= e.size {
 			wr.Flags |= verbs.SendInline

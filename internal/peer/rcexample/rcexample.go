@@ -111,7 +111,7 @@ func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 }
 
 func (e *endpoint) exchange(ctx context.Context, c *rc.Conn, up func([]oob.Endpoint) error) error {
-	local := c.Local()
+	local := c.LocalEndpoints()[0]
 	mine, err := appendMessage(nil, message{
 		Addr: e.buffer.Addr(), RKey: e.buffer.RKey(), QPN: local.QPN, LID: local.LID, GID: local.GID})
 	if err != nil {

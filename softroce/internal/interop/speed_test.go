@@ -66,7 +66,7 @@ func (s *stream) run(tb testing.TB) {
 				tb.Fatal(err)
 			}
 		}
-		n, err := s.from.SendCQ().Wait(context.Background(), s.wcs[:])
+		n, err := s.from.QP().SendCQ().Wait(context.Background(), s.wcs[:])
 		if err != nil {
 			tb.Fatal(err)
 		}

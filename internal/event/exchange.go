@@ -1,0 +1,38 @@
+// Logging the messages over TCP.
+
+package event
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/rawverbs/rawverbs/oob"
+)
+
+// LastBarrier is the name of the barrier that ends a connection. Notes after it are a farewell.
+const LastBarrier = "done"
+
+// Exchange returns an observer that logs the messages of one connection over TCP, with the time
+// at which each was sent or had arrived. The notes of a farewell are about the run and not a part
+// of it: they have the level [LevelWaits].
+func Exchange(log *slog.Logger) oob.Observer {
+	var sentLast, receivedLast bool
+	return func(m oob.Event) {
+		text, last := "received ", &receivedLast
+		if m.Sent {
+			text, last = "sent ", &sentLast
+		}
+		text += m.Type.String()
+		if m.Name != "" {
+			text += fmt.Sprintf(" %q", m.Name)
+		}
+		level := slog.LevelInfo
+		if *last && m.Type == oob.TypeNote {
+			level = LevelWaits
+		}
+		*last = *last || m.Type == oob.TypeBarrier && m.Name == LastBarrier
+		TCPMessage.LogPast(m.Time, level, log, text,
+			slog.Bool("sent", m.Sent), slog.String("message", m.Type.String()), slog.String("name", m.Name),
+			slog.Int("bytes", m.Size), slog.String("peer", m.Peer))
+	}
+}
