@@ -1,5 +1,4 @@
-// Closing: one path for connections that worked, for those whose connecting failed, and
-// for those whose Close was refused before.
+// Closing, also of connections that failed and of those whose Close was refused before.
 
 package rc
 
@@ -16,17 +15,10 @@ type owned struct {
 	io.Closer
 }
 
-// Close moves the queue pairs to ERR and waits, for a second at most, until their work
-// requests are flushed. It then frees everything, the last made first, runs Farewell and
-// closes TCP. Waits that are under way end with net.ErrClosed.
-//
-// The program must first close the objects that it made itself in the Conn's domain or on
-// its CQs. Otherwise the domain or the CQs stay open, and the error is EBUSY: close these
-// objects and call Close again to free the rest. After everything is freed, Close does
-// nothing.
-//
-// Before Dial or Connect returns, Close only makes it give up: Dial or Connect frees
-// everything itself, and returns an error that matches net.ErrClosed.
+// Close moves the queue pairs to ERR, waits up to a second for their work requests to be flushed,
+// frees everything, runs Farewell and closes TCP. Waits return net.ErrClosed. The error is EBUSY
+// if the program left objects of its own in the domain or on the CQs: close these and call Close
+// again. During Dial or Connect, Close makes it fail and free everything.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	c.closing = true
@@ -39,8 +31,7 @@ func (c *Conn) Close() error {
 	return c.unwind()
 }
 
-// unwind frees what connecting and the program made. A later call tries again to free the
-// objects that refused to close.
+// unwind frees all objects. A later call tries again to free those that refused to close.
 func (c *Conn) unwind() error {
 	c.unwinding.Lock()
 	defer c.unwinding.Unlock()
@@ -63,7 +54,7 @@ func (c *Conn) unwind() error {
 	return stderrors.Join(errs...)
 }
 
-// shutRoutes ends what still waits for completions.
+// shutRoutes ends the waits for completions that will not come.
 func (c *Conn) shutRoutes() {
 	for _, r := range []*dispatch.Route{c.sends, c.recvs} {
 		if r == nil {

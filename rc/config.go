@@ -1,4 +1,4 @@
-// What a program may choose, and what it gets if it does not.
+// The choices of a program, and their defaults.
 
 package rc
 
@@ -13,68 +13,50 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Config holds the choices for a connection. The zero value works: the first
-// device, its port 1, a RoCE v2 GID of the peer's family. It is read when it is given, and
-// may serve for any number of connections. Dial and Connect refuse a Config with a field that
-// the others leave without effect, and name the field.
+// Config holds the choices for a connection. The zero value works. A Config can serve any number
+// of connections. Dial and Connect refuse a Config with a field that would have no effect, and
+// name the field. Job, Program and Params are for Dial: see [ListenConfig].
 type Config struct {
-	Device   *verbs.Device // to stay open as long as the Conn; nil opens the first and closes it with the Conn
-	Port     uint8         // of the device; 0 is 1
-	GIDIndex *int          // a slot of the port's GID table; nil chooses, see verbs.ChooseGID
-	MTU      int           // path MTU in bytes, at most the port's active one; 0 is that
+	Device   *verbs.Device // must stay open until Close; nil: the Conn opens the first device and closes it
+	Port     uint8         // port of the device; 0 is 1
+	GIDIndex *int          // slot of the port's GID table; nil: verbs.ChooseGID chooses
+	MTU      int           // path MTU in bytes, at most the port's active MTU; 0 is the active MTU
 
-	// What Dial says in its hello; a listener's hello is in its [ListenConfig].
-	Job     string            // what the connection is for, as the peer's, unless one is ""
-	Program string            // for people at the other end: name and version; may be ""
-	Params  map[string]string // the job's parameters, within the limits of oob.Hello; nil is none
+	Job      string            // purpose of the connection; the ends' must be equal, unless one is ""
+	Program  string            // name and version for people at the other end; may be ""
+	Params   map[string]string // parameters of the job, within the limits of oob.Hello; may be nil
+	Exchange Exchange          // speaks another protocol over TCP; nil: the native one
+	Timeout  time.Duration     // of each message over TCP without another deadline; 0 is oob.DefaultTimeout, less than 0 none
 
-	// Exchange stands in for the native protocol, to talk to programs that speak
-	// another; nil is the native one. There is no hello then.
-	Exchange Exchange
+	Type     verbs.QPType   // transport: RC (the zero value), UC or UD
+	PostPath verbs.PostPath // how sends are posted; on libibverbs ATOMIC WRITE needs verbs.PostWRAPI, and FLUSH is missing
+	QPs      int            // queue pairs, as many as the peer's, at most oob.MaxEndpoints, or 256 with an Exchange; 0 is 1
+	Cap      verbs.QPCap    // sizes of each queue pair; a field of 0 is 16 requests, 1 element, no inline data
+	SRQ      *verbs.SRQInit // one shared receive queue for all queue pairs; nil: each has its own receive queue
+	OneCQ    bool           // sends and receives complete in one CQ; WaitSends and WaitRecvs are then the same
+	Spin     time.Duration  // how long a wait polls, using a whole CPU, before it sleeps; no effect where verbs.CQ.WaitMakesProgress
+	Access   verbs.Access   // what the peer may do through the queue pairs; 0 is nothing
+	Timing   *Timing        // timers and retries of RC; nil is DefaultTiming
+	PSN      *uint32        // number of the first packet, 24 bits; nil: random for each queue pair
+	MaxReads int            // READs and atomics in flight, each way, 1 to 255; 0 is 16 or the device's lower limit
+	QKey     uint32         // UD: the key that datagrams to this end must carry; 0 is a key too
 
-	// Type is the queue pairs' transport: RC (the zero value), UC or UD.
-	Type verbs.QPType
+	Prepare func(*Conn) error // runs in INIT, before the peer can send; its error ends the connecting; may be nil
+	Logger  *slog.Logger      // gets all events; nil discards them
 
-	// QPs is the number of queue pairs, at most oob.MaxEndpoints, or 256 with an
-	// Exchange; 0 is one. Both ends must have as many: a listener that follows its
-	// clients reads the number in a parameter of the hello before it connects.
-	QPs int
-
-	Cap    verbs.QPCap    // queue sizes, of each queue pair; a field of 0 is 16 requests, 1 element, no inline data
-	SRQ    *verbs.SRQInit // receives of all queue pairs, at Conn.SRQ; nil: each has a receive queue of its own
-	OneCQ  bool           // sends and receives complete in one queue: SendCQ and RecvCQ are the same, and so are WaitSends and WaitRecvs
-	Spin   time.Duration  // how long a wait polls before it sleeps: faster, but it uses a whole CPU; ignored where verbs.CQ.WaitMakesProgress
-	Access verbs.Access   // what the peer may do through the queue pairs; 0 is nothing
-
-	PostPath verbs.PostPath // how sends are posted; on libibverbs ATOMIC WRITE needs verbs.PostWRAPI, and there is no FLUSH
-
-	// Prepare runs with the queue pairs in INIT, before the peer can send: it
-	// registers memory (Conn.AllocMR), shares it (Conn.Share), posts receives. Its error
-	// is sent to the peer, and ends the connecting; nil does nothing.
-	Prepare func(*Conn) error
-
-	Timing   *Timing       // the queue pairs' timers and retries; nil is DefaultTiming
-	PSN      *uint32       // of the first packet, 24 bits; nil is a random one for each queue pair
-	MaxReads int           // READs and atomics in flight, each way, at most 255; 0 is 16. The device may have less
-	QKey     uint32        // UD: what datagrams to this end must carry; 0 is a key, too
-	Timeout  time.Duration // for each message over TCP whose context has no deadline; 0 is oob.DefaultTimeout, less than 0 none
-
-	Logger *slog.Logger // gets what happens; nil discards it
-
-	conns int // that share the completion queues; 0 is one
+	conns int // Conns that share the completion queues; 0 is 1
 }
 
-// Timing holds the codes that say how long and how often a queue pair tries. All four
-// count: the zero value waits for an ACK for ever, and never resends.
+// Timing has the timers and retries of RC, as codes. Its zero value waits forever and never resends.
 type Timing struct {
-	Timeout     uint8 // wait for an ACK: 4.096 µs · 2^Timeout; 0 is for ever
+	Timeout     uint8 // wait for an ACK: 4.096 µs · 2^Timeout; 0 is forever
 	RetryCnt    uint8 // resends without an ACK, at most 7
-	RNRRetry    uint8 // resends to a peer with no receive posted, at most 6; 7 is for ever
-	MinRNRTimer uint8 // the wait asked of the peer then: see qpstate.RNRTimer; 0 is 655 ms
+	RNRRetry    uint8 // resends to a peer without a posted receive, at most 6; 7 is forever
+	MinRNRTimer uint8 // wait before the peer resends to this end, see qpstate.RNRTimer; 0 is 655 ms
 }
 
-// DefaultTiming returns the Timing of a Config without one: a queue pair waits 67 ms for an
-// ACK and resends 7 times. It retries forever, every 0.64 ms, while the peer has no receive.
+// DefaultTiming returns 67 ms and 7 resends without an ACK, and a resend every 0.64 ms, forever,
+// to a peer without a receive.
 func DefaultTiming() Timing {
 	return Timing{Timeout: 14, RetryCnt: 7, RNRRetry: 7, MinRNRTimer: 12}
 }
@@ -91,7 +73,7 @@ func orDefault[T int | uint8 | uint32 | verbs.QPType](value, def T) T {
 	return value
 }
 
-// complete fills in what was left out.
+// complete returns c with defaults for the fields that are 0.
 func (c Config) complete() Config {
 	c.Port = orDefault(c.Port, 1)
 	c.Type = orDefault(c.Type, verbs.RC)
@@ -113,14 +95,14 @@ func (c Config) complete() Config {
 	return c
 }
 
-// checkUnused refuses fields that are set and would have no effect. accepted says that the
-// peer connected to a listener, whose hello is over.
+// checkUnused refuses fields that are set and would have no effect. accepted says that the peer
+// connected to a listener, which has sent its hello.
 func (c *Config) checkUnused(accepted bool) error {
 	const (
 		onlyUD      = "only UD has a Q_Key"
 		onlyRC      = "only RC has it"
-		ofListener  = "the ListenConfig's was said in the hello; set that one"
-		noHello     = "an Exchange has no hello to say it in"
+		ofListener  = "the listener's hello had the one of ListenConfig; set it there"
+		noHello     = "an Exchange has no hello to carry it"
 		otherSRQ    = "the receives are the SRQ's; set SRQ.MaxWR and SRQ.MaxSGE"
 		noneRemotes = "a UD queue pair takes no remote access"
 	)

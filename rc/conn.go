@@ -1,4 +1,4 @@
-// A connected endpoint: its objects, waiting for completions, and its end.
+// A connected endpoint and its objects.
 
 package rc
 
@@ -17,65 +17,62 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Conn is a connection in RTS. QP, SendCQ and RecvCQ are there for what it does not
-// wrap. [Dial] and [Incoming.Connect] make it; it and all of its objects, the regions of
-// AllocMR and RegMR among them, are valid until Close. The regions' memory may be used
-// after it ([verbs.MR.Bytes]), so that Close may meet a goroutine that reads it.
+// Conn is a connection in RTS. [Dial], [Incoming.Connect] and [Server.Serve] make it. The Conn and
+// its objects are valid until Close, MR.Bytes longer. In Config.Prepare the Conn is in INIT: it
+// can register and share memory and post receives.
 //
-// Its methods may be called by several goroutines at once, but for those that talk over
-// TCP (Barrier, SendNote, RecvNote, Finish), which one goroutine calls at a time, in
-// the peer's order. [Config].Prepare is given a Conn in INIT, for memory and receives: the
-// peer's side of it is not known yet, and nothing can be sent.
+// All methods may be called by several goroutines at once, except Finish and the exchanges over TCP:
+// one goroutine at a time calls these, in the same order as the peer.
 type Conn struct {
-	resources // the server's but for the list, if there is a server
+	resources // with a server they are the server's, except for owned
 	tcp       *oob.Conn
-	server    *Server // nil: the resources are the Conn's own
+	server    *Server // nil: the Conn has resources of its own
 
 	ethernet bool
 	gid      verbs.GIDEntry
 	sends    *dispatch.Route // of sendCQ
-	recvs    *dispatch.Route // of recvCQ: the same if that is
+	recvs    *dispatch.Route // of recvCQ; with one CQ both are one route
 	pairs    []*queuePair
-	windows  windows // by which regions are shared, if the server does so
+	windows  windows // that share regions, if the server uses windows
 
 	peerRegions []oob.Region
 	peerHello   oob.Hello
 
-	ctx        context.Context // ends, with the cause, when the peer or the device is gone, and in Close
+	ctx        context.Context // ends when the peer or the device is gone, and in Close
 	cancel     context.CancelCauseFunc
 	recvCtx    context.Context // ends with ctx, and with io.EOF when the peer is at the barrier "done"
 	endRecvs   context.CancelCauseFunc
-	flushing   atomic.Bool // by Disconnect: receives complete although the peer is at "done"
+	flushing   atomic.Bool // set by Disconnect: receives complete although the peer is at "done"
 	stopEvents func()      // of the device
 	stopTCP    func()      // watching the peer
 
-	results       atomic.Pointer[verbs.MR] // of atomics; nil before the first
+	results       atomic.Pointer[verbs.MR] // of atomics; nil before the first atomic
 	makingResults sync.Mutex
 
-	logging serial.Queue // records of the device's events, which its callback must not wait for
+	logging serial.Queue // records of asynchronous events; the device's callback must not wait for the Logger
 
 	mu         sync.Mutex
-	connecting bool           // Dial or Connect has yet to return
+	connecting bool           // Dial or Connect has not returned yet
 	stalled    chan struct{}  // closed when the call is over during which connecting ended; nil without one
 	closing    bool           // Close has begun: no new object, no new wait
-	calls      sync.WaitGroup // under way, which Close waits for
+	calls      sync.WaitGroup // calls in progress, which Close waits for
 	regions    []oob.Region   // shared by this end
-	shareErr   error          // of the first region that could not be
+	shareErr   error          // of the first region that cannot be shared
 	finished   bool           // both ends met in the barrier "done"
 	farewell   func(context.Context, *oob.Conn) error
 
 	moves     sync.Mutex // held while the queue pairs change their state; guards the next four
 	triedErr  bool
 	moveErr   error        // of moveToErr
-	inErr     []*queuePair // those that were moved to ERR to be drained
-	recvMarks int          // of their receive queues, behind the last request
-	markID    uint64       // of the work requests that end a queue; random, so that the program's own differ
+	inErr     []*queuePair // moved to ERR, to be drained
+	recvMarks int          // marks posted behind the last receives
+	markID    uint64       // ID of the marks; random, to differ from the program's IDs
 
 	unwinding sync.Mutex
-	unwound   bool // by a first call; a later one frees the objects that refused to close
+	unwound   bool // a first call is over; a later one frees the objects that refused to close
 }
 
-// newConn makes a Conn with nothing but a TCP connection and a context.
+// newConn makes a Conn that has only a TCP connection and a context.
 func newConn(tcp *oob.Conn, hello oob.Hello, cfg Config, server *Server) *Conn {
 	c := &Conn{resources: resources{cfg: cfg, events: events{cfg.Logger}}, tcp: tcp, server: server, peerHello: hello,
 		stopEvents: func() {}, stopTCP: func() {}, connecting: true, markID: randomID()}
@@ -84,10 +81,10 @@ func newConn(tcp *oob.Conn, hello oob.Hello, cfg Config, server *Server) *Conn {
 	return c
 }
 
-// QP is the queue pair, the first one if there are several. The Conn moves and closes it.
+// QP returns the first queue pair. The Conn moves and closes it.
 func (c *Conn) QP() *verbs.QP { return c.pairs[0].QP }
 
-// QPs are all queue pairs: each is connected to the peer's at the same index.
+// QPs returns all queue pairs. Each is connected to the peer's at the same index.
 func (c *Conn) QPs() []*verbs.QP {
 	qps := make([]*verbs.QP, len(c.pairs))
 	for i, p := range c.pairs {
@@ -96,22 +93,20 @@ func (c *Conn) QPs() []*verbs.QP {
 	return qps
 }
 
-// AH is the way to the peer's UD queue pair at an index, once both know each other;
-// nil if the queue pairs are connected.
+// AH returns the peer's UD address, by index; nil in Prepare and for RC and UC.
 func (c *Conn) AH(index int) *verbs.AH { return c.pairs[index].ah }
 
-// Context returns a context that ends when the peer or the device is gone, or when Close
-// begins; its cause is the reason. The Wait methods watch this context. A program that polls
-// the CQs itself has to check it.
+// Context returns a context that ends, and ends all waits, when the peer or the device is gone or
+// Close begins. Its cause is the reason.
 func (c *Conn) Context() context.Context { return c.ctx }
 
-// PD is the protection domain of the queue pairs.
+// PD returns the protection domain of the queue pairs.
 func (c *Conn) PD() *verbs.PD { return c.pd }
 
-// Device is the device in use.
+// Device returns the device in use.
 func (c *Conn) Device() *verbs.Device { return c.dev }
 
-// LocalEndpoints returns this end's endpoints as the peer knows them, one per queue pair.
+// LocalEndpoints returns what the peer knows of this end's queue pairs.
 func (c *Conn) LocalEndpoints() []oob.Endpoint {
 	list := make([]oob.Endpoint, len(c.pairs))
 	for i, p := range c.pairs {
@@ -120,7 +115,7 @@ func (c *Conn) LocalEndpoints() []oob.Endpoint {
 	return list
 }
 
-// PeerEndpoints returns the peer's endpoints, one per queue pair.
+// PeerEndpoints returns what this end knows of the peer's queue pairs.
 func (c *Conn) PeerEndpoints() []oob.Endpoint {
 	list := make([]oob.Endpoint, len(c.pairs))
 	for i, p := range c.pairs {
@@ -129,15 +124,13 @@ func (c *Conn) PeerEndpoints() []oob.Endpoint {
 	return list
 }
 
-// PeerHello is what the peer said first: its job and parameters.
+// PeerHello returns the peer's first message: its job and parameters.
 func (c *Conn) PeerHello() oob.Hello { return c.peerHello }
 
-// TCP returns the connection that the ends talk over: for notes and barriers of the program's own,
-// and for an [Exchange]. One goroutine at a time talks over it.
+// TCP returns the TCP connection, for an [Exchange], notes, barriers and Fail.
 func (c *Conn) TCP() *oob.Conn { return c.tcp }
 
-// PeerRegion is the region that the peer shared under a name; false if it shared
-// none of that name.
+// PeerRegion returns the region that the peer shared under a name; false if there is none.
 func (c *Conn) PeerRegion(name string) (oob.Region, bool) {
 	for _, r := range c.peerRegions {
 		if r.Name == name {
@@ -147,8 +140,8 @@ func (c *Conn) PeerRegion(name string) (oob.Region, bool) {
 	return oob.Region{}, false
 }
 
-// watchDevice ends the Conn's context when the device, or an object of the Conn's, reports
-// that it is dead. The Logger may block, so another goroutine calls it.
+// watchDevice ends the Conn's context after a fatal event of the device or of an object of the
+// Conn. The Logger may block, so another goroutine calls it.
 func (c *Conn) watchDevice() {
 	c.stopEvents = c.dev.Subscribe(func(e verbs.AsyncEvent) {
 		if !c.concerns(e, c.owns) {
@@ -172,8 +165,7 @@ func (c *Conn) watchPeer() {
 	}
 }
 
-// notTheEnd makes a peer that closed without the barrier "done" match io.ErrUnexpectedEOF:
-// io.EOF is for those that finished.
+// notTheEnd replaces io.EOF by io.ErrUnexpectedEOF if the peer closed without the barrier "done".
 func notTheEnd(err error) error {
 	if closed := new(oob.ClosedError); errors.As(err, &closed) && closed.Err == io.EOF { //nolint:errorlint // it is not wrapped
 		copied := *closed
@@ -183,7 +175,7 @@ func notTheEnd(err error) error {
 	return err
 }
 
-// begin counts a call that Close must wait for; false once Close has begun.
+// begin counts a call that Close waits for. It returns false after Close has begun.
 func (c *Conn) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,10 +186,9 @@ func (c *Conn) begin() bool {
 	return true
 }
 
-// Finish meets the peer in the barrier "done": after it both may close, and neither takes the
-// other's closing for a failure. The peer's WaitRecv returns io.EOF, so wait for the completions
-// of what you sent before Finish. From then on nobody watches the peer: waits no longer end when
-// it is gone.
+// Finish meets the peer in the barrier "done", after which both may close. Call it when all sends
+// have completed: the peer's receive waits then return io.EOF. From then on no wait notices that
+// the peer is gone.
 func (c *Conn) Finish(ctx context.Context) error {
 	if c.cfg.Exchange != nil {
 		return nil
@@ -210,9 +201,9 @@ func (c *Conn) Finish(ctx context.Context) error {
 	return err
 }
 
-// Fail sends the peer the step and the cause of this end's failure; call Close after it. The
-// peer's waits end with an *oob.PeerError. Fail takes a second at most.
-func (c *Conn) Fail(step string, cause error) {
+// fail sends the peer the step and the cause of this end's failure, within a second. A peer with
+// another protocol gets nothing.
+func (c *Conn) fail(step string, cause error) {
 	if c.cfg.Exchange == nil {
 		c.tcp.Fail(step, cause)
 	}

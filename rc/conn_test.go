@@ -197,7 +197,7 @@ func TestAPeerThatClosesEndsTheWait(t *testing.T) {
 
 func TestAPeerThatFailsSaysWhy(t *testing.T) {
 	c, s := pair(t, Config{}, Config{})
-	s.Fail("job", errors.New("the disk is full"))
+	s.TCP().Fail("job", errors.New("the disk is full"))
 	_, err := c.WaitRecv(t.Context())
 	var pe *oob.PeerError
 	if !errors.As(err, &pe) || !strings.Contains(err.Error(), "the disk is full") {

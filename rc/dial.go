@@ -1,5 +1,4 @@
-// Making a connection: the steps from a TCP connection to a queue pair in RTS,
-// the same at both ends.
+// Connecting: the steps from a TCP connection to queue pairs in RTS. Both ends take them.
 
 package rc
 
@@ -26,18 +25,13 @@ const (
 	barrierRTS      = "in RTS"
 )
 
-// Dial connects to a listening end at "host:port" and returns when the queue
-// pairs of both are in RTS. The error says which step failed at which end: errors.As
-// finds the *oob.AddressError, *oob.PeerError or *verbs.Error beneath. ctx limits the
-// connecting alone, and Config.Timeout each exchange.
+// Dial connects to a Listener at "host:port" and returns when the queue pairs of both ends are in
+// RTS. ctx limits only the connecting. The error names the step and the end that failed; it has
+// an *oob.AddressError, *oob.PeerError or *verbs.Error.
 //
-// If ctx ends while the kernel looks for the peer on the network, Dial returns within a tenth
-// of a second. The kernel needs up to some seconds more; then the Conn's objects are freed.
-// Until then the device's Close returns EBUSY.
-//
-// After an error, or a panic of Config.Prepare, nothing is left but what Prepare made
-// itself and did not close. If that holds up the Conn's objects, the error matches EBUSY
-// too: close it, then Close the Conn that Prepare was given.
+// After an error everything is freed. If an object that Prepare left open prevents that, the error
+// matches EBUSY: close it, then Prepare's Conn. If ctx ends while the kernel looks for the peer,
+// Dial returns within 0.1 s, and the device's Close returns EBUSY until the kernel is done.
 func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 	if err := cfg.checkUnused(false); err != nil {
 		return nil, err
@@ -57,8 +51,8 @@ func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 	return connect(ctx, tcp, hello, cfg, nil)
 }
 
-// connect takes a connection from the hello to RTS, with the server's objects if there is a
-// server. It owns tcp.
+// connect takes a connection from the hello to RTS. With a server it uses the server's objects. It
+// owns tcp.
 func connect(ctx context.Context, tcp *oob.Conn, hello oob.Hello, cfg Config, server *Server) (*Conn, error) {
 	c := newConn(tcp, hello, cfg, server)
 	if err := c.takeSteps(ctx); err != nil {
@@ -67,8 +61,7 @@ func connect(ctx context.Context, tcp *oob.Conn, hello oob.Hello, cfg Config, se
 	return c, nil
 }
 
-// takeSteps takes all steps, or undoes those that it took. Prepare and Exchange are the
-// program's and may panic: then too.
+// takeSteps takes all steps. After an error, or a panic of Prepare or Exchange, it undoes them.
 func (c *Conn) takeSteps(ctx context.Context) (err error) {
 	var at step
 	err = errAborted // unless the steps return
@@ -93,8 +86,8 @@ func (c *Conn) takeSteps(ctx context.Context) (err error) {
 	return nil
 }
 
-// settle ends the connecting, which came to err at a step: after a failure, or if Close
-// was called meanwhile, the peer gets the error and everything is freed.
+// settle ends the connecting. err is the result, and at the last step. After a failure, or if
+// Close was called meanwhile, the peer gets the error and everything is freed.
 func (c *Conn) settle(at string, err error) error {
 	c.mu.Lock()
 	if err == nil && c.closing {
@@ -105,7 +98,7 @@ func (c *Conn) settle(at string, err error) error {
 	if err == nil {
 		return nil
 	}
-	c.Fail(at, err)
+	c.fail(at, err)
 	c.mu.Lock()
 	c.connecting = false
 	stalled := c.stalled
@@ -155,7 +148,7 @@ type step struct {
 	do   func(context.Context) error
 }
 
-// steps are all of them, in order.
+// steps returns all steps, in order.
 func (c *Conn) steps() []step {
 	steps := []step{
 		{"open resources", c.makeResources},
@@ -175,7 +168,7 @@ func (c *Conn) steps() []step {
 	}...)
 }
 
-// makeResources opens the device if need be and makes all objects but memory.
+// makeResources opens the device, unless Config has one, and makes all objects except memory.
 func (c *Conn) makeResources(context.Context) error {
 	if err := c.openDevice(); err != nil {
 		return err
@@ -206,7 +199,7 @@ func (c *Conn) makeResources(context.Context) error {
 	return nil
 }
 
-// chooseGID picks this end's address by what TCP knows of the way to the peer.
+// chooseGID chooses the GID by the addresses of the TCP connection.
 func (c *Conn) chooseGID(table []verbs.GIDEntry) error {
 	selection := c.cfg.gidSelection()
 	selection.Local, selection.Peer = ipOf(c.tcp.LocalAddr()), ipOf(c.tcp.RemoteAddr())
@@ -219,7 +212,7 @@ func (c *Conn) chooseGID(table []verbs.GIDEntry) error {
 	return nil
 }
 
-// makeObjects makes what the queue pairs are made with, or takes the server's.
+// makeObjects makes the objects that queue pairs need, or takes the server's.
 func (c *Conn) makeObjects(maxCQE int) error {
 	if c.server != nil {
 		return c.useServer(c.server)
@@ -264,14 +257,14 @@ func (c *Conn) prepare(context.Context) error {
 	return c.shareErr
 }
 
-// randomPSN is 24 random bits: packets of an old connection do not fit a new one.
+// randomPSN returns 24 random bits, so that a new connection drops packets of an old one.
 func randomPSN() uint32 {
 	var b [4]byte
 	rand.Read(b[:]) // never fails
 	return binary.BigEndian.Uint32(b[:]) >> 8
 }
 
-// randomID is a work request's ID that no other is likely to have.
+// randomID returns an ID that no other work request is likely to have.
 func randomID() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails

@@ -1,4 +1,4 @@
-// One request, one call: Do and the methods on it.
+// Do, which does one request per call, and the methods built on it.
 
 package rc
 
@@ -18,20 +18,16 @@ import (
 // resultSize is the size of an atomic's old value, in bytes.
 const resultSize = 8
 
-// Do posts a request to the first queue pair and returns its completion, which no other call
-// gets. A failed completion comes with its *[verbs.WCError]. While the send queue is full, Do
-// waits for room. If ctx or the connection ends after the post, the error is an
-// *[InFlightError]. The other errors are those of [Conn.WaitSend] and [verbs.QP.PostSend]; then
-// nothing was posted.
-//
-// Do and the methods built on it may run beside every other method, and allocate nothing. The
-// program may also call PostSend on QP: WaitSend returns those completions, and the program
-// must take them. A program that uses Do must not poll SendCQ.
+// Do posts a request to the first queue pair and returns its completion; a failed one comes with a
+// *[verbs.WCError]. While the queue is full, Do waits for room. If ctx or the connection ends
+// after the post, the error is an *[InFlightError]. After other errors nothing was posted: see
+// [Conn.WaitSend] and [verbs.QP.PostSend]. Do allocates nothing. A program that also calls
+// PostSend must take those completions from WaitSend, and must not poll the CQ itself.
 func (c *Conn) Do(ctx context.Context, wr *verbs.SendWR) (verbs.WC, error) {
 	return c.DoOn(ctx, 0, wr)
 }
 
-// DoOn is Do on the queue pair of an index.
+// DoOn is Do on the queue pair at an index.
 func (c *Conn) DoOn(ctx context.Context, index int, wr *verbs.SendWR) (verbs.WC, error) {
 	if isAtomic(wr.Opcode) {
 		if err := checkAligned(wr.RemoteAddr); err != nil {
@@ -46,9 +42,9 @@ func (c *Conn) Send(ctx context.Context, local verbs.MRSlice) error {
 	return c.move(ctx, &verbs.SendWR{Opcode: verbs.OpSend}, local, 0)
 }
 
-// Recv posts a receive into local and returns its completion; see Do. Messages fill all receives
-// in the order of their posts. To be ready before the peer sends, post receives in
-// Config.Prepare and use WaitRecv. With an SRQ, Recv returns an error.
+// Recv posts a receive into local and returns its completion; see Do. Messages fill receives in
+// the order of the posts. To have receives before the peer sends, post them in Config.Prepare
+// and use WaitRecv. Recv fails with an SRQ.
 func (c *Conn) Recv(ctx context.Context, local verbs.MRSlice) (verbs.WC, error) {
 	sge, err := elementOf(local, verbs.AccessLocalWrite)
 	if err != nil {
@@ -60,7 +56,7 @@ func (c *Conn) Recv(ctx context.Context, local verbs.MRSlice) (verbs.WC, error) 
 	return c.request(ctx, c.pairs[0], nil, &sge, nil)
 }
 
-// Write writes local to the peer's region, from its byte off on; see Do.
+// Write writes local to the peer's region at the offset off; see Do.
 func (c *Conn) Write(ctx context.Context, local verbs.MRSlice, remote oob.Region, off int) error {
 	return c.reach(ctx, &verbs.SendWR{Opcode: verbs.OpRDMAWrite}, local, remote, off)
 }
@@ -70,13 +66,13 @@ func (c *Conn) WriteImm(ctx context.Context, local verbs.MRSlice, remote oob.Reg
 	return c.reach(ctx, &verbs.SendWR{Opcode: verbs.OpRDMAWriteWithImm, Imm: imm}, local, remote, off)
 }
 
-// Read reads from the peer's region, from its byte off on, into local; see Do.
+// Read reads from the peer's region at the offset off into local; see Do.
 func (c *Conn) Read(ctx context.Context, local verbs.MRSlice, remote oob.Region, off int) error {
 	return c.reach(ctx, &verbs.SendWR{Opcode: verbs.OpRDMARead}, local, remote, off)
 }
 
-// FetchAdd adds to 8 bytes of the peer's region, from its byte off on, and returns what was
-// there before; see Do. Their address must be a multiple of 8.
+// FetchAdd adds to the 8 bytes at the offset off of the peer's region and returns their old value;
+// see Do. Their address must be a multiple of 8.
 func (c *Conn) FetchAdd(ctx context.Context, remote oob.Region, off int, add uint64) (before uint64, err error) {
 	return c.atomic(ctx, &verbs.SendWR{Opcode: verbs.OpAtomicFetchAndAdd, CompareAdd: add}, remote, off)
 }
@@ -99,7 +95,7 @@ func (c *Conn) reach(ctx context.Context, wr *verbs.SendWR, local verbs.MRSlice,
 	return c.move(ctx, wr, local, needs)
 }
 
-// move does a request with the data of local, which must have the rights needed.
+// move does a request with local as its data. The region of local must have the rights needed.
 func (c *Conn) move(ctx context.Context, wr *verbs.SendWR, local verbs.MRSlice, needs verbs.Access) error {
 	sge, err := elementOf(local, needs)
 	if err != nil {
@@ -112,7 +108,7 @@ func (c *Conn) move(ctx context.Context, wr *verbs.SendWR, local verbs.MRSlice, 
 	return err
 }
 
-// atomic does an atomic request, whose result goes to memory of the Conn's.
+// atomic does an atomic request. Its result goes to memory of the Conn.
 func (c *Conn) atomic(ctx context.Context, wr *verbs.SendWR, remote oob.Region, off int) (before uint64, err error) {
 	if wr.RemoteAddr, err = within(remote, off, resultSize); err == nil {
 		err = checkAligned(wr.RemoteAddr)
@@ -125,9 +121,8 @@ func (c *Conn) atomic(ctx context.Context, wr *verbs.SendWR, remote oob.Region, 
 	return before, err
 }
 
-// request posts one request and waits for its completion: a receive if wr is nil. one, if it
-// is not nil, stands in for wr's SGL, so that no list is allocated. before gets the result of
-// an atomic.
+// request posts one request, a receive if wr is nil, and waits for its completion. If one is not
+// nil, it replaces wr's SGL, so that no list is allocated. before gets the result of an atomic.
 func (c *Conn) request(ctx context.Context, pair *queuePair, wr *verbs.SendWR, one *verbs.SGE, before *uint64) (verbs.WC, error) {
 	if !c.begin() {
 		return verbs.WC{}, errClosed
@@ -172,8 +167,8 @@ func (c *Conn) request(ctx context.Context, pair *queuePair, wr *verbs.SendWR, o
 	return wc, wc.Err()
 }
 
-// tooEarly changes the remedy of a send that was refused because the Conn is not connected: the
-// Conn moves its queue pairs itself.
+// tooEarly gives a send that was refused before RTS a remedy that fits: a program does not move the
+// queue pairs of a Conn itself.
 func tooEarly(err error, state verbs.QPState) error {
 	var refused *verbs.PostError
 	if state < qpstate.RTS && errors.As(err, &refused) && refused.Op == "ibv_post_send" {
@@ -182,10 +177,10 @@ func tooEarly(err error, state verbs.QPState) error {
 	return err
 }
 
-// fill makes what the request posts.
+// fill sets the work request that req posts.
 func fill(req *dispatch.Request, wr *verbs.SendWR, one *verbs.SGE) {
 	var sgl []verbs.SGE
-	if one != nil && one.Length > 0 { // an element of no bytes means 2 GiB to some devices
+	if one != nil && one.Length > 0 { // some devices take 0 bytes for 2 GiB
 		req.SGE[0] = *one
 		sgl = req.SGE[:]
 	}
@@ -204,7 +199,7 @@ func fill(req *dispatch.Request, wr *verbs.SendWR, one *verbs.SGE) {
 	}
 }
 
-// resultMR returns the memory for results of atomics, 8 bytes per place of the first queue.
+// resultMR returns the memory for results of atomics: 8 bytes per place of the first send queue.
 func (c *Conn) resultMR() (*verbs.MR, error) {
 	if mr := c.results.Load(); mr != nil {
 		return mr, nil
@@ -221,7 +216,7 @@ func (c *Conn) resultMR() (*verbs.MR, error) {
 	return mr, err
 }
 
-// within returns the address of n bytes of the peer's region, from its byte off on.
+// within returns the address of n bytes at an offset of the peer's region.
 func within(r oob.Region, off, n int) (uint64, error) {
 	if off < 0 || n < 0 || uint64(off) > r.Length || uint64(n) > r.Length-uint64(off) {
 		return 0, errors.Errorf("%d bytes at offset %d are not within the peer's region %q of %d bytes; try: fewer bytes, or a larger region", n, off, r.Name, r.Length)
@@ -229,8 +224,8 @@ func within(r oob.Region, off, n int) (uint64, error) {
 	return r.Addr + uint64(off), nil
 }
 
-// elementOf returns local as an element, if it lies in its region, which has the rights
-// needed.
+// elementOf returns local as an element. It refuses bytes outside the region, and a region without
+// the rights needed.
 func elementOf(local verbs.MRSlice, needs verbs.Access) (verbs.SGE, error) {
 	if local == (verbs.MRSlice{}) {
 		return verbs.SGE{}, nil

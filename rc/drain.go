@@ -1,5 +1,4 @@
-// Draining: what is still queued is flushed, so that nothing uses the objects when
-// they are freed.
+// Draining: flushing the queues, so that nothing uses the objects when they are freed.
 
 package rc
 
@@ -15,20 +14,16 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// drainLimit is how long a flush may take before the objects are freed anyway;
-// drainQuiet how long a queue must be silent to count as flushed if it was too
-// full for a mark.
+// drainLimit limits a flush; the objects are freed after it in any case. A queue that is too full
+// for a mark counts as flushed when nothing has come for drainQuiet.
 const (
 	drainLimit = time.Second
 	drainQuiet = 50 * time.Millisecond
 )
 
-// Disconnect moves the queue pairs to ERR ahead of Close: each work request that
-// is queued completes with IBV_WC_WR_FLUSH_ERR, and WaitSend and WaitRecv return
-// it as they do any other. (One WaitRecv more than there are receives may see the
-// mark that Close waits for.) The peer gets no message: its queue pairs stay in
-// RTS until it does the same. Disconnecting again does nothing; after Close it is
-// net.ErrClosed.
+// Disconnect moves the queue pairs to ERR before Close, so that the waits return each queued work
+// request, with IBV_WC_WR_FLUSH_ERR, and perhaps one completion of the Conn's own. The peer's
+// queue pairs stay in RTS. After Close the error is net.ErrClosed.
 func (c *Conn) Disconnect() error {
 	if !c.begin() {
 		return errClosed
@@ -38,8 +33,8 @@ func (c *Conn) Disconnect() error {
 	return c.moveToErr()
 }
 
-// moveToErr moves the queue pairs to ERR, once; those in RESET have nothing to flush.
-// The receive queue's mark is posted before the move: see drain.
+// moveToErr moves the queue pairs to ERR, once. Those in RESET have nothing to flush. The marks of
+// the receive queues are posted before the move: see drain.
 func (c *Conn) moveToErr() error {
 	c.moves.Lock()
 	defer c.moves.Unlock()
@@ -65,11 +60,10 @@ func (c *Conn) moveToErr() error {
 	return c.moveErr
 }
 
-// drain flushes the queues of all queue pairs: in ERR the device completes every
-// work request, in order, so that a mark behind the last one of each says when all
-// are through. The receive queue's mark is posted before the move, because rdma_rxe
-// does not notice a receive that is posted in ERR; the send queue's after it,
-// because before it would be sent.
+// drain flushes the queues of all queue pairs. In ERR the device completes every work request, in
+// order, so a mark behind the last request of a queue shows when all are flushed. The mark of a
+// receive queue is posted before the move, because rdma_rxe ignores a receive posted in ERR. The
+// mark of a send queue is posted after the move, because before it would be sent.
 func (c *Conn) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
 	defer cancel()
@@ -91,7 +85,7 @@ func (c *Conn) flushAll(ctx context.Context) error {
 			sendMarks++
 		}
 	}
-	if c.srq != nil { // its receives are not flushed: they are no queue pair's
+	if c.srq != nil { // its receives belong to no queue pair and are not flushed
 		recvQueues = 0
 	}
 	if c.cfg.OneCQ {
@@ -114,9 +108,9 @@ func (c *Conn) flushAll(ctx context.Context) error {
 	return nil
 }
 
-// flush reads until all marks have come, or until nothing has come for drainQuiet if a
-// queue has none, and returns how many work requests were flushed. If somebody who polls
-// the CQ himself took a mark, ctx ends it.
+// flush reads until all marks have come, and returns how many work requests were flushed. If a queue
+// has no mark, flush reads until nothing has come for drainQuiet. If a program that polls the
+// CQ itself took a mark, ctx ends the flush.
 func (c *Conn) flush(ctx context.Context, r *dispatch.Route, marks, queues int) (flushed int, err error) {
 	unmarked := marks < queues
 	var wcs [16]verbs.WC
@@ -144,13 +138,13 @@ func (c *Conn) flush(ctx context.Context, r *dispatch.Route, marks, queues int) 
 	return flushed, nil
 }
 
-// mayBeReceive says whether a completion of the receive CQ can be a receive's. With one CQ the
-// opcode tells, but a failed completion has no valid one.
+// mayBeReceive reports whether a completion of the receive CQ can be a receive's. With one CQ the
+// opcode decides, but the opcode of a failed completion is not valid.
 func (c *Conn) mayBeReceive(wc verbs.WC) bool {
 	return !c.cfg.OneCQ || wc.Status != verbs.WCSuccess || wc.Opcode&verbs.WCRecv != 0
 }
 
-// returnUnread hands the server's program the receives of the SRQ that this Conn used up.
+// returnUnread passes on the receives of the SRQ that the Conn used up and nobody read.
 func (c *Conn) returnUnread(ctx context.Context) error {
 	if !c.wantsUnread() {
 		return nil
@@ -169,7 +163,7 @@ func (c *Conn) unread(wc verbs.WC) {
 	}
 }
 
-// waitQuiet waits for completions, for drainQuiet at most if the queue has no mark.
+// waitQuiet waits for completions. If the queue has no mark, it waits for drainQuiet at most.
 func waitQuiet(ctx context.Context, r *dispatch.Route, wcs []verbs.WC, unmarked bool) (int, error) {
 	if unmarked {
 		quiet, cancel := context.WithTimeout(ctx, drainQuiet)

@@ -11,13 +11,13 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// AsyncError is a fatal asynchronous event that ended a connection.
+// AsyncError is the fatal asynchronous event that ended a connection.
 type AsyncError struct {
-	Device string           // its name
-	Event  verbs.AsyncEvent // what it reported; Fatal is true
+	Device string           // name of the device that reported the event
+	Event  verbs.AsyncEvent // Event.Fatal is true
 }
 
-// Error names the event and what it usually means.
+// Error names the event and its usual cause.
 func (e *AsyncError) Error() string {
 	text := fmt.Sprintf("%s reported %v", e.Device, e.Event)
 	switch e.Event.Type {
@@ -33,7 +33,7 @@ func (e *AsyncError) Error() string {
 	return text
 }
 
-// errAborted is sent to the peer when a step of the connecting did not return.
+// errAborted is sent to the peer after a panic in a step of the connecting, or in a handler.
 var errAborted = errors.New("the program left this step without an error (a panic?); its output may say why")
 
 var (
@@ -41,8 +41,7 @@ var (
 	errServerClosed error = closedError{"Server"}
 )
 
-// closedError is net.ErrClosed that names the object: the text of net.ErrClosed is about a
-// network connection.
+// closedError matches net.ErrClosed and names the object.
 type closedError struct{ object string }
 
 func (e closedError) Error() string {
@@ -56,9 +55,9 @@ func errPortDown(device string, port uint8, state verbs.PortState) error {
 }
 
 func errNoGID(index int) error {
-	return errors.Errorf("the peer tells no GID of its queue pair %d, and RoCE routes by GIDs; try: giving the peer a GID index (-g 1, in most programs)", index)
+	return errors.Errorf("the peer sent no GID for its queue pair %d, and RoCE needs one; try: a GID index at the peer (-g 1 in most programs)", index)
 }
 
 func errBadMTU(mtu int) error {
-	return errors.Errorf("the peer's path MTU of %d bytes is none that RDMA knows; try: a peer of this program's version", mtu)
+	return errors.Errorf("the peer's path MTU of %d bytes is not one of RDMA's; try: the same version of this program at the peer", mtu)
 }

@@ -1,4 +1,4 @@
-// The exchange of endpoints over TCP: the native protocol, and Config.Exchange for others.
+// The exchange of endpoints over TCP, native or by Config.Exchange.
 
 package rc
 
@@ -11,16 +11,13 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Exchange sends this end's endpoints ([Conn.LocalEndpoints]) to the peer and receives the
-// peer's, as raw bytes over [Conn.TCP]. Dial and Connect run it when the queue pairs are in
-// INIT and Config.Prepare is done. Exchange calls up once, with one endpoint of the peer
-// per queue pair, to move the queue pairs to RTR and RTS. It returns when both ends may
-// send. The native protocol is not used before or after: Barrier, SendNote and RecvNote
-// return errors, Finish does nothing, Fail sends nothing, and only missing answers show
-// that the peer is gone.
+// Exchange exchanges endpoints over [Conn.TCP] in another protocol than the native one. Dial and
+// Connect run it in INIT, after Config.Prepare. It sends LocalEndpoints, receives the peer's,
+// and calls up once to move the queue pairs to RTR and RTS. Such a Conn has no notes and
+// barriers, Finish does nothing, and only missing answers show that the peer is gone.
 type Exchange func(ctx context.Context, c *Conn, up func(peers []oob.Endpoint) error) error
 
-// exchange sends this end's endpoints and regions, and receives the peer's.
+// exchange exchanges endpoints and regions in the native protocol.
 func (c *Conn) exchange(ctx context.Context) error {
 	peer, err := c.tcp.ExchangeEndpoints(ctx, c.LocalEndpoints())
 	if err != nil {
@@ -42,7 +39,7 @@ func (c *Conn) exchange(ctx context.Context) error {
 	return nil
 }
 
-// exchangeOther runs Config.Exchange, and puts the peer's address into a protocol error.
+// exchangeOther runs Config.Exchange. It adds the peer's address to a protocol error.
 func (c *Conn) exchangeOther(ctx context.Context) error {
 	err := c.cfg.Exchange(ctx, c, func(peers []oob.Endpoint) error { return c.up(ctx, peers) })
 	if e := new(oob.ProtocolError); errors.As(err, &e) && e.Peer == "" {

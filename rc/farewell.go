@@ -10,11 +10,8 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// Farewell sets a function for Close to run over TCP after everything else is freed, so that
-// the ends can report to each other how the run went. Close runs f only if Finish succeeded,
-// because a failure ends the conversation. f's context ends after Config.Timeout, and Close
-// returns f's error. Both ends must set a Farewell, and may agree on it by their hellos.
-// Without one, Close closes TCP at once.
+// Farewell makes Close run f over TCP after everything else is freed, if Finish succeeded. Both
+// ends must set a Farewell. f's context ends after Config.Timeout. Close returns f's error.
 func (c *Conn) Farewell(f func(context.Context, *oob.Conn) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -133,7 +133,7 @@ func TestNoFarewellWithoutFinish(t *testing.T) {
 			return nil
 		})
 	}
-	s.Fail("job", errors.New("the disk is full"))
+	s.TCP().Fail("job", errors.New("the disk is full"))
 	if err := c.Finish(t.Context()); err == nil {
 		t.Error("Finish after a failure")
 	}

@@ -1,4 +1,4 @@
-// The error of a request that goes on without its caller.
+// The error of a request that is in flight when its wait ends.
 
 package rc
 
@@ -13,9 +13,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// InFlightError is the error of a request whose wait ended before the request completed. The
-// request's memory belongs to the device until Wait returns a completion, or until
-// [Conn.Close] has returned. Only Wait returns that completion.
+// InFlightError is the error of a request that was posted and whose wait ended first. The request's
+// memory belongs to the device until Wait returns a completion or [Conn.Close] has returned.
 type InFlightError struct {
 	ID  uint64 // of the request
 	Err error  // why the wait ended; errors.Is finds it
@@ -24,8 +23,8 @@ type InFlightError struct {
 	left   *dispatch.Left
 }
 
-// inFlight makes the error of a request, a receive if wr is nil. The dispatcher may have used the
-// place of the request again, so the error does not read it.
+// inFlight makes the error of a request, a receive if wr is nil. It does not read the dispatcher's
+// request, because that may be in use again.
 func inFlight(wr *verbs.SendWR, left *dispatch.Left, err error) *InFlightError {
 	e := &InFlightError{Err: err, left: left}
 	if wr != nil {
@@ -34,7 +33,7 @@ func inFlight(wr *verbs.SendWR, left *dispatch.Left, err error) *InFlightError {
 	return e
 }
 
-// Error names the request, who owns its memory, and why the wait ended.
+// Error names the request, the owner of its memory and the reason.
 func (e *InFlightError) Error() string {
 	name := "receive"
 	if e.opcode != 0 {
@@ -43,11 +42,11 @@ func (e *InFlightError) Error() string {
 	return fmt.Sprintf("%s %d is in flight, and its memory belongs to the device until InFlightError.Wait returns: %v", name, e.ID, e.Err)
 }
 
-// Unwrap returns the reason.
+// Unwrap returns Err.
 func (e *InFlightError) Unwrap() error { return e.Err }
 
-// Wait waits for the request's completion, and returns it, failed or not. The error is that of
-// ctx's end, or net.ErrClosed after Close. Wait may run beside every method of the Conn.
+// Wait returns the completion of the request, failed or not; no other call gets it. The error is
+// that of ctx, or net.ErrClosed after Close. Wait may run beside every method of the Conn.
 func (e *InFlightError) Wait(ctx context.Context) (verbs.WC, error) {
 	wc, err := e.left.Wait(ctx)
 	if errors.Is(err, net.ErrClosed) {

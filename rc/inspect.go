@@ -1,5 +1,4 @@
-// Checking a device before it is used: an error that does not depend on the peer is reported
-// before the peer is involved.
+// Checking a device before the peer is involved.
 
 package rc
 
@@ -10,7 +9,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// inspected is what a device says of itself, and the path MTU that follows.
+// inspected has the attributes of a device, and the path MTU that follows from them.
 type inspected struct {
 	device verbs.DeviceAttr
 	port   verbs.PortAttr
@@ -18,10 +17,8 @@ type inspected struct {
 	mtu    int // bytes
 }
 
-// Check says whether a device can serve this Config: its queues are as deep, its
-// port is active, its GID index a filled slot, its MTU within the active one. The error
-// is one line that says what to try. Dial and Connect check too; a program that listens
-// does well to check before.
+// Check returns an error, with a remedy, if a device cannot serve this Config: its queues, port,
+// GID table or MTU. Dial and Connect check too; a listening program can check earlier.
 func (c Config) Check(dev *verbs.Device) error {
 	c = c.complete()
 	_, err := c.inspect(dev)
@@ -53,7 +50,7 @@ func (c *Config) inspect(dev *verbs.Device) (inspected, error) {
 	return found, err
 }
 
-// gidSelection is what the Config says of the GID; the addresses are not known yet.
+// gidSelection returns the Config's choice of a GID, without the addresses of both ends.
 func (c *Config) gidSelection() verbs.GIDSelection {
 	return verbs.GIDSelection{Port: c.Port, Index: c.GIDIndex}
 }

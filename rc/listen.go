@@ -1,4 +1,4 @@
-// Listening for peers, and the peer that has connected by TCP.
+// Listening, and peers that have connected by TCP.
 
 package rc
 
@@ -15,8 +15,8 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// Listener waits for peers. [Listen] makes it; it is valid until Close. Its methods may be
-// called by several goroutines at once.
+// Listener accepts peers. [Listen] makes it; it is valid until Close. Its methods may be called by
+// several goroutines at once.
 type Listener struct {
 	tcp    *oob.Listener
 	cfg    ListenConfig
@@ -24,21 +24,21 @@ type Listener struct {
 	closed chan struct{}
 
 	mu    sync.Mutex
-	short time.Time // of the last shortage
+	short time.Time // time of the last shortage
 }
 
-// ListenConfig holds the choices for a listener and for the hello with each peer. The zero
-// value works. The connections themselves take a [Config] each.
+// ListenConfig holds the choices for a listener and its hello. The zero value works. Each connection
+// takes a [Config] of its own.
 type ListenConfig struct {
-	Job     string            // what the peers are served with, as theirs unless one is ""; "" serves any
-	Program string            // for people at the other end: name and version; may be ""
-	Params  map[string]string // the server's parameters, within the limits of oob.Hello; nil is none
-	Timeout time.Duration     // for a hello whose context has no deadline; 0 is oob.DefaultTimeout, less than 0 none
-	Logger  *slog.Logger      // gets the messages of each peer until Connect, and shortages; nil discards them
+	Job     string            // the only job that peers may ask for; "" is any
+	Program string            // name and version for people at the other end; may be ""
+	Params  map[string]string // parameters of this end, within the limits of oob.Hello; may be nil
+	Timeout time.Duration     // of a hello without another deadline; 0 is oob.DefaultTimeout, less than 0 none
+	Logger  *slog.Logger      // gets each peer's messages before Connect, and shortages; nil discards them
 }
 
-// Listen opens the TCP port of "host:port" or ":port". ctx limits only the look-up of the
-// host's name: the Listener lasts until Close. The error is an *oob.AddressError.
+// Listen listens on the TCP address "host:port" or ":port". ctx limits only the look-up of the
+// host's name. The error is an *oob.AddressError.
 func Listen(ctx context.Context, address string, cfg ListenConfig) (*Listener, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -50,20 +50,18 @@ func Listen(ctx context.Context, address string, cfg ListenConfig) (*Listener, e
 	return &Listener{tcp: tcp, cfg: cfg, closed: make(chan struct{})}, nil
 }
 
-// Addr is the address listened on, with the port that was given.
+// Addr returns the address listened on, with the port.
 func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
 
-// Close ends the listening, and a waiting Accept with net.ErrClosed; connections stay.
-// Closing again does nothing.
+// Close stops listening; a waiting Accept returns net.ErrClosed. Connections stay open.
 func (l *Listener) Close() error {
 	l.close.Do(func() { close(l.closed) })
 	return l.tcp.Close()
 }
 
-// Accept waits for the next TCP connection and reads nothing from it, so that a
-// slow or hostile peer holds up nobody: handle each Incoming in a goroutine. It waits
-// until ctx ends or Close. While the process or the host is short of file descriptors or
-// memory, Accept pauses, logs the shortage, and tries again.
+// Accept returns the next TCP connection without reading from it. Serve each in a goroutine, so that
+// a slow peer holds up nobody. When descriptors or memory run short, Accept logs that, pauses and
+// tries again.
 func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 	tcp, err := l.tcp.Accept(ctx)
 	for pause := firstPause; isShortage(err); pause = min(2*pause, lastPause) {
@@ -77,18 +75,17 @@ func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 	return &Incoming{tcp: tcp, cfg: l.cfg}, nil
 }
 
-// Incoming is a peer that has connected by TCP: Hello first, then Connect or
-// Refuse. Where an Exchange stands in for the native protocol, Connect or Drop. One of
-// the three must be called, since they close TCP in the end; Refuse or Drop if Hello
-// failed. It is for one goroutine at a time.
+// Incoming is a peer that has connected by TCP. Call Hello, then Connect, or Refuse if Hello
+// failed; for a peer with another protocol, Connect or TCP().Close(). Connect and Refuse close
+// TCP in the end. An Incoming is for one goroutine at a time.
 type Incoming struct {
 	tcp   *oob.Conn
 	cfg   ListenConfig
 	hello oob.Hello
 }
 
-// Hello sends the listener's Job, Program and Params to the peer, and returns the peer's.
-// The errors are those of [oob.Conn.Hello]; call Refuse after an error.
+// Hello sends the ListenConfig's Job, Program and Params and returns the peer's. The errors are
+// those of [oob.Conn.Hello].
 func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
 	hello, err := in.tcp.Hello(ctx, oob.Hello{Role: oob.RoleServer, Job: in.cfg.Job, Program: in.cfg.Program, Params: in.cfg.Params})
 	if err != nil {
@@ -98,13 +95,11 @@ func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
 	return hello, nil
 }
 
-// TCP is the connection to the peer. With an [Exchange] a program may read from it before
-// Connect, when what the peer sends first decides the Config.
+// TCP returns the TCP connection, which an [Exchange] may read before Connect.
 func (in *Incoming) TCP() *oob.Conn { return in.tcp }
 
-// Connect takes the steps after the hello; with an Exchange there is no hello. cfg's Job,
-// Program and Params must be unset, because the hello carried the listener's. The error, and
-// what is left after it, are as those of [Dial]; the TCP connection is closed.
+// Connect takes the steps after the hello, as Dial does and with its errors. cfg's Job, Program
+// and Params must be unset.
 func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	if err := cfg.checkUnused(true); err != nil {
 		if cfg.Exchange == nil {
@@ -116,16 +111,15 @@ func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	return in.connect(ctx, cfg.complete(), nil)
 }
 
-// connect is Connect with a Config that was checked and completed.
+// connect is Connect with a Config that is checked and complete.
 func (in *Incoming) connect(ctx context.Context, cfg Config, server *Server) (*Conn, error) {
 	in.tcp.SetTimeout(cfg.Timeout)
 	in.tcp.SetObserver(event.Exchange(cfg.Logger))
 	return connect(ctx, in.tcp, in.hello, cfg, server)
 }
 
-// Refuse sends the cause to the peer and closes the TCP connection: the peer's Dial fails
-// with an *oob.PeerError. It takes a second at most. Drop sends nothing; it is for peers
-// that do not speak the native protocol.
+// Refuse sends the cause to the peer, within a second, and closes TCP. The peer's Dial returns an
+// *oob.PeerError.
 func (in *Incoming) Refuse(cause error) {
 	in.tcp.Fail("hello", cause)
 	in.tcp.Close()

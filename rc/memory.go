@@ -1,4 +1,4 @@
-// Memory that a connection uses: registering it, and sharing it with the peer.
+// Registering memory, and sharing it with the peer.
 
 package rc
 
@@ -13,16 +13,13 @@ import (
 
 const remoteRights = verbs.AccessRemoteRead | verbs.AccessRemoteWrite | verbs.AccessRemoteAtomic
 
-// AllocMR allocates and registers size bytes, until the Conn is closed; the Logger's records
-// call the region by name. Errors are those of [verbs.PD.AllocMR], and net.ErrClosed after
-// Close.
+// AllocMR allocates and registers size bytes until Close. The name is for the log. The errors are
+// those of [verbs.PD.AllocMR], and net.ErrClosed.
 func (c *Conn) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, error) {
 	return c.register(name, access, func(access verbs.Access) (*verbs.MR, error) { return c.pd.AllocMR(size, access) })
 }
 
-// RegMR registers the caller's memory, until the Conn is closed. The memory may be
-// registered for other connections too. Errors are those of [verbs.PD.RegMR], and
-// net.ErrClosed after Close.
+// RegMR registers the caller's memory, like AllocMR. Other Conns may register it too.
 func (c *Conn) RegMR(name string, buf []byte, access verbs.Access) (*verbs.MR, error) {
 	return c.register(name, access, func(access verbs.Access) (*verbs.MR, error) { return c.pd.RegMR(buf, access) })
 }
@@ -38,10 +35,9 @@ func (c *Conn) register(name string, access verbs.Access, reg func(verbs.Access)
 	return c.resources.register(name, func() (*verbs.MR, error) { return reg(access) })
 }
 
-// Share offers a region to the peer under a unique name of 1 to oob.MaxRegionName bytes, with
-// the remote rights that it was registered with. Call Share in Config.Prepare, because the
-// regions are exchanged right after it. A region of a [Server] gets a key for this peer alone;
-// if that fails, connecting does.
+// Share offers a region to the peer, with the remote rights that it was registered with, under a
+// unique name of 1 to oob.MaxRegionName bytes. Call it in Config.Prepare; a failure ends the
+// connecting.
 func (c *Conn) Share(name string, mr *verbs.MR) {
 	region := oob.Region{Name: name, Addr: mr.Addr(), RKey: mr.RKey(), Length: uint64(mr.Len())}
 	var err error
@@ -54,8 +50,7 @@ func (c *Conn) Share(name string, mr *verbs.MR) {
 	c.regions = append(c.regions, region)
 }
 
-// share makes a region of the server, or of its Conn, usable by the Conn's peer alone, and
-// returns the key for it.
+// share opens a region of the server or of the Conn to the Conn's peer alone, and returns the key.
 func (s *Server) share(c *Conn, name string, mr *verbs.MR) (rkey uint32, err error) {
 	switch {
 	case s.binds():
@@ -76,7 +71,7 @@ func (s *Server) share(c *Conn, name string, mr *verbs.MR) (rkey uint32, err err
 	return mr.RKey(), nil
 }
 
-// bindWindows opens the windows that regions are shared by, before the peer is told to begin.
+// bindWindows posts the binds of the windows, before the peer may send.
 func (c *Conn) bindWindows(ctx context.Context) error {
 	for i := range c.windows.binds {
 		if _, err := c.Do(ctx, &verbs.SendWR{Opcode: verbs.OpBindMW, Bind: &c.windows.binds[i]}); err != nil {

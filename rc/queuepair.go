@@ -1,5 +1,4 @@
-// A connection's queue pairs: how many there can be, and how each is made and
-// moved to RTS. They share the protection domain and both completion queues.
+// A connection's queue pairs: their limits, their creation, and their moves to RTS.
 
 package rc
 
@@ -23,19 +22,19 @@ type queuePair struct {
 	*verbs.QP
 	machine     *qpstate.Machine
 	local, peer oob.Endpoint
-	ah          *verbs.AH       // UD: the way to the peer; nil before it is known
-	sends       *dispatch.Queue // of Do's requests
-	recvs       *dispatch.Queue // of Recv's; nil with an SRQ
+	ah          *verbs.AH       // UD: the peer's address; nil before INIT→RTR
+	sends       *dispatch.Queue // requests of Do
+	recvs       *dispatch.Queue // requests of Recv; nil with an SRQ
 }
 
-// The work requests that drain a queue have their place beside the program's.
+// drainWRs is the number of places in a queue for the marks of drain, beside the program's requests.
 const drainWRs = 1
 
-// checkQueues refuses what neither a connection nor the device can have.
+// checkQueues refuses sizes that the protocol or the device does not allow.
 func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr) error {
 	mostQPs := oob.MaxEndpoints
 	if c.Exchange != nil {
-		mostQPs = math.MaxUint8 + 1 // an index each
+		mostQPs = math.MaxUint8 + 1 // oob.Endpoint.Index has 8 bits
 	}
 	if c.QPs < 1 || c.QPs > mostQPs {
 		return errors.Errorf("a connection of %d queue pairs cannot be had; try: 1 to %d", c.QPs, mostQPs)
@@ -68,7 +67,7 @@ func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr) error {
 	return nil
 }
 
-// sendDepth is how many sends can complete at once, recvDepth how many receives.
+// sendDepth returns the number of sends that can complete at once, recvDepth that of receives.
 func (c *Config) sendDepth() int { return c.conns * c.QPs * (int(c.Cap.MaxSendWR) + drainWRs) }
 
 func (c *Config) recvDepth() int {
@@ -78,7 +77,7 @@ func (c *Config) recvDepth() int {
 	return c.conns * c.QPs * (int(c.Cap.MaxRecvWR) + drainWRs)
 }
 
-// makeQueuePair makes one more queue pair, in RESET, with its part of the exchange.
+// makeQueuePair makes one more queue pair, in RESET. endpoint is completed for the exchange.
 func (c *Conn) makeQueuePair(endpoint oob.Endpoint) error {
 	cap := c.cfg.Cap
 	cap.MaxSendWR += drainWRs
@@ -110,7 +109,7 @@ func (c *Conn) makeQueuePair(endpoint oob.Endpoint) error {
 	return nil
 }
 
-// owns says whether a number is that of one of the queue pairs.
+// owns reports whether qpn is the number of one of the queue pairs.
 func (c *Conn) owns(qpn uint32) bool {
 	for _, p := range c.pairs {
 		if p.QPN() == qpn {
@@ -120,7 +119,7 @@ func (c *Conn) owns(qpn uint32) bool {
 	return false
 }
 
-// The three moves carry this end's choices and the peer's endpoint.
+// The attributes of the three moves come from the Config and from the peer's endpoint.
 
 func (c *Conn) toInit(ctx context.Context) error {
 	return c.moveAll(ctx, func(p *queuePair) error {
@@ -168,7 +167,7 @@ func (c *Conn) moveAll(ctx context.Context, move func(*queuePair) error) error {
 	})
 }
 
-// makeAH makes the way to a UD peer, which no state of the queue pair holds.
+// makeAH makes the address handle of a UD peer. A UD queue pair does not store the peer's address.
 func (c *Conn) makeAH(p *queuePair, attr verbs.AHAttr) (err error) {
 	if p.ah, err = c.pd.CreateAH(attr); err != nil {
 		return err
@@ -178,7 +177,7 @@ func (c *Conn) makeAH(p *queuePair, attr verbs.AHAttr) (err error) {
 	return nil
 }
 
-// attrs are those of the moves that connect p.
+// attrs returns the attributes of p's moves to RTR and RTS.
 func (c *Conn) attrs(p *queuePair) (rtr, rts verbs.QPAttr, err error) {
 	mtu, ok := qpstate.MTUFor(oob.NegotiateMTU(p.local.MTU, p.peer.MTU))
 	if !ok {
@@ -192,7 +191,7 @@ func (c *Conn) attrs(p *queuePair) (rtr, rts verbs.QPAttr, err error) {
 	return rtr, rts, nil
 }
 
-// endpoint is what a message says of a queue pair, with the path MTU of both ends.
+// endpoint converts a message's endpoint; mtu is the smaller path MTU of both ends.
 func endpoint(e oob.Endpoint, mtu verbs.MTU) verbs.QPEndpoint {
 	return verbs.QPEndpoint{QPN: e.QPN, PSN: e.PSN, MTU: mtu, InitiatorDepth: e.InitiatorDepth, ResponderResources: e.ResponderResources}
 }

@@ -1,4 +1,4 @@
-// The objects that queue pairs are made with: a Conn's own, or a Server's for all its Conns.
+// The objects that queue pairs need: a Conn's own, or a Server's for all its Conns.
 
 package rc
 
@@ -11,7 +11,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// resources is a device and what is made on it, with the list of all that its owner frees.
+// resources has a device, the objects made on it, and a list of the objects to free.
 type resources struct {
 	cfg    Config
 	events events
@@ -21,10 +21,10 @@ type resources struct {
 	channel *verbs.CompChannel
 	sendCQ  *verbs.CQ
 	recvCQ  *verbs.CQ
-	srq     *verbs.SRQ // nil: each queue pair has a receive queue
+	srq     *verbs.SRQ // nil: each queue pair has a receive queue of its own
 
 	owning sync.Mutex
-	owned  []owned // what the owner frees, last first
+	owned  []owned // freed in reverse order
 }
 
 func (r *resources) openDevice() error {
@@ -75,9 +75,9 @@ func (r *resources) makeQueues(maxCQE int) (err error) {
 	return r.makeSRQ()
 }
 
-// makeCQ makes a completion queue, and logs it. The queue is twice as deep as the work queues,
-// if the device has that: places in these may be free again before their completions are
-// polled, and Do and the program then use as many once more.
+// makeCQ makes a completion queue and logs it. The queue is twice as deep as the work queues, if
+// the device allows that: places in the work queues can be used again before the completions of
+// their last requests are polled.
 func (r *resources) makeCQ(what string, depth, most int) (*verbs.CQ, error) {
 	cq, err := r.dev.CreateCQ(verbs.CQInit{Depth: min(2*depth, max(depth, most)), Channel: r.channel})
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *resources) makeSRQ() (err error) {
 	return nil
 }
 
-// register makes a memory region of the owner's, and logs it.
+// register makes a memory region of the owner and logs it.
 func (r *resources) register(name string, reg func() (*verbs.MR, error)) (*verbs.MR, error) {
 	mr, err := reg()
 	if err != nil {
@@ -114,14 +114,14 @@ func (r *resources) register(name string, reg func() (*verbs.MR, error)) (*verbs
 	return mr, nil
 }
 
-// own makes free close an object.
+// own adds an object to the list of free.
 func (r *resources) own(verb, name string, object interface{ Close() error }) {
 	r.owning.Lock()
 	defer r.owning.Unlock()
 	r.owned = append(r.owned, owned{verb, name, object})
 }
 
-// free closes the objects, the last made first, and keeps those that refuse.
+// free closes the objects, the newest first. Objects that refuse stay in the list.
 func (r *resources) free() (errs []error) {
 	r.owning.Lock()
 	objects := r.owned
@@ -143,8 +143,8 @@ func (r *resources) free() (errs []error) {
 	return errs
 }
 
-// concerns says whether an event is about the device, the port, or an object of these or a
-// queue pair that owns says is one.
+// concerns reports whether an event is about the device, the port, one of the objects, or a queue
+// pair of owns.
 func (r *resources) concerns(e verbs.AsyncEvent, owns func(qpn uint32) bool) bool {
 	switch e.Type {
 	case verbs.EventCQErr:
@@ -152,7 +152,7 @@ func (r *resources) concerns(e verbs.AsyncEvent, owns func(qpn uint32) bool) boo
 	case verbs.EventSRQErr, verbs.EventSRQLimitReached:
 		return r.srq != nil && r.srq.Is(e)
 	case verbs.EventWQFatal:
-		return false // there is no such queue
+		return false // the objects have no work queue
 	}
 	switch {
 	case e.QPN != 0:

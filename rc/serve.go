@@ -1,4 +1,4 @@
-// Serving: one handler per client, and an end that lets handlers finish.
+// Serving: one handler per client, and a graceful end.
 
 package rc
 
@@ -16,19 +16,17 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// errStopping is what clients get when the server ends before they do.
+// errStopping is sent to clients that are not done when the server ends.
 var errStopping = errors.New("the server is being stopped; try: again later")
 
-// Serve accepts clients of l until ctx ends, and runs handler for each in a goroutine. It closes
-// l, and returns when all handlers have returned and all Conns are closed.
+// Serve accepts clients of l and runs handler for each, in a goroutine. It closes l, and returns
+// when all handlers have returned and all Conns are closed. If handler returns nil, or the io.EOF
+// of WaitRecv, Serve meets the client's Finish; it logs any other error and sends it to the
+// client. A panic ends the process.
 //
-// If handler returns nil, or the io.EOF of WaitRecv, Serve meets the client's Finish. Serve sends
-// any other error to the client and logs it. A panic ends the process.
-//
-// handler's context ends with ctx, or when l fails. Handlers then have Grace to return, before
-// Serve closes their Conns. Serve returns nil if all clients were done by then. Otherwise the
-// error says how many were not, or is the failure of l, or the *[AsyncError] of a device that is
-// lost.
+// When ctx ends, or l fails, handler's context ends. After Grace, Serve closes the Conns of
+// handlers that still run. Serve returns nil if there were none. Otherwise the error has their
+// number, or is the failure of l, or the *[AsyncError] of a lost device.
 func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Context, *Conn) error) error {
 	defer l.Close()
 	if !s.begin() {
@@ -42,7 +40,7 @@ func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Co
 	defer kill(nil)
 	v := &service{s: s, handler: handler, ctx: accepting, hard: hard}
 	err := v.accept(l)
-	failed := ctx.Err() == nil // not because ctx ended
+	failed := ctx.Err() == nil // l failed, and ctx goes on
 	end(err)
 	closeErr := l.Close()
 	timer := time.AfterFunc(max(s.conf.Grace, 0), func() { kill(errStopping) })
@@ -59,14 +57,14 @@ func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Co
 	return closeErr
 }
 
-// service is one Serve.
+// service is one call of Serve.
 type service struct {
 	s       *Server
 	handler func(context.Context, *Conn) error
-	ctx     context.Context // until clients are let in no more
-	hard    context.Context // until handlers may not go on
+	ctx     context.Context // its end stops accepting clients
+	hard    context.Context // its end closes the Conns under their handlers
 	clients sync.WaitGroup
-	late    atomic.Int32 // Conns that were closed under their handler
+	late    atomic.Int32 // number of Conns closed under their handlers
 }
 
 func (v *service) accept(l *Listener) error {
@@ -79,8 +77,7 @@ func (v *service) accept(l *Listener) error {
 		if err != nil {
 			return err
 		}
-		// Connections enter in the order in which they were accepted, so the one that is
-		// dropped for others is the oldest.
+		// Connections enter in the order of accept, so the lobby drops the oldest one.
 		waiting, leave := v.s.lobby.Enter(v.ctx, limit)
 		v.clients.Go(func() {
 			_, err := in.Hello(waiting)
@@ -92,12 +89,12 @@ func (v *service) accept(l *Listener) error {
 	}
 }
 
-// stopped says whether err is no failure, but the end of the service.
+// stopped reports whether err comes from the end of the service.
 func (v *service) stopped(err error) bool {
 	return v.ctx.Err() != nil && (errors.Is(err, v.ctx.Err()) || errors.Is(err, context.Cause(v.ctx)) || errors.Is(err, net.ErrClosed))
 }
 
-// client serves one client to the end; err is how the wait for its hello ended.
+// client serves one client to the end. err is the result of its hello.
 func (v *service) client(in *Incoming, err error) error {
 	s := v.s
 	if err == nil {
@@ -121,7 +118,7 @@ func (v *service) client(in *Incoming, err error) error {
 	return v.handle(conn)
 }
 
-// handle runs the handler, and closes the Conn whichever way the handler ends.
+// handle runs the handler and closes the Conn, also after a panic.
 func (v *service) handle(c *Conn) (err error) {
 	err = errAborted // unless the handler returns
 	var closing sync.WaitGroup
@@ -129,12 +126,12 @@ func (v *service) handle(c *Conn) (err error) {
 	stop := context.AfterFunc(v.hard, func() {
 		defer closing.Done()
 		v.late.Add(1)
-		c.Fail("handler", errStopping)
-		_ = c.Close() // which is called again below
+		c.fail("handler", errStopping)
+		_ = c.Close() // called again below, for its error
 	})
 	defer func() {
 		if err != nil {
-			c.Fail("handler", v.told(err))
+			c.fail("handler", v.told(err))
 		}
 		if !stop() {
 			closing.Wait()
@@ -151,7 +148,7 @@ func (v *service) handle(c *Conn) (err error) {
 	return err
 }
 
-// told is what the client gets of an error.
+// told returns the error to send to the client.
 func (v *service) told(err error) error {
 	if v.stopped(err) {
 		return errStopping
@@ -159,7 +156,7 @@ func (v *service) told(err error) error {
 	return err
 }
 
-// peerDone says whether the peer is at the barrier "done".
+// peerDone reports whether the peer is at the barrier "done".
 func (c *Conn) peerDone() bool { return context.Cause(c.recvCtx) == io.EOF } //nolint:errorlint // it is io.EOF itself
 
 func (c *Conn) hasFinished() bool {

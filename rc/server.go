@@ -1,4 +1,4 @@
-// A server's objects: made once, for all of its connections.
+// A server's objects, which all of its connections share.
 
 package rc
 
@@ -16,41 +16,38 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// ServerConfig holds the choices for a server. Of Config, SRQ is one for all Conns, and Exchange,
-// Job, Program and Params are unset.
+// ServerConfig holds the choices for a server. Exchange, Job, Program and Params stay unset.
 type ServerConfig struct {
 	Config                  // of each Conn
-	MaxConns int            // clients at a time; more are refused, and told this figure; 0 is 64
-	Grace    time.Duration  // for handlers to return after Serve's context ended; 0 is 5 s, less than 0 none
-	Unread   func(verbs.WC) // gets the SRQ's receives that no wait of a closed Conn returned; nil drops them. See Server.SRQ
+	MaxConns int            // clients at a time, others are refused; 0 is 64
+	Grace    time.Duration  // time for handlers to return when Serve's context has ended; 0 is 5 s, less than 0 none
+	Unread   func(verbs.WC) // gets receives of the SRQ that a closed Conn left, see Server.SRQ; nil drops them
 }
 
-// Server has what its connections share: a device, a protection domain, completion queues for
-// MaxConns, memory that is registered once, and an SRQ if Config.SRQ is set. [NewServer] makes
-// it; it is valid until Close. Its methods may be called by several goroutines at once.
+// Server has a domain, completion queues for MaxConns clients, memory and, with Config.SRQ, an SRQ
+// that all its Conns share. [NewServer] makes it; it is valid until Close. Its methods may be
+// called by several goroutines at once.
 //
-// Config.Prepare runs for each client. It shares regions of the Server or of the Conn
-// ([Conn.Share]) and posts receives. A memory window of type 2 binds what is shared to the
-// client's queue pair: no other client can use the key. If the device has no such windows, or
-// QPs is more than 1, each Conn has a protection domain of its own. Share then registers the
-// Server's region there, an SRQ is refused, and the Conn's own requests need memory of
-// Conn.AllocMR or Conn.RegMR.
+// Config.Prepare runs for each client; it shares regions of the Server or of the Conn. A memory
+// window of type 2 binds a shared region to the client's queue pair, so its key works for no
+// other client. With several QPs, or a device without such windows, each Conn has its own domain:
+// there is no SRQ, and requests need memory of Conn.AllocMR or Conn.RegMR.
 type Server struct {
 	resources
 	conf     ServerConfig
 	separate bool    // each Conn has a domain of its own
-	shared   windows // regions of the server
+	shared   windows // the server's regions
 	sends    *dispatch.Dispatcher
 	recvs    *dispatch.Dispatcher // the same, with OneCQ
 	lobby    *lobby.Lobby
-	places   chan struct{} // one is filled per client, from its hello until it is closed
+	places   chan struct{} // one element per client, from its hello until its Conn is closed
 
-	ctx        context.Context // ends when the device is gone, or a queue of the server's is lost
+	ctx        context.Context // ends when the device is gone or a queue of the server is lost
 	cancel     context.CancelCauseFunc
 	stopEvents func()
 
 	mu      sync.Mutex
-	serving int // Serves under way
+	serving int // calls of Serve in progress
 	closed  bool
 }
 
@@ -59,7 +56,7 @@ const (
 	defaultGrace    = 5 * time.Second
 )
 
-// NewServer makes the objects of a server. Errors are those of [Config.Check] and of the verbs.
+// NewServer makes a Server. The errors are those of [Config.Check] and the verbs.
 func NewServer(cfg ServerConfig) (*Server, error) {
 	if err := cfg.checkUnused(true); err != nil {
 		return nil, err
@@ -117,24 +114,23 @@ func (s *Server) make() error {
 	return nil
 }
 
-// binds says whether regions are opened to a peer by windows alone.
+// binds reports whether only windows open regions to a peer.
 func (s *Server) binds() bool { return !s.separate && s.cfg.Type != verbs.UD }
 
-// owns says whether a region is the server's.
+// owns reports whether a region is the server's.
 func (s *Server) owns(mr *verbs.MR) bool {
 	_, known := s.shared.rightsOf(mr)
 	return known
 }
 
-// SRQ is the queue of receives for all Conns; nil if Config.SRQ is nil. A receive whose completion
-// came, failed or not, has left the queue, and the program posts it again. WaitRecv and WaitRecvs
-// return the completion, failed ones too. If a Conn closes before they do,
-// [ServerConfig].Unread gets it. With OneCQ a failed completion may be a send's: give sends
-// other IDs than receives.
+// SRQ returns the queue of receives for all Conns; nil without Config.SRQ. The program posts each
+// receive again after its completion, failed or not: those that WaitRecv and WaitRecvs return, and
+// those that Unread gets because their Conn closed before. With OneCQ a failed completion may be
+// a send's: give sends other IDs than receives.
 func (s *Server) SRQ() *verbs.SRQ { return s.srq }
 
-// AllocMR allocates and registers size bytes for all Conns, until Close; the remote rights are
-// for the clients that the region is shared with. Errors are those of [verbs.PD.AllocMR].
+// AllocMR allocates and registers size bytes for all Conns, until Close. The remote rights are for
+// clients that the region is shared with. The errors are those of [verbs.PD.AllocMR].
 func (s *Server) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, error) {
 	return s.register(name, access, func(access verbs.Access) (*verbs.MR, error) { return s.pd.AllocMR(size, access) })
 }
@@ -155,9 +151,8 @@ func (s *Server) register(name string, access verbs.Access, reg func(verbs.Acces
 	return mr, err
 }
 
-// Close frees everything, the last made first. It does nothing but return EBUSY until Serve has
-// returned. The error is EBUSY, too, because of objects that the program made in the domain:
-// close these, and call Close again to free the rest.
+// Close frees everything. The error is EBUSY while Serve runs. It is also EBUSY if objects of the
+// program are left in the domain: close these and call Close again.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +165,7 @@ func (s *Server) Close() error {
 	return stderrors.Join(s.free()...)
 }
 
-// begin counts a Serve; false after Close.
+// begin counts a call of Serve. It returns false after Close.
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +181,7 @@ func (s *Server) end() {
 	s.serving--
 }
 
-// useServer takes what the server has made.
+// useServer takes the server's objects.
 func (c *Conn) useServer(s *Server) error {
 	c.channel, c.sendCQ, c.recvCQ, c.srq = s.channel, s.sendCQ, s.recvCQ, s.srq
 	c.makeRoutes(s.sends, s.recvs)

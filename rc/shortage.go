@@ -1,4 +1,4 @@
-// Accepting while descriptors or memory run short: a listener pauses, says so, and goes on.
+// Accepting when descriptors or memory run short: the listener logs that, pauses and tries again.
 
 package rc
 
@@ -10,16 +10,16 @@ import (
 	"github.com/pkg/errors"
 )
 
-// A listener that cannot accept pauses for firstPause, then twice as long each time, up
-// to lastPause. It says so, and again only after shortageOver without a shortage.
+// A listener that cannot accept pauses for firstPause, then twice as long each time, up to
+// lastPause. It logs the first shortage, and another one only after shortageOver without any.
 const (
 	firstPause   = 5 * time.Millisecond
 	lastPause    = time.Second
 	shortageOver = time.Minute
 )
 
-// isShortage says whether an Accept failed because the process or the host has too
-// little of something; peers then wait in the kernel's queue.
+// isShortage reports whether Accept failed because descriptors or memory run short. Peers then wait
+// in the kernel's queue.
 func isShortage(err error) bool {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, errno) {
@@ -29,7 +29,7 @@ func isShortage(err error) bool {
 	return false
 }
 
-// pause waits after a shortage, until ctx ends or Close at the longest.
+// pause waits after a shortage. The end of ctx and Close end it early.
 func (l *Listener) pause(ctx context.Context, length time.Duration, cause error) {
 	l.mu.Lock()
 	news := time.Since(l.short) > shortageOver

@@ -1,4 +1,4 @@
-// Waiting for completions, as long as there is somebody to wait for.
+// Waiting for completions.
 
 package rc
 
@@ -9,34 +9,30 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// WaitSend returns the next completion of the send queues. The error is a *verbs.WCError
-// for a failed work request; else the cause of ctx's end, or why the connection ended: a
-// *oob.PeerError or *oob.ClosedError if the peer failed or is gone, an *[AsyncError] if
-// the device did, net.ErrClosed after Close. Any number of goroutines may wait; each
-// completion goes to one.
+// WaitSend returns the next completion of the send queues; each goes to one caller. The error is a
+// *verbs.WCError for a failed request, that of ctx, or the end of the connection: *oob.PeerError
+// if the peer failed, *oob.ClosedError if it is gone, *[AsyncError] if the device failed,
+// net.ErrClosed after Close.
 func (c *Conn) WaitSend(ctx context.Context) (verbs.WC, error) { return c.waitOne(ctx, c.ctx, c.sends) }
 
-// WaitRecv returns the next completion of the receive queues; see WaitSend. With an SRQ the
-// program posts the receive again, also after a *verbs.WCError. When the peer has
-// reached the barrier "done" (see Finish) and no completion is left, the error is io.EOF. A
-// peer that is gone without Finish is an *oob.ClosedError, which does not match io.EOF.
+// WaitRecv is WaitSend for the receive queues. The error is io.EOF when the peer has called Finish
+// and no completion is left. With an SRQ, post the receive again, also after a *verbs.WCError.
 func (c *Conn) WaitRecv(ctx context.Context) (verbs.WC, error) {
 	return c.waitOne(ctx, c.recvOwner(), c.recvs)
 }
 
-// WaitSends waits as WaitSend does, and returns with all completions that there are, up to
-// len(wcs), which must not be 0. A failed one is a completion, too: see [verbs.WC.Err]. So
-// err is nil if n is not 0. WaitSends allocates what [verbs.CQ.Wait] does.
+// WaitSends waits as WaitSend does, and returns all completions there are, up to len(wcs), which
+// must not be 0. Failed ones count: see [verbs.WC.Err]. If n is not 0, err is nil.
 func (c *Conn) WaitSends(ctx context.Context, wcs []verbs.WC) (n int, err error) {
 	return c.wait(ctx, c.ctx, c.sends, wcs)
 }
 
-// WaitRecvs waits for completions of the receive queues; see WaitSends.
+// WaitRecvs is WaitSends for the receive queues; see WaitRecv.
 func (c *Conn) WaitRecvs(ctx context.Context, wcs []verbs.WC) (n int, err error) {
 	return c.wait(ctx, c.recvOwner(), c.recvs, wcs)
 }
 
-// recvOwner is the context that ends the waits for receives.
+// recvOwner returns the context that ends waits for receives.
 func (c *Conn) recvOwner() context.Context {
 	if c.flushing.Load() {
 		return c.ctx

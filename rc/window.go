@@ -1,6 +1,6 @@
-// Windows: how a region that many queue pairs share a domain with is opened to one peer. The
-// region itself grants no remote right, so its own key opens nothing. Each Conn has a window of
-// type 2 bound to its queue pair, whose key serves no other queue pair.
+// Windows: opening a region to one of the peers whose queue pairs share a domain. The region itself
+// grants no remote right, so its own key opens nothing. Each Conn has a window of type 2 that is
+// bound to its queue pair, and the window's key works on no other queue pair.
 
 package rc
 
@@ -12,19 +12,19 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// windows are the regions that are opened by windows only, and the binds that open them.
+// windows has the regions that only windows open, and the binds of these windows.
 type windows struct {
-	binds []verbs.MWBind // to be posted; only Prepare's goroutine and connecting use them
+	binds []verbs.MWBind // used only by Prepare's goroutine and while connecting
 
 	mu     sync.Mutex
-	rights map[*verbs.MR]verbs.Access // remote rights that a region was registered with
+	rights map[*verbs.MR]verbs.Access // remote rights that the program registered a region with
 }
 
-// register registers a region of r's without its remote rights, and keeps these for a window.
+// register registers a region of r without its remote rights, and keeps the rights for a window.
 func (w *windows) register(r *resources, name string, access verbs.Access, reg func(verbs.Access) (*verbs.MR, error)) (*verbs.MR, error) {
 	rights := access & remoteRights
 	readOnly := access&verbs.AccessLocalWrite == 0 && rights&^verbs.AccessRemoteRead != 0
-	if rights != 0 && !readOnly { // else the device says what is wrong
+	if rights != 0 && !readOnly { // otherwise the device returns the error
 		access = access&^remoteRights | verbs.AccessMWBind
 	}
 	mr, err := r.register(name, func() (*verbs.MR, error) { return reg(access) })
@@ -43,7 +43,7 @@ func (w *windows) keep(mr *verbs.MR, rights verbs.Access) {
 	w.rights[mr] = rights
 }
 
-// rightsOf returns the remote rights that a region was registered with here.
+// rightsOf returns the remote rights of a region that register made.
 func (w *windows) rightsOf(mr *verbs.MR) (rights verbs.Access, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,8 +51,7 @@ func (w *windows) rightsOf(mr *verbs.MR) (rights verbs.Access, known bool) {
 	return rights, known
 }
 
-// open makes a window of r's to a region, to be bound later, and returns the key that it will
-// have.
+// open makes a window of r to a region, and returns the key that a later bind gives it.
 func (w *windows) open(r *resources, name string, mr *verbs.MR, rights verbs.Access) (rkey uint32, err error) {
 	if rights == 0 {
 		return 0, errors.New("it was registered without a remote right; try: AccessRemoteRead, for one")

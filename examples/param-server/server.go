@@ -30,7 +30,9 @@ type member struct {
 	mr     *verbs.MR
 }
 
-func (m *member) String() string { return fmt.Sprintf("worker %d (%v)", m.number, m.conn.TCP().RemoteAddr()) }
+func (m *member) String() string {
+	return fmt.Sprintf("worker %d (%v)", m.number, m.conn.TCP().RemoteAddr())
+}
 
 func (m *member) region() region { return m.mr.Bytes() }
 
@@ -176,7 +178,7 @@ func (s *server) each(ctx context.Context, do func(context.Context, *member) err
 	var stay []*member
 	for _, m := range s.working {
 		if err := do(within, m); err != nil {
-			m.conn.Fail("training", err)
+			m.conn.TCP().Fail("training", err)
 			if ctx.Err() == nil {
 				fmt.Fprintf(s.out, "%v is gone, the others go on: %v\n", m, err)
 			}

@@ -89,7 +89,7 @@ func produce(ctx context.Context, dev *verbs.Device, address string, in io.Reade
 		offset := n % slots * slotSize
 		length, err := io.ReadAtLeast(in, mr.Bytes()[offset:][:slotSize], 1)
 		if err != nil && !errors.Is(err, io.EOF) {
-			conn.Fail("read the input", err) // so that the consumer does not take it for the end
+			conn.TCP().Fail("read the input", err) // so that the consumer does not take it for the end
 			return bytes, err
 		}
 		bytes += int64(length)
@@ -174,7 +174,7 @@ func consume(ctx context.Context, dev *verbs.Device, listener *rc.Listener, out 
 		}
 		message := ring.Bytes()[n%slots*slotSize:][:wc.Imm()]
 		if _, err := out.Write(message); err != nil {
-			conn.Fail("write the output", err)
+			conn.TCP().Fail("write the output", err)
 			return bytes, err
 		}
 		bytes += int64(len(message))

@@ -146,7 +146,7 @@ func Run(ctx context.Context, conn *rc.Conn, e Endpoint, limit time.Duration) (e
 	defer cancel()
 	if err := e.Run(ctx, conn); err != nil {
 		err = explain(ctx, conn.Context(), err, closedWithin)
-		conn.Fail("job", err)
+		conn.TCP().Fail("job", err)
 		return err
 	}
 	Progress(ctx)

@@ -144,7 +144,7 @@ func TestFileLies(t *testing.T) {
 			if _, err := f.WaitSend(timeLimit(f.t)); err == nil { // REM_ACCESS_ERR, or the server's error over TCP
 				f.t.Error("it was written")
 			}
-			f.Fail("job", fmt.Errorf("it may not write there"))
+			f.TCP().Fail("job", fmt.Errorf("it may not write there"))
 		}, ""}, // the server's error depends on its device
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestFileClientGone(t *testing.T) {
 		want string
 	}{
 		"closes":      {func(f *fakeSender) { f.close() }, "closed the connection"},
-		"says why":    {func(f *fakeSender) { f.Fail("job", fmt.Errorf("it has enough")) }, "it has enough"},
+		"says why":    {func(f *fakeSender) { f.TCP().Fail("job", fmt.Errorf("it has enough")) }, "it has enough"},
 		"falls still": {func(*fakeSender) {}, "waiting for chunk 1: the job made no progress for 5s"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestFileNoCredit(t *testing.T) {
 	}{
 		"timeout":        {[]string{"--timeout", "3s"}, func(*fakeTaker, *process) {}, 1, "waiting for the server to return the slot of chunk 0: the job made no progress for 3s; try: a longer --timeout"},
 		"server closes":  {nil, func(k *fakeTaker, _ *process) { k.conn.Close() }, 1, "closed the connection"},
-		"server refuses": {nil, func(k *fakeTaker, _ *process) { k.conn.Fail("job", fmt.Errorf("it has no more paper")) }, 1, "it has no more paper"},
+		"server refuses": {nil, func(k *fakeTaker, _ *process) { k.conn.TCP().Fail("job", fmt.Errorf("it has no more paper")) }, 1, "it has no more paper"},
 		"interrupted":    {nil, func(_ *fakeTaker, c *process) { c.signal(os.Interrupt) }, 130, "stopped by the signal interrupt"},
 		"too much":       {nil, func(k *fakeTaker, _ *process) { k.credit(fakeSlots + 1) }, 1, "with the immediate 17, expected a credit from 1 to 16"},
 		"server's memory is gone": {nil, func(k *fakeTaker, _ *process) {
