@@ -43,11 +43,9 @@ type Config struct {
 
 	Prepare func(*Conn) error // runs in INIT, before the peer can send; its error ends the connecting; may be nil
 	Logger  *slog.Logger      // gets all events; nil discards them
-
-	conns int // Conns that share the completion queues; 0 is 1
 }
 
-// Timing has the timers and retries of RC, as codes. Its zero value waits forever and never resends.
+// Timing has the timers and retries of RC, as codes. The zero value waits forever, without resends.
 type Timing struct {
 	Timeout     uint8 // wait for an ACK: 4.096 µs · 2^Timeout; 0 is forever
 	RetryCnt    uint8 // resends without an ACK, at most 7
@@ -55,8 +53,8 @@ type Timing struct {
 	MinRNRTimer uint8 // wait before the peer resends to this end, see qpstate.RNRTimer; 0 is 655 ms
 }
 
-// DefaultTiming returns 67 ms and 7 resends without an ACK, and a resend every 0.64 ms, forever,
-// to a peer without a receive.
+// DefaultTiming returns the default: 7 resends, 67 ms apart, without an ACK, and a resend every
+// 0.64 ms, forever, to a peer without a receive.
 func DefaultTiming() Timing {
 	return Timing{Timeout: 14, RetryCnt: 7, RNRRetry: 7, MinRNRTimer: 12}
 }
@@ -77,7 +75,7 @@ func orDefault[T int | uint8 | uint32 | verbs.QPType](value, def T) T {
 func (c Config) complete() Config {
 	c.Port = orDefault(c.Port, 1)
 	c.Type = orDefault(c.Type, verbs.RC)
-	c.QPs, c.conns = orDefault(c.QPs, 1), orDefault(c.conns, 1)
+	c.QPs = orDefault(c.QPs, 1)
 	c.MaxReads = orDefault(c.MaxReads, defaultReads)
 	c.Cap.MaxSendWR = orDefault(c.Cap.MaxSendWR, defaultWR)
 	c.Cap.MaxSendSGE = orDefault(c.Cap.MaxSendSGE, 1)

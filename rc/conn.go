@@ -74,7 +74,7 @@ type Conn struct {
 
 // newConn makes a Conn that has only a TCP connection and a context.
 func newConn(tcp *oob.Conn, hello oob.Hello, cfg Config, server *Server) *Conn {
-	c := &Conn{resources: resources{cfg: cfg, events: events{cfg.Logger}}, tcp: tcp, server: server, peerHello: hello,
+	c := &Conn{resources: resources{cfg: cfg, conns: 1, events: events{cfg.Logger}}, tcp: tcp, server: server, peerHello: hello,
 		stopEvents: func() {}, stopTCP: func() {}, connecting: true, markID: randomID()}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.recvCtx, c.endRecvs = context.WithCancelCause(c.ctx)
@@ -93,7 +93,7 @@ func (c *Conn) QPs() []*verbs.QP {
 	return qps
 }
 
-// AH returns the peer's UD address, by index; nil in Prepare and for RC and UC.
+// AH returns the address of a UD queue pair of the peer; nil in Prepare and for RC and UC.
 func (c *Conn) AH(index int) *verbs.AH { return c.pairs[index].ah }
 
 // Context returns a context that ends, and ends all waits, when the peer or the device is gone or

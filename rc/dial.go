@@ -173,7 +173,7 @@ func (c *Conn) makeResources(context.Context) error {
 	if err := c.openDevice(); err != nil {
 		return err
 	}
-	found, err := c.cfg.inspect(c.dev)
+	found, err := c.cfg.inspect(c.dev, 1)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (c *Conn) Send(ctx context.Context, local verbs.MRSlice) error {
 
 // Recv posts a receive into local and returns its completion; see Do. Messages fill receives in
 // the order of the posts. To have receives before the peer sends, post them in Config.Prepare
-// and use WaitRecv. Recv fails with an SRQ.
+// and use WaitRecv. With an SRQ, Recv returns an error.
 func (c *Conn) Recv(ctx context.Context, local verbs.MRSlice) (verbs.WC, error) {
 	sge, err := elementOf(local, verbs.AccessLocalWrite)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// InFlightError is the error of a request that was posted and whose wait ended first. The request's
-// memory belongs to the device until Wait returns a completion or [Conn.Close] has returned.
+// InFlightError is the error of a posted request whose wait ended before its completion. The
+// request's memory belongs to the device until Wait returns a completion or [Conn.Close] has
+// returned.
 type InFlightError struct {
 	ID  uint64 // of the request
 	Err error  // why the wait ended; errors.Is finds it

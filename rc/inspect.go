@@ -21,17 +21,17 @@ type inspected struct {
 // GID table or MTU. Dial and Connect check too; a listening program can check earlier.
 func (c Config) Check(dev *verbs.Device) error {
 	c = c.complete()
-	_, err := c.inspect(dev)
+	_, err := c.inspect(dev, 1)
 	return err
 }
 
-func (c *Config) inspect(dev *verbs.Device) (inspected, error) {
+func (c *Config) inspect(dev *verbs.Device, conns int) (inspected, error) {
 	var found inspected
 	var err error
 	if found.device, err = dev.Query(); err != nil {
 		return found, err
 	}
-	if err := c.checkQueues(dev, found.device); err != nil {
+	if err := c.checkQueues(dev, found.device, conns); err != nil {
 		return found, err
 	}
 	if found.port, err = dev.QueryPort(c.Port); err != nil {

@@ -30,7 +30,7 @@ type Listener struct {
 // ListenConfig holds the choices for a listener and its hello. The zero value works. Each connection
 // takes a [Config] of its own.
 type ListenConfig struct {
-	Job     string            // the only job that peers may ask for; "" is any
+	Job     string            // purpose of the connections; must equal each peer's, unless one is ""
 	Program string            // name and version for people at the other end; may be ""
 	Params  map[string]string // parameters of this end, within the limits of oob.Hello; may be nil
 	Timeout time.Duration     // of a hello without another deadline; 0 is oob.DefaultTimeout, less than 0 none

@@ -35,9 +35,9 @@ func (c *Conn) register(name string, access verbs.Access, reg func(verbs.Access)
 	return c.resources.register(name, func() (*verbs.MR, error) { return reg(access) })
 }
 
-// Share offers a region to the peer, with the remote rights that it was registered with, under a
-// unique name of 1 to oob.MaxRegionName bytes. Call it in Config.Prepare; a failure ends the
-// connecting.
+// Share offers a region to the peer under a unique name of 1 to oob.MaxRegionName bytes. The peer
+// gets the remote rights that the region was registered with. Call Share in Config.Prepare; a
+// failure ends the connecting.
 func (c *Conn) Share(name string, mr *verbs.MR) {
 	region := oob.Region{Name: name, Addr: mr.Addr(), RKey: mr.RKey(), Length: uint64(mr.Len())}
 	var err error

@@ -30,8 +30,9 @@ type queuePair struct {
 // drainWRs is the number of places in a queue for the marks of drain, beside the program's requests.
 const drainWRs = 1
 
-// checkQueues refuses sizes that the protocol or the device does not allow.
-func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr) error {
+// checkQueues refuses sizes that the protocol or the device does not allow. conns Conns share the
+// completion queues.
+func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr, conns int) error {
 	mostQPs := oob.MaxEndpoints
 	if c.Exchange != nil {
 		mostQPs = math.MaxUint8 + 1 // oob.Endpoint.Index has 8 bits
@@ -47,15 +48,15 @@ func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr) error {
 			return errors.Errorf("a %s queue of %d work requests is more than %s has; try: at most %d (its max_qp_wr of %d, less %d to drain the queue)",
 				queue.name, queue.wrs, dev.Name(), most, limits.MaxQPWR, drainWRs)
 		}
-		if most := limits.MaxCQE/(c.QPs*c.conns) - drainWRs; queue.wrs > most && c.conns > 1 {
+		if most := limits.MaxCQE/(c.QPs*conns) - drainWRs; queue.wrs > most && conns > 1 {
 			return errors.Errorf("%s queues of %d work requests, for %d connections of %d queue pairs, need a deeper completion queue than %s has; try: at most %d each (its max_cqe of %d is shared), or a lower MaxConns",
-				queue.name, queue.wrs, c.conns, c.QPs, dev.Name(), most, limits.MaxCQE)
+				queue.name, queue.wrs, conns, c.QPs, dev.Name(), most, limits.MaxCQE)
 		} else if queue.wrs > most {
 			return errors.Errorf("%s queues of %d work requests, for %d queue pairs, need a deeper completion queue than %s has; try: at most %d each (its max_cqe of %d is shared), or fewer queue pairs",
 				queue.name, queue.wrs, c.QPs, dev.Name(), most, limits.MaxCQE)
 		}
 	}
-	if depth := c.sendDepth() + c.recvDepth(); c.OneCQ && depth > limits.MaxCQE {
+	if depth := c.sendDepth(conns) + c.recvDepth(conns); c.OneCQ && depth > limits.MaxCQE {
 		return errors.Errorf("one completion queue for %d sends and receives is deeper than %s has; try: fewer work requests, or fewer queue pairs (its max_cqe is %d)", depth, dev.Name(), limits.MaxCQE)
 	}
 	if c.SRQ != nil && int(c.SRQ.MaxWR) > limits.MaxSRQWR {
@@ -67,14 +68,15 @@ func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr) error {
 	return nil
 }
 
-// sendDepth returns the number of sends that can complete at once, recvDepth that of receives.
-func (c *Config) sendDepth() int { return c.conns * c.QPs * (int(c.Cap.MaxSendWR) + drainWRs) }
+// sendDepth returns the number of sends of conns Conns that can complete at once, recvDepth that of
+// receives.
+func (c *Config) sendDepth(conns int) int { return conns * c.QPs * (int(c.Cap.MaxSendWR) + drainWRs) }
 
-func (c *Config) recvDepth() int {
+func (c *Config) recvDepth(conns int) int {
 	if c.SRQ != nil {
 		return int(c.SRQ.MaxWR)
 	}
-	return c.conns * c.QPs * (int(c.Cap.MaxRecvWR) + drainWRs)
+	return conns * c.QPs * (int(c.Cap.MaxRecvWR) + drainWRs)
 }
 
 // makeQueuePair makes one more queue pair, in RESET. endpoint is completed for the exchange.

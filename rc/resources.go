@@ -14,6 +14,7 @@ import (
 // resources has a device, the objects made on it, and a list of the objects to free.
 type resources struct {
 	cfg    Config
+	conns  int // Conns that share the completion queues
 	events events
 
 	dev     *verbs.Device
@@ -60,16 +61,16 @@ func (r *resources) makeQueues(maxCQE int) (err error) {
 	r.events.made("ibv_create_comp_channel", "make completion channel")
 
 	if r.cfg.OneCQ {
-		if r.sendCQ, err = r.makeCQ("send and receive", r.cfg.sendDepth()+r.cfg.recvDepth(), maxCQE); err != nil {
+		if r.sendCQ, err = r.makeCQ("send and receive", r.cfg.sendDepth(r.conns)+r.cfg.recvDepth(r.conns), maxCQE); err != nil {
 			return err
 		}
 		r.recvCQ = r.sendCQ
 		return r.makeSRQ()
 	}
-	if r.sendCQ, err = r.makeCQ("send", r.cfg.sendDepth(), maxCQE); err != nil {
+	if r.sendCQ, err = r.makeCQ("send", r.cfg.sendDepth(r.conns), maxCQE); err != nil {
 		return err
 	}
-	if r.recvCQ, err = r.makeCQ("receive", r.cfg.recvDepth(), maxCQE); err != nil {
+	if r.recvCQ, err = r.makeCQ("receive", r.cfg.recvDepth(r.conns), maxCQE); err != nil {
 		return err
 	}
 	return r.makeSRQ()

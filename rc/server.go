@@ -72,9 +72,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Grace == 0 {
 		cfg.Grace = defaultGrace
 	}
-	s := &Server{resources: resources{cfg: cfg.Config, events: events{cfg.Logger}}, conf: cfg,
+	s := &Server{resources: resources{cfg: cfg.Config, conns: cfg.MaxConns, events: events{cfg.Logger}}, conf: cfg,
 		lobby: lobby.New(), places: make(chan struct{}, cfg.MaxConns), stopEvents: func() {}}
-	s.cfg.conns = cfg.MaxConns
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	if err := s.make(); err != nil {
 		return nil, stderrors.Join(err, s.Close())
@@ -86,7 +85,7 @@ func (s *Server) make() error {
 	if err := s.openDevice(); err != nil {
 		return err
 	}
-	found, err := s.cfg.inspect(s.dev)
+	found, err := s.cfg.inspect(s.dev, s.conns)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
-// Package dispatch polls a completion queue for all goroutines that wait for its completions.
-// One of those goroutines leads: it polls and hands out what came. The others sleep until
-// their completion came, or until it is their turn to lead.
+// Package dispatch polls a completion queue for all goroutines that wait for its completions. One
+// of those goroutines leads: it polls and hands out the completions. The others sleep until their
+// completion has come, or until it is their turn to lead.
 package dispatch
 
 import (
@@ -16,28 +16,28 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// dispatchBatch is how many completions a leader polls at once for others.
+// dispatchBatch is the number of completions that a leader polls at once for others.
 const dispatchBatch = 32
 
-// Dispatcher polls a CQ. Several Conns can share it: each has a route.
+// Dispatcher polls a CQ for one or more Conns. Each Conn has a route.
 type Dispatcher struct {
 	cq *verbs.CQ
 
 	mu      sync.Mutex
-	leading bool // a goroutine polls; it alone uses batch
+	leading bool // a goroutine polls; only that goroutine uses batch
 	batch   [dispatchBatch]verbs.WC
 	routes  map[uint32]*Route // by QPN
 	rest    *Route            // gets the completions of queue pairs without a route; nil drops them
-	first   *waiter           // of those who sleep
+	first   *waiter           // list of sleeping goroutines
 	last    *waiter
 
-	turn     context.Context // of the leader; Nudge ends it
+	turn     context.Context // the leader's wait ends with it
 	endTurn  context.CancelCauseFunc
-	sweeps   uint64    // that were done
-	catching []*waiter // wait for a sweep
+	sweeps   uint64    // number of sweeps so far
+	catching []*waiter // goroutines that wait for a sweep
 }
 
-// errNudged ends the turn of a leader, who then hands out what there is.
+// errNudged ends the turn of a leader, which then hands out what it has polled.
 var errNudged = errors.New("another goroutine needs what was polled")
 
 // New returns a dispatcher without routes.
@@ -47,8 +47,8 @@ func New(cq *verbs.CQ) *Dispatcher {
 	return d
 }
 
-// NewRoute returns a route without queue pairs. Its waits poll for spin before they sleep. It
-// calls overrun, which must not wait, if nobody reads the program's completions.
+// NewRoute returns a route without queue pairs. Its waits poll for spin before they sleep. If nobody
+// reads the program's completions it calls overrun, which must not block.
 func (d *Dispatcher) NewRoute(spin time.Duration, overrun func(error)) *Route {
 	return &Route{d: d, spin: spin, overrun: overrun, tag: rand.Uint32()}
 }
@@ -76,33 +76,33 @@ func (r *Route) Release(qpn uint32) {
 	}
 }
 
-// Route is where a dispatcher hands the completions of one Conn. The dispatcher's mu guards
-// all but d, spin, tag and overrun.
+// Route takes the completions of one Conn. The dispatcher's mu guards all fields except d, spin, tag
+// and overrun.
 type Route struct {
 	d    *Dispatcher
 	spin time.Duration
-	tag  uint32 // upper half of the IDs of Do's requests; random, so that the program's own differ
+	tag  uint32 // upper half of the IDs of Do's requests; random, to differ from the program's IDs
 
-	inbox   []verbs.WC // of the program's own requests, from taken on
+	inbox   []verbs.WC // completions of the program's own requests, unread from taken on
 	taken   int
-	readers []*waiter // for the inbox
-	queues  []*Queue  // of Do's requests
-	flying  int       // requests of Do that are posted
-	seen    uint64    // completions so far
-	stalled []*waiter // for any completion
+	readers []*waiter // goroutines that wait for the inbox
+	queues  []*Queue  // requests of Do
+	flying  int       // number of Do's requests in flight
+	seen    uint64    // number of completions so far
+	stalled []*waiter // goroutines that wait for any completion
 	gone    bool      // no more completions come
 
 	overrun func(error) // called when nobody reads the inbox
 }
 
-// Flying is how many requests of the route's queues are posted.
+// Flying returns the number of Do's requests in flight.
 func (r *Route) Flying() int {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	return r.flying
 }
 
-// waiter is a goroutine that waits. It is reused.
+// waiter is a waiting goroutine. Waiters are reused.
 type waiter struct {
 	wake       chan struct{} // holds at most one wake-up
 	prev, next *waiter
@@ -119,16 +119,16 @@ func (w *waiter) wakeUp() {
 	}
 }
 
-// Read waits until the inbox has something or the CQ does, and moves it to wcs. What is
-// there counts even if ctx or owner has ended.
+// Read waits for completions of the program's own requests and moves them to wcs. It returns those
+// that have come even if ctx or owner has ended.
 func (r *Route) Read(ctx, owner context.Context, wcs []verbs.WC) (n int, err error) {
 	d := r.d
 	if len(wcs) == 0 {
-		return d.cq.Wait(ctx, wcs) // which says what is wrong
+		return d.cq.Wait(ctx, wcs) // for its error
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.leading && r.taken == len(r.inbox) { // mostly
+	if !d.leading && r.taken == len(r.inbox) { // the usual case
 		if n, err = r.lead(ctx, owner, wcs, r); n > 0 || err != nil && r.taken == len(r.inbox) {
 			d.passOn()
 			return n, err
@@ -151,9 +151,9 @@ func (r *Route) Read(ctx, owner context.Context, wcs []verbs.WC) (n int, err err
 	return 0, err
 }
 
-// await returns when met says so, with nil, or with the reason why it does not. The caller
-// holds mu; met is called with it. If buf is not nil, completions of the route's inbox that
-// this goroutine polls go there: then await returns their number.
+// await waits until met returns true; the error says why it did not. The caller holds mu, and met is
+// called with mu held. If buf is not nil and this goroutine polls completions for the route's
+// inbox, they go to buf, and await returns their number.
 func (r *Route) await(ctx, owner context.Context, w *waiter, met func() bool, buf []verbs.WC) (n int, err error) {
 	d := r.d
 	for n == 0 && err == nil && !met() {
@@ -176,8 +176,8 @@ func (r *Route) await(ctx, owner context.Context, w *waiter, met func() bool, bu
 	return n, err
 }
 
-// catchUp returns when all completions that were in the CQ at its call are handed out, and
-// those that a leader has polled. So a wait that ends does not miss what came before its end.
+// catchUp returns when all completions that have come are handed out: those in the CQ, and those that
+// a leader has polled. So a wait that ends does not miss a completion that came before its end.
 func (d *Dispatcher) catchUp(w *waiter) {
 	d.catching = append(d.catching, w)
 	for sweeps := d.sweeps; d.sweeps == sweeps; {
@@ -193,7 +193,7 @@ func (d *Dispatcher) catchUp(w *waiter) {
 	d.catching = without(d.catching, w)
 }
 
-// sweep hands out all that is in the CQ. The caller holds mu, and nobody leads.
+// sweep hands out everything in the CQ. The caller holds mu, and nobody leads.
 func (d *Dispatcher) sweep() {
 	for n := len(d.batch); n == len(d.batch); {
 		n, _ = d.cq.Poll(d.batch[:])
@@ -205,9 +205,9 @@ func (d *Dispatcher) sweep() {
 	}
 }
 
-// lead polls once, waits if nothing is there, and hands out what came. It returns how many
-// completions of the route keep it left at the front of wcs. The caller holds mu, which lead
-// releases meanwhile.
+// lead polls, waits if there is nothing, and hands out the completions. Those of the route keep stay
+// at the front of wcs, and lead returns their number. The caller holds mu; lead releases it while
+// it waits.
 func (r *Route) lead(ctx, owner context.Context, wcs []verbs.WC, keep *Route) (n int, err error) {
 	d := r.d
 	d.leading = true
@@ -264,7 +264,7 @@ func (r *Route) Nudge() {
 	r.d.endTurn(errNudged)
 }
 
-// passOn wakes one who sleeps, if nobody leads.
+// passOn wakes a sleeping goroutine to lead, if nobody leads.
 func (d *Dispatcher) passOn() {
 	if !d.leading && d.first != nil {
 		d.first.wakeUp()
@@ -295,8 +295,8 @@ func (d *Dispatcher) dequeue(w *waiter) {
 	w.prev, w.next = nil, nil
 }
 
-// handOut gives each completion to the request or the route that it belongs to. Those for
-// keep's inbox stay in wcs, moved to its front; handOut returns their number.
+// handOut gives each completion to its request or its route. Those for keep's inbox move to the front
+// of wcs, and handOut returns their number.
 func (d *Dispatcher) handOut(wcs []verbs.WC, keep *Route) (kept int) {
 	for i := range wcs {
 		wc := &wcs[i]
@@ -325,10 +325,10 @@ func (d *Dispatcher) handOut(wcs []verbs.WC, keep *Route) (kept int) {
 	return kept
 }
 
-// put leaves a completion in the inbox. The inbox has room for as many as the CQ.
+// put adds a completion to the inbox, which has room for as many as the CQ.
 func (r *Route) put(wc *verbs.WC) {
 	if unread := len(r.inbox) - r.taken; unread >= r.d.cq.Depth() {
-		r.overrun(errors.Errorf("%d completions of the program's own requests wait to be read; try: WaitSend or WaitRecv beside the requests of Do", unread))
+		r.overrun(errors.Errorf("nobody has read %d completions of the program's own requests; try: WaitSend or WaitRecv beside the requests of Do", unread))
 		return
 	}
 	if r.taken > 0 && len(r.inbox) == cap(r.inbox) {
@@ -350,7 +350,7 @@ func (r *Route) take(wcs []verbs.WC) int {
 	return n
 }
 
-// without removes w and keeps the order of the others.
+// without removes w from list and keeps the order of the others.
 func without(list []*waiter, w *waiter) []*waiter {
 	for i := range list {
 		if list[i] == w {

@@ -1,5 +1,4 @@
-// The requests of Do that are in flight on one queue of a queue pair, and those that nobody
-// waits for any more.
+// The requests of Do on one queue of a queue pair.
 
 package dispatch
 
@@ -23,21 +22,21 @@ const (
 	queueMask = 1<<(tagShift-placeBits) - 1
 )
 
-// Queue holds the requests of Do on one send queue or receive queue. The dispatcher's mu
-// guards it.
+// Queue holds the requests of Do on one send queue or receive queue. The dispatcher's mu guards its
+// fields.
 type Queue struct {
 	r    *Route
 	post func(*Request) error
-	id   uint64     // of its requests, but for their place
-	Most int        // requests at once
+	id   uint64     // ID of its requests, without their place
+	Most int        // number of requests at once
 	list []*Request // by place
 	free []*Request
-	next []*ticket // those who wait for a request to be free, the first come first
+	next []*ticket // goroutines that wait for a free request, in order
 }
 
-// Request is one place in a queue. It is used again after its completion came.
+// Request is one place in a queue. It is reused after its completion.
 type Request struct {
-	waiter // for the completion
+	waiter // of the goroutine that waits for the completion
 	q      *Queue
 	Place  int
 	Send   [1]verbs.SendWR
@@ -46,10 +45,10 @@ type Request struct {
 	UserID uint64
 	flying bool
 	WC     verbs.WC
-	left   *Left // not nil once nobody waits
+	left   *Left // set when the wait ended before the completion
 }
 
-// ticket is a goroutine that waits for a free request. It is reused.
+// ticket is a goroutine that waits for a free request. Tickets are reused.
 type ticket struct {
 	waiter
 	got *Request
@@ -57,7 +56,7 @@ type ticket struct {
 
 var tickets = sync.Pool{New: func() any { return &ticket{waiter: *newWaiter()} }}
 
-// NewQueue makes a queue of most requests at once.
+// NewQueue makes a queue with at most most requests at once, which post posts.
 func (r *Route) NewQueue(most int, post func(*Request) error) *Queue {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
@@ -67,8 +66,7 @@ func (r *Route) NewQueue(most int, post func(*Request) error) *Queue {
 	return q
 }
 
-// Acquire returns a request that is free, and waits for one if need be. Nobody who comes
-// later overtakes.
+// Acquire returns a free request, or waits for one. Waiting goroutines are served in order.
 func (q *Queue) Acquire(ctx, owner context.Context) (*Request, error) {
 	q.r.d.mu.Lock()
 	defer q.r.d.mu.Unlock()
@@ -94,7 +92,7 @@ func (q *Queue) Acquire(ctx, owner context.Context) (*Request, error) {
 	return t.got, nil
 }
 
-// release makes a request free, for the first who waits for one. The caller holds mu.
+// release gives a request to the first goroutine that waits for one, or frees it. The caller holds mu.
 func (q *Queue) release(req *Request) {
 	if len(q.next) == 0 {
 		q.free = append(q.free, req)
@@ -106,7 +104,7 @@ func (q *Queue) release(req *Request) {
 	t.wakeUp()
 }
 
-// GiveBack is release for who does not hold mu.
+// GiveBack frees a request.
 func (req *Request) GiveBack() {
 	req.q.r.d.mu.Lock()
 	defer req.q.r.d.mu.Unlock()
@@ -116,8 +114,8 @@ func (req *Request) GiveBack() {
 // ID returns the ID to post the request with.
 func (req *Request) ID() uint64 { return req.q.id | uint64(req.Place) }
 
-// Start posts the request. While the program's own requests fill the queue, Start waits for
-// completions, which make room.
+// Start posts the request. If the program's own requests fill the queue, Start waits for completions
+// and tries again.
 func (req *Request) Start(ctx, owner context.Context) error {
 	r := req.q.r
 	r.d.mu.Lock()
@@ -147,8 +145,8 @@ func (req *Request) Start(ctx, owner context.Context) error {
 	}
 }
 
-// Finish waits for the completion. If the wait ends before it, Finish returns the error and a
-// Left; the request belongs to the dispatcher. Otherwise the caller gives the request back.
+// Finish waits for the completion. If the wait ends first, Finish returns a Left and the error, and the
+// dispatcher frees the request later. Otherwise the caller gives the request back.
 func (req *Request) Finish(ctx, owner context.Context) (*Left, error) {
 	r := req.q.r
 	r.d.mu.Lock()
@@ -160,7 +158,7 @@ func (req *Request) Finish(ctx, owner context.Context) (*Left, error) {
 	return req.left, err
 }
 
-// complete takes the completion of one of the route's requests; false if it is none.
+// complete records the completion of a request of Do. It returns false for other completions.
 func (r *Route) complete(wc *verbs.WC) bool {
 	q, place := int(wc.ID>>placeBits)&queueMask, int(wc.ID&placeMask)
 	if uint32(wc.ID>>tagShift) != r.tag || q >= len(r.queues) || place >= len(r.queues[q].list) {
@@ -183,13 +181,13 @@ func (r *Route) complete(wc *verbs.WC) bool {
 	return true
 }
 
-// Shut ends the waits for requests whose completions will not come: the queue pairs are
+// Shut ends the waits for requests whose completions will not come, because the queue pairs are
 // destroyed.
 func (r *Route) Shut() {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	r.gone = true
-	r.d.endTurn(errNudged) // the leader may wait for one of them
+	r.d.endTurn(errNudged) // the leader may wait for such a request
 	for _, q := range r.queues {
 		for _, req := range q.list {
 			if req.flying && req.left != nil {
@@ -202,13 +200,13 @@ func (r *Route) Shut() {
 // Left is a request whose wait ended before its completion came.
 type Left struct {
 	r       *Route
-	done    bool // the rest is guarded by the dispatcher's mu
+	done    bool // the dispatcher's mu guards done, wc and waiting
 	wc      verbs.WC
 	waiting []*waiter
 }
 
-// Wait waits for the request's completion, and returns it, failed or not. The error is that of
-// ctx's end, or net.ErrClosed after Shut.
+// Wait returns the request's completion, failed or not. The error is that of ctx, or net.ErrClosed
+// after Shut.
 func (l *Left) Wait(ctx context.Context) (verbs.WC, error) {
 	l.r.d.mu.Lock()
 	defer l.r.d.mu.Unlock()
