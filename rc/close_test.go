@@ -17,8 +17,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// listen accepts one peer after the other and connects it; report gets the errors. The
-// test's end waits for all of that.
+// listen accepts peers and connects them. report gets the errors. The end of the test waits for all
+// connections.
 func listen(t *testing.T, cfg Config, report func(error)) (address string) {
 	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{})
@@ -55,8 +55,8 @@ func listen(t *testing.T, cfg Config, report func(error)) (address string) {
 	return l.Addr().String()
 }
 
-// TestAPrepareThatDoesNotReturnLeavesNothing: it panics, or ends its goroutine as
-// t.Fatal does. The device can be closed, and the peer gets the error.
+// TestAPrepareThatDoesNotReturnLeavesNothing has a Prepare that panics, or ends its goroutine as
+// t.Fatal does. The device can be closed, and the peer gets an error.
 func TestAPrepareThatDoesNotReturnLeavesNothing(t *testing.T) {
 	for name, end := range map[string]func(){
 		"panic":  func() { panic("no buffers today") },
@@ -91,8 +91,8 @@ func TestAPrepareThatDoesNotReturnLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestAPrepareThatFailsWithMemoryOfItsOwn: the error says what stays, and Close frees it
-// when the program has closed its own.
+// TestAPrepareThatFailsWithMemoryOfItsOwn checks that the error names what stays open, and that Close
+// frees it after the program has closed its memory.
 func TestAPrepareThatFailsWithMemoryOfItsOwn(t *testing.T) {
 	var conn *Conn
 	var mr *verbs.MR
@@ -114,8 +114,8 @@ func TestAPrepareThatFailsWithMemoryOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestCloseIsRepeatedAfterEBUSY: what a region of the program's held up is freed by the
-// next Close, in order, and nothing twice.
+// TestCloseIsRepeatedAfterEBUSY checks that the next Close frees what a region of the program kept
+// open, in order, and frees nothing twice.
 func TestCloseIsRepeatedAfterEBUSY(t *testing.T) {
 	records := &recorder{}
 	c, _ := pair(t, Config{Logger: slog.New(records)}, Config{})
@@ -146,8 +146,8 @@ func TestCloseIsRepeatedAfterEBUSY(t *testing.T) {
 	}
 }
 
-// TestCloseWhileConnecting closes, from another goroutine, a Conn that Prepare has given
-// away, at any step of the connecting. Dial fails, or Close has come after it.
+// TestCloseWhileConnecting closes a Conn from another goroutine at any step of the connecting. Dial
+// fails, or Close runs after Dial.
 func TestCloseWhileConnecting(t *testing.T) {
 	dev := openTestDevice(t)
 	address := listen(t, Config{Device: dev}, func(error) {})
@@ -179,7 +179,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 	}
 }
 
-// TestCloseInPrepare: Close does not wait for the connecting that it is called by.
+// TestCloseInPrepare checks that Close in Prepare does not wait for Dial.
 func TestCloseInPrepare(t *testing.T) {
 	dev := openTestDevice(t)
 	address := listen(t, Config{Device: dev}, func(error) {})
@@ -197,7 +197,7 @@ func TestCloseInPrepare(t *testing.T) {
 	}
 }
 
-// TestCloseEndsTheConnecting: a peer that does not go on holds nobody up.
+// TestCloseEndsTheConnecting closes a Conn whose peer does not go on.
 func TestCloseEndsTheConnecting(t *testing.T) {
 	dev := openTestDevice(t)
 	release := make(chan struct{})

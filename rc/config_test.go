@@ -12,7 +12,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// TestAFieldWithoutEffectIsRefused names every field that another leaves without effect.
+// TestAFieldWithoutEffectIsRefused checks that the error names the field.
 func TestAFieldWithoutEffectIsRefused(t *testing.T) {
 	srq, timing := &verbs.SRQInit{MaxWR: 4, MaxSGE: 1}, DefaultTiming()
 	exchange := func(context.Context, *Conn, func([]oob.Endpoint) error) error { return nil }
@@ -44,7 +44,7 @@ func TestAFieldWithoutEffectIsRefused(t *testing.T) {
 	}
 }
 
-// TestConnectUsesItsOwnTimeout: not that of the listener.
+// TestConnectUsesItsOwnTimeout checks that Connect does not use the listener's Timeout.
 func TestConnectUsesItsOwnTimeout(t *testing.T) {
 	_, s := pair(t, Config{}, Config{Timeout: 100 * time.Millisecond})
 	began := time.Now()

@@ -295,8 +295,8 @@ func TestIPOf(t *testing.T) {
 	}
 }
 
-// TestCloseWhileOthersWait has waiters of both kinds on both queues: Close must
-// not mistake their taking its mark for a device that does not flush.
+// TestCloseWhileOthersWait has goroutines that wait on both queues. If they take Close's mark, Close
+// must not take that for a device that does not flush.
 func TestCloseWhileOthersWait(t *testing.T) {
 	for range 3 {
 		c, _ := pair(t, Config{}, Config{})
@@ -353,8 +353,7 @@ func TestAllocMRMeetsClose(t *testing.T) {
 	makers.Wait()
 }
 
-// TestFinishLeavesWaitsAlone has a receive outstanding when this end is finished
-// and the peer is not.
+// TestFinishLeavesWaitsAlone has a receive outstanding when only this end has called Finish.
 func TestFinishLeavesWaitsAlone(t *testing.T) {
 	c, s := pair(t, Config{}, Config{})
 	got := make(chan error, 1)
@@ -377,8 +376,8 @@ func TestFinishLeavesWaitsAlone(t *testing.T) {
 	}
 }
 
-// TestDisconnectFlushes has one end leave: its own requests are flushed, in its
-// own waits; the peer's stay until it leaves too. Close is not held up.
+// TestDisconnectFlushes checks that the requests of the end that disconnects are flushed to its waits,
+// that the peer's are not, and that Close is quick.
 func TestDisconnectFlushes(t *testing.T) {
 	c, s := pair(t, Config{}, Config{})
 	for _, e := range []*end{s, c} {
@@ -455,8 +454,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestNoAccessIsGrantedUnasked: a region with every right is safe behind a queue pair whose
-// Config names none.
+// TestNoAccessIsGrantedUnasked checks that a Config without Access protects a region with all rights.
 func TestNoAccessIsGrantedUnasked(t *testing.T) {
 	dev := openTestDevice(t)
 	s := &end{}

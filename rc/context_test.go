@@ -11,7 +11,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// TestEveryWaitSaysHowItsContextEnded: errors.Is finds the context's Err and its cause.
+// TestEveryWaitSaysHowItsContextEnded checks that errors.Is finds the context's Err and its cause.
 func TestEveryWaitSaysHowItsContextEnded(t *testing.T) {
 	cause := errors.New("the user went home")
 	ends := map[string]struct {
@@ -81,7 +81,7 @@ func TestEveryWaitSaysHowItsContextEnded(t *testing.T) {
 	}
 }
 
-// TestDialEndsInPrepare: between two steps of connecting.
+// TestDialEndsInPrepare cancels Dial between two steps of connecting.
 func TestDialEndsInPrepare(t *testing.T) {
 	cause := errors.New("the user went home")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -93,8 +93,8 @@ func TestDialEndsInPrepare(t *testing.T) {
 	}
 }
 
-// TestAContextEndsAStalledMove: Dial returns while the kernel still looks for the peer, and
-// frees everything once the kernel is done.
+// TestAContextEndsAStalledMove checks that Dial returns while the kernel still looks for the peer, and
+// that everything is freed when the kernel is done.
 func TestAContextEndsAStalledMove(t *testing.T) {
 	for name, test := range map[string]struct {
 		typ   verbs.QPType

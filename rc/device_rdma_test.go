@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// testDevice is the device that the tests run on: the one that make test-rxe, or
-// the owner of RDMA hardware, names.
+// testDevice returns the name of the device under test, from the environment; make test-rxe sets it.
 func testDevice(t testing.TB) string {
 	name := os.Getenv("RDMA_TEST_DEVICE")
 	if name == "" {

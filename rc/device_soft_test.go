@@ -8,5 +8,5 @@ import (
 	_ "github.com/rawverbs/rawverbs/softroce"
 )
 
-// testDevice is the device that the tests run on: the software device.
+// testDevice returns the name of the device under test: the software device.
 func testDevice(testing.TB) string { return "soft0" }

@@ -51,7 +51,7 @@ func (c *Conn) Recv(ctx context.Context, local verbs.MRSlice) (verbs.WC, error) 
 		return verbs.WC{}, errors.WithMessage(err, "receive")
 	}
 	if c.pairs[0].recvs == nil {
-		return verbs.WC{}, errors.New("a Conn with an SRQ cannot choose who fills a receive; try: SRQ().PostRecv and WaitRecv")
+		return verbs.WC{}, errors.New("Recv cannot choose which message fills a receive of an SRQ; try: QP().SRQ().PostRecv and WaitRecv")
 	}
 	return c.request(ctx, c.pairs[0], nil, &sge, nil)
 }

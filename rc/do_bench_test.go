@@ -81,8 +81,8 @@ func BenchmarkRequest(b *testing.B) {
 	})
 }
 
-// BenchmarkDoBesideRaw takes turns, so that a busy host slows both alike. It reports how many
-// times as long Do takes as a post and a wait by hand.
+// BenchmarkDoBesideRaw runs Do, and a post and a wait by hand, in turns, so that a busy host slows both
+// alike. It reports the ratio of their times.
 func BenchmarkDoBesideRaw(b *testing.B) {
 	c, _, remote := doPair(b, Config{}, Config{})
 	ctx, cancel := context.WithCancel(b.Context())

@@ -84,7 +84,7 @@ func TestDoMovesData(t *testing.T) {
 	}
 }
 
-// TestRefusedBeforePosting: each misuse is one error, and the connection works on.
+// TestRefusedBeforePosting checks the error of each misuse, and that the connection still works.
 func TestRefusedBeforePosting(t *testing.T) {
 	c, _, remote := doPair(t, Config{}, Config{})
 	ctx := t.Context()
@@ -131,8 +131,8 @@ func TestRefusedBeforePosting(t *testing.T) {
 
 func errOf[T any](_ T, err error) error { return err }
 
-// TestACancelledRequestKeepsItsCompletion: the completion of a request that nobody waits for is
-// not the next one's.
+// TestACancelledRequestKeepsItsCompletion checks that the next request does not get the completion of
+// a canceled one.
 func TestACancelledRequestKeepsItsCompletion(t *testing.T) {
 	c, s, remote := doPair(t, Config{}, Config{})
 	gone := errors.New("too slow")
@@ -172,7 +172,7 @@ func TestACancelledRequestKeepsItsCompletion(t *testing.T) {
 	}
 }
 
-// TestDoWaitsForRoom: more requests than the queue takes, beside the program's own posts.
+// TestDoWaitsForRoom does more requests than the queue can hold, beside posts of the program.
 func TestDoWaitsForRoom(t *testing.T) {
 	for _, test := range []struct{ one bool }{{false}, {true}} {
 		t.Run(fmt.Sprintf("one CQ %v", test.one), func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestDoWaitsForRoom(t *testing.T) {
 	}
 }
 
-// TestRoomIsWaitedForWithAContext: all places are taken by requests that do not complete.
+// TestRoomIsWaitedForWithAContext has requests that do not complete in all places.
 func TestRoomIsWaitedForWithAContext(t *testing.T) {
 	cfg := Config{Cap: verbs.QPCap{MaxSendWR: 2}}
 	c, _, _ := doPair(t, cfg, cfg)
@@ -230,7 +230,7 @@ func TestRoomIsWaitedForWithAContext(t *testing.T) {
 	}
 }
 
-// TestAFailureInTheMiddle: each request gets an error of its own.
+// TestAFailureInTheMiddle checks that each request gets its own error.
 func TestAFailureInTheMiddle(t *testing.T) {
 	c, _, remote := doPair(t, Config{}, Config{})
 	const n = 12
@@ -261,7 +261,7 @@ func TestAFailureInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestDoEndsWithTheConnection: many are in flight when this end closes, or the peer.
+// TestDoEndsWithTheConnection closes an end while many requests are in flight.
 func TestDoEndsWithTheConnection(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(c, s *end)
@@ -307,7 +307,7 @@ func TestDoEndsWithTheConnection(t *testing.T) {
 	}
 }
 
-// TestUnreadCompletionsEndTheConnection: Do takes them from the CQ, and nobody reads them.
+// TestUnreadCompletionsEndTheConnection has Do take completions from the CQ that nobody reads.
 func TestUnreadCompletionsEndTheConnection(t *testing.T) {
 	c, _, remote := doPair(t, Config{}, Config{})
 	wr := []verbs.SendWR{{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled, RemoteAddr: remote.Addr, RKey: remote.RKey}}
@@ -358,7 +358,7 @@ func TestDatagramsAreSentToThePeer(t *testing.T) {
 	}
 }
 
-// TestDoAllocatesNothing: not for the request, not for its list, not for a result.
+// TestDoAllocatesNothing checks the request, its list of elements and an atomic's result.
 func TestDoAllocatesNothing(t *testing.T) {
 	c, _, remote := doPair(t, Config{}, Config{})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,4 +1,4 @@
-// What a connection logs. Each method logs one kind of event.
+// The events that a connection logs. Each method logs one kind.
 
 package rc
 
@@ -17,8 +17,7 @@ import (
 
 type events struct{ log *slog.Logger }
 
-// made logs an object that the verb has made, and attributes of the object. The text is
-// a word for the making, then the object.
+// made logs an object that the verb has made. The text is a verb and the object: "make queue pair".
 func (e events) made(verb, text string, attrs ...slog.Attr) {
 	e.object(event.ObjectMade.By(verb), text, attrs)
 }
@@ -84,12 +83,12 @@ func (e events) dump(qp *verbs.QP) {
 	event.QPDump.LogAt(slog.LevelDebug, e.log, "QP:", head...)
 }
 
-// everything is each attribute that a reliable queue pair has.
+// everything selects all attributes of an RC queue pair.
 const everything = qpstate.MaskState | qpstate.MaskCurState | qpstate.MaskAccessFlags | qpstate.MaskPKeyIndex | qpstate.MaskPort |
 	qpstate.MaskAV | qpstate.MaskPathMTU | qpstate.MaskTimeout | qpstate.MaskRetryCnt | qpstate.MaskRNRRetry | qpstate.MaskRQPSN |
 	qpstate.MaskMaxRdAtomic | qpstate.MaskMinRNRTimer | qpstate.MaskSQPSN | qpstate.MaskMaxDestRdAtomic | qpstate.MaskDestQPN | qpstate.MaskCap
 
-// endpoints logs both ends' numbers: the tuple that makes a connection.
+// endpoints logs the numbers of both ends that make a connection.
 func (e events) endpoints(local, peer oob.Endpoint) {
 	event.PeerTuple.Log(e.log, "local endpoint", endpointAttrs("local", local)...)
 	event.PeerTuple.Log(e.log, "remote endpoint", endpointAttrs("remote", peer)...)
@@ -119,9 +118,9 @@ func (e events) drained(flushed int) {
 		fmt.Sprintf("drained: %d work requests flushed, which is normal at teardown", flushed), slog.Int("flushed", flushed))
 }
 
-// shortage logs that a listener can accept nobody for now, and why.
+// shortage logs that a listener cannot accept connections for now.
 func (e events) shortage(cause error) {
-	event.ListenerShort.LogAt(slog.LevelWarn, e.log, "no new connection can be taken: the listener pauses and tries again",
+	event.ListenerShort.LogAt(slog.LevelWarn, e.log, "cannot accept a connection: the listener pauses and tries again",
 		slog.String("error", cause.Error()), slog.String("try", "a higher limit of open files (ulimit -n), or fewer connections at a time"))
 }
 

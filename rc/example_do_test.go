@@ -14,8 +14,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// A client writes into the server's memory, reads it back, and counts with an atomic: each
-// request is one call, which returns when the request has completed.
+// A client writes into the server's memory, reads it back, and counts with an atomic. Each request is
+// one call, which returns when the request has completed.
 func ExampleConn_Write() {
 	ctx := context.Background()
 	client, server := connect(ctx)
@@ -44,7 +44,7 @@ func ExampleConn_Write() {
 	// IBV_WR_RDMA_READ: 9 bytes at offset 4090 are not within the peer's region "table" of 4096 bytes; try: fewer bytes, or a larger region
 }
 
-// A request that takes too long goes on after its wait: its memory belongs to the device until
+// A wait ends before its request does. The request's memory belongs to the device until
 // InFlightError.Wait returns.
 func ExampleInFlightError() {
 	ctx := context.Background()

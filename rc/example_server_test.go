@@ -13,8 +13,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// A cache of 8-byte values: its table is registered once. Clients READ it without the server's
-// help, and SEND what is to be put into it.
+// A cache of 8-byte values. The server registers its table once. Clients READ the table without the
+// server's help, and SEND the values to store.
 func ExampleServer() {
 	dev, err := verbs.Open("soft0")
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// tuple is a queue pair in this test's own format.
+// tuple is a queue pair in the test's own protocol.
 type tuple struct {
 	QPN, PSN, QKey uint32
 	GID            [16]byte
 }
 
-// swap is an Exchange in that format: both ends write, read, and meet in a byte.
+// swap is an Exchange of that protocol: both ends write and read tuples, then one byte.
 func swap(ctx context.Context, c *Conn, up func([]oob.Endpoint) error) error {
 	out := []byte{}
 	for _, e := range c.LocalEndpoints() {

@@ -57,7 +57,7 @@ func finish(t *testing.T, ends ...*end) (closed []error) {
 	return closed
 }
 
-// The ends talk once more when everything is freed; these messages are logged below Debug.
+// The ends talk once more after everything is freed. These messages are logged below Debug.
 func TestFarewellRunsAfterEverythingIsFreed(t *testing.T) {
 	ch, sh := &logTexts{}, &logTexts{}
 	c, s := pair(t, Config{Logger: slog.New(ch)}, Config{Logger: slog.New(sh)})
@@ -107,7 +107,7 @@ func TestNoteBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// A farewell that fails is Close's error; one that hangs has a limit.
+// Close returns the error of a farewell that fails, and limits one that hangs.
 func TestCloseReturnsTheFarewellsError(t *testing.T) {
 	c, s := pair(t, Config{}, Config{Timeout: 500 * time.Millisecond})
 	c.Farewell(func(context.Context, *oob.Conn) error { return errors.New("no words") })
@@ -124,7 +124,7 @@ func TestCloseReturnsTheFarewellsError(t *testing.T) {
 	}
 }
 
-// Close says no Farewell without a Finish.
+// Close does not run Farewell without a Finish.
 func TestNoFarewellWithoutFinish(t *testing.T) {
 	c, s := pair(t, Config{}, Config{})
 	for _, e := range []*end{c, s} {

@@ -14,9 +14,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// faulty is the test's device with faults to order: asynchronous events that a test
-// makes up, and completion queues that give one completion at a time, each some time
-// after the last.
+// faulty is the device under test with faults: asynchronous events of the test's own, completion queues
+// that return one completion at a time with pauses, and calls that fail or block.
 type faulty struct {
 	verbs.ProviderDevice
 	under  *verbs.Device
@@ -24,9 +23,9 @@ type faulty struct {
 	closed chan struct{}
 	pause  time.Duration // between two completions; 0 is none
 
-	noWindows bool                         // it says that it has none of type 2B
+	noWindows bool                         // the device reports no windows of type 2B
 	modify    func(to *verbs.QPAttr) error // runs before each Modify, and may fail it; nil does nothing
-	noOpcodes bool                         // failed completions have none
+	noOpcodes bool                         // failed completions have the opcode of a SEND
 	createAH  func()                       // runs before each CreateAH; nil does nothing
 
 	mu      sync.Mutex
@@ -36,7 +35,7 @@ type faulty struct {
 	cqs     int
 }
 
-// made returns how many regions, domains and completion queues were made.
+// made returns the numbers of regions, domains and completion queues made.
 func (f *faulty) made() (regions, domains, cqs int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,7 +50,7 @@ func (f *faulty) QueryDevice() (verbs.DeviceAttr, error) {
 	return attr, err
 }
 
-// openFaulty opens one; the test's end closes it.
+// openFaulty opens a faulty device. The end of the test closes it.
 func openFaulty(t *testing.T, pause time.Duration) (*verbs.Device, *faulty) {
 	t.Helper()
 	faultyPause = pause
@@ -105,8 +104,7 @@ func (f *faulty) Close() error {
 	return f.under.Close()
 }
 
-// report delivers the events to all subscribers before it returns, and then one about
-// the port.
+// report delivers the events, and then one about the port, to all subscribers.
 func (f *faulty) report(events ...verbs.AsyncEvent) {
 	for _, e := range append(events, verbs.AsyncEvent{Type: verbs.EventGIDChange, Port: 1}) {
 		f.events <- e // taken when the one before was delivered
@@ -194,7 +192,7 @@ func (qp *faultyQP) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 	return qp.ProviderQP.Modify(attr, mask)
 }
 
-// opcodelessCQ gives failed completions the opcode of a SEND, whatever they are of.
+// opcodelessCQ gives all failed completions the opcode of a SEND.
 type opcodelessCQ struct{ verbs.ProviderCQ }
 
 func (cq *opcodelessCQ) Poll(wcs []verbs.WC) (int, error) {
@@ -229,7 +227,7 @@ func (cq *faultyCQ) Poll(wcs []verbs.WC) (int, error) {
 	return n, err
 }
 
-// An event of an object that is not the connection's does not end the connection.
+// An event of an object of another connection does not end the connection.
 func TestEventsOfOtherObjectsDoNotEndTheConn(t *testing.T) {
 	dev, faults := openFaulty(t, 0)
 	records := &recorder{}
@@ -280,8 +278,8 @@ func TestEventsOfOtherObjectsDoNotEndTheConn(t *testing.T) {
 	}
 }
 
-// TestABlockedLoggerHoldsUpNobody: a Logger that blocks in an asynchronous event is its
-// own connection's trouble.
+// TestABlockedLoggerHoldsUpNobody checks that a Logger that blocks in an asynchronous event holds up
+// only its own connection.
 func TestABlockedLoggerHoldsUpNobody(t *testing.T) {
 	dev, faults := openFaulty(t, 0)
 	stuck := &stuckLogger{in: make(chan struct{}), out: make(chan struct{})}
@@ -326,7 +324,7 @@ func (s *stuckLogger) Handle(ctx context.Context, r slog.Record) error {
 	return s.recorder.Handle(ctx, r)
 }
 
-// TestAMarkIsNotTheProgramsRequest: no ID of the program's is taken for a mark.
+// TestAMarkIsNotTheProgramsRequest checks that Close takes no request of the program for a mark.
 func TestAMarkIsNotTheProgramsRequest(t *testing.T) {
 	records := &recorder{}
 	c, _ := pair(t, Config{Logger: slog.New(records)}, Config{})

@@ -38,7 +38,7 @@ func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr, conns i
 		mostQPs = math.MaxUint8 + 1 // oob.Endpoint.Index has 8 bits
 	}
 	if c.QPs < 1 || c.QPs > mostQPs {
-		return errors.Errorf("a connection of %d queue pairs cannot be had; try: 1 to %d", c.QPs, mostQPs)
+		return errors.Errorf("a connection cannot have %d queue pairs; try: 1 to %d", c.QPs, mostQPs)
 	}
 	for _, queue := range []struct {
 		name string
@@ -63,7 +63,7 @@ func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr, conns i
 		return errors.Errorf("a shared receive queue of %d work requests is more than %s has; try: at most %d", c.SRQ.MaxWR, dev.Name(), limits.MaxSRQWR)
 	}
 	if c.MaxReads < 1 || c.MaxReads > 255 {
-		return errors.Errorf("%d READs in flight cannot be had; try: 1 to 255", c.MaxReads)
+		return errors.Errorf("MaxReads cannot be %d; try: 1 to 255", c.MaxReads)
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// prepareAll is prepare for several queue pairs: each gets one receive, whose ID is
-// the queue pair's index, in the region's slot of that number.
+// prepareAll is prepare for several queue pairs. Each gets one receive. The ID and the slot of the
+// receive are the queue pair's index.
 func (e *end) prepareAll(c *Conn) (err error) {
 	e.Conn = c
 	qps := c.QPs()
@@ -80,8 +80,8 @@ func TestEachOfSeveralQueuePairsReachesItsOwn(t *testing.T) {
 	}
 }
 
-// TestCloseFlushesEveryQueuePair has receives, and a send that finds none, on all of
-// them.
+// TestCloseFlushesEveryQueuePair leaves a receive, and a send without a receive at the peer, on each
+// queue pair.
 func TestCloseFlushesEveryQueuePair(t *testing.T) {
 	const n = 5
 	records := &recorder{}
@@ -135,7 +135,7 @@ func TestBothEndsMustHaveAsManyQueuePairs(t *testing.T) {
 	}
 }
 
-func TestQueuesThatCannotBeHad(t *testing.T) {
+func TestQueuesThatAreRefused(t *testing.T) {
 	dev := openTestDevice(t)
 	limits, err := dev.Query()
 	if err != nil {
@@ -147,11 +147,11 @@ func TestQueuesThatCannotBeHad(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		"fewer than one": {Config{QPs: -1}, "a connection of -1 queue pairs cannot be had; try: 1 to 64"},
-		"too many":       {Config{QPs: oob.MaxEndpoints + 1}, "a connection of 65 queue pairs"},
+		"fewer than one": {Config{QPs: -1}, "a connection cannot have -1 queue pairs; try: 1 to 64"},
+		"too many":       {Config{QPs: oob.MaxEndpoints + 1}, "a connection cannot have 65 queue pairs"},
 		"sends":          {Config{Cap: verbs.QPCap{MaxSendWR: deepest}}, fmt.Sprintf("a send queue of %d work requests is more than", deepest)},
 		"receives":       {Config{Cap: verbs.QPCap{MaxRecvWR: deepest}}, fmt.Sprintf("a receive queue of %d work requests is more than", deepest)},
-		"too many yet":   {Config{QPs: 257, Exchange: swap}, "a connection of 257 queue pairs cannot be had; try: 1 to 256"},
+		"too many yet":   {Config{QPs: 257, Exchange: swap}, "a connection cannot have 257 queue pairs; try: 1 to 256"},
 		"one CQ":         {Config{QPs: oob.MaxEndpoints, OneCQ: true, Cap: verbs.QPCap{MaxSendWR: shared - 4, MaxRecvWR: shared - 4}}, "one completion queue for"},
 		"completions":    {Config{QPs: oob.MaxEndpoints, Cap: verbs.QPCap{MaxSendWR: shared}}, "or fewer queue pairs"},
 	} {
@@ -168,8 +168,8 @@ func TestQueuesThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// TestAFailureOfAnyQueuePairIsReported breaks the last queue pair alone: its completions
-// say so, and the others go on.
+// TestAFailureOfAnyQueuePairIsReported breaks only the last queue pair. Its completions fail, and the
+// others still work.
 func TestAFailureOfAnyQueuePairIsReported(t *testing.T) {
 	const n = 3
 	c, _ := severalPair(t, n, Config{}, Config{})
@@ -219,7 +219,7 @@ func (r *recorder) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// count is how many records begin with a text, text the first of them.
+// count returns the number of records that begin with prefix, and text the first of them.
 func (r *recorder) count(prefix string) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// goSnippets are the pieces of Go in a page.
+// goSnippets returns the Go code of a page.
 func goSnippets(t *testing.T, page string) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -33,8 +33,7 @@ func goSnippets(t *testing.T, page string) []string {
 	return found
 }
 
-// TestREADMEProgramRuns builds what the README shows, as it is there, and has it send to a
-// listener.
+// TestREADMEProgramRuns builds the README's program, unchanged, and runs it against a listener.
 func TestREADMEProgramRuns(t *testing.T) {
 	snippets := goSnippets(t, "../README.md")
 	if len(snippets) != 1 {

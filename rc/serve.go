@@ -52,7 +52,7 @@ func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Co
 	case failed:
 		return err
 	case late > 0:
-		return errors.Errorf("rc: %d clients were still served %v after the end of Serve's context (%v), and their connections were closed", late, s.conf.Grace, context.Cause(ctx))
+		return errors.Errorf("rc: %d handlers still ran %v after the end of Serve's context (%v), and their connections were closed", late, s.conf.Grace, context.Cause(ctx))
 	}
 	return closeErr
 }
@@ -101,7 +101,7 @@ func (v *service) client(in *Incoming, err error) error {
 		select {
 		case s.places <- struct{}{}:
 		default:
-			err = errors.Errorf("the server has its %d clients; try: later, or a server with a higher MaxConns", s.conf.MaxConns)
+			err = errors.Errorf("the server is full, with %d clients; try: again later, or a higher MaxConns at the server", s.conf.MaxConns)
 		}
 	}
 	if err != nil {

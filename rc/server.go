@@ -65,7 +65,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	case cfg.Exchange != nil:
 		return nil, errors.New("rc: Config.Exchange is set, and a Server speaks the native protocol; try: Listen and Connect")
 	case cfg.MaxConns < 0:
-		return nil, errors.Errorf("rc: a MaxConns of %d; try: 1 or more", cfg.MaxConns)
+		return nil, errors.Errorf("rc: MaxConns is %d; try: 1 or more", cfg.MaxConns)
 	}
 	cfg.Config = cfg.complete()
 	cfg.MaxConns = orDefault(cfg.MaxConns, defaultMaxConns)

@@ -16,8 +16,8 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// TestServeEndsGracefully: a handler that waits returns at once, with the context's end; its
-// client is told. One that works on has the time for it.
+// TestServeEndsGracefully has a handler that waits, which returns at once, and one that works on and
+// gets the time for that.
 func TestServeEndsGracefully(t *testing.T) {
 	leavesNothing(t)
 	entered := make(chan struct{}, 2)
@@ -63,7 +63,7 @@ func TestServeEndsGracefully(t *testing.T) {
 	}
 }
 
-// TestAHandlerThatDoesNotReturnIsCutOff after the Grace: its waits end, and Serve says so.
+// TestAHandlerThatDoesNotReturnIsCutOff checks that its waits end after Grace, and Serve's error.
 func TestAHandlerThatDoesNotReturnIsCutOff(t *testing.T) {
 	leavesNothing(t)
 	entered, got := make(chan struct{}), make(chan error, 1)
@@ -78,7 +78,7 @@ func TestAHandlerThatDoesNotReturnIsCutOff(t *testing.T) {
 	if err := s.Close(); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("Close of a server that serves: %v, want EBUSY", err)
 	}
-	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "1 clients were still served 100ms after") {
+	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "1 handlers still ran 100ms after") {
 		t.Errorf("Serve: %v", err)
 	}
 	if err := <-got; !errors.Is(err, net.ErrClosed) {
@@ -91,7 +91,7 @@ func TestAHandlerThatDoesNotReturnIsCutOff(t *testing.T) {
 	s.stop = func() error { return nil } // it failed, as it was to
 }
 
-// TestAClientThatDiesAtAnyStep leaves nothing, and does not end the server.
+// TestAClientThatDiesAtAnyStep checks that the server frees everything and goes on.
 func TestAClientThatDiesAtAnyStep(t *testing.T) {
 	leavesNothing(t)
 	handled := make(chan error, 16)
@@ -165,7 +165,7 @@ func TestAClientThatDiesAtAnyStep(t *testing.T) {
 	again.Close()
 }
 
-// barrierAfter takes the steps, and one barrier more.
+// barrierAfter takes the steps and then the barrier "receives posted".
 func barrierAfter(t *testing.T, c *oob.Conn, steps func(*oob.Conn) error) error {
 	if err := steps(c); err != nil {
 		return err
@@ -173,7 +173,7 @@ func barrierAfter(t *testing.T, c *oob.Conn, steps func(*oob.Conn) error) error 
 	return c.Barrier(t.Context(), barrierReceives)
 }
 
-// TestServeEndsDuringConnects: at many moments, and leaves nothing.
+// TestServeEndsDuringConnects ends Serve at many moments and checks that nothing is left.
 func TestServeEndsDuringConnects(t *testing.T) {
 	leavesNothing(t)
 	dev := openTestDevice(t)

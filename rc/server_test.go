@@ -21,7 +21,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// served is a server at work; the test's end stops it and wants nothing left.
+// served is a running server. The end of the test stops it and checks that nothing is left.
 type served struct {
 	*Server
 	address string
@@ -31,8 +31,8 @@ type served struct {
 
 const regionSize = 64 << 10
 
-// serve serves on a device, with one region for all. Every Conn has four receives of slot
-// bytes, in memory of its own, unless cfg has an SRQ.
+// serve starts a server with one shared region. Without an SRQ, every Conn has four receives of slot
+// bytes in memory of its own.
 func serve(t *testing.T, cfg ServerConfig, handler func(context.Context, *Conn) error) *served {
 	t.Helper()
 	if cfg.Device == nil {
@@ -97,7 +97,7 @@ func untilEOF(ctx context.Context, c *Conn) error {
 	}
 }
 
-// client is a client of served, with 64 KiB of memory.
+// client connects a client with 64 KiB of memory.
 func (s *served) client(t testing.TB) (*Conn, *verbs.MR, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -109,7 +109,7 @@ func (s *served) client(t testing.TB) (*Conn, *verbs.MR, error) {
 	return c, mr, err
 }
 
-// mustClient is client that does not fail; the test's end closes it.
+// mustClient is client that must succeed. The end of the test closes it.
 func (s *served) mustClient(t testing.TB) (*Conn, *verbs.MR) {
 	t.Helper()
 	c, mr, err := s.client(t)
@@ -120,7 +120,7 @@ func (s *served) mustClient(t testing.TB) (*Conn, *verbs.MR) {
 	return c, mr
 }
 
-// leavesNothing reports goroutines and descriptors that are more at the test's end than now.
+// leavesNothing checks at the end of the test that goroutines and descriptors are no more than now.
 func leavesNothing(t *testing.T) {
 	t.Helper()
 	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // the first one opens Go's poller
@@ -144,8 +144,8 @@ func leavesNothing(t *testing.T) {
 	})
 }
 
-// TestAServersMemoryIsRegisteredOnce: for eight clients, as its domain and its queues are made
-// once. All of them READ what the server has written.
+// TestAServersMemoryIsRegisteredOnce checks that eight clients READ from one region, and that the
+// server makes one domain and two completion queues for them.
 func TestAServersMemoryIsRegisteredOnce(t *testing.T) {
 	leavesNothing(t)
 	dev, counts := openFaulty(t, 0)
@@ -182,7 +182,7 @@ func TestAServersMemoryIsRegisteredOnce(t *testing.T) {
 	}
 }
 
-// TestAStolenKeyOpensNothing: neither another client's key nor the region's own.
+// TestAStolenKeyOpensNothing checks that neither another client's key nor the region's own key works.
 func TestAStolenKeyOpensNothing(t *testing.T) {
 	for name, cfg := range map[string]ServerConfig{
 		"windows":                     {},
@@ -235,7 +235,7 @@ func TestNewServerRefuses(t *testing.T) {
 	for want, cfg := range map[string]ServerConfig{
 		"Config.Job ":               {Config: Config{Device: dev, Job: "job"}},
 		"Config.Exchange is set":    {Config: Config{Device: dev, Exchange: swap}},
-		"a MaxConns of -1":          {Config: Config{Device: dev}, MaxConns: -1},
+		"MaxConns is -1":            {Config: Config{Device: dev}, MaxConns: -1},
 		"or a lower MaxConns":       {Config: Config{Device: dev}, MaxConns: attr.MaxCQE},
 		"2 queue pairs, or because": {Config: Config{Device: dev, SRQ: srq, QPs: 2}},
 		"no memory windows of type": {Config: Config{Device: bare, SRQ: srq}},
@@ -249,7 +249,7 @@ func TestNewServerRefuses(t *testing.T) {
 	}
 }
 
-// TestShareRefusesARegionWithoutRights, at the server and at the client.
+// TestShareRefusesARegionWithoutRights checks the error that the client gets.
 func TestShareRefusesARegionWithoutRights(t *testing.T) {
 	s := serve(t, ServerConfig{Config: Config{Prepare: func(c *Conn) error {
 		mr, err := c.AllocMR("private", 8, verbs.AccessLocalWrite)
@@ -263,8 +263,7 @@ func TestShareRefusesARegionWithoutRights(t *testing.T) {
 	}
 }
 
-// TestTheLastMessagesComeBeforeEOF: with clients that finish right after they sent, on one
-// completion queue.
+// TestTheLastMessagesComeBeforeEOF has clients that finish right after their last send.
 func TestTheLastMessagesComeBeforeEOF(t *testing.T) {
 	for _, oneCQ := range []bool{false, true} {
 		t.Run(fmt.Sprintf("OneCQ %v", oneCQ), func(t *testing.T) {
@@ -308,8 +307,8 @@ func TestTheLastMessagesComeBeforeEOF(t *testing.T) {
 	}
 }
 
-// TestEOFIsForThoseWhoFinish: a wait ends at once when the peer has finished; a peer that goes
-// without that is no end.
+// TestEOFIsForThoseWhoFinish checks that a wait returns io.EOF when the peer has finished, and another
+// error when the peer closes without Finish.
 func TestEOFIsForThoseWhoFinish(t *testing.T) {
 	c, s := pair(t, Config{}, Config{})
 	finished := make(chan error, 1)
@@ -334,13 +333,13 @@ func TestEOFIsForThoseWhoFinish(t *testing.T) {
 	}
 }
 
-// TestAFullServerSaysSo, with the figure, and lets in the next once there is room.
+// TestAFullServerSaysSo checks the error, and that a place can be used again.
 func TestAFullServerSaysSo(t *testing.T) {
 	s := serve(t, ServerConfig{MaxConns: 2}, untilEOF)
 	first, _ := s.mustClient(t)
 	s.mustClient(t)
 	var refused *oob.PeerError
-	if _, _, err := s.client(t); !errors.As(err, &refused) || !strings.Contains(err.Error(), "the server has its 2 clients") {
+	if _, _, err := s.client(t); !errors.As(err, &refused) || !strings.Contains(err.Error(), "the server is full, with 2 clients") {
 		t.Fatalf("the third: %v", err)
 	}
 	if err := first.Finish(t.Context()); err != nil {
@@ -357,7 +356,8 @@ func TestAFullServerSaysSo(t *testing.T) {
 	}
 }
 
-// TestAHandlersErrorIsReported to the client, and logged; the server goes on.
+// TestAHandlersErrorIsReported checks that the client gets the error, that the server logs it, and
+// that the server goes on.
 func TestAHandlersErrorIsReported(t *testing.T) {
 	leavesNothing(t)
 	records := &recorder{}
@@ -385,7 +385,7 @@ func TestAHandlersErrorIsReported(t *testing.T) {
 	}
 }
 
-// TestUnreadReceivesAreGivenBack: those of an SRQ, when a handler leaves them.
+// TestUnreadReceivesAreGivenBack has a handler that leaves completions of an SRQ unread.
 func TestUnreadReceivesAreGivenBack(t *testing.T) {
 	for _, oneCQ := range []bool{false, true} {
 		t.Run(fmt.Sprintf("OneCQ %v", oneCQ), func(t *testing.T) {
@@ -425,7 +425,7 @@ func TestUnreadReceivesAreGivenBack(t *testing.T) {
 	}
 }
 
-// TestUnreadReceivesSurviveAFailedDrain: the queue pair cannot be moved to ERR.
+// TestUnreadReceivesSurviveAFailedDrain has a queue pair that cannot be moved to ERR.
 func TestUnreadReceivesSurviveAFailedDrain(t *testing.T) {
 	dev, faults := openFaulty(t, 0)
 	faults.modify = func(to *verbs.QPAttr) error {
@@ -463,7 +463,7 @@ func TestUnreadReceivesSurviveAFailedDrain(t *testing.T) {
 	}
 }
 
-// TestSixtyFourClientsAtOnce connect, and each has its own messages counted.
+// TestSixtyFourClientsAtOnce counts the messages of 64 clients.
 func TestSixtyFourClientsAtOnce(t *testing.T) {
 	leavesNothing(t)
 	var messages atomic.Int32

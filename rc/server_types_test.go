@@ -9,8 +9,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// TestServersOfOtherTypes has servers of UC and UD queue pairs, which have no READs and retries,
-// take one message of a client.
+// TestServersOfOtherTypes has servers of UC and UD queue pairs take one message of a client.
 func TestServersOfOtherTypes(t *testing.T) {
 	for _, qpType := range []verbs.QPType{verbs.UC, verbs.UD} {
 		t.Run(qpType.Name(), func(t *testing.T) {

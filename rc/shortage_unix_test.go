@@ -14,8 +14,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// TestAcceptOutlivesAShortage takes all file descriptors from under an Accept with peers
-// to accept, and gives them back.
+// TestAcceptOutlivesAShortage uses up all file descriptors while peers wait to be accepted, and then
+// frees them.
 func TestAcceptOutlivesAShortage(t *testing.T) {
 	records := &recorder{}
 	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{Logger: slog.New(records)})
@@ -57,12 +57,12 @@ func TestAcceptOutlivesAShortage(t *testing.T) {
 	if err := <-accepted; err != nil {
 		t.Errorf("Accept after another: %v", err)
 	}
-	if n := records.count("no new connection can be taken"); n != 1 {
+	if n := records.count("cannot accept a connection"); n != 1 {
 		t.Errorf("it was logged %d times: %q", n, records.texts)
 	}
 }
 
-// TestAShortageEndsNoLaterThanItsWaiter: the context and Close end an Accept that pauses.
+// TestAShortageEndsNoLaterThanItsWaiter checks that the context and Close end an Accept that pauses.
 func TestAShortageEndsNoLaterThanItsWaiter(t *testing.T) {
 	for name, want := range map[string]error{"context": context.Canceled, "Close": net.ErrClosed} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestAShortageEndsNoLaterThanItsWaiter(t *testing.T) {
 	}
 }
 
-// noDescriptors has the process get no new descriptor until lift is called.
+// noDescriptors makes the process get no new descriptor until lift is called.
 func noDescriptors(t *testing.T) (lift func()) {
 	t.Helper()
 	var limit syscall.Rlimit

@@ -1,6 +1,6 @@
 //go:build !rdma
 
-// What other devices do differently.
+// Tests of behavior that rdma_rxe does not have.
 
 package rc
 
@@ -24,8 +24,8 @@ func TestAWaitThatSleepsAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestAnEventOfTheLastQueuePairEndsTheWaits has a peer WRITE where it may not;
-// rdma_rxe has no event for that.
+// TestAnEventOfTheLastQueuePairEndsTheWaits has a peer WRITE without the right. rdma_rxe reports no
+// event then.
 func TestAnEventOfTheLastQueuePairEndsTheWaits(t *testing.T) {
 	c, s := severalPair(t, 3, Config{}, Config{})
 	wrong := c.writes(1)
@@ -40,7 +40,7 @@ func TestAnEventOfTheLastQueuePairEndsTheWaits(t *testing.T) {
 	}
 }
 
-// TestAtomicWriteAndFlush go through a Conn whose Config grants them. rdma_rxe has no FLUSH.
+// TestAtomicWriteAndFlush does both through a Conn whose peer's Config grants them.
 func TestAtomicWriteAndFlush(t *testing.T) {
 	const flush = verbs.AccessFlushGlobal
 	var server end
@@ -66,7 +66,7 @@ func TestAtomicWriteAndFlush(t *testing.T) {
 	}
 }
 
-// TestThePostPathIsTheConfigs: soft devices have no ibv_wr_* calls, and say so.
+// TestThePostPathIsTheConfigs checks that a soft device refuses the ibv_wr_* calls, which it lacks.
 func TestThePostPathIsTheConfigs(t *testing.T) {
 	_, _, err, _ := dialPair(t, Config{PostPath: verbs.PostWRAPI}, Config{})
 	if !errors.Is(err, syscall.EOPNOTSUPP) {
@@ -74,8 +74,8 @@ func TestThePostPathIsTheConfigs(t *testing.T) {
 	}
 }
 
-// TestAFailedReceiveIsGivenBack: the client's message is too long for the receive. The verbs
-// leave the opcode of a failed completion undefined.
+// TestAFailedReceiveIsGivenBack has a message that is too long for its receive. The verbs leave the
+// opcode of a failed completion undefined.
 func TestAFailedReceiveIsGivenBack(t *testing.T) {
 	dev, faults := openFaulty(t, 0)
 	faults.noOpcodes = true
@@ -107,9 +107,9 @@ func TestAFailedReceiveIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestDrainWaitsForSilence: a queue without a mark is flushed when nothing has come for a
-// while, not after a while in all. The machine with rdma_rxe is emulated, too slowly for
-// completions that come at a set pace; a busy host may be once.
+// TestDrainWaitsForSilence checks that the limit for a queue without a mark begins anew with each
+// completion. It needs completions at a steady pace, so a busy host gets five tries, and the emulated
+// machine with rdma_rxe does not run it.
 func TestDrainWaitsForSilence(t *testing.T) {
 	dev, _ := openFaulty(t, drainQuiet/5)
 	var got, want string

@@ -16,9 +16,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// TestAllMethodsBesideEachOther calls everything that may run beside everything else, with
-// waits that are cut short, and closes under it, again and again. RAWVERBS_STRESS says for how
-// long; make race gives it a minute.
+// TestAllMethodsBesideEachOther calls all methods beside each other, cuts some waits short and closes
+// the Conn meanwhile, again and again. RAWVERBS_STRESS sets the duration; make race sets a minute.
 func TestAllMethodsBesideEachOther(t *testing.T) {
 	length := 2 * time.Second
 	if text := os.Getenv("RAWVERBS_STRESS"); text != "" {
@@ -137,8 +136,7 @@ func (x *stress) run(length time.Duration) {
 	}
 }
 
-// add does one add. If its wait is cut short it waits for the completion, so that each add is
-// counted once.
+// add does one add. If its wait is cut short, add waits for the completion, to count each add once.
 func (x *stress) add(ctx context.Context) error {
 	_, err := x.c.FetchAdd(ctx, x.remote, 8, 1)
 	result := err
@@ -160,7 +158,7 @@ func (x *stress) add(ctx context.Context) error {
 	return err
 }
 
-// own posts requests past Do, and takes their completions in both ways.
+// own posts requests without Do, and takes their completions with WaitSend and WaitSends.
 func (x *stress) own() {
 	room := make(chan struct{}, 4)
 	less := func() {

@@ -12,7 +12,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// writes are n signaled WRITEs of 8 bytes into the peer's region.
+// writes returns n signaled WRITEs of 8 bytes into the peer's region.
 func (e *end) writes(n int) []verbs.SendWR {
 	region, _ := e.PeerRegion("test")
 	wrs := make([]verbs.SendWR, n)
@@ -116,15 +116,15 @@ func testBatchedWaitEnds(t *testing.T, cfg Config) {
 	})
 }
 
-// TestABatchedWaitAllocatesNothing asks with a context that can end, as programs do.
+// TestABatchedWaitAllocatesNothing waits with a context that can end.
 func TestABatchedWaitAllocatesNothing(t *testing.T) {
 	if allocs := waitAllocations(t, 2*time.Millisecond); allocs != 0 {
 		t.Errorf("%v allocations for posting 8 requests and taking their completions", allocs)
 	}
 }
 
-// waitAllocations counts the allocations of posting 8 requests and waiting for them,
-// begun after a delay that lets them complete.
+// waitAllocations counts the allocations of posting 8 requests and waiting for them. A delay lets them
+// complete before the wait.
 func waitAllocations(t *testing.T, delay time.Duration) float64 {
 	c, _ := pair(t, Config{}, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -146,8 +146,8 @@ func waitAllocations(t *testing.T, delay time.Duration) float64 {
 	})
 }
 
-// TestABatchHasTheFailedOnes: the usual "if err != nil" must not lose the completions that
-// came with a failed one.
+// TestABatchHasTheFailedOnes checks that a failed completion is no error of the batch, because the
+// usual "if err != nil" would lose the others.
 func TestABatchHasTheFailedOnes(t *testing.T) {
 	c, _ := pair(t, Config{}, Config{})
 	wrs := c.writes(4)

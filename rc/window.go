@@ -54,7 +54,7 @@ func (w *windows) rightsOf(mr *verbs.MR) (rights verbs.Access, known bool) {
 // open makes a window of r to a region, and returns the key that a later bind gives it.
 func (w *windows) open(r *resources, name string, mr *verbs.MR, rights verbs.Access) (rkey uint32, err error) {
 	if rights == 0 {
-		return 0, errors.New("it was registered without a remote right; try: AccessRemoteRead, for one")
+		return 0, errors.New("it was registered without a remote right; try: one such as AccessRemoteRead")
 	}
 	mw, err := r.pd.AllocMW(verbs.MWType2)
 	if err != nil {

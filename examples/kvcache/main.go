@@ -76,7 +76,7 @@ func serve(ctx context.Context, dev *verbs.Device, listener *rc.Listener) error 
 		return server.SRQ().PostRecv([]verbs.RecvWR{{ID: id, SGL: []verbs.SGE{inbox.SGE(int(id)*putSize, putSize)}}})
 	}
 	timing := rc.DefaultTiming()
-	timing.RNRRetry = 6 // a client that takes no answers must not hold receives for ever
+	timing.RNRRetry = 6 // a client without a receive for its answer must not hold up the server forever
 	server, err := rc.NewServer(rc.ServerConfig{
 		MaxConns: maxConns,
 		Config: rc.Config{
@@ -104,7 +104,7 @@ func serve(ctx context.Context, dev *verbs.Device, listener *rc.Listener) error 
 	return server.Serve(ctx, listener, func(ctx context.Context, c *rc.Conn) error {
 		for {
 			wc, err := c.WaitRecv(ctx)
-			if errors.As(err, new(*verbs.WCError)) { // the receive is used up all the same
+			if errors.As(err, new(*verbs.WCError)) { // a failed receive has left the SRQ too
 				return errors.Join(err, post(wc.ID))
 			}
 			if err != nil {

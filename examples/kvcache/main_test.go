@@ -117,7 +117,7 @@ func startClient(t testing.TB, address string) *client {
 	return c
 }
 
-// cache is what the benchmark asks of both ways.
+// cache has the operations that the benchmark measures, over RDMA and over TCP.
 type cache interface {
 	get(ctx context.Context, key []byte) ([]byte, bool, error)
 	put(ctx context.Context, key, value []byte) error

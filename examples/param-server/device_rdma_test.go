@@ -7,12 +7,11 @@ import (
 	"testing"
 )
 
-// manyRounds last long enough for something to happen meanwhile, and not too long
-// in an emulated machine.
+// manyRounds is enough rounds to interrupt a run, and few enough for an emulated machine.
 const manyRounds = "300"
 
-// testDevice is the device that the tests run on: the one that make test-rxe, or
-// the owner of RDMA hardware, names. The server's address is this host's own.
+// testDevice returns the device under test, from the environment, and the server's address: an address
+// of this host.
 func testDevice(t *testing.T) (device, address string) {
 	device = os.Getenv("RDMA_TEST_DEVICE")
 	if device == "" {

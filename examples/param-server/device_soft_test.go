@@ -4,8 +4,8 @@ package main
 
 import "testing"
 
-// manyRounds last long enough for something to happen meanwhile.
+// manyRounds is enough rounds to interrupt a run.
 const manyRounds = "3000"
 
-// testDevice is the device that the tests run on, and the server's address there.
+// testDevice returns the device under test and the server's address.
 func testDevice(*testing.T) (device, address string) { return "soft0", "127.0.0.1" }

@@ -1,4 +1,4 @@
-// What server and workers share. A round has four steps:
+// The memory that server and workers share. A round has four steps:
 //
 //	server                                    worker
 //	  1. SEND_WITH_IMM, imm = round      ──▶    the weights of this round are there
@@ -6,9 +6,9 @@
 //	  3.                                 ◀──    WRITE_WITH_IMM of gradient and loss, imm = round
 //	  4. all have written: average, move the weights
 //
-// Only steps 1 and 3 are noticed by the other end's program. The READ is answered
-// by the server's device alone; the program must therefore leave the weights alone
-// from step 1 until all gradients are there, and so it does.
+// The other end's program notices only steps 1 and 3. The server's device answers the READ
+// without the server's program. So the program must not change the weights between step 1 and
+// the last gradient.
 
 package main
 
@@ -21,23 +21,23 @@ const (
 	job        = "param-server"
 	regionName = "parameters"
 
-	finished = 0 // in place of a round's number: there are no more
+	finished = 0 // instead of a round's number: the training is over
 )
 
-// The region that the server has for each worker, in bytes. Every connection has
-// its own protection domain, and an rkey is good in one only; so each worker gets
-// a region of its own, with a copy of the weights.
+// The server's region for each worker, in bytes. Every connection has its own protection domain,
+// and an rkey works in one domain only. So each worker gets a region of its own, with a copy of
+// the weights.
 const (
 	atNumber   = 0                      // the worker's number, from 1
-	atSeed     = atNumber + 8           // of the data
-	atWeights  = atSeed + 8             // up to here the server writes and the worker READs
-	atGradient = atWeights + 8*weights  // from here the worker WRITEs and the server reads
-	atLoss     = atGradient + 8*weights // of the worker's batch
+	atSeed     = atNumber + 8           // seed of the data
+	atWeights  = atSeed + 8             // the fields up to here: written by the server, READ by the worker
+	atGradient = atWeights + 8*weights  // the fields from here on: WRITTEN by the worker, read by the server
+	atLoss     = atGradient + 8*weights // loss of the worker's batch
 	regionSize = atLoss + 8
 )
 
-// region is such a region's memory, here or as a worker's copy of it. Its numbers
-// are little-endian, so that both ends may be of any kind.
+// region is the memory of such a region at the server, or a worker's copy. Its numbers are
+// little-endian on every host.
 type region []byte
 
 func (r region) number(at int) uint64       { return binary.LittleEndian.Uint64(r[at:]) }

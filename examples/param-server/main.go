@@ -7,9 +7,8 @@
 //	param-server server             on one host
 //	param-server worker 10.0.0.1    on others
 //
-// Read it in this order: model.go has what is computed and knows nothing of RDMA;
-// layout.go what is where in the memory that the two share, and the round's four
-// steps; server.go and worker.go the two ends.
+// Read it in this order: model.go has the computation, without RDMA; layout.go has the layout of
+// the shared memory and the four steps of a round; server.go and worker.go have the two ends.
 package main
 
 import (
@@ -29,11 +28,11 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// settings are what the command line chooses.
+// settings are the choices on the command line.
 type settings struct {
 	device    string
 	port      int
-	timeout   time.Duration // for a round, and for each step of connecting
+	timeout   time.Duration // of a round, and of each step of connecting
 	workers   int
 	rounds    int
 	rate      float64 // how far a round moves the weights along the gradient
@@ -47,7 +46,7 @@ const usage = `Usage: param-server demo   [flags]            server and workers 
 Flags:
 `
 
-// errUsage is a wrong command line.
+// errUsage is the error of a wrong command line.
 var errUsage = errors.New("wrong command line")
 
 func main() {
@@ -68,8 +67,8 @@ func main() {
 	os.Exit(1)
 }
 
-// checked keeps the error of the first Write that failed, so that who prints need not
-// look. One goroutine writes.
+// checked is a writer that keeps its first error, so that callers need not check each Write. It is for
+// one goroutine.
 type checked struct {
 	io.Writer
 	err error
@@ -88,7 +87,7 @@ func run(ctx context.Context, args []string, out, complaints io.Writer) error {
 	flags := flag.NewFlagSet("param-server", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	help := func(to io.Writer) {
-		_, _ = fmt.Fprint(to, usage) // a writer that fails is found out by out itself
+		_, _ = fmt.Fprint(to, usage) // out keeps the error
 		flags.SetOutput(to)
 		flags.PrintDefaults()
 	}
@@ -143,8 +142,8 @@ func run(ctx context.Context, args []string, out, complaints io.Writer) error {
 	return errors.Join(err, dev.Close())
 }
 
-// demo runs the server and its workers side by side, on one device. If one of
-// them fails the others are told to stop, so that nobody waits for it.
+// demo runs the server and its workers in this process, on one device. If one of them fails, demo stops
+// the others.
 func demo(ctx context.Context, dev *verbs.Device, s settings, out io.Writer) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// limit is how long anything that should happen may take.
+// limit is the time limit of each step.
 const limit = 60 * time.Second
 
 // TestMain makes the test binary the program itself, for tests that need processes.
@@ -69,7 +69,7 @@ func start(t *testing.T, args ...string) *part {
 	return p
 }
 
-// says waits for a line that matches, and returns what its first group does.
+// says waits for a line that matches, and returns its first group.
 func (p *part) says(pattern string) string {
 	p.t.Helper()
 	wanted := regexp.MustCompile(pattern)
@@ -91,7 +91,7 @@ func (p *part) says(pattern string) string {
 	}
 }
 
-// ends waits for its end with a status, and for an error that has want.
+// ends waits until the part ends with a status, and with an error that contains want.
 func (p *part) ends(status int, want string) {
 	p.t.Helper()
 	timer := time.NewTimer(limit)
@@ -113,7 +113,7 @@ func (p *part) ends(status int, want string) {
 	}
 }
 
-// together starts a server and three workers, each a process.
+// together starts a server and three workers, each as a process.
 func together(t *testing.T, flags ...string) (server *part, workers []*part) {
 	t.Helper()
 	server = start(t, append([]string{"server", "--port", "0"}, flags...)...)
@@ -144,8 +144,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// A worker dies, or stops to answer: the server says which, and finds the weights
-// with the others.
+// A worker dies or stops answering. The server names it and finds the weights with the others.
 func TestAWorkerIsLost(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "interrupted": syscall.SIGINT, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +183,7 @@ func TestTheServerIsLost(t *testing.T) {
 	}
 }
 
-// Who only looks in does not hold up the others.
+// A client that connects and sends nothing does not hold up the others.
 func TestAStranger(t *testing.T) {
 	server := start(t, "server", "--port", "0", "--workers", "1", "--timeout", "3s")
 	port := server.says(`listening on .*:(\d+)`)
@@ -204,7 +203,7 @@ func TestAStranger(t *testing.T) {
 	server.ends(0, "")
 }
 
-// Learning fails if it may not go on long enough, or goes too fast.
+// Learning fails with too few rounds or too high a rate.
 func TestNotConverged(t *testing.T) {
 	start(t, "demo", "--rounds", "3").ends(1, "not converged: after 3 rounds a weight is off by ")
 	start(t, "demo", "--rate", "5", "--rounds", "10000").ends(1, "gone beyond all bounds in round ")
@@ -245,12 +244,12 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// The gradient is that of the loss: compared with what the loss does.
+// The gradient equals the numerical derivative of the loss.
 func TestGradient(t *testing.T) {
 	const seed, h = 7, 1e-6
 	at := vector{0.5, -1, 2, 0, 0.25, 1, -2, 3, -0.75}
 	lossAt := func(w vector) float64 {
-		_, loss := newData(seed, 1).gradient(&w) // anew, for the same batch
+		_, loss := newData(seed, 1).gradient(&w) // made again, for the same batch
 		return loss
 	}
 	g, _ := newData(seed, 1).gradient(&at)
@@ -268,7 +267,7 @@ func TestGradient(t *testing.T) {
 	}
 }
 
-// The output in README.md is that of the command above it.
+// README.md shows the real output of its command.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {

@@ -1,5 +1,5 @@
-// What is learned: a linear regression, y = w·x + b, with data made from known
-// weights, so that it can be told whether learning found them.
+// The model: a linear regression, y = w·x + b. The data is made from known weights, to check whether
+// learning finds them.
 
 package main
 
@@ -16,10 +16,10 @@ const (
 	noise    = 0.01         // of each y
 )
 
-// vector is a set of weights, or a gradient by them.
+// vector has the weights or their gradient.
 type vector [weights]float64
 
-// knownWeights are those that the data is made from.
+// knownWeights returns the weights that the data is made from.
 func knownWeights(seed uint64) (w vector) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	for i := range w {
@@ -28,7 +28,7 @@ func knownWeights(seed uint64) (w vector) {
 	return w
 }
 
-// predict is y for x.
+// predict returns y for x.
 func (w *vector) predict(x *[features]float64) float64 {
 	y := w[features]
 	for i := range x {
@@ -37,7 +37,7 @@ func (w *vector) predict(x *[features]float64) float64 {
 	return y
 }
 
-// data is one worker's share; no other worker has it, and the server none.
+// data is one worker's part of the data. Only that worker has it.
 type data struct {
 	x    [samples][features]float64
 	y    [samples]float64
@@ -56,8 +56,7 @@ func newData(seed uint64, worker int) *data {
 	return d
 }
 
-// gradient is that of the loss, half the mean squared error over a batch, by the
-// weights.
+// gradient returns the loss, which is half the mean squared error over a batch, and its gradient.
 func (d *data) gradient(w *vector) (g vector, loss float64) {
 	for range batch {
 		i := d.pick.IntN(samples)
@@ -71,14 +70,14 @@ func (d *data) gradient(w *vector) (g vector, loss float64) {
 	return g, loss
 }
 
-// add adds another vector, so many times.
+// add adds a multiple of another vector.
 func (w *vector) add(times float64, other *vector) {
 	for i := range w {
 		w[i] += times * other[i]
 	}
 }
 
-// distance is how far the farthest weight is from another vector's.
+// distance returns the largest difference between two weights of the same index.
 func (w *vector) distance(to *vector) (far float64) {
 	for i := range w {
 		far = math.Max(far, math.Abs(w[i]-to[i]))

@@ -1,5 +1,4 @@
-// The server: it has the weights, and moves them once all workers have told what
-// would make them better.
+// The server: it has the weights, and moves them when all workers have written their gradients.
 
 package main
 
@@ -14,7 +13,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// server is the server at work.
+// server is a running server.
 type server struct {
 	settings
 	dev     *verbs.Device
@@ -23,7 +22,7 @@ type server struct {
 	working []*member
 }
 
-// member is a worker as the server has it.
+// member is the server's side of a worker.
 type member struct {
 	number int
 	conn   *rc.Conn
@@ -36,8 +35,8 @@ func (m *member) String() string {
 
 func (m *member) region() region { return m.mr.Bytes() }
 
-// serve trains with the workers that come to address. It returns nil only if the
-// known weights were found. Once it listens it calls listening, if that is not nil.
+// serve trains with the workers that connect to address. It returns nil only if the known weights were
+// found. It calls listening, if not nil, when it listens.
 func serve(ctx context.Context, dev *verbs.Device, cfg settings, address string, listening func(address string), out io.Writer) error {
 	s := &server{settings: cfg, dev: dev, out: out}
 	defer s.closeAll()
@@ -62,7 +61,7 @@ func serve(ctx context.Context, dev *verbs.Device, cfg settings, address string,
 			fmt.Fprintf(out, "%v has joined\n", m)
 		}
 	}
-	l.Close() // who comes now is too late
+	l.Close() // later workers are refused
 	return s.train(ctx)
 }
 
@@ -82,7 +81,7 @@ func (s *server) admit(ctx context.Context, in *rc.Incoming) (*member, error) {
 		m.region().setNumber(atNumber, uint64(m.number))
 		m.region().setNumber(atSeed, s.seed)
 		c.Share(regionName, m.mr)
-		return c.QP().PostRecv([]verbs.RecvWR{{}}) // for the first gradient; see collect
+		return c.QP().PostRecv([]verbs.RecvWR{{}}) // for the first gradient: see collect
 	}})
 	return m, err
 }
@@ -106,7 +105,7 @@ func (s *server) train(ctx context.Context) error {
 		if err := s.announce(m, finished); err != nil {
 			return err
 		}
-		if _, err := m.conn.WaitSend(ctx); err != nil { // Finish may overtake what is on its way
+		if _, err := m.conn.WaitSend(ctx); err != nil { // Finish may overtake the last SEND
 			return err
 		}
 		return m.conn.Finish(ctx)
@@ -121,9 +120,9 @@ func (s *server) train(ctx context.Context) error {
 	return nil
 }
 
-// round does one round, and returns the mean of the gradients and of the losses. A
-// worker that is gone is left out from then on: the others' data is of the same
-// kind, so what they find is right, if noisier.
+// round does one round, and returns the mean of the gradients and of the losses. It drops workers that
+// are gone. The result stays correct, with more noise, because the others' data is of the same
+// kind.
 func (s *server) round(ctx context.Context, round uint32) (mean vector, loss float64, err error) {
 	s.each(ctx, func(_ context.Context, m *member) error {
 		m.region().setVector(atWeights, &s.at)
@@ -145,17 +144,15 @@ func (s *server) round(ctx context.Context, round uint32) (mean vector, loss flo
 	return mean, loss, nil
 }
 
-// announce tells a worker, by an immediate alone, that the weights of a round are
-// there to be READ.
+// announce sends a worker the number of a round as immediate data: its weights can be READ now.
 func (s *server) announce(m *member, round uint32) error {
 	return m.conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled, Imm: round}})
 }
 
-// collect waits until a worker's gradient is in its slot. No data comes with the
-// completion: the device has put it where the worker said, and by the immediate it
-// tells which round's it is.
+// collect waits until a worker's gradient is in its region. The completion brings no data, because the
+// device has put the gradient there. Its immediate data is the number of the round.
 func collect(ctx context.Context, m *member, round uint32) error {
-	if _, err := m.conn.WaitSend(ctx); err != nil { // that of announce, which may say more
+	if _, err := m.conn.WaitSend(ctx); err != nil { // of announce; its error says more
 		return err
 	}
 	wc, err := m.conn.WaitRecv(ctx)
@@ -165,13 +162,13 @@ func collect(ctx context.Context, m *member, round uint32) error {
 	if wc.Opcode != verbs.WCRecvRDMAWithImm || wc.Imm() != round || wc.ByteLen != regionSize-atGradient {
 		return fmt.Errorf("it sent %v of %d bytes with the immediate %d, where the gradient of round %d was to come", wc.Opcode, wc.ByteLen, wc.Imm(), round)
 	}
-	// For the next gradient, which the worker sends only when it is told to: so this
-	// receive is there before.
+	// For the next gradient. The worker sends it only after the next announcement, so this
+	// receive is early enough.
 	return m.conn.QP().PostRecv([]verbs.RecvWR{{}})
 }
 
-// each does something with every worker, all together within the timeout, and
-// parts with those with whom it fails.
+// each calls f for every worker at once, within the timeout, and drops the workers for which f
+// fails.
 func (s *server) each(ctx context.Context, do func(context.Context, *member) error) {
 	within, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("no answer within %v; try: a longer --timeout", s.timeout))
 	defer cancel()

@@ -1,4 +1,4 @@
-// A worker: it has data, fetches the weights, and tells how they should move.
+// A worker: it has data, READs the weights and WRITEs the gradient.
 
 package main
 
@@ -11,11 +11,11 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// work works for the server at address until there are no more rounds.
+// work computes gradients for the server at address until the training is over.
 func work(ctx context.Context, dev *verbs.Device, s settings, address string, out io.Writer) error {
 	var mr *verbs.MR // a copy of this worker's region at the server
 	conn, err := rc.Dial(ctx, address, rc.Config{Device: dev, Job: job, Timeout: s.timeout, Prepare: func(c *rc.Conn) (err error) {
-		// LOCAL_WRITE is for the READ: it is this end's device that writes what comes.
+		// The READ needs LOCAL_WRITE, because this end's device writes the data.
 		if mr, err = c.AllocMR(regionName, regionSize, verbs.AccessLocalWrite); err != nil {
 			return err
 		}
@@ -32,8 +32,8 @@ func work(ctx context.Context, dev *verbs.Device, s settings, address string, ou
 	local := region(mr.Bytes())
 	var mine *data
 	for rounds := 0; ; rounds++ {
-		// There is no limit to this wait: the server may be waiting for other workers.
-		// It ends if the server does, since rc watches the TCP connection.
+		// This wait has no time limit, because the server may wait for other workers. It ends
+		// when the server ends, because rc watches the TCP connection.
 		wc, err := conn.WaitRecv(ctx)
 		if err != nil {
 			return fmt.Errorf("waiting for round %d: %w", rounds+1, err)
@@ -43,7 +43,7 @@ func work(ctx context.Context, dev *verbs.Device, s settings, address string, ou
 			fmt.Fprintf(out, "worker %d is done, after %d rounds\n", local.number(atNumber), rounds)
 			return conn.Finish(ctx)
 		}
-		// For the next announcement, which cannot come before this round's gradient went.
+		// For the next announcement, which comes only after this round's gradient.
 		if err := conn.QP().PostRecv([]verbs.RecvWR{{}}); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func work(ctx context.Context, dev *verbs.Device, s settings, address string, ou
 		if err != nil {
 			return fmt.Errorf("reading the weights of round %d: %w", round, err)
 		}
-		if mine == nil { // only now it is known whose data this is
+		if mine == nil { // the first READ brought the worker's number
 			mine = newData(local.number(atSeed), int(local.number(atNumber)))
 			fmt.Fprintf(out, "worker %d of the server %s\n", local.number(atNumber), address)
 		}
@@ -68,8 +68,7 @@ func work(ctx context.Context, dev *verbs.Device, s settings, address string, ou
 	}
 }
 
-// transfer does one READ or WRITE, and returns when the memory is free again: what
-// was READ is there, what was written is at the server.
+// transfer does one READ or WRITE and returns when the data has arrived.
 func transfer(ctx context.Context, conn *rc.Conn, wr verbs.SendWR) error {
 	wr.Flags = verbs.SendSignaled
 	if err := conn.QP().PostSend([]verbs.SendWR{wr}); err != nil {

@@ -58,7 +58,7 @@ func (e *end) connect(ctx context.Context, device string, tcp *oob.Conn) error {
 	}
 	mtu, _ := verbs.MTUFor(peer.MTU) // oob has checked it
 	way := gid.To(peer.GID)
-	way.DLID = peer.LID // 0 but on InfiniBand
+	way.DLID = peer.LID // 0 except on InfiniBand
 	rtr, rts := local.Connect(verbs.QPEndpoint{QPN: peer.QPN, PSN: peer.PSN, MTU: mtu}, way)
 	if err := machine.ToRTR(rtr); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Command raw is an example of packages verbs and oob without package rc: every step that
-// connects two queue pairs stands here. The client measures round trips of small messages.
+// Command raw is an example of packages verbs and oob without package rc. It has every step that
+// connects two queue pairs. The client measures round trips of small messages.
 //
 //		raw server :18520                  on one host
 //		raw client 10.0.0.1:18520 rxe0     on the other; without a device, the first one
@@ -9,7 +9,7 @@
 //	 3. Exchange endpoints over TCP: QPN, PSN, GID, MTU.
 //	 4. Move it INIT→RTR→RTS with the peer's endpoint, and meet the peer in a barrier.
 //	 5. Post, wait, post again.
-//	 6. Meet the peer again, so that neither destroys its queue pair too early, and free all.
+//	 6. Meet the peer again, so that no end destroys its queue pair too early, and free everything.
 package main
 
 import (

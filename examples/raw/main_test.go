@@ -34,7 +34,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestPeerDies has a server that leaves at each step.
+// TestPeerDies has a server that ends at each step.
 func TestPeerDies(t *testing.T) {
 	device := testdevice.Open(t).Name()
 	for name, leave := range map[string]func(ctx context.Context, tcp *oob.Conn) error{

@@ -61,8 +61,8 @@ func run(ctx context.Context, args []string) (bytes int64, err error) {
 	return 0, errors.New("try: ringqueue consume ADDRESS > FILE | produce ADDRESS < FILE")
 }
 
-// produce sends what in has to the consumer at address and returns how many bytes that were; a
-// nil dev is the first device.
+// produce sends the bytes of in to the consumer at address and returns their number. A nil dev is the
+// first device.
 func produce(ctx context.Context, dev *verbs.Device, address string, in io.Reader) (bytes int64, err error) {
 	conn, err := rc.Dial(ctx, address, rc.Config{
 		Device: dev, Job: job, Cap: verbs.QPCap{MaxSendWR: slots + 1, MaxRecvWR: 4},
@@ -102,7 +102,7 @@ func produce(ctx context.Context, dev *verbs.Device, address string, in io.Reade
 	}
 }
 
-// write posts message n. The last of each quarter is signaled, and that of the queue.
+// write posts message n. The last message of each quarter and of the queue is signaled.
 func write(conn *rc.Conn, n int, sge verbs.SGE, ring oob.Region, offset int, last bool) error {
 	wr := verbs.SendWR{
 		ID: uint64(n), Opcode: verbs.OpRDMAWriteWithImm, SGL: []verbs.SGE{sge},
@@ -125,7 +125,7 @@ func awaitQuarter(ctx context.Context, conn *rc.Conn) error {
 	return conn.QP().PostRecv(make([]verbs.RecvWR, 1)) // for the next answer
 }
 
-// awaitSend waits until message n is complete, and so all before it.
+// awaitSend waits until message n, and so all messages before it, are complete.
 func awaitSend(ctx context.Context, conn *rc.Conn, n int) error {
 	for {
 		wc, err := conn.WaitSend(ctx)
@@ -135,8 +135,8 @@ func awaitSend(ctx context.Context, conn *rc.Conn, n int) error {
 	}
 }
 
-// consume takes one producer's messages, writes them to out and returns how many bytes that
-// were; a nil dev is the first device.
+// consume writes one producer's messages to out and returns the number of bytes. A nil dev is the
+// first device.
 func consume(ctx context.Context, dev *verbs.Device, listener *rc.Listener, out io.Writer) (bytes int64, err error) {
 	defer listener.Close()
 	incoming, err := listener.Accept(ctx)

@@ -61,8 +61,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestFailures checks that a failure at one end reaches the other: the input's must not look
-// like the end of the queue.
+// TestFailures checks that a failure at one end reaches the other. A failed input must not look like
+// the end of the queue.
 func TestFailures(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	t.Run("input", func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package testdevice opens the device that the examples are tested on: soft0, or with the build
-// tag rdma the one that the variable RDMA_TEST_DEVICE names, as make test-rxe sets it.
+// Package testdevice opens the device under test: soft0, or with the build tag rdma the device in the
+// variable RDMA_TEST_DEVICE, which make test-rxe sets.
 package testdevice
 
 import (
