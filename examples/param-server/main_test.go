@@ -183,7 +183,7 @@ func TestTheServerIsLost(t *testing.T) {
 	}
 }
 
-// A client that connects and sends nothing does not hold up the others.
+// A client that sends nothing, or something else, does not hold up the others.
 func TestAStranger(t *testing.T) {
 	server := start(t, "server", "--port", "0", "--workers", "1", "--timeout", "3s")
 	port := server.says(`listening on .*:(\d+)`)

@@ -167,7 +167,7 @@ func collect(ctx context.Context, m *member, round uint32) error {
 	return m.conn.QP().PostRecv([]verbs.RecvWR{{}})
 }
 
-// each calls f for every worker at once, within the timeout, and drops the workers for which f
+// each calls do for every worker, with one timeout for all calls, and drops the workers for which do
 // fails.
 func (s *server) each(ctx context.Context, do func(context.Context, *member) error) {
 	within, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("no answer within %v; try: a longer --timeout", s.timeout))
