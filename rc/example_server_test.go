@@ -5,6 +5,7 @@ package rc_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -60,6 +61,9 @@ func ExampleServer() {
 		served <- server.Serve(ctx, l, func(ctx context.Context, c *rc.Conn) error {
 			for {
 				wc, err := c.WaitRecv(ctx)
+				if errors.As(err, new(*verbs.WCError)) { // a failed receive has left the SRQ too
+					return errors.Join(err, post(wc.ID))
+				}
 				if err != nil {
 					return err // io.EOF once the client has finished
 				}
