@@ -105,7 +105,7 @@ func (v *service) client(in *Incoming, err error) error {
 		}
 	}
 	if err != nil {
-		in.Refuse(v.told(err))
+		in.Refuse(v.forPeer(err))
 		return err
 	}
 	defer func() { <-s.places }()
@@ -131,7 +131,7 @@ func (v *service) handle(c *Conn) (err error) {
 	})
 	defer func() {
 		if err != nil {
-			c.fail("handler", v.told(err))
+			c.fail("handler", v.forPeer(err))
 		}
 		if !stop() {
 			closing.Wait()
@@ -148,8 +148,8 @@ func (v *service) handle(c *Conn) (err error) {
 	return err
 }
 
-// told returns the error to send to the client.
-func (v *service) told(err error) error {
+// forPeer returns the error to send to the client.
+func (v *service) forPeer(err error) error {
 	if v.stopped(err) {
 		return errStopping
 	}
