@@ -65,12 +65,12 @@ func (c *Conn) moveToErr() error {
 // receive queue is posted before the move, because rdma_rxe ignores a receive posted in ERR. The
 // mark of a send queue is posted after the move, because before it would be sent.
 func (c *Conn) drain() error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
-	defer cancel()
 	err := c.moveToErr()
 	if len(c.inErr) == 0 {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
+	defer cancel()
 	if err == nil {
 		err = c.flushAll(ctx)
 	}
