@@ -5,17 +5,21 @@ package doctor
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
-	"github.com/rawverbs/rawverbs/internal/run"
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/job/bulk"
+	"github.com/rawverbs/rawverbs/internal/job/writeread"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 
@@ -214,23 +218,44 @@ func (system) Connect(ctx context.Context, to netip.AddrPort) error {
 	return conn.Close()
 }
 
-func (system) Job(ctx context.Context, device string, to netip.AddrPort, args ...string) error {
-	none := func(*pflag.FlagSet) {}
-	selected, err := run.Select(run.ClientRole, args, none)
+// Job links two jobs only: run.Client would link them all, with the foreign programs.
+func (system) Job(ctx context.Context, device string, to netip.AddrPort, args ...string) (err error) {
+	name, _ := strings.CutPrefix(args[0], "--job=")
+	kind, err := slices.Concat(writeread.Jobs, bulk.Jobs).Find(name)
 	if err != nil {
 		return err
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	selected.AddFlags(flags, none)
-	if err := flags.Parse(args); err != nil {
+	side := kind.Client(flags)
+	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
-	limit, _ := ctx.Deadline()
-	return run.Client(ctx, run.ClientOptions{
-		Options: run.Options{
-			Device: device, IBPort: 1, Timeout: time.Until(limit),
-			Program: "rdma_lab doctor", Logger: slog.New(slog.DiscardHandler),
-		},
-		Selection: selected, Server: to.Addr().String(), TCPPort: int(to.Port()),
-	})
+	log := slog.New(slog.DiscardHandler)
+	endpoint, err := side.NewEndpoint(job.Session{Logger: log, Port: 1})
+	if err != nil {
+		return err
+	}
+	if c, ok := endpoint.(io.Closer); ok {
+		defer job.CloseAll(&err, c)
+	}
+	dev, err := verbs.Open(device)
+	if err != nil {
+		return err
+	}
+	defer job.CloseAll(&err, dev)
+	deadline, _ := ctx.Deadline()
+	limit := time.Until(deadline)
+	cfg := rc.Config{Device: dev, Timeout: limit, Logger: log, Job: name, Program: "rdma_lab doctor", Params: job.Params{}}
+	cfg.Prepare = func(c *rc.Conn) error {
+		if err := job.CheckSize(cfg.Params, c.PeerHello().Params); err != nil {
+			return err
+		}
+		return endpoint.Prepare(c)
+	}
+	endpoint.Configure(&cfg)
+	conn, err := rc.Dial(ctx, to.String(), cfg)
+	if err != nil {
+		return err
+	}
+	return job.Run(ctx, conn, endpoint, limit)
 }
