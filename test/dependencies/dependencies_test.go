@@ -58,12 +58,13 @@ func TestModuleGraphIsSmall(t *testing.T) {
 	}
 }
 
-// TestCommandsAreSmall checks the size of the commands, built without -ldflags.
+// TestCommandsAreSmall checks the size of the commands, built without -ldflags. rdma_lab may be
+// larger, because it links two jobs, the mistakes and the doctor.
 func TestCommandsAreSmall(t *testing.T) {
-	const most = 10 << 20 // bytes
+	const MiB = 1 << 20
 	dir := t.TempDir()
 	goCommand(t, nil, "build", "-o", dir+"/", "./cmd/...")
-	for _, name := range []string{"rdma_client", "rdma_lab", "rdma_server"} {
+	for name, most := range map[string]int64{"rdma_client": 10 * MiB, "rdma_server": 10 * MiB, "rdma_lab": 11 * MiB} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
