@@ -40,7 +40,7 @@ var symptoms = []group{{"docs/errors.md#completions", []Entry{
 }}, {"docs/oob-protocol.md", []Entry{
 	symptom("refused", Exchange, "connect: connection refused", "nothing listens on that port", "start the server first; check the port", "ECONNREFUSED"),
 	symptom("silent-peer", Exchange, "\"has sent nothing since its hello\"", "the peer is stopped or busy after that message", "read its output; use a longer timeout", "ETIMEDOUT"),
-	symptom("no-more-files", Exchange, "\"no new connection can be taken\" (a warning)", "open files or memory ran short: the listener pauses and goes on",
+	symptom("no-more-files", Exchange, "\"cannot accept a connection\" (a warning)", "open files or memory ran short: the listener pauses and goes on",
 		"raise `ulimit -n`; make fewer connections at a time", "EMFILE", "ENFILE", "ENOMEM"),
 	symptom("close-busy", Exchange, "EBUSY from `rc.Conn.Close`, or beside another error of `rc.Dial`", "objects that the program made in the Conn's domain or on its CQs are still open",
 		"close them, then Close the Conn again", "EBUSY"),
