@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -193,15 +195,26 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// ports counts the ports that freePort has tried, from a random one on.
+var ports atomic.Uint32
+
+func init() { ports.Store(rand.Uint32N(10000)) }
+
+// freePort returns a TCP port that nothing listens on, another one each time. The kernel
+// takes the ports of outgoing connections from 32768 on, so none of them gets this one
+// before the test's server does.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := fmt.Sprint(22000 + ports.Add(1)%10000)
+		l, err := net.Listen("tcp", ":"+port)
+		if err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	t.Fatal("no free port from 22000 to 31999")
+	return ""
 }
 
 // waitListening waits for a listener of a port without connecting to it.
