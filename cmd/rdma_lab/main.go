@@ -43,7 +43,8 @@ func main() {
 		Short: "Show what RDMA verbs do, and explain what they report",
 		Long: `rdma_lab shows the RDMA devices of this host and their GIDs, the states of a queue
 pair with the attributes of each move, and what an error number, a completion status
-or an event means. It makes the usual mistakes, to show what is seen of them.
+or an event means. It finds what is wrong with this machine, and makes the usual
+mistakes on purpose, to show what each end sees.
 
 Exit status: 0 if the command succeeded; 1 if it failed; 2 for a wrong command line;
 130 if a signal stopped it.`,
@@ -52,6 +53,7 @@ Exit status: 0 if the command succeeded; 1 if it failed; 2 for a wrong command l
   rdma_lab states INIT RTR
   rdma_lab explain 12
   rdma_lab explain capture shows nothing
+  rdma_lab doctor 10.0.0.2
   rdma_lab mistake bad-rkey`,
 		RunE: func(_ *cobra.Command, args []string) error { return lab.UnknownCommand(args, names()) },
 		Args: cobra.ArbitraryArgs,

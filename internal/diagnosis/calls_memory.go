@@ -10,6 +10,7 @@ var memoryCalls = []group{{"docs/glossary.md#pd", []Entry{
 	enomem("ibv_alloc_pd", "the device has no more domains", "closing domains: the device has DeviceAttr.MaxPD of them"),
 }}, {"docs/memory-and-gc.md", []Entry{
 	in(Finding, "", locked(enomem("ibv_reg_mr", "the limit of locked memory, which the error prints, is reached", memlock))),
+	in(Finding, "", locked(of("ibv_reg_mr", "EPERM", syscall.EPERM, "the limit of locked memory is 0", memlock))),
 	in(Finding, "", of("ibv_reg_mr", "EAGAIN", syscall.EAGAIN, "the cgroup's rdma.max is reached", "a larger rdma.max in the process's cgroup, or fewer regions")),
 	einval("ibv_reg_mr", "the rights do not go together, or the device cannot register the length",
 		"LOCAL_WRITE together with REMOTE_WRITE or REMOTE_ATOMIC, and a length the device can register"),
