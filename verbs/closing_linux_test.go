@@ -19,7 +19,7 @@ func TestHugePages(t *testing.T) {
 	pd := must[*PD](t)(d.AllocPD())
 	for range 10 {
 		free, before := freeHugePages(t), ownHugePages(t)
-		mr, err := pd.AllocMR(hugePageSize+1, AccessLocalWrite, HugePages())
+		mr, err := pd.AllocMRWith(hugePageSize+1, AccessLocalWrite, MROptions{HugePages: true})
 		if err != nil {
 			if !errors.Is(err, syscall.ENOMEM) || min(free, freeHugePages(t)) > 1 {
 				t.Fatalf("with %d huge pages: %v", free, err)

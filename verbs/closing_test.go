@@ -105,8 +105,8 @@ func TestTooMuchMemoryIsAnError(t *testing.T) {
 	d, _ := newPaperDevice()
 	pd := must[*PD](t)(d.AllocPD())
 	for _, size := range []int{math.MaxInt - 1<<21, math.MaxInt} {
-		for name, options := range map[string][]MROption{"": nil, "huge pages": {HugePages()}} {
-			if _, err := pd.AllocMR(size, AccessLocalWrite, options...); !errors.Is(err, syscall.ENOMEM) && !errors.Is(err, syscall.ENOTSUP) {
+		for name, options := range map[string]MROptions{"": {}, "huge pages": {HugePages: true}} {
+			if _, err := pd.AllocMRWith(size, AccessLocalWrite, options); !errors.Is(err, syscall.ENOMEM) && !errors.Is(err, syscall.ENOTSUP) {
 				t.Errorf("%d bytes, %s: %v", size, name, err)
 			}
 		}

@@ -77,7 +77,23 @@ type Device struct {
 // describes what a soft device needs.
 //
 // Implements: struct ibv_context *ibv_open_device(struct ibv_device *device)
-func Open(name string, options ...OpenOption) (*Device, error) {
+func Open(name string) (*Device, error) { return OpenWith(name, OpenOptions{}) }
+
+// OpenOptions is what few programs need of [OpenWith]. The zero value is what [Open] uses.
+type OpenOptions struct {
+	// Logger gets every verb called on the device, and on the objects made from it, at level
+	// Debug. The message is the C function's name; the attributes are "device", "object" (its
+	// kind), "detail" (the arguments), "took", and "error" if the call failed. Posting, polling
+	// and waiting are not logged. The detail of ibv_open_device says how they call C (see the
+	// package comment). An object that is garbage collected without Close is logged at level
+	// Warn. If Logger is nil, only such objects are logged, to slog.Default.
+	Logger *slog.Logger
+}
+
+// OpenWith is [Open] with options.
+//
+// Implements: struct ibv_context *ibv_open_device(struct ibv_device *device)
+func OpenWith(name string, options OpenOptions) (*Device, error) {
 	began := time.Now()
 	devices, listErr := Devices()
 	if name == "" {
@@ -103,10 +119,7 @@ func Open(name string, options ...OpenOption) (*Device, error) {
 				d.info = info
 			}
 		}
-		d.kind, d.device = "device", name
-		for _, option := range options {
-			option(d)
-		}
+		d.kind, d.device, d.log = "device", name, options.Logger
 		detail := d.info.Provider
 		if c, ok := p.(interface{ calls() string }); ok {
 			detail += ", " + c.calls()
@@ -117,17 +130,6 @@ func Open(name string, options ...OpenOption) (*Device, error) {
 	}
 	return nil, noDevice(name, devices, listErr)
 }
-
-// OpenOption changes how a device is opened: [WithLogger].
-type OpenOption func(*Device)
-
-// WithLogger logs every verb called on the device, and on the objects made from it, to log
-// at level Debug. The message is the C function's name; the attributes are "device",
-// "object" (its kind), "detail" (the arguments), "took", and "error" if the call failed.
-// Posting, polling and waiting are not logged. The detail of ibv_open_device says how they call
-// C (see the package comment). An object that is garbage collected without Close is logged at
-// level Warn. With nil, or without this option, only such objects are logged, to slog.Default.
-func WithLogger(log *slog.Logger) OpenOption { return func(d *Device) { d.log = log } }
 
 // The software device is in a package that a program must import.
 const (

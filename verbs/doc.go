@@ -35,7 +35,7 @@
 // # How C is called
 //
 // On libibverbs' devices, posting, polling, arming and reading events call C in one of two
-// ways. The log record of [Open] says which one is in use ([WithLogger]).
+// ways. The log record of [Open] says which one is in use ([OpenOptions]).
 //
 //   - Past Go's scheduler: on amd64, built with Go 1.26. The garbage collector, and everything
 //     else that stops the world, waits until the call returns. Therefore each call is short: at
@@ -80,7 +80,7 @@
 // net.ErrClosed, and a goroutine that waits on the object wakes with net.ErrClosed.
 //
 // An object that is garbage collected without Close is a leak. The device's Logger
-// ([WithLogger]), or slog.Default without one, gets a Warn with the attribute "object"
+// ([OpenOptions]), or slog.Default without one, gets a Warn with the attribute "object"
 // ("QP on rxe0"). The object is not freed, because the device may still use it.
 //
 // # Memory
@@ -108,7 +108,7 @@
 //
 // # Watching
 //
-// A device opened with [WithLogger] logs each verb called on the device and on objects made from
+// A device opened with [OpenOptions] logs each verb called on the device and on objects made from
 // it to a log/slog Logger. A function given to [qpstate.NewMachine] gets the attributes of each
 // transition. A Logger given to package rc gets each object, transition and message of a
 // connection.

@@ -101,7 +101,7 @@ func TestPostSendFindsTheReason(t *testing.T) {
 	defer other.Close()
 	otherAH := must(other.CreateAH(b.way()))
 	defer otherAH.Close()
-	chosen := must(b.pd.AllocMR(4096, verbs.AccessLocalWrite, verbs.IOVA(0x7000_0000_0000)))
+	chosen := must(b.pd.AllocMRWith(4096, verbs.AccessLocalWrite, verbs.MROptions{IOVA: 0x7000_0000_0000}))
 	defer chosen.Close()
 	mw1, mw2 := must(b.pd.AllocMW(verbs.MWType1)), must(b.pd.AllocMW(verbs.MWType2))
 	defer mw1.Close()

@@ -23,64 +23,57 @@ type MR struct {
 	p      ProviderMR
 	pd     *PD
 	buf    []byte
-	addr   uint64  // address of the first byte, for SGEs and the peer
-	iova   *uint64 // the address chosen with IOVA, or nil
+	addr   uint64 // address of the first byte, for SGEs and the peer
+	iova   uint64 // MROptions.IOVA
 	length int
 	access Access
 	gone   bool           // the registration has ended; free may still have functions to call
 	free   []func() error // functions that give memory back after the registration; removed when they succeed
 }
 
-// MROption changes how a region is registered: [HugePages], [IOVA].
-type MROption func(*mrOptions)
+// MROptions is what few regions need. The zero value is what [PD.AllocMR] and [PD.RegMR] use.
+type MROptions struct {
+	// HugePages requests huge pages of 2 MiB from the system (vm.nr_hugepages). It is for
+	// [PD.AllocMRWith] only: [PD.RegMRWith] returns EINVAL, because it cannot choose the caller's
+	// pages. Systems other than Linux return errors.ErrUnsupported.
+	HugePages bool
 
-type mrOptions struct {
-	hugePages bool
-	iova      *uint64
+	// IOVA, if it is not 0, is the address of the first byte for SGEs and for the peer, in place of
+	// the memory's own address. It must be at the same place within a page as the memory.
+	// [AccessZeroBased] does the same for address 0. Sends from such a region cannot use
+	// [SendInline], which reads addresses of this process.
+	IOVA uint64
 }
-
-func optionsOf(options []MROption) (o mrOptions) {
-	for _, option := range options {
-		option(&o)
-	}
-	return o
-}
-
-// HugePages requests huge pages of 2 MiB from the system (vm.nr_hugepages). It is for [PD.AllocMR]
-// only: [PD.RegMR] returns EINVAL, because it cannot choose the caller's pages. Systems other than
-// Linux return errors.ErrUnsupported.
-func HugePages() MROption { return func(o *mrOptions) { o.hugePages = true } }
-
-// IOVA makes SGEs and the peer address the region's bytes from addr on, instead of from the memory's
-// own address. addr must be at the same place within a page as the memory. [AccessZeroBased] does
-// the same for address 0. Sends from such a region cannot use [SendInline], which reads addresses
-// of this process.
-func IOVA(addr uint64) MROption { return func(o *mrOptions) { o.iova = &addr } }
 
 // AllocMR registers size bytes of new, zeroed memory. The memory consists of whole pages that
-// contain nothing else. With [HugePages] the size is rounded up to whole huge pages; Len returns the
-// result.
+// contain nothing else.
 //
 // The memory is on Go's heap, counts for GOGC and GOMEMLIMIT, and is pinned until Close. Close ends
 // the device's access. The collector frees the memory when no slice refers to it. So a goroutine
-// that uses the memory after Close does no harm; it finds the last contents, or zeros with
-// HugePages.
+// that uses the memory after Close does no harm; it finds the last contents.
 //
 // EINVAL for a size below 1, or for a remote right to write without [AccessLocalWrite]; ENOMEM if
 // the machine does not have the memory, or if the process may not lock it (ulimit -l);
 // errors.ErrUnsupported for access flags that the device does not support. The domain cannot be
 // closed before the region is.
 //
+// Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+func (pd *PD) AllocMR(size int, access Access) (*MR, error) {
+	return pd.AllocMRWith(size, access, MROptions{})
+}
+
+// AllocMRWith is [PD.AllocMR] with options. With HugePages the size is rounded up to whole huge
+// pages; Len returns the result. Memory of huge pages holds zeros after Close.
+//
 // Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access),
 // struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),
 // struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
-func (pd *PD) AllocMR(size int, access Access, options ...MROption) (*MR, error) {
-	o := optionsOf(options)
-	buf, free, err := newMemory(size, o.hugePages)
+func (pd *PD) AllocMRWith(size int, access Access, o MROptions) (*MR, error) {
+	buf, free, err := newMemory(size, o.HugePages)
 	if err != nil {
 		e := fail("mmap", pd.device, fmt.Sprintf("%d bytes", size), err).(*Error)
 		e.Hint = "a size above 0 that the machine has free"
-		if o.hugePages {
+		if o.HugePages {
 			e.Hint += "; sysctl vm.nr_hugepages for huge pages"
 		}
 		return nil, e
@@ -95,14 +88,20 @@ func (pd *PD) AllocMR(size int, access Access, options ...MROption) (*MR, error)
 // EINVAL if buf is empty; EFAULT if the device may write to memory that is not writable. The other
 // errors are those of [PD.AllocMR].
 //
+// Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+func (pd *PD) RegMR(buf []byte, access Access) (*MR, error) {
+	return pd.RegMRWith(buf, access, MROptions{})
+}
+
+// RegMRWith is [PD.RegMR] with options.
+//
 // Implements: struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access),
 // struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),
 // struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
-func (pd *PD) RegMR(buf []byte, access Access, options ...MROption) (*MR, error) {
-	o := optionsOf(options)
-	if len(buf) == 0 || o.hugePages {
+func (pd *PD) RegMRWith(buf []byte, access Access, o MROptions) (*MR, error) {
+	if len(buf) == 0 || o.HugePages {
 		e := fail("ibv_reg_mr", pd.device, fmt.Sprintf("%d bytes", len(buf)), syscall.EINVAL).(*Error)
-		if o.hugePages {
+		if o.HugePages {
 			e.Hint = "AllocMR, which can choose the pages"
 		}
 		return nil, e
@@ -127,8 +126,8 @@ func pin(buf []byte) (unpin func() error) {
 }
 
 // register makes the region. If that fails or panics, it gives the memory back with free.
-func (pd *PD) register(buf []byte, access Access, o mrOptions, free func() error) (*MR, error) {
-	mr := &MR{pd: pd, buf: buf[:len(buf):len(buf)], addr: iovaOf(buf, access, o.iova), iova: o.iova, length: len(buf), access: access, free: []func() error{free}}
+func (pd *PD) register(buf []byte, access Access, o MROptions, free func() error) (*MR, error) {
+	mr := &MR{pd: pd, buf: buf[:len(buf):len(buf)], addr: iovaOf(buf, access, o.IOVA), iova: o.IOVA, length: len(buf), access: access, free: []func() error{free}}
 	defer func() {
 		if mr.p == nil {
 			_ = free() // the caller gets the error of the registration
@@ -144,10 +143,10 @@ func (pd *PD) register(buf []byte, access Access, o mrOptions, free func() error
 }
 
 // iovaOf returns the address of the region's first byte, for SGEs and the peer.
-func iovaOf(buf []byte, access Access, chosen *uint64) uint64 {
+func iovaOf(buf []byte, access Access, chosen uint64) uint64 {
 	switch {
-	case chosen != nil:
-		return *chosen
+	case chosen != 0:
+		return chosen
 	case access&AccessZeroBased != 0:
 		return 0
 	}
@@ -164,7 +163,7 @@ func (mr *MR) Bytes() []byte { return mr.buf }
 func (mr *MR) Len() int { return mr.length }
 
 // Addr returns the address of the first byte, for SGEs and for the peer. It is the memory's own
-// address unless [IOVA] or [AccessZeroBased] set another.
+// address unless [MROptions] or [AccessZeroBased] set another.
 func (mr *MR) Addr() uint64 { return mr.addr }
 
 // Provider returns the provider's side of the region. For providers.

@@ -366,7 +366,7 @@ func TestLogger(t *testing.T) {
 		return log.String()
 	}
 	d, _ := newPaperDevice()
-	WithLogger(slog.New(handler))(d)
+	d.log = slog.New(handler)
 	pd := must[*PD](t)(d.AllocPD())
 	must[DeviceAttr](t)(d.Query())
 	if _, err := d.QueryPort(77); err == nil {

@@ -88,7 +88,7 @@ func TestOpenTellsHowCallsAreMade(t *testing.T) {
 	paper, _ := newPaperDevice()
 	withProviders(t, paperProvider{paper.p.(*paperDevice)})
 	var log bytes.Buffer
-	d := must[*Device](t)(Open("", WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))))
+	d := must[*Device](t)(OpenWith("", OpenOptions{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}))
 	defer d.Close()
 	if want := `msg=ibv_open_device device=paper0 object=device`; !strings.Contains(log.String(), want) || !strings.Contains(log.String(), `detail="paper, calls by post"`) {
 		t.Errorf("told: %s", log.String())

@@ -144,7 +144,7 @@ func TestOpenByName(t *testing.T) {
 // TestOpenTellsTheWayOfCalls compares the log record with ccall.
 func TestOpenTellsTheWayOfCalls(t *testing.T) {
 	var log bytes.Buffer
-	d := must[*Device](t)(Open(os.Getenv("RDMA_TEST_DEVICE"), WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))))
+	d := must[*Device](t)(OpenWith(os.Getenv("RDMA_TEST_DEVICE"), OpenOptions{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}))
 	defer d.Close()
 	want := `detail="libibverbs, calls through cgo"`
 	if ccall.Direct {

@@ -160,8 +160,8 @@ var postCases = []Case{
 		a.done()
 		e.same("the memory", b.bytes(100, 64), want)
 	}},
-	{"post", "inline from a region under a chosen address", func(e *Env) { notInline(e, everything, verbs.IOVA(0x7000_0000_0000)) }},
-	{"post", "inline from a ZERO_BASED region", func(e *Env) { notInline(e, everything|verbs.AccessZeroBased) }},
+	{"post", "inline from a region under a chosen address", func(e *Env) { notInline(e, everything, verbs.MROptions{IOVA: 0x7000_0000_0000}) }},
+	{"post", "inline from a ZERO_BASED region", func(e *Env) { notInline(e, everything|verbs.AccessZeroBased, verbs.MROptions{}) }},
 	{"post", "more inline than was granted", func(e *Env) {
 		a, b := e.rc()
 		n := int(a.qp.Cap().MaxInlineData) + 1
@@ -275,9 +275,9 @@ func refusedOrFailed(e *Env, typ verbs.QPType, op verbs.Opcode) {
 
 // notInline checks that a region carries data but refuses inline data, because its addresses
 // are not pointers.
-func notInline(e *Env, access verbs.Access, options ...verbs.MROption) {
+func notInline(e *Env, access verbs.Access, options verbs.MROptions) {
 	a, b := e.rc()
-	mr, err := a.pd.AllocMR(4096, access, options...)
+	mr, err := a.pd.AllocMRWith(4096, access, options)
 	made(e, mr, err)
 	sgl := []verbs.SGE{a.mr.SGE(0, 8), mr.SGE(8, 8)}
 	for _, wr := range []verbs.SendWR{

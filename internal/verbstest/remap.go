@@ -17,7 +17,7 @@ var remapCases = []Case{
 	{"mr", "an address chosen by the program", func(e *Env) {
 		a, b := e.rc()
 		const at = 0x7000_0000_0000
-		mr, err := b.pd.AllocMR(8192, everything, verbs.IOVA(at))
+		mr, err := b.pd.AllocMRWith(8192, everything, verbs.MROptions{IOVA: at})
 		made(e, mr, err)
 		e.check(mr.Addr() == at && mr.SGE(4096, 10).Addr == at+4096, "%v", mr)
 		carriesAt(a, b, mr, at)
@@ -48,7 +48,7 @@ var remapCases = []Case{
 	}},
 	{"mr", "huge pages, or an error that says how to get them", func(e *Env) {
 		pd := e.pd()
-		mr, err := pd.AllocMR(4096, everything, verbs.HugePages())
+		mr, err := pd.AllocMRWith(4096, everything, verbs.MROptions{HugePages: true})
 		if err != nil {
 			e.fails(err, "AllocMR", syscall.ENOMEM)
 			return
@@ -58,7 +58,7 @@ var remapCases = []Case{
 		mr.Bytes()[mr.Len()-1] = 1
 	}},
 	{"mr", "huge pages of the caller's memory are refused", func(e *Env) {
-		_, err := e.pd().RegMR(make([]byte, 64), everything, verbs.HugePages())
+		_, err := e.pd().RegMRWith(make([]byte, 64), everything, verbs.MROptions{HugePages: true})
 		e.fails(err, "RegMR", syscall.EINVAL)
 	}},
 	{"mr", "a slice is registered up to its length", func(e *Env) {
@@ -96,7 +96,7 @@ var remapCases = []Case{
 	{"mr", "rereg: other memory, with or without a chosen address", func(e *Env) {
 		a, b := e.rc()
 		const at = 0x7000_0000_0000
-		mr, err := b.pd.AllocMR(8192, everything, verbs.IOVA(at))
+		mr, err := b.pd.AllocMRWith(8192, everything, verbs.MROptions{IOVA: at})
 		made(e, mr, err)
 		old, next := mr.Bytes(), e.mr(b.pd, 8192, everything).Bytes() // two pages, like the chosen address
 		if err := mr.Rereg(verbs.Rereg{Flags: verbs.ReregTranslation, Buf: next}); err != nil {
