@@ -24,7 +24,8 @@ type Dispatcher struct {
 	cq *verbs.CQ
 
 	mu      sync.Mutex
-	leading bool // a goroutine polls; only that goroutine uses batch
+	leading bool    // a goroutine polls; only that goroutine uses batch
+	leader  *waiter // its waiter; nil if it waits for completions alone
 	batch   [dispatchBatch]verbs.WC
 	routes  map[uint32]*Route // by QPN
 	rest    *Route            // gets the completions of queue pairs without a route; nil drops them
@@ -119,6 +120,15 @@ func (w *waiter) wakeUp() {
 	}
 }
 
+// wake wakes a waiting goroutine. If that goroutine leads, it waits for the CQ, and its turn ends.
+// The caller holds mu.
+func (d *Dispatcher) wake(w *waiter) {
+	if d.leading && d.leader == w {
+		d.endTurn(errNudged)
+	}
+	w.wakeUp()
+}
+
 // Read waits for completions of the program's own requests and moves them to wcs. It returns those
 // that have come even if ctx or owner has ended.
 func (r *Route) Read(ctx, owner context.Context, wcs []verbs.WC) (n int, err error) {
@@ -129,7 +139,7 @@ func (r *Route) Read(ctx, owner context.Context, wcs []verbs.WC) (n int, err err
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.leading && r.taken == len(r.inbox) { // the usual case
-		if n, err = r.lead(ctx, owner, wcs, r); n > 0 || err != nil && r.taken == len(r.inbox) {
+		if n, err = r.lead(ctx, owner, nil, wcs, r); n > 0 || err != nil && r.taken == len(r.inbox) {
 			d.passOn()
 			return n, err
 		}
@@ -164,9 +174,9 @@ func (r *Route) await(ctx, owner context.Context, w *waiter, met func() bool, bu
 			continue
 		}
 		if buf != nil {
-			n, err = r.lead(ctx, owner, buf, r)
+			n, err = r.lead(ctx, owner, w, buf, r)
 		} else {
-			_, err = r.lead(ctx, owner, d.batch[:], nil)
+			_, err = r.lead(ctx, owner, w, d.batch[:], nil)
 		}
 	}
 	d.passOn()
@@ -207,10 +217,10 @@ func (d *Dispatcher) sweep() {
 
 // lead polls, waits if there is nothing, and hands out the completions. Those of the route keep stay
 // at the front of wcs, and lead returns their number. The caller holds mu; lead releases it while
-// it waits.
-func (r *Route) lead(ctx, owner context.Context, wcs []verbs.WC, keep *Route) (n int, err error) {
+// it waits. w is the caller's waiter, or nil.
+func (r *Route) lead(ctx, owner context.Context, w *waiter, wcs []verbs.WC, keep *Route) (n int, err error) {
 	d := r.d
-	d.leading = true
+	d.leading, d.leader = true, w
 	until := owner
 	if owner.Err() == nil {
 		if d.turn.Err() != nil {

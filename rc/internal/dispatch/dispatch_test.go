@@ -181,3 +181,28 @@ func TestShutWakesTheLeader(t *testing.T) {
 		}
 	})
 }
+
+// TestAPlaceWakesTheLeader checks that a goroutine that waits for a place, and polls for the others
+// meanwhile, gets the place that another goroutine gives back. No completion comes.
+func TestAPlaceWakesTheLeader(t *testing.T) {
+	routes(t, func(t *testing.T, r *Route, _ *silentCQ) {
+		q := r.NewQueue(1, func(*Request) error { return nil })
+		req, err := q.Acquire(t.Context(), t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan *Request, 1)
+		go func() {
+			next, err := q.Acquire(context.Background(), context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- next
+		}()
+		r.d.until(func() bool { return r.d.leading })
+		req.GiveBack()
+		if next := <-got; next != req {
+			t.Errorf("got %v, want the place that was given back", next)
+		}
+	})
+}

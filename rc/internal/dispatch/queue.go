@@ -101,7 +101,7 @@ func (q *Queue) release(req *Request) {
 	t := q.next[0]
 	q.next = slices.Delete(q.next, 0, 1)
 	t.got = req
-	t.wakeUp()
+	q.r.d.wake(&t.waiter)
 }
 
 // GiveBack frees a request.
