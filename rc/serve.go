@@ -78,10 +78,12 @@ func (v *service) accept(l *Listener) error {
 			return err
 		}
 		// Connections enter in the order of accept, so the lobby drops the oldest one.
-		waiting, leave := v.s.lobby.Enter(v.ctx, limit)
+		guest := v.s.lobby.Enter(v.ctx)
 		v.clients.Go(func() {
-			_, err := in.Hello(waiting)
-			leave()
+			err := guest.Wait(limit, func(ctx context.Context) error {
+				_, err := in.Hello(ctx)
+				return err
+			})
 			if err = v.client(in, err); err != nil && !v.stopped(err) {
 				v.s.events.clientFailed(in.tcp.RemoteAddr(), err)
 			}

@@ -29,32 +29,45 @@ var errCrowded = errors.New("it sent no hello, and too many others have connecte
 type Lobby struct {
 	size   int // how many there may be, at least 1
 	mu     sync.Mutex
-	silent []*silence
+	silent []*Guest
 }
-
-type silence struct{ end context.CancelCauseFunc }
 
 // New makes a lobby that suits the number of files that the process may have open.
 func New() *Lobby { return &Lobby{size: sizeFor(openFiles())} }
 
-// Enter lets a peer in. The returned context limits the wait for its hello: by limit and
-// HelloLimit, and by later peers if there are too many. Call leave after the wait.
-func (l *Lobby) Enter(ctx context.Context, limit time.Duration) (_ context.Context, leave func()) {
+// Guest is a peer that has entered a lobby, until its Wait ends.
+type Guest struct {
+	lobby *Lobby
+	ctx   context.Context // ends when there are too many others
+	end   context.CancelCauseFunc
+}
+
+// Enter lets a peer in. Call it in the order in which the peers connected, because the guest
+// that entered first is dropped if there are too many. Then call Wait, in any goroutine.
+func (l *Lobby) Enter(ctx context.Context) *Guest {
 	ctx, cancel := context.WithCancelCause(ctx)
-	ctx, stop := context.WithTimeout(ctx, min(limit, HelloLimit))
-	s := &silence{cancel}
+	g := &Guest{l, ctx, cancel}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.silent) == l.size {
 		l.silent[0].end(errCrowded)
 		l.silent = slices.Delete(l.silent, 0, 1)
 	}
-	l.silent = append(l.silent, s)
-	return ctx, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.silent = slices.DeleteFunc(l.silent, func(other *silence) bool { return other == s })
-		stop()
-		cancel(nil)
-	}
+	l.silent = append(l.silent, g)
+	return g
+}
+
+// Wait calls hello, which waits for the peer's hello. Its context ends after limit or
+// HelloLimit, or if there are too many others. The time counts from this call, not from Enter:
+// on a busy host a goroutine may begin to wait long after the peer connected and sent its hello.
+// The guest leaves the lobby after hello.
+func (g *Guest) Wait(limit time.Duration, hello func(context.Context) error) error {
+	ctx, stop := context.WithTimeout(g.ctx, min(limit, HelloLimit))
+	defer stop()
+	err := hello(ctx)
+	g.lobby.mu.Lock()
+	defer g.lobby.mu.Unlock()
+	g.lobby.silent = slices.DeleteFunc(g.lobby.silent, func(other *Guest) bool { return other == g })
+	g.end(nil)
+	return err
 }

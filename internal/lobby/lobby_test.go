@@ -12,26 +12,23 @@ import (
 // longest, and no other. A peer that leaves makes room.
 func TestLobbyIsNeverFull(t *testing.T) {
 	l := Lobby{size: maxSilent}
-	var waits []context.Context
-	var leaves []func()
-	come := func() {
-		ctx, leave := l.Enter(t.Context(), time.Hour)
-		waits, leaves = append(waits, ctx), append(leaves, leave)
-	}
+	var guests []*Guest
+	come := func() { guests = append(guests, l.Enter(t.Context())) }
+	leave := func(g *Guest) { _ = g.Wait(time.Hour, func(context.Context) error { return nil }) }
 	for range maxSilent {
 		come()
 	}
-	leaves[1]()
+	leave(guests[1])
 	come() // in the place of the one that left
-	for i, ctx := range waits {
-		if i != 1 && ctx.Err() != nil {
-			t.Fatalf("peer %d was dropped: %v", i, context.Cause(ctx))
+	for i, g := range guests {
+		if i != 1 && g.ctx.Err() != nil {
+			t.Fatalf("peer %d was dropped: %v", i, context.Cause(g.ctx))
 		}
 	}
 	come()
 	come()
-	for i, ctx := range waits {
-		switch cause := context.Cause(ctx); {
+	for i, g := range guests {
+		switch cause := context.Cause(g.ctx); {
 		case i == 0 || i == 2:
 			if !errors.Is(cause, errCrowded) {
 				t.Errorf("peer %d: %v, want %v", i, cause, errCrowded)
@@ -40,8 +37,8 @@ func TestLobbyIsNeverFull(t *testing.T) {
 			t.Errorf("peer %d was dropped: %v", i, cause)
 		}
 	}
-	for _, leave := range leaves {
-		leave()
+	for _, g := range guests {
+		leave(g)
 	}
 	if len(l.silent) != 0 {
 		t.Errorf("%d peers are still in the lobby", len(l.silent))
@@ -57,16 +54,20 @@ func TestLobbySize(t *testing.T) {
 	}
 }
 
+// TestSilenceHasALimit checks that the time counts from the wait, not from the entrance.
 func TestSilenceHasALimit(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: HelloLimit} {
 		synctest.Test(t, func(t *testing.T) {
 			l := Lobby{size: 1}
-			ctx, leave := l.Enter(t.Context(), timeout)
-			defer leave()
+			g := l.Enter(t.Context())
+			time.Sleep(time.Hour)
 			began := time.Now()
-			<-ctx.Done()
-			if got := time.Since(began); got != want || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				t.Errorf("--timeout %v: %v after %v, want %v", timeout, ctx.Err(), got, want)
+			err := g.Wait(timeout, func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			if got := time.Since(began); got != want || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("--timeout %v: %v after %v, want %v", timeout, err, got, want)
 			}
 		})
 	}

@@ -110,8 +110,7 @@ type server struct {
 // comer is a connection whose hello has not arrived yet.
 type comer struct {
 	*rc.Incoming
-	waiting context.Context // limits the wait for the hello
-	leave   func()          // ends the wait
+	guest *lobby.Guest
 }
 
 // accept lets the next connection into the lobby. Connections enter in the order in which
@@ -121,8 +120,7 @@ func (s *server) accept(ctx context.Context, l *rc.Listener) (*comer, error) {
 	if err != nil {
 		return nil, err
 	}
-	waiting, leave := s.lobby.Enter(ctx, s.Timeout)
-	return &comer{in, waiting, leave}, nil
+	return &comer{in, s.lobby.Enter(ctx)}, nil
 }
 
 // serveOne serves clients until the job of one has begun and is over. A connection that
@@ -279,12 +277,14 @@ func (s *server) client(ctx context.Context, in *comer, who string) (err error) 
 // hello, this server's own choices stand for it, and greet waits for the first byte: in
 // all those formats the client writes at once.
 func (s *server) greet(in *comer) (hello oob.Hello, err error) {
-	if s.Native() {
-		hello, err = in.Hello(in.waiting)
-	} else {
-		hello.Job, err = s.Job.Name, in.TCP().AwaitFirst(in.waiting, "the peer's first word")
-	}
-	in.leave()
+	err = in.guest.Wait(s.Timeout, func(ctx context.Context) (err error) {
+		if s.Native() {
+			hello, err = in.Hello(ctx)
+		} else {
+			hello.Job, err = s.Job.Name, in.TCP().AwaitFirst(ctx, "the peer's first word")
+		}
+		return err
+	})
 	if err != nil {
 		return hello, err
 	}
