@@ -26,3 +26,18 @@ func Sending(dev *verbs.Device) (sent func()) {
 	d.sending.RLock()
 	return d.sending.RUnlock
 }
+
+// Receive makes the caller receive on the port of dev that last woke a goroutine. receive waits for
+// packets and gives them to the engine, and leaves their answers. Calling stop ends that.
+func Receive(dev *verbs.Device) (receive func(), stop func()) {
+	d := dev.Provider().(*device)
+	r := d.lastWoke.Load()
+	r.asked.Store(true)
+	r.p.link.Interrupt()
+	r.mu.Lock()
+	r.asked.Store(false)
+	return func() { _ = r.take() }, func() {
+		r.mu.Unlock()
+		r.takeOver()
+	}
+}

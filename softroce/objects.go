@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -197,6 +198,9 @@ func (q *qp) QPN() uint32      { return q.qp.QPN() }
 func (q *qp) Cap() verbs.QPCap { return q.qp.Cap() }
 
 func (q *qp) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
+	if mask&qpstate.MaskState != 0 && (attr.State == qpstate.Error || attr.State == qpstate.Reset) {
+		q.waitAnswered()
+	}
 	err := q.qp.Modify(attr, mask)
 	q.d.kick()
 	return err
@@ -239,21 +243,22 @@ func (q *qp) orClosed(err error) error {
 	return err
 }
 
-// waitAcknowledged waits up to 10 ms until the acknowledgement of the last message has been
-// taken from the engine. Another goroutine of this process may be sending and may take it.
-func (q *qp) waitAcknowledged() {
-	const tries, pause = 100, 100 * time.Microsecond
-	for range tries {
+// waitAnswered sends the ACK or NAK that is due, before the queue pair ends. The goroutine that
+// received the request may not have sent it yet (receive.go). Without the answer, the peer's work
+// request fails with RETRY_EXC_ERR. If another goroutine is sending the answer, waitAnswered waits
+// for that, but not longer than 100 ms.
+func (q *qp) waitAnswered() {
+	const limit, pause = 100 * time.Millisecond, 100 * time.Microsecond
+	for end := time.Now().Add(limit); q.qp.OwesAnswer(); time.Sleep(pause) {
 		q.d.kick()
-		if !q.qp.OwesACK() {
+		if !q.qp.OwesAnswer() || time.Now().After(end) {
 			return
 		}
-		time.Sleep(pause)
 	}
 }
 
 func (q *qp) Close() error {
-	q.waitAcknowledged()
+	q.waitAnswered()
 	q.closed.Store(true)
 	if err := q.qp.Close(); err != nil {
 		q.closed.Store(false) // it is still attached to a multicast group

@@ -59,6 +59,68 @@ func TestErrorAfterTheLastMessage(t *testing.T) {
 	}
 }
 
+// TestErrorAfterARefusal checks that a refused request is answered although the program moved the
+// queue pair, which the refusal had moved to ERR, to ERR once more before the NAK was sent. Later
+// requests get no answer.
+func TestErrorAfterARefusal(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	w := net.watch(b.node)
+	b.recv(verbs.RecvWR{ID: 7})
+	tooLong := func(psn uint32) { b.inject(a, packet.RCSendOnly, psn, 8, nil) }
+	tooLong(a.opts.psn)
+	b.want(b.rcq, 7, verbs.WCLocLenErr, verbs.WCRecv)
+	b.modify(qpstate.Attr{State: qpstate.Error}, 0)
+	for range 2 {
+		net.transmit()
+		if len(w.packets) != 1 || w.packets[0].Opcode() != packet.RCAcknowledge || w.packets[0].AETH().Syndrome() != packet.NAKInvalidRequest {
+			t.Fatalf("%d packets, want one NAK", len(w.packets))
+		}
+		tooLong(a.opts.psn)
+	}
+}
+
+// TestErrorOfTheRequester checks that a delivered message is acknowledged although the program's
+// next send ended the queue pair before the ACK was sent.
+func TestErrorOfTheRequester(t *testing.T) {
+	net, a, b := pair(t, 1, defaults())
+	w := net.watch(b.node)
+	b.recv(verbs.RecvWR{ID: 7})
+	b.inject(a, packet.RCSendOnly, a.opts.psn, 0, func(p packet.Packet) { p.BTH().SetAckReq(true) })
+	b.want(b.rcq, 7, verbs.WCSuccess, verbs.WCRecv)
+	b.send(verbs.SendWR{ID: 8, Opcode: verbs.OpSend, SGL: []verbs.SGE{{Length: 8}}}) // no region has this key
+	net.transmit()
+	b.want(b.scq, 8, verbs.WCLocProtErr, verbs.WCSend)
+	if len(w.packets) != 1 || w.packets[0].Opcode() != packet.RCAcknowledge {
+		t.Errorf("%d packets, want one ACK", len(w.packets))
+	}
+}
+
+// TestOwesAnswer asks before and after a goroutine takes the answer, and after it is sent.
+func TestOwesAnswer(t *testing.T) {
+	for name, payload := range map[string]int{"ACK": 0, "NAK": 8} {
+		t.Run(name, func(t *testing.T) {
+			_, a, b := pair(t, 1, defaults())
+			owes := func(when string, want bool) {
+				t.Helper()
+				if got := b.qp.OwesAnswer(); got != want {
+					t.Errorf("%s: OwesAnswer is %v, want %v", when, got, want)
+				}
+			}
+			owes("at first", false)
+			b.recv(verbs.RecvWR{ID: 7})
+			b.inject(a, packet.RCSendOnly, a.opts.psn, payload, func(p packet.Packet) { p.BTH().SetAckReq(true) })
+			owes("delivered", true)
+			o := NewOutbox(make([]byte, packet.MaxPacket), 1, 1)
+			if bursts := b.node.engine.Transmit(0, o); len(bursts) != 1 {
+				t.Fatalf("%d bursts, want one", len(bursts))
+			}
+			owes("taken", true)
+			b.node.engine.Transmit(0, o)
+			owes("sent", false)
+		})
+	}
+}
+
 // TestReconnect moves a queue pair to RESET and connects it again with other PSNs.
 func TestReconnect(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())

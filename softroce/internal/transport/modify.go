@@ -138,18 +138,8 @@ func (qp *QP) move(from, to qpstate.State) {
 		return
 	}
 	if to == qpstate.Error {
-		if from == qpstate.Error { // the program knows of the error: no more NAKs
-			qp.resp.refused = refusal{}
-			qp.resp.forgetAnswers()
-		}
-		// Send the ACK of a message that was delivered. Otherwise the sender's work request
-		// would fail if the program ends after its last message.
-		a := &qp.resp.answers
-		owed, upTo := a.ackDue && !a.nakDue && a.due == 0, a.ackTo
 		qp.fail(refusal{})
-		if owed {
-			qp.acknowledgeUpTo(upTo)
-		}
+		qp.resp.refused = refusal{} // the program knows of the error: a NAK that is due is sent, but not repeated
 		return
 	}
 	qp.attr.State = to

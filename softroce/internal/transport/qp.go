@@ -54,6 +54,8 @@ type QP struct {
 	alarm   time.Duration
 	localMR *MR // cache: the region of the last SGE
 
+	answering atomic.Bool // an outbox holds an answer that may not be sent yet
+
 	req  requester
 	resp responder
 	rq   recvQueue
@@ -227,8 +229,9 @@ func (qp *QP) build(buf []byte, o *outgoing, now time.Duration) bool {
 	return qp.buildRequest(p, now)
 }
 
-// fail moves the queue pair to ERR and flushes all work requests, sends first. If refused has no
-// NAK, the answers that are due are dropped.
+// fail moves the queue pair to ERR and flushes all work requests, sends first. An ACK or NAK that
+// is due is still sent, because the peer's work request would fail with RETRY_EXC_ERR without it.
+// Responses that are due, and what follows them, are sent only if refused has a NAK.
 func (qp *QP) fail(refused refusal) {
 	if qp.attr.State == qpstate.Error || qp.attr.State == qpstate.Reset {
 		return
@@ -237,7 +240,7 @@ func (qp *QP) fail(refused refusal) {
 	qp.resp.refused = refused
 	qp.flushSends()
 	qp.flushRecvs()
-	if refused.syndrome == 0 {
+	if refused.syndrome == 0 && qp.resp.due > 0 {
 		qp.resp.forgetAnswers()
 	}
 	if qp.srq != nil {

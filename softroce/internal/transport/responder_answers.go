@@ -47,7 +47,7 @@ type slot struct {
 	until    int   // byte at which the response ends
 }
 
-// forgetAnswers drops all answers, because the queue pair moves to ERR.
+// forgetAnswers drops all answers.
 func (a *answers) forgetAnswers() {
 	for i := range a.slots {
 		a.slots[i] = slot{}
@@ -55,11 +55,12 @@ func (a *answers) forgetAnswers() {
 	a.due, a.ackDue, a.nakDue, a.current = 0, false, false, nil
 }
 
-// OwesACK reports whether a delivered message has not been acknowledged yet.
-func (qp *QP) OwesACK() bool {
+// OwesAnswer reports whether an ACK or NAK is due, or an Outbox holds an answer. Close, and the
+// move to RESET, drop an ACK or NAK that is due.
+func (qp *QP) OwesAnswer() bool {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	return qp.resp.answers.ackDue
+	return qp.resp.ackDue || qp.resp.nakDue || qp.answering.Load()
 }
 
 // growSlots makes room for n READs and atomics. The ring never shrinks and keeps its slots,

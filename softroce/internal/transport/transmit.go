@@ -57,6 +57,9 @@ func NewOutbox(buf []byte, bursts, segments int) *Outbox {
 func (e *Engine) Release(o *Outbox) {
 	for i := range o.held {
 		h := &o.held[i]
+		if h.qp.answering.Load() {
+			h.qp.answering.Store(false)
+		}
 		e.ready.release(h.qp, h.more)
 		*h = heldQP{}
 	}
@@ -112,7 +115,7 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more bool) {
 	defer qp.unlock()
 	room := o.buf[o.used:min(len(o.buf), o.used+maxBurst)]
 	var b Burst
-	n := 0
+	n, answers := 0, false
 	for packets := 0; packets < o.maxSegments; {
 		next, ok := qp.next(now, n == 0)
 		if !ok {
@@ -129,7 +132,7 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more bool) {
 		if n == 0 {
 			b = Burst{Path: next.path, Segment: size}
 		}
-		n, packets = n+size, packets+1
+		n, packets, answers = n+size, packets+1, answers || next.answer
 		if size < b.Segment || packets == o.maxSegments {
 			more = true
 			break
@@ -139,6 +142,9 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more bool) {
 		b.Data = room[:n:n]
 		o.bursts = append(o.bursts, b)
 		o.used += n
+	}
+	if answers {
+		qp.answering.Store(true)
 	}
 	qp.wake = false // the result more replaces it
 	return more

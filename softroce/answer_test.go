@@ -1,0 +1,162 @@
+// The last answer of a queue pair: the program has the completion of a receive, and ends the queue
+// pair before the peer has its ACK or NAK.
+
+package softroce_test
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// oneEnd is one end of a connection whose queue pair the test ends itself. Its receives have
+// receiveBytes.
+type oneEnd struct {
+	t   *testing.T
+	dev *verbs.Device
+	cq  *verbs.CQ
+	mr  *verbs.MR
+	qp  *verbs.QP
+}
+
+const receiveBytes = 8
+
+func newOneEnd(t *testing.T) *oneEnd {
+	e := &oneEnd{t: t, dev: openSoft(t, "soft0")}
+	pd, err := e.dev.AllocPD()
+	e.ok(err)
+	channel, err := e.dev.CreateCompChannel()
+	e.ok(err)
+	e.cq, err = e.dev.CreateCQ(verbs.CQInit{Depth: 16, Channel: channel})
+	e.ok(err)
+	e.mr, err = pd.AllocMR(64, verbs.AccessLocalWrite)
+	e.ok(err)
+	e.qp, err = pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: e.cq, RecvCQ: e.cq,
+		Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}})
+	e.ok(err)
+	t.Cleanup(func() {
+		for _, object := range []interface{ Close() error }{e.qp, e.mr, e.cq, channel, pd} {
+			e.ok(object.Close())
+		}
+	})
+	return e
+}
+
+func (e *oneEnd) ok(err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func (e *oneEnd) connect(to *oneEnd) {
+	const psn = 100
+	endpoint := func(e *oneEnd) qpstate.Endpoint {
+		return qpstate.Endpoint{QPN: e.qp.QPN(), PSN: psn, MTU: qpstate.MTU1024}
+	}
+	way := verbs.AHAttr{IsGlobal: true, PortNum: 1, GRH: verbs.GRH{DGID: qpstate.GIDFrom(gidOf(e.t, to.dev)), SGIDIndex: 1}}
+	rtr, rts := endpoint(e).Connect(endpoint(to), way)
+	m := e.qp.Machine(nil)
+	e.ok(m.ToInit(verbs.QPAttr{PortNum: 1}))
+	for range 2 {
+		e.ok(e.qp.PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{e.mr.SGE(0, receiveBytes)}}}))
+	}
+	e.ok(m.ToRTR(rtr))
+	e.ok(m.ToRTS(rts))
+}
+
+func (e *oneEnd) send(bytes int) {
+	e.ok(e.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{e.mr.SGE(0, bytes)}}}))
+}
+
+func (e *oneEnd) want(status verbs.WCStatus) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	wcs := make([]verbs.WC, 1)
+	if _, err := e.cq.Wait(ctx, wcs); err != nil || wcs[0].Status != status {
+		e.t.Errorf("%v, %v; want %v", wcs[0].Status, err, status)
+	}
+}
+
+// withEachAnswer runs test for an ACK and for a NAK, with each way to end a queue pair. send sends
+// the last message from a to b, and the test calls end for b. Afterwards a must have the answer.
+func withEachAnswer(t *testing.T, test func(t *testing.T, b *oneEnd, send func(), end func() error)) {
+	for name, end := range map[string]func(*verbs.QP) error{
+		"ERR":   func(qp *verbs.QP) error { return qp.Machine(nil).ToError() },
+		"RESET": func(qp *verbs.QP) error { return qp.Machine(nil).ToReset() },
+		"Close": (*verbs.QP).Close,
+	} {
+		for answer, c := range map[string]struct {
+			bytes int
+			want  verbs.WCStatus
+		}{
+			"ACK": {receiveBytes, verbs.WCSuccess},
+			"NAK": {receiveBytes + 1, verbs.WCRemInvReqErr},
+		} {
+			t.Run(name+" after "+answer, func(t *testing.T) {
+				a, b := newOneEnd(t), newOneEnd(t)
+				b.connect(a)
+				a.connect(b)
+				b.ok(b.cq.Arm(false)) // softroce.Receive needs a completion that woke a goroutine
+				a.send(0)
+				a.want(verbs.WCSuccess)
+				b.want(verbs.WCSuccess)
+				test(t, b, func() { a.send(c.bytes) }, func() error { return end(b.qp) })
+				a.want(c.want)
+			})
+		}
+	}
+}
+
+// TestLastAnswerIsSent receives the message as a leader does, which leaves the answer to the
+// program's next post. There is no such post, and nobody else receives.
+func TestLastAnswerIsSent(t *testing.T) {
+	withEachAnswer(t, func(t *testing.T, b *oneEnd, send func(), end func() error) {
+		receive, stop := softroce.Receive(b.dev)
+		t.Cleanup(stop)
+		send()
+		for n := 0; n == 0; {
+			receive()
+			var err error
+			n, err = b.cq.Poll(make([]verbs.WC, 1))
+			b.ok(err)
+		}
+		b.ok(end())
+	})
+}
+
+// TestLastAnswerIsAwaited ends the queue pair while another goroutine is sending the answer.
+func TestLastAnswerIsAwaited(t *testing.T) {
+	withEachAnswer(t, func(t *testing.T, b *oneEnd, send func(), end func() error) {
+		sending, release := make(chan struct{}), make(chan struct{})
+		from, once := gidOf(t, b.dev), sync.Once{}
+		stop, err := softroce.Capture(b.dev, func(_ time.Time, ip []byte) error {
+			if addr, _ := netip.AddrFromSlice(ip[12:16]); addr == from {
+				once.Do(func() { close(sending) })
+				<-release
+			}
+			return nil
+		})
+		b.ok(err)
+		send()
+		<-sending
+		ended := make(chan error, 1)
+		go func() { ended <- end() }()
+		select {
+		case err := <-ended:
+			t.Errorf("the queue pair ended before its answer was sent: %v", err)
+			ended <- nil
+		case <-time.After(20 * time.Millisecond):
+		}
+		close(release)
+		b.ok(<-ended)
+		b.ok(stop())
+	})
+}
