@@ -107,6 +107,23 @@ func TestLettersDoNotClash(t *testing.T) {
 	}
 }
 
+// TestUsagesHaveOneDefault reads the usage of each flag, to which pflag may add a default.
+func TestUsagesHaveOneDefault(t *testing.T) {
+	for _, p := range peers {
+		for _, j := range p.Jobs {
+			for _, define := range []func(*pflag.FlagSet) job.Side{j.Client, j.Server} {
+				f := pflag.NewFlagSet("", pflag.ContinueOnError)
+				define(f)
+				for usage := range strings.Lines(f.FlagUsages()) {
+					if strings.Count(usage, "(default") > 1 || strings.Contains(usage, "(default )") {
+						t.Errorf("--peer %s --job %s: %s", p.Name, j.Name, usage)
+					}
+				}
+			}
+		}
+	}
+}
+
 // All the server's native jobs, and each selection, define their flags without a clash.
 func TestSelectionsDefineTheirFlags(t *testing.T) {
 	for _, role := range []Role{ClientRole, ServerRole} {

@@ -49,7 +49,7 @@ func (o *Flags) Add(f *pflag.FlagSet, def bench.Plan) {
 	f.IntVarP(&o.rxDepth, "rx-depth", "r", def.RxDepth, "receives posted on each queue pair, at most --iters")
 	f.IntVarP(&o.duration, "duration", "D", 0, "measure for this many seconds, instead of --iters")
 	f.IntVarP(&o.margin, "margin", "f", -1, "seconds at the beginning and the end of --duration that are not measured (default: a quarter of it, in whole seconds)")
-	f.Lookup("margin").DefValue = "" // the usage has it
+	f.Lookup("margin").DefValue = "0" // pflag prints no zero; the usage has the default
 	f.BoolVarP(&o.all, "all", "a", false, "measure all sizes: the powers of two from 2 bytes to 8M")
 	f.BoolVarP(&o.both, "bidirectional", "b", false, "bandwidth in both directions at once")
 	f.IntVarP(&o.inline, "inline", "I", 0, "send messages of up to this many bytes inline")
