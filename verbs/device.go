@@ -44,11 +44,12 @@ func Devices() ([]DeviceInfo, error) {
 type providerErrors []error
 
 func (e providerErrors) Error() string {
-	var texts []string
+	var causes, remedies []string
 	for _, err := range e {
-		texts = append(texts, err.Error())
+		cause, remedy := cutRemedy(err)
+		causes, remedies = append(causes, cause), append(remedies, remedy)
 	}
-	return strings.Join(texts, "; ")
+	return withRemedies(strings.Join(causes, "; "), remedies...)
 }
 
 // Unwrap returns the error of each provider, for errors.Is and errors.As.

@@ -5,6 +5,8 @@ package verbs
 import (
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/pkg/errors"
@@ -24,7 +26,8 @@ type Error struct {
 	Hint   string        // what to try
 }
 
-// Error returns one line: call, device, arguments, errno by number and name, hint.
+// Error returns one line: call, device, arguments, errno by number and name, cause, hint. If the
+// cause ends with a hint of its own, both hints are at the end of the line.
 func (e *Error) Error() string {
 	text := e.Op
 	if e.Device != "" {
@@ -36,13 +39,28 @@ func (e *Error) Error() string {
 	if e.Errno != 0 {
 		text += ": " + errnoText(e.Errno)
 	}
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
+	if e.Err == nil {
+		return withRemedies(text, e.Hint)
 	}
-	if e.Hint != "" {
-		text += "; try: " + e.Hint
+	cause, remedy := cutRemedy(e.Err)
+	return withRemedies(text+": "+cause, e.Hint, remedy)
+}
+
+const beforeRemedy = "; try: "
+
+// cutRemedy splits the text of an error into what happened and what to try.
+func cutRemedy(err error) (what, remedy string) {
+	what, remedy, _ = strings.Cut(err.Error(), beforeRemedy)
+	return what, remedy
+}
+
+// withRemedies adds the remedies that are not "" to the text of an error.
+func withRemedies(what string, remedies ...string) string {
+	remedies = slices.DeleteFunc(remedies, func(r string) bool { return r == "" })
+	if len(remedies) == 0 {
+		return what
 	}
-	return text
+	return what + beforeRemedy + strings.Join(remedies, "; or ")
 }
 
 // Unwrap returns the cause and the errno, for errors.Is and errors.As.
@@ -88,10 +106,7 @@ func (e *PostError) Error() string {
 	if hint == "" {
 		hint = hintFor(e.Op, errnoOf(e.Err))
 	}
-	if hint != "" {
-		text += "; try: " + hint
-	}
-	return text
+	return withRemedies(text, hint)
 }
 
 // Unwrap returns the cause, for errors.Is and errors.As.

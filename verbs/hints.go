@@ -28,5 +28,5 @@ func statusHint(s WCStatus) string {
 	if e == nil {
 		return ""
 	}
-	return e.Cause + "; try: " + e.Remedy
+	return withRemedies(e.Cause, e.Remedy)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/diagnosis"
 )
 
 func TestNamesAreTheCNames(t *testing.T) {
@@ -88,6 +90,38 @@ func TestErrorsAreFoundThroughWraps(t *testing.T) {
 	if got := errnoText(syscall.Errno(4000)); !strings.Contains(got, "4000") {
 		t.Errorf("an unknown errno prints as %q", got)
 	}
+}
+
+// TestErrorsHaveOneTry reads the texts of errors that have remedies, and causes with remedies.
+func TestErrorsHaveOneTry(t *testing.T) {
+	unlisted := providerErrors{
+		fail("ibv_get_device_list", "libibverbs", "", syscall.ENOSYS),
+		errors.New("no network; try: the cable"),
+		errors.New("no reason"),
+	}
+	all := []error{
+		unlisted,
+		noDevice("rxe7", nil, unlisted),
+		noDevice("rxe7", []DeviceInfo{{Name: "soft0", Provider: "softroce"}}, unlisted),
+		fail("ibv_open_device", "soft0", "", fmt.Errorf("%w: no room; try: a larger host", syscall.ENOMEM)),
+	}
+	for _, e := range diagnosis.Entries() {
+		switch errno := syscall.Errno(e.Number); {
+		case e.Kind == diagnosis.Status && e.Number != 0:
+			all = append(all, (&WC{Status: WCStatus(e.Number)}).Err())
+		case e.Kind == diagnosis.Errno:
+			for _, call := range append([]string{"ibv_query_device"}, e.Calls...) {
+				all = append(all, fail(call, "rxe0", "", errno), &PostError{Op: call, Err: errno})
+			}
+		}
+	}
+	for _, err := range all {
+		if text := err.Error(); strings.Count(text, "try:") > 1 || strings.Contains(text, "?; ") {
+			t.Error(text)
+		}
+	}
+	says(t, all[2], []string{"ENOSYS (38, function not implemented); no network; no reason; try: one of those that exist: soft0 (softroce); or load ", "; or the cable"})
+	says(t, all[3], []string{": no room; try: ", "; or a larger host"})
 }
 
 func TestImmAndInvalidatedRKeyAreOnlyThereWhenFlagged(t *testing.T) {

@@ -37,6 +37,9 @@ func TestEntriesAreWhole(t *testing.T) {
 				t.Errorf("%s: %q is not a clause", e.Key, text)
 			}
 		}
+		if strings.HasSuffix(e.Cause, "?") || strings.Contains(e.Cause+e.Remedy, "try:") {
+			t.Errorf("%s: %q cannot stand before \"; try: \", or %q after it", e.Key, e.Cause, e.Remedy)
+		}
 		if e.Kind != Errno {
 			continue
 		}

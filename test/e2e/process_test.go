@@ -226,6 +226,9 @@ func (p *process) fails(status int, want ...string) {
 	} else if rest != "" || !strings.HasSuffix(text, "\n") {
 		p.t.Errorf("stderr is not one line: %q", text)
 	}
+	if strings.Count(first, "try:") > 1 || strings.Contains(first, "?;") {
+		p.t.Errorf("stderr has two remedies, or a remedy after a question: %s", first)
+	}
 	for _, w := range want {
 		if !strings.Contains(first, w) {
 			p.t.Errorf("stderr lacks %q: %s", w, first)
