@@ -11,10 +11,10 @@ import (
 // Chunked is an amount of data that goes in chunks.
 type Chunked struct {
 	Total int64 // bytes
-	Chunk int   // bytes of each, but the last
+	Chunk int   // bytes of each chunk; the last may be shorter
 }
 
-// Chunks is how many chunks there are.
+// Chunks returns the number of chunks.
 func (c *Chunked) Chunks() int64 {
 	n := c.Total / int64(c.Chunk)
 	if c.Total%int64(c.Chunk) > 0 {
@@ -23,7 +23,7 @@ func (c *Chunked) Chunks() int64 {
 	return n
 }
 
-// Length is the bytes of chunk i.
+// Length returns the number of bytes of chunk i.
 func (c *Chunked) Length(i int64) int { return int(min(int64(c.Chunk), c.Total-i*int64(c.Chunk))) }
 
 // Check refuses chunks that are longer than one message through the port.
@@ -35,7 +35,7 @@ func (c *Chunked) Check(dev *verbs.Device, number uint8) error {
 	return err
 }
 
-// LongestMessage is how many bytes one message through a port carries.
+// LongestMessage returns the largest number of bytes that one message through a port can have.
 func LongestMessage(dev *verbs.Device, number uint8) (Size, error) {
 	port, err := dev.QueryPort(number)
 	return Size(port.MaxMsgSize), err

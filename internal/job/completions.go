@@ -14,10 +14,10 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Completions starts a goroutine for each queue, which waits for completions until one
-// fails; for the receive queue, at most for receives of them. The function next returns
-// the completions in the order in which they come. After an error, call only stop, which
-// ends the goroutines.
+// Completions starts two goroutines. One waits for completions of the send queue, the other for
+// those of the receive queue, at most for receives of them. Each ends when a completion fails.
+// The function next returns the completions in the order in which they come. After an error,
+// call only stop, which ends the goroutines.
 func (n Tracer) Completions(ctx context.Context, c *rc.Conn, receives int) (next func() (verbs.WC, error), stop func()) {
 	type completion struct {
 		wc  verbs.WC
@@ -79,9 +79,9 @@ func (n Tracer) Completions(ctx context.Context, c *rc.Conn, receives int) (next
 	}
 }
 
-// Cause returns the failed send that took the queue pair to ERR, if err is a flushed
-// receive: its completion says more. It returns other errors as they are. Nothing else may
-// wait for the send queue.
+// Cause returns the error of the failed send that moved the queue pair to ERR, if err is a
+// flushed receive: the send's error says more. Cause returns other errors unchanged. Nothing
+// else may wait for the send queue.
 func (n Tracer) Cause(c *rc.Conn, err error) error {
 	if !Flushed(err) {
 		return err
@@ -107,8 +107,8 @@ func (n Tracer) Cause(c *rc.Conn, err error) error {
 	}
 }
 
-// FirstFailure returns the error of the first completion that failed by itself, or else of the
-// first that was flushed, because another one failed; nil if all are successes.
+// FirstFailure returns the error of the first failed completion that is not a flush. If all
+// failed completions are flushes, it returns the error of the first flush; if none failed, nil.
 func FirstFailure(wcs []verbs.WC) error {
 	flushed := -1
 	for i := range wcs {
@@ -131,13 +131,13 @@ func FirstFailure(wcs []verbs.WC) error {
 // causeLimit is how long a flush waits for its cause.
 const causeLimit = 250 * time.Millisecond
 
-// errNoCause is for a flush that has no cause in a completion of this end. rdma_rxe
-// reports no event either when it refuses a request of the peer.
+// errNoCause makes the error for a flush if this end has no failed completion that caused the
+// flush. When rdma_rxe refuses a request of the peer, it does not report an event either.
 func errNoCause(flush error) error {
 	return errors.WithMessage(flush, "nothing that this end asked for has failed, so the queue pair refused a request of the peer (its key, range, rights or length; the peer's completion says which)")
 }
 
-// Flushed reports whether err is of a work request that was flushed.
+// Flushed reports whether err is the error of a flushed work request.
 func Flushed(err error) bool {
 	var we *verbs.WCError
 	return errors.As(err, &we) && we.Status == verbs.WCWRFlushErr

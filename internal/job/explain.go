@@ -16,18 +16,19 @@ import (
 // peerGoneError is the error of a work request that failed because the peer died.
 type peerGoneError struct {
 	closed *oob.ClosedError // how TCP ended, shortly after
-	err    error            // the failure: it has a *verbs.WCError
+	err    error            // the failure, which wraps a *verbs.WCError
 }
 
 func (e *peerGoneError) Error() string   { return fmt.Sprintf("%v (%v)", e.closed, e.err) }
 func (e *peerGoneError) Unwrap() []error { return []error{e.closed, e.err} }
 
-// closedWithin is how long after a failed completion the end of TCP still explains it.
+// closedWithin is the longest time from a failed completion to an end of TCP that explains the
+// failure.
 const closedWithin = 250 * time.Millisecond
 
-// explain adds the death of the peer to an error that it explains. A killed process loses its
-// memory regions before its queue pairs and its TCP connection, so its last answer can refuse a
-// request. That looks like a wrong rkey. life is the connection's context.
+// explain adds the death of the peer to an error that the death explains. A killed process
+// loses its memory regions before its queue pairs and its TCP connection, so its last answer
+// can refuse a request. That looks like a wrong rkey. life is the connection's context.
 func explain(ctx, life context.Context, err error, limit time.Duration) error {
 	var wc *verbs.WCError
 	if !errors.As(err, &wc) || !blamesPeer(wc.Status) {

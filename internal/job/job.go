@@ -1,6 +1,6 @@
 // Package job defines what a job is and has the pieces that several jobs share. Each job has a
 // folder of its own here, with its flags, both its sides and its tests; package run has the
-// list of them. This package imports no job.
+// list of jobs. This package imports no job.
 package job
 
 import (
@@ -29,15 +29,15 @@ type Type struct {
 	Client func(*pflag.FlagSet) Side
 	Server func(*pflag.FlagSet) Side
 
-	// Letters are the short names that this job gives to flags of the command, by
-	// their long names: those of the C program that the job replaces.
+	// Letters maps long names of the command's flags to one-letter names for this job. The
+	// letters are those of the C program that the job replaces.
 	Letters map[string]string
 }
 
 // List is a list of jobs, the default one first.
 type List []Type
 
-// Names are the names of the jobs.
+// Names returns the names of the jobs.
 func (l List) Names() []string {
 	var names []string
 	for _, t := range l {
@@ -58,8 +58,8 @@ func (l List) Find(name string) (Type, error) {
 	return l[i], nil
 }
 
-// Peer is a kind of program at the other end: this module's own, or a C program of
-// others, which has an exchange over TCP of its own.
+// Peer is a kind of program at the other end: this module's own, or another project's C
+// program, which has its own exchange over TCP.
 type Peer struct {
 	Name  string // what --peer selects
 	About string // in one line
@@ -93,19 +93,19 @@ type Session struct {
 	MTU    int   // path MTU in bytes that the user asked for; 0 is the port's active MTU
 
 	// At the server:
-	Params  Params // what the client asks for; empty with a foreign program
+	Params  Params // the client's parameters; empty if the peer is another kind of program
 	MaxSize Size   // the largest buffer or region that a client may ask for
 
 	// At the client:
 	Progress io.Writer // a terminal for a progress bar; nil shows none
 }
 
-// Endpoint runs one side of a job over one connection. It is used once. An Endpoint
-// that is an [io.Closer] is closed when its session has ended: its queue pairs are
-// gone by then, if there were any.
+// Endpoint runs one side of a job over one connection. It is used once. An Endpoint that is an
+// [io.Closer] is closed when its session has ended. The session's queue pairs no longer exist
+// then.
 type Endpoint interface {
-	// Configure sets what the connection needs beyond the ordinary: sizes of queues,
-	// access, a foreign exchange, and at the client the parameters for the server.
+	// Configure sets the job's choices for the connection: queue sizes, access, an exchange in
+	// another protocol, and at the client the parameters for the server.
 	Configure(*rc.Config)
 	// Prepare registers memory and posts receives, with the queue pairs in INIT.
 	Prepare(*rc.Conn) error
@@ -113,8 +113,8 @@ type Endpoint interface {
 	Run(context.Context, *rc.Conn) error
 }
 
-// Greeter is an Endpoint of a server that reads what a foreign program sends first, such
-// as how many queue pairs it has. Greet is called before Configure.
+// Greeter is a server's Endpoint that reads the first data of another kind of program, such as
+// the number of its queue pairs. Greet is called before Configure.
 type Greeter interface {
 	Greet(context.Context, *oob.Conn) error
 }
@@ -122,14 +122,14 @@ type Greeter interface {
 // UsageError reports choices that fail with any device and any peer.
 type UsageError struct{ error }
 
-// Unwrap returns the error inside.
+// Unwrap returns the wrapped error.
 func (e UsageError) Unwrap() error { return e.error }
 
 // Usagef makes a UsageError.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// CloseAll closes what a run opened. The first error stands: the error of the run
-// itself, if there is one, because later errors mostly follow from it.
+// CloseAll closes what a run opened. It keeps the first error, which is the error of the run
+// itself if the run failed, because later errors mostly follow from the first.
 func CloseAll(err *error, closers ...io.Closer) {
 	for _, c := range closers {
 		if cerr := c.Close(); cerr != nil && *err == nil {
@@ -138,8 +138,8 @@ func CloseAll(err *error, closers ...io.Closer) {
 	}
 }
 
-// Run runs one side of a job over a connection, and closes the connection. It reports a
-// failure to the peer. The job may stand still for as long as limit.
+// Run runs one side of a job over a connection, and closes the connection. It reports a failure
+// to the peer. limit is the longest time that the job may make no progress.
 func Run(ctx context.Context, conn *rc.Conn, e Endpoint, limit time.Duration) (err error) {
 	defer CloseAll(&err, conn)
 	ctx, cancel := untilStalled(ctx, limit)

@@ -10,7 +10,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// The work request IDs of a Mailbox, by which completions name them.
+// The IDs of a Mailbox's work requests, which completions return.
 const (
 	IDRecv = 1
 	IDSend = 2

@@ -15,8 +15,8 @@ type Params map[string]string
 // The names of parameters that several jobs use.
 const (
 	ParamSize    = "size"     // of the client: bytes of each buffer or region that it asks for
-	ParamMaxSize = "max_size" // of the server: the most that it gives
-	ParamChunk   = "chunk"    // of the client: bytes of each request, where there are many
+	ParamMaxSize = "max_size" // of the server: the largest size that it allows
+	ParamChunk   = "chunk"    // of the client: bytes of each request, if there are several
 	ParamBytes   = "bytes"    // of the client: bytes of all data, or of each message
 	ParamQPs     = "qps"      // of the client: queue pairs
 )
@@ -30,7 +30,7 @@ func (p Params) Number(key string, low, high int64) (int64, error) {
 	return n, nil
 }
 
-// Flag reads a yes ("1"), or a no if the parameter is left out.
+// Flag returns true if the parameter is "1", and false if the parameter is missing.
 func (p Params) Flag(key string) (bool, error) {
 	switch p[key] {
 	case "":
@@ -41,17 +41,17 @@ func (p Params) Flag(key string) (bool, error) {
 	return false, errors.Errorf("the peer's parameter %s is %q, which must be 1 or absent; try: a peer of this program's version", key, p[key])
 }
 
-// AskSize asks the server for buffers or a region of so many bytes.
+// AskSize asks the server for buffers or a region of size bytes.
 func (p Params) AskSize(size Size) { p[ParamSize] = strconv.FormatInt(int64(size), 10) }
 
-// MaxSize reads, at the client, how many bytes the server gives at most.
+// MaxSize returns, at the client, the largest size that the server allows.
 func (p Params) MaxSize() (Size, error) {
 	n, err := p.Number(ParamMaxSize, 1, LargestSize)
 	return Size(n), err
 }
 
-// AskedSize reads the bytes that the client asks for, and refuses more than the server
-// gives.
+// AskedSize returns the size that the client asks for. It refuses a size above the server's
+// limit.
 func (s *Session) AskedSize() (int, error) {
 	n, err := s.Params.Number(ParamSize, 1, LargestSize)
 	if err != nil {
@@ -60,8 +60,8 @@ func (s *Session) AskedSize() (int, error) {
 	return int(n), within(Size(n), s.MaxSize)
 }
 
-// CheckSize refuses, at the client and before memory is taken for it, a size that the
-// server would not give.
+// CheckSize refuses a size above the server's limit. The client calls it before it allocates
+// the memory.
 func CheckSize(asked, server Params) error {
 	if asked[ParamSize] == "" {
 		return nil

@@ -1,4 +1,4 @@
-// The progress bar of jobs that move much.
+// The progress bar of jobs that move much data.
 
 package job
 

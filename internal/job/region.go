@@ -17,8 +17,8 @@ const RegionName = "buffer"
 // initialText is what a region holds before the client writes to it.
 const initialText = "server-initial"
 
-// OfferRegion allocates the region that [PeerRegion] finds at the client, and shares it.
-// The client has the access that is given.
+// OfferRegion allocates a region and shares it with the client, where [PeerRegion] returns it.
+// access says what the client may do.
 func OfferRegion(c *rc.Conn, size int, access verbs.Access) (*verbs.MR, error) {
 	region, err := c.AllocMR("for the client", size, verbs.AccessLocalWrite|access)
 	if err != nil {
@@ -29,7 +29,7 @@ func OfferRegion(c *rc.Conn, size int, access verbs.Access) (*verbs.MR, error) {
 	return region, nil
 }
 
-// PeerRegion returns the region that the server shares, which must hold n bytes.
+// PeerRegion returns the region that the server shares. The region must have at least n bytes.
 func PeerRegion(c *rc.Conn, n int) (oob.Region, error) {
 	r, ok := c.PeerRegion(RegionName)
 	if !ok || r.Length < uint64(n) {
@@ -38,8 +38,8 @@ func PeerRegion(c *rc.Conn, n int) (oob.Region, error) {
 	return r, nil
 }
 
-// Gather returns the list of a region's first n bytes. For no bytes the list is empty,
-// because an element of length 0 means 2 GiB on some devices.
+// Gather returns a scatter/gather list of a region's first n bytes. If n is 0 the list is
+// empty, because an element of length 0 means 2 GiB on some devices.
 func Gather(mr *verbs.MR, n int) []verbs.SGE {
 	if n == 0 {
 		return nil

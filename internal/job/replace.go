@@ -1,4 +1,4 @@
-// Output files that appear under their name only when they are whole.
+// Output files that get their name only when they are complete.
 
 package job
 
@@ -13,8 +13,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Replaceable returns the path of a file that can be made or replaced, with links
-// followed. It tries to write beside the file.
+// Replaceable returns the path of a file that can be made or replaced. It follows symbolic
+// links, and makes and removes a temporary file in the same folder as a test.
 func Replaceable(name string) (string, error) {
 	if info, err := os.Stat(name); err == nil {
 		if !info.Mode().IsRegular() {
@@ -32,12 +32,12 @@ func Replaceable(name string) (string, error) {
 	return name, os.Remove(temporary.Name())
 }
 
-// createBeside makes the file that takes the name's place once it is whole.
+// createBeside makes a temporary file in the folder of name.
 func createBeside(name string) (*os.File, error) {
 	return os.OpenFile(name+".part-"+rand.Text()[:8], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 }
 
-// ReplaceFile writes a file so that its name always has a whole file, or none.
+// ReplaceFile writes a file. At any time, the name belongs to a complete file or to none.
 func ReplaceFile(name string, content io.WriterTo) (err error) {
 	file, err := createBeside(name)
 	if err != nil {

@@ -16,11 +16,10 @@ import (
 // letters are powers of 1024.
 type Size int64
 
-// LargestSize is the largest Size that a flag takes: 1 EiB, far from where numbers
-// overflow.
+// LargestSize is the largest Size that a flag takes: 1 EiB, far below the largest int64.
 const LargestSize = 1 << 60
 
-// String is the number, with a letter where that loses nothing: "64K", "4097".
+// String returns the number, with a letter if the value stays exact: "64K", "4097".
 func (s Size) String() string {
 	for letter, unit := range map[string]Size{"T": 1 << 40, "G": 1 << 30, "M": 1 << 20, "K": 1 << 10} {
 		if s != 0 && s%unit == 0 && s/unit < 1024 {
@@ -30,7 +29,7 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// Set reads what a flag was given.
+// Set parses the value of a flag.
 func (s *Size) Set(text string) error {
 	n, err := units.RAMInBytes(strings.TrimSpace(text))
 	if err == nil && (n < 0 || n > LargestSize) {
@@ -43,7 +42,7 @@ func (s *Size) Set(text string) error {
 	return nil
 }
 
-// Addressable refuses more bytes than a slice can have, where an int has 32 bits.
+// Addressable refuses more bytes than a slice can have on systems whose int has 32 bits.
 func (s Size) Addressable(flag string) error {
 	if s > math.MaxInt {
 		return Usagef("a 32-bit program cannot have %v bytes; try: %s 1G", s, flag)
@@ -51,5 +50,5 @@ func (s Size) Addressable(flag string) error {
 	return nil
 }
 
-// Type names the value in --help.
+// Type returns the name of the value in --help.
 func (*Size) Type() string { return "size" }

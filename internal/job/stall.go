@@ -1,6 +1,5 @@
-// How long a job may stand still: --timeout limits the time from one sign of
-// progress to the next, so that a job that moves is not cut off however long it
-// takes.
+// The limit of a job without progress: --timeout limits the time from one sign of progress to
+// the next. A job that makes progress may take any time.
 
 package job
 
@@ -11,7 +10,7 @@ import (
 	"time"
 )
 
-// stallWatch knows when a job last moved.
+// stallWatch has the time at which a job last made progress.
 type stallWatch struct {
 	began time.Time
 	moved atomic.Int64 // nanoseconds from began to the last sign of progress
@@ -19,8 +18,8 @@ type stallWatch struct {
 
 type stallWatchKey struct{}
 
-// untilStalled makes a context that ends, with an error as its cause, once nothing
-// has called Progress for limit.
+// untilStalled returns a context that ends if Progress is not called for limit. Its cause is
+// then a *StallError.
 func untilStalled(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	w := &stallWatch{began: time.Now()}
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, stallWatchKey{}, w))
@@ -37,21 +36,21 @@ func untilStalled(ctx context.Context, limit time.Duration) (context.Context, co
 	return ctx, func() { cancel(nil) }
 }
 
-// StallError is why a job that stood still ends.
+// StallError is the error of a job that made no progress for Limit.
 type StallError struct{ Limit time.Duration }
 
-// Error returns how long the job stood still, and what to try.
+// Error returns how long the job made no progress, and what to try.
 func (e *StallError) Error() string {
 	return fmt.Sprintf("the job made no progress for %v; try: a longer --timeout, or look at the other end", e.Limit)
 }
 
-// still is how long nothing has moved.
+// still returns the time since the last progress.
 func (w *stallWatch) still() time.Duration {
 	return time.Since(w.began) - time.Duration(w.moved.Load())
 }
 
-// Progress notes that the job with this context has moved. A Tracer notes it for every
-// completion; a job that waits in another way calls Progress itself. It allocates
+// Progress notes that the job with this context has made progress. A Tracer calls Progress for
+// every completion; a job that waits in another way calls Progress itself. It allocates
 // nothing.
 func Progress(ctx context.Context) {
 	if w, ok := ctx.Value(stallWatchKey{}).(*stallWatch); ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Text is the values of --text and --size.
+// Text holds the values of --text and --size.
 type Text struct {
 	Text string
 	Size Size // bytes of each buffer, or of the region
@@ -27,8 +27,8 @@ func (t *Text) AddFlags(f *pflag.FlagSet, text, what string, size Size) {
 // Chosen reports whether --text was given.
 func (t *Text) Chosen() bool { return t.flags.Changed("text") }
 
-// Check refuses a size of no bytes, and a text that does not fit into room, which is
-// what the bytes of --size are of, such as "the buffers".
+// Check refuses a size of 0 bytes, and a text that is longer than the size. room names the
+// memory that has the size, such as "the buffers".
 func (t *Text) Check(room string) error {
 	if err := CheckBuffer(t.Size); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (t *Text) Check(room string) error {
 	return nil
 }
 
-// CheckBuffer refuses a buffer of no bytes, and one that no slice can be.
+// CheckBuffer refuses a buffer of 0 bytes, and a buffer that is too large for a slice.
 func CheckBuffer(size Size) error {
 	if size < 1 {
 		return Usagef("a buffer of %d bytes is not possible; try: --size 1 or more", int64(size))
@@ -58,9 +58,9 @@ func Cut(s string, n int) string {
 	return s[:n]
 }
 
-// maxLogged is how many bytes of a text are logged: what Linux allows an argument of a
-// command line to have. A peer may write much more into a region that it was given.
+// maxLogged is the largest number of bytes of a text that are logged: Linux's limit for one
+// argument of a command line. A peer may write much more into a region.
 const maxLogged = 128 << 10
 
-// TextAttr is a text as it is logged.
+// TextAttr returns a text as an attribute of a log record.
 func TextAttr(text string) slog.Attr { return slog.String("text", Cut(text, maxLogged)) }

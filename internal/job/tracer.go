@@ -17,15 +17,15 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Tracer posts and waits for a job, and logs each post and each completion; at the
-// level of -vv it also logs dumps of what they carry.
+// Tracer posts and waits for a job, and logs each post and each completion; at the level of -vv
+// it also logs dumps of their data.
 type Tracer struct{ Logger *slog.Logger }
 
-// Quieter returns a Tracer that logs at the level of -vv what n logs without it: for
-// what happens over and over.
+// Quieter returns a Tracer that logs at the level of -vv what n logs without -vv. Use it for
+// events that repeat often.
 func (n Tracer) Quieter() Tracer { return Tracer{slog.New(demoted{n.Logger.Handler()})} }
 
-// demoted makes Debug of Info.
+// demoted changes the level Info to Debug.
 type demoted struct{ slog.Handler }
 
 func demote(level slog.Level) slog.Level {
@@ -77,7 +77,7 @@ func (n Tracer) Do(ctx context.Context, c *rc.Conn, wr verbs.SendWR, what string
 	return n.WaitSend(ctx, c, what)
 }
 
-// opcodeAttrs are the fields that the opcode uses.
+// opcodeAttrs returns the fields that the opcode uses.
 func opcodeAttrs(wr *verbs.SendWR) []slog.Attr {
 	var attrs []slog.Attr
 	switch wr.Opcode {
@@ -162,7 +162,7 @@ func (n Tracer) LogCompletion(wc *verbs.WC) {
 		slog.String("wc_flags", wc.Flags.String()))
 }
 
-// LogText logs that a text was sent or received, as a message of so many bytes.
+// LogText logs that a text was sent or received, in a message of the given number of bytes.
 func (n Tracer) LogText(kind *event.Kind, what, text string, bytes int) {
 	kind.Log(n.Logger, what, TextAttr(text), slog.Int("bytes", bytes))
 }

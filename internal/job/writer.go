@@ -21,8 +21,8 @@ type Writer struct {
 	source *verbs.MR
 }
 
-// WriterSide is the client's side of a job whose endpoint has a Writer, with the flags
-// of the text and of the region's size. The text is the flag's default value.
+// WriterSide returns the client's side of a job whose endpoint has a Writer. It defines the
+// flags --text and --size. text is the default value of --text.
 func WriterSide(f *pflag.FlagSet, text string, endpoint func(Writer) Endpoint) Side {
 	const room = "the server's region"
 	var flags Text
@@ -35,7 +35,7 @@ func WriterSide(f *pflag.FlagSet, text string, endpoint func(Writer) Endpoint) S
 	})
 }
 
-// Configure asks the server for a region of the size of the flag.
+// Configure asks the server for a region of --size bytes.
 func (w *Writer) Configure(cfg *rc.Config) { Params(cfg.Params).AskSize(w.size) }
 
 // Prepare registers the memory to write from.
@@ -47,9 +47,8 @@ func (w *Writer) Prepare(c *rc.Conn) (err error) {
 	return err
 }
 
-// Write WRITEs the text to the beginning of the server's region, by a request with the
-// ID, the opcode and the immediate of wr, and waits for its completion. It returns the
-// region.
+// Write WRITEs the text to the beginning of the server's region and waits for the completion.
+// The request has the ID, the opcode and the immediate of wr. Write returns the region.
 func (w *Writer) Write(ctx context.Context, c *rc.Conn, wr verbs.SendWR) (oob.Region, error) {
 	remote, err := PeerRegion(c, len(w.Text))
 	if err != nil {

@@ -1,19 +1,18 @@
-// Package atomic is the job "atomic": clients add to a counter in the server's memory, all
-// to the same one and as many at once as there are, and no add is lost: the server's
-// device reads, changes and writes the 8 bytes as one step.
+// Package atomic is the job "atomic": any number of clients add to one counter in the server's
+// memory at the same time. No add is lost, because the server's device reads, changes and
+// writes the 8 bytes as one step.
 //
-// FETCH_ADD adds, and returns the value from before. CMP_SWP replaces the value that it
-// expects by a new one. If it finds another value it changes nothing and returns what it
-// found: the client has lost a race and tries again with that value.
+// FETCH_ADD adds, and returns the old value. CMP_SWP replaces the expected value by a new one.
+// If the counter has another value, CMP_SWP changes nothing and returns that value: the client
+// has lost a race and tries again with the returned value.
 //
-// How far "atomic" goes is the device's IBV_ATOMIC_*: with IBV_ATOMIC_HCA, which
-// rxe and soft0 have, among all queue pairs of one device, whatever their
-// protection domains. (rxe takes one lock for all its atomics, soft0 the
-// processor's own instructions.) Among several devices, or towards the
-// processor, only IBV_ATOMIC_GLOB promises it. So the server, which has one
-// device, registers the counter once for each client, in that client's protection
-// domain, and itself never writes to it while there are clients. How the sum is
-// checked, and what a client that dies does to it, is in ledger.go.
+// The device's IBV_ATOMIC_* value says which accesses its atomics exclude. rxe and soft0 have
+// IBV_ATOMIC_HCA: their atomics exclude those of all queue pairs of the same device, in any
+// protection domain. (rxe takes one lock for all its atomics; soft0 uses the processor's atomic
+// instructions.) Only IBV_ATOMIC_GLOB also covers several devices and the processor. So the
+// server uses one device. It registers the counter once for each client, in the client's
+// protection domain, and never writes to the counter while there are clients. ledger.go checks
+// the sum, also after a client has died.
 package atomic
 
 import (
@@ -48,20 +47,20 @@ const (
 	opCmpSwap  = "cmp-swap"
 	opBoth     = "both"
 
-	paramCount = "count" // the client's: its operations
-	paramAdd   = "add"   // what each of them adds
+	paramCount = "count" // of the client: number of its operations
+	paramAdd   = "add"   // of the client: what each operation adds
 	maxCount   = 1 << 20
 	maxAdd     = 1<<32 - 1
 
 	counterName  = "counter"
 	counterBytes = 8
 
-	noteMoving  = "moving"  // the client's: it is still at work
-	noteAdded   = "added"   // the client's: the sum of its adds, in decimal digits
-	noteVerdict = "verdict" // the server's: a verdict as JSON
+	noteMoving  = "moving"  // from the client: it is still at work
+	noteAdded   = "added"   // from the client: the sum of its adds, in decimal digits
+	noteVerdict = "verdict" // from the server: a verdict as JSON
 )
 
-// checkAtomics refuses a device without atomics, and logs how far they go.
+// checkAtomics refuses a device without atomics, and logs the scope of its atomics.
 func checkAtomics(log *slog.Logger, dev *verbs.Device) error {
 	attr, err := dev.Query()
 	if err != nil {
@@ -74,7 +73,7 @@ func checkAtomics(log *slog.Logger, dev *verbs.Device) error {
 	return nil
 }
 
-// serverSide keeps the counter that the endpoints of all clients offer.
+// serverSide keeps the counter, which the endpoint of each client offers.
 type serverSide struct{ ledger *ledger }
 
 func (side *serverSide) NewEndpoint(s job.Session) (job.Endpoint, error) {
@@ -86,12 +85,12 @@ func (side *serverSide) NewEndpoint(s job.Session) (job.Endpoint, error) {
 	return &server{Tracer: job.Tracer{Logger: s.Logger}, ledger: side.ledger, announced: uint64(count) * uint64(add)}, err
 }
 
-// server is the server's endpoint: it offers the counter, and waits.
+// server is the server's endpoint. It offers the counter and waits.
 type server struct {
 	job.Tracer
 	ledger    *ledger
 	announced uint64
-	account   *account // once there is a connection to use it by
+	account   *account // nil until Prepare, which makes the counter reachable
 }
 
 func (*server) Configure(cfg *rc.Config) { cfg.Access = verbs.AccessRemoteAtomic }
@@ -132,7 +131,7 @@ func (a *server) Run(ctx context.Context, c *rc.Conn) error {
 	return v.log(a.Logger, added)
 }
 
-// added waits for the client's sum, as long as the client reports that it moves.
+// added waits for the client's sum. The wait goes on while the client reports progress.
 func (a *server) added(ctx context.Context, c *rc.Conn) (oob.Note, error) {
 	for {
 		note, err := c.TCP().RecvNote(ctx, "")
@@ -146,7 +145,7 @@ func (a *server) added(ctx context.Context, c *rc.Conn) (oob.Note, error) {
 	}
 }
 
-// Close closes the client's account: the client can do nothing more to the counter.
+// Close closes the client's account. The client can no longer reach the counter.
 func (a *server) Close() error {
 	if a.account == nil {
 		return nil
@@ -193,21 +192,20 @@ type client struct {
 	op    string
 
 	ops    job.Tracer // of the operations
-	found  *verbs.MR  // where an operation puts what it found
+	found  *verbs.MR  // the old value that an operation returns
 	remote oob.Region
 
-	// floor is what the counter must hold at least: what the last operation left
-	// or found, if there was one. It may pass 2^64; a difference below 2^63 is
-	// upwards.
+	// floor is the least value that the counter can have: the value that the last operation
+	// left or found, if there was one. The counter may pass 2^64, so a difference below 2^63
+	// counts as upwards.
 	floor uint64
 	seen  bool
-	lost  int // races, by a CMP_SWP
+	lost  int // races that a CMP_SWP lost
 
-	reported time.Time // when this end last reported that it moves
+	reported time.Time // when this end last reported progress
 }
 
-// reportEvery is how often the client reports that it moves: no completion shows that to
-// the server.
+// reportEvery is how often the client reports progress, because the server gets no completions.
 const reportEvery = time.Second
 
 func newClientSide(f *pflag.FlagSet) job.Side {
@@ -243,7 +241,8 @@ func (a *client) Prepare(c *rc.Conn) (err error) {
 	return err
 }
 
-// loggedOperations are logged one by one; the rest only with -vv.
+// loggedOperations is the number of operations that are always logged. Later operations are
+// logged only with -vv.
 const loggedOperations = 4
 
 func (a *client) Run(ctx context.Context, c *rc.Conn) error {
@@ -301,8 +300,8 @@ func (a *client) fetchAdd(ctx context.Context, c *rc.Conn) error {
 	return nil
 }
 
-// cmpSwap adds by expecting what was last seen, until that is what is there. The
-// first of all expects 0, and may learn better.
+// cmpSwap adds with CMP_SWP. It expects the value that was last seen, and tries again until the
+// counter has the expected value. The first operation of a client expects 0, which is a guess.
 func (a *client) cmpSwap(ctx context.Context, c *rc.Conn) error {
 	for {
 		expected, guess := a.floor, !a.seen
@@ -339,7 +338,7 @@ func (a *client) do(ctx context.Context, c *rc.Conn, wr verbs.SendWR) (uint64, e
 			return 0, err
 		}
 	}
-	found := binary.NativeEndian.Uint64(a.found.Bytes()) // the device turns it to this host's order
+	found := binary.NativeEndian.Uint64(a.found.Bytes()) // the device converts it to this host's byte order
 	err := a.rises(found)
 	a.seen = true
 	return found, err

@@ -1,23 +1,21 @@
-// The sum of the job "atomic": what the counter that all clients of a server share
-// must hold, as far as it can be known.
+// The sum of the job "atomic": the bounds of the counter that all clients of a server share.
 //
-// Each client reports beforehand how much it will add, and afterwards that it has. In
-// between its part is uncertain: any of it may be in the counter. So at each moment the
-// counter must lie between
+// Each client first announces how much it will add, and reports later that it has added all of
+// it. Between the announcement and the report, any part of the client's sum may be in the
+// counter. So at each moment the counter must lie between
 //
-//	low:  what was there before, and all that is reported,
-//	high: low, and all that is announced and not reported.
+//	low:  the value at the beginning plus all reported sums,
+//	high: low plus all sums that are announced and not reported.
 //
-// A client that reports while others are at work gets these bounds. When the last one
+// A client that reports while others are at work gets these bounds. When the last client
 // reports, low equals high, and the sum is checked exactly.
 //
-// If a client dies its part stays uncertain: only the device counted its operations. A
-// slot in which the client keeps its count by RDMA would not help, because the counter
-// and the slot are two operations and the client may die in between. So its announcement
-// stays in high, and the verdicts of the other clients say so; they cannot become wrong.
-// When no client is left, their queue pairs are gone and nothing of theirs can arrive.
-// The ledger then takes what the counter holds as the new beginning, and the next sums
-// are exact again.
+// If a client dies, its part stays uncertain, because only the device saw its operations. A
+// slot in which the client counts its operations by RDMA would not help: the counter and the
+// slot need two operations, and the client may die between them. So the announced sum stays in
+// high, and the verdicts for the other clients say that. These verdicts remain right. When no
+// client is left, all queue pairs are gone, and no operation can arrive any more. The ledger
+// then begins again with the counter's value, and the next sums are exact.
 //
 // All sums are modulo 2^64, as the device's addition is.
 
@@ -35,12 +33,12 @@ import (
 	"github.com/pkg/errors"
 )
 
-// ledger is a server's counter, and what is known of it.
+// ledger is a server's counter with its bounds.
 type ledger struct {
 	mu        sync.Mutex
 	low       uint64
-	uncertain uint64 // high less low; all ones, if it is more than can be counted
-	clients   int    // whose queue pairs may still be there
+	uncertain uint64 // high minus low; all ones if the sum of all announcements passed 2^64
+	clients   int    // number of clients whose queue pairs may still exist
 	died      int
 	names     []string // of the first clients that died, at most namedDead
 
@@ -49,7 +47,7 @@ type ledger struct {
 
 func newLedger() *ledger { return &ledger{words: make([]uint64, 4096/8)} }
 
-// memory is the counter's bytes, which are aligned to their length.
+// memory returns the counter's 8 bytes, which begin at a multiple of 8.
 func (l *ledger) memory() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(l.words))), 8)
 }
@@ -64,7 +62,7 @@ type account struct {
 	reported  bool
 }
 
-// join opens the account of a client that will add so much.
+// join opens the account of a client that announced how much it will add.
 func (l *ledger) join(name string, announced uint64) *account {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,13 +107,13 @@ func (a *account) end() (last bool, v verdict) {
 	return last, v
 }
 
-// verdict is what can be said of the counter at a moment.
+// verdict compares the counter with its bounds at one moment.
 type verdict struct {
 	Counter   uint64   `json:"counter"`
 	Low       uint64   `json:"low"`
-	Uncertain uint64   `json:"uncertain"`       // the counter may be so much more than Low
-	Died      int      `json:"died,omitempty"`  // clients whose part is uncertain for good
-	Names     []string `json:"names,omitempty"` // of the first of them
+	Uncertain uint64   `json:"uncertain"`       // the counter may exceed Low by this much
+	Died      int      `json:"died,omitempty"`  // number of clients that died; their part stays uncertain
+	Names     []string `json:"names,omitempty"` // of the first clients that died
 }
 
 // namedDead is the maximum number of dead clients that a verdict names, because a verdict must

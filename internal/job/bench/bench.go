@@ -1,8 +1,8 @@
-// Package bench is the jobs "bench-…": they measure bandwidth and latency of an operation as perftest's
-// programs do, with their flags and their table (internal/bench). The client chooses
-// everything, the server follows. Over TCP the ends meet in a barrier before and after
-// each size, and exchange their results. A passive end, which only has the memory, gets
-// a note from time to time that the other still measures.
+// Package bench has the jobs "bench-…", which measure the bandwidth and the latency of an
+// operation. They have the flags and the table of perftest's programs (internal/bench). The
+// client chooses everything, and the server follows. Over TCP the ends meet in a barrier before
+// and after each size, and exchange their results. A passive end only has the memory. It gets a
+// note from time to time, which says that the other end still measures.
 package bench
 
 import (
@@ -27,7 +27,8 @@ import (
 // if the pages of their hosts differ.
 const layoutPage = 4096
 
-// Jobs are all of them, for the list in package run: bench-send-bw, bench-send-lat, …
+// Jobs has all jobs of this package, for the list in package run: bench-send-bw,
+// bench-send-lat, …
 var Jobs = makeJobs()
 
 func makeJobs() (made job.List) {
@@ -37,7 +38,7 @@ func makeJobs() (made job.List) {
 	return made
 }
 
-// Name is the name of a job.
+// Name returns the name of a job.
 func Name(op bench.Op, latency bool) string {
 	if latency {
 		return fmt.Sprintf("bench-%v-lat", op)
@@ -45,7 +46,7 @@ func Name(op bench.Op, latency bool) string {
 	return fmt.Sprintf("bench-%v-bw", op)
 }
 
-// Program is the name of perftest's program that measures the same.
+// Program returns the name of the perftest program that measures the same.
 func Program(op bench.Op, latency bool) string {
 	return strings.NewReplacer("bench", "ib", "-", "_").Replace(Name(op, latency))
 }
@@ -84,15 +85,15 @@ func newServer(s *job.Session, def bench.Plan) (job.Endpoint, error) {
 // endpoint is one end.
 type endpoint struct {
 	Table
-	gbits bool  // the client's wish
+	gbits bool  // the client asked for Gb/s
 	port  uint8 // of the device
 
 	conn   *rc.Conn
 	region *verbs.MR
 }
 
-// MaxReads is how many READs and atomics may be in flight: as many as the device
-// has, as with perftest.
+// MaxReads requests as many READs and atomics in flight as the device can have, as perftest
+// does.
 const MaxReads = 255
 
 func (e *endpoint) Configure(cfg *rc.Config) {
@@ -150,7 +151,7 @@ func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	e.Begin()
-	c.TCP().SetObserver(event.Exchange(e.Quieter().Logger)) // or the table would be torn
+	c.TCP().SetObserver(event.Exchange(e.Quieter().Logger)) // otherwise these records would stand between the table's rows
 	for _, size := range e.Plan.Sizes() {
 		if err := run.PostReceives(size); err != nil {
 			return err
@@ -188,13 +189,13 @@ func (e *endpoint) newRun(c *rc.Conn) (*bench.Run, error) {
 	return bench.New(e.Plan, q)
 }
 
-// Queues returns what a run works on, without the peer's memory.
+// Queues returns the queues and the local memory of a run. The peer's memory is not set.
 func Queues(c *rc.Conn, memory *verbs.MR) (bench.Queues, error) {
 	attr, err := c.Device().Query()
 	return bench.Queues{QPs: c.QPs(), SendCQ: c.QP().SendCQ(), RecvCQ: c.QP().RecvCQ(), Memory: memory, KernelWorks: attr.VendorID == verbs.VendorRXE}, err
 }
 
-// Notes: the result of an end, or that it still measures.
+// The notes: an end's result, and the report that an end still measures.
 const (
 	noteResult = "bench result"
 	noteAlive  = "bench alive"
@@ -202,8 +203,8 @@ const (
 	aliveEvery = time.Second
 )
 
-// heartbeat makes the run report that the job moves: to this end, and to a passive peer,
-// which cannot see it.
+// heartbeat makes the run report progress to this end, and to a passive peer, which has no
+// completions.
 func (e *endpoint) heartbeat(ctx context.Context, run *bench.Run) {
 	peer := e.Plan
 	peer.Client = !peer.Client
@@ -212,13 +213,13 @@ func (e *endpoint) heartbeat(ctx context.Context, run *bench.Run) {
 		job.Progress(ctx)
 		if passive && time.Since(said) > aliveEvery {
 			said = time.Now()
-			_ = e.conn.TCP().SendNote(ctx, oob.Note{Name: noteAlive}) // if this fails the run fails too
+			_ = e.conn.TCP().SendNote(ctx, oob.Note{Name: noteAlive}) // if this fails, the run fails too
 		}
 	}
 }
 
-// compare sends the peer what this end measured, if it did, receives the peer's result,
-// and logs both.
+// compare sends this end's result to the peer, if this end measured. It receives the peer's
+// result and logs both.
 func (e *endpoint) compare(ctx context.Context, size int, mine bench.Result) error {
 	peer := e.Plan
 	peer.Client = !peer.Client

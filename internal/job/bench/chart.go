@@ -1,5 +1,5 @@
-// The chart of a measuring: over the sizes, bandwidth or latency. It is an SVG, which
-// any browser shows, alone or in a page.
+// The chart of the results: bandwidth or latency by size. It is an SVG file, or an HTML page
+// with an SVG. Any browser shows both.
 
 package bench
 
@@ -18,14 +18,14 @@ import (
 	"github.com/rawverbs/rawverbs/internal/job"
 )
 
-// benchChart collects what it will draw; nil draws nothing.
+// benchChart collects the results that it will draw; nil draws nothing.
 type benchChart struct {
 	file    string
 	plan    bench.Plan
 	results []bench.Result
 }
 
-// newBenchChart tries that the file can be written.
+// newBenchChart returns an error if the file cannot be written.
 func newBenchChart(name string, plan bench.Plan) (*benchChart, error) {
 	if name == "" {
 		return nil, nil
@@ -69,7 +69,7 @@ func (c *benchChart) curves(u bench.Unit) []curve {
 	return list
 }
 
-// write draws the chart and puts it in its place when it is whole.
+// write draws the chart and replaces the file when the chart is complete.
 func (c *benchChart) write(u bench.Unit) error {
 	return job.ReplaceFile(c.file, c.page(c.chart(u).SVG()))
 }
@@ -99,11 +99,11 @@ func (c *benchChart) chart(u bench.Unit) *chart.Chart {
 	return d
 }
 
-// page is the file's content.
+// page returns the file's content.
 func (c *benchChart) page(svg []byte) io.WriterTo {
 	if filepath.Ext(c.file) != ".html" {
 		return bytes.NewBuffer(svg)
 	}
-	_, drawing, _ := bytes.Cut(svg, []byte("<svg")) // without the head of an XML file
+	_, drawing, _ := bytes.Cut(svg, []byte("<svg")) // without the XML declaration in front
 	return bytes.NewBufferString("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>rdma_client</title></head><body>\n<svg" + string(drawing) + "</body></html>\n")
 }

@@ -1,5 +1,5 @@
-// The flags of the jobs "bench-…", which are perftest's, and how the server learns the
-// plan that they make.
+// The flags of the jobs "bench-…", which are perftest's flags, and the parameters by which the
+// server gets the resulting plan.
 
 package bench
 
@@ -20,7 +20,7 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// Flags is the values of the flags, which have perftest's names, long and short.
+// Flags holds the values of the flags. The flags have perftest's long and short names.
 type Flags struct {
 	size     job.Size // bytes of a message
 	iters    int      // messages of each queue pair
@@ -28,13 +28,13 @@ type Flags struct {
 	txDepth  int // requests outstanding
 	rxDepth  int // receives posted
 	duration int // seconds; 0 measures by iters
-	margin   int // seconds at either end of duration that do not count; below 0 is perftest's
-	cqMod    int // one request of so many completes; 0 is perftest's rule
+	margin   int // seconds at either end of duration that do not count; below 0 is perftest's rule
+	cqMod    int // one request in this many is signaled; 0 is perftest's rule
 	postList int // requests of each post
 	inline   int // bytes up to which messages are inline
 	all      bool
 	both     bool // both directions
-	events   bool // sleep until there are completions, in place of polling
+	events   bool // sleep until there are completions, instead of polling
 	gbits    bool
 	chart    string // file; "" draws none
 }
@@ -60,7 +60,7 @@ func (o *Flags) Add(f *pflag.FlagSet, def bench.Plan) {
 	f.StringVar(&o.chart, "chart", "", "draw the results in this file, .svg or .html; with --all a curve")
 }
 
-// Table makes one end's Table. The error is a UsageError if the flags do not fit.
+// Table makes one end's Table. The error is a UsageError if the flags contradict each other.
 func (o *Flags) Table(s *job.Session, def bench.Plan, client bool) (Table, error) {
 	t := Table{Tracer: job.Tracer{Logger: s.Logger}, Unit: unitOf(o.gbits)}
 	var err error
@@ -78,7 +78,7 @@ func unitOf(gbits bool) bench.Unit {
 	return bench.MB
 }
 
-// plan changes a job's defaults to what the flags say.
+// plan returns a job's defaults, changed by the flags.
 func (o *Flags) plan(p bench.Plan, client bool) (bench.Plan, error) {
 	if err := job.CheckBuffer(o.size); err != nil {
 		return p, err
@@ -104,7 +104,7 @@ func (o *Flags) plan(p bench.Plan, client bool) (bench.Plan, error) {
 	return p, nil
 }
 
-// The parameters of the jobs; those of sizes and queue pairs are as elsewhere.
+// The parameters of the jobs. The parameters for sizes and queue pairs are in package job.
 const (
 	paramIters    = "iters"
 	paramTXDepth  = "tx_depth"
@@ -137,8 +137,8 @@ func (e *endpoint) announce(to job.Params) {
 	}
 }
 
-// askedPlan changes a job's defaults to what the client asks for. The parameters come
-// from a stranger: each is checked, and all of them together.
+// askedPlan returns a job's defaults, changed by the client's parameters. The client is not
+// trusted: askedPlan checks each parameter, and then the whole plan.
 func askedPlan(s *job.Session, p bench.Plan) (_ bench.Plan, gbits bool, err error) {
 	for _, field := range []struct {
 		key  string
@@ -180,7 +180,7 @@ func askedPlan(s *job.Session, p bench.Plan) (_ bench.Plan, gbits bool, err erro
 	return p, gbits, within(&p, s.MaxSize)
 }
 
-// encodeResult is a result as it goes to the peer.
+// encodeResult returns a result as text for the peer.
 func encodeResult(r bench.Result) []byte {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -202,7 +202,7 @@ func plausible(r bench.Result) bool {
 	return !slices.ContainsFunc(figures, func(f float64) bool { return !(f >= 0 && f < 1e15) })
 }
 
-// decodeResult reads the peer's.
+// decodeResult reads the peer's result.
 func decodeResult(text []byte, p *bench.Plan, size int) (r bench.Result, err error) {
 	if err = json.Unmarshal(text, &r); err == nil && (r.Size != size || r.Iterations < 0 || r.Took < 0 || (r.Latency != nil) != p.Latency || (r.Bandwidth == nil) != p.Latency || !plausible(r)) {
 		err = errors.Errorf("it does not have %d bytes, or is not the requested measurement", size)

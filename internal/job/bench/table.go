@@ -1,4 +1,4 @@
-// The table of results, which is perftest's, as one end logs it.
+// The table of results, as one end logs it. It is the table of perftest.
 
 package bench
 
@@ -13,7 +13,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Table is what one end measures, and how it shows that.
+// Table has one end's plan, and shows the results.
 type Table struct {
 	job.Tracer
 	Plan  bench.Plan
@@ -21,7 +21,7 @@ type Table struct {
 	chart *benchChart // nil draws none
 }
 
-// CheckSize refuses messages that are longer than the device carries.
+// CheckSize refuses messages that are longer than the device can send.
 func (t *Table) CheckSize(dev *verbs.Device, port uint8) error {
 	most, err := job.LongestMessage(dev, max(port, 1))
 	if err == nil && job.Size(t.Plan.Size) > most {
@@ -30,7 +30,7 @@ func (t *Table) CheckSize(dev *verbs.Device, port uint8) error {
 	return err
 }
 
-// Begin logs what is going to be measured, and the table's header.
+// Begin logs the plan and the table's header.
 func (t *Table) Begin() {
 	p := &t.Plan
 	event.BenchBegun.Log(t.Logger, "measure; the requests are not shown", slog.String("op", p.Op.String()), slog.Bool("latency", p.Latency),
@@ -66,7 +66,7 @@ func (t *Table) Reports() bool {
 	return t.Plan.Both && (t.Plan.Op != bench.Send || t.Plan.Duration == 0)
 }
 
-// WriteChart draws what was measured, if the user asked for it.
+// WriteChart draws the results, if the user asked for a chart.
 func (t *Table) WriteChart() error {
 	if t.chart == nil {
 		return nil

@@ -1,16 +1,16 @@
-// Package bulk is the job "bulk": much data, in chunks, through a window of slots at both ends that
-// are used over and over, so that neither needs the memory for all of it.
+// Package bulk is the job "bulk": it moves much data in chunks. Each end has a window of slots
+// and uses them again and again, so no end needs memory for all the data.
 //
-//   - write: the client WRITEs each chunk into its slot, with an immediate that says
-//     which chunk it is and completes one of the server's receives.
-//   - send: the client SENDs each chunk; the receive that waits for it names the slot.
+//   - write: the client WRITEs each chunk into its slot. The immediate is the chunk's number,
+//     and completes one of the server's receives.
+//   - send: the client SENDs each chunk. The receive that the chunk fills names the slot.
 //   - read: the server fills its slots, and the client READs them.
 //
 // A slot is used again when the chunk in it has been checked. The end that receives data
-// reports how far it is; for READs, the end that makes the data reports how much there
-// is. Both send credits: SENDs without data whose immediate is a count (flow.go). The data
-// follows from a seed that the client chooses. The receiving end compares every byte, and
-// at the end both compare a checksum of everything (data.go).
+// reports how many chunks it has checked. For READs, the end that makes the data also reports
+// how many chunks it has made. These reports are credits: SENDs without data whose immediate is
+// the count (flow.go). The data is computed from a seed that the client chooses. The receiving
+// end compares every byte. At the end both ends compare a checksum of all the data (data.go).
 package bulk
 
 import (
@@ -101,14 +101,14 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.csv, "csv", "", "write a row for each 100 ms to this file: "+strings.Join(csvHeader, ", "))
 }
 
-// plan is what both ends know before the first chunk. Chunk i goes over the
-// queue pair i mod qps, through the slot i mod slots().
+// plan has the values that both ends know before the first chunk. Chunk i goes over the queue
+// pair i mod qps, through the slot i mod slots().
 type plan struct {
 	job.Chunked
 	op          string
 	outstanding int
 	qps         int
-	signalEvery int // the client's alone
+	signalEvery int // used by the client only
 	seed        uint64
 }
 
@@ -157,8 +157,8 @@ func (p *plan) announce(params map[string]string) {
 	params[paramSeed] = strconv.FormatUint(p.seed, 16)
 }
 
-// askedPlan reads what a client asks for, and refuses a window that is more than this
-// server gives.
+// askedPlan reads a client's parameters. It refuses a window that is larger than this server's
+// limit.
 func askedPlan(s *job.Session) (plan, error) {
 	p := plan{op: s.Params[paramOp], signalEvery: 1}
 	if !slices.Contains(ops, p.op) {
@@ -190,7 +190,7 @@ func askedPlan(s *job.Session) (plan, error) {
 	return p, p.within(s.MaxSize)
 }
 
-// within refuses a window that is larger than the most that a server gives.
+// within refuses a window that is larger than the server's limit.
 func (p *plan) within(most job.Size) error {
 	if window := job.Size(p.window()); window > most {
 		return errors.Errorf("%d chunks of %v bytes in flight need a region of %v bytes at the server, which allows at most %v; try: a smaller --chunk, --outstanding or --qps, or rdma_server --max-size %v",
@@ -199,25 +199,25 @@ func (p *plan) within(most job.Size) error {
 	return nil
 }
 
-// slots is how many chunks have memory at a time.
+// slots returns the number of chunks that have memory at a time.
 func (p *plan) slots() int { return int(min(int64(p.outstanding)*int64(p.qps), p.Chunks())) }
 
-// window is the memory of all slots, in bytes.
+// window returns the size of all slots together, in bytes.
 func (p *plan) window() int64 { return int64(p.slots()) * int64(p.Chunk) }
 
 func (p *plan) slot(i int64) int { return int(i % int64(p.slots())) }
 func (p *plan) qp(i int64) int   { return int(i % int64(p.qps)) }
 
-// turn is the chunk's number among those of its queue pair.
+// turn returns the chunk's number among the chunks of its queue pair.
 func (p *plan) turn(i int64) int64 { return i / int64(p.qps) }
 
-// signaled reports whether a chunk's request completes by itself: one of signalEvery, and the
-// queue pair's last.
+// signaled reports whether a chunk's request is signaled. On each queue pair every
+// signalEvery-th request is signaled, and the last one.
 func (p *plan) signaled(i int64) bool {
 	return (p.turn(i)+1)%int64(p.signalEvery) == 0 || i+int64(p.qps) >= p.Chunks()
 }
 
-// attrs are the plan as attributes of a record.
+// attrs returns the plan as attributes of a record.
 func (p *plan) attrs() []slog.Attr {
 	return []slog.Attr{
 		slog.String("op", p.op), slog.Int64("bytes", p.Total), slog.Int("chunk", p.Chunk), slog.Int64("chunks", p.Chunks()),
@@ -225,7 +225,8 @@ func (p *plan) attrs() []slog.Attr {
 	}
 }
 
-// Configure makes the queues as deep as the plan needs. The client also announces it.
+// Configure makes the queues as deep as the plan needs. The client also puts the plan into its
+// parameters.
 func (e *endpoint) Configure(cfg *rc.Config) {
 	cfg.QPs = e.qps
 	cfg.Cap.MaxSendWR = uint32(e.outstanding + maxCredits)

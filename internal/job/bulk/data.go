@@ -1,5 +1,5 @@
-// The data of the job "bulk": made from a seed, so that every chunk differs and
-// each end knows what belongs where; compared byte by byte; and summed.
+// The data of the job "bulk". It is made from a seed, so every chunk differs, and each end
+// knows every byte. The data is compared byte by byte, and its checksum is computed.
 
 package bulk
 
@@ -20,24 +20,24 @@ import (
 // data makes or checks the chunks, in order.
 type data struct {
 	seed  uint64
-	chunk int64 // bytes of each, but the last
+	chunk int64 // bytes of each chunk; the last may be shorter
 	sum   *xxhash.Digest
-	bytes int64 // summed
+	bytes int64 // number of bytes in sum
 }
 
 func newData(seed uint64, chunk int) data {
 	return data{seed: seed, chunk: int64(chunk), sum: xxhash.New()}
 }
 
-// golden is 2^64 divided by the golden ratio: adding it again and again visits all
-// numbers, far from one another.
+// golden is 2^64 divided by the golden ratio. Adding it again and again reaches all numbers,
+// and each is far from the one before.
 const golden = 0x9e3779b97f4a7c15
 
-// first is the number that a chunk's words are counted from: those of neighbours
-// have nothing in common.
+// first returns the number from which a chunk's words are counted. The numbers of neighbouring
+// chunks are unrelated.
 func (d *data) first(chunk int64) uint64 { return mixed(mixed(d.seed) + uint64(chunk)*golden) }
 
-// mixed is the last step of SplitMix64: a number as if it had nothing to do with x.
+// mixed is the last step of SplitMix64. It returns a number that seems unrelated to x.
 func mixed(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
@@ -60,7 +60,7 @@ func (d *data) fill(chunk int64, buf []byte) {
 	d.add(buf)
 }
 
-// check compares a chunk with what it must be. The error is a *mismatch.
+// check compares a chunk with the expected data. The error is a *mismatch.
 func (d *data) check(chunk int64, buf []byte) error {
 	x := d.first(chunk)
 	for at := 0; at < len(buf); at += 8 {
@@ -100,7 +100,7 @@ func (e *mismatch) Error() string {
 		e.Offset, e.Chunk, e.Got, e.Want)
 }
 
-// summary is what the ends compare at the end.
+// summary returns the text that the ends compare after the last chunk.
 func (d *data) summary() string {
 	return fmt.Sprintf("xxh64 %016x of %d bytes", d.sum.Sum64(), d.bytes)
 }

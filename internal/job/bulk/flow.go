@@ -1,11 +1,12 @@
-// What both ends of the job "bulk" share: the window of slots, posting in batches,
-// and the two counts by which the ends keep from overtaking one another:
+// The parts that both ends of the job "bulk" share: the window of slots, posting in batches,
+// and two counts that keep the ends in step:
 //
 //   - completions: a queue pair has a limited number of requests outstanding. They
 //     complete in order, so a signaled one also completes those before it.
-//   - credits: how many chunks the peer has checked, or has made. A credit is the total,
-//     not an increment, so one can stand for several. It is sent for every quarter of a
-//     window, so that few are on their way and each finds a receive posted.
+//   - credits: how many chunks the peer has checked, or has made. A credit has the total, not
+//     an increment, so one credit can stand for several chunks. A credit is sent for every
+//     quarter of a window. So only few credits are on their way, and each finds a posted
+//     receive.
 
 package bulk
 
@@ -22,15 +23,18 @@ import (
 )
 
 const (
-	// maxCredits is how many credits can be on their way: at most 7, since 7
-	// chunks, or more than 4 quarters of them, do not fit the window; and the last.
+	// maxCredits is the limit of credits on their way. Together they count at most the chunks
+	// of one window, and each counts at least a quarter of it, rounded down but not to 0. That
+	// allows 7 credits, in a window of 7 slots. The last credit of a job may count fewer
+	// chunks, so there is one more.
 	maxCredits = 8
 
-	// creditID marks the request of a credit; those of chunks have their number.
+	// creditID is the ID of a credit's request. The ID of a chunk's request is the chunk's
+	// number.
 	creditID = 1 << 63
 
-	// batchBytes is how much data is posted in one call, and batchMost how many
-	// requests: the peer is not to wait for many large ones to be made.
+	// batchBytes and batchMost limit the data and the requests of one post, so that the peer
+	// does not wait until many large chunks are made.
 	batchBytes = 64 << 10
 	batchMost  = 32
 )
@@ -47,16 +51,16 @@ type endpoint struct {
 	pairs  []*verbs.QP
 	region *verbs.MR
 	sges   []verbs.SGE      // by slot
-	sends  [][]verbs.SendWR // made and not posted, by queue pair
-	recvs  [][]verbs.RecvWR // the same
+	sends  [][]verbs.SendWR // requests to be posted, by queue pair
+	recvs  [][]verbs.RecvWR // receives to be posted, by queue pair
 	wcs    [batchMost]verbs.WC
 
-	completed []int64         // requests of chunks, by queue pair
-	expected  int             // completions: requests that are signaled and outstanding
-	credits   int             // sent and not completed
-	given     int64           // the count of the last of them
-	credit    [1]verbs.SendWR // its request
-	granted   int64           // the count of the peer's last
+	completed []int64         // number of completed requests of chunks, by queue pair
+	expected  int             // completions to come: signaled requests that are outstanding
+	credits   int             // credits that were sent and have not completed
+	given     int64           // the count in the last credit sent
+	credit    [1]verbs.SendWR // the request of the last credit
+	granted   int64           // the count in the peer's last credit
 }
 
 func newEndpoint(p plan, s *job.Session) *endpoint {
@@ -97,7 +101,7 @@ func (e *endpoint) allocate(c *rc.Conn, name string, access verbs.Access) (err e
 	return nil
 }
 
-// at is a chunk's memory, gather the same for a request.
+// at returns a chunk's memory; gather returns the same memory as a list for a request.
 func (e *endpoint) at(i int64) []byte {
 	return e.region.Bytes()[e.slot(i)*e.Chunk:][:e.Length(i)]
 }
@@ -132,7 +136,7 @@ func (e *endpoint) room(i int64) bool {
 	return e.turn(i) < e.completed[e.qp(i)]+int64(e.outstanding)
 }
 
-// post makes a chunk's request; flush posts what is left.
+// post makes a chunk's request, and posts when a batch is full. flush posts the rest.
 func (e *endpoint) post(i int64, wr verbs.SendWR) error {
 	wr.ID, wr.SGL = uint64(i), e.gather(i)
 	if e.signaled(i) {
@@ -141,7 +145,7 @@ func (e *endpoint) post(i int64, wr verbs.SendWR) error {
 	}
 	q := e.qp(i)
 	if i == 0 {
-		return e.PostSend(e.pairs[q], wr) // logged, as an example of all
+		return e.PostSend(e.pairs[q], wr) // this request is logged, as an example
 	}
 	e.sends[q] = append(e.sends[q], wr)
 	if n := len(e.sends[q]); n >= batchMost || n*e.Chunk >= batchBytes {
@@ -206,8 +210,8 @@ func (e *endpoint) awaitSends(ctx context.Context) error {
 	return nil
 }
 
-// complete counts a chunk's request as completed, with those before it on its queue
-// pair, and returns their bytes.
+// complete counts a chunk's request, and all requests before it on its queue pair, as
+// completed. It returns the number of their bytes.
 func (e *endpoint) complete(i int64) int64 {
 	q, turns := e.qp(i), e.turn(i)+1
 	bytes := (turns-e.completed[q]-1)*int64(e.Chunk) + int64(e.Length(i)) // only the last can be shorter
@@ -215,7 +219,7 @@ func (e *endpoint) complete(i int64) int64 {
 	return bytes
 }
 
-// awaitCredits waits for the peer's credits, pollCredits takes those that are there.
+// awaitCredits waits for the peer's credits; pollCredits takes the credits that have come.
 func (e *endpoint) awaitCredits(ctx context.Context) error {
 	e.meter.waits(forCredit)
 	n, err := e.conn.WaitRecvs(ctx, e.wcs[:])
@@ -267,8 +271,8 @@ func (e *endpoint) flushRecvs(q int) error {
 	return err
 }
 
-// give sends the peer a count, if it grew by a quarter of the window or is the last that
-// matters.
+// give sends the peer a credit if the count grew by a quarter of the window. With last it sends
+// any new count.
 func (e *endpoint) give(ctx context.Context, count int64, last bool) error {
 	pending := count - e.given
 	if pending == 0 || !last && pending < int64(max(1, e.slots()/4)) {

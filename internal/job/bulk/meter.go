@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// stallLimit is how long nothing may complete before it counts as a stall.
+	// stallLimit is the longest time without a completion that is not a stall.
 	stallLimit = 200 * time.Millisecond
 	// interval is how often a row is written and the bar moved.
 	interval = 100 * time.Millisecond
 )
 
-// waitingFor is what an end waits for, and so a hint at the cause of a stall.
+// waitingFor says what an end waits for, which hints at the cause of a stall.
 type waitingFor int32
 
 const (
@@ -68,14 +68,14 @@ type meter struct {
 	moved                      atomic.Int64 // nanoseconds from began to the last completion
 	waiting                    atomic.Int32 // a waitingFor
 
-	stalled, longest time.Duration // of all stalls; the mover's alone
+	stalled, longest time.Duration // of all stalls; used only by the goroutine that moves the data
 	longestWait      waitingFor
 }
 
-// waits notes what the mover is going to wait for.
+// waits notes what the goroutine that moves the data is going to wait for.
 func (m *meter) waits(w waitingFor) { m.waiting.Store(int32(w)) }
 
-// add counts completions, and a stall if they are late.
+// add counts completions. If they are late, it also counts a stall.
 func (m *meter) add(bytes int64, completions int) {
 	now := time.Since(m.began)
 	if gap := now - time.Duration(m.moved.Load()); gap > stallLimit {
@@ -91,8 +91,8 @@ func (m *meter) add(bytes int64, completions int) {
 	m.completions.Add(int64(completions))
 }
 
-// start begins to measure. The context ends, with the reason, if a row cannot be
-// written; stop ends the measuring and returns the same.
+// start begins to measure. If a row cannot be written, the context ends with the error as its
+// cause. stop ends the measurement and returns the same error.
 func (m *meter) start(ctx context.Context, log *slog.Logger, total int64) (moving context.Context, stop func() error) {
 	m.log, m.total, m.began = log, total, time.Now()
 	moving, cancel := context.WithCancelCause(ctx)
@@ -132,7 +132,7 @@ func mibps(bytes int64, took time.Duration) float64 {
 	return float64(bytes) / (1 << 20) / took.Seconds()
 }
 
-// showing is what is written and shown while the data moves.
+// showing writes the rows and moves the bar while the data moves.
 type showing struct {
 	*meter
 	end  chan struct{} // closed to stop it
@@ -141,18 +141,18 @@ type showing struct {
 
 	rows  *csv.Writer
 	last  sample
-	begun int64               // stalls, of which the beginning was logged
-	hint  map[waitingFor]bool // that were logged
+	begun int64               // number of stalls whose beginning was logged
+	hint  map[waitingFor]bool // hints that were logged
 }
 
-// sample is the counts at a time.
+// sample has the counts at one time.
 type sample struct {
-	at                         time.Duration // from the beginning
+	at                         time.Duration // since the beginning
 	bytes, completions, stalls int64
 }
 
-// csvHeader names the columns of --csv. Each row is of the interval that ends at
-// its time; the rows' bytes, completions and stalls add up to those of the job.
+// csvHeader names the columns of --csv. Each row is about the interval that ends at its time.
+// The rows' bytes, completions and stalls add up to the job's totals.
 var csvHeader = []string{
 	"seconds",     // from the beginning to the interval's end
 	"bytes",       // moved in the interval
@@ -227,8 +227,8 @@ func (s *showing) write(row []string) error {
 	return s.rows.Error()
 }
 
-// logStall logs a stall that lasts, once; with the first of its kind it logs a possible
-// cause.
+// logStall logs a stall that still lasts, once per stall. With the first stall of a kind it
+// also logs a possible cause.
 func (s *showing) logStall() {
 	gap := time.Since(s.began) - time.Duration(s.moved.Load())
 	if number := s.stalls.Load() + 1; gap > stallLimit && number > s.begun {

@@ -25,8 +25,8 @@ func (e *puller) Run(ctx context.Context, c *rc.Conn) error {
 	return e.measured(ctx, c, e.pull)
 }
 
-// pull READs each chunk that the server has made and checks the chunks in order. It gives
-// the server credits, for which the server makes new chunks in the slots.
+// pull READs each chunk that the server has made and checks the chunks in order. It gives the
+// server credits, and the server then makes new chunks in the slots.
 func (e *puller) pull(ctx context.Context) error {
 	remote, err := job.PeerRegion(e.conn, int(e.window()))
 	if err != nil {

@@ -33,8 +33,9 @@ func (e *pusher) Run(ctx context.Context, c *rc.Conn) error {
 	return e.measured(ctx, c, func(ctx context.Context) error { return e.push(ctx, remote) })
 }
 
-// push makes and posts each chunk as soon as its slot is free at both ends: here
-// when its queue pair has room, at the server when it gave the credit.
+// push makes and posts each chunk as soon as its slot is free at both ends. Here the slot is
+// free when the queue pair has room. At the server the slot is free when the server has given
+// the credit.
 func (e *pusher) push(ctx context.Context, remote oob.Region) error {
 	for next := int64(0); next < e.Chunks() || e.expected > 0; {
 		for ; next < e.Chunks() && next < e.granted+int64(e.slots()) && e.room(next); next++ {
@@ -96,8 +97,8 @@ func (e *taker) Prepare(c *rc.Conn) error {
 	return nil
 }
 
-// receive makes the receive of a chunk: of a SEND with the memory of its slot, of a
-// WRITE_WITH_IMM without any, since the data has its place.
+// receive makes the receive for a chunk. For a SEND it has the memory of the slot. For a
+// WRITE_WITH_IMM it has no memory, because the WRITE itself names the slot.
 func (e *taker) receive(i int64) {
 	q, s := e.qp(i), e.slot(i)
 	wr := verbs.RecvWR{ID: uint64(s)}
@@ -159,7 +160,8 @@ func (e *taker) take(ctx context.Context) error {
 	return nil
 }
 
-// arrive notes a chunk that has arrived, after the first taken ones are checked.
+// arrive notes a chunk that has arrived. taken is the number of chunks that are already
+// checked.
 func (e *taker) arrive(taken int64, wc *verbs.WC) error {
 	s, fits := int(wc.ID), wc.Opcode == verbs.WCRecv
 	if e.op == opWrite {

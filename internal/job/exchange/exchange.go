@@ -1,7 +1,7 @@
-// Package exchange is the jobs "exchange-write" and "exchange-read". When they begin, no
+// Package exchange is the jobs "exchange-write" and "exchange-read". When they begin, neither
 // end knows the other's memory. Each end describes its region in a SEND (MSG_MR). Then it
-// WRITEs its text into the other's region, or READs the other's text from there, and
-// reports that by another SEND (MSG_DONE). The server is the passive side: it answers.
+// WRITEs its text into the other's region, or READs the other's text from there, and reports
+// that with another SEND (MSG_DONE). The server is the passive side: it answers.
 //
 //	client                                server
 //	  MSG_MR    ------ SEND ------------->
@@ -11,16 +11,16 @@
 //	  MSG_DONE  ------ SEND ------------->
 //	            <----- SEND ------------- MSG_DONE
 //
-// The lower two pairs happen at the same time. The order of all steps is in states.go,
-// the format of the messages in message.go. leave_early.go has what happens if the server
-// leaves before the last SEND.
+// The lower two pairs happen at the same time. The order of all steps is in states.go, the
+// format of the messages in message.go. leave_early.go shows what happens if the server leaves
+// before the last SEND.
 //
-// MSG_DONE ends a one-sided operation for the end that takes no part in it. After a WRITE
-// it means that the text is there: requests of one queue pair arrive in order, so an end
-// that has the SEND also has the WRITE before it. After a READ it means that the owner of
-// the region may change or free it again. MSG_DONE is posted after the completion of the
-// READ, because a SEND may overtake the answer to an earlier READ. IBV_SEND_FENCE would
-// also hold it back.
+// The end whose memory is used takes no part in a one-sided operation. MSG_DONE shows this end
+// that the operation is over. After a WRITE it means that the text is there: requests of one
+// queue pair arrive in order, so an end that has the SEND also has the WRITE before it. After a
+// READ it means that the owner of the region may change or free it again. MSG_DONE is posted
+// after the completion of the READ, because a SEND may overtake the answer to an earlier READ.
+// IBV_SEND_FENCE would also hold it back.
 package exchange
 
 import (
@@ -84,12 +84,13 @@ func newServer(s job.Session, reads bool) (job.Endpoint, error) {
 	}, err
 }
 
-// pidText is as long in every run: a pid has seven digits at most.
+// pidText returns a text of the same length in every run, because a pid has at most seven
+// digits.
 func pidText(side string) string {
 	return fmt.Sprintf("message from %s side with pid %07d", side, os.Getpid())
 }
 
-const paramLeaveEarly = "leave_early" // the client's: "1" if the server is to leave before MSG_DONE
+const paramLeaveEarly = "leave_early" // of the client: "1" if the server should leave before MSG_DONE
 
 // The work requests. Each is posted once.
 const (
@@ -103,14 +104,14 @@ const (
 // endpoint is either end.
 type endpoint struct {
 	job.Tracer
-	reads        bool // or writes
+	reads        bool // the ends READ; false: they WRITE
 	text         string
-	size         int  // of the region, and of the longest text
-	serverLeaves bool // early; see leave_early.go
+	size         int  // bytes of the region, and of the longest text
+	serverLeaves bool // before MSG_DONE; see leave_early.go
 
 	states states
-	region *verbs.MR // the peer's to write to, or to read from
-	own    *verbs.MR // this end's text to WRITE, or where it READs the peer's to
+	region *verbs.MR // memory that the peer writes to or reads from
+	own    *verbs.MR // this end's text to WRITE, or memory for the peer's text that it READs
 	slots  *verbs.MR // messages: one to send from, two to receive in
 	peer   message   // the peer's MSG_MR
 }
@@ -123,8 +124,8 @@ func (e *endpoint) Configure(cfg *rc.Config) {
 	cfg.Access = e.access()
 }
 
-// access is what the peer may do here: one of the two, by the queue pair's
-// rights and by the region's.
+// access returns the one right that the peer gets, WRITE or READ. Both the queue pair and the
+// region grant it.
 func (e *endpoint) access() verbs.Access {
 	if e.reads {
 		return verbs.AccessRemoteRead
@@ -132,8 +133,8 @@ func (e *endpoint) access() verbs.Access {
 	return verbs.AccessRemoteWrite
 }
 
-// Prepare posts both receives, the one for MSG_DONE too: a receive that is posted
-// only when MSG_MR has come may be too late for a quick peer.
+// Prepare posts the receives for MSG_MR and for MSG_DONE. A receive that is posted only after
+// MSG_MR has come may be too late for a fast peer.
 func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 	if e.region, err = c.AllocMR("for the peer", e.size, verbs.AccessLocalWrite|e.access()); err != nil {
 		return err
@@ -159,8 +160,8 @@ func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 		verbs.RecvWR{ID: idRecvDone, SGL: []verbs.SGE{e.slots.SGE(slotOf(idRecvDone), messageRoom)}})
 }
 
-// slotOf is where a receive's message goes; slot 0 is for sending. One slot is
-// enough for that: MSG_DONE is written when MSG_MR has long been acknowledged.
+// slotOf returns the offset of a receive's slot; slot 0 is for sending. One slot is enough for
+// sending, because MSG_DONE is written only after MSG_MR has been acknowledged.
 func slotOf(id uint64) int { return int(id) * messageRoom }
 
 func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
@@ -205,7 +206,7 @@ func (e *endpoint) identify(wc *verbs.WC) (happening, error) {
 		}
 		return didRDMA, nil
 	case idRecvMR, idRecvDone:
-		if wc.Opcode != verbs.WCRecv || wc.ByteLen > messageRoom { // a WRITE_WITH_IMM's length is of what it wrote elsewhere
+		if wc.Opcode != verbs.WCRecv || wc.ByteLen > messageRoom { // the ByteLen of a WRITE_WITH_IMM counts bytes written to a region
 			return 0, errors.Errorf("the completion is %v of %d bytes, expected a SEND of %d bytes; try: a peer of this program's version", wc.Opcode, wc.ByteLen, messageSize)
 		}
 		return e.received(e.slots.Bytes()[slotOf(wc.ID):][:wc.ByteLen])
@@ -221,7 +222,7 @@ func (e *endpoint) received(data []byte) (happening, error) {
 	}
 	e.logMessage("received", m)
 	if m.Type == msgMR {
-		if e.states.recv == rsInit { // else the states report an error
+		if e.states.recv == rsInit { // otherwise the states report an error
 			e.peer = m
 		}
 		return gotMR, nil
@@ -303,7 +304,7 @@ func (e *endpoint) act(ctx context.Context, c *rc.Conn, todo []action) (done boo
 		case sendDone:
 			m := message{Type: msgDone, Text: digestOf([]byte(e.text))}
 			if e.reads {
-				m.Text = e.peer.Text // which is what was found
+				m.Text = e.peer.Text // checkRead has compared it with the text that was READ
 			}
 			err = e.send(c, idSendDone, m)
 		case release:

@@ -1,5 +1,5 @@
-// The lab of --leave-early, in the jobs exchange-write and exchange-read: what a
-// flushed work request is, and what it is not.
+// The experiment --leave-early of the jobs exchange-write and exchange-read. It shows what a
+// flushed work request means, and what it does not mean.
 //
 // A learner's client printed this, and stopped there:
 //
@@ -7,29 +7,29 @@
 //	wc->status = 5 (Work Request Flushed Error)
 //	disconnected.
 //
-// The learner took status 5 for the failure. It was not. The server's program had been
-// changed so that it left when it had the client's message, one completion before the
-// end. No peer was left to fill the client's receive, which was posted for the answer.
-// When the queue pair went to ERR, the receive was flushed. A flush is never the cause: it
-// shows that the queue pair was already in ERR. The cause is what moved the queue pair:
-// the request of the first completion whose status is neither 0 nor 5 or, if there is no
-// such completion as here, a call that moved it.
+// The learner believed that status 5 was the failure. That was wrong. The server's program had
+// been changed: it left when it had the client's message, one completion before the end. No
+// peer was left to fill the client's receive, which was posted for the answer. When the queue
+// pair went to ERR, the receive was flushed. A flush is never the cause: it shows that the
+// queue pair was already in ERR. The cause is what moved the queue pair to ERR. That is the
+// request of the first completion whose status is neither 0 nor 5. If no completion has such a
+// status, as here, a call moved the queue pair.
 //
-// With --leave-early the server does everything but the last step. It has the client's
-// MSG_DONE, does not send its own, moves its queue pair to ERR, and reports over TCP that
-// it has disconnected. Nothing moves at the client: a queue pair in RTS does not notice a
-// disconnect. With librdmacm, rdma_disconnect sends a message of its own and moves the
-// client's queue pair for the client. Here the client's program reads the report from TCP
-// and moves the queue pair itself. Then its last receive completes with status 5.
+// With --leave-early the server does everything but the last step. It receives the client's
+// MSG_DONE, does not send its own, moves its queue pair to ERR, and reports over TCP that it
+// has disconnected. The client's queue pair stays in RTS, because a queue pair does not notice
+// that the peer has disconnected. With librdmacm, rdma_disconnect sends a message of its own,
+// and librdmacm moves the client's queue pair. Here the client's program reads the report from
+// TCP and moves the queue pair itself. Then its last receive completes with status 5.
 //
-// Before the server leaves, the client reports to it that MSG_DONE is acknowledged.
-// Otherwise the acknowledgement could be lost with the server's queue pair, and the SEND
-// would be flushed too. That is realistic, but shows two things at once.
+// Before the server leaves, the client reports to it that MSG_DONE is acknowledged. Otherwise
+// the acknowledgement could be lost with the server's queue pair, and the SEND would be flushed
+// too. That happens in practice, but it would show two things at once.
 //
-// Both ends exit with status 0 if exactly that happened: one receive was flushed, the one
-// for MSG_DONE, and everything before it succeeded. Anything else is an error, also a run
-// in which MSG_DONE arrives. Without --leave-early TCP reports that a server died, before
-// anything is flushed.
+// Both ends exit with status 0 if exactly that happened: one receive was flushed, the one for
+// MSG_DONE, and everything before it succeeded. Anything else is an error, even a run in which
+// MSG_DONE arrives. Without --leave-early, TCP reports that the server died before any request
+// is flushed.
 
 package exchange
 

@@ -10,9 +10,9 @@
 //	    24      8  MSG_MR: the region's length in bytes; MSG_DONE: 0
 //	    32      8  length of the text in bytes
 //
-// Numbers are in network order. The text is what MSG_MR says lies at the
-// beginning of the region, to be READ; an empty one, if the region is to be
-// written to. In MSG_DONE it is what the sender has written, or read.
+// Numbers are in network order. In MSG_MR, the text is at the beginning of the sender's region,
+// for the peer to READ. The text is empty if the peer is to WRITE to the region. In MSG_DONE,
+// the text is the one that the sender has written or read.
 //
 // C programs send their struct ibv_mr as it lies in memory. That works between two builds
 // of one program, but it shows this end's pointers to the peer, and nothing notices when a
@@ -55,16 +55,16 @@ func (t messageType) String() string {
 	return fmt.Sprintf("message type %d", uint8(t))
 }
 
-// message is one of either type.
+// message is a MSG_MR or a MSG_DONE.
 type message struct {
 	Type   messageType
-	Addr   uint64 // MSG_MR alone, as RKey and Length
+	Addr   uint64 // only in MSG_MR, like RKey and Length
 	RKey   uint32
 	Length uint64 // of the region
 	Text   digest
 }
 
-// digest identifies a text without having it.
+// digest has the length and the checksum of a text.
 type digest struct {
 	Bytes uint64
 	CRC   uint32

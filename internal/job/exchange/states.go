@@ -4,14 +4,14 @@
 //	send     SS_INIT ──> SS_MR_SENT ──> SS_RDMA_SENT ──> SS_DONE_SENT
 //	receive  RS_INIT ──> RS_MR_RECV ──> RS_DONE_RECV
 //
-// A send state is reached by a completion, not by a post: SS_MR_SENT is "the peer
-// has acknowledged MSG_MR". The machines go side by side and meet three times:
-// the passive end sends its MSG_MR when it has the peer's, the WRITE or READ
-// needs SS_MR_SENT and the peer's region, and the end needs both last states.
-// Nothing else orders them: an acknowledgement can be lost and repeated while the
-// peer, which has the message, goes on.
+// Completions move the send machine; posts do not. SS_MR_SENT means that the peer has
+// acknowledged MSG_MR. The two machines are independent, except in three places. The passive
+// end sends its MSG_MR after it has received the peer's. The WRITE or READ needs SS_MR_SENT and
+// the peer's region. The job ends when both machines are in their last states. Nothing else
+// orders the machines: an acknowledgement may be lost and repeated while the peer has the
+// message and goes on.
 //
-// This file uses no device and no memory: it takes what happened, and returns what to do.
+// This file uses no device and no memory. Its input is what happened; its output is what to do.
 
 package exchange
 
@@ -23,10 +23,10 @@ const (
 	ssInit     sendState = iota
 	ssMRSent             // the peer has this end's region
 	ssRDMASent           // this end's WRITE or READ is complete
-	ssDoneSent           // the peer knows
+	ssDoneSent           // the peer has this end's MSG_DONE
 )
 
-// String is the name that seed programs print: "SS_MR_SENT".
+// String returns the name that C programs with such states print: "SS_MR_SENT".
 func (s sendState) String() string {
 	return nameOf(int(s), "sendState", "SS_INIT", "SS_MR_SENT", "SS_RDMA_SENT", "SS_DONE_SENT")
 }
@@ -66,7 +66,8 @@ func nameOf(i int, typ string, names ...string) string {
 	return names[i]
 }
 
-// The state that each happening must find; it leaves the one after it.
+// The state in which each happening is expected. The happening moves the machine to the next
+// state.
 var (
 	findsSend = map[happening]sendState{sentMR: ssInit, didRDMA: ssMRSent, sentDone: ssRDMASent}
 	findsRecv = map[happening]recvState{gotMR: rsInit, gotDone: rsMRRecv}
@@ -144,7 +145,7 @@ func (x *states) due(h happening) (do []action) {
 	return do
 }
 
-// orderError is something that happened in a state where it must not.
+// orderError reports something that happened in a wrong state.
 type orderError struct {
 	happening happening
 	in, needs fmt.Stringer // states

@@ -1,7 +1,6 @@
-// Package writeimm is the job "write-imm": the client WRITEs a text into the server's
-// memory with an immediate, 32 bits that consume one of the server's receives. So the
-// server's program learns by a completion that the data is there, and no message but the
-// data has crossed the network.
+// Package writeimm is the job "write-imm": the client WRITEs a text into the server's memory
+// with an immediate, 32 bits that consume one of the server's receives. So a completion shows
+// the server's program that the data is there. No second message crosses the network.
 package writeimm
 
 import (
@@ -25,7 +24,7 @@ var Jobs = job.List{{
 	Server: func(*pflag.FlagSet) job.Side { return job.SideFunc(newServer) },
 }}
 
-// The work requests, of which each end has one.
+// The IDs of the work requests. Each end has one request.
 const (
 	idWrite = 1 // of the client
 	idRecv  = 1 // of the server
@@ -51,8 +50,8 @@ func (w *client) Run(ctx context.Context, c *rc.Conn) error {
 	return nil
 }
 
-// server is the server's endpoint: it offers memory, and one receive without
-// any, since the data has its place and only the immediate needs a completion.
+// server is the server's endpoint. It offers memory, and posts one receive without memory: the
+// WRITE names the place of the data, and only the immediate needs the receive.
 type server struct {
 	job.Tracer
 	size   int

@@ -1,6 +1,6 @@
-// Package writeread is the job "write-read": the client WRITEs a text into the server's
-// memory and READs it back. The server's processor takes no part in either: its program
-// learns of them only over TCP, when all is done.
+// Package writeread is the job "write-read": the client WRITEs a text into the server's memory
+// and READs it back. The server's processor takes no part in the WRITE or the READ. The
+// server's program learns about both only over TCP, when the job is done.
 package writeread
 
 import (
@@ -74,7 +74,8 @@ func (w *client) Run(ctx context.Context, c *rc.Conn) error {
 	return c.TCP().Barrier(ctx, barrierVerified)
 }
 
-// differAt is where two buffers of the same length first differ, -1 if nowhere.
+// differAt returns the first index at which two buffers of the same length differ, or -1 if
+// they are equal.
 func differAt(a, b []byte) int {
 	for i := range a {
 		if a[i] != b[i] {
@@ -84,7 +85,7 @@ func differAt(a, b []byte) int {
 	return -1
 }
 
-// server is the server's endpoint: it offers memory, and waits.
+// server is the server's endpoint. It offers memory and waits.
 type server struct {
 	job.Tracer
 	size   int
