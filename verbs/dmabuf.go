@@ -5,10 +5,10 @@ package verbs
 import "fmt"
 
 // RegDmabufMR registers length bytes of a DMA-BUF, starting at offset. fd is the DMA-BUF's file
-// descriptor and may be closed after the call. SGEs and the peer address the bytes from iova on;
-// on most devices iova and offset must be at the same place within a page. [MR.Bytes] of the
-// region returns nil: access the memory through its owner. The software device maps the
-// descriptor, so it accepts every descriptor that can be mapped, such as a memfd.
+// descriptor and may be closed after the call. SGEs and the peer address the bytes from iova on; on
+// most devices iova and offset must have the same offset within a page. [MR.Bytes] of the region
+// returns nil: access the memory through its owner. The software device maps the descriptor, so it
+// accepts every descriptor that can be mapped, such as a memfd.
 //
 // EBADF if fd is not an open DMA-BUF, EINVAL if the bytes are not within the DMA-BUF,
 // errors.ErrUnsupported if the device cannot register a DMA-BUF.

@@ -20,7 +20,7 @@ import (
 
 // handle is embedded in every object.
 type handle struct {
-	kind    string // "QP": what a parent calls it
+	kind    string // "QP": the kind that the errors of a parent name
 	device  string // the device's name, for errors
 	log     *slog.Logger
 	parents []*handle

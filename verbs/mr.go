@@ -39,7 +39,7 @@ type MROptions struct {
 	HugePages bool
 
 	// IOVA, if it is not 0, is the address of the first byte for SGEs and for the peer, in place of
-	// the memory's own address. It must be at the same place within a page as the memory.
+	// the memory's own address. It must have the same offset within a page as the memory.
 	// [AccessZeroBased] does the same for address 0. Sends from such a region cannot use
 	// [SendInline], which reads addresses of this process.
 	IOVA uint64
@@ -195,12 +195,12 @@ func (mr *MR) String() string {
 	return fmt.Sprintf("addr %#x len %d lkey %#x rkey %#x %s", mr.Addr(), mr.Len(), mr.LKey(), mr.RKey(), mr.access.Name())
 }
 
-// Close ends the registration and unpins the memory. Slices of the memory ([MR.Bytes]) remain valid,
-// also in goroutines that run meanwhile. Work requests that name the region must have completed;
-// otherwise they fail. EBUSY, or EINVAL from some drivers, while memory windows are bound to the
-// region: invalidate or close the windows. Closing again does nothing, with one exception: if the
-// system does not take huge pages back, the registration has ended, Close returns the error, and
-// another Close tries again.
+// Close ends the registration and unpins the memory. Slices of the memory ([MR.Bytes]) remain
+// valid, also in goroutines that run meanwhile. Work requests that name the region must have
+// completed; otherwise they fail. EBUSY, or EINVAL from some drivers, while memory windows are
+// bound to the region: invalidate or close the windows. Closing again does nothing, with one
+// exception. If the system does not take huge pages back, Close ends the registration and returns
+// the error; another Close then tries again to give the pages back.
 //
 // Implements: int ibv_dereg_mr(struct ibv_mr *mr)
 func (mr *MR) Close() error {

@@ -32,9 +32,9 @@ type Rereg struct {
 }
 
 // Rereg changes the memory, the domain or the access flags of the region. The keys may change too.
-// Rereg unpins the old memory. During the call nobody may use the region: no work request, no peer,
-// no other goroutine, also not by calling its methods. After an error the region is unchanged,
-// unless the error says that the region is lost. A lost region can only be closed.
+// Rereg unpins the old memory. During the call no work request and no peer may use the region, and
+// no other goroutine may use it or call its methods. After an error the region is unchanged, unless
+// the error says that the region is lost. A lost region can only be closed.
 //
 // EINVAL for flags without their fields, a PD of another device, or an illegal set of access flags;
 // EBUSY while windows are bound to the region; errors.ErrUnsupported if the device cannot make this
@@ -89,7 +89,7 @@ func (mr *MR) rereg(r Rereg) error {
 	if lost {
 		return mr.lose(r.Flags, next, err)
 	}
-	given := mr // the side whose domain and memory are released: the old one, or the new one after an error
+	given := mr // the region whose domain and memory are released: the old one, or after an error the new one
 	if err != nil {
 		given = next
 	}

@@ -110,9 +110,9 @@ func IncRKey(rkey uint32) uint32 { return rkey&^0xff | (rkey+1)&0xff }
 //
 // EINVAL for a window of type 2, a missing region, or a queue pair in RESET, INIT or RTR; EPERM for
 // a region of another domain. The device checks the rest when it executes the bind. A region
-// without [AccessMWBind], or bytes outside the region, give a completion with [WCMWBindErr] and move
-// the queue pair to ERR. So does a bind if the window's key has changed since the post: before
-// binding the window on another queue pair, wait for the bind's completion.
+// without [AccessMWBind], or bytes outside the region, give a completion with [WCMWBindErr] and
+// move the queue pair to ERR. A bind fails in the same way if the window's key has changed since
+// the post. So wait for the bind's completion before you bind the window on another queue pair.
 //
 // Implements: int ibv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind)
 func (qp *QP) BindMW(id uint64, flags SendFlags, b MWBind) error {

@@ -62,7 +62,7 @@ func TestOpenNamesTheMissingImport(t *testing.T) {
 			}
 		}
 	})
-	t.Run("any device, and there is none", func(t *testing.T) {
+	t.Run("any device, without devices", func(t *testing.T) {
 		withProviders(t, kernelOnly{err: syscall.ENOSYS})
 		_, err := Open("")
 		says(t, err, []string{"modprobe rdma_rxe", line})

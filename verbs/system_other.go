@@ -1,6 +1,7 @@
 //go:build !unix
 
-// Questions to the system other than RDMA, on systems with few answers, such as a browser.
+// Queries of the operating system that are not about RDMA, on systems that cannot answer most of
+// them, such as a browser.
 
 package verbs
 
@@ -10,7 +11,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/diagnosis"
 )
 
-// available reports whether Go can be expected to have size bytes here.
+// available reports whether Go probably has room for size bytes.
 func available(size int) bool { return size <= 1<<30 }
 
 // memlockNow returns "": this system has no known limit of locked memory.

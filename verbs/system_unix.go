@@ -1,6 +1,6 @@
 //go:build unix
 
-// Questions to the system other than RDMA.
+// Queries of the operating system that are not about RDMA.
 
 package verbs
 

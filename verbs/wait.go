@@ -44,7 +44,7 @@ type WaitOptions struct {
 // Any number of goroutines may wait on one CQ. A wait does not hold an operating system thread. A
 // wait allocates only if it lasts longer than a millisecond and its context differs from that of
 // the CQ's last wait. It then watches the context, as context.AfterFunc does, until a wait with
-// another context or Close. The end of a context may take two milliseconds to end a wait.
+// another context or Close. A wait may end up to two milliseconds after its context.
 //
 // Implements: int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only),
 // int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context),
