@@ -1,4 +1,4 @@
-// Closing, also of connections that failed and of those whose Close was refused before.
+// Closing a connection, also one that failed, or one whose Close failed before.
 
 package rc
 
@@ -16,9 +16,9 @@ type owned struct {
 }
 
 // Close moves the queue pairs to ERR, waits up to a second for their work requests to be flushed,
-// frees everything, runs Farewell and closes TCP. Waits return net.ErrClosed. The error is EBUSY
-// if the program left objects of its own in the domain or on the CQs: close these and call Close
-// again. During Dial or Connect, Close makes it fail and free everything.
+// frees everything, runs Farewell and closes TCP. Waits return net.ErrClosed. The error is EBUSY if
+// the program left objects of its own in the domain or on the CQs: close these and call Close
+// again. During Dial or Connect, Close makes the call fail and free everything.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	c.closing = true

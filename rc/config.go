@@ -22,15 +22,15 @@ type Config struct {
 	GIDIndex *int          // slot of the port's GID table; nil: verbs.ChooseGID chooses
 	MTU      int           // path MTU in bytes, at most the port's active MTU; 0 is the active MTU
 
-	Job      string            // purpose of the connection; the ends' must be equal, unless one is ""
+	Job      string            // purpose of the connection; equal at both ends, unless one is ""
 	Program  string            // name and version for people at the other end; may be ""
 	Params   map[string]string // parameters of the job, within the limits of oob.Hello; may be nil
 	Exchange Exchange          // speaks another protocol over TCP; nil: the native one
-	Timeout  time.Duration     // of each message over TCP without another deadline; 0 is oob.DefaultTimeout, less than 0 none
+	Timeout  time.Duration     // limit of each message over TCP without another deadline; 0 is oob.DefaultTimeout, less than 0 no limit
 
 	Type     verbs.QPType   // transport: RC (the zero value), UC or UD
 	PostPath verbs.PostPath // how sends are posted; on libibverbs ATOMIC WRITE needs verbs.PostWRAPI, and FLUSH is missing
-	QPs      int            // queue pairs, as many as the peer's, at most oob.MaxEndpoints, or 256 with an Exchange; 0 is 1
+	QPs      int            // number of queue pairs, equal at both ends, at most oob.MaxEndpoints, or 256 with an Exchange; 0 is 1
 	Cap      verbs.QPCap    // sizes of each queue pair; a field of 0 is 16 requests, 1 element, no inline data
 	SRQ      *verbs.SRQInit // one shared receive queue for all queue pairs; nil: each has its own receive queue
 	OneCQ    bool           // sends and receives complete in one CQ; WaitSends and WaitRecvs are then the same

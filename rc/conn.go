@@ -18,13 +18,13 @@ import (
 )
 
 // Conn is a connection in RTS. [Dial], [Incoming.Connect] and [Server.Serve] make it. The Conn and
-// its objects are valid until Close, MR.Bytes longer. In Config.Prepare the Conn is in INIT: it
-// can register and share memory and post receives.
+// its objects are valid until Close; MR.Bytes stays valid. In Config.Prepare the Conn is in INIT:
+// it can register and share memory and post receives.
 //
 // All methods may be called by several goroutines at once, except Finish and the exchanges over TCP:
 // one goroutine at a time calls these, in the same order as the peer.
 type Conn struct {
-	resources // with a server they are the server's, except for owned
+	resources // with a server: the server's objects, but the Conn's own list owned
 	tcp       *oob.Conn
 	server    *Server // nil: the Conn has resources of its own
 
@@ -53,7 +53,7 @@ type Conn struct {
 
 	mu         sync.Mutex
 	connecting bool           // Dial or Connect has not returned yet
-	stalled    chan struct{}  // closed when the call is over during which connecting ended; nil without one
+	stalled    chan struct{}  // closed when the kernel's call that outlived the connecting is over; nil if there is no such call
 	closing    bool           // Close has begun: no new object, no new wait
 	calls      sync.WaitGroup // calls in progress, which Close waits for
 	regions    []oob.Region   // shared by this end
@@ -65,11 +65,11 @@ type Conn struct {
 	triedErr  bool
 	moveErr   error        // of moveToErr
 	inErr     []*queuePair // moved to ERR, to be drained
-	recvMarks int          // marks posted behind the last receives
+	recvMarks int          // number of marks posted behind the last receives
 	markID    uint64       // ID of the marks; random, to differ from the program's IDs
 
 	unwinding sync.Mutex
-	unwound   bool // a first call is over; a later one frees the objects that refused to close
+	unwound   bool // unwind has run once; a later call frees the objects that refused to close
 }
 
 // newConn makes a Conn that has only a TCP connection and a context.
@@ -106,7 +106,7 @@ func (c *Conn) PD() *verbs.PD { return c.pd }
 // Device returns the device in use.
 func (c *Conn) Device() *verbs.Device { return c.dev }
 
-// LocalEndpoints returns what the peer knows of this end's queue pairs.
+// LocalEndpoints returns this end's endpoints, as the peer gets them.
 func (c *Conn) LocalEndpoints() []oob.Endpoint {
 	list := make([]oob.Endpoint, len(c.pairs))
 	for i, p := range c.pairs {
@@ -115,7 +115,7 @@ func (c *Conn) LocalEndpoints() []oob.Endpoint {
 	return list
 }
 
-// PeerEndpoints returns what this end knows of the peer's queue pairs.
+// PeerEndpoints returns the endpoints of the peer's queue pairs.
 func (c *Conn) PeerEndpoints() []oob.Endpoint {
 	list := make([]oob.Endpoint, len(c.pairs))
 	for i, p := range c.pairs {

@@ -86,8 +86,8 @@ func (c *Conn) takeSteps(ctx context.Context) (err error) {
 	return nil
 }
 
-// settle ends the connecting. err is the result, and at the last step. After a failure, or if
-// Close was called meanwhile, the peer gets the error and everything is freed.
+// settle ends the connecting. err is the result, at is the last step. After a failure, or if Close
+// was called meanwhile, the peer gets the error and everything is freed.
 func (c *Conn) settle(at string, err error) error {
 	c.mu.Lock()
 	if err == nil && c.closing {
@@ -119,7 +119,7 @@ func (c *Conn) settle(at string, err error) error {
 }
 
 // stalledPatience is how long a failed Dial waits for a call in the kernel. A Server waits until
-// the call is over, because the Conn has its place until it is freed.
+// the call is over, because a Conn keeps its place in the Server until the Conn is freed.
 const stalledPatience = 50 * time.Millisecond
 
 // interruptible runs call and returns when call returns or ctx ends. The kernel cannot be

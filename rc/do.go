@@ -19,10 +19,10 @@ import (
 const resultSize = 8
 
 // Do posts a request to the first queue pair and returns its completion; a failed one comes with a
-// *[verbs.WCError]. While the queue is full, Do waits for room. If ctx or the connection ends
-// after the post, the error is an *[InFlightError]. After other errors nothing was posted: see
-// [Conn.WaitSend] and [verbs.QP.PostSend]. Do allocates nothing. A program that also calls
-// PostSend must take those completions from WaitSend, and must not poll the CQ itself.
+// *[verbs.WCError]. While the queue is full, Do waits for room. If ctx or the connection ends after
+// the post, the error is an *[InFlightError]. After other errors nothing was posted: see
+// [Conn.WaitSend] and [verbs.QP.PostSend]. Do allocates nothing. A program that also calls PostSend
+// must take its completions from WaitSend, and must not poll the CQ itself.
 func (c *Conn) Do(ctx context.Context, wr *verbs.SendWR) (verbs.WC, error) {
 	return c.DoOn(ctx, 0, wr)
 }
@@ -167,8 +167,8 @@ func (c *Conn) request(ctx context.Context, pair *queuePair, wr *verbs.SendWR, o
 	return wc, wc.Err()
 }
 
-// tooEarly gives a send that was refused before RTS a remedy that fits: a program does not move the
-// queue pairs of a Conn itself.
+// tooEarly replaces the remedy of a send that was refused before RTS, because a program does not
+// move the queue pairs of a Conn itself.
 func tooEarly(err error, state verbs.QPState) error {
 	var refused *verbs.PostError
 	if state < qpstate.RTS && errors.As(err, &refused) && refused.Op == "ibv_post_send" {

@@ -14,8 +14,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// drainLimit limits a flush; the objects are freed after it in any case. A queue that is too full
-// for a mark counts as flushed when nothing has come for drainQuiet.
+// drainLimit limits a flush; after that time the objects are freed in any case. A queue that is too
+// full for a mark counts as flushed when nothing has come for drainQuiet.
 const (
 	drainLimit = time.Second
 	drainQuiet = 50 * time.Millisecond
@@ -33,8 +33,8 @@ func (c *Conn) Disconnect() error {
 	return c.moveToErr()
 }
 
-// moveToErr moves the queue pairs to ERR, once. Those in RESET have nothing to flush. The marks of
-// the receive queues are posted before the move: see drain.
+// moveToErr moves the queue pairs to ERR, once. Queue pairs in RESET have nothing to flush. The
+// marks of the receive queues are posted before the move: see drain.
 func (c *Conn) moveToErr() error {
 	c.moves.Lock()
 	defer c.moves.Unlock()
@@ -63,7 +63,8 @@ func (c *Conn) moveToErr() error {
 // drain flushes the queues of all queue pairs. In ERR the device completes every work request, in
 // order, so a mark behind the last request of a queue shows when all are flushed. The mark of a
 // receive queue is posted before the move, because rdma_rxe ignores a receive posted in ERR. The
-// mark of a send queue is posted after the move, because before it would be sent.
+// mark of a send queue is posted after the move, because a mark posted before the move would be
+// sent.
 func (c *Conn) drain() error {
 	err := c.moveToErr()
 	if len(c.inErr) == 0 {
@@ -138,13 +139,13 @@ func (c *Conn) flush(ctx context.Context, r *dispatch.Route, marks, queues int) 
 	return flushed, nil
 }
 
-// mayBeReceive reports whether a completion of the receive CQ can be a receive's. With one CQ the
-// opcode decides, but the opcode of a failed completion is not valid.
+// mayBeReceive reports whether a completion of the receive CQ can belong to a receive. With one CQ
+// the opcode decides, but the opcode of a failed completion is not valid.
 func (c *Conn) mayBeReceive(wc verbs.WC) bool {
 	return !c.cfg.OneCQ || wc.Status != verbs.WCSuccess || wc.Opcode&verbs.WCRecv != 0
 }
 
-// returnUnread passes on the receives of the SRQ that the Conn used up and nobody read.
+// returnUnread passes to Unread the SRQ's receives that this Conn completed and nobody read.
 func (c *Conn) returnUnread(ctx context.Context) error {
 	if !c.wantsUnread() {
 		return nil

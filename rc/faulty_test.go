@@ -21,7 +21,7 @@ type faulty struct {
 	under  *verbs.Device
 	events chan verbs.AsyncEvent
 	closed chan struct{}
-	pause  time.Duration // between two completions; 0 is none
+	pause  time.Duration // between two completions; 0: no pause
 
 	noWindows bool                         // the device reports no windows of type 2B
 	modify    func(to *verbs.QPAttr) error // runs before each Modify, and may fail it; nil does nothing

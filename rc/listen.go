@@ -33,7 +33,7 @@ type ListenConfig struct {
 	Job     string            // purpose of the connections; must equal each peer's, unless one is ""
 	Program string            // name and version for people at the other end; may be ""
 	Params  map[string]string // parameters of this end, within the limits of oob.Hello; may be nil
-	Timeout time.Duration     // of a hello without another deadline; 0 is oob.DefaultTimeout, less than 0 none
+	Timeout time.Duration     // limit of a hello without another deadline; 0 is oob.DefaultTimeout, less than 0 no limit
 	Logger  *slog.Logger      // gets each peer's messages before Connect, and shortages; nil discards them
 }
 
@@ -98,8 +98,8 @@ func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
 // TCP returns the TCP connection, which an [Exchange] may read before Connect.
 func (in *Incoming) TCP() *oob.Conn { return in.tcp }
 
-// Connect takes the steps after the hello, as Dial does and with its errors. cfg's Job, Program
-// and Params must be unset.
+// Connect takes the steps after the hello. The errors are those of Dial. cfg's Job, Program and
+// Params must be unset.
 func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	if err := cfg.checkUnused(true); err != nil {
 		if cfg.Exchange == nil {

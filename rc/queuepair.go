@@ -68,8 +68,8 @@ func (c *Config) checkQueues(dev *verbs.Device, limits verbs.DeviceAttr, conns i
 	return nil
 }
 
-// sendDepth returns the number of sends of conns Conns that can complete at once, recvDepth that of
-// receives.
+// sendDepth returns the number of sends of conns Conns that can complete at once; recvDepth returns
+// the number of receives.
 func (c *Config) sendDepth(conns int) int { return conns * c.QPs * (int(c.Cap.MaxSendWR) + drainWRs) }
 
 func (c *Config) recvDepth(conns int) int {
@@ -79,7 +79,7 @@ func (c *Config) recvDepth(conns int) int {
 	return conns * c.QPs * (int(c.Cap.MaxRecvWR) + drainWRs)
 }
 
-// makeQueuePair makes one more queue pair, in RESET. endpoint is completed for the exchange.
+// makeQueuePair makes one more queue pair, in RESET, and completes endpoint for the exchange.
 func (c *Conn) makeQueuePair(endpoint oob.Endpoint) error {
 	cap := c.cfg.Cap
 	cap.MaxSendWR += drainWRs

@@ -115,7 +115,7 @@ func (r *resources) register(name string, reg func() (*verbs.MR, error)) (*verbs
 	return mr, nil
 }
 
-// own adds an object to the list of free.
+// own adds an object to the list of objects that free closes.
 func (r *resources) own(verb, name string, object interface{ Close() error }) {
 	r.owning.Lock()
 	defer r.owning.Unlock()

@@ -25,8 +25,8 @@ var errStopping = errors.New("the server is being stopped; try: again later")
 // client. A panic ends the process.
 //
 // When ctx ends, or l fails, handler's context ends. After Grace, Serve closes the Conns of
-// handlers that still run. Serve returns nil if there were none. Otherwise the error has their
-// number, or is the failure of l, or the *[AsyncError] of a lost device.
+// handlers that still run. The error has the number of these handlers, or is the failure of l, or
+// the *[AsyncError] of a lost device; otherwise it is nil.
 func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Context, *Conn) error) error {
 	defer l.Close()
 	if !s.begin() {
@@ -40,7 +40,7 @@ func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Co
 	defer kill(nil)
 	v := &service{s: s, handler: handler, ctx: accepting, hard: hard}
 	err := v.accept(l)
-	failed := ctx.Err() == nil // l failed, and ctx goes on
+	failed := ctx.Err() == nil // l failed, and ctx has not ended
 	end(err)
 	closeErr := l.Close()
 	timer := time.AfterFunc(max(s.conf.Grace, 0), func() { kill(errStopping) })
@@ -62,9 +62,9 @@ type service struct {
 	s       *Server
 	handler func(context.Context, *Conn) error
 	ctx     context.Context // its end stops accepting clients
-	hard    context.Context // its end closes the Conns under their handlers
+	hard    context.Context // its end closes the Conns of handlers that still run
 	clients sync.WaitGroup
-	late    atomic.Int32 // number of Conns closed under their handlers
+	late    atomic.Int32 // number of Conns closed while their handlers ran
 }
 
 func (v *service) accept(l *Listener) error {

@@ -20,7 +20,7 @@ import (
 type ServerConfig struct {
 	Config                  // of each Conn
 	MaxConns int            // clients at a time, others are refused; 0 is 64
-	Grace    time.Duration  // time for handlers to return when Serve's context has ended; 0 is 5 s, less than 0 none
+	Grace    time.Duration  // time for handlers to return when Serve's context has ended; 0 is 5 s, less than 0 no time
 	Unread   func(verbs.WC) // gets receives of the SRQ that a closed Conn left, see Server.SRQ; nil drops them
 }
 
@@ -38,7 +38,7 @@ type Server struct {
 	separate bool    // each Conn has a domain of its own
 	shared   windows // the server's regions
 	sends    *dispatch.Dispatcher
-	recvs    *dispatch.Dispatcher // the same, with OneCQ
+	recvs    *dispatch.Dispatcher // with OneCQ the same as sends
 	lobby    *lobby.Lobby
 	places   chan struct{} // one element per client, from its hello until its Conn is closed
 

@@ -29,7 +29,7 @@ type Dispatcher struct {
 	batch   [dispatchBatch]verbs.WC
 	routes  map[uint32]*Route // by QPN
 	rest    *Route            // gets the completions of queue pairs without a route; nil drops them
-	first   *waiter           // list of sleeping goroutines
+	first   *waiter           // sleeping goroutines, first to last
 	last    *waiter
 
 	turn     context.Context // the leader's wait ends with it
@@ -48,8 +48,8 @@ func New(cq *verbs.CQ) *Dispatcher {
 	return d
 }
 
-// NewRoute returns a route without queue pairs. Its waits poll for spin before they sleep. If nobody
-// reads the program's completions it calls overrun, which must not block.
+// NewRoute returns a route without queue pairs. Its waits poll for spin before they sleep. If
+// nobody reads the program's completions, the route calls overrun, which must not block.
 func (d *Dispatcher) NewRoute(spin time.Duration, overrun func(error)) *Route {
 	return &Route{d: d, spin: spin, overrun: overrun, tag: rand.Uint32()}
 }
@@ -129,12 +129,12 @@ func (d *Dispatcher) wake(w *waiter) {
 	w.wakeUp()
 }
 
-// Read waits for completions of the program's own requests and moves them to wcs. It returns those
-// that have come even if ctx or owner has ended.
+// Read waits for completions of the program's own requests and moves them to wcs. Completions that
+// have come are returned even if ctx or owner has ended.
 func (r *Route) Read(ctx, owner context.Context, wcs []verbs.WC) (n int, err error) {
 	d := r.d
 	if len(wcs) == 0 {
-		return d.cq.Wait(ctx, wcs) // for its error
+		return d.cq.Wait(ctx, wcs) // for the error of Wait
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -161,9 +161,9 @@ func (r *Route) Read(ctx, owner context.Context, wcs []verbs.WC) (n int, err err
 	return 0, err
 }
 
-// await waits until met returns true; the error says why it did not. The caller holds mu, and met is
-// called with mu held. If buf is not nil and this goroutine polls completions for the route's
-// inbox, they go to buf, and await returns their number.
+// await waits until met returns true. The error is the reason why the wait ended before that. The
+// caller holds mu, and met is called with mu held. If buf is not nil and this goroutine polls
+// completions for the route's inbox, they go to buf, and await returns their number.
 func (r *Route) await(ctx, owner context.Context, w *waiter, met func() bool, buf []verbs.WC) (n int, err error) {
 	d := r.d
 	for n == 0 && err == nil && !met() {
@@ -215,9 +215,9 @@ func (d *Dispatcher) sweep() {
 	}
 }
 
-// lead polls, waits if there is nothing, and hands out the completions. Those of the route keep stay
-// at the front of wcs, and lead returns their number. The caller holds mu; lead releases it while
-// it waits. w is the caller's waiter, or nil.
+// lead polls, waits if there is nothing, and hands out the completions. The completions of the
+// route keep stay at the front of wcs, and lead returns their number. The caller holds mu; lead
+// releases it while it waits. w is the caller's waiter, or nil.
 func (r *Route) lead(ctx, owner context.Context, w *waiter, wcs []verbs.WC, keep *Route) (n int, err error) {
 	d := r.d
 	d.leading, d.leader = true, w
@@ -231,7 +231,7 @@ func (r *Route) lead(ctx, owner context.Context, w *waiter, wcs []verbs.WC, keep
 	d.mu.Unlock()
 	n, err = d.cq.WaitFor(ctx, wcs, verbs.WaitOptions{Owner: until, Spin: r.spin})
 	if err != nil && !errors.Is(err, net.ErrClosed) {
-		n, _ = d.cq.Poll(wcs) // something may have come with the end
+		n, _ = d.cq.Poll(wcs) // a completion may have come just before the end
 	}
 	d.mu.Lock()
 	d.leading = false
@@ -305,8 +305,8 @@ func (d *Dispatcher) dequeue(w *waiter) {
 	w.prev, w.next = nil, nil
 }
 
-// handOut gives each completion to its request or its route. Those for keep's inbox move to the front
-// of wcs, and handOut returns their number.
+// handOut gives each completion to its request or its route. The completions for keep's inbox move
+// to the front of wcs, and handOut returns their number.
 func (d *Dispatcher) handOut(wcs []verbs.WC, keep *Route) (kept int) {
 	for i := range wcs {
 		wc := &wcs[i]
@@ -335,7 +335,7 @@ func (d *Dispatcher) handOut(wcs []verbs.WC, keep *Route) (kept int) {
 	return kept
 }
 
-// put adds a completion to the inbox, which has room for as many as the CQ.
+// put adds a completion to the inbox, which has room for as many completions as the CQ.
 func (r *Route) put(wc *verbs.WC) {
 	if unread := len(r.inbox) - r.taken; unread >= r.d.cq.Depth() {
 		r.overrun(errors.Errorf("nobody has read %d completions of the program's own requests; try: WaitSend or WaitRecv beside the requests of Do", unread))

@@ -28,7 +28,7 @@ type Queue struct {
 	r    *Route
 	post func(*Request) error
 	id   uint64     // ID of its requests, without their place
-	Most int        // number of requests at once
+	Most int        // limit of requests at a time
 	list []*Request // by place
 	free []*Request
 	next []*ticket // goroutines that wait for a free request, in order
@@ -56,7 +56,7 @@ type ticket struct {
 
 var tickets = sync.Pool{New: func() any { return &ticket{waiter: *newWaiter()} }}
 
-// NewQueue makes a queue with at most most requests at once, which post posts.
+// NewQueue makes a queue with a limit of most requests at a time. post posts one request.
 func (r *Route) NewQueue(most int, post func(*Request) error) *Queue {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
