@@ -1,5 +1,5 @@
-// Leading: a goroutine that waits for a completion receives packets itself; see receive.go
-// for the reason. The poller wakes it directly, and it need not wake another goroutine.
+// Leading: a goroutine that waits for a completion receives packets itself; see receive.go for the
+// reason. The poller wakes this goroutine directly, and no other goroutine must be woken.
 //
 // Four other things end its wait, and each interrupts the link: a completion made by a posting
 // goroutine or by the timer; the end of its context; Close; a second waiting goroutine. Each

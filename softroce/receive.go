@@ -6,9 +6,10 @@
 //     more than everything else. So if traffic is light and only one goroutine waits on the
 //     device, that goroutine takes the port. It receives until its CQ has a completion. We say
 //     that it leads (lead.go).
-//  3. When a leader stops, nobody receives, because the leader will probably wait again soon.
-//     The port's goroutine checks every millisecond. It receives again if nobody has led since
-//     its last check. It sleeps while a leader leads for longer than that.
+//  3. When a leader stops, nobody receives, because the leader will probably wait again soon. The
+//     port's goroutine checks every millisecond. It receives again if nobody has led since its last
+//     check. If one leader leads for longer than a millisecond, the port's goroutine sleeps until
+//     the leader stops.
 //
 // The goroutine that holds receiver.mu receives. docs/design/waiting.md describes the
 // hand-over.
@@ -53,7 +54,7 @@ type receiver struct {
 	led    atomic.Uint64 // how often a goroutine has led
 	asleep atomic.Bool   // the port's goroutine sleeps until the leader stops
 	needed atomic.Bool   // the port's goroutine must take over at once
-	call   chan struct{} // makes a standing-by port goroutine check needed
+	call   chan struct{} // wakes the port's goroutine, if it stands by, to check needed
 }
 
 func newReceiver(d *device, p *port) *receiver {

@@ -83,7 +83,7 @@ func (cq *CQ) Resize(depth int) error {
 	return nil
 }
 
-// place returns the ring's index of the completion after i others.
+// place returns the index in the ring of the completion that has i older ones.
 func (cq *CQ) place(i int) int {
 	at := cq.first + i
 	if at >= len(cq.ring) {
@@ -142,7 +142,7 @@ func (cq *CQ) Arm(solicitedOnly bool) {
 	}
 }
 
-// Moderate delays Notify until count completions have arrived that would call it, or until
+// Moderate delays Notify until count completions that would call Notify have arrived, or until
 // period has passed since the first of them. If count is below 2 or period is 0, Notify is not
 // delayed.
 func (cq *CQ) Moderate(count int, period time.Duration) {

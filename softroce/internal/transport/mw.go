@@ -162,7 +162,7 @@ func (mw *MW) over(b *binding) {
 		mw.past = b.key
 	}
 	if mw.ahead--; mw.ahead == 0 {
-		mw.past = mw.posted // no bind is queued, in whatever order the queue pairs executed them
+		mw.past = mw.posted // no bind is queued any more; the order of execution does not matter now
 	}
 }
 

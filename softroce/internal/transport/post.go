@@ -149,7 +149,7 @@ func (qp *QP) takeLocal(w *sendWQE, wr *verbs.SendWR) error {
 }
 
 // remapped reports whether an element's addresses differ from those of its region's memory.
-// copyInline would take such an address for a pointer.
+// copyInline would use such an address as a pointer.
 func (qp *QP) remapped(sgl []verbs.SGE) bool {
 	for i := range sgl {
 		if mr := qp.local(sgl[i].LKey); mr != nil && mr.remapped() {

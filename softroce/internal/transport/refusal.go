@@ -13,7 +13,7 @@ import (
 type refusal struct {
 	syndrome packet.Syndrome // 0: no NAK, or one that must not be repeated
 	first    int64           // first packet of the refused request
-	seq      int64           // its first packet without an answer
+	seq      int64           // the request's first packet without an answer
 }
 
 // refuse answers the expected request with a NAK that ends the queue pair. The receive in use

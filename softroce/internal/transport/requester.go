@@ -81,7 +81,7 @@ func (r *requester) reset(maxWindow int) {
 	*r = requester{wqes: r.wqes, bindings: r.bindings, deadline: never, wentBack: nowhere, window: newWindow(maxWindow)}
 }
 
-// nowhere is a packet count that no packet has.
+// nowhere is a packet number that no packet has.
 const nowhere = -1 << 62
 
 func (r *requester) wqe(i uint64) *sendWQE { return &r.wqes[i%uint64(len(r.wqes))] }
@@ -102,7 +102,7 @@ func (qp *QP) nextRequest(now time.Duration) (o outgoing, ok bool) {
 			if !qp.start(w) {
 				return o, false
 			}
-			continue // it may be complete already, and w another request
+			continue // the request may be complete already; then w is another request
 		}
 		if w.failed != verbs.WCSuccess {
 			return o, false // it fails when all requests before it are complete

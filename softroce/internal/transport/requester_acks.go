@@ -197,7 +197,7 @@ func (qp *QP) passAnswer(w *sendWQE, seq, end int64) {
 	r := &qp.req
 	r.una = seq + 1
 	if r.una == end && end <= r.nxt {
-		r.answersDue-- // otherwise it has not been sent again since r went back
+		r.answersDue-- // otherwise the request has not been sent again since r went back
 	}
 	qp.retire()
 }

@@ -94,7 +94,7 @@ func (qp *QP) receiveUnreliable(p packet.Packet) {
 	starts := p.Opcode().StartsMessage()
 	seq := rs.sequence(p)
 	if seq != rs.expected || starts {
-		rs.within = packet.NoOperation // a receive that was taken for it serves the next message
+		rs.within = packet.NoOperation // a receive taken for the dropped message serves the next message
 	}
 	if seq != rs.expected && !starts {
 		qp.engine.counters.add(DropStray, 1)

@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// move copies min(len(dst), len(src)) bytes. It writes each aligned word of dst at once.
+// move copies min(len(dst), len(src)) bytes. It writes each aligned word of dst with one store.
 //
 //go:norace
 func move(dst, src []byte) {
@@ -33,8 +33,8 @@ func move(dst, src []byte) {
 	}
 }
 
-// atomics serializes the atomics, because the detector would see those of sync/atomic. They
-// need to be atomic among queue pairs only (AtomicHCA).
+// atomics serializes the atomics, because the detector would see operations of sync/atomic. The
+// atomics need to be atomic among queue pairs only (AtomicHCA).
 var atomics sync.Mutex
 
 // store writes v to word.
