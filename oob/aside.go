@@ -2,27 +2,28 @@ package oob
 
 // Asides: notes beside the steps of an exchange, which may come at any time.
 
-// OnNote makes notes called name asides: the peer may send them at any time, between the
-// messages of any step. f is called with each of them by the goroutine that reads, so it
-// must not block. RecvNote does not return asides, and the Observer does not see them,
-// neither those received nor those that SendNote sends. Call OnNote before the peer may send
-// the first. There is one f at a time.
+// OnNote makes notes called name asides: the peer may send an aside at any time, between the
+// messages of any step. The goroutine that reads calls f with each aside, so f must not block.
+// RecvNote does not return asides. The Observer sees neither received asides nor asides that
+// SendNote sends. Call OnNote before the peer may send the first aside. A later OnNote replaces
+// name and f.
 func (c *Conn) OnNote(name string, f func(Note)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asideName, c.onAside = name, f
 }
 
-// Precede has f called before each message is sent. The notes that f returns go ahead of the
-// message, in the same write, and must be asides at the peer. The Observer does not see them.
-// f must not block or call methods of the Conn. There is one f at a time.
+// Precede registers f to be called before each message is sent. The notes that f returns are
+// sent in front of the message, in the same write. They must be asides at the peer. The
+// Observer does not see them. f must not block or call methods of the Conn. A later Precede
+// replaces f.
 func (c *Conn) Precede(f func() []Note) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.precede = f
 }
 
-// aside returns the function that takes m; nil if m is no aside.
+// aside returns the function for a note that is an aside, and nil for other messages.
 func (c *Conn) aside(t MessageType, name string) func(Note) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -64,9 +64,10 @@ func (c *Conn) readMessages() {
 	}
 }
 
-// OnBarrier has f called once, by the goroutine that reads, when the peer has reached the
-// barrier of a name: possibly long before this end does. If the peer was there already and at
-// no barrier since, OnBarrier calls f itself. There is one f at a time; f must not block.
+// OnBarrier registers f to be called once, when the peer has reached the barrier called name.
+// The peer may reach it long before this end. The goroutine that reads calls f. If name is the
+// barrier that the peer reached last, OnBarrier calls f itself. A later OnBarrier replaces f. f
+// must not block.
 func (c *Conn) OnBarrier(name string, f func()) {
 	c.mu.Lock()
 	c.awaited, c.onBarrier = name, f
