@@ -166,7 +166,8 @@ func (e *end) result(call string, err error) {
 	e.b.step(e.name, call, errnoText(errno)+". This library adds: "+reason(err))
 }
 
-// reason is what an error says besides the call and the errno: the cause, or else what to try.
+// reason returns the part of an error after the call and the errno: the cause, or else what to
+// try.
 func reason(err error) string {
 	var call *verbs.Error
 	var post *verbs.PostError

@@ -30,7 +30,7 @@ var ends = []Mistake{
 			b.client.sent()
 			b.server.received()
 			b.server.modify(qpstate.RTS, qpstate.Error, 0) // instead of the greeting
-			b.client.modify(qpstate.RTS, qpstate.Error, 0) // told over TCP that the server left
+			b.client.modify(qpstate.RTS, qpstate.Error, 0) // TCP has reported that the server left
 			b.client.received()
 		},
 	},

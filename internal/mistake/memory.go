@@ -24,7 +24,7 @@ var memory = []Mistake{
 		Name:     "bad-rkey",
 		Title:    "a WRITE with a wrong rkey",
 		Setting:  "The server has a region with every right, and a receive posted. The client WRITEs 64 bytes to the region's address. The rkey is not the region's.",
-		Question: "The address is right and the memory is writable. What happens to the WRITE, and what to the server's receive, which has nothing to do with it?",
+		Question: "The address is right and the memory is writable. What happens to the WRITE? And what happens to the server's receive, which the WRITE does not use?",
 		Why:      "The server's device looks up the rkey and finds no region. It answers with a NAK: remote access error. The NAK ends the connection: both queue pairs go to ERR, and each receive that is posted completes with WR_FLUSH_ERR. The server's program has made no mistake and loses its connection all the same.",
 		Remedy:   "Print the server's region (address, length, rkey) at both ends and compare. At the server look for the first status that is not WR_FLUSH_ERR; if there is none, the fault lies at the client.",
 		Expect:   refused,
@@ -61,7 +61,7 @@ var memory = []Mistake{
 		Title:    "the server sends its lkey instead of the rkey",
 		Setting:  "The server registers memory with LOCAL_WRITE alone. ibv_reg_mr returns a region with an lkey; the server sends this key to the client. The client uses it as rkey for a WRITE.",
 		Question: "The key belongs to the right memory. Is it good for a WRITE?",
-		Why:      "The lkey is for the server's own work requests. The peer needs the rkey, and a region has a useful rkey only if it was registered with a remote right. Here the region has none, so the server's device refuses the WRITE. On many devices (soft0 and rdma_rxe too) both keys of a region with remote rights are the same number. There the confusion works by luck, until the program meets another device.",
+		Why:      "The lkey is for the server's own work requests. The peer needs the rkey, and a region has a useful rkey only if it was registered with a remote right. Here the region has none, so the server's device refuses the WRITE. On many devices (soft0 and rdma_rxe too) both keys of a region with remote rights are the same number. There the wrong key works by luck, until the program runs on another device.",
 		Remedy:   "Register with IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_READ, and send mr->rkey.",
 		Expect:   refused,
 		run: func(b *bench) {

@@ -54,8 +54,8 @@ var queues = []Mistake{
 		Name:     "unsignaled-overflow",
 		Title:    "more unsignaled requests than the send queue holds",
 		Setting:  "The client's send queue has N places. The client posts N+1 WRITEs in one call of ibv_post_send. None of them is signaled, so none produces a completion. The server is late: its queue pair is still in RESET and acknowledges nothing.",
-		Question: "No completion is wanted and none is polled. Can the client post forever?",
-		Why:      "A request occupies its place in the send queue until it is done, signaled or not. Most hardware frees a place even later: when the program polls the completion of this request or of a later one. A program without signaled requests polls nothing, and after N requests ibv_post_send returns ENOMEM for good. soft0 and rdma_rxe free a place when the acknowledgement comes, so such a program works there until the peer is slow.",
+		Question: "The program wants no completions and polls none. Can it post forever?",
+		Why:      "A request occupies its place in the send queue until it is done, signaled or not. Most hardware frees a place even later: when the program polls the completion of this request or of a later one. A program without signaled requests polls nothing, and after N requests every ibv_post_send returns ENOMEM. soft0 and rdma_rxe free a place when the acknowledgement comes, so such a program works there until the peer is slow.",
 		Remedy:   "Signal at least every N/2-th request, and poll its completion before you post more. Count the requests that are posted and not known to be done.",
 		Expect:   Expect{Client: outcome(qpstate.RTS, syscall.ENOMEM), Server: outcome(qpstate.Reset)},
 		run: func(b *bench) {
