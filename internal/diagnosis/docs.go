@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Section is a table of docs/errors.md: the heading above it. "" is none.
+// Section names a table of docs/errors.md by the heading above it. "" means no table.
 type Section string
 
 // The tables, in the order of the page.

@@ -16,8 +16,8 @@ var events = []group{{"docs/errors.md#events", []Entry{
 	event(1, "QP_FATAL", "local work queue catastrophic error", "the queue pair is in ERR: it could not report a completion, or the device failed", "the first completion that failed; then reset the queue pair"),
 	event(2, "QP_REQ_ERR", "invalid request local work queue error", "the peer's request broke a rule; the queue pair is in ERR", "the peer's failed completion, which has the status; then reset the queue pair"),
 	event(3, "QP_ACCESS_ERR", "local access violation work queue error", "the peer's request had no right to the memory; the queue pair is in ERR", "the rkey, the range and the rights that the peer uses; then reset the queue pair"),
-	event(4, "COMM_EST", "communication established", "a message came in RTR, before the move to RTS", "move the queue pair to RTS; this is no error"),
-	event(5, "SQ_DRAINED", "send queue drained", "in SQD, all sends that had begun are done", "change the attributes and go back to RTS; this is no error"),
+	event(4, "COMM_EST", "communication established", "a message came in RTR, before the move to RTS", "move the queue pair to RTS; this is not an error"),
+	event(5, "SQ_DRAINED", "send queue drained", "in SQD, all sends that had begun are done", "change the attributes and go back to RTS; this is not an error"),
 	event(6, "PATH_MIG", "path migrated", "the queue pair moved to its alternate path (InfiniBand)", nothing),
 	event(7, "PATH_MIG_ERR", "path migration request error", "the queue pair could not move to its alternate path (InfiniBand)", "a new alternate path (ALT_PATH)"),
 	event(8, "DEVICE_FATAL", "local catastrophic error", "the device failed, was reset, or is being removed", "close everything and open the device again"),
@@ -31,5 +31,5 @@ var events = []group{{"docs/errors.md#events", []Entry{
 	event(16, "QP_LAST_WQE_REACHED", "last WQE reached", "the queue pair went to ERR and takes no more receives from its SRQ", "poll its last completions; then it can be destroyed"),
 	event(17, "CLIENT_REREGISTER", "client reregistration", "the subnet manager asks for all registrations again (InfiniBand)", subnetOnly),
 	event(18, "GID_CHANGE", "GID table change", "the port's GID table changed: an address came or went", "choose the GID again for new connections; `rdma_lab gids`"),
-	event(19, "WQ_FATAL", "WQ fatal", "a receive queue of raw packets failed", "closing it: this library makes none"),
+	event(19, "WQ_FATAL", "WQ fatal", "a receive queue of raw packets failed", "closing the queue; this library makes no such queue"),
 }}}

@@ -22,7 +22,7 @@ var symptoms = []group{{"docs/errors.md#completions", []Entry{
 		"the smaller active MTU of both ends; 1024 on a 1500 byte link", retry),
 	symptom("mtu-differs", Completions, "LOC_LEN_ERR (1), REM_INV_REQ_ERR (9) with messages of several packets", "the two ends' path_mtu differ",
 		"exchange the MTU, and use the smaller one at both ends", tooLong, invalid),
-	symptom("peer-killed", Completions, "REM_ACCESS_ERR (10), and the peer is gone", "the peer was killed: its regions go before its queue pairs", "read its output", access),
+	symptom("peer-killed", Completions, "REM_ACCESS_ERR (10), and the peer is gone", "the peer was killed: the kernel frees its regions before its queue pairs", "read its output", access),
 	symptom("no-local-write", Completions, "LOC_PROT_ERR (4) of a receive, a READ or an atomic", "the region here lacks LOCAL_WRITE: the device has to write to it",
 		"`verbs.AccessLocalWrite` when registering", loc),
 	symptom("moved-buffer", Completions, "LOC_PROT_ERR (4), or wrong data, after a while", "the buffer was freed or moved while its request was posted",
@@ -30,7 +30,7 @@ var symptoms = []group{{"docs/errors.md#completions", []Entry{
 	symptom("flushes", Completions, "a flood of WR_FLUSH_ERR (5)", "the QP had gone to ERR before", "find the first status that is not 5; [leave-early](jobs.md#leave-early) shows a flush", flush),
 	symptom("stalls", Completions, "stalls of 0.6 s without an error", "MIN_RNR_TIMER is 0, which stands for 655 ms, and RNR_RETRY 7 hides the retries",
 		"MIN_RNR_TIMER 12, which stands for 0.64 ms; post receives in time", rnr),
-	symptom("psn", Completions, "nothing arrives; often RETRY_EXC_ERR (12) in the end", "rq_psn is not the peer's sq_psn: ahead, the sequence is refused; behind, packets count as duplicates",
+	symptom("psn", Completions, "nothing arrives; often RETRY_EXC_ERR (12) in the end", "rq_psn is not the peer's sq_psn: if rq_psn is too low, a packet seems lost; if it is too high, packets count as duplicates",
 		wrongPSN, retry),
 }}, {"docs/errors.md#events", []Entry{
 	symptom("srq-limit-once", Events, "IBV_EVENT_SRQ_LIMIT_REACHED came only once", "the limit disarms itself", "`SRQ.Modify` with `SRQLimit` again, after posting more", "IBV_EVENT_SRQ_LIMIT_REACHED"),
