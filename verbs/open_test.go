@@ -91,6 +91,6 @@ func TestOpenTellsHowCallsAreMade(t *testing.T) {
 	d := must[*Device](t)(OpenWith("", OpenOptions{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}))
 	defer d.Close()
 	if want := `msg=ibv_open_device device=paper0 object=device`; !strings.Contains(log.String(), want) || !strings.Contains(log.String(), `detail="paper, calls by post"`) {
-		t.Errorf("told: %s", log.String())
+		t.Errorf("logged: %s", log.String())
 	}
 }

@@ -151,6 +151,6 @@ func TestOpenTellsTheWayOfCalls(t *testing.T) {
 		want = `detail="libibverbs, calls past Go's scheduler"`
 	}
 	if !strings.Contains(log.String(), want) {
-		t.Errorf("told: %s; want %s", log.String(), want)
+		t.Errorf("logged: %s; want %s", log.String(), want)
 	}
 }

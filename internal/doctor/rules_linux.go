@@ -159,7 +159,8 @@ func judge(chains, rules []reply, netdev string, index int) (list []Chain) {
 	return list
 }
 
-// The ends of a packet in a chain; 0 is none: the next chain, or the policy, decides.
+// The verdicts of a chain on a packet. 0 means no verdict: the next chain, or the policy,
+// decides.
 const (
 	drops   = 1
 	accepts = 2

@@ -1,7 +1,7 @@
-// How the client gets the server's events while the job runs, for a ladder. The server's
-// hello offers it. The client sends an empty note "ladder" when it is ready. From then on
-// notes "ladder" of the server go ahead of each of its messages, and come ten times a second
-// besides. Each has the time at which it was made, then the events since the one before:
+// How the client gets the server's events while the job runs, for a ladder. The server's hello
+// offers it. The client sends an empty note "ladder" when it is ready. From then on the server
+// sends a note "ladder" in front of each of its messages, and also ten times per second. Each
+// note has the time at which it was made, then the events since the note before:
 //
 //	1767366245152267919
 //	{"time":…}
@@ -93,7 +93,7 @@ func parseFeed(data []byte) (upTo time.Time, events []Event, err error) {
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	made, err := strconv.ParseInt(string(first), 10, 64)
 	if err != nil || made < 0 {
-		return upTo, nil, errors.Errorf("the time %.32q is none", first)
+		return upTo, nil, errors.Errorf("the note begins with %.32q, which is not a time", first)
 	}
 	if made > 0 {
 		upTo = time.Unix(0, made).UTC()

@@ -149,9 +149,9 @@ func endsWith(t *testing.T, c *process, end, why string) {
 	if !strings.HasPrefix(text, "the "+end+" failed: ") || !strings.Contains(text, why) || len(mark) <= place || mark[place] != '╳' {
 		t.Errorf("want a failure at the %s: %q", end, why)
 	}
-	told := strings.TrimPrefix(strings.TrimSuffix(c.stderr.String(), "\n"), "rdma_client: ")
-	if got := strings.TrimPrefix(text, "the "+end+" failed: "); strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(told, " ", "") {
-		t.Errorf("the ladder ends with %q, the command with %q", got, told)
+	printed := strings.TrimPrefix(strings.TrimSuffix(c.stderr.String(), "\n"), "rdma_client: ")
+	if got := strings.TrimPrefix(text, "the "+end+" failed: "); strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(printed, " ", "") {
+		t.Errorf("the ladder ends with %q, the command with %q", got, printed)
 	}
 }
 
