@@ -7,6 +7,9 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strconv"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -38,8 +41,8 @@ type GID struct {
 func GIDs(device, peer string) (list *GIDList, err error) {
 	var to netip.Addr
 	if peer != "" {
-		if to, err = netip.ParseAddr(peer); err != nil {
-			return nil, job.Usagef("the peer %q is not an IP address; try: one such as 10.0.0.2 or fe80::2", peer)
+		if to, err = hostAddr(peer); err != nil {
+			return nil, err
 		}
 	} else if _, err := netip.ParseAddr(device); err == nil {
 		return nil, job.Usagef("%s is an address, and the device comes first; try: rdma_lab gids DEVICE %s", device, device)
@@ -58,15 +61,24 @@ func GIDs(device, peer string) (list *GIDList, err error) {
 		return nil, err
 	}
 	list = &GIDList{Device: dev.Name(), Peer: peer, GIDs: []GID{}, Ports: attr.PhysPortCnt}
+	from := towards(to)
+	elsewhere := to.IsValid() && !to.IsLoopback() && from.WithZone("") != to.WithZone("")
+	var fit []verbs.GIDEntry
 	for _, e := range table {
+		why := unfit(e, to)
+		if elsewhere && e.GID.Addr().IsLoopback() {
+			why = "loopback, which reaches this machine only"
+		} else {
+			fit = append(fit, e)
+		}
 		list.GIDs = append(list.GIDs, GID{
-			Port: e.Port, Index: e.Index, Type: gidType(e.Type), Scope: scope(e.GID.Addr()), Netdev: e.Netdev, Address: e.GID.String(), Why: unfit(e, to),
+			Port: e.Port, Index: e.Index, Type: gidType(e.Type), Scope: scope(e.GID.Addr()), Netdev: e.Netdev, Address: e.GID.String(), Why: why,
 		})
 	}
 	var none error
 	found := false
 	for port := 1; port <= attr.PhysPortCnt; port++ {
-		chosen, why, err := verbs.ChooseGID(table, verbs.GIDSelection{Port: uint8(port), Local: towards(to), Peer: to})
+		chosen, why, err := verbs.ChooseGID(fit, verbs.GIDSelection{Port: uint8(port), Local: from, Peer: to})
 		if err != nil {
 			none = err
 			continue
@@ -78,10 +90,41 @@ func GIDs(device, peer string) (list *GIDList, err error) {
 			}
 		}
 	}
-	if !found && peer != "" {
-		return list, none
+	switch {
+	case found || peer == "":
+		return list, nil
+	case len(fit) < len(table):
+		return list, errors.Errorf("no GID of %s reaches %s: a loopback GID reaches this machine only; try: a device on the network interface that leads there; in software: soft:IFACE", list.Device, peer)
 	}
-	return list, nil
+	return list, none
+}
+
+// hostAddr parses the address of one host.
+func hostAddr(peer string) (netip.Addr, error) {
+	to, err := netip.ParseAddr(peer)
+	if err != nil {
+		return to, job.Usagef("the peer %q is not an IP address; try: one such as 10.0.0.2 or fe80::2", peer)
+	}
+	to = to.Unmap()
+	if to.IsUnspecified() || to.IsMulticast() || to == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return to, job.Usagef("the peer %s is not the address of one host; try: one such as 10.0.0.2 or fe80::2", peer)
+	}
+	if zone := to.Zone(); zone != "" && !hasInterface(zone) {
+		return to, job.Usagef("this machine has no network interface %q; try: one that ip link lists", zone)
+	}
+	return to, nil
+}
+
+// hasInterface reports whether zone is the name or the index of an interface.
+func hasInterface(zone string) bool {
+	if _, err := net.InterfaceByName(zone); err == nil {
+		return true
+	}
+	index, err := strconv.Atoi(zone)
+	if err == nil {
+		_, err = net.InterfaceByIndex(index)
+	}
+	return err == nil
 }
 
 // towards returns the address from which this host reaches an address, or the zero Addr. It

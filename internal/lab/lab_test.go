@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"flag"
 	"io"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -132,7 +134,16 @@ func TestWrongNames(t *testing.T) {
 		{move("UD", "RESET", "SQE"), "UD has no move RESET→SQE", false},
 		{gids("soft0", "banana"), `the peer "banana" is not an IP address`, true},
 		{gids("10.0.0.1", ""), "try: rdma_lab gids DEVICE 10.0.0.1", true},
-		{gids("soft0", "2001:db8::1"), "", false}, // chosen, though of another family
+		{gids("soft0", "0.0.0.0"), "not the address of one host", true},
+		{gids("soft0", "255.255.255.255"), "not the address of one host", true},
+		{gids("soft0", "224.0.0.1"), "not the address of one host", true},
+		{gids("soft0", "::ffff:224.0.0.1"), "not the address of one host", true},
+		{gids("soft0", "fe80::1%nosuch"), `no network interface "nosuch"`, true},
+		{gids("soft0", "fe80::1%lo"), "reaches this machine only", false},
+		{gids("soft0", "fe80::1%1"), "reaches this machine only", false}, // lo is interface 1
+		{gids("soft0", "10.0.0.2"), "reaches this machine only", false},
+		{gids("soft0", "2001:db8::1"), "reaches this machine only", false},
+		{gids("soft0", "::1"), "", false}, // chosen, though of another family
 		{gids("nodevice0", ""), "no device of that name", false},
 		{func() error { _, err := States("XRC"); return err }, `there is no type "XRC"`, true},
 		{func() error { return CheckMove([]string{"INIT"}) }, "a move has two states", true},
@@ -233,6 +244,42 @@ func TestDevicesAndGIDs(t *testing.T) {
 		r.GIDs[0].Address = "::ffff:127.X.Y.Z"
 		golden(t, name, text(t, r, nil))
 	}
+}
+
+// TestLoopbackReachesOnlyThisMachine: every end of soft0 is on this machine, so its GID fits
+// this machine's addresses alone.
+func TestLoopbackReachesOnlyThisMachine(t *testing.T) {
+	r, err := GIDs("soft0", "192.0.2.1")
+	if err == nil || r == nil || len(r.GIDs) != 1 || r.GIDs[0].Chosen {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	r.GIDs[0].Address = "::ffff:127.X.Y.Z"
+	golden(t, "gids-elsewhere", text(t, r, nil))
+	for _, own := range ownAddresses(t) {
+		if r, err := GIDs("soft0", own); err != nil || !r.GIDs[0].Chosen {
+			t.Errorf("%s, an address of this machine: %+v, %v", own, r, err)
+		}
+	}
+}
+
+// ownAddresses returns the IPv4 addresses of this machine's interfaces that are up.
+func ownAddresses(t *testing.T) (own []string) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ifi := range interfaces {
+		addrs, err := ifi.Addrs()
+		if err != nil || ifi.Flags&net.FlagUp == 0 {
+			continue
+		}
+		for _, a := range addrs {
+			if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is4() {
+				own = append(own, prefix.Addr().String())
+			}
+		}
+	}
+	return own
 }
 
 // TestGIDsOfAnotherDevice prints a table as hardware has it.
