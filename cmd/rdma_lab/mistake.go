@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,7 +101,8 @@ func chooseMistake(args []string) (mistake.Mistake, error) {
 	return m, job.Usagef("there is no mistake %q; try: %s", args[0], try)
 }
 
-// question prints a mistake's question and waits for Enter, the end of the input or a signal.
+// question prints a mistake's question and waits for Enter, 4096 bytes without it, the end of the
+// input or a signal.
 func question(cmd *cobra.Command, m mistake.Mistake) error {
 	if err := m.FprintQuestion(cmd.OutOrStdout()); err != nil {
 		return err
@@ -108,7 +110,8 @@ func question(cmd *cobra.Command, m mistake.Mistake) error {
 	fmt.Fprint(cmd.OutOrStdout(), "\nPress Enter to see the answer. ")
 	entered := make(chan struct{})
 	go func() {
-		_, _ = bufio.NewReader(cmd.InOrStdin()).ReadString('\n') // an error is the end of the input
+		// An error is the end of the input. The limit is for an input without lines, such as /dev/zero.
+		_, _ = bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 4096)).ReadString('\n')
 		close(entered)
 	}()
 	select {

@@ -4,11 +4,14 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // mistake runs rdma_lab mistake with an input.
@@ -76,6 +79,29 @@ func TestMistakeAsks(t *testing.T) {
 			t.Errorf("the setting is not printed once:\n%s", out)
 		}
 	}
+}
+
+// TestMistakeAsksWithoutALine has an input that stays open and has no line in it.
+func TestMistakeAsksWithoutALine(t *testing.T) {
+	t.Parallel()
+	in, feed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	defer feed.Close()
+	if _, err := feed.WriteString(strings.Repeat("x", 8192)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(binaries, "rdma_lab"), "mistake", "--ask", "skipped-state")
+	cmd.Stdin = in
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	has(t, string(out), "Press Enter", "The calls")
 }
 
 func TestMistakeJSON(t *testing.T) {
