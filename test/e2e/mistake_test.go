@@ -123,7 +123,7 @@ func TestMistakeJSON(t *testing.T) {
 // ends share the device, and nothing stands between them.
 func TestMistakeUnsupported(t *testing.T) {
 	t.Parallel()
-	const device = "soft:127.19.17.13"
+	device := "soft:" + ownAddress(3)
 	out, errs, status := mistake(t, "", "--device", device, "port-blocked")
 	if status != 0 || errs != "" {
 		t.Errorf("status %d, %s", status, errs)

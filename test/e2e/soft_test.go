@@ -69,9 +69,9 @@ func TestNames(t *testing.T) {
 }
 
 // ownAddress returns a loopback address that depends on the process ID and that soft0 never
-// uses.
+// uses. n is 1 to 3.
 func ownAddress(n int) string {
-	return fmt.Sprintf("127.255.%d.%d", os.Getpid()/100%256, os.Getpid()%100*2+n)
+	return fmt.Sprintf("127.255.%d.%d", os.Getpid()/64%255, os.Getpid()%64*4+n)
 }
 
 // TestFileForPacketsInNoFolder checks that a run fails at its start if the file of --pcap
