@@ -14,6 +14,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 	"github.com/rawverbs/rawverbs/internal/diagnosis"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce"
@@ -195,6 +196,9 @@ func (e *end) state(promised verbs.QPState) verbs.QPState {
 		must(err)
 		if attr.State == promised || time.Since(began) > e.b.patience {
 			return attr.State
+		}
+		if e.b.ctx.Err() != nil {
+			must(ctxwatch.Err(e.b.ctx))
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -131,6 +133,28 @@ func TestStopped(t *testing.T) {
 	cancel(cause)
 	if _, err := m.Run(ctx, Options{Device: testDevice(t)}); err == nil || !strings.Contains(err.Error(), cause.Error()) {
 		t.Errorf("the run ended with %v", err)
+	}
+}
+
+// TestStoppedWaits: the end of the context also ends the waits that are not for a completion.
+func TestStoppedWaits(t *testing.T) {
+	for name, wait := range map[string]func(b *bench){
+		"for a packet": func(b *bench) { b.seen("nothing says this") },
+		"for a state":  func(b *bench) { b.client.state(qpstate.Error) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !onSoft0 && name == "for a packet" {
+				t.Skip("the packets of this device are not seen")
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			m := Mistake{run: func(b *bench) {
+				cancel(syscall.EINTR)
+				wait(b)
+			}, Expect: Expect{Client: outcome(qpstate.Reset), Server: outcome(qpstate.Reset)}}
+			if _, err := m.Run(ctx, Options{Device: testDevice(t), patience: 5 * time.Second}); !errors.Is(err, syscall.EINTR) {
+				t.Errorf("the run ended with %v", err)
+			}
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
@@ -181,6 +182,8 @@ func (b *bench) seen(text string) {
 		case <-b.wire.changed:
 		case <-timeout:
 			return // the promise is broken, which the report says
+		case <-b.ctx.Done():
+			must(ctxwatch.Err(b.ctx))
 		}
 	}
 }
