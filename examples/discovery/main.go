@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	first := func() (*member, error) { return join("") }
 	if offers {
-		return offer(ctx, first, args[1], args[2])
+		return offer(ctx, first, args[1], args[2], os.Stderr)
 	}
 	m, err := first()
 	if err != nil {
@@ -73,8 +73,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // offer answers the questions for a name until ctx ends. A failed send leaves a UD queue pair
-// in SQE or ERR, depending on the device. offer then goes on with a new member.
-func offer(ctx context.Context, join func() (*member, error), name, text string) error {
+// in SQE or ERR, depending on the device. offer then writes the error to log and goes on with
+// a new member.
+func offer(ctx context.Context, join func() (*member, error), name, text string, log io.Writer) error {
 	answer := datagram{Name: name, Text: text}
 	if _, err := answer.encode(); err != nil {
 		return err
@@ -88,7 +89,7 @@ func offer(ctx context.Context, join func() (*member, error), name, text string)
 		if ctx.Err() != nil {
 			return err
 		}
-		fmt.Fprintln(os.Stderr, "discovery: starting again:", err)
+		fmt.Fprintln(log, "discovery: starting again:", err)
 		select {
 		case <-time.After(interval):
 		case <-ctx.Done():

@@ -39,7 +39,7 @@ func offerUntilEnd(t *testing.T, name, text string) <-chan *member {
 				members <- m
 			}
 			return m, err
-		}, name, text)
+		}, name, text, t.Output())
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -56,7 +56,7 @@ func TestFind(t *testing.T) {
 	}
 	m := joinGroup(t)
 	for i := range 3 {
-		text, took, err := m.find(t.Context(), fmt.Sprint("name ", i), 10)
+		text, took, err := m.find(t.Context(), fmt.Sprint("name ", i), 100)
 		if err != nil || text != fmt.Sprint("text ", i) || took <= 0 {
 			t.Errorf("%q after %v, %v", text, took, err)
 		}
@@ -84,7 +84,7 @@ func TestStrangeDatagrams(t *testing.T) {
 		t.Error("a datagram that is too long was sent")
 	}
 	other := joinGroup(t)
-	if text, _, err := other.find(t.Context(), "name", 10); err != nil || text != "text" {
+	if text, _, err := other.find(t.Context(), "name", 100); err != nil || text != "text" {
 		t.Errorf("%q, %v", text, err)
 	}
 }
@@ -125,7 +125,7 @@ func TestAStrangeGIDHoldsUpNobody(t *testing.T) {
 }
 
 func TestALongAnswerIsRefused(t *testing.T) {
-	err := offer(t.Context(), func() (*member, error) { return nil, errors.New("joined") }, "name", strings.Repeat("x", size))
+	err := offer(t.Context(), func() (*member, error) { return nil, errors.New("joined") }, "name", strings.Repeat("x", size), t.Output())
 	if err == nil || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("got %v", err)
 	}
