@@ -74,7 +74,7 @@ type Conn struct {
 
 // newConn makes a Conn that has only a TCP connection and a context.
 func newConn(tcp *oob.Conn, hello oob.Hello, cfg Config, server *Server) *Conn {
-	c := &Conn{resources: resources{cfg: cfg, conns: 1, events: events{cfg.Logger}}, tcp: tcp, server: server, peerHello: hello,
+	c := &Conn{resources: resources{cfg: cfg, conns: 1, events: newEvents(cfg.Logger)}, tcp: tcp, server: server, peerHello: hello,
 		stopEvents: func() {}, stopTCP: func() {}, connecting: true, markID: randomID()}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.recvCtx, c.endRecvs = context.WithCancelCause(c.ctx)

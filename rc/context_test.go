@@ -2,7 +2,10 @@ package rc
 
 import (
 	"context"
+	"log/slog"
 	"net"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,8 +122,9 @@ func TestAContextEndsAStalledMove(t *testing.T) {
 			cause := errors.New("the user went home")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			dialed := make(chan error, 1)
+			records := &recorder{}
 			go func() {
-				_, err := Dial(ctx, address, Config{Device: dev, Type: test.typ})
+				_, err := Dial(ctx, address, Config{Device: dev, Type: test.typ, Logger: slog.New(records)})
 				dialed <- err
 			}()
 			<-stalled
@@ -130,17 +134,65 @@ func TestAContextEndsAStalledMove(t *testing.T) {
 				if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
 					t.Errorf("got %v", err)
 				}
-				close(done)
 			case <-time.After(20 * time.Second):
 				t.Error("Dial waits for the kernel")
-				close(done)
-				<-dialed
 			}
+			logged := records.count("")
+			close(done)
 			for began := time.Now(); dev.Close() != nil; time.Sleep(time.Millisecond) {
 				if time.Since(began) > 20*time.Second {
 					t.Fatalf("what Dial left: %v", dev.Close())
 				}
 			}
+			if n := records.count(""); n != logged {
+				t.Errorf("%d records after Dial's return", n-logged)
+			}
 		})
 	}
+}
+
+// TestAPanicOfALoggerReachesTheCaller panics in the record of each move, at Dial and at Connect.
+func TestAPanicOfALoggerReachesTheCaller(t *testing.T) {
+	for _, move := range []string{"RESET→INIT", "INIT→RTR", "RTR→RTS"} {
+		t.Run(move, func(t *testing.T) {
+			dev := openTestDevice(t)
+			address := listen(t, Config{Device: dev}, func(error) {})
+			defer func() {
+				if got := recover(); got != "of the Logger" {
+					t.Errorf("got the panic %v", got)
+				}
+			}()
+			_, err := Dial(t.Context(), address, Config{Device: dev, Logger: slog.New(&panicLogger{on: move})})
+			t.Errorf("Dial returned %v", err)
+		})
+	}
+}
+
+// TestALoggerThatEndsTheGoroutine ends it in a move, as t.FailNow does: the move has not succeeded.
+func TestALoggerThatEndsTheGoroutine(t *testing.T) {
+	dev := openTestDevice(t)
+	address := listen(t, Config{Device: dev}, func(error) {})
+	_, err := Dial(t.Context(), address, Config{Device: dev, Logger: slog.New(&panicLogger{on: "INIT→RTR", exit: true})})
+	if !errors.Is(err, errAborted) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// panicLogger panics, or ends the goroutine, in the record of a move.
+type panicLogger struct {
+	recorder
+	on   string
+	exit bool
+}
+
+func (l *panicLogger) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+func (l *panicLogger) Handle(_ context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, l.on) {
+		if l.exit {
+			runtime.Goexit()
+		}
+		panic("of the Logger")
+	}
+	return nil
 }

@@ -104,11 +104,16 @@ func (c *Conn) settle(at string, err error) error {
 	stalled := c.stalled
 	c.mu.Unlock()
 	err = errors.WithMessage(err, at)
-	if stalled != nil && c.server == nil {
+	if stalled != nil {
+		var late <-chan time.Time // never, with a server
+		if c.server == nil {
+			late = time.After(stalledPatience)
+		}
 		select {
 		case <-stalled:
-		case <-time.After(stalledPatience):
-			go c.Close() //nolint:errcheck // nobody is left to return it to
+			c.events.silent.Store(false)
+		case <-late:
+			go c.Close() //nolint:errcheck // Dial has returned
 			return err
 		}
 	}
@@ -123,22 +128,49 @@ func (c *Conn) settle(at string, err error) error {
 const stalledPatience = 50 * time.Millisecond
 
 // interruptible runs call and returns when call returns or ctx ends. The kernel cannot be
-// interrupted: call goes on, and Close waits for it.
+// interrupted: call goes on without logging, and Close waits for it. A panic of call, such as the
+// Logger's, is a panic of interruptible.
 func (c *Conn) interruptible(ctx context.Context, call func(context.Context) error) error {
 	over := make(chan struct{})
-	var result error
+	err := errAborted // unless call returns
+	var panicked any
 	c.calls.Go(func() {
-		defer close(over)
-		result = call(ctx)
+		defer func() {
+			panicked = recover()
+			c.mu.Lock()
+			left := c.stalled == over
+			close(over)
+			c.mu.Unlock()
+			if left && panicked != nil {
+				panic(panicked)
+			}
+		}()
+		err = call(ctx)
 	})
 	select {
 	case <-over:
-		return result
 	case <-ctx.Done():
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		if c.leave(over) {
+			return ctxwatch.Err(ctx)
+		}
+	}
+	if panicked != nil {
+		panic(panicked)
+	}
+	return err
+}
+
+// leave leaves a call to its goroutine. It returns false if the call is over.
+func (c *Conn) leave(over chan struct{}) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-over:
+		return false
+	default:
 		c.stalled = over
-		return ctxwatch.Err(ctx)
+		c.events.silent.Store(true)
+		return true
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
@@ -15,7 +16,19 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-type events struct{ log *slog.Logger }
+type events struct {
+	logger *slog.Logger
+	silent *atomic.Bool // a call goes on that Dial does not wait for: it must not log
+}
+
+func newEvents(logger *slog.Logger) events { return events{logger, new(atomic.Bool)} }
+
+func (e events) log() *slog.Logger {
+	if e.silent.Load() {
+		return slog.New(slog.DiscardHandler)
+	}
+	return e.logger
+}
 
 // made logs an object that the verb has made. The text is a verb and the object: "make queue pair".
 func (e events) made(verb, text string, attrs ...slog.Attr) {
@@ -29,16 +42,16 @@ func (e events) registered(text string, attrs ...slog.Attr) {
 
 func (e events) object(kind *event.Kind, text string, attrs []slog.Attr) {
 	_, object, _ := strings.Cut(text, " ")
-	kind.Log(e.log, text, append([]slog.Attr{slog.String("object", object)}, attrs...)...)
+	kind.Log(e.log(), text, append([]slog.Attr{slog.String("object", object)}, attrs...)...)
 }
 
 // freed logs an object that the verb has destroyed.
 func (e events) freed(verb, object string) {
-	event.ObjectFreed.By(verb).Log(e.log, "free "+object, slog.String("object", object))
+	event.ObjectFreed.By(verb).Log(e.log(), "free "+object, slog.String("object", object))
 }
 
 func (e events) gidChosen(entry verbs.GIDEntry, why string) {
-	event.GIDChosen.Log(e.log, "use GID "+entry.String(),
+	event.GIDChosen.Log(e.log(), "use GID "+entry.String(),
 		slog.Int("sgid_index", entry.Index), slog.String("gid", entry.GID.String()), slog.String("why", why))
 }
 
@@ -60,8 +73,8 @@ func (e events) transition(qp *verbs.QP) func(qpstate.Step) {
 		if s.Err != nil {
 			attrs = append(attrs, slog.String("error", s.Err.Error()))
 		}
-		event.QPTransition.Log(e.log, s.Name(), attrs...)
-		if e.log.Enabled(context.Background(), slog.LevelDebug) {
+		event.QPTransition.Log(e.log(), s.Name(), attrs...)
+		if e.log().Enabled(context.Background(), slog.LevelDebug) {
 			e.dump(qp)
 		}
 	}
@@ -72,7 +85,7 @@ func (e events) dump(qp *verbs.QP) {
 	head := []slog.Attr{slog.String("qpn", hex24(qp.QPN()))}
 	attr, err := qp.Query(everything)
 	if err != nil {
-		event.QPDump.LogAt(slog.LevelDebug, e.log, "QP:", append(head, slog.String("error", err.Error()))...)
+		event.QPDump.LogAt(slog.LevelDebug, e.log(), "QP:", append(head, slog.String("error", err.Error()))...)
 		return
 	}
 	var values []any
@@ -80,7 +93,7 @@ func (e events) dump(qp *verbs.QP) {
 		values = append(values, slog.String(bit.Name(), attr.Value(bit)))
 	}
 	head = append(head, slog.String("type", qp.Type().Name()), slog.Group("attr", values...))
-	event.QPDump.LogAt(slog.LevelDebug, e.log, "QP:", head...)
+	event.QPDump.LogAt(slog.LevelDebug, e.log(), "QP:", head...)
 }
 
 // everything selects all attributes of an RC queue pair.
@@ -90,8 +103,8 @@ const everything = qpstate.MaskState | qpstate.MaskCurState | qpstate.MaskAccess
 
 // endpoints logs the numbers of both ends that make a connection.
 func (e events) endpoints(local, peer oob.Endpoint) {
-	event.PeerTuple.Log(e.log, "local endpoint", endpointAttrs("local", local)...)
-	event.PeerTuple.Log(e.log, "remote endpoint", endpointAttrs("remote", peer)...)
+	event.PeerTuple.Log(e.log(), "local endpoint", endpointAttrs("local", local)...)
+	event.PeerTuple.Log(e.log(), "remote endpoint", endpointAttrs("remote", peer)...)
 }
 
 func endpointAttrs(side string, ep oob.Endpoint) []slog.Attr {
@@ -104,29 +117,29 @@ func endpointAttrs(side string, ep oob.Endpoint) []slog.Attr {
 }
 
 func (e events) region(side string, r oob.Region) {
-	event.RegionKnown.Log(e.log, side+" region "+r.Name, slog.String("side", side), slog.String("name", r.Name),
+	event.RegionKnown.Log(e.log(), side+" region "+r.Name, slog.String("side", side), slog.String("name", r.Name),
 		slog.String("addr", fmt.Sprintf("%#x", r.Addr)), slog.String("rkey", fmt.Sprintf("%#x", r.RKey)), slog.Uint64("length", r.Length))
 }
 
 // async logs an asynchronous event of the device.
 func (e events) async(a verbs.AsyncEvent) {
-	event.AsyncEvent.Log(e.log, a.String(), slog.Bool("fatal", a.Fatal()))
+	event.AsyncEvent.Log(e.log(), a.String(), slog.Bool("fatal", a.Fatal()))
 }
 
 func (e events) drained(flushed int) {
-	event.QPDrained.Log(e.log,
+	event.QPDrained.Log(e.log(),
 		fmt.Sprintf("drained: %d work requests flushed, which is normal at teardown", flushed), slog.Int("flushed", flushed))
 }
 
 // shortage logs that a listener cannot accept connections for now.
 func (e events) shortage(cause error) {
-	event.ListenerShort.LogAt(slog.LevelWarn, e.log, "cannot accept a connection: the listener pauses and tries again",
+	event.ListenerShort.LogAt(slog.LevelWarn, e.log(), "cannot accept a connection: the listener pauses and tries again",
 		slog.String("error", cause.Error()), slog.String("try", "a higher limit of open files (ulimit -n), or fewer connections at a time"))
 }
 
 // clientFailed logs that a server's client failed.
 func (e events) clientFailed(peer net.Addr, err error) {
-	event.ClientFailed.LogAt(slog.LevelError, e.log, "client failed",
+	event.ClientFailed.LogAt(slog.LevelError, e.log(), "client failed",
 		slog.String("peer", peer.String()), slog.String("error", err.Error()))
 }
 

@@ -72,7 +72,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Grace == 0 {
 		cfg.Grace = defaultGrace
 	}
-	s := &Server{resources: resources{cfg: cfg.Config, conns: cfg.MaxConns, events: events{cfg.Logger}}, conf: cfg,
+	s := &Server{resources: resources{cfg: cfg.Config, conns: cfg.MaxConns, events: newEvents(cfg.Logger)}, conf: cfg,
 		lobby: lobby.New(), places: make(chan struct{}, cfg.MaxConns), stopEvents: func() {}}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	if err := s.make(); err != nil {

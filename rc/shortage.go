@@ -36,7 +36,7 @@ func (l *Listener) pause(ctx context.Context, length time.Duration, cause error)
 	l.short = time.Now()
 	l.mu.Unlock()
 	if news {
-		events{l.cfg.Logger}.shortage(cause)
+		newEvents(l.cfg.Logger).shortage(cause)
 	}
 	select {
 	case <-time.After(length):
