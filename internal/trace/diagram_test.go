@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -60,5 +62,25 @@ func TestDiagramHasAnEnd(t *testing.T) {
 	}
 	if rows := strings.Count(out.String(), "\n"); rows != maxRows+5 || !strings.Contains(out.String(), "880 more are not drawn\n    Note over client,server: failed: the server died\n") {
 		t.Errorf("%d rows:\n%s", rows, &out)
+	}
+}
+
+// TestDiagramOfWrongMessages checks that messages that do not say whether they were sent are not
+// drawn: a record may be of any origin.
+func TestDiagramOfWrongMessages(t *testing.T) {
+	for _, attrs := range wrongMessages {
+		file := fmt.Sprintf(`{"schema":%q,"version":%d,"job":"test","done":true,"client":{"why":"missing"},"server":{"present":true,"events":1},`, Schema, Version) +
+			`"clock":{"reference":"client","rounds":1}}` + "\n" + wrongMessage(attrs)
+		rec, err := ReadRecord(strings.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mermaid, text strings.Builder
+		if err := errors.Join(rec.WriteDiagram(&mermaid), rec.WriteLadder(&text, false)); err != nil {
+			t.Error(err)
+		}
+		if strings.Count(mermaid.String(), "\n") != 3 || strings.Count(text.String(), "\n") != 2 {
+			t.Errorf("%s: drawn\n%s\n%s", attrs, &mermaid, &text)
+		}
 	}
 }

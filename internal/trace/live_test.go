@@ -186,6 +186,14 @@ func TestLiveLadderOfAWrongServer(t *testing.T) {
 			t.Errorf("%q: %s", data, got)
 		}
 	}
+	for _, attrs := range wrongMessages {
+		r := newLiveRun(0)
+		r.ladder.Follow()
+		r.ladder.Take(oob.Note{Name: LadderNote, Data: []byte("12\n" + wrongMessage(attrs))})
+		if err := r.ladder.Finish("", ""); err != nil || strings.ContainsAny(r.out.String(), "<>") || strings.Contains(r.out.String(), "not valid") {
+			t.Errorf("%s: %v; drawn:\n%s", attrs, err, &r.out)
+		}
+	}
 	r := newLiveRun(0)
 	r.ladder.Follow()
 	for n := range 2*maxHeld + 1 {
@@ -194,6 +202,14 @@ func TestLiveLadderOfAWrongServer(t *testing.T) {
 	if n := len(r.ladder.live.held); n != maxHeld || !strings.Contains(r.out.String(), "         0"+lifeline) {
 		t.Errorf("%d held; drawn:\n%s", n, &r.out)
 	}
+}
+
+// wrongMessages are the attributes of messages over TCP that do not say whether they were sent.
+var wrongMessages = []string{`{}`, `{"sent":"yes"}`, `{"sent":1}`, `{"sent":{"a":true}}`, `{"sent":{}}`, `{"message":"hello","name":""}`}
+
+// wrongMessage returns the line of a message with some attributes.
+func wrongMessage(attrs string) string {
+	return `{"time":"2026-01-02T15:04:05Z","level":"INFO","msg":"m","end":"server","who":"server/1","event":"oob.message","attrs":` + attrs + "}\n"
 }
 
 // TestBounds checks that the quickest messages decide how far apart the clocks are taken to be.

@@ -41,14 +41,17 @@ func peerOf(end string) string {
 // stepOf returns what is drawn of an event. If the events of both ends are known, an
 // arrow of TCP is drawn where the message was sent, otherwise also where it was received.
 func stepOf(e *Event, both bool) step {
-	text := func(name string) string { return short(e.Attr(name).String()) }
+	text := func(name string) string { return short(e.text(name)) }
 	switch e.Event {
 	case event.TCPMessage.Name():
+		if !isMessage(e) {
+			return step{}
+		}
 		s := step{kind: tcpArrow, end: e.End, text: text("message"), failed: text("message") == "error"}
 		if name := text("name"); name != "" {
 			s.text += " “" + name + "”"
 		}
-		if e.Attr("sent").Bool() {
+		if e.is("sent") {
 			return s
 		}
 		if s.end = peerOf(e.End); !both {
@@ -87,7 +90,7 @@ func stepOf(e *Event, both bool) step {
 }
 
 // isReceived reports whether an event is a message that has arrived over TCP.
-func isReceived(e *Event) bool { return isMessage(e) && !e.Attr("sent").Bool() }
+func isReceived(e *Event) bool { return isMessage(e) && !e.is("sent") }
 
 // isMessage reports whether an event is a message over TCP.
 func isMessage(e *Event) bool {
