@@ -155,10 +155,14 @@ func failedEnd(err error) string {
 // giveRecord is the server's side: it keeps the events of one client from the accept on,
 // and gives them to the client if it asks.
 type giveRecord struct {
-	wanted bool // by the client's hello
 	keeper *trace.Keeper
 	part   trace.Part
 	log    *slog.Logger // with the keeper
+	tcp    *oob.Conn    // see offer
+
+	mu     sync.Mutex
+	wanted bool // by the client's hello
+	live   bool // the client wants the events while the job runs: its note has arrived
 }
 
 // keep makes a Logger for one client that also keeps its events.
@@ -172,35 +176,50 @@ func (s *server) keep(who string) *giveRecord {
 	return g
 }
 
+// offer lets the client ask for the events while the job runs, with one note. The note may
+// arrive before asked is called.
+func (g *giveRecord) offer(tcp *oob.Conn) {
+	g.tcp = tcp
+	tcp.OnNote(trace.LadderNote, func(oob.Note) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if !g.live {
+			g.live = true
+			g.feed()
+		}
+	})
+}
+
 // asked drops the events if the client's hello does not ask for them.
 func (g *giveRecord) asked(hello oob.Hello) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.wanted = hello.Params[trace.Param] == trace.ParamValue
 	if !g.wanted {
 		g.keeper.Discard()
 	}
+	g.feed()
 }
 
-// offer lets the client ask for the events while the job runs: it sends them ahead of each
-// message, and from time to time.
-func (g *giveRecord) offer(tcp *oob.Conn) {
-	var once sync.Once
-	tcp.OnNote(trace.LadderNote, func(oob.Note) {
-		once.Do(func() {
-			tcp.Precede(g.keeper.Feed().Notes)
-			go func() {
-				tick := time.NewTicker(trace.FeedInterval)
-				defer tick.Stop()
-				for {
-					select {
-					case <-tcp.Done():
-						return
-					case <-tick.C:
-						_ = tcp.SendNote(context.Background(), oob.Note{Name: trace.LadderNote}) // the job's own messages meet the same failure
-					}
-				}
-			}()
-		})
-	})
+// feed begins to send the events, ahead of each message and from time to time, if the client's
+// hello and its note have asked. The later of the two begins. The lock is held.
+func (g *giveRecord) feed() {
+	if !g.wanted || !g.live {
+		return
+	}
+	g.tcp.Precede(g.keeper.Feed().Notes)
+	go func() {
+		tick := time.NewTicker(trace.FeedInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-g.tcp.Done():
+				return
+			case <-tick.C:
+				_ = g.tcp.SendNote(context.Background(), oob.Note{Name: trace.LadderNote}) // the job's own messages meet the same failure
+			}
+		}
+	}()
 }
 
 // connected arranges that Close gives the client the server's part.

@@ -156,7 +156,7 @@ func (k *Keeper) Discard() {
 	k.kept.mu.Lock()
 	defer k.kept.mu.Unlock()
 	k.kept.over = true
-	k.kept.head, k.kept.tail, k.kept.dropped = nil, nil, 0
+	k.kept.head, k.kept.tail, k.kept.dropped, k.kept.feed = nil, nil, 0, nil
 }
 
 // lines are the events kept so far, and how many had to be left out.
