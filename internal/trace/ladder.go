@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/rawverbs/rawverbs/internal/columns"
 )
 
 // The columns of a ladder: at each side the states of an end's queue pairs, then the end's
@@ -129,7 +131,7 @@ func (l *ladder) finish(end, why string) {
 		l.line(end, "", "╳", colourFailed)
 		text = "the " + end + " " + text
 	}
-	for i, line := range wrap(text, ladderWidth) {
+	for i, line := range columns.Wrap(text, ladderWidth) {
 		if i == 0 {
 			line = l.paint(line, colourFailed)
 		}
@@ -140,7 +142,7 @@ func (l *ladder) finish(end, why string) {
 // arrow draws a step from its end to the peer, with a shaft of one kind of line.
 func (l *ladder) arrow(s step, shaft string) {
 	label := " " + l.fitted(s.text, innerWidth-6) + " "
-	rest := strings.Repeat(shaft, innerWidth-3-columns(label))
+	rest := strings.Repeat(shaft, innerWidth-3-columns.Of(label))
 	var arrow string
 	if s.end == EndClient {
 		arrow = shaft + shaft + label + rest + ">"
@@ -155,7 +157,7 @@ func (l *ladder) arrow(s step, shaft string) {
 func (l *ladder) line(end, state, text, colour string) {
 	state = l.fitted(state, stateWidth)
 	text = l.fitted(text, innerWidth-2)
-	gap := func(width int, s string) string { return strings.Repeat(" ", width-columns(s)) }
+	gap := func(width int, s string) string { return strings.Repeat(" ", width-columns.Of(s)) }
 	state, stateGap := l.paint(state, colour), gap(stateWidth, state)
 	text, textGap := l.paint(text, colour), gap(innerWidth-2, text)
 	left, right := strings.Repeat(" ", stateWidth), ""
@@ -173,9 +175,9 @@ func (l *ladder) line(end, state, text, colour string) {
 func (l *ladder) head() {
 	client := l.fitted(cmp.Or(l.names[EndClient], EndClient), ladderWidth/2-1)
 	server := l.fitted(cmp.Or(l.names[EndServer], EndServer), ladderWidth/2-1)
-	left := stateWidth - min(stateWidth, columns(client)/2)
+	left := stateWidth - min(stateWidth, columns.Of(client)/2)
 	// The server's name ends as far from the right edge as the client's begins from the left.
-	gap := ladderWidth - left - columns(client) - columns(server) - (stateWidth - min(stateWidth, columns(server)/2))
+	gap := ladderWidth - left - columns.Of(client) - columns.Of(server) - (stateWidth - min(stateWidth, columns.Of(server)/2))
 	l.print(strings.Repeat(" ", left) + client + strings.Repeat(" ", gap) + server + "\n")
 }
 
@@ -200,17 +202,17 @@ func (l *ladder) paint(text, colour string) string {
 // fitted cuts a text that takes more than width columns.
 func (l *ladder) fitted(text string, width int) string {
 	text = oneColumnEach(text)
-	if columns(text) <= width {
+	if columns.Of(text) <= width {
 		return text
 	}
-	return fit(text, width-1) + "…"
+	return columns.Fit(text, width-1) + "…"
 }
 
 // oneColumnEach replaces runes that take no column, so that a line of few columns has few
 // runes.
 func oneColumnEach(text string) string {
 	return strings.Map(func(r rune) rune {
-		if runeColumns(r) == 0 {
+		if columns.OfRune(r) == 0 {
 			return '·'
 		}
 		return r

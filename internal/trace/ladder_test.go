@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/rawverbs/rawverbs/internal/columns"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/ladder/*.txt")
@@ -62,14 +64,14 @@ func checkLadder(t *testing.T, text string) {
 		t.Errorf("no end:\n%s", text)
 	}
 	for i, line := range lines {
-		if columns(line) > ladderWidth || utf8.RuneCountInString(line) > ladderWidth {
-			t.Errorf("%d columns, %d runes: %q", columns(line), utf8.RuneCountInString(line), line)
+		if columns.Of(line) > ladderWidth || utf8.RuneCountInString(line) > ladderWidth {
+			t.Errorf("%d columns, %d runes: %q", columns.Of(line), utf8.RuneCountInString(line), line)
 		}
 		if i == 0 || i >= end {
 			continue
 		}
 		runes := []rune(line) // in these tests a rune is a column before the second lifeline, or the line is wide
-		if len(runes) == columns(line) && (string(runes[stateWidth]) != lifeline || string(runes[stateWidth+innerWidth+1]) != lifeline) {
+		if len(runes) == columns.Of(line) && (string(runes[stateWidth]) != lifeline || string(runes[stateWidth+innerWidth+1]) != lifeline) {
 			t.Errorf("no lifelines: %q", line)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"unicode"
 
+	"github.com/rawverbs/rawverbs/internal/columns"
 	"github.com/rawverbs/rawverbs/internal/event"
 )
 
@@ -89,7 +90,7 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 	}
 	if len(line.group) > 0 {
 		indent := "\n" + strings.Repeat(" ", groupIndent)
-		text += indent + strings.Join(wrapFields(line.group, traceWidth-groupIndent), indent)
+		text += indent + strings.Join(columns.WrapFields(line.group, traceWidth-groupIndent), indent)
 	}
 	_, err := io.WriteString(n.out.w, text+"\n")
 	return err

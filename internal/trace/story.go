@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rawverbs/rawverbs/internal/columns"
 	"github.com/rawverbs/rawverbs/internal/event"
 )
 
@@ -210,13 +211,13 @@ func (c *chapter) write(p passage) {
 
 // line writes a row, wrapped, its label in a colour.
 func (c *chapter) line(r row, colour string) {
-	label := fit(r.label, labelWidth-1)
-	padding := strings.Repeat(" ", labelWidth-columns(label))
+	label := columns.Fit(r.label, labelWidth-1)
+	padding := strings.Repeat(" ", labelWidth-columns.Of(label))
 	if c.out.colour && colour != "" {
 		label = "\x1b[" + colour + "m" + label + "\x1b[0m"
 	}
 	var lines strings.Builder
-	for i, text := range wrap(r.text, storyWidth-labelWidth-len(c.prefix)) {
+	for i, text := range columns.Wrap(r.text, storyWidth-labelWidth-len(c.prefix)) {
 		if i == 0 {
 			lines.WriteString(c.prefix + label + padding + text + "\n")
 		} else {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rawverbs/rawverbs/internal/columns"
 	"github.com/rawverbs/rawverbs/internal/event"
 )
 
@@ -295,7 +296,7 @@ const maxQuoted = 160
 
 // quoted is the beginning of a text, in quotation marks.
 func quoted(text string) string {
-	if start := fit(text, maxQuoted); len(start) < len(text) {
+	if start := columns.Fit(text, maxQuoted); len(start) < len(text) {
 		return strconv.Quote(start) + "…"
 	}
 	return strconv.Quote(text)

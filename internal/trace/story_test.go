@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/columns"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
@@ -29,7 +30,7 @@ func checkStory(t *testing.T, got, want string) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	for line := range strings.Lines(got) {
-		if n := columns(strings.TrimSuffix(line, "\n")); n > storyWidth {
+		if n := columns.Of(strings.TrimSuffix(line, "\n")); n > storyWidth {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
@@ -301,8 +302,8 @@ func TestTraceWrapsGroups(t *testing.T) {
 		t.Errorf("%d lines", len(lines))
 	}
 	for _, line := range lines[1:] {
-		if columns(line) > traceWidth || !strings.HasPrefix(line, strings.Repeat(" ", groupIndent)) {
-			t.Errorf("%d columns: %q", columns(line), line)
+		if columns.Of(line) > traceWidth || !strings.HasPrefix(line, strings.Repeat(" ", groupIndent)) {
+			t.Errorf("%d columns: %q", columns.Of(line), line)
 		}
 	}
 }

@@ -1,6 +1,5 @@
-// Wrapping text at a width, as a terminal shows it.
-
-package trace
+// Package columns measures and wraps text as a terminal shows it.
+package columns
 
 import (
 	"strings"
@@ -19,15 +18,16 @@ var wide = &unicode.RangeTable{
 	R32: []unicode.Range32{{Lo: 0x16fe0, Hi: 0x1b2ff, Stride: 1}, {Lo: 0x1f000, Hi: 0x1faff, Stride: 1}, {Lo: 0x20000, Hi: 0x3fffd, Stride: 1}},
 }
 
-// columns is how many columns of a terminal a text takes.
-func columns(s string) (n int) {
+// Of returns how many columns of a terminal a text takes.
+func Of(s string) (n int) {
 	for _, r := range s {
-		n += runeColumns(r)
+		n += OfRune(r)
 	}
 	return n
 }
 
-func runeColumns(r rune) int {
+// OfRune returns how many columns a rune takes: 0, 1 or 2.
+func OfRune(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
 		return 0
@@ -37,14 +37,14 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// wrap breaks a text into lines of at most width columns: at spaces, and a word that
+// Wrap breaks a text into lines of at most width columns: at spaces, and a word that
 // is longer than a line wherever the line is full.
-func wrap(text string, width int) []string {
+func Wrap(text string, width int) []string {
 	var lines []string
 	var line string
 	used := 0
 	for word := range strings.SplitSeq(text, " ") {
-		n := columns(word)
+		n := Of(word)
 		if line != "" && used+1+n <= width {
 			line, used = line+" "+word, used+1+n
 			continue
@@ -53,36 +53,36 @@ func wrap(text string, width int) []string {
 			lines = append(lines, line)
 		}
 		for n > width {
-			head := fit(word, width)
+			head := Fit(word, width)
 			lines = append(lines, head)
 			word = word[len(head):]
-			n = columns(word)
+			n = Of(word)
 		}
 		line, used = word, n
 	}
 	return append(lines, line)
 }
 
-// fit is the longest beginning of s that takes at most width columns, and at least
+// Fit returns the longest beginning of s that takes at most width columns, and at least
 // one rune.
-func fit(s string, width int) string {
+func Fit(s string, width int) string {
 	used := 0
 	for i, r := range s {
-		if used += runeColumns(r); used > width && i > 0 {
+		if used += OfRune(r); used > width && i > 0 {
 			return s[:i]
 		}
 	}
 	return s
 }
 
-// wrapFields puts as many fields on a line as width columns hold, and breaks a field
+// WrapFields puts as many fields on a line as width columns hold, and breaks a field
 // that is longer than a line.
-func wrapFields(fields []string, width int) (lines []string) {
+func WrapFields(fields []string, width int) (lines []string) {
 	for _, f := range fields {
-		if last := len(lines) - 1; last >= 0 && columns(lines[last])+1+columns(f) <= width {
+		if last := len(lines) - 1; last >= 0 && Of(lines[last])+1+Of(f) <= width {
 			lines[last] += " " + f
 		} else {
-			lines = append(lines, wrap(f, width)...)
+			lines = append(lines, Wrap(f, width)...)
 		}
 	}
 	return lines
