@@ -7,6 +7,10 @@ package oob
 // RecvNote does not return asides. The Observer sees neither received asides nor asides that
 // SendNote sends. Call OnNote before the peer may send the first aside. A later OnNote replaces
 // name and f.
+//
+// Asides bypass the flow control of the steps, so f must limit how many it takes. If f is nil,
+// or calls OnNote with nil, the peer's later notes of the name are messages of the steps again.
+// The notes that SendNote sends stay asides.
 func (c *Conn) OnNote(name string, f func(Note)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,6 +35,13 @@ func (c *Conn) aside(t MessageType, name string) func(Note) {
 		return nil
 	}
 	return c.onAside
+}
+
+// sendsAside reports whether a message that this side sends is an aside.
+func (c *Conn) sendsAside(t MessageType, name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return t == TypeNote && name == c.asideName
 }
 
 // preceded returns a frame with the notes that go ahead of it.

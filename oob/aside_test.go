@@ -87,3 +87,38 @@ func TestWrongAside(t *testing.T) {
 		t.Errorf("%q, %v", n.Name, err)
 	}
 }
+
+// TestAsidesEnd checks that after OnNote with nil the peer's next aside is a message of the
+// steps, and that those of this side stay asides.
+func TestAsidesEnd(t *testing.T) {
+	var mu sync.Mutex
+	var observed []string
+	client, server := loopback(t, Options{Observer: func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Sent {
+			observed = append(observed, e.Name)
+		}
+	}})
+	taken := 0
+	server.OnNote("aside", func(Note) {
+		taken++
+		server.OnNote("aside", nil)
+	})
+	for _, data := range []string{"first", "second"} {
+		if err := client.SendNote(t.Context(), Note{Name: "aside", Data: []byte(data)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := server.RecvNote(t.Context(), ""); err != nil || string(n.Data) != "second" || taken != 1 {
+		t.Errorf("%d taken, then received %q, %v", taken, n.Data, err)
+	}
+	if err := server.SendNote(t.Context(), Note{Name: "aside"}); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(observed) != 2 { // those of the client
+		t.Errorf("observed %q", observed)
+	}
+}

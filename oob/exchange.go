@@ -204,7 +204,7 @@ func (c *Conn) send(ctx context.Context, step string, t MessageType, name string
 		defer cancel()
 		err = c.write(watched, frame)
 		if err == nil {
-			if c.aside(t, name) == nil {
+			if !c.sendsAside(t, name) {
 				c.observe(began, true, message{Type: t, Name: name, Size: len(frame)})
 			}
 			return nil

@@ -73,3 +73,20 @@ func TestFeedFollowsTheHello(t *testing.T) {
 		})
 	}
 }
+
+// TestSecondWish checks that a client cannot send notes that pass by the server's steps: the
+// second note is a message of the steps.
+func TestSecondWish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, g := offered(t)
+		go func() {
+			for range 100 {
+				_ = client.SendNote(t.Context(), oob.Note{Name: trace.LadderNote}) // the server closes
+			}
+		}()
+		if n, err := g.tcp.RecvNote(t.Context(), ""); err != nil || n.Name != trace.LadderNote {
+			t.Errorf("%q, %v", n.Name, err)
+		}
+		g.tcp.Close()
+	})
+}

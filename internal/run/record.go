@@ -73,8 +73,13 @@ func (r *recording) follow(conn *rc.Conn) error {
 		return nil
 	}
 	r.ladder.Follow()
-	conn.TCP().OnNote(trace.LadderNote, r.ladder.Take)
-	return conn.TCP().SendNote(conn.Context(), oob.Note{Name: trace.LadderNote})
+	tcp := conn.TCP()
+	tcp.OnNote(trace.LadderNote, func(n oob.Note) {
+		if !r.ladder.Take(n) {
+			tcp.OnNote(trace.LadderNote, nil) // the next one is a wrong message
+		}
+	})
+	return tcp.SendNote(conn.Context(), oob.Note{Name: trace.LadderNote})
 }
 
 // connected arranges that Close fetches the server's part, if the server gives it and the
@@ -181,12 +186,11 @@ func (s *server) keep(who string) *giveRecord {
 func (g *giveRecord) offer(tcp *oob.Conn) {
 	g.tcp = tcp
 	tcp.OnNote(trace.LadderNote, func(oob.Note) {
+		tcp.OnNote(trace.LadderNote, nil) // a second one is a wrong message
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if !g.live {
-			g.live = true
-			g.feed()
-		}
+		g.live = true
+		g.feed()
 	})
 }
 

@@ -30,13 +30,19 @@ const (
 // FeedInterval is how often the server sends its events if it has no message to send.
 const FeedInterval = 100 * time.Millisecond
 
-// maxFeed is how many bytes of events wait for a message at a server. More are left out.
-const maxFeed = KeptByServer
+// Limits of a feed, in bytes of events. A server leaves out what is beyond them.
+const (
+	maxFeed     = KeptByServer        // of a whole run
+	maxFeedWork = headShare * maxFeed // of a whole run, when a post or a completion follows
+	maxNotes    = 4 * maxFeed         // of notes, that a client takes at once
+	notesRate   = 64 << 10            // of notes, that a client takes besides, per second
+)
 
 // Feed has the events of a Keeper that are drawn in a ladder and were not sent yet.
 type Feed struct {
-	kept *kept
-	rest []byte // lines that wait
+	kept  *kept
+	rest  []byte // lines that wait
+	total int    // bytes of lines, with those that were sent
 }
 
 // Feed begins a feed, with the events that are kept. There is one feed of a Keeper.
@@ -55,9 +61,15 @@ func (k *Keeper) Feed() *Feed {
 
 // add takes an event, as its line, if a ladder draws it. The lock of kept is held.
 func (f *Feed) add(e *Event, line []byte) {
-	drawn := isMessage(e) || stepOf(e, true).kind != noStep
-	if drawn && len(f.rest)+len(line) <= maxFeed && len(line) < pieceSize/2 {
+	s := stepOf(e, true)
+	limit := maxFeed
+	if s.isWork() && !s.failed { // leave room for the end of the run
+		limit = maxFeedWork
+	}
+	drawn := isMessage(e) || s.kind != noStep
+	if drawn && f.total+len(line) <= limit && len(line) < pieceSize/2 {
 		f.rest = append(f.rest, line...)
+		f.total += len(line)
 	}
 }
 
@@ -93,7 +105,7 @@ func parseFeed(data []byte) (upTo time.Time, events []Event, err error) {
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	made, err := strconv.ParseInt(string(first), 10, 64)
 	if err != nil || made < 0 {
-		return upTo, nil, errors.Errorf("the note begins with %.32q, which is not a time", first)
+		return upTo, nil, errors.Errorf("the time %.32q is not a number of nanoseconds", first)
 	}
 	if made > 0 {
 		upTo = time.Unix(0, made).UTC()

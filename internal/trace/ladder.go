@@ -78,7 +78,7 @@ func (l *ladder) draw(s step) {
 	}
 	e := l.ends[s.end]
 	if !s.failed {
-		work := s.kind == requestStep || s.kind == workStep
+		work := s.isWork()
 		if work {
 			e.work++
 		}

@@ -46,6 +46,7 @@ type live struct {
 	clock  bounds
 	held   []Event   // of the client, in the order of their times
 	upTo   time.Time // by the server's clock: its older events are all here
+	taken  int       // bytes of notes
 
 	received int // messages of the server that the client has received
 	sent     int // messages that the server has reported as sent
@@ -114,20 +115,24 @@ func (v *live) decide(s source) {
 	v.advance()
 }
 
-// Take takes a note of the server's feed.
-func (l *Ladder) Take(n oob.Note) {
+// Take takes a note of the server's feed. It returns false if the server has sent so much that
+// no more may be taken: no server of this program does that.
+func (l *Ladder) Take(n oob.Note) bool {
 	v := l.live
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.source != following {
-		return
+	v.taken += oob.HeaderSize + len(n.Data)
+	switch more := v.taken <= maxNotes+int(time.Since(v.began).Seconds()*notesRate); {
+	case !more && v.source == following:
+		v.giveUp("it sends too many events")
+		return false
+	case v.source != following:
+		return more
 	}
 	upTo, events, err := parseFeed(n.Data)
 	if err != nil {
-		v.source = alone
-		v.advance()
-		v.ladder.draw(step{kind: noteStep, end: EndServer, text: "its events are not valid", failed: true})
-		return
+		v.giveUp("its events are not valid")
+		return true
 	}
 	for i := range events {
 		v.clock.server(&events[i])
@@ -141,6 +146,14 @@ func (l *Ladder) Take(n oob.Note) {
 		v.upTo = upTo
 	}
 	v.advance()
+	return true
+}
+
+// giveUp draws why the server's events are no longer followed.
+func (v *live) giveUp(why string) {
+	v.source = alone
+	v.advance()
+	v.ladder.draw(step{kind: noteStep, end: EndServer, text: why, failed: true})
 }
 
 // Finish draws what is left, and the end: why the run failed, "" if it succeeded, and the end

@@ -204,6 +204,36 @@ func TestLiveLadderOfAWrongServer(t *testing.T) {
 	}
 }
 
+// TestFloodOfNotes checks that a client takes a bounded number of notes at once, and that a
+// server may go on for a day with the notes of this program.
+func TestFloodOfNotes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		valid := append([]byte("12\n"), wrongMessage("{}")...)
+		for _, data := range [][]byte{nil, []byte("x"), valid, make([]byte, oob.MaxNoteData)} {
+			r := newLiveRun(0)
+			r.ladder.Follow()
+			n := 0
+			for r.ladder.Take(oob.Note{Name: LadderNote, Data: data}) {
+				if n++; n > 1<<20 {
+					t.Fatalf("it takes all notes of %d bytes", len(data))
+				}
+			}
+			if n*(len(data)+oob.HeaderSize) < 2*maxFeed {
+				t.Errorf("it takes %d notes of %d bytes", n, len(data))
+			}
+		}
+		r := newLiveRun(0)
+		r.ladder.Follow()
+		r.feed = r.kept[1].Feed()
+		for range 24 * time.Hour / FeedInterval {
+			time.Sleep(FeedInterval)
+			if n := r.feed.Notes(); len(n) != 1 || !r.ladder.Take(n[0]) {
+				t.Fatalf("%d notes", len(n))
+			}
+		}
+	})
+}
+
 // wrongMessages are the attributes of messages over TCP that do not say whether they were sent.
 var wrongMessages = []string{`{}`, `{"sent":"yes"}`, `{"sent":1}`, `{"sent":{"a":true}}`, `{"sent":{}}`, `{"message":"hello","name":""}`}
 
@@ -283,7 +313,11 @@ func TestFeedInPieces(t *testing.T) {
 	for n := range 100 {
 		log.Info(fmt.Sprint(100+n, text), "event", "qp.transition")
 	}
-	log.Info(strings.Repeat("long", pieceSize), "event", "qp.transition", "error", strings.Repeat("y", pieceSize))
+	long := []any{"event", "qp.transition"}
+	for n := range pieceSize / maxText { // each text is short enough to be kept
+		long = append(long, fmt.Sprint(n), strings.Repeat("y", maxText))
+	}
+	log.Info("too long for a note", long...)
 	notes := feed.Notes()
 	if len(notes) < 4 {
 		t.Errorf("%d notes", len(notes))
@@ -302,9 +336,6 @@ func TestFeedInPieces(t *testing.T) {
 	for n := range 200 {
 		want = append(want, fmt.Sprint(n))
 	}
-	if len(got) == 201 { // a long text is cut, so its event may be short enough
-		got = got[:200]
-	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -313,7 +344,7 @@ func TestFeedInPieces(t *testing.T) {
 	}
 }
 
-// TestFeedIsBounded checks that a feed that nobody takes holds a bounded number of bytes.
+// TestFeedIsBounded checks that a feed has a bounded number of bytes in a whole run.
 func TestFeedIsBounded(t *testing.T) {
 	keeper := NewKeeper(EndServer, KeptByServer)
 	feed := keeper.Feed()
@@ -323,6 +354,26 @@ func TestFeedIsBounded(t *testing.T) {
 	}
 	if n := len(feed.rest); n > maxFeed || n < maxFeed/2 {
 		t.Errorf("%d bytes", n)
+	}
+	feed.Notes()
+	log.Info("x", "event", "qp.transition")
+	log.Info(strings.Repeat("x", 1000), "event", "qp.transition")
+	if n := len(feed.rest); n > 1000 {
+		t.Errorf("then %d bytes", n)
+	}
+}
+
+// TestFeedHasTheEnd checks that posts and completions leave room for the end of a run.
+func TestFeedHasTheEnd(t *testing.T) {
+	keeper := NewKeeper(EndServer, KeptByServer)
+	feed := keeper.Feed()
+	log := slog.New(keeper)
+	for range 2 * maxFeed / 1000 {
+		log.Info("post "+strings.Repeat("x", 1000), "event", "wr.posted")
+	}
+	log.Info("the end"+strings.Repeat("x", 2000), "event", "qp.transition")
+	if !bytes.Contains(feed.rest, []byte("the end")) {
+		t.Errorf("%d bytes, without the end", len(feed.rest))
 	}
 }
 

@@ -30,6 +30,9 @@ const (
 	noteStep                    // anything else
 )
 
+// isWork reports whether a step is a post or a completion, of which there may be many.
+func (s *step) isWork() bool { return s.kind == requestStep || s.kind == workStep }
+
 // peerOf returns the other end.
 func peerOf(end string) string {
 	if end == EndServer {
