@@ -4,6 +4,7 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -17,7 +18,7 @@ import (
 // Ladder is a slog.Handler at a client that draws a run as a ladder while it goes on. If it
 // follows the server's events, one of the client's is drawn when the server has reported all
 // of its own that are older. So the job never waits for the ladder, but the ladder for the
-// server's next report.
+// server's next report. Only Finish waits until the rows are written.
 type Ladder struct {
 	live  *live
 	attrs []slog.Attr // from WithAttrs
@@ -40,6 +41,8 @@ type live struct {
 	wall  time.Time // what the host's clock showed at the beginning
 	began time.Time // the same moment, by the monotonic clock
 
+	out *queue // the ladder's
+
 	mu     sync.Mutex
 	ladder *ladder
 	source source
@@ -56,7 +59,8 @@ type live struct {
 // NewLadder draws a ladder to w. Colour is for terminals.
 func NewLadder(w io.Writer, colour bool) *Ladder {
 	now := time.Now()
-	return &Ladder{live: &live{wall: now.Round(0).UTC(), began: now, ladder: newLadder(w, colour)}}
+	out := &queue{w: w}
+	return &Ladder{live: &live{wall: now.Round(0).UTC(), began: now, out: out, ladder: newLadder(out, colour)}}
 }
 
 // Enabled reports whether records of a level are drawn: those that a record of the run has.
@@ -157,7 +161,8 @@ func (v *live) giveUp(why string) {
 }
 
 // Finish draws what is left, and the end: why the run failed, "" if it succeeded, and the end
-// that failed, "" if that is not known. The error is that of a Write.
+// that failed, "" if that is not known. It waits until everything is written. The error is that
+// of a Write.
 func (l *Ladder) Finish(end, why string) error {
 	v := l.live
 	v.mu.Lock()
@@ -165,7 +170,7 @@ func (l *Ladder) Finish(end, why string) error {
 	v.source = alone
 	v.advance()
 	v.ladder.finish(end, why)
-	return v.ladder.err
+	return cmp.Or(v.ladder.err, v.out.flush())
 }
 
 // advance draws the client's events for which nothing is to wait.

@@ -26,7 +26,8 @@ type liveRun struct {
 
 func newLiveRun(ahead time.Duration) *liveRun {
 	r := &liveRun{}
-	r.ladder = NewLadder(&r.out, false)
+	r.ladder = NewLadder(io.Discard, false)
+	r.ladder.live.ladder.w = &r.out // without a queue, to compare what is drawn
 	r.kept = [2]*Keeper{NewKeeper(EndClient, KeptByClient), NewKeeper(EndServer, KeptByServer)}
 	r.kept[1].kept.wall = r.kept[1].kept.wall.Add(ahead)
 	r.client = slog.New(slog.NewMultiHandler(r.ladder, r.kept[0])).With("who", EndClient)
@@ -202,6 +203,41 @@ func TestLiveLadderOfAWrongServer(t *testing.T) {
 	if n := len(r.ladder.live.held); n != maxHeld || !strings.Contains(r.out.String(), "         0"+lifeline) {
 		t.Errorf("%d held; drawn:\n%s", n, &r.out)
 	}
+}
+
+// stopped is a terminal that its user has stopped.
+type stopped struct {
+	io.Writer
+	goOn <-chan struct{}
+}
+
+func (s stopped) Write(p []byte) (int, error) {
+	<-s.goOn
+	return s.Writer.Write(p)
+}
+
+// TestLadderOnAStoppedTerminal checks that neither the job nor the connection's reader waits for
+// the terminal, that the end of the run does, and that nothing is lost.
+func TestLadderOnAStoppedTerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newLiveRun(0)
+		goOn := make(chan struct{})
+		var out bytes.Buffer
+		r.ladder = NewLadder(stopped{&out, goOn}, false)
+		r.client = slog.New(slog.NewMultiHandler(r.ladder, r.kept[0])).With("who", EndClient)
+		time.AfterFunc(time.Hour, func() { close(goOn) })
+		began := time.Now()
+		r.script() // the server's events are all reported
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("the job waited for %v", took)
+		}
+		if err := r.ladder.Finish("", ""); err != nil || out.String() != r.record(t, 0) {
+			t.Errorf("%v; drawn:\n%s\nwant\n%s", err, &out, r.record(t, 0))
+		}
+		if took := time.Since(began); took < time.Hour {
+			t.Errorf("the end came after %v", took)
+		}
+	})
 }
 
 // TestFloodOfNotes checks that a client takes a bounded number of notes at once, and that a
