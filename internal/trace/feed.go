@@ -84,7 +84,7 @@ func (f *Feed) Notes() []oob.Note {
 			piece = piece[:bytes.LastIndexByte(piece[:pieceSize/2], '\n')+1]
 		}
 		f.rest = f.rest[len(piece):]
-		made := int64(0) // before the end, nothing is known of when the next piece's events were
+		made := int64(0) // the next piece has events of the same time
 		if len(f.rest) == 0 {
 			made = f.kept.at(time.Now()).UnixNano()
 		}

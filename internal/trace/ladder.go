@@ -22,7 +22,7 @@ const (
 const lifeline = "│"
 
 // maxSteps is how many posts and completions of each end a ladder draws before it only counts
-// them. A failure is always drawn.
+// them. It draws those that fail, up to maxEndRows.
 const maxSteps = 20
 
 // maxEndRows is how many rows of one end a ladder has at most, because the peer decides how many

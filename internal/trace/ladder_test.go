@@ -142,7 +142,7 @@ func TestLadderOfTexts(t *testing.T) {
 	}
 }
 
-// TestLadderOfFailures checks that failures are drawn where they happened, and always.
+// TestLadderOfFailures checks that failures are drawn where they happened, and beyond maxSteps.
 func TestLadderOfFailures(t *testing.T) {
 	rec := &Record{Header: Header{Error: "the QP is broken", FailedEnd: EndServer, Client: Part{Present: true}, Server: Part{Present: true, Device: "rxe0"}}}
 	for range 100 {

@@ -29,7 +29,7 @@ type source int
 
 const (
 	undecided source = iota // the server's hello is not read yet
-	alone                   // it does not: only the client's events are drawn
+	alone                   // not at all: only the client's events are drawn
 	following               // from a feed
 )
 
@@ -109,7 +109,7 @@ func (l *Ladder) Device(name string) {
 // Follow begins to draw the server's events, which Take gets.
 func (l *Ladder) Follow() { l.live.decide(following) }
 
-// Alone draws the client's events alone: the server reports none.
+// Alone draws the client's events alone, because the server does not report its events.
 func (l *Ladder) Alone() { l.live.decide(alone) }
 
 func (v *live) decide(s source) {
@@ -173,7 +173,7 @@ func (l *Ladder) Finish(end, why string) error {
 	return cmp.Or(v.ladder.err, v.out.flush())
 }
 
-// advance draws the client's events for which nothing is to wait.
+// advance draws the client's events that need not wait for the server's.
 func (v *live) advance() {
 	switch v.source {
 	case undecided: // the server's events begin before its first message, and not much before
@@ -263,7 +263,7 @@ func (b *bounds) server(e *Event) {
 }
 
 // aheadOf returns how much later the server's report of the nth message is than the client's.
-// It returns false if the client has none that is the same.
+// It returns false if the client's nth message is missing or is another one.
 func aheadOf(messages []Event, n int, e *Event) (time.Duration, bool) {
 	if n > len(messages) {
 		return 0, false
