@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/asyncwriter"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -41,7 +42,7 @@ type live struct {
 	wall  time.Time // what the host's clock showed at the beginning
 	began time.Time // the same moment, by the monotonic clock
 
-	out *queue // the ladder's
+	out *asyncwriter.Writer // the ladder's
 
 	mu     sync.Mutex
 	ladder *ladder
@@ -59,7 +60,7 @@ type live struct {
 // NewLadder draws a ladder to w. Colour is for terminals.
 func NewLadder(w io.Writer, colour bool) *Ladder {
 	now := time.Now()
-	out := &queue{w: w}
+	out := asyncwriter.New(w)
 	return &Ladder{live: &live{wall: now.Round(0).UTC(), began: now, out: out, ladder: newLadder(out, colour)}}
 }
 
@@ -170,7 +171,7 @@ func (l *Ladder) Finish(end, why string) error {
 	v.source = alone
 	v.advance()
 	v.ladder.finish(end, why)
-	return cmp.Or(v.ladder.err, v.out.flush())
+	return cmp.Or(v.ladder.err, v.out.Flush())
 }
 
 // advance draws the client's events that need not wait for the server's.

@@ -27,7 +27,7 @@ type liveRun struct {
 func newLiveRun(ahead time.Duration) *liveRun {
 	r := &liveRun{}
 	r.ladder = NewLadder(io.Discard, false)
-	r.ladder.live.ladder.w = &r.out // without a queue, to compare what is drawn
+	r.ladder.live.ladder.w = &r.out // without waiting, to compare what is drawn
 	r.kept = [2]*Keeper{NewKeeper(EndClient, KeptByClient), NewKeeper(EndServer, KeptByServer)}
 	r.kept[1].kept.wall = r.kept[1].kept.wall.Add(ahead)
 	r.client = slog.New(slog.NewMultiHandler(r.ladder, r.kept[0])).With("who", EndClient)
