@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,18 +79,20 @@ func Run(ctx context.Context, h *Host, limit time.Duration, found func(Finding) 
 		for _, f := range findings {
 			f.Check = check.Name
 			if f.Status == Fail {
-				if !h.failed[check.Name] {
+				if !slices.Contains(failed, check.Name) {
 					failed = append(failed, check.Name)
 				}
-				h.failed[check.Name] = true
-				h.markFailed(f.Device, check.Name)
+				if !over { // a check that still runs may read the Host
+					h.failed[check.Name] = true
+					h.markFailed(f.Device, check.Name)
+				}
 			}
 			if err := found(f); err != nil {
 				return err
 			}
 		}
 		if over {
-			break // the check still runs and may change the Host
+			break // the check still runs and may read and change the Host
 		}
 	}
 	if stopped(ctx) {

@@ -380,6 +380,9 @@ func TestHangingDriver(t *testing.T) {
 			if !errors.As(err, &failed) || !slices.Equal(failed.Checks, []string{"open"}) {
 				t.Errorf("error: %v", err)
 			}
+			if len(m.failed) > 0 {
+				t.Errorf("the doctor wrote %v while the check still runs", m.failed)
+			}
 			return
 		}
 	})
