@@ -25,7 +25,7 @@ func (system) Chains(netdev string) ([]Chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	return judge(chains, rules, netdev, index), nil
+	return judge(chains, rules, netdev, index, maxRules), nil
 }
 
 // The constants that package unix lacks.
@@ -34,6 +34,9 @@ const (
 	verdictDrop   = 0 // NF_DROP
 	verdictAccept = 1 // NF_ACCEPT
 )
+
+// maxRules is how many rules are evaluated for an interface, which takes about a second.
+const maxRules = 500_000
 
 // reply is one message of a dump: the family, and the attributes.
 type reply struct {
@@ -126,9 +129,21 @@ func (a attrs) number(kind int) int {
 
 var families = map[byte]string{unix.NFPROTO_INET: "inet", unix.NFPROTO_IPV4: "ip", unix.NFPROTO_NETDEV: "netdev"}
 
+// chainID names a chain.
+type chainID struct {
+	family      byte
+	table, name string
+}
+
 // judge returns the base chains that a RoCE packet through an interface meets, with what
-// they do with it.
-func judge(chains, rules []reply, netdev string, index int) (list []Chain) {
+// they do with it. It evaluates at most limit rules. A base chain that needs more than are
+// left may drop the packet.
+func judge(chains, rules []reply, netdev string, index, limit int) (list []Chain) {
+	byChain := map[chainID][]reply{}
+	for _, r := range rules {
+		id := chainID{r.family, r.attrs.text(unix.NFTA_RULE_TABLE), r.attrs.text(unix.NFTA_RULE_CHAIN)}
+		byChain[id] = append(byChain[id], r)
+	}
 	for _, c := range chains {
 		hook := c.attrs.get(unix.NFTA_CHAIN_HOOK)
 		family, is := families[c.family]
@@ -146,8 +161,9 @@ func judge(chains, rules []reply, netdev string, index int) (list []Chain) {
 			continue
 		}
 		table, name := c.attrs.text(unix.NFTA_CHAIN_TABLE), c.attrs.text(unix.NFTA_CHAIN_NAME)
-		p := packet{family: c.family, table: table, rules: rules, netdev: netdev, index: index, arrival: arrival}
-		last := p.walk(name, 0)
+		p := packet{rules: byChain, netdev: netdev, index: index, arrival: arrival, left: limit, fates: map[chainID]int{}}
+		last := p.walk(chainID{c.family, table, name})
+		limit = p.left
 		if last == 0 && c.attrs.number(unix.NFTA_CHAIN_POLICY) == verdictDrop {
 			last = drops
 		}
@@ -159,8 +175,8 @@ func judge(chains, rules []reply, netdev string, index int) (list []Chain) {
 	return list
 }
 
-// The verdicts of a chain on a packet. 0 means no verdict: the next chain, or the policy,
-// decides.
+// The fate of a packet in a chain. The fate 0 means that the chain does not decide: the
+// chain above or the policy decides.
 const (
 	drops   = 1
 	accepts = 2
@@ -168,9 +184,9 @@ const (
 
 // packet is a RoCE packet on its way through the chains of one table.
 type packet struct {
-	family    byte
-	table     string
-	rules     []reply
+	rules     map[chainID][]reply
+	left      int             // how many rules may still be evaluated
+	fates     map[chainID]int // of the chains that the packet has met
 	netdev    string
 	index     int
 	arrival   bool
@@ -179,27 +195,36 @@ type packet struct {
 	mayAccept bool
 }
 
-// walk takes the packet through a chain and returns its end.
-func (p *packet) walk(chain string, depth int) int {
-	for _, r := range p.rules {
-		if r.family != p.family || r.attrs.text(unix.NFTA_RULE_TABLE) != p.table || r.attrs.text(unix.NFTA_RULE_CHAIN) != chain || depth > 16 {
-			continue
+// walk takes the packet through a chain and returns its fate. Each chain is walked once,
+// because a packet has the same fate in a chain wherever it comes from.
+func (p *packet) walk(chain chainID) (fate int) {
+	if fate, met := p.fates[chain]; met {
+		return fate
+	}
+	p.fates[chain] = 0 // ends a loop of jumps; the kernel accepts none
+	defer func() { p.fates[chain] = fate }()
+	for _, r := range p.rules[chain] {
+		if p.left == 0 {
+			p.mayDrop, p.mayAccept = true, true
+			return 0
 		}
-		end, left, sure := p.rule(r.attrs.get(unix.NFTA_RULE_EXPRESSIONS), depth)
+		p.left--
+		fate, leaves, sure := p.rule(chain, r.attrs.get(unix.NFTA_RULE_EXPRESSIONS))
 		switch {
 		case !sure:
-			p.mayDrop = p.mayDrop || end == drops
-			p.mayAccept = p.mayAccept || end == accepts || left
-		case end != 0 || left:
-			return end
+			p.mayDrop = p.mayDrop || fate == drops
+			p.mayAccept = p.mayAccept || fate == accepts || leaves
+		case fate != 0 || leaves:
+			return fate
 		}
 	}
 	return 0
 }
 
-// rule evaluates one rule. left: the packet returns to the chain above. sure: all
-// conditions of the rule are known.
-func (p *packet) rule(expressions attrs, depth int) (end int, left, sure bool) {
+// rule evaluates one rule of a chain. leaves: the packet returns to the chain above. sure:
+// all conditions of the rule are known.
+func (p *packet) rule(chain chainID, expressions attrs) (fate int, leaves, sure bool) {
+	p.registers = [24][]byte{} // each rule loads what it compares
 	sure = true
 	over := false
 	expressions.each(func(_ int, e attrs) {
@@ -225,7 +250,7 @@ func (p *packet) rule(expressions attrs, depth int) (end int, left, sure bool) {
 			sure = sure && known
 			over = known && !matches
 			if over {
-				end, left, sure = 0, false, true
+				fate, leaves, sure = 0, false, true
 			}
 		case "immediate":
 			if data.number(unix.NFTA_IMMEDIATE_DREG) != unix.NFT_REG_VERDICT {
@@ -236,23 +261,23 @@ func (p *packet) rule(expressions attrs, depth int) (end int, left, sure bool) {
 			verdict := data.get(unix.NFTA_IMMEDIATE_DATA).get(unix.NFTA_DATA_VERDICT)
 			switch verdict.number(unix.NFTA_VERDICT_CODE) {
 			case verdictDrop:
-				end = drops
+				fate = drops
 			case verdictAccept:
-				end = accepts
+				fate = accepts
 			case unix.NFT_RETURN:
-				left = true
+				leaves = true
 			case unix.NFT_JUMP, unix.NFT_GOTO:
-				end = p.walk(verdict.text(unix.NFTA_VERDICT_CHAIN), depth+1)
-				left = verdict.number(unix.NFTA_VERDICT_CODE) == unix.NFT_GOTO
+				fate = p.walk(chainID{chain.family, chain.table, verdict.text(unix.NFTA_VERDICT_CHAIN)})
+				leaves = verdict.number(unix.NFTA_VERDICT_CODE) == unix.NFT_GOTO
 			}
 		case "reject":
-			end, over = drops, true
+			fate, over = drops, true
 		case "counter", "log", "notrack":
 		default: // sets, limits, iptables' matches
 			sure = false
 		}
 	})
-	return end, left, sure
+	return fate, leaves, sure
 }
 
 func (p *packet) load(register int, value []byte) {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -62,6 +63,18 @@ func established() []byte {
 		compare(unix.NFT_CMP_NEQ, 0, 0, 0, 0))
 }
 
+// baseChain makes a chain of arriving packets.
+func baseChain(name string, policy int) reply {
+	return reply{unix.NFPROTO_INET, slices.Concat(
+		attr(unix.NFTA_CHAIN_TABLE, "filter"), attr(unix.NFTA_CHAIN_NAME, name), attr(unix.NFTA_CHAIN_POLICY, policy),
+		attr(unix.NFTA_CHAIN_HOOK, attr(unix.NFTA_HOOK_HOOKNUM, unix.NF_INET_LOCAL_IN)))}
+}
+
+func rule(chain string, expressions []byte) reply {
+	return reply{unix.NFPROTO_INET, slices.Concat(
+		attr(unix.NFTA_RULE_TABLE, "filter"), attr(unix.NFTA_RULE_CHAIN, chain), attr(unix.NFTA_RULE_EXPRESSIONS, expressions))}
+}
+
 func TestJudge(t *testing.T) {
 	var (
 		drop   = verdict(verdictDrop, "")
@@ -98,9 +111,7 @@ func TestJudge(t *testing.T) {
 		{"a chain that jumps to itself", verdictAccept, [][]byte{verdict(unix.NFT_JUMP, "in")}, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			chains := []reply{{unix.NFPROTO_INET, slices.Concat(
-				attr(unix.NFTA_CHAIN_TABLE, "filter"), attr(unix.NFTA_CHAIN_NAME, "in"), attr(unix.NFTA_CHAIN_POLICY, c.policy),
-				attr(unix.NFTA_CHAIN_HOOK, attr(unix.NFTA_HOOK_HOOKNUM, unix.NF_INET_LOCAL_IN)))}}
+			chains := []reply{baseChain("in", c.policy)}
 			var rules []reply
 			chain := "in"
 			for _, r := range c.rules {
@@ -108,12 +119,52 @@ func TestJudge(t *testing.T) {
 					chain = "sub"
 					continue
 				}
-				rules = append(rules, reply{unix.NFPROTO_INET, slices.Concat(
-					attr(unix.NFTA_RULE_TABLE, "filter"), attr(unix.NFTA_RULE_CHAIN, chain), attr(unix.NFTA_RULE_EXPRESSIONS, r))})
+				rules = append(rules, rule(chain, r))
 			}
 			want := []Chain{{"inet", "filter", "in", true, c.drops, c.may}}
-			if got := judge(chains, rules, "eth0", 2); !slices.Equal(got, want) {
+			if got := judge(chains, rules, "eth0", 2, maxRules); !slices.Equal(got, want) {
 				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// TestJudgeOfManyRules checks how many rules judge evaluates: each rule once per base chain.
+// With fewer it does not know what a chain does.
+func TestJudgeOfManyRules(t *testing.T) {
+	drop := verdict(verdictDrop, "")
+	// services has one chain per service, as the rules of kube-proxy have.
+	var services []reply
+	for i := range 5000 {
+		name := fmt.Sprint("service", i)
+		services = append(services, rule("in", verdict(unix.NFT_JUMP, name)), rule(name, slices.Concat(dport(unix.NFT_CMP_EQ, i%4000), drop)))
+	}
+	// ladder has three jumps in each chain to the next one: 3^40 ways to the last chain.
+	var ladder []reply
+	for i := range 40 {
+		from, to := fmt.Sprint("c", i), fmt.Sprint("c", i+1)
+		if i == 0 {
+			from = "in"
+		}
+		for range 3 {
+			ladder = append(ladder, rule(from, verdict(unix.NFT_JUMP, to)))
+		}
+	}
+	for name, rules := range map[string][]reply{"services": services, "ladder": ladder} {
+		t.Run(name, func(t *testing.T) {
+			rules = append(rules, rule("in", drop))
+			chains := []reply{baseChain("in", verdictAccept), baseChain("in", verdictAccept)}
+			for limit, want := range map[int]Chain{
+				len(rules):     {"inet", "filter", "in", true, true, true},
+				len(rules) - 1: {"inet", "filter", "in", true, false, true},
+			} {
+				if got := judge(chains, rules, "eth0", 2, limit); got[0] != want {
+					t.Errorf("%d of %d rules: %+v, want %+v", limit, len(rules), got[0], want)
+				}
+			}
+			// The rules that the first base chain took are not left for the second.
+			if got := judge(chains, rules, "eth0", 2, len(rules)); !got[0].Drops || got[1].Drops || !got[1].May {
+				t.Errorf("%+v, want the second to be unknown", got)
 			}
 		})
 	}
