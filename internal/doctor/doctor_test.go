@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -462,7 +463,13 @@ func TestRealSystem(t *testing.T) {
 	if !is || !slices.Contains(lo.Addrs, netip.MustParseAddr("127.0.0.1")) {
 		t.Skipf("lo has no 127.0.0.1: %+v", lo)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	// The kernel takes the ports of outgoing connections from 32768 on, so no connection
+	// takes this one after Close.
+	var l net.Listener
+	err := errors.New("not tried")
+	for try := 0; err != nil && try < 100; try++ {
+		l, err = net.Listen("tcp", fmt.Sprint("127.0.0.1:", 12000+rand.IntN(6000)))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -77,15 +76,9 @@ func TestDoctorWithServer(t *testing.T) {
 
 func TestDoctorWithoutServer(t *testing.T) {
 	noLeak(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_, port, _ := net.SplitHostPort(address)
-	l.Close()
-	checks := doctor(t, 0, "--device", "soft0", address)
-	expectCheck(t, checks, "server", "warn", fmt.Sprintf("nothing listens on its TCP port %s", port))
+	port := freePort(t)
+	checks := doctor(t, 0, "--device", "soft0", "127.0.0.1:"+port)
+	expectCheck(t, checks, "server", "warn", "nothing listens on its TCP port "+port)
 	expectCheck(t, checks, "job", "skip", "")
 }
 
