@@ -41,10 +41,10 @@ Exit status: 0 if nothing failed; 1 if a check failed; 2 for a wrong command lin
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var again []string
 			if device != "" {
-				again = append(again, "--device", device)
+				again = append(again, "--device="+device)
 			}
 			if cmd.Flags().Changed("timeout") {
-				again = append(again, "--timeout", limit.String())
+				again = append(again, "--timeout="+limit.String())
 			}
 			h := doctor.NewHost(append(again, args...))
 			h.Device, h.Port = device, oob.DefaultPort

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/trace"
 )
 
 // Status says how a finding affects a run.
@@ -145,12 +147,17 @@ func Text(w io.Writer) func(Finding) error {
 		if f.quiet {
 			return nil
 		}
-		_, err := fmt.Fprintf(w, "%-4s  %-9s  %s\n", f.Status, f.Check, f.Found)
+		_, err := fmt.Fprintf(w, "%-4s  %-9s  %s\n", f.Status, f.Check, line(f.Found))
 		if err == nil && f.Try != "" {
-			_, err = fmt.Fprintf(w, "      try: %s\n", f.Try)
+			_, err = fmt.Fprintf(w, "      try: %s\n", line(f.Try))
 		}
 		return err
 	}
+}
+
+// line is a text without line breaks and control characters: an error may contain a peer's text.
+func line(text string) string {
+	return trace.Printable(strings.ReplaceAll(text, "\n", "; "))
 }
 
 // JSON returns a function that prints findings to w, one JSON object per line.

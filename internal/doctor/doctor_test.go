@@ -112,7 +112,7 @@ func healthy() machine {
 		}},
 		loopback: map[string]error{"soft0": syscall.EADDRINUSE},
 	}
-	m := machine{&Host{System: f, Port: 18515, Again: "rdma_lab doctor", Parent: 77, wait: time.Millisecond}, f, fstest.MapFS{}}
+	m := machine{&Host{System: f, Port: 18515, Parent: 77, wait: time.Millisecond}, f, fstest.MapFS{}}
 	m.Files = m.files
 	for name, text := range map[string]string{
 		rxe0 + "parent":                            "eth0\n",

@@ -20,11 +20,11 @@ import (
 // Host is the machine and what the doctor is asked about it.
 type Host struct {
 	System
-	Files  fs.FS  // the root directory: /sys, /proc and others
-	Device string // check only this device; "" checks all
-	Peer   string // HOST; "" if none is given
-	Port   int    // TCP port of rdma_server at HOST
-	Again  string // the command line that runs the doctor again
+	Files  fs.FS    // the root directory: /sys, /proc and others
+	Device string   // check only this device; "" checks all
+	Peer   string   // HOST; "" if none is given
+	Port   int      // TCP port of rdma_server at HOST
+	Args   []string // of this command line; a flag and its value are one word: --flag=value
 	UID    int
 	Parent int // process ID of the shell
 
@@ -225,9 +225,6 @@ func (h *Host) owner(addr netip.Addr) (Interface, bool) {
 	return Interface{}, false
 }
 
-// patiently is the command line that runs the doctor again, with more time.
-func (h *Host) patiently() string { return fmt.Sprintf("%s --timeout %v", h.Again, 6*h.limit) }
-
 // asRoot joins commands that need root.
 func (h *Host) asRoot(commands ...string) string {
 	if h.UID != 0 {
@@ -252,7 +249,7 @@ func (h *Host) addRXE(name string) string {
 	if h.container() != "" {
 		netdev = "" // that of the container's host
 	}
-	add := fmt.Sprintf("rdma link add %s type %s netdev %s", name, kind, cmp.Or(netdev, "NETDEV"))
+	add := fmt.Sprintf("rdma link add %s type %s netdev %s", quoted(name), kind, cmp.Or(netdev, "NETDEV"))
 	if h.exists("sys/module/" + module) {
 		return h.asRoot(add)
 	}

@@ -228,7 +228,7 @@ func namespace(ctx context.Context, h *Host, d *device) Finding {
 
 // inNamespaceOf is the command that runs the doctor in the network namespace of a process.
 func (h *Host) inNamespaceOf(pid string) string {
-	return h.asRoot("nsenter --target "+pid+" --net --mount "+h.Again) + "  # run the other programs there, too"
+	return h.asRoot("nsenter --target "+pid+" --net --mount "+h.again()) + "  # run the other programs there, too"
 }
 
 // processNear returns the process with the lowest number that sees the interface of a

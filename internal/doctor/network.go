@@ -213,7 +213,7 @@ func firewall(ctx context.Context, h *Host, d *device) Finding {
 		return fail(h.asRoot(remedies...), "%s", what)
 	case blocked != NotBlocked && unreadable != nil:
 		if h.UID != 0 {
-			return fail("sudo "+h.Again+"  # root can read the rules and name the chain", "%s", what)
+			return fail("sudo "+h.again()+"  # root can read the rules and name the chain", "%s", what)
 		}
 		return fail(h.iptables(blocked), "%s (%v)", what, errors.Cause(unreadable))
 	case blocked != NotBlocked:

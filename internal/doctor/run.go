@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -90,12 +91,12 @@ func route(ctx context.Context, h *Host) []Finding {
 	}
 	addr, err := h.Lookup(ctx, h.Peer)
 	if err != nil {
-		return []Finding{fail("getent hosts "+h.Peer, "the name %s has no address: %v", h.Peer, err)}
+		return []Finding{fail("getent hosts "+quoted(h.Peer), "the name %s has no address: %v", h.Peer, err)}
 	}
 	h.peer = addr
 	source, err := h.Source(addr)
 	if err != nil {
-		return []Finding{fail(h.asRoot("ip route add "+addr.String()+" dev "+cmp.Or(h.netdevForRXE(), "INTERFACE"))+"  # or via a router", "no route to %v: %v", addr, err)}
+		return []Finding{fail(h.asRoot("ip route add "+quoted(addr.String())+" dev "+cmp.Or(h.netdevForRXE(), "INTERFACE"))+"  # or via a router", "no route to %v: %v", addr, err)}
 	}
 	link, _ := h.owner(source)
 	via, here := cmp.Or(link.Name, "an unknown interface"), source.IsLoopback() || addr == source
@@ -117,7 +118,7 @@ func route(ctx context.Context, h *Host) []Finding {
 		}
 	}
 	d := usable[0]
-	try := h.asRoot("ip route replace " + addr.String() + " dev " + d.netdev)
+	try := h.asRoot("ip route replace " + quoted(addr.String()) + " dev " + d.netdev)
 	if d.driver == "rxe" {
 		try = h.asRoot("rdma link add " + h.freeName() + " type rxe netdev " + via)
 	}
@@ -144,13 +145,13 @@ func server(ctx context.Context, h *Host) []Finding {
 	defer cancel()
 	to := netip.AddrPortFrom(h.peer, uint16(h.Port))
 	err := h.Connect(ctx, to)
-	ping := "ping -c 3 " + h.peer.String()
+	ping := "ping -c 3 " + quoted(h.peer.String())
 	switch {
 	case err == nil:
 		return []Finding{ok("TCP port %d of %v answers", h.Port, h.peer)}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		h.dialed = ""
-		return []Finding{warn("rdma_server  # on "+h.Peer, "%v is there, but nothing listens on its TCP port %d", h.peer, h.Port)}
+		return []Finding{warn(h.serverThere(), "%v is there, but nothing listens on its TCP port %d", h.peer, h.Port)}
 	case errors.Is(err, syscall.EHOSTUNREACH) || h.unresolved(h.peer):
 		return []Finding{fail(ping+"  # check the address, the cable and the VLAN",
 			"%v does not answer ARP, so no packet reaches it", h.peer)}
@@ -200,10 +201,10 @@ func hostJob(ctx context.Context, h *Host) []Finding {
 		case errors.Is(err, syscall.ECONNREFUSED): // rdma_server --once
 			return []Finding{ok("%s WRITEs a text to %v and READs it back; then the server ended", h.dialed, to)}
 		case errors.As(err, &completion):
-			return []Finding{fail("ping -c 3 -M do -s 1100 "+h.peer.String()+"  # then --mtu 512 at both ends, or a larger MTU on the way",
+			return []Finding{fail("ping -c 3 -M do -s 1100 "+quoted(h.peer.String())+"  # then --mtu 512 at both ends, or a larger MTU on the way",
 				"small messages to %v arrive, and large ones do not: the network's MTU is below the path MTU: %v", h.peer, err)}
 		default:
-			return []Finding{warn("rdma_client "+strings.Join(job, " ")+" "+h.Peer+" "+h.dialed, "a text went to %v and back, but a larger job failed: %v", to, err)}
+			return []Finding{warn(h.clientHere(job), "a text went to %v and back, but a larger job failed: %v", to, err)}
 		}
 	}
 	return []Finding{ok("%s WRITEs to %v and READs from it, small messages and large ones", h.dialed, to)}
@@ -222,12 +223,12 @@ func (h *Host) jobFailed(to netip.AddrPort, err error) Finding {
 	var refused *oob.PeerError
 	switch {
 	case errors.Is(err, oob.ErrForeignPeer):
-		return fail("rdma_lab doctor "+h.Peer+":PORT", "%v is not an rdma_server: %v", to, err)
+		return fail("rdma_lab doctor "+quoted(net.JoinHostPort(h.Peer, "PORT")), "%v is not an rdma_server: %v", to, err)
 	case errors.As(err, &completion):
-		return fail("nft insert rule inet filter input udp dport 4791 accept  # on "+h.Peer+", if its firewall drops RoCE; and run the doctor there",
+		return fail("nft insert rule inet filter input udp dport 4791 accept  # on "+quoted(h.Peer)+", if its firewall drops RoCE; and run the doctor there",
 			"TCP reaches %v, and RDMA does not: %v", to, err)
 	case errors.As(err, &refused):
-		return warn("rdma_lab doctor  # on "+h.Peer, "the server refuses a job: %v", err)
+		return warn(h.doctorThere(), "the server refuses a job: %v", err)
 	}
-	return fail("rdma_lab doctor  # on "+h.Peer, "the job with %v failed: %v", to, err)
+	return fail(h.doctorThere(), "the job with %v failed: %v", to, err)
 }

@@ -26,11 +26,11 @@ import (
 	_ "github.com/rawverbs/rawverbs/softroce" // for soft0
 )
 
-// NewHost returns the machine that this process runs on. args are those of the command line.
+// NewHost returns the machine that this process runs on. args are Host.Args.
 func NewHost(args []string) *Host {
 	return &Host{
 		System: system{}, Files: os.DirFS("/"), UID: os.Getuid(), Parent: os.Getppid(),
-		Again: strings.Join(append([]string{"rdma_lab", "doctor"}, args...), " "),
+		Args: args,
 	}
 }
 
