@@ -2,7 +2,9 @@ package main
 
 import (
 	"net"
+	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,18 +75,24 @@ Exit status: 0 if nothing failed; 1 if a check failed; 2 for a wrong command lin
 	return cmd
 }
 
-// hostPort reads host or host:port. An IPv6 address with a port is in brackets.
+// hostPort reads host or host:port. An IPv6 address may be in brackets; with a port it is.
 func hostPort(text string) (host string, port int, err error) {
-	if text == "" {
-		return "", 0, job.Usagef("the host is empty; try: rdma_lab doctor 10.0.0.2")
-	}
 	host, service, err := net.SplitHostPort(text)
 	if err != nil { // there is no port
-		return text, oob.DefaultPort, nil
+		host, service = text, strconv.Itoa(oob.DefaultPort)
+		if inner, is := strings.CutPrefix(text, "["); is && strings.HasSuffix(inner, "]") {
+			host = strings.TrimSuffix(inner, "]")
+		}
+		if host == "" {
+			return "", 0, job.Usagef("the host is empty; try: rdma_lab doctor 10.0.0.2")
+		}
 	}
 	port, err = strconv.Atoi(service)
 	if err != nil || port < 1 || port > 65535 || host == "" {
 		return "", 0, job.Usagef("%q is not host:port with a port from 1 to 65535", text)
+	}
+	if _, err := netip.ParseAddr(host); err != nil && strings.Contains(host, ":") {
+		return "", 0, job.Usagef("%q is not a host, host:port or an IPv6 address; try: rdma_lab doctor '[fd00::2]:%d'", text, port)
 	}
 	return host, port, nil
 }

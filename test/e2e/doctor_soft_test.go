@@ -113,6 +113,7 @@ func TestDoctorCommandLine(t *testing.T) {
 	for args, want := range map[string]string{
 		"host:0 ":             "port from 1 to 65535",
 		":18515 ":             "port from 1 to 65535",
+		"a:b:c ":              "an IPv6 address",
 		"--timeout 0s ":       "leaves no time",
 		"127.0.0.1 127.0.0.2": "at most 1",
 	} {
