@@ -152,7 +152,7 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	if out.flush != nil {
 		out.flush()
 	}
-	if failed := stdout.failure(); failed != nil && (err == nil || errors.Is(failed, err)) {
+	if failed := stdout.failure(ran.Flag("quiet") != nil); failed != nil && (err == nil || errors.Is(failed, err)) {
 		err = failed
 	} else if err != nil && !began { // cobra refused the arguments
 		err = job.Usagef("%w", err)
@@ -193,13 +193,18 @@ func (c *checked) Write(text []byte) (int, error) {
 	return n, err
 }
 
-func (c *checked) failure() error {
+// failure returns the first error with its remedy. quiet: the command has the flag --quiet.
+func (c *checked) failure(quiet bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {
 		return nil
 	}
-	return fmt.Errorf("write the output: %w; try: an output with free space, or --quiet", c.err)
+	remedy := "an output with free space"
+	if quiet {
+		remedy += ", or --quiet"
+	}
+	return fmt.Errorf("write the output: %w; try: %s", c.err, remedy)
 }
 
 // Levels describes the output, for --help.
