@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/rawverbs/rawverbs/internal/cli"
 	"github.com/rawverbs/rawverbs/internal/lab"
 )
 
@@ -12,7 +13,7 @@ func devices(a *app) *cobra.Command {
 		Short: "List the RDMA devices and their ports",
 		Long: `devices lists the RDMA devices that this program can open, with their ports. A
 device in software, such as soft0, is opened under its name or as soft:INTERFACE.`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := lab.Devices()
 			if err != nil {

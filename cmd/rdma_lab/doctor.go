@@ -39,7 +39,7 @@ Exit status: 0 if nothing failed; 1 if a check failed; 2 for a wrong command lin
 		Example: `  rdma_lab doctor
   rdma_lab doctor 10.0.0.2
   rdma_lab doctor --device rxe0 10.0.0.2:18515`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var again []string
 			if device != "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/rawverbs/rawverbs/internal/cli"
 	"github.com/rawverbs/rawverbs/internal/lab"
 )
 
@@ -18,7 +19,7 @@ IBV_WC_RETRY_EXC_ERR. Other words are looked up among the known symptoms.`,
   rdma_lab explain RETRY_EXC
   rdma_lab explain IBV_EVENT_CQ_ERR
   rdma_lab explain capture shows nothing`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cli.Arguments(1, cli.AnyNumber),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp

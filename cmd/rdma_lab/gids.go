@@ -18,7 +18,7 @@ the GID for any peer.`,
 		Example: `  rdma_lab gids
   rdma_lab gids soft0 127.0.0.1
   rdma_lab gids rxe0 10.0.0.2`,
-		Args: cobra.MaximumNArgs(2),
+		Args: cli.Arguments(0, 2),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return cli.CompleteDevice(), cobra.ShellCompDirectiveNoFileComp

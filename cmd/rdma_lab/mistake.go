@@ -32,7 +32,7 @@ promises. A device that cannot show a mistake says why; this is no failure.`,
   rdma_lab mistake bad-rkey
   rdma_lab mistake --ask no-receive
   rdma_lab mistake --device rxe0 psn-off-by-one`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Arguments(0, 1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp

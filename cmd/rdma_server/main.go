@@ -41,7 +41,7 @@ during a job.`,
   rdma_server --once --json rxe0
   rdma_server --dir inbox --allow file
   rdma_server --peer pingpong -n 100 rxe0`,
-		Args: cobra.MaximumNArgs(3),
+		Args: cli.Arguments(0, 3),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return cli.CompleteDevice(), cobra.ShellCompDirectiveNoFileComp

@@ -18,7 +18,7 @@ func Diagram() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diagram <file>",
 		Short: "Draw a file of rdma_client --record as a sequence diagram in Mermaid's language",
-		Args:  cobra.ExactArgs(1),
+		Args:  Arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := os.Open(args[0])
 			if err != nil {

@@ -90,7 +90,7 @@ func usage(cmd *cobra.Command, s *run.Selection) error {
 func jobsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "jobs", Short: "List the jobs, and the other programs with their jobs",
-		Args: cobra.NoArgs,
+		Args: Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), run.Describe())
 			return err
@@ -101,7 +101,7 @@ func jobsCommand() *cobra.Command {
 func manCommand(of *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "man", Short: "Print the manual page (roff); read it with: " + of.Name() + " man | man -l -",
-		Args: cobra.NoArgs,
+		Args: Arguments(0, 0),
 		RunE: func(man *cobra.Command, _ []string) error {
 			page := *of
 			page.Long += "\n\n" + indented(run.Describe())

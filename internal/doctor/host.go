@@ -150,7 +150,7 @@ func (h *Host) exists(name string) bool {
 	return err == nil
 }
 
-// entries returns the names in a directory, none if it does not exist.
+// entries returns the names in a directory, nil if it does not exist.
 func (h *Host) entries(dir string) (names []string) {
 	list, _ := fs.ReadDir(h.Files, dir)
 	for _, e := range list {
@@ -190,8 +190,8 @@ func (h *Host) look() {
 	}
 }
 
-// examine opens the device, reads its port and GIDs, and reports whether it opened. The files of the GID table would
-// say the same, but rdma_rxe has 1024 slots, and reading their files takes seconds.
+// examine opens the device, reads its port and GIDs, and reports whether it opened. It does
+// not read the files of the GID table: rdma_rxe has 1024 of them, which takes seconds.
 func (h *Host) examine(d *device) bool {
 	d.probe, d.gids = h.Probe(d.name), nil
 	for _, e := range d.probe.GIDs {
@@ -304,8 +304,9 @@ const (
 	firstCgroups = "cgroup:[4026531835]"
 )
 
-// container names the kind of container that this process runs in, "" if in none. A
-// machine may run on the files of a container, so the namespaces count as well.
+// container returns the kind of container that this process runs in, "" outside of a
+// container. A virtual machine may run on the files of a container, so container also
+// compares the namespaces.
 func (h *Host) container() string {
 	pids, err1 := fs.ReadLink(h.Files, "proc/self/ns/pid")
 	cgroups, err2 := fs.ReadLink(h.Files, "proc/self/ns/cgroup")
@@ -322,7 +323,7 @@ func (h *Host) container() string {
 
 func isSoft(name string) bool { return name == "soft0" || strings.HasPrefix(name, "soft:") }
 
-// lines returns the lines of a file, none if it cannot be read.
+// lines returns the lines of a file, nil if it cannot be read.
 func (h *Host) lines(name string) []string {
 	text, err := fs.ReadFile(h.Files, name)
 	if err != nil {

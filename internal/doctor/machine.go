@@ -75,7 +75,7 @@ func (h *Host) driverList() string {
 	return strings.Join(names, ", ")
 }
 
-// hasModule reports whether modprobe can find a module. If that is unknown it is true.
+// hasModule reports whether modprobe can find a module. It returns true if it cannot know.
 func (h *Host) hasModule(kernel, module string) bool {
 	list, err := fs.ReadFile(h.Files, path.Join("lib/modules", kernel, "modules.dep"))
 	return err != nil && h.exists("lib/modules/"+kernel) || strings.Contains(string(list), "/"+module+".ko")
@@ -119,8 +119,8 @@ func devices(_ context.Context, h *Host) []Finding {
 	return h.noDevice(h.addRXE(h.Device), "the kernel has no RDMA device")
 }
 
-// exclusive reports whether each device is in one network namespace, and this process not
-// in that of process 1.
+// exclusive reports whether each device belongs to one network namespace, and this process
+// runs in another namespace than process 1.
 func (h *Host) exclusive() bool {
 	own, err1 := fs.ReadLink(h.Files, "proc/self/ns/net")
 	first, err2 := fs.ReadLink(h.Files, "proc/1/ns/net")
@@ -232,7 +232,7 @@ func (h *Host) inNamespaceOf(pid string) string {
 }
 
 // processNear returns the process with the lowest number that sees the interface of a
-// device with its addresses; process 1 if none does.
+// device with its addresses, "1" if no process does.
 func (h *Host) processNear(d *device) string {
 	var pids []string
 	for _, name := range h.entries("proc") {

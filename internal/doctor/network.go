@@ -118,7 +118,7 @@ func gids(ctx context.Context, h *Host, d *device) Finding {
 	g := d.gids[i]
 	d.gid, d.addr = g.index, g.addr
 	if !g.addr.Is4() && h.peerFamily() == 0 {
-		return warn(h.addAddress(d), "%s has GID %d (RoCE v2, %v), and none of IPv4: peers with IPv4 cannot use it", d.name, g.index, g.addr)
+		return warn(h.addAddress(d), "%s has GID %d (RoCE v2, %v), but no GID of an IPv4 address: peers with IPv4 cannot use it", d.name, g.index, g.addr)
 	}
 	return ok("%s has GID %d (RoCE v2, %v on %s)", d.name, g.index, g.addr, g.netdev)
 }

@@ -160,7 +160,7 @@ func server(ctx context.Context, h *Host) []Finding {
 		"%v does not answer on TCP port %d: %v", h.peer, h.Port, err)}
 }
 
-// unresolved reports whether the kernel asks for the link address of a neighbour in vain.
+// unresolved reports whether the kernel has asked for a neighbour's link address and got no answer.
 func (h *Host) unresolved(addr netip.Addr) bool {
 	for _, line := range h.lines("proc/net/arp") {
 		field := strings.Fields(line)

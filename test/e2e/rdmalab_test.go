@@ -62,7 +62,8 @@ func TestRdmaLabRefuses(t *testing.T) {
 	}{
 		{"", 2, "no command"},
 		{"state", 2, `there is no command "state"; try: states`},
-		{"explain", 2, "requires at least 1 arg"},
+		{"explain", 2, "takes at least 1 argument, and the command line has 0; try: rdma_lab explain 12"},
+		{"devices extra", 2, "takes no arguments"},
 		{"explain ENOMM", 2, "try: ENOMEM"},
 		{"explain -22", 2, "explain -- -22"},
 		{"states INIT", 2, "a move has two states"},
