@@ -35,7 +35,7 @@ const (
 	verdictAccept = 1 // NF_ACCEPT
 )
 
-// maxRules is how many rules are evaluated for an interface, which takes about a second.
+// maxRules is how many rules are evaluated for one interface. 100000 take about 0.15 s.
 const maxRules = 500_000
 
 // reply is one message of a dump: the family, and the attributes.
