@@ -19,24 +19,27 @@ const AnyNumber = math.MaxInt
 // suggests the command's first example.
 func Arguments(lowest, highest int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		limit, n := "at least", lowest
-		switch {
-		case len(args) > highest:
-			limit, n = "at most", highest
-		case len(args) >= lowest:
+		if len(args) >= lowest && len(args) <= highest {
 			return nil
 		}
 		try, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
 		if try == "" {
 			try = cmd.CommandPath() + " --help"
 		}
-		takes := fmt.Sprintf("%s %d arguments", limit, n)
-		switch {
-		case n == 0:
-			takes = "no arguments"
-		case n == 1:
-			takes = limit + " 1 argument"
+		if len(args) < lowest {
+			return job.Usagef("%s takes at least %s, and the command line has %d; try: %s", cmd.CommandPath(), count(lowest), len(args), try)
 		}
-		return job.Usagef("%s takes %s, and the command line has %d; try: %s", cmd.CommandPath(), takes, len(args), try)
+		takes := "at most " + count(highest)
+		if highest == 0 {
+			takes = "no arguments"
+		}
+		return job.Usagef("%s takes %s, so %q is too many; try: %s", cmd.CommandPath(), takes, args[highest], try)
 	}
+}
+
+func count(n int) string {
+	if n == 1 {
+		return "1 argument"
+	}
+	return fmt.Sprintf("%d arguments", n)
 }

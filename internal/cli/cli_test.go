@@ -51,12 +51,12 @@ func TestArguments(t *testing.T) {
 	}{
 		{0, 0, 0, "", ""},
 		{1, AnyNumber, 9, "", ""},
-		{0, 0, 1, "", "x takes no arguments, and the command line has 1; try: x --help"},
-		{0, 1, 2, "  x a\n  x b", "x takes at most 1 argument, and the command line has 2; try: x a"},
-		{1, 4, 5, "  x a", "x takes at most 4 arguments, and the command line has 5; try: x a"},
+		{0, 0, 1, "", "x takes no arguments, so \"a\" is too many; try: x --help"},
+		{0, 1, 2, "  x a\n  x b", "x takes at most 1 argument, so \"b\" is too many; try: x a"},
+		{1, 4, 5, "  x a", "x takes at most 4 arguments, so \"e\" is too many; try: x a"},
 		{1, 4, 0, "  x a", "x takes at least 1 argument, and the command line has 0; try: x a"},
 	} {
-		err := Arguments(c.lowest, c.highest)(&cobra.Command{Use: "x", Example: c.example}, make([]string, c.given))
+		err := Arguments(c.lowest, c.highest)(&cobra.Command{Use: "x", Example: c.example}, strings.Split("abcdefghi", "")[:c.given])
 		if c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
