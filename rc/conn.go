@@ -54,6 +54,7 @@ type Conn struct {
 	mu         sync.Mutex
 	connecting bool           // Dial or Connect has not returned yet
 	stalled    chan struct{}  // closed when the kernel's call that outlived the connecting is over; nil if there is no such call
+	onThread   bool           // the context of Dial or Connect cannot end, so its calls stay on the caller's thread
 	closing    bool           // Close has begun: no new object, no new wait
 	calls      sync.WaitGroup // calls in progress, which Close waits for
 	regions    []oob.Region   // shared by this end

@@ -27,11 +27,10 @@ const (
 
 // Dial connects to a Listener at "host:port" and returns when the queue pairs of both ends are in
 // RTS. ctx limits only the connecting. The error names the step and the end that failed; it has
-// an *oob.AddressError, *oob.PeerError or *verbs.Error.
-//
-// After an error everything is freed. If an object that Prepare left open prevents that, the error
+// an *oob.AddressError, *oob.PeerError or *verbs.Error. After an error everything is freed. If an object that Prepare left open prevents that, the error
 // matches EBUSY: close it, then Prepare's Conn. If ctx ends while the kernel looks for the peer,
-// Dial returns within 0.1 s, and the device's Close returns EBUSY until the kernel is done.
+// Dial returns within 0.1 s, and the device's Close returns EBUSY until the kernel is done. With a
+// ctx that cannot end, the moves stay on the caller's thread and in its network namespace.
 func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 	if err := cfg.checkUnused(false); err != nil {
 		return nil, err
@@ -66,6 +65,7 @@ func (c *Conn) takeSteps(ctx context.Context) (err error) {
 	var at step
 	err = errAborted // unless the steps return
 	defer func() { err = c.settle(at.name, err) }()
+	c.onThread = ctx.Done() == nil
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
@@ -129,8 +129,11 @@ const stalledPatience = 50 * time.Millisecond
 
 // interruptible runs call and returns when call returns or ctx ends. The kernel cannot be
 // interrupted: call goes on without logging, and Close waits for it. A panic of call, such as the
-// Logger's, is a panic of interruptible.
+// Logger's, is a panic of interruptible. If the caller's ctx cannot end, call runs on its thread.
 func (c *Conn) interruptible(ctx context.Context, call func(context.Context) error) error {
+	if c.onThread {
+		return call(ctx)
+	}
 	over := make(chan struct{})
 	err := errAborted // unless call returns
 	var panicked any

@@ -446,15 +446,6 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestSoft0 runs the job on loopback for real. The software device needs no kernel device.
-func TestSoft0(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := (system{}).Loopback(ctx, "soft0", -1); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestRealSystem looks at this machine, whatever it has.
 func TestRealSystem(t *testing.T) {
 	h := NewHost(nil)

@@ -92,7 +92,8 @@ func connect(tb testing.TB, address string, listener, dialer rc.Config, dial fun
 		accepted <- err
 	}()
 	err = dial(func() (err error) {
-		d.Conn, err = rc.Dial(ctx, tcp.Addr().String(), dialer)
+		// With this context the moves stay on the thread, which is in another namespace.
+		d.Conn, err = rc.Dial(context.Background(), tcp.Addr().String(), dialer)
 		return err
 	})
 	if other := <-accepted; err != nil || other != nil {
