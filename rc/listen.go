@@ -60,8 +60,8 @@ func (l *Listener) Close() error {
 }
 
 // Accept returns the next TCP connection without reading from it. Serve each in a goroutine, so that
-// a slow peer holds up nobody. When descriptors or memory run short, Accept logs that, pauses and
-// tries again.
+// a slow peer does not delay the others. When descriptors or memory run short, Accept logs that,
+// pauses and tries again.
 func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 	tcp, err := l.tcp.Accept(ctx)
 	for pause := firstPause; isShortage(err); pause = min(2*pause, lastPause) {

@@ -27,7 +27,7 @@ prints the calls of both ends, what each end saw, the packets (on soft0), why, a
 the remedy. docs/mistakes.md has all mistakes, as questions.
 
 Exit status 1 means that the device reported something else than the mistake
-promises. A device that cannot show a mistake says why; this is no failure.`,
+promises. If a device cannot show a mistake, the command says why and succeeds.`,
 		Example: `  rdma_lab mistake --list
   rdma_lab mistake bad-rkey
   rdma_lab mistake --ask no-receive

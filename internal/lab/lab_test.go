@@ -146,7 +146,7 @@ func TestWrongNames(t *testing.T) {
 		{gids("soft0", "::1"), "", false}, // chosen, though of another family
 		{gids("nodevice0", ""), "no device of that name", false},
 		{func() error { _, err := States("XRC"); return err }, `there is no type "XRC"`, true},
-		{func() error { return CheckMove([]string{"INIT"}) }, "a move has two states", true},
+		{func() error { return CheckMove([]string{"INIT"}) }, "states takes no state or two, not 1;", true},
 		{func() error { return UnknownCommand(nil, []string{"devices"}) }, "no command", true},
 		{func() error { return UnknownCommand([]string{"state"}, []string{"devices", "states"}) }, "try: states", true},
 		{func() error { return UnknownCommand([]string{"xyzzy"}, []string{"devices", "states"}) }, "try: one of devices, states", true},

@@ -111,7 +111,7 @@ func parseState(name string) (qpstate.State, error) {
 // CheckMove checks the number of a command's states.
 func CheckMove(args []string) error {
 	if n := len(args); n != 0 && n != 2 {
-		return job.Usagef("%d arguments, and a move has two states; try: rdma_lab states INIT RTR", n)
+		return job.Usagef("states takes no state or two, not %d; try: rdma_lab states INIT RTR", n)
 	}
 	return nil
 }

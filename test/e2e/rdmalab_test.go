@@ -66,7 +66,7 @@ func TestRdmaLabRefuses(t *testing.T) {
 		{"devices extra", 2, "takes no arguments"},
 		{"explain ENOMM", 2, "try: ENOMEM"},
 		{"explain -22", 2, "explain -- -22"},
-		{"states INIT", 2, "a move has two states"},
+		{"states INIT", 2, "states takes no state or two, not 1;"},
 		{"states INIT RTX", 2, "try: RTR"},
 		{"states INIT RTR --type XRC", 2, "try: --type RC, UC or UD"},
 		{"states INIT RTS", 1, "from INIT it can go to RESET, INIT, RTR, ERR"},
