@@ -41,7 +41,7 @@ promises. If a device cannot show a mistake, the command says why and succeeds.`
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
-				return a.print(cmd, mistake.List(mistake.Groups()))
+				return a.print(cmd, mistake.Groups())
 			}
 			m, err := chooseMistake(args)
 			if err != nil {

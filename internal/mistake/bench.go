@@ -205,7 +205,7 @@ func (e *end) state(promised verbs.QPState) verbs.QPState {
 
 // step records one call.
 func (b *bench) step(end, call, result string) {
-	b.report.Steps = append(b.report.Steps, Step{end, call, result})
+	b.report.Steps = append(b.report.Steps, step{end, call, result})
 }
 
 // nobody is an address like that of the client's GID, at which no device is.

@@ -20,7 +20,7 @@ var ends = []Mistake{
 			"A handler that returns silently at status 5 hides exactly this: the program looks finished, and the greeting is missing.",
 		Remedy: "At WR_FLUSH_ERR ask what moved the queue pair to ERR: the first status that is not 5, an asynchronous event, or a disconnect. " +
 			"Then ask the peer's log why. Disconnect only after both ends have said that they are done (a barrier over TCP).",
-		Expect: Expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCWRFlushErr),
+		Expect: expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCWRFlushErr),
 			Server: outcome(qpstate.Error, verbs.WCSuccess)},
 		run: func(b *bench) {
 			b.connect(0)

@@ -14,7 +14,7 @@ const wrongKey = 0x100
 
 // refused is what both ends report if the server refuses a one-sided request while it has
 // a receive posted.
-var refused = Expect{
+var refused = expect{
 	Client: outcome(qpstate.Error, verbs.WCRemAccessErr),
 	Server: outcome(qpstate.Error, verbs.WCWRFlushErr),
 }
@@ -82,7 +82,7 @@ var memory = []Mistake{
 		Question: "The client only reads. Which right does it lack?",
 		Why:      "READ reads the server's memory and writes the client's. The client's device may write to a region only if the region has LOCAL_WRITE. The same holds for receives and for the result of an atomic. The status is LOC_PROT_ERR: the fault lies here, not at the peer.",
 		Remedy:   "Register with IBV_ACCESS_LOCAL_WRITE whatever the device has to fill: receives, READs, atomics.",
-		Expect: Expect{Client: outcome(qpstate.Error, verbs.WCLocProtErr),
+		Expect: expect{Client: outcome(qpstate.Error, verbs.WCLocProtErr),
 			Server: outcome(qpstate.RTS)},
 		run: func(b *bench) {
 			b.connect(0)
@@ -100,12 +100,12 @@ var memory = []Mistake{
 		Question: "The 8 bytes lie within the region. Does the atomic succeed?",
 		Why:      "Atomics work on aligned words of 8 bytes. soft0 and rdma_rxe refuse the request when it is posted. Other devices send it, and the peer answers with a NAK: the completion is REM_INV_REQ_ERR or REM_ACCESS_ERR.",
 		Remedy:   "Put counters and locks at multiples of 8. A region begins at a page, so use offsets that are multiples of 8.",
-		Expect:   Expect{Client: outcome(qpstate.RTS, syscall.EINVAL), Server: outcome(qpstate.RTS)},
-		Also: []Variant{{
-			Expect{Client: outcome(qpstate.Error, verbs.WCRemInvReqErr), Server: outcome(qpstate.Error)},
+		Expect:   expect{Client: outcome(qpstate.RTS, syscall.EINVAL), Server: outcome(qpstate.RTS)},
+		Also: []variant{{
+			expect{Client: outcome(qpstate.Error, verbs.WCRemInvReqErr), Server: outcome(qpstate.Error)},
 			"the device sends the request, and the peer refuses it.",
 		}, {
-			Expect{Client: outcome(qpstate.Error, verbs.WCRemAccessErr), Server: outcome(qpstate.Error)},
+			expect{Client: outcome(qpstate.Error, verbs.WCRemAccessErr), Server: outcome(qpstate.Error)},
 			"the device sends the request, and the peer refuses it.",
 		}},
 		run: func(b *bench) {
@@ -125,10 +125,10 @@ var memory = []Mistake{
 		Question: "ibv_dereg_mr succeeds although a receive is posted. What happens when the message comes?",
 		Why:      "A posted request holds an address and an lkey, not the region. When the message comes, the server's device looks up the lkey and finds nothing. The receive fails at the server, the client gets REM_OP_ERR, and the connection is dead.",
 		Remedy:   "Keep each region until every request that names it has completed. To stop early, move the queue pair to ERR, poll all flushed completions, and then deregister.",
-		Expect: Expect{Client: outcome(qpstate.Error, verbs.WCRemOpErr),
+		Expect: expect{Client: outcome(qpstate.Error, verbs.WCRemOpErr),
 			Server: outcome(qpstate.Error, verbs.WCLocProtErr)},
-		Also: []Variant{{
-			Expect{Client: outcome(qpstate.Error, verbs.WCRemOpErr), Server: outcome(qpstate.Error, verbs.WCLocQPOpErr)},
+		Also: []variant{{
+			expect{Client: outcome(qpstate.Error, verbs.WCRemOpErr), Server: outcome(qpstate.Error, verbs.WCLocQPOpErr)},
 			"rdma_rxe completes each receive that it cannot fill with LOC_QP_OP_ERR. The specification has LOC_PROT_ERR for this one.",
 		}},
 		run: func(b *bench) {

@@ -24,40 +24,40 @@ type Mistake struct {
 	Question string
 	Why      string
 	Remedy   string
-	Expect   Expect
-	Also     []Variant // what devices other than soft0 may report instead
+	Expect   expect
+	Also     []variant // what devices other than soft0 may report instead
 
 	run func(b *bench)
 }
 
-// Variant is what some devices report instead, and why.
-type Variant struct {
-	Expect
+// variant is what some devices report instead, and why.
+type variant struct {
+	expect
 	Why string
 }
 
-// Expect is what a run must report.
-type Expect struct{ Client, Server Outcome }
+// expect is what a run must report.
+type expect struct{ Client, Server reported }
 
-// Outcome is what one end reports: its completions and the errnos of its calls, in order,
+// reported is what one end reports: its completions and the errnos of its calls, in order,
 // and the state of its queue pair at the end.
-type Outcome struct {
+type reported struct {
 	Saw   []any // verbs.WCStatus or syscall.Errno
 	State verbs.QPState
 }
 
-// outcome makes an Outcome.
-func outcome(state verbs.QPState, saw ...any) Outcome { return Outcome{saw, state} }
+// outcome returns what one end reports.
+func outcome(state verbs.QPState, saw ...any) reported { return reported{saw, state} }
 
-// Group is the mistakes of one subject.
-type Group struct {
+// group is the mistakes of one subject.
+type group struct {
 	Title    string
 	Mistakes []Mistake
 }
 
 // Groups returns all mistakes.
-func Groups() []Group {
-	return []Group{
+func Groups() List {
+	return List{
 		{"The states of a queue pair", moves},
 		{"The path between the ends", paths},
 		{"Memory and keys", memory},
@@ -66,27 +66,27 @@ func Groups() []Group {
 	}
 }
 
-// All returns all mistakes in one list.
-func All() (all []Mistake) {
+// all returns all mistakes in one list.
+func all() (list []Mistake) {
 	for _, g := range Groups() {
-		all = append(all, g.Mistakes...)
+		list = append(list, g.Mistakes...)
 	}
-	return all
+	return list
 }
 
 // Find returns a mistake by its name.
 func Find(name string) (Mistake, bool) {
-	all := All()
-	i := slices.IndexFunc(all, func(m Mistake) bool { return m.Name == name })
+	list := all()
+	i := slices.IndexFunc(list, func(m Mistake) bool { return m.Name == name })
 	if i < 0 {
 		return Mistake{}, false
 	}
-	return all[i], true
+	return list[i], true
 }
 
 // Names returns the names of all mistakes.
 func Names() (names []string) {
-	for _, m := range All() {
+	for _, m := range all() {
 		names = append(names, m.Name)
 	}
 	return names
@@ -100,7 +100,7 @@ func About(words string) (names []string) {
 		return slices.ContainsFunc(list, func(w string) bool { return len(w) > 3 && strings.Contains(text, w) })
 	}
 	var titles []string
-	for _, m := range All() {
+	for _, m := range all() {
 		switch {
 		case within(m.Name):
 			names = append(names, m.Name)

@@ -45,7 +45,7 @@ func printed(t *testing.T, r *Report) string {
 
 // TestMistakes makes each mistake and asks whether the device kept the promise.
 func TestMistakes(t *testing.T) {
-	for _, m := range All() {
+	for _, m := range all() {
 		t.Run(m.Name, func(t *testing.T) {
 			r := run(t, m)
 			t.Log("\n" + printed(t, r))
@@ -69,7 +69,7 @@ func TestMistakes(t *testing.T) {
 // TestTexts looks for texts that are missing or are not sentences.
 func TestTexts(t *testing.T) {
 	names := map[string]bool{}
-	for _, m := range All() {
+	for _, m := range all() {
 		if names[m.Name] {
 			t.Errorf("two mistakes have the name %s", m.Name)
 		}
@@ -89,13 +89,13 @@ func TestTexts(t *testing.T) {
 func TestBrokenPromises(t *testing.T) {
 	right, _ := Find("no-receive")
 	state := right.Expect.Client.State
-	for name, spoil := range map[string]func(e *Expect){
-		"another status":   func(e *Expect) { e.Client = outcome(state, verbs.WCRetryExcErr) },
-		"an errno":         func(e *Expect) { e.Client = outcome(state, syscall.EINVAL) },
-		"one more":         func(e *Expect) { e.Server = outcome(qpstate.RTS, verbs.WCSuccess) },
-		"one fewer":        func(e *Expect) { e.Client = outcome(state) },
-		"another state":    func(e *Expect) { e.Server = outcome(qpstate.RTR) },
-		"the ends swapped": func(e *Expect) { e.Client, e.Server = e.Server, e.Client },
+	for name, spoil := range map[string]func(e *expect){
+		"another status":   func(e *expect) { e.Client = outcome(state, verbs.WCRetryExcErr) },
+		"an errno":         func(e *expect) { e.Client = outcome(state, syscall.EINVAL) },
+		"one more":         func(e *expect) { e.Server = outcome(qpstate.RTS, verbs.WCSuccess) },
+		"one fewer":        func(e *expect) { e.Client = outcome(state) },
+		"another state":    func(e *expect) { e.Server = outcome(qpstate.RTR) },
+		"the ends swapped": func(e *expect) { e.Client, e.Server = e.Server, e.Client },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,8 +118,8 @@ func TestBrokenPromises(t *testing.T) {
 // TestVariants shows that what other devices may report counts for them alone.
 func TestVariants(t *testing.T) {
 	m, _ := Find("no-receive")
-	m.Also = []Variant{{m.Expect, "because"}}
-	m.Expect = Expect{Client: outcome(qpstate.Error), Server: outcome(qpstate.RTS)}
+	m.Also = []variant{{m.Expect, "because"}}
+	m.Expect = expect{Client: outcome(qpstate.Error), Server: outcome(qpstate.RTS)}
 	r := run(t, m)
 	if kept := r.Err() == nil; kept == onSoft0 {
 		t.Errorf("the error is %v", r.Err())
@@ -150,7 +150,7 @@ func TestStoppedWaits(t *testing.T) {
 			m := Mistake{run: func(b *bench) {
 				cancel(syscall.EINTR)
 				wait(b)
-			}, Expect: Expect{Client: outcome(qpstate.Reset), Server: outcome(qpstate.Reset)}}
+			}, Expect: expect{Client: outcome(qpstate.Reset), Server: outcome(qpstate.Reset)}}
 			if _, err := m.Run(ctx, Options{Device: testDevice(t), patience: 5 * time.Second}); !errors.Is(err, syscall.EINTR) {
 				t.Errorf("the run ended with %v", err)
 			}

@@ -16,7 +16,7 @@ var moves = []Mistake{
 		Question: "The port number in the structure is right. Does the move succeed? What does the program learn?",
 		Why:      "The mask says which fields of the structure count. A field whose bit is not set does not exist for the kernel, even if it has a value. RESET→INIT requires PORT, so the kernel returns EINVAL (22), and EINVAL does not name the bit.",
 		Remedy:   "Set IBV_QP_PORT. \"rdma_lab states RESET INIT\" lists the bits of the move. qpstate.Machine makes the whole mask.",
-		Expect:   Expect{Client: outcome(qpstate.Reset, syscall.EINVAL), Server: outcome(qpstate.Reset)},
+		Expect:   expect{Client: outcome(qpstate.Reset, syscall.EINVAL), Server: outcome(qpstate.Reset)},
 		run: func(b *bench) {
 			mask := required(qpstate.Reset, qpstate.Init) &^ qpstate.MaskPort
 			b.client.modify(qpstate.Reset, qpstate.Init, mask)
@@ -29,7 +29,7 @@ var moves = []Mistake{
 		Question: "The port number is the one that INIT got. Does one bit too many matter?",
 		Why:      "Each move has required bits and optional bits, and every other bit is forbidden. PORT belongs to INIT. The port of the path is a field of the address vector (ah_attr.port_num), which the bit AV covers.",
 		Remedy:   "Drop IBV_QP_PORT. \"rdma_lab states INIT RTR\" lists the bits that the move takes.",
-		Expect:   Expect{Client: outcome(qpstate.Init, syscall.EINVAL), Server: outcome(qpstate.Reset)},
+		Expect:   expect{Client: outcome(qpstate.Init, syscall.EINVAL), Server: outcome(qpstate.Reset)},
 		run: func(b *bench) {
 			b.client.modify(qpstate.Reset, qpstate.Init, required(qpstate.Reset, qpstate.Init))
 			b.client.modify(qpstate.Init, qpstate.RTR, required(qpstate.Init, qpstate.RTR)|qpstate.MaskPort)
@@ -42,7 +42,7 @@ var moves = []Mistake{
 		Question: "The client needs no receive side. Can it leave out RTR?",
 		Why:      "The table of moves has no row INIT→RTS. RTR gives the queue pair the path to the peer, the peer's number and the PSN that it expects. A sender needs these too: acknowledgements and READ responses arrive as packets.",
 		Remedy:   "Move INIT→RTR→RTS. \"rdma_lab states\" prints all moves.",
-		Expect:   Expect{Client: outcome(qpstate.Init, syscall.EINVAL), Server: outcome(qpstate.Reset)},
+		Expect:   expect{Client: outcome(qpstate.Init, syscall.EINVAL), Server: outcome(qpstate.Reset)},
 		run: func(b *bench) {
 			b.client.modify(qpstate.Reset, qpstate.Init, required(qpstate.Reset, qpstate.Init))
 			b.client.modify(qpstate.Init, qpstate.RTS, required(qpstate.RTR, qpstate.RTS))

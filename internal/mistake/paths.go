@@ -20,9 +20,9 @@ var paths = []Mistake{
 		Question: "Both ends reached RTS without an error. When does the client notice, and how? What does the server notice?",
 		Why:      "ibv_modify_qp does not ask the peer: a queue pair reaches RTS alone. The client's packet gets no acknowledgement, so the client sends it again after TIMEOUT, RETRY_CNT times, and gives up. The server never sees a packet. It waits forever, unless the program watches the peer in another way, for example over TCP.",
 		Remedy:   "Compare the endpoints that both ends print: GID, QPN, PSN. Exchange them, and do not type them in. RETRY_EXC_ERR always means that no answer came, whatever the reason is.",
-		Expect:   Expect{Client: outcome(qpstate.Error, verbs.WCRetryExcErr), Server: outcome(qpstate.RTS)},
-		Also: []Variant{{
-			Expect{Client: outcome(qpstate.Init, syscall.ETIMEDOUT), Server: outcome(qpstate.RTS)},
+		Expect:   expect{Client: outcome(qpstate.Error, verbs.WCRetryExcErr), Server: outcome(qpstate.RTS)},
+		Also: []variant{{
+			expect{Client: outcome(qpstate.Init, syscall.ETIMEDOUT), Server: outcome(qpstate.RTS)},
 			"at the move to RTR the kernel looks for the Ethernet address of a GID in its own subnet (ARP, neighbour discovery). Nobody answered, so the move failed. Behind a router the move succeeds, and the fault shows as RETRY_EXC_ERR.",
 		}},
 		run: func(b *bench) {
@@ -45,7 +45,7 @@ var paths = []Mistake{
 		Question: "The address and the QPN are right, so the packet reaches the server's queue pair. What does the server do with it? Which status does the client get?",
 		Why:      "The server expects PSN 0xff and gets 0x100. So a packet seems lost, and the server answers with a NAK: PSN sequence error, 0xff expected. The client has never sent 0xff and cannot send it again. It resends 0x100 after TIMEOUT, and the server sends no second NAK for the same gap. After RETRY_CNT resends the client gives up.",
 		Remedy:   "Set RQ_PSN to the peer's SQ_PSN, at both ends: rq_psn is what the peer sent in the exchange, sq_psn is your own. In a capture look for a NAK 0x60 in answer to the first packet.",
-		Expect:   Expect{Client: outcome(qpstate.Error, verbs.WCRetryExcErr), Server: outcome(qpstate.RTS)},
+		Expect:   expect{Client: outcome(qpstate.Error, verbs.WCRetryExcErr), Server: outcome(qpstate.RTS)},
 		run: func(b *bench) {
 			b.client.attr.Timeout, b.client.attr.RetryCnt = 16, 1 // 268 ms: the NAK comes before the resend
 			b.server.attr.RQPSN--
@@ -63,7 +63,7 @@ var paths = []Mistake{
 		Question: "Both sends succeed. How many messages does the server receive?",
 		Why:      "The server expects PSN 0x101. PSN 0x100 lies before it, so the server takes the packet for a duplicate of one that it has executed. It drops the packet and acknowledges it, as the protocol demands. The client reports success for a message that nobody received. The second message has PSN 0x101 and arrives.",
 		Remedy:   "Set RQ_PSN to the peer's SQ_PSN. If a first message is missing although its send succeeded, compare the PSNs of both ends.",
-		Expect: Expect{Client: outcome(qpstate.RTS, verbs.WCSuccess, verbs.WCSuccess),
+		Expect: expect{Client: outcome(qpstate.RTS, verbs.WCSuccess, verbs.WCSuccess),
 			Server: outcome(qpstate.RTS, verbs.WCSuccess)},
 		run: func(b *bench) {
 			b.server.attr.RQPSN++
@@ -86,10 +86,10 @@ var paths = []Mistake{
 		Question: "Both messages fit the receives. Which one arrives?",
 		Why:      "A message of 64 bytes is one packet for both. The client sends 1024 bytes as one packet too. The server allows 512 bytes per packet and rejects the longer packet as an invalid request. Each end cuts messages by its own PATH_MTU, and nothing compares the two.",
 		Remedy:   "Exchange the active MTU of both ports, and use the smaller one at both ends. Small messages that work and large ones that fail point to the MTU.",
-		Expect: Expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCRemInvReqErr),
+		Expect: expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCRemInvReqErr),
 			Server: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCWRFlushErr)},
-		Also: []Variant{{
-			Expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCRemInvReqErr),
+		Also: []variant{{
+			expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCRemInvReqErr),
 				Server: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCRemInvReqErr)},
 			"rdma_rxe had taken the receive for the message, and completes it with the client's status.",
 		}},
@@ -116,7 +116,7 @@ var paths = []Mistake{
 		Question: "How can the client tell this from a wrong GID?",
 		Why:      "The client cannot tell. RoCEv2 has no connection set-up that could fail: a queue pair in RTS has never heard of its peer. No acknowledgement comes, so the client resends RETRY_CNT times and reports RETRY_EXC_ERR, as for a wrong GID, a wrong QPN or a dead peer. TCP works, so the exchange proves nothing.",
 		Remedy:   "Capture \"udp port 4791\" at both ends. If the packets leave the client and do not reach the server, look at the firewall: nft list ruleset, or the rules of the cloud. If they reach the server, compare GID, QPN and PSN.",
-		Expect:   Expect{Client: outcome(qpstate.Error, verbs.WCRetryExcErr), Server: outcome(qpstate.RTS)},
+		Expect:   expect{Client: outcome(qpstate.Error, verbs.WCRetryExcErr), Server: outcome(qpstate.RTS)},
 		run: func(b *bench) {
 			b.impatient()
 			b.between("firewall", func(int) bool { return true })
@@ -134,7 +134,7 @@ var paths = []Mistake{
 		Question: "Three things go wrong. Which of them does the client's program see?",
 		Why:      "The server answers each of the three with a NAK. \"PSN sequence error\" names the packet that it misses, and the client resends from there. \"RNR NAK\" says how long to wait, and the client resends the message after that. Both repairs are the device's work, so the program sees success. \"Remote access error\" is final: the request fails, and both queue pairs go to ERR.",
 		Remedy:   "For the rkey: see bad-rkey. The first two need no remedy if they are rare. Each costs time that no completion shows, so look at counters or at a capture when a connection is slow.",
-		Expect: Expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCSuccess, verbs.WCRemAccessErr),
+		Expect: expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCSuccess, verbs.WCRemAccessErr),
 			Server: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCSuccess)},
 		run: func(b *bench) {
 			b.between("switch", func(n int) bool { return n == 2 })

@@ -18,7 +18,7 @@ var queues = []Mistake{
 		Question: "Does the device keep the message until the server posts a receive, as a socket does?",
 		Why:      "An RDMA device has no buffer of its own for messages. Without a receive the server's device answers \"receiver not ready\" (RNR NAK) and drops the packet. The client resends after MIN_RNR_TIMER, RNR_RETRY times, and gives up with RNR_RETRY_EXC_ERR. The server's queue pair stays in RTS, and its program notices nothing.",
 		Remedy:   "Post receives before RTR, and repost each one before the peer can send again. RNR_RETRY 7 waits forever, which hides the fault as slowness.",
-		Expect:   Expect{Client: outcome(qpstate.Error, verbs.WCRNRRetryExcErr), Server: outcome(qpstate.RTS)},
+		Expect:   expect{Client: outcome(qpstate.Error, verbs.WCRNRRetryExcErr), Server: outcome(qpstate.RTS)},
 		run: func(b *bench) {
 			b.connect(qpstate.MaskRNRRetry | qpstate.MaskMinRNRTimer)
 			b.client.send(b.client.message(64), "")
@@ -33,10 +33,10 @@ var queues = []Mistake{
 		Question: "Does the message fill both receives, or is it cut off, or does it fail?",
 		Why:      "A message takes exactly one receive. If it does not fit, the receive fails with LOC_LEN_ERR, the client's send with REM_INV_REQ_ERR, and the next receive is flushed. Nothing is cut off and nothing is spread over two receives. TCP is a stream; this is not.",
 		Remedy:   "Agree on the largest message, and post receives of that size. Send larger data as WRITEs, or in several messages.",
-		Expect: Expect{Client: outcome(qpstate.Error, verbs.WCRemInvReqErr),
+		Expect: expect{Client: outcome(qpstate.Error, verbs.WCRemInvReqErr),
 			Server: outcome(qpstate.Error, verbs.WCLocLenErr, verbs.WCWRFlushErr)},
-		Also: []Variant{{
-			Expect{Client: outcome(qpstate.Error, verbs.WCRemOpErr),
+		Also: []variant{{
+			expect{Client: outcome(qpstate.Error, verbs.WCRemOpErr),
 				Server: outcome(qpstate.Error, verbs.WCLocQPOpErr, verbs.WCWRFlushErr)},
 			"rdma_rxe completes each receive that it cannot fill with LOC_QP_OP_ERR, and reports REM_OP_ERR to the sender.",
 		}},
@@ -57,7 +57,7 @@ var queues = []Mistake{
 		Question: "The program wants no completions and polls none. Can it post forever?",
 		Why:      "A request occupies its place in the send queue until it is done, signaled or not. Most hardware frees a place even later: when the program polls the completion of this request or of a later one. A program without signaled requests polls nothing, and after N requests every ibv_post_send returns ENOMEM. soft0 and rdma_rxe free a place when the acknowledgement comes, so such a program works there until the peer is slow.",
 		Remedy:   "Signal at least every N/2-th request, and poll its completion before you post more. Count the requests that are posted and not known to be done.",
-		Expect:   Expect{Client: outcome(qpstate.RTS, syscall.ENOMEM), Server: outcome(qpstate.Reset)},
+		Expect:   expect{Client: outcome(qpstate.RTS, syscall.ENOMEM), Server: outcome(qpstate.Reset)},
 		run: func(b *bench) {
 			b.wire = nil            // the packets of the N requests show nothing
 			must(b.client.toRTS(0)) // an acknowledgement would free places while the client posts
@@ -77,7 +77,7 @@ var queues = []Mistake{
 		Question: "Access flags, rkey and address are right. Why does the READ fail, while WRITEs succeed?",
 		Why:      "A server must remember each READ and atomic that it is answering. MAX_DEST_RD_ATOMIC is the number that it can serve at a time; 0 means that it serves none. The server's device refuses the READ as an invalid request. WRITEs and SENDs need no such place.",
 		Remedy:   "Set MAX_DEST_RD_ATOMIC to at least 1 at the end that is read, and MAX_QP_RD_ATOMIC at the end that reads. Both are limited by ibv_query_device.",
-		Expect: Expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCRemInvReqErr),
+		Expect: expect{Client: outcome(qpstate.Error, verbs.WCSuccess, verbs.WCRemInvReqErr),
 			Server: outcome(qpstate.Error)},
 		run: func(b *bench) {
 			b.server.attr.MaxDestRdAtomic = 0

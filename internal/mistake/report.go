@@ -20,10 +20,10 @@ import (
 type Report struct {
 	Mistake     Mistake
 	Device      string
-	Steps       []Step
-	Packets     []Packet // nil on a device whose packets this process does not see
-	Client      Seen
-	Server      Seen
+	Steps       []step
+	Packets     []packet // nil on a device whose packets this process does not see
+	Client      seen
+	Server      seen
 	Differs     string           // why this device reports something else than the specification asks for
 	Unsupported string           // why this device cannot show the mistake
 	Broken      string           // how the device broke the promise
@@ -31,15 +31,15 @@ type Report struct {
 	Asked       bool             // the setting was printed before
 }
 
-// Step is one call of one end.
-type Step struct {
+// step is one call of one end.
+type step struct {
 	End    string `json:"end"`
 	Call   string `json:"call"`
 	Result string `json:"result,omitempty"`
 }
 
-// Seen is what one end saw, and what was promised, in words.
-type Seen struct {
+// seen is what one end saw, and what was promised, in words.
+type seen struct {
 	Saw      []string `json:"saw"`
 	State    string   `json:"state"`
 	Promised []string `json:"promised"`
@@ -53,12 +53,12 @@ func (b *bench) judge() {
 	var broken []string
 	for _, x := range []struct {
 		end     *end
-		seen    *Seen
-		promise Outcome
+		seen    *seen
+		promise reported
 	}{{b.client, &r.Client, promise.Client}, {b.server, &r.Server, promise.Server}} {
 		state := x.end.state(x.promise.State)
 		b.step(x.end.name, "ibv_query_qp", state.String())
-		*x.seen = Seen{Saw: words(x.end.saw), State: state.String(), Promised: words(x.promise.Saw)}
+		*x.seen = seen{Saw: words(x.end.saw), State: state.String(), Promised: words(x.promise.Saw)}
 		if !slices.Equal(x.end.saw, x.promise.Saw) || state != x.promise.State {
 			broken = append(broken, fmt.Sprintf("the %s saw %s and ended in %s; promised were %s and %s",
 				x.end.name, list(x.seen.Saw), state, list(x.seen.Promised), x.promise.State))
@@ -72,7 +72,7 @@ func (b *bench) judge() {
 
 // promise returns the promise that counts on the device: on a soft device Expect, on another
 // one Expect or the first variant with what both ends saw.
-func (m Mistake) promise(b *bench) Variant {
+func (m Mistake) promise(b *bench) variant {
 	if b.client.dev.Info().Provider != "softroce" {
 		for _, v := range m.Also {
 			if slices.Equal(b.client.saw, v.Client.Saw) && slices.Equal(b.server.saw, v.Server.Saw) {
@@ -80,7 +80,7 @@ func (m Mistake) promise(b *bench) Variant {
 			}
 		}
 	}
-	return Variant{Expect: m.Expect}
+	return variant{expect: m.Expect}
 }
 
 func words(saw []any) []string {
@@ -164,7 +164,7 @@ func (p *printer) run(r *Report) {
 	p.line("Seen")
 	for _, x := range []struct {
 		name string
-		Seen
+		seen
 	}{{"client", r.Client}, {"server", r.Server}} {
 		p.text(10, fmt.Sprintf("  %-8s%s; the queue pair is in %s", x.name, list(x.Saw), x.State))
 	}
@@ -178,7 +178,7 @@ func (p *printer) run(r *Report) {
 	}
 }
 
-func (p *printer) packets(packets []Packet) {
+func (p *printer) packets(packets []packet) {
 	p.gap()
 	p.line("The packets, at the client's device: direction, PSN, content")
 	if len(packets) == 0 {
@@ -188,7 +188,7 @@ func (p *printer) packets(packets []Packet) {
 }
 
 // rows prints a line per packet.
-func (p *printer) rows(packets []Packet) {
+func (p *printer) rows(packets []packet) {
 	width := 0
 	for _, x := range packets {
 		width = max(width, len(x.From), len(x.To))
@@ -220,10 +220,10 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		Device      string   `json:"device"`
 		Setting     string   `json:"setting"`
 		Question    string   `json:"question"`
-		Steps       []Step   `json:"steps"`
-		Packets     []Packet `json:"packets,omitempty"`
-		Client      Seen     `json:"client"`
-		Server      Seen     `json:"server"`
+		Steps       []step   `json:"steps"`
+		Packets     []packet `json:"packets,omitempty"`
+		Client      seen     `json:"client"`
+		Server      seen     `json:"server"`
 		Kept        bool     `json:"kept"`
 		Broken      string   `json:"broken,omitempty"`
 		Differs     string   `json:"differs,omitempty"`
@@ -243,7 +243,7 @@ func key(e *diagnosis.Entry) string {
 }
 
 // List is the list of the mistakes.
-type List []Group
+type List []group
 
 // Fprint prints a line per mistake.
 func (l List) Fprint(w io.Writer) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
-// Packet is one packet at the client's device.
-type Packet struct {
+// packet is one packet at the client's device.
+type packet struct {
 	Seconds float64 `json:"seconds"` // since the first packet
 	From    string  `json:"from"`
 	To      string  `json:"to"`
@@ -32,7 +32,7 @@ type wire struct {
 	b     *bench
 
 	mu        sync.Mutex
-	packets   []Packet
+	packets   []packet
 	began     time.Time
 	requested map[uint32]bool // PSNs of requests
 	changed   chan struct{}   // gets a value after a packet, unless it has one
@@ -94,7 +94,7 @@ func (w *wire) packet(at time.Time, ip []byte) error {
 	if !known {
 		o.name = fmt.Sprintf("opcode %#02x", bth[0])
 	}
-	p := Packet{Opcode: o.name, PSN: binary.BigEndian.Uint32(bth[8:]) & 0xffffff}
+	p := packet{Opcode: o.name, PSN: binary.BigEndian.Uint32(bth[8:]) & 0xffffff}
 	p.Bytes = len(bth) - bthLen - o.header - o.more - icrcLen - int(bth[1]>>4&3)
 	p.Carries = w.carries(o, bth[bthLen:])
 
@@ -188,8 +188,8 @@ func (b *bench) seen(text string) {
 	}
 }
 
-func (w *wire) sofar() []Packet {
+func (w *wire) sofar() []packet {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]Packet(nil), w.packets...)
+	return append([]packet(nil), w.packets...)
 }
