@@ -113,7 +113,7 @@ func (c *Conn) settle(at string, err error) error {
 		case <-stalled:
 			c.events.silent.Store(false)
 		case <-late:
-			go c.Close() //nolint:errcheck // Dial has returned
+			go c.Close() // Dial has returned, so its error is lost
 			return err
 		}
 	}

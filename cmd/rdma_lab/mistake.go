@@ -107,7 +107,9 @@ func question(cmd *cobra.Command, m mistake.Mistake) error {
 	if err := m.FprintQuestion(cmd.OutOrStdout()); err != nil {
 		return err
 	}
-	fmt.Fprint(cmd.OutOrStdout(), "\nPress Enter to see the answer. ")
+	if _, err := fmt.Fprint(cmd.OutOrStdout(), "\nPress Enter to see the answer. "); err != nil {
+		return err
+	}
 	entered := make(chan struct{})
 	go func() {
 		// An error is the end of the input. The limit is for an input without lines, such as /dev/zero.
@@ -116,8 +118,8 @@ func question(cmd *cobra.Command, m mistake.Mistake) error {
 	}()
 	select {
 	case <-entered:
-		fmt.Fprint(cmd.OutOrStdout(), "\n")
-		return nil
+		_, err := fmt.Fprintln(cmd.OutOrStdout())
+		return err
 	case <-cmd.Context().Done():
 		return context.Cause(cmd.Context())
 	}

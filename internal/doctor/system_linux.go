@@ -59,7 +59,9 @@ func (system) SendUDP(ctx context.Context, to netip.Addr) (Blocked, error) {
 	}
 	if receiver != nil {
 		limit, _ := ctx.Deadline()
-		receiver.SetReadDeadline(limit)
+		if err := receiver.SetReadDeadline(limit); err != nil {
+			return NotBlocked, err
+		}
 		if _, err := receiver.Read(make([]byte, 64)); err != nil {
 			return Arriving, nil
 		}

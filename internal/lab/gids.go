@@ -133,7 +133,7 @@ func towards(peer netip.Addr) netip.Addr {
 	if !peer.IsValid() {
 		return netip.Addr{}
 	}
-	conn, err := net.Dial("udp", netip.AddrPortFrom(peer, 4791).String())
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer, 4791)))
 	if err != nil {
 		return netip.Addr{}
 	}

@@ -230,7 +230,7 @@ func (s *server) client(ctx context.Context, in *comer, who string) (err error) 
 	event.ClientAccepted.Log(log, "client connected by TCP", slog.String("peer", in.TCP().RemoteAddr().String()))
 	refuse := in.Refuse
 	if !s.Native() {
-		refuse = func(error) { in.TCP().Close() }
+		refuse = func(error) { _ = in.TCP().Close() }
 	}
 	hello, err := s.greet(in)
 	if err != nil {

@@ -295,15 +295,15 @@ func TestBounds(t *testing.T) {
 	b.server(message(false, "unknown", ahead)) // the client has not logged it yet
 	check(ahead, ahead)
 	b = bounds{}
-	for i, delay := range []time.Duration{80, 2, 60} { // from the client
+	for i, delay := range []time.Duration{80 * time.Millisecond, 2 * time.Millisecond, 60 * time.Millisecond} { // from the client
 		at := time.Duration(i) * time.Second
 		b.client(message(true, "a", at))
-		b.server(message(false, "a", at+delay*time.Millisecond+ahead))
+		b.server(message(false, "a", at+delay+ahead))
 	}
 	check(-2*time.Millisecond, 0)
-	for i, delay := range []time.Duration{80, 4, 60} { // to the client
+	for i, delay := range []time.Duration{80 * time.Millisecond, 4 * time.Millisecond, 60 * time.Millisecond} { // to the client
 		at := time.Duration(i) * time.Second
-		b.client(message(false, "b", at+delay*time.Millisecond))
+		b.client(message(false, "b", at+delay))
 		b.server(message(true, "b", at+ahead))
 	}
 	check(time.Millisecond, time.Millisecond) // (4 - 2) / 2

@@ -45,7 +45,7 @@ func serve(ctx context.Context, dev *verbs.Device, l *rc.Listener, e job.Endpoin
 	}
 	if g, ok := e.(job.Greeter); ok {
 		if err := g.Greet(ctx, in.TCP()); err != nil {
-			in.TCP().Close()
+			_ = in.TCP().Close() // the caller gets the error of Greet
 			return err
 		}
 	}
