@@ -141,7 +141,7 @@ func TestMistakeWrongCommandLine(t *testing.T) {
 		"bad-rkye":                   {2, "try: bad-rkey"},
 		"firewall":                   {2, "try: port-blocked"},
 		"xyz":                        {2, "try: rdma_lab mistake --list"},
-		"bad-rkey no-receive":        {2, "accepts at most 1 arg"},
+		"bad-rkey no-receive":        {2, "takes at most 1 argument"},
 		"--ask --json bad-rkey":      {2, "try: one of them"},
 		"--gid-index 300 bad-rkey":   {2, "from 0 to 255"},
 		"--gid-index 7 bad-rkey":     {1, "GID index 7"},
