@@ -160,7 +160,7 @@ func TestCPingpongDifferentFlags(t *testing.T) {
 	t.Run("no -g", func(t *testing.T) {
 		s := onRxe().server(t, "--once", "--peer", "pingpong")
 		startCommand(t, "ibv_rc_pingpong", []string{"ibv_rc_pingpong", "-d", device, "-p", s.port, ipv4})
-		s.fails(1, "tells no GID", "try: ", "-g 1")
+		s.fails(1, "sent no GID", "try: ", "-g 1")
 	})
 	t.Run("-c at the server alone", func(t *testing.T) {
 		s := onRxe().server(t, "--once", "--peer", "pingpong", "-c", "-n", "10", "-s", "9000")
