@@ -34,8 +34,8 @@ const FeedInterval = 100 * time.Millisecond
 const (
 	maxFeed     = KeptByServer        // of a whole run
 	maxFeedWork = headShare * maxFeed // of a whole run, when a post or a completion follows
-	maxNotes    = 4 * maxFeed         // of notes, that a client takes at once
-	notesRate   = 64 << 10            // of notes, that a client takes besides, per second
+	maxNotes    = 4 * maxFeed         // of notes that a client accepts at once
+	notesRate   = 64 << 10            // of notes that a client accepts in addition, per second
 )
 
 // Feed has the events of a Keeper that are drawn in a ladder and were not sent yet.
