@@ -13,6 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -63,7 +64,7 @@ func TestAPrepareThatDoesNotReturnLeavesNothing(t *testing.T) {
 		"goexit": runtime.Goexit,
 	} {
 		t.Run(name, func(t *testing.T) {
-			dev := openTestDevice(t)
+			dev := testdevice.Open(t)
 			peerErr := make(chan error, 1)
 			address := listen(t, Config{Device: dev}, func(err error) { peerErr <- err })
 			var panicked any
@@ -149,7 +150,7 @@ func TestCloseIsRepeatedAfterEBUSY(t *testing.T) {
 // TestCloseWhileConnecting closes a Conn from another goroutine at any step of the connecting. Dial
 // fails, or Close runs after Dial.
 func TestCloseWhileConnecting(t *testing.T) {
-	dev := openTestDevice(t)
+	dev := testdevice.Open(t)
 	address := listen(t, Config{Device: dev}, func(error) {})
 	for name, finish := range map[string]func(*Conn) error{"Close": (*Conn).Close, "Disconnect": (*Conn).Disconnect} {
 		for i := range 30 {
@@ -181,7 +182,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 
 // TestCloseInPrepare checks that Close in Prepare does not wait for Dial.
 func TestCloseInPrepare(t *testing.T) {
-	dev := openTestDevice(t)
+	dev := testdevice.Open(t)
 	address := listen(t, Config{Device: dev}, func(error) {})
 	_, err := Dial(t.Context(), address, Config{Device: dev, Prepare: func(c *Conn) error {
 		if err := c.Close(); err != nil {
@@ -199,7 +200,7 @@ func TestCloseInPrepare(t *testing.T) {
 
 // TestCloseEndsTheConnecting closes a Conn whose peer does not go on.
 func TestCloseEndsTheConnecting(t *testing.T) {
-	dev := openTestDevice(t)
+	dev := testdevice.Open(t)
 	release := make(chan struct{})
 	address := listen(t, Config{Device: dev, Prepare: func(*Conn) error { <-release; return nil }}, func(error) {})
 	defer close(release)

@@ -12,23 +12,11 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
-
-func openTestDevice(t testing.TB) *verbs.Device {
-	dev, err := verbs.Open(testDevice(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := dev.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return dev
-}
 
 // end is one end of a test's connection: its memory, and four receives posted.
 type end struct {
@@ -69,7 +57,7 @@ func (e *end) post(t *testing.T, wr verbs.SendWR, n int) {
 func dialPair(t testing.TB, client, server Config) (c, s *end, cerr, serr error) {
 	dev := client.Device
 	if dev == nil {
-		dev = openTestDevice(t)
+		dev = testdevice.Open(t)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -230,7 +218,7 @@ func TestThePeerGetsAFailureInPrepare(t *testing.T) {
 }
 
 func TestAWrongChoiceFailsBeforeAPeerIsInvolved(t *testing.T) {
-	dev := openTestDevice(t)
+	dev := testdevice.Open(t)
 	nine := 99
 	for name, c := range map[string]struct {
 		cfg  Config
@@ -456,7 +444,7 @@ func TestNotes(t *testing.T) {
 
 // TestNoAccessIsGrantedUnasked checks that a Config without Access protects a region with all rights.
 func TestNoAccessIsGrantedUnasked(t *testing.T) {
-	dev := openTestDevice(t)
+	dev := testdevice.Open(t)
 	s := &end{}
 	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{})
 	if err != nil {

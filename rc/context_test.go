@@ -11,6 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -88,7 +89,7 @@ func TestEveryWaitSaysHowItsContextEnded(t *testing.T) {
 func TestDialEndsInPrepare(t *testing.T) {
 	cause := errors.New("the user went home")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	dev := openTestDevice(t)
+	dev := testdevice.Open(t)
 	address := listen(t, Config{Device: dev}, func(error) {})
 	_, err := Dial(ctx, address, Config{Device: dev, Prepare: func(*Conn) error { cancel(cause); return nil }})
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
@@ -118,7 +119,7 @@ func TestAContextEndsAStalledMove(t *testing.T) {
 			dev, faults := openFaulty(t, 0)
 			stalled, done := make(chan struct{}), make(chan struct{})
 			test.stall(faults, func() { close(stalled); <-done })
-			address := listen(t, Config{Device: openTestDevice(t), Type: test.typ}, func(error) {})
+			address := listen(t, Config{Device: testdevice.Open(t), Type: test.typ}, func(error) {})
 			cause := errors.New("the user went home")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			dialed := make(chan error, 1)
@@ -155,7 +156,7 @@ func TestAContextEndsAStalledMove(t *testing.T) {
 func TestAPanicOfALoggerReachesTheCaller(t *testing.T) {
 	for _, move := range []string{"RESET→INIT", "INIT→RTR", "RTR→RTS"} {
 		t.Run(move, func(t *testing.T) {
-			dev := openTestDevice(t)
+			dev := testdevice.Open(t)
 			address := listen(t, Config{Device: dev}, func(error) {})
 			defer func() {
 				if got := recover(); got != "of the Logger" {
@@ -170,7 +171,7 @@ func TestAPanicOfALoggerReachesTheCaller(t *testing.T) {
 
 // TestALoggerThatEndsTheGoroutine ends it in a move, as t.FailNow does: the move has not succeeded.
 func TestALoggerThatEndsTheGoroutine(t *testing.T) {
-	dev := openTestDevice(t)
+	dev := testdevice.Open(t)
 	address := listen(t, Config{Device: dev}, func(error) {})
 	_, err := Dial(t.Context(), address, Config{Device: dev, Logger: slog.New(&panicLogger{on: "INIT→RTR", exit: true})})
 	if !errors.Is(err, errAborted) {

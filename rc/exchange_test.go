@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -54,7 +55,7 @@ func swap(ctx context.Context, c *Conn, up func([]oob.Endpoint) error) error {
 // exchangePair connects two ends by an Exchange of each.
 func exchangePair(t *testing.T, client, server Config) (c, s *Conn, cerr, serr error) {
 	t.Helper()
-	dev := openTestDevice(t)
+	dev := testdevice.Open(t)
 	client.Device, server.Device = dev, dev
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

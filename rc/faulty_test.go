@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -54,7 +55,7 @@ func (f *faulty) QueryDevice() (verbs.DeviceAttr, error) {
 func openFaulty(t *testing.T, pause time.Duration) (*verbs.Device, *faulty) {
 	t.Helper()
 	faultyPause = pause
-	dev, err := verbs.Open(faultyPrefix + testDevice(t))
+	dev, err := verbs.Open(faultyPrefix + testdevice.Name(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -136,7 +137,7 @@ func TestBothEndsMustHaveAsManyQueuePairs(t *testing.T) {
 }
 
 func TestQueuesThatAreRefused(t *testing.T) {
-	dev := openTestDevice(t)
+	dev := testdevice.Open(t)
 	limits, err := dev.Query()
 	if err != nil {
 		t.Fatal(err)

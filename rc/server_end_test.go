@@ -13,6 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -176,7 +177,7 @@ func barrierAfter(t *testing.T, c *oob.Conn, steps func(*oob.Conn) error) error 
 // TestServeEndsDuringConnects ends Serve at many moments and checks that nothing is left.
 func TestServeEndsDuringConnects(t *testing.T) {
 	leavesNothing(t)
-	dev := openTestDevice(t)
+	dev := testdevice.Open(t)
 	for round := range 10 {
 		s := serve(t, ServerConfig{Config: Config{Device: dev}}, untilEOF)
 		var clients sync.WaitGroup

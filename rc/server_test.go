@@ -17,6 +17,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -36,7 +37,7 @@ const regionSize = 64 << 10
 func serve(t *testing.T, cfg ServerConfig, handler func(context.Context, *Conn) error) *served {
 	t.Helper()
 	if cfg.Device == nil {
-		cfg.Device = openTestDevice(t)
+		cfg.Device = testdevice.Open(t)
 	}
 	s := &served{}
 	cfg.Access = remoteRights
@@ -152,7 +153,7 @@ func TestAServersMemoryIsRegisteredOnce(t *testing.T) {
 	srq := &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}
 	s := serve(t, ServerConfig{Config: Config{Device: dev, SRQ: srq}}, untilEOF)
 	copy(s.region.Bytes(), "written once")
-	plain := openTestDevice(t)
+	plain := testdevice.Open(t)
 	var clients sync.WaitGroup
 	for range 8 {
 		clients.Go(func() {
@@ -224,7 +225,7 @@ func TestAStolenKeyOpensNothing(t *testing.T) {
 }
 
 func TestNewServerRefuses(t *testing.T) {
-	dev := openTestDevice(t)
+	dev := testdevice.Open(t)
 	bare, faults := openFaulty(t, 0)
 	faults.noWindows = true
 	attr, err := dev.Query()
@@ -356,8 +357,7 @@ func TestAFullServerSaysSo(t *testing.T) {
 	}
 }
 
-// TestAHandlersErrorIsReported checks that the client gets the error, that the server logs it, and
-// that the server goes on.
+// TestAHandlersErrorIsReported checks that the client gets it, and that the server logs it and goes on.
 func TestAHandlersErrorIsReported(t *testing.T) {
 	leavesNothing(t)
 	records := &recorder{}
@@ -444,7 +444,7 @@ func TestUnreadReceivesSurviveAFailedDrain(t *testing.T) {
 	if err := s.SRQ().PostRecv([]verbs.RecvWR{{ID: 100, SGL: []verbs.SGE{s.region.SGE(0, slot)}}}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Dial(t.Context(), s.address, Config{Device: openTestDevice(t)}) // which can be drained
+	c, err := Dial(t.Context(), s.address, Config{Device: testdevice.Open(t)}) // which can be drained
 	if err != nil {
 		t.Fatal(err)
 	}

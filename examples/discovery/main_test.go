@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rawverbs/rawverbs/examples/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 

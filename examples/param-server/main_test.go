@@ -12,7 +12,20 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 )
+
+// address is the server's: an address of this host.
+const address = "127.0.0.1"
+
+// manyRounds returns enough rounds to interrupt a run. An emulated machine with rxe0 needs fewer.
+func manyRounds() string {
+	if testdevice.Soft {
+		return "3000"
+	}
+	return "300"
+}
 
 // limit is the time limit of each step.
 const limit = 60 * time.Second
@@ -38,8 +51,7 @@ type part struct {
 // start runs a part on the device under test.
 func start(t *testing.T, args ...string) *part {
 	t.Helper()
-	device, _ := testDevice(t)
-	args = append([]string{args[0], "--device", device}, args[1:]...)
+	args = append([]string{args[0], "--device", testdevice.Name(t)}, args[1:]...)
 	p := &part{t: t, cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 100_000)}
 	p.cmd.Env = append(os.Environ(), "PARAM_SERVER_IS_MAIN=1")
 	p.cmd.Stderr = &p.stderr
@@ -118,7 +130,6 @@ func together(t *testing.T, flags ...string) (server *part, workers []*part) {
 	t.Helper()
 	server = start(t, append([]string{"server", "--port", "0"}, flags...)...)
 	port := server.says(`listening on .*:(\d+) for 3 workers`)
-	_, address := testDevice(t)
 	for range 3 {
 		// One after the other, so that their numbers are known.
 		workers = append(workers, start(t, "worker", "--port", port, address))
@@ -148,7 +159,7 @@ func TestProcesses(t *testing.T) {
 func TestAWorkerIsLost(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "interrupted": syscall.SIGINT, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
-			server, workers := together(t, "--rounds", manyRounds, "--timeout", "5s")
+			server, workers := together(t, "--rounds", manyRounds(), "--timeout", "5s")
 			server.says(`^round  10 .* workers 3`)
 			if err := workers[1].cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
@@ -156,7 +167,7 @@ func TestAWorkerIsLost(t *testing.T) {
 			server.says(`^worker 2 \(.*\) is gone, the others go on: .`)
 			server.says(`^round .* workers 2`)
 			for _, i := range []int{0, 2} {
-				workers[i].says("is done, after " + manyRounds + " rounds")
+				workers[i].says("is done, after " + manyRounds() + " rounds")
 				workers[i].ends(0, "")
 			}
 			server.says("^converged")
@@ -187,7 +198,6 @@ func TestTheServerIsLost(t *testing.T) {
 func TestAStranger(t *testing.T) {
 	server := start(t, "server", "--port", "0", "--workers", "1", "--timeout", "3s")
 	port := server.says(`listening on .*:(\d+)`)
-	_, address := testDevice(t)
 	for _, says := range []string{"GET / HTTP/1.1\r\n\r\n", ""} {
 		stranger, err := net.DialTimeout("tcp", net.JoinHostPort(address, port), limit)
 		if err != nil {

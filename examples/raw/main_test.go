@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rawverbs/rawverbs/examples/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/oob"
 )
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -21,7 +22,7 @@ var onlySoft = []string{"port-blocked", "lost-packet"}
 
 func run(t *testing.T, m Mistake) *Report {
 	t.Helper()
-	r, err := m.Run(t.Context(), Options{Device: testDevice(t)})
+	r, err := m.Run(t.Context(), Options{Device: testdevice.Name(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,10 +53,10 @@ func TestMistakes(t *testing.T) {
 			if err := r.Err(); err != nil {
 				t.Error(err)
 			}
-			if unsupported := r.Unsupported != ""; unsupported != (!onSoft0 && slices.Contains(onlySoft, m.Name)) {
+			if unsupported := r.Unsupported != ""; unsupported != (!testdevice.Soft && slices.Contains(onlySoft, m.Name)) {
 				t.Errorf("unsupported: %q", r.Unsupported)
 			}
-			if onSoft0 && r.Differs != "" {
+			if testdevice.Soft && r.Differs != "" {
 				t.Errorf("soft0 differs: %s", r.Differs)
 			}
 			var object map[string]any
@@ -101,7 +102,7 @@ func TestBrokenPromises(t *testing.T) {
 			t.Parallel()
 			m := right
 			spoil(&m.Expect)
-			r, err := m.Run(t.Context(), Options{Device: testDevice(t), patience: time.Second})
+			r, err := m.Run(t.Context(), Options{Device: testdevice.Name(t), patience: time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +122,7 @@ func TestVariants(t *testing.T) {
 	m.Also = []variant{{m.Expect, "because"}}
 	m.Expect = expect{Client: outcome(qpstate.Error), Server: outcome(qpstate.RTS)}
 	r := run(t, m)
-	if kept := r.Err() == nil; kept == onSoft0 {
+	if kept := r.Err() == nil; kept == testdevice.Soft {
 		t.Errorf("the error is %v", r.Err())
 	}
 }
@@ -131,27 +132,25 @@ func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := syscall.EINTR
 	cancel(cause)
-	if _, err := m.Run(ctx, Options{Device: testDevice(t)}); err == nil || !strings.Contains(err.Error(), cause.Error()) {
+	if _, err := m.Run(ctx, Options{Device: testdevice.Name(t)}); err == nil || !strings.Contains(err.Error(), cause.Error()) {
 		t.Errorf("the run ended with %v", err)
 	}
 }
 
 // TestStoppedWaits: the end of the context also ends the waits that are not for a completion.
 func TestStoppedWaits(t *testing.T) {
-	for name, wait := range map[string]func(b *bench){
-		"for a packet": func(b *bench) { b.seen("nothing says this") },
-		"for a state":  func(b *bench) { b.client.state(qpstate.Error) },
-	} {
+	waits := map[string]func(b *bench){"for a state": func(b *bench) { b.client.state(qpstate.Error) }}
+	if testdevice.Soft { // other devices do not show their packets
+		waits["for a packet"] = func(b *bench) { b.seen("nothing says this") }
+	}
+	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
-			if !onSoft0 && name == "for a packet" {
-				t.Skip("the packets of this device are not seen")
-			}
 			ctx, cancel := context.WithCancelCause(t.Context())
 			m := Mistake{run: func(b *bench) {
 				cancel(syscall.EINTR)
 				wait(b)
 			}, Expect: expect{Client: outcome(qpstate.Reset), Server: outcome(qpstate.Reset)}}
-			if _, err := m.Run(ctx, Options{Device: testDevice(t), patience: 5 * time.Second}); !errors.Is(err, syscall.EINTR) {
+			if _, err := m.Run(ctx, Options{Device: testdevice.Name(t), patience: 5 * time.Second}); !errors.Is(err, syscall.EINTR) {
 				t.Errorf("the run ended with %v", err)
 			}
 		})

@@ -7,7 +7,11 @@ import (
 	"testing"
 )
 
-func name(t testing.TB) string {
+// Soft reports whether the device under test is soft0.
+const Soft = false
+
+// Name returns the name of the device under test.
+func Name(t testing.TB) string {
 	t.Helper()
 	name := os.Getenv("RDMA_TEST_DEVICE")
 	if name == "" {

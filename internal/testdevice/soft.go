@@ -8,4 +8,8 @@ import (
 	_ "github.com/rawverbs/rawverbs/softroce" // soft0
 )
 
-func name(testing.TB) string { return "soft0" }
+// Soft reports whether the device under test is soft0.
+const Soft = true
+
+// Name returns the name of the device under test.
+func Name(testing.TB) string { return "soft0" }

@@ -1,4 +1,4 @@
-// Package testdevice opens the device under test: soft0, or with the build tag rdma the device in the
+// Package testdevice has the device under test: soft0, or with the build tag rdma the device in the
 // variable RDMA_TEST_DEVICE, which make test-rxe sets.
 package testdevice
 
@@ -11,7 +11,7 @@ import (
 // Open opens the device. The end of the test closes it.
 func Open(t testing.TB) *verbs.Device {
 	t.Helper()
-	dev, err := verbs.Open(name(t))
+	dev, err := verbs.Open(Name(t))
 	if err != nil {
 		t.Fatal(err)
 	}

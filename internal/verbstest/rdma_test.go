@@ -6,14 +6,12 @@
 package verbstest
 
 import (
-	"os"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 )
 
 func TestDevice(t *testing.T) {
-	name := os.Getenv("RDMA_TEST_DEVICE")
-	if name == "" {
-		t.Fatal("RDMA_TEST_DEVICE is not set; make test-rxe sets it")
-	}
+	name := testdevice.Name(t)
 	Run(t, name, Quirks(t, name))
 }

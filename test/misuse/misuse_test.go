@@ -15,6 +15,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -73,7 +74,7 @@ func TestEachMistakeIsOneClearError(t *testing.T) {
 		}
 		page.WriteString("    ```\n\n")
 	}
-	if onSoft0 && !t.Failed() {
+	if testdevice.Soft && !t.Failed() {
 		comparePage(t, page.String())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc"
@@ -46,7 +47,7 @@ func short(t *testing.T) context.Context {
 
 func openDevice(t *testing.T) *verbs.Device {
 	t.Helper()
-	dev := must(verbs.Open(testDevice(t)))(t)
+	dev := must(verbs.Open(testdevice.Name(t)))(t)
 	t.Cleanup(func() { check(t, dev.Close()) })
 	return dev
 }
