@@ -1,6 +1,6 @@
 package oob
 
-// Asides: notes beside the steps of an exchange, which may come at any time.
+// Asides: notes that are no part of an exchange's steps and may come at any time.
 
 // OnNote makes notes called name asides: the peer may send an aside at any time, between the
 // messages of any step. The goroutine that reads calls f with each aside, so f must not block.

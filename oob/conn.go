@@ -124,6 +124,30 @@ func NewConn(nc net.Conn, opts Options) *Conn {
 	return c
 }
 
+// Wrap replaces the connection by the one that f returns, such as a [tls.Conn] over it. Call
+// Wrap before the first use; both sides must agree on it. f gets a context that ends after
+// Options.Timeout. Its error, or the end of ctx, ends the connection.
+func (c *Conn) Wrap(ctx context.Context, f func(context.Context, net.Conn) (net.Conn, error)) error {
+	const step = "wrap the connection"
+	c.mu.Lock()
+	used := c.closed || c.carries != carriesNothing
+	c.mu.Unlock()
+	if used {
+		return stepError(opSending, step, errors.New("the connection has been used; call Wrap before"))
+	}
+	ctx, cancel := c.stepContext(ctx)
+	defer cancel()
+	began := time.Now()
+	nc, err := f(ctx, c.nc)
+	if err != nil {
+		return c.explain(ctx, opSending, step, began, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nc, c.incoming = nc, meter{r: nc}
+	return nil
+}
+
 // LocalAddr returns the address of this side.
 func (c *Conn) LocalAddr() net.Addr { return c.nc.LocalAddr() }
 
@@ -141,11 +165,12 @@ func (c *Conn) Close() error {
 		return nil
 	}
 	c.closed = true
+	nc := c.nc
 	c.mu.Unlock()
 
 	c.end(net.ErrClosed)
 	close(c.closing)
-	err := c.nc.Close()
+	err := nc.Close()
 	c.reader.Wait()
 	return errors.WithMessagef(err, "oob: closing the connection to %s", c.peer)
 }

@@ -35,7 +35,7 @@
 //
 // The exchange is plain TCP, without authentication or encryption. Anyone who can read
 // the traffic learns the rkeys and addresses, and can use them to access the memory. Use
-// the package on trusted networks only.
+// a plain exchange on trusted networks only, or TLS: see [Conn.Wrap].
 //
 // # Examples
 //

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -122,15 +123,20 @@ func FuzzConn(f *testing.F) {
 	})
 }
 
-// cannedPeer sends fixed bytes, then closes. It discards the bytes that it receives.
+// cannedPeer sends fixed bytes. It closes when it has heard nothing for a while: if it closed at once, the
+// other end would fail at its next message. It discards the bytes that it receives.
 type cannedPeer struct {
 	rest  []byte
-	asked int // the size of the largest Read
+	asked int          // the size of the largest Read
+	heard atomic.Int64 // how many messages have come
 }
 
 func (p *cannedPeer) Read(b []byte) (int, error) {
 	p.asked = max(p.asked, len(b))
 	if len(p.rest) == 0 {
+		for heard := int64(-1); heard != p.heard.Load(); time.Sleep(time.Millisecond) {
+			heard = p.heard.Load()
+		}
 		return 0, io.EOF
 	}
 	n := copy(b, p.rest)
@@ -138,7 +144,7 @@ func (p *cannedPeer) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (p *cannedPeer) Write(b []byte) (int, error)      { return len(b), nil }
+func (p *cannedPeer) Write(b []byte) (int, error)      { p.heard.Add(1); return len(b), nil }
 func (p *cannedPeer) Close() error                     { return nil }
 func (p *cannedPeer) LocalAddr() net.Addr              { return nil }
 func (p *cannedPeer) RemoteAddr() net.Addr             { return nil }

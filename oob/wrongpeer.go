@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -37,21 +38,26 @@ func (c *Conn) foreign(first []byte) error {
 	return e
 }
 
-// foreignSigns are the first bytes of well-known programs.
-var foreignSigns = []struct {
+// foreignSign is the first bytes of a well-known program.
+type foreignSign struct {
 	pattern *regexp.Regexp
 	looks   string
 	try     string
-}{
-	{regexp.MustCompile("^" + magic), "a program that uses rawverbs' native format", tryFormat},
-	{regexp.MustCompile(`^HTTP/[0-9]`), "an HTTP server", tryPort},
-	{regexp.MustCompile(`^[A-Z]+ [^ ]+ HTTP/[0-9]`), "an HTTP client", tryPort},
-	{regexp.MustCompile(`^SSH-[0-9]`), "an SSH server or client", tryPort},
-	{regexp.MustCompile(`^(?s:[\x14-\x17]\x03[\x00-\x04])`), "a TLS server or client", tryPort},
-	{regexp.MustCompile(`^220[ -]`), "a mail or FTP server", tryPort},
-	{regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{6}:`), "ibv_rc_pingpong or a similar program", tryFormat},
-	{regexp.MustCompile(`^[0-9]\.[0-9]{1,3}\x00`), "a perftest program (ib_send_bw and the like)", tryFormat},
 }
+
+// foreignSigns are compiled when a wrong peer has come, because every program starts with this package.
+var foreignSigns = sync.OnceValue(func() []foreignSign {
+	return []foreignSign{
+		{regexp.MustCompile("^" + magic), "a program that uses rawverbs' native format", tryFormat},
+		{regexp.MustCompile(`^HTTP/[0-9]`), "an HTTP server", tryPort},
+		{regexp.MustCompile(`^[A-Z]+ [^ ]+ HTTP/[0-9]`), "an HTTP client", tryPort},
+		{regexp.MustCompile(`^SSH-[0-9]`), "an SSH server or client", tryPort},
+		{regexp.MustCompile(`^(?s:[\x14-\x17]\x03[\x00-\x04])`), "a TLS server or client", tryTLS},
+		{regexp.MustCompile(`^220[ -]`), "a mail or FTP server", tryPort},
+		{regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{6}:`), "ibv_rc_pingpong or a similar program", tryFormat},
+		{regexp.MustCompile(`^[0-9]\.[0-9]{1,3}\x00`), "a perftest program (ib_send_bw and the like)", tryFormat},
+	}
+})
 
 // foreignSizes are the programs that send a C structure without a magic. Only its size
 // identifies the program.
@@ -62,6 +68,7 @@ var foreignSizes = map[int]string{
 
 const (
 	tryPort   = "is this the right port?"
+	tryTLS    = "use TLS (--tls) at both ends or at neither; or is this not the right port?"
 	tryFormat = "start this program's counterpart there, or select that program's exchange format here"
 )
 
@@ -83,7 +90,7 @@ func describeForeign(greeting []byte) *ProtocolError {
 // Recognize returns the well-known program that begins a connection with these bytes,
 // such as "an HTTP server", and a remedy. Both are empty for an unknown program.
 func Recognize(greeting []byte) (program, try string) {
-	for _, sign := range foreignSigns {
+	for _, sign := range foreignSigns() {
 		if sign.pattern.Match(greeting) {
 			return sign.looks, sign.try
 		}
@@ -94,13 +101,19 @@ func Recognize(greeting []byte) (program, try string) {
 	return "", ""
 }
 
+// quotedBytes is the number of bytes that identify a binary greeting to a reader.
+const quotedBytes = 40
+
 // Quote returns the first line of greeting in quotation marks, safe for a terminal. If
-// that line is not text, Quote returns the bytes of greeting in hexadecimal.
+// that line is not text, Quote returns the first bytes of greeting in hexadecimal.
 func Quote(greeting []byte) string {
 	line, _, _ := strings.Cut(string(greeting), "\n")
 	line = strings.TrimRight(line, "\r\x00")
 	if checkText("greeting", line, 1, quoteSize) == nil {
 		return fmt.Sprintf("%q", line)
+	}
+	if len(greeting) > quotedBytes {
+		return fmt.Sprintf("% x …", greeting[:quotedBytes])
 	}
 	return fmt.Sprintf("% x", greeting)
 }

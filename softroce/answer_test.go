@@ -23,12 +23,16 @@ type oneEnd struct {
 	cq  *verbs.CQ
 	mr  *verbs.MR
 	qp  *verbs.QP
+
+	patient bool // requests are never sent again
 }
 
 const receiveBytes = 8
 
-func newOneEnd(t *testing.T) *oneEnd {
-	e := &oneEnd{t: t, dev: openSoft(t, "soft0")}
+func newOneEnd(t *testing.T) *oneEnd { return newOneEndOn(t, openSoft(t, "soft0")) }
+
+func newOneEndOn(t *testing.T, dev *verbs.Device) *oneEnd {
+	e := &oneEnd{t: t, dev: dev}
 	pd, err := e.dev.AllocPD()
 	e.ok(err)
 	channel, err := e.dev.CreateCompChannel()
@@ -62,6 +66,9 @@ func (e *oneEnd) connect(to *oneEnd) {
 	}
 	way := verbs.AHAttr{IsGlobal: true, PortNum: 1, GRH: verbs.GRH{DGID: qpstate.GIDFrom(gidOf(e.t, to.dev)), SGIDIndex: 1}}
 	rtr, rts := endpoint(e).Connect(endpoint(to), way)
+	if e.patient {
+		rts.Timeout = 0
+	}
 	m := e.qp.Machine(nil)
 	e.ok(m.ToInit(verbs.QPAttr{PortNum: 1}))
 	for range 2 {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
+	"github.com/rawverbs/rawverbs/softroce/internal/room"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -26,6 +28,7 @@ import (
 type port struct {
 	link  link.Link
 	index int
+	room  *room.Receivers // nil on a simulated network
 }
 
 func (p *port) gid() verbs.GID { return qpstate.GIDFrom(p.link.Addr().WithZone("")) }
@@ -46,11 +49,14 @@ type device struct {
 	sending sync.RWMutex // read-locked by a goroutine that sends packets which it took from the engine
 
 	// Which goroutine receives: receive.go, lead.go.
+	receivers  []*receiver
 	traffic    traffic
 	waiting    atomic.Int32             // goroutines in Sleep
 	lastWoke   atomic.Pointer[receiver] // the receiver that last woke a waiting goroutine
 	leader     atomic.Pointer[receiver] // receiver of the goroutine that leads and waits for packets
 	unattended atomic.Pointer[receiver] // receiver of the last leader, if nobody receives there now
+
+	keeper *keeper // nil unless the device is attended; see attend_linux.go
 
 	events  queue[verbs.AsyncEvent]
 	capture capture
@@ -61,8 +67,9 @@ func newDevice(name string, ports []*port) *device {
 	d := &device{name: name, ports: ports, mtu: smallestMTU(ports), start: time.Now()}
 	var seed [32]byte
 	crand.Read(seed[:]) // never fails
+	most := window(ports, d.mtu)
 	d.engine = transport.New(transport.Config{
-		Resolve: d.resolve, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: window(ports, d.mtu),
+		Resolve: d.resolve, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: most, ReadChunk: readChunk(most), Keep: keep, Full: full, Unread: unread,
 	})
 	d.gids.init()
 	d.groups.init()
@@ -71,7 +78,12 @@ func newDevice(name string, ports []*port) *device {
 	d.alarm.init(d)
 	for _, p := range ports {
 		if p != nil {
-			d.loops.Go(newReceiver(d, p).run)
+			if buffer := p.link.Status().ReceiveBuffer; buffer > 0 {
+				p.room = room.New(buffer)
+			}
+			r := newReceiver(d, p)
+			d.receivers = append(d.receivers, r)
+			d.loops.Go(r.run)
 		}
 	}
 	return d
@@ -90,6 +102,9 @@ func smallestMTU(ports []*port) qpstate.MTU {
 	return smallest
 }
 
+// keep is the number of packets that the device keeps while an earlier one is missing: 8 MiB.
+const keep = 2048
+
 // window returns the limit of packets in flight per queue pair: as many as fit into the peer's
 // receive buffer. It assumes that the peer's buffer is as large as this side's.
 func window(ports []*port, mtu qpstate.MTU) int {
@@ -102,6 +117,10 @@ func window(ports []*port, mtu qpstate.MTU) int {
 	}
 	return max(w, least)
 }
+
+// readChunk returns how many packets one READ request asks for. Each request wakes the peer, and the
+// responses of a few requests must fit into the window.
+func readChunk(window int) int { return min(max(window/4, 16), 64) }
 
 func (d *device) Info() verbs.DeviceInfo { return info(d.name) }
 
@@ -125,8 +144,40 @@ func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 	}
 	return &transport.Path{
 		Src: src, Dst: dst, TrafficClass: attr.GRH.TrafficClass, HopLimit: attr.GRH.HopLimit,
-		FlowLabel: attr.GRH.FlowLabel, Link: p,
+		FlowLabel: attr.GRH.FlowLabel, Link: p, Joined: p.joins(dst), Flight: p.flight(dst),
 	}, nil
+}
+
+// flight returns how many bytes all queue pairs of RC together may have in flight to a peer. It assumes
+// that the peer's receive buffer is as large as this side's. Over loopback more than a MiB gains nothing,
+// and does not fit into the processor's cache.
+func (p *port) flight(peer netip.Addr) int {
+	const least, most = 64 << 10, 1 << 20
+	buffer := p.link.Status().ReceiveBuffer
+	if buffer == 0 || peer.IsLoopback() {
+		buffer = min(max(buffer, least), most)
+	}
+	return buffer
+}
+
+// full reports whether the receiver at the end of a path lacks room for n bytes.
+func full(p *transport.Path, n int) bool {
+	room := p.Link.(*port).room
+	return room != nil && room.Full(p.Dst, n)
+}
+
+// unread reports whether packets lie unread in the receive buffer of either end of a path, as far as the
+// kernel of this host knows.
+func unread(p *transport.Path) bool {
+	room := p.Link.(*port).room
+	return room != nil && (room.Unread(p.Src) || room.Unread(p.Dst))
+}
+
+// joins reports whether a burst to a peer arrives as one datagram: over loopback, where both ends
+// are of this package.
+func (p *port) joins(peer netip.Addr) bool {
+	s := p.link.Status()
+	return peer.IsLoopback() && s.Send == link.Segmented && s.Receive == link.Segmented
 }
 
 // event delivers an engine's event. The engine's locks are held.
@@ -211,14 +262,20 @@ const capabilities = verbs.CapSRQResize | verbs.CapMemWindow | verbs.CapMemWindo
 // can wait for a page.
 func (d *device) QueryDeviceEx() (verbs.DeviceAttrEx, error) {
 	attr, err := d.QueryDevice()
-	const send = verbs.ODPSend | verbs.ODPRecv
+	const send = verbs.ODPSend | verbs.ODPRecv | verbs.ODPSRQRecv
 	return verbs.DeviceAttrEx{
 		DeviceAttr: attr,
 		Caps:       attr.CapFlags | verbs.CapFlushGlobal | verbs.CapAtomicWrite,
+
+		CompletionTimestampMask: math.MaxUint64, HCACoreClock: uint64(time.Millisecond),
 		ODP: verbs.ODPCaps{Supported: true, UD: send, UC: send | verbs.ODPWrite,
 			RC: send | verbs.ODPWrite | verbs.ODPRead | verbs.ODPAtomic | verbs.ODPFlush | verbs.ODPAtomicWrite},
 	}, err
 }
+
+// QueryRawClock returns the nanoseconds since the device was opened. Completion timestamps are of
+// the same clock.
+func (d *device) QueryRawClock() (uint64, error) { return uint64(d.now()), nil }
 
 // QueryCounters returns the engine's counters under their own names and the links' counters
 // with the prefix link_. Each is the sum over all addresses.
@@ -267,6 +324,9 @@ func (d *device) QueryPKey(number uint8, index int) (uint16, error) {
 // Close closes the links and waits until the receiving goroutines have ended.
 func (d *device) Close() error {
 	d.waitUntilSent()
+	if d.keeper != nil {
+		d.keeper.end()
+	}
 	closePorts(d.ports)
 	d.groups.close()
 	d.loops.Wait()

@@ -154,7 +154,7 @@ func TestCapture(t *testing.T) {
 		t.Errorf("a second capture: %v; want EBUSY", err)
 	}
 	c, s := connect(t, a, b, rc.Config{})
-	ping, pong := newPinger(t, c), newPinger(t, s)
+	ping, pong := newPinger(t, c, 8), newPinger(t, s, 8)
 	if err := ping.send(); err != nil {
 		t.Fatal(err)
 	}

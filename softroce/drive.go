@@ -29,6 +29,9 @@ const (
 	outboxBursts = 64
 )
 
+// posterRounds is the number of rounds after which a posting goroutine returns to its program.
+const posterRounds = 4
+
 // driver sends the packets that the engine has ready. Only one goroutine uses it at a time.
 type driver struct {
 	d      *device
@@ -46,16 +49,17 @@ func (w *driver) init(d *device) {
 }
 
 // send sends until the engine has nothing more to send, or for the given number of rounds.
-// It returns true if there may be more.
-func (w *driver) send(rounds int) (more bool) {
+// It returns how many rounds are left, and whether there may be more to send.
+func (w *driver) send(rounds int) (left int, more bool) {
 	defer w.d.alarm.arm()
-	for range rounds {
+	for rounds > 0 {
+		rounds--
 		if !w.round() {
-			return false
+			return rounds, false
 		}
 	}
 	w.d.engine.Release(w.outbox)
-	return true
+	return 0, true
 }
 
 // round sends what the engine has now, and returns false if it had nothing.
@@ -81,19 +85,38 @@ func (w *driver) round() bool {
 			_ = w.d.ports[i].link.Send(&w.egress[i])
 		}
 	}
+	for i := range bursts {
+		if p := bursts[i].Path; p.Link.(*port).room != nil {
+			p.Link.(*port).room.Sent(p.Dst)
+		}
+	}
 	return true
 }
 
 // kick sends the packets that follow from the caller's last call of the engine. If another
-// goroutine is in kick already, that goroutine sends them.
+// goroutine is in kick already, that goroutine sends them. After some rounds another goroutine
+// sends the rest, because the caller's program waits.
 func (d *device) kick() {
+	if d.drive(posterRounds) {
+		go d.drive(math.MaxInt)
+	}
+}
+
+// drive sends the engine's packets in at most rounds rounds, however much others post meanwhile. It returns
+// true if there may be more.
+func (d *device) drive(rounds int) (more bool) {
 	w := &d.posters
 	w.pending.Store(true)
-	for w.pending.Load() && w.mu.TryLock() {
-		w.pending.Store(false)
-		w.send(math.MaxInt)
+	for !more && w.pending.Load() && w.mu.TryLock() {
+		if rounds > 0 {
+			w.pending.Store(false)
+			rounds, more = w.send(rounds)
+		} else {
+			more = true
+		}
 		w.mu.Unlock()
 	}
+	return more
 }
 
 // alarm is the timer of the engine's deadline.

@@ -1,6 +1,11 @@
 package softroce
 
-import "github.com/rawverbs/rawverbs/verbs"
+import (
+	"syscall"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/link"
+	"github.com/rawverbs/rawverbs/verbs"
+)
 
 // Led returns how often a waiting goroutine has led on a device.
 func Led(dev *verbs.Device) (n uint64) {
@@ -40,4 +45,57 @@ func Receive(dev *verbs.Device) (receive func(), stop func()) {
 		r.mu.Unlock()
 		r.takeOver()
 	}
+}
+
+// MostPerPost is the most that a posting goroutine sends itself, in bytes.
+const MostPerPost = posterRounds * outboxBytes
+
+// WithoutRoom makes UC and UD send without regard to the receiver. dev must have no queue pairs.
+func WithoutRoom(dev *verbs.Device) {
+	for _, p := range dev.Provider().(*device).ports {
+		if p != nil {
+			p.room.Close()
+		}
+	}
+}
+
+// SentByPoster returns how many bytes a goroutine that posts sends itself, and whether it leaves some to
+// another goroutine.
+func SentByPoster(dev *verbs.Device, post func()) (bytes uint64, rest bool) {
+	d := dev.Provider().(*device)
+	sent := func() (n uint64) {
+		for _, r := range d.receivers {
+			n += r.p.link.Counters().SentBytes
+		}
+		return n
+	}
+	d.posters.mu.Lock() // so post itself sends nothing
+	post()
+	d.posters.mu.Unlock()
+	before := sent()
+	rest = d.drive(posterRounds)
+	return sent() - before, rest
+}
+
+// smallBuffer opens soft devices on loopback with the receive buffer that a user gets who may not ask for
+// more: Linux's default of net.core.rmem_max.
+type smallBuffer struct{}
+
+// SmallBufferName is the name of a device with a small receive buffer.
+const SmallBufferName = "small0"
+
+func init() { verbs.Register(smallBuffer{}) }
+
+func (smallBuffer) Name() string                         { return "softroce/small" }
+func (smallBuffer) Devices() ([]verbs.DeviceInfo, error) { return nil, nil }
+
+func (smallBuffer) Open(name string) (verbs.ProviderDevice, error) {
+	if name != SmallBufferName {
+		return nil, syscall.ENODEV
+	}
+	l, err := link.OpenLoopback(link.Config{ReceiveBuffer: 212_992})
+	if err != nil {
+		return nil, err
+	}
+	return newDevice(name, []*port{nil, {link: l, index: 1}}), nil
 }

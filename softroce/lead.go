@@ -18,22 +18,37 @@ import (
 )
 
 // traffic distinguishes light traffic from heavy. Under heavy traffic the port's goroutine
-// should receive, so that the program can do its own work meanwhile.
-type traffic struct{ lightRounds atomic.Int32 }
+// should receive, so that the program can do its own work meanwhile. Traffic is light if little is
+// sent at once, and if little is received before a goroutine gets a completion.
+type traffic struct {
+	lightRounds atomic.Int32
+	attended    bool // for the threads of attend_linux.go, only tiny messages are light
+}
 
 const (
-	lightBytes  = 1024 // light traffic has at most this much per send or receive
-	lightEnough = 8    // light rounds of receiving in a row before traffic counts as light
+	lightBytes  = 80 << 10 // a message of 64 KiB and its headers
+	tinyBytes   = 1 << 10  // a receive of so little is light, however much came before
+	lightEnough = 8        // light rounds of receiving in a row before traffic counts as light
 )
 
+// most returns the most that light traffic has per send, or between two completions.
+func (t *traffic) most() int {
+	if t.attended {
+		return tinyBytes
+	}
+	return lightBytes
+}
+
 func (t *traffic) sent(bytes int) {
-	if bytes > lightBytes {
+	if bytes > t.most() {
 		t.lightRounds.Store(0)
 	}
 }
 
-func (t *traffic) received(bytes int) {
-	if n := t.lightRounds.Load(); bytes > lightBytes {
+// received notes a receive of bytes, and that sinceWake bytes have come since a completion last woke
+// a goroutine.
+func (t *traffic) received(bytes, sinceWake int) {
+	if n := t.lightRounds.Load(); bytes > tinyBytes && sinceWake > t.most() {
 		t.lightRounds.Store(0)
 	} else if n < lightEnough {
 		t.lightRounds.Store(n + 1)

@@ -27,15 +27,12 @@ type pair struct {
 func newPair(t *testing.T) *pair {
 	p := &pair{x: openSoft(t, "soft0"), y: openSoft(t, "soft0")}
 	c, s := connect(t, p.x, p.y, rc.Config{})
-	p.ping, p.pong = newPinger(t, c), newPinger(t, s)
+	p.ping, p.pong = newPinger(t, c, 8), newPinger(t, s, 8)
 	var echo sync.WaitGroup
 	t.Cleanup(echo.Wait)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	echo.Go(func() {
-		for p.pong.recv(ctx) == nil && p.pong.send() == nil {
-		}
-	})
+	echo.Go(func() { p.pong.echo(ctx) })
 	p.untilLed(t)
 	return p
 }
@@ -286,7 +283,7 @@ func TestManyWaiters(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range conns {
 		c, s := connect(t, x, y, rc.Config{})
-		ping, pong := newPinger(t, c), newPinger(t, s)
+		ping, pong := newPinger(t, c, 8), newPinger(t, s, 8)
 		all.Go(func() {
 			for n := range trips * (i + 1) { // so that the last connection is alone at the end
 				if err := errors.Join(ping.send(), ping.recv(ctx)); err != nil {

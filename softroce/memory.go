@@ -28,6 +28,9 @@ func (p *pd) RegMR(buf []byte, iova uint64, access verbs.Access) (verbs.Provider
 	return &mr{MR: m}, nil
 }
 
+// AllocNullMR makes a region without memory.
+func (p *pd) AllocNullMR() (verbs.ProviderMR, error) { return &mr{MR: p.pd.NullMR()}, nil }
+
 // RegDmabufMR maps the DMA-BUF, because here the CPU moves the data.
 func (p *pd) RegDmabufMR(fd int, offset, length, iova uint64, access verbs.Access) (verbs.ProviderMR, error) {
 	into := int(offset % uint64(os.Getpagesize()))

@@ -122,6 +122,17 @@ func (c *cq) Arm(solicitedOnly bool) error {
 
 func (c *cq) Resize(depth int) error { return c.cq.Resize(depth) }
 
+// Share moves the completions into a ring that a program in C polls, and makes the CQ call notify
+// for events. head and tail count completions; the lengths are transport.RingLength(depth).
+// Nothing may poll meanwhile. stamps may be nil; its times are in nanoseconds, as of QueryRawClock.
+func (c *cq) Share(wcs []verbs.WC, stamps []int64, head, tail *uint32, depth int, notify func()) error {
+	if err := c.cq.MoveTo(transport.Ring{WCs: wcs, Stamps: stamps, Head: head, Tail: tail}, depth); err != nil {
+		return err
+	}
+	c.cq.SetNotify(notify)
+	return nil
+}
+
 func (c *cq) Moderate(count int, period time.Duration) error {
 	c.cq.Moderate(count, period)
 	return nil
@@ -264,6 +275,6 @@ func (q *qp) Close() error {
 		q.closed.Store(false) // it is still attached to a multicast group
 		return err
 	}
-	q.d.alarm.arm() // the armed timer may have been this queue pair's
+	q.d.kick() // other queue pairs may have waited for the room that this one used
 	return nil
 }

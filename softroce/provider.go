@@ -112,8 +112,12 @@ func interfaces() string {
 
 func closePorts(ports []*port) {
 	for _, p := range ports {
-		if p != nil {
-			p.link.Close() // nothing can be done about an error here
+		if p == nil {
+			continue
+		}
+		p.link.Close() // nothing can be done about an error here
+		if p.room != nil {
+			p.room.Close()
 		}
 	}
 }

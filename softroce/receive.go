@@ -17,6 +17,7 @@
 package softroce
 
 import (
+	"math"
 	"net"
 	"runtime"
 	"sync"
@@ -44,11 +45,16 @@ type receiver struct {
 	d *device
 	p *port
 
-	mu      sync.Mutex // held by the goroutine that receives; guards the fields up to watched
-	in      *link.Ingress
-	batch   []transport.Datagram
-	sender  driver
-	watched [2]ctxwatch.Watch // the contexts of the last leader
+	mu        sync.Mutex // held by the goroutine that receives; guards the fields up to owes
+	in        *link.Ingress
+	batch     []transport.Datagram
+	sender    driver
+	watched   [2]ctxwatch.Watch // the contexts of the last leader
+	sinceWake int               // bytes received since a completion last woke a goroutine
+	failures  int               // of take in a row
+	owes      bool              // Drive received packets and has not answered them yet; see attend_linux.go
+
+	retired atomic.Bool // the port's goroutine must end; see attend_linux.go
 
 	asked  atomic.Bool   // a goroutine wants the port; the port's goroutine must release it
 	led    atomic.Uint64 // how often a goroutine has led
@@ -65,11 +71,11 @@ func newReceiver(d *device, p *port) *receiver {
 	return r
 }
 
-// run is the port's goroutine. It returns when the link is closed.
+// run is the port's goroutine. It returns when the link is closed or the receiver is retired.
 func (r *receiver) run() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for failures := 0; ; {
+	for {
 		// Loop, because the asking goroutine interrupts only once and may not hold the mutex
 		// yet when this goroutine has taken it again.
 		for r.asked.Load() {
@@ -79,8 +85,10 @@ func (r *receiver) run() {
 		}
 		switch err := r.take(); {
 		case err == nil:
-			failures = 0
 		case errors.Is(err, link.ErrInterrupted):
+			if r.retired.Load() {
+				return
+			}
 			continue
 		case errors.Is(err, net.ErrClosed):
 			for i := range r.watched {
@@ -88,12 +96,9 @@ func (r *receiver) run() {
 			}
 			return
 		default:
-			// The system lacks some resource, perhaps only for a moment.
-			if failures++; failures > receiveTries {
-				r.d.events.put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
+			if r.failed() {
 				return
 			}
-			time.Sleep(receivePause)
 			continue
 		}
 		if r.p.index == groupIndex {
@@ -161,6 +166,7 @@ func (r *receiver) take() error {
 	if err != nil {
 		return err
 	}
+	r.failures = 0
 	r.batch = r.batch[:0]
 	bytes := 0
 	for i := range r.in.Packets {
@@ -168,14 +174,28 @@ func (r *receiver) take() error {
 		bytes += len(q.Data)
 		r.batch = append(r.batch, transport.Datagram{Data: q.Data, Src: q.Src, Dst: q.Dst, TOS: q.TOS, TTL: q.TTL})
 	}
-	r.d.traffic.received(bytes)
+	r.sinceWake = min(r.sinceWake+bytes, math.MaxInt32/2) // an int has 32 bits on some systems
+	r.d.traffic.received(bytes, r.sinceWake)
 	r.d.engine.Receive(r.d.now(), r.batch)
+	if r.d.woke.Load() {
+		r.sinceWake = 0
+	}
 	return nil
+}
+
+// failed counts a failure of take and pauses: the system lacks some resource, perhaps only for a
+// moment. After receiveTries failures in a row it reports that the device has failed, and returns true.
+func (r *receiver) failed() bool {
+	if r.failures++; r.failures == receiveTries {
+		r.d.events.put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
+	}
+	time.Sleep(receivePause)
+	return r.failures >= receiveTries
 }
 
 // answer sends what follows from the received packets.
 func (r *receiver) answer() {
-	if r.sender.send(receiverRounds) {
-		go r.d.kick() // another goroutine sends the rest, so that this one can receive
+	if _, more := r.sender.send(receiverRounds); more {
+		go r.d.drive(math.MaxInt) // another goroutine sends the rest, so that this one can receive
 	}
 }

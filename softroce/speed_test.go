@@ -6,7 +6,6 @@ package softroce_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"syscall"
 	"testing"
@@ -71,6 +70,17 @@ func (s *stream) run(tb testing.TB, n int) {
 
 // tcpSink returns a TCP connection over loopback. Its other end reads everything.
 func tcpSink(tb testing.TB) net.Conn {
+	return tcpTo(tb, func(c net.Conn) {
+		for buf := make([]byte, 256<<10); ; {
+			if _, err := c.Read(buf); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// tcpTo returns a TCP connection over loopback. serve runs at its other end, which closes when serve returns.
+func tcpTo(tb testing.TB, serve func(net.Conn)) net.Conn {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
@@ -82,12 +92,7 @@ func tcpSink(tb testing.TB) net.Conn {
 			return
 		}
 		defer c.Close()
-		buf := make([]byte, 256<<10)
-		for {
-			if _, err := c.Read(buf); err != nil {
-				return
-			}
-		}
+		serve(c)
 	}()
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
@@ -97,14 +102,16 @@ func tcpSink(tb testing.TB) net.Conn {
 	return c
 }
 
-// against times two functions in turns. It reports the rates of both and the ratio of a to b.
+// against times two functions in turns. It reports the rates of both and the ratio of a to b. The
+// ratio of the processor times (cpu-ratio) depends less on what else the host does.
 func against(b *testing.B, names [2]string, unit string, perRound float64, rounds [2]func()) {
-	var took [2]time.Duration
+	var took, worked [2]time.Duration
 	for b.Loop() {
 		for i, round := range rounds {
-			begin := time.Now()
+			begin, work := time.Now(), processorTime(b)
 			round()
 			took[i] += time.Since(begin)
+			worked[i] += processorTime(b) - work
 		}
 	}
 	b.ReportMetric(0, "ns/op")
@@ -112,6 +119,7 @@ func against(b *testing.B, names [2]string, unit string, perRound float64, round
 		b.ReportMetric(perRound*float64(b.N)/took[i].Seconds(), name+"-"+unit)
 	}
 	b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "ratio")
+	b.ReportMetric(worked[1].Seconds()/worked[0].Seconds(), "cpu-ratio")
 }
 
 func BenchmarkBandwidth(b *testing.B) {
@@ -136,120 +144,6 @@ func BenchmarkBandwidth(b *testing.B) {
 	b.Run("READ/WRITE", func(b *testing.B) {
 		against(b, [2]string{"READ", "WRITE"}, "GB/s", gb, [2]func(){func() { read.run(b, messages) }, func() { write.run(b, messages) }})
 	})
-}
-
-// BenchmarkRoundTrip compares an 8-byte SEND and its reply with a datagram and its echo over
-// plain UDP sockets.
-func BenchmarkRoundTrip(b *testing.B) {
-	const trips = 1000
-	ctx := context.Background()
-	x, y := openSoft(b, "soft0"), openSoft(b, "soft0")
-	c, s := connect(b, x, y, rc.Config{})
-	ping, pong := newPinger(b, c), newPinger(b, s)
-	go func() {
-		for pong.recv(ctx) == nil {
-			if pong.send() != nil {
-				return
-			}
-		}
-	}()
-	udp := udpEcho(b)
-	buf := make([]byte, 8)
-	against(b, [2]string{"SEND", "UDP"}, "trips/s", trips, [2]func(){
-		func() {
-			for range trips {
-				if err := ping.send(); err != nil {
-					b.Fatal(err)
-				}
-				if err := ping.recv(ctx); err != nil {
-					b.Fatal(err)
-				}
-			}
-		},
-		func() {
-			for range trips {
-				if _, err := udp.Write(buf); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := io.ReadFull(udp, buf); err != nil {
-					b.Fatal(err)
-				}
-			}
-		},
-	})
-}
-
-// pinger is one end of a ping-pong. It has one receive posted, and signals every eighth send
-// so that the queue does not fill.
-type pinger struct {
-	conn  *rc.Conn
-	send_ []verbs.SendWR
-	recv_ []verbs.RecvWR
-	wcs   []verbs.WC
-	sent  int
-}
-
-func newPinger(tb testing.TB, c *rc.Conn) *pinger {
-	mr, err := c.AllocMR("ping", 64, verbs.AccessLocalWrite)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := &pinger{conn: c, wcs: make([]verbs.WC, 8),
-		send_: []verbs.SendWR{{Opcode: verbs.OpSend, SGL: []verbs.SGE{mr.SGE(0, 8)}}},
-		recv_: []verbs.RecvWR{{SGL: []verbs.SGE{mr.SGE(8, 8)}}}}
-	if err := c.QP().PostRecv(p.recv_); err != nil {
-		tb.Fatal(err)
-	}
-	return p
-}
-
-func (p *pinger) send() error {
-	p.sent++
-	p.send_[0].Flags = 0
-	if p.sent%8 == 0 {
-		p.send_[0].Flags = verbs.SendSignaled
-		if _, err := p.conn.QP().SendCQ().Poll(p.wcs); err != nil {
-			return err
-		}
-	}
-	return p.conn.QP().PostSend(p.send_)
-}
-
-func (p *pinger) recv(ctx context.Context) error {
-	n, err := p.conn.QP().RecvCQ().Wait(ctx, p.wcs)
-	if err != nil {
-		return err
-	}
-	if err := p.wcs[n-1].Err(); err != nil {
-		return err
-	}
-	return p.conn.QP().PostRecv(p.recv_)
-}
-
-func udpEcho(tb testing.TB) net.Conn {
-	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	go func() {
-		buf := make([]byte, 64)
-		u := server.(*net.UDPConn)
-		for {
-			n, from, err := u.ReadFromUDPAddrPort(buf)
-			if err != nil {
-				return
-			}
-			if _, err := u.WriteToUDPAddrPort(buf[:n], from); err != nil {
-				return
-			}
-		}
-	}()
-	c, err := net.Dial("udp", server.LocalAddr().String())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { c.Close(); server.Close() })
-	return c
 }
 
 // BenchmarkManyQPs compares the throughput of 64 KiB WRITEs over 1000 queue pairs of one device
@@ -323,7 +217,7 @@ func TestIdleCostsNothing(t *testing.T) {
 	}
 }
 
-func processorTime(t *testing.T) time.Duration {
+func processorTime(t testing.TB) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		t.Fatal(err)

@@ -10,10 +10,10 @@ import (
 
 // AH is the path to a UD peer (struct ibv_ah). A [SendWR] of a UD queue pair names it.
 // [PD.CreateAH] makes an AH; it is valid until Close. Any number of queue pairs of its domain may
-// use it. On a queue pair of another domain a post with it is EINVAL.
+// use it. A post with it on a queue pair of another domain returns EINVAL.
 //
 // All methods of an AH may be called at the same time by several goroutines, Close included, and
-// beside posts that name the AH. A post beside Close either queues the request or returns EINVAL; a
+// during posts that name the AH. A post during Close either queues the request or returns EINVAL; a
 // post after Close returns EINVAL.
 type AH struct {
 	handle

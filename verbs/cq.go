@@ -74,6 +74,7 @@ type CQ struct {
 	p        ProviderCQ
 	dev      *Device
 	channel  *CompChannel
+	wcs      *WCCounts     // the device's; nil: completions are not counted
 	woken    chan struct{} // holds at most one wake-up
 	gone     chan struct{} // closed by Close
 	waiting  atomic.Int32  // goroutines in a wait
@@ -94,7 +95,7 @@ func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
 	if init.Ex != 0 || init.Flags != 0 {
 		op, detail = "ibv_create_cq_ex", fmt.Sprintf("depth %d, %v, %v", init.Depth, init.Ex, init.Flags)
 	}
-	cq := &CQ{dev: d, channel: init.Channel, woken: make(chan struct{}, 1), gone: make(chan struct{})}
+	cq := &CQ{dev: d, wcs: d.wcs, channel: init.Channel, woken: make(chan struct{}, 1), gone: make(chan struct{})}
 	parents := []*handle{&d.handle}
 	var ch ProviderCompChannel
 	if init.Channel != nil {
@@ -127,6 +128,9 @@ func wakeUp(woken chan struct{}) func() {
 	}
 }
 
+// Provider returns the provider's side of the CQ. For providers.
+func (cq *CQ) Provider() ProviderCQ { return cq.p }
+
 // Depth returns the number of entries: at least the requested number. It is valid after Close.
 func (cq *CQ) Depth() int { return cq.p.Depth() }
 
@@ -143,6 +147,9 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 		return n, nil
 	}
 	n, err := cq.p.Poll(wcs)
+	if cq.wcs != nil {
+		cq.wcs.add(wcs[:n])
+	}
 	if err != nil {
 		return n, cq.fail("ibv_poll_cq", "", err)
 	}
@@ -159,6 +166,9 @@ func (cq *CQ) PollEx(wcs []WCEx) (int, error) {
 		return n, nil
 	}
 	n, err := cq.p.PollEx(wcs)
+	if cq.wcs != nil {
+		cq.wcs.addEx(wcs[:n])
+	}
 	if err != nil {
 		e := cq.fail("ibv_start_poll", "", err).(*Error)
 		if e.Errno == syscall.EINVAL {

@@ -16,7 +16,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Devices lists the devices of every provider, in the providers' order. The error names the
+// Devices lists the devices of every provider, in the providers' order. If two providers have a
+// device of the same name, the list has only the one that [Open] opens (`rawverbs run` gives libibverbs a soft0, too). The error names the
 // providers that failed; devices of the others are still returned. Each failure is an
 // *[Error]: errors.ErrUnsupported where libibverbs or the kernel's RDMA is missing.
 //
@@ -32,7 +33,11 @@ func Devices() ([]DeviceInfo, error) {
 			reasons = append(reasons, fail("ibv_get_device_list", p.Name(), "", err))
 			continue
 		}
-		all = append(all, devices...)
+		for _, d := range devices {
+			if !slices.ContainsFunc(all, func(listed DeviceInfo) bool { return listed.Name == d.Name }) {
+				all = append(all, d)
+			}
+		}
 	}
 	if len(reasons) > 0 {
 		return all, reasons
@@ -65,6 +70,7 @@ type Device struct {
 	handle
 	p    ProviderDevice
 	info DeviceInfo
+	wcs  *WCCounts // nil: completions are not counted
 
 	eventsOnce sync.Once
 	events     *listeners
@@ -89,6 +95,10 @@ type OpenOptions struct {
 	// package comment). An object that is garbage collected without Close is logged at level
 	// Warn. If Logger is nil, only such objects are logged, to slog.Default.
 	Logger *slog.Logger
+
+	// WCs counts the completions that the program polls from CQs of the device. nil: they are
+	// not counted.
+	WCs *WCCounts
 }
 
 // OpenWith is [Open] with options.
@@ -120,7 +130,7 @@ func OpenWith(name string, options OpenOptions) (*Device, error) {
 				d.info = info
 			}
 		}
-		d.kind, d.device, d.log = "device", name, options.Logger
+		d.kind, d.device, d.log, d.wcs = "device", name, options.Logger, options.WCs
 		detail := d.info.Provider
 		if c, ok := p.(interface{ calls() string }); ok {
 			detail += ", " + c.calls()

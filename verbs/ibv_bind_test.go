@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nolibibverbs
 
 // Tests of binds, and of other differences of the ibv_wr_* calls.
 

@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nolibibverbs
 
 // The C wall: completion channels. One of the goroutines that wait on a channel's CQs reads the
 // channel and wakes the other CQs, so Go's poller wakes a goroutine that has a completion to poll.

@@ -1,4 +1,4 @@
-//go:build rdma && linux && cgo
+//go:build rdma && linux && cgo && !nolibibverbs
 
 package verbs
 

@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nolibibverbs
 
 // The C wall: extended completion queues. A call into C starts, reads and ends a batch and fills the
 // caller's slice.

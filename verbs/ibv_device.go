@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nolibibverbs
 
 // The C wall: libibverbs as a provider. Only the files ibv_*.go use import "C". This file lists, opens
 // and queries devices.

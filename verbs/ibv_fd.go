@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nolibibverbs
 
 // The C wall: waiting on libibverbs' file descriptors through Go's poller.
 

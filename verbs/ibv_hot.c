@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nolibibverbs
 
 /* See ibv_hot.h. */
 #include "ibv_builder.h"

@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nolibibverbs
 
 // The C wall: inline data that C cannot read. C uses SGE.Addr of inline data as a pointer. In regions
 // with addresses of their own (IOVA, ZERO_BASED, a DMA-BUF) the address is not a valid pointer.

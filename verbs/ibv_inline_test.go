@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nolibibverbs
 
 // Tests that C gets no inline data with an address that is not a pointer.
 

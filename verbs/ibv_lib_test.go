@@ -1,4 +1,4 @@
-//go:build linux && cgo && !rdma
+//go:build linux && cgo && !nolibibverbs && !rdma
 
 // Tests of the C wall with the tests' own libibverbs (testdata/libibverbs.c). Each test runs in its own
 // process, because a process loads the library once. With the tag rdma the tests run on a device,

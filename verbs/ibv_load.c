@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nolibibverbs
 
 /*
  * libibverbs, loaded when a device is first asked for. A binary is not linked

@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nolibibverbs
 
 // The C wall: memory regions and memory windows.
 
@@ -58,6 +58,16 @@ func (p *ibvPD) RegDmabufMR(fd int, offset, length, iova uint64, access Access) 
 	}
 	m := newIBVMR(p.d, unsafe.Pointer(mr))
 	m.remap(&p.d.remapped)
+	return m, nil
+}
+
+func (p *ibvPD) AllocNullMR() (ProviderMR, error) {
+	var mr *C.struct_ibv_mr
+	if err := errnoErr(C.rv_alloc_null_mr(p.pd, &mr)); err != nil {
+		return nil, err
+	}
+	m := newIBVMR(p.d, unsafe.Pointer(mr))
+	m.remap(&p.d.remapped) // its addresses are no pointers: inline data cannot come from it
 	return m, nil
 }
 

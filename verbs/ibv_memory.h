@@ -30,6 +30,13 @@ static inline int rv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t le
 	return rv_made(*out);
 }
 
+static inline int rv_alloc_null_mr(struct ibv_pd *pd, struct ibv_mr **out)
+{
+	errno = 0;
+	*out = ibv_alloc_null_mr(pd);
+	return rv_made(*out);
+}
+
 /* rv_rereg_mr gives errno, and in broken whether the region is lost. That the old
  * memory could not be given to forks again is no failure. */
 static inline int rv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, uint8_t *addr, size_t length,

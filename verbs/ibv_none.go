@@ -1,4 +1,4 @@
-//go:build !linux || !cgo
+//go:build !linux || !cgo || nolibibverbs
 
 // The C wall on other systems and without cgo: libibverbs is missing.
 

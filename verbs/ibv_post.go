@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nolibibverbs
 
 // The C wall: posting. A batch of work requests is encoded into C memory that was allocated and
 // chained with the queue pair, and posted with one call.

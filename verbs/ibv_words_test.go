@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && !nolibibverbs
 
 // Tests of ATOMIC WRITE and FLUSH on libibverbs: the requests that C gets, and those that it must not
 // get.

@@ -3,6 +3,7 @@ package verbs
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,6 +33,16 @@ type kernelOnly struct {
 func (kernelOnly) Name() string                        { return "libibverbs" }
 func (p kernelOnly) Devices() ([]DeviceInfo, error)    { return p.devices, p.err }
 func (kernelOnly) Open(string) (ProviderDevice, error) { return nil, syscall.ENODEV }
+
+// TestDevicesWithOneName: the first provider's device is the one that Open opens.
+func TestDevicesWithOneName(t *testing.T) {
+	first := kernelOnly{devices: []DeviceInfo{{Name: "soft0", Provider: "libibverbs"}, {Name: "rxe0", Provider: "libibverbs"}}}
+	withProviders(t, first, kernelOnly{devices: []DeviceInfo{{Name: "soft0", Provider: "softroce"}}})
+	got, err := Devices()
+	if err != nil || !slices.Equal(got, first.devices) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
 
 func TestOpenNamesTheMissingImport(t *testing.T) {
 	const line = `import _ "github.com/rawverbs/rawverbs/softroce"`

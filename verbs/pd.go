@@ -6,8 +6,9 @@ package verbs
 // the regions and windows of the queue pair's own domain. [Device.AllocPD] makes a domain; it is
 // valid until Close.
 //
-// All methods of a PD may be called at the same time by several goroutines, Close included. Close
-// beside a method that makes an object returns EBUSY, or the method returns net.ErrClosed.
+// All methods of a PD may be called at the same time by several goroutines, Close included. If
+// Close runs at the same time as a method that makes an object, Close returns EBUSY or the method returns
+// net.ErrClosed.
 type PD struct {
 	handle
 	p   ProviderPD

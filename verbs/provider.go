@@ -19,10 +19,10 @@ import (
 //   - Several goroutines may call it at once.
 //   - An error is a syscall.Errno or wraps one. A failed call leaves nothing behind. This package
 //     adds the name of the C call, the device and a hint.
-//   - Close is called after the object's children were closed, and no other call runs beside it.
+//   - Close is called after the object's children were closed, and no other call runs at the same time.
 //     If Close fails, the object is unchanged, and Close may be called again.
 //   - After a successful Close nothing more is called, with two exceptions. Poll, PollEx, Arm,
-//     PostSend, PostRecv, BindMW and NextEvent may run beside Close or after it; after Close they
+//     PostSend, PostRecv, BindMW and NextEvent may run during Close or after it; after Close they
 //     return net.ErrClosed. Methods that need no device, such as QPN, may be called at any time.
 //   - Optional features are separate interfaces. If an object does not implement the interface,
 //     the public call returns EOPNOTSUPP, which is errors.ErrUnsupported.

@@ -31,6 +31,12 @@ type ProviderDmabuf interface {
 	RegDmabufMR(fd int, offset, length, iova uint64, access Access) (ProviderMR, error)
 }
 
+// ProviderNullMR is an optional interface of a ProviderPD that makes null regions.
+type ProviderNullMR interface {
+	// AllocNullMR makes a region that has no memory: see [PD.AllocNullMR].
+	AllocNullMR() (ProviderMR, error)
+}
+
 // ProviderAdvise is an optional interface of a ProviderPD that takes advice about regions.
 type ProviderAdvise interface {
 	// AdviseMR gives the advice. sgl is not empty; AdviseMR does not keep it.

@@ -29,7 +29,7 @@ type QPInit struct {
 //
 // All methods of a QP may be called at the same time by several goroutines, Close included. Posts to
 // one queue run one after the other, a whole slice at a time. Calls of Modify also run one after the
-// other. [QP.Close] may return EBUSY beside a Modify. QPN, Type, Cap, State, SendCQ, RecvCQ, SRQ and
+// other. [QP.Close] may return EBUSY during a Modify. QPN, Type, Cap, State, SendCQ, RecvCQ, SRQ and
 // PostPath do not ask the device and are valid after Close.
 type QP struct {
 	handle
@@ -125,7 +125,7 @@ func (qp *QP) SRQ() *SRQ { return qp.init.SRQ }
 //
 // On RoCE a move to RTR may take seconds, while the kernel looks for the peer: see
 // [QP.ModifyContext]. Calls of Modify on one queue pair run one after the other. All other methods
-// may run beside a Modify.
+// may run during a Modify.
 //
 // Implements: int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {

@@ -103,6 +103,9 @@ func (s *SRQ) Query() (SRQAttr, error) {
 	return attr, err
 }
 
+// Provider returns the provider's side of the SRQ. For providers.
+func (s *SRQ) Provider() ProviderSRQ { return s.p }
+
 // Number returns the SRQ's number, for XRC peers. errors.ErrUnsupported if the device has no SRQ
 // numbers, net.ErrClosed after Close.
 //

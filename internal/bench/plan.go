@@ -245,6 +245,17 @@ func (p *Plan) slot() int { return roundUp(max(p.Size, p.page()), p.cacheLine())
 // Bytes returns the size of the region.
 func (p *Plan) Bytes() int { return 2 * p.QPs * p.slot() }
 
+// Memory returns the bytes of the region, of the requests of a post, and of the times that the peak
+// needs.
+func (p *Plan) Memory() int64 {
+	need := int64(p.Bytes()) + int64(p.QPs)*int64(p.PostList)*(112+16)
+	if p.Peak() && p.sends() {
+		messages := int64(p.QPs) * int64(p.Iterations)
+		need += messages*16 + messages/int64(max(p.PostList, 1))*16
+	}
+	return need
+}
+
 // RemoteOffset returns the offset in the region of a queue pair's slot for the peer's requests.
 // The user sends its address to the peer.
 func (p *Plan) RemoteOffset(qp int) int { return (p.QPs + qp) * p.slot() }

@@ -37,11 +37,15 @@ func (c *Chart) axes() (xs, ys axis) {
 			high = Point{max(high.X, p.X), max(high.Y, p.Y)}
 		}
 	}
-	if low.X == high.X { // leave room on both sides of a single value
+	if low.X == high.X && !c.Series { // leave room on both sides of a single value
 		low.X, high.X = low.X/2, high.X*2
 	}
-	xs = axis{low: low.X, high: high.X, start: left, end: right, log: true}
-	xs.ticks = powersOfTwo(low.X, high.X, c.XName)
+	if c.Series {
+		xs = axis{high: high.X, start: left, end: right, ticks: multiples(high.X)}
+	} else {
+		xs = axis{low: low.X, high: high.X, start: left, end: right, log: true}
+		xs.ticks = powersOfTwo(low.X, high.X, c.XName)
+	}
 	if c.LogY {
 		ys = axis{low: low.Y / 1.2, high: high.Y * 1.2, start: bottom, end: top, log: true}
 		ys.ticks = decades(ys.low, ys.high)

@@ -1,4 +1,4 @@
-// Package chart draws curves over a logarithmic X axis as an SVG file.
+// Package chart draws curves as an SVG file, over a logarithmic X axis or over time.
 package chart
 
 import (
@@ -13,8 +13,10 @@ type Chart struct {
 	X, Y   string // labels of the axes
 	Curves []Curve
 	LogY   bool // true: a logarithmic Y axis; false: a linear axis from 0
+	Series bool // true: a linear X axis from 0 and lines without markers, for many points over time
 
-	// XName returns the label of a tick of the X axis. The ticks are powers of two.
+	// XName returns the label of a tick of the X axis. The ticks are powers of two. It is not
+	// used with Series.
 	XName func(x float64) string
 }
 
@@ -24,8 +26,8 @@ type Curve struct {
 	Points []Point
 }
 
-// Point is one value. X is greater than 0. Y is greater than 0 if the chart has LogY;
-// otherwise Y is not negative.
+// Point is one value. X is greater than 0, or with Series not negative. Y is greater than 0 if the
+// chart has LogY; otherwise Y is not negative.
 type Point struct{ X, Y float64 }
 
 // The drawing, in pixels.
@@ -65,7 +67,7 @@ func (c *Chart) SVG() []byte {
 	}
 	d.printf(`<rect x="%d" y="%d" width="%d" height="%d" fill="none" stroke="#444"/>`, left, top, right-left, bottom-top)
 	for i, curve := range c.Curves {
-		d.curve(i, curve, xs, ys)
+		d.curve(i, curve, xs, ys, !c.Series)
 	}
 	d.printf(`</svg>`)
 	return d.Bytes()
@@ -82,13 +84,16 @@ func (d *drawing) text(x, y float64, attributes, text string) {
 }
 
 // curve draws a curve and its entry in the legend.
-func (d *drawing) curve(i int, c Curve, xs, ys axis) {
+func (d *drawing) curve(i int, c Curve, xs, ys axis, markers bool) {
 	style := styles[i%len(styles)]
 	d.printf(`<marker id="m%d" viewBox="0 0 10 10" refX="5" refY="5" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9"><path d="%s" fill="%s"/></marker>`,
 		i, style.shape, style.colour)
+	marks := ""
+	if markers {
+		marks = fmt.Sprintf(` marker-start="url(#m%[1]d)" marker-mid="url(#m%[1]d)" marker-end="url(#m%[1]d)"`, i)
+	}
 	line := func(points string) {
-		d.printf(`<polyline points="%[1]s" fill="none" stroke="%[2]s" stroke-width="1.5" marker-start="url(#m%[3]d)" marker-mid="url(#m%[3]d)" marker-end="url(#m%[3]d)"/>`,
-			points, style.colour, i)
+		d.printf(`<polyline points="%s" fill="none" stroke="%s" stroke-width="1.5"%s/>`, points, style.colour, marks)
 	}
 	var points []byte
 	for _, p := range c.Points {

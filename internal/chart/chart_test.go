@@ -54,6 +54,7 @@ func TestAxes(t *testing.T) {
 	for name, c := range map[string]struct {
 		points []Point
 		logY   bool
+		series bool
 		x, y   string // the ticks' names
 		at     Point  // the first point, in pixels
 	}{
@@ -65,10 +66,11 @@ func TestAxes(t *testing.T) {
 		"no power of two":  {points: []Point{{5, 0}, {7, 1}}, x: "", y: "0.0 0.2 0.4 0.6 0.8 1.0", at: Point{left, bottom}},
 		"logarithmic":      {points: []Point{{1, 1.2}, {4, 100}}, logY: true, x: "1 2 4", y: "1 2 5 10 20 50 100", at: Point{left, bottom - math.Log(1.2)/math.Log(120)*(bottom-top)}},
 		"logarithmic, far": {points: []Point{{1, 0.1}, {4, 1e4}}, logY: true, x: "1 2 4", y: "0.1 1 10 100 1000 10000", at: Point{left, bottom - math.Log(1.2)/math.Log(1.44e5)*(bottom-top)}},
+		"over time":        {points: []Point{{0, 100}, {10, 0}}, series: true, x: "0 1 2 3 4 5 6 7 8 9 10", y: "0 20 40 60 80 100", at: Point{left, bottom - (bottom-top)/1.1}},
 		"many sizes":       {points: []Point{{2, 0}, {1 << 15, 1}}, x: "2  8  32  128  512  2048  8192  32768", y: "0.0 0.2 0.4 0.6 0.8 1.0", at: Point{left, bottom}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			chart := &Chart{LogY: c.logY, Curves: []Curve{{Points: c.points}}, XName: func(x float64) string { return fmt.Sprint(x) }}
+			chart := &Chart{LogY: c.logY, Series: c.series, Curves: []Curve{{Points: c.points}}, XName: func(x float64) string { return fmt.Sprint(x) }}
 			xs, ys := chart.axes()
 			if got := names(xs.ticks); got != c.x {
 				t.Errorf("the ticks of X are %q, want %q", got, c.x)

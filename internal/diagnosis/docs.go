@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Section names a table of docs/errors.md by the heading above it. "" means no table.
@@ -36,9 +37,10 @@ func (e *Entry) Title() string {
 	return e.Name
 }
 
-var link = regexp.MustCompile(`\[([^\]]+)\]\([^)]+\)`)
+// link is compiled when it is first needed: every program and the laboratory's page start with this package.
+var link = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[([^\]]+)\]\([^)]+\)`) })
 
 // Plain returns a text without its Markdown: code loses its marks, a link is its text.
 func Plain(text string) string {
-	return strings.ReplaceAll(link.ReplaceAllString(text, "$1"), "`", "")
+	return strings.ReplaceAll(link().ReplaceAllString(text, "$1"), "`", "")
 }

@@ -60,6 +60,7 @@ var errnos = []group{{"docs/errors.md", []Entry{
 	broad("ENOBUFS", syscall.ENOBUFS, "the kernel has no buffer for the packet", "fewer packets at a time"),
 	broad("ECONNREFUSED", syscall.ECONNREFUSED, "no program listens at the address and port", "starting the server first; the right port"),
 	broad("ECONNRESET", syscall.ECONNRESET, "the peer's program ended, or closed the TCP connection early", "the peer's output, which says why"),
+	broad("ENETDOWN", syscall.ENETDOWN, "the port's network interface is down", "setting it up (ip link set dev IFACE up; rdma link shows which)"),
 	broad("ENETUNREACH", syscall.ENETUNREACH, "no route leads to the address", "a route (ip route get ADDRESS), and addresses of one family"),
 	broad("EHOSTUNREACH", syscall.EHOSTUNREACH, "the address does not answer ARP or neighbour discovery", "ping; the netmask, the VLAN and the cable"),
 	broad("ETIMEDOUT", syscall.ETIMEDOUT, "no answer came in time", "the way to the peer: ping its address; its firewall"),

@@ -22,16 +22,26 @@ var (
 	CaptureBegun = Kind{"capture.begun", Slow, NoVerb}
 	// ServerListening: the server accepts connections from here on.
 	ServerListening = Kind{"server.listening", Slow, TCP}
+	// ServerUnauthenticated: the server listens on more than loopback, without TLS.
+	ServerUnauthenticated = Kind{"server.unauthenticated", Slow, NoVerb}
+	// MetricsServed: Prometheus can read the server's counts from here on.
+	MetricsServed = Kind{"metrics.served", Slow, TCP}
+	// ServerStopping: a signal stops the server, and the jobs in progress have some time.
+	ServerStopping = Kind{"server.stopping", Slow, NoVerb}
 	// ServerStopped: the server was stopped while it had no client.
 	ServerStopped = Kind{"server.stopped", Slow, NoVerb}
 	// ListenerShort: the listener lacks something to accept a connection with, and pauses.
 	ListenerShort = Kind{"listener.short", Slow, TCP}
+	// PageServed: the server shows its clients to browsers from here on.
+	PageServed = Kind{"page.served", Slow, TCP}
 	// ClientAccepted: the server has accepted a TCP connection.
 	ClientAccepted = Kind{"client.accepted", Slow, TCP}
 	// ClientFailed: one client of the server has failed.
 	ClientFailed = Kind{"client.failed", None, NoVerb}
 	// JobChosen: the server has read in the client's hello which job to do.
 	JobChosen = Kind{"job.chosen", Slow, NoVerb}
+	// RunAgain: an attempt has lost its connection, and the client makes another.
+	RunAgain = Kind{"run.again", None, NoVerb}
 	// RunDone: the job succeeded, and every object of it is freed.
 	RunDone = Kind{"run.done", Slow, NoVerb}
 	// RunFailed: the command has failed.
@@ -78,6 +88,8 @@ var (
 	SGEDump = Kind{"sge.dump", Info, NoVerb}
 	// CompletionAwaited: this end begins to wait for a completion.
 	CompletionAwaited = Kind{waitBegun, Info, "ibv_req_notify_cq"}
+	// CompletionEvent: the CQ that was armed has reported a completion.
+	CompletionEvent = Kind{"completion.event", Info, "ibv_get_cq_event"}
 	// PeerAwaited: this end begins to wait for what the peer does without a completion here.
 	PeerAwaited = Kind{waitBegun, Fast, NoVerb}
 	// WRCompleted: a completion was polled.
@@ -154,6 +166,14 @@ var (
 	FileStored = Kind{"file.stored", Data, NoVerb}
 )
 
+// The jobs net-echo and net-stream.
+var (
+	// NetBegun: data begins to move through a net.Conn.
+	NetBegun = Kind{"net.begun", Data, NoVerb}
+	// NetDone: both ends have read everything.
+	NetDone = Kind{"net.done", Data, NoVerb}
+)
+
 // The bench jobs, and pingpong.
 var (
 	// BenchBegun: a measurement begins.
@@ -176,6 +196,8 @@ var (
 	RecordWritten = Kind{"record.written", Info, NoVerb}
 	// RecordFailed: a record could not be written, or not be given to the client.
 	RecordFailed = Kind{"record.failed", Info, NoVerb}
+	// ReportWritten: the client has written the page that draws its run.
+	ReportWritten = Kind{"report.written", Info, NoVerb}
 	// RecordGap: events were left out of the record here.
 	RecordGap = Kind{"record.gap", Info, NoVerb}
 	// Unkinded: something else, logged by other code.

@@ -1,4 +1,4 @@
-// Package pcap writes IP packets to a pcap file for Wireshark and tcpdump.
+// Package pcap writes IP packets to a pcap file for Wireshark and tcpdump, and reads captures.
 //
 // draft-ietf-opsawg-pcap describes the format. The file has a header of 24 bytes. Each
 // packet follows a header of 16 bytes.

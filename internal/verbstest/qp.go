@@ -184,6 +184,12 @@ var valueCases = []Case{
 	badValue("PORT 9", qpstate.Init, func(a *verbs.QPAttr) { a.PortNum = 9 }),
 	badValue("PKEY_INDEX 999", qpstate.Init, func(a *verbs.QPAttr) { a.PKeyIndex = 999 }),
 	badValue("ACCESS_FLAGS that do not exist", qpstate.Init, func(a *verbs.QPAttr) { a.Access = 1 << 18 }),
+	{"value", "ACCESS_FLAGS of a region with paging on demand", func(e *Env) {
+		qp := e.plainQP(verbs.RC)
+		attr := e.attr()
+		attr.State, attr.Access = verbs.QPSInit, everything|verbs.AccessOnDemand
+		e.ok(qp.Modify(&attr, qpstate.MaskState|qpstate.MaskPort|qpstate.MaskPKeyIndex|qpstate.MaskAccessFlags), "Modify")
+	}},
 	badValue("PATH_MTU 0", qpstate.RTR, func(a *verbs.QPAttr) { a.PathMTU = 0 }),
 	badValue("PATH_MTU 6", qpstate.RTR, func(a *verbs.QPAttr) { a.PathMTU = 6 }),
 	badValue("MIN_RNR_TIMER 32", qpstate.RTR, func(a *verbs.QPAttr) { a.MinRNRTimer = 32 }),

@@ -44,7 +44,6 @@ var softQuirks = map[string]string{
 	"builder/a bad send within a chain":                noBuilder,
 	"builder/a chain longer than the queue is refused": noBuilder,
 	"builder/full chains, 50 times":                    noBuilder,
-	"device/the raw clock runs":                        "has no hardware clock",
 	"qp/whether data arrives in order":                 "does not guarantee an order: the CPU copies the data",
 	"qp/options of enhanced connection establishment":  "has no ECE options",
 }
@@ -104,7 +103,8 @@ func rxeQuirks() map[string]string {
 		"mr/rereg: other memory":                                               noRereg,
 		"mr/rereg: another domain":                                             noRereg,
 		"mr/dmabuf: another driver's memory":                                   "supports only memory of the process",
-		"mr/advice":                                                            "has no paging on demand in this kernel",
+		"mr/a null region reads as zeros and keeps nothing":                    "has no null regions",
+		"mr/advice": "has no paging on demand in this kernel",
 
 		"mw/type 1: one byte before the window":                        noBounds,
 		"mw/type 2: one byte before the window":                        noBounds,

@@ -4,6 +4,7 @@
 package verbstest
 
 import (
+	"bytes"
 	"runtime"
 	"syscall"
 	"unsafe"
@@ -45,6 +46,27 @@ var remapCases = []Case{
 		made(e, mr, err)
 		e.check(ex.ODP.RC&verbs.ODPWrite != 0, "ODP on RC supports only %v", ex.ODP.RC)
 		carriesAt(a, b, mr, mr.Addr())
+	}},
+	{"mr", "a null region reads as zeros and keeps nothing", func(e *Env) {
+		a, b := e.rc()
+		from, err := a.pd.AllocNullMR()
+		made(e, from, err)
+		to, err := b.pd.AllocNullMR()
+		made(e, to, err)
+		e.fails(a.pd.Close(), "Close of the domain", syscall.EBUSY)
+		want := append(append(append([]byte{}, a.fill(0, 8)...), make([]byte, 6000)...), a.fill(8, 8)...)
+		b.fill(0, 8192)
+		b.receive(1, b.mr.SGE(0, len(want)))
+		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: []verbs.SGE{a.mr.SGE(0, 8), from.SGE(77, 6000), a.mr.SGE(8, 8)}})
+		a.done()
+		b.got()
+		e.check(bytes.Equal(b.bytes(0, len(want)), want), "zeros did not arrive")
+		b.receive(2, to.SGE(1<<30, 6000), b.mr.SGE(0, 100))
+		want = a.fill(0, 6100)
+		a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 6100)})
+		a.done()
+		b.got()
+		e.check(bytes.Equal(b.bytes(0, 100), want[6000:]), "the bytes after the null region's did not arrive")
 	}},
 	{"mr", "huge pages, or an error that says how to get them", func(e *Env) {
 		pd := e.pd()

@@ -45,7 +45,7 @@ func TestAgainstRxeWithLoss(t *testing.T) {
 	testAgainstRxe(t, 1)
 }
 
-func system(t *testing.T, command string) (out string) {
+func system(t testing.TB, command string) (out string) {
 	t.Helper()
 	args := strings.Fields(command)
 	b, err := exec.CommandContext(context.Background(), args[0], args[1:]...).CombinedOutput()

@@ -29,21 +29,43 @@ func BenchmarkWRITE(b *testing.B) {
 			x, y := open(b, inPeer, "soft0"), open(b, inPeer, "soft0")
 			a, c := connect(b, "127.0.0.1:0", rc.Config{Device: x, MTU: mtu}, rc.Config{Device: y, MTU: mtu}, here, mib)
 			soft := newStream(a, c)
-			var took [2]time.Duration
-			for b.Loop() {
-				for i, s := range []*stream{soft, kernel} {
-					begin := time.Now()
-					s.run(b)
-					took[i] += time.Since(begin)
-				}
-			}
-			mb := float64(b.N*messages*mib) / 1e6
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(mb/took[0].Seconds(), "soft-MB/s")
-			b.ReportMetric(mb/took[1].Seconds(), "rxe0-MB/s")
-			b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "ratio")
+			ratio(b, soft, kernel)
 		})
 	}
+}
+
+// BenchmarkLossy compares WRITEs of 1 MiB from the soft device to rxe0 with those from rxe0 to the soft
+// device, over a pair of interfaces that loses packets in both directions. The case without loss shows
+// how much of a ratio is due to losses.
+func BenchmarkLossy(b *testing.B) {
+	for _, loss := range []string{"0%", "0.1%", "1%"} {
+		b.Run(loss, func(b *testing.B) {
+			for _, tc := range []string{"tc qdisc %s dev veth0 root netem loss %s", "ip netns exec peer tc qdisc %s dev veth1 root netem loss %s"} {
+				system(b, fmt.Sprintf(tc, "add", loss))
+				b.Cleanup(func() { system(b, fmt.Sprintf(tc, "del", loss)) })
+			}
+			kernel, soft := open(b, here, "rxe0"), open(b, inPeer, "soft:veth1")
+			x, y := connect(b, paths["IPv4"], rc.Config{Device: kernel}, rc.Config{Device: soft}, inPeer, mib)
+			ratio(b, newStream(y, x), newStream(x, y))
+		})
+	}
+}
+
+// ratio times rounds of two streams in turns.
+func ratio(b *testing.B, soft, kernel *stream) {
+	var took [2]time.Duration
+	for b.Loop() {
+		for i, s := range []*stream{soft, kernel} {
+			begin := time.Now()
+			s.run(b)
+			took[i] += time.Since(begin)
+		}
+	}
+	mb := float64(b.N*messages*mib) / 1e6
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(mb/took[0].Seconds(), "soft-MB/s")
+	b.ReportMetric(mb/took[1].Seconds(), "rxe0-MB/s")
+	b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "ratio")
 }
 
 // stream WRITEs all of one end's memory to the other's, again and again.

@@ -21,13 +21,14 @@ const (
 	DropICRC                       // damaged, or not RoCE
 	DropIdentification             // damaged, unless the sender's identifications have jumped
 	DropSource                     // an invalid source address
+	DropPort                       // from a loopback address, but not from a device's port
 	DropOverflow                   // the receive buffer was full
 
 	// NumDrops is the number of reasons.
 	NumDrops = int(DropOverflow) + 1
 )
 
-var dropNames = [NumDrops]string{"truncated", "length", "icrc", "identification", "source", "overflow"}
+var dropNames = [NumDrops]string{"truncated", "length", "icrc", "identification", "source", "port", "overflow"}
 
 func (d Drop) String() string {
 	if int(d) < NumDrops {

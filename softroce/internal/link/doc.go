@@ -13,7 +13,7 @@
 //
 // # Receiving
 //
-//  1. Link.Receive waits on the runtime's poller until a datagram arrives. One recvmmsg
+//  1. Link.Receive waits until a datagram arrives (package udp). One recvmmsg
 //     then returns all waiting datagrams. The kernel may have joined datagrams of one
 //     sender (GRO).
 //  2. Ingress.take splits joined datagrams, checks each packet's ICRC and finds its

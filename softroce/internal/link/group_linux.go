@@ -1,5 +1,5 @@
 // This file is multicast on Linux. A socket that is bound to a group's address gets what is
-// sent to the group, and with SO_REUSEADDR each process has one, beside the sockets that
+// sent to the group, and with SO_REUSEADDR each process has one, in addition to the sockets that
 // are bound to the interface's own addresses.
 
 package link

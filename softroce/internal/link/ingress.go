@@ -72,6 +72,12 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 		t.drops[DropLength]++
 		return
 	}
+	// Any local user can bind another port of a peer's loopback address. The port of devices is the
+	// peer's alone. From other hosts any port is good: rdma_rxe has one for each queue pair.
+	if d.src.Port() != packet.Port && d.src.Addr().IsLoopback() {
+		t.drops[DropPort]++
+		return
+	}
 	p, err := in.flows.peer(local, d.src, d.src, local)
 	if err != nil {
 		t.drops[DropSource]++

@@ -1,5 +1,6 @@
 // The system calls for many datagrams at once. Like package net, they do not block; the
-// runtime's poller calls again when the socket is ready.
+// runtime's poller calls again when the socket is ready. They go past the scheduler: see
+// monitor_linux.go.
 
 package link
 
@@ -23,7 +24,8 @@ func sendmmsg(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno) {
 	if len(m) == 1 {
 		return single(&m[0], unix.SYS_SENDMSG, fd)
 	}
-	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(unsafe.SliceData(m))), uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
+	monitor.keep()
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(unsafe.SliceData(m))), uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
 	return int(n), errno
 }
 
@@ -31,12 +33,14 @@ func recvmmsg(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno) {
 	if len(m) == 1 {
 		return single(&m[0], unix.SYS_RECVMSG, fd)
 	}
-	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(unsafe.SliceData(m))), uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
+	monitor.keep()
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(unsafe.SliceData(m))), uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
 	return int(n), errno
 }
 
 func single(m *unix.Mmsghdr, call, fd uintptr) (int, unix.Errno) {
-	n, _, errno := unix.Syscall(call, fd, uintptr(unsafe.Pointer(&m.Hdr)), unix.MSG_DONTWAIT)
+	monitor.keep()
+	n, _, errno := unix.RawSyscall(call, fd, uintptr(unsafe.Pointer(&m.Hdr)), unix.MSG_DONTWAIT)
 	if errno != 0 {
 		return 0, errno
 	}

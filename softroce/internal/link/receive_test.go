@@ -14,15 +14,19 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// stranger returns a plain UDP socket on the same host.
+// stranger returns a plain UDP socket on the same host, with the port of devices.
 func stranger(t *testing.T) *net.UDPConn {
 	t.Helper()
-	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
+	var err error
+	for last := byte(1); last < 50; last++ { // addresses that OpenLoopback does not take
+		var c *net.UDPConn
+		if c, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 255, 0, last), Port: packet.Port}); err == nil {
+			t.Cleanup(func() { c.Close() })
+			return c
+		}
 	}
-	t.Cleanup(func() { c.Close() })
-	return c
+	t.Fatal(err)
+	return nil
 }
 
 func TestGarbage(t *testing.T) {
@@ -94,7 +98,12 @@ func newArrivals(t *testing.T) *arrivals {
 // matched. Dropped packets are left out.
 func (a *arrivals) come(ids ...uint16) (got []packet.Match) {
 	a.t.Helper()
-	f, err := packet.NewFlow(a.src, arrivalsTo)
+	return a.comeTo(arrivalsTo, ids...)
+}
+
+func (a *arrivals) comeTo(local netip.AddrPort, ids ...uint16) (got []packet.Match) {
+	a.t.Helper()
+	f, err := packet.NewFlow(a.src, local)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -110,7 +119,7 @@ func (a *arrivals) come(ids ...uint16) (got []packet.Match) {
 	}
 	a.in.Packets = a.in.Packets[:0]
 	var counts tally
-	a.in.take(datagram{data: data, size: size, src: a.src}, arrivalsTo, nil, &counts)
+	a.in.take(datagram{data: data, size: size, src: a.src}, local, nil, &counts)
 	if len(a.in.Packets) != int(counts.packets) {
 		a.t.Fatalf("%d packets, %d counted", len(a.in.Packets), counts.packets)
 	}
@@ -309,5 +318,56 @@ func TestConcurrent(t *testing.T) {
 	wg.Wait()
 	if n := a.Counters().SentPackets; n != uint64(len(got)) {
 		t.Errorf("%d sent, %d arrived", n, len(got))
+	}
+}
+
+// TestSourcePort sends good packets from other ports of a peer's address, as a local user can.
+func TestSourcePort(t *testing.T) {
+	for _, c := range []struct {
+		src  string
+		took int
+	}{
+		{"127.1.2.3:4791", 2}, {"127.1.2.3:50000", 0}, {"[::1]:50000", 0}, {"10.0.0.1:50000", 2},
+	} {
+		a := newArrivals(t)
+		a.src = netip.MustParseAddrPort(c.src)
+		local := arrivalsTo
+		if a.src.Addr().Is6() {
+			local = netip.MustParseAddrPort("[fd00::1]:4791")
+		}
+		if got := a.comeTo(local, 0, 1); len(got) != c.took || a.drop[DropPort] != uint64(2-c.took)/2 {
+			t.Errorf("%s: %d packets taken, %d datagrams dropped", c.src, len(got), a.drop[DropPort])
+		}
+	}
+}
+
+// TestSourcePortOfSocket checks the same with a socket of another program.
+func TestSourcePortOfSocket(t *testing.T) {
+	a, b := pair(t, false, Config{})
+	other, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a.Addr(), 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(b.Addr(), packet.Port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	raw := make([]byte, packet.Len(packet.RCSendOnly, 8))
+	if _, err := packet.Build(raw, packet.RCSendOnly, 8); err != nil {
+		t.Fatal(err)
+	}
+	f, err := packet.NewFlow(other.LocalAddr().(*net.UDPAddr).AddrPort(), netip.AddrPortFrom(b.Addr(), packet.Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Seal(raw, 0)
+	if _, err := other.Write(raw); err != nil {
+		t.Fatal(err)
+	}
+	e := new(Egress)
+	fill(t, e, b.Addr(), 1, 100, 7)
+	if err := a.Send(e); err != nil {
+		t.Fatal(err)
+	}
+	got := collect(t, b, 1)
+	if got[0].SrcPort != packet.Port || b.Counters().Dropped[DropPort] != 1 {
+		t.Errorf("the packet of port %d was taken; %v dropped", got[0].SrcPort, b.Counters().Dropped)
 	}
 }

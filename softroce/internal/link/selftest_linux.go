@@ -119,9 +119,10 @@ func filtered(addr netip.Addr) (*net.UDPConn, error) {
 
 // selfTest has the two sockets of a test.
 type selfTest struct {
-	from, listener *net.UDPConn
-	to             netip.AddrPort
-	nonce          [testPacketLen - 2]byte // distinguishes test packets from other packets
+	from     udpConn
+	listener *net.UDPConn
+	to       netip.AddrPort
+	nonce    [testPacketLen - 2]byte // distinguishes test packets from other packets
 }
 
 // send sends packets that begin with ids, in one GSO send if there are several.

@@ -32,7 +32,7 @@ const defaultReceiveBuffer = 4 << 20
 // Socket is a Link over UDP. It is bound to one address and not connected. It sets DF
 // (don't fragment), because the kernel's IPv4 identifications are then predictable.
 type Socket struct {
-	conn  *net.UDPConn
+	conn  udpConn
 	raw   syscall.RawConn
 	local netip.AddrPort
 	scope uint32 // index of the interface, for link-local addresses
@@ -46,6 +46,15 @@ type Socket struct {
 
 	mu     sync.Mutex
 	status Status // without the modes
+}
+
+// udpConn is a UDP socket: a *net.UDPConn, or a descriptor after Detach.
+type udpConn interface {
+	ReadMsgUDPAddrPort(data, control []byte) (n, controlN, flags int, from netip.AddrPort, err error)
+	WriteMsgUDPAddrPort(data, control []byte, to netip.AddrPort) (n, controlN int, err error)
+	SetReadDeadline(t time.Time) error
+	SyscallConn() (syscall.RawConn, error)
+	Close() error
 }
 
 // Open returns a Socket bound to UDP port packet.Port of addr, an address of this host.
@@ -231,8 +240,12 @@ func (s *Socket) Receive(in *Ingress) error {
 // Interrupt implements Link. It sets a deadline in the past.
 func (s *Socket) Interrupt() { _ = s.conn.SetReadDeadline(time.Unix(1, 0)) }
 
-// closed returns net.ErrClosed for an error that matches it, and wraps other errors.
+// closed returns net.ErrClosed for an error that matches it, ErrInterrupted as it is, and wraps
+// other errors.
 func closed(err error) error {
+	if errors.Is(err, ErrInterrupted) {
+		return err
+	}
 	if errors.Is(err, net.ErrClosed) {
 		return net.ErrClosed
 	}

@@ -28,7 +28,10 @@ func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
 		err = controlErr
 	}
 	if err != nil {
-		err = errors.WithMessage(err, "softroce/link")
+		return 0, 0, errors.WithMessage(err, "softroce/link")
+	}
+	if send != Plain && receive != Plain {
+		err = s.wakeLess()
 	}
 	return send, receive, err
 }

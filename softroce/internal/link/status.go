@@ -53,7 +53,7 @@ const (
 	// InteropUnknown: the self-test could not run.
 	InteropUnknown Interop = iota
 	// InteropOff: the ICRC covers the IPv4 identification, which a socket of this system
-	// cannot predict. Links of this package accept each other's packets all the same.
+	// cannot predict. Links of this package still accept each other's packets.
 	InteropOff
 	// InteropOn: the self-test passed, or IPv6 makes it unnecessary.
 	InteropOn

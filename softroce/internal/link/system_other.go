@@ -5,6 +5,8 @@
 package link
 
 import (
+	"net"
+
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
@@ -19,7 +21,7 @@ var realCalls systemCalls
 func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
 	// Some systems refuse a size that is too large, instead of granting less.
 	for size := cfg.ReceiveBuffer; ; size /= 2 {
-		err = s.conn.SetReadBuffer(size)
+		err = s.conn.(*net.UDPConn).SetReadBuffer(size)
 		if err == nil {
 			if size != cfg.ReceiveBuffer {
 				s.note("the system grants a receive buffer of only %d KiB", size>>10)

@@ -29,7 +29,7 @@ func TestNoAllocations(t *testing.T) {
 	src, dst := netip.MustParseAddrPort("10.0.0.1:49152"), netip.MustParseAddrPort("10.0.0.2:4791")
 	src6, dst6 := netip.MustParseAddrPort("[fd00::1]:49152"), netip.MustParseAddrPort("[fd00::2]:4791")
 	buf := make([]byte, MaxPacket)
-	room := make([]byte, 0, MaxPacket+ipv6Len+udpLen)
+	room := make([]byte, 0, MaxPacket+IPv6Len+UDPLen)
 	for name, do := range map[string]func(){
 		"Parse": func() {
 			p, err := Parse(packet)

@@ -8,10 +8,17 @@ import (
 	"net/netip"
 )
 
+// Lengths of headers in bytes. The IP headers have no options.
 const (
-	protocolUDP = 17
-	defaultTTL  = 64
+	IPv4Len = 20
+	IPv6Len = 40
+	UDPLen  = 8
 )
+
+// ProtocolUDP is UDP's number in an IP header.
+const ProtocolUDP = 17
+
+const defaultTTL = 64
 
 // Frame has the fields of the IP and UDP headers around a packet.
 type Frame struct {
@@ -25,14 +32,14 @@ type Frame struct {
 // type is LINKTYPE_RAW (101). It returns ErrFlow if NewFlow would.
 func (f Frame) Append(b, packet []byte) ([]byte, error) {
 	start := len(b)
-	b, err := f.AppendIP(b, udpLen+len(packet))
+	b, err := f.AppendIP(b, UDPLen+len(packet))
 	if err != nil {
 		return b, err
 	}
 	udp := len(b)
 	b = binary.BigEndian.AppendUint16(b, f.Src.Port())
 	b = binary.BigEndian.AppendUint16(b, f.Dst.Port())
-	b = binary.BigEndian.AppendUint16(b, uint16(udpLen+len(packet)))
+	b = binary.BigEndian.AppendUint16(b, uint16(UDPLen+len(packet)))
 	b = append(b, 0, 0)
 	b = append(b, packet...)
 
@@ -42,7 +49,7 @@ func (f Frame) Append(b, packet []byte) ([]byte, error) {
 	if b[start]>>4 == 6 {
 		addresses = 2 * 16
 	}
-	sum := onesSum(uint32(udpLen+len(packet)+protocolUDP), b[udp-addresses:])
+	sum := onesSum(uint32(UDPLen+len(packet)+ProtocolUDP), b[udp-addresses:])
 	if sum == 0xffff {
 		sum = 0 // its complement 0 would mean "no checksum"
 	}
@@ -65,9 +72,9 @@ func (f Frame) AppendIP(b []byte, payload int) ([]byte, error) {
 		start := len(b)
 		s, d := src.As4(), dst.As4()
 		b = append(b, 0x45, f.TOS)
-		b = binary.BigEndian.AppendUint16(b, uint16(ipv4Len+payload))
+		b = binary.BigEndian.AppendUint16(b, uint16(IPv4Len+payload))
 		b = binary.BigEndian.AppendUint16(b, f.ID)
-		b = append(b, 0x40, 0, ttl, protocolUDP, 0, 0)
+		b = append(b, 0x40, 0, ttl, ProtocolUDP, 0, 0)
 		b = append(b, s[:]...)
 		b = append(b, d[:]...)
 		binary.BigEndian.PutUint16(b[start+10:], ^onesSum(0, b[start:]))
@@ -76,7 +83,7 @@ func (f Frame) AppendIP(b []byte, payload int) ([]byte, error) {
 	s, d := src.As16(), dst.As16()
 	b = append(b, 0x60|f.TOS>>4, f.TOS<<4, 0, 0)
 	b = binary.BigEndian.AppendUint16(b, uint16(payload))
-	b = append(b, protocolUDP, ttl)
+	b = append(b, ProtocolUDP, ttl)
 	b = append(b, s[:]...)
 	return append(b, d[:]...), nil
 }

@@ -39,13 +39,6 @@ type Flow struct {
 	ipv4     bool
 }
 
-// Lengths of headers in bytes.
-const (
-	ipv4Len = 20
-	ipv6Len = 40
-	udpLen  = 8
-)
-
 // lengthFields has the contributions of the length fields of the IP and UDP headers, as seen at
 // the end of the UDP header.
 type lengthFields struct {
@@ -54,11 +47,11 @@ type lengthFields struct {
 }
 
 var (
-	ipv4Lengths = lengthFields{ip: field16At(ipv4Len + udpLen - 4), udp: field16At(2), ipExtra: ipv4Len}
-	ipv6Lengths = lengthFields{ip: field16At(ipv6Len + udpLen - 6), udp: field16At(2)}
+	ipv4Lengths = lengthFields{ip: field16At(IPv4Len + UDPLen - 4), udp: field16At(2), ipExtra: IPv4Len}
+	ipv6Lengths = lengthFields{ip: field16At(IPv6Len + UDPLen - 6), udp: field16At(2)}
 
 	// ipv4ID is the contribution of the identification, as seen there.
-	ipv4ID = field16At(ipv4Len + udpLen - 6)
+	ipv4ID = field16At(IPv4Len + UDPLen - 6)
 )
 
 // NewFlow returns the flow of packets from src to dst. It treats an IPv4-mapped IPv6 address as
@@ -69,19 +62,19 @@ func NewFlow(src, dst netip.AddrPort) (Flow, error) {
 	if !s.IsValid() || !d.IsValid() || s.Is4() != d.Is4() {
 		return Flow{}, ErrFlow
 	}
-	var buf [ipv6Len + udpLen]byte
+	var buf [IPv6Len + UDPLen]byte
 	header := buf[:0]
 	f := Flow{ipv4: s.Is4()}
 	if f.ipv4 {
 		f.lengths = &ipv4Lengths
 		s, d := s.As4(), d.As4()
-		header = append(header, 0x45, 0xff, 0, 0, 0, 0, 0x40, 0, 0xff, protocolUDP, 0xff, 0xff)
+		header = append(header, 0x45, 0xff, 0, 0, 0, 0, 0x40, 0, 0xff, ProtocolUDP, 0xff, 0xff)
 		header = append(header, s[:]...)
 		header = append(header, d[:]...)
 	} else {
 		f.lengths = &ipv6Lengths
 		s, d := s.As16(), d.As16()
-		header = append(header, 0x6f, 0xff, 0xff, 0xff, 0, 0, protocolUDP, 0xff)
+		header = append(header, 0x6f, 0xff, 0xff, 0xff, 0, 0, ProtocolUDP, 0xff)
 		header = append(header, s[:]...)
 		header = append(header, d[:]...)
 	}
@@ -102,7 +95,7 @@ func NewFlow(src, dst netip.AddrPort) (Flow, error) {
 // identification of the IPv4 header; over IPv6 it is ignored. packet must be at least 16 bytes
 // long, as every packet that Parse accepts.
 func (f Flow) ICRC(packet []byte, ipID uint16) uint32 {
-	udp := udpLen + len(packet)
+	udp := UDPLen + len(packet)
 	r := f.register ^ f.lengths.udp.of(uint16(udp)) ^ f.lengths.ip.of(uint16(udp+f.lengths.ipExtra))
 	if f.ipv4 {
 		r ^= ipv4ID.of(ipID)

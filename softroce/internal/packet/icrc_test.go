@@ -189,7 +189,7 @@ func TestFrameChecksum(t *testing.T) {
 			t.Fatalf("IPv4 header checksum: % x", ip[:20])
 		}
 		udp := ip[c.ipLen:]
-		sum := onesSum(uint32(protocolUDP+len(udp)), ip[c.ipLen-addresses:])
+		sum := onesSum(uint32(ProtocolUDP+len(udp)), ip[c.ipLen-addresses:])
 		if sum != 0xffff || binary.BigEndian.Uint16(udp[6:]) == 0 {
 			t.Fatalf("UDP checksum: % x", ip)
 		}

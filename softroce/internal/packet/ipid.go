@@ -79,7 +79,7 @@ func (f Flow) Verify(packet []byte, expect uint16) (m Match, ipID uint16) {
 	}
 	// The difference enters the register unchanged, low byte first. After it come the four
 	// bytes themselves and the rest of the covered bytes.
-	after := ipv4Len - 8 + udpLen + len(packet) - icrcLen
+	after := IPv4Len - 8 + UDPLen + len(packet) - icrcLen
 	s := removeZeros(d, 4+after)
 	if s>>16 != 0 {
 		return NoMatch, 0

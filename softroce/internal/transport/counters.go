@@ -13,28 +13,34 @@ type Counter uint8
 
 // The counters.
 const (
-	RxPackets       Counter = iota // datagrams passed to Receive
-	TxPackets                      // packets returned by Transmit
-	Retransmits                    // how often a requester went back, for any reason
-	Timeouts                       // ACK timeouts: no answer came in time
-	SequenceNAKs                   // NAKs sent for a missing packet
-	RNRNAKs                        // NAKs sent because no receive was posted
-	Duplicates                     // requests that had already been served
-	DropMalformed                  // not a valid packet
-	DropNoQP                       // no queue pair has this number
-	DropState                      // the queue pair's state does not accept the packet
-	DropMismatch                   // the transport, partition, Q_Key or address differs from the queue pair's
-	DropNoReceive                  // UC and UD: no receive posted
-	DropTooLong                    // UC and UD: messages longer than their receive, datagrams longer than the MTU
-	DropStray                      // responses without a request, requests out of order
-	DropUnreliable                 // UC: bad requests, which RC would refuse with a NAK
-	CongestionNotes                // CNPs, which are counted and otherwise ignored
+	RxPackets           Counter = iota // datagrams passed to Receive
+	TxPackets                          // packets returned by Transmit
+	Retransmits                        // how often a requester went back, for any reason
+	Timeouts                           // ACK timeouts: no answer came in time
+	SequenceNAKs                       // NAKs sent for a missing packet
+	RNRNAKs                            // NAKs sent because no receive was posted
+	Duplicates                         // requests that had already been served
+	DropMalformed                      // not a valid packet
+	DropNoQP                           // no queue pair has this number
+	DropState                          // the queue pair's state does not accept the packet
+	DropMismatch                       // the transport, partition, Q_Key or address differs from the queue pair's
+	DropNoReceive                      // UC and UD: no receive posted
+	DropTooLong                        // UC and UD: messages longer than their receive, datagrams longer than the MTU
+	DropStray                          // responses without a request, requests out of order
+	DropUnreliable                     // UC: bad requests, which RC would refuse with a NAK
+	Kept                               // requests that came ahead of a missing one, and were kept
+	Probes                             // duplicates sent to learn what the responder has received
+	CongestionNotes                    // CNPs received
+	CongestionNotesSent                // CNPs sent
+	CongestionMarks                    // packets that a switch marked
+	StarvedTimeouts                    // ACK timeouts that did not count for RETRY_CNT, because packets lay unread
+	RoomWaits                          // UC and UD: how often a sender waited because its receiver was full
 	numCounters
 )
 
 var counterNames = [numCounters]string{
 	"rx_packets", "tx_packets", "retransmits", "timeouts", "sequence_naks", "rnr_naks", "duplicates", "drop_malformed",
-	"drop_no_qp", "drop_state", "drop_mismatch", "drop_no_receive", "drop_too_long", "drop_stray", "drop_unreliable", "congestion_notes",
+	"drop_no_qp", "drop_state", "drop_mismatch", "drop_no_receive", "drop_too_long", "drop_stray", "drop_unreliable", "kept", "probes", "congestion_notes", "congestion_notes_sent", "congestion_marks", "starved_timeouts", "room_waits",
 }
 
 func (c Counter) String() string {

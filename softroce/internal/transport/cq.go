@@ -2,11 +2,16 @@
 //
 // A CQ's lock is taken after a queue pair's. Notify runs under the CQ's lock and, for most
 // completions, under the queue pair's.
+//
+// The ring may lie in memory that another program polls without this lock (MoveTo). So the side
+// that polls writes only Head, and this side writes only Tail.
 
 package transport
 
 import (
+	"math/bits"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,6 +27,18 @@ type CQInit struct {
 	Delay  func(time.Duration) // schedules one call of Due and replaces an earlier schedule; Moderate needs it
 }
 
+// Ring is the memory of a completion queue. Head and Tail count completions, modulo 2³²: the
+// completions from *Head to *Tail, at these numbers modulo the length, are in the queue.
+type Ring struct {
+	WCs    []verbs.WC // the length is a power of two
+	Stamps []int64    // times of the completions; as long as WCs, or nil if times are not kept
+	Head   *uint32    // the next completion to poll; written by the polling side
+	Tail   *uint32    // the next completion to push; written by the device
+}
+
+// RingLength returns the length of a Ring for depth completions.
+func RingLength(depth int) int { return 1 << bits.Len(uint(depth-1)) }
+
 // CQ is a completion queue.
 type CQ struct {
 	User any // free for the caller's use
@@ -30,12 +47,11 @@ type CQ struct {
 	init   CQInit
 
 	mu      sync.Mutex
-	ring    []verbs.WC
-	stamps  []int64 // times of ring's completions, if kept
-	first   int     // index of the oldest
-	count   int
+	ring    Ring
+	depth   int
 	armed   arming
 	overrun bool
+	pushed  atomic.Uint32
 
 	hold    int           // Moderate: call Notify after this many completions …
 	period  time.Duration // … or after this time
@@ -52,7 +68,7 @@ const (
 
 // CreateCQ returns a completion queue. It returns EINVAL unless the depth is 1 to MaxCQE.
 func (e *Engine) CreateCQ(init CQInit) (*CQ, error) {
-	cq := &CQ{engine: e, init: init}
+	cq := &CQ{engine: e, init: init, ring: Ring{Head: new(uint32), Tail: new(uint32)}}
 	if err := cq.Resize(init.Depth); err != nil {
 		return nil, err
 	}
@@ -62,55 +78,72 @@ func (e *Engine) CreateCQ(init CQInit) (*CQ, error) {
 // Resize changes the depth and keeps the completions. It returns EINVAL unless depth is 1 to
 // MaxCQE and at least the number of completions in the queue.
 func (cq *CQ) Resize(depth int) error {
-	cq.mu.Lock()
-	defer cq.mu.Unlock()
-	if depth < 1 || depth > MaxCQE || depth < cq.count {
+	if depth < 1 || depth > MaxCQE {
 		return syscall.EINVAL
 	}
-	ring := make([]verbs.WC, depth)
-	var stamps []int64
+	to := Ring{WCs: make([]verbs.WC, RingLength(depth)), Head: new(uint32), Tail: new(uint32)}
 	if cq.init.Stamp != nil {
-		stamps = make([]int64, depth)
+		to.Stamps = make([]int64, len(to.WCs))
 	}
-	for i := range cq.count {
-		at := cq.place(i)
-		ring[i] = cq.ring[at]
-		if stamps != nil {
-			stamps[i] = cq.stamps[at]
+	return cq.MoveTo(to, depth)
+}
+
+// MoveTo makes the queue use another ring, and moves the completions there. It returns EINVAL
+// unless the ring has RingLength(depth) entries and the completions fit. Head and Tail may be those
+// of the present ring. Nothing may poll meanwhile without the queue's lock.
+func (cq *CQ) MoveTo(to Ring, depth int) error {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	head, count := cq.waitingCompletions()
+	if len(to.WCs) != RingLength(depth) || int(count) > depth {
+		return syscall.EINVAL
+	}
+	for i := range count {
+		from := cq.ring.place(head + i)
+		to.WCs[i] = cq.ring.WCs[from]
+		if to.Stamps != nil && cq.ring.Stamps != nil {
+			to.Stamps[i] = cq.ring.Stamps[from]
 		}
 	}
-	cq.ring, cq.stamps, cq.first = ring, stamps, 0
+	*to.Head = 0
+	atomic.StoreUint32(to.Tail, count)
+	cq.ring, cq.depth = to, depth
 	return nil
 }
 
-// place returns the index in the ring of the completion that has i older ones.
-func (cq *CQ) place(i int) int {
-	at := cq.first + i
-	if at >= len(cq.ring) {
-		at -= len(cq.ring)
-	}
-	return at
+// place returns the index of the completion with a number.
+func (r *Ring) place(number uint32) uint32 { return number & uint32(len(r.WCs)-1) }
+
+// waitingCompletions returns the number of the oldest completion in the queue, and how many there
+// are.
+func (cq *CQ) waitingCompletions() (head, count uint32) {
+	head = atomic.LoadUint32(cq.ring.Head)
+	return head, *cq.ring.Tail - head
 }
+
+// Pushed returns how many completions the queue has got, modulo 2³². It takes no lock.
+func (cq *CQ) Pushed() uint32 { return cq.pushed.Load() }
 
 // Depth returns the number of completions that fit.
 func (cq *CQ) Depth() int {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	return len(cq.ring)
+	return cq.depth
 }
 
 // Poll moves up to len(wcs) completions into wcs, oldest first, and returns their number.
 func (cq *CQ) Poll(wcs []verbs.WC) int {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	n := 0
-	for n < len(wcs) && cq.count > 0 {
-		k := copy(wcs[n:], cq.ring[cq.first:min(cq.first+cq.count, len(cq.ring))])
-		n, cq.count, cq.first = n+k, cq.count-k, cq.first+k
-		if cq.first == len(cq.ring) {
-			cq.first = 0
-		}
+	head, count := cq.waitingCompletions()
+	n := min(len(wcs), int(count))
+	if n == 0 {
+		return 0
 	}
+	first := cq.ring.place(head)
+	k := copy(wcs[:n], cq.ring.WCs[first:])
+	copy(wcs[k:n], cq.ring.WCs)
+	atomic.StoreUint32(cq.ring.Head, head+uint32(n))
 	return n
 }
 
@@ -118,15 +151,16 @@ func (cq *CQ) Poll(wcs []verbs.WC) int {
 func (cq *CQ) PollEx(wcs []verbs.WCEx) int {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	n := min(len(wcs), cq.count)
+	head, count := cq.waitingCompletions()
+	n := min(len(wcs), int(count))
 	for i := range wcs[:n] {
-		wcs[i] = verbs.WCEx{WC: cq.ring[cq.first]}
-		if cq.stamps != nil {
-			wcs[i].Timestamp = uint64(cq.stamps[cq.first])
+		at := cq.ring.place(head + uint32(i))
+		wcs[i] = verbs.WCEx{WC: cq.ring.WCs[at]}
+		if cq.ring.Stamps != nil {
+			wcs[i].Timestamp = uint64(cq.ring.Stamps[at])
 		}
-		cq.first = cq.place(1)
 	}
-	cq.count -= n
+	atomic.StoreUint32(cq.ring.Head, head+uint32(n))
 	return n
 }
 
@@ -171,19 +205,21 @@ func (cq *CQ) Due() {
 func (cq *CQ) push(wc *verbs.WC, solicited bool) bool {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if cq.count == len(cq.ring) {
+	tail := *cq.ring.Tail
+	if _, count := cq.waitingCompletions(); int(count) >= cq.depth {
 		if !cq.overrun {
 			cq.overrun = true
 			cq.engine.cfg.Event(Event{Type: verbs.EventCQErr, CQ: cq})
 		}
 		return false
 	}
-	at := cq.place(cq.count)
-	cq.ring[at] = *wc
-	if cq.stamps != nil {
-		cq.stamps[at] = cq.init.Stamp()
+	at := cq.ring.place(tail)
+	cq.ring.WCs[at] = *wc
+	if cq.ring.Stamps != nil {
+		cq.ring.Stamps[at] = cq.init.Stamp()
 	}
-	cq.count++
+	atomic.StoreUint32(cq.ring.Tail, tail+1)
+	cq.pushed.Add(1)
 	if cq.armed == armedAny || cq.armed == armedSolicited && (solicited || wc.Status != verbs.WCSuccess) {
 		cq.call()
 	}
@@ -199,6 +235,13 @@ func (cq *CQ) call() {
 		return
 	}
 	cq.notify()
+}
+
+// SetNotify replaces CQInit.Notify.
+func (cq *CQ) SetNotify(notify func()) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	cq.init.Notify = notify
 }
 
 // notify disarms the queue and calls Notify.

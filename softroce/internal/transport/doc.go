@@ -22,7 +22,7 @@
 //
 //	packets:    check the ICRC of each datagram, then call e.Receive(now, batch)
 //	time:       at e.Deadline(), call e.Advance(now)
-//	after these two, and after PostSend, BindMW and Modify:
+//	after these two, and after PostSend, BindMW, Modify and Close of a queue pair:
 //	            for bursts := e.Transmit(now, outbox); len(bursts) > 0; bursts = e.Transmit(now, outbox) {
 //	                    write the ICRC of each packet, and send the packets
 //	            }
@@ -53,7 +53,8 @@
 //  7. Back at the sender, the ACK or response moves the requester's window and completes work
 //     requests (requester_acks.go).
 //  8. If no answer comes, the queue pair's timer expires in Advance. The requester then sends
-//     again from the oldest unacknowledged packet (timers.go, requester_acks.go).
+//     again from the oldest unacknowledged packet (timers.go, requester_acks.go). Most losses are
+//     repaired long before (recovery.go, recovery_reads.go, keep.go).
 //
 // # Division of work with the link
 //
@@ -63,8 +64,8 @@
 //
 // Config.Resolve turns an address vector into a Path of the link. The UDP port is packet.Port.
 //
-// Config.Window should not exceed the number of packets that fit into the peer's socket
-// buffer. Config.ReadChunk times MAX_QP_RD_ATOMIC should not exceed the number that fit into
+// Path.Flight should not exceed the bytes that fit into the peer's socket buffer (route.go), and
+// Config.Window the packets. Config.ReadChunk times MAX_QP_RD_ATOMIC should not exceed the number that fit into
 // this side's.
 //
 // # Locks
@@ -72,7 +73,7 @@
 // Each queue pair has a lock. Posting, receiving, transmitting and timers of one queue pair
 // exclude each other; those of different queue pairs do not. A goroutine takes further locks in
 // this order: the queue pair's, the SRQ's, the CQ's, the window's, the region's (for reading,
-// while it copies bytes), then those of the keys, the ready list and the timers. Callbacks run
+// while it copies bytes), then those of the keys, the route, the ready list and the timers. Callbacks run
 // under these locks.
 //
 // # Differences from rxe

@@ -51,12 +51,25 @@ type Config struct {
 	// requester adapts its window below this limit, because every packet that overruns a
 	// socket buffer costs a round trip or more.
 	Window int
+	// Keep is the number of packets that the engine keeps because an earlier one is missing
+	// (keep.go). With 0 it recovers from losses exactly as the standard describes: it drops
+	// such packets, goes back, and waits for the ACK timeout.
+	Keep int
+	// Full returns true if the receiver at the end of a path has no room for n bytes now. UC and
+	// UD then wait, because nobody sends their lost packets again. Full runs with the queue
+	// pair's lock held, so it must not call the engine. nil: receivers always have room.
+	Full func(p *Path, n int) bool
+	// Unread returns true if packets lie unread at either end of a path: this side or the peer gets
+	// too little processor time (starved.go). Unread runs with the queue pair's lock held, so it
+	// must not call the engine. nil: never.
+	Unread func(p *Path) bool
 }
 
 // Engine is the protocol machine of one device. Several goroutines may call its methods, and
 // those of its objects, at once.
 type Engine struct {
-	cfg Config
+	cfg         Config
+	networkInSL bool // see NetworkInSL
 
 	randMu sync.Mutex
 
@@ -68,6 +81,8 @@ type Engine struct {
 	keys     keyTable
 	ready    readyList
 	timers   timerHeap
+	kept     keepPool
+	routes   routeTable
 	counters counters
 }
 
@@ -85,6 +100,7 @@ func New(cfg Config) *Engine {
 	e := &Engine{cfg: cfg, qps: make(map[uint32]*QP)}
 	e.keys.regions = make(map[uint32]*MR)
 	e.groups.members = make(map[netip.Addr][]*QP)
+	e.routes.routes = make(map[routeKey]*route)
 	e.timers.reset()
 	return e
 }
@@ -133,6 +149,9 @@ func (e *Engine) removeQP(qp *QP) {
 	e.qpMu.Lock()
 	defer e.qpMu.Unlock()
 	delete(e.qps, qp.qpn)
+	if len(e.qps) == 0 {
+		e.kept.drop()
+	}
 }
 
 // QP returns the queue pair with a number, or nil if there is none.
@@ -153,6 +172,7 @@ type Datagram struct {
 // Receive processes datagrams. The caller has verified their ICRCs. Packets that the protocol
 // forbids are dropped and counted. Transmit must be called afterwards.
 func (e *Engine) Receive(now time.Duration, batch []Datagram) {
+	acknowledgmentsFirst(batch)
 	var qp *QP // locked while consecutive packets are for it
 	for i := range batch {
 		d := &batch[i]
@@ -189,7 +209,25 @@ func (e *Engine) Receive(now time.Duration, batch []Datagram) {
 	e.counters.add(RxPackets, uint64(len(batch)))
 }
 
-// Advance handles the ACK timeouts and RNR waits that have expired at now. Transmit must be
+// acknowledgmentsFirst puts each ACK before the requests that it came behind; see QP.next. It stays
+// behind a READ or atomic response, which it acknowledges too.
+func acknowledgmentsFirst(batch []Datagram) {
+	opcode := func(d *Datagram) packet.Opcode { return packet.Opcode(d.Data[0]) }
+	for i := range batch {
+		if len(batch[i].Data) == 0 || opcode(&batch[i]) != packet.RCAcknowledge {
+			continue
+		}
+		for k := i; k > 0; k-- {
+			before := &batch[k-1]
+			if len(before.Data) == 0 || before.Src != batch[k].Src || opcode(before).IsResponse() {
+				break
+			}
+			batch[k-1], batch[k] = batch[k], batch[k-1]
+		}
+	}
+}
+
+// Advance handles the ACK timeouts, RNR waits and waits for room that have expired at now. Transmit must be
 // called afterwards.
 func (e *Engine) Advance(now time.Duration) {
 	for {

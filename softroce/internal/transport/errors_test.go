@@ -181,6 +181,7 @@ func TestRetryLimit(t *testing.T) {
 		o := defaults()
 		o.retry, o.timeout = retry, 12 // 16.8 ms
 		net, a, b := pair(t, 1, o)
+		a.proven()
 		sent := 0
 		net.tap = func(from, to *simnode, raw []byte) bool { sent++; return false }
 		b.recv(verbs.RecvWR{})
@@ -328,7 +329,7 @@ func TestModifyErrors(t *testing.T) {
 		"too many atomics": func(a *qpstate.Attr, _ *qpstate.Mask) { a.MaxDestRdAtomic = 129 },
 		"P_Key index":      func(a *qpstate.Attr, m *qpstate.Mask) { a.PKeyIndex, *m = 1, *m|qpstate.MaskPKeyIndex },
 		"alternate path":   func(a *qpstate.Attr, m *qpstate.Mask) { *m |= qpstate.MaskAltPath },
-		"access":           func(a *qpstate.Attr, m *qpstate.Mask) { a.Access, *m = 1<<20, *m|qpstate.MaskAccessFlags },
+		"access":           func(a *qpstate.Attr, m *qpstate.Mask) { a.Access, *m = 1<<18, *m|qpstate.MaskAccessFlags },
 	} {
 		bad, m := attr, mask
 		spoil(&bad, &m)

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"math/bits"
 	"testing"
 	"time"
 
@@ -39,9 +40,29 @@ func (qp *QP) check(tb testing.TB) {
 		tb.Errorf("%d READs and atomics started, but the counter is %d", answered, r.answeredStarted)
 	case due != a.due:
 		tb.Errorf("%d answers due, but the counter is %d", due, a.due)
+	case r.arrivals != r.countArrived():
+		tb.Errorf("%d READ responses came ahead, but the counter is %d", r.countArrived(), r.arrivals)
+	case qp.resp.ahead.count != qp.resp.ahead.held():
+		tb.Errorf("%d packets are kept, but the counter is %d", qp.resp.ahead.held(), qp.resp.ahead.count)
 	case r.una < r.max && r.deadline == never && qp.kind == verbs.RC && qp.canSend() && r.nxt > r.una && qp.attr.Timeout != 0:
 		tb.Error("packets in flight and no deadline")
 	}
+}
+
+func (v *reads) countArrived() (n int) {
+	for _, word := range v.arrived {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+func (a *ahead) held() (n int) {
+	for i := range a.ring {
+		if a.ring[i].raw != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // fuzzBytes returns a fuzzer's input piece by piece, and zeros at the end.
@@ -136,7 +157,7 @@ func (f *fuzzBytes) packet(to *end, psn uint32) []byte {
 func fuzzEnd(t *testing.T, n *simnet, addr string, kind verbs.QPType) (e *end, intact func()) {
 	o := defaults()
 	o.kind, o.memory, o.rdAtomic = kind, 8192, 2
-	e = n.node(addr).end(o)
+	e = n.nodeWith(addr, Config{Keep: 8}).end(o)
 	outer := alignedBytes(3 * o.memory)
 	fill(outer, 9)
 	before := bytes.Clone(outer)

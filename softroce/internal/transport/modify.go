@@ -12,10 +12,10 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// qpAccess has the rights that a queue pair may grant to its peer. LOCAL_WRITE has no meaning
-// here, but programs set it. A queue pair may grant FLUSH to persistent memory, but no region
-// does.
-const qpAccess = remoteAccess | verbs.AccessLocalWrite | verbs.AccessFlushGlobal | verbs.AccessFlushPersistent
+// qpAccess has the rights that a queue pair may be given. As with rdma_rxe, these are the rights of
+// regions, because programs give both the same. Only the remote rights and FLUSH have a meaning
+// here. A queue pair may grant FLUSH to persistent memory, but no region does.
+const qpAccess = mrAccess&^verbs.AccessZeroBased | verbs.AccessFlushPersistent
 
 // Modify applies the attributes that mask names, or none of them if it returns an error. A move
 // that the transition table forbids is a *qpstate.TransitionError. A value out of range is
@@ -54,6 +54,10 @@ func (qp *QP) Modify(attr *qpstate.Attr, mask qpstate.Mask) error {
 		if path, err = qp.engine.resolve(&attr.AH); err != nil {
 			return err
 		}
+	}
+	if qp.path != path && qp.kind == verbs.RC {
+		path = capable(path)
+		qp.join(path)
 	}
 	qp.path = path
 	qp.apply(attr, mask)
@@ -156,12 +160,15 @@ func (qp *QP) move(from, to qpstate.State) {
 	qp.wake = true
 }
 
-// Query returns all attributes.
+// Query returns all attributes. As with rdma_rxe, the PSNs are those of the next packets.
 func (qp *QP) Query() qpstate.Attr {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	a := qp.attr
 	a.CurState, a.Cap = a.State, qp.cap
+	if qp.kind != verbs.UD && a.State != qpstate.Reset {
+		a.RQPSN, a.SQPSN = uint32(packet.NewPSN(uint32(qp.resp.expected))), uint32(packet.NewPSN(uint32(qp.req.nxt)))
+	}
 	a.SQDraining = qp.req.draining
 	return a
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -20,7 +21,8 @@ import (
 type MR struct {
 	engine *Engine
 	key    uint32
-	window *MW // the window whose bind made this MR; nil for a region
+	window *MW  // the window whose bind made this MR; nil for a region
+	null   bool // a null region: it has no bytes, and every address is in it
 	gone   atomic.Bool
 
 	// mu is held for reading while bytes of buf are accessed. So no byte is accessed after
@@ -60,6 +62,17 @@ func (pd *PD) RegisterAt(buf []byte, base uint64, access verbs.Access) (*MR, err
 	return mr, nil
 }
 
+// NullMR returns a null region. SGEs may name every address in it. Reads find zeros, and what is
+// written is lost. The peer cannot use the region.
+func (pd *PD) NullMR() *MR {
+	mr := &MR{engine: pd.engine, pd: pd, access: verbs.AccessLocalWrite, null: true}
+	pd.engine.keys.add(mr, pd.engine.random)
+	return mr
+}
+
+// zeros are the bytes of null regions for one packet.
+var zeros [packet.MaxPayload]byte
+
 func checkRegion(buf []byte, access verbs.Access) error {
 	if access&^mrAccess != 0 {
 		return syscall.EOPNOTSUPP
@@ -71,8 +84,11 @@ func checkRegion(buf []byte, access verbs.Access) error {
 }
 
 // Rereg changes the region's domain, memory, addresses and rights, and keeps its key. It
-// returns EBUSY while windows are bound to the region.
+// returns EBUSY while windows are bound to the region, and EOPNOTSUPP for a null region.
 func (mr *MR) Rereg(pd *PD, buf []byte, base uint64, access verbs.Access) error {
+	if mr.null {
+		return syscall.EOPNOTSUPP
+	}
 	if err := checkRegion(buf, access); err != nil {
 		return err
 	}
@@ -118,7 +134,7 @@ func (mr *MR) Addr() uint64 {
 func (mr *MR) remapped() bool {
 	mr.mu.RLock()
 	defer mr.mu.RUnlock()
-	return mr.base != addressOf(mr.buf)
+	return mr.null || mr.base != addressOf(mr.buf)
 }
 
 func addressOf(buf []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))) }
@@ -142,10 +158,14 @@ func (mr *MR) Close() error {
 	return nil
 }
 
-// lock returns the n bytes at addr, which are valid until unlock. It returns false and holds no
-// lock if the bytes are not all in the region, the region is not in pd, or need is not granted.
+// lock returns the n bytes at addr, which are valid until unlock; nil for a null region. It returns
+// false and holds no lock if the bytes are not all in the region, the region is not in pd, or need
+// is not granted.
 func (mr *MR) lock(pd *PD, addr uint64, n int, need verbs.Access) ([]byte, bool) {
 	mr.mu.RLock()
+	if mr.null && mr.pd == pd && mr.access&need == need {
+		return nil, true
+	}
 	off := addr - mr.base // wraps to a large number if addr is below base
 	if size := uint64(len(mr.buf)); mr.pd != pd || mr.access&need != need || off > size || uint64(n) > size-off {
 		mr.mu.RUnlock()

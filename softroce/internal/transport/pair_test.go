@@ -131,6 +131,13 @@ func pair(tb testing.TB, seed uint64, o options) (*simnet, *end, *end) {
 	return n, a, b
 }
 
+// proven opens the window as the peer's first acknowledgement does.
+func (e *end) proven() {
+	e.qp.mu.Lock()
+	defer e.qp.mu.Unlock()
+	e.qp.req.window.grow(1, 1)
+}
+
 // sge returns n bytes of the end's memory from off on.
 func (e *end) sge(off, n int) verbs.SGE {
 	return verbs.SGE{Addr: e.mr.Addr() + uint64(off), Length: uint32(n), LKey: e.mr.LKey()}

@@ -16,8 +16,13 @@ type Path struct {
 	TrafficClass uint8
 	HopLimit     uint8
 	FlowLabel    uint32
-	Link         any // set by Config.Resolve for the caller of Transmit
+	Flight       int  // bytes that all queue pairs of RC may have in flight to Dst: what its receive buffer holds; 0: no limit
+	Joined       bool // the peer's Receive gets all packets of a burst at once, and is this package's
+	Link         any  // set by Config.Resolve for the caller of Transmit
 }
+
+// same reports whether packets on p and on q are sent in the same way.
+func (p *Path) same(q *Path) bool { return p == q || *p == *q }
 
 // AH is an address handle: the path of a UD send. It is a verbs.ProviderAH.
 type AH struct {

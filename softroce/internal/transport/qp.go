@@ -42,15 +42,21 @@ type QP struct {
 	cap            verbs.QPCap
 	sigAll         bool
 
-	ready      readyState // guarded by the ready list's lock
-	alarmIndex int        // guarded by the timers' lock
+	ready      readyState   // guarded by the ready list's lock
+	alarmIndex int          // guarded by the timers' lock
+	line       inLine       // guarded by the route's lock
+	turn       atomic.Int64 // bytes left of its turn on the route
 
 	mu      sync.Mutex
 	closed  bool
 	attr    qpstate.Attr // as modified; State is the current state
 	path    *Path        // RC and UC, from RTR on
-	mtu     int          // bytes
-	wake    bool         // has something to send: unlock puts it on the ready list
+	route   *route       // RC: what it shares with others; may be nil
+	charged int64        // to the route, in bytes
+	cnpDue  bool
+	cnpNext time.Duration // no CNP is sent before
+	mtu     int           // bytes
+	wake    bool          // has something to send: unlock puts it on the ready list
 	alarm   time.Duration
 	localMR *MR // cache: the region of the last SGE
 
@@ -123,11 +129,12 @@ func (qp *QP) Close() error {
 // unlock ends every change of the queue pair. It puts the queue pair on the ready list if it
 // has something to send, and sets its alarm if the deadline is earlier.
 func (qp *QP) unlock() {
+	qp.settle()
 	if qp.wake && !qp.closed {
 		qp.wake = false
 		qp.engine.ready.add(qp)
 	}
-	if at := qp.req.deadline; at < qp.alarm && !qp.closed {
+	if at := min(qp.req.deadline, qp.req.look); at < qp.alarm && !qp.closed {
 		qp.alarm = at
 		qp.engine.timers.set(qp, at)
 	}
@@ -137,9 +144,11 @@ func (qp *QP) unlock() {
 // reset puts the queue pair into RESET, as if it were new.
 func (qp *QP) reset() {
 	qp.attr = qpstate.Attr{State: qpstate.Reset, Cap: qp.cap, PathMTU: qpstate.MTU256, PortNum: portNum}
+	qp.leave()
 	qp.path, qp.mtu = nil, 0
-	qp.wake, qp.localMR = false, nil
+	qp.wake, qp.localMR, qp.cnpDue = false, nil, false
 	qp.req.reset(qp.engine.cfg.Window)
+	qp.forgetKept()
 	qp.resp.reset()
 	qp.rq.head, qp.rq.count = 0, 0
 }
@@ -150,6 +159,9 @@ func (qp *QP) receive(now time.Duration, p packet.Packet, d *Datagram) {
 	if op.Transport() != qp.transport {
 		if op == packet.CongestionNotification {
 			qp.engine.counters.add(CongestionNotes, 1)
+			if qp.canSend() && !qp.foreign(p, d) {
+				qp.congested(now)
+			}
 		} else {
 			qp.engine.counters.add(DropMismatch, 1)
 		}
@@ -175,6 +187,9 @@ func (qp *QP) receive(now time.Duration, p packet.Packet, d *Datagram) {
 		qp.engine.counters.add(DropMismatch, 1)
 		return
 	}
+	if d.TOS&ecnMask == ecnCongested && qp.kind == verbs.RC {
+		qp.marked(now, op.Operation() == packet.OpReadResponse)
+	}
 	switch {
 	case op.IsResponse():
 		qp.receiveResponse(now, p)
@@ -198,22 +213,47 @@ type outgoing struct {
 	payload int
 	path    *Path
 	answer  bool // from the responder; otherwise from the requester
+	cnp     bool // see congestion.go
+	probe   bool // see recovery.go
+	again   bool // the requester's packets from to to, of work request wqe, once more
+
+	wqe      uint64
+	from, to int64
 }
 
 func (o *outgoing) size() int { return packet.Len(o.opcode, o.payload) }
 
-// next chooses the packet to send. Answers go before requests, because the peer waits for them.
-// There is one exception at the beginning of a burst: an ACK goes after a request packet that
-// is at least as long. Only the last packet of a burst may be shorter, so both then go in one
-// burst and in one system call. This helps programs that answer a message with a message.
-func (qp *QP) next(now time.Duration, first bool) (outgoing, bool) {
+// next chooses the packet to send. Answers go before requests, because the peer waits for them, and
+// because programs rely on a send's completion before the reply's.
+//
+// There is one exception: an ACK goes behind a request's packets in one burst, because only the last
+// packet of a burst may be shorter. If the whole message does not fit, the ACK follows its first packet.
+// The peer's device puts the ACK first again (acknowledgmentsFirst). segment is the size of the burst's
+// packets so far, or 0 at its beginning; it has room for some packets, and bytes.
+func (qp *QP) next(now time.Duration, segment, packets, bytes int) (outgoing, bool) {
+	if qp.cnpDue {
+		return outgoing{opcode: packet.CongestionNotification, payload: cnpPayload, path: qp.path, cnp: true}, true
+	}
 	answer, ok := qp.nextAnswer()
-	if !ok || first && qp.resp.answers.due == 0 {
-		if request, more := qp.nextRequest(now); more && (!ok || request.size() >= answer.size()) {
+	if !ok || qp.resp.answers.due == 0 && qp.path.Joined {
+		request, more := qp.nextRequest(now, segment == 0)
+		switch size := request.size(); {
+		case !more:
+		case !ok, segment == 0 && size > answer.size():
+			return request, true
+		case size == segment && !request.again && !request.probe && qp.restFits(size, packets, bytes-answer.size()):
 			return request, true
 		}
 	}
 	return qp.nextAnswer() // ask again: a request that could not start may have ended the queue pair
+}
+
+// restFits reports whether the rest of the message being sent fits into a burst of packets of one
+// size, and another packet behind it.
+func (qp *QP) restFits(size, packets, bytes int) bool {
+	w := qp.req.wqe(qp.req.cur)
+	left := int(w.end() - qp.req.nxt)
+	return (left == 1 || w.length%qp.mtu == 0) && left < packets && left*size <= bytes
 }
 
 // build writes the packet that next chose into buf. It returns false if the packet cannot be
@@ -226,7 +266,15 @@ func (qp *QP) build(buf []byte, o *outgoing, now time.Duration) bool {
 	if o.answer {
 		return qp.buildAnswer(p)
 	}
-	return qp.buildRequest(p, now)
+	switch {
+	case o.cnp:
+		qp.buildCNP(p)
+		return true
+	case o.probe:
+		qp.buildProbe(p)
+		return true
+	}
+	return qp.buildRequest(p, now, o)
 }
 
 // fail moves the queue pair to ERR and flushes all work requests, sends first. An ACK or NAK that
@@ -238,6 +286,8 @@ func (qp *QP) fail(refused refusal) {
 	}
 	qp.attr.State = qpstate.Error
 	qp.resp.refused = refused
+	qp.cnpDue = false
+	qp.forgetKept()
 	qp.flushSends()
 	qp.flushRecvs()
 	if refused.syndrome == 0 && qp.resp.due > 0 {

@@ -56,11 +56,13 @@ type requester struct {
 	sinceAckReq       int
 	retries           uint8 // left before RETRY_EXC_ERR
 	rnrRetries        uint8
+	starvedTimeouts   uint8 // ACK timeouts since una has moved that did not count
 	wentBack          int64 // value of una at the last goBackOnce
-	waiting           bool  // until the RNR timer that the peer asked for expires
+	waiting           bool  // until deadline: the RNR timer that the peer asked for, or a look at its room (ud.go)
 	deadline          time.Duration
 	draining          bool // in SQD with requests in flight
 	notifyWhenDrained bool
+	recovery
 }
 
 func (r *requester) init(c verbs.QPCap) {
@@ -79,6 +81,7 @@ func (r *requester) reset(maxWindow int) {
 		r.forgetBind(i)
 	}
 	*r = requester{wqes: r.wqes, bindings: r.bindings, deadline: never, wentBack: nowhere, window: newWindow(maxWindow)}
+	r.recovery.reset()
 }
 
 // nowhere is a packet number that no packet has.
@@ -92,11 +95,16 @@ func (r *requester) begin(psn uint32) {
 	r.nxt, r.max = r.una, r.una
 }
 
-// nextRequest chooses the requester's next packet. It starts work requests when their turn
-// comes, and executes those that send no packet.
-func (qp *QP) nextRequest(now time.Duration) (o outgoing, ok bool) {
+// nextRequest chooses the requester's next packet, the first of a burst or another one. It starts
+// work requests when their turn comes, and executes those that send no packet.
+func (qp *QP) nextRequest(now time.Duration, first bool) (o outgoing, ok bool) {
 	r := &qp.req
-	for r.cur != r.tail && !r.waiting && (qp.attr.State == qpstate.RTS || qp.attr.State == qpstate.SQD) {
+	if (r.again == r.una || r.probe || r.asked < r.askTo) && !r.waiting && qp.canSend() {
+		if o, ok = qp.repairing(); ok {
+			return o, true
+		}
+	}
+	for r.cur != r.tail && !r.waiting && !r.hold && qp.canSend() {
 		w := r.wqe(r.cur)
 		if !w.started {
 			if !qp.start(w) {
@@ -111,13 +119,17 @@ func (qp *QP) nextRequest(now time.Duration) (o outgoing, ok bool) {
 			r.cur++
 			continue
 		}
-		if qp.kind == verbs.RC && r.nxt-r.una >= r.window.packets {
+		if qp.kind == verbs.RC && (r.nxt-r.una >= r.window.packets || qp.waits()) {
 			return o, false
 		}
 		if w.answered() && r.answersDue >= int(qp.attr.MaxRdAtomic) {
 			return o, false
 		}
-		return qp.requestPacket(w), true
+		o = qp.requestPacket(w, r.nxt)
+		if first && qp.kind != verbs.RC && qp.waitForRoom(now, w, o.path) {
+			return o, false
+		}
+		return o, true
 	}
 	return o, false
 }
@@ -167,36 +179,41 @@ func (qp *QP) start(w *sendWQE) bool {
 
 func packetsFor(length, mtu int) int64 { return max(1, int64((length+mtu-1)/mtu)) }
 
-// requestPacket describes packet r.nxt of w.
-func (qp *QP) requestPacket(w *sendWQE) outgoing {
-	r := &qp.req
+// requestPacket describes packet seq, which is one of w's.
+func (qp *QP) requestPacket(w *sendWQE, seq int64) outgoing {
 	path := qp.path
 	if qp.kind == verbs.UD {
 		path = w.path
 	}
 	place, size := packet.Only, 0
 	if !w.fetches() {
-		off := int(r.nxt-w.first) * qp.mtu
-		place, size = packet.PlaceOf(off == 0, r.nxt+1 == w.end()), min(qp.mtu, w.length-off)
+		off := int(seq-w.first) * qp.mtu
+		place, size = packet.PlaceOf(off == 0, seq+1 == w.end()), min(qp.mtu, w.length-off)
 	}
 	return outgoing{opcode: qp.transport.Request(w.wr.Opcode, place), payload: size, path: path}
 }
 
-// buildRequest fills in p, the packet r.nxt of the request being sent. It returns false if the
-// payload cannot be read.
-func (qp *QP) buildRequest(p packet.Packet, now time.Duration) bool {
+// buildRequest fills in p, the packet r.nxt of the request being sent, or a packet again. It
+// returns false if the payload cannot be read.
+func (qp *QP) buildRequest(p packet.Packet, now time.Duration, o *outgoing) bool {
 	r := &qp.req
-	w := r.wqe(r.cur)
-	index := int(r.nxt - w.first)
+	w, seq := r.wqe(r.cur), r.nxt
+	if o.again {
+		w, seq = r.wqe(o.wqe), o.from
+	}
+	index := int(seq - w.first)
 	bth := p.BTH()
-	bth.SetPSN(packet.NewPSN(uint32(r.nxt)))
+	bth.SetPSN(packet.NewPSN(uint32(seq)))
 	bth.SetDestQPN(qp.attr.DestQPN)
 	count := int64(1) // packet numbers used by p
-	last := r.nxt+1 == w.end()
+	last := seq+1 == w.end()
 
 	if w.wr.Opcode == verbs.OpRDMARead {
-		chunkEnd := qp.chunkEnd(w, r.nxt)
-		count = chunkEnd - r.nxt
+		end := qp.chunkEnd(w, seq)
+		if o.again {
+			end = o.to
+		}
+		count = end - seq
 		off := index * qp.mtu
 		p.RETH().Set(w.wr.RemoteAddr+uint64(off), w.wr.RKey, uint32(min(w.length-off, int(count)*qp.mtu)))
 		last = true
@@ -235,6 +252,11 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration) bool {
 		}
 		bth.SetSolicited(last && w.wr.Flags&verbs.SendSolicited != 0)
 	}
+	if o.again {
+		bth.SetAckReq(true)
+		qp.repaired(now, o)
+		return true
+	}
 	r.nxt += count
 	r.max = max(r.max, r.nxt)
 	if qp.kind != verbs.RC {
@@ -246,12 +268,16 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration) bool {
 		r.answersDue++
 	}
 	r.sinceAckReq++
-	if last || r.sinceAckReq >= int(r.window.packets/4) || r.nxt-r.una >= r.window.packets {
+	if qp.spend(count) || last || r.sinceAckReq >= int(qp.ackEvery()) || r.nxt-r.una >= r.window.packets {
 		bth.SetAckReq(true)
 		r.sinceAckReq = 0
+		r.time(seq, now)
 	}
 	if r.deadline == never {
 		qp.setDeadline(now)
+	}
+	if r.look == never {
+		qp.setLook(now)
 	}
 	return true
 }
@@ -339,7 +365,8 @@ func (qp *QP) flushSends() {
 	}
 	r.cur, r.nxt, r.una = r.head, r.max, r.max
 	r.answersDue, r.answeredStarted = 0, 0
-	r.waiting, r.draining, r.deadline = false, false, never
+	r.waiting, r.draining, r.deadline, r.look = false, false, never, never
+	r.forgetRecovery()
 }
 
 var sendWCOpcodes = [...]verbs.WCOpcode{

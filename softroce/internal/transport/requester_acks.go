@@ -22,40 +22,50 @@ func (qp *QP) receiveResponse(now time.Duration, p packet.Packet) {
 	r := &qp.req
 	before := r.una
 	seq := before + int64(p.BTH().PSN().Sub(packet.NewPSN(uint32(before))))
+	if seq == before-1 && r.probed != nowhere && p.Opcode() == packet.RCAcknowledge && p.AETH().Syndrome().Kind() == packet.KindACK {
+		qp.answerToProbe(now)
+		return
+	}
 	if seq < before || seq >= r.max {
 		qp.engine.counters.add(DropStray, 1)
 		return
 	}
 	switch p.Opcode().Operation() {
 	case packet.OpReadResponse, packet.OpAtomicAcknowledge:
-		if qp.arrive(seq) {
+		if qp.arrive(now, seq) {
 			qp.takeResponse(seq, p)
+		} else if qp.canSend() && seq > r.una {
+			qp.takeAhead(now, seq, p)
 		}
 	default:
 		if s := p.AETH().Syndrome(); s.Kind() == packet.KindRNR {
 			qp.receiveRNR(now, seq, before, s)
 			return
 		}
-		qp.receiveAETH(seq, p.AETH().Syndrome())
+		qp.receiveAETH(now, seq, p.AETH().Syndrome())
 	}
+	qp.passArrived()
 	qp.progress(now, before)
 }
 
 // receiveAETH processes an ACK or NAK of packet seq. A NAK also acknowledges all packets
 // before seq.
-func (qp *QP) receiveAETH(seq int64, s packet.Syndrome) {
+func (qp *QP) receiveAETH(now time.Duration, seq int64, s packet.Syndrome) {
 	switch s.Kind() {
 	case packet.KindACK:
-		qp.acknowledge(seq + 1)
+		if qp.acknowledge(now, seq+1) {
+			qp.learn(false, true)
+		}
 	case packet.KindNAK:
 		if s == packet.NAKPSNSequence {
-			if qp.acknowledge(seq) && !qp.req.waiting {
-				qp.goBackOnce()
+			if qp.acknowledge(now, seq) && !qp.req.waiting {
+				qp.learn(true, false)
+				qp.lostRequest(now, seq)
 			}
 			return
 		}
 		status, known := nakStatus[s]
-		if known && qp.arrive(seq) {
+		if known && qp.arrive(now, seq) {
 			qp.failHead(status)
 		}
 	}
@@ -69,7 +79,7 @@ func (qp *QP) receiveRNR(now time.Duration, seq, before int64, s packet.Syndrome
 	if r.waiting && seq == r.una {
 		return
 	}
-	arrived := qp.arrive(seq)
+	arrived := qp.arrive(now, seq)
 	qp.progress(now, before)
 	if !arrived {
 		return
@@ -83,6 +93,7 @@ func (qp *QP) receiveRNR(now time.Duration, seq, before int64, s packet.Syndrome
 	}
 	qp.goBack()
 	r.wentBack = nowhere
+	r.look = never
 	r.waiting, r.deadline = true, now+qpstate.RNRTimer(s.Value())
 }
 
@@ -97,19 +108,19 @@ var nakStatus = map[packet.Syndrome]verbs.WCStatus{
 
 // arrive acknowledges the packets before seq. It returns whether the oldest work request now
 // waits for seq. If not, an earlier response was lost.
-func (qp *QP) arrive(seq int64) bool {
-	return qp.acknowledge(seq) && qp.req.una == seq && qp.sending()
+func (qp *QP) arrive(now time.Duration, seq int64) bool {
+	return qp.acknowledge(now, seq) && qp.req.una == seq && qp.sending()
 }
 
 // acknowledge marks the packets before to as acknowledged. It stops at a work request whose
 // own response is missing: that response was lost, and the requester asks again. It returns
 // false if the queue pair failed meanwhile.
-func (qp *QP) acknowledge(to int64) bool {
+func (qp *QP) acknowledge(now time.Duration, to int64) bool {
 	r := &qp.req
 	for r.una < to {
 		w := r.wqe(r.head)
 		if w.answered() {
-			qp.goBackOnce()
+			qp.lostResponse(now, to)
 			return true
 		}
 		r.una = min(w.end(), to)
@@ -121,8 +132,6 @@ func (qp *QP) acknowledge(to int64) bool {
 	return true
 }
 
-func (qp *QP) canSend() bool { return qp.attr.State == qpstate.RTS || qp.attr.State == qpstate.SQD }
-
 // progress notes that una may have moved from before, which shows that the peer is alive.
 func (qp *QP) progress(now time.Duration, before int64) {
 	r := &qp.req
@@ -130,12 +139,18 @@ func (qp *QP) progress(now time.Duration, before int64) {
 		return
 	}
 	r.window.grow(r.una-before, max(r.nxt, r.una)-before)
+	qp.acked(r.una - before)
 	r.nxt = max(r.nxt, r.una)
-	r.retries, r.rnrRetries = qp.attr.RetryCnt, qp.attr.RNRRetry
+	r.retries, r.rnrRetries, r.starvedTimeouts = qp.attr.RetryCnt, qp.attr.RNRRetry, 0
 	r.waiting = false
 	r.deadline = never
+	r.answeredAt(now)
+	qp.learn(false, false)
 	if r.una < r.max {
 		qp.setDeadline(now)
+	}
+	if r.una < r.nxt {
+		qp.setLook(now)
 	}
 	qp.wake = qp.wake || r.cur != r.tail // the window may have room now
 }
@@ -195,6 +210,10 @@ func (qp *QP) takeAtomicResponse(w *sendWQE, seq int64, value uint64) {
 // it end before end.
 func (qp *QP) passAnswer(w *sendWQE, seq, end int64) {
 	r := &qp.req
+	if r.hasArrived(seq) {
+		r.arrived[seq%keepReach/64] &^= 1 << (seq % 64)
+		r.arrivals--
+	}
 	r.una = seq + 1
 	if r.una == end && end <= r.nxt {
 		r.answersDue-- // otherwise the request has not been sent again since r went back
@@ -218,6 +237,8 @@ func (qp *QP) goBack() {
 	r := &qp.req
 	r.nxt, r.cur = r.una, r.head
 	r.answersDue, r.sinceAckReq = 0, 0
+	r.look = never
+	r.forgetRecovery()
 	qp.wake = true
 	qp.engine.counters.add(Retransmits, 1)
 }
@@ -236,15 +257,21 @@ const patience = 2
 func (qp *QP) setDeadline(now time.Duration) {
 	qp.req.deadline = never
 	if t := qpstate.ACKTimeout(qp.attr.Timeout); t != 0 {
-		unanswered := qp.attr.RetryCnt - qp.req.retries
-		qp.req.deadline = now + max(t, minTimeout)<<min(unanswered, patience)
+		grown := min(qp.attr.RetryCnt-qp.req.retries, patience)
+		if n := qp.req.starvedTimeouts; n > 0 {
+			grown = min(n, starvedPatience)
+		}
+		qp.req.deadline = now + max(t, minTimeout)<<grown
 	}
 }
 
-// expire handles an expired deadline: the end of an RNR wait, or an ACK timeout. RETRY_CNT is
+// expire handles an expired deadline: the end of an RNR wait or of a wait for room, or an ACK timeout. RETRY_CNT is
 // the number of retries. As in hardware, 7 is not special; in rxe it means no limit.
 func (qp *QP) expire(now time.Duration) {
 	r := &qp.req
+	if now >= r.look && qp.canSend() {
+		qp.lookForLoss(now)
+	}
 	if now < r.deadline || !qp.canSend() {
 		return
 	}
@@ -254,7 +281,13 @@ func (qp *QP) expire(now time.Duration) {
 		qp.wake = true
 		return
 	}
+	if r.una >= r.nxt {
+		return // the requester went back, and its route has had no room: the peer was asked nothing
+	}
 	qp.engine.counters.add(Timeouts, 1)
+	if qp.starved(now) {
+		return
+	}
 	if r.retries == 0 {
 		qp.failHead(verbs.WCRetryExcErr)
 		return

@@ -17,17 +17,19 @@ import (
 )
 
 type responder struct {
-	expected int64            // number of the packet to be served next
-	within   packet.Operation // operation of the unfinished message, or NoOperation
-	off      int              // bytes served of that message
-	total    int              // WRITE: its length
-	va       uint64           // WRITE: its remote address
-	rkey     uint32           // WRITE: its rkey
-	region   *MR              // cache: the region of the last rkey
-	haveRecv bool
-	recv     recvWQE // the receive in use, if haveRecv
-	silent   bool    // a NAK was sent for expected; send no other until expected arrives
-	refused  refusal // in ERR: the NAK that ended the queue pair, if any
+	expected  int64            // number of the packet to be served next
+	within    packet.Operation // operation of the unfinished message, or NoOperation
+	off       int              // bytes served of that message
+	total     int              // WRITE: its length
+	va        uint64           // WRITE: its remote address
+	rkey      uint32           // WRITE: its rkey
+	region    *MR              // cache: the region of the last rkey
+	haveRecv  bool
+	recv      recvWQE // the receive in use, if haveRecv
+	silent    bool    // a NAK was sent for expected; send no other until expected arrives
+	waitsRecv bool    // that was an RNR NAK
+	refused   refusal // in ERR: the NAK that ended the queue pair, if any
+	ahead     ahead
 	answers
 }
 
@@ -52,31 +54,37 @@ func (qp *QP) receiveRequest(p packet.Packet) {
 		qp.refuseAgain(p.Opcode().Operation(), seq)
 		return
 	case seq > rs.expected:
-		if rs.silent {
-			qp.engine.counters.add(DropStray, 1)
-			return
-		}
-		rs.silent = true
-		qp.engine.counters.add(SequenceNAKs, 1)
-		qp.nak(packet.NAKPSNSequence, rs.expected)
+		qp.gap(qp.keep(p, seq))
 		return
 	case seq < rs.expected:
 		qp.engine.counters.add(Duplicates, 1)
 		qp.repeat(p, seq)
 		return
 	}
-	rs.silent, rs.nakDue = false, false
 	qp.establish()
+	if qp.serveExpected(p) {
+		qp.serveKept()
+	} else {
+		qp.forgetKept()
+	}
+}
+
+// serveExpected serves the expected packet. It returns false if it refuses the packet.
+func (qp *QP) serveExpected(p packet.Packet) bool {
+	rs := &qp.resp
+	rs.silent, rs.waitsRecv, rs.nakDue = false, false, false
 	syndrome, status := qp.serve(p)
 	switch {
 	case syndrome == accepted:
+		return true
 	case syndrome.Kind() == packet.KindRNR:
-		rs.silent = true
+		rs.silent, rs.waitsRecv = true, true
 		qp.engine.counters.add(RNRNAKs, 1)
 		qp.nak(syndrome, rs.expected)
 	default:
 		qp.refuse(syndrome, status)
 	}
+	return false
 }
 
 // establish reports COMM_EST once, if the peer sends before this side is moved to RTS.
@@ -230,8 +238,11 @@ func (qp *QP) serveWrite(p packet.Packet) (packet.Syndrome, verbs.WCStatus) {
 		if !ok {
 			return packet.NAKRemoteAccess, verbs.WCRemAccessErr
 		}
-		move(dst, payload)
+		ok = touch(func() { move(dst, payload) })
 		mr.unlock()
+		if !ok {
+			return packet.NAKRemoteAccess, verbs.WCRemAccessErr
+		}
 	}
 	rs.off, rs.total, rs.va, rs.rkey = off+len(payload), total, va, rkey
 	if imm != nil {

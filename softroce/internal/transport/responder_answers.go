@@ -126,6 +126,10 @@ func (qp *QP) repeat(p packet.Packet, seq int64) {
 				to = min(to, s.first-1)
 			}
 		}
+		if rs := &qp.resp; rs.ahead.count > 0 && to == rs.expected-1 && p.BTH().AckReq() {
+			qp.nak(packet.NAKPSNSequence, rs.expected) // the first NAK may be lost
+			return
+		}
 		qp.acknowledgeUpTo(to)
 		return
 	}
@@ -257,7 +261,7 @@ func (qp *QP) snapshotRead(dst []byte, s *slot) bool {
 	if !ok {
 		return false
 	}
-	move(dst, src)
+	ok = touch(func() { move(dst, src) })
 	mr.unlock()
-	return true
+	return ok
 }

@@ -24,10 +24,15 @@ func (qp *QP) serveAtomic(operation packet.Operation, h *packet.AtomicETH) packe
 	}
 	defer mr.unlock()
 	found := uint64(0)
-	if operation == packet.OpFetchAdd {
-		found = fetchAdd(word, h.SwapAdd())
-	} else {
-		found = compareSwap(word, h.Compare(), h.SwapAdd())
+	touched := touch(func() {
+		if operation == packet.OpFetchAdd {
+			found = fetchAdd(word, h.SwapAdd())
+		} else {
+			found = compareSwap(word, h.Compare(), h.SwapAdd())
+		}
+	})
+	if !touched {
+		return packet.NAKRemoteAccess
 	}
 	qp.addSlot(slot{operation: operation, first: rs.expected, packets: 1, found: found})
 	return accepted
@@ -43,7 +48,9 @@ func (qp *QP) serveAtomicWrite(h *packet.RETH, payload []byte) packet.Syndrome {
 		return syndrome
 	}
 	defer mr.unlock()
-	store(word, binary.NativeEndian.Uint64(payload))
+	if !touch(func() { store(word, binary.NativeEndian.Uint64(payload)) }) {
+		return packet.NAKRemoteAccess
+	}
 	qp.addSlot(slot{operation: packet.OpAtomicWrite, first: qp.resp.expected, packets: 1})
 	return accepted
 }

@@ -48,6 +48,7 @@ func ack(s packet.Syndrome) func(packet.Packet) { return func(p packet.Packet) {
 // TestOneACK checks that one packet acknowledges a batch of packets.
 func TestOneACK(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
+	a.proven()
 	w := net.watch(b.node)
 	for range 20 {
 		b.recv(verbs.RecvWR{})
@@ -63,6 +64,7 @@ func TestOneACK(t *testing.T) {
 // quarter of the window.
 func TestAckReq(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
+	a.proven()
 	w := net.watch(a.node)
 	a.send(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 40<<10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
 	net.settle()
@@ -202,12 +204,25 @@ func TestRNRThenSequenceNAK(t *testing.T) {
 // TestSequenceNAK checks that one lost packet causes one NAK and no timeout.
 func TestSequenceNAK(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())
+	a.proven()
 	n := 0
 	net.tap = func(from, _ *simnode, _ []byte) bool { n++; return n != 5 }
 	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 40<<10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
 	a.want(a.scq, 1, verbs.WCSuccess, verbs.WCRDMAWrite)
 	if naks, timeouts := b.node.engine.Counter(SequenceNAKs), a.node.engine.Counter(Timeouts); naks != 1 || timeouts != 0 {
 		t.Errorf("%d NAKs, %d timeouts", naks, timeouts)
+	}
+}
+
+// TestQueryFollowsThePSNs checks that a program can see by a query that requests have arrived.
+func TestQueryFollowsThePSNs(t *testing.T) {
+	_, a, b := pair(t, 1, defaults())
+	before := b.qp.Query()
+	a.send(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 20<<10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+	a.want(a.scq, 0, verbs.WCSuccess, verbs.WCRDMAWrite)
+	want := uint32(packet.NewPSN(before.RQPSN + 20))
+	if got := b.qp.Query(); got.RQPSN != want || got.SQPSN != before.SQPSN || a.qp.Query().SQPSN != want {
+		t.Errorf("rq_psn %#x, want %#x; sq_psn of the sender %#x", got.RQPSN, want, a.qp.Query().SQPSN)
 	}
 }
 

@@ -60,8 +60,14 @@ func (qp *QP) eachPiece(pd *PD, sgl []verbs.SGE, off, n int, need verbs.Access, 
 		if !ok {
 			return false
 		}
-		f(piece, at)
+		if mr.null && need == 0 {
+			piece = zeros[:size]
+		}
+		touched := touch(func() { f(piece, at) })
 		mr.unlock()
+		if !touched {
+			return false
+		}
 		at, off = at+size, 0
 	}
 	return true

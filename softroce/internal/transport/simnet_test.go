@@ -34,6 +34,7 @@ type simnet struct {
 	order  int
 	free   [][]byte
 	tap    func(from, to *simnode, raw []byte) bool // false drops the packet
+	tos    func(from *simnode, tos uint8) uint8     // changes the type of service
 }
 
 type simnode struct {
@@ -42,6 +43,7 @@ type simnode struct {
 	addr   netip.Addr
 	out    *Outbox
 	asleep time.Duration // the node does nothing until then
+	flight int           // Path.Flight
 	events []Event
 	batch  []Datagram
 	flows  map[netip.Addr]packet.Flow
@@ -53,6 +55,7 @@ type simpacket struct {
 	from  *simnode
 	to    *simnode
 	data  []byte
+	tos   uint8
 }
 
 type flight []simpacket
@@ -83,7 +86,7 @@ func (n *simnet) nodeWith(addr string, cfg Config) *simnode {
 	}
 	cfg.Event = func(e Event) { node.events = append(node.events, e) }
 	cfg.Resolve = func(a *qpstate.AHAttr) (*Path, error) {
-		return &Path{Src: node.addr, Dst: a.GRH.DGID.Addr()}, nil
+		return &Path{Src: node.addr, Dst: a.GRH.DGID.Addr(), Flight: node.flight}, nil
 	}
 	node.engine = New(cfg)
 	node.out = NewOutbox(make([]byte, 128<<10), 8, 64)
@@ -155,7 +158,7 @@ func (s *simnode) arrive(p simpacket) {
 		s.net.free = append(s.net.free, p.data[:0])
 		return
 	}
-	s.batch = append(s.batch, Datagram{Data: p.data, Src: p.from.addr, Dst: s.addr, TTL: 64})
+	s.batch = append(s.batch, Datagram{Data: p.data, Src: p.from.addr, Dst: s.addr, TOS: p.tos, TTL: 64})
 }
 
 // transmit sends the packets of all nodes.
@@ -191,12 +194,16 @@ func (s *simnode) send(b Burst) {
 		if n.tap != nil && !n.tap(s, to, raw) {
 			continue
 		}
-		n.fly(s, to, raw)
+		tos := b.Path.TrafficClass
+		if n.tos != nil {
+			tos = n.tos(s, tos)
+		}
+		n.fly(s, to, raw, tos)
 	}
 }
 
 // fly passes a packet to the network, which may drop, duplicate, delay or damage it.
-func (n *simnet) fly(from, to *simnode, raw []byte) {
+func (n *simnet) fly(from, to *simnode, raw []byte, tos uint8) {
 	f := &n.faults
 	copies := 1
 	if n.chance(f.loss) {
@@ -218,7 +225,7 @@ func (n *simnet) fly(from, to *simnode, raw []byte) {
 			at += time.Duration(n.rng.Int64N(int64(f.late) + 1))
 		}
 		n.order++
-		heap.Push(&n.flying, simpacket{at: at, order: n.order, from: from, to: to, data: data})
+		heap.Push(&n.flying, simpacket{at: at, order: n.order, from: from, to: to, data: data, tos: tos})
 	}
 }
 

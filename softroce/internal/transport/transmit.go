@@ -1,7 +1,8 @@
 // Sending: choosing queue pairs in turn, and laying out their packets back to back.
 //
 //  1. A call that gives a queue pair something to send puts it on the ready list.
-//  2. Transmit takes queue pairs from the list in turn. Each fills one burst.
+//  2. Transmit takes queue pairs from the list in turn. Each fills one burst, or, if its turn on its
+//     route lasts longer, a few: the peer acknowledges consecutive packets of a queue pair together.
 //  3. The Outbox holds these queue pairs until its next Transmit. Otherwise another goroutine
 //     could send later packets of a queue pair first.
 //
@@ -16,9 +17,10 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// Burst is a run of packets from one queue pair to one peer, back to back in Data. All packets
-// are Segment bytes long, except the last, which may be shorter: the layout of UDP segmentation
-// offload. The link writes the ICRC into the last four bytes of each packet.
+// Burst is a run of packets to one peer, back to back in Data. All packets are Segment bytes long,
+// except the last, which may be shorter: the layout of UDP segmentation offload. Packets of several
+// queue pairs share a burst if they are of one size, such as ACKs. The link writes the ICRC into the
+// last four bytes of each packet.
 type Burst struct {
 	Path    *Path
 	Data    []byte
@@ -77,9 +79,12 @@ func (e *Engine) Transmit(now time.Duration, o *Outbox) []Burst {
 		if qp == nil {
 			break
 		}
-		before := len(o.bursts)
-		more := qp.fill(now, o)
-		if len(o.bursts) == before {
+		before := o.used
+		more, goesOn := qp.fill(now, o)
+		for goesOn && o.hasRoom() {
+			more, goesOn = qp.fill(now, o)
+		}
+		if o.used == before {
 			// Release it at once: while it was held, another goroutine may have given it work
 			// and may have found nothing to transmit.
 			e.ready.release(qp, more)
@@ -92,7 +97,7 @@ func (e *Engine) Transmit(now time.Duration, o *Outbox) []Burst {
 		again = false
 		for i := range o.held {
 			if h := &o.held[i]; h.more && o.hasRoom() {
-				h.more = h.qp.fill(now, o)
+				h.more, _ = h.qp.fill(now, o)
 				again = again || h.more
 			}
 		}
@@ -106,23 +111,39 @@ func (e *Engine) Transmit(now time.Duration, o *Outbox) []Burst {
 }
 
 func (o *Outbox) hasRoom() bool {
-	return len(o.bursts) < cap(o.bursts) && len(o.buf)-o.used >= packet.MaxPacket
+	return len(o.bursts) < cap(o.bursts) && len(o.held) < cap(o.held) && len(o.buf)-o.used >= packet.MaxPacket
 }
 
-// fill adds one burst of qp to o. It returns true if qp may have more to send.
-func (qp *QP) fill(now time.Duration, o *Outbox) (more bool) {
+// add appends the n bytes behind the last burst, as a burst of their own or as part of the last one.
+func (o *Outbox) add(path *Path, n, segment int) {
+	from := o.used
+	o.used += n
+	if last := len(o.bursts) - 1; last >= 0 {
+		b := &o.bursts[last]
+		whole := len(b.Data) + n
+		if b.Segment == segment && len(b.Data)%segment == 0 && whole <= min(maxBurst, o.maxSegments*segment) && b.Path.same(path) {
+			b.Data = o.buf[from-len(b.Data) : o.used : o.used]
+			return
+		}
+	}
+	o.bursts = append(o.bursts, Burst{Path: path, Data: o.buf[from:o.used:o.used], Segment: segment})
+}
+
+// fill adds packets of qp for one burst to o. more is true if qp may have more to send, and goesOn if it
+// should do so before others.
+func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 	qp.mu.Lock()
 	defer qp.unlock()
 	room := o.buf[o.used:min(len(o.buf), o.used+maxBurst)]
-	var b Burst
-	n, answers := 0, false
+	var path *Path
+	n, segment, answers := 0, 0, false
 	for packets := 0; packets < o.maxSegments; {
-		next, ok := qp.next(now, n == 0)
+		next, ok := qp.next(now, segment, o.maxSegments-packets, len(room)-n)
 		if !ok {
 			break
 		}
 		size := next.size()
-		if n > 0 && (size > b.Segment || next.path != b.Path) || n+size > len(room) {
+		if n > 0 && (size > segment || next.path != path) || n+size > len(room) {
 			more = true
 			break
 		}
@@ -130,24 +151,23 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more bool) {
 			continue
 		}
 		if n == 0 {
-			b = Burst{Path: next.path, Segment: size}
+			path, segment = next.path, size
 		}
 		n, packets, answers = n+size, packets+1, answers || next.answer
-		if size < b.Segment || packets == o.maxSegments {
+		if size < segment || packets == o.maxSegments {
 			more = true
 			break
 		}
 	}
 	if n > 0 {
-		b.Data = room[:n:n]
-		o.bursts = append(o.bursts, b)
-		o.used += n
+		o.add(path, n, segment)
 	}
 	if answers {
 		qp.answering.Store(true)
 	}
 	qp.wake = false // the result more replaces it
-	return more
+	qp.settle()     // others may leave the line
+	return more, more && qp.hasTurn()
 }
 
 // readyList is the queue pairs with something to send, in the order of their turns.

@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -55,6 +57,7 @@ func TestBurst(t *testing.T) {
 	o := defaults()
 	o.mtu = qpstate.MTU4096
 	_, a, b := pair(t, 1, o)
+	a.proven()
 	a.send(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 14*4096+10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
 	bursts := a.node.engine.Transmit(0, NewOutbox(make([]byte, 256<<10), 8, 64))
 	var packets []int
@@ -72,5 +75,142 @@ func TestBurst(t *testing.T) {
 	// The first burst has FIRST with its RETH, and one MIDDLE, which is shorter.
 	if len(packets) != 2 || packets[0] != 2 || packets[1] != 13 {
 		t.Errorf("bursts of %v packets, want [2 13]", packets)
+	}
+}
+
+// TestBurstOfSeveral checks that ACKs of several queue pairs to one peer are one burst, that those to another
+// peer are not part of it, and that a burst has at most so many packets as the Outbox allows.
+func TestBurstOfSeveral(t *testing.T) {
+	n := newSimnet(t, 1)
+	x, y, z := n.node("10.0.0.1"), n.node("10.0.0.2"), n.node("10.0.0.3")
+	o := defaults()
+	for i := range 12 {
+		from := x
+		if i >= 10 {
+			from = z
+		}
+		a, b := from.end(o), y.end(o)
+		a.connect(b)
+		b.connect(a)
+		a.write(b, 100)
+	}
+	for y.engine.Counter(RxPackets) < 12 && n.step(never-1) {
+	}
+	var got []int
+	for _, burst := range y.engine.Transmit(n.now, NewOutbox(make([]byte, 64<<10), 16, 8)) {
+		got = append(got, burst.Packets())
+	}
+	if want := []int{8, 2, 2}; !slices.Equal(got, want) {
+		t.Errorf("bursts of %v ACKs, want %v", got, want)
+	}
+}
+
+// TestBurstsThatAreShared checks which packets join the burst before them: those of its size and path, up to its
+// limits. A burst whose last packet is shorter takes no more, because all packets before the last have one size.
+func TestBurstsThatAreShared(t *testing.T) {
+	var x, y Path
+	y.HopLimit = 1
+	type part struct {
+		path       *Path
+		n, segment int
+	}
+	for name, test := range map[string]struct {
+		parts []part
+		want  []int // lengths
+	}{
+		"one size":      {[]part{{&x, 20, 20}, {&x, 20, 20}}, []int{40}},
+		"equal paths":   {[]part{{&x, 20, 20}, {&Path{}, 20, 20}}, []int{40}},
+		"shorter last":  {[]part{{&x, 30, 20}, {&x, 20, 20}}, []int{30, 20}},
+		"shorter after": {[]part{{&x, 20, 20}, {&x, 30, 20}, {&x, 20, 20}}, []int{50, 20}},
+		"other size":    {[]part{{&x, 20, 20}, {&x, 10, 10}}, []int{20, 10}},
+		"other path":    {[]part{{&x, 20, 20}, {&y, 20, 20}, {&x, 20, 20}}, []int{20, 20, 20}},
+		"most packets":  {[]part{{&x, 60, 20}, {&x, 40, 20}}, []int{60, 40}},
+		"most bytes":    {[]part{{&x, 40000, 40000}, {&x, 40000, 40000}}, []int{40000, 40000}},
+	} {
+		o := NewOutbox(make([]byte, 2*maxBurst), 8, 4)
+		var got []int
+		for _, p := range test.parts {
+			o.add(p.path, p.n, p.segment)
+		}
+		at := 0
+		for _, b := range o.bursts {
+			got = append(got, len(b.Data))
+			if &b.Data[0] != &o.buf[at] {
+				t.Errorf("%s: a burst is not at byte %d", name, at)
+			}
+			at += len(b.Data)
+		}
+		if !slices.Equal(got, test.want) || at != o.used {
+			t.Errorf("%s: bursts of %v bytes, want %v; %d of %d", name, got, test.want, at, o.used)
+		}
+	}
+}
+
+// TestSendCompletesBeforeReply checks the order of the completions of a message and its reply, of
+// lengths below and above an ACK's, and of several packets. A joined path sends one burst for the
+// reply, unless its last packet is shorter than the first.
+func TestSendCompletesBeforeReply(t *testing.T) {
+	for _, joined := range []bool{false, true} {
+		for _, bytes := range []int{2, 64, 4 << 10, 1500} {
+			n, a, b := pair(t, 1, defaults())
+			a.qp.path.Joined, b.qp.path.Joined = joined, joined
+			var order []string
+			a.scq.SetNotify(func() { order = append(order, "send") })
+			a.rcq.SetNotify(func() { order = append(order, "receive") })
+			a.scq.Arm(false)
+			a.rcq.Arm(false)
+			a.recv(verbs.RecvWR{SGL: []verbs.SGE{a.sge(100, bytes)}})
+			b.recv(verbs.RecvWR{ID: 1, SGL: []verbs.SGE{b.sge(100, bytes)}})
+			a.send(verbs.SendWR{Opcode: verbs.OpSend, SGL: []verbs.SGE{a.sge(0, bytes)}})
+			for b.rcq.Pushed() == 0 && n.step(never-1) {
+			}
+			b.send(verbs.SendWR{Opcode: verbs.OpSend, SGL: []verbs.SGE{b.sge(0, bytes)}})
+			bursts := b.node.engine.Transmit(n.now, b.node.out)
+			want := 1
+			if bytes > 2 && !joined || bytes == 1500 {
+				want = 2 // the ACK is shorter
+			}
+			if len(bursts) != want {
+				t.Errorf("joined %v, %d bytes: %d bursts, want %d", joined, bytes, len(bursts), want)
+			}
+			for _, burst := range bursts {
+				b.node.send(burst)
+			}
+			n.settle()
+			if !slices.Equal(order, []string{"send", "receive"}) {
+				t.Errorf("joined %v, %d bytes: completions in the order %v", joined, bytes, order)
+			}
+		}
+	}
+}
+
+// TestAcknowledgmentsFirst checks which packets an ACK overtakes: requests, of the same peer only.
+func TestAcknowledgmentsFirst(t *testing.T) {
+	a, b := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")
+	ack := packet.RCAcknowledge
+	for _, c := range []struct {
+		first packet.Opcode
+		from  netip.Addr
+		swaps bool
+	}{
+		{packet.RCSendOnly, a, true},
+		{packet.RCSendOnly, b, false},
+		{packet.RCReadResponseOnly, a, false},
+		{packet.RCReadResponseLast, a, false},
+		{packet.RCAtomicAcknowledge, a, false},
+	} {
+		batch := []Datagram{{Data: []byte{byte(c.first)}, Src: c.from}, {Data: []byte{byte(ack)}, Src: a}, {Src: a}}
+		acknowledgmentsFirst(batch)
+		if swapped := packet.Opcode(batch[0].Data[0]) == ack; swapped != c.swaps {
+			t.Errorf("an ACK behind %v of %v: overtakes %v, want %v", c.first, c.from, swapped, c.swaps)
+		}
+	}
+	one := func(op packet.Opcode) Datagram { return Datagram{Data: []byte{byte(op)}, Src: a} }
+	batch := []Datagram{one(packet.RCReadResponseLast), one(packet.RCSendFirst), one(packet.RCSendLast), one(ack)}
+	acknowledgmentsFirst(batch)
+	for i, want := range []packet.Opcode{packet.RCReadResponseLast, ack, packet.RCSendFirst, packet.RCSendLast} {
+		if got := packet.Opcode(batch[i].Data[0]); got != want {
+			t.Errorf("packet %d is %v, want %v", i, got, want)
+		}
 	}
 }

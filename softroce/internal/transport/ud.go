@@ -1,10 +1,13 @@
 // Unreliable datagrams. A message is one packet and may come from any sender. The IP header of
 // the packet precedes the message in the receive.
+//
+// Senders of UC and UD wait while a receiver on this host has no room.
 
 package transport
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -13,6 +16,14 @@ import (
 // grhLen is the number of bytes before the message in a UD receive: a GRH, or 20 zero bytes and
 // an IPv4 header.
 const grhLen = 40
+
+// slIPv4 is the service level with which mlx5 reports a datagram over IPv4.
+const slIPv4 = 0xa
+
+// NetworkInSL makes the service level of a datagram's completion say whether the datagram came over
+// IPv4, as mlx5 does. Programs in C rely on it: UCX drops other datagrams. NetworkInSL must be called
+// before any object is made.
+func (e *Engine) NetworkInSL() { e.networkInSL = true }
 
 // ownQKey is the bit of a send's QKEY that selects the sender's own QKEY instead.
 const ownQKey = 1 << 31
@@ -42,7 +53,7 @@ func (qp *QP) receiveDatagram(p packet.Packet, d *Datagram) {
 	if d.Src.Is4() {
 		lead = 20
 	}
-	if _, err := frame.AppendIP(grh[:lead], udpLen+len(d.Data)); err != nil {
+	if _, err := frame.AppendIP(grh[:lead], packet.UDPLen+len(d.Data)); err != nil {
 		qp.engine.counters.add(DropMalformed, 1)
 		return
 	}
@@ -52,6 +63,9 @@ func (qp *QP) receiveDatagram(p packet.Packet, d *Datagram) {
 		return
 	}
 	wc := verbs.WC{Opcode: verbs.WCRecv, ByteLen: uint32(grhLen + len(payload)), SrcQPN: h.SrcQPN(), Flags: verbs.WCGRH}
+	if qp.engine.networkInSL && d.Src.Is4() {
+		wc.SL = slIPv4
+	}
 	if imm := p.ImmDt(); imm != nil {
 		wc.SetImm(imm.Data())
 	}
@@ -69,4 +83,22 @@ func (qp *QP) tooLong() {
 	}
 }
 
-const udpLen = 8
+// roomPause is the time between two looks at a full receiver.
+const roomPause = 50 * time.Microsecond
+
+// waitForRoom returns true if the receiver has no room for the next burst, which begins with a
+// packet of w. The requester then waits. The burst may have the messages after w, too.
+func (qp *QP) waitForRoom(now time.Duration, w *sendWQE, to *Path) bool {
+	if qp.engine.cfg.Full == nil {
+		return false
+	}
+	r := &qp.req
+	const header = 64
+	left := w.length - int(r.nxt-w.first)*qp.mtu
+	if !qp.engine.cfg.Full(to, min(maxBurst, int(r.tail-r.cur)*(left+header))) {
+		return false
+	}
+	qp.engine.counters.add(RoomWaits, 1)
+	r.waiting, r.deadline = true, now+roomPause
+	return true
+}

@@ -1,9 +1,17 @@
 // The window: how many packets of a queue pair may be in flight. It grows while
 // acknowledgements arrive, fast at first, and is halved when a packet was lost.
+//
+// Until the peer's first acknowledgement the window is tiny. The peer's address came from a
+// stranger, and may be that of a host that never asked for packets.
 
 package transport
 
+import "math"
+
 const (
+	unprovenWindow = 4 // until the first acknowledgement
+	unprovenResend = 1 // the same, after a timeout
+
 	minWindow     = 8
 	initialWindow = 64
 	windowStep    = 2 // packets per round trip, after a loss has shown the limit
@@ -11,17 +19,26 @@ const (
 
 type window struct {
 	packets, limit int64
-	threshold      int64 // below it, the window grows by one packet per acknowledged packet
-	credit         int64 // packets acknowledged since the last step
+	proven         bool    // the peer has acknowledged a packet
+	threshold      int64   // below it, the window grows by one packet per acknowledged packet
+	credit         int64   // packets acknowledged since the last step
+	losses         float64 // share of lost packets, see lose
+	sinceCut       int64   // packets acknowledged since lose shrank the window
 }
 
 func newWindow(limit int) window {
 	l := max(int64(limit), minWindow)
-	return window{packets: min(initialWindow, l), limit: l, threshold: l}
+	return window{packets: unprovenWindow, limit: l, threshold: l}
 }
 
 // grow notes that acked of the inFlight packets were acknowledged.
 func (w *window) grow(acked, inFlight int64) {
+	if !w.proven {
+		w.proven, w.packets = true, min(initialWindow, w.limit)
+		return
+	}
+	w.sinceCut += acked
+	w.losses *= math.Exp(-float64(acked) / lossMemory)
 	if inFlight < w.packets/2 {
 		return // something other than the window limits the queue pair
 	}
@@ -36,6 +53,19 @@ func (w *window) grow(acked, inFlight int64) {
 
 // shrink notes that a packet was lost.
 func (w *window) shrink() {
+	if !w.proven {
+		w.packets = unprovenResend
+		return
+	}
 	w.threshold = max(w.packets/2, minWindow)
 	w.packets, w.credit = w.threshold, 0
+}
+
+// lose notes that one packet was lost, and only that packet is sent again.
+func (w *window) lose() {
+	w.losses += (1 - w.losses) / lossMemory
+	if w.losses > tolerated && w.sinceCut >= w.packets {
+		w.threshold = max(int64(float64(w.packets)*lossCut), minWindow)
+		w.packets, w.credit, w.sinceCut = w.threshold, 0, 0
+	}
 }

@@ -1,0 +1,212 @@
+package room
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
+)
+
+const (
+	// patience limits the wait for a receiver that takes nothing: it may be stopped.
+	patience = time.Second
+	// strangerFor is how long an address counts as not on this host.
+	strangerFor = time.Second
+	// maxReceivers limits the memory that a sender to many addresses needs.
+	maxReceivers = 1024
+)
+
+// Receivers are the receivers to which a link has sent over UC or UD. Several goroutines may use it.
+type Receivers struct {
+	buffer  int          // bytes of the kernel's memory that may be in use at a receiver
+	planned atomic.Int32 // number of receivers whose planned is true
+
+	mu     sync.Mutex
+	fd     int // a netlink socket; -1: there is none
+	byAddr map[netip.Addr]*receiver
+	buf    [512]byte
+}
+
+// receiver is the state of one receiver. Sizes are bytes of the kernel's memory.
+type receiver struct {
+	device    uint32 // index of the interface, for link-local addresses
+	queued    int    // waited at the receiver when the kernel was asked
+	sent      int    // allowed since then
+	planned   bool   // a part of sent may not have left this process yet
+	stranger  time.Time
+	fullSince time.Time
+}
+
+// New returns Receivers for a link. buffer is the size of the link's receive buffer in bytes, from
+// Status of package link. Receivers assumes that the other receivers' buffers have the same size. The
+// kernel allows twice as much, so half of a buffer stays free for senders that look at the same time.
+func New(buffer int) *Receivers {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		fd = -1 // a sandbox: no receiver is known
+	}
+	return &Receivers{buffer: buffer, fd: fd, byAddr: make(map[netip.Addr]*receiver)}
+}
+
+// Close makes all receivers unknown.
+func (rs *Receivers) Close() {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.fd >= 0 {
+		unix.Close(rs.fd)
+	}
+	rs.fd = -1
+}
+
+// Full reports whether a receiver has no room for a burst of size bytes. If it has, the caller
+// sends the burst and then calls Sent.
+func (rs *Receivers) Full(to netip.Addr, size int) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.fd < 0 || to.IsMulticast() {
+		return false
+	}
+	r := rs.receiver(to)
+	if !r.stranger.IsZero() && time.Since(r.stranger) < strangerFor {
+		return false
+	}
+	// A datagram may lie in a buffer of twice its size, and has a header in the kernel.
+	cost := size + min(size, packet.MaxPacket) + 1280
+	if r.queued+r.sent+cost > rs.buffer {
+		if r.planned && !r.waitedLong() {
+			return true // the kernel does not know about these packets yet
+		}
+		rs.sent(r) // if planned, the burst was never sent: its request failed
+		queued, ok := rs.ask(to, r.device)
+		if !ok {
+			r.stranger = time.Now()
+			return false
+		}
+		r.queued, r.sent, r.stranger = queued, 0, time.Time{}
+	}
+	if r.queued > 0 && r.queued+r.sent+cost > rs.buffer {
+		return !r.waitedLong()
+	}
+	r.sent += cost
+	r.fullSince = time.Time{}
+	if !r.planned {
+		r.planned = true
+		rs.planned.Add(1)
+	}
+	return false
+}
+
+// Unread reports whether packets wait at a receiver on this host, unread.
+func (rs *Receivers) Unread(at netip.Addr) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.fd < 0 {
+		return false
+	}
+	queued, ok := rs.ask(at, rs.receiver(at).device)
+	return ok && queued > 0
+}
+
+// receiver returns the entry of an address. The kernel must be asked about a new one.
+func (rs *Receivers) receiver(a netip.Addr) *receiver {
+	r := rs.byAddr[a]
+	if r != nil {
+		return r
+	}
+	if len(rs.byAddr) >= maxReceivers {
+		clear(rs.byAddr)
+		rs.planned.Store(0)
+	}
+	r = &receiver{sent: rs.buffer}
+	if ifi, err := net.InterfaceByName(a.Zone()); err == nil {
+		r.device = uint32(ifi.Index)
+	}
+	rs.byAddr[a] = r
+	return r
+}
+
+// Sent notes that everything that Full has allowed for a receiver is sent. It is cheap if Full has
+// allowed nothing.
+func (rs *Receivers) Sent(to netip.Addr) {
+	if rs.planned.Load() == 0 {
+		return // the usual case: RC
+	}
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r := rs.byAddr[to]; r != nil {
+		rs.sent(r)
+	}
+}
+
+func (rs *Receivers) sent(r *receiver) {
+	if r.planned {
+		r.planned = false
+		rs.planned.Add(-1)
+	}
+}
+
+// waitedLong notes that the receiver is full, and reports whether it has been for too long.
+func (r *receiver) waitedLong() bool {
+	if r.fullSince.IsZero() {
+		r.fullSince = time.Now()
+	}
+	return time.Since(r.fullSince) >= patience
+}
+
+// diagRequest is struct inet_diag_req_v2, and diagAnswer struct inet_diag_msg.
+type (
+	diagSocket struct {
+		fromPort, port [2]byte // big-endian
+		from, addr     [16]byte
+		device         uint32
+		cookie         [2]uint32
+	}
+	diagRequest struct {
+		family, protocol, extensions, _ uint8
+		states                          uint32
+		socket                          diagSocket
+	}
+	diagAnswer struct {
+		family, state, timer, retransmits        uint8
+		socket                                   diagSocket
+		expires, received, written, owner, inode uint32
+	}
+)
+
+const (
+	sockDiagByFamily = 20 // SOCK_DIAG_BY_FAMILY
+	anyCookie        = ^uint32(0)
+)
+
+// ask returns how much memory the datagrams use that wait at the socket of an address. The
+// kernel looks for the socket that would receive a datagram for the address.
+func (rs *Receivers) ask(addr netip.Addr, device uint32) (bytes int, ok bool) {
+	r := diagRequest{family: unix.AF_INET6, protocol: unix.IPPROTO_UDP, states: ^uint32(0)}
+	r.socket.cookie = [2]uint32{anyCookie, anyCookie}
+	r.socket.device = device
+	binary.BigEndian.PutUint16(r.socket.port[:], packet.Port)
+	copy(r.socket.addr[:], addr.AsSlice())
+	if addr.Is4() {
+		r.family = unix.AF_INET
+	}
+	header := (*unix.NlMsghdr)(unsafe.Pointer(&rs.buf))
+	*header = unix.NlMsghdr{Len: uint32(unix.SizeofNlMsghdr + unsafe.Sizeof(r)), Type: sockDiagByFamily, Flags: unix.NLM_F_REQUEST}
+	body := unsafe.Pointer(&rs.buf[unix.SizeofNlMsghdr])
+	*(*diagRequest)(body) = r
+	if _, err := unix.Write(rs.fd, rs.buf[:header.Len]); err != nil {
+		return 0, false
+	}
+	// The answer is there when write returns.
+	n, err := unix.Read(rs.fd, rs.buf[:])
+	if err != nil || n < unix.SizeofNlMsghdr+int(unsafe.Sizeof(diagAnswer{})) || header.Type != sockDiagByFamily {
+		return 0, false // mostly ENOENT
+	}
+	return int((*diagAnswer)(body).received), true
+}

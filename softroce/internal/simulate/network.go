@@ -1,0 +1,310 @@
+// Package simulate measures the transport on a network in virtual time: hosts with the real
+// engine, links with a rate and a delay, and one switch whose ports have a buffer, lose packets
+// and mark them for congestion (ECN).
+//
+//	network.go   hosts, links and the clock
+//	flow.go      queue pairs that keep messages in flight, and what is measured of them
+//	scenario.go  the scenarios, with their results as a table and as drawings
+//
+// Command draw runs all scenarios. The seed determines everything.
+package simulate
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/transport"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Config describes a network: a switch with one port per host.
+type Config struct {
+	Seed   uint64
+	Rate   float64       // of each link, in bits per second
+	RTT    time.Duration // between two hosts, without waiting and without the time to send
+	Buffer int           // bytes that may wait at a port of the switch
+	Mark   int           // a port marks packets while more bytes than this wait; 0: never
+	Loss   float64       // probability that the switch loses a packet
+
+	// Engine is the engines' configuration. HostWith fills in the rest.
+	Engine transport.Config
+}
+
+const (
+	// frameOverhead is the number of bytes around a packet on a link: the headers of UDP and
+	// IPv4, Ethernet's header and check sum, the preamble and the gap.
+	frameOverhead = 8 + 20 + 18 + 20
+	// sendBuffer is the number of bytes that may wait at a host's network interface. More
+	// stays in the engine, as with a socket whose send buffer is full.
+	sendBuffer = 128 << 10
+
+	// keep is what a soft device keeps, and flight is its receive buffer.
+	keep, flight = 2048, 4 << 20
+
+	outboxBytes, outboxBursts, burstPackets = 64 << 10, 4, 64
+)
+
+// Network is a network and its clock.
+type Network struct {
+	cfg    Config
+	rng    *rand.Rand
+	now    time.Duration
+	hosts  []*Host
+	byAddr map[netip.Addr]*Host
+	events events
+	free   [][]byte
+
+	lost, overflowed, marked uint64
+}
+
+// Host is a host: an engine, and a link to the switch.
+type Host struct {
+	net    *Network
+	addr   netip.Addr
+	delay  time.Duration // one way to the switch
+	engine *transport.Engine
+	out    *transport.Outbox
+	up     line          // to the switch
+	down   line          // from the switch: the port whose buffer fills
+	wakes  time.Duration // time of the earliest wake event
+	batch  []transport.Datagram
+
+	pd    *transport.PD
+	cq    *transport.CQ
+	mem   []byte
+	mr    *transport.MR
+	flows map[uint32]*Flow // by queue pair number
+}
+
+// line is one direction of a link. Packets wait in front of it.
+type line struct {
+	rate   float64       // bits per second
+	idle   time.Duration // when everything that waits has left
+	queued series        // most bytes that waited, per period
+}
+
+// never is later than everything that happens.
+const never = time.Duration(1<<63 - 1)
+
+// waiting returns the number of bytes in front of the line.
+func (l *line) waiting(now time.Duration) int {
+	return int(max(l.idle-now, 0).Seconds() * l.rate / 8)
+}
+
+// pass returns when a packet that joins the queue has left.
+func (l *line) pass(now time.Duration, size int) time.Duration {
+	l.idle = max(l.idle, now) + time.Duration(float64(size)*8/l.rate*1e9)
+	return l.idle
+}
+
+// New returns a network without hosts.
+func New(cfg Config) *Network {
+	return &Network{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 1)), byAddr: make(map[netip.Addr]*Host)}
+}
+
+const (
+	hostMemory = 1 << 20 // all flows of a host move the same bytes
+	hostCQ     = 4096
+)
+
+// Host adds a host with the network's delay.
+func (n *Network) Host() *Host { return n.HostWith(n.cfg.RTT / 4) }
+
+// HostWith adds a host whose link has its own delay, one way.
+func (n *Network) HostWith(delay time.Duration) *Host {
+	i := len(n.hosts) + 1
+	h := &Host{net: n, addr: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), delay: delay, wakes: never,
+		up: line{rate: n.cfg.Rate}, down: line{rate: n.cfg.Rate}, batch: make([]transport.Datagram, 1), flows: make(map[uint32]*Flow)}
+	cfg := n.cfg.Engine
+	cfg.Keep = keep
+	cfg.Rand, cfg.MTU = rand.NewPCG(n.cfg.Seed, uint64(i)), qpstate.MTU4096
+	cfg.Resolve = func(a *qpstate.AHAttr) (*transport.Path, error) {
+		return &transport.Path{Src: h.addr, Dst: a.GRH.DGID.Addr(), TrafficClass: a.GRH.TrafficClass, Flight: flight}, nil
+	}
+	h.engine = transport.New(cfg)
+	h.out = transport.NewOutbox(make([]byte, outboxBytes), outboxBursts, burstPackets)
+	h.pd, h.mem = h.engine.AllocPD(), make([]byte, hostMemory)
+	var err error
+	if h.cq, err = h.engine.CreateCQ(transport.CQInit{Depth: hostCQ}); err != nil {
+		panic(err)
+	}
+	if h.mr, err = h.pd.RegisterMR(h.mem, access); err != nil {
+		panic(err)
+	}
+	n.hosts = append(n.hosts, h)
+	n.byAddr[h.addr] = h
+	return h
+}
+
+const access = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead
+
+// event is something that happens at a host: a packet reaches its port of the switch or the host
+// itself, or the host's engine has something to do.
+type event struct {
+	at    time.Duration
+	order int64
+	kind  kind
+	host  *Host
+	from  netip.Addr
+	tos   uint8
+	data  []byte
+}
+
+type kind uint8
+
+const (
+	atSwitch kind = iota
+	atHost
+	wake
+)
+
+// Run lets everything happen up to a time.
+func (n *Network) Run(until time.Duration) {
+	for _, h := range n.hosts {
+		h.serve()
+	}
+	for len(n.events.heap) > 0 && n.events.heap[0].at <= until {
+		e := n.events.pop()
+		n.now = e.at
+		switch e.kind {
+		case atSwitch:
+			n.forward(&e)
+		case atHost:
+			h := e.host
+			h.batch[0] = transport.Datagram{Data: e.data, Src: e.from, Dst: h.addr, TOS: e.tos, TTL: 64}
+			h.engine.Receive(n.now, h.batch)
+			n.free = append(n.free, e.data[:0])
+			h.serve()
+		case wake:
+			if e.at == e.host.wakes {
+				e.host.wakes = never
+				e.host.engine.Advance(n.now)
+				e.host.serve()
+			}
+		}
+	}
+	n.now = until
+}
+
+// Bits of the type of service for congestion notification.
+const (
+	ecnMask      = 3
+	ecnCongested = 3
+)
+
+// forward puts a packet into the queue of its port.
+func (n *Network) forward(e *event) {
+	port, size := &e.host.down, len(e.data)+frameOverhead
+	waiting := port.waiting(n.now)
+	port.queued.most(n.now, float64(min(waiting+size, n.cfg.Buffer)))
+	switch {
+	case n.cfg.Loss > 0 && n.rng.Float64() < n.cfg.Loss:
+		n.lost++
+		n.free = append(n.free, e.data[:0])
+		return
+	case waiting+size > n.cfg.Buffer:
+		n.overflowed++
+		n.free = append(n.free, e.data[:0])
+		return
+	}
+	if n.cfg.Mark > 0 && waiting > n.cfg.Mark && e.tos&ecnMask != 0 {
+		n.marked++
+		e.tos |= ecnCongested
+	}
+	e.kind, e.at = atHost, port.pass(n.now, size)+e.host.delay
+	n.events.push(*e)
+}
+
+// serve lets the host's program handle completions, sends what the network interface has room
+// for, and notes when the host must be served again.
+func (h *Host) serve() {
+	n := h.net
+	h.poll()
+	for h.up.waiting(n.now) < sendBuffer {
+		bursts := h.engine.Transmit(n.now, h.out)
+		if len(bursts) == 0 {
+			h.wakeAt(never)
+			return
+		}
+		for i := range bursts {
+			b := &bursts[i]
+			for raw := range slices.Chunk(b.Data, b.Segment) {
+				h.send(b.Path, raw)
+			}
+		}
+	}
+	h.engine.Release(h.out)
+	h.wakeAt(h.up.idle - time.Duration(sendBuffer/2*8/h.up.rate*1e9))
+}
+
+// wakeAt wakes the host at a time, or at the engine's deadline if that is earlier.
+func (h *Host) wakeAt(at time.Duration) {
+	if deadline, ok := h.engine.Deadline(); ok {
+		at = min(at, deadline)
+	}
+	if at = max(at, h.net.now); at < h.wakes {
+		h.wakes = at
+		h.net.events.push(event{at: at, kind: wake, host: h})
+	}
+}
+
+func (h *Host) send(p *transport.Path, raw []byte) {
+	n := h.net
+	to := n.byAddr[p.Dst]
+	var data []byte
+	if last := len(n.free) - 1; last >= 0 {
+		data, n.free = n.free[last], n.free[:last]
+	}
+	n.events.push(event{at: h.up.pass(n.now, len(raw)+frameOverhead) + h.delay, kind: atSwitch, host: to, from: h.addr,
+		tos: p.TrafficClass, data: append(data, raw...)})
+}
+
+// events is a heap: the earliest event is first. Events of one time keep their order.
+type events struct {
+	heap  []event
+	order int64
+}
+
+func (a *event) before(b *event) bool { return a.at < b.at || a.at == b.at && a.order < b.order }
+
+func (q *events) push(e event) {
+	q.order++
+	e.order = q.order
+	q.heap = append(q.heap, e)
+	i := len(q.heap) - 1
+	for ; i > 0 && e.before(&q.heap[(i-1)/2]); i = (i - 1) / 2 {
+		q.heap[i] = q.heap[(i-1)/2]
+	}
+	q.heap[i] = e
+}
+
+func (q *events) pop() event {
+	first := q.heap[0]
+	last := len(q.heap) - 1
+	e := q.heap[last]
+	q.heap[last] = event{}
+	q.heap = q.heap[:last]
+	if last == 0 {
+		return first
+	}
+	i := 0
+	for {
+		child := 2*i + 1
+		if child >= last {
+			break
+		}
+		if child+1 < last && q.heap[child+1].before(&q.heap[child]) {
+			child++
+		}
+		if !q.heap[child].before(&e) {
+			break
+		}
+		q.heap[i] = q.heap[child]
+		i = child
+	}
+	q.heap[i] = e
+	return first
+}

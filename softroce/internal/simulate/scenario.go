@@ -1,0 +1,177 @@
+// The scenarios: what runs on which network, and what came of it.
+
+package simulate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/transport"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Scenario is a network and the flows on it.
+type Scenario struct {
+	Name    string // as a file name
+	Title   string
+	Network Config
+	Time    time.Duration
+	MTU     qpstate.MTU
+
+	// start adds hosts and flows. The lines are the links that the flows share, where the
+	// queues are measured.
+	start func(n *Network, mtu qpstate.MTU) (flows []*Flow, shared []*Host)
+}
+
+// Result is what a scenario's flows got.
+type Result struct {
+	Share    float64 // of the payload that the shared links can carry
+	Jain     float64 // Jain's index over the flows
+	Timeouts uint64
+	WentBack uint64 // how often a requester sent again
+	Lost     uint64 // packets lost at random
+	Overflow uint64 // packets that found a port's buffer full
+	Marked   uint64
+
+	// Over time, in percent, one value per period.
+	Throughput, Queue, Fairness []float64
+}
+
+// Run runs the scenario. The error is the first failed work request.
+func (s *Scenario) Run() (*Result, error) {
+	n := New(s.Network)
+	flows, shared := s.start(n, s.MTU)
+	n.Run(s.Time)
+	r := &Result{Timeouts: n.Sum(transport.Timeouts), WentBack: n.Sum(transport.Retransmits), Lost: n.lost, Overflow: n.overflowed, Marked: n.marked}
+	line := s.Network.line(s.MTU) * float64(len(shared))
+	total, each := 0.0, make([]float64, len(flows))
+	for i, f := range flows {
+		if f.err != nil {
+			return nil, f.err
+		}
+		each[i] = f.bytes
+		total += f.bytes
+	}
+	r.Share, r.Jain = total/(line*s.Time.Seconds()), jain(each)
+	for at := time.Duration(0); at < s.Time; at += period {
+		sum := 0.0
+		for i, f := range flows {
+			each[i] = *f.rates.at(at)
+			sum += each[i]
+		}
+		queue := 0.0
+		for _, h := range shared {
+			queue = max(queue, *h.down.queued.at(at))
+		}
+		r.Throughput = append(r.Throughput, 100*sum/(line*period.Seconds()))
+		r.Queue = append(r.Queue, 100*queue/float64(s.Network.Buffer))
+		r.Fairness = append(r.Fairness, 100*jain(each))
+	}
+	return r, nil
+}
+
+const manyBytes = 16 << 20 // a buffer that never overflows
+
+// Loss returns one flow over a lossy link of 10 Gb/s.
+func Loss(op verbs.Opcode, mtu qpstate.MTU, loss float64, d time.Duration) *Scenario {
+	name := map[verbs.Opcode]string{verbs.OpRDMAWrite: "write", verbs.OpRDMARead: "read"}[op]
+	return &Scenario{
+		Name:    fmt.Sprintf("loss-%s-%d-%.0e", name, mtu.Bytes(), loss),
+		Title:   fmt.Sprintf("%v, path MTU %d, %.2g %% of the packets lost", op, mtu.Bytes(), 100*loss),
+		Network: Config{Seed: 1, Rate: 10e9, RTT: 50 * time.Microsecond, Buffer: manyBytes, Loss: loss},
+		Time:    d, MTU: mtu,
+		start: func(n *Network, mtu qpstate.MTU) ([]*Flow, []*Host) {
+			a, b := n.Host(), n.Host()
+			f := n.Flow(a, b, FlowConfig{Op: op, Size: 256 << 10, Depth: 8, MTU: mtu})
+			if op == verbs.OpRDMARead {
+				b = a
+			}
+			return []*Flow{f}, []*Host{b}
+		},
+	}
+}
+
+// Incast returns senders that write to one receiver at 25 Gb/s.
+func Incast(senders, buffer, mark int, d time.Duration) *Scenario {
+	return &Scenario{
+		Name:    fmt.Sprintf("incast-%d-%dk-%dk", senders, buffer>>10, mark>>10),
+		Title:   fmt.Sprintf("%d senders to one receiver, a buffer of %d KiB%s", senders, buffer>>10, marks(mark)),
+		Network: Config{Seed: 1, Rate: 25e9, RTT: 50 * time.Microsecond, Buffer: buffer, Mark: mark},
+		Time:    d, MTU: qpstate.MTU4096,
+		start: func(n *Network, mtu qpstate.MTU) (flows []*Flow, shared []*Host) {
+			to := n.Host()
+			for range senders {
+				flows = append(flows, n.Flow(n.Host(), to, FlowConfig{Op: verbs.OpRDMAWrite, Size: 64 << 10, Depth: 16, MTU: mtu}))
+			}
+			return flows, []*Host{to}
+		},
+	}
+}
+
+func marks(mark int) string {
+	if mark == 0 {
+		return ", no marks"
+	}
+	return fmt.Sprintf(", marks from %d KiB on", mark>>10)
+}
+
+// MixedRTT returns eight senders with round trips of 20 to 160 µs that write to one receiver.
+func MixedRTT(mark int, d time.Duration) *Scenario {
+	return &Scenario{
+		Name:    fmt.Sprintf("mixed-rtt-%dk", mark>>10),
+		Title:   "8 senders with round trips of 20 to 160 µs, a buffer of 1 MiB" + marks(mark),
+		Network: Config{Seed: 1, Rate: 25e9, RTT: 20 * time.Microsecond, Buffer: 1 << 20, Mark: mark},
+		Time:    d, MTU: qpstate.MTU4096,
+		start: func(n *Network, mtu qpstate.MTU) (flows []*Flow, shared []*Host) {
+			to := n.Host()
+			for i := range 8 {
+				from := n.HostWith(time.Duration(5+10*i) * time.Microsecond)
+				flows = append(flows, n.Flow(from, to, FlowConfig{Op: verbs.OpRDMAWrite, Size: 64 << 10, Depth: 16, MTU: mtu}))
+			}
+			return flows, []*Host{to}
+		},
+	}
+}
+
+// Many returns hosts that each write to some others, chosen at random, so that some ports have more
+// senders than others.
+func Many(hosts, peers, mark int, d time.Duration) *Scenario {
+	return &Scenario{
+		Name:    fmt.Sprintf("many-%d-%d-%dk", hosts, peers, mark>>10),
+		Title:   fmt.Sprintf("%d hosts with %d peers each, buffers of 1 MiB%s", hosts, peers, marks(mark)),
+		Network: Config{Seed: 1, Rate: 10e9, RTT: 50 * time.Microsecond, Buffer: 1 << 20, Mark: mark},
+		Time:    d, MTU: qpstate.MTU4096,
+		start: func(n *Network, mtu qpstate.MTU) (flows []*Flow, shared []*Host) {
+			for range hosts {
+				shared = append(shared, n.Host())
+			}
+			for i, from := range shared {
+				for range peers {
+					to := (i + 1 + n.rng.IntN(hosts-1)) % hosts
+					flows = append(flows, n.Flow(from, shared[to], FlowConfig{Op: verbs.OpRDMAWrite, Size: 32 << 10, Depth: 4, MTU: mtu}))
+				}
+			}
+			return flows, shared
+		},
+	}
+}
+
+// marksFrom is the number of waiting bytes from which a port marks packets, in the scenarios with marks.
+const marksFrom = 64 << 10
+
+// All returns every scenario.
+func All() (all []*Scenario) {
+	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
+		for _, mtu := range []qpstate.MTU{qpstate.MTU1024, qpstate.MTU4096} {
+			for _, loss := range []float64{0, 1e-4, 1e-3, 1e-2} {
+				all = append(all, Loss(op, mtu, loss, time.Second))
+			}
+		}
+	}
+	for _, buffer := range []int{256 << 10, 1 << 20, 4 << 20} {
+		all = append(all, Incast(8, buffer, 0, 500*time.Millisecond), Incast(8, buffer, marksFrom, 500*time.Millisecond))
+	}
+	return append(all, MixedRTT(0, 500*time.Millisecond), MixedRTT(marksFrom, 500*time.Millisecond),
+		Many(1000, 8, 0, 10*time.Millisecond), Many(1000, 8, marksFrom, 10*time.Millisecond))
+}

@@ -1,0 +1,90 @@
+package simulate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// run runs a scenario and checks its share of the line and its fairness.
+func run(t *testing.T, s *Scenario, share, fairness float64) *Result {
+	t.Helper()
+	r, err := s.Run()
+	if err != nil {
+		t.Fatalf("%s: %v", s.Title, err)
+	}
+	t.Logf("%s: %.1f %% of the line, Jain's index %.3f, %d timeouts, %d times back, %d lost, %d overflows, %d marked",
+		s.Title, 100*r.Share, r.Jain, r.Timeouts, r.WentBack, r.Lost, r.Overflow, r.Marked)
+	if r.Share < share || r.Share > 1.001 {
+		t.Errorf("%s: %.1f %% of the line, want %.1f to 100", s.Title, 100*r.Share, 100*share)
+	}
+	if r.Jain < fairness {
+		t.Errorf("%s: Jain's index is %.3f, want %.3f", s.Title, r.Jain, fairness)
+	}
+	return r
+}
+
+// TestSimulateQuiet checks that nothing but the line limits a flow if no packet is lost.
+func TestSimulateQuiet(t *testing.T) {
+	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
+		for _, mtu := range []qpstate.MTU{qpstate.MTU1024, qpstate.MTU4096} {
+			if r := run(t, Loss(op, mtu, 0, 50*time.Millisecond), 0.98, 1); r.Timeouts+r.WentBack+r.Overflow > 0 {
+				t.Errorf("%v with path MTU %v: packets were sent again", op, mtu)
+			}
+		}
+	}
+}
+
+// TestSimulateLoss checks that a flow needs no ACK timeout on a lossy link.
+func TestSimulateLoss(t *testing.T) {
+	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
+		for _, c := range []struct{ loss, share float64 }{{1e-3, 0.95}, {1e-2, 0.80}} {
+			if r := run(t, Loss(op, qpstate.MTU1024, c.loss, 300*time.Millisecond), c.share, 1); r.Timeouts > 0 {
+				t.Errorf("%v: %d timeouts", op, r.Timeouts)
+			}
+		}
+	}
+}
+
+// TestSimulateIncast checks that senders to one receiver share its link, without timeouts.
+func TestSimulateIncast(t *testing.T) {
+	for _, s := range []*Scenario{
+		Incast(8, 256<<10, 0, 100*time.Millisecond),
+		Incast(8, 256<<10, marksFrom, 100*time.Millisecond),
+		MixedRTT(marksFrom, 200*time.Millisecond),
+	} {
+		if r := run(t, s, 0.85, 0.9); r.Timeouts > 0 {
+			t.Errorf("%s: %d timeouts", s.Title, r.Timeouts)
+		}
+	}
+}
+
+// TestSimulateMany checks that every flow of many hosts gets its part.
+func TestSimulateMany(t *testing.T) {
+	if r := run(t, Many(50, 8, marksFrom, 10*time.Millisecond), 0.8, 0.8); r.Timeouts > 0 {
+		t.Errorf("%d timeouts", r.Timeouts)
+	}
+}
+
+// TestSimulateRepeats checks that a scenario has the same result each time.
+func TestSimulateRepeats(t *testing.T) {
+	s := Loss(verbs.OpRDMAWrite, qpstate.MTU4096, 1e-3, 20*time.Millisecond)
+	a, b := run(t, s, 0, 1), run(t, s, 0, 1)
+	if a.Share != b.Share || a.Lost != b.Lost || a.Lost == 0 {
+		t.Errorf("two runs have %v and %v of the line, and lost %d and %d packets", a.Share, b.Share, a.Lost, b.Lost)
+	}
+}
+
+// TestJain checks the index of fairness.
+func TestJain(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   float64
+	}{{[]float64{5, 5, 5, 5}, 1}, {[]float64{1, 0, 0, 0}, 0.25}, {[]float64{0, 0}, 0}, {[]float64{1, 3}, 0.8}} {
+		if got := jain(c.values); got != c.want {
+			t.Errorf("jain(%v) = %v, want %v", c.values, got, c.want)
+		}
+	}
+}

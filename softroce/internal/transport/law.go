@@ -1,0 +1,98 @@
+// The law by which a route's window grows and shrinks. docs/design/congestion.md has the reasons.
+
+package transport
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	firstWindow = 64 << 10 // bytes
+	leastWindow = 2        // packets
+	// usualTrip is the round trip at which a window grows by one packet per round trip, once the
+	// limit was found.
+	usualTrip = 80 * time.Microsecond
+
+	// tolerated is the share of lost packets that does not shrink the window: 4 %. Links lose
+	// some packets without congestion. A full buffer soon loses more.
+	tolerated = 0.04
+	// lossMemory is the number of packets over which that share is measured.
+	lossMemory = 256
+	// lossCut is what is left of the window after a cut for losses.
+	lossCut = 0.7
+	// markMemory is the weight of one round trip in the share of round trips with marks.
+	markMemory = 1.0 / 16
+)
+
+// law is the state of the law of one route. Sizes are in bytes.
+type law struct {
+	window, limit int64
+	threshold     int64   // below it, the window grows by what is acknowledged
+	credit        float64 // part of a byte of growth
+	losses        float64 // share of lost packets
+	marks         float64 // share of the round trips in which packets were marked
+	markedAt      time.Duration
+	cutAt         time.Duration
+}
+
+func (l *law) init(limit int64) {
+	*l = law{window: min(firstWindow, limit), limit: limit, threshold: limit, marks: 1, cutAt: -time.Hour}
+}
+
+// acked notes that n bytes were acknowledged while spent bytes were in flight. trip is the round trip.
+func (l *law) acked(n, mtu, spent int64, trip time.Duration) {
+	l.losses *= math.Exp(-float64(n) / float64(mtu) / lossMemory)
+	if spent < l.window/2 {
+		return // something other than the window limits the queue pairs
+	}
+	if l.window < l.threshold {
+		l.window += n
+	} else {
+		l.credit += l.growth(trip) * float64(mtu) * float64(n) / float64(l.window)
+		whole := int64(l.credit)
+		l.credit -= float64(whole)
+		l.window += whole
+	}
+	l.window = min(l.window, l.limit)
+}
+
+// growth returns the packets by which the window grows per round trip. Where switches mark packets, it
+// is the square of the round trip, so that all get the same rate however far they are.
+func (l *law) growth(trip time.Duration) float64 {
+	if l.markedAt == 0 {
+		return 1
+	}
+	far := min(max(float64(trip)/float64(usualTrip), 0.5), 8)
+	return far * far
+}
+
+// lost notes that a packet was lost.
+func (l *law) lost(now, trip time.Duration, mtu int64) {
+	l.losses += (1 - l.losses) / lossMemory
+	if l.losses > tolerated {
+		l.cut(now, trip, lossCut, mtu)
+	}
+}
+
+// cut leaves a part of the window, at most once per round trip.
+func (l *law) cut(now, trip time.Duration, part float64, mtu int64) {
+	if now-l.cutAt < trip {
+		return
+	}
+	l.cutAt = now
+	l.window = max(int64(float64(l.window)*part), min(leastWindow*mtu, l.limit))
+	l.threshold, l.credit = l.window, 0
+}
+
+// congested notes that packets were marked. The more of the last round trips had marks, the more is cut.
+func (l *law) congested(now, trip time.Duration, mtu int64) {
+	if trip == 0 || now-l.markedAt < trip {
+		return
+	}
+	without := float64(now-l.markedAt)/float64(trip) - 1
+	l.marks *= math.Pow(1-markMemory, without)
+	l.marks += (1 - l.marks) * markMemory
+	l.markedAt = now
+	l.cut(now, trip, 1-l.marks/2, mtu)
+}

@@ -1,0 +1,318 @@
+// Recovery of lost packets before the ACK timeout, by the requester.
+//
+//  1. A NAK reports a lost request packet. If the responder keeps the packets behind the gap
+//     (keep.go), the requester sends only the lost packet again. It learns whether the responder
+//     does so at the first loss: it sends the lost packet, and waits for the answer. If the answer
+//     acknowledges more than that packet, the responder keeps packets. Otherwise the requester
+//     goes back. If that happens twice in a row, it does so at every later loss. It learns again
+//     if several packets in a row are lost.
+//  2. The requester itself keeps the READ responses that came ahead of a lost one, and asks again
+//     only for those that are missing. Every responder serves that.
+//  3. If no answer comes for some round trips, the requester looks for a loss. It sends a packet
+//     again that it has sent again before. Otherwise it sends a probe: a SEND of no bytes with the
+//     number of the last acknowledged packet. A responder answers such a duplicate with the
+//     number that it expects, in an ACK or a NAK. All other packets were sent before the probe, so
+//     the answer says what was lost.
+//
+// The ACK timeout stays the last resort, and only it counts for RETRY_CNT. With Config.Keep 0 the
+// requester does nothing of this: it goes back at once, and waits for the timeout.
+//
+// Everything here runs with the queue pair's lock held.
+
+package transport
+
+import (
+	"math"
+	"time"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// recovery is the part of a requester that repairs losses.
+type recovery struct {
+	responder responderKind
+	keptNone  uint8 // gaps in a row behind which the responder had nothing
+	again     int64 // this packet is sent again next, alone, if it is una still; nowhere: none
+	hold      bool  // no other packet is sent until the answer to packet resent
+	heldTo    int64 // end of what was sent again
+	resent    int64 // the packet that was last sent again alone
+	resentAt  time.Duration
+	inRow     uint8 // packets that were sent again alone, each right behind the one before
+	rowEnd    int64 // the packet behind them
+
+	probe  bool  // a probe is sent next
+	probed int64 // the packets before it were sent before the last probe; nowhere: no probe
+
+	look  time.Duration // when to look for a loss
+	looks uint8         // since una has moved
+
+	trip    roundTrip
+	timed   int64 // the packet whose answer is timed; nowhere: none
+	timedAt time.Duration
+
+	reads
+}
+
+// responderKind is what the requester knows of the responder.
+type responderKind uint8
+
+const (
+	unknownResponder responderKind = iota
+	goesBack                       // it drops the packets behind a gap, as the standard has it
+	keepsPackets                   // it keeps them
+)
+
+func (v *recovery) reset() {
+	*v = recovery{again: nowhere, resent: nowhere, probed: nowhere, look: never, timed: nowhere}
+	v.reads.reset()
+}
+
+// roundTrip estimates the time until an answer, as TCP does (RFC 6298).
+type roundTrip struct{ mean, deviation time.Duration }
+
+func (t *roundTrip) add(sample time.Duration) {
+	if t.mean == 0 {
+		t.mean, t.deviation = max(sample, 1), sample/2
+		return
+	}
+	t.deviation += ((t.mean - sample).Abs() - t.deviation) / 4
+	t.mean = max(1, t.mean+(sample-t.mean)/8)
+}
+
+const (
+	// lookLeast is the shortest time without an answer after which the requester looks for a
+	// loss. It is long compared to the round trip of a quiet host, so that a timer seldom
+	// fires without need.
+	lookLeast = time.Millisecond
+	// lookAgainLeast is the same after a packet was sent again.
+	lookAgainLeast = 100 * time.Microsecond
+	// mostInRow is the number of packets in a row that are sent again one by one. Then the requester learns
+	// again: all packets behind are lost, or the responder does not keep packets after all.
+	mostInRow = 32
+	// gapsToLearn is the number of gaps in a row with nothing behind them that shows that the
+	// responder does not keep packets.
+	gapsToLearn = 2
+	// lookMost limits the growth of this time, as a power of two. It lets the time grow to a
+	// second, because looks of many requesters would keep a busy responder from its work.
+	lookMost = 10
+)
+
+// recovers reports whether the requester recovers before the timeout.
+func (qp *QP) recovers() bool { return qp.engine.cfg.Keep > 0 && qp.kind == verbs.RC }
+
+// setLook sets the time at which the requester looks for a loss.
+func (qp *QP) setLook(now time.Duration) {
+	r := &qp.req
+	r.look = never
+	if !qp.recovers() {
+		return
+	}
+	wait := max(2*r.trip.mean+4*r.trip.deviation, lookLeast)
+	if r.resent == r.una || r.una < r.asked {
+		wait = max(r.trip.mean+4*r.trip.deviation, lookAgainLeast)
+	}
+	r.look = now + wait<<min(r.looks, lookMost)
+}
+
+// lookForLoss sends something that makes the responder say what is missing.
+func (qp *QP) lookForLoss(now time.Duration) {
+	r := &qp.req
+	r.look = never
+	if r.una >= r.nxt || r.waiting {
+		return
+	}
+	if r.looks < math.MaxUint8 {
+		r.looks++
+	}
+	if r.trip.mean == 0 { // the peer may not exist: it gets nothing more, but the others get the room (settle)
+		qp.setLook(now)
+		return
+	}
+	if r.hold && r.una > r.resent { // nothing came but the answer to packet resent
+		qp.notKept()
+		return
+	}
+	switch {
+	case r.wqe(r.head).answered(), r.resent == r.una && r.responder != goesBack:
+		r.again, r.resentAt, r.timed = r.una, now, nowhere
+		qp.engine.counters.add(Retransmits, 1)
+	default:
+		r.probe, r.probed = true, r.nxt
+		qp.engine.counters.add(Probes, 1)
+	}
+	qp.wake = true
+	qp.setLook(now)
+}
+
+// answerToProbe handles an ACK of the packet before una: it is the answer to a probe, and says that
+// una was not received.
+func (qp *QP) answerToProbe(now time.Duration) {
+	r := &qp.req
+	if r.una >= r.probed || r.waiting {
+		return
+	}
+	r.probed, r.resent, r.wentBack = nowhere, nowhere, nowhere
+	qp.lostRequest(now, r.una)
+}
+
+// lostRequest repairs the loss of request packet seq, which a NAK or the answer to a probe shows. If
+// una is before seq, the responses to earlier READs are missing too.
+func (qp *QP) lostRequest(now time.Duration, seq int64) {
+	r := &qp.req
+	switch {
+	case !qp.recovers(), r.responder == goesBack:
+		qp.goBackOnce()
+	case seq > r.una:
+		_, end := qp.chunkOf(seq)
+		qp.askBefore(end)
+	case qp.sendAgain(now) && r.responder != keepsPackets:
+		r.hold = true
+	}
+}
+
+// lostResponse repairs the loss of the response to request packet una. An answer to a later packet
+// than seq shows the loss.
+func (qp *QP) lostResponse(now time.Duration, seq int64) {
+	switch {
+	case !qp.recovers():
+		qp.goBackOnce()
+	case qp.req.wqe(qp.req.head).wr.Opcode == verbs.OpRDMARead:
+		first, _ := qp.chunkOf(seq)
+		qp.askBefore(first)
+	default:
+		qp.sendAgain(now)
+	}
+}
+
+// sendAgain sends packet una again, and no other, unless that has just happened.
+func (qp *QP) sendAgain(now time.Duration) bool {
+	r := &qp.req
+	if r.una >= r.nxt {
+		return false // the requester went back already
+	}
+	if r.resent == r.una {
+		if now-r.resentAt < r.trip.mean+r.trip.deviation || r.trip.mean == 0 {
+			return false
+		}
+		r.timed = nowhere
+	} else {
+		qp.lost(now)
+		r.timed, r.timedAt = r.una, now
+		if r.una != r.rowEnd {
+			r.inRow = 0
+		}
+		r.inRow, r.rowEnd = r.inRow+1, r.una+1
+		if r.inRow > mostInRow && r.responder == keepsPackets {
+			r.inRow, r.responder, r.keptNone = 0, unknownResponder, 0
+		}
+	}
+	r.again, r.resent, r.resentAt = r.una, r.una, now
+	qp.wake = true
+	qp.engine.counters.add(Retransmits, 1)
+	qp.setLook(now)
+	return true
+}
+
+// learn notes what an answer says of the responder, if the requester holds everything back but packet
+// resent. more is true for a NAK: there is another gap. stands is true for an ACK, which says where
+// the responder stands.
+func (qp *QP) learn(more, stands bool) {
+	r := &qp.req
+	if !r.hold || r.una <= r.resent {
+		return
+	}
+	switch {
+	case r.again == r.resent: // it was only late, and came before it was sent again
+		r.hold = false
+	case more || r.una > r.heldTo:
+		r.hold, r.responder, r.keptNone = false, keepsPackets, 0
+	case r.una >= r.nxt:
+		r.hold = false
+	case stands:
+		qp.notKept()
+	}
+	qp.wake = true
+}
+
+// notKept goes back, because the packets behind the gap are gone. Once proves nothing: perhaps all of them
+// were lost, too.
+func (qp *QP) notKept() {
+	r := &qp.req
+	r.responder = unknownResponder
+	if r.keptNone++; r.keptNone >= gapsToLearn {
+		r.responder = goesBack
+	}
+	qp.goBack()
+}
+
+// forgetRecovery ends what is under way, because the requester goes back.
+func (r *requester) forgetRecovery() {
+	r.hold, r.probe = false, false
+	r.again, r.resent, r.probed, r.timed = nowhere, nowhere, nowhere, nowhere
+	r.reads.reset()
+}
+
+// repairing returns the packet that repairs a loss, if one is to be sent.
+func (qp *QP) repairing() (o outgoing, ok bool) {
+	r := &qp.req
+	if r.again == r.una && r.una < r.nxt {
+		w := r.wqe(r.head)
+		o = qp.requestPacket(w, r.una)
+		o.again, o.wqe, o.from, o.to = true, r.head, r.una, r.una+1
+		if w.wr.Opcode == verbs.OpRDMARead {
+			o.to = max(o.to, qp.lastMissing(r.una, qp.chunkEnd(w, r.una)))
+		}
+		return o, true
+	}
+	if o, ok = qp.askNext(); ok {
+		return o, true
+	}
+	return outgoing{opcode: packet.RCSendOnly, path: qp.path, probe: true}, r.probe
+}
+
+// repaired notes that a packet that repairs a loss is sent.
+func (qp *QP) repaired(now time.Duration, o *outgoing) {
+	r := &qp.req
+	if o.from == r.una {
+		r.again, r.heldTo = nowhere, o.to
+	}
+	if w := r.wqe(o.wqe); w.wr.Opcode == verbs.OpRDMARead && o.from >= r.asked {
+		for seq := o.from; seq < o.to; seq++ {
+			if !r.hasArrived(seq) && (seq == o.from || r.hasArrived(seq-1)) {
+				qp.lost(now) // once per run: a lost request loses all of its responses
+			}
+		}
+		r.asked = qp.chunkEnd(w, o.from)
+		qp.engine.counters.add(Retransmits, 1)
+	}
+}
+
+// buildProbe fills in p, a duplicate of the last acknowledged packet.
+func (qp *QP) buildProbe(p packet.Packet) {
+	bth := p.BTH()
+	bth.SetPSN(packet.NewPSN(uint32(qp.req.una - 1)))
+	bth.SetDestQPN(qp.attr.DestQPN)
+	bth.SetAckReq(true)
+	qp.req.probe = false
+}
+
+// time begins to time the answer to packet seq, unless another one is timed.
+func (r *requester) time(seq int64, now time.Duration) {
+	if r.timed == nowhere {
+		r.timed, r.timedAt = seq, now
+	}
+}
+
+// answeredAt notes that the answers before una have come.
+func (r *requester) answeredAt(now time.Duration) {
+	if r.timed != nowhere && r.una > r.timed {
+		r.trip.add(now - r.timedAt)
+		r.timed = nowhere
+	}
+	r.looks, r.look, r.probed = 0, never, nowhere
+}
+
+// canSend reports whether the state lets the requester send.
+func (qp *QP) canSend() bool { return qp.attr.State == qpstate.RTS || qp.attr.State == qpstate.SQD }

@@ -1,0 +1,171 @@
+package udp
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// open returns a Conn on a free port of loopback, and its address.
+func open(t *testing.T, how func(fd int, scope uint32) (*Conn, error)) (*Conn, netip.AddrPort) {
+	t.Helper()
+	from, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	raw, err := from.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c *Conn
+	if controlErr := raw.Control(func(fd uintptr) { c, err = how(int(fd), 0) }); controlErr != nil || err != nil {
+		t.Fatal(controlErr, err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c, from.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+func send(t *testing.T, c *Conn, to netip.AddrPort, b byte) {
+	t.Helper()
+	if _, _, err := c.WriteMsgUDPAddrPort([]byte{b}, nil, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// receive returns the next datagram's byte.
+func receive(c *Conn) (byte, error) {
+	var data [1]byte
+	_, _, _, _, err := c.ReadMsgUDPAddrPort(data[:], nil)
+	return data[0], err
+}
+
+// TestWaiterTurnsOff checks that the waiter is off while reads find packets, and that a read then
+// still waits for a packet that comes later.
+func TestWaiterTurnsOff(t *testing.T) {
+	a, _ := open(t, New)
+	b, to := open(t, New)
+	next := byte(0)
+	for range 3 {
+		later := next
+		time.AfterFunc(5*time.Millisecond, func() { send(t, a, to, later) })
+		if got, err := receive(b); got != next || err != nil {
+			t.Fatal(got, err, "want", next)
+		}
+		next++
+		if !b.in.on {
+			t.Fatal("the waiter is off after a wait")
+		}
+		for i := range patientReads {
+			send(t, a, to, next+byte(i))
+		}
+		for range patientReads {
+			if got, err := receive(b); got != next || err != nil {
+				t.Fatal(got, err, "want", next)
+			}
+			next++
+		}
+		if b.in.on {
+			t.Fatalf("the waiter is on after %d reads that did not wait", patientReads)
+		}
+	}
+}
+
+// TestArrivalBeforeWait sends a packet after a failed read and before its wait, with a waiter that was
+// turned off before.
+func TestArrivalBeforeWait(t *testing.T) {
+	a, _ := open(t, New)
+	b, to := open(t, New)
+	for range 3 {
+		first := true
+		err := b.Read(func(uintptr) bool {
+			if first {
+				first = false
+				send(t, a, to, 7)
+				return false
+			}
+			return true
+		})
+		if err != nil || first {
+			t.Fatal(first, err)
+		}
+		for range patientReads {
+			if err := b.Read(func(uintptr) bool { return true }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if b.in.on {
+			t.Fatal("the waiter is on")
+		}
+	}
+}
+
+// TestRoom checks that a write that finds no room is repeated when there is room.
+func TestRoom(t *testing.T) {
+	a, _ := open(t, New)
+	for range 2 {
+		tries := 0
+		if err := a.Write(func(uintptr) bool { tries++; return tries > 2 }); err != nil || tries != 3 {
+			t.Error(tries, err)
+		}
+		if a.room.on {
+			t.Error("the waiter for room is still on")
+		}
+	}
+}
+
+func TestDeadlineAndClose(t *testing.T) {
+	c, _ := open(t, New)
+	if err := c.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := receive(c); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+	if err := c.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			if _, err := receive(c); !errors.Is(err, net.ErrClosed) {
+				t.Error(err)
+			}
+		})
+	}
+	time.Sleep(5 * time.Millisecond)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	readers.Wait()
+	if _, _, err := c.WriteMsgUDPAddrPort([]byte{1}, nil, netip.MustParseAddrPort("127.0.0.1:9")); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	if err := c.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestWithoutWait(t *testing.T) {
+	a, _ := open(t, NewWithoutWait)
+	b, to := open(t, NewWithoutWait)
+	if _, err := receive(b); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+	send(t, a, to, 9)
+	if got, err := receive(b); got != 9 || err != nil {
+		t.Error(got, err)
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	c, _ := open(t, New)
+	done := func(uintptr) bool { return true }
+	if n := testing.AllocsPerRun(100, func() { _ = c.Read(done); _ = c.Write(done) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

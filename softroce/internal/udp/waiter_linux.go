@@ -1,0 +1,95 @@
+// A waiter waits until a socket is ready for one thing: for reading or for writing.
+//
+// Its epoll descriptor watches the socket, and the runtime's poller watches the epoll descriptor.
+// While the waiter is off, nothing that happens at the socket wakes a thread. Turning it on costs a
+// system call. So it stays on until several attempts in a row needed no wait.
+
+package udp
+
+import (
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// patientReads is the number of reads in a row without a wait after which the waiter for packets is
+// turned off. In a conversation of single messages each read waits, so the waiter stays on.
+const patientReads = 4
+
+type waiter struct {
+	file    *os.File // the epoll descriptor
+	raw     syscall.RawConn
+	fd      int // the socket
+	event   unix.EpollEvent
+	patient int
+
+	mu  sync.Mutex // one attempt at a time; guards what follows
+	f   func(fd uintptr) bool
+	try func(epoll uintptr) bool // the method attempt; stored because a method value allocates
+	on  bool
+	row int // attempts in a row without a wait
+	err error
+}
+
+// newWaiter returns a waiter for events of a socket. It is off.
+func newWaiter(fd int, events uint32, patient int) (*waiter, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	if err := unix.SetNonblock(epoll, true); err != nil { // os.NewFile then gives it to the poller
+		unix.Close(epoll)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	w := &waiter{file: os.NewFile(uintptr(epoll), "epoll"), fd: fd, event: unix.EpollEvent{Events: events}, patient: patient}
+	w.try = w.attempt
+	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{}); err != nil {
+		w.file.Close()
+		return nil, os.NewSyscallError("epoll_ctl", err)
+	}
+	if w.raw, err = w.file.SyscallConn(); err != nil {
+		w.file.Close()
+		return nil, errors.WithMessage(err, "the epoll descriptor")
+	}
+	return w, nil
+}
+
+// do calls f until it returns true, and waits in between.
+func (w *waiter) do(f func(fd uintptr) bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.f, w.err = f, nil
+	if err := w.raw.Read(w.try); err != nil {
+		return err
+	}
+	return w.err
+}
+
+// attempt calls f. If f cannot go on, attempt turns the waiter on and calls f again, because the
+// socket may have become ready meanwhile. Turning it on reports that only once.
+func (w *waiter) attempt(epoll uintptr) (done bool) {
+	if !w.f(uintptr(w.fd)) {
+		w.row = 0
+		if w.on {
+			return false
+		}
+		if w.err = w.set(epoll, &w.event); w.err != nil {
+			return true
+		}
+		w.on = true
+		if !w.f(uintptr(w.fd)) {
+			return false
+		}
+	}
+	if w.row++; w.on && w.row >= w.patient {
+		w.on = w.set(epoll, &unix.EpollEvent{}) != nil
+	}
+	return true
+}
+
+func (w *waiter) set(epoll uintptr, e *unix.EpollEvent) error {
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(int(epoll), unix.EPOLL_CTL_MOD, w.fd, e))
+}

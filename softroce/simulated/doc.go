@@ -1,0 +1,20 @@
+// Package simulated has two soft devices on a wire that exists only in memory. Nothing happens by
+// itself: the caller moves the clock, and each packet waits on the wire until its time comes or
+// the caller delivers, drops, duplicates, delays or damages it. A World is deterministic: the same
+// seed and the same calls give the same queue pair numbers, keys, packets and times.
+//
+//	w, err := simulated.New(simulated.Config{})
+//	client, server := w.Device(simulated.Client), w.Device(simulated.Server)
+//	… objects of package verbs, made from the two devices …
+//	for w.Step() {
+//	}
+//
+// The engine is the one of package softroce, from the verbs down to the ICRC; only sockets, time
+// and goroutines are replaced. So the package also works in a browser (js/wasm), where the
+// laboratory uses it. A World and its devices are for one goroutine. CQ.Wait would wait forever:
+// step, and poll.
+//
+// The files: world.go has the clock and the hosts, wire.go the packets, reason.go why a packet was
+// sent and what became of it, device.go the provider of package verbs, inspect.go what objects
+// hold.
+package simulated

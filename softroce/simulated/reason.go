@@ -1,0 +1,213 @@
+// Why a packet was sent, and what its receiver made of it. Both are found by comparing a queue
+// pair before and after.
+
+package simulated
+
+import (
+	"fmt"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
+	"github.com/rawverbs/rawverbs/softroce/internal/transport"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Reason is why a packet was sent.
+type Reason struct {
+	Kind    string // "request", or what a responder sends: "ack", "nak", "rnr nak", "response"
+	QPN     uint32 // of the sender
+	Answers int    // a responder's packet: the ID of the request that it answers
+	HasWR   bool   // a requester's packet: WR, Opcode, Index and Count are valid
+	WR      uint64 // the ID of the work request
+	Opcode  verbs.Opcode
+	Index   int    // this is packet Index of Count, from 1 on
+	Count   int    // packets of the work request; of a READ, of its response
+	Again   Repeat // why a packet that was sent before is sent again; Kind "" if it is new
+	Text    string // all of it as a sentence
+}
+
+// Repeat is why a requester sends again.
+type Repeat struct {
+	Kind   string
+	Packet int // the ID of the packet that caused it; 0: none
+}
+
+// The kinds of Repeat.
+const (
+	AfterTimeout = "timeout"  // no answer came in time
+	AfterRNRWait = "rnr wait" // the wait that an RNR NAK asked for is over
+	AfterNAK     = "nak"      // a NAK named a missing packet
+	AfterGap     = "gap"      // an answer showed that an earlier response was lost
+)
+
+// reason finds why q has sent p. before is q before that.
+func (w *World) reason(q *qp, before transport.QPView, p *Packet) Reason {
+	r := Reason{QPN: q.QPN()}
+	parsed, err := packet.Parse(p.Data())
+	if err != nil {
+		return r
+	}
+	if parsed.Opcode().IsResponse() {
+		r.answer(parsed, q.cause)
+		return r
+	}
+	r.Kind, r.Text = "request", "a request"
+	psn := parsed.BTH().PSN()
+	seq := before.Next + int64(psn.Sub(packet.NewPSN(uint32(before.Next))))
+	if s, ok := sendOf(q.Inspect().Sends, seq); ok {
+		r.of(s, seq)
+	} else if s, ok = sendOf(before.Sends, seq); ok {
+		r.of(s, seq)
+	} else if s, ok = nextOf(before, parsed.Opcode()); ok { // UC and UD: it is complete already
+		mtu := before.Attr.PathMTU.Bytes()
+		s.First, s.Packets = seq, max(1, int64((s.Length+mtu-1)/mtu))
+		r.of(s, seq)
+	}
+	if parsed.Opcode().Transport() == packet.RC && seq < before.Max {
+		r.Again = q.again
+		r.Text += ", sent again: " + r.Again.text()
+	}
+	return r
+}
+
+// sendOf returns the started request that packet seq belongs to.
+func sendOf(sends []transport.SendView, seq int64) (s transport.SendView, ok bool) {
+	for _, s := range sends {
+		if s.Started && s.First <= seq && seq < s.First+s.Packets {
+			return s, true
+		}
+	}
+	return s, false
+}
+
+// nextOf returns the oldest request that is not started and sends packets of an opcode.
+func nextOf(v transport.QPView, o packet.Opcode) (s transport.SendView, ok bool) {
+	for _, s := range v.Sends {
+		tooLong := o.Transport() == packet.UD && s.Length > v.Attr.PathMTU.Bytes()
+		if !s.Started && o.Serves(s.WR.Opcode) && !tooLong {
+			return s, true
+		}
+	}
+	return s, false
+}
+
+// of says that the packet is of a work request.
+func (r *Reason) of(s transport.SendView, seq int64) {
+	r.HasWR, r.WR, r.Opcode, r.Index, r.Count = true, s.WR.ID, s.WR.Opcode, int(seq-s.First)+1, int(s.Packets)
+	r.Text = fmt.Sprintf("work request %d, %v, %d bytes", r.WR, r.Opcode, s.Length)
+	switch {
+	case r.Opcode == verbs.OpRDMARead && r.Count > 1:
+		r.Text += fmt.Sprintf(": asks for the response from its packet %d of %d on", r.Index, r.Count)
+	case r.Count > 1:
+		r.Text += fmt.Sprintf(": packet %d of %d", r.Index, r.Count)
+	}
+}
+
+// answer says that the packet answers the packet cause.
+func (r *Reason) answer(p packet.Packet, cause int) {
+	r.Answers, r.Kind = cause, "response"
+	to := fmt.Sprintf("packet %d", cause)
+	h := p.AETH()
+	switch {
+	case h != nil && h.Syndrome().Kind() == packet.KindRNR:
+		r.Kind = "rnr nak"
+		r.Text = fmt.Sprintf("no receive is posted for %s; the sender shall wait %v", to, qpstate.RNRTimer(h.Syndrome().Value()))
+	case h != nil && h.Syndrome().Kind() == packet.KindNAK:
+		r.Kind, r.Text = "nak", nakTexts[h.Syndrome()]+" ("+to+")"
+	case p.Opcode() == packet.RCAcknowledge:
+		r.Kind, r.Text = "ack", fmt.Sprintf("acknowledges every packet up to PSN 0x%06x, in answer to %s", p.BTH().PSN(), to)
+	case len(p.Payload()) > 0:
+		r.Text = fmt.Sprintf("%d of the bytes that %s asked for", len(p.Payload()), to)
+	default:
+		r.Text = "the result of " + to
+	}
+}
+
+var nakTexts = map[packet.Syndrome]string{
+	packet.NAKPSNSequence:       "a packet is missing: the responder expected the PSN of this NAK",
+	packet.NAKInvalidRequest:    "the request is invalid: its opcode, its length, or a right that the queue pair does not grant",
+	packet.NAKRemoteAccess:      "the request has no right to this memory: key, bounds, rights or domain",
+	packet.NAKRemoteOperational: "the responder could not execute the request, for a reason on its side",
+}
+
+func (r Repeat) text() string {
+	switch r.Kind {
+	case AfterTimeout:
+		return "no acknowledgement came within the timeout"
+	case AfterRNRWait:
+		return "the wait that the RNR NAK asked for is over"
+	case AfterNAK:
+		return fmt.Sprintf("packet %d, a NAK, reported a missing packet", r.Packet)
+	case AfterGap:
+		return fmt.Sprintf("packet %d shows that an earlier response was lost", r.Packet)
+	}
+	return "the requester went back"
+}
+
+// Outcomes of packets that did not simply do their work. The names of the engine's counters (drop_…,
+// duplicates, sequence_naks, rnr_naks, congestion_notes) are outcomes too.
+const (
+	OutcomeIP   = "bad_ip"   // the IP header's checksum is wrong
+	OutcomeUDP  = "bad_udp"  // the UDP checksum is wrong
+	OutcomeICRC = "bad_icrc" // the ICRC is wrong
+)
+
+const ipBits = 8 * 20
+
+// arrive gives a packet to its receiver.
+func (w *World) arrive(p *Packet) {
+	to := w.devices[p.From.Peer()]
+	w.land(p, Delivered)
+	p.Arrives = w.now
+	for _, bit := range p.Flipped {
+		switch {
+		case bit < ipBits:
+			p.Outcome = OutcomeIP
+			return
+		case bit < HeaderBits:
+			p.Outcome = OutcomeUDP
+			return
+		}
+	}
+	data := p.Data()
+	if m, _ := w.flows[p.From].Verify(data, 0); m != packet.MatchExact {
+		p.Outcome = OutcomeICRC
+		return
+	}
+	before := to.counters()
+	var q *qp
+	if found := to.engine.QP((*packet.BTH)(data).DestQPN()); found != nil {
+		q = found.User.(*qp)
+		q.cause = p.ID
+	}
+	to.engine.Receive(w.now, []transport.Datagram{{Data: data, Src: w.devices[p.From].addr, Dst: to.addr, TOS: p.Frame[1], TTL: p.Frame[8]}})
+	after := to.counters()
+	for c, name := range transport.Counters() {
+		if after[c] != before[c] && telling(c) {
+			p.Outcome = name
+		}
+	}
+	if q != nil && after[transport.Retransmits] != before[transport.Retransmits] {
+		q.again = Repeat{Kind: AfterGap, Packet: p.ID}
+		if parsed, err := packet.Parse(data); err == nil && parsed.AETH() != nil && parsed.AETH().Syndrome().Kind() == packet.KindNAK {
+			q.again.Kind = AfterNAK
+		}
+	}
+}
+
+// telling reports whether a counter says something about one packet.
+func telling(c transport.Counter) bool {
+	switch c {
+	case transport.RxPackets, transport.TxPackets, transport.Retransmits, transport.Timeouts, transport.Kept, transport.Probes:
+		return false
+	}
+	return true
+}
+
+// counters returns the engine's counters, by number.
+func (d *device) counters() (all []uint64) {
+	for c := range transport.Counters() {
+		all = append(all, d.engine.Counter(c))
+	}
+	return all
+}

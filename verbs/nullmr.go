@@ -1,0 +1,30 @@
+// Null regions: memory that is not there.
+
+package verbs
+
+import "math"
+
+// AllocNullMR makes a null region. It has no memory, and every address lies in it. Bytes that a work
+// request reads from it are 0, and bytes that a work request writes to it are lost. So an SGE of a
+// null region skips bytes of a message, or fills bytes with zeros. The peer cannot use the region.
+// [MR.Bytes] returns nil, and [MR.SGE] takes every offset.
+//
+// errors.ErrUnsupported if the device has no null regions, as rdma_rxe. The domain cannot be closed
+// before the region is.
+//
+// Implements: struct ibv_mr *ibv_alloc_null_mr(struct ibv_pd *pd)
+func (pd *PD) AllocNullMR() (*MR, error) {
+	mr := &MR{pd: pd, length: math.MaxInt, access: AccessLocalWrite}
+	p, err := makeObject(&mr.handle, "MR", "ibv_alloc_null_mr", "", func() (ProviderMR, error) {
+		p, err := optional[ProviderNullMR](pd.p)
+		if err != nil {
+			return nil, err
+		}
+		return p.AllocNullMR()
+	}, &pd.handle)
+	if err != nil {
+		return nil, err
+	}
+	mr.p = p
+	return mr, nil
+}
