@@ -3,13 +3,18 @@
 package rc
 
 import (
+	"context"
+	"crypto/tls"
 	"log/slog"
+	"net"
+	"net/netip"
 	"time"
 
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc/internal/secure"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -41,9 +46,23 @@ type Config struct {
 	MaxReads int            // READs and atomics in flight, each way, 1 to 255; 0 is 16 or the device's lower limit
 	QKey     uint32         // UD: the key that datagrams to this end must carry; 0 is a key too
 
+	// PeerNetworks are the networks from which the peer's GID may be. The address of its TCP connection
+	// is always allowed, and each address of this host if the peer is on this host. Empty but not nil:
+	// no network. nil: no network at a listener with a soft device, otherwise every address.
+	PeerNetworks []netip.Prefix
+
+	TLS  *tls.Config                                       // of the exchange over TCP, see LoadTLS; nil: the exchange is plain. RDMA is never encrypted
+	Wrap func(context.Context, net.Conn) (net.Conn, error) // returns the connection to use in place of the TCP connection; TLS runs over it; may be nil
+
 	Prepare func(*Conn) error // runs in INIT, before the peer can send; its error ends the connecting; may be nil
 	Logger  *slog.Logger      // gets all events; nil discards them
 }
+
+// LoadTLS reads a directory with the files tls.crt, tls.key and ca.crt, in PEM, and returns a
+// Config for either end: TLS 1.3, where both ends must show a certificate from the CA. The
+// server's certificate must have the name or the address that the client dials. "rdma_lab tls"
+// makes such directories. The error names the file.
+func LoadTLS(dir string) (*tls.Config, error) { return secure.Load(dir) }
 
 // Timing has the timers and retries of RC, as codes. The zero value waits forever, without resends.
 type Timing struct {
@@ -118,6 +137,8 @@ func (c *Config) checkUnused(accepted bool) error {
 		{"Job", hello && c.Job != "", why},
 		{"Program", hello && c.Program != "", why},
 		{"Params", hello && len(c.Params) > 0, why},
+		{"Wrap", accepted && c.Wrap != nil, "the listener has wrapped the connection; set ListenConfig.Wrap"},
+		{"TLS", accepted && c.TLS != nil, "the listener has made the handshake; set ListenConfig.TLS"},
 		{"QKey", !ud && c.QKey != 0, onlyUD},
 		{"Access", ud && c.Access&remote != 0, noneRemotes},
 		{"Timing", !rc && c.Timing != nil, onlyRC},

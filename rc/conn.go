@@ -27,6 +27,7 @@ type Conn struct {
 	resources // with a server: the server's objects, but the Conn's own list owned
 	tcp       *oob.Conn
 	server    *Server // nil: the Conn has resources of its own
+	accepted  bool    // the peer connected to a listener
 
 	ethernet bool
 	gid      verbs.GIDEntry
@@ -62,12 +63,11 @@ type Conn struct {
 	finished   bool           // both ends met in the barrier "done"
 	farewell   func(context.Context, *oob.Conn) error
 
-	moves     sync.Mutex // held while the queue pairs change their state; guards the next four
-	triedErr  bool
-	moveErr   error        // of moveToErr
-	inErr     []*queuePair // moved to ERR, to be drained
-	recvMarks int          // number of marks posted behind the last receives
-	markID    uint64       // ID of the marks; random, to differ from the program's IDs
+	moves    sync.Mutex // held while the queue pairs change their state; guards the next three
+	triedErr bool
+	moveErr  error        // of moveToErr
+	inErr    []*queuePair // moved to ERR, to be drained
+	markID   uint64       // ID of the marks; random, to differ from the program's IDs
 
 	unwinding sync.Mutex
 	unwound   bool // unwind has run once; a later call frees the objects that refused to close
@@ -85,7 +85,7 @@ func newConn(tcp *oob.Conn, hello oob.Hello, cfg Config, server *Server) *Conn {
 // QP returns the first queue pair. The Conn moves and closes it.
 func (c *Conn) QP() *verbs.QP { return c.pairs[0].QP }
 
-// QPs returns all queue pairs. Each is connected to the peer's at the same index.
+// QPs returns all queue pairs, each connected to the peer's of the same index.
 func (c *Conn) QPs() []*verbs.QP {
 	qps := make([]*verbs.QP, len(c.pairs))
 	for i, p := range c.pairs {
@@ -131,7 +131,7 @@ func (c *Conn) PeerHello() oob.Hello { return c.peerHello }
 // TCP returns the TCP connection, for an [Exchange], notes, barriers and Fail.
 func (c *Conn) TCP() *oob.Conn { return c.tcp }
 
-// PeerRegion returns the region that the peer shared under a name; false if there is none.
+// PeerRegion returns the region that the peer shared under a name, if any.
 func (c *Conn) PeerRegion(name string) (oob.Region, bool) {
 	for _, r := range c.peerRegions {
 		if r.Name == name {

@@ -16,6 +16,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/ctxwatch"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
+	"github.com/rawverbs/rawverbs/rc/internal/secure"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -40,20 +41,47 @@ func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := wrap(ctx, tcp, cfg.Wrap); err != nil {
+		return nil, err
+	}
+	if err := secure.Dial(ctx, tcp, cfg.TLS, address); err != nil {
+		return nil, err
+	}
+	return dialed(ctx, tcp, cfg)
+}
+
+// dialed takes the steps after TCP and TLS.
+func dialed(ctx context.Context, tcp *oob.Conn, cfg Config) (_ *Conn, err error) {
 	var hello oob.Hello
 	if cfg.Exchange == nil {
 		if hello, err = tcp.Hello(ctx, oob.Hello{Role: oob.RoleClient, Job: cfg.Job, Program: cfg.Program, Params: cfg.Params}); err != nil {
 			tcp.Close()
-			return nil, errors.WithMessage(err, "hello")
+			return nil, errors.WithMessage(secure.Explain(err, "server"), "hello")
 		}
 	}
-	return connect(ctx, tcp, hello, cfg, nil)
+	return newConn(tcp, hello, cfg, nil).connect(ctx)
 }
 
-// connect takes a connection from the hello to RTS. With a server it uses the server's objects. It
-// owns tcp.
-func connect(ctx context.Context, tcp *oob.Conn, hello oob.Hello, cfg Config, server *Server) (*Conn, error) {
-	c := newConn(tcp, hello, cfg, server)
+// wrap runs Config.Wrap, if there is one. After an error it closes the connection.
+func wrap(ctx context.Context, tcp *oob.Conn, w func(context.Context, net.Conn) (net.Conn, error)) error {
+	if w == nil {
+		return nil
+	}
+	err := tcp.Wrap(ctx, func(ctx context.Context, below net.Conn) (net.Conn, error) {
+		nc, err := w(ctx, below)
+		if err == nil && !ipOf(nc.RemoteAddr()).IsValid() {
+			nc = addressed{nc, below}
+		}
+		return nc, err
+	})
+	if err != nil {
+		tcp.Close()
+	}
+	return err
+}
+
+// connect takes a new connection from the hello to RTS.
+func (c *Conn) connect(ctx context.Context) (*Conn, error) {
 	if err := c.takeSteps(ctx); err != nil {
 		return nil, err
 	}

@@ -307,6 +307,28 @@ func TestDoEndsWithTheConnection(t *testing.T) {
 	}
 }
 
+// TestNoSendEndsInADrain checks that a SEND that waits for a receive does not take one of the
+// closing peer's own.
+func TestNoSendEndsInADrain(t *testing.T) {
+	for range 50 {
+		c, s, _ := doPair(t, Config{}, Config{})
+		sent := make(chan error, 1)
+		go func() { sent <- c.Send(t.Context(), verbs.MRSlice{}) }()
+		for c.sends.Flying() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-sent; !errors.As(err, new(*oob.ClosedError)) {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestUnreadCompletionsEndTheConnection has Do take completions from the CQ that nobody reads.
 func TestUnreadCompletionsEndTheConnection(t *testing.T) {
 	c, _, remote := doPair(t, Config{}, Config{})

@@ -22,7 +22,7 @@
 //
 // Send, Recv, Write, Read and the atomics do one request per call; [Conn.Do] does any request.
 // A program that streams posts batches to [Conn.QP] and calls [Conn.WaitSends] and
-// [Conn.WaitRecvs]. Both ways work beside each other.
+// [Conn.WaitRecvs]. A program may use both ways at the same time.
 //
 // # Logs
 //

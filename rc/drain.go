@@ -22,8 +22,8 @@ const (
 )
 
 // Disconnect moves the queue pairs to ERR before Close, so that the waits return each queued work
-// request, with IBV_WC_WR_FLUSH_ERR, and perhaps one completion of the Conn's own. The peer's
-// queue pairs stay in RTS. After Close the error is net.ErrClosed.
+// request, with IBV_WC_WR_FLUSH_ERR. The peer's queue pairs stay in RTS. After Close the error is
+// net.ErrClosed.
 func (c *Conn) Disconnect() error {
 	if !c.begin() {
 		return errClosed
@@ -33,8 +33,7 @@ func (c *Conn) Disconnect() error {
 	return c.moveToErr()
 }
 
-// moveToErr moves the queue pairs to ERR, once. Queue pairs in RESET have nothing to flush. The
-// marks of the receive queues are posted before the move: see drain.
+// moveToErr moves the queue pairs to ERR, once. Queue pairs in RESET have nothing to flush.
 func (c *Conn) moveToErr() error {
 	c.moves.Lock()
 	defer c.moves.Unlock()
@@ -47,11 +46,6 @@ func (c *Conn) moveToErr() error {
 			c.inErr = append(c.inErr, p)
 		}
 	}
-	for _, p := range c.inErr {
-		if c.srq == nil && p.PostRecv([]verbs.RecvWR{{ID: c.markID}}) == nil {
-			c.recvMarks++
-		}
-	}
 	var errs []error
 	for _, p := range c.inErr {
 		errs = append(errs, p.machine.ToError())
@@ -61,10 +55,8 @@ func (c *Conn) moveToErr() error {
 }
 
 // drain flushes the queues of all queue pairs. In ERR the device completes every work request, in
-// order, so a mark behind the last request of a queue shows when all are flushed. The mark of a
-// receive queue is posted before the move, because rdma_rxe ignores a receive posted in ERR. The
-// mark of a send queue is posted after the move, because a mark posted before the move would be
-// sent.
+// order, so a mark behind the last request of a queue shows when all are flushed. The marks are
+// posted after the move, because one posted before it would be sent, or take a message of the peer.
 func (c *Conn) drain() error {
 	err := c.moveToErr()
 	if len(c.inErr) == 0 {
@@ -80,17 +72,20 @@ func (c *Conn) drain() error {
 
 // flushAll flushes the queues of the queue pairs in ERR, and logs how much was flushed.
 func (c *Conn) flushAll(ctx context.Context) error {
-	sendMarks, recvQueues := 0, len(c.inErr)
+	sendMarks, recvMarks, recvQueues := 0, 0, len(c.inErr)
+	if c.srq != nil { // its receives belong to no queue pair and are not flushed
+		recvQueues = 0
+	}
 	for _, p := range c.inErr {
 		if p.PostSend([]verbs.SendWR{{ID: c.markID, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, AH: p.ah}}) == nil {
 			sendMarks++
 		}
-	}
-	if c.srq != nil { // its receives belong to no queue pair and are not flushed
-		recvQueues = 0
+		if c.srq == nil && p.PostRecv([]verbs.RecvWR{{ID: c.markID}}) == nil && p.noticeRecv() == nil {
+			recvMarks++
+		}
 	}
 	if c.cfg.OneCQ {
-		flushed, err := c.flush(ctx, c.sends, sendMarks+c.recvMarks, len(c.inErr)+recvQueues)
+		flushed, err := c.flush(ctx, c.sends, sendMarks+recvMarks, len(c.inErr)+recvQueues)
 		if err != nil {
 			return errors.WithMessage(err, "drain the queues")
 		}
@@ -101,12 +96,18 @@ func (c *Conn) flushAll(ctx context.Context) error {
 	if err != nil {
 		return errors.WithMessage(err, "drain the send queue")
 	}
-	recvs, err := c.flush(ctx, c.recvs, c.recvMarks, recvQueues)
+	recvs, err := c.flush(ctx, c.recvs, recvMarks, recvQueues)
 	if err != nil {
 		return errors.WithMessage(err, "drain the receive queue")
 	}
 	c.events.drained(sends + recvs)
 	return nil
+}
+
+// noticeRecv has the device flush a receive that was posted in ERR. rdma_rxe looks at its receive
+// queue only when something else happens to the queue pair, such as a move from ERR to ERR.
+func (p *queuePair) noticeRecv() error {
+	return p.Modify(&qpstate.Attr{State: qpstate.Error}, qpstate.MaskState)
 }
 
 // flush reads until all marks have come, and returns how many work requests were flushed. If a queue

@@ -5,6 +5,8 @@ package rc
 import (
 	"fmt"
 	"net"
+	"net/netip"
+	"syscall"
 
 	"github.com/pkg/errors"
 
@@ -33,6 +35,18 @@ func (e *AsyncError) Error() string {
 	return text
 }
 
+// PeerAddressError reports a GID that is not the peer's, as far as Config.PeerNetworks can tell.
+type PeerAddressError struct {
+	GID verbs.GID  // named by the peer
+	TCP netip.Addr // address of the peer's end of the TCP connection
+}
+
+// Error names both addresses and says why they must match.
+func (e *PeerAddressError) Error() string {
+	return fmt.Sprintf("the peer names the GID %v, but its TCP connection comes from %v, and no other host may get packets because of it; "+
+		"try: a device at the peer with the address %v, or the GID's network in this end's Config.PeerNetworks", e.GID, e.TCP, e.TCP)
+}
+
 // errAborted is sent to the peer after a panic in a step of the connecting, or in a handler.
 var errAborted = errors.New("the program left this step without an error (a panic?); its output may say why")
 
@@ -50,8 +64,13 @@ func (e closedError) Error() string {
 
 func (closedError) Is(target error) bool { return target == net.ErrClosed }
 
+// portDownError matches ENETDOWN.
+type portDownError struct{ error }
+
+func (portDownError) Is(target error) bool { return target == syscall.ENETDOWN }
+
 func errPortDown(device string, port uint8, state verbs.PortState) error {
-	return errors.Errorf("port %d of %s is %v; try: setting its network interface up (ip link set dev IFACE up; rdma link shows which)", port, device, state)
+	return portDownError{errors.Errorf("port %d of %s is %v; try: setting its network interface up (ip link set dev IFACE up; rdma link shows which)", port, device, state)}
 }
 
 func errNoGID(index int) error {

@@ -27,6 +27,9 @@ func (c *Conn) exchange(ctx context.Context) error {
 		p.peer = peer[i]
 		c.events.endpoints(p.local, p.peer)
 	}
+	if err := c.checkPeerGIDs(); err != nil {
+		return err
+	}
 	if c.peerRegions, err = c.tcp.ExchangeRegions(ctx, c.regions); err != nil {
 		return err
 	}
@@ -59,6 +62,9 @@ func (c *Conn) up(ctx context.Context, peers []oob.Endpoint) error {
 			return errNoGID(i)
 		}
 		c.events.endpoints(p.local, p.peer)
+	}
+	if err := c.checkPeerGIDs(); err != nil {
+		return err
 	}
 	if err := c.toRTR(ctx); err != nil {
 		return errors.WithMessage(err, "INIT→RTR")

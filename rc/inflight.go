@@ -47,7 +47,8 @@ func (e *InFlightError) Error() string {
 func (e *InFlightError) Unwrap() error { return e.Err }
 
 // Wait returns the completion of the request, failed or not; no other call gets it. The error is
-// that of ctx, or net.ErrClosed after Close. Wait may run beside every method of the Conn.
+// that of ctx, or net.ErrClosed after Close. Wait may run at the same time as every
+// method of the Conn.
 func (e *InFlightError) Wait(ctx context.Context) (verbs.WC, error) {
 	wc, err := e.left.Wait(ctx)
 	if errors.Is(err, net.ErrClosed) {

@@ -4,6 +4,7 @@ package rc
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc/internal/secure"
 )
 
 // Listener accepts peers. [Listen] makes it; it is valid until Close. Its methods may be called by
@@ -35,6 +37,9 @@ type ListenConfig struct {
 	Params  map[string]string // parameters of this end, within the limits of oob.Hello; may be nil
 	Timeout time.Duration     // limit of a hello without another deadline; 0 is oob.DefaultTimeout, less than 0 no limit
 	Logger  *slog.Logger      // gets each peer's messages before Connect, and shortages; nil discards them
+
+	TLS  *tls.Config                                       // as in Config; Incoming.Hello makes the handshake, or Connect without a Hello
+	Wrap func(context.Context, net.Conn) (net.Conn, error) // as in Config; called where TLS makes its handshake
 }
 
 // Listen listens on the TCP address "host:port" or ":port". ctx limits only the look-up of the
@@ -82,17 +87,35 @@ type Incoming struct {
 	tcp   *oob.Conn
 	cfg   ListenConfig
 	hello oob.Hello
+
+	protected bool // protect was called
 }
 
 // Hello sends the ListenConfig's Job, Program and Params and returns the peer's. The errors are
 // those of [oob.Conn.Hello].
 func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
+	if err := in.protect(ctx); err != nil {
+		return oob.Hello{}, err
+	}
 	hello, err := in.tcp.Hello(ctx, oob.Hello{Role: oob.RoleServer, Job: in.cfg.Job, Program: in.cfg.Program, Params: in.cfg.Params})
 	if err != nil {
-		return hello, errors.WithMessage(err, "hello")
+		return hello, errors.WithMessage(secure.Explain(err, "client"), "hello")
 	}
 	in.hello = hello
 	return hello, nil
+}
+
+// protect wraps the connection and makes the TLS handshake, as the ListenConfig says, once. After an
+// error it closes the connection.
+func (in *Incoming) protect(ctx context.Context) error {
+	if in.protected {
+		return nil
+	}
+	in.protected = true
+	if err := wrap(ctx, in.tcp, in.cfg.Wrap); err != nil {
+		return err
+	}
+	return secure.Serve(ctx, in.tcp, in.cfg.TLS)
 }
 
 // TCP returns the TCP connection, which an [Exchange] may read before Connect.
@@ -108,14 +131,20 @@ func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		in.tcp.Close()
 		return nil, err
 	}
+	if err := in.protect(ctx); err != nil { // another protocol has no Hello
+		return nil, err
+	}
 	return in.connect(ctx, cfg.complete(), nil)
 }
 
-// connect is Connect with a Config that is checked and complete.
+// connect is Connect with a Config that is checked and complete. With a server the Conn uses the
+// server's objects.
 func (in *Incoming) connect(ctx context.Context, cfg Config, server *Server) (*Conn, error) {
 	in.tcp.SetTimeout(cfg.Timeout)
 	in.tcp.SetObserver(event.Exchange(cfg.Logger))
-	return connect(ctx, in.tcp, in.hello, cfg, server)
+	c := newConn(in.tcp, in.hello, cfg, server)
+	c.accepted = true
+	return c.connect(ctx)
 }
 
 // Refuse sends the cause to the peer, within a second, and closes TCP. The peer's Dial returns an

@@ -19,7 +19,7 @@ func (c *Conn) AllocMR(name string, size int, access verbs.Access) (*verbs.MR, e
 	return c.register(name, access, func(access verbs.Access) (*verbs.MR, error) { return c.pd.AllocMR(size, access) })
 }
 
-// RegMR registers the caller's memory, like AllocMR. Other Conns may register it too.
+// RegMR registers the caller's memory, like AllocMR; several Conns may do so.
 func (c *Conn) RegMR(name string, buf []byte, access verbs.Access) (*verbs.MR, error) {
 	return c.register(name, access, func(access verbs.Access) (*verbs.MR, error) { return c.pd.RegMR(buf, access) })
 }

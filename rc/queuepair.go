@@ -27,7 +27,7 @@ type queuePair struct {
 	recvs       *dispatch.Queue // requests of Recv; nil with an SRQ
 }
 
-// drainWRs is the number of places in a queue for the marks of drain, beside the program's requests.
+// drainWRs is the number of places in a queue for the marks of drain, in addition to the program's requests.
 const drainWRs = 1
 
 // checkQueues refuses sizes that the protocol or the device does not allow. conns Conns share the

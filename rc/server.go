@@ -56,7 +56,7 @@ const (
 	defaultGrace    = 5 * time.Second
 )
 
-// NewServer makes a Server. The errors are those of [Config.Check] and the verbs.
+// NewServer makes a Server. The errors are those of [Config.Check] and verbs.
 func NewServer(cfg ServerConfig) (*Server, error) {
 	if err := cfg.checkUnused(true); err != nil {
 		return nil, err

@@ -161,12 +161,6 @@ func (x *stress) add(ctx context.Context) error {
 // own posts requests without Do, and takes their completions with WaitSend and WaitSends.
 func (x *stress) own() {
 	room := make(chan struct{}, 4)
-	less := func() {
-		select {
-		case <-room:
-		default: // a mark of Disconnect's
-		}
-	}
 	var next atomic.Uint64
 	x.again(1, "PostSend", func(context.Context) error {
 		if x.stop.Load() {
@@ -187,7 +181,7 @@ func (x *stress) own() {
 	x.again(1, "WaitSend", func(ctx context.Context) error {
 		_, err := x.c.WaitSend(ctx)
 		if err == nil {
-			less()
+			<-room
 		}
 		return err
 	})
@@ -198,7 +192,7 @@ func (x *stress) own() {
 			if wcs[i].Status == verbs.WCSuccess && wcs[i].ID > next.Load() {
 				return errors.Errorf("the completion of another: %+v", wcs[i])
 			}
-			less()
+			<-room
 		}
 		return err
 	})

@@ -1,0 +1,239 @@
+package rc
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/internal/credentials"
+	"github.com/rawverbs/rawverbs/internal/testdevice"
+)
+
+// tlsDirs makes directories for both ends and loads them.
+func tlsDirs(t *testing.T, host string, from, until time.Time) (client, server *tls.Config) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "lab")
+	if err := credentials.Make(dir, []string{host}, from, until); err != nil {
+		t.Fatal(err)
+	}
+	load := func(role string) *tls.Config {
+		cfg, err := LoadTLS(filepath.Join(dir, role))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	return load(credentials.Client), load(credentials.Server)
+}
+
+// TestTLS connects with good and bad certificates, and with TLS at one end only. Unless both
+// certificates are good, neither end runs Prepare, where programs register memory, and each end's
+// error says what to try.
+func TestTLS(t *testing.T) {
+	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	client, server := tlsDirs(t, "127.0.0.1", past, future)
+	otherClient, otherServer := tlsDirs(t, "127.0.0.1", past, future)
+	_, elsewhere := tlsDirs(t, "server.lab", past, future)
+	soon := time.Now().Add(2 * time.Second)
+	shortClient, shortServer := tlsDirs(t, "127.0.0.1", past, soon)
+	longClient, longServer := client.Clone(), server.Clone()
+	longClient.RootCAs, longServer.ClientCAs = shortServer.RootCAs, shortClient.RootCAs
+	none := client.Clone()
+	none.Certificates = nil
+	time.Sleep(time.Until(soon) + time.Second) // a certificate is valid to the end of a second
+
+	// crypto/tls clients send one alert for every fault of a certificate.
+	const refused = "the client refused this end's certificate (bad certificate); try: what the client's output says"
+
+	for _, test := range []struct {
+		name           string
+		client, server *tls.Config
+		atClient       string // in the client's error; "" for success
+		atServer       string
+	}{
+		{"good", client, server, "", ""},
+		{"the server's CA is another", client, otherServer, "the server's certificate is not from the CA of this end; try: directories of one CA", refused},
+		{"the client's CA is another", &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: server.RootCAs, GetClientCertificate: always(otherClient)}, server,
+			"the server does not trust this end's certificate", "the client's certificate is not from the CA of this end; try: directories of one CA"},
+		{"the server's certificate has expired", longClient, shortServer, "the server's certificate is valid only from", refused},
+		{"the client's certificate has expired", &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: server.RootCAs, GetClientCertificate: always(shortClient)}, longServer,
+			"the server says that this end's certificate has expired; try: new certificates", "the client's certificate is valid only from"},
+		{"another name", &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: elsewhere.RootCAs, Certificates: client.Certificates}, elsewhere,
+			"the server's certificate is for server.lab, not for 127.0.0.1; try: rdma_lab tls --host 127.0.0.1", refused},
+		{"no certificate", none, server, "the server wants a certificate of this end; try: --tls", "the client showed no certificate; try: --tls DIR at the client"},
+		{"the server's as a client's", server, server, "the server refused this end's certificate", "the client's certificate is for the other end"},
+		{"a plain client", nil, server, "the server takes only TLS; try: --tls DIR at the client", "the client does not use TLS; try: --tls at both ends"},
+		{"a plain server", client, nil, "the server does not use TLS; try: --tls at both ends", "a TLS server or client"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{TLS: test.server})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			dev := testdevice.Open(t)
+			var prepared atomic.Int32
+			prepare := func(*Conn) error { prepared.Add(1); return nil }
+			served := make(chan error, 1)
+			go func() { served <- acceptOnce(t.Context(), l, Config{Device: dev, Prepare: prepare}) }()
+			c, err := Dial(t.Context(), l.Addr().String(), Config{Device: dev, TLS: test.client, Timeout: 5 * time.Second, Prepare: prepare})
+			if err == nil {
+				err = c.Finish(t.Context())
+				c.Close()
+			}
+			checkEnd(t, "client", err, test.atClient)
+			checkEnd(t, "server", <-served, test.atServer)
+			if want := map[bool]int32{true: 2}[test.atClient == ""]; prepared.Load() != want {
+				t.Errorf("%d ends ran Prepare, want %d", prepared.Load(), want)
+			}
+		})
+	}
+}
+
+// always shows a certificate although the server asks for those of another CA.
+func always(cfg *tls.Config) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cfg.Certificates[0], nil }
+}
+
+func checkEnd(t *testing.T, end string, err error, want string) {
+	t.Helper()
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("the %s: %v", end, err)
+	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+		t.Errorf("the %s: %v; want %q", end, err, want)
+	case err != nil && strings.Count(err.Error(), "try: ") > 1:
+		t.Errorf("the %s's error has two remedies: %v", end, err)
+	default:
+		t.Log(err)
+	}
+}
+
+// acceptOnce serves one peer to its Finish.
+func acceptOnce(ctx context.Context, l *Listener, cfg Config) error {
+	in, err := l.Accept(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := in.Hello(ctx); err != nil {
+		in.Refuse(err)
+		return err
+	}
+	c, err := in.Connect(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.Finish(ctx)
+}
+
+// TestTLSWithoutHello connects with an exchange of the program's own, which has no Hello. A listener
+// with TLS takes no plain client there either.
+func TestTLSWithoutHello(t *testing.T) {
+	client, server := tlsDirs(t, "127.0.0.1", time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	for name, test := range map[string]struct {
+		client *tls.Config
+		want   string // in the server's error
+	}{"TLS": {client, ""}, "plain": {nil, "the client does not "}} {
+		t.Run(name, func(t *testing.T) {
+			l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{TLS: server})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			dev := testdevice.Open(t)
+			dialed := make(chan error, 1)
+			go func() {
+				c, err := Dial(t.Context(), l.Addr().String(), Config{Device: dev, TLS: test.client, Timeout: 5 * time.Second, Exchange: swap})
+				if err == nil {
+					c.Close()
+				}
+				dialed <- err
+			}()
+			in, err := l.Accept(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := in.Connect(t.Context(), Config{Device: dev, Timeout: 5 * time.Second, Exchange: swap})
+			if err == nil {
+				c.Close()
+			}
+			checkEnd(t, "server", err, test.want)
+			if err := <-dialed; (err == nil) != (test.want == "") {
+				t.Errorf("the client: %v", err)
+			}
+		})
+	}
+}
+
+// TestSilentTLSClient checks that the handshake ends with the context of Hello.
+func TestSilentTLSClient(t *testing.T) {
+	_, server := tlsDirs(t, "127.0.0.1", time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{TLS: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	in, err := l.Accept(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := in.Hello(ctx); err == nil || !strings.Contains(err.Error(), "timed out") {
+		t.Errorf("a silent client: %v", err)
+	}
+}
+
+// TestLoadTLS checks the errors of directories that cannot work.
+func TestLoadTLS(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Now()
+	for name, until := range map[string]time.Time{"a": now.Add(time.Hour), "b": now.Add(time.Hour), "old": now.Add(-time.Minute)} {
+		if err := credentials.Make(filepath.Join(dir, name), []string{"127.0.0.1"}, now.Add(-time.Hour), until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copyFile(t, filepath.Join(dir, "b/ca/ca.crt"), filepath.Join(dir, "a/client/ca.crt"))
+	copyFile(t, filepath.Join(dir, "b/server/tls.key"), filepath.Join(dir, "a/server/tls.key"))
+	for name, want := range map[string]string{
+		"nowhere":    "no such file or directory; try: a directory that rdma_lab tls has made",
+		"a/client":   "a/client/tls.crt: it is not from the CA of this end",
+		"a/server":   "private key does not match public key",
+		"old/server": "it is valid only from",
+		"b/server":   "",
+	} {
+		_, err := LoadTLS(filepath.Join(dir, name))
+		checkEnd(t, name, err, want)
+	}
+}
+
+// TestAcceptedConfigHasNoTLS: the listener has made the handshake already.
+func TestAcceptedConfigHasNoTLS(t *testing.T) {
+	cfg := Config{TLS: new(tls.Config)}
+	if err := cfg.checkUnused(true); err == nil || !strings.Contains(err.Error(), "ListenConfig.TLS") {
+		t.Error(err)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,177 @@
+// A connection: its state, and what it reports about itself.
+
+package rnet
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Conn is a [net.Conn] over a queue pair. Dialer.DialContext and Listener.Accept make it. All its
+// methods may be called by several goroutines at once.
+type Conn struct {
+	rc            *rc.Conn
+	local, remote *Addr
+	cfg           Config
+	free          func() // frees the device, if this Conn opened it
+
+	staging *verbs.MR // the program's bytes on their way to the peer's ring
+	ring    *verbs.MR // the peer's bytes
+	peer    oob.Region
+
+	reads  sync.Mutex // held by one Read or WriteTo at a time
+	writes sync.Mutex // held by one Write, ReadFrom or WriteBuffers at a time
+
+	mu        sync.Mutex
+	flow      flow
+	onTheWay  int  // requests that have not completed
+	taken     int  // receives that have completed and are not posted again
+	wantFIN   bool // the program writes no more
+	sentFIN   bool
+	readEnded bool // CloseRead: arriving bytes are dropped
+	reset     bool // the peer gets RST; what is not posted is dropped
+	sentRST   bool
+	closed    bool
+	late      bool  // Close has waited long enough
+	gone      bool  // rc has noticed the end of the peer or of the device
+	err       error // of all later operations
+	stats     Stats
+
+	readDeadline, writeDeadline deadline
+	linger                      time.Duration // see SetLinger
+	alive                       keepAlive
+
+	// See wait.go.
+	epoch                           context.Context
+	endEpoch                        context.CancelFunc
+	leader                          *waiter
+	reader, writer, flusher, closer waiter
+	waiters                         [4]*waiter // these four
+	tender                          waiter
+	tending                         bool
+
+	// Reused, so that nothing is allocated per message.
+	wcs   [64]verbs.WC
+	wrs   [runPackets]verbs.SendWR
+	sges  [runPackets]verbs.SGE
+	recvs [recvBatch]verbs.RecvWR
+
+	ended chan struct{} // closed when everything is freed
+}
+
+// newConn makes a Conn in rc.Config.Prepare: its rings, and the receives for the peer's messages.
+func newConn(c *rc.Conn, cfg Config, t terms) (*Conn, error) {
+	n := &Conn{rc: c, cfg: cfg, flow: flow{terms: t}, linger: cfg.Linger, ended: make(chan struct{})}
+	n.waiters = [4]*waiter{&n.reader, &n.writer, &n.flusher, &n.closer}
+	for i, ready := range []func() (bool, error){n.readReady, n.writeReady, n.flushReady, n.closeReady} {
+		*n.waiters[i] = waiter{ready: ready, wake: make(chan struct{}, 1)}
+	}
+	n.tender.wake = make(chan struct{}, 1)
+	n.newEpoch()
+	var err error
+	if n.ring, err = c.AllocMR(ringName, int(t.ring), verbs.AccessLocalWrite|verbs.AccessRemoteWrite); err != nil {
+		return nil, err
+	}
+	if n.staging, err = c.AllocMR("staging", int(t.ring), verbs.AccessLocalWrite); err != nil {
+		return nil, err
+	}
+	c.Share(ringName, n.ring)
+	return n, c.QP().PostRecv(make([]verbs.RecvWR, receives))
+}
+
+// open begins the life of a Conn whose queue pairs are in RTS.
+func (c *Conn) open() {
+	hello := c.rc.TCP()
+	qp, peer := c.rc.LocalEndpoints()[0], c.rc.PeerEndpoints()[0]
+	if c.rc.QP().SendCQ().WaitMakesProgress() { // the software device
+		c.flow.packet = uint64(min(qp.MTU, peer.MTU))
+	}
+	c.local = &Addr{Host: hello.LocalAddr().String(), Device: c.rc.Device().Name(), GID: verbs.GID(qp.GID), QPN: qp.QPN}
+	c.remote = &Addr{Host: hello.RemoteAddr().String(), GID: verbs.GID(peer.GID), QPN: peer.QPN}
+	context.AfterFunc(c.rc.Context(), func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.gone = true
+		c.tend()
+	})
+	c.mu.Lock()
+	c.keepAlive()
+	c.mu.Unlock()
+	c.announce(StateOpen)
+}
+
+// Addr is the address of one end of a Conn, or of a Listener.
+type Addr struct {
+	Host   string    // host and port of the exchange over TCP
+	Device string    // name of the device; "" for the peer's and a Listener's
+	GID    verbs.GID // of the queue pair; zero for a Listener
+	QPN    uint32    // number of the queue pair; 0 for a Listener
+}
+
+// Network returns "rdma".
+func (*Addr) Network() string { return network }
+
+// String returns Host, which net.SplitHostPort accepts, as it does for TCP addresses.
+func (a *Addr) String() string { return a.Host }
+
+const network = "rdma"
+
+// LocalAddr returns this end's address, an [*Addr].
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr returns the peer's address, an [*Addr].
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+// Stats are the counts of a Conn since it was made.
+type Stats struct {
+	BytesRead, BytesWritten            uint64 // by the program
+	MessagesSent, MessagesReceived     uint64 // with data; small writes share a message
+	ReportsSent, ReportsReceived       uint64 // control messages
+	WaitsForSpace                      uint64 // writes that waited because the peer had not read
+	PostedBytes, UnreadBytes, RingSize uint64 // on their way or unread at the peer; unread here; the limit of each
+}
+
+// Stats returns the counts, also after Close.
+func (c *Conn) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stats
+	s.PostedBytes, s.UnreadBytes, s.RingSize = c.flow.written-c.flow.freed, c.flow.arrived-c.flow.consumed, c.flow.ring
+	return s
+}
+
+// A ConnState is a stage in the life of a Conn.
+type ConnState int
+
+// The stages that Config.ConnState is called with.
+const (
+	StateOpen   ConnState = iota // data can flow
+	StateClosed                  // everything is freed; Stats has the final counts
+)
+
+// String returns "open" or "closed".
+func (s ConnState) String() string {
+	if s == StateOpen {
+		return "open"
+	}
+	return "closed"
+}
+
+func (c *Conn) announce(s ConnState) {
+	if c.cfg.ConnState != nil {
+		c.cfg.ConnState(c, s)
+	}
+	c.cfg.Logger.Debug("rnet connection "+s.String(), slog.Any("local", c.local), slog.Any("remote", c.remote))
+}
+
+// opError wraps the error of an operation as package net does.
+func (c *Conn) opError(op string, err error) error {
+	return &net.OpError{Op: op, Net: network, Source: c.local, Addr: c.remote, Err: err}
+}

@@ -1,0 +1,124 @@
+// The accounts of a Conn's two directions: what may be sent, what has arrived, and what the peer
+// must be told. They are pure: Conn does the I/O. All positions count bytes from the beginning of
+// the Conn and never wrap; a position modulo the ring's size is a place in the ring.
+
+package rnet
+
+import "github.com/pkg/errors"
+
+// flow has both accounts. Conn.mu guards it.
+type flow struct {
+	terms
+	packet uint64 // bytes of a packet, if short runs leave in messages of one packet; else 0
+
+	// To the peer: freed ≤ posted ≤ written ≤ freed + ring.
+	written  uint64 // put into the staging ring
+	posted   uint64 // given to the device
+	freed    uint64 // reported by the peer as consumed
+	unposted int    // data messages whose receives the peer has not reported as posted again
+
+	// From the peer: told ≤ consumed ≤ arrived ≤ told + ring.
+	arrived  uint64
+	consumed uint64 // by the program
+	told     uint64 // of that, reported to the peer
+	untold   int    // data messages received since the last report
+	fin      bool   // the peer sends no more
+}
+
+func (f *flow) unit() uint64       { return f.ring / unitsPerRing }
+func (f *flow) maxMessage() uint64 { return min(maxMessage, f.ring/8) }
+
+// space returns the next place for the program's bytes in the staging ring: at most a message, and
+// contiguous.
+func (f *flow) space() (at, n uint64) {
+	at = f.written % f.ring
+	return at, min(f.ring-(f.written-f.freed), f.ring-at, f.maxMessage())
+}
+
+// data returns the next place in the receive ring with bytes for the program, contiguous.
+func (f *flow) data() (at, n uint64) {
+	at = f.consumed % f.ring
+	return at, min(f.arrived-f.consumed, f.ring-at)
+}
+
+// next takes the next message to post; its length is 0 if there is none. While several messages
+// are on their way (busy), it waits until there is a whole one: many small writes then leave in
+// one message.
+//
+// On the software device, what fits into a datagram leaves in messages of one packet each. They have
+// the same headers and nearly the same length, so they share the datagram. The first packet of a longer
+// message is longer than the others, so the message needs two or three datagrams. A datagram costs more
+// than the messages.
+func (f *flow) next(busy bool) (at uint64, m arrival) {
+	left := f.written - f.posted
+	if f.unposted >= f.receives-reserved || busy && left < f.maxMessage() {
+		return 0, m
+	}
+	at = f.posted % f.ring
+	m.length = min(left, f.ring-at, f.maxMessage())
+	if left > 0 && left <= runPackets*f.packet {
+		packets := (left + f.packet - 1) / f.packet
+		m.length = min(m.length, (left+packets-1)/packets) // all messages of the run have nearly the same length
+	}
+	if m.length > 0 {
+		f.posted += m.length
+		f.unposted++
+		m.units = f.takeUnits()
+	}
+	return at, m
+}
+
+// runPackets is how many packets of a run of messages fit into a datagram of 64 KiB.
+const runPackets = 14
+
+// few is the number of requests on their way from which on small writes are collected.
+const few = 4
+
+// takeUnits returns the units to report, and counts them as reported.
+func (f *flow) takeUnits() uint64 {
+	n := min((f.consumed-f.told)/f.unit(), maxUnits)
+	f.told += n * f.unit()
+	return n
+}
+
+// due reports whether the peer must be told now in a control message: it may be about to wait for
+// space or for receives, and no data goes its way.
+func (f *flow) due() bool {
+	space := f.arrived-f.told > f.ring/2 && f.consumed-f.told >= f.ring/8
+	return !f.fin && (space || f.untold >= tellMessages)
+}
+
+// report returns a control message with everything that the peer can be told.
+func (f *flow) report() arrival {
+	m := arrival{control: true, messages: min(f.untold, maxMessages), units: f.takeUnits()}
+	f.untold -= m.messages
+	return m
+}
+
+// arrive enters a message into the accounts. bytes is the length that the device has written. The
+// error says what the peer did wrong.
+func (f *flow) arrive(m arrival, bytes uint64) error {
+	switch room := f.ring - (f.arrived - f.consumed); {
+	case m.units*f.unit() > f.posted-f.freed:
+		return errors.Errorf("the peer freed %d bytes, but only %d are on their way", m.units*f.unit(), f.posted-f.freed)
+	case m.messages > f.unposted:
+		return errors.Errorf("the peer posted %d receives again, but took only %d messages", m.messages, f.unposted)
+	case m.length != bytes:
+		return errors.Errorf("the peer wrote %d bytes, but its immediate says %d", bytes, m.length)
+	case !m.control && m.length == 0:
+		return errors.New("the peer sent data without bytes")
+	case m.length > 0 && f.fin:
+		return errors.Errorf("the peer sent %d bytes after its FIN", m.length)
+	case m.length > min(room, f.ring-f.arrived%f.ring, f.maxMessage()):
+		return errors.Errorf("the peer sent %d bytes, but the ring has room for %d", m.length, min(room, f.ring-f.arrived%f.ring, f.maxMessage()))
+	}
+	f.freed += m.units * f.unit()
+	f.unposted -= m.messages
+	if m.control {
+		f.fin = f.fin || m.fin
+		return nil
+	}
+	f.arrived += m.length
+	f.untold++
+	return nil
+}

@@ -1,0 +1,257 @@
+// Listening.
+
+package rnet
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/lobby"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// ListenConfig makes Listeners. The zero value works.
+type ListenConfig struct {
+	Config
+	Backlog int // Conns that wait for Accept, and are being connected, at most; 0 is 128. Further peers wait
+}
+
+const defaultBacklog = 128
+
+// Listen listens on "host:port" or ":port" with the zero ListenConfig. The network is "rdma" or "tcp".
+func Listen(network, address string) (net.Listener, error) {
+	return new(ListenConfig).Listen(context.Background(), network, address)
+}
+
+// Listener is a [net.Listener] whose Accept returns a [*Conn]. ListenConfig.Listen makes it. Its
+// methods may be called by several goroutines at once.
+type Listener struct {
+	cfg  Config
+	rc   *rc.Listener
+	dev  *verbs.Device
+	addr *Addr
+
+	ctx    context.Context // ends with Close, or when the listener fails
+	cancel context.CancelCauseFunc
+
+	backlog chan *Conn
+	places  chan struct{} // one element for each Conn in the backlog or on its way there
+	peers   sync.WaitGroup
+	ended   chan struct{} // closed when everything is freed
+
+	mu       sync.Mutex
+	at       time.Time     // the deadline; zero: none
+	deadline chan struct{} // closed when the deadline has passed
+	timer    *time.Timer   // closes it
+}
+
+// Listen listens on the TCP address "host:port" or ":port", over which peers exchange the numbers of
+// their queue pairs. ctx limits only the look-up of the host's name. The network is as in
+// Dialer.DialContext. The listener is a [*Listener].
+func (lc *ListenConfig) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	l, err := lc.listen(ctx, network, address)
+	if err != nil {
+		return nil, &net.OpError{Op: "listen", Net: network, Addr: &Addr{Host: address}, Err: err}
+	}
+	return l, nil
+}
+
+func (lc *ListenConfig) listen(ctx context.Context, network, address string) (*Listener, error) {
+	cfg, err := lc.complete()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNetwork(network); err != nil {
+		return nil, err
+	}
+	dev, free, err := useDevice(cfg.Device)
+	if err != nil {
+		return nil, err
+	}
+	tcp, err := rc.Listen(ctx, address, rc.ListenConfig{Job: jobName, Params: helloParams(cfg.Ring), Timeout: cfg.Timeout,
+		TLS: cfg.TLSConfig, Logger: cfg.Logger})
+	if err != nil {
+		free()
+		return nil, err
+	}
+	backlog := lc.Backlog
+	if backlog <= 0 {
+		backlog = defaultBacklog
+	}
+	l := &Listener{cfg: cfg, rc: tcp, dev: dev, addr: &Addr{Host: tcp.Addr().String()}, deadline: make(chan struct{}), ended: make(chan struct{}),
+		backlog: make(chan *Conn, backlog), places: make(chan struct{}, backlog)}
+	l.ctx, l.cancel = context.WithCancelCause(context.Background())
+	go l.serve(free)
+	return l, nil
+}
+
+// serve takes peers until the listener is closed or fails, and frees everything.
+func (l *Listener) serve(free func()) {
+	guests := lobby.New()
+	for {
+		in, err := l.rc.Accept(l.ctx)
+		if err != nil {
+			l.cancel(err)
+			break
+		}
+		guest := guests.Enter(l.ctx)
+		l.peers.Go(func() {
+			err := guest.Wait(l.limit(), func(ctx context.Context) error {
+				_, err := in.Hello(ctx)
+				return err
+			})
+			if err != nil {
+				in.Refuse(err)
+			} else {
+				err = l.connect(in)
+			}
+			if err != nil && l.ctx.Err() == nil {
+				l.cfg.Logger.Warn("rnet: a peer could not connect", slog.Any("peer", in.TCP().RemoteAddr()), slog.String("why", err.Error()))
+			}
+		})
+	}
+	_ = l.rc.Close()
+	l.peers.Wait()
+	for len(l.backlog) > 0 {
+		c := <-l.backlog
+		_ = c.SetLinger(0)
+		_ = c.Close()
+		<-c.ended
+	}
+	free()
+	close(l.ended)
+}
+
+// connectLimit limits the connecting after the hello, so that a peer that falls silent then holds a
+// place in the backlog only for a while.
+const connectLimit = 10 * time.Second
+
+// limit returns the limit of a hello, and of the connecting.
+func (l *Listener) limit() time.Duration {
+	if l.cfg.Timeout <= 0 {
+		return connectLimit
+	}
+	return min(l.cfg.Timeout, connectLimit)
+}
+
+// connect connects a peer that has said hello, and puts its Conn into the backlog.
+func (l *Listener) connect(in *rc.Incoming) error {
+	select {
+	case l.places <- struct{}{}:
+	case <-l.ctx.Done():
+		in.Refuse(errors.New("the listener is being closed; try: again later"))
+		return l.ctx.Err()
+	}
+	c, err := l.take(in)
+	if err != nil {
+		<-l.places
+		return err
+	}
+	l.backlog <- c // has room, because places is as long
+	return nil
+}
+
+func (l *Listener) take(in *rc.Incoming) (*Conn, error) {
+	dev, free, err := useDevice(l.cfg.Device)
+	if err != nil {
+		in.Refuse(err)
+		return nil, err
+	}
+	cfg, made := l.cfg.rc(dev)
+	ctx, cancel := context.WithTimeout(l.ctx, l.limit())
+	defer cancel()
+	r, err := in.Connect(ctx, cfg)
+	if err != nil {
+		free()
+		return nil, err
+	}
+	c, err := take(r, made(), free)
+	if err != nil {
+		free()
+	}
+	return c, err
+}
+
+// Accept returns the next Conn, a [*Conn]. The error is a [*net.OpError] around net.ErrClosed,
+// os.ErrDeadlineExceeded or the failure of the listener.
+func (l *Listener) Accept() (net.Conn, error) {
+	l.mu.Lock()
+	deadline := l.deadline
+	l.mu.Unlock()
+	select { // the end counts before what is in the backlog
+	case <-l.ctx.Done():
+	case <-deadline:
+	default:
+		select {
+		case c := <-l.backlog:
+			<-l.places
+			return c, nil
+		case <-l.ctx.Done():
+		case <-deadline:
+		}
+	}
+	err := os.ErrDeadlineExceeded
+	if l.ctx.Err() != nil {
+		err = context.Cause(l.ctx)
+	}
+	return nil, &net.OpError{Op: "accept", Net: network, Addr: l.addr, Err: err}
+}
+
+// SetDeadline sets the deadline of Accept, also of pending calls. The zero time means none.
+func (l *Listener) SetDeadline(t time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil {
+		return &net.OpError{Op: "set", Net: network, Addr: l.addr, Err: context.Cause(l.ctx)}
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.at = t
+	select {
+	case <-l.deadline: // pending calls have returned
+		l.deadline = make(chan struct{})
+	default:
+	}
+	if left := time.Until(t); !t.IsZero() && left <= 0 {
+		close(l.deadline)
+	} else if !t.IsZero() {
+		l.timer = time.AfterFunc(left, l.expire)
+	}
+	return nil
+}
+
+// expire ends pending calls of Accept, unless the deadline was set anew meanwhile.
+func (l *Listener) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.deadline:
+	default:
+		if !l.at.IsZero() && !time.Now().Before(l.at) {
+			close(l.deadline)
+		}
+	}
+}
+
+// Close stops listening. Conns in the backlog are reset; accepted Conns stay open. A pending Accept
+// returns net.ErrClosed, and so does a second Close.
+func (l *Listener) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.Is(context.Cause(l.ctx), net.ErrClosed) {
+		return &net.OpError{Op: "close", Net: network, Addr: l.addr, Err: net.ErrClosed}
+	}
+	l.cancel(net.ErrClosed)
+	return l.rc.Close()
+}
+
+// Addr returns the address, an [*Addr], with the actual port.
+func (l *Listener) Addr() net.Addr { return l.addr }
