@@ -35,6 +35,9 @@ Exit status: 0 if the job succeeded; 1 if it failed; 2 for a wrong command line;
   rdma_client --job write-read --text "good morning" 10.0.0.1 rxe0
   rdma_client --job file --file movie.mkv 10.0.0.1
   rdma_client --job bench-write-bw -s 1M -n 1000 10.0.0.1 rxe0
+  rdma_client --tls lab/client 10.0.0.1
+  rdma_client --retry 1m --job file --file movie.mkv 10.0.0.1
+  rdma_client --report run.html 10.0.0.1
   rdma_client --peer pingpong -n 100 10.0.0.1 rxe0
   rdma_client --json -vv 10.0.0.1 rxe0`,
 		Args: cli.Arguments(1, 4),
@@ -56,7 +59,9 @@ Exit status: 0 if the job succeeded; 1 if it failed; 2 for a wrong command line;
 	o.Selection = cli.Select(cmd, run.ClientRole, os.Args[1:], func(f *pflag.FlagSet) {
 		cli.AddFlags(f, &o.Options, &out)
 		cli.AddLadder(f, &out)
+		f.DurationVar(&o.Retry, "retry", 0, "after a lost connection, do the job again, as often as needed within this time, such as 30s (default: never); file resumes where it was (docs/operations.md)")
 		f.StringVar(&o.Record, "record", "", "write the events of both ends to this file, on one clock, as JSON lines (docs/record.md)")
+		f.StringVar(&o.Report, "report", "", "write a page that draws both ends to this HTML file; with a soft device it has the packets")
 	})
 	cmd.AddCommand(cli.Diagram())
 	os.Exit(cli.Main(cmd, "client", &out, &o.Logger, &o.Program))

@@ -22,6 +22,9 @@ var commands = []func(*app) *cobra.Command{
 	explain,
 	doctorCommand,
 	mistakes,
+	reportCommand,
+	serve,
+	tlsCommand,
 }
 
 // app has what the subcommands share. Its fields are set before a subcommand runs.
@@ -44,7 +47,9 @@ func main() {
 		Long: `rdma_lab shows the RDMA devices of this host and their GIDs, the states of a queue
 pair with the attributes of each move, and what an error number, a completion status
 or an event means. It finds what is wrong with this machine, and makes the usual
-mistakes on purpose, to show what each end sees.
+mistakes on purpose, to show what each end sees. It draws a run as a page, and
+serves the laboratory, where you drive queue pairs by hand in a browser. It also
+makes certificates for --tls.
 
 Exit status: 0 if the command succeeded; 1 if it failed; 2 for a wrong command line;
 130 if a signal stopped it.`,
@@ -54,7 +59,10 @@ Exit status: 0 if the command succeeded; 1 if it failed; 2 for a wrong command l
   rdma_lab explain 12
   rdma_lab explain capture shows nothing
   rdma_lab doctor 10.0.0.2
-  rdma_lab mistake bad-rkey`,
+  rdma_lab mistake bad-rkey
+  rdma_lab report run.jsonl
+  rdma_lab serve
+  rdma_lab tls lab --host 10.0.0.1`,
 		RunE: func(_ *cobra.Command, args []string) error { return lab.UnknownCommand(args, names()) },
 		Args: cobra.ArbitraryArgs,
 

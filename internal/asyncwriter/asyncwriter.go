@@ -52,7 +52,7 @@ func (w *Writer) write() {
 	w.busy = false
 }
 
-// Flush waits until everything is written. No Write may run beside it.
+// Flush waits until everything is written. No Write may run at the same time.
 func (w *Writer) Flush() error {
 	w.writer.Wait()
 	w.mu.Lock()

@@ -53,6 +53,7 @@ func AddFlags(f *pflag.FlagSet, o *run.Options, out *Output) {
 	f.Uint8Var(&o.IBPort, "ib-port", 1, "port of the device")
 	f.IntVar(&o.MTU, "mtu", 0, "path MTU in bytes: 256, 512, 1024, 2048 or 4096 (default: the port's active MTU)")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "limit of each step, and of a job without progress, such as 5s")
+	f.StringVar(&o.TLS, "tls", "", "directory with tls.crt, tls.key and ca.crt: the exchange is TLS 1.3, and each end shows a certificate (rdma_lab tls makes directories)")
 	f.StringVar(&o.PCAP, "pcap", "", "write the packets of a soft device to this file, to read with Wireshark")
 	f.BoolVar(&out.JSON, "json", false, "print each event as a JSON object on its own line")
 	f.BoolVar(&out.Quiet, "quiet", false, "print only errors")
@@ -119,7 +120,8 @@ func (e errInterrupted) Error() string { return "stopped by the signal " + e.Str
 func (e errInterrupted) Is(target error) bool { return target == context.Canceled }
 
 // Main runs a command and returns its exit status. It prints an error to standard error,
-// and with --json also logs it as an event. The first SIGINT or SIGTERM cancels the
+// and with --json also logs it as an event. An error may have an exit status of its own, as its
+// method ExitStatus. The first SIGINT or SIGTERM cancels the
 // command; the second ends the process at once.
 func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, program *string) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -172,6 +174,10 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	}
 	if errors.As(err, new(errInterrupted)) {
 		return exitInterrupted
+	}
+	var own interface{ ExitStatus() int }
+	if errors.As(err, &own) {
+		return own.ExitStatus()
 	}
 	return exitFailed
 }

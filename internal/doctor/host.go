@@ -28,6 +28,8 @@ type Host struct {
 	UID    int
 	Parent int // process ID of the shell
 
+	Preloaded string // the name that libibverbs gives the soft device, if rawverbs run started this program
+
 	limit   time.Duration   // of all checks
 	wait    time.Duration   // for a device that follows its interface with a delay; 0 is a tenth of the limit
 	devices []*device       // the kernel's devices that are checked

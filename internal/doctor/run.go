@@ -47,8 +47,11 @@ func (h *Host) explain(err error) string {
 
 func soft(ctx context.Context, h *Host) []Finding {
 	name := "soft0"
+	preloaded := false
 	if isSoft(h.Device) {
 		name = h.Device
+	} else if listed, _ := h.Listed(); h.Preloaded != "" && slices.Contains(listed, h.Preloaded) {
+		name, preloaded = h.Preloaded, true
 	}
 	if lo, is := h.iface("lo"); is && !lo.Up {
 		f := fail(h.asRoot("ip link set lo up"), "the interface lo is down, so %s cannot work", name)
@@ -60,6 +63,8 @@ func soft(ctx context.Context, h *Host) []Finding {
 	err := h.Loopback(ctx, name, -1)
 	var f Finding
 	switch {
+	case err == nil && preloaded:
+		f = ok("%s works through libibverbs; rawverbs run gives it to every program that is started here", name)
 	case err == nil:
 		f = ok("%s works; it needs no kernel device, and reaches this machine only (soft:INTERFACE reaches others)", name)
 		if name != "soft0" {

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -30,8 +31,16 @@ import (
 func NewHost(args []string) *Host {
 	return &Host{
 		System: system{}, Files: os.DirFS("/"), UID: os.Getuid(), Parent: os.Getppid(),
-		Args: args,
+		Args: args, Preloaded: preloaded(),
 	}
+}
+
+// preloaded is Host.Preloaded, from the environment that internal/preload sets.
+func preloaded() string {
+	if !strings.Contains(os.Getenv("LD_PRELOAD"), "librawverbs.so") {
+		return ""
+	}
+	return strings.NewReplacer(":", "-", "/", "-", "%", "-").Replace(cmp.Or(os.Getenv("RAWVERBS_DEVICE"), "soft0"))
 }
 
 type system struct{}

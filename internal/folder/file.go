@@ -22,6 +22,7 @@ type File struct {
 	folder    *Folder
 	file      *os.File
 	hidden    string // its temporary name; "" if the file system supports unnamed files
+	kept      bool   // Close leaves the hidden file
 	unflushed int
 }
 
@@ -44,9 +45,8 @@ func (f *Folder) Create() (*File, error) {
 
 const mode = 0o644
 
-// hiddenName returns a random temporary name. Clients cannot use it, because it begins
-// with a dot.
-func hiddenName() string { return ".rdma_server-" + rand.Text() + ".part" }
+// hiddenName returns a random temporary name.
+func hiddenName() string { return hiddenFor(rand.Text()) }
 
 // Write appends data to the file.
 func (n *File) Write(data []byte) (int, error) {
@@ -80,7 +80,7 @@ func remedy(err error) string {
 }
 
 // Commit flushes the file to the disk, then gives it its name. It fails if another file
-// has the name. Do not call Write after Commit.
+// has the name. It succeeds again for a partial file that has the name. Do not call Write after Commit.
 func (n *File) Commit(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -88,9 +88,9 @@ func (n *File) Commit(name string) error {
 	if err := n.flush(); err != nil {
 		return err
 	}
-	if err := n.link(name); errors.Is(err, fs.ErrExist) {
+	if err := n.link(name); errors.Is(err, fs.ErrExist) && !n.isNamed(name) {
 		return errTaken(name)
-	} else if err != nil {
+	} else if err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("name the file %q in the folder %s: %w; try: ls -ld on that folder", name, n.folder.path, reason(err))
 	}
 	// Flush the name as well. File systems that need no such flush return EINVAL.
@@ -109,10 +109,10 @@ func (n *File) link(name string) error {
 	return n.folder.root.Link(n.hidden, name)
 }
 
-// Close closes the file. A file that was not committed is removed.
+// Close closes the file. A file that was not committed is removed, unless Keep was called.
 func (n *File) Close() error {
 	var err error
-	if n.hidden != "" {
+	if n.hidden != "" && !n.kept {
 		err = n.folder.root.Remove(n.hidden)
 	}
 	return stderrors.Join(err, n.file.Close())

@@ -4,13 +4,16 @@
 //   - No file is overwritten. If two files want one name at the same time, one is refused.
 //   - A file gets its name only when it is complete and on the disk. Until then it has no
 //     name, if the file system supports that, so a killed process leaves no file behind.
+//   - A partial file has a hidden name, and stays for an hour: see [Folder.Partial].
 package folder
 
 import (
 	stderrors "errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
+	"time"
 
 	"github.com/docker/go-units"
 	"github.com/pkg/errors"
@@ -21,7 +24,9 @@ import (
 type Folder struct {
 	path string
 	root *os.Root
-	dir  *os.File // the directory itself
+
+	sweeper *time.Timer // removes old partial files
+	dir     *os.File    // the directory itself
 
 	// unnamed reports whether the file system supports files without a name. On other
 	// file systems (NFS, 9p, FAT) a new file has a hidden name. A killed process
@@ -37,9 +42,11 @@ func Open(path string) (*Folder, error) {
 		return nil, fmt.Errorf("the folder %s: %w; try: a folder that exists", path, reason(err))
 	}
 	f := &Folder{path: path, root: root}
+	f.sweeper = time.AfterFunc(math.MaxInt64, func() { f.sweep(Kept) })
 	if f.dir, err = root.Open("."); err == nil {
 		f.unnamed = f.makesUnnamed()
 		err = f.probe()
+		f.sweep(Kept)
 	}
 	if err != nil {
 		f.Close()
@@ -63,6 +70,7 @@ func (f *Folder) probe() error {
 
 // Close closes the folder. Files that are being written are not affected.
 func (f *Folder) Close() error {
+	f.sweeper.Stop()
 	var err error
 	if f.dir != nil {
 		err = f.dir.Close()

@@ -98,6 +98,7 @@ type Session struct {
 
 	// At the client:
 	Progress io.Writer // a terminal for a progress bar; nil shows none
+	Again    bool      // if the connection is lost, another Endpoint of the same Side does the job again
 }
 
 // Endpoint runs one side of a job over one connection. It is used once. An Endpoint that is an
@@ -117,6 +118,19 @@ type Endpoint interface {
 // the number of its queue pairs. Greet is called before Configure.
 type Greeter interface {
 	Greet(context.Context, *oob.Conn) error
+}
+
+// Budgeter is a server's Endpoint that says how many bytes it will use: its regions, and what grows
+// with the client's parameters. The server asks after NewEndpoint and Greet, before it makes
+// anything. Another Endpoint counts as if it used Session.MaxSize.
+type Budgeter interface {
+	Memory() int64
+}
+
+// Succeeder is an Endpoint that can say that its job is done, because the peer has confirmed that. A
+// connection that is lost after that is no failure.
+type Succeeder interface {
+	Succeeded() bool
 }
 
 // UsageError reports choices that fail with any device and any peer.
@@ -142,11 +156,16 @@ func CloseAll(err *error, closers ...io.Closer) {
 // to the peer. limit is the longest time that the job may make no progress.
 func Run(ctx context.Context, conn *rc.Conn, e Endpoint, limit time.Duration) (err error) {
 	defer CloseAll(&err, conn)
-	ctx, cancel := untilStalled(ctx, limit)
+	defer func() {
+		if s, ok := e.(Succeeder); ok && s.Succeeded() && Lost(err) {
+			err = nil
+		}
+	}()
+	ctx, cancel := untilStalled(ctx, limit, arrivals(conn.QPs()))
 	defer cancel()
 	if err := e.Run(ctx, conn); err != nil {
-		err = explain(ctx, conn.Context(), err, closedWithin)
-		conn.TCP().Fail("job", err)
+		err = explain(ctx, conn.Context(), whyEnded(ctx, err), closedWithin)
+		conn.TCP().Fail(failedStep(ctx, err), err)
 		return err
 	}
 	Progress(ctx)

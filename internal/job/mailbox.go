@@ -31,6 +31,9 @@ func NewMailbox(log *slog.Logger, size int) Mailbox {
 // Configure asks the server for buffers of the same size.
 func (m *Mailbox) Configure(cfg *rc.Config) { Params(cfg.Params).AskSize(Size(m.Size)) }
 
+// Memory returns the bytes of both buffers.
+func (m *Mailbox) Memory() int64 { return 2 * int64(m.Size) }
+
 // Prepare registers both buffers and posts the receive, before the peer can send.
 func (m *Mailbox) Prepare(c *rc.Conn) (err error) {
 	if m.Send, err = c.AllocMR("to send", m.Size, verbs.AccessLocalWrite); err != nil {

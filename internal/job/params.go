@@ -4,6 +4,7 @@
 package job
 
 import (
+	"maps"
 	"strconv"
 
 	"github.com/pkg/errors"
@@ -19,7 +20,15 @@ const (
 	ParamChunk   = "chunk"    // of the client: bytes of each request, if there are several
 	ParamBytes   = "bytes"    // of the client: bytes of all data, or of each message
 	ParamQPs     = "qps"      // of the client: queue pairs
+	ParamFileKey = "file_key" // of the client: the secret that gives access to its partial file
 )
+
+// Logged returns the parameters without ParamFileKey: a reader of the log could write to the file with it.
+func (p Params) Logged() map[string]string {
+	logged := map[string]string(maps.Clone(p))
+	delete(logged, ParamFileKey)
+	return logged
+}
 
 // Number reads a whole number from low to high.
 func (p Params) Number(key string, low, high int64) (int64, error) {

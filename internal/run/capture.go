@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -20,8 +21,14 @@ import (
 
 // capture begins to write what dev sends and receives to o.PCAP, if that is set;
 // closing what it returns ends it. An existing file is written over.
-func (o *Options) capture(dev *verbs.Device, log *slog.Logger) (io.Closer, error) {
+//
+// also gets each packet too, if it is not nil.
+func (o *Options) capture(dev *verbs.Device, log *slog.Logger, also sink) (io.Closer, error) {
 	if o.PCAP == "" {
+		if also != nil {
+			stop, err := softroce.Capture(dev, also)
+			return closerFunc(stop), err
+		}
 		return closerFunc(func() error { return nil }), nil
 	}
 	if err := softroce.CanCapture(dev); err != nil {
@@ -37,7 +44,7 @@ func (o *Options) capture(dev *verbs.Device, log *slog.Logger) (io.Closer, error
 		job.CloseAll(&err, file)
 		return nil, errors.WithMessage(err, "--pcap")
 	}
-	stop, err := softroce.Capture(dev, packets.Packet)
+	stop, err := softroce.Capture(dev, both(packets.Packet, also))
 	if err != nil {
 		job.CloseAll(&err, file)
 		return nil, errors.WithMessage(err, "--pcap")
@@ -51,6 +58,22 @@ func (o *Options) capture(dev *verbs.Device, log *slog.Logger) (io.Closer, error
 		job.CloseAll(&err, file)
 		return err
 	}), nil
+}
+
+// sink takes packets; see softroce.Capture.
+type sink func(at time.Time, ip []byte) error
+
+// both gives each packet to two sinks, of which the second may be nil.
+func both(a, b sink) sink {
+	if b == nil {
+		return a
+	}
+	return func(at time.Time, ip []byte) error {
+		if err := a(at, ip); err != nil {
+			return err
+		}
+		return b(at, ip)
+	}
 }
 
 type closerFunc func() error

@@ -15,7 +15,8 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Client does one job with a server. It returns nil only if the job was done.
+// Client does one job with a server, with Retry again if a connection is lost. It returns nil only if
+// the job was done.
 func Client(ctx context.Context, o ClientOptions) (err error) {
 	rec, err := o.record()
 	if err != nil {
@@ -26,56 +27,88 @@ func Client(ctx context.Context, o ClientOptions) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	session := o.session(o.Logger)
-	session.Progress = o.Progress
-	endpoint, err := o.sides[o.Job.Name].NewEndpoint(session)
+	c := &client{ClientOptions: o, rec: rec}
+	defer c.close(&err)
+	return retry(ctx, o.Retry, o.Logger, c.attempt)
+}
+
+// client is a client's run.
+type client struct {
+	ClientOptions
+	rec     *recording
+	dev     *verbs.Device // nil until the first attempt opens it; then it stays open
+	packets io.Closer     // nil until dev is open
+}
+
+// close closes what the attempts left open. *err is the result of the run.
+func (c *client) close(err *error) {
+	if c.packets != nil {
+		job.CloseAll(err, c.packets)
+	}
+	if c.dev != nil {
+		job.CloseAll(err, c.dev)
+	}
+	if *err == nil {
+		event.RunDone.Log(c.Logger, "done: the job succeeded and everything is freed", slog.String("job", c.Job.Name))
+	}
+}
+
+// attempt does the job over one connection.
+func (c *client) attempt(ctx context.Context) (err error) {
+	session := c.session(c.Logger)
+	session.Progress, session.Again = c.Progress, c.Retry > 0
+	endpoint, err := c.sides[c.Job.Name].NewEndpoint(session)
 	if err != nil {
 		return err
 	}
-	if c, ok := endpoint.(io.Closer); ok {
-		defer job.CloseAll(&err, c)
+	if closer, ok := endpoint.(io.Closer); ok {
+		defer job.CloseAll(&err, closer)
 	}
-	cfg := o.config(o.Logger)
+	cfg := c.config(c.Logger)
 	cfg.Params = job.Params{}
-	cfg.Prepare = func(c *rc.Conn) error {
-		if o.Native() {
-			if err := job.CheckSize(cfg.Params, c.PeerHello().Params); err != nil {
+	cfg.Prepare = func(conn *rc.Conn) error {
+		if c.Native() {
+			if err := job.CheckSize(cfg.Params, conn.PeerHello().Params); err != nil {
 				return err
 			}
 		}
-		if err := rec.follow(c); err != nil {
+		if err := c.rec.follow(conn); err != nil {
 			return err
 		}
-		return endpoint.Prepare(c)
+		return endpoint.Prepare(conn)
 	}
 	endpoint.Configure(&cfg)
-	dev, err := o.openDevice(&cfg)
-	if err != nil {
+	if cfg.TLS, err = c.loadTLS(); err != nil {
 		return err
 	}
-	packets, err := o.capture(dev, o.Logger)
-	if err != nil {
-		job.CloseAll(&err, dev)
+	if err := c.open(&cfg); err != nil {
 		return err
 	}
-	defer func() {
-		job.CloseAll(&err, packets, dev)
-		if err == nil {
-			event.RunDone.Log(o.Logger, "done: the job succeeded and everything is freed", slog.String("job", o.Job.Name))
-		}
-	}()
-	ctx, stop := untilFatal(ctx, dev, func(verbs.AsyncEvent) {}) // the Conn logs those that concern it
+	ctx, stop := untilFatal(ctx, c.dev, func(verbs.AsyncEvent) {}) // the Conn logs those that concern it
 	defer stop()
-	rec.ask(&cfg)
-	if o.Native() {
-		cfg.Job, cfg.Program = o.Job.Name, o.Program
+	c.rec.ask(&cfg)
+	if c.Native() {
+		cfg.Job, cfg.Program = c.Job.Name, c.Program
 	} else {
 		cfg.Params = nil // no hello carries them
 	}
-	conn, err := rc.Dial(ctx, net.JoinHostPort(o.Server, strconv.Itoa(o.TCPPort)), cfg)
+	conn, err := rc.Dial(ctx, net.JoinHostPort(c.Server, strconv.Itoa(c.TCPPort)), cfg)
 	if err != nil {
-		return inOurWords(o.Peer.Name, err)
+		return inOurWords(c.Peer.Name, err)
 	}
-	rec.connected(ctx, conn)
-	return job.Run(ctx, conn, endpoint, o.Timeout)
+	c.rec.connected(ctx, conn)
+	return job.Run(ctx, conn, endpoint, c.Timeout)
+}
+
+// open sets the device of cfg. The first attempt opens it.
+func (c *client) open(cfg *rc.Config) (err error) {
+	if c.dev != nil {
+		cfg.Device = c.dev
+		return nil
+	}
+	if c.dev, err = c.openDevice(cfg, verbs.OpenOptions{}); err != nil {
+		return err
+	}
+	c.packets, err = c.capture(c.dev, c.Logger, c.rec.packetsOf(c.dev))
+	return err
 }

@@ -19,8 +19,8 @@ import (
 
 // openDevice opens the device of cfg and checks what the run will need of it. So a wrong
 // port, GID index or MTU, or too deep a queue, is reported before a peer is involved.
-func (o *Options) openDevice(cfg *rc.Config) (*verbs.Device, error) {
-	dev, err := verbs.Open(o.Device)
+func (o *Options) openDevice(cfg *rc.Config, with verbs.OpenOptions) (*verbs.Device, error) {
+	dev, err := verbs.OpenWith(o.Device, with)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // advice to load a driver.
 func TestTheDefaultDeviceIsNoTrouble(t *testing.T) {
 	var out bytes.Buffer
-	dev, err := (&Options{IBPort: 1}).openDevice(&rc.Config{Logger: slog.New(slog.NewTextHandler(&out, nil))})
+	dev, err := (&Options{IBPort: 1}).openDevice(&rc.Config{Logger: slog.New(slog.NewTextHandler(&out, nil))}, verbs.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

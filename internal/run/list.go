@@ -14,6 +14,8 @@ import (
 	"github.com/rawverbs/rawverbs/internal/job/bulk"
 	"github.com/rawverbs/rawverbs/internal/job/exchange"
 	"github.com/rawverbs/rawverbs/internal/job/file"
+	"github.com/rawverbs/rawverbs/internal/job/netecho"
+	"github.com/rawverbs/rawverbs/internal/job/netstream"
 	"github.com/rawverbs/rawverbs/internal/job/send"
 	"github.com/rawverbs/rawverbs/internal/job/writeimm"
 	"github.com/rawverbs/rawverbs/internal/job/writeread"
@@ -33,6 +35,8 @@ var jobs = slices.Concat(
 	atomic.Jobs,
 	bulk.Jobs,
 	file.Jobs,
+	netecho.Jobs,
+	netstream.Jobs,
 	bench.Jobs,
 )
 

@@ -3,12 +3,16 @@
 package run
 
 import (
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/lobby"
+	"github.com/rawverbs/rawverbs/internal/report"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc"
@@ -21,6 +25,7 @@ type Options struct {
 	GIDIndex *int   // nil lets the connection choose
 	MTU      int    // path MTU in bytes; 0 is the port's active one
 	PCAP     string // file for the packets of a soft device; "" captures nothing
+	TLS      string // directory with this end's certificate, for rc.LoadTLS; "" is a plain exchange
 	Timeout  time.Duration
 	Program  string
 	Logger   *slog.Logger
@@ -33,7 +38,9 @@ type ClientOptions struct {
 	Server   string // the server's address, without the port
 	TCPPort  int
 	Record   string        // file for the record of both ends; "" writes none
+	Report   string        // file for the page that draws both ends; "" writes none
 	Ladder   *trace.Ladder // draws both ends while the job runs; nil: none. Logger is its Handler
+	Retry    time.Duration // how long a new attempt may begin after a lost connection; 0: never
 	Progress io.Writer     // a terminal for a progress bar; nil shows none
 }
 
@@ -41,12 +48,21 @@ type ClientOptions struct {
 type ServerOptions struct {
 	Options
 	*Selection
-	Listen     string // the address to listen on; "" is every one
+	Listen     string // the address to listen on; "" is every one, but loopback with soft0 and no TLS
 	TCPPort    int
-	Once       bool     // serve one client, then return
-	MaxClients int      // at a time; more are refused
-	MaxSize    job.Size // of a buffer or region that a client may ask for
-	Allow      []string // the jobs that are done; none is all
+	Once       bool          // serve one client, then return
+	MaxClients int           // at a time; more are refused
+	MaxSize    job.Size      // of a buffer or region that a client may ask for
+	Grace      time.Duration // for the jobs in progress when ctx ends; 0 ends them at once
+	Counts     *Counts       // counts what Serve does; nil counts nothing
+	HTTP       string        // the address of the page that shows the clients; "" serves none
+	Allow      []string      // the jobs that are done; none is all
+
+	MaxMemory            job.Size // of all clients; 0 is half of what the process may use
+	MaxMemoryPerAddress  job.Size // 0 is half of MaxMemory, and for clients on this host all
+	MaxClientsPerAddress int      // 0 is half of MaxClients, and for clients on this host all
+
+	PeerNetworks Networks // the networks from which a client's GID may be
 }
 
 // DefaultMaxSize is how large a buffer or region a client may ask for, if the
@@ -67,15 +83,33 @@ func (o *Options) check() error {
 	return nil
 }
 
+func (o *ClientOptions) check() error {
+	if o.Retry < 0 {
+		return job.Usagef("--retry %v is less than no time; try: --retry 30s", o.Retry)
+	}
+	return o.Options.check()
+}
+
 func (o *ServerOptions) check() error {
 	if o.MaxClients < 1 {
 		return job.Usagef("--max-clients %d would refuse every client; try: --max-clients 1 or more", o.MaxClients)
 	}
+	if o.MaxClientsPerAddress < 0 || o.MaxMemory < 0 || o.MaxMemoryPerAddress < 0 {
+		return job.Usagef("a limit below 0 is not possible; try: --max-memory 1G, --max-memory-per-address 256M, --max-clients-per-address 16")
+	}
 	if o.MaxSize < 1 {
 		return job.Usagef("with --max-size %d the server cannot serve any client; try: --max-size %v", int64(o.MaxSize), DefaultMaxSize)
 	}
+	if o.Grace < 0 {
+		return job.Usagef("--grace %v is less than no time; try: --grace 30s", o.Grace)
+	}
 	if err := o.MaxSize.Addressable("--max-size"); err != nil {
 		return err
+	}
+	if o.HTTP != "" {
+		if _, _, err := report.Address(o.HTTP); err != nil {
+			return job.Usagef("--http: %w", err)
+		}
 	}
 	for _, name := range o.Allow {
 		if _, err := o.Peer.Jobs.Find(name); err != nil {
@@ -97,6 +131,15 @@ func (o *Options) config(log *slog.Logger) rc.Config {
 		Port: o.IBPort, GIDIndex: o.GIDIndex, MTU: o.MTU,
 		Timeout: o.Timeout, Logger: log,
 	}
+}
+
+// loadTLS reads the directory of --tls; nil without one.
+func (o *Options) loadTLS() (*tls.Config, error) {
+	if o.TLS == "" {
+		return nil, nil
+	}
+	cfg, err := rc.LoadTLS(o.TLS)
+	return cfg, errors.WithMessage(err, "--tls")
 }
 
 // HelloLimit is how long a server waits for a client's hello, if --timeout is not shorter.

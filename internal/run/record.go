@@ -14,15 +14,20 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/report"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/softroce"
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // recording is a record that is being made. A nil one does nothing.
 type recording struct {
-	file    string        // "" if no file is written
-	ladder  *trace.Ladder // nil if none is drawn
+	file    string            // "" if no file is written
+	page    string            // the report's; "" if none is written
+	packets *report.Collector // of a soft device, for the report; nil if there are none
+	ladder  *trace.Ladder     // nil if none is drawn
 	header  trace.Header
 	keeper  *trace.Keeper
 	fetched *trace.Fetched
@@ -31,19 +36,25 @@ type recording struct {
 // record begins the record that o.Record or o.Ladder needs: from here on o.Logger also keeps
 // what it logs. Whether the file can be written is checked first.
 func (o *ClientOptions) record() (*recording, error) {
-	if o.Record == "" && o.Ladder == nil {
+	if o.Record == "" && o.Report == "" && o.Ladder == nil {
 		return nil, nil
 	}
-	var file string
-	if o.Record != "" {
-		var err error
-		if file, err = job.Replaceable(o.Record); err != nil {
-			return nil, errors.WithMessage(err, "--record")
+	var files [2]string
+	for i, f := range []struct{ flag, name string }{{"--record", o.Record}, {"--report", o.Report}} {
+		if f.name == "" {
+			continue
 		}
+		var err error
+		if files[i], err = job.Replaceable(f.name); err != nil {
+			return nil, errors.WithMessage(err, f.flag)
+		}
+	}
+	if files[0] != "" && files[0] == files[1] {
+		return nil, job.Usagef("--record and --report both name %s; try: --report %s.html", o.Record, o.Record)
 	}
 	host, _ := os.Hostname() // a host without a name has ""
 	r := &recording{
-		file: file, ladder: o.Ladder,
+		file: files[0], page: files[1], ladder: o.Ladder,
 		keeper: trace.NewKeeper(trace.EndClient, trace.KeptByClient),
 		header: trace.Header{Job: o.Job.Name, Client: trace.Part{Program: o.Program, Host: host}},
 	}
@@ -115,6 +126,7 @@ func (r *recording) write(err *error, log *slog.Logger) {
 	if r.ladder != nil && !errors.As(*err, new(job.UsageError)) {
 		_ = r.ladder.Finish(r.header.FailedEnd, r.header.Error) // the command reports what it could not print
 	}
+	r.writePage(rec, werr, err, log)
 	if r.file == "" {
 		return
 	}
@@ -132,6 +144,39 @@ func (r *recording) write(err *error, log *slog.Logger) {
 	default:
 		event.RecordWritten.LogAt(slog.LevelWarn, log, "record of this end alone", slog.String("file", r.file), slog.Int("events", len(rec.Events)),
 			slog.String("why", rec.Server.Why))
+	}
+}
+
+// packetsOf returns what keeps the packets of a soft device for the report; nil if there is no report,
+// and for another device.
+func (r *recording) packetsOf(dev *verbs.Device) sink {
+	if r == nil || r.page == "" || softroce.CanCapture(dev) != nil {
+		return nil
+	}
+	r.packets = new(report.Collector)
+	return r.packets.Packet
+}
+
+// writePage writes the report of a run that ended with *err. recErr is the error of making the record.
+func (r *recording) writePage(rec *trace.Record, recErr error, err *error, log *slog.Logger) {
+	if r.page == "" {
+		return
+	}
+	werr := recErr
+	if werr == nil {
+		page := report.New(rec)
+		if r.packets != nil {
+			page.AddPackets(r.header.Client.Device, trace.EndClient, r.packets)
+		}
+		werr = job.ReplaceFile(r.page, page)
+	}
+	switch {
+	case werr == nil:
+		event.ReportWritten.Log(log, "report of the run", slog.String("file", r.page))
+	case *err == nil:
+		*err = errors.WithMessage(werr, "--report")
+	default:
+		event.RecordFailed.LogAt(slog.LevelError, log, "the report could not be written", slog.String("error", werr.Error()))
 	}
 }
 
@@ -170,14 +215,18 @@ type giveRecord struct {
 	live   bool // the client wants the events while the job runs: its note has arrived
 }
 
-// keep makes a Logger for one client that also keeps its events.
-func (s *server) keep(who string) *giveRecord {
+// keep makes a Logger for one client that also keeps its events, and shows them if shown is not nil.
+func (s *server) keep(who string, shown *report.Client) *giveRecord {
 	host, _ := os.Hostname() // a host without a name has ""
 	g := &giveRecord{
 		keeper: trace.NewKeeper(trace.EndServer, trace.KeptByServer),
 		part:   trace.Part{Program: s.Program, Host: host, Device: s.dev.Name()},
 	}
-	g.log = slog.New(slog.NewMultiHandler(s.all.Handler(), g.keeper)).With(slog.String("who", who))
+	handlers := []slog.Handler{s.all.Handler(), g.keeper}
+	if shown != nil {
+		handlers = append(handlers, shown.Handler())
+	}
+	g.log = slog.New(slog.NewMultiHandler(handlers...)).With(slog.String("who", who))
 	return g
 }
 

@@ -138,8 +138,8 @@ func (s *Selection) Check(f *pflag.FlagSet) error {
 	return nil
 }
 
-// nativeFlags are the server's flags about what an rdma_client may ask for.
-var nativeFlags = []string{"allow", "max-size"}
+// nativeFlags are the flags that need rdma_client and rdma_server at the two ends.
+var nativeFlags = []string{"allow", "max-size", "retry", "tls"}
 
 // Explain makes a UsageError of an error about the flags of a command line. It adds which
 // jobs have the flag that this one lacks.

@@ -7,19 +7,19 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/lobby"
-	"github.com/rawverbs/rawverbs/internal/trace"
+	"github.com/rawverbs/rawverbs/internal/report"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -32,6 +32,11 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
+	if o.Once {
+		o.MaxClients = 1
+	}
+	limits := o.limits()
+	defer admission.Contain(limits.Memory)()
 	all := o.Logger
 	o.Logger = all.With(slog.String("who", "server"))
 	for _, side := range o.sides {
@@ -42,6 +47,10 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 			defer job.CloseAll(&err, opener)
 		}
 	}
+	secured, err := o.loadTLS()
+	if err != nil {
+		return err
+	}
 	cfg := o.config(o.Logger)
 	if !o.Native() { // the needs of the one job are known
 		endpoint, err := o.sides[o.Job.Name].NewEndpoint(o.session(o.Logger))
@@ -50,12 +59,21 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		}
 		configure(endpoint, &cfg)
 	}
-	dev, err := o.openDevice(&cfg)
+	var with verbs.OpenOptions
+	if o.Counts == nil {
+		o.Counts = new(Counts)
+	} else {
+		with.WCs = &o.Counts.WCs
+	}
+	dev, err := o.openDevice(&cfg, with)
 	if err != nil {
 		return err
 	}
 	defer job.CloseAll(&err, dev)
-	packets, err := o.capture(dev, o.Logger)
+	o.Counts.use(dev, o.IBPort)
+	defer o.Counts.use(nil, 0)
+	live, shown := o.watched(dev)
+	packets, err := o.capture(dev, o.Logger, shown)
 	if err != nil {
 		return err
 	}
@@ -66,25 +84,21 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	})
 	defer stop()
 
-	listener, err := rc.Listen(ctx, net.JoinHostPort(o.Listen, strconv.Itoa(o.TCPPort)), rc.ListenConfig{
-		Program: o.Program, Params: job.Params{job.ParamMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue, trace.LadderParam: trace.ParamValue},
-		Timeout: o.Timeout, Logger: o.Logger,
-	})
+	stopPage, err := o.servePage(ctx, live)
+	if err != nil {
+		return err
+	}
+	defer job.CloseAll(&err, stopPage)
+	listener, err := o.listen(ctx, dev.Name(), secured)
 	if err != nil {
 		return err
 	}
 	defer job.CloseAll(&err, listener)
-	who := "rdma_client"
-	if !o.Native() {
-		who = "a client of --peer " + o.Peer.Name
-	}
-	event.ServerListening.Log(o.Logger, fmt.Sprintf("listening on %s for %s", listener.Addr(), who),
-		slog.String("address", listener.Addr().String()))
-	s := &server{ServerOptions: o, dev: dev, all: all}
-	if o.Once {
-		s.MaxClients = 1
-	}
-	s.places, s.lobby = make(chan struct{}, s.MaxClients), lobby.New()
+	desk := admission.New(limits)
+	o.Counts.admit(desk, limits)
+	o.Counts.enter(Serving)
+	defer o.Counts.enter(Stopping)
+	s := &server{ServerOptions: o, dev: dev, all: all, live: live, lobby: lobby.New(), desk: desk}
 	if o.Once {
 		return s.serveOne(ctx, listener)
 	}
@@ -101,10 +115,11 @@ func configure(endpoint job.Endpoint, cfg *rc.Config) {
 
 type server struct {
 	ServerOptions
-	dev    *verbs.Device
-	all    *slog.Logger // without a "who", for each client's own
-	lobby  *lobby.Lobby
-	places chan struct{} // one is filled for each client, from its hello on
+	dev   *verbs.Device
+	all   *slog.Logger // without a "who", for each client's own
+	live  *report.Live // for the pages of --http; nil without
+	lobby *lobby.Lobby
+	desk  *admission.Desk
 }
 
 // comer is a connection whose hello has not arrived yet.
@@ -128,12 +143,16 @@ func (s *server) accept(ctx context.Context, l *rc.Listener) (*comer, error) {
 func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
+	jobs, cut := s.graceful(ctx)
+	defer cut()
 	var comers sync.WaitGroup
 	served := make(chan error, 1) // the result of the one client's job
 	for {
 		in, err := s.accept(until, l)
 		if err != nil {
-			comers.Wait()
+			if err := s.leave(ctx, jobs, &comers, l); err != nil {
+				return err
+			}
 			select {
 			case err = <-served:
 				return err
@@ -142,7 +161,7 @@ func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 			}
 		}
 		comers.Go(func() {
-			err := s.client(until, in, "server")
+			err := s.client(jobs, in, "server")
 			if errors.As(err, new(jobless)) {
 				if until.Err() == nil {
 					s.failed(in, "server", err)
@@ -154,6 +173,7 @@ func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 			default: // a client that connected just before stop
 			}
 			stop()
+			cut()
 		})
 	}
 }
@@ -162,12 +182,15 @@ func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 // end the server. To be stopped while there are clients is an error.
 func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 	var clients sync.WaitGroup
-	defer clients.Wait()
-	var done, failed, cutShort atomic.Int32 // clients; those cut short failed by the end of ctx
+	jobs, stop := s.graceful(ctx)
+	defer stop()
+	var done, failed, cutShort atomic.Int32 // clients; those cut short failed by the end of jobs
 	for number := 1; ; number++ {
 		in, err := s.accept(ctx, l)
 		if err != nil {
-			clients.Wait()
+			if err := s.leave(ctx, jobs, &clients, l); err != nil {
+				return err
+			}
 			if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && cutShort.Load() == 0 {
 				event.ServerStopped.Log(s.Logger, "stopped between clients", slog.Int("done", int(done.Load())), slog.Int("failed", int(failed.Load())))
 				return nil
@@ -176,13 +199,13 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 		}
 		clients.Go(func() {
 			who := fmt.Sprintf("server/%d", number)
-			err := s.client(ctx, in, who)
+			err := s.client(jobs, in, who)
 			if err == nil {
 				done.Add(1)
 				return
 			}
 			failed.Add(1)
-			if ctx.Err() != nil && !errors.As(err, new(jobless)) {
+			if jobs.Err() != nil && !errors.As(err, new(jobless)) {
 				cutShort.Add(1)
 			}
 			s.failed(in, who, err)
@@ -222,8 +245,18 @@ func joblessIfStranger(err error) error {
 
 // client serves one client from the hello to the end.
 func (s *server) client(ctx context.Context, in *comer, who string) (err error) {
+	s.Counts.connections.Add(1)
 	defer func() { err = inOurWords(s.Peer.Name, err) }()
-	record := s.keep(who)
+	shown := s.live.Begin(who, in.TCP().RemoteAddr().String())
+	defer func() {
+		if errors.As(err, new(jobless)) {
+			s.Counts.refused.Add(1)
+			shown.Remove()
+		} else {
+			shown.End(err)
+		}
+	}()
+	record := s.keep(who, shown)
 	log := record.log
 	in.TCP().SetObserver(event.Exchange(log))
 	record.offer(in.TCP())
@@ -232,71 +265,76 @@ func (s *server) client(ctx context.Context, in *comer, who string) (err error) 
 	if !s.Native() {
 		refuse = func(error) { _ = in.TCP().Close() }
 	}
-	hello, err := s.greet(in)
-	if err != nil {
-		refuse(err)
-		return jobless{err}
-	}
-	defer func() { <-s.places }()
-	record.asked(hello)
-	side, err := s.find(hello.Job)
-	if err != nil {
-		refuse(err)
-		return jobless{err}
-	}
-	endpoint, err := side.NewEndpoint(s.clientSession(hello, log))
-	if err != nil {
-		refuse(err)
-		return err
-	}
+	hello, endpoint, err := s.greet(in, record)
 	if c, ok := endpoint.(io.Closer); ok {
 		defer job.CloseAll(&err, c)
 	}
-	if g, ok := endpoint.(job.Greeter); ok {
-		if err := g.Greet(ctx, in.TCP()); err != nil {
-			refuse(err)
-			return joblessIfStranger(err)
-		}
+	shown.Job(hello.Job)
+	if err != nil {
+		refuse(err)
+		s.Counts.finished(hello.Job, time.Now(), 0, err)
+		return err
 	}
 	cfg := s.config(log)
-	cfg.Device, cfg.Prepare = s.dev, endpoint.Prepare
+	cfg.Device, cfg.Prepare, cfg.PeerNetworks = s.dev, endpoint.Prepare, s.PeerNetworks
 	configure(endpoint, &cfg)
-	conn, err := in.Connect(ctx, cfg)
+	ctx, leave, err := s.admit(ctx, in, memoryOf(&cfg, endpoint, s.MaxSize, record.wanted))
+	if err != nil {
+		refuse(err)
+		return jobless{err}
+	}
+	defer leave()
+	var moved atomic.Int64
+	admitted := time.Now()
+	defer func() { s.Counts.finished(hello.Job, admitted, moved.Load(), err) }()
+	conn, err := s.connect(ctx, in, cfg)
 	if err != nil {
 		return joblessIfStranger(err)
 	}
 	record.connected(ctx, conn)
-	if err := job.Run(ctx, conn, endpoint, s.Timeout); err != nil {
+	if err := job.Run(job.CountMoved(ctx, &moved), conn, endpoint, s.Timeout); err != nil {
 		return err
 	}
 	event.RunDone.Log(log, "done: the job succeeded and everything of this client is freed", slog.String("job", hello.Job))
 	return nil
 }
 
-// greet reads a client's hello and takes a place for the client. In a format without a
-// hello, this server's own choices stand for it, and greet waits for the first byte: in
-// all those formats the client writes at once.
-func (s *server) greet(in *comer) (hello oob.Hello, err error) {
+// connect takes a client's queue pairs to RTS. The time for that is not the job's.
+func (s *server) connect(ctx context.Context, in *comer, cfg rc.Config) (*rc.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, HandshakeLimit, errHandshake)
+	defer cancel()
+	conn, err := in.Connect(ctx, cfg)
+	return conn, lateHandshake(err)
+}
+
+// greet reads a client's hello, and what else its job needs before anything is made. In a format
+// without a hello, this server's own choices stand for it, and greet waits for the first byte: in all
+// those formats the client writes at once. Until greet returns the client is in the lobby. After an
+// error the endpoint may be nil.
+func (s *server) greet(in *comer, record *giveRecord) (hello oob.Hello, endpoint job.Endpoint, err error) {
 	err = in.guest.Wait(s.Timeout, func(ctx context.Context) (err error) {
 		if s.Native() {
 			hello, err = in.Hello(ctx)
 		} else {
 			hello.Job, err = s.Job.Name, in.TCP().AwaitFirst(ctx, "the peer's first word")
 		}
-		return err
-	})
-	if err != nil {
-		return hello, err
-	}
-	select {
-	case s.places <- struct{}{}:
-		return hello, nil
-	default:
-		if s.Once {
-			return hello, errors.New("the server serves only one client and has it; try: a server without --once")
+		if err != nil {
+			return jobless{err}
 		}
-		return hello, errors.Errorf("the server already has %d clients; try: later, or rdma_server --max-clients", s.MaxClients)
-	}
+		record.asked(hello)
+		side, err := s.find(hello.Job)
+		if err != nil {
+			return jobless{err}
+		}
+		if endpoint, err = side.NewEndpoint(s.clientSession(hello, record.log)); err != nil {
+			return err
+		}
+		if g, ok := endpoint.(job.Greeter); ok {
+			return joblessIfStranger(g.Greet(ctx, in.TCP()))
+		}
+		return nil
+	})
+	return hello, endpoint, err
 }
 
 // find finds the side of the job that a client asks for, among those that the server
@@ -319,7 +357,7 @@ func (s *server) clientSession(hello oob.Hello, log *slog.Logger) job.Session {
 	session := s.session(log)
 	session.MaxSize = s.MaxSize
 	if s.Native() {
-		event.JobChosen.Log(log, "the client chooses the job "+hello.Job, slog.Any("params", hello.Params))
+		event.JobChosen.Log(log, "the client chooses the job "+hello.Job, slog.Any("params", job.Params(hello.Params).Logged()))
 		session.Params = hello.Params
 	}
 	return session

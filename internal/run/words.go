@@ -10,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
 )
 
 // inOurWords adds to a library's error what to do with rdma_server and rdma_client.
@@ -25,6 +26,8 @@ func inOurWords(peer string, err error) error {
 		return fmt.Errorf("%w; is %s running there?", err, server)
 	case errors.As(err, &breach) && errors.Is(breach, oob.ErrForeignPeer) && strings.Contains(breach.Try, "exchange format"):
 		return fmt.Errorf("%w (--peer of rdma_server and rdma_client)", err)
+	case errors.As(err, new(*rc.PeerAddressError)):
+		return fmt.Errorf("%w (--peer-networks)", err)
 	}
 	return err
 }

@@ -57,6 +57,7 @@ type kept struct {
 	dropped      int
 	firstDropped time.Time
 	feed         *Feed // nil if there is none
+	watchers     []*func(line []byte)
 }
 
 // tailLine is a line that may yet be dropped.
@@ -133,6 +134,9 @@ func (k *kept) add(e *Event) {
 	if k.feed != nil {
 		k.feed.add(e, line)
 	}
+	for _, watch := range k.watchers {
+		(*watch)(line)
+	}
 	headLimit := int(float64(k.limit) * headShare)
 	if k.full = k.full || k.headSize+len(line) > headLimit; !k.full {
 		k.head = append(k.head, line)
@@ -159,28 +163,49 @@ func (k *Keeper) Discard() {
 	k.kept.head, k.kept.tail, k.kept.dropped, k.kept.feed = nil, nil, 0, nil
 }
 
+// Watch returns the lines of the events kept so far, and calls follow with each later one until
+// stop. Nothing may change the lines. The program waits for follow, which must return at once and not
+// log.
+func (k *Keeper) Watch(follow func(line []byte)) (lines [][]byte, stop func()) {
+	s := k.kept
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines, _ = s.linesLocked()
+	s.watchers = append(s.watchers, &follow)
+	return lines, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.watchers = slices.DeleteFunc(s.watchers, func(f *func([]byte)) bool { return f == &follow })
+	}
+}
+
 // lines are the events kept so far, and how many had to be left out.
 func (k *Keeper) lines() (lines [][]byte, dropped int) {
 	s := k.kept
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lines = slices.Clone(s.head)
-	if s.dropped > 0 {
-		gap := Event{
-			Time: s.firstDropped, End: s.end, Who: s.end, Level: slog.LevelInfo, Event: event.RecordGap.Name(), Path: string(event.RecordGap.Path()),
-			Message: fmt.Sprintf("%d events are left out here, because the record of this end has reached its limit of %d bytes", s.dropped, s.limit),
-			Attrs:   []slog.Attr{slog.Int("dropped", s.dropped)},
-		}
-		lines = append(lines, bytes.Clone(s.enc.line(&gap)))
-	}
-	for _, t := range s.tail {
-		lines = append(lines, t.text)
-	}
-	return lines, s.dropped
+	return s.linesLocked()
 }
 
-// events are the lines, as values.
-func (k *Keeper) events() (events []Event, dropped int, err error) {
+func (k *kept) linesLocked() (lines [][]byte, dropped int) {
+	lines = slices.Clone(k.head)
+	if k.dropped > 0 {
+		gap := Event{
+			Time: k.firstDropped, End: k.end, Who: k.end, Level: slog.LevelInfo, Event: event.RecordGap.Name(), Path: string(event.RecordGap.Path()),
+			Message: fmt.Sprintf("%d events are left out here, because the record of this end has reached its limit of %d bytes", k.dropped, k.limit),
+			Attrs:   []slog.Attr{slog.Int("dropped", k.dropped)},
+		}
+		lines = append(lines, bytes.Clone(k.enc.line(&gap)))
+	}
+	for _, t := range k.tail {
+		lines = append(lines, t.text)
+	}
+	return lines, k.dropped
+}
+
+// Events returns the events kept so far, in the order in which they were logged, and how many had to be
+// left out.
+func (k *Keeper) Events() (events []Event, dropped int, err error) {
 	lines, dropped := k.lines()
 	for _, line := range lines {
 		e, err := parseEvent(line)

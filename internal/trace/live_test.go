@@ -69,7 +69,7 @@ func (r *liveRun) move(log *slog.Logger, to string) {
 // record is the record of the run, with the server's times as they were.
 func (r *liveRun) record(t *testing.T, ahead time.Duration) string {
 	t.Helper()
-	events, _, err := r.kept[1].events()
+	events, _, err := r.kept[1].Events()
 	if err != nil {
 		t.Fatal(err)
 	}

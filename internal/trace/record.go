@@ -199,12 +199,11 @@ func (r *Record) WriteTo(w io.Writer) (int64, error) {
 	return written, nil
 }
 
-// NewRecord makes a record of what a client has kept and of the server's part. If fetched
-// is nil, h.Server.Why says why. Besides that, h needs Job, Error, and what is known of
-// both ends.
+// NewRecord makes a record of a client's events and the server's part. h needs Job, Error and the known
+// fields of both ends. If fetched is nil, h.Server.Why has the reason.
 func NewRecord(h Header, client *Keeper, fetched *Fetched) (*Record, error) {
 	h.Schema, h.Version, h.Done = Schema, Version, h.Error == ""
-	events, dropped, err := client.events()
+	events, dropped, err := client.Events()
 	if err != nil {
 		return nil, err
 	}

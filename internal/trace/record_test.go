@@ -151,7 +151,7 @@ func TestKeeperIsBounded(t *testing.T) {
 		log.Info("message", "event", "e", "number", i)
 	}
 	lines, dropped := k.lines()
-	events, again, err := k.events()
+	events, again, err := k.Events()
 	if err != nil || dropped != again || len(lines) != len(events) {
 		t.Fatalf("%d lines, %d events, %d and %d dropped, %v", len(lines), len(events), dropped, again, err)
 	}
@@ -200,7 +200,7 @@ func TestLongEvent(t *testing.T) {
 		many = append(many, fmt.Sprint("text", i), strings.Repeat("\x01", maxText)) // six bytes each in JSON
 	}
 	log.Info("many", append(many, "event", "e")...)
-	events, _, err := k.events()
+	events, _, err := k.Events()
 	if err != nil || len(events) != 2 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
@@ -220,7 +220,7 @@ func TestKeeperTime(t *testing.T) {
 	before := k.Now()
 	slog.New(k).Info("m", "event", "e")
 	after := k.Now()
-	events, _, _ := k.events()
+	events, _, _ := k.Events()
 	if at := events[0].Time; at.Before(before) || at.After(after) || time.Since(at) > time.Minute {
 		t.Errorf("%v is not from %v to %v", at, before, after)
 	}
@@ -346,7 +346,7 @@ func FuzzKeeper(f *testing.F) {
 		k := NewKeeper(EndServer, 100<<20)
 		slog.New(k).With(key, value).WithGroup(group).Info(msg, key, number, value, big, slog.Group(group, key, big))
 		slog.New(k).Info(msg, key, value, value, number, slog.Group(group, key, big))
-		events, _, err := k.events()
+		events, _, err := k.Events()
 		if err != nil || len(events) != 2 {
 			t.Fatalf("%d events, %v", len(events), err)
 		}

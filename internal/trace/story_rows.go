@@ -76,7 +76,7 @@ func (c *chapter) sort(e *Event) (kind string, what place) {
 			return "", omit
 		}
 		return "", request
-	case event.RunDone.Name(), event.RunFailed.Name(), event.ClientFailed.Name():
+	case event.RunAgain.Name(), event.RunDone.Name(), event.RunFailed.Name(), event.ClientFailed.Name():
 		return "", ends
 	}
 	return "", shown
@@ -107,8 +107,8 @@ func (c *chapter) moveMachine(e *Event) {
 	}
 }
 
-// sortMessage leaves out messages over TCP, but for the first at a client, which shows
-// that it is connected, and for errors.
+// sortMessage leaves out messages over TCP, except errors and a client's first message, which shows
+// that the client is connected.
 func (c *chapter) sortMessage(e *Event) (kind string, what place) {
 	first := !c.connected && e.Who == EndClient
 	c.connected = true
@@ -130,28 +130,32 @@ type phrase struct {
 
 // phrases are those of the events whose kind does not say it.
 var phrases = map[string]phrase{
-	event.AsyncEvent.Name():        {"event", "", []string{"fatal"}},
-	event.BulkDone.Name():          {"bulk", "", []string{"mib_per_s", "stalls"}},
-	event.ClientAccepted.Name():    {"accept", "", nil},
-	event.ClientFailed.Name():      {"failed", "client failed", nil},
-	event.DeviceQueried.Name():     {"query", "", nil},
-	event.GIDChosen.Name():         {"use", "use ", []string{"*"}},
-	event.JobChosen.Name():         {"job", "", nil},
-	event.LabExplained.Name():      {"note", "", nil},
-	event.LeaveEarly.Name():        {"note", "", nil},
-	event.OperationsOmitted.Name(): {"…", "", nil},
-	event.PeerDisconnected.Name():  {"TCP", "", nil},
-	event.QPDrained.Name():         {"flush", "drained: ", []string{"*"}},
-	event.QPTransition.Name():      {"refused", "", []string{"took", "bits", "attr"}},
-	event.RegionKnown.Name():       {"region", "", []string{"length"}},
-	event.RunDone.Name():           {"done", "done: ", []string{"job"}},
-	event.ServerListening.Name():   {"listen", "listening ", []string{"address"}},
-	event.SumChecked.Name():        {"sum", "", []string{"*"}},
-	event.TextRead.Name():          {"message", "", nil},
-	event.TextWritten.Name():       {"message", "", nil},
-	event.CompletionAwaited.Name(): {"wait", "wait ", nil},
-	event.WRCompleted.Name():       {"complete", "", nil},
-	event.SendPosted.Name():        {"post", "post ", []string{"flags"}},
+	event.AsyncEvent.Name():            {"event", "", []string{"fatal"}},
+	event.BulkDone.Name():              {"bulk", "", []string{"mib_per_s", "stalls"}},
+	event.ClientAccepted.Name():        {"accept", "", nil},
+	event.ClientFailed.Name():          {"failed", "client failed", nil},
+	event.DeviceQueried.Name():         {"query", "", nil},
+	event.GIDChosen.Name():             {"use", "use ", []string{"*"}},
+	event.JobChosen.Name():             {"job", "", nil},
+	event.LabExplained.Name():          {"note", "", nil},
+	event.LeaveEarly.Name():            {"note", "", nil},
+	event.MetricsServed.Name():         {"metrics", "metrics ", []string{"address"}},
+	event.OperationsOmitted.Name():     {"…", "", nil},
+	event.PeerDisconnected.Name():      {"TCP", "", nil},
+	event.QPDrained.Name():             {"flush", "drained: ", []string{"*"}},
+	event.QPTransition.Name():          {"refused", "", []string{"took", "bits", "attr"}},
+	event.RegionKnown.Name():           {"region", "", []string{"length"}},
+	event.RunAgain.Name():              {"again", "", []string{"attempt", "left"}},
+	event.RunDone.Name():               {"done", "done: ", []string{"job"}},
+	event.PageServed.Name():            {"page", "", []string{"address", "open"}},
+	event.ServerListening.Name():       {"listen", "listening ", []string{"address"}},
+	event.ServerUnauthenticated.Name(): {"open", "", []string{"address"}},
+	event.SumChecked.Name():            {"sum", "", []string{"*"}},
+	event.TextRead.Name():              {"message", "", nil},
+	event.TextWritten.Name():           {"message", "", nil},
+	event.CompletionAwaited.Name():     {"wait", "wait ", nil},
+	event.WRCompleted.Name():           {"complete", "", nil},
+	event.SendPosted.Name():            {"post", "post ", []string{"flags"}},
 }
 
 // attrWords are the attributes that a story does not show as name=value.
@@ -268,7 +272,7 @@ func (e *Event) row() row {
 	return row{p.label, text}
 }
 
-// attrText are attributes but for some, with words where there are any.
+// attrText returns the attributes that are not in hide, in the words of attrWords.
 func attrText(attrs []slog.Attr, hide []string) string {
 	if slices.Contains(hide, "*") {
 		return ""

@@ -2,6 +2,9 @@
 // memory at the same time. No add is lost, because the server's device reads, changes and
 // writes the 8 bytes as one step.
 //
+// Clients that give the same name share a counter. Each of them can make its sum wrong, and the server
+// cannot see which one did. So a client that gives no name has a counter of its own.
+//
 // FETCH_ADD adds, and returns the old value. CMP_SWP replaces the expected value by a new one.
 // If the counter has another value, CMP_SWP changes nothing and returns that value: the client
 // has lost a race and tries again with the returned value.
@@ -22,6 +25,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -37,9 +41,9 @@ import (
 // Jobs is the job, for the list in package run.
 var Jobs = job.List{{
 	Name:   "atomic",
-	About:  "FETCH_ADD and CMP_SWP on a counter that all clients share",
+	About:  "FETCH_ADD and CMP_SWP on a counter, which clients can share",
 	Client: newClientSide,
-	Server: func(*pflag.FlagSet) job.Side { return &serverSide{ledger: newLedger()} },
+	Server: func(*pflag.FlagSet) job.Side { return &ledgers{} },
 }}
 
 const (
@@ -47,8 +51,10 @@ const (
 	opCmpSwap  = "cmp-swap"
 	opBoth     = "both"
 
-	paramCount = "count" // of the client: number of its operations
-	paramAdd   = "add"   // of the client: what each operation adds
+	paramCount = "count"   // of the client: number of its operations
+	paramAdd   = "add"     // of the client: what each operation adds
+	paramName  = "counter" // of the client: the name of the counter; absent for one of its own
+	maxName    = 64
 	maxCount   = 1 << 20
 	maxAdd     = 1<<32 - 1
 
@@ -73,34 +79,38 @@ func checkAtomics(log *slog.Logger, dev *verbs.Device) error {
 	return nil
 }
 
-// serverSide keeps the counter, which the endpoint of each client offers.
-type serverSide struct{ ledger *ledger }
-
-func (side *serverSide) NewEndpoint(s job.Session) (job.Endpoint, error) {
+func (l *ledgers) NewEndpoint(s job.Session) (job.Endpoint, error) {
 	count, err := s.Params.Number(paramCount, 1, maxCount)
 	if err != nil {
 		return nil, err
 	}
 	add, err := s.Params.Number(paramAdd, 1, maxAdd)
-	return &server{Tracer: job.Tracer{Logger: s.Logger}, ledger: side.ledger, announced: uint64(count) * uint64(add)}, err
+	return &server{Tracer: job.Tracer{Logger: s.Logger}, ledgers: l, name: s.Params[paramName], announced: uint64(count) * uint64(add)}, err
 }
 
 // server is the server's endpoint. It offers the counter and waits.
 type server struct {
 	job.Tracer
-	ledger    *ledger
+	ledgers   *ledgers
+	name      string // of the counter; "" for the client's own
 	announced uint64
 	account   *account // nil until Prepare, which makes the counter reachable
 }
 
 func (*server) Configure(cfg *rc.Config) { cfg.Access = verbs.AccessRemoteAtomic }
 
+func (*server) Memory() int64 { return 4096 } // the counter's page, once for all
+
 func (a *server) Prepare(c *rc.Conn) error {
 	if err := checkAtomics(a.Logger, c.Device()); err != nil {
 		return err
 	}
-	a.account = a.ledger.join(c.TCP().RemoteAddr().String(), a.announced)
-	mr, err := c.RegMR("with the counter of all clients", a.ledger.memory(), verbs.AccessLocalWrite|verbs.AccessRemoteAtomic)
+	a.account = a.ledgers.join(a.name, c.TCP().RemoteAddr().String(), a.announced)
+	what := "with the client's counter"
+	if a.name != "" {
+		what = "with a shared counter"
+	}
+	mr, err := c.RegMR(what, a.account.memory(), verbs.AccessLocalWrite|verbs.AccessRemoteAtomic)
 	if err == nil {
 		c.Share(counterName, mr)
 	}
@@ -131,7 +141,8 @@ func (a *server) Run(ctx context.Context, c *rc.Conn) error {
 	return v.log(a.Logger, added)
 }
 
-// added waits for the client's sum. The wait goes on while the client reports progress.
+// added waits for the client's sum. The client's notes that it is at work do not count as progress,
+// only its atomics do; the notes keep the wait for one message from ending.
 func (a *server) added(ctx context.Context, c *rc.Conn) (oob.Note, error) {
 	for {
 		note, err := c.TCP().RecvNote(ctx, "")
@@ -141,7 +152,6 @@ func (a *server) added(ctx context.Context, c *rc.Conn) (oob.Note, error) {
 		case note.Name != noteMoving:
 			return note, errors.Errorf("the client sent the note %q, expected %q; try: a client of this program's version", note.Name, noteAdded)
 		}
-		job.Progress(ctx)
 	}
 }
 
@@ -158,7 +168,7 @@ func (a *server) Close() error {
 	if !v.right() {
 		level = slog.LevelWarn
 	}
-	event.CounterSettled.LogAt(level, a.Logger, "no client is left; the next clients begin with the counter's present value; "+v.String(), v.attrs()...)
+	event.CounterSettled.LogAt(level, a.Logger, "no client of this counter is left; "+v.String(), v.attrs()...)
 	return nil
 }
 
@@ -174,7 +184,10 @@ func (v verdict) attrs() []slog.Attr {
 // log logs a verdict at the end of a client's part. A wrong sum is an error.
 func (v verdict) log(log *slog.Logger, added uint64) error {
 	if !v.right() {
-		return errors.Errorf("the sum is wrong: %v; try: dmesg for errors of the device, and look for a client that does not report all that it adds", v)
+		if len(v.Sharers) > 1 {
+			return errors.Errorf("the sum is wrong: %v; one of the counter's clients (%s) does not report all that it adds; try: --counter with a name that only your clients know", v, strings.Join(v.Sharers, ", "))
+		}
+		return errors.Errorf("the sum is wrong: %v; this client alone had the counter, so it does not report all that it adds; or else try: dmesg for errors of the device", v)
 	}
 	text := "the sum is right: "
 	if !v.exact() {
@@ -190,6 +203,7 @@ type client struct {
 	count int
 	add   uint64
 	op    string
+	name  string // of the counter; "" for one of its own
 
 	ops    job.Tracer // of the operations
 	found  *verbs.MR  // the old value that an operation returns
@@ -213,8 +227,11 @@ func newClientSide(f *pflag.FlagSet) job.Side {
 	f.IntVar(&flags.count, "count", 10, "how many operations to do")
 	f.StringVar(&flags.op, "op", opBoth, fmt.Sprintf("the operation: %s, %s or %s", opBoth, opFetchAdd, opCmpSwap))
 	f.Uint64Var(&flags.add, "add", 1, "what each operation adds to the counter")
+	f.StringVar(&flags.name, "counter", "", "name of a counter to share with the clients that give the same name (default: a counter for this client alone)")
 	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
 		switch {
+		case len(flags.name) > maxName:
+			return nil, job.Usagef("--counter has %d bytes; try: a name of at most %d", len(flags.name), maxName)
 		case flags.count < 1 || flags.count > maxCount:
 			return nil, job.Usagef("--count %d is out of range; try: --count 1 to %d", flags.count, maxCount)
 		case flags.add < 1 || flags.add > maxAdd:
@@ -231,6 +248,9 @@ func newClientSide(f *pflag.FlagSet) job.Side {
 func (a *client) Configure(cfg *rc.Config) {
 	cfg.Params[paramCount] = strconv.Itoa(a.count)
 	cfg.Params[paramAdd] = strconv.FormatUint(a.add, 10)
+	if a.name != "" {
+		cfg.Params[paramName] = a.name
+	}
 }
 
 func (a *client) Prepare(c *rc.Conn) (err error) {

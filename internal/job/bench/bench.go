@@ -105,6 +105,9 @@ func (e *endpoint) Configure(cfg *rc.Config) {
 	}
 }
 
+// Memory returns the bytes that the plan needs.
+func (e *endpoint) Memory() int64 { return e.Plan.Memory() }
+
 func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 	e.conn = c
 	if e.Plan.Client {
@@ -159,12 +162,12 @@ func (e *endpoint) Run(ctx context.Context, c *rc.Conn) error {
 		if err := c.TCP().Barrier(ctx, "bench "+strconv.Itoa(size)); err != nil {
 			return err
 		}
-		job.Progress(ctx)
 		e.heartbeat(ctx, run)
 		mine, err := run.Measure(ctx)
 		if err != nil {
 			return err
 		}
+		job.Moved(ctx, mine.Iterations*int64(mine.Size))
 		if err := e.compare(ctx, size, mine); err != nil {
 			return err
 		}
@@ -203,8 +206,8 @@ const (
 	aliveEvery = time.Second
 )
 
-// heartbeat makes the run report progress to this end, and to a passive peer, which has no
-// completions.
+// heartbeat makes the run report progress at this end. A passive peer gets notes, so that its wait for
+// the result goes on. Its own progress are the packets that arrive.
 func (e *endpoint) heartbeat(ctx context.Context, run *bench.Run) {
 	peer := e.Plan
 	peer.Client = !peer.Client
@@ -234,7 +237,6 @@ func (e *endpoint) compare(ctx context.Context, size int, mine bench.Result) err
 		if err != nil {
 			return err
 		}
-		job.Progress(ctx)
 		switch n.Name {
 		case noteAlive:
 		case noteResult:

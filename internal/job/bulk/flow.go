@@ -83,6 +83,12 @@ func (e *endpoint) prepareClient(c *rc.Conn, name string, access verbs.Access) e
 	return e.receiveCredits()
 }
 
+// Memory returns the bytes of the window, and of what there is for each slot and queue pair.
+func (e *endpoint) Memory() int64 {
+	const eachSlot, eachQP = 16 + 8 + 1 + 2*32, 2 * batchMost * 112 // an SGE, a length, a flag, a receive twice; batches
+	return e.window() + int64(e.slots())*eachSlot + int64(e.qps)*eachQP
+}
+
 // allocate registers the window.
 func (e *endpoint) allocate(c *rc.Conn, name string, access verbs.Access) (err error) {
 	if err := e.Chunked.Check(c.Device(), e.port); err != nil {

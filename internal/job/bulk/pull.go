@@ -89,6 +89,7 @@ func (e *offerer) offer(ctx context.Context) error {
 		for ; made < e.Chunks() && made < e.granted+int64(e.slots()); made++ {
 			e.data.fill(made, e.at(made))
 			e.meter.add(int64(e.Length(made)), 0)
+			job.Moved(ctx, int64(e.Length(made)))
 			if err := e.give(ctx, made+1, made+1 == e.Chunks()); err != nil {
 				return err
 			}

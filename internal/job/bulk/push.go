@@ -133,6 +133,7 @@ func (e *taker) take(ctx context.Context) error {
 			bytes += int64(e.wcs[k].ByteLen)
 		}
 		e.meter.add(bytes, n)
+		job.Moved(ctx, bytes)
 		for ; taken < e.Chunks() && e.arrived[e.slot(taken)]; taken++ {
 			s := e.slot(taken)
 			if e.lengths[s] != e.Length(taken) {

@@ -124,6 +124,9 @@ func (e *endpoint) Configure(cfg *rc.Config) {
 	cfg.Access = e.access()
 }
 
+// Memory returns the bytes of the region, of the text or the memory to READ into, and of the messages.
+func (e *endpoint) Memory() int64 { return 2*int64(e.size) + 3*messageRoom }
+
 // access returns the one right that the peer gets, WRITE or READ. Both the queue pair and the
 // region grant it.
 func (e *endpoint) access() verbs.Access {

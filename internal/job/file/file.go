@@ -13,11 +13,10 @@
 //	  ◀──────  SEND_WITH_IMM: imm = chunks + 1, all is done
 //
 // The SHA-256 is the last message. The last credit means that the file is complete, on the
-// disk, and has its name.
+// disk, and has its name. resume.go says how a client goes on after a lost connection.
 package file
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -129,16 +128,27 @@ func (t *transfer) attrs(more ...slog.Attr) []slog.Attr {
 	return append([]slog.Attr{slog.String("name", t.name), slog.Int64("bytes", t.Total)}, more...)
 }
 
+// begun returns the attributes of the begin. first is the first chunk, if the client may go on.
+func (t *transfer) begun(mayGoOn bool, first int64) []slog.Attr {
+	attrs := t.attrs(slog.Int64("chunks", t.Chunks()), slog.Int("chunk", t.Chunk), slog.Int("slots", t.slots))
+	if mayGoOn {
+		attrs = append(attrs, slog.Int64("first_chunk", first))
+	}
+	return attrs
+}
+
 // client is the client's endpoint.
 type client struct {
 	transfer
 	source *source
+	past   *past     // what the attempts of this client know; nil if there is only one
 	digest hash.Hash // of the bytes read
 	bar    io.Writer // for the progress; nil for none
 
 	sent     int64         // messages that the server's device has acknowledged
 	credited int64         // messages whose slots are free again
 	waited   time.Duration // time spent waiting for free slots
+	stored   bool          // the server has the file
 }
 
 func newClientSide(f *pflag.FlagSet) job.Side {
@@ -146,15 +156,19 @@ func newClientSide(f *pflag.FlagSet) job.Side {
 	name := f.String("name", "", "the file's name at the server (default: the last part of its path)")
 	chunk := job.Size(64 << 10)
 	f.Var(&chunk, "chunk", "bytes of each request, such as 4096, 64K, 1M")
+	var attempts *past
 	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
 		if !f.Changed("file") {
 			return nil, job.Usagef("the job file needs --file: the file to send")
 		}
-		return newClient(s, *path, *name, chunk)
+		if s.Again && attempts == nil {
+			attempts = newPast()
+		}
+		return newClient(s, *path, *name, chunk, attempts)
 	})
 }
 
-func newClient(session job.Session, path, name string, chunk job.Size) (job.Endpoint, error) {
+func newClient(session job.Session, path, name string, chunk job.Size, attempts *past) (job.Endpoint, error) {
 	if chunk < sha256.Size || chunk > math.MaxInt32 {
 		return nil, job.Usagef("chunks of %v bytes are not possible; try: --chunk 64K, at least %d", chunk, sha256.Size)
 	}
@@ -169,7 +183,12 @@ func newClient(session job.Session, path, name string, chunk job.Size) (job.Endp
 		job.CloseAll(&err, s)
 		return nil, job.Usagef("%w (rdma_client --name)", err)
 	}
+	if err := attempts.check(s, chunk); err != nil {
+		job.CloseAll(&err, s)
+		return nil, err
+	}
 	return &client{
+		past:     attempts,
 		transfer: transfer{Tracer: job.Tracer{Logger: session.Logger}, Chunked: job.Chunked{Total: s.size(), Chunk: int(chunk)}, name: name, port: session.Port},
 		source:   s, digest: sha256.New(), bar: session.Progress,
 	}, nil
@@ -182,6 +201,7 @@ func (f *client) Configure(cfg *rc.Config) {
 	cfg.Params[paramFileName] = f.name
 	cfg.Params[paramFileSize] = strconv.FormatInt(f.Total, 10)
 	cfg.Params[job.ParamChunk] = strconv.Itoa(f.Chunk)
+	f.past.ask(cfg.Params)
 	cfg.Cap.MaxSendWR, cfg.Cap.MaxRecvWR = fileSlots, fileSlots
 }
 
@@ -205,21 +225,28 @@ func (f *client) Run(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	event.FileBegun.Log(f.Logger, "send the file "+f.source.path+"; -vv shows every chunk", f.attrs(slog.Int64("chunks", f.Chunks()), slog.Int("chunk", f.Chunk), slog.Int("slots", f.slots))...)
 	began := time.Now()
+	if err := f.resume(ctx, c); err != nil {
+		return err
+	}
+	event.FileBegun.Log(f.Logger, "send the file "+f.source.path+"; -vv shows every chunk", f.begun(f.past != nil, f.sent)...)
 	if err := f.sendAll(ctx, c, remote); err != nil {
 		return err
 	}
+	f.stored = true
 	event.FileSent.Log(f.Logger, "SUCCESS, the server has the file, and its SHA-256 is the same",
 		f.attrs(slog.String("sha256", hex.EncodeToString(f.digest.Sum(nil))), slog.Duration("took", time.Since(began)), slog.Duration("waited_for_slots", f.waited))...)
-	return nil
+	return f.past.part(ctx, c)
 }
+
+// Succeeded reports whether the server has the file. Then only the goodbye is left.
+func (f *client) Succeeded() bool { return f.stored }
 
 // sendAll sends all messages, and returns when the server has given back the last slot.
 func (f *client) sendAll(ctx context.Context, c *rc.Conn, remote oob.Region) error {
 	move := job.ProgressBar(f.bar, f.Total)
 	defer move(-1)
-	for n := range f.messages() {
+	for n := f.sent; n < f.messages(); n++ {
 		if err := f.awaitSlot(ctx, c, n); err != nil {
 			return err
 		}
@@ -266,6 +293,7 @@ func (f *client) awaitCredits(ctx context.Context, c *rc.Conn, done, posted int6
 				wc.Opcode, wc.Imm(), f.credited+1, posted)
 		}
 		f.credited += fresh
+		f.past.store(min(f.credited, f.Chunks()))
 		if err := say.PostRecv(c.QP(), verbs.RecvWR{ID: wc.ID + uint64(f.slots)}); err != nil {
 			return err
 		}
@@ -280,187 +308,13 @@ func (f *client) load(n int64) error {
 			return err
 		}
 		f.digest.Sum(f.slot(n)[:0])
+		f.past.complete(f.digest)
 		return nil
 	}
 	if err := f.source.fill(f.slot(n)); err != nil {
 		return err
 	}
 	f.digest.Write(f.slot(n))
+	f.past.mark(n, f.digest)
 	return nil
-}
-
-// server is the server's endpoint.
-type server struct {
-	transfer
-	inbox  *folder.Folder
-	copied [64 << 10]byte // copy of a part of a slot
-}
-
-// DefaultLargest is the size of the largest file that a client may send without --max-file.
-const DefaultLargest job.Size = 16 << 30
-
-// serverSide is the folder for the files of all clients.
-type serverSide struct {
-	dir     string
-	largest job.Size
-	inbox   *folder.Folder // nil if the server takes no files
-}
-
-func newServerSide(f *pflag.FlagSet) job.Side {
-	side := &serverSide{largest: DefaultLargest}
-	f.StringVar(&side.dir, "dir", "", "folder for the files of the job file (default: the server accepts no files)")
-	f.Var(&side.largest, "max-file", "largest file that a client may send, such as 1G")
-	return side
-}
-
-// Open opens the folder.
-func (side *serverSide) Open() (err error) {
-	if side.largest < 0 {
-		return job.Usagef("a largest file of %d bytes is not possible; try: --max-file %v", int64(side.largest), DefaultLargest)
-	}
-	if side.dir == "" {
-		return nil
-	}
-	if side.inbox, err = folder.Open(side.dir); err != nil {
-		return errors.WithMessage(err, "--dir")
-	}
-	return nil
-}
-
-// Close closes the folder.
-func (side *serverSide) Close() error {
-	if side.inbox == nil {
-		return nil
-	}
-	return side.inbox.Close()
-}
-
-// NewEndpoint refuses a file that the server would not keep, before any of it is sent.
-func (side *serverSide) NewEndpoint(s job.Session) (job.Endpoint, error) {
-	if side.inbox == nil {
-		return nil, errors.New("this server accepts no files; try: rdma_server --dir FOLDER")
-	}
-	size, err := s.Params.Number(paramFileSize, 0, math.MaxInt64)
-	if err != nil {
-		return nil, err
-	}
-	chunk, err := s.Params.Number(job.ParamChunk, sha256.Size, math.MaxInt32)
-	if err != nil {
-		return nil, err
-	}
-	if job.Size(size) > side.largest {
-		return nil, errors.Errorf("the file has %v bytes, but the server takes at most %v; try: a smaller one, or rdma_server --max-file", job.Size(size), side.largest)
-	}
-	e := &server{
-		transfer: transfer{Tracer: job.Tracer{Logger: s.Logger}, Chunked: job.Chunked{Total: size, Chunk: int(chunk)}, name: s.Params[paramFileName], port: s.Port},
-		inbox:    side.inbox,
-	}
-	if err := e.inbox.Admit(e.name, size); err != nil {
-		return nil, err
-	}
-	return e, e.layOut(s.MaxSize)
-}
-
-func (*server) Configure(cfg *rc.Config) {
-	cfg.Access = verbs.AccessRemoteWrite
-	cfg.Cap.MaxSendWR, cfg.Cap.MaxRecvWR = fileSlots, fileSlots
-}
-
-// Prepare shares the ring.
-func (f *server) Prepare(c *rc.Conn) error {
-	if err := f.makeRing(c, "for the client", verbs.AccessLocalWrite|verbs.AccessRemoteWrite); err != nil {
-		return err
-	}
-	c.Share(job.RegionName, f.ring)
-	return f.postRecvs(c)
-}
-
-// Run receives the file. If it fails, it leaves nothing of an incomplete file.
-func (f *server) Run(ctx context.Context, c *rc.Conn) (err error) {
-	file, err := f.inbox.Create()
-	if err != nil {
-		return err
-	}
-	defer job.CloseAll(&err, file)
-	event.FileBegun.Log(f.Logger, "receive a file; -vv shows every chunk", f.attrs(slog.Int64("chunks", f.Chunks()), slog.Int("chunk", f.Chunk), slog.Int("slots", f.slots))...)
-	digest := sha256.New()
-	for n := range f.messages() {
-		if err := f.await(ctx, c, n); err != nil {
-			return err
-		}
-		if n < f.Chunks() {
-			err = f.keep(f.slot(n), digest, file)
-		} else {
-			err = f.finish(file, digest)
-		}
-		if err != nil {
-			return err
-		}
-		if err := f.giveBack(ctx, c, n); err != nil {
-			return err
-		}
-	}
-	for n := max(0, f.messages()-int64(f.slots)); n < f.messages(); n++ {
-		if _, err := f.at(n).WaitSend(ctx, c, "the completion of a credit"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// await returns when message n is in its slot.
-func (f *server) await(ctx context.Context, c *rc.Conn, n int64) error {
-	wc, err := f.at(n).WaitRecv(ctx, c, fmt.Sprintf("chunk %d", n))
-	if err != nil {
-		return err
-	}
-	if wc.Opcode != verbs.WCRecvRDMAWithImm || wc.Imm() != uint32(n) || int(wc.ByteLen) != f.length(n) {
-		return errors.Errorf("the completion is %v of %d bytes with the immediate %d, expected a WRITE_WITH_IMM of %d bytes with the immediate %d; try: a client of this program's version",
-			wc.Opcode, wc.ByteLen, wc.Imm(), f.length(n), uint32(n))
-	}
-	return nil
-}
-
-// keep writes a slot to all writers. It reads the slot only once, because the client can write
-// to it at any time, and all writers must get the same bytes.
-func (f *server) keep(slot []byte, to ...io.Writer) error {
-	for len(slot) > 0 {
-		n := copy(f.copied[:], slot)
-		slot = slot[n:]
-		for _, w := range to {
-			if _, err := w.Write(f.copied[:n]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// finish gives the file its name if its SHA-256 is the client's.
-func (f *server) finish(file *folder.File, digest hash.Hash) error {
-	theirs, mine := bytes.Clone(f.slot(f.Chunks())), digest.Sum(nil)
-	if !bytes.Equal(mine, theirs) {
-		return errors.Errorf("the received file has the SHA-256 %x, but the client reports %x; try again, and look at dmesg for errors of the device", mine, theirs)
-	}
-	if err := file.Commit(f.name); err != nil {
-		return err
-	}
-	event.FileStored.Log(f.Logger, "the file is complete, on the disk, and has its name", f.attrs(slog.String("sha256", hex.EncodeToString(mine)))...)
-	return nil
-}
-
-// giveBack gives the slot of message n back to the client. It posts the receive for the next
-// message in that slot, and then sends the credit. The immediate of the credit is the total
-// number of stored messages, so the ends need not count credits.
-func (f *server) giveBack(ctx context.Context, c *rc.Conn, n int64) error {
-	say := f.at(n)
-	if n >= int64(f.slots) { // the send queue has room for one credit per slot
-		if _, err := say.WaitSend(ctx, c, "the completion of a credit"); err != nil {
-			return err
-		}
-	}
-	if err := say.PostRecv(c.QP(), verbs.RecvWR{ID: uint64(n) + uint64(f.slots)}); err != nil {
-		return err
-	}
-	return say.PostSend(c.QP(), verbs.SendWR{ID: uint64(n), Opcode: verbs.OpSendWithImm, Flags: verbs.SendSignaled, Imm: uint32(n + 1)})
 }

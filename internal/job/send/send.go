@@ -69,10 +69,12 @@ func (e *server) Run(ctx context.Context, c *rc.Conn) error {
 		return err
 	}
 	e.LogText(&event.MessageReceived, "message from the client", text, len(text))
+	job.Moved(ctx, int64(len(text)))
 	reply := job.Cut(fmt.Sprintf("the server received %d bytes: %s", len(text), text), e.Size)
 	if err := e.Post(c, reply); err != nil {
 		return err
 	}
 	e.LogText(&event.MessageSent, "reply sent", reply, len(reply))
+	job.Moved(ctx, int64(len(reply)))
 	return e.AwaitSent(ctx, c)
 }

@@ -65,6 +65,8 @@ func newServer(s job.Session) (job.Endpoint, error) {
 
 func (*server) Configure(cfg *rc.Config) { cfg.Access = verbs.AccessRemoteWrite }
 
+func (w *server) Memory() int64 { return int64(w.size) }
+
 func (w *server) Prepare(c *rc.Conn) (err error) {
 	if w.region, err = job.OfferRegion(c, w.size, verbs.AccessRemoteWrite); err != nil {
 		return err
@@ -82,6 +84,7 @@ func (w *server) Run(ctx context.Context, c *rc.Conn) error {
 			wc.Opcode, wc.ByteLen, wc.Imm(), w.size)
 	}
 	data := w.region.Bytes()[:wc.Imm()]
+	job.Moved(ctx, int64(len(data)))
 	w.LogMemory("the region", data)
 	event.MessageReceived.Log(w.Logger, "the client wrote", job.TextAttr(string(data)), slog.Int("bytes", len(data)), slog.Int64("imm", int64(wc.Imm())))
 	return nil

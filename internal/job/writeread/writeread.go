@@ -101,6 +101,8 @@ func (*server) Configure(cfg *rc.Config) {
 	cfg.Access = verbs.AccessRemoteWrite | verbs.AccessRemoteRead
 }
 
+func (w *server) Memory() int64 { return int64(w.size) }
+
 func (w *server) Prepare(c *rc.Conn) (err error) {
 	w.region, err = job.OfferRegion(c, w.size, verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
 	return err

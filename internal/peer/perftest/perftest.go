@@ -97,6 +97,9 @@ func (p *endpoint) Configure(cfg *rc.Config) {
 	}
 }
 
+// Memory returns the bytes that the plan needs.
+func (p *endpoint) Memory() int64 { return p.Plan.Memory() }
+
 // Prepare allocates nothing, because the layout of memory depends on the peer. The receives are
 // posted before the ends meet.
 func (p *endpoint) Prepare(c *rc.Conn) error { return p.CheckSize(c.Device(), p.port) }

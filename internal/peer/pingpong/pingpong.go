@@ -166,6 +166,9 @@ func (e *endpoint) Configure(cfg *rc.Config) {
 	cfg.MTU = e.mtu
 }
 
+// Memory returns the bytes of the buffer and of the list of receives.
+func (e *endpoint) Memory() int64 { return int64(e.header()) + int64(e.size) + int64(e.rxDepth)*32 }
+
 // Prepare registers the one buffer for all messages, sent and received, and posts the receives.
 func (e *endpoint) Prepare(c *rc.Conn) (err error) {
 	if most := c.LocalEndpoints()[0].MTU; e.qp == verbs.UD && e.size > most {

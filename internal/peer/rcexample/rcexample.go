@@ -97,6 +97,9 @@ func (e *endpoint) Configure(cfg *rc.Config) {
 	cfg.Timing = &rc.Timing{Timeout: 18, RetryCnt: 6, RNRRetry: 0, MinRNRTimer: 18}
 }
 
+// Memory returns the bytes of the buffer.
+func (e *endpoint) Memory() int64 { return int64(max(e.size, room)) }
+
 // Prepare posts the client's receive in INIT, because with RNR_RETRY 0 a SEND without a receive
 // fails at once.
 func (e *endpoint) Prepare(c *rc.Conn) (err error) {

@@ -101,6 +101,9 @@ func (e *endpoint) Configure(cfg *rc.Config) {
 	cfg.Timing = &rc.Timing{Timeout: 14, RetryCnt: 7, RNRRetry: 7, MinRNRTimer: 12}
 }
 
+// Memory returns the bytes of the buffers.
+func (e *endpoint) Memory() int64 { return int64(e.qps+1) * int64(e.size) }
+
 // Prepare posts one receive to each queue pair. A work request is named by the index of its
 // queue pair.
 func (e *endpoint) Prepare(c *rc.Conn) (err error) {

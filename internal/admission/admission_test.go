@@ -1,0 +1,275 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	one   = netip.MustParseAddr("192.0.2.1")
+	other = netip.MustParseAddr("192.0.2.2")
+)
+
+// visitor is a client whose idleness a test decides.
+type visitor struct {
+	Client
+	guest *Guest
+	began time.Time // it is idle since then
+	moved atomic.Bool
+	ended error
+}
+
+// come makes a visitor ask.
+func come(d *Desk, from netip.Addr, memory int64) (*visitor, error) {
+	v := &visitor{began: time.Now()}
+	v.Client = Client{Address: from, Memory: memory,
+		Idle: func() (time.Duration, bool) { return time.Since(v.began), v.moved.Load() },
+		End: func(err error) {
+			v.ended = err
+			go func() {
+				time.Sleep(time.Millisecond)
+				v.guest.Leave()
+			}()
+		}}
+	var err error
+	v.guest, err = d.Admit(context.Background(), v.Client)
+	return v, err
+}
+
+func must(t *testing.T, v *visitor, err error) *visitor {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// refused checks an error's text.
+func refused(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Limits{Clients: 3, ClientsPerAddress: 2, Memory: 1 << 40, MemoryPerAddress: 1 << 40})
+		a, err := come(d, one, 1)
+		must(t, a, err).moved.Store(true)
+		b, err := come(d, one, 1)
+		must(t, b, err).moved.Store(true)
+		began := time.Now()
+		_, err = come(d, one, 1)
+		refused(t, err, "the server already has 2 clients from 192.0.2.1, of at most 2; try: later")
+		if waited := time.Since(began); waited != Patience {
+			t.Errorf("refused after %v", waited)
+		}
+		c, err := come(d, other, 1)
+		must(t, c, err).moved.Store(true)
+		c.began = c.began.Add(time.Hour)
+		_, err = come(d, other, 1)
+		refused(t, err, "the server already has 3 clients, of at most 3; try: later")
+		a.guest.Leave()
+		a.guest.Leave()
+		_, err = come(d, other, 1)
+		must(t, nil, err)
+		if a.ended != nil || b.ended != nil || c.ended != nil {
+			t.Errorf("ended: %v, %v, %v", a.ended, b.ended, c.ended)
+		}
+	})
+}
+
+func TestMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Limits{Clients: 100, ClientsPerAddress: 100, Memory: 100 << 20, MemoryPerAddress: 60 << 20, Strict: true})
+		a, err := come(d, one, 50<<20)
+		must(t, a, err)
+		_, err = come(d, one, 20<<20)
+		refused(t, err, "the client asks for 20 MiB of memory; all clients from 192.0.2.1 together use 50 MiB of at most 60 MiB; try: later, or less")
+		_, err = come(d, other, 51<<20)
+		refused(t, err, "all clients together use 50 MiB of at most 100 MiB")
+		_, err = come(d, other, 61<<20)
+		refused(t, err, "asks for 61 MiB of memory, and all clients from 192.0.2.2 together may use 60 MiB; try: less")
+		_, err = come(d, other, 50<<20)
+		must(t, nil, err)
+		_, err = come(d, other, 1)
+		refused(t, err, "asks for 1 bytes of memory; all clients together use 100 MiB of at most 100 MiB")
+		a.guest.Leave()
+		_, err = come(d, one, 50<<20)
+		must(t, nil, err)
+	})
+}
+
+// TestIdleClientsLeave fills a server with clients that do nothing. A newcomer gets the place of the
+// one that was idle longest, within Patience.
+func TestIdleClientsLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Limits{Clients: 3, ClientsPerAddress: 3, Memory: 90, MemoryPerAddress: 90})
+		var all []*visitor
+		for i := range 3 {
+			v, err := come(d, one, 30)
+			must(t, v, err)
+			v.began = v.began.Add(time.Duration(-i) * time.Millisecond)
+			all = append(all, v)
+		}
+		began := time.Now()
+		_, err := come(d, other, 30)
+		must(t, nil, err)
+		if took := time.Since(began); took > Grace+10*time.Millisecond {
+			t.Errorf("a place after %v", took)
+		}
+		if all[0].ended != nil || all[1].ended != nil || !errors.As(all[2].ended, new(*IdleError)) {
+			t.Errorf("ended: %v, %v, %v", all[0].ended, all[1].ended, all[2].ended)
+		}
+		time.Sleep(Grace)
+		_, err = come(d, other, 60) // two more leave
+		must(t, nil, err)
+		if all[0].ended == nil || all[1].ended == nil {
+			t.Error("not enough clients left")
+		}
+	})
+}
+
+// TestNobodyLeavesInVain fills a server with idle clients. Newcomers that would still be refused
+// do not make them leave.
+func TestNobodyLeavesInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Limits{Clients: 3, ClientsPerAddress: 2, Memory: 90, MemoryPerAddress: 60})
+		busy, err := come(d, one, 10)
+		must(t, busy, err).moved.Store(true)
+		large, err := come(d, one, 50)
+		must(t, large, err).moved.Store(true)
+		idle, err := come(d, other, 30)
+		must(t, idle, err)
+		time.Sleep(2 * Grace)
+		_, err = come(d, one, 1) // its address has all its places, with data
+		refused(t, err, "2 clients from 192.0.2.1")
+		_, err = come(d, other, 61) // more than its address may ever have
+		refused(t, err, "all clients from 192.0.2.2 together may use 60 bytes; try: less")
+		large.guest.Leave()
+		_, err = come(d, one, 51)
+		refused(t, err, "all clients from 192.0.2.1 together use 10 bytes of at most 60 bytes")
+		large, err = come(d, one, 50)
+		must(t, large, err).moved.Store(true)
+		_, err = come(d, other, 40) // 60 bytes would stay in use
+		refused(t, err, "all clients from 192.0.2.2 together use 30 bytes of at most 60 bytes")
+		if idle.ended != nil || busy.ended != nil {
+			t.Errorf("ended: %v, %v", idle.ended, busy.ended)
+		}
+	})
+}
+
+// TestHugeSizes checks that sums of sizes do not overflow.
+func TestHugeSizes(t *testing.T) {
+	const most = 1<<63 - 1
+	d := New(Limits{Clients: 9, ClientsPerAddress: 9, Memory: most, MemoryPerAddress: most, Strict: true})
+	a, err := come(d, one, most-1)
+	must(t, a, err)
+	_, err = come(d, one, 2)
+	refused(t, err, "try: later, or less")
+}
+
+// TestBusyClientsStay checks that a client with data has more time, and that only clients of an
+// address leave for one of that address.
+func TestBusyClientsStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Limits{Clients: 10, ClientsPerAddress: 1, Memory: 1000, MemoryPerAddress: 1000})
+		a, err := come(d, one, 1)
+		must(t, a, err).moved.Store(true)
+		b, err := come(d, other, 1)
+		must(t, b, err)
+		time.Sleep(2 * Grace)
+		_, err = come(d, one, 1)
+		refused(t, err, "1 clients from 192.0.2.1")
+		time.Sleep(Pause)
+		_, err = come(d, one, 1)
+		must(t, nil, err)
+		if a.ended == nil || b.ended != nil {
+			t.Errorf("ended: %v, %v", a.ended, b.ended)
+		}
+	})
+}
+
+// TestThisHost checks that the limits of an address need not hold for clients on this host.
+func TestThisHost(t *testing.T) {
+	local := netip.MustParseAddr("127.0.0.1")
+	for _, shared := range []bool{false, true} {
+		d := New(Limits{Clients: 2, ClientsPerAddress: 1, Memory: 2, MemoryPerAddress: 1, Shared: shared, Strict: true})
+		for i := range 2 {
+			_, err := d.Admit(t.Context(), Client{Address: local, Local: true, Memory: 1})
+			if (err == nil) != (i == 0 || shared) {
+				t.Errorf("client %d: %v", i, err)
+			}
+		}
+	}
+}
+
+func TestAdmitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Limits{Clients: 1, ClientsPerAddress: 1, Memory: 1, MemoryPerAddress: 1})
+		v, err := come(d, one, 1)
+		must(t, v, err).moved.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := d.Admit(ctx, v.Client); !errors.Is(err, context.DeadlineExceeded) || len(d.line) != 0 {
+			t.Errorf("%v; %d wait", err, len(d.line))
+		}
+	})
+}
+
+// TestCrowd lets many come and go at once, and counts what is left.
+func TestCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Limits{Clients: 8, ClientsPerAddress: 8, Memory: 80, MemoryPerAddress: 80})
+		done := make(chan error)
+		for i := range 200 {
+			go func() {
+				v, err := come(d, one, int64(i%20)+1)
+				if err == nil {
+					v.moved.Store(true)
+					if i%3 > 0 {
+						time.Sleep(time.Duration(i) * time.Millisecond)
+						v.guest.Leave()
+					}
+				}
+				done <- err
+			}()
+		}
+		taken := 0
+		for range 200 {
+			if err := <-done; err == nil {
+				taken++
+			}
+		}
+		time.Sleep(Pause + time.Second)
+		if _, err := come(d, other, 80); err != nil {
+			t.Error(err)
+		}
+		if taken < 8 || len(d.line) != 0 || d.all != (usage{1, 80}) || len(d.by) != 1 || len(d.guests) != 1 {
+			t.Errorf("%d taken, %d wait, %+v, %v, %d guests", taken, len(d.line), d.all, d.by, len(d.guests))
+		}
+	})
+}
+
+func TestKeyOf(t *testing.T) {
+	for text, want := range map[string]string{"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1", "::1": "::1", "2001:db8::1:2:3:4": "2001:db8::", "fe80::5%eth0": "fe80::"} {
+		if got := keyOf(netip.MustParseAddr(text)); got != netip.MustParseAddr(want) {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+func TestSizeText(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 bytes", 5000: "5000 bytes", 10 << 10: "10 KiB", 5 << 20: "5120 KiB", 64 << 20: "64 MiB", 11 << 30: "11 GiB"} {
+		if got := size(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package admission
+
+import (
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestLineIsFair fills the line from two addresses. A newcomer from a third one waits nevertheless, and
+// gets the place that is free then. One more from the first address is refused at once.
+func TestLineIsFair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Limits{Clients: 1, ClientsPerAddress: 1, Memory: 1 << 40, MemoryPerAddress: 1 << 40})
+		busy, err := come(d, netip.MustParseAddr("192.0.2.9"), 1)
+		must(t, busy, err).moved.Store(true)
+		var strangers sync.WaitGroup
+		var mu sync.Mutex
+		var refusedAt []time.Duration
+		began := time.Now()
+		waiting := func() int {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return len(d.line)
+		}
+		for i := range mostWaiting {
+			strangers.Go(func() {
+				_, err := come(d, []netip.Addr{one, other}[i%2], 1)
+				refused(t, err, "the server already has 1 clients")
+				mu.Lock()
+				defer mu.Unlock()
+				refusedAt = append(refusedAt, time.Since(began))
+			})
+		}
+		synctest.Wait()
+		if n := waiting(); n != mostWaiting {
+			t.Fatalf("%d wait, want %d", n, mostWaiting)
+		}
+		if _, err := come(d, one, 1); err == nil || time.Since(began) > 0 {
+			t.Errorf("one of the crowd: %v after %v, want a refusal at once", err, time.Since(began))
+		}
+		third := make(chan error)
+		go func() {
+			v, err := come(d, netip.MustParseAddr("192.0.2.3"), 1)
+			if err == nil {
+				v.guest.Leave()
+			}
+			third <- err
+		}()
+		synctest.Wait()
+		mu.Lock()
+		if len(refusedAt) != 1 {
+			t.Errorf("%d of the crowd made way, want 1", len(refusedAt))
+		}
+		mu.Unlock()
+		time.Sleep(Patience / 2)
+		mu.Lock()
+		before := len(refusedAt)
+		mu.Unlock()
+		if before != 1 || waiting() != mostWaiting {
+			t.Errorf("%d were refused and %d wait", before, waiting())
+		}
+		time.Sleep(Patience)
+		if err := <-third; err == nil {
+			t.Error("a place that nobody left")
+		}
+		strangers.Wait()
+		if n := waiting(); n != 0 {
+			t.Errorf("%d still wait", n)
+		}
+	})
+}

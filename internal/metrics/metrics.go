@@ -1,0 +1,69 @@
+// Package metrics serves a server's counts to Prometheus, and its health to programs that restart it.
+package metrics
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rawverbs/rawverbs/internal/event"
+	"github.com/rawverbs/rawverbs/internal/report"
+	"github.com/rawverbs/rawverbs/internal/run"
+)
+
+// Server answers /metrics and /healthz. [Listen] makes it; it is valid until Close.
+type Server struct {
+	http http.Server
+	over chan struct{}
+}
+
+// Listen serves the counts of a server at the TCP address "host:port", and logs the address. ctx
+// limits only the look-up of the host's name.
+func Listen(ctx context.Context, address string, counts *run.Counts, log *slog.Logger) (*Server, error) {
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(collector{counts}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, errors.Errorf("--metrics %s: %v; try: --metrics 127.0.0.1:9435, or another port", address, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, DisableCompression: true}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { health(w, counts.Snapshot().State) })
+	event.MetricsServed.Log(log.With(slog.String("who", "server")), "metrics at http://"+listener.Addr().String()+"/metrics, health at /healthz",
+		slog.String("address", listener.Addr().String()))
+	var handler http.Handler = mux
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+		handler = report.LocalOnly(mux)
+	}
+	s := &Server{over: make(chan struct{}), http: http.Server{
+		Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}}
+	go func() {
+		defer close(s.over)
+		_ = s.http.Serve(listener) // ends with Close
+	}()
+	return s, nil
+}
+
+// Close ends all connections.
+func (s *Server) Close() error {
+	err := s.http.Close()
+	<-s.over
+	return err
+}
+
+// health answers 200 while the server takes clients, and 503 before and after.
+func health(w http.ResponseWriter, state run.State) {
+	if state != run.Serving {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_, _ = w.Write([]byte(state.String() + "\n"))
+}

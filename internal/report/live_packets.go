@@ -1,0 +1,169 @@
+// The packets of a server's clients, as its soft device sends and receives them.
+
+package report
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rawverbs/rawverbs/internal/event"
+	"github.com/rawverbs/rawverbs/internal/trace"
+)
+
+const (
+	keptPackets = 512                    // of each client: the first ones
+	drawEvery   = 500 * time.Millisecond // new packets come to a page
+)
+
+// wire gives each packet to the client that it belongs to.
+type wire struct {
+	mu      sync.Mutex
+	clients map[address]*Client
+}
+
+// address is a queue pair of either end, which packets go to.
+type address struct {
+	ip  netip.Addr
+	qpn uint32
+}
+
+// Packet keeps a packet that the server's device has sent or received, if it is one of the first packets
+// of a client; see softroce.Capture. The device waits for it.
+func (l *Live) Packet(at time.Time, ip []byte) error {
+	to, ok := receiver(ip)
+	if !ok {
+		return nil
+	}
+	l.wire.mu.Lock()
+	defer l.wire.mu.Unlock()
+	switch c := l.wire.clients[to]; {
+	case c == nil:
+	case len(c.packets.head) < keptPackets:
+		return c.packets.Packet(at, ip)
+	default:
+		c.packets.omitted++
+	}
+	return nil
+}
+
+// receiver reads from a packet of RoCEv2 which queue pair it goes to. dissect.Parse reads all of a
+// packet, which is too slow for each packet of a device.
+func receiver(ip []byte) (to address, ok bool) {
+	const headers = 8 + 12 // UDP and BTH, which has the number in its bytes 5 to 7
+	at := 0
+	switch {
+	case len(ip) >= 20+headers && ip[0] == 0x45:
+		at, to.ip = 20, netip.AddrFrom4([4]byte(ip[16:]))
+	case len(ip) >= 40+headers && ip[0]>>4 == 6:
+		at, to.ip = 40, netip.AddrFrom16([16]byte(ip[24:]))
+	default:
+		return to, false
+	}
+	to.qpn = binary.BigEndian.Uint32(ip[at+8+4:]) & (1<<24 - 1)
+	return to, true
+}
+
+// own reads in an event which queue pairs are the client's, and its peer's.
+func (c *Client) own(line []byte) {
+	if !bytes.Contains(line, []byte(event.PeerTuple.Name())) {
+		return
+	}
+	var e struct {
+		Event string
+		Attrs struct{ QPN, GID string }
+	}
+	if err := json.Unmarshal(line, &e); err != nil || e.Event != event.PeerTuple.Name() {
+		return
+	}
+	gid, err := netip.ParseAddr(e.Attrs.GID)
+	qpn, ok := number24(e.Attrs.QPN)
+	if err != nil || !ok {
+		return
+	}
+	w := &c.live.wire
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clients[address{gid.Unmap(), qpn}] = c
+}
+
+// release forgets the client's queue pairs.
+func (w *wire) release(c *Client) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for to, owner := range w.clients {
+		if owner == c {
+			delete(w.clients, to)
+		}
+	}
+}
+
+// drawing is the packets of a client as a page has them.
+type drawing struct {
+	Packets  []packetData  `json:"packets"`
+	Shapes   []shapeData   `json:"shapes"`
+	Captures []captureData `json:"captures"`
+}
+
+// seen returns the packets that were kept so far.
+func (c *Client) seen() *Collector {
+	c.live.wire.mu.Lock()
+	defer c.live.wire.mu.Unlock()
+	return &Collector{head: c.packets.head[:len(c.packets.head):len(c.packets.head)], omitted: c.packets.omitted}
+}
+
+// draw makes the drawing of packets. It is nil if they are not those of the client's events.
+func (c *Client) draw(packets *Collector) *drawing {
+	events, _, err := c.keeper.Events()
+	if err != nil {
+		return nil
+	}
+	r := New(&trace.Record{Events: events})
+	r.AddPackets(c.live.device, trace.EndServer, packets)
+	r.settle()
+	d := &drawing{Packets: packetsData(r.joined), Shapes: r.shapes}
+	for _, capture := range r.captures {
+		d.Captures = append(d.Captures, capture.data())
+	}
+	if d.Packets == nil {
+		return nil
+	}
+	return d
+}
+
+// draw returns messages with the packets of each client that has new ones, or whose job is over since.
+func (w *watcher) draw() (all []*news) {
+	w.live.mu.Lock()
+	type work struct {
+		*Client
+		over bool
+	}
+	var clients []work
+	for _, c := range w.live.clients {
+		clients = append(clients, work{c, c.over})
+	}
+	w.live.mu.Unlock()
+	before := w.drawn
+	w.drawn = make(map[*Client]int, len(clients)) // without those that are forgotten
+	for _, c := range clients {
+		packets := c.seen()
+		version := 2 * len(packets.head)
+		if c.over {
+			version++
+		}
+		if len(packets.head) == 0 {
+			continue
+		}
+		w.drawn[c.Client] = version
+		if before[c.Client] == version {
+			continue
+		}
+		if d := c.draw(packets); d != nil {
+			all = append(all, &news{clientState: clientState{Who: c.who}, Drawing: d})
+		}
+	}
+	return all
+}

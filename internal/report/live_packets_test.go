@@ -1,0 +1,154 @@
+package report
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/pcap"
+	"github.com/rawverbs/rawverbs/internal/trace"
+)
+
+// again logs the server's events of the recorded run as a client's.
+func again(t *testing.T, c *Client) {
+	t.Helper()
+	record := readRecord(t)
+	for i := range record.Events {
+		e := &record.Events[i]
+		if e.End != trace.EndServer {
+			continue
+		}
+		r := slog.NewRecord(e.Time, e.Level, e.Message, 0)
+		r.AddAttrs(slog.String("event", e.Event), slog.String("verb", e.Verb), slog.String("path", e.Path))
+		r.AddAttrs(e.Attrs...)
+		if err := c.Handler().Handle(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A page gets the packets of a client once they belong to it, all that are kept.
+func TestLiveDrawsPackets(t *testing.T) {
+	l, url := serveLive(t)
+	s := open(t, url)
+	c := l.Begin("server/1", "")
+	packets := captured(t)
+	if err := l.Packet(packets[0].At, packets[0].IP); err != nil || len(c.packets.head) != 0 {
+		t.Fatalf("a packet before the queue pairs are known: %d kept, %v", len(c.packets.head), err)
+	}
+	again(t, c)
+	for _, p := range packets {
+		if err := l.Packet(p.At, p.IP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for {
+		m, more := s.next(t)
+		if !more {
+			t.Fatal("no packets came")
+		}
+		if len(m.Packets) == 0 {
+			continue
+		}
+		sent, received := 0, 0
+		for _, p := range m.Packets {
+			if p.Sent != "" && p.From == trace.EndServer {
+				sent++
+			}
+			if p.Received != "" && p.From == trace.EndClient {
+				received++
+			}
+			if p.Shape >= len(m.Shapes) {
+				t.Errorf("shape %d of %d", p.Shape, len(m.Shapes))
+			}
+		}
+		if sent+received != len(packets) || sent == 0 || received == 0 {
+			t.Errorf("%d packets sent and %d received, want %d together", sent, received, len(packets))
+		}
+		if len(m.Captures) != 1 || m.Captures[0].Name != "soft0" || m.Captures[0].End != trace.EndServer {
+			t.Errorf("captures: %+v", m.Captures)
+		}
+		return
+	}
+}
+
+// captured returns the packets that the server's device saw in the recorded run.
+func captured(t *testing.T) (all []pcap.Packet) {
+	t.Helper()
+	file, err := os.Open("testdata/server.pcap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	packets, err := pcap.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, err := packets.Next(); err == nil; p, err = packets.Next() {
+		p.IP = append([]byte(nil), p.IP...)
+		all = append(all, p)
+	}
+	if len(all) < 4 {
+		t.Fatalf("%d packets", len(all))
+	}
+	return all
+}
+
+// Only the first packets of a client are kept, and none after the client is forgotten.
+func TestLiveKeepsFewPackets(t *testing.T) {
+	l := NewLive("soft0")
+	c := l.Begin("server/1", "")
+	again(t, c)
+	packets := captured(t)
+	for range keptPackets {
+		for _, p := range packets {
+			if err := l.Packet(time.Now(), p.IP); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if kept, omitted := len(c.packets.head), c.packets.omitted; kept != keptPackets || kept+omitted != keptPackets*len(packets) {
+		t.Errorf("%d packets kept, %d omitted", kept, omitted)
+	}
+	w := l.watch()
+	if drawn := w.draw(); len(drawn) != 1 || len(drawn[0].Drawing.Packets) == 0 || drawn[0].Drawing.Captures[0].Omitted == 0 {
+		t.Errorf("%+v", drawn)
+	}
+	if drawn := w.draw(); len(drawn) != 0 {
+		t.Errorf("the same packets are drawn again: %+v", drawn)
+	}
+	c.End(errors.New("over"))
+	if drawn := w.draw(); len(drawn) != 1 {
+		t.Errorf("at the end %d drawings", len(drawn))
+	}
+	c.Remove()
+	if drawn := w.draw(); len(drawn) != 0 || len(w.drawn) != 0 {
+		t.Errorf("a page keeps %d clients that are forgotten, and draws %d", len(w.drawn), len(drawn))
+	}
+	w.stop()
+	if len(l.wire.clients) != 0 {
+		t.Errorf("%v have an owner", l.wire.clients)
+	}
+}
+
+func TestReceiver(t *testing.T) {
+	packets := captured(t)
+	if to, ok := receiver(packets[0].IP); !ok || !to.ip.Is4() || to.qpn == 0 {
+		t.Errorf("%+v %v", to, ok)
+	}
+	for _, short := range [][]byte{nil, {0x45}, packets[0].IP[:39], {0x60}} {
+		if to, ok := receiver(short); ok {
+			t.Errorf("% x goes to %+v", short, to)
+		}
+	}
+	six := append([]byte{0x60}, make([]byte, 39+8+12)...)
+	six[39], six[40+8+5], six[40+8+7] = 1, 2, 3
+	if to, ok := receiver(six); !ok || to != (address{netip.IPv6Loopback(), 0x020003}) {
+		t.Errorf("%+v %v", to, ok)
+	}
+}

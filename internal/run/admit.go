@@ -1,0 +1,157 @@
+// Admitting clients: how many, and how much memory they may use.
+
+package run
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/admission"
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/trace"
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+)
+
+// HandshakeLimit is how long a client may take from its hello until its queue pairs are in RTS.
+const HandshakeLimit = 15 * time.Second
+
+var errHandshake = errors.Errorf("the client did not connect its queue pairs within %v of its hello; try: again, or a host with less load", HandshakeLimit)
+
+// handshakeError is the error of a client that did not connect within HandshakeLimit. The library's error
+// would propose a longer timeout, which does not lengthen this one.
+type handshakeError struct {
+	late *oob.TimeoutError
+	err  error // of the library
+}
+
+// lateHandshake makes a handshakeError of an error that HandshakeLimit caused.
+func lateHandshake(err error) error {
+	var late *oob.TimeoutError
+	if errors.Is(err, errHandshake) && errors.As(err, &late) {
+		return &handshakeError{late, err}
+	}
+	return err
+}
+
+func (e *handshakeError) Error() string {
+	return fmt.Sprintf("%s %s: timed out after %v; %v", e.late.Op, e.late.Step, e.late.After, errHandshake)
+}
+
+func (e *handshakeError) Unwrap() error { return e.err }
+
+// limits returns what the clients of a server may use. Limits that were not chosen are a share of a
+// larger one: all clients get half of what the process may use, and one address half of that. Clients
+// on this host share one address, so for them that half is not a limit.
+func (o *ServerOptions) limits() admission.Limits {
+	half := func(chosen, of int64) int64 {
+		if chosen > 0 {
+			return chosen
+		}
+		return of - of/2
+	}
+	l := admission.Limits{Clients: o.MaxClients, Memory: int64(o.MaxMemory), Strict: o.Once, Shared: o.MaxClientsPerAddress == 0 && o.MaxMemoryPerAddress == 0}
+	if l.Memory == 0 {
+		l.Memory = admission.Available() / 2
+	}
+	l.ClientsPerAddress = int(half(int64(o.MaxClientsPerAddress), int64(l.Clients)))
+	l.MemoryPerAddress = half(int64(o.MaxMemoryPerAddress), l.Memory)
+	return l
+}
+
+// admit takes a place and the memory for a client's job. The returned context ends if the client has
+// to leave for another; its Motion is the client's.
+func (s *server) admit(ctx context.Context, in *comer, need int64) (context.Context, func(), error) {
+	ctx, end := context.WithCancelCause(ctx)
+	motion := job.NewMotion()
+	local, remote := addressOf(in.TCP().LocalAddr()), addressOf(in.TCP().RemoteAddr())
+	guest, err := s.desk.Admit(ctx, admission.Client{
+		Address: remote, Local: remote.IsLoopback() || remote == local, Memory: need, Idle: motion.Idle, End: end,
+	})
+	if err != nil {
+		end(nil)
+		return nil, nil, s.explainFull(err)
+	}
+	return job.WithMotion(ctx, motion), func() {
+		guest.Leave()
+		end(nil)
+	}, nil
+}
+
+// explainFull counts a client that was refused by a limit, and adds what to try at the server.
+func (s *server) explainFull(err error) error {
+	var full *admission.FullError
+	if !errors.As(err, &full) {
+		return err // the server stops
+	}
+	s.Counts.full.Add(1)
+	switch {
+	case s.Once && full.What == admission.Places:
+		return errors.New("the server serves only one client and has it; try: a server without --once")
+	case full.What == admission.Places && full.Address.IsValid():
+		return errors.Errorf("%v, or rdma_server --max-clients-per-address", full)
+	case full.What == admission.Places:
+		return errors.Errorf("%v, or rdma_server --max-clients", full)
+	case full.Address.IsValid():
+		return errors.Errorf("%v, or rdma_server --max-memory-per-address", full)
+	}
+	return errors.Errorf("%v, or rdma_server --max-memory", full)
+}
+
+// Memory of a connection beside that of its job, in bytes. The sizes of requests are those of the soft
+// device; those of RDMA devices are similar. TestMemoryOfConnections compares them with a real heap.
+const (
+	eachClient   = 1280 << 10 // messages that TCP has brought and nobody has read, see oob; goroutines, logs
+	eachRecord   = 2 * trace.KeptByServer
+	eachQP       = 48 << 10 // with its answers to READs, and goroutines that wait
+	eachSend     = 176
+	eachRecv     = 40
+	eachElement  = 16
+	eachComplete = 48
+)
+
+// memoryOf returns the bytes that a connection with cfg needs, with the job's.
+func memoryOf(cfg *rc.Config, endpoint job.Endpoint, most job.Size, recorded bool) int64 {
+	need := int64(eachClient)
+	if recorded {
+		need += eachRecord
+	}
+	if b, ok := endpoint.(job.Budgeter); ok {
+		need += b.Memory()
+	} else {
+		need += int64(most)
+	}
+	or := func(n uint32, otherwise int64) int64 {
+		if n == 0 {
+			return otherwise
+		}
+		return int64(n)
+	}
+	const usual, marks = 16, 1 // rc's default queue depth, and its own requests
+	pairs := int64(max(cfg.QPs, 1))
+	sends, recvs := or(cfg.Cap.MaxSendWR, usual)+marks, or(cfg.Cap.MaxRecvWR, usual)+marks
+	if cfg.SRQ != nil {
+		recvs = int64(cfg.SRQ.MaxWR)/pairs + marks
+	}
+	need += pairs * (eachQP + sends*(eachSend+or(cfg.Cap.MaxSendSGE, 1)*eachElement+int64(cfg.Cap.MaxInlineData)) +
+		recvs*(eachRecv+or(cfg.Cap.MaxRecvSGE, 1)*eachElement))
+	return need + (ring(2*pairs*sends)+ring(2*pairs*recvs))*eachComplete
+}
+
+// ring returns the entries of a completion queue: a power of two.
+func ring(depth int64) int64 { return 1 << bits.Len64(uint64(depth-1)) }
+
+// addressOf returns the IP address of a TCP address.
+func addressOf(a net.Addr) netip.Addr {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return tcp.AddrPort().Addr().Unmap()
+}

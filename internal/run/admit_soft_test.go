@@ -1,0 +1,97 @@
+//go:build !rdma
+
+package run
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// sized is an Endpoint of a certain size.
+type sized struct {
+	job.Endpoint
+	bytes int64
+}
+
+func (s sized) Memory() int64 { return s.bytes }
+
+// TestMemoryOfConnections compares what a connection is counted for with what it takes of the heap,
+// in which a soft device has its queues.
+func TestMemoryOfConnections(t *testing.T) {
+	dev := testdevice.Open(t)
+	for name, cfg := range map[string]rc.Config{
+		"default": {},
+		"bulk":    {QPs: 64, Cap: verbs.QPCap{MaxSendWR: 1015, MaxRecvWR: 1015}},
+		"deep":    {Cap: verbs.QPCap{MaxSendWR: 16000, MaxRecvWR: 16000}},
+		"inline":  {QPs: 8, Cap: verbs.QPCap{MaxSendWR: 500, MaxInlineData: 512, MaxSendSGE: 8, MaxRecvSGE: 8}, MaxReads: 128},
+		"one CQ":  {OneCQ: true, SRQ: &verbs.SRQInit{MaxWR: 4096, MaxSGE: 2}, QPs: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const window = 1 << 20
+			cfg.Device = dev
+			cfg.Prepare = func(c *rc.Conn) error {
+				_, err := c.AllocMR("window", window, verbs.AccessLocalWrite)
+				return err
+			}
+			before := heap()
+			client, server := connected(t, cfg)
+			took := (heap() - before) / 2 // both ends are here
+			counted := memoryOf(&cfg, sized{bytes: window}, 0, false)
+			t.Logf("%d bytes, counted as %d", took, counted)
+			if took > counted || counted > 4*took+eachClient {
+				t.Errorf("a connection takes %d bytes and counts as %d", took, counted)
+			}
+			runtime.KeepAlive(client)
+			if err := server.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := client.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// connected connects two ends with the same Config.
+func connected(t *testing.T, cfg rc.Config) (client, server *rc.Conn) {
+	t.Helper()
+	l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.ListenConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dialed := make(chan error, 1)
+	go func() {
+		var err error
+		client, err = rc.Dial(context.Background(), l.Addr().String(), cfg)
+		dialed <- err
+	}()
+	in, err := l.Accept(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Hello(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if server, err = in.Connect(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-dialed; err != nil {
+		t.Fatal(err)
+	}
+	return client, server
+}

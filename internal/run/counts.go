@@ -1,0 +1,136 @@
+// What a server counts, for metrics.
+
+package run
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/admission"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Counts has a server's counts. The zero value is ready for use, and is for one Serve. Several
+// goroutines may call its methods at once.
+type Counts struct {
+	WCs verbs.WCCounts // completions of the server's device
+
+	connections, refused, full atomic.Uint64
+
+	mu     sync.Mutex
+	state  State
+	device *verbs.Device // nil unless it is open
+	port   uint8
+	desk   *admission.Desk // nil before Serve listens
+	limits admission.Limits
+	jobs   map[string]*JobCount
+}
+
+// State is whether a server takes clients.
+type State int
+
+// The states, in order.
+const (
+	Starting State = iota
+	Serving
+	Stopping
+)
+
+func (s State) String() string { return [...]string{"starting", "serving", "stopping"}[s] }
+
+// JobCount counts the runs of one job.
+type JobCount struct {
+	Job               string
+	Succeeded, Failed uint64
+	Bytes             int64         // that the job has moved, as far as the server knows: see job.Moved
+	Took              time.Duration // the sum over all runs
+}
+
+// Snapshot is a Counts at one moment.
+type Snapshot struct {
+	State       State
+	Connections uint64 // over TCP, so far
+	Refused     uint64 // connections that began no job
+	Clients     int    // that have a place
+	Jobs        []JobCount
+
+	Full                      uint64 // clients that were refused for lack of a place or of memory
+	Memory                    int64  // bytes that the clients in progress have asked for
+	MemoryLimit, ClientsLimit int64
+
+	Device   string            // "" if it is not open
+	Provider string            // of the device
+	Counters map[string]uint64 // of the device's port; the driver defines the names
+}
+
+// Snapshot returns the counts. It reads the device's counters, which takes some microseconds.
+func (c *Counts) Snapshot() Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := Snapshot{State: c.state, Connections: c.connections.Load(), Refused: c.refused.Load(), Full: c.full.Load(),
+		MemoryLimit: c.limits.Memory, ClientsLimit: int64(c.limits.Clients)}
+	if c.desk != nil {
+		s.Clients, s.Memory = c.desk.Usage()
+	}
+	for _, j := range c.jobs {
+		s.Jobs = append(s.Jobs, *j)
+	}
+	slices.SortFunc(s.Jobs, func(a, b JobCount) int { return strings.Compare(a.Job, b.Job) })
+	if c.device != nil {
+		s.Device, s.Provider = c.device.Name(), c.device.Info().Provider
+		counters, _ := c.device.QueryCounters(c.port) // a device may have none
+		s.Counters = maps.Clone(counters)
+	}
+	return s
+}
+
+// use sets the device whose counters a Snapshot has; nil before the device is closed.
+func (c *Counts) use(dev *verbs.Device, port uint8) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.device, c.port = dev, port
+}
+
+// admit sets the desk whose usage a Snapshot has.
+func (c *Counts) admit(desk *admission.Desk, limits admission.Limits) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.desk, c.limits = desk, limits
+}
+
+func (c *Counts) enter(s State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = s
+}
+
+// finished counts the end of a client's job, of which bytes are what it has moved. A connection that
+// began no job does not count.
+func (c *Counts) finished(job string, began time.Time, bytes int64, err error) {
+	if errors.As(err, new(jobless)) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.jobs == nil {
+		c.jobs = map[string]*JobCount{}
+	}
+	j := c.jobs[job]
+	if j == nil {
+		j = &JobCount{Job: job}
+		c.jobs[job] = j
+	}
+	if err == nil {
+		j.Succeeded++
+	} else {
+		j.Failed++
+	}
+	j.Bytes += bytes
+	j.Took += time.Since(began)
+}

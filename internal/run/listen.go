@@ -1,0 +1,53 @@
+// Where a server listens, and who may come.
+
+package run
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+
+	"github.com/rawverbs/rawverbs/internal/event"
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/trace"
+	"github.com/rawverbs/rawverbs/rc"
+)
+
+// listen listens for clients of the device, with TLS if secured is not nil.
+func (o *ServerOptions) listen(ctx context.Context, device string, secured *tls.Config) (*rc.Listener, error) {
+	listener, err := rc.Listen(ctx, net.JoinHostPort(o.address(device), strconv.Itoa(o.TCPPort)), rc.ListenConfig{
+		Program: o.Program, Params: job.Params{job.ParamMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue, trace.LadderParam: trace.ParamValue},
+		Timeout: o.Timeout, Logger: o.Logger, TLS: secured,
+	})
+	if err != nil {
+		return nil, err
+	}
+	who := "rdma_client"
+	switch {
+	case !o.Native():
+		who = "a client of --peer " + o.Peer.Name
+	case secured != nil:
+		who = "rdma_client --tls"
+	}
+	at := slog.String("address", listener.Addr().String())
+	event.ServerListening.Log(o.Logger, fmt.Sprintf("listening on %s for %s", listener.Addr(), who), at)
+	if tcp, ok := listener.Addr().(*net.TCPAddr); secured == nil && ok && !tcp.IP.IsLoopback() {
+		try := "--tls DIR, or --listen 127.0.0.1"
+		if !o.Native() {
+			try = "--listen with the address of a trusted network"
+		}
+		event.ServerUnauthenticated.LogAt(slog.LevelWarn, o.Logger, "the exchange is unauthenticated: every host that can reach this address can run jobs here; try: "+try, at)
+	}
+	return listener, nil
+}
+
+// address returns the host to listen on. Clients of soft0 are on this host, so loopback suffices.
+func (o *ServerOptions) address(device string) string {
+	if o.Listen == "" && o.TLS == "" && device == "soft0" {
+		return "127.0.0.1"
+	}
+	return o.Listen
+}

@@ -1,0 +1,292 @@
+// The desk: all sessions of a page, and the calls of the page as text in and out. web/engine binds
+// it to JavaScript; web/API.md describes the calls.
+
+package workbench
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/workbench/action"
+)
+
+// Desk holds the sessions of a page. It is for one goroutine.
+type Desk struct {
+	sessions map[int]*open
+	last     int
+}
+
+// open is an open session, and a second one that looks back into its past.
+type open struct {
+	*Session
+	past *Session
+}
+
+// NewDesk returns a desk without sessions.
+func NewDesk() *Desk { return &Desk{sessions: map[int]*open{}} }
+
+// calls are what a page can call, with the number of arguments.
+var calls = map[string]struct {
+	args int
+	do   func(d *Desk, args []string) (any, error)
+}{
+	"tables":   {0, func(*Desk, []string) (any, error) { return AllTables(), nil }},
+	"open":     {1, (*Desk).open},
+	"close":    {1, (*Desk).close},
+	"do":       {2, (*Desk).do},
+	"snapshot": {2, (*Desk).snapshot},
+	"back":     {2, (*Desk).back},
+	"peek":     {3, (*Desk).peek},
+	"packet":   {2, (*Desk).packet},
+	"file":     {1, (*Desk).file},
+	"link":     {1, (*Desk).link},
+	"record":   {1, (*Desk).record},
+	"program":  {2, (*Desk).program},
+}
+
+// CallNames returns the names of the calls.
+func CallNames() (names []string) {
+	for name := range calls {
+		names = append(names, name)
+	}
+	return names
+}
+
+// reply is what every call returns: a value or an error.
+type reply struct {
+	Value any    `json:"value,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// Call carries out a call and returns a JSON object with "value" or "error". Arguments are text:
+// numbers in decimal, objects as JSON.
+func (d *Desk) Call(name string, args ...string) (text string) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			text = marshal(reply{Error: errors.Errorf("the engine failed: %v; this is a bug", broken).Error()})
+		}
+	}()
+	c, ok := calls[name]
+	switch {
+	case !ok:
+		return marshal(reply{Error: "there is no call " + name})
+	case len(args) != c.args:
+		return marshal(reply{Error: errors.Errorf("%s takes %d arguments and got %d", name, c.args, len(args)).Error()})
+	}
+	value, err := c.do(d, args)
+	if err != nil {
+		return marshal(reply{Error: err.Error()})
+	}
+	return marshal(reply{Value: value})
+}
+
+func marshal(r reply) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		panic("internal/workbench: " + err.Error()) // every value can be encoded
+	}
+	return b.String()
+}
+
+func integer(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, errors.Errorf("%q is not a whole number", text)
+	}
+	return n, nil
+}
+
+// integers reads the first arguments as numbers, and the first of them as a session.
+func (d *Desk) integers(args []string, n int) (*open, []int, error) {
+	var out []int
+	for _, text := range args[:n] {
+		v, err := integer(text)
+		if err != nil {
+			return nil, nil, err
+		}
+		out = append(out, v)
+	}
+	s, ok := d.sessions[out[0]]
+	if !ok {
+		return nil, nil, errors.Errorf("session %d is not open", out[0])
+	}
+	return s, out, nil
+}
+
+// opened is the answer of open.
+type opened struct {
+	Session  int      `json:"session"`
+	Setup    Setup    `json:"setup"`
+	Snapshot Snapshot `json:"snapshot"`
+	Warning  string   `json:"warning,omitempty"` // the list was cut off at an action that has no meaning
+}
+
+// open opens a session: a Setup, a File or a link.
+func (d *Desk) open(args []string) (any, error) {
+	text := strings.TrimSpace(args[0])
+	var f File
+	if strings.HasPrefix(text, linkPrefix) || strings.Contains(text, `"schema"`) {
+		var err error
+		if f, err = ParseFile(text); err != nil {
+			return nil, err
+		}
+	} else if err := json.Unmarshal([]byte(text), &f.Setup); err != nil {
+		return nil, errors.WithMessage(err, "not a setup")
+	} else if l, ok := findLesson(f.Setup.Lesson); ok {
+		f.Actions = l.Start
+	}
+	s, err := Replay(f.Setup, f.Actions)
+	if s == nil {
+		return nil, err
+	}
+	d.last++
+	d.sessions[d.last] = &open{Session: s}
+	answer := opened{Session: d.last, Setup: s.Setup(), Snapshot: s.Snapshot(0)}
+	if err != nil {
+		answer.Warning = err.Error()
+	}
+	return answer, nil
+}
+
+func (d *Desk) close(args []string) (any, error) {
+	s, n, err := d.integers(args, 1)
+	if err != nil {
+		return nil, err
+	}
+	delete(d.sessions, n[0])
+	if s.past != nil {
+		if err := s.past.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return true, s.Close()
+}
+
+// do carries out an action and returns what has changed.
+func (d *Desk) do(args []string) (any, error) {
+	s, _, err := d.integers(args, 1)
+	if err != nil {
+		return nil, err
+	}
+	a, err := action.Parse([]byte(args[1]))
+	if err != nil {
+		return nil, err
+	}
+	before := len(s.actions)
+	if _, err := s.Do(a); err != nil {
+		return nil, err
+	}
+	return s.Snapshot(before), nil
+}
+
+func (d *Desk) snapshot(args []string) (any, error) {
+	s, n, err := d.integers(args, 2)
+	if err != nil {
+		return nil, err
+	}
+	return s.Snapshot(n[1]), nil
+}
+
+// back takes actions back: the last n.
+func (d *Desk) back(args []string) (any, error) {
+	s, n, err := d.integers(args, 2)
+	if err != nil {
+		return nil, err
+	}
+	replayed, err := s.Back(n[1])
+	if err != nil {
+		return nil, err
+	}
+	s.Session = replayed
+	if s.past != nil && len(s.past.actions) > len(s.actions) { // it has actions that were taken back
+		if err := s.past.Close(); err != nil {
+			return nil, err
+		}
+		s.past = nil
+	}
+	return s.Snapshot(0), nil
+}
+
+// peek returns the snapshot after the first n actions. The session itself stays where it is.
+func (d *Desk) peek(args []string) (any, error) {
+	s, n, err := d.integers(args, 3)
+	if err != nil {
+		return nil, err
+	}
+	past, err := s.upTo(n[1])
+	if err != nil {
+		return nil, err
+	}
+	return past.Snapshot(n[2]), nil
+}
+
+// upTo returns the second session after the first n actions. Going forward replays only what lies
+// between.
+func (s *open) upTo(n int) (*Session, error) {
+	if n < 0 || n > len(s.actions) {
+		return nil, errors.Errorf("action %d: the session has %d", n, len(s.actions))
+	}
+	if s.past == nil || len(s.past.actions) > n {
+		if s.past != nil {
+			if err := s.past.Close(); err != nil {
+				return nil, err
+			}
+		}
+		var err error
+		if s.past, err = New(s.setup); err != nil {
+			return nil, err
+		}
+	}
+	for i := len(s.past.actions); i < n; i++ {
+		if _, err := s.past.Do(s.actions[i]); err != nil {
+			return nil, err
+		}
+	}
+	return s.past, nil
+}
+
+func (d *Desk) packet(args []string) (any, error) {
+	s, n, err := d.integers(args, 2)
+	if err != nil {
+		return nil, err
+	}
+	return s.Packet(n[1])
+}
+
+func (d *Desk) file(args []string) (any, error) {
+	s, _, err := d.integers(args, 1)
+	if err != nil {
+		return nil, err
+	}
+	return s.File(), nil
+}
+
+func (d *Desk) link(args []string) (any, error) {
+	s, _, err := d.integers(args, 1)
+	if err != nil {
+		return nil, err
+	}
+	return s.Link()
+}
+
+func (d *Desk) record(args []string) (any, error) {
+	s, _, err := d.integers(args, 1)
+	if err != nil {
+		return nil, err
+	}
+	return s.Record()
+}
+
+// program returns the session as a program: "c" or "go".
+func (d *Desk) program(args []string) (any, error) {
+	s, _, err := d.integers(args, 1)
+	if err != nil {
+		return nil, err
+	}
+	return s.Program(args[1])
+}

@@ -1,0 +1,170 @@
+// Lessons: what a lesson begins with, its goals, and a way to reach them. The texts are the page's;
+// here are their keys. A goal is checked after each action, and once met it stays met.
+
+package workbench
+
+import (
+	"slices"
+
+	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// Lesson is a lesson.
+type Lesson struct {
+	ID       string
+	Start    []Action // carried out before the user begins
+	Goals    []Goal
+	Answers  int      // how many answers the question at the end offers
+	Right    int      // the right one, from 1 on
+	Solution []Action // reaches all goals
+}
+
+// Goal is something to reach.
+type Goal struct {
+	Key string
+	Met func(g *glance) bool
+}
+
+// GoalState is a goal of the session's lesson.
+type GoalState struct {
+	Key string `json:"key"`
+	Met int    `json:"met"` // number of the action that reached it; -1: not yet
+}
+
+// LessonView is a lesson for the page. The keys of its texts begin with "lesson.ID.": title, intro,
+// goal.KEY, hint.KEY, question, answer.1 …, why.
+type LessonView struct {
+	ID       string   `json:"id"`
+	Goals    []string `json:"goals"`
+	Answers  int      `json:"answers"`
+	Right    int      `json:"right"`
+	Start    []Action `json:"start"`
+	Solution []Action `json:"solution"`
+}
+
+func lessonIDs() (ids []string) {
+	for _, l := range lessons() {
+		ids = append(ids, l.ID)
+	}
+	return ids
+}
+
+func findLesson(id string) (Lesson, bool) {
+	all := lessons()
+	i := slices.IndexFunc(all, func(l Lesson) bool { return l.ID == id })
+	if i < 0 {
+		return Lesson{}, false
+	}
+	return all[i], true
+}
+
+func lessonViews() []LessonView {
+	var views []LessonView
+	for _, l := range lessons() {
+		v := LessonView{ID: l.ID, Answers: l.Answers, Right: l.Right, Start: append([]Action{}, l.Start...), Solution: l.Solution}
+		for _, g := range l.Goals {
+			v.Goals = append(v.Goals, g.Key)
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// checkGoals notes which goals the last action has reached.
+func (s *Session) checkGoals() {
+	g := &glance{s: s, action: &s.actions[len(s.actions)-1], result: s.results[len(s.results)-1]}
+	for i, goal := range s.lesson.Goals {
+		if s.goals[i].Met < 0 && goal.Met(g) {
+			s.goals[i].Met = len(s.actions) - 1
+		}
+	}
+}
+
+// glance is what a goal looks at: the session after an action, the action and its result.
+type glance struct {
+	s      *Session
+	action *Action
+	result *Result
+}
+
+// The hosts by number, for goals.
+const (
+	client = 0
+	server = 1
+)
+
+// count returns how many open objects of a kind a host has.
+func (g *glance) count(host int, kind string) (n int) {
+	for _, o := range g.s.hosts[host].objects {
+		if o.kind == kind && !o.closed {
+			n++
+		}
+	}
+	return n
+}
+
+// qps returns the open queue pairs of a host.
+func (g *glance) qps(host int) (list []*object) {
+	for _, o := range g.s.hosts[host].objects {
+		if o.kind == "QP" && !o.closed {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// state reports whether a host has a queue pair of a type in a state; type 0 is any.
+func (g *glance) state(host int, t verbs.QPType, s qpstate.State) bool {
+	return slices.ContainsFunc(g.qps(host), func(o *object) bool {
+		in, _ := g.s.world.InspectQP(g.s.hosts[host].side, o.qp)
+		return (t == 0 || o.qp.Type() == t) && in.Attr.State == s
+	})
+}
+
+// refused reports whether the action was refused with an errno.
+func (g *glance) refused(do, errno string) bool {
+	return g.action.Do == do && g.result.Refused != nil && g.result.Refused.Errno == errno
+}
+
+// polled reports whether the action polled a completion at a host.
+func (g *glance) polled(host int, status string, is func(*Completion) bool) bool {
+	if g.action.Do != "poll_cq" || g.action.Host != g.s.hosts[host].side.String() {
+		return false
+	}
+	return slices.ContainsFunc(g.result.Completions, func(c Completion) bool {
+		return c.Status == status && (is == nil || is(&c))
+	})
+}
+
+// opcode is a test of a completion.
+func opcode(name string) func(*Completion) bool {
+	return func(c *Completion) bool { return c.Opcode == name }
+}
+
+// logged reports whether the last action logged an event whose message begins with a text.
+func (g *glance) logged(text string) bool {
+	for _, e := range slices.Backward(g.s.log) {
+		if e.Action != len(g.s.actions)-1 {
+			return false
+		}
+		if len(e.Message) >= len(text) && e.Message[:len(text)] == text {
+			return true
+		}
+	}
+	return false
+}
+
+// packet reports whether a packet that the last action sent or changed is as asked.
+func (g *glance) packet(is func(*PacketView) bool) bool {
+	packets := g.s.world.Packets()
+	for i := len(packets) - 1; i >= 0; i-- {
+		if g.s.touched[i] != len(g.s.actions) {
+			continue
+		}
+		if v := g.s.packetView(packets[i]); is(&v) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,100 @@
+package workbench
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// entry is a line of a file of texts: a key and a text, both in JSON's quotes.
+var entry = regexp.MustCompile(`(?m)^  ("(?:[^"\\]|\\.)*"): ("(?:[^"\\]|\\.)*"),$`)
+
+// texts reads a file of the page's texts.
+func texts(t *testing.T, language, file string) map[string]string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "web", "src", "texts", language, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, m := range entry.FindAllSubmatch(content, -1) {
+		var key, text string
+		for i, to := range []*string{&key, &text} {
+			if err := json.Unmarshal(m[i+1], to); err != nil {
+				t.Fatalf("%s/%s: %s: %v", language, file, m[i+1], err)
+			}
+		}
+		if _, twice := found[key]; twice {
+			t.Errorf("%s/%s has %s twice", language, file, key)
+		}
+		found[key] = text
+	}
+	return found
+}
+
+// TestTexts compares the keys of the page's texts with the lessons and the mistakes: each key has a
+// text in each language, and each text has a key.
+func TestTexts(t *testing.T) {
+	var lessonKeys, mistakeKeys []string
+	for _, l := range lessons() {
+		of := func(part string) { lessonKeys = append(lessonKeys, "lesson."+l.ID+"."+part) }
+		of("title")
+		of("intro")
+		for _, g := range l.Goals {
+			of("goal." + g.Key)
+			of("hint." + g.Key)
+		}
+		of("question")
+		for n := range l.Answers {
+			of(fmt.Sprintf("answer.%d", n+1))
+		}
+		of("why")
+	}
+	for _, m := range mistakeViews() {
+		for _, part := range []string{"title", "setting", "question", "why", "remedy"} {
+			mistakeKeys = append(mistakeKeys, "mistake."+m.Name+"."+part)
+		}
+	}
+	folders, err := filepath.Glob(filepath.Join("..", "..", "web", "src", "texts", "*", "lessons.ts"))
+	if err != nil || len(folders) < 2 {
+		t.Fatalf("%d languages: %v", len(folders), err)
+	}
+	for _, folder := range folders {
+		language := filepath.Base(filepath.Dir(folder))
+		for file, keys := range map[string][]string{"lessons.ts": lessonKeys, "mistakes.ts": mistakeKeys} {
+			found := texts(t, language, file)
+			for _, key := range keys {
+				if found[key] == "" {
+					t.Errorf("%s/%s has no text for %s", language, file, key)
+				}
+			}
+			for key := range found {
+				if !slices.Contains(keys, key) && !group.MatchString(key) {
+					t.Errorf("%s/%s has a text for %s, which is nothing", language, file, key)
+				}
+			}
+			for key, text := range texts(t, "en", file) {
+				if want, got := fixed(text), fixed(found[key]); !slices.Equal(want, got) {
+					t.Errorf("%s/%s, %s: the names are %v, in English %v", language, file, key, got, want)
+				}
+			}
+		}
+	}
+}
+
+// name is what no translation changes: code, numbers in hexadecimal, C's names and paragraphs.
+var name = regexp.MustCompile("`[^`]+`|0x[0-9a-f]+|\\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\\b|\n\n")
+
+// fixed returns the names in a text, each once, sorted.
+func fixed(text string) []string {
+	found := name.FindAllString(text, -1)
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// group is the key of a group of mistakes.
+var group = regexp.MustCompile(`^mistakes\.group\.[1-5]$`)

@@ -1,0 +1,215 @@
+// The wire between two hosts, drawn with time downwards: a line per host, an arrow per message, a mark
+// per event. Times are in order but not to scale; a long pause is written on the line.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { time } from './format';
+
+export type Side = 'left' | 'right';
+
+export interface Message {
+  id: number;
+  from: Side;
+  sent: number; // ns
+  arrives: number | null; // null if it never arrives
+  order?: number; // among what happens at the same time; an action's number
+  label: string;
+  note?: string; // below the label, in another colour
+  tone: 'request' | 'answer' | 'refusal' | 'talk'; // talk is not a packet of the queue pair
+  fate: 'in flight' | 'delivered' | 'lost' | 'ignored';
+  inferred?: boolean; // dashed: nobody saw it
+  about: string; // the whole, for screen readers
+  attributes?: Record<string, string>;
+}
+
+export interface Mark {
+  key: string | number;
+  side: Side;
+  at: number; // ns
+  order?: number;
+  text: string;
+  tone?: 'good' | 'bad';
+}
+
+interface Point {
+  at: number;
+  order: number;
+  rank: number; // in the same action: arrivals, marks, departures
+  message?: Message;
+  end?: boolean;
+  mark?: Mark;
+  now?: boolean;
+}
+
+interface Placed {
+  messages: { message: Message; from: number; to: number }[];
+  marks: { mark: Mark; y: number }[];
+  times: { at: number; y: number }[];
+  pauses: { ns: number; y: number }[];
+  now: number | null;
+  height: number;
+}
+
+const step = 24;
+const noteLine = 12;
+const pause = 50_000; // ns; a longer one is written
+
+/** Puts messages and marks in order and gives each its place. */
+export function layout(messages: Message[], marks: Mark[], now: number | null): Placed {
+  const points: Point[] = [];
+  for (const message of messages) {
+    const order = message.order ?? 0;
+    points.push({ at: message.sent, order, rank: 2, message });
+    if (message.arrives !== null && message.arrives > message.sent) points.push({ at: message.arrives, order, rank: 0, message, end: true });
+  }
+  for (const mark of marks) points.push({ at: mark.at, order: mark.order ?? 0, rank: 1, mark });
+  if (now !== null) points.push({ at: now, order: Infinity, rank: 3, now: true });
+  // An arrival has the order of its sending, which is earlier than that of the marks it causes.
+  points.sort((a, b) => a.at - b.at || a.order - b.order || a.rank - b.rank);
+
+  const placed: Placed = { messages: [], marks: [], times: [], pauses: [], now: null, height: 0 };
+  const starts = new Map<Message, number>();
+  let y = 12;
+  let last: number | null = null;
+  for (const point of points) {
+    if (last === null || point.at !== last) {
+      if (last !== null && point.at - last > pause) {
+        placed.pauses.push({ ns: point.at - last, y: y + step });
+        y += step + 8;
+      }
+      placed.times.push({ at: point.at, y: y + step });
+      last = point.at;
+    }
+    y += point.now ? 12 : point.mark ? 20 : step;
+    if (point.message?.note && !point.end) y += noteLine;
+    if (point.now) placed.now = y;
+    else if (point.mark) placed.marks.push({ mark: point.mark, y });
+    else if (point.end) placed.messages.push({ message: point.message!, from: starts.get(point.message!) ?? y - step, to: y });
+    else if (point.message!.arrives === null || point.message!.arrives === point.message!.sent) {
+      placed.messages.push({ message: point.message!, from: y, to: y + 14 });
+      y += 14;
+    } else starts.set(point.message!, y);
+  }
+  placed.height = y + 28;
+  return placed;
+}
+
+interface Props {
+  label: string;
+  messages: Message[];
+  marks: Mark[];
+  now: number | null;
+  selected: number | null;
+  onSelect(id: number): void;
+}
+
+export function Wire({ label, messages, marks, now, selected, onSelect }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(340);
+  useEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.max(240, Math.round(entry!.contentRect.width))));
+    observer.observe(box.current!);
+    return () => observer.disconnect();
+  }, []);
+
+  const placed = layout(messages, marks, now);
+  const x = { left: 62, right: width - 16 };
+  const ids = placed.messages.map((m) => m.message.id);
+  const focusable = selected !== null && ids.includes(selected) ? selected : ids.at(-1);
+  const onKey = (event: KeyboardEvent, id: number) => {
+    const move = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
+    if (event.key !== 'Enter' && event.key !== ' ' && !move) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const sorted = [...ids].sort((a, b) => a - b);
+    const to = move ? sorted[sorted.indexOf(id) + move] : id;
+    if (to === undefined) return;
+    onSelect(to);
+    box.current?.querySelector<SVGElement>(`[data-id="${to}"]`)?.focus();
+  };
+
+  return (
+    <div class="wire" ref={box}>
+      <svg width={width} height={placed.height} role="group" aria-label={label}>
+        <g class="lifelines">
+          <line class="left" x1={x.left} x2={x.left} y1="4" y2={placed.height} />
+          <line class="right" x1={x.right} x2={x.right} y1="4" y2={placed.height} />
+        </g>
+        <g class="times" aria-hidden="true">
+          {placed.times.map(({ at, y }) => (
+            <text key={at} x={x.left - 8} y={y + 4} text-anchor="end">{at === 0 ? '0' : time(at)}</text>
+          ))}
+        </g>
+        {placed.pauses.map(({ ns, y }) => (
+          <g class="pause" key={y} aria-hidden="true">
+            <line x1={x.left - 3} x2={x.right + 3} y1={y} y2={y} />
+            <text x={(x.left + x.right) / 2} y={y + 4} text-anchor="middle">{time(ns)}</text>
+          </g>
+        ))}
+        {placed.now !== null && (
+          <g class="now" aria-hidden="true">
+            <line x1={x.left - 6} x2={x.right + 6} y1={placed.now} y2={placed.now} />
+          </g>
+        )}
+        {placed.marks.map(({ mark, y }) => (
+          <g class={`mark ${mark.side} ${mark.tone ?? ''}`} key={`m${mark.key}`}>
+            <circle cx={x[mark.side]} cy={y} r="4" />
+            <text x={mark.side === 'left' ? x.left + 10 : x.right - 10} y={y + 4} text-anchor={mark.side === 'left' ? 'start' : 'end'}>{mark.text}</text>
+          </g>
+        ))}
+        {placed.messages.map(({ message, from, to }) => (
+          <Arrow
+            key={`p${message.id}`} message={message} y1={from} y2={to} x1={x[message.from]}
+            x2={x[message.from === 'left' ? 'right' : 'left']} selected={message.id === selected}
+            focusable={message.id === focusable} onSelect={onSelect} onKey={onKey}
+          />
+        ))}
+      </svg>
+    </div>
+  );
+}
+
+interface ArrowProps {
+  message: Message;
+  x1: number;
+  y1: number;
+  x2: number;
+  y2: number;
+  selected: boolean;
+  focusable: boolean;
+  onSelect(id: number): void;
+  onKey(event: KeyboardEvent, id: number): void;
+}
+
+function Arrow({ message, x1, y1, x2, y2, selected, focusable, onSelect, onKey }: ArrowProps) {
+  const lost = message.arrives === null;
+  const end = lost ? x1 + (x2 - x1) * 0.62 : x2;
+  const back = end > x1 ? -8 : 8;
+  const slope = (y2 - y1) / (end - x1);
+  // The texts stand above the arrow's beginning, from where the line goes down and away.
+  const beside = end > x1 ? x1 + 10 : x1 - 10;
+  const anchor = end > x1 ? 'start' : 'end';
+  const talk = message.tone === 'talk';
+  const parts = ['message', `from-${message.from}`, message.tone, message.fate.replace(' ', '-')];
+  if (message.inferred) parts.push('inferred');
+  if (selected) parts.push('selected');
+  const pressable = talk
+    ? { role: 'img' as const }
+    : {
+        role: 'button' as const,
+        tabindex: focusable ? 0 : -1,
+        'aria-pressed': selected,
+        onClick: () => onSelect(message.id),
+        onKeyDown: (event: KeyboardEvent) => onKey(event, message.id),
+      };
+  return (
+    <g class={parts.join(' ')} data-id={message.id} aria-label={[message.label, message.note, message.about].filter(Boolean).join(' ')} {...pressable} {...message.attributes}>
+      <path class="touch" d={`M${x1} ${y1}L${x2} ${y1 + slope * (x2 - x1)}`} />
+      <path class="line" d={`M${x1} ${y1}L${end} ${y2}`} />
+      {lost
+        ? <path class="cross" d={`M${end - 5} ${y2 - 5}l10 10M${end + 5} ${y2 - 5}l-10 10`} />
+        : <path class="head" d={`M${end} ${y2}l${back} ${back * slope - 4}v8z`} />}
+      {message.fate === 'in flight' && <circle class="dot" cx={(x1 + x2) / 2} cy={(y1 + y2) / 2} r="4" />}
+      <text x={beside} y={y1 - 5 - (message.note ? noteLine : 0)} text-anchor={anchor}>{message.label} </text>
+      {message.note && <text class="note" x={beside} y={y1 - 5} text-anchor={anchor}>{message.note}</text>}
+    </g>
+  );
+}

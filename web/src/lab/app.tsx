@@ -1,0 +1,121 @@
+// The page: its header, the guide, the two hosts with the wire between them, the details, the playback.
+import { useEffect, useReducer, useState } from 'preact/hooks';
+import { Icon } from '../common/icons';
+import { language, languageNames, setLanguage, t, type Language } from '../texts';
+import { DialogHost } from './dialog';
+import { Dock } from './dock';
+import { Guide } from './guide';
+import { HostCard } from './host';
+import { keep, kept } from './keep';
+import { openKeys } from './keys';
+import { Playback } from './playback';
+import { openSession } from './session';
+import { change, get, subscribe, type Pane, type State } from './store';
+import { WirePane } from './wirepane';
+
+const panes: Pane[] = ['guide', 'hosts', 'wire', 'details'];
+
+export function App() {
+  const [, redraw] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => subscribe(() => redraw(undefined as never)), []);
+  const state = get();
+  const { hosts, now_ns } = state.moment.snapshot;
+  const [client, server] = [hosts[0]!, hosts[1]!];
+  return (
+    <div class={`page show-${state.pane}`}>
+      <Header onChange={() => redraw(undefined as never)} />
+      <nav class="panes" aria-label={t('ui.panes')}>
+        {panes.map((pane) => (
+          <button type="button" data-test={`pane.${pane}`} aria-pressed={state.pane === pane} onClick={() => change({ pane })}>{t(`ui.pane.${pane}`)}</button>
+        ))}
+      </nav>
+      <main>
+        <Guide state={state} />
+        <div class="bench">
+          <HostCard host={client} peer={server} tables={state.tables} now={now_ns} />
+          <WirePane state={state} />
+          <HostCard host={server} peer={client} tables={state.tables} now={now_ns} />
+        </div>
+        <Dock state={state} />
+      </main>
+      <Playback state={state} />
+      <Said state={state} />
+      <DialogHost />
+    </div>
+  );
+}
+
+/** The frame of the page, until the engine is there. */
+export function Waiting() {
+  return (
+    <div class="page show-guide">
+      <header class="top"><Mark /><h1>{t('ui.title')}</h1></header>
+      <main aria-busy="true">
+        <aside class="guide"><p class="loading" role="status">{t('ui.loading')}</p></aside>
+        <div class="bench"><div class="host client" /><div class="wire-pane" /><div class="host server" /></div>
+        <div class="dock" />
+      </main>
+      <footer class="playback" />
+    </div>
+  );
+}
+
+const Mark = () => (
+  <svg class="mark" viewBox="0 0 32 32" aria-hidden="true">
+    <path class="posts" d="M6 4v24M26 4v24" />
+    <path class="there" d="M7 8l18 7" />
+    <path class="back" d="M25 18L7 25" />
+  </svg>
+);
+
+function Header({ onChange }: { onChange(): void }) {
+  const [theme, setTheme] = useState(kept('theme', ''));
+  const dark = theme ? theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  const toggle = () => {
+    const next = dark ? 'light' : 'dark';
+    setTheme(next);
+    keep('theme', next);
+    applyTheme();
+  };
+  const speak = (to: Language) => {
+    setLanguage(to);
+    keep('language', to);
+    onChange();
+  };
+  return (
+    <header class="top">
+      <Mark />
+      <h1 data-test="title">{t('ui.title')}</h1>
+      <span class="gap" />
+      <button type="button" data-test="session" onClick={openSession}>{t('ui.session')}</button>
+      <button type="button" class="round" data-test="keys" title={t('ui.keys')} aria-label={t('ui.keys')} onClick={openKeys}><Icon name="help" /></button>
+      <button type="button" class="round" data-test="theme" title={t('ui.theme')} aria-label={t('ui.theme')} aria-pressed={dark} onClick={toggle}><Icon name={dark ? 'light' : 'dark'} /></button>
+      <label>
+        <span class="hidden">{t('ui.language')}</span>
+        <select data-test="language" value={language()} onChange={(event) => speak(event.currentTarget.value as Language)}>
+          {Object.entries(languageNames).map(([key, name]) => <option value={key} lang={key}>{name}</option>)}
+        </select>
+      </label>
+    </header>
+  );
+}
+
+/** Uses the theme that the user chose, or else the system's. */
+export function applyTheme() {
+  const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+  document.documentElement.dataset.theme = kept('theme', '') || (dark ? 'dark' : 'light');
+}
+
+// The live region: what the engine said last. It is shown as a note for a moment too.
+function Said({ state }: { state: State }) {
+  const [shown, setShown] = useState('');
+  useEffect(() => {
+    setShown(state.message);
+    const timer = setTimeout(() => setShown(''), 6000);
+    return () => clearTimeout(timer);
+  }, [state.message, state.actions.length]);
+  const visible = shown && !document.querySelector('dialog[open]'); // a dialog shows its own errors
+  const { result } = state.moment.snapshot;
+  const elsewhere = state.detail === 'result' && (result?.refused || shown === result?.note);
+  return <div class={`said ${visible ? 'shown' : ''} ${elsewhere ? 'elsewhere' : ''}`} role="status" data-test="said">{shown}</div>;
+}

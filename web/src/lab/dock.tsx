@@ -1,0 +1,186 @@
+// The details below the hosts: what the last action did, the selected packet, and all packets and events
+// as tables, which say in words what the wire draws.
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import type { Action, Code, Event, PacketView } from '../api';
+import { hex, time } from '../common/format';
+import { eventText, find, t } from '../texts';
+import { CompletionRow } from './objects';
+import { PacketPanel, selectPacket } from './packet';
+import { RefusalBox } from './refusal';
+import { change, loadAll, type Detail, type State } from './store';
+import { calls, closers } from './forms';
+import { bad, nanoseconds } from './wirepane';
+
+const tabs: Detail[] = ['result', 'packet', 'packets', 'events'];
+const newest = 100; // rows of a table
+
+export function Dock({ state }: { state: State }) {
+  const onKey = (event: KeyboardEvent) => {
+    const move = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
+    if (!move) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const to = tabs[(tabs.indexOf(state.detail) + move + tabs.length) % tabs.length]!;
+    change({ detail: to });
+    document.getElementById(`tab-${to}`)?.focus();
+  };
+  return (
+    <section class="dock" aria-label={t('ui.details')}>
+      <div class="tabs" role="tablist" aria-label={t('ui.details')} onKeyDown={onKey}>
+        {tabs.map((tab) => (
+          <button
+            type="button" role="tab" id={`tab-${tab}`} data-test={`detail.${tab}`} aria-selected={state.detail === tab} aria-controls="dock-panel"
+            tabIndex={state.detail === tab ? 0 : -1} onClick={() => change({ detail: tab })}
+          >
+            {find(`ui.detail.${tab}`)}
+            {tab === 'packets' && <span class="count">{state.moment.snapshot.packets_total}</span>}
+            {tab === 'events' && <span class="count">{state.moment.snapshot.events_total}</span>}
+          </button>
+        ))}
+      </div>
+      <div class="dock-panel" id="dock-panel" role="tabpanel" aria-labelledby={`tab-${state.detail}`} tabIndex={0}>
+        {state.detail === 'result' && <ResultPanel state={state} />}
+        {state.detail === 'packet' && <PacketPanel state={state} />}
+        {state.detail === 'packets' && <PacketsTable state={state} />}
+        {state.detail === 'events' && <EventsTable state={state} />}
+      </div>
+    </section>
+  );
+}
+
+/** An action in a few words: "client: ibv_modify_qp qp INIT". */
+export function actionText(action: Action, kindOf?: (name: string) => string | undefined): string {
+  const call = action.do === 'close' ? closers[kindOf?.(action.name ?? '') ?? ''] ?? 'close' : calls[action.do] ?? find(`ui.verb.${action.do}`) ?? action.do;
+  const to = action.do === 'modify_qp' ? `→ ${String(action.attr?.STATE ?? '?')}` : '';
+  const packet = action.packet !== undefined ? `#${action.packet}` : '';
+  return [call, action.name ?? action.mr ?? '', to, packet].filter(Boolean).join(' ');
+}
+
+function ResultPanel({ state }: { state: State }) {
+  const { result } = state.moment.snapshot;
+  const action = state.actions[state.cursor - 1];
+  if (!action || !result) return <p class="empty">{t('ui.result.none')}</p>;
+  const changes = changed(state);
+  return (
+    <div class="result" data-test="result">
+      <div class="result-said">
+        <h3>
+          {action.host && <span class={`badge ${action.host}`}>{find(`ui.host.${action.host}`)}</span>} <code>{actionText(action)}</code>
+          <span class="muted small"> {t('ui.result.number', { n: state.cursor })}</span>
+        </h3>
+        {result.refused ? <RefusalBox refusal={result.refused} test="result.refused" /> : !result.note && <p class="good">{said(state)}</p>}
+        {result.note && <p class="note-box">{result.note}</p>}
+        {result.completions && result.completions.length > 0 && <ol class="completions">{result.completions.map((wc, i) => <CompletionRow key={i} wc={wc} />)}</ol>}
+        {result.completions?.filter((wc) => wc.text).map((wc) => <p class="small">{wc.text}</p>)}
+        {changes.length > 0 && <ul class="changes">{changes.map((text) => <li>{text}</li>)}</ul>}
+      </div>
+      <Lines code={result.code} />
+    </div>
+  );
+}
+
+function said(state: State): string {
+  const { result } = state.moment.snapshot;
+  if (result?.completions) return result.completions.length > 0 ? t('ui.result.polled', { n: result.completions.length }) : t('ui.result.polled-none');
+  if (result?.accepted !== undefined) return t('ui.result.accepted', { n: result.accepted });
+  return t('ui.result.done');
+}
+
+// What the action changed in attributes and memory, in words.
+function changed(state: State): string[] {
+  const texts: string[] = [];
+  for (const host of state.moment.snapshot.hosts) {
+    const where = find(`ui.host.${host.name}`);
+    for (const object of host.objects) {
+      for (const a of object.qp?.attrs ?? []) {
+        if (a.changed) texts.push(t('ui.changed.attr', { where, name: object.name, field: a.field, value: a.text, from: find(`ui.from.${a.source.from}`) }));
+      }
+      for (const [offset, length] of object.mr?.changed ?? []) texts.push(t('ui.changed.memory', { where, name: object.name, offset, length }));
+    }
+  }
+  return texts;
+}
+
+function Lines({ code }: { code: Code }) {
+  return (
+    <div class="code-pair">
+      {(['c', 'go'] as const).map((language) => (
+        <figure>
+          <figcaption>{language === 'c' ? 'C' : 'Go'}</figcaption>
+          <pre data-test={`code.${language}`} tabIndex={0} aria-label={language === 'c' ? 'C' : 'Go'}>{code[language].join('\n') || t('ui.code.none')}</pre>
+        </figure>
+      ))}
+    </div>
+  );
+}
+
+interface NewestProps<T> {
+  list: T[]; // the ones that are loaded
+  total: number;
+  columns: string[]; // keys of ui.col
+  caption: string;
+  empty: string;
+  row(item: T): JSX.Element;
+}
+
+// A table of the newest packets or events. Earlier ones come with a button.
+function Newest<T>({ list, total, columns, caption, empty, row }: NewestProps<T>) {
+  const [more, setMore] = useState(0);
+  const shown = list.slice(-(newest + more));
+  const hidden = total - shown.length;
+  const earlier = () => {
+    if (list.length < total) loadAll();
+    setMore((n) => n + 1000);
+  };
+  if (list.length === 0) return <p class="empty">{empty}</p>;
+  return (
+    <table class="list">
+      <caption class="hidden">{caption}</caption>
+      <thead><tr>{columns.map((key) => <th scope="col" key={key}>{find(`ui.col.${key}`)}</th>)}</tr></thead>
+      <tbody>
+        {hidden > 0 && <tr><td colSpan={columns.length}><button type="button" class="plain" onClick={earlier}>{t('ui.wire.earlier', { n: hidden })}</button></td></tr>}
+        {shown.map(row)}
+      </tbody>
+    </table>
+  );
+}
+
+const packetColumns = ['number', 'from', 'opcode', 'psn', 'sent', 'arrives', 'fate', 'why'];
+
+function PacketsTable({ state }: { state: State }) {
+  const row = (p: PacketView) => (
+    <tr key={p.id} class={p.id === state.selected ? 'chosen' : ''}>
+      <th scope="row"><button type="button" class="plain link" aria-label={t('ui.packet.number', { id: p.id })} onClick={() => selectPacket(p.id)}>{p.id}</button></th>
+      <td><span class={`badge ${p.from}`}>{find(`ui.host.${p.from}`)}</span></td>
+      <td class="mono">{p.opcode}{p.carries && ` ${p.carries}`}</td>
+      <td class="mono">{hex(p.psn)}</td>
+      <td class="mono">{time(p.sent_ns)}</td>
+      <td class="mono">{time(p.arrives_ns)}</td>
+      <td>{find(`ui.fate.${p.fate}`)}{p.outcome && <span class="bad mono"> {p.outcome}</span>}</td>
+      <td>{p.why.text}</td>
+    </tr>
+  );
+  const { packets, snapshot } = state.moment;
+  return <Newest list={packets} total={snapshot.packets_total} columns={packetColumns} caption={t('ui.detail.packets')} empty={t('ui.wire.empty')} row={row} />;
+}
+
+const eventColumns = ['number', 'time', 'host', 'call', 'event'];
+
+function EventsTable({ state }: { state: State }) {
+  const row = (e: Event) => (
+    <tr key={e.n} class={bad(e) ? 'warn' : ''}>
+      <th scope="row" class="mono">{e.n}</th>
+      <td class="mono">{time(nanoseconds(e))}</td>
+      <td><span class={`badge ${e.end}`}>{find(`ui.host.${e.end}`)}</span></td>
+      <td class="mono">{e.verb === 'tcp' ? 'TCP' : e.verb}</td>
+      <td>{eventText(e)} <span class="muted mono small">{attributes(e.attrs)}</span></td>
+    </tr>
+  );
+  const { events, snapshot } = state.moment;
+  return <Newest list={events} total={snapshot.events_total} columns={eventColumns} caption={t('ui.detail.events')} empty={t('ui.events.empty')} row={row} />;
+}
+
+function attributes(attrs: Record<string, unknown> | undefined): string {
+  return Object.entries(attrs ?? {}).filter(([, v]) => typeof v !== 'object').map(([k, v]) => `${k}=${String(v)}`).join(' ');
+}

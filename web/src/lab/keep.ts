@@ -1,0 +1,22 @@
+// What the page remembers in the browser: solved lessons, the theme, the language. A browser that
+// forbids it forgets it with the page.
+const memory = new Map<string, unknown>();
+
+export function kept<T>(name: string, otherwise: T): T {
+  if (memory.has(name)) return memory.get(name) as T;
+  try {
+    const text = localStorage.getItem(`rawverbs.${name}`);
+    return text === null ? otherwise : (JSON.parse(text) as T);
+  } catch {
+    return otherwise;
+  }
+}
+
+export function keep(name: string, value: unknown) {
+  memory.set(name, value);
+  try {
+    localStorage.setItem(`rawverbs.${name}`, JSON.stringify(value));
+  } catch {
+    // The value stays in memory.
+  }
+}

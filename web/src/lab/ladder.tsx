@@ -1,0 +1,66 @@
+// The state ladder of a queue pair: every state is a button, and a press opens the move to it, legal or
+// not. Solid lines leave the present state.
+import type { MoveRow } from '../api';
+import { t } from '../texts';
+
+const places: Record<string, [number, number]> = {
+  RESET: [44, 24], INIT: [132, 24], RTR: [220, 24], RTS: [308, 24], ERR: [44, 88], SQE: [220, 88], SQD: [308, 88],
+};
+const box = { w: 62, h: 28 };
+
+// The lines that are drawn: the way up, and the usual ways around. Every other move is in the buttons.
+const lines: [string, string, string][] = [
+  ['RESET', 'INIT', 'M75 24H99'],
+  ['INIT', 'RTR', 'M163 24H187'],
+  ['RTR', 'RTS', 'M251 24H275'],
+  ['RTS', 'SQD', 'M318 38V72'],
+  ['SQD', 'RTS', 'M298 74V40'],
+  ['SQE', 'RTS', 'M240 74L280 40'],
+  ['ERR', 'RESET', 'M36 74V40'],
+  ['INIT', 'ERR', 'M112 38L68 72'],
+  ['RTR', 'ERR', 'M196 38C180 66 120 84 77 84'],
+  ['RTS', 'ERR', 'M286 38C260 72 140 94 77 94'],
+];
+
+interface Props {
+  name: string;
+  prefix: string; // of data-test
+  state: string;
+  program: string;
+  states: string[];
+  moves: MoveRow[];
+  onMove(to: string): void;
+}
+
+export function Ladder({ name, prefix, state, program, states, moves, onMove }: Props) {
+  const legal = (from: string, to: string) => moves.some((m) => m.from === from && m.to === to);
+  return (
+    <svg class="ladder" viewBox="0 0 352 116" role="group" aria-label={t('ui.ladder.label', { name, state })}>
+      <defs>
+        <marker id="ladder-tip" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="6" markerHeight="6" orient="auto">
+          <path d="M0 0L8 4L0 8z" fill="context-stroke" />
+        </marker>
+      </defs>
+      {lines.filter(([from, to]) => legal(from, to)).map(([from, to, d]) => (
+        <path key={from + to} class={from === program ? 'move from-here' : 'move'} d={d} marker-end="url(#ladder-tip)" />
+      ))}
+      {states.map((to) => {
+        const [x, y] = places[to] ?? [0, 0];
+        const can = legal(program, to);
+        const press = () => onMove(to);
+        const names = ['state', can ? 'legal' : 'illegal', to === state ? 'current' : '', to === program && program !== state ? 'program' : ''];
+        return (
+          <g
+            key={to} class={names.join(' ')} role="button" tabindex={0} data-test={`${prefix}.to.${to}`} data-legal={can}
+            aria-label={t(to === state ? 'ui.ladder.current' : can ? 'ui.ladder.legal' : 'ui.ladder.illegal', { to, from: program })}
+            onClick={press}
+            onKeyDown={(event) => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); press(); } }}
+          >
+            <rect x={x - box.w / 2} y={y - box.h / 2} width={box.w} height={box.h} rx="8" />
+            <text x={x} y={y + 4.5} text-anchor="middle">{to}</text>
+          </g>
+        );
+      })}
+    </svg>
+  );
+}

@@ -1,0 +1,153 @@
+// The selected packet: why it was sent, every header field by bit range, its ICRC, and what can be done
+// to it while it is in flight.
+import { useEffect, useState } from 'preact/hooks';
+import type { FieldView, PacketDetail, PacketView } from '../api';
+import { hex, number, time } from '../common/format';
+import { find, t } from '../texts';
+import { change, get, packetDetail, perform, type State } from './store';
+
+export function selectPacket(id: number) {
+  change({ selected: id, detail: 'packet' });
+}
+
+export function PacketPanel({ state }: { state: State }) {
+  const packet = state.moment.packets.find((p) => p.id === state.selected);
+  if (!packet) return <p class="empty">{t('ui.packet.none')}</p>;
+  let detail: PacketDetail | undefined;
+  try {
+    detail = packetDetail(packet.id);
+  } catch {
+    // The engine keeps the frames of the newest packets only.
+  }
+  return <Panel packet={packet} detail={detail} />;
+}
+
+function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | undefined }) {
+  const [field, setField] = useState<FieldView | null>(null);
+  const [bit, setBit] = useState('336');
+  useEffect(() => setField(null), [packet.id]);
+  const choose = (f: FieldView) => {
+    setField(f);
+    setBit(String(f.bit));
+  };
+  const { why } = packet;
+  const flying = packet.fate === 'in flight';
+  return (
+    <div class="packet-panel">
+      <div class="packet-summary">
+        <h3><span class={`badge ${packet.from}`}>{find(`ui.host.${packet.from}`)}</span> {packet.opcode} <span class="muted">#{packet.id}</span></h3>
+        <p>{why.text}</p>
+        {flying ? <Fates packet={packet} bit={bit} onBit={setBit} /> : <p class="small muted">{t('ui.packet.gone')}</p>}
+        <dl class="facts">
+          <div><dt>PSN</dt><dd class="mono">{hex(packet.psn)}</dd></div>
+          <div><dt>{t('ui.packet.payload')}</dt><dd>{t('ui.bytes', { n: packet.bytes })}</dd></div>
+          <div><dt>{t('ui.packet.sent')}</dt><dd>{time(packet.sent_ns)}</dd></div>
+          <div><dt>{t('ui.packet.fate')}</dt><dd>{find(`ui.fate.${packet.fate}`)}{flying && ` · ${t('ui.packet.arrives', { at: time(packet.arrives_ns) })}`}</dd></div>
+          {packet.outcome && <div><dt>{t('ui.packet.outcome')}</dt><dd class="bad mono">{packet.outcome}</dd></div>}
+          {why.answers !== undefined && <div><dt>{t('ui.packet.answers')}</dt><dd><Other id={why.answers} /></dd></div>}
+          {why.because !== undefined && <div><dt>{t('ui.packet.because')}</dt><dd><Other id={why.because} /></dd></div>}
+          {packet.copy_of !== undefined && <div><dt>{t('ui.packet.copy-of')}</dt><dd><Other id={packet.copy_of} /></dd></div>}
+          {detail && (
+            <div><dt>ICRC</dt><dd class={detail.icrc.right ? 'mono good' : 'mono bad'}>
+              {detail.icrc.carried} {detail.icrc.right ? t('ui.packet.icrc-right') : t('ui.packet.icrc-wrong', { computed: detail.icrc.computed })}
+            </dd></div>
+          )}
+        </dl>
+      </div>
+      {detail && (
+        <div class="packet-fields">
+          <Fields fields={detail.fields} flipped={packet.flipped ?? []} chosen={field} onChoose={choose} />
+          <p class="field-about" aria-live="polite">
+            {field
+              ? <><strong>{field.header} {field.name}</strong> <span class="mono">{range(field)} · 0x{field.value}</span>{field.meaning && <> · {field.meaning}</>}<br />{field.about}</>
+              : <span class="muted">{t('ui.packet.choose')}</span>}
+          </p>
+        </div>
+      )}
+    </div>
+  );
+}
+
+const Other = ({ id }: { id: number }) => (
+  <button type="button" class="plain link" onClick={() => selectPacket(id)}>{t('ui.packet.number', { id })}</button>
+);
+
+const range = (f: FieldView) => (f.width === 1 ? `${t('ui.packet.bit')} ${f.bit}` : `${t('ui.packet.bits')} ${f.bit}–${f.bit + f.width - 1}`);
+
+function Fates({ packet, bit, onBit }: { packet: PacketView; bit: string; onBit(bit: string): void }) {
+  const [ns, setNs] = useState('50000');
+  const act = (verb: string, more: object = {}) => {
+    try {
+      perform({ do: verb, packet: packet.id, ...more });
+    } catch (error) {
+      change({ message: (error as Error).message });
+    }
+  };
+  return (
+    <div class="fates" role="group" aria-label={t('ui.packet.do')}>
+      {['drop', 'duplicate', 'reorder', 'deliver'].map((verb) => (
+        <button type="button" class={verb === 'drop' ? 'danger' : ''} data-test={`packet.${verb}`} title={find(`ui.about.${verb}`)} onClick={() => act(verb)}>{find(`ui.verb.${verb}`)}</button>
+      ))}
+      <span class="pair">
+        <input type="text" class="mono" data-test="packet.ns" aria-label={t('ui.packet.ns')} value={ns} onInput={(e) => setNs(e.currentTarget.value)} />
+        <button type="button" data-test="packet.delay" onClick={() => act('delay', { ns: Number(number(ns)) })}>{t('ui.verb.delay')}</button>
+      </span>
+      <span class="pair">
+        <input type="text" class="mono" data-test="packet.bit" aria-label={t('ui.packet.bit')} value={bit} onInput={(e) => onBit(e.currentTarget.value)} />
+        <button type="button" data-test="packet.corrupt" onClick={() => act('corrupt', { bit: Number(number(bit)) })}>{t('ui.verb.corrupt')}</button>
+      </span>
+    </div>
+  );
+}
+
+interface FieldsProps {
+  fields: FieldView[];
+  flipped: number[];
+  chosen: FieldView | null;
+  onChoose(field: FieldView): void;
+}
+
+// The headers as rows of 32 bits, each field as wide as its bits. The payload and other long fields take
+// one row. The same fields are a list of buttons for the keyboard and for screen readers.
+function Fields({ fields, flipped, chosen, onChoose }: FieldsProps) {
+  const headers: { name: string; fields: FieldView[] }[] = [];
+  for (const field of fields) {
+    if (headers.at(-1)?.name !== field.header) headers.push({ name: field.header, fields: [] });
+    headers.at(-1)!.fields.push(field);
+  }
+  return (
+    <div class="headers">
+      {headers.map(({ name, fields: own }, i) => (
+        <div class="header" role="group" key={`${name}${i}`} aria-label={name}>
+          <h4>{name}</h4>
+          <div class="bits-grid">
+            {own.map((f) => {
+              const wide = Math.min(32, f.width);
+              const wrong = flipped.some((b) => b >= f.bit && b < f.bit + f.width);
+              return (
+                <button
+                  type="button" key={f.bit} style={{ gridColumn: `span ${wide}` }} data-test={`field.${f.header}.${f.name}`} aria-pressed={chosen?.bit === f.bit}
+                  class={`cell ${wrong ? 'wrong' : ''} ${wide < 6 ? 'narrow' : ''}`} title={`${f.name} = 0x${f.value}${f.meaning ? ` (${f.meaning})` : ''}`}
+                  onClick={() => onChoose(f)}
+                >
+                  <span class="cell-name">{f.name}</span>
+                  <span class="cell-value">{f.value.length > 24 ? `${f.value.slice(0, 22)}…` : f.value}</span>
+                  <span class="hidden">, {range(f)}{f.meaning && `, ${f.meaning}`}</span>
+                </button>
+              );
+            })}
+          </div>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** Selects the packet before or after the selected one. */
+export function selectNext(by: 1 | -1) {
+  const { moment, selected } = get();
+  const { packets } = moment;
+  const at = packets.findIndex((p) => p.id === selected);
+  const next = at < 0 ? packets.at(-1) : packets[at + by];
+  if (next) selectPacket(next.id);
+}

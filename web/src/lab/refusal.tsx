@@ -1,0 +1,37 @@
+// What a refused call says: shortly, and as a box with the bits of the mask that are wrong.
+import type { Refusal } from '../api';
+import { t } from '../texts';
+
+/** The cause in a sentence or two. For the bits of a mask it says only how many are wrong. */
+export function refusalText(refusal: Refusal): string {
+  const { missing = [], illegal = [] } = refusal.transition ?? {};
+  if (missing.length + illegal.length === 0) return refusal.cause || refusal.text;
+  return [
+    missing.length > 0 && t('ui.refused.missing', { n: missing.length }),
+    illegal.length > 0 && t('ui.refused.illegal', { n: illegal.length }),
+  ].filter(Boolean).join(' ');
+}
+
+/** The box of a refusal. marked: the wrong bits are marked beside it, so it does not list them. */
+export function RefusalBox({ refusal, test, marked }: { refusal: Refusal; test: string; marked?: boolean }) {
+  const { missing = [], illegal = [] } = refusal.transition ?? {};
+  const wrong = missing.length + illegal.length > 0;
+  return (
+    <div class="refusal" role="alert" data-test={test}>
+      <p>
+        <strong>{refusal.op}</strong> <code class="errno">{refusal.errno} ({refusal.errno_number})</code>
+        {refusal.index !== undefined && <> · {t('ui.refused.request', { n: refusal.index + 1 })}</>}
+      </p>
+      <p>{refusalText(refusal)}{marked && wrong && ` ${t('ui.refused.below')}`}</p>
+      {!marked && missing.length > 0 && <Bits sign="+" bits={missing} />}
+      {!marked && illegal.length > 0 && <Bits sign="−" bits={illegal} />}
+      {refusal.hint && !wrong && <p class="hint"><strong>{t('ui.refused.try')}</strong> {refusal.hint}</p>}
+      {refusal.cause && <details><summary>{t('ui.refused.whole')}</summary><p class="mono small">{refusal.text}</p></details>}
+    </div>
+  );
+}
+
+// The bits to add to the mask, or to take out of it.
+const Bits = ({ sign, bits }: { sign: '+' | '−'; bits: string[] }) => (
+  <p class="wrong-bits">{bits.map((bit) => <code key={bit}>{sign}{bit}</code>)}</p>
+);

@@ -1,0 +1,215 @@
+// The state of the page: one session of the engine, the moment that is shown, and what is selected.
+// Everything that changes the session goes through this file.
+import type { Action, Event, File, Opened, PacketView, Result, Setup, Snapshot, Tables } from '../api';
+import { engine } from './engine';
+import { refusalText } from './refusal';
+
+/** A moment of the session: its snapshot, and the packets and events that are known of it. */
+export interface Moment {
+  snapshot: Snapshot;
+  packets: PacketView[]; // in the order of their ids
+  events: Event[];
+}
+
+export type Pane = 'guide' | 'hosts' | 'wire' | 'details';
+export type Detail = 'result' | 'packet' | 'packets' | 'events';
+
+export interface State {
+  tables: Tables;
+  setup: Setup;
+  mistake: string | null;
+  actions: Action[]; // carried out
+  results: (Result | null)[]; // of the actions; null if the session was opened with the action
+  future: Action[]; // what was undone, or what a solution does next
+  cursor: number; // how many actions the shown moment has
+  moment: Moment;
+  playing: boolean;
+  speed: number;
+  selected: number | null; // a packet
+  pane: Pane;
+  detail: Detail;
+  message: string; // for the live region
+}
+
+// How many actions before a past moment have their packets and events shown.
+const pastWindow = 200;
+
+let session = -1;
+let live: Moment; // after all actions
+let past: Moment; // at the cursor, if that is in the past
+let state: State;
+const listeners = new Set<() => void>();
+
+export const get = () => state;
+
+export function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export function change(part: Partial<State>) {
+  state = { ...state, ...part };
+  listeners.forEach((listener) => listener());
+}
+
+/** Opens a session: a setup or a file as JSON, or a link. Throws what the engine refuses. */
+export function open(text: string, about: { mistake?: string; future?: Action[] } = {}): Opened {
+  const opened = engine.open(text);
+  if (session >= 0) engine.close(session);
+  session = opened.session;
+  live = momentOf(opened.snapshot);
+  const actions = engine.file(session).actions;
+  change({
+    tables: state?.tables ?? engine.tables(),
+    setup: opened.setup,
+    mistake: about.mistake ?? null,
+    actions,
+    results: actions.map(() => null),
+    future: about.future ?? [],
+    cursor: actions.length,
+    moment: live,
+    playing: false,
+    speed: state?.speed ?? 1,
+    selected: null,
+    pane: state?.pane ?? 'guide',
+    detail: 'result',
+    message: opened.warning ?? '',
+  });
+  return opened;
+}
+
+/** Opens a mistake: the actions before its question, with the others still to come. */
+export function openMistake(name: string) {
+  const mistake = state.tables.mistakes.find((m) => m.name === name);
+  if (!mistake) throw new Error(`there is no mistake ${name}`);
+  const file: File = { schema: 'rawverbs-session', version: 1, setup: {}, actions: mistake.actions.slice(0, mistake.question) };
+  open(JSON.stringify(file), { mistake: name, future: mistake.actions.slice(mistake.question) });
+}
+
+/**
+ * Carries out an action after the shown moment; later actions are dropped. Throws if the action has no
+ * meaning. What the device refuses is in the result of the new moment.
+ */
+export function perform(action: Action): Snapshot {
+  const dropped = state.actions.length - state.cursor;
+  if (dropped > 0) {
+    live = momentOf(engine.back(session, dropped));
+  }
+  const actions = state.actions.slice(0, state.cursor);
+  const results = state.results.slice(0, state.cursor);
+  const next = JSON.stringify(state.future[0]) === JSON.stringify(action);
+  let snapshot: Snapshot;
+  try {
+    snapshot = engine.do(session, action);
+  } catch (error) {
+    if (dropped > 0) change({ actions, results, cursor: actions.length, moment: live });
+    throw error;
+  }
+  merge(live, snapshot);
+  actions.push(action);
+  results.push(snapshot.result);
+  change({
+    actions,
+    results,
+    future: next ? state.future.slice(1) : [],
+    cursor: actions.length,
+    moment: { ...live },
+    detail: action.packet === undefined ? 'result' : state.detail,
+    message: snapshot.result?.refused ? refusalText(snapshot.result.refused) : snapshot.result?.note ?? '',
+  });
+  return snapshot;
+}
+
+/** Shows the moment after the first n actions, without a change of the session. */
+export function show(n: number) {
+  const cursor = Math.max(0, Math.min(n, state.actions.length));
+  if (cursor === state.actions.length) {
+    change({ cursor, moment: { ...live } });
+    return;
+  }
+  if (cursor === state.cursor + 1 && state.cursor < state.actions.length - 1) {
+    merge(past, engine.peek(session, cursor, cursor - 1));
+  } else {
+    past = momentOf(engine.peek(session, cursor, Math.max(0, cursor - pastWindow)));
+  }
+  change({ cursor, moment: { ...past } });
+}
+
+/** Takes the last action back. redo carries it out again. */
+export function undo() {
+  const last = state.actions.at(-1);
+  if (!last) return;
+  const { future } = state;
+  live = momentOf(engine.back(session, 1));
+  const actions = state.actions.slice(0, -1);
+  change({ actions, results: state.results.slice(0, -1), future: [last, ...future], cursor: actions.length, moment: { ...live }, playing: false });
+}
+
+export function redo() {
+  const next = state.future[0];
+  if (!next) return;
+  if (state.cursor < state.actions.length) show(state.actions.length);
+  perform(next);
+}
+
+/** Moves on by one: a later moment, or what was undone, or the next event of the clock. */
+export function forward(): boolean {
+  if (state.cursor < state.actions.length) show(state.cursor + 1);
+  else if (state.future.length > 0) redo();
+  else if (state.moment.snapshot.next_ns !== null) perform({ do: 'step' });
+  else return false;
+  return true;
+}
+
+/** Plays from the shown moment, one move per tick, until nothing happens any more. */
+export function play(on: boolean) {
+  clearTimeout(timer);
+  change({ playing: on });
+  if (on) tick();
+}
+let timer = 0;
+function tick() {
+  if (!state.playing) return;
+  let moved = false;
+  try {
+    moved = forward();
+  } catch (error) {
+    change({ message: String(error) });
+  }
+  if (!moved) {
+    change({ playing: false });
+    return;
+  }
+  timer = setTimeout(tick, 900 / state.speed) as unknown as number;
+}
+
+/** The packets and events of the whole session at the shown moment, also those that are not loaded. */
+export function loadAll() {
+  if (state.cursor === state.actions.length) live = momentOf(engine.snapshot(session, 0));
+  else past = momentOf(engine.peek(session, state.cursor, 0));
+  change({ moment: { ...(state.cursor === state.actions.length ? live : past) } });
+}
+
+export const packetDetail = (id: number) => engine.packet(session, id);
+export const link = () => engine.link(session);
+export const file = () => engine.file(session);
+export const record = () => engine.record(session);
+export const program = (language: 'c' | 'go') => engine.program(session, language);
+
+function momentOf(snapshot: Snapshot): Moment {
+  return { snapshot, packets: snapshot.packets, events: snapshot.events };
+}
+
+// Adds the packets and events of a later snapshot to a moment. A packet may be known already.
+function merge(moment: Moment, snapshot: Snapshot) {
+  moment.snapshot = snapshot;
+  const { packets, events } = moment;
+  for (const packet of snapshot.packets) {
+    let at = packets.length;
+    while (at > 0 && packets[at - 1]!.id > packet.id) at--;
+    if (at > 0 && packets[at - 1]!.id === packet.id) packets[at - 1] = packet;
+    else packets.splice(at, 0, packet);
+  }
+  const last = events.at(-1)?.n ?? -1;
+  for (const event of snapshot.events) if (event.n > last) events.push(event);
+}

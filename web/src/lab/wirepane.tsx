@@ -1,0 +1,103 @@
+// The wire of the laboratory: the newest packets and calls, drawn with time downwards.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Event, PacketView } from '../api';
+import { hex, opcode } from '../common/format';
+import { Wire, type Mark, type Message } from '../common/wire';
+import { eventText, find, t } from '../texts';
+import { loadAll, type State } from './store';
+import { selectPacket } from './packet';
+
+const newest = 60; // packets that are drawn at first
+
+export function WirePane({ state }: { state: State }) {
+  const { packets, events, snapshot } = state.moment;
+  const [more, setMore] = useState(0);
+  const scroll = useRef<HTMLDivElement>(null);
+  const shown = packets.slice(-(newest + more));
+  const since = shown.length < packets.length ? shown[0]!.sent_ns : -1;
+  const hidden = snapshot.packets_total - shown.length;
+  const messages = [...talks(events, since), ...shown.map(message)];
+  const empty = messages.length === 0;
+
+  // The newest packet stays in view.
+  useEffect(() => {
+    scroll.current?.scrollTo({ top: scroll.current.scrollHeight });
+  }, [snapshot.packets_total, snapshot.now_ns, snapshot.actions, state.pane]);
+
+  const earlier = () => {
+    if (packets.length < snapshot.packets_total) loadAll();
+    setMore((n) => n + 300);
+  };
+  return (
+    <section class="wire-pane" aria-labelledby="wire-title">
+      <header class="wire-head">
+        <span class="end client">{t('ui.host.client')}</span>
+        <h2 id="wire-title">{t('ui.wire')}</h2>
+        <span class="end server">{t('ui.host.server')}</span>
+      </header>
+      <div class="wire-scroll" ref={scroll} tabIndex={0} role="region" aria-label={t('ui.wire.label')}>
+        {hidden > 0 && <button type="button" class="plain" data-test="wire.earlier" onClick={earlier}>{t('ui.wire.earlier', { n: hidden })}</button>}
+        {empty
+          ? <p class="empty">{t('ui.wire.empty')}</p>
+          : <Wire
+              label={t('ui.wire.label')} messages={messages} marks={marks(events, since)}
+              now={snapshot.now_ns} selected={state.selected} onSelect={selectPacket}
+            />}
+      </div>
+    </section>
+  );
+}
+
+function message(p: PacketView): Message {
+  const tone = p.why.kind === 'request' ? 'request' : p.why.kind.includes('nak') ? 'refusal' : 'answer';
+  const notes = [
+    p.why.again ? find(`ui.again.${p.why.again}`) : '',
+    p.copy_of !== undefined ? t('ui.packet.copy') : '',
+    p.flipped?.length ? t('ui.packet.corrupted') : '',
+    p.outcome,
+  ];
+  const lost = p.fate === 'dropped' || p.fate === 'unrouted';
+  const fate = p.fate === 'in flight' ? 'in flight' : lost ? 'lost' : p.outcome.startsWith('drop') || p.outcome.startsWith('bad') ? 'ignored' : 'delivered';
+  return {
+    id: p.id, from: p.from === 'client' ? 'left' : 'right', sent: p.sent_ns, arrives: lost ? null : p.arrives_ns, order: p.action,
+    label: `${p.opcode.endsWith('_ACKNOWLEDGE') ? p.carries || 'ACK' : opcode(p.opcode)} ${hex(p.psn)}`, note: notes.filter(Boolean).join(' · '), tone, fate,
+    about: t('ui.packet.about', { id: p.id, from: find(`ui.host.${p.from}`), opcode: p.opcode, psn: hex(p.psn), fate: find(`ui.fate.${p.fate}`), why: p.why.text }),
+    attributes: { 'data-test': `packet.${p.id}`, 'data-fate': p.fate },
+  };
+}
+
+// The messages over TCP: what the hosts tell each other. Their ids are negative, because they are no packets.
+function talks(events: Event[], since: number): Message[] {
+  return events
+    .filter((e) => e.event === 'oob.message' && e.attrs?.sent === true && nanoseconds(e) >= since)
+    .map((e) => ({
+      id: -1 - e.n, from: e.end === 'client' ? 'left' : 'right', sent: nanoseconds(e), arrives: nanoseconds(e), order: e.action, tone: 'talk', fate: 'delivered',
+      label: `TCP: ${e.attrs?.name ?? e.attrs?.message ?? ''}`, about: eventText(e),
+    } as Message));
+}
+
+function marks(events: Event[], since: number): Mark[] {
+  const shown = events.filter((e) => /^qp\.transition$|^wr\.|^async\.|^completion\./.test(e.event) && nanoseconds(e) >= since);
+  return shown.map((e) => ({
+    key: e.n, side: e.end === 'client' ? 'left' : 'right', at: nanoseconds(e), order: e.action, text: markText(e),
+    tone: bad(e) ? 'bad' : undefined,
+  }));
+}
+
+/** Whether an event is a refused call or a failed request. */
+export const bad = (e: Event) => e.attrs?.error !== undefined || (e.event === 'wr.completed' && !String(e.attrs?.status).endsWith('SUCCESS'));
+
+function markText(e: Event): string {
+  if (e.event === 'wr.completed') return `${String(e.attrs?.status).replace('IBV_WC_', '')} ${e.attrs?.wr_id ?? ''}`;
+  const text = eventText(e);
+  if (e.event === 'wr.posted') return `${text} ${e.attrs?.wr_id ?? ''}`;
+  if (e.attrs?.error !== undefined) return t('ui.wire.refused', { what: text });
+  return text.length > 34 ? `${text.slice(0, 33)}…` : text;
+}
+
+/** The time of an event, in nanoseconds of the virtual clock, which starts with 2026. */
+export function nanoseconds(e: Event): number {
+  const [, seconds = '0', fraction = '0'] = /T00:(\d\d:\d\d)\.(\d{9})/.exec(e.time) ?? [];
+  const [m, s] = seconds.split(':').map(Number);
+  return ((m ?? 0) * 60 + (s ?? 0)) * 1e9 + Number(fraction);
+}

@@ -1,0 +1,243 @@
+// Everything that is known of one row.
+import type { ComponentChildren } from 'preact';
+import { attr, group, nanoseconds, otherEnd, type Data, type Event, type Packet, type Value } from './data';
+import { opcodeText, psn, type Model, type Row } from './model';
+import { duration, eventText, t, type Key } from './texts';
+
+interface Props {
+  row: Row;
+  data: Data;
+  model: Model;
+  select(id: string): void;
+  close(): void;
+}
+
+export function Details({ row, data, model, select, close }: Props) {
+  const e = row.event;
+  return (
+    <section class={`details ${row.end}`} aria-label={t('report.details')} data-test="details" tabIndex={-1}>
+      <header>
+        <p class="kind">
+          <span class={`tag ${row.end}`}>{t(`report.${row.end}`)}</span> {t(`report.one.${row.kind}` as Key)}
+        </p>
+        <button class="quiet" onClick={close} aria-label={t('report.close')} title={t('report.close')} data-test="close">
+          ✕
+        </button>
+        <h2 class={row.failed ? 'failed' : ''}>{row.text}</h2>
+      </header>
+      {e && <EventDetails e={e} row={row} data={data} select={select} />}
+      {row.packet && <PacketDetails p={row.packet} data={data} model={model} select={select} />}
+    </section>
+  );
+}
+
+function Facts({ rows }: { rows: [string, ComponentChildren][] }) {
+  return (
+    <dl>
+      {rows.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const clock = (time: string) => time.slice(11, -1);
+
+function EventDetails({ e, row, data, select }: { e: Event; row: Row; data: Data; select(id: string): void }) {
+  const facts: [string, ComponentChildren][] = [[t('report.time'), `${clock(e.time)} UTC · ${t('report.after', { time: duration(row.at) })}`]];
+  if (e.verb === 'tcp') facts.push([t('report.carrier'), t('report.carrier.tcp')]);
+  else if (e.verb) facts.push([t('report.call'), <code>{e.verb}</code>]);
+  facts.push([t('report.kindname'), <code>{e.event}</code>]);
+  if (e.who !== e.end) facts.push([t('report.who'), e.who]);
+  const error = attr(e, 'error');
+  const packets = e.event === 'wr.posted' ? packetsOf(data, row.index) : [];
+  return (
+    <>
+      {e.event === 'qp.transition' && error && (
+        <div class="notice">
+          <strong>{t('report.refused')}</strong>
+          <p>{error}</p>
+        </div>
+      )}
+      <HintOf e={e} data={data} />
+      {e.event === 'wr.posted' && e.verb === 'ibv_post_send' && packets.length === 0 && <p class="remark">{t('report.arrow.inferred')}</p>}
+      <Facts rows={facts} />
+      {e.event === 'qp.transition' && <Changed e={e} row={row} data={data} />}
+      {packets.length > 0 && (
+        <>
+          <h3>{t('report.request.packets')}</h3>
+          <ul class="links">
+            {packets.slice(0, 12).map(([p, i]) => (
+              <li key={i}>
+                <button class="link" onClick={() => select(`p${i}${p.sent ? 's' : 'r'}`)}>
+                  {opcodeText(p.opcode)} · PSN {psn(p.psn)}
+                </button>
+              </li>
+            ))}
+            {packets.length > 12 && <li>{t('report.more', { n: packets.length - 12 })}</li>}
+          </ul>
+        </>
+      )}
+      <Attributes e={e} />
+    </>
+  );
+}
+
+function packetsOf(data: Data, event: number): [Packet, number][] {
+  return data.packets.map((p, i): [Packet, number] => [p, i]).filter(([p]) => p.event === event);
+}
+
+/** Explains a status that is an error, or an event of the device. */
+function HintOf({ e, data }: { e: Event; data: Data }) {
+  const name = e.event === 'wr.completed' ? attr(e, 'status') : e.event === 'async.event' ? /IBV_EVENT_\w+/.exec(e.msg)?.[0] ?? '' : '';
+  const hint = name !== 'IBV_WC_SUCCESS' ? data.hints[name] : undefined;
+  if (!hint) return null;
+  return (
+    <div class="notice" data-test="hint">
+      <strong>
+        {name}: {hint.text}
+      </strong>
+      <h3>{t('report.hint')}</h3>
+      <p>{hint.cause}</p>
+      <h3>{t('report.remedy')}</h3>
+      <p>{hint.remedy}</p>
+    </div>
+  );
+}
+
+/** The attributes of a transition, with the values that the queue pair had before. */
+function Changed({ e, row, data }: { e: Event; row: Row; data: Data }) {
+  const values = group(e, 'attr');
+  const names = Object.keys(values);
+  if (names.length === 0) return null;
+  const before: { [name: string]: Value } = {};
+  for (const old of data.events.slice(0, row.index)) {
+    if (old.end === e.end && attr(old, 'qpn') === attr(e, 'qpn') && (old.event === 'qp.dump' || (old.event === 'qp.transition' && attr(old, 'error') === ''))) Object.assign(before, group(old, 'attr'));
+  }
+  return (
+    <>
+      <h3>{t('report.changed')}</h3>
+      <table data-test="changed">
+        <thead>
+          <tr>
+            <th>{t('report.bit')}</th>
+            <th>{t('report.before')}</th>
+            <th>{t('report.value')}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {names.map((name) => (
+            <tr key={name} class={String(before[name] ?? '') !== String(values[name]) ? 'changed' : ''}>
+              <th scope="row">
+                <code>{name}</code>
+              </th>
+              <td class="old">{String(before[name] ?? '–')}</td>
+              <td>{String(values[name])}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+function Attributes({ e }: { e: Event }) {
+  const own = Object.entries(e.attrs ?? {}).filter(([name]) => !(e.event === 'qp.transition' && (name === 'attr' || name === 'error')));
+  if (own.length === 0) return null;
+  return (
+    <>
+      <h3>{t('report.attributes')}</h3>
+      <table>
+        <tbody>
+          {own.flatMap(([name, value]) =>
+            (typeof value === 'object' ? Object.entries(value).map(([inner, v]): [string, Value] => [inner, v]) : [[name, value] as [string, Value]]).map(([key, v]) => (
+              <tr key={name + key}>
+                <th scope="row">
+                  <code>{key}</code>
+                </th>
+                <td>{typeof v === 'object' ? JSON.stringify(v) : written(key, v)}</td>
+              </tr>
+            )),
+          )}
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+const written = (name: string, value: Value) => (name.endsWith('_ns') && typeof value === 'number' ? duration(value) : String(value));
+
+function PacketDetails({ p, data, model, select }: { p: Packet; data: Data; model: Model; select(id: string): void }) {
+  const fields = data.shapes[p.shape]?.fields ?? [];
+  const to = otherEnd(p.from);
+  const seen = (time: string | undefined) => (time ? `${clock(time)} UTC · ${t('report.after', { time: duration(nanoseconds(time, model.start)) })}` : <em>{t('report.seen.inferred')}</em>);
+  const post = p.event === undefined ? undefined : data.events[p.event];
+  const end = fields.length > 0 ? fields[fields.length - 1]!.bit + fields[fields.length - 1]!.width : 0;
+  const payload = p.head.slice(end / 4);
+  let header = '';
+  return (
+    <>
+      {p.lost && <p class="notice">{t('report.lost', { end: t(`report.${to}`) })}</p>}
+      {p.again && <p class="notice">{t('report.again')}</p>}
+      <Facts
+        rows={[
+          [t('report.seen.sent', { end: t(`report.${p.from}`) }), seen(p.sent)],
+          [t('report.seen.received', { end: t(`report.${to}`) }), p.lost ? '–' : seen(p.received)],
+          ...(p.carries ? [[t('report.carries'), p.carries] as [string, string]] : []),
+        ]}
+      />
+      {post && (
+        <>
+          <h3>{t('report.request')}</h3>
+          <button class="link" onClick={() => select(`e${p.event}`)}>
+            {eventText(post)} #{attr(post, 'wr_id')}
+          </button>
+        </>
+      )}
+      <h3>{t('report.fields')}</h3>
+      <table class="fields" data-test="fields">
+        <tbody>
+          {fields.flatMap((f, i) => {
+            const head = f.header !== header && (
+              <tr key={`h${i}`} class="header">
+                <th colSpan={3} scope="rowgroup">
+                  {f.header}
+                </th>
+              </tr>
+            );
+            header = f.header;
+            return [
+              head,
+              <tr key={i} title={f.about}>
+                <th scope="row">{f.name}</th>
+                <td class="bits">{f.width === 1 ? f.bit : `${f.bit}–${f.bit + f.width - 1}`}</td>
+                <td>
+                  <code>{valueOf(p.head, f.bit, f.width)}</code>
+                  {p.meanings?.[i] && <span class="meaning"> {p.meanings[i]}</span>}
+                </td>
+              </tr>,
+            ];
+          })}
+        </tbody>
+      </table>
+      {payload && (
+        <>
+          <h3>{t('report.payload')}</h3>
+          <pre>{payload.replace(/(..)/g, '$1 ').trim()}</pre>
+        </>
+      )}
+    </>
+  );
+}
+
+/** Cuts the bits of a field out of the packet. Short numbers are decimal, long ones hexadecimal. */
+function valueOf(head: string, bit: number, width: number): string {
+  let n = 0n;
+  for (let i = bit >> 3; i < (bit + width + 7) >> 3; i++) n = (n << 8n) | BigInt(parseInt(head.slice(2 * i, 2 * i + 2), 16) || 0);
+  const after = (8 - ((bit + width) & 7)) & 7;
+  n = (n >> BigInt(after)) & ((1n << BigInt(width)) - 1n);
+  return width <= 8 ? String(n) : '0x' + n.toString(16).padStart(Math.ceil(width / 4), '0');
+}

@@ -1,0 +1,80 @@
+// Where things are drawn, for a width and a row height.
+import type { End } from './data';
+import type { Arrow, Model } from './model';
+
+/** The heights that a row can have, and with which it is written. */
+export const heights = [4, 7, 11, 16, 22, 28, 36] as const;
+export const usual = 5;
+
+export interface Geometry {
+  width: number;
+  row: number;
+  font: number; // 0: no text
+  narrow: boolean; // local events are written between the lifelines
+  time: number; // x of the right end of the times; 0: none
+  x: Record<End, number>; // of the lifelines
+  side: number; // width of the texts beside the lifelines
+}
+
+export function geometry(width: number, row: number): Geometry {
+  const font = row < 11 ? 0 : row < 16 ? 10 : row < 28 ? 11.5 : 12.5;
+  const narrow = width < 620;
+  const time = narrow ? 0 : 72;
+  const side = narrow ? 18 : Math.min(310, Math.max(118, (width - time) * 0.27));
+  return { width, row, font, narrow, time, side, x: { client: time + side + (narrow ? 0 : 12), server: width - side - 12 } };
+}
+
+/** The arrows that cross a stretch of rows, found without looking at all of them. */
+export class Crossing {
+  private chunks: number[][] = [];
+  constructor(private arrows: Arrow[]) {
+    arrows.forEach((a, i) => {
+      const low = Math.min(a.from, a.to) >> 6;
+      const high = Math.max(a.from, a.to) >> 6;
+      for (let chunk = low; chunk <= high; chunk++) (this.chunks[chunk] ??= []).push(i);
+    });
+  }
+
+  of(from: number, to: number): Arrow[] {
+    const found = new Set<number>();
+    for (let chunk = from >> 6; chunk <= to >> 6; chunk++) for (const i of this.chunks[chunk] ?? []) found.add(i);
+    return [...found].map((i) => this.arrows[i]!).filter((a) => Math.max(a.from, a.to) >= from && Math.min(a.from, a.to) <= to);
+  }
+}
+
+export const y = (g: Geometry, row: number) => (row + 0.5) * g.row;
+
+const measure = document.createElement('canvas').getContext('2d');
+const widths = new Map<string, number>();
+
+/** Shortens a text to a width, with an ellipsis. */
+export function fit(text: string, width: number, font: number): string {
+  if (width <= 0) return '';
+  const wide = (s: string) => {
+    const key = font + s;
+    let w = widths.get(key);
+    if (w === undefined) {
+      if (measure) measure.font = `${font}px system-ui, sans-serif`;
+      w = measure?.measureText(s).width ?? s.length * font * 0.55;
+      if (widths.size > 20000) widths.clear();
+      widths.set(key, w);
+    }
+    return w;
+  };
+  if (wide(text) <= width) return text;
+  let low = 0;
+  let high = text.length;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (wide(text.slice(0, middle) + '…') <= width) low = middle;
+    else high = middle - 1;
+  }
+  return low > 0 ? text.slice(0, low) + '…' : '';
+}
+
+/** Returns which rows a window shows, with some more above and below. */
+export function visible(model: Model, g: Geometry, top: number, height: number): [number, number] {
+  const last = model.rows.length - 1;
+  const from = Math.max(0, Math.min(last, Math.floor(top / g.row)) - 12); // the window may be below a run that has become shorter
+  return [from, Math.min(last, Math.ceil((top + height) / g.row) + 12)];
+}

@@ -1,0 +1,41 @@
+// The whole run in a narrow strip: a line for each row, errors in red, and the window on it.
+import { useEffect, useRef } from 'preact/hooks';
+import type { Model } from './model';
+
+export function Overview({ model, top, view, rowHeight, go }: { model: Model; top: number; view: number; rowHeight: number; go(top: number): void }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const whole = model.rows.length * rowHeight;
+  useEffect(() => {
+    const c = canvas.current;
+    const paper = c?.getContext('2d');
+    if (!c || !paper) return;
+    const style = getComputedStyle(c);
+    const colour = { client: style.getPropertyValue('--client'), server: style.getPropertyValue('--server'), quiet: style.getPropertyValue('--wire'), failed: style.getPropertyValue('--bad') };
+    const [width, height] = [c.clientWidth, c.clientHeight];
+    c.width = width * devicePixelRatio;
+    c.height = height * devicePixelRatio;
+    paper.scale(devicePixelRatio, devicePixelRatio);
+    const thick = Math.max(1, Math.min(3, height / Math.max(1, model.rows.length)));
+    for (const failed of [false, true]) {
+      model.rows.forEach((r, i) => {
+        if (r.failed !== failed) return;
+        const quiet = r.kind === 'object' || r.kind === 'message' || r.kind === 'note' || r.kind === 'dump';
+        paper.fillStyle = failed ? colour.failed : quiet ? colour.quiet : colour[r.end];
+        const half = width / 2 - 4;
+        paper.fillRect(failed ? 2 : r.end === 'client' ? 4 : width / 2, (i / model.rows.length) * height, failed ? width - 4 : half, thick);
+      });
+    }
+  }, [model, view, document.documentElement.dataset.theme]);
+  if (whole <= view || view === 0) return null;
+  const drag = (e: PointerEvent) => {
+    if (e.buttons === 0 && e.type !== 'pointerdown') return;
+    const box = canvas.current!.getBoundingClientRect();
+    go(((e.clientY - box.top) / box.height) * whole - view / 2);
+  };
+  return (
+    <div class="overview" aria-hidden="true" onPointerDown={(e) => (e.currentTarget.setPointerCapture(e.pointerId), drag(e))} onPointerMove={drag}>
+      <canvas ref={canvas} />
+      <div class="window" style={{ top: `${(top / whole) * 100}%`, height: `${Math.max(1, (view / whole) * 100)}%` }} />
+    </div>
+  );
+}

@@ -1,0 +1,39 @@
+// The texts of the report in the reader's language. The report has none of the laboratory's texts, so
+// that it stays small.
+import { report as en } from '../texts/en/report';
+import { told, type Told } from '../texts/events';
+import { fill } from '../texts/fill';
+import { events, objects } from '../texts/zh/events';
+import { report as zh } from '../texts/zh/report';
+
+export type Key = keyof typeof en;
+const languages = { en: en as Record<Key, string>, zh };
+export type Language = keyof typeof languages;
+export const languageNames: Record<Language, string> = { en: 'English', zh: '中文' };
+
+let current: Language = navigator.language.startsWith('zh') ? 'zh' : 'en';
+export const language = () => current;
+export function setLanguage(to: Language) {
+  current = to;
+  document.documentElement.lang = to;
+}
+
+/** Returns a text with its values filled in. */
+export function t(key: Key, values: Record<string, string | number> = {}): string {
+  return fill(languages[current][key], values);
+}
+
+/** Returns what an event says, in the reader's language. */
+export const eventText = (e: Told) => (current === 'zh' ? told(e, events, objects) : e.msg);
+
+/** A duration with a fitting unit: "4.19 ms". */
+export function duration(ns: number): string {
+  const abs = Math.abs(ns);
+  for (const [unit, size] of [['s', 1e9], ['ms', 1e6], ['µs', 1e3]] as const) {
+    if (abs >= size) {
+      const n = ns / size;
+      return `${n.toFixed(Math.abs(n) < 10 ? 3 : Math.abs(n) < 100 ? 2 : 1)} ${unit}`;
+    }
+  }
+  return `${ns} ns`;
+}

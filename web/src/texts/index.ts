@@ -1,0 +1,38 @@
+// All texts of the pages, by language. English has the keys; a language that lacks one fails `tsc`.
+import { lessons } from './en/lessons';
+import { mistakes } from './en/mistakes';
+import { ui } from './en/ui';
+import { told, type Told } from './events';
+import { fill } from './fill';
+import { events, objects } from './zh/events';
+import { lessons as lessonsZh } from './zh/lessons';
+import { mistakes as mistakesZh } from './zh/mistakes';
+import { ui as uiZh } from './zh/ui';
+
+const en = { ...ui, ...lessons, ...mistakes };
+export type Key = keyof typeof en;
+const zh: Record<Key, string> = { ...uiZh, ...lessonsZh, ...mistakesZh };
+
+const languages = { en, zh };
+export type Language = keyof typeof languages;
+export const languageNames: Record<Language, string> = { en: 'English', zh: '中文' };
+
+let current: Language = 'en';
+export const language = () => current;
+export function setLanguage(to: Language) {
+  current = to;
+  document.documentElement.lang = to;
+}
+
+/** Returns a text with its values filled in. */
+export function t(key: Key, values: Record<string, string | number> = {}): string {
+  return fill(languages[current][key], values);
+}
+
+/** Returns the text of a key that is put together at run time, or '' if there is none. */
+export function find(key: string, values: Record<string, string | number> = {}): string {
+  return fill((languages[current] as Record<string, string>)[key] ?? '', values);
+}
+
+/** Returns what an event says, in the page's language. */
+export const eventText = (e: Told) => (current === 'zh' ? told(e, events, objects) : e.msg);

@@ -1,0 +1,191 @@
+// The free bench: a connection by clicks, and by the keyboard alone; a refusal at its bit; undo and redo;
+// links and files; the exported programs.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { at, open } from './harness.mjs';
+import { perform, press, submit } from './perform.mjs';
+
+const pd = { do: 'alloc_pd', name: 'pd' };
+const objects = [
+  pd,
+  { do: 'reg_mr', name: 'buf', pd: 'pd', length: 256, access: ['LOCAL_WRITE', 'REMOTE_WRITE'] },
+  { do: 'create_cq', name: 'cq', depth: 32 },
+  { do: 'create_qp', name: 'qp', pd: 'pd', type: 'RC', send_cq: 'cq', recv_cq: 'cq', sig_all: true },
+];
+const receive = { do: 'post_recv', host: 'server', name: 'qp', wrs: [{ id: 1, sgl: [{ mr: 'buf', length: 64 }] }] };
+const send = { do: 'post_send', host: 'client', name: 'qp', wrs: [{ id: 1, opcode: 'SEND', sgl: [{ mr: 'buf', length: 12 }] }] };
+
+async function move(page, host, to) {
+  await press(page, `${host}.qp.to.${to}`);
+  await press(page, 'fill');
+  assert.equal(await submit(page), '');
+}
+
+async function connect(page) {
+  for (const host of ['client', 'server']) for (const action of objects) await perform(page, { ...action, host });
+  for (const host of ['client', 'server']) await move(page, host, 'INIT');
+  await perform(page, receive);
+  for (const host of ['client', 'server']) await perform(page, { do: 'exchange', host, name: 'qp', mr: 'buf' });
+  for (const to of ['RTR', 'RTS']) for (const host of ['client', 'server']) await move(page, host, to);
+}
+
+/** What the engine says of the page's session, which is the newest. */
+const ask = (page, call, ...args) => page.evaluate(([name, more]) => {
+  for (let id = 64; id >= 0; id--) {
+    const reply = JSON.parse(rawverbs[name](id, ...more));
+    if (reply.error === undefined) return reply.value;
+  }
+  return undefined;
+}, [call, args]);
+const actions = async (page) => (await ask(page, 'file')).actions;
+
+test('a SEND by clicks, from alloc_pd to the completion', async (t) => {
+  const page = await open(t);
+  await connect(page);
+  assert.equal(await at(page, 'client.qp').getAttribute('data-state'), 'RTS');
+  await perform(page, { do: 'write', host: 'client', name: 'buf', text: 'Hello, RDMA!' });
+  await perform(page, send);
+  assert.equal(await at(page, 'packet.1').getAttribute('data-fate'), 'in flight');
+  await press(page, 'run');
+  assert.equal(await at(page, 'packet.1').getAttribute('data-fate'), 'delivered');
+  assert.match(await at(page, 'server.buf').innerText(), /Hello, R/);
+  for (const host of ['client', 'server']) {
+    await press(page, `${host}.cq.poll_cq`);
+    assert.match(await at(page, 'result').innerText(), /SUCCESS/);
+  }
+});
+
+test('the same by the keyboard alone', async (t) => {
+  const page = await open(t);
+  // tabTo presses Tab until the element has the focus.
+  const tabTo = async (name, key = 'Tab') => {
+    for (let i = 0; i < 150; i++) {
+      if (await page.evaluate(() => document.activeElement?.dataset?.test) === name) return;
+      await page.keyboard.press(key);
+    }
+    assert.fail(`Tab does not reach ${name}`);
+  };
+  const use = async (name, key) => { await tabTo(name, key); await page.keyboard.press('Enter'); };
+  const dialog = async (name) => { await use(name); await use('submit'); assert.equal(await page.locator('dialog[open]').count(), 0, name); };
+  for (const [key, host] of [['c', 'client'], ['v', 'server']]) {
+    await page.evaluate(() => document.activeElement?.blur());
+    await page.keyboard.press(key);
+    for (const verb of ['alloc_pd', 'reg_mr', 'create_cq', 'create_qp']) await dialog(`${host}.${verb}`);
+  }
+  const toState = async (host, to) => { await use(`${host}.qp.to.${to}`); await tabTo('fill'); await page.keyboard.press('Enter'); await use('submit'); };
+  for (const host of ['client', 'server']) await toState(host, 'INIT');
+  await dialog('server.qp.post_recv');
+  for (const host of ['client', 'server']) await dialog(`${host}.qp.exchange`);
+  for (const to of ['RTR', 'RTS']) for (const host of ['client', 'server']) await toState(host, to);
+  await dialog('client.qp.post_send');
+  await page.keyboard.press('r');
+  await use('client.cq.poll_cq');
+  assert.match(await at(page, 'result').innerText(), /SUCCESS/);
+});
+
+test('an illegal transition is refused at its bits', async (t) => {
+  const page = await open(t);
+  for (const action of objects) await perform(page, { ...action, host: 'client' });
+  await press(page, 'client.qp.to.INIT');
+  await at(page, 'bit.PORT').check();
+  await press(page, 'forbidden');
+  await at(page, 'bit.TIMEOUT').check();
+  await press(page, 'submit');
+  const refusal = await at(page, 'refusal').innerText();
+  assert.match(refusal, /EINVAL/);
+  assert.match(refusal, /lacks 2 bits[^]*has 1 bit[^]*marked below/);
+  assert.doesNotMatch(refusal, /PKEY_INDEX|TIMEOUT/);
+  assert.match(await at(page, 'bit-error.ACCESS_FLAGS').innerText(), /Missing/);
+  assert.match(await at(page, 'bit-error.PKEY_INDEX').innerText(), /Missing/);
+  assert.match(await at(page, 'bit-error.TIMEOUT').innerText(), /Forbidden/);
+  assert.equal(await at(page, 'bit-error.PORT').count(), 0);
+  await press(page, 'cancel');
+  assert.deepEqual(await page.locator('[data-test=result] .wrong-bits code').allInnerTexts(), ['+ACCESS_FLAGS', '+PKEY_INDEX', '−TIMEOUT']);
+  // RTS cannot be reached from RESET at all; the state can be pressed nevertheless.
+  assert.equal(await at(page, 'client.qp.to.RTS').getAttribute('data-legal'), 'false');
+  await press(page, 'client.qp.to.RTS');
+  await press(page, 'submit');
+  assert.match(await at(page, 'refusal').innerText(), /no such transition/);
+  await press(page, 'cancel');
+  assert.equal(await at(page, 'client.qp').getAttribute('data-state'), 'RESET');
+});
+
+test('a dropped packet is sent again', async (t) => {
+  const page = await open(t, { hash: '#lesson=loss' });
+  await perform(page, receive);
+  await perform(page, send);
+  await perform(page, { do: 'drop', packet: 1 });
+  assert.equal(await at(page, 'packet.1').getAttribute('data-fate'), 'dropped');
+  await press(page, 'step');
+  assert.match(await at(page, 'packet.2').getAttribute('aria-label'), /sent again/);
+  assert.match(await at(page, 'client.qp').innerText(), /1 retry left/);
+  await press(page, 'run');
+  assert.equal(await at(page, 'packet.2').getAttribute('data-fate'), 'delivered');
+});
+
+test('undo, redo and the past', async (t) => {
+  const page = await open(t);
+  for (const action of objects) await perform(page, { ...action, host: 'client' });
+  await press(page, 'undo');
+  assert.equal(await at(page, 'client.qp').count(), 0);
+  await press(page, 'redo');
+  assert.equal(await at(page, 'client.qp').count(), 1);
+  await at(page, 'scrub').fill('1');
+  assert.equal(await at(page, 'client.buf').count(), 0);
+  assert.equal((await actions(page)).length, 4);
+  await press(page, 'forward');
+  assert.equal(await at(page, 'client.buf').count(), 1);
+  await press(page, 'play');
+  await at(page, 'client.qp').waitFor();
+  await press(page, 'back');
+  // An action in the past replaces what came later.
+  await perform(page, { do: 'alloc_pd', host: 'server', name: 'pd' });
+  assert.deepEqual((await actions(page)).map((a) => a.do), ['alloc_pd', 'reg_mr', 'create_cq', 'alloc_pd']);
+});
+
+test('a link and a file bring the session back', async (t) => {
+  const page = await open(t);
+  for (const action of objects) await perform(page, { ...action, host: 'client' });
+  const hash = `#${await ask(page, 'link')}`;
+  await page.waitForFunction((want) => location.hash === want, hash);
+  const want = await actions(page);
+  const other = await open(t, { hash });
+  assert.deepEqual(await actions(other), want);
+  assert.equal(await at(other, 'client.qp').count(), 1);
+
+  await press(page, 'session');
+  const [download] = await Promise.all([page.waitForEvent('download'), press(page, 'session.save')]);
+  const file = await download.path();
+  assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')).actions, want);
+  const third = await open(t);
+  await press(third, 'session');
+  await at(third, 'session.file').setInputFiles(file);
+  await at(third, 'client.qp').waitFor();
+  assert.deepEqual(await actions(third), want);
+});
+
+test('the exported programs are the engine’s', async (t) => {
+  const page = await open(t, { hash: '#lesson=send' });
+  for (const language of ['c', 'go']) {
+    await press(page, 'session');
+    await press(page, `export.${language}`);
+    const shown = await at(page, 'program').textContent();
+    assert.ok(shown.length > 1000);
+    assert.equal(shown, await ask(page, 'program', language));
+    await press(page, 'cancel');
+  }
+});
+
+test('what is drawn is also a table', async (t) => {
+  const page = await open(t, { hash: '#lesson=loss' });
+  await perform(page, receive);
+  await perform(page, send);
+  await press(page, 'run');
+  const snapshot = await ask(page, 'snapshot', 0);
+  await press(page, 'detail.packets');
+  assert.equal(await page.locator('.list tbody tr').count(), snapshot.packets_total);
+  assert.equal(await page.locator('[data-test^="packet."][data-fate]').count(), snapshot.packets_total);
+  await press(page, 'detail.events');
+  assert.equal(await page.locator('.list tbody tr').count(), snapshot.events_total);
+});

@@ -1,0 +1,42 @@
+// Drives laboratory.html in Debian's Chromium. A console error, an uncaught exception or a request that
+// leaves the file fails the test that opened the page.
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { after } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { chromium } from 'playwright-core';
+
+const root = resolve(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../..');
+export const laboratory = resolve(root, 'out/laboratory.html');
+const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+
+let browser;
+after(() => browser?.close());
+
+/** Opens a file, or a url, in a new page. Options: hash, width, height, dark, lang; forgive: console errors that may come. */
+export async function open(t, { file = laboratory, hash = '', width = 1400, height = 900, dark = false, lang = 'en-US', url = '', forgive } = {}) {
+  assert.ok(url || existsSync(file), `there is no ${file}; try: make test-web`);
+  browser ??= await chromium.launch({ executablePath, args: ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme: dark ? 'dark' : 'light',
+    locale: lang,
+    acceptDownloads: true,
+  });
+  const page = await context.newPage();
+  const wrong = [];
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && !forgive?.test(message.text()) && wrong.push(`console: ${message.text()}`));
+  page.on('pageerror', (error) => wrong.push(`exception: ${error.stack}`));
+  page.on('request', (request) => /^(file|data|blob):/.test(request.url()) || (url && request.url().startsWith(url)) || wrong.push(`request: ${request.url()}`));
+  t.after(async () => {
+    await context.close();
+    assert.deepEqual(wrong, []);
+  });
+  await page.goto(url || pathToFileURL(file) + hash);
+  await page.waitForSelector('[data-test=title]');
+  return page;
+}
+
+/** Returns the locator of the elements with this data-test name. */
+export const at = (page, name) => page.locator(`[data-test="${name}"]`);

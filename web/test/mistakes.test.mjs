@@ -1,0 +1,41 @@
+// Every mistake is made through the page, in English and in Chinese: the question comes first, and what
+// both ends see is what internal/mistake promises.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { at, open } from './harness.mjs';
+import { press } from './perform.mjs';
+
+const promises = JSON.parse(readFileSync(new URL('mistakes.json', import.meta.url), 'utf8'));
+
+/** What the page says that an end has seen: errnos and statuses in order, and its queue pair's state. */
+async function seen(page, host) {
+  const part = at(page, `seen.${host}`);
+  const rows = await part.locator('li').allInnerTexts();
+  const saw = rows.slice(0, -1).flatMap((row) => row.match(/\b(E[A-Z]+|SUCCESS|[A-Z_]+_ERR)\b/)?.[0] ?? []);
+  const state = rows.at(-1).match(/·\s*(\w+)/)?.[1];
+  return { saw, state };
+}
+
+for (const lang of ['en-US', 'zh-CN']) {
+  test(`every mistake, ${lang}`, async (t) => {
+    const page = await open(t, { lang });
+    await press(page, 'tab.mistakes');
+    const names = Object.keys(promises);
+    assert.equal(await page.locator('.entries [data-test^="mistake."]').count(), names.length);
+    for (const name of names) {
+      await t.test(name, async () => {
+        await press(page, 'tab.mistakes');
+        await press(page, `mistake.${name}`);
+        await at(page, 'speed').selectOption('10');
+        for (const late of ['mistake.seen', 'mistake.why']) assert.equal(await at(page, late).count(), 0, `${late} before the answer`);
+        await press(page, 'mistake.go');
+        await at(page, 'mistake.why').waitFor();
+        for (const host of ['client', 'server']) assert.deepEqual(await seen(page, host), promises[name][host], host);
+        for (const text of await page.locator('[data-test=mistake] p').allInnerTexts()) {
+          if (text && !text.includes(name)) assert.equal(/[\u4e00-\u9fff]/.test(text), lang === 'zh-CN', text);
+        }
+      });
+    }
+  });
+}

@@ -1,0 +1,249 @@
+// The report: real runs on soft0, drawn as a page, compared with their record and with the ladder.
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, test } from 'node:test';
+import { at, open } from './harness.mjs';
+
+const root = resolve(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../..');
+const bin = (name) => resolve(root, 'out/test-web', name);
+const folder = mkdtempSync(join(tmpdir(), 'rawverbs-report-'));
+after(() => rmSync(folder, { recursive: true }));
+const file = (name) => join(folder, name);
+
+/** Starts a server and returns its TCP port, and the address of its page if it serves one. */
+async function serve(t, ...flags) {
+  const server = spawn(bin('rdma_server'), ['--json', ...flags, 'soft0', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => server.kill('SIGKILL'));
+  const found = { process: server };
+  for await (const line of createInterface({ input: server.stdout })) {
+    const e = JSON.parse(line);
+    if (e.event === 'server.listening') found.port = e.address.replace(/.*:/, '');
+    if (e.event === 'page.served') found.page = `http://${e.address}/`;
+    if (found.port && (found.page || !flags.includes('--http'))) break;
+  }
+  server.stdout.resume();
+  assert.ok(found.port, 'the server does not listen');
+  return found;
+}
+
+/** Runs a job with a record of both ends and captures of both, and returns the record's lines. */
+async function record(t, name, ...flags) {
+  const { process: server, port } = await serve(t, '--once', '--pcap', file(`${name}-server.pcap`));
+  const ended = new Promise((done) => server.on('exit', done));
+  execFileSync(bin('rdma_client'), ['--quiet', '--record', file(`${name}.jsonl`), '--report', file(`${name}-own.html`), '--pcap', file(`${name}-client.pcap`), ...flags, '127.0.0.1', 'soft0', port]);
+  await ended;
+  return readFileSync(file(`${name}.jsonl`), 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+}
+
+const lab = (...args) => execFileSync(bin('rdma_lab'), args, { encoding: 'utf8' });
+
+/** Scrolls through the drawing and returns what was drawn of each row: its id, kind and end. */
+async function drawn(page) {
+  return page.evaluate(async () => {
+    const box = document.querySelector('[data-test=drawing]');
+    const rows = new Map();
+    const arrows = new Map();
+    for (let top = 0; ; top += box.clientHeight / 2) {
+      box.scrollTop = top;
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      for (const e of box.querySelectorAll('[data-id]')) rows.set(e.dataset.id, { kind: e.dataset.kind, end: e.dataset.end, text: e.textContent });
+      for (const e of box.querySelectorAll('[data-arrow]')) arrows.set(e.dataset.from + e.dataset.arrow + e.getAttribute('class'), { kind: e.dataset.arrow, unseen: e.dataset.unseen });
+      if (top + box.clientHeight >= box.scrollHeight) return { rows: [...rows], arrows: [...arrows.values()] };
+    }
+  });
+}
+
+const count = (list, wanted) => list.filter(wanted).length;
+
+/** The packets of a capture file that soft0 has written. */
+const packetsIn = (name) => {
+  const bytes = readFileSync(file(name));
+  let n = 0;
+  for (let at = 24; at < bytes.length; at += 16 + bytes.readUInt32LE(at + 8)) n++;
+  return n;
+};
+
+for (const [job, ...flags] of [['write-read'], ['send'], ['bulk', '--size', '300K', '--chunk', '20000', '--qps', '2']]) {
+  test(`the page and the ladder of ${job} equal the record`, async (t) => {
+    const [, ...events] = await record(t, job, '--job', job, ...flags);
+    lab('report', '--output', file(`${job}.html`), file(`${job}.jsonl`), file(`${job}-client.pcap`), file(`${job}-server.pcap`));
+    const page = await open(t, { file: file(`${job}.html`) });
+    const { rows } = await drawn(page);
+    const kinds = { 'qp.transition': 'transition', 'wr.posted': 'post', 'wr.completed': 'completion', 'oob.message': 'message' };
+    for (const [event, kind] of Object.entries(kinds)) {
+      for (const end of ['client', 'server']) {
+        const want = events.map((e, i) => [e, i]).filter(([e]) => e.event === event && e.end === end).map(([, i]) => `e${i}`);
+        assert.deepEqual(rows.filter(([, r]) => r.kind === kind && r.end === end).map(([id]) => id).sort(), want.sort(), `${kind} of the ${end}`);
+      }
+    }
+    // Each packet of both captures has a row where it was sent and one where it arrived.
+    assert.equal(count(rows, ([id]) => id.startsWith('p')), packetsIn(`${job}-client.pcap`) + packetsIn(`${job}-server.pcap`));
+    for (const [id, r] of rows) {
+      const e = id.startsWith('e') ? events[Number(id.slice(1))] : undefined;
+      if (e?.event === 'qp.transition') assert.ok(r.text.includes(`${e.attrs.from}→${e.attrs.to}`), r.text);
+    }
+    // The ladder draws the same steps, and says how many it leaves out.
+    const ladder = execFileSync(bin('rdma_client'), ['diagram', '--text', file(`${job}.jsonl`)], { encoding: 'utf8' });
+    const steps = ladder.split('\n').slice(1, -2);
+    const omitted = [...ladder.matchAll(/… (\d+) more like these/g)].reduce((sum, m) => sum + Number(m[1]), 0);
+    const flushed = count(events, (e) => e.event === 'qp.drained' && e.attrs.flushed > 0);
+    const want = count(rows, ([id, r]) => ['transition', 'post', 'completion'].includes(r.kind) || (r.kind === 'message' && events[Number(id.slice(1))].attrs.sent)) + flushed;
+    assert.equal(count(steps, (line) => !line.includes('more like these')) + omitted, want);
+    // Of several queue pairs the ladder counts moves that are alike.
+    if (!flags.includes('--qps')) assert.equal(count(steps, (line) => line.includes('→')), count(rows, ([, r]) => r.kind === 'transition'));
+  });
+}
+
+test('packets come from the device itself, and without them arrows are inferred', async (t) => {
+  await record(t, 'own', '--job', 'send');
+  let page = await open(t, { file: file('own-own.html') });
+  let { rows, arrows } = await drawn(page);
+  assert.equal(count(rows, ([id]) => id.startsWith('p')), packetsIn('own-client.pcap'));
+  assert.ok(arrows.filter((a) => a.kind === 'packet').every((a) => a.unseen === 'begin' || a.unseen === 'end'), JSON.stringify(arrows));
+  lab('report', '--output', file('bare.html'), file('own.jsonl'));
+  page = await open(t, { file: file('bare.html') });
+  ({ rows, arrows } = await drawn(page));
+  const requests = arrows.filter((a) => a.kind === 'request');
+  assert.ok(requests.length >= 2 && requests.every((a) => a.unseen === 'both'), JSON.stringify(arrows));
+  await at(page, 'help').click();
+  assert.match(await at(page, 'legend').innerText(), /inferred/);
+});
+
+test('keys, filters, details and the table', async (t) => {
+  const [, ...events] = await record(t, 'keys', '--job', 'write-read');
+  lab('report', '--output', file('keys.html'), file('keys.jsonl'), file('keys-client.pcap'), file('keys-server.pcap'));
+  const page = await open(t, { file: file('keys.html') });
+  await at(page, 'drawing').focus();
+  await page.keyboard.press('End');
+  await page.waitForFunction(() => document.querySelector('[data-test=selected]').textContent.includes('job succeeded'));
+  await page.keyboard.press('Home');
+  await page.keyboard.press('ArrowDown');
+  await page.waitForFunction(() => document.querySelector('[data-test=selected]').textContent.includes('port 1'));
+  await page.keyboard.press('Enter');
+  await at(page, 'details').waitFor();
+  await page.keyboard.press('Escape');
+  await at(page, 'details').waitFor({ state: 'detached' });
+  for (const kind of ['message', 'object', 'note', 'packet', 'post', 'completion']) await at(page, `kind-${kind}`).click();
+  const transitions = events.map((e, i) => [e, i]).filter(([e]) => e.event === 'qp.transition');
+  assert.equal(await at(page, 'drawing').getAttribute('data-rows'), String(transitions.length));
+  const [rtr, line] = transitions.find(([e]) => e.attrs.to === 'RTR');
+  await page.locator(`[data-hit=e${line}]`).click();
+  const changed = await at(page, 'changed').innerText();
+  for (const [name, value] of Object.entries(rtr.attrs.attr)) assert.ok(changed.includes(name) && changed.includes(value), `${name} ${value}`);
+  await at(page, 'kind-packet').click();
+  await page.locator('[data-hit=p0s]').click();
+  assert.match(await at(page, 'fields').innerText(), /DestQP/);
+  await at(page, 'view-table').click();
+  const table = await page.locator('[data-test=table] tbody tr').count();
+  assert.equal(table, transitions.length + packetsIn('keys-client.pcap') + packetsIn('keys-server.pcap'));
+  await at(page, 'language').selectOption('zh');
+  assert.match(await page.locator('[data-test=table] thead').innerText(), /时间/);
+  // Events are in the page's language; states, opcodes and packets have no other.
+  for (const kind of ['object', 'note', 'post']) await at(page, `kind-${kind}`).click();
+  const said = await page.locator(['object', 'note', 'post'].map((kind) => `[data-kind=${kind}] button.link`).join(', ')).allInnerTexts();
+  assert.ok(said.length > 20, `${said.length} rows`);
+  for (const text of said) assert.match(text, /[\u4e00-\u9fff]/);
+});
+
+test('every kind of event has a text in Chinese', () => {
+  const sameEverywhere = ['qp.transition', 'log', 'bench.result', 'lab.explained'];
+  const kinds = [...readFileSync(join(root, 'docs/record.md'), 'utf8').matchAll(/^\| `([a-z]+(?:\.[a-z]+)?)` \| (?:`(?:slow|fast|data|info)`)? *\|/gm)].map((m) => m[1]);
+  const texts = new Set([...readFileSync(join(root, 'web/src/texts/zh/events.ts'), 'utf8').matchAll(/^  '([a-z.]+)':/gm)].map((m) => m[1]));
+  assert.ok(kinds.length > 60, `${kinds.length} kinds`);
+  assert.deepEqual(kinds.filter((kind) => !texts.has(kind) && !sameEverywhere.includes(kind)), []);
+  assert.deepEqual([...texts].filter((kind) => !kinds.includes(kind)), []);
+});
+
+test('errors have hints', async (t) => {
+  const [header, ...events] = await record(t, 'errors', '--job', 'write-read');
+  const done = events.find((e) => e.event === 'wr.completed');
+  Object.assign(done.attrs, { status: 'IBV_WC_RETRY_EXC_ERR' });
+  Object.assign(header, { done: false, error: 'it broke', failed_end: 'client' });
+  writeFileSync(file('errors.jsonl'), [header, ...events].map((line) => JSON.stringify(line)).join('\n') + '\n');
+  lab('report', file('errors.jsonl'));
+  const page = await open(t, { file: file('errors.html') });
+  assert.match(await at(page, 'error').innerText(), /client[^]*it broke/);
+  await page.keyboard.press('e');
+  assert.match(await at(page, 'hint').innerText(), /What to try/);
+});
+
+test('10,000 events stay quick', async (t) => {
+  const [header, ...events] = await record(t, 'long', '--job', 'send');
+  const posts = events.filter((e) => e.event === 'wr.posted' && e.verb === 'ibv_post_send');
+  const at0 = events.findIndex((e) => e === posts[0]);
+  const more = [];
+  for (let i = 0; i < 5000; i++) more.push({ ...posts[0], attrs: { ...posts[0].attrs, wr_id: 1000 + i } }, { ...events[at0], event: 'wr.completed', verb: 'ibv_poll_cq', attrs: { wr_id: 1000 + i, status: 'IBV_WC_SUCCESS', opcode: 'IBV_WC_SEND' } });
+  events.splice(at0, 0, ...more);
+  header[posts[0].end].events += more.length;
+  writeFileSync(file('long.jsonl'), [header, ...events].map((line) => JSON.stringify(line)).join('\n') + '\n');
+  lab('report', file('long.jsonl'));
+  const page = await open(t, { file: file('long.html') });
+  const client = await page.context().newCDPSession(page);
+  await client.send('Performance.enable');
+  const scripting = async () => (await client.send('Performance.getMetrics')).metrics.find((m) => m.name === 'ScriptDuration').value * 1000;
+  await at(page, 'drawing').focus();
+  const times = [];
+  for (let i = 0; i < 60; i++) {
+    const before = await scripting();
+    await page.keyboard.press(i % 3 === 2 ? 'PageDown' : 'ArrowDown');
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    times.push((await scripting()) - before);
+  }
+  const median = times.sort((a, b) => a - b)[30];
+  t.diagnostic(`a step through ${events.length} events: ${median.toFixed(1)} ms of scripting in the median`);
+  assert.ok(median <= 16, `${median} ms`);
+  const nodes = await page.locator('[data-test=drawing] svg *').count();
+  assert.ok(nodes < 2000, `${nodes} elements`);
+});
+
+test('pictures fit at all widths, and axe finds nothing', async (t) => {
+  await record(t, 'sizes', '--job', 'write-read');
+  const axe = readFileSync(resolve(root, 'web/node_modules/axe-core/axe.min.js'), 'utf8');
+  for (const [width, dark] of [[400, false], [800, true], [1400, false], [1600, true]]) {
+    const page = await open(t, { file: file('sizes-own.html'), width, dark });
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `${wide} pixels beyond ${width}`);
+    await page.keyboard.press('?');
+    await page.locator('[data-hit=e3]').click({ force: true });
+    const session = await page.context().newCDPSession(page);
+    await session.send('Page.setBypassCSP', { enabled: true });
+    await page.evaluate(axe);
+    const rules = dark ? ['color-contrast'] : []; // the themes differ in their colours alone
+    for (const part of ['html', '.tablebox']) {
+      if (part !== 'html') await at(page, 'view-table').click();
+      const { violations } = await page.evaluate(([where, only]) => globalThis.axe.run(where, { resultTypes: ['violations'], ...(only.length > 0 && { runOnly: only }) }), [part, rules]);
+      assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target).join(', ')}`), [], `${part}, ${width}`);
+    }
+  }
+});
+
+test('a server shows its clients while they run, and one that dies', async (t) => {
+  const { port, page: url, process: server } = await serve(t, '--http', '0');
+  const page = await open(t, { url, forgive: /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING/ });
+  await page.waitForSelector('[data-test=wire].connected');
+  execFileSync(bin('rdma_client'), ['--quiet', '--job', 'send', '127.0.0.1', 'soft0', port]);
+  await page.waitForSelector('[data-client="server/1"][data-state=done]');
+  const client = spawn(bin('rdma_client'), ['--quiet', '--job', 'bench-write-bw', '-D', '60', '127.0.0.1', 'soft0', port]);
+  t.after(() => client.kill('SIGKILL'));
+  await page.waitForSelector('[data-client="server/2"][data-state=running]');
+  // Its packets follow, so the moves need not be in view.
+  await page.waitForFunction(() => Number(document.querySelector('[data-test=kind-transition] .count')?.textContent) >= 3);
+  client.kill('SIGKILL');
+  await page.waitForSelector('[data-client="server/2"][data-state=failed]');
+  assert.match(await at(page, 'error').innerText(), /closed the connection/);
+  await page.locator('[data-client="server/1"]').click();
+  await page.waitForFunction(() => document.querySelector('[data-test=title]').textContent === 'Run of the job send');
+  // The device's own packets: those that it sent, and those that it received.
+  await page.waitForFunction(() => Number(document.querySelector('[data-test=kind-packet] .count')?.textContent) >= 4);
+  const { arrows } = await drawn(page);
+  const halves = arrows.filter((a) => a.kind === 'packet').map((a) => a.unseen);
+  assert.deepEqual([...new Set(halves)].sort(), ['begin', 'end']);
+  const ended = new Promise((done) => server.on('exit', done));
+  server.kill('SIGINT');
+  await ended;
+  await page.waitForSelector('[data-test=wire]:not(.connected)');
+});
