@@ -1,0 +1,206 @@
+//go:build linux && cgo
+
+// Protection domains, memory regions and memory windows.
+
+package main
+
+// #include "../core.h"
+import "C"
+
+import (
+	"math"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+type pd struct {
+	*context
+	*verbs.PD
+	imports atomic.Int32 // rv_import_pd's
+}
+
+type mr struct {
+	*pd
+	*verbs.MR
+}
+
+type mw struct {
+	*pd
+	*verbs.MW
+}
+
+var (
+	pds handles[pd]
+	mrs handles[mr]
+	mws handles[mw]
+)
+
+//export rv_alloc_pd
+func rv_alloc_pd(handle C.rv_handle, out *C.rv_handle) C.int {
+	c := contexts.get(handle)
+	p, err := c.AllocPD()
+	if err != nil {
+		return errnoOf(err)
+	}
+	*out = pds.add(&pd{context: c, PD: p})
+	return 0
+}
+
+//export rv_dealloc_pd
+func rv_dealloc_pd(handle C.rv_handle) C.int {
+	p := pds.get(handle)
+	if p.imports.Load() > 0 {
+		return errnoOf(errors.WithMessage(syscall.EBUSY, "deallocating a PD that is imported; try: ibv_unimport_pd first"))
+	}
+	return freePD(handle)
+}
+
+func freePD(handle C.rv_handle) C.int { return closing(&pds, handle, pds.get(handle).PD.Close) }
+
+//export rv_import_pd
+func rv_import_pd(ctx, handle C.rv_handle) C.int {
+	p := pds.find(handle)
+	if p == nil || p.device != contexts.get(ctx).device {
+		return C.int(syscall.ENOENT)
+	}
+	p.imports.Add(1)
+	return 0
+}
+
+//export rv_unimport_pd
+func rv_unimport_pd(handle C.rv_handle) {
+	if p := pds.find(handle); p != nil { // else its context is closed
+		p.imports.Add(-1)
+	}
+}
+
+// ignored has the access flags that the software device need not know: those of the optional
+// range only make a device faster.
+const ignored = verbs.Access(C.IBV_ACCESS_OPTIONAL_RANGE)
+
+//export rv_reg_mr
+func rv_reg_mr(handle C.rv_handle, addr C.uintptr_t, length C.size_t, iova C.uint64_t, access C.uint, out *C.rv_handle, lkey, rkey *C.uint32_t) C.int {
+	o, a := verbs.MROptions{}, verbs.Access(access)&^ignored
+	if addr == 0 && uint64(length) == math.MaxUint64 && a&verbs.AccessOnDemand != 0 {
+		addr, length, iova = page, everything, page
+	}
+	buf, err := region(addr, length)
+	if err != nil {
+		return errnoOf(err)
+	}
+	if uint64(iova) == 0 {
+		a |= verbs.AccessZeroBased
+	} else if uint64(iova) != uint64(addr) {
+		o.IOVA = uint64(iova)
+	}
+	p := pds.get(handle)
+	m, err := p.RegMRWith(buf, a, o)
+	return keep(p, m, err, out, lkey, rkey)
+}
+
+const (
+	page       = 1 << 12
+	everything = 1<<47 - 2*page // length of an implicit region (on-demand paging), which begins behind the first page
+	maxLength  = 1 << 56        // more than the addresses of a process
+)
+
+// region returns memory of the program. Go never frees it, because it is not Go's. Go takes a
+// pointer into the first page for a mistake and ends the process, so an address is a number
+// until it is known to lie above.
+func region(addr C.uintptr_t, length C.size_t) ([]byte, error) {
+	const where = "registering %d bytes at %#x; try: memory of the process"
+	switch {
+	case uint64(length) > maxLength || uint64(addr) > maxLength-uint64(length):
+		return nil, errors.WithMessagef(syscall.EINVAL, where, uint64(length), uint64(addr))
+	case length == 0:
+		return nil, nil // the device refuses it
+	case addr < page:
+		return nil, errors.WithMessagef(syscall.EFAULT, where, uint64(length), uint64(addr))
+	}
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), addr)), int(length)), nil
+}
+
+//export rv_reg_dmabuf_mr
+func rv_reg_dmabuf_mr(handle C.rv_handle, offset C.uint64_t, length C.size_t, iova C.uint64_t, fd C.int, access C.uint, out *C.rv_handle, lkey, rkey *C.uint32_t) C.int {
+	p := pds.get(handle)
+	m, err := p.RegDmabufMR(int(fd), uint64(offset), int(length), uint64(iova), verbs.Access(access)&^ignored)
+	return keep(p, m, err, out, lkey, rkey)
+}
+
+func keep(p *pd, m *verbs.MR, err error, out *C.rv_handle, lkey, rkey *C.uint32_t) C.int {
+	if err != nil {
+		return errnoOf(err)
+	}
+	*out, *lkey, *rkey = mrs.add(&mr{p, m}), C.uint32_t(m.LKey()), C.uint32_t(m.LKey())
+	return 0
+}
+
+//export rv_alloc_null_mr
+func rv_alloc_null_mr(handle C.rv_handle, out *C.rv_handle, lkey *C.uint32_t) C.int {
+	var rkey C.uint32_t // the peer cannot use the region
+	p := pds.get(handle)
+	m, err := p.AllocNullMR()
+	return keep(p, m, err, out, lkey, &rkey)
+}
+
+//export rv_rereg_mr
+func rv_rereg_mr(handle C.rv_handle, flags C.int, domain C.rv_handle, addr C.uintptr_t, length C.size_t, access C.uint, lkey, rkey *C.uint32_t) C.int {
+	m := mrs.get(handle)
+	r := verbs.Rereg{Flags: verbs.ReregFlags(flags), Access: verbs.Access(access) &^ ignored}
+	if r.Flags&verbs.ReregPD != 0 && domain != 0 {
+		r.PD = pds.get(domain).PD
+	}
+	if r.Flags&verbs.ReregTranslation != 0 {
+		buf, err := region(addr, length)
+		if err != nil {
+			return errnoOf(err)
+		}
+		r.Buf = buf
+	}
+	if err := m.Rereg(r); err != nil {
+		return errnoOf(err)
+	}
+	*lkey, *rkey = C.uint32_t(m.LKey()), C.uint32_t(m.LKey())
+	return 0
+}
+
+//export rv_import_mr
+func rv_import_mr(domain, handle C.rv_handle, length *C.uint64_t, lkey, rkey *C.uint32_t) C.int {
+	m := mrs.find(handle)
+	if m == nil || m.device != pds.get(domain).device {
+		return C.int(syscall.ENOENT)
+	}
+	*length, *lkey, *rkey = C.uint64_t(m.Len()), C.uint32_t(m.LKey()), C.uint32_t(m.LKey())
+	return 0
+}
+
+//export rv_dereg_mr
+func rv_dereg_mr(handle C.rv_handle) C.int {
+	return closing(&mrs, handle, mrs.get(handle).MR.Close)
+}
+
+//export rv_advise_mr
+func rv_advise_mr(handle C.rv_handle, advice C.int, flags C.uint32_t, sgl *C.struct_ibv_sge, n C.uint32_t) C.int {
+	return errnoOf(pds.get(handle).AdviseMR(verbs.MRAdvice(advice), verbs.MRAdviceFlags(flags), sges(sgl, C.int(n))))
+}
+
+//export rv_alloc_mw
+func rv_alloc_mw(handle C.rv_handle, kind C.int, out *C.rv_handle, rkey *C.uint32_t) C.int {
+	p := pds.get(handle)
+	w, err := p.AllocMW(verbs.MWType(kind))
+	if err != nil {
+		return errnoOf(err)
+	}
+	*out, *rkey = mws.add(&mw{p, w}), C.uint32_t(w.RKey())
+	return 0
+}
+
+//export rv_dealloc_mw
+func rv_dealloc_mw(handle C.rv_handle) C.int {
+	return closing(&mws, handle, mws.get(handle).MW.Close)
+}

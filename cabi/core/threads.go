@@ -1,0 +1,22 @@
+//go:build linux && cgo
+
+package main
+
+// #cgo LDFLAGS: -Wl,--wrap=pthread_create
+import "C"
+
+// rv_enter binds the calling thread to Go.
+//
+//export rv_enter
+func rv_enter() {}
+
+// rv_flush sends what the devices owe their peers.
+//
+//export rv_flush
+func rv_flush() {
+	devices.Lock()
+	defer devices.Unlock()
+	for _, d := range devices.byName {
+		d.Provider().(attender).Flush()
+	}
+}

@@ -1,0 +1,64 @@
+/*
+ * Address handles.
+ */
+#include "shim.h"
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	if (!ours(pd->context))
+		return REAL(ibv_create_ah)(pd, attr);
+	struct context *c = context_of(pd->context);
+	struct ibv_ah *ah = calloc(1, sizeof *ah);
+	if (!ah)
+		return NULL;
+	int error = CALL(c, rv_create_ah, pd->handle, attr, &ah->handle);
+	if (error) {
+		free(ah);
+		return null(error);
+	}
+	ah->context = pd->context;
+	ah->pd = pd;
+	pd_hold(pd);
+	return ah;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	if (!ours(ah->context))
+		return REAL(ibv_destroy_ah)(ah);
+	struct context *c = context_of(ah->context);
+	int error = CALL(c, rv_destroy_ah, ah->handle);
+	if (error)
+		return error;
+	pd_release(ah->pd);
+	free(ah);
+	return 0;
+}
+
+/* Returns 0, or -1 and errno. */
+int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	if (!ours(context))
+		return REAL(ibv_init_ah_from_wc)(context, port, wc, grh, attr);
+	struct context *c = context_of(context);
+	memset(attr, 0, sizeof *attr);
+	errno = CALL(c, rv_init_ah_from_wc, c->handle, port, wc, grh, attr);
+	return errno ? -1 : 0;
+}
+
+struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)
+{
+	if (!ours(pd->context))
+		return REAL(ibv_create_ah_from_wc)(pd, wc, grh, port);
+	struct ibv_ah_attr attr;
+	return ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr) ? NULL : ibv_create_ah(pd, &attr);
+}
+
+/*
+ * Drivers ask for the destination's link address. The software device sends through the system's
+ * UDP socket, which resolves it.
+ */
+int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+	return ours(context) ? failed(EOPNOTSUPP) : REAL(ibv_resolve_eth_l2_from_gid)(context, attr, mac, vid);
+}
