@@ -18,16 +18,77 @@ tool  := go tool -modfile=tools/go.mod
 ##@ Building
 
 .PHONY: all
-all: need-build ## build the programs of cmd/: ./rdma_server, ./rdma_client, ./rdma_lab (the default)
+all: need-build libraries engine ## build the programs of cmd/: ./rdma_server, ./rdma_client, ./rdma_lab, ./rawverbs (the default)
 	go build -o ./ ./cmd/...
+
+# The libraries that ./rawverbs preloads. Go's part has no libibverbs in it, and its threads send
+# each other no SIGURG, which belongs to the program.
+core_ldflags = -s -w -X=runtime.godebugDefault=asyncpreemptoff=1
+shim_flags = -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -Wl,-z,nodelete -Wl,-z,now -Wl,--version-script=cabi/shim/shim.map
+core_flags = -tags nolibibverbs -buildmode=c-shared -trimpath -ldflags="$(core_ldflags)"
+.PHONY: libraries
+libraries: librawverbs.so need-build
+	go build $(core_flags) -o librawverbs-core.so ./cabi/core
+	@rm -f librawverbs-core.h
+librawverbs.so: $(wildcard cabi/shim/* cabi/*.h) | need-build
+	$(CC) $(shim_flags) -o $@ $(filter %.c,$^) -ldl -lpthread
+
+# The laboratory's engine, for browsers and node. ./rdma_lab embeds web/dist. The files there keep
+# their times if nothing has changed, so that ./rdma_lab is not linked again.
+.PHONY: engine
+engine: need-build ## build the laboratory's engine for browsers: out/engine.wasm, and in web/dist for ./rdma_lab
+	@mkdir -p out
+	CGO_ENABLED=0 GOOS=js GOARCH=wasm go build -trimpath -buildvcs=false -ldflags='-s -w' -o out/engine.wasm ./web/engine
+	@[[ web/dist/engine.wasm.gz -nt out/engine.wasm ]] || gzip -9 -n -c out/engine.wasm >web/dist/engine.wasm.gz
+	@cmp -s "$$(go env GOROOT)/lib/wasm/wasm_exec.js" web/dist/wasm_exec.js || cp "$$(go env GOROOT)/lib/wasm/wasm_exec.js" web/dist/
+
+# The packages of npm. Their list is web/package-lock.json.
+web/node_modules/.package-lock.json: web/package-lock.json web/package.json | need-web
+	cd web && npm ci --no-fund --no-audit
+	@touch $@
+
+.PHONY: web
+web: web/node_modules/.package-lock.json ## build the pages with node: web/dist, which is committed
+	cd web && npx tsc --noEmit && node build.mjs
+
+# ./rdma_lab embeds web/dist, so it is linked after the bundles are built.
+.PHONY: laboratory
+laboratory: engine ## write the laboratory as one file that opens from disk: out/laboratory.html
+	CGO_ENABLED=0 go build -o out/rdma_lab ./cmd/rdma_lab
+	out/rdma_lab serve --file out/laboratory.html
+
+# The sample is a recorded run with the captures of both ends.
+sample = $(addprefix internal/report/testdata/,write-read.jsonl client.pcap server.pcap)
+.PHONY: site
+site: laboratory web/node_modules/.package-lock.json ## build a static site that any web server can host: laboratory, report, docs, benchmarks: out/site
+	CGO_ENABLED=0 go run ./cmd/rdma_lab report --output out/sample.html $(sample)
+	node web/site.mjs out/site out/laboratory.html out/sample.html
+
+.PHONY: lab-web
+lab-web: laboratory ## build the laboratory and serve it; a browser opens if there is one (FOR=2s ends it)
+	@FOR=$(FOR) tools/lab-web.sh
 
 .PHONY: rebuild
 rebuild: clean all ## clean, then all
 
+# sudo often finds no Go, so this target builds nothing.
+PREFIX ?= /usr/local
+programs = $(notdir $(wildcard cmd/*))
+.PHONY: install
+install: ## install what make has built: programs in PREFIX/bin, libraries in PREFIX/lib/rawverbs (PREFIX=/usr/local)
+	@for file in $(programs) librawverbs.so librawverbs-core.so; do [[ -e $$file ]] || { echo "install: there is no $$file; try: make && sudo make install" >&2; exit 1; }; done
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/rawverbs
+	install $(programs) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 librawverbs.so librawverbs-core.so $(DESTDIR)$(PREFIX)/lib/rawverbs
+
+.PHONY: packages
+packages: all ## make a Debian package, an RPM package and an archive in out/packages (VERSION=1.2.3)
+	@deploy/packages.sh
+
 .PHONY: clean
 clean: ## remove the programs and out/; keep the caches (make vm-clean removes the kernel)
-	rm -rf out
-	rm -f $(notdir $(wildcard cmd/*))
+	rm -rf out web/dist/engine.wasm.gz web/dist/wasm_exec.js
+	rm -f $(programs) librawverbs.so librawverbs-core.so
 
 ##@ Running
 
@@ -51,10 +112,12 @@ vet: need-build ## gofmt, vet, staticcheck, a build without cgo
 	@bad=$$(find . -path ./out -prune -o -name '*.go' -print0 | xargs -0 gofmt -l); [[ -z $$bad ]] || { echo "gofmt -w these: $$bad" >&2; exit 1; }
 	go vet ./...
 	go vet -tags rdma,rxe ./...
-	go vet -tags lab ./test/e2e
+	go vet -tags lab,operations ./test/e2e
+	go vet -tags cabi ./test/cabi
 	go vet -tags cgocalls ./verbs/...
 	$(tool) staticcheck -tags rdma,rxe ./...
-	$(tool) staticcheck -tags lab ./test/e2e
+	$(tool) staticcheck -tags lab,operations ./test/e2e
+	$(tool) staticcheck -tags cabi ./test/cabi
 	CGO_ENABLED=0 go build ./...
 
 # The tests run on linux/amd64; docs/setup.md has the other systems.
@@ -65,7 +128,7 @@ static: vet ## vet, and builds for other systems
 	@for on in $(vetted); do echo "go vet ./... for $$on"; CGO_ENABLED=0 GOOS=$${on%/*} GOARCH=$${on#*/} go vet ./... || exit; done
 	@for on in $(built); do echo "go build ./... for $$on"; CGO_ENABLED=0 GOOS=$${on%/*} GOARCH=$${on#*/} go build ./... || exit; done
 	CGO_ENABLED=0 GOOS=js GOARCH=wasm go build ./verbs
-	CGO_ENABLED=0 GOOS=js GOARCH=wasm go vet ./qpstate ./softroce/internal/packet ./softroce/internal/transport
+	CGO_ENABLED=0 GOOS=js GOARCH=wasm go vet $(wasm_packages) ./web/engine
 
 # test/e2e, which runs the real binaries, takes minutes; nocgo and race run it.
 .PHONY: unit
@@ -73,8 +136,29 @@ unit: need-build ## unit tests, built like the programs
 	go test $$(go list ./... | grep -v /test/e2e$$)
 	go test -tags cgocalls ./verbs/...
 
+# The packages that the laboratory's engine consists of.
+wasm_packages = ./qpstate ./softroce/internal/packet ./softroce/internal/transport ./softroce/simulated ./internal/workbench/...
+.PHONY: test-wasm
+test-wasm: engine need-node ## unit tests of the laboratory's engine, built for js/wasm, under node
+	CGO_ENABLED=0 GOOS=js GOARCH=wasm go test -exec="$$(go env GOROOT)/lib/wasm/go_js_wasm_exec" $(wasm_packages)
+	node web/engine/test.cjs "$$(go env GOROOT)" out/engine.wasm
+
+# RUN=regexp selects tests; WHOLE=1 runs the long ones too.
+.PHONY: test-web
+test-web: laboratory web/node_modules/.package-lock.json ## test the pages in Chromium, and compare web/dist with its sources (WHOLE=1: all lessons and pictures)
+	cd web && npx tsc --noEmit && node build.mjs ../out/dist
+	@for file in out/dist/*; do cmp $$file web/dist/$${file##*/} || { echo "web/dist is not what its sources give; try: make web" >&2; exit 1; }; done
+	CGO_ENABLED=0 go build -o out/test-web/ ./cmd/rdma_server ./cmd/rdma_client ./cmd/rdma_lab
+	cd web && WHOLE=$(WHOLE) node --test $(if $(filter-out .,$(RUN)),--test-name-pattern='$(RUN)') test/*.test.mjs
+
+IMAGES ?= docs/images
+.PHONY: lab-pictures
+lab-pictures: laboratory web/node_modules/.package-lock.json need-pictures ## draw the pictures of docs/laboratory.md anew (IMAGES=docs/images)
+	@mkdir -p $(IMAGES)
+	cd web && IMAGES=$(abspath $(IMAGES)) node --test test/pictures.mjs
+
 .PHONY: test
-test: static unit lint nocgo race test-rxe test-lab ## all tests: static, unit, lint, nocgo, race, test-rxe (on rxe0 in a machine), test-lab (two machines)
+test: static unit lint nocgo race test-wasm test-web test-ops test-c test-rxe test-lab ## all tests: static, unit, lint, nocgo, race, test-wasm (the laboratory under node), test-web (the pages in Chromium), test-ops (Prometheus, Kubernetes), test-c (C programs on soft0), test-rxe (on rxe0 in a machine), test-lab (two machines)
 	@echo "make test: all passed"
 
 # CMD='make check' runs another command; FRESH_USER=1 runs as an ordinary user. See
@@ -93,6 +177,17 @@ all-targets: ## run every target of this list once, as short as possible, and pr
 fresh-clean: ## remove the pristine Debian and the caches of fresh
 	@$$( ((EUID == 0)) || echo sudo) rm -rf "$${XDG_CACHE_HOME:-$$HOME/.cache}/rawverbs/fresh"
 
+# The steps that are too long for every edit; NET_OPS and NET_TIMES make them longer or shorter.
+NET_OPS ?= 1000000
+NET_TIMES ?= 20
+.PHONY: test-net
+test-net: need-build ## rnet for minutes: nettest again and again, 1,000 Conns, 100 MB bodies, 10⁶ operations beside TCP, gRPC's interop cases
+	go test -race -count $(NET_TIMES) -run 'Nettest|Accept|Listener|Backlog' ./rnet
+	go test -count 3 -run TestRnetOnABadNetwork -softroce.nettest ./softroce
+	go test -count 1 -run 'ManyConns|HTTP' -rnet.conns 1000 -rnet.body 100000000 ./rnet
+	go test -count 1 -run AsTCP -rnet.ops $(NET_OPS) -v ./rnet
+	cd examples/rnet-grpc && go vet ./... && go test -count 1 ./...
+
 .PHONY: nocgo
 nocgo: ## unit tests and the real binaries on soft0, built without C
 	CGO_ENABLED=0 go test ./...
@@ -101,6 +196,41 @@ nocgo: ## unit tests and the real binaries on soft0, built without C
 race: need-build ## unit tests under the race detector, and a minute of all of rc's methods beside each other
 	go test -race ./...
 	RAWVERBS_STRESS=60s go test -race -run TestAllMethodsBesideEachOther ./rc
+
+# RUN=regexp selects tests; WHOLE=1 runs every combination of flags.
+.PHONY: test-c test-c-soak
+c_test = go test -count=1 -tags cabi
+test-c: all need-c ## run programs in C and Python on soft0 through ./rawverbs (WHOLE=1: every combination, ten minutes)
+	$(c_test) -timeout 30m -run '$(RUN)' ./test/cabi $(if $(WHOLE),-whole)
+
+SOAK ?= 1000
+test-c-soak: all need-c ## run ibv_rc_pingpong SOAK (1000) times on a host with two busy loops per processor
+	$(c_test) -timeout 180m -v -run TestSoak ./test/cabi -soak $(SOAK)
+
+# RUN=kill selects runs by their names: fault, step, end, job.
+.PHONY: faults
+faults: need-build ## faults at every step of every job: kill, stop, cut, delay, loss, garbling; on soft0, as a table (RUN=/kill/ selects faults)
+	go test -count=1 -timeout 40m -v -run '^TestFaults' ./test/e2e -args -faults '-faults.run=$(RUN)' -test.parallel 12 | grep -vE '^ *(=== (RUN|PAUSE|CONT)|--- PASS|PASS)'
+
+# SOAK_CONNECTS clients one after another, then SOAK_CLIENTS (in the machine SOAK_RXE) at once; of these
+# SOAK_PROCESSES are processes. The tables are in out/soak.
+SOAK_CONNECTS ?= 10000
+SOAK_CLIENTS ?= 500
+SOAK_PROCESSES ?= 50
+SOAK_RXE ?= 64
+soak_test = go test -count=1 -timeout 55m -v -run '^TestSoak$$'
+.PHONY: soak
+soak: all need-vm ## load: 10,000 connects, 500 clients at once beside two busy loops per processor, 64 on rxe0; flat memory (SOAK_CONNECTS SOAK_CLIENTS SOAK_RXE)
+	@mkdir -p out/soak
+	$(soak_test) ./test/e2e -soak.connects $(SOAK_CONNECTS) -soak.clients $(SOAK_CLIENTS) -soak.processes $(SOAK_PROCESSES) -soak.busy 2 -soak.table $(CURDIR)/out/soak/soft0.md
+	VM_OUT=$(CURDIR)/out/soak; export VM_OUT; $(in_vm) $(soak_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/e2e -soak.connects $(SOAK_RXE) -soak.clients $(SOAK_RXE) -soak.processes 4 -soak.table $(CURDIR)/out/soak/rxe0.md
+
+.PHONY: test-c-arm64
+test-c-arm64: need-arm64 ## build the libraries for arm64, and run ibv_devinfo and ibv_rc_pingpong on them in qemu's user mode
+	@mkdir -p out/arm64
+	aarch64-linux-gnu-gcc $(shim_flags) -o out/arm64/librawverbs.so cabi/shim/*.c -ldl -lpthread
+	GOARCH=arm64 CC=aarch64-linux-gnu-gcc go build $(core_flags) -o out/arm64/librawverbs-core.so ./cabi/core
+	@test/cabi/arm64.sh
 
 # The packages with tests that need a device (build tag rdma).
 rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>|internal/testdevice"' .)))
@@ -120,7 +250,7 @@ out/cpeer: test/e2e/cpeer/cpeer.c
 # tests of the commands, most of them with other programs; the other runs the rest.
 longest = SoftWithRxe|Perftest|Pingpong|CPeers|Formats|Mixed|TestJobs|TestBench
 .PHONY: test-rxe test-rxe-longest test-rxe-rest
-test-rxe: all need-vm out/cpeer ## tests that need a device, on rxe0, in two machines at once (RUN=regexp selects tests, in one machine)
+test-rxe: all need-vm need-c out/cpeer ## tests that need a device, on rxe0, in two machines at once (RUN=regexp selects tests, in one machine)
 ifeq ($(RUN),.)
 	@$(MAKE) -j2 --output-sync=target test-rxe-longest test-rxe-rest
 else
@@ -129,6 +259,7 @@ endif
 test-rxe-longest: RUN = $(longest)
 test-rxe-longest:
 	$(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/e2e
+	$(in_vm) $(c_test) -run '^TestReal|^TestBoth' -tags cabi,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/cabi
 test-rxe-rest:
 	$(in_vm) $(rdma_test) -skip '$(longest)' -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
 
@@ -148,15 +279,11 @@ test-device: all out/cpeer ## tests that need a device, on this host's RDMA_TEST
 	@[[ -n "$${RDMA_TEST_DEVICE:-}" ]] || { echo "test-device needs RDMA_TEST_DEVICE; try: make test-device RDMA_TEST_DEVICE=mlx5_0 (rdma link lists the devices)" >&2; exit 1; }
 	$(rdma_test) -tags rdma $(rdma_packages)
 
-FUZZTIME ?= 20s
+# RUN=regexp selects functions.
+FUZZ ?= 2m
 .PHONY: fuzz
-fuzz: need-build ## run each fuzz test for FUZZTIME (20s)
-	@go list -f '{{.ImportPath}} {{.Dir}}' ./... | while read -r package dir; do \
-		for target in $$(grep -hoE '^func Fuzz\w+' "$$dir"/*_test.go 2>/dev/null | cut -c6-); do \
-			echo "go test -fuzz $$target $$package"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package"; \
-		done; \
-	done
+fuzz: need-build ## run each fuzz function for FUZZ (2m), one after another, and print a table
+	@tools/fuzz.sh $(FUZZ) '$(RUN)'
 
 .PHONY: conformance
 conformance: need-vm ## run the conformance cases on soft0, on a faulty network and on rxe0 in a machine; print one table
@@ -194,15 +321,35 @@ bench: all need-vm ## compare rdma_server and rdma_client with perftest, rxe0 an
 	out/bench/bench -rounds $(ROUNDS) -o out/bench/sockets.json sockets
 	@out/bench/bench $(BENCH_FLAGS) table out/bench/*.json
 
+.PHONY: bench-cabi
+bench-cabi: all need-vm ## compare perftest on the software device with our own programs there, and with perftest on rxe0, in a machine
+	@rm -rf out/bench-cabi; mkdir -p out/bench-cabi
+	CGO_ENABLED=0 go build -o out/bench-cabi/bench ./test/versus/bench
+	VM_TIMEOUT=1500 VM_OUT=$(CURDIR)/out/bench-cabi test/vm/run.sh \
+		'out/bench-cabi/bench -rounds $(ROUNDS) -o $$VM_OUT/cabi-rxe0.json cabi-rxe0'
+	out/bench-cabi/bench -rounds $(ROUNDS) -o out/bench-cabi/cabi.json cabi
+	@out/bench-cabi/bench $(BENCH_FLAGS) table out/bench-cabi/*.json
+
 # BENCHTIME=1x for a quick look.
 BENCHTIME ?= 2s
 .PHONY: bench-go
 bench-go: need-build ## benchmarks of the hot path
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
+# NET_TIME=50ms for a quick look.
+NET_TIME ?= 300ms
+.PHONY: bench-net
+bench-net: need-build ## rnet beside TCP: echoes, writes and gRPC calls on soft0, medians of seven rounds in turn
+	go test -count 1 -run '^TestSpeed$$' -v -rnet.speed $(NET_TIME) ./rnet | grep -vE '^(===|ok|PASS)'
+	cd examples/rnet-grpc && go test -count 1 -run '^TestSpeed$$' -v -speed $(NET_TIME) . | grep -vE '^(===|ok|PASS|serving)'
+
 .PHONY: bench-soft
 bench-soft: ## compare the speed of soft0 with TCP and UDP
 	CGO_ENABLED=0 go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./softroce
+
+.PHONY: simulate
+simulate: need-build ## run the soft device's transport on simulated networks; the drawings are in out/simulate (RUN=regexp selects scenarios)
+	go run ./softroce/internal/simulate/draw -run '$(RUN)'
 
 .PHONY: bench-rxe
 bench-rxe: need-vm ## compare the speed of the soft device with rxe0, in a machine
@@ -231,11 +378,21 @@ lint: need-lint ## run golangci-lint (pinned in tools/go.mod) and shellcheck
 
 include test/vm/vm.mk
 
-.PHONY: need-build need-lint need-vm
-need-build need-lint need-vm: need-%:
+.PHONY: test-packages
+test-packages: ## make the packages, install and use them on a pristine Debian, inspect the rpm
+	@test/fresh/run.sh test/packages/check.sh
+
+# Kubernetes' types are a module of their own, so that the libraries do not depend on them.
+.PHONY: test-ops
+test-ops: need-build need-ops ## operations: a real Prometheus scrapes a server; a job in an empty root; the Kubernetes manifests are valid
+	go test -count 1 -tags operations -run '^Test(Prometheus|Scratch)$$' ./test/e2e
+	cd deploy/kubernetes && go test ./...
+
+.PHONY: need-build need-lint need-vm need-c need-arm64 need-node need-web need-pictures need-ops
+need-build need-lint need-vm need-c need-arm64 need-node need-web need-pictures need-ops: need-%:
 	@tools/need.sh $*
 
 .PHONY: help
 help: ## print this list
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
 	@sed -n 's/^#   make/  make/p' test/vm/vm.mk

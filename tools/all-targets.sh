@@ -12,16 +12,26 @@ cd "$(dirname "$0")/.."
 
 # The arguments of a short run. A target without a line here runs without arguments.
 declare -A arguments=(
-	[fuzz]="FUZZTIME=2s"
+	[install]="DESTDIR=out/installed"
+	[fuzz]="FUZZ=2s"
 	[leaks]="LEAKS=200"
+	[faults]="RUN=^kill/in_RTS/"
+	[test-c-soak]="SOAK=5"
+	[soak]="SOAK_CONNECTS=200 SOAK_CLIENTS=60 SOAK_PROCESSES=4 SOAK_RXE=16"
 	[bench]="ROUNDS=1"
+	[bench-cabi]="ROUNDS=1"
 	[bench-go]="BENCHTIME=1x"
 	[bench-soft]="BENCHTIME=200ms"
+	[bench-net]="NET_TIME=20ms"
+	[test-net]="NET_OPS=20000 NET_TIMES=1"
 	[bench-rxe]="BENCHTIME=200ms"
 	[bench-c]="RUN=WaitWake VM_ICOUNT=1 VM_SMP=1"
 	[fresh]="CMD=make\ demo"
 	[vm]="CMD=rdma\ link"
 	[lab]="JOB=send"
+	[lab-web]="FOR=2s"
+	[test-web]="RUN=starts"
+	[lab-pictures]="IMAGES=out/lab-pictures"
 )
 # Targets that remove files run before the targets that create them.
 first=(clean vm-clean fresh-clean)
@@ -30,7 +40,7 @@ whole=(test)
 never=(all-targets help)
 
 listed() { # prints the targets of make help, including those of test/vm/vm.mk
-	make help | sed -nE 's/^  make ([a-z-]+).*/\1/p; s/^  ([a-z-]+) .*/\1/p' | grep -vx make | awk '!seen[$0]++'
+	make help | sed -nE 's/^  make ([a-z0-9-]+).*/\1/p; s/^  ([a-z0-9-]+) .*/\1/p' | grep -vx make | awk '!seen[$0]++'
 }
 has() { # has WORD LIST...
 	local word=$1 other

@@ -12,7 +12,7 @@ import (
 func TestDocListsExamples(t *testing.T) {
 	function := regexp.MustCompile(`(?m)^func (Example\w*)\(\)`)
 	listed := regexp.MustCompile(`(?m)^//\t(Example\w*)  `)
-	for _, name := range []string{"verbs", "qpstate", "oob", "rc", "softroce"} {
+	for _, name := range []string{"verbs", "qpstate", "oob", "rc", "rnet", "softroce"} {
 		files, err := filepath.Glob(filepath.Join("../..", name, "*_test.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v, %v", name, files, err)

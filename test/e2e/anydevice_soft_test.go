@@ -319,7 +319,7 @@ func TestBenchBadInput(t *testing.T) {
 		{"another job's flag", client("write-bw") + "--count 3", 2, []string{"--count is not a flag of the job bench-write-bw"}},
 		{"a text", client("write-bw") + "--text hello", 2, []string{"--text is not a flag of the job bench-write-bw"}},
 		{"a text for a size", client("write-bw") + "-s hello", 2, []string{`"hello" is not a size`}},
-		{"-s elsewhere", "client --job send 127.0.0.1 " + device + " -n 3", 2, []string{"-n is not a flag of the job send, but of: --iters of bench-…"}},
+		{"-s elsewhere", "client --job send 127.0.0.1 " + device + " -n 3", 2, []string{"-n is not a flag of the job send, but of: --count of net-echo; --iters of bench-…"}},
 	}
 	if deeper <= 15_000 {
 		list = append(list, badInput{"deeper than the device", client("send-bw") + fmt.Sprintf("-n 20000 -t %d", deeper), 1, []string{"a send queue of", device, "max_qp_wr"}})

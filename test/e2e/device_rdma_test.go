@@ -22,6 +22,9 @@ var (
 	baseline   string // the device's resources with none of our programs running
 )
 
+// emulated is true for tests that usually run in an emulated machine, which is slow.
+const emulated = true
+
 // sideBySide is the number of clients that a server serves at once. It is small because
 // programs start slowly in an emulated machine.
 const sideBySide = 16

@@ -24,6 +24,9 @@ const (
 	gidIndex4 = "1" // the only slot
 )
 
+// emulated is true for tests that usually run in an emulated machine, which is slow.
+const emulated = false
+
 // sideBySide is the number of clients that a server serves at once.
 const sideBySide = 100
 

@@ -172,6 +172,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`^(complete +RDMA_WRITE) \(wr_id=\d+`), "$1 (wr_id=…"},
 	{regexp.MustCompile(`flushed: \d+ of them`), "flushed: … of them"},
 	{regexp.MustCompile(`[\d.]+ (seconds|Mbit/sec|usec/iter)`), "… $1"},
+	{regexp.MustCompile(`(messages|reports|waits_for_space|us_per_round_trip)=[\d.]+`), "$1=…"},
 }
 
 // wrapped matches the beginning of a line that continues the line before.

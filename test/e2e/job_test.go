@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -220,11 +221,17 @@ func freePort(t *testing.T) string {
 // waitListening waits for a listener of a port without connecting to it.
 func waitListening(t *testing.T, port string) {
 	t.Helper()
+	waitListeningTables(t, port, "/proc/net")
+}
+
+// waitListeningTables is waitListening in the network namespace whose tables are in a folder.
+func waitListeningTables(t *testing.T, port, folder string) {
+	t.Helper()
 	var n int
 	fmt.Sscan(port, &n)
 	eventually(t, func() bool {
-		for table, nobody := range map[string]string{"/proc/net/tcp6": strings.Repeat("0", 32), "/proc/net/tcp": strings.Repeat("0", 8)} {
-			text, err := os.ReadFile(table)
+		for table, nobody := range map[string]string{"tcp6": strings.Repeat("0", 32), "tcp": strings.Repeat("0", 8)} {
+			text, err := os.ReadFile(filepath.Join(folder, table))
 			if err == nil && strings.Contains(string(text), fmt.Sprintf(":%04X %s:0000 0A ", n, nobody)) {
 				return true
 			}

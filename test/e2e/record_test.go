@@ -189,7 +189,7 @@ func checkHalves(t *testing.T, rec *trace.Record) {
 // before the end of its run. The server's start is not part of a client's record.
 func checkSameEvents(t *testing.T, rec *trace.Record, c, s *process) {
 	t.Helper()
-	servers := []string{"device.opened", "port.queried", "server.listening", "server.stopped", "run.done"}
+	servers := []string{"device.opened", "port.queried", "server.listening", "server.unauthenticated", "server.stopped", "run.done"}
 	for end, p := range map[string]*process{"client": c, "server": s} {
 		var logged, kept []string
 		for _, r := range p.records {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"net"
+	"os"
 	"testing"
 )
 
@@ -111,14 +112,12 @@ func TestMaxClients(t *testing.T) {
 		silent := dialRaw(t, s)
 		defer silent.Close()
 	}
-	holds := dialRaw(t, s)
-	peer := holds.LocalAddr().String()
-	fakeClient(t, holds, 1)
-	s.event("job.chosen", "who", s.event("client.accepted", "peer", peer).str("who"))
+	busy := s.client(t, "--job", "bulk", "--size", "1T")
+	s.event("bulk.begun")
 	s.client(t).fails(1, "the server already has 1 clients", "--max-clients")
 	s.event("client.failed", "error", "the server already has 1 clients")
-	holds.Close()
-	s.event("client.failed", "peer", peer)
+	busy.signal(os.Kill)
+	s.event("client.failed", "error", "closed")
 	s.stillServes(t)
 	s.stops()
 }

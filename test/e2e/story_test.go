@@ -33,6 +33,8 @@ var storyRuns = []struct {
 	{name: "atomic"},
 	{name: "bulk", client: []string{"--job", "bulk", "--size", "8M", "--qps", "3"}},
 	{name: "file", client: []string{"--job", "file", "--file", "FILE", "--name", "copy"}, server: []string{"--dir", "FOLDER"}},
+	{name: "net-echo"},
+	{name: "net-stream", client: []string{"--job", "net-stream", "--size", "8M"}},
 	{name: "bench-send-lat"},
 	{name: "bench-write-bw"},
 	{name: "bench-read-bw"},

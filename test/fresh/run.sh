@@ -95,6 +95,7 @@ mkdir -p "$(go env GOMODCACHE)" "$(go env GOCACHE)" # as the current user, not a
 	for name in GOPROXY GOFLAGS GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE GOINSECURE; do
 		printf '%s=%s\0' "$name" "$(go env $name)"
 	done
+	if command -v npm >/dev/null; then printf 'npm_config_registry=%s\0' "$(npm config get registry)"; fi
 	for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY TERM CI VM_SMP; do
 		if [[ -n ${!name+set} ]]; then printf '%s=%s\0' "$name" "${!name}"; fi
 	done

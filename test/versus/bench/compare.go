@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -83,6 +84,8 @@ var parts = []part{
 	{"perftest", "rdma_server and rdma_client to perftest, both on one RDMA device", againstPerftest},
 	{"rxe0", "the device in software to rdma_rxe, both by rdma_server and rdma_client", againstRXE},
 	{"sockets", "soft0 to plain sockets, over this host's loopback", againstSockets},
+	{"cabi", "perftest on soft0 to rdma_server and rdma_client on soft0, over this host's loopback", perftestOnSoft},
+	{"cabi-rxe0", "perftest on soft0 to perftest on rdma_rxe", perftestOnSoftAgainstRXE},
 }
 
 func partNames() (names []string) {
@@ -111,7 +114,7 @@ func againstPerftest(o on) (all []comparison) {
 	}
 	for i := range all {
 		all[i].Measure.Iters *= o.longer
-		all[i].programs = [2]program{o.ours(), perftest{o}}
+		all[i].programs = [2]program{o.ours(), perftest{on: o}}
 	}
 	return all
 }
@@ -150,6 +153,60 @@ func againstSockets(o on) (all []comparison) {
 		all = append(all, comparison{Name: m.name() + ", to " + strings.ToUpper(network), Measure: m, programs: [2]program{soft, sockets{network}}})
 	}
 	return all
+}
+
+// byRawverbs makes perftest run on the software device.
+var byRawverbs = []string{"./rawverbs", "run", "--"}
+
+// perftestOnSoft compares programs in C with our own on the same device, so with what cabi costs.
+// Both poll, or both sleep ("events").
+func perftestOnSoft(o on) (all []comparison) {
+	add := func(m measure, aim float64) {
+		m.Iters *= o.longer
+		name := m.name()
+		if slices.Contains(m.Flags, "-e") {
+			name += ", events"
+		}
+		soft := on{device: "soft0", gid: "1", address: "127.0.0.1"}
+		all = append(all, comparison{Name: name, Measure: m, Aim: aim,
+			programs: [2]program{perftest{on: soft, by: byRawverbs}, ours{device: soft.device, address: soft.address}}})
+	}
+	for _, m := range bulk {
+		m.Iters *= 10 // the link is fast
+		aim := 0.0
+		if m.Test == "write-bw" && m.Size == 64<<10 {
+			aim = 0.9
+		}
+		add(m, aim)
+	}
+	add(measure{Test: "send-lat", Size: 2, Iters: 50_000}, 1.2)
+	add(measure{Test: "write-lat", Size: 2, Iters: 50_000}, 0)
+	add(measure{Test: "send-lat", Size: 2, Iters: 50_000, Flags: []string{"-e"}}, 0)
+	add(measure{Test: "send-bw", Size: 64 << 10, Iters: 15_000, Flags: []string{"-e"}}, 0)
+	return all
+}
+
+// perftestOnSoftAgainstRXE measures the software device with the path MTU of its loopback, and
+// with rxe0's.
+func perftestOnSoftAgainstRXE(o on) (all []comparison) {
+	soft := on{device: "soft0", gid: "1", address: "127.0.0.1"}
+	for _, mtu := range []string{"4096", "1024"} {
+		for _, m := range []measure{bulk[0], bulk[1], bulk[3], bulk[5]} {
+			m.Iters *= o.longer
+			c := comparison{Name: m.name() + ", soft0's path MTU " + mtu, Measure: m, programs: [2]program{
+				perftest{on: soft, by: append([]string{"ip", "netns", "exec", "peer"}, byRawverbs...), flags: []string{"-m", mtu}},
+				perftest{on: o},
+			}}
+			if mtu == "4096" {
+				c.Aim = 1.5
+			}
+			all = append(all, c)
+		}
+	}
+	m := measure{Test: "send-lat", Size: 2, Iters: 2_000 * o.longer}
+	return append(all, comparison{Name: m.name(), Measure: m, programs: [2]program{
+		perftest{on: soft, by: append([]string{"ip", "netns", "exec", "peer"}, byRawverbs...)}, perftest{on: o},
+	}})
 }
 
 // self returns the path of this program, which also runs both ends of sockets.

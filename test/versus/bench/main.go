@@ -1,7 +1,7 @@
 // Command bench measures programs side by side, in turns within one run, and prints
 // the ratios: make bench.
 //
-//	bench [-rounds N] [-only WORD] [-o FILE.json] perftest | rxe0 | sockets
+//	bench [-rounds N] [-only WORD] [-o FILE.json] perftest | rxe0 | sockets | cabi | cabi-rxe0
 //	bench [-markdown] table FILE.json...
 //
 // The parts are:
@@ -9,6 +9,8 @@
 //	perftest  compares rdma_server and rdma_client with perftest, in the machine with rxe0
 //	rxe0      compares the software device with rdma_rxe, in the machine with rxe0
 //	sockets   compares the software device with TCP and UDP, on any host
+//	cabi      compares perftest on the software device with our own programs there, on any host
+//	cabi-rxe0 compares perftest on the software device with perftest on rdma_rxe, in the machine
 //
 // -device, -gid and -address let perftest measure on hardware. Run the command at the
 // repository's root, where make builds the programs.

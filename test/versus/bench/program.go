@@ -204,7 +204,11 @@ func readOurs(output []byte, latency bool) (outcome, error) {
 }
 
 // perftest are the C programs of perftest.
-type perftest struct{ on }
+type perftest struct {
+	on
+	by    []string // a prefix command, such as rawverbs run --
+	flags []string
+}
 
 func (o perftest) run(ctx context.Context, m measure) (float64, error) {
 	number, err := freePort(ctx)
@@ -212,7 +216,7 @@ func (o perftest) run(ctx context.Context, m measure) (float64, error) {
 		return 0, err
 	}
 	// -F: otherwise perftest complains about processors with a variable frequency
-	command := slices.Concat([]string{"ib_" + strings.ReplaceAll(m.Test, "-", "_"), "-d", o.device, "-x", o.gid, "-F", "-p", strconv.Itoa(number)}, m.args())
+	command := slices.Concat(o.by, []string{"ib_" + strings.ReplaceAll(m.Test, "-", "_"), "-d", o.device, "-x", o.gid, "-F", "-p", strconv.Itoa(number)}, o.flags, m.args())
 	p := pair{server: command, client: append(slices.Clone(command), o.address), port: number,
 		read: func(output []byte) (outcome, error) { return readPerftest(output, m.latency()) }}
 	p.silent = m.latency() && m.Test != "send-lat" && m.Test != "write-lat" // only the client measures

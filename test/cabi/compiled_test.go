@@ -1,0 +1,89 @@
+//go:build cabi
+
+package cabi
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// compile builds programs/NAME.c and returns the program.
+func compile(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	program := filepath.Join(bin, strings.Join(append([]string{name}, flags...), ""))
+	args := append([]string{"-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", program, filepath.Join("programs", name+".c")}, flags...)
+	if text, err := exec.CommandContext(t.Context(), "cc", append(args, "-libverbs", "-lpthread")...).CombinedOutput(); err != nil {
+		t.Fatalf("cc %s.c: %v\n%s", name, err, text)
+	}
+	return program
+}
+
+// runCases runs a program once for each case, which is its argument.
+func runCases(t *testing.T, program string, cases ...string) {
+	for _, c := range cases {
+		t.Run(c, func(t *testing.T) {
+			p := onSoft(t, program, c)
+			p.succeeds()
+			if !strings.Contains(p.text(), "ok") {
+				t.Errorf("%s did not come to its end", c)
+			}
+		})
+	}
+}
+
+// TestFork forks programs that have the device open. In the child what it inherits answers EIO, and
+// the device can be opened.
+func TestFork(t *testing.T) {
+	runCases(t, compile(t, "fork"), "inherited", "fresh", "generations", "exec", "busy")
+}
+
+// TestSignals sends signals to programs that have a Go runtime in them.
+func TestSignals(t *testing.T) {
+	program := compile(t, "signals")
+	runCases(t, program, "before", "after", "flags", "on-stack", "alarm", "prof", "urgent", "waiting", "block-all", "identity", "masks")
+	for c, want := range map[string]syscall.Signal{"death": syscall.SIGSEGV, "kill": syscall.SIGSEGV, "kill-bus": syscall.SIGBUS, "pipe": syscall.SIGPIPE} {
+		t.Run(c, func(t *testing.T) {
+			p := onSoft(t, program, c)
+			p.status(limit)
+			if got := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !got.Signaled() || got.Signal() != want {
+				t.Errorf("status %v, want death by %v", p.cmd.ProcessState, want)
+			}
+		})
+	}
+}
+
+// TestUnmappedBuffers unmaps registered memory before the device accesses it.
+func TestUnmappedBuffers(t *testing.T) {
+	runCases(t, compile(t, "unmap"), "poll", "event", "keeper", "timers")
+}
+
+// TestThreads uses the device in many threads, some of which are cancelled or interrupted.
+func TestThreads(t *testing.T) {
+	runCases(t, compile(t, "threads"), "separate", "shared", "events", "cancel", "interrupt", "short-lived")
+}
+
+// TestChannels waits for completion events and asynchronous events in all ways.
+func TestChannels(t *testing.T) {
+	runCases(t, compile(t, "channels"), "nonblocking", "many", "replaced", "full", "acks", "async")
+}
+
+// TestContexts opens, closes and leaves open.
+func TestContexts(t *testing.T) {
+	runCases(t, compile(t, "contexts"), "left", "twice", "unload", "exit", "exit-in-handler", "exit-anywhere")
+}
+
+// TestNoCore lets the core be unable to run: with little address space (ulimit -v), with no queued
+// signals (ulimit -i), without its file.
+func TestNoCore(t *testing.T) {
+	program := compile(t, "contexts")
+	for c, remedy := range map[string]string{"memory": "try: ulimit -v unlimited", "pending": "try: ulimit -i 64", "no-core": "try: rawverbs run"} {
+		t.Run(c, func(t *testing.T) {
+			p := onSoft(t, program, c)
+			p.succeeds()
+			p.has(t, remedy, "ok")
+		})
+	}
+}

@@ -1,0 +1,159 @@
+//go:build cabi
+
+// Package cabi runs programs in C and Python that use libibverbs on the software device, through
+// ./rawverbs. `make test-c` runs these tests. The programs run as an ordinary user, in a network
+// namespace that has only loopback.
+package cabi
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// whole selects every row of the tables of runs. Without it a test runs the rows that a quick test
+// needs.
+var whole = flag.Bool("whole", false, "run all combinations, not only the quick ones")
+
+// bin is a folder with the programs and libraries of this repository, which every user may read.
+var bin string
+
+// built are the files that `make all` builds.
+var built = []string{"rawverbs", "librawverbs.so", "librawverbs-core.so", "rdma_client", "rdma_server"}
+
+// namespaced is set in the process that runs the tests.
+const namespaced = "RAWVERBS_TEST_NAMESPACE"
+
+// TestMain starts this program again in a namespace, because a running Go program cannot move all
+// its threads.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if os.Getenv(namespaced) == "" {
+		os.Exit(inNamespace())
+	}
+	status, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cabi:", err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// inNamespace runs this program in a network namespace and returns its exit status. An ordinary
+// user also gets a user namespace, in which he may set up the network. Where the system forbids
+// that, the tests use the host's loopback.
+func inNamespace() int {
+	attempts := []*syscall.SysProcAttr{{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNET}}
+	if os.Getuid() != 0 {
+		attempts[0].Cloneflags |= syscall.CLONE_NEWUSER
+		attempts[0].UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		attempts[0].GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	attempts = append(attempts, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL})
+	for _, attributes := range attempts {
+		cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", namespaced, attributes.Cloneflags))
+		cmd.SysProcAttr = attributes
+		if err := cmd.Start(); err != nil {
+			fmt.Fprintf(os.Stderr, "cabi: no network namespace: %v\n", err)
+			continue
+		}
+		_ = cmd.Wait() // the exit status says it
+		return cmd.ProcessState.ExitCode()
+	}
+	return 1
+}
+
+func runTests(m *testing.M) (int, error) {
+	if os.Getenv(namespaced) != "0" {
+		if err := loopbackUp(); err != nil {
+			return 0, errors.WithMessage(err, "setting lo up in the namespace")
+		}
+	}
+	var err error
+	if bin, err = os.MkdirTemp("", "rawverbs-cabi"); err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(bin)
+	if err := os.Chmod(bin, 0o755); err != nil {
+		return 0, err
+	}
+	for _, name := range built {
+		if err := copyFile(filepath.Join(bin, name), filepath.Join("..", "..", name)); err != nil {
+			return 0, errors.WithMessage(err, "try: make all")
+		}
+	}
+	return m.Run(), nil
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		out.Close()
+		return err
+	}
+	return out.Close()
+}
+
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+}
+
+// ordinary is the user of the programs if the tests run as root.
+const ordinary = 65534
+
+// asOrdinary returns the attributes of a program's process. It is the first of a process group.
+func asOrdinary() *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if os.Getuid() != 0 {
+		return a
+	}
+	a.Credential = &syscall.Credential{Uid: ordinary, Gid: ordinary}
+	if user, alone := outside("uid_map"); alone {
+		// An ordinary user, who is root in our namespace. In a namespace of its own, the program is
+		// that user again.
+		group, _ := outside("gid_map")
+		a.Credential = nil
+		a.Cloneflags = syscall.CLONE_NEWUSER
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: user, HostID: 0, Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: group, HostID: 0, Size: 1}}
+	}
+	return a
+}
+
+// outside returns who root is outside of our user namespace, and whether nobody else is in it.
+func outside(table string) (id int, alone bool) {
+	var inside, size int
+	row, err := os.ReadFile("/proc/self/" + table)
+	if err == nil {
+		_, err = fmt.Sscan(string(row), &inside, &id, &size)
+	}
+	return id, err == nil && size == 1
+}

@@ -1,0 +1,427 @@
+//go:build !rdma
+
+// Attacks on a server, as SECURITY.md lists them. While each goes on, an honest client is served within
+// a second, and the server's memory stays within its budget.
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// status returns a field of a process's /proc/PID/status, in bytes.
+func status(t *testing.T, p *process, field string) int64 {
+	t.Helper()
+	file, err := os.Open(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), field+":"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	t.Fatalf("no %s", field)
+	return 0
+}
+
+// hostile is another client address than that of honest clients.
+const hostile = "127.0.0.66"
+
+// sayHello connects from an address and sends a client's hello. If on is set it takes all steps to RTS.
+func sayHello(t *testing.T, s *server, from string, hello oob.Hello, on bool) net.Conn {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: limit}
+	nc, err := dialer.Dial("tcp", s.address())
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	hello.Role, hello.Program = oob.RoleClient, "attack"
+	conn := oob.NewConn(nc, oob.Options{Timeout: limit})
+	if _, err := conn.Hello(timeLimit(t), hello); err == nil && on { // the server may refuse at once
+		_ = moreSteps(timeLimit(t), conn, from)
+	}
+	return nc
+}
+
+// moreSteps takes a client's steps to RTS over TCP, without a queue pair.
+func moreSteps(ctx context.Context, conn *oob.Conn, gid string, barriers ...string) error {
+	me := oob.Endpoint{QPType: oob.QPTypeRC, QPN: 0x1234, PSN: 1, GID: netip.MustParseAddr(gid).As16(), MTU: 4096, InitiatorDepth: 1, ResponderResources: 1}
+	if _, err := conn.ExchangeEndpoints(ctx, []oob.Endpoint{me}); err != nil {
+		return err
+	}
+	if _, err := conn.ExchangeRegions(ctx, []oob.Region{{Name: "buffer", Addr: 1 << 20, Length: 1 << 20, RKey: 7}}); err != nil {
+		return err
+	}
+	for _, name := range append([]string{"receives posted", "in RTS"}, barriers...) {
+		if err := conn.Barrier(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// servesWithin has an honest client SEND and get its reply within a second. On a busy host one of
+// three tries is enough.
+func servesWithin(t *testing.T, s *server, dev *verbs.Device) {
+	t.Helper()
+	var took [3]time.Duration
+	for i := range took {
+		began := time.Now()
+		conn, err := rc.Dial(timeLimit(t), s.address(), muteConfig(t, dev))
+		if err != nil {
+			t.Fatalf("an honest client, after %v: %v", time.Since(began), err)
+		}
+		mr, err := conn.AllocMR("to send", 16, 0)
+		if err == nil {
+			err = conn.Send(timeLimit(t), mr.Slice(0, 16))
+		}
+		if err == nil {
+			_, err = conn.WaitRecv(timeLimit(t))
+		}
+		took[i] = time.Since(began)
+		if err == nil {
+			err = conn.Finish(timeLimit(t))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		if took[i] <= time.Second {
+			t.Logf("an honest client was served in %v", took[i])
+			return
+		}
+	}
+	t.Errorf("honest clients were served in %v, want at most 1 s", took)
+}
+
+// TestAttackOnMemory has strangers ask for much: many queue pairs, or large windows.
+func TestAttackOnMemory(t *testing.T) {
+	const budget, own = 256 << 20, 96 << 20
+	bulk := func(op, chunk, outstanding, qps string) oob.Hello {
+		return oob.Hello{Job: "bulk", Params: map[string]string{"op": op, "bytes": "1099511627776", "chunk": chunk, "outstanding": outstanding, "qps": qps, "seed": "1"}}
+	}
+	for _, attack := range []struct {
+		name    string
+		hello   oob.Hello
+		clients int
+		on      bool // to RTS: the server's job then touches its memory
+	}{
+		{"64 queue pairs of 1,015 requests", bulk("write", "1", "1015", "64"), 400, false},
+		{"READs of 64 MiB", bulk("read", "65536", "1024", "1"), 64, true},
+		{"SENDs of 64 MiB", bulk("send", "65536", "1024", "1"), 32, true},
+		{"buffers of 64 MiB", oob.Hello{Job: "send", Params: map[string]string{"size": "67108864"}}, 64, false},
+	} {
+		t.Run(attack.name, func(t *testing.T) {
+			noLeak(t)
+			dev := openDevice(t)
+			s := serve(t, "--max-memory", "256M", "--max-memory-per-address", "224M", "--max-clients-per-address", "200")
+			before := status(t, s.process, "VmRSS")
+			var held sync.Map
+			var strangers sync.WaitGroup
+			turns := make(chan struct{}, 16)
+			for i := range attack.clients {
+				turns <- struct{}{}
+				strangers.Go(func() {
+					defer func() { <-turns }()
+					if nc := sayHello(t, s, hostile, attack.hello, attack.on); nc != nil {
+						held.Store(i, nc)
+					}
+				})
+			}
+			servesWithin(t, s, dev)
+			strangers.Wait()
+			servesWithin(t, s, dev)
+			if peak := status(t, s.process, "VmHWM"); peak > budget+own {
+				t.Errorf("the server took up to %d MiB, with a budget of %d", peak>>20, budget>>20)
+			} else {
+				t.Logf("the server took up to %d MiB, with a budget of %d", peak>>20, budget>>20)
+			}
+			s.event("client.failed", "error", "together use")
+			held.Range(func(_, nc any) bool { nc.(net.Conn).Close(); return true })
+			left := time.Now()
+			now := status(t, s.process, "VmRSS")
+			for ; now > before+own/2 && time.Since(left) < 10*time.Second; now = status(t, s.process, "VmRSS") {
+				time.Sleep(100 * time.Millisecond)
+			}
+			if now > before+own/2 {
+				t.Errorf("10 s later it has %d MiB, and had %d before", now>>20, before>>20)
+			}
+		})
+	}
+}
+
+// TestAttackBySilence takes all places with hellos, and says nothing more.
+func TestAttackBySilence(t *testing.T) {
+	noLeak(t)
+	s, dev := serve(t), openDevice(t)
+	send := oob.Hello{Job: "send", Params: map[string]string{"size": "4096"}}
+	for range 256 {
+		nc := sayHello(t, s, ipv4, send, false)
+		if nc == nil {
+			t.FailNow()
+		}
+		defer nc.Close()
+	}
+	servesWithin(t, s, dev)
+	s.event("client.failed", "error", "ended this client for another because it moved no data")
+}
+
+// TestAttackByNotes has clients that do no RDMA, and say over TCP that they do.
+func TestAttackByNotes(t *testing.T) {
+	noLeak(t)
+	s, dev := serve(t, "--max-clients", "4", "--timeout", "3s"), openDevice(t)
+	ctx, stop := context.WithCancel(context.Background())
+	var movers sync.WaitGroup
+	defer movers.Wait()
+	defer stop()
+	for range 4 {
+		conn, _ := rawAdder(t, s, "1000")
+		movers.Go(func() {
+			for ctx.Err() == nil && conn.TCP().SendNote(ctx, oob.Note{Name: "moving"}) == nil {
+				time.Sleep(100 * time.Millisecond)
+			}
+		})
+	}
+	time.Sleep(600 * time.Millisecond)
+	servesWithin(t, s, dev)
+	s.event("client.failed", "error", "ended this client for another because it moved no data")
+	s.event("client.failed", "error", "the job made no progress for 3s") // another one, which kept its place
+}
+
+// TestAttackByReflection has a client that names other addresses than its own.
+func TestAttackByReflection(t *testing.T) {
+	noLeak(t)
+	s := serve(t)
+	forged := func(addr string) (*oob.Conn, error) {
+		c := oob.NewConn(dialRaw(t, s), oob.Options{Timeout: limit})
+		t.Cleanup(func() { c.Close() })
+		hello := oob.Hello{Role: oob.RoleClient, Job: "bench-write-bw", Params: map[string]string{"bytes": "65536", "qps": "1", "iters": "1000", "tx_depth": "128", "rx_depth": "512",
+			"cq_mod": "100", "post_list": "1", "inline": "0", "duration_ms": "0", "margin_ms": "0", "bidirectional": "1"}}
+		if _, err := c.Hello(timeLimit(t), hello); err != nil {
+			return c, err
+		}
+		return c, moreSteps(timeLimit(t), c, addr, "bench 65536")
+	}
+	_, err := forged("203.0.113.9")
+	var peer *oob.PeerError
+	if !errors.As(err, &peer) || !strings.Contains(err.Error(), "names the GID ::ffff:203.0.113.9, but its TCP connection comes from 127.0.0.1") {
+		t.Errorf("another host's address: %v", err)
+	}
+	s.event("client.failed", "error", "--peer-networks")
+
+	// On loopback all addresses are this host's. An address without a device gets a few packets.
+	victim, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP("127.255.1.9"), Port: 4791})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer victim.Close()
+	if _, err := forged("127.255.1.9"); err != nil {
+		t.Fatal(err)
+	}
+	psns := map[uint32]bool{}
+	packets := 0
+	victim.SetReadDeadline(time.Now().Add(4 * time.Second))
+	for buf := make([]byte, 1<<16); ; packets++ {
+		n, err := victim.Read(buf)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		if err != nil || n < bthHeader {
+			t.Fatal(n, err)
+		}
+		psns[binary.BigEndian.Uint32(buf[8:])&0xffffff] = true
+	}
+	const retries = 7
+	if len(psns) != 4 || packets != 4+retries {
+		t.Errorf("%d packets of %d numbers, want 4 and then one per retry", packets, len(psns))
+	}
+	t.Logf("%d packets of %d numbers", packets, len(psns))
+}
+
+// TestAttackByALocalUser sends packets of a client from another port of its address. The local user
+// knows all that only the two ends should know: queue pair, PSN, address and rkey.
+func TestAttackByALocalUser(t *testing.T) {
+	noLeak(t)
+	s, dev := serve(t), openDevice(t)
+	victim := dialRegion(t, s, dev)
+	region, _ := victim.PeerRegion("buffer")
+	mine, server := victim.LocalEndpoints()[0], victim.PeerEndpoints()[0]
+	from, to := netip.AddrFrom16(mine.GID).Unmap(), netip.AddrFrom16(server.GID).Unmap()
+	stranger, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 4791)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	port := uint16(stranger.LocalAddr().(*net.UDPAddr).Port)
+	// A WRITE of 8 bytes with the PSN that the server waits for: it would be taken, and the client's
+	// own request after it would be a duplicate.
+	const writeOnly = 0x0a
+	reth := binary.BigEndian.AppendUint64(nil, region.Addr)
+	reth = binary.BigEndian.AppendUint32(reth, region.RKey)
+	reth = binary.BigEndian.AppendUint32(reth, 8)
+	f := forge(from, to, port, writeOnly, server.QPN, mine.PSN, append(reth, "forged!!"...))
+	for range 3 {
+		if _, err := stranger.Write(f[ipHeader+udpHeader:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(100 * time.Millisecond)
+	if err := victim.try(t, region, verbs.OpRDMARead); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(victim.mr.Bytes()[:8]); got != "server-i" {
+		t.Errorf("the region begins with %q", got)
+	}
+	// Three NAKs for the client's next packets, of which the first is in flight soon.
+	next := mine.PSN + 1
+	away := forge(to, from, port, ack, mine.QPN, next, []byte{0x62, 0, 0, 0})
+	forger, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, port)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 4791)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer forger.Close()
+	s.signal(syscall.SIGSTOP) // so that the next packet stays in flight
+	done := make(chan error, 1)
+	go func() { done <- victim.try(t, region, verbs.OpRDMARead) }()
+	for range 10 {
+		time.Sleep(10 * time.Millisecond)
+		if _, err := forger.Write(away[ipHeader+udpHeader:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.signal(syscall.SIGCONT)
+	if err := <-done; err != nil {
+		t.Errorf("after forged NAKs: %v", err)
+	}
+}
+
+// regionClient is a client in this process that has the server's region.
+type regionClient struct {
+	*rc.Conn
+	mr *verbs.MR
+}
+
+func dialRegion(t *testing.T, s *server, dev *verbs.Device) regionClient {
+	t.Helper()
+	var c regionClient
+	var err error
+	c.Conn, err = rc.Dial(timeLimit(t), s.address(), rc.Config{Device: dev, Job: "write-read", Params: map[string]string{"size": "4096"}, Timeout: limit,
+		Prepare: func(conn *rc.Conn) (err error) {
+			c.mr, err = conn.AllocMR("text", 64, verbs.AccessLocalWrite)
+			return err
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// try reads or writes 8 bytes.
+func (c *regionClient) try(t *testing.T, region oob.Region, op verbs.Opcode) error {
+	_, err := c.Do(timeLimit(t), &verbs.SendWR{Opcode: op, SGL: []verbs.SGE{c.mr.SGE(0, 8)}, RemoteAddr: region.Addr, RKey: region.RKey})
+	return err
+}
+
+// forge returns a packet with a correct ICRC.
+func forge(src, dst netip.Addr, port uint16, opcode byte, qpn, psn uint32, rest []byte) frame {
+	f := make(frame, ipHeader+udpHeader+bthHeader, 64)
+	f[0], f[6], f[9] = 0x45, 0x40, 17 // no options, don't fragment, UDP
+	copy(f[12:], src.AsSlice())
+	copy(f[16:], dst.AsSlice())
+	f = append(append(f, rest...), 0, 0, 0, 0)
+	binary.BigEndian.PutUint16(f[2:], uint16(len(f)))
+	binary.BigEndian.PutUint16(f[ipHeader:], port)
+	binary.BigEndian.PutUint16(f[ipHeader+2:], 4791)
+	binary.BigEndian.PutUint16(f[ipHeader+4:], uint16(len(f)-ipHeader))
+	bth := f.bth()
+	bth[0] = opcode
+	binary.BigEndian.PutUint16(bth[2:], 0xffff)
+	binary.BigEndian.PutUint32(bth[4:], qpn)
+	binary.BigEndian.PutUint32(bth[8:], psn)
+	binary.LittleEndian.PutUint32(f[len(f)-icrcSize:], f.icrc())
+	return f
+}
+
+// TestAttackByAStolenKey uses the key of another client's region, while that client's job goes on and
+// after its end.
+func TestAttackByAStolenKey(t *testing.T) {
+	noLeak(t)
+	s, dev := serve(t), openDevice(t)
+	refused := func(when string, region oob.Region) {
+		t.Helper()
+		for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
+			other := dialRegion(t, s, dev)
+			own, _ := other.PeerRegion("buffer")
+			if err := other.try(t, own, op); err != nil {
+				t.Errorf("%s: its own region: %v", when, err)
+			}
+			var wc *verbs.WCError
+			if err := other.try(t, region, op); !errors.As(err, &wc) || wc.Status != verbs.WCRemAccessErr {
+				t.Errorf("%s: %v with a stolen key: %v, want REM_ACCESS_ERR", when, op, err)
+			}
+			other.Close()
+		}
+	}
+	victim := dialRegion(t, s, dev)
+	region, ok := victim.PeerRegion("buffer")
+	if !ok {
+		t.Fatal("no region")
+	}
+	copy(victim.mr.Bytes(), "untouched")
+	if err := victim.try(t, region, verbs.OpRDMAWrite); err != nil {
+		t.Fatal(err)
+	}
+	refused("during the job", region)
+	clear(victim.mr.Bytes())
+	if err := victim.try(t, region, verbs.OpRDMARead); err != nil || string(victim.mr.Bytes()[:8]) != "untouche" {
+		t.Errorf("the region holds %q, %v", victim.mr.Bytes()[:8], err)
+	}
+	if err := victim.TCP().Barrier(timeLimit(t), "read back"); err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Finish(timeLimit(t)); err != nil {
+		t.Fatal(err)
+	}
+	victim.Close()
+	s.event("run.done")
+	refused("after the job", region)
+}
+
+// TestAttackByARefusedHello asks each job that runs over a net.Conn for a ring that it refuses.
+func TestAttackByARefusedHello(t *testing.T) {
+	noLeak(t)
+	s, dev := serve(t), openDevice(t)
+	for _, job := range []string{"net-stream", "net-echo"} {
+		nc := sayHello(t, s, hostile, oob.Hello{Job: job, Params: map[string]string{"size": "5"}}, false)
+		if nc == nil {
+			t.FailNow()
+		}
+		defer nc.Close()
+		s.event("client.failed", "error", "a ring of 5 bytes is not possible")
+	}
+	servesWithin(t, s, dev)
+}

@@ -1,0 +1,86 @@
+//go:build rdma && rxe
+
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// cProgram starts a C program, unchanged, on the software device in the second network namespace.
+func cProgram(t *testing.T, command ...string) *process {
+	t.Helper()
+	rawverbs := []string{filepath.Join(binaries, "rawverbs"), "run", "--device", softDevice, "--"}
+	return startCommand(t, command[0], slices.Concat(inPeer, rawverbs, command))
+}
+
+// TestCSoftWithRxe runs a C program on the software device with the same program on the kernel's
+// device, in both directions.
+func TestCSoftWithRxe(t *testing.T) {
+	noLeak(t)
+	type run struct{ command, gidFlag string }
+	var runs []run
+	for _, kind := range []string{"rc", "uc", "ud", "srq"} {
+		for _, flags := range []string{"-n 100 -c", "-n 100 -c -e"} {
+			runs = append(runs, run{"ibv_" + kind + "_pingpong " + flags, "-g"})
+		}
+	}
+	for _, operation := range []string{"send", "write", "read", "atomic"} {
+		for _, measure := range []string{"bw", "lat"} {
+			runs = append(runs, run{"ib_" + operation + "_" + measure + " -n 100", "-x"})
+		}
+	}
+	runs = append(runs, run{"ib_send_lat -c UD -n 100", "-x"}, run{"ib_write_lat -c UC -n 100", "-x"})
+	for _, r := range runs {
+		words := strings.Fields(r.command)
+		soft := func(t *testing.T, port string, server ...string) *process {
+			return cProgram(t, slices.Concat(words, []string{"-d", strings.ReplaceAll(softDevice, ":", "-"), r.gidFlag, "1", "-p", port}, server)...)
+		}
+		rxe := func(t *testing.T, port string, server ...string) *process {
+			return startCommand(t, words[0], slices.Concat(words, []string{"-d", device, r.gidFlag, gidIndex4, "-p", port}, server))
+		}
+		t.Run(r.command+"/server on soft", func(t *testing.T) {
+			server, client := bothEnd(t, func() (server, client *process) {
+				port := freePort(t)
+				server = soft(t, port)
+				waitListeningIn(t, server, port)
+				return server, rxe(t, port, softIPv4)
+			})
+			checkCPrograms(t, server, client)
+		})
+		t.Run(r.command+"/server on rxe0", func(t *testing.T) {
+			server, client := bothEnd(t, func() (server, client *process) {
+				port := freePort(t)
+				server = rxe(t, port)
+				waitListening(t, port)
+				return server, soft(t, port, ipv4)
+			})
+			checkCPrograms(t, server, client)
+		})
+	}
+}
+
+// waitListeningIn is waitListening in the network namespace of a process.
+func waitListeningIn(t *testing.T, p *process, port string) {
+	t.Helper()
+	waitListeningTables(t, port, fmt.Sprintf("/proc/%d/net", p.cmd.Process.Pid))
+}
+
+// checkCPrograms checks the exit statuses and the client's result.
+func checkCPrograms(t *testing.T, server, client *process) {
+	t.Helper()
+	for _, p := range []*process{client, server} {
+		if status := p.waitFor(perftestLimit); status != 0 {
+			t.Fatalf("%q: status %d", p.cmd.Args, status)
+		}
+		if text := strings.Join(p.lines, "\n"); strings.Contains(text, "invalid data") {
+			t.Errorf("%q: invalid data", p.cmd.Args)
+		}
+	}
+	if text := strings.Join(client.lines, "\n"); !strings.Contains(text, "bytes in") && !strings.Contains(text, "#bytes") {
+		t.Errorf("%q: no result", client.cmd.Args)
+	}
+}

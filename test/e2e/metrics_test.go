@@ -1,0 +1,201 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lookUp returns the value of a metric, as in `rawverbs_jobs_total{rdma_job="bulk",outcome="failed"}`.
+type lookUp func(t *testing.T, series string) float64
+
+// TestMetrics runs jobs and compares what the server counts with what the jobs report.
+func TestMetrics(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--metrics", "127.0.0.1:0", "--max-memory", "32M")
+	address := s.event("metrics.served").str("address")
+	expectFigures(t, s, func(t *testing.T, series string) float64 {
+		_, text := get(t, "http://"+address+"/metrics")
+		return valueOf(t, text, series)
+	})
+	if status := getAs(t, "http://"+address+"/metrics", "rebound.example"); status != http.StatusForbidden {
+		t.Errorf("a page of another name reads the metrics: status %d", status)
+	}
+	s.held.expect(t, s)
+	s.stops()
+}
+
+// getAs fetches a page as a browser does that takes the server for another host.
+func getAs(t *testing.T, url, host string) (status int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(timeLimit(t), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = host
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode
+}
+
+// expectFigures runs jobs with a new server and checks the server's metrics afterwards.
+func expectFigures(t *testing.T, s *server, value lookUp) {
+	t.Helper()
+	var bytes float64
+	for _, flags := range [][]string{{"--size", "8M"}, {"--size", "3M", "--op", "read"}, {"--size", "1M", "--op", "send"}} {
+		c := s.client(t, append(flags, "--job", "bulk")...)
+		c.succeeds()
+		bytes += c.find("bulk.done")["bytes"].(float64)
+	}
+	stream := s.client(t, "--job", "net-stream", "--size", "2M")
+	stream.succeeds()
+	done := stream.find("net.done")
+	s.client(t, "--size", "1T").fails(1, "the client asks for 1T bytes")
+	dialRaw(t, s).Close()
+	s.event("client.failed", "error", "before it sent anything")
+	s.client(t, "--job", "bulk", "--chunk", "1M", "--outstanding", "60", "--size", "1G").fails(1, "--max-memory")
+	holds := dialRaw(t, s) // a job in progress
+	fakeClient(t, holds, 1)
+	s.event("job.chosen", "who", s.event("client.accepted", "peer", holds.LocalAddr().String()).str("who"))
+
+	var flushed float64
+	s.mu.Lock()
+	for _, r := range s.records {
+		if n, is := r["flushed"].(float64); is {
+			flushed += n
+		}
+	}
+	s.mu.Unlock()
+	for series, want := range map[string]float64{
+		`rawverbs_connections_total`:                                     8,
+		`rawverbs_connections_refused_total`:                             2,
+		`rawverbs_clients_refused_full_total`:                            1,
+		`rawverbs_budget_memory_limit_bytes`:                             32 << 20,
+		`rawverbs_clients`:                                               1,
+		`rawverbs_jobs_total{rdma_job="bulk",outcome="succeeded"}`:       3,
+		`rawverbs_jobs_total{rdma_job="bulk",outcome="failed"}`:          0,
+		`rawverbs_jobs_total{rdma_job="send",outcome="failed"}`:          1,
+		`rawverbs_jobs_total{rdma_job="net-stream",outcome="succeeded"}`: 1,
+		`rawverbs_job_bytes_total{rdma_job="bulk"}`:                      bytes,
+		`rawverbs_job_bytes_total{rdma_job="net-stream"}`:                done["written"].(float64) + done["read"].(float64),
+	} {
+		var got float64
+		eventually(t, func() bool { got = value(t, series); return got == want }, func() string {
+			return fmt.Sprintf("%s is %v, want %v", series, got, want)
+		})
+	}
+	// A busy host makes some; valueOf returns -1 for a series that does not exist.
+	if n := value(t, fmt.Sprintf(`rawverbs_retransmits_total{device=%q}`, device)); n < 0 {
+		t.Errorf("%v packets were sent again", n)
+	}
+	var asked float64
+	eventually(t, func() bool { asked = value(t, `rawverbs_budget_memory_bytes`); return asked > 0 && asked <= 32<<20 }, func() string {
+		return fmt.Sprintf("a job in progress has asked for %v bytes", asked)
+	})
+	if n := value(t, `rawverbs_completions_total{status="IBV_WC_SUCCESS"}`); n < 100 {
+		t.Errorf("%v completions succeeded", n)
+	}
+	// rnet reads flushed completions before the queue pair is drained; no event has these.
+	if n := value(t, `rawverbs_completions_total{status="IBV_WC_WR_FLUSH_ERR"}`); n < flushed || flushed == 0 {
+		t.Errorf("%v flushed completions, and the events have %v", n, flushed)
+	}
+	holds.Close()
+	s.event("client.failed", "peer", holds.LocalAddr().String())
+}
+
+// valueOf returns the value of a series in the text format, with any order of the labels.
+func valueOf(t *testing.T, text, series string) float64 {
+	t.Helper()
+	name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, name+" ") && !strings.HasPrefix(line, name+"{") {
+			continue
+		}
+		all := true
+		for _, label := range regexp.MustCompile(`\w+="[^"]*"`).FindAllString(labels, -1) {
+			all = all && strings.Contains(line, label)
+		}
+		if all {
+			fields := strings.Fields(line)
+			value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return value
+		}
+	}
+	return -1
+}
+
+// get fetches a page on a connection of its own.
+func get(t *testing.T, url string) (status int, text string) {
+	t.Helper()
+	client := http.Client{Timeout: limit, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+// TestGrace stops a server during a job. The job in progress ends normally, new clients are refused,
+// and the health check reports it. A job that does not end in time is cut. With --once it is the same.
+func TestGrace(t *testing.T) {
+	noLeak(t)
+	size := "256M"
+	if emulated {
+		size = "64M" // less than 30 s of the slowest machine
+	}
+	s := serve(t, "--grace", "30s", "--metrics", "127.0.0.1:0")
+	health := "http://" + s.event("metrics.served").str("address") + "/healthz"
+	eventually(t, func() bool { status, text := get(t, health); return status == http.StatusOK && text == "serving\n" },
+		func() string { return "the server does not say that it serves" })
+	c := s.client(t, "--job", "bulk", "--size", size)
+	c.event("bulk.begun")
+	s.signal(unix.SIGTERM)
+	s.event("server.stopping", "msg", "no new clients")
+	if status, text := get(t, health); status != http.StatusServiceUnavailable || text != "stopping\n" {
+		t.Errorf("%d %s", status, text)
+	}
+	s.client(t).fails(1, "connection refused")
+	c.succeeds()
+	s.succeeds()
+	if r := s.find("server.stopped"); r == nil || r["done"] != 1.0 {
+		t.Errorf("last record %v", r)
+	}
+
+	once := serve(t, "--once", "--grace", "30s")
+	c = once.client(t, "--job", "bulk", "--size", size)
+	c.event("bulk.begun")
+	once.signal(unix.SIGTERM)
+	once.event("server.stopping", "msg", "no new clients")
+	c.succeeds()
+	once.succeeds()
+
+	short := serve(t, "--grace", "300ms")
+	conn := muteClient(t, short)
+	within(t, 8*time.Second, "ending", func() {
+		short.signal(os.Interrupt)
+		short.fails(130, "stopped by the signal interrupt")
+	})
+	if _, err := conn.WaitRecv(timeLimit(t)); err == nil {
+		t.Error("the client got a message")
+	}
+}

@@ -1,0 +1,67 @@
+//go:build operations
+
+package e2e
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestScratch runs a job with programs that see no file but their own, without root's rights, as in an
+// image from scratch (deploy/Containerfile).
+func TestScratch(t *testing.T) {
+	noLeak(t)
+	root := t.TempDir()
+	build := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-o", root, "./cmd/rdma_server", "./cmd/rdma_client")
+	build.Dir = filepath.Join("..", "..")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	inside := func(program string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Env = []string{}
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Chroot: root, Cloneflags: syscall.CLONE_NEWUSER, GidMappingsEnableSetgroups: false,
+			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+		}
+		out := new(bytes.Buffer)
+		cmd.Stderr = out
+		return cmd, out
+	}
+	port := freePort(t)
+	server, complaints := inside("/rdma_server", "--once", "soft0", port)
+	lines, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read := make([]byte, 4<<10)
+	for story := ""; !bytes.Contains([]byte(story), []byte("listen ")); {
+		n, err := lines.Read(read)
+		if story += string(read[:n]); err != nil {
+			t.Fatalf("%v: %s%s", err, story, complaints)
+		}
+	}
+	rest := make(chan struct{})
+	go func() {
+		defer close(rest)
+		io.Copy(io.Discard, lines)
+	}()
+	client, clientComplaints := inside("/rdma_client", "--quiet", "--job", "bulk", "--size", "4M", "127.0.0.1", "soft0", port)
+	if err := client.Run(); err != nil {
+		t.Errorf("the client: %v: %s", err, clientComplaints)
+	}
+	<-rest
+	if err := server.Wait(); err != nil {
+		t.Errorf("the server: %v: %s", err, complaints)
+	}
+}
