@@ -128,19 +128,19 @@ func NewConn(nc net.Conn, opts Options) *Conn {
 // Wrap before the first use; both sides must agree on it. f gets a context that ends after
 // Options.Timeout. Its error, or the end of ctx, ends the connection.
 func (c *Conn) Wrap(ctx context.Context, f func(context.Context, net.Conn) (net.Conn, error)) error {
-	const step = "wrap the connection"
+	const step = "the handshake"
 	c.mu.Lock()
 	used := c.closed || c.carries != carriesNothing
 	c.mu.Unlock()
 	if used {
-		return stepError(opSending, step, errors.New("the connection has been used; call Wrap before"))
+		return stepError(opWaiting, step, errors.New("the connection has been used; call Wrap before"))
 	}
 	ctx, cancel := c.stepContext(ctx)
 	defer cancel()
 	began := time.Now()
 	nc, err := f(ctx, c.nc)
 	if err != nil {
-		return c.explain(ctx, opSending, step, began, err)
+		return c.explain(ctx, opWaiting, step, began, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -82,7 +82,7 @@ func TestTLS(t *testing.T) {
 			prepare := func(*Conn) error { prepared.Add(1); return nil }
 			served := make(chan error, 1)
 			go func() { served <- acceptOnce(t.Context(), l, Config{Device: dev, Prepare: prepare}) }()
-			c, err := Dial(t.Context(), l.Addr().String(), Config{Device: dev, TLS: test.client, Timeout: 5 * time.Second, Prepare: prepare})
+			c, err := Dial(t.Context(), l.Addr().String(), Config{Device: dev, TLS: test.client, Prepare: prepare})
 			if err == nil {
 				err = c.Finish(t.Context())
 				c.Close()
@@ -150,7 +150,7 @@ func TestTLSWithoutHello(t *testing.T) {
 			dev := testdevice.Open(t)
 			dialed := make(chan error, 1)
 			go func() {
-				c, err := Dial(t.Context(), l.Addr().String(), Config{Device: dev, TLS: test.client, Timeout: 5 * time.Second, Exchange: swap})
+				c, err := Dial(t.Context(), l.Addr().String(), Config{Device: dev, TLS: test.client, Exchange: swap})
 				if err == nil {
 					c.Close()
 				}
@@ -160,7 +160,7 @@ func TestTLSWithoutHello(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := in.Connect(t.Context(), Config{Device: dev, Timeout: 5 * time.Second, Exchange: swap})
+			c, err := in.Connect(t.Context(), Config{Device: dev, Exchange: swap})
 			if err == nil {
 				c.Close()
 			}

@@ -398,7 +398,6 @@ func TestDefaultDevice(t *testing.T) {
 func TestTLS(t *testing.T) {
 	clientTLS, serverTLS := certificate(t)
 	l, d := listen(t, ListenConfig{Config: Config{TLSConfig: serverTLS}})
-	d.Timeout = 5 * time.Second
 	if _, err := d.DialContext(t.Context(), network, l.Addr().String()); err == nil {
 		t.Error("a plain peer connected")
 	}
