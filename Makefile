@@ -130,10 +130,10 @@ static: vet ## vet, and builds for other systems
 	CGO_ENABLED=0 GOOS=js GOARCH=wasm go build ./verbs
 	CGO_ENABLED=0 GOOS=js GOARCH=wasm go vet $(wasm_packages) ./web/engine
 
-# test/e2e, which runs the real binaries, takes minutes; nocgo and race run it.
+# nocgo and race run the tests of all packages.
 .PHONY: unit
-unit: need-build ## unit tests, built like the programs
-	go test $$(go list ./... | grep -v /test/e2e$$)
+unit: need-build ## unit tests of the packages with C code, built like the programs
+	go test ./verbs/... ./cabi/...
 	go test -tags cgocalls ./verbs/...
 
 # The packages that the laboratory's engine consists of.
@@ -194,8 +194,7 @@ nocgo: ## unit tests and the real binaries on soft0, built without C
 
 .PHONY: race
 race: need-build ## unit tests under the race detector, and a minute of all of rc's methods beside each other
-	go test -race ./...
-	RAWVERBS_STRESS=60s go test -race -run TestAllMethodsBesideEachOther ./rc
+	RAWVERBS_STRESS=60s go test -race ./...
 
 # RUN=regexp selects tests; WHOLE=1 runs every combination of flags.
 .PHONY: test-c test-c-soak
@@ -246,22 +245,24 @@ out/cpeer: test/e2e/cpeer/cpeer.c
 	@mkdir -p out
 	$(CC) -O2 -Wall -Wextra -Werror -o $@ $< -libverbs
 
+on_rxe = VM_TIMEOUT=2000 test/e2e/rxe.sh
+
 # A machine keeps one processor busy, so two machines share the tests. One runs the longest
 # tests of the commands, most of them with other programs; the other runs the rest.
 longest = SoftWithRxe|Perftest|Pingpong|CPeers|Formats|Mixed|TestJobs|TestBench
 .PHONY: test-rxe test-rxe-longest test-rxe-rest
-test-rxe: all need-vm need-c out/cpeer ## tests that need a device, on rxe0, in two machines at once (RUN=regexp selects tests, in one machine)
+test-rxe: export RDMA_TEST_WHOLE = $(WHOLE)
+test-rxe: all need-vm need-c out/cpeer ## tests that need a device, on rxe0, in two machines at once (RUN=regexp selects tests, in one machine; WHOLE=1 runs every combination)
 ifeq ($(RUN),.)
 	@$(MAKE) -j2 --output-sync=target test-rxe-longest test-rxe-rest
 else
-	$(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
+	$(on_rxe) selected rdma,rxe '$(rdma_packages)' -run='$(RUN)' $(RDMA_TEST_FLAGS)
 endif
-test-rxe-longest: RUN = $(longest)
 test-rxe-longest:
-	$(in_vm) $(rdma_test) -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/e2e
-	$(in_vm) $(c_test) -run '^TestReal|^TestBoth' -tags cabi,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/cabi
+	$(on_rxe) longest rdma,rxe ./test/e2e -run='$(longest)' $(RDMA_TEST_FLAGS)
+	$(on_rxe) longest-c cabi,rxe ./test/cabi -run='^TestReal|^TestBoth' $(RDMA_TEST_FLAGS)
 test-rxe-rest:
-	$(in_vm) $(rdma_test) -skip '$(longest)' -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh $(rdma_packages)
+	$(on_rxe) rest rdma,rxe '$(rdma_packages)' -skip='$(longest)' $(RDMA_TEST_FLAGS)
 
 # Tests that use tshark, which need-vm installs (build tag lab).
 on_the_wire = go test -count=1 -timeout 15m -tags lab $(RDMA_TEST_FLAGS)

@@ -14,7 +14,7 @@ func TestRealDevice(t *testing.T) {
 		{"ibv_rc_pingpong", "-d", "rxe0", "-g", "1", "-n", "100", "-c", "-p"},
 		{"ibv_rc_pingpong", "-d", "rxe0", "-g", "1", "-n", "100", "-c", "-e", "-p"},
 		{"ib_write_bw", "-d", "rxe0", "-x", "1", "-n", "100", "-p"},
-		{"ib_send_lat", "-d", "rxe0", "-x", "1", "-n", "100", "-e", "-p"},
+		{"ib_send_lat", "-d", "rxe0", "-x", "1", "-n", "100", "-p"}, // with -e it may hang on rxe0, without rawverbs too
 	} {
 		t.Run(command[0], func(t *testing.T) {
 			port := freePort(t)

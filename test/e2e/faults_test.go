@@ -130,6 +130,7 @@ const (
 )
 
 const (
+	killed   = "kill"
 	longStop = "long stop"
 	cutWire  = "cut"
 )
@@ -137,7 +138,7 @@ const (
 var bothEnds = []string{theClient, theServer}
 
 var faults = []fault{
-	{name: "kill", quick: true, strike: func(t *testing.T, r *faultRow) []string {
+	{name: killed, quick: true, strike: func(t *testing.T, r *faultRow) []string {
 		r.hit(t, unix.SIGKILL)
 		r.relay.release()
 		r.victim().wait()
@@ -226,10 +227,10 @@ func TestFaults(t *testing.T) {
 }
 
 // isQuick reports whether a run belongs to the short table, of twenty seconds. Timeouts are for one job. An
-// emulated machine has one job without timeouts.
+// emulated machine has one job and one fault.
 func isQuick(f fault, job faultJob) bool {
 	if emulated {
-		return f.quick && job.brief && f.name != longStop
+		return f.name == killed && job.quick && job.brief
 	}
 	return f.quick && job.quick && (f.name != longStop || job.brief)
 }
@@ -269,7 +270,7 @@ func (r *faultRow) run(t *testing.T) {
 		"--metrics", "127.0.0.1:0", "--json", r.place.device[theServer], "0")}
 	_, r.server.port, _ = net.SplitHostPort(r.server.event("server.listening").str("address"))
 	r.server.held.note(r.server)
-	if r.fault.name != "kill" || r.side != theServer {
+	if r.fault.name != killed || r.side != theServer {
 		r.serves(t) // so that what the first client leaves for all is there
 	}
 	before := r.count(t)
@@ -336,7 +337,7 @@ func (r *faultRow) end(t *testing.T, end string) (problem string) {
 
 // session is the server's name of the client: the first client, or the second after one that came before the fault.
 func (r *faultRow) session() string {
-	if r.fault.name != "kill" || r.side != theServer {
+	if r.fault.name != killed || r.side != theServer {
 		return "server/2"
 	}
 	return "server/1"

@@ -37,10 +37,14 @@ func TestRetryWaitsForTheServer(t *testing.T) {
 // and starts another one at its port.
 func TestRetryAfterADeath(t *testing.T) {
 	noLeak(t)
+	size := "1G"
+	if emulated {
+		size = "128M"
+	}
 	for signal, want := range map[os.Signal]string{os.Kill: "the connection", unix.SIGTERM: `failed at step "stopped" and says: `} {
 		t.Run(signal.String(), func(t *testing.T) {
 			s := serve(t)
-			c := s.client(t, "--retry", "1m", "--job", "net-stream", "--size", "1G")
+			c := s.client(t, "--retry", "1m", "--job", "net-stream", "--size", size)
 			c.event("net.begun")
 			s.signal(signal)
 			s.wait()
