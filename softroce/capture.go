@@ -3,7 +3,9 @@
 package softroce
 
 import (
+	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,11 +29,22 @@ import (
 // then Close returns that error. Capture fails with EOPNOTSUPP if dev is not a soft device,
 // and with EBUSY if a capture of dev is running.
 func Capture(dev *verbs.Device, packet func(at time.Time, ip []byte) error) (stop func() error, err error) {
+	return CaptureOnly(dev, nil, packet)
+}
+
+// CaptureOnly is Capture of those packets for which wanted returns true. A packet that is not wanted
+// costs the call of wanted and nothing else: it is not copied, and the device does not wait. to and qpn
+// are the packet's destination: a multicast address, or the address of dev or of its peer without a zone,
+// and the number of the queue pair there. IPv4 addresses have 4 bytes.
+//
+// Several calls of wanted may run at once, also while packet runs, and one may end after stop returns.
+// wanted must not call the device. A nil wanted wants all packets.
+func CaptureOnly(dev *verbs.Device, wanted func(to netip.Addr, qpn uint32) bool, packet func(at time.Time, ip []byte) error) (stop func() error, err error) {
 	d, ok := dev.Provider().(*device)
 	if !ok {
 		return nil, notSoft(dev)
 	}
-	if !d.capture.begin(packet) {
+	if !d.capture.begin(&sink{wanted, packet}) {
 		return nil, errors.WithMessage(syscall.EBUSY, dev.Name()+" is being captured already; try: end that capture first")
 	}
 	d.setTap(d.capture.tap)
@@ -65,36 +78,44 @@ func (d *device) setTap(tap link.Tap) {
 
 // capture is the running capture, if any.
 type capture struct {
-	mu     sync.Mutex
-	packet func(at time.Time, ip []byte) error // nil if no capture runs
-	buf    []byte                              // holds one packet
-	err    error                               // the first error
+	sink atomic.Pointer[sink] // nil if no capture runs; written under mu
+	mu   sync.Mutex
+	buf  []byte // holds one packet
+	err  error  // the first error
 }
 
-func (c *capture) begin(packet func(at time.Time, ip []byte) error) bool {
+// sink has the functions of one capture.
+type sink struct {
+	wanted func(to netip.Addr, qpn uint32) bool // nil: all packets are wanted
+	packet func(at time.Time, ip []byte) error
+}
+
+func (c *capture) begin(s *sink) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.packet != nil {
+	if c.active() {
 		return false
 	}
-	c.packet, c.err = packet, nil
+	c.sink.Store(s)
+	c.err = nil
 	return true
 }
 
-func (c *capture) active() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.packet != nil
-}
+func (c *capture) active() bool { return c.sink.Load() != nil }
 
+// tap gives a packet to the sink. It takes the lock and copies only if the packet is wanted.
 func (c *capture) tap(_ bool, f packet.Frame, raw []byte) {
+	s := c.sink.Load()
+	if s == nil || s.wanted != nil && !s.wanted(f.Dst.Addr().Unmap().WithZone(""), (*packet.BTH)(raw).DestQPN()) {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.packet == nil || c.err != nil {
+	if c.sink.Load() != s || c.err != nil {
 		return
 	}
 	if c.buf, c.err = f.Append(c.buf[:0], raw); c.err == nil {
-		c.err = c.packet(time.Now(), c.buf)
+		c.err = s.packet(time.Now(), c.buf)
 	}
 }
 
@@ -103,6 +124,7 @@ func (c *capture) stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.err
-	c.packet, c.err = nil, nil
+	c.sink.Store(nil)
+	c.err = nil
 	return err
 }

@@ -3,10 +3,12 @@ package softroce_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	stderrors "errors"
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -191,6 +193,70 @@ func TestCapture(t *testing.T) {
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A packet that is not wanted does not come, and does not wait for the lock of those that are.
+func TestCaptureOnly(t *testing.T) {
+	a, b := openSoft(t, "soft0"), openSoft(t, "soft0")
+	c, s := connect(t, a, b, rc.Config{})
+	ping, pong := newPinger(t, c, 8), newPinger(t, s, 8)
+	var destinations atomic.Int64
+	want, wrong := s.QP().QPN(), 0
+	given := make(chan struct{}, 1)
+	var open atomic.Bool
+	stop, err := softroce.CaptureOnly(a, func(to netip.Addr, qpn uint32) bool {
+		if to == gidOf(t, b) && qpn == want {
+			destinations.Add(1)
+		}
+		return open.Load() && qpn == want
+	}, func(_ time.Time, ip []byte) error {
+		if got := binary.BigEndian.Uint32(ip[20+8+4:]) & 0xffffff; got != want {
+			wrong++
+		}
+		select {
+		case given <- struct{}{}:
+		default:
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	trip := func() {
+		t.Helper()
+		if err := stderrors.Join(ping.send(), pong.recv(ctx), pong.send(), ping.recv(ctx)); err != nil {
+			t.Error(err)
+		}
+	}
+	unlock := softroce.LockCapture(a)
+	late := time.AfterFunc(10*time.Second, func() {
+		t.Error("a packet that is not wanted waits for the lock")
+		unlock()
+	})
+	trip()
+	if late.Stop() {
+		unlock()
+	}
+	if destinations.Load() == 0 {
+		t.Errorf("no packet to %v, queue pair %#x", gidOf(t, b), want)
+	}
+	select {
+	case <-given:
+		t.Error("a packet came that was not wanted")
+	default:
+	}
+	open.Store(true)
+	trip()
+	select {
+	case <-given:
+	case <-ctx.Done():
+		t.Error("no packet that is wanted came")
+	}
+	if err := stop(); err != nil || wrong != 0 {
+		t.Errorf("%d packets to another queue pair; stop: %v", wrong, err)
 	}
 }
 

@@ -24,6 +24,13 @@ func SetTraffic(d *verbs.Device, light bool) {
 	d.Provider().(*device).traffic.lightRounds.Store(rounds)
 }
 
+// LockCapture makes the device wait with each packet that it captures. Calling unlock ends that.
+func LockCapture(dev *verbs.Device) (unlock func()) {
+	c := &dev.Provider().(*device).capture
+	c.mu.Lock()
+	return c.mu.Unlock
+}
+
 // Sending makes the device behave as if a goroutine had taken packets from the engine but not
 // sent them yet. Calling sent ends that.
 func Sending(dev *verbs.Device) (sent func()) {
