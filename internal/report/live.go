@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rawverbs/rawverbs/internal/trace"
 )
@@ -35,8 +36,10 @@ type Client struct {
 	live    *Live
 	who     string
 	keeper  *trace.Keeper
-	packets Collector   // under live.wire.mu
-	state   clientState // under live.mu
+	packets Collector    // under live.wire.mu
+	full    atomic.Bool  // all packets that are kept are there
+	omitted atomic.Int64 // packets that came when it was full
+	state   clientState  // under live.mu
 	over    bool
 }
 
@@ -51,7 +54,7 @@ type clientState struct {
 
 // NewLive returns a Live without clients, for a server on a device.
 func NewLive(device string) *Live {
-	return &Live{watchers: map[*watcher]bool{}, device: device, wire: wire{clients: map[address]*Client{}}}
+	return &Live{watchers: map[*watcher]bool{}, device: device}
 }
 
 // Begin adds a client, whose events go to Client.Handler. A nil Live has no clients.

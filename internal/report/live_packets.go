@@ -21,8 +21,8 @@ const (
 
 // wire gives each packet to the client that it belongs to.
 type wire struct {
-	mu      sync.Mutex
-	clients map[address]*Client
+	clients sync.Map   // from address to *Client; read for each packet of the device
+	mu      sync.Mutex // of the packets that are kept
 }
 
 // address is a queue pair of either end, which packets go to.
@@ -31,23 +31,42 @@ type address struct {
 	qpn uint32
 }
 
+// Wants reports whether Packet keeps a packet to a queue pair. It counts a packet of a client that has all
+// its packets. It takes no lock and copies nothing; see softroce.CaptureOnly.
+func (l *Live) Wants(to netip.Addr, qpn uint32) bool {
+	owner, ok := l.wire.clients.Load(address{to, qpn})
+	if !ok {
+		return false
+	}
+	c := owner.(*Client)
+	if c.full.Load() {
+		c.omitted.Add(1)
+		return false
+	}
+	return true
+}
+
 // Packet keeps a packet that the server's device has sent or received, if it is one of the first packets
-// of a client; see softroce.Capture. The device waits for it.
+// of a client. The device waits for it.
 func (l *Live) Packet(at time.Time, ip []byte) error {
 	to, ok := receiver(ip)
 	if !ok {
 		return nil
 	}
+	owner, ok := l.wire.clients.Load(to)
+	if !ok {
+		return nil
+	}
+	c := owner.(*Client)
 	l.wire.mu.Lock()
 	defer l.wire.mu.Unlock()
-	switch c := l.wire.clients[to]; {
-	case c == nil:
-	case len(c.packets.head) < keptPackets:
-		return c.packets.Packet(at, ip)
-	default:
-		c.packets.omitted++
+	if c.full.Load() {
+		c.omitted.Add(1)
+		return nil
 	}
-	return nil
+	err := c.packets.Packet(at, ip)
+	c.full.Store(len(c.packets.head) == keptPackets)
+	return err
 }
 
 // receiver reads from a packet of RoCEv2 which queue pair it goes to. dissect.Parse reads all of a
@@ -84,20 +103,13 @@ func (c *Client) own(line []byte) {
 	if err != nil || !ok {
 		return
 	}
-	w := &c.live.wire
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.clients[address{gid.Unmap(), qpn}] = c
+	c.live.wire.clients.Store(address{gid.Unmap(), qpn}, c)
 }
 
 // release forgets the client's queue pairs.
 func (w *wire) release(c *Client) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for to, owner := range w.clients {
-		if owner == c {
-			delete(w.clients, to)
-		}
+	for to := range w.clients.Range {
+		w.clients.CompareAndDelete(to, c)
 	}
 }
 
@@ -112,7 +124,7 @@ type drawing struct {
 func (c *Client) seen() *Collector {
 	c.live.wire.mu.Lock()
 	defer c.live.wire.mu.Unlock()
-	return &Collector{head: c.packets.head[:len(c.packets.head):len(c.packets.head)], omitted: c.packets.omitted}
+	return &Collector{head: c.packets.head[:len(c.packets.head):len(c.packets.head)], omitted: int(c.omitted.Load())}
 }
 
 // draw makes the drawing of packets. It is nil if they are not those of the client's events.

@@ -112,7 +112,7 @@ func TestLiveKeepsFewPackets(t *testing.T) {
 			}
 		}
 	}
-	if kept, omitted := len(c.packets.head), c.packets.omitted; kept != keptPackets || kept+omitted != keptPackets*len(packets) {
+	if kept, omitted := len(c.packets.head), int(c.omitted.Load()); kept != keptPackets || kept+omitted != keptPackets*len(packets) {
 		t.Errorf("%d packets kept, %d omitted", kept, omitted)
 	}
 	w := l.watch()
@@ -131,8 +131,42 @@ func TestLiveKeepsFewPackets(t *testing.T) {
 		t.Errorf("a page keeps %d clients that are forgotten, and draws %d", len(w.drawn), len(drawn))
 	}
 	w.stop()
-	if len(l.wire.clients) != 0 {
-		t.Errorf("%v have an owner", l.wire.clients)
+	for to := range l.wire.clients.Range {
+		t.Errorf("%v has an owner", to)
+	}
+}
+
+// Packets are wanted while they are kept, and only those of clients. To find that out takes no lock, and
+// allocates nothing.
+func TestLiveWantsFewPackets(t *testing.T) {
+	l := NewLive("soft0")
+	packet := captured(t)[0].IP
+	to, _ := receiver(packet)
+	if l.Wants(to.ip, to.qpn) {
+		t.Error("a packet is wanted before its queue pair is known")
+	}
+	c := l.Begin("server/1", "")
+	again(t, c)
+	for range keptPackets {
+		if !l.Wants(to.ip, to.qpn) {
+			t.Fatalf("after %d packets no more are wanted", len(c.packets.head))
+		}
+		if err := l.Packet(time.Now(), packet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.wire.mu.Lock()
+	defer l.wire.mu.Unlock()
+	const calls = 100
+	if n := testing.AllocsPerRun(calls, func() {
+		if l.Wants(to.ip, to.qpn) || l.Wants(to.ip, to.qpn^1<<23) {
+			t.Error("a packet is wanted that is not kept")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if n := c.omitted.Load(); n != calls+1 { // AllocsPerRun calls once more
+		t.Errorf("%d packets omitted; want %d", n, calls+1)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"time"
 
@@ -22,11 +23,11 @@ import (
 // capture begins to write what dev sends and receives to o.PCAP, if that is set;
 // closing what it returns ends it. An existing file is written over.
 //
-// also gets each packet too, if it is not nil.
+// also gets each packet too, if it is not zero; without o.PCAP only those that it wants.
 func (o *Options) capture(dev *verbs.Device, log *slog.Logger, also sink) (io.Closer, error) {
 	if o.PCAP == "" {
-		if also != nil {
-			stop, err := softroce.Capture(dev, also)
+		if also.packet != nil {
+			stop, err := softroce.CaptureOnly(dev, also.wanted, also.packet)
 			return closerFunc(stop), err
 		}
 		return closerFunc(func() error { return nil }), nil
@@ -44,7 +45,7 @@ func (o *Options) capture(dev *verbs.Device, log *slog.Logger, also sink) (io.Cl
 		job.CloseAll(&err, file)
 		return nil, errors.WithMessage(err, "--pcap")
 	}
-	stop, err := softroce.Capture(dev, both(packets.Packet, also))
+	stop, err := softroce.Capture(dev, both(packets.Packet, also.packet))
 	if err != nil {
 		job.CloseAll(&err, file)
 		return nil, errors.WithMessage(err, "--pcap")
@@ -60,11 +61,14 @@ func (o *Options) capture(dev *verbs.Device, log *slog.Logger, also sink) (io.Cl
 	}), nil
 }
 
-// sink takes packets; see softroce.Capture.
-type sink func(at time.Time, ip []byte) error
+// sink takes packets; see softroce.CaptureOnly.
+type sink struct {
+	packet func(at time.Time, ip []byte) error
+	wanted func(to netip.Addr, qpn uint32) bool // nil: all packets are wanted
+}
 
-// both gives each packet to two sinks, of which the second may be nil.
-func both(a, b sink) sink {
+// both gives each packet to two functions, of which the second may be nil.
+func both(a, b func(at time.Time, ip []byte) error) func(at time.Time, ip []byte) error {
 	if b == nil {
 		return a
 	}

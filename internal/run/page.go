@@ -18,14 +18,14 @@ import (
 )
 
 // watched returns what the page of --http shows, and what takes the packets of dev for it. live is nil
-// without --http, packets for a device that is not a soft one.
+// without --http. packets is zero without --http and for a device that is not a soft one.
 func (o *ServerOptions) watched(dev *verbs.Device) (live *report.Live, packets sink) {
 	if o.HTTP == "" {
-		return nil, nil
+		return nil, sink{}
 	}
 	live = report.NewLive(dev.Name())
 	if softroce.CanCapture(dev) == nil {
-		packets = live.Packet
+		packets = sink{live.Packet, live.Wants}
 	}
 	return live, packets
 }

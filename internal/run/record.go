@@ -147,14 +147,14 @@ func (r *recording) write(err *error, log *slog.Logger) {
 	}
 }
 
-// packetsOf returns what keeps the packets of a soft device for the report; nil if there is no report,
-// and for another device.
+// packetsOf returns what keeps the packets of a soft device for the report. It is zero if there is no
+// report, and for another device.
 func (r *recording) packetsOf(dev *verbs.Device) sink {
 	if r == nil || r.page == "" || softroce.CanCapture(dev) != nil {
-		return nil
+		return sink{}
 	}
 	r.packets = new(report.Collector)
-	return r.packets.Packet
+	return sink{packet: r.packets.Packet}
 }
 
 // writePage writes the report of a run that ended with *err. recErr is the error of making the record.
