@@ -5,6 +5,7 @@ package packet
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"net/netip"
 )
 
@@ -91,12 +92,17 @@ func (f Frame) AppendIP(b []byte, payload int) ([]byte, error) {
 // onesSum returns the ones' complement sum (RFC 1071) of start and of b as big-endian 16-bit
 // words. It pads b with a zero byte if its length is odd.
 func onesSum(start uint32, b []byte) uint16 {
-	sum := start
+	// The sum of 64-bit words has the same remainder as the sum of their 16-bit parts.
+	sum, carry := uint64(start), uint64(0)
+	for ; len(b) >= 8; b = b[8:] {
+		sum, carry = bits.Add64(sum, binary.BigEndian.Uint64(b), carry)
+	}
+	sum = sum>>32 + sum&0xffffffff + carry
 	for ; len(b) >= 2; b = b[2:] {
-		sum += uint32(binary.BigEndian.Uint16(b))
+		sum += uint64(binary.BigEndian.Uint16(b))
 	}
 	if len(b) == 1 {
-		sum += uint32(b[0]) << 8
+		sum += uint64(b[0]) << 8
 	}
 	for sum > 0xffff {
 		sum = sum>>16 + sum&0xffff
