@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/diagnosis"
 )
 
 // entry is a line of a file of texts: a key and a text, both in JSON's quotes.
@@ -98,3 +101,76 @@ func fixed(text string) []string {
 
 // group is the key of a group of mistakes.
 var group = regexp.MustCompile(`^mistakes\.group\.[1-5]$`)
+
+// TestQuotedTexts compares the translations of texts from Go with these texts: the causes and remedies of
+// statuses, events and posts, the meanings of bits, and what lessons and mistakes show. Each text has a
+// translation, and each translation belongs to a text. {1} in a key stands for any text.
+func TestQuotedTexts(t *testing.T) {
+	var outcomes, rules []string
+	for _, e := range diagnosis.Entries() {
+		switch cause, remedy := diagnosis.Plain(e.Cause), diagnosis.Plain(e.Remedy); {
+		case e.Kind == diagnosis.Status, e.Kind == diagnosis.Event:
+			outcomes = append(outcomes, cause, remedy)
+		case e.Kind == diagnosis.Symptom && e.Section == "": // a rule of posts
+			rules = append(rules, cause, remedy)
+		}
+	}
+	for _, bit := range AllTables().Bits {
+		rules = append(rules, bit.About)
+	}
+	for _, f := range every() {
+		rules = append(rules, shown(t, f)...)
+	}
+	if len(outcomes) < 80 || len(rules) < 80 {
+		t.Fatalf("only %d and %d texts", len(outcomes), len(rules))
+	}
+	folders, err := filepath.Glob(filepath.Join("..", "..", "web", "src", "texts", "*", "outcomes.ts"))
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("%d languages: %v", len(folders), err)
+	}
+	for _, folder := range folders {
+		language := filepath.Base(filepath.Dir(folder))
+		for file, wanted := range map[string][]string{"outcomes.ts": outcomes, "rules.ts": rules} {
+			compareQuoted(t, language, file, wanted)
+		}
+	}
+}
+
+// compareQuoted compares a file of translations with the texts that need one.
+func compareQuoted(t *testing.T, language, file string, wanted []string) {
+	t.Helper()
+	found := texts(t, language, file)
+	used := map[string]bool{}
+	for _, text := range wanted {
+		translated := false
+		for key := range found {
+			before, after, open := strings.Cut(key, "{1}")
+			if key == text || open && strings.HasPrefix(text, before) && strings.HasSuffix(text, after) {
+				used[key], translated = true, true
+			}
+		}
+		if !translated {
+			t.Errorf("%s/%s has no translation of %q", language, file, text)
+		}
+	}
+	for key, text := range found {
+		if !used[key] {
+			t.Errorf("%s/%s translates %q, which is no text of Go", language, file, key)
+		}
+		if want, got := fixed(key), fixed(text); !slices.Equal(want, got) {
+			t.Errorf("%s/%s, %q: the names are %v, in English %v", language, file, key, got, want)
+		}
+	}
+}
+
+// shown returns the notes, causes and hints that a session shows. The bits of a mask have texts of the page.
+func shown(t *testing.T, f File) (all []string) {
+	t.Helper()
+	for _, r := range played(t, f.Setup, f.Actions).Results() {
+		all = append(all, r.Note)
+		if r.Refused != nil && r.Refused.Transition == nil {
+			all = append(all, r.Refused.Cause, r.Refused.Hint)
+		}
+	}
+	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
+}

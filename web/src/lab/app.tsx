@@ -9,6 +9,7 @@ import { HostCard } from './host';
 import { keep, kept } from './keep';
 import { openKeys } from './keys';
 import { Playback } from './playback';
+import { noteText } from './refusal';
 import { openSession } from './session';
 import { change, get, subscribe, type Pane, type State } from './store';
 import { WirePane } from './wirepane';
@@ -116,6 +117,6 @@ function Said({ state }: { state: State }) {
   }, [state.message, state.actions.length]);
   const visible = shown && !document.querySelector('dialog[open]'); // a dialog shows its own errors
   const { result } = state.moment.snapshot;
-  const elsewhere = state.detail === 'result' && (result?.refused || shown === result?.note);
+  const elsewhere = state.detail === 'result' && (result?.refused || shown === noteText(result?.note ?? ''));
   return <div class={`said ${visible ? 'shown' : ''} ${elsewhere ? 'elsewhere' : ''}`} role="status" data-test="said">{shown}</div>;
 }

@@ -2,12 +2,12 @@
 // as tables, which say in words what the wire draws.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Action, Code, Event, PacketView } from '../api';
+import type { Action, Code, Event, PacketView, Tables } from '../api';
 import { hex, time } from '../common/format';
 import { eventText, find, t } from '../texts';
 import { CompletionRow } from './objects';
 import { PacketPanel, selectPacket } from './packet';
-import { RefusalBox } from './refusal';
+import { RefusalBox, Told } from './refusal';
 import { change, loadAll, type Detail, type State } from './store';
 import { calls, closers } from './forms';
 import { bad, nanoseconds } from './wirepane';
@@ -62,6 +62,7 @@ function ResultPanel({ state }: { state: State }) {
   const action = state.actions[state.cursor - 1];
   if (!action || !result) return <p class="empty">{t('ui.result.none')}</p>;
   const changes = changed(state);
+  const failed = new Set((result.completions ?? []).map((wc) => wc.status).filter((status) => status !== 'SUCCESS'));
   return (
     <div class="result" data-test="result">
       <div class="result-said">
@@ -70,12 +71,24 @@ function ResultPanel({ state }: { state: State }) {
           <span class="muted small"> {t('ui.result.number', { n: state.cursor })}</span>
         </h3>
         {result.refused ? <RefusalBox refusal={result.refused} test="result.refused" /> : !result.note && <p class="good">{said(state)}</p>}
-        {result.note && <p class="note-box">{result.note}</p>}
+        {result.note && <p class="note-box"><Told text={result.note} /></p>}
         {result.completions && result.completions.length > 0 && <ol class="completions">{result.completions.map((wc, i) => <CompletionRow key={i} wc={wc} />)}</ol>}
-        {result.completions?.filter((wc) => wc.text).map((wc) => <p class="small">{wc.text}</p>)}
+        {[...failed].map((status) => <Failed key={status} status={status} tables={state.tables} />)}
         {changes.length > 0 && <ul class="changes">{changes.map((text) => <li>{text}</li>)}</ul>}
       </div>
       <Lines code={result.code} />
+    </div>
+  );
+}
+
+// What a status of failed completions means, and what to try.
+function Failed({ status, tables }: { status: string; tables: Tables }) {
+  const { cause, remedy } = tables.statuses.find((row) => row.status === status) ?? {};
+  if (!cause || !remedy) return null;
+  return (
+    <div class="small" data-test={`status.${status}`}>
+      <p><code>{status}</code>: <Told text={cause} /></p>
+      <p><strong>{t('ui.refused.try')}</strong> <Told text={remedy} /></p>
     </div>
   );
 }
@@ -158,7 +171,7 @@ function PacketsTable({ state }: { state: State }) {
       <td class="mono">{time(p.sent_ns)}</td>
       <td class="mono">{time(p.arrives_ns)}</td>
       <td>{find(`ui.fate.${p.fate}`)}{p.outcome && <span class="bad mono"> {p.outcome}</span>}</td>
-      <td>{p.why.text}</td>
+      <td lang="en">{p.why.text}</td>
     </tr>
   );
   const { packets, snapshot } = state.moment;

@@ -5,6 +5,7 @@ import type { Action, BitRow, Host, HostView, MoveRow, QPView, Refusal, Tables }
 import { t } from '../texts';
 import { OutcomeBox, openDialog, SheetHead, submit, type Outcome } from './dialog';
 import { Choice } from './fields';
+import { Told } from './refusal';
 import { BitValue, startOf, valueOf, type Entry } from './values';
 
 export function openModify(host: HostView, name: string, to: string, tables: Tables) {
@@ -140,7 +141,7 @@ function Bit({ bit, on, onTick, entry, onEntry, error, host, peer, tables }: Bit
         />
         <code>IBV_QP_{bit.bit}</code> <span class="field-name">{bit.field}</span>
       </label>
-      <p class="about" id={`${id}-about`}>{bit.about}</p>
+      <p class="about" id={`${id}-about`}><Told text={bit.about} /></p>
       {on && <BitValue bit={bit.bit} entry={entry} onChange={onEntry} told={host.told.find((p) => p.qp === peer)} host={host.name as Host} tables={tables} />}
       {error && <p class="bit-error" role="alert" data-test={`bit-error.${bit.bit}`}>{error}</p>}
     </div>

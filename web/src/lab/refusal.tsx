@@ -1,11 +1,19 @@
 // What a refused call says: shortly, and as a box with the bits of the mask that are wrong.
 import type { Refusal } from '../api';
-import { t } from '../texts';
+import { Quoted } from '../common/quoted';
+import { t, translated } from '../texts';
+
+/** A text from the engine, in the reader's language. */
+export const Told = ({ text }: { text: string }) => <Quoted text={text} translation={translated(text)} note={t('ui.english')} />;
+
+/** A note of the engine as plain text. */
+export const noteText = (note: string) => translated(note) ?? note;
 
 /** The cause in a sentence or two. For the bits of a mask it says only how many are wrong. */
 export function refusalText(refusal: Refusal): string {
   const { missing = [], illegal = [] } = refusal.transition ?? {};
-  if (missing.length + illegal.length === 0) return refusal.cause || refusal.text;
+  const cause = refusal.cause || refusal.text;
+  if (missing.length + illegal.length === 0) return noteText(cause);
   return [
     missing.length > 0 && t('ui.refused.missing', { n: missing.length }),
     illegal.length > 0 && t('ui.refused.illegal', { n: illegal.length }),
@@ -22,11 +30,11 @@ export function RefusalBox({ refusal, test, marked }: { refusal: Refusal; test: 
         <strong>{refusal.op}</strong> <code class="errno">{refusal.errno} ({refusal.errno_number})</code>
         {refusal.index !== undefined && <> · {t('ui.refused.request', { n: refusal.index + 1 })}</>}
       </p>
-      <p>{refusalText(refusal)}{marked && wrong && ` ${t('ui.refused.below')}`}</p>
+      <p>{wrong ? refusalText(refusal) : <Told text={refusal.cause || refusal.text} />}{marked && wrong && ` ${t('ui.refused.below')}`}</p>
       {!marked && missing.length > 0 && <Bits sign="+" bits={missing} />}
       {!marked && illegal.length > 0 && <Bits sign="−" bits={illegal} />}
-      {refusal.hint && !wrong && <p class="hint"><strong>{t('ui.refused.try')}</strong> {refusal.hint}</p>}
-      {refusal.cause && <details><summary>{t('ui.refused.whole')}</summary><p class="mono small">{refusal.text}</p></details>}
+      {refusal.hint && !wrong && <p class="hint"><strong>{t('ui.refused.try')}</strong> <Told text={refusal.hint} /></p>}
+      {refusal.cause && <details><summary>{t('ui.refused.whole')}</summary><p class="mono small" lang="en">{refusal.text}</p></details>}
     </div>
   );
 }

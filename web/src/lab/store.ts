@@ -2,7 +2,7 @@
 // Everything that changes the session goes through this file.
 import type { Action, Event, File, Opened, PacketView, Result, Setup, Snapshot, Tables } from '../api';
 import { engine } from './engine';
-import { refusalText } from './refusal';
+import { noteText, refusalText } from './refusal';
 
 /** A moment of the session: its snapshot, and the packets and events that are known of it. */
 export interface Moment {
@@ -115,7 +115,7 @@ export function perform(action: Action): Snapshot {
     cursor: actions.length,
     moment: { ...live },
     detail: action.packet === undefined ? 'result' : state.detail,
-    message: snapshot.result?.refused ? refusalText(snapshot.result.refused) : snapshot.result?.note ?? '',
+    message: snapshot.result?.refused ? refusalText(snapshot.result.refused) : noteText(snapshot.result?.note ?? ''),
   });
   return snapshot;
 }

@@ -2,7 +2,8 @@
 import type { ComponentChildren } from 'preact';
 import { attr, group, nanoseconds, otherEnd, type Data, type Event, type Packet, type Value } from './data';
 import { opcodeText, psn, type Model, type Row } from './model';
-import { duration, eventText, t, type Key } from './texts';
+import { Quoted } from '../common/quoted';
+import { duration, eventText, t, translated, type Key } from './texts';
 
 interface Props {
   row: Row;
@@ -101,12 +102,14 @@ function HintOf({ e, data }: { e: Event; data: Data }) {
         {name}: {hint.text}
       </strong>
       <h3>{t('report.hint')}</h3>
-      <p>{hint.cause}</p>
+      <p><Hint text={hint.cause} /></p>
       <h3>{t('report.remedy')}</h3>
-      <p>{hint.remedy}</p>
+      <p><Hint text={hint.remedy} /></p>
     </div>
   );
 }
+
+const Hint = ({ text }: { text: string }) => <Quoted text={text} translation={translated(text)} note={t('report.english')} />;
 
 /** The attributes of a transition, with the values that the queue pair had before. */
 function Changed({ e, row, data }: { e: Event; row: Row; data: Data }) {

@@ -3,7 +3,9 @@
 import { report as en } from '../texts/en/report';
 import { told, type Told } from '../texts/events';
 import { fill } from '../texts/fill';
+import { quoted } from '../texts/quoted';
 import { events, objects } from '../texts/zh/events';
+import { outcomes } from '../texts/zh/outcomes';
 import { report as zh } from '../texts/zh/report';
 
 export type Key = keyof typeof en;
@@ -25,6 +27,9 @@ export function t(key: Key, values: Record<string, string | number> = {}): strin
 
 /** Returns what an event says, in the reader's language. */
 export const eventText = (e: Told) => (current === 'zh' ? told(e, events, objects) : e.msg);
+
+/** Returns the translation of a hint; in English the hint itself; undefined if there is none. */
+export const translated = (english: string) => (current === 'zh' ? quoted(english, outcomes) : english);
 
 /** A duration with a fitting unit: "4.19 ms". */
 export function duration(ns: number): string {

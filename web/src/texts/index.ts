@@ -4,9 +4,12 @@ import { mistakes } from './en/mistakes';
 import { ui } from './en/ui';
 import { told, type Told } from './events';
 import { fill } from './fill';
+import { quoted } from './quoted';
 import { events, objects } from './zh/events';
 import { lessons as lessonsZh } from './zh/lessons';
 import { mistakes as mistakesZh } from './zh/mistakes';
+import { outcomes } from './zh/outcomes';
+import { rules } from './zh/rules';
 import { ui as uiZh } from './zh/ui';
 
 const en = { ...ui, ...lessons, ...mistakes };
@@ -36,3 +39,8 @@ export function find(key: string, values: Record<string, string | number> = {}):
 
 /** Returns what an event says, in the page's language. */
 export const eventText = (e: Told) => (current === 'zh' ? told(e, events, objects) : e.msg);
+
+const quotedZh = { ...outcomes, ...rules };
+
+/** Returns the translation of a text from Go; in English the text itself; undefined if there is none. */
+export const translated = (english: string) => (current === 'zh' ? quoted(english, quotedZh) : english);

@@ -82,6 +82,7 @@ export const report = {
   'report.before': 'Before',
   'report.refused': 'The device refused the transition',
   'report.hint': 'What it means',
+  'report.english': '(in English)',
   'report.remedy': 'What to try',
   'report.seen': 'Seen at',
   'report.seen.sent': 'sent by the {end}',

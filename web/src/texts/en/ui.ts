@@ -220,6 +220,7 @@ export const ui = {
   'ui.value.nothing-told': 'the peer has told nothing yet',
   'ui.value.forever': 'forever',
   'ui.refused.request': 'stopped at request {n}',
+  'ui.english': '(in English)',
   'ui.refused.try': 'Try:',
   'ui.refused.missing': 'The mask lacks {n} {n|bit that the move requires|bits that the move requires}.',
   'ui.refused.illegal': 'The mask has {n} {n|bit that the move forbids|bits that the move forbids}.',

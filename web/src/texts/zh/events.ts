@@ -87,5 +87,13 @@ export const objects: [string, string][] = [
   ['queue pair', '队列对'],
   ['address handle', '地址句柄'],
   ['memory window', '内存窗口'],
+  ['memory region to write from', '用于写出的内存区域'],
+  ['memory region to read into', '用于读入的内存区域'],
+  ['memory region to send from', '用于发送的内存区域'],
+  ['memory region to send', '用于发送的内存区域'],
+  ['memory region to receive', '用于接收的内存区域'],
+  ['memory region for the messages', '用于消息的内存区域'],
+  ['memory region for the client', '供客户端使用的内存区域'],
+  ['memory region for the old value', '存放原值的内存区域'],
   ['memory region', '内存区域'],
 ];

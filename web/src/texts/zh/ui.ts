@@ -220,6 +220,7 @@ export const ui = {
   'ui.value.nothing-told': '对端还没有告知任何内容',
   'ui.value.forever': '永远',
   'ui.refused.request': '停在第 {n} 个请求',
+  'ui.english': '（英文）',
   'ui.refused.try': '可以试试：',
   'ui.refused.missing': '掩码缺少 {n} 个必需的位。',
   'ui.refused.illegal': '掩码有 {n} 个禁止的位。',
