@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { at, open } from './harness.mjs';
+import { keyboard } from './keyboard.mjs';
 import { perform, press, submit } from './perform.mjs';
 
 const pd = { do: 'alloc_pd', name: 'pd' };
@@ -58,27 +59,13 @@ test('a SEND by clicks, from alloc_pd to the completion', async (t) => {
 
 test('the same by the keyboard alone', async (t) => {
   const page = await open(t);
-  // tabTo presses Tab until the element has the focus.
-  const tabTo = async (name, key = 'Tab') => {
-    for (let i = 0; i < 150; i++) {
-      if (await page.evaluate(() => document.activeElement?.dataset?.test) === name) return;
-      await page.keyboard.press(key);
-    }
-    assert.fail(`Tab does not reach ${name}`);
-  };
-  const use = async (name, key) => { await tabTo(name, key); await page.keyboard.press('Enter'); };
-  const dialog = async (name) => { await use(name); await use('submit'); assert.equal(await page.locator('dialog[open]').count(), 0, name); };
-  for (const [key, host] of [['c', 'client'], ['v', 'server']]) {
-    await page.evaluate(() => document.activeElement?.blur());
-    await page.keyboard.press(key);
-    for (const verb of ['alloc_pd', 'reg_mr', 'create_cq', 'create_qp']) await dialog(`${host}.${verb}`);
-  }
-  const toState = async (host, to) => { await use(`${host}.qp.to.${to}`); await tabTo('fill'); await page.keyboard.press('Enter'); await use('submit'); };
-  for (const host of ['client', 'server']) await toState(host, 'INIT');
-  await dialog('server.qp.post_recv');
-  for (const host of ['client', 'server']) await dialog(`${host}.qp.exchange`);
-  for (const to of ['RTR', 'RTS']) for (const host of ['client', 'server']) await toState(host, to);
-  await dialog('client.qp.post_send');
+  const { use, call, move: moveTo } = keyboard(page);
+  for (const host of ['client', 'server']) for (const verb of ['alloc_pd', 'reg_mr', 'create_cq', 'create_qp']) await call(`${host}.${verb}`);
+  for (const host of ['client', 'server']) await moveTo(host, 'INIT');
+  await call('server.qp.post_recv');
+  for (const host of ['client', 'server']) await call(`${host}.qp.exchange`);
+  for (const to of ['RTR', 'RTS']) for (const host of ['client', 'server']) await moveTo(host, to);
+  await call('client.qp.post_send');
   await page.keyboard.press('r');
   await use('client.cq.poll_cq');
   assert.match(await at(page, 'result').innerText(), /SUCCESS/);
@@ -109,6 +96,26 @@ test('an illegal transition is refused at its bits', async (t) => {
   assert.match(await at(page, 'refusal').innerText(), /no such transition/);
   await press(page, 'cancel');
   assert.equal(await at(page, 'client.qp').getAttribute('data-state'), 'RESET');
+});
+
+/** How many pixels of an element lie outside of its host's column. */
+const hidden = (page, selector) => page.evaluate((of) => {
+  const element = document.querySelector(of);
+  const [inner, outer] = [element.getBoundingClientRect(), element.closest('.host').getBoundingClientRect()];
+  return Math.max(0, inner.bottom - outer.bottom) + Math.max(0, outer.top - inner.top);
+}, selector);
+
+test('what an action is about is in view at 1400 × 900', async (t) => {
+  const page = await open(t, { hash: '#lesson=loss' });
+  assert.equal(await hidden(page, '.host.client .object.mr .facts'), 0, 'the region’s keys at the start');
+  await perform(page, send);
+  assert.ok(await hidden(page, '.host.client .object.mr') > 0, 'the request needs the room');
+  await perform(page, { do: 'write', host: 'client', name: 'buf', text: 'Hello' });
+  assert.equal(await hidden(page, '.host.client .object.mr'), 0, 'the region after a write');
+  await press(page, 'client.cq.poll_cq');
+  assert.equal(await hidden(page, '.host.client .object.cq'), 0, 'the queue after a poll');
+  await perform(page, { do: 'exchange', host: 'server', name: 'qp' });
+  assert.equal(await hidden(page, '#client-told'), 0, 'what the client was told');
 });
 
 test('a dropped packet is sent again', async (t) => {

@@ -12,6 +12,7 @@ import { Playback } from './playback';
 import { noteText } from './refusal';
 import { openSession } from './session';
 import { change, get, subscribe, type Pane, type State } from './store';
+import { useActionInView } from './view';
 import { WirePane } from './wirepane';
 
 const panes: Pane[] = ['guide', 'hosts', 'wire', 'details'];
@@ -20,6 +21,7 @@ export function App() {
   const [, redraw] = useReducer((n: number) => n + 1, 0);
   useEffect(() => subscribe(() => redraw(undefined as never)), []);
   const state = get();
+  useActionInView(state);
   const { hosts, now_ns } = state.moment.snapshot;
   const [client, server] = [hosts[0]!, hosts[1]!];
   return (

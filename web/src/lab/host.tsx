@@ -140,7 +140,7 @@ function Verbs({ host, peer, object, tables }: Props & { object: ObjectView }) {
 // What the peer has told this host by the exchange.
 function Told({ host }: { host: HostView }) {
   return (
-    <div class="told">
+    <div class="told" id={`${host.name}-told`}>
       <h3>{t('ui.told')}</h3>
       <ul>
         {host.told.map((p) => (

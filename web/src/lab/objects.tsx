@@ -5,10 +5,10 @@ import type { AHView, Completion, CQView, MRView, MWView, SRQView } from '../api
 import { bytes } from '../common/format';
 import { t } from '../texts';
 import { Recv } from './qp';
+import { intoView } from './view';
 
 const perRow = 8;
 const mostRows = 8;
-const sideBySide = '(min-width: 1200px)'; // the hosts scroll by themselves (lab.css)
 
 /** Memory: the rows that have something in them, and its keys. */
 export function Region({ mr, name }: { mr: MRView; name: string }) {
@@ -38,7 +38,7 @@ function Memory({ mr, name }: { mr: MRView; name: string }) {
   const box = useRef<HTMLTableElement>(null);
   const changes = mr.changed.join(' ');
   useEffect(() => {
-    if (changes && matchMedia(sideBySide).matches) box.current?.scrollIntoView({ block: 'nearest' });
+    if (changes) intoView(box.current);
   }, [changes]);
   if (rows.length === 0) return <p class="small muted">{t('ui.mr.zero')}</p>;
   const full = rows.length === mostRows;

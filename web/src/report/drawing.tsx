@@ -17,11 +17,19 @@ interface Props {
   show(): void;
 }
 
+// The end without texts of its own, if the other end has some. Messages and packets have labels at their arrows.
+function silentEnd(model: Model): End | undefined {
+  const speaks = (end: End) => model.rows.some((r) => r.end === end && r.kind !== 'message' && r.kind !== 'packet');
+  if (speaks('client') === speaks('server')) return undefined;
+  return speaks('client') ? 'server' : 'client';
+}
+
 export function Drawing({ model, zoom, selected, follow, open, select, show }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
   const [top, setTop] = useState(0);
-  const g = geometry(size.width, heights[zoom]!);
+  const silent = useMemo(() => silentEnd(model), [model]);
+  const g = geometry(size.width, heights[zoom]!, silent);
   const crossing = useMemo(() => new Crossing(model.arrows), [model]);
   const lanes = useMemo(() => lanesOf(model), [model]);
   const index = useMemo(() => new Map(model.rows.map((r, i) => [r.id, i])), [model]);
@@ -147,7 +155,7 @@ function Mark({ r, row, g, before, whole }: { r: Row; row: number; g: Geometry; 
   const client = r.end === 'client';
   const gap = before ? r.at - before.at : 0;
   const arrow = r.kind === 'message' || r.kind === 'packet';
-  const room = g.narrow ? g.x.server - g.x.client - 30 : g.side - 38;
+  const room = g.narrow ? g.x.server - g.x.client - 30 : g.side[r.end] - 38;
   const outside = (g.narrow ? 1 : -1) * (client ? 1 : -1);
   return (
     <g class={`row ${r.kind} ${r.end} ${r.failed ? 'failed' : ''}`} data-id={r.id} data-kind={r.kind} data-end={r.end}>

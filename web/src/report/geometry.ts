@@ -13,15 +13,18 @@ export interface Geometry {
   narrow: boolean; // local events are written between the lifelines
   time: number; // x of the right end of the times; 0: none
   x: Record<End, number>; // of the lifelines
-  side: number; // width of the texts beside the lifelines
+  side: Record<End, number>; // width of the texts beside the lifelines
 }
 
-export function geometry(width: number, row: number): Geometry {
+/** Lays out a drawing. silent is the end that has no texts of its own, as the client on a server's page. */
+export function geometry(width: number, row: number, silent?: End): Geometry {
   const font = row < 11 ? 0 : row < 16 ? 10 : row < 28 ? 11.5 : 12.5;
   const narrow = width < 620;
   const time = narrow ? 0 : 72;
-  const side = narrow ? 18 : Math.min(310, Math.max(118, (width - time) * 0.27));
-  return { width, row, font, narrow, time, side, x: { client: time + side + (narrow ? 0 : 12), server: width - side - 12 } };
+  const wide = narrow ? 18 : Math.min(310, Math.max(118, (width - time) * (silent ? 0.4 : 0.27)));
+  const of = (end: End) => (end === silent && !narrow ? 30 : wide);
+  const side = { client: of('client'), server: of('server') };
+  return { width, row, font, narrow, time, side, x: { client: time + side.client + (narrow ? 0 : 12), server: width - side.server - 12 } };
 }
 
 /** The arrows that cross a stretch of rows, found without looking at all of them. */
