@@ -212,10 +212,9 @@ test('pictures fit at all widths, and axe finds nothing', async (t) => {
     const session = await page.context().newCDPSession(page);
     await session.send('Page.setBypassCSP', { enabled: true });
     await page.evaluate(axe);
-    const rules = dark ? ['color-contrast'] : []; // the themes differ in their colours alone
     for (const part of ['html', '.tablebox']) {
       if (part !== 'html') await at(page, 'view-table').click();
-      const { violations } = await page.evaluate(([where, only]) => globalThis.axe.run(where, { resultTypes: ['violations'], ...(only.length > 0 && { runOnly: only }) }), [part, rules]);
+      const { violations } = await page.evaluate((where) => globalThis.axe.run(where, { resultTypes: ['violations'] }), part);
       assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target).join(', ')}`), [], `${part}, ${width}`);
     }
   }
