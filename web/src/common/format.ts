@@ -15,7 +15,7 @@ function trim(n: number): string {
 
 export const hex = (n: number, digits = 6) => '0x' + n.toString(16).padStart(digits, '0');
 
-/** Reads a decimal or hexadecimal number. Numbers above 2^53 stay texts. NaN if it is none. */
+/** Reads a decimal or hexadecimal number. Numbers above 2^53 stay texts. Returns NaN for any other text. */
 export function number(text: string): Num {
   const clean = text.trim();
   if (!/^(0x[0-9a-f]+|\d+)$/i.test(clean)) return NaN;

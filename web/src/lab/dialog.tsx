@@ -5,7 +5,7 @@ import { useEffect, useErrorBoundary, useRef, useState } from 'preact/hooks';
 import type { Action, Refusal } from '../api';
 import { Icon } from '../common/icons';
 import { find, t } from '../texts';
-import { RefusalBox, Told } from './refusal';
+import { EngineText, RefusalBox } from './refusal';
 import { perform } from './store';
 
 let current: JSX.Element | null = null;
@@ -87,10 +87,10 @@ export function submit(action: Action): Outcome {
   }
 }
 
-/** marked: the sheet marks the bits that a refusal names. */
+/** Shows what went wrong in a dialog. With marked, the dialog marks the bits that a refusal names. */
 export function OutcomeBox({ outcome, marked }: { outcome: Outcome; marked?: boolean }) {
   if (outcome.problem !== undefined) {
-    return <p class="problem" role="alert" data-test="problem"><Told text={outcome.problem} /></p>;
+    return <p class="problem" role="alert" data-test="problem"><EngineText text={outcome.problem} /></p>;
   }
   return outcome.refused ? <RefusalBox refusal={outcome.refused} test="refusal" marked={marked ?? false} /> : null;
 }

@@ -7,7 +7,7 @@ import { hex, time } from '../common/format';
 import { eventText, find, t } from '../texts';
 import { CompletionRow } from './objects';
 import { PacketPanel, selectPacket } from './packet';
-import { RefusalBox, Told } from './refusal';
+import { EngineText, RefusalBox } from './refusal';
 import { change, loadAll, type Detail, type State } from './store';
 import { calls, closers } from './forms';
 import { bad, nanoseconds } from './wirepane';
@@ -71,7 +71,7 @@ function ResultPanel({ state }: { state: State }) {
           <span class="muted small"> {t('ui.result.number', { n: state.cursor })}</span>
         </h3>
         {result.refused ? <RefusalBox refusal={result.refused} test="result.refused" /> : !result.note && <p class="good">{said(state)}</p>}
-        {result.note && <p class="note-box"><Told text={result.note} /></p>}
+        {result.note && <p class="note-box"><EngineText text={result.note} /></p>}
         {result.completions && result.completions.length > 0 && <ol class="completions">{result.completions.map((wc, i) => <CompletionRow key={i} wc={wc} />)}</ol>}
         {[...failed].map((status) => <Failed key={status} status={status} tables={state.tables} />)}
         {changes.length > 0 && <ul class="changes">{changes.map((text) => <li>{text}</li>)}</ul>}
@@ -87,8 +87,8 @@ function Failed({ status, tables }: { status: string; tables: Tables }) {
   if (!cause || !remedy) return null;
   return (
     <div class="small" data-test={`status.${status}`}>
-      <p><code>{status}</code>: <Told text={cause} /></p>
-      <p><strong>{t('ui.refused.try')}</strong> <Told text={remedy} /></p>
+      <p><code>{status}</code>: <EngineText text={cause} /></p>
+      <p><strong>{t('ui.refused.try')}</strong> <EngineText text={remedy} /></p>
     </div>
   );
 }

@@ -1,5 +1,5 @@
-// A host: what it can make, and its objects as they belong to each other. What belongs to a PD stands
-// in its box; completion queues stand above the PDs.
+// A host: the buttons that make objects, and the objects. The box of a PD contains the objects that belong
+// to the PD; completion queues stand above the PDs.
 import type { Host as HostName, HostView, Kind, ObjectView, Tables } from '../api';
 import { hex } from '../common/format';
 import { Icon } from '../common/icons';

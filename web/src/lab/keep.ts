@@ -1,5 +1,5 @@
-// What the page remembers in the browser: solved lessons, the theme, the language. A browser that
-// forbids it forgets it with the page.
+// What the page remembers in the browser: solved lessons, the theme, the language. If the browser forbids
+// storage, the values last until the page closes.
 const memory = new Map<string, unknown>();
 
 export function kept<T>(name: string, otherwise: T): T {

@@ -1,11 +1,11 @@
 // The attribute editor: ibv_modify_qp to a state, with every bit of the mask. The bits stand in three
-// groups, as the transition requires, allows or forbids them. A refusal is shown at the very bit.
+// groups: the transition requires, allows or forbids them. A refusal is shown at the bit that caused it.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Action, BitRow, Host, HostView, MoveRow, QPView, Refusal, Tables } from '../api';
 import { t } from '../texts';
 import { OutcomeBox, openDialog, SheetHead, submit, type Outcome } from './dialog';
 import { Choice } from './fields';
-import { Told } from './refusal';
+import { EngineText } from './refusal';
 import { BitValue, startOf, valueOf, type Entry } from './values';
 
 export function openModify(host: HostView, name: string, to: string, tables: Tables) {
@@ -141,7 +141,7 @@ function Bit({ bit, on, onTick, entry, onEntry, error, host, peer, tables }: Bit
         />
         <code>IBV_QP_{bit.bit}</code> <span class="field-name">{bit.field}</span>
       </label>
-      <p class="about" id={`${id}-about`}><Told text={bit.about} /></p>
+      <p class="about" id={`${id}-about`}><EngineText text={bit.about} /></p>
       {on && <BitValue bit={bit.bit} entry={entry} onChange={onEntry} told={host.told.find((p) => p.qp === peer)} host={host.name as Host} tables={tables} />}
       {error && <p class="bit-error" role="alert" data-test={`bit-error.${bit.bit}`}>{error}</p>}
     </div>

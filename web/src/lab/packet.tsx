@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { FieldView, PacketDetail, PacketView } from '../api';
 import { hex, number, time } from '../common/format';
 import { find, t } from '../texts';
-import { Told } from './refusal';
+import { EngineText } from './refusal';
 import { change, get, packetDetail, perform, type State } from './store';
 
 export function selectPacket(id: number) {
@@ -37,7 +37,7 @@ function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | 
     <div class="packet-panel">
       <div class="packet-summary">
         <h3><span class={`badge ${packet.from}`}>{find(`ui.host.${packet.from}`)}</span> {packet.opcode} <span class="muted">#{packet.id}</span></h3>
-        <p><Told text={why.text} /></p>
+        <p><EngineText text={why.text} /></p>
         {flying ? <Fates packet={packet} bit={bit} onBit={setBit} /> : <p class="small muted">{t('ui.packet.gone')}</p>}
         <dl class="facts">
           <div><dt>PSN</dt><dd class="mono">{hex(packet.psn)}</dd></div>
@@ -60,7 +60,7 @@ function Panel({ packet, detail }: { packet: PacketView; detail: PacketDetail | 
           <Fields fields={detail.fields} flipped={packet.flipped ?? []} chosen={field} onChoose={choose} />
           <p class="field-about" aria-live="polite">
             {field
-              ? <><strong>{field.header} {field.name}</strong> <span class="mono">{range(field)} · 0x{field.value}</span>{field.meaning && <> · {field.meaning}</>}<br /><Told text={field.about} /></>
+              ? <><strong>{field.header} {field.name}</strong> <span class="mono">{range(field)} · 0x{field.value}</span>{field.meaning && <> · {field.meaning}</>}<br /><EngineText text={field.about} /></>
               : <span class="muted">{t('ui.packet.choose')}</span>}
           </p>
         </div>

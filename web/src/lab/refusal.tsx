@@ -1,10 +1,10 @@
-// What a refused call says: shortly, and as a box with the bits of the mask that are wrong.
+// The texts of a refused call: its cause in a sentence, and a box with the wrong bits of the mask.
 import type { Refusal } from '../api';
 import { Quoted } from '../common/quoted';
 import { t, translated } from '../texts';
 
 /** A text from the engine, in the reader's language. */
-export const Told = ({ text }: { text: string }) => <Quoted text={text} translation={translated(text)} note={t('ui.english')} />;
+export const EngineText = ({ text }: { text: string }) => <Quoted text={text} translation={translated(text)} note={t('ui.english')} />;
 
 /** A note of the engine as plain text. */
 export const noteText = (note: string) => translated(note) ?? note;
@@ -20,7 +20,7 @@ export function refusalText(refusal: Refusal): string {
   ].filter(Boolean).join(' ');
 }
 
-/** The box of a refusal. marked: the wrong bits are marked beside it, so it does not list them. */
+/** The box of a refusal. With marked, another part of the page marks the wrong bits, and the box does not list them. */
 export function RefusalBox({ refusal, test, marked }: { refusal: Refusal; test: string; marked?: boolean }) {
   const { missing = [], illegal = [] } = refusal.transition ?? {};
   const wrong = missing.length + illegal.length > 0;
@@ -30,10 +30,10 @@ export function RefusalBox({ refusal, test, marked }: { refusal: Refusal; test: 
         <strong>{refusal.op}</strong> <code class="errno">{refusal.errno} ({refusal.errno_number})</code>
         {refusal.index !== undefined && <> · {t('ui.refused.request', { n: refusal.index + 1 })}</>}
       </p>
-      <p>{wrong ? refusalText(refusal) : <Told text={refusal.cause || refusal.text} />}{marked && wrong && ` ${t('ui.refused.below')}`}</p>
+      <p>{wrong ? refusalText(refusal) : <EngineText text={refusal.cause || refusal.text} />}{marked && wrong && ` ${t('ui.refused.below')}`}</p>
       {!marked && missing.length > 0 && <Bits sign="+" bits={missing} />}
       {!marked && illegal.length > 0 && <Bits sign="−" bits={illegal} />}
-      {refusal.hint && !wrong && <p class="hint"><strong>{t('ui.refused.try')}</strong> <Told text={refusal.hint} /></p>}
+      {refusal.hint && !wrong && <p class="hint"><strong>{t('ui.refused.try')}</strong> <EngineText text={refusal.hint} /></p>}
       {refusal.cause && <details><summary>{t('ui.refused.whole')}</summary><p class="mono small" lang="en">{refusal.text}</p></details>}
     </div>
   );

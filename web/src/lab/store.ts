@@ -4,7 +4,7 @@ import type { Action, Event, File, Opened, PacketView, Result, Setup, Snapshot, 
 import { engine } from './engine';
 import { noteText, refusalText } from './refusal';
 
-/** A moment of the session: its snapshot, and the packets and events that are known of it. */
+/** A moment of the session: its snapshot, and the packets and events that the page has loaded. */
 export interface Moment {
   snapshot: Snapshot;
   packets: PacketView[]; // in the order of their ids
@@ -31,7 +31,7 @@ export interface State {
   message: string; // for the live region
 }
 
-// How many actions before a past moment have their packets and events shown.
+// A past moment shows the packets and events of this many actions before it.
 const pastWindow = 200;
 
 let session = -1;

@@ -84,7 +84,7 @@ function marks(events: Event[], since: number): Mark[] {
   }));
 }
 
-/** Whether an event is a refused call or a failed request. */
+/** Reports whether an event is a refused call or a failed request. */
 export const bad = (e: Event) => e.attrs?.error !== undefined || (e.event === 'wr.completed' && !String(e.attrs?.status).endsWith('SUCCESS'));
 
 function markText(e: Event): string {

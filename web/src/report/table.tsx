@@ -1,4 +1,4 @@
-// The rows as a table, for readers of screens and for searching. A page has 250 rows.
+// The rows as a table, for screen readers and for searching. A page has 250 rows.
 import { useEffect, useState } from 'preact/hooks';
 import type { Model } from './model';
 import { duration, t, type Key } from './texts';
