@@ -59,7 +59,7 @@ Exit status: 0 if the job succeeded; 1 if it failed; 2 for a wrong command line;
 	o.Selection = cli.Select(cmd, run.ClientRole, os.Args[1:], func(f *pflag.FlagSet) {
 		cli.AddFlags(f, &o.Options, &out)
 		cli.AddLadder(f, &out)
-		f.DurationVar(&o.Retry, "retry", 0, "after a lost connection, do the job again, as often as needed within this time, such as 30s (default: never); file resumes where it was (docs/operations.md)")
+		f.DurationVar(&o.Retry, "retry", 0, "after a lost connection, do the job again, as often as needed within this time of the first loss, such as 30s (default: never); an attempt that moves data for longer begins the time anew; file resumes where it was (docs/operations.md)")
 		f.StringVar(&o.Record, "record", "", "write the events of both ends to this file, on one clock, as JSON lines (docs/record.md)")
 		f.StringVar(&o.Report, "report", "", "write a page that draws both ends to this HTML file; with a soft device it has the packets")
 	})

@@ -40,7 +40,7 @@ type ClientOptions struct {
 	Record   string        // file for the record of both ends; "" writes none
 	Report   string        // file for the page that draws both ends; "" writes none
 	Ladder   *trace.Ladder // draws both ends while the job runs; nil: none. Logger is its Handler
-	Retry    time.Duration // how long a new attempt may begin after a lost connection; 0: never
+	Retry    time.Duration // how long a new attempt may begin after the first lost connection of an outage; 0: never
 	Progress io.Writer     // a terminal for a progress bar; nil shows none
 }
 

@@ -22,17 +22,19 @@ const (
 )
 
 // retry calls attempt. If the connection is lost, retry calls attempt again after a pause, as long as
-// the first loss is less than limit ago. The error of a later attempt has its number.
+// the first loss is less than limit ago. An attempt that moved data for longer than limit ends one
+// outage and begins another, so its loss counts as the first. The error of a later attempt has its number.
 func retry(ctx context.Context, limit time.Duration, log *slog.Logger, attempt func(context.Context) error) error {
 	var lost time.Time
 	pause := firstPause
 	for number := 1; ; number++ {
-		err := attempt(ctx)
+		began, motion := time.Now(), job.NewMotion()
+		err := attempt(job.WithMotion(ctx, motion))
 		if err == nil {
 			return nil
 		}
-		if number == 1 {
-			lost = time.Now()
+		if idle, moved := motion.Idle(); number == 1 || moved && time.Since(began)-idle > limit {
+			lost, pause = time.Now(), firstPause
 		}
 		left := limit - time.Since(lost)
 		again := job.Lost(err) && ctx.Err() == nil

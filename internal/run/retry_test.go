@@ -12,6 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -51,6 +52,40 @@ func TestRetry(t *testing.T) {
 					t.Errorf("%v, want %q", err, test.want)
 				case test.impossible != "" && strings.Contains(err.Error(), test.impossible):
 					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestRetryCountsOutages loses attempts that have lasted for an hour. Only an attempt that moved data until
+// shortly before its end begins the time anew.
+func TestRetryCountsOutages(t *testing.T) {
+	for name, test := range map[string]struct {
+		progress bool
+		idle     time.Duration // at the end of the attempt
+		attempts int
+	}{
+		"moves data":       {true, time.Second, 4},
+		"never moves data": {false, 0, 2},
+		"moves data once":  {true, time.Hour - time.Second, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				attempts := 0
+				err := retry(t.Context(), time.Minute, slog.New(slog.DiscardHandler), func(ctx context.Context) error {
+					if attempts++; attempts == 4 {
+						return nil
+					}
+					time.Sleep(time.Hour - test.idle)
+					if test.progress {
+						job.Progress(ctx)
+					}
+					time.Sleep(test.idle)
+					return &oob.TimeoutError{}
+				})
+				if attempts != test.attempts || (err == nil) != (attempts == 4) {
+					t.Errorf("%d attempts, want %d: %v", attempts, test.attempts, err)
 				}
 			})
 		})
