@@ -216,6 +216,9 @@ type client struct {
 	seen  bool
 	lost  int // races that a CMP_SWP lost
 
+	mayHaveAdded *bool // to a shared counter, in any attempt
+	verified     bool  // the server's verdict is here
+
 	reported time.Time // when this end last reported progress
 }
 
@@ -227,7 +230,8 @@ func newClientSide(f *pflag.FlagSet) job.Side {
 	f.IntVar(&flags.count, "count", 10, "how many operations to do")
 	f.StringVar(&flags.op, "op", opBoth, fmt.Sprintf("the operation: %s, %s or %s", opBoth, opFetchAdd, opCmpSwap))
 	f.Uint64Var(&flags.add, "add", 1, "what each operation adds to the counter")
-	f.StringVar(&flags.name, "counter", "", "name of a counter to share with the clients that give the same name (default: a counter for this client alone)")
+	f.StringVar(&flags.name, "counter", "", "name of a counter to share with the clients that give the same name (default: a counter for this client alone); --retry then ends at the first add")
+	flags.mayHaveAdded = new(bool)
 	return job.SideFunc(func(s job.Session) (job.Endpoint, error) {
 		switch {
 		case len(flags.name) > maxName:
@@ -238,6 +242,9 @@ func newClientSide(f *pflag.FlagSet) job.Side {
 			return nil, job.Usagef("--add %d is out of range; try: --add 1 to %d", flags.add, uint64(maxAdd))
 		case flags.op != opFetchAdd && flags.op != opCmpSwap && flags.op != opBoth:
 			return nil, job.Usagef("there is no operation %q; try: --op %s, %s or %s", flags.op, opFetchAdd, opCmpSwap, opBoth)
+		case *flags.mayHaveAdded:
+			return nil, errors.Errorf("the connection was lost after this client had begun to add to the counter %q, and the job does not add twice; "+
+				"try: without --counter, or compare the counter and run the client again with the --count that is missing", flags.name)
 		}
 		e := flags
 		e.Tracer = job.Tracer{Logger: s.Logger}
@@ -272,6 +279,7 @@ func (a *client) Run(ctx context.Context, c *rc.Conn) error {
 			a.remote.Length, a.remote.Addr, counterName, counterBytes)
 	}
 	a.ops, a.reported = a.Tracer, time.Now()
+	*a.mayHaveAdded = a.name != ""
 	for i := range a.count {
 		if i == loggedOperations && !a.Logger.Enabled(ctx, slog.LevelDebug) {
 			event.OperationsOmitted.Log(a.Logger, "-vv shows the rest", slog.Int("operations", a.count-i))
@@ -307,8 +315,12 @@ func (a *client) compare(ctx context.Context, c *rc.Conn, added uint64) error {
 	if err := a.rises(v.Counter); err != nil {
 		return errors.WithMessage(err, "the server's verdict")
 	}
+	a.verified = v.right()
 	return v.log(a.Logger, added)
 }
+
+// Succeeded reports whether the sum is right. Then only the goodbye is left.
+func (a *client) Succeeded() bool { return a.verified }
 
 func (a *client) fetchAdd(ctx context.Context, c *rc.Conn) error {
 	found, err := a.do(ctx, c, verbs.SendWR{Opcode: verbs.OpAtomicFetchAndAdd, CompareAdd: a.add})
