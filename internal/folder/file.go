@@ -24,6 +24,9 @@ type File struct {
 	hidden    string // its temporary name; "" if the file system supports unnamed files
 	kept      bool   // Close leaves the hidden file
 	unflushed int
+
+	delivered string // of a partial file: its temporary name after Commit; "" for others
+	complete  bool   // hidden is delivered
 }
 
 // Create creates an empty file with mode 0644 minus the umask. The caller must call
@@ -80,10 +83,13 @@ func remedy(err error) string {
 }
 
 // Commit flushes the file to the disk, then gives it its name. It fails if another file
-// has the name. It succeeds again for a partial file that has the name. Do not call Write after Commit.
+// has the name. It succeeds again for a partial file that was given the name. Do not call Write after Commit.
 func (n *File) Commit(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
+	}
+	if n.complete {
+		return nil
 	}
 	if err := n.flush(); err != nil {
 		return err
@@ -92,6 +98,9 @@ func (n *File) Commit(name string) error {
 		return errTaken(name)
 	} else if err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("name the file %q in the folder %s: %w; try: ls -ld on that folder", name, n.folder.path, reason(err))
+	}
+	if err := n.deliver(); err != nil {
+		return fmt.Errorf("note in the folder %s that the file %q is complete: %w; try: ls -ld on that folder", n.folder.path, name, reason(err))
 	}
 	// Flush the name as well. File systems that need no such flush return EINVAL.
 	if err := n.folder.dir.Sync(); err != nil && !errors.Is(err, unix.EINVAL) {

@@ -3,6 +3,7 @@
 package folder
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"io/fs"
@@ -30,17 +31,21 @@ func CheckKey(key string) error {
 }
 
 // Partial opens the partial file of a key, or creates an empty one with mode 0644 minus the umask.
-// If the file of the key has another name than name, it is complete, and Partial leaves it as it is
-// and creates an empty one. The caller must call Close, which removes the hidden name unless Keep was
-// called. The key must be known only to the client. One File at a time may have the key.
+// If the key's file of this name is complete, Partial opens that file, also if somebody has moved or
+// removed it. If the file of the key has another name than name, it is complete, and Partial leaves it
+// as it is and creates an empty one. The caller must call Close, which removes the hidden name unless
+// Keep was called. The key must be known only to the client. One File at a time may have the key.
 func (f *Folder) Partial(key, name string) (*File, error) {
 	if err := CheckKey(key); err != nil {
 		return nil, err
 	}
 	f.sweep(Kept)
-	n := &File{folder: f, hidden: hiddenFor(key)}
-	err := n.openHidden()
-	if err == nil && n.names() > 1 && !n.isNamed(name) {
+	n := &File{folder: f, hidden: hiddenFor(key), delivered: deliveredFor(key, name)}
+	err := n.openDelivered()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = n.openHidden()
+	}
+	if err == nil && !n.complete && n.names() > 1 && !n.isNamed(name) {
 		if err = n.Close(); err == nil { // only the hidden name goes
 			err = n.openHidden()
 		}
@@ -59,6 +64,14 @@ func (n *File) openHidden() (err error) {
 	return err
 }
 
+// openDelivered opens the file by the hidden name that it has after Commit.
+func (n *File) openDelivered() (err error) {
+	if n.file, err = n.folder.root.Open(n.delivered); err == nil {
+		n.hidden, n.complete = n.delivered, true
+	}
+	return err
+}
+
 // names returns how many names the file has; 0 if that is not known.
 func (n *File) names() uint64 {
 	var at unix.Stat_t
@@ -69,10 +82,13 @@ func (n *File) names() uint64 {
 }
 
 // Have returns the bytes of the partial file of a key; 0 if there is none. named reports whether it
-// is complete and has the name already, because the connection was lost after Commit.
+// is complete and was given the name already, because the connection was lost after Commit.
 func (f *Folder) Have(key, name string) (bytes int64, named bool) {
 	if CheckKey(key) != nil {
 		return 0, false
+	}
+	if info, err := f.root.Lstat(deliveredFor(key, name)); err == nil {
+		return info.Size(), true
 	}
 	info, err := f.root.Lstat(hiddenFor(key))
 	if err != nil {
@@ -101,6 +117,19 @@ func (n *File) Resume(bytes int64) error {
 func (n *File) Keep() {
 	n.kept = true
 	n.folder.sweeper.Reset(Kept)
+}
+
+// deliver renames the hidden name of a partial file that has its name. So Partial knows a complete
+// file, also after the file was moved or removed.
+func (n *File) deliver() error {
+	if n.delivered == "" || n.complete {
+		return nil
+	}
+	if err := n.folder.root.Rename(n.hidden, n.delivered); err != nil {
+		return err
+	}
+	n.hidden, n.complete = n.delivered, true
+	return nil
 }
 
 // isNamed reports whether the file has the name.
@@ -133,3 +162,8 @@ func (f *Folder) sweep(unused time.Duration) {
 
 // hiddenFor returns the temporary name of a file. Clients cannot use it, because it begins with a dot.
 func hiddenFor(key string) string { return ".rdma_server-" + key + ".part" }
+
+// deliveredFor returns the hidden name of a complete file that was given a name.
+func deliveredFor(key, name string) string {
+	return hiddenFor(fmt.Sprintf("%s-%x", key, sha256.Sum256([]byte(name))))
+}

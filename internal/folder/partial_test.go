@@ -116,10 +116,56 @@ func TestCompleteFileStays(t *testing.T) {
 				t.Errorf("the file %s has %q, want %q, %v", name, got, want, err)
 			}
 		}
+		if got, want := fmt.Sprint(entries(t, path)), fmt.Sprint([]string{deliveredFor(key, "name"), "name", "other"}); got != want {
+			t.Errorf("the folder has %s, want %s", got, want)
+		}
+		f.sweep(-time.Minute)
 		if got := entries(t, path); fmt.Sprint(got) != "[name other]" {
 			t.Errorf("the folder has %q", got)
 		}
 	})
+}
+
+// TestDeliveredOnce lets a client come back after Commit, when somebody has moved or removed the file.
+func TestDeliveredOnce(t *testing.T) {
+	for what, take := range map[string]func(path string) error{
+		"moved":   func(path string) error { return os.Rename(filepath.Join(path, "name"), filepath.Join(path, "taken")) },
+		"removed": func(path string) error { return os.Remove(filepath.Join(path, "name")) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			both(t, func(t *testing.T, f *Folder, path string) {
+				key := rand.Text()
+				n := partial(t, f, key, "complete")
+				if err := n.Commit("name"); err != nil {
+					t.Fatal(err)
+				}
+				n.Keep() // the connection is lost
+				n.Close()
+				if err := take(path); err != nil {
+					t.Fatal(err)
+				}
+				if have, named := f.Have(key, "name"); have != 8 || !named {
+					t.Errorf("%d bytes, named: %v", have, named)
+				}
+				n, err := f.Partial(key, "name")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := io.ReadAll(n.Prefix(8)); string(got) != "complete" || err != nil {
+					t.Errorf("%q, %v", got, err)
+				}
+				if err := n.Commit("name"); err != nil {
+					t.Error(err)
+				}
+				if err := n.Close(); err != nil {
+					t.Error(err)
+				}
+				if got, want := fmt.Sprint(entries(t, path)), map[string]string{"moved": "[taken]", "removed": "[]"}[what]; got != want {
+					t.Errorf("the folder has %s, want %s", got, want)
+				}
+			})
+		})
+	}
 }
 
 // TestOldPartialFilesAreRemoved checks that only hidden files of servers go, and only old ones.

@@ -6,7 +6,8 @@
 // partial file. The server's first credit is the number of chunks with which it begins:
 //
 //   - what the client offered, if the SHA-256 is the same. What follows in the partial file is dropped.
-//   - all, if the file already has its name. The client then sends only its last message.
+//   - all, if the file was given its name, also if somebody has moved or removed it since. The client then
+//     sends only its last message.
 //   - 0 otherwise.
 //
 // The last message has the SHA-256 of the whole file in all cases. A client sends only the file that it
