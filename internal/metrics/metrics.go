@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/pkg/errors"
@@ -28,14 +29,19 @@ type Server struct {
 // limits only the look-up of the host's name.
 func Listen(ctx context.Context, address string, counts *run.Counts, log *slog.Logger) (*Server, error) {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(collector{counts}, collectors.NewGoCollector(),
+	goroutines := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rawverbs_goroutines", Help: "Goroutines when the scrape began. go_goroutines also counts a varying number that collect the metrics."})
+	registry.MustRegister(collector{counts}, goroutines, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, errors.Errorf("--metrics %s: %v; try: --metrics 127.0.0.1:9435, or another port", address, err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, DisableCompression: true}))
+	collect := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, DisableCompression: true})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		goroutines.Set(float64(runtime.NumGoroutine()))
+		collect.ServeHTTP(w, r)
+	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { health(w, counts.Snapshot().State) })
 	event.MetricsServed.Log(log.With(slog.String("who", "server")), "metrics at http://"+listener.Addr().String()+"/metrics, health at /healthz",
 		slog.String("address", listener.Addr().String()))
