@@ -32,11 +32,17 @@ type fakeSender struct {
 // is the server's refusal.
 func dialSender(t *testing.T, s *server, name string, size int64) (*fakeSender, error) {
 	t.Helper()
+	return dialSenderWith(t, s, map[string]string{"file_name": name, "file_size": strconv.FormatInt(size, 10), "chunk": strconv.Itoa(fakeChunk)})
+}
+
+// dialSenderWith is dialSender with these parameters.
+func dialSenderWith(t *testing.T, s *server, params map[string]string) (*fakeSender, error) {
+	t.Helper()
 	f := &fakeSender{t: t, dev: openDevice(t)}
 	var err error
 	f.Conn, err = rc.Dial(timeLimit(t), s.address(), rc.Config{
 		Device: f.dev, Job: "file", Program: "e2e", Timeout: limit,
-		Params: map[string]string{"file_name": name, "file_size": strconv.FormatInt(size, 10), "chunk": strconv.Itoa(fakeChunk)},
+		Params: params,
 		Prepare: func(c *rc.Conn) (err error) {
 			if f.ring, err = c.AllocMR("to send from", fakeSlots*fakeChunk, 0); err != nil {
 				return err

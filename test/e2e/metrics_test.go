@@ -33,6 +33,32 @@ func TestMetrics(t *testing.T) {
 	s.stops()
 }
 
+// TestMetricsOfGoroutines reads the metrics of an idle server often. The number of goroutines does not vary.
+func TestMetricsOfGoroutines(t *testing.T) {
+	noLeak(t)
+	s := serve(t, "--metrics", "127.0.0.1:0")
+	client := http.Client{Timeout: limit, Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	counts := map[float64]int{}
+	for range 100 {
+		answer, err := client.Get("http://" + s.event("metrics.served").str("address") + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[valueOf(t, string(body), goroutineSeries)]++
+	}
+	if len(counts) != 1 {
+		t.Errorf("the idle server has %v goroutines", counts)
+	}
+	client.CloseIdleConnections()
+	s.stops()
+}
+
 // getAs fetches a page as a browser does that takes the server for another host.
 func getAs(t *testing.T, url, host string) (status int) {
 	t.Helper()
