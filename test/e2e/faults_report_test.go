@@ -22,13 +22,17 @@ func reportFaults(t *testing.T, rows []*faultRow) {
 	var order []string
 	for _, f := range faults {
 		for _, step := range faultSteps {
-			for _, side := range bothEnds {
+			for _, side := range append([]string{"both"}, bothEnds...) {
 				order = append(order, fmt.Sprintf("| %s | %s | %s ", f.name, step.name, side))
 			}
 		}
 	}
 	for _, r := range rows {
-		key := fmt.Sprintf("| %s | %s | %s ", r.fault.name, r.step.name, r.side)
+		side := r.side
+		if r.fault.name == cutWire {
+			side = "both"
+		}
+		key := fmt.Sprintf("| %s | %s | %s ", r.fault.name, r.step.name, side)
 		l := lines[key]
 		if l == nil {
 			l = &line{}
@@ -71,7 +75,11 @@ var causes = []struct{ text, cause string }{
 	{"closed the connection", "connection closed"},
 	{"dropped the connection", "connection closed"},
 	{"timed out", "timed out"},
+	{"i/o timeout", "timed out"},
 	{"did not connect its queue pairs", "timed out"},
+	{"network is unreachable", "network unreachable"},
+	{"the peer names the GID", "wrong GID"},
+	{"the file name", "wrong parameter"},
 	{"protocol error", "protocol error"},
 	{"parameter", "wrong parameter"},
 	{"there is no job", "unknown job"},
