@@ -1,11 +1,10 @@
 package e2e
 
 import (
-	"io"
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,134 +133,13 @@ func TestRetryResumesAFile(t *testing.T) {
 	s.stops()
 }
 
-// TestRetryAfterAChange changes a byte of the partial file. The file then begins anew.
-func TestRetryAfterAChange(t *testing.T) {
-	noLeak(t)
-	folder := t.TempDir()
-	path := writeFile(t, "large", 64<<20)
-	s := serve(t, "--dir", folder)
-	c := s.client(t, "--retry", "1m", "--job", "file", "--file", path, "--chunk", "16K")
-	eventually(t, func() bool { return partialSize(folder) > 16<<20 }, func() string { return "the partial file does not grow" })
-	s.signal(os.Kill)
-	s.wait()
-	changeByte(t, partialPath(folder), 1<<20)
-	s = serveAt(t, s.port, "--dir", folder)
-	c.succeeds()
-	if first := s.event("file.begun")["first_chunk"]; first != 0.0 {
-		t.Errorf("the server begins with chunk %v", first)
-	}
-	s.event("run.done")
-	holds(t, folder, "large")
-	sameContent(t, filepath.Join(folder, "large"), path)
-	s.stops()
-}
-
-// TestRetryTakesOver cuts the client off in such a way that the server does not notice. The client comes
-// back, and the server ends the old connection.
-func TestRetryTakesOver(t *testing.T) {
-	noLeak(t)
-	folder := t.TempDir()
-	path := writeFile(t, "large", 64<<20)
-	s := serve(t, "--dir", folder)
-	between := passOn(t, s.address())
-	c := start(t, "rdma_client", "--json", "--retry", "1m", "--job", "file", "--file", path, "--chunk", "16K", ipv4, device, between.port)
-	eventually(t, func() bool { return partialSize(folder) > 16<<20 }, func() string { return "the partial file does not grow" })
-	between.cutClient()
-	c.succeeds()
-	s.event("client.failed", "error", "the client has connected again to go on with this file")
-	s.await("success", func() bool { return s.find("run.done") != nil })
-	holds(t, folder, "large")
-	sameContent(t, filepath.Join(folder, "large"), path)
-	s.held.expect(t, s)
-	s.stops()
-}
-
-// middle passes bytes between clients and a server.
-type middle struct {
-	port string
-	mu   sync.Mutex
-	all  []net.Conn
-	last net.Conn // the last client's
-	over sync.WaitGroup
-}
-
-func passOn(t *testing.T, server string) *middle {
-	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(ipv4, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &middle{}
-	_, m.port, _ = net.SplitHostPort(l.Addr().String())
-	m.over.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return // the test is over
-			}
-			to, err := net.DialTimeout("tcp", server, limit)
-			if err != nil {
-				client.Close()
-				continue
-			}
-			m.mu.Lock()
-			m.all, m.last = append(m.all, client, to), client
-			m.mu.Unlock()
-			m.over.Go(func() { io.Copy(to, client) })
-			m.over.Go(func() { io.Copy(client, to) })
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		m.mu.Lock()
-		for _, c := range m.all {
-			c.Close()
-		}
-		m.mu.Unlock()
-		m.over.Wait()
-	})
-	return m
-}
-
-// cutClient ends the last client's connection, and not the server's.
-func (m *middle) cutClient() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.last.Close()
-}
-
-// changeByte changes a byte of a file.
-func changeByte(t *testing.T, path string, at int64) {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var b [1]byte
-	if _, err := f.ReadAt(b[:], at); err != nil {
-		t.Fatal(err)
-	}
-	b[0] ^= 1
-	if _, err := f.WriteAt(b[:], at); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// partialPath returns the path of the hidden file in a folder, or "".
-func partialPath(folder string) string {
-	found, _ := filepath.Glob(filepath.Join(folder, ".rdma_server-*"))
-	if len(found) == 0 {
-		return ""
-	}
-	return found[0]
-}
-
 // partialSize returns the size of the hidden file in a folder, or 0.
 func partialSize(folder string) int64 {
-	info, err := os.Stat(partialPath(folder))
-	if err != nil {
-		return 0
+	entries, _ := os.ReadDir(folder)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), ".rdma_server-") {
+			return info.Size()
+		}
 	}
-	return info.Size()
+	return 0
 }
