@@ -121,22 +121,24 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 }
 
 /*
- * Each record is read, and written behind the others if it is to be kept. No event may come between:
- * those of one object stay in order.
+ * All records are read, and then those of other objects are written again. A full pipe has room for a
+ * record only when all bytes of a page are read. No event may come between: those of one object stay in
+ * order.
  */
 void async_forget(struct context *c, void *object)
 {
 	int cancel;
-	struct record record;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&c->async->lock);
 	core_of(c)->rv_hold_events(c->handle, true);
-	for (int n = pipe_records(c->verbs.context.async_fd, sizeof record); n > 0; n--) {
-		if (pipe_take(c->verbs.context.async_fd, &record, sizeof record) <= 0)
-			break;
-		if (record.element != (uintptr_t)object && write(c->async_fd, &record, sizeof record) < 0)
+	int waiting = pipe_records(c->verbs.context.async_fd, sizeof(struct record)), n = 0;
+	struct record *records = waiting > 0 ? malloc(waiting * sizeof *records) : NULL;
+	while (records && n < waiting && pipe_take(c->verbs.context.async_fd, &records[n], sizeof *records) > 0)
+		n++;
+	for (int i = 0; i < n; i++)
+		if (records[i].element != (uintptr_t)object && write(c->async_fd, &records[i], sizeof *records) < 0)
 			break; /* the program has closed the descriptor */
-	}
+	free(records);
 	core_of(c)->rv_hold_events(c->handle, false);
 	pthread_mutex_unlock(&c->async->lock);
 	pthread_setcancelstate(cancel, NULL);

@@ -47,6 +47,7 @@ static struct ibv_send_wr *last(struct builder *b)
 {
 	if (!b->count) {
 		b->error = EINVAL;
+		b->wrs[0].sg_list = b->sges;
 		return &b->wrs[0];
 	}
 	return &b->wrs[b->count - 1];
