@@ -120,6 +120,9 @@ func (s *Settings) capture() (string, error) {
 	if err != nil {
 		return "", errors.WithMessage(err, "--pcap")
 	}
+	if i, err := os.Lstat(file); err == nil && !i.Mode().IsRegular() {
+		return "", errors.Errorf("--pcap: %s exists and is not a file; try: another name", file)
+	}
 	old, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
 		return "", fmt.Errorf("--pcap: %w; try: a file in a folder that exists and may be written", err)

@@ -76,6 +76,18 @@ func TestCapture(t *testing.T) {
 	if _, err := os.Stat(old); err != nil {
 		t.Errorf("the other program's file: %v", err)
 	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("/dev/null", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{link, dir} {
+		if _, err := (&Settings{PCAP: name}).capture(); err == nil || !strings.Contains(err.Error(), "is not a file; try: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Lstat(link); err != nil {
+		t.Error("--pcap removed what is not its file:", err)
+	}
 	_, err = (&Settings{PCAP: filepath.Join(dir, "nosuch", "x.pcap")}).capture()
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "try: a file in a folder") {
 		t.Errorf("a file in no folder: %v", err)
