@@ -35,7 +35,8 @@ type Limits struct {
 	ClientsPerAddress int   // of each client address
 	Memory            int64 // bytes
 	MemoryPerAddress  int64 // bytes, of each client address
-	Shared            bool  // the limits of each address do not hold for clients on this host
+	SharedPlaces      bool  // ClientsPerAddress does not hold for clients on this host
+	SharedMemory      bool  // MemoryPerAddress does not
 	Strict            bool  // a full server refuses at once, and ends no idle client
 }
 
@@ -178,16 +179,16 @@ func (g *Guest) Leave() {
 // be admitted, they are the one limit that says so. The lock is held.
 func (d *Desk) shortage(g *Guest, local bool) (short []*FullError) {
 	l, mine := d.limits, d.by[g.from]
-	limits := []*FullError{
-		{What: Places, Used: int64(d.all.clients), Limit: int64(l.Clients), need: 1},
-		{What: Memory, Used: d.all.memory, Limit: l.Memory, Asked: g.usage.memory, need: g.usage.memory},
+	var limits []*FullError
+	if !local || !l.SharedPlaces {
+		limits = append(limits, &FullError{What: Places, Address: g.from, Used: int64(mine.clients), Limit: int64(l.ClientsPerAddress), need: 1})
 	}
-	if !local || !l.Shared {
-		limits = append([]*FullError{
-			{What: Places, Address: g.from, Used: int64(mine.clients), Limit: int64(l.ClientsPerAddress), need: 1},
-			{What: Memory, Address: g.from, Used: mine.memory, Limit: l.MemoryPerAddress, Asked: g.usage.memory, need: g.usage.memory},
-		}, limits...)
+	if !local || !l.SharedMemory {
+		limits = append(limits, &FullError{What: Memory, Address: g.from, Used: mine.memory, Limit: l.MemoryPerAddress, Asked: g.usage.memory, need: g.usage.memory})
 	}
+	limits = append(limits,
+		&FullError{What: Places, Used: int64(d.all.clients), Limit: int64(l.Clients), need: 1},
+		&FullError{What: Memory, Used: d.all.memory, Limit: l.Memory, Asked: g.usage.memory, need: g.usage.memory})
 	for _, f := range limits {
 		switch {
 		case f.never():
@@ -325,6 +326,9 @@ func size(n int64) string {
 
 // IdleError is the error of an idle client that the server ended for another.
 type IdleError struct{}
+
+// MayComeBack is true: the client may do its job again, so what it has sent stays. See job.Lost.
+func (*IdleError) MayComeBack() bool { return true }
 
 func (*IdleError) Error() string {
 	return "the server is full, and ended this client for another because it moved no data; try: again later"

@@ -200,12 +200,12 @@ func TestBusyClientsStay(t *testing.T) {
 // TestThisHost checks that the limits of an address need not hold for clients on this host.
 func TestThisHost(t *testing.T) {
 	local := netip.MustParseAddr("127.0.0.1")
-	for _, shared := range []bool{false, true} {
-		d := New(Limits{Clients: 2, ClientsPerAddress: 1, Memory: 2, MemoryPerAddress: 1, Shared: shared, Strict: true})
+	for _, shared := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
+		d := New(Limits{Clients: 2, ClientsPerAddress: 1, Memory: 2, MemoryPerAddress: 1, SharedPlaces: shared[0], SharedMemory: shared[1], Strict: true})
 		for i := range 2 {
 			_, err := d.Admit(t.Context(), Client{Address: local, Local: true, Memory: 1})
-			if (err == nil) != (i == 0 || shared) {
-				t.Errorf("client %d: %v", i, err)
+			if (err == nil) != (i == 0 || shared[0] && shared[1]) {
+				t.Errorf("%v, client %d: %v", shared, i, err)
 			}
 		}
 	}

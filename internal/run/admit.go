@@ -56,7 +56,7 @@ func (o *ServerOptions) limits() admission.Limits {
 		}
 		return of - of/2
 	}
-	l := admission.Limits{Clients: o.MaxClients, Memory: int64(o.MaxMemory), Strict: o.Once, Shared: o.MaxClientsPerAddress == 0 && o.MaxMemoryPerAddress == 0}
+	l := admission.Limits{Clients: o.MaxClients, Memory: int64(o.MaxMemory), Strict: o.Once, SharedPlaces: o.MaxClientsPerAddress == 0, SharedMemory: o.MaxMemoryPerAddress == 0}
 	if l.Memory == 0 {
 		l.Memory = admission.Available() / 2
 	}

@@ -28,7 +28,10 @@ func (o *Options) capture(dev *verbs.Device, log *slog.Logger, also sink) (io.Cl
 	if o.PCAP == "" {
 		if also.packet != nil {
 			stop, err := softroce.CaptureOnly(dev, also.wanted, also.packet)
-			return closerFunc(stop), err
+			if err != nil {
+				return nil, err
+			}
+			return closerFunc(stop), nil
 		}
 		return closerFunc(func() error { return nil }), nil
 	}
