@@ -50,6 +50,10 @@ func Lost(err error) bool {
 	if errors.As(err, &late) || errors.As(err, &stalled) {
 		return true
 	}
+	var ended interface{ MayComeBack() bool } // such as admission.IdleError
+	if errors.As(err, &ended) {
+		return ended.MayComeBack()
+	}
 	var wc *verbs.WCError
 	if errors.As(err, &wc) {
 		return wc.Status == verbs.WCRetryExcErr || wc.Status == verbs.WCRNRRetryExcErr

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -31,6 +32,7 @@ func TestLost(t *testing.T) {
 		{&oob.ClosedError{Err: errors.New("remote error: tls: bad certificate")}, false},
 		{&oob.TimeoutError{}, true},
 		{&StallError{}, true},
+		{&admission.IdleError{}, true},
 		{&oob.AddressError{Err: syscall.ECONNREFUSED}, true},
 		{&oob.AddressError{Err: syscall.EHOSTUNREACH}, true},
 		{&oob.AddressError{Err: context.DeadlineExceeded}, true},

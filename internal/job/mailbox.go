@@ -45,9 +45,8 @@ func (m *Mailbox) Prepare(c *rc.Conn) (err error) {
 	return m.PostRecv(c.QP(), verbs.RecvWR{ID: IDRecv, SGL: []verbs.SGE{m.Recv.SGE(0, m.Size)}})
 }
 
-// Post SENDs text, which must fit.
-func (m *Mailbox) Post(c *rc.Conn, text string) error {
-	n := copy(m.Send.Bytes(), text)
+// Post SENDs the first n bytes of m.Send.
+func (m *Mailbox) Post(c *rc.Conn, n int) error {
 	return m.PostSend(c.QP(), verbs.SendWR{ID: IDSend, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: Gather(m.Send, n)})
 }
 
@@ -57,13 +56,13 @@ func (m *Mailbox) AwaitSent(ctx context.Context, c *rc.Conn) error {
 	return err
 }
 
-// Receive waits for the peer's message and returns it.
-func (m *Mailbox) Receive(ctx context.Context, c *rc.Conn) (string, error) {
+// Receive waits for the peer's message and returns it. It is memory of m.Recv.
+func (m *Mailbox) Receive(ctx context.Context, c *rc.Conn) ([]byte, error) {
 	wc, err := m.WaitRecv(ctx, c, "the peer's message")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	data := m.Recv.Bytes()[:wc.ByteLen]
 	m.LogMemory("received", data)
-	return string(data), nil
+	return data, nil
 }

@@ -48,7 +48,7 @@ func CheckBuffer(size Size) error {
 }
 
 // Cut shortens s to at most n bytes without breaking a character.
-func Cut(s string, n int) string {
+func Cut[T string | []byte](s T, n int) T {
 	if len(s) <= n {
 		return s
 	}
@@ -64,3 +64,7 @@ const maxLogged = 128 << 10
 
 // TextAttr returns a text as an attribute of a log record.
 func TextAttr(text string) slog.Attr { return slog.String("text", Cut(text, maxLogged)) }
+
+// Beginning returns the part of a text that is logged. The rest is not copied: it may be as large as a
+// client's memory, and the budget counts that once.
+func Beginning(text []byte) string { return string(Cut(text, maxLogged)) }

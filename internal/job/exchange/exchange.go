@@ -24,6 +24,7 @@
 package exchange
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -248,7 +249,7 @@ func (e *endpoint) checkDone(d digest) error {
 		return errors.Errorf("the peer reports a WRITE of %d bytes into a region of %d; try: a peer of this program's version", d.Bytes, e.size)
 	}
 	e.LogMemory("the region", e.region.Bytes()[:d.Bytes])
-	text := string(e.region.Bytes()[:d.Bytes]) // a copy, which the peer cannot write to
+	text := bytes.Clone(e.region.Bytes()[:d.Bytes]) // the peer cannot write to it
 	return e.arrived(text, d, "the peer wrote into this end's region")
 }
 
@@ -256,14 +257,14 @@ func (e *endpoint) checkDone(d digest) error {
 func (e *endpoint) checkRead() error {
 	text := e.own.Bytes()[:e.peer.Text.Bytes]
 	e.LogMemory("read", text)
-	return e.arrived(string(text), e.peer.Text, "read from the peer's region")
+	return e.arrived(text, e.peer.Text, "read from the peer's region")
 }
 
-func (e *endpoint) arrived(text string, want digest, how string) error {
-	if got := digestOf([]byte(text)); got != want {
+func (e *endpoint) arrived(text []byte, want digest, how string) error {
+	if got := digestOf(text); got != want {
 		return errors.Errorf("%s: %v, but the peer reports %v; try: dmesg for errors of the device, and a capture of both ends", how, got, want)
 	}
-	e.LogText(&event.MessageReceived, how, text, len(text))
+	e.LogText(&event.MessageReceived, how, job.Beginning(text), len(text))
 	return nil
 }
 

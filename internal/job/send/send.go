@@ -39,7 +39,7 @@ type client struct {
 
 // Run SENDs the text and receives the reply.
 func (e *client) Run(ctx context.Context, c *rc.Conn) error {
-	if err := e.Post(c, e.text); err != nil {
+	if err := e.Post(c, copy(e.Send.Bytes(), e.text)); err != nil {
 		return err
 	}
 	e.LogText(&event.MessageSent, "message sent", e.text, len(e.text))
@@ -50,7 +50,7 @@ func (e *client) Run(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	e.LogText(&event.MessageReceived, "reply from the server", reply, len(reply))
+	e.LogText(&event.MessageReceived, "reply from the server", job.Beginning(reply), len(reply))
 	return nil
 }
 
@@ -68,13 +68,20 @@ func (e *server) Run(ctx context.Context, c *rc.Conn) error {
 	if err != nil {
 		return err
 	}
-	e.LogText(&event.MessageReceived, "message from the client", text, len(text))
+	e.LogText(&event.MessageReceived, "message from the client", job.Beginning(text), len(text))
 	job.Moved(ctx, int64(len(text)))
-	reply := job.Cut(fmt.Sprintf("the server received %d bytes: %s", len(text), text), e.Size)
-	if err := e.Post(c, reply); err != nil {
+	answer := reply(e.Send.Bytes(), text)
+	if err := e.Post(c, len(answer)); err != nil {
 		return err
 	}
-	e.LogText(&event.MessageSent, "reply sent", reply, len(reply))
-	job.Moved(ctx, int64(len(reply)))
+	e.LogText(&event.MessageSent, "reply sent", job.Beginning(answer), len(answer))
+	job.Moved(ctx, int64(len(answer)))
 	return e.AwaitSent(ctx, c)
+}
+
+// reply writes the reply to a text into room, as much as fits.
+func reply(room, text []byte) []byte {
+	first := copy(room, fmt.Sprintf("the server received %d bytes: ", len(text)))
+	// A character that would be cut stays out.
+	return room[:first+copy(room[first:], job.Cut(text, len(room)-first))]
 }

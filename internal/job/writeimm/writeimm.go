@@ -86,6 +86,6 @@ func (w *server) Run(ctx context.Context, c *rc.Conn) error {
 	data := w.region.Bytes()[:wc.Imm()]
 	job.Moved(ctx, int64(len(data)))
 	w.LogMemory("the region", data)
-	event.MessageReceived.Log(w.Logger, "the client wrote", job.TextAttr(string(data)), slog.Int("bytes", len(data)), slog.Int64("imm", int64(wc.Imm())))
+	event.MessageReceived.Log(w.Logger, "the client wrote", job.TextAttr(job.Beginning(data)), slog.Int("bytes", len(data)), slog.Int64("imm", int64(wc.Imm())))
 	return nil
 }

@@ -116,6 +116,6 @@ func (w *server) Run(ctx context.Context, c *rc.Conn) error {
 	data := w.region.Bytes()
 	w.LogMemory("the region", data)
 	text, _, _ := bytes.Cut(data, []byte{0})
-	event.RegionHolds.Log(w.Logger, "the region now begins with", job.TextAttr(string(text)))
+	event.RegionHolds.Log(w.Logger, "the region now begins with", job.TextAttr(job.Beginning(text)))
 	return nil
 }

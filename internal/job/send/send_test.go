@@ -1,0 +1,32 @@
+package send
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/job"
+)
+
+// TestReply checks that the reply fits, breaks no character, and is no copy of the client's text: the
+// budget of memory counts only the two buffers.
+func TestReply(t *testing.T) {
+	large := []byte(strings.Repeat("x", 1<<20))
+	for _, test := range []struct {
+		room       int
+		text, want string
+	}{
+		{100, "hello", "the server received 5 bytes: hello"},
+		{31, "hello", "the server received 5 bytes: he"},
+		{31, "1é", "the server received 3 bytes: 1"},
+		{10, "hello", "the server"},
+	} {
+		if got := string(reply(make([]byte, test.room), []byte(test.text))); got != test.want {
+			t.Errorf("%q in %d bytes: %q, want %q", test.text, test.room, got, test.want)
+		}
+	}
+	room := make([]byte, len(large))
+	got := testing.AllocsPerRun(1, func() { reply(room, large) })
+	if n := len(job.Beginning(reply(room, large))); got > 3 || n >= len(large) {
+		t.Errorf("%v allocations, %d bytes logged", got, n)
+	}
+}
