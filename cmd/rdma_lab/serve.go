@@ -36,7 +36,10 @@ network; open it from disk, or mail it.`,
 				return err
 			}
 			if file != "" {
-				return os.WriteFile(file, page, 0o644)
+				if err := os.WriteFile(file, page, 0o644); err != nil {
+					return fmt.Errorf("--file: %w; try: a file in a folder that exists and may be written", err)
+				}
+				return nil
 			}
 			return servePage(cmd, address, page)
 		},
@@ -53,7 +56,7 @@ func servePage(cmd *cobra.Command, address string, page []byte) error {
 	if err != nil {
 		return errors.WithMessage(err, "serve the laboratory; is the port free? try: --listen 127.0.0.1:0")
 	}
-	server := &http.Server{Handler: pageHandler(page), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: pageHandler(page), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // Serve returns
 	defer stop()
 	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "the laboratory is at http://%s/ (Ctrl-C ends it)\n", listener.Addr()); err != nil {

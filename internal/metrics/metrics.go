@@ -25,6 +25,10 @@ type Server struct {
 	over chan struct{}
 }
 
+// maxConns is far more than a few Prometheus servers and probes need. Without a limit, a stranger's
+// connections could use up the files that rdma_server may open.
+const maxConns = 64
+
 // Listen serves the counts of a server at the TCP address "host:port", and logs the address. ctx
 // limits only the look-up of the host's name.
 func Listen(ctx context.Context, address string, counts *run.Counts, log *slog.Logger) (*Server, error) {
@@ -54,7 +58,7 @@ func Listen(ctx context.Context, address string, counts *run.Counts, log *slog.L
 	}}
 	go func() {
 		defer close(s.over)
-		_ = s.http.Serve(listener) // ends with Close
+		_ = s.http.Serve(report.Limited(listener, maxConns)) // ends with Close
 	}()
 	return s, nil
 }

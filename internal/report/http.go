@@ -62,7 +62,7 @@ func (l *Live) Serve(ctx context.Context, listener net.Listener, open bool) erro
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // Serve returns
 	defer stop()
-	if err := server.Serve(&limited{listener, make(chan struct{}, maxConns)}); ctx.Err() == nil {
+	if err := server.Serve(Limited(listener, maxConns)); ctx.Err() == nil {
 		return errors.WithMessage(err, "serve the page")
 	}
 	return nil
@@ -166,6 +166,9 @@ func (n *news) write(to *bytes.Buffer) {
 	}
 	to.WriteString("}\n\n")
 }
+
+// Limited returns a listener that has at most n connections at a time. Others wait in the system's queue.
+func Limited(l net.Listener, n int) net.Listener { return &limited{l, make(chan struct{}, n)} }
 
 // limited is a listener with a limit for its connections.
 type limited struct {
