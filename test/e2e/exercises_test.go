@@ -94,7 +94,7 @@ func (e exercise) check(t *testing.T, c, s *process) {
 // that its job is done.
 func (p *process) logged(t *testing.T, all []wantEvent) {
 	t.Helper()
-	rest := p.records
+	rest := p.recorded()
 	for _, want := range append(all[:len(all):len(all)], wants("run.done")) {
 		i := slices.IndexFunc(rest, want.matches)
 		if i < 0 {

@@ -98,7 +98,7 @@ func expectFigures(t *testing.T, s *server, value lookUp) {
 
 	var flushed float64
 	s.mu.Lock()
-	for _, r := range s.records {
+	for _, r := range s.recorded() {
 		if n, is := r["flushed"].(float64); is {
 			flushed += n
 		}

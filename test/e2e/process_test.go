@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -35,11 +36,12 @@ type process struct {
 	mu      sync.Mutex
 	changed *sync.Cond // signaled after a line, the end of the process, and a timeout
 	lines   []string   // of stdout
-	records []record   // the same, with --json
 	ended   bool
 	late    bool
 	stderr  bytes.Buffer // read it only after the process has ended
 	over    chan struct{}
+
+	records atomic.Pointer[[]record] // lines with --json; read it with recorded
 }
 
 // start runs a binary of this repository.
@@ -86,7 +88,8 @@ func (p *process) follow(stdout io.Reader) {
 		p.mu.Lock()
 		p.lines = append(p.lines, lines.Text())
 		if p.json {
-			p.records = append(p.records, p.parse(lines.Bytes()))
+			records := append(p.recorded(), p.parse(lines.Bytes()))
+			p.records.Store(&records)
 		}
 		p.changed.Broadcast()
 		p.mu.Unlock()
@@ -149,9 +152,17 @@ func (p *process) event(name string, attrs ...string) (found record) {
 	return found
 }
 
-// find is event without waiting, for a process that has ended.
+// recorded returns the records so far.
+func (p *process) recorded() []record {
+	if all := p.records.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// find is event without waiting. A process that has not ended may write the record later.
 func (p *process) find(name string, attrs ...string) record {
-	for _, r := range p.records {
+	for _, r := range p.recorded() {
 		ok := r.str("event") == name
 		for i := 0; ok && i < len(attrs); i += 2 {
 			ok = strings.Contains(r.str(attrs[i]), attrs[i+1])
@@ -163,9 +174,9 @@ func (p *process) find(name string, attrs ...string) record {
 	return nil
 }
 
-// all returns the records of an event, of a process that has ended.
+// all returns the records of an event so far.
 func (p *process) all(name string) (found []record) {
-	for _, r := range p.records {
+	for _, r := range p.recorded() {
 		if r.str("event") == name {
 			found = append(found, r)
 		}

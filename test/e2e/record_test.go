@@ -192,7 +192,7 @@ func checkSameEvents(t *testing.T, rec *trace.Record, c, s *process) {
 	servers := []string{"device.opened", "port.queried", "server.listening", "server.unauthenticated", "server.stopped", "run.done"}
 	for end, p := range map[string]*process{"client": c, "server": s} {
 		var logged, kept []string
-		for _, r := range p.records {
+		for _, r := range p.recorded() {
 			if event := r.str("event"); event != "record.written" && (end == "client" || !slices.Contains(servers, event)) {
 				logged = append(logged, event+" "+r.str("msg"))
 			}

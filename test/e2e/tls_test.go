@@ -68,7 +68,7 @@ func hasNoRegion(t *testing.T, p *process, who string) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, r := range p.records {
+	for _, r := range p.recorded() {
 		if r.str("who") == who && r.str("verb") == "ibv_reg_mr" {
 			t.Errorf("%s registered memory: %v", who, r)
 		}
