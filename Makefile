@@ -15,6 +15,11 @@ export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 endif
 tool  := go tool -modfile=tools/go.mod
 
+# go test for all tests. A test that fails runs once more, alone, for on a busy host a test may run out
+# of time; the output lists it as failed all the same. After a data race or a crash nothing runs again.
+# Packages are in packages=, go test's flags after --.
+tests := $(tool) gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
+
 ##@ Building
 
 .PHONY: all
@@ -133,8 +138,8 @@ static: vet ## vet, and builds for other systems
 # nocgo and race run the tests of all packages.
 .PHONY: unit
 unit: need-build ## unit tests of the packages with C code, built like the programs
-	go test ./verbs/... ./cabi/...
-	go test -tags cgocalls ./verbs/...
+	$(tests) --packages='./verbs/... ./cabi/...'
+	$(tests) --packages=./verbs/... -- -tags cgocalls
 
 # The packages that the laboratory's engine consists of.
 wasm_packages = ./qpstate ./softroce/internal/packet ./softroce/internal/transport ./softroce/simulated ./internal/workbench/...
@@ -190,21 +195,21 @@ test-net: need-build ## rnet for minutes: nettest again and again, 1,000 Conns, 
 
 .PHONY: nocgo
 nocgo: ## unit tests and the real binaries on soft0, built without C
-	CGO_ENABLED=0 go test ./...
+	CGO_ENABLED=0 $(tests) --packages=./...
 
 .PHONY: race
 race: need-build ## unit tests under the race detector, and a minute of all of rc's methods beside each other
-	RAWVERBS_STRESS=60s go test -race ./...
+	RAWVERBS_STRESS=60s $(tests) --packages=./... -- -race
 
 # RUN=regexp selects tests; WHOLE=1 runs every combination of flags.
 .PHONY: test-c test-c-soak
-c_test = go test -count=1 -tags cabi
+c_test = -count=1 -tags cabi
 test-c: all need-c ## run programs in C and Python on soft0 through ./rawverbs (WHOLE=1: every combination, ten minutes)
-	$(c_test) -timeout 30m -run '$(RUN)' ./test/cabi $(if $(WHOLE),-whole)
+	$(tests) --packages=./test/cabi -- $(c_test) -timeout 30m -run '$(RUN)' $(if $(WHOLE),-args -whole)
 
 SOAK ?= 1000
 test-c-soak: all need-c ## run ibv_rc_pingpong SOAK (1000) times on a host with two busy loops per processor
-	$(c_test) -timeout 180m -v -run TestSoak ./test/cabi -soak $(SOAK)
+	go test $(c_test) -timeout 180m -v -run TestSoak ./test/cabi -soak $(SOAK)
 
 # RUN=kill selects runs by their names: fault, step, end, job.
 .PHONY: faults
@@ -265,15 +270,15 @@ test-rxe-rest:
 	$(on_rxe) rest rdma,rxe '$(rdma_packages)' -skip='$(longest)' $(RDMA_TEST_FLAGS)
 
 # Tests that use tshark, which need-vm installs (build tag lab).
-on_the_wire = go test -count=1 -timeout 15m -tags lab $(RDMA_TEST_FLAGS)
+on_the_wire = -count=1 -timeout 15m -tags lab $(RDMA_TEST_FLAGS)
 
 .PHONY: test-lab
 test-lab: all need-vm ## test two machines with a wire between them (make lab), and compare docs/on-the-wire.md with real packets
-	$(on_the_wire) -run 'Lab|OnTheWire|Shape|Shown' ./test/e2e
+	$(tests) --packages=./test/e2e -- $(on_the_wire) -run 'Lab|OnTheWire|Shape|Shown'
 
 .PHONY: on-the-wire
 on-the-wire: all need-vm ## update the packets in docs/on-the-wire.md from runs on soft0
-	$(on_the_wire) -run OnTheWire ./test/e2e -update
+	go test $(on_the_wire) -run OnTheWire ./test/e2e -update
 
 .PHONY: test-device
 test-device: all out/cpeer ## tests that need a device, on this host's RDMA_TEST_DEVICE, as root
@@ -386,7 +391,7 @@ test-packages: ## make the packages, install and use them on a pristine Debian, 
 # Kubernetes' types are a module of their own, so that the libraries do not depend on them.
 .PHONY: test-ops
 test-ops: need-build need-ops ## operations: a real Prometheus scrapes a server; a job in an empty root; the Kubernetes manifests are valid
-	go test -count 1 -tags operations -run '^Test(Prometheus|Scratch)$$' ./test/e2e
+	$(tests) --packages=./test/e2e -- -count 1 -tags operations -run '^Test(Prometheus|Scratch)$$'
 	cd deploy/kubernetes && go test ./...
 
 .PHONY: need-build need-lint need-vm need-c need-arm64 need-node need-web need-pictures need-ops
