@@ -196,10 +196,22 @@ func (o *orphaner) orphan() {
 	o.clients = nil
 }
 
-// partialOf waits until a partial file has some MiB, and returns its path.
-func partialOf(t *testing.T, folder string, mib int64) string {
+// slowFile makes a file, and returns flags with which it takes seconds: a test on a busy host must see the
+// job before its end.
+func slowFile(t *testing.T) (path string, flags []string) {
 	t.Helper()
-	eventually(t, func() bool { return partialSize(folder) > mib<<20 }, func() string { return "the partial file does not grow" })
+	size := 48 << 20
+	if emulated {
+		size = 16 << 20
+	}
+	path = writeFile(t, "large", size)
+	return path, []string{"--retry", "1m", "--job", "file", "--file", path, "--chunk", "1K"}
+}
+
+// partialOf waits until the partial file has more than size bytes, and returns its path.
+func partialOf(t *testing.T, folder string, size int64) string {
+	t.Helper()
+	eventually(t, func() bool { return partialSize(folder) > size }, func() string { return "the partial file does not grow" })
 	found, _ := filepath.Glob(filepath.Join(folder, ".rdma_server-*.part"))
 	if len(found) != 1 {
 		t.Fatalf("the partial files %q", found)
@@ -211,11 +223,11 @@ func partialOf(t *testing.T, folder string, mib int64) string {
 func TestRetryTakesOver(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
-	path := writeFile(t, "large", 48<<20)
+	path, flags := slowFile(t)
 	s := serve(t, "--dir", folder)
 	o := orphanerTo(t, s.address())
-	c := start(t, "rdma_client", "--retry", "1m", "--job", "file", "--file", path, "--chunk", "16K", "--json", ipv4, device, o.port)
-	partialOf(t, folder, 4)
+	c := start(t, "rdma_client", append(flags, "--json", ipv4, device, o.port)...)
+	partialOf(t, folder, 1<<20)
 	o.orphan()
 	c.succeeds()
 	if begun := c.all("file.begun"); len(begun) != 2 || begun[1]["first_chunk"].(float64) == 0 {
@@ -233,10 +245,10 @@ func TestRetryTakesOver(t *testing.T) {
 func TestRetryWithAWrongPrefix(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
-	path := writeFile(t, "large", 48<<20)
+	path, flags := slowFile(t)
 	s := serve(t, "--dir", folder)
-	c := s.client(t, "--retry", "1m", "--job", "file", "--file", path, "--chunk", "16K")
-	partial := partialOf(t, folder, 4)
+	c := s.client(t, flags...)
+	partial := partialOf(t, folder, 1<<20)
 	s.signal(os.Kill)
 	s.wait()
 	file, err := os.OpenFile(partial, os.O_RDWR, 0)
@@ -266,11 +278,10 @@ func TestRetryWithAWrongPrefix(t *testing.T) {
 func TestRetryWithAnotherKey(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
-	path := writeFile(t, "large", 48<<20)
-	flags := []string{"--retry", "1m", "--job", "file", "--file", path, "--chunk", "16K"}
+	path, flags := slowFile(t)
 	s := serve(t, "--dir", folder)
 	dead := s.client(t, flags...)
-	partial := partialOf(t, folder, 4)
+	partial := partialOf(t, folder, 1<<20)
 	dead.signal(os.Kill)
 	dead.wait()
 	s.awaitFailures(1)

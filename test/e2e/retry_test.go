@@ -37,7 +37,7 @@ func TestRetryWaitsForTheServer(t *testing.T) {
 // and starts another one at its port.
 func TestRetryAfterADeath(t *testing.T) {
 	noLeak(t)
-	size := "1G"
+	size := "2G"
 	if emulated {
 		size = "128M"
 	}
@@ -99,10 +99,9 @@ func TestRetryEnds(t *testing.T) {
 func TestRetryResumesAFile(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
-	path := writeFile(t, "large", 96<<20)
-	flags := []string{"--dir", folder}
-	s := serve(t, flags...)
-	c := s.client(t, "--retry", "1m", "--job", "file", "--file", path, "--chunk", "16K")
+	path, flags := slowFile(t)
+	s := serve(t, "--dir", folder)
+	c := s.client(t, flags...)
 	const deaths = 2
 	last := 0.0
 	for death := range deaths + 1 {
@@ -117,10 +116,10 @@ func TestRetryResumesAFile(t *testing.T) {
 		if death == deaths {
 			break
 		}
-		eventually(t, func() bool { return partialSize(folder) > int64(first)<<14+(16<<20) }, func() string { return "the partial file does not grow" })
+		partialOf(t, folder, int64(first)<<10+1<<20)
 		s.signal(os.Kill)
 		s.wait()
-		s = serveAt(t, s.port, flags...)
+		s = serveAt(t, s.port, "--dir", folder)
 	}
 	c.succeeds()
 	if n := len(c.all("run.again")); n < deaths {
