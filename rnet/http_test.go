@@ -68,7 +68,7 @@ func serveWeb(t *testing.T, handler http.Handler, set func(*http.Protocols), sec
 	}()
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
 			t.Error("shut down:", err)
@@ -132,12 +132,14 @@ func TestHTTP(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.name, func(t *testing.T) {
 			w := serveWeb(t, mux, p.set, p.secure)
-			for range 20 { // keep-alive: all use one Conn
+			for range 20 {
 				if body, response, err := w.get("/hello"); err != nil || response.Proto != p.want || !bytes.HasPrefix(body, []byte("hello "+host)) {
 					t.Fatalf("%q, %v", body, err)
 				}
 			}
-			if n := w.conns.Load(); n != 1 {
+			// Keep-alive. net/http gives up a Conn if the goroutine that wrote the request reports 50 ms
+			// after the answer, so on a busy host there may be another one.
+			if n := w.conns.Load(); n > 3 {
 				t.Errorf("20 requests, one after the other, used %d Conns", n)
 			}
 			response, err := w.client.Get(w.url + "/big")
