@@ -44,12 +44,8 @@ var soakJobs = [][]string{
 	{"bench-send-lat", "-n", "100"}, {"bench-write-bw", "-s", "64K", "-n", "50"}, {"bench-read-bw", "-s", "16K", "-n", "100"}, {"bench-atomic-lat", "-n", "100"},
 }
 
-// What may remain after the clients have left: what the collector and the system keep beside the peak
-// of the first clients.
-const (
-	soakSlackMemory     = 24 << 20
-	soakSlackGoroutines = 4
-)
+// soakSlackMemory is what the collector and the system may keep beside the peak of the first clients.
+const soakSlackMemory = 24 << 20
 
 // TestSoak runs a server for many clients. None may fail. Afterwards the server has as much memory, as
 // many goroutines and open files as after the first clients.
@@ -99,7 +95,7 @@ func (s *soak) look(t *testing.T) load {
 	value := func(series string) float64 { return max(0, valueOf(t, text, series)) }
 	f := load{
 		at: time.Now(), clients: value("rawverbs_clients"), refused: value("rawverbs_connections_refused_total"),
-		memory: value("process_resident_memory_bytes"), goroutines: value("go_goroutines"),
+		memory: value("process_resident_memory_bytes"), goroutines: value("rawverbs_goroutines"),
 		retransmits:   value(fmt.Sprintf("rawverbs_retransmits_total{device=%q}", device)),
 		retryExceeded: value(`rawverbs_completions_total{status="IBV_WC_RETRY_EXC_ERR"}`),
 	}
@@ -154,7 +150,7 @@ func (s *soak) settled(t *testing.T, before load) (f load) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(200 * time.Millisecond) {
 		f = s.look(t)
-		flat := f.memory <= before.memory+soakSlackMemory && f.goroutines <= before.goroutines+soakSlackGoroutines
+		flat := f.memory <= before.memory+soakSlackMemory && f.goroutines <= before.goroutines
 		if f.clients == 0 && flat && before != (load{}) {
 			return f
 		}
