@@ -54,6 +54,7 @@ func Listen(ctx context.Context, address string, counts *run.Counts, log *slog.L
 		handler = report.LocalOnly(mux)
 	}
 	s := &Server{over: make(chan struct{}), http: http.Server{
+		Addr:    listener.Addr().String(),
 		Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}}
 	go func() {
