@@ -3,8 +3,10 @@
 package cabi
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,6 +75,19 @@ func TestChannels(t *testing.T) {
 // TestContexts opens, closes and leaves open.
 func TestContexts(t *testing.T) {
 	runCases(t, compile(t, "contexts"), "left", "twice", "unload", "exit", "exit-in-handler", "exit-anywhere")
+}
+
+// TestRandomCalls calls the verbs with random arguments. TestAddressSanitizer does so too.
+func TestRandomCalls(t *testing.T) {
+	program := compile(t, "random")
+	for seed := range 4 {
+		p := onSoft(t, program, strconv.Itoa(100+seed), "100000")
+		p.succeeds()
+		var calls, refused int
+		if _, err := fmt.Sscanf(p.text(), "ok: %d calls, %d refused", &calls, &refused); err != nil || refused < calls/10 || refused > calls*9/10 {
+			t.Errorf("%d of %d calls were refused, %v", refused, calls, err)
+		}
+	}
 }
 
 // TestNoCore lets the core be unable to run: with little address space (ulimit -v), with no queued

@@ -3,10 +3,12 @@
 package cabi
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -69,5 +71,9 @@ func TestAddressSanitizer(t *testing.T) {
 		for _, c := range cases {
 			t.Run(name+"/"+c, func(t *testing.T) { check(t, run(program, c)) })
 		}
+	}
+	program := compile(t, "random")
+	for seed := range 4 {
+		t.Run(fmt.Sprint("random/", seed), func(t *testing.T) { check(t, run(program, strconv.Itoa(seed), "10000")) })
 	}
 }
