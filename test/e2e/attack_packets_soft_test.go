@@ -107,7 +107,9 @@ func (f *forger) next() []byte {
 		return forge(f.from, f.to, 4791, opcode, qpn, psn, rest)
 	}
 	const writeOnly, readRequest = 0x0a, 0x0c
-	reth := func(length uint32) []byte { return binary.BigEndian.AppendUint32(f.reth[:len(f.reth):len(f.reth)], length) }
+	reth := func(length uint32) []byte {
+		return binary.BigEndian.AppendUint32(f.reth[:len(f.reth):len(f.reth)], length)
+	}
 	var p frame
 	switch f.n % 8 {
 	case 0: // a WRITE that would be right if its sender were
