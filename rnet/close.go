@@ -3,6 +3,7 @@
 package rnet
 
 import (
+	"context"
 	"net"
 	"time"
 
@@ -12,30 +13,61 @@ import (
 // resetLimit limits how long Close waits for the peer's device to acknowledge an RST.
 const resetLimit = time.Second
 
-// Close ends both directions and returns at once. What was written still goes to the peer, in the
-// background, for as long as SetLinger says. If bytes of the peer are unread, the peer gets
-// ECONNRESET, as with TCP. Pending operations return net.ErrClosed.
+// Close ends both directions. It waits until the peer's device has received what was written, for as
+// long as SetLinger says; without that wait, the end of the process would lose it. It does not wait for the
+// peer's program: what does not fit into the peer's ring goes there in the background, as long as the
+// process runs. If bytes of the peer are unread, the peer gets ECONNRESET, as with TCP, and Close returns
+// at once. Pending operations return net.ErrClosed.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return c.opError("close", net.ErrClosed)
 	}
+	c.takeArrived()
 	c.closed = true
 	c.readDeadline.stop()
 	c.writeDeadline.stop()
 	c.alive.stop()
 	limit := c.linger
-	if c.flow.arrived > c.flow.consumed || limit == 0 {
+	if c.flow.arrived > c.flow.consumed+c.lent || limit == 0 {
 		c.reset = true
 		limit = resetLimit
 	}
 	c.wantFIN = true
 	c.flush()
 	c.interruptAll()
-	go c.finish(limit)
+	timer := time.AfterFunc(limit, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.late = true
+		c.interrupt(&c.closer)
+	})
+	if !c.reset {
+		_ = c.await(&c.closer) // an error means that the peer is gone
+	}
+	c.toTheEnd = true
+	go c.finish(timer)
 	return nil
 }
+
+// takeArrived enters what has arrived and nobody has waited for.
+func (c *Conn) takeArrived() {
+	for c.leader == nil && c.err == nil {
+		n, _ := c.rc.WaitSends(past, c.wcs[:]) // with an ended context it only polls
+		if n == 0 {
+			return
+		}
+		c.take(c.wcs[:n])
+	}
+}
+
+// past is a context that has ended.
+var past = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // SetLinger sets what Close does with bytes that the peer's device has not received: sec < 0, the
 // default, sends them for at most Config.Linger; 0 drops them, and the peer gets ECONNRESET; sec > 0
@@ -53,16 +85,10 @@ func (c *Conn) SetLinger(sec int) error {
 	return nil
 }
 
-// finish waits until the peer's device has received everything, and frees the Conn.
-func (c *Conn) finish(limit time.Duration) {
-	timer := time.AfterFunc(limit, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.late = true
-		c.interrupt(&c.closer)
-	})
+// finish waits until the peer's device has received everything or the timer has fired, and frees the Conn.
+func (c *Conn) finish(timer *time.Timer) {
 	c.mu.Lock()
-	_ = c.await(&c.closer) // an error means that the peer is gone
+	_ = c.await(&c.closer)
 	c.mu.Unlock()
 	timer.Stop()
 	_ = c.rc.Close() // nobody is left to whom its error could be reported; the Logger has it
@@ -71,8 +97,10 @@ func (c *Conn) finish(limit time.Duration) {
 	close(c.ended)
 }
 
+// closeReady reports whether all that can be sent is received. Each completion makes room for more, so
+// what is left when nothing is on its way waits for the peer's program.
 func (c *Conn) closeReady() (bool, error) {
-	sent := c.sentFIN || c.sentRST
+	sent := c.sentFIN || c.sentRST || !c.toTheEnd
 	return c.late || sent && c.onTheWay == 0, c.err
 }
 

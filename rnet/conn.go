@@ -26,20 +26,22 @@ type Conn struct {
 	ring    *verbs.MR // the peer's bytes
 	peer    oob.Region
 
-	reads  sync.Mutex // held by one Read or WriteTo at a time
+	reads  sync.Mutex // held by one Read at a time
 	writes sync.Mutex // held by one Write, ReadFrom or WriteBuffers at a time
 
 	mu        sync.Mutex
 	flow      flow
-	onTheWay  int  // requests that have not completed
-	taken     int  // receives that have completed and are not posted again
-	wantFIN   bool // the program writes no more
+	onTheWay  int    // requests that have not completed
+	taken     int    // receives that have completed and are not posted again
+	lent      uint64 // bytes of the ring that Read is copying without mu
+	wantFIN   bool   // the program writes no more
 	sentFIN   bool
 	readEnded bool // CloseRead: arriving bytes are dropped
 	reset     bool // the peer gets RST; what is not posted is dropped
 	sentRST   bool
 	closed    bool
 	late      bool  // Close has waited long enough
+	toTheEnd  bool  // the closer waits for the FIN, not only for what is on its way
 	gone      bool  // rc has noticed the end of the peer or of the device
 	err       error // of all later operations
 	stats     Stats

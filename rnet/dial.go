@@ -6,9 +6,11 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"syscall"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 )
 
@@ -16,9 +18,11 @@ import (
 type Dialer struct {
 	Config
 
-	// Fallback connects if RDMA cannot: there is no usable device, or the peer at the address is no
-	// listener of this package. It gets the arguments of DialContext; (*net.Dialer).DialContext
-	// suits. Each fallback is logged as a warning. nil: DialContext returns the error instead.
+	// Fallback connects if RDMA cannot. It gets the arguments of DialContext; (*net.Dialer).DialContext
+	// suits. It is called if this end has no usable device and, unless TLSConfig is set, if the peer is no
+	// listener of this package: it speaks another protocol, says nothing, or closes before it has said
+	// anything. With TLSConfig a peer cannot cause it, so that nobody on the way can turn TLS off. Each
+	// fallback is logged as a warning. nil: DialContext returns the error instead.
 	Fallback func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -39,8 +43,9 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	if err == nil {
 		return c, nil
 	}
-	err = &net.OpError{Op: "dial", Net: network, Addr: &Addr{Host: address}, Err: err}
-	if d.Fallback == nil || ctx.Err() != nil {
+	fall := d.Fallback != nil && ctx.Err() == nil && d.mayFallBack(err)
+	err = &net.OpError{Op: "dial", Net: network, Addr: &Addr{Host: address}, Err: asTimeout(err)}
+	if !fall {
 		return nil, err
 	}
 	if d.Logger != nil {
@@ -48,6 +53,45 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	}
 	return d.Fallback(ctx, network, address)
 }
+
+// mayFallBack reports whether Fallback may connect after an error of dial.
+func (d *Dialer) mayFallBack(err error) bool {
+	var device *deviceError
+	var closed *oob.ClosedError
+	var silent *oob.TimeoutError
+	switch {
+	case errors.As(err, &device), errors.Is(err, syscall.ENETDOWN):
+		return true
+	case d.TLSConfig != nil:
+		return false
+	case errors.As(err, &closed):
+		return closed.First
+	case errors.As(err, &silent):
+		return silent.Got == 0 && silent.Last == ""
+	}
+	return errors.Is(err, oob.ErrForeignPeer)
+}
+
+// deviceError is the error of a Dialer without a usable device.
+type deviceError struct{ error }
+
+func (e *deviceError) Unwrap() error { return e.error }
+
+// asTimeout makes an error that a timeout caused a [net.Error] with Timeout. net.OpError looks only at its
+// Err, and not at what that wraps.
+func asTimeout(err error) error {
+	var timeout interface{ Timeout() bool }
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return timeoutError{err}
+	}
+	return err
+}
+
+type timeoutError struct{ error }
+
+func (timeoutError) Timeout() bool   { return true }
+func (timeoutError) Temporary() bool { return true }
+func (e timeoutError) Unwrap() error { return e.error }
 
 func checkNetwork(name string) error {
 	switch name {
@@ -64,7 +108,7 @@ func (d *Dialer) dial(ctx context.Context, address string) (*Conn, error) {
 	}
 	dev, free, err := useDevice(cfg.Device)
 	if err != nil {
-		return nil, err
+		return nil, &deviceError{err}
 	}
 	rcCfg, made := cfg.rc(dev)
 	rcCfg.Job, rcCfg.Params, rcCfg.TLS = jobName, helloParams(cfg.Ring), cfg.TLSConfig

@@ -24,13 +24,15 @@
 //
 //   - A Conn has no SyscallConn, because it has no file descriptor that carries its data.
 //   - net.Buffers.WriteTo calls Write for each buffer. [Conn.WriteBuffers] joins them.
+//   - Close waits until the peer's device has what was written, because the kernel does not send it
+//     after the end of the process. What does not fit into the peer's ring is lost with the process.
 //   - Both ends pin their rings: 4 MiB per end of a Conn, unless [Config].Ring says otherwise.
 //
 // # Security
 //
 // The exchange over TCP is plain unless Config.TLSConfig is set. The data over RDMA is never
-// encrypted. A peer can write to its ring and nowhere else. A peer that breaks the protocol ends
-// its own Conn with an error that matches EPROTO.
+// encrypted. A peer can write to its ring and nowhere else; what Read and WriteTo give to the program
+// are copies. A peer that breaks the protocol ends its own Conn with an error that matches EPROTO.
 //
 // # Examples
 //

@@ -43,20 +43,26 @@ func (f *flow) data() (at, n uint64) {
 
 // next takes the next message to post; its length is 0 if there is none. While several messages
 // are on their way (busy), it waits until there is a whole one: many small writes then leave in
-// one message.
+// one message. last says that the program writes no more.
+//
+// The peer posts receives again while its program reads. So that this end can always send the last
+// bytes of the program, the receives that they need are kept for whole messages and for last.
 //
 // On the software device, what fits into a datagram leaves in messages of one packet each. They have
 // the same headers and nearly the same length, so they share the datagram. The first packet of a longer
 // message is longer than the others, so the message needs two or three datagrams. A datagram costs more
 // than the messages.
-func (f *flow) next(busy bool) (at uint64, m arrival) {
+func (f *flow) next(busy, last bool) (at uint64, m arrival) {
 	left := f.written - f.posted
-	if f.unposted >= f.receives-reserved || busy && left < f.maxMessage() {
+	whole := left >= f.maxMessage()
+	receives := f.receives - reserved - f.unposted
+	short := receives <= f.lastMessages()
+	if receives <= 0 || !whole && (busy || short && !last) {
 		return 0, m
 	}
 	at = f.posted % f.ring
 	m.length = min(left, f.ring-at, f.maxMessage())
-	if left > 0 && left <= runPackets*f.packet {
+	if left > 0 && left <= runPackets*f.packet && receives > f.lastMessages()+runPackets {
 		packets := (left + f.packet - 1) / f.packet
 		m.length = min(m.length, (left+packets-1)/packets) // all messages of the run have nearly the same length
 	}
@@ -66,6 +72,13 @@ func (f *flow) next(busy bool) (at uint64, m arrival) {
 		m.units = f.takeUnits()
 	}
 	return at, m
+}
+
+// lastMessages is how many messages a whole ring takes at most: a message ends at the ring's end, and
+// the last one may be short. Of a peer with few receives it is less, because the peer reports receives
+// only after tellMessages.
+func (f *flow) lastMessages() int {
+	return min(int(f.ring/f.maxMessage())+2, (f.receives-reserved)/4)
 }
 
 // runPackets is how many packets of a run of messages fit into a datagram of 64 KiB.

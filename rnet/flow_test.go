@@ -102,7 +102,7 @@ func TestAccounts(t *testing.T) {
 				progress = true
 			}
 			for {
-				_, m := f.next(len(wires[1-i]) >= few)
+				_, m := f.next(len(wires[1-i]) >= few, false)
 				if m.length == 0 {
 					break
 				}
@@ -204,7 +204,7 @@ func TestRuns(t *testing.T) {
 		f := flow{terms: terms{defaultRing, receives}, packet: test.packet, written: test.bytes}
 		var got []uint64
 		for {
-			_, m := f.next(false)
+			_, m := f.next(false, false)
 			if m.length == 0 {
 				break
 			}

@@ -20,7 +20,7 @@ import (
 // ListenConfig makes Listeners. The zero value works.
 type ListenConfig struct {
 	Config
-	Backlog int // Conns that wait for Accept, and are being connected, at most; 0 is 128. Further peers wait
+	Backlog int // Conns that wait for Accept, and are being connected, at most; 0 is 128. Eight times as many may wait, each as long as Timeout, or 30 s
 }
 
 const defaultBacklog = 128
@@ -35,7 +35,6 @@ func Listen(network, address string) (net.Listener, error) {
 type Listener struct {
 	cfg  Config
 	rc   *rc.Listener
-	dev  *verbs.Device
 	addr *Addr
 
 	ctx    context.Context // ends with Close, or when the listener fails
@@ -46,7 +45,10 @@ type Listener struct {
 	peers   sync.WaitGroup
 	ended   chan struct{} // closed when everything is freed
 
-	mu       sync.Mutex
+	mu         sync.Mutex
+	waiting    int         // peers that wait for a place
+	connecting []*newcomer // peers that have a place and are not connected yet, the oldest first
+
 	at       time.Time     // the deadline; zero: none
 	deadline chan struct{} // closed when the deadline has passed
 	timer    *time.Timer   // closes it
@@ -85,10 +87,15 @@ func (lc *ListenConfig) listen(ctx context.Context, network, address string) (*L
 	if backlog <= 0 {
 		backlog = defaultBacklog
 	}
-	l := &Listener{cfg: cfg, rc: tcp, dev: dev, addr: &Addr{Host: tcp.Addr().String()}, deadline: make(chan struct{}), ended: make(chan struct{}),
+	l := &Listener{cfg: cfg, rc: tcp, addr: &Addr{Host: tcp.Addr().String()}, deadline: make(chan struct{}), ended: make(chan struct{}),
 		backlog: make(chan *Conn, backlog), places: make(chan struct{}, backlog)}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
-	go l.serve(free)
+	stopEvents := dev.Subscribe(func(e verbs.AsyncEvent) {
+		if e.Type == verbs.EventDeviceFatal {
+			l.cancel(&rc.AsyncError{Device: dev.Name(), Event: e})
+		}
+	})
+	go l.serve(func() { stopEvents(); free() })
 	return l, nil
 }
 
@@ -119,14 +126,23 @@ func (l *Listener) serve(free func()) {
 	}
 	_ = l.rc.Close()
 	l.peers.Wait()
-	for len(l.backlog) > 0 {
-		c := <-l.backlog
-		_ = c.SetLinger(0)
-		_ = c.Close()
-		<-c.ended
-	}
+	l.drain()
 	free()
 	close(l.ended)
+}
+
+// drain resets the Conns in the backlog.
+func (l *Listener) drain() {
+	for {
+		select {
+		case c := <-l.backlog:
+			_ = c.SetLinger(0)
+			_ = c.Close()
+			<-c.ended
+		default:
+			return
+		}
+	}
 }
 
 // connectLimit limits the connecting after the hello, so that a peer that falls silent then holds a
@@ -143,13 +159,15 @@ func (l *Listener) limit() time.Duration {
 
 // connect connects a peer that has said hello, and puts its Conn into the backlog.
 func (l *Listener) connect(in *rc.Incoming) error {
-	select {
-	case l.places <- struct{}{}:
-	case <-l.ctx.Done():
-		in.Refuse(errors.New("the listener is being closed; try: again later"))
-		return l.ctx.Err()
+	if err := l.awaitPlace(in); err != nil {
+		in.Refuse(err)
+		return err
 	}
-	c, err := l.take(in)
+	ctx, cancel := context.WithTimeout(l.ctx, l.limit())
+	defer cancel()
+	ctx, me := l.begin(ctx)
+	c, err := l.take(ctx, in)
+	l.leave(me)
 	if err != nil {
 		<-l.places
 		return err
@@ -158,15 +176,13 @@ func (l *Listener) connect(in *rc.Incoming) error {
 	return nil
 }
 
-func (l *Listener) take(in *rc.Incoming) (*Conn, error) {
+func (l *Listener) take(ctx context.Context, in *rc.Incoming) (*Conn, error) {
 	dev, free, err := useDevice(l.cfg.Device)
 	if err != nil {
 		in.Refuse(err)
 		return nil, err
 	}
 	cfg, made := l.cfg.rc(dev)
-	ctx, cancel := context.WithTimeout(l.ctx, l.limit())
-	defer cancel()
 	r, err := in.Connect(ctx, cfg)
 	if err != nil {
 		free()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 )
 
 // Read copies bytes that have arrived to b, and waits if there are none. The error is io.EOF when the
@@ -16,7 +17,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 	defer c.reads.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(b) == 0 {
+	if len(b) == 0 && !c.closed {
 		return 0, nil
 	}
 	if err := c.awaitData(); err != nil {
@@ -33,9 +34,11 @@ func (c *Conn) Read(b []byte) (int, error) {
 		if k <= smallCopy {
 			copy(b[n:], from)
 		} else {
+			c.lent = k
 			c.mu.Unlock()
 			copy(b[n:], from)
 			c.mu.Lock()
+			c.lent = 0
 		}
 		n += int(k)
 		c.read(k)
@@ -46,35 +49,44 @@ func (c *Conn) Read(b []byte) (int, error) {
 // read counts bytes as consumed and reports the free space to the peer when that is due.
 func (c *Conn) read(n uint64) {
 	c.stats.BytesRead += n
-	c.flow.consumed = min(c.flow.consumed+n, c.flow.arrived) // CloseRead may have dropped them meanwhile
+	c.flow.consumed += n
+	if c.readEnded || c.closed { // CloseRead or Close came meanwhile
+		c.dropUnread()
+	}
 	c.control()
 }
 
-// WriteTo writes all bytes of the peer to w, until io.EOF. w gets slices of the ring, which saves a
-// copy. io.Copy calls it. Other reads wait until WriteTo has returned.
+// dropUnread frees the space of what has arrived and is unread, unless Read is copying from there: the
+// peer may write to free space at once. Read then drops the rest.
+func (c *Conn) dropUnread() {
+	if c.lent == 0 {
+		c.flow.consumed = c.flow.arrived
+	}
+}
+
+// copyBuffers are the buffers of WriteTo.
+var copyBuffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
+
+const copyBuffer = 128 << 10
+
+// WriteTo writes all bytes of the peer to w, until io.EOF. io.Copy calls it. It gives w copies, because
+// the peer can change bytes in the ring at any time: w might write one text and add up the hash of another.
 func (c *Conn) WriteTo(w io.Writer) (total int64, err error) {
-	c.reads.Lock()
-	defer c.reads.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	buffer := copyBuffers.Get().(*[copyBuffer]byte)
+	defer copyBuffers.Put(buffer)
 	for {
-		switch err := c.awaitData(); {
-		case err == io.EOF: //nolint:errorlint // awaitData returns io.EOF itself
+		n, err := c.Read(buffer[:])
+		if err == io.EOF { //nolint:errorlint // Read returns io.EOF itself
 			return total, nil
-		case err != nil:
+		} else if err != nil {
 			return total, err
 		}
-		at, k := c.flow.data()
-		from := c.ring.Bytes()[at : at+k : at+k]
-		c.mu.Unlock()
-		n, err := w.Write(from)
-		c.mu.Lock()
-		if n < 0 || n > len(from) {
+		written, err := w.Write(buffer[:n])
+		if written < 0 || written > n {
 			panic("rnet: the writer of WriteTo returned an impossible count")
 		}
-		total += int64(n)
-		c.read(uint64(n))
-		if err == nil && n < len(from) {
+		total += int64(written)
+		if err == nil && written < n {
 			err = io.ErrShortWrite
 		}
 		if err != nil {
@@ -120,7 +132,7 @@ func (c *Conn) CloseRead() error {
 		return c.opError("close", net.ErrClosed)
 	}
 	c.readEnded = true
-	c.flow.consumed = c.flow.arrived
+	c.dropUnread()
 	c.control()
 	c.interrupt(&c.reader)
 	c.tend()

@@ -195,7 +195,7 @@ func (c *Conn) receive(wc *verbs.WC) {
 	default:
 		c.stats.MessagesReceived++
 		if c.readEnded || c.closed {
-			c.flow.consumed = c.flow.arrived
+			c.dropUnread()
 		}
 	}
 }

@@ -60,12 +60,12 @@ const smallCopy = 4096
 // write puts b into the staging ring. It posts what is in the ring when it has put a message's
 // length there or the ring is full; its caller posts the rest. The caller holds writes and mu.
 func (c *Conn) write(b []byte) (n int, err error) {
+	if len(b) == 0 {
+		return 0, c.writeEnd()
+	}
 	for {
 		if err := c.awaitSpace(); err != nil {
 			return n, err
-		}
-		if n == len(b) {
-			return n, nil
 		}
 		at, room := c.flow.space()
 		k := min(len(b)-n, int(room))
@@ -107,9 +107,7 @@ func (c *Conn) ReadFrom(r io.Reader) (total int64, err error) {
 		}
 		at, room := c.flow.space()
 		to := c.staging.Bytes()[at : at+room]
-		c.mu.Unlock()
-		n, readErr := r.Read(to)
-		c.mu.Lock()
+		n, readErr := c.readFrom(r, to)
 		if n < 0 || n > len(to) {
 			panic("rnet: the reader of ReadFrom returned an impossible count")
 		}
@@ -121,12 +119,19 @@ func (c *Conn) ReadFrom(r io.Reader) (total int64, err error) {
 		c.wrote(n)
 		c.flush()
 		switch {
-		case readErr == io.EOF:
+		case readErr == io.EOF: //nolint:errorlint // io.Copy compares it like this
 			return total, nil
 		case readErr != nil:
 			return total, readErr
 		}
 	}
+}
+
+// readFrom reads without mu, and takes it again also if r panics.
+func (c *Conn) readFrom(r io.Reader, to []byte) (int, error) {
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	return r.Read(to)
 }
 
 // awaitSpace waits for space in the staging ring, if there is none.
@@ -160,7 +165,8 @@ func (c *Conn) writeEnd() error {
 }
 
 // Flush waits until the peer's device has received everything that was written. The peer's program
-// may not have read it yet. The write deadline and Close end the wait; the errors are those of Write.
+// may not have read it yet, but after hundreds of small writes that it has not read Flush waits for it.
+// The write deadline and Close end the wait; the errors are those of Write.
 func (c *Conn) Flush() error {
 	c.writes.Lock()
 	defer c.writes.Unlock()
@@ -212,7 +218,7 @@ const (
 func (c *Conn) flush() {
 	n := 0
 	for busy := c.onTheWay >= few; c.err == nil && !c.reset && c.onTheWay+n < sends-sendsReserved; {
-		at, m := c.flow.next(busy)
+		at, m := c.flow.next(busy, c.wantFIN)
 		if m.length == 0 {
 			break
 		}
