@@ -68,10 +68,6 @@ type service struct {
 }
 
 func (v *service) accept(l *Listener) error {
-	limit := v.s.cfg.Timeout
-	if limit <= 0 {
-		limit = oob.DefaultTimeout
-	}
 	for {
 		in, err := l.Accept(v.ctx)
 		if err != nil {
@@ -80,7 +76,7 @@ func (v *service) accept(l *Listener) error {
 		// Connections enter in the order of accept, so the lobby drops the oldest one.
 		guest := v.s.lobby.Enter(v.ctx)
 		v.clients.Go(func() {
-			err := guest.Wait(limit, func(ctx context.Context) error {
+			err := guest.Wait(v.limit(), func(ctx context.Context) error {
 				_, err := in.Hello(ctx)
 				return err
 			})
@@ -89,6 +85,14 @@ func (v *service) accept(l *Listener) error {
 			}
 		})
 	}
+}
+
+// limit is that of a client's hello, and then of its other steps together. They keep a place.
+func (v *service) limit() time.Duration {
+	if v.s.cfg.Timeout <= 0 {
+		return oob.DefaultTimeout
+	}
+	return v.s.cfg.Timeout
 }
 
 // stopped reports whether err comes from the end of the service.
@@ -113,10 +117,13 @@ func (v *service) client(in *Incoming, err error) error {
 	defer func() { <-s.places }()
 	cfg := s.conf.Config
 	cfg.Device = s.dev
-	conn, err := in.connect(v.ctx, cfg, s)
+	ctx, cancel := context.WithTimeout(v.ctx, v.limit())
+	defer cancel()
+	conn, err := in.connect(ctx, cfg, s)
 	if err != nil {
 		return err
 	}
+	cancel()
 	return v.handle(conn)
 }
 
