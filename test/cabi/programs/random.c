@@ -142,7 +142,8 @@ static void modify(void)
 	case 0:
 		attr.qp_state = IBV_QPS_RESET;
 		said(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE));
-		connect_to(e, context, an_end()->qp->qp_num);
+		/* What the old peer still sends may be an error, after which the queue pair is in ERR. */
+		said(try_connect(e, context, an_end()->qp->qp_num));
 		break;
 	case 1:
 		attr.qp_state = below(8);
