@@ -216,6 +216,12 @@ test-c-soak: all need-c ## run ibv_rc_pingpong SOAK (1000) times on a host with 
 faults: need-build ## faults at every step of every job: kill, stop, cut, delay, loss, garbling; on soft0, as a table (RUN=/kill/ selects faults)
 	go test -count=1 -timeout 40m -v -run '^TestFaults' ./test/e2e -args -faults '-faults.run=$(RUN)' -test.parallel 12 | grep -vE '^ *(=== (RUN|PAUSE|CONT)|--- PASS|PASS)'
 
+# RUN=/bulk selects another job.
+.PHONY: faults-rxe
+faults-rxe: all need-vm ## the same on rxe0 in a machine, with the job send
+	@mkdir -p out/faults
+	VM_OUT=$(CURDIR)/out/faults; export VM_OUT; $(in_vm) VM_TIMEOUT=3000 go test -count=1 -timeout 45m -v -run '^TestFaults' -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/e2e -args -faults '-faults.run=$(if $(filter-out .,$(RUN)),$(RUN),/send)' | grep -vE '^ *(=== (RUN|PAUSE|CONT)|--- PASS|PASS)'
+
 # SOAK_CONNECTS clients one after another, then SOAK_CLIENTS (in the machine SOAK_RXE) at once; of these
 # SOAK_PROCESSES are processes. The tables are in out/soak.
 SOAK_CONNECTS ?= 10000

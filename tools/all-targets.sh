@@ -16,6 +16,7 @@ declare -A arguments=(
 	[fuzz]="FUZZ=2s"
 	[leaks]="LEAKS=200"
 	[faults]="RUN=^kill/in_RTS/"
+	[faults-rxe]="RUN=^kill/in_RTS/.*/send"
 	[test-c-soak]="SOAK=5"
 	[soak]="SOAK_CONNECTS=200 SOAK_CLIENTS=60 SOAK_PROCESSES=4 SOAK_RXE=16"
 	[bench]="ROUNDS=1"

@@ -57,11 +57,11 @@ func reportFaults(t *testing.T, rows []*faultRow) {
 		fmt.Fprintf(&table, "%s| %d | %.1f s | %s |\n", key, l.runs, l.slowest.Seconds(), strings.Join(l.outcomes, "; "))
 	}
 	fmt.Print(table.String())
-	out := filepath.Join("..", "..", "out")
+	out := filepath.Join("..", "..", "out", "faults")
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(out, "faults-"+device+".md"), []byte(table.String()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(out, device+".md"), []byte(table.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -78,7 +78,10 @@ var causes = []struct{ text, cause string }{
 	{"i/o timeout", "timed out"},
 	{"did not connect its queue pairs", "timed out"},
 	{"network is unreachable", "network unreachable"},
+	{"is IBV_PORT_DOWN", "port down"},
+	{"IBV_WC_WR_FLUSH_ERR", "WR_FLUSH_ERR"},
 	{"the peer names the GID", "wrong GID"},
+	{"take GIDs of one family", "wrong GID"},
 	{"the file name", "wrong parameter"},
 	{"protocol error", "protocol error"},
 	{"parameter", "wrong parameter"},

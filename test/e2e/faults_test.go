@@ -375,7 +375,7 @@ func (r *faultRow) check(t *testing.T, survivors []string) {
 			t.Errorf("the %s failed: %s", end, problem)
 			continue
 		}
-		if !containsAny(problem, "waiting for", "sending", "step", "hello", "barrier", "exchange", "connect", "no progress", "ibv_modify_qp", "read rdma", "write rdma", "prepare", "the peer's parameter", "no job", "the file name") {
+		if !containsAny(problem, "waiting for", "sending", "step", "hello", "barrier", "exchange", "connect", "no progress", "ibv_modify_qp", "read rdma", "write rdma", "prepare", "open resources", "the peer's parameter", "no job", "the file name") {
 			t.Errorf("the %s names no step: %s", end, problem)
 		}
 		if !containsAny(problem, "try:", "look at", "fix that at the peer", "longer timeout", "run the same release", "start both ends", "does ping") {
