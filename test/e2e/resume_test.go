@@ -196,15 +196,11 @@ func (o *orphaner) orphan() {
 	o.clients = nil
 }
 
-// slowFile makes a file, and returns flags with which it takes seconds: a test on a busy host must see the
+// slowFile makes a file, and returns flags with which it takes a second: a test on a busy host must see the
 // job before its end.
 func slowFile(t *testing.T) (path string, flags []string) {
 	t.Helper()
-	size := 48 << 20
-	if emulated {
-		size = 16 << 20
-	}
-	path = writeFile(t, "large", size)
+	path = writeFile(t, "large", 16<<20)
 	return path, []string{"--retry", "1m", "--job", "file", "--file", path, "--chunk", "1K"}
 }
 
@@ -227,7 +223,7 @@ func TestRetryTakesOver(t *testing.T) {
 	s := serve(t, "--dir", folder)
 	o := orphanerTo(t, s.address())
 	c := start(t, "rdma_client", append(flags, "--json", ipv4, device, o.port)...)
-	partialOf(t, folder, 1<<20)
+	partialOf(t, folder, 512<<10)
 	o.orphan()
 	c.succeeds()
 	if begun := c.all("file.begun"); len(begun) != 2 || begun[1]["first_chunk"].(float64) == 0 {
@@ -248,7 +244,7 @@ func TestRetryWithAWrongPrefix(t *testing.T) {
 	path, flags := slowFile(t)
 	s := serve(t, "--dir", folder)
 	c := s.client(t, flags...)
-	partial := partialOf(t, folder, 1<<20)
+	partial := partialOf(t, folder, 512<<10)
 	s.signal(os.Kill)
 	s.wait()
 	file, err := os.OpenFile(partial, os.O_RDWR, 0)
@@ -281,7 +277,7 @@ func TestRetryWithAnotherKey(t *testing.T) {
 	path, flags := slowFile(t)
 	s := serve(t, "--dir", folder)
 	dead := s.client(t, flags...)
-	partial := partialOf(t, folder, 1<<20)
+	partial := partialOf(t, folder, 512<<10)
 	dead.signal(os.Kill)
 	dead.wait()
 	s.awaitFailures(1)

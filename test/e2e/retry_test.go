@@ -37,7 +37,7 @@ func TestRetryWaitsForTheServer(t *testing.T) {
 // and starts another one at its port.
 func TestRetryAfterADeath(t *testing.T) {
 	noLeak(t)
-	size := "2G"
+	size := "1G"
 	if emulated {
 		size = "128M"
 	}
@@ -116,7 +116,7 @@ func TestRetryResumesAFile(t *testing.T) {
 		if death == deaths {
 			break
 		}
-		partialOf(t, folder, int64(first)<<10+1<<20)
+		partialOf(t, folder, int64(first)<<10+512<<10)
 		s.signal(os.Kill)
 		s.wait()
 		s = serveAt(t, s.port, "--dir", folder)
