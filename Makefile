@@ -188,7 +188,7 @@ NET_TIMES ?= 20
 .PHONY: test-net
 test-net: need-build ## rnet for minutes: nettest again and again, 1,000 Conns, 100 MB bodies, 10⁶ operations beside TCP, gRPC's interop cases
 	go test -race -count $(NET_TIMES) -run 'Nettest|Accept|Listener|Backlog' ./rnet
-	go test -count 3 -run TestRnetOnABadNetwork -softroce.nettest ./softroce
+	go test -count 3 -run TestRnetOnABadNetwork ./softroce -softroce.nettest
 	go test -count 1 -run 'ManyConns|HTTP' -rnet.conns 1000 -rnet.body 100000000 ./rnet
 	go test -count 1 -run AsTCP -rnet.ops $(NET_OPS) -v ./rnet
 	cd examples/rnet-grpc && go vet ./... && go test -count 1 ./...
