@@ -18,7 +18,7 @@ type Code struct {
 	program [len(program.Languages)][]string // the lines of the programs
 }
 
-// code writes an action that was just carried out. before has the states of the queue pairs before
+// code writes an action that was just carried out. before has the attributes of the queue pairs before
 // it: if a device has moved one by itself, the program first waits for that.
 func (s *Session) code(a *action.Action, r *Result, before memory) {
 	own, _ := s.host(a.Host) // nil for the clock and the wire
@@ -31,8 +31,8 @@ func (s *Session) code(a *action.Action, r *Result, before memory) {
 		}
 		h := own.forProgram()
 		for _, o := range own.objects {
-			if state, ok := before.states[o]; ok && state != o.coded {
-				r.Code.program[in] = append(r.Code.program[in], program.Await(in, h, o.name, state))
+			if attr, ok := before.attrs[o]; ok && attr.State != o.coded {
+				r.Code.program[in] = append(r.Code.program[in], program.Await(in, h, o.name, attr.State))
 			}
 		}
 		text := program.Write(in, h, a, r.forProgram())
@@ -43,12 +43,12 @@ func (s *Session) code(a *action.Action, r *Result, before memory) {
 		return
 	}
 	for _, o := range own.objects {
-		switch state, ok := before.states[o]; {
+		switch attr, ok := before.attrs[o]; {
 		case o.kind != "QP" || o.closed:
 		case a.Do == "modify_qp" && o.name == a.Name && r.Refused == nil:
 			o.coded = o.program
 		case ok:
-			o.coded = state
+			o.coded = attr.State
 		}
 	}
 }

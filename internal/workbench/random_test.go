@@ -12,8 +12,8 @@ import (
 
 // TestRandomSessions plays sessions of random actions.
 func TestRandomSessions(t *testing.T) {
-	for seed := range uint64(6) {
-		playRandom(t, seed, 80)
+	for _, seed := range []uint64{0, 1, 2, 3, 4, 5, 11, 21, 48} {
+		playRandom(t, seed, 50) // an action at the end of 11, 21 and 48 is refused
 	}
 }
 

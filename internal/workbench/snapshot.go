@@ -110,13 +110,13 @@ func (h *host) view() HostView {
 // memory is what must be compared before and after an action.
 type memory struct {
 	bytes  map[*object][]byte
-	states map[*object]qpstate.State
+	attrs  map[*object]*qpstate.Attr
 	flying []int
 }
 
 // remember copies what an action may change.
 func (s *Session) remember() memory {
-	m := memory{bytes: map[*object][]byte{}, states: map[*object]qpstate.State{}}
+	m := memory{bytes: map[*object][]byte{}, attrs: map[*object]*qpstate.Attr{}}
 	for _, h := range s.hosts {
 		for _, o := range h.objects {
 			switch {
@@ -125,8 +125,7 @@ func (s *Session) remember() memory {
 				m.bytes[o] = bytes.Clone(o.mr.Bytes())
 			case o.kind == "QP":
 				if v, ok := s.world.InspectQP(h.side, o.qp); ok {
-					m.states[o] = v.Attr.State
-					o.before = &v.Attr
+					m.attrs[o] = &v.Attr
 				}
 			}
 		}
@@ -141,6 +140,7 @@ func (s *Session) remember() memory {
 func (s *Session) notice(before memory, packets int) {
 	for _, h := range s.hosts {
 		for _, o := range h.objects {
+			o.before = before.attrs[o]
 			if o.kind == "MR" && !o.closed {
 				o.changed = differences(before.bytes[o], o.mr.Bytes())
 			}
