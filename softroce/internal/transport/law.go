@@ -90,8 +90,10 @@ func (l *law) congested(now, trip time.Duration, mtu int64) {
 	if trip == 0 || now-l.markedAt < trip {
 		return
 	}
-	without := float64(now-l.markedAt)/float64(trip) - 1
-	l.marks *= math.Pow(1-markMemory, without)
+	if l.markedAt != 0 { // the first mark finds the initial share
+		without := float64(now-l.markedAt)/float64(trip) - 1
+		l.marks *= math.Pow(1-markMemory, without)
+	}
 	l.marks += (1 - l.marks) * markMemory
 	l.markedAt = now
 	l.cut(now, trip, 1-l.marks/2, mtu)

@@ -111,7 +111,9 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 		return qp.takeLocal(w, wr)
 	}
 	if wr.Opcode == verbs.OpFlush {
+		list := w.wr.SGL[:0] // the queue's own memory, not the caller's
 		*w = sendWQE{wr: *wr, inline: w.inline[:0]}
+		w.wr.SGL, w.wr.AH, w.wr.Bind = list, nil, nil
 		return nil
 	}
 	data := w.inline[:0]

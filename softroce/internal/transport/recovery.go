@@ -97,6 +97,9 @@ const (
 	// lookMost limits the growth of this time, as a power of two. It lets the time grow to a
 	// second, because looks of many requesters would keep a busy responder from its work.
 	lookMost = 10
+	// looksAlive limits it after the answer to a probe: the peer is alive, and the next look may come
+	// soon. With 0, senders to a full switch take unequal shares (make simulate RUN=incast).
+	looksAlive = 2
 )
 
 // recovers reports whether the requester recovers before the timeout.
@@ -139,7 +142,7 @@ func (qp *QP) lookForLoss(now time.Duration) {
 		r.again, r.resentAt, r.timed = r.una, now, nowhere
 		qp.engine.counters.add(Retransmits, 1)
 	default:
-		r.probe, r.probed = true, r.nxt
+		r.probe, r.probed, r.timed = true, r.nxt, nowhere // the answer may be the probe's (Karn's rule)
 		qp.engine.counters.add(Probes, 1)
 	}
 	qp.wake = true
@@ -153,8 +156,15 @@ func (qp *QP) answerToProbe(now time.Duration) {
 	if r.una >= r.probed || r.waiting {
 		return
 	}
-	r.probed, r.resent, r.wentBack = nowhere, nowhere, nowhere
+	qp.probeAnswered()
 	qp.lostRequest(now, r.una)
+}
+
+// probeAnswered notes that the peer is alive and lacks packet una, although it may have been sent again.
+func (qp *QP) probeAnswered() {
+	r := &qp.req
+	r.probed, r.resent, r.wentBack = nowhere, nowhere, nowhere
+	r.looks = min(r.looks, looksAlive)
 }
 
 // lostRequest repairs the loss of request packet seq, which a NAK or the answer to a probe shows. If

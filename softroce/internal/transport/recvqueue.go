@@ -74,7 +74,7 @@ func (q *recvQueue) resize(wrs uint32) {
 	for bigger.count < wrs && q.pop(&bigger.wqes[bigger.count]) {
 		bigger.count++
 	}
-	*q = bigger
+	q.wqes, q.head, q.count = bigger.wqes, bigger.head, bigger.count // maxSGE is read without the lock
 }
 
 // SRQ is a shared receive queue.

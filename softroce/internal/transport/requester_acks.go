@@ -59,6 +59,9 @@ func (qp *QP) receiveAETH(now time.Duration, seq int64, s packet.Syndrome) {
 	case packet.KindNAK:
 		if s == packet.NAKPSNSequence {
 			if qp.acknowledge(now, seq) && !qp.req.waiting {
+				if r := &qp.req; r.una == seq && seq < r.probed {
+					qp.probeAnswered()
+				}
 				qp.learn(true, false)
 				qp.lostRequest(now, seq)
 			}
