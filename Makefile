@@ -189,8 +189,8 @@ NET_TIMES ?= 20
 test-net: need-build ## rnet for minutes: nettest again and again, 1,000 Conns, 100 MB bodies, 10⁶ operations beside TCP, gRPC's interop cases
 	go test -race -count $(NET_TIMES) -run 'Nettest|Accept|Listener|Backlog' ./rnet
 	go test -count 3 -run TestRnetOnABadNetwork ./softroce -softroce.nettest
-	go test -count 1 -run 'ManyConns|HTTP' -rnet.conns 1000 -rnet.body 100000000 ./rnet
-	go test -count 1 -run AsTCP -rnet.ops $(NET_OPS) -v ./rnet
+	go test -count 1 -run 'ManyConns|HTTP' ./rnet -rnet.conns 1000 -rnet.body 100000000
+	go test -count 1 -run AsTCP -v ./rnet -rnet.ops $(NET_OPS)
 	cd examples/rnet-grpc && go vet ./... && go test -count 1 ./...
 
 .PHONY: nocgo
@@ -352,8 +352,8 @@ bench-go: need-build ## benchmarks of the hot path
 NET_TIME ?= 300ms
 .PHONY: bench-net
 bench-net: need-build ## rnet beside TCP: echoes, writes and gRPC calls on soft0, medians of seven rounds in turn
-	go test -count 1 -run '^TestSpeed$$' -v -rnet.speed $(NET_TIME) ./rnet | grep -vE '^(===|ok|PASS)'
-	cd examples/rnet-grpc && go test -count 1 -run '^TestSpeed$$' -v -speed $(NET_TIME) . | grep -vE '^(===|ok|PASS|serving)'
+	go test -count 1 -run '^TestSpeed$$' -v ./rnet -rnet.speed $(NET_TIME) | grep -vE '^(===|ok|PASS)'
+	cd examples/rnet-grpc && go test -count 1 -run '^TestSpeed$$' -v . -speed $(NET_TIME) | grep -vE '^(===|ok|PASS|serving)'
 
 .PHONY: bench-soft
 bench-soft: ## compare the speed of soft0 with TCP and UDP
