@@ -20,6 +20,9 @@ tool  := go tool -modfile=tools/go.mod
 # Packages are in packages=, go test's flags after --.
 tests := $(tool) gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
 
+# The tests of test/e2e wait most of the time, so they begin first, and -p 3 runs two other packages beside them.
+e2e_first = ./test/e2e ./...
+
 ##@ Building
 
 .PHONY: all
@@ -110,7 +113,7 @@ demo-rxe: all need-vm ## the same on rxe0, the kernel's device, in a virtual mac
 
 .PHONY: check
 check: vet ## quick tests for every edit: vet, unit tests, the real binaries on soft0
-	go test ./...
+	go test -p 3 $(e2e_first)
 
 .PHONY: vet
 vet: need-build ## gofmt, vet, staticcheck, a build without cgo
@@ -166,6 +169,10 @@ lab-pictures: laboratory web/node_modules/.package-lock.json need-pictures ## dr
 test: static unit lint nocgo race test-wasm test-web test-ops test-c test-rxe test-lab ## all tests: static, unit, lint, nocgo, race, test-wasm (the laboratory under node), test-web (the pages in Chromium), test-ops (Prometheus, Kubernetes), test-c (C programs on soft0), test-rxe (on rxe0 in a machine), test-lab (two machines)
 	@echo "make test: all passed"
 
+.PHONY: test-more
+test-more: stress test-rxe-more ## the tests that make test leaves out so that it stays short: stress, test-rxe-more
+	@echo "make test-more: all passed"
+
 # CMD='make check' runs another command; FRESH_USER=1 runs as an ordinary user. See
 # test/fresh/README.md.
 .PHONY: fresh
@@ -195,11 +202,16 @@ test-net: need-build ## rnet for minutes: nettest again and again, 1,000 Conns, 
 
 .PHONY: nocgo
 nocgo: ## unit tests and the real binaries on soft0, built without C
-	CGO_ENABLED=0 $(tests) --packages=./...
+	CGO_ENABLED=0 $(tests) --packages='$(e2e_first)' -- -p 3
 
-.PHONY: race
-race: need-build ## unit tests under the race detector, and a minute of all of rc's methods beside each other
-	RAWVERBS_STRESS=60s $(tests) --packages=./... -- -race
+# Left out are test/e2e, whose programs are built without the race detector, and the simulator, which has
+# one goroutine.
+raced = $(shell go list ./... | grep -vE '/(test/e2e|internal/simulate)$$')
+.PHONY: race stress
+race: need-build ## unit tests under the race detector
+	$(tests) --packages='$(raced)' -- -race
+stress: need-build ## a minute of all of rc's methods beside each other, under the race detector
+	RAWVERBS_STRESS=60s go test -count=1 -race -run TestAllMethods ./rc
 
 # RUN=regexp selects tests; WHOLE=1 runs every combination of flags.
 .PHONY: test-c test-c-soak
@@ -261,19 +273,31 @@ on_rxe = VM_TIMEOUT=2000 test/e2e/rxe.sh
 # A machine keeps one processor busy, so two machines share the tests. One runs the longest
 # tests of the commands, most of them with other programs; the other runs the rest.
 longest = SoftWithRxe|Perftest|Pingpong|CPeers|Formats|Mixed|TestJobs|TestBench
-.PHONY: test-rxe test-rxe-longest test-rxe-rest
+# make test leaves these to make test-more: peers that fail, load, and what hardly depends on the device, since
+# it runs on soft0 too.
+more = Soak|Faults|Retry|Resume|PeerDies|WrongPeer|CPeersThatEnd|DifferentFlags|TestBenchLonger|TestBenchShapes|RealS(essions|QD)
+more := $(more)|TestAtomic(Side|Moves|Client|Server|Mis)|TestExchange(Killed|PeerDies|Mis)|TestFile|TestRecord|WrongReports
+more := $(more)|Arguments|Texts|Metrics|Grace|TestTLS|RdmaLab|Ladder(Of|While)|Client(Timeout|Killed)|WorkerIsLost|HTTP|AsTCP|SlowPeers
+.PHONY: test-rxe test-rxe-longest test-rxe-rest test-rxe-more test-rxe-more-commands test-rxe-more-rest
 test-rxe: export RDMA_TEST_WHOLE = $(WHOLE)
-test-rxe: all need-vm need-c out/cpeer ## tests that need a device, on rxe0, in two machines at once (RUN=regexp selects tests, in one machine; WHOLE=1 runs every combination)
+test-rxe: all need-vm need-c out/cpeer ## tests that need a device, on rxe0, in two machines at once (RUN=regexp selects tests, in one machine)
 ifeq ($(RUN),.)
 	@$(MAKE) -j2 --output-sync=target test-rxe-longest test-rxe-rest
 else
 	$(on_rxe) selected rdma,rxe '$(rdma_packages)' -run='$(RUN)' $(RDMA_TEST_FLAGS)
 endif
 test-rxe-longest:
-	$(on_rxe) longest rdma,rxe ./test/e2e -run='$(longest)' $(RDMA_TEST_FLAGS)
-	$(on_rxe) longest-c cabi,rxe ./test/cabi -run='^TestReal|^TestBoth' $(RDMA_TEST_FLAGS)
+	$(on_rxe) longest rdma,rxe ./test/e2e -run='$(longest)' -skip='$(more)' $(RDMA_TEST_FLAGS)
+	$(on_rxe) longest-c cabi,rxe ./test/cabi -run='^TestReal|^TestBoth' -skip='$(more)' $(RDMA_TEST_FLAGS)
 test-rxe-rest:
-	$(on_rxe) rest rdma,rxe '$(rdma_packages)' -skip='$(longest)' $(RDMA_TEST_FLAGS)
+	$(on_rxe) rest rdma,rxe '$(rdma_packages)' -skip='$(longest)|$(more)' $(RDMA_TEST_FLAGS)
+test-rxe-more: all need-vm need-c out/cpeer ## the tests on rxe0 that make test leaves out
+	@$(MAKE) -j2 --output-sync=target test-rxe-more-commands test-rxe-more-rest
+test-rxe-more-commands:
+	$(on_rxe) more rdma,rxe ./test/e2e -run='$(more)' $(RDMA_TEST_FLAGS)
+test-rxe-more-rest:
+	$(on_rxe) more-rest rdma,rxe '$(filter-out ./test/e2e/,$(rdma_packages))' -run='$(more)' $(RDMA_TEST_FLAGS)
+	$(on_rxe) more-c cabi,rxe ./test/cabi -run='RealS' $(RDMA_TEST_FLAGS)
 
 # Tests that use tshark, which need-vm installs (build tag lab).
 on_the_wire = -count=1 -timeout 15m -tags lab $(RDMA_TEST_FLAGS)

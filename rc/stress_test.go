@@ -17,7 +17,7 @@ import (
 )
 
 // TestAllMethodsBesideEachOther calls all methods beside each other, cuts some waits short and closes
-// the Conn meanwhile, again and again. RAWVERBS_STRESS sets the duration; make race sets a minute.
+// the Conn meanwhile, again and again. RAWVERBS_STRESS sets the duration; make stress sets a minute.
 func TestAllMethodsBesideEachOther(t *testing.T) {
 	length := 2 * time.Second
 	if text := os.Getenv("RAWVERBS_STRESS"); text != "" {

@@ -36,8 +36,8 @@ declare -A arguments=(
 )
 # Targets that remove files run before the targets that create them.
 first=(clean vm-clean fresh-clean)
-# The parts of this target run one by one instead.
-whole=(test)
+# The parts of these targets run one by one instead.
+whole=(test test-more)
 never=(all-targets help)
 
 listed() { # prints the targets of make help, including those of test/vm/vm.mk
