@@ -118,6 +118,7 @@ func (c *cq) Drive() (stream, busy bool) {
 
 // Flush sends what the device owes its peers, before the process ends without Close.
 func (d *device) Flush() {
+	d.engine.EndWaits()
 	for _, r := range d.receivers {
 		r.mu.Lock()
 		d.keeper.answer(r)

@@ -7,8 +7,10 @@
 package transport
 
 import (
+	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -239,6 +241,16 @@ func (e *Engine) Advance(now time.Duration) {
 		qp.alarm = never
 		qp.expire(now)
 		qp.unlock()
+	}
+}
+
+// EndWaits makes the next Transmit send the ACKs that wait for a request.
+func (e *Engine) EndWaits() {
+	e.qpMu.RLock()
+	qps := slices.Collect(maps.Values(e.qps))
+	e.qpMu.RUnlock()
+	for _, qp := range qps {
+		qp.OwesAnswer()
 	}
 }
 

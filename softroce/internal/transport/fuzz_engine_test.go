@@ -118,6 +118,7 @@ func newArena(t *testing.T, in *fuzzBytes) *arena {
 	if how&2 != 0 {
 		x.flight, y.flight = 8<<10, 8<<10
 	}
+	x.joined, y.joined = how&32 != 0, how&32 != 0
 	for i, k := range []verbs.QPType{verbs.RC, kind} {
 		o := defaults()
 		o.kind, o.memory, o.rdAtomic, o.mtu, o.retry, o.rnrRetry = k, arenaMemory, arenaReads, qpstate.MTU256, 3, 3

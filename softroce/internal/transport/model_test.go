@@ -124,6 +124,8 @@ func modelRound(t *testing.T, seed uint64, totals *[numCounters]uint64) (ops int
 	cfg := Config{ReadChunk: pick(1, 3, 16), Window: pick(8, 32, 256)}
 	with := func(keep int) Config { cfg.Keep = keep; return cfg }
 	left, right := net.nodeWith("fd00::1", with(pick(0, 40, 4096))), net.nodeWith("fd00::2", with(pick(0, 40, 4096)))
+	left.joined = pick(0, 1) == 1
+	right.joined = left.joined
 	var streams []*stream
 	for range pick(1, 1, 2, 3) {
 		oa, ob := o, o

@@ -134,7 +134,7 @@ func (qp *QP) unlock() {
 		qp.wake = false
 		qp.engine.ready.add(qp)
 	}
-	if at := min(qp.req.deadline, qp.req.look); at < qp.alarm && !qp.closed {
+	if at := min(qp.req.deadline, qp.req.look, qp.resp.waits); at < qp.alarm && !qp.closed {
 		qp.alarm = at
 		qp.engine.timers.set(qp, at)
 	}
@@ -198,7 +198,7 @@ func (qp *QP) receive(now time.Duration, p packet.Packet, d *Datagram) {
 	case qp.kind == verbs.UC:
 		qp.receiveUnreliable(p)
 	default:
-		qp.receiveRequest(p)
+		qp.receiveRequest(now, p)
 	}
 }
 
@@ -287,6 +287,7 @@ func (qp *QP) fail(refused refusal) {
 	qp.attr.State = qpstate.Error
 	qp.resp.refused = refused
 	qp.cnpDue = false
+	qp.waitIsOver()
 	qp.forgetKept()
 	qp.flushSends()
 	qp.flushRecvs()

@@ -267,6 +267,9 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration, o *outgoing) bool
 	if w.answered() {
 		r.answersDue++
 	}
+	if index == 0 {
+		qp.replied(now)
+	}
 	r.sinceAckReq++
 	if qp.spend(count) || last || r.sinceAckReq >= int(qp.ackEvery()) || r.nxt-r.una >= r.window.packets {
 		bth.SetAckReq(true)

@@ -11,6 +11,8 @@
 package transport
 
 import (
+	"time"
+
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -35,6 +37,7 @@ type responder struct {
 
 func (rs *responder) reset() {
 	*rs = responder{recv: recvWQE{sgl: rs.recv.sgl[:0]}}
+	rs.waits = never
 }
 
 // sequence extends the packet's PSN to the count that is nearest to the expected one.
@@ -46,8 +49,8 @@ func (rs *responder) sequence(p packet.Packet) int64 {
 const accepted = packet.SyndromeACK
 
 // receiveRequest processes a packet of the peer's requester (RC).
-func (qp *QP) receiveRequest(p packet.Packet) {
-	rs := &qp.resp
+func (qp *QP) receiveRequest(now time.Duration, p packet.Packet) {
+	rs, wake := &qp.resp, qp.wake
 	seq := rs.sequence(p)
 	switch {
 	case qp.attr.State == qpstate.Error:
@@ -64,6 +67,7 @@ func (qp *QP) receiveRequest(p packet.Packet) {
 	qp.establish()
 	if qp.serveExpected(p) {
 		qp.serveKept()
+		qp.awaitReply(now, p, wake)
 	} else {
 		qp.forgetKept()
 	}

@@ -27,6 +27,7 @@ type answers struct {
 	msn    uint32
 
 	established bool
+	exchange
 }
 
 // slot remembers a request that has its own response, so that it can be answered, and answered
@@ -56,10 +57,11 @@ func (a *answers) forgetAnswers() {
 }
 
 // OwesAnswer reports whether an ACK or NAK is due, or an Outbox holds an answer. Close, and the
-// move to RESET, drop an ACK or NAK that is due.
+// move to RESET, drop an ACK or NAK that is due. An ACK that waits is sent by the next Transmit.
 func (qp *QP) OwesAnswer() bool {
 	qp.mu.Lock()
-	defer qp.mu.Unlock()
+	defer qp.unlock()
+	qp.waitIsOver()
 	return qp.resp.ackDue || qp.resp.nakDue || qp.answering.Load()
 }
 

@@ -44,6 +44,7 @@ type simnode struct {
 	out    *Outbox
 	asleep time.Duration // the node does nothing until then
 	flight int           // Path.Flight
+	joined bool
 	events []Event
 	batch  []Datagram
 	flows  map[netip.Addr]packet.Flow
@@ -86,7 +87,7 @@ func (n *simnet) nodeWith(addr string, cfg Config) *simnode {
 	}
 	cfg.Event = func(e Event) { node.events = append(node.events, e) }
 	cfg.Resolve = func(a *qpstate.AHAttr) (*Path, error) {
-		return &Path{Src: node.addr, Dst: a.GRH.DGID.Addr(), Flight: node.flight}, nil
+		return &Path{Src: node.addr, Dst: a.GRH.DGID.Addr(), Flight: node.flight, Joined: node.joined}, nil
 	}
 	node.engine = New(cfg)
 	node.out = NewOutbox(make([]byte, 128<<10), 8, 64)
