@@ -275,10 +275,11 @@ on_rxe = VM_TIMEOUT=2000 test/e2e/rxe.sh
 longest = SoftWithRxe|Perftest|Pingpong|CPeers|Formats|Mixed|TestJobs|TestBench
 # make test leaves these to make test-more: peers that fail, load, and what hardly depends on the device, since
 # it runs on soft0 too.
-more = Soak|Faults|Retry|Resume|PeerDies|WrongPeer|CPeersThatEnd|DifferentFlags|TestBenchLonger|TestBenchShapes|RealS(essions|QD)
-more := $(more)|TestAtomic(Side|Moves|Client|Server|Mis)|TestExchange(Killed|PeerDies|Mis)|TestFile|TestRecord|WrongReports
-more := $(more)|Arguments|Texts|Metrics|Grace|TestTLS|RdmaLab|Ladder(Of|While)|Client(Timeout|Killed)|WorkerIsLost|HTTP|AsTCP|SlowPeers
-.PHONY: test-rxe test-rxe-longest test-rxe-rest test-rxe-more test-rxe-more-commands test-rxe-more-rest
+more_longest = Soak|Faults|Retry|Resume|PeerDies|WrongPeer|CPeersThatEnd|DifferentFlags|TestBenchLonger|TestBenchShapes
+more_rest = TestAtomic(Side|Moves|Client|Server|Mis)|TestExchange(Killed|Mis)|TestFile|TestRecord|WrongReports|Arguments|Texts
+more_rest := $(more_rest)|Metrics|Grace|TestTLS|RdmaLab|Ladder(Of|While)|Client(Timeout|Killed)|WorkerIsLost|HTTP|AsTCP|SlowPeers|RealS(essions|QD)
+more = $(more_longest)|$(more_rest)
+.PHONY: test-rxe test-rxe-longest test-rxe-rest test-rxe-more test-rxe-more-longest test-rxe-more-rest
 test-rxe: export RDMA_TEST_WHOLE = $(WHOLE)
 test-rxe: all need-vm need-c out/cpeer ## tests that need a device, on rxe0, in two machines at once (RUN=regexp selects tests, in one machine)
 ifeq ($(RUN),.)
@@ -292,11 +293,11 @@ test-rxe-longest:
 test-rxe-rest:
 	$(on_rxe) rest rdma,rxe '$(rdma_packages)' -skip='$(longest)|$(more)' $(RDMA_TEST_FLAGS)
 test-rxe-more: all need-vm need-c out/cpeer ## the tests on rxe0 that make test leaves out
-	@$(MAKE) -j2 --output-sync=target test-rxe-more-commands test-rxe-more-rest
-test-rxe-more-commands:
-	$(on_rxe) more rdma,rxe ./test/e2e -run='$(more)' $(RDMA_TEST_FLAGS)
+	@$(MAKE) -j2 --output-sync=target test-rxe-more-longest test-rxe-more-rest
+test-rxe-more-longest:
+	$(on_rxe) more-longest rdma,rxe '$(rdma_packages)' -run='$(more_longest)' $(RDMA_TEST_FLAGS)
 test-rxe-more-rest:
-	$(on_rxe) more-rest rdma,rxe '$(filter-out ./test/e2e/,$(rdma_packages))' -run='$(more)' $(RDMA_TEST_FLAGS)
+	$(on_rxe) more-rest rdma,rxe '$(rdma_packages)' -run='$(more)' -skip='$(more_longest)' $(RDMA_TEST_FLAGS)
 	$(on_rxe) more-c cabi,rxe ./test/cabi -run='RealS' $(RDMA_TEST_FLAGS)
 
 # Tests that use tshark, which need-vm installs (build tag lab).
