@@ -15,6 +15,7 @@ package oob
 // for the end of the connection.
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
@@ -44,6 +45,8 @@ func (m message) String() string {
 
 func (c *Conn) readMessages() {
 	defer close(c.silent)
+	// A foreign peer may reset the connection, and then what it wrote can no longer be read.
+	c.incoming.r = bufio.NewReaderSize(c.nc, quoteSize)
 	for first := true; ; first = false {
 		m, err := c.readMessage(first)
 		if err != nil {

@@ -27,7 +27,7 @@ func (c *Conn) foreign(first []byte) error {
 	greeting := append(make([]byte, 0, quoteSize), first...)
 	c.nc.SetReadDeadline(time.Now().Add(quoteWait))
 	for len(greeting) < quoteSize && !bytes.ContainsRune(greeting, '\n') {
-		n, err := c.nc.Read(greeting[len(greeting):quoteSize])
+		n, err := c.incoming.r.Read(greeting[len(greeting):quoteSize])
 		greeting = greeting[:len(greeting)+n]
 		if err != nil {
 			break

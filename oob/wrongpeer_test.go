@@ -1,9 +1,11 @@
 package oob
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -37,6 +39,30 @@ func TestForeignPeers(t *testing.T) {
 				t.Errorf("%q: unprintable text %q", test.greeting, err)
 			}
 		})
+	}
+}
+
+// resetPeer writes once and resets the connection: what was not read with the first Read is lost.
+type resetPeer struct {
+	cannedPeer
+	reads int
+}
+
+func (p *resetPeer) Read(b []byte) (int, error) {
+	if p.reads++; p.reads > 1 {
+		return 0, syscall.ECONNRESET
+	}
+	return p.cannedPeer.Read(b)
+}
+
+// TestForeignPeerResets checks that a program that resets the connection at once is named all the same.
+func TestForeignPeerResets(t *testing.T) {
+	peer := &resetPeer{cannedPeer: cannedPeer{rest: bytes.Repeat([]byte{1}, 34)}}
+	c := NewConn(peer, Options{})
+	defer c.Close()
+	_, err := c.Hello(t.Context(), Hello{Role: RoleServer})
+	if !errors.Is(err, ErrForeignPeer) || !strings.Contains(err.Error(), "answered like RDMA_RC_example") {
+		t.Error(err)
 	}
 }
 
