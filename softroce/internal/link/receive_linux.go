@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
+	"github.com/rawverbs/rawverbs/softroce/internal/udp"
 )
 
 // Sizes of the messages of one recvmmsg.
@@ -105,22 +106,56 @@ func (t *inMessages) tryReceive(fd uintptr) (done bool) {
 
 // receive waits for datagrams, receives all that have arrived and checks them.
 func (s *Socket) receive(in *Ingress, counts *tally) error {
-	switch Mode(s.receiveMode.Load()) {
-	case Segmented:
-		return s.receiveMany(in, true, counts)
-	case Batched:
-		return s.receiveMany(in, false, counts)
+	mode := Mode(s.receiveMode.Load())
+	if mode == Plain {
+		return s.receivePlain(in, counts)
 	}
-	return s.receivePlain(in, counts)
-}
-
-// receiveMany is receive with recvmmsg. joined reports whether GRO is on.
-func (s *Socket) receiveMany(in *Ingress, joined bool, counts *tally) error {
-	t := in.sys.scratch(joined)
+	t := in.sys.scratch(mode == Segmented)
 	t.socket, t.errno = s, 0
 	if err := s.raw.Read(t.receive); err != nil {
 		return closed(err)
 	}
+	return s.check(in, t, counts)
+}
+
+// Trying returns a function that receives as l.Receive does, but does not wait: it returns
+// ErrInterrupted if no good packet has arrived. It returns nil if the link must wait. Interrupt
+// does not concern the function.
+func Trying(l Link) func(in *Ingress) error {
+	s, ok := l.(*Socket)
+	if !ok {
+		return nil
+	}
+	if _, ok := s.conn.(*udp.Conn); !ok {
+		return nil
+	}
+	return s.try
+}
+
+// try is the function of Trying.
+func (s *Socket) try(in *Ingress) error {
+	in.Packets = in.Packets[:0]
+	t := in.sys.scratch(Mode(s.receiveMode.Load()) == Segmented)
+	t.socket, t.errno = s, 0
+	done, err := s.conn.(*udp.Conn).TryRead(t.receive)
+	if err != nil {
+		return closed(err)
+	}
+	if !done {
+		return ErrInterrupted
+	}
+	var counts tally
+	err = s.check(in, t, &counts)
+	s.counters.received(&counts)
+	if err == nil && len(in.Packets) == 0 {
+		err = ErrInterrupted
+	}
+	return err
+}
+
+// check checks the datagrams of t, and takes the good packets into in.
+func (s *Socket) check(in *Ingress, t *inMessages, counts *tally) error {
+	joined := t == in.sys.joined
 	if t.errno != 0 {
 		return closed(t.errno)
 	}

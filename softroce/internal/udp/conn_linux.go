@@ -68,6 +68,19 @@ func (c *Conn) Read(f func(fd uintptr) bool) error {
 	})
 }
 
+// TryRead calls f once and returns what it returned. It does not wait for packets.
+func (c *Conn) TryRead(f func(fd uintptr) bool) (done bool, err error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.closed.Load() {
+		return false, net.ErrClosed
+	}
+	if done = f(uintptr(c.fd)); done && c.in != nil {
+		c.in.succeeded()
+	}
+	return done, nil
+}
+
 // Write calls f until it returns true, and waits for room in between.
 func (c *Conn) Write(f func(fd uintptr) bool) error {
 	c.mu.RLock()

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -162,10 +163,59 @@ func TestWithoutWait(t *testing.T) {
 	}
 }
 
+// TestTryRead checks that a read that does not wait returns at once, ends the reports of packets as other
+// reads do, and does not keep a later read from waiting.
+func TestTryRead(t *testing.T) {
+	a, _ := open(t, New)
+	b, to := open(t, New)
+	var data [1]byte
+	try := func() (bool, error) {
+		return b.TryRead(func(fd uintptr) bool {
+			_, err := syscall.Read(int(fd), data[:])
+			return !again(err)
+		})
+	}
+	for range 3 {
+		if done, err := try(); done || err != nil {
+			t.Fatal("without a packet:", done, err)
+		}
+		time.AfterFunc(5*time.Millisecond, func() { send(t, a, to, 7) })
+		if got, err := receive(b); got != 7 || err != nil || !b.in.on {
+			t.Fatal("waiting:", got, err, "on:", b.in.on)
+		}
+		for i := range byte(patientReads) {
+			send(t, a, to, i)
+			if done, err := try(); !done || err != nil || data[0] != i {
+				t.Fatal(done, err, data[0], "want", i)
+			}
+		}
+		if b.in.on {
+			t.Fatalf("the waiter is on after %d reads that did not wait", patientReads)
+		}
+	}
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := receive(b)
+		waiting <- err
+	}()
+	time.Sleep(5 * time.Millisecond)
+	if done, err := try(); done || err != nil {
+		t.Error("beside a read that waits:", done, err)
+	}
+	send(t, a, to, 8)
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
+	b.Close()
+	if done, err := try(); done || !errors.Is(err, net.ErrClosed) {
+		t.Error("after Close:", done, err)
+	}
+}
+
 func TestNoAllocations(t *testing.T) {
 	c, _ := open(t, New)
 	done := func(uintptr) bool { return true }
-	if n := testing.AllocsPerRun(100, func() { _ = c.Read(done); _ = c.Write(done) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _ = c.Read(done); _ = c.Write(done); _, _ = c.TryRead(done) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -29,6 +29,7 @@ type waiter struct {
 	mu  sync.Mutex // one attempt at a time; guards what follows
 	f   func(fd uintptr) bool
 	try func(epoll uintptr) bool // the method attempt; stored because a method value allocates
+	off func(epoll uintptr)      // the method turnOff, likewise
 	on  bool
 	row int // attempts in a row without a wait
 	err error
@@ -45,7 +46,7 @@ func newWaiter(fd int, events uint32, patient int) (*waiter, error) {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
 	w := &waiter{file: os.NewFile(uintptr(epoll), "epoll"), fd: fd, event: unix.EpollEvent{Events: events}, patient: patient}
-	w.try = w.attempt
+	w.try, w.off = w.attempt, w.turnOff
 	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{}); err != nil {
 		w.file.Close()
 		return nil, os.NewSyscallError("epoll_ctl", err)
@@ -85,10 +86,24 @@ func (w *waiter) attempt(epoll uintptr) (done bool) {
 		}
 	}
 	if w.row++; w.on && w.row >= w.patient {
-		w.on = w.set(epoll, &unix.EpollEvent{}) != nil
+		w.turnOff(epoll)
 	}
 	return true
 }
+
+// succeeded notes an attempt that needed no wait, by a goroutine that does not wait. The attempts of a
+// goroutine that waits at this moment count alone.
+func (w *waiter) succeeded() {
+	if !w.mu.TryLock() {
+		return
+	}
+	defer w.mu.Unlock()
+	if w.row++; w.on && w.row >= w.patient {
+		_ = w.raw.Control(w.off)
+	}
+}
+
+func (w *waiter) turnOff(epoll uintptr) { w.on = w.set(epoll, &unix.EpollEvent{}) != nil }
 
 func (w *waiter) set(epoll uintptr, e *unix.EpollEvent) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(int(epoll), unix.EPOLL_CTL_MOD, w.fd, e))
