@@ -39,7 +39,7 @@ type Config struct {
 	Cap      verbs.QPCap    // sizes of each queue pair; a field of 0 is 16 requests, 1 element, no inline data
 	SRQ      *verbs.SRQInit // one shared receive queue for all queue pairs; nil: each has its own receive queue
 	OneCQ    bool           // sends and receives complete in one CQ; WaitSends and WaitRecvs are then the same
-	Spin     time.Duration  // how long a wait polls, using a whole CPU, before it sleeps; no effect where verbs.CQ.WaitMakesProgress
+	Spin     time.Duration  // how long a wait polls, using a whole CPU, before it sleeps: see verbs.WaitOptions
 	Access   verbs.Access   // what the peer may do through the queue pairs; 0 is nothing
 	Timing   *Timing        // timers and retries of RC; nil is DefaultTiming
 	PSN      *uint32        // number of the first packet, 24 bits; nil: random for each queue pair

@@ -121,7 +121,7 @@ func (d *device) Flush() {
 	d.engine.EndWaits()
 	for _, r := range d.receivers {
 		r.mu.Lock()
-		d.keeper.answer(r)
+		r.settle()
 		r.mu.Unlock()
 	}
 	d.waitUntilSent()
@@ -141,7 +141,7 @@ func (k *keeper) drive(c *cq) (did round) {
 			did.missed = true
 			continue
 		}
-		k.answer(r)
+		r.settle()
 		before := pushedTo(c)
 		switch err := r.take(); {
 		case err == nil:
@@ -163,14 +163,6 @@ func pushedTo(c *cq) uint32 {
 		return 0
 	}
 	return c.cq.Pushed()
-}
-
-// answer sends what a port owes. The caller holds the receiver's lock.
-func (k *keeper) answer(r *receiver) {
-	if r.owes {
-		r.owes = false
-		r.answer()
-	}
 }
 
 // run is the keeper's thread.
@@ -216,7 +208,7 @@ func (k *keeper) wait(seen uint64, tick bool) (packets bool, err error) {
 		k.idle.Store(true) // before the locks are tried: a thread that has one now will look
 		for _, r := range k.d.receivers {
 			if r.mu.TryLock() {
-				k.answer(r)
+				r.settle()
 				r.mu.Unlock()
 			}
 		}

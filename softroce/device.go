@@ -50,6 +50,7 @@ type device struct {
 
 	// Which goroutine receives: receive.go, lead.go.
 	receivers  []*receiver
+	spins      bool // a goroutine that polls can receive on all ports
 	traffic    traffic
 	waiting    atomic.Int32             // goroutines in Sleep
 	lastWoke   atomic.Pointer[receiver] // the receiver that last woke a waiting goroutine
@@ -76,6 +77,7 @@ func newDevice(name string, ports []*port) *device {
 	d.events.init()
 	d.posters.init(d)
 	d.alarm.init(d)
+	d.spins = true
 	for _, p := range ports {
 		if p != nil {
 			if buffer := p.link.Status().ReceiveBuffer; buffer > 0 {
@@ -83,6 +85,7 @@ func newDevice(name string, ports []*port) *device {
 			}
 			r := newReceiver(d, p)
 			d.receivers = append(d.receivers, r)
+			d.spins = d.spins && r.try != nil
 			d.loops.Go(r.run)
 		}
 	}

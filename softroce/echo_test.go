@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -21,6 +22,21 @@ func BenchmarkRoundTrip(b *testing.B) {
 	x, y := openSoft(b, "soft0"), openSoft(b, "soft0")
 	c, s := connect(b, x, y, rc.Config{})
 	ping, pong := newPinger(b, c, 8), newPinger(b, s, 8)
+	go pong.echo(ctx)
+	udp, buf := udpEcho(b), make([]byte, 8)
+	against(b, [2]string{"SEND", "UDP"}, "trips/s", trips, [2]func(){
+		repeat(b, trips, func() error { return ping.trip(ctx) }),
+		repeat(b, trips, func() error { return echoed(udp, buf) }),
+	})
+}
+
+// BenchmarkRoundTripSpinning is BenchmarkRoundTrip with both ends polling.
+func BenchmarkRoundTripSpinning(b *testing.B) {
+	const trips = 1000
+	ctx := context.Background()
+	c, s := connect(b, openSoft(b, "soft0"), openSoft(b, "soft0"), rc.Config{})
+	ping, pong := newPinger(b, c, 8), newPinger(b, s, 8)
+	ping.spin, pong.spin = time.Minute, time.Millisecond
 	go pong.echo(ctx)
 	udp, buf := udpEcho(b), make([]byte, 8)
 	against(b, [2]string{"SEND", "UDP"}, "trips/s", trips, [2]func(){
@@ -97,6 +113,7 @@ type pinger struct {
 	recv_ []verbs.RecvWR
 	wcs   []verbs.WC
 	sent  int
+	spin  time.Duration
 }
 
 func newPinger(tb testing.TB, c *rc.Conn, size int) *pinger {
@@ -126,7 +143,7 @@ func (p *pinger) send() error {
 }
 
 func (p *pinger) recv(ctx context.Context) error {
-	n, err := p.conn.QP().RecvCQ().Wait(ctx, p.wcs)
+	n, err := p.conn.QP().RecvCQ().WaitFor(ctx, p.wcs, verbs.WaitOptions{Spin: p.spin})
 	if err != nil {
 		return err
 	}

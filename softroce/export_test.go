@@ -44,10 +44,7 @@ func Sending(dev *verbs.Device) (sent func()) {
 func Receive(dev *verbs.Device) (receive func(), stop func()) {
 	d := dev.Provider().(*device)
 	r := d.lastWoke.Load()
-	r.asked.Store(true)
-	r.p.link.Interrupt()
-	r.mu.Lock()
-	r.asked.Store(false)
+	r.lock()
 	return func() { _ = r.take() }, func() {
 		r.mu.Unlock()
 		r.takeOver()
@@ -105,4 +102,30 @@ func (smallBuffer) Open(name string) (verbs.ProviderDevice, error) {
 		return nil, err
 	}
 	return newDevice(name, []*port{nil, {link: l, index: 1}}), nil
+}
+
+// twoPorts opens soft devices with two addresses.
+type twoPorts struct{ smallBuffer }
+
+// TwoPortsName is the name of a device with two addresses, at GID indexes 1 and 2.
+const TwoPortsName = "two0"
+
+func init() { verbs.Register(twoPorts{}) }
+
+func (twoPorts) Name() string { return "softroce/two" }
+
+func (twoPorts) Open(name string) (verbs.ProviderDevice, error) {
+	if name != TwoPortsName {
+		return nil, syscall.ENODEV
+	}
+	ports := []*port{nil, nil, nil}
+	for i := range ports[1:] {
+		l, err := link.OpenLoopback(link.Config{})
+		if err != nil {
+			closePorts(ports)
+			return nil, err
+		}
+		ports[i+1] = &port{link: l, index: i + 1}
+	}
+	return newDevice(name, ports), nil
 }

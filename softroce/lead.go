@@ -60,6 +60,7 @@ func (t *traffic) light() bool { return t.lightRounds.Load() >= lightEnough }
 // Sleep waits until the CQ is woken or closed, or until ctx or owner ends.
 func (c *cq) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
 	d := c.d
+	d.endSpin(c)
 	if d.waiting.Add(1) > 1 {
 		d.interruptLeader()
 	}
@@ -92,15 +93,11 @@ func (c *cq) WakeSleeper() {
 func (c *cq) lead(ctx, owner context.Context) bool {
 	d := c.d
 	r := d.lastWoke.Load()
-	if r == nil || !d.traffic.light() || d.waiting.Load() > 1 {
+	if r == nil || !d.traffic.light() || d.waiting.Load() > 1 || r.spinner.Load() != nil {
 		return false
 	}
-	if !r.mu.TryLock() {
-		r.asked.Store(true)
-		r.p.link.Interrupt()
-		r.mu.Lock()
-		r.asked.Store(false)
-	}
+	r.lock()
+	r.spinner.Store(nil)
 	r.led.Add(1)
 	if before := d.unattended.Swap(nil); before != nil && before != r {
 		before.takeOver()
@@ -109,10 +106,12 @@ func (c *cq) lead(ctx, owner context.Context) bool {
 	r.watched[1].Set(owner, r.p.link)
 	r.answer() // what the last leader received but did not answer
 	done := c.leadUntilDone(ctx, owner, r)
+	asked := r.asked.Load() > 0
 	r.mu.Unlock()
-	if done {
+	switch {
+	case done:
 		d.unattended.Store(r)
-	} else {
+	case !asked:
 		d.traffic.lightRounds.Store(0)
 		r.takeOver()
 	}
@@ -131,7 +130,7 @@ func (c *cq) leadUntilDone(ctx, owner context.Context, r *receiver) bool {
 			d.leader.Store(nil)
 			return true
 		}
-		if d.waiting.Load() > 1 || !d.traffic.light() {
+		if d.waiting.Load() > 1 || !d.traffic.light() || r.asked.Load() > 0 {
 			d.leader.Store(nil)
 			return false
 		}

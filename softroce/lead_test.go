@@ -101,18 +101,6 @@ func ended(t *testing.T, done <-chan error, want error) {
 }
 
 func TestLeaderIsWoken(t *testing.T) {
-	newCQ := func(t *testing.T, dev *verbs.Device) *verbs.CQ {
-		ch, err := dev.CreateCompChannel()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cq, err := dev.CreateCQ(verbs.CQInit{Depth: 4, Channel: ch})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { cq.Close(); ch.Close() })
-		return cq
-	}
 	t.Run("cancel", func(t *testing.T) {
 		p := newPair(t)
 		for range 3 { // repeat: later Waits must watch their own context

@@ -10,6 +10,7 @@
 //     port's goroutine checks every millisecond. It receives again if nobody has led since its last
 //     check. If one leader leads for longer than a millisecond, the port's goroutine sleeps until
 //     the leader stops.
+//  4. A goroutine that polls for some time receives, too, without waiting (spin.go).
 //
 // The goroutine that holds receiver.mu receives. docs/design/waiting.md describes the
 // hand-over.
@@ -52,19 +53,22 @@ type receiver struct {
 	watched   [2]ctxwatch.Watch // the contexts of the last leader
 	sinceWake int               // bytes received since a completion last woke a goroutine
 	failures  int               // of take in a row
-	owes      bool              // Drive received packets and has not answered them yet; see attend_linux.go
+	owes      bool              // Drive or DriveOnce received packets and has not answered them yet
 
 	retired atomic.Bool // the port's goroutine must end; see attend_linux.go
 
-	asked  atomic.Bool   // a goroutine wants the port; the port's goroutine must release it
-	led    atomic.Uint64 // how often a goroutine has led
+	asked  atomic.Int32  // goroutines that want the port; the goroutine that receives must release it
+	led    atomic.Uint64 // how often a goroutine has led, or received between two polls
 	asleep atomic.Bool   // the port's goroutine sleeps until the leader stops
 	needed atomic.Bool   // the port's goroutine must take over at once
 	call   chan struct{} // wakes the port's goroutine, if it stands by, to check needed
+
+	try     func(*link.Ingress) error // receives without waiting; nil if the link must wait
+	spinner atomic.Pointer[cq]        // not nil: goroutines that poll receive, on this CQ last; see spin.go
 }
 
 func newReceiver(d *device, p *port) *receiver {
-	r := &receiver{d: d, p: p, in: link.NewIngress(), call: make(chan struct{}, 1)}
+	r := &receiver{d: d, p: p, in: link.NewIngress(), call: make(chan struct{}, 1), try: link.Trying(p.link)}
 	if p.index != groupIndex {
 		r.sender.init(d)
 	}
@@ -78,9 +82,10 @@ func (r *receiver) run() {
 	for {
 		// Loop, because the asking goroutine interrupts only once and may not hold the mutex
 		// yet when this goroutine has taken it again.
-		for r.asked.Load() {
+		for r.asked.Load() > 0 {
 			r.mu.Unlock()
 			r.standBy()
+			r.spinner.Store(nil)
 			r.answer() // what the last leader received but did not answer
 		}
 		switch err := r.take(); {
@@ -111,6 +116,16 @@ func (r *receiver) run() {
 			runtime.Gosched()
 		}
 		r.answer()
+	}
+}
+
+// lock takes the port from the goroutine that receives there.
+func (r *receiver) lock() {
+	if !r.mu.TryLock() {
+		r.asked.Add(1)
+		r.p.link.Interrupt()
+		r.mu.Lock()
+		r.asked.Add(-1)
 	}
 }
 
@@ -163,9 +178,14 @@ func (r *receiver) wake() {
 func (r *receiver) take() error {
 	err := r.p.link.Receive(r.in)
 	r.d.leader.CompareAndSwap(r, nil) // so that a leader does not interrupt itself
-	if err != nil {
-		return err
+	if err == nil {
+		r.process()
 	}
+	return err
+}
+
+// process passes the received packets to the engine.
+func (r *receiver) process() {
 	r.failures = 0
 	r.batch = r.batch[:0]
 	bytes := 0
@@ -180,7 +200,6 @@ func (r *receiver) take() error {
 	if r.d.woke.Load() {
 		r.sinceWake = 0
 	}
-	return nil
 }
 
 // failed counts a failure of take and pauses: the system lacks some resource, perhaps only for a
@@ -197,5 +216,13 @@ func (r *receiver) failed() bool {
 func (r *receiver) answer() {
 	if _, more := r.sender.send(receiverRounds); more {
 		go r.d.drive(math.MaxInt) // another goroutine sends the rest, so that this one can receive
+	}
+}
+
+// settle sends the answer that Drive or DriveOnce left.
+func (r *receiver) settle() {
+	if r.owes {
+		r.owes = false
+		r.answer()
 	}
 }

@@ -187,6 +187,16 @@ type ProviderCQSpinner interface {
 	Spin(wcs []WC, polls int) (int, error)
 }
 
+// ProviderCQDriver is an optional interface of a ProviderCQ whose device works in the goroutines that
+// wait.
+type ProviderCQDriver interface {
+	// Drives reports whether DriveOnce can do the device's work. It always returns the same.
+	Drives() bool
+	// DriveOnce does the work that is due, without waiting: it receives packets and sends what
+	// follows. A wait that spins calls it between two polls.
+	DriveOnce()
+}
+
 // ProviderQPInit is a [QPInit] with provider objects of one device.
 type ProviderQPInit struct {
 	Type           QPType      // any number; EOPNOTSUPP or EINVAL if the device does not support it

@@ -21,11 +21,15 @@ type WaitOptions struct {
 	Owner context.Context
 	// Ex receives extended completions, on a CQ made with CQInit.Ex. wcs must then be nil.
 	Ex []WCEx
-	// Spin is how long to poll before sleeping, rounded up to 64 polls. On libibverbs 64 polls are
-	// one call into C. Polling is faster than sleeping and uses a whole CPU. A device for which
-	// [CQ.WaitMakesProgress] is true polls once and does not spin.
+	// Spin is how long to poll before sleeping. Polling is faster than sleeping and uses a whole CPU.
+	// On libibverbs Spin is rounded up to 64 polls, which are one call into C. On the software device
+	// the goroutine receives packets between its polls. If such a goroutine stops and does not wait
+	// again, the device does nothing for up to two milliseconds. If [CQ.Spins] returns false, a
+	// wait polls only once.
 	Spin time.Duration
-	// NoSleep returns 0 completions and no error instead of sleeping. It needs no channel.
+	// NoSleep returns 0 completions and no error instead of sleeping. It needs no channel. A loop that
+	// only polls should set Spin too, for example to a nanosecond: on the software device the loop then
+	// receives the packets.
 	NoSleep bool
 	// Solicited sleeps until a completion that the peer marked solicited ([SendSolicited]) or that
 	// failed (rdma_rxe: only solicited ones). All completions are polled before and after the
@@ -87,14 +91,19 @@ func (w *wait) poll() (int, error) {
 	return w.cq.Poll(w.wcs)
 }
 
-// spinPolls is the number of polls between two checks of the clock and the contexts.
-const spinPolls = 64
+const (
+	spinPolls  = 64 // polls between two checks of the clock and the contexts
+	drivePolls = 16 // polls before the goroutine yields, if the goroutine drives the device
+)
 
 // spin polls until there is a completion, at most for Spin.
 func (w *wait) spin(ctx context.Context) (int, error) {
 	n, err := w.poll()
-	if n > 0 || err != nil || w.Spin <= 0 || w.cq.WaitMakesProgress() {
+	if n > 0 || err != nil || w.Spin <= 0 {
 		return n, err
+	}
+	if w.cq.WaitMakesProgress() {
+		return w.drive(ctx)
 	}
 	for began := time.Now(); ; runtime.Gosched() {
 		n, err = w.polls()
@@ -103,6 +112,26 @@ func (w *wait) spin(ctx context.Context) (int, error) {
 		}
 		if n > 0 || err != nil || time.Since(began) >= w.Spin {
 			return n, err
+		}
+	}
+}
+
+// drive is spin on a device that makes progress only in goroutines such as this one.
+func (w *wait) drive(ctx context.Context) (n int, err error) {
+	if !w.cq.Spins() {
+		return 0, nil
+	}
+	d := w.cq.p.(ProviderCQDriver)
+	for began, polls := time.Now(), 1; ; polls++ {
+		d.DriveOnce()
+		if n, err = w.poll(); n == 0 && err == nil {
+			err = w.ended(ctx)
+		}
+		if n > 0 || err != nil || time.Since(began) >= w.Spin {
+			return n, err
+		}
+		if polls%drivePolls == 0 {
+			runtime.Gosched()
 		}
 	}
 }
@@ -180,11 +209,18 @@ func (w *wait) pollOrArm() (int, error) {
 }
 
 // WaitMakesProgress reports whether the device makes progress in the waiting goroutine. The
-// software device does: the waiting goroutine receives packets. Polling is then not faster than
-// waiting.
+// software device does: the waiting goroutine receives packets. Poll alone does not receive any, but a
+// wait with [WaitOptions].Spin does.
 func (cq *CQ) WaitMakesProgress() bool {
 	s, ok := cq.p.(ProviderCQSleeper)
 	return ok && s.SleepMakesProgress()
+}
+
+// Spins reports whether [WaitOptions].Spin polls for its time. It returns false for the software device
+// on a simulated network and on systems other than Linux. There a wait polls once and then sleeps.
+func (cq *CQ) Spins() bool {
+	d, ok := cq.p.(ProviderCQDriver)
+	return ok && d.Drives() || !cq.WaitMakesProgress()
 }
 
 // sleep returns after an event, the end of ctx or owner, or Close. It may return earlier.

@@ -117,6 +117,68 @@ func TestASpinEnds(t *testing.T) {
 	}
 }
 
+// drivenCQ is a CQ of a device that works in goroutines that wait.
+type drivenCQ struct {
+	*paperCQ
+	can    bool
+	drives int
+	during func(drives int) // called by DriveOnce
+}
+
+func (c *drivenCQ) Sleep(_, _ context.Context, woken, _ <-chan struct{}) { <-woken }
+func (c *drivenCQ) WakeSleeper()                                         {}
+func (c *drivenCQ) SleepMakesProgress() bool                             { return true }
+func (c *drivenCQ) Drives() bool                                         { return c.can }
+func (c *drivenCQ) DriveOnce() {
+	c.drives++
+	c.during(c.drives)
+}
+
+// TestASpinDrives checks that a spin drives a device that needs it once per poll, and that it sleeps
+// if it cannot.
+func TestASpinDrives(t *testing.T) {
+	d, ch, cq, paper := waitRoom(t)
+	defer closeRoom(t, cq, ch, d)
+	if !cq.Spins() || cq.WaitMakesProgress() {
+		t.Error("a plain CQ needs somebody to drive")
+	}
+	completeAt := func(n int) func(int) {
+		return func(drives int) {
+			if drives == n {
+				paper.complete(WC{ID: 5})
+			}
+		}
+	}
+	driven := &drivenCQ{paperCQ: paper, can: true}
+	cq.p = driven
+	wcs := make([]WC, 4)
+	for _, drives := range []int{1, 2, 100} {
+		driven.drives, driven.during = 0, completeAt(drives)
+		if n, err := cq.WaitFor(t.Context(), wcs, WaitOptions{Spin: time.Hour}); n != 1 || err != nil || driven.drives != drives {
+			t.Errorf("%d, %v after %d drives, want %d", n, err, driven.drives, drives)
+		}
+	}
+	driven.drives, driven.during = 0, func(int) {}
+	if n, err := cq.WaitFor(t.Context(), wcs, WaitOptions{Spin: 1, NoSleep: true}); n != 0 || err != nil || driven.drives != 1 {
+		t.Errorf("a nanosecond: %d, %v after %d drives, want 1", n, err, driven.drives)
+	}
+	if n, err := cq.WaitFor(t.Context(), wcs, WaitOptions{NoSleep: true}); n != 0 || err != nil || driven.drives != 1 {
+		t.Errorf("without Spin: %d, %v after %d drives", n, err, driven.drives)
+	}
+	ending, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	driven.during = func(int) { cancel(why) }
+	if n, err := cq.WaitFor(ending, wcs, WaitOptions{Spin: time.Hour, NoSleep: true}); n != 0 || !errors.Is(err, why) || driven.drives != 2 {
+		t.Errorf("a context: %d, %v after %d drives", n, err, driven.drives)
+	}
+	driven.can, driven.drives = false, 0
+	time.AfterFunc(10*time.Millisecond, func() { paper.complete(WC{ID: 6}) })
+	if n, err := cq.WaitFor(t.Context(), wcs, WaitOptions{Spin: time.Hour}); cq.Spins() || n != 1 || err != nil || driven.drives != 0 {
+		t.Errorf("a CQ that cannot: %d, %v after %d drives", n, err, driven.drives)
+	}
+	cq.p = paper
+}
+
 func TestCloseWakesAllWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, ch, cq, _ := waitRoom(t)

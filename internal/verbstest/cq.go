@@ -68,6 +68,48 @@ var cqCases = []Case{
 		e.check(n == 1 && wcs[0].ID == 7 && wcs[0].Status == verbs.WCSuccess, "got %d: %+v", n, wcs[0])
 		b.got()
 	}},
+	{"cq", "both ends spin", func(e *Env) {
+		const trips = 50
+		a, b := e.rc()
+		answered := make(chan error, 1)
+		a.receives(1, 64, 64)
+		b.receives(1, 0, 64)
+		one := func(ctx context.Context, cq *verbs.CQ) error {
+			var wcs [1]verbs.WC
+			if _, err := cq.WaitFor(ctx, wcs[:], verbs.WaitOptions{Spin: patience}); err != nil {
+				return err
+			}
+			return wcs[0].Err()
+		}
+		take := func(ctx context.Context, x *end) error {
+			if err := one(ctx, x.recv); err != nil {
+				return err
+			}
+			return x.qp.PostRecv([]verbs.RecvWR{{SGL: x.sge(64, 64)}})
+		}
+		send := func(ctx context.Context, x *end) error {
+			if err := x.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: x.sge(0, 5)}}); err != nil {
+				return err
+			}
+			return one(ctx, x.send)
+		}
+		ctx, cancel := context.WithTimeout(e.Ctx, patience)
+		defer cancel()
+		go func() {
+			var err error
+			for i := 0; i < trips && err == nil; i++ {
+				if err = take(ctx, b); err == nil {
+					err = send(ctx, b)
+				}
+			}
+			answered <- err
+		}()
+		for range trips {
+			e.ok(send(ctx, a), "sending")
+			e.ok(take(ctx, a), "receiving")
+		}
+		e.ok(<-answered, "the other end")
+	}},
 	{"cq", "close twice", func(e *Env) {
 		cq := e.cq(4)
 		e.ok(cq.Close(), "Close")

@@ -1,0 +1,87 @@
+// Spinning: a goroutine that polls with verbs.WaitOptions.Spin receives packets itself. It receives
+// without waiting, so it takes the port for a moment only, between two polls.
+//
+//  1. The first DriveOnce interrupts the goroutine that receives: the port's, which then stands by, or
+//     a leader, which then waits for the events of its CQ.
+//  2. receiver.spinner is the CQ on which a goroutine polled last. While it is set, nobody leads, and no
+//     goroutine waits for packets with the receiver's lock.
+//  3. A spin ends without notice. The port's goroutine checks every millisecond, and receives again
+//     if nobody has received since its last check. A goroutine that sleeps on that CQ (Sleep) has
+//     ended its spin; it leads, or the port's goroutine takes over at once.
+//  4. If a completion for the polled CQ arrives, the answer leaves with what the program posts next,
+//     with the next DriveOnce or, after two milliseconds at most, by the port's goroutine.
+
+package softroce
+
+import (
+	"net"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/link"
+)
+
+// Drives returns false if a link must wait for packets, as on a simulated network, and if threads
+// of C drive the device.
+func (c *cq) Drives() bool { return c.d.spins && c.d.keeper == nil }
+
+// DriveOnce receives what has arrived at the device, without waiting, and sends what follows.
+func (c *cq) DriveOnce() {
+	if c.closed.Load() {
+		return
+	}
+	for _, r := range c.d.receivers {
+		r.receiveFor(c)
+	}
+}
+
+// receiveFor receives what has arrived at the port, for a goroutine that polls a CQ. If another
+// goroutine that polls does so already, receiveFor returns at once.
+func (r *receiver) receiveFor(c *cq) {
+	if !r.mu.TryLock() {
+		if r.spinner.Load() != nil {
+			return
+		}
+		r.lock()
+	}
+	if r.spinner.Load() != c {
+		r.spinner.Store(c)
+		r.d.unattended.CompareAndSwap(r, nil)
+	}
+	r.led.Add(1)
+	r.settle()
+	before := c.cq.Pushed()
+	switch err := r.try(r.in); {
+	case err == nil:
+		r.process()
+		woke := r.d.woke.Swap(false)
+		if r.owes = c.cq.Pushed() != before; r.owes {
+			r.sinceWake = 0
+		} else {
+			r.answer()
+		}
+		if (woke || r.owes) && r.d.lastWoke.Load() != r {
+			r.d.lastWoke.Store(r)
+		}
+	case !errors.Is(err, link.ErrInterrupted) && !errors.Is(err, net.ErrClosed):
+		r.failed()
+	}
+	r.mu.Unlock()
+	if r.asleep.Load() {
+		r.wake()
+	}
+}
+
+// endSpin gives up the ports on which a goroutine polled c last, because it is about to sleep.
+func (d *device) endSpin(c *cq) {
+	for _, r := range d.receivers {
+		if r.spinner.Load() != c || !r.spinner.CompareAndSwap(c, nil) {
+			continue
+		}
+		if r != d.lastWoke.Load() {
+			r.takeOver()
+		} else if before := d.unattended.Swap(r); before != nil && before != r {
+			before.takeOver()
+		}
+	}
+}
