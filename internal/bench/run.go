@@ -60,9 +60,12 @@ type Run struct {
 	yielded time.Duration   // time of the last yield, since the measurement began
 	waiting context.Context // ends with ctx, or when the duration is over
 
-	software bool // the device is part of this process and makes progress while this end sleeps
+	software bool // goroutines of this process serve the device, and a goroutine that polls cannot
+	drives   bool // a goroutine that polls serves the device, so a poll costs a system call
 	waits    bool // sleeps until a completion event: because of the plan, or because of software
 	naps     bool // both ends poll a device of kernel threads that has enough to do
+
+	early int // completions of sends that watch took
 
 	period  period // used with Duration
 	counted int64  // messages counted
@@ -93,7 +96,8 @@ func New(p Plan, q Queues) (*Run, error) {
 	if p.sends() && p.Op != Send && len(q.Remote) != p.QPs {
 		return nil, errors.Errorf("bench: got the peer's memory for %d of %d queue pairs", len(q.Remote), p.QPs)
 	}
-	r := &Run{Plan: p, on: q, pairs: make([]pair, p.QPs), software: q.SendCQ.WaitMakesProgress()}
+	r := &Run{Plan: p, on: q, pairs: make([]pair, p.QPs), software: !q.SendCQ.Spins()}
+	r.drives = q.SendCQ.WaitMakesProgress() && !r.software
 	r.waits = p.Events || r.software
 	for i := range r.pairs {
 		x := &r.pairs[i]
@@ -273,8 +277,8 @@ func (r *Run) reportAlive() (stop func()) {
 func (r *Run) now() int64 { return int64(time.Since(r.began)) }
 
 // poll takes the available completions into wcs, or polls for a while. With Events it sleeps
-// until there are some. So it does on a device in software, because polling would take the
-// processor from the device. It returns none if the duration is over.
+// until there are some. So it does if polling would take the processor from a device in software. It
+// returns none if the duration is over.
 func (r *Run) poll(cq *verbs.CQ) (n int, err error) {
 	if !r.waits {
 		return r.spin(cq, time.Nanosecond, pollsAtOnce)
@@ -287,12 +291,20 @@ func (r *Run) poll(cq *verbs.CQ) (n int, err error) {
 }
 
 // look takes the available completions into wcs. It never sleeps.
-func (r *Run) look(cq *verbs.CQ) (int, error) { return r.spin(cq, 0, 1) }
+func (r *Run) look(cq *verbs.CQ) (int, error) {
+	if r.drives {
+		return r.spin(cq, time.Nanosecond, 1)
+	}
+	return r.spin(cq, 0, 1)
+}
 
 // spin polls until there are completions, for at most long, which is about polls polls.
 func (r *Run) spin(cq *verbs.CQ, long time.Duration, polls int) (int, error) {
 	n, err := cq.WaitFor(r.ctx, r.wcs[:], verbs.WaitOptions{Spin: long, NoSleep: true})
 	if n == 0 && err == nil {
+		if r.drives {
+			polls = 1
+		}
 		return 0, r.idle(polls)
 	}
 	return r.took(n, err)
@@ -332,7 +344,7 @@ func (r *Run) depth() int {
 	return r.TxDepth * r.QPs
 }
 
-// idle runs after polls that found nothing. Goroutines of this process serve a device in
+// idle runs after polls that found nothing. Other goroutines of this process may serve a device in
 // software. The runtime wakes them for packets when a processor has nothing to do, so this
 // one sleeps for a moment, and longer if nothing comes. runtime.Gosched would not help:
 // while a goroutine can run, the runtime looks for packets every 10 ms only.
@@ -370,9 +382,10 @@ const yieldEvery = 4 * time.Millisecond
 
 // worked yields from time to time. Go's monitor thread preempts a goroutine that runs for
 // 10 ms, and then checks every 20 µs for a while whether there is more to do. Where two
-// ends poll on two processors, the monitor thread is a third program.
+// ends poll on two processors, the monitor thread is a third program. An end yields anyway if it
+// sleeps on a device of its own process.
 func (r *Run) worked(polls int) {
-	if r.work += polls; r.software || r.work < pollsToClock {
+	if r.work += polls; r.software || r.drives && r.waits || r.work < pollsToClock {
 		return
 	}
 	r.work = 0

@@ -152,7 +152,8 @@ func againstSockets(o on) (all []comparison) {
 	for _, network := range []string{"udp", "tcp"} {
 		all = append(all, comparison{Name: m.name() + ", to " + strings.ToUpper(network), Measure: m, programs: [2]program{soft, sockets{network}}})
 	}
-	return all
+	m.Flags = nil // both ends poll; the sockets sleep
+	return append(all, comparison{Name: m.name() + ", polling, to UDP", Measure: m, programs: [2]program{soft, sockets{"udp"}}})
 }
 
 // byRawverbs makes perftest run on the software device.
