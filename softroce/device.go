@@ -70,7 +70,7 @@ func newDevice(name string, ports []*port) *device {
 	crand.Read(seed[:]) // never fails
 	most := window(ports, d.mtu)
 	d.engine = transport.New(transport.Config{
-		Resolve: d.resolve, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: most, ReadChunk: readChunk(most), Keep: keep, Full: full, Unread: unread,
+		Resolve: d.resolve, Reply: d.reply, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: most, ReadChunk: readChunk(most), Keep: keep, Full: full, Unread: unread,
 	})
 	d.gids.init()
 	d.groups.init()
@@ -149,6 +149,16 @@ func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 		Src: src, Dst: dst, TrafficClass: attr.GRH.TrafficClass, HopLimit: attr.GRH.HopLimit,
 		FlowLabel: attr.GRH.FlowLabel, Link: p, Joined: p.joins(dst), Flight: p.flight(dst),
 	}, nil
+}
+
+// reply returns the path from one of the device's addresses to a sender.
+func (d *device) reply(from, to netip.Addr) *transport.Path {
+	for _, p := range d.ports {
+		if p != nil && p.link.Addr() == from {
+			return &transport.Path{Src: from, Dst: to, Link: p}
+		}
+	}
+	return nil
 }
 
 // flight returns how many bytes all queue pairs of RC together may have in flight to a peer. It assumes

@@ -3,6 +3,7 @@ package softroce
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/rawverbs/rawverbs/verbs"
@@ -94,5 +95,19 @@ func TestGIDTableCache(t *testing.T) {
 	changed = true
 	if got := query(); got != first {
 		t.Errorf("after a change %+v, want %+v", got, first)
+	}
+}
+
+// TestReplies checks the path on which the device answers datagrams.
+func TestReplies(t *testing.T) {
+	dev, _, _ := openForDatagrams(t)
+	d := dev.Provider().(*device)
+	p := d.ports[slices.IndexFunc(d.ports, func(p *port) bool { return p != nil })]
+	peer := netip.MustParseAddr("192.0.2.1")
+	if got := d.reply(p.link.Addr(), peer); got == nil || got.Src != p.link.Addr() || got.Dst != peer || got.Link != p {
+		t.Errorf("the path of a reply is %+v", got)
+	}
+	if got := d.reply(peer, peer); got != nil {
+		t.Errorf("the device answers from another's address: %+v", got)
 	}
 }

@@ -14,7 +14,8 @@ import (
 
 // FlowConfig describes a flow.
 type FlowConfig struct {
-	Op      verbs.Opcode // OpRDMAWrite or OpRDMARead
+	Type    verbs.QPType // 0: RC
+	Op      verbs.Opcode // OpRDMAWrite or OpRDMARead; OpSend with UC and UD
 	Size    int          // bytes of a message, at most 1 MiB
 	Depth   int          // messages in flight
 	MTU     qpstate.MTU
@@ -29,8 +30,12 @@ type Flow struct {
 	wr   []verbs.SendWR
 	err  error
 
-	bytes float64 // completed
-	rates series  // bytes completed, per period
+	to   *Host // UC and UD: the host that counts what arrives
+	peer *transport.QP
+	recv []verbs.RecvWR
+
+	bytes float64 // completed; with UC and UD: by the receiver
+	rates series  // the same, per period
 }
 
 // period is the resolution of what is measured.
@@ -58,12 +63,21 @@ func (n *Network) Flow(from, to *Host, cfg FlowConfig) *Flow {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 14
 	}
+	if cfg.Type == 0 {
+		cfg.Type = verbs.RC
+	}
 	a, b := from.qp(cfg), to.qp(cfg)
 	connect(a, to, b.QPN(), cfg)
 	connect(b, from, a.QPN(), cfg)
 	f := &Flow{cfg: cfg, from: from, qp: a}
+	if cfg.Type != verbs.RC {
+		f.receive(to, b)
+	}
 	f.wr = []verbs.SendWR{{Opcode: cfg.Op, Flags: verbs.SendSignaled, RemoteAddr: to.mr.Addr(), RKey: to.mr.RKey(),
 		SGL: []verbs.SGE{{Addr: from.mr.Addr(), Length: uint32(cfg.Size), LKey: from.mr.LKey()}}}}
+	if cfg.Type == verbs.UD {
+		f.wr[0].AH, f.wr[0].RemoteQPN, f.wr[0].RemoteQKey = from.handle(to), b.QPN(), queueKey
+	}
 	from.flows[a.QPN()] = f
 	for range cfg.Depth {
 		f.post()
@@ -77,12 +91,32 @@ func (f *Flow) post() {
 	}
 }
 
+// receives is the number of receives of a flow over UC or UD, and queueKey is its Q_Key.
+const receives, queueKey = 256, 0x1234
+
+// receive lets the receiver of UC or UD count the messages that arrive.
+func (f *Flow) receive(to *Host, peer *transport.QP) {
+	const grh = 40
+	f.to, f.peer = to, peer
+	f.recv = []verbs.RecvWR{{SGL: []verbs.SGE{{Addr: to.mr.Addr(), Length: uint32(f.cfg.Size + grh), LKey: to.mr.LKey()}}}}
+	to.flows[peer.QPN()] = f
+	for range receives {
+		f.postRecv()
+	}
+}
+
+func (f *Flow) postRecv() {
+	if _, err := f.peer.PostRecv(f.recv); err != nil && f.err == nil {
+		f.err = err
+	}
+}
+
 // rdAtomic is the number of READ requests in flight per queue pair.
 const rdAtomic = 16
 
 func (h *Host) qp(cfg FlowConfig) *transport.QP {
-	qp, err := h.pd.CreateQP(transport.QPInit{Type: verbs.RC, SendCQ: h.cq, RecvCQ: h.cq,
-		Cap: verbs.QPCap{MaxSendWR: uint32(cfg.Depth), MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}})
+	qp, err := h.pd.CreateQP(transport.QPInit{Type: cfg.Type, SendCQ: h.cq, RecvCQ: h.cq,
+		Cap: verbs.QPCap{MaxSendWR: uint32(cfg.Depth), MaxRecvWR: receives, MaxSendSGE: 1, MaxRecvSGE: 1}})
 	if err != nil {
 		panic(err)
 	}
@@ -92,12 +126,12 @@ func (h *Host) qp(cfg FlowConfig) *transport.QP {
 // connect moves a queue pair to RTS.
 func connect(qp *transport.QP, peer *Host, number uint32, cfg FlowConfig) {
 	attr := qpstate.Attr{PortNum: 1, Access: access, PathMTU: cfg.MTU, DestQPN: number, MaxDestRdAtomic: rdAtomic, MaxRdAtomic: rdAtomic,
-		MinRNRTimer: 12, Timeout: cfg.Timeout, RetryCnt: 7, RNRRetry: 7}
+		MinRNRTimer: 12, Timeout: cfg.Timeout, RetryCnt: 7, RNRRetry: 7, QKey: queueKey}
 	attr.AH = qpstate.AHAttr{IsGlobal: true, PortNum: 1}
 	attr.AH.GRH.DGID = qpstate.GIDFrom(peer.addr)
 	from := qpstate.Reset
 	for _, to := range []qpstate.State{qpstate.Init, qpstate.RTR, qpstate.RTS} {
-		row, _ := qpstate.Lookup(verbs.RC, from, to)
+		row, _ := qpstate.Lookup(cfg.Type, from, to)
 		attr.State, from = to, to
 		if err := qp.Modify(&attr, row.Required|qpstate.MaskState); err != nil {
 			panic(err)
@@ -117,9 +151,16 @@ func (h *Host) poll() {
 				}
 				continue
 			}
-			f.bytes += float64(f.cfg.Size)
-			*f.rates.at(h.net.now) += float64(f.cfg.Size)
-			f.post()
+			arrived := wcs[i].Opcode == verbs.WCRecv
+			if arrived || f.to == nil {
+				f.bytes += float64(f.cfg.Size)
+				*f.rates.at(h.net.now) += float64(f.cfg.Size)
+			}
+			if arrived {
+				f.postRecv()
+			} else {
+				f.post()
+			}
 		}
 	}
 }

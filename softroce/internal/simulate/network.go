@@ -3,6 +3,7 @@
 // and mark them for congestion (ECN).
 //
 //	network.go   hosts, links and the clock
+//	handle.go    address handles for UD
 //	flow.go      queue pairs that keep messages in flight, and what is measured of them
 //	scenario.go  the scenarios, with their results as a table and as drawings
 //
@@ -56,8 +57,9 @@ type Network struct {
 	byAddr map[netip.Addr]*Host
 	events events
 	free   [][]byte
+	opened []interface{ Close() error } // for address handles; closed from the last to the first
 
-	lost, overflowed, marked uint64
+	forwarded, lost, overflowed, marked uint64 // packets
 }
 
 // Host is a host: an engine, and a link to the switch.
@@ -105,9 +107,16 @@ func New(cfg Config) *Network {
 	return &Network{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 1)), byAddr: make(map[netip.Addr]*Host)}
 }
 
+// Close closes what package verbs opened for the network.
+func (n *Network) Close() {
+	for _, o := range slices.Backward(n.opened) {
+		_ = o.Close()
+	}
+}
+
 const (
 	hostMemory = 1 << 20 // all flows of a host move the same bytes
-	hostCQ     = 4096
+	hostCQ     = 1 << 14
 )
 
 // Host adds a host with the network's delay.
@@ -121,6 +130,7 @@ func (n *Network) HostWith(delay time.Duration) *Host {
 	cfg := n.cfg.Engine
 	cfg.Keep = keep
 	cfg.Rand, cfg.MTU = rand.NewPCG(n.cfg.Seed, uint64(i)), qpstate.MTU4096
+	cfg.Reply = func(from, to netip.Addr) *transport.Path { return &transport.Path{Src: from, Dst: to} }
 	cfg.Resolve = func(a *qpstate.AHAttr) (*transport.Path, error) {
 		return &transport.Path{Src: h.addr, Dst: a.GRH.DGID.Addr(), TrafficClass: a.GRH.TrafficClass, Flight: flight}, nil
 	}
@@ -199,6 +209,7 @@ const (
 func (n *Network) forward(e *event) {
 	port, size := &e.host.down, len(e.data)+frameOverhead
 	waiting := port.waiting(n.now)
+	n.forwarded++
 	port.queued.most(n.now, float64(min(waiting+size, n.cfg.Buffer)))
 	switch {
 	case n.cfg.Loss > 0 && n.rng.Float64() < n.cfg.Loss:

@@ -4,6 +4,7 @@ package simulate
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -29,9 +30,10 @@ type Result struct {
 	Share    float64 // of the payload that the shared links can carry
 	Jain     float64 // Jain's index over the flows
 	Timeouts uint64
-	WentBack uint64 // how often a requester sent again
-	Lost     uint64 // packets lost at random
-	Overflow uint64 // packets that found a port's buffer full
+	WentBack uint64  // how often a requester sent again
+	Lost     uint64  // packets lost at random
+	Overflow uint64  // packets that found a port's buffer full
+	Dropped  float64 // share of the packets that were lost, for either reason
 	Marked   uint64
 
 	// Over time, in percent, one value per period.
@@ -41,9 +43,11 @@ type Result struct {
 // Run runs the scenario. The error is the first failed work request.
 func (s *Scenario) Run() (*Result, error) {
 	n := New(s.Network)
+	defer n.Close()
 	flows, shared := s.start(n, s.MTU)
 	n.Run(s.Time)
 	r := &Result{Timeouts: n.Sum(transport.Timeouts), WentBack: n.Sum(transport.Retransmits), Lost: n.lost, Overflow: n.overflowed, Marked: n.marked}
+	r.Dropped = float64(n.lost+n.overflowed) / float64(max(n.forwarded, 1))
 	line := s.Network.line(s.MTU) * float64(len(shared))
 	total, each := 0.0, make([]float64, len(flows))
 	for i, f := range flows {
@@ -109,6 +113,42 @@ func Incast(senders, buffer, mark int, d time.Duration) *Scenario {
 	}
 }
 
+// Unreliable returns senders over UC or UD to one receiver at 25 Gb/s. Each message is one packet.
+func Unreliable(kind verbs.QPType, senders, buffer, mark int, d time.Duration) *Scenario {
+	return &Scenario{
+		Name:    fmt.Sprintf("incast-%s-%d-%dk-%dk", strings.ToLower(kindName(kind)), senders, buffer>>10, mark>>10),
+		Title:   fmt.Sprintf("%d senders over %s, a buffer of %d KiB%s", senders, kindName(kind), buffer>>10, marks(mark)),
+		Network: Config{Seed: 1, Rate: 25e9, RTT: 50 * time.Microsecond, Buffer: buffer, Mark: mark},
+		Time:    d, MTU: qpstate.MTU4096,
+		start: func(n *Network, mtu qpstate.MTU) (flows []*Flow, shared []*Host) {
+			to := n.Host()
+			for range senders {
+				flows = append(flows, n.Flow(n.Host(), to, FlowConfig{Type: kind, Op: verbs.OpSend, Size: mtu.Bytes(), Depth: 64, MTU: mtu}))
+			}
+			return flows, []*Host{to}
+		},
+	}
+}
+
+// Mixed returns a sender over UC and one over RC to one receiver at 25 Gb/s.
+func Mixed(buffer, mark int, d time.Duration) *Scenario {
+	return &Scenario{
+		Name:    fmt.Sprintf("mixed-uc-rc-%dk-%dk", buffer>>10, mark>>10),
+		Title:   fmt.Sprintf("a sender over UC and one over RC, a buffer of %d KiB%s", buffer>>10, marks(mark)),
+		Network: Config{Seed: 1, Rate: 25e9, RTT: 50 * time.Microsecond, Buffer: buffer, Mark: mark},
+		Time:    d, MTU: qpstate.MTU4096,
+		start: func(n *Network, mtu qpstate.MTU) ([]*Flow, []*Host) {
+			to := n.Host()
+			return []*Flow{
+				n.Flow(n.Host(), to, FlowConfig{Type: verbs.UC, Op: verbs.OpSend, Size: mtu.Bytes(), Depth: 64, MTU: mtu}),
+				n.Flow(n.Host(), to, FlowConfig{Op: verbs.OpRDMAWrite, Size: 64 << 10, Depth: 16, MTU: mtu}),
+			}, []*Host{to}
+		},
+	}
+}
+
+func kindName(kind verbs.QPType) string { return strings.TrimPrefix(kind.String(), "IBV_QPT_") }
+
 func marks(mark int) string {
 	if mark == 0 {
 		return ", no marks"
@@ -171,6 +211,14 @@ func All() (all []*Scenario) {
 	}
 	for _, buffer := range []int{256 << 10, 1 << 20, 4 << 20} {
 		all = append(all, Incast(8, buffer, 0, 500*time.Millisecond), Incast(8, buffer, marksFrom, 500*time.Millisecond))
+	}
+	for _, mark := range []int{0, marksFrom} {
+		for _, kind := range []verbs.QPType{verbs.UC, verbs.UD} {
+			for _, buffer := range []int{256 << 10, 1 << 20} {
+				all = append(all, Unreliable(kind, 8, buffer, mark, 500*time.Millisecond))
+			}
+		}
+		all = append(all, Mixed(1<<20, mark, 500*time.Millisecond))
 	}
 	return append(all, MixedRTT(0, 500*time.Millisecond), MixedRTT(marksFrom, 500*time.Millisecond),
 		Many(1000, 8, 0, 10*time.Millisecond), Many(1000, 8, marksFrom, 10*time.Millisecond))

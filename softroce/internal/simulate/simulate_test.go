@@ -17,7 +17,7 @@ func run(t *testing.T, s *Scenario, share, fairness float64) *Result {
 	}
 	t.Logf("%s: %.1f %% of the line, Jain's index %.3f, %d timeouts, %d times back, %d lost, %d overflows, %d marked",
 		s.Title, 100*r.Share, r.Jain, r.Timeouts, r.WentBack, r.Lost, r.Overflow, r.Marked)
-	if r.Share < share || r.Share > 1.001 {
+	if r.Share < share || r.Share > 1.002 { // the clock counts whole nanoseconds
 		t.Errorf("%s: %.1f %% of the line, want %.1f to 100", s.Title, 100*r.Share, 100*share)
 	}
 	if r.Jain < fairness {
@@ -58,6 +58,25 @@ func TestSimulateIncast(t *testing.T) {
 		if r := run(t, s, 0.85, 0.9); r.Timeouts > 0 {
 			t.Errorf("%s: %d timeouts", s.Title, r.Timeouts)
 		}
+	}
+}
+
+// TestSimulateUnreliable checks that senders over UC and UD share a link whose switch marks packets, and that
+// few packets are lost. Without marks, seven of eight packets are lost.
+func TestSimulateUnreliable(t *testing.T) {
+	for _, kind := range []verbs.QPType{verbs.UC, verbs.UD} {
+		for _, buffer := range []int{256 << 10, 1 << 20} {
+			r := run(t, Unreliable(kind, 8, buffer, marksFrom, 200*time.Millisecond), 0.85, 0.98)
+			if r.Dropped > 0.02 {
+				t.Errorf("%v, a buffer of %d bytes: %.2f %% of the packets are lost", kind, buffer, 100*r.Dropped)
+			}
+		}
+		if r := run(t, Unreliable(kind, 8, 256<<10, 0, 20*time.Millisecond), 0.9, 0); r.Dropped < 0.8 {
+			t.Errorf("%v without marks: %.2f %% of the packets are lost, want nearly 87.5", kind, 100*r.Dropped)
+		}
+	}
+	if r := run(t, Mixed(1<<20, marksFrom, 200*time.Millisecond), 0.95, 0.9); r.Dropped > 0 || r.Timeouts > 0 {
+		t.Errorf("UC and RC: %.2f %% of the packets are lost, %d timeouts", 100*r.Dropped, r.Timeouts)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Congestion notification: a switch marks packets of a queue pair of RC (ECN), the receiving side tells
-// the sending side with a CNP, and the sending side shrinks its route's window (law.go).
+// Congestion notification: a switch marks packets (ECN), the receiving side tells the sending side with
+// a CNP, and the sending side shrinks its route's window (law.go) or, for UC and UD, its rate (paced.go).
 //
 // Marks on READ responses shrink this side's window too, because it decides how much the peer sends.
 // Everything here runs with the queue pair's lock held.
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // Values of the two low bits of the type of service.
@@ -20,18 +21,19 @@ const (
 )
 
 const (
-	// cnpPause is the shortest time between two CNPs of a queue pair.
+	// cnpPause is the shortest time between two CNPs of a queue pair; of UD: to one address.
 	cnpPause   = 50 * time.Microsecond
 	cnpPayload = 16
 )
 
-// capable returns p with packets that switches may mark, if the queue pair obeys marks.
+// capable returns p with packets that switches may mark, if the sender obeys marks. The program may have
+// copied the traffic class from a marked packet; its answer must not begin with a mark.
 func capable(p *Path) *Path {
-	if p == nil || p.Flight == 0 || p.TrafficClass&ecnMask != 0 {
+	if p == nil || p.Flight == 0 || p.Dst.IsMulticast() || p.TrafficClass&ecnMask != 0 && p.TrafficClass&ecnMask != ecnCongested {
 		return p
 	}
 	marked := *p
-	marked.TrafficClass |= ecnCapable
+	marked.TrafficClass = marked.TrafficClass&^ecnMask | ecnCapable
 	return &marked
 }
 
@@ -46,6 +48,22 @@ func (qp *QP) marked(now time.Duration, readResponse bool) {
 	}
 }
 
+// notified obeys a CNP. A CNP for a queue pair of UD slows only the packets to the address that it came from.
+func (qp *QP) notified(now time.Duration, d *Datagram) {
+	switch qp.kind {
+	case verbs.RC:
+		qp.congested(now)
+	case verbs.UC:
+		if qp.route != nil {
+			qp.route.rate.Congested(now)
+		}
+	default:
+		if r := qp.engine.routes.find(d.Dst, d.Src); r != nil {
+			r.rate.Congested(now)
+		}
+	}
+}
+
 // congested obeys a CNP, or a mark on a READ response.
 func (qp *QP) congested(now time.Duration) {
 	if r := qp.route; r != nil {
@@ -56,11 +74,88 @@ func (qp *QP) congested(now time.Duration) {
 	}
 }
 
-// buildCNP fills in p, a CNP.
-func (qp *QP) buildCNP(p packet.Packet) {
+// markTable has the senders of marked datagrams to one queue pair: a CNP goes to each.
+type markTable [32]marker
+
+type marker struct {
+	path *Path // to the sender; nil: unused
+	qpn  uint32
+	due  bool
+	next time.Duration // no CNP is sent before
+}
+
+func (m *marker) matches(d *Datagram) bool {
+	return m.path != nil && m.path.Dst == d.Src && m.path.Src == d.Dst
+}
+
+// of returns the entry of a datagram's sender, or one that it may have, or nil.
+func (t *markTable) of(now time.Duration, d *Datagram) (free *marker) {
+	for i := range t {
+		switch m := &t[i]; {
+		case m.matches(d):
+			return m
+		case free == nil && !m.due && now >= m.next:
+			free = m
+		}
+	}
+	return free
+}
+
+// markedDatagram notes that a datagram with a mark arrived. If the table is full, its sender gets no CNP; it
+// gets one soon, because an entry is free again after cnpPause.
+func (qp *QP) markedDatagram(now time.Duration, d *Datagram, sender uint32) {
+	e := qp.engine
+	e.counters.add(CongestionMarks, 1)
+	if e.cfg.Reply == nil || d.Dst.IsMulticast() || d.Src.IsMulticast() {
+		return
+	}
+	if qp.marks == nil {
+		qp.marks = new(markTable)
+	}
+	m := qp.marks.of(now, d)
+	if m == nil || m.due || now < m.next {
+		return
+	}
+	if !m.matches(d) {
+		if m.path = e.cfg.Reply(d.Dst, d.Src); m.path == nil {
+			return
+		}
+	}
+	m.qpn, m.due, m.next = sender, true, now+cnpPause
+	qp.cnpDue, qp.wake = true, true
+}
+
+// nextCNP returns the CNP to send next.
+func (qp *QP) nextCNP() outgoing {
+	o := outgoing{opcode: packet.CongestionNotification, payload: cnpPayload, path: qp.path, cnp: true, cnpTo: qp.attr.DestQPN}
+	if m := qp.nextMarker(); m != nil {
+		o.path, o.cnpTo = m.path, m.qpn
+	}
+	return o
+}
+
+// nextMarker returns the first sender of datagrams to which a CNP is due, or nil.
+func (qp *QP) nextMarker() *marker {
+	if qp.marks == nil {
+		return nil
+	}
+	for i := range qp.marks {
+		if m := &qp.marks[i]; m.due {
+			return m
+		}
+	}
+	return nil
+}
+
+// buildCNP fills in p, the CNP that nextCNP returned.
+func (qp *QP) buildCNP(p packet.Packet, to uint32) {
 	clear(p.Payload())
-	p.BTH().SetDestQPN(qp.attr.DestQPN)
+	p.BTH().SetDestQPN(to)
 	p.BTH().SetBECN(true)
 	qp.cnpDue = false
+	if m := qp.nextMarker(); m != nil {
+		m.due = false
+		qp.cnpDue = qp.nextMarker() != nil
+	}
 	qp.engine.counters.add(CongestionNotesSent, 1)
 }

@@ -35,12 +35,13 @@ const (
 	CongestionMarks                    // packets that a switch marked
 	StarvedTimeouts                    // ACK timeouts that did not count for RETRY_CNT, because packets lay unread
 	RoomWaits                          // UC and UD: how often a sender waited because its receiver was full
+	RateWaits                          // UC and UD: how often a sender waited because of CNPs
 	numCounters
 )
 
 var counterNames = [numCounters]string{
 	"rx_packets", "tx_packets", "retransmits", "timeouts", "sequence_naks", "rnr_naks", "duplicates", "drop_malformed",
-	"drop_no_qp", "drop_state", "drop_mismatch", "drop_no_receive", "drop_too_long", "drop_stray", "drop_unreliable", "kept", "probes", "congestion_notes", "congestion_notes_sent", "congestion_marks", "starved_timeouts", "room_waits",
+	"drop_no_qp", "drop_state", "drop_mismatch", "drop_no_receive", "drop_too_long", "drop_stray", "drop_unreliable", "kept", "probes", "congestion_notes", "congestion_notes_sent", "congestion_marks", "starved_timeouts", "room_waits", "rate_waits",
 }
 
 func (c Counter) String() string {

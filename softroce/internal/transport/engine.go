@@ -57,6 +57,10 @@ type Config struct {
 	// (keep.go). With 0 it recovers from losses exactly as the standard describes: it drops
 	// such packets, goes back, and waits for the ACK timeout.
 	Keep int
+	// Reply returns the path from this device's address from to the address to, from which a datagram
+	// came; nil if there is none. UD sends CNPs on it. Reply runs with the queue pair's lock held, so it
+	// must not call the engine. nil: UD sends no CNPs.
+	Reply func(from, to netip.Addr) *Path
 	// Full returns true if the receiver at the end of a path has no room for n bytes now. UC and
 	// UD then wait, because nobody sends their lost packets again. Full runs with the queue
 	// pair's lock held, so it must not call the engine. nil: receivers always have room.
@@ -229,7 +233,7 @@ func acknowledgmentsFirst(batch []Datagram) {
 	}
 }
 
-// Advance handles the ACK timeouts, RNR waits and waits for room that have expired at now. Transmit must be
+// Advance handles the ACK timeouts, RNR waits, and waits for room or for a rate that have expired at now. Transmit must be
 // called afterwards.
 func (e *Engine) Advance(now time.Duration) {
 	for {

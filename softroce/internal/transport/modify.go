@@ -55,7 +55,7 @@ func (qp *QP) Modify(attr *qpstate.Attr, mask qpstate.Mask) error {
 			return err
 		}
 	}
-	if qp.path != path && qp.kind == verbs.RC {
+	if qp.path != path {
 		path = capable(path)
 		qp.join(path)
 	}

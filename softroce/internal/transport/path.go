@@ -28,6 +28,7 @@ func (p *Path) same(q *Path) bool { return p == q || *p == *q }
 type AH struct {
 	pd     *PD
 	path   *Path
+	route  *route // may be nil
 	closed atomic.Bool
 }
 
@@ -37,12 +38,14 @@ func (pd *PD) CreateAH(attr qpstate.AHAttr) (*AH, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &AH{pd: pd, path: path}, nil
+	return &AH{pd: pd, path: capable(path), route: pd.engine.routes.use(path)}, nil
 }
 
 // Close makes later posts with the handle fail. Sends that are posted already keep their path.
 func (ah *AH) Close() error {
-	ah.closed.Store(true)
+	if !ah.closed.Swap(true) && ah.route != nil {
+		ah.pd.engine.routes.unuse(ah.route)
+	}
 	return nil
 }
 

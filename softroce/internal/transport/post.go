@@ -78,6 +78,7 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 	}
 	inline := wr.Flags&verbs.SendInline != 0
 	var path *Path
+	var way *route
 	switch wr.Opcode {
 	case verbs.OpRDMARead:
 		if inline {
@@ -105,7 +106,7 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 		if !ok || ah.pd != qp.pd || ah.closed.Load() {
 			return syscall.EINVAL
 		}
-		path = ah.path
+		path, way = ah.path, ah.route
 	}
 	if isLocal(wr.Opcode) {
 		return qp.takeLocal(w, wr)
@@ -125,7 +126,7 @@ func (qp *QP) take(w *sendWQE, wr *verbs.SendWR) error {
 		copyInline(data, wr.SGL)
 	}
 	sgl := append(w.wr.SGL[:0], wr.SGL...)
-	*w = sendWQE{wr: *wr, inline: data, path: path, length: int(length)}
+	*w = sendWQE{wr: *wr, inline: data, path: path, route: way, length: int(length)}
 	w.wr.SGL, w.wr.AH, w.wr.Bind = sgl, nil, nil
 	return nil
 }

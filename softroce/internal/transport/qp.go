@@ -51,10 +51,11 @@ type QP struct {
 	closed  bool
 	attr    qpstate.Attr // as modified; State is the current state
 	path    *Path        // RC and UC, from RTR on
-	route   *route       // RC: what it shares with others; may be nil
+	route   *route       // RC and UC: what it shares with others; may be nil
 	charged int64        // to the route, in bytes
 	cnpDue  bool
 	cnpNext time.Duration // no CNP is sent before
+	marks   *markTable    // UD: senders of marked packets; nil until the first
 	mtu     int           // bytes
 	wake    bool          // has something to send: unlock puts it on the ready list
 	alarm   time.Duration
@@ -146,7 +147,7 @@ func (qp *QP) reset() {
 	qp.attr = qpstate.Attr{State: qpstate.Reset, Cap: qp.cap, PathMTU: qpstate.MTU256, PortNum: portNum}
 	qp.leave()
 	qp.path, qp.mtu = nil, 0
-	qp.wake, qp.localMR, qp.cnpDue = false, nil, false
+	qp.wake, qp.localMR, qp.cnpDue, qp.marks = false, nil, false, nil
 	qp.req.reset(qp.engine.cfg.Window)
 	qp.forgetKept()
 	qp.resp.reset()
@@ -160,7 +161,7 @@ func (qp *QP) receive(now time.Duration, p packet.Packet, d *Datagram) {
 		if op == packet.CongestionNotification {
 			qp.engine.counters.add(CongestionNotes, 1)
 			if qp.canSend() && !qp.foreign(p, d) {
-				qp.congested(now)
+				qp.notified(now, d)
 			}
 		} else {
 			qp.engine.counters.add(DropMismatch, 1)
@@ -187,14 +188,14 @@ func (qp *QP) receive(now time.Duration, p packet.Packet, d *Datagram) {
 		qp.engine.counters.add(DropMismatch, 1)
 		return
 	}
-	if d.TOS&ecnMask == ecnCongested && qp.kind == verbs.RC {
+	if d.TOS&ecnMask == ecnCongested && qp.kind != verbs.UD {
 		qp.marked(now, op.Operation() == packet.OpReadResponse)
 	}
 	switch {
 	case op.IsResponse():
 		qp.receiveResponse(now, p)
 	case qp.kind == verbs.UD:
-		qp.receiveDatagram(p, d)
+		qp.receiveDatagram(now, p, d)
 	case qp.kind == verbs.UC:
 		qp.receiveUnreliable(p)
 	default:
@@ -212,10 +213,11 @@ type outgoing struct {
 	opcode  packet.Opcode
 	payload int
 	path    *Path
-	answer  bool // from the responder; otherwise from the requester
-	cnp     bool // see congestion.go
-	probe   bool // see recovery.go
-	again   bool // the requester's packets from to to, of work request wqe, once more
+	answer  bool   // from the responder; otherwise from the requester
+	cnp     bool   // see congestion.go
+	cnpTo   uint32 // the queue pair that the CNP is for
+	probe   bool   // see recovery.go
+	again   bool   // the requester's packets from to to, of work request wqe, once more
 
 	wqe      uint64
 	from, to int64
@@ -232,7 +234,7 @@ func (o *outgoing) size() int { return packet.Len(o.opcode, o.payload) }
 // packets so far, or 0 at its beginning; it has room for some packets, and bytes.
 func (qp *QP) next(now time.Duration, segment, packets, bytes int) (outgoing, bool) {
 	if qp.cnpDue {
-		return outgoing{opcode: packet.CongestionNotification, payload: cnpPayload, path: qp.path, cnp: true}, true
+		return qp.nextCNP(), true
 	}
 	answer, ok := qp.nextAnswer()
 	if !ok || qp.resp.answers.due == 0 && qp.path.Joined {
@@ -268,7 +270,7 @@ func (qp *QP) build(buf []byte, o *outgoing, now time.Duration) bool {
 	}
 	switch {
 	case o.cnp:
-		qp.buildCNP(p)
+		qp.buildCNP(p, o.cnpTo)
 		return true
 	case o.probe:
 		qp.buildProbe(p)
@@ -286,7 +288,7 @@ func (qp *QP) fail(refused refusal) {
 	}
 	qp.attr.State = qpstate.Error
 	qp.resp.refused = refused
-	qp.cnpDue = false
+	qp.cnpDue, qp.marks = false, nil
 	qp.waitIsOver()
 	qp.forgetKept()
 	qp.flushSends()

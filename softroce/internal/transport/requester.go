@@ -28,6 +28,7 @@ type sendWQE struct {
 	wr      verbs.SendWR // its SGL is in memory of the ring
 	inline  []byte       // the data of a request with SendInline
 	path    *Path        // UD only
+	route   *route       // UD only; may be nil
 	length  int
 	started bool
 	failed  verbs.WCStatus // why the request failed; it completes when it is the oldest
@@ -58,10 +59,11 @@ type requester struct {
 	rnrRetries        uint8
 	starvedTimeouts   uint8 // ACK timeouts since una has moved that did not count
 	wentBack          int64 // value of una at the last goBackOnce
-	waiting           bool  // until deadline: the RNR timer that the peer asked for, or a look at its room (ud.go)
+	waiting           bool  // until deadline: the RNR timer that the peer asked for, a look at its room (ud.go), or its rate (paced.go)
 	deadline          time.Duration
 	draining          bool // in SQD with requests in flight
 	notifyWhenDrained bool
+	paced             paced
 	recovery
 }
 
@@ -126,7 +128,7 @@ func (qp *QP) nextRequest(now time.Duration, first bool) (o outgoing, ok bool) {
 			return o, false
 		}
 		o = qp.requestPacket(w, r.nxt)
-		if first && qp.kind != verbs.RC && qp.waitForRoom(now, w, o.path) {
+		if qp.kind != verbs.RC && (qp.waitForRate(now, w, o.size()) || first && qp.waitForRoom(now, w, o.path)) {
 			return o, false
 		}
 		return o, true
@@ -260,6 +262,7 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration, o *outgoing) bool
 	r.nxt += count
 	r.max = max(r.max, r.nxt)
 	if qp.kind != verbs.RC {
+		r.paced.built(len(p.Bytes()))
 		r.una = r.nxt
 		qp.retire()
 		return true

@@ -13,6 +13,8 @@
 // A queue pair that has looked for a loss a few times without an answer gives its room back, so that a silent
 // peer cannot stop the others. The response of a READ is charged like a request.
 //
+// UC and UD have no window. A route has a rate for them (paced.go).
+//
 // A route has its own lock, which is taken after a queue pair's. The ready list's comes after it.
 
 package transport
@@ -22,15 +24,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/pace"
 )
 
 // route is the state of the way to one address.
 type route struct {
 	key    routeKey
-	users  int // queue pairs; guarded by the table's lock
+	users  int // queue pairs of RC and UC, and address handles; guarded by the table's lock
 	spent  atomic.Int64
 	window atomic.Int64
 	length atomic.Int32 // of the line
+	rate   pace.Rate    // of UC and UD
 
 	mu          sync.Mutex
 	first, last *QP // in line
@@ -57,10 +62,15 @@ type inLine struct {
 // join makes the queue pair use the route of its path.
 func (qp *QP) join(p *Path) {
 	qp.leave()
-	if p == nil || p.Flight == 0 {
-		return
+	qp.route = qp.engine.routes.use(p)
+}
+
+// use returns the route of a path, for one more user; nil if the path has none.
+func (t *routeTable) use(p *Path) *route {
+	if p == nil || p.Flight == 0 || p.Dst.IsMulticast() {
+		return nil
 	}
-	t, key := &qp.engine.routes, routeKey{p.Src, p.Dst}
+	key := routeKey{p.Src, p.Dst}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.routes[key]
@@ -71,7 +81,23 @@ func (qp *QP) join(p *Path) {
 		t.routes[key] = r
 	}
 	r.users++
-	qp.route = r
+	return r
+}
+
+// unuse ends one use of a route. The last one ends the route.
+func (t *routeTable) unuse(r *route) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.users--; r.users == 0 {
+		delete(t.routes, r.key)
+	}
+}
+
+// find returns the route between two addresses, or nil.
+func (t *routeTable) find(src, dst netip.Addr) *route {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.routes[routeKey{src, dst}]
 }
 
 // leave gives the queue pair's room back and ends the use of its route.
@@ -86,12 +112,7 @@ func (qp *QP) leave() {
 	r.remove(qp)
 	r.mu.Unlock()
 	qp.engine.advanceLine(r)
-	t := &qp.engine.routes
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r.users--; r.users == 0 {
-		delete(t.routes, r.key)
-	}
+	qp.engine.routes.unuse(r)
 	qp.route = nil
 }
 

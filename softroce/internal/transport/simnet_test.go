@@ -89,6 +89,7 @@ func (n *simnet) nodeWith(addr string, cfg Config) *simnode {
 	cfg.Resolve = func(a *qpstate.AHAttr) (*Path, error) {
 		return &Path{Src: node.addr, Dst: a.GRH.DGID.Addr(), Flight: node.flight, Joined: node.joined}, nil
 	}
+	cfg.Reply = func(from, to netip.Addr) *Path { return &Path{Src: from, Dst: to} }
 	node.engine = New(cfg)
 	node.out = NewOutbox(make([]byte, 128<<10), 8, 64)
 	n.nodes = append(n.nodes, node)

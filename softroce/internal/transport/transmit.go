@@ -162,6 +162,7 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 	if n > 0 {
 		o.add(path, n, segment)
 	}
+	qp.req.paced.left(now)
 	if answers {
 		qp.answering.Store(true)
 	}

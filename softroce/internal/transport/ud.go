@@ -29,13 +29,17 @@ func (e *Engine) NetworkInSL() { e.networkInSL = true }
 const ownQKey = 1 << 31
 
 // receiveDatagram copies a message into a receive.
-func (qp *QP) receiveDatagram(p packet.Packet, d *Datagram) {
+func (qp *QP) receiveDatagram(now time.Duration, p packet.Packet, d *Datagram) {
 	rs := &qp.resp
 	h, payload := p.DETH(), p.Payload()
-	switch {
-	case h.QKey() != qp.attr.QKey:
+	if h.QKey() != qp.attr.QKey {
 		qp.engine.counters.add(DropMismatch, 1)
 		return
+	}
+	if d.TOS&ecnMask == ecnCongested {
+		qp.markedDatagram(now, d, h.SrcQPN())
+	}
+	switch {
 	case !p.PayloadFits(qp.mtu):
 		qp.engine.counters.add(DropTooLong, 1)
 		return

@@ -28,8 +28,8 @@ func main() {
 	if err := os.MkdirAll(*out, 0o755); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("| scenario | of the line | Jain's index | timeouts | went back | lost at random | overflows | marked |")
-	fmt.Println("|---|---|---|---|---|---|---|---|")
+	fmt.Println("| scenario | of the line | Jain's index | timeouts | went back | lost at random | overflows | of the packets lost | marked |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|")
 	for _, s := range simulate.All() {
 		if !chosen.MatchString(s.Name) {
 			continue
@@ -38,7 +38,7 @@ func main() {
 		if err != nil {
 			log.Fatalf("%s: %v", s.Name, err)
 		}
-		fmt.Printf("| %s | %.1f %% | %.3f | %d | %d | %d | %d | %d |\n", s.Title, 100*r.Share, r.Jain, r.Timeouts, r.WentBack, r.Lost, r.Overflow, r.Marked)
+		fmt.Printf("| %s | %.1f %% | %.3f | %d | %d | %d | %d | %.2f %% | %d |\n", s.Title, 100*r.Share, r.Jain, r.Timeouts, r.WentBack, r.Lost, r.Overflow, 100*r.Dropped, r.Marked)
 		if err := os.WriteFile(filepath.Join(*out, s.Name+".svg"), drawing(s, r), 0o644); err != nil {
 			log.Fatal(err)
 		}

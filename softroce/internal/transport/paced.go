@@ -1,0 +1,58 @@
+// Paced senders: UC and UD obey the rate of their route (package pace), because they have no window.
+// A queue pair that must wait does so until a deadline, as for an RNR NAK.
+//
+// A queue pair of UD sends in order. So it waits with all its messages, though the next one may go to
+// another address.
+//
+// Everything here runs with the queue pair's lock held.
+
+package transport
+
+import "time"
+
+// paced is what a requester of UC or UD may send.
+type paced struct {
+	to      *route // of the packets being sent; may be nil
+	allowed int    // bytes that may leave without asking
+	sent    int    // bytes sent that the route does not know of
+}
+
+// waitForRate returns true if the next packet, of size bytes, must wait. The requester then waits.
+func (qp *QP) waitForRate(now time.Duration, w *sendWQE, size int) bool {
+	p, to := &qp.req.paced, qp.route
+	if w.route != nil {
+		to = w.route
+	}
+	if p.to != to {
+		p.left(now)
+		if p.to != nil && p.allowed > 0 {
+			p.to.rate.Return(p.allowed)
+		}
+		*p = paced{to: to}
+	}
+	if to == nil || p.allowed >= size || !to.rate.Limited() {
+		return false
+	}
+	at, allowed := to.rate.Reserve(now, size)
+	p.allowed += allowed
+	if at <= now {
+		return false
+	}
+	qp.engine.counters.add(RateWaits, 1)
+	qp.req.waiting, qp.req.deadline = true, at
+	return true
+}
+
+// built notes that a packet was built.
+func (p *paced) built(size int) {
+	p.sent += size
+	p.allowed = max(0, p.allowed-size)
+}
+
+// left tells the route how much was sent.
+func (p *paced) left(now time.Duration) {
+	if p.sent > 0 && p.to != nil {
+		p.to.rate.Sent(now, p.sent)
+	}
+	p.sent = 0
+}
