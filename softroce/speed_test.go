@@ -85,9 +85,9 @@ func tcpTo(tb testing.TB, serve func(net.Conn)) net.Conn {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer l.Close()
 	go func() {
 		c, err := l.Accept()
+		l.Close() // not before: that would reset the connection
 		if err != nil {
 			return
 		}
@@ -96,6 +96,7 @@ func tcpTo(tb testing.TB, serve func(net.Conn)) net.Conn {
 	}()
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
+		l.Close()
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { c.Close() })
