@@ -30,6 +30,11 @@ type Config struct {
 	Mark   int           // a port marks packets while more bytes than this wait; 0: never
 	Loss   float64       // probability that the switch loses a packet
 
+	// Receive is the receive buffer of a host, in bytes; 0: it never overflows. The host's program reads from it
+	// at the rate Read, in bits per second.
+	Receive int
+	Read    float64
+
 	// Engine is the engines' configuration. HostWith fills in the rest.
 	Engine transport.Config
 }
@@ -71,6 +76,7 @@ type Host struct {
 	out    *transport.Outbox
 	up     line          // to the switch
 	down   line          // from the switch: the port whose buffer fills
+	buffer line          // the receive buffer
 	wakes  time.Duration // time of the earliest wake event
 	batch  []transport.Datagram
 
@@ -126,8 +132,11 @@ func (n *Network) Host() *Host { return n.HostWith(n.cfg.RTT / 4) }
 func (n *Network) HostWith(delay time.Duration) *Host {
 	i := len(n.hosts) + 1
 	h := &Host{net: n, addr: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), delay: delay, wakes: never,
-		up: line{rate: n.cfg.Rate}, down: line{rate: n.cfg.Rate}, batch: make([]transport.Datagram, 1), flows: make(map[uint32]*Flow)}
-	cfg := n.cfg.Engine
+		up: line{rate: n.cfg.Rate}, down: line{rate: n.cfg.Rate}, buffer: line{rate: n.cfg.Read}, batch: make([]transport.Datagram, 1), flows: make(map[uint32]*Flow)}
+	cfg, flight := n.cfg.Engine, flight
+	if n.cfg.Receive > 0 {
+		flight = n.cfg.Receive
+	}
 	cfg.Keep = keep
 	cfg.Rand, cfg.MTU = rand.NewPCG(n.cfg.Seed, uint64(i)), qpstate.MTU4096
 	cfg.Reply = func(from, to netip.Addr) *transport.Path { return &transport.Path{Src: from, Dst: to} }
@@ -167,6 +176,7 @@ type kind uint8
 
 const (
 	atSwitch kind = iota
+	atBuffer
 	atHost
 	wake
 )
@@ -182,6 +192,8 @@ func (n *Network) Run(until time.Duration) {
 		switch e.kind {
 		case atSwitch:
 			n.forward(&e)
+		case atBuffer:
+			n.buffer(&e)
 		case atHost:
 			h := e.host
 			h.batch[0] = transport.Datagram{Data: e.data, Src: e.from, Dst: h.addr, TOS: e.tos, TTL: 64}
@@ -226,6 +238,22 @@ func (n *Network) forward(e *event) {
 		e.tos |= ecnCongested
 	}
 	e.kind, e.at = atHost, port.pass(n.now, size)+e.host.delay
+	if n.cfg.Receive > 0 {
+		e.kind = atBuffer
+	}
+	n.events.push(*e)
+}
+
+// buffer puts a packet into its host's receive buffer.
+func (n *Network) buffer(e *event) {
+	h, size := e.host, len(e.data)
+	waiting := h.buffer.waiting(n.now)
+	if waiting+size > n.cfg.Receive {
+		n.overflowed++
+		n.free = append(n.free, e.data[:0])
+		return
+	}
+	e.kind, e.at = atHost, h.buffer.pass(n.now, size)
 	n.events.push(*e)
 }
 

@@ -130,6 +130,24 @@ func Unreliable(kind verbs.QPType, senders, buffer, mark int, d time.Duration) *
 	}
 }
 
+// FanIn returns a requester that READs from many responders at 25 Gb/s. Its receive buffer holds a few bytes, and
+// its program reads them at 20 Gb/s.
+func FanIn(responders, receive int, d time.Duration) *Scenario {
+	return &Scenario{
+		Name:    fmt.Sprintf("fan-in-%d-%dk", responders, receive>>10),
+		Title:   fmt.Sprintf("READs, number of responders: %d, a receive buffer of %d KiB", responders, receive>>10),
+		Network: Config{Seed: 1, Rate: 25e9, RTT: 50 * time.Microsecond, Buffer: manyBytes, Receive: receive, Read: 20e9},
+		Time:    d, MTU: qpstate.MTU4096,
+		start: func(n *Network, mtu qpstate.MTU) (flows []*Flow, shared []*Host) {
+			to := n.Host()
+			for range responders {
+				flows = append(flows, n.Flow(to, n.Host(), FlowConfig{Op: verbs.OpRDMARead, Size: 64 << 10, Depth: 16, MTU: mtu}))
+			}
+			return flows, []*Host{to}
+		},
+	}
+}
+
 // Mixed returns a sender over UC and one over RC to one receiver at 25 Gb/s.
 func Mixed(buffer, mark int, d time.Duration) *Scenario {
 	return &Scenario{
@@ -219,6 +237,9 @@ func All() (all []*Scenario) {
 			}
 		}
 		all = append(all, Mixed(1<<20, mark, 500*time.Millisecond))
+	}
+	for _, responders := range []int{1, 8, 32} {
+		all = append(all, FanIn(responders, 256<<10, 500*time.Millisecond))
 	}
 	return append(all, MixedRTT(0, 500*time.Millisecond), MixedRTT(marksFrom, 500*time.Millisecond),
 		Many(1000, 8, 0, 10*time.Millisecond), Many(1000, 8, marksFrom, 10*time.Millisecond))

@@ -80,6 +80,18 @@ func TestSimulateUnreliable(t *testing.T) {
 	}
 }
 
+// TestSimulateFanIn checks that READs from many responders do not overrun the requester's receive buffer, and
+// get as much as READs from one.
+func TestSimulateFanIn(t *testing.T) {
+	one := run(t, FanIn(1, 256<<10, 100*time.Millisecond), 0.8, 1)
+	for _, responders := range []int{8, 32} {
+		r := run(t, FanIn(responders, 256<<10, 100*time.Millisecond), 0.98*one.Share, 0.98)
+		if r.Overflow+r.Timeouts+r.WentBack > 0 {
+			t.Errorf("%d responders: %d overflows, %d timeouts, %d times back", responders, r.Overflow, r.Timeouts, r.WentBack)
+		}
+	}
+}
+
 // TestSimulateMany checks that every flow of many hosts gets its part.
 func TestSimulateMany(t *testing.T) {
 	if r := run(t, Many(50, 8, marksFrom, 10*time.Millisecond), 0.8, 0.8); r.Timeouts > 0 {

@@ -64,16 +64,16 @@
 //
 // Config.Resolve turns an address vector into a Path of the link. The UDP port is packet.Port.
 //
-// Path.Flight should not exceed the bytes that fit into the peer's socket buffer (route.go), and
-// Config.Window the packets. Config.ReadChunk times MAX_QP_RD_ATOMIC should not exceed the number that fit into
-// this side's.
+// Path.Flight should not exceed the bytes that fit into the peer's socket buffer, or into this side's
+// (route.go), and Config.Window the packets. Config.ReadChunk times MAX_QP_RD_ATOMIC should not exceed the number
+// that fit into this side's.
 //
 // # Locks
 //
 // Each queue pair has a lock. Posting, receiving, transmitting and timers of one queue pair
 // exclude each other; those of different queue pairs do not. A goroutine takes further locks in
 // this order: the queue pair's, the SRQ's, the CQ's, the window's, the region's (for reading,
-// while it copies bytes), then those of the keys, the route, the ready list and the timers. Callbacks run
+// while it copies bytes), then those of the keys, the route, its shares, the ready list and the timers. Callbacks run
 // under these locks.
 //
 // # Differences from rxe

@@ -107,6 +107,7 @@ func New(cfg Config) *Engine {
 	e.keys.regions = make(map[uint32]*MR)
 	e.groups.members = make(map[netip.Addr][]*QP)
 	e.routes.routes = make(map[routeKey]*route)
+	e.routes.intakes = make(map[netip.Addr]*intake)
 	e.timers.reset()
 	return e
 }

@@ -366,11 +366,15 @@ func (a *arena) check() {
 	}
 	for i, s := range a.net.nodes {
 		s.events = s.events[:0]
-		kept, charged := 0, int64(0)
+		kept, charged, reads := 0, int64(0), int64(0)
 		for _, p := range a.players[i%2:] {
 			if p.node == s {
 				kept += p.qp.resp.ahead.count
-				charged += p.qp.charged
+				charged += p.qp.flight.charged + p.qp.flight.turn.Load()
+				reads += p.qp.reads.charged + p.qp.reads.turn.Load()
+				if got, want := p.qp.req.readsInFlight(), p.qp.countReads(); got != want {
+					a.t.Errorf("%d READ responses in flight, want %d", got, want)
+				}
 			}
 		}
 		if pool := &s.engine.kept; pool.used != kept || kept > s.engine.cfg.Keep {
@@ -380,11 +384,25 @@ func (a *arena) check() {
 			if spent := r.spent.Load(); spent < 0 || spent != charged {
 				a.t.Errorf("%d bytes are charged to the route, of which the queue pairs know %d", spent, charged)
 			}
+			if spent := r.intake.spent.Load(); spent != reads {
+				a.t.Errorf("%d bytes are charged to the receive buffer, of which the queue pairs know %d", spent, reads)
+			}
 			if w := r.window.Load(); w < 1 || w > int64(s.flight) {
 				a.t.Errorf("the route's window is %d bytes", w)
 			}
 		}
 	}
+}
+
+// countReads counts the READ response packets in flight, one by one.
+func (qp *QP) countReads() (n int64) {
+	r := &qp.req
+	for i := r.head; i != r.tail; i++ {
+		if w := r.wqe(i); w.started && w.wr.Opcode == verbs.OpRDMARead {
+			n += max(0, min(w.end(), r.nxt)-max(w.first, r.una))
+		}
+	}
+	return n
 }
 
 // guard checks the memory that nobody may write.

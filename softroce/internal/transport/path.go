@@ -16,7 +16,7 @@ type Path struct {
 	TrafficClass uint8
 	HopLimit     uint8
 	FlowLabel    uint32
-	Flight       int  // bytes that all queue pairs of RC may have in flight to Dst: what its receive buffer holds; 0: no limit
+	Flight       int  // bytes that all queue pairs of RC may have in flight to Dst: what its receive buffer holds, and this side's; 0: no limit
 	Joined       bool // the peer's Receive gets all packets of a burst at once, and is this package's
 	Link         any  // set by Config.Resolve for the caller of Transmit
 }

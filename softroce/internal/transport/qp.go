@@ -42,17 +42,16 @@ type QP struct {
 	cap            verbs.QPCap
 	sigAll         bool
 
-	ready      readyState   // guarded by the ready list's lock
-	alarmIndex int          // guarded by the timers' lock
-	line       inLine       // guarded by the route's lock
-	turn       atomic.Int64 // bytes left of its turn on the route
+	ready      readyState // guarded by the ready list's lock
+	alarmIndex int        // guarded by the timers' lock
+	flight     member     // of the route: the bytes in flight
+	reads      member     // of the intake: the READ responses among them
 
 	mu      sync.Mutex
 	closed  bool
 	attr    qpstate.Attr // as modified; State is the current state
 	path    *Path        // RC and UC, from RTR on
 	route   *route       // RC and UC: what it shares with others; may be nil
-	charged int64        // to the route, in bytes
 	cnpDue  bool
 	cnpNext time.Duration // no CNP is sent before
 	marks   *markTable    // UD: senders of marked packets; nil until the first

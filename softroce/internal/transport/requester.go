@@ -34,6 +34,8 @@ type sendWQE struct {
 	failed  verbs.WCStatus // why the request failed; it completes when it is the oldest
 	first   int64          // number of its first packet
 	packets int64          // number of packets; for a READ, of the response
+	// readsBefore is the number of READ response packets of all requests before.
+	readsBefore int64
 }
 
 func (w *sendWQE) end() int64 { return w.first + w.packets }
@@ -52,6 +54,7 @@ type requester struct {
 	head, cur, tail   uint64    // requests: the oldest, the one being sent, one past the newest
 	una, nxt, max     int64     // packets: oldest unacknowledged, next to send, one past all ever sent
 	answersDue        int       // answered requests that were sent since una and have no response yet
+	readPackets       int64     // READ response packets of all started requests
 	answeredStarted   int       // answered requests that are started and not complete
 	window            window
 	sinceAckReq       int
@@ -121,7 +124,7 @@ func (qp *QP) nextRequest(now time.Duration, first bool) (o outgoing, ok bool) {
 			r.cur++
 			continue
 		}
-		if qp.kind == verbs.RC && (r.nxt-r.una >= r.window.packets || qp.waits()) {
+		if qp.kind == verbs.RC && (r.nxt-r.una >= r.window.packets || qp.waits(w)) {
 			return o, false
 		}
 		if w.answered() && r.answersDue >= int(qp.attr.MaxRdAtomic) {
@@ -174,6 +177,9 @@ func (qp *QP) start(w *sendWQE) bool {
 	}
 	if w.failed != verbs.WCSuccess {
 		w.packets = 0
+	}
+	if w.readsBefore = r.readPackets; w.wr.Opcode == verbs.OpRDMARead {
+		r.readPackets += w.packets
 	}
 	qp.retire()
 	return w.failed == verbs.WCSuccess
@@ -274,7 +280,7 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration, o *outgoing) bool
 		qp.replied(now)
 	}
 	r.sinceAckReq++
-	if qp.spend(count) || last || r.sinceAckReq >= int(qp.ackEvery()) || r.nxt-r.una >= r.window.packets {
+	if qp.spend(w, count) || last || r.sinceAckReq >= int(qp.ackEvery()) || r.nxt-r.una >= r.window.packets {
 		bth.SetAckReq(true)
 		r.sinceAckReq = 0
 		r.time(seq, now)

@@ -4,65 +4,69 @@
 //  1. Each packet that is in flight is charged to the route, as one path MTU (spend). A queue pair
 //     that finds no room waits in line (waits).
 //  2. Acknowledgements give the room back when the queue pair is unlocked (settle). The queue pairs
-//     in line then go on the ready list, in the order in which they came (advanceLine). So turns are
+//     in line then go on the ready list, in the order in which they came (advance). So turns are
 //     fair.
 //  3. A packet that leaves less room than a turn asks for an ACK. So room always comes back.
 //  4. The window starts small and grows by what is acknowledged, up to Path.Flight. Losses shrink it
 //     if they are more than links lose without congestion.
 //
 // A queue pair that has looked for a loss a few times without an answer gives its room back, so that a silent
-// peer cannot stop the others. The response of a READ is charged like a request.
+// peer cannot stop the others. The response of a READ is charged like a request. It is also charged to this
+// side's receive buffer (intake), because the responses of many peers meet there.
 //
 // UC and UD have no window. A route has a rate for them (paced.go).
 //
-// A route has its own lock, which is taken after a queue pair's. The ready list's comes after it.
+// A route has its own lock, which is taken after a queue pair's. The ready list's comes after it. What queue
+// pairs share, and how they wait for it, is in share.go.
 
 package transport
 
 import (
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/pace"
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // route is the state of the way to one address.
 type route struct {
+	share
 	key    routeKey
 	users  int // queue pairs of RC and UC, and address handles; guarded by the table's lock
-	spent  atomic.Int64
-	window atomic.Int64
-	length atomic.Int32 // of the line
-	rate   pace.Rate    // of UC and UD
+	intake *intake
+	law    law       // guarded by the share's lock
+	rate   pace.Rate // of UC and UD
+}
 
-	mu          sync.Mutex
-	first, last *QP // in line
-	law         law
+// intake is this side's receive buffer. All READs from one of this side's addresses share it: the sum of the
+// responses that they expect has a limit, which is the largest Path.Flight.
+type intake struct {
+	share
+	routes int // guarded by the table's lock
 }
 
 type routeKey struct{ src, dst netip.Addr }
 
 // routeTable is an engine's routes.
 type routeTable struct {
-	mu     sync.Mutex
-	routes map[routeKey]*route
+	mu      sync.Mutex
+	routes  map[routeKey]*route
+	intakes map[netip.Addr]*intake
 }
 
 // lookedInVain is the number of looks for a loss after which a queue pair gives its room back.
 const lookedInVain = 3
 
-// inLine is a queue pair's place in a route's line, guarded by the route's lock.
-type inLine struct {
-	next *QP
-	in   bool
-}
-
 // join makes the queue pair use the route of its path.
 func (qp *QP) join(p *Path) {
 	qp.leave()
-	qp.route = qp.engine.routes.use(p)
+	if r := qp.engine.routes.use(p); r != nil {
+		qp.route = r
+		qp.flight.join(&r.share, qp)
+		qp.reads.join(&r.intake.share, qp)
+	}
 }
 
 // use returns the route of a path, for one more user; nil if the path has none.
@@ -75,7 +79,14 @@ func (t *routeTable) use(p *Path) *route {
 	defer t.mu.Unlock()
 	r := t.routes[key]
 	if r == nil {
-		r = &route{key: key}
+		in := t.intakes[p.Src]
+		if in == nil {
+			in = new(intake)
+			t.intakes[p.Src] = in
+		}
+		in.routes++
+		in.window.Store(max(in.window.Load(), int64(p.Flight)))
+		r = &route{key: key, intake: in}
 		r.law.init(int64(p.Flight))
 		r.window.Store(r.law.window)
 		t.routes[key] = r
@@ -88,8 +99,12 @@ func (t *routeTable) use(p *Path) *route {
 func (t *routeTable) unuse(r *route) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r.users--; r.users == 0 {
-		delete(t.routes, r.key)
+	if r.users--; r.users > 0 {
+		return
+	}
+	delete(t.routes, r.key)
+	if r.intake.routes--; r.intake.routes == 0 {
+		delete(t.intakes, r.key.src)
 	}
 }
 
@@ -106,62 +121,31 @@ func (qp *QP) leave() {
 	if r == nil {
 		return
 	}
-	r.spent.Add(-qp.charged)
-	qp.charged = 0
-	r.mu.Lock()
-	r.remove(qp)
-	r.mu.Unlock()
-	qp.engine.advanceLine(r)
+	qp.flight.leave()
+	qp.reads.leave()
 	qp.engine.routes.unuse(r)
 	qp.route = nil
 }
 
-// waits reports whether the queue pair must wait before its next packet: the route has no room, or
-// others are in line and the queue pair's turn is over. The queue pair is then in line.
-func (qp *QP) waits() bool {
-	r := qp.route
-	if r == nil || qp.maySend() {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if qp.maySend() {
-		return false // room came back meanwhile
-	}
-	if !qp.line.in {
-		qp.line = inLine{in: true}
-		if r.last == nil {
-			r.first = qp
-		} else {
-			r.last.line.next = qp
-		}
-		r.last = qp
-		r.length.Add(1)
-	}
-	return true
-}
-
-func (qp *QP) maySend() bool {
-	r := qp.route
-	return r.spent.Load() < r.window.Load() && (r.length.Load() == 0 || qp.turn.Load() > 0)
+// waits reports whether the queue pair must wait before its next packet, which is one of w's. It is then in line.
+func (qp *QP) waits(w *sendWQE) bool {
+	return qp.route != nil && (qp.flight.waits() || w.wr.Opcode == verbs.OpRDMARead && qp.reads.waits())
 }
 
 // hasTurn reports whether others are in line, and the queue pair's turn lasts for another burst.
-func (qp *QP) hasTurn() bool {
-	r := qp.route
-	return r != nil && r.length.Load() > 0 && qp.turn.Load() >= maxBurst
-}
+func (qp *QP) hasTurn() bool { return qp.route != nil && qp.flight.hasTurn() }
 
-// spend charges packets to the route. It returns true if little room is left.
-func (qp *QP) spend(packets int64) (last bool) {
-	r := qp.route
-	if r == nil {
+// spend charges packets to the route, and those of a READ response to the receive buffer. It returns true if
+// little room is left.
+func (qp *QP) spend(w *sendWQE, packets int64) (last bool) {
+	if qp.route == nil {
 		return false
 	}
 	n := packets * int64(qp.mtu)
-	qp.charged += n
-	qp.turn.Add(-n)
-	return r.spent.Add(n)+r.turn() > r.window.Load()
+	if w.wr.Opcode == verbs.OpRDMARead {
+		qp.reads.spend(n)
+	}
+	return qp.flight.spend(n)
 }
 
 // ackEvery returns after how many packets the queue pair asks for an ACK: four times per window.
@@ -173,64 +157,39 @@ func (qp *QP) ackEvery() int64 {
 	return every
 }
 
-// turn is how many bytes a queue pair sends before the next in line. Long bursts cost less.
-func (r *route) turn() int64 { return r.window.Load() / 4 }
-
 // settle makes the charge what is in flight now.
 func (qp *QP) settle() {
-	r := qp.route
-	if r == nil {
+	if qp.route == nil {
 		return
 	}
 	q := &qp.req
-	due := (q.nxt - q.una) * int64(qp.mtu)
+	due, expected := q.nxt-q.una, q.readsInFlight()
 	if q.looks >= lookedInVain || !qp.canSend() {
-		due = 0
+		due, expected = 0, 0
 	}
-	if due != qp.charged {
-		r.spent.Add(due - qp.charged)
-		qp.charged = due
-	}
-	qp.engine.advanceLine(r)
+	qp.flight.settle(due * int64(qp.mtu))
+	qp.reads.settle(expected * int64(qp.mtu))
 }
 
-// advanceLine puts queue pairs at the front of the line on the ready list, one per turn that there is
-// room for. Every change of a queue pair ends with it. So if there is room for a turn and somebody is
-// in line, the next one is on the ready list.
-func (e *Engine) advanceLine(r *route) {
-	turn := r.turn()
-	if r.length.Load() == 0 || r.spent.Load()+turn > r.window.Load() {
-		return
+// readsInFlight returns the number of READ response packets among those in flight.
+func (r *requester) readsInFlight() int64 {
+	if r.una == r.nxt {
+		return 0
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for room := r.window.Load() - r.spent.Load(); room >= turn && r.first != nil; room -= turn {
-		next := r.first
-		r.remove(next)
-		next.turn.Store(turn)
-		e.ready.add(next)
-	}
+	return r.readsUpTo(r.cur, r.nxt) - r.readsUpTo(r.head, r.una)
 }
 
-// remove takes a queue pair out of the line.
-func (r *route) remove(qp *QP) {
-	if !qp.line.in {
-		return
+// readsUpTo returns the number of READ response packets of all requests so far that are before packet seq, which
+// is the next of request i.
+func (r *requester) readsUpTo(i uint64, seq int64) int64 {
+	if i == r.tail || !r.wqe(i).started {
+		return r.readPackets
 	}
-	var before *QP
-	for q := r.first; q != qp; q = q.line.next {
-		before = q
+	w := r.wqe(i)
+	if w.wr.Opcode == verbs.OpRDMARead {
+		return w.readsBefore + min(seq-w.first, w.packets)
 	}
-	if before == nil {
-		r.first = qp.line.next
-	} else {
-		before.line.next = qp.line.next
-	}
-	if r.last == qp {
-		r.last = before
-	}
-	qp.line = inLine{}
-	r.length.Add(-1)
+	return w.readsBefore
 }
 
 // acked notes that packets were acknowledged.

@@ -173,7 +173,7 @@ func TestTurnsInARow(t *testing.T) {
 	n.transmit()
 	r.spent.Store(flight / 2) // room for two turns
 	e := as[0].node.engine
-	e.advanceLine(r)
+	r.advance()
 	var order []uint32
 	for _, burst := range e.Transmit(n.now, NewOutbox(make([]byte, flight), 64, 64)) {
 		p, err := packet.Parse(burst.Data[:burst.Segment])

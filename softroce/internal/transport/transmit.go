@@ -167,7 +167,11 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 		qp.answering.Store(true)
 	}
 	qp.wake = false // the result more replaces it
-	qp.settle()     // others may leave the line
+	if !more && qp.route != nil {
+		qp.flight.endTurn()
+		qp.reads.endTurn()
+	}
+	qp.settle() // others may leave the line
 	return more, more && qp.hasTurn()
 }
 
