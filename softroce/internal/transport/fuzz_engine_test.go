@@ -427,6 +427,9 @@ func (a *arena) end() {
 		if err := p.qp.Close(); err != nil {
 			a.t.Error(err)
 		}
+		if p.handle != nil {
+			_ = p.handle.Provider().(*AH).Close()
+		}
 	}
 	a.check()
 	for _, s := range a.net.nodes {
@@ -434,9 +437,9 @@ func (a *arena) end() {
 		for _, b := range e.Transmit(a.net.now, s.out) {
 			a.t.Errorf("%d packets were sent by a closed queue pair", b.Packets())
 		}
-		if _, timer := e.Deadline(); len(e.qps) > 0 || len(e.routes.routes) > 0 || e.kept.used+len(e.kept.free) > 0 || e.Ready() || timer {
+		if _, timer := e.Deadline(); len(e.qps) > 0 || len(e.routes.routes)+len(e.routes.intakes) > 0 || e.kept.used+len(e.kept.free) > 0 || e.Ready() || timer {
 			a.t.Errorf("closed, and %d queue pairs, %d routes, buffers of %d packets are left, ready %v, timer %v",
-				len(e.qps), len(e.routes.routes), e.kept.used+len(e.kept.free), e.Ready(), timer)
+				len(e.qps), len(e.routes.routes)+len(e.routes.intakes), e.kept.used+len(e.kept.free), e.Ready(), timer)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func TestForeignCNPForUD(t *testing.T) {
 	}
 }
 
-// TestMarkedGroups checks that datagrams to a group carry no ECT, and that nobody answers them with CNPs. A
+// TestMarkedGroups checks that datagrams to a group are not marked as capable of ECN, and that nobody answers them with CNPs. A
 // datagram with another Q_Key is not answered either.
 func TestMarkedGroups(t *testing.T) {
 	_, a, b := pacedPair(t, verbs.UD)
