@@ -19,28 +19,30 @@ import (
 
 // traffic distinguishes light traffic from heavy. Under heavy traffic the port's goroutine
 // should receive, so that the program can do its own work meanwhile. Traffic is light if little is
-// sent at once, and if little is received before a goroutine gets a completion.
+// sent at once, and if a goroutine gets a completion often enough: each completion that the port's
+// goroutine receives for another one costs a switch.
 type traffic struct {
 	lightRounds atomic.Int32
 	attended    bool // for the threads of attend_linux.go, only tiny messages are light
 }
 
 const (
-	lightBytes  = 80 << 10 // a message of 64 KiB and its headers
-	tinyBytes   = 1 << 10  // a receive of so little is light, however much came before
-	lightEnough = 8        // light rounds of receiving in a row before traffic counts as light
+	lightSend    = 80 << 10   // the most that light traffic sends at once: a message of 64 KiB and its headers
+	lightReceive = 1280 << 10 // and receives before a completion: a message of 1 MiB, with some room
+	tinyBytes    = 1 << 10    // a receive of so little is light, however much came before
+	lightEnough  = 8          // light rounds of receiving in a row before traffic counts as light
 )
 
-// most returns the most that light traffic has per send, or between two completions.
-func (t *traffic) most() int {
+// most returns the given limit, or that of attended traffic.
+func (t *traffic) most(limit int) int {
 	if t.attended {
 		return tinyBytes
 	}
-	return lightBytes
+	return limit
 }
 
 func (t *traffic) sent(bytes int) {
-	if bytes > t.most() {
+	if bytes > t.most(lightSend) {
 		t.lightRounds.Store(0)
 	}
 }
@@ -48,7 +50,7 @@ func (t *traffic) sent(bytes int) {
 // received notes a receive of bytes, and that sinceWake bytes have come since a completion last woke
 // a goroutine.
 func (t *traffic) received(bytes, sinceWake int) {
-	if n := t.lightRounds.Load(); bytes > tinyBytes && sinceWake > t.most() {
+	if n := t.lightRounds.Load(); bytes > tinyBytes && sinceWake > t.most(lightReceive) {
 		t.lightRounds.Store(0)
 	} else if n < lightEnough {
 		t.lightRounds.Store(n + 1)

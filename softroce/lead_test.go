@@ -244,19 +244,32 @@ func TestLeaverIsReplaced(t *testing.T) {
 	}
 }
 
-// TestHeavyTrafficIsNotLed mixes large messages with small ones.
+// TestHeavyTrafficIsNotLed mixes large messages with small ones. What is received is heavy from a larger
+// size on than what is sent.
 func TestHeavyTrafficIsNotLed(t *testing.T) {
 	p := newPair(t)
-	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
-		s := newStream(t, p.x, p.y, op, mib)
+	for op, size := range map[verbs.Opcode]int{verbs.OpRDMAWrite: mib, verbs.OpRDMARead: 2 * mib} {
+		s := newStream(t, p.x, p.y, op, size)
 		p.untilLed(t)
 		s.run(t, 2)
 		before := softroce.Led(p.x)
 		s.run(t, 50)
 		if n := softroce.Led(p.x) - before; n > 10 {
-			t.Errorf("%v: a goroutine led for %d of 50 messages of 1 MiB", op, n)
+			t.Errorf("%v: a goroutine led for %d of 50 messages of %d bytes", op, n, size)
 		}
 		p.untilLed(t)
+	}
+}
+
+// TestStreamOfReceivesIsLed checks that the goroutine that waits for READs of 256 KiB receives them itself.
+func TestStreamOfReceivesIsLed(t *testing.T) {
+	p := newPair(t)
+	s := newStream(t, p.x, p.y, verbs.OpRDMARead, mib/4)
+	p.untilLed(t)
+	before := softroce.Led(p.x)
+	s.run(t, 50)
+	if n := softroce.Led(p.x) - before; n < 10 {
+		t.Errorf("a goroutine led for %d of 50 messages of 256 KiB", n)
 	}
 }
 
