@@ -65,9 +65,10 @@ func (qp *QP) receiveRequest(now time.Duration, p packet.Packet) {
 		return
 	}
 	qp.establish()
+	alone := rs.ahead.count == 0
 	if qp.serveExpected(p) {
 		qp.serveKept()
-		qp.awaitReply(now, p, wake)
+		qp.awaitReply(now, p, wake, alone)
 	} else {
 		qp.forgetKept()
 	}

@@ -239,7 +239,7 @@ func (qp *QP) buildAnswer(p packet.Packet) bool {
 	if h := p.AETH(); h != nil {
 		h.Set(accepted, s.msn)
 		if a.ackDue && a.ackTo <= seq {
-			a.ackDue = false // this response includes the ACK
+			a.ackDue, a.waits = false, never // this response includes the ACK
 		}
 	}
 	if ends {

@@ -5,10 +5,10 @@
 // alone, and cost both ends a datagram and a wake-up each. So if the program replied at once to the last
 // messages, the ACK of the next one waits for the reply, as TCP's delayed ACK does.
 //
-// An ACK waits at most for ackWait, and only until the next packet: if a second message comes before the reply, the
-// requester sends many, and may need the ACK to send more. Probes and other repeated packets are
-// answered at once. Only a device of this package on the same host is made to wait, because only there an ACK
-// and a request share a datagram.
+// An ACK waits at most for ackWait, and only until the next request of the peer: if a second message comes before
+// the reply, the requester sends many, and may need the ACK to send more. Probes and other repeated packets
+// are answered at once, and so is a packet that fills a gap. An ACK waits only if the peer is a device of this
+// package on the same host, because only there an ACK and a request share a datagram.
 
 package transport
 
@@ -34,23 +34,20 @@ type exchange struct {
 }
 
 // awaitReply makes the ACK of p, which was just served, wait, if a reply is likely. wake is whether the queue pair
-// had something to send before p came.
-func (qp *QP) awaitReply(now time.Duration, p packet.Packet, wake bool) {
+// had something to send before p came. single is false if other packets were served with p.
+func (qp *QP) awaitReply(now time.Duration, p packet.Packet, wake, single bool) {
 	a := &qp.resp.answers
 	op := p.Opcode()
-	single := op.StartsMessage() && op.EndsMessage()
-	if !single || op.Operation() != packet.OpSend && p.ImmDt() == nil {
-		a.messages = 0
+	single = single && op.StartsMessage() && op.EndsMessage() && (op.Operation() == packet.OpSend || p.ImmDt() != nil)
+	if a.messages++; a.messages > 1 || !single {
 		a.replies = 0
+		qp.waitIsOver()
+		if !single {
+			a.messages = 0
+		}
 		return
 	}
-	a.messages++
 	a.cameAt = now
-	if a.messages > 1 {
-		a.replies = 0
-		a.waits = never // qp.wake is true
-		return
-	}
 	if a.replies >= repliesEnough && a.ackDue && a.due == 0 && !a.nakDue && qp.path.Joined {
 		a.waits = now + ackWait
 		qp.wake = wake

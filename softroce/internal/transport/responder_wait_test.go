@@ -204,3 +204,41 @@ func TestOneWayIsNotHeldUp(t *testing.T) {
 		t.Errorf("%d messages took %v", messages, took)
 	}
 }
+
+// inject gives the replier a packet, and a receive for it.
+func (x exchangePair) inject(op packet.Opcode, psn int64, size int, ackReq bool) {
+	to := x.replier
+	to.recv(verbs.RecvWR{SGL: []verbs.SGE{to.sge(100, 1500)}})
+	to.inject(x.asker, op, uint32(psn), size, func(p packet.Packet) { p.BTH().SetAckReq(ackReq) })
+}
+
+// TestAFilledGapIsAnswered: a packet that fills a gap is served with those behind it.
+func TestAFilledGapIsAnswered(t *testing.T) {
+	x := newExchangePair(t, repliesEnough)
+	next := x.replier.qp.resp.expected
+	x.inject(packet.RCSendOnly, next+1, 64, true)
+	x.sent() // the NAK
+	x.inject(packet.RCSendOnly, next, 64, true)
+	x.wantACK(t, "two messages at once")
+}
+
+// TestAFirstPacketEndsTheWait: the first packet of a longer message asks for no ACK, and ends the wait.
+func TestAFirstPacketEndsTheWait(t *testing.T) {
+	x := newExchangePair(t, repliesEnough)
+	x.message(t)
+	x.wantNothing(t, "it waits")
+	x.inject(packet.RCSendFirst, x.replier.qp.resp.expected, x.replier.qp.mtu, false)
+	x.wantACK(t, "the next packet")
+}
+
+// TestAMessageThatAsksForNothingEndsTheWait: other devices need not ask for an ACK of each message.
+func TestAMessageThatAsksForNothingEndsTheWait(t *testing.T) {
+	x := newExchangePair(t, repliesEnough)
+	x.message(t)
+	x.wantNothing(t, "it waits")
+	x.inject(packet.RCSendOnly, x.replier.qp.resp.expected, 64, false)
+	e := x.replier.node.engine
+	x.n.now += 10 * ackWait
+	e.Advance(x.n.now)
+	x.wantACK(t, "after ten waits")
+}
