@@ -87,12 +87,21 @@ func (v *service) accept(l *Listener) error {
 	}
 }
 
-// limit is that of a client's hello, and then of its other steps together. They keep a place.
+// limit is that of a client's hello, and then of its other steps together, during which the client has one of
+// MaxConns places.
 func (v *service) limit() time.Duration {
 	if v.s.cfg.Timeout <= 0 {
 		return oob.DefaultTimeout
 	}
 	return v.s.cfg.Timeout
+}
+
+// limited returns the context of a client's steps after its hello.
+func (v *service) limited() (context.Context, context.CancelFunc) {
+	if v.s.cfg.Timeout < 0 {
+		return context.WithCancel(v.ctx)
+	}
+	return context.WithTimeout(v.ctx, v.limit())
 }
 
 // stopped reports whether err comes from the end of the service.
@@ -117,7 +126,7 @@ func (v *service) client(in *Incoming, err error) error {
 	defer func() { <-s.places }()
 	cfg := s.conf.Config
 	cfg.Device = s.dev
-	ctx, cancel := context.WithTimeout(v.ctx, v.limit())
+	ctx, cancel := v.limited()
 	defer cancel()
 	conn, err := in.connect(ctx, cfg, s)
 	if err != nil {

@@ -46,3 +46,16 @@ func TestASlowClientLosesItsPlace(t *testing.T) {
 	}
 	conn.Close()
 }
+
+// TestTheServersLimit: a Timeout below 0 means no limit for the steps after the hello.
+func TestTheServersLimit(t *testing.T) {
+	for timeout, want := range map[time.Duration]bool{0: true, time.Second: true, -1: false} {
+		v := &service{s: &Server{}, ctx: t.Context()}
+		v.s.cfg.Timeout = timeout
+		ctx, cancel := v.limited()
+		if _, limited := ctx.Deadline(); limited != want {
+			t.Errorf("Timeout %v: limited %v, want %v", timeout, limited, want)
+		}
+		cancel()
+	}
+}
