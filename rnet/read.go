@@ -72,27 +72,46 @@ const copyBuffer = 128 << 10
 // WriteTo writes all bytes of the peer to w, until io.EOF. io.Copy calls it. It gives w copies, because
 // the peer can change bytes in the ring at any time: w might write one text and add up the hash of another.
 func (c *Conn) WriteTo(w io.Writer) (total int64, err error) {
-	buffer := copyBuffers.Get().(*[copyBuffer]byte)
-	defer copyBuffers.Put(buffer)
 	for {
-		n, err := c.Read(buffer[:])
+		n, err := c.writeSome(w)
+		total += int64(n)
 		if err == io.EOF { //nolint:errorlint // Read returns io.EOF itself
 			return total, nil
 		} else if err != nil {
 			return total, err
 		}
-		written, err := w.Write(buffer[:n])
-		if written < 0 || written > n {
-			panic("rnet: the writer of WriteTo returned an impossible count")
-		}
-		total += int64(written)
-		if err == nil && written < n {
-			err = io.ErrShortWrite
-		}
-		if err != nil {
-			return total, err
-		}
 	}
+}
+
+// writeSome waits for bytes of the peer and writes them to w. It has a buffer only after the wait, because
+// many Conns may be idle.
+func (c *Conn) writeSome(w io.Writer) (int, error) {
+	if err := c.awaitBytes(); err != nil {
+		return 0, err
+	}
+	buffer := copyBuffers.Get().(*[copyBuffer]byte)
+	defer copyBuffers.Put(buffer)
+	n, err := c.Read(buffer[:])
+	if err != nil {
+		return 0, err
+	}
+	written, err := w.Write(buffer[:n])
+	if written < 0 || written > n {
+		panic("rnet: the writer of WriteTo returned an impossible count")
+	}
+	if err == nil && written < n {
+		err = io.ErrShortWrite
+	}
+	return written, err
+}
+
+// awaitBytes is awaitData without the locks.
+func (c *Conn) awaitBytes() error {
+	c.reads.Lock()
+	defer c.reads.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.awaitData()
 }
 
 // awaitData waits until bytes of the peer can be read. The error is io.EOF, or one of Read.
