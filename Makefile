@@ -281,7 +281,7 @@ more_rest := $(more_rest)|Metrics|Grace|TestTLS|RdmaLab|Ladder(Of|While)|Client(
 more = $(more_longest)|$(more_rest)
 .PHONY: test-rxe test-rxe-longest test-rxe-rest test-rxe-more test-rxe-more-longest test-rxe-more-rest
 test-rxe: export RDMA_TEST_WHOLE = $(WHOLE)
-test-rxe: all need-vm need-c out/cpeer ## tests that need a device, on rxe0, in two machines at once (RUN=regexp selects tests, in one machine)
+test-rxe: all need-vm need-c out/cpeer ## tests that need a device, on rxe0, in two machines at once (RUN=regexp selects tests, in one machine; WHOLE=1 runs every combination)
 ifeq ($(RUN),.)
 	@$(MAKE) -j2 --output-sync=target test-rxe-longest test-rxe-rest
 else
