@@ -28,17 +28,20 @@ type visitor struct {
 // come makes a visitor ask.
 func come(d *Desk, from netip.Addr, memory int64) (*visitor, error) {
 	v := &visitor{began: time.Now()}
+	admitted := make(chan struct{}) // another client may be admitted, and end this one, before Admit returns here
 	v.Client = Client{Address: from, Memory: memory,
 		Idle: func() (time.Duration, bool) { return time.Since(v.began), v.moved.Load() },
 		End: func(err error) {
 			v.ended = err
 			go func() {
 				time.Sleep(time.Millisecond)
+				<-admitted
 				v.guest.Leave()
 			}()
 		}}
 	var err error
 	v.guest, err = d.Admit(context.Background(), v.Client)
+	close(admitted)
 	return v, err
 }
 
