@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -345,6 +346,12 @@ func TestCopyErrors(t *testing.T) {
 	if n, err := b.WriteTo(broken); n != 2 || err != broken.err {
 		t.Errorf("%d, %v", n, err)
 	}
+	if _, err := a.Write([]byte("lost")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := b.WriteTo(&failing{io.EOF}); n != 2 || err != io.EOF { // not the end of the peer's bytes
+		t.Errorf("%d, %v", n, err)
+	}
 	if _, err := a.Write([]byte("more")); err != nil {
 		t.Fatal(err)
 	}
@@ -432,3 +439,35 @@ func TestConnState(t *testing.T) {
 type short struct{}
 
 func (short) Write(b []byte) (int, error) { return 1, nil }
+
+// TestIdleCopyHasNoBuffer: a program may copy from many Conns that are idle.
+func TestIdleCopyHasNoBuffer(t *testing.T) {
+	a, b := testPair(t, small)
+	before := copyBuffers.New
+	defer func() { copyBuffers = sync.Pool{New: before} }()
+	var taken atomic.Int32
+	copyBuffers = sync.Pool{New: func() any { taken.Add(1); return before() }}
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.WriteTo(io.Discard)
+		done <- err
+	}()
+	waits := func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.leader == &b.reader || b.reader.asleep
+	}
+	if err := eventually(waits); err != nil {
+		t.Fatal(err)
+	}
+	if n := taken.Load(); n != 0 {
+		t.Errorf("%d buffers while the Conn is idle", n)
+	}
+	if _, err := a.Write([]byte("some")); err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+	if err := <-done; err != nil || taken.Load() == 0 {
+		t.Errorf("%v, %d buffers", err, taken.Load())
+	}
+}

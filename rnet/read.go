@@ -73,45 +73,54 @@ const copyBuffer = 128 << 10
 // the peer can change bytes in the ring at any time: w might write one text and add up the hash of another.
 func (c *Conn) WriteTo(w io.Writer) (total int64, err error) {
 	for {
-		n, err := c.writeSome(w)
-		total += int64(n)
+		buffer, n, err := c.readCopy()
 		if err == io.EOF { //nolint:errorlint // Read returns io.EOF itself
 			return total, nil
 		} else if err != nil {
 			return total, err
 		}
+		written, err := writeAll(w, buffer[:n])
+		copyBuffers.Put(buffer)
+		total += int64(written)
+		if err != nil {
+			return total, err // also if w returns io.EOF
+		}
 	}
 }
 
-// writeSome waits for bytes of the peer and writes them to w. It has a buffer only after the wait, because
-// many Conns may be idle.
-func (c *Conn) writeSome(w io.Writer) (int, error) {
+// readCopy waits for bytes of the peer, takes a buffer of the pool and reads into it. It takes the buffer
+// after the wait, because many Conns may be idle.
+func (c *Conn) readCopy() (*[copyBuffer]byte, int, error) {
 	if err := c.awaitBytes(); err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	buffer := copyBuffers.Get().(*[copyBuffer]byte)
-	defer copyBuffers.Put(buffer)
 	n, err := c.Read(buffer[:])
 	if err != nil {
-		return 0, err
+		copyBuffers.Put(buffer)
 	}
-	written, err := w.Write(buffer[:n])
-	if written < 0 || written > n {
-		panic("rnet: the writer of WriteTo returned an impossible count")
-	}
-	if err == nil && written < n {
-		err = io.ErrShortWrite
-	}
-	return written, err
+	return buffer, n, err
 }
 
-// awaitBytes is awaitData without the locks.
+// awaitBytes calls awaitData. The caller holds no lock.
 func (c *Conn) awaitBytes() error {
 	c.reads.Lock()
 	defer c.reads.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.awaitData()
+}
+
+// writeAll returns an error if w writes less than all bytes.
+func writeAll(w io.Writer, b []byte) (int, error) {
+	n, err := w.Write(b)
+	if n < 0 || n > len(b) {
+		panic("rnet: the writer of WriteTo returned an impossible count")
+	}
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return n, err
 }
 
 // awaitData waits until bytes of the peer can be read. The error is io.EOF, or one of Read.
