@@ -261,7 +261,7 @@ func TestSilentPeers(t *testing.T) {
 
 // TestStallingPeers: peers that say hello and then fall silent hold the backlog only for a while.
 func TestStallingPeers(t *testing.T) {
-	l, d := listen(t, ListenConfig{Backlog: 2, Config: Config{Timeout: 300 * time.Millisecond}})
+	l, d := listen(t, ListenConfig{Backlog: 2, Config: Config{Timeout: 2 * time.Second}})
 	for range 6 {
 		c, err := oob.Dial(t.Context(), l.Addr().String(), oob.Options{})
 		if err != nil {

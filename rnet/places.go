@@ -69,8 +69,11 @@ func (l *Listener) wait(n int) bool {
 	return true
 }
 
+// leastPatience is enough for an honest peer on a slow device.
+const leastPatience = 250 * time.Millisecond
+
 // patience is how long a peer may take to connect while others wait.
-func (l *Listener) patience() time.Duration { return l.limit() / 10 }
+func (l *Listener) patience() time.Duration { return max(l.limit()/10, leastPatience) }
 
 // dropSlow ends the connecting of the peers that have taken too long.
 func (l *Listener) dropSlow() {
