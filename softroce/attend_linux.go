@@ -15,6 +15,7 @@ package softroce
 
 import (
 	"encoding/binary"
+	"math"
 	"net"
 	"runtime"
 	"sync"
@@ -118,12 +119,13 @@ func (c *cq) Drive() (stream, busy bool) {
 
 // Flush sends what the device owes its peers, before the process ends without Close.
 func (d *device) Flush() {
-	d.engine.EndWaits()
 	for _, r := range d.receivers {
-		r.mu.Lock()
+		r.mu.Lock() // so that a thread which receives has finished
 		r.settle()
 		r.mu.Unlock()
 	}
+	d.engine.EndWaits()
+	d.drive(math.MaxInt)
 	d.waitUntilSent()
 }
 

@@ -193,6 +193,43 @@ func TestKeeperTakesOver(t *testing.T) {
 	}
 }
 
+// TestFlush checks that Flush sends an ACK which waits for the program's reply, also if the thread has
+// driven since the message came.
+func TestFlush(t *testing.T) {
+	a, b := newAttendedPair(t, 0, true)
+	drive := func() { a.soft.Drive(); b.soft.Drive() }
+	flushed, waited := 0, 0
+	for end := time.Now().Add(20 * time.Second); waited < 5; { // a busy machine is too slow for most waits
+		if time.Now().After(end) {
+			t.Fatalf("only %d ACKs waited", waited)
+		}
+		for range 8 { // after some exchanges the ACK of a message waits
+			a.send(receiveBytes)
+			b.got(verbs.WCRecv, drive)
+			b.send(receiveBytes)
+			a.gotBoth(drive, false)
+			b.got(verbs.WCSend, drive)
+		}
+		a.send(receiveBytes)
+		b.got(verbs.WCRecv, b.drive)
+		began, before := time.Now(), softroce.SentBytes(b.dev)
+		b.soft.Drive()
+		waits := softroce.SentBytes(b.dev) == before
+		b.dev.Provider().(interface{ Flush() }).Flush()
+		sent := softroce.SentBytes(b.dev) > before
+		a.got(verbs.WCSend, drive)
+		if waits && time.Since(began) < 300*time.Microsecond {
+			waited++
+			if sent {
+				flushed++
+			}
+		}
+	}
+	if flushed < waited {
+		t.Errorf("%d ACKs waited, and Flush sent %d", waited, flushed)
+	}
+}
+
 // TestAttending waits for packets as ibv_get_cq_event does.
 func TestAttending(t *testing.T) {
 	a, b := newAttendedPair(t, 0, true)

@@ -7,7 +7,7 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// Led returns how often a waiting goroutine has led on a device.
+// Led returns how often a waiting goroutine has led on a device, or received between two polls.
 func Led(dev *verbs.Device) (n uint64) {
 	if r := dev.Provider().(*device).lastWoke.Load(); r != nil {
 		n = r.led.Load()
@@ -67,18 +67,21 @@ func WithoutRoom(dev *verbs.Device) {
 // another goroutine.
 func SentByPoster(dev *verbs.Device, post func()) (bytes uint64, rest bool) {
 	d := dev.Provider().(*device)
-	sent := func() (n uint64) {
-		for _, r := range d.receivers {
-			n += r.p.link.Counters().SentBytes
-		}
-		return n
-	}
+	sent := func() uint64 { return SentBytes(dev) }
 	d.posters.mu.Lock() // so post itself sends nothing
 	post()
 	d.posters.mu.Unlock()
 	before := sent()
 	rest = d.drive(posterRounds)
 	return sent() - before, rest
+}
+
+// SentBytes returns how many bytes a device has sent.
+func SentBytes(dev *verbs.Device) (n uint64) {
+	for _, r := range dev.Provider().(*device).receivers {
+		n += r.p.link.Counters().SentBytes
+	}
+	return n
 }
 
 // smallBuffer opens soft devices on loopback with the receive buffer that a user gets who may not ask for
