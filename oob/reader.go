@@ -2,7 +2,7 @@ package oob
 
 // The receiving side of the native protocol. One goroutine per Conn reads messages:
 //
-//	 1. It reads four bytes, which must be the magic. If the first four bytes of the
+//	 1. It looks at four bytes, which must be the magic. If the first four bytes of the
 //	    connection are not, it guesses the peer's program (wrongpeer.go).
 //	 2. It reads the rest of the header and checks it.
 //	 3. It reads the body and decodes it.

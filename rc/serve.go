@@ -87,8 +87,7 @@ func (v *service) accept(l *Listener) error {
 	}
 }
 
-// limit is that of a client's hello, and then of its other steps together, during which the client has one of
-// MaxConns places.
+// limit returns the time limit of a client's hello.
 func (v *service) limit() time.Duration {
 	if v.s.cfg.Timeout <= 0 {
 		return oob.DefaultTimeout
