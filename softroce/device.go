@@ -49,13 +49,12 @@ type device struct {
 	sending sync.RWMutex // read-locked by a goroutine that sends packets which it took from the engine
 
 	// Which goroutine receives: receive.go, lead.go.
-	receivers  []*receiver
-	spins      bool // a goroutine that polls can receive on all ports
-	traffic    traffic
-	waiting    atomic.Int32             // goroutines in Sleep
-	lastWoke   atomic.Pointer[receiver] // the receiver that last woke a waiting goroutine
-	leader     atomic.Pointer[receiver] // receiver of the goroutine that leads and waits for packets
-	unattended atomic.Pointer[receiver] // receiver of the last leader, if nobody receives there now
+	receivers []*receiver
+	canSpin   bool // a goroutine that polls can receive on all ports
+	traffic   traffic
+	waiting   atomic.Int32             // goroutines in Sleep
+	lastWoke  atomic.Pointer[receiver] // the receiver that last woke a waiting goroutine
+	leader    atomic.Pointer[receiver] // receiver of the goroutine that leads and waits for packets
 
 	keeper *keeper // nil unless the device is attended; see attend_linux.go
 
@@ -77,7 +76,7 @@ func newDevice(name string, ports []*port) *device {
 	d.events.init()
 	d.posters.init(d)
 	d.alarm.init(d)
-	d.spins = true
+	d.canSpin = true
 	for _, p := range ports {
 		if p != nil {
 			if buffer := p.link.Status().ReceiveBuffer; buffer > 0 {
@@ -85,7 +84,7 @@ func newDevice(name string, ports []*port) *device {
 			}
 			r := newReceiver(d, p)
 			d.receivers = append(d.receivers, r)
-			d.spins = d.spins && r.try != nil
+			d.canSpin = d.canSpin && r.try != nil
 			d.loops.Go(r.run)
 		}
 	}

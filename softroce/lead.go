@@ -1,9 +1,9 @@
 // Leading: a goroutine that waits for a completion receives packets itself; see receive.go for the
 // reason. The poller wakes this goroutine directly, and no other goroutine must be woken.
 //
-// Four other things end its wait, and each interrupts the link: a completion made by a posting
-// goroutine or by the timer; the end of its context; Close; a second waiting goroutine. Each
-// of them sets its condition first and then interrupts. A leader publishes itself in
+// Five other things end its wait, and each interrupts the link: a completion made by a posting
+// goroutine or by the timer; the end of its context; Close; a second waiting goroutine; a goroutine
+// that polls. Each of them sets its condition first and then interrupts. A leader publishes itself in
 // device.leader first and then checks the conditions. So no interrupt is missed.
 
 package softroce
@@ -62,7 +62,6 @@ func (t *traffic) light() bool { return t.lightRounds.Load() >= lightEnough }
 // Sleep waits until the CQ is woken or closed, or until ctx or owner ends.
 func (c *cq) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
 	d := c.d
-	d.endSpin(c)
 	if d.waiting.Add(1) > 1 {
 		d.interruptLeader()
 	}
@@ -70,9 +69,7 @@ func (c *cq) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
 	if c.lead(ctx, owner) {
 		return
 	}
-	if r := d.unattended.Swap(nil); r != nil {
-		r.takeOver()
-	}
+	d.attendAll(nil)
 	select {
 	case <-woken:
 	case <-ctx.Done():
@@ -101,9 +98,8 @@ func (c *cq) lead(ctx, owner context.Context) bool {
 	r.lock()
 	r.spinner.Store(nil)
 	r.led.Add(1)
-	if before := d.unattended.Swap(nil); before != nil && before != r {
-		before.takeOver()
-	}
+	r.unattended.Store(false)
+	d.attendAll(r)
 	r.watched[0].Set(ctx, r.p.link)
 	r.watched[1].Set(owner, r.p.link)
 	r.answer() // what the last leader received but did not answer
@@ -112,7 +108,7 @@ func (c *cq) lead(ctx, owner context.Context) bool {
 	r.mu.Unlock()
 	switch {
 	case done:
-		d.unattended.Store(r)
+		r.unattended.Store(true)
 	case !asked:
 		d.traffic.lightRounds.Store(0)
 		r.takeOver()

@@ -57,11 +57,12 @@ type receiver struct {
 
 	retired atomic.Bool // the port's goroutine must end; see attend_linux.go
 
-	asked  atomic.Int32  // goroutines that want the port; the goroutine that receives must release it
-	led    atomic.Uint64 // how often a goroutine has led, or received between two polls
-	asleep atomic.Bool   // the port's goroutine sleeps until the leader stops
-	needed atomic.Bool   // the port's goroutine must take over at once
-	call   chan struct{} // wakes the port's goroutine, if it stands by, to check needed
+	asked      atomic.Int32  // goroutines that want the port; the goroutine that receives must release it
+	led        atomic.Uint64 // how often a goroutine has led, or received between two polls
+	asleep     atomic.Bool   // the port's goroutine sleeps until the leader stops
+	needed     atomic.Bool   // the port's goroutine must take over at once
+	unattended atomic.Bool   // a goroutine has led or polled here, and nobody receives now
+	call       chan struct{} // wakes the port's goroutine, if it stands by, to check needed
 
 	try     func(*link.Ingress) error // receives without waiting; nil if the link must wait
 	spinner atomic.Pointer[cq]        // not nil: goroutines that poll receive, on this CQ last; see spin.go
@@ -79,6 +80,7 @@ func newReceiver(d *device, p *port) *receiver {
 func (r *receiver) run() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.spinner.Store(nil) // a goroutine may have polled before this one started
 	for {
 		// Loop, because the asking goroutine interrupts only once and may not hold the mutex
 		// yet when this goroutine has taken it again.
@@ -86,6 +88,7 @@ func (r *receiver) run() {
 			r.mu.Unlock()
 			r.standBy()
 			r.spinner.Store(nil)
+			r.unattended.Store(false)
 			r.answer() // what the last leader received but did not answer
 		}
 		switch err := r.take(); {
@@ -166,6 +169,15 @@ func (r *receiver) takeOver() {
 	r.wake()
 }
 
+// attendAll makes the ports' goroutines receive where nobody does, but for one port.
+func (d *device) attendAll(but *receiver) {
+	for _, r := range d.receivers {
+		if r != but && r.unattended.Load() && r.unattended.Swap(false) {
+			r.takeOver()
+		}
+	}
+}
+
 // wake makes the port's goroutine check its conditions, if it stands by.
 func (r *receiver) wake() {
 	select {
@@ -203,13 +215,18 @@ func (r *receiver) process() {
 }
 
 // failed counts a failure of take and pauses: the system lacks some resource, perhaps only for a
-// moment. After receiveTries failures in a row it reports that the device has failed, and returns true.
+// moment. After receiveTries failures in a row it returns true.
 func (r *receiver) failed() bool {
+	r.countFailure()
+	time.Sleep(receivePause)
+	return r.failures >= receiveTries
+}
+
+// countFailure reports that the device has failed after receiveTries failures in a row.
+func (r *receiver) countFailure() {
 	if r.failures++; r.failures == receiveTries {
 		r.d.events.put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
 	}
-	time.Sleep(receivePause)
-	return r.failures >= receiveTries
 }
 
 // answer sends what follows from the received packets.

@@ -5,9 +5,9 @@
 //     a leader, which then waits for the events of its CQ.
 //  2. receiver.spinner is the CQ on which a goroutine polled last. While it is set, nobody leads, and no
 //     goroutine waits for packets with the receiver's lock.
-//  3. A spin ends without notice. The port's goroutine checks every millisecond, and receives again
-//     if nobody has received since its last check. A goroutine that sleeps on that CQ (Sleep) has
-//     ended its spin; it leads, or the port's goroutine takes over at once.
+//  3. When a spin ends, the goroutine will probably poll or wait again soon, so nobody receives. The port's
+//     goroutine checks every millisecond, and receives again if nobody has received since its last
+//     check. A goroutine that goes to sleep leads, or the port's goroutine takes over at once.
 //  4. If a completion for the polled CQ arrives, the answer leaves with what the program posts next,
 //     with the next DriveOnce or, after two milliseconds at most, by the port's goroutine.
 
@@ -15,6 +15,7 @@ package softroce
 
 import (
 	"net"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -23,9 +24,10 @@ import (
 
 // Drives returns false if a link must wait for packets, as on a simulated network, and if threads
 // of C drive the device.
-func (c *cq) Drives() bool { return c.d.spins && c.d.keeper == nil }
+func (c *cq) Drives() bool { return c.d.canSpin && c.d.keeper == nil }
 
-// DriveOnce receives what has arrived at the device, without waiting, and sends what follows.
+// DriveOnce receives what has arrived at the device, and sends what follows. It does not wait for packets,
+// but after an error of the system it pauses.
 func (c *cq) DriveOnce() {
 	if c.closed.Load() {
 		return
@@ -46,11 +48,11 @@ func (r *receiver) receiveFor(c *cq) {
 	}
 	if r.spinner.Load() != c {
 		r.spinner.Store(c)
-		r.d.unattended.CompareAndSwap(r, nil)
+		r.unattended.Store(false)
 	}
 	r.led.Add(1)
 	r.settle()
-	before := c.cq.Pushed()
+	before, failed := c.cq.Pushed(), false
 	switch err := r.try(r.in); {
 	case err == nil:
 		r.process()
@@ -64,24 +66,27 @@ func (r *receiver) receiveFor(c *cq) {
 			r.d.lastWoke.Store(r)
 		}
 	case !errors.Is(err, link.ErrInterrupted) && !errors.Is(err, net.ErrClosed):
-		r.failed()
+		failed = true
+		r.countFailure()
 	}
 	r.mu.Unlock()
 	if r.asleep.Load() {
 		r.wake()
 	}
+	if failed {
+		time.Sleep(receivePause)
+	}
 }
 
-// endSpin gives up the ports on which a goroutine polled c last, because it is about to sleep.
-func (d *device) endSpin(c *cq) {
-	for _, r := range d.receivers {
-		if r.spinner.Load() != c || !r.spinner.CompareAndSwap(c, nil) {
+// DriveEnd gives up the ports on which a goroutine polled c last.
+func (c *cq) DriveEnd() {
+	for _, r := range c.d.receivers {
+		if r.spinner.Load() != c {
 			continue
 		}
-		if r != d.lastWoke.Load() {
-			r.takeOver()
-		} else if before := d.unattended.Swap(r); before != nil && before != r {
-			before.takeOver()
+		r.unattended.Store(true)
+		if !r.spinner.CompareAndSwap(c, nil) {
+			r.unattended.Store(false) // another goroutine polls
 		}
 	}
 }

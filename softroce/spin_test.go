@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -240,4 +241,101 @@ func TestManySpinners(t *testing.T) {
 	for err := range failed {
 		t.Error(err)
 	}
+}
+
+// medianTrip returns the median time of n round trips.
+func medianTrip(ctx context.Context, t *testing.T, n int, trip func(context.Context) error) time.Duration {
+	t.Helper()
+	took := make([]time.Duration, n)
+	for i := range took {
+		began := time.Now()
+		if err := trip(ctx); err != nil {
+			t.Fatal("round trip", i, err)
+		}
+		took[i] = time.Since(began)
+	}
+	slices.Sort(took)
+	return took[n/2]
+}
+
+// TestSpinsEndIsSeen checks that nobody waits for the next look of the port's goroutine, which comes after one
+// to two milliseconds, if a spin has ended and another wait needs packets.
+func TestSpinsEndIsSeen(t *testing.T) {
+	t.Run("sleep after a spin", func(t *testing.T) {
+		e := newEnds(t)
+		e.ping.spin = time.Nanosecond
+		e.all.Go(func() { e.pong.echo(e.ctx) })
+		e.quick(t, e.ping.trip)
+	})
+	t.Run("sleep on another CQ", func(t *testing.T) {
+		e := newEnds(t)
+		idle, wcs := newCQ(t, e.x), make([]verbs.WC, 1)
+		e.all.Go(func() { e.pong.echo(e.ctx) })
+		e.quick(t, func(ctx context.Context) error {
+			if _, err := idle.WaitFor(ctx, wcs, verbs.WaitOptions{NoSleep: true, Spin: 1}); err != nil {
+				return err
+			}
+			return e.ping.trip(ctx)
+		})
+	})
+	t.Run("a goroutine polls now and then", func(t *testing.T) {
+		e := newEnds(t)
+		idle := newCQ(t, e.x)
+		e.all.Go(func() {
+			for e.ctx.Err() == nil {
+				_, _ = idle.WaitFor(e.ctx, make([]verbs.WC, 1), verbs.WaitOptions{NoSleep: true, Spin: 1})
+				for began := time.Now(); time.Since(began) < 700*time.Microsecond; { // time.Sleep takes a millisecond
+					runtime.Gosched()
+				}
+			}
+		})
+		e.all.Go(func() { e.pong.echo(e.ctx) })
+		e.quick(t, e.ping.trip)
+	})
+}
+
+// ends are two connected devices. When the test ends, ctx ends and all is awaited.
+type ends struct {
+	x          *verbs.Device // of ping
+	ping, pong *pinger
+	ctx        context.Context
+	all        sync.WaitGroup
+}
+
+func newEnds(t *testing.T) *ends {
+	e := &ends{x: openSoft(t, "soft0")}
+	spins(t, e.x)
+	c, s := connect(t, e.x, openSoft(t, "soft0"), rc.Config{})
+	e.ping, e.pong = newPinger(t, c, 8), newPinger(t, s, 8)
+	var cancel context.CancelFunc
+	e.ctx, cancel = context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(func() { cancel(); e.all.Wait() })
+	return e
+}
+
+// quick checks that the median of 50 round trips is short, five times. It tries more often, because the
+// machine may be busy.
+func (e *ends) quick(t *testing.T, trip func(context.Context) error) {
+	t.Helper()
+	const limit = 300 * time.Microsecond
+	var median time.Duration
+	quick := 0
+	for range 20 {
+		took := make([]time.Duration, 50)
+		for i := range took {
+			began := time.Now()
+			if err := trip(e.ctx); err != nil {
+				t.Fatal("round trip", i, err)
+			}
+			took[i] = time.Since(began)
+		}
+		slices.Sort(took)
+		if median = took[len(took)/2]; median < limit {
+			quick++
+		}
+		if quick == 5 {
+			return
+		}
+	}
+	t.Errorf("a round trip takes %v, want less than %v (%d medians were)", median, limit, quick)
 }

@@ -195,6 +195,8 @@ type ProviderCQDriver interface {
 	// DriveOnce does the work that is due, without waiting: it receives packets and sends what
 	// follows. A wait that spins calls it between two polls.
 	DriveOnce()
+	// DriveEnd is called at the end of the spin.
+	DriveEnd()
 }
 
 // ProviderQPInit is a [QPInit] with provider objects of one device.

@@ -23,8 +23,8 @@ type WaitOptions struct {
 	Ex []WCEx
 	// Spin is how long to poll before sleeping. Polling is faster than sleeping and uses a whole CPU.
 	// On libibverbs Spin is rounded up to 64 polls, which are one call into C. On the software device
-	// the goroutine receives packets between its polls. If such a goroutine stops and does not wait
-	// again, the device does nothing for up to two milliseconds. If [CQ.Spins] returns false, a
+	// the goroutine receives packets between its polls. After such a wait the device may do nothing
+	// for up to two milliseconds, unless the program posts or waits again. If [CQ.Spins] returns false, a
 	// wait polls only once.
 	Spin time.Duration
 	// NoSleep returns 0 completions and no error instead of sleeping. It needs no channel. A loop that
@@ -122,6 +122,7 @@ func (w *wait) drive(ctx context.Context) (n int, err error) {
 		return 0, nil
 	}
 	d := w.cq.p.(ProviderCQDriver)
+	defer d.DriveEnd()
 	for began, polls := time.Now(), 1; ; polls++ {
 		d.DriveOnce()
 		if n, err = w.poll(); n == 0 && err == nil {
@@ -217,7 +218,8 @@ func (cq *CQ) WaitMakesProgress() bool {
 }
 
 // Spins reports whether [WaitOptions].Spin polls for its time. It returns false for the software device
-// on a simulated network and on systems other than Linux. There a wait polls once and then sleeps.
+// on a simulated network, on systems other than Linux, and in sandboxes without the system calls recvmmsg
+// and sendmmsg. There a wait polls once and then sleeps.
 func (cq *CQ) Spins() bool {
 	d, ok := cq.p.(ProviderCQDriver)
 	return ok && d.Drives() || !cq.WaitMakesProgress()

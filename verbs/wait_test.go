@@ -122,6 +122,7 @@ type drivenCQ struct {
 	*paperCQ
 	can    bool
 	drives int
+	ends   int
 	during func(drives int) // called by DriveOnce
 }
 
@@ -133,6 +134,7 @@ func (c *drivenCQ) DriveOnce() {
 	c.drives++
 	c.during(c.drives)
 }
+func (c *drivenCQ) DriveEnd() { c.ends++ }
 
 // TestASpinDrives checks that a spin drives a device that needs it once per poll, and that it sleeps
 // if it cannot.
@@ -175,6 +177,9 @@ func TestASpinDrives(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, func() { paper.complete(WC{ID: 6}) })
 	if n, err := cq.WaitFor(t.Context(), wcs, WaitOptions{Spin: time.Hour}); cq.Spins() || n != 1 || err != nil || driven.drives != 0 {
 		t.Errorf("a CQ that cannot: %d, %v after %d drives", n, err, driven.drives)
+	}
+	if driven.ends != 5 {
+		t.Errorf("the device learned of the end of %d spins, want 5", driven.ends)
 	}
 	cq.p = paper
 }
