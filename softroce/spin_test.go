@@ -243,21 +243,6 @@ func TestManySpinners(t *testing.T) {
 	}
 }
 
-// medianTrip returns the median time of n round trips.
-func medianTrip(ctx context.Context, t *testing.T, n int, trip func(context.Context) error) time.Duration {
-	t.Helper()
-	took := make([]time.Duration, n)
-	for i := range took {
-		began := time.Now()
-		if err := trip(ctx); err != nil {
-			t.Fatal("round trip", i, err)
-		}
-		took[i] = time.Since(began)
-	}
-	slices.Sort(took)
-	return took[n/2]
-}
-
 // TestSpinsEndIsSeen checks that nobody waits for the next look of the port's goroutine, which comes after one
 // to two milliseconds, if a spin has ended and another wait needs packets.
 func TestSpinsEndIsSeen(t *testing.T) {
