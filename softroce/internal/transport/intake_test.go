@@ -155,3 +155,36 @@ func TestTurnsAreReserved(t *testing.T) {
 		t.Errorf("%d bytes are spent at the end, want 50", s.spent.Load())
 	}
 }
+
+// TestReadBetweenTwoLines READs from a peer to which others write without end, while others READ from many peers
+// without end. The queue pair waits in both lines, for the route and for the receive buffer.
+func TestReadBetweenTwoLines(t *testing.T) {
+	const writers = 12
+	n, as, bs := fanIn(t, 24, 16<<10)
+	x, y, o := as[0].node, bs[0].node, as[0].opts
+	for range writers {
+		a, b := x.end(o), y.end(o)
+		a.connect(b)
+		b.connect(a)
+		a.proven()
+		as, bs = append(as, a), append(bs, b)
+	}
+	readers := len(as) - writers
+	done := make([]int, len(as))
+	var wcs [64]verbs.WC
+	for until := n.now + 100*time.Millisecond; n.now < until; n.step(never - 1) {
+		for i, a := range as {
+			done[i] += a.scq.Poll(wcs[:])
+			for range 8 - int(a.qp.req.tail-a.qp.req.head) {
+				if i < readers {
+					a.read(bs[i], 16<<10)
+				} else {
+					a.write(bs[i], 16<<10)
+				}
+			}
+		}
+	}
+	if mean := done[readers-1]; done[0] < mean/4 {
+		t.Errorf("the queue pair in both lines has %d READs, and one in one line %d; those that write: %d", done[0], mean, done[readers:])
+	}
+}

@@ -375,6 +375,10 @@ func (qp *QP) flushSends() {
 		r.head++
 		qp.completeSend(w, verbs.WCWRFlushErr)
 	}
+	if qp.route != nil {
+		qp.flight.stop()
+		qp.reads.stop()
+	}
 	r.cur, r.nxt, r.una = r.head, r.max, r.max
 	r.answersDue, r.answeredStarted = 0, 0
 	r.waiting, r.draining, r.deadline, r.look = false, false, never, never

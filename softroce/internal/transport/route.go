@@ -128,8 +128,33 @@ func (qp *QP) leave() {
 }
 
 // waits reports whether the queue pair must wait before its next packet, which is one of w's. It is then in line.
+// A READ waits for the receive buffer first, and then for the route.
 func (qp *QP) waits(w *sendWQE) bool {
-	return qp.route != nil && (qp.flight.waits() || w.wr.Opcode == verbs.OpRDMARead && qp.reads.waits())
+	qp.inLine = nil
+	switch {
+	case qp.route == nil:
+	case w.wr.Opcode == verbs.OpRDMARead && qp.reads.waits():
+		qp.inLine = &qp.reads
+	case qp.flight.waits():
+		qp.inLine = &qp.flight
+	}
+	return qp.inLine != nil
+}
+
+// endTurns gives back what is left of the queue pair's turns, because it has no more to send now. If it waits for
+// the route, it keeps the receive buffer's room for a burst. Otherwise it could wait for ever: when it has one turn,
+// the other one would be over.
+func (qp *QP) endTurns() {
+	switch {
+	case qp.route == nil:
+	case qp.inLine == &qp.flight:
+		qp.reads.keep(maxBurst)
+	case qp.inLine == &qp.reads:
+		qp.flight.endTurn()
+	default:
+		qp.flight.endTurn()
+		qp.reads.endTurn()
+	}
 }
 
 // hasTurn reports whether others are in line, and the queue pair's turn lasts for another burst.

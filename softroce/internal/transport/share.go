@@ -35,13 +35,18 @@ func (m *member) join(s *share, qp *QP) { m.of, m.qp = s, qp }
 
 // leave gives the member's room back.
 func (m *member) leave() {
+	m.stop()
+	m.settle(0)
+	m.of = nil
+}
+
+// stop leaves the line and ends the turn.
+func (m *member) stop() {
 	s := m.of
 	s.mu.Lock()
 	s.remove(m)
 	s.mu.Unlock()
 	m.endTurn()
-	m.settle(0)
-	m.of = nil
 }
 
 // waits reports whether the queue pair must wait before its next packet: it has no turn, and there is no room or
@@ -90,6 +95,14 @@ func (m *member) spend(n int64) (last bool) {
 func (m *member) endTurn() {
 	if left := m.turn.Swap(0); left > 0 {
 		m.of.spent.Add(-left)
+	}
+}
+
+// keep gives back what is left of a turn, but for n bytes. The member is not in line.
+func (m *member) keep(n int64) {
+	if rest := m.turn.Load() - n; rest > 0 {
+		m.turn.Add(-rest)
+		m.of.spent.Add(-rest)
 	}
 }
 

@@ -137,6 +137,7 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 	room := o.buf[o.used:min(len(o.buf), o.used+maxBurst)]
 	var path *Path
 	n, segment, answers := 0, 0, false
+	qp.inLine = nil
 	for packets := 0; packets < o.maxSegments; {
 		next, ok := qp.next(now, segment, o.maxSegments-packets, len(room)-n)
 		if !ok {
@@ -167,9 +168,8 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 		qp.answering.Store(true)
 	}
 	qp.wake = false // the result more replaces it
-	if !more && qp.route != nil {
-		qp.flight.endTurn()
-		qp.reads.endTurn()
+	if !more {
+		qp.endTurns()
 	}
 	qp.settle() // others may leave the line
 	return more, more && qp.hasTurn()
