@@ -26,23 +26,33 @@ import (
 // of C drive the device.
 func (c *cq) Drives() bool { return c.d.canSpin && c.d.keeper == nil }
 
-// DriveOnce receives what has arrived at the device, and sends what follows. It does not wait for packets,
-// but after an error of the system it pauses.
+// yieldAfter is the number of calls of DriveOnce in a row that receive nothing, after which it yields. A yield
+// takes as long as such a call, and a packet may come meanwhile.
+const yieldAfter = 8
+
+// DriveOnce receives what has arrived at the device, and sends what follows. It does not wait for packets. If
+// nothing comes, it yields the processor, and after an error of the system it pauses.
 func (c *cq) DriveOnce() {
 	if c.closed.Load() {
 		return
 	}
+	received := false
 	for _, r := range c.d.receivers {
-		r.receiveFor(c)
+		received = r.receiveFor(c) || received
+	}
+	if received {
+		c.inVain.Store(0)
+	} else if c.inVain.Add(1)%yieldAfter == 0 {
+		link.Yield()
 	}
 }
 
-// receiveFor receives what has arrived at the port, for a goroutine that polls a CQ. If another
-// goroutine that polls does so already, receiveFor returns at once.
-func (r *receiver) receiveFor(c *cq) {
+// receiveFor receives what has arrived at the port, for a goroutine that polls a CQ. It returns true if something
+// has arrived. If another goroutine that polls receives already, receiveFor returns at once.
+func (r *receiver) receiveFor(c *cq) (received bool) {
 	if !r.mu.TryLock() {
 		if r.spinner.Load() != nil {
-			return
+			return false
 		}
 		r.lock()
 	}
@@ -55,6 +65,7 @@ func (r *receiver) receiveFor(c *cq) {
 	before, failed := c.cq.Pushed(), false
 	switch err := r.try(r.in); {
 	case err == nil:
+		received = true
 		r.process()
 		woke := r.d.woke.Swap(false)
 		if r.owes = c.cq.Pushed() != before; r.owes {
@@ -76,6 +87,7 @@ func (r *receiver) receiveFor(c *cq) {
 	if failed {
 		time.Sleep(receivePause)
 	}
+	return received
 }
 
 // DriveEnd gives up the ports on which a goroutine polled c last.

@@ -23,9 +23,9 @@ type WaitOptions struct {
 	Ex []WCEx
 	// Spin is how long to poll before sleeping. Polling is faster than sleeping and uses a whole CPU.
 	// On libibverbs Spin is rounded up to 64 polls, which are one call into C. On the software device
-	// the goroutine receives packets between its polls. After such a wait the device may do nothing
-	// for up to two milliseconds, unless the program posts or waits again. If [CQ.Spins] returns false, a
-	// wait polls only once.
+	// the goroutine receives packets between its polls, and yields the CPU if there are none. After such a
+	// wait the device may do nothing for up to two milliseconds, unless the program posts or waits again. If
+	// [CQ.Spins] returns false, a wait polls only once.
 	Spin time.Duration
 	// NoSleep returns 0 completions and no error instead of sleeping. It needs no channel. A loop that
 	// only polls should set Spin too, for example to a nanosecond: on the software device the loop then

@@ -45,6 +45,9 @@ func (s *Socket) receive(in *Ingress, t *tally) error { return s.receivePlain(in
 // Trying returns nil: on this system links must wait.
 func Trying(Link) func(in *Ingress) error { return nil }
 
+// Yield does nothing: on this system nobody polls.
+func Yield() {}
+
 // sendScratch is the memory that an Egress keeps for sending: none on this system.
 type sendScratch struct{}
 
