@@ -3,6 +3,9 @@
 // There is no limit until the first CNP. The equations are those of DCQCN (Zhu et al., Congestion
 // Control for Large-Scale RDMA Deployments, SIGCOMM 2015); docs/design/congestion.md has them.
 //
+// A sender that must wait gets a turn: a count of bytes. The turn comes when the rate has let as many
+// bytes leave. So it comes sooner if the rate recovers, or if others return what they do not send.
+//
 // The package has no clock. Every now is the time since any fixed moment.
 package pace
 
@@ -34,6 +37,8 @@ const (
 	least = 1.25e6
 	// slack is how late a sender may be and still send what it missed: timers are late.
 	slack = time.Millisecond
+	// leastPause is the shortest time after which a sender that waits asks again, if its turn does not come sooner.
+	leastPause = 100 * time.Microsecond
 	// quantum is the time for which a sender that has waited may send without waiting again. With a longer
 	// one, senders to one receiver take unequal shares (make simulate RUN=incast-u).
 	quantum = 20 * time.Microsecond
@@ -60,7 +65,10 @@ type Rate struct {
 	marked          bool // a CNP came since the last step
 	cutAt           time.Duration
 	used            time.Duration // when a CNP came or somebody waited last
-	free            time.Duration // when all bytes that were allowed have left at the current rate
+
+	left     float64 // bytes that the rate has let leave
+	leftAt   time.Duration
+	reserved float64 // bytes that senders have reserved, and may send when as many have left
 }
 
 // Limited reports whether the rate has a limit now. It is cheap.
@@ -98,7 +106,8 @@ func (r *Rate) Congested(now time.Duration) {
 	defer r.mu.Unlock()
 	r.step(now)
 	if !r.limited.Load() {
-		r.current, r.marks, r.stepped, r.free = max(r.measured(now), least), 1, now, now
+		r.current, r.marks, r.stepped = max(r.measured(now), least), 1, now
+		r.left, r.leftAt = r.reserved, now
 		r.limited.Store(true)
 	} else if now-r.cutAt < cutPause {
 		return
@@ -118,6 +127,7 @@ func (r *Rate) step(now time.Duration) {
 		return
 	}
 	for ; now-r.stepped >= period; r.stepped += period {
+		r.let(r.stepped + period)
 		if r.marked {
 			r.marks += (1 - r.marks) * memory
 		} else {
@@ -129,37 +139,64 @@ func (r *Rate) step(now time.Duration) {
 		}
 		r.current = (r.current + r.target) / 2
 	}
+	r.let(now)
 }
 
-// Reserve asks for n bytes. It returns when they may leave, and how many bytes may leave then. If the
-// caller must wait, these are more than n, so that few timers are needed. Callers that wait get their
-// turns in the order in which they asked.
-func (r *Rate) Reserve(now time.Duration, n int) (at time.Duration, allowed int) {
+// let lets bytes leave at the current rate until the given time.
+func (r *Rate) let(until time.Duration) {
+	r.left += r.current * max(until-r.leftAt, 0).Seconds()
+	r.leftAt = max(r.leftAt, until)
+}
+
+// Turn is a place in the line of those that wait for a Rate.
+type Turn float64
+
+// Reserve asks for n bytes. It returns the caller's turn, and how many bytes may leave then. If the caller must
+// wait, these are more than n, so that few timers are needed. Turns come in the order in which they were asked for.
+func (r *Rate) Reserve(now time.Duration, n int) (turn Turn, allowed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.step(now)
-	if !r.limited.Load() {
-		return now, n
-	}
-	r.free = max(r.free, now-slack)
-	if at = r.free; at > now {
+	r.reserved = max(r.reserved, r.left-r.current*slack.Seconds())
+	turn = Turn(r.reserved)
+	if r.waits(turn) {
 		n = max(n, min(int(r.current*quantum.Seconds()), mostBytes))
-		r.used = now
 	}
-	r.free += r.time(n)
-	return at, n
+	r.reserved += float64(n)
+	return turn, n
 }
 
-// Return gives back n bytes that Reserve allowed and that were not sent.
+// When returns the time at which the caller asks again whether its turn has come. The turn has come if that time
+// is now. A caller that waits asks several times, because the rate may change meanwhile.
+func (r *Rate) When(now time.Duration, turn Turn) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.step(now)
+	if !r.waits(turn) {
+		return now
+	}
+	r.used = now
+	return now + max(r.soonest(turn), min(r.time(float64(turn)-r.left), leastPause), 1)
+}
+
+func (r *Rate) waits(turn Turn) bool { return r.limited.Load() && float64(turn) > r.left }
+
+// soonest returns how long the turn takes at least, if no CNP comes: the rate goes to the target at most, and grows.
+func (r *Rate) soonest(turn Turn) time.Duration {
+	// Of bytes = rate·t + growth·t²/2, the solution for t.
+	rate := max(r.current, r.target)
+	t := (math.Sqrt(rate*rate+2*growth*(float64(turn)-r.left)) - rate) / growth
+	return time.Duration(t * float64(time.Second))
+}
+
+// Return gives back n bytes that Reserve allowed and that are not sent. All turns come sooner.
 func (r *Rate) Return(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.current > 0 {
-		r.free -= r.time(n)
-	}
+	r.left += float64(n)
 }
 
-// time returns how long n bytes take at the current rate.
-func (r *Rate) time(n int) time.Duration {
-	return time.Duration(math.Ceil(float64(n) / r.current * float64(time.Second)))
+// time returns how long so many bytes take at the current rate.
+func (r *Rate) time(bytes float64) time.Duration {
+	return time.Duration(math.Ceil(bytes / r.current * float64(time.Second)))
 }

@@ -1,7 +1,12 @@
 package pace
 
 import (
+	"cmp"
+	"maps"
 	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -14,9 +19,9 @@ func send(r *Rate, now *time.Duration, d time.Duration, line float64) float64 {
 	begin, sent, allowed := *now, 0, 0
 	for *now < begin+d {
 		if r.Limited() && allowed < packet {
-			at, n := r.Reserve(*now, packet)
+			turn, n := r.Reserve(*now, packet)
 			allowed += n
-			*now = max(*now, at)
+			*now = await(r, *now, turn)
 		}
 		allowed = max(0, allowed-packet)
 		sent += packet
@@ -24,6 +29,18 @@ func send(r *Rate, now *time.Duration, d time.Duration, line float64) float64 {
 		*now += time.Duration(packet / line * 1e9)
 	}
 	return float64(sent) / (*now - begin).Seconds()
+}
+
+// await returns the time at which a turn comes, or a second later.
+func await(r *Rate, now time.Duration, turn Turn) time.Duration {
+	for limit := now + time.Second; now < limit; {
+		at := r.When(now, turn)
+		if at <= now {
+			break
+		}
+		now = at
+	}
+	return now
 }
 
 const line = 1e9
@@ -58,15 +75,15 @@ func TestEnforced(t *testing.T) {
 	now := time.Second
 	send(&r, &now, 5*time.Millisecond, line)
 	r.Congested(now)
-	begin, sent, allowed := now, 0, 0
+	begin, sent := now, 0
 	for now < begin+200*time.Millisecond {
-		r.Congested(now) // so it never recovers
-		r.current = line / 10
-		at, n := r.Reserve(now, packet)
-		if allowed += n; at > now {
-			now = at + 700*time.Microsecond
+		turn, n := r.Reserve(now, packet)
+		for r.When(now, turn) > now {
+			now += fastSteps * period // late, and just before the rate grows
+			r.Congested(now) // so it never recovers
+			r.current, r.target = line/10, line/10
 		}
-		sent, allowed = sent+allowed, 0
+		sent += n
 	}
 	near(t, "the rate with late timers", float64(sent)/(now-begin).Seconds(), line/10, 0.05)
 }
@@ -125,25 +142,122 @@ func TestAfterAPause(t *testing.T) {
 // TestTurns checks that those that wait get turns in order, and that what one returns is left for others.
 func TestTurns(t *testing.T) {
 	var r Rate
-	now := time.Second
-	send(&r, &now, 5*time.Millisecond, line)
-	r.Congested(now)
-	last := now
+	now := limited(&r)
+	last := Turn(0)
 	for range 10 {
-		at, n := r.Reserve(now, packet)
-		if at < last || n < packet {
-			t.Fatalf("%d bytes at %v, after a turn at %v", n, at, last)
+		turn, n := r.Reserve(now, packet)
+		if turn < last || n < packet {
+			t.Fatalf("%d bytes at %v, after a turn at %v", n, turn, last)
 		}
-		last = at
+		last = turn
 	}
-	before := r.free
-	r.Return(10 * packet)
-	if gave := before - r.free; gave < 80*time.Microsecond || gave > 84*time.Microsecond {
-		t.Errorf("40 KiB at 0.5 GB/s give back %v, want 82 µs", gave)
+	r.Return(int(last - Turn(r.left)))
+	if at := r.When(now, last); at != now {
+		t.Errorf("the others have returned their bytes, and the last one waits for %v", at-now)
+	}
+	turn, _ := r.Reserve(now, packet)
+	before := await(&r, now, turn)
+	if gap := before - now; gap < 20*time.Microsecond || gap > 30*time.Microsecond {
+		t.Errorf("behind the 20 µs of the last one, the next one waits for %v", gap)
 	}
 }
 
-// TestLeast checks that CNPs without end leave some rate, and that nothing overflows.
+// limited sends for a while and then gets a CNP. It returns the time.
+func limited(r *Rate) time.Duration {
+	now := time.Second
+	send(r, &now, 5*time.Millisecond, line)
+	r.Congested(now)
+	return now
+}
+
+// TestTurnsComeSoonerWhenTheRateRecovers lets many wait at the lowest rate, and then the CNPs end. At that rate the
+// last one would wait for a third of a second, and longer than those that come later.
+func TestTurnsComeSoonerWhenTheRateRecovers(t *testing.T) {
+	var r Rate
+	now := time.Second
+	r.Congested(now) // before anything was sent
+	turns := make([]Turn, 100)
+	for i := range turns {
+		turns[i], _ = r.Reserve(now, packet)
+	}
+	asked, last, asks := 0, now, make(map[Turn]time.Duration)
+	for _, turn := range turns {
+		asks[turn] = now
+	}
+	for ; len(asks) > 0; asked++ {
+		next := slices.MinFunc(slices.Collect(maps.Keys(asks)), func(a, b Turn) int { return cmp.Compare(asks[a], asks[b]) })
+		last = asks[next]
+		if asks[next] = r.When(last, next); asks[next] <= last {
+			delete(asks, next)
+		}
+	}
+	if took := last - now; took > 4*time.Millisecond {
+		t.Errorf("the last one waits for %v", took)
+	}
+	if asked > 10*len(turns) {
+		t.Errorf("%d senders asked %d times", len(turns), asked)
+	}
+	later, _ := r.Reserve(last, packet)
+	if !r.Limited() || later < turns[len(turns)-1] {
+		t.Error("who comes later is before those that waited")
+	}
+}
+
+// TestLimitStaysWhileSomebodyWaits checks that the limit is not forgotten while somebody waits, so that nobody who comes
+// later is before him.
+func TestLimitStaysWhileSomebodyWaits(t *testing.T) {
+	var r Rate
+	now := limited(&r)
+	turn, _ := r.Reserve(now, packet)
+	turn += 1 << 40 // it does not come in this test
+	for range 100 {
+		now += time.Millisecond
+		if r.When(now, turn); !r.Limited() {
+			t.Fatal("the limit is forgotten although somebody waits")
+		}
+	}
+	now += unusedFor + 1
+	if r.When(now, turn) != now || r.Limited() {
+		t.Error("the limit is not forgotten although nobody has asked for long")
+	}
+}
+
+// TestConcurrentSenders checks that several goroutines together keep to the rate, roughly.
+func TestConcurrentSenders(t *testing.T) {
+	var r Rate
+	limited(&r)
+	begin := time.Now()
+	since := func() time.Duration { return 2*time.Second + time.Since(begin) }
+	r.Congested(since())
+	const senders, each = 8, 20
+	var all sync.WaitGroup
+	var sent atomic.Int64
+	for range senders {
+		all.Go(func() {
+			for range each {
+				r.Congested(since())
+				turn, n := r.Reserve(since(), packet)
+				for {
+					now := since()
+					at := r.When(now, turn)
+					if at <= now {
+						break
+					}
+					time.Sleep(at - now)
+				}
+				r.Sent(since(), n/2)
+				r.Return(n - n/2)
+				sent.Add(int64(n / 2))
+			}
+		})
+	}
+	all.Wait()
+	if r.sent.Load() < sent.Load() {
+		t.Errorf("%d bytes are counted, and %d were sent", r.sent.Load(), sent.Load())
+	}
+}
+
+// TestLeast checks that CNPs without end leave the lowest rate.
 func TestLeast(t *testing.T) {
 	var r Rate
 	now := time.Second
@@ -155,7 +269,12 @@ func TestLeast(t *testing.T) {
 	if r.current != least {
 		t.Errorf("the rate is %v, want %v", r.current, float64(least))
 	}
-	if at, n := r.Reserve(now, packet); at > now+time.Second || n < packet {
-		t.Errorf("%d bytes at %v, now is %v", n, at, now)
+	first, n := r.Reserve(now, packet)
+	second, _ := r.Reserve(now, packet)
+	if n != packet || second-first != packet {
+		t.Errorf("%d bytes, and the next turn %v behind", n, second-first)
+	}
+	if wait := r.time(float64(second) - r.left); wait < 2*time.Millisecond || wait > 4*time.Millisecond {
+		t.Errorf("the second packet of 4096 bytes waits for %v at 1.25 MB/s", wait)
 	}
 }

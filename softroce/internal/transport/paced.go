@@ -8,13 +8,19 @@
 
 package transport
 
-import "time"
+import (
+	"time"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/pace"
+)
 
 // paced is what a requester of UC or UD may send.
 type paced struct {
 	to      *route // of the packets being sent; may be nil
-	allowed int    // bytes that may leave without asking
-	sent    int    // bytes sent that the route does not know of
+	allowed int    // bytes that may leave when the turn comes
+	turn    pace.Turn
+	waits   bool // the turn has not come yet
+	sent    int  // bytes sent that the route does not know of
 }
 
 // waitForRate returns true if the next packet, of size bytes, must wait. The requester then waits.
@@ -25,20 +31,29 @@ func (qp *QP) waitForRate(now time.Duration, w *sendWQE, size int) bool {
 	}
 	if p.to != to {
 		p.left(now)
-		if p.to != nil && p.allowed > 0 {
-			p.to.rate.Return(p.allowed)
-		}
-		*p = paced{to: to}
+		p.giveBack()
+		p.to = to
 	}
-	if to == nil || p.allowed >= size || !to.rate.Limited() {
+	if to == nil || !to.rate.Limited() {
+		p.waits = false
 		return false
 	}
-	at, allowed := to.rate.Reserve(now, size)
-	p.allowed += allowed
+	asked := p.waits
+	if p.allowed < size {
+		turn, allowed := to.rate.Reserve(now, size)
+		p.turn, p.allowed, p.waits = turn, p.allowed+allowed, true
+	}
+	if !p.waits {
+		return false
+	}
+	at := to.rate.When(now, p.turn)
 	if at <= now {
+		p.waits = false
 		return false
 	}
-	qp.engine.counters.add(RateWaits, 1)
+	if !asked {
+		qp.engine.counters.add(RateWaits, 1)
+	}
 	qp.req.waiting, qp.req.deadline = true, at
 	return true
 }
@@ -55,4 +70,12 @@ func (p *paced) left(now time.Duration) {
 		p.to.rate.Sent(now, p.sent)
 	}
 	p.sent = 0
+}
+
+// giveBack returns to the route what the queue pair does not send now. Others that wait need not wait for it.
+func (p *paced) giveBack() {
+	if p.allowed > 0 {
+		p.to.rate.Return(p.allowed)
+	}
+	p.allowed, p.waits = 0, false
 }

@@ -117,12 +117,37 @@ func TestForeignCNPForUD(t *testing.T) {
 		if !r.rate.Limited() {
 			t.Errorf("%v: the peer's CNP was not obeyed", kind)
 		}
-		if kind == verbs.UD {
-			_ = ah.Close()
-			if k := len(a.node.engine.routes.routes); k != 0 {
-				t.Errorf("%d routes are left after the handle was closed", k)
-			}
-		}
+	}
+}
+
+// TestHandlePerDatagram closes each address handle at once, as some programs do. A CNP that comes then slows the next
+// datagrams to that address, and what is remembered is bounded.
+func TestHandlePerDatagram(t *testing.T) {
+	_, a, b := pacedPair(t, verbs.UD)
+	ah := a.ah(b)
+	a.stream(b, ah, 10)
+	_ = ah.Close()
+	a.inject(b, packet.CongestionNotification, 0, cnpPayload, nil)
+	ah = a.ah(b)
+	a.stream(b, ah, 10)
+	_ = ah.Close()
+	table := &a.node.engine.routes
+	if a.node.engine.Counter(RateWaits) == 0 || len(table.routes) != 1 {
+		t.Errorf("after a CNP %d datagrams waited; %d routes", a.node.engine.Counter(RateWaits), len(table.routes))
+	}
+	for i := range 2 * mostUnused {
+		peer := &end{node: &simnode{addr: netip.AddrFrom16([16]byte{0xfd, 14: byte(i >> 8), 15: byte(i)})}}
+		_ = a.ah(peer).Close()
+	}
+	if len(table.unused) != mostUnused || len(table.routes) != mostUnused {
+		t.Errorf("%d unused routes of %d, want %d", len(table.unused), len(table.routes), mostUnused)
+	}
+	for range 2 {
+		_ = a.ah(b).Close()
+	}
+	ah = a.ah(b)
+	if len(table.unused) != mostUnused-1 || table.intakes[a.node.addr].routes != mostUnused {
+		t.Errorf("%d unused routes, %d of this address", len(table.unused), table.intakes[a.node.addr].routes)
 	}
 }
 

@@ -44,7 +44,7 @@ func (pd *PD) CreateAH(attr qpstate.AHAttr) (*AH, error) {
 // Close makes later posts with the handle fail. Sends that are posted already keep their path.
 func (ah *AH) Close() error {
 	if !ah.closed.Swap(true) && ah.route != nil {
-		ah.pd.engine.routes.unuse(ah.route)
+		ah.pd.engine.routes.unuse(ah.route, true)
 	}
 	return nil
 }

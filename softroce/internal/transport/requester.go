@@ -85,6 +85,7 @@ func (r *requester) reset(maxWindow int) {
 	for i := r.head; i != r.tail; i++ {
 		r.forgetBind(i)
 	}
+	r.paced.giveBack()
 	*r = requester{wqes: r.wqes, bindings: r.bindings, deadline: never, wentBack: nowhere, window: newWindow(maxWindow)}
 	r.recovery.reset()
 }
@@ -379,6 +380,7 @@ func (qp *QP) flushSends() {
 		qp.flight.stop()
 		qp.reads.stop()
 	}
+	r.paced.giveBack()
 	r.cur, r.nxt, r.una = r.head, r.max, r.max
 	r.answersDue, r.answeredStarted = 0, 0
 	r.waiting, r.draining, r.deadline, r.look = false, false, never, never

@@ -23,6 +23,7 @@ package transport
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,7 +55,11 @@ type routeTable struct {
 	mu      sync.Mutex
 	routes  map[routeKey]*route
 	intakes map[netip.Addr]*intake
+	unused  []*route // those among routes that address handles used last, the oldest first; see unuse
 }
+
+// mostUnused is the number of unused routes that are kept.
+const mostUnused = 256
 
 // lookedInVain is the number of looks for a loss after which a queue pair gives its room back.
 const lookedInVain = 3
@@ -91,16 +96,26 @@ func (t *routeTable) use(p *Path) *route {
 		r.window.Store(r.law.window)
 		t.routes[key] = r
 	}
+	if i := slices.Index(t.unused, r); i >= 0 {
+		t.unused = slices.Delete(t.unused, i, i+1)
+	}
 	r.users++
 	return r
 }
 
-// unuse ends one use of a route. The last one ends the route.
-func (t *routeTable) unuse(r *route) {
+// unuse ends one use of a route. The last one ends the route, or keeps it for a while: some programs make an address handle
+// for each datagram. A CNP that comes between two of them must slow the next one.
+func (t *routeTable) unuse(r *route, keep bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r.users--; r.users > 0 {
 		return
+	}
+	if keep {
+		if t.unused = append(t.unused, r); len(t.unused) <= mostUnused {
+			return
+		}
+		r, t.unused = t.unused[0], slices.Delete(t.unused, 0, 1)
 	}
 	delete(t.routes, r.key)
 	if r.intake.routes--; r.intake.routes == 0 {
@@ -123,7 +138,7 @@ func (qp *QP) leave() {
 	}
 	qp.flight.leave()
 	qp.reads.leave()
-	qp.engine.routes.unuse(r)
+	qp.engine.routes.unuse(r, false)
 	qp.route = nil
 }
 
@@ -141,10 +156,14 @@ func (qp *QP) waits(w *sendWQE) bool {
 	return qp.inLine != nil
 }
 
-// endTurns gives back what is left of the queue pair's turns, because it has no more to send now. If it waits for
+// endTurns gives back what is left of the queue pair's turns, because it has no more to send now; what its rate
+// allowed only if nothing is queued. If it waits for
 // the route, it keeps the receive buffer's room for a burst. Otherwise it could wait for ever: when it has one turn,
 // the other one would be over.
 func (qp *QP) endTurns() {
+	if qp.req.cur == qp.req.tail {
+		qp.req.paced.giveBack()
+	}
 	switch {
 	case qp.route == nil:
 	case qp.inLine == &qp.flight:
