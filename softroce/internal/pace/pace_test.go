@@ -80,7 +80,7 @@ func TestEnforced(t *testing.T) {
 		turn, n := r.Reserve(now, packet)
 		for r.When(now, turn) > now {
 			now += fastSteps * period // late, and just before the rate grows
-			r.Congested(now) // so it never recovers
+			r.Congested(now)          // so it never recovers
 			r.current, r.target = line/10, line/10
 		}
 		sent += n

@@ -101,10 +101,15 @@ func TestSimulateMany(t *testing.T) {
 
 // TestSimulateRepeats checks that a scenario has the same result each time.
 func TestSimulateRepeats(t *testing.T) {
-	s := Loss(verbs.OpRDMAWrite, qpstate.MTU4096, 1e-3, 20*time.Millisecond)
-	a, b := run(t, s, 0, 1), run(t, s, 0, 1)
-	if a.Share != b.Share || a.Lost != b.Lost || a.Lost == 0 {
-		t.Errorf("two runs have %v and %v of the line, and lost %d and %d packets", a.Share, b.Share, a.Lost, b.Lost)
+	for _, s := range []*Scenario{
+		Loss(verbs.OpRDMAWrite, qpstate.MTU4096, 1e-3, 20*time.Millisecond),
+		Unreliable(verbs.UC, 8, 256<<10, marksFrom, 20*time.Millisecond),
+		Unreliable(verbs.UD, 8, 256<<10, marksFrom, 20*time.Millisecond),
+	} {
+		a, b := run(t, s, 0, 0), run(t, s, 0, 0)
+		if a.Share != b.Share || a.Lost != b.Lost || a.Overflow != b.Overflow || a.Lost+a.Overflow == 0 {
+			t.Errorf("two runs of %s have %v and %v of the line, and lost %d and %d packets", s.Name, a.Share, b.Share, a.Lost+a.Overflow, b.Lost+b.Overflow)
+		}
 	}
 }
 

@@ -26,15 +26,25 @@ const (
 	cnpPayload = 16
 )
 
-// capable returns p with packets that switches may mark, if the sender obeys marks. The program may have
-// copied the traffic class from a marked packet; its answer must not begin with a mark.
+// capable returns p with packets that switches may mark if the sender obeys marks, and only then. The program may
+// have copied the traffic class from a marked packet; its answer must not begin with a mark.
 func capable(p *Path) *Path {
-	if p == nil || p.Flight == 0 || p.Dst.IsMulticast() || p.TrafficClass&ecnMask != 0 && p.TrafficClass&ecnMask != ecnCongested {
+	if p == nil {
+		return nil
+	}
+	ecn := p.TrafficClass & ecnMask
+	switch obeys := p.Flight > 0 && !p.Dst.IsMulticast(); {
+	case !obeys:
+		ecn = 0
+	case ecn == 0, ecn == ecnCongested:
+		ecn = ecnCapable
+	}
+	if ecn == p.TrafficClass&ecnMask {
 		return p
 	}
-	marked := *p
-	marked.TrafficClass = marked.TrafficClass&^ecnMask | ecnCapable
-	return &marked
+	c := *p
+	c.TrafficClass = c.TrafficClass&^ecnMask | ecn
+	return &c
 }
 
 // marked notes that a packet with a mark arrived. A marked ACK says nothing of the way to the peer.

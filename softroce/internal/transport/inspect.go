@@ -22,7 +22,7 @@ type QPView struct {
 	Window         int64         // how many packets may be in flight; RC only
 	Retries        uint8         // resends left before RETRY_EXC_ERR
 	RNRRetries     uint8         // resends left before RNR_RETRY_EXC_ERR
-	WaitsRNR       bool          // the requester waits for as long as an RNR NAK asked
+	WaitsRNR       bool          // the requester waits for as long as an RNR NAK asked; UC and UD: for its rate or the peer's room
 	Deadline       time.Duration // when that wait or the ACK timeout ends; valid if HasDeadline
 	HasDeadline    bool
 	AnswersAwaited int // READs, atomics, ATOMIC WRITEs and FLUSHes sent and not answered

@@ -4,6 +4,7 @@ package transport
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,7 +146,7 @@ func TestHandlePerDatagram(t *testing.T) {
 	for range 2 {
 		_ = a.ah(b).Close()
 	}
-	ah = a.ah(b)
+	_ = a.ah(b) // it is closed at the test's end
 	if len(table.unused) != mostUnused-1 || table.intakes[a.node.addr].routes != mostUnused {
 		t.Errorf("%d unused routes, %d of this address", len(table.unused), table.intakes[a.node.addr].routes)
 	}
@@ -214,11 +215,46 @@ func TestManyMarkedSenders(t *testing.T) {
 	}
 }
 
+// TestMarkedSendersDoNotStopDatagrams checks that a receiver with CNPs for many senders goes on sending.
+func TestMarkedSendersDoNotStopDatagrams(t *testing.T) {
+	_, a, b := pacedPair(t, verbs.UD)
+	ah := a.ah(b)
+	const datagrams = 10
+	for range datagrams {
+		a.send(verbs.SendWR{Opcode: verbs.OpSend, AH: ah, RemoteQPN: b.qp.QPN(), RemoteQKey: 0x1234})
+	}
+	a.qp.mu.Lock()
+	defer a.qp.unlock()
+	for i := range len(a.qp.marks) {
+		d := Datagram{Src: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), Dst: a.node.addr, TOS: ecnCongested}
+		a.qp.markedDatagram(0, &d, 1)
+	}
+	order := ""
+	var buf [packet.MaxPacket]byte
+	for {
+		o, ok := a.qp.next(0, 0, 64, len(buf))
+		if !ok {
+			break
+		}
+		if !a.qp.build(buf[:o.size()], &o, 0) {
+			t.Fatal("not built:", o)
+		}
+		order += map[bool]string{true: "C", false: "d"}[o.cnp]
+	}
+	if want := strings.Repeat("Cd", datagrams) + strings.Repeat("C", len(a.qp.marks)-datagrams); order != want {
+		t.Errorf("CNPs and datagrams leave as %s, want %s", order, want)
+	}
+}
+
 // TestCopiedMark checks that an address vector that was made from a marked datagram sends no marks.
 func TestCopiedMark(t *testing.T) {
 	for _, c := range []struct{ class, want uint8 }{{0x60, 0x62}, {0x63, 0x62}, {0x61, 0x61}, {0x62, 0x62}} {
 		if p := capable(&Path{Flight: 1, TrafficClass: c.class}); p.TrafficClass != c.want {
 			t.Errorf("the traffic class %#x becomes %#x, want %#x", c.class, p.TrafficClass, c.want)
+		}
+		group := capable(&Path{Flight: 1, TrafficClass: c.class, Dst: netip.MustParseAddr("ff0e::1")})
+		if free := capable(&Path{TrafficClass: c.class}); group.TrafficClass != 0x60 || free.TrafficClass != 0x60 {
+			t.Errorf("the traffic class %#x becomes %#x to a group and %#x without a window, want 0x60", c.class, group.TrafficClass, free.TrafficClass)
 		}
 	}
 }

@@ -54,6 +54,7 @@ type QP struct {
 	path    *Path        // RC and UC, from RTR on
 	route   *route       // RC and UC: what it shares with others; may be nil
 	cnpDue  bool
+	cnpSent bool          // the last packet was a CNP
 	cnpNext time.Duration // no CNP is sent before
 	marks   *markTable    // UD: senders of marked packets; nil until the first
 	mtu     int           // bytes
@@ -232,8 +233,11 @@ func (o *outgoing) size() int { return packet.Len(o.opcode, o.payload) }
 // packet of a burst may be shorter. If the whole message does not fit, the ACK follows its first packet.
 // The peer's device puts the ACK first again (acknowledgmentsFirst). segment is the size of the burst's
 // packets so far, or 0 at its beginning; it has room for some packets, and bytes.
+//
+// A CNP goes before everything else. Two go in a row only if there is nothing else, because a receiver of datagrams may
+// have many to send.
 func (qp *QP) next(now time.Duration, segment, packets, bytes int) (outgoing, bool) {
-	if qp.cnpDue {
+	if qp.cnpDue && !qp.cnpSent {
 		return qp.nextCNP(), true
 	}
 	answer, ok := qp.nextAnswer()
@@ -247,7 +251,11 @@ func (qp *QP) next(now time.Duration, segment, packets, bytes int) (outgoing, bo
 			return request, true
 		}
 	}
-	return qp.nextAnswer() // ask again: a request that could not start may have ended the queue pair
+	answer, ok = qp.nextAnswer() // ask again: a request that could not start may have ended the queue pair
+	if !ok && qp.cnpDue {
+		return qp.nextCNP(), true
+	}
+	return answer, ok
 }
 
 // restFits reports whether the rest of the message being sent fits into a burst of packets of one
@@ -265,6 +273,7 @@ func (qp *QP) build(buf []byte, o *outgoing, now time.Duration) bool {
 	if err != nil {
 		panic("softroce/transport: " + o.opcode.String() + ": " + err.Error())
 	}
+	qp.cnpSent = o.cnp
 	if o.answer {
 		return qp.buildAnswer(p)
 	}

@@ -42,7 +42,7 @@ type route struct {
 }
 
 // intake is this side's receive buffer. All READs from one of this side's addresses share it: the sum of the
-// responses that they expect has a limit, which is the largest Path.Flight.
+// responses that they expect has a limit: the largest Path.Flight of all routes since the first of them.
 type intake struct {
 	share
 	routes int // guarded by the table's lock
