@@ -64,7 +64,7 @@ func (p *paced) built(size int) {
 	p.allowed = max(0, p.allowed-size)
 }
 
-// left tells the route how much was sent.
+// left reports to the route how much was sent.
 func (p *paced) left(now time.Duration) {
 	if p.sent > 0 && p.to != nil {
 		p.to.rate.Sent(now, p.sent)
@@ -72,7 +72,8 @@ func (p *paced) left(now time.Duration) {
 	p.sent = 0
 }
 
-// giveBack returns to the route what the queue pair does not send now. Others that wait need not wait for it.
+// giveBack returns to the route the bytes that the queue pair has reserved and does not send. Others need not wait for
+// these bytes then.
 func (p *paced) giveBack() {
 	if p.allowed > 0 {
 		p.to.rate.Return(p.allowed)

@@ -129,6 +129,28 @@ func TestIdleHasNoCredit(t *testing.T) {
 	}
 }
 
+// TestDrainedHasNoCredit is the same in SQD, where a message that has not begun waits for RTS.
+func TestDrainedHasNoCredit(t *testing.T) {
+	n, a, b := pacedPair(t, verbs.UC)
+	a.stream(b, nil, 500)
+	a.node.engine.routes.find(a.node.addr, b.node.addr).rate.Congested(n.now)
+	p, done := &a.qp.req.paced, a.completed(20)
+	for range 40 {
+		a.write(b, 1000)
+	}
+	n.run(time.Second, done)
+	if p.allowed == 0 {
+		t.Fatal("nothing is allowed")
+	}
+	a.modify(qpstate.Attr{State: qpstate.SQD}, 0)
+	n.settle()
+	if p.allowed != 0 || p.waits {
+		t.Errorf("a drained queue pair may send %d bytes; it waits: %v", p.allowed, p.waits)
+	}
+	a.modify(qpstate.Attr{State: qpstate.RTS}, 0)
+	n.run(time.Second, func() bool { return a.qp.req.head == a.qp.req.tail })
+}
+
 // TestPacedAlternately sends datagrams to two slow addresses in turn. Each gets what its rate allows.
 func TestPacedAlternately(t *testing.T) {
 	n, a, b := pacedPair(t, verbs.UD)

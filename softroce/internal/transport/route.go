@@ -41,8 +41,9 @@ type route struct {
 	rate   pace.Rate // of UC and UD
 }
 
-// intake is this side's receive buffer. All READs from one of this side's addresses share it: the sum of the
-// responses that they expect has a limit: the largest Path.Flight of all routes since the first of them.
+// intake is this side's receive buffer. All READs from one of this side's addresses share it. The sum of the
+// responses that they expect has a limit. The limit is the largest Path.Flight of all routes from that address
+// since there was none.
 type intake struct {
 	share
 	routes int // guarded by the table's lock
@@ -103,8 +104,8 @@ func (t *routeTable) use(p *Path) *route {
 	return r
 }
 
-// unuse ends one use of a route. The last one ends the route, or keeps it for a while: some programs make an address handle
-// for each datagram. A CNP that comes between two of them must slow the next one.
+// unuse ends one use of a route. The last one deletes the route, or keeps it for later if keep is true. Some programs
+// make an address handle for each datagram. A CNP that comes between two of them must slow the next one.
 func (t *routeTable) unuse(r *route, keep bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -156,13 +157,14 @@ func (qp *QP) waits(w *sendWQE) bool {
 	return qp.inLine != nil
 }
 
-// endTurns gives back what is left of the queue pair's turns, because it has no more to send now; what its rate
-// allowed only if nothing is queued. If it waits for
-// the route, it keeps the receive buffer's room for a burst. Otherwise it could wait for ever: when it has one turn,
-// the other one would be over.
+// endTurns gives back what is left of the queue pair's turns, because the queue pair has no more to send now. It gives
+// back what the rate allowed only if no message is under way: a queue pair that waits for the rate keeps its turn.
+//
+// A queue pair that waits for the route keeps the receive buffer's room for a burst. Otherwise it could wait
+// forever: when it has one turn, the other one would be over.
 func (qp *QP) endTurns() {
-	if qp.req.cur == qp.req.tail {
-		qp.req.paced.giveBack()
+	if q := &qp.req; q.cur == q.tail || !q.wqe(q.cur).started {
+		q.paced.giveBack()
 	}
 	switch {
 	case qp.route == nil:
