@@ -86,7 +86,9 @@ func FuzzEngine(f *testing.F) {
 	}
 	f.Add(all)
 	for kind := range byte(5) { // talk: posts, transmits and deliveries in turn
-		f.Add(append([]byte{kind, 0}, bytes.Repeat([]byte{0, 0, 0, 7, 1, 0, 0, 1, 0, 2, 2, 2, 0, 1, 1, 3, 1, 2, 2}, 12)...))
+		talk := bytes.Repeat([]byte{0, 0, 0, 7, 1, 0, 0, 1, 0, 2, 2, 2, 0, 1, 1, 3, 1, 2, 2}, 12)
+		f.Add(append([]byte{kind, 0}, talk...))
+		f.Add(append([]byte{kind, 2 | 64}, talk...)) // switches mark the packets
 	}
 	for _, step := range []byte{4, 5, 6, 7, 8, 9, 10, 11, 12, 13} {
 		f.Add(append([]byte{1, 3}, bytes.Repeat([]byte{0, step, 3, 2, 1, step, 9, 2, 0, 2, step, 40, 7}, 12)...))
@@ -119,6 +121,14 @@ func newArena(t *testing.T, in *fuzzBytes) *arena {
 		x.flight, y.flight = 8<<10, 8<<10
 	}
 	x.joined, y.joined = how&32 != 0, how&32 != 0
+	if how&64 != 0 {
+		a.net.tos = func(_ *simnode, tos uint8) uint8 {
+			if tos&ecnMask != 0 {
+				tos |= ecnCongested
+			}
+			return tos
+		}
+	}
 	for i, k := range []verbs.QPType{verbs.RC, kind} {
 		o := defaults()
 		o.kind, o.memory, o.rdAtomic, o.mtu, o.retry, o.rnrRetry = k, arenaMemory, arenaReads, qpstate.MTU256, 3, 3
@@ -437,9 +447,14 @@ func (a *arena) end() {
 		for _, b := range e.Transmit(a.net.now, s.out) {
 			a.t.Errorf("%d packets were sent by a closed queue pair", b.Packets())
 		}
-		if _, timer := e.Deadline(); len(e.qps) > 0 || len(e.routes.routes)+len(e.routes.intakes) > 0 || e.kept.used+len(e.kept.free) > 0 || e.Ready() || timer {
-			a.t.Errorf("closed, and %d queue pairs, %d routes, buffers of %d packets are left, ready %v, timer %v",
-				len(e.qps), len(e.routes.routes)+len(e.routes.intakes), e.kept.used+len(e.kept.free), e.Ready(), timer)
+		routes := -2 * len(e.routes.unused) // those that address handles used last are kept
+		for _, in := range e.routes.intakes {
+			routes += in.routes
+		}
+		routes += len(e.routes.routes)
+		if _, timer := e.Deadline(); len(e.qps) > 0 || routes != 0 || e.kept.used+len(e.kept.free) > 0 || e.Ready() || timer {
+			a.t.Errorf("closed, and %d queue pairs, %d uses of routes, buffers of %d packets are left, ready %v, timer %v",
+				len(e.qps), routes, e.kept.used+len(e.kept.free), e.Ready(), timer)
 		}
 	}
 }

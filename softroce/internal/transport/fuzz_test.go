@@ -46,6 +46,8 @@ func (qp *QP) check(tb testing.TB) {
 		tb.Errorf("%d packets are kept, but the counter is %d", qp.resp.ahead.held(), qp.resp.ahead.count)
 	case r.una < r.max && r.deadline == never && qp.kind == verbs.RC && qp.canSend() && r.nxt > r.una && qp.attr.Timeout != 0:
 		tb.Error("packets in flight and no deadline")
+	case r.paced.sent != 0 || r.paced.allowed < 0 || r.paced.allowed > 0 && !qp.canSend():
+		tb.Errorf("%d bytes sent are not reported; %d are allowed in %v", r.paced.sent, r.paced.allowed, qp.attr.State)
 	}
 }
 
