@@ -222,21 +222,23 @@ func TestLimitStaysWhileSomebodyWaits(t *testing.T) {
 	}
 }
 
-// TestConcurrentSenders checks that several goroutines together keep to the rate, roughly.
+// TestConcurrentSenders checks that no reservation of several goroutines is lost, and that all turns come.
 func TestConcurrentSenders(t *testing.T) {
 	var r Rate
 	limited(&r)
 	begin := time.Now()
 	since := func() time.Duration { return 2*time.Second + time.Since(begin) }
 	r.Congested(since())
+	before := r.sent.Load()
 	const senders, each = 8, 20
 	var all sync.WaitGroup
-	var sent atomic.Int64
+	var sent, reserved atomic.Int64
 	for range senders {
 		all.Go(func() {
 			for range each {
 				r.Congested(since())
 				turn, n := r.Reserve(since(), packet)
+				reserved.Add(int64(n))
 				for {
 					now := since()
 					at := r.When(now, turn)
@@ -252,8 +254,11 @@ func TestConcurrentSenders(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if r.sent.Load() < sent.Load() {
-		t.Errorf("%d bytes are counted, and %d were sent", r.sent.Load(), sent.Load())
+	if got, want := r.sent.Load()-before, sent.Load(); got != want {
+		t.Errorf("%d bytes are counted, and %d were sent", got, want)
+	}
+	if r.reserved < float64(reserved.Load()) || r.Limited() && r.left < r.reserved-mostBytes {
+		t.Errorf("%v bytes are reserved, and %v have left; want at least %d reserved", r.reserved, r.left, reserved.Load())
 	}
 }
 
