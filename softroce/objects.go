@@ -44,9 +44,9 @@ type cq struct {
 	cq     *transport.CQ
 	ex     verbs.WCExFlags
 	closed atomic.Bool
-	woken  atomic.Bool   // set by Notify, cleared by a leader that looks
-	delay  *time.Timer   // the timer of CQ moderation
-	inVain atomic.Uint32 // calls of DriveOnce in a row that received nothing
+	woken  atomic.Bool // set by Notify, cleared by a leader that looks
+	delay  *time.Timer // the timer of CQ moderation
+	yields yields      // see spin.go
 }
 
 // wcEx has the fields that an extended CQ offers. The other fields have no meaning here.

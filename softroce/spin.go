@@ -15,6 +15,7 @@ package softroce
 
 import (
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
@@ -26,9 +27,41 @@ import (
 // of C drive the device.
 func (c *cq) Drives() bool { return c.d.canSpin && c.d.keeper == nil }
 
-// yieldAfter is the number of calls of DriveOnce in a row that receive nothing, after which it yields. A yield
-// takes as long as such a call, and a packet may come meanwhile.
-const yieldAfter = 8
+const (
+	// yieldAfter is the number of calls of DriveOnce in a row that receive nothing, after which it yields. A yield
+	// takes as long as such a call, and a packet may come meanwhile.
+	yieldAfter = 8
+	// dear is how long a yield takes if a program ran that had nothing to do with it. Then the next yields are rarer: each
+	// may cost a time slice.
+	dear = time.Millisecond
+	// rarest limits how rare they become, as a power of two.
+	rarest = 10
+)
+
+// yields decides when a goroutine that polls yields the processor.
+type yields struct {
+	inVain atomic.Uint32 // calls of DriveOnce in a row that received nothing
+	rare   atomic.Uint32 // yields that were dear, less the others; 0 to rarest
+}
+
+// after notes whether a call of DriveOnce received something, and yields if it is time.
+func (y *yields) after(received bool) {
+	if received {
+		y.inVain.Store(0)
+		return
+	}
+	rare := y.rare.Load()
+	if y.inVain.Add(1)%(yieldAfter<<rare) != 0 {
+		return
+	}
+	began := time.Now()
+	link.Yield()
+	if time.Since(began) > dear {
+		y.rare.Store(min(rare+1, rarest))
+	} else if rare > 0 {
+		y.rare.Store(rare - 1)
+	}
+}
 
 // DriveOnce receives what has arrived at the device, and sends what follows. It does not wait for packets. If
 // nothing comes, it yields the processor, and after an error of the system it pauses.
@@ -40,11 +73,7 @@ func (c *cq) DriveOnce() {
 	for _, r := range c.d.receivers {
 		received = r.receiveFor(c) || received
 	}
-	if received {
-		c.inVain.Store(0)
-	} else if c.inVain.Add(1)%yieldAfter == 0 {
-		link.Yield()
-	}
+	c.yields.after(received)
 }
 
 // receiveFor receives what has arrived at the port, for a goroutine that polls a CQ. It returns true if something
