@@ -80,6 +80,7 @@ func (k *keeper) open() (err error) {
 	}
 	k.d.loops.Wait() // for the ports' goroutines
 	for _, r := range k.d.receivers {
+		r.pollsFirst = false
 		fd, err := r.p.link.(detachable).Detach()
 		if err != nil {
 			return err

@@ -46,14 +46,16 @@ type receiver struct {
 	d *device
 	p *port
 
-	mu        sync.Mutex // held by the goroutine that receives; guards the fields up to owes
-	in        *link.Ingress
-	batch     []transport.Datagram
-	sender    driver
-	watched   [2]ctxwatch.Watch // the contexts of the last leader
-	sinceWake int               // bytes received since a completion last woke a goroutine
-	failures  int               // of take in a row
-	owes      bool              // Drive or DriveOnce received packets and has not answered them yet
+	mu         sync.Mutex // held by the goroutine that receives; guards the fields up to owes
+	in         *link.Ingress
+	batch      []transport.Datagram
+	sender     driver
+	watched    [2]ctxwatch.Watch // the contexts of the last leader
+	sinceWake  int               // bytes received since a completion last woke a goroutine
+	failures   int               // of take in a row
+	pollsFirst bool              // a wait may begin with polling; see await.go
+	patience   patience
+	owes       bool // Drive or DriveOnce received packets and has not answered them yet
 
 	retired atomic.Bool // the port's goroutine must end; see attend_linux.go
 
@@ -70,6 +72,7 @@ type receiver struct {
 
 func newReceiver(d *device, p *port) *receiver {
 	r := &receiver{d: d, p: p, in: link.NewIngress(), call: make(chan struct{}, 1), try: link.Trying(p.link)}
+	r.pollsFirst = r.try != nil && runtime.GOMAXPROCS(0) > 1 // with one, polling keeps others from it
 	if p.index != groupIndex {
 		r.sender.init(d)
 	}
@@ -188,7 +191,7 @@ func (r *receiver) wake() {
 
 // take waits for packets and passes them to the engine.
 func (r *receiver) take() error {
-	err := r.p.link.Receive(r.in)
+	err := r.await()
 	r.d.leader.CompareAndSwap(r, nil) // so that a leader does not interrupt itself
 	if err == nil {
 		r.process()

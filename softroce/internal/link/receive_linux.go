@@ -132,6 +132,13 @@ func Trying(l Link) func(in *Ingress) error {
 	return s.try
 }
 
+// Interrupted reports whether the next Receive of a link with Trying's function will return ErrInterrupted. It may
+// return true too long.
+func Interrupted(l Link) bool {
+	s, ok := l.(*Socket)
+	return ok && s.interrupted.Load()
+}
+
 // Yield lets another thread run on this processor. A goroutine that polls calls it when nothing has arrived: the sender
 // often waits for the same one.
 func Yield() { _, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

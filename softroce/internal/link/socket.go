@@ -43,6 +43,7 @@ type Socket struct {
 	counters              counters
 	system                systemCalls
 	overflowed            atomic.Uint64 // overflow() at Close
+	interrupted           atomic.Bool   // Interrupt was called, and no Receive has returned since
 
 	mu     sync.Mutex
 	status Status // without the modes
@@ -226,6 +227,7 @@ func (s *Socket) Receive(in *Ingress) error {
 		in.Packets = in.Packets[:0]
 		var t tally
 		err := s.receive(in, &t)
+		s.interrupted.Store(false)
 		s.counters.received(&t)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			_ = s.conn.SetReadDeadline(time.Time{})
@@ -238,7 +240,10 @@ func (s *Socket) Receive(in *Ingress) error {
 }
 
 // Interrupt implements Link. It sets a deadline in the past.
-func (s *Socket) Interrupt() { _ = s.conn.SetReadDeadline(time.Unix(1, 0)) }
+func (s *Socket) Interrupt() {
+	s.interrupted.Store(true)
+	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
+}
 
 // closed returns net.ErrClosed for an error that matches it, ErrInterrupted as it is, and wraps
 // other errors.

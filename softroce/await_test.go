@@ -1,0 +1,83 @@
+package softroce
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/link"
+)
+
+// TestPatience checks that polling in vain becomes rare, and that success brings it back.
+func TestPatience(t *testing.T) {
+	var p patience
+	polls := func(waits int, came bool) (n int) {
+		for range waits {
+			if p.polls() {
+				n++
+				p.polled(came)
+			}
+		}
+		return n
+	}
+	if n := polls(100, true); n != 100 {
+		t.Errorf("%d of 100 waits poll while packets come soon", n)
+	}
+	if n := polls(10_000, false); n > 2*mostVain {
+		t.Errorf("%d of 10,000 waits poll in vain", n)
+	}
+	polls(1<<mostVain, true)
+	for range mostVain {
+		polls(1, true)
+	}
+	if n := polls(100, true); n != 100 {
+		t.Errorf("%d of 100 waits poll when packets come soon again", n)
+	}
+}
+
+// TestPollUntil checks what ends the polling of a goroutine: packets, the time, another goroutine that wants to receive,
+// and an interrupt, which the next Receive reports, too.
+func TestPollUntil(t *testing.T) {
+	l, err := link.Open(netip.MustParseAddr("127.0.0.77"), link.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r := &receiver{p: &port{link: l}, in: link.NewIngress(), try: link.Trying(l)}
+	if r.try == nil {
+		t.Skip("links must wait on this system")
+	}
+	long := time.Now().Add(time.Minute)
+	for name, stop := range map[string]func(){
+		"a packet": func() {
+			var e link.Egress
+			e.Add(link.Destination{Addr: l.Addr()}, make([]byte, 64), 64)
+			if err := l.Send(&e); err != nil {
+				t.Error(err)
+			}
+		},
+		"another goroutine": func() { r.asked.Store(1) },
+		"an interrupt":      l.Interrupt,
+	} {
+		timer := time.AfterFunc(5*time.Millisecond, stop)
+		err := r.pollUntil(long)
+		timer.Stop()
+		if (err == nil) != (name == "a packet") || err != nil && !errors.Is(err, link.ErrInterrupted) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "an interrupt" {
+			if err := l.Receive(r.in); !errors.Is(err, link.ErrInterrupted) || link.Interrupted(l) {
+				t.Errorf("the next Receive returned %v; interrupted: %v", err, link.Interrupted(l))
+			}
+		}
+		r.asked.Store(0)
+	}
+	if err := r.pollUntil(time.Now().Add(time.Millisecond)); !errors.Is(err, link.ErrInterrupted) {
+		t.Errorf("after its time: %v", err)
+	}
+	if time.Now().After(long) {
+		t.Error("polling has taken a minute")
+	}
+}
