@@ -81,3 +81,30 @@ func TestPollUntil(t *testing.T) {
 		t.Error("polling has taken a minute")
 	}
 }
+
+// TestYields checks that a goroutine that polls in vain yields, and that yields that take long become rare until they take
+// a short time again.
+func TestYields(t *testing.T) {
+	var y yields
+	yields := func(calls int, yield func()) (n int) {
+		for range calls {
+			y.after(false, func() { n++; yield() })
+		}
+		return n
+	}
+	cheap, costly := func() {}, func() { time.Sleep(2 * dear) }
+	if n := yields(100*yieldAfter, cheap); n != 100 {
+		t.Errorf("%d yields in %d polls in vain, want 100", n, 100*yieldAfter)
+	}
+	if n := yields(1000*yieldAfter, costly); n > 2*rarest {
+		t.Errorf("%d yields that take long, in %d polls", n, 1000*yieldAfter)
+	}
+	yields(rarest*yieldAfter<<rarest, cheap)
+	if n := yields(100*yieldAfter, cheap); n < 90 {
+		t.Errorf("%d yields in %d polls after the processor is free again, want 100", n, 100*yieldAfter)
+	}
+	for range 10 {
+		yields(yieldAfter-1, func() { t.Error("a goroutine that receives yields") })
+		y.after(true, cheap)
+	}
+}

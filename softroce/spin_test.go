@@ -16,7 +16,7 @@ import (
 )
 
 // spins skips the test if goroutines cannot receive between polls on this system.
-func spins(t *testing.T, dev *verbs.Device) {
+func spins(t testing.TB, dev *verbs.Device) {
 	t.Helper()
 	if !newCQ(t, dev).Spins() {
 		t.Skip("links must wait on this system")
@@ -24,7 +24,7 @@ func spins(t *testing.T, dev *verbs.Device) {
 }
 
 // newCQ returns a CQ of its own channel. It is closed when the test ends, if not before.
-func newCQ(t *testing.T, dev *verbs.Device) *verbs.CQ {
+func newCQ(t testing.TB, dev *verbs.Device) *verbs.CQ {
 	t.Helper()
 	ch, err := dev.CreateCompChannel()
 	if err != nil {
@@ -287,7 +287,7 @@ type ends struct {
 	all        sync.WaitGroup
 }
 
-func newEnds(t *testing.T) *ends {
+func newEnds(t testing.TB) *ends {
 	e := &ends{x: openSoft(t, "soft0")}
 	spins(t, e.x)
 	c, s := connect(t, e.x, openSoft(t, "soft0"), rc.Config{})
