@@ -51,11 +51,14 @@ func (p *patience) polled(came bool) {
 // await waits for packets.
 func (r *receiver) await() error {
 	if r.pollsFirst && r.patience.polls() {
-		err := r.pollUntil(time.Now().Add(pollFor))
-		came := !errors.Is(err, link.ErrInterrupted)
-		r.patience.polled(came)
-		if came {
+		limit := time.Now().Add(pollFor)
+		err := r.pollUntil(limit)
+		if !errors.Is(err, link.ErrInterrupted) {
+			r.patience.polled(true)
 			return err
+		}
+		if time.Now().After(limit) { // otherwise it was interrupted, which says nothing
+			r.patience.polled(false)
 		}
 	}
 	return r.p.link.Receive(r.in)
