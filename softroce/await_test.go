@@ -40,7 +40,7 @@ func TestPatience(t *testing.T) {
 // TestPollUntil checks what ends the polling of a goroutine: packets, the time, another goroutine that wants to receive,
 // and an interrupt, which the next Receive reports, too.
 func TestPollUntil(t *testing.T) {
-	l, err := link.Open(netip.MustParseAddr("127.0.0.77"), link.Config{})
+	l, err := link.Open(netip.MustParseAddr("127.77.0.1"), link.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
