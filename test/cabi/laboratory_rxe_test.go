@@ -17,15 +17,19 @@ func TestRealSessions(t *testing.T) {
 	}
 }
 
-// TestRealSQD runs the lesson sqd on rxe0. A send that is posted in SQD does not complete there.
-// docs/laboratory.md says so: if this test fails because rdma_rxe has changed, change that page too. On a
-// busy host the send before it does not complete either, if the move to SQD comes first.
+// TestRealSQD runs the lesson sqd on rxe0. SQD→RTS does not start the send queue there, so the send that was
+// posted in SQD does not complete, as docs/laboratory.md says. On a busy host two things may be different: a task
+// of rdma_rxe that runs late starts the queue, or the move to SQD overtakes the first send, which then waits too.
 func TestRealSQD(t *testing.T) {
 	for _, s := range chosen(t, "lesson-sqd") {
 		p := start(t, s.inC(t), "rxe0")
-		if status := p.status(limit); status != 1 {
-			t.Errorf("status %d, want 1", status)
+		switch status := p.status(limit); status {
+		case 0:
+			p.has(t, asInTheLaboratory)
+		case 1:
+			p.has(t, "client: no completion came", " results differ from the laboratory's")
+		default:
+			t.Errorf("status %d, want 0 or 1", status)
 		}
-		p.has(t, "client: no completion came", " results differ from the laboratory's")
 	}
 }

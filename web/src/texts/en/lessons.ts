@@ -190,7 +190,7 @@ export const lessons = {
   "lesson.sqd.answer.1": "The device answers RNR, until the queue pair is in RTS again.",
   "lesson.sqd.answer.2": "The device fills the receive and acknowledges the message.",
   "lesson.sqd.answer.3": "The device drops the packet, and the peer's request fails with RETRY_EXC_ERR.",
-  "lesson.sqd.why": "SQD stops the send queue only. The receive side works as in RTR and RTS: it fills receives, serves WRITEs and READs, and sends acknowledgements. An acknowledgement is no request of the send queue.\n\nFew programs use SQD, so devices differ here. On rdma_rxe, a send that is posted in SQD does not complete.",
+  "lesson.sqd.why": "SQD stops the send queue only. The receive side works as in RTR and RTS: it fills receives, serves WRITEs and READs, and sends acknowledgements. An acknowledgement is no request of the send queue.\n\nFew programs use SQD, so devices differ here. On rdma_rxe, a send that is posted in SQD usually starts only with the next post after the move to RTS.",
 
   // 13
   "lesson.datagrams.title": "UC and UD: without acknowledgements",

@@ -190,7 +190,7 @@ export const lessons = {
   "lesson.sqd.answer.1": "设备回答 RNR，直到队列对回到 RTS。",
   "lesson.sqd.answer.2": "设备填好接收请求，并确认这条消息。",
   "lesson.sqd.answer.3": "设备丢弃报文，对端的请求以 RETRY_EXC_ERR 失败。",
-  "lesson.sqd.why": "SQD 只停住发送队列。接收这一侧和在 RTR、RTS 里一样：填接收请求，处理 WRITE 和 READ，发送确认。确认不是发送队列里的请求。\n\n使用 SQD 的程序很少，所以设备在这里各有不同。在 rdma_rxe 上，在 SQD 里投递的发送不会完成。",
+  "lesson.sqd.why": "SQD 只停住发送队列。接收这一侧和在 RTR、RTS 里一样：填接收请求，处理 WRITE 和 READ，发送确认。确认不是发送队列里的请求。\n\n使用 SQD 的程序很少，所以设备在这里各有不同。在 rdma_rxe 上，在 SQD 里投递的发送，通常要等到回到 RTS 之后的下一次投递才开始。",
 
   // 13
   "lesson.datagrams.title": "UC 和 UD：没有确认",
