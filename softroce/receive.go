@@ -117,9 +117,6 @@ func (r *receiver) run() {
 		}
 		if r.d.woke.Swap(false) {
 			r.d.lastWoke.Store(r)
-			// The woken goroutine runs first. What it posts then leaves in the same system
-			// call as the acknowledgement.
-			runtime.Gosched()
 		}
 		r.answer()
 	}
