@@ -155,7 +155,7 @@ int ibv_destroy_cq(struct ibv_cq *v)
 	return 0;
 }
 
-static uint64_t now_ns(void)
+uint64_t now_ns(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);

@@ -79,6 +79,8 @@ struct channel {
 	rv_handle driver; /* one of the channel's CQs, for driving; 0 if there is none */
 	unsigned count; /* index: where the next thread counts that drives */
 	int driving[2]; /* numbers of threads that use driver */
+	bool polls; /* a thread may poll before it sleeps: the process has several processors */
+	unsigned vain, skip; /* of poll_soon; threads that race may lose a count */
 };
 
 /* The core's handles of domains and regions are the handles of libibverbs. */
@@ -206,6 +208,7 @@ int pipe_records(int fd, size_t size);
 /* A CQ's notifications go to the channel, whose waiting threads drive for it, until it leaves. */
 void channel_join(struct channel *channel, struct cq *cq);
 void channel_leave(struct channel *channel, struct cq *cq);
+uint64_t now_ns(void); /* CLOCK_MONOTONIC */
 /* Counts the threads that wait for packets. The keeper leaves the packets to them. */
 void attend(struct context *c, int by);
 /* Takes the records of a CQ that notifies no more out of the pipe. */
