@@ -14,6 +14,7 @@ import "C"
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,6 +29,14 @@ import (
 )
 
 func main() {} // c-shared needs it
+
+// A thread of the program and the keeper each hold one of the runtime's processors while they are outside Go. If none is
+// idle, the runtime's monitor takes theirs away every 20 µs, and wakes a thread each time. So there is one more.
+func init() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+	}
+}
 
 // explain makes failed calls print their error and its remedy (rawverbs run --explain).
 var explain = os.Getenv("RAWVERBS_EXPLAIN") != ""
