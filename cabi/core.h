@@ -28,7 +28,8 @@ struct rv_device {
 enum rv_traffic {
 	RV_MESSAGES, /* small and few */
 	RV_STREAM, /* large or many; no packet waits */
-	RV_STREAM_BUSY, /* and a thread has received packets, or still does */
+	RV_STREAM_MISSED, /* another thread receives */
+	RV_STREAM_RECEIVED, /* this thread has received packets */
 };
 
 /* What shim and core share of a completion channel. */

@@ -30,7 +30,12 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-const keeperTick = time.Millisecond
+const (
+	keeperTick = time.Millisecond
+	// manyDrives is the number of calls of Drive in a tick after which the keeper does not look for packets in the
+	// next one. If fewer come, a packet may have to wait for the next call.
+	manyDrives = 8
+)
 
 // keeper receives for a device that is attended.
 type keeper struct {
@@ -42,6 +47,8 @@ type keeper struct {
 	attending *int32        // threads that wait for the packets; the caller of Attend counts them
 	idle      atomic.Bool   // the keeper sleeps until a packet arrives
 	closing   atomic.Bool
+	polls     bool // a wait may begin with polling
+	patience  patience
 }
 
 // Attend makes the callers of Drive and the keeper receive packets. It returns a descriptor that is
@@ -49,7 +56,7 @@ type keeper struct {
 // that wait for the descriptor and will call Drive. Attend must be called before any object is
 // made. If it fails, the device can only be closed.
 func (d *device) Attend(attending *int32) (packets int, err error) {
-	k := &keeper{d: d, attending: attending, packets: -1, call: -1}
+	k := &keeper{d: d, attending: attending, packets: -1, call: -1, polls: mayPoll()}
 	if err := k.open(); err != nil {
 		k.free()
 		return -1, err
@@ -101,10 +108,10 @@ func (k *keeper) free() {
 	k.call = -1
 }
 
-// Drive receives what has arrived at the device, without waiting, and sends what follows. If
-// another thread does so already, Drive returns at once. stream reports whether messages are large or
-// many; busy, whether a thread has received packets or still does.
-func (c *cq) Drive() (stream, busy bool) {
+// Drive receives what has arrived at the device, without waiting, and sends what follows. stream reports
+// whether messages are large or many; received, whether packets had arrived; missed, whether another thread
+// receives at this moment.
+func (c *cq) Drive() (stream, received, missed bool) {
 	k := c.d.keeper
 	k.drives.Add(1)
 	did := k.drive(c)
@@ -115,7 +122,7 @@ func (c *cq) Drive() (stream, busy bool) {
 	if at, ok := c.d.engine.Deadline(); ok && at <= c.d.now() {
 		c.d.alarm.ring()
 	}
-	return !c.d.traffic.light(), did.received || did.missed
+	return !c.d.traffic.light(), did.received, did.missed
 }
 
 // Flush sends what the device owes its peers, before the process ends without Close.
@@ -176,6 +183,10 @@ func (k *keeper) run() {
 	for seen := uint64(0); ; {
 		before := seen
 		seen = k.drives.Load()
+		if seen-before >= manyDrives && !k.closing.Load() {
+			k.pause()
+			continue
+		}
 		packets, err := k.wait(seen, seen != before)
 		if k.closing.Load() {
 			return
@@ -220,9 +231,11 @@ func (k *keeper) wait(seen uint64, tick bool) (packets bool, err error) {
 		}
 	}
 	ready := []unix.PollFd{{Fd: int32(k.packets), Events: unix.POLLIN}, {Fd: int32(k.call), Events: unix.POLLIN}}
-	_, err = unix.Poll(ready, timeout)
+	if timeout, err = k.poll(ready, timeout); err == nil {
+		_, err = unix.Poll(ready, timeout)
+	}
 	k.idle.Store(false)
-	if err != nil && err != unix.EINTR {
+	if err != nil && !errors.Is(err, unix.EINTR) {
 		return false, err
 	}
 	if ready[1].Revents != 0 {
@@ -230,6 +243,21 @@ func (k *keeper) wait(seen uint64, tick bool) (packets bool, err error) {
 		_, _ = unix.Read(k.call, count[:])
 	}
 	return ready[0].Revents != 0, nil
+}
+
+// poll polls for a moment if there is a stream; await.go has the reasons. It returns the timeout of the wait that is left.
+func (k *keeper) poll(ready []unix.PollFd, timeout int) (left int, err error) {
+	if !k.polls || k.d.traffic.light() || !k.patience.polls() {
+		return timeout, nil
+	}
+	for limit := time.Now().Add(pollFor); time.Now().Before(limit); {
+		if n, err := unix.Poll(ready, 0); n > 0 || err != nil {
+			k.patience.polled(true)
+			return 0, err
+		}
+	}
+	k.patience.polled(false)
+	return timeout, nil
 }
 
 // wake ends the keeper's sleep.

@@ -22,6 +22,9 @@ const (
 	pollsPerYield = 4
 )
 
+// mayPoll reports whether the process has more than one processor. With one, a thread that polls keeps others from it.
+func mayPoll() bool { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) > 1 }
+
 // patience decides whether a wait begins with polling. After each time that it was in vain, twice as many waits go without it. If
 // the peer needs the same processor, polling is always in vain.
 type patience struct {

@@ -20,7 +20,6 @@ package softroce
 import (
 	"math"
 	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,7 +71,7 @@ type receiver struct {
 
 func newReceiver(d *device, p *port) *receiver {
 	r := &receiver{d: d, p: p, in: link.NewIngress(), call: make(chan struct{}, 1), try: link.Trying(p.link)}
-	r.pollsFirst = r.try != nil && runtime.GOMAXPROCS(0) > 1 // with one, polling keeps others from it
+	r.pollsFirst = r.try != nil && mayPoll()
 	if p.index != groupIndex {
 		r.sender.init(d)
 	}

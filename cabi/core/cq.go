@@ -29,7 +29,7 @@ type sharer interface {
 	// Share makes the CQ use a ring in C memory; see softroce.
 	Share(wcs []verbs.WC, stamps []int64, head, tail *uint32, depth int, notify func()) error
 	// Drive receives what has arrived at the device, and reports on its traffic.
-	Drive() (stream, busy bool)
+	Drive() (stream, received, missed bool)
 }
 
 // verbs.WC and struct ibv_wc have the same layout.
@@ -95,13 +95,15 @@ func rv_renotify(handle C.rv_handle, more C.uint32_t) { cqs.get(handle).channel.
 
 //export rv_drive
 func rv_drive(handle C.rv_handle) C.int {
-	switch stream, busy := cqs.get(handle).soft.Drive(); {
-	case stream && busy:
-		return C.RV_STREAM_BUSY
-	case stream:
-		return C.RV_STREAM
+	switch stream, received, missed := cqs.get(handle).soft.Drive(); {
+	case !stream:
+		return C.RV_MESSAGES
+	case received:
+		return C.RV_STREAM_RECEIVED
+	case missed:
+		return C.RV_STREAM_MISSED
 	}
-	return C.RV_MESSAGES
+	return C.RV_STREAM
 }
 
 //export rv_destroy_cq

@@ -162,7 +162,7 @@ uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* A thread's polls that found nothing, in a row. Its address stands for the thread. */
+/* A thread's polls that found nothing, in a row; within a stream, since it last received packets. Its address stands for the thread. */
 static __thread struct idle {
 	unsigned polls;
 	uint64_t since; /* time of the first of them, in nanoseconds */
@@ -188,6 +188,10 @@ static void await_packets(struct context *c)
  */
 static void found_nothing(struct context *c, enum rv_traffic traffic)
 {
+	if (traffic == RV_STREAM_RECEIVED) {
+		idle.polls = 0;
+		return;
+	}
 	if (idle.polls++ == 0)
 		idle.since = now_ns();
 	bool rest = traffic == RV_STREAM;
