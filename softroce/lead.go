@@ -18,31 +18,26 @@ import (
 )
 
 // traffic distinguishes light traffic from heavy. Under heavy traffic the port's goroutine
-// should receive, so that the program can do its own work meanwhile. Traffic is light if little is
-// sent at once, and if a goroutine gets a completion often enough: each completion that the port's
-// goroutine receives for another one costs a switch.
+// should receive, so that the program can do its own work meanwhile. Traffic is light if a goroutine gets a
+// completion often enough: each completion that the port's goroutine receives for another one costs a switch.
+// However much is sent, what comes back is little.
 type traffic struct {
 	lightRounds atomic.Int32
-	attended    bool // for the threads of attend_linux.go, only tiny messages are light
+	bulk        atomic.Bool // the last round sent more than a short message
+	attended    bool        // for the threads of attend_linux.go, only tiny messages are light, sent or received
 }
 
 const (
-	lightSend    = 80 << 10   // the most that light traffic sends at once: a message of 64 KiB and its headers
-	lightReceive = 1280 << 10 // and receives before a completion: a message of 1 MiB, with some room
+	bulkSend     = 80 << 10   // more than a message of 64 KiB and its headers
+	lightReceive = 1280 << 10 // the most that light traffic receives before a completion: a message of 1 MiB, with some room
 	tinyBytes    = 1 << 10    // a receive of so little is light, however much came before
 	lightEnough  = 8          // light rounds of receiving in a row before traffic counts as light
 )
 
-// most returns the given limit, or that of attended traffic.
-func (t *traffic) most(limit int) int {
-	if t.attended {
-		return tinyBytes
-	}
-	return limit
-}
-
+// sent notes that a round sent bytes.
 func (t *traffic) sent(bytes int) {
-	if bytes > t.most(lightSend) {
+	t.bulk.Store(bytes > bulkSend)
+	if t.attended && bytes > tinyBytes {
 		t.lightRounds.Store(0)
 	}
 }
@@ -50,7 +45,11 @@ func (t *traffic) sent(bytes int) {
 // received notes a receive of bytes, and that sinceWake bytes have come since a completion last woke
 // a goroutine.
 func (t *traffic) received(bytes, sinceWake int) {
-	if n := t.lightRounds.Load(); bytes > tinyBytes && sinceWake > t.most(lightReceive) {
+	most := lightReceive
+	if t.attended {
+		most = tinyBytes
+	}
+	if n := t.lightRounds.Load(); bytes > tinyBytes && sinceWake > most {
 		t.lightRounds.Store(0)
 	} else if n < lightEnough {
 		t.lightRounds.Store(n + 1)
@@ -138,7 +137,10 @@ func (c *cq) leadUntilDone(ctx, owner context.Context, r *receiver) bool {
 		}
 		d.woke.Store(false)
 		if c.woken.Swap(false) {
-			return true // the acknowledgement leaves together with what the program posts next
+			if d.traffic.bulk.Load() {
+				r.answer() // what waited for this ACK need not wait for the program
+			}
+			return true // otherwise the acknowledgement leaves together with what the program posts next
 		}
 		r.answer()
 	}

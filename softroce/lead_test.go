@@ -244,32 +244,32 @@ func TestLeaverIsReplaced(t *testing.T) {
 	}
 }
 
-// TestHeavyTrafficIsNotLed mixes large messages with small ones. What is received is heavy from a larger
-// size on than what is sent.
+// TestHeavyTrafficIsNotLed mixes READs of 2 MiB with small messages.
 func TestHeavyTrafficIsNotLed(t *testing.T) {
 	p := newPair(t)
-	for op, size := range map[verbs.Opcode]int{verbs.OpRDMAWrite: mib, verbs.OpRDMARead: 2 * mib} {
-		s := newStream(t, p.x, p.y, op, size)
-		p.untilLed(t)
-		s.run(t, 2)
-		before := softroce.Led(p.x)
-		s.run(t, 50)
-		if n := softroce.Led(p.x) - before; n > 10 {
-			t.Errorf("%v: a goroutine led for %d of 50 messages of %d bytes", op, n, size)
-		}
-		p.untilLed(t)
-	}
-}
-
-// TestStreamOfReceivesIsLed checks that the goroutine that waits for READs of 256 KiB receives them itself.
-func TestStreamOfReceivesIsLed(t *testing.T) {
-	p := newPair(t)
-	s := newStream(t, p.x, p.y, verbs.OpRDMARead, mib/4)
+	s := newStream(t, p.x, p.y, verbs.OpRDMARead, 2*mib)
 	p.untilLed(t)
+	s.run(t, 2)
 	before := softroce.Led(p.x)
 	s.run(t, 50)
-	if n := softroce.Led(p.x) - before; n < 10 {
-		t.Errorf("a goroutine led for %d of 50 messages of 256 KiB", n)
+	if n := softroce.Led(p.x) - before; n > 10 {
+		t.Errorf("a goroutine led for %d of 50 READs of 2 MiB", n)
+	}
+	p.untilLed(t)
+}
+
+// TestStreamsAreLed checks that a goroutine that waits for READs of 256 KiB, or for the ACKs of WRITEs of any size,
+// receives them itself.
+func TestStreamsAreLed(t *testing.T) {
+	p := newPair(t)
+	for op, size := range map[verbs.Opcode]int{verbs.OpRDMAWrite: 4 * mib, verbs.OpRDMARead: mib / 4} {
+		s := newStream(t, p.x, p.y, op, size)
+		p.untilLed(t)
+		before := softroce.Led(p.x)
+		s.run(t, 50)
+		if n := softroce.Led(p.x) - before; n < 10 {
+			t.Errorf("%v: a goroutine led for %d of 50 messages of %d bytes", op, n, size)
+		}
 	}
 }
 
