@@ -15,8 +15,8 @@ export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 endif
 tool  := go tool -modfile=tools/go.mod
 
-# go test for all tests. A test that fails runs once more, alone, for on a busy host a test may run out
-# of time; the output lists it as failed all the same. After a data race or a crash nothing runs again.
+# go test for all tests. A test that fails runs once more, alone, because on a busy host it may have run out
+# of time. The output lists it as failed all the same. After a data race or a crash nothing runs again.
 # Packages are in packages=, go test's flags after --.
 tests := $(tool) gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
 

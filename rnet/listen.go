@@ -20,7 +20,9 @@ import (
 // ListenConfig makes Listeners. The zero value works.
 type ListenConfig struct {
 	Config
-	Backlog int // Conns that wait for Accept, and are being connected, at most; 0 is 128. Eight times as many may wait, each as long as Timeout, or 30 s
+	// Backlog is how many Conns may wait for Accept or be under way at once; 0 means 128. Eight times as many
+	// peers may wait for a place among them, each for Timeout at most, or for 30 s if Timeout is 0.
+	Backlog int
 }
 
 const defaultBacklog = 128
