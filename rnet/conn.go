@@ -56,8 +56,13 @@ type Conn struct {
 	leader                          *waiter
 	reader, writer, flusher, closer waiter
 	waiters                         [4]*waiter // these four
-	tender                          waiter
-	tending                         bool
+
+	// See tend.go.
+	tender   waiter
+	tending  bool // its goroutine runs
+	watch    *time.Timer
+	watching bool   // the timer runs
+	watched  uint64 // flow.written at its last look
 
 	// Reused, so that nothing is allocated per message.
 	wcs   [64]verbs.WC
@@ -76,6 +81,7 @@ func newConn(c *rc.Conn, cfg Config, t terms) (*Conn, error) {
 		*n.waiters[i] = waiter{ready: ready, wake: make(chan struct{}, 1)}
 	}
 	n.tender.wake = make(chan struct{}, 1)
+	n.watch = n.newWatch()
 	n.newEpoch()
 	var err error
 	if n.ring, err = c.AllocMR(ringName, int(t.ring), verbs.AccessLocalWrite|verbs.AccessRemoteWrite); err != nil {

@@ -9,7 +9,7 @@ import "github.com/pkg/errors"
 // flow has both accounts. Conn.mu guards it.
 type flow struct {
 	terms
-	packet uint64 // bytes of a packet, if short runs leave in messages of one packet; else 0
+	packet uint64 // bytes of a packet, if messages are to fit into datagrams; else 0
 
 	// To the peer: freed ≤ posted ≤ written ≤ freed + ring.
 	written  uint64 // put into the staging ring
@@ -47,21 +47,15 @@ func (f *flow) data() (at, n uint64) {
 //
 // The peer posts receives again while its program reads. So that this end can always send the last
 // bytes of the program, the receives that they need are kept for whole messages and for last.
-//
-// On the software device, what fits into a datagram leaves in messages of one packet each. They have
-// the same headers and nearly the same length, so they share the datagram. The first packet of a longer
-// message is longer than the others, so the message needs two or three datagrams. A datagram costs more
-// than the messages.
 func (f *flow) next(busy, last bool) (at uint64, m arrival) {
-	left := f.written - f.posted
-	whole := left >= f.maxMessage()
+	left, whole := f.written-f.posted, f.whole()
 	receives := f.receives - reserved - f.unposted
 	short := receives <= f.lastMessages()
-	if receives <= 0 || !whole && (busy || short && !last) {
+	if receives <= 0 || left < whole && (busy || short && !last) {
 		return 0, m
 	}
 	at = f.posted % f.ring
-	m.length = min(left, f.ring-at, f.maxMessage())
+	m.length = min(left, f.ring-at, whole)
 	if left > 0 && left <= runPackets*f.packet && receives > f.lastMessages()+runPackets {
 		packets := (left + f.packet - 1) / f.packet
 		m.length = min(m.length, (left+packets-1)/packets) // all messages of the run have nearly the same length
@@ -78,11 +72,40 @@ func (f *flow) next(busy, last bool) (at uint64, m arrival) {
 // the last one may be short. Of a peer with few receives it is less, because the peer reports receives
 // only after tellMessages.
 func (f *flow) lastMessages() int {
-	return min(int(f.ring/f.maxMessage())+2, (f.receives-reserved)/4)
+	return min(int(f.ring/f.whole())+2, (f.receives-reserved)/4)
 }
 
-// runPackets is how many packets of a run of messages fit into a datagram of 64 KiB.
+// The software device sends a run of packets in one datagram of at most 64 KiB if all have one length, but
+// the last may be shorter. A datagram costs more than a message. So two kinds of messages suit it:
+//
+//   - messages of one packet each, of nearly the same length: as many as fit share a datagram
+//   - a whole message: its first packet is 16 bytes longer than the others, so it shares a datagram with the
+//     second. The others fill datagrams if the last, which has 4 bytes of immediate data, has 4 bytes less
+//     of the program's.
+
+// runPackets is how many messages of one packet share a datagram.
 const runPackets = 14
+
+// The datagram's limits: its bytes, the packets in it, and the headers of each.
+const (
+	datagram        = 64<<10 - 1 - 28
+	datagramPackets = 64
+	packetHeaders   = 12 + 4
+)
+
+// whole returns the length of a whole message.
+func (f *flow) whole() uint64 {
+	most := f.maxMessage()
+	if f.packet == 0 {
+		return most
+	}
+	run := min(datagram/(f.packet+packetHeaders), datagramPackets)
+	runs := (most/f.packet - 2) / run
+	if runs == 0 {
+		return most
+	}
+	return (2+runs*run)*f.packet - 4
+}
 
 // few is the number of requests on their way from which on small writes are collected.
 const few = 4

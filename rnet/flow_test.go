@@ -186,8 +186,8 @@ func FuzzArrive(f *testing.F) {
 	})
 }
 
-// TestRuns checks the lengths of the messages that bytes leave in: runs of about one length for the
-// software device, and otherwise one message.
+// TestRuns checks the lengths of the messages that bytes leave in. For the software device these are runs
+// of about one length, and whole messages of one packet and full datagrams.
 func TestRuns(t *testing.T) {
 	for _, test := range []struct {
 		packet, bytes uint64
@@ -200,6 +200,9 @@ func TestRuns(t *testing.T) {
 		{4096, 16000, []uint64{4000, 4000, 4000, 4000}},
 		{4096, 8195, []uint64{2732, 2732, 2731}},
 		{4096, 14*4096 + 1, []uint64{14*4096 + 1}},
+		{0, 600 << 10, []uint64{256 << 10, 256 << 10, 88 << 10}},
+		{4096, 600 << 10, []uint64{62*4096 - 4, 62*4096 - 4, 600<<10 - 2*(62*4096-4)}},
+		{1024, 600 << 10, []uint64{250*1024 - 4, 250*1024 - 4, 600<<10 - 2*(250*1024-4)}},
 	} {
 		f := flow{terms: terms{defaultRing, receives}, packet: test.packet, written: test.bytes}
 		var got []uint64

@@ -121,42 +121,6 @@ func (c *Conn) interruptAll() {
 	c.tender.wakeUp()
 }
 
-// tend has the tender lead while there is work that no other goroutine waits for. The tender is a
-// goroutine of the Conn, started at the first need. The caller holds mu.
-func (c *Conn) tend() {
-	switch {
-	case c.leader != nil || !c.needsTender():
-	case c.tending:
-		c.tender.wakeUp()
-	default:
-		c.tending = true
-		go c.runTender()
-	}
-}
-
-// needsTender reports whether something must happen that no goroutine of the program waits for.
-func (c *Conn) needsTender() bool {
-	unsent := c.flow.posted < c.flow.written || c.wantFIN && !c.sentFIN
-	return c.err == nil && !c.closed && (unsent || c.alive.probing || c.gone || c.readEnded && !c.flow.fin)
-}
-
-func (c *Conn) runTender() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !c.closed && c.err == nil {
-		if c.leader != nil || !c.needsTender() {
-			c.sleep(&c.tender)
-			continue
-		}
-		c.lead(&c.tender)
-		if f := c.follower(); f != nil { // it does the same work and needs no hand-over afterwards
-			f.wakeUp()
-			c.sleep(&c.tender)
-		}
-	}
-	c.passOn()
-}
-
 // take enters completions into the accounts and does what follows from them.
 func (c *Conn) take(wcs []verbs.WC) {
 	for i := range wcs {
