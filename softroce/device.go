@@ -146,7 +146,7 @@ func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 	}
 	return &transport.Path{
 		Src: src, Dst: dst, TrafficClass: attr.GRH.TrafficClass, HopLimit: attr.GRH.HopLimit,
-		FlowLabel: attr.GRH.FlowLabel, Link: p, Joined: p.joins(dst), Flight: p.flight(dst),
+		Source: p.link.SourcePort(attr.GRH.FlowLabel), Link: p, Joined: p.joins(dst), Flight: p.flight(dst),
 	}, nil
 }
 

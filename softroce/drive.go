@@ -74,7 +74,7 @@ func (w *driver) round() bool {
 	for i := range bursts {
 		b := &bursts[i]
 		bytes += len(b.Data)
-		to := link.Destination{Addr: b.Path.Dst, TOS: b.Path.TrafficClass, TTL: b.Path.HopLimit}
+		to := link.Destination{Addr: b.Path.Dst, TOS: b.Path.TrafficClass, TTL: b.Path.HopLimit, Source: b.Path.Source}
 		w.egress[b.Path.Link.(*port).index].Add(to, b.Data, b.Segment)
 	}
 	w.d.traffic.sent(bytes)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/link"
+	"github.com/rawverbs/rawverbs/softroce/internal/host"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -15,13 +15,13 @@ import (
 // the names and indexes of their interfaces may.
 type gidTable struct {
 	mu      sync.Mutex
-	watch   *link.Watch
+	watch   *host.Watch
 	changed func() bool // the watch's method; tests replace it
 	entries []verbs.GIDEntry
 }
 
 func (g *gidTable) init() {
-	g.watch = link.NewWatch()
+	g.watch = host.NewWatch()
 	g.changed = g.watch.Changed
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/softroce/internal/host"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -88,7 +89,7 @@ func addressesOf(where string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(where); err == nil {
 		return []netip.Addr{a.Unmap()}, nil
 	}
-	addresses, err := link.Addresses(where)
+	addresses, err := host.Addresses(where)
 	if err != nil {
 		return nil, errors.WithMessagef(syscall.ENODEV, "soft:%s: %v; the interfaces of this host: %s", where, err, interfaces())
 	}

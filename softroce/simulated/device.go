@@ -76,7 +76,7 @@ func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 	if !dst.Is4() {
 		return nil, syscall.EINVAL
 	}
-	return &transport.Path{Src: d.addr, Dst: dst, TrafficClass: attr.GRH.TrafficClass, HopLimit: attr.GRH.HopLimit, FlowLabel: attr.GRH.FlowLabel}, nil
+	return &transport.Path{Src: d.addr, Dst: dst, TrafficClass: attr.GRH.TrafficClass, HopLimit: attr.GRH.HopLimit}, nil
 }
 
 // gidIndex is the one slot of the GID table that is filled. Slot 0 is empty, as with soft0.

@@ -1,6 +1,6 @@
 // Watch on Linux: netlink notifications about interfaces and addresses.
 
-package link
+package host
 
 import "golang.org/x/sys/unix"
 

@@ -1,13 +1,15 @@
-package link
+package host
 
 import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/host/hosttest"
 )
 
 func TestWatch(t *testing.T) {
-	if !ownNetwork(t) {
+	if !hosttest.OwnNetwork(t) {
 		return
 	}
 	w := NewWatch()
@@ -24,7 +26,7 @@ func TestWatch(t *testing.T) {
 	for i, n := range []int{1, 100, 1} { // a hundred notifications overflow the buffer
 		settle()
 		for j := range n {
-			giveLinkLocal(t, "lo", netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 14: byte(i + 1), 15: byte(j)}))
+			hosttest.GiveIPv6(t, "lo", netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 14: byte(i + 1), 15: byte(j)}))
 		}
 		for deadline := time.Now().Add(5 * time.Second); !w.Changed(); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {

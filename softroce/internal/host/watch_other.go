@@ -2,7 +2,7 @@
 
 // Watch on systems without notifications.
 
-package link
+package host
 
 // Watch reports whether the host's interfaces or addresses have changed.
 type Watch struct{}

@@ -3,6 +3,8 @@
 package link
 
 import (
+	"net"
+
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/udp"
@@ -22,6 +24,24 @@ func (s *Socket) Detach() (fd int, err error) {
 // wakeLess takes the socket off the runtime's poller, so that a packet wakes a thread of Go only if
 // a goroutine waits for it.
 func (s *Socket) wakeLess() error { return s.replace(udp.New) }
+
+// sendOnly returns a connection with a duplicate of c's descriptor that is not on the runtime's poller
+// either, and closes c.
+func (s *Socket) sendOnly(c *net.UDPConn) (udpConn, error) {
+	defer c.Close()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var only *udp.Conn
+	if controlErr := raw.Control(func(fd uintptr) {
+		_ = groupInterface(int(fd), s.local.Addr().Is6(), s.scope) // s has noted the error
+		only, err = udp.NewWithoutWait(int(fd), s.scope)
+	}); controlErr != nil {
+		return nil, controlErr
+	}
+	return only, err
+}
 
 // replace replaces the connection by one with a duplicate of its descriptor.
 func (s *Socket) replace(by func(fd int, scope uint32) (*udp.Conn, error)) error {

@@ -30,7 +30,8 @@ func (s *Socket) Join(group netip.Addr) (Link, error) {
 	if err != nil {
 		return nil, &AddrError{Addr: group, Err: err}
 	}
-	g := &Socket{conn: conn, local: netip.AddrPortFrom(group, packet.Port), scope: s.scope, mtu: s.mtu, system: s.system}
+	g := newSocket(group)
+	g.conn, g.scope, g.mtu, g.system = conn, s.scope, s.mtu, s.system
 	g.status = Status{Addr: group, Interface: s.Status().Interface, MTU: s.mtu}
 	if g.raw, err = conn.SyscallConn(); err == nil {
 		var receive Mode

@@ -27,6 +27,10 @@ type Link interface {
 	// otherwise. addr must be of the link's family. Reach sends nothing.
 	Reach(addr netip.Addr) error
 
+	// SourcePort returns the Destination.Source of packets with a flow label, as RoCE adapters derive
+	// the UDP source port from it. It is 0 without a label, and if the link has no such ports.
+	SourcePort(label uint32) uint16
+
 	// Join opens a link that receives what is sent to a multicast group on this link's
 	// network interface. That link does not send. Closing it leaves the group.
 	Join(group netip.Addr) (Link, error)
@@ -68,6 +72,8 @@ type Destination struct {
 	Addr netip.Addr // an address of the link's family
 	TOS  uint8      // type of service or traffic class
 	TTL  uint8      // time to live or hop limit; 0: the system's default
+
+	Source uint16 // UDP source port that SourcePort returned; 0: packet.Port
 }
 
 // SendError reports packets that the system refused to send: it had no route, they were

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/softroce/internal/host"
+	"github.com/rawverbs/rawverbs/softroce/internal/host/hosttest"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
@@ -44,6 +46,11 @@ func loopback(t testing.TB, cfg Config) *Socket {
 // fill adds n packets for dst with payload bytes each and PSNs from psn.
 func fill(t testing.TB, e *Egress, dst netip.Addr, n, payload, psn int) {
 	t.Helper()
+	fillTo(t, e, Destination{Addr: dst}, n, payload, psn)
+}
+
+func fillTo(t testing.TB, e *Egress, to Destination, n, payload, psn int) {
+	t.Helper()
 	size := packet.Len(packet.RCSendOnly, payload)
 	data := make([]byte, n*size)
 	for i := range n {
@@ -56,7 +63,7 @@ func fill(t testing.TB, e *Egress, dst netip.Addr, n, payload, psn int) {
 			p.Payload()[j] = byte(j + psn + i)
 		}
 	}
-	e.Add(Destination{Addr: dst}, data, size)
+	e.Add(to, data, size)
 }
 
 // collect receives n packets.
@@ -117,7 +124,7 @@ func TestSendReceive(t *testing.T) {
 func TestLinkLocal(t *testing.T) {
 	addr := linkLocal(t)
 	if !addr.IsValid() {
-		if !ownNetwork(t) {
+		if !hosttest.OwnNetwork(t) {
 			return
 		}
 		addr = linkLocal(t)
@@ -144,7 +151,7 @@ func linkLocal(t *testing.T) netip.Addr {
 		t.Fatal(err)
 	}
 	for _, ifi := range list {
-		all, err := Addresses(ifi.Name)
+		all, err := host.Addresses(ifi.Name)
 		if err != nil {
 			t.Fatal(err)
 		}

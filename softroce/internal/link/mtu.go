@@ -1,15 +1,8 @@
-// Path MTUs and the addresses of interfaces.
+// Path MTUs.
 
 package link
 
-import (
-	"net"
-	"net/netip"
-
-	"github.com/pkg/errors"
-
-	"github.com/rawverbs/rawverbs/softroce/internal/packet"
-)
+import "github.com/rawverbs/rawverbs/softroce/internal/packet"
 
 // headroom is the number of bytes that rdma_rxe reserves for headers.
 const headroom = 80
@@ -27,76 +20,4 @@ func PathMTU(n int) int {
 		}
 	}
 	return 0
-}
-
-// Addresses returns the unicast addresses of an interface, in the order of its GID table:
-// IPv6 link-local addresses first, with the interface as zone, then the others in the
-// system's order. IPv4 addresses have 4 bytes.
-func Addresses(name string) ([]netip.Addr, error) {
-	ifi, err := net.InterfaceByName(name)
-	if err != nil {
-		return nil, errors.WithMessagef(err, "softroce/link: interface %s", name)
-	}
-	all, err := addressesOf(ifi)
-	if err != nil {
-		return nil, err
-	}
-	local := make([]netip.Addr, 0, len(all))
-	var others []netip.Addr
-	for _, a := range all {
-		if a.Is6() && a.IsLinkLocalUnicast() {
-			local = append(local, a)
-		} else {
-			others = append(others, a)
-		}
-	}
-	return append(local, others...), nil
-}
-
-func addressesOf(ifi *net.Interface) ([]netip.Addr, error) {
-	list, err := ifi.Addrs()
-	if err != nil {
-		return nil, errors.WithMessagef(err, "softroce/link: addresses of %s", ifi.Name)
-	}
-	var all []netip.Addr
-	for _, a := range list {
-		n, ok := a.(*net.IPNet)
-		if !ok {
-			continue
-		}
-		addr, ok := netip.AddrFromSlice(n.IP)
-		if !ok {
-			continue
-		}
-		addr = addr.Unmap()
-		if addr.Is6() && addr.IsLinkLocalUnicast() {
-			addr = addr.WithZone(ifi.Name)
-		}
-		all = append(all, addr)
-	}
-	return all, nil
-}
-
-// interfaceOf returns the interface that has addr. For a loopback address it returns the
-// loopback interface, which accepts loopback addresses that it does not list.
-func interfaceOf(addr netip.Addr) (*net.Interface, error) {
-	list, err := net.Interfaces()
-	if err != nil {
-		return nil, errors.WithMessage(err, "softroce/link: interfaces")
-	}
-	for i := range list {
-		if addr.IsLoopback() && list[i].Flags&net.FlagLoopback != 0 {
-			return &list[i], nil
-		}
-		all, err := addressesOf(&list[i])
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range all {
-			if a.WithZone("") == addr.WithZone("") && (addr.Zone() == "" || addr.Zone() == list[i].Name) {
-				return &list[i], nil
-			}
-		}
-	}
-	return nil, errors.Errorf("softroce/link: no interface has %v", addr)
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// sendEach sends all packets of e one by one. It adds refused packets to *report. The
+// sendEach sends the packets of bursts from o one by one. It adds refused packets to *report. The
 // error is net.ErrClosed.
-func (s *Socket) sendEach(e *Egress, report **SendError) error {
-	for i := range e.bursts {
-		if _, err := s.sendPlain(e, &e.bursts[i], report); err != nil {
+func (s *Socket) sendEach(o *outlet, e *Egress, bursts []burst, report **SendError) error {
+	for i := range bursts {
+		if _, err := s.sendPlain(o, e, &bursts[i], report); err != nil {
 			return err
 		}
 	}
@@ -24,8 +24,8 @@ func (s *Socket) sendEach(e *Egress, report **SendError) error {
 
 // sendPlain sends the packets of b one by one and returns the number sent. It adds
 // refused packets to *report. The error is net.ErrClosed.
-func (s *Socket) sendPlain(e *Egress, b *burst, report **SendError) (int, error) {
-	if err := e.seal(b, s.local, false, loadTap(&s.tap)); err != nil {
+func (s *Socket) sendPlain(o *outlet, e *Egress, b *burst, report **SendError) (int, error) {
+	if err := e.seal(b, o.local, false, loadTap(&s.tap)); err != nil {
 		lost(report, b.to.Addr, b.packets, err)
 		return 0, nil
 	}
@@ -33,7 +33,7 @@ func (s *Socket) sendPlain(e *Egress, b *burst, report **SendError) (int, error)
 	to := netip.AddrPortFrom(b.to.Addr, packet.Port)
 	control := e.sys.plainControl(b.to)
 	for i := range b.packets {
-		n, _, err := s.conn.WriteMsgUDPAddrPort(b.packet(i), control, to)
+		n, _, err := o.conn.WriteMsgUDPAddrPort(b.packet(i), control, to)
 		if errors.Is(err, net.ErrClosed) {
 			return sent, net.ErrClosed
 		}

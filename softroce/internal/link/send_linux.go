@@ -87,20 +87,20 @@ func (t *outMessages) send(fd uintptr) (done bool) {
 	return true
 }
 
-// send sends all bursts of e. It adds refused packets to *report. The error is
+// send sends bursts of e from o. It adds refused packets to *report. The error is
 // net.ErrClosed.
-func (s *Socket) send(e *Egress, report **SendError) error {
+func (s *Socket) send(o *outlet, e *Egress, bursts []burst, report **SendError) error {
 	switch Mode(s.sendMode.Load()) {
 	case Segmented:
-		return s.sendMany(e, true, report)
+		return s.sendMany(o, e, bursts, true, report)
 	case Batched:
-		return s.sendMany(e, false, report)
+		return s.sendMany(o, e, bursts, false, report)
 	}
-	return s.sendEach(e, report)
+	return s.sendEach(o, e, bursts, report)
 }
 
 // sendMany is send with sendmmsg. segmented reports whether to use GSO.
-func (s *Socket) sendMany(e *Egress, segmented bool, report **SendError) error {
+func (s *Socket) sendMany(o *outlet, e *Egress, bursts []burst, segmented bool, report **SendError) error {
 	t := e.sys.many
 	if t == nil {
 		t = newOutMessages()
@@ -108,12 +108,12 @@ func (s *Socket) sendMany(e *Egress, segmented bool, report **SendError) error {
 	}
 	t.socket, t.calls = s, 0
 	tap := loadTap(&s.tap)
-	for next, within := 0, 0; next < len(e.bursts); {
+	for next, within := 0, 0; next < len(bursts); {
 		t.first, t.n = 0, 0
-		for next < len(e.bursts) && t.n < sendMessages {
-			b := &e.bursts[next]
+		for next < len(bursts) && t.n < sendMessages {
+			b := &bursts[next]
 			if within == 0 {
-				if err := e.seal(b, s.local, segmented, tap); err != nil {
+				if err := e.seal(b, o.local, segmented, tap); err != nil {
 					lost(report, b.to.Addr, b.packets, err)
 					next++
 					continue
@@ -134,7 +134,7 @@ func (s *Socket) sendMany(e *Egress, segmented bool, report **SendError) error {
 				next, within = next+1, 0
 			}
 		}
-		if err := s.flush(e, t, report); err != nil {
+		if err := s.flush(o, e, t, report); err != nil {
 			return err
 		}
 	}
@@ -143,11 +143,11 @@ func (s *Socket) sendMany(e *Egress, segmented bool, report **SendError) error {
 }
 
 // flush sends all messages of t except those that the system refuses.
-func (s *Socket) flush(e *Egress, t *outMessages, report **SendError) error {
+func (s *Socket) flush(o *outlet, e *Egress, t *outMessages, report **SendError) error {
 	var packets, bytes, bursts uint64
 	for begin := 0; t.first < t.n; begin = t.first {
 		t.errno = 0
-		if s.raw.Write(t.flush) != nil {
+		if o.raw.Write(t.flush) != nil {
 			return net.ErrClosed
 		}
 		for i := begin; i < t.first; i++ {
@@ -168,7 +168,7 @@ func (s *Socket) flush(e *Egress, t *outMessages, report **SendError) error {
 			continue
 		}
 		// See "Fallback from GSO" above.
-		sent, err := s.sendPlain(e, b, report)
+		sent, err := s.sendPlain(o, e, b, report)
 		if err != nil {
 			return err
 		}

@@ -51,6 +51,9 @@ func (l *simulated) Join(group netip.Addr) (Link, error) {
 // Reach always returns nil. Packets to an address that no link has are dropped.
 func (l *simulated) Reach(netip.Addr) error { return nil }
 
+// SourcePort returns 0: a simulated network has one way.
+func (l *simulated) SourcePort(uint32) uint16 { return 0 }
+
 func (l *simulated) SetTap(t Tap) { storeTap(&l.tap, t) }
 
 func (l *simulated) Counters() Counters { return l.counters.snapshot() }

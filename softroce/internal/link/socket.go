@@ -15,6 +15,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/softroce/internal/host"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
@@ -32,11 +33,10 @@ const defaultReceiveBuffer = 4 << 20
 // Socket is a Link over UDP. It is bound to one address and not connected. It sets DF
 // (don't fragment), because the kernel's IPv4 identifications are then predictable.
 type Socket struct {
-	conn  udpConn
-	raw   syscall.RawConn
-	local netip.AddrPort
-	scope uint32 // index of the interface, for link-local addresses
-	mtu   int
+	outlet
+	others atomic.Pointer[map[uint16]*outlet] // by source port; see outlet.go
+	scope  uint32                             // index of the interface, for link-local addresses
+	mtu    int
 
 	sendMode, receiveMode atomic.Uint32 // Mode
 	tap                   atomic.Pointer[Tap]
@@ -45,8 +45,11 @@ type Socket struct {
 	overflowed            atomic.Uint64 // overflow() at Close
 	interrupted           atomic.Bool   // Interrupt was called, and no Receive has returned since
 
-	mu     sync.Mutex
-	status Status // without the modes
+	mu      sync.Mutex
+	status  Status   // without the modes
+	sources []uint16 // the ports of others
+	without bool     // a flow label got no port of its own
+	closed  bool
 }
 
 // udpConn is a UDP socket: a *net.UDPConn, or a descriptor after Detach.
@@ -77,7 +80,7 @@ func Open(addr netip.Addr, cfg Config) (*Socket, error) {
 	if cfg.ReceiveBuffer == 0 {
 		cfg.ReceiveBuffer = defaultReceiveBuffer
 	}
-	s := &Socket{local: netip.AddrPortFrom(addr, packet.Port), system: realCalls}
+	s := newSocket(addr)
 	var err error
 	if s.conn, err = listen(s.local); err != nil {
 		return nil, err
@@ -87,6 +90,12 @@ func Open(addr netip.Addr, cfg Config) (*Socket, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+func newSocket(addr netip.Addr) *Socket {
+	s := &Socket{outlet: outlet{local: netip.AddrPortFrom(addr, packet.Port)}, system: realCalls}
+	s.others.Store(&map[uint16]*outlet{})
+	return s
 }
 
 // listen returns a bound socket that sets DF, and therefore sends identification 0.
@@ -113,7 +122,7 @@ func network(a netip.Addr) string {
 }
 
 func (s *Socket) setUp(cfg Config) error {
-	ifi, err := interfaceOf(s.local.Addr())
+	ifi, err := host.InterfaceOf(s.local.Addr())
 	if err != nil {
 		return err
 	}
@@ -175,6 +184,11 @@ func (s *Socket) String() string { return s.Status().String() }
 func (s *Socket) note(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.addNote(format, args...)
+}
+
+// addNote is note for a caller that holds mu.
+func (s *Socket) addNote(format string, args ...any) {
 	s.status.Notes = append(s.status.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -198,6 +212,7 @@ func (s *Socket) Close() error {
 	if n := s.overflow(); n != 0 {
 		s.overflowed.Store(n)
 	}
+	s.closeOutlets()
 	if err := s.conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return errors.WithMessage(err, "softroce/link")
 	}
@@ -207,12 +222,16 @@ func (s *Socket) Close() error {
 // Send implements Link.
 func (s *Socket) Send(e *Egress) error {
 	defer e.reset()
-	if len(e.bursts) == 0 {
-		return nil
-	}
 	var report *SendError
-	if err := s.send(e, &report); err != nil {
-		return err
+	for rest := e.bursts; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].to.Source == rest[0].to.Source {
+			n++
+		}
+		if err := s.send(s.outletOf(rest[0].to.Source), e, rest[:n], &report); err != nil {
+			return err
+		}
+		rest = rest[n:]
 	}
 	if report != nil {
 		add(&s.counters.sendErrors, uint64(report.Packets))

@@ -38,7 +38,12 @@ func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
 // overflow returns 0: the system does not report drops.
 func (s *Socket) overflow() uint64 { return 0 }
 
-func (s *Socket) send(e *Egress, report **SendError) error { return s.sendEach(e, report) }
+func (s *Socket) send(o *outlet, e *Egress, bursts []burst, report **SendError) error {
+	return s.sendEach(o, e, bursts, report)
+}
+
+// sendOnly returns c.
+func (s *Socket) sendOnly(c *net.UDPConn) (udpConn, error) { return c, nil }
 
 func (s *Socket) receive(in *Ingress, t *tally) error { return s.receivePlain(in, t) }
 

@@ -1,7 +1,5 @@
-// A helper that runs a test again in a new network namespace, whose loopback interface has
-// a link-local address.
-
-package link
+// Package hosttest gives tests a network of their own: it runs a test again in a new network namespace.
+package hosttest
 
 import (
 	"net"
@@ -17,17 +15,17 @@ import (
 )
 
 // inOwnNetwork is set in the environment of the process in the namespace.
-const inOwnNetwork = "SOFTROCE_LINK_TEST_OWN_NETWORK"
+const inOwnNetwork = "SOFTROCE_TEST_OWN_NETWORK"
 
-// ownNetwork runs the calling test again in a new namespace. In the namespace it returns
-// true, after it has given loopback an address. Outside it returns false; the test is done
-// then.
-func ownNetwork(t *testing.T) bool {
+// OwnNetwork runs the calling test again in a new namespace. In the namespace it returns
+// true, after it has given loopback the address fe80::1. Outside it returns false; the test is
+// done then.
+func OwnNetwork(t testing.TB) bool {
 	if os.Getenv(inOwnNetwork) != "" {
-		giveLinkLocal(t, "lo", netip.MustParseAddr("fe80::1"))
+		GiveIPv6(t, "lo", netip.MustParseAddr("fe80::1"))
 		return true
 	}
-	c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	c := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 	c.Env = append(os.Environ(), inOwnNetwork+"=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if os.Getuid() != 0 {
@@ -44,8 +42,8 @@ func ownNetwork(t *testing.T) bool {
 	return false
 }
 
-// giveLinkLocal sets an interface up, adds addr and waits until addr can be used.
-func giveLinkLocal(t *testing.T, name string, addr netip.Addr) {
+// GiveIPv6 sets an interface up, adds addr and waits until addr can be used.
+func GiveIPv6(t testing.TB, name string, addr netip.Addr) {
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +69,10 @@ func giveLinkLocal(t *testing.T, name string, addr netip.Addr) {
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFADDR, uintptr(unsafe.Pointer(&request))); errno != 0 {
 		t.Fatalf("giving %s %v: %v", name, addr, errno)
 	}
-	at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr.WithZone(name), 0))
+	if addr.IsLinkLocalUnicast() {
+		addr = addr.WithZone(name)
+	}
+	at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0))
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		c, err := net.ListenUDP("udp6", at) // EADDRNOTAVAIL until duplicate address detection is done
 		if err == nil {

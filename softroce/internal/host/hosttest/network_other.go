@@ -1,11 +1,11 @@
 //go:build !linux
 
-package link
+package hosttest
 
 import "testing"
 
-// ownNetwork works only on Linux.
-func ownNetwork(t *testing.T) bool {
+// OwnNetwork works only on Linux.
+func OwnNetwork(t testing.TB) bool {
 	t.Fatal("no interface has a link-local address; try: ifconfig INTERFACE up (loopback has one on macOS)")
 	return false
 }
