@@ -62,7 +62,7 @@ type Conn struct {
 	tending  bool // its goroutine runs
 	watch    *time.Timer
 	watching bool   // the timer runs
-	watched  uint64 // flow.written at its last look
+	watched  uint64 // flow.posted at its last look
 
 	// Reused, so that nothing is allocated per message.
 	wcs   [64]verbs.WC

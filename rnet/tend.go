@@ -13,7 +13,7 @@ func (c *Conn) tend() {
 		c.startTender()
 	case !c.watching:
 		c.watching = true
-		c.watched = c.flow.written
+		c.watched = c.flow.posted
 		c.watch.Reset(tendDelay)
 	}
 }
@@ -29,7 +29,7 @@ func (c *Conn) urgent() bool {
 }
 
 // tendDelay is how long the tender leaves bytes that wait for a whole message to the program. A program
-// that writes on fills the message or leads itself. Next to it, the tender would only take the lock and
+// that writes much fills the message or leads itself. Next to it, the tender would only take the lock and
 // a processor from it.
 const tendDelay = 250 * time.Microsecond
 
@@ -40,15 +40,15 @@ func (c *Conn) newWatch() *time.Timer {
 	return t
 }
 
-// look starts the tender if the program has written nothing since the last look.
+// look starts the tender if nothing has left since the last look.
 func (c *Conn) look() {
 	if !c.mu.TryLock() { // somebody is at work
 		c.watch.Reset(tendDelay)
 		return
 	}
 	defer c.mu.Unlock()
-	if c.watched != c.flow.written && !c.closed {
-		c.watched = c.flow.written
+	if c.watched != c.flow.posted && !c.closed {
+		c.watched = c.flow.posted
 		c.watch.Reset(tendDelay)
 		return
 	}

@@ -1,8 +1,11 @@
 package rnet
 
 import (
+	"encoding/binary"
 	"io"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 )
@@ -35,4 +38,43 @@ func TestRestLeaves(t *testing.T) {
 	if held == 0 {
 		t.Error("nothing waited for a whole message, so nothing was tested")
 	}
+}
+
+// TestSteadyWriterIsNotHeld: small writes leave soon, although each comes before the one before it has
+// waited for long, and nobody reads at this end.
+func TestSteadyWriterIsNotHeld(t *testing.T) {
+	a, b := testPair(t, Config{})
+	const records, size = 2000, 100
+	begin := time.Now()
+	wrote := make(chan error, 1)
+	go func() {
+		record := make([]byte, size)
+		for i := range records {
+			for time.Since(begin) < time.Duration(i)*tendDelay/4 {
+				runtime.Gosched()
+			}
+			binary.LittleEndian.PutUint64(record, uint64(time.Since(begin)))
+			if _, err := a.Write(record); err != nil {
+				wrote <- err
+				return
+			}
+		}
+		wrote <- nil
+	}()
+	b.SetReadDeadline(begin.Add(20 * time.Second))
+	var ages []time.Duration
+	for record := make([]byte, size); len(ages) < records; {
+		if _, err := io.ReadFull(b, record); err != nil {
+			t.Fatalf("record %d: %v", len(ages), err)
+		}
+		ages = append(ages, time.Since(begin)-time.Duration(binary.LittleEndian.Uint64(record)))
+	}
+	if err := <-wrote; err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(ages)
+	if median := ages[records/2]; median > 20*tendDelay {
+		t.Errorf("half of the records were older than %v when they arrived", median)
+	}
+	t.Logf("ages: median %v, most %v", ages[records/2], ages[records-1])
 }
