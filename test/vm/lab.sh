@@ -44,8 +44,9 @@ clean_up() {
 	local pid
 	for pid in $server $client; do kill "$pid" 2>/dev/null || true; done
 	for pid in $server $client; do wait "$pid" || true; done
-	rm -f "${marks[@]}"
+	rm -rf "${marks[@]}" "$wire"
 }
+wire=$(mktemp -d /tmp/rawverbs-wire.XXXXXX) # a socket's path must be short
 trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -55,47 +56,36 @@ trap 'exit 129' HUP
 "$here/install.sh"
 "$here/kernel.sh" >/dev/null
 
-# has_listener PORT succeeds if a program of this host listens on the TCP port.
-has_listener() {
-	local line hex
-	printf -v hex %04X "$1"
-	while read -r line; do
-		if [[ $line == *": "*":$hex "*" 0A "* ]]; then return 0; fi
-	done < <(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null)
-	return 1
-}
-
-# machine NAME N QEMU_ARGUMENT... boots a machine with one end of the wire and sets pid. Its
-# output goes through sed; the script waits for the seds (prefixers) at the end.
+# machine NAME N OTHER [QEMU_ARGUMENT]... boots a machine with one end of the wire to the OTHER and sets
+# pid. Its output goes through sed; the script waits for the seds (prefixers) at the end.
+#
+# The wire is a pair of datagram sockets. On a TCP connection Nagle's algorithm would hold back a short
+# packet, such as an ACK, for 40 ms.
 prefixers=()
 machine() {
-	local name=$1 n=$2 cmd
-	shift 2
+	local name=$1 n=$2 other=$3 cmd
+	shift 3
 	printf -v cmd 'test/vm/side.sh %s %q' "$name" "$(if [[ $name == server ]]; then echo "$server_cmd"; else echo "$client_cmd"; fi)"
 	exec {o}> >(exec sed -u "s/^/on the $name: /" 9>&-)
 	prefixers+=($!)
 	# shellcheck disable=SC2154 # o is set by exec
-	setpriv --pdeathsig TERM "$here/run.sh" "$cmd" "$name" -netdev "socket,id=wire,$1" \
-		-device "virtio-net-pci,netdev=wire,mac=52:54:00:00:00:0$n" "${@:2}" >&"$o" 2>&1 {o}>&- 9>&- &
+	setpriv --pdeathsig TERM "$here/run.sh" "$cmd" "$name" \
+		-netdev "dgram,id=wire,local.type=unix,local.path=$wire/$name,remote.type=unix,remote.path=$wire/$other" \
+		-device "virtio-net-pci,netdev=wire,mac=52:54:00:00:00:0$n" "$@" >&"$o" 2>&1 {o}>&- 9>&- &
 	pid=$!
 	exec {o}>&-
 }
 
 rm -f "${marks[@]}" "$pcap"
-port=0
-for ((i = 0; i < 100; i++)); do
-	port=$((20000 + RANDOM % 12000)) # below the ephemeral ports
-	has_listener $port || break
-done
 say "booting two machines; the wire is captured in ${pcap#"$repo"/}"
-machine server 1 "listen=127.0.0.1:$port" -object "filter-dump,id=dump,netdev=wire,file=${pcap//,/,,}"
+machine server 1 client -object "filter-dump,id=dump,netdev=wire,file=${pcap//,/,,}"
 server=$pid
 for ((i = 0; i < 600; i++)); do # the first run tests KVM before
-	if has_listener $port || ! kill -0 "$server" 2>/dev/null; then break; fi
+	if [[ -S $wire/server ]] || ! kill -0 "$server" 2>/dev/null; then break; fi
 	sleep 0.1
 done
 if kill -0 "$server" 2>/dev/null; then
-	machine client 2 "connect=127.0.0.1:$port"
+	machine client 2 server
 	client=$pid
 fi
 
