@@ -21,6 +21,7 @@ declare -A arguments=(
 	[soak]="SOAK_CONNECTS=200 SOAK_CLIENTS=60 SOAK_PROCESSES=4 SOAK_RXE=16"
 	[bench]="ROUNDS=1"
 	[bench-cabi]="ROUNDS=1"
+	[bench-lossy]="ROUNDS=1"
 	[bench-go]="BENCHTIME=1x"
 	[bench-soft]="BENCHTIME=200ms"
 	[bench-net]="NET_TIME=20ms"

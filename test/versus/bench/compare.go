@@ -66,6 +66,7 @@ type on struct {
 	gid     string // index of the GID
 	address string // IP address of the GID
 	longer  int    // factor of the iterations, for devices that are faster than rxe0
+	loss    string // packets that the wire loses, such as "0.1%"
 }
 
 // rxe0 is the device of the virtual machine, with its IPv4 GID.
@@ -86,6 +87,7 @@ var parts = []part{
 	{"sockets", "soft0 to plain sockets, over this host's loopback", againstSockets},
 	{"cabi", "perftest on soft0 to rdma_server and rdma_client on soft0, over this host's loopback", perftestOnSoft},
 	{"cabi-rxe0", "perftest on soft0 to perftest on rdma_rxe", perftestOnSoftAgainstRXE},
+	{"lossy", "the device in software to rdma_rxe, both writing to rdma_rxe of another machine over a wire that loses packets", overLossyWire},
 }
 
 func partNames() (names []string) {
@@ -208,6 +210,31 @@ func perftestOnSoftAgainstRXE(o on) (all []comparison) {
 	return append(all, comparison{Name: m.name(), Measure: m, programs: [2]program{
 		perftest{on: soft, by: append([]string{"ip", "netns", "exec", "peer"}, byRawverbs...)}, perftest{on: o},
 	}})
+}
+
+// overLossyWire has three kinds of load: a stream, in which the next message shows a loss; and messages one after
+// the other, of which a lost last packet shows by nothing but silence. Both devices send packets of one size.
+func overLossyWire(o on) (all []comparison) {
+	client := func(device, gid, prepare string) program {
+		return remote{address: o.address, device: device, gid: gid, prepare: prepare + " && tc qdisc replace dev eth0 root netem loss " + o.loss}
+	}
+	soft := client("soft:eth0", "", "modprobe -r rdma_rxe") // which has the UDP port otherwise
+	kernel := client(o.device, o.gid, "modprobe -r rdma_rxe && modprobe rdma_rxe && rdma link add "+o.device+" type rxe netdev eth0 && sleep 0.5")
+	for _, m := range []measure{
+		{Test: "write-bw", Size: 1 << 20, Iters: 32, Flags: []string{"-t", "4"}},
+		{Test: "write-bw", Size: 64 << 10, Iters: 200, Flags: []string{"-t", "1"}},
+		{Test: "write-bw", Size: 4 << 10, Iters: 800, Flags: []string{"-t", "1"}},
+	} {
+		c := comparison{Name: fmt.Sprintf("%s lost: %s, %s in flight", o.loss, m.name(), m.Flags[1]), programs: [2]program{soft, kernel}}
+		m.Iters *= o.longer
+		m.Flags = append(m.Flags, "--mtu", "1024")
+		c.Measure = m
+		if o.loss != "0%" {
+			c.Aim = 3
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // self returns the path of this program, which also runs both ends of sockets.

@@ -1,7 +1,7 @@
 // Command bench measures programs side by side, in turns within one run, and prints
 // the ratios: make bench.
 //
-//	bench [-rounds N] [-only WORD] [-o FILE.json] perftest | rxe0 | sockets | cabi | cabi-rxe0
+//	bench [-rounds N] [-only WORD] [-o FILE.json] perftest | rxe0 | sockets | cabi | cabi-rxe0 | lossy
 //	bench [-markdown] table FILE.json...
 //
 // The parts are:
@@ -11,6 +11,7 @@
 //	sockets   compares the software device with TCP and UDP, on any host
 //	cabi      compares perftest on the software device with our own programs there, on any host
 //	cabi-rxe0 compares perftest on the software device with perftest on rdma_rxe, in the machine
+//	lossy     compares the software device with rdma_rxe, in one of two machines (make bench-lossy)
 //
 // -device, -gid and -address let perftest measure on hardware. Run the command at the
 // repository's root, where make builds the programs.
@@ -53,6 +54,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	flags.StringVar(&where.gid, "gid", where.gid, "`index` of the device's GID")
 	flags.StringVar(&where.address, "address", where.address, "the GID's IP `address`")
 	flags.IntVar(&where.longer, "longer", where.longer, "`factor` of the messages per run, for devices that are faster than rxe0")
+	flags.StringVar(&where.loss, "loss", "0%", "`share` of the packets that the wire of the part lossy loses in each direction")
 	markdown := flags.Bool("markdown", false, "print the table in the form of docs/benchmarks.md")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -57,9 +57,7 @@ func (p pair) run(ctx context.Context, m measure) (float64, error) {
 	go func() { over <- server.cmd.Wait() }()
 	err := listens(ctx, server.cmd.Process.Pid, p.port, over)
 	if err == nil {
-		if err = client.cmd.Run(); err != nil {
-			err = client.failed(cmp.Or(context.Cause(ctx), err))
-		}
+		err = client.run(ctx)
 	}
 	if err != nil {
 		cancel()
@@ -86,6 +84,14 @@ func newEnd(ctx context.Context, command []string) *end {
 	e := &end{cmd: exec.CommandContext(ctx, command[0], command[1:]...)}
 	e.cmd.Stdout, e.cmd.Stderr = &e.output, &e.output
 	return e
+}
+
+// run runs the process until its end. The error has its output.
+func (e *end) run(ctx context.Context) error {
+	if err := e.cmd.Run(); err != nil {
+		return e.failed(cmp.Or(context.Cause(ctx), err))
+	}
+	return nil
 }
 
 func (e *end) failed(err error) error {
@@ -172,6 +178,33 @@ func (o ours) run(ctx context.Context, m measure) (float64, error) {
 	p.server = slices.Concat(o.by, []string{"./rdma_server", "--once", "--json"}, o.flags, at)
 	p.client = slices.Concat(o.by, []string{"./rdma_client", "--json", "--job", "bench-" + m.Test}, o.flags, m.args(), []string{o.address}, at)
 	return p.run(ctx, m)
+}
+
+// remote is rdma_client, with an rdma_server that already runs on another machine.
+type remote struct {
+	address, device, gid string // gid "": automatic
+	prepare              string // a command of the shell that makes the device ready
+}
+
+// serverPort is the port of that rdma_server: the default.
+const serverPort = "18515"
+
+func (r remote) run(ctx context.Context, m measure) (float64, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, turnLimit, errTooLong)
+	defer cancel()
+	if err := newEnd(ctx, []string{"sh", "-c", r.prepare}).run(ctx); err != nil {
+		return 0, err
+	}
+	at := []string{r.address, r.device, serverPort}
+	if r.gid != "" {
+		at = append(at, r.gid)
+	}
+	client := newEnd(ctx, slices.Concat([]string{"./rdma_client", "--json", "--job", "bench-" + m.Test}, m.args(), at))
+	if err := client.run(ctx); err != nil {
+		return 0, err
+	}
+	result, err := client.check(func(output []byte) (outcome, error) { return readOurs(output, m.latency()) }, m)
+	return result.figure, err
 }
 
 // readOurs reads the result from the lines of --json.
