@@ -35,6 +35,9 @@ type Config struct {
 	Receive int
 	Read    float64
 
+	// GoBack makes what Receiver returns drop the packets behind a gap, as rdma_rxe does.
+	GoBack bool
+
 	// Engine is the engines' configuration. HostWith fills in the rest.
 	Engine transport.Config
 }
@@ -126,18 +129,31 @@ const (
 )
 
 // Host adds a host with the network's delay.
-func (n *Network) Host() *Host { return n.HostWith(n.cfg.RTT / 4) }
+func (n *Network) Host() *Host { return n.HostWith(HostConfig{Delay: n.cfg.RTT / 4}) }
 
-// HostWith adds a host whose link has its own delay, one way.
-func (n *Network) HostWith(delay time.Duration) *Host {
+// Receiver adds a host that drops the packets behind a gap if the network's configuration says so.
+func (n *Network) Receiver() *Host {
+	return n.HostWith(HostConfig{Delay: n.cfg.RTT / 4, GoBack: n.cfg.GoBack})
+}
+
+// HostConfig describes a host.
+type HostConfig struct {
+	Delay  time.Duration // of its link, one way
+	GoBack bool          // it drops the packets behind a gap
+}
+
+// HostWith adds a host that differs from the others.
+func (n *Network) HostWith(host HostConfig) *Host {
 	i := len(n.hosts) + 1
-	h := &Host{net: n, addr: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), delay: delay, wakes: never,
+	h := &Host{net: n, addr: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), delay: host.Delay, wakes: never,
 		up: line{rate: n.cfg.Rate}, down: line{rate: n.cfg.Rate}, buffer: line{rate: n.cfg.Read}, batch: make([]transport.Datagram, 1), flows: make(map[uint32]*Flow)}
 	cfg, flight := n.cfg.Engine, flight
 	if n.cfg.Receive > 0 {
 		flight = n.cfg.Receive
 	}
-	cfg.Keep = keep
+	if cfg.Keep = keep; host.GoBack {
+		cfg.Keep = 0
+	}
 	cfg.Rand, cfg.MTU = rand.NewPCG(n.cfg.Seed, uint64(i)), qpstate.MTU4096
 	cfg.Reply = func(from, to netip.Addr) *transport.Path { return &transport.Path{Src: from, Dst: to} }
 	cfg.Resolve = func(a *qpstate.AHAttr) (*transport.Path, error) {

@@ -86,7 +86,7 @@ func Loss(op verbs.Opcode, mtu qpstate.MTU, loss float64, d time.Duration) *Scen
 		Network: Config{Seed: 1, Rate: 10e9, RTT: 50 * time.Microsecond, Buffer: manyBytes, Loss: loss},
 		Time:    d, MTU: mtu,
 		start: func(n *Network, mtu qpstate.MTU) ([]*Flow, []*Host) {
-			a, b := n.Host(), n.Host()
+			a, b := n.Host(), n.Receiver()
 			f := n.Flow(a, b, FlowConfig{Op: op, Size: 256 << 10, Depth: 8, MTU: mtu})
 			if op == verbs.OpRDMARead {
 				b = a
@@ -104,7 +104,7 @@ func Incast(senders, buffer, mark int, d time.Duration) *Scenario {
 		Network: Config{Seed: 1, Rate: 25e9, RTT: 50 * time.Microsecond, Buffer: buffer, Mark: mark},
 		Time:    d, MTU: qpstate.MTU4096,
 		start: func(n *Network, mtu qpstate.MTU) (flows []*Flow, shared []*Host) {
-			to := n.Host()
+			to := n.Receiver()
 			for range senders {
 				flows = append(flows, n.Flow(n.Host(), to, FlowConfig{Op: verbs.OpRDMAWrite, Size: 64 << 10, Depth: 16, MTU: mtu}))
 			}
@@ -184,7 +184,7 @@ func MixedRTT(mark int, d time.Duration) *Scenario {
 		start: func(n *Network, mtu qpstate.MTU) (flows []*Flow, shared []*Host) {
 			to := n.Host()
 			for i := range 8 {
-				from := n.HostWith(time.Duration(5+10*i) * time.Microsecond)
+				from := n.HostWith(HostConfig{Delay: time.Duration(5+10*i) * time.Microsecond})
 				flows = append(flows, n.Flow(from, to, FlowConfig{Op: verbs.OpRDMAWrite, Size: 64 << 10, Depth: 16, MTU: mtu}))
 			}
 			return flows, []*Host{to}
@@ -215,6 +215,22 @@ func Many(hosts, peers, mark int, d time.Duration) *Scenario {
 	}
 }
 
+// Far returns the scenario with a round trip of 400 µs.
+func Far(s *Scenario) *Scenario {
+	s.Network.RTT = 400 * time.Microsecond
+	s.Name += "-far"
+	s.Title += ", a round trip of 400 µs"
+	return s
+}
+
+// GoBack returns the scenario, one of Loss or Incast, with receivers that drop the packets behind a gap.
+func GoBack(s *Scenario) *Scenario {
+	s.Network.GoBack = true
+	s.Name += "-go-back"
+	s.Title += ", packets behind a gap are dropped"
+	return s
+}
+
 // marksFrom is the number of waiting bytes from which a port marks packets, in the scenarios with marks.
 const marksFrom = 64 << 10
 
@@ -227,8 +243,17 @@ func All() (all []*Scenario) {
 			}
 		}
 	}
+	for _, mtu := range []qpstate.MTU{qpstate.MTU1024, qpstate.MTU4096} {
+		for _, loss := range []float64{1e-4, 1e-3, 1e-2} {
+			all = append(all, GoBack(Loss(verbs.OpRDMAWrite, mtu, loss, time.Second)))
+		}
+	}
 	for _, buffer := range []int{256 << 10, 1 << 20, 4 << 20} {
-		all = append(all, Incast(8, buffer, 0, 500*time.Millisecond), Incast(8, buffer, marksFrom, 500*time.Millisecond))
+		all = append(all, Incast(8, buffer, 0, 500*time.Millisecond), Incast(8, buffer, marksFrom, 500*time.Millisecond),
+			GoBack(Incast(8, buffer, 0, 500*time.Millisecond)))
+	}
+	for _, senders := range []int{8, 32} {
+		all = append(all, GoBack(Far(Incast(senders, 64<<10, 0, 500*time.Millisecond))))
 	}
 	for _, mark := range []int{0, marksFrom} {
 		for _, kind := range []verbs.QPType{verbs.UC, verbs.UD} {

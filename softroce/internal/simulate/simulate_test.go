@@ -48,6 +48,24 @@ func TestSimulateLoss(t *testing.T) {
 	}
 }
 
+// TestSimulateGoBack checks a responder that drops the packets behind a gap: the losses of a link do not shrink the
+// window much, and senders to one receiver still share its link.
+func TestSimulateGoBack(t *testing.T) {
+	for _, c := range []struct {
+		s     *Scenario
+		share float64
+	}{
+		{Loss(verbs.OpRDMAWrite, qpstate.MTU1024, 1e-3, time.Second), 0.80},
+		{Loss(verbs.OpRDMAWrite, qpstate.MTU1024, 1e-2, time.Second), 0.32},
+		{Incast(8, 1<<20, 0, 200*time.Millisecond), 0.85},
+		{Far(Incast(8, 64<<10, 0, 200*time.Millisecond)), 0.6},
+	} {
+		if r := run(t, GoBack(c.s), c.share, 0.98); r.Timeouts > 0 {
+			t.Errorf("%s: %d timeouts", c.s.Title, r.Timeouts)
+		}
+	}
+}
+
 // TestSimulateIncast checks that senders to one receiver share its link, without timeouts.
 func TestSimulateIncast(t *testing.T) {
 	for _, s := range []*Scenario{

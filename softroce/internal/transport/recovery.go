@@ -70,15 +70,17 @@ func (v *recovery) reset() {
 }
 
 // roundTrip estimates the time until an answer, as TCP does (RFC 6298).
-type roundTrip struct{ mean, deviation time.Duration }
+type roundTrip struct{ mean, deviation, least time.Duration }
 
 func (t *roundTrip) add(sample time.Duration) {
+	sample = max(sample, 1)
 	if t.mean == 0 {
-		t.mean, t.deviation = max(sample, 1), sample/2
+		t.mean, t.deviation, t.least = sample, sample/2, sample
 		return
 	}
+	t.least = min(t.least, sample)
 	t.deviation += ((t.mean - sample).Abs() - t.deviation) / 4
-	t.mean = max(1, t.mean+(sample-t.mean)/8)
+	t.mean += (sample - t.mean) / 8
 }
 
 const (

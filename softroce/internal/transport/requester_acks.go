@@ -232,7 +232,7 @@ func (qp *QP) goBackOnce() {
 		return
 	}
 	r.wentBack = r.una
-	r.window.shrink()
+	r.window.loseAll(&r.trip)
 	qp.goBack()
 }
 

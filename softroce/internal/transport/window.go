@@ -1,5 +1,5 @@
 // The window: how many packets of a queue pair may be in flight. It grows while
-// acknowledgements arrive, fast at first, and is halved when a packet was lost.
+// acknowledgements arrive, fast at first, and shrinks when packets were lost.
 //
 // Until the peer's first acknowledgement the window is tiny. The peer's address came from a
 // stranger, and may be that of a host that never asked for packets.
@@ -23,7 +23,7 @@ type window struct {
 	threshold      int64   // below it, the window grows by one packet per acknowledged packet
 	credit         int64   // packets acknowledged since the last step
 	losses         float64 // share of lost packets, see lose
-	sinceCut       int64   // packets acknowledged since lose shrank the window
+	sinceCut       int64   // packets acknowledged since a loss shrank the window
 }
 
 func newWindow(limit int) window {
@@ -51,7 +51,7 @@ func (w *window) grow(acked, inFlight int64) {
 	w.packets = min(w.packets, w.limit)
 }
 
-// shrink notes that a packet was lost.
+// shrink notes an ACK timeout.
 func (w *window) shrink() {
 	if !w.proven {
 		w.packets = unprovenResend
@@ -59,6 +59,23 @@ func (w *window) shrink() {
 	}
 	w.threshold = max(w.packets/2, minWindow)
 	w.packets, w.credit = w.threshold, 0
+}
+
+// loseAll notes that a packet was lost, and all packets behind it are sent again. How many of these were lost is
+// not known. If two losses come within a window, the path is full, and the window is halved. Otherwise the
+// round trip shows which part of the window waits in queues. That part is cut, but at most half of the window.
+// Without a queue, the link loses packets for another reason, and a smaller window would not help.
+func (w *window) loseAll(t *roundTrip) {
+	if !w.proven {
+		w.shrink()
+		return
+	}
+	part := 0.5
+	if t.mean > 0 && w.sinceCut >= w.packets {
+		part = max(part, float64(t.least)/float64(t.mean))
+	}
+	w.threshold = max(int64(float64(w.packets)*part), minWindow)
+	w.packets, w.credit, w.sinceCut = w.threshold, 0, 0
 }
 
 // lose notes that one packet was lost, and only that packet is sent again.

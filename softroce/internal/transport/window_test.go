@@ -2,6 +2,7 @@ package transport
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -33,5 +34,32 @@ func TestUnprovenPeer(t *testing.T) {
 	net.settle()
 	if len(w.packets) != 60 {
 		t.Errorf("%d packets after the acknowledgement, want all 60", len(w.packets))
+	}
+}
+
+// TestWindowAfterGap checks what a loss leaves of the window if all packets behind it are sent again: the part
+// that does not wait in queues, and at least half. A second loss within the window halves it.
+func TestWindowAfterGap(t *testing.T) {
+	for _, c := range []struct {
+		trips []time.Duration
+		want  int64
+	}{
+		{nil, 50},
+		{[]time.Duration{100, 100, 100}, 100},
+		{[]time.Duration{100, 180}, 90}, // a mean of 110
+		{[]time.Duration{100, 900, 900, 900}, 50},
+	} {
+		w := window{packets: 100, limit: 1000, proven: true, sinceCut: 100}
+		var trip roundTrip
+		for _, sample := range c.trips {
+			trip.add(sample)
+		}
+		w.loseAll(&trip)
+		if w.packets != c.want || w.threshold != c.want {
+			t.Errorf("round trips %v: %d packets, and grows slowly from %d on, want %d", c.trips, w.packets, w.threshold, c.want)
+		}
+		if w.loseAll(&trip); w.packets != c.want/2 {
+			t.Errorf("round trips %v: %d packets after a second loss, want %d", c.trips, w.packets, c.want/2)
+		}
 	}
 }
