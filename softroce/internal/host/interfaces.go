@@ -1,9 +1,10 @@
-// Package host reads the network interfaces of this host and their addresses, and watches for changes.
+// Package host reads the network interfaces of this host, their addresses and MTUs, and watches for changes.
 package host
 
 import (
 	"net"
 	"net/netip"
+	"path/filepath"
 
 	"github.com/pkg/errors"
 )
@@ -78,4 +79,15 @@ func InterfaceOf(addr netip.Addr) (*net.Interface, error) {
 		}
 	}
 	return nil, errors.Errorf("softroce/host: no interface has %v", addr)
+}
+
+// RXEDevices returns the names of the visible devices of rdma_rxe. Of the kernel's drivers, only
+// rdma_rxe has devices with a "parent" file.
+func RXEDevices() []string {
+	parents, _ := filepath.Glob("/sys/class/infiniband/*/parent")
+	names := make([]string, 0, len(parents))
+	for _, p := range parents {
+		names = append(names, filepath.Base(filepath.Dir(p)))
+	}
+	return names
 }

@@ -30,3 +30,14 @@ func TestAddresses(t *testing.T) {
 		t.Error("no error for an interface that does not exist")
 	}
 }
+
+func TestPathMTU(t *testing.T) {
+	for _, c := range [][2]int{
+		{0, 0}, {335, 0}, {336, 256}, {591, 256}, {592, 512}, {1400, 1024}, {1500, 1024},
+		{4175, 2048}, {4176, 4096}, {9000, 4096}, {65536, 4096},
+	} {
+		if got := PathMTU(c[0]); got != c[1] {
+			t.Errorf("MTU %d: %d, want %d", c[0], got, c[1])
+		}
+	}
+}

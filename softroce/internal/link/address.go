@@ -8,13 +8,13 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/softroce/internal/host"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
@@ -46,7 +46,7 @@ func addrError(local netip.AddrPort, err error) error {
 	switch errno {
 	case syscall.EADDRINUSE:
 		e.Hint = "another address: another process uses this address and port"
-		if rxe := rxeDevices(); len(rxe) > 0 {
+		if rxe := host.RXEDevices(); len(rxe) > 0 {
 			e.Hint = fmt.Sprintf("the kernel's own device, %s: rdma_rxe uses port %d of every address in its network namespace; "+
 				"or delete that device (rdma link delete %s), or run in another namespace (ip netns exec)",
 				strings.Join(rxe, ", "), packet.Port, rxe[0])
@@ -81,17 +81,6 @@ func sendHint(err error) string {
 		hint = "; try: " + hint
 	}
 	return hint
-}
-
-// rxeDevices returns the names of the visible rdma_rxe devices. Of the kernel's drivers,
-// only rdma_rxe has devices with a "parent" file.
-func rxeDevices() []string {
-	parents, _ := filepath.Glob("/sys/class/infiniband/*/parent")
-	names := make([]string, 0, len(parents))
-	for _, p := range parents {
-		names = append(names, filepath.Base(filepath.Dir(p)))
-	}
-	return names
 }
 
 // loopbackTries is the number of addresses that OpenLoopback tries.

@@ -1,4 +1,4 @@
-// Tests of addresses, their errors, and path MTUs.
+// Tests of addresses and their errors.
 
 package link
 
@@ -56,16 +56,5 @@ func TestOpenLoopback(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 		seen[s.Addr()] = true
-	}
-}
-
-func TestPathMTU(t *testing.T) {
-	for _, c := range [][2]int{
-		{0, 0}, {335, 0}, {336, 256}, {591, 256}, {592, 512}, {1400, 1024}, {1500, 1024},
-		{4175, 2048}, {4176, 4096}, {9000, 4096}, {65536, 4096},
-	} {
-		if got := PathMTU(c[0]); got != c[1] {
-			t.Errorf("MTU %d: %d, want %d", c[0], got, c[1])
-		}
 	}
 }

@@ -156,7 +156,7 @@ func linkLocal(t *testing.T) netip.Addr {
 			t.Fatal(err)
 		}
 		for _, addr := range all {
-			if addr.Is6() && addr.IsLinkLocalUnicast() && PathMTU(ifi.MTU) != 0 {
+			if addr.Is6() && addr.IsLinkLocalUnicast() && host.PathMTU(ifi.MTU) != 0 {
 				return addr
 			}
 		}

@@ -126,9 +126,9 @@ func (s *Socket) setUp(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if s.mtu = PathMTU(ifi.MTU); s.mtu == 0 {
+	if s.mtu = host.PathMTU(ifi.MTU); s.mtu == 0 {
 		return errors.Errorf("softroce/link: interface %s has an MTU of %d, RoCE needs %d; try: ip link set %s mtu 1500",
-			ifi.Name, ifi.MTU, minMTU+headroom, ifi.Name)
+			ifi.Name, ifi.MTU, host.LeastMTU, ifi.Name)
 	}
 	if s.raw, err = s.conn.SyscallConn(); err != nil {
 		return errors.WithMessage(err, "softroce/link")
