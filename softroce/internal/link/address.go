@@ -36,15 +36,20 @@ func (e *AddrError) Error() string {
 // Unwrap returns Err.
 func (e *AddrError) Unwrap() error { return e.Err }
 
-// addrError returns the AddrError for a bind of local that failed with err.
-func addrError(local netip.AddrPort, err error) error {
-	e := &AddrError{Addr: local.Addr(), Err: err}
+// cause returns the errno in the error of a call of package net, if there is one.
+func cause(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
-		e.Err = errno
+		return errno
 	}
-	switch errno {
-	case syscall.EADDRINUSE:
+	return err
+}
+
+// addrError returns the AddrError for a bind of addr that failed with err.
+func addrError(addr netip.Addr, err error) error {
+	e := &AddrError{Addr: addr, Err: err}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
 		e.Hint = "another address: another process uses this address and port"
 		if rxe := host.RXEDevices(); len(rxe) > 0 {
 			e.Hint = fmt.Sprintf("the kernel's own device, %s: rdma_rxe uses port %d of every address in its network namespace; "+
@@ -54,9 +59,9 @@ func addrError(local netip.AddrPort, err error) error {
 			e.Hint += fmt.Sprintf(", perhaps the kernel's rdma_rxe, which keeps port %d of every address even after its last "+
 				"device is deleted; or modprobe -r rdma_rxe, or run in another namespace (ip netns exec)", packet.Port)
 		}
-	case syscall.EADDRNOTAVAIL:
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		e.Hint = "an address that this host has: ip address show, or ifconfig"
-	case syscall.EAFNOSUPPORT:
+	case errors.Is(err, syscall.EAFNOSUPPORT):
 		e.Hint = "an IPv4 address: this system has no IPv6"
 	}
 	return e

@@ -1,6 +1,6 @@
 // Package link is the packet I/O of a RoCEv2 device. It sends and receives datagrams on
-// UDP port 4791 of one local address, in batches. It writes the ICRC of each sent packet
-// and checks the ICRC of each received packet.
+// UDP port 4791 of one local address, in batches. Packets with a flow label leave from other
+// ports. It writes the ICRC of each sent packet and checks the ICRC of each received packet.
 //
 // # Sending
 //
@@ -9,7 +9,8 @@
 //  2. Link.Send writes the ICRC of each packet. The ICRC covers the IPv4 identification:
 //     the packet's index in a burst that the kernel splits (GSO), or 0 in a packet that is
 //     sent alone.
-//  3. One sendmmsg passes all bursts of the batch to the kernel.
+//  3. One sendmmsg passes bursts with one source port to the kernel. Packets with a flow label have
+//     a source port of their own (outlet.go).
 //
 // # Receiving
 //

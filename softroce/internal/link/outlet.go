@@ -1,13 +1,17 @@
 // Outlets: the sockets that packets leave from. A queue pair with a flow label sends from a UDP port of
-// its own, as on RoCE adapters. Switches with several ways (ECMP) and adapters with several receive
-// queues (RSS) choose by the port, so that one queue pair's packets stay in order and others go beside.
+// its own, as on RoCE adapters. Switches with several paths (ECMP) and adapters with several receive
+// queues (RSS) choose among them by the port. So the packets of a queue pair stay in order, and other
+// queue pairs use other paths and queues.
 
 package link
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"syscall"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
@@ -22,6 +26,9 @@ type outlet struct {
 const (
 	// maxOutlets limits the descriptors. Further labels share the outlets.
 	maxOutlets = 64
+
+	// neighbours is how many ports are tried for a label. Other programs may use some of them.
+	neighbours = 16
 
 	labelBits = 20
 
@@ -43,25 +50,44 @@ func (s *Socket) SourcePort(label uint32) uint16 {
 		return 0
 	}
 	first := sourceFirst | uint16((label^label>>sourceBits)&(1<<sourceBits-1))
-	if len(s.sources) == maxOutlets && s.outletOf(first) == &s.outlet {
-		return s.sources[label%maxOutlets]
-	}
 	var err error
-	const tries = 16 // another program may have a port
-	for i := range uint16(tries) {
+	for i := range uint16(neighbours) {
 		port := first ^ i
 		if s.outletOf(port) != &s.outlet {
 			return port
 		}
+		if len(s.sources) == maxOutlets {
+			continue // the label may have got a neighbour before
+		}
 		if err = s.openOutlet(port); err == nil {
 			return port
 		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	if len(s.sources) == maxOutlets {
+		return s.sources[label%maxOutlets]
 	}
 	if !s.without {
 		s.without = true
-		s.addNote("flow label %#x has no source port of its own (%v): its packets leave from port %d", label, err, packet.Port)
+		s.addNote("%s", withoutSource(s.local.Addr(), label, first, err))
 	}
 	return 0
+}
+
+// withoutSource says why a flow label has no source port of its own.
+func withoutSource(addr netip.Addr, label uint32, first uint16, err error) string {
+	ports, hint := fmt.Sprintf("port %d", first), ""
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		ports = fmt.Sprintf("ports %d to %d", first&^(neighbours-1), first|(neighbours-1))
+		hint = "; try: another flow label, because other programs use these ports"
+	case errors.Is(err, syscall.EMFILE):
+		hint = "; try: a higher ulimit -n"
+	}
+	return fmt.Sprintf("packets with flow label %#x leave from port %d like those without: UDP %s of %v: %v%s",
+		label, packet.Port, ports, addr, err, hint)
 }
 
 // openOutlet adds an outlet. The caller holds s.mu.

@@ -83,7 +83,7 @@ func Open(addr netip.Addr, cfg Config) (*Socket, error) {
 	s := newSocket(addr)
 	var err error
 	if s.conn, err = listen(s.local); err != nil {
-		return nil, err
+		return nil, addrError(addr, err)
 	}
 	if err := s.setUp(cfg); err != nil {
 		s.conn.Close()
@@ -109,7 +109,7 @@ func listen(local netip.AddrPort) (*net.UDPConn, error) {
 	}}
 	conn, err := lc.ListenPacket(context.Background(), network(local.Addr()), local.String())
 	if err != nil {
-		return nil, addrError(local, err)
+		return nil, cause(err)
 	}
 	return conn.(*net.UDPConn), nil
 }

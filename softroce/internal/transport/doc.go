@@ -62,7 +62,8 @@
 // segmentation offload, that is the packet's index in its burst. Transmit leaves four bytes for
 // the ICRC at the end of each packet, and Receive expects packets whose ICRC is verified.
 //
-// Config.Resolve turns an address vector into a Path of the link. The UDP port is packet.Port.
+// Config.Resolve turns an address vector into a Path of the link. The UDP port is
+// packet.Port; packets with a flow label leave from another one (Path.Source).
 //
 // Path.Flight should not exceed the bytes that fit into the peer's socket buffer, or into this side's
 // (route.go), and Config.Window the packets. Config.ReadChunk times MAX_QP_RD_ATOMIC should not exceed the number
