@@ -26,6 +26,9 @@
 //   - net.Buffers.WriteTo calls Write for each buffer. [Conn.WriteBuffers] joins them.
 //   - Close waits until the peer's device has what was written, because the kernel does not send it
 //     after the end of the process. What does not fit into the peer's ring is lost with the process.
+//   - While four messages are on their way, small writes are collected. They leave in one message when
+//     a completion comes. If no call of the program waits for completions, rnet begins to wait after at
+//     most 0.5 ms. [Conn.Flush] waits until all has arrived.
 //   - Both ends pin their rings: 4 MiB per end of a Conn, unless [Config].Ring says otherwise.
 //
 // # Security

@@ -86,7 +86,8 @@ func (f *flow) lastMessages() int {
 // runPackets is how many messages of one packet share a datagram.
 const runPackets = 14
 
-// The datagram's limits: its bytes, the packets in it, and the headers of each.
+// The datagram's limits: its bytes and the packets in it (MaxBurst and MaxBurstPackets of softroce's link), and
+// the headers of each packet.
 const (
 	datagram        = 64<<10 - 1 - 28
 	datagramPackets = 64

@@ -77,9 +77,9 @@ func TestAccounts(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var ends [2]flow
 		for i := range ends {
-			ends[i].terms = terms{minRing << r.IntN(4), receives}
+			ends[i].terms = terms{minRing << r.IntN(6), receives}
 			ends[i].ring = ends[0].ring
-			ends[i].packet = uint64(r.IntN(2) * 4096)
+			ends[i].packet = []uint64{0, 256, 1024, 4096}[r.IntN(4)]
 		}
 		var wires [2][]arrival // to the end with that index
 		const total = 3 << 20

@@ -23,14 +23,14 @@ func (c *Conn) needsTender() bool {
 	return c.err == nil && !c.closed && (c.urgent() || c.flow.posted < c.flow.written)
 }
 
-// urgent reports whether that is more than to send bytes that wait for a whole message.
+// urgent reports whether something other than bytes that wait for a whole message needs the tender.
 func (c *Conn) urgent() bool {
 	return c.wantFIN && !c.sentFIN || c.alive.probing || c.gone || c.readEnded && !c.flow.fin
 }
 
-// tendDelay is how long the tender leaves bytes that wait for a whole message to the program. A program
-// that writes much fills the message or leads itself. Next to it, the tender would only take the lock and
-// a processor from it.
+// tendDelay is how long at least the tender leaves bytes that wait for a whole message alone. A program that
+// writes much fills the message earlier, or leads itself. The tender would only take the lock and a processor
+// from it.
 const tendDelay = 250 * time.Microsecond
 
 // newWatch returns the timer that calls look. It does not run yet.
