@@ -367,15 +367,16 @@ bench-cabi: all need-vm ## compare perftest on the software device with our own 
 	out/bench-cabi/bench -rounds $(ROUNDS) -o out/bench-cabi/cabi.json cabi
 	@out/bench-cabi/bench $(BENCH_FLAGS) table out/bench-cabi/*.json
 
-# Both machines lose packets that they send. The server runs until the client's machine has ended.
+# Both machines lose packets that they receive. The server runs until the client's machine has ended.
 bench_lossy = $(CURDIR)/out/bench-lossy
 .PHONY: bench-lossy
 bench-lossy: all need-vm ## write to rxe0 of a second machine over a wire that loses packets: from the software device, and from rxe0 (ROUNDS=7)
 	@rm -rf $(bench_lossy); mkdir -p $(bench_lossy)
 	CGO_ENABLED=0 go build -o $(bench_lossy)/bench ./test/versus/bench
 	for loss in 0% 0.1% 1%; do VM_TIMEOUT=1500 VM_OUT=$(bench_lossy) LAB_PACKETS=1 \
-		LAB_SERVER="tc qdisc add dev eth0 root netem loss $$loss; trap : TERM; ./rdma_server rxe0 18515 1 >$(bench_lossy)/server.log || true" \
-		LAB_CLIENT="out/bench-lossy/bench -rounds $(ROUNDS) -loss $$loss -address 10.0.0.1 -o $(bench_lossy)/$$loss.json lossy" test/vm/lab.sh || exit; done
+		LAB_SERVER="test/vm/lossy.sh $$loss || exit; trap : TERM; ./rdma_server rxe0 18515 1 >$(bench_lossy)/server.log || true" \
+		LAB_CLIENT="test/vm/lossy.sh $$loss && out/bench-lossy/bench -rounds $(ROUNDS) -loss $$loss -address 10.0.0.1 -o $(bench_lossy)/$$loss.json lossy" \
+		test/vm/lab.sh || exit; rm $(bench_lossy)/wire.pcap; done
 	@$(bench_lossy)/bench $(BENCH_FLAGS) table $(bench_lossy)/*.json
 
 # BENCHTIME=1x for a quick look.

@@ -55,6 +55,7 @@ trap 'exit 129' HUP
 # Prepare once, before both machines do it at the same time.
 "$here/install.sh"
 "$here/kernel.sh" >/dev/null
+[[ $(qemu-system-x86_64 -netdev help 2>/dev/null) == *dgram* ]] || die "this QEMU cannot join two machines by datagrams; try: QEMU 7.2 or newer"
 
 # machine NAME N OTHER [QEMU_ARGUMENT]... boots a machine with one end of the wire to the OTHER and sets
 # pid. Its output goes through sed; the script waits for the seds (prefixers) at the end.

@@ -54,7 +54,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	flags.StringVar(&where.gid, "gid", where.gid, "`index` of the device's GID")
 	flags.StringVar(&where.address, "address", where.address, "the GID's IP `address`")
 	flags.IntVar(&where.longer, "longer", where.longer, "`factor` of the messages per run, for devices that are faster than rxe0")
-	flags.StringVar(&where.loss, "loss", "0%", "`share` of the packets that the wire of the part lossy loses in each direction")
+	flags.StringVar(&where.loss, "loss", "0%", "`share` of lost packets, for the names of the part lossy; test/vm/lossy.sh causes the losses")
 	markdown := flags.Bool("markdown", false, "print the table in the form of docs/benchmarks.md")
 	if err := flags.Parse(args); err != nil {
 		return err
