@@ -13,6 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -89,6 +90,40 @@ func TestAPrepareThatDoesNotReturnLeavesNothing(t *testing.T) {
 				t.Errorf("the peer got %v", err)
 			}
 		})
+	}
+}
+
+// TestAStoppedEndSaysSo cancels an end in the middle of the exchange. Its peer may try again, so it must not take
+// this for a failure.
+func TestAStoppedEndSaysSo(t *testing.T) {
+	dev := testdevice.Open(t)
+	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	stopped := make(chan error, 1)
+	go func() {
+		in, err := l.Accept(t.Context())
+		if err == nil {
+			_, err = in.Hello(t.Context())
+		}
+		if err == nil {
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err = in.Connect(ctx, Config{Device: dev, Prepare: func(*Conn) error {
+				cancel()
+				return nil
+			}})
+		}
+		stopped <- err
+	}()
+	_, err = Dial(t.Context(), l.Addr().String(), Config{Device: dev})
+	var pe *oob.PeerError
+	if !errors.As(err, &pe) || pe.Step != event.Stopped {
+		t.Errorf("Dial: %v", err)
+	}
+	if err := <-stopped; !errors.Is(err, context.Canceled) {
+		t.Errorf("Connect: %v", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/ctxwatch"
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/rc/internal/secure"
@@ -92,7 +93,8 @@ func (c *Conn) connect(ctx context.Context) (*Conn, error) {
 func (c *Conn) takeSteps(ctx context.Context) (err error) {
 	var at step
 	err = errAborted // unless the steps return
-	defer func() { err = c.settle(at.name, err) }()
+	caller := ctx
+	defer func() { err = c.settle(caller, at.name, err) }()
 	c.onThread = ctx.Done() == nil
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -116,7 +118,7 @@ func (c *Conn) takeSteps(ctx context.Context) (err error) {
 
 // settle ends the connecting. err is the result, at is the last step. After a failure, or if Close
 // was called meanwhile, the peer gets the error and everything is freed.
-func (c *Conn) settle(at string, err error) error {
+func (c *Conn) settle(ctx context.Context, at string, err error) error {
 	c.mu.Lock()
 	if err == nil && c.closing {
 		err = errClosed
@@ -126,7 +128,11 @@ func (c *Conn) settle(at string, err error) error {
 	if err == nil {
 		return nil
 	}
-	c.fail(at, err)
+	step := at
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		step = event.Stopped
+	}
+	c.fail(step, err)
 	c.mu.Lock()
 	c.connecting = false
 	stalled := c.stalled

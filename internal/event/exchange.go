@@ -12,6 +12,9 @@ import (
 // LastBarrier is the name of the barrier that ends a connection. Notes after it are a farewell.
 const LastBarrier = "done"
 
+// Stopped is the step that an end reports to its peer if its program was stopped. The peer may try again later.
+const Stopped = "stopped"
+
 // Exchange returns an observer that logs the messages of one connection over TCP, with the time
 // at which each was sent or had arrived. The notes of a farewell are about the run and not a part
 // of it: they have the level [LevelWaits].

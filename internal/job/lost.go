@@ -9,6 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -18,7 +19,7 @@ import (
 const (
 	stepJob     = "job"
 	stepLost    = "connection lost"
-	stepStopped = "stopped"
+	stepStopped = event.Stopped
 )
 
 // failedStep returns the step to report for err, the error of a job that ran with ctx.
