@@ -252,7 +252,7 @@ func TestHeavyTrafficIsNotLed(t *testing.T) {
 	s.run(t, 2)
 	before := softroce.Led(p.x)
 	s.run(t, 50)
-	if n := softroce.Led(p.x) - before; n > 10 {
+	if n := softroce.Led(p.x) - before; n > 30 { // up to 19 under the race detector
 		t.Errorf("a goroutine led for %d of 50 READs of 2 MiB", n)
 	}
 	p.untilLed(t)
