@@ -247,7 +247,7 @@ func (k *keeper) wait(seen uint64, tick bool) (packets bool, err error) {
 
 // poll polls for a moment if there is a stream; await.go has the reasons. It returns the timeout of the wait that is left.
 func (k *keeper) poll(ready []unix.PollFd, timeout int) (left int, err error) {
-	if !k.polls || k.d.traffic.light() || !k.patience.polls() {
+	if !k.polls || k.d.traffic.light() || !k.patience.polls(time.Now()) {
 		return timeout, nil
 	}
 	for limit := time.Now().Add(pollFor); time.Now().Before(limit); {

@@ -16,8 +16,6 @@ import (
 const (
 	// pollFor is how long a goroutine polls: somewhat longer than a sleep would take.
 	pollFor = 50 * time.Microsecond
-	// mostVain limits the number of waits without polling, as a power of two.
-	mostVain = 10
 	// pollsPerYield is the number of polls after which other goroutines may run.
 	pollsPerYield = 4
 )
@@ -25,36 +23,41 @@ const (
 // mayPoll reports whether the process has more than one processor. With one, a thread that polls keeps others from it.
 func mayPoll() bool { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) > 1 }
 
-// patience decides whether a wait begins with polling. After each time that it was in vain, twice as many waits go without it. If
-// the peer needs the same processor, polling is always in vain.
+// patience decides whether a wait begins with polling. The more often that was in vain, the shorter is the part of the time in
+// which waits begin with it. If the peer needs the same processor, polling is always in vain.
+//
+// Two ends on one host must poll at the same time. If only one polls, the other may need longer to wake than the first one
+// polls. So the clock decides: waits begin with polling in one of every two slots, of every four, and so on.
 type patience struct {
-	vain int // times in vain, less the others; 0 to mostVain
-	skip int // waits to come without polling
+	vain int // twice the number of polls in vain, less the number of others; 0 to mostVain
 }
 
-// polls reports whether this wait begins with polling.
-func (p *patience) polls() bool {
-	if p.skip > 0 {
-		p.skip--
-		return false
-	}
-	return true
+const (
+	// vainStep is how much more in vain halves the number of slots.
+	vainStep = 16
+	mostVain = 10 * vainStep
+	// slotBits is the length of a slot, about a millisecond, as a power of two in nanoseconds.
+	slotBits = 20
+)
+
+// polls reports whether a wait that begins now begins with polling.
+func (p *patience) polls(now time.Time) bool {
+	return now.UnixNano()>>slotBits&(1<<(p.vain/vainStep)-1) == 0
 }
 
 // polled notes whether packets came.
 func (p *patience) polled(came bool) {
 	if came {
 		p.vain = max(p.vain-1, 0)
-		return
+	} else {
+		p.vain = min(p.vain+2, mostVain)
 	}
-	p.vain = min(p.vain+1, mostVain)
-	p.skip = 1 << p.vain
 }
 
 // await waits for packets.
 func (r *receiver) await() error {
-	if r.pollsFirst && r.patience.polls() {
-		limit := time.Now().Add(pollFor)
+	if now := time.Now(); r.pollsFirst && r.patience.polls(now) {
+		limit := now.Add(pollFor)
 		err := r.pollUntil(limit)
 		if !errors.Is(err, link.ErrInterrupted) {
 			r.patience.polled(true)

@@ -10,30 +10,40 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 )
 
-// TestPatience checks that polling in vain becomes rare, and that success brings it back.
+// TestPatience checks that polling in vain becomes rare, that waits of two receivers then poll at the same times, and that
+// success brings it back.
 func TestPatience(t *testing.T) {
-	var p patience
-	polls := func(waits int, came bool) (n int) {
+	const wait = 25 * time.Microsecond
+	now := time.Unix(0, 1<<40)
+	polls := func(p *patience, waits int, came bool) (n int) {
 		for range waits {
-			if p.polls() {
+			if p.polls(now) {
 				n++
 				p.polled(came)
 			}
+			now = now.Add(wait)
 		}
 		return n
 	}
-	if n := polls(100, true); n != 100 {
-		t.Errorf("%d of 100 waits poll while packets come soon", n)
+	var p, other patience
+	if n := polls(&p, 1000, true); n != 1000 {
+		t.Errorf("%d of 1000 waits poll while packets come soon", n)
 	}
-	if n := polls(10_000, false); n > 2*mostVain {
-		t.Errorf("%d of 10,000 waits poll in vain", n)
+	if polls(&p, 1000, false); p.polls(now) {
+		t.Error("waits poll after 1000 in vain")
 	}
-	polls(1<<mostVain, true)
-	for range mostVain {
-		polls(1, true)
+	for range 50_000 { // 2.5 s
+		if p.polls(now) && p.vain >= other.vain && !other.polls(now) {
+			t.Fatalf("two receivers poll at different times, %v and %v", p, other)
+		}
+		polls(&p, 1, false)
+		polls(&other, 1, false)
 	}
-	if n := polls(100, true); n != 100 {
-		t.Errorf("%d of 100 waits poll when packets come soon again", n)
+	if n := polls(&p, 100_000, false); n > 200 {
+		t.Errorf("%d of 100,000 waits poll in vain", n)
+	}
+	if polls(&p, 100_000, true); p.vain > 0 {
+		t.Errorf("%v after packets came soon for 2.5 s", p)
 	}
 }
 
