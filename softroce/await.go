@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// pollFor is how long a goroutine polls: somewhat longer than a sleep would take.
+	// pollFor is how long a goroutine polls: on most hosts somewhat longer than a sleep would take.
 	pollFor = 50 * time.Microsecond
 	// pollsPerYield is the number of polls after which other goroutines may run.
 	pollsPerYield = 4

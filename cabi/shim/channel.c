@@ -150,7 +150,7 @@ static void drive(struct context *c, struct channel *channel)
 
 /*
  * poll_soon polls for a moment before the thread sleeps, because the peer's packets often come after a few
- * microseconds. After each time in vain, twice as many waits go without it. softroce/await.go has the reasons.
+ * microseconds (docs/design/waiting.md). After each time in vain, twice as many waits go without it.
  */
 static int poll_soon(struct channel *channel, struct pollfd *fds, int n)
 {
