@@ -57,7 +57,12 @@ func (w *window) shrink() {
 		w.packets = unprovenResend
 		return
 	}
-	w.threshold = max(w.packets/2, minWindow)
+	w.cut(0.5)
+}
+
+// cut leaves a part of the window.
+func (w *window) cut(part float64) {
+	w.threshold = max(int64(float64(w.packets)*part), minWindow)
 	w.packets, w.credit = w.threshold, 0
 }
 
@@ -74,15 +79,15 @@ func (w *window) loseAll(t *roundTrip) {
 	if t.mean > 0 && w.sinceCut >= w.packets {
 		part = max(part, float64(t.least)/float64(t.mean))
 	}
-	w.threshold = max(int64(float64(w.packets)*part), minWindow)
-	w.packets, w.credit, w.sinceCut = w.threshold, 0, 0
+	w.cut(part)
+	w.sinceCut = 0
 }
 
 // lose notes that one packet was lost, and only that packet is sent again.
 func (w *window) lose() {
 	w.losses += (1 - w.losses) / lossMemory
 	if w.losses > tolerated && w.sinceCut >= w.packets {
-		w.threshold = max(int64(float64(w.packets)*lossCut), minWindow)
-		w.packets, w.credit, w.sinceCut = w.threshold, 0, 0
+		w.cut(lossCut)
+		w.sinceCut = 0
 	}
 }
