@@ -1,10 +1,12 @@
 package host
 
+import "github.com/rawverbs/rawverbs/softroce/internal/packet"
+
 // headroom is the number of bytes that rdma_rxe reserves for headers.
 const headroom = 80
 
-// The path MTUs of RoCE.
-const minMTU, maxMTU = 256, 4096
+// minMTU is the smallest path MTU.
+const minMTU = 256
 
 // LeastMTU is the smallest MTU of an interface that RoCE can use.
 const LeastMTU = minMTU + headroom
@@ -13,7 +15,7 @@ const LeastMTU = minMTU + headroom
 // rule of rdma_rxe: n-80, rounded down to 256, 512, 1024, 2048 or 4096. It returns 0 if n
 // is less than LeastMTU.
 func PathMTU(n int) int {
-	for mtu := maxMTU; mtu >= minMTU; mtu /= 2 {
+	for mtu := packet.MaxPayload; mtu >= minMTU; mtu /= 2 {
 		if n-headroom >= mtu {
 			return mtu
 		}

@@ -36,7 +36,7 @@ func (e *AddrError) Error() string {
 // Unwrap returns Err.
 func (e *AddrError) Unwrap() error { return e.Err }
 
-// cause returns the errno in the error of a call of package net, if there is one.
+// cause returns the errno in the error of a system call, if there is one.
 func cause(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

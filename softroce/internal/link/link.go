@@ -5,7 +5,6 @@ package link
 import (
 	"fmt"
 	"net/netip"
-	"syscall"
 
 	"github.com/pkg/errors"
 
@@ -95,11 +94,7 @@ func (e *SendError) Unwrap() error { return e.Err }
 // lost adds packets that the system refused to *report, which is nil at first.
 func lost(report **SendError, to netip.Addr, packets int, err error) {
 	if *report == nil {
-		var errno syscall.Errno
-		if errors.As(err, &errno) {
-			err = errno
-		}
-		*report = &SendError{To: to, Err: err}
+		*report = &SendError{To: to, Err: cause(err)}
 	}
 	(*report).Packets += packets
 }

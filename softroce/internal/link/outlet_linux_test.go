@@ -178,7 +178,7 @@ func testMany(t *testing.T, a *Socket) {
 		t.Errorf("%d source ports, want %d: %v", len(ports), maxOutlets, ports)
 	}
 	for port, n := range ports {
-		if n < 1000/maxOutlets-1 {
+		if n < 1000/maxOutlets {
 			t.Errorf("port %d serves %d labels of 1000", port, n)
 		}
 	}
