@@ -30,16 +30,26 @@ func (s *Socket) Join(group netip.Addr) (Link, error) {
 	if err != nil {
 		return nil, &AddrError{Addr: group, Err: err}
 	}
-	g := newSocket(group)
+	g, err := s.receiveOnly(conn, group, Config{Limit: Batched, ReceiveBuffer: defaultReceiveBuffer})
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// receiveOnly returns a Socket on the interface of s that does not send. It owns conn, which is bound to addr.
+func (s *Socket) receiveOnly(conn *net.UDPConn, addr netip.Addr, cfg Config) (*Socket, error) {
+	g := newSocket(addr)
 	g.conn, g.scope, g.mtu, g.system = conn, s.scope, s.mtu, s.system
-	g.status = Status{Addr: group, Interface: s.Status().Interface, MTU: s.mtu}
+	g.status = Status{Addr: addr, Interface: s.Status().Interface, MTU: s.mtu}
+	var err error
 	if g.raw, err = conn.SyscallConn(); err == nil {
 		var receive Mode
-		_, receive, err = g.options(Config{Limit: Batched, ReceiveBuffer: defaultReceiveBuffer})
+		_, receive, err = g.options(cfg)
 		g.receiveMode.Store(uint32(receive))
 	}
 	if err != nil {
-		conn.Close()
+		g.conn.Close()
 		return nil, errors.WithMessage(err, "softroce/link")
 	}
 	return g, nil

@@ -50,6 +50,9 @@ func (s *Socket) receive(in *Ingress, t *tally) error { return s.receivePlain(in
 // Trying returns nil: on this system links must wait.
 func Trying(Link) func(in *Ingress) error { return nil }
 
+// Split returns nil: on this system an address has one socket.
+func Split(Link, int) []Link { return nil }
+
 // Interrupted returns false: on this system nobody polls.
 func Interrupted(Link) bool { return false }
 

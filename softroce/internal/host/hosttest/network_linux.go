@@ -49,14 +49,7 @@ func GiveIPv6(t testing.TB, name string, addr netip.Addr) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	up, err := unix.NewIfreq(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	up.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, up); err != nil {
-		t.Fatalf("setting %s up: %v", name, err)
-	}
+	setUp(t, fd, name)
 	ifi, err := net.InterfaceByName(name)
 	if err != nil {
 		t.Fatal(err)
@@ -82,5 +75,16 @@ func GiveIPv6(t testing.TB, name string, addr netip.Addr) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s was given %v: %v", name, addr, err)
 		}
+	}
+}
+
+func setUp(t testing.TB, fd int, name string) {
+	up, err := unix.NewIfreq(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	up.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, up); err != nil {
+		t.Fatalf("setting %s up: %v", name, err)
 	}
 }

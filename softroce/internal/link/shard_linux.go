@@ -1,0 +1,114 @@
+// Shards: several sockets on one address, so that several processors receive (SO_REUSEPORT). A filter in
+// the kernel chooses the socket of each datagram. All packets for a queue pair must go to one socket,
+// because their order counts.
+//
+//  1. On the loopback interface the queue pair's number chooses. Each datagram there was one GSO send, and
+//     a device sends packets of two queue pairs in one only if they have the same shard.
+//  2. Packets from other hosts may have been joined by the kernel (GRO), even those of different queue pairs.
+//     And rdma_rxe counts its packets over all queue pairs (senders.go). So the sender's address chooses.
+//
+// The first socket is bound without SO_REUSEPORT. So nobody else's device can have the same address.
+
+package link
+
+import (
+	"context"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Split opens n-1 more sockets on the address of l. Together with l they receive what is sent there: n
+// goroutines can receive, each with its link. The new links do not send. Split must be called before
+// l receives. It returns none, and adds a note to Status, if the system has no such sockets. It also returns none
+// if l is no Socket.
+func Split(l Link, n int) []Link {
+	s, ok := l.(*Socket)
+	if !ok || n < 2 {
+		return nil
+	}
+	shards, err := s.split(n)
+	if err != nil {
+		for _, shard := range shards {
+			shard.Close()
+		}
+		s.note("one goroutine receives, not %d (%v)", n, err)
+		return nil
+	}
+	return shards
+}
+
+func (s *Socket) split(n int) (shards []Link, err error) {
+	if err := s.setOnFD(reusePort); err != nil {
+		return nil, err
+	}
+	for len(shards) < n-1 {
+		shard, err := s.shard()
+		if err != nil {
+			return shards, err
+		}
+		shards = append(shards, shard)
+	}
+	filter := shardFilter(s.local.Addr().Is6(), uint32(n))
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	return shards, s.setOnFD(func(fd int) error {
+		return os.NewSyscallError("setsockopt SO_ATTACH_REUSEPORT_CBPF",
+			unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &program))
+	})
+}
+
+func reusePort(fd int) error {
+	return os.NewSyscallError("setsockopt SO_REUSEPORT", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
+}
+
+func (s *Socket) setOnFD(set func(fd int) error) error {
+	var err error
+	if control := s.raw.Control(func(fd uintptr) { err = set(int(fd)) }); control != nil {
+		return control
+	}
+	return err
+}
+
+// shard opens one more socket on the address of s.
+func (s *Socket) shard() (*Socket, error) {
+	control := func(_, _ string, c syscall.RawConn) error {
+		var err error
+		if control := c.Control(func(fd uintptr) { err = reusePort(int(fd)) }); control != nil {
+			return control
+		}
+		return err
+	}
+	conn, err := (&net.ListenConfig{Control: control}).ListenPacket(context.Background(), network(s.local.Addr()), s.local.String())
+	if err != nil {
+		return nil, cause(err)
+	}
+	status := s.Status()
+	return s.receiveOnly(conn.(*net.UDPConn), s.local.Addr(), Config{Limit: status.Receive, ReceiveBuffer: status.ReceiveBuffer})
+}
+
+// shardFilter returns the filter for n sockets as a classic BPF program. Offsets from network are in the IP header; other
+// offsets are in the UDP payload. Its result is the index of a socket, in the order in which they were bound.
+func shardFilter(v6 bool, n uint32) []unix.SockFilter {
+	const (
+		ifIndex  = 1<<32 - 0x1000 + 8 // SKF_AD_OFF + SKF_AD_IFINDEX
+		loopback = 1                  // the index of each network namespace's loopback interface
+		network  = 1<<32 - 0x100000   // SKF_NET_OFF
+		destQP   = 4                  // of the BTH: these four bytes, without the first
+	)
+	source := uint32(12) // of an IPv4 header
+	if v6 {
+		source = 8 + 12 // the last four bytes of the address
+	}
+	return []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: ifIndex},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: loopback, Jf: 3},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: destQP},
+		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0xffffff},
+		{Code: unix.BPF_JMP | unix.BPF_JA, K: 1},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: network + source},
+		{Code: unix.BPF_ALU | unix.BPF_MOD | unix.BPF_K, K: n},
+		{Code: unix.BPF_RET | unix.BPF_A},
+	}
+}

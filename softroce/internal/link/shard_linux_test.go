@@ -1,0 +1,180 @@
+// Tests of shards: which socket gets which packet, and that an address stays one device's.
+
+package link
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/host/hosttest"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
+)
+
+// TestShards sends packets of many queue pairs, in bursts, and expects each queue pair's packets at one socket, in order.
+func TestShards(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		for _, limit := range []Mode{Plain, Batched, Segmented} {
+			t.Run(fmt.Sprintf("IPv6 %v, %v", v6, limit), func(t *testing.T) { testShards(t, v6, limit) })
+		}
+	}
+}
+
+func testShards(t *testing.T, v6 bool, limit Mode) {
+	const n, qps, each = 4, 64, 10
+	from, to := pair(t, v6, Config{Limit: limit})
+	shards := split(t, to, n)
+	var e Egress
+	for qpn := range uint32(qps) {
+		var burst []byte
+		for psn := range uint32(each) {
+			burst = append(burst, shardPacket(t, qpn, psn)...)
+		}
+		e.Add(Destination{Addr: to.Addr()}, burst, len(burst)/each)
+	}
+	if err := from.Send(&e); err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range shards {
+		next := make(map[uint32]packet.PSN)
+		for _, p := range receive(t, l, qps/n*each) {
+			bth := (*packet.BTH)(p.Data)
+			if qpn := bth.DestQPN(); qpn%n != uint32(i) || bth.PSN() != next[qpn] {
+				t.Fatalf("socket %d: PSN %d of queue pair %d, want %d", i, bth.PSN(), qpn, next[qpn])
+			}
+			next[bth.DestQPN()]++
+		}
+	}
+}
+
+// split returns the n links that receive for s.
+func split(t *testing.T, s *Socket, n int) []Link {
+	t.Helper()
+	links := append([]Link{s}, Split(s, n)...)
+	if len(links) != n {
+		t.Fatalf("%d sockets instead of %d: %v", len(links), n, s)
+	}
+	t.Cleanup(func() {
+		for _, l := range links[1:] {
+			l.Close()
+		}
+	})
+	return links
+}
+
+// receive returns the next n packets of a link.
+func receive(t *testing.T, l Link, n int) (packets []Packet) {
+	t.Helper()
+	for in := NewIngress(); len(packets) < n; {
+		stop := time.AfterFunc(5*time.Second, l.Interrupt)
+		err := l.Receive(in)
+		stop.Stop()
+		if err != nil {
+			t.Fatalf("%d of %d packets: %v", len(packets), n, err)
+		}
+		for _, p := range in.Packets {
+			p.Data = bytes.Clone(p.Data)
+			packets = append(packets, p)
+		}
+	}
+	return packets
+}
+
+func shardPacket(t *testing.T, qpn, psn uint32) []byte {
+	raw := make([]byte, packet.Len(packet.RCSendOnly, 100))
+	p, err := packet.Build(raw, packet.RCSendOnly, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.BTH().SetDestQPN(qpn)
+	p.BTH().SetPSN(packet.NewPSN(psn))
+	return raw
+}
+
+// TestShardsKeepTheAddress checks that no second device gets the address.
+func TestShardsKeepTheAddress(t *testing.T) {
+	s := loopback(t, Config{})
+	split(t, s, 3)
+	_, err := Open(s.Addr(), Config{})
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("a second Open: %v, want EADDRINUSE", err)
+	}
+}
+
+// TestShardsByAddress checks that the sender's address chooses the socket of packets that do not come over loopback.
+func TestShardsByAddress(t *testing.T) {
+	if !hosttest.OwnNetwork(t) {
+		return
+	}
+	wire := hosttest.NewTun(t, "wire", netip.MustParseAddr("10.9.0.1"), netip.MustParseAddr("fd09::1"))
+	for _, local := range []string{"10.9.0.1", "fd09::1"} {
+		s, err := Open(netip.MustParseAddr(local), Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		const n, qps = 2, 20
+		links := split(t, s, n)
+		peers := []netip.Addr{s.Addr().Next(), s.Addr().Next().Next()} // 2 and 3
+		for qpn := range uint32(qps) {
+			for _, peer := range peers {
+				raw := shardPacket(t, qpn, 0)
+				f := packet.Frame{Src: netip.AddrPortFrom(peer, packet.Port), Dst: netip.AddrPortFrom(s.Addr(), packet.Port)}
+				flow, err := packet.NewFlow(f.Src, f.Dst)
+				if err != nil {
+					t.Fatal(err)
+				}
+				flow.Seal(raw, 0)
+				ip, err := f.Append(nil, raw)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := wire.Write(ip); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for i, l := range links {
+			for _, p := range receive(t, l, qps) {
+				if p.Src != peers[i] {
+					t.Fatalf("socket %d: a packet from %v, want %v", i, p.Src, peers[i])
+				}
+			}
+		}
+	}
+}
+
+// TestNoShards checks the note of a system that has no shards.
+func TestNoShards(t *testing.T) {
+	s := loopback(t, Config{})
+	raw := s.raw
+	s.raw = noRaw{raw}
+	defer func() { s.raw = raw }()
+	if got := Split(s, 2); got != nil {
+		t.Errorf("%d sockets", len(got))
+	}
+	if notes := s.Status().Notes; len(notes) != 1 || !strings.Contains(notes[0], "one goroutine receives, not 2") {
+		t.Errorf("%q", notes)
+	}
+	if got := Split(s, 1); got != nil || len(s.Status().Notes) != 1 {
+		t.Errorf("one socket: %d more, %v", len(got), s)
+	}
+	network := NewNetwork(NetworkConfig{})
+	l, err := network.Open(netip.AddrFrom4([4]byte{10, 0, 0, 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Split(l, 2); got != nil {
+		t.Errorf("a simulated network: %d sockets", len(got))
+	}
+}
+
+// noRaw is a descriptor without options.
+type noRaw struct{ syscall.RawConn }
+
+func (noRaw) Control(func(fd uintptr)) error { return syscall.ENOPROTOOPT }
