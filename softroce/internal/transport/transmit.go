@@ -15,16 +15,18 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // Burst is a run of packets to one peer, back to back in Data. All packets are Segment bytes long,
 // except the last, which may be shorter: the layout of UDP segmentation offload. Packets of several
-// queue pairs share a burst if they are of one size, such as ACKs. The link writes the ICRC into the
-// last four bytes of each packet.
+// queue pairs share a burst if they are of one size, such as ACKs, and of one shard. The link writes the ICRC
+// into the last four bytes of each packet.
 type Burst struct {
 	Path    *Path
 	Data    []byte
 	Segment int
+	shard   int // see Config.Shards
 }
 
 // Packets returns the number of packets in the burst.
@@ -115,18 +117,18 @@ func (o *Outbox) hasRoom() bool {
 }
 
 // add appends the n bytes behind the last burst, as a burst of their own or as part of the last one.
-func (o *Outbox) add(path *Path, n, segment int) {
+func (o *Outbox) add(path *Path, n, segment, shard int) {
 	from := o.used
 	o.used += n
 	if last := len(o.bursts) - 1; last >= 0 {
 		b := &o.bursts[last]
 		whole := len(b.Data) + n
-		if b.Segment == segment && len(b.Data)%segment == 0 && whole <= min(maxBurst, o.maxSegments*segment) && b.Path.same(path) {
+		if b.Segment == segment && b.shard == shard && len(b.Data)%segment == 0 && whole <= min(maxBurst, o.maxSegments*segment) && b.Path.same(path) {
 			b.Data = o.buf[from-len(b.Data) : o.used : o.used]
 			return
 		}
 	}
-	o.bursts = append(o.bursts, Burst{Path: path, Data: o.buf[from:o.used:o.used], Segment: segment})
+	o.bursts = append(o.bursts, Burst{Path: path, Data: o.buf[from:o.used:o.used], Segment: segment, shard: shard})
 }
 
 // fill adds packets of qp for one burst to o. more is true if qp may have more to send, and goesOn if it
@@ -136,7 +138,7 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 	defer qp.unlock()
 	room := o.buf[o.used:min(len(o.buf), o.used+maxBurst)]
 	var path *Path
-	n, segment, answers := 0, 0, false
+	n, segment, shard, answers := 0, 0, 0, false
 	qp.inLine = nil
 	for packets := 0; packets < o.maxSegments; {
 		next, ok := qp.next(now, segment, o.maxSegments-packets, len(room)-n)
@@ -144,7 +146,8 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 			break
 		}
 		size := next.size()
-		if n > 0 && (size > segment || next.path != path) || n+size > len(room) {
+		to := qp.shardOf(&next)
+		if n > 0 && (size > segment || next.path != path || to != shard) || n+size > len(room) {
 			more = true
 			break
 		}
@@ -152,7 +155,7 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 			continue
 		}
 		if n == 0 {
-			path, segment = next.path, size
+			path, segment, shard = next.path, size, to
 		}
 		n, packets, answers = n+size, packets+1, answers || next.answer
 		if size < segment || packets == o.maxSegments {
@@ -161,7 +164,7 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 		}
 	}
 	if n > 0 {
-		o.add(path, n, segment)
+		o.add(path, n, segment, shard)
 	}
 	qp.req.paced.left(now)
 	if answers {
@@ -173,6 +176,18 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 	}
 	qp.settle() // others may leave the line
 	return more, more && qp.hasTurn()
+}
+
+// shardOf returns the shard of the queue pair that the next packet is for.
+func (qp *QP) shardOf(next *outgoing) int {
+	to := qp.attr.DestQPN
+	switch {
+	case next.cnp:
+		to = next.cnpTo
+	case qp.kind == verbs.UD:
+		to = qp.req.wqe(qp.req.cur).wr.RemoteQPN
+	}
+	return int(to % uint32(qp.engine.cfg.Shards))
 }
 
 // readyList is the queue pairs with something to send, in the order of their turns.

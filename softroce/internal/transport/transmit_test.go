@@ -105,7 +105,53 @@ func TestBurstOfSeveral(t *testing.T) {
 	}
 }
 
-// TestBurstsThatAreShared checks which packets join the burst before them: those of its size and path, up to its
+// TestBurstsOfShards checks that a burst has packets for queue pairs of one shard only: datagrams of one queue pair to many,
+// and ACKs of many queue pairs.
+func TestBurstsOfShards(t *testing.T) {
+	n := newSimnet(t, 1)
+	const shards, qps = 4, 32
+	x, y := n.nodeWith("10.0.0.1", Config{Shards: shards}), n.nodeWith("10.0.0.2", Config{Shards: shards})
+	check := func(what string, bursts []Burst) {
+		t.Helper()
+		packets := 0
+		for _, b := range bursts {
+			packets += b.Packets()
+			to := (*packet.BTH)(b.Data).DestQPN() % shards
+			for off := 0; off < len(b.Data); off += b.Segment {
+				if got := (*packet.BTH)(b.Data[off:]).DestQPN() % shards; got != to {
+					t.Errorf("%s: packets for shards %d and %d in a burst", what, to, got)
+				}
+			}
+		}
+		if packets != qps || len(bursts) == qps {
+			t.Errorf("%s: %d packets in %d bursts, want %d in fewer", what, packets, len(bursts), qps)
+		}
+	}
+	outbox := NewOutbox(make([]byte, 64<<10), 2*qps, qps)
+
+	o := defaults()
+	for range qps {
+		a, b := x.end(o), y.end(o)
+		a.connect(b)
+		b.connect(a)
+		a.write(b, 100)
+	}
+	for y.engine.Counter(RxPackets) < qps && n.step(never-1) {
+	}
+	check("ACKs", y.engine.Transmit(n.now, outbox))
+
+	o.kind = verbs.UD
+	a, b := x.end(o), y.end(o)
+	a.connect(b)
+	ah := a.ah(b)
+	for i := range uint32(qps) {
+		// Two in a row have one shard, so that they share a burst.
+		a.send(verbs.SendWR{Opcode: verbs.OpSend, SGL: []verbs.SGE{a.sge(0, 100)}, AH: ah, RemoteQPN: 2 + i/2})
+	}
+	check("datagrams", x.engine.Transmit(n.now, outbox))
+}
+
+// TestBurstsThatAreShared checks which packets join the burst before them: those of its size, path and shard, up to its
 // limits. A burst whose last packet is shorter takes no more, because all packets before the last have one size.
 func TestBurstsThatAreShared(t *testing.T) {
 	var x, y Path
@@ -113,24 +159,26 @@ func TestBurstsThatAreShared(t *testing.T) {
 	type part struct {
 		path       *Path
 		n, segment int
+		shard      int
 	}
 	for name, test := range map[string]struct {
 		parts []part
 		want  []int // lengths
 	}{
-		"one size":      {[]part{{&x, 20, 20}, {&x, 20, 20}}, []int{40}},
-		"equal paths":   {[]part{{&x, 20, 20}, {&Path{}, 20, 20}}, []int{40}},
-		"shorter last":  {[]part{{&x, 30, 20}, {&x, 20, 20}}, []int{30, 20}},
-		"shorter after": {[]part{{&x, 20, 20}, {&x, 30, 20}, {&x, 20, 20}}, []int{50, 20}},
-		"other size":    {[]part{{&x, 20, 20}, {&x, 10, 10}}, []int{20, 10}},
-		"other path":    {[]part{{&x, 20, 20}, {&y, 20, 20}, {&x, 20, 20}}, []int{20, 20, 20}},
-		"most packets":  {[]part{{&x, 60, 20}, {&x, 40, 20}}, []int{60, 40}},
-		"most bytes":    {[]part{{&x, 40000, 40000}, {&x, 40000, 40000}}, []int{40000, 40000}},
+		"one size":      {[]part{{&x, 20, 20, 0}, {&x, 20, 20, 0}}, []int{40}},
+		"equal paths":   {[]part{{&x, 20, 20, 0}, {&Path{}, 20, 20, 0}}, []int{40}},
+		"shorter last":  {[]part{{&x, 30, 20, 0}, {&x, 20, 20, 0}}, []int{30, 20}},
+		"shorter after": {[]part{{&x, 20, 20, 0}, {&x, 30, 20, 0}, {&x, 20, 20, 0}}, []int{50, 20}},
+		"other size":    {[]part{{&x, 20, 20, 0}, {&x, 10, 10, 0}}, []int{20, 10}},
+		"other path":    {[]part{{&x, 20, 20, 0}, {&y, 20, 20, 0}, {&x, 20, 20, 0}}, []int{20, 20, 20}},
+		"most packets":  {[]part{{&x, 60, 20, 0}, {&x, 40, 20, 0}}, []int{60, 40}},
+		"most bytes":    {[]part{{&x, 40000, 40000, 0}, {&x, 40000, 40000, 0}}, []int{40000, 40000}},
+		"other shard":   {[]part{{&x, 20, 20, 0}, {&x, 20, 20, 1}, {&x, 20, 20, 1}}, []int{20, 40}},
 	} {
 		o := NewOutbox(make([]byte, 2*maxBurst), 8, 4)
 		var got []int
 		for _, p := range test.parts {
-			o.add(p.path, p.n, p.segment)
+			o.add(p.path, p.n, p.segment, p.shard)
 		}
 		at := 0
 		for _, b := range o.bursts {
