@@ -1,7 +1,8 @@
 // Attending: threads of another language receive and send for the device (cabi). They cannot park
 // in the Go runtime cheaply, so they wait for the sockets themselves and call Drive.
 //
-//  1. Attend takes the ports' sockets off the runtime's poller, and ends the ports' goroutines.
+//  1. Attend takes the ports' sockets off the runtime's poller, and ends the ports' goroutines. It leaves one socket
+//     per port, because each Drive looks at all.
 //     The links of multicast groups stay on the poller, and keep their goroutines (groups.go).
 //  2. A thread that finds no completion calls Drive, which receives what has arrived and sends
 //     what follows. If a completion results, the device owes an answer: it leaves with the thread's
@@ -18,6 +19,7 @@ import (
 	"math"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -79,16 +81,22 @@ func (k *keeper) open() (err error) {
 		return errors.WithMessage(err, "eventfd")
 	}
 	for _, r := range k.d.receivers {
-		if _, ok := r.p.link.(detachable); !ok {
+		if _, ok := r.link.(detachable); !ok {
 			return syscall.EOPNOTSUPP // a simulated network
 		}
 		r.retired.Store(true)
-		r.p.link.Interrupt()
+		r.link.Interrupt()
+	}
+	for _, p := range k.d.ports {
+		if p != nil {
+			p.unsplit()
+		}
 	}
 	k.d.loops.Wait() // for the ports' goroutines
+	k.d.receivers = slices.DeleteFunc(k.d.receivers, func(r *receiver) bool { return !k.d.receives(r.link) })
 	for _, r := range k.d.receivers {
 		r.pollsFirst = false
-		fd, err := r.p.link.(detachable).Detach()
+		fd, err := r.link.(detachable).Detach()
 		if err != nil {
 			return err
 		}
@@ -133,7 +141,7 @@ func (d *device) Flush() {
 		r.mu.Unlock()
 	}
 	d.engine.EndWaits()
-	d.drive(math.MaxInt)
+	d.posters[0].drive(math.MaxInt)
 	d.waitUntilSent()
 }
 

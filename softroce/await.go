@@ -67,7 +67,7 @@ func (r *receiver) await() error {
 			r.patience.polled(false)
 		}
 	}
-	return r.p.link.Receive(r.in)
+	return r.link.Receive(r.in)
 }
 
 // pollUntil polls for packets until some time. It returns ErrInterrupted if none have come, or if another goroutine wants
@@ -75,7 +75,7 @@ func (r *receiver) await() error {
 func (r *receiver) pollUntil(limit time.Time) error {
 	for polls := 1; ; polls++ {
 		err := r.try(r.in)
-		if !errors.Is(err, link.ErrInterrupted) || r.asked.Load() > 0 || link.Interrupted(r.p.link) || time.Now().After(limit) {
+		if !errors.Is(err, link.ErrInterrupted) || r.asked.Load() > 0 || link.Interrupted(r.link) || time.Now().After(limit) {
 			return err
 		}
 		if polls%pollsPerYield == 0 {

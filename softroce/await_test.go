@@ -55,7 +55,7 @@ func TestPollUntil(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	r := &receiver{p: &port{link: l}, in: link.NewIngress(), try: link.Trying(l)}
+	r := &receiver{link: l, in: link.NewIngress(), try: link.Trying(l)}
 	if r.try == nil {
 		t.Skip("links must wait on this system")
 	}

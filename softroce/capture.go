@@ -71,7 +71,9 @@ func (d *device) setTap(tap link.Tap) {
 	d.groups.setTap(tap)
 	for _, p := range d.ports {
 		if p != nil {
-			p.link.SetTap(tap)
+			for _, l := range p.links() {
+				l.SetTap(tap)
+			}
 		}
 	}
 }

@@ -16,22 +16,10 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/errno"
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
-	"github.com/rawverbs/rawverbs/softroce/internal/room"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
 	"github.com/rawverbs/rawverbs/verbs"
 )
-
-// port is one address of the device, with its place in the GID table. For verbs, all
-// addresses belong to the device's port 1.
-type port struct {
-	link  link.Link
-	index int
-	room  *room.Receivers // nil on a simulated network
-}
-
-func (p *port) gid() verbs.GID { return qpstate.GIDFrom(p.link.Addr().WithZone("")) }
 
 // device is an open device.
 type device struct {
@@ -43,7 +31,7 @@ type device struct {
 	engine *transport.Engine
 	start  time.Time // zero of the engine's time
 
-	posters driver      // sends what posting goroutines and the timer gave to the engine; see kick
+	posters []driver    // by shard; they send what posting goroutines and the timer gave to the engine; see kick
 	woke    atomic.Bool // a completion has woken a goroutine; see receive.go
 	alarm   alarm
 	sending sync.RWMutex // read-locked by a goroutine that sends packets which it took from the engine
@@ -64,44 +52,35 @@ type device struct {
 }
 
 func newDevice(name string, ports []*port) *device {
-	d := &device{name: name, ports: ports, mtu: smallestMTU(ports), start: time.Now()}
+	shards := shardsPerPort()
+	d := &device{name: name, ports: ports, mtu: smallestMTU(ports), start: time.Now(), posters: make([]driver, shards)}
 	var seed [32]byte
 	crand.Read(seed[:]) // never fails
 	most := window(ports, d.mtu)
 	d.engine = transport.New(transport.Config{
-		Resolve: d.resolve, Reply: d.reply, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: most, ReadChunk: readChunk(most), Keep: keep, Full: full, Unread: unread,
+		Resolve: d.resolve, Reply: d.reply, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: most, ReadChunk: readChunk(most), Shards: shards, Keep: keep, Full: full, Unread: unread,
 	})
 	d.gids.init()
 	d.groups.init()
 	d.events.init()
-	d.posters.init(d)
+	for i := range d.posters {
+		d.posters[i].init(d)
+	}
 	d.alarm.init(d)
 	d.canSpin = true
 	for _, p := range ports {
-		if p != nil {
-			if buffer := p.link.Status().ReceiveBuffer; buffer > 0 {
-				p.room = room.New(buffer)
-			}
-			r := newReceiver(d, p)
+		if p == nil {
+			continue
+		}
+		p.split(shards)
+		for i, l := range p.links() {
+			r := newReceiver(d, l, &d.posters[i])
 			d.receivers = append(d.receivers, r)
 			d.canSpin = d.canSpin && r.try != nil
 			d.loops.Go(r.run)
 		}
 	}
 	return d
-}
-
-func smallestMTU(ports []*port) qpstate.MTU {
-	smallest := qpstate.MTU4096
-	for _, p := range ports {
-		if p == nil {
-			continue
-		}
-		if mtu, ok := qpstate.MTUFor(p.link.MTU()); ok {
-			smallest = min(smallest, mtu)
-		}
-	}
-	return smallest
 }
 
 // keep is the number of packets that the device keeps while an earlier one is missing: 8 MiB.
@@ -160,18 +139,6 @@ func (d *device) reply(from, to netip.Addr) *transport.Path {
 	return nil
 }
 
-// flight returns how many bytes all queue pairs of RC together may have in flight to a peer. It assumes
-// that the peer's receive buffer is as large as this side's. Over loopback more than a MiB gains nothing,
-// and does not fit into the processor's cache.
-func (p *port) flight(peer netip.Addr) int {
-	const least, most = 64 << 10, 1 << 20
-	buffer := p.link.Status().ReceiveBuffer
-	if buffer == 0 || peer.IsLoopback() {
-		buffer = min(max(buffer, least), most)
-	}
-	return buffer
-}
-
 // full reports whether the receiver at the end of a path lacks room for n bytes.
 func full(p *transport.Path, n int) bool {
 	room := p.Link.(*port).room
@@ -183,13 +150,6 @@ func full(p *transport.Path, n int) bool {
 func unread(p *transport.Path) bool {
 	room := p.Link.(*port).room
 	return room != nil && (room.Unread(p.Src) || room.Unread(p.Dst))
-}
-
-// joins reports whether a burst to a peer arrives as one datagram: over loopback, where both ends
-// are of this package.
-func (p *port) joins(peer netip.Addr) bool {
-	s := p.link.Status()
-	return peer.IsLoopback() && s.Send == link.Segmented && s.Receive == link.Segmented
 }
 
 // event delivers an engine's event. The engine's locks are held.
@@ -300,8 +260,10 @@ func (d *device) QueryCounters(uint8) (map[string]uint64, error) {
 		if p == nil {
 			continue
 		}
-		for name, n := range p.link.Counters().All() {
-			all["link_"+name] += n
+		for _, l := range p.links() {
+			for name, n := range l.Counters().All() {
+				all["link_"+name] += n
+			}
 		}
 	}
 	d.groups.count(all)

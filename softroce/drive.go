@@ -8,8 +8,8 @@
 //
 // So nothing runs while nothing is in flight.
 //
-// Each receiver has its own driver. All posters and the timer share one driver, under
-// driver.mu. Sending takes device.sending for reading.
+// Each receiver has its own driver. Those who post to queue pairs of one shard share a driver, under
+// driver.mu; the timer uses the first of these. Sending takes device.sending for reading.
 
 package softroce
 
@@ -93,19 +93,19 @@ func (w *driver) round() bool {
 	return true
 }
 
-// kick sends the packets that follow from the caller's last call of the engine. If another
-// goroutine is in kick already, that goroutine sends them. After some rounds another goroutine
+// kick sends the packets that follow from the caller's last call of the engine, for a queue pair. If another
+// goroutine is in kick already for its shard, that goroutine sends them. After some rounds another goroutine
 // sends the rest, because the caller's program waits.
-func (d *device) kick() {
-	if d.drive(posterRounds) {
-		go d.drive(math.MaxInt)
+func (d *device) kick(qpn uint32) {
+	w := &d.posters[qpn%uint32(len(d.posters))]
+	if w.drive(posterRounds) {
+		go w.drive(math.MaxInt)
 	}
 }
 
 // drive sends the engine's packets in at most rounds rounds, however much others post meanwhile. It returns
 // true if there may be more.
-func (d *device) drive(rounds int) (more bool) {
-	w := &d.posters
+func (w *driver) drive(rounds int) (more bool) {
 	w.pending.Store(true)
 	for !more && w.pending.Load() && w.mu.TryLock() {
 		if rounds > 0 {
@@ -155,7 +155,7 @@ func (a *alarm) arm() {
 func (a *alarm) ring() {
 	a.armed.Store(math.MaxInt64)
 	a.d.engine.Advance(a.d.now())
-	a.d.kick()
+	a.d.kick(0)
 	a.arm()
 }
 

@@ -29,7 +29,7 @@ func (l lossy) Receive(in *link.Ingress) error {
 func Lose(dev *verbs.Device, probability float64) {
 	for _, r := range dev.Provider().(*device).receivers {
 		r.mu.Lock()
-		r.p.link = lossy{r.p.link, probability}
+		r.link = lossy{r.link, probability}
 		r.mu.Unlock()
 	}
 }

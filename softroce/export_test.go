@@ -2,6 +2,7 @@ package softroce
 
 import (
 	"syscall"
+	"testing"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -51,6 +52,35 @@ func Receive(dev *verbs.Device) (receive func(), stop func()) {
 	}
 }
 
+// SetShards makes devices that are opened from now on receive with n sockets per address.
+func SetShards(tb testing.TB, n int) {
+	before := shardsPerPort
+	shardsPerPort = func() int { return n }
+	tb.Cleanup(func() { shardsPerPort = before })
+}
+
+// ReceivedBySocket returns how many packets each socket of a device has received.
+func ReceivedBySocket(dev *verbs.Device) (n []uint64) {
+	for _, r := range dev.Provider().(*device).receivers {
+		n = append(n, r.link.Counters().ReceivedPackets)
+	}
+	return n
+}
+
+// HoldReceivers keeps the device from receiving until release is called.
+func HoldReceivers(dev *verbs.Device) (release func()) {
+	all := dev.Provider().(*device).receivers
+	for _, r := range all {
+		r.lock()
+	}
+	return func() {
+		for _, r := range all {
+			r.mu.Unlock()
+			r.takeOver()
+		}
+	}
+}
+
 // MostPerPost is the most that a posting goroutine sends itself, in bytes.
 const MostPerPost = posterRounds * outboxBytes
 
@@ -68,18 +98,22 @@ func WithoutRoom(dev *verbs.Device) {
 func SentByPoster(dev *verbs.Device, post func()) (bytes uint64, rest bool) {
 	d := dev.Provider().(*device)
 	sent := func() uint64 { return SentBytes(dev) }
-	d.posters.mu.Lock() // so post itself sends nothing
+	for i := range d.posters {
+		d.posters[i].mu.Lock() // so post itself sends nothing
+	}
 	post()
-	d.posters.mu.Unlock()
+	for i := range d.posters {
+		d.posters[i].mu.Unlock()
+	}
 	before := sent()
-	rest = d.drive(posterRounds)
+	rest = d.posters[0].drive(posterRounds)
 	return sent() - before, rest
 }
 
 // SentBytes returns how many bytes a device has sent.
 func SentBytes(dev *verbs.Device) (n uint64) {
 	for _, r := range dev.Provider().(*device).receivers {
-		n += r.p.link.Counters().SentBytes
+		n += r.link.Counters().SentBytes
 	}
 	return n
 }

@@ -106,13 +106,10 @@ func (d *device) join(addr netip.Addr) (links []link.Link, err error) {
 		if d.capture.active() {
 			l.SetTap(d.capture.tap)
 		}
-		d.loops.Go(newReceiver(d, &port{link: l, index: groupIndex}).run)
+		d.loops.Go(newReceiver(d, l, nil).run)
 	}
 	return links, nil
 }
-
-// groupIndex is the index of a port that only receives, for a group.
-const groupIndex = -1
 
 // setTap sets the tap of all groups' links.
 func (g *groups) setTap(tap link.Tap) {

@@ -99,8 +99,8 @@ func (c *cq) lead(ctx, owner context.Context) bool {
 	r.led.Add(1)
 	r.unattended.Store(false)
 	d.attendAll(r)
-	r.watched[0].Set(ctx, r.p.link)
-	r.watched[1].Set(owner, r.p.link)
+	r.watched[0].Set(ctx, r.link)
+	r.watched[1].Set(owner, r.link)
 	r.answer() // what the last leader received but did not answer
 	done := c.leadUntilDone(ctx, owner, r)
 	asked := r.asked.Load() > 0
@@ -149,6 +149,6 @@ func (c *cq) leadUntilDone(ctx, owner context.Context, r *receiver) bool {
 // interruptLeader makes a leader that waits for packets, if any, check its conditions.
 func (d *device) interruptLeader() {
 	if r := d.leader.Load(); r != nil {
-		r.p.link.Interrupt()
+		r.link.Interrupt()
 	}
 }

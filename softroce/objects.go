@@ -44,9 +44,10 @@ type cq struct {
 	cq     *transport.CQ
 	ex     verbs.WCExFlags
 	closed atomic.Bool
-	woken  atomic.Bool // set by Notify, cleared by a leader that looks
-	delay  *time.Timer // the timer of CQ moderation
-	yields yields      // see spin.go
+	woken  atomic.Bool   // set by Notify, cleared by a leader that looks
+	delay  *time.Timer   // the timer of CQ moderation
+	drives atomic.Uint32 // calls of DriveOnce
+	yields yields        // see spin.go
 }
 
 // wcEx has the fields that an extended CQ offers. The other fields have no meaning here.
@@ -214,7 +215,7 @@ func (q *qp) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 		q.waitAnswered()
 	}
 	err := q.qp.Modify(attr, mask)
-	q.d.kick()
+	q.d.kick(q.QPN())
 	return err
 }
 
@@ -225,7 +226,7 @@ func (q *qp) PostSend(wrs []verbs.SendWR) (int, error) {
 		return 0, net.ErrClosed
 	}
 	n, err := q.qp.PostSend(wrs)
-	q.d.kick()
+	q.d.kick(q.QPN())
 	return n, q.orClosed(err)
 }
 
@@ -242,7 +243,7 @@ func (q *qp) BindMW(id uint64, flags verbs.SendFlags, b *verbs.MWBind) error {
 		return net.ErrClosed
 	}
 	err := q.qp.BindMW(id, flags, b)
-	q.d.kick()
+	q.d.kick(q.QPN())
 	return q.orClosed(err)
 }
 
@@ -262,7 +263,7 @@ func (q *qp) orClosed(err error) error {
 func (q *qp) waitAnswered() {
 	const limit, pause = 100 * time.Millisecond, 100 * time.Microsecond
 	for end := time.Now().Add(limit); q.qp.OwesAnswer(); time.Sleep(pause) {
-		q.d.kick()
+		q.d.kick(q.QPN())
 		if !q.qp.OwesAnswer() || time.Now().After(end) {
 			return
 		}
@@ -276,6 +277,6 @@ func (q *qp) Close() error {
 		q.closed.Store(false) // it is still attached to a multicast group
 		return err
 	}
-	q.d.kick() // other queue pairs may have waited for the room that this one used
+	q.d.kick(q.QPN()) // other queue pairs may have waited for the room that this one used
 	return nil
 }

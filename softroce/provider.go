@@ -110,15 +110,3 @@ func interfaces() string {
 	}
 	return strings.Join(names, ", ")
 }
-
-func closePorts(ports []*port) {
-	for _, p := range ports {
-		if p == nil {
-			continue
-		}
-		p.link.Close() // nothing can be done about an error here
-		if p.room != nil {
-			p.room.Close()
-		}
-	}
-}

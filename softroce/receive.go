@@ -40,10 +40,11 @@ const (
 	standByTick = time.Millisecond
 )
 
-// receiver receives for one port.
+// receiver receives with one link.
 type receiver struct {
-	d *device
-	p *port
+	d       *device
+	link    link.Link
+	posters *driver // sends what receiving leaves to another goroutine; nil if nothing can follow: datagrams to a group
 
 	mu         sync.Mutex // held by the goroutine that receives; guards the fields up to owes
 	in         *link.Ingress
@@ -69,10 +70,10 @@ type receiver struct {
 	spinner atomic.Pointer[cq]        // not nil: goroutines that poll receive, on this CQ last; see spin.go
 }
 
-func newReceiver(d *device, p *port) *receiver {
-	r := &receiver{d: d, p: p, in: link.NewIngress(), call: make(chan struct{}, 1), try: link.Trying(p.link)}
+func newReceiver(d *device, l link.Link, posters *driver) *receiver {
+	r := &receiver{d: d, link: l, posters: posters, in: link.NewIngress(), call: make(chan struct{}, 1), try: link.Trying(l)}
 	r.pollsFirst = r.try != nil && mayPoll()
-	if p.index != groupIndex {
+	if posters != nil {
 		r.sender.init(d)
 	}
 	return r
@@ -111,8 +112,8 @@ func (r *receiver) run() {
 			}
 			continue
 		}
-		if r.p.index == groupIndex {
-			continue // datagrams need no answer, and leaders do not receive from a group
+		if r.posters == nil {
+			continue // leaders do not receive from a group
 		}
 		if r.d.woke.Swap(false) {
 			r.d.lastWoke.Store(r)
@@ -125,7 +126,7 @@ func (r *receiver) run() {
 func (r *receiver) lock() {
 	if !r.mu.TryLock() {
 		r.asked.Add(1)
-		r.p.link.Interrupt()
+		r.link.Interrupt()
 		r.mu.Lock()
 		r.asked.Add(-1)
 	}
@@ -231,7 +232,7 @@ func (r *receiver) countFailure() {
 // answer sends what follows from the received packets.
 func (r *receiver) answer() {
 	if _, more := r.sender.send(receiverRounds); more {
-		go r.d.drive(math.MaxInt) // another goroutine sends the rest, so that this one can receive
+		go r.posters.drive(math.MaxInt) // another goroutine sends the rest, so that this one can receive
 	}
 }
 

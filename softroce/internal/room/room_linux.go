@@ -1,13 +1,11 @@
 package room
 
 import (
-	"encoding/binary"
 	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -25,7 +23,8 @@ const (
 
 // Receivers are the receivers to which a link has sent over UC or UD. Several goroutines may use it.
 type Receivers struct {
-	buffer  int          // bytes of the kernel's memory that may be in use at a receiver
+	buffer  int          // bytes of the kernel's memory that may be in use at a receiver's socket
+	sockets int          // of each receiver, at most
 	planned atomic.Int32 // number of receivers whose planned is true
 
 	mu     sync.Mutex
@@ -36,23 +35,26 @@ type Receivers struct {
 
 // receiver is the state of one receiver. Sizes are bytes of the kernel's memory.
 type receiver struct {
-	device    uint32 // index of the interface, for link-local addresses
-	queued    int    // waited at the receiver when the kernel was asked
-	sent      int    // allowed since then
-	planned   bool   // a part of sent may not have left this process yet
+	addr      netip.Addr
+	device    uint32   // index of the interface, for link-local addresses
+	sockets   []socket // see ask.go
+	queued    int      // waited at the receiver's fullest socket when the kernel was asked
+	sent      int      // allowed since then
+	planned   bool     // a part of sent may not have left this process yet
 	stranger  time.Time
 	fullSince time.Time
 }
 
-// New returns Receivers for a link. buffer is the size of the link's receive buffer in bytes, from
-// Status of package link. Receivers assumes that the other receivers' buffers have the same size. The
-// kernel allows twice as much, so half of a buffer stays free for senders that look at the same time.
-func New(buffer int) *Receivers {
+// New returns Receivers for an address that receives with some sockets. buffer is the size of each one's receive buffer in
+// bytes, from Status of package link. Receivers assumes that the other receivers' buffers have the same size, and that they
+// have no more sockets. The kernel allows twice as much, so half of a buffer stays free for senders that look at the same
+// time.
+func New(buffer, sockets int) *Receivers {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		fd = -1 // a sandbox: no receiver is known
 	}
-	return &Receivers{buffer: buffer, fd: fd, byAddr: make(map[netip.Addr]*receiver)}
+	return &Receivers{buffer: buffer, sockets: sockets, fd: fd, byAddr: make(map[netip.Addr]*receiver)}
 }
 
 // Close makes all receivers unknown.
@@ -84,7 +86,7 @@ func (rs *Receivers) Full(to netip.Addr, size int) bool {
 			return true // the kernel does not know about these packets yet
 		}
 		rs.sent(r) // if planned, the burst was never sent: its request failed
-		queued, ok := rs.ask(to, r.device)
+		queued, ok := rs.queued(r)
 		if !ok {
 			r.stranger = time.Now()
 			return false
@@ -110,7 +112,7 @@ func (rs *Receivers) Unread(at netip.Addr) bool {
 	if rs.fd < 0 {
 		return false
 	}
-	queued, ok := rs.ask(at, rs.receiver(at).device)
+	queued, ok := rs.queued(rs.receiver(at))
 	return ok && queued > 0
 }
 
@@ -124,7 +126,7 @@ func (rs *Receivers) receiver(a netip.Addr) *receiver {
 		clear(rs.byAddr)
 		rs.planned.Store(0)
 	}
-	r = &receiver{sent: rs.buffer}
+	r = &receiver{addr: a, sent: rs.buffer}
 	if ifi, err := net.InterfaceByName(a.Zone()); err == nil {
 		r.device = uint32(ifi.Index)
 	}
@@ -158,55 +160,4 @@ func (r *receiver) waitedLong() bool {
 		r.fullSince = time.Now()
 	}
 	return time.Since(r.fullSince) >= patience
-}
-
-// diagRequest is struct inet_diag_req_v2, and diagAnswer struct inet_diag_msg.
-type (
-	diagSocket struct {
-		fromPort, port [2]byte // big-endian
-		from, addr     [16]byte
-		device         uint32
-		cookie         [2]uint32
-	}
-	diagRequest struct {
-		family, protocol, extensions, _ uint8
-		states                          uint32
-		socket                          diagSocket
-	}
-	diagAnswer struct {
-		family, state, timer, retransmits        uint8
-		socket                                   diagSocket
-		expires, received, written, owner, inode uint32
-	}
-)
-
-const (
-	sockDiagByFamily = 20 // SOCK_DIAG_BY_FAMILY
-	anyCookie        = ^uint32(0)
-)
-
-// ask returns how much memory the datagrams use that wait at the socket of an address. The
-// kernel looks for the socket that would receive a datagram for the address.
-func (rs *Receivers) ask(addr netip.Addr, device uint32) (bytes int, ok bool) {
-	r := diagRequest{family: unix.AF_INET6, protocol: unix.IPPROTO_UDP, states: ^uint32(0)}
-	r.socket.cookie = [2]uint32{anyCookie, anyCookie}
-	r.socket.device = device
-	binary.BigEndian.PutUint16(r.socket.port[:], packet.Port)
-	copy(r.socket.addr[:], addr.AsSlice())
-	if addr.Is4() {
-		r.family = unix.AF_INET
-	}
-	header := (*unix.NlMsghdr)(unsafe.Pointer(&rs.buf))
-	*header = unix.NlMsghdr{Len: uint32(unix.SizeofNlMsghdr + unsafe.Sizeof(r)), Type: sockDiagByFamily, Flags: unix.NLM_F_REQUEST}
-	body := unsafe.Pointer(&rs.buf[unix.SizeofNlMsghdr])
-	*(*diagRequest)(body) = r
-	if _, err := unix.Write(rs.fd, rs.buf[:header.Len]); err != nil {
-		return 0, false
-	}
-	// The answer is there when write returns.
-	n, err := unix.Read(rs.fd, rs.buf[:])
-	if err != nil || n < unix.SizeofNlMsghdr+int(unsafe.Sizeof(diagAnswer{})) || header.Type != sockDiagByFamily {
-		return 0, false // mostly ENOENT
-	}
-	return int((*diagAnswer)(body).received), true
 }

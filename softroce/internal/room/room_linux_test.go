@@ -3,8 +3,11 @@ package room
 import (
 	"net"
 	"net/netip"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
@@ -19,7 +22,14 @@ func listen(t *testing.T, buffer int) (*net.UDPConn, netip.Addr) {
 			continue
 		}
 		t.Cleanup(func() { c.Close() })
-		if err := c.SetReadBuffer(buffer); err != nil {
+		raw, err := c.SyscallConn()
+		if err == nil {
+			err = reusePort("", "", raw)
+		}
+		if err == nil {
+			err = c.SetReadBuffer(buffer)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		return c, a
@@ -28,13 +38,108 @@ func listen(t *testing.T, buffer int) (*net.UDPConn, netip.Addr) {
 	return nil, netip.Addr{}
 }
 
+// listenAt returns a further socket of an address.
+func listenAt(t *testing.T, a netip.Addr, buffer int) (*net.UDPConn, error) {
+	l := net.ListenConfig{Control: reusePort}
+	c, err := l.ListenPacket(t.Context(), "udp4", netip.AddrPortFrom(a, packet.Port).String())
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { c.Close() })
+	return c.(*net.UDPConn), c.(*net.UDPConn).SetReadBuffer(buffer)
+}
+
+func reusePort(_, _ string, c syscall.RawConn) (err error) {
+	_ = c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+	return err
+}
+
+// TestSeveralSockets fills one of a receiver's four sockets, each in turn. The receiver is then full, and not before. The
+// test replaces the sockets in between.
+func TestSeveralSockets(t *testing.T) {
+	const buffer, sockets, size = 100 << 10, 4, 1000
+	first, to := listen(t, buffer)
+	rs := New(buffer, sockets)
+	defer rs.Close()
+	conns := []*net.UDPConn{first}
+	for range 3 {
+		for len(conns) < sockets {
+			c, err := listenAt(t, to, buffer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, c)
+		}
+		if rs.Unread(to) {
+			t.Error("something is unread at the beginning")
+		}
+		for i, c := range conns {
+			sendTo := onlyTo(t, conns, i)
+			n := 0
+			for ; !rs.Full(to, size); n++ {
+				if n > 1000 {
+					t.Fatalf("socket %d is never full", i)
+				}
+				if _, err := sendTo.WriteToUDPAddrPort(make([]byte, size), netip.AddrPortFrom(to, packet.Port)); err != nil {
+					t.Fatal(err)
+				}
+				rs.Sent(to)
+			}
+			if n*size < buffer/50 || !rs.Unread(to) {
+				t.Errorf("socket %d is full after %d datagrams; unread %v", i, n, rs.Unread(to))
+			}
+			drain(t, c, n)
+		}
+		for _, c := range conns[1:] {
+			c.Close()
+		}
+		conns = conns[:1]
+	}
+}
+
+// onlyTo returns a socket whose datagrams to the address of conns arrive at conns[i].
+func onlyTo(t *testing.T, conns []*net.UDPConn, i int) *net.UDPConn {
+	to := conns[0].LocalAddr().(*net.UDPAddr).AddrPort()
+	for range 1000 {
+		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		if _, err := c.WriteToUDPAddrPort([]byte{1}, to); err != nil {
+			t.Fatal(err)
+		}
+		for k, conn := range conns {
+			_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+			if _, _, err := conn.ReadFromUDPAddrPort(make([]byte, 1)); err == nil && k == i {
+				return c
+			}
+		}
+	}
+	t.Fatalf("no socket found that sends to socket %d", i)
+	return nil
+}
+
+// drain receives n datagrams.
+func drain(t *testing.T, c *net.UDPConn, n int) {
+	t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if _, _, err := c.ReadFromUDPAddrPort(make([]byte, packet.MaxPacket)); err != nil {
+			t.Fatalf("%d of %d datagrams: %v", i, n, err)
+		}
+	}
+}
+
 // TestFull sends to a receiver that takes nothing, as long as Full allows it. Then nothing may be
 // lost, and the receiver has room again after it has received.
 func TestFull(t *testing.T) {
 	const buffer = 100 << 10
 	for _, size := range []int{20, 1000, 4096} {
 		c, to := listen(t, buffer)
-		rs := New(buffer)
+		rs := New(buffer, 1)
 		defer rs.Close()
 		datagram := make([]byte, size)
 		send := func() (sent int) {
@@ -49,22 +154,12 @@ func TestFull(t *testing.T) {
 			}
 			return sent
 		}
-		receive := func(n int) {
-			if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-				t.Fatal(err)
-			}
-			for i := range n {
-				if _, _, err := c.ReadFromUDPAddrPort(datagram); err != nil {
-					t.Fatalf("%d bytes: %d of %d datagrams: %v", size, i, n, err)
-				}
-			}
-		}
 		for range 3 {
 			n := send()
 			if n*size < buffer/50 {
 				t.Errorf("%d bytes: full after %d datagrams", size, n)
 			}
-			receive(n)
+			drain(t, c, n)
 		}
 	}
 }
@@ -73,7 +168,7 @@ func TestFull(t *testing.T) {
 func TestStuck(t *testing.T) {
 	const buffer = 100 << 10
 	c, to := listen(t, buffer)
-	rs := New(buffer)
+	rs := New(buffer, 1)
 	defer rs.Close()
 	for !rs.Full(to, 1000) {
 		if _, err := c.WriteToUDPAddrPort(make([]byte, 1000), netip.AddrPortFrom(to, packet.Port)); err != nil {
@@ -92,7 +187,7 @@ func TestStuck(t *testing.T) {
 func TestUnsent(t *testing.T) {
 	const buffer = 100 << 10
 	_, to := listen(t, buffer)
-	rs := New(buffer)
+	rs := New(buffer, 1)
 	defer rs.Close()
 	n := 0
 	for ; !rs.Full(to, 1000); n++ {
@@ -110,7 +205,7 @@ func TestUnsent(t *testing.T) {
 func TestNeverSent(t *testing.T) {
 	const buffer = 100 << 10
 	_, to := listen(t, buffer)
-	rs := New(buffer)
+	rs := New(buffer, 1)
 	defer rs.Close()
 	for !rs.Full(to, 1000) {
 	}
@@ -123,7 +218,7 @@ func TestNeverSent(t *testing.T) {
 
 // TestUnknown asks for receivers that the kernel does not know.
 func TestUnknown(t *testing.T) {
-	rs := New(100 << 10)
+	rs := New(100<<10, 1)
 	ask := func(to string) {
 		for range 10_000 {
 			if rs.Full(netip.MustParseAddr(to), 60_000) {

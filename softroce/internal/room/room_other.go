@@ -8,7 +8,7 @@ import "net/netip"
 type Receivers struct{}
 
 // New returns Receivers.
-func New(int) *Receivers { return new(Receivers) }
+func New(buffer, sockets int) *Receivers { return new(Receivers) }
 
 // Close does nothing.
 func (*Receivers) Close() {}
