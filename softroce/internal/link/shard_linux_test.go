@@ -177,4 +177,4 @@ func TestNoShards(t *testing.T) {
 // noRaw is a descriptor without options.
 type noRaw struct{ syscall.RawConn }
 
-func (noRaw) Control(func(fd uintptr)) error { return syscall.ENOPROTOOPT }
+func (noRaw) Control(func(fd uintptr)) error { return syscall.EOPNOTSUPP }
