@@ -184,14 +184,14 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 	var clients sync.WaitGroup
 	jobs, stop := s.graceful(ctx)
 	defer stop()
-	var done, failed, cutShort atomic.Int32 // clients; those cut short failed by the end of jobs
+	var done, failed, cut atomic.Int32 // clients; those cut short failed, too
 	for number := 1; ; number++ {
 		in, err := s.accept(ctx, l)
 		if err != nil {
 			if err := s.leave(ctx, jobs, &clients, l); err != nil {
 				return err
 			}
-			if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && cutShort.Load() == 0 {
+			if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && cut.Load() == 0 {
 				event.ServerStopped.Log(s.Logger, "stopped between clients", slog.Int("done", int(done.Load())), slog.Int("failed", int(failed.Load())))
 				return nil
 			}
@@ -205,8 +205,8 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 				return
 			}
 			failed.Add(1)
-			if jobs.Err() != nil && !errors.As(err, new(jobless)) {
-				cutShort.Add(1)
+			if errors.As(err, new(cutShort)) {
+				cut.Add(1)
 			}
 			s.failed(in, who, err)
 		})
@@ -224,6 +224,20 @@ func (s *server) failed(in *comer, who string, err error) {
 type jobless struct{ error }
 
 func (j jobless) Unwrap() error { return j.error }
+
+// cutShort is the error of a client whose job ended with the server's jobs.
+type cutShort struct{ error }
+
+func (c cutShort) Unwrap() error { return c.error }
+
+// cutShortIf returns the error of a client that was being connected or did its job. It makes it cutShort if the server's jobs
+// have ended.
+func cutShortIf(jobs context.Context, err error) error {
+	if jobs.Err() == nil || errors.As(err, new(jobless)) {
+		return err
+	}
+	return cutShort{err}
+}
 
 // joblessIfStranger returns the error of a failed connection. It makes it jobless if no
 // whole message of a client has arrived, because then there was no client.
@@ -243,8 +257,8 @@ func joblessIfStranger(err error) error {
 	return err
 }
 
-// client serves one client from the hello to the end.
-func (s *server) client(ctx context.Context, in *comer, who string) (err error) {
+// client serves one client from the hello to the end. jobs is the context of the server's jobs.
+func (s *server) client(jobs context.Context, in *comer, who string) (err error) {
 	s.Counts.connections.Add(1)
 	defer func() { err = inOurWords(s.Peer.Name, err) }()
 	shown := s.live.Begin(who, in.TCP().RemoteAddr().String())
@@ -278,7 +292,7 @@ func (s *server) client(ctx context.Context, in *comer, who string) (err error) 
 	cfg := s.config(log)
 	cfg.Device, cfg.Prepare, cfg.PeerNetworks = s.dev, endpoint.Prepare, s.PeerNetworks
 	configure(endpoint, &cfg)
-	ctx, leave, err := s.admit(ctx, in, memoryOf(&cfg, endpoint, s.MaxSize, record.wanted))
+	ctx, leave, err := s.admit(jobs, in, memoryOf(&cfg, endpoint, s.MaxSize, record.wanted))
 	if err != nil {
 		refuse(err)
 		return jobless{err}
@@ -289,11 +303,11 @@ func (s *server) client(ctx context.Context, in *comer, who string) (err error) 
 	defer func() { s.Counts.finished(hello.Job, admitted, moved.Load(), err) }()
 	conn, err := s.connect(ctx, in, cfg)
 	if err != nil {
-		return joblessIfStranger(err)
+		return cutShortIf(jobs, joblessIfStranger(err))
 	}
 	record.connected(ctx, conn)
 	if err := job.Run(job.CountMoved(ctx, &moved), conn, endpoint, s.Timeout); err != nil {
-		return err
+		return cutShortIf(jobs, err)
 	}
 	event.RunDone.Log(log, "done: the job succeeded and everything of this client is freed", slog.String("job", hello.Job))
 	return nil
