@@ -88,12 +88,12 @@ func (k *keeper) open() (err error) {
 		r.link.Interrupt()
 	}
 	for _, p := range k.d.ports {
-		if p != nil {
-			p.unsplit()
+		if p != nil && p.shards != nil {
+			p.shards.Close()
 		}
 	}
 	k.d.loops.Wait() // for the ports' goroutines
-	k.d.receivers = slices.DeleteFunc(k.d.receivers, func(r *receiver) bool { return !k.d.receives(r.link) })
+	k.d.receivers = slices.DeleteFunc(k.d.receivers, func(r *receiver) bool { return r.shards != nil && r != r.shards.receivers[0] })
 	for _, r := range k.d.receivers {
 		r.pollsFirst = false
 		fd, err := r.link.(detachable).Detach()

@@ -56,27 +56,50 @@ func (p *patience) polled(came bool) {
 
 // await waits for packets.
 func (r *receiver) await() error {
-	if now := time.Now(); r.pollsFirst && r.patience.polls(now) {
-		limit := now.Add(pollFor)
-		err := r.pollUntil(limit)
-		if !errors.Is(err, link.ErrInterrupted) {
-			r.patience.polled(true)
-			return err
+	now := time.Now()
+	if !r.pollsFirst || !r.patience.polls(now) {
+		if r.shards != nil { // then it counts whether packets were there
+			if err := r.try(r.in); !errors.Is(err, link.ErrInterrupted) {
+				return err
+			}
 		}
-		if time.Now().After(limit) { // otherwise it was interrupted, which says nothing
-			r.patience.polled(false)
-		}
+		return r.sleep(now)
 	}
-	return r.link.Receive(r.in)
+	limit := now.Add(pollFor)
+	polls, err := r.pollUntil(limit)
+	if !errors.Is(err, link.ErrInterrupted) {
+		r.patience.polled(true)
+		if polls > 1 {
+			r.waited(now)
+		}
+		return err
+	}
+	if time.Now().After(limit) { // otherwise it was interrupted, which says nothing
+		r.patience.polled(false)
+	}
+	return r.sleep(now)
 }
 
-// pollUntil polls for packets until some time. It returns ErrInterrupted if none have come, or if another goroutine wants
-// this one to stop.
-func (r *receiver) pollUntil(limit time.Time) error {
-	for polls := 1; ; polls++ {
+// sleep waits for packets without polling. The wait has begun earlier.
+func (r *receiver) sleep(began time.Time) error {
+	err := r.link.Receive(r.in)
+	r.waited(began)
+	return err
+}
+
+func (r *receiver) waited(began time.Time) {
+	if r.shards != nil {
+		r.load.waited += time.Since(began)
+	}
+}
+
+// pollUntil polls for packets until some time, and returns how often. It returns ErrInterrupted if none have come, or if
+// another goroutine wants this one to stop.
+func (r *receiver) pollUntil(limit time.Time) (polls int, err error) {
+	for polls = 1; ; polls++ {
 		err := r.try(r.in)
 		if !errors.Is(err, link.ErrInterrupted) || r.asked.Load() > 0 || link.Interrupted(r.link) || time.Now().After(limit) {
-			return err
+			return polls, err
 		}
 		if polls%pollsPerYield == 0 {
 			runtime.Gosched()

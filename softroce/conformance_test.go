@@ -15,8 +15,6 @@
 // The faults of a case follow from the seed, the case's name and the order in which packets
 // are sent. If several goroutines send, that order depends on the scheduler: the same seed
 // then reproduces a failure often, but not always.
-// the order that they are sent. Where several goroutines send, that order is the
-// scheduler's: the seed then brings a failure back often, not always.
 
 package softroce
 

@@ -73,8 +73,7 @@ func newDevice(name string, ports []*port) *device {
 			continue
 		}
 		p.split(shards)
-		for i, l := range p.links() {
-			r := newReceiver(d, l, &d.posters[i])
+		for _, r := range p.receivers(d) {
 			d.receivers = append(d.receivers, r)
 			d.canSpin = d.canSpin && r.try != nil
 			d.loops.Go(r.run)

@@ -3,6 +3,7 @@ package softroce
 import (
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -57,6 +58,28 @@ func SetShards(tb testing.TB, n int) {
 	before := shardsPerPort
 	shardsPerPort = func() int { return n }
 	tb.Cleanup(func() { shardsPerPort = before })
+}
+
+// Spread spreads or gathers the packets for a device with shards.
+func Spread(dev *verbs.Device, spread bool) { spreadNow(dev.Provider().(*device), spread) }
+
+func spreadNow(d *device, spread bool) {
+	for _, r := range d.receivers {
+		if s := r.shards; s != nil && r == s.receivers[0] {
+			s.mu.Lock()
+			s.switched = time.Time{}
+			s.mu.Unlock()
+			s.set(spread)
+		}
+	}
+}
+
+// IsSpread reports whether the packets for any of a device's addresses are spread.
+func IsSpread(dev *verbs.Device) (spread bool) {
+	for _, r := range dev.Provider().(*device).receivers {
+		spread = spread || r.shards != nil && r.shards.spread.Load()
+	}
+	return spread
 }
 
 // ReceivedBySocket returns how many packets each socket of a device has received.
@@ -139,6 +162,37 @@ func (smallBuffer) Open(name string) (verbs.ProviderDevice, error) {
 		return nil, err
 	}
 	return newDevice(name, []*port{nil, {link: l, index: 1}}), nil
+}
+
+// spread opens soft devices on loopback whose packets are spread over four receivers, and not gathered.
+type spread struct{ smallBuffer }
+
+// SpreadName is the name of a device whose packets are spread.
+const SpreadName = "spread0"
+
+func init() { verbs.Register(spread{}) }
+
+func (spread) Name() string { return "softroce/spread" }
+
+func (spread) Open(name string) (verbs.ProviderDevice, error) {
+	if name != SpreadName {
+		return nil, syscall.ENODEV
+	}
+	l, err := link.OpenLoopback(link.Config{})
+	if err != nil {
+		return nil, err
+	}
+	before := shardsPerPort
+	defer func() { shardsPerPort = before }()
+	shardsPerPort = func() int { return 4 }
+	d := newDevice(name, []*port{nil, {link: l, index: 1}})
+	spreadNow(d, true)
+	for _, r := range d.receivers {
+		r.shards.mu.Lock()
+		r.shards.switched = time.Now().Add(24 * time.Hour)
+		r.shards.mu.Unlock()
+	}
+	return d, nil
 }
 
 // twoPorts opens soft devices with two addresses.

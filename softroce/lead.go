@@ -94,6 +94,10 @@ func (c *cq) lead(ctx, owner context.Context) bool {
 	if r == nil || !d.traffic.light() || d.waiting.Load() > 1 || r.spinner.Load() != nil {
 		return false
 	}
+	if s := r.shards; s != nil && s.spread.Load() {
+		s.set(false)
+		r = d.lastWoke.Load()
+	}
 	r.lock()
 	r.spinner.Store(nil)
 	r.led.Add(1)

@@ -1,15 +1,12 @@
-// Ports: the device's addresses. If the host has enough processors, several sockets receive for an address (shards), each with
-// its own receiver, so that several processors work on what arrives. Package link has the rule by which the sockets share
-// the packets. All packets are sent by the first one.
+// Ports: the device's addresses. Each has one socket or, on hosts with enough processors, several (shards.go). All packets
+// leave by the first one.
 
 package softroce
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/rawverbs/rawverbs/qpstate"
-	"github.com/rawverbs/rawverbs/softroce/internal/host"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/room"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -19,25 +16,20 @@ import (
 // addresses belong to the device's port 1.
 type port struct {
 	link   link.Link
-	shards []link.Link // they only receive
+	shards *link.Shards // nil: the address has one socket
 	index  int
 	room   *room.Receivers // nil on a simulated network
 }
 
 func (p *port) gid() verbs.GID { return qpstate.GIDFrom(p.link.Addr().WithZone("")) }
 
-// mostShards limits the sockets of an address. Sending, and the work of the programs, need processors too.
-const mostShards = 4
-
-// shardsPerPort returns the number of sockets of each address. It must be the same in all processes of a host. Tests
-// replace it.
-var shardsPerPort = func() int { return min(max(1, host.Processors()/2), mostShards) }
-
-// split opens the port's shards, unless the system grants only small receive buffers: then little is in flight, and to wake
-// several goroutines costs more than they gain.
+// split opens the sockets of the port's shards, unless
+//   - the system grants only small receive buffers: then little is in flight, and to wake several goroutines costs more than
+//     they gain; or
+//   - nobody can poll: then a receiver's load cannot be measured.
 func (p *port) split(shards int) {
 	buffer := p.link.Status().ReceiveBuffer
-	if buffer >= enoughFlight {
+	if buffer >= enoughFlight && mayPoll() && link.Trying(p.link) != nil {
 		p.shards = link.Split(p.link, shards)
 	}
 	if buffer > 0 {
@@ -45,21 +37,27 @@ func (p *port) split(shards int) {
 	}
 }
 
-// unsplit closes the port's shards.
-func (p *port) unsplit() {
-	for _, l := range p.shards {
-		l.Close() // nothing can be done about an error here
-	}
-	p.shards = nil
-}
-
-// receives reports whether the link is the only one of one of the device's ports, or one of several.
-func (d *device) receives(l link.Link) bool {
-	return slices.ContainsFunc(d.ports, func(p *port) bool { return p != nil && slices.Contains(p.links(), l) })
-}
-
 // links returns the links that receive for the port.
-func (p *port) links() []link.Link { return append([]link.Link{p.link}, p.shards...) }
+func (p *port) links() []link.Link {
+	if p.shards != nil {
+		return p.shards.Links
+	}
+	return []link.Link{p.link}
+}
+
+// receivers makes the receivers of the port. It is called once.
+func (p *port) receivers(d *device) (all []*receiver) {
+	for i, l := range p.links() {
+		all = append(all, newReceiver(d, l, &d.posters[i]))
+	}
+	if len(all) > 1 {
+		s := &shards{d: d, links: p.shards, receivers: all}
+		for _, r := range all {
+			r.shards = s
+		}
+	}
+	return all
+}
 
 func closePorts(ports []*port) {
 	for _, p := range ports {

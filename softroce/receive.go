@@ -1,7 +1,8 @@
 // Receiving, by the port's own goroutine or by a goroutine that waits for a completion.
 //
 //  1. Each port has a goroutine that receives packets, passes them to the engine, and sends
-//     what follows: acknowledgements, responses and the next packets of the window.
+//     what follows: acknowledgements, responses and the next packets of the window. On large hosts it may have several
+//     (shards.go).
 //  2. If messages are few and small, waking the goroutine that waits for a completion costs
 //     more than everything else. So if traffic is light and only one goroutine waits on the
 //     device, that goroutine takes the port. It receives until its CQ has a completion. We say
@@ -44,6 +45,7 @@ const (
 type receiver struct {
 	d       *device
 	link    link.Link
+	shards  *shards // the receivers of the same address; nil if there are no others
 	posters *driver // sends what receiving leaves to another goroutine; nil if nothing can follow: datagrams to a group
 
 	mu         sync.Mutex // held by the goroutine that receives; guards the fields up to owes
@@ -55,6 +57,7 @@ type receiver struct {
 	failures   int               // of take in a row
 	pollsFirst bool              // a wait may begin with polling; see await.go
 	patience   patience
+	load       load
 	owes       bool // Drive or DriveOnce received packets and has not answered them yet
 
 	retired atomic.Bool // the port's goroutine must end; see attend_linux.go
@@ -119,6 +122,9 @@ func (r *receiver) run() {
 			r.d.lastWoke.Store(r)
 		}
 		r.answer()
+		if r.shards != nil {
+			r.shards.look(r)
+		}
 	}
 }
 

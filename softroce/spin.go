@@ -77,7 +77,7 @@ func (c *cq) DriveOnce() {
 	all, last, call := c.d.receivers, c.d.lastWoke.Load(), c.drives.Add(1)
 	received := last != nil && last.receiveFor(c)
 	if call%othersEvery == 0 || last == nil {
-		if r := all[call/othersEvery%uint32(len(all))]; r != last {
+		if r := all[call/othersEvery%uint32(len(all))]; r != last && r.shards.gets(r) {
 			received = r.receiveFor(c) || received
 		}
 	}

@@ -2,9 +2,10 @@
 // the kernel chooses the socket of each datagram. All packets for a queue pair must go to one socket,
 // because their order counts.
 //
-//  1. On the loopback interface the queue pair's number chooses. Each datagram there was one GSO send, and
+//  1. At first the filter chooses the first socket. Spread changes that.
+//  2. On the loopback interface the queue pair's number chooses. Each datagram there was one GSO send, and
 //     a device sends packets of two queue pairs in one only if they have the same shard.
-//  2. Packets from other hosts may have been joined by the kernel (GRO), even those of different queue pairs.
+//  3. Packets from other hosts may have been joined by the kernel (GRO), even those of different queue pairs.
 //     And rdma_rxe counts its packets over all queue pairs (senders.go). So the sender's address chooses.
 //
 // The first socket is bound without SO_REUSEPORT. So nobody else's device can have the same address.
@@ -20,43 +21,62 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Split opens n-1 more sockets on the address of l. Together with l they receive what is sent there: n
-// goroutines can receive, each with its link. The new links do not send. Split must be called before
-// l receives. It returns none, and adds a note to Status, if the system has no such sockets. It also returns none
-// if l is no Socket.
-func Split(l Link, n int) []Link {
+// Shards are the links that receive for one address.
+type Shards struct {
+	Links []Link // the first one also sends
+	first *Socket
+}
+
+// Split opens n-1 more sockets on the address of l, for n goroutines to receive with. Split must be called before l
+// receives. It returns nil, and adds a note to Status, if the system has no such sockets. It also returns nil if l is no Socket.
+func Split(l Link, n int) *Shards {
 	s, ok := l.(*Socket)
 	if !ok || n < 2 {
 		return nil
 	}
-	shards, err := s.split(n)
-	if err != nil {
-		for _, shard := range shards {
-			shard.Close()
-		}
+	shards := &Shards{Links: []Link{l}, first: s}
+	if err := shards.open(n); err != nil {
+		shards.Close()
 		s.note("one goroutine receives, not %d (%v)", n, err)
 		return nil
 	}
 	return shards
 }
 
-func (s *Socket) split(n int) (shards []Link, err error) {
-	if err := s.setOnFD(reusePort); err != nil {
-		return nil, err
+func (s *Shards) open(n int) error {
+	if err := s.first.setOnFD(reusePort); err != nil {
+		return err
 	}
-	for len(shards) < n-1 {
-		shard, err := s.shard()
+	for len(s.Links) < n {
+		more, err := s.first.shard()
 		if err != nil {
-			return shards, err
+			return err
 		}
-		shards = append(shards, shard)
+		s.Links = append(s.Links, more)
 	}
-	filter := shardFilter(s.local.Addr().Is6(), uint32(n))
+	return s.Spread(false)
+}
+
+// Spread makes packets arrive at all links, or only at the first one. A packet that is on its way within the kernel may still
+// arrive as before.
+func (s *Shards) Spread(over bool) error {
+	filter := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
+	if over {
+		filter = shardFilter(s.first.local.Addr().Is6(), uint32(len(s.Links)))
+	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	return shards, s.setOnFD(func(fd int) error {
+	return s.first.setOnFD(func(fd int) error {
 		return os.NewSyscallError("setsockopt SO_ATTACH_REUSEPORT_CBPF",
 			unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &program))
 	})
+}
+
+// Close closes all links but the first one.
+func (s *Shards) Close() {
+	for _, l := range s.Links[1:] {
+		l.Close() // nothing can be done about an error here
+	}
+	s.Links = s.Links[:1]
 }
 
 func reusePort(fd int) error {

@@ -52,19 +52,18 @@ func testShards(t *testing.T, v6 bool, limit Mode) {
 	}
 }
 
-// split returns the n links that receive for s.
+// split returns n links that share the packets for s.
 func split(t *testing.T, s *Socket, n int) []Link {
 	t.Helper()
-	links := append([]Link{s}, Split(s, n)...)
-	if len(links) != n {
-		t.Fatalf("%d sockets instead of %d: %v", len(links), n, s)
+	shards := Split(s, n)
+	if shards == nil {
+		t.Fatal(s)
 	}
-	t.Cleanup(func() {
-		for _, l := range links[1:] {
-			l.Close()
-		}
-	})
-	return links
+	t.Cleanup(shards.Close)
+	if err := shards.Spread(true); err != nil || len(shards.Links) != n {
+		t.Fatalf("%d sockets instead of %d: %v", len(shards.Links), n, err)
+	}
+	return shards.Links
 }
 
 // receive returns the next n packets of a link.
@@ -149,6 +148,34 @@ func TestShardsByAddress(t *testing.T) {
 	}
 }
 
+// TestSpread checks that packets arrive at the first socket before Spread, and afterwards again.
+func TestSpread(t *testing.T) {
+	s := loopback(t, Config{})
+	shards := Split(s, 2)
+	if shards == nil {
+		t.Fatal(s)
+	}
+	defer shards.Close()
+	for _, over := range []bool{false, true, false, true, false} {
+		if err := shards.Spread(over); err != nil {
+			t.Fatal(err)
+		}
+		var e Egress
+		for qpn := range uint32(10) {
+			e.Add(Destination{Addr: s.Addr()}, shardPacket(t, qpn, 0), 200)
+		}
+		if err := s.Send(&e); err != nil {
+			t.Fatal(err)
+		}
+		first := 10
+		if over {
+			first = 5
+			receive(t, shards.Links[1], 5)
+		}
+		receive(t, shards.Links[0], first)
+	}
+}
+
 // TestNoShards checks the note of a system that has no shards.
 func TestNoShards(t *testing.T) {
 	s := loopback(t, Config{})
@@ -156,13 +183,13 @@ func TestNoShards(t *testing.T) {
 	s.raw = noRaw{raw}
 	defer func() { s.raw = raw }()
 	if got := Split(s, 2); got != nil {
-		t.Errorf("%d sockets", len(got))
+		t.Errorf("%d sockets", len(got.Links))
 	}
 	if notes := s.Status().Notes; len(notes) != 1 || !strings.Contains(notes[0], "one goroutine receives, not 2") {
 		t.Errorf("%q", notes)
 	}
 	if got := Split(s, 1); got != nil || len(s.Status().Notes) != 1 {
-		t.Errorf("one socket: %d more, %v", len(got), s)
+		t.Errorf("one socket: %d, %v", len(got.Links), s)
 	}
 	network := NewNetwork(NetworkConfig{})
 	l, err := network.Open(netip.AddrFrom4([4]byte{10, 0, 0, 1}))
@@ -170,7 +197,7 @@ func TestNoShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := Split(l, 2); got != nil {
-		t.Errorf("a simulated network: %d sockets", len(got))
+		t.Errorf("a simulated network: %d sockets", len(got.Links))
 	}
 }
 

@@ -50,8 +50,17 @@ func (s *Socket) receive(in *Ingress, t *tally) error { return s.receivePlain(in
 // Trying returns nil: on this system links must wait.
 func Trying(Link) func(in *Ingress) error { return nil }
 
+// Shards are the links that receive for one address.
+type Shards struct{ Links []Link }
+
 // Split returns nil: on this system an address has one socket.
-func Split(Link, int) []Link { return nil }
+func Split(Link, int) *Shards { return nil }
+
+// Spread does nothing.
+func (*Shards) Spread(bool) error { return nil }
+
+// Close does nothing.
+func (*Shards) Close() {}
 
 // Interrupted returns false: on this system nobody polls.
 func Interrupted(Link) bool { return false }

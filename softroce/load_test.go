@@ -1,0 +1,112 @@
+// When the packets for an address are spread over its receivers, and when they are gathered.
+
+package softroce
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/softroce/internal/link"
+	"github.com/rawverbs/rawverbs/softroce/internal/packet"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// TestLook checks which load of the first receiver spreads the packets.
+func TestLook(t *testing.T) {
+	const both = 1<<0 | 1<<1
+	for name, c := range map[string]struct {
+		received int // the receiver's place
+		ago      time.Duration
+		waited   time.Duration
+		shards   uint64
+		spreads  bool
+		measured bool // a new measurement begins
+	}{
+		"busy":                 {0, loadFor, 0, both, true, true},
+		"it waits sometimes":   {0, loadFor, loadFor / mostWaited / 2, both, true, true},
+		"it waits too long":    {0, loadFor, loadFor / 2, both, false, true},
+		"one shard":            {0, loadFor, 0, 1 << 1, false, true},
+		"too early":            {0, loadFor / 100, 0, both, false, false},
+		"others have received": {0, 10 * loadFor, 0, both, false, true},
+		"not the first":        {1, loadFor, 0, both, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openShards(t, 2)
+			r := d.receivers[c.received]
+			r.lock()
+			raw := make([]byte, packet.Len(packet.RCSendOnly, 0))
+			(*packet.BTH)(raw).SetDestQPN(1)
+			r.in.Packets = append(r.in.Packets[:0], link.Packet{Data: raw})
+			r.load = load{time.Now().Add(-c.ago), c.waited, c.shards}
+			r.shards.look(r)
+			measured := time.Since(r.load.began) < c.ago && r.load.waited == 0 && r.load.shards == 0
+			r.mu.Unlock()
+			r.takeOver()
+			if measured != c.measured {
+				t.Errorf("a new measurement: %v, want %v", measured, c.measured)
+			}
+			if c.spreads {
+				waitFor(t, "the packets are spread", r.shards.spread.Load)
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+			if r.shards.spread.Load() {
+				t.Error("the packets are spread")
+			}
+		})
+	}
+}
+
+// TestGather checks that packets which are spread are gathered when a goroutine wants to lead, but not at once.
+func TestGather(t *testing.T) {
+	d := openShards(t, 2)
+	s := d.receivers[0].shards
+	s.set(true)
+	s.set(false)
+	if !s.spread.Load() {
+		t.Error("the packets are gathered at once")
+	}
+	created, err := d.CreateCQ(verbs.ProviderCQInit{Depth: 1, Wake: func() {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := created.(*cq)
+	waitFor(t, "the packets are gathered", func() bool {
+		d.traffic.lightRounds.Store(lightEnough)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		c.Sleep(ctx, t.Context(), nil, nil)
+		return !s.spread.Load()
+	})
+	if c.Close(); d.lastWoke.Load() != d.receivers[0] {
+		t.Error("leaders do not receive where the packets arrive")
+	}
+	if took := time.Since(s.switched); took > settled {
+		t.Errorf("the switch was %v ago", took)
+	}
+}
+
+// openShards opens a device with n receivers.
+func openShards(t *testing.T, n int) *device {
+	SetShards(t, n)
+	opened, err := provider{}.Open(loopbackName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := opened.(*device)
+	t.Cleanup(func() { d.Close() })
+	if len(d.receivers) != n {
+		t.Skipf("%d receivers: this system has no shards, or one processor", len(d.receivers))
+	}
+	return d
+}
+
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after 5 s: %s: no", what)
+		}
+	}
+}

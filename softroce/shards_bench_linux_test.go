@@ -1,0 +1,294 @@
+// What several sockets for an address gain, and what they cost while traffic is light.
+
+package softroce_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/softroce"
+	"github.com/rawverbs/rawverbs/verbs"
+)
+
+// BenchmarkShards measures what two processors gain if an address has two sockets instead of one: in the receiver alone, and in the
+// sender alone. So it needs two processors, not four.
+//
+//   - receive: the sender fills the sockets first. The time is that from the first receive to the last completion.
+//   - send: two goroutines post, and nobody receives. The kernel drops what does not fit into the sockets.
+//   - light: the time of short messages over many queue pairs, which one goroutine at each end answers, with four sockets
+//     in use instead of one.
+func BenchmarkShards(b *testing.B) {
+	const messages = 32 // of 64 KiB, on each of two queue pairs: the receive buffer holds them
+	b.Run("receive", func(b *testing.B) {
+		one, two := newShardsBench(b, 1, 1), newShardsBench(b, 1, 2)
+		compareShards(b, messages, func(s *shardsBench) time.Duration {
+			release := softroce.HoldReceivers(s.y)
+			for _, st := range s.streams {
+				st.post(b, messages)
+			}
+			began := time.Now()
+			release()
+			for _, c := range s.peers {
+				if _, err := c.QP().RecvCQ().Wait(context.Background(), make([]verbs.WC, 1)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			took := time.Since(began)
+			for _, c := range s.peers {
+				if err := c.QP().PostRecv(make([]verbs.RecvWR, 1)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			return took
+		}, one, two)
+	})
+	b.Run("send", func(b *testing.B) {
+		one, two := newShardsBench(b, 1, 1), newShardsBench(b, 2, 1)
+		for _, s := range []*shardsBench{one, two} {
+			defer softroce.HoldReceivers(s.y)()
+		}
+		compareShards(b, messages, func(s *shardsBench) time.Duration {
+			began := time.Now()
+			var posters sync.WaitGroup
+			for _, st := range s.streams {
+				posters.Go(func() { st.post(b, messages) })
+			}
+			posters.Wait()
+			return time.Since(began)
+		}, one, two)
+	})
+	for _, c := range []struct {
+		name           string
+		size, inFlight int
+	}{{"light/8-B/1", 8, 1}, {"light/8-B/8", 8, 8}, {"light/16-KiB/8", 16 << 10, 8}, {"light/16-KiB/64", 16 << 10, 64}} {
+		b.Run(c.name, func(b *testing.B) {
+			one, four := newTalk(b, "soft0", c.size), newTalk(b, softroce.SpreadName, c.size)
+			const trips = 1000
+			against(b, [2]string{"four-sockets", "one-socket"}, "trips/s", trips, [2]func(){
+				func() { four.run(trips, c.inFlight) }, func() { one.run(trips, c.inFlight) }})
+		})
+	}
+}
+
+// compareShards runs a round of both benches in turns.
+func compareShards(b *testing.B, messages int, round func(*shardsBench) time.Duration, one, two *shardsBench) {
+	var took [2]time.Duration
+	for b.Loop() {
+		took[0] += round(one)
+		took[1] += round(two)
+	}
+	gb := float64(b.N*2*messages*64<<10) / 1e9
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(gb/took[0].Seconds(), "one-GB/s")
+	b.ReportMetric(gb/took[1].Seconds(), "two-GB/s")
+	b.ReportMetric(took[0].Seconds()/took[1].Seconds(), "ratio")
+}
+
+// shardsBench has two connections of UC between two devices, whose queue pairs are of different shards.
+type shardsBench struct {
+	x, y    *verbs.Device
+	streams []*stream
+	peers   []*rc.Conn // at y
+}
+
+func newShardsBench(b *testing.B, shardsOfX, shardsOfY int) *shardsBench {
+	s := &shardsBench{}
+	softroce.SetShards(b, shardsOfX)
+	s.x = openSoft(b, "soft0")
+	softroce.SetShards(b, shardsOfY)
+	s.y = openSoft(b, "soft0")
+	softroce.Spread(s.y, true)
+	softroce.WithoutRoom(s.x)
+	for shard := range uint32(2) {
+		for {
+			st, peer := newUCStream(b, s.x, s.y)
+			if (shardsOfX == 1 || st.conn.QP().QPN()%2 == shard) && (shardsOfY == 1 || peer.QP().QPN()%2 == shard) {
+				s.streams, s.peers = append(s.streams, st), append(s.peers, peer)
+				break
+			}
+		}
+	}
+	softroce.SetTraffic(s.y, false)
+	return s
+}
+
+func newUCStream(tb testing.TB, x, y *verbs.Device) (*stream, *rc.Conn) {
+	const size = 64 << 10
+	c, s := connect(tb, x, y, rc.Config{Type: verbs.UC, Cap: verbs.QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 1, MaxRecvSGE: 1}})
+	st := &stream{conn: c, wcs: make([]verbs.WC, 64)}
+	var err error
+	if st.mr, err = c.AllocMR("stream", size, all); err != nil {
+		tb.Fatal(err)
+	}
+	if st.remote, err = s.AllocMR("stream", size, all); err != nil {
+		tb.Fatal(err)
+	}
+	st.wrs = []verbs.SendWR{{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled, SGL: []verbs.SGE{st.mr.SGE(0, size)},
+		RemoteAddr: st.remote.Addr(), RKey: st.remote.RKey()}}
+	if err := s.QP().PostRecv(make([]verbs.RecvWR, 1)); err != nil {
+		tb.Fatal(err)
+	}
+	return st, s
+}
+
+// post writes n messages, the last one with immediate data, and waits until they are sent.
+func (s *stream) post(tb testing.TB, n int) {
+	for i := range n {
+		s.wrs[0].Opcode = verbs.OpRDMAWrite
+		if i == n-1 {
+			s.wrs[0].Opcode = verbs.OpRDMAWriteWithImm
+		}
+		if err := s.conn.QP().PostSend(s.wrs); err != nil {
+			tb.Error(err)
+			return
+		}
+	}
+	s.complete(tb, n)
+}
+
+// talk has many connections between two devices. One goroutine at each end handles the completions of all of them.
+type talk struct {
+	b    *testing.B
+	x, y *talker
+	size int
+}
+
+type talker struct {
+	dev  *verbs.Device
+	cq   *verbs.CQ
+	mr   *verbs.MR
+	qps  []*verbs.QP
+	byNo map[uint32]*verbs.QP
+}
+
+const talkQPs, talkDepth = 16, 128
+
+func newTalk(b *testing.B, device string, size int) *talk {
+	t := &talk{b: b, x: newTalker(b, device), y: newTalker(b, device), size: size}
+	t.x.connect(b, t.y)
+	t.y.connect(b, t.x)
+	ctx, cancel := context.WithCancel(context.Background())
+	var answers sync.WaitGroup
+	answers.Go(func() {
+		for wcs := make([]verbs.WC, 64); ; {
+			n, err := t.y.cq.Wait(ctx, wcs)
+			if err != nil {
+				return
+			}
+			t.y.received(b, wcs[:n], func(qp *verbs.QP) { t.y.send(b, qp, size) })
+		}
+	})
+	b.Cleanup(func() {
+		cancel()
+		answers.Wait()
+	})
+	return t
+}
+
+// run makes n round trips, over one queue pair after the other.
+func (t *talk) run(n, inFlight int) {
+	sent := 0
+	send := func() {
+		if sent < n {
+			t.x.send(t.b, t.x.qps[sent%talkQPs], t.size)
+			sent++
+		}
+	}
+	for range inFlight {
+		send()
+	}
+	wcs := make([]verbs.WC, 64)
+	for got := 0; got < n; {
+		k, err := t.x.cq.Wait(context.Background(), wcs)
+		if err != nil {
+			t.b.Fatal(err)
+		}
+		t.x.received(t.b, wcs[:k], func(*verbs.QP) {
+			got++
+			send()
+		})
+	}
+}
+
+func newTalker(b *testing.B, device string) *talker {
+	t := &talker{dev: openSoft(b, device), byNo: make(map[uint32]*verbs.QP)}
+	channel := must(b, func() (*verbs.CompChannel, error) { return t.dev.CreateCompChannel() })
+	pd := must(b, t.dev.AllocPD)
+	t.cq = must(b, func() (*verbs.CQ, error) {
+		return t.dev.CreateCQ(verbs.CQInit{Depth: 2 * talkQPs * talkDepth, Channel: channel})
+	})
+	t.mr = must(b, func() (*verbs.MR, error) { return pd.AllocMR(64<<10, verbs.AccessLocalWrite) })
+	b.Cleanup(func() {
+		for _, qp := range t.qps {
+			qp.Close()
+		}
+		for _, c := range []interface{ Close() error }{t.cq, channel, t.mr, pd} {
+			if err := c.Close(); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	for range talkQPs {
+		qp := must(b, func() (*verbs.QP, error) {
+			return pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: t.cq, RecvCQ: t.cq,
+				Cap: verbs.QPCap{MaxSendWR: talkDepth, MaxRecvWR: talkDepth, MaxSendSGE: 1, MaxRecvSGE: 1}})
+		})
+		t.qps, t.byNo[qp.QPN()] = append(t.qps, qp), qp
+	}
+	return t
+}
+
+func must[T any](b *testing.B, make func() (T, error)) T {
+	made, err := make()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return made
+}
+
+func (t *talker) connect(b *testing.B, peer *talker) {
+	gid, _, err := verbs.ChooseGID(must(b, peer.dev.QueryGIDTable), verbs.GIDSelection{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i, qp := range t.qps {
+		m := qp.Machine(nil)
+		me, other := verbs.QPEndpoint{QPN: qp.QPN(), MTU: verbs.MTU4096}, verbs.QPEndpoint{QPN: peer.qps[i].QPN(), MTU: verbs.MTU4096}
+		rtr, rts := me.Connect(other, gid.To(gid.GID))
+		for _, err := range []error{m.ToInit(verbs.QPAttr{PortNum: 1}), m.ToRTR(rtr), m.ToRTS(rts)} {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		for range talkDepth {
+			t.recv(b, qp)
+		}
+	}
+}
+
+func (t *talker) send(b *testing.B, qp *verbs.QP, size int) {
+	if err := qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{t.mr.SGE(0, size)}}}); err != nil {
+		b.Error(err)
+	}
+}
+
+func (t *talker) recv(b *testing.B, qp *verbs.QP) {
+	if err := qp.PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{t.mr.SGE(0, t.mr.Len())}}}); err != nil {
+		b.Error(err)
+	}
+}
+
+// received calls then for each message that completed.
+func (t *talker) received(b *testing.B, wcs []verbs.WC, then func(*verbs.QP)) {
+	for _, wc := range wcs {
+		if err := wc.Err(); err != nil {
+			b.Error(err)
+		} else if wc.Opcode == verbs.WCRecv {
+			t.recv(b, t.byNo[wc.QPN])
+			then(t.byNo[wc.QPN])
+		}
+	}
+}
