@@ -230,8 +230,8 @@ type cutShort struct{ error }
 
 func (c cutShort) Unwrap() error { return c.error }
 
-// cutShortIf returns the error of a client that was being connected or did its job. It makes it cutShort if the server's jobs
-// have ended.
+// cutShortIf returns the error of a client that was being connected or did its job. If the server's jobs have ended, the error is
+// cutShort.
 func cutShortIf(jobs context.Context, err error) error {
 	if jobs.Err() == nil || errors.As(err, new(jobless)) {
 		return err

@@ -1,0 +1,51 @@
+//go:build !rdma
+
+package run
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/admission"
+	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/lobby"
+	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/rc"
+)
+
+// TestStoppedWhileItRefuses stops a server that is about to refuse a client. No job is cut short, so that is no error.
+func TestStoppedWhileItRefuses(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	refuses := job.SideFunc(func(job.Session) (job.Endpoint, error) {
+		stop()
+		time.Sleep(50 * time.Millisecond) // the jobs end
+		return nil, errors.New("this job is refused")
+	})
+	dev := testdevice.Open(t)
+	log := slog.New(slog.DiscardHandler)
+	peer, err := findPeer(native)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := ServerOptions{Options: Options{IBPort: 1, Timeout: 10 * time.Second, Logger: log}, MaxClients: 1, Counts: new(Counts),
+		Selection: &Selection{Peer: peer, sides: map[string]job.Side{"send": refuses}}}
+	s := &server{ServerOptions: o, dev: dev, all: log, lobby: lobby.New(), desk: admission.New(o.limits())}
+	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.serveAll(ctx, l) }()
+	if _, err := rc.Dial(t.Context(), l.Addr().String(), rc.Config{Device: dev, Job: "send"}); err == nil || !strings.Contains(err.Error(), "this job is refused") {
+		t.Errorf("the client: %v", err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("the server: %v", err)
+	}
+}
