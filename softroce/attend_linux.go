@@ -19,7 +19,6 @@ import (
 	"math"
 	"net"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -87,13 +86,8 @@ func (k *keeper) open() (err error) {
 		r.retired.Store(true)
 		r.link.Interrupt()
 	}
-	for _, p := range k.d.ports {
-		if p != nil && p.shards != nil {
-			p.shards.Close()
-		}
-	}
 	k.d.loops.Wait() // for the ports' goroutines
-	k.d.receivers = slices.DeleteFunc(k.d.receivers, func(r *receiver) bool { return r.shards != nil && r != r.shards.receivers[0] })
+	k.d.unsplit()
 	for _, r := range k.d.receivers {
 		r.pollsFirst = false
 		fd, err := r.link.(detachable).Detach()

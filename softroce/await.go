@@ -58,7 +58,7 @@ func (p *patience) polled(came bool) {
 func (r *receiver) await() error {
 	now := time.Now()
 	if !r.pollsFirst || !r.patience.polls(now) {
-		if r.shards != nil { // then it counts whether packets were there
+		if r.shards != nil { // its load counts only waits, not receives at once
 			if err := r.try(r.in); !errors.Is(err, link.ErrInterrupted) {
 				return err
 			}

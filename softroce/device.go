@@ -58,7 +58,7 @@ func newDevice(name string, ports []*port) *device {
 	crand.Read(seed[:]) // never fails
 	most := window(ports, d.mtu)
 	d.engine = transport.New(transport.Config{
-		Resolve: d.resolve, Reply: d.reply, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: most, ReadChunk: readChunk(most), Shards: shards, Keep: keep, Full: full, Unread: unread,
+		Resolve: d.resolve, Reply: d.reply, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: most, ReadChunk: readChunk(most), Keep: keep, Full: full, Unread: unread,
 	})
 	d.gids.init()
 	d.groups.init()
@@ -124,7 +124,7 @@ func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 	}
 	return &transport.Path{
 		Src: src, Dst: dst, TrafficClass: attr.GRH.TrafficClass, HopLimit: attr.GRH.HopLimit,
-		Source: p.link.SourcePort(attr.GRH.FlowLabel), Link: p, Joined: p.joins(dst), Flight: p.flight(dst),
+		Source: p.link.SourcePort(attr.GRH.FlowLabel), Link: p, Joined: p.joins(dst), Flight: p.flight(dst), Shards: d.shardsOf(dst),
 	}, nil
 }
 

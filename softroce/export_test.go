@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -65,7 +67,7 @@ func Spread(dev *verbs.Device, spread bool) { spreadNow(dev.Provider().(*device)
 
 func spreadNow(d *device, spread bool) {
 	for _, r := range d.receivers {
-		if s := r.shards; s != nil && r == s.receivers[0] {
+		if s := r.shards; s != nil && r == s.first {
 			s.mu.Lock()
 			s.switched = time.Time{}
 			s.mu.Unlock()
@@ -82,7 +84,10 @@ func IsSpread(dev *verbs.Device) (spread bool) {
 	return spread
 }
 
-// ReceivedBySocket returns how many packets each socket of a device has received.
+// noShards says why a device may have no shards.
+const noShards = "no shards: one processor, a receive buffer below 1 MiB, or no sockets that share an address"
+
+// ReceivedBySocket returns how many packets each socket of a device has received: that for gathered packets, then the others.
 func ReceivedBySocket(dev *verbs.Device) (n []uint64) {
 	for _, r := range dev.Provider().(*device).receivers {
 		n = append(n, r.link.Counters().ReceivedPackets)
@@ -186,12 +191,15 @@ func (spread) Open(name string) (verbs.ProviderDevice, error) {
 	defer func() { shardsPerPort = before }()
 	shardsPerPort = func() int { return 4 }
 	d := newDevice(name, []*port{nil, {link: l, index: 1}})
-	spreadNow(d, true)
-	for _, r := range d.receivers {
-		r.shards.mu.Lock()
-		r.shards.switched = time.Now().Add(24 * time.Hour)
-		r.shards.mu.Unlock()
+	s := d.receivers[0].shards
+	if s == nil {
+		d.Close()
+		return nil, errors.New(noShards)
 	}
+	s.set(true)
+	s.mu.Lock()
+	s.switched = time.Now().Add(24 * time.Hour)
+	s.mu.Unlock()
 	return d, nil
 }
 

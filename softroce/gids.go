@@ -1,9 +1,10 @@
-// The GID table. It is cached, because a server of datagrams looks it up for each datagram.
+// The GID table, and the host's addresses. They are cached, because a server of datagrams looks them up for each datagram.
 
 package softroce
 
 import (
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -18,6 +19,7 @@ type gidTable struct {
 	watch   *host.Watch
 	changed func() bool // the watch's method; tests replace it
 	entries []verbs.GIDEntry
+	local   map[netip.Addr]bool // the host's addresses
 }
 
 func (g *gidTable) init() {
@@ -35,10 +37,32 @@ func (d *device) QueryGIDTable() ([]verbs.GIDEntry, error) {
 	g := &d.gids
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if changed := g.changed(); changed || g.entries == nil {
-		g.entries = d.readGIDs()
-	}
+	d.refresh()
 	return slices.Clone(g.entries), nil
+}
+
+// onThisHost reports whether the host has an address.
+func (d *device) onThisHost(a netip.Addr) bool {
+	g := &d.gids
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	d.refresh()
+	return a.IsLoopback() || g.local[a.WithZone("")]
+}
+
+// refresh reads the tables again if they may have changed. The caller holds their lock.
+func (d *device) refresh() {
+	g := &d.gids
+	if changed := g.changed(); !changed && g.entries != nil {
+		return
+	}
+	g.entries, g.local = d.readGIDs(), make(map[netip.Addr]bool)
+	list, _ := net.InterfaceAddrs() // after an error, only loopback addresses are known
+	for _, a := range list {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+			g.local[prefix.Addr().Unmap().WithZone("")] = true
+		}
+	}
 }
 
 func (d *device) readGIDs() []verbs.GIDEntry {

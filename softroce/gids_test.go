@@ -98,6 +98,31 @@ func TestGIDTableCache(t *testing.T) {
 	}
 }
 
+// TestOnThisHost checks which addresses are the host's, and that they are read again after a change.
+func TestOnThisHost(t *testing.T) {
+	dev, _, _ := openForDatagrams(t)
+	d := dev.Provider().(*device)
+	own := netip.MustParseAddr("192.0.2.7")
+	for a, want := range map[string]bool{"127.0.0.1": true, "127.9.8.7": true, "::1": true, "192.0.2.1": false, "2001:db8::1": false} {
+		if got := d.onThisHost(netip.MustParseAddr(a)); got != want {
+			t.Errorf("%s: %v, want %v", a, got, want)
+		}
+	}
+	d.gids.changed = func() bool { return false }
+	d.gids.local[own] = true
+	if !d.onThisHost(own) || !d.onThisHost(netip.MustParseAddr("::1%lo")) {
+		t.Error("the host's own address is another host's")
+	}
+	d.gids.changed = func() bool { return true }
+	if d.onThisHost(own) {
+		t.Error("an address is known after the host has lost it")
+	}
+	d.posters = make([]driver, 4)
+	if d.shardsOf(own) != 0 || d.shardsOf(netip.MustParseAddr("127.0.0.1")) != 4 {
+		t.Error("the packets of other hosts are sorted by queue pairs, or those of this host are not")
+	}
+}
+
 // TestReplies checks the path on which the device answers datagrams.
 func TestReplies(t *testing.T) {
 	dev, _, _ := openForDatagrams(t)

@@ -1,9 +1,9 @@
 // Leading: a goroutine that waits for a completion receives packets itself; see receive.go for the
 // reason. The poller wakes this goroutine directly, and no other goroutine must be woken.
 //
-// Five other things end its wait, and each interrupts the link: a completion made by a posting
+// Six other things end its wait, and each interrupts the link: a completion made by a posting
 // goroutine or by the timer; the end of its context; Close; a second waiting goroutine; a goroutine
-// that polls. Each of them sets its condition first and then interrupts. A leader publishes itself in
+// that polls; a switch of shards.go. Each of them sets its condition first and then interrupts. A leader publishes itself in
 // device.leader first and then checks the conditions. So no interrupt is missed.
 
 package softroce

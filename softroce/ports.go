@@ -1,10 +1,11 @@
-// Ports: the device's addresses. Each has one socket or, on hosts with enough processors, several (shards.go). All packets
+// Ports: the device's addresses. Each has one socket or, on hosts with enough processors, more (shards.go). All packets
 // leave by the first one.
 
 package softroce
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
@@ -33,30 +34,47 @@ func (p *port) split(shards int) {
 		p.shards = link.Split(p.link, shards)
 	}
 	if buffer > 0 {
-		p.room = room.New(buffer, shards)
+		p.room = room.New(buffer, 1+shards)
+	}
+}
+
+// unsplit leaves one receiver per port. Nobody receives, and the packets are gathered.
+func (d *device) unsplit() {
+	d.receivers = slices.DeleteFunc(d.receivers, func(r *receiver) bool { return r.shards != nil && r != r.shards.first })
+	for _, r := range d.receivers {
+		r.shards = nil
+	}
+	for _, p := range d.ports {
+		if p != nil && p.shards != nil {
+			p.shards.Close()
+			p.shards = nil
+		}
 	}
 }
 
 // links returns the links that receive for the port.
 func (p *port) links() []link.Link {
+	all := []link.Link{p.link}
 	if p.shards != nil {
-		return p.shards.Links
+		all = append(all, p.shards.Links...)
 	}
-	return []link.Link{p.link}
+	return all
 }
 
 // receivers makes the receivers of the port. It is called once.
-func (p *port) receivers(d *device) (all []*receiver) {
-	for i, l := range p.links() {
-		all = append(all, newReceiver(d, l, &d.posters[i]))
+func (p *port) receivers(d *device) []*receiver {
+	first := newReceiver(d, p.link, &d.posters[0])
+	if p.shards == nil {
+		return []*receiver{first}
 	}
-	if len(all) > 1 {
-		s := &shards{d: d, links: p.shards, receivers: all}
-		for _, r := range all {
-			r.shards = s
-		}
+	s := &shards{d: d, links: p.shards, first: first}
+	first.shards = s
+	for i, l := range p.shards.Links {
+		r := newReceiver(d, l, &d.posters[i])
+		r.shards = s
+		s.others = append(s.others, r)
 	}
-	return all
+	return append([]*receiver{first}, s.others...)
 }
 
 func closePorts(ports []*port) {
@@ -99,6 +117,14 @@ func (p *port) flight(peer netip.Addr) int {
 		buffer = min(max(buffer, least), enoughFlight)
 	}
 	return buffer
+}
+
+// shardsOf returns over how many sockets a peer may spread the packets that it gets, by queue pair number.
+func (d *device) shardsOf(peer netip.Addr) int {
+	if n := len(d.posters); n > 1 && d.onThisHost(peer) {
+		return n
+	}
+	return 0
 }
 
 // joins reports whether a burst to a peer arrives as one datagram: over loopback, where both ends

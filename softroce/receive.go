@@ -1,8 +1,8 @@
 // Receiving, by the port's own goroutine or by a goroutine that waits for a completion.
 //
 //  1. Each port has a goroutine that receives packets, passes them to the engine, and sends
-//     what follows: acknowledgements, responses and the next packets of the window. On large hosts it may have several
-//     (shards.go).
+//     what follows: acknowledgements, responses and the next packets of the window. On hosts with four processors or more a port
+//     may have several goroutines (shards.go).
 //  2. If messages are few and small, waking the goroutine that waits for a completion costs
 //     more than everything else. So if traffic is light and only one goroutine waits on the
 //     device, that goroutine takes the port. It receives until its CQ has a completion. We say

@@ -2,16 +2,18 @@
 //
 //  1. At first all packets arrive at the first receiver. While traffic is light, one goroutine receives best: the one
 //     that waits for the completions, which nobody then wakes (lead.go).
-//  2. When the first receiver hardly ever waits for packets, and they are for queue pairs of several shards, it holds up
-//     the others. The packets are then spread over all receivers.
+//  2. When the first receiver hardly ever waits for packets, and they are for queue pairs of several shards, some of
+//     them wait for others. The packets are then spread over the other receivers, one for each shard.
 //  3. When a goroutine wants to lead, the packets are gathered again.
 //
 // A queue pair's packets must stay in order. So for a switch all receivers stop, the filter of the sockets is set, and what had
-// arrived before is received. Only then do they go on.
+// arrived before is received. Only then do they go on. Packets that are on their way through the kernel at that moment, for
+// longer than onTheirWay, may be overtaken.
 
 package softroce
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -25,15 +27,15 @@ import (
 const (
 	// loadFor is how long the load of a receiver is measured.
 	loadFor = 10 * time.Millisecond
-	// mostWaited is the part of that time which a receiver waits if it holds up others: less than one in mostWaited.
-	mostWaited = 10
+	// waitsSeldom: a receiver that waits for packets for less than 1/waitsSeldom of that time holds up others.
+	waitsSeldom = 10
 	// settled is how long packets are spread, or gathered, before that changes again.
 	settled = 100 * time.Millisecond
 	// onTheirWay is how long packets may be on their way in the kernel, to a socket that was chosen before a switch.
 	onTheirWay = time.Millisecond
 )
 
-// shardsPerPort returns the number of receivers of each address. Sending, and the work of the programs, need processors too.
+// shardsPerPort returns the number of shards of each address. Sending, and the work of the programs, need processors too.
 // The number must be the same in all processes of a host. Tests replace it.
 var shardsPerPort = func() int {
 	switch n := host.Processors(); {
@@ -47,39 +49,49 @@ var shardsPerPort = func() int {
 
 // shards are the receivers of one address.
 type shards struct {
-	d         *device
-	links     *link.Shards
-	receivers []*receiver
+	d      *device
+	links  *link.Shards
+	first  *receiver   // receives the packets if they are gathered
+	others []*receiver // receive them if they are spread
 
-	spread   atomic.Bool // all receive; otherwise only the first one
-	mu       sync.Mutex  // held during a switch
-	switched time.Time   // when the last switch ended
+	spread   atomic.Bool
+	mu       sync.Mutex // held during a switch
+	switched time.Time  // when the last switch ended
 }
 
 // load is how busy a receiver was since began, if one goroutine has received since then.
 type load struct {
-	began  time.Time
-	waited time.Duration
-	shards uint64 // a bit for each shard that packets were for
+	began     time.Time
+	waited    time.Duration
+	shards    uint64 // a bit for each shard that packets were for, by queue pair number
+	addresses uint64 // likewise, by the sender's address
 }
 
-// gets reports whether packets may arrive at a receiver.
-func (s *shards) gets(r *receiver) bool { return s == nil || r == s.receivers[0] || s.spread.Load() }
+// now returns the receivers at which packets arrive, and the rest. A packet may still arrive at one of the rest.
+func (s *shards) now() (receive, rest []*receiver) {
+	first := []*receiver{s.first}
+	if s.spread.Load() {
+		return s.others, first
+	}
+	return first, s.others
+}
 
 // look spreads the packets if the first receiver, which has just received, holds up others. The caller is its goroutine.
 func (s *shards) look(r *receiver) {
-	if r != s.receivers[0] || s.spread.Load() {
+	if r != s.first || s.spread.Load() || len(r.in.Packets) == 0 {
 		return
 	}
-	l := &r.load
-	qpn := (*packet.BTH)(r.in.Packets[0].Data).DestQPN()
-	l.shards |= 1 << (qpn % uint32(len(s.receivers)))
+	l, n, p := &r.load, uint32(len(s.others)), &r.in.Packets[0]
+	src := p.Src.As16()
+	l.shards |= 1 << ((*packet.BTH)(p.Data).DestQPN() % n)
+	l.addresses |= 1 << (binary.BigEndian.Uint32(src[12:]) % n)
 	now := time.Now()
 	took := now.Sub(l.began)
 	if took < loadFor {
 		return
 	}
-	if took < 2*loadFor && l.waited < took/mostWaited && bits.OnesCount64(l.shards) > 1 {
+	busy := took < 2*loadFor && l.waited < took/waitsSeldom
+	if busy && (bits.OnesCount64(l.addresses) > 1 || bits.OnesCount64(l.shards) > 1 && s.d.onThisHost(p.Src)) {
 		s.d.loops.Go(func() { s.set(true) })
 	}
 	*l = load{began: now}
@@ -94,28 +106,28 @@ func (s *shards) set(spread bool) {
 	if s.spread.Load() == spread || time.Since(s.switched) < settled {
 		return
 	}
-	for _, r := range s.receivers {
+	before, after := s.now()
+	for _, r := range append(before, after...) {
 		r.lock()
 	}
-	before, after := s.receivers[:1], s.receivers[1:]
-	if !spread {
-		before, after = after, before
-	}
 	if s.links.Spread(spread) == nil { // otherwise the device is closed
-		s.spread.Store(spread)
 		drain(before)
 		time.Sleep(onTheirWay)
 		drain(before)
+		for _, r := range after {
+			r.in.Forget()
+		}
+		s.spread.Store(spread)
 		s.d.lastWoke.Store(after[0])
 	}
 	s.switched = time.Now()
-	for _, r := range s.receivers {
+	for _, r := range append(before, after...) {
 		r.mu.Unlock()
 		r.takeOver()
 	}
 }
 
-// drain receives what has arrived at receivers, which the caller has locked.
+// drain receives what has arrived at receivers, which the caller has locked, and to which nothing comes any more.
 func drain(receivers []*receiver) {
 	for _, r := range receivers {
 		r.settle()

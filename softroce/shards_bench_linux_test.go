@@ -21,6 +21,7 @@ import (
 //   - light: the time of short messages over many queue pairs, which one goroutine at each end answers, with four sockets
 //     in use instead of one.
 func BenchmarkShards(b *testing.B) {
+	openSpread(b)       // or skip
 	const messages = 32 // of 64 KiB, on each of two queue pairs: the receive buffer holds them
 	b.Run("receive", func(b *testing.B) {
 		one, two := newShardsBench(b, 1, 1), newShardsBench(b, 1, 2)

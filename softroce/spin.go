@@ -3,7 +3,7 @@
 //
 //  1. The first DriveOnce interrupts the goroutine that receives: the port's, which then stands by, or
 //     a leader, which then waits for the events of its CQ.
-//     If the device has several receivers, DriveOnce looks mostly at the one that last woke a goroutine.
+//     If an address has several receivers, DriveOnce looks mostly at the one that last woke a goroutine.
 //  2. receiver.spinner is the CQ on which a goroutine polled last. While it is set, nobody leads, and no
 //     goroutine waits for packets with the receiver's lock.
 //  3. When a spin ends, the goroutine will probably poll or wait again soon, so nobody receives. The port's
@@ -64,9 +64,20 @@ func (y *yields) after(received bool, yield func()) {
 	}
 }
 
-// othersEvery is the number of calls of DriveOnce after which it also looks at one of the other receivers. A look is a
-// system call, and the next packet probably comes where the last one came.
+// othersEvery: if an address has several receivers, DriveOnce looks at each every othersEvery calls. A look is a system call, and
+// the next packet probably comes where the last one came.
 const othersEvery = 4
+
+// due reports whether DriveOnce should look at a receiver in a call.
+func (s *shards) due(r *receiver, call uint32) bool {
+	switch {
+	case s == nil:
+		return true
+	case s.spread.Load():
+		return r != s.first && call%othersEvery == 0
+	}
+	return r == s.first
+}
 
 // DriveOnce receives what has arrived at the device, and sends what follows. It does not wait for packets. If
 // nothing comes, it yields the processor, and after an error of the system it pauses.
@@ -74,10 +85,9 @@ func (c *cq) DriveOnce() {
 	if c.closed.Load() {
 		return
 	}
-	all, last, call := c.d.receivers, c.d.lastWoke.Load(), c.drives.Add(1)
-	received := last != nil && last.receiveFor(c)
-	if call%othersEvery == 0 || last == nil {
-		if r := all[call/othersEvery%uint32(len(all))]; r != last && r.shards.gets(r) {
+	last, call, received := c.d.lastWoke.Load(), c.drives.Add(1), false
+	for i, r := range c.d.receivers {
+		if r == last || r.shards.due(r, call+uint32(i)) {
 			received = r.receiveFor(c) || received
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Processors returns the number of this host's processors. It does not depend on how many this process may use, so it is
-// the same in all processes. It is that number on systems that do not say.
+// Processors returns the number of this host's processors, which is the same in all processes. On systems other than Linux it
+// returns how many this process may use.
 func Processors() int {
 	list, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err == nil {

@@ -119,8 +119,8 @@ func (s *Socket) receive(in *Ingress, counts *tally) error {
 }
 
 // Trying returns a function that receives as l.Receive does, but does not wait: it returns
-// ErrInterrupted if no good packet has arrived. It returns nil if the link must wait. Interrupt
-// does not concern the function.
+// ErrInterrupted if nothing has arrived. If only bad packets have, it returns nil and leaves none in
+// Packets. Trying returns nil if the link must wait. Interrupt does not concern the function.
 func Trying(l Link) func(in *Ingress) error {
 	s, ok := l.(*Socket)
 	if !ok {
@@ -158,9 +158,6 @@ func (s *Socket) try(in *Ingress) error {
 	var counts tally
 	err = s.check(in, t, &counts)
 	s.counters.received(&counts)
-	if err == nil && len(in.Packets) == 0 {
-		err = ErrInterrupted
-	}
 	return err
 }
 

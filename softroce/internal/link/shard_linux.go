@@ -2,13 +2,15 @@
 // the kernel chooses the socket of each datagram. All packets for a queue pair must go to one socket,
 // because their order counts.
 //
-//  1. At first the filter chooses the first socket. Spread changes that.
+//  1. At first the filter chooses the first socket. After Spread it chooses among the others, so a socket that packets
+//     came to gets no more.
 //  2. On the loopback interface the queue pair's number chooses. Each datagram there was one GSO send, and
 //     a device sends packets of two queue pairs in one only if they have the same shard.
 //  3. Packets from other hosts may have been joined by the kernel (GRO), even those of different queue pairs.
 //     And rdma_rxe counts its packets over all queue pairs (senders.go). So the sender's address chooses.
 //
-// The first socket is bound without SO_REUSEPORT. So nobody else's device can have the same address.
+// The first socket is bound without SO_REUSEPORT, so no other device gets the same address. Only a program of the same user that sets
+// SO_REUSEPORT itself could still bind to it.
 
 package link
 
@@ -21,22 +23,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shards are the links that receive for one address.
+// Shards are further links for the address of a Socket. They only receive.
 type Shards struct {
-	Links []Link // the first one also sends
+	Links []Link
 	first *Socket
 }
 
-// Split opens n-1 more sockets on the address of l, for n goroutines to receive with. Split must be called before l
+// Split opens n sockets on the address of l, for n goroutines to receive with after Spread. Split must be called before l
 // receives. It returns nil, and adds a note to Status, if the system has no such sockets. It also returns nil if l is no Socket.
 func Split(l Link, n int) *Shards {
 	s, ok := l.(*Socket)
 	if !ok || n < 2 {
 		return nil
 	}
-	shards := &Shards{Links: []Link{l}, first: s}
+	shards := &Shards{first: s}
 	if err := shards.open(n); err != nil {
 		shards.Close()
+		_ = reusePort(s.raw, false)
 		s.note("one goroutine receives, not %d (%v)", n, err)
 		return nil
 	}
@@ -44,7 +47,7 @@ func Split(l Link, n int) *Shards {
 }
 
 func (s *Shards) open(n int) error {
-	if err := s.first.setOnFD(reusePort); err != nil {
+	if err := reusePort(s.first.raw, true); err != nil {
 		return err
 	}
 	for len(s.Links) < n {
@@ -57,35 +60,40 @@ func (s *Shards) open(n int) error {
 	return s.Spread(false)
 }
 
-// Spread makes packets arrive at all links, or only at the first one. A packet that is on its way within the kernel may still
-// arrive as before.
+// Spread makes packets arrive at the Links, or at the Socket. A packet that is on its way within the kernel may still arrive as
+// before.
 func (s *Shards) Spread(over bool) error {
 	filter := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
 	if over {
 		filter = shardFilter(s.first.local.Addr().Is6(), uint32(len(s.Links)))
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	return s.first.setOnFD(func(fd int) error {
+	return setOn(s.first.raw, func(fd int) error {
 		return os.NewSyscallError("setsockopt SO_ATTACH_REUSEPORT_CBPF",
 			unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &program))
 	})
 }
 
-// Close closes all links but the first one.
+// Close closes the Links.
 func (s *Shards) Close() {
-	for _, l := range s.Links[1:] {
+	for _, l := range s.Links {
 		l.Close() // nothing can be done about an error here
 	}
-	s.Links = s.Links[:1]
 }
 
-func reusePort(fd int) error {
-	return os.NewSyscallError("setsockopt SO_REUSEPORT", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
+func reusePort(c syscall.RawConn, on bool) error {
+	value := 0
+	if on {
+		value = 1
+	}
+	return setOn(c, func(fd int) error {
+		return os.NewSyscallError("setsockopt SO_REUSEPORT", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, value))
+	})
 }
 
-func (s *Socket) setOnFD(set func(fd int) error) error {
+func setOn(c syscall.RawConn, set func(fd int) error) error {
 	var err error
-	if control := s.raw.Control(func(fd uintptr) { err = set(int(fd)) }); control != nil {
+	if control := c.Control(func(fd uintptr) { err = set(int(fd)) }); control != nil {
 		return control
 	}
 	return err
@@ -93,13 +101,7 @@ func (s *Socket) setOnFD(set func(fd int) error) error {
 
 // shard opens one more socket on the address of s.
 func (s *Socket) shard() (*Socket, error) {
-	control := func(_, _ string, c syscall.RawConn) error {
-		var err error
-		if control := c.Control(func(fd uintptr) { err = reusePort(int(fd)) }); control != nil {
-			return control
-		}
-		return err
-	}
+	control := func(_, _ string, c syscall.RawConn) error { return reusePort(c, true) }
 	conn, err := (&net.ListenConfig{Control: control}).ListenPacket(context.Background(), network(s.local.Addr()), s.local.String())
 	if err != nil {
 		return nil, cause(err)
@@ -108,8 +110,8 @@ func (s *Socket) shard() (*Socket, error) {
 	return s.receiveOnly(conn.(*net.UDPConn), s.local.Addr(), Config{Limit: status.Receive, ReceiveBuffer: status.ReceiveBuffer})
 }
 
-// shardFilter returns the filter for n sockets as a classic BPF program. Offsets from network are in the IP header; other
-// offsets are in the UDP payload. Its result is the index of a socket, in the order in which they were bound.
+// shardFilter returns the filter for n sockets behind the first one, as a classic BPF program. Offsets from network are in the
+// IP header; other offsets are in the UDP payload. Its result is the index of a socket, in the order in which they were bound.
 func shardFilter(v6 bool, n uint32) []unix.SockFilter {
 	const (
 		ifIndex  = 1<<32 - 0x1000 + 8 // SKF_AD_OFF + SKF_AD_IFINDEX
@@ -129,6 +131,7 @@ func shardFilter(v6 bool, n uint32) []unix.SockFilter {
 		{Code: unix.BPF_JMP | unix.BPF_JA, K: 1},
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: network + source},
 		{Code: unix.BPF_ALU | unix.BPF_MOD | unix.BPF_K, K: n},
+		{Code: unix.BPF_ALU | unix.BPF_ADD | unix.BPF_K, K: 1},
 		{Code: unix.BPF_RET | unix.BPF_A},
 	}
 }

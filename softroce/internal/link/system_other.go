@@ -50,7 +50,7 @@ func (s *Socket) receive(in *Ingress, t *tally) error { return s.receivePlain(in
 // Trying returns nil: on this system links must wait.
 func Trying(Link) func(in *Ingress) error { return nil }
 
-// Shards are the links that receive for one address.
+// Shards are further links for the address of a Socket: none on this system.
 type Shards struct{ Links []Link }
 
 // Split returns nil: on this system an address has one socket.

@@ -1,6 +1,6 @@
 // Asking the kernel how much waits at an address. A receiver may have several sockets there (SO_REUSEPORT), and the kernel
-// tells of one at a time: the one that it would choose for a datagram from a given port. Here no filter chooses; a
-// hash of the addresses and ports does. So questions from different ports find all sockets.
+// answers for one of them: the one that it would choose for a datagram from a given port. For a question no filter chooses,
+// but a hash of the addresses and ports. So questions from different ports find all sockets.
 
 package room
 
@@ -20,8 +20,8 @@ type socket struct {
 	inode uint32
 }
 
-// tries is the number of ports, per socket, after which all sockets are found. With four sockets one is missed once in
-// 25 million times.
+// tries is the number of ports, per socket, after which all sockets are found. With five sockets one is missed once in
+// ten million times.
 const tries = 16
 
 // queued returns how much memory the datagrams use that wait at the fullest of a receiver's sockets.

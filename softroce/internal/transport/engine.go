@@ -53,9 +53,6 @@ type Config struct {
 	// requester adapts its window below this limit, because every packet that overruns a
 	// socket buffer costs a round trip or more.
 	Window int
-	// Shards is the number of sockets among which a host's packets are shared by queue pair number, modulo Shards.
-	// Queue pairs of different shards do not share a burst, because a burst arrives at one socket. 0 means 1.
-	Shards int
 	// Keep is the number of packets that the engine keeps because an earlier one is missing
 	// (keep.go). With 0 it recovers from losses exactly as the standard describes: it drops
 	// such packets, goes back, and waits for the ACK timeout.
@@ -105,9 +102,6 @@ func New(cfg Config) *Engine {
 	}
 	if cfg.Window == 0 {
 		cfg.Window = 256
-	}
-	if cfg.Shards == 0 {
-		cfg.Shards = 1
 	}
 	e := &Engine{cfg: cfg, qps: make(map[uint32]*QP)}
 	e.keys.regions = make(map[uint32]*MR)

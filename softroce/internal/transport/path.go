@@ -17,6 +17,7 @@ type Path struct {
 	HopLimit     uint8
 	Source       uint16 // UDP source port; 0: the link's usual one
 	Flight       int    // bytes that all queue pairs of RC may have in flight to Dst: what its receive buffer holds, and this side's; 0: no limit
+	Shards       int    // sockets over which the peer may spread packets, by queue pair number modulo Shards; a burst keeps to one. 0: one
 	Joined       bool   // the peer's Receive gets all packets of a burst at once, and is this package's
 	Link         any    // set by Config.Resolve for the caller of Transmit
 }

@@ -45,6 +45,7 @@ type simnode struct {
 	asleep time.Duration // the node does nothing until then
 	flight int           // Path.Flight
 	joined bool
+	shards int // of its paths
 	events []Event
 	batch  []Datagram
 	flows  map[netip.Addr]packet.Flow
@@ -87,7 +88,7 @@ func (n *simnet) nodeWith(addr string, cfg Config) *simnode {
 	}
 	cfg.Event = func(e Event) { node.events = append(node.events, e) }
 	cfg.Resolve = func(a *qpstate.AHAttr) (*Path, error) {
-		return &Path{Src: node.addr, Dst: a.GRH.DGID.Addr(), Flight: node.flight, Joined: node.joined}, nil
+		return &Path{Src: node.addr, Dst: a.GRH.DGID.Addr(), Flight: node.flight, Joined: node.joined, Shards: node.shards}, nil
 	}
 	cfg.Reply = func(from, to netip.Addr) *Path { return &Path{Src: from, Dst: to} }
 	node.engine = New(cfg)

@@ -26,7 +26,7 @@ type Burst struct {
 	Path    *Path
 	Data    []byte
 	Segment int
-	shard   int // see Config.Shards
+	shard   int // see Path.Shards
 }
 
 // Packets returns the number of packets in the burst.
@@ -180,6 +180,9 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 
 // shardOf returns the shard of the queue pair that the next packet is for.
 func (qp *QP) shardOf(next *outgoing) int {
+	if next.path.Shards < 2 {
+		return 0
+	}
 	to := qp.attr.DestQPN
 	switch {
 	case next.cnp:
@@ -187,7 +190,7 @@ func (qp *QP) shardOf(next *outgoing) int {
 	case qp.kind == verbs.UD:
 		to = qp.req.wqe(qp.req.cur).wr.RemoteQPN
 	}
-	return int(to % uint32(qp.engine.cfg.Shards))
+	return int(to % uint32(next.path.Shards))
 }
 
 // readyList is the queue pairs with something to send, in the order of their turns.

@@ -110,7 +110,8 @@ func TestBurstOfSeveral(t *testing.T) {
 func TestBurstsOfShards(t *testing.T) {
 	n := newSimnet(t, 1)
 	const shards, qps = 4, 32
-	x, y := n.nodeWith("10.0.0.1", Config{Shards: shards}), n.nodeWith("10.0.0.2", Config{Shards: shards})
+	x, y := n.node("10.0.0.1"), n.node("10.0.0.2")
+	x.shards, y.shards = shards, shards
 	check := func(what string, bursts []Burst) {
 		t.Helper()
 		packets := 0
