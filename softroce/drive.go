@@ -8,7 +8,7 @@
 //
 // So nothing runs while nothing is in flight.
 //
-// Each receiver has its own driver. Those who post to queue pairs of one shard share a driver, under
+// Each receiver has its own driver. Goroutines that post to queue pairs of one shard share a driver, under
 // driver.mu; the timer uses the first of these. Sending takes device.sending for reading.
 
 package softroce
@@ -44,7 +44,6 @@ type driver struct {
 
 func (w *driver) init(d *device) {
 	w.d = d
-	w.outbox = transport.NewOutbox(make([]byte, outboxBytes), outboxBursts, link.MaxBurstPackets)
 	w.egress = make([]link.Egress, len(d.ports))
 }
 
@@ -52,6 +51,9 @@ func (w *driver) init(d *device) {
 // It returns how many rounds are left, and whether there may be more to send.
 func (w *driver) send(rounds int) (left int, more bool) {
 	defer w.d.alarm.arm()
+	if w.outbox == nil { // some drivers never send
+		w.outbox = transport.NewOutbox(make([]byte, outboxBytes), outboxBursts, link.MaxBurstPackets)
+	}
 	for rounds > 0 {
 		rounds--
 		if !w.round() {

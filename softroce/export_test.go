@@ -67,8 +67,8 @@ func Spread(dev *verbs.Device, spread bool) { spreadNow(dev.Provider().(*device)
 
 func spreadNow(d *device, spread bool) {
 	for _, r := range d.receivers {
-		if s := r.shards; s != nil && r == s.first {
-			s.mu.Lock()
+		for s := r.shards; s != nil && r == s.first && s.spread.Load() != spread; {
+			s.mu.Lock() // waits for a switch
 			s.switched = time.Time{}
 			s.mu.Unlock()
 			s.set(spread)

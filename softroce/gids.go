@@ -20,6 +20,7 @@ type gidTable struct {
 	changed func() bool // the watch's method; tests replace it
 	entries []verbs.GIDEntry
 	local   map[netip.Addr]bool // the host's addresses
+	failed  bool                // to read them
 }
 
 func (g *gidTable) init() {
@@ -43,21 +44,25 @@ func (d *device) QueryGIDTable() ([]verbs.GIDEntry, error) {
 
 // onThisHost reports whether the host has an address.
 func (d *device) onThisHost(a netip.Addr) bool {
+	if a.IsLoopback() {
+		return true
+	}
 	g := &d.gids
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d.refresh()
-	return a.IsLoopback() || g.local[a.WithZone("")]
+	return g.local[a.WithZone("")]
 }
 
 // refresh reads the tables again if they may have changed. The caller holds their lock.
 func (d *device) refresh() {
 	g := &d.gids
-	if changed := g.changed(); !changed && g.entries != nil {
+	if changed := g.changed(); !changed && g.entries != nil && !g.failed {
 		return
 	}
 	g.entries, g.local = d.readGIDs(), make(map[netip.Addr]bool)
-	list, _ := net.InterfaceAddrs() // after an error, only loopback addresses are known
+	list, err := net.InterfaceAddrs()
+	g.failed = err != nil
 	for _, a := range list {
 		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
 			g.local[prefix.Addr().Unmap().WithZone("")] = true

@@ -34,11 +34,15 @@ func (p *port) split(shards int) {
 		p.shards = link.Split(p.link, shards)
 	}
 	if buffer > 0 {
-		p.room = room.New(buffer, 1+shards)
+		sockets := 1 // of a peer on this host, at most
+		if shards > 1 {
+			sockets += shards
+		}
+		p.room = room.New(buffer, sockets)
 	}
 }
 
-// unsplit leaves one receiver per port. Nobody receives, and the packets are gathered.
+// unsplit leaves one receiver per port. The caller has stopped all receivers, and there are no queue pairs.
 func (d *device) unsplit() {
 	d.receivers = slices.DeleteFunc(d.receivers, func(r *receiver) bool { return r.shards != nil && r != r.shards.first })
 	for _, r := range d.receivers {
@@ -46,6 +50,7 @@ func (d *device) unsplit() {
 	}
 	for _, p := range d.ports {
 		if p != nil && p.shards != nil {
+			_ = p.shards.Spread(false) // it fails only if the device is closed
 			p.shards.Close()
 			p.shards = nil
 		}

@@ -2,8 +2,8 @@
 //
 //  1. At first all packets arrive at the first receiver. While traffic is light, one goroutine receives best: the one
 //     that waits for the completions, which nobody then wakes (lead.go).
-//  2. When the first receiver hardly ever waits for packets, and they are for queue pairs of several shards, some of
-//     them wait for others. The packets are then spread over the other receivers, one for each shard.
+//  2. When the first receiver hardly ever waits for packets, and they are for queue pairs of several shards, packets wait while
+//     others are processed. They are then spread over the other receivers, one for each shard.
 //  3. When a goroutine wants to lead, the packets are gathered again.
 //
 // A queue pair's packets must stay in order. So for a switch all receivers stop, the filter of the sockets is set, and what had
@@ -15,6 +15,8 @@ package softroce
 import (
 	"encoding/binary"
 	"math/bits"
+	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +41,8 @@ const (
 // The number must be the same in all processes of a host. Tests replace it.
 var shardsPerPort = func() int {
 	switch n := host.Processors(); {
+	case runtime.GOOS != "linux":
+		return 1
 	case n >= 16:
 		return 4
 	case n >= 4:
@@ -59,7 +63,7 @@ type shards struct {
 	switched time.Time  // when the last switch ended
 }
 
-// load is how busy a receiver was since began, if one goroutine has received since then.
+// load is how busy a receiver was since began. It is valid only if no other goroutine has received meanwhile.
 type load struct {
 	began     time.Time
 	waited    time.Duration
@@ -90,9 +94,14 @@ func (s *shards) look(r *receiver) {
 	if took < loadFor {
 		return
 	}
-	busy := took < 2*loadFor && l.waited < took/waitsSeldom
-	if busy && (bits.OnesCount64(l.addresses) > 1 || bits.OnesCount64(l.shards) > 1 && s.d.onThisHost(p.Src)) {
-		s.d.loops.Go(func() { s.set(true) })
+	if took < 2*loadFor && l.waited < took/waitsSeldom {
+		several := l.addresses
+		if s.d.onThisHost(p.Src) {
+			several = l.shards
+		}
+		if bits.OnesCount64(several) > 1 {
+			s.d.loops.Go(func() { s.set(true) })
+		}
 	}
 	*l = load{began: now}
 }
@@ -107,10 +116,11 @@ func (s *shards) set(spread bool) {
 		return
 	}
 	before, after := s.now()
-	for _, r := range append(before, after...) {
+	all := slices.Concat(before, after)
+	for _, r := range all {
 		r.lock()
 	}
-	if s.links.Spread(spread) == nil { // otherwise the device is closed
+	if s.links.Spread(spread) == nil { // it fails if the device is closed
 		drain(before)
 		time.Sleep(onTheirWay)
 		drain(before)
@@ -118,10 +128,11 @@ func (s *shards) set(spread bool) {
 			r.in.Forget()
 		}
 		s.spread.Store(spread)
+		s.d.woke.Store(false)
 		s.d.lastWoke.Store(after[0])
 	}
 	s.switched = time.Now()
-	for _, r := range append(before, after...) {
+	for _, r := range all {
 		r.mu.Unlock()
 		r.takeOver()
 	}

@@ -64,8 +64,8 @@ func (y *yields) after(received bool, yield func()) {
 	}
 }
 
-// othersEvery: if an address has several receivers, DriveOnce looks at each every othersEvery calls. A look is a system call, and
-// the next packet probably comes where the last one came.
+// othersEvery: if an address has several receivers in use, DriveOnce looks at each of them in every fourth call. A look is a
+// system call, and the next packet probably comes where the last one came.
 const othersEvery = 4
 
 // due reports whether DriveOnce should look at a receiver in a call.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Processors returns the number of this host's processors, which is the same in all processes. On systems other than Linux it
+// Processors returns the number of this host's processors, which is the same in all processes that start before it changes. On systems other than Linux it
 // returns how many this process may use.
 func Processors() int {
 	list, err := os.ReadFile("/sys/devices/system/cpu/online")

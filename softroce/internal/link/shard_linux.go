@@ -118,6 +118,7 @@ func shardFilter(v6 bool, n uint32) []unix.SockFilter {
 		loopback = 1                  // the index of each network namespace's loopback interface
 		network  = 1<<32 - 0x100000   // SKF_NET_OFF
 		destQP   = 4                  // of the BTH: these four bytes, without the first
+		atLeast  = destQP + 4         // a load beyond the end would choose the first socket
 	)
 	source := uint32(12) // of an IPv4 header
 	if v6 {
@@ -125,7 +126,9 @@ func shardFilter(v6 bool, n uint32) []unix.SockFilter {
 	}
 	return []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: ifIndex},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: loopback, Jf: 3},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: loopback, Jf: 5},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_LEN},
+		{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: atLeast, Jf: 7},
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: destQP},
 		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0xffffff},
 		{Code: unix.BPF_JMP | unix.BPF_JA, K: 1},
@@ -133,5 +136,6 @@ func shardFilter(v6 bool, n uint32) []unix.SockFilter {
 		{Code: unix.BPF_ALU | unix.BPF_MOD | unix.BPF_K, K: n},
 		{Code: unix.BPF_ALU | unix.BPF_ADD | unix.BPF_K, K: 1},
 		{Code: unix.BPF_RET | unix.BPF_A},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 1},
 	}
 }

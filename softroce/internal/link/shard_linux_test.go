@@ -167,11 +167,22 @@ func TestSpread(t *testing.T) {
 		if err := s.Send(&e); err != nil {
 			t.Fatal(err)
 		}
+		for n := range 9 { // datagrams that are too short go the same way
+			if _, _, err := s.conn.WriteMsgUDPAddrPort(make([]byte, n), nil, s.local); err != nil {
+				t.Fatal(err)
+			}
+		}
+		idle, busy := shards.Links[0], []Link{s}
 		if over {
-			receive(t, shards.Links[0], 5)
-			receive(t, shards.Links[1], 5)
-		} else {
-			receive(t, s, 10)
+			idle, busy = s, shards.Links
+		}
+		for _, l := range busy {
+			receive(t, l, 10/len(busy))
+			for Trying(l)(NewIngress()) == nil {
+			}
+		}
+		if err := Trying(idle)(NewIngress()); !errors.Is(err, ErrInterrupted) {
+			t.Errorf("spread %v: something has arrived at the other socket: %v", over, err)
 		}
 	}
 }
