@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Processors returns the number of this host's processors, which is the same in all processes that start before it changes. On systems other than Linux it
-// returns how many this process may use.
+// Processors returns the number of this host's processors, which is the same in all processes that start before it changes.
+// On systems other than Linux it returns how many this process may use.
 func Processors() int {
 	list, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err == nil {

@@ -34,23 +34,21 @@ func (s *Socket) sendOnly(c *net.UDPConn) (udpConn, error) {
 		return nil, err
 	}
 	var only *udp.Conn
-	if controlErr := raw.Control(func(fd uintptr) {
-		_ = groupInterface(int(fd), s.local.Addr().Is6(), s.scope) // s has noted the error
-		only, err = udp.NewWithoutWait(int(fd), s.scope)
-	}); controlErr != nil {
-		return nil, controlErr
-	}
+	err = onFD(raw, func(fd int) (err error) {
+		_ = groupInterface(fd, s.local.Addr().Is6(), s.scope) // s has noted the error
+		only, err = udp.NewWithoutWait(fd, s.scope)
+		return err
+	})
 	return only, err
 }
 
 // replace replaces the connection by one with a duplicate of its descriptor.
 func (s *Socket) replace(by func(fd int, scope uint32) (*udp.Conn, error)) error {
 	var c *udp.Conn
-	var err error
-	if controlErr := s.raw.Control(func(old uintptr) { c, err = by(int(old), s.scope) }); controlErr != nil {
-		err = controlErr
-	}
-	if err != nil {
+	if err := onFD(s.raw, func(old int) (err error) {
+		c, err = by(old, s.scope)
+		return err
+	}); err != nil {
 		return errors.WithMessage(err, "softroce/link")
 	}
 	before := s.conn

@@ -108,11 +108,7 @@ func groupInterface(fd int, v6 bool, scope uint32) error {
 func (s *Socket) reachGroup(group netip.Addr) error {
 	d := net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(s.local.Addr(), 0)),
 		ControlContext: func(_ context.Context, _, _ string, c syscall.RawConn) error {
-			var err error
-			if control := c.Control(func(fd uintptr) { err = groupInterface(int(fd), group.Is6(), s.scope) }); control != nil {
-				return control
-			}
-			return err
+			return onFD(c, func(fd int) error { return groupInterface(fd, group.Is6(), s.scope) })
 		}}
 	conn, err := d.Dial(network(group), netip.AddrPortFrom(group, packet.Port).String())
 	if err != nil {

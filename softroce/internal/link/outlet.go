@@ -93,7 +93,7 @@ func withoutSource(addr netip.Addr, label uint32, first uint16, err error) strin
 // openOutlet adds an outlet. The caller holds s.mu.
 func (s *Socket) openOutlet(port uint16) error {
 	o := &outlet{local: netip.AddrPortFrom(s.local.Addr(), port)}
-	conn, err := listen(o.local)
+	conn, err := listen(o.local, s.predictable)
 	if err != nil {
 		return err
 	}

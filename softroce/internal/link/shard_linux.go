@@ -15,10 +15,7 @@
 package link
 
 import (
-	"context"
-	"net"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,7 +36,7 @@ func Split(l Link, n int) *Shards {
 	shards := &Shards{first: s}
 	if err := shards.open(n); err != nil {
 		shards.Close()
-		_ = reusePort(s.raw, false)
+		_ = onFD(s.raw, func(fd int) error { return setReusePort(fd, 0) })
 		s.note("one goroutine receives, not %d (%v)", n, err)
 		return nil
 	}
@@ -47,7 +44,7 @@ func Split(l Link, n int) *Shards {
 }
 
 func (s *Shards) open(n int) error {
-	if err := reusePort(s.first.raw, true); err != nil {
+	if err := onFD(s.first.raw, reusePort); err != nil {
 		return err
 	}
 	for len(s.Links) < n {
@@ -68,7 +65,7 @@ func (s *Shards) Spread(over bool) error {
 		filter = shardFilter(s.first.local.Addr().Is6(), uint32(len(s.Links)))
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	return setOn(s.first.raw, func(fd int) error {
+	return onFD(s.first.raw, func(fd int) error {
 		return os.NewSyscallError("setsockopt SO_ATTACH_REUSEPORT_CBPF",
 			unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &program))
 	})
@@ -81,33 +78,20 @@ func (s *Shards) Close() {
 	}
 }
 
-func reusePort(c syscall.RawConn, on bool) error {
-	value := 0
-	if on {
-		value = 1
-	}
-	return setOn(c, func(fd int) error {
-		return os.NewSyscallError("setsockopt SO_REUSEPORT", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, value))
-	})
-}
+func reusePort(fd int) error { return setReusePort(fd, 1) }
 
-func setOn(c syscall.RawConn, set func(fd int) error) error {
-	var err error
-	if control := c.Control(func(fd uintptr) { err = set(int(fd)) }); control != nil {
-		return control
-	}
-	return err
+func setReusePort(fd, value int) error {
+	return os.NewSyscallError("setsockopt SO_REUSEPORT", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, value))
 }
 
 // shard opens one more socket on the address of s.
 func (s *Socket) shard() (*Socket, error) {
-	control := func(_, _ string, c syscall.RawConn) error { return reusePort(c, true) }
-	conn, err := (&net.ListenConfig{Control: control}).ListenPacket(context.Background(), network(s.local.Addr()), s.local.String())
+	conn, err := listen(s.local, reusePort)
 	if err != nil {
-		return nil, cause(err)
+		return nil, err
 	}
 	status := s.Status()
-	return s.receiveOnly(conn.(*net.UDPConn), s.local.Addr(), Config{Limit: status.Receive, ReceiveBuffer: status.ReceiveBuffer})
+	return s.receiveOnly(conn, s.local.Addr(), Config{Limit: status.Receive, ReceiveBuffer: status.ReceiveBuffer})
 }
 
 // shardFilter returns the filter for n sockets behind the first one, as a classic BPF program. Offsets from network are in the

@@ -82,7 +82,7 @@ func Open(addr netip.Addr, cfg Config) (*Socket, error) {
 	}
 	s := newSocket(addr)
 	var err error
-	if s.conn, err = listen(s.local); err != nil {
+	if s.conn, err = listen(s.local, s.predictable); err != nil {
 		return nil, addrError(addr, err)
 	}
 	if err := s.setUp(cfg); err != nil {
@@ -98,20 +98,26 @@ func newSocket(addr netip.Addr) *Socket {
 	return s
 }
 
-// listen returns a bound socket that sets DF, and therefore sends identification 0.
-func listen(local netip.AddrPort) (*net.UDPConn, error) {
-	var optErr error
-	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		if err := c.Control(func(fd uintptr) { optErr = neverFragment(int(fd), local.Addr().Is6()) }); err != nil {
-			return err
-		}
-		return optErr
-	}}
+// predictable is the option of sockets that send: they set DF, and therefore send identification 0.
+func (s *Socket) predictable(fd int) error { return neverFragment(fd, s.local.Addr().Is6()) }
+
+// listen returns a bound socket for which option was called before.
+func listen(local netip.AddrPort, option func(fd int) error) (*net.UDPConn, error) {
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { return onFD(c, option) }}
 	conn, err := lc.ListenPacket(context.Background(), network(local.Addr()), local.String())
 	if err != nil {
 		return nil, cause(err)
 	}
 	return conn.(*net.UDPConn), nil
+}
+
+// onFD calls f with the descriptor of a connection.
+func onFD(c syscall.RawConn, f func(fd int) error) error {
+	var err error
+	if controlErr := c.Control(func(fd uintptr) { err = f(int(fd)) }); controlErr != nil {
+		return controlErr
+	}
+	return err
 }
 
 func network(a netip.Addr) string {

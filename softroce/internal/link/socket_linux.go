@@ -23,11 +23,10 @@ func neverFragment(fd int, v6 bool) error {
 
 // options sets the other socket options and returns the best supported modes.
 func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
-	controlErr := s.raw.Control(func(fd uintptr) { send, receive, err = s.optionsOf(int(fd), cfg) })
-	if err == nil {
-		err = controlErr
-	}
-	if err != nil {
+	if err := onFD(s.raw, func(fd int) (err error) {
+		send, receive, err = s.optionsOf(fd, cfg)
+		return err
+	}); err != nil {
 		return 0, 0, errors.WithMessage(err, "softroce/link")
 	}
 	if send != Plain && receive != Plain {
