@@ -61,12 +61,10 @@ func (d *device) refresh() {
 		return
 	}
 	g.entries, g.local = d.readGIDs(), make(map[netip.Addr]bool)
-	list, err := net.InterfaceAddrs()
+	list, err := host.AllAddresses()
 	g.failed = err != nil
 	for _, a := range list {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
-			g.local[prefix.Addr().Unmap().WithZone("")] = true
-		}
+		g.local[a] = true
 	}
 }
 

@@ -33,28 +33,39 @@ func Addresses(name string) ([]netip.Addr, error) {
 	return append(local, others...), nil
 }
 
+// AllAddresses returns the unicast addresses of all interfaces, without zones. IPv4 addresses have 4 bytes.
+func AllAddresses() ([]netip.Addr, error) {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, errors.WithMessage(err, "softroce/host: addresses")
+	}
+	return parsed(list), nil
+}
+
 func addressesOf(ifi *net.Interface) ([]netip.Addr, error) {
 	list, err := ifi.Addrs()
 	if err != nil {
 		return nil, errors.WithMessagef(err, "softroce/host: addresses of %s", ifi.Name)
 	}
-	var all []netip.Addr
-	for _, a := range list {
-		n, ok := a.(*net.IPNet)
-		if !ok {
-			continue
-		}
-		addr, ok := netip.AddrFromSlice(n.IP)
-		if !ok {
-			continue
-		}
-		addr = addr.Unmap()
+	all := parsed(list)
+	for i, addr := range all {
 		if addr.Is6() && addr.IsLinkLocalUnicast() {
-			addr = addr.WithZone(ifi.Name)
+			all[i] = addr.WithZone(ifi.Name)
 		}
-		all = append(all, addr)
 	}
 	return all, nil
+}
+
+// parsed returns the addresses of package net as those of netip.
+func parsed(list []net.Addr) (all []netip.Addr) {
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok {
+			if addr, ok := netip.AddrFromSlice(n.IP); ok {
+				all = append(all, addr.Unmap())
+			}
+		}
+	}
+	return all
 }
 
 // InterfaceOf returns the interface that has addr. For a loopback address it returns the
