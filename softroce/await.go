@@ -97,7 +97,7 @@ func (r *receiver) waited(began time.Time) {
 // another goroutine wants this one to stop.
 func (r *receiver) pollUntil(limit time.Time) (polls int, err error) {
 	for polls = 1; ; polls++ {
-		err := r.try(r.in)
+		err = r.try(r.in)
 		if !errors.Is(err, link.ErrInterrupted) || r.asked.Load() > 0 || link.Interrupted(r.link) || time.Now().After(limit) {
 			return polls, err
 		}

@@ -69,12 +69,8 @@ func notSoft(dev *verbs.Device) error {
 
 func (d *device) setTap(tap link.Tap) {
 	d.groups.setTap(tap)
-	for _, p := range d.ports {
-		if p != nil {
-			for _, l := range p.links() {
-				l.SetTap(tap)
-			}
-		}
+	for _, r := range d.receivers {
+		r.link.SetTap(tap)
 	}
 }
 

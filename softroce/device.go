@@ -255,14 +255,9 @@ func (d *device) QueryCounters(uint8) (map[string]uint64, error) {
 	for c, name := range transport.Counters() {
 		all[name] = d.engine.Counter(c)
 	}
-	for _, p := range d.ports {
-		if p == nil {
-			continue
-		}
-		for _, l := range p.links() {
-			for name, n := range l.Counters().All() {
-				all["link_"+name] += n
-			}
+	for _, r := range d.receivers {
+		for name, n := range r.link.Counters().All() {
+			all["link_"+name] += n
 		}
 	}
 	d.groups.count(all)

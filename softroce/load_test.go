@@ -21,32 +21,29 @@ func TestLook(t *testing.T) {
 		ago      time.Duration
 		waited   time.Duration
 		shards   uint64 // by queue pair number; all have one sender
+		from     string // the sender
 		spreads  bool
 		measured bool // a new measurement begins
 	}{
-		"busy":                 {0, loadFor, 0, both, true, true},
-		"it waits sometimes":   {0, loadFor, loadFor / waitsSeldom / 2, both, true, true},
-		"it waits too long":    {0, loadFor, loadFor / 2, both, false, true},
-		"one shard":            {0, loadFor, 0, 1 << 1, false, true},
-		"too early":            {0, loadFor / 100, 0, both, false, false},
-		"others have received": {0, 10 * loadFor, 0, both, false, true},
-		"not the first":        {1, loadFor, 0, both, false, false},
-		"another host":         {0, loadFor, 0, both, false, true},
+		"busy":                 {0, loadFor, 0, both, "127.0.0.1", true, true},
+		"it waits sometimes":   {0, loadFor, loadFor / waitsSeldom / 2, both, "127.0.0.1", true, true},
+		"it waits too long":    {0, loadFor, loadFor / 2, both, "127.0.0.1", false, true},
+		"one shard":            {0, loadFor, 0, 1 << 1, "127.0.0.1", false, true},
+		"too early":            {0, loadFor / 100, 0, both, "127.0.0.1", false, false},
+		"others have received": {0, 10 * loadFor, 0, both, "127.0.0.1", false, true},
+		"not the first":        {1, loadFor, 0, both, "127.0.0.1", false, false},
+		"another host":         {0, loadFor, 0, both, "192.0.2.1", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := openShards(t, 2)
 			r := d.receivers[c.received]
-			src := netip.MustParseAddr("127.0.0.1")
-			if name == "another host" {
-				src = netip.MustParseAddr("192.0.2.1")
-			}
 			raw := make([]byte, packet.Len(packet.RCSendOnly, 0))
 			(*packet.BTH)(raw).SetDestQPN(1)
 			look := func() (measured bool) {
 				r.lock()
 				defer r.takeOver()
 				defer r.mu.Unlock()
-				r.in.Packets = append(r.in.Packets[:0], link.Packet{Data: raw, Src: src})
+				r.in.Packets = append(r.in.Packets[:0], link.Packet{Data: raw, Src: netip.MustParseAddr(c.from)})
 				r.load = load{began: time.Now().Add(-c.ago), waited: c.waited, shards: c.shards}
 				r.shards.look(r)
 				return time.Since(r.load.began) < c.ago && r.load.waited == 0 && r.load.shards == 0

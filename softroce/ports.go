@@ -57,15 +57,6 @@ func (d *device) unsplit() {
 	}
 }
 
-// links returns the links that receive for the port.
-func (p *port) links() []link.Link {
-	all := []link.Link{p.link}
-	if p.shards != nil {
-		all = append(all, p.shards.Links...)
-	}
-	return all
-}
-
 // receivers makes the receivers of the port. It is called once.
 func (p *port) receivers(d *device) []*receiver {
 	first := newReceiver(d, p.link, &d.posters[0])
@@ -87,8 +78,9 @@ func closePorts(ports []*port) {
 		if p == nil {
 			continue
 		}
-		for _, l := range p.links() {
-			l.Close() // nothing can be done about an error here
+		p.link.Close() // nothing can be done about an error here
+		if p.shards != nil {
+			p.shards.Close()
 		}
 		if p.room != nil {
 			p.room.Close()

@@ -117,22 +117,11 @@ func newShardsBench(b *testing.B, shardsOfX, shardsOfY int) *shardsBench {
 }
 
 func newUCStream(tb testing.TB, x, y *verbs.Device) (*stream, *rc.Conn) {
-	const size = 64 << 10
 	c, s := connect(tb, x, y, rc.Config{Type: verbs.UC, Cap: verbs.QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 1, MaxRecvSGE: 1}})
-	st := &stream{conn: c, wcs: make([]verbs.WC, 64)}
-	var err error
-	if st.mr, err = c.AllocMR("stream", size, all); err != nil {
-		tb.Fatal(err)
-	}
-	if st.remote, err = s.AllocMR("stream", size, all); err != nil {
-		tb.Fatal(err)
-	}
-	st.wrs = []verbs.SendWR{{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled, SGL: []verbs.SGE{st.mr.SGE(0, size)},
-		RemoteAddr: st.remote.Addr(), RKey: st.remote.RKey()}}
 	if err := s.QP().PostRecv(make([]verbs.RecvWR, 1)); err != nil {
 		tb.Fatal(err)
 	}
-	return st, s
+	return streamTo(tb, c, s, verbs.OpRDMAWrite, 64<<10), s
 }
 
 // post writes n messages, the last one with immediate data, and waits until they are sent.
@@ -216,7 +205,7 @@ func (t *talk) run(n, inFlight int) {
 
 func newTalker(b *testing.B, device string) *talker {
 	t := &talker{dev: openSoft(b, device), byNo: make(map[uint32]*verbs.QP)}
-	channel := must(b, func() (*verbs.CompChannel, error) { return t.dev.CreateCompChannel() })
+	channel := must(b, t.dev.CreateCompChannel)
 	pd := must(b, t.dev.AllocPD)
 	t.cq = must(b, func() (*verbs.CQ, error) {
 		return t.dev.CreateCQ(verbs.CQInit{Depth: 2 * talkQPs * talkDepth, Channel: channel})

@@ -32,7 +32,12 @@ type stream struct {
 
 func newStream(tb testing.TB, a, b *verbs.Device, op verbs.Opcode, size int) *stream {
 	c, s := connect(tb, a, b, rc.Config{Cap: verbs.QPCap{MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 1, MaxRecvSGE: 1}})
-	st := &stream{conn: c, wcs: make([]verbs.WC, 16)}
+	return streamTo(tb, c, s, op, size)
+}
+
+// streamTo returns a stream from c to s, the other end of its connection.
+func streamTo(tb testing.TB, c, s *rc.Conn, op verbs.Opcode, size int) *stream {
+	st := &stream{conn: c, wcs: make([]verbs.WC, c.QP().Cap().MaxSendWR)}
 	var err error
 	if st.mr, err = c.AllocMR("stream", size, all); err != nil {
 		tb.Fatal(err)
