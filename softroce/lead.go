@@ -42,16 +42,16 @@ func (t *traffic) sent(bytes int) {
 	}
 }
 
-// received notes a receive of bytes, and that sinceWake bytes have come since a completion last woke
-// a goroutine.
-func (t *traffic) received(bytes, sinceWake int) {
+// received notes a receive of bytes, that sinceWake bytes have come since a completion last woke a goroutine, and
+// whether one has come with this receive. Without one, the receive says nothing yet: it may be part of a long message.
+func (t *traffic) received(bytes, sinceWake int, completed bool) {
 	most := lightReceive
 	if t.attended {
 		most = tinyBytes
 	}
 	if n := t.lightRounds.Load(); bytes > tinyBytes && sinceWake > most {
 		t.lightRounds.Store(0)
-	} else if n < lightEnough {
+	} else if n < lightEnough && (bytes <= tinyBytes || completed) {
 		t.lightRounds.Store(n + 1)
 	}
 }

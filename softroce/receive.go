@@ -213,9 +213,10 @@ func (r *receiver) process() {
 		r.batch = append(r.batch, transport.Datagram{Data: q.Data, Src: q.Src, Dst: q.Dst, TOS: q.TOS, TTL: q.TTL})
 	}
 	r.sinceWake = min(r.sinceWake+bytes, math.MaxInt32/2) // an int has 32 bits on some systems
-	r.d.traffic.received(bytes, r.sinceWake)
 	r.d.engine.Receive(r.d.now(), r.batch)
-	if r.d.woke.Load() {
+	woke := r.d.woke.Load()
+	r.d.traffic.received(bytes, r.sinceWake, woke || r.spinner.Load() != nil) // who polls needs no waking
+	if woke {
 		r.sinceWake = 0
 	}
 }
