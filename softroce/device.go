@@ -297,6 +297,9 @@ func (d *device) Close() error {
 	}
 	closePorts(d.ports)
 	d.groups.close()
+	for _, r := range d.receivers {
+		r.takeOver() // a goroutine that stands by finds the closed link
+	}
 	d.loops.Wait()
 	d.alarm.stop()
 	d.gids.close()

@@ -3,95 +3,123 @@
 package softroce
 
 import (
-	"context"
 	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
+// packetFrom returns a packet to queue pair 1.
+func packetFrom(addr string) link.Packet {
+	raw := make([]byte, packet.Len(packet.RCSendOnly, 0))
+	(*packet.BTH)(raw).SetDestQPN(1)
+	return link.Packet{Data: raw, Src: netip.MustParseAddr(addr)}
+}
+
 // TestLook checks which load of the first receiver spreads the packets.
 func TestLook(t *testing.T) {
 	const both = 1<<0 | 1<<1
+	d := openShards(t, 2)
+	began := time.Unix(1000, 0)
 	for name, c := range map[string]struct {
-		received int // the receiver's place
-		ago      time.Duration
+		took     time.Duration
 		waited   time.Duration
 		shards   uint64 // by queue pair number; all have one sender
 		from     string // the sender
 		spreads  bool
 		measured bool // a new measurement begins
 	}{
-		"busy":                 {0, loadFor, 0, both, "127.0.0.1", true, true},
-		"it waits sometimes":   {0, loadFor, loadFor / waitsSeldom / 2, both, "127.0.0.1", true, true},
-		"it waits too long":    {0, loadFor, loadFor / 2, both, "127.0.0.1", false, true},
-		"one shard":            {0, loadFor, 0, 1 << 1, "127.0.0.1", false, true},
-		"too early":            {0, loadFor / 100, 0, both, "127.0.0.1", false, false},
-		"others have received": {0, 10 * loadFor, 0, both, "127.0.0.1", false, true},
-		"not the first":        {1, loadFor, 0, both, "127.0.0.1", false, false},
-		"another host":         {0, loadFor, 0, both, "192.0.2.1", false, true},
+		"busy":                 {loadFor, 0, both, "127.0.0.1", true, true},
+		"it waits sometimes":   {loadFor, loadFor / waitsSeldom / 2, both, "127.0.0.1", true, true},
+		"it waits too long":    {loadFor, loadFor / waitsSeldom, both, "127.0.0.1", false, true},
+		"one shard":            {loadFor, 0, 1 << 1, "127.0.0.1", false, true},
+		"too early":            {loadFor - 1, 0, both, "127.0.0.1", false, false},
+		"late":                 {2*loadFor - 1, 0, both, "127.0.0.1", true, true},
+		"others have received": {2 * loadFor, 0, both, "127.0.0.1", false, true},
+		"another host":         {loadFor, 0, both, "192.0.2.1", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := openShards(t, 2)
-			r := d.receivers[c.received]
-			raw := make([]byte, packet.Len(packet.RCSendOnly, 0))
-			(*packet.BTH)(raw).SetDestQPN(1)
-			look := func() (measured bool) {
-				r.lock()
-				defer r.takeOver()
-				defer r.mu.Unlock()
-				r.in.Packets = append(r.in.Packets[:0], link.Packet{Data: raw, Src: netip.MustParseAddr(c.from)})
-				r.load = load{began: time.Now().Add(-c.ago), waited: c.waited, shards: c.shards}
-				r.shards.look(r)
-				return time.Since(r.load.began) < c.ago && r.load.waited == 0 && r.load.shards == 0
+			p, now := packetFrom(c.from), began.Add(c.took)
+			before := load{began: began, waited: c.waited, shards: c.shards}
+			after := before
+			if spreads := d.receivers[0].shards.measure(&after, &p, now); spreads != c.spreads {
+				t.Errorf("the packets are spread: %v, want %v", spreads, c.spreads)
 			}
-			if measured := look(); measured != c.measured {
-				t.Errorf("a new measurement: %v, want %v", measured, c.measured)
+			if c.measured && after != (load{began: now}) {
+				t.Errorf("the next measurement begins with %+v", after)
 			}
-			if c.spreads {
-				waitFor(t, "the packets are spread", func() bool {
-					look() // once more, if the test had to wait for a processor
-					return r.shards.spread.Load()
-				})
-				return
-			}
-			time.Sleep(5 * time.Millisecond)
-			if r.shards.spread.Load() {
-				t.Error("the packets are spread")
+			before.shards |= 1 << 1
+			before.addresses |= 1 << 1
+			if !c.measured && after != before {
+				t.Errorf("the measurement goes on with %+v, want %+v", after, before)
 			}
 		})
 	}
+}
+
+// TestLookSpreads checks that a busy first receiver spreads the packets, and that no other one does.
+func TestLookSpreads(t *testing.T) {
+	d := openShards(t, 2)
+	s := d.receivers[0].shards
+	look := func(r *receiver) {
+		r.lock()
+		defer r.takeOver()
+		defer r.mu.Unlock()
+		r.in.Packets = append(r.in.Packets[:0], packetFrom("127.0.0.1"))
+		r.load = load{began: time.Now().Add(-loadFor), shards: 1 << 0}
+		before := r.load
+		s.look(r)
+		if r != s.first && r.load != before {
+			t.Error("another receiver measures its load")
+		}
+	}
+	look(d.receivers[1])
+	testkit.Until(t, "switch", func() bool {
+		look(s.first) // again and again: if the test has to wait for a processor, its measurement is too long
+		return s.spread.Load()
+	})
 }
 
 // TestGather checks that packets which are spread are gathered when a goroutine wants to lead, but not at once.
 func TestGather(t *testing.T) {
 	d := openShards(t, 2)
 	s := d.receivers[0].shards
+	switched := func(at time.Time) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.switched = at
+	}
 	s.set(true)
-	s.set(false)
-	if !s.spread.Load() {
-		t.Error("the packets are gathered at once")
+	if !s.spread.Load() || s.switched.IsZero() {
+		t.Fatal("the packets are not spread")
 	}
 	created, err := d.CreateCQ(verbs.ProviderCQInit{Depth: 1, Wake: func() {}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := created.(*cq)
-	waitFor(t, "the packets are gathered", func() bool {
+	sleep := func() { // for a moment
 		d.traffic.lightRounds.Store(lightEnough)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		c.Sleep(ctx, t.Context(), nil, nil)
-		return !s.spread.Load()
-	})
+		c.Sleep(testkit.Expiring(t), t.Context(), nil, nil)
+	}
+	switched(time.Now().Add(time.Hour)) // a moment ago, however long this test waits for a processor
+	if sleep(); !s.spread.Load() {
+		t.Error("the packets are gathered at once")
+	}
+	before := time.Now().Add(-settled)
+	switched(before)
+	if sleep(); s.spread.Load() {
+		t.Error("the packets are not gathered")
+	}
 	if c.Close(); d.lastWoke.Load() != d.receivers[0] {
 		t.Error("leaders do not receive where the packets arrive")
 	}
-	if took := time.Since(s.switched); took > settled {
-		t.Errorf("the switch was %v ago", took)
+	if !s.switched.After(before) {
+		t.Error("the switch is not noted")
 	}
 }
 
@@ -108,13 +136,4 @@ func openShards(t *testing.T, n int) *device {
 		t.Skip(noShards)
 	}
 	return d
-}
-
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after 5 s: %s: no", what)
-		}
-	}
 }

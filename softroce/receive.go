@@ -37,16 +37,18 @@ const (
 	receiverRounds = 4 // rounds of sending before the next receive
 	receiveTries   = 100
 	receivePause   = 10 * time.Millisecond
-
-	standByTick = time.Millisecond
 )
+
+// standByTick is the time between two looks of a port's goroutine that stands by. Tests replace it.
+var standByTick = time.Millisecond
 
 // receiver receives with one link.
 type receiver struct {
 	d       *device
 	link    link.Link
-	shards  *shards // the receivers of the same address; nil if there are no others
-	posters *driver // sends what receiving leaves to another goroutine; nil if nothing can follow: datagrams to a group
+	shards  *shards       // the receivers of the same address; nil if there are no others
+	posters *driver       // sends what receiving leaves to another goroutine; nil if nothing can follow: datagrams to a group
+	tick    time.Duration // standByTick
 
 	mu         sync.Mutex // held by the goroutine that receives; guards the fields up to owes
 	in         *link.Ingress
@@ -74,7 +76,7 @@ type receiver struct {
 }
 
 func newReceiver(d *device, l link.Link, posters *driver) *receiver {
-	r := &receiver{d: d, link: l, posters: posters, in: link.NewIngress(), call: make(chan struct{}, 1), try: link.Trying(l)}
+	r := &receiver{d: d, link: l, posters: posters, in: link.NewIngress(), tick: standByTick, call: make(chan struct{}, 1), try: link.Trying(l)}
 	r.pollsFirst = r.try != nil && mayPoll()
 	if posters != nil {
 		r.sender.init(d)
@@ -140,13 +142,13 @@ func (r *receiver) lock() {
 
 // standBy waits until nobody receives but somebody must. It returns with the mutex held.
 func (r *receiver) standBy() {
-	tick := time.NewTimer(standByTick)
+	tick := time.NewTimer(r.tick)
 	defer tick.Stop()
 	for !r.needed.Swap(false) {
 		before := r.led.Load()
 		select {
 		case <-tick.C:
-			tick.Reset(standByTick)
+			tick.Reset(r.tick)
 		case <-r.call:
 			continue
 		}

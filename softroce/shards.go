@@ -85,25 +85,30 @@ func (s *shards) look(r *receiver) {
 	if r != s.first || s.spread.Load() || len(r.in.Packets) == 0 {
 		return
 	}
-	l, n, p := &r.load, uint32(len(s.others)), &r.in.Packets[0]
-	src := p.Src.As16()
+	if s.measure(&r.load, &r.in.Packets[0], time.Now()) {
+		s.d.loops.Go(func() { s.set(true) })
+	}
+}
+
+// measure adds a packet to the load. At the end of a measurement it begins the next one, and reports whether the
+// packets should be spread.
+func (s *shards) measure(l *load, p *link.Packet, now time.Time) (spread bool) {
+	n, src := uint32(len(s.others)), p.Src.As16()
 	l.shards |= 1 << ((*packet.BTH)(p.Data).DestQPN() % n)
 	l.addresses |= 1 << (binary.BigEndian.Uint32(src[12:]) % n)
-	now := time.Now()
 	took := now.Sub(l.began)
 	if took < loadFor {
-		return
+		return false
 	}
 	if took < 2*loadFor && l.waited < took/waitsSeldom {
 		several := l.addresses
 		if s.d.onThisHost(p.Src) {
 			several = l.shards
 		}
-		if bits.OnesCount64(several) > 1 {
-			s.d.loops.Go(func() { s.set(true) })
-		}
+		spread = bits.OnesCount64(several) > 1
 	}
 	*l = load{began: now}
+	return spread
 }
 
 // set spreads or gathers the packets, unless they were gathered or spread a moment ago.
