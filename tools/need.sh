@@ -86,17 +86,6 @@ if [[ $what == cgo ]]; then
 	exit
 fi
 if ((${#missing[@]})); then
-	by_hand="install by hand: ${missing[*]} (Fedora has libibverbs-dev as rdma-core-devel)"
-	command -v apt-get >/dev/null || die "no apt-get here; $by_hand"
-	as_root=()
-	if ((EUID != 0)); then
-		command -v sudo >/dev/null || die "not root, and no sudo; $by_hand"
-		as_root=(sudo)
-	fi
-	echo "installing with apt-get: ${missing[*]}" >&2
-	apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" </dev/null >&2; }
-	install() { apt install -y --no-install-recommends "${missing[@]}"; }
-	# The package lists may be missing (in fresh images) or stale. Refresh them once.
-	install || { apt update && install; } || die "apt-get failed; $by_hand"
+	"$(dirname "$0")/install.sh" "${missing[@]}"
 fi
 if [[ $what == vm ]]; then exec "$(dirname "$0")/../test/vm/install.sh"; fi

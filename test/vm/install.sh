@@ -22,16 +22,4 @@ done < <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" 2>
 for p in "${packages[@]}"; do
 	[[ -n ${have[$p]:-} ]] || missing+=("$p")
 done
-((${#missing[@]})) || exit 0
-
-echo "vm: installing with apt-get: ${missing[*]}" >&2
-as_root=()
-if ((EUID != 0)); then
-	command -v sudo >/dev/null || die "not root and no sudo: install these first: ${missing[*]}"
-	as_root=(sudo)
-fi
-# apt prints to stderr, because stdout is for the command in the machine.
-apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" </dev/null >&2; }
-install() { apt install -y --no-install-recommends "${missing[@]}"; }
-# The package lists may be missing (in fresh images) or stale. Refresh them once.
-install || { apt update && install; } || die "apt-get failed; install by hand: ${missing[*]}"
+if ((${#missing[@]})); then "$(dirname "$0")/../../tools/install.sh" "${missing[@]}"; fi
