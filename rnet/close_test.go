@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -55,13 +56,13 @@ func TestExitAfterClose(t *testing.T) {
 		if err := child.Start(); err != nil {
 			t.Fatal(err)
 		}
-		_ = l.(*Listener).SetDeadline(time.Now().Add(20 * time.Second))
+		_ = l.(*Listener).SetDeadline(testkit.Deadline())
 		c, err := l.Accept()
 		if err != nil {
 			_ = child.Process.Kill()
 			t.Fatalf("%v, %v; %s", err, child.Wait(), &output)
 		}
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = c.SetDeadline(testkit.Deadline())
 		if got, err := io.ReadAll(c); !bytes.Equal(got, data) || err != nil {
 			t.Errorf("%d of %d bytes, %v", len(got), len(data), err)
 		}
@@ -76,50 +77,57 @@ func TestExitAfterClose(t *testing.T) {
 
 // TestCloseWithBytesUnseen: bytes that have arrived and that no Read has seen are unread too.
 func TestCloseWithBytesUnseen(t *testing.T) {
-	a, b := testPair(t, small)
-	if _, err := a.Write([]byte("request")); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(20 * time.Millisecond) // the completion follows the ACK
-	b.Close()
-	_, err := a.Read(make([]byte, 1))
-	wantError(t, err, "read", syscall.ECONNRESET)
+	testkit.Until(t, "reset", func() bool {
+		a, b := testPair(t, small)
+		if _, err := a.Write([]byte("request")); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(testkit.Moment) // the completion follows the ACK: so it may arrive after Close
+		b.Close()
+		_, err := a.Read(make([]byte, 1))
+		if err == io.EOF {
+			return false
+		}
+		wantError(t, err, "read", syscall.ECONNRESET)
+		return true
+	})
 }
 
 // TestCloseAfterSmallMessages: many small messages use up the peer's receives. The rest still arrives after
 // Close, while the peer's program reads nothing.
 func TestCloseAfterSmallMessages(t *testing.T) {
-	a, b := testPair(t, Config{})
+	a, b := testPair(t, Config{Linger: time.Hour})
 	var sent bytes.Buffer
-	for i := 0; ; i++ {
+	posted := true
+	for i := 0; posted; i++ {
 		sent.WriteByte(byte(i))
 		if _, err := a.Write([]byte{byte(i)}); err != nil {
 			t.Fatal(err)
 		}
-		_ = a.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
-		err := a.Flush()
-		_ = a.SetWriteDeadline(time.Time{})
-		if err != nil {
-			break // the peer's receives are used up
-		}
+		testkit.Until(t, "acknowledgement", func() bool {
+			a.await1()
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			posted = a.flow.posted == a.flow.written // else the peer's receives are used up
+			return a.onTheWay == 0
+		})
 	}
 	if sent.Len() < 400 {
 		t.Errorf("Flush waits after %d messages", sent.Len())
 	}
+	_ = a.SetWriteDeadline(time.Now())
+	wantError(t, a.Flush(), "write", os.ErrDeadlineExceeded)
+	_ = a.SetWriteDeadline(time.Time{})
 	rest := random(defaultRing / 2)
 	sent.Write(rest)
 	if _, err := a.Write(rest); err != nil {
 		t.Fatal(err)
 	}
 	a.Close()
-	select {
-	case <-a.ended:
-	case <-time.After(4 * time.Second):
-		t.Fatal("Close waits for the program of the peer")
-	}
+	testkit.Receive(t, a.ended, "end of a Conn whose peer's program does not read")
 	if got, err := io.ReadAll(b); !bytes.Equal(got, sent.Bytes()) || err != nil {
 		t.Errorf("%d of %d bytes, %v", len(got), sent.Len(), err)
 	}
@@ -241,7 +249,7 @@ func TestZeroLength(t *testing.T) {
 	if _, err := a.Write(random(minRing)); err != nil { // the ring is full
 		t.Fatal(err)
 	}
-	_ = a.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = a.SetDeadline(testkit.Deadline())
 	if n, err := a.Write(nil); n != 0 || err != nil {
 		t.Error(n, err)
 	}

@@ -1,14 +1,13 @@
 package rnet
 
 import (
-	"context"
 	"net"
 	"testing"
-	"time"
 
 	"golang.org/x/net/nettest"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -30,9 +29,7 @@ func pair(tb testing.TB, dialing, listening Config) (client, server *Conn) {
 		tb.Fatal(err)
 	}
 	defer l.Close()
-	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
-	defer cancel()
-	c, err := (&Dialer{Config: dialing}).DialContext(ctx, network, l.Addr().String())
+	c, err := (&Dialer{Config: dialing}).DialContext(testkit.Context(tb), network, l.Addr().String())
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -4,7 +4,8 @@ import (
 	"context"
 	"net"
 	"testing"
-	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // TestDialTimeout: the error of a Dial that ran out of time says so as a net.Error.
@@ -15,9 +16,7 @@ func TestDialTimeout(t *testing.T) {
 	}
 	defer silent.Close()
 	_, d := listen(t, ListenConfig{})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err = d.DialContext(ctx, "tcp", silent.Addr().String())
+	_, err = d.DialContext(testkit.Expiring(t), "tcp", silent.Addr().String())
 	if e, ok := err.(net.Error); !ok || !e.Timeout() {
 		t.Errorf("%T: %v", err, err)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // small is a Config with the smallest rings, so that they are often full.
@@ -93,9 +95,7 @@ func TestCloseSendsEverything(t *testing.T) {
 	wantError(t, a.SetLinger(0), "set", net.ErrClosed)
 	<-a.ended
 	wantRead(t, b, data)
-	if err := eventually(func() bool { _, err = b.Write(data); return err != nil }); err != nil {
-		t.Error(err)
-	}
+	testkit.Until(t, "error of a write to a closed peer", func() bool { _, err = b.Write(data); return err != nil })
 	wantError(t, err, "write", syscall.EPIPE)
 }
 
@@ -108,18 +108,14 @@ func TestFlush(t *testing.T) {
 	if err := a.Flush(); err != nil {
 		t.Error(err)
 	}
-	b.await1()
-	if n := b.Stats().UnreadBytes; n != minRing {
-		t.Errorf("%d bytes have arrived", n)
-	}
-	_ = b.SetReadDeadline(time.Time{})
+	testkit.Until(t, "arrival of the whole ring", func() bool { b.await1(); return b.Stats().UnreadBytes == minRing })
 	done := make(chan error, 1)
 	go func() { _, err := a.Write(random(1)); done <- err }() // holds the lock of writes
-	time.Sleep(10 * time.Millisecond)
+	a.awaitWaiter(t, &a.writer)
 	if err := a.SetWriteDeadline(time.Now()); err != nil {
 		t.Error(err)
 	}
-	wantError(t, <-done, "write", os.ErrDeadlineExceeded)
+	wantError(t, testkit.Receive(t, done, "end of a write past its deadline"), "write", os.ErrDeadlineExceeded)
 	if err := a.Flush(); err != nil { // nothing is on the way
 		t.Error(err)
 	}
@@ -136,7 +132,8 @@ func TestReset(t *testing.T) {
 			if _, err := b.Write([]byte("unread")); err != nil {
 				return err
 			}
-			return eventually(func() bool { a.await1(); return a.Stats().UnreadBytes > 0 })
+			testkit.Until(t, "arrival", func() bool { a.await1(); return a.Stats().UnreadBytes > 0 })
+			return nil
 		},
 		"linger 0": func(a, _ *Conn) error { return a.SetLinger(0) },
 	} {
@@ -158,22 +155,19 @@ func TestReset(t *testing.T) {
 
 // await1 makes the Conn look at its completions.
 func (c *Conn) await1() {
-	_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.leader == nil {
-		c.lead(&c.reader)
-	}
+	c.takeArrived()
 }
 
-// eventually waits until ok returns true, for 5 seconds at most.
-func eventually(ok func() bool) error {
-	for began := time.Now(); !ok(); time.Sleep(time.Millisecond) {
-		if time.Since(began) > 5*time.Second {
-			return errors.New("it did not happen within 5 seconds")
-		}
-	}
-	return nil
+// awaitWaiter waits until a goroutine waits at w, and nothing is on its way to the peer.
+func (c *Conn) awaitWaiter(t *testing.T, w *waiter) {
+	t.Helper()
+	testkit.Until(t, "waiting goroutine", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return (c.leader == w || w.asleep) && c.onTheWay == 0
+	})
 }
 
 // TestCloseRead: what arrives is dropped, so the peer never waits.
@@ -188,7 +182,7 @@ func TestCloseRead(t *testing.T) {
 	if n, err := a.Read(make([]byte, 9)); n != 0 || err != io.EOF {
 		t.Errorf("%d, %v", n, err)
 	}
-	if err := b.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := b.SetWriteDeadline(testkit.Deadline()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Write(random(20 * minRing)); err != nil {
@@ -204,29 +198,30 @@ func TestCloseRead(t *testing.T) {
 // TestCloseWakes: Close and CloseRead and CloseWrite wake the calls that wait.
 func TestCloseWakes(t *testing.T) {
 	a, b := testPair(t, small)
-	blocked := func(call func() error) chan error {
+	blocked := func(w *waiter, call func() error) chan error {
 		done := make(chan error, 1)
 		go func() { done <- call() }()
-		time.Sleep(20 * time.Millisecond)
+		a.awaitWaiter(t, w)
 		return done
 	}
 	read := func() error { _, err := a.Read(make([]byte, 1)); return err }
 	write := func() error { _, err := a.Write(random(4 * minRing)); return err }
-	done := blocked(write)
+	done := blocked(&a.writer, write)
 	if err := a.CloseWrite(); err != nil {
 		t.Error(err)
 	}
-	wantError(t, <-done, "write", syscall.EPIPE)
-	done = blocked(read)
+	wantError(t, testkit.Receive(t, done, "end of the write"), "write", syscall.EPIPE)
+	done = blocked(&a.reader, read)
 	if err := a.CloseRead(); err != nil {
 		t.Error(err)
 	}
-	if err := <-done; err != io.EOF {
+	if err := testkit.Receive(t, done, "end of the read"); err != io.EOF {
 		t.Error(err)
 	}
-	done = blocked(func() error { _, err := b.Write(random(4 * minRing)); return err })
+	go func() { _, err := b.Write(random(4 * minRing)); done <- err }()
+	time.Sleep(testkit.Moment)
 	b.Close()
-	if err := <-done; err != nil { // a drops everything, so it may have been written
+	if err := testkit.Receive(t, done, "end of the peer's write"); err != nil { // a drops everything, so it may have been written
 		wantError(t, err, "write", net.ErrClosed)
 	}
 }
@@ -234,11 +229,19 @@ func TestCloseWakes(t *testing.T) {
 // TestSlowReader: the writer waits when the ring is full, and goes on when there is room.
 func TestSlowReader(t *testing.T) {
 	a, b := testPair(t, small)
-	if err := a.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+	data := random(5 * minRing)
+	var n int
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		n, err = a.Write(data)
+		done <- err
+	}()
+	a.awaitWaiter(t, &a.writer)
+	if err := a.SetWriteDeadline(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	data := random(5 * minRing)
-	n, err := a.Write(data)
+	err := testkit.Receive(t, done, "end of a write past its deadline")
 	wantError(t, err, "write", os.ErrDeadlineExceeded)
 	var timeout net.Error
 	if !errors.As(err, &timeout) || !timeout.Timeout() || n != minRing {
@@ -264,15 +267,21 @@ func TestSlowReader(t *testing.T) {
 func TestNobodyReads(t *testing.T) {
 	a, b := testPair(t, small)
 	var sent []byte
-	for len(sent) < 2*minRing {
-		_ = a.SetWriteDeadline(time.Now().Add(time.Second))
-		n, err := a.Write([]byte{byte(len(sent)), 1, 2})
-		sent = append(sent, []byte{byte(len(sent)), 1, 2}[:n]...)
-		if err != nil {
-			wantError(t, err, "write", os.ErrDeadlineExceeded)
-			break
+	done := make(chan error, 1)
+	go func() {
+		for {
+			record := []byte{byte(len(sent)), 1, 2}
+			n, err := a.Write(record)
+			sent = append(sent, record[:n]...)
+			if err != nil || len(sent) > 2*minRing {
+				done <- err
+				return
+			}
 		}
-	}
+	}()
+	testkit.Until(t, "full ring", func() bool { return a.Stats().PostedBytes == minRing || len(done) > 0 })
+	_ = a.SetWriteDeadline(time.Now())
+	wantError(t, testkit.Receive(t, done, "end of the writes"), "write", os.ErrDeadlineExceeded)
 	if len(sent) != minRing {
 		t.Errorf("%d bytes were written without a reader, want %d", len(sent), minRing)
 	}
@@ -390,9 +399,7 @@ func TestKeepAlive(t *testing.T) {
 		defer a.mu.Unlock()
 		return a.alive.sent >= 3 && !a.alive.probing && a.err == nil
 	}
-	if err := eventually(probed); err != nil {
-		t.Error(err)
-	}
+	testkit.Until(t, "three probes", probed)
 	if s := b.Stats(); s.ReportsReceived+s.MessagesReceived != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -452,14 +459,7 @@ func TestIdleCopyHasNoBuffer(t *testing.T) {
 		_, err := b.WriteTo(io.Discard)
 		done <- err
 	}()
-	waits := func() bool {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.leader == &b.reader || b.reader.asleep
-	}
-	if err := eventually(waits); err != nil {
-		t.Fatal(err)
-	}
+	b.awaitWaiter(t, &b.reader)
 	if n := taken.Load(); n != 0 {
 		t.Errorf("%d buffers while the Conn is idle", n)
 	}

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -116,22 +116,17 @@ func TestHostileCounts(t *testing.T) {
 			if err := test.attack(h); err != nil {
 				t.Fatal(err)
 			}
-			err := eventually(func() bool {
+			testkit.Until(t, "end of the victim's Conn", func() bool {
 				victim.await1()
 				victim.mu.Lock()
 				defer victim.mu.Unlock()
 				return victim.err != nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = victim.Write([]byte("x"))
+			_, err := victim.Write([]byte("x"))
 			if !errors.Is(err, syscall.EPROTO) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want EPROTO and %q", err, test.want)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			for {
+			for ctx := testkit.Context(t); ; {
 				wc, err := h.WaitRecv(ctx)
 				if err != nil {
 					t.Fatalf("no RST came: %v", err)
@@ -183,9 +178,7 @@ func TestHostileHello(t *testing.T) {
 			h, err := attack(t.Context(), dev, l.Addr().String(), test.params, test.ring)
 			if err == nil { // both ends are in RTS when the listener looks at the region
 				defer h.Close()
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				defer cancel()
-				_, err = h.WaitRecv(ctx)
+				_, err = h.WaitRecv(testkit.Context(t))
 			}
 			var refusal *oob.PeerError
 			if !errors.As(err, &refusal) || !strings.Contains(err.Error(), test.want) {

@@ -161,7 +161,7 @@ func (l *Listener) limit() time.Duration {
 
 // connect connects a peer that has said hello, and puts its Conn into the backlog.
 func (l *Listener) connect(in *rc.Incoming) error {
-	if err := l.awaitPlace(in); err != nil {
+	if err := l.awaitPlace(in.TCP().Done(), in.TCP().Err); err != nil {
 		in.Refuse(err)
 		return err
 	}

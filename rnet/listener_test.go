@@ -20,7 +20,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/credentials"
-	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
 )
 
@@ -35,21 +35,9 @@ func listen(t *testing.T, lc ListenConfig) (*Listener, *Dialer) {
 	}
 	t.Cleanup(func() {
 		l.Close()
-		if err := eventually(func() bool { return freed(l.(*Listener)) }); err != nil {
-			t.Error("the listener is not freed:", err)
-		}
+		testkit.Receive(t, l.(*Listener).ended, "end of the listener's goroutines")
 	})
 	return l.(*Listener), &Dialer{Config: Config{Device: there, Ring: minRing}}
-}
-
-// freed reports whether the listener's goroutines have ended.
-func freed(l *Listener) bool {
-	select {
-	case <-l.ended:
-		return true
-	default:
-		return false
-	}
 }
 
 func (l *Listener) dial(t *testing.T, d *Dialer) *Conn {
@@ -60,6 +48,16 @@ func (l *Listener) dial(t *testing.T, d *Dialer) *Conn {
 	}
 	t.Cleanup(func() { end(c.(*Conn)) })
 	return c.(*Conn)
+}
+
+// dialUntil dials until the listener does not refuse the peer as slow.
+func (l *Listener) dialUntil(t *testing.T, d *Dialer) (net.Conn, error) {
+	for ctx := testkit.Context(t); ; {
+		c, err := d.DialContext(ctx, network, l.Addr().String())
+		if err == nil || !strings.Contains(err.Error(), errSlow.Error()) {
+			return c, err
+		}
+	}
 }
 
 func (l *Listener) accept(t *testing.T) *Conn {
@@ -120,13 +118,14 @@ func TestAcceptBlocks(t *testing.T) {
 		}
 		accepted <- err
 	}()
+	time.Sleep(testkit.Moment)
 	select {
 	case err := <-accepted:
 		t.Fatal("Accept returned without a peer:", err)
-	case <-time.After(20 * time.Millisecond):
+	default:
 	}
 	l.dial(t, d)
-	if err := <-accepted; err != nil {
+	if err := testkit.Receive(t, accepted, "end of Accept"); err != nil {
 		t.Error(err)
 	}
 }
@@ -144,7 +143,7 @@ func TestListenerClose(t *testing.T) {
 			wantError(t, err, "accept", net.ErrClosed)
 		})
 	}
-	time.Sleep(10 * time.Millisecond)
+	time.Sleep(testkit.Moment) // likely, Accept waits now
 	for _, l := range []*Listener{l, l2} {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -171,13 +170,12 @@ func TestListenerClose(t *testing.T) {
 
 func TestListenerDeadline(t *testing.T) {
 	l, d := listen(t, ListenConfig{})
-	timesOut := func(least time.Duration) {
+	timesOut := func(at time.Time) {
 		t.Helper()
-		began := time.Now()
 		_, err := l.Accept()
 		wantError(t, err, "accept", os.ErrDeadlineExceeded)
-		if e := net.Error(nil); !errors.As(err, &e) || !e.Timeout() || time.Since(began) < least {
-			t.Errorf("%v after %v", err, time.Since(began))
+		if e := net.Error(nil); !errors.As(err, &e) || !e.Timeout() || time.Now().Before(at) {
+			t.Errorf("%v, at %v; the deadline is %v", err, time.Now(), at)
 		}
 	}
 	set := func(at time.Time) {
@@ -186,17 +184,18 @@ func TestListenerDeadline(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	set(time.Now().Add(30 * time.Millisecond))
-	timesOut(25 * time.Millisecond)
-	timesOut(0) // it stays passed
+	soon := time.Now().Add(testkit.Moment)
+	set(soon)
+	timesOut(soon)
+	timesOut(soon) // it stays passed
 	set(time.Now().Add(-time.Hour))
-	timesOut(0)
+	timesOut(soon)
 	set(time.Now().Add(time.Hour))
 	late := make(chan error, 1)
 	go func() { _, err := l.Accept(); late <- err }()
-	time.Sleep(10 * time.Millisecond)
-	set(time.Unix(1, 0)) // ends a pending Accept
-	wantError(t, <-late, "accept", os.ErrDeadlineExceeded)
+	time.Sleep(testkit.Moment) // likely, Accept waits now
+	set(time.Unix(1, 0))       // ends a pending Accept
+	wantError(t, testkit.Receive(t, late, "end of Accept"), "accept", os.ErrDeadlineExceeded)
 	set(time.Time{})
 	l.dial(t, d)
 	l.accept(t)
@@ -207,7 +206,8 @@ func TestListenerDeadline(t *testing.T) {
 	l.accept(t)
 }
 
-// TestBacklog: with a full backlog further peers wait, and none is lost.
+// TestBacklog: with a full backlog further peers wait, and none is lost. A peer that connects slowly while
+// others wait is refused, and connects again.
 func TestBacklog(t *testing.T) {
 	l, d := listen(t, ListenConfig{Backlog: 2})
 	const peers = 8
@@ -215,7 +215,7 @@ func TestBacklog(t *testing.T) {
 	var wg sync.WaitGroup
 	for range peers {
 		wg.Go(func() {
-			c, err := d.DialContext(t.Context(), network, l.Addr().String())
+			c, err := l.dialUntil(t, d)
 			if err != nil {
 				t.Error(err)
 				return
@@ -224,10 +224,8 @@ func TestBacklog(t *testing.T) {
 			t.Cleanup(func() { end(c.(*Conn)) })
 		})
 	}
-	if err := eventually(func() bool { return connected.Load() == 2 }); err != nil {
-		t.Error(err)
-	}
-	time.Sleep(30 * time.Millisecond)
+	testkit.Until(t, "two Conns", func() bool { return connected.Load() >= 2 })
+	time.Sleep(testkit.Moment)
 	if n := connected.Load(); n != 2 {
 		t.Errorf("%d peers are connected, and the backlog has 2 places", n)
 	}
@@ -254,25 +252,22 @@ func TestSilentPeers(t *testing.T) {
 	}
 	l.dial(t, d)
 	l.accept(t)
-	if err := eventually(func() bool { mu.Lock(); defer mu.Unlock(); return strings.Contains(log.String(), "HTTP") }); err != nil {
-		t.Errorf("the log does not say what spoke HTTP: %s", log.String())
-	}
+	text := func() string { mu.Lock(); defer mu.Unlock(); return log.String() }
+	testkit.Until(t, "word in the log of what spoke HTTP", func() bool { return strings.Contains(text(), "HTTP") }, text)
 }
 
-// TestStallingPeers: peers that say hello and then fall silent hold the backlog only for a while.
+// TestStallingPeers: peers that say hello and then fall silent hold the backlog only for a while; see
+// TestSlowPeersLoseTheirPlaces.
 func TestStallingPeers(t *testing.T) {
 	l, d := listen(t, ListenConfig{Backlog: 2, Config: Config{Timeout: 2 * time.Second}})
 	for range 6 {
-		c, err := oob.Dial(t.Context(), l.Addr().String(), oob.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		if _, err := c.Hello(t.Context(), oob.Hello{Role: oob.RoleClient, Job: jobName, Params: helloParams(minRing)}); err != nil {
-			t.Fatal(err)
-		}
+		l.greet(t)
 	}
-	l.dial(t, d)
+	c, err := l.dialUntil(t, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { end(c.(*Conn)) })
 	l.accept(t)
 }
 
@@ -384,14 +379,11 @@ func TestDefaultDevice(t *testing.T) {
 	l.Close()
 	end(c.(*Conn))
 	end(s.(*Conn))
-	err = eventually(func() bool {
+	testkit.Until(t, "end of the device", func() bool {
 		defaultDevice.Lock()
 		defer defaultDevice.Unlock()
 		return defaultDevice.dev == nil && defaultDevice.users == 0
 	})
-	if err != nil {
-		t.Error("the device is open:", err)
-	}
 }
 
 // TestTLS: the exchange is encrypted if both ends ask for it, and a peer without trust is refused.

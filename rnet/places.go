@@ -10,7 +10,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/oob"
-	"github.com/rawverbs/rawverbs/rc"
 )
 
 var (
@@ -23,8 +22,9 @@ var (
 const waitingPerPlace = 8
 
 // awaitPlace takes a place for a peer that has said hello. If all are taken it waits. A slow peer then
-// loses its place, so that peers which fall silent after their hello do not keep others out for long.
-func (l *Listener) awaitPlace(in *rc.Incoming) error {
+// loses its place, so that peers which fall silent after their hello do not keep others out for long. gone is
+// closed when the waiting peer ends, and why then returns the reason.
+func (l *Listener) awaitPlace(gone <-chan struct{}, why func() error) error {
 	select {
 	case l.places <- struct{}{}:
 		return nil
@@ -48,8 +48,8 @@ func (l *Listener) awaitPlace(in *rc.Incoming) error {
 			return nil
 		case <-look.C:
 			l.dropSlow()
-		case <-in.TCP().Done():
-			return in.TCP().Err()
+		case <-gone:
+			return why()
 		case <-over.C:
 			return errFull
 		case <-l.ctx.Done():

@@ -1,11 +1,17 @@
 package rnet
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -36,39 +42,116 @@ func TestWaitingPeersLeave(t *testing.T) {
 	for range 5 * waitingPerPlace {
 		l.greet(t).Close()
 	}
-	err := eventually(func() bool { return openFiles() <= files && runtime.NumGoroutine() <= goroutines })
-	if err != nil {
-		t.Errorf("%d files and %d goroutines; before %d and %d", openFiles(), runtime.NumGoroutine(), files, goroutines)
-	}
+	testkit.Until(t, "end of the files and goroutines of peers that left",
+		func() bool { return openFiles() <= files && runtime.NumGoroutine() <= goroutines },
+		func() string {
+			return fmt.Sprintf("%d files and %d goroutines; before %d and %d", openFiles(), runtime.NumGoroutine(), files, goroutines)
+		})
 	l.accept(t)
 	l.dial(t, d)
 	l.accept(t)
 }
 
-// TestSlowPeersLoseTheirPlaces: peers that fall silent after their hello do not keep others out.
+// queue is a listener without a device, in simulated time. Its peers take places and never connect.
+type queue struct {
+	*Listener
+	hour context.Context // ends after the peers
+}
+
+func newQueue(t *testing.T, places int) queue {
+	l := &Listener{places: make(chan struct{}, places)}
+	l.ctx, l.cancel = context.WithCancelCause(t.Context())
+	hour, cancel := context.WithTimeout(t.Context(), time.Hour)
+	t.Cleanup(cancel)
+	return queue{l, hour}
+}
+
+// silent lets peers come that fall silent after their hello. Each sends what became of it.
+func (q queue) silent(peers int) chan error {
+	over := make(chan error, peers)
+	for range peers {
+		go func() {
+			if err := q.awaitPlace(nil, nil); err != nil {
+				over <- err
+				return
+			}
+			ctx, me := q.begin(q.hour)
+			<-ctx.Done()
+			q.leave(me)
+			<-q.places
+			over <- context.Cause(ctx)
+		}()
+	}
+	synctest.Wait()
+	return over
+}
+
+// TestSlowPeersLoseTheirPlaces: peers that fall silent after their hello do not keep others out. They lose
+// their places only while others wait.
 func TestSlowPeersLoseTheirPlaces(t *testing.T) {
-	l, d := listen(t, ListenConfig{Backlog: 4})
-	for range 4 * waitingPerPlace / 2 {
-		l.greet(t)
-	}
-	began := time.Now()
-	l.dial(t, d)
-	if took := time.Since(began); took > connectLimit*8/10 {
-		t.Errorf("an honest peer connects after %v", took)
-	}
-	l.accept(t)
-	for range 4*waitingPerPlace + 4 { // as many as have room, and more
-		l.greet(t)
-	}
-	err := eventually(func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.waiting == waitingPerPlace*cap(l.places)
+	const places = 4
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, places)
+		waiting := q.silent(places) // nobody waits for their places
+		time.Sleep(2 * connectLimit)
+		synctest.Wait()
+		if len(waiting) > 0 {
+			t.Fatalf("a peer lost its place, and nobody wants it: %v", <-waiting)
+		}
+		others := q.silent(places*waitingPerPlace/2 - places)
+		began := time.Now()
+		if err := q.awaitPlace(nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > connectLimit*8/10 {
+			t.Errorf("an honest peer has a place after %v", took)
+		}
+		if err := <-waiting; !errors.Is(err, errSlow) {
+			t.Errorf("a slow peer: %v, want %v", err, errSlow)
+		}
+		ctx, me := q.begin(q.hour)
+		time.Sleep(q.patience() * 9 / 10) // the honest peer connects slowly, but not too slowly
+		if ctx.Err() != nil {
+			t.Errorf("an honest peer lost its place: %v", context.Cause(ctx))
+		}
+		q.leave(me)
+		<-q.places
+		for range cap(others) {
+			if err := <-others; !errors.Is(err, errSlow) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errFull) {
+				t.Error(err)
+			}
+		}
 	})
-	if err != nil {
-		t.Error("the listener does not fill up")
-	}
-	if _, err := d.DialContext(t.Context(), network, l.Addr().String()); err == nil {
-		t.Error("a full listener takes one more peer")
-	}
+}
+
+// TestFullListener: a listener with as many waiting peers as it allows refuses one more at once.
+func TestFullListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const places = 4
+		q := newQueue(t, places)
+		over := q.silent(places + places*waitingPerPlace)
+		began := time.Now()
+		if err := q.awaitPlace(nil, nil); !errors.Is(err, errFull) || time.Since(began) != 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		q.cancel(errClosing)
+		for range cap(over) - places {
+			if err := <-over; !errors.Is(err, errClosing) {
+				t.Errorf("a waiting peer of a listener that closes: %v", err)
+			}
+		}
+	})
+}
+
+// TestPeerLeavesTheQueue: a peer that ends while it waits frees its place in the queue.
+func TestPeerLeavesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, 1)
+		q.silent(1)
+		gone := make(chan struct{})
+		close(gone)
+		if err := q.awaitPlace(gone, func() error { return net.ErrClosed }); !errors.Is(err, net.ErrClosed) || q.waiting != 0 {
+			t.Errorf("%v, %d peers wait", err, q.waiting)
+		}
+	})
 }

@@ -43,7 +43,7 @@ func TestCapture(t *testing.T) {
 	}
 	client, server := pair(t, Config{Device: here}, Config{Device: there})
 	go func() { _, _ = io.CopyN(server, server, 5) }()
-	if err := echoes(client, 5, 1); err != nil {
+	if err := echoes(client, make([]byte, 5), 1); err != nil {
 		t.Error(err)
 	}
 	end(client)

@@ -32,7 +32,7 @@ const speedRounds = 7
 type speedRow struct {
 	name string
 	size int
-	run  func(c net.Conn, size, n int) error
+	run  func(c net.Conn, buf []byte, n int) error
 	want float64 // least ratio of TCP's time to rnet's, on an idle machine
 }
 
@@ -45,10 +45,9 @@ var speedRows = []speedRow{
 	{"writes of 1 MiB", 1 << 20, writes, 0.8},
 }
 
-// echoes writes n messages, each when the one before has come back. The first byte of a
+// echoes writes buf n times, each when the one before has come back. The first byte of a
 // conversation says what the other end does.
-func echoes(c net.Conn, size, n int) error {
-	buf := make([]byte, size)
+func echoes(c net.Conn, buf []byte, n int) error {
 	for range n {
 		if _, err := c.Write(buf); err != nil {
 			return err
@@ -60,9 +59,8 @@ func echoes(c net.Conn, size, n int) error {
 	return nil
 }
 
-// writes writes n messages and waits until the other end has them all.
-func writes(c net.Conn, size, n int) error {
-	buf := make([]byte, size)
+// writes writes buf n times and waits until the other end has them all.
+func writes(c net.Conn, buf []byte, n int) error {
 	for range n {
 		if _, err := c.Write(buf); err != nil {
 			return err
@@ -128,8 +126,9 @@ func measure(c net.Conn, r speedRow, n int) (time.Duration, error) {
 	if _, err := c.Write(line); err != nil {
 		return 0, err
 	}
+	buf := make([]byte, r.size)
 	began := time.Now()
-	err := r.run(c, r.size, n)
+	err := r.run(c, buf, n)
 	return time.Since(began) / time.Duration(n), err
 }
 

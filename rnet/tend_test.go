@@ -7,17 +7,20 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // TestRestLeaves: bytes that wait for a whole message leave although the program does nothing more with
 // this end, each time that it has paused.
 func TestRestLeaves(t *testing.T) {
 	a, b := testPair(t, Config{})
-	b.SetReadDeadline(time.Now().Add(10 * time.Second))
+	b.SetReadDeadline(testkit.Deadline())
 	r := rand.New(rand.NewPCG(1, 1))
 	held := 0
-	for range 100 {
+	for i := 0; i < 100 || held == 0 && i < 10_000; i++ {
 		n := 1 + r.IntN(defaultRing/2) // the peer has told that so much is free again
 		for left := n; left > 0; {
 			k := min(1+r.IntN(200<<10), left)
@@ -40,45 +43,80 @@ func TestRestLeaves(t *testing.T) {
 	}
 }
 
-// TestSteadyWriterIsNotHeld: small writes leave soon, although each comes before the one before it has
-// waited for long, and nobody reads at this end.
+// TestSteadyWriterIsNotHeld: small writes that are held leave after a tendDelay, although each comes before
+// the one before it has waited for long, and nobody reads at this end.
 func TestSteadyWriterIsNotHeld(t *testing.T) {
-	a, b := testPair(t, Config{})
-	const records, size = 2000, 100
-	begin := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		c := &Conn{tending: true} // without a device; the tender is only called
+		c.tender.wake = make(chan struct{}, 1)
+		c.watch = c.newWatch()
+		c.waiters = [4]*waiter{&c.reader, &c.writer, &c.flusher, &c.closer}
+		// steady writes four times per tendDelay. Of each write posted bytes leave at once. It returns when
+		// the tender is called, or the zero time.
+		steady := func(posted uint64) time.Duration {
+			began := time.Now()
+			for range 100 {
+				c.mu.Lock()
+				c.flow.written += 100
+				c.flow.posted += posted
+				c.tend()
+				c.mu.Unlock()
+				time.Sleep(tendDelay / 4)
+				synctest.Wait()
+				select {
+				case <-c.tender.wake:
+					return time.Since(began)
+				default:
+				}
+			}
+			return 0
+		}
+		for range 3 {
+			if at := steady(0); at != tendDelay {
+				t.Errorf("the tender is called after %v of steady writes, want %v", at, tendDelay)
+			}
+		}
+		if at := steady(90); at != 0 {
+			t.Errorf("the tender is called after %v, although bytes leave all the time", at)
+		}
+		if at := steady(0); at != tendDelay {
+			t.Errorf("the tender is called %v after bytes stopped leaving, want %v", at, tendDelay)
+		}
+	})
+}
+
+// BenchmarkSteadyWriter prints the age of small records when they arrive, at half of them and at most. A
+// record is written four times per tendDelay, and nobody reads at this end.
+func BenchmarkSteadyWriter(b *testing.B) {
+	from, to := testPair(b, Config{})
+	const size = 100
 	wrote := make(chan error, 1)
+	begin := time.Now()
 	go func() {
 		record := make([]byte, size)
-		for i := range records {
+		for i := range b.N {
 			for time.Since(begin) < time.Duration(i)*tendDelay/4 {
 				runtime.Gosched() // a sleep would last longer than tendDelay
 			}
 			binary.LittleEndian.PutUint64(record, uint64(time.Since(begin)))
-			if _, err := a.Write(record); err != nil {
+			if _, err := from.Write(record); err != nil {
 				wrote <- err
 				return
 			}
 		}
 		wrote <- nil
 	}()
-	b.SetReadDeadline(begin.Add(20 * time.Second))
 	var ages []time.Duration
-	var failed error
-	for record := make([]byte, size); len(ages) < records && failed == nil; {
-		if _, failed = io.ReadFull(b, record); failed == nil {
-			ages = append(ages, time.Since(begin)-time.Duration(binary.LittleEndian.Uint64(record)))
+	for record := make([]byte, size); len(ages) < b.N; {
+		if _, err := io.ReadFull(to, record); err != nil {
+			b.Fatal(err)
 		}
+		ages = append(ages, time.Since(begin)-time.Duration(binary.LittleEndian.Uint64(record)))
 	}
-	a.SetWriteDeadline(time.Now()) // in case the writer still waits
 	if err := <-wrote; err != nil {
-		t.Errorf("Write: %v", err)
-	}
-	if failed != nil {
-		t.Fatalf("record %d: %v", len(ages), failed)
+		b.Error(err)
 	}
 	slices.Sort(ages)
-	if median := ages[records/2]; median > 100*tendDelay { // if they waited for a whole message, 60 ms
-		t.Errorf("half of the records were older than %v when they arrived", median)
-	}
-	t.Logf("ages: median %v, most %v", ages[records/2], ages[records-1])
+	b.ReportMetric(float64(ages[b.N/2].Microseconds()), "µs-median")
+	b.ReportMetric(float64(ages[b.N-1].Microseconds()), "µs-most")
 }
