@@ -4,10 +4,11 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -44,14 +45,38 @@ func TestAFieldWithoutEffectIsRefused(t *testing.T) {
 	}
 }
 
-// TestConnectUsesItsOwnTimeout checks that Connect does not use the listener's Timeout.
+// TestConnectUsesItsOwnTimeout checks that Connect does not use the listener's Timeout, which is none. The
+// server waits in Prepare for a message that does not come.
 func TestConnectUsesItsOwnTimeout(t *testing.T) {
-	_, s := pair(t, Config{}, Config{Timeout: 100 * time.Millisecond})
-	began := time.Now()
-	if err := s.TCP().Barrier(t.Context(), "alone"); !errors.Is(err, context.DeadlineExceeded) {
+	dev := testdevice.Open(t)
+	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{Timeout: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(t.Context()) // without a deadline, which would replace Timeout
+	defer context.AfterFunc(testkit.Context(t), cancel)()
+	waited, dialed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(dialed)
+		if _, err := Dial(ctx, l.Addr().String(), Config{Device: dev, Prepare: func(*Conn) error { <-waited; return nil }}); err == nil {
+			t.Error("the client is connected")
+		}
+	}()
+	in, err := l.Accept(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Hello(ctx); err != nil {
+		t.Fatal(err)
+	}
+	_, err = in.Connect(ctx, Config{Device: dev, Timeout: testkit.Moment, Prepare: func(c *Conn) error {
+		defer close(waited)
+		_, err := c.TCP().RecvNote(ctx, "")
+		return err
+	}})
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %v", took)
-	}
+	<-dialed
 }

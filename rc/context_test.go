@@ -6,12 +6,14 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -24,7 +26,7 @@ func TestEveryWaitSaysHowItsContextEnded(t *testing.T) {
 	}{
 		"canceled": {func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancelCause(ctx)
-			time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
+			time.AfterFunc(testkit.Moment, func() { cancel(cause) })
 			return ctx, func() { cancel(nil) }
 		}, context.Canceled},
 		"canceled before": {func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -33,7 +35,7 @@ func TestEveryWaitSaysHowItsContextEnded(t *testing.T) {
 			return ctx, func() {}
 		}, context.Canceled},
 		"late": {func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeoutCause(ctx, 50*time.Millisecond, cause)
+			return context.WithTimeoutCause(ctx, testkit.Moment, cause)
 		}, context.DeadlineExceeded},
 	}
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts nobody
@@ -116,8 +118,10 @@ func TestAContextEndsAStalledMove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			leavesNothing(t)
-			dev, faults := openFaulty(t, 0)
+			dev, faults := openFaulty(t)
 			stalled, done := make(chan struct{}), make(chan struct{})
+			release := sync.OnceFunc(func() { close(done) })
+			t.Cleanup(release)
 			test.stall(faults, func() { close(stalled); <-done })
 			address := listen(t, Config{Device: testdevice.Open(t), Type: test.typ}, func(error) {})
 			cause := errors.New("the user went home")
@@ -130,21 +134,13 @@ func TestAContextEndsAStalledMove(t *testing.T) {
 			}()
 			<-stalled
 			cancel(cause)
-			select {
-			case err := <-dialed:
-				if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
-					t.Errorf("got %v", err)
-				}
-			case <-time.After(20 * time.Second):
-				t.Error("Dial waits for the kernel")
+			if err := testkit.Receive(t, dialed, "return of Dial, although the kernel's call goes on"); !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+				t.Errorf("got %v", err)
 			}
 			logged := records.count("")
-			close(done)
-			for began := time.Now(); dev.Close() != nil; time.Sleep(time.Millisecond) {
-				if time.Since(began) > 20*time.Second {
-					t.Fatalf("what Dial left: %v", dev.Close())
-				}
-			}
+			release()
+			var left error
+			testkit.Until(t, "end of what Dial left", func() bool { left = dev.Close(); return left == nil }, func() string { return left.Error() })
 			if n := records.count(""); n != logged {
 				t.Errorf("%d records after Dial's return", n-logged)
 			}

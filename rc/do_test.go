@@ -12,6 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -131,14 +132,26 @@ func TestRefusedBeforePosting(t *testing.T) {
 
 func errOf[T any](_ T, err error) error { return err }
 
+// untilFlying waits until n requests are in flight.
+func (c *Conn) untilFlying(t *testing.T, n int) {
+	t.Helper()
+	testkit.Until(t, fmt.Sprintf("flight of %d requests", n), func() bool { return c.sends.Flying() == n },
+		func() string { return fmt.Sprintf("%d are in flight", c.sends.Flying()) })
+}
+
 // TestACancelledRequestKeepsItsCompletion checks that the next request does not get the completion of
 // a canceled one.
 func TestACancelledRequestKeepsItsCompletion(t *testing.T) {
 	c, s, remote := doPair(t, Config{}, Config{})
 	gone := errors.New("too slow")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	time.AfterFunc(20*time.Millisecond, func() { cancel(gone) })
-	_, err := c.Do(ctx, &verbs.SendWR{ID: 1, Opcode: verbs.OpSend, SGL: []verbs.SGE{c.mr.SGE(0, 8)}}) // no receive is posted
+	sent := make(chan error, 1)
+	go func() {
+		sent <- errOf(c.Do(ctx, &verbs.SendWR{ID: 1, Opcode: verbs.OpSend, SGL: []verbs.SGE{c.mr.SGE(0, 8)}})) // no receive is posted
+	}()
+	c.untilFlying(t, 1)
+	cancel(gone)
+	err := <-sent
 	var flying *InFlightError
 	if !errors.As(err, &flying) || flying.ID != 1 || !errors.Is(err, context.Canceled) || !errors.Is(err, gone) {
 		t.Fatalf("%v", err)
@@ -165,9 +178,7 @@ func TestACancelledRequestKeepsItsCompletion(t *testing.T) {
 			t.Errorf("Wait: %+v, %v", wc, err)
 		}
 	}
-	short, end := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer end()
-	if wc, err := c.WaitSend(short); err == nil {
+	if wc, err := c.WaitSend(testkit.Expiring(t)); err == nil {
 		t.Errorf("WaitSend got %+v", wc)
 	}
 }
@@ -220,13 +231,18 @@ func TestDoWaitsForRoom(t *testing.T) {
 func TestRoomIsWaitedForWithAContext(t *testing.T) {
 	cfg := Config{Cap: verbs.QPCap{MaxSendWR: 2}}
 	c, _, _ := doPair(t, cfg, cfg)
-	for i := range 3 {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		err := c.Send(ctx, c.mr.Slice(0, 8))
+	for i := range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		sent := make(chan error, 1)
+		go func() { sent <- c.Send(ctx, c.mr.Slice(0, 8)) }()
+		c.untilFlying(t, i+1)
 		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*InFlightError)) != (i < 2) {
+		if err := <-sent; !errors.Is(err, context.Canceled) || !errors.As(err, new(*InFlightError)) {
 			t.Errorf("%d: %v", i, err)
 		}
+	}
+	if err := c.Send(testkit.Expiring(t), c.mr.Slice(0, 8)); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*InFlightError)) {
+		t.Errorf("without room: %v", err)
 	}
 }
 
@@ -277,9 +293,7 @@ func TestDoEndsWithTheConnection(t *testing.T) {
 			for range n {
 				go func() { errs <- c.Send(t.Context(), c.mr.Slice(0, 8)) }() // no receive is posted
 			}
-			for began := time.Now(); c.sends.Flying() < 16 && time.Since(began) < 10*time.Second; {
-				time.Sleep(time.Millisecond)
-			}
+			c.untilFlying(t, 16)
 			test.end(c, s)
 			flying := 0
 			for range n {
@@ -314,9 +328,7 @@ func TestNoSendEndsInADrain(t *testing.T) {
 		c, s, _ := doPair(t, Config{}, Config{})
 		sent := make(chan error, 1)
 		go func() { sent <- c.Send(t.Context(), verbs.MRSlice{}) }()
-		for c.sends.Flying() == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		c.untilFlying(t, 1)
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -394,7 +406,7 @@ func TestDoAllocatesNothing(t *testing.T) {
 		if err := do(); err != nil {
 			t.Fatal(err)
 		}
-		n := testing.AllocsPerRun(200, func() {
+		n := testkit.Allocations(t, 200, func() {
 			if err := do(); err != nil {
 				t.Fatal(err)
 			}

@@ -88,7 +88,7 @@ func ExampleServer() {
 
 // useCache puts a value, and gets it.
 func useCache(address string, dev *verbs.Device) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := rc.Dial(ctx, address, rc.Config{Device: dev, Job: "cache"})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -57,8 +58,7 @@ func exchangePair(t *testing.T, client, server Config) (c, s *Conn, cerr, serr e
 	t.Helper()
 	dev := testdevice.Open(t)
 	client.Device, server.Device = dev, dev
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	l, err := Listen(ctx, "127.0.0.1:0", ListenConfig{})
 	if err != nil {
 		t.Fatal(err)

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -109,7 +109,8 @@ func TestNoteBeforeTheEnd(t *testing.T) {
 
 // Close returns the error of a farewell that fails, and limits one that hangs.
 func TestCloseReturnsTheFarewellsError(t *testing.T) {
-	c, s := pair(t, Config{}, Config{Timeout: 500 * time.Millisecond})
+	c, s := pair(t, Config{}, Config{})
+	s.cfg.Timeout = testkit.Moment // not for the messages before
 	c.Farewell(func(context.Context, *oob.Conn) error { return errors.New("no words") })
 	s.Farewell(func(ctx context.Context, _ *oob.Conn) error {
 		<-ctx.Done()

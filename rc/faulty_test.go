@@ -9,20 +9,19 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// faulty is the device under test with faults: asynchronous events of the test's own, completion queues
-// that return one completion at a time with pauses, and calls that fail or block.
+// faulty is the device under test with faults: asynchronous events of the test's own, and calls that fail
+// or block.
 type faulty struct {
 	verbs.ProviderDevice
 	under  *verbs.Device
 	events chan verbs.AsyncEvent
 	closed chan struct{}
-	pause  time.Duration // between two completions; 0: no pause
 
 	noWindows bool                         // the device reports no windows of type 2B
 	modify    func(to *verbs.QPAttr) error // runs before each Modify, and may fail it; nil does nothing
@@ -52,9 +51,8 @@ func (f *faulty) QueryDevice() (verbs.DeviceAttr, error) {
 }
 
 // openFaulty opens a faulty device. The end of the test closes it.
-func openFaulty(t *testing.T, pause time.Duration) (*verbs.Device, *faulty) {
+func openFaulty(t *testing.T) (*verbs.Device, *faulty) {
 	t.Helper()
-	faultyPause = pause
 	dev, err := verbs.Open(faultyPrefix + testdevice.Name(t))
 	if err != nil {
 		t.Fatal(err)
@@ -68,8 +66,6 @@ func openFaulty(t *testing.T, pause time.Duration) (*verbs.Device, *faulty) {
 }
 
 const faultyPrefix = "faulty:"
-
-var faultyPause time.Duration // of the next device opened
 
 type faultyProvider struct{}
 
@@ -87,7 +83,7 @@ func (faultyProvider) Open(name string) (verbs.ProviderDevice, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &faulty{ProviderDevice: under.Provider(), under: under, pause: faultyPause,
+	return &faulty{ProviderDevice: under.Provider(), under: under,
 		events: make(chan verbs.AsyncEvent), closed: make(chan struct{})}, nil
 }
 
@@ -123,10 +119,7 @@ func (f *faulty) CreateCQ(init verbs.ProviderCQInit) (verbs.ProviderCQ, error) {
 	if f.noOpcodes {
 		return &opcodelessCQ{cq}, nil
 	}
-	if f.pause == 0 {
-		return cq, nil // with its optional interfaces, which on libibverbs a wait needs
-	}
-	return &faultyCQ{ProviderCQ: cq, pause: f.pause, wake: init.Wake}, nil
+	return cq, nil // with its optional interfaces, which on libibverbs a wait needs
 }
 
 func (f *faulty) AllocPD() (verbs.ProviderPD, error) {
@@ -161,10 +154,7 @@ func (pd *faultyPD) CreateSRQ(init verbs.SRQInit) (verbs.ProviderSRQ, error) {
 }
 
 func (pd *faultyPD) CreateQP(init verbs.ProviderQPInit) (verbs.ProviderQP, error) {
-	switch cq := init.SendCQ.(type) {
-	case *faultyCQ:
-		init.SendCQ, init.RecvCQ = cq.ProviderCQ, init.RecvCQ.(*faultyCQ).ProviderCQ
-	case *opcodelessCQ:
+	if cq, ok := init.SendCQ.(*opcodelessCQ); ok {
 		init.SendCQ, init.RecvCQ = cq.ProviderCQ, init.RecvCQ.(*opcodelessCQ).ProviderCQ
 	}
 	qp, err := pd.ProviderPD.CreateQP(init)
@@ -206,31 +196,9 @@ func (cq *opcodelessCQ) Poll(wcs []verbs.WC) (int, error) {
 	return n, err
 }
 
-type faultyCQ struct {
-	verbs.ProviderCQ
-	pause time.Duration
-	wake  func()
-	mu    sync.Mutex
-	last  time.Time
-}
-
-func (cq *faultyCQ) Poll(wcs []verbs.WC) (int, error) {
-	cq.mu.Lock()
-	defer cq.mu.Unlock()
-	if rest := cq.pause - time.Since(cq.last); rest > 0 {
-		time.AfterFunc(rest, cq.wake)
-		return 0, nil
-	}
-	n, err := cq.ProviderCQ.Poll(wcs[:1])
-	if n > 0 {
-		cq.last = time.Now()
-	}
-	return n, err
-}
-
 // An event of an object of another connection does not end the connection.
 func TestEventsOfOtherObjectsDoNotEndTheConn(t *testing.T) {
-	dev, faults := openFaulty(t, 0)
+	dev, faults := openFaulty(t)
 	records := &recorder{}
 	srq := &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}
 	none := func(*Conn) error { return nil }
@@ -282,22 +250,19 @@ func TestEventsOfOtherObjectsDoNotEndTheConn(t *testing.T) {
 // TestABlockedLoggerHoldsUpNobody checks that a Logger that blocks in an asynchronous event holds up
 // only its own connection.
 func TestABlockedLoggerHoldsUpNobody(t *testing.T) {
-	dev, faults := openFaulty(t, 0)
+	dev, faults := openFaulty(t)
 	stuck := &stuckLogger{in: make(chan struct{}), out: make(chan struct{})}
 	c, s := pair(t, Config{Device: dev, Logger: slog.New(stuck)}, Config{Device: dev})
+	release := sync.OnceFunc(func() { close(stuck.out) })
+	t.Cleanup(release)
 	go faults.report()
 	<-stuck.in
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
-	select {
-	case err := <-closed:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("Close waits for another connection's Logger")
+	if err := testkit.Receive(t, closed, "return of Close, although another connection's Logger is stuck"); err != nil {
+		t.Error(err)
 	}
-	close(stuck.out)
+	release()
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

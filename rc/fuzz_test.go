@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -40,8 +41,8 @@ func fuzzGreeting(f *testing.F, peer oob.Role) {
 		if len(sent) > 16<<10 {
 			return
 		}
-		wire := &canned{rest: sent, heard: time.Now()}
-		tcp := oob.NewConn(wire, oob.Options{Timeout: time.Minute})
+		wire := &canned{rest: sent}
+		tcp := oob.NewConn(wire, oob.Options{Timeout: testkit.Limit})
 		cfg := (&Config{Device: dev, Job: "fuzz", Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4}, Prepare: func(c *Conn) error {
 			mr, err := c.AllocMR("buffer", 64, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
 			if err == nil {
@@ -120,30 +121,31 @@ func greetings(f *testing.F, role oob.Role) (seeds [][]byte) {
 // cannedHost is the peer's address.
 var cannedHost = netip.MustParseAddr("127.0.0.1")
 
-// canned is a connection to a peer that sends fixed bytes, and closes when it has heard nothing for
-// cannedPatience. If it closed at once, the other end would fail at its next message.
+// canned is a connection to a peer that sends fixed bytes, and closes when it has heard nothing in
+// cannedPatience, a few looks. If it closed at once, the other end would fail at its next message.
 type canned struct {
 	net.Conn // nil: nothing else is called
 
 	mu     sync.Mutex
 	rest   []byte
 	asked  int // the size of the largest Read
-	heard  time.Time
+	looks  int // since the last Write
 	closed bool
 }
 
-const cannedPatience = 5 * time.Millisecond
+const cannedPatience = 5
 
 func (c *canned) Read(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = max(c.asked, len(b))
 	for len(c.rest) == 0 {
-		if c.closed || time.Since(c.heard) > cannedPatience {
+		if c.closed || c.looks == cannedPatience {
 			return 0, io.EOF
 		}
+		c.looks++
 		c.mu.Unlock()
-		time.Sleep(cannedPatience / 5)
+		time.Sleep(time.Millisecond)
 		c.mu.Lock()
 	}
 	n := copy(b, c.rest)
@@ -161,7 +163,7 @@ func (c *canned) Close() error {
 func (c *canned) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.heard = time.Now()
+	c.looks = 0
 	return len(b), nil
 }
 

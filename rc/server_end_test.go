@@ -14,6 +14,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -21,15 +22,15 @@ import (
 // gets the time for that.
 func TestServeEndsGracefully(t *testing.T) {
 	leavesNothing(t)
-	entered := make(chan struct{}, 2)
+	entered, work := make(chan struct{}, 2), make(chan struct{})
 	worked := false
-	s := serve(t, ServerConfig{}, func(ctx context.Context, c *Conn) error {
+	s := serve(t, ServerConfig{Grace: testkit.Limit}, func(ctx context.Context, c *Conn) error {
 		entered <- struct{}{}
 		if _, err := c.WaitRecv(ctx); err != nil {
 			return err
 		}
 		<-ctx.Done()
-		time.Sleep(200 * time.Millisecond)
+		<-work
 		worked = true
 		_, err := c.WaitRecv(context.WithoutCancel(ctx))
 		return err
@@ -41,8 +42,7 @@ func TestServeEndsGracefully(t *testing.T) {
 	if err := busy.Send(t.Context(), mr.Slice(0, 8)); err != nil {
 		t.Fatal(err)
 	}
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.stop() }()
+	s.end()
 	var failed *oob.PeerError
 	if _, err := idle.WaitRecv(t.Context()); !errors.As(err, &failed) || !strings.Contains(err.Error(), errStopping.Error()) {
 		t.Errorf("the idle client: %v", err)
@@ -53,13 +53,11 @@ func TestServeEndsGracefully(t *testing.T) {
 	if err := busy.Send(t.Context(), mr.Slice(0, 8)); err != nil {
 		t.Errorf("the busy client: %v", err)
 	}
-	if err := busy.Finish(t.Context()); err == nil || !worked {
-		// The handler got a message, not EOF, and returned nil: Finish is met.
-		if err != nil {
-			t.Errorf("the busy client's Finish: %v", err)
-		}
+	close(work)
+	if err := busy.Finish(t.Context()); err != nil { // the handler gets a message, not EOF, and returns nil
+		t.Errorf("the busy client's Finish: %v", err)
 	}
-	if err := <-stopped; err != nil || !worked {
+	if err := s.stop(); err != nil || !worked {
 		t.Errorf("Serve: %v; worked: %v", err, worked)
 	}
 }
@@ -68,7 +66,7 @@ func TestServeEndsGracefully(t *testing.T) {
 func TestAHandlerThatDoesNotReturnIsCutOff(t *testing.T) {
 	leavesNothing(t)
 	entered, got := make(chan struct{}), make(chan error, 1)
-	s := serve(t, ServerConfig{Grace: 100 * time.Millisecond}, func(_ context.Context, c *Conn) error {
+	s := serve(t, ServerConfig{Grace: testkit.Moment}, func(_ context.Context, c *Conn) error {
 		close(entered)
 		_, err := c.WaitRecv(context.Background())
 		got <- err
@@ -79,7 +77,7 @@ func TestAHandlerThatDoesNotReturnIsCutOff(t *testing.T) {
 	if err := s.Close(); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("Close of a server that serves: %v, want EBUSY", err)
 	}
-	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "1 handlers still ran 100ms after") {
+	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "1 handlers still ran "+testkit.Moment.String()+" after") {
 		t.Errorf("Serve: %v", err)
 	}
 	if err := <-got; !errors.Is(err, net.ErrClosed) {
@@ -132,7 +130,7 @@ func TestAClientThatDiesAtAnyStep(t *testing.T) {
 		},
 		"with noise":           func(c *oob.Conn) error { return c.WriteAll(t.Context(), "noise", []byte("GET / HTTP/1.0\r\n\r\n")) },
 		"with a short hello":   func(c *oob.Conn) error { return c.WriteAll(t.Context(), "noise", []byte("RVX")) },
-		"without a sign of it": func(c *oob.Conn) error { time.Sleep(50 * time.Millisecond); return nil },
+		"without a sign of it": func(c *oob.Conn) error { time.Sleep(testkit.Moment); return nil },
 	} {
 		tcp, err := oob.Dial(t.Context(), s.address, oob.Options{})
 		if err != nil {
@@ -142,22 +140,12 @@ func TestAClientThatDiesAtAnyStep(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		tcp.Close()
-		for range 500 { // the server takes a while to notice
-			if len(s.places) == 0 {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		testkit.Until(t, "end of the client "+name, func() bool { return len(s.places) == 0 })
 	}
 	c, _ := s.mustClient(t) // dies in the handler
 	c.tcp.Close()
-	select {
-	case err := <-handled:
-		if err == nil || errors.Is(err, io.EOF) {
-			t.Errorf("the handler of a client that died: %v", err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("the handler of a client that died goes on")
+	if err := testkit.Receive(t, handled, "end of the handler of a client that died"); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("the handler of a client that died: %v", err)
 	}
 	again, _ := s.mustClient(t)
 	if err := again.Finish(t.Context()); err != nil {

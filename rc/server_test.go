@@ -18,6 +18,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -26,8 +27,9 @@ import (
 type served struct {
 	*Server
 	address string
-	region  *verbs.MR // of 64 KiB, shared with all clients as "region"
-	stop    func() error
+	region  *verbs.MR    // of 64 KiB, shared with all clients as "region"
+	end     func()       // ends the context of Serve
+	stop    func() error // does that, and waits for Serve
 }
 
 const regionSize = 64 << 10
@@ -69,14 +71,10 @@ func serve(t *testing.T, cfg ServerConfig, handler func(context.Context, *Conn) 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l, handler) }()
+	s.end = cancel
 	s.stop = sync.OnceValue(func() error {
 		cancel()
-		select {
-		case err := <-done:
-			return err
-		case <-time.After(30 * time.Second):
-			return errors.New("Serve does not return")
-		}
+		return testkit.Receive(t, done, "return of Serve")
 	})
 	t.Cleanup(func() {
 		if err := s.stop(); err != nil {
@@ -100,10 +98,8 @@ func untilEOF(ctx context.Context, c *Conn) error {
 
 // client connects a client with 64 KiB of memory.
 func (s *served) client(t testing.TB) (*Conn, *verbs.MR, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
 	var mr *verbs.MR
-	c, err := Dial(ctx, s.address, Config{Device: s.dev, Job: "serving", QPs: s.cfg.QPs, Prepare: func(c *Conn) (err error) {
+	c, err := Dial(testkit.Context(t), s.address, Config{Device: s.dev, Job: "serving", QPs: s.cfg.QPs, Prepare: func(c *Conn) (err error) {
 		mr, err = c.AllocMR("memory", regionSize, verbs.AccessLocalWrite)
 		return err
 	}})
@@ -134,14 +130,13 @@ func leavesNothing(t *testing.T) {
 	goroutines, files := count()
 	t.Cleanup(func() {
 		var g, f int
-		for range 100 {
-			if g, f = count(); g <= goroutines && f <= files {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-		stacks := make([]byte, 1<<20)
-		t.Errorf("%d goroutines and %d descriptors, before %d and %d\n%s", g, f, goroutines, files, stacks[:runtime.Stack(stacks, true)])
+		testkit.Until(t, "end of what the test began", func() bool {
+			g, f = count()
+			return g <= goroutines && f <= files
+		}, func() string {
+			stacks := make([]byte, 1<<20)
+			return fmt.Sprintf("%d goroutines and %d descriptors, before %d and %d\n%s", g, f, goroutines, files, stacks[:runtime.Stack(stacks, true)])
+		})
 	})
 }
 
@@ -149,7 +144,7 @@ func leavesNothing(t *testing.T) {
 // server makes one domain and two completion queues for them.
 func TestAServersMemoryIsRegisteredOnce(t *testing.T) {
 	leavesNothing(t)
-	dev, counts := openFaulty(t, 0)
+	dev, counts := openFaulty(t)
 	srq := &verbs.SRQInit{MaxWR: 8, MaxSGE: 1}
 	s := serve(t, ServerConfig{Config: Config{Device: dev, SRQ: srq}}, untilEOF)
 	copy(s.region.Bytes(), "written once")
@@ -188,7 +183,7 @@ func TestAStolenKeyOpensNothing(t *testing.T) {
 	for name, cfg := range map[string]ServerConfig{
 		"windows":                     {},
 		"several queue pairs":         {Config: Config{QPs: 2}},
-		"a device without windows":    {Config: Config{Device: func() *verbs.Device { dev, f := openFaulty(t, 0); f.noWindows = true; return dev }()}},
+		"a device without windows":    {Config: Config{Device: func() *verbs.Device { dev, f := openFaulty(t); f.noWindows = true; return dev }()}},
 		"windows, and one CQ for all": {Config: Config{OneCQ: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +221,7 @@ func TestAStolenKeyOpensNothing(t *testing.T) {
 
 func TestNewServerRefuses(t *testing.T) {
 	dev := testdevice.Open(t)
-	bare, faults := openFaulty(t, 0)
+	bare, faults := openFaulty(t)
 	faults.noWindows = true
 	attr, err := dev.Query()
 	if err != nil {
@@ -313,7 +308,7 @@ func TestTheLastMessagesComeBeforeEOF(t *testing.T) {
 func TestEOFIsForThoseWhoFinish(t *testing.T) {
 	c, s := pair(t, Config{}, Config{})
 	finished := make(chan error, 1)
-	time.AfterFunc(50*time.Millisecond, func() { finished <- c.Finish(t.Context()) })
+	time.AfterFunc(testkit.Moment, func() { finished <- c.Finish(t.Context()) })
 	if _, err := s.WaitRecv(t.Context()); err != io.EOF {
 		t.Errorf("WaitRecv: %v, want io.EOF", err)
 	}
@@ -347,14 +342,14 @@ func TestAFullServerSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.Close()
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if c, _, err := s.client(t); err == nil {
+	var err error
+	testkit.Until(t, "place for another client", func() bool {
+		var c *Conn
+		if c, _, err = s.client(t); err == nil {
 			c.Close()
-			break
-		} else if time.Since(began) > 10*time.Second {
-			t.Fatalf("there is room again, but: %v", err)
 		}
-	}
+		return err == nil
+	}, func() string { return err.Error() })
 }
 
 // TestAHandlersErrorIsReported checks that the client gets it, and that the server logs it and goes on.
@@ -427,7 +422,7 @@ func TestUnreadReceivesAreGivenBack(t *testing.T) {
 
 // TestUnreadReceivesSurviveAFailedDrain has a queue pair that cannot be moved to ERR.
 func TestUnreadReceivesSurviveAFailedDrain(t *testing.T) {
-	dev, faults := openFaulty(t, 0)
+	dev, faults := openFaulty(t)
 	faults.modify = func(to *verbs.QPAttr) error {
 		if to.State == verbs.QPSErr {
 			return syscall.EIO
@@ -467,7 +462,7 @@ func TestUnreadReceivesSurviveAFailedDrain(t *testing.T) {
 func TestSixtyFourClientsAtOnce(t *testing.T) {
 	leavesNothing(t)
 	var messages atomic.Int32
-	s := serve(t, ServerConfig{Config: Config{Timeout: time.Minute}}, func(ctx context.Context, c *Conn) error {
+	s := serve(t, ServerConfig{Config: Config{Timeout: testkit.Limit}}, func(ctx context.Context, c *Conn) error {
 		for {
 			if _, err := c.WaitRecv(ctx); err != nil {
 				return err

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // TestAcceptOutlivesAShortage uses up all file descriptors while peers wait to be accepted, and then
@@ -40,26 +43,37 @@ func TestAcceptOutlivesAShortage(t *testing.T) {
 		accepted <- err
 	}
 	go accept()
+	l.untilShort(t, time.Time{})
 	select {
 	case err := <-accepted:
-		lift()
-		t.Fatalf("Accept without descriptors: %v", err)
-	case <-time.After(100 * time.Millisecond):
+		t.Errorf("Accept without descriptors: %v", err)
+	default:
 	}
 	lift()
-	if err := <-accepted; err != nil {
+	if err := testkit.Receive(t, accepted, "return of Accept"); err != nil {
 		t.Errorf("Accept after the shortage: %v", err)
 	}
+	first := l.short
 	lift = noDescriptors(t)
 	go accept()
-	time.Sleep(50 * time.Millisecond)
+	l.untilShort(t, first)
 	lift()
-	if err := <-accepted; err != nil {
+	if err := testkit.Receive(t, accepted, "return of Accept"); err != nil {
 		t.Errorf("Accept after another: %v", err)
 	}
 	if n := records.count("cannot accept a connection"); n != 1 {
 		t.Errorf("it was logged %d times: %q", n, records.texts)
 	}
+}
+
+// untilShort waits until Accept pauses because of a shortage after a time.
+func (l *Listener) untilShort(t *testing.T, after time.Time) {
+	t.Helper()
+	testkit.Until(t, "shortage", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.short.After(after)
+	})
 }
 
 // TestAShortageEndsNoLaterThanItsWaiter checks that the context and Close end an Accept that pauses.
@@ -76,24 +90,28 @@ func TestAShortageEndsNoLaterThanItsWaiter(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer tcp.Close()
-			defer noDescriptors(t)()
+			noDescriptors(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			time.AfterFunc(100*time.Millisecond, func() {
-				if want == net.ErrClosed {
-					l.Close()
-				} else {
-					cancel()
-				}
-			})
-			if _, err := l.Accept(ctx); !errors.Is(err, want) {
+			accepted := make(chan error, 1)
+			go func() {
+				_, err := l.Accept(ctx)
+				accepted <- err
+			}()
+			l.untilShort(t, time.Time{})
+			if want == net.ErrClosed {
+				l.Close()
+			} else {
+				cancel()
+			}
+			if err := testkit.Receive(t, accepted, "return of Accept"); !errors.Is(err, want) {
 				t.Errorf("got %v, want %v", err, want)
 			}
 		})
 	}
 }
 
-// noDescriptors makes the process get no new descriptor until lift is called.
+// noDescriptors makes the process get no new descriptor until lift is called, or the test ends.
 func noDescriptors(t *testing.T) (lift func()) {
 	t.Helper()
 	var limit syscall.Rlimit
@@ -107,6 +125,8 @@ func noDescriptors(t *testing.T) (lift func()) {
 	}
 	none := limit
 	none.Cur = 3
+	lift = sync.OnceFunc(func() { set(limit) })
+	t.Cleanup(lift)
 	set(none)
-	return func() { set(limit) }
+	return lift
 }

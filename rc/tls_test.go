@@ -3,6 +3,7 @@ package rc
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/credentials"
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // tlsDirs makes directories for both ends and loads them.
@@ -32,6 +34,29 @@ func tlsDirs(t *testing.T, host string, from, until time.Time) (client, server *
 	return load(credentials.Client), load(credentials.Server)
 }
 
+// expiredDirs makes directories with certificates that have expired, which LoadTLS refuses, and loads them.
+func expiredDirs(t *testing.T, host string) (client, server *tls.Config) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "lab")
+	if err := credentials.Make(dir, []string{host}, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	load := func(role string) *tls.Config {
+		in := func(name string) string { return filepath.Join(dir, role, name) }
+		pair, err := tls.LoadX509KeyPair(in("tls.crt"), in("tls.key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pem, err := os.ReadFile(in("ca.crt"))
+		ca := x509.NewCertPool()
+		if !ca.AppendCertsFromPEM(pem) {
+			t.Fatal("no CA:", err)
+		}
+		return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: ca, ClientCAs: ca, ClientAuth: tls.RequireAndVerifyClientCert}
+	}
+	return load(credentials.Client), load(credentials.Server)
+}
+
 // TestTLS connects with good and bad certificates, and with TLS at one end only. Unless both
 // certificates are good, neither end runs Prepare, where programs register memory, and each end's
 // error says what to try.
@@ -40,13 +65,11 @@ func TestTLS(t *testing.T) {
 	client, server := tlsDirs(t, "127.0.0.1", past, future)
 	otherClient, otherServer := tlsDirs(t, "127.0.0.1", past, future)
 	_, elsewhere := tlsDirs(t, "server.lab", past, future)
-	soon := time.Now().Add(2 * time.Second)
-	shortClient, shortServer := tlsDirs(t, "127.0.0.1", past, soon)
-	longClient, longServer := client.Clone(), server.Clone()
-	longClient.RootCAs, longServer.ClientCAs = shortServer.RootCAs, shortClient.RootCAs
+	oldClient, oldServer := expiredDirs(t, "127.0.0.1")
+	newClient, newServer := client.Clone(), server.Clone()
+	newClient.RootCAs, newServer.ClientCAs = oldServer.RootCAs, oldClient.RootCAs
 	none := client.Clone()
 	none.Certificates = nil
-	time.Sleep(time.Until(soon) + time.Second) // a certificate is valid to the end of a second
 
 	// crypto/tls clients send one alert for every fault of a certificate.
 	const refused = "the client refused this end's certificate (bad certificate); try: what the client's output says"
@@ -61,8 +84,8 @@ func TestTLS(t *testing.T) {
 		{"the server's CA is another", client, otherServer, "the server's certificate is not from the CA of this end; try: directories of one CA", refused},
 		{"the client's CA is another", &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: server.RootCAs, GetClientCertificate: always(otherClient)}, server,
 			"the server does not trust this end's certificate", "the client's certificate is not from the CA of this end; try: directories of one CA"},
-		{"the server's certificate has expired", longClient, shortServer, "the server's certificate is valid only from", refused},
-		{"the client's certificate has expired", &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: server.RootCAs, GetClientCertificate: always(shortClient)}, longServer,
+		{"the server's certificate has expired", newClient, oldServer, "the server's certificate is valid only from", refused},
+		{"the client's certificate has expired", &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: server.RootCAs, GetClientCertificate: always(oldClient)}, newServer,
 			"the server says that this end's certificate has expired; try: new certificates", "the client's certificate is valid only from"},
 		{"another name", &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: elsewhere.RootCAs, Certificates: client.Certificates}, elsewhere,
 			"the server's certificate is for server.lab, not for 127.0.0.1; try: rdma_lab tls --host 127.0.0.1", refused},
@@ -189,9 +212,7 @@ func TestSilentTLSClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := in.Hello(ctx); err == nil || !strings.Contains(err.Error(), "timed out") {
+	if _, err := in.Hello(testkit.Expiring(t)); err == nil || !strings.Contains(err.Error(), "timed out") {
 		t.Errorf("a silent client: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -69,15 +70,13 @@ func testBatchedWaitEnds(t *testing.T, cfg Config) {
 	var wcs [4]verbs.WC
 	t.Run("with its context", func(t *testing.T) {
 		c, _ := pair(t, cfg, cfg)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		defer cancel()
-		if n, err := c.WaitSends(ctx, wcs[:]); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
+		if n, err := c.WaitSends(testkit.Expiring(t), wcs[:]); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%d, %v", n, err)
 		}
 	})
 	t.Run("with the peer", func(t *testing.T) {
 		c, s := pair(t, cfg, cfg)
-		time.AfterFunc(20*time.Millisecond, func() { s.Close() })
+		time.AfterFunc(testkit.Moment, func() { s.Close() })
 		if n, err := c.WaitSends(t.Context(), wcs[:]); n != 0 || !errors.As(err, new(*oob.ClosedError)) {
 			t.Errorf("%d, %v", n, err)
 		}
@@ -85,10 +84,9 @@ func testBatchedWaitEnds(t *testing.T, cfg Config) {
 	t.Run("after it has given what there is", func(t *testing.T) {
 		c, s := pair(t, cfg, cfg)
 		c.post(t, verbs.SendWR{Opcode: verbs.OpSend}, 8)
-		if _, err := s.WaitRecv(t.Context()); err != nil {
+		if err := c.Send(t.Context(), c.mr.Slice(4*slot, 8)); err != nil { // completes after the other
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond) // the acknowledgement is on its way
 		s.Close()
 		<-c.ctx.Done()
 		if n, err := c.WaitSends(t.Context(), wcs[:]); n != 1 || err != nil {
@@ -100,7 +98,7 @@ func testBatchedWaitEnds(t *testing.T, cfg Config) {
 	})
 	t.Run("with Close", func(t *testing.T) {
 		c, _ := pair(t, cfg, cfg)
-		time.AfterFunc(20*time.Millisecond, func() { c.Close() })
+		time.AfterFunc(testkit.Moment, func() { c.Close() })
 		if n, err := c.WaitSends(t.Context(), wcs[:]); n != 0 || !errors.Is(err, net.ErrClosed) {
 			t.Errorf("%d, %v", n, err)
 		}
@@ -118,7 +116,7 @@ func testBatchedWaitEnds(t *testing.T, cfg Config) {
 
 // TestABatchedWaitAllocatesNothing waits with a context that can end.
 func TestABatchedWaitAllocatesNothing(t *testing.T) {
-	if allocs := waitAllocations(t, 2*time.Millisecond); allocs != 0 {
+	if allocs := waitAllocations(t, time.Millisecond); allocs != 0 {
 		t.Errorf("%v allocations for posting 8 requests and taking their completions", allocs)
 	}
 }
@@ -127,11 +125,10 @@ func TestABatchedWaitAllocatesNothing(t *testing.T) {
 // complete before the wait.
 func waitAllocations(t *testing.T, delay time.Duration) float64 {
 	c, _ := pair(t, Config{}, Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	wrs := c.writes(8)
 	wcs := make([]verbs.WC, 8)
-	return testing.AllocsPerRun(100, func() {
+	return testkit.Allocations(t, 20, func() {
 		if err := c.QP().PostSend(wrs); err != nil {
 			t.Fatal(err)
 		}

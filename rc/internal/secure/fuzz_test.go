@@ -1,7 +1,6 @@
 package secure
 
 import (
-	"context"
 	"crypto/tls"
 	"net"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/credentials"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // FuzzLoad reads directories with any files. An error names the directory or the peer, and has a remedy. A
@@ -53,8 +53,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		here, there := net.Pipe()
 		defer here.Close()
-		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
-		defer stop()
+		ctx := testkit.Context(t)
 		over := make(chan error, 1)
 		go func() {
 			defer there.Close()
