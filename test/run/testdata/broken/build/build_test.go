@@ -1,0 +1,3 @@
+package build
+
+var _ int = "no number"

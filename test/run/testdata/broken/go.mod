@@ -1,0 +1,3 @@
+module github.com/rawverbs/rawverbs/broken
+
+go 1.26

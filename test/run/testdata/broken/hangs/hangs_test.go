@@ -1,0 +1,8 @@
+package hangs
+
+import "testing"
+
+func TestHangs(t *testing.T) {
+	go func() { select {} }()
+	<-make(chan int)
+}
