@@ -19,6 +19,40 @@ func Led(dev *verbs.Device) (n uint64) {
 	return n
 }
 
+// Receiving reports whether goroutines receive for a device at all of its receivers.
+func Receiving(dev *verbs.Device) bool {
+	for _, r := range dev.Provider().(*device).receivers {
+		if r.mu.TryLock() {
+			r.mu.Unlock()
+			return false
+		}
+	}
+	return true
+}
+
+// Waiting returns the number of goroutines that sleep until a CQ of a device is woken.
+func Waiting(dev *verbs.Device) int { return int(dev.Provider().(*device).waiting.Load()) }
+
+// PortSleeps reports whether the port's goroutine sleeps because another goroutine leads.
+func PortSleeps(dev *verbs.Device) bool {
+	r := dev.Provider().(*device).lastWoke.Load()
+	return r != nil && r.asleep.Load()
+}
+
+// TimerSet reports whether a device waits for a time.
+func TimerSet(dev *verbs.Device) bool {
+	_, set := dev.Provider().(*device).engine.Deadline()
+	return set
+}
+
+// NeverLook keeps the ports' goroutines of devices that are opened from now on from looking whether they must receive
+// again. They do so only if another goroutine calls them.
+func NeverLook(tb testing.TB) {
+	before := standByTick
+	standByTick = 1000 * time.Hour
+	tb.Cleanup(func() { standByTick = before })
+}
+
 // SetTraffic makes the device consider its traffic light or heavy.
 func SetTraffic(d *verbs.Device, light bool) {
 	rounds := int32(0)

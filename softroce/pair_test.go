@@ -3,8 +3,8 @@ package softroce_test
 import (
 	"context"
 	"testing"
-	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
 	_ "github.com/rawverbs/rawverbs/softroce"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -25,12 +25,19 @@ func openSoft(tb testing.TB, name string) *verbs.Device {
 	return dev
 }
 
+// limited returns a context that has the kit's limit. In a benchmark, which may take longer, it ends with the benchmark.
+func limited(tb testing.TB) context.Context {
+	if b, ok := tb.(*testing.B); ok {
+		return b.Context()
+	}
+	return testkit.Context(tb)
+}
+
 // connect connects a queue pair of device a with a queue pair of device b. Both ends use cfg,
 // except for the device.
 func connect(tb testing.TB, a, b *verbs.Device, cfg rc.Config) (*rc.Conn, *rc.Conn) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Context(tb)
 	cfg.Access = verbs.AccessRemoteRead | verbs.AccessRemoteWrite | verbs.AccessRemoteAtomic
 	client, server := cfg, cfg
 	client.Device, server.Device = a, b

@@ -11,11 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/softroce"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
 const (
+	kib     = 1 << 10
 	mib     = 1 << 20
 	all     = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead
 	inQueue = 4 // messages in flight: enough to keep a link busy
@@ -23,6 +26,7 @@ const (
 
 // stream is a queue pair that moves messages between two regions, one at each end.
 type stream struct {
+	ctx    context.Context
 	conn   *rc.Conn
 	mr     *verbs.MR
 	remote *verbs.MR
@@ -35,9 +39,17 @@ func newStream(tb testing.TB, a, b *verbs.Device, op verbs.Opcode, size int) *st
 	return streamTo(tb, c, s, op, size)
 }
 
+// newPatientStream returns a stream whose requests are never sent again, so that a lost wake-up shows.
+func newPatientStream(t *testing.T, a, b *verbs.Device, op verbs.Opcode, size int) *stream {
+	timing := rc.DefaultTiming()
+	timing.Timeout = 0
+	c, s := connect(t, a, b, rc.Config{Timing: &timing})
+	return streamTo(t, c, s, op, size)
+}
+
 // streamTo returns a stream from c to s, the other end of its connection.
 func streamTo(tb testing.TB, c, s *rc.Conn, op verbs.Opcode, size int) *stream {
-	st := &stream{conn: c, wcs: make([]verbs.WC, c.QP().Cap().MaxSendWR)}
+	st := &stream{ctx: limited(tb), conn: c, wcs: make([]verbs.WC, c.QP().Cap().MaxSendWR)}
 	var err error
 	if st.mr, err = c.AllocMR("stream", size, all); err != nil {
 		tb.Fatal(err)
@@ -60,7 +72,7 @@ func (s *stream) run(tb testing.TB, n int) {
 			}
 			posted++
 		}
-		k, err := s.conn.QP().SendCQ().Wait(context.Background(), s.wcs)
+		k, err := s.conn.QP().SendCQ().Wait(s.ctx, s.wcs)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -201,26 +213,53 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		for _, size := range []int{8, 64 << 10} {
 			s := newStream(t, x, y, op, size)
 			s.run(t, 200)
-			if n := testing.AllocsPerRun(200, func() { s.run(t, 10) }); n >= 1 {
-				t.Errorf("%v of %s: 10 messages make %v allocations", op, fmt.Sprint(size), n)
+			if n := testkit.Allocations(t, 20, func() { s.run(t, 10) }); n > 0 {
+				t.Errorf("%v of %d bytes: 10 messages make %v allocations", op, size, n)
 			}
 		}
 	}
 }
 
-// TestIdleCostsNothing measures the processor time of one second in which two devices with
-// connected queue pairs have nothing to do.
-func TestIdleCostsNothing(t *testing.T) {
-	x, y := openSoft(t, "soft0"), openSoft(t, "soft0")
+// newIdle returns two devices with connected queue pairs that have nothing to do any more.
+func newIdle(tb testing.TB) {
+	x, y := openSoft(tb, "soft0"), openSoft(tb, "soft0")
 	for range 10 {
-		newStream(t, x, y, verbs.OpRDMAWrite, 4096).run(t, 4)
+		newStream(tb, x, y, verbs.OpRDMAWrite, 4096).run(tb, 4)
 	}
-	time.Sleep(200 * time.Millisecond) // until the last timers of the work above have fired
-	before := processorTime(t)
-	time.Sleep(time.Second)
-	if spent := processorTime(t) - before; spent > 20*time.Millisecond {
-		t.Errorf("a second of idling took %v of processor time", spent)
+	for _, d := range []*verbs.Device{x, y} {
+		testkit.Until(tb, "device without timers whose port's goroutine waits", func() bool {
+			return !softroce.TimerSet(d) && softroce.Receiving(d)
+		}, func() string {
+			return fmt.Sprintf("timer: %v, receiving: %v", softroce.TimerSet(d), softroce.Receiving(d))
+		})
 	}
+}
+
+// TestIdleCostsNothing looks for a moment in which two idle devices take hardly any processor time. BenchmarkIdle measures
+// it for longer.
+func TestIdleCostsNothing(t *testing.T) {
+	newIdle(t)
+	var spent time.Duration
+	testkit.Until(t, "moment without work", func() bool {
+		before := processorTime(t)
+		time.Sleep(5 * testkit.Moment)
+		spent = processorTime(t) - before
+		return spent < testkit.Moment/10
+	}, func() string { return fmt.Sprintf("%v idle took %v of processor time", 5*testkit.Moment, spent) })
+}
+
+// BenchmarkIdle reports the processor time of each second in which two devices have nothing to do.
+func BenchmarkIdle(b *testing.B) {
+	newIdle(b)
+	var spent, idle time.Duration
+	for b.Loop() {
+		began, before := time.Now(), processorTime(b)
+		time.Sleep(100 * time.Millisecond)
+		spent += processorTime(b) - before
+		idle += time.Since(began)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(spent.Seconds()*1000/idle.Seconds(), "ms/s")
 }
 
 func processorTime(t testing.TB) time.Duration {
