@@ -15,10 +15,8 @@ export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 endif
 tool  := go tool -modfile=tools/go.mod
 
-# go test for all tests. A test that fails runs once more, alone, because on a busy host it may have run out
-# of time. The output lists it as failed all the same. After a data race or a crash nothing runs again.
-# Packages are in packages=, go test's flags after --.
-tests := $(tool) gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
+# go test for all tests: it prints a line per package, and ends with one screen about what failed.
+tests = RUN_NAME=$@ go run ./test/run
 
 # The tests of test/e2e wait most of the time, so they begin first, and -p 3 runs two other packages beside them.
 e2e_first = ./test/e2e ./...
@@ -111,38 +109,22 @@ demo-rxe: all need-vm ## the same on rxe0, the kernel's device, in a virtual mac
 
 ##@ Testing
 
+# check needs Go and nothing else, and installs nothing. The tests of C code are left out without a compiler.
 .PHONY: check
-check: vet ## quick tests for every edit: vet, unit tests, the real binaries on soft0
-	go test -p 3 $(e2e_first)
-
-.PHONY: vet
-vet: need-build ## gofmt, vet, staticcheck, a build without cgo
-	@bad=$$(find . -path ./out -prune -o -name '*.go' -print0 | xargs -0 gofmt -l); [[ -z $$bad ]] || { echo "gofmt -w these: $$bad" >&2; exit 1; }
-	go vet ./...
-	go vet -tags rdma,rxe ./...
-	go vet -tags lab,operations ./test/e2e
-	go vet -tags cabi ./test/cabi
-	go vet -tags cgocalls ./verbs/...
-	$(tool) staticcheck -tags rdma,rxe ./...
-	$(tool) staticcheck -tags lab,operations ./test/e2e
-	$(tool) staticcheck -tags cabi ./test/cabi
-	CGO_ENABLED=0 go build ./...
+check: ## the tests for every edit, on any machine: gofmt, vet, all packages, the real binaries on soft0; installs nothing
+	@bad=$$(git ls-files -z --cached --others --exclude-standard '*.go' | xargs -0 gofmt -l); [[ -z $$bad ]] || { echo "gofmt -w these: $$bad" >&2; exit 1; }
+	@export CGO_ENABLED; CGO_ENABLED=$$(tools/need.sh cgo); echo "go vet ./..."; go vet ./... && $(tests) -p 3 $(e2e_first)
 
 # The tests run on linux/amd64; docs/setup.md has the other systems.
-vetted = linux/386 darwin/arm64
-built  = linux/arm linux/arm64 linux/s390x linux/riscv64 freebsd/amd64
+systems = linux/amd64 linux/386 linux/arm linux/arm64 linux/s390x linux/riscv64 darwin/arm64 freebsd/amd64
 .PHONY: static
-static: vet ## vet, and builds for other systems
-	@for on in $(vetted); do echo "go vet ./... for $$on"; CGO_ENABLED=0 GOOS=$${on%/*} GOARCH=$${on#*/} go vet ./... || exit; done
-	@for on in $(built); do echo "go build ./... for $$on"; CGO_ENABLED=0 GOOS=$${on%/*} GOARCH=$${on#*/} go build ./... || exit; done
-	CGO_ENABLED=0 GOOS=js GOARCH=wasm go build ./verbs
-	CGO_ENABLED=0 GOOS=js GOARCH=wasm go vet $(wasm_packages) ./web/engine
+static: ## check the types of all packages and tests for other systems, without cgo
+	go run ./test/systems $(systems)
 
-# nocgo and race run the tests of all packages.
 .PHONY: unit
-unit: need-build ## unit tests of the packages with C code, built like the programs
-	$(tests) --packages='./verbs/... ./cabi/...'
-	$(tests) --packages=./verbs/... -- -tags cgocalls
+unit: need-build ## unit tests of package verbs with its calls through cgo, and without C
+	@$(tests) -tags cgocalls ./verbs/...
+	@CGO_ENABLED=0 $(tests) ./verbs/...
 
 # The packages that the laboratory's engine consists of.
 wasm_packages = ./qpstate ./softroce/internal/packet ./softroce/internal/transport ./softroce/simulated ./internal/workbench/...
@@ -166,7 +148,7 @@ lab-pictures: laboratory web/node_modules/.package-lock.json need-pictures ## dr
 	cd web && IMAGES=$(abspath $(IMAGES)) node --test test/pictures.mjs
 
 .PHONY: test
-test: static unit lint nocgo race test-wasm test-web test-ops test-c test-rxe test-lab ## all tests: static, unit, lint, nocgo, race, test-wasm (the laboratory under node), test-web (the pages in Chromium), test-ops (Prometheus, Kubernetes), test-c (C programs on soft0), test-rxe (on rxe0 in a machine), test-lab (two machines)
+test: need-machine need-build check static unit lint race test-wasm test-web test-ops test-c test-rxe test-lab ## all tests: check, static, unit, lint, race, test-wasm (the laboratory under node), test-web (the pages in Chromium), test-ops (Prometheus, Kubernetes), test-c (C programs on soft0), test-rxe (on rxe0 in a machine), test-lab (two machines)
 	@echo "make test: all passed"
 
 .PHONY: test-more
@@ -200,24 +182,25 @@ test-net: need-build ## rnet for minutes: nettest again and again, 1,000 Conns, 
 	go test -count 1 -run AsTCP -v ./rnet -rnet.ops $(NET_OPS)
 	cd examples/rnet-grpc && go vet ./... && go test -count 1 ./...
 
-.PHONY: nocgo
-nocgo: ## unit tests and the real binaries on soft0, built without C
-	CGO_ENABLED=0 $(tests) --packages='$(e2e_first)' -- -p 3
-
 # Left out are test/e2e, whose programs are built without the race detector, and the simulator, which has
 # one goroutine.
 raced = $(shell go list ./... | grep -vE '/(test/e2e|internal/simulate)$$')
-.PHONY: race stress
+.PHONY: race
 race: need-build ## unit tests under the race detector
-	$(tests) --packages='$(raced)' -- -race
-stress: need-build ## a minute of all of rc's methods beside each other, under the race detector
+	@$(tests) -race $(raced)
+
+# RUN=regexp selects packages.
+STRESS ?= 8m
+.PHONY: stress
+stress: need-build ## repeat each package's tests for STRESS (8m) beside busy loops, with GOMAXPROCS 1, 2 and 8, and print the failures per thousand runs; then a minute of all of rc's methods beside each other
+	@tools/stress.sh $(STRESS) '$(RUN)'
 	RAWVERBS_STRESS=60s go test -count=1 -race -run TestAllMethods ./rc
 
 # RUN=regexp selects tests; WHOLE=1 runs every combination of flags.
 .PHONY: test-c test-c-soak
 c_test = -count=1 -tags cabi
 test-c: all need-c ## run programs in C and Python on soft0 through ./rawverbs (WHOLE=1: every combination, ten minutes)
-	$(tests) --packages=./test/cabi -- $(c_test) -timeout 30m -run '$(RUN)' $(if $(WHOLE),-args -whole)
+	$(tests) $(c_test) -timeout 30m -run '$(RUN)' ./test/cabi $(if $(WHOLE),-args -whole)
 
 SOAK ?= 1000
 test-c-soak: all need-c ## run ibv_rc_pingpong SOAK (1000) times on a host with two busy loops per processor
@@ -305,7 +288,7 @@ on_the_wire = -count=1 -timeout 15m -tags lab $(RDMA_TEST_FLAGS)
 
 .PHONY: test-lab
 test-lab: all need-vm ## test two machines with a wire between them (make lab), and compare docs/on-the-wire.md with real packets
-	$(tests) --packages=./test/e2e -- $(on_the_wire) -run 'Lab|OnTheWire|Shape|Shown'
+	$(tests) $(on_the_wire) -run 'Lab|OnTheWire|Shape|Shown' ./test/e2e
 
 .PHONY: on-the-wire
 on-the-wire: all need-vm ## update the packets in docs/on-the-wire.md from runs on soft0
@@ -420,6 +403,7 @@ apidiff: ## list the changes of the public API since the newest release of CHANG
 .PHONY: lint
 lint: need-lint ## run golangci-lint (pinned in tools/go.mod) and shellcheck
 	$(tool) golangci-lint run
+	$(tool) golangci-lint run --build-tags lab,operations ./test/e2e
 	shellcheck $(scripts)
 	shellcheck -s dash test/vm/init
 
@@ -434,10 +418,12 @@ test-packages: ## make the packages, install and use them on a pristine Debian, 
 # Kubernetes' types are a module of their own, so that the libraries do not depend on them.
 .PHONY: test-ops
 test-ops: need-build need-ops ## operations: a real Prometheus scrapes a server; a job in an empty root; the Kubernetes manifests are valid
-	$(tests) --packages=./test/e2e -- -count 1 -tags operations -run '^Test(Prometheus|Scratch)$$'
+	$(tests) -count 1 -tags operations -run '^Test(Prometheus|Scratch)$$' ./test/e2e
 	cd deploy/kubernetes && go test ./...
 
-.PHONY: need-build need-lint need-vm need-c need-arm64 need-node need-web need-pictures need-ops
+.PHONY: need-machine need-build need-lint need-vm need-c need-arm64 need-node need-web need-pictures need-ops
+need-machine:
+	@tools/machine.sh
 need-build need-lint need-vm need-c need-arm64 need-node need-web need-pictures need-ops: need-%:
 	@tools/need.sh $*
 

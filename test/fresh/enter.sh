@@ -1,15 +1,20 @@
 #!/bin/bash
 # The inner part of run.sh: process 1 of new mount and process namespaces, as root.
 #
-#   enter.sh CACHE ROOT WORK USER CMD     USER: not empty for an ordinary user with sudo
+#   enter.sh CACHE ROOT WORK WAYS CMD
+#
+# WAYS has the words of: user (an ordinary user with sudo), cold (empty caches of Go), docker (only what a
+# container has by default).
 #
 # The script undoes nothing: the mounts end with the namespaces.
 set -Eeuo pipefail
 trap 'echo "fresh: cannot set up the fresh machine (line $LINENO of enter.sh)" >&2; exit 125' ERR
 
-cache=$1 base=$1/$2 work=$3 user=$4 cmd=$5
+cache=$1 base=$1/$2 work=$3 ways=" $4 " cmd=$5
 { read -r goroot; read -r host_modules; read -r host_build; } <"$work/go"
-if [[ -n $user ]]; then
+user=
+if [[ $ways == *" user "* ]]; then
+	user=1
 	name=stranger home=/home/stranger
 else
 	name=root home=/root
@@ -63,8 +68,12 @@ chmod 700 "$root$home"
 mkdir -p "$root$goroot"
 mount --bind "$goroot" "$root$goroot"
 mount -o remount,bind,ro "$root$goroot"
-overlay "$host_modules" modules "$root$home/go/pkg/mod"
-overlay "$host_build" build "$root$home/.cache/go-build"
+if [[ $ways == *" cold "* ]]; then
+	mkdir -p "$root$home/go/pkg/mod" "$root$home/.cache/go-build"
+else
+	overlay "$host_modules" modules "$root$home/go/pkg/mod"
+	overlay "$host_build" build "$root$home/.cache/go-build"
+fi
 mkdir -p "$cache/vm-$name" "$root$home/.cache/rawverbs/vm"
 mount --bind "$cache/vm-$name" "$root$home/.cache/rawverbs/vm"
 mv "$work/clone" "$root$home/rawverbs"
@@ -82,12 +91,21 @@ environment=(HOME="$home" USER="$name" LOGNAME="$name" LANG=C.UTF-8
 	PATH="$goroot/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 while IFS= read -r -d '' pair; do environment+=("$pair"); done <"$work/env"
 
-# Replace the namespace's root: after a plain chroot the kernel forbids user namespaces.
-cd "$root"
-mount --move . /
 exec 9>&- # only run.sh holds the lock
 # setpriv needs no session and no password files, unlike su, and sets the user's groups.
-as=(setpriv --reuid "$name" --regid "$name" --init-groups)
-[[ -n $user ]] || as=()
+as=()
+if [[ -n $user ]]; then as=(setpriv --reuid "$name" --regid "$name" --init-groups); fi
+cd "$root"
+if [[ $ways == *" docker "* ]]; then
+	# Docker's default capabilities. In this chroot the kernel refuses user namespaces, as Docker does.
+	kept=-all
+	for capability in chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service net_raw sys_chroot mknod audit_write setfcap; do
+		kept+=,+$capability
+	done
+	as=(setpriv --bounding-set="$kept" --inh-caps=-all "${as[@]}")
+else
+	# Replace the namespace's root: after a plain chroot the kernel forbids user namespaces.
+	mount --move . /
+fi
 # shellcheck disable=SC2016 # the inner bash expands it
 exec chroot . env -i "${environment[@]}" "${as[@]}" bash -c 'cd "$HOME/rawverbs" && eval "$1"' fresh "$cmd"

@@ -2,7 +2,7 @@
 # Runs a command in a clone of HEAD on a pristine Debian 12, as a new user would, and exits
 # with the command's status.
 #
-#   test/fresh/run.sh ['CMD']     bash -c CMD in the clone; default: make demo && make test
+#   test/fresh/run.sh ['CMD']     bash -c CMD in the clone; default: make demo && make check && make test
 #
 # README.md in this directory describes the variables and the caches.
 #
@@ -17,7 +17,7 @@ say() { echo "fresh: $*" >&2; }
 trap 'say "cannot set up the fresh machine (line $LINENO of run.sh)"; exit 125' ERR
 
 (($# <= 1)) || { say "usage: run.sh ['CMD']: one argument, quoted"; exit 2; }
-cmd=${1:-make demo && make test}
+cmd=${1:-make demo && make check && make test}
 here=$(cd "$(dirname "$0")" && pwd -P)
 repo=$(dirname "$(dirname "$here")")
 
@@ -107,7 +107,7 @@ if [[ -r $certificates ]]; then cp "$certificates" "$work/certificates"; fi
 # with this script.
 status=0
 "${as_root[@]}" setpriv --pdeathsig KILL env --default-signal=INT,QUIT unshare --mount --propagation private --pid --fork --kill-child \
-	"$here/enter.sh" "$cache" "$pristine" "$work" "${FRESH_USER:+1}" "$cmd" <&0 &
+	"$here/enter.sh" "$cache" "$pristine" "$work" "${FRESH_USER:+user} ${FRESH_COLD:+cold} ${FRESH_DOCKER:+docker}" "$cmd" <&0 &
 inside=$!
 wait "$inside" || status=$?
 inside=
