@@ -155,11 +155,11 @@ test: need-machine need-build check static unit lint race test-wasm test-web tes
 test-more: stress test-rxe-more ## the tests that make test leaves out so that it stays short: stress, test-rxe-more
 	@echo "make test-more: all passed"
 
-# CMD='make check' runs another command; FRESH_USER=1 runs as an ordinary user. See
+# CMD='make check' runs another command; FRESH_USER, FRESH_COLD and FRESH_DOCKER choose what it gets. See
 # test/fresh/README.md.
 .PHONY: fresh
 fresh: export FRESH_CMD := $(value CMD)
-fresh: ## make demo && make test (or CMD) in a clone of HEAD on a pristine Debian
+fresh: ## make demo && make check && make test (or CMD) in a clone of HEAD on a pristine Debian
 	@test/fresh/run.sh $${FRESH_CMD:+"$$FRESH_CMD"}
 
 # TARGETS='…' runs only these; WITHOUT='…' leaves these out.
