@@ -9,6 +9,8 @@
 
 static struct ibv_context *context;
 
+enum { IN_TIME = 1000 * LIMIT, NOW = 0, MOMENT = 50 }; /* milliseconds */
+
 static bool readable(int fd, int ms)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -55,17 +57,17 @@ static void nonblocking(void)
 	CHECK(!epoll_ctl(ep, EPOLL_CTL_ADD, a.channel->fd, &e));
 	for (int i = 0; i < 30; i++) {
 		CHECK(!ibv_req_notify_cq(a.cq, 0));
-		CHECK(!readable(a.channel->fd, 0));
+		CHECK(!readable(a.channel->fd, NOW));
 		CHECK(!post(&a, IBV_WR_RDMA_WRITE, &b, 8, i));
 		if (i % 3 == 0) {
-			CHECK(readable(a.channel->fd, 5000));
+			CHECK(readable(a.channel->fd, IN_TIME));
 		} else if (i % 3 == 1) {
-			CHECK(epoll_wait(ep, &e, 1, 5000) == 1 && e.data.fd == a.channel->fd);
+			CHECK(epoll_wait(ep, &e, 1, IN_TIME) == 1 && e.data.fd == a.channel->fd);
 		} else {
 			fd_set set;
 			FD_ZERO(&set);
 			FD_SET(a.channel->fd, &set);
-			struct timeval limit = {5, 0};
+			struct timeval limit = {LIMIT, 0};
 			CHECK(select(a.channel->fd + 1, &set, NULL, NULL, &limit) == 1);
 		}
 		CHECK(!ibv_get_cq_event(a.channel, &cq, &data) && cq == a.cq);
@@ -106,7 +108,7 @@ static void many(void)
 	}
 	for (int i = 0; i < CQS; i++)
 		CHECK(seen[i] == (i % 4 ? 0 : 3));
-	CHECK(!readable(channel->fd, 50));
+	CHECK(!readable(channel->fd, MOMENT));
 	for (int i = 0; i < CQS; i += 4)
 		CHECK(!ibv_destroy_qp(qps[i]) && !ibv_destroy_cq(cqs[i]));
 	CHECK(!ibv_destroy_comp_channel(channel) && !ibv_dealloc_pd(pd));
@@ -170,7 +172,7 @@ static void full(void)
 		++*(int *)data;
 	}
 	CHECK(counts[0] == EVENTS / 3 && counts[1] == 0 && counts[2] == EVENTS / 3);
-	CHECK(!readable(channel->fd, 50));
+	CHECK(!readable(channel->fd, MOMENT));
 	ibv_ack_cq_events(cqs[0], EVENTS / 3);
 	ibv_ack_cq_events(cqs[2], EVENTS / 3);
 	CHECK(!ibv_destroy_cq(cqs[0]) && !ibv_destroy_cq(cqs[2]));
@@ -229,7 +231,7 @@ static void async(void)
 		fail(&ends[i], &ends[i + 1]);
 	}
 	/* The event of the first is never read, and vanishes with its queue pair. */
-	CHECK(readable(context->async_fd, 5000));
+	CHECK(readable(context->async_fd, IN_TIME));
 	free_end(&ends[0]);
 	free_end(&ends[1]);
 	for (int i = 3; i < 6; i += 2) {
@@ -240,7 +242,7 @@ static void async(void)
 		CHECK(!ibv_destroy_qp(ends[i].qp) && acked > 0 && now() >= acked);
 		CHECK(!pthread_join(thread, NULL));
 	}
-	CHECK(!readable(context->async_fd, 50));
+	CHECK(!readable(context->async_fd, MOMENT));
 }
 
 int main(int argc, char **argv)

@@ -6,13 +6,13 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
-/* child runs f in a child, which must end with status 0 within 20 s. */
+/* child runs f in a child, which must end with status 0 within LIMIT. */
 static void child(void (*f)(struct end *a, struct end *b), struct end *a, struct end *b)
 {
 	pid_t pid = fork();
 	CHECK(pid >= 0);
 	if (!pid) {
-		alarm(20); /* kills a child that hangs */
+		alarm(LIMIT); /* kills a child that hangs */
 		f(a, b);
 		exit(0); /* with destructors */
 	}
@@ -68,7 +68,7 @@ static void inherited_memories(struct end *a)
 	free_buf(buffer); /* does nothing */
 }
 
-/* All that the child inherits answers EIO. */
+/* All that the child inherits answers EIO. Nothing waits: the child would hang. */
 static void inherited(struct end *a, struct end *b)
 {
 	struct ibv_wc wc;
@@ -80,7 +80,6 @@ static void inherited(struct end *a, struct end *b)
 	union ibv_gid gid;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	struct ibv_qp_init_attr init;
-	double begin = now();
 	CHECK(post_recv(a, 1) == EIO);
 	CHECK(post(a, IBV_WR_SEND, b, 8, 1) == EIO);
 	CHECK(ibv_poll_cq(a->cq, 1, &wc) == -EIO);
@@ -105,7 +104,6 @@ static void inherited(struct end *a, struct end *b)
 	CHECK(ibv_dealloc_pd(a->pd) == EIO);
 	ibv_ack_cq_events(a->cq, 1);
 	CHECK(ibv_close_device(a->context) == EIO);
-	CHECK(now() - begin < 10); /* nothing waits */
 }
 
 /* fresh opens the device once more, in a core of the child's own. */

@@ -26,6 +26,7 @@
 		}                                                                                 \
 	} while (0)
 
+enum { LIMIT = 60 }; /* seconds: the limit of every wait. It only ends a program that hangs. */
 enum { PAGE = 4096, LENGTH = 4 * PAGE, DEPTH = 64 };
 enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
 
@@ -138,12 +139,12 @@ static inline double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* completion polls until there is a completion, for at most 20 s. */
+/* completion polls until there is a completion, for at most LIMIT. */
 static inline struct ibv_wc completion(struct ibv_cq *cq)
 {
 	struct ibv_wc wc;
 	int n = 0;
-	for (double limit = now() + 20; n == 0 && now() < limit;)
+	for (double limit = now() + LIMIT; n == 0 && now() < limit;)
 		n = ibv_poll_cq(cq, 1, &wc);
 	CHECK(n == 1);
 	return wc;

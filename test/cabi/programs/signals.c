@@ -122,7 +122,8 @@ static void killed(int sig)
 {
 	CHECK(open_device());
 	kill(getpid(), sig);
-	sleep(1);
+	for (;;)
+		pause(); /* any thread may get the signal, now or later */
 }
 
 static void broken_pipe(void)
@@ -170,7 +171,7 @@ static void storm(int which, int sig)
 	pair_on(open_device(), &a, &b);
 	struct itimerval every = {{0, 200}, {0, 200}};
 	CHECK(!setitimer(which, &every, NULL));
-	for (double limit = now() + 20; alarms < 500 && now() < limit;)
+	for (double limit = now() + LIMIT; alarms < 500 && now() < limit;)
 		exchange(&a, &b, 9000);
 	every = (struct itimerval){0};
 	setitimer(which, &every, NULL);
@@ -181,7 +182,7 @@ static void storm(int which, int sig)
 /* Go's runtime sends its threads no SIGURG, not even when it collects garbage. */
 static void *work(void *context)
 {
-	for (double limit = now() + 2; now() < limit;) {
+	for (int i = 0; i < 300; i++) { /* the four threads' garbage is collected some 20 times */
 		struct end x, y;
 		pair_on(context, &x, &y);
 		exchange(&x, &y, LENGTH);
