@@ -19,7 +19,8 @@ import (
 	"github.com/rawverbs/rawverbs/rc"
 )
 
-// HandshakeLimit is how long a client may take from its hello until its queue pairs are in RTS.
+// HandshakeLimit is how long a client may take from its hello until its queue pairs are in RTS, if
+// --timeout is not shorter.
 const HandshakeLimit = 15 * time.Second
 
 var errHandshake = errors.Errorf("the client did not connect its queue pairs within %v of its hello; try: again, or a host with less load", HandshakeLimit)

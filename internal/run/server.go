@@ -315,7 +315,11 @@ func (s *server) client(jobs context.Context, in *comer, who string) (err error)
 
 // connect takes a client's queue pairs to RTS. The time for that is not the job's.
 func (s *server) connect(ctx context.Context, in *comer, cfg rc.Config) (*rc.Conn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, HandshakeLimit, errHandshake)
+	limit, cause := HandshakeLimit, errHandshake
+	if s.Timeout < limit {
+		limit, cause = s.Timeout, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, cause)
 	defer cancel()
 	conn, err := in.Connect(ctx, cfg)
 	return conn, lateHandshake(err)
