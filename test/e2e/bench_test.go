@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // benchExercises returns a short run of each bench job.
@@ -169,20 +171,23 @@ func TestBenchRefused(t *testing.T) {
 	}
 }
 
-// TestBenchPeerGone checks that an end notices at once that its peer has died, and within
-// --timeout that its peer hangs. This holds for an end that measures and for an end that
+// TestBenchPeerGone checks that an end notices that its peer has died, long before its --timeout, and
+// within --timeout that its peer hangs. This holds for an end that measures and for an end that
 // only provides memory. A longer run with progress must not fail.
 func TestBenchPeerGone(t *testing.T) {
 	noLeak(t)
 	for _, job := range []string{"send-bw", "write-bw", "send-lat", "write-lat", "read-lat"} {
-		for name, gone := range map[string]os.Signal{"dies": syscall.SIGKILL, "hangs": syscall.SIGSTOP} {
+		for name, gone := range map[string]struct {
+			signal  os.Signal
+			timeout string
+		}{"dies": {syscall.SIGKILL, never}, "hangs": {syscall.SIGSTOP, "--timeout=3s"}} {
 			t.Run(job+", the client "+name, func(t *testing.T) {
 				t.Parallel()
-				s := serve(t, "--once", "--timeout", "4s")
+				s := serve(t, "--once", gone.timeout)
 				c := s.client(t, "--job", "bench-"+job, "-D", "100", "-s", "512")
 				s.event("bench.begun")
-				time.Sleep(200 * time.Millisecond)
-				c.signal(gone)
+				time.Sleep(5 * testkit.Moment) // so that messages are in flight
+				c.signal(gone.signal)
 				s.fails(1)               // TCP, the retry limit or the lack of progress may be first
 				_ = c.cmd.Process.Kill() // it may have ended
 				c.wait()
@@ -191,8 +196,8 @@ func TestBenchPeerGone(t *testing.T) {
 	}
 	t.Run("longer than --timeout", func(t *testing.T) {
 		t.Parallel()
-		s := serve(t, "--once", "--timeout", "3s")
-		c := s.client(t, "--timeout", "3s", "--job", "bench-read-bw", "-D", "5", "-s", "512")
+		s := serve(t, "--once", "--timeout", "3s") // it only sees the client's packets
+		c := s.client(t, never, "--job", "bench-read-bw", "-D", "4", "-s", "512")
 		c.succeeds()
 		s.succeeds()
 	})

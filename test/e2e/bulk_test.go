@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/csv"
 	"maps"
 	"net"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -114,12 +114,12 @@ func bulkHello(other map[string]string) oob.Hello {
 func refused(t *testing.T, s *server, h oob.Hello, want string) {
 	t.Helper()
 	nc := dialRaw(t, s)
-	c := oob.NewConn(nc, oob.Options{Timeout: limit})
+	c := oob.NewConn(nc, oob.Options{Timeout: testkit.Limit})
 	defer c.Close()
-	if _, err := c.Hello(timeLimit(t), h); err != nil {
+	if _, err := c.Hello(testkit.Context(t), h); err != nil {
 		t.Fatal(err)
 	}
-	_, err := c.ExchangeEndpoint(timeLimit(t), endpoint())
+	_, err := c.ExchangeEndpoint(testkit.Context(t), endpoint())
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the client hears %v, want %q", err, want)
 	}
@@ -132,8 +132,8 @@ func TestBulkDeath(t *testing.T) {
 	noLeak(t)
 	for _, op := range []string{"write", "read", "send"} {
 		t.Run(op, func(t *testing.T) {
-			long := []string{"--job", "bulk", "--size", "1T", "--qps", "2", "--op", op}
-			s := serve(t)
+			long := []string{never, "--job", "bulk", "--size", "1T", "--qps", "2", "--op", op}
+			s := serve(t, never)
 			c := s.client(t, long...)
 			s.event("bulk.begun")
 			c.event("wr.completed")
@@ -234,8 +234,8 @@ func bulkPeer(t *testing.T, s *server, imm uint32, bytes int) {
 	t.Helper()
 	var mr *verbs.MR
 	hello := bulkHello(nil)
-	conn, err := rc.Dial(timeLimit(t), s.address(), rc.Config{
-		Device: openDevice(t), Job: hello.Job, Params: hello.Params, Timeout: limit,
+	conn, err := rc.Dial(testkit.Context(t), s.address(), rc.Config{
+		Device: openDevice(t), Job: hello.Job, Params: hello.Params, Timeout: testkit.Limit,
 		Prepare: func(c *rc.Conn) (err error) {
 			if mr, err = c.AllocMR("rubbish", 4096, verbs.AccessLocalWrite); err != nil {
 				return err
@@ -257,9 +257,7 @@ func bulkPeer(t *testing.T, s *server, imm uint32, bytes int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if _, err := conn.WaitRecv(ctx); err == nil || !strings.Contains(err.Error(), "failed at step") {
+	if _, err := conn.WaitRecv(testkit.Context(t)); err == nil || !strings.Contains(err.Error(), "failed at step") {
 		t.Errorf("the client hears %v", err)
 	}
 }
@@ -292,21 +290,21 @@ func TestBulkLies(t *testing.T) {
 func bulkServer(t *testing.T, access verbs.Access, flags ...string) (*process, *rc.Conn) {
 	t.Helper()
 	dev := openDevice(t)
-	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), rc.ListenConfig{Params: map[string]string{"max_size": "67108864"}, Timeout: limit})
+	l, err := rc.Listen(testkit.Context(t), net.JoinHostPort(ipv4, "0"), rc.ListenConfig{Params: map[string]string{"max_size": "67108864"}, Timeout: testkit.Limit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	c := start(t, "rdma_client", append(flags, "--json", "--job", "bulk", "--size", "2M", "--chunk", "64K", ipv4, device, port)...)
-	in, err := l.Accept(timeLimit(t))
+	in, err := l.Accept(testkit.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := in.Hello(timeLimit(t)); err != nil {
+	if _, err := in.Hello(testkit.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := in.Connect(timeLimit(t), rc.Config{Device: dev, Timeout: limit, Access: access &^ verbs.AccessLocalWrite, Prepare: func(c *rc.Conn) error {
+	conn, err := in.Connect(testkit.Context(t), rc.Config{Device: dev, Timeout: testkit.Limit, Access: access &^ verbs.AccessLocalWrite, Prepare: func(c *rc.Conn) error {
 		mr, err := c.AllocMR("window", 1<<20, access)
 		if err != nil {
 			return err

@@ -80,7 +80,7 @@ func waitListeningIn(t *testing.T, p *process, port string) {
 func checkCPrograms(t *testing.T, server, client *process) {
 	t.Helper()
 	for _, p := range []*process{client, server} {
-		if status := p.waitFor(perftestLimit); status != 0 {
+		if status := p.waitLong(); status != 0 {
 			t.Fatalf("%q: status %d", p.cmd.Args, status)
 		}
 		if text := strings.Join(p.lines, "\n"); strings.Contains(text, "invalid data") {

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -70,14 +70,19 @@ func readAddresses() error {
 	return nil
 }
 
+// awaitAddresses waits until the device has its addresses again.
+func awaitAddresses(t *testing.T) {
+	t.Helper()
+	var err error
+	testkit.Until(t, "addresses of "+device, func() bool { err = readAddresses(); return err == nil }, func() string { return err.Error() })
+}
+
 // isGID4 reports whether gid is the device's GID for IPv4 peers.
 func isGID4(gid string) bool { return strings.TrimPrefix(gid, "::ffff:") == ipv4 }
 
 // resources counts the device's objects of all processes: "pd 1 cq 1 qp 1 …".
 func resources() (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "rdma", "resource", "show", device).CombinedOutput()
+	out, err := exec.Command("rdma", "resource", "show", device).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("rdma resource show %s: %w: %s", device, err, out)
 	}
@@ -105,7 +110,7 @@ func (holdings) expect(t *testing.T, _ *server) {
 func expectResources(t *testing.T, want string) {
 	t.Helper()
 	var got string
-	eventually(t, func() bool {
+	testkit.Until(t, "return of the device's resources", func() bool {
 		var err error
 		if got, err = resources(); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	_ "github.com/rawverbs/rawverbs/softroce"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // The device under test. Each process that opens it takes an address of 127.0.0.0/8. TCP
@@ -66,10 +68,10 @@ func noLeak(t *testing.T) {
 		pprof.SetGoroutineLabels(context.Background())
 		label := fmt.Sprintf("%q:%q", "test", t.Name())
 		var left string
-		eventually(t, func() bool {
+		testkit.Until(t, "end of the goroutines", func() bool {
 			left = goroutinesWith(t, label)
 			return left == ""
-		}, func() string { return "goroutines are left:\n" + left })
+		}, func() string { return left })
 	})
 }
 
@@ -98,7 +100,7 @@ func (h *holdings) note(s *server) { h.files = openFiles(s) }
 
 func (h *holdings) expect(t *testing.T, s *server) {
 	t.Helper()
-	eventually(t, func() bool { return openFiles(s) <= h.files }, func() string {
+	testkit.Until(t, "closing of the server's files", func() bool { return openFiles(s) <= h.files }, func() string {
 		return fmt.Sprintf("the server has %d files open, and began with %d", openFiles(s), h.files)
 	})
 }

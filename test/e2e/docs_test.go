@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the output of the commands in the documents anew where it has changed")
@@ -117,8 +118,7 @@ func (r *consoleRun) execute(t *testing.T) {
 		}
 	}
 	port := freePort(t)
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
+	ctx := testkit.Context(t)
 	var servers []func()
 	for _, b := range r.blocks {
 		shell := exec.CommandContext(ctx, "bash", "-o", "pipefail", "-c", strings.ReplaceAll(b.command, "18515", port))

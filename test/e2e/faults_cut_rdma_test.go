@@ -25,7 +25,7 @@ func twoHosts(t *testing.T) faultPlace {
 	p.mend = func() {
 		ip("link", "set", netdev, "up")
 		ip("address", "replace", ipv6+"/64", "dev", netdev, "nodad") // the kernel removed it when the interface went down
-		eventually(t, func() bool { return readAddresses() == nil }, func() string { return readAddresses().Error() })
+		awaitAddresses(t)
 	}
 	return p
 }

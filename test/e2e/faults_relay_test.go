@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -43,6 +44,8 @@ func relayTo(t *testing.T, place faultPlace, port string, at held) *relay {
 	}
 	r := &relay{at: at, reached: make(chan struct{}), free: make(chan struct{})}
 	_, r.port, _ = net.SplitHostPort(l.Addr().String())
+	var dialer net.Dialer
+	ctx := testkit.Context(t)
 	r.over.Go(func() {
 		client, err := l.Accept()
 		if err != nil {
@@ -50,7 +53,7 @@ func relayTo(t *testing.T, place faultPlace, port string, at held) *relay {
 		}
 		l.Close()
 		var server net.Conn
-		place.in(theClient, func() { server, err = net.DialTimeout("tcp", net.JoinHostPort(place.address, port), limit) })
+		place.in(theClient, func() { server, err = dialer.DialContext(ctx, "tcp", net.JoinHostPort(place.address, port)) })
 		if err != nil {
 			client.Close()
 			return
@@ -72,6 +75,13 @@ func relayTo(t *testing.T, place faultPlace, port string, at held) *relay {
 		r.over.Wait()
 	})
 	return r
+}
+
+// address is the relay's own address, from which the server's connection comes.
+func (r *relay) address() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.conns[1].LocalAddr().String()
 }
 
 // release lets the held message and all later ones pass.

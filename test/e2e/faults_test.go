@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -286,17 +287,7 @@ func (r *faultRow) run(t *testing.T) {
 		flags = append(flags, "--file", writeFile(t, "file", 64<<20))
 	}
 	r.client = startBy(t, r.place.by[theClient], "rdma_client", append(flags, r.place.relayAt, r.place.device[theClient], r.relay.port)...)
-	select {
-	case <-r.relay.reached:
-	case <-r.client.over:
-		select {
-		case <-r.relay.reached: // a client may end while its last message is held
-		case <-time.After(time.Second):
-			t.Fatalf("the client ended before the step: %s", &r.client.stderr)
-		}
-	case <-time.After(limit):
-		t.Fatal("the step did not come")
-	}
+	testkit.Receive(t, r.relay.reached, "step: "+r.step.name)
 	if r.step.name == midData {
 		if r.job.brief { // the other end begins the job and waits
 			r.hit(t, unix.SIGSTOP)
@@ -329,7 +320,7 @@ func (r *faultRow) serves(t *testing.T) {
 func (r *faultRow) end(t *testing.T, end string) (problem string) {
 	t.Helper()
 	if end == theClient {
-		if r.client.waitFor(limit) != 0 {
+		if r.client.wait() != 0 {
 			return r.client.stderr.String()
 		}
 		return ""
@@ -345,12 +336,9 @@ func (r *faultRow) end(t *testing.T, end string) (problem string) {
 	return problem
 }
 
-// session is the server's name of the client: the first client, or the second after one that came before the fault.
+// session is the server's name of the client.
 func (r *faultRow) session() string {
-	if r.fault.name != killed || r.side != theServer {
-		return "server/2"
-	}
-	return "server/1"
+	return r.server.event("client.accepted", "peer", r.relay.address()).str("who")
 }
 
 // running reports whether a process has not ended.
@@ -431,7 +419,7 @@ func (r *faultRow) checkServer(t *testing.T, before map[string]float64) {
 	t.Helper()
 	r.serves(t)
 	var now map[string]float64
-	eventually(t, func() bool {
+	testkit.Until(t, "end of what the server had for its clients", func() bool {
 		now = r.count(t)
 		return now["rawverbs_clients"] == 0 && now["rawverbs_budget_memory_bytes"] == 0 && now[goroutineSeries] <= before[goroutineSeries]
 	}, func() string {
@@ -451,13 +439,14 @@ func (r *faultRow) checkServer(t *testing.T, before map[string]float64) {
 // getAlone fetches a page on the thread of its caller, which may be in another network namespace.
 func getAlone(t *testing.T, address, path string) string {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", address, limit)
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(testkit.Context(t), "tcp", address)
 	if err != nil {
 		t.Error(err)
 		return ""
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(limit))
+	conn.SetDeadline(testkit.Deadline())
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path, address)
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {

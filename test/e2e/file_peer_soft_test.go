@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
 )
 
@@ -78,7 +79,7 @@ func TestFileHostileSizes(t *testing.T) {
 		{"file_name": "x", "file_size": "1", "chunk": "100000000"},
 	} {
 		dev := openDevice(t)
-		_, err := rc.Dial(timeLimit(t), s.address(), rc.Config{Device: dev, Job: "file", Params: params, Timeout: limit})
+		_, err := rc.Dial(testkit.Context(t), s.address(), rc.Config{Device: dev, Job: "file", Params: params, Timeout: testkit.Limit})
 		dev.Close()
 		if err == nil || !strings.Contains(err.Error(), "; try: ") {
 			t.Errorf("%v: %v", params, err)
@@ -104,7 +105,7 @@ func TestFileSlowClient(t *testing.T) {
 	}
 	f.send(3, 3, digest.Sum(nil))
 	f.credit(4)
-	if err := f.Finish(timeLimit(t)); err != nil {
+	if err := f.Finish(testkit.Context(t)); err != nil {
 		t.Error(err)
 	}
 	f.close()
@@ -135,7 +136,7 @@ func TestFileChanges(t *testing.T) {
 			want := "the file " + path + " changed while it was sent: " + name
 			c.fails(1, want, "; try: a copy of it")
 			for err := error(nil); ; {
-				if _, err = k.conn.WaitRecv(timeLimit(t)); err != nil {
+				if _, err = k.conn.WaitRecv(testkit.Context(t)); err != nil {
 					if !strings.Contains(err.Error(), want) {
 						t.Errorf("the server got: %v", err)
 					}

@@ -7,8 +7,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
-	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -40,8 +40,8 @@ func dialSenderWith(t *testing.T, s *server, params map[string]string) (*fakeSen
 	t.Helper()
 	f := &fakeSender{t: t, dev: openDevice(t)}
 	var err error
-	f.Conn, err = rc.Dial(timeLimit(t), s.address(), rc.Config{
-		Device: f.dev, Job: "file", Program: "e2e", Timeout: limit,
+	f.Conn, err = rc.Dial(testkit.Context(t), s.address(), rc.Config{
+		Device: f.dev, Job: "file", Program: "e2e", Timeout: testkit.Limit,
 		Params: params,
 		Prepare: func(c *rc.Conn) (err error) {
 			if f.ring, err = c.AllocMR("to send from", fakeSlots*fakeChunk, 0); err != nil {
@@ -90,7 +90,7 @@ func (f *fakeSender) send(slot int, imm uint32, data []byte) {
 func (f *fakeSender) credit(n uint32) {
 	f.t.Helper()
 	for {
-		wc, err := f.WaitRecv(timeLimit(f.t))
+		wc, err := f.WaitRecv(testkit.Context(f.t))
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestFileLies(t *testing.T) {
 		"outside the ring": {func(f *fakeSender) {
 			f.remote.Addr += 2 * fakeChunk
 			f.send(0, 0, data)
-			if _, err := f.WaitSend(timeLimit(f.t)); err == nil { // REM_ACCESS_ERR, or the server's error over TCP
+			if _, err := f.WaitSend(testkit.Context(f.t)); err == nil { // REM_ACCESS_ERR, or the server's error over TCP
 				f.t.Error("it was written")
 			}
 			f.TCP().Fail("job", fmt.Errorf("it may not write there"))
@@ -172,16 +172,18 @@ func TestFileLies(t *testing.T) {
 func TestFileClientGone(t *testing.T) {
 	noLeak(t)
 	folder := t.TempDir()
-	s := serve(t, "--dir", folder, "--timeout", "5s")
+	patient, hasty := serve(t, "--dir", folder, never), serve(t, "--dir", folder, "--timeout", "2s")
 	for name, test := range map[string]struct {
+		s    *server
 		goes func(*fakeSender)
 		want string
 	}{
-		"closes":      {func(f *fakeSender) { f.close() }, "closed the connection"},
-		"says why":    {func(f *fakeSender) { f.TCP().Fail("job", fmt.Errorf("it has enough")) }, "it has enough"},
-		"falls still": {func(*fakeSender) {}, "waiting for chunk 1: the job made no progress for 5s"},
+		"closes":      {patient, func(f *fakeSender) { f.close() }, "closed the connection"},
+		"says why":    {patient, func(f *fakeSender) { f.TCP().Fail("job", fmt.Errorf("it has enough")) }, "it has enough"},
+		"falls still": {hasty, func(*fakeSender) {}, "waiting for chunk 1: the job made no progress for 2s"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			s := test.s
 			f := partialSender(t, s, name)
 			test.goes(f)
 			s.event("client.failed", "error", test.want)
@@ -189,8 +191,10 @@ func TestFileClientGone(t *testing.T) {
 			f.close()
 		})
 	}
-	s.stillServes(t)
-	s.stops()
+	hasty.held.expect(t, hasty)
+	hasty.stops()
+	patient.stillServes(t)
+	patient.stops()
 }
 
 // fakeTaker is a server of the job file in this process. It returns slots only when the test
@@ -208,7 +212,7 @@ func listenTaker(t *testing.T) *fakeTaker {
 	k := &fakeTaker{t: t}
 	k.muteServer = listenAs(t, dev, rc.Config{
 		Access: verbs.AccessRemoteWrite,
-		Device: dev, Timeout: limit, Params: map[string]string{"max_size": strconv.Itoa(fakeSlots * fakeChunk)},
+		Device: dev, Timeout: testkit.Limit, Params: map[string]string{"max_size": strconv.Itoa(fakeSlots * fakeChunk)},
 		Prepare: func(c *rc.Conn) (err error) {
 			k.ring, err = c.AllocMR("ring", fakeSlots*fakeChunk, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
 			if err != nil {
@@ -228,7 +232,7 @@ func (k *fakeTaker) sender(path string, flags ...string) *process {
 	k.conn = <-k.muteServer.conn
 	k.t.Cleanup(func() { k.conn.Close() })
 	for range fakeSlots {
-		if _, err := k.conn.WaitRecv(timeLimit(k.t)); err != nil {
+		if _, err := k.conn.WaitRecv(testkit.Context(k.t)); err != nil {
 			k.t.Fatal(err)
 		}
 	}
@@ -257,7 +261,7 @@ func TestFileNoCredit(t *testing.T) {
 		status int
 		want   string
 	}{
-		"timeout":        {[]string{"--timeout", "3s"}, func(*fakeTaker, *process) {}, 1, "waiting for the server to return the slot of chunk 0: the job made no progress for 3s; try: a longer --timeout"},
+		"timeout":        {[]string{"--timeout", "2s"}, func(*fakeTaker, *process) {}, 1, "waiting for the server to return the slot of chunk 0: the job made no progress for 2s; try: a longer --timeout"},
 		"server closes":  {nil, func(k *fakeTaker, _ *process) { k.conn.Close() }, 1, "closed the connection"},
 		"server refuses": {nil, func(k *fakeTaker, _ *process) { k.conn.TCP().Fail("job", fmt.Errorf("it has no more paper")) }, 1, "it has no more paper"},
 		"interrupted":    {nil, func(_ *fakeTaker, c *process) { c.signal(os.Interrupt) }, 130, "stopped by the signal interrupt"},
@@ -272,11 +276,9 @@ func TestFileNoCredit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := listenTaker(t)
-			c := k.sender(path, test.flags...)
-			within(t, 15*time.Second, "ending", func() {
-				test.do(k, c)
-				c.fails(test.status, test.want)
-			})
+			c := k.sender(path, append([]string{never}, test.flags...)...) // the last of two counts
+			test.do(k, c)
+			c.fails(test.status, test.want)
 		})
 	}
 }

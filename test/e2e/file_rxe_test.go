@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -32,10 +33,10 @@ func TestFileDiskFull(t *testing.T) {
 	fillUp(t, filepath.Join(folder, "other"))
 	for n := range uint32(size / fakeChunk) {
 		f.send(int(n)%fakeSlots, n, make([]byte, fakeChunk))
-		if _, err := f.WaitSend(timeLimit(t)); err != nil {
+		if _, err := f.WaitSend(testkit.Context(t)); err != nil {
 			break
 		}
-		if _, err := f.WaitRecv(timeLimit(t)); err != nil {
+		if _, err := f.WaitRecv(testkit.Context(t)); err != nil {
 			break
 		}
 		if err := f.QP().PostRecv(make([]verbs.RecvWR, 1)); err != nil {

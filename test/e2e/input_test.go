@@ -4,7 +4,8 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // badInput is a wrong command line with the expected status and error.
@@ -59,7 +60,7 @@ func listenRaw(t *testing.T, answer func(net.Conn)) (address string) {
 			return
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(limit))
+		c.SetDeadline(testkit.Deadline())
 		// Read the client's bytes first: closing with unread bytes resets the
 		// connection.
 		c.Read(make([]byte, 4096))

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // TestSend runs the main job: the client sends a text and gets a reply. The queue pairs must
@@ -153,13 +155,13 @@ func takeDefaultPort(t *testing.T) {
 	t.Helper()
 	defaultPort.Lock()
 	t.Cleanup(defaultPort.Unlock)
-	eventually(t, func() bool {
+	testkit.Until(t, "free TCP port 18515, which another program may have", func() bool {
 		l, err := net.Listen("tcp", ":18515")
 		if err == nil {
 			l.Close()
 		}
 		return err == nil
-	}, func() string { return "another program has TCP port 18515" })
+	})
 }
 
 func TestTexts(t *testing.T) {
@@ -229,7 +231,7 @@ func waitListeningTables(t *testing.T, port, folder string) {
 	t.Helper()
 	var n int
 	fmt.Sscan(port, &n)
-	eventually(t, func() bool {
+	testkit.Until(t, "listener on port "+port, func() bool {
 		for table, nobody := range map[string]string{"tcp6": strings.Repeat("0", 32), "tcp": strings.Repeat("0", 8)} {
 			text, err := os.ReadFile(filepath.Join(folder, table))
 			if err == nil && strings.Contains(string(text), fmt.Sprintf(":%04X %s:0000 0A ", n, nobody)) {
@@ -237,5 +239,5 @@ func waitListeningTables(t *testing.T, port, folder string) {
 			}
 		}
 		return false
-	}, func() string { return "nothing listens on port " + port })
+	})
 }

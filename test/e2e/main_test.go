@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 )
 
-// limit is the limit of every wait. It is long, because the machine is emulated and may share
-// its host.
-const limit = 30 * time.Second
+// never is a --timeout that is longer than testkit.Limit, so it ends nothing in a test that passes.
+const never = "--timeout=1h"
 
 // binaries is the directory of the programs under test.
 var binaries = os.Getenv("RAWVERBS_BIN")
@@ -36,14 +34,4 @@ func TestMain(m *testing.M) {
 	status := m.Run()
 	cleanUp()
 	os.Exit(status)
-}
-
-// eventually polls until done returns true.
-func eventually(t *testing.T, done func() bool, complaint func() string) {
-	t.Helper()
-	for deadline := time.Now().Add(limit); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(complaint())
-		}
-	}
 }

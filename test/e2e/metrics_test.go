@@ -9,9 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // lookUp returns the value of a metric, as in `rawverbs_jobs_total{rdma_job="bulk",outcome="failed"}`.
@@ -38,7 +39,7 @@ func TestMetrics(t *testing.T) {
 func TestMetricsOfGoroutines(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--metrics", "127.0.0.1:0")
-	client := http.Client{Timeout: limit, Transport: &http.Transport{}}
+	client := http.Client{Timeout: testkit.Limit, Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	counts := map[float64]int{}
 	for range 100 {
@@ -67,7 +68,7 @@ func TestMetricsOfGoroutines(t *testing.T) {
 // getAs fetches a page as a browser does that takes the server for another host.
 func getAs(t *testing.T, url, host string) (status int) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(timeLimit(t), http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(testkit.Context(t), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func expectFigures(t *testing.T, s *server, value lookUp) {
 		`rawverbs_job_bytes_total{rdma_job="net-stream"}`:                done["written"].(float64) + done["read"].(float64),
 	} {
 		var got float64
-		eventually(t, func() bool { got = value(t, series); return got == want }, func() string {
+		testkit.Until(t, "expected "+series, func() bool { got = value(t, series); return got == want }, func() string {
 			return fmt.Sprintf("%s is %v, want %v", series, got, want)
 		})
 	}
@@ -132,7 +133,7 @@ func expectFigures(t *testing.T, s *server, value lookUp) {
 		t.Errorf("%v packets were sent again", n)
 	}
 	var asked float64
-	eventually(t, func() bool { asked = value(t, `rawverbs_budget_memory_bytes`); return asked > 0 && asked <= 32<<20 }, func() string {
+	testkit.Until(t, "memory of a job in progress", func() bool { asked = value(t, `rawverbs_budget_memory_bytes`); return asked > 0 && asked <= 32<<20 }, func() string {
 		return fmt.Sprintf("a job in progress has asked for %v bytes", asked)
 	})
 	if n := value(t, `rawverbs_completions_total{status="IBV_WC_SUCCESS"}`); n < 100 {
@@ -173,7 +174,7 @@ func valueOf(t *testing.T, text, series string) float64 {
 // get fetches a page on a connection of its own.
 func get(t *testing.T, url string) (status int, text string) {
 	t.Helper()
-	client := http.Client{Timeout: limit, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: testkit.Limit, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get(url)
 	if err != nil {
 		t.Fatal(err)
@@ -196,8 +197,10 @@ func TestGrace(t *testing.T) {
 	}
 	s := serve(t, "--grace", "30s", "--metrics", "127.0.0.1:0")
 	health := "http://" + s.event("metrics.served").str("address") + "/healthz"
-	eventually(t, func() bool { status, text := get(t, health); return status == http.StatusOK && text == "serving\n" },
-		func() string { return "the server does not say that it serves" })
+	testkit.Until(t, "health of a server that serves", func() bool {
+		status, text := get(t, health)
+		return status == http.StatusOK && text == "serving\n"
+	})
 	c := s.client(t, "--job", "bulk", "--size", size)
 	c.event("bulk.begun")
 	s.signal(unix.SIGTERM)
@@ -220,13 +223,11 @@ func TestGrace(t *testing.T) {
 	c.succeeds()
 	once.succeeds()
 
-	short := serve(t, "--grace", "300ms")
+	short := serve(t, never, "--grace", "300ms")
 	conn := muteClient(t, short)
-	within(t, 8*time.Second, "ending", func() {
-		short.signal(os.Interrupt)
-		short.fails(130, "stopped by the signal interrupt")
-	})
-	if _, err := conn.WaitRecv(timeLimit(t)); err == nil {
+	short.signal(os.Interrupt)
+	short.fails(130, "stopped by the signal interrupt")
+	if _, err := conn.WaitRecv(testkit.Context(t)); err == nil {
 		t.Error("the client got a message")
 	}
 }

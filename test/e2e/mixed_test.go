@@ -1,8 +1,6 @@
 package e2e
 
-import (
-	"testing"
-)
+import "testing"
 
 // TestMixed runs many clients with all jobs at once on one server, and checks both ends.
 func TestMixed(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -20,7 +21,7 @@ func TestOneSidedPeerGone(t *testing.T) {
 			s := serve(t)
 			cfg := muteConfig(t, openDevice(t))
 			cfg.Job = job
-			conn, err := rc.Dial(timeLimit(t), s.address(), cfg)
+			conn, err := rc.Dial(testkit.Context(t), s.address(), cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +55,7 @@ func listenGone(t *testing.T, job string) (l *rc.Listener, gone chan struct{}) {
 		return err
 	}
 	listen, cfg := forServer(cfg)
-	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), listen)
+	l, err := rc.Listen(testkit.Context(t), net.JoinHostPort(ipv4, "0"), listen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,15 +63,15 @@ func listenGone(t *testing.T, job string) (l *rc.Listener, gone chan struct{}) {
 	gone = make(chan struct{})
 	go func() {
 		defer close(gone)
-		in, err := l.Accept(timeLimit(t))
+		in, err := l.Accept(testkit.Context(t))
 		if err != nil {
 			return
 		}
-		if _, err := in.Hello(timeLimit(t)); err != nil {
+		if _, err := in.Hello(testkit.Context(t)); err != nil {
 			t.Errorf("hello: %v", err)
 			return
 		}
-		conn, err := in.Connect(timeLimit(t), cfg)
+		conn, err := in.Connect(testkit.Context(t), cfg)
 		if err != nil {
 			t.Errorf("connect: %v", err)
 			return

@@ -5,24 +5,18 @@ import (
 	"net"
 	"net/netip"
 	"testing"
-	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-func timeLimit(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // dialRaw connects to a server over TCP and sends nothing.
 func dialRaw(t *testing.T, s *server) *net.TCPConn {
 	t.Helper()
-	nc, err := net.DialTimeout("tcp", s.address(), limit)
+	var dialer net.Dialer
+	nc, err := dialer.DialContext(testkit.Context(t), "tcp", s.address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,10 +54,10 @@ var fakeSteps = []struct {
 // fakeClient runs the first steps of a client over TCP only.
 func fakeClient(t *testing.T, nc net.Conn, steps int) *oob.Conn {
 	t.Helper()
-	c := oob.NewConn(nc, oob.Options{Timeout: limit})
+	c := oob.NewConn(nc, oob.Options{Timeout: testkit.Limit})
 	t.Cleanup(func() { c.Close() })
 	for _, step := range fakeSteps[:steps] {
-		if err := step.do(timeLimit(t), c); err != nil {
+		if err := step.do(testkit.Context(t), c); err != nil {
 			t.Fatalf("fake client: %s: %v", step.name, err)
 		}
 	}
@@ -74,7 +68,7 @@ func fakeClient(t *testing.T, nc net.Conn, steps int) *oob.Conn {
 // messages and never sends one.
 func muteConfig(t *testing.T, dev *verbs.Device) rc.Config {
 	return rc.Config{
-		Device: dev, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096", "max_size": "4096"}, Timeout: limit,
+		Device: dev, Job: "send", Program: "e2e", Params: map[string]string{"size": "4096", "max_size": "4096"}, Timeout: testkit.Limit,
 		Prepare: func(c *rc.Conn) error {
 			mr, err := c.AllocMR("to receive", 4096, verbs.AccessLocalWrite)
 			if err != nil {
@@ -106,7 +100,7 @@ func openDevice(t *testing.T) *verbs.Device {
 // muteClient returns a client in this process; the server waits for its message.
 func muteClient(t *testing.T, s *server) *rc.Conn {
 	t.Helper()
-	conn, err := rc.Dial(timeLimit(t), s.address(), muteConfig(t, openDevice(t)))
+	conn, err := rc.Dial(testkit.Context(t), s.address(), muteConfig(t, openDevice(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +125,7 @@ func listenMute(t *testing.T) *muteServer {
 func listenAs(t *testing.T, dev *verbs.Device, cfg rc.Config) *muteServer {
 	t.Helper()
 	listen, cfg := forServer(cfg)
-	l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), listen)
+	l, err := rc.Listen(testkit.Context(t), net.JoinHostPort(ipv4, "0"), listen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,15 +135,15 @@ func listenAs(t *testing.T, dev *verbs.Device, cfg rc.Config) *muteServer {
 	go func() {
 		defer close(over)
 		defer close(m.conn)
-		in, err := l.Accept(timeLimit(t))
+		in, err := l.Accept(testkit.Context(t))
 		if err != nil {
 			return
 		}
-		if _, err := in.Hello(timeLimit(t)); err != nil {
+		if _, err := in.Hello(testkit.Context(t)); err != nil {
 			in.Refuse(err)
 			return
 		}
-		conn, err := in.Connect(timeLimit(t), cfg)
+		conn, err := in.Connect(testkit.Context(t), cfg)
 		if err == nil {
 			m.conn <- conn
 		}
@@ -170,14 +164,4 @@ func (m *muteServer) client(t *testing.T, flags ...string) *process {
 	c := start(t, "rdma_client", append(flags, "--json", ipv4, device, m.port)...)
 	c.event("wr.completed", "opcode", "IBV_WC_SEND")
 	return c
-}
-
-// within checks that f does not take longer than d.
-func within(t *testing.T, d time.Duration, what string, f func()) {
-	t.Helper()
-	began := time.Now()
-	f()
-	if took := time.Since(began); took > d {
-		t.Errorf("%s took %v", what, took)
-	}
 }

@@ -156,9 +156,6 @@ func (r perftestRun) check(t *testing.T, who string, got []figures) {
 	}
 }
 
-// perftestLimit limits a run. Some runs move 200 MB.
-const perftestLimit = 4 * limit
-
 // bothEnd starts two ends and waits until both have ended. perftest measures the processor's clock,
 // and gives up if the host is too busy for that. Then both start again.
 func bothEnd(t *testing.T, start func() (server, client *process)) (server, client *process) {
@@ -166,8 +163,8 @@ func bothEnd(t *testing.T, start func() (server, client *process)) (server, clie
 	const givesUp = "Correlation coefficient r^2"
 	for range 10 {
 		server, client = start()
-		client.waitFor(perftestLimit)
-		server.waitFor(perftestLimit)
+		client.waitLong()
+		server.waitLong()
 		if !strings.Contains(client.stderr.String()+server.stderr.String(), givesUp) {
 			break
 		}

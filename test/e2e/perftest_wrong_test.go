@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // perftestSoon limits the time without progress in runs that must fail.
@@ -78,9 +80,9 @@ func TestPerftestWrongPeer(t *testing.T) {
 		{"native client", func(t *testing.T) {
 			start(t, "rdma_client", "--timeout=5s", ipv4, device, s.port).fails(1)
 		}, "native format"},
-		{"HTTP client", func(t *testing.T) { greet(t, s.address(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n") }, "an HTTP client"},
-		{"client of another version", func(t *testing.T) { greet(t, s.address(), version("5.96")) }, "version 5.96 of perftest's exchange"},
-		{"client that leaves", func(t *testing.T) { greet(t, s.address(), version("6.06")[:7]) }, "after 7 of 16 bytes"},
+		{"HTTP client", func(t *testing.T) { greet(t, s, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") }, "an HTTP client"},
+		{"client of another version", func(t *testing.T) { greet(t, s, version("5.96")) }, "version 5.96 of perftest's exchange"},
+		{"client that leaves", func(t *testing.T) { greet(t, s, version("6.06")[:7]) }, "after 7 of 16 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.come(t)
@@ -101,17 +103,15 @@ func TestPerftestWrongPeer(t *testing.T) {
 	})
 }
 
-// greet sends text to a server and closes when the server closes, or after a second.
-func greet(t *testing.T, address, text string) {
+// greet sends text to a server, says that nothing follows, and waits until the server closes.
+func greet(t *testing.T, s *server, text string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dialRaw(t, s)
+	conn.SetDeadline(testkit.Deadline())
 	io.WriteString(conn, text)
-	conn.SetDeadline(time.Now().Add(time.Second))
+	conn.CloseWrite()
 	io.Copy(io.Discard, conn)
+	conn.Close()
 }
 
 // TestPerftestPeerDies checks that our program ends at once if the C program is killed during

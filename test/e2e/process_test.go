@@ -13,8 +13,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // record is one line of --json.
@@ -59,9 +62,16 @@ func startBy(t *testing.T, by []string, name string, args ...string) *process {
 // startCommand runs any program.
 func startCommand(t *testing.T, name string, command []string) *process {
 	t.Helper()
+	return startAs(t, nil, name, command)
+}
+
+// startAs is startCommand with attributes of the process, such as its user.
+func startAs(t *testing.T, attributes *syscall.SysProcAttr, name string, command []string) *process {
+	t.Helper()
 	p := &process{t: t, name: name, json: slices.Contains(command, "--json"), over: make(chan struct{})}
 	p.changed = sync.NewCond(&p.mu)
 	p.cmd = exec.Command(command[0], command[1:]...)
+	p.cmd.SysProcAttr = attributes
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -123,7 +133,7 @@ func (p *process) parse(line []byte) record {
 // await waits until found returns true for the output so far, or fails the test.
 func (p *process) await(what string, found func() bool) {
 	p.t.Helper()
-	timer := time.AfterFunc(limit, func() {
+	timer := time.AfterFunc(testkit.Limit, func() {
 		p.mu.Lock()
 		p.late = true
 		p.changed.Broadcast()
@@ -194,20 +204,20 @@ func (p *process) signal(s os.Signal) {
 // wait returns the exit status; -1 means a signal.
 func (p *process) wait() int {
 	p.t.Helper()
-	return p.waitFor(limit)
+	testkit.Receive(p.t, p.over, "end of "+p.name)
+	return p.cmd.ProcessState.ExitCode()
 }
 
-// waitFor is wait with another limit.
-func (p *process) waitFor(limit time.Duration) int {
+// waitLong is wait for a run that may move 200 MB in an emulated machine.
+func (p *process) waitLong() int {
 	p.t.Helper()
+	timer := time.NewTimer(3 * testkit.Limit)
+	defer timer.Stop()
 	select {
 	case <-p.over:
-	case <-time.After(limit):
-		p.signal(os.Kill)
-		<-p.over
-		p.t.Fatalf("%s did not end", p.name)
+	case <-timer.C:
 	}
-	return p.cmd.ProcessState.ExitCode()
+	return p.wait()
 }
 
 // succeeds checks that the exit status is 0 and that stderr is empty.
@@ -279,9 +289,25 @@ func serveBy(t *testing.T, by []string, flags ...string) *server {
 // address returns the address that the server listens on.
 func (s *server) address() string { return net.JoinHostPort(ipv4, s.port) }
 
+// idle reports whether all jobs are over. A server ends its part of a job after the client's.
+func (s *server) idle() bool {
+	busy := map[string]bool{}
+	for _, r := range s.recorded() {
+		switch r.str("event") {
+		case "job.chosen", "object.made":
+			busy[r.str("who")] = true
+		case "run.done", "client.failed":
+			delete(busy, r.str("who"))
+		}
+	}
+	delete(busy, "server") // what is made for all clients
+	return len(busy) == 0
+}
+
 // stops interrupts the server between clients and checks its exit.
 func (s *server) stops() {
 	s.t.Helper()
+	s.await("end of all jobs", s.idle)
 	s.signal(os.Interrupt)
 	s.succeeds()
 }

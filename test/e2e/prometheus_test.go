@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // TestPrometheus has Debian's Prometheus scrape a server, and compares what Prometheus then knows
@@ -27,7 +29,7 @@ func TestPrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startCommand(t, "prometheus", []string{"prometheus", "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", at})
-	eventually(t, func() bool {
+	testkit.Until(t, "ready Prometheus", func() bool {
 		select {
 		case <-p.over:
 			t.Fatal("prometheus has ended:", &p.stderr)
@@ -40,10 +42,10 @@ func TestPrometheus(t *testing.T) {
 		nc.Close()
 		status, _ := get(t, "http://"+at+"/-/ready")
 		return status == http.StatusOK
-	}, func() string { return "prometheus is not ready" })
+	})
 
 	query := func(t *testing.T, series string) float64 { return ask(t, at, series) }
-	eventually(t, func() bool { return query(t, `up{job="rawverbs"}`) == 1 }, func() string { return "prometheus does not reach the server" })
+	testkit.Until(t, "first scrape", func() bool { return query(t, `up{job="rawverbs"}`) == 1 })
 	expectFigures(t, s, query)
 	s.stops()
 }

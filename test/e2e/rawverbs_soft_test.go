@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -32,7 +33,12 @@ func writeIn(t *testing.T, folder, name string, content []byte) string {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, content, 0o755); err != nil {
+	// A child process that begins meanwhile has the file open for writing until its exec. Nobody can run
+	// the file until then (ETXTBSY).
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(file, content, 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -31,14 +32,14 @@ func sendJob(t *testing.T, conn *rc.Conn, first bool, f func(context.Context, *o
 		if err := conn.QP().PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: []verbs.SGE{mr.SGE(0, n)}}}); err != nil {
 			return err
 		}
-		_, err := conn.WaitSend(timeLimit(t))
+		_, err := conn.WaitSend(testkit.Context(t))
 		return err
 	}
 	if first {
 		err = post()
 	}
 	if err == nil {
-		_, err = conn.WaitRecv(timeLimit(t))
+		_, err = conn.WaitRecv(testkit.Context(t))
 	}
 	if err == nil && !first {
 		err = post()
@@ -46,7 +47,7 @@ func sendJob(t *testing.T, conn *rc.Conn, first bool, f func(context.Context, *o
 	if err != nil {
 		return err
 	}
-	if err := conn.Finish(timeLimit(t)); err != nil {
+	if err := conn.Finish(testkit.Context(t)); err != nil {
 		return err
 	}
 	return conn.Close()
@@ -60,7 +61,7 @@ func recordingConfig(t *testing.T, dev *verbs.Device) rc.Config {
 }
 
 // TestRecordFromAHostileServer runs servers that finish the job and then misbehave. The
-// client's job must succeed, its record must name the missing part, and both must be quick.
+// client's job must succeed, and its record must name the missing part.
 func TestRecordFromAHostileServer(t *testing.T) {
 	noLeak(t)
 	flood := func(n oob.Note) func(context.Context, *oob.Conn) error {
@@ -92,7 +93,7 @@ func TestRecordFromAHostileServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dev := openDevice(t)
 			listen, cfg := forServer(recordingConfig(t, dev))
-			l, err := rc.Listen(timeLimit(t), net.JoinHostPort(ipv4, "0"), listen)
+			l, err := rc.Listen(testkit.Context(t), net.JoinHostPort(ipv4, "0"), listen)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,14 +101,14 @@ func TestRecordFromAHostileServer(t *testing.T) {
 			served := make(chan error, 1)
 			go func() {
 				served <- func() error {
-					in, err := l.Accept(timeLimit(t))
+					in, err := l.Accept(testkit.Context(t))
 					if err != nil {
 						return err
 					}
-					if _, err := in.Hello(timeLimit(t)); err != nil {
+					if _, err := in.Hello(testkit.Context(t)); err != nil {
 						return err
 					}
-					conn, err := in.Connect(timeLimit(t), cfg)
+					conn, err := in.Connect(testkit.Context(t), cfg)
 					if err != nil {
 						return err
 					}
@@ -117,13 +118,11 @@ func TestRecordFromAHostileServer(t *testing.T) {
 			}()
 			_, port, _ := net.SplitHostPort(l.Addr().String())
 			file := filepath.Join(t.TempDir(), "record")
-			within(t, 15*time.Second, "the run", func() {
-				c := start(t, "rdma_client", "--json", "--timeout", "5s", "--record", file, ipv4, device, port)
-				c.succeeds()
-				if r := c.find("record.written", "level", "WARN"); r == nil || !strings.Contains(r.str("why"), test.want) {
-					t.Errorf("logged %v, want %q", r, test.want)
-				}
-			})
+			c := start(t, "rdma_client", "--json", "--timeout", "5s", "--record", file, ipv4, device, port)
+			c.succeeds()
+			if r := c.find("record.written", "level", "WARN"); r == nil || !strings.Contains(r.str("why"), test.want) {
+				t.Errorf("logged %v, want %q", r, test.want)
+			}
 			rec := readRecord(t, file)
 			if !rec.Done || rec.Server.Present || !strings.HasPrefix(rec.Server.Why, "it could not be fetched: ") || !strings.Contains(rec.Server.Why, test.want) || rec.Server.Program != "e2e" {
 				t.Errorf("%+v", rec.Header)
@@ -158,17 +157,15 @@ func TestRecordForAHostileClient(t *testing.T) {
 		"no note": {func(ctx context.Context, tcp *oob.Conn) error { tcp.Barrier(ctx, "done"); return nil }, "barrier"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := rc.Dial(timeLimit(t), net.JoinHostPort(ipv4, s.port), recordingConfig(t, openDevice(t)))
+			conn, err := rc.Dial(testkit.Context(t), net.JoinHostPort(ipv4, s.port), recordingConfig(t, openDevice(t)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			within(t, 15*time.Second, "the run", func() {
-				if err := sendJob(t, conn, true, test.farewell); err != nil {
-					t.Errorf("the client: %v", err)
-				}
-				s.event("record.failed", "level", "WARN", "error", test.want)
-			})
+			if err := sendJob(t, conn, true, test.farewell); err != nil {
+				t.Errorf("the client: %v", err)
+			}
+			s.event("record.failed", "level", "WARN", "error", test.want)
 		})
 	}
 	s.stillServes(t)

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 var reportData = regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`)
@@ -183,7 +185,7 @@ func TestServedPage(t *testing.T) {
 	if address := served.str("address"); !strings.HasPrefix(address, "127.0.0.1:") || served["open"] != false {
 		t.Fatalf("%v", served)
 	}
-	req, err := http.NewRequestWithContext(timeLimit(t), http.MethodGet, "http://"+served.str("address")+"/events", nil)
+	req, err := http.NewRequestWithContext(testkit.Context(t), http.MethodGet, "http://"+served.str("address")+"/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

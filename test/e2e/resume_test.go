@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // fakeFile is the data of a sender that goes on: two chunks.
@@ -32,7 +34,7 @@ func dialAgain(t *testing.T, s *server, name, key string, stored int) (f *fakeSe
 	if err != nil {
 		t.Fatal(err)
 	}
-	wc, err := f.WaitRecv(timeLimit(t))
+	wc, err := f.WaitRecv(testkit.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +55,10 @@ func (f *fakeSender) sendFrom(first int) {
 // finish ends the job as rdma_client does.
 func (f *fakeSender) finish() {
 	f.t.Helper()
-	if err := f.TCP().Barrier(timeLimit(f.t), "file stored"); err != nil {
+	if err := f.TCP().Barrier(testkit.Context(f.t), "file stored"); err != nil {
 		f.t.Fatal(err)
 	}
-	if err := f.Finish(timeLimit(f.t)); err != nil {
+	if err := f.Finish(testkit.Context(f.t)); err != nil {
 		f.t.Fatal(err)
 	}
 	f.close()
@@ -152,6 +154,8 @@ func orphanerTo(t *testing.T, address string) *orphaner {
 	o := &orphaner{}
 	_, o.port, _ = net.SplitHostPort(l.Addr().String())
 	var servers []net.Conn
+	var dialer net.Dialer
+	ctx := testkit.Context(t)
 	var over sync.WaitGroup
 	over.Go(func() {
 		for {
@@ -159,7 +163,7 @@ func orphanerTo(t *testing.T, address string) *orphaner {
 			if err != nil {
 				return // the test is over
 			}
-			server, err := net.DialTimeout("tcp", address, limit)
+			server, err := dialer.DialContext(ctx, "tcp", address)
 			if err != nil {
 				client.Close()
 				continue
@@ -207,7 +211,7 @@ func slowFile(t *testing.T) (path string, flags []string) {
 // partialOf waits until the partial file has more than size bytes, and returns its path.
 func partialOf(t *testing.T, folder string, size int64) string {
 	t.Helper()
-	eventually(t, func() bool { return partialSize(folder) > size }, func() string { return "the partial file does not grow" })
+	testkit.Until(t, "growth of the partial file", func() bool { return partialSize(folder) > size })
 	found, _ := filepath.Glob(filepath.Join(folder, ".rdma_server-*.part"))
 	if len(found) != 1 {
 		t.Fatalf("the partial files %q", found)

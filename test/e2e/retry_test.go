@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -80,9 +79,7 @@ func TestRetryAfterAStall(t *testing.T) {
 func TestRetryEnds(t *testing.T) {
 	noLeak(t)
 	c := start(t, "rdma_client", "--json", "--retry", "500ms", ipv4, device, freePort(t))
-	within(t, 8*time.Second, "giving up", func() {
-		c.fails(1, "the last one within --retry 500ms: ", "connection refused; ", "is rdma_server running there?", "attempt ")
-	})
+	c.fails(1, "the last one within --retry 500ms: ", "connection refused; ", "is rdma_server running there?", "attempt ")
 	s := serve(t, "--max-size", "10")
 	c = s.client(t, "--retry", "1m", "--size", "11", "-s", "")
 	c.fails(1, "the client asks for 11 bytes")

@@ -3,13 +3,13 @@
 package e2e
 
 import (
-	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -20,27 +20,18 @@ var netdev = func() string {
 	return strings.TrimSpace(string(name))
 }()
 
-// run runs a program of the system. If the program does not end even when killed, run returns
-// without it.
+// run runs a program of the system.
 func run(t *testing.T, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	done := make(chan struct{})
 	var out []byte
-	var err error
+	done := make(chan error, 1)
 	go func() {
-		out, err = cmd.CombinedOutput()
-		close(done)
+		var err error
+		out, err = exec.Command(args[0], args[1:]...).CombinedOutput()
+		done <- err
 	}()
-	select {
-	case <-done:
-		if err != nil {
-			t.Fatalf("%q: %v: %s", args, err, out)
-		}
-	case <-time.After(limit + time.Second):
-		t.Fatalf("%q is stuck in the kernel", args)
+	if err := testkit.Receive(t, done, fmt.Sprintf("end of %q, which may be stuck in the kernel", args)); err != nil {
+		t.Fatalf("%q: %v: %s", args, err, out)
 	}
 }
 
@@ -49,10 +40,10 @@ func run(t *testing.T, args ...string) {
 func removable(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
-		eventually(t, func() bool {
+		testkit.Until(t, "new "+device, func() bool {
 			return exec.Command("rdma", "link", "add", device, "type", "rxe", "netdev", netdev).Run() == nil
-		}, func() string { return "cannot make " + device + " again" })
-		eventually(t, func() bool { return readAddresses() == nil }, func() string { return readAddresses().Error() })
+		})
+		awaitAddresses(t)
 		expectResources(t, baseline)
 	})
 }
@@ -124,14 +115,14 @@ func (m *muteServer) closeOnRemoval(t *testing.T) {
 // closes.
 func stuckClient(t *testing.T, steps int) *process {
 	t.Helper()
-	l, err := oob.Listen(timeLimit(t), "127.0.0.1:0", oob.Options{Timeout: limit})
+	l, err := oob.Listen(testkit.Context(t), "127.0.0.1:0", oob.Options{Timeout: testkit.Limit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
 	_, port, _ := strings.Cut(l.Addr().String(), ":")
 	c := start(t, "rdma_client", "--json", "--timeout", "60s", "127.0.0.1", device, port)
-	conn, err := l.Accept(timeLimit(t))
+	conn, err := l.Accept(testkit.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,9 +131,9 @@ func stuckClient(t *testing.T, steps int) *process {
 		if step.name == "hello" {
 			h := hello()
 			h.Role = oob.RoleServer
-			_, err = conn.Hello(timeLimit(t), h)
+			_, err = conn.Hello(testkit.Context(t), h)
 		} else {
-			err = step.do(timeLimit(t), conn)
+			err = step.do(testkit.Context(t), conn)
 		}
 		if err != nil {
 			t.Fatalf("fake server: %s: %v", step.name, err)
@@ -177,7 +168,7 @@ func TestPortDown(t *testing.T) {
 	t.Cleanup(func() {
 		run(t, "ip", "link", "set", netdev, "up")
 		run(t, "ip", "address", "replace", ipv6+"/64", "dev", netdev, "nodad") // the kernel removed it when the interface went down
-		eventually(t, func() bool { return readAddresses() == nil }, func() string { return readAddresses().Error() })
+		awaitAddresses(t)
 	})
 	for _, args := range [][]string{{"rdma_server"}, {"rdma_client", "127.0.0.1"}} {
 		start(t, args[0], args[1:]...).fails(1, "port 1 of "+device+" is", "ip link set")
@@ -192,7 +183,7 @@ func TestPortBounces(t *testing.T) {
 	run(t, "ip", "link", "set", netdev, "down")
 	run(t, "ip", "link", "set", netdev, "up")
 	run(t, "ip", "address", "replace", ipv6+"/64", "dev", netdev, "nodad")
-	eventually(t, func() bool { return readAddresses() == nil }, func() string { return readAddresses().Error() })
+	awaitAddresses(t)
 	s.stillServes(t)
 	s.stops()
 }

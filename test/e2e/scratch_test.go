@@ -13,10 +13,13 @@ import (
 )
 
 // TestScratch runs a job with programs that see no file but their own, without root's rights, as in an
-// image from scratch (deploy/Containerfile).
+// image from scratch (deploy/Containerfile). An ordinary user needs a user namespace for that.
 func TestScratch(t *testing.T) {
 	noLeak(t)
 	root := t.TempDir()
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	build := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-o", root, "./cmd/rdma_server", "./cmd/rdma_client")
 	build.Dir = filepath.Join("..", "..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -27,10 +30,14 @@ func TestScratch(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), program, args...)
 		cmd.Env = []string{}
 		cmd.Dir = "/"
-		cmd.SysProcAttr = &syscall.SysProcAttr{
-			Chroot: root, Cloneflags: syscall.CLONE_NEWUSER, GidMappingsEnableSetgroups: false,
-			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+		cmd.SysProcAttr = asOrdinary()
+		if cmd.SysProcAttr == nil {
+			cmd.SysProcAttr = &syscall.SysProcAttr{
+				Cloneflags:  syscall.CLONE_NEWUSER,
+				UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+			}
 		}
+		cmd.SysProcAttr.Chroot = root
 		out := new(bytes.Buffer)
 		cmd.Stderr = out
 		return cmd, out

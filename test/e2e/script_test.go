@@ -2,21 +2,20 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // script is a run of a script of scripts/, from a folder outside the repository.
 type script struct {
 	t              *testing.T
 	cmd            *exec.Cmd
-	cancel         context.CancelFunc
 	stdout, stderr bytes.Buffer
 }
 
@@ -32,12 +31,11 @@ func scriptPath(t *testing.T, name string) string {
 // newScript prepares a run with these variables added to the environment.
 func newScript(t *testing.T, env []string, name string, args ...string) *script {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*limit)
-	s := &script{t: t, cmd: exec.CommandContext(ctx, scriptPath(t, name), args...), cancel: cancel}
+	s := &script{t: t, cmd: exec.CommandContext(testkit.Context(t), scriptPath(t, name), args...)}
 	s.cmd.Dir = t.TempDir()
 	s.cmd.Env = append(os.Environ(), env...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.stdout, &s.stderr
-	s.cmd.WaitDelay = time.Second
+	s.cmd.WaitDelay = testkit.Limit
 	return s
 }
 
@@ -46,10 +44,7 @@ func (s *script) start() *script {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { // harmless if it has ended
-		s.cancel()
-		s.cmd.Wait()
-	})
+	s.t.Cleanup(func() { s.cmd.Wait() }) // the test's context has ended it
 	return s
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // dummy creates a network interface with these addresses for the test.
@@ -66,12 +68,12 @@ func testRunScripts(t *testing.T, device, address string) {
 		b, _ := os.ReadFile(file)
 		return string(b)
 	}
-	eventually(t, func() bool { return strings.Contains(contents(logs[0]), "listening on") }, func() string { return "the server does not listen: " + contents(logs[0]) })
+	testkit.Until(t, "listening server", func() bool { return strings.Contains(contents(logs[0]), "listening on") }, func() string { return contents(logs[0]) })
 	c := runScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=" + logs[1], "RDMA_GID_INDEX=1"}, "run_client.sh", address, port, "--text", "by script", "-v")
 	c.ends(0, "open device "+device, "why=asked for by index", "the server received 9 bytes: by script", "log: "+logs[1])
 	s.ends(0, "open device "+device, "text=by script", "log: "+logs[0])
 	for i, run := range []*script{s, c} {
-		eventually(t, func() bool { return contents(logs[i]) == run.stdout.String() }, func() string { return "the log is not what was printed: " + contents(logs[i]) })
+		testkit.Until(t, "log of all that was printed", func() bool { return contents(logs[i]) == run.stdout.String() }, func() string { return contents(logs[i]) })
 	}
 
 	// The exit status is that of the program, and its stderr is in the log too.
@@ -80,7 +82,7 @@ func testRunScripts(t *testing.T, device, address string) {
 	if c.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(c.stderr.String(), "rdma_client: ") {
 		t.Errorf("a client without a server: %v: %s", c.cmd.ProcessState, &c.stderr)
 	}
-	eventually(t, func() bool { return strings.Contains(contents(logs[1]), "rdma_client: ") }, func() string { return "no error in the log" })
+	testkit.Until(t, "error in the log", func() bool { return strings.Contains(contents(logs[1]), "rdma_client: ") })
 }
 
 // TestSetupRxeOnBareInterface checks the warning for an interface that is not ready.
@@ -97,7 +99,7 @@ func TestSetupRxeWithoutModule(t *testing.T) {
 	noLeak(t)
 	t.Cleanup(func() {
 		runScript(t, nil, "setup_rxe.sh", "--name", device, netdev).ends(0, "use index 1")
-		eventually(t, func() bool { return readAddresses() == nil }, func() string { return readAddresses().Error() })
+		awaitAddresses(t)
 	})
 	runScript(t, nil, "setup_rxe.sh", "--remove", "--name", device).ends(0, "removed "+device)
 	run(t, "modprobe", "-r", "rdma_rxe")
@@ -134,7 +136,7 @@ func TestCaptureScript(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "x.pcap")
 			capture := newScript(t, nil, "capture.sh", "-w", file, "-p", port, "-t", "60").start()
 			// When the file has its header, tcpdump is capturing.
-			eventually(t, func() bool { info, err := os.Stat(file); return err == nil && info.Size() >= 24 }, func() string { return "the capture does not begin" })
+			testkit.Until(t, "begin of the capture", func() bool { info, err := os.Stat(file); return err == nil && info.Size() >= 24 })
 			startBy(t, c.clientBy, "rdma_client", "--json", ipv4, c.clientDevice, port).succeeds()
 			s.succeeds()
 			capture.cmd.Process.Signal(os.Interrupt)

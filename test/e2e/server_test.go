@@ -69,7 +69,10 @@ func TestOnceOutlivesProbes(t *testing.T) {
 	silent := dialRaw(t, s)
 	defer silent.Close()
 	s.client(t, "--peer", "rc-example").fails(1)
+	silent.Close()
 	s.held.expect(t, s)
+	silent = dialRaw(t, s)
+	defer silent.Close()
 	s.client(t).succeeds()
 	s.succeeds()
 }
@@ -77,10 +80,8 @@ func TestOnceOutlivesProbes(t *testing.T) {
 // TestOnceIsOneClient checks that --once refuses a second client during the job.
 func TestOnceIsOneClient(t *testing.T) {
 	noLeak(t)
-	s := serve(t, "--once")
-	holds := dialRaw(t, s)
-	fakeClient(t, holds, 1)
-	s.event("job.chosen")
+	s := serve(t, "--once", never)
+	holds := muteClient(t, s)
 	s.client(t).fails(1, "the server serves only one client", "without --once")
 	holds.Close()
 	s.fails(1, "closed the connection")
@@ -108,16 +109,16 @@ func TestFewDescriptors(t *testing.T) {
 func TestMaxClients(t *testing.T) {
 	noLeak(t)
 	s := serve(t, "--max-clients", "1")
-	for range 2 { // a silent connection is not a client, so its end is not a failure
-		silent := dialRaw(t, s)
-		defer silent.Close()
-	}
+	silent := []*net.TCPConn{dialRaw(t, s), dialRaw(t, s)}
 	busy := s.client(t, "--job", "bulk", "--size", "1T")
 	s.event("bulk.begun")
 	s.client(t).fails(1, "the server already has 1 clients", "--max-clients")
 	s.event("client.failed", "error", "the server already has 1 clients")
 	busy.signal(os.Kill)
 	s.event("client.failed", "error", "closed")
+	for _, nc := range silent {
+		nc.Close()
+	}
 	s.stillServes(t)
 	s.stops()
 }

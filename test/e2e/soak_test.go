@@ -26,10 +26,12 @@ import (
 	"github.com/spf13/pflag"
 
 	rdmarun "github.com/rawverbs/rawverbs/internal/run"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 var (
-	soakConnects  = flag.Int("soak.connects", 300, "TestSoak: connects one after another, 8 at a time")
+	soakConnects  = flag.Int("soak.connects", 100, "TestSoak: connects one after another, 8 at a time")
 	soakClients   = flag.Int("soak.clients", min(sideBySide, 60), "TestSoak: clients at once, with all kinds of jobs")
 	soakProcesses = flag.Int("soak.processes", 4, "TestSoak: how many of the clients at once are processes")
 	soakBusy      = flag.Int("soak.busy", 0, "TestSoak: endless loops per processor beside the clients at once")
@@ -47,6 +49,9 @@ var soakJobs = [][]string{
 // soakSlackMemory is what the collector and the system may keep beside the peak of the first clients.
 const soakSlackMemory = 24 << 20
 
+// reclaimEvery is how often the server gives memory back to the system.
+const reclaimEvery = 2 * time.Second
+
 // TestSoak runs a server for many clients. None may fail. Afterwards the server has as much memory, as
 // many goroutines and open files as after the first clients.
 func TestSoak(t *testing.T) {
@@ -56,7 +61,7 @@ func TestSoak(t *testing.T) {
 	s.table.WriteString("| time | phase | clients | done | failed | MB/s | RSS MiB | goroutines | files | retransmits |\n|---|---|---|---|---|---|---|---|---|---|\n")
 
 	s.crowd(t, "warm-up", min(*soakClients, 60), 0, 0)
-	before := s.settled(t, load{})
+	before := s.steady(t)
 	s.connects(t, *soakConnects)
 	s.settled(t, before)
 	s.crowd(t, "at once", *soakClients, *soakProcesses, *soakBusy)
@@ -117,11 +122,16 @@ func (s *soak) look(t *testing.T) load {
 // watch adds a row to the table now and then until ctx ends, and once more then.
 func (s *soak) watch(ctx context.Context, t *testing.T, phase string) {
 	last := s.look(t)
+	pause := time.Second // grows, so that the table of a long run stays short
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
 	for over := false; !over; {
 		select {
 		case <-ctx.Done():
 			over = true
-		case <-time.After(max(time.Second, time.Since(s.began)/20)):
+		case <-timer.C:
+			pause += pause / 20
+			timer.Reset(pause)
 		}
 		f := s.look(t)
 		fmt.Fprintf(&s.table, "| %.0f s | %s | %.0f | %.0f | %.0f | %.1f | %.0f | %.0f | %d | %.0f |\n", f.at.Sub(s.began).Seconds(), phase, f.clients, f.done,
@@ -144,24 +154,34 @@ func (s *soak) during(t *testing.T, phase string, clients func()) {
 	}
 }
 
-// settled waits until the clients' memory is given back, at most 10 s. It may be more than before by a
-// little, unless before is the zero value.
+// steady waits until the server has no clients, and what it gives back to the system is given back: its
+// memory no longer falls. It returns what the server then has.
+func (s *soak) steady(t *testing.T) load {
+	t.Helper()
+	least, since := s.look(t), 0
+	testkit.Until(t, "server without clients whose memory is steady", func() bool {
+		f := s.look(t)
+		if since++; f.clients > 0 || f.memory < least.memory || f.goroutines < least.goroutines {
+			least, since = f, 0
+		}
+		time.Sleep(reclaimEvery / 4)
+		return since > 4
+	})
+	return least
+}
+
+// settled waits until the clients have left and the server has no more goroutines than before. It may have
+// a little more memory.
 func (s *soak) settled(t *testing.T, before load) (f load) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+	testkit.Until(t, "end of what the server had for its clients", func() bool {
 		f = s.look(t)
-		flat := f.memory <= before.memory+soakSlackMemory && f.goroutines <= before.goroutines
-		if f.clients == 0 && flat && before != (load{}) {
-			return f
-		}
-		if time.Now().After(end) {
-			if f.clients > 0 || before != (load{}) {
-				t.Fatalf("10 s after its clients have left, the server has %.0f clients, %.0f MiB and %.0f goroutines; before %.0f MiB and %.0f\n%s", f.clients,
-					f.memory/(1<<20), f.goroutines, before.memory/(1<<20), before.goroutines, &s.table)
-			}
-			return f
-		}
-	}
+		return f.clients == 0 && f.memory <= before.memory+soakSlackMemory && f.goroutines <= before.goroutines
+	}, func() string {
+		return fmt.Sprintf("the server has %.0f clients, %.0f MiB and %.0f goroutines; before %.0f MiB and %.0f\n%s", f.clients,
+			f.memory/(1<<20), f.goroutines, before.memory/(1<<20), before.goroutines, &s.table)
+	})
+	return f
 }
 
 // connects runs so many clients one after another, 8 at a time.
@@ -212,7 +232,7 @@ func (s *soak) crowd(t *testing.T, phase string, n, processes, busy int) {
 
 // job is rdma_client in this process.
 func (s *soak) job(args []string) error {
-	o := rdmarun.ClientOptions{Server: ipv4, Options: rdmarun.Options{Device: device, IBPort: 1, Timeout: limit, Logger: slog.New(slog.DiscardHandler)}}
+	o := rdmarun.ClientOptions{Server: ipv4, Options: rdmarun.Options{Device: device, IBPort: 1, Timeout: testkit.Limit, Logger: slog.New(slog.DiscardHandler)}}
 	var err error
 	if o.TCPPort, err = strconv.Atoi(s.port); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -41,7 +42,7 @@ func TestWriteImmLies(t *testing.T) {
 	s := serve(t)
 	cfg := muteConfig(t, openDevice(t))
 	cfg.Job = "write-imm"
-	conn, err := rc.Dial(timeLimit(t), s.address(), cfg)
+	conn, err := rc.Dial(testkit.Context(t), s.address(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
