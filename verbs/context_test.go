@@ -28,28 +28,24 @@ var toInit = QPAttr{State: qpstate.Init, PortNum: 1}
 
 // TestCloseDoesNotWaitForModify checks that Close does not wait seconds for a Modify.
 func TestCloseDoesNotWaitForModify(t *testing.T) {
-	_, qp, _, release, closeAll := stalledRoom(t)
-	done := make(chan error)
-	go func() { done <- qp.Modify(&toInit, qpstate.MaskState|qpstate.MaskPort) }()
-	time.Sleep(50 * time.Millisecond) // until the Modify is in flight
-	closed := make(chan error, 1)
-	go func() { closed <- qp.Close() }()
-	select {
-	case err := <-closed:
-		if !errors.Is(err, syscall.EBUSY) || !strings.Contains(err.Error(), "1 ibv_modify_qp") {
-			t.Errorf("Close beside Modify: %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		_, qp, _, release, closeAll := stalledRoom(t)
+		done := make(chan error)
+		go func() { done <- qp.Modify(&toInit, qpstate.MaskState|qpstate.MaskPort) }()
+		synctest.Wait() // until the Modify is in flight
+		began := time.Now()
+		if err := qp.Close(); !errors.Is(err, syscall.EBUSY) || !strings.Contains(err.Error(), "1 ibv_modify_qp") || time.Since(began) != closePatience {
+			t.Errorf("Close beside Modify, after %v: %v", time.Since(began), err)
 		}
-	case <-time.After(5 * time.Second):
-		t.Error("Close waits for Modify")
-	}
-	if _, err := qp.Query(qpstate.MaskState); err != nil {
-		t.Errorf("Query beside Modify: %v", err)
-	}
-	release()
-	if err := <-done; err != nil {
-		t.Errorf("Modify: %v", err)
-	}
-	closeAll()
+		if _, err := qp.Query(qpstate.MaskState); err != nil {
+			t.Errorf("Query beside Modify: %v", err)
+		}
+		release()
+		if err := <-done; err != nil {
+			t.Errorf("Modify: %v", err)
+		}
+		closeAll()
+	})
 }
 
 // TestCloseWaitsForAShortModify checks that Close waits for a Modify that takes microseconds.

@@ -7,12 +7,12 @@ package verbs
 import (
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // TestLongBatchesAreSeveralCalls: the garbage collector waits for each call.
@@ -92,29 +92,23 @@ func TestLongBatchesNameTheRefused(t *testing.T) {
 // TestLongPostsDoNotHoldUpTheCollector: some devices (rxe) send the packets within the call. The
 // collector must not wait for that.
 func TestLongPostsDoNotHoldUpTheCollector(t *testing.T) {
-	const stall = time.Second
 	big := sendBatch(1)
 	big[0].SGL = []SGE{{Addr: 3, Length: briefBytes/2 + 1}, {Addr: 3, Length: briefBytes / 2}}
 	for name, wrs := range map[string][]SendWR{"many": sendBatch(briefWRs + 1), "large": big} {
 		f, qp := fakeQP(t, QPCap{MaxSendWR: 100, MaxRecvWR: 1, MaxSendSGE: 2, MaxRecvSGE: 1})
-		f.Stall(stall)
-		posting := make(chan struct{})
-		var posted atomic.Bool
+		f.Block(testkit.Limit)
 		var all sync.WaitGroup
 		all.Go(func() {
-			close(posting)
 			if err := qp.PostSend(wrs); err != nil {
 				t.Error(err)
 			}
-			posted.Store(true)
 		})
-		<-posting
-		time.Sleep(stall / 10)
-		var stats runtime.MemStats
-		runtime.ReadMemStats(&stats) // stops the world
-		if posted.Load() {
-			t.Errorf("%s: the world stopped only after a post that takes %v", name, stall)
+		testkit.Until(t, "post", f.Blocked)
+		runtime.GC() // stops the world
+		if !f.Blocked() {
+			t.Errorf("%s: the world stopped only after the post", name)
 		}
+		f.Release()
 		all.Wait()
 	}
 }

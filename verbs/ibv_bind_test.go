@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs/internal/ibvfake"
 )
 
@@ -107,11 +107,7 @@ func closes(t *testing.T, p *posted) {
 		defer close(done)
 		_ = p.end(func() error { return nil })
 	}()
-	select {
-	case <-done:
-	case <-time.After(5 * time.Second):
-		t.Fatal("it is held forever")
-	}
+	testkit.Receive(t, done, "end of a posted object")
 }
 
 // TestPostedEndsOnce checks that end waits for all holds, and that nobody can hold the object after

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
@@ -34,17 +35,13 @@ func TestEventsOfArmedCQsDoNotPileUp(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		flushed := 0
-		for end := time.Now().Add(10 * time.Second); flushed == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		testkit.Until(t, "flush of the receive", func() bool {
 			n, err := cq.Poll(make([]WC, 1))
 			if err != nil {
 				t.Fatal(err)
 			}
-			flushed = n
-		}
-		if flushed == 0 {
-			t.Fatal("the receive was not flushed")
-		}
+			return n > 0
+		})
 		if err := m.ToReset(); err != nil {
 			t.Fatal(err)
 		}

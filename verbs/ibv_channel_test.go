@@ -13,11 +13,13 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs/internal/ibvfake"
 )
 
 // pipeRoom is a completion channel with its CQs. The channel's events are the bytes of a pipe.
 type pipeRoom struct {
+	t    *testing.T
 	ch   *ibvCompChannel
 	cqs  []*pipeCQ
 	pipe int // the end for writing, until it is closed
@@ -35,7 +37,7 @@ func newPipeRoom(t *testing.T, cqs int) *pipeRoom {
 		t.Fatal(err)
 	}
 	var d ibvDevice
-	r := &pipeRoom{ch: newIBVCompChannel(&d), pipe: fds[1]}
+	r := &pipeRoom{t: t, ch: newIBVCompChannel(&d), pipe: fds[1]}
 	read := make([]byte, 1)
 	var err error
 	r.ch.events, err = newFDWaiter(fds[0], "pipe", func() syscall.Errno {
@@ -86,32 +88,24 @@ func (r *pipeRoom) sleeps(ctx, life context.Context, i int) <-chan struct{} {
 		defer close(done)
 		c.Sleep(ctx, life, c.woken, c.gone)
 	}()
-	for end := time.Now().Add(10 * time.Second); r.ch.reader.Load() == nil && time.Now().Before(end); {
+	testkit.Until(r.t, "reader of the channel", func() bool {
 		select {
 		case <-done:
-			return done
+			return true
 		default:
-			time.Sleep(time.Millisecond)
+			return r.ch.reader.Load() != nil
 		}
-	}
+	})
 	return done
-}
-
-func returns(t *testing.T, what string, done <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		t.Fatalf("%s: still asleep", what)
-	}
 }
 
 func sleepsOn(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
+	time.Sleep(testkit.Moment)
 	select {
 	case <-done:
 		t.Fatalf("%s: awake", what)
-	case <-time.After(20 * time.Millisecond):
+	default:
 	}
 }
 
@@ -120,16 +114,16 @@ func TestOneWaiterReadsEventsForAll(t *testing.T) {
 	r := newPipeRoom(t, 3)
 	first, second := r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
 	r.event(t, 1)
-	returns(t, "another's event", second)
+	testkit.Receive(t, second, "wake-up: another's event")
 	r.event(t, 2) // no goroutine waits for it
 	sleepsOn(t, "the reader, after others' events", first)
 	second = r.sleeps(bg, bg, 1)
 	r.event(t, 0)
-	returns(t, "the reader's event", first)
+	testkit.Receive(t, first, "wake-up: the reader's event")
 	sleepsOn(t, "the next reader", second)
-	returns(t, "an event from before", r.sleeps(bg, bg, 2))
+	testkit.Receive(t, r.sleeps(bg, bg, 2), "wake-up: an event from before")
 	r.event(t, 1)
-	returns(t, "the next reader's event", second)
+	testkit.Receive(t, second, "wake-up: the next reader's event")
 }
 
 // TestWhatEndsTheReadersWait checks that the channel still works after each case.
@@ -157,10 +151,10 @@ func TestWhatEndsTheReadersWait(t *testing.T) {
 			}
 			reader, other := r.sleeps(contexts[0], contexts[1], 0), r.sleeps(bg, bg, 1)
 			end(cancel)
-			returns(t, name, reader)
+			testkit.Receive(t, reader, "wake-up: "+name)
 			sleepsOn(t, name+", the other", other)
 			r.event(t, 1)
-			returns(t, name+", the other", other)
+			testkit.Receive(t, other, "wake-up: "+name+", the other")
 			cancel()
 			select {
 			case <-c.woken:
@@ -170,9 +164,9 @@ func TestWhatEndsTheReadersWait(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
-	returns(t, "a context that has ended", r.sleeps(ctx, bg, 0))
+	testkit.Receive(t, r.sleeps(ctx, bg, 0), "wake-up: a context that has ended")
 	c.wake()
-	returns(t, "woken before", r.sleeps(bg, bg, 0))
+	testkit.Receive(t, r.sleeps(bg, bg, 0), "wake-up: woken before")
 
 	reader, other := r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
 	r.ch.cqs.drop(c.cq) // like a refused Close, during which an event comes
@@ -181,23 +175,23 @@ func TestWhatEndsTheReadersWait(t *testing.T) {
 	r.ch.cqs.put(c.cq, c.ibvCQ)
 	c.wake()
 	c.WakeSleeper()
-	returns(t, "a Close that was refused", reader)
+	testkit.Receive(t, reader, "wake-up: a Close that was refused")
 	r.event(t, 1)
-	returns(t, "an event of the other", other)
+	testkit.Receive(t, other, "wake-up: an event of the other")
 	reader, other = r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
 	c.unwatch() // as Close does after it destroyed the CQ
 	c.WakeSleeper()
-	returns(t, "closed", reader)
+	testkit.Receive(t, reader, "wake-up: closed")
 	unix.Close(r.pipe)
 	r.pipe = -1
-	returns(t, "a broken channel", other)
+	testkit.Receive(t, other, "wake-up: a broken channel")
 	if errno := r.ch.broken.Load(); errno == nil || *errno != syscall.EPIPE {
 		t.Errorf("it broke with %v", errno)
 	}
 	if err := r.cqs[1].Arm(false); !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("arming: %v", err)
 	}
-	returns(t, "a channel that broke before", r.sleeps(bg, bg, 1))
+	testkit.Receive(t, r.sleeps(bg, bg, 1), "wake-up: a channel that broke before")
 }
 
 // TestNoEventIsLost starts many goroutines that wait as CQ.Wait does. On two CQs they wait until they
@@ -206,7 +200,7 @@ func TestWhatEndsTheReadersWait(t *testing.T) {
 func TestNoEventIsLost(t *testing.T) {
 	const each, events = 8, 20_000
 	r := newPipeRoom(t, 4)
-	life, end := context.WithTimeout(t.Context(), time.Minute)
+	life, end := context.WithCancel(testkit.Context(t))
 	defer end()
 	var work [2]atomic.Int32
 	var done atomic.Int32
@@ -215,7 +209,7 @@ func TestNoEventIsLost(t *testing.T) {
 		for j := range each {
 			all.Go(func() {
 				for i >= len(work) && life.Err() == nil {
-					ctx, cancel := context.WithTimeout(life, time.Duration(j+1)*100*time.Microsecond)
+					ctx, cancel := context.WithTimeout(life, testkit.Moment*time.Duration(j+1)/200)
 					c.Sleep(ctx, life, c.woken, c.gone)
 					cancel()
 				}
@@ -265,10 +259,10 @@ func TestLongCallDelaysNoOtherCQ(t *testing.T) {
 	r.cqs[0].mu.Lock()
 	reader, other := r.sleeps(bg, bg, 0), r.sleeps(bg, bg, 1)
 	r.event(t, 1)
-	returns(t, "another CQ's event", other)
+	testkit.Receive(t, other, "wake-up: another CQ's event")
 	r.cqs[0].mu.Unlock()
 	r.event(t, 0)
-	returns(t, "the reader's event", reader)
+	testkit.Receive(t, reader, "wake-up: the reader's event")
 }
 
 func TestDrainReadsEventsWithoutWaiters(t *testing.T) {
@@ -285,7 +279,7 @@ func TestDrainReadsEventsWithoutWaiters(t *testing.T) {
 	reader := r.sleeps(t.Context(), t.Context(), 0)
 	r.ch.drain() // another goroutine has the turn
 	r.event(t, 0)
-	returns(t, "the reader", reader)
+	testkit.Receive(t, reader, "wake-up: the reader")
 }
 
 func TestSleepAllocatesNothing(t *testing.T) {
@@ -300,11 +294,11 @@ func TestSleepAllocatesNothing(t *testing.T) {
 	}()
 	defer close(asleep)
 	// Under the address sanitizer the standard library's contexts allocate.
-	contexts := testing.AllocsPerRun(100, func() {
+	contexts := testkit.Allocations(t, 50, func() {
 		ctx.Done()
 		_ = ctx.Err()
 	})
-	if n := testing.AllocsPerRun(100, func() {
+	if n := testkit.Allocations(t, 50, func() {
 		asleep <- struct{}{}
 		c.Sleep(ctx, context.Background(), c.woken, c.gone)
 	}); n != contexts {

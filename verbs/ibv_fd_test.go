@@ -10,6 +10,8 @@ import (
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 func TestFDWaiter(t *testing.T) {
@@ -29,7 +31,7 @@ func TestFDWaiter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(10*time.Millisecond, func() { unix.Write(fds[1], []byte("x")) })
+	time.AfterFunc(testkit.Moment, func() { unix.Write(fds[1], []byte("x")) })
 	if err := w.wait(); err != nil || buf[0] != 'x' {
 		t.Errorf("a byte: %v", err)
 	}
@@ -52,7 +54,7 @@ func TestFDWaiter(t *testing.T) {
 	if n != 0 {
 		t.Errorf("a wait allocates %v times", n)
 	}
-	time.AfterFunc(10*time.Millisecond, func() { w.close() })
+	time.AfterFunc(testkit.Moment, func() { w.close() })
 	if err := w.wait(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("closed while waiting: %v", err)
 	}

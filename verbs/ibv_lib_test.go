@@ -20,6 +20,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
@@ -62,8 +63,7 @@ func TestRefusedCloseSucceedsLater(t *testing.T) {
 	if d == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	refused := func(object interface{ Close() error }) {
 		t.Helper()
 		if err := object.Close(); !errors.Is(err, syscall.EBUSY) {
@@ -79,13 +79,8 @@ func TestRefusedCloseSucceedsLater(t *testing.T) {
 	if _, err := cq.Poll(make([]WC, 1)); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case e := <-overran:
-		if !cq.Is(e) {
-			t.Errorf("the event is %v", e)
-		}
-	case <-ctx.Done():
-		t.Error("no event of the device after its Close was refused")
+	if e := testkit.Receive(t, overran, "event of the device after its Close was refused"); !cq.Is(e) {
+		t.Errorf("the event is %v", e)
 	}
 	if err := cq.Arm(false); err != nil {
 		t.Errorf("Arm after the channel's Close was refused: %v", err)

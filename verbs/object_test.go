@@ -9,10 +9,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
@@ -342,16 +342,14 @@ func TestLeakIsReported(t *testing.T) {
 		ch := must[*CompChannel](t)(d.CreateCompChannel())
 		_ = must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1, Channel: ch}))
 	}()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	var text string
+	testkit.Until(t, "report of the leak", func() bool {
 		runtime.GC()
 		mu.Lock()
-		text := log.String()
-		mu.Unlock()
-		if strings.Contains(text, "PD on paper0") && strings.Contains(text, "device on paper0") && strings.Contains(text, "CQ on paper0") {
-			return
-		}
-	}
-	t.Errorf("no report of the leak: %s", log.String())
+		defer mu.Unlock()
+		text = log.String()
+		return strings.Contains(text, "PD on paper0") && strings.Contains(text, "device on paper0") && strings.Contains(text, "CQ on paper0")
+	}, func() string { return text })
 }
 
 // TestLogger: the Logger gets each verb, also a failed one, and a leak.
@@ -388,13 +386,11 @@ func TestLogger(t *testing.T) {
 		}
 	}
 	func() { _ = must[*PD](t)(d.AllocPD()) }()
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(text, "level=WARN"); text = logged() {
-		if time.Now().After(deadline) {
-			t.Fatalf("no report of the leak: %s", text)
-		}
+	testkit.Until(t, "report of the leak", func() bool {
 		runtime.GC()
-		time.Sleep(time.Millisecond)
-	}
+		text += logged()
+		return strings.Contains(text, "level=WARN")
+	}, func() string { return text })
 }
 
 type lockedWriter struct {

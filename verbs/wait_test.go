@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // waitRoom is a CQ with a channel on a paper device.
@@ -96,7 +98,7 @@ func TestASpinEnds(t *testing.T) {
 	wcs := make([]WC, 4)
 	spin := func(ctx context.Context, o WaitOptions) (int, error) { return cq.WaitFor(ctx, wcs, o) }
 	for _, long := range []time.Duration{time.Hour, time.Millisecond} {
-		time.AfterFunc(20*time.Millisecond, func() { paper.complete(WC{ID: 5}) })
+		time.AfterFunc(testkit.Moment, func() { paper.complete(WC{ID: 5}) })
 		if n, err := spin(t.Context(), WaitOptions{Spin: long}); n != 1 || err != nil || wcs[0].ID != 5 {
 			t.Errorf("spinning for %v: %d, %v", long, n, err)
 		}
@@ -104,8 +106,7 @@ func TestASpinEnds(t *testing.T) {
 	if n, err := spin(t.Context(), WaitOptions{Spin: time.Millisecond, NoSleep: true}); n != 0 || err != nil {
 		t.Errorf("without sleep: %d, %v", n, err)
 	}
-	ending, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
+	ending := testkit.Expiring(t)
 	if _, err := spin(ending, WaitOptions{Spin: time.Hour}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("its context: %v", err)
 	}
@@ -174,7 +175,7 @@ func TestASpinDrives(t *testing.T) {
 		t.Errorf("a context: %d, %v after %d drives", n, err, driven.drives)
 	}
 	driven.can, driven.drives = false, 0
-	time.AfterFunc(10*time.Millisecond, func() { paper.complete(WC{ID: 6}) })
+	time.AfterFunc(testkit.Moment, func() { paper.complete(WC{ID: 6}) })
 	if n, err := cq.WaitFor(t.Context(), wcs, WaitOptions{Spin: time.Hour}); cq.Spins() || n != 1 || err != nil || driven.drives != 0 {
 		t.Errorf("a CQ that cannot: %d, %v after %d drives", n, err, driven.drives)
 	}

@@ -11,12 +11,11 @@ import (
 	"runtime/pprof"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rawverbs/rawverbs/verbs/internal/ccall/ccalltest"
 )
@@ -68,11 +67,11 @@ func TestCallDuringSignals(t *testing.T) {
 	}
 	defer pprof.StopCPUProfile()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
-	end := time.Now().Add(2 * time.Second)
+	const calls = 300 // per goroutine
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {
-			for n := uintptr(i); time.Now().Before(end); n++ {
+			for n := uintptr(i); n < uintptr(i)+calls; n++ {
 				var at uint64
 				if got := deep(200, func() int64 { return Call(ccalltest.Polynomial, n, n, n, 0, unsafe.Pointer(&at)) }); got != int64(111*n) || at != 1 {
 					t.Errorf("got %d and %d for %d", got, at, n)
@@ -85,12 +84,16 @@ func TestCallDuringSignals(t *testing.T) {
 			}
 		})
 	}
-	all.Go(func() {
-		for time.Now().Before(end) {
+	var over atomic.Bool
+	var collector sync.WaitGroup
+	collector.Go(func() {
+		for !over.Load() {
 			runtime.GC()
 		}
 	})
 	all.Wait()
+	over.Store(true)
+	collector.Wait()
 }
 
 // deep calls f from a grown stack, which shrinks at the next garbage collection.
@@ -133,9 +136,8 @@ func TestCrashReport(t *testing.T) {
 		"fault deep": {func() { Call(ccalltest.FaultDeep, 8, 0, 0, 0, nil) }, "SIGSEGV"},
 		"quit": {func() {
 			runtime.LockOSThread() // the signal prints the stack of this thread
-			thread := unix.Gettid()
-			time.AfterFunc(100*time.Millisecond, func() { _ = unix.Tgkill(os.Getpid(), thread, unix.SIGQUIT) })
-			Call(ccalltest.Work, uintptr(10*time.Second), 0, 0, 0, nil)
+			Call(ccalltest.Raise, uintptr(syscall.SIGQUIT), 0, 0, 0, nil)
+			Call(ccalltest.Work, uintptr(time.Second), 0, 0, 0, nil)
 		}, "SIGQUIT"},
 	}
 	if how, ok := ends[os.Getenv(name)]; ok {

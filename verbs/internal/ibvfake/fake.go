@@ -14,6 +14,7 @@ import "C"
 
 import (
 	"encoding/binary"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -96,8 +97,16 @@ func (f *Fake) Refuse(i int, errno syscall.Errno) {
 	f.f.refuse_at, f.f.errnum = C.int(i), C.int(errno)
 }
 
-// Stall makes each ibv_post_send take the time d.
-func (f *Fake) Stall(d time.Duration) { f.f.stall = C.double(d.Seconds()) }
+// Block makes each ibv_post_send wait for Release, or for the limit.
+func (f *Fake) Block(limit time.Duration) { f.f.wait_ms = C.int(limit.Milliseconds()) }
+
+// Blocked reports whether an ibv_post_send waits. Any goroutine may call it.
+func (f *Fake) Blocked() bool { return atomic.LoadInt32(f.waiting()) != 0 }
+
+// Release ends the wait of an ibv_post_send. Any goroutine may call it.
+func (f *Fake) Release() { atomic.StoreInt32(f.waiting(), 0) }
+
+func (f *Fake) waiting() *int32 { return (*int32)(unsafe.Pointer(&f.f.waiting)) }
 
 // Completes makes each poll return up to n copies of a completion with an immediate. If n
 // is negative, each poll fails with errno.

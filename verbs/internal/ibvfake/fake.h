@@ -31,7 +31,8 @@ struct fake {
 	long lost;                  // datagrams whose address handle was freed
 	int refuse_at;              // index of the request to refuse; -1: none, -2: the doorbell, after all are queued
 	int errnum;                 // errno of a refusal or a failed poll
-	double stall;               // seconds that each ibv_post_send takes
+	int wait_ms;                // limit of a wait of each ibv_post_send, in ms; 0: no wait
+	int waiting;                // an ibv_post_send waits
 	struct ibv_send_wr last_send[4];
 	struct ibv_sge last_sge[4];
 	struct ibv_recv_wr last_recv[4];

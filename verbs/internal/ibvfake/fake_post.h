@@ -5,15 +5,16 @@
 #ifndef RAWVERBS_IBVFAKE_POST_H
 #define RAWVERBS_IBVFAKE_POST_H
 
-// fake_work uses the processor for some seconds, even if signals arrive.
-static void fake_work(double seconds)
+// fake_wait waits until the test releases it, or for the limit.
+static void fake_wait(struct fake *f)
 {
-	struct timespec began, now;
+	struct timespec ms = {0, 1000000};
+	int i;
 
-	clock_gettime(CLOCK_MONOTONIC, &began);
-	do
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	while ((now.tv_sec - began.tv_sec) + (now.tv_nsec - began.tv_nsec) * 1e-9 < seconds);
+	__atomic_store_n(&f->waiting, 1, __ATOMIC_RELEASE);
+	for (i = 0; i < f->wait_ms && __atomic_load_n(&f->waiting, __ATOMIC_ACQUIRE); i++)
+		nanosleep(&ms, NULL);
+	__atomic_store_n(&f->waiting, 0, __ATOMIC_RELEASE);
 }
 
 static int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -22,8 +23,8 @@ static int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_
 	int i = 0;
 
 	f->posts++;
-	if (f->stall)
-		fake_work(f->stall);
+	if (f->wait_ms)
+		fake_wait(f);
 	for (; wr; wr = wr->next, i++) {
 		if (i == f->refuse_at) {
 			*bad = wr;

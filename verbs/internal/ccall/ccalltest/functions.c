@@ -2,6 +2,7 @@
 
 /* See functions.go. */
 #include <errno.h>
+#include <signal.h>
 #include <time.h>
 
 #include "functions.h"
@@ -33,6 +34,11 @@ FUNCTION(work)
 	while (now() < end)
 		;
 	args->result = args->b;
+}
+
+FUNCTION(raise)
+{
+	args->result = raise(args->a);
 }
 
 FUNCTION(fault)

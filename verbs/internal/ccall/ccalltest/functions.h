@@ -6,5 +6,6 @@
 FUNCTION(polynomial);
 FUNCTION(set_errno);
 FUNCTION(work);
+FUNCTION(raise);
 FUNCTION(fault);
 FUNCTION(fault_deep);
