@@ -23,9 +23,10 @@ e2e_first = ./test/e2e ./...
 
 ##@ Building
 
+# BUILT=1: make test has built the programs, and its parts, which run beside each other, must not.
 .PHONY: all
-all: need-build libraries engine ## build the programs of cmd/: ./rdma_server, ./rdma_client, ./rdma_lab, ./rawverbs (the default)
-	go build -o ./ ./cmd/...
+all: $(if $(BUILT),,need-build libraries engine) ## build the programs of cmd/: ./rdma_server, ./rdma_client, ./rdma_lab, ./rawverbs (the default)
+	@$(if $(BUILT),:,echo "go build -o ./ ./cmd/..."; go build -o ./ ./cmd/...)
 
 # The libraries that ./rawverbs preloads. Go's part has no libibverbs in it, and its threads send
 # each other no SIGURG, which belongs to the program.
@@ -43,10 +44,14 @@ librawverbs.so: $(wildcard cabi/shim/* cabi/*.h) | need-build
 # their times if nothing has changed, so that ./rdma_lab is not linked again.
 .PHONY: engine
 engine: need-build ## build the laboratory's engine for browsers: out/engine.wasm, and in web/dist for ./rdma_lab
+ifndef BUILT
 	@mkdir -p out
 	CGO_ENABLED=0 GOOS=js GOARCH=wasm go build -trimpath -buildvcs=false -ldflags='-s -w' -o out/engine.wasm ./web/engine
 	@[[ web/dist/engine.wasm.gz -nt out/engine.wasm ]] || gzip -9 -n -c out/engine.wasm >web/dist/engine.wasm.gz
 	@cmp -s "$$(go env GOROOT)/lib/wasm/wasm_exec.js" web/dist/wasm_exec.js || cp "$$(go env GOROOT)/lib/wasm/wasm_exec.js" web/dist/
+else
+	@:
+endif
 
 # The packages of npm. Their list is web/package-lock.json.
 web/node_modules/.package-lock.json: web/package-lock.json web/package.json | need-web
@@ -147,8 +152,12 @@ lab-pictures: laboratory web/node_modules/.package-lock.json need-pictures ## dr
 	@mkdir -p $(IMAGES)
 	cd web && IMAGES=$(abspath $(IMAGES)) node --test test/pictures.mjs
 
+# The longest parts begin first. JOBS=1 runs them one after another.
+JOBS ?= 3
+parts = test-rxe-longest test-rxe-rest race check lint test-c test-web test-lab unit static test-ops test-wasm
 .PHONY: test
-test: need-machine need-build check static unit lint race test-wasm test-web test-ops test-c test-rxe test-lab ## all tests: check, static, unit, lint, race, test-wasm (the laboratory under node), test-web (the pages in Chromium), test-ops (Prometheus, Kubernetes), test-c (C programs on soft0), test-rxe (on rxe0 in a machine), test-lab (two machines)
+test: need-machine all out/cpeer ## all tests: check, static, unit, lint, race, test-wasm (the laboratory under node), test-web (the pages in Chromium), test-ops (Prometheus, Kubernetes), test-c (C programs on soft0), test-rxe (on rxe0 in a machine), test-lab (two machines)
+	@tools/parts.sh $(JOBS) $(parts)
 	@echo "make test: all passed"
 
 .PHONY: test-more
@@ -251,7 +260,7 @@ out/cpeer: test/e2e/cpeer/cpeer.c
 	@mkdir -p out
 	$(CC) -O2 -Wall -Wextra -Werror -o $@ $< -libverbs
 
-on_rxe = VM_TIMEOUT=2000 test/e2e/rxe.sh
+on_rxe = VM_TIMEOUT=3600 test/e2e/rxe.sh
 
 # A machine keeps one processor busy, so two machines share the tests. One runs the longest
 # tests of the commands, most of them with other programs; the other runs the rest.
@@ -266,17 +275,17 @@ more = $(more_longest)|$(more_rest)
 test-rxe: export RDMA_TEST_WHOLE = $(WHOLE)
 test-rxe: all need-vm need-c out/cpeer ## tests that need a device, on rxe0, in two machines at once (RUN=regexp selects tests, in one machine; WHOLE=1 runs every combination)
 ifeq ($(RUN),.)
-	@$(MAKE) -j2 --output-sync=target test-rxe-longest test-rxe-rest
+	@tools/parts.sh 2 test-rxe-longest test-rxe-rest
 else
 	$(on_rxe) selected rdma,rxe '$(rdma_packages)' -run='$(RUN)' $(RDMA_TEST_FLAGS)
 endif
-test-rxe-longest:
+test-rxe-longest: all need-vm need-c out/cpeer
 	$(on_rxe) longest rdma,rxe ./test/e2e -run='$(longest)' -skip='$(more)' $(RDMA_TEST_FLAGS)
 	$(on_rxe) longest-c cabi,rxe ./test/cabi -run='^TestReal|^TestBoth' -skip='$(more)' $(RDMA_TEST_FLAGS)
-test-rxe-rest:
+test-rxe-rest: all need-vm need-c out/cpeer
 	$(on_rxe) rest rdma,rxe '$(rdma_packages)' -skip='$(longest)|$(more)' $(RDMA_TEST_FLAGS)
 test-rxe-more: all need-vm need-c out/cpeer ## the tests on rxe0 that make test leaves out
-	@$(MAKE) -j2 --output-sync=target test-rxe-more-longest test-rxe-more-rest
+	@tools/parts.sh 2 test-rxe-more-longest test-rxe-more-rest
 test-rxe-more-longest:
 	$(on_rxe) more-longest rdma,rxe '$(rdma_packages)' -run='$(more_longest)' $(RDMA_TEST_FLAGS)
 test-rxe-more-rest:
