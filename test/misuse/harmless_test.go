@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -26,10 +27,11 @@ func TestSendHoldsItsBuffer(t *testing.T) {
 		}
 		sent <- err
 	}()
+	time.Sleep(testkit.Moment)
 	select {
 	case err := <-sent:
 		t.Fatalf("Send returned before the peer posted a receive: %v", err)
-	case <-time.After(20 * time.Millisecond):
+	default:
 	}
 	for i := range messages {
 		wc, err := server.Recv(t.Context(), inbox.Slice(0, 8))

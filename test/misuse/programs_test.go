@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -68,7 +69,7 @@ var mistakes = []mistake{
 		{"rc: Send ended by its deadline", func(t *testing.T) error {
 			conn, _, _ := connect(t, nil)
 			mr := local(t, conn, 0)
-			return conn.Send(short(t), mr.Slice(0, 64)) // the peer has posted no receive
+			return conn.Send(testkit.Expiring(t), mr.Slice(0, 64)) // the peer has posted no receive
 		}, context.DeadlineExceeded},
 	}},
 	{"Close while others use the object", []program{
@@ -81,7 +82,7 @@ var mistakes = []mistake{
 		{"rc: Send when another goroutine calls Close", func(t *testing.T) error {
 			conn, _, _ := connect(t, nil)
 			mr := local(t, conn, 0)
-			time.AfterFunc(20*time.Millisecond, func() { conn.Close() })
+			time.AfterFunc(testkit.Moment, func() { conn.Close() })
 			return conn.Send(t.Context(), mr.Slice(0, 64))
 		}, net.ErrClosed},
 		{"verbs: PostSend after Close", func(t *testing.T) error {
@@ -164,7 +165,7 @@ func anotherDomainsAH(t *testing.T) error {
 func cancelledThenNext(t *testing.T) error {
 	conn, server, table := connect(t, nil)
 	mr := local(t, conn, verbs.AccessLocalWrite)
-	_, first := conn.Do(short(t), &verbs.SendWR{ID: 1, Opcode: verbs.OpSend, SGL: []verbs.SGE{mr.SGE(0, 8)}})
+	_, first := conn.Do(testkit.Expiring(t), &verbs.SendWR{ID: 1, Opcode: verbs.OpSend, SGL: []verbs.SGE{mr.SGE(0, 8)}})
 	inbox := local(t, server, verbs.AccessLocalWrite)
 	check(t, server.QP().PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{inbox.SGE(0, 64)}}}))
 	wc, err := conn.Do(t.Context(), &verbs.SendWR{ID: 2, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{mr.SGE(64, 8)}, RemoteAddr: table.Addr, RKey: table.RKey})

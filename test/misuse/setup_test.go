@@ -5,7 +5,6 @@ package misuse_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/oob"
@@ -37,13 +36,6 @@ func check(t *testing.T, err error) {
 
 // errOf drops the result of a call that is to fail.
 func errOf[T any](_ T, err error) error { return err }
-
-// short returns a context that ends after 20 ms.
-func short(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 func openDevice(t *testing.T) *verbs.Device {
 	t.Helper()
