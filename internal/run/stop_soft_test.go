@@ -15,6 +15,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/lobby"
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
 )
 
@@ -24,7 +25,7 @@ func TestStoppedWhileItRefuses(t *testing.T) {
 	defer stop()
 	refuses := job.SideFunc(func(job.Session) (job.Endpoint, error) {
 		stop()
-		time.Sleep(50 * time.Millisecond) // the jobs end
+		time.Sleep(testkit.Moment) // likely, the jobs end meanwhile
 		return nil, errors.New("this job is refused")
 	})
 	dev := testdevice.Open(t)
@@ -33,7 +34,7 @@ func TestStoppedWhileItRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := ServerOptions{Options: Options{IBPort: 1, Timeout: 10 * time.Second, Logger: log}, MaxClients: 1, Counts: new(Counts),
+	o := ServerOptions{Options: Options{IBPort: 1, Timeout: testkit.Limit, Logger: log}, MaxClients: 1, Counts: new(Counts),
 		Selection: &Selection{Peer: peer, sides: map[string]job.Side{"send": refuses}}}
 	s := &server{ServerOptions: o, dev: dev, all: log, lobby: lobby.New(), desk: admission.New(o.limits())}
 	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{})
@@ -45,7 +46,7 @@ func TestStoppedWhileItRefuses(t *testing.T) {
 	if _, err := rc.Dial(t.Context(), l.Addr().String(), rc.Config{Device: dev, Job: "send"}); err == nil || !strings.Contains(err.Error(), "this job is refused") {
 		t.Errorf("the client: %v", err)
 	}
-	if err := <-served; err != nil {
+	if err := testkit.Receive(t, served, "end of the server"); err != nil {
 		t.Errorf("the server: %v", err)
 	}
 }
