@@ -5,7 +5,6 @@ package verbs_test
 import (
 	"fmt"
 	"log"
-	"syscall"
 
 	"github.com/pkg/errors"
 
@@ -142,11 +141,14 @@ func ExampleAH() {
 
 	attr.GRH.SGIDIndex = 200 // an empty slot
 	_, err := pd.CreateAH(attr)
-	fmt.Println(errors.Is(err, syscall.ENODATA))
+	var why *verbs.Error
+	if errors.As(err, &why) {
+		fmt.Println(why.Op, why.Errno)
+	}
 	// Output:
 	// who are you?, from true
 	// a queue pair
-	// true
+	// ibv_create_ah no data available
 }
 
 // datagramQP makes a queue pair that any peer can send to.
