@@ -15,6 +15,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/errno"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/softroce"
@@ -119,8 +120,8 @@ func TestPathErrors(t *testing.T) {
 		attr verbs.AHAttr
 		want error
 	}{
-		"an empty slot":    {to("127.0.0.1", 0), syscall.ENODATA},
-		"beyond the table": {to("127.0.0.1", 9), syscall.ENODATA},
+		"an empty slot":    {to("127.0.0.1", 0), errno.NoData},
+		"beyond the table": {to("127.0.0.1", 9), errno.NoData},
 		"another family":   {to("fd00::1", 1), syscall.EINVAL},
 		"not global":       {verbs.AHAttr{PortNum: 1}, syscall.EINVAL},
 		"another port":     {func() verbs.AHAttr { a := to("127.0.0.1", 1); a.PortNum = 2; return a }(), syscall.EINVAL},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/errno"
 	"github.com/rawverbs/rawverbs/qpstate"
 )
 
@@ -63,13 +64,13 @@ func TestAHFromWCReadsTheHeaders(t *testing.T) {
 		"IPv6":                  {1, datagram, ipv6, by6(1), nil},
 		"RoCE v1":               {1, datagram, with(ipv6, 6, nextIBA), by6(0), nil},
 		"InfiniBand":            {2, datagram, with(ipv6, 6, nextIBA), by6(0), nil},
-		"UDP over InfiniBand":   {2, datagram, ipv6, GRH{}, syscall.ENODATA},
+		"UDP over InfiniBand":   {2, datagram, ipv6, GRH{}, errno.NoData},
 		"TCP":                   {1, datagram, with(ipv6, 6, 6), GRH{}, syscall.EPROTONOSUPPORT},
 		"IPv4 multicast":        {1, datagram, with(ipv4, 36, 0xe1), GRH{}, syscall.EINVAL},
 		"IPv6 multicast":        {1, datagram, with(ipv6, 24, 0xff), GRH{}, syscall.EINVAL},
 		"no header flagged":     {1, WC{Opcode: WCRecv}, nil, GRH{}, nil},
-		"to somebody else":      {1, datagram, with(ipv4, 39, 0xfe), GRH{}, syscall.ENODATA},
-		"another port":          {3, datagram, ipv4, GRH{}, syscall.ENODATA},
+		"to somebody else":      {1, datagram, with(ipv4, 39, 0xfe), GRH{}, errno.NoData},
+		"another port":          {3, datagram, ipv4, GRH{}, errno.NoData},
 		"too short":             {1, datagram, ipv4[:39], GRH{}, syscall.EINVAL},
 		"neither 4 nor 6":       {1, datagram, make([]byte, GRHLen), GRH{}, syscall.EPROTONOSUPPORT},
 		"a send's completion":   {1, WC{Opcode: WCSend, Flags: WCGRH}, ipv4, GRH{}, syscall.EINVAL},
