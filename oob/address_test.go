@@ -7,9 +7,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 func TestBadAddresses(t *testing.T) {
@@ -111,9 +112,9 @@ func TestDialCancelled(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v is not context.Canceled", err)
 	}
-	ctx, cancel = context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
-	defer cancel()
-	_, err = Dial(ctx, "127.0.0.1:18515", Options{})
+	late := testkit.Expiring(t)
+	<-late.Done()
+	_, err = Dial(late, "127.0.0.1:18515", Options{})
 	checkAddressError(t, "dial", err, "firewall")
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v is not context.DeadlineExceeded", err)
@@ -149,9 +150,7 @@ func TestAccept(t *testing.T) {
 		client.Close()
 		server.Close()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	if _, err := l.Accept(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := l.Accept(testkit.Expiring(t)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	ended := make(chan error)

@@ -6,6 +6,7 @@ package oob
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"reflect"
 	"runtime"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // session runs the steps of a typical program, up to the last barrier.
@@ -95,15 +98,10 @@ func noLeaks(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
-		var now int
-		for range 200 {
-			if now = runtime.NumGoroutine(); now <= before {
-				return
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-		stacks := make([]byte, 1<<16)
-		t.Errorf("%d goroutines before, %d after:\n%s", before, now, stacks[:runtime.Stack(stacks, true)])
+		testkit.Until(t, "end of all goroutines", func() bool { return runtime.NumGoroutine() <= before }, func() string {
+			stacks := make([]byte, 1<<16)
+			return fmt.Sprintf("%d goroutines before; now:\n%s", before, stacks[:runtime.Stack(stacks, true)])
+		})
 	})
 }
 
@@ -331,6 +329,7 @@ func TestSetObserverDuringSteps(t *testing.T) {
 				return
 			default:
 				client.SetObserver(func(Event) {})
+				time.Sleep(time.Microsecond) // a loop would delay the others by 10 ms, with one processor
 			}
 		}
 	})

@@ -9,10 +9,18 @@ import (
 	"net"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
+
+// untilFull waits until the inbox is full.
+func (c *Conn) untilFull(t *testing.T) {
+	t.Helper()
+	testkit.Until(t, "full inbox", func() bool { return len(c.inbox) == inboxSize },
+		func() string { return fmt.Sprintf("%d of %d messages", len(c.inbox), inboxSize) })
+}
 
 // TestDeathBehindUnreadNotes checks that the watch ends at once, and that the notes can
 // still be received.
@@ -35,18 +43,12 @@ func TestDeathBehindUnreadNotes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for len(client.inbox) < inboxSize {
-				time.Sleep(time.Millisecond)
-			}
+			client.untilFull(t)
 			if watched.Err() != nil {
 				t.Fatalf("the watch ended before the peer did: %v", context.Cause(watched))
 			}
 			test.end(server)
-			select {
-			case <-watched.Done():
-			case <-time.After(5 * time.Second):
-				t.Fatal("the watch did not notice that the peer closed")
-			}
+			testkit.Receive(t, watched.Done(), "end of the watch, although the peer has closed")
 			var closed *ClosedError
 			if err := context.Cause(watched); !errors.As(err, &closed) || !errors.Is(err, test.want) {
 				t.Errorf("the watch ended with %v, want %v", err, test.want)
@@ -76,11 +78,7 @@ func TestFailureBehindUnreadNotes(t *testing.T) {
 	}
 	server.Fail("poll", errors.New("status 12"))
 	server.Close()
-	select {
-	case <-watched.Done():
-	case <-time.After(5 * time.Second):
-		t.Fatal("the watch did not notice that the peer closed")
-	}
+	testkit.Receive(t, watched.Done(), "end of the watch, although the peer has closed")
 	for range notes {
 		if _, err := client.RecvNote(t.Context(), ""); err != nil {
 			t.Fatal(err)
@@ -114,9 +112,7 @@ func TestFullInboxThenReadAndClose(t *testing.T) {
 			}
 		}
 	}
-	for len(client.inbox) < inboxSize {
-		time.Sleep(time.Millisecond)
-	}
+	client.untilFull(t)
 	client.Close()
 	if err := client.Err(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Err after Close: %v", err)
