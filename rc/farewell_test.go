@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -122,6 +124,24 @@ func TestCloseReturnsTheFarewellsError(t *testing.T) {
 	}
 	if !errors.Is(closed[1], context.DeadlineExceeded) {
 		t.Errorf("server: %v", closed[1])
+	}
+}
+
+// The limit of a farewell is the Timeout, or if there is none the default.
+func TestTheFarewellsLimit(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: time.Hour, 0: oob.DefaultTimeout, -1: oob.DefaultTimeout} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &Conn{finished: true}
+			c.cfg.Timeout = timeout
+			c.Farewell(func(ctx context.Context, _ *oob.Conn) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			began := time.Now()
+			if err := c.sayFarewell(); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != want {
+				t.Errorf("Timeout %v: %v after %v, want the end after %v", timeout, err, time.Since(began), want)
+			}
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pkg/errors"
@@ -107,6 +108,30 @@ func TestAShortageEndsNoLaterThanItsWaiter(t *testing.T) {
 			if err := testkit.Receive(t, accepted, "return of Accept"); !errors.Is(err, want) {
 				t.Errorf("got %v, want %v", err, want)
 			}
+		})
+	}
+}
+
+// TestAPauseEnds after its length, and sooner with the context and with Close.
+func TestAPauseEnds(t *testing.T) {
+	for name, want := range map[string]time.Duration{"length": time.Hour, "context": time.Second, "Close": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &Listener{cfg: ListenConfig{Logger: slog.New(slog.DiscardHandler)}, closed: make(chan struct{})}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				switch name {
+				case "context":
+					time.AfterFunc(time.Second, cancel)
+				case "Close":
+					time.AfterFunc(time.Second, func() { close(l.closed) })
+				}
+				began := time.Now()
+				l.pause(ctx, time.Hour, syscall.EMFILE)
+				if took := time.Since(began); took != want {
+					t.Errorf("the pause took %v, want %v", took, want)
+				}
+			})
 		})
 	}
 }

@@ -18,10 +18,10 @@ import (
 )
 
 // tlsDirs makes directories for both ends and loads them.
-func tlsDirs(t *testing.T, host string, from, until time.Time) (client, server *tls.Config) {
+func tlsDirs(t *testing.T, host string) (client, server *tls.Config) {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "lab")
-	if err := credentials.Make(dir, []string{host}, from, until); err != nil {
+	dir, now := filepath.Join(t.TempDir(), "lab"), time.Now()
+	if err := credentials.Make(dir, []string{host}, now.Add(-time.Hour), now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	load := func(role string) *tls.Config {
@@ -37,8 +37,8 @@ func tlsDirs(t *testing.T, host string, from, until time.Time) (client, server *
 // expiredDirs makes directories with certificates that have expired, which LoadTLS refuses, and loads them.
 func expiredDirs(t *testing.T, host string) (client, server *tls.Config) {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "lab")
-	if err := credentials.Make(dir, []string{host}, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)); err != nil {
+	dir, now := filepath.Join(t.TempDir(), "lab"), time.Now()
+	if err := credentials.Make(dir, []string{host}, now.Add(-2*time.Hour), now.Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	load := func(role string) *tls.Config {
@@ -61,10 +61,9 @@ func expiredDirs(t *testing.T, host string) (client, server *tls.Config) {
 // certificates are good, neither end runs Prepare, where programs register memory, and each end's
 // error says what to try.
 func TestTLS(t *testing.T) {
-	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	client, server := tlsDirs(t, "127.0.0.1", past, future)
-	otherClient, otherServer := tlsDirs(t, "127.0.0.1", past, future)
-	_, elsewhere := tlsDirs(t, "server.lab", past, future)
+	client, server := tlsDirs(t, "127.0.0.1")
+	otherClient, otherServer := tlsDirs(t, "127.0.0.1")
+	_, elsewhere := tlsDirs(t, "server.lab")
 	oldClient, oldServer := expiredDirs(t, "127.0.0.1")
 	newClient, newServer := client.Clone(), server.Clone()
 	newClient.RootCAs, newServer.ClientCAs = oldServer.RootCAs, oldClient.RootCAs
@@ -159,7 +158,7 @@ func acceptOnce(ctx context.Context, l *Listener, cfg Config) error {
 // TestTLSWithoutHello connects with an exchange of the program's own, which has no Hello. A listener
 // with TLS takes no plain client there either.
 func TestTLSWithoutHello(t *testing.T) {
-	client, server := tlsDirs(t, "127.0.0.1", time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	client, server := tlsDirs(t, "127.0.0.1")
 	for name, test := range map[string]struct {
 		client *tls.Config
 		want   string // in the server's error
@@ -197,7 +196,7 @@ func TestTLSWithoutHello(t *testing.T) {
 
 // TestSilentTLSClient checks that the handshake ends with the context of Hello.
 func TestSilentTLSClient(t *testing.T) {
-	_, server := tlsDirs(t, "127.0.0.1", time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	_, server := tlsDirs(t, "127.0.0.1")
 	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{TLS: server})
 	if err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 // FuzzLoad reads directories with any files. An error names the directory or the peer, and has a remedy. A
 // directory without an error makes handshakes with itself, or fails there with an error.
 func FuzzLoad(f *testing.F) {
-	made := filepath.Join(f.TempDir(), "lab")
-	if err := credentials.Make(made, []string{"localhost"}, time.Now().Add(-time.Hour), time.Now().Add(time.Hour)); err != nil {
+	made, now := filepath.Join(f.TempDir(), "lab"), time.Now()
+	if err := credentials.Make(made, []string{"localhost"}, now.Add(-time.Hour), now.Add(time.Hour)); err != nil {
 		f.Fatal(err)
 	}
 	files := func(end string) (all [3][]byte) {
