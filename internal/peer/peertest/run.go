@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
 	_ "github.com/rawverbs/rawverbs/softroce" // soft0
 	"github.com/rawverbs/rawverbs/verbs"
@@ -65,13 +66,11 @@ func dial(ctx context.Context, dev *verbs.Device, address string, e job.Endpoint
 	return job.Run(ctx, conn, e, limit)
 }
 
-// Between runs a client's endpoint with a server's. The job may stand still for as long
-// as limit.
-func Between(t *testing.T, client, server job.Endpoint, limit time.Duration) (cerr, serr error) {
+// Between runs a client's endpoint with a server's.
+func Between(t *testing.T, client, server job.Endpoint) (cerr, serr error) {
 	t.Helper()
 	dev := OpenSoft(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx, limit := testkit.Context(t), testkit.Limit
 	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{Timeout: limit})
 	if err != nil {
 		t.Fatal(err)
@@ -85,10 +84,17 @@ func Between(t *testing.T, client, server job.Endpoint, limit time.Duration) (ce
 }
 
 // Against runs an endpoint with a fake peer, and returns the endpoint's error. The job may
-// stand still for as long as limit.
-func Against(t *testing.T, e job.Endpoint, client bool, limit time.Duration, fake func(net.Conn)) error {
+// stand still for as long as limit. The end of ctx ends it too.
+func Against(ctx context.Context, t *testing.T, e job.Endpoint, client bool, limit time.Duration, fake func(net.Conn)) error {
 	t.Helper()
 	dev := OpenSoft(t)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hung := time.AfterFunc(testkit.Limit+limit, func() {
+		t.Error("the endpoint does not end")
+		cancel()
+	})
+	defer hung.Stop()
 	var peer sync.WaitGroup
 	defer peer.Wait()
 	if client {
@@ -102,9 +108,9 @@ func Against(t *testing.T, e job.Endpoint, client bool, limit time.Duration, fak
 				fake(conn)
 			}
 		})
-		return dial(t.Context(), dev, l.Addr().String(), e, limit)
+		return dial(ctx, dev, l.Addr().String(), e, limit)
 	}
-	l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.ListenConfig{Timeout: limit})
+	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{Timeout: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,5 +120,5 @@ func Against(t *testing.T, e job.Endpoint, client bool, limit time.Duration, fak
 			fake(conn)
 		}
 	})
-	return serve(t.Context(), dev, l, e, limit)
+	return serve(ctx, dev, l, e, limit)
 }

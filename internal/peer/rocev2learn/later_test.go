@@ -2,6 +2,7 @@ package rocev2learn
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"io"
@@ -10,12 +11,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/peer/peertest"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/internal/trace"
 )
 
@@ -56,9 +57,6 @@ func FuzzDecodeQueuePairs(f *testing.F) {
 	})
 }
 
-// limit is how long a job of a test may stand still.
-const limit = 2 * time.Second
-
 // newEnd returns an endpoint made from command line flags, and the text that it logs.
 func newEnd(t *testing.T, server bool, args ...string) (job.Endpoint, *bytes.Buffer) {
 	t.Helper()
@@ -90,7 +88,7 @@ func TestBothFormats(t *testing.T) {
 			}
 			client, clientLog := newEnd(t, false, args...)
 			server, serverLog := newEnd(t, true)
-			if cerr, serr := peertest.Between(t, client, server, limit); cerr != nil || serr != nil {
+			if cerr, serr := peertest.Between(t, client, server); cerr != nil || serr != nil {
 				t.Fatalf("client: %v; server: %v", cerr, serr)
 			}
 			for _, log := range []struct{ text, want string }{{clientLog.String(), "text=hello from the server bytes=4096"}, {serverLog.String(), "text=hello from the client"}} {
@@ -122,7 +120,7 @@ func TestOtherCopies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := newEnd(t, false, test.args...)
-			err := peertest.Against(t, e, true, limit, func(c net.Conn) {
+			err := peertest.Against(t.Context(), t, e, true, testkit.Limit, func(c net.Conn) {
 				defer c.Close()
 				c.Write(test.sends)
 				c.(*net.TCPConn).CloseWrite()
@@ -149,9 +147,11 @@ func TestServerRepliesInKind(t *testing.T) {
 			e, _ := newEnd(t, true)
 			reply := make([]byte, len(test.sends))
 			var got error
-			err := peertest.Against(t, e, false, limit, func(c net.Conn) {
+			ctx, stop := context.WithCancel(t.Context())
+			err := peertest.Against(ctx, t, e, false, testkit.Limit, func(c net.Conn) {
+				defer stop()
 				defer c.Close()
-				c.SetDeadline(time.Now().Add(10 * limit))
+				c.SetDeadline(testkit.Deadline())
 				c.Write(test.sends)
 				_, got = io.ReadFull(c, reply)
 			})
