@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,30 +84,6 @@ func TestFileHostileSizes(t *testing.T) {
 		}
 	}
 	holds(t, folder)
-	s.stillServes(t)
-	s.stops()
-}
-
-// TestFileSlowClient checks that a client that sends slowly does not fail.
-func TestFileSlowClient(t *testing.T) {
-	noLeak(t)
-	folder := t.TempDir()
-	s := serve(t, "--dir", folder, "--timeout", "4s")
-	data := bytes.Repeat([]byte("x"), fakeChunk)
-	f := mustDialSender(t, s, "slow", 3*fakeChunk)
-	digest := sha256.New()
-	for i := range 3 {
-		time.Sleep(2 * time.Second) // 6 s in all
-		f.send(i, uint32(i), data)
-		digest.Write(data)
-	}
-	f.send(3, 3, digest.Sum(nil))
-	f.credit(4)
-	if err := f.Finish(testkit.Context(t)); err != nil {
-		t.Error(err)
-	}
-	f.close()
-	holds(t, folder, "slow")
 	s.stillServes(t)
 	s.stops()
 }

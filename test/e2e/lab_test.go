@@ -3,27 +3,25 @@
 package e2e
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // lab runs test/vm/lab.sh, which runs a command in each of two machines. It returns the
 // output, the exit status and the folder with the capture.
 func lab(t *testing.T, env ...string) (output string, status int, dir string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
 	dir = t.TempDir()
-	cmd := exec.CommandContext(ctx, filepath.Join("..", "vm", "lab.sh"))
+	cmd := exec.CommandContext(t.Context(), filepath.Join("..", "vm", "lab.sh"))
 	cmd.Env = append(os.Environ(), append(env, "VM_OUT="+dir, "VM_TIMEOUT=240")...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the script stops its machines
-	cmd.WaitDelay = 30 * time.Second
+	cmd.WaitDelay = testkit.Limit
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		t.Fatal(err)

@@ -4,14 +4,14 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // mistake runs rdma_lab mistake with an input.
@@ -93,9 +93,7 @@ func TestMistakeAsksWithoutALine(t *testing.T) {
 	if _, err := feed.WriteString(strings.Repeat("x", 8192)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(binaries, "rdma_lab"), "mistake", "--ask", "skipped-state")
+	cmd := exec.CommandContext(testkit.Context(t), filepath.Join(binaries, "rdma_lab"), "mistake", "--ask", "skipped-state")
 	cmd.Stdin = in
 	out, err := cmd.CombinedOutput()
 	if err != nil {

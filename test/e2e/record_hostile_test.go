@@ -118,7 +118,11 @@ func TestRecordFromAHostileServer(t *testing.T) {
 			}()
 			_, port, _ := net.SplitHostPort(l.Addr().String())
 			file := filepath.Join(t.TempDir(), "record")
-			c := start(t, "rdma_client", "--json", "--timeout", "5s", "--record", file, ipv4, device, port)
+			timeout := never
+			if test.want == "timed out" {
+				timeout = "--timeout=2s"
+			}
+			c := start(t, "rdma_client", "--json", timeout, "--record", file, ipv4, device, port)
 			c.succeeds()
 			if r := c.find("record.written", "level", "WARN"); r == nil || !strings.Contains(r.str("why"), test.want) {
 				t.Errorf("logged %v, want %q", r, test.want)
@@ -138,7 +142,7 @@ func TestRecordFromAHostileServer(t *testing.T) {
 // server must report that and serve the next client.
 func TestRecordForAHostileClient(t *testing.T) {
 	noLeak(t)
-	s := serve(t, "--timeout", "5s")
+	patient, hasty := serve(t), serve(t, "--timeout", "2s")
 	for name, test := range map[string]struct {
 		farewell func(context.Context, *oob.Conn) error
 		want     string
@@ -157,7 +161,11 @@ func TestRecordForAHostileClient(t *testing.T) {
 		"no note": {func(ctx context.Context, tcp *oob.Conn) error { tcp.Barrier(ctx, "done"); return nil }, "barrier"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := rc.Dial(testkit.Context(t), net.JoinHostPort(ipv4, s.port), recordingConfig(t, openDevice(t)))
+			s := patient
+			if test.want == "timed out" {
+				s = hasty
+			}
+			conn, err := rc.Dial(testkit.Context(t), s.address(), recordingConfig(t, openDevice(t)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,9 +176,12 @@ func TestRecordForAHostileClient(t *testing.T) {
 			s.event("record.failed", "level", "WARN", "error", test.want)
 		})
 	}
-	s.stillServes(t)
-	s.stops()
-	if failed := s.all("client.failed"); len(failed) > 0 {
-		t.Errorf("the jobs were done, and the server says %v", failed)
+	patient.stillServes(t)
+	for _, s := range []*server{patient, hasty} {
+		s.held.expect(t, s)
+		s.stops()
+		if failed := s.all("client.failed"); len(failed) > 0 {
+			t.Errorf("the jobs were done, and the server says %v", failed)
+		}
 	}
 }
