@@ -110,14 +110,6 @@ func spreadNow(d *device, spread bool) {
 	}
 }
 
-// IsSpread reports whether the packets for any of a device's addresses are spread.
-func IsSpread(dev *verbs.Device) (spread bool) {
-	for _, r := range dev.Provider().(*device).receivers {
-		spread = spread || r.shards != nil && r.shards.spread.Load()
-	}
-	return spread
-}
-
 // noShards says why a device may have no shards.
 const noShards = "no shards: one processor, a receive buffer below 1 MiB, or no sockets that share an address"
 

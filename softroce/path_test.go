@@ -3,7 +3,6 @@
 package softroce_test
 
 import (
-	"context"
 	"sync"
 	"testing"
 
@@ -89,7 +88,7 @@ func (s *stream) parts(tb testing.TB, size, n int) {
 // complete waits for n completions.
 func (s *stream) complete(tb testing.TB, n int) {
 	for n > 0 {
-		k, err := s.conn.QP().SendCQ().Wait(context.Background(), s.wcs[:n])
+		k, err := s.conn.QP().SendCQ().Wait(s.ctx, s.wcs[:n])
 		if err != nil {
 			tb.Error(err)
 			return

@@ -3,7 +3,7 @@
 package softroce_test
 
 import (
-	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/internal/verbstest"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/softroce"
@@ -77,13 +78,15 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
-// TestSpreads sends to a device that receives slowly, because its packets are captured, until the packets are spread. More packets
-// come than the device can receive, and yet every switch must end.
+// TestSpreads sends to a device that receives slowly, because its packets are captured. More packets come than the device can
+// receive, and yet every switch must end. TestLook checks when the device begins one itself.
 func TestSpreads(t *testing.T) {
 	openSpread(t) // or skip
 	softroce.SetShards(t, 2)
 	x, y := openSoft(t, "soft0"), openSoft(t, "soft0")
+	var captured atomic.Int64
 	stop, err := softroce.Capture(y, func(time.Time, []byte) error {
+		captured.Add(1)
 		for end := time.Now().Add(20 * time.Microsecond); time.Now().Before(end); {
 		}
 		return nil
@@ -104,17 +107,15 @@ func TestSpreads(t *testing.T) {
 			}
 		})
 	}
-	for end := time.Now().Add(20 * time.Second); !softroce.IsSpread(y); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the packets are not spread")
-		}
-	}
-	for _, spread := range []bool{false, true, false} {
-		began := time.Now()
-		softroce.Spread(y, spread)
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("a switch took %v", took)
-		}
+	for _, spread := range []bool{true, false, true, false} {
+		before := captured.Load()
+		testkit.Until(t, "thousand packets that arrive", func() bool { return captured.Load() >= before+1000 })
+		switched := make(chan struct{})
+		go func() {
+			defer close(switched)
+			softroce.Spread(y, spread)
+		}()
+		testkit.Receive(t, switched, fmt.Sprintf("end of a switch (spread %v)", spread))
 	}
 }
 
@@ -169,14 +170,13 @@ func (m *messages) send(t *testing.T) {
 			return
 		}
 	}
-	if _, err := m.conn.QP().SendCQ().Wait(t.Context(), make([]verbs.WC, m.n)); err != nil {
+	if _, err := m.conn.QP().SendCQ().Wait(testkit.Context(t), make([]verbs.WC, m.n)); err != nil {
 		t.Error(err)
 	}
 }
 
 func (m *messages) receive(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	wcs := make([]verbs.WC, m.n)
 	for got := 0; got < m.n; {
 		n, err := m.conn.QP().RecvCQ().Wait(ctx, wcs)

@@ -145,7 +145,7 @@ func TestSpinBesideSleepers(t *testing.T) {
 	led := p.waitLed(ctx, t, newCQ(t, p.x))
 	idle := newCQ(t, p.x)
 	done := spinOn(ctx, ctx, t, p.x, idle)
-	for range 200 {
+	for range 60 {
 		p.trip(t)
 	}
 	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
@@ -154,7 +154,7 @@ func TestSpinBesideSleepers(t *testing.T) {
 	}
 	other, stop := context.WithCancel(ctx)
 	second := spinOn(other, other, t, p.x, newCQ(t, p.x))
-	for range 200 {
+	for range 60 {
 		p.trip(t)
 	}
 	stop()
@@ -233,7 +233,7 @@ func TestSpinsEndIsSeen(t *testing.T) {
 			e := newEnds(t)
 			e.all.Go(func() { e.pong.echo(e.ctx) })
 			trip := trip(t, e)
-			for i := range 250 {
+			for i := range 60 {
 				if err := trip(); err != nil {
 					t.Fatal("round trip", i, err)
 				}
