@@ -16,6 +16,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -38,8 +39,9 @@ func Cases() []Case {
 	)
 }
 
-// caseTime is the time limit of a case. The slowest machine needs much less.
-const caseTime = 20 * time.Second
+// quirkPatience is how long a completion, an event or a state may take in a case with a quirk. Such a
+// case may wait for what never comes. All others have testkit.Limit.
+const quirkPatience = time.Second
 
 // Env is the environment of a case: a device, a time limit, and the faults that were reported.
 // It does not report to a testing.T, because a case with a quirk must fail. Fatalf ends the
@@ -47,6 +49,8 @@ const caseTime = 20 * time.Second
 type Env struct {
 	Dev *verbs.Device
 	Ctx context.Context // ends when the case's time is over
+
+	patience time.Duration // how long a completion, an event or a state may take
 
 	mu          sync.Mutex
 	findings    []string
@@ -113,6 +117,31 @@ func (e *Env) helps(err error, what string) {
 	}
 }
 
+// patient returns a context that ends with the case's patience.
+func (e *Env) patient() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.Ctx, e.patience)
+}
+
+// soon returns a context whose deadline passes after a moment, for waits that end with it.
+func (e *Env) soon() context.Context {
+	ctx, cancel := context.WithTimeout(e.Ctx, testkit.Moment)
+	e.Cleanup(func() error { cancel(); return nil })
+	return ctx
+}
+
+// until looks again and again until done returns true. It returns false if the case's patience ends before.
+func (e *Env) until(done func() bool) bool {
+	ctx, cancel := e.patient()
+	defer cancel()
+	for !done() {
+		if ctx.Err() != nil {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return true
+}
+
 // outcome is the result of a case.
 type outcome struct {
 	findings    []string
@@ -120,16 +149,16 @@ type outcome struct {
 	took        time.Duration
 }
 
-// execute runs the case on its own device.
-func (c Case) execute(ctx context.Context, device string) outcome {
+// execute runs the case on its own device, with its patience.
+func (c Case) execute(ctx context.Context, device string, patience time.Duration) outcome {
 	begin := time.Now()
-	e := &Env{first: make(map[verbs.QPType]*end)}
+	e := &Env{patience: patience, first: make(map[verbs.QPType]*end)}
 	dev, err := verbs.Open(device)
 	if err != nil {
 		e.Errorf("verbs.Open(%q): %v", device, err)
 		return outcome{findings: e.findings, took: time.Since(begin)}
 	}
-	ctx, cancel := context.WithTimeout(ctx, caseTime)
+	ctx, cancel := context.WithTimeout(ctx, testkit.Limit)
 	defer cancel()
 	e.Dev, e.Ctx = dev, ctx
 
@@ -140,9 +169,11 @@ func (c Case) execute(ctx context.Context, device string) outcome {
 		defer e.catch()
 		c.Run(e)
 	}()
+	hung := time.NewTimer(testkit.Limit + 10*time.Second)
+	defer hung.Stop()
 	select {
 	case <-done:
-	case <-time.After(caseTime + 10*time.Second):
+	case <-hung.C:
 		e.Errorf("hangs:\n%s", stacks())
 		return e.outcome(begin) // the hanging case still uses the device
 	}

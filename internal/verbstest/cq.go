@@ -76,7 +76,7 @@ var cqCases = []Case{
 		b.receives(1, 0, 64)
 		one := func(ctx context.Context, cq *verbs.CQ) error {
 			var wcs [1]verbs.WC
-			if _, err := cq.WaitFor(ctx, wcs[:], verbs.WaitOptions{Spin: patience}); err != nil {
+			if _, err := cq.WaitFor(ctx, wcs[:], verbs.WaitOptions{Spin: e.patience}); err != nil {
 				return err
 			}
 			return wcs[0].Err()
@@ -93,7 +93,7 @@ var cqCases = []Case{
 			}
 			return one(ctx, x.send)
 		}
-		ctx, cancel := context.WithTimeout(e.Ctx, patience)
+		ctx, cancel := e.patient()
 		defer cancel()
 		go func() {
 			var err error
@@ -151,9 +151,7 @@ var cqCases = []Case{
 		e.fails(err, "Wait", syscall.EINVAL)
 	}},
 	{"cq", "wait until a deadline", func(e *Env) {
-		ctx, cancel := context.WithTimeout(e.Ctx, 20*time.Millisecond)
-		defer cancel()
-		_, err := e.cq(4).Wait(ctx, make([]verbs.WC, 1))
+		_, err := e.cq(4).Wait(e.soon(), make([]verbs.WC, 1))
 		e.fails(err, "Wait", context.DeadlineExceeded)
 	}},
 	{"cq", "a wait is cancelled", func(e *Env) {

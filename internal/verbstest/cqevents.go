@@ -215,11 +215,13 @@ func (x *bare) polled(n int) {
 func (x *bare) wantEvents(n int) {
 	got := 0
 	if n > 0 {
+		ctx, cancel := x.e.patient()
 		select {
 		case <-x.events:
 			got++
-		case <-time.After(eventTime):
+		case <-ctx.Done():
 		}
+		cancel()
 	}
 	time.Sleep(quietTime)
 	for len(x.events) > 0 {

@@ -89,9 +89,7 @@ func cqExCases() []Case {
 				}
 			})
 			e.check(b.oneEx(b.recv).ByteLen == 5, "byte_len is not 5")
-			ctx, cancel := context.WithTimeout(e.Ctx, 20*time.Millisecond)
-			defer cancel()
-			_, err := b.recv.WaitFor(ctx, nil, verbs.WaitOptions{Ex: make([]verbs.WCEx, 1)})
+			_, err := b.recv.WaitFor(e.soon(), nil, verbs.WaitOptions{Ex: make([]verbs.WCEx, 1)})
 			e.fails(err, "WaitFor", context.DeadlineExceeded)
 		}},
 		{"cq ex", "timestamps do not run backwards", func(e *Env) { stamped(e, verbs.WCExTimestamp) }},
@@ -174,7 +172,7 @@ func (e *Env) endEx(typ verbs.QPType, ex verbs.WCExFlags) *end {
 
 // oneEx waits for one extended completion.
 func (x *end) oneEx(cq *verbs.CQ) verbs.WCEx {
-	ctx, cancel := context.WithTimeout(x.e.Ctx, patience)
+	ctx, cancel := x.e.patient()
 	defer cancel()
 	var wcs [1]verbs.WCEx
 	n, err := cq.WaitFor(ctx, nil, verbs.WaitOptions{Ex: wcs[:]})

@@ -25,12 +25,10 @@ func (e *Env) subscribe() *watcher {
 	return w
 }
 
-// eventTime is how long an event may take after its cause.
-const eventTime = 500 * time.Millisecond
-
 // want waits for an event of a type and returns it. It keeps other events.
 func (w *watcher) want(t verbs.EventType) verbs.AsyncEvent {
-	timeout := time.After(eventTime)
+	ctx, cancel := w.e.patient()
+	defer cancel()
 	for {
 		for i, event := range w.seen {
 			if event.Type == t {
@@ -41,7 +39,7 @@ func (w *watcher) want(t verbs.EventType) verbs.AsyncEvent {
 		select {
 		case event := <-w.ch:
 			w.seen = append(w.seen, event)
-		case <-timeout:
+		case <-ctx.Done():
 			w.e.Fatalf("no %v arrived; the events were %v", t, w.seen)
 		}
 	}

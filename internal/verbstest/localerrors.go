@@ -4,7 +4,6 @@ package verbstest
 
 import (
 	"syscall"
-	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -39,7 +38,7 @@ var localErrorCases = []Case{
 			e.refusedAt(err, 0, syscall.EINVAL)
 			return
 		}
-		wc, ok := a.within(a.send, eventTime)
+		wc, ok := a.polled(a.send)
 		e.check(ok, "the READ does not complete")
 		e.check(!ok || wc.Status == verbs.WCLocQPOpErr, "the READ: %v", wc.Status)
 	}},
@@ -83,24 +82,13 @@ func sendQueueError(e *Env, typ verbs.QPType) {
 	b.got()
 }
 
-// within waits for one completion, for at most d.
-func (x *end) within(cq *verbs.CQ, d time.Duration) (verbs.WC, bool) {
+// polled polls for one completion, for as long as the case's patience.
+func (x *end) polled(cq *verbs.CQ) (verbs.WC, bool) {
 	var wcs [1]verbs.WC
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	ok := x.e.until(func() bool {
 		n, err := cq.Poll(wcs[:])
 		x.e.ok(err, "Poll")
-		if n == 1 {
-			return wcs[0], true
-		}
-	}
-	return wcs[0], false
-}
-
-// gotWithin waits for the completion of a receive, for at most d.
-func (x *end) gotWithin(d time.Duration) {
-	wc, ok := x.within(x.recv, d)
-	if !ok {
-		x.e.Fatalf("nothing was received")
-	}
-	x.e.success(wc, "the receive")
+		return n == 1
+	})
+	return wcs[0], ok
 }

@@ -5,7 +5,6 @@ package verbstest
 
 import (
 	"bytes"
-	"context"
 	"math/rand/v2"
 	"time"
 
@@ -26,7 +25,6 @@ const (
 const (
 	grhBytes  = 40                    // at the beginning of each UD receive
 	quietTime = 60 * time.Millisecond // how long quiet waits for a completion that must not come
-	patience  = 3 * time.Second       // how long a completion may take
 )
 
 func defaultCap() verbs.QPCap {
@@ -246,14 +244,12 @@ func (x *end) state() verbs.QPState {
 	return attr.State
 }
 
-// inState reports a fault unless the queue pair reaches the state soon. After an error, a
-// device may take a moment.
+// inState reports a fault unless the queue pair reaches the state. After an error, a device may
+// take a moment.
 func (x *end) inState(want verbs.QPState) {
 	var got verbs.QPState
-	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if got = x.state(); got == want {
-			return
-		}
+	if x.e.until(func() bool { got = x.state(); return got == want }) {
+		return
 	}
 	x.e.Errorf("the queue pair is in %s, want %s", got.Name(), want.Name())
 }
@@ -313,11 +309,11 @@ func (x *end) postRecv(wrs []verbs.RecvWR) error {
 	return x.qp.PostRecv(wrs)
 }
 
-// collect waits for n completions, for each at most patience.
+// collect waits for n completions, for each as long as the case's patience.
 func (e *Env) collect(cq *verbs.CQ, n int, what string) []verbs.WC {
 	all := make([]verbs.WC, n)
 	for got := 0; got < n; {
-		ctx, cancel := context.WithTimeout(e.Ctx, patience)
+		ctx, cancel := e.patient()
 		k, err := cq.Wait(ctx, all[got:])
 		cancel()
 		if err != nil {

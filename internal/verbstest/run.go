@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // Run runs every case on a device as a subtest. quirks has the IDs of the cases that this
@@ -19,18 +22,24 @@ func Run(t *testing.T, device string, quirks map[string]string) {
 
 // RunCases is like Run, for another table.
 func RunCases(t *testing.T, device string, cases []Case, quirks map[string]string) {
-	runCases(t, device, cases, quirks, func(t *testing.T, c Case) outcome { return c.execute(t.Context(), device) })
+	runCases(t, device, cases, quirks, func(t *testing.T, c Case, patience time.Duration) outcome {
+		return c.execute(t.Context(), device, patience)
+	})
 }
 
 // runCases executes every case and judges it.
-func runCases(t *testing.T, device string, cases []Case, quirks map[string]string, execute func(*testing.T, Case) outcome) {
+func runCases(t *testing.T, device string, cases []Case, quirks map[string]string, execute func(*testing.T, Case, time.Duration) outcome) {
 	for _, fault := range tableFaults(cases, quirks) {
 		t.Error(fault)
 	}
 	results := Results{Device: device}
 	for _, c := range cases {
 		t.Run(c.ID(), func(t *testing.T) {
-			o := execute(t, c)
+			patience := testkit.Limit
+			if quirks[c.ID()] != "" {
+				patience = quirkPatience
+			}
+			o := execute(t, c, patience)
 			v := judge(o, quirks[c.ID()])
 			results.Cases = append(results.Cases, Result{c.ID(), v.word, v.reason, o.took})
 			if !v.right {

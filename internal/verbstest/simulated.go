@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // RunSimulated is like Run, for a device without sockets, in simulated time. Each case runs in
@@ -19,15 +21,15 @@ import (
 // its faults from the name: they differ from case to case, but do not depend on which other
 // cases run.
 func RunSimulated(t *testing.T, device string, quirks map[string]string) {
-	runCases(t, device, Cases(), quirks, func(t *testing.T, c Case) (o outcome) {
+	runCases(t, device, Cases(), quirks, func(t *testing.T, c Case, patience time.Duration) (o outcome) {
 		defer time.AfterFunc(spinTime, func() { spins(c) }).Stop()
-		synctest.Test(t, func(t *testing.T) { o = c.execute(t.Context(), device+"/"+c.ID()) })
+		synctest.Test(t, func(t *testing.T) { o = c.execute(t.Context(), device+"/"+c.ID(), patience) })
 		return o
 	})
 }
 
 // spinTime is the limit of a case in real time.
-const spinTime = time.Minute
+const spinTime = testkit.Limit
 
 // spins ends the run by a panic, because a bubble cannot be left while one of its goroutines
 // runs.

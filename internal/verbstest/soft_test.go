@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	_ "github.com/rawverbs/rawverbs/softroce"
 )
 
@@ -31,7 +32,7 @@ func TestReports(t *testing.T) {
 		o := Case{Run: func(e *Env) {
 			e.Cleanup(func() error { undone++; return nil })
 			c.run(e)
-		}}.execute(t.Context(), "soft0")
+		}}.execute(t.Context(), "soft0", testkit.Limit)
 		if len(o.findings) != 1 || !strings.HasPrefix(o.findings[0], c.want) || o.unsupported != c.unsupported {
 			t.Errorf("%s: %+v", name, o)
 		}
