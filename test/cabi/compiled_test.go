@@ -4,6 +4,7 @@ package cabi
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -12,10 +13,13 @@ import (
 	"testing"
 )
 
-// compile builds programs/NAME.c and returns the program.
+// compile builds programs/NAME.c once, and returns the program.
 func compile(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	program := filepath.Join(bin, strings.Join(append([]string{name}, flags...), ""))
+	if _, err := os.Stat(program); err == nil {
+		return program
+	}
 	args := append([]string{"-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", program, filepath.Join("programs", name+".c")}, flags...)
 	if text, err := exec.CommandContext(t.Context(), "cc", append(args, "-libverbs", "-lpthread")...).CombinedOutput(); err != nil {
 		t.Fatalf("cc %s.c: %v\n%s", name, err, text)
@@ -23,10 +27,12 @@ func compile(t *testing.T, name string, flags ...string) string {
 	return program
 }
 
-// runCases runs a program once for each case, which is its argument.
+// runCases runs a program once for each case, which is its argument. Many cases wait most of the time, so
+// some run at once.
 func runCases(t *testing.T, program string, cases ...string) {
 	for _, c := range cases {
 		t.Run(c, func(t *testing.T) {
+			t.Parallel()
 			p := onSoft(t, program, c)
 			p.succeeds()
 			if !strings.Contains(p.text(), "ok") {
@@ -49,7 +55,7 @@ func TestSignals(t *testing.T) {
 	for c, want := range map[string]syscall.Signal{"death": syscall.SIGSEGV, "kill": syscall.SIGSEGV, "kill-bus": syscall.SIGBUS, "pipe": syscall.SIGPIPE} {
 		t.Run(c, func(t *testing.T) {
 			p := onSoft(t, program, c)
-			p.status(limit)
+			p.status()
 			if got := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !got.Signaled() || got.Signal() != want {
 				t.Errorf("status %v, want death by %v", p.cmd.ProcessState, want)
 			}

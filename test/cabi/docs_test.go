@@ -47,7 +47,7 @@ func TestDocument(t *testing.T) {
 		}
 		commands++
 		p := start(t, "PATH="+bin+":"+os.Getenv("PATH"), "SCRATCH="+folder, "bash", "-c", `cd "$SCRATCH"; `+strings.ReplaceAll(command, "sleep 1", listened))
-		if status := p.status(limit); status != 0 {
+		if status := p.status(); status != 0 {
 			t.Errorf("%s: status %d", command, status)
 		}
 		got := p.output()

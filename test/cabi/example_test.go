@@ -27,19 +27,29 @@ const exampleFolder = "../../examples/c-tests"
 
 func newRunner(t *testing.T) *runner {
 	t.Helper()
-	r := &runner{t: t, scratch: t.TempDir()}
-	r.project = filepath.Join(r.scratch, "project")
-	r.path = filepath.Join(r.scratch, "stubs") + ":" + os.Getenv("PATH")
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Both tests clone rawverbs into the same folder, in every run. So Go's cache has its packages.
+	r := &runner{t: t, scratch: filepath.Join(root, "out", "example")}
+	r.clean()
+	t.Cleanup(r.clean)
+	r.project = filepath.Join(r.scratch, "project")
+	r.path = filepath.Join(r.scratch, "stubs") + ":" + os.Getenv("PATH")
 	r.write("stubs/sudo", "#!/bin/sh\n")
 	r.write("stubs/apt-get", "#!/bin/sh\n")
 	r.write("gitconfig", fmt.Sprintf("[url %q]\n\tinsteadOf = https://github.com/rawverbs/rawverbs\n[safe]\n\tdirectory = *\n", "file://"+root))
 	r.env = []string{"GIT_CONFIG_GLOBAL=" + filepath.Join(r.scratch, "gitconfig"), "RUNNER_TEMP=" + r.scratch, "GITHUB_PATH=" + filepath.Join(r.scratch, "path")}
 	r.write("path", "")
 	return r
+}
+
+func (r *runner) clean() {
+	r.t.Helper()
+	if err := os.RemoveAll(r.scratch); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 func (r *runner) write(name, text string) {
@@ -123,7 +133,7 @@ func TestExampleWorkflow(t *testing.T) {
 func TestExampleContainer(t *testing.T) {
 	r := newRunner(t)
 	inside := strings.NewReplacer(
-		"/src", filepath.Join(r.scratch, "src"), "/opt/rawverbs", filepath.Join(r.scratch, "opt"),
+		"/src", filepath.Join(r.scratch, "rawverbs"), "/opt/rawverbs", filepath.Join(r.scratch, "opt"),
 		"/usr/local", filepath.Join(r.scratch, "local"), "/project", r.project)
 	r.path = filepath.Join(r.scratch, "local/bin") + ":" + r.path
 	folder, last := r.scratch, ""

@@ -51,7 +51,8 @@ func TestLibfabric(t *testing.T) {
 	if strings.Contains(info.text(), "FI_EP_MSG") {
 		t.Error("fi_info lists FI_EP_MSG, which needs librdmacm: docs/c-on-soft.md says otherwise")
 	}
-	p := onSoft(t, compile(t, "libfabric", "-lfabric"), "soft0-dgram", "100")
+	// Without its name server, which this program does not use, libfabric needs no "localhost" in /etc/hosts.
+	p := start(t, "FI_VERBS_DGRAM_USE_NAME_SERVER=0", ours("rawverbs"), "run", "--", compile(t, "libfabric", "-lfabric"), "soft0-dgram", "100")
 	p.succeeds()
 	p.has(t, "200 messages over verbs, domain soft0-dgram")
 }

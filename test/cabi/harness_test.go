@@ -2,7 +2,8 @@
 
 // Package cabi runs programs in C and Python that use libibverbs on the software device, through
 // ./rawverbs. `make test-c` runs these tests. The programs run as an ordinary user, in a network
-// namespace that has only loopback.
+// namespace that has only loopback: there, no other program has a port that they need. Where the
+// system forbids namespaces, as a container does by default, the programs use the host's loopback.
 package cabi
 
 import (
@@ -40,6 +41,9 @@ func TestMain(m *testing.M) {
 		os.Exit(inNamespace())
 	}
 	status, err := runTests(m)
+	if errors.Is(err, errNoNamespace) {
+		os.Exit(noNamespace)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cabi:", err)
 		status = 1
@@ -47,9 +51,15 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
+// noNamespace is the exit status of a process that may not set up its namespace. Ubuntu gives
+// ordinary users such namespaces.
+const noNamespace = 125
+
+var errNoNamespace = errors.New("no network namespace")
+
 // inNamespace runs this program in a network namespace and returns its exit status. An ordinary
-// user also gets a user namespace, in which he may set up the network. Where the system forbids
-// that, the tests use the host's loopback.
+// user also gets a user namespace, in which he may set up the network. If the system forbids
+// namespaces, this program runs without.
 func inNamespace() int {
 	attempts := []*syscall.SysProcAttr{{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNET}}
 	if os.Getuid() != 0 {
@@ -63,23 +73,45 @@ func inNamespace() int {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", namespaced, attributes.Cloneflags))
 		cmd.SysProcAttr = attributes
-		if err := cmd.Start(); err != nil {
-			fmt.Fprintf(os.Stderr, "cabi: no network namespace: %v\n", err)
-			continue
+		err := cmd.Start()
+		if err == nil {
+			_ = cmd.Wait() // the exit status says it
+			if status := cmd.ProcessState.ExitCode(); status != noNamespace {
+				return status
+			}
+			err = syscall.EPERM
 		}
-		_ = cmd.Wait() // the exit status says it
-		return cmd.ProcessState.ExitCode()
+		fmt.Fprintf(os.Stderr, "cabi: no network namespace: %v; the programs use this host's loopback\n", err)
 	}
 	return 1
 }
 
-func runTests(m *testing.M) (int, error) {
-	if os.Getenv(namespaced) != "0" {
-		if err := loopbackUp(); err != nil {
-			return 0, errors.WithMessage(err, "setting lo up in the namespace")
-		}
+// hostUsable checks that the software device can have its UDP port on the host's loopback.
+func hostUsable() error {
+	const port = 4791
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
 	}
-	var err error
+	defer unix.Close(fd)
+	pid := os.Getpid() // an address that no other program has: devices take theirs at random
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0xff, byte(pid >> 8), byte(pid | 1)}}); err != nil {
+		return errors.WithMessagef(err, "UDP port %d of loopback is not free (rdma_rxe has it on all addresses), and this process "+
+			"may not make a network namespace; try: run the tests as root with CAP_SYS_ADMIN and CAP_NET_ADMIN "+
+			"(docker run --cap-add SYS_ADMIN --cap-add NET_ADMIN)", port)
+	}
+	return nil
+}
+
+func runTests(m *testing.M) (int, error) {
+	usable := hostUsable
+	if os.Getenv(namespaced) != "0" {
+		usable = loopbackUp
+	}
+	err := usable()
+	if err != nil {
+		return 0, err
+	}
 	if bin, err = os.MkdirTemp("", "rawverbs-cabi"); err != nil {
 		return 0, err
 	}
@@ -112,6 +144,7 @@ func copyFile(to, from string) error {
 	return out.Close()
 }
 
+// loopbackUp sets up a new namespace.
 func loopbackUp() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -123,7 +156,10 @@ func loopbackUp() error {
 		return err
 	}
 	lo.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != unix.EPERM {
+		return err
+	}
+	return errNoNamespace
 }
 
 // ordinary is the user of the programs if the tests run as root.

@@ -23,7 +23,7 @@ func TestRealSessions(t *testing.T) {
 func TestRealSQD(t *testing.T) {
 	for _, s := range chosen(t, "lesson-sqd") {
 		p := start(t, s.inC(t), "rxe0")
-		switch status := p.status(limit); status {
+		switch status := p.status(); status {
 		case 0:
 			p.has(t, asInTheLaboratory)
 		case 1:

@@ -16,10 +16,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
-// limit is the limit of every wait. It is long, because the host may be loaded.
-const limit = 30 * time.Second
+// patience is the limit of a whole program. Some move hundreds of megabytes, or call 100,000 functions.
+const patience = 5 * testkit.Limit
 
 // program is a running program. Its output, of both streams, is collected in lines. If it still
 // runs when its test ends, its process group is killed.
@@ -107,14 +109,14 @@ func (p *program) output() []string {
 func (p *program) text() string { return strings.Join(p.output(), "\n") }
 
 // status waits for the end and returns the exit status; -1 means a signal.
-func (p *program) status(limit time.Duration) int {
+func (p *program) status() int {
 	p.t.Helper()
 	select {
 	case <-p.over:
-	case <-time.After(limit):
+	case <-time.After(patience):
 		where := p.threads()
 		p.kill()
-		p.t.Fatalf("%q did not end within %v; its threads:\n%s", p.command, limit, where)
+		p.t.Fatalf("%q did not end within %v; its threads:\n%s", p.command, patience, where)
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
@@ -122,7 +124,7 @@ func (p *program) status(limit time.Duration) int {
 // succeeds waits for the end and checks that the exit status is 0.
 func (p *program) succeeds() {
 	p.t.Helper()
-	if status := p.status(limit); status != 0 {
+	if status := p.status(); status != 0 {
 		p.t.Fatalf("%q: status %d", p.command, status)
 	}
 }
@@ -150,19 +152,17 @@ func (p *program) listens(port string) {
 // await waits until done returns true. The test fails if the program ends before.
 func (p *program) await(what string, done func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(limit); !done(); time.Sleep(2 * time.Millisecond) {
+	testkit.Until(p.t, what, func() bool {
 		select {
 		case <-p.over:
-			if done() {
-				return
+			if !done() {
+				p.t.Fatalf("%q ended without %s", p.command, what)
 			}
-			p.t.Fatalf("%q ended without %s", p.command, what)
+			return true
 		default:
+			return done()
 		}
-		if time.Now().After(deadline) {
-			p.t.Fatalf("%q: no %s within %v", p.command, what, limit)
-		}
-	}
+	}, p.threads)
 }
 
 // listening reports whether a socket listens at a TCP port.

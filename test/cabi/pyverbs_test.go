@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pkg/errors"
 )
@@ -48,7 +47,7 @@ func TestPyverbs(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := onSoft(t, "env", "PYTHONDONTWRITEBYTECODE=1", "python3", run, folder, "--dev", "soft0")
-	if status := p.status(5 * time.Minute); status != 0 {
+	if status := p.status(); status != 0 {
 		t.Fatalf("exit status %d", status)
 	}
 	skips := readSkips(t)

@@ -47,7 +47,7 @@ func TestAddressSanitizer(t *testing.T) {
 	run := func(command ...string) *program { return start(t, slices.Concat(variables, command)...) }
 	check := func(t *testing.T, p *program) {
 		t.Helper()
-		if status := p.status(limit); status == found {
+		if status := p.status(); status == found {
 			t.Errorf("%q: AddressSanitizer found something:\n%s", p.command, p.text())
 		} else if status != 0 {
 			t.Errorf("%q: status %d", p.command, status)
