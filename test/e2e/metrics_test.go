@@ -195,40 +195,37 @@ func get(t *testing.T, url string) (status int, text string) {
 // and the health check reports it. A job that does not end in time is cut. With --once it is the same.
 func TestGrace(t *testing.T) {
 	noLeak(t)
-	size := "256M"
-	if emulated {
-		size = "64M" // less than 30 s of the slowest machine
-	}
-	s := serve(t, "--grace", "30s", "--metrics", "127.0.0.1:0")
+	const long = "--grace=1h" // longer than testkit.Limit
+	s := serve(t, long, "--metrics", "127.0.0.1:0")
 	health := "http://" + s.event("metrics.served").str("address") + "/healthz"
 	testkit.Until(t, "health of a server that serves", func() bool {
 		status, text := get(t, health)
 		return status == http.StatusOK && text == "serving\n"
 	})
-	c := s.client(t, "--job", "bulk", "--size", size)
-	c.event("bulk.begun")
+	conn, add := rawAdder(t, s, "1")
 	s.signal(unix.SIGTERM)
 	s.event("server.stopping", "msg", "no new clients")
 	if status, text := get(t, health); status != http.StatusServiceUnavailable || text != "stopping\n" {
 		t.Errorf("%d %s", status, text)
 	}
 	s.client(t).fails(1, "connection refused")
-	c.succeeds()
+	add(1)
+	finishAdder(t, conn, "1")
 	s.succeeds()
 	if r := s.find("server.stopped"); r == nil || r["done"] != 1.0 {
 		t.Errorf("last record %v", r)
 	}
 
-	once := serve(t, "--once", "--grace", "30s")
-	c = once.client(t, "--job", "bulk", "--size", size)
-	c.event("bulk.begun")
+	once := serve(t, "--once", long)
+	conn, add = rawAdder(t, once, "1")
 	once.signal(unix.SIGTERM)
 	once.event("server.stopping", "msg", "no new clients")
-	c.succeeds()
+	add(1)
+	finishAdder(t, conn, "1")
 	once.succeeds()
 
 	short := serve(t, never, "--grace", "300ms")
-	conn := muteClient(t, short)
+	conn = muteClient(t, short)
 	short.signal(os.Interrupt)
 	short.fails(130, "stopped by the signal interrupt")
 	if _, err := conn.WaitRecv(testkit.Context(t)); err == nil {

@@ -33,13 +33,13 @@ func TestProgressBar(t *testing.T) {
 		{"--json", true, true, []string{"--json"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			args := append(c.flags, "--job", "bulk", "--size", "256M", "--chunk", "256K", ipv4, device, s.port)
+			args := append(c.flags, "--job", "bulk", "--size", "64M", "--chunk", "256K", ipv4, device, s.port)
 			shown, elsewhere := onTerminal(t, c.outTerminal, c.errTerminal, filepath.Join(binaries, "rdma_client"), args...)
-			bar := strings.Contains(shown, "/ 256.0 MiB") && strings.Contains(shown, "iB/s") && strings.Contains(shown, " %")
+			bar := strings.Contains(shown, "/ 64.0 MiB") && strings.Contains(shown, "iB/s") && strings.Contains(shown, " %")
 			if bar != c.bar {
 				t.Errorf("a bar was shown: %v, want %v:\n%q", bar, c.bar, shown)
 			}
-			if strings.Contains(elsewhere, "/ 256.0 MiB") || strings.Contains(elsewhere, "\x1b") {
+			if strings.Contains(elsewhere, "/ 64.0 MiB") || strings.Contains(elsewhere, "\x1b") {
 				t.Errorf("a bar was shown to no terminal: %q", elsewhere)
 			}
 		})

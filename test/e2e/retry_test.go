@@ -36,7 +36,7 @@ func TestRetryWaitsForTheServer(t *testing.T) {
 // and starts another one at its port.
 func TestRetryAfterADeath(t *testing.T) {
 	noLeak(t)
-	size := "1G"
+	size := "512M"
 	if emulated {
 		size = "128M"
 	}
