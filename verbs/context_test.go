@@ -34,7 +34,7 @@ func TestCloseDoesNotWaitForModify(t *testing.T) {
 		go func() { done <- qp.Modify(&toInit, qpstate.MaskState|qpstate.MaskPort) }()
 		synctest.Wait() // until the Modify is in flight
 		began := time.Now()
-		if err := qp.Close(); !errors.Is(err, syscall.EBUSY) || !strings.Contains(err.Error(), "1 ibv_modify_qp") || time.Since(began) != closePatience {
+		if err := qp.Close(); !errors.Is(err, syscall.EBUSY) || !strings.Contains(err.Error(), "1 ibv_modify_qp") || time.Since(began) > time.Second {
 			t.Errorf("Close beside Modify, after %v: %v", time.Since(began), err)
 		}
 		if _, err := qp.Query(qpstate.MaskState); err != nil {
