@@ -2,14 +2,15 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"sync"
 	"testing"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -102,15 +103,56 @@ func routes(t *testing.T, test func(t *testing.T, r *Route, device *silentCQ)) {
 }
 
 // until waits for a state of the dispatcher.
-func (d *Dispatcher) until(state func() bool) {
-	for {
+func (d *Dispatcher) until(t *testing.T, what string, state func() bool) {
+	t.Helper()
+	testkit.Until(t, what, func() bool {
 		d.mu.Lock()
-		ok := state()
-		d.mu.Unlock()
-		if ok {
-			return
+		defer d.mu.Unlock()
+		return state()
+	})
+}
+
+// TestAReadTakesWhatCameBeforeItsEnd: completions that have come are returned, also to a read whose context or
+// owner has ended, and then the error.
+func TestAReadTakesWhatCameBeforeItsEnd(t *testing.T) {
+	for _, asleep := range []bool{false, true} {
+		for _, ownerEnds := range []bool{false, true} {
+			t.Run(fmt.Sprintf("asleep %v, owner %v", asleep, ownerEnds), func(t *testing.T) {
+				routes(t, func(t *testing.T, r *Route, device *silentCQ) {
+					ending, end := context.WithCancelCause(t.Context())
+					defer end(nil)
+					contexts := [2]context.Context{ending, context.Background()}
+					if ownerEnds {
+						contexts = [2]context.Context{context.Background(), ending}
+					}
+					context.AfterFunc(ending, r.Nudge) // as a Conn does
+					read := func() (int, error) { return r.Read(contexts[0], contexts[1], make([]verbs.WC, 4)) }
+					if !asleep {
+						device.complete(1)
+						end(io.EOF)
+					}
+					got := make(chan error, 1)
+					go func() {
+						n, err := read()
+						if n != 1 {
+							err = errors.Errorf("%d completions, %v", n, err)
+						}
+						got <- err
+					}()
+					if asleep {
+						r.d.until(t, "leader", func() bool { return r.d.leading })
+						device.complete(1)
+						end(io.EOF)
+					}
+					if err := testkit.Receive(t, got, "end of the read"); err != nil {
+						t.Error(err)
+					}
+					if n, err := read(); n != 0 || !errors.Is(err, io.EOF) {
+						t.Errorf("then %d, %v", n, err)
+					}
+				})
+			})
 		}
-		runtime.Gosched()
 	}
 }
 
@@ -129,7 +171,7 @@ func TestAnEndDoesNotOvertakeACompletion(t *testing.T) {
 		})
 		defer leader.Wait()
 		defer stop()
-		r.d.until(func() bool { return r.d.leading })
+		r.d.until(t, "leader", func() bool { return r.d.leading })
 		req, err := q.Acquire(ctx, ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -143,7 +185,7 @@ func TestAnEndDoesNotOvertakeACompletion(t *testing.T) {
 			_, err := req.Finish(ctx, owner)
 			finished <- err
 		}()
-		r.d.until(func() bool { return r.d.first != nil })
+		r.d.until(t, "sleeping goroutine", func() bool { return r.d.first != nil })
 		device.complete(req.ID())
 		end(io.EOF)
 		if err := <-finished; err != nil {
@@ -174,7 +216,7 @@ func TestShutWakesTheLeader(t *testing.T) {
 			_, err := left.Wait(context.Background())
 			ended <- err
 		}()
-		r.d.until(func() bool { return r.d.leading })
+		r.d.until(t, "leader", func() bool { return r.d.leading })
 		r.Shut()
 		if err := <-ended; !errors.Is(err, net.ErrClosed) {
 			t.Errorf("got %v", err)
@@ -199,7 +241,7 @@ func TestAPlaceWakesTheLeader(t *testing.T) {
 			}
 			got <- next
 		}()
-		r.d.until(func() bool { return r.d.leading })
+		r.d.until(t, "leader", func() bool { return r.d.leading })
 		req.GiveBack()
 		if next := <-got; next != req {
 			t.Errorf("got %v, want the place that was given back", next)
