@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // address is the server's: an address of this host.
@@ -26,9 +27,6 @@ func manyRounds() string {
 	}
 	return "300"
 }
-
-// limit is the time limit of each step.
-const limit = 60 * time.Second
 
 // TestMain makes the test binary the program itself, for tests that need processes.
 func TestMain(m *testing.M) {
@@ -85,7 +83,7 @@ func start(t *testing.T, args ...string) *part {
 func (p *part) says(pattern string) string {
 	p.t.Helper()
 	wanted := regexp.MustCompile(pattern)
-	timer := time.NewTimer(limit)
+	timer := time.NewTimer(testkit.Limit)
 	defer timer.Stop()
 	for {
 		select {
@@ -106,7 +104,7 @@ func (p *part) says(pattern string) string {
 // ends waits until the part ends with a status, and with an error that contains want.
 func (p *part) ends(status int, want string) {
 	p.t.Helper()
-	timer := time.NewTimer(limit)
+	timer := time.NewTimer(testkit.Limit)
 	defer timer.Stop()
 	for {
 		select {
@@ -199,7 +197,7 @@ func TestAStranger(t *testing.T) {
 	server := start(t, "server", "--port", "0", "--workers", "1", "--timeout", "3s")
 	port := server.says(`listening on .*:(\d+)`)
 	for _, says := range []string{"GET / HTTP/1.1\r\n\r\n", ""} {
-		stranger, err := net.DialTimeout("tcp", net.JoinHostPort(address, port), limit)
+		stranger, err := (&net.Dialer{}).DialContext(testkit.Context(t), "tcp", net.JoinHostPort(address, port))
 		if err != nil {
 			t.Fatal(err)
 		}

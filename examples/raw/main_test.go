@@ -6,9 +6,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -29,7 +29,7 @@ func TestRoundTrips(t *testing.T) {
 	if err := errors.Join(err, <-served); err != nil {
 		t.Fatal(err)
 	}
-	if each <= 0 || each > time.Second {
+	if each <= 0 {
 		t.Errorf("a round trip of %v", each)
 	}
 }
@@ -66,8 +66,7 @@ func TestPeerDies(t *testing.T) {
 				}
 				left <- err
 			}()
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
+			ctx := testkit.Context(t)
 			_, err := measure(ctx, device, listener.Addr().String())
 			if err == nil || ctx.Err() != nil {
 				t.Errorf("the client ended with %v, at %v", err, ctx.Err())

@@ -2,23 +2,21 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
 )
 
 // transfer runs both ends and returns what arrived, and the errors of both ends.
 func transfer(t testing.TB, in io.Reader, out io.Writer) (consumed int64, produceErr, consumeErr error) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := testkit.Context(t)
 	dev := testdevice.Open(t)
 	listener, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{Job: job})
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // interopCases are all cases of grpc-go's interop client that need no cloud credentials, except
@@ -112,14 +113,11 @@ func freePort(t *testing.T) string {
 }
 
 func awaitPort(t *testing.T, port string) {
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	testkit.Until(t, "listener on port "+port, func() bool {
 		c, err := net.Dial("tcp", "127.0.0.1:"+port)
 		if err == nil {
 			c.Close()
-			return
 		}
-		if time.Since(began) > 30*time.Second {
-			t.Fatal(err)
-		}
-	}
+		return err == nil
+	})
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -356,11 +357,7 @@ func TestHangingDriver(t *testing.T) {
 			defer close(over)
 			run()
 		}()
-		select {
-		case <-over:
-		case <-time.After(time.Minute):
-			t.Fatal("the doctor waits for a call that does not return")
-		}
+		testkit.Receive(t, over, "end of the doctor, which waits for a call that does not return")
 	}
 	t.Run("limit", func(t *testing.T) {
 		for limit := 200 * time.Millisecond; ; limit *= 2 {

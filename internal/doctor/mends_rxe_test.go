@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // limit is the limit of every command. It is long, because the machine is emulated and
@@ -297,13 +299,8 @@ func serve(t *testing.T) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	select {
-	case is := <-listens:
-		if !is {
-			t.Fatal("rdma_server ended before it listened")
-		}
-	case <-time.After(limit):
-		t.Fatal("rdma_server does not listen")
+	if !testkit.Receive(t, listens, "rdma_server that listens") {
+		t.Fatal("rdma_server ended before it listened")
 	}
 }
 

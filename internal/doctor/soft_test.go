@@ -5,16 +5,14 @@
 package doctor
 
 import (
-	"context"
 	"testing"
-	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // TestSoft0 runs the job on loopback for real. The software device needs no kernel device.
 func TestSoft0(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := (system{}).Loopback(ctx, "soft0", -1); err != nil {
+	if err := (system{}).Loopback(testkit.Context(t), "soft0", -1); err != nil {
 		t.Error(err)
 	}
 }

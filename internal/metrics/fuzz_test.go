@@ -14,6 +14,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/report"
 	"github.com/rawverbs/rawverbs/internal/run"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // served is a server of rdma_server's that listens on loopback.
@@ -52,17 +53,17 @@ func servers(f *testing.F) []served {
 	}
 }
 
-// ask sends bytes to a server, and returns what it answers within a moment.
-func (s served) ask(t *testing.T, request []byte) []byte {
+// ask sends bytes to a server, and returns what it answers until the deadline.
+func (s served) ask(t *testing.T, request []byte, deadline time.Time) []byte {
 	t.Helper()
-	conn, err := (&net.Dialer{Timeout: 30 * time.Second}).DialContext(t.Context(), "tcp", s.address)
+	conn, err := (&net.Dialer{}).DialContext(testkit.Context(t), "tcp", s.address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	tcp := conn.(*net.TCPConn)
-	_ = tcp.SetDeadline(time.Now().Add(200 * time.Millisecond)) // /events has no end
-	_, _ = tcp.Write(request)                                   // the server may have closed
+	_ = tcp.SetDeadline(deadline)
+	_, _ = tcp.Write(request) // the server may have closed
 	_ = tcp.CloseWrite()
 	answer, _ := io.ReadAll(io.LimitReader(tcp, 64<<10))
 	return answer
@@ -99,10 +100,11 @@ func FuzzHTTP(f *testing.F) {
 	both := servers(f)
 	f.Fuzz(func(t *testing.T, request []byte) {
 		for _, s := range both {
-			if answer := s.ask(t, request); bytes.Contains(answer, s.secret) && !forThisHost(request) {
+			moment := time.Now().Add(200 * time.Millisecond) // the answer to /events has no end
+			if answer := s.ask(t, request, moment); bytes.Contains(answer, s.secret) && !forThisHost(request) {
 				t.Errorf("%q reads %.300q", request, answer)
 			}
-			if answer := s.ask(t, []byte("GET "+s.path+" HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")); !bytes.Contains(answer, s.secret) {
+			if answer := s.ask(t, []byte("GET "+s.path+" HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n"), testkit.Deadline()); !bytes.Contains(answer, s.secret) {
 				t.Errorf("after %q the server answers %.300q", request, answer)
 			}
 		}

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -22,7 +22,7 @@ var onlySoft = []string{"port-blocked", "lost-packet"}
 
 func run(t *testing.T, m Mistake) *Report {
 	t.Helper()
-	r, err := m.Run(t.Context(), Options{Device: testdevice.Name(t)})
+	r, err := m.Run(t.Context(), Options{Device: testdevice.Name(t), patience: testkit.Limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestBrokenPromises(t *testing.T) {
 			t.Parallel()
 			m := right
 			spoil(&m.Expect)
-			r, err := m.Run(t.Context(), Options{Device: testdevice.Name(t), patience: time.Second})
+			r, err := m.Run(t.Context(), Options{Device: testdevice.Name(t), patience: testkit.Moment})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,7 +150,7 @@ func TestStoppedWaits(t *testing.T) {
 				cancel(syscall.EINTR)
 				wait(b)
 			}, Expect: expect{Client: outcome(qpstate.Reset), Server: outcome(qpstate.Reset)}}
-			if _, err := m.Run(ctx, Options{Device: testdevice.Name(t), patience: 5 * time.Second}); !errors.Is(err, syscall.EINTR) {
+			if _, err := m.Run(ctx, Options{Device: testdevice.Name(t), patience: testkit.Limit}); !errors.Is(err, syscall.EINTR) {
 				t.Errorf("the run ended with %v", err)
 			}
 		})

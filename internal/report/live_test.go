@@ -11,9 +11,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 func TestAddress(t *testing.T) {
@@ -44,7 +45,7 @@ type stream struct {
 
 func open(t *testing.T, url string) *stream {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/events", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -235,20 +236,15 @@ func TestServeEnds(t *testing.T) {
 	go func() { served <- l.Serve(ctx, listener, false) }()
 	s := open(t, "http://"+listener.Addr().String())
 	cancel()
-	if err := <-served; err != nil {
+	if err := testkit.Receive(t, served, "end of the server"); err != nil {
 		t.Error(err)
 	}
 	if _, more := s.next(t); more {
 		t.Error("a message after the end")
 	}
-	for range 100 {
+	testkit.Until(t, "end of the page's watch", func() bool {
 		l.mu.Lock()
-		n := len(l.watchers)
-		l.mu.Unlock()
-		if n == 0 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Error("a page still watches")
+		defer l.mu.Unlock()
+		return len(l.watchers) == 0
+	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -25,12 +26,6 @@ func pipe(t *testing.T) (client, server *oob.Conn) {
 		server.Close()
 	})
 	return client, server
-}
-
-func shortly(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // keeperAhead is a server's whose clock is ahead.
@@ -53,8 +48,8 @@ func TestFetch(t *testing.T) {
 			}
 			client, server := pipe(t)
 			given := make(chan error, 1)
-			go func() { given <- Give(shortly(t), server, sk, Part{Program: "p", Host: "h", Device: "d"}) }()
-			fetched, err := Fetch(shortly(t), client, ck)
+			go func() { given <- Give(testkit.Context(t), server, sk, Part{Program: "p", Host: "h", Device: "d"}) }()
+			fetched, err := Fetch(testkit.Context(t), client, ck)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +206,7 @@ func TestFetchFromAHostileServer(t *testing.T) {
 			var pending []oob.Note
 			var asked oob.Note
 			received := 0
-			fetched, err := Fetch(shortly(t), &fakeNotes{
+			fetched, err := Fetch(testkit.Context(t), &fakeNotes{
 				send: func(n oob.Note) error { asked, pending = n, test.answer(n); return nil },
 				recv: func() (oob.Note, error) {
 					if len(pending) == 0 {
@@ -276,7 +271,7 @@ func TestGiveToAHostileClient(t *testing.T) {
 		"goes away":         {nil, "gone"},
 	} {
 		sent := 0
-		err := Give(shortly(t), &fakeNotes{
+		err := Give(testkit.Context(t), &fakeNotes{
 			send: func(n oob.Note) error { sent++; return nil },
 			recv: func() (oob.Note, error) {
 				if len(test.ask) == 0 {
@@ -308,8 +303,8 @@ func TestFullHalfIsTaken(t *testing.T) {
 		log.Info(strings.Repeat("\x01", 200), "event", "e") // six bytes each in JSON
 	}
 	client, server := pipe(t)
-	go Give(shortly(t), server, sk, Part{})
-	fetched, err := Fetch(shortly(t), client, NewKeeper(EndClient, KeptByClient))
+	go Give(testkit.Context(t), server, sk, Part{})
+	fetched, err := Fetch(testkit.Context(t), client, NewKeeper(EndClient, KeptByClient))
 	if err != nil || fetched.Part.Dropped == 0 {
 		t.Errorf("%v, %+v", err, fetched)
 	}
