@@ -157,7 +157,11 @@ func TestProcesses(t *testing.T) {
 func TestAWorkerIsLost(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "interrupted": syscall.SIGINT, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
-			server, workers := together(t, "--rounds", manyRounds(), "--timeout", "5s")
+			timeout := testkit.Limit
+			if signal == syscall.SIGSTOP { // only the timeout ends it
+				timeout = 5 * time.Second
+			}
+			server, workers := together(t, "--rounds", manyRounds(), "--timeout", timeout.String())
 			server.says(`^round  10 .* workers 3`)
 			if err := workers[1].cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
