@@ -12,6 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -50,7 +51,7 @@ func (x *stress) again(goroutines int, what string, f func(ctx context.Context) 
 			for k := 0; ; k++ {
 				ctx, cancel := x.t.Context(), func() {}
 				if k%3 == i%3 {
-					ctx, cancel = context.WithTimeout(ctx, time.Duration(k%7)*100*time.Microsecond)
+					ctx, cancel = context.WithTimeout(ctx, testkit.Moment*time.Duration(k%7)/200)
 				}
 				err := f(ctx)
 				cancel()
