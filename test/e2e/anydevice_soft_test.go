@@ -109,8 +109,9 @@ func TestSilentClients(t *testing.T) {
 		}
 	}
 	for _, nc := range silent {
-		if r := s.event("client.failed", "peer", nc.LocalAddr().String()); r.str("error") == "" {
-			t.Errorf("no reason: %v", r)
+		// Without --timeout it would be 5 s for the hello, and 15 s from there to RTS.
+		if r := s.event("client.failed", "peer", nc.LocalAddr().String()); r.str("error") == "" || strings.Contains(r.str("error"), "15s of its hello") {
+			t.Errorf("the reason: %v", r)
 		}
 	}
 	s.held.expect(t, s)

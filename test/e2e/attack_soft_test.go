@@ -179,8 +179,24 @@ func TestAttackBySilence(t *testing.T) {
 		}
 		defer nc.Close()
 	}
+	s.awaitMade("protection domain", places)
 	stillServesHonest(t, s, dev)
 	s.event("client.failed", "error", "ended this client for another because it moved no data")
+}
+
+// awaitMade waits until the server has made so many objects of a kind for its clients, which it does after it has
+// admitted them.
+func (s *server) awaitMade(object string, n int) {
+	s.t.Helper()
+	s.await(fmt.Sprintf("%d objects: %s", n, object), func() bool {
+		made := 0
+		for _, r := range s.all("object.made") {
+			if r.str("object") == object {
+				made++
+			}
+		}
+		return made >= n
+	})
 }
 
 // TestAttackByNotes has clients that do no RDMA, and say over TCP that they do.

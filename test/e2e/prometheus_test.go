@@ -20,7 +20,7 @@ import (
 // with what the jobs report.
 func TestPrometheus(t *testing.T) {
 	noLeak(t)
-	s := serve(t, "--metrics", "127.0.0.1:0", "--max-memory", "32M")
+	s := serve(t, never, "--metrics", "127.0.0.1:0", "--max-memory", "32M")
 	dir, at := t.TempDir(), net.JoinHostPort("127.0.0.1", freePort(t))
 	config := filepath.Join(dir, "prometheus.yml")
 	text := fmt.Sprintf("global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs:\n- job_name: rawverbs\n  static_configs: [{targets: [%q]}]\n",
