@@ -3,7 +3,6 @@ package rnet
 import (
 	"io"
 	"testing"
-	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
@@ -36,7 +35,7 @@ func TestNoAllocation(t *testing.T) {
 				t.Errorf("%.2f allocations per echo", n)
 			}
 			n := testkit.Allocations(t, calls, func() {
-				_ = a.SetReadDeadline(time.Now().Add(time.Hour))
+				_ = a.SetReadDeadline(testkit.Deadline())
 				echo()
 			})
 			if n > 0 {

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 var (
@@ -141,7 +143,7 @@ func (w *twin) step(t *testing.T, r *rand.Rand) (over bool) {
 			return n, nil, err
 		})
 	case choice < 998: // a deadline that does not pass
-		w.same(t, "deadline", e, func(c net.Conn) (int, []byte, error) { return 0, nil, c.SetDeadline(time.Now().Add(time.Hour)) })
+		w.same(t, "deadline", e, func(c net.Conn) (int, []byte, error) { return 0, nil, c.SetDeadline(testkit.Deadline()) })
 	case choice < 999 && !w.fin[e]: // a second one is ENOTCONN with TCP if the peer has half-closed too
 		type halfCloser interface{ CloseWrite() error }
 		w.same(t, "half-close", e, func(c net.Conn) (int, []byte, error) { return 0, nil, c.(halfCloser).CloseWrite() })

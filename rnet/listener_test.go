@@ -188,9 +188,9 @@ func TestListenerDeadline(t *testing.T) {
 	set(soon)
 	timesOut(soon)
 	timesOut(soon) // it stays passed
-	set(time.Now().Add(-time.Hour))
+	set(time.Unix(1, 0))
 	timesOut(soon)
-	set(time.Now().Add(time.Hour))
+	set(testkit.Deadline())
 	late := make(chan error, 1)
 	go func() { _, err := l.Accept(); late <- err }()
 	time.Sleep(testkit.Moment) // likely, Accept waits now
@@ -199,10 +199,10 @@ func TestListenerDeadline(t *testing.T) {
 	set(time.Time{})
 	l.dial(t, d)
 	l.accept(t)
-	set(time.Now().Add(time.Millisecond))
-	set(time.Now().Add(time.Hour)) // the earlier timer must not count
+	set(time.Now().Add(testkit.Moment))
+	set(testkit.Deadline()) // the earlier timer must not count
 	l.dial(t, d)
-	time.Sleep(5 * time.Millisecond)
+	time.Sleep(2 * testkit.Moment)
 	l.accept(t)
 }
 
@@ -410,7 +410,8 @@ func TestTLS(t *testing.T) {
 // certificate returns configurations with a certificate for the host, and with the trust in it.
 func certificate(t testing.TB) (client, server *tls.Config) {
 	dir := filepath.Join(t.TempDir(), "lab")
-	if err := credentials.Make(dir, []string{host}, time.Now().Add(-time.Hour), time.Now().Add(time.Hour)); err != nil {
+	now := time.Now()
+	if err := credentials.Make(dir, []string{host}, now.Add(-time.Hour), now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	client, err := rc.LoadTLS(filepath.Join(dir, credentials.Client))

@@ -171,7 +171,8 @@ func TestDeliveredOnce(t *testing.T) {
 // TestOldPartialFilesAreRemoved checks that only hidden files of servers go, and only old ones.
 func TestOldPartialFilesAreRemoved(t *testing.T) {
 	both(t, func(t *testing.T, f *Folder, path string) {
-		old := time.Now().Add(-Kept - time.Minute)
+		now := time.Now()
+		old := now.Add(-Kept - time.Minute)
 		for _, name := range []string{hiddenName(), "file", ".hidden"} {
 			if err := os.WriteFile(filepath.Join(path, name), nil, 0o600); err != nil {
 				t.Fatal(err)

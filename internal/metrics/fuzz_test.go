@@ -100,7 +100,7 @@ func FuzzHTTP(f *testing.F) {
 	both := servers(f)
 	f.Fuzz(func(t *testing.T, request []byte) {
 		for _, s := range both {
-			moment := time.Now().Add(200 * time.Millisecond) // the answer to /events has no end
+			moment := time.Now().Add(10 * testkit.Moment) // the answer to /events has no end
 			if answer := s.ask(t, request, moment); bytes.Contains(answer, s.secret) && !forThisHost(request) {
 				t.Errorf("%q reads %.300q", request, answer)
 			}

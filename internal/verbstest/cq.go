@@ -11,6 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -52,7 +53,7 @@ var cqCases = []Case{
 	{"cq", "spin until a completion arrives", func(e *Env) {
 		a, b := e.rc()
 		b.receives(1, 0, 64)
-		time.AfterFunc(30*time.Millisecond, func() {
+		time.AfterFunc(testkit.Moment, func() {
 			if err := a.qp.PostSend([]verbs.SendWR{{ID: 7, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGL: a.sge(0, 5)}}); err != nil {
 				e.Errorf("%v", err)
 			}
@@ -157,14 +158,14 @@ var cqCases = []Case{
 	{"cq", "a wait is cancelled", func(e *Env) {
 		ctx, cancel := context.WithCancelCause(e.Ctx)
 		why := errors.New("enough")
-		time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
+		time.AfterFunc(testkit.Moment, func() { cancel(why) })
 		_, err := e.cq(4).Wait(ctx, make([]verbs.WC, 1))
 		e.fails(err, "Wait", why)
 	}},
 	{"cq", "a wait is woken by a completion", func(e *Env) {
 		a, b := e.rc()
 		b.receives(1, 0, 64)
-		time.AfterFunc(30*time.Millisecond, func() {
+		time.AfterFunc(testkit.Moment, func() {
 			if err := a.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, SGL: a.sge(0, 5)}}); err != nil {
 				e.Errorf("%v", err)
 			}

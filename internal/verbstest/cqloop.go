@@ -108,7 +108,7 @@ var cqLoopCases = []Case{
 	{"cq", "a loop ends with its context", func(e *Env) {
 		ctx, cancel := context.WithCancelCause(e.Ctx)
 		why := errors.New("enough")
-		time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
+		time.AfterFunc(testkit.Moment, func() { cancel(why) })
 		turns := 0
 		for _, err := range e.cq(4).Completions(ctx) {
 			e.fails(err, "the loop", why)
@@ -118,7 +118,7 @@ var cqLoopCases = []Case{
 	}},
 	{"cq", "a loop ends with Close", func(e *Env) {
 		cq := e.cq(4)
-		time.AfterFunc(20*time.Millisecond, func() {
+		time.AfterFunc(testkit.Moment, func() {
 			if err := cq.Close(); err != nil {
 				e.Errorf("%v", err)
 			}
@@ -170,7 +170,7 @@ var cqLoopCases = []Case{
 			if second {
 				one, other = other, one
 			}
-			time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
+			time.AfterFunc(testkit.Moment, func() { cancel(why) })
 			_, err := b.recv.WaitFor(one, make([]verbs.WC, 1), verbs.WaitOptions{Owner: other})
 			e.fails(err, "WaitFor", why)
 			e.check(errors.Is(err, context.Canceled) == !second, "canceling the second context (%t): %v", second, err)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -166,7 +167,7 @@ var cqSizeCases = []Case{
 			made(e, cq, err)
 			qp := e.qp(e.pd(), verbs.QPInit{Type: verbs.RC, SendCQ: cq, RecvCQ: cq, Cap: defaultCap()})
 			e.flushable(qp, 1)
-			time.AfterFunc(10*time.Millisecond, func() {
+			time.AfterFunc(testkit.Moment, func() {
 				if err := qp.Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState); err != nil {
 					e.Errorf("Modify: %v", err)
 				}

@@ -22,19 +22,16 @@ import (
 // cases run.
 func RunSimulated(t *testing.T, device string, quirks map[string]string) {
 	runCases(t, device, Cases(), quirks, func(t *testing.T, c Case, patience time.Duration) (o outcome) {
-		defer time.AfterFunc(spinTime, func() { spins(c) }).Stop()
+		defer time.AfterFunc(testkit.Limit, func() { spins(c) }).Stop()
 		synctest.Test(t, func(t *testing.T) { o = c.execute(t.Context(), device+"/"+c.ID(), patience) })
 		return o
 	})
 }
-
-// spinTime is the limit of a case in real time.
-const spinTime = testkit.Limit
 
 // spins ends the run by a panic, because a bubble cannot be left while one of its goroutines
 // runs.
 func spins(c Case) {
 	fmt.Fprintf(os.Stderr, "%s\n", stacks())
 	panic(fmt.Sprintf("%s: took %v of real time; does a goroutine spin until a certain time? "+
-		"Simulated time stands still meanwhile; try: call time.Sleep in the loop, or count iterations", c.ID(), spinTime))
+		"Simulated time stands still meanwhile; try: call time.Sleep in the loop, or count iterations", c.ID(), testkit.Limit))
 }
