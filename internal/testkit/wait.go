@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pkg/errors"
 )
 
 // Moment is long enough for a goroutine to start and fall asleep on most hosts. A test may sleep for a
@@ -25,7 +27,7 @@ const interval = 2 * time.Millisecond
 // Context returns a context that ends with the test, or after Limit. Its cause then says so.
 func Context(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeoutCause(tb.Context(), Limit, fmt.Errorf("%s waited for %v", tb.Name(), Limit))
+	ctx, cancel := context.WithTimeoutCause(tb.Context(), Limit, errors.Errorf("%s waited for %v", tb.Name(), Limit))
 	tb.Cleanup(cancel)
 	return ctx
 }
