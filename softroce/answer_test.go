@@ -4,12 +4,13 @@
 package softroce_test
 
 import (
-	"context"
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -28,8 +29,6 @@ type oneEnd struct {
 }
 
 const receiveBytes = 8
-
-func newOneEnd(t *testing.T) *oneEnd { return newOneEndOn(t, openSoft(t, "soft0")) }
 
 func newOneEndOn(t *testing.T, dev *verbs.Device) *oneEnd {
 	e := &oneEnd{t: t, dev: dev}
@@ -84,86 +83,94 @@ func (e *oneEnd) send(bytes int) {
 
 func (e *oneEnd) want(status verbs.WCStatus) {
 	e.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
 	wcs := make([]verbs.WC, 1)
-	if _, err := e.cq.Wait(ctx, wcs); err != nil || wcs[0].Status != status {
+	if _, err := e.cq.Wait(testkit.Context(e.t), wcs); err != nil || wcs[0].Status != status {
 		e.t.Errorf("%v, %v; want %v", wcs[0].Status, err, status)
 	}
 }
 
-// withEachAnswer runs test for an ACK and for a NAK, with each way to end a queue pair. send sends
-// the last message from a to b, and the test calls end for b. Afterwards a must have the answer.
-func withEachAnswer(t *testing.T, test func(t *testing.T, b *oneEnd, send func(), end func() error)) {
+// withEachAnswer runs test for an ACK and for a NAK, with each way to end a queue pair.
+func withEachAnswer(t *testing.T, test func(t *testing.T, c answered)) {
 	for name, end := range map[string]func(*verbs.QP) error{
 		"ERR":   func(qp *verbs.QP) error { return qp.Machine(nil).ToError() },
 		"RESET": func(qp *verbs.QP) error { return qp.Machine(nil).ToReset() },
 		"Close": (*verbs.QP).Close,
 	} {
-		for answer, c := range map[string]struct {
-			bytes int
-			want  verbs.WCStatus
-		}{
-			"ACK": {receiveBytes, verbs.WCSuccess},
-			"NAK": {receiveBytes + 1, verbs.WCRemInvReqErr},
+		for _, c := range []answered{
+			{"ACK", receiveBytes, verbs.WCSuccess, end},
+			{"NAK", receiveBytes + 1, verbs.WCRemInvReqErr, end},
 		} {
-			t.Run(name+" after "+answer, func(t *testing.T) {
-				a, b := newOneEnd(t), newOneEnd(t)
-				b.connect(a)
-				a.connect(b)
-				b.ok(b.cq.Arm(false)) // softroce.Receive needs a completion that woke a goroutine
-				a.send(0)
-				a.want(verbs.WCSuccess)
-				b.want(verbs.WCSuccess)
-				test(t, b, func() { a.send(c.bytes) }, func() error { return end(b.qp) })
-				a.want(c.want)
-			})
+			t.Run(name+" after "+c.answer, func(t *testing.T) { test(t, c) })
 		}
 	}
+}
+
+// answered is the last message from a to b, its answer, and how b's queue pair ends.
+type answered struct {
+	answer string
+	bytes  int
+	want   verbs.WCStatus
+	end    func(*verbs.QP) error
+}
+
+// run runs test between two devices. send sends the last message, and test calls end. Afterwards a must have the answer.
+func (c answered) run(t *testing.T, x, y *verbs.Device, test func(b *oneEnd, send func(), end func() error)) {
+	a, b := newOneEndOn(t, x), newOneEndOn(t, y)
+	b.connect(a)
+	a.connect(b)
+	b.ok(b.cq.Arm(false)) // softroce.Receive needs a completion that woke a goroutine
+	a.send(0)
+	a.want(verbs.WCSuccess)
+	b.want(verbs.WCSuccess)
+	test(b, func() { a.send(c.bytes) }, func() error { return c.end(b.qp) })
+	a.want(c.want)
 }
 
 // TestLastAnswerIsSent receives the message as a leader does, which leaves the answer to the
 // program's next post. There is no such post, and nobody else receives.
 func TestLastAnswerIsSent(t *testing.T) {
-	withEachAnswer(t, func(t *testing.T, b *oneEnd, send func(), end func() error) {
-		receive, stop := softroce.Receive(b.dev)
-		t.Cleanup(stop)
-		send()
-		for n := 0; n == 0; {
-			receive()
-			var err error
-			n, err = b.cq.Poll(make([]verbs.WC, 1))
-			b.ok(err)
-		}
-		b.ok(end())
+	withEachAnswer(t, func(t *testing.T, c answered) {
+		c.run(t, openSoft(t, "soft0"), openSoft(t, "soft0"), func(b *oneEnd, send func(), end func() error) {
+			receive, stop := softroce.Receive(b.dev)
+			t.Cleanup(stop)
+			send()
+			for n := 0; n == 0; {
+				receive()
+				var err error
+				n, err = b.cq.Poll(make([]verbs.WC, 1))
+				b.ok(err)
+			}
+			b.ok(end())
+		})
 	})
 }
 
-// TestLastAnswerIsAwaited ends the queue pair while another goroutine is sending the answer.
+// TestLastAnswerIsAwaited ends the queue pair while another goroutine is sending the answer, which takes long in simulated
+// time.
 func TestLastAnswerIsAwaited(t *testing.T) {
-	withEachAnswer(t, func(t *testing.T, b *oneEnd, send func(), end func() error) {
-		sending, release := make(chan struct{}), make(chan struct{})
-		from, once := gidOf(t, b.dev), sync.Once{}
-		stop, err := softroce.Capture(b.dev, func(_ time.Time, ip []byte) error {
-			if addr, _ := netip.AddrFromSlice(ip[12:16]); addr == from {
-				once.Do(func() { close(sending) })
-				<-release
-			}
-			return nil
+	const takes = 50 * time.Millisecond
+	withEachAnswer(t, func(t *testing.T, c answered) {
+		synctest.Test(t, func(t *testing.T) {
+			x, y := softroce.OpenSimulated(t)
+			c.run(t, x, y, func(b *oneEnd, send func(), end func() error) {
+				sending, from, once := make(chan struct{}), gidOf(t, b.dev), sync.Once{}
+				stop, err := softroce.Capture(b.dev, func(_ time.Time, ip []byte) error {
+					if addr, _ := netip.AddrFromSlice(ip[8:24]); addr == from { // IPv6
+						once.Do(func() { close(sending); time.Sleep(takes) })
+					}
+					return nil
+				})
+				b.ok(err)
+				send()
+				<-sending
+				began := time.Now()
+				b.ok(end())
+				if took := time.Since(began); took < takes {
+					t.Errorf("the queue pair ended before its answer was sent, after %v", took)
+				}
+				time.Sleep(takes) // the capture is locked until then
+				b.ok(stop())
+			})
 		})
-		b.ok(err)
-		send()
-		<-sending
-		ended := make(chan error, 1)
-		go func() { ended <- end() }()
-		select {
-		case err := <-ended:
-			t.Errorf("the queue pair ended before its answer was sent: %v", err)
-			ended <- nil
-		case <-time.After(20 * time.Millisecond):
-		}
-		close(release)
-		b.ok(<-ended)
-		b.ok(stop())
 	})
 }

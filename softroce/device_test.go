@@ -2,12 +2,12 @@ package softroce_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	stderrors "errors"
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -16,6 +16,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/errno"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/softroce"
@@ -161,10 +162,10 @@ func TestCapture(t *testing.T) {
 	if err := ping.send(); err != nil {
 		t.Fatal(err)
 	}
-	if err := pong.recv(context.Background()); err != nil {
+	if err := pong.recv(testkit.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	packet := <-packets
+	packet := testkit.Receive(t, packets, "packet")
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -224,23 +225,16 @@ func TestCaptureOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	trip := func() {
-		t.Helper()
-		if err := stderrors.Join(ping.send(), pong.recv(ctx), pong.send(), ping.recv(ctx)); err != nil {
-			t.Error(err)
-		}
+	ctx := testkit.Context(t)
+	trip := func() error { return stderrors.Join(ping.send(), pong.recv(ctx), pong.send(), ping.recv(ctx)) }
+	unlock := sync.OnceFunc(softroce.LockCapture(a))
+	defer unlock()
+	beside := make(chan error, 1)
+	go func() { beside <- trip() }()
+	if err := testkit.Receive(t, beside, "end of a round trip whose packets nobody wants, beside the lock"); err != nil {
+		t.Fatal(err)
 	}
-	unlock := softroce.LockCapture(a)
-	late := time.AfterFunc(10*time.Second, func() {
-		t.Error("a packet that is not wanted waits for the lock")
-		unlock()
-	})
-	trip()
-	if late.Stop() {
-		unlock()
-	}
+	unlock()
 	if destinations.Load() == 0 {
 		t.Errorf("no packet to %v, queue pair %#x", gidOf(t, b), want)
 	}
@@ -250,12 +244,10 @@ func TestCaptureOnly(t *testing.T) {
 	default:
 	}
 	open.Store(true)
-	trip()
-	select {
-	case <-given:
-	case <-ctx.Done():
-		t.Error("no packet that is wanted came")
+	if err := trip(); err != nil {
+		t.Fatal(err)
 	}
+	testkit.Receive(t, given, "packet that is wanted")
 	if err := stop(); err != nil || wrong != 0 {
 		t.Errorf("%d packets to another queue pair; stop: %v", wrong, err)
 	}
@@ -274,37 +266,5 @@ func TestCloseEndsTheEvents(t *testing.T) {
 	}
 	if _, err := dev.AllocPD(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("AllocPD: %v", err)
-	}
-}
-
-// TestCloseLetsTheLastPacketsGo checks that Close waits for packets that another goroutine is
-// about to send, such as the last acknowledgement, but not forever.
-func TestCloseLetsTheLastPacketsGo(t *testing.T) {
-	for name, sends := range map[string]bool{"the packets are sent": true, "the packets are never sent": false} {
-		t.Run(name, func(t *testing.T) {
-			dev, err := verbs.Open("soft0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			sent := softroce.Sending(dev)
-			closed := make(chan struct{})
-			go func() {
-				defer close(closed)
-				if err := dev.Close(); err != nil {
-					t.Error(err)
-				}
-			}()
-			select {
-			case <-closed:
-				t.Error("Close returned while packets were being sent")
-			case <-time.After(time.Millisecond):
-			}
-			if sends {
-				sent()
-			} else {
-				defer sent()
-			}
-			<-closed
-		})
 	}
 }

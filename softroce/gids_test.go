@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -59,7 +60,7 @@ func BenchmarkAHAttrFromWC(b *testing.B) {
 // take 50 of them.
 func TestAHAttrFromWCUsesTheCache(t *testing.T) {
 	dev, wc, grh := openForDatagrams(t)
-	n := testing.AllocsPerRun(100, func() {
+	n := testkit.Allocations(t, 100, func() {
 		if _, err := dev.AHAttrFromWC(1, wc, grh); err != nil {
 			t.Fatal(err)
 		}

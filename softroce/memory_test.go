@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -21,7 +22,7 @@ func do(t *testing.T, c *rc.Conn, wr verbs.SendWR) {
 		t.Fatal(err)
 	}
 	var wcs [1]verbs.WC
-	_, err := c.QP().SendCQ().Wait(t.Context(), wcs[:])
+	_, err := c.QP().SendCQ().Wait(testkit.Context(t), wcs[:])
 	if err == nil {
 		err = wcs[0].Err()
 	}

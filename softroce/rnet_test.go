@@ -70,6 +70,19 @@ func openNet(t *testing.T, cfg link.NetworkConfig) (network *link.Network, devic
 	return network, devices
 }
 
+// OpenSimulated opens two devices on a good network in simulated time, and closes them when the test ends.
+func OpenSimulated(t *testing.T) (x, y *verbs.Device) {
+	_, devices := openNet(t, link.NetworkConfig{})
+	for _, dev := range devices {
+		t.Cleanup(func() {
+			if err := dev.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return devices[0], devices[1]
+}
+
 var badNettest = flag.Bool("softroce.nettest", false, "run TestRnetOnABadNetwork, which takes some seconds")
 
 // TestRnetOnABadNetwork runs nettest in real time on a network that loses, duplicates, reorders and
