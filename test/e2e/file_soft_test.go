@@ -218,7 +218,8 @@ func watchMemory(p *process) <-chan int {
 	peak := make(chan int, 1)
 	go func() {
 		most := 0
-		for tick := time.Tick(5 * time.Millisecond); ; {
+		for running := true; running; time.Sleep(5 * time.Millisecond) {
+			running = p.running()
 			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 			if _, rest, ok := strings.Cut(string(status), "VmHWM:"); ok {
 				var kib int
@@ -226,13 +227,8 @@ func watchMemory(p *process) <-chan int {
 					most = max(most, kib<<10)
 				}
 			}
-			select {
-			case <-tick:
-			case <-p.over:
-				peak <- most
-				return
-			}
 		}
+		peak <- most
 	}()
 	return peak
 }

@@ -29,6 +29,7 @@ const (
 func TestPingpongWrongClient(t *testing.T) {
 	noLeak(t)
 	patient, hasty := serve(t, "--peer", "pingpong", "-n", "20"), serve(t, "--peer", "pingpong", "--timeout", "1s", "-n", "20")
+	var fail []func()
 	for name, test := range map[string]struct {
 		says, want string
 		stays      bool // the client does not close
@@ -50,20 +51,21 @@ func TestPingpongWrongClient(t *testing.T) {
 		"upper case":        {strings.ToUpper(pingpongLine), "8F3A2B", true},
 		"silent":            {"", "is silent", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := patient
-			if strings.Contains(test.want, "timed out") || strings.Contains(test.want, "silent") || strings.Contains(test.want, "nothing arrived") {
-				s = hasty
-			}
-			tcp := dialRaw(t, s)
-			defer tcp.Close()
-			peer := tcp.LocalAddr().String()
-			io.WriteString(tcp, test.says)
-			if !test.stays {
-				tcp.CloseWrite()
-			}
-			s.event("client.failed", "peer", peer, "error", test.want)
+		s := patient
+		if strings.Contains(test.want, "timed out") || strings.Contains(test.want, "silent") || strings.Contains(test.want, "nothing arrived") {
+			s = hasty
+		}
+		tcp := dialRaw(t, s)
+		io.WriteString(tcp, test.says)
+		if !test.stays {
+			tcp.CloseWrite()
+		}
+		fail = append(fail, func() {
+			t.Run(name, func(*testing.T) { s.event("client.failed", "peer", tcp.LocalAddr().String(), "error", test.want) })
 		})
+	}
+	for _, run := range fail { // all have come, so they wait side by side
+		run()
 	}
 	hasty.held.expect(t, hasty)
 	hasty.stops()

@@ -122,17 +122,13 @@ func (s *soak) look(t *testing.T) load {
 // watch adds a row to the table now and then until ctx ends, and once more then.
 func (s *soak) watch(ctx context.Context, t *testing.T, phase string) {
 	last := s.look(t)
-	pause := time.Second // grows, so that the table of a long run stays short
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	for over := false; !over; {
-		select {
-		case <-ctx.Done():
-			over = true
-		case <-timer.C:
-			pause += pause / 20
-			timer.Reset(pause)
+	next := 50 // the moment of the next row; they become rarer, so that the table of a long run stays short
+	for over, moment := false, 0; !over; moment++ {
+		time.Sleep(testkit.Moment)
+		if over = ctx.Err() != nil; !over && moment < next {
+			continue
 		}
+		next += 50 + next/20
 		f := s.look(t)
 		fmt.Fprintf(&s.table, "| %.0f s | %s | %.0f | %.0f | %.0f | %.1f | %.0f | %.0f | %d | %.0f |\n", f.at.Sub(s.began).Seconds(), phase, f.clients, f.done,
 			f.failed, (f.bytes-last.bytes)/1e6/f.at.Sub(last.at).Seconds(), f.memory/(1<<20), f.goroutines, filesOf(s.process), f.retransmits)
