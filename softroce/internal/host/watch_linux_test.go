@@ -1,10 +1,12 @@
 package host
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/softroce/internal/host/hosttest"
 )
 
@@ -28,11 +30,7 @@ func TestWatch(t *testing.T) {
 		for j := range n {
 			hosttest.GiveIPv6(t, "lo", netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 14: byte(i + 1), 15: byte(j)}))
 		}
-		for deadline := time.Now().Add(5 * time.Second); !w.Changed(); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%d addresses more, and no change", n)
-			}
-		}
+		testkit.Until(t, fmt.Sprintf("change after %d addresses more", n), w.Changed)
 	}
 	settle()
 	if n := testing.AllocsPerRun(100, func() { w.Changed() }); n != 0 {

@@ -1,14 +1,18 @@
 package room
 
 import (
+	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
@@ -109,21 +113,37 @@ func onlyTo(t *testing.T, conns []*net.UDPConn, i int) *net.UDPConn {
 		if _, err := c.WriteToUDPAddrPort([]byte{1}, to); err != nil {
 			t.Fatal(err)
 		}
-		for k, conn := range conns {
-			_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
-			if _, _, err := conn.ReadFromUDPAddrPort(make([]byte, 1)); err == nil && k == i {
-				return c
-			}
+		at := -1
+		testkit.Until(t, "datagram that arrives", func() bool {
+			at = slices.IndexFunc(conns, func(c *net.UDPConn) bool { return receives(t, c) })
+			return at >= 0
+		})
+		if at == i {
+			return c
 		}
 	}
 	t.Fatalf("no socket found that sends to socket %d", i)
 	return nil
 }
 
+// receives takes a datagram from a socket, if there is one.
+func receives(t *testing.T, c *net.UDPConn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if controlErr := raw.Control(func(fd uintptr) {
+		_, _, err = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_DONTWAIT)
+	}); controlErr != nil || err != nil && !errors.Is(err, unix.EAGAIN) {
+		t.Fatal(controlErr, err)
+	}
+	return err == nil
+}
+
 // drain receives n datagrams.
 func drain(t *testing.T, c *net.UDPConn, n int) {
 	t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(testkit.Deadline()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range n {
@@ -166,20 +186,31 @@ func TestFull(t *testing.T) {
 
 // TestStuck sends to a receiver that never receives: it is full for a limited time only.
 func TestStuck(t *testing.T) {
-	const buffer = 100 << 10
-	c, to := listen(t, buffer)
-	rs := New(buffer, 1)
-	defer rs.Close()
-	for !rs.Full(to, 1000) {
-		if _, err := c.WriteToUDPAddrPort(make([]byte, 1000), netip.AddrPortFrom(to, packet.Port)); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		const buffer = 100 << 10
+		c, to := listen(t, buffer)
+		rs := New(buffer, 1)
+		defer rs.Close()
+		for !rs.Full(to, 1000) {
+			if _, err := c.WriteToUDPAddrPort(make([]byte, 1000), netip.AddrPortFrom(to, packet.Port)); err != nil {
+				t.Fatal(err)
+			}
+			rs.Sent(to)
 		}
-		rs.Sent(to)
+		fullFor(t, rs, to)
+	})
+}
+
+// fullFor checks that a receiver that has just become full is full as long as patience lasts.
+func fullFor(t *testing.T, rs *Receivers, to netip.Addr) {
+	t.Helper()
+	time.Sleep(patience - 1)
+	if !rs.Full(to, 1000) {
+		t.Error("not full any more, too early")
 	}
-	for begun := time.Now(); rs.Full(to, 1000); time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > 10*patience {
-			t.Fatal("full for ever")
-		}
+	time.Sleep(1)
+	if rs.Full(to, 1000) {
+		t.Error("full forever")
 	}
 }
 
@@ -203,17 +234,15 @@ func TestUnsent(t *testing.T) {
 // TestNeverSent checks that a burst which never leaves, because its request fails, does not stop
 // others forever.
 func TestNeverSent(t *testing.T) {
-	const buffer = 100 << 10
-	_, to := listen(t, buffer)
-	rs := New(buffer, 1)
-	defer rs.Close()
-	for !rs.Full(to, 1000) {
-	}
-	for begun := time.Now(); rs.Full(to, 1000); time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > 10*patience {
-			t.Fatal("full forever")
+	synctest.Test(t, func(t *testing.T) {
+		const buffer = 100 << 10
+		_, to := listen(t, buffer)
+		rs := New(buffer, 1)
+		defer rs.Close()
+		for !rs.Full(to, 1000) {
 		}
-	}
+		fullFor(t, rs, to)
+	})
 }
 
 // TestUnknown asks for receivers that the kernel does not know.

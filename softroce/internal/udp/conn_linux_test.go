@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // open returns a Conn on a free port of loopback, and its address.
@@ -53,7 +55,7 @@ func TestWaiterTurnsOff(t *testing.T) {
 	next := byte(0)
 	for range 3 {
 		later := next
-		time.AfterFunc(5*time.Millisecond, func() { send(t, a, to, later) })
+		time.AfterFunc(testkit.Moment, func() { send(t, a, to, later) })
 		if got, err := receive(b); got != next || err != nil {
 			t.Fatal(got, err, "want", next)
 		}
@@ -138,7 +140,7 @@ func TestDeadlineAndClose(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(5 * time.Millisecond)
+	time.Sleep(testkit.Moment) // probably until the reader waits
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
@@ -179,7 +181,7 @@ func TestTryRead(t *testing.T) {
 		if done, err := try(); done || err != nil {
 			t.Fatal("without a packet:", done, err)
 		}
-		time.AfterFunc(5*time.Millisecond, func() { send(t, a, to, 7) })
+		time.AfterFunc(testkit.Moment, func() { send(t, a, to, 7) })
 		if got, err := receive(b); got != 7 || err != nil || !b.in.on {
 			t.Fatal("waiting:", got, err, "on:", b.in.on)
 		}
@@ -198,12 +200,12 @@ func TestTryRead(t *testing.T) {
 		_, err := receive(b)
 		waiting <- err
 	}()
-	time.Sleep(5 * time.Millisecond)
+	time.Sleep(testkit.Moment) // probably until the reader waits
 	if done, err := try(); done || err != nil {
 		t.Error("beside a read that waits:", done, err)
 	}
 	send(t, a, to, 8)
-	if err := <-waiting; err != nil {
+	if err := testkit.Receive(t, waiting, "end of a read"); err != nil {
 		t.Error(err)
 	}
 	b.Close()
