@@ -9,6 +9,8 @@ import { chromium } from 'playwright-core';
 
 const root = resolve(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../..');
 export const laboratory = resolve(root, 'out/laboratory.html');
+// limit is the limit of every wait, in milliseconds. It only ends tests that hang.
+const limit = 180_000;
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 let browser;
@@ -17,13 +19,14 @@ after(() => browser?.close());
 /** Opens a file, or a url, in a new page. Options: hash, width, height, dark, lang; forgive: console errors that may come. */
 export async function open(t, { file = laboratory, hash = '', width = 1400, height = 900, dark = false, lang = 'en-US', url = '', forgive } = {}) {
   assert.ok(url || existsSync(file), `there is no ${file}; try: make test-web`);
-  browser ??= await chromium.launch({ executablePath, args: ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
+  browser ??= await chromium.launch({ executablePath, timeout: limit, args: ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
   const context = await browser.newContext({
     viewport: { width, height },
     colorScheme: dark ? 'dark' : 'light',
     locale: lang,
     acceptDownloads: true,
   });
+  context.setDefaultTimeout(limit);
   const page = await context.newPage();
   const wrong = [];
   page.on('console', (message) => ['error', 'warning'].includes(message.type()) && !forgive?.test(message.text()) && wrong.push(`console: ${message.text()}`));
