@@ -44,22 +44,6 @@ func TestFileBadInput(t *testing.T) {
 	})
 }
 
-// TestFileFolderNotWritable runs a server that may not write to its folder. Root ignores permissions, so the
-// server runs as an ordinary user.
-func TestFileFolderNotWritable(t *testing.T) {
-	noLeak(t)
-	place := reachable(t)
-	program, err := os.ReadFile(filepath.Join(binaries, "rdma_server"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, folder := writeIn(t, place, "rdma_server", program), filepath.Join(place, "closed")
-	if err := os.Mkdir(folder, 0o555); err != nil {
-		t.Fatal(err)
-	}
-	startAs(t, asOrdinary(), "rdma_server", []string{server, "--dir", folder, device, "0"}).fails(1, "--dir: create a file in the folder "+folder, "permission denied", "try: a folder that the server may write to")
-}
-
 // TestFileRefused checks that both ends report a file that the server refuses, before any
 // data is sent.
 func TestFileRefused(t *testing.T) {

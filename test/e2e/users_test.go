@@ -1,4 +1,4 @@
-//go:build !rdma && unix
+//go:build !rdma && linux
 
 package e2e
 
@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -18,6 +19,11 @@ const ordinary = 65534
 func asOrdinary() *syscall.SysProcAttr {
 	if os.Geteuid() != 0 {
 		return nil
+	}
+	if users, err := os.ReadFile("/proc/self/uid_map"); err == nil && strings.HasSuffix(strings.TrimSpace(string(users)), " 1") {
+		// Root of a user namespace that has nobody else. In a namespace below it the program is not root.
+		one := []syscall.SysProcIDMap{{ContainerID: ordinary, Size: 1}}
+		return &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: one, GidMappings: one}
 	}
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
 }
@@ -57,4 +63,20 @@ func forAll(folder string) bool {
 		}
 		folder = above
 	}
+}
+
+// TestFileFolderNotWritable runs a server that may not write to its folder. Root ignores permissions, so the
+// server runs as an ordinary user.
+func TestFileFolderNotWritable(t *testing.T) {
+	noLeak(t)
+	place := reachable(t)
+	program, err := os.ReadFile(filepath.Join(binaries, "rdma_server"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, folder := writeIn(t, place, "rdma_server", program), filepath.Join(place, "closed")
+	if err := os.Mkdir(folder, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	startAs(t, asOrdinary(), "rdma_server", []string{server, "--dir", folder, device, "0"}).fails(1, "--dir: create a file in the folder "+folder, "permission denied", "try: a folder that the server may write to")
 }
