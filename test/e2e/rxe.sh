@@ -32,7 +32,7 @@ if [[ ${1:-} == inside ]]; then
 		# A test binary that crashed, or ran out of time, has no such line for the test that ran then.
 		printf '\nFAIL %s: %s\n' "$package" "${tests:-it ended early}"
 		if [[ -z $verbose ]]; then cat "$output"; fi
-		printf 'alone: make test-rxe RUN=%q RDMA_TEST_FLAGS=-v\n' "${tests:+^($tests)\$}"
+		echo "alone: make all && test/e2e/rxe.sh alone $TAGS ./$package -v${tests:+" -run='^($tests)\$'"}"
 	done
 	exit $((${#failed[@]} > 0))
 fi
@@ -53,5 +53,5 @@ for package in "${packages[@]}"; do
 	[[ ! -e $binary ]] || echo "$name $binary" # a package may have no tests with these tags
 done >"$binaries/list"
 printf -v arguments '%q ' "${flags[@]}"
-export LIST=$binaries/list
-VM_ENV="${VM_ENV:-} LIST GOTRACEBACK" exec test/vm/run.sh "test/e2e/rxe.sh inside $arguments"
+export LIST=$binaries/list TAGS=$tags
+VM_ENV="${VM_ENV:-} LIST TAGS GOTRACEBACK" exec test/vm/run.sh "test/e2e/rxe.sh inside $arguments"
