@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
@@ -308,7 +309,7 @@ func noAllocations(t *testing.T, mode Mode, v6 bool) {
 			t.Fatal(err)
 		}
 	}
-	n := testing.AllocsPerRun(200, func() {
+	n := testkit.Allocations(t, 200, func() {
 		e.Add(Destination{Addr: y.Addr(), TOS: 0x20, TTL: 9}, data, size)
 		if err := x.Send(e); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
@@ -57,7 +58,7 @@ func TestGroup(t *testing.T) {
 	}
 	// What is sent to another group comes to none.
 	sendTo(t, sockets[0], netip.MustParseAddr("239.77.3.5"))
-	time.AfterFunc(50*time.Millisecond, members[1].Interrupt)
+	time.AfterFunc(testkit.Moment, members[1].Interrupt)
 	if err := members[1].Receive(NewIngress()); err != ErrInterrupted {
 		t.Errorf("another group's packet: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/softroce/internal/host"
 	"github.com/rawverbs/rawverbs/softroce/internal/host/hosttest"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
@@ -69,7 +70,7 @@ func fillTo(t testing.TB, e *Egress, to Destination, n, payload, psn int) {
 // collect receives n packets.
 func collect(t testing.TB, l Link, n int) (got []Packet) {
 	t.Helper()
-	stop := time.AfterFunc(5*time.Second, func() { l.Close() })
+	stop := time.AfterFunc(testkit.Limit, func() { l.Close() })
 	defer stop.Stop()
 	in := NewIngress()
 	for len(got) < n {
@@ -187,11 +188,11 @@ func TestClose(t *testing.T) {
 		s := loopback(t, Config{Limit: mode})
 		done := make(chan error)
 		go func() { done <- s.Receive(NewIngress()) }()
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(testkit.Moment) // probably until Receive waits
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-done; !errors.Is(err, net.ErrClosed) {
+		if err := testkit.Receive(t, done, "end of Receive"); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Receive: %v", err)
 		}
 		e := new(Egress)
@@ -213,9 +214,9 @@ func interrupts(t *testing.T, from, to Link) {
 	done := make(chan error)
 	for range 3 {
 		go func() { done <- to.Receive(in) }()
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(testkit.Moment) // probably until Receive waits
 		to.Interrupt()
-		if err := <-done; err != ErrInterrupted {
+		if err := testkit.Receive(t, done, "end of Receive"); err != ErrInterrupted {
 			t.Fatalf("interrupted while waiting: %v", err)
 		}
 		to.Interrupt()

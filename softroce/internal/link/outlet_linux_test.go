@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/softroce/internal/host/hosttest"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
@@ -161,7 +161,7 @@ func testBeside(t *testing.T, a, b *Socket) {
 			}
 		})
 	}
-	time.Sleep(50 * time.Millisecond)
+	testkit.Until(t, "thousand packets", func() bool { return a.Counters().SentPackets >= 1000 })
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}

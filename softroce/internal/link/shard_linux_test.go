@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/softroce/internal/host/hosttest"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
@@ -70,7 +71,7 @@ func split(t *testing.T, s *Socket, n int) []Link {
 func receive(t *testing.T, l Link, n int) (packets []Packet) {
 	t.Helper()
 	for in := NewIngress(); len(packets) < n; {
-		stop := time.AfterFunc(5*time.Second, l.Interrupt)
+		stop := time.AfterFunc(testkit.Limit, l.Interrupt)
 		err := l.Receive(in)
 		stop.Stop()
 		if err != nil {

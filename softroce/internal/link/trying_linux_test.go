@@ -4,9 +4,11 @@ package link
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"testing"
-	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 func TestTrying(t *testing.T) {
@@ -24,19 +26,16 @@ func TestTrying(t *testing.T) {
 			if err := try(in); !errors.Is(err, ErrInterrupted) {
 				t.Fatal("without a packet:", err)
 			}
-			got := 0
 			for range 20 {
 				sendAll(t, a, b, 3, 64)
-				for end := time.Now().Add(5 * time.Second); got < 3 && time.Now().Before(end); {
+				got := 0
+				testkit.Until(t, "three packets", func() bool {
 					if err := try(in); err != nil && !errors.Is(err, ErrInterrupted) {
 						t.Fatal(err)
 					}
 					got += len(in.Packets)
-				}
-				if got != 3 {
-					t.Fatalf("%d packets, want 3", got)
-				}
-				got = 0
+					return got == 3
+				}, func() string { return fmt.Sprintf("%d packets: %+v", got, b.Counters()) })
 			}
 			if n := b.Counters(); n.ReceivedPackets != 60 || n.ReceiveCalls > 60 {
 				t.Errorf("%+v", n)
@@ -47,12 +46,7 @@ func TestTrying(t *testing.T) {
 			// An interrupt concerns only a Receive that waits.
 			b.Interrupt()
 			sendAll(t, a, b, 1, 64)
-			for range 1000 {
-				if err := try(in); err == nil {
-					break
-				}
-				time.Sleep(time.Millisecond)
-			}
+			testkit.Until(t, "packet after an interrupt", func() bool { return try(in) == nil })
 			if len(in.Packets) != 1 {
 				t.Errorf("%d packets after an interrupt", len(in.Packets))
 			}
