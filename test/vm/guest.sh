@@ -51,7 +51,7 @@ network_wire() {
 wait_gids() {
 	local dev=$1 want got i tries
 	shift
-	for ((tries = 0; tries < 200; tries++)); do
+	for ((tries = 0; tries < 600; tries++)); do # a minute or more
 		i=0
 		for want; do
 			read -r got <"/sys/class/infiniband/$dev/ports/1/gids/$i" || got=

@@ -103,13 +103,13 @@ ended() {
 }
 of_machine() { ((status == 124 || status == 125)); }
 
-# side.sh ends both commands within seconds of each other, unless a machine fails.
+# side.sh ends both commands within a minute of each other, unless a machine fails.
 first='' status=0
 # shellcheck disable=SC2086 # client may be absent
 wait -n -p first $server $client || status=$?
 if [[ $first == "$server" ]]; then name=server other=client left=$client; else name=client other=server left=$server; fi
 declare -A result=([$name]=$status)
-patience=60
+patience=150
 if of_machine; then
 	patience=0
 	if [[ -n $left ]]; then say "the $name's machine failed: stopping the $other's machine"; fi

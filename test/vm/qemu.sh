@@ -46,7 +46,7 @@ works_with_kvm() {
 	if [[ ! -s $memo ]]; then
 		rm -f "$cache"/kvm-*
 		answer=no
-		if timeout 10 "${base[@]}" "${kvm[@]}" -serial stdio -append "console=ttyS0 quiet panic=-1 reboot=t vm_role=probe" \
+		if timeout 30 "${base[@]}" "${kvm[@]}" -serial stdio -append "console=ttyS0 quiet panic=-1 reboot=t vm_role=probe" \
 			</dev/null 2>/dev/null | grep -q 'probe ok'; then answer=yes; fi
 		echo $answer >"$memo.$$"
 		mv "$memo.$$" "$memo"

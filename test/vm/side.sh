@@ -10,8 +10,8 @@ set -uo pipefail
 
 me=$1 cmd=$2
 case $me in server) other=client ;; client) other=server ;; *) exit 2 ;; esac
-start=30    # seconds for the server to listen
-patience=10 # seconds for a command to end after the other
+start=60    # seconds for the server to listen; a busy host needs many
+patience=30 # seconds for a command to end after the other
 
 nap() { read -rt 0.1 -u "$never"; } # sleeps without starting a program, which takes 0.1 s here
 exec {never}<> <(:)
