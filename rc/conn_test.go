@@ -282,39 +282,37 @@ func TestIPOf(t *testing.T) {
 }
 
 // TestCloseWhileOthersWait has goroutines that wait on both queues. If they take Close's mark, Close
-// must not take that for a device that does not flush.
+// must not take that for a device that does not flush. TestDrainWaitsForSilence has that case for sure.
 func TestCloseWhileOthersWait(t *testing.T) {
-	for range 3 {
-		c, _ := pair(t, Config{}, Config{})
-		var waiters sync.WaitGroup
-		for _, wait := range []func() error{
-			func() error { _, err := c.WaitSend(context.Background()); return err },
-			func() error { _, err := c.WaitRecv(context.Background()); return err },
-		} {
-			waiters.Go(func() {
-				if err := wait(); !errors.Is(err, net.ErrClosed) {
-					t.Errorf("a wait of the Conn's: %v", err)
-				}
-			})
-		}
-		for _, cq := range []*verbs.CQ{c.QP().SendCQ(), c.QP().RecvCQ()} {
-			waiters.Go(func() {
-				for {
-					if _, err := cq.Wait(context.Background(), make([]verbs.WC, 1)); err != nil {
-						if !errors.Is(err, net.ErrClosed) {
-							t.Errorf("a wait on the CQ itself: %v", err)
-						}
-						return
-					}
-				}
-			})
-		}
-		time.Sleep(time.Millisecond) // for some to be asleep; more or fewer is as well
-		if err := c.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-		waiters.Wait()
+	c, _ := pair(t, Config{}, Config{})
+	var waiters sync.WaitGroup
+	for _, wait := range []func() error{
+		func() error { _, err := c.WaitSend(context.Background()); return err },
+		func() error { _, err := c.WaitRecv(context.Background()); return err },
+	} {
+		waiters.Go(func() {
+			if err := wait(); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("a wait of the Conn's: %v", err)
+			}
+		})
 	}
+	for _, cq := range []*verbs.CQ{c.QP().SendCQ(), c.QP().RecvCQ()} {
+		waiters.Go(func() {
+			for {
+				if _, err := cq.Wait(context.Background(), make([]verbs.WC, 1)); err != nil {
+					if !errors.Is(err, net.ErrClosed) {
+						t.Errorf("a wait on the CQ itself: %v", err)
+					}
+					return
+				}
+			}
+		})
+	}
+	time.Sleep(time.Millisecond) // for some to be asleep; more or fewer is as well
+	if err := c.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	waiters.Wait()
 }
 
 func TestAllocMRMeetsClose(t *testing.T) {

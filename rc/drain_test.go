@@ -84,17 +84,20 @@ func (cq *pacedCQ) flush(n int, pace time.Duration) {
 }
 
 // TestDrainWaitsForSilence flushes a queue without a mark. The limit begins anew with each completion, and
-// the context ends the flush of a queue that never falls silent.
+// the context ends the flush of a queue that never falls silent. It also ends the wait for a mark that a
+// program's own poll has taken.
 func TestDrainWaitsForSilence(t *testing.T) {
 	const pace = drainQuiet - time.Millisecond
 	for name, test := range map[string]struct {
+		marks       int
 		completions int
 		flushed     int
 		took        time.Duration
 	}{
-		"a pause":  {15, 15, 15*pace + drainQuiet},
-		"no pause": {50, int(drainLimit / pace), drainLimit},
-		"nothing":  {0, 0, drainQuiet},
+		"a pause":  {0, 15, 15, 15*pace + drainQuiet},
+		"no pause": {0, 50, int(drainLimit / pace), drainLimit},
+		"nothing":  {0, 0, 0, drainQuiet},
+		"no mark":  {1, 3, 3, drainLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -120,7 +123,7 @@ func TestDrainWaitsForSilence(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), drainLimit)
 				defer cancel()
 				began := time.Now()
-				flushed, err := c.flush(ctx, c.recvs, 0, 1)
+				flushed, err := c.flush(ctx, c.recvs, test.marks, 1)
 				if took := time.Since(began); flushed != test.flushed || err != nil || took != test.took {
 					t.Errorf("%d flushed after %v, %v; want %d after %v", flushed, took, err, test.flushed, test.took)
 				}
