@@ -34,7 +34,7 @@ fi
 soft() { # soft PROGRAM ARGUMENT...
 	local program=$1
 	shift
-	timeout 60 qemu-aarch64-static -L "$root" -E LD_PRELOAD="$out/librawverbs.so" -E RAWVERBS_CORE="$out/librawverbs-core.so" \
+	timeout 300 qemu-aarch64-static -L "$root" -E LD_PRELOAD="$out/librawverbs.so" -E RAWVERBS_CORE="$out/librawverbs-core.so" \
 		-E RAWVERBS_DEVICE=soft0 "$root/usr/bin/$program" "$@"
 }
 check() {
@@ -45,7 +45,7 @@ check() {
 		# shellcheck disable=SC2086 # one word or none
 		soft ibv_rc_pingpong -g 1 -n 200 $flags >"$out/server.log" &
 		local server=$! i
-		for ((i = 0; i < 100; i++)); do
+		for ((i = 0; i < 600; i++)); do
 			if [[ $(ss -Hltn 'sport = :18515') ]]; then break; fi
 			sleep 0.1
 		done

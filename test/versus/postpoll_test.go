@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -82,7 +83,7 @@ func TestAllocatesNothing(t *testing.T) {
 			for name, get := range map[string]poller{"polling": spin, "waiting": wait} {
 				e := newEnds(t, device, batch, path, 4096)
 				e.round(t, get)
-				if n := testing.AllocsPerRun(50, func() { e.round(t, get) }); n != 0 {
+				if n := testkit.Allocations(t, 50, func() { e.round(t, get) }); n != 0 {
 					t.Errorf("posting %d (%v) and %s: %v allocations per round", batch, path, name, n)
 				}
 			}
