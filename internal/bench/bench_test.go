@@ -125,6 +125,9 @@ func (e ends) measure(t *testing.T, size int) (client, server Result, err error)
 func plan(op Op, latency bool, change func(*Plan)) Plan {
 	p := Defaults(op, latency)
 	p.Iterations = 300
+	if latency {
+		p.Iterations = 100
+	}
 	if change != nil {
 		change(&p)
 	}

@@ -23,6 +23,8 @@ func TestPeriod(t *testing.T) {
 					t.Helper()
 					time.Sleep(after)
 					synctest.Wait()
+					p.mu.Lock()
+					defer p.mu.Unlock()
 					if got := p.phase.Load(); got != want || over != (want == phaseOver) {
 						t.Errorf("phase %d, over %v; want phase %d", got, over, want)
 					}
@@ -39,10 +41,10 @@ func TestPeriod(t *testing.T) {
 					phase(margin-1, phaseAfter)
 				}
 				phase(1, phaseOver)
+				p.stop()
 				if want := duration - 2*margin; p.sampled != want {
 					t.Errorf("the sample took %v, want %v", p.sampled, want)
 				}
-				p.stop()
 			})
 		})
 	}

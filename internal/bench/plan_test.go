@@ -28,7 +28,7 @@ func TestSettle(t *testing.T) {
 		{"by events", plan(Write, false, func(p *Plan) { p.Events = true }), 128, 1, 100, 0},
 		{"all sizes", plan(Write, false, func(p *Plan) { p.All = true }), 128, 1, 100, 0},
 		{"latency", Defaults(Send, true), 1, 512, 1, 0},
-		{"inline", plan(Send, true, func(p *Plan) { p.Inline = 64 }), 1, 300, 1, 64},
+		{"inline", plan(Send, true, func(p *Plan) { p.Inline = 64 }), 1, 100, 1, 64},
 		{"a READ is not inline", plan(Read, true, func(p *Plan) { p.Inline = 64 }), 1, 1, 1, 0},
 	} {
 		p := test.plan
