@@ -35,7 +35,7 @@ const (
 	shortFault   = 300 * time.Millisecond
 )
 
-// faultJob is a job with flags that make it last about half a second, if its amount of data can be chosen.
+// faultJob is a job with flags that make it last some tenths of a second, if its amount of data can be chosen.
 type faultJob struct {
 	name  string
 	flags []string
@@ -50,7 +50,7 @@ var faultJobs = []faultJob{
 	{name: "exchange-write", brief: true},
 	{name: "exchange-read", brief: true},
 	{name: "atomic", brief: true},
-	{name: "bulk", flags: []string{"--size", "512M"}, quick: true},
+	{name: "bulk", flags: []string{"--size", "256M"}, quick: true},
 	{name: "file"},
 	{name: "net-echo", brief: true},
 	{name: "net-stream", flags: []string{"--size", "512M"}},
@@ -312,7 +312,7 @@ func (r *faultRow) run(t *testing.T) {
 func (r *faultRow) serves(t *testing.T) {
 	t.Helper()
 	// After a cut the kernel needs a moment to find the other host again.
-	startBy(t, r.place.by[theClient], "rdma_client", "--json", "--retry", "20s", r.place.address, r.place.device[theClient], r.server.port).succeeds()
+	startBy(t, r.place.by[theClient], "rdma_client", "--json", "--retry", "1m", r.place.address, r.place.device[theClient], r.server.port).succeeds()
 	r.server.held.expect(t, r.server)
 }
 

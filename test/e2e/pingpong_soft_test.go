@@ -141,7 +141,7 @@ func TestPingpongDifferentFlags(t *testing.T) {
 			t.Parallel()
 			flags := func(line string) []string {
 				kind, rest, _ := strings.Cut(line, " ")
-				return append(pingpongRun{kind: kind, flags: rest}.ours(), "--timeout", "2s")
+				return append(pingpongRun{kind: kind, flags: rest}.ours(), "--timeout", "3s")
 			}
 			s := serve(t, append([]string{"--once"}, flags(test.server)...)...)
 			c := s.client(t, flags(test.client)...)
@@ -167,7 +167,7 @@ func TestPingpongPeerDies(t *testing.T) {
 		for _, victim := range []string{"server", "client"} {
 			t.Run(kind+"/"+victim, func(t *testing.T) {
 				t.Parallel()
-				flags := append(pingpongRun{kind: kind, flags: "-n 1000000000 -e"}.ours(), "--timeout", "2s")
+				flags := append(pingpongRun{kind: kind, flags: "-n 1000000000 -e"}.ours(), "--timeout", "3s")
 				s := serve(t, append([]string{"--once"}, flags...)...)
 				c := s.client(t, flags...)
 				c.event("qp.transition", "to", "RTS")
