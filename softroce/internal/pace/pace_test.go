@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -224,42 +225,44 @@ func TestLimitStaysWhileSomebodyWaits(t *testing.T) {
 
 // TestConcurrentSenders checks that no reservation of several goroutines is lost, and that all turns come.
 func TestConcurrentSenders(t *testing.T) {
-	var r Rate
-	limited(&r)
-	begin := time.Now()
-	since := func() time.Duration { return 2*time.Second + time.Since(begin) }
-	r.Congested(since())
-	before := r.sent.Load()
-	const senders, each = 8, 20
-	var all sync.WaitGroup
-	var sent, reserved atomic.Int64
-	for range senders {
-		all.Go(func() {
-			for range each {
-				r.Congested(since())
-				turn, n := r.Reserve(since(), packet)
-				reserved.Add(int64(n))
-				for {
-					now := since()
-					at := r.When(now, turn)
-					if at <= now {
-						break
+	synctest.Test(t, func(t *testing.T) {
+		var r Rate
+		limited(&r)
+		begin := time.Now()
+		since := func() time.Duration { return 2*time.Second + time.Since(begin) }
+		r.Congested(since())
+		before := r.sent.Load()
+		const senders, each = 8, 20
+		var all sync.WaitGroup
+		var sent, reserved atomic.Int64
+		for range senders {
+			all.Go(func() {
+				for range each {
+					r.Congested(since())
+					turn, n := r.Reserve(since(), packet)
+					reserved.Add(int64(n))
+					for {
+						now := since()
+						at := r.When(now, turn)
+						if at <= now {
+							break
+						}
+						time.Sleep(at - now)
 					}
-					time.Sleep(at - now)
+					r.Sent(since(), n/2)
+					r.Return(n - n/2)
+					sent.Add(int64(n / 2))
 				}
-				r.Sent(since(), n/2)
-				r.Return(n - n/2)
-				sent.Add(int64(n / 2))
-			}
-		})
-	}
-	all.Wait()
-	if got, want := r.sent.Load()-before, sent.Load(); got != want {
-		t.Errorf("%d bytes are counted, and %d were sent", got, want)
-	}
-	if r.reserved < float64(reserved.Load()) || r.Limited() && r.left < r.reserved-mostBytes {
-		t.Errorf("%v bytes are reserved, and %v have left; want at least %d reserved", r.reserved, r.left, reserved.Load())
-	}
+			})
+		}
+		all.Wait()
+		if got, want := r.sent.Load()-before, sent.Load(); got != want {
+			t.Errorf("%d bytes are counted, and %d were sent", got, want)
+		}
+		if r.reserved < float64(reserved.Load()) || r.Limited() && r.left < r.reserved-mostBytes {
+			t.Errorf("%v bytes are reserved, and %v have left; want at least %d reserved", r.reserved, r.left, reserved.Load())
+		}
+	})
 }
 
 // TestLeast checks that CNPs without end leave the lowest rate.

@@ -8,17 +8,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // cable connects two engines by goroutines. The goroutine that transmits packets also passes
-// them to the other engine.
+// them to the other engine. A microsecond passes with each look at the clock, so that no ACK times out
+// because a goroutine has to wait for a processor.
 type cable struct {
 	nodes [2]*simnode
-	start time.Time
+	looks atomic.Int64
 }
 
-func (c *cable) now() time.Duration { return time.Since(c.start) }
+func (c *cable) now() time.Duration { return time.Duration(c.looks.Add(1)) * time.Microsecond }
 
 // transmit sends node i's packets, then the other node's answers, until both have sent all.
 func (c *cable) transmit(i int, outs *[2]*Outbox) {
@@ -43,7 +45,7 @@ func (c *cable) transmit(i int, outs *[2]*Outbox) {
 func TestConcurrent(t *testing.T) {
 	const pairs, posters, messages, size = 3, 3, 400, 3000
 	n := newSimnet(t, 1)
-	c := &cable{nodes: [2]*simnode{n.node("10.0.0.1"), n.node("10.0.0.2")}, start: time.Now()}
+	c := &cable{nodes: [2]*simnode{n.node("10.0.0.1"), n.node("10.0.0.2")}}
 	for _, s := range c.nodes {
 		s.engine.cfg.Event = func(e Event) { t.Errorf("%v", e.Type) }
 	}
@@ -100,7 +102,7 @@ func TestConcurrent(t *testing.T) {
 		}
 		wg.Go(func() {
 			var wcs [16]verbs.WC
-			deadline := time.Now().Add(time.Minute)
+			deadline := testkit.Deadline()
 			for sent, received := 0, 0; sent < 2*posters*messages || received < posters*messages; runtime.Gosched() {
 				k := a.scq.Poll(wcs[:])
 				for _, wc := range wcs[:k] {
@@ -113,7 +115,7 @@ func TestConcurrent(t *testing.T) {
 				sent += k
 				received += b.rcq.Poll(wcs[:])
 				if time.Now().After(deadline) {
-					t.Errorf("after a minute only %d sends and %d receives are complete", sent, received)
+					t.Errorf("after %v only %d sends and %d receives are complete", testkit.Limit, sent, received)
 					return
 				}
 			}
