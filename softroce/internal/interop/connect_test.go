@@ -7,10 +7,10 @@ import (
 	"os"
 	"runtime"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
 	_ "github.com/rawverbs/rawverbs/softroce"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -71,8 +71,7 @@ type end struct {
 // dial.
 func connect(tb testing.TB, address string, listener, dialer rc.Config, dial func(func() error) error, size int) (l, d *end) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(tb)
 	listener.Access, dialer.Access = all, all
 	tcp, err := rc.Listen(ctx, address, rc.ListenConfig{})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -111,7 +111,7 @@ func move(t *testing.T, from, to *end, op verbs.Opcode, size int) {
 	}
 	ask1(t, from, wr)
 	if receives {
-		wc, err := to.WaitRecv(timeLimit(t))
+		wc, err := to.WaitRecv(testkit.Context(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func ask1(t *testing.T, from *end, wr verbs.SendWR) {
 	if err := from.QP().PostSend([]verbs.SendWR{wr}); err != nil {
 		t.Fatal(err)
 	}
-	if wc, err := from.WaitSend(timeLimit(t)); err != nil || wc.ID != wr.ID {
+	if wc, err := from.WaitSend(testkit.Context(t)); err != nil || wc.ID != wr.ID {
 		t.Fatalf("%v: %+v, %v", wr.Opcode, wc, err)
 	}
 }
@@ -173,10 +173,4 @@ func fill(b []byte) {
 	for i := 0; i+8 <= len(b); i += 8 {
 		binary.NativeEndian.PutUint64(b[i:], rand.Uint64())
 	}
-}
-
-func timeLimit(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
 }

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -77,7 +78,7 @@ func (r *raw) ask(wr verbs.SendWR, peer *raw, off int) verbs.WC {
 func (r *raw) wait() verbs.WC {
 	r.t.Helper()
 	var wcs [1]verbs.WC
-	_, err := r.cq.Wait(timeLimit(r.t), wcs[:])
+	_, err := r.cq.Wait(testkit.Context(r.t), wcs[:])
 	r.ok(err)
 	return wcs[0]
 }

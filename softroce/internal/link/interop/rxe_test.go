@@ -4,7 +4,6 @@ package interop
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -17,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
@@ -116,22 +116,15 @@ func peerLink(t *testing.T, addr netip.Addr, cfg link.Config) *link.Socket {
 // wait waits for n successful completions.
 func (r *rxe) wait(t *testing.T, n int) []verbs.WC {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	wcs := make([]verbs.WC, n)
-	for got := 0; got < n; {
+	wcs, got := make([]verbs.WC, n), 0
+	testkit.Until(t, fmt.Sprintf("%d completions", n), func() bool {
 		k, err := r.cq.Poll(wcs[got:])
 		if err != nil {
 			t.Fatal(err)
 		}
 		got += k
-		if k == 0 {
-			if ctx.Err() != nil {
-				t.Fatalf("%d of %d completions", got, n)
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}
+		return got == n
+	}, func() string { return fmt.Sprintf("%d completions", got) })
 	for i := range wcs {
 		if err := wcs[i].Err(); err != nil {
 			t.Fatal(err)
@@ -225,7 +218,7 @@ func (r *rxe) testTo(t *testing.T, l *link.Socket) {
 	if err := r.qp.PostSend(wrs); err != nil {
 		t.Fatal(err)
 	}
-	stop := time.AfterFunc(10*time.Second, func() { l.Close() })
+	stop := time.AfterFunc(testkit.Limit, func() { l.Close() })
 	defer stop.Stop()
 	var got []link.Packet
 	for in := link.NewIngress(); len(got) < rxePackets; {
