@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -96,9 +97,8 @@ func hostUsable() error {
 	defer unix.Close(fd)
 	pid := os.Getpid() // an address that no other program has: devices take theirs at random
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0xff, byte(pid >> 8), byte(pid | 1)}}); err != nil {
-		return errors.WithMessagef(err, "UDP port %d of loopback is not free (rdma_rxe has it on all addresses), and this process "+
-			"may not make a network namespace; try: run the tests as root with CAP_SYS_ADMIN and CAP_NET_ADMIN "+
-			"(docker run --cap-add SYS_ADMIN --cap-add NET_ADMIN)", port)
+		return fmt.Errorf("bind UDP port %d of loopback: %w (rdma_rxe has it on all addresses), and this process may not make "+
+			"a network namespace; try: root with CAP_SYS_ADMIN and CAP_NET_ADMIN (docker run --cap-add SYS_ADMIN --cap-add NET_ADMIN)", port, err)
 	}
 	return nil
 }
@@ -175,14 +175,35 @@ func asOrdinary() *syscall.SysProcAttr {
 	if user, alone := outside("uid_map"); alone {
 		// An ordinary user, who is root in our namespace. In a namespace of its own, the program is
 		// that user again.
-		group, _ := outside("gid_map")
 		a.Credential = nil
-		a.Cloneflags = syscall.CLONE_NEWUSER
-		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: user, HostID: 0, Size: 1}}
-		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: group, HostID: 0, Size: 1}}
+		if nests() {
+			again(a, user)
+		}
 	}
 	return a
 }
+
+// again makes a program run as the ordinary user outside of our user namespace.
+func again(a *syscall.SysProcAttr, user int) {
+	group, _ := outside("gid_map")
+	a.Cloneflags = syscall.CLONE_NEWUSER
+	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: user, HostID: 0, Size: 1}}
+	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: group, HostID: 0, Size: 1}}
+}
+
+// nests reports whether a user namespace may have another in it. Where that is forbidden, the programs
+// run as we do.
+var nests = sync.OnceValue(func() bool {
+	user, _ := outside("uid_map")
+	cmd := exec.Command("true")
+	cmd.SysProcAttr = new(syscall.SysProcAttr)
+	again(cmd.SysProcAttr, user)
+	err := cmd.Run()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "cabi: no namespace for an ordinary user: %v; the programs run as root of ours\n", err)
+	}
+	return err == nil
+})
 
 // outside returns who root is outside of our user namespace, and whether nobody else is in it.
 func outside(table string) (id int, alone bool) {
