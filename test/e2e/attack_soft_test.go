@@ -115,7 +115,9 @@ func stillServesHonest(t *testing.T, s *server, dev *verbs.Device) {
 
 // TestAttackOnMemory has strangers ask for much: many queue pairs, or large windows.
 func TestAttackOnMemory(t *testing.T) {
-	const budget, own = 256 << 20, 96 << 20
+	// Go's limit is the budget and 64 MiB. It is soft, and the program and its stacks come on top: 342 MiB in all
+	// were seen on idle and on busy hosts. Without a budget each of these attacks takes gigabytes.
+	const budget, own = 256 << 20, 128 << 20
 	bulk := func(op, chunk, outstanding, qps string) oob.Hello {
 		return oob.Hello{Job: "bulk", Params: map[string]string{"op": op, "bytes": "1099511627776", "chunk": chunk, "outstanding": outstanding, "qps": qps, "seed": "1"}}
 	}
