@@ -1,0 +1,201 @@
+package dependencies
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestTestsDoNotMeasure looks for tests that measure time, have limits of their own, or count allocations of the
+// whole process. Such tests fail on a slow or busy host. In simulated time (a function given to synctest.Test)
+// and in benchmarks everything is allowed. clocks lists the other exceptions.
+func TestTestsDoNotMeasure(t *testing.T) {
+	used := map[string]bool{}
+	for _, file := range testFiles(t) {
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, filepath.Join("..", "..", file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			name := ""
+			if f, ok := d.(*ast.FuncDecl); ok {
+				if name = f.Name.Name; strings.HasPrefix(name, "Benchmark") {
+					continue
+				}
+			}
+			ast.Inspect(d, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				called := selector(call.Fun)
+				if called == "synctest.Test" {
+					return false
+				}
+				remedy := measures(called, call)
+				if remedy == "" {
+					return true
+				}
+				for _, place := range []string{file + " " + name, file} {
+					if clocks[place] != "" {
+						used[place] = true
+						return true
+					}
+				}
+				t.Errorf("%s:%d: %s in %s: %s", file, set.Position(call.Pos()).Line, called, name, remedy)
+				return true
+			})
+		}
+	}
+	for place := range clocks {
+		if !used[place] {
+			t.Errorf("clocks lists %q, which needs no exception", place)
+		}
+	}
+}
+
+// measures returns what to use in place of a call, or "" for a call that is allowed.
+func measures(called string, call *ast.CallExpr) (remedy string) {
+	const limit = "use internal/testkit, whose limit is the same for all tests"
+	_, method, _ := cutLast(called, ".")
+	switch {
+	case called == "time.Since", called == "time.Until":
+		return "no test asserts a duration; use testing/synctest, the order of events, or a benchmark"
+	case called == "runtime.ReadMemStats":
+		return "use testing.AllocsPerRun or testkit.Allocations"
+	case called == "time.After", called == "time.NewTimer", called == "time.Tick", called == "time.NewTicker",
+		strings.HasPrefix(called, "context.WithTimeout"), strings.HasPrefix(called, "context.WithDeadline"), called == "net.DialTimeout":
+		if mentions(call.Args, "testkit") {
+			return ""
+		}
+		return limit
+	case called == "time.AfterFunc":
+		if mentions(call.Args[:1], "testkit") {
+			return ""
+		}
+		return limit + "; for an event that comes later, testkit.Moment"
+	case called == "time.Sleep":
+		for _, unit := range []string{"Second", "Minute", "Hour"} {
+			if mentions(call.Args, unit) {
+				return "wait for the event, or use testing/synctest"
+			}
+		}
+	case method == "Add" && strings.HasSuffix(called, "time.Now().Add"):
+		if !mentions(call.Args, "testkit") {
+			return limit
+		}
+	}
+	return ""
+}
+
+// selector returns the text of a function's expression, such as time.Now().Add.
+func selector(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return selector(e.X) + "." + e.Sel.Name
+	case *ast.CallExpr:
+		return selector(e.Fun) + "()"
+	}
+	return "…"
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return "", s, false
+}
+
+// mentions reports whether an identifier of this name is in the expressions.
+func mentions(exprs []ast.Expr, name string) (found bool) {
+	for _, e := range exprs {
+		ast.Inspect(e, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && id.Name == name {
+				found = true
+			}
+			return !found
+		})
+	}
+	return found
+}
+
+// testFiles returns the files of tests, as paths from the repository's root.
+func testFiles(t *testing.T) (files []string) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if entry.IsDir() && (name == "out" || name == "internal/testkit" || entry.Name() == "node_modules" || entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") && name != ".") {
+			return fs.SkipDir
+		}
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/verbstest/") && strings.HasSuffix(name, ".go") {
+			files = append(files, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 300 {
+		t.Fatalf("only %d files", len(files))
+	}
+	return files
+}
+
+// clocks has the functions that may use a clock or count the allocations of a process, with the reason.
+var clocks = map[string]string{
+	// What prints figures, and asserts none.
+	"examples/kvcache/main_test.go use":             "of a benchmark",
+	"examples/rnet-grpc/main_test.go TestSpeed":     "make bench-net",
+	"rnet/speed_test.go measure":                    "make bench-net",
+	"softroce/speed_test.go against":                "of benchmarks",
+	"softroce/internal/interop/speed_test.go ratio": "of benchmarks",
+	"test/versus/ends_test.go round":                "make bench-c",
+	"test/cabi/soak_test.go TestSoak":               "make test-c-soak",
+	"test/e2e/faults_test.go run":                   "the column of make faults that says what took longest",
+	"internal/verbstest/case.go execute":            "the table of make conformance",
+	"internal/verbstest/case.go outcome":            "the table of make conformance",
+
+	// What runs only in simulated time.
+	"internal/admission/admission_test.go come":    "simulated",
+	"softroce/internal/link/network_test.go drain": "simulated",
+	"softroce/rnet_test.go":                        "simulated",
+
+	// Times that are the input of what is tested.
+	"internal/ctxwatch/err_test.go TestErrIsTheEndAndItsCause": "a deadline that has passed",
+	"rnet/astcp_test.go step":                                  "a deadline that may pass",
+	"rc/example_do_test.go ExampleInFlightError":               "a wait that ends early",
+	"softroce/await_test.go TestPollUntil":                     "the times of polls",
+	"softroce/export_test.go Open":                             "a switch in the past",
+	"softroce/load_test.go TestGather":                         "the times of receives",
+	"softroce/load_test.go TestLookSpreads":                    "the times of receives",
+	"softroce/shards_linux_test.go TestSpreads":                "the times of receives",
+	"softroce/spin_test.go pollNowAndThen":                     "how often a program polls",
+
+	// Limits of their own, as long as the kit's.
+	"internal/doctor/mends_rxe_test.go sh":               "a command that outlives the test's context",
+	"internal/verbstest/case.go patient":                 "the caller's patience; the kit's in all tests",
+	"oob/example_test.go Example":                        "an example of a limit",
+	"rc/example_server_test.go useCache":                 "an example of a limit",
+	"verbs/example_queues_test.go ExampleCQ_Completions": "an example of a limit",
+	"test/cabi/program_test.go status":                   "a multiple of the kit's",
+
+	// Sizes in bytes, of large objects.
+	"internal/job/send/send_test.go TestReply": "half of a large message",
+	"internal/run/admit_soft_test.go heap":     "a connection of megabytes",
+	"internal/verbstest/leak.go held":          "what thousands of objects leave behind",
+}
