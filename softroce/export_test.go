@@ -176,8 +176,11 @@ func SentBytes(dev *verbs.Device) (n uint64) {
 // more: Linux's default of net.core.rmem_max.
 type smallBuffer struct{}
 
-// SmallBufferName is the name of a device with a small receive buffer.
-const SmallBufferName = "small0"
+// SmallBufferName is the name of a device with a receive buffer of SmallBufferBytes.
+const (
+	SmallBufferName  = "small0"
+	SmallBufferBytes = 212_992
+)
 
 func init() { verbs.Register(smallBuffer{}) }
 
@@ -188,7 +191,7 @@ func (smallBuffer) Open(name string) (verbs.ProviderDevice, error) {
 	if name != SmallBufferName {
 		return nil, syscall.ENODEV
 	}
-	l, err := link.OpenLoopback(link.Config{ReceiveBuffer: 212_992})
+	l, err := link.OpenLoopback(link.Config{ReceiveBuffer: SmallBufferBytes})
 	if err != nil {
 		return nil, err
 	}
