@@ -3,48 +3,15 @@ package bench
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 )
 
-// init makes the memory profile exact, for allocated.
-func init() { runtime.MemProfileRate = 1 }
+func init() { runtime.MemProfileRate = 1 } // for testdevice.Allocated
 
-// allocated returns how many objects runs have allocated so far: the loops of this package and what they
-// call, without the device. The goroutines of the device and of the runtime allocate at times of their own.
-func allocated() (objects int64) {
-	runtime.GC() // the profile lags behind by two collections
-	runtime.GC()
-	records := make([]runtime.MemProfileRecord, 100)
-	for n, ok := runtime.MemProfile(records, true); ; n, ok = runtime.MemProfile(records, true) {
-		if ok {
-			records = records[:n]
-			break
-		}
-		records = make([]runtime.MemProfileRecord, n+100)
-	}
-	for i := range records {
-		if ofRun(records[i].Stack()) {
-			objects += records[i].AllocObjects
-		}
-	}
-	return objects
-}
-
-// ofRun reports whether a method of Run is on a stack, and no function of the device is.
-func ofRun(stack []uintptr) (run bool) {
-	frames := runtime.CallersFrames(stack)
-	for {
-		frame, more := frames.Next()
-		if strings.Contains(frame.Function, "/softroce.") || strings.Contains(frame.Function, "/softroce/") {
-			return false
-		}
-		run = run || strings.Contains(frame.Function, "/bench.(*Run).")
-		if !more {
-			return run
-		}
-	}
-}
+// allocated returns how many objects runs have allocated so far.
+func allocated() int64 { return testdevice.Allocated("/bench.(*Run).") }
 
 // TestAllocations checks that the number of allocations does not grow with the number of
 // messages.
