@@ -3,6 +3,7 @@
 package cabi
 
 import (
+	"net"
 	"regexp"
 	"testing"
 )
@@ -47,6 +48,13 @@ func TestNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, ours("rawverbs"), "run", "--device", device, "--", "bash", "-ec",
 				"ls /sys/class/infiniband; ibv_devices; ibv_devinfo -v -d "+name)
+			if device == "soft:::1" && !hasIPv6() {
+				if status := p.status(); status == 0 {
+					t.Errorf("status 0 without IPv6")
+				}
+				p.has(t, "UDP port 4791 of ::1: cannot assign requested address; try: an address that this host has")
+				return
+			}
 			p.succeeds()
 			if p.output()[0] != name {
 				t.Errorf("the folder is named %q", p.output()[0])
@@ -54,4 +62,13 @@ func TestNames(t *testing.T) {
 			p.has(t, "hca_id:\t"+name, "RoCE v2")
 		})
 	}
+}
+
+// hasIPv6 reports whether ::1 is there, as it is in a namespace of our own. Docker's containers lack it by default.
+func hasIPv6() bool {
+	c, err := net.ListenPacket("udp6", "[::1]:0")
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
 }

@@ -39,6 +39,7 @@ func TestPyverbs(t *testing.T) {
 		t.Fatalf("python3-pyverbs is %q (%v), and pyverbs_skips.txt is for %s; try: Debian 12", version, err, pyverbsRelease)
 	}
 	folder := filepath.Join(bin, "pyverbs", "tests")
+	t.Cleanup(func() { _ = os.RemoveAll(filepath.Dir(folder)) })
 	if err := unpack(folder, pyverbsTests); err != nil {
 		t.Fatalf("%v; try: apt-get install --reinstall python3-pyverbs, with no path-exclude in /etc/dpkg/dpkg.cfg.d", err)
 	}
