@@ -40,7 +40,7 @@ for dir in . "${TMPDIR:-/tmp}" "${XDG_CACHE_HOME:-$HOME/.cache}"; do
 		"free some, or choose another disk with TMPDIR and XDG_CACHE_HOME"; break; }
 done
 
-getent hosts localhost >/dev/null || lack "localhost has no address, and libfabric's and Prometheus's programs ask for it" \
+getent hosts localhost >/dev/null || lack "localhost has no address, and other people's programs look it up" \
 	"echo '127.0.0.1 localhost' >>/etc/hosts"
 [[ $(cat /sys/class/net/lo/operstate 2>/dev/null) != down ]] || lack "the loopback interface is down" "ip link set lo up"
 [[ -w /dev/shm ]] || lack "/dev/shm is not writable, and Chromium shares memory there" "mount -t tmpfs tmpfs /dev/shm"
