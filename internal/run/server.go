@@ -317,7 +317,8 @@ func (s *server) client(jobs context.Context, in *comer, who string) (err error)
 func (s *server) connect(ctx context.Context, in *comer, cfg rc.Config) (*rc.Conn, error) {
 	limit, cause := HandshakeLimit, errHandshake
 	if s.Timeout < limit {
-		limit, cause = s.Timeout, nil
+		limit = s.Timeout
+		cause = errors.Errorf("the client did not connect its queue pairs within %v of its hello; try: a longer --timeout, or look at the other end", limit)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, cause)
 	defer cancel()
