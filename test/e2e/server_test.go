@@ -24,10 +24,10 @@ func TestOneAfterAnother(t *testing.T) {
 
 func TestSideBySide(t *testing.T) {
 	noLeak(t)
-	s := serve(t)
+	s := serve(t, never)
 	var clients []*process
 	for range sideBySide {
-		clients = append(clients, s.client(t))
+		clients = append(clients, s.client(t, never))
 	}
 	for _, c := range clients {
 		c.succeeds()

@@ -32,7 +32,7 @@ import (
 
 var (
 	soakConnects  = flag.Int("soak.connects", 100, "TestSoak: connects one after another, 8 at a time")
-	soakClients   = flag.Int("soak.clients", min(sideBySide, 60), "TestSoak: clients at once, with all kinds of jobs")
+	soakClients   = flag.Int("soak.clients", min(sideBySide, 20), "TestSoak: clients at once, with all kinds of jobs")
 	soakProcesses = flag.Int("soak.processes", 4, "TestSoak: how many of the clients at once are processes")
 	soakBusy      = flag.Int("soak.busy", 0, "TestSoak: endless loops per processor beside the clients at once")
 	soakTable     = flag.String("soak.table", "", "TestSoak: file for the table")
