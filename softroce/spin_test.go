@@ -242,7 +242,7 @@ func TestSpinsEndIsSeen(t *testing.T) {
 	}
 }
 
-// spinsThatEnd returns kinds of round trips in which a goroutine stops polling before packets come.
+// spinsThatEnd returns kinds of round trips in which a goroutine stops polling, or leading, before packets come.
 func spinsThatEnd() map[string]func(testing.TB, *ends) func() error {
 	return map[string]func(testing.TB, *ends) func() error{
 		"sleep after a spin": func(_ testing.TB, e *ends) func() error {
@@ -255,6 +255,14 @@ func spinsThatEnd() map[string]func(testing.TB, *ends) func() error {
 				if _, err := idle.WaitFor(e.ctx, wcs, verbs.WaitOptions{NoSleep: true, Spin: 1}); err != nil {
 					return err
 				}
+				return e.ping.trip(e.ctx)
+			}
+		},
+		"sleep after leading": func(_ testing.TB, e *ends) func() error {
+			heavy := false
+			return func() error {
+				heavy = !heavy
+				softroce.SetTraffic(e.x, !heavy)
 				return e.ping.trip(e.ctx)
 			}
 		},
