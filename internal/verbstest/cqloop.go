@@ -180,7 +180,7 @@ var cqLoopCases = []Case{
 
 	{"cq", "a wait for solicited completions ignores the others", func(e *Env) {
 		early := true
-		for asleep := testkit.Moment; early && asleep < e.patience; asleep *= 2 {
+		for asleep := testkit.Moment; early && asleep < e.patience/10; asleep *= 2 {
 			early = e.wakesEarly(asleep)
 		}
 		e.check(!early, "woken by an unsolicited completion")
