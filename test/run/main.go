@@ -9,6 +9,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,7 +53,7 @@ func create(path string) (*os.File, error) {
 
 // command runs go test with these arguments and returns its status.
 func (r *run) command(args []string) int {
-	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd := exec.CommandContext(context.Background(), "go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = os.Stderr
 	events, err := cmd.StdoutPipe()
 	if err == nil {
@@ -115,7 +116,7 @@ func (r *run) read(events io.Reader) {
 			if json.Unmarshal([]byte(line), &e) == nil {
 				r.event(e)
 			} else {
-				fmt.Fprint(r.out, line)
+				fmt.Fprintf(r.out, "%s", line)
 			}
 		}
 		if err != nil {
@@ -135,7 +136,7 @@ func (r *run) event(e event) {
 			r.output[of] = new(strings.Builder)
 		}
 		r.output[of].WriteString(e.Output)
-		fmt.Fprint(r.log, e.Output)
+		fmt.Fprintf(r.log, "%s", e.Output)
 	case "build-fail":
 		r.failed = append(r.failed, failure{test: of})
 	case "run":
