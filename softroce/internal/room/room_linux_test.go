@@ -204,11 +204,11 @@ func TestStuck(t *testing.T) {
 // fullFor checks that a receiver that has just become full is full as long as patience lasts.
 func fullFor(t *testing.T, rs *Receivers, to netip.Addr) {
 	t.Helper()
-	time.Sleep(patience - 1)
+	time.Sleep(patience - time.Nanosecond)
 	if !rs.Full(to, 1000) {
 		t.Error("not full any more, too early")
 	}
-	time.Sleep(1)
+	time.Sleep(time.Nanosecond)
 	if rs.Full(to, 1000) {
 		t.Error("full forever")
 	}
