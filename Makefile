@@ -248,6 +248,8 @@ test-c-arm64: need-arm64 ## build the libraries for arm64, and run ibv_devinfo a
 
 # The packages with tests that need a device (build tag rdma).
 rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>|internal/testdevice"' .)))
+# Their tests with the build tag netns need a network namespace, and so the rights of root in the machine.
+netns_packages = ./softroce/internal/host ./softroce/internal/link
 # RUN=regexp selects tests, RDMA_TEST_FLAGS adds flags: make test-rxe RUN=TestMain RDMA_TEST_FLAGS=-v
 RUN ?= .
 rdma_test = go test -count=1 -p 1 -timeout 19m -run '$(RUN)' $(RDMA_TEST_FLAGS)
@@ -280,17 +282,15 @@ else
 	$(on_rxe) selected rdma,rxe '$(rdma_packages)' -run='$(RUN)' $(RDMA_TEST_FLAGS)
 endif
 test-rxe-longest: all need-vm need-c out/cpeer
-	$(on_rxe) longest rdma,rxe ./test/e2e -run='$(longest)' -skip='$(more)' $(RDMA_TEST_FLAGS)
-	$(on_rxe) longest-c cabi,rxe ./test/cabi -run='^TestReal|^TestBoth' -skip='$(more)' $(RDMA_TEST_FLAGS)
+	$(on_rxe) longest rdma,rxe ./test/e2e -run='$(longest)' -skip='$(more)' $(RDMA_TEST_FLAGS) -- cabi,rxe ./test/cabi -run='^TestReal|^TestBoth' -skip='$(more)' $(RDMA_TEST_FLAGS)
 test-rxe-rest: all need-vm need-c out/cpeer
-	$(on_rxe) rest rdma,rxe '$(rdma_packages)' -skip='$(longest)|$(more)' $(RDMA_TEST_FLAGS)
+	$(on_rxe) rest rdma,rxe '$(rdma_packages)' -skip='$(longest)|$(more)' $(RDMA_TEST_FLAGS) -- netns '$(netns_packages)' -run='^TestNetns' $(RDMA_TEST_FLAGS)
 test-rxe-more: all need-vm need-c out/cpeer ## the tests on rxe0 that make test leaves out
 	@tools/parts.sh 2 test-rxe-more-longest test-rxe-more-rest
 test-rxe-more-longest:
 	$(on_rxe) more-longest rdma,rxe '$(rdma_packages)' -run='$(more_longest)' $(RDMA_TEST_FLAGS)
 test-rxe-more-rest:
-	$(on_rxe) more-rest rdma,rxe '$(rdma_packages)' -run='$(more)' -skip='$(more_longest)' $(RDMA_TEST_FLAGS)
-	$(on_rxe) more-c cabi,rxe ./test/cabi -run='RealS' $(RDMA_TEST_FLAGS)
+	$(on_rxe) more-rest rdma,rxe '$(rdma_packages)' -run='$(more)' -skip='$(more_longest)' $(RDMA_TEST_FLAGS) -- cabi,rxe ./test/cabi -run='RealS' $(RDMA_TEST_FLAGS)
 
 # Tests that use tshark, which need-vm installs (build tag lab).
 on_the_wire = -count=1 -timeout 15m -tags lab $(RDMA_TEST_FLAGS)

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
-	"github.com/rawverbs/rawverbs/softroce/internal/host"
-	"github.com/rawverbs/rawverbs/softroce/internal/host/hosttest"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
@@ -117,52 +115,6 @@ func TestSendReceive(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestLinkLocal sends packets to its own link-local address; they stay on the host. If no
-// interface has a link-local address, the test runs in a network namespace where loopback
-// has one.
-func TestLinkLocal(t *testing.T) {
-	addr := linkLocal(t)
-	if !addr.IsValid() {
-		if !hosttest.OwnNetwork(t) {
-			return
-		}
-		addr = linkLocal(t)
-	}
-	for _, mode := range modes {
-		s, err := Open(addr, Config{Limit: mode})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sendAll(t, s, s, 5, 256)
-		for _, p := range collect(t, s, 5) {
-			if p.Src != addr || p.Dst != addr || p.Match != packet.MatchExact {
-				t.Errorf("%v to %v: %v", p.Src, p.Dst, p.Match)
-			}
-		}
-		s.Close()
-	}
-}
-
-// linkLocal returns a link-local address of this host, or the zero value.
-func linkLocal(t *testing.T) netip.Addr {
-	list, err := net.Interfaces()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, ifi := range list {
-		all, err := host.Addresses(ifi.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, addr := range all {
-			if addr.Is6() && addr.IsLinkLocalUnicast() && host.PathMTU(ifi.MTU) != 0 {
-				return addr
-			}
-		}
-	}
-	return netip.Addr{}
 }
 
 func TestReach(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
-	"github.com/rawverbs/rawverbs/softroce/internal/host/hosttest"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
@@ -103,49 +102,6 @@ func TestShardsKeepTheAddress(t *testing.T) {
 	_, err := Open(s.Addr(), Config{})
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("a second Open: %v, want EADDRINUSE", err)
-	}
-}
-
-// TestShardsByAddress checks that the sender's address chooses the socket of packets that do not come over loopback.
-func TestShardsByAddress(t *testing.T) {
-	if !hosttest.OwnNetwork(t) {
-		return
-	}
-	wire := hosttest.NewTun(t, "wire", netip.MustParseAddr("10.9.0.1"), netip.MustParseAddr("fd09::1"))
-	for _, local := range []string{"10.9.0.1", "fd09::1"} {
-		s, err := Open(netip.MustParseAddr(local), Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		const n, qps = 2, 20
-		links := split(t, s, n)
-		peers := []netip.Addr{s.Addr().Next(), s.Addr().Next().Next()} // 2 and 3
-		for qpn := range uint32(qps) {
-			for _, peer := range peers {
-				raw := shardPacket(t, qpn, 0)
-				f := packet.Frame{Src: netip.AddrPortFrom(peer, packet.Port), Dst: netip.AddrPortFrom(s.Addr(), packet.Port)}
-				flow, err := packet.NewFlow(f.Src, f.Dst)
-				if err != nil {
-					t.Fatal(err)
-				}
-				flow.Seal(raw, 0)
-				ip, err := f.Append(nil, raw)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := wire.Write(ip); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		for i, l := range links {
-			for _, p := range receive(t, l, qps) {
-				if p.Src != peers[i] {
-					t.Fatalf("socket %d: a packet from %v, want %v", i, p.Src, peers[i])
-				}
-			}
-		}
 	}
 }
 

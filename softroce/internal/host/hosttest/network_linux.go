@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // inOwnNetwork is set in the environment of the process in the namespace.
@@ -66,7 +68,7 @@ func GiveIPv6(t testing.TB, name string, addr netip.Addr) {
 		addr = addr.WithZone(name)
 	}
 	at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0))
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := testkit.Deadline(); ; time.Sleep(time.Millisecond) {
 		c, err := net.ListenUDP("udp6", at) // EADDRNOTAVAIL until duplicate address detection is done
 		if err == nil {
 			c.Close()

@@ -1,3 +1,5 @@
+//go:build linux && netns
+
 package host
 
 import (
@@ -10,7 +12,8 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/host/hosttest"
 )
 
-func TestWatch(t *testing.T) {
+// TestNetnsWatch: each new address of an interface is seen, however many come at once.
+func TestNetnsWatch(t *testing.T) {
 	if !hosttest.OwnNetwork(t) {
 		return
 	}

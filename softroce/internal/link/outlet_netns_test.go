@@ -1,3 +1,5 @@
+//go:build linux && netns
+
 package link
 
 import (
@@ -16,9 +18,9 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// TestFlowLabel needs addresses that are not loopback addresses, and gives them to the loopback interface of
+// TestNetnsFlowLabel needs addresses that are not loopback addresses, and gives them to the loopback interface of
 // a network namespace.
-func TestFlowLabel(t *testing.T) {
+func TestNetnsFlowLabel(t *testing.T) {
 	if !hosttest.OwnNetwork(t) {
 		return
 	}
