@@ -78,7 +78,7 @@ esac
 
 if [[ $what == cgo ]]; then
 	if ((${#missing[@]})); then
-		echo "building without cgo, so without RDMA devices, because these packages are missing: ${missing[*]}" >&2
+		echo "building without cgo, so without RDMA devices and the tests of C code, because these packages are missing: ${missing[*]}" >&2
 		echo 0
 	else
 		echo 1
