@@ -5,11 +5,10 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
-func init() { runtime.MemProfileRate = 1 } // for testdevice.Allocated
+func init() { runtime.MemProfileRate = 1 } // for testkit.Allocated
 
 // allocations fails the test if Conns allocate something in each call of f, or in each report of a reader.
 func allocations(t *testing.T, what string, f func() error) {
@@ -23,9 +22,9 @@ func allocations(t *testing.T, what string, f func() error) {
 		}
 	}
 	repeat(100) // the first calls may allocate
-	before := testdevice.Allocated("/rnet.(*Conn).")
+	before := testkit.Allocated("/rnet.(*Conn).")
 	repeat(calls)
-	if n := testdevice.Allocated("/rnet.(*Conn).") - before; n > few {
+	if n := testkit.Allocated("/rnet.(*Conn).") - before; n > few {
 		t.Errorf("%d allocations in %d %s", n, calls, what)
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
-func init() { runtime.MemProfileRate = 1 } // for testdevice.Allocated
+func init() { runtime.MemProfileRate = 1 } // for testkit.Allocated
 
 // allocated returns how many objects runs have allocated so far.
-func allocated() int64 { return testdevice.Allocated("/bench.(*Run).") }
+func allocated() int64 { return testkit.Allocated("/bench.(*Run).") }
 
 // TestAllocations checks that the number of allocations does not grow with the number of
 // messages.

@@ -1,4 +1,4 @@
-package testdevice
+package testkit
 
 import (
 	"runtime"
