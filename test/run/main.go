@@ -160,13 +160,14 @@ func (r *run) event(e event) {
 	}
 }
 
-// cutShort notes the tests that the end of their package cut short, as after a panic or a timeout, as failed.
+// cutShort notes as failed the tests that were running when their package failed: after a panic, a crash in C, or a
+// timeout. A test that waits for another one said nothing yet.
 func (r *run) cutShort(e event) {
 	r.running = slices.DeleteFunc(r.running, func(t test) bool {
 		if t.Package != e.Package {
 			return false
 		}
-		if text := r.output[t]; text != nil && strings.Contains(text.String(), "panic: ") {
+		if e.Action == "fail" && len(r.said(t)) > 0 {
 			r.failed = append(r.failed, failure{t, e.Elapsed})
 		}
 		return true

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestScreen runs a module with a build that fails, a test that fails and a test that hangs.
+// TestScreen runs a module with a build that fails, a test that fails, one that ends the process and one that hangs.
 func TestScreen(t *testing.T) {
 	args := []string{"-timeout", "2s", "-tags=some", "./..."}
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
@@ -29,8 +29,9 @@ func TestScreen(t *testing.T) {
 	for _, want := range []string{
 		"FAIL ./broken/build", `cannot use "no number"`, "alone: ", "go test -tags=some ./broken/build\n",
 		"FAIL ./broken/fails TestFails/it's_a_case (", "line 0\n", "more lines\n", "the reason\n", `go test -tags=some -run '^TestFails$/^it.s_a_case$' ./broken/fails`,
+		"FAIL ./broken/exits TestExits (", "the end of the process\n", "go test -tags=some -run '^TestExits$' ./broken/exits",
 		"FAIL ./broken/hangs TestHangs (", "panic: test timed out after 2s", "hangs_test.go:7", "go test -tags=some -run '^TestHangs$' ./broken/hangs",
-		"check: 3 failed of ", "The whole output: out/test/check.log\n",
+		"check: 4 failed of ", "The whole output: out/test/check.log\n",
 	} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("the last screen has no %q", want)

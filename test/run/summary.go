@@ -112,6 +112,9 @@ func hung(lines []string, name string) (short []string) {
 		if slices.ContainsFunc(stack, func(l string) bool {
 			return strings.Contains(l, "."+function+"(") || strings.Contains(l, "."+function+".func")
 		}) {
+			if i := slices.IndexFunc(stack, func(l string) bool { return strings.HasPrefix(l, "testing.tRunner(") }); i > 0 {
+				stack = stack[:i]
+			}
 			return append(short, stack...)
 		}
 		at = next
