@@ -14,16 +14,19 @@ import (
 const monitorTick = 10 * time.Millisecond
 
 // monitor is the timer. There is one, because a process has one monitor thread.
-var monitor = new(monitorTimer)
-
-func init() {
-	monitor.timer = time.AfterFunc(time.Hour, monitor.ring)
-	monitor.timer.Stop()
-}
+var monitor = newMonitor()
 
 type monitorTimer struct {
 	timer           *time.Timer
 	running, needed atomic.Bool // needed: there was a raw call since the last ring
+}
+
+// newMonitor returns a timer that stands still.
+func newMonitor() *monitorTimer {
+	m := new(monitorTimer)
+	m.timer = time.AfterFunc(time.Hour, m.ring)
+	m.timer.Stop()
+	return m
 }
 
 // keep makes the monitor thread look every monitorTick for a while. Raw calls call it.

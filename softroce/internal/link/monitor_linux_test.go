@@ -2,22 +2,31 @@ package link
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
-// TestMonitorTimer checks that the timer runs while there are raw calls, and stops afterwards.
+// TestMonitorTimer checks that the timer runs while there are raw calls, and stops one tick after the last
+// tick with a call.
 func TestMonitorTimer(t *testing.T) {
-	m := monitor
-	stopped := func() { testkit.Until(t, "end of the timer without calls", func() bool { return !m.running.Load() }) }
-	for range 2 {
-		stopped()
-		for range 5 {
-			m.keep()
-			testkit.Until(t, "timer that runs after a call, or has run", func() bool { return m.running.Load() || !m.needed.Load() })
-			time.Sleep(monitorTick / 2)
+	synctest.Test(t, func(t *testing.T) {
+		m := newMonitor()
+		at := func(sleep time.Duration, running bool, when string) {
+			t.Helper()
+			time.Sleep(sleep)
+			synctest.Wait()
+			if m.running.Load() != running {
+				t.Fatalf("the timer runs %s: %v, want %v", when, !running, running)
+			}
 		}
-	}
-	stopped()
+		for range 2 {
+			at(2*time.Hour, false, "without calls")
+			for range 5 { // the last one during the second tick
+				m.keep()
+				at(monitorTick*4/10, true, "after a call")
+			}
+			at(monitorTick*9/10, true, "for a tick more")
+			at(monitorTick*2/10, false, "after that")
+		}
+	})
 }
