@@ -117,10 +117,11 @@ demo-rxe: all need-vm ## the same on rxe0, the kernel's device, in a virtual mac
 # check needs Go and nothing else, and installs nothing. The tests of C code are left out without a compiler.
 .PHONY: check
 check: ## the tests for every edit, on any machine: gofmt, vet, all packages, the real binaries on soft0; installs nothing
-	@bad=$$(git ls-files -z --cached --others --exclude-standard '*.go' | xargs -0 gofmt -l); [[ -z $$bad ]] || { echo "gofmt -w these: $$bad" >&2; exit 1; }
+	@bad=$$(find . \( -path ./out -o -path ./web/node_modules \) -prune -o -name '*.go' -print0 | xargs -0 gofmt -l); [[ -z $$bad ]] || { echo "gofmt -w these: $$bad" >&2; exit 1; }
 	@export CGO_ENABLED; CGO_ENABLED=$$(tools/need.sh cgo); echo "go vet ./..."; go vet ./... && $(tests) -p 3 $(e2e_first)
 
 # The tests run on linux/amd64; docs/setup.md has the other systems.
+# test-wasm builds what runs on js/wasm.
 systems = linux/amd64 linux/386 linux/arm linux/arm64 linux/s390x linux/riscv64 darwin/arm64 freebsd/amd64
 .PHONY: static
 static: ## check the types of all packages and tests for other systems, without cgo
@@ -274,7 +275,7 @@ more_rest = TestAtomic(Side|Moves|Client|Server|Mis)|TestExchange(Killed|Mis)|Te
 more_rest := $(more_rest)|Metrics|Grace|TestTLS|RdmaLab|Ladder(Of|While)|Client(Timeout|Killed)|WorkerIsLost|HTTP|AsTCP|SlowPeers|RealS(essions|QD)
 more = $(more_longest)|$(more_rest)
 .PHONY: test-rxe test-rxe-longest test-rxe-rest test-rxe-more test-rxe-more-longest test-rxe-more-rest
-test-rxe: export RDMA_TEST_WHOLE = $(WHOLE)
+export RDMA_TEST_WHOLE = $(WHOLE)
 test-rxe: all need-vm need-c out/cpeer ## tests that need a device, on rxe0, in two machines at once (RUN=regexp selects tests, in one machine; WHOLE=1 runs every combination)
 ifeq ($(RUN),.)
 	@tools/parts.sh 2 test-rxe-longest test-rxe-rest
@@ -404,7 +405,10 @@ bench-c: need-vm ## compare posting, polling and waiting with an equivalent C pr
 coverage-verbs: need-build ## list which functions of libibverbs are wrapped, refused (with the reason) or missing
 	go run ./verbs/internal/coverage
 
-scripts = $(sort $(shell find . -path ./out -prune -o -name '*.sh' -print)) .ci/run
+# The packages with files that the build tag rdma leaves out, with other tags.
+soft_packages = $(sort $(dir $(shell grep -rlE --include='*.go' '^//go:build.*!rdma' .)))
+
+scripts = $(sort $(shell find . \( -path ./out -o -path ./web/node_modules \) -prune -o -name '*.sh' -print)) .ci/run
 .PHONY: apidiff
 apidiff: ## list the changes of the public API since the newest release of CHANGELOG.md, or since BASE=COMMIT
 	@tools/apidiff.sh $(BASE)
@@ -412,7 +416,7 @@ apidiff: ## list the changes of the public API since the newest release of CHANG
 .PHONY: lint
 lint: need-lint ## run golangci-lint (pinned in tools/go.mod) and shellcheck
 	$(tool) golangci-lint run
-	$(tool) golangci-lint run --build-tags lab,operations ./test/e2e
+	$(tool) golangci-lint run --build-tags lab,operations $(soft_packages)
 	shellcheck $(scripts)
 	shellcheck -s dash test/vm/init
 

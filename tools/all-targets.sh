@@ -14,6 +14,7 @@ cd "$(dirname "$0")/.."
 declare -A arguments=(
 	[install]="DESTDIR=out/installed"
 	[fuzz]="FUZZ=2s"
+	[stress]="STRESS=20s RUN=oob"
 	[leaks]="LEAKS=200"
 	[faults]="RUN=^kill/in_RTS/"
 	[faults-rxe]="RUN=^kill/in_RTS/.*/send"

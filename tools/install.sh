@@ -17,8 +17,10 @@ if ((EUID != 0)); then
 fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# Another apt-get may run, for another target.
-apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" </dev/null >"$log" 2>&1; }
+# Targets run beside each other, and apt-get does not wait for the locks of another one. kernel.sh takes the same lock.
+exec 8>>"${TMPDIR:-/tmp}/rawverbs-apt-$UID.lock"
+flock 8
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=-1 "$@" </dev/null >"$log" 2>&1 8>&-; }
 install() { apt install -y --no-install-recommends "$@"; }
 
 echo "installing with apt-get: $*" >&2

@@ -33,7 +33,7 @@ else
 	((memory >= need_memory << 30)) || lack "$((memory >> 20)) MiB of memory are free, and the tests need $need_memory GiB" \
 		"end other programs, or raise the limit of the container (docker run --memory)"
 fi
-for dir in . "${TMPDIR:-/tmp}" "${XDG_CACHE_HOME:-$HOME/.cache}"; do
+for dir in . "${TMPDIR:-/tmp}" "${XDG_CACHE_HOME:-${HOME:-/root}/.cache}"; do
 	while [[ ! -d $dir ]]; do dir=$(dirname "$dir"); done
 	free=$(df --output=avail -B1 "$dir" | tail -n 1)
 	((free >= need_disk << 30)) || { lack "$((free >> 20)) MiB are free on the disk of $(cd "$dir" && pwd), and the tests need $need_disk GiB" \
@@ -43,7 +43,6 @@ done
 getent hosts localhost >/dev/null || lack "localhost has no address, and other people's programs look it up" \
 	"echo '127.0.0.1 localhost' >>/etc/hosts"
 [[ $(cat /sys/class/net/lo/operstate 2>/dev/null) != down ]] || lack "the loopback interface is down" "ip link set lo up"
-[[ -w /dev/shm ]] || lack "/dev/shm is not writable, and Chromium shares memory there" "mount -t tmpfs tmpfs /dev/shm"
 files=$(ulimit -n)
 [[ $files == unlimited ]] || ((files >= 1024)) || lack "a process may open $files files, and the tests need 1024" "ulimit -n 1024"
 

@@ -15,8 +15,14 @@ logs=out/parts
 rm -rf "$logs"
 mkdir -p "$logs"
 declare -A name=() begun=()
+# Each target is a process group, so that all of its processes end.
+set -m
 # shellcheck disable=SC2317 # called by the trap
-stop() { kill "${!name[@]}" 2>/dev/null || true; wait; }
+stop() {
+	local pid
+	for pid in "${!name[@]}"; do kill -TERM -- "-$pid" 2>/dev/null || true; done
+	wait
+}
 trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM

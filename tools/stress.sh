@@ -4,8 +4,8 @@
 #   tools/stress.sh DURATION ['REGEXP']     packages that match REGEXP, for 90s, 8m or 2h in all
 #
 # Two busy loops run per processor. A run has GOMAXPROCS 1, 2 or 8, in turn, and its tests in random order.
-# The packages whose runs took the least time so far run next, so quick packages run often and slow ones at
-# least once. out/stress has the output of each run that failed. Fails if a run failed.
+# The package whose runs took the least time so far runs next. A package that had no run in the time has the result "-".
+# out/stress has the output of each run that failed. Fails if a run failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -51,7 +51,7 @@ once() {
 	((status)) || return 0
 	failures[$name]=$((failures[$name] + 1))
 	mv "$log.log" "$log-${runs[$name]}-procs-$procs.log"
-	tests[$name]+="$(sed -nE 's/^ *--- FAIL: ([^ ]+).*/\1/p; s/^panic: (.*)/\1/p' "$log-${runs[$name]}-procs-$procs.log" | paste -sd ' ') "
+	tests[$name]+="$(sed -nE 's/^ *--- FAIL: ([^ ]+).*/\1/p; s/^(panic|fatal error): .*/crash/p' "$log-${runs[$name]}-procs-$procs.log" | paste -sd ' ') "
 }
 
 for name in "${packages[@]}"; do

@@ -64,7 +64,7 @@ func measures(called string, call *ast.CallExpr) (remedy string) {
 	const limit = "use internal/testkit, whose limit is the same for all tests"
 	_, method, _ := cutLast(called, ".")
 	switch {
-	case called == "time.Since", called == "time.Until":
+	case called == "time.Since", called == "time.Until", strings.HasSuffix(called, "time.Now().Sub"):
 		return "no test asserts a duration; use testing/synctest, the order of events, or a benchmark"
 	case called == "runtime.ReadMemStats":
 		return "use testing.AllocsPerRun or testkit.Allocations"
@@ -171,9 +171,11 @@ var clocks = map[string]string{
 	"internal/verbstest/case.go outcome":            "the table of make conformance",
 
 	// What runs only in simulated time.
-	"internal/admission/admission_test.go come":    "simulated",
-	"softroce/internal/link/network_test.go drain": "simulated",
-	"softroce/rnet_test.go":                        "simulated",
+	"internal/admission/admission_test.go come":     "simulated",
+	"softroce/internal/link/network_test.go drain":  "simulated",
+	"softroce/rnet_test.go TestRnetSimulatedHours":  "simulated",
+	"softroce/rnet_test.go TestRnetSimulatedCut":    "simulated",
+	"softroce/rnet_test.go TestRnetSimulatedLinger": "simulated",
 
 	// Times that are the input of what is tested.
 	"internal/ctxwatch/err_test.go TestErrIsTheEndAndItsCause": "a deadline that has passed",
@@ -186,9 +188,9 @@ var clocks = map[string]string{
 	"softroce/shards_linux_test.go TestSpreads":                "the times of receives",
 	"softroce/spin_test.go pollNowAndThen":                     "how often a program polls",
 
-	// Limits of their own, as long as the kit's.
+	// Limits of their own, of a minute or more.
 	"internal/doctor/mends_rxe_test.go sh":               "a command that outlives the test's context",
-	"internal/verbstest/case.go patient":                 "the caller's patience; the kit's in all tests",
+	"internal/verbstest/case.go patient":                 "the kit's limit, and a second for what a quirk says never comes",
 	"oob/example_test.go Example":                        "an example of a limit",
 	"rc/example_server_test.go useCache":                 "an example of a limit",
 	"verbs/example_queues_test.go ExampleCQ_Completions": "an example of a limit",
