@@ -128,19 +128,27 @@ type TimeoutError struct {
 	cause error // of the end of the step's context
 }
 
-// Error names the step, the wait, what had arrived and the remedy.
+// Error names the step, the wait, what had arrived and the remedy. If the step's context has a cause of its own
+// (see [context.WithTimeoutCause]), the cause stands for the remedy.
 func (e *TimeoutError) Error() string {
-	text := fmt.Sprintf("oob: %s %s: timed out after %v, ", e.Op, e.Step, e.After)
+	state, remedy := subject(e.Peer), "is it at the same step? Look at its output; if it is only slow, allow a longer timeout"
 	switch {
 	case e.Op == opSending:
-		return text + subject(e.Peer) + " does not take the bytes; is it stopped? If it is only slow, allow a longer timeout"
+		state += " does not take the bytes"
+		remedy = "is it stopped? If it is only slow, allow a longer timeout"
 	case e.Got > 0:
-		return text + fmt.Sprintf("%s stopped after %d of %d bytes of %s; look at its output, and make sure that the program at that port is this one's counterpart", subject(e.Peer), e.Got, e.Want, e.What)
+		state += fmt.Sprintf(" stopped after %d of %d bytes of %s", e.Got, e.Want, e.What)
+		remedy = "look at its output, and make sure that the program at that port is this one's counterpart"
+	case e.Last != "":
+		state += " has sent nothing since " + e.Last
+		remedy = "is it stopped, or at another step? Look at its output; if it is only slow, allow a longer timeout"
+	default:
+		state += " is silent"
 	}
-	if e.Last != "" {
-		return text + subject(e.Peer) + " has sent nothing since " + e.Last + "; is it stopped, or at another step? Look at its output; if it is only slow, allow a longer timeout"
+	if e.cause != nil && e.cause != context.DeadlineExceeded {
+		remedy = e.cause.Error()
 	}
-	return text + subject(e.Peer) + " is silent; is it at the same step? Look at its output; if it is only slow, allow a longer timeout"
+	return fmt.Sprintf("oob: %s %s: timed out after %v, %s; %s", e.Op, e.Step, e.After, state, remedy)
 }
 
 // Timeout is true: see net.Error.

@@ -4,7 +4,6 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"math/bits"
 	"net"
 	"net/netip"
@@ -15,37 +14,25 @@ import (
 	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/trace"
-	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 )
 
-// HandshakeLimit is how long a client may take from its hello until its queue pairs are in RTS, if
-// --timeout is not shorter.
+// HandshakeLimit is how long a client may take from its hello until its queue pairs are in RTS. Each step on
+// the way also has the limit --timeout.
 const HandshakeLimit = 15 * time.Second
 
 var errHandshake = errors.Errorf("the client did not connect its queue pairs within %v of its hello; try: again, or a host with less load", HandshakeLimit)
 
-// handshakeError is the error of a client that did not connect within HandshakeLimit. The library's error
-// would propose a longer timeout, which does not lengthen this one.
-type handshakeError struct {
-	late *oob.TimeoutError
-	err  error // of the library
+// handshake is the context of a client's handshake. It ends after HandshakeLimit, but has no Deadline: a
+// context's deadline would replace the limit of each step.
+type handshake struct{ context.Context }
+
+func withinHandshake(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeoutCause(ctx, HandshakeLimit, errHandshake)
+	return handshake{ctx}, cancel
 }
 
-// lateHandshake makes a handshakeError of an error that HandshakeLimit caused.
-func lateHandshake(err error) error {
-	var late *oob.TimeoutError
-	if errors.Is(err, errHandshake) && errors.As(err, &late) {
-		return &handshakeError{late, err}
-	}
-	return err
-}
-
-func (e *handshakeError) Error() string {
-	return fmt.Sprintf("%s %s: timed out after %v; %v", e.late.Op, e.late.Step, e.late.After, errHandshake)
-}
-
-func (e *handshakeError) Unwrap() error { return e.err }
+func (handshake) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
 // limits returns what the clients of a server may use. Limits that were not chosen are a share of a
 // larger one: all clients get half of what the process may use, and one address half of that. Clients

@@ -315,15 +315,9 @@ func (s *server) client(jobs context.Context, in *comer, who string) (err error)
 
 // connect takes a client's queue pairs to RTS. The time for that is not the job's.
 func (s *server) connect(ctx context.Context, in *comer, cfg rc.Config) (*rc.Conn, error) {
-	limit, cause := HandshakeLimit, errHandshake
-	if s.Timeout < limit {
-		limit = s.Timeout
-		cause = errors.Errorf("the client did not connect its queue pairs within %v of its hello; try: a longer --timeout, or look at the other end", limit)
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, cause)
+	ctx, cancel := withinHandshake(ctx)
 	defer cancel()
-	conn, err := in.Connect(ctx, cfg)
-	return conn, lateHandshake(err)
+	return in.Connect(ctx, cfg)
 }
 
 // greet reads a client's hello, and what else its job needs before anything is made. In a format
