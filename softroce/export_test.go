@@ -1,6 +1,7 @@
 package softroce
 
 import (
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -43,6 +44,34 @@ func PortSleeps(dev *verbs.Device) bool {
 func TimerSet(dev *verbs.Device) bool {
 	_, set := dev.Provider().(*device).engine.Deadline()
 	return set
+}
+
+// countedLink counts the waits for packets.
+type countedLink struct {
+	link.Link
+	waits *atomic.Int64
+}
+
+func (l countedLink) Receive(in *link.Ingress) error {
+	l.waits.Add(1)
+	return l.Link.Receive(in)
+}
+
+// CountWork counts from now on how often a device without traffic begins to wait for packets, and how often its timer rings.
+func CountWork(dev *verbs.Device) *atomic.Int64 {
+	d, work := dev.Provider().(*device), new(atomic.Int64)
+	for _, r := range d.receivers {
+		r.lock()
+		r.link = countedLink{r.link, work}
+		r.mu.Unlock()
+		r.takeOver()
+	}
+	d.alarm.mu.Lock()
+	defer d.alarm.mu.Unlock()
+	d.alarm.timer.Stop()
+	d.alarm.timer = time.AfterFunc(time.Hour, func() { work.Add(1); d.alarm.ring() })
+	d.alarm.timer.Stop()
+	return work
 }
 
 // NeverLook keeps the ports' goroutines of devices that are opened from now on from looking whether they must receive

@@ -235,19 +235,6 @@ func newIdle(tb testing.TB) {
 	}
 }
 
-// TestIdleCostsNothing looks for a moment in which two idle devices take hardly any processor time. BenchmarkIdle measures
-// it for longer.
-func TestIdleCostsNothing(t *testing.T) {
-	newIdle(t)
-	var spent time.Duration
-	testkit.Until(t, "moment without work", func() bool {
-		before := processorTime(t)
-		time.Sleep(5 * testkit.Moment)
-		spent = processorTime(t) - before
-		return spent < testkit.Moment/10
-	}, func() string { return fmt.Sprintf("%v idle took %v of processor time", 5*testkit.Moment, spent) })
-}
-
 // BenchmarkIdle reports the processor time of each second in which two devices have nothing to do.
 func BenchmarkIdle(b *testing.B) {
 	newIdle(b)
