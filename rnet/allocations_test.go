@@ -8,8 +8,6 @@ import (
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
-func init() { runtime.MemProfileRate = 1 } // for testkit.Allocated
-
 // allocations fails the test if Conns allocate something in each call of f, or in each report of a reader.
 func allocations(t *testing.T, what string, f func() error) {
 	t.Helper()
@@ -32,6 +30,8 @@ func allocations(t *testing.T, what string, f func() error) {
 // TestNoAllocation: echoes, streams with and without a waiting reader, and deadlines that do not pass
 // allocate nothing in the steady state.
 func TestNoAllocation(t *testing.T) {
+	defer func(before int) { runtime.MemProfileRate = before }(runtime.MemProfileRate)
+	runtime.MemProfileRate = 1 // for testkit.Allocated
 	for name, size := range map[string]int{"8 B": 8, "16 KiB": 16 << 10} {
 		t.Run("echo "+name, func(t *testing.T) {
 			a, b := testPair(t, Config{})

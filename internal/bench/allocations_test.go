@@ -8,14 +8,14 @@ import (
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
-func init() { runtime.MemProfileRate = 1 } // for testkit.Allocated
-
 // allocated returns how many objects runs have allocated so far.
 func allocated() int64 { return testkit.Allocated("/bench.(*Run).") }
 
 // TestAllocations checks that the number of allocations does not grow with the number of
 // messages.
 func TestAllocations(t *testing.T) {
+	defer func(before int) { runtime.MemProfileRate = before }(runtime.MemProfileRate)
+	runtime.MemProfileRate = 1 // for testkit.Allocated
 	const few, many = 50, 250
 	for _, p := range []Plan{
 		plan(Send, false, nil), plan(Write, false, nil), plan(Read, false, nil), plan(Send, false, func(p *Plan) { p.Both = true }),

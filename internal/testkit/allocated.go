@@ -9,7 +9,7 @@ import (
 // the device. The device's goroutines, and the runtime's, allocate at times of their own. methods is a part of
 // the methods' full names, such as "rnet.(*Conn).".
 //
-// The test sets runtime.MemProfileRate to 1 in an init function.
+// Meanwhile the test sets runtime.MemProfileRate to 1, which makes all allocations slower.
 func Allocated(methods string) (objects int64) {
 	runtime.GC() // the profile lags behind by two collections
 	runtime.GC()
