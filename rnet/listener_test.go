@@ -50,11 +50,16 @@ func (l *Listener) dial(t *testing.T, d *Dialer) *Conn {
 	return c.(*Conn)
 }
 
+// late reports whether an error of a peer says that it took too long, as on a busy host.
+func late(err error) bool {
+	return strings.Contains(err.Error(), errSlow.Error()) || strings.Contains(err.Error(), "timed out")
+}
+
 // dialUntil dials until the listener does not refuse the peer as slow.
 func (l *Listener) dialUntil(t *testing.T, d *Dialer) (net.Conn, error) {
 	for ctx := testkit.Context(t); ; {
 		c, err := d.DialContext(ctx, network, l.Addr().String())
-		if err == nil || !strings.Contains(err.Error(), errSlow.Error()) {
+		if err == nil || ctx.Err() != nil || !late(err) {
 			return c, err
 		}
 	}
@@ -257,17 +262,22 @@ func TestSilentPeers(t *testing.T) {
 }
 
 // TestStallingPeers: peers that say hello and then fall silent hold the backlog only for a while; see
-// TestSlowPeersLoseTheirPlaces.
+// TestSlowPeersLoseTheirPlaces. On a busy host an honest peer may be late itself, and then tries again.
 func TestStallingPeers(t *testing.T) {
 	l, d := listen(t, ListenConfig{Backlog: 2, Config: Config{Timeout: 2 * time.Second}})
 	for range 6 {
 		l.greet(t)
 	}
-	c, err := l.dialUntil(t, d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { end(c.(*Conn)) })
+	why := ""
+	testkit.Until(t, "Conn of an honest peer", func() bool {
+		c, err := d.DialContext(testkit.Context(t), network, l.Addr().String())
+		if err != nil {
+			why = err.Error()
+			return false
+		}
+		t.Cleanup(func() { end(c.(*Conn)) })
+		return true
+	}, func() string { return why })
 	l.accept(t)
 }
 

@@ -15,17 +15,22 @@ import (
 	"github.com/rawverbs/rawverbs/oob"
 )
 
-// greet says hello to a listener as a client does, and does no more.
-func (l *Listener) greet(t *testing.T) *oob.Conn {
+// greet says hello to a listener as a client does, and does no more. If a step takes too long on a busy host it
+// tries again.
+func (l *Listener) greet(t *testing.T) (c *oob.Conn) {
 	t.Helper()
-	c, err := oob.Dial(t.Context(), l.Addr().String(), oob.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	if _, err := c.Hello(t.Context(), oob.Hello{Role: oob.RoleClient, Job: jobName, Params: helloParams(minRing)}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Until(t, "hello of the listener", func() bool {
+		var err error
+		if c, err = oob.Dial(t.Context(), l.Addr().String(), oob.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		_, err = c.Hello(t.Context(), oob.Hello{Role: oob.RoleClient, Job: jobName, Params: helloParams(minRing)})
+		if err != nil && !late(err) && !errors.As(err, new(*oob.ClosedError)) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	return c
 }
 
