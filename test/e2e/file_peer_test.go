@@ -174,23 +174,34 @@ func TestFileClientGone(t *testing.T) {
 	folder := t.TempDir()
 	patient, hasty := serve(t, "--dir", folder, never), serve(t, "--dir", folder, "--timeout", "2s")
 	for name, test := range map[string]struct {
-		s    *server
 		goes func(*fakeSender)
 		want string
 	}{
-		"closes":      {patient, func(f *fakeSender) { f.close() }, "closed the connection"},
-		"says why":    {patient, func(f *fakeSender) { f.TCP().Fail("job", fmt.Errorf("it has enough")) }, "it has enough"},
-		"falls still": {hasty, func(*fakeSender) {}, "waiting for chunk 1: the job made no progress for 2s"},
+		"closes":   {func(f *fakeSender) { f.close() }, "closed the connection"},
+		"says why": {func(f *fakeSender) { f.TCP().Fail("job", fmt.Errorf("it has enough")) }, "it has enough"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := test.s
-			f := partialSender(t, s, name)
+			f := partialSender(t, patient, name)
 			test.goes(f)
-			s.event("client.failed", "error", test.want)
+			patient.event("client.failed", "error", test.want)
 			holds(t, folder)
 			f.close()
 		})
 	}
+	t.Run("falls still", func(t *testing.T) {
+		insist(t, "waiting for chunk 1: the job made no progress for 2s", func() string {
+			before := hasty.failures()
+			f, err := dialSender(t, hasty, "name", 3*fakeChunk)
+			if err != nil {
+				return err.Error()
+			}
+			defer f.close()
+			f.send(0, 0, make([]byte, fakeChunk))
+			why := hasty.nextFailure(before).str("error")
+			holds(t, folder)
+			return why
+		})
+	})
 	hasty.held.expect(t, hasty)
 	hasty.stops()
 	patient.stillServes(t)

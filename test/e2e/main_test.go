@@ -4,11 +4,25 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // never is a --timeout that is longer than testkit.Limit, so it ends nothing in a test that passes.
 const never = "--timeout=1h"
+
+// insist calls try until it returns a text that contains want. It is for what ends after a short --timeout: a host
+// that stops for that long lets another step end first, with another text.
+func insist(t *testing.T, want string, try func() (got string)) {
+	t.Helper()
+	got := ""
+	testkit.Until(t, want, func() bool {
+		got = try()
+		return strings.Contains(got, want)
+	}, func() string { return got })
+}
 
 // binaries is the directory of the programs under test.
 var binaries = os.Getenv("RAWVERBS_BIN")

@@ -55,13 +55,29 @@ func TestPingpongWrongClient(t *testing.T) {
 		if strings.Contains(test.want, "timed out") || strings.Contains(test.want, "silent") || strings.Contains(test.want, "nothing arrived") {
 			s = hasty
 		}
-		tcp := dialRaw(t, s)
-		io.WriteString(tcp, test.says)
-		if !test.stays {
-			tcp.CloseWrite()
+		come := func() *net.TCPConn {
+			tcp := dialRaw(t, s)
+			io.WriteString(tcp, test.says)
+			if !test.stays {
+				tcp.CloseWrite()
+			}
+			return tcp
 		}
+		tcp := come()
 		fail = append(fail, func() {
-			t.Run(name, func(*testing.T) { s.event("client.failed", "peer", tcp.LocalAddr().String(), "error", test.want) })
+			t.Run(name, func(t *testing.T) {
+				if s == patient {
+					s.event("client.failed", "peer", tcp.LocalAddr().String(), "error", test.want)
+					return
+				}
+				insist(t, test.want, func() (got string) {
+					got = s.event("client.failed", "peer", tcp.LocalAddr().String()).str("error")
+					if !strings.Contains(got, test.want) {
+						tcp = come()
+					}
+					return got
+				})
+			})
 		})
 	}
 	for _, run := range fail { // all have come, so they wait side by side
@@ -83,16 +99,21 @@ func TestPingpongWrongServer(t *testing.T) {
 	noLeak(t)
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
-	answer := func(text string, stays bool) string {
-		return listenRaw(t, func(c net.Conn) {
-			io.WriteString(c, text)
-			if stays {
-				io.Copy(io.Discard, c)
-			}
-		})
+	answer := func(text string, stays bool) func() string {
+		return func() string {
+			return listenRaw(t, func(c net.Conn) {
+				io.WriteString(c, text)
+				if stays {
+					io.Copy(io.Discard, c)
+				}
+			})
+		}
 	}
-	for name, test := range map[string]struct{ address, job, want string }{
-		"HTTP":              {web.Listener.Addr().String(), "rc", "is silent"}, // it waits for the end of a line
+	for name, test := range map[string]struct {
+		listen    func() (address string)
+		job, want string
+	}{
+		"HTTP":              {web.Listener.Addr().String, "rc", "is silent"}, // it waits for the end of a line
 		"closes":            {answer("", false), "rc", "closed the connection before it sent anything"},
 		"cut short":         {answer(pingpongLine[:40], false), "rc", "after 28 of "},
 		"silent":            {answer("", true), "rc", "is silent"},
@@ -106,15 +127,24 @@ func TestPingpongWrongServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			host, port, err := net.SplitHostPort(test.address)
-			if err != nil {
-				t.Fatal(err)
+			client := func(timeout string) *process {
+				host, port, err := net.SplitHostPort(test.listen())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return start(t, "rdma_client", "--json", "--peer", "pingpong", "--job", test.job+"-pingpong", timeout, host, device, port)
 			}
-			timeout := never
-			if strings.Contains(test.want, "silent") || strings.Contains(test.want, "nothing arrived") || strings.Contains(test.want, "one line") {
-				timeout = "--timeout=1s"
+			if !strings.Contains(test.want, "silent") && !strings.Contains(test.want, "nothing arrived") && !strings.Contains(test.want, "one line") {
+				client(never).fails(1, test.want)
+				return
 			}
-			start(t, "rdma_client", "--json", "--peer", "pingpong", "--job", test.job+"-pingpong", timeout, host, device, port).fails(1, test.want)
+			var c *process
+			insist(t, test.want, func() string {
+				c = client("--timeout=1s")
+				c.wait()
+				return c.stderr.String()
+			})
+			c.fails(1, test.want)
 		})
 	}
 }
