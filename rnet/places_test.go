@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,6 +149,26 @@ func TestFullListener(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestFullListenerSaysSo: the peer that a full listener refuses has an error that says why.
+func TestFullListenerSaysSo(t *testing.T) {
+	l, d := listen(t, ListenConfig{Backlog: 1, Config: Config{Timeout: testkit.Limit}})
+	l.dial(t, d) // takes the only place
+	for range waitingPerPlace {
+		l.greet(t)
+	}
+	waiting := func() int { l.mu.Lock(); defer l.mu.Unlock(); return l.waiting }
+	testkit.Until(t, "full listener", func() bool { return waiting() == waitingPerPlace },
+		func() string { return fmt.Sprintf("%d peers wait", waiting()) })
+	c, err := d.DialContext(testkit.Context(t), network, l.Addr().String())
+	if err == nil {
+		end(c.(*Conn))
+	}
+	var refused *oob.PeerError
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), errFull.Error()) {
+		t.Errorf("one more peer: %v, want %v", err, errFull)
+	}
 }
 
 // TestPeerLeavesTheQueue: a peer that ends while it waits frees its place in the queue.
