@@ -11,7 +11,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
-	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -68,11 +67,9 @@ var mistakes = []mistake{
 	}},
 	{"A buffer reused before its request completed", []program{
 		{"rc: Send ended by its deadline", func(t *testing.T) error {
-			return inFlight(func() error {
-				conn, _, _ := connect(t, nil)
-				mr := local(t, conn, 0)
-				return conn.Send(testkit.Expiring(t), mr.Slice(0, 64)) // the peer has posted no receive
-			})
+			conn, _, _ := connect(t, nil)
+			mr := local(t, conn, 0)
+			return conn.Send(newExpiring(t, conn), mr.Slice(0, 64)) // the peer has posted no receive
 		}, context.DeadlineExceeded},
 	}},
 	{"Close while others use the object", []program{
@@ -83,12 +80,10 @@ var mistakes = []mistake{
 			return conn.Read(t.Context(), mr.Slice(0, 64), table, 0)
 		}, net.ErrClosed},
 		{"rc: Send when another goroutine calls Close", func(t *testing.T) error {
-			return inFlight(func() error {
-				conn, _, _ := connect(t, nil)
-				mr := local(t, conn, 0)
-				time.AfterFunc(testkit.Moment, func() { conn.Close() })
-				return conn.Send(t.Context(), mr.Slice(0, 64))
-			})
+			conn, _, _ := connect(t, nil)
+			mr := local(t, conn, 0)
+			oncePosted(t, conn, func() { conn.Close() })
+			return conn.Send(t.Context(), mr.Slice(0, 64))
 		}, net.ErrClosed},
 		{"verbs: PostSend after Close", func(t *testing.T) error {
 			dev := openDevice(t)
@@ -149,15 +144,51 @@ var mistakes = []mistake{
 	}},
 }
 
-// inFlight returns the error of f, whose wait ends while its request is in flight. On a busy host the end may
-// come before the request. Then f runs again.
-func inFlight(f func() error) (err error) {
-	for range 50 {
-		if err = f(); errors.As(err, new(*rc.InFlightError)) {
-			break
+// oncePosted calls f in another goroutine when the queue pair has sent its next packet. f has returned when the
+// test ends.
+func oncePosted(t *testing.T, conn *rc.Conn, f func()) {
+	t.Helper()
+	next := func() uint32 {
+		attr, err := conn.QP().Query(qpstate.MaskSQPSN)
+		if err != nil {
+			t.Error(err)
 		}
+		return attr.SQPSN
 	}
-	return err
+	first, done := next(), make(chan struct{})
+	go func() {
+		defer close(done)
+		for deadline := testkit.Deadline(); next() == first && time.Now().Before(deadline); {
+			time.Sleep(testkit.Moment / 20)
+		}
+		f()
+	}()
+	t.Cleanup(func() { <-done })
+}
+
+// expiring is a context whose deadline passes when over is closed.
+type expiring struct {
+	context.Context
+	over chan struct{}
+}
+
+// newExpiring returns a context whose deadline passes while the connection's next request is in flight.
+func newExpiring(t *testing.T, conn *rc.Conn) context.Context {
+	t.Helper()
+	ctx := expiring{context.Background(), make(chan struct{})}
+	oncePosted(t, conn, func() { close(ctx.over) })
+	return ctx
+}
+
+func (e expiring) Done() <-chan struct{} { return e.over }
+
+func (e expiring) Err() error {
+	select {
+	case <-e.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 // anotherDomainsAH sends a datagram to itself, by an address handle of the wrong domain.
@@ -179,14 +210,9 @@ func anotherDomainsAH(t *testing.T) error {
 // cancelledThenNext leaves request 1 in flight, and does request 2 once there is a receive for
 // the first.
 func cancelledThenNext(t *testing.T) error {
-	var conn, server *rc.Conn
-	var table oob.Region
-	var mr *verbs.MR
-	first := inFlight(func() error {
-		conn, server, table = connect(t, nil)
-		mr = local(t, conn, verbs.AccessLocalWrite)
-		return errOf(conn.Do(testkit.Expiring(t), &verbs.SendWR{ID: 1, Opcode: verbs.OpSend, SGL: []verbs.SGE{mr.SGE(0, 8)}}))
-	})
+	conn, server, table := connect(t, nil)
+	mr := local(t, conn, verbs.AccessLocalWrite)
+	_, first := conn.Do(newExpiring(t, conn), &verbs.SendWR{ID: 1, Opcode: verbs.OpSend, SGL: []verbs.SGE{mr.SGE(0, 8)}})
 	inbox := local(t, server, verbs.AccessLocalWrite)
 	check(t, server.QP().PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{inbox.SGE(0, 64)}}}))
 	wc, err := conn.Do(t.Context(), &verbs.SendWR{ID: 2, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{mr.SGE(64, 8)}, RemoteAddr: table.Addr, RKey: table.RKey})
