@@ -3,6 +3,7 @@ package rc
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -57,6 +58,8 @@ func TestConnectUsesItsOwnTimeout(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context()) // without a deadline, which would replace Timeout
 	defer context.AfterFunc(testkit.Context(t), cancel)()
 	waited, dialed := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(waited) })
+	t.Cleanup(release)
 	go func() {
 		defer close(dialed)
 		if _, err := Dial(ctx, l.Addr().String(), Config{Device: dev, Prepare: func(*Conn) error { <-waited; return nil }}); err == nil {
@@ -71,12 +74,13 @@ func TestConnectUsesItsOwnTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = in.Connect(ctx, Config{Device: dev, Timeout: testkit.Moment, Prepare: func(c *Conn) error {
-		defer close(waited)
+		defer release()
 		_, err := c.TCP().RecvNote(ctx, "")
 		return err
 	}})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	<-dialed
+	release() // also if Connect failed before Prepare
+	testkit.Receive(t, dialed, "end of Dial")
 }

@@ -93,7 +93,7 @@ func dialPair(t testing.TB, client, server Config) (c, s *end, cerr, serr error)
 		s.Conn, serr = in.Connect(ctx, server)
 	}()
 	c.Conn, cerr = Dial(ctx, l.Addr().String(), client)
-	<-served
+	testkit.Receive(t, served, "end of Connect")
 	for _, e := range []*end{c, s} {
 		if e.Conn != nil {
 			t.Cleanup(func() {
@@ -140,7 +140,7 @@ func TestSendBothWaysAndFinish(t *testing.T) {
 	if err := c.Finish(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := <-done; err != nil {
+	if err := testkit.Receive(t, done, "end of the peer's Finish"); err != nil {
 		t.Error(err)
 	}
 }
@@ -349,13 +349,13 @@ func TestFinishLeavesWaitsAlone(t *testing.T) {
 	go func() { finished <- c.Finish(t.Context()) }()
 	testkit.Receive(t, s.recvCtx.Done(), "arrival of the Finish")
 	s.post(t, verbs.SendWR{Opcode: verbs.OpSend}, 1)
-	if err := <-got; err != nil {
+	if err := testkit.Receive(t, got, "end of the wait"); err != nil {
 		t.Errorf("the wait: %v", err)
 	}
 	if err := s.Finish(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := <-finished; err != nil {
+	if err := testkit.Receive(t, finished, "end of Finish"); err != nil {
 		t.Error(err)
 	}
 }
@@ -468,7 +468,7 @@ func TestNoAccessIsGrantedUnasked(t *testing.T) {
 	}()
 	c := &end{}
 	conn, err := Dial(t.Context(), l.Addr().String(), Config{Device: dev, Prepare: c.prepare})
-	if serr := <-served; err != nil || serr != nil {
+	if serr := testkit.Receive(t, served, "end of Connect"); err != nil || serr != nil {
 		t.Fatalf("client: %v; server: %v", err, serr)
 	}
 	defer s.Close()

@@ -64,7 +64,7 @@ func TestDoMovesData(t *testing.T) {
 		if err != nil || wc.Flags&verbs.WCWithImm != 0 && wc.Imm() != 0xcafe || wc.Opcode == verbs.WCRecv && wc.ByteLen != 7 {
 			t.Errorf("Recv: %+v, %v", wc, err)
 		}
-		if err := <-sent; err != nil {
+		if err := testkit.Receive(t, sent, "end of Send"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestACancelledRequestKeepsItsCompletion(t *testing.T) {
 	}()
 	c.untilFlying(t, 1)
 	cancel(gone)
-	err := <-sent
+	err := testkit.Receive(t, sent, "end of Do")
 	var flying *InFlightError
 	if !errors.As(err, &flying) || flying.ID != 1 || !errors.Is(err, context.Canceled) || !errors.Is(err, gone) {
 		t.Fatalf("%v", err)
@@ -170,7 +170,7 @@ func TestACancelledRequestKeepsItsCompletion(t *testing.T) {
 	if err := s.QP().PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{s.mr.SGE(0, slot)}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-got; err != nil {
+	if err := testkit.Receive(t, got, "end of the READ"); err != nil {
 		t.Error(err)
 	}
 	for range 2 {
@@ -237,7 +237,7 @@ func TestRoomIsWaitedForWithAContext(t *testing.T) {
 		go func() { sent <- c.Send(ctx, c.mr.Slice(0, 8)) }()
 		c.untilFlying(t, i+1)
 		cancel()
-		if err := <-sent; !errors.Is(err, context.Canceled) || !errors.As(err, new(*InFlightError)) {
+		if err := testkit.Receive(t, sent, "end of Send"); !errors.Is(err, context.Canceled) || !errors.As(err, new(*InFlightError)) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
@@ -297,7 +297,7 @@ func TestDoEndsWithTheConnection(t *testing.T) {
 			test.end(c, s)
 			flying := 0
 			for range n {
-				err := <-errs
+				err := testkit.Receive(t, errs, "end of each Send")
 				if !test.want(err) {
 					t.Errorf("%v", err)
 				}
@@ -332,7 +332,7 @@ func TestNoSendEndsInADrain(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := <-sent; !errors.As(err, new(*oob.ClosedError)) {
+		if err := testkit.Receive(t, sent, "end of Send"); !errors.As(err, new(*oob.ClosedError)) {
 			t.Fatal(err)
 		}
 		if err := c.Close(); err != nil {

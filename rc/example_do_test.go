@@ -60,6 +60,9 @@ func ExampleInFlightError() {
 		short, cancel := context.WithTimeout(ctx, limit)
 		err = client.Send(short, mr.Slice(0, 64)) // the server has posted no receive
 		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			log.Fatal(err)
+		}
 	}
 	fmt.Println(errors.Is(err, context.DeadlineExceeded))
 	inbox, err := server.AllocMR("inbox", 4096, verbs.AccessLocalWrite)

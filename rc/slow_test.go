@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 )
@@ -38,7 +40,8 @@ func TestASlowClientLosesItsPlace(t *testing.T) {
 		time.Sleep(cfg.Timeout * 6 / 10)
 		err = steps[i]()
 	}
-	if err == nil || !strings.Contains(err.Error(), "timed out after") {
+	closed := errors.As(err, new(*oob.ClosedError)) // if the host stood still, the server may close without a word
+	if err == nil || !closed && !strings.Contains(err.Error(), "timed out after") {
 		t.Errorf("the slow client gets %v", err)
 	}
 	testkit.Until(t, "place for the next client", func() bool {

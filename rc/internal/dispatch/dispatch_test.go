@@ -188,7 +188,7 @@ func TestAnEndDoesNotOvertakeACompletion(t *testing.T) {
 		r.d.until(t, "sleeping goroutine", func() bool { return r.d.first != nil })
 		device.complete(req.ID())
 		end(io.EOF)
-		if err := <-finished; err != nil {
+		if err := testkit.Receive(t, finished, "end of the wait"); err != nil {
 			t.Errorf("the request has completed, but its wait returned %v", err)
 		}
 	})
@@ -218,7 +218,7 @@ func TestShutWakesTheLeader(t *testing.T) {
 		}()
 		r.d.until(t, "leader", func() bool { return r.d.leading })
 		r.Shut()
-		if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		if err := testkit.Receive(t, ended, "end of the wait"); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -243,7 +243,7 @@ func TestAPlaceWakesTheLeader(t *testing.T) {
 		}()
 		r.d.until(t, "leader", func() bool { return r.d.leading })
 		req.GiveBack()
-		if next := <-got; next != req {
+		if next := testkit.Receive(t, got, "place"); next != req {
 			t.Errorf("got %v, want the place that was given back", next)
 		}
 	})
