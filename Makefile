@@ -294,7 +294,7 @@ test-rxe-more-rest:
 	$(on_rxe) more-rest rdma,rxe '$(rdma_packages)' -run='$(more)' -skip='$(more_longest)' $(RDMA_TEST_FLAGS) -- cabi,rxe ./test/cabi -run='RealS' $(RDMA_TEST_FLAGS)
 
 # Tests that use tshark, which need-vm installs (build tag lab).
-on_the_wire = -count=1 -timeout 15m -tags lab $(RDMA_TEST_FLAGS)
+on_the_wire = -count=1 -timeout 90m -tags lab $(RDMA_TEST_FLAGS)
 
 .PHONY: test-lab
 test-lab: all need-vm ## test two machines with a wire between them (make lab), and compare docs/on-the-wire.md with real packets

@@ -36,7 +36,11 @@ func TestFileServerEnds(t *testing.T) {
 			}
 			f.close()
 			if signal == syscall.SIGKILL && !unnamed { // a killed server leaves a hidden file
-				for _, hidden := range hiddenFiles(t, folder) {
+				left := hiddenFiles(t, folder)
+				if len(left) > 1 {
+					t.Errorf("the server left %q, want at most one file", left)
+				}
+				for _, hidden := range left {
 					if err := os.Remove(hidden); err != nil {
 						t.Fatal(err)
 					}

@@ -19,7 +19,7 @@ func lab(t *testing.T, env ...string) (output string, status int, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	cmd := exec.CommandContext(t.Context(), filepath.Join("..", "vm", "lab.sh"))
-	cmd.Env = append(os.Environ(), append(env, "VM_OUT="+dir, "VM_TIMEOUT=240")...)
+	cmd.Env = append(os.Environ(), append(env, "VM_OUT="+dir, "VM_TIMEOUT=1200")...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the script stops its machines
 	cmd.WaitDelay = testkit.Limit
 	out, err := cmd.CombinedOutput()

@@ -165,7 +165,7 @@ func checkRecord(t *testing.T, file string, c, s *process) {
 func checkHalves(t *testing.T, rec *trace.Record) {
 	t.Helper()
 	host, _ := os.Hostname()
-	if !rec.Done || rec.Error != "" || rec.Job == "" || rec.Clock == nil || rec.Clock.Rounds < 8 || rec.Clock.Uncertainty < 0 {
+	if !rec.Done || rec.Error != "" || rec.Job == "" || rec.Clock == nil || rec.Clock.Rounds < 8 { // offsets and uncertainties: TestClockBound in internal/trace
 		t.Errorf("header %+v, clock %+v", rec.Header, rec.Clock)
 	}
 	for end, half := range map[string]trace.Part{"client": rec.Client, "server": rec.Server} {
