@@ -23,7 +23,7 @@ func Run(t *testing.T, device string, quirks map[string]string) {
 // RunCases is like Run, for another table.
 func RunCases(t *testing.T, device string, cases []Case, quirks map[string]string) {
 	runCases(t, device, cases, quirks, func(t *testing.T, c Case, patience time.Duration) outcome {
-		return c.execute(t.Context(), device, patience)
+		return c.execute(t.Context(), device, patience, false)
 	})
 }
 

@@ -23,7 +23,7 @@ import (
 func RunSimulated(t *testing.T, device string, quirks map[string]string) {
 	runCases(t, device, Cases(), quirks, func(t *testing.T, c Case, patience time.Duration) (o outcome) {
 		defer time.AfterFunc(testkit.Limit, func() { spins(c) }).Stop()
-		synctest.Test(t, func(t *testing.T) { o = c.execute(t.Context(), device+"/"+c.ID(), patience) })
+		synctest.Test(t, func(t *testing.T) { o = c.execute(t.Context(), device+"/"+c.ID(), patience, true) })
 		return o
 	})
 }

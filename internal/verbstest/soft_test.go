@@ -32,7 +32,7 @@ func TestReports(t *testing.T) {
 		o := Case{Run: func(e *Env) {
 			e.Cleanup(func() error { undone++; return nil })
 			c.run(e)
-		}}.execute(t.Context(), "soft0", testkit.Limit)
+		}}.execute(t.Context(), "soft0", testkit.Limit, false)
 		if len(o.findings) != 1 || !strings.HasPrefix(o.findings[0], c.want) || o.unsupported != c.unsupported {
 			t.Errorf("%s: %+v", name, o)
 		}
