@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -197,21 +198,24 @@ func TestWrongServer(t *testing.T) {
 		"closes":       {func(net.Conn) {}, []string{"closed the connection", "hello"}},
 		"SSH":          {func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1\r\n") }, []string{"SSH", "is this the right port?"}},
 		"half a hello": {func(c net.Conn) { c.Write(helloFrame()[:20]) }, []string{"closed the connection after", "hello"}},
-		"silent":       {func(c net.Conn) { io.Copy(io.Discard, c) }, []string{"timed out after", "is silent", "hello"}},
-		"stops midway": {func(c net.Conn) { c.Write(helloFrame()[:20]); io.Copy(io.Discard, c) }, []string{"timed out after", "stopped after"}},
+		"silent":       {func(c net.Conn) { io.Copy(io.Discard, c) }, []string{"is silent", "timed out after", "hello"}},
+		"stops midway": {func(c net.Conn) { c.Write(helloFrame()[:20]); io.Copy(io.Discard, c) }, []string{"stopped after", "timed out after"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			address := web.Listener.Addr().String()
-			if test.answer != nil {
-				address = listenRaw(t, test.answer)
+			client := func(timeout string) *process {
+				address := web.Listener.Addr().String()
+				if test.answer != nil {
+					address = listenRaw(t, test.answer)
+				}
+				host, port, _ := net.SplitHostPort(address)
+				return start(t, "rdma_client", "--json", timeout, host, device, port)
 			}
-			host, port, _ := net.SplitHostPort(address)
-			timeout := never
-			if strings.Contains(test.want[0], "timed out") {
-				timeout = "--timeout=1s"
+			if !slices.Contains(test.want, "timed out after") {
+				client(never).fails(1, test.want...)
+				return
 			}
-			start(t, "rdma_client", "--json", timeout, host, device, port).fails(1, test.want...)
+			runsOut(t, func() *process { return client("--timeout=1s") }, test.want...)
 		})
 	}
 }

@@ -236,11 +236,17 @@ func listenTaker(t *testing.T) *fakeTaker {
 	return k
 }
 
+// start starts a client.
+func (k *fakeTaker) start(path string, flags ...string) *process {
+	k.t.Helper()
+	return start(k.t, "rdma_client", append(flags, "--job", "file", "--file", path, "--chunk", strconv.Itoa(fakeChunk), "--json", ipv4, device, k.port)...)
+}
+
 // sender starts a client that soon waits, because all slots are full.
 func (k *fakeTaker) sender(path string, flags ...string) *process {
 	k.t.Helper()
-	c := start(k.t, "rdma_client", append(flags, "--job", "file", "--file", path, "--chunk", strconv.Itoa(fakeChunk), "--json", ipv4, device, k.port)...)
-	k.conn = <-k.muteServer.conn
+	c := k.start(path, flags...)
+	k.conn = testkit.Receive(k.t, k.muteServer.conn, "the client's connection")
 	k.t.Cleanup(func() { k.conn.Close() })
 	for range fakeSlots {
 		if _, err := k.conn.WaitRecv(testkit.Context(k.t)); err != nil {
@@ -267,29 +273,31 @@ func TestFileNoCredit(t *testing.T) {
 	noLeak(t)
 	path := writeFile(t, "file", 100*fakeChunk)
 	for name, test := range map[string]struct {
-		flags  []string
 		do     func(k *fakeTaker, c *process)
 		status int
 		want   string
 	}{
-		"timeout":        {[]string{"--timeout", "2s"}, func(*fakeTaker, *process) {}, 1, "waiting for the server to return the slot of chunk 0: the job made no progress for 2s; try: a longer --timeout"},
-		"server closes":  {nil, func(k *fakeTaker, _ *process) { k.conn.Close() }, 1, "closed the connection"},
-		"server refuses": {nil, func(k *fakeTaker, _ *process) { k.conn.TCP().Fail("job", fmt.Errorf("it has no more paper")) }, 1, "it has no more paper"},
-		"interrupted":    {nil, func(_ *fakeTaker, c *process) { c.signal(os.Interrupt) }, 130, "stopped by the signal interrupt"},
-		"too much":       {nil, func(k *fakeTaker, _ *process) { k.credit(fakeSlots + 1) }, 1, "with the immediate 17, expected a credit from 1 to 16"},
-		"server's memory is gone": {nil, func(k *fakeTaker, _ *process) {
+		"server closes":  {func(k *fakeTaker, _ *process) { k.conn.Close() }, 1, "closed the connection"},
+		"server refuses": {func(k *fakeTaker, _ *process) { k.conn.TCP().Fail("job", fmt.Errorf("it has no more paper")) }, 1, "it has no more paper"},
+		"interrupted":    {func(_ *fakeTaker, c *process) { c.signal(os.Interrupt) }, 130, "stopped by the signal interrupt"},
+		"too much":       {func(k *fakeTaker, _ *process) { k.credit(fakeSlots + 1) }, 1, "with the immediate 17, expected a credit from 1 to 16"},
+		"server's memory is gone": {func(k *fakeTaker, _ *process) {
 			if err := k.ring.Close(); err != nil {
 				k.t.Fatal(err)
 			}
 			k.credit(1)
 		}, 1, "completed with IBV_WC_REM_ACCESS_ERR (10)"}, // not the flushed receive that follows
-		"none": {nil, func(k *fakeTaker, _ *process) { k.credit(0) }, 1, "with the immediate 0, expected a credit from 1 to 16"},
+		"none": {func(k *fakeTaker, _ *process) { k.credit(0) }, 1, "with the immediate 0, expected a credit from 1 to 16"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := listenTaker(t)
-			c := k.sender(path, append([]string{never}, test.flags...)...) // the last of two counts
+			c := k.sender(path, never)
 			test.do(k, c)
 			c.fails(test.status, test.want)
 		})
 	}
+	t.Run("timeout", func(t *testing.T) {
+		runsOut(t, func() *process { return listenTaker(t).start(path, "--timeout", "2s") },
+			"waiting for the server to return the slot of chunk 0: the job made no progress for 2s; try: a longer --timeout")
+	})
 }

@@ -124,11 +124,14 @@ func TestOtherFormatsWrongServer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				timeout := never
-				if name == "silent" || name == "HTTP" || name == "short" { // the server waits for more
-					timeout = "--timeout=1s"
+				client := func(timeout string) *process {
+					return start(t, "rdma_client", "--json", "--peer", wire, timeout, host, device, port)
 				}
-				start(t, "rdma_client", "--json", "--peer", wire, timeout, host, device, port).fails(1, test.want)
+				if name == "silent" || name == "HTTP" || name == "short" { // the server waits for more
+					runsOut(t, func() *process { return client("--timeout=1s") }, test.want)
+				} else {
+					client(never).fails(1, test.want)
+				}
 			})
 		}
 	}

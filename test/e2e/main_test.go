@@ -24,6 +24,18 @@ func insist(t *testing.T, want string, try func() (got string)) {
 	}, func() string { return got })
 }
 
+// runsOut is insist for a program that fails after its short --timeout. begin starts it, and each time a new peer.
+func runsOut(t *testing.T, begin func() *process, want ...string) {
+	t.Helper()
+	var p *process
+	insist(t, want[0], func() string {
+		p = begin()
+		p.wait()
+		return p.stderr.String()
+	})
+	p.fails(1, want...)
+}
+
 // binaries is the directory of the programs under test.
 var binaries = os.Getenv("RAWVERBS_BIN")
 

@@ -138,13 +138,7 @@ func TestPingpongWrongServer(t *testing.T) {
 				client(never).fails(1, test.want)
 				return
 			}
-			var c *process
-			insist(t, test.want, func() string {
-				c = client("--timeout=1s")
-				c.wait()
-				return c.stderr.String()
-			})
-			c.fails(1, test.want)
+			runsOut(t, func() *process { return client("--timeout=1s") }, test.want)
 		})
 	}
 }

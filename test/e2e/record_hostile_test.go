@@ -91,51 +91,64 @@ func TestRecordFromAHostileServer(t *testing.T) {
 		}, "more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dev := openDevice(t)
-			listen, cfg := forServer(recordingConfig(t, dev))
-			l, err := rc.Listen(testkit.Context(t), net.JoinHostPort(ipv4, "0"), listen)
-			if err != nil {
-				t.Fatal(err)
+			if test.want != "timed out" {
+				hostileRecord(t, never, test.farewell, test.want)
+				return
 			}
-			defer l.Close()
-			served := make(chan error, 1)
-			go func() {
-				served <- func() error {
-					in, err := l.Accept(testkit.Context(t))
-					if err != nil {
-						return err
-					}
-					if _, err := in.Hello(testkit.Context(t)); err != nil {
-						return err
-					}
-					conn, err := in.Connect(testkit.Context(t), cfg)
-					if err != nil {
-						return err
-					}
-					defer conn.Close()
-					return sendJob(t, conn, false, test.farewell)
-				}()
-			}()
-			_, port, _ := net.SplitHostPort(l.Addr().String())
-			file := filepath.Join(t.TempDir(), "record")
-			timeout := never
-			if test.want == "timed out" {
-				timeout = "--timeout=2s"
-			}
-			c := start(t, "rdma_client", "--json", timeout, "--record", file, ipv4, device, port)
-			c.succeeds()
-			if r := c.find("record.written", "level", "WARN"); r == nil || !strings.Contains(r.str("why"), test.want) {
-				t.Errorf("logged %v, want %q", r, test.want)
-			}
-			rec := readRecord(t, file)
-			if !rec.Done || rec.Server.Present || !strings.HasPrefix(rec.Server.Why, "it could not be fetched: ") || !strings.Contains(rec.Server.Why, test.want) || rec.Server.Program != "e2e" {
-				t.Errorf("%+v", rec.Header)
-			}
-			if err := <-served; err != nil {
-				t.Errorf("the server: %v", err)
-			}
+			insist(t, test.want, func() string { return hostileRecord(t, "--timeout=2s", test.farewell, test.want) })
 		})
 	}
+}
+
+// hostileRecord runs a client that asks a server with this farewell for its record, and returns why the client has
+// none of the server's part. If the job itself failed, which only a short --timeout excuses, hostileRecord returns
+// its error.
+func hostileRecord(t *testing.T, timeout string, farewell func(context.Context, *oob.Conn) error, want string) (why string) {
+	t.Helper()
+	dev := openDevice(t)
+	listen, cfg := forServer(recordingConfig(t, dev))
+	l, err := rc.Listen(testkit.Context(t), net.JoinHostPort(ipv4, "0"), listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	served := make(chan error, 1)
+	go func() {
+		served <- func() error {
+			in, err := l.Accept(testkit.Context(t))
+			if err != nil {
+				return err
+			}
+			if _, err := in.Hello(testkit.Context(t)); err != nil {
+				return err
+			}
+			conn, err := in.Connect(testkit.Context(t), cfg)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			return sendJob(t, conn, false, farewell)
+		}()
+	}()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	file := filepath.Join(t.TempDir(), "record")
+	c := start(t, "rdma_client", "--json", timeout, "--record", file, ipv4, device, port)
+	if c.wait() != 0 && timeout != never {
+		return c.stderr.String()
+	}
+	c.succeeds()
+	r := c.find("record.written", "level", "WARN")
+	if r == nil || !strings.Contains(r.str("why"), want) {
+		t.Errorf("logged %v, want %q", r, want)
+	}
+	rec := readRecord(t, file)
+	if !rec.Done || rec.Server.Present || !strings.HasPrefix(rec.Server.Why, "it could not be fetched: ") || !strings.Contains(rec.Server.Why, want) || rec.Server.Program != "e2e" {
+		t.Errorf("%+v", rec.Header)
+	}
+	if err := testkit.Receive(t, served, "end of the server"); err != nil {
+		t.Errorf("the server: %v", err)
+	}
+	return rec.Server.Why
 }
 
 // TestRecordForAHostileClient runs clients that request the record and then misbehave. The
