@@ -9,6 +9,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -90,7 +91,7 @@ func connected(t *testing.T, cfg rc.Config) (client, server *rc.Conn) {
 	if server, err = in.Connect(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-dialed; err != nil {
+	if err := testkit.Receive(t, dialed, "end of Dial"); err != nil {
 		t.Fatal(err)
 	}
 	return client, server

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // Tests that do not depend on the device run only on soft0, where processes start quickly.
@@ -185,7 +187,7 @@ func TestFileLargerThanMemory(t *testing.T) {
 	c.succeeds()
 	s.succeeds()
 	for p, peak := range peaks {
-		if used := <-peak; used == 0 || used > most {
+		if used := testkit.Receive(t, peak, "the memory"); used == 0 || used > most {
 			t.Errorf("%s used %d MiB of memory for a file of %d MiB", p.name, used>>20, size>>20)
 		}
 	}

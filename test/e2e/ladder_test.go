@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // ladderColumns are the runes of the lifelines in a ladder of 80 columns.
@@ -199,7 +201,7 @@ func TestLadderOfFailures(t *testing.T) {
 	t.Run("server without events", func(t *testing.T) { // like an old release
 		m := listenMute(t)
 		c := start(t, "rdma_client", "--ladder", ipv4, device, m.port)
-		(<-m.conn).Close()
+		testkit.Receive(t, m.conn, "the client's connection").Close()
 		c.fails(1)
 		endsWith(t, c, "server", " the connection")
 		text := strings.Join(c.lines, "\n")

@@ -356,7 +356,7 @@ func TestRecordWhenTheServerIsKilled(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "record")
 		m := listenMute(t)
 		c := m.client(t, "--record", file)
-		(<-m.conn).Close()
+		testkit.Receive(t, m.conn, "the client's connection").Close()
 		c.fails(1, "closed the connection")
 		rec := readRecord(t, file)
 		if !strings.Contains(rec.Error, "closed the connection") || !strings.Contains(rec.Server.Why, "keeps no records") || rec.Server.Program != "e2e" {

@@ -110,7 +110,7 @@ func TestServerDies(t *testing.T) {
 	noLeak(t)
 	m := listenMute(t)
 	c := m.client(t, never)
-	conn := <-m.conn
+	conn := testkit.Receive(t, m.conn, "the client's connection")
 	conn.Close()
 	c.fails(1, "closed the connection", "look at its output")
 }

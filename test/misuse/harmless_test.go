@@ -39,7 +39,7 @@ func TestSendHoldsItsBuffer(t *testing.T) {
 			t.Fatalf("message %d is %d: %+v, %v", i, got, wc, err)
 		}
 	}
-	check(t, <-sent)
+	check(t, testkit.Receive(t, sent, "end of Send"))
 }
 
 // TestCloseUnderReaders: goroutines that read a region's memory when it is closed read what

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/rc"
@@ -61,7 +62,7 @@ func connect(t *testing.T, prepare func(*rc.Conn) error) (client, server *rc.Con
 		accepted <- result{conn, err}
 	}()
 	client, err := rc.Dial(ctx, l.Addr().String(), rc.Config{Device: dev, Prepare: prepare})
-	peer := <-accepted
+	peer := testkit.Receive(t, accepted, "end of the server's Connect")
 	for _, conn := range []*rc.Conn{client, peer.conn} {
 		if conn != nil {
 			t.Cleanup(func() { check(t, conn.Close()) })
