@@ -177,11 +177,15 @@ func TestBenchRefused(t *testing.T) {
 // TestUntilStalled and TestPacketsAreProgress of internal/job.
 func TestBenchPeerGone(t *testing.T) {
 	noLeak(t)
+	soon := "--timeout=10s" // but not while ten runs connect beside each other
+	if emulated {
+		soon = "--timeout=30s"
+	}
 	for _, job := range []string{"send-bw", "write-bw", "send-lat", "write-lat", "read-lat"} {
 		for name, gone := range map[string]struct {
 			signal  os.Signal
 			timeout string
-		}{"dies": {syscall.SIGKILL, never}, "hangs": {syscall.SIGSTOP, "--timeout=3s"}} {
+		}{"dies": {syscall.SIGKILL, never}, "hangs": {syscall.SIGSTOP, soon}} {
 			t.Run(job+", the client "+name, func(t *testing.T) {
 				t.Parallel()
 				s := serve(t, "--once", gone.timeout)
