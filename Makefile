@@ -153,8 +153,8 @@ lab-pictures: laboratory web/node_modules/.package-lock.json need-pictures ## dr
 	@mkdir -p $(IMAGES)
 	cd web && IMAGES=$(abspath $(IMAGES)) node --test test/pictures.mjs
 
-# The longest parts begin first. JOBS=1 runs them one after another.
-JOBS ?= 3
+# The longest parts begin first, JOBS at once: one per processor, so that the machines do not stand still for long.
+JOBS ?= $(shell nproc)
 parts = test-rxe-longest test-rxe-rest race check lint test-c test-web test-lab unit static test-ops test-wasm
 .PHONY: test
 test: need-machine all out/cpeer ## all tests: check, static, unit, lint, race, test-wasm (the laboratory under node), test-web (the pages in Chromium), test-ops (Prometheus, Kubernetes), test-c (C programs on soft0), test-rxe (on rxe0 in a machine), test-lab (two machines)
