@@ -24,6 +24,7 @@ e2e_first = ./test/e2e ./...
 ##@ Building
 
 # BUILT=1: make test has built the programs, and its parts, which run beside each other, must not.
+unexport BUILT
 .PHONY: all
 all: $(if $(BUILT),,need-build libraries engine) ## build the programs of cmd/: ./rdma_server, ./rdma_client, ./rdma_lab, ./rawverbs (the default)
 	@$(if $(BUILT),:,echo "go build -o ./ ./cmd/..."; go build -o ./ ./cmd/...)

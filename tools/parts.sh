@@ -43,7 +43,7 @@ ended() { # waits until a target ends
 unset MAKEFLAGS MFLAGS MAKELEVEL
 for target; do
 	while ((${#name[@]} >= jobs)); do ended; done
-	make --no-print-directory BUILT=1 "$target" >"$logs/$target.log" 2>&1 </dev/null &
+	BUILT=1 make --no-print-directory "$target" >"$logs/$target.log" 2>&1 </dev/null &
 	name[$!]=$target begun[$!]=$SECONDS
 done
 while ((${#name[@]})); do ended; done
