@@ -145,7 +145,7 @@ func (e *TimeoutError) Error() string {
 	default:
 		state += " is silent"
 	}
-	if e.cause != nil && e.cause != context.DeadlineExceeded {
+	if e.cause != nil && !errors.Is(e.cause, context.DeadlineExceeded) {
 		remedy = e.cause.Error()
 	}
 	return fmt.Sprintf("oob: %s %s: timed out after %v, %s; %s", e.Op, e.Step, e.After, state, remedy)
