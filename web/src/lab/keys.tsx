@@ -3,7 +3,7 @@ import { t, type Key } from '../texts';
 import { openDialog, SheetHead } from './dialog';
 import { selectNext } from './packet';
 import { attempt } from './playback';
-import { change, forward, get, perform, play, redo, show, undo } from './store';
+import { change, forward, get, goTo, perform, play, redo, undo } from './store';
 
 interface Command {
   keys: string[]; // as KeyboardEvent.key; "Ctrl+z" with the modifier
@@ -21,9 +21,9 @@ const focus = (selector: string) => () => document.querySelector<HTMLElement>(se
 const commands: Command[] = [
   { keys: [' ', 'k'], shown: 'Space', text: 'ui.key.play', run: () => play(!get().playing) },
   { keys: ['ArrowRight'], shown: '→', text: 'ui.forward', run: forward },
-  { keys: ['ArrowLeft'], shown: '←', text: 'ui.back', run: () => show(get().cursor - 1) },
-  { keys: ['Home'], shown: 'Home', text: 'ui.key.start', run: () => show(0) },
-  { keys: ['End'], shown: 'End', text: 'ui.past.now', run: () => show(get().actions.length) },
+  { keys: ['ArrowLeft'], shown: '←', text: 'ui.back', run: () => goTo(get().cursor - 1) },
+  { keys: ['Home'], shown: 'Home', text: 'ui.key.start', run: () => goTo(0) },
+  { keys: ['End'], shown: 'End', text: 'ui.past.now', run: () => goTo(get().actions.length) },
   { keys: ['s'], shown: 's', text: 'ui.step', run: () => perform({ do: 'step' }) },
   { keys: ['r'], shown: 'r', text: 'ui.run', run: () => perform({ do: 'run' }) },
   { keys: ['Ctrl+z', 'u'], shown: 'Ctrl+Z', text: 'ui.undo', run: undo },

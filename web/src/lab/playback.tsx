@@ -5,7 +5,7 @@ import { Icon, type IconName } from '../common/icons';
 import { t } from '../texts';
 import { actionText } from './dock';
 import { openForm } from './form';
-import { change, forward, perform, play, redo, show, undo, type State } from './store';
+import { change, forward, goTo, perform, play, redo, undo, type State } from './store';
 
 const speeds = [0.5, 1, 2, 4, 10];
 const mostTicks = 240;
@@ -29,14 +29,14 @@ export function Playback({ state }: { state: State }) {
     <footer class="playback" aria-label={t('ui.playback')}>
       {behind > 0 && (
         <p class="in-past">
-          {t('ui.past', { n: behind })} <button type="button" class="plain link" data-test="now" onClick={() => show(actions.length)}>{t('ui.past.now')}</button>
+          {t('ui.past', { n: behind })} <button type="button" class="plain link" data-test="now" onClick={() => goTo(actions.length)}>{t('ui.past.now')}</button>
         </p>
       )}
       <div class="controls" role="group" aria-label={t('ui.playback')}>
         <Button name="undo" icon="undo" label={t('ui.undo')} off={actions.length === 0} onPress={() => attempt(undo)} />
         <Button name="redo" icon="redo" label={t('ui.redo')} off={future.length === 0} onPress={() => attempt(redo)} />
         <span class="gap" />
-        <Button name="back" icon="back" label={t('ui.back')} off={cursor === 0} onPress={() => attempt(() => show(cursor - 1))} />
+        <Button name="back" icon="back" label={t('ui.back')} off={cursor === 0} onPress={() => attempt(() => goTo(cursor - 1))} />
         <Button
           name="play" icon={playing ? 'pause' : 'play'} label={t(playing ? 'ui.pause' : 'ui.play')} main
           off={!playing && behind === 0 && future.length === 0 && next_ns === null} onPress={() => play(!playing)}
@@ -54,7 +54,7 @@ export function Playback({ state }: { state: State }) {
         <input
           type="range" data-test="scrub" min="0" max={actions.length} value={cursor} disabled={actions.length === 0} aria-label={t('ui.scrub')}
           aria-valuetext={t('ui.scrub.value', { n: cursor, all: actions.length, text: action ? actionText(action) : t('ui.scrub.start') })}
-          onInput={(event) => { play(false); attempt(() => show(Number(event.currentTarget.value))); }}
+          onInput={(event) => attempt(() => goTo(Number(event.currentTarget.value)))}
         />
         <span class="small mono where" aria-hidden="true">{cursor} / {actions.length}{future.length > 0 && ` +${future.length}`} {action && actionText(action)}</span>
       </div>

@@ -152,6 +152,12 @@ export function redo() {
   perform(next);
 }
 
+/** Moves to a moment that the user chose, so playing ends. */
+export function goTo(moment: number) {
+  play(false);
+  show(moment);
+}
+
 /** Moves on by one: a later moment, or what was undone, or the next event of the clock. */
 export function forward(): boolean {
   if (state.cursor < state.actions.length) show(state.cursor + 1);
