@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 type script struct {
 	t              *testing.T
 	cmd            *exec.Cmd
+	cancel         context.CancelFunc
 	stdout, stderr bytes.Buffer
 }
 
@@ -31,7 +33,9 @@ func scriptPath(t *testing.T, name string) string {
 // newScript prepares a run with these variables added to the environment.
 func newScript(t *testing.T, env []string, name string, args ...string) *script {
 	t.Helper()
-	s := &script{t: t, cmd: exec.CommandContext(testkit.Context(t), scriptPath(t, name), args...)}
+	// A clean-up runs scripts too, when the test's context has ended.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), testkit.Limit)
+	s := &script{t: t, cancel: cancel, cmd: exec.CommandContext(ctx, scriptPath(t, name), args...)}
 	s.cmd.Dir = t.TempDir()
 	s.cmd.Env = append(os.Environ(), env...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.stdout, &s.stderr
@@ -44,7 +48,10 @@ func (s *script) start() *script {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { s.cmd.Wait() }) // the test's context has ended it
+	s.t.Cleanup(func() {
+		s.cancel()
+		s.cmd.Wait()
+	})
 	return s
 }
 
