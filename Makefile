@@ -273,7 +273,7 @@ longest = SoftWithRxe|Perftest|Pingpong|CPeers|Formats|Mixed|TestJobs|TestBench
 # it runs on soft0 too.
 more_longest = Soak|Faults|Retry|Resume|PeerDies|WrongPeer|CPeersThatEnd|DifferentFlags|TestBenchLonger|TestBenchShapes
 more_rest = TestAtomic(Side|Moves|Client|Server|Mis)|TestExchange(Killed|Mis)|TestFile|TestRecord|WrongReports|Arguments|Texts
-more_rest := $(more_rest)|Metrics|Grace|TestTLS|RdmaLab|Ladder(Of|While)|Client(Timeout|Killed)|(WorkerIs|WorkersAre|ServerIs)Lost|AStranger|HTTP|AsTCP|SlowPeers|RealS(essions|QD)
+more_rest := $(more_rest)|Metrics|Grace|TestTLS|RdmaLab|Ladder(Of|While)|Client(Timeout|Killed)|(WorkerIs|WorkersAre|ServerIs)Lost|TestAStranger|HTTP|AsTCP|SlowPeers|RealS(essions|QD)
 more = $(more_longest)|$(more_rest)
 .PHONY: test-rxe test-rxe-longest test-rxe-rest test-rxe-more test-rxe-more-longest test-rxe-more-rest
 export RDMA_TEST_WHOLE = $(WHOLE)
