@@ -416,7 +416,7 @@ apidiff: ## list the changes of the public API since the newest release of CHANG
 
 .PHONY: lint
 lint: need-lint ## run golangci-lint (pinned in tools/go.mod) and shellcheck
-	$(tool) golangci-lint run
+	$(tool) golangci-lint run --build-tags rdma,rxe,cabi,netns
 	$(tool) golangci-lint run --build-tags lab,operations $(soft_packages)
 	shellcheck $(scripts)
 	shellcheck -s dash test/vm/init

@@ -19,10 +19,9 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// handshakeOf returns the errors of both ends of a handshake over a pipe, and the time at which the
-// server's end was over. The client
-// waits for the pause before each step after the hello.
-func handshakeOf(t *testing.T, dev *verbs.Device, l *rc.Listener, pipes chan net.Conn, timeout, pause time.Duration) (atServer, atClient error, ended time.Time) {
+// handshakeOf returns the time at which the server's end of a handshake over a pipe was over, and the errors of both ends. The
+// client waits for the pause before each step after the hello.
+func handshakeOf(t *testing.T, dev *verbs.Device, l *rc.Listener, pipes chan net.Conn, timeout, pause time.Duration) (ended time.Time, atServer, atClient error) {
 	t.Helper()
 	near, far := net.Pipe()
 	pipes <- far
@@ -63,7 +62,7 @@ func handshakeOf(t *testing.T, dev *verbs.Device, l *rc.Listener, pipes chan net
 	if conn != nil {
 		conn.Close()
 	}
-	return err, atClient, ended
+	return ended, err, atClient
 }
 
 // TestHandshakeLimits checks, in simulated time, that each step of a handshake has the limit --timeout, and that a
@@ -91,7 +90,7 @@ func TestHandshakeLimits(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				atServer, atClient, ended := handshakeOf(t, dev, l, pipes, test.timeout, test.pause)
+				ended, atServer, atClient := handshakeOf(t, dev, l, pipes, test.timeout, test.pause)
 				if took := ended.Sub(began); took != test.took {
 					t.Errorf("it took %v, want %v", took, test.took)
 				}

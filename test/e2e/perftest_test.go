@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // perftestRun is one test of perftest with the flags of both ends.
@@ -226,4 +229,16 @@ func (r perftestRun) checkServer(t *testing.T, who string, got []figures) {
 	default:
 		r.check(t, who, got)
 	}
+}
+
+// waitLong is wait for a run that may move 200 MB in an emulated machine.
+func (p *process) waitLong() int {
+	p.t.Helper()
+	timer := time.NewTimer(3 * testkit.Limit)
+	defer timer.Stop()
+	select {
+	case <-p.over:
+	case <-timer.C:
+	}
+	return p.wait()
 }

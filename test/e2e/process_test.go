@@ -208,18 +208,6 @@ func (p *process) wait() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// waitLong is wait for a run that may move 200 MB in an emulated machine.
-func (p *process) waitLong() int {
-	p.t.Helper()
-	timer := time.NewTimer(3 * testkit.Limit)
-	defer timer.Stop()
-	select {
-	case <-p.over:
-	case <-timer.C:
-	}
-	return p.wait()
-}
-
 // succeeds checks that the exit status is 0 and that stderr is empty.
 func (p *process) succeeds() {
 	p.t.Helper()
