@@ -5,7 +5,6 @@ package oob
 // or the peer is another RDMA example program. The error then names that program.
 
 import (
-	"bytes"
 	"fmt"
 	"regexp"
 	"strings"
@@ -26,7 +25,7 @@ const (
 func (c *Conn) foreign(first []byte) error {
 	greeting := append(make([]byte, 0, quoteSize), first...)
 	c.nc.SetReadDeadline(time.Now().Add(quoteWait))
-	for len(greeting) < quoteSize && !bytes.ContainsRune(greeting, '\n') {
+	for len(greeting) < quoteSize && !hasLine(greeting) {
 		n, err := c.incoming.r.Read(greeting[len(greeting):quoteSize])
 		greeting = greeting[:len(greeting)+n]
 		if err != nil {
@@ -36,6 +35,13 @@ func (c *Conn) foreign(first []byte) error {
 	e := describeForeign(greeting)
 	e.Peer = c.peer
 	return e
+}
+
+// hasLine reports whether a greeting begins with a whole line of text. A C structure may have the byte of a newline
+// anywhere.
+func hasLine(greeting []byte) bool {
+	line, _, found := strings.Cut(string(greeting), "\n")
+	return found && checkText("greeting", strings.TrimRight(line, "\r"), 1, quoteSize) == nil
 }
 
 // foreignSign is the first bytes of a well-known program.

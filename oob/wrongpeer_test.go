@@ -23,6 +23,7 @@ func TestForeignPeers(t *testing.T) {
 		{"0000:000011:8f3a2b:00000000000000000000ffff0a000001\x00", `answered like ibv_rc_pingpong or a similar program: "0000:000011:8f3a2b:`},
 		{"6.06" + strings.Repeat("\x00", 12), `answered like a perftest program (ib_send_bw and the like): "6.06"`},
 		{strings.Repeat("\x01", 34), "answered like RDMA_RC_example: 01 01"},
+		{"\x01\n" + strings.Repeat("\x01", 32), "answered like RDMA_RC_example: 01 0a 01"},
 		{strings.Repeat("\x02", 22), "answered like a rocev2-learn program: 02 02"},
 		{"\x1b]0;evil\x07\n", "its first bytes are 1b 5d 30 3b"},
 		{strings.Repeat("z", 300), "its first bytes are \"zzz"},
