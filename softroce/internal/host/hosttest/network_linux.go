@@ -2,13 +2,13 @@
 package hosttest
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"syscall"
 	"testing"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -68,16 +68,14 @@ func GiveIPv6(t testing.TB, name string, addr netip.Addr) {
 		addr = addr.WithZone(name)
 	}
 	at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0))
-	for deadline := testkit.Deadline(); ; time.Sleep(time.Millisecond) {
-		c, err := net.ListenUDP("udp6", at) // EADDRNOTAVAIL until duplicate address detection is done
-		if err == nil {
-			c.Close()
-			return
+	testkit.Until(t, fmt.Sprintf("use of %v, which %s was given", addr, name), func() bool {
+		var c *net.UDPConn
+		if c, err = net.ListenUDP("udp6", at); err != nil { // EADDRNOTAVAIL until duplicate address detection is done
+			return false
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s was given %v: %v", name, addr, err)
-		}
-	}
+		c.Close()
+		return true
+	}, func() string { return err.Error() })
 }
 
 func setUp(t testing.TB, fd int, name string) {
