@@ -62,7 +62,6 @@ func TestTestsDoNotMeasure(t *testing.T) {
 // measures returns what to use in place of a call, or "" for a call that is allowed.
 func measures(called string, call *ast.CallExpr) (remedy string) {
 	const limit = "use internal/testkit, whose limit is the same for all tests"
-	_, method, _ := cutLast(called, ".")
 	switch {
 	case called == "time.Since", called == "time.Until", strings.HasSuffix(called, "time.Now().Sub"):
 		return "no test asserts a duration; use testing/synctest, the order of events, or a benchmark"
@@ -85,7 +84,7 @@ func measures(called string, call *ast.CallExpr) (remedy string) {
 				return "wait for the event, or use testing/synctest"
 			}
 		}
-	case method == "Add" && strings.HasSuffix(called, "time.Now().Add"):
+	case strings.HasSuffix(called, "time.Now().Add"):
 		if !mentions(call.Args, "testkit") {
 			return limit
 		}
@@ -104,13 +103,6 @@ func selector(e ast.Expr) string {
 		return selector(e.Fun) + "()"
 	}
 	return "…"
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return "", s, false
 }
 
 // mentions reports whether an identifier of this name is in the expressions.

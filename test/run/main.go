@@ -97,7 +97,7 @@ type run struct {
 	log      io.Writer
 	output   map[test]*strings.Builder
 	failed   []failure
-	running  []test // those that began and have not ended
+	running  []test // those that have begun and not ended
 	tests    int
 	packages int
 }
@@ -144,7 +144,7 @@ func (r *run) event(e event) {
 	case "pass", "fail":
 		if e.Test != "" {
 			r.tests++
-			r.running = slices.DeleteFunc(r.running, func(t test) bool { return t == of })
+			r.over(of)
 		} else {
 			r.cutShort(e)
 			r.packages++
@@ -156,8 +156,14 @@ func (r *run) event(e event) {
 			r.failed = append(r.failed, failure{of, e.Elapsed})
 		}
 	case "skip":
+		r.over(of)
 		delete(r.output, of)
 	}
+}
+
+// over notes that a test runs no more.
+func (r *run) over(of test) {
+	r.running = slices.DeleteFunc(r.running, func(t test) bool { return t == of })
 }
 
 // cutShort notes as failed the tests that were running when their package failed: after a panic, a crash in C, or a
