@@ -46,7 +46,7 @@ func TestAFieldWithoutEffectIsRefused(t *testing.T) {
 	}
 }
 
-// TestConnectUsesItsOwnTimeout checks that Connect does not use the listener's Timeout, which is none. The
+// TestConnectUsesItsOwnTimeout checks that Connect does not use the listener's Timeout. The listener has no limit. The
 // server waits in Prepare for a message that does not come.
 func TestConnectUsesItsOwnTimeout(t *testing.T) {
 	dev := testdevice.Open(t)

@@ -127,7 +127,7 @@ func TestCloseReturnsTheFarewellsError(t *testing.T) {
 	}
 }
 
-// The limit of a farewell is the Timeout, or if there is none the default.
+// TestTheFarewellsLimit checks the limit of a farewell: the Timeout if there is one, and else the default.
 func TestTheFarewellsLimit(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: time.Hour, 0: oob.DefaultTimeout, -1: oob.DefaultTimeout} {
 		synctest.Test(t, func(t *testing.T) {
