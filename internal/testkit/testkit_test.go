@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +87,24 @@ func TestContexts(t *testing.T) {
 			t.Errorf("the context ended after %v", took)
 		}
 	})
+}
+
+// TestIPv6Loopback: of several tests that want ::1 one has it at a time.
+func TestIPv6Loopback(t *testing.T) {
+	var holders atomic.Int32
+	for range 3 {
+		t.Run("test", func(t *testing.T) {
+			t.Parallel()
+			if !IPv6Loopback(t) {
+				t.Skip("this host has no ::1")
+			}
+			if n := holders.Add(1); n != 1 {
+				t.Errorf("%d tests have it", n)
+			}
+			time.Sleep(Moment)
+			holders.Add(-1)
+		})
+	}
 }
 
 var sink []byte
