@@ -16,7 +16,7 @@ func IPv6Loopback(tb testing.TB) bool {
 	var l net.Listener
 	var err error
 	Until(tb, "end of another test that has ::1", func() bool {
-		l, err = net.Listen("tcp6", "[::1]:4791")
+		l, err = new(net.ListenConfig).Listen(tb.Context(), "tcp6", "[::1]:4791")
 		return !stderrors.Is(err, syscall.EADDRINUSE)
 	})
 	if err != nil {
