@@ -13,6 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -39,7 +40,7 @@ func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Co
 	hard, kill := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer kill(nil)
 	v := &service{s: s, handler: handler, ctx: accepting, hard: hard}
-	err := v.accept(l)
+	err := admission.Serve(accepting, s.desk, &v.clients, l.Accept, v.serve)
 	failed := ctx.Err() == nil // l failed, and ctx has not ended
 	end(err)
 	closeErr := l.Close()
@@ -67,23 +68,14 @@ type service struct {
 	late    atomic.Int32 // number of Conns closed while their handlers ran
 }
 
-func (v *service) accept(l *Listener) error {
-	for {
-		in, err := l.Accept(v.ctx)
-		if err != nil {
-			return err
-		}
-		// Connections enter in the order of accept, so the lobby drops the oldest one.
-		guest := v.s.lobby.Enter(v.ctx)
-		v.clients.Go(func() {
-			err := guest.Wait(v.limit(), func(ctx context.Context) error {
-				_, err := in.Hello(ctx)
-				return err
-			})
-			if err = v.client(in, err); err != nil && !v.stopped(err) {
-				v.s.events.clientFailed(in.tcp.RemoteAddr(), err)
-			}
-		})
+// serve serves one client, and logs its failure.
+func (v *service) serve(c *admission.Client, in *Incoming) {
+	err := c.Hello(v.limit(), func(ctx context.Context) error {
+		_, err := in.Hello(ctx)
+		return err
+	})
+	if err = v.client(c, in, err); err != nil && !v.stopped(err) {
+		v.s.events.clientFailed(in.tcp.RemoteAddr(), err)
 	}
 }
 
@@ -96,11 +88,11 @@ func (v *service) limit() time.Duration {
 }
 
 // limited returns the context of a client's steps after its hello.
-func (v *service) limited() (context.Context, context.CancelFunc) {
+func (v *service) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if v.s.cfg.Timeout < 0 {
-		return context.WithCancel(v.ctx)
+		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(v.ctx, v.limit())
+	return context.WithTimeout(ctx, v.limit())
 }
 
 // stopped reports whether err comes from the end of the service.
@@ -109,29 +101,29 @@ func (v *service) stopped(err error) bool {
 }
 
 // client serves one client to the end. err is the result of its hello.
-func (v *service) client(in *Incoming, err error) error {
+func (v *service) client(c *admission.Client, in *Incoming, err error) error {
 	s := v.s
+	ctx := v.ctx
 	if err == nil {
-		select {
-		case s.places <- struct{}{}:
-		default:
-			err = errors.Errorf("the server is full, with %d clients; try: again later, or a higher MaxConns at the server", s.conf.MaxConns)
-		}
+		ctx, err = c.Admit(ctx, 0, nil)
 	}
 	if err != nil {
+		if errors.As(err, new(*admission.FullError)) {
+			err = errors.Errorf("the server is full, with %d clients; try: again later, or a higher MaxConns at the server", s.conf.MaxConns)
+		}
 		in.Refuse(v.forPeer(err))
 		return err
 	}
-	defer func() { <-s.places }()
 	cfg := s.conf.Config
 	cfg.Device = s.dev
-	ctx, cancel := v.limited()
+	ctx, cancel := v.limited(ctx)
 	defer cancel()
 	conn, err := in.connect(ctx, cfg, s)
 	if err != nil {
 		return err
 	}
 	cancel()
+	c.Connected(0)
 	return v.handle(conn)
 }
 

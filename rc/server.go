@@ -11,7 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/lobby"
+	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -39,8 +39,7 @@ type Server struct {
 	shared   windows // the server's regions
 	sends    *dispatch.Dispatcher
 	recvs    *dispatch.Dispatcher // with OneCQ the same as sends
-	lobby    *lobby.Lobby
-	places   chan struct{} // one element per client, from its hello until its Conn is closed
+	desk     *admission.Desk
 
 	ctx        context.Context // ends when the device is gone or a queue of the server is lost
 	cancel     context.CancelCauseFunc
@@ -73,7 +72,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		cfg.Grace = defaultGrace
 	}
 	s := &Server{resources: resources{cfg: cfg.Config, conns: cfg.MaxConns, events: newEvents(cfg.Logger)}, conf: cfg,
-		lobby: lobby.New(), places: make(chan struct{}, cfg.MaxConns), stopEvents: func() {}}
+		desk: admission.New(admission.Limits{Clients: cfg.MaxConns, Waiting: admission.Waiting, Patience: admission.Patience}), stopEvents: func() {}}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	if err := s.make(); err != nil {
 		return nil, stderrors.Join(err, s.Close())

@@ -329,29 +329,6 @@ func TestEOFIsForThoseWhoFinish(t *testing.T) {
 	}
 }
 
-// TestAFullServerSaysSo checks the error, and that a place can be used again.
-func TestAFullServerSaysSo(t *testing.T) {
-	s := serve(t, ServerConfig{MaxConns: 2}, untilEOF)
-	first, _ := s.mustClient(t)
-	s.mustClient(t)
-	var refused *oob.PeerError
-	if _, _, err := s.client(t); !errors.As(err, &refused) || !strings.Contains(err.Error(), "the server is full, with 2 clients") {
-		t.Fatalf("the third: %v", err)
-	}
-	if err := first.Finish(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	first.Close()
-	var err error
-	testkit.Until(t, "place for another client", func() bool {
-		var c *Conn
-		if c, _, err = s.client(t); err == nil {
-			c.Close()
-		}
-		return err == nil
-	}, func() string { return err.Error() })
-}
-
 // TestAHandlersErrorIsReported checks that the client gets it, and that the server logs it and goes on.
 func TestAHandlersErrorIsReported(t *testing.T) {
 	leavesNothing(t)

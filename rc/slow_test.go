@@ -58,7 +58,7 @@ func TestTheServersLimit(t *testing.T) {
 	for timeout, want := range map[time.Duration]bool{0: true, time.Second: true, -1: false} {
 		v := &service{s: &Server{}, ctx: t.Context()}
 		v.s.cfg.Timeout = timeout
-		ctx, cancel := v.limited()
+		ctx, cancel := v.limited(v.ctx)
 		if _, limited := ctx.Deadline(); limited != want {
 			t.Errorf("Timeout %v: limited %v, want %v", timeout, limited, want)
 		}

@@ -4,7 +4,6 @@ package rnet
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/lobby"
+	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -42,15 +41,12 @@ type Listener struct {
 	ctx    context.Context // ends with Close, or when the listener fails
 	cancel context.CancelCauseFunc
 
-	backlog chan *Conn
-	places  chan struct{} // one element for each Conn in the backlog or on its way there
+	desk    *admission.Desk
+	backlog chan *comer
 	peers   sync.WaitGroup
 	ended   chan struct{} // closed when everything is freed
 
-	mu         sync.Mutex
-	waiting    int         // peers that wait for a place
-	connecting []*newcomer // peers that have a place and are not connected yet, the oldest first
-
+	mu       sync.Mutex
 	at       time.Time     // the deadline; zero: none
 	deadline chan struct{} // closed when the deadline has passed
 	timer    *time.Timer   // closes it
@@ -90,7 +86,7 @@ func (lc *ListenConfig) listen(ctx context.Context, network, address string) (*L
 		backlog = defaultBacklog
 	}
 	l := &Listener{cfg: cfg, rc: tcp, addr: &Addr{Host: tcp.Addr().String()}, deadline: make(chan struct{}), ended: make(chan struct{}),
-		backlog: make(chan *Conn, backlog), places: make(chan struct{}, backlog)}
+		desk: newDesk(cfg, backlog), backlog: make(chan *comer, backlog)}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	stopEvents := dev.Subscribe(func(e verbs.AsyncEvent) {
 		if e.Type == verbs.EventDeviceFatal {
@@ -103,29 +99,7 @@ func (lc *ListenConfig) listen(ctx context.Context, network, address string) (*L
 
 // serve takes peers until the listener is closed or fails, and frees everything.
 func (l *Listener) serve(free func()) {
-	guests := lobby.New()
-	for {
-		in, err := l.rc.Accept(l.ctx)
-		if err != nil {
-			l.cancel(err)
-			break
-		}
-		guest := guests.Enter(l.ctx)
-		l.peers.Go(func() {
-			err := guest.Wait(l.limit(), func(ctx context.Context) error {
-				_, err := in.Hello(ctx)
-				return err
-			})
-			if err != nil {
-				in.Refuse(err)
-			} else {
-				err = l.connect(in)
-			}
-			if err != nil && l.ctx.Err() == nil {
-				l.cfg.Logger.Warn("rnet: a peer could not connect", slog.Any("peer", in.TCP().RemoteAddr()), slog.String("why", err.Error()))
-			}
-		})
-	}
+	l.cancel(admission.Serve(l.ctx, l.desk, &l.peers, l.rc.Accept, l.receive))
 	_ = l.rc.Close()
 	l.peers.Wait()
 	l.drain()
@@ -137,64 +111,14 @@ func (l *Listener) serve(free func()) {
 func (l *Listener) drain() {
 	for {
 		select {
-		case c := <-l.backlog:
-			_ = c.SetLinger(0)
-			_ = c.Close()
-			<-c.ended
+		case a := <-l.backlog:
+			_ = a.SetLinger(0)
+			_ = a.Close()
+			<-a.Conn.ended
 		default:
 			return
 		}
 	}
-}
-
-// connectLimit limits the connecting after the hello, so that a peer that falls silent then holds a
-// place in the backlog only for a while.
-const connectLimit = 10 * time.Second
-
-// limit returns the limit of a hello, and of the connecting.
-func (l *Listener) limit() time.Duration {
-	if l.cfg.Timeout <= 0 {
-		return connectLimit
-	}
-	return min(l.cfg.Timeout, connectLimit)
-}
-
-// connect connects a peer that has said hello, and puts its Conn into the backlog.
-func (l *Listener) connect(in *rc.Incoming) error {
-	if err := l.awaitPlace(in.TCP().Done(), in.TCP().Err); err != nil {
-		in.Refuse(err)
-		return err
-	}
-	ctx, cancel := context.WithTimeout(l.ctx, l.limit())
-	defer cancel()
-	ctx, me := l.begin(ctx)
-	c, err := l.take(ctx, in)
-	l.leave(me)
-	if err != nil {
-		<-l.places
-		return err
-	}
-	l.backlog <- c // has room, because places is as long
-	return nil
-}
-
-func (l *Listener) take(ctx context.Context, in *rc.Incoming) (*Conn, error) {
-	dev, free, err := useDevice(l.cfg.Device)
-	if err != nil {
-		in.Refuse(err)
-		return nil, err
-	}
-	cfg, made := l.cfg.rc(dev)
-	r, err := in.Connect(ctx, cfg)
-	if err != nil {
-		free()
-		return nil, err
-	}
-	c, err := take(r, made(), free)
-	if err != nil {
-		free()
-	}
-	return c, err
 }
 
 // Accept returns the next Conn, a [*Conn]. The error is a [*net.OpError] around net.ErrClosed,
@@ -208,9 +132,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 	case <-deadline:
 	default:
 		select {
-		case c := <-l.backlog:
-			<-l.places
-			return c, nil
+		case a := <-l.backlog:
+			close(a.taken)
+			return a.Conn, nil
 		case <-l.ctx.Done():
 		case <-deadline:
 		}

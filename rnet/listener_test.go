@@ -19,6 +19,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/internal/credentials"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
@@ -52,7 +53,7 @@ func (l *Listener) dial(t *testing.T, d *Dialer) *Conn {
 
 // late reports whether an error of a peer says that it took too long, as on a busy host.
 func late(err error) bool {
-	return strings.Contains(err.Error(), errSlow.Error()) || strings.Contains(err.Error(), "timed out")
+	return strings.Contains(err.Error(), (&admission.IdleError{Connecting: true}).Error()) || strings.Contains(err.Error(), "timed out")
 }
 
 // dialUntil dials until the listener does not refuse the peer as slow.

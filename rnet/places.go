@@ -4,105 +4,117 @@ package rnet
 
 import (
 	"context"
-	"slices"
+	"log/slog"
 	"time"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
 )
 
 var (
 	errFull    = errors.New("the listener has no place, because its program does not accept, or too many others came at once; try: again later, or a longer ListenConfig.Backlog there")
-	errSlow    = errors.New("it connects slowly, and others wait for its place; try: again later")
 	errClosing = errors.New("the listener is being closed; try: again later")
 )
 
-// waitingPerPlace limits how many peers wait for a place.
-const waitingPerPlace = 8
+const (
+	// waitingPerPlace limits how many peers wait for a place.
+	waitingPerPlace = 8
+	// connectingMemory is what the peers that are being connected may use together, in bytes. A peer that says hello and
+	// nothing more costs the listener two rings.
+	connectingMemory = 48 << 20
+	// connectLimit limits the connecting after the hello.
+	connectLimit = 10 * time.Second
+)
 
-// awaitPlace takes a place for a peer that has said hello. If all are taken it waits. A slow peer then
-// loses its place, so that peers which fall silent after their hello do not keep others out for long. gone is
-// closed when the waiting peer ends, and why then returns the reason.
-func (l *Listener) awaitPlace(gone <-chan struct{}, why func() error) error {
-	select {
-	case l.places <- struct{}{}:
-		return nil
-	default:
+// newDesk makes the Desk of a listener with so many places. A peer waits for one as long as a step may take.
+func newDesk(cfg Config, places int) *admission.Desk {
+	patience := cfg.Timeout
+	if patience <= 0 {
+		patience = oob.DefaultTimeout
 	}
-	if !l.wait(1) {
-		return errFull
-	}
-	defer l.wait(-1)
-	end := l.cfg.Timeout
-	if end <= 0 {
-		end = oob.DefaultTimeout
-	}
-	over := time.NewTimer(end)
-	defer over.Stop()
-	look := time.NewTicker(l.patience())
-	defer look.Stop()
-	for {
-		select {
-		case l.places <- struct{}{}:
-			return nil
-		case <-look.C:
-			l.dropSlow()
-		case <-gone:
-			return why()
-		case <-over.C:
-			return errFull
-		case <-l.ctx.Done():
-			return errClosing
+	return admission.New(admission.Limits{Clients: places, Memory: max(connectingMemory, memoryOf(cfg)), Waiting: waitingPerPlace * places, Patience: patience})
+}
+
+// memoryOf returns how many bytes a Conn takes: its rings and queues.
+func memoryOf(cfg Config) int64 { return 2*int64(cfg.Ring) + 256<<10 }
+
+// comer is a Conn in the backlog.
+type comer struct {
+	*Conn
+	taken chan struct{} // closed by Accept
+}
+
+// receive connects a peer, puts its Conn into the backlog, and keeps its place until Accept takes it.
+func (l *Listener) receive(c *admission.Client, in *rc.Incoming) {
+	conn, err := l.connect(c, in)
+	if err != nil {
+		if l.ctx.Err() == nil {
+			l.cfg.Logger.Warn("rnet: a peer could not connect", slog.Any("peer", in.TCP().RemoteAddr()), slog.String("why", err.Error()))
 		}
+		return
+	}
+	a := &comer{conn, make(chan struct{})}
+	l.backlog <- a // has room, because it is as long as there are places
+	select {
+	case <-a.taken:
+	case <-l.ctx.Done():
 	}
 }
 
-// wait counts a peer that begins or ends to wait. It returns false if too many do.
-func (l *Listener) wait(n int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n > 0 && l.waiting >= waitingPerPlace*cap(l.places) {
-		return false
+// limit returns the limit of a hello, and of the connecting.
+func (l *Listener) limit() time.Duration {
+	if l.cfg.Timeout <= 0 {
+		return connectLimit
 	}
-	l.waiting += n
-	return true
+	return min(l.cfg.Timeout, connectLimit)
 }
 
-// leastPatience is enough for an honest peer on a slow device.
-const leastPatience = 250 * time.Millisecond
-
-// patience is how long a peer may take to connect while others wait.
-func (l *Listener) patience() time.Duration { return max(l.limit()/10, leastPatience) }
-
-// dropSlow ends the connecting of the peers that have taken too long.
-func (l *Listener) dropSlow() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.connecting) > 0 && time.Since(l.connecting[0].since) > l.patience() {
-		l.connecting[0].end(errSlow)
-		l.connecting = l.connecting[1:]
+func (l *Listener) connect(c *admission.Client, in *rc.Incoming) (*Conn, error) {
+	ctx := l.ctx
+	err := c.Hello(l.limit(), func(ctx context.Context) error {
+		_, err := in.Hello(ctx)
+		return err
+	})
+	if err == nil {
+		ctx, err = c.Admit(ctx, memoryOf(l.cfg), nil)
 	}
+	if err != nil {
+		switch {
+		case l.ctx.Err() != nil:
+			err = errClosing
+		case errors.As(err, new(*admission.FullError)):
+			err = errFull
+		}
+		in.Refuse(err)
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.limit())
+	defer cancel()
+	conn, err := l.take(ctx, in)
+	if err == nil {
+		c.Connected(0)
+	}
+	return conn, err
 }
 
-// newcomer is a peer that has a place and is being connected.
-type newcomer struct {
-	since time.Time
-	end   context.CancelCauseFunc
-}
-
-func (l *Listener) begin(ctx context.Context) (context.Context, *newcomer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ctx, end := context.WithCancelCause(ctx)
-	me := &newcomer{time.Now(), end}
-	l.connecting = append(l.connecting, me)
-	return ctx, me
-}
-
-func (l *Listener) leave(me *newcomer) {
-	me.end(nil)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.connecting = slices.DeleteFunc(l.connecting, func(n *newcomer) bool { return n == me })
+func (l *Listener) take(ctx context.Context, in *rc.Incoming) (*Conn, error) {
+	dev, free, err := useDevice(l.cfg.Device)
+	if err != nil {
+		in.Refuse(err)
+		return nil, err
+	}
+	cfg, made := l.cfg.rc(dev)
+	r, err := in.Connect(ctx, cfg)
+	if err != nil {
+		free()
+		return nil, err
+	}
+	c, err := take(r, made(), free)
+	if err != nil {
+		free()
+	}
+	return c, err
 }

@@ -1,7 +1,6 @@
 package rnet
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,8 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
@@ -58,99 +55,6 @@ func TestWaitingPeersLeave(t *testing.T) {
 	l.accept(t)
 }
 
-// queue is a listener without a device, in simulated time. Its peers take places and never connect.
-type queue struct {
-	*Listener
-	life context.Context // of the silent peers
-	end  context.CancelFunc
-}
-
-func newQueue(t *testing.T, places int) queue {
-	l := &Listener{places: make(chan struct{}, places)}
-	l.ctx, l.cancel = context.WithCancelCause(t.Context())
-	life, end := context.WithCancel(t.Context())
-	t.Cleanup(end)
-	return queue{l, life, end}
-}
-
-// silent lets peers come that fall silent after their hello. Each sends what became of it.
-func (q queue) silent(peers int) chan error {
-	over := make(chan error, peers)
-	for range peers {
-		go func() {
-			if err := q.awaitPlace(nil, nil); err != nil {
-				over <- err
-				return
-			}
-			ctx, me := q.begin(q.life)
-			<-ctx.Done()
-			q.leave(me)
-			<-q.places
-			over <- context.Cause(ctx)
-		}()
-	}
-	synctest.Wait()
-	return over
-}
-
-// TestSlowPeersLoseTheirPlaces: peers that fall silent after their hello do not keep others out. They lose
-// their places only while others wait.
-func TestSlowPeersLoseTheirPlaces(t *testing.T) {
-	const places = 4
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, places)
-		waiting := q.silent(places) // nobody waits for their places
-		time.Sleep(2 * connectLimit)
-		synctest.Wait()
-		if len(waiting) > 0 {
-			t.Fatalf("a peer lost its place, and nobody wants it: %v", <-waiting)
-		}
-		others := q.silent(places*waitingPerPlace/2 - places)
-		began := time.Now()
-		if err := q.awaitPlace(nil, nil); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took > connectLimit*8/10 {
-			t.Errorf("an honest peer has a place after %v", took)
-		}
-		if err := <-waiting; !errors.Is(err, errSlow) {
-			t.Errorf("a slow peer: %v, want %v", err, errSlow)
-		}
-		ctx, me := q.begin(q.life)
-		time.Sleep(q.patience() * 9 / 10) // the honest peer connects slowly, but not too slowly
-		if ctx.Err() != nil {
-			t.Errorf("an honest peer lost its place: %v", context.Cause(ctx))
-		}
-		q.leave(me)
-		<-q.places
-		q.end()
-		for range cap(others) {
-			if err := <-others; !errors.Is(err, errSlow) && !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-		}
-	})
-}
-
-// TestFullListener: a listener with as many waiting peers as it allows refuses one more at once.
-func TestFullListener(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const places = 4
-		q := newQueue(t, places)
-		over := q.silent(places + places*waitingPerPlace)
-		began := time.Now()
-		if err := q.awaitPlace(nil, nil); !errors.Is(err, errFull) || time.Since(began) != 0 {
-			t.Errorf("%v after %v", err, time.Since(began))
-		}
-		q.cancel(errClosing)
-		for range cap(over) - places {
-			if err := <-over; !errors.Is(err, errClosing) {
-				t.Errorf("a waiting peer of a listener that closes: %v", err)
-			}
-		}
-	})
-}
-
 // TestFullListenerSaysSo: the peer that a full listener refuses has an error that says why.
 func TestFullListenerSaysSo(t *testing.T) {
 	l, d := listen(t, ListenConfig{Backlog: 1, Config: Config{Timeout: testkit.Limit}})
@@ -158,7 +62,7 @@ func TestFullListenerSaysSo(t *testing.T) {
 	for range waitingPerPlace {
 		l.greet(t)
 	}
-	waiting := func() int { l.mu.Lock(); defer l.mu.Unlock(); return l.waiting }
+	waiting := func() int { return l.desk.Usage().Waiting }
 	testkit.Until(t, "full listener", func() bool { return waiting() == waitingPerPlace },
 		func() string { return fmt.Sprintf("%d peers wait", waiting()) })
 	c, err := d.DialContext(testkit.Context(t), network, l.Addr().String())
@@ -171,15 +75,28 @@ func TestFullListenerSaysSo(t *testing.T) {
 	}
 }
 
-// TestPeerLeavesTheQueue: a peer that ends while it waits frees its place in the queue.
-func TestPeerLeavesTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, 1)
-		q.silent(1)
-		gone := make(chan struct{})
-		close(gone)
-		if err := q.awaitPlace(gone, func() error { return net.ErrClosed }); !errors.Is(err, net.ErrClosed) || q.waiting != 0 {
-			t.Errorf("%v, %d peers wait", err, q.waiting)
+// TestSilentPeersTakeLittle: peers that say hello and nothing more take a bounded amount of memory, and do not keep out
+// a peer of another address.
+func TestSilentPeersTakeLittle(t *testing.T) {
+	l, d := listen(t, ListenConfig{})
+	l.cfg.Ring = defaultRing // of listen it is the least
+	const most = connectingMemory / (2 * defaultRing)
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 66)}}
+	for range 5 * most {
+		nc, err := from.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		c := oob.NewConn(nc, oob.Options{})
+		t.Cleanup(func() { c.Close() })
+		if _, err := c.Hello(t.Context(), oob.Hello{Role: oob.RoleClient, Job: jobName, Params: helloParams(defaultRing)}); err != nil {
+			t.Fatal(err)
+		}
+		if n := l.desk.Usage().Clients; n > most {
+			t.Errorf("%d silent peers have rings", n)
+		}
+	}
+	testkit.Until(t, "silent peers that wait", func() bool { return l.desk.Usage().Waiting > 0 })
+	l.dial(t, d)
+	l.accept(t)
 }

@@ -1,35 +1,44 @@
-// Package admission decides which clients a server takes. It counts places and bytes of memory, over
-// all clients and for each client address. The server asks before it makes anything for a client.
+// Package admission decides which clients a server serves. It accepts their connections, and counts places
+// and bytes of memory over all clients and for each client address. A server asks before it makes anything
+// for a client. rdma_server, rc.Server and rnet.Listener use it.
 //
-// A full server looks for idle clients before it refuses one. A client that has never moved data is
-// idle after [Grace], any other after [Pause]. The server ends the runs of idle clients, the longest
-// idle first, and the newcomer gets what they free. A newcomer waits at most [Patience] for that. If the
-// newcomer would still not fit, no client is ended for it.
+// A client goes through four phases, in which it may lose its connection to another:
 //
-// What clients free returns to the system within seconds (reclaim.go). available_linux.go finds how
-// much memory the process may use.
+//   - silent: no hello has arrived (silent.go). Of too many, the oldest of the address with most leaves.
+//   - waiting for a place (line.go). The address with the fewest clients that connect is next.
+//   - connecting: it has a place, and its queue pairs are not in RTS. After [ConnectTime] it may lose the place
+//     to another client, the oldest of the address with most first (room.go).
+//   - connected: only a server that gives Admit a function idle ends it, if it is idle: after [Grace] if it has
+//     never moved data, otherwise after [Pause].
+//
+// If a newcomer would still not fit, no client is ended for it.
 package admission
 
 import (
-	"cmp"
 	"context"
-	"fmt"
+	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/rawverbs/rawverbs/oob"
 )
 
 const (
-	// Grace is how long a client may do nothing before its first data, if others want its place.
+	// ConnectTime is how long a client may take to connect, if others want its place. It suffices for peers on
+	// other continents.
+	ConnectTime = time.Second
+	// Grace is how long a connected client may do nothing before its first data, if others want its place.
 	Grace = 500 * time.Millisecond
 	// Pause is how long any other client may do nothing, if others want its place.
 	Pause = 5 * time.Second
-	// Patience is how long a newcomer waits for a place.
-	Patience = 900 * time.Millisecond
+	// Patience is how long a newcomer usually waits for a place.
+	Patience = 1500 * time.Millisecond
+	// Waiting is how many newcomers usually wait for a place at a time.
+	Waiting = 64
 )
 
-// Limits are what clients may use at a time. All are at least 1.
+// Limits are what clients may use at a time. Counts and bytes of 0 are no limit.
 type Limits struct {
 	Clients           int
 	ClientsPerAddress int   // of each client address
@@ -37,228 +46,200 @@ type Limits struct {
 	MemoryPerAddress  int64 // bytes, of each client address
 	SharedPlaces      bool  // ClientsPerAddress does not hold for clients on this host
 	SharedMemory      bool  // MemoryPerAddress does not
-	Strict            bool  // a full server refuses at once, and ends no idle client
+
+	Waiting  int           // newcomers that wait for a place; 0: a full server refuses at once, and ends no client
+	Patience time.Duration // how long each of them waits
 }
 
 // usage is what some clients use.
 type usage struct {
-	clients int
-	memory  int64
+	clients    int
+	connecting int // of these, the ones that are not connected yet
+	memory     int64
 }
 
-// Desk counts what clients use. [New] makes it. Its methods may be called by several goroutines.
-type Desk struct {
-	limits Limits
+func (u usage) plus(other usage) usage {
+	return usage{u.clients + other.clients, u.connecting + other.connecting, u.memory + other.memory}
+}
 
-	mu      sync.Mutex
-	all     usage
-	by      map[netip.Addr]usage
-	guests  []*Guest
-	line    []*waiter
-	freed   chan struct{} // closed and made anew when a guest has left
-	reclaim reclaim
+func (u usage) negative() usage { return usage{-u.clients, -u.connecting, -u.memory} }
+
+// Desk admits the clients of one server. [New] makes it. Its methods may be called by several goroutines.
+type Desk struct {
+	Freed func(bytes int64) // gets what each client that leaves has had; set it before the first client, or leave it nil
+
+	limits    Limits
+	maxSilent int
+
+	mu       sync.Mutex
+	accepted int
+	silent   []*Client // in the order in which they connected
+	line     []*Client // in the order in which they came
+	admitted []*Client
+	all      usage
+	by       map[netip.Addr]usage
+	look     *time.Timer // calls attend when a client may be ended
 }
 
 // New makes a Desk.
 func New(l Limits) *Desk {
-	return &Desk{limits: l, by: make(map[netip.Addr]usage), freed: make(chan struct{})}
+	return &Desk{limits: l, maxSilent: silentFor(openFiles()), by: make(map[netip.Addr]usage)}
 }
 
-// Guest is an admitted client, until Leave.
-type Guest struct {
-	desk    *Desk
-	from    netip.Addr
-	usage   usage
-	idle    func() (since time.Duration, moved bool)
-	end     func(error)
-	ended   bool // end was called
-	leaving sync.Once
+// Usage is what the clients of a Desk use.
+type Usage struct {
+	Clients int   // that have places
+	Waiting int   // that wait for places
+	Memory  int64 // bytes that the Clients asked for
 }
 
-// Client is a client that asks for a place.
-type Client struct {
-	Address netip.Addr // of its TCP connection
-	Local   bool       // it is on this host
-	Memory  int64      // bytes that it needs
-
-	// Idle returns for how long the client has done nothing, and whether it has ever moved data.
-	Idle func() (since time.Duration, moved bool)
-	// End ends the client with an error, and returns at once. Leave follows.
-	End func(error)
-}
-
-// Admit takes a place and memory for a client. The error says what is used and what is allowed.
-func (d *Desk) Admit(ctx context.Context, c Client) (*Guest, error) {
-	g := &Guest{desk: d, from: keyOf(c.Address), usage: usage{1, c.Memory}, idle: c.Idle, end: c.End}
-	late := time.NewTimer(Patience)
-	defer late.Stop()
-	var place *waiter // in the line
-	defer func() { d.leaveLine(place) }()
-	for last := false; ; {
-		d.mu.Lock()
-		short := d.shortage(g, c.Local)
-		if short == nil {
-			d.take(g)
-		} else if place == nil && !short[0].never() && !d.limits.Strict {
-			place = d.wait(g.from)
-		}
-		if short == nil || place == nil || last {
-			d.mu.Unlock()
-			return decided(g, short)
-		}
-		idle, again := d.idlers(short)
-		freed := d.freed
-		d.mu.Unlock()
-		for _, i := range idle {
-			i.end(&IdleError{})
-		}
-		if again == 0 {
-			again = Patience
-		}
-		wait := time.NewTimer(again)
-		select {
-		case <-freed:
-		case <-wait.C:
-		case <-late.C:
-			last = true
-		case <-place.out:
-			last = true
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		wait.Stop()
-	}
-}
-
-func decided(g *Guest, short []*FullError) (*Guest, error) {
-	if short != nil {
-		return nil, short[0]
-	}
-	return g, nil
-}
-
-// Usage returns how many clients there are, and the memory that they asked for.
-func (d *Desk) Usage() (clients int, memory int64) {
+// Usage returns what the clients use.
+func (d *Desk) Usage() Usage {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.all.clients, d.all.memory
+	return Usage{d.all.clients, len(d.line), d.all.memory}
 }
 
-// take counts a guest. The lock is held.
-func (d *Desk) take(g *Guest) {
-	d.add(g, 1)
-	d.guests = append(d.guests, g)
+// Serve accepts connections until accept fails, and returns its error. It calls serve for each connection, in
+// a goroutine of clients. The client has left when serve returns. ctx limits the silent phase.
+func Serve[C interface{ TCP() *oob.Conn }](ctx context.Context, d *Desk, clients *sync.WaitGroup, accept func(context.Context) (C, error), serve func(*Client, C)) error {
+	for {
+		in, err := accept(ctx)
+		if err != nil {
+			return err
+		}
+		tcp := in.TCP()
+		// Clients enter in the order of accept, so the oldest leaves first.
+		c := d.enter(ctx, tcp.LocalAddr(), tcp.RemoteAddr())
+		c.gone, c.why = tcp.Done(), tcp.Err
+		clients.Go(func() {
+			defer c.Leave()
+			serve(c, in)
+		})
+	}
 }
 
-func (d *Desk) add(g *Guest, sign int) {
-	d.all.clients += sign * g.usage.clients
-	d.all.memory += int64(sign) * g.usage.memory
-	u := d.by[g.from]
-	u.clients += sign * g.usage.clients
-	u.memory += int64(sign) * g.usage.memory
-	if d.by[g.from] = u; u == (usage{}) {
-		delete(d.by, g.from)
+// Client is a client of a Desk. Its methods are for one goroutine.
+type Client struct {
+	Number int // counts from 1, in the order of accept
+
+	desk  *Desk
+	from  netip.Addr
+	local bool            // it is on this host
+	gone  <-chan struct{} // closed when its TCP connection has ended; nil: never
+	why   func() error    // why it has ended
+
+	ctx context.Context // of its phase; ends when the client has to leave
+	end context.CancelCauseFunc
+
+	// The Desk's lock guards the following.
+	phase phase
+	usage usage
+	since time.Time // when it got its place
+	idle  func() (since time.Duration, moved bool)
+	ended bool          // it has to leave for another
+	turn  chan struct{} // closed when it has left the line
+}
+
+type phase int
+
+const (
+	silent  phase = iota
+	greeted       // between the other phases
+	waiting
+	connecting
+	connected
+	left
+)
+
+func (d *Desk) enter(ctx context.Context, local, remote net.Addr) *Client {
+	from := addressOf(remote)
+	c := &Client{desk: d, from: keyOf(from), local: from.IsLoopback() || from == addressOf(local)}
+	c.ctx, c.end = context.WithCancelCause(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.accepted++
+	c.Number = d.accepted
+	d.makeRoomForSilent()
+	d.silent = append(d.silent, c)
+	return c
+}
+
+// Admit waits for a place and memory, in bytes. The context that it returns ends with ctx, with Leave, or with
+// the reason if the client has to leave for another. idle returns for how long a connected client has done
+// nothing, and whether it has ever moved data; if it is nil, a connected client is never ended. An error that is a
+// [*FullError] says what is used and what is allowed.
+func (c *Client) Admit(ctx context.Context, memory int64, idle func() (since time.Duration, moved bool)) (context.Context, error) {
+	c.end(nil) // the silent phase
+	c.ctx, c.end = context.WithCancelCause(ctx)
+	c.usage, c.idle = usage{1, 1, memory}, idle
+	if err := c.desk.queue(c); err != nil {
+		return nil, err
+	}
+	return c.ctx, c.await()
+}
+
+// Connected says that both ends are connected. From now on the client uses so many bytes.
+func (c *Client) Connected(memory int64) {
+	d := c.desk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.phase == connecting {
+		d.count(c, usage{1, 0, memory})
+		c.phase = connected
+		d.attend()
 	}
 }
 
-// Leave gives back the client's place and memory. Later calls do nothing.
-func (g *Guest) Leave() {
-	g.leaving.Do(func() {
-		d := g.desk
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.add(g, -1)
-		d.guests = slices.DeleteFunc(d.guests, func(other *Guest) bool { return other == g })
-		close(d.freed)
-		d.freed = make(chan struct{})
-		d.freedMemory(g.usage.memory)
-	})
+// Leave gives back what the client has. Later calls do nothing.
+func (c *Client) Leave() {
+	c.end(nil)
+	d := c.desk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	had := c.usage.memory
+	switch c.phase {
+	case silent:
+		d.silent = without(d.silent, c)
+	case waiting:
+		d.line = without(d.line, c)
+	case connecting, connected:
+		d.count(c, usage{})
+		d.admitted = without(d.admitted, c)
+		defer d.attend()
+		if d.Freed != nil {
+			defer d.Freed(had)
+		}
+	}
+	c.phase = left
 }
 
-// shortage returns the limits that a client would exceed, those of its address first. If it can never
-// be admitted, they are the one limit that says so. The lock is held.
-func (d *Desk) shortage(g *Guest, local bool) (short []*FullError) {
-	l, mine := d.limits, d.by[g.from]
-	var limits []*FullError
-	if !local || !l.SharedPlaces {
-		limits = append(limits, &FullError{What: Places, Address: g.from, Used: int64(mine.clients), Limit: int64(l.ClientsPerAddress), need: 1})
-	}
-	if !local || !l.SharedMemory {
-		limits = append(limits, &FullError{What: Memory, Address: g.from, Used: mine.memory, Limit: l.MemoryPerAddress, Asked: g.usage.memory, need: g.usage.memory})
-	}
-	limits = append(limits,
-		&FullError{What: Places, Used: int64(d.all.clients), Limit: int64(l.Clients), need: 1},
-		&FullError{What: Memory, Used: d.all.memory, Limit: l.Memory, Asked: g.usage.memory, need: g.usage.memory})
-	for _, f := range limits {
-		switch {
-		case f.never():
-			return []*FullError{f}
-		case f.room() < 0:
-			short = append(short, f)
-		}
-	}
-	return short
+// take gives a client its place. The lock is held.
+func (d *Desk) take(c *Client) {
+	now := c.usage
+	c.usage = usage{}
+	d.count(c, now)
+	c.phase, c.since = connecting, time.Now()
+	d.admitted = append(d.admitted, c)
 }
 
-// idlers picks the guests to end so that there is room for a client, and marks them as ended. If the idle
-// guests would not make room, it picks none. again is then the time until enough guests may be idle, or 0
-// if they never make room. The lock is held.
-func (d *Desk) idlers(short []*FullError) (chosen []*Guest, again time.Duration) {
-	type candidate struct {
-		*Guest
-		rest   time.Duration // until it is idle; less than 0: it is
-		picked bool
+// count changes what a client uses. The lock is held.
+func (d *Desk) count(c *Client, now usage) {
+	change := now.plus(c.usage.negative())
+	c.usage = now
+	d.all = d.all.plus(change)
+	if d.by[c.from] = d.by[c.from].plus(change); d.by[c.from] == (usage{}) {
+		delete(d.by, c.from)
 	}
-	var all []*candidate
-	for _, other := range d.guests {
-		c := &candidate{Guest: other, picked: other.ended}
-		if !other.ended {
-			since, moved := other.idle()
-			c.rest = Grace - since
-			if moved {
-				c.rest = Pause - since
-			}
-		}
-		all = append(all, c)
-	}
-	slices.SortStableFunc(all, func(a, b *candidate) int { return cmp.Compare(a.rest, b.rest) })
-	for _, f := range short {
-		room := f.room()
-		for _, c := range all {
-			if c.picked {
-				room += c.weight(f)
-			}
-		}
-		for _, c := range all {
-			if w := c.weight(f); room < 0 && !c.picked && w > 0 {
-				c.picked, room, again = true, room+w, max(again, c.rest)
-			}
-		}
-		if room < 0 { // not even all of them would make room
-			return nil, 0
-		}
-	}
-	if again > 0 {
-		return nil, again
-	}
-	for _, c := range all {
-		if c.picked && !c.ended {
-			c.ended = true
-			chosen = append(chosen, c.Guest)
-		}
-	}
-	return chosen, 0
 }
 
-// weight returns what a guest's leaving adds to what is short.
-func (g *Guest) weight(short *FullError) int64 {
-	if short.Address.IsValid() && g.from != short.Address {
-		return 0
+// addressOf returns the IP address of a TCP address.
+func addressOf(a net.Addr) netip.Addr {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
 	}
-	if short.What == Places {
-		return int64(g.usage.clients)
-	}
-	return g.usage.memory
+	return tcp.AddrPort().Addr().Unmap()
 }
 
 // keyOf returns the address that stands for a client: of IPv6 the network of 64 bits, because a host
@@ -271,65 +252,4 @@ func keyOf(a netip.Addr) netip.Addr {
 		}
 	}
 	return a
-}
-
-// What can be short: the values of FullError.What.
-const (
-	Places = "clients"
-	Memory = "bytes of memory"
-)
-
-// FullError is the error of a client for which a server has no place or memory.
-type FullError struct {
-	What        string
-	Address     netip.Addr // whose limit it is; not valid: that of all clients
-	Used, Limit int64
-	Asked       int64 // bytes of memory; 0 for places
-	need        int64 // places or bytes
-}
-
-// never reports whether the client needs more than the limit.
-func (e *FullError) never() bool { return e.need > e.Limit }
-
-// room returns what would be left, less than 0 if it is short. Nothing here is less than 0, so it does
-// not overflow.
-func (e *FullError) room() int64 { return e.Limit - e.Used - e.need }
-
-// Error has the figures.
-func (e *FullError) Error() string {
-	whose := ""
-	if e.Address.IsValid() {
-		whose = " from " + e.Address.String()
-	}
-	if e.What == Places {
-		return fmt.Sprintf("the server already has %d clients%s, of at most %d; try: later", e.Used, whose, e.Limit)
-	}
-	all := "all clients" + whose + " together"
-	if e.never() {
-		return fmt.Sprintf("the client asks for %s of memory, and %s may use %s; try: less", size(e.Asked), all, size(e.Limit))
-	}
-	return fmt.Sprintf("the client asks for %s of memory; %s use %s of at most %s; try: later, or less", size(e.Asked), all, size(e.Used), size(e.Limit))
-}
-
-// size writes bytes with three digits at least.
-func size(n int64) string {
-	for _, u := range []struct {
-		letter string
-		shift  uint
-	}{{"GiB", 30}, {"MiB", 20}, {"KiB", 10}} {
-		if n >= 10<<u.shift {
-			return fmt.Sprintf("%d %s", n>>u.shift, u.letter)
-		}
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
-// IdleError is the error of an idle client that the server ended for another.
-type IdleError struct{}
-
-// MayComeBack is true: the client may do its job again, so what it has sent stays. See job.Lost.
-func (*IdleError) MayComeBack() bool { return true }
-
-func (*IdleError) Error() string {
-	return "the server is full, and ended this client for another because it moved no data; try: again later"
 }

@@ -3,7 +3,9 @@ package admission
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,30 +20,42 @@ var (
 
 // visitor is a client whose idleness a test decides.
 type visitor struct {
-	Client
-	guest *Guest
+	*Client
 	began time.Time // it is idle since then
 	moved atomic.Bool
-	ended error
+	ended atomic.Pointer[IdleError]
 }
 
-// come makes a visitor ask.
-func come(d *Desk, from netip.Addr, memory int64) (*visitor, error) {
-	v := &visitor{began: time.Now()}
-	admitted := make(chan struct{}) // another client may be admitted, and end this one, before Admit returns here
-	v.Client = Client{Address: from, Memory: memory,
-		Idle: func() (time.Duration, bool) { return time.Since(v.began), v.moved.Load() },
-		End: func(err error) {
-			v.ended = err
-			go func() {
+// greet makes a visitor connect by TCP and say hello.
+func greet(d *Desk, from netip.Addr) *visitor {
+	c := d.enter(context.Background(), &net.TCPAddr{}, &net.TCPAddr{IP: from.AsSlice()})
+	_ = c.Hello(HelloLimit, func(context.Context) error { return nil })
+	return &visitor{Client: c, began: time.Now()}
+}
+
+// ask makes it ask for a place. If it has to leave, it does.
+func (v *visitor) ask(ctx context.Context, memory int64) error {
+	ctx, err := v.Admit(ctx, memory, func() (time.Duration, bool) { return time.Since(v.began), v.moved.Load() })
+	if err == nil {
+		context.AfterFunc(ctx, func() {
+			var idle *IdleError
+			if errors.As(context.Cause(ctx), &idle) {
+				v.ended.Store(idle)
 				time.Sleep(time.Millisecond)
-				<-admitted
-				v.guest.Leave()
-			}()
-		}}
-	var err error
-	v.guest, err = d.Admit(context.Background(), v.Client)
-	close(admitted)
+				v.Leave()
+			}
+		})
+	}
+	return err
+}
+
+// come makes a visitor ask, and connect.
+func come(d *Desk, from netip.Addr, memory int64) (*visitor, error) {
+	v := greet(d, from)
+	err := v.ask(context.Background(), memory)
+	if err == nil {
+		v.Connected(memory)
+	}
 	return v, err
 }
 
@@ -61,9 +75,14 @@ func refused(t *testing.T, err error, want string) {
 	}
 }
 
+// hadToLeave reports whether one of the visitors had to leave for another.
+func hadToLeave(all ...*visitor) bool {
+	return slices.ContainsFunc(all, func(v *visitor) bool { return v.ended.Load() != nil })
+}
+
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 3, ClientsPerAddress: 2, Memory: 1 << 40, MemoryPerAddress: 1 << 40})
+		d := New(Limits{Clients: 3, ClientsPerAddress: 2, Memory: 1 << 40, MemoryPerAddress: 1 << 40, Waiting: Waiting, Patience: Patience})
 		a, err := come(d, one, 1)
 		must(t, a, err).moved.Store(true)
 		b, err := come(d, one, 1)
@@ -79,19 +98,19 @@ func TestPlaces(t *testing.T) {
 		c.began = c.began.Add(time.Hour)
 		_, err = come(d, other, 1)
 		refused(t, err, "the server already has 3 clients, of at most 3; try: later")
-		a.guest.Leave()
-		a.guest.Leave()
+		a.Leave()
+		a.Leave()
 		_, err = come(d, other, 1)
 		must(t, nil, err)
-		if a.ended != nil || b.ended != nil || c.ended != nil {
-			t.Errorf("ended: %v, %v, %v", a.ended, b.ended, c.ended)
+		if hadToLeave(a, b, c) {
+			t.Errorf("ended: %v, %v, %v", a.ended.Load(), b.ended.Load(), c.ended.Load())
 		}
 	})
 }
 
 func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 100, ClientsPerAddress: 100, Memory: 100 << 20, MemoryPerAddress: 60 << 20, Strict: true})
+		d := New(Limits{Clients: 100, ClientsPerAddress: 100, Memory: 100 << 20, MemoryPerAddress: 60 << 20, Patience: Patience})
 		a, err := come(d, one, 50<<20)
 		must(t, a, err)
 		_, err = come(d, one, 20<<20)
@@ -104,7 +123,7 @@ func TestMemory(t *testing.T) {
 		must(t, nil, err)
 		_, err = come(d, other, 1)
 		refused(t, err, "asks for 1 bytes of memory; all clients together use 100 MiB of at most 100 MiB")
-		a.guest.Leave()
+		a.Leave()
 		_, err = come(d, one, 50<<20)
 		must(t, nil, err)
 	})
@@ -114,7 +133,7 @@ func TestMemory(t *testing.T) {
 // one that was idle longest, within Patience.
 func TestIdleClientsLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 3, ClientsPerAddress: 3, Memory: 90, MemoryPerAddress: 90})
+		d := New(Limits{Clients: 3, ClientsPerAddress: 3, Memory: 90, MemoryPerAddress: 90, Waiting: Waiting, Patience: Patience})
 		var all []*visitor
 		for i := range 3 {
 			v, err := come(d, one, 30)
@@ -128,13 +147,13 @@ func TestIdleClientsLeave(t *testing.T) {
 		if took := time.Since(began); took > Grace+10*time.Millisecond {
 			t.Errorf("a place after %v", took)
 		}
-		if all[0].ended != nil || all[1].ended != nil || !errors.As(all[2].ended, new(*IdleError)) {
-			t.Errorf("ended: %v, %v, %v", all[0].ended, all[1].ended, all[2].ended)
+		if hadToLeave(all[0], all[1]) || all[2].ended.Load() == nil {
+			t.Errorf("ended: %v, %v, %v", all[0].ended.Load(), all[1].ended.Load(), all[2].ended.Load())
 		}
 		time.Sleep(Grace)
 		_, err = come(d, other, 60) // two more leave
 		must(t, nil, err)
-		if all[0].ended == nil || all[1].ended == nil {
+		if all[0].ended.Load() == nil || all[1].ended.Load() == nil {
 			t.Error("not enough clients left")
 		}
 	})
@@ -144,9 +163,10 @@ func TestIdleClientsLeave(t *testing.T) {
 // do not make them leave.
 func TestNobodyLeavesInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 3, ClientsPerAddress: 2, Memory: 90, MemoryPerAddress: 60})
+		d := New(Limits{Clients: 3, ClientsPerAddress: 2, Memory: 90, MemoryPerAddress: 60, Waiting: Waiting, Patience: Patience})
 		busy, err := come(d, one, 10)
 		must(t, busy, err).moved.Store(true)
+		busy.began = busy.began.Add(time.Hour)
 		large, err := come(d, one, 50)
 		must(t, large, err).moved.Store(true)
 		idle, err := come(d, other, 30)
@@ -156,15 +176,16 @@ func TestNobodyLeavesInVain(t *testing.T) {
 		refused(t, err, "2 clients from 192.0.2.1")
 		_, err = come(d, other, 61) // more than its address may ever have
 		refused(t, err, "all clients from 192.0.2.2 together may use 60 bytes; try: less")
-		large.guest.Leave()
+		large.Leave()
 		_, err = come(d, one, 51)
 		refused(t, err, "all clients from 192.0.2.1 together use 10 bytes of at most 60 bytes")
 		large, err = come(d, one, 50)
 		must(t, large, err).moved.Store(true)
+		large.began = large.began.Add(time.Hour)
 		_, err = come(d, other, 40) // 60 bytes would stay in use
 		refused(t, err, "all clients from 192.0.2.2 together use 30 bytes of at most 60 bytes")
-		if idle.ended != nil || busy.ended != nil {
-			t.Errorf("ended: %v, %v", idle.ended, busy.ended)
+		if hadToLeave(idle, busy) {
+			t.Errorf("ended: %v, %v", idle.ended.Load(), busy.ended.Load())
 		}
 	})
 }
@@ -172,7 +193,7 @@ func TestNobodyLeavesInVain(t *testing.T) {
 // TestHugeSizes checks that sums of sizes do not overflow.
 func TestHugeSizes(t *testing.T) {
 	const most = 1<<63 - 1
-	d := New(Limits{Clients: 9, ClientsPerAddress: 9, Memory: most, MemoryPerAddress: most, Strict: true})
+	d := New(Limits{Clients: 9, ClientsPerAddress: 9, Memory: most, MemoryPerAddress: most, Patience: Patience})
 	a, err := come(d, one, most-1)
 	must(t, a, err)
 	_, err = come(d, one, 2)
@@ -183,7 +204,7 @@ func TestHugeSizes(t *testing.T) {
 // address leave for one of that address.
 func TestBusyClientsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 10, ClientsPerAddress: 1, Memory: 1000, MemoryPerAddress: 1000})
+		d := New(Limits{Clients: 10, ClientsPerAddress: 1, Memory: 1000, MemoryPerAddress: 1000, Waiting: Waiting, Patience: Patience})
 		a, err := come(d, one, 1)
 		must(t, a, err).moved.Store(true)
 		b, err := come(d, other, 1)
@@ -194,8 +215,8 @@ func TestBusyClientsStay(t *testing.T) {
 		time.Sleep(Pause)
 		_, err = come(d, one, 1)
 		must(t, nil, err)
-		if a.ended == nil || b.ended != nil {
-			t.Errorf("ended: %v, %v", a.ended, b.ended)
+		if a.ended.Load() == nil || hadToLeave(b) {
+			t.Errorf("ended: %v, %v", a.ended.Load(), b.ended.Load())
 		}
 	})
 }
@@ -204,9 +225,9 @@ func TestBusyClientsStay(t *testing.T) {
 func TestThisHost(t *testing.T) {
 	local := netip.MustParseAddr("127.0.0.1")
 	for _, shared := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
-		d := New(Limits{Clients: 2, ClientsPerAddress: 1, Memory: 2, MemoryPerAddress: 1, SharedPlaces: shared[0], SharedMemory: shared[1], Strict: true})
+		d := New(Limits{Clients: 2, ClientsPerAddress: 1, Memory: 2, MemoryPerAddress: 1, SharedPlaces: shared[0], SharedMemory: shared[1], Patience: Patience})
 		for i := range 2 {
-			_, err := d.Admit(t.Context(), Client{Address: local, Local: true, Memory: 1})
+			_, err := come(d, local, 1)
 			if (err == nil) != (i == 0 || shared[0] && shared[1]) {
 				t.Errorf("%v, client %d: %v", shared, i, err)
 			}
@@ -216,12 +237,12 @@ func TestThisHost(t *testing.T) {
 
 func TestAdmitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 1, ClientsPerAddress: 1, Memory: 1, MemoryPerAddress: 1})
+		d := New(Limits{Clients: 1, ClientsPerAddress: 1, Memory: 1, MemoryPerAddress: 1, Waiting: Waiting, Patience: Patience})
 		v, err := come(d, one, 1)
 		must(t, v, err).moved.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, err := d.Admit(ctx, v.Client); !errors.Is(err, context.DeadlineExceeded) || len(d.line) != 0 {
+		if err := greet(d, one).ask(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || len(d.line) != 0 {
 			t.Errorf("%v; %d wait", err, len(d.line))
 		}
 	})
@@ -230,7 +251,7 @@ func TestAdmitEndsWithItsContext(t *testing.T) {
 // TestCrowd lets many come and go at once, and counts what is left.
 func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 8, ClientsPerAddress: 8, Memory: 80, MemoryPerAddress: 80})
+		d := New(Limits{Clients: 8, ClientsPerAddress: 8, Memory: 80, MemoryPerAddress: 80, Waiting: Waiting, Patience: Patience})
 		done := make(chan error)
 		for i := range 200 {
 			go func() {
@@ -239,7 +260,7 @@ func TestCrowd(t *testing.T) {
 					v.moved.Store(true)
 					if i%3 > 0 {
 						time.Sleep(time.Duration(i) * time.Millisecond)
-						v.guest.Leave()
+						v.Leave()
 					}
 				}
 				done <- err
@@ -255,8 +276,8 @@ func TestCrowd(t *testing.T) {
 		if _, err := come(d, other, 80); err != nil {
 			t.Error(err)
 		}
-		if taken < 8 || len(d.line) != 0 || d.all != (usage{1, 80}) || len(d.by) != 1 || len(d.guests) != 1 {
-			t.Errorf("%d taken, %d wait, %+v, %v, %d guests", taken, len(d.line), d.all, d.by, len(d.guests))
+		if taken < 8 || len(d.line) != 0 || d.all != (usage{1, 0, 80}) || len(d.by) != 1 || len(d.admitted) != 1 {
+			t.Errorf("%d taken, %d wait, %+v, %v, %d guests", taken, len(d.line), d.all, d.by, len(d.admitted))
 		}
 	})
 }

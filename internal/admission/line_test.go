@@ -12,7 +12,7 @@ import (
 // gets the place that is free then. One more from the first address is refused at once.
 func TestLineIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 1, ClientsPerAddress: 1, Memory: 1 << 40, MemoryPerAddress: 1 << 40})
+		d := New(Limits{Clients: 1, ClientsPerAddress: 1, Memory: 1 << 40, MemoryPerAddress: 1 << 40, Waiting: Waiting, Patience: Patience})
 		busy, err := come(d, netip.MustParseAddr("192.0.2.9"), 1)
 		must(t, busy, err).moved.Store(true)
 		var strangers sync.WaitGroup
@@ -24,7 +24,7 @@ func TestLineIsFair(t *testing.T) {
 			defer d.mu.Unlock()
 			return len(d.line)
 		}
-		for i := range mostWaiting {
+		for i := range Waiting {
 			strangers.Go(func() {
 				_, err := come(d, []netip.Addr{one, other}[i%2], 1)
 				refused(t, err, "the server already has 1 clients")
@@ -34,8 +34,8 @@ func TestLineIsFair(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if n := waiting(); n != mostWaiting {
-			t.Fatalf("%d wait, want %d", n, mostWaiting)
+		if n := waiting(); n != Waiting {
+			t.Fatalf("%d wait, want %d", n, Waiting)
 		}
 		if _, err := come(d, one, 1); err == nil || time.Since(began) > 0 {
 			t.Errorf("one of the crowd: %v after %v, want a refusal at once", err, time.Since(began))
@@ -44,7 +44,7 @@ func TestLineIsFair(t *testing.T) {
 		go func() {
 			v, err := come(d, netip.MustParseAddr("192.0.2.3"), 1)
 			if err == nil {
-				v.guest.Leave()
+				v.Leave()
 			}
 			third <- err
 		}()
@@ -58,7 +58,7 @@ func TestLineIsFair(t *testing.T) {
 		mu.Lock()
 		before := len(refusedAt)
 		mu.Unlock()
-		if before != 1 || waiting() != mostWaiting {
+		if before != 1 || waiting() != Waiting {
 			t.Errorf("%d were refused and %d wait", before, waiting())
 		}
 		time.Sleep(Patience)

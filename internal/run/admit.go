@@ -5,34 +5,15 @@ package run
 import (
 	"context"
 	"math/bits"
-	"net"
-	"net/netip"
-	"time"
 
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/admission"
+	"github.com/rawverbs/rawverbs/internal/budget"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/rc"
 )
-
-// HandshakeLimit is how long a client may take from its hello until its queue pairs are in RTS. Each step on
-// the way also has the limit --timeout.
-const HandshakeLimit = 15 * time.Second
-
-var errHandshake = errors.Errorf("the client did not connect its queue pairs within %v of its hello; try: again, or a host with less load", HandshakeLimit)
-
-// handshake is the context of a client's handshake. It ends after HandshakeLimit, but has no Deadline: a
-// context's deadline would replace the limit of each step.
-type handshake struct{ context.Context }
-
-func withinHandshake(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeoutCause(ctx, HandshakeLimit, errHandshake)
-	return handshake{ctx}, cancel
-}
-
-func (handshake) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
 // limits returns what the clients of a server may use. Limits that were not chosen are a share of a
 // larger one: all clients get half of what the process may use, and one address half of that. Clients
@@ -44,9 +25,12 @@ func (o *ServerOptions) limits() admission.Limits {
 		}
 		return of - of/2
 	}
-	l := admission.Limits{Clients: o.MaxClients, Memory: int64(o.MaxMemory), Strict: o.Once, SharedPlaces: o.MaxClientsPerAddress == 0, SharedMemory: o.MaxMemoryPerAddress == 0}
+	l := admission.Limits{Clients: o.MaxClients, Memory: int64(o.MaxMemory), Waiting: admission.Waiting, Patience: admission.Patience, SharedPlaces: o.MaxClientsPerAddress == 0, SharedMemory: o.MaxMemoryPerAddress == 0}
 	if l.Memory == 0 {
-		l.Memory = admission.Available() / 2
+		l.Memory = budget.Available() / 2
+	}
+	if o.Once { // the others are refused at once
+		l.Waiting = 0
 	}
 	l.ClientsPerAddress = int(half(int64(o.MaxClientsPerAddress), int64(l.Clients)))
 	l.MemoryPerAddress = half(int64(o.MaxMemoryPerAddress), l.Memory)
@@ -55,21 +39,13 @@ func (o *ServerOptions) limits() admission.Limits {
 
 // admit takes a place and the memory for a client's job. The returned context ends if the client has
 // to leave for another; its Motion is the client's.
-func (s *server) admit(ctx context.Context, in *comer, need int64) (context.Context, func(), error) {
-	ctx, end := context.WithCancelCause(ctx)
+func (s *server) admit(ctx context.Context, in *comer, need int64) (context.Context, error) {
 	motion := job.NewMotion()
-	local, remote := addressOf(in.TCP().LocalAddr()), addressOf(in.TCP().RemoteAddr())
-	guest, err := s.desk.Admit(ctx, admission.Client{
-		Address: remote, Local: remote.IsLoopback() || remote == local, Memory: need, Idle: motion.Idle, End: end,
-	})
+	ctx, err := in.Admit(ctx, need, motion.Idle)
 	if err != nil {
-		end(nil)
-		return nil, nil, s.explainFull(err)
+		return nil, s.explainFull(err)
 	}
-	return job.WithMotion(ctx, motion), func() {
-		guest.Leave()
-		end(nil)
-	}, nil
+	return job.WithMotion(ctx, motion), nil
 }
 
 // explainFull counts a client that was refused by a limit, and adds what to try at the server.
@@ -134,12 +110,3 @@ func memoryOf(cfg *rc.Config, endpoint job.Endpoint, most job.Size, recorded boo
 
 // ring returns the entries of a completion queue: a power of two.
 func ring(depth int64) int64 { return 1 << bits.Len64(uint64(depth-1)) }
-
-// addressOf returns the IP address of a TCP address.
-func addressOf(a net.Addr) netip.Addr {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
-	}
-	return tcp.AddrPort().Addr().Unmap()
-}

@@ -76,7 +76,8 @@ func (c *Counts) Snapshot() Snapshot {
 	s := Snapshot{State: c.state, Connections: c.connections.Load(), Refused: c.refused.Load(), Full: c.full.Load(),
 		MemoryLimit: c.limits.Memory, ClientsLimit: int64(c.limits.Clients)}
 	if c.desk != nil {
-		s.Clients, s.Memory = c.desk.Usage()
+		u := c.desk.Usage()
+		s.Clients, s.Memory = u.Clients, u.Memory
 	}
 	for _, j := range c.jobs {
 		s.Jobs = append(s.Jobs, *j)

@@ -55,8 +55,7 @@ func handshakeOf(t *testing.T, dev *verbs.Device, l *rc.Listener, pipes chan net
 	if _, err := in.Hello(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{ServerOptions: ServerOptions{Options: Options{Timeout: timeout}}}
-	conn, err := s.connect(t.Context(), &comer{Incoming: in}, rc.Config{Device: dev, Timeout: timeout})
+	conn, err := in.Connect(t.Context(), rc.Config{Device: dev, Timeout: timeout})
 	ended = time.Now()
 	atClient = <-clients
 	if conn != nil {
@@ -66,7 +65,7 @@ func handshakeOf(t *testing.T, dev *verbs.Device, l *rc.Listener, pipes chan net
 }
 
 // TestHandshakeLimits checks, in simulated time, that each step of a handshake has the limit --timeout, and that a
-// client that makes progress has HandshakeLimit. Both ends say which limit has passed.
+// client that makes progress may take as long as it needs. Both ends say which limit has passed.
 func TestHandshakeLimits(t *testing.T) {
 	dev := testdevice.Open(t)
 	defer dev.Subscribe(func(verbs.AsyncEvent) {})() // so that the goroutine of the events is outside of the bubbles
@@ -83,9 +82,7 @@ func TestHandshakeLimits(t *testing.T) {
 		want                 []string
 	}{
 		{"silent", 2 * time.Second, time.Hour, 2 * time.Second, []string{"waiting for endpoints: timed out after 2s", sinceHello + "is it stopped", "allow a longer timeout"}},
-		{"silent with a long --timeout", 30 * time.Second, time.Hour, HandshakeLimit, []string{"waiting for endpoints: timed out after 15s", sinceHello + errHandshake.Error()}},
-		{"slow", 4 * time.Second, 3 * time.Second, 12 * time.Second, nil},
-		{"too slow", 5 * time.Second, 4 * time.Second, HandshakeLimit, []string{`waiting for barrier "in RTS": timed out after 3s`, errHandshake.Error()}},
+		{"slow", 30 * time.Second, 25 * time.Second, 100 * time.Second, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -104,8 +101,8 @@ func TestHandshakeLimits(t *testing.T) {
 						}
 					}
 				}
-				if err := atServer; err != nil && (!errors.As(err, new(*oob.TimeoutError)) || strings.Contains(err.Error(), "longer timeout") == errors.Is(err, errHandshake)) {
-					t.Errorf("a longer timeout helps only if it was the limit of a step: %v", err)
+				if err := atServer; err != nil && !errors.As(err, new(*oob.TimeoutError)) {
+					t.Error(err)
 				}
 			})
 		})

@@ -10,8 +10,8 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/internal/job"
-	"github.com/rawverbs/rawverbs/internal/lobby"
 	"github.com/rawverbs/rawverbs/internal/report"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -143,4 +143,4 @@ func (o *Options) loadTLS() (*tls.Config, error) {
 }
 
 // HelloLimit is how long a server waits for a client's hello, if --timeout is not shorter.
-const HelloLimit = lobby.HelloLimit
+const HelloLimit = admission.HelloLimit

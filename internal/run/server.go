@@ -16,9 +16,9 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/admission"
+	"github.com/rawverbs/rawverbs/internal/budget"
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
-	"github.com/rawverbs/rawverbs/internal/lobby"
 	"github.com/rawverbs/rawverbs/internal/report"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
@@ -36,7 +36,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		o.MaxClients = 1
 	}
 	limits := o.limits()
-	defer admission.Contain(limits.Memory)()
+	defer budget.Contain(limits.Memory)()
 	all := o.Logger
 	o.Logger = all.With(slog.String("who", "server"))
 	for _, side := range o.sides {
@@ -95,10 +95,11 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	}
 	defer job.CloseAll(&err, listener)
 	desk := admission.New(limits)
+	desk.Freed = new(budget.Reclaimer).Freed
 	o.Counts.admit(desk, limits)
 	o.Counts.enter(Serving)
 	defer o.Counts.enter(Stopping)
-	s := &server{ServerOptions: o, dev: dev, all: all, live: live, lobby: lobby.New(), desk: desk}
+	s := &server{ServerOptions: o, dev: dev, all: all, live: live, desk: desk}
 	if o.Once {
 		return s.serveOne(ctx, listener)
 	}
@@ -115,27 +116,24 @@ func configure(endpoint job.Endpoint, cfg *rc.Config) {
 
 type server struct {
 	ServerOptions
-	dev   *verbs.Device
-	all   *slog.Logger // without a "who", for each client's own
-	live  *report.Live // for the pages of --http; nil without
-	lobby *lobby.Lobby
-	desk  *admission.Desk
+	dev  *verbs.Device
+	all  *slog.Logger // without a "who", for each client's own
+	live *report.Live // for the pages of --http; nil without
+	desk *admission.Desk
 }
 
-// comer is a connection whose hello has not arrived yet.
+// comer is a client that has connected by TCP.
 type comer struct {
 	*rc.Incoming
-	guest *lobby.Guest
+	*admission.Client
+	who string // "server/" and its number; "server" with Once
 }
 
-// accept lets the next connection into the lobby. Connections enter in the order in which
-// they were accepted, so the one that is dropped for others is the oldest.
-func (s *server) accept(ctx context.Context, l *rc.Listener) (*comer, error) {
-	in, err := l.Accept(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &comer{in, s.lobby.Enter(ctx)}, nil
+// accept calls serve for each client, in a goroutine of clients, until ctx ends or the listener fails.
+func (s *server) accept(ctx context.Context, l *rc.Listener, clients *sync.WaitGroup, serve func(*comer)) error {
+	return admission.Serve(ctx, s.desk, clients, l.Accept, func(c *admission.Client, in *rc.Incoming) {
+		serve(&comer{in, c, fmt.Sprintf("server/%d", c.Number)})
+	})
 }
 
 // serveOne serves clients until the job of one has begun and is over. A connection that
@@ -145,36 +143,32 @@ func (s *server) serveOne(ctx context.Context, l *rc.Listener) error {
 	defer stop()
 	jobs, cut := s.graceful(ctx)
 	defer cut()
-	var comers sync.WaitGroup
+	var clients sync.WaitGroup
 	served := make(chan error, 1) // the result of the one client's job
-	for {
-		in, err := s.accept(until, l)
-		if err != nil {
-			if err := s.leave(ctx, jobs, &comers, l); err != nil {
-				return err
+	err := s.accept(until, l, &clients, func(in *comer) {
+		in.who = "server"
+		err := s.client(jobs, in)
+		if errors.As(err, new(jobless)) {
+			if until.Err() == nil {
+				s.failed(in, err)
 			}
-			select {
-			case err = <-served:
-				return err
-			default:
-				return interrupted(ctx, err)
-			}
+			return
 		}
-		comers.Go(func() {
-			err := s.client(jobs, in, "server")
-			if errors.As(err, new(jobless)) {
-				if until.Err() == nil {
-					s.failed(in, "server", err)
-				}
-				return
-			}
-			select {
-			case served <- err:
-			default: // a client that connected just before stop
-			}
-			stop()
-			cut()
-		})
+		select {
+		case served <- err:
+		default: // a client that connected just before stop
+		}
+		stop()
+		cut()
+	})
+	if err := s.leave(ctx, jobs, &clients, l); err != nil {
+		return err
+	}
+	select {
+	case err = <-served:
+		return err
+	default:
+		return interrupted(ctx, err)
 	}
 }
 
@@ -185,37 +179,31 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 	jobs, stop := s.graceful(ctx)
 	defer stop()
 	var done, failed, cut atomic.Int32 // clients; those cut short failed, too
-	for number := 1; ; number++ {
-		in, err := s.accept(ctx, l)
-		if err != nil {
-			if err := s.leave(ctx, jobs, &clients, l); err != nil {
-				return err
-			}
-			if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && cut.Load() == 0 {
-				event.ServerStopped.Log(s.Logger, "stopped between clients", slog.Int("done", int(done.Load())), slog.Int("failed", int(failed.Load())))
-				return nil
-			}
-			return interrupted(ctx, err)
+	err := s.accept(ctx, l, &clients, func(in *comer) {
+		err := s.client(jobs, in)
+		if err == nil {
+			done.Add(1)
+			return
 		}
-		clients.Go(func() {
-			who := fmt.Sprintf("server/%d", number)
-			err := s.client(jobs, in, who)
-			if err == nil {
-				done.Add(1)
-				return
-			}
-			failed.Add(1)
-			if errors.As(err, new(cutShort)) {
-				cut.Add(1)
-			}
-			s.failed(in, who, err)
-		})
+		failed.Add(1)
+		if errors.As(err, new(cutShort)) {
+			cut.Add(1)
+		}
+		s.failed(in, err)
+	})
+	if err := s.leave(ctx, jobs, &clients, l); err != nil {
+		return err
 	}
+	if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && cut.Load() == 0 {
+		event.ServerStopped.Log(s.Logger, "stopped between clients", slog.Int("done", int(done.Load())), slog.Int("failed", int(failed.Load())))
+		return nil
+	}
+	return interrupted(ctx, err)
 }
 
 // failed reports a client that does not end the server.
-func (s *server) failed(in *comer, who string, err error) {
-	event.ClientFailed.LogAt(slog.LevelError, s.all.With(slog.String("who", who)), "client failed",
+func (s *server) failed(in *comer, err error) {
+	event.ClientFailed.LogAt(slog.LevelError, s.all.With(slog.String("who", in.who)), "client failed",
 		slog.String("peer", in.TCP().RemoteAddr().String()), slog.String("error", err.Error()))
 }
 
@@ -258,10 +246,10 @@ func joblessIfStranger(err error) error {
 }
 
 // client serves one client from the hello to the end. jobs is the context of the server's jobs.
-func (s *server) client(jobs context.Context, in *comer, who string) (err error) {
+func (s *server) client(jobs context.Context, in *comer) (err error) {
 	s.Counts.connections.Add(1)
 	defer func() { err = inOurWords(s.Peer.Name, err) }()
-	shown := s.live.Begin(who, in.TCP().RemoteAddr().String())
+	shown := s.live.Begin(in.who, in.TCP().RemoteAddr().String())
 	defer func() {
 		if errors.As(err, new(jobless)) {
 			s.Counts.refused.Add(1)
@@ -270,7 +258,7 @@ func (s *server) client(jobs context.Context, in *comer, who string) (err error)
 			shown.End(err)
 		}
 	}()
-	record := s.keep(who, shown)
+	record := s.keep(in.who, shown)
 	log := record.log
 	in.TCP().SetObserver(event.Exchange(log))
 	record.offer(in.TCP())
@@ -292,19 +280,21 @@ func (s *server) client(jobs context.Context, in *comer, who string) (err error)
 	cfg := s.config(log)
 	cfg.Device, cfg.Prepare, cfg.PeerNetworks = s.dev, endpoint.Prepare, s.PeerNetworks
 	configure(endpoint, &cfg)
-	ctx, leave, err := s.admit(jobs, in, memoryOf(&cfg, endpoint, s.MaxSize, record.wanted))
+	memory := memoryOf(&cfg, endpoint, s.MaxSize, record.wanted)
+	ctx, err := s.admit(jobs, in, memory)
 	if err != nil {
 		refuse(err)
 		return jobless{err}
 	}
-	defer leave()
+	defer in.Leave()
 	var moved atomic.Int64
 	admitted := time.Now()
 	defer func() { s.Counts.finished(hello.Job, admitted, moved.Load(), err) }()
-	conn, err := s.connect(ctx, in, cfg)
+	conn, err := in.Connect(ctx, cfg)
 	if err != nil {
 		return cutShortIf(jobs, joblessIfStranger(err))
 	}
+	in.Connected(memory)
 	record.connected(ctx, conn)
 	if err := job.Run(job.CountMoved(ctx, &moved), conn, endpoint, s.Timeout); err != nil {
 		return cutShortIf(jobs, err)
@@ -313,21 +303,14 @@ func (s *server) client(jobs context.Context, in *comer, who string) (err error)
 	return nil
 }
 
-// connect takes a client's queue pairs to RTS. The time for that is not the job's.
-func (s *server) connect(ctx context.Context, in *comer, cfg rc.Config) (*rc.Conn, error) {
-	ctx, cancel := withinHandshake(ctx)
-	defer cancel()
-	return in.Connect(ctx, cfg)
-}
-
 // greet reads a client's hello, and what else its job needs before anything is made. In a format
 // without a hello, this server's own choices stand for it, and greet waits for the first byte: in all
 // those formats the client writes at once. Until greet returns the client is in the lobby. After an
 // error the endpoint may be nil.
 func (s *server) greet(in *comer, record *giveRecord) (hello oob.Hello, endpoint job.Endpoint, err error) {
-	err = in.guest.Wait(s.Timeout, func(ctx context.Context) (err error) {
+	err = in.Client.Hello(s.Timeout, func(ctx context.Context) (err error) {
 		if s.Native() {
-			hello, err = in.Hello(ctx)
+			hello, err = in.Incoming.Hello(ctx)
 		} else {
 			hello.Job, err = s.Job.Name, in.TCP().AwaitFirst(ctx, "the peer's first word")
 		}

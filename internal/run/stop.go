@@ -43,7 +43,7 @@ func (s *server) graceful(ctx context.Context) (jobs context.Context, stop func(
 func (s *server) leave(ctx, jobs context.Context, clients *sync.WaitGroup, l io.Closer) error {
 	s.Counts.enter(Stopping)
 	_ = l.Close() // the listener has failed, or Serve closes it again
-	if n, _ := s.desk.Usage(); n > 0 && s.Grace > 0 && ctx.Err() != nil {
+	if n := s.desk.Usage().Clients; n > 0 && s.Grace > 0 && ctx.Err() != nil {
 		event.ServerStopping.Log(s.Logger, fmt.Sprintf("stopping: no new clients; %d have %v to end", n, s.Grace), slog.Int("clients", n), slog.Duration("grace", s.Grace))
 	}
 	ended := make(chan struct{})
@@ -60,7 +60,7 @@ func (s *server) leave(ctx, jobs context.Context, clients *sync.WaitGroup, l io.
 	case <-ended:
 		return nil
 	case <-time.After(cutLimit):
-		n, _ := s.desk.Usage()
+		n := s.desk.Usage().Clients
 		return errors.Errorf("%d clients did not end within %v after their jobs were stopped; try: dmesg, for errors of the device", n, cutLimit)
 	}
 }

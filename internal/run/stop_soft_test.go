@@ -13,7 +13,6 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/internal/job"
-	"github.com/rawverbs/rawverbs/internal/lobby"
 	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
@@ -36,7 +35,7 @@ func TestStoppedWhileItRefuses(t *testing.T) {
 	}
 	o := ServerOptions{Options: Options{IBPort: 1, Timeout: testkit.Limit, Logger: log}, MaxClients: 1, Counts: new(Counts),
 		Selection: &Selection{Peer: peer, sides: map[string]job.Side{"send": refuses}}}
-	s := &server{ServerOptions: o, dev: dev, all: log, lobby: lobby.New(), desk: admission.New(o.limits())}
+	s := &server{ServerOptions: o, dev: dev, all: log, desk: admission.New(o.limits())}
 	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{})
 	if err != nil {
 		t.Fatal(err)

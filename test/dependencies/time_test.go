@@ -163,7 +163,8 @@ var clocks = map[string]string{
 	"internal/verbstest/case.go outcome":            "the table of make conformance",
 
 	// What runs only in simulated time.
-	"internal/admission/admission_test.go come":     "simulated",
+	"internal/admission/admission_test.go":          "simulated",
+	"internal/admission/connecting_test.go attack":  "simulated",
 	"softroce/internal/link/network_test.go drain":  "simulated",
 	"softroce/rnet_test.go TestRnetSimulatedHours":  "simulated",
 	"softroce/rnet_test.go TestRnetSimulatedCut":    "simulated",

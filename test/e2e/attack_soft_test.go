@@ -86,7 +86,7 @@ func moreSteps(ctx context.Context, conn *oob.Conn, gid string, barriers ...stri
 
 // stillServesHonest has an honest client SEND and get its reply. A client that the server refuses because it
 // is full comes again: on a busy host, one that was ended for it may leave late. The promise that a newcomer gets a
-// place within 0.9 s is tested in simulated time, by TestIdleClientsLeave of internal/admission.
+// place in time is tested in simulated time, by TestIdleClientsLeave and TestClientsThatDoNotConnect of internal/admission.
 func stillServesHonest(t *testing.T, s *server, dev *verbs.Device) {
 	t.Helper()
 	var conn *rc.Conn
@@ -184,7 +184,7 @@ func TestAttackBySilence(t *testing.T) {
 	}
 	s.awaitMade("protection domain", places)
 	stillServesHonest(t, s, dev)
-	s.event("client.failed", "error", "ended this client for another because it moved no data")
+	s.event("client.failed", "error", "ended this client for another because")
 }
 
 // awaitMade waits until the server has made so many objects of a kind for its clients, which it does after it has
@@ -228,7 +228,7 @@ func TestAttackByNotes(t *testing.T) {
 		}
 	}
 	stillServesHonest(t, full, dev)
-	full.event("client.failed", "error", "ended this client for another because it moved no data")
+	full.event("client.failed", "error", "ended this client for another because")
 
 	roomy := serve(t, "--timeout", "2s")
 	insist(t, "the job made no progress for 2s", func() string {

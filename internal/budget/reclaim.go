@@ -1,10 +1,9 @@
-// Giving memory back to the system. Go keeps what the collector frees, and collects only when the
-// heap has grown. After clients have left, a server may not allocate for long.
-
-package admission
+// Package budget finds how much memory a process may use, and gives back to the system what it does not use.
+package budget
 
 import (
 	"runtime/debug"
+	"sync"
 	"time"
 )
 
@@ -15,22 +14,27 @@ const (
 	reclaimEvery = 2 * time.Second
 )
 
-// reclaim is the memory that the next collection will give back. The Desk's lock guards it.
-type reclaim struct {
+// Reclaimer gives memory back to the system. Go keeps what the collector frees, and collects only when the
+// heap has grown. After clients have left, a server may not allocate for long. The zero value is ready for use;
+// several goroutines may call its method at once.
+type Reclaimer struct {
+	mu    sync.Mutex
 	bytes int64 // freed since the last collection
 	due   bool  // a collection is scheduled
 }
 
-// freedMemory notes what a client has freed. The lock is held.
-func (d *Desk) freedMemory(bytes int64) {
-	if d.reclaim.bytes += bytes; d.reclaim.bytes < worthReclaiming || d.reclaim.due {
+// Freed notes what a client has freed.
+func (r *Reclaimer) Freed(bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bytes += bytes; r.bytes < worthReclaiming || r.due {
 		return
 	}
-	d.reclaim.due = true
+	r.due = true
 	time.AfterFunc(reclaimEvery, func() {
-		d.mu.Lock()
-		d.reclaim = reclaim{}
-		d.mu.Unlock()
+		r.mu.Lock()
+		r.bytes, r.due = 0, false
+		r.mu.Unlock()
 		debug.FreeOSMemory()
 	})
 }

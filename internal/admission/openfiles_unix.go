@@ -1,6 +1,6 @@
 //go:build unix
 
-package lobby
+package admission
 
 import "syscall"
 
@@ -8,7 +8,7 @@ import "syscall"
 func openFiles() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 4 * maxSilent
+		return 4 * mostSilent
 	}
 	return uint64(limit.Cur) //nolint:unconvert // an int64 on FreeBSD
 }

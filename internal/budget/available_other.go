@@ -1,6 +1,6 @@
 //go:build !linux
 
-package admission
+package budget
 
 // Available returns how many bytes of memory the process may use. Systems other
 // than Linux get a fixed limit.

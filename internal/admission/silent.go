@@ -1,0 +1,75 @@
+// Clients that have connected by TCP and have not sent a hello. They have no place, so a silent client does
+// not keep others out. No address can fill the room for them.
+
+package admission
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// HelloLimit is how long a server waits for a client's hello, unless its own timeout is
+// shorter. A client sends its hello at once.
+const HelloLimit = 5 * time.Second
+
+// mostSilent is how many clients may be silent at a time, if the process may have many files open.
+const mostSilent = 1024
+
+// silentFor leaves the other clients three quarters of the files that the process may have open.
+func silentFor(openFiles uint64) int { return int(max(1, min(mostSilent, openFiles/4))) }
+
+var errCrowded = errors.New("it sent no hello, and too many others have connected since; try: again")
+
+// makeRoomForSilent makes the oldest client of the address with most silent clients leave, if there are too
+// many. The lock is held.
+func (d *Desk) makeRoomForSilent() {
+	if len(d.silent) < d.maxSilent {
+		return
+	}
+	i := oldestOfMost(d.silent)
+	d.silent[i].end(errCrowded)
+	d.silent[i].phase = greeted
+	d.silent = slices.Delete(d.silent, i, i+1)
+}
+
+// oldestOfMost returns the index of the first client of the address that has most.
+func oldestOfMost(clients []*Client) int {
+	count, first := make(map[netip.Addr]int), make(map[netip.Addr]int)
+	for i, c := range clients {
+		if count[c.from]++; count[c.from] == 1 {
+			first[c.from] = i
+		}
+	}
+	most := 0
+	for from, n := range count {
+		if was := count[clients[most].from]; n > was || n == was && first[from] <= most {
+			most = first[from]
+		}
+	}
+	return most
+}
+
+// Hello calls hello, which waits for the client's hello. Its context ends after limit or HelloLimit, or if the
+// client has to leave. The time counts from this call, not from accept: on a busy host a goroutine may begin to
+// wait long after the client connected and sent its hello.
+func (c *Client) Hello(limit time.Duration, hello func(context.Context) error) error {
+	ctx, stop := context.WithTimeout(c.ctx, min(limit, HelloLimit))
+	defer stop()
+	err := hello(ctx)
+	d := c.desk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.phase == silent {
+		d.silent = without(d.silent, c)
+		c.phase = greeted
+	}
+	return err
+}
+
+func without(clients []*Client, c *Client) []*Client {
+	return slices.DeleteFunc(clients, func(other *Client) bool { return other == c })
+}
