@@ -22,12 +22,9 @@ import (
 // machines has the ELF machine of this build.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// loadable returns nil if the dynamic linker will preload the libraries into a program.
+// loadable returns nil if the dynamic linker will preload the libraries into a program. Of a script, that is its
+// interpreter, which also has the rights: Linux ignores those of scripts.
 func loadable(program string) error {
-	if privileged(program) {
-		return errors.Errorf("%s gets the rights of another user (setuid, setgid or capabilities), and Linux preloads nothing into such programs; "+
-			"try: rawverbs as that user (sudo rawverbs run -- …), or a copy of the program, which has only your rights", program)
-	}
 	// The kernel follows as many scripts whose interpreter is a script.
 	const most = 4
 	file := program
@@ -39,6 +36,10 @@ func loadable(program string) error {
 		file = interpreter
 	}
 	err := linkable(file)
+	if privileged(file) {
+		err = errors.Errorf("%s gets the rights of another user (setuid, setgid or capabilities), and Linux preloads nothing into such programs; "+
+			"try: rawverbs as that user (sudo rawverbs run -- …), or a copy of the program, which has only your rights", file)
+	}
 	if err != nil && file != program {
 		return errors.WithMessagef(err, "%s is a script", program)
 	}

@@ -69,16 +69,17 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// TestPrivileged checks that a setuid program is refused only if it belongs to another user.
+// TestPrivileged checks that a setuid program is refused only if it belongs to another user. Linux gives a
+// script the rights of its interpreter.
 func TestPrivileged(t *testing.T) {
 	program := write(t, nil, 0o755)
-	setuid := func() {
+	setuid := func(file string) {
 		t.Helper()
-		if err := os.Chmod(program, 0o755|os.ModeSetuid); err != nil {
+		if err := os.Chmod(file, 0o755|os.ModeSetuid); err != nil {
 			t.Fatal(err)
 		}
 	}
-	setuid()
+	setuid(program)
 	if err := loadable(program); err != nil {
 		t.Errorf("a setuid program of this user: %v", err)
 	}
@@ -87,10 +88,23 @@ func TestPrivileged(t *testing.T) {
 	} else if err := os.Chown(program, 65534, -1); err != nil {
 		t.Fatal(err)
 	} else {
-		setuid() // chown cleared it
+		setuid(program) // chown cleared it
 	}
-	if err := loadable(program); err == nil || !strings.Contains(err.Error(), "setuid") || !strings.Contains(err.Error(), "try: ") {
-		t.Errorf("a setuid program of another user: %v", err)
+	script := writeScript(t, "#!"+program+"\n")
+	for name, file := range map[string]string{"a setuid program of another user": program, "its script": script, "a script of its script": writeScript(t, "#!"+script+"\n")} {
+		if err := loadable(file); err == nil || !strings.Contains(err.Error(), program+" gets the rights") || !strings.Contains(err.Error(), "try: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if os.Getuid() == 0 {
+		script = writeScript(t, "#!/bin/sh\n")
+		if err := os.Chown(script, 65534, -1); err != nil {
+			t.Fatal(err)
+		}
+		setuid(script)
+		if err := loadable(script); err != nil {
+			t.Errorf("a setuid script, which gets no rights: %v", err)
+		}
 	}
 }
 
