@@ -111,8 +111,11 @@ static char *unlead(char *path)
 	return path;
 }
 
-/* gid_file returns a descriptor of a GID file of the open device; -1 if the path is of another file. */
-static int gid_file(const char *led, int flags)
+/*
+ * gid_file opens a GID file of the open device. It returns false if the path is of another file. fd is -1 after
+ * an error: the file of the folder would have no address.
+ */
+static bool gid_file(const char *led, int flags, int *fd)
 {
 	static const char directory[] = "/ports/1/gid";
 	const char *at = strstr(led, directory);
@@ -120,13 +123,15 @@ static int gid_file(const char *led, int flags)
 	char kind[16] = "", text[64];
 	struct ibv_gid_entry entry = {0}; /* an empty slot's GID is zero */
 	if (!at || (sscanf(at += strlen(directory), "s/%u", &index) != 1 && sscanf(at, "_attrs/%15[a-z]/%u", kind, &index) != 2))
-		return -1;
+		return false;
 	int error = soft_gid(index, &entry);
 	if (error && error != ENODATA)
-		return -1; /* not open, or no such index */
+		return false; /* not open, or no such index */
 	int cloexec = flags & O_CLOEXEC;
-	if (error && *kind)
-		return epoll_create1(cloexec); /* reading it gives EINVAL, as reading the file of an empty slot */
+	if (error && *kind) {
+		*fd = epoll_create1(cloexec); /* reading it gives EINVAL, as reading the file of an empty slot */
+		return true;
+	}
 	if (!*kind) {
 		int length = 0;
 		for (int i = 0; i < 16; i += 2)
@@ -134,16 +139,16 @@ static int gid_file(const char *led, int flags)
 	} else if (!strcmp(kind, "types")) {
 		strcpy(text, "RoCE v2\n");
 	} else if (strcmp(kind, "ndevs") || !if_indextoname(entry.ndev_ifindex, text)) {
-		return -1;
+		return false;
 	} else {
 		strcat(text, "\n");
 	}
-	int fd = memfd_create(led, cloexec ? MFD_CLOEXEC : 0);
-	if (fd >= 0 && pwrite(fd, text, strlen(text), 0) < 0) {
-		close(fd);
-		return -1;
+	*fd = memfd_create("rawverbs", cloexec ? MFD_CLOEXEC : 0);
+	if (*fd >= 0 && pwrite(*fd, text, strlen(text), 0) < 0) {
+		close(*fd);
+		*fd = -1;
 	}
-	return fd;
+	return true;
 }
 
 /* NEXT is the function of the next library, that is libc. */
@@ -239,8 +244,9 @@ PATH(int, scandir64, (const char *path, struct dirent64 ***list, filter64 *f, or
 	{                                                            \
 		char out[LED];                                       \
 		const char *led = lead(path, out);                   \
-		int fd = led == out ? gid_file(led, flags) : -1;     \
-		return fd >= 0 ? fd : NEXT(name) call;               \
+		int fd;                                              \
+		bool made = led == out && gid_file(led, flags, &fd); \
+		return made ? fd : NEXT(name) call;                  \
 	}
 /* MODE is the argument after flags, which only calls that may create a file have. */
 #define MODE                                                                          \
@@ -269,8 +275,10 @@ OPEN(__openat64_2, (int dir, const char *path, int flags), (dir, led, flags))
 	{                                                                    \
 		char out[LED];                                               \
 		const char *led = lead(path, out);                           \
-		int fd = led == out ? gid_file(led, 0) : -1;                 \
-		return fd >= 0 ? fdopen(fd, how) : NEXT(name)(led, how);     \
+		int fd;                                                      \
+		if (led == out && gid_file(led, 0, &fd))                     \
+			return fd >= 0 ? fdopen(fd, how) : NULL;             \
+		return NEXT(name)(led, how);                                 \
 	}
 FOPEN(fopen)
 FOPEN(fopen64)

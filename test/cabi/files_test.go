@@ -3,7 +3,10 @@
 package cabi
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
@@ -21,6 +24,19 @@ func TestFiles(t *testing.T) {
 			p.succeeds()
 		})
 	}
+}
+
+// TestFilesOfLongPath has the files of the device in a folder whose path is longer than a name may be (255 bytes).
+func TestFilesOfLongPath(t *testing.T) {
+	folder := filepath.Join(bin, "long", strings.Repeat("a", 150), strings.Repeat("b", 150))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(folder, 0o777); err != nil { // the program's user has it
+		t.Fatal(err)
+	}
+	p := start(t, "TMPDIR="+folder, ours("rawverbs"), "run", "--", compile(t, "files"), "soft0")
+	p.succeeds()
 }
 
 // TestFilesInShell reads them with the programs of a shell. Shells never load the Go runtime.
