@@ -38,34 +38,62 @@ func (s *Settings) files() (string, error) {
 	t := s.tree()
 	folder, err := ownFolder(fmt.Sprintf("rawverbs-%d", os.Getuid()))
 	if err != nil {
-		return "", err
+		return "", errors.WithMessage(err, "making a folder for the files of the device; try: a TMPDIR that may be written")
 	}
 	folder = filepath.Join(folder, fmt.Sprintf("%s-%08x", s.entry(), t.hash()))
+	if len(folder) > longest {
+		return "", errors.Errorf("the folder for the files of the device, %s, has a path of more than %d bytes; try: a TMPDIR with a shorter path", folder, longest)
+	}
 	return folder, errors.WithMessage(t.write(folder), "writing the files of the device; try: a TMPDIR with space and of a file system with links")
 }
 
-// ownFolder makes a folder in the system's folder for temporary files, or takes the one that is
-// there. Only this user may write to it.
+// longest is the length of the folder's path at most: lead in cabi/shim/files.c has room for 512 bytes, and
+// the paths below the folder have up to 122.
+const longest = 512 - 1 - 122
+
+// ownFolder makes a folder to which only this user may write, or takes the one that is there. Root's
+// programs may give up their rights, and then could not read root's XDG_RUNTIME_DIR.
 func ownFolder(name string) (string, error) {
-	temporary, err := filepath.EvalSymlinks(os.TempDir())
+	if runtime := os.Getenv("XDG_RUNTIME_DIR"); runtime != "" && os.Getuid() != 0 {
+		if folder, err := makeOwn(runtime, name); err == nil {
+			return folder, nil
+		}
+	}
+	folder, err := makeOwn(os.TempDir(), name)
 	if err == nil {
-		temporary, err = filepath.Abs(temporary)
+		return folder, nil
 	}
-	if err != nil {
-		return "", errors.WithMessage(err, "finding a folder for the files of the device; try: setting TMPDIR")
+	// Somebody else may have taken the name, but cannot foresee another.
+	others, _ := filepath.Glob(folder + "-*") // an error: none
+	if i := slices.IndexFunc(others, isOwn); i >= 0 {
+		return others[i], nil
 	}
-	folder := filepath.Join(temporary, name)
-	if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		return "", errors.WithMessage(err, "making a folder for the files of the device; try: a TMPDIR that may be written")
+	if folder, err = os.MkdirTemp(filepath.Dir(folder), name+"-*"); err != nil {
+		return "", err
 	}
-	info, err := os.Lstat(folder)
-	if err != nil {
-		return "", errors.WithMessage(err, "making a folder for the files of the device")
+	return folder, os.Chmod(folder, 0o755)
+}
+
+// makeOwn makes a folder of this user's. The path has no links. After an error it is that of the folder that
+// is not there, or is not this user's.
+func makeOwn(parent, name string) (string, error) {
+	if real, err := filepath.EvalSymlinks(parent); err == nil {
+		parent = real
 	}
-	if owner := info.Sys().(*syscall.Stat_t).Uid; !info.IsDir() || info.Mode()&0o022 != 0 || int(owner) != os.Getuid() {
-		return "", errors.Errorf("%s belongs to somebody else, or others may write to it; try: removing it, or another TMPDIR", folder)
+	if real, err := filepath.Abs(parent); err == nil {
+		parent = real
+	}
+	folder := filepath.Join(parent, name)
+	if err := os.Mkdir(folder, 0o755); err != nil && !isOwn(folder) {
+		return folder, err
 	}
 	return folder, nil
+}
+
+// isOwn reports whether a folder belongs to this user, and nobody else may write to it.
+func isOwn(folder string) bool {
+	info, err := os.Lstat(folder)
+	return err == nil && info.IsDir() && info.Mode()&0o022 == 0 && int(info.Sys().(*syscall.Stat_t).Uid) == os.Getuid()
 }
 
 // entry is the device's name in lists and folders.
