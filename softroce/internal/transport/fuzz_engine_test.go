@@ -379,7 +379,7 @@ func (a *arena) check() {
 		kept, charged, reads := 0, int64(0), int64(0)
 		for _, p := range a.players[i%2:] {
 			if p.node == s {
-				kept += p.qp.resp.ahead.count
+				kept += len(p.qp.resp.ahead.packets)
 				charged += p.qp.flight.charged + p.qp.flight.turn.Load()
 				reads += p.qp.reads.charged + p.qp.reads.turn.Load()
 				if got, want := p.qp.req.readsInFlight(), p.qp.countReads(); got != want {

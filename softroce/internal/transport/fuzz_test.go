@@ -42,8 +42,8 @@ func (qp *QP) check(tb testing.TB) {
 		tb.Errorf("%d answers due, but the counter is %d", due, a.due)
 	case r.arrivals != r.countArrived():
 		tb.Errorf("%d READ responses came ahead, but the counter is %d", r.countArrived(), r.arrivals)
-	case qp.resp.ahead.count != qp.resp.ahead.held():
-		tb.Errorf("%d packets are kept, but the counter is %d", qp.resp.ahead.held(), qp.resp.ahead.count)
+	case !qp.resp.inOrder():
+		tb.Errorf("packet %d is expected, and the kept ones are %v", qp.resp.expected, qp.resp.ahead.packets)
 	case r.una < r.max && r.deadline == never && qp.kind == verbs.RC && qp.canSend() && r.nxt > r.una && qp.attr.Timeout != 0:
 		tb.Error("packets in flight and no deadline")
 	case r.paced.sent != 0 || r.paced.allowed < 0 || r.paced.allowed > 0 && !qp.canSend():
@@ -58,13 +58,16 @@ func (v *reads) countArrived() (n int) {
 	return n
 }
 
-func (a *ahead) held() (n int) {
-	for i := range a.ring {
-		if a.ring[i].raw != nil {
-			n++
+// inOrder reports whether the kept packets are in order, and behind a gap.
+func (rs *responder) inOrder() bool {
+	last := rs.expected
+	for _, a := range rs.ahead.packets {
+		if a.seq <= last {
+			return false
 		}
+		last = a.seq
 	}
-	return n
+	return len(rs.ahead.packets) > 0 || rs.ahead.packets == nil
 }
 
 // fuzzBytes returns a fuzzer's input piece by piece, and zeros at the end.

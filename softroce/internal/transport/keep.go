@@ -8,6 +8,8 @@
 package transport
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
@@ -22,17 +24,17 @@ const (
 	nakAgain = 16
 )
 
-// ahead are the packets that a queue pair keeps.
+// ahead is the reorder buffer of a queue pair. Without a gap it has no memory, because of thousands of queue
+// pairs few have one at a time.
 type ahead struct {
-	ring  []aheadPacket // indexed by number, modulo the length; nil until the first gap
-	count int
-	since int // packets kept since the gap was reported
-	next  int // the NAK is repeated when since reaches next
+	packets []aheadPacket // the kept packets, by number; all are behind the expected one
+	since   int           // packets kept since the gap was reported
+	next    int           // the NAK is repeated when since reaches next
 }
 
 type aheadPacket struct {
 	seq int64
-	raw []byte // nil: no packet
+	raw []byte
 }
 
 // keep keeps packet seq, which is ahead of the expected one. It returns false if it cannot.
@@ -41,19 +43,15 @@ func (qp *QP) keep(p packet.Packet, seq int64) bool {
 	if qp.engine.cfg.Keep == 0 || rs.waitsRecv || seq-rs.expected >= keepReach {
 		return false
 	}
-	if rs.ahead.ring == nil {
-		rs.ahead.ring = make([]aheadPacket, keepReach)
-	}
-	a := &rs.ahead.ring[seq%keepReach]
-	if a.raw != nil {
-		return a.seq == seq
+	at, kept := slices.BinarySearchFunc(rs.ahead.packets, seq, func(a aheadPacket, seq int64) int { return cmp.Compare(a.seq, seq) })
+	if kept {
+		return true
 	}
 	raw := qp.engine.kept.take(qp.engine.cfg.Keep)
 	if raw == nil {
 		return false
 	}
-	*a = aheadPacket{seq, append(raw, p.Bytes()...)}
-	rs.ahead.count++
+	rs.ahead.packets = slices.Insert(rs.ahead.packets, at, aheadPacket{seq, append(raw, p.Bytes()...)})
 	rs.ahead.since++
 	qp.engine.counters.add(Kept, 1)
 	return true
@@ -82,35 +80,36 @@ func (qp *QP) gap(kept bool) {
 // serveKept serves the kept packets that follow the packet just served, up to the next gap.
 func (qp *QP) serveKept() {
 	rs := &qp.resp
-	for rs.ahead.count > 0 {
-		a := &rs.ahead.ring[rs.expected%keepReach]
-		if a.raw == nil || a.seq != rs.expected {
+	for len(rs.ahead.packets) > 0 {
+		a := rs.ahead.packets[0]
+		if a.seq > rs.expected {
 			qp.gap(true)
 			return
 		}
-		raw := a.raw
-		a.raw = nil
-		rs.ahead.count--
-		p, err := packet.Parse(raw)
+		rs.ahead.packets[0].raw = nil
+		rs.ahead.packets = rs.ahead.packets[1:]
+		if a.seq < rs.expected { // a number of the responses to the READ that was just served
+			qp.engine.kept.release(a.raw)
+			continue
+		}
+		p, err := packet.Parse(a.raw)
 		ok := err == nil && qp.serveExpected(p)
-		qp.engine.kept.release(raw)
+		qp.engine.kept.release(a.raw)
 		if !ok {
 			qp.forgetKept()
 			return
 		}
 		qp.acknowledgeUpTo(rs.expected - 1)
 	}
+	rs.ahead.packets = nil
 }
 
 // forgetKept drops the kept packets. The requester sends them again.
 func (qp *QP) forgetKept() {
-	a := &qp.resp.ahead
-	for i := range a.ring {
-		if a.ring[i].raw != nil {
-			qp.engine.kept.release(a.ring[i].raw)
-		}
+	for _, a := range qp.resp.ahead.packets {
+		qp.engine.kept.release(a.raw)
 	}
-	*a = ahead{}
+	qp.resp.ahead = ahead{}
 }
 
 // spare is how many buffers the pool has at hand for the next gap; more are given back when none is in use.

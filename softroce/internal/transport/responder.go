@@ -65,7 +65,7 @@ func (qp *QP) receiveRequest(now time.Duration, p packet.Packet) {
 		return
 	}
 	qp.establish()
-	alone := rs.ahead.count == 0
+	alone := len(rs.ahead.packets) == 0
 	if qp.serveExpected(p) {
 		qp.serveKept()
 		qp.awaitReply(now, p, wake, alone)
