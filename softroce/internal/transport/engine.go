@@ -7,6 +7,7 @@
 package transport
 
 import (
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"net/netip"
@@ -179,10 +180,8 @@ type Datagram struct {
 // Receive processes datagrams. The caller has verified their ICRCs. Packets that the protocol
 // forbids are dropped and counted. Transmit must be called afterwards.
 func (e *Engine) Receive(now time.Duration, batch []Datagram) {
-	acknowledgmentsFirst(batch)
 	var qp *QP // locked while consecutive packets are for it
-	for i := range batch {
-		d := &batch[i]
+	for d := range acknowledgmentsFirst(batch) {
 		p, err := packet.Parse(d.Data)
 		if !p.HasBTH() {
 			e.counters.add(DropMalformed, 1)
@@ -216,23 +215,43 @@ func (e *Engine) Receive(now time.Duration, batch []Datagram) {
 	e.counters.add(RxPackets, uint64(len(batch)))
 }
 
-// acknowledgmentsFirst puts each ACK before the requests that it came behind; see QP.next. It stays
+// acknowledgmentsFirst returns a batch with each ACK before the requests that it came behind; see QP.next. It stays
 // behind a READ or atomic response, which it acknowledges too.
-func acknowledgmentsFirst(batch []Datagram) {
-	opcode := func(d *Datagram) packet.Opcode { return packet.Opcode(d.Data[0]) }
-	for i := range batch {
-		if len(batch[i].Data) == 0 || opcode(&batch[i]) != packet.RCAcknowledge {
-			continue
-		}
-		for k := i; k > 0; k-- {
-			before := &batch[k-1]
-			if len(before.Data) == 0 || before.Src != batch[k].Src || opcode(before).IsResponse() {
-				break
+func acknowledgmentsFirst(batch []Datagram) iter.Seq[*Datagram] {
+	return func(yield func(*Datagram) bool) {
+		for rest := batch; len(rest) > 0; {
+			n, late := overtaken(rest)
+			for i := 0; late && i < n; i++ {
+				if acknowledges(&rest[i]) && !yield(&rest[i]) {
+					return
+				}
 			}
-			batch[k-1], batch[k] = batch[k], batch[k-1]
+			for i := range n {
+				if !(late && acknowledges(&rest[i])) && !yield(&rest[i]) {
+					return
+				}
+			}
+			rest = rest[n:]
 		}
 	}
 }
+
+// overtaken returns how many packets at the beginning of a batch are of one peer and let ACKs pass, and whether
+// an ACK is behind a request there.
+func overtaken(batch []Datagram) (n int, late bool) {
+	request := false
+	for n < len(batch) && len(batch[n].Data) > 0 && batch[n].Src == batch[0].Src {
+		ack := acknowledges(&batch[n])
+		if !ack && packet.Opcode(batch[n].Data[0]).IsResponse() {
+			break
+		}
+		late, request = late || ack && request, request || !ack
+		n++
+	}
+	return max(n, 1), late
+}
+
+func acknowledges(d *Datagram) bool { return packet.Opcode(d.Data[0]) == packet.RCAcknowledge }
 
 // Advance handles the ACK timeouts, RNR waits, and waits for room or for a rate that have expired at now. Transmit must be
 // called afterwards.

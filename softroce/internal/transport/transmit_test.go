@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -249,17 +250,52 @@ func TestAcknowledgmentsFirst(t *testing.T) {
 		{packet.RCAtomicAcknowledge, a, false},
 	} {
 		batch := []Datagram{{Data: []byte{byte(c.first)}, Src: c.from}, {Data: []byte{byte(ack)}, Src: a}, {Src: a}}
-		acknowledgmentsFirst(batch)
-		if swapped := packet.Opcode(batch[0].Data[0]) == ack; swapped != c.swaps {
-			t.Errorf("an ACK behind %v of %v: overtakes %v, want %v", c.first, c.from, swapped, c.swaps)
+		if overtakes := opcodesInTurn(batch)[0] == ack; overtakes != c.swaps {
+			t.Errorf("an ACK behind %v of %v: overtakes %v, want %v", c.first, c.from, overtakes, c.swaps)
 		}
 	}
-	one := func(op packet.Opcode) Datagram { return Datagram{Data: []byte{byte(op)}, Src: a} }
-	batch := []Datagram{one(packet.RCReadResponseLast), one(packet.RCSendFirst), one(packet.RCSendLast), one(ack)}
-	acknowledgmentsFirst(batch)
-	for i, want := range []packet.Opcode{packet.RCReadResponseLast, ack, packet.RCSendFirst, packet.RCSendLast} {
-		if got := packet.Opcode(batch[i].Data[0]); got != want {
-			t.Errorf("packet %d is %v, want %v", i, got, want)
+	var batch []Datagram
+	for _, op := range []packet.Opcode{packet.RCReadResponseLast, packet.RCSendFirst, ack, packet.RCSendLast, ack, packet.RCAtomicAcknowledge, ack} {
+		batch = append(batch, Datagram{Data: []byte{byte(op)}, Src: a})
+	}
+	want := []packet.Opcode{packet.RCReadResponseLast, ack, ack, packet.RCSendFirst, packet.RCSendLast, packet.RCAtomicAcknowledge, ack}
+	if got := opcodesInTurn(batch); !slices.Equal(got, want) {
+		t.Errorf("the order is %v, want %v", got, want)
+	}
+}
+
+// opcodesInTurn returns the opcodes of a batch in the order in which it is processed.
+func opcodesInTurn(batch []Datagram) (ops []packet.Opcode) {
+	for d := range acknowledgmentsFirst(batch) {
+		op := packet.CongestionNotification
+		if len(d.Data) > 0 {
+			op = packet.Opcode(d.Data[0])
 		}
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+// TestManyAcknowledgmentsBehind: the work for a batch grows with its length. If it grew with the square, the batch would
+// take minutes. Anybody can send such packets.
+func TestManyAcknowledgmentsBehind(t *testing.T) {
+	const many = 200_000
+	e := newSimnet(t, 1).node("fd00::1").engine
+	batch := make([]Datagram, 2*many)
+	for i := range batch {
+		op := packet.RCSendOnly
+		if i >= many {
+			op = packet.RCAcknowledge
+		}
+		batch[i].Data = append([]byte{byte(op)}, make([]byte, 15)...)
+	}
+	done := make(chan bool)
+	go func() {
+		e.Receive(0, batch)
+		close(done)
+	}()
+	testkit.Receive(t, done, "end of the batch")
+	if got := e.Counter(RxPackets); got != 2*many {
+		t.Errorf("%d packets were received", got)
 	}
 }
