@@ -21,15 +21,18 @@ type mr struct {
 }
 
 func (p *pd) RegMR(buf []byte, iova uint64, access verbs.Access) (verbs.ProviderMR, error) {
-	m, err := p.pd.RegisterAt(buf, iova, access)
+	return newMR(p.pd.RegisterAt(buf, iova, access))
+}
+
+// AllocNullMR makes a region without memory.
+func (p *pd) AllocNullMR() (verbs.ProviderMR, error) { return newMR(p.pd.NullMR()) }
+
+func newMR(m *transport.MR, err error) (verbs.ProviderMR, error) {
 	if err != nil {
 		return nil, err
 	}
 	return &mr{MR: m}, nil
 }
-
-// AllocNullMR makes a region without memory.
-func (p *pd) AllocNullMR() (verbs.ProviderMR, error) { return &mr{MR: p.pd.NullMR()}, nil }
 
 // RegDmabufMR maps the DMA-BUF, because here the CPU moves the data.
 func (p *pd) RegDmabufMR(fd int, offset, length, iova uint64, access verbs.Access) (verbs.ProviderMR, error) {

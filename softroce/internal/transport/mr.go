@@ -52,22 +52,27 @@ func (pd *PD) RegisterMR(buf []byte, access verbs.Access) (*MR, error) {
 // RegisterAt registers buf under the addresses from base on. buf must not move until Close. It
 // returns EINVAL if buf is empty, or if access has a remote right to write without
 // AccessLocalWrite. It returns EOPNOTSUPP for unknown rights and for AccessFlushPersistent,
-// because this memory does not survive a loss of power.
+// because this memory does not survive a loss of power, and ENOMEM if the engine has maxKeys regions
+// and windows.
 func (pd *PD) RegisterAt(buf []byte, base uint64, access verbs.Access) (*MR, error) {
 	if err := checkRegion(buf, access); err != nil {
 		return nil, err
 	}
-	mr := &MR{engine: pd.engine, pd: pd, base: base, access: access, buf: buf}
-	pd.engine.keys.add(mr, pd.engine.random)
-	return mr, nil
+	return pd.engine.addMR(&MR{engine: pd.engine, pd: pd, base: base, access: access, buf: buf})
 }
 
 // NullMR returns a null region. SGEs may name every address in it. Reads find zeros, and what is
-// written is lost. The peer cannot use the region.
-func (pd *PD) NullMR() *MR {
-	mr := &MR{engine: pd.engine, pd: pd, access: verbs.AccessLocalWrite, null: true}
-	pd.engine.keys.add(mr, pd.engine.random)
-	return mr
+// written is lost. The peer cannot use the region. It returns ENOMEM as RegisterAt does.
+func (pd *PD) NullMR() (*MR, error) {
+	return pd.engine.addMR(&MR{engine: pd.engine, pd: pd, access: verbs.AccessLocalWrite, null: true})
+}
+
+// addMR gives a region its key.
+func (e *Engine) addMR(mr *MR) (*MR, error) {
+	if err := e.keys.add(mr, e.random); err != nil {
+		return nil, err
+	}
+	return mr, nil
 }
 
 // zeros are the bytes of null regions for one packet.
@@ -207,18 +212,26 @@ type keyTable struct {
 	regions map[uint32]*MR // by index
 }
 
-const keyBits = 8
+const (
+	keyBits = 8
+	// maxKeys is the number of regions and windows of an engine. It leaves most indexes free, so that a
+	// random one seldom is taken.
+	maxKeys = 2 << 20
+)
 
 // add chooses the region's key.
-func (t *keyTable) add(mr *MR, random func() uint32) {
+func (t *keyTable) add(mr *MR, random func() uint32) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if len(t.regions) >= maxKeys {
+		return syscall.ENOMEM
+	}
 	for {
 		key := random()
 		if index := key >> keyBits; index != 0 && t.regions[index] == nil {
 			mr.key = key
 			t.regions[index] = mr
-			return
+			return nil
 		}
 	}
 }

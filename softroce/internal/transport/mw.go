@@ -30,14 +30,16 @@ type MW struct {
 	closed bool
 }
 
-// AllocMW returns an unbound window. It returns EINVAL for an unknown type.
+// AllocMW returns an unbound window. It returns EINVAL for an unknown type, and ENOMEM as RegisterAt does.
 func (pd *PD) AllocMW(kind verbs.MWType) (*MW, error) {
 	if kind != verbs.MWType1 && kind != verbs.MWType2 {
 		return nil, syscall.EINVAL
 	}
 	mw := &MW{pd: pd, kind: kind}
-	mw.opens = &MR{engine: pd.engine, window: mw}
-	pd.engine.keys.add(mw.opens, pd.engine.random)
+	var err error
+	if mw.opens, err = pd.engine.addMR(&MR{engine: pd.engine, window: mw}); err != nil {
+		return nil, err
+	}
 	mw.posted, mw.past = mw.opens.key, mw.opens.key
 	return mw, nil
 }
