@@ -59,7 +59,7 @@ func Listen(ctx context.Context, address string, counts *run.Counts, log *slog.L
 	}}
 	go func() {
 		defer close(s.over)
-		_ = s.http.Serve(report.Limited(listener, maxConns)) // ends with Close
+		_ = report.ServeHTTP(&s.http, listener, maxConns) // ends with Close
 	}()
 	return s, nil
 }

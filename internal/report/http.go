@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -62,7 +61,7 @@ func (l *Live) Serve(ctx context.Context, listener net.Listener, open bool) erro
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // Serve returns
 	defer stop()
-	if err := server.Serve(Limited(listener, maxConns)); ctx.Err() == nil {
+	if err := ServeHTTP(server, listener, maxConns); ctx.Err() == nil {
 		return errors.WithMessage(err, "serve the page")
 	}
 	return nil
@@ -165,35 +164,4 @@ func (n *news) write(to *bytes.Buffer) {
 		to.WriteByte(']')
 	}
 	to.WriteString("}\n\n")
-}
-
-// Limited returns a listener that has at most n connections at a time. Others wait in the system's queue.
-func Limited(l net.Listener, n int) net.Listener { return &limited{l, make(chan struct{}, n)} }
-
-// limited is a listener with a limit for its connections.
-type limited struct {
-	net.Listener
-	places chan struct{}
-}
-
-func (l *limited) Accept() (net.Conn, error) {
-	l.places <- struct{}{}
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.places
-		return nil, err
-	}
-	return &place{Conn: conn, free: l.places}, nil
-}
-
-// place is a connection that takes a place.
-type place struct {
-	net.Conn
-	free chan struct{}
-	once sync.Once
-}
-
-func (p *place) Close() error {
-	p.once.Do(func() { <-p.free })
-	return p.Conn.Close()
 }
