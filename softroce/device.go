@@ -46,7 +46,7 @@ type device struct {
 
 	keeper *keeper // nil unless the device is attended; see attend_linux.go
 
-	events  queue[verbs.AsyncEvent]
+	events  eventQueue
 	capture capture
 	loops   sync.WaitGroup
 }
@@ -249,7 +249,8 @@ func (d *device) QueryDeviceEx() (verbs.DeviceAttrEx, error) {
 func (d *device) QueryRawClock() (uint64, error) { return uint64(d.now()), nil }
 
 // QueryCounters returns the engine's counters under their own names and the links' counters
-// with the prefix link_. Each is the sum over all addresses.
+// with the prefix link_. Each is the sum over all addresses. events_lost counts asynchronous events that no
+// program took.
 func (d *device) QueryCounters(uint8) (map[string]uint64, error) {
 	all := make(map[string]uint64)
 	for c, name := range transport.Counters() {
@@ -261,6 +262,7 @@ func (d *device) QueryCounters(uint8) (map[string]uint64, error) {
 		}
 	}
 	d.groups.count(all)
+	all["events_lost"] = d.events.losses()
 	return all, nil
 }
 
