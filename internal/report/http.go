@@ -94,48 +94,36 @@ func (l *Live) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	control := http.NewResponseController(w)
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
-	draw := time.NewTicker(drawEvery)
-	defer draw.Stop()
-	due := true
-	var text bytes.Buffer
-	text.WriteString("retry: 1000\n\n")
+	text := bytes.NewBufferString("retry: 1000\n\n")
+	var sent, drawn time.Time
+	send := func() bool { // a page that does not take a message in time is gone; it connects again and gets all
+		sent = time.Now()
+		if control.SetWriteDeadline(sent.Add(writeLimit)) != nil {
+			return false
+		}
+		_, err := text.WriteTo(w)
+		return err == nil && control.Flush() == nil
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
 	for {
-		var drawn []*news
-		if due {
-			drawn, due = page.draw(), false
+		draw := time.Since(drawn) >= drawEvery
+		if draw {
+			drawn = time.Now()
 		}
-		all, behind := page.take() // has the events that the drawn packets belong to
-		for _, n := range append(all, drawn...) {
-			n.write(&text)
+		if !page.news(draw, func(n *news) bool { n.write(text); return send() }) {
+			return
 		}
-		if text.Len() > 0 {
-			if err := control.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
-				return
-			}
-			if _, err := text.WriteTo(w); err != nil || control.Flush() != nil {
-				return
-			}
+		if time.Since(sent) >= heartbeat {
+			text.WriteString(": here\n\n")
 		}
-		if behind { // the page connects again and gets all
+		if text.Len() > 0 && !send() {
 			return
 		}
 		select {
 		case <-r.Context().Done():
 			return
-		case <-beat.C:
-			text.WriteString(": here\n\n")
-			continue
-		case <-draw.C:
-			due = true
-			continue
-		case <-page.ready:
-		}
-		select { // collect what comes at about the same time
-		case <-r.Context().Done():
-			return
-		case <-time.After(interval):
+		case <-tick.C:
 		}
 	}
 }

@@ -11,24 +11,33 @@ import (
 	"github.com/rawverbs/rawverbs/internal/trace"
 )
 
-// Limits of what a Live keeps. The memory is at most keptPerClient, and keptPackets beginnings of packets,
-// for each client that is being served and for each of the last keptClients.
+// Limits of what a Live keeps.
 const (
+	maxClients    = 128       // with a job
+	keptClients   = 32        // of them, those whose jobs are over
 	keptPerClient = 128 << 10 // bytes of events
-	keptClients   = 32
-	maxWatchers   = 32
-	maxPending    = 1 << 20 // bytes of events that a page may be behind
+	maxPages      = 32
 )
 
-// Live has the clients of a server, for pages that watch them. If no page watches, it only keeps the
-// events of each client, up to a limit.
-type Live struct {
-	mu       sync.Mutex
-	clients  []*Client // in the order of their coming
-	watchers map[*watcher]bool
+// Memory is how many bytes a Live and its pages need at most: what it keeps, and for each page two messages, because a
+// buffer that grows is copied, and what the system keeps.
+const Memory = maxClients*perClient + maxPages*(2*perMessage+2*writeBuffer)
 
-	device string // whose packets Packet gets
-	wire   wire
+const (
+	perClient  = keptPerClient + keptPackets*(collectorKept+64)
+	perMessage = keptPerClient + keptPackets*512
+)
+
+// Live has the clients of a server, for pages that watch them. Nothing waits for a page in memory: a page asks for what
+// is new whenever it has got what was new before.
+type Live struct {
+	mu      sync.Mutex
+	clients []*Client // with a job, in the order in which they chose it
+	pages   int
+
+	device  string // whose packets Packet gets
+	wire    wire
+	drawing sync.Mutex // one drawing at a time is made
 }
 
 // Client is a client of the server.
@@ -36,10 +45,11 @@ type Client struct {
 	live    *Live
 	who     string
 	keeper  *trace.Keeper
-	packets Collector    // under live.wire.mu
-	full    atomic.Bool  // all packets that are kept are there
-	omitted atomic.Int64 // packets that came when it was full
-	state   clientState  // under live.mu
+	owned   []address   // its queue pairs, and its peer's; under live.wire.mu
+	packets Collector   // under live.wire.mu
+	full    atomic.Bool // no more packets are kept
+	omitted atomic.Int64
+	state   clientState // under live.mu
 	over    bool
 }
 
@@ -53,57 +63,63 @@ type clientState struct {
 }
 
 // NewLive returns a Live without clients, for a server on a device.
-func NewLive(device string) *Live {
-	return &Live{watchers: map[*watcher]bool{}, device: device}
-}
+func NewLive(device string) *Live { return &Live{device: device} }
 
-// Begin adds a client, whose events go to Client.Handler. A nil Live has no clients.
+// Begin makes a client, whose events go to Client.Handler. Pages show it once it has a job. A nil Live has no clients.
 func (l *Live) Begin(who, peer string) *Client {
 	if l == nil {
 		return nil
 	}
 	c := &Client{live: l, who: who, keeper: trace.NewKeeper(trace.EndServer, keptPerClient), state: clientState{Who: who, Peer: peer, State: "running"}}
 	c.keeper.Watch(c.own)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.clients = append(l.clients, c)
-	for w := range l.watchers {
-		w.follow(c)
-	}
 	return c
 }
 
 // Handler returns the handler that the client's events go to.
 func (c *Client) Handler() slog.Handler { return c.keeper }
 
-// Job says which job the client has chosen.
+// Job says which job the client has chosen; "" is none. If too many jobs are shown, the oldest that is over is
+// forgotten. If none is over, the client is not shown.
 func (c *Client) Job(name string) {
-	if c != nil {
-		c.change(func() { c.state.Job = name })
+	if c == nil || name == "" {
+		return
 	}
+	l := c.live
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.state.Job = name
+	if len(l.clients) == maxClients && !l.forgetOldest() {
+		c.drop()
+		return
+	}
+	l.clients = append(l.clients, c)
 }
 
-// End says that the client's job is over. Beyond a limit, the oldest client whose job is over is
-// forgotten.
+// End says that the client's job is over.
 func (c *Client) End(err error) {
 	if c == nil {
 		return
 	}
-	c.change(func() {
-		c.over, c.state.State = true, "done"
-		if err != nil {
-			c.state.State, c.state.Error = "failed", err.Error()
+	l := c.live
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Contains(l.clients, c) {
+		c.drop()
+		return
+	}
+	c.over, c.state.State = true, "done"
+	if err != nil {
+		c.state.State, c.state.Error = "failed", err.Error()
+	}
+	over := 0
+	for _, other := range l.clients {
+		if other.over {
+			over++
 		}
-		over := 0
-		for _, other := range c.live.clients {
-			if other.over {
-				over++
-			}
-		}
-		if over > keptClients {
-			c.live.forget(slices.IndexFunc(c.live.clients, func(o *Client) bool { return o.over }))
-		}
-	})
+	}
+	if over > keptClients {
+		l.forgetOldest()
+	}
 }
 
 // Remove forgets a client that began no job.
@@ -113,60 +129,59 @@ func (c *Client) Remove() {
 	}
 	c.live.mu.Lock()
 	defer c.live.mu.Unlock()
-	if i := slices.Index(c.live.clients, c); i >= 0 {
-		c.live.forget(i)
-	}
+	c.live.clients = slices.DeleteFunc(c.live.clients, func(o *Client) bool { return o == c })
+	c.drop()
 }
 
-// forget removes a client. The lock is held.
-func (l *Live) forget(i int) {
-	who := l.clients[i].who
-	l.wire.release(l.clients[i])
+// forgetOldest forgets the oldest client whose job is over. The lock is held.
+func (l *Live) forgetOldest() bool {
+	i := slices.IndexFunc(l.clients, func(c *Client) bool { return c.over })
+	if i < 0 {
+		return false
+	}
+	l.clients[i].drop()
 	l.clients = slices.Delete(l.clients, i, i+1)
-	for w := range l.watchers {
-		w.gone(who)
-	}
+	return true
 }
 
-func (c *Client) change(by func()) {
-	c.live.mu.Lock()
-	defer c.live.mu.Unlock()
-	by()
-	for w := range c.live.watchers {
-		w.tell(c.state, false)
-	}
+// drop frees what is kept of a client. Its goroutines may still log, and a page may still name it.
+func (c *Client) drop() {
+	c.keeper.Discard()
+	c.live.wire.release(c)
+}
+
+// page is a page that watches. It is for one goroutine.
+type page struct {
+	live *Live
+	has  map[*Client]*had
+}
+
+// had is what a page has of a client.
+type had struct {
+	state  clientState
+	events int // the number of events
+	drawn  int // which packets, for draw alone
 }
 
 // watch adds a page, nil if there are too many.
-func (l *Live) watch() *watcher {
+func (l *Live) watch() *page {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.watchers) >= maxWatchers {
+	if l.pages == maxPages {
 		return nil
 	}
-	w := &watcher{live: l, ready: make(chan struct{}, 1), stops: map[string]func(){}, drawn: map[*Client]int{}}
-	l.watchers[w] = true
-	for _, c := range l.clients {
-		w.follow(c)
-	}
-	return w
+	l.pages++
+	return &page{live: l, has: map[*Client]*had{}}
 }
 
-// watcher is a page that watches. Its methods never wait for the page.
-type watcher struct {
-	live  *Live
-	ready chan struct{} // has a value if there is news
-	stops map[string]func()
-	drawn map[*Client]int // which packets the page has, for draw alone
-
-	mu      sync.Mutex
-	news    []*news
-	open    map[string]*news // the last of each client in news, to which events may be added
-	pending int              // bytes of events in news, without those that were kept before
-	behind  bool             // too much was pending, and the rest is dropped
+// stop ends the watching.
+func (p *page) stop() {
+	p.live.mu.Lock()
+	defer p.live.mu.Unlock()
+	p.live.pages--
 }
 
-// news is a message to the page.
+// news is a message to a page.
 type news struct {
 	clientState
 	Begin  bool     // forget what was known of the client
@@ -176,90 +191,61 @@ type news struct {
 	Drawing *drawing // all packets of the client; nil if there are no new ones
 }
 
-// follow begins to watch a client. The lock of Live is held.
-func (w *watcher) follow(c *Client) {
-	who := c.who
-	w.tell(c.state, true)
-	lines, stop := c.keeper.Watch(func(line []byte) { w.event(who, line) })
-	w.stops[who] = stop
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	// Events that were logged since Watch come after those that were kept before.
-	n := w.at(who)
-	later := n.Events
-	n.Events = nil
-	n.Events = append(n.Events, lines...)
-	n.Events = append(n.Events, later...)
+// shown is a client at one moment.
+type shown struct {
+	*Client
+	state clientState
+	over  bool
 }
 
-// at returns the message to which events of a client are added. The watcher's lock is held.
-func (w *watcher) at(who string) *news {
-	if n := w.open[who]; n != nil {
-		return n
+// now returns the clients.
+func (l *Live) now() []shown {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]shown, len(l.clients))
+	for i, c := range l.clients {
+		all[i] = shown{c, c.state, c.over}
 	}
-	return w.add(&news{clientState: clientState{Who: who}})
+	return all
 }
 
-// add adds a message. The watcher's lock is held.
-func (w *watcher) add(n *news) *news {
-	if w.open == nil {
-		w.open = map[string]*news{}
+// news calls send for each client of which something is new, until send returns false. New packets count only
+// if draw is true.
+func (p *page) news(draw bool, send func(*news) bool) bool {
+	clients := p.live.now()
+	for c := range p.has {
+		if !slices.ContainsFunc(clients, func(s shown) bool { return s.Client == c }) {
+			delete(p.has, c)
+			if !send(&news{clientState: clientState{Who: c.who}, Gone: true}) {
+				return false
+			}
+		}
 	}
-	w.news = append(w.news, n)
-	w.open[n.Who] = n
-	select {
-	case w.ready <- struct{}{}:
-	default:
+	for _, s := range clients {
+		if n := p.newsOf(s, draw); n != nil && !send(n) {
+			return false
+		}
+	}
+	return true
+}
+
+// newsOf returns what is new of a client, nil if nothing is.
+func (p *page) newsOf(s shown, draw bool) *news {
+	n := &news{clientState: clientState{Who: s.who}}
+	h := p.has[s.Client]
+	if h == nil {
+		h = &had{}
+		p.has[s.Client], n.Begin = h, true
+	}
+	if h.state != s.state {
+		h.state, n.clientState = s.state, s.state
+	}
+	if draw {
+		n.Drawing = h.draw(s)
+	}
+	n.Events, h.events = s.keeper.Since(h.events) // has the events that the packets belong to
+	if n.State == "" && len(n.Events) == 0 && n.Drawing == nil {
+		return nil
 	}
 	return n
-}
-
-func (w *watcher) tell(state clientState, begin bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.add(&news{clientState: state, Begin: begin})
-}
-
-// gone says that a client is forgotten. The lock of Live is held.
-func (w *watcher) gone(who string) {
-	if stop := w.stops[who]; stop != nil {
-		stop()
-		delete(w.stops, who)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.add(&news{clientState: clientState{Who: who}, Gone: true})
-}
-
-func (w *watcher) event(who string, line []byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.behind {
-		return
-	}
-	if w.pending += len(line); w.pending > maxPending {
-		w.behind = true
-		return
-	}
-	n := w.at(who)
-	n.Events = append(n.Events, line)
-}
-
-// take returns the news, and whether the page was too slow for all of it.
-func (w *watcher) take() (all []*news, behind bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all = w.news
-	w.news, w.open, w.pending = nil, nil, 0
-	return all, w.behind
-}
-
-// stop ends the watching.
-func (w *watcher) stop() {
-	w.live.mu.Lock()
-	defer w.live.mu.Unlock()
-	delete(w.live.watchers, w)
-	for _, stop := range w.stops {
-		stop()
-	}
 }

@@ -99,18 +99,28 @@ func (c *Client) own(line []byte) {
 		return
 	}
 	gid, err := netip.ParseAddr(e.Attrs.GID)
-	qpn, ok := number24(e.Attrs.QPN)
-	if err != nil || !ok {
-		return
+	if qpn, ok := number24(e.Attrs.QPN); err == nil && ok {
+		c.live.wire.assign(c, address{gid.Unmap(), qpn})
 	}
-	c.live.wire.clients.Store(address{gid.Unmap(), qpn}, c)
 }
 
-// release forgets the client's queue pairs.
+// assign gives a queue pair to a client.
+func (w *wire) assign(c *Client, to address) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clients.Store(to, c)
+	c.owned = append(c.owned, to)
+}
+
+// release forgets the client's queue pairs and packets.
 func (w *wire) release(c *Client) {
-	for to := range w.clients.Range {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, to := range c.owned {
 		w.clients.CompareAndDelete(to, c)
 	}
+	c.owned, c.packets = nil, Collector{}
+	c.full.Store(true)
 }
 
 // drawing is the packets of a client as a page has them.
@@ -129,6 +139,8 @@ func (c *Client) seen() *Collector {
 
 // draw makes the drawing of packets. It is nil if they are not those of the client's events.
 func (c *Client) draw(packets *Collector) *drawing {
+	c.live.drawing.Lock()
+	defer c.live.drawing.Unlock()
 	events, _, err := c.keeper.Events()
 	if err != nil {
 		return nil
@@ -146,36 +158,16 @@ func (c *Client) draw(packets *Collector) *drawing {
 	return d
 }
 
-// draw returns messages with the packets of each client that has new ones, or whose job is over since.
-func (w *watcher) draw() (all []*news) {
-	w.live.mu.Lock()
-	type work struct {
-		*Client
-		over bool
+// draw returns the packets of a client, nil if there are no new ones and its job is not over since.
+func (h *had) draw(s shown) *drawing {
+	packets := s.seen()
+	version := 2 * len(packets.head)
+	if s.over {
+		version++
 	}
-	var clients []work
-	for _, c := range w.live.clients {
-		clients = append(clients, work{c, c.over})
+	if len(packets.head) == 0 || version == h.drawn {
+		return nil
 	}
-	w.live.mu.Unlock()
-	before := w.drawn
-	w.drawn = make(map[*Client]int, len(clients)) // without those that are forgotten
-	for _, c := range clients {
-		packets := c.seen()
-		version := 2 * len(packets.head)
-		if c.over {
-			version++
-		}
-		if len(packets.head) == 0 {
-			continue
-		}
-		w.drawn[c.Client] = version
-		if before[c.Client] == version {
-			continue
-		}
-		if d := c.draw(packets); d != nil {
-			all = append(all, &news{clientState: clientState{Who: c.who}, Drawing: d})
-		}
-	}
-	return all
+	h.drawn = version
+	return s.draw(packets)
 }

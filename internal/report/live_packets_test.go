@@ -37,6 +37,7 @@ func TestLiveDrawsPackets(t *testing.T) {
 	l, url := serveLive(t)
 	s := open(t, url)
 	c := l.Begin("server/1", "")
+	c.Job("write-read")
 	packets := captured(t)
 	if err := l.Packet(packets[0].At, packets[0].IP); err != nil || len(c.packets.head) != 0 {
 		t.Fatalf("a packet before the queue pairs are known: %d kept, %v", len(c.packets.head), err)
@@ -103,6 +104,7 @@ func captured(t *testing.T) (all []pcap.Packet) {
 func TestLiveKeepsFewPackets(t *testing.T) {
 	l := NewLive("soft0")
 	c := l.Begin("server/1", "")
+	c.Job("write-read")
 	again(t, c)
 	packets := captured(t)
 	for range keptPackets {
@@ -115,22 +117,31 @@ func TestLiveKeepsFewPackets(t *testing.T) {
 	if kept, omitted := len(c.packets.head), int(c.omitted.Load()); kept != keptPackets || kept+omitted != keptPackets*len(packets) {
 		t.Errorf("%d packets kept, %d omitted", kept, omitted)
 	}
-	w := l.watch()
-	if drawn := w.draw(); len(drawn) != 1 || len(drawn[0].Drawing.Packets) == 0 || drawn[0].Drawing.Captures[0].Omitted == 0 {
+	p := l.watch()
+	defer p.stop()
+	draw := func() (drawn []*drawing) {
+		p.news(true, func(n *news) bool {
+			if n.Drawing != nil {
+				drawn = append(drawn, n.Drawing)
+			}
+			return true
+		})
+		return drawn
+	}
+	if drawn := draw(); len(drawn) != 1 || len(drawn[0].Packets) == 0 || drawn[0].Captures[0].Omitted == 0 {
 		t.Errorf("%+v", drawn)
 	}
-	if drawn := w.draw(); len(drawn) != 0 {
+	if drawn := draw(); len(drawn) != 0 {
 		t.Errorf("the same packets are drawn again: %+v", drawn)
 	}
 	c.End(errors.New("over"))
-	if drawn := w.draw(); len(drawn) != 1 {
+	if drawn := draw(); len(drawn) != 1 {
 		t.Errorf("at the end %d drawings", len(drawn))
 	}
 	c.Remove()
-	if drawn := w.draw(); len(drawn) != 0 || len(w.drawn) != 0 {
-		t.Errorf("a page keeps %d clients that are forgotten, and draws %d", len(w.drawn), len(drawn))
+	if drawn := draw(); len(drawn) != 0 || len(p.has) != 0 || c.packets.head != nil {
+		t.Errorf("a page keeps %d clients that are forgotten, and draws %d", len(p.has), len(drawn))
 	}
-	w.stop()
 	for to := range l.wire.clients.Range {
 		t.Errorf("%v has an owner", to)
 	}

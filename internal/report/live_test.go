@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,6 +101,7 @@ func TestLiveSendsAllOnce(t *testing.T) {
 	early := open(t, url)
 	c := l.Begin("server/1", "10.0.0.2:7")
 	log := slog.New(c.Handler())
+	c.Job("send")
 	const events = 300
 	var late *stream
 	for i := range events {
@@ -107,7 +110,6 @@ func TestLiveSendsAllOnce(t *testing.T) {
 		}
 		log.Info(fmt.Sprint(i))
 	}
-	c.Job("send")
 	c.End(errors.New("it broke"))
 	for name, s := range map[string]*stream{"early": early, "late": late} {
 		var got []string
@@ -138,14 +140,33 @@ func TestLiveSendsAllOnce(t *testing.T) {
 // Clients whose jobs are over are forgotten, the oldest first, and pages hear of it.
 func TestLiveForgets(t *testing.T) {
 	l, url := serveLive(t)
-	s := open(t, url)
-	running := l.Begin("running", "")
-	for i := range keptClients + 3 {
-		l.Begin(fmt.Sprint(i), "").End(nil)
+	begin := func(who string) *Client {
+		c := l.Begin(who, "")
+		c.Job("send")
+		return c
 	}
+	running := begin("running")
+	var done []*Client
+	for i := range keptClients {
+		done = append(done, begin(fmt.Sprint(i)))
+	}
+	refused := begin("refused")
+	s := open(t, url)
+	for range len(done) + 2 {
+		if m, more := s.next(t); !more || !m.Begin {
+			t.Fatalf("%+v, %v", m, more)
+		}
+	}
+	for _, c := range done {
+		c.End(nil)
+	}
+	for i := range 3 {
+		begin(fmt.Sprint("more ", i)).End(nil)
+	}
+	refused.Remove()
 	l.Begin("stranger", "").Remove()
-	if len(l.clients) != keptClients+1 || l.clients[0] != running || l.clients[1].state.Who != "3" {
-		t.Errorf("%d clients, the second is %s", len(l.clients), l.clients[1].state.Who)
+	if len(l.clients) != keptClients+1 || l.clients[0] != running || l.clients[1].who != "3" {
+		t.Errorf("%d clients, the second is %s", len(l.clients), l.clients[1].who)
 	}
 	var gone []string
 	for len(gone) < 4 {
@@ -156,44 +177,140 @@ func TestLiveForgets(t *testing.T) {
 		if m.Gone {
 			gone = append(gone, m.Who)
 		}
+		if m.Who == "stranger" {
+			t.Error("a page hears of a client without a job")
+		}
 	}
-	if fmt.Sprint(gone) != "[0 1 2 stranger]" {
+	slices.Sort(gone)
+	if fmt.Sprint(gone) != "[0 1 2 refused]" {
 		t.Errorf("gone: %v", gone)
 	}
 }
 
-// A page that reads too slowly costs a limited amount of memory, and delays nobody.
-func TestLiveCutsSlowPages(t *testing.T) {
+// A full Live shows no client more, unless the job of one is over.
+func TestLiveIsFull(t *testing.T) {
 	l := NewLive("soft0")
-	c := l.Begin("server/1", "")
-	w := l.watch()
-	log := slog.New(c.Handler())
-	text := strings.Repeat("x", 1000)
-	for range 3 * maxPending / len(text) {
-		log.Info(text)
+	var all []*Client
+	for i := range maxClients + 1 {
+		c := l.Begin(fmt.Sprint(i), "")
+		c.Job("send")
+		all = append(all, c)
 	}
-	w.mu.Lock()
-	size := 0
-	for _, n := range w.news {
-		for _, line := range n.Events {
-			size += len(line)
+	last := all[maxClients]
+	if len(l.clients) != maxClients || slices.Contains(l.clients, last) || last.Handler().Enabled(t.Context(), slog.LevelInfo) {
+		t.Errorf("%d clients, and one more keeps events", len(l.clients))
+	}
+	last.End(nil)
+	all[3].End(nil)
+	next := l.Begin("next", "")
+	next.Job("send")
+	if len(l.clients) != maxClients || slices.Contains(l.clients, all[3]) || l.clients[maxClients-1] != next {
+		t.Errorf("%d clients, and a client that is done keeps its place", len(l.clients))
+	}
+}
+
+// Pages that never read, beside clients that come and go, cost a limited amount of memory.
+func TestPagesThatDoNotRead(t *testing.T) {
+	l, url := serveLive(t)
+	before := heap()
+	text := strings.Repeat("x", 1000)
+	begin := func(i int) *Client {
+		c := l.Begin(fmt.Sprint(i), "10.0.0.2:7")
+		c.Job("send")
+		return c
+	}
+	for i := range maxClients {
+		log := slog.New(begin(i).Handler())
+		for range 2 * keptPerClient / len(text) {
+			log.Info(text)
 		}
 	}
-	w.mu.Unlock()
-	if _, behind := w.take(); !behind || size > maxPending || size < maxPending/2 {
-		t.Errorf("behind %v with %d bytes", behind, size)
+	for range maxPages {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if _, err := conn.Write([]byte("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
 	}
-	w.stop()
-	if lines, stop := c.keeper.Watch(func([]byte) {}); len(lines)*1000 > keptPerClient {
-		t.Errorf("%d lines are kept", len(lines))
+	testkit.Until(t, "all pages", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.pages == maxPages
+	})
+	for i := range 20_000 {
+		if c := begin(maxClients + i); i%2 == 0 {
+			c.End(errors.New(text))
+		} else {
+			c.Remove()
+		}
+	}
+	if grown := heap() - before; grown > Memory {
+		t.Errorf("%d bytes more, want at most %d", grown, Memory)
 	} else {
-		stop()
+		t.Logf("%d KiB more, of at most %d", grown>>10, Memory>>10)
+	}
+	runtime.KeepAlive(l)
+}
+
+// heap returns the bytes of the heap that are in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// A page that takes its time gets what is kept, and how many events are not.
+func TestSlowPage(t *testing.T) {
+	l := NewLive("soft0")
+	c := l.Begin("server/1", "")
+	c.Job("send")
+	p := l.watch()
+	defer p.stop()
+	text, logged, got, left := strings.Repeat("x", 1000), 0, 0, 0
+	log := slog.New(c.Handler())
+	for _, more := range []int{10, 3 * keptPerClient / len(text), 1, 3 * keptPerClient / len(text)} {
+		for range more {
+			log.Info(fmt.Sprint(logged) + text)
+			logged++
+		}
+		p.news(true, func(n *news) bool {
+			for _, line := range n.Events {
+				var e struct {
+					Msg   string
+					Attrs struct{ Dropped int }
+				}
+				if err := json.Unmarshal(line, &e); err != nil {
+					t.Fatal(err)
+				}
+				left += e.Attrs.Dropped
+				if e.Attrs.Dropped == 0 {
+					if e.Msg != fmt.Sprint(got+left)+text {
+						t.Fatalf("after %d events and %d left out comes %.10s", got, left, e.Msg)
+					}
+					got++
+				}
+			}
+			return true
+		})
+		if got+left != logged {
+			t.Errorf("%d events and %d left out of %d", got, left, logged)
+		}
+	}
+	if left == 0 || got*len(text) < keptPerClient {
+		t.Errorf("%d events, %d left out", got, left)
+	}
+	if !p.news(true, func(*news) bool { return false }) {
+		t.Error("there are news without a change")
 	}
 }
 
 func TestLiveLimitsPages(t *testing.T) {
 	l, url := serveLive(t)
-	for range maxWatchers {
+	for range maxPages {
 		open(t, url)
 	}
 	for _, c := range []struct {
@@ -219,8 +336,8 @@ func TestLiveLimitsPages(t *testing.T) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.watchers) != maxWatchers {
-		t.Errorf("%d pages", len(l.watchers))
+	if l.pages != maxPages {
+		t.Errorf("%d pages", l.pages)
 	}
 }
 
@@ -245,6 +362,6 @@ func TestServeEnds(t *testing.T) {
 	testkit.Until(t, "end of the page's watch", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return len(l.watchers) == 0
+		return l.pages == 0
 	})
 }

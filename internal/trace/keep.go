@@ -56,8 +56,9 @@ type kept struct {
 	full         bool // the head is
 	dropped      int
 	firstDropped time.Time
+	lastDropped  time.Time
 	feed         *Feed // nil if there is none
-	watchers     []*func(line []byte)
+	watch        func(line []byte)
 }
 
 // tailLine is a line that may yet be dropped.
@@ -134,8 +135,8 @@ func (k *kept) add(e *Event) {
 	if k.feed != nil {
 		k.feed.add(e, line)
 	}
-	for _, watch := range k.watchers {
-		(*watch)(line)
+	if k.watch != nil {
+		k.watch(line)
 	}
 	headLimit := int(float64(k.limit) * headShare)
 	if k.full = k.full || k.headSize+len(line) > headLimit; !k.full {
@@ -149,6 +150,7 @@ func (k *kept) add(e *Event) {
 		if k.dropped++; k.dropped == 1 {
 			k.firstDropped = k.tail[0].at
 		}
+		k.lastDropped = k.tail[0].at
 		k.tailSize -= len(k.tail[0].text)
 		k.tail[0] = tailLine{}
 		k.tail = k.tail[1:]
@@ -163,20 +165,17 @@ func (k *Keeper) Discard() {
 	k.kept.head, k.kept.tail, k.kept.dropped, k.kept.feed = nil, nil, 0, nil
 }
 
-// Watch returns the lines of the events kept so far, and calls follow with each later one until
-// stop. Nothing may change the lines. The program waits for follow, which must return at once and not
-// log.
-func (k *Keeper) Watch(follow func(line []byte)) (lines [][]byte, stop func()) {
+// Watch calls follow with the line of each event, also of those that are not kept. Call it before the first Handle.
+// The program waits for follow, which must return at once and not log.
+func (k *Keeper) Watch(follow func(line []byte)) { k.kept.watch = follow }
+
+// Since returns the lines of the events after the first n, and the number of all events. If some of these were not
+// kept, a line says how many. Nothing may change the lines.
+func (k *Keeper) Since(n int) (lines [][]byte, all int) {
 	s := k.kept
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lines, _ = s.linesLocked()
-	s.watchers = append(s.watchers, &follow)
-	return lines, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.watchers = slices.DeleteFunc(s.watchers, func(f *func([]byte)) bool { return f == &follow })
-	}
+	return s.since(n), len(s.head) + s.dropped + len(s.tail)
 }
 
 // lines are the events kept so far, and how many had to be left out.
@@ -184,23 +183,28 @@ func (k *Keeper) lines() (lines [][]byte, dropped int) {
 	s := k.kept
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.linesLocked()
+	return s.since(0), s.dropped
 }
 
-func (k *kept) linesLocked() (lines [][]byte, dropped int) {
-	lines = slices.Clone(k.head)
-	if k.dropped > 0 {
+// since returns the lines after the first n events. The lock is held.
+func (k *kept) since(n int) [][]byte {
+	head, tail := len(k.head), len(k.head)+k.dropped // the numbers of the first events after the head and in the tail
+	lines := slices.Clone(k.head[min(n, head):])
+	if dropped := tail - max(n, head); dropped > 0 {
 		gap := Event{
 			Time: k.firstDropped, End: k.end, Who: k.end, Level: slog.LevelInfo, Event: event.RecordGap.Name(), Path: string(event.RecordGap.Path()),
-			Message: fmt.Sprintf("%d events are left out here, because the record of this end has reached its limit of %d bytes", k.dropped, k.limit),
-			Attrs:   []slog.Attr{slog.Int("dropped", k.dropped)},
+			Message: fmt.Sprintf("%d events are left out here, because the record of this end has reached its limit of %d bytes", dropped, k.limit),
+			Attrs:   []slog.Attr{slog.Int("dropped", dropped)},
+		}
+		if n > head {
+			gap.Time = k.lastDropped
 		}
 		lines = append(lines, bytes.Clone(k.enc.line(&gap)))
 	}
-	for _, t := range k.tail {
+	for _, t := range k.tail[min(max(n-tail, 0), len(k.tail)):] {
 		lines = append(lines, t.text)
 	}
-	return lines, k.dropped
+	return lines
 }
 
 // Events returns the events kept so far, in the order in which they were logged, and how many had to be
