@@ -45,7 +45,8 @@ type Client struct {
 	live    *Live
 	who     string
 	keeper  *trace.Keeper
-	owned   []address   // its queue pairs, and its peer's; under live.wire.mu
+	claimed []address   // the queue pairs that are not connected yet; under the keeper's lock
+	owned   []address   // those that are; under live.wire.mu
 	packets Collector   // under live.wire.mu
 	full    atomic.Bool // no more packets are kept
 	omitted atomic.Int64

@@ -86,30 +86,41 @@ func receiver(ip []byte) (to address, ok bool) {
 	return to, true
 }
 
-// own reads in an event which queue pairs are the client's, and its peer's.
+// own reads in an event which queue pairs are the client's, and its peer's. They belong to the client when they are
+// connected: before that, the peer may name those of another host. A queue pair of another client stays with that one.
 func (c *Client) own(line []byte) {
-	if !bytes.Contains(line, []byte(event.PeerTuple.Name())) {
+	tuple, moved := event.PeerTuple.Name(), event.QPTransition.Name()
+	if !bytes.Contains(line, []byte(tuple)) && (c.claimed == nil || !bytes.Contains(line, []byte(moved))) {
 		return
 	}
 	var e struct {
 		Event string
-		Attrs struct{ QPN, GID string }
+		Attrs struct{ QPN, GID, To string }
 	}
-	if err := json.Unmarshal(line, &e); err != nil || e.Event != event.PeerTuple.Name() {
+	if err := json.Unmarshal(line, &e); err != nil {
 		return
 	}
-	gid, err := netip.ParseAddr(e.Attrs.GID)
-	if qpn, ok := number24(e.Attrs.QPN); err == nil && ok {
-		c.live.wire.assign(c, address{gid.Unmap(), qpn})
+	switch {
+	case e.Event == tuple:
+		gid, err := netip.ParseAddr(e.Attrs.GID)
+		if qpn, ok := number24(e.Attrs.QPN); err == nil && ok {
+			c.claimed = append(c.claimed, address{gid.Unmap(), qpn})
+		}
+	case e.Event == moved && e.Attrs.To == "RTR":
+		c.live.wire.assign(c, c.claimed)
+		c.claimed = nil
 	}
 }
 
-// assign gives a queue pair to a client.
-func (w *wire) assign(c *Client, to address) {
+// assign gives queue pairs to a client.
+func (w *wire) assign(c *Client, all []address) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.clients.Store(to, c)
-	c.owned = append(c.owned, to)
+	for _, to := range all {
+		if _, taken := w.clients.LoadOrStore(to, c); !taken {
+			c.owned = append(c.owned, to)
+		}
+	}
 }
 
 // release forgets the client's queue pairs and packets.
@@ -117,7 +128,7 @@ func (w *wire) release(c *Client) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, to := range c.owned {
-		w.clients.CompareAndDelete(to, c)
+		w.clients.Delete(to)
 	}
 	c.owned, c.packets = nil, Collector{}
 	c.full.Store(true)

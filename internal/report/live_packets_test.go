@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/pcap"
 	"github.com/rawverbs/rawverbs/internal/trace"
 )
@@ -75,6 +76,37 @@ func TestLiveDrawsPackets(t *testing.T) {
 			t.Errorf("captures: %+v", m.Captures)
 		}
 		return
+	}
+}
+
+// A client gets the packets of the queue pairs that it has named only once it is connected, and none that are another's.
+func TestLiveBelievesNoClaim(t *testing.T) {
+	l := NewLive("soft0")
+	packet := captured(t)[0]
+	to, _ := receiver(packet.IP)
+	names := func(c *Client) {
+		log := slog.New(c.Handler())
+		for _, side := range []string{"local", "remote"} {
+			event.PeerTuple.Log(log, side+" endpoint", slog.String("side", side), slog.String("qpn", hex24(to.qpn)), slog.String("gid", to.ip.String()))
+		}
+	}
+	moves := func(c *Client, state string) {
+		event.QPTransition.Log(slog.New(c.Handler()), "INIT→"+state, slog.String("qpn", hex24(to.qpn)), slog.String("to", state))
+	}
+	liar := l.Begin("server/1", "")
+	names(liar)
+	moves(liar, "ERR") // it was refused
+	if l.Wants(to.ip, to.qpn) {
+		t.Error("a client owns a queue pair that it has named and not connected to")
+	}
+	honest, second := l.Begin("server/2", ""), l.Begin("server/3", "")
+	for _, c := range []*Client{honest, second} {
+		names(c)
+		moves(c, "RTR")
+	}
+	second.Remove()
+	if err := l.Packet(packet.At, packet.IP); err != nil || len(honest.packets.head) != 1 {
+		t.Errorf("the client has %d packets, want 1; %v", len(honest.packets.head), err)
 	}
 }
 
