@@ -39,6 +39,11 @@ func (c *Conn) Start() error {
 		return errors.Errorf("rnet: the peer shares a ring of %d bytes, and this end one of %d; try: the same Ring at both ends", peer.Length, c.flow.ring)
 	}
 	c.peer = peer
+	// Only now, because a peer that is not connected yet is to cost as little as possible.
+	var err error
+	if c.staging, err = c.rc.AllocMR("staging", int(c.flow.ring), verbs.AccessLocalWrite); err != nil {
+		return err
+	}
 	c.open()
 	return nil
 }

@@ -73,7 +73,7 @@ type Conn struct {
 	ended chan struct{} // closed when everything is freed
 }
 
-// newConn makes a Conn in rc.Config.Prepare: its rings, and the receives for the peer's messages.
+// newConn makes a Conn in rc.Config.Prepare: its ring, and the receives for the peer's messages.
 func newConn(c *rc.Conn, cfg Config, t terms) (*Conn, error) {
 	n := &Conn{rc: c, cfg: cfg, flow: flow{terms: t}, linger: cfg.Linger, ended: make(chan struct{})}
 	n.waiters = [4]*waiter{&n.reader, &n.writer, &n.flusher, &n.closer}
@@ -85,9 +85,6 @@ func newConn(c *rc.Conn, cfg Config, t terms) (*Conn, error) {
 	n.newEpoch()
 	var err error
 	if n.ring, err = c.AllocMR(ringName, int(t.ring), verbs.AccessLocalWrite|verbs.AccessRemoteWrite); err != nil {
-		return nil, err
-	}
-	if n.staging, err = c.AllocMR("staging", int(t.ring), verbs.AccessLocalWrite); err != nil {
 		return nil, err
 	}
 	c.Share(ringName, n.ring)

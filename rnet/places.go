@@ -23,8 +23,8 @@ const (
 	// waitingPerPlace limits how many peers wait for a place.
 	waitingPerPlace = 8
 	// connectingMemory is what the peers that are being connected may use together, in bytes. A peer that says hello and
-	// nothing more costs the listener two rings.
-	connectingMemory = 48 << 20
+	// nothing more costs the listener a ring.
+	connectingMemory = 10 << 20
 	// connectLimit limits the connecting after the hello.
 	connectLimit = 10 * time.Second
 )
@@ -38,8 +38,8 @@ func newDesk(cfg Config, places int) *admission.Desk {
 	return admission.New(admission.Limits{Clients: places, Memory: max(connectingMemory, memoryOf(cfg)), Waiting: waitingPerPlace * places, Patience: patience})
 }
 
-// memoryOf returns how many bytes a Conn takes: its rings and queues.
-func memoryOf(cfg Config) int64 { return 2*int64(cfg.Ring) + 256<<10 }
+// memoryOf returns how many bytes a Conn takes before it is connected: a ring and its queues.
+func memoryOf(cfg Config) int64 { return int64(cfg.Ring) + 256<<10 }
 
 // comer is a Conn in the backlog.
 type comer struct {

@@ -80,7 +80,7 @@ func TestFullListenerSaysSo(t *testing.T) {
 func TestSilentPeersTakeLittle(t *testing.T) {
 	l, d := listen(t, ListenConfig{})
 	l.cfg.Ring = defaultRing // of listen it is the least
-	const most = connectingMemory / (2 * defaultRing)
+	const most = connectingMemory / defaultRing
 	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 66)}}
 	for range 5 * most {
 		nc, err := from.Dial("tcp", l.Addr().String())
