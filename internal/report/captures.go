@@ -97,7 +97,7 @@ func (r *Report) AddCapture(name, end string, file io.Reader) error {
 func (r *Report) add(c *capture) error {
 	switch {
 	case len(c.packets) > 0:
-	case len(r.endpoints) == 0:
+	case len(r.endpoints.all) == 0:
 		return errors.New("the record names no queue pair, so no packet can be assigned; the run failed before it had one")
 	case c.others == 0:
 		return errors.New("the capture has no packets")
@@ -111,7 +111,7 @@ func (r *Report) add(c *capture) error {
 // names lists some of the queue pairs.
 func (r *Report) names() string {
 	var names []string
-	for i, e := range r.endpoints {
+	for i, e := range r.endpoints.all {
 		if i == 4 {
 			names = append(names, "…")
 			break

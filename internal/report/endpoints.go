@@ -23,17 +23,32 @@ type endpoint struct {
 	requests []request // in the order of posting; see number
 }
 
-// endpointsOf finds the queue pairs that the record names. Each end knows its own and its peer's.
-func endpointsOf(record *trace.Record) []*endpoint {
-	var all []*endpoint
-	find := func(end string, qpn uint32) *endpoint {
-		for _, e := range all {
-			if e.end == end && e.qpn == qpn {
-				return e
-			}
+// endpoints are the queue pairs of a run.
+type endpoints struct {
+	all   []*endpoint            // in the order in which the record names them
+	byQPN map[uint32][]*endpoint // at most one of each end
+	alone map[string]*endpoint   // the queue pair of an end that has only one
+}
+
+// find returns the queue pair of an end, nil if the record does not name it.
+func (l *endpoints) find(end string, qpn uint32) *endpoint {
+	for _, e := range l.byQPN[qpn] {
+		if e.end == end {
+			return e
 		}
-		e := &endpoint{end: end, qpn: qpn}
-		all = append(all, e)
+	}
+	return nil
+}
+
+// endpointsOf finds the queue pairs that the record names. Each end knows its own and its peer's.
+func endpointsOf(record *trace.Record) endpoints {
+	l := endpoints{byQPN: map[uint32][]*endpoint{}, alone: map[string]*endpoint{}}
+	find := func(end string, qpn uint32) *endpoint {
+		e := l.find(end, qpn)
+		if e == nil {
+			e = &endpoint{end: end, qpn: qpn}
+			l.all, l.byQPN[qpn] = append(l.all, e), append(l.byQPN[qpn], e)
+		}
 		return e
 	}
 	locals, remotes := map[string][]*endpoint{}, map[string][]*endpoint{}
@@ -84,12 +99,17 @@ func endpointsOf(record *trace.Record) []*endpoint {
 			}
 		}
 	}
-	for _, p := range all {
+	for _, p := range l.all {
 		if p.mtu == 0 && p.peer != nil {
 			p.mtu = p.peer.mtu
 		}
+		if _, more := l.alone[p.end]; more {
+			l.alone[p.end] = nil
+		} else {
+			l.alone[p.end] = p
+		}
 	}
-	return all
+	return l
 }
 
 // number24 reads a number of 24 bits as C prints it: "0x000011".
@@ -102,9 +122,9 @@ func number24(text string) (uint32, bool) {
 // number alone is not enough: both hosts may use the same numbers.
 func (r *Report) receiver(dst netip.Addr, qpn uint32) *endpoint {
 	var found *endpoint
-	for _, e := range r.endpoints {
+	for _, e := range r.endpoints.byQPN[qpn] {
 		switch {
-		case e.qpn != qpn || e.addr.IsValid() && e.addr != dst:
+		case e.addr.IsValid() && e.addr != dst:
 		case found != nil: // two, and no address tells them apart
 			return nil
 		default:

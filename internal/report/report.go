@@ -18,7 +18,7 @@ import (
 // Report is a run to be drawn.
 type Report struct {
 	record    *trace.Record
-	endpoints []*endpoint
+	endpoints endpoints
 	captures  []*capture
 	settled   bool // the captures have their ends and times
 	joined    []joined

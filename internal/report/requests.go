@@ -68,18 +68,10 @@ func (r *Report) number() {
 // poster returns the queue pair of an end to which a request was posted: the one that the record
 // names, or the only one. It returns nil if that is not known.
 func (r *Report) poster(end, qpn string) *endpoint {
-	n, named := number24(qpn)
-	var found *endpoint
-	for _, p := range r.endpoints {
-		switch {
-		case p.end != end || named && p.qpn != n:
-		case found != nil:
-			return nil
-		default:
-			found = p
-		}
+	if n, named := number24(qpn); named {
+		return r.endpoints.find(end, n)
 	}
-	return found
+	return r.endpoints.alone[end]
 }
 
 // requestOf returns the index of the request that a PSN of the requester belongs to, -1 if there is
