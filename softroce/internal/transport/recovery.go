@@ -5,14 +5,15 @@
 //     does so at the first loss: it sends the lost packet, and waits for the answer. If the answer
 //     acknowledges more than that packet, the responder keeps packets. Otherwise the requester
 //     goes back. If that happens twice in a row, it does so at every later loss. It learns again
-//     if several packets in a row are lost.
+//     now and then, and if several packets in a row are lost.
 //  2. The requester itself keeps the READ responses that came ahead of a lost one, and asks again
 //     only for those that are missing. Every responder serves that.
 //  3. If no answer comes for some round trips, the requester looks for a loss. It sends a packet
 //     again that it has sent again before. Otherwise it sends a probe: a SEND of no bytes with the
 //     number of the last acknowledged packet. A responder answers such a duplicate with the
-//     number that it expects, in an ACK or a NAK. All other packets were sent before the probe, so
-//     the answer says what was lost.
+//     number that it expects: in a NAK if it keeps packets behind a gap, otherwise in an ACK. All
+//     other packets were sent before the probe. So an ACK says that all of them were lost, and the
+//     requester goes back. It has learned nothing of the responder.
 //
 // The ACK timeout stays the last resort, and only it counts for RETRY_CNT. With Config.Keep 0 the
 // requester does nothing of this: it goes back at once, and waits for the timeout.
@@ -96,6 +97,8 @@ const (
 	// gapsToLearn is the number of gaps in a row with nothing behind them that shows that the
 	// responder does not keep packets.
 	gapsToLearn = 2
+	// gapsToDoubt is the number of gaps in a row after which the requester learns again.
+	gapsToDoubt = 64
 	// lookMost limits the growth of this time, as a power of two. It lets the time grow to a
 	// second, because looks of many requesters would keep a busy responder from its work.
 	lookMost = 10
@@ -151,15 +154,20 @@ func (qp *QP) lookForLoss(now time.Duration) {
 	qp.setLook(now)
 }
 
-// answerToProbe handles an ACK of the packet before una: it is the answer to a probe, and says that
-// una was not received.
+// answerToProbe handles an ACK of the packet before una: it is the answer to a probe, and says that neither
+// una nor anything behind it was received.
 func (qp *QP) answerToProbe(now time.Duration) {
 	r := &qp.req
 	if r.una >= r.probed || r.waiting {
 		return
 	}
 	qp.probeAnswered()
-	qp.lostRequest(now, r.una)
+	if r.responder != keepsPackets {
+		qp.goBackOnce()
+		return
+	}
+	qp.lost(now)
+	qp.goBack()
 }
 
 // probeAnswered notes that the peer is alive and lacks packet una, although it may have been sent again.
@@ -175,7 +183,9 @@ func (qp *QP) lostRequest(now time.Duration, seq int64) {
 	r := &qp.req
 	switch {
 	case !qp.recovers(), r.responder == goesBack:
-		qp.goBackOnce()
+		if qp.goBackOnce() {
+			qp.doubt()
+		}
 	case seq > r.una:
 		_, end := qp.chunkOf(seq)
 		qp.askBefore(end)
@@ -257,6 +267,15 @@ func (qp *QP) notKept() {
 		r.responder = goesBack
 	}
 	qp.goBack()
+}
+
+// doubt notes another gap behind which the responder had nothing. Sometimes that is a mistake: the responder had no
+// buffer to spare. So after many gaps the next one shows whether it still keeps nothing.
+func (qp *QP) doubt() {
+	r := &qp.req
+	if r.keptNone++; r.keptNone >= gapsToDoubt {
+		r.responder, r.keptNone = unknownResponder, gapsToLearn-1
+	}
 }
 
 // forgetRecovery ends what is under way, because the requester goes back.

@@ -225,15 +225,16 @@ func (qp *QP) passAnswer(w *sendWQE, seq, end int64) {
 }
 
 // goBackOnce sends again from una, because a packet was lost. It goes back only once per una.
-// Later signs of the same loss are ignored, and then the timer decides.
-func (qp *QP) goBackOnce() {
+// Later signs of the same loss are ignored, and then the timer decides. goBackOnce returns false for those.
+func (qp *QP) goBackOnce() bool {
 	r := &qp.req
 	if r.wentBack == r.una {
-		return
+		return false
 	}
 	r.wentBack = r.una
 	r.window.loseAll(&r.trip)
 	qp.goBack()
+	return true
 }
 
 func (qp *QP) goBack() {
