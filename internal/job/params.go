@@ -4,8 +4,8 @@
 package job
 
 import (
-	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/pkg/errors"
 )
@@ -23,11 +23,31 @@ const (
 	ParamFileKey = "file_key" // of the client: the secret that gives access to its partial file
 )
 
-// Logged returns the parameters without ParamFileKey: a reader of the log could write to the file with it.
+// Logged returns the parameters for a log, without ParamFileKey: a reader of the log could write to the file with it.
+// Texts that could pass for other parts of a line are quoted, and long ones are cut.
 func (p Params) Logged() map[string]string {
-	logged := map[string]string(maps.Clone(p))
-	delete(logged, ParamFileKey)
+	logged := make(map[string]string, len(p))
+	for key, value := range p {
+		if key != ParamFileKey {
+			logged[word(key)] = word(value)
+		}
+	}
 	return logged
+}
+
+// shownParam is how many bytes of a parameter are logged.
+const shownParam = 128
+
+// word returns a text in quotation marks, unless it is a plain word.
+func word(text string) string {
+	const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+	switch {
+	case len(text) > shownParam:
+		return strconv.Quote(text[:shownParam]) + "…"
+	case text == "" || strings.Trim(text, plain) != "":
+		return strconv.Quote(text)
+	}
+	return text
 }
 
 // Number reads a whole number from low to high.
