@@ -144,6 +144,8 @@ func (f *flow) arrive(m arrival, bytes uint64) error {
 		return errors.Errorf("the peer wrote %d bytes, but its immediate says %d", bytes, m.length)
 	case !m.control && m.length == 0:
 		return errors.New("the peer sent data without bytes")
+	case m.control && m.units == 0 && m.messages == 0 && !m.rst && (!m.fin || f.fin): // it could send these without end
+		return errors.New("the peer sent a control message with nothing new")
 	case m.length > 0 && f.fin:
 		return errors.Errorf("the peer sent %d bytes after its FIN", m.length)
 	case m.length > min(room, f.ring-f.arrived%f.ring, f.maxMessage()):

@@ -148,6 +148,8 @@ func TestArriveRefuses(t *testing.T) {
 		"a control message with bytes":  {m: arrival{control: true}, bytes: 5},
 		"past the end of the ring":      {m: arrival{length: 101}, bytes: 101},
 		"after FIN":                     {m: arrival{length: 1}, bytes: 1, fin: true},
+		"a control message of nothing":  {m: arrival{control: true}},
+		"FIN twice":                     {m: arrival{control: true, fin: true}, fin: true},
 	} {
 		f := fresh()
 		f.fin = test.fin

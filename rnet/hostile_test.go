@@ -97,6 +97,13 @@ func TestHostileCounts(t *testing.T) {
 		{"a huge length", func(h *hostile) error { return h.write(0, 0, arrival{length: 1<<21 - 1}.imm()) }, "wrote 0 bytes"},
 		{"data without bytes", func(h *hostile) error { return h.write(0, 0, 0) }, "without bytes"},
 		{"unknown bits", func(h *hostile) error { return h.write(0, 0, immControl|1<<28) }, "must be 0"},
+		{"a control message without news", func(h *hostile) error { return h.write(0, 0, arrival{control: true}.imm()) }, "nothing new"},
+		{"FIN twice", func(h *hostile) error {
+			if err := h.write(0, 0, arrival{control: true, fin: true}.imm()); err != nil {
+				return err
+			}
+			return h.write(0, 0, arrival{control: true, fin: true}.imm())
+		}, "nothing new"},
 		{"more than a message", func(h *hostile) error { return h.write(0, eighth+1, arrival{length: eighth + 1}.imm()) }, "room"},
 		{"more than the ring", func(h *hostile) (err error) {
 			for i := range 9 {
