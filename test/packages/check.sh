@@ -38,7 +38,7 @@ for page in rdma_server rdma_client; do
 	gzip -dc "/usr/share/man/man1/$page.1.gz" | grep -q '^\.TH' || fail "deb: no manual page of $page"
 done
 systemd-analyze verify --man=no /usr/lib/systemd/system/rdma_server.service || fail "deb: the unit is not valid"
-systemd-analyze security --offline=yes --threshold=25 --no-pager /usr/lib/systemd/system/rdma_server.service >/tmp/security ||
+systemd-analyze security --offline=yes --threshold=18 --no-pager /usr/lib/systemd/system/rdma_server.service >/tmp/security ||
 	fail "deb: the unit has more rights than it should: $(tail -n 1 /tmp/security)"
 tail -n 1 /tmp/security
 "${as_root[@]}" apt-get -qy purge rawverbs >/dev/null
