@@ -67,9 +67,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *v)
 	struct channel *channel = (struct channel *)v;
 	if (lost(context_of(v->context)))
 		return EIO;
-	pthread_mutex_lock(&channel->lock);
-	int users = v->refcnt;
-	pthread_mutex_unlock(&channel->lock);
+	unsigned users = held(channel_users(v));
 	if (users)
 		return in_use("ibv_destroy_comp_channel", "channel", users);
 	close(v->fd);
@@ -82,7 +80,6 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *v)
 void channel_join(struct channel *channel, struct cq *cq)
 {
 	pthread_mutex_lock(&channel->lock);
-	channel->verbs.refcnt++;
 	cq->next = channel->cqs;
 	channel->cqs = cq;
 	__atomic_store_n(&channel->driver, cq->handle, __ATOMIC_SEQ_CST);
@@ -110,7 +107,6 @@ void channel_leave(struct channel *channel, struct cq *cq)
 	while (*p != cq)
 		p = &(*p)->next;
 	*p = cq->next;
-	channel->verbs.refcnt--;
 	__atomic_store_n(&channel->driver, channel->cqs ? channel->cqs->handle : 0, __ATOMIC_SEQ_CST);
 	settle(channel);
 	pthread_mutex_unlock(&channel->lock);

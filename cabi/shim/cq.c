@@ -75,8 +75,10 @@ struct cq *cq_new(struct context *c, int cqe, void *cq_context, struct ibv_comp_
 	v->cqe = cqe;
 	pthread_mutex_init(&v->mutex, NULL);
 	pthread_cond_init(&v->cond, NULL);
-	if (channel)
+	if (channel) {
+		hold(channel_users(channel));
 		channel_join((struct channel *)channel, cq);
+	}
 	return cq;
 }
 
@@ -99,10 +101,12 @@ int ibv_resize_cq(struct ibv_cq *v, int cqe)
 		return EINVAL;
 	struct block entries;
 	struct rv_ring ring = {0};
-	if (!ring_init(&ring, cq->pd, cqe, cq->ring.stamps, &entries))
-		return ENOMEM;
 	pthread_mutex_lock(&cq->lock);
 	struct rv_ring before = cq->ring;
+	if (!ring_init(&ring, cq->pd, cqe, before.stamps, &entries)) {
+		pthread_mutex_unlock(&cq->lock);
+		return ENOMEM;
+	}
 	set_entries(&cq->ring, &ring);
 	int error = CALL(cq->context, rv_resize_cq, cq->handle, &cq->ring);
 	if (error) {
@@ -142,8 +146,10 @@ int ibv_destroy_cq(struct ibv_cq *v)
 			channel_join(channel, cq);
 		return error;
 	}
-	if (channel)
+	if (channel) {
 		channel_forget(channel, cq);
+		release(channel_users(v->channel));
+	}
 	async_forget(cq->context, cq);
 	await_acks(&v->mutex, &v->cond, &v->comp_events_completed, &cq->reported);
 	await_acks(&v->mutex, &v->cond, &v->async_events_completed, &cq->async_reported);

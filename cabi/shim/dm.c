@@ -119,8 +119,8 @@ int free_dm(struct ibv_dm *v)
 		ibv_unimport_dm(v);
 		return 0;
 	}
-	pthread_mutex_lock(&lock);
-	unsigned users = dm->users;
+	pthread_mutex_lock(&lock); /* ibv_import_dm finds it or not */
+	unsigned users = held(&dm->users);
 	if (!users)
 		forget(dm);
 	pthread_mutex_unlock(&lock);
@@ -146,7 +146,7 @@ struct ibv_mr *reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *v, uint64_t offset, s
 	mr->length = length;
 	struct dm *owner = dm->original ? dm->original : dm;
 	((struct mr *)mr)->users = &owner->users;
-	__atomic_add_fetch(&owner->users, 1, __ATOMIC_ACQ_REL);
+	hold(&owner->users);
 	return mr;
 }
 
@@ -168,7 +168,7 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 		dm->bytes = original->bytes;
 		dm->length = original->length;
 		dm->original = original;
-		original->users++;
+		hold(&original->users);
 	}
 	pthread_mutex_unlock(&lock);
 	if (!original) {
@@ -187,6 +187,6 @@ void ibv_unimport_dm(struct ibv_dm *v)
 	struct dm *dm = (struct dm *)v;
 	if (inherited(dm) || !dm->original)
 		return; /* the parent's, or the program's mistake: ibv_free_dm frees it */
-	__atomic_sub_fetch(&dm->original->users, 1, __ATOMIC_ACQ_REL);
+	release(&dm->original->users);
 	free(dm);
 }

@@ -79,10 +79,12 @@ static bool path_of_device(const char *path)
 /* root returns the folder with the files, or NULL if RAWVERBS_FILES is not set. */
 static const char *root(void)
 {
-	static const char *folder = "";
+	static const char *known = "";
+	const char *folder = __atomic_load_n(&known, __ATOMIC_RELAXED);
 	if (folder && !*folder) {
 		const char *set = getenv("RAWVERBS_FILES");
 		folder = set && *set ? set : NULL;
+		__atomic_store_n(&known, folder, __ATOMIC_RELAXED);
 	}
 	return folder;
 }

@@ -13,11 +13,11 @@ static bool is_libibverbs(const char *file)
 	return !strncmp(slash ? slash + 1 : file, "libibverbs.so", strlen("libibverbs.so"));
 }
 
-/* The path of this library. */
-static const char *self(void)
+/* self returns the path of this library, or another if it has none. */
+static const char *self(const char *other)
 {
-	static Dl_info info;
-	return info.dli_fname || dladdr(&core_generation, &info) ? info.dli_fname : NULL;
+	Dl_info info;
+	return dladdr(&core_generation, &info) && info.dli_fname ? info.dli_fname : other;
 }
 
 static void *(*next_dlopen)(const char *file, int mode);
@@ -35,5 +35,5 @@ __attribute__((constructor)) static void loader_init(void)
 __attribute__((visibility("default"))) void *dlopen(const char *file, int mode)
 {
 	loader_init();
-	return next_dlopen(file && is_libibverbs(file) && self() ? self() : file, mode);
+	return next_dlopen(file && is_libibverbs(file) ? self(file) : file, mode);
 }

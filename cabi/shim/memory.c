@@ -117,7 +117,7 @@ int ibv_dereg_mr(struct ibv_mr *v)
 	if (error)
 		return error;
 	if (mr->users)
-		__atomic_sub_fetch(mr->users, 1, __ATOMIC_ACQ_REL);
+		release(mr->users);
 	pd_release(v->pd);
 	free(mr);
 	return 0;

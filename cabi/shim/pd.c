@@ -35,13 +35,13 @@ int ibv_dealloc_pd(struct ibv_pd *v)
 	struct pd *pd = (struct pd *)v;
 	if (lost(c))
 		return EIO;
-	unsigned users = __atomic_load_n(&pd->users, __ATOMIC_ACQUIRE);
+	unsigned users = held(&pd->users);
 	if (users)
 		return in_use("ibv_dealloc_pd", "PD", users);
 	if (pd->protection) {
 		pd_release(&pd->protection->verbs);
 		if (pd->td)
-			__atomic_sub_fetch(&pd->td->users, 1, __ATOMIC_RELEASE);
+			release(&pd->td->users);
 	} else {
 		int error = CALL(c, rv_dealloc_pd, v->handle);
 		if (error)
@@ -51,8 +51,8 @@ int ibv_dealloc_pd(struct ibv_pd *v)
 	return 0;
 }
 
-void pd_hold(struct ibv_pd *pd) { __atomic_add_fetch(&((struct pd *)pd)->users, 1, __ATOMIC_ACQ_REL); }
-void pd_release(struct ibv_pd *pd) { __atomic_sub_fetch(&((struct pd *)pd)->users, 1, __ATOMIC_ACQ_REL); }
+void pd_hold(struct ibv_pd *pd) { hold(&((struct pd *)pd)->users); }
+void pd_release(struct ibv_pd *pd) { release(&((struct pd *)pd)->users); }
 
 struct ibv_pd *alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
 {
@@ -76,7 +76,7 @@ struct ibv_pd *alloc_parent_domain(struct ibv_context *context, struct ibv_paren
 		pd->pd_context = attr->pd_context;
 	pd_hold(attr->pd);
 	if (pd->td)
-		__atomic_add_fetch(&pd->td->users, 1, __ATOMIC_ACQ_REL);
+		hold(&pd->td->users);
 	return &pd->verbs;
 }
 
@@ -133,7 +133,7 @@ int dealloc_td(struct ibv_td *v)
 	struct td *td = (struct td *)v;
 	if (lost(context_of(v->context)))
 		return EIO;
-	unsigned users = __atomic_load_n(&td->users, __ATOMIC_ACQUIRE);
+	unsigned users = held(&td->users);
 	if (users)
 		return in_use("ibv_dealloc_td", "thread domain", users);
 	free(td);

@@ -109,8 +109,8 @@ int ibv_modify_qp(struct ibv_qp *v, struct ibv_qp_attr *attr, int mask)
 	struct qp *qp = (struct qp *)v;
 	int error = CALL(qp->context, rv_modify_qp, qp->handle, attr, mask);
 	if (!error && mask & IBV_QP_STATE) {
-		v->state = attr->qp_state;
-		if (v->state == IBV_QPS_RESET)
+		__atomic_store_n(&v->state, attr->qp_state, __ATOMIC_RELAXED);
+		if (attr->qp_state == IBV_QPS_RESET)
 			qp_forget(v);
 	}
 	return error;
@@ -124,7 +124,7 @@ int ibv_query_qp(struct ibv_qp *v, struct ibv_qp_attr *attr, int mask, struct ib
 	int error = CALL(qp->context, rv_query_qp, qp->handle, attr, mask);
 	if (error)
 		return error;
-	v->state = attr->qp_state;
+	__atomic_store_n(&v->state, attr->qp_state, __ATOMIC_RELAXED);
 	*init = (struct ibv_qp_init_attr){.qp_context = v->qp_context, .send_cq = v->send_cq, .recv_cq = v->recv_cq, .srq = v->srq,
 					  .cap = attr->cap, .qp_type = v->qp_type, .sq_sig_all = qp->sq_sig_all};
 	return 0;

@@ -178,6 +178,14 @@ static inline int failed(int error)
 	return error;
 }
 
+/*
+ * An object counts the objects that use it, which threads may make and destroy at the same time. It is
+ * busy until held is 0.
+ */
+static inline void hold(unsigned *users) { __atomic_add_fetch(users, 1, __ATOMIC_RELAXED); }
+static inline void release(unsigned *users) { __atomic_sub_fetch(users, 1, __ATOMIC_RELEASE); }
+static inline unsigned held(const unsigned *users) { return __atomic_load_n(users, __ATOMIC_ACQUIRE); }
+
 /* explain.c: returns EBUSY, because other objects use the object. */
 int in_use(const char *call, const char *object, unsigned users);
 
@@ -194,9 +202,12 @@ void *real_symbol(const char *name, bool needed);
 void *real_version(const char *name, const char *node);
 #define REAL(name)                                                    \
 	({                                                            \
-		static __typeof__(&name) function;                    \
-		if (!function)                                        \
+		static __typeof__(&name) known;                       \
+		__typeof__(&name) function = __atomic_load_n(&known, __ATOMIC_RELAXED); \
+		if (!function) {                                      \
 			function = real_symbol(#name, true);          \
+			__atomic_store_n(&known, function, __ATOMIC_RELAXED); \
+		}                                                     \
 		function;                                             \
 	})
 
@@ -205,6 +216,8 @@ int pipe_new(int ends[2]);
 /* Takes a record without waiting: 1, or 0 if there is none, or -1 and errno. The caller holds the lock of the pipe's reader. */
 int pipe_take(int fd, void *record, size_t size);
 int pipe_records(int fd, size_t size);
+/* channel_users returns the count of the channel's CQs. */
+static inline unsigned *channel_users(struct ibv_comp_channel *channel) { return (unsigned *)&channel->refcnt; }
 /* A CQ's notifications go to the channel, whose waiting threads drive for it, until it leaves. */
 void channel_join(struct channel *channel, struct cq *cq);
 void channel_leave(struct channel *channel, struct cq *cq);

@@ -18,11 +18,13 @@ typedef long forwarded(long a, long b, long c, long d, long e);
 	forwarded local;                                                              \
 	long local(long a, long b, long c, long d, long e)                            \
 	{                                                                             \
-		static forwarded *real;                                               \
+		static forwarded *known;                                              \
+		forwarded *real = __atomic_load_n(&known, __ATOMIC_RELAXED);          \
 		if (!real && !(real = real_version(#name, node))) {                   \
 			errno = EOPNOTSUPP;                                           \
 			return otherwise;                                             \
 		}                                                                     \
+		__atomic_store_n(&known, real, __ATOMIC_RELAXED);                     \
 		return real(a, b, c, d, e);                                           \
 	}                                                                             \
 	SYMVER(local, #name at node)
