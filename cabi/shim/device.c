@@ -158,16 +158,18 @@ static int query_rt_values(struct ibv_context *context, struct ibv_values_ex *va
 	return 0;
 }
 
-/* The open contexts of the software device. */
+/* The open contexts of the software device. Whoever holds the lock may use them: nobody closes them meanwhile. */
 static struct context *opened;
 static pthread_mutex_t opened_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void add_opened(struct context *c)
+/* add_opened adds a context, which may be NULL. The caller holds the lock. */
+static struct ibv_context *add_opened(struct context *c)
 {
-	pthread_mutex_lock(&opened_lock);
+	if (!c)
+		return NULL;
 	c->next = opened;
 	opened = c;
-	pthread_mutex_unlock(&opened_lock);
+	return &c->verbs.context;
 }
 
 static void remove_opened(struct context *c)
@@ -186,17 +188,15 @@ void devices_forked(void)
 	pthread_mutex_init(&opened_lock, NULL); /* another thread of the parent may hold it */
 }
 
-/* opened_with returns the open context that a descriptor is a duplicate of. */
+/* opened_with returns the open context that a descriptor is a duplicate of. The caller holds the lock. */
 static struct context *opened_with(int cmd_fd)
 {
 	struct stat wanted, its;
 	if (fstat(cmd_fd, &wanted))
 		return NULL;
-	pthread_mutex_lock(&opened_lock);
 	struct context *c = opened;
 	while (c && (fstat(c->verbs.context.cmd_fd, &its) || its.st_dev != wanted.st_dev || its.st_ino != wanted.st_ino))
 		c = c->next;
-	pthread_mutex_unlock(&opened_lock);
 	return c;
 }
 
@@ -252,7 +252,7 @@ static void close_files(struct context *c)
 }
 
 /* open_soft opens the device. With an original, it opens it for the objects of that context. */
-static struct ibv_context *open_soft(const struct context *original, int cmd_fd)
+static struct context *open_soft(const struct context *original, int cmd_fd)
 {
 	struct core *core = core_load();
 	if (!core)
@@ -310,20 +310,28 @@ static struct ibv_context *open_soft(const struct context *original, int cmd_fd)
 	context->ops.alloc_mw = alloc_mw;
 	context->ops.bind_mw = bind_mw;
 	context->ops.dealloc_mw = dealloc_mw;
-	add_opened(c);
-	return context;
+	return c;
 }
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-	return device == &soft ? open_soft(NULL, -1) : REAL(ibv_open_device)(device);
+	if (device != &soft)
+		return REAL(ibv_open_device)(device);
+	struct context *c = open_soft(NULL, -1);
+	pthread_mutex_lock(&opened_lock);
+	struct ibv_context *context = add_opened(c);
+	pthread_mutex_unlock(&opened_lock);
+	return context;
 }
 
 struct ibv_context *ibv_import_device(int cmd_fd)
 {
-	struct context *c = opened_with(cmd_fd);
-	if (c)
-		return lost(c) ? null(EIO) : open_soft(c, cmd_fd);
+	pthread_mutex_lock(&opened_lock);
+	struct context *original = opened_with(cmd_fd);
+	struct ibv_context *context = original ? add_opened(open_soft(original, cmd_fd)) : NULL;
+	pthread_mutex_unlock(&opened_lock);
+	if (original)
+		return context;
 	struct ibv_context *(*real)(int) = real_symbol("ibv_import_device", false);
 	return real ? real(cmd_fd) : null(EINVAL);
 }
