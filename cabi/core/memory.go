@@ -9,7 +9,7 @@ import "C"
 
 import (
 	"math"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -21,7 +21,8 @@ import (
 type pd struct {
 	*context
 	*verbs.PD
-	imports atomic.Int32 // rv_import_pd's
+	importing sync.Mutex // held while the PD is imported or freed
+	imports   int        // rv_import_pd's
 }
 
 type mr struct {
@@ -54,7 +55,9 @@ func rv_alloc_pd(handle C.rv_handle, out *C.rv_handle) C.int {
 //export rv_dealloc_pd
 func rv_dealloc_pd(handle C.rv_handle) C.int {
 	p := pds.get(handle)
-	if p.imports.Load() > 0 {
+	p.importing.Lock()
+	defer p.importing.Unlock()
+	if p.imports > 0 {
 		return errnoOf(errors.WithMessage(syscall.EBUSY, "deallocating a PD that is imported; try: ibv_unimport_pd first"))
 	}
 	return freePD(handle)
@@ -68,14 +71,21 @@ func rv_import_pd(ctx, handle C.rv_handle) C.int {
 	if p == nil || p.device != contexts.get(ctx).device {
 		return C.int(syscall.ENOENT)
 	}
-	p.imports.Add(1)
+	p.importing.Lock()
+	defer p.importing.Unlock()
+	if pds.find(handle) != p { // another thread has freed it
+		return C.int(syscall.ENOENT)
+	}
+	p.imports++
 	return 0
 }
 
 //export rv_unimport_pd
 func rv_unimport_pd(handle C.rv_handle) {
 	if p := pds.find(handle); p != nil { // else its context is closed
-		p.imports.Add(-1)
+		p.importing.Lock()
+		defer p.importing.Unlock()
+		p.imports--
 	}
 }
 

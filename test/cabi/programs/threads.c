@@ -163,6 +163,42 @@ static void *one_exchange(void *context)
 	return NULL;
 }
 
+/* Threads import a domain by a handle whose domain another thread frees. One that is imported must work. */
+static uint32_t domain;
+static bool freed;
+static void *import(void *context)
+{
+	static uint8_t memory[PAGE];
+	while (!__atomic_load_n(&freed, __ATOMIC_SEQ_CST)) {
+		struct ibv_pd *pd = ibv_import_pd(context, __atomic_load_n(&domain, __ATOMIC_SEQ_CST));
+		if (!pd)
+			continue;
+		struct ibv_mr *mr = ibv_reg_mr(pd, memory, sizeof memory, 0);
+		CHECK(mr && !ibv_dereg_mr(mr));
+		ibv_unimport_pd(pd);
+	}
+	return NULL;
+}
+
+static void imports(struct ibv_context *context)
+{
+	pthread_t threads[2];
+	for (int i = 0; i < 2; i++)
+		CHECK(!pthread_create(&threads[i], NULL, import, context));
+	for (int i = 0; i < 20 * ROUNDS; i++) {
+		struct ibv_pd *pd = ibv_alloc_pd(context);
+		CHECK(pd);
+		__atomic_store_n(&domain, pd->handle, __ATOMIC_SEQ_CST);
+		for (int error = EBUSY; error;) {
+			error = ibv_dealloc_pd(pd);
+			CHECK(!error || error == EBUSY);
+		}
+	}
+	__atomic_store_n(&freed, true, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < 2; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+}
+
 int main(int argc, char **argv)
 {
 	CHECK(argc == 2);
@@ -182,6 +218,8 @@ int main(int argc, char **argv)
 		cancel();
 	else if (!strcmp(argv[1], "interrupt"))
 		interrupt();
+	else if (!strcmp(argv[1], "imports"))
+		imports(context);
 	else if (!strcmp(argv[1], "short-lived")) /* each thread that ends gives back what Go had bound to it */
 		for (int i = 0; i < 500; i++)
 			CHECK(!pthread_create(&threads[0], NULL, one_exchange, context) && !pthread_join(threads[0], NULL));
