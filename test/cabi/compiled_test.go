@@ -70,7 +70,7 @@ func TestUnmappedBuffers(t *testing.T) {
 
 // TestThreads uses the device in many threads, some of which are cancelled or interrupted.
 func TestThreads(t *testing.T) {
-	runCases(t, compile(t, "threads"), "separate", "shared", "events", "cancel", "interrupt", "short-lived")
+	runCases(t, compile(t, "threads"), "separate", "shared", "events", "cancel", "interrupt", "imports", "short-lived")
 }
 
 // TestChannels waits for completion events and asynchronous events in all ways.
@@ -92,6 +92,19 @@ func TestRandomCalls(t *testing.T) {
 		var calls, refused int
 		if _, err := fmt.Sscanf(p.text(), "ok: %d calls, %d refused", &calls, &refused); err != nil || refused < calls/10 || refused > calls*9/10 {
 			t.Errorf("%d of %d calls were refused, %v", refused, calls, err)
+		}
+	}
+}
+
+// TestWalk makes, uses and destroys objects in four threads at once. TestThreadSanitizer and TestAddressSanitizer do so too.
+func TestWalk(t *testing.T) {
+	program := compile(t, "walk")
+	for seed := range 4 {
+		p := onSoft(t, program, strconv.Itoa(100+seed), "10000")
+		p.succeeds()
+		var made, destroyed, busy int
+		if _, err := fmt.Sscanf(p.text(), "ok: %d made, %d destroyed, %d busy", &made, &destroyed, &busy); err != nil || destroyed < made/2 || busy == 0 {
+			t.Errorf("%d objects made, %d destroyed, %d times refused, %v", made, destroyed, busy, err)
 		}
 	}
 }

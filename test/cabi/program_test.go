@@ -50,7 +50,7 @@ func start(t *testing.T, command ...string) *program {
 	t.Helper()
 	p := &program{t: t, over: make(chan struct{})}
 	env := os.Environ()
-	for strings.Contains(command[0], "=") {
+	for strings.Contains(command[0], "=") && !filepath.IsAbs(command[0]) {
 		env, command = append(env, command[0]), command[1:]
 	}
 	p.command = command
