@@ -37,7 +37,8 @@ func TestAllocations(t *testing.T) {
 			}
 			a, b := allocations(few), allocations(many)
 			t.Logf("%d allocations for %d messages, and %d for %d", a, few, b, many)
-			if a == 0 || b > a+(many-few)/100 {
+			// On a busy host a run waits now and then, and a wait may allocate. Messages that allocate add 200 or more.
+			if a == 0 || b > a+(many-few)/10 {
 				t.Errorf("%d allocations for %d messages, and %d for %d", a, few, b, many)
 			}
 		})
