@@ -135,7 +135,7 @@ type Client struct {
 	// The Desk's lock guards the following.
 	phase phase
 	usage usage
-	since time.Time // when it got its place
+	since time.Time // when its phase began
 	idle  func() (since time.Duration, moved bool)
 	ended bool          // it has to leave for another
 	turn  chan struct{} // closed when it has left the line
@@ -186,7 +186,7 @@ func (c *Client) Connected(memory int64) {
 	defer d.mu.Unlock()
 	if c.phase == connecting {
 		d.count(c, usage{1, 0, memory})
-		c.phase = connected
+		c.phase, c.since = connected, time.Now()
 		d.attend()
 	}
 }

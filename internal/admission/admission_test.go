@@ -135,26 +135,46 @@ func TestIdleClientsLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := New(Limits{Clients: 3, ClientsPerAddress: 3, Memory: 90, MemoryPerAddress: 90, Waiting: Waiting, Patience: Patience})
 		var all []*visitor
-		for i := range 3 {
+		for range 3 {
 			v, err := come(d, one, 30)
-			must(t, v, err)
-			v.began = v.began.Add(time.Duration(-i) * time.Millisecond)
-			all = append(all, v)
+			all = append(all, must(t, v, err))
+			time.Sleep(time.Millisecond)
 		}
+		all[0].began = time.Now() // it did something just now
 		began := time.Now()
 		_, err := come(d, other, 30)
 		must(t, nil, err)
 		if took := time.Since(began); took > Grace+10*time.Millisecond {
 			t.Errorf("a place after %v", took)
 		}
-		if hadToLeave(all[0], all[1]) || all[2].ended.Load() == nil {
+		if hadToLeave(all[0], all[2]) || all[1].ended.Load() == nil {
 			t.Errorf("ended: %v, %v, %v", all[0].ended.Load(), all[1].ended.Load(), all[2].ended.Load())
 		}
 		time.Sleep(Grace)
 		_, err = come(d, other, 60) // two more leave
 		must(t, nil, err)
-		if all[0].ended.Load() == nil || all[1].ended.Load() == nil {
+		if all[0].ended.Load() == nil || all[2].ended.Load() == nil {
 			t.Error("not enough clients left")
+		}
+	})
+}
+
+// TestWaitingIsNotIdle: a client that has waited for its place has as much time for its first data as any other.
+func TestWaitingIsNotIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Limits{Clients: 1, Waiting: Waiting, Patience: Patience})
+		a, err := come(d, one, 1)
+		must(t, a, err)
+		b := greet(d, one)
+		if err := b.ask(t.Context(), 1); err != nil { // after Grace
+			t.Fatal(err)
+		}
+		b.Connected(1)
+		began := time.Now()
+		c, err := come(d, one, 1)
+		must(t, c, err)
+		if waited := time.Since(began); waited < Grace {
+			t.Errorf("a client had to leave %v after it connected", waited)
 		}
 	})
 }

@@ -144,6 +144,7 @@ func (d *Desk) candidates(newcomer *Client) (all []*candidate) {
 			continue
 		default:
 			since, moved := c.idle()
+			since = min(since, time.Since(c.since)) // its wait for a place does not count
 			o.rest = Grace - since
 			if moved {
 				o.rest = Pause - since
