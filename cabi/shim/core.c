@@ -212,12 +212,12 @@ __attribute__((destructor)) static void leave(void)
 	if (!loaded || sem_init(&sent, 0, 0) || pthread_create(&thread, NULL, send_answers, &sent))
 		return;
 	pthread_detach(thread);
-	clock_gettime(CLOCK_REALTIME, &limit);
+	clock_gettime(CLOCK_MONOTONIC, &limit); /* nobody sets it */
 	limit.tv_nsec += LINGER_NS;
 	if (limit.tv_nsec >= 1000000000) {
 		limit.tv_nsec -= 1000000000;
 		limit.tv_sec++;
 	}
-	while (sem_timedwait(&sent, &limit) && errno == EINTR)
+	while (sem_clockwait(&sent, CLOCK_MONOTONIC, &limit) && errno == EINTR)
 		;
 }

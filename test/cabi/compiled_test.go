@@ -83,6 +83,9 @@ func TestContexts(t *testing.T) {
 	runCases(t, compile(t, "contexts"), "left", "twice", "unload", "exit", "exit-in-handler", "exit-anywhere")
 }
 
+// TestClockSetBack ends a program whose wall clock is set back while the library waits for its last packets.
+func TestClockSetBack(t *testing.T) { onSoft(t, compile(t, "clock", "-rdynamic")).succeeds() }
+
 // TestRandomCalls calls the verbs with random arguments. TestAddressSanitizer does so too.
 func TestRandomCalls(t *testing.T) {
 	program := compile(t, "random")
