@@ -23,6 +23,7 @@ type File struct {
 	file      *os.File
 	hidden    string // its temporary name; "" if the file system supports unnamed files
 	kept      bool   // Close leaves the hidden file
+	size      int64  // its bytes, while it has no name at all; under the folder's lock
 	unflushed int
 
 	delivered string // of a partial file: its temporary name after Commit; "" for others
@@ -53,8 +54,12 @@ func hiddenName() string { return hiddenFor(rand.Text()) }
 
 // Write appends data to the file.
 func (n *File) Write(data []byte) (int, error) {
+	if err := n.folder.take(n, int64(len(data))); err != nil {
+		return 0, err
+	}
 	written, err := n.file.Write(data)
 	if err != nil {
+		n.folder.giveBack(n, int64(len(data)-written))
 		return written, fmt.Errorf("write to the folder %s: %w; try: %s", n.folder.path, reason(err), remedy(err))
 	}
 	n.unflushed += written
@@ -113,7 +118,11 @@ func (n *File) Commit(name string) error {
 // files that want one name, link therefore succeeds for exactly one.
 func (n *File) link(name string) error {
 	if n.hidden == "" {
-		return n.linkUnnamed(name)
+		err := n.linkUnnamed(name)
+		if err == nil {
+			n.folder.name(n)
+		}
+		return err
 	}
 	return n.folder.root.Link(n.hidden, name)
 }
@@ -121,8 +130,13 @@ func (n *File) link(name string) error {
 // Close closes the file. A file that was not committed is removed, unless Keep was called.
 func (n *File) Close() error {
 	var err error
-	if n.hidden != "" && !n.kept {
-		err = n.folder.root.Remove(n.hidden)
+	if n.hidden == "" {
+		n.folder.giveBack(n, n.size)
+	} else if !n.kept {
+		names, bytes := n.stat()
+		if err = n.folder.root.Remove(n.hidden); err == nil && names == 1 {
+			n.folder.giveBack(n, bytes)
+		}
 	}
 	return stderrors.Join(err, n.file.Close())
 }

@@ -5,17 +5,16 @@
 //   - A file gets its name only when it is complete and on the disk. Until then it has no
 //     name, if the file system supports that, so a killed process leaves no file behind.
 //   - A partial file has a hidden name, and stays for an hour: see [Folder.Partial].
+//   - All files together have a limit, and a part of the file system stays free: see space.go.
 package folder
 
 import (
 	stderrors "errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"time"
 
-	"github.com/docker/go-units"
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 )
@@ -25,8 +24,9 @@ type Folder struct {
 	path string
 	root *os.Root
 
-	sweeper *time.Timer // removes old partial files
+	sweeper *time.Timer // calls tick
 	dir     *os.File    // the directory itself
+	space
 
 	// unnamed reports whether the file system supports files without a name. On other
 	// file systems (NFS, 9p, FAT) a new file has a hidden name. A killed process
@@ -34,20 +34,27 @@ type Folder struct {
 	unnamed bool
 }
 
-// Open opens the directory path. It creates, names and removes a test file, so that it
-// reports a missing right or feature before a client sends anything.
-func Open(path string) (*Folder, error) {
+// Open opens the directory path, whose files may have most bytes together; 0 is what they have and half of what is free.
+// It creates, names and removes a test file, so that it reports a missing right or feature before a client
+// sends anything.
+func Open(path string, most int64) (*Folder, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, fmt.Errorf("the folder %s: %w; try: a folder that exists", path, reason(err))
 	}
 	f := &Folder{path: path, root: root}
-	f.sweeper = time.AfterFunc(math.MaxInt64, func() { f.sweep(Kept) })
+	f.free = f.freeSpace
 	if f.dir, err = root.Open("."); err == nil {
 		f.unnamed = f.makesUnnamed()
 		err = f.probe()
 		f.sweep(Kept)
 	}
+	if err == nil {
+		err = f.measure(most)
+	}
+	f.mu.Lock()
+	f.sweeper = time.AfterFunc(sweepEvery, f.tick)
+	f.mu.Unlock()
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -70,7 +77,10 @@ func (f *Folder) probe() error {
 
 // Close closes the folder. Files that are being written are not affected.
 func (f *Folder) Close() error {
+	f.mu.Lock()
+	f.closed = true
 	f.sweeper.Stop()
+	f.mu.Unlock()
 	var err error
 	if f.dir != nil {
 		err = f.dir.Close()
@@ -79,7 +89,7 @@ func (f *Folder) Close() error {
 }
 
 // Admit returns an error if a file of this name and size, in bytes, cannot be stored: the
-// name is not plain or is taken, or the file system has too little free space.
+// name is not plain or is taken, or there is too little room.
 // [File.Commit] can still fail, because names and space may be taken after Admit.
 func (f *Folder) Admit(name string, size int64) error {
 	if err := CheckName(name); err != nil {
@@ -91,15 +101,7 @@ func (f *Folder) Admit(name string, size int64) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("the file name %q: %w; try: another", name, reason(err))
 	}
-	var at unix.Statfs_t
-	if err := unix.Fstatfs(int(f.dir.Fd()), &at); err != nil {
-		return fmt.Errorf("get the free space of the folder %s: %w; try: df on that folder", f.path, err)
-	}
-	if free := float64(at.Bavail) * float64(at.Bsize); float64(size) > free {
-		return errors.Errorf("the file has %s (%d bytes), but the server's folder has room for %s; try: a smaller file, or free space there",
-			units.BytesSize(float64(size)), size, units.BytesSize(free))
-	}
-	return nil
+	return f.checkRoom(size)
 }
 
 func errTaken(name string) error {

@@ -20,7 +20,7 @@ func both(t *testing.T, test func(t *testing.T, f *Folder, path string)) {
 	for _, unnamed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("unnamed=%v", unnamed), func(t *testing.T) {
 			path := t.TempDir()
-			f, err := Open(path)
+			f, err := Open(path, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,7 @@ func TestNoFolder(t *testing.T) {
 		file:           "not a directory; try:",
 		"/proc":        "try: a folder that the server may write to",
 	} {
-		f, err := Open(path)
+		f, err := Open(path, 0)
 		if err == nil {
 			f.Close()
 		}

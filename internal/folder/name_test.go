@@ -65,7 +65,7 @@ func FuzzCheckName(f *testing.F) {
 		if err := os.Mkdir(path, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		folder, err := Open(path)
+		folder, err := Open(path, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // Kept is how long a partial file stays after its last byte was written. A folder removes older ones
-// when it is opened, when a partial file is opened, and an hour after one was kept.
+// when it is opened, and every few minutes.
 const Kept = time.Hour
 
 // keyLength is the length of a key, which crypto/rand.Text makes.
@@ -39,15 +39,16 @@ func (f *Folder) Partial(key, name string) (*File, error) {
 	if err := CheckKey(key); err != nil {
 		return nil, err
 	}
-	f.sweep(Kept)
 	n := &File{folder: f, hidden: hiddenFor(key), delivered: deliveredFor(key, name)}
 	err := n.openDelivered()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = n.openHidden()
 	}
-	if err == nil && !n.complete && n.names() > 1 && !n.isNamed(name) {
-		if err = n.Close(); err == nil { // only the hidden name goes
-			err = n.openHidden()
+	if err == nil && !n.complete && !n.isNamed(name) {
+		if names, _ := n.stat(); names > 1 {
+			if err = n.Close(); err == nil { // only the hidden name goes
+				err = n.openHidden()
+			}
 		}
 	}
 	if err == nil {
@@ -72,13 +73,13 @@ func (n *File) openDelivered() (err error) {
 	return err
 }
 
-// names returns how many names the file has; 0 if that is not known.
-func (n *File) names() uint64 {
+// stat returns how many names the file has, and its bytes; 0 if that is not known.
+func (n *File) stat() (names uint64, bytes int64) {
 	var at unix.Stat_t
 	if err := unix.Fstat(int(n.file.Fd()), &at); err != nil {
-		return 0
+		return 0, 0
 	}
-	return uint64(at.Nlink) //nolint:unconvert // its type depends on the platform
+	return uint64(at.Nlink), at.Size //nolint:unconvert // its type depends on the platform
 }
 
 // Have returns the bytes of the partial file of a key; 0 if there is none. named reports whether it
@@ -103,8 +104,10 @@ func (n *File) Prefix(bytes int64) io.Reader { return io.NewSectionReader(n.file
 
 // Resume drops what follows the first bytes of a partial file. The next Write appends to them.
 func (n *File) Resume(bytes int64) error {
+	_, before := n.stat()
 	err := n.file.Truncate(bytes)
 	if err == nil {
+		n.folder.giveBack(n, before-bytes)
 		_, err = n.file.Seek(bytes, io.SeekStart)
 	}
 	if err != nil {
@@ -116,7 +119,7 @@ func (n *File) Resume(bytes int64) error {
 // Keep makes Close leave a partial file in the folder, for Partial.
 func (n *File) Keep() {
 	n.kept = true
-	n.folder.sweeper.Reset(Kept)
+	n.folder.touch()
 }
 
 // deliver renames the hidden name of a partial file that has its name. So Partial knows a complete
@@ -140,24 +143,6 @@ func (n *File) isNamed(name string) bool {
 	}
 	other, err := n.folder.root.Lstat(name)
 	return err == nil && os.SameFile(mine, other)
-}
-
-// sweep removes the hidden files that were not written to for the given time: partial files, and those of
-// killed servers.
-func (f *Folder) sweep(unused time.Duration) {
-	before := time.Now().Add(-unused)
-	list, _ := fs.ReadDir(f.root.FS(), ".") // the next sweep may succeed
-	first, last, _ := strings.Cut(hiddenFor("*"), "*")
-	for _, entry := range list {
-		name := entry.Name()
-		if !strings.HasPrefix(name, first) || !strings.HasSuffix(name, last) {
-			continue
-		}
-		info, err := entry.Info()
-		if err == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
-			_ = f.root.Remove(name) // another server may have done it
-		}
-	}
 }
 
 // hiddenFor returns the temporary name of a file. Clients cannot use it, because it begins with a dot.

@@ -182,10 +182,10 @@ func TestOldPartialFilesAreRemoved(t *testing.T) {
 			}
 		}
 		key := rand.Text()
-		n := partial(t, f, key, "x") // sweeps
+		n := partial(t, f, key, "x")
 		n.Keep()
 		n.Close()
-		again, err := Open(path) // sweeps too
+		again, err := Open(path, 0) // sweeps
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func TestASlotIsReadOnce(t *testing.T) {
 // TestCompleteFileIsNotWrittenAgain lets a client come back after Commit with another size.
 func TestCompleteFileIsNotWrittenAgain(t *testing.T) {
 	path, key := t.TempDir(), rand.Text()
-	inbox, err := folder.Open(path)
+	inbox, err := folder.Open(path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

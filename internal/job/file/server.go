@@ -39,6 +39,7 @@ const DefaultLargest job.Size = 16 << 30
 type serverSide struct {
 	dir     string
 	largest job.Size
+	most    job.Size       // of all files in dir; 0 is folder.Open's choice
 	inbox   *folder.Folder // nil if the server takes no files
 	writers writers        // of partial files
 }
@@ -47,6 +48,7 @@ func newServerSide(f *pflag.FlagSet) job.Side {
 	side := &serverSide{largest: DefaultLargest}
 	f.StringVar(&side.dir, "dir", "", "folder for the files of the job file (default: the server accepts no files)")
 	f.Var(&side.largest, "max-file", "largest file that a client may send, such as 1G")
+	f.Var(&side.most, "max-dir", "bytes of all files in --dir, such as 100G (default: what it has at the start, and half of the free space)")
 	return side
 }
 
@@ -58,7 +60,7 @@ func (side *serverSide) Open() (err error) {
 	if side.dir == "" {
 		return nil
 	}
-	if side.inbox, err = folder.Open(side.dir); err != nil {
+	if side.inbox, err = folder.Open(side.dir, int64(side.most)); err != nil {
 		return errors.WithMessage(err, "--dir")
 	}
 	return nil
