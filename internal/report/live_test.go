@@ -212,7 +212,7 @@ func TestLiveIsFull(t *testing.T) {
 // Pages that never read, beside clients that come and go, cost a limited amount of memory.
 func TestPagesThatDoNotRead(t *testing.T) {
 	l, url := serveLive(t)
-	before := heap()
+	before := testkit.Heap()
 	text := strings.Repeat("x", 1000)
 	begin := func(i int) *Client {
 		c := l.Begin(fmt.Sprint(i), "10.0.0.2:7")
@@ -247,20 +247,12 @@ func TestPagesThatDoNotRead(t *testing.T) {
 			c.Remove()
 		}
 	}
-	if grown := heap() - before; grown > Memory {
+	if grown := testkit.Heap() - before; grown > Memory {
 		t.Errorf("%d bytes more, want at most %d", grown, Memory)
 	} else {
 		t.Logf("%d KiB more, of at most %d", grown>>10, Memory>>10)
 	}
 	runtime.KeepAlive(l)
-}
-
-// heap returns the bytes of the heap that are in use.
-func heap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // A page that takes its time gets what is kept, and how many events are not.

@@ -40,9 +40,9 @@ func TestMemoryOfConnections(t *testing.T) {
 				_, err := c.AllocMR("window", window, verbs.AccessLocalWrite)
 				return err
 			}
-			before := heap()
+			before := testkit.Heap()
 			client, server := connected(t, cfg)
-			took := (heap() - before) / 2 // both ends are here
+			took := (testkit.Heap() - before) / 2 // both ends are here
 			counted := memoryOf(&cfg, sized{bytes: window}, 0, false)
 			t.Logf("%d bytes, counted as %d", took, counted)
 			if took > counted || counted > 4*took+eachClient {
@@ -57,14 +57,6 @@ func TestMemoryOfConnections(t *testing.T) {
 			}
 		})
 	}
-}
-
-func heap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // connected connects two ends with the same Config.

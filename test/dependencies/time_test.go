@@ -191,6 +191,5 @@ var clocks = map[string]string{
 
 	// Sizes in bytes, of large objects.
 	"internal/job/send/send_test.go TestReply": "half of a large message",
-	"internal/run/admit_soft_test.go heap":     "a connection of megabytes",
 	"internal/verbstest/leak.go held":          "what thousands of objects leave behind",
 }

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -23,7 +24,7 @@ func TestReorderBufferEndsWithItsGap(t *testing.T) {
 		to[i].connect(from[i])
 		from[i].move(to[i], verbs.OpRDMAWrite, 4096)
 	}
-	before := bytesInUse()
+	before := testkit.Heap()
 	for i := range pairs {
 		n.lose(from[i], once(from[i].psn(4)))
 		from[i].move(to[i], verbs.OpRDMAWrite, 4096)
@@ -31,16 +32,8 @@ func TestReorderBufferEndsWithItsGap(t *testing.T) {
 	if got := y.engine.Counter(Kept); got < pairs {
 		t.Fatalf("%d packets were kept", got)
 	}
-	if grown := bytesInUse() - before; grown > pairs*most {
+	if grown := testkit.Heap() - before; grown > pairs*most {
 		t.Errorf("%d bytes per queue pair are in use after its gap", grown/pairs)
 	}
 	runtime.KeepAlive(n)
-}
-
-// bytesInUse returns the bytes in use.
-func bytesInUse() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
