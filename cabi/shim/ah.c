@@ -42,8 +42,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc
 		return REAL(ibv_init_ah_from_wc)(context, port, wc, grh, attr);
 	struct context *c = context_of(context);
 	memset(attr, 0, sizeof *attr);
-	errno = CALL(c, rv_init_ah_from_wc, c->handle, port, wc, grh, attr);
-	return errno ? -1 : 0;
+	return CALL(c, rv_init_ah_from_wc, c->handle, port, wc, grh, attr) ? -1 : 0;
 }
 
 struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)

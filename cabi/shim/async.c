@@ -86,7 +86,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 		errno = EIO;
 		return -1;
 	}
-	int n;
+	int n, before = errno;
 	while ((n = take(c, event)) == 0) {
 		if (fcntl(context->async_fd, F_GETFL) & O_NONBLOCK) {
 			errno = EAGAIN;
@@ -95,7 +95,10 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 		if (poll(&ready, 1, -1) < 0 && (errno != EINTR || !signals_restart()))
 			return -1;
 	}
-	return n < 0 ? -1 : 0;
+	if (n < 0)
+		return -1;
+	errno = before;
+	return 0;
 }
 
 void ibv_ack_async_event(struct ibv_async_event *event)
@@ -127,6 +130,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
  */
 void async_forget(struct context *c, void *object)
 {
+	LEAVE_ERRNO;
 	int cancel;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&c->async->lock);

@@ -179,13 +179,13 @@ int later_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t 
 		return real ? real(context, port, speed) : EOPNOTSUPP;
 	}
 	struct ibv_port_attr attr;
-	int error = port > UINT8_MAX ? EINVAL : ibv_query_port(context, port, (struct _compat_ibv_port_attr *)&attr);
+	int error = port > UINT8_MAX ? failed(EINVAL) : ibv_query_port(context, port, (struct _compat_ibv_port_attr *)&attr);
 	if (error)
 		return error;
 	static const uint16_t lanes[] = {1, 4, 8, 12, 2}, lane[] = {25, 50, 100, 100, 140, 250, 500, 1000}; /* by bit */
 	unsigned width = __builtin_ctz(attr.active_width | 1 << 8), rate = __builtin_ctz(attr.active_speed | 1 << 8);
 	if (width >= sizeof lanes / sizeof *lanes || rate >= sizeof lane / sizeof *lane)
-		return EINVAL;
+		return failed(EINVAL);
 	*speed = (uint64_t)lanes[width] * lane[rate];
 	return 0;
 }

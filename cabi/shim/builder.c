@@ -179,8 +179,8 @@ static int complete(struct ibv_qp_ex *v)
 	struct builder *b = qp->builder;
 	struct ibv_send_wr *bad;
 	if (lost(qp->context))
-		return EIO;
-	int error = b->error;
+		return failed(EIO);
+	int error = b->error ? failed(b->error) : 0;
 	if (!error && b->count)
 		error = CALL(qp->context, rv_post_send, qp->handle, b->wrs, &bad);
 	pthread_mutex_unlock(&b->lock);

@@ -66,7 +66,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *v)
 		return REAL(ibv_destroy_comp_channel)(v);
 	struct channel *channel = (struct channel *)v;
 	if (lost(context_of(v->context)))
-		return EIO;
+		return failed(EIO);
 	unsigned users = held(channel_users(v));
 	if (users)
 		return in_use("ibv_destroy_comp_channel", "channel", users);
@@ -115,6 +115,7 @@ void channel_leave(struct channel *channel, struct cq *cq)
 /* Each record is read, and written behind the others if it is to be kept. */
 void channel_forget(struct channel *channel, struct cq *cq)
 {
+	LEAVE_ERRNO;
 	int cancel;
 	uint64_t record;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
@@ -231,7 +232,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *v, struct ibv_cq **cq, void **cq_c
 		return -1;
 	}
 	bool waits = !(fcntl(v->fd, F_GETFL) & O_NONBLOCK);
-	int n = 0;
+	int n = 0, before = errno;
 	while (n == 0) {
 		if (waits && !await(c, channel))
 			return -1;
@@ -245,6 +246,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *v, struct ibv_cq **cq, void **cq_c
 		return -1;
 	*cq = (struct ibv_cq *)&q->verbs;
 	*cq_context = q->verbs.cq_context;
+	errno = before;
 	return 0;
 }
 

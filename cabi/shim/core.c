@@ -164,12 +164,15 @@ static bool load(void)
 
 struct core *core_load(void)
 {
+	int before = errno;
 	pthread_mutex_lock(&lock);
 	bool ok = loaded || (loaded = load());
 	pthread_mutex_unlock(&lock);
-	if (ok)
-		thread_enter(&core);
-	return ok ? &core : NULL;
+	if (!ok)
+		return NULL;
+	thread_enter(&core);
+	errno = before;
+	return &core;
 }
 
 /*

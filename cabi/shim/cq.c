@@ -96,16 +96,16 @@ int ibv_resize_cq(struct ibv_cq *v, int cqe)
 		return REAL(ibv_resize_cq)(v, cqe);
 	struct cq *cq = (struct cq *)v;
 	if (lost(cq->context))
-		return EIO;
+		return failed(EIO);
 	if (cqe < 1 || cqe > MAX_DEPTH)
-		return EINVAL;
+		return failed(EINVAL);
 	struct block entries;
 	struct rv_ring ring = {0};
 	pthread_mutex_lock(&cq->lock);
 	struct rv_ring before = cq->ring;
 	if (!ring_init(&ring, cq->pd, cqe, before.stamps, &entries)) {
 		pthread_mutex_unlock(&cq->lock);
-		return ENOMEM;
+		return failed(ENOMEM);
 	}
 	set_entries(&cq->ring, &ring);
 	int error = CALL(cq->context, rv_resize_cq, cq->handle, &cq->ring);
@@ -126,7 +126,7 @@ int modify_cq(struct ibv_cq *v, struct ibv_modify_cq_attr *attr)
 {
 	struct cq *cq = (struct cq *)v;
 	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
-		return EINVAL;
+		return failed(EINVAL);
 	return CALL(cq->context, rv_moderate_cq, cq->handle, attr->moderate.cq_count, attr->moderate.cq_period);
 }
 
@@ -137,10 +137,10 @@ int ibv_destroy_cq(struct ibv_cq *v)
 	struct cq *cq = (struct cq *)v;
 	struct channel *channel = (struct channel *)v->channel;
 	if (lost(cq->context))
-		return EIO;
+		return failed(EIO);
 	if (channel)
 		channel_leave(channel, cq);
-	int error = core_of(cq->context)->rv_destroy_cq(cq->handle);
+	int error = CALL(cq->context, rv_destroy_cq, cq->handle);
 	if (error) {
 		if (channel)
 			channel_join(channel, cq);
@@ -221,6 +221,7 @@ static bool empty(struct rv_ring *r)
 bool cq_ready(struct cq *cq)
 {
 	if (empty(&cq->ring)) {
+		LEAVE_ERRNO;
 		enum rv_traffic traffic = core_of(cq->context)->rv_drive(cq->handle);
 		if (empty(&cq->ring)) {
 			found_nothing(cq->context, traffic);
@@ -242,7 +243,7 @@ int poll_cq(struct ibv_cq *v, int n, struct ibv_wc *wcs)
 {
 	struct cq *cq = (struct cq *)v;
 	if (lost(cq->context))
-		return -EIO;
+		return -failed(EIO);
 	if (!cq_ready(cq))
 		return 0;
 	pthread_mutex_lock(&cq->lock);

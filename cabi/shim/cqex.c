@@ -8,9 +8,9 @@ static int start_poll(struct ibv_cq_ex *v, struct ibv_poll_cq_attr *attr)
 {
 	struct cq *cq = (struct cq *)v;
 	if (attr->comp_mask)
-		return EINVAL;
+		return failed(EINVAL);
 	if (lost(cq->context))
-		return EIO;
+		return failed(EIO);
 	if (!cq_ready(cq))
 		return ENOENT;
 	pthread_mutex_lock(&cq->lock);

@@ -1,5 +1,5 @@
 /*
- * Devices: the list, opening, attributes, tables.
+ * Devices: the list, opening, attributes. tables.c has the tables of their ports.
  */
 #include "shim.h"
 
@@ -63,22 +63,28 @@ struct list {
 	struct ibv_device *devices[];
 };
 
+/* real_list lists the system's devices. That fails on a machine without RDMA. */
+static struct ibv_device **real_list(int *count)
+{
+	LEAVE_ERRNO;
+	struct ibv_device **(*list_real)(int *) = real_symbol("ibv_get_device_list", false);
+	files_untrapped++; /* the real library has no driver for the software device */
+	struct ibv_device **real = list_real ? list_real(count) : NULL;
+	files_untrapped--;
+	return real;
+}
+
 struct ibv_device **ibv_get_device_list(int *count)
 {
 	int n = 0;
-	struct ibv_device **real = NULL;
-	struct ibv_device **(*list_real)(int *) = real_symbol("ibv_get_device_list", false);
-	files_untrapped++; /* the real library has no driver for the software device */
-	if (list_real)
-		real = list_real(&n); /* it fails on a machine without RDMA */
-	files_untrapped--;
+	struct ibv_device **real = real_list(&n);
 	if (!real)
 		n = 0;
 	struct list *list = calloc(1, sizeof *list + (n + 2) * sizeof *list->devices);
 	if (!list) {
 		if (real)
 			REAL(ibv_free_device_list)(real);
-		return null(ENOMEM);
+		return NULL;
 	}
 	list->real = real;
 	list->devices[0] = soft_device();
@@ -139,7 +145,7 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
 {
 	struct context *c = context_of(context);
 	if (input && input->comp_mask)
-		return EINVAL;
+		return failed(EINVAL);
 	memcpy(attr, &c->attr, size < sizeof c->attr ? size : sizeof c->attr);
 	return 0;
 }
@@ -149,7 +155,7 @@ static int query_rt_values(struct ibv_context *context, struct ibv_values_ex *va
 {
 	struct context *c = context_of(context);
 	if (lost(c))
-		return EIO;
+		return failed(EIO);
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) {
 		uint64_t now = core_of(c)->rv_clock(c->handle);
 		values->raw_clock = (struct timespec){.tv_sec = now / 1000000000, .tv_nsec = now % 1000000000};
@@ -191,6 +197,7 @@ void devices_forked(void)
 /* opened_with returns the open context that a descriptor is a duplicate of. The caller holds the lock. */
 static struct context *opened_with(int cmd_fd)
 {
+	LEAVE_ERRNO;
 	struct stat wanted, its;
 	if (fstat(cmd_fd, &wanted))
 		return NULL;
@@ -254,6 +261,7 @@ static void close_files(struct context *c)
 /* open_soft opens the device. With an original, it opens it for the objects of that context. */
 static struct context *open_soft(const struct context *original, int cmd_fd)
 {
+	int before = errno;
 	struct core *core = core_load();
 	if (!core)
 		return NULL;
@@ -310,6 +318,7 @@ static struct context *open_soft(const struct context *original, int cmd_fd)
 	context->ops.alloc_mw = alloc_mw;
 	context->ops.bind_mw = bind_mw;
 	context->ops.dealloc_mw = dealloc_mw;
+	errno = before;
 	return c;
 }
 
@@ -342,9 +351,9 @@ int ibv_close_device(struct ibv_context *context)
 		return REAL(ibv_close_device)(context);
 	struct context *c = context_of(context);
 	if (lost(c))
-		return EIO;
+		return failed(EIO);
 	remove_opened(c);
-	int error = core_of(c)->rv_close(c->handle);
+	int error = CALL(c, rv_close, c->handle);
 	close_files(c);
 	free(c);
 	return error;
@@ -366,125 +375,11 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 	return query_port(context, port, (struct ibv_port_attr *)attr, offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-/* gid_table returns a port's table, which the caller frees, and the number of its entries, or -errno. */
-static struct ibv_gid_entry *gid_table(struct context *c, uint32_t port, int *entries)
-{
-	struct ibv_port_attr attr;
-	struct ibv_gid_entry *table = NULL;
-	int error = CALL(c, rv_query_port, c->handle, port, &attr);
-	if (!error && !(table = calloc(attr.gid_tbl_len + 1, sizeof *table)))
-		error = ENOMEM;
-	*entries = error ? -error : core_of(c)->rv_query_gid_table(c->handle, table, attr.gid_tbl_len + 1);
-	return table;
-}
-
-/* find returns the entry of a slot; ENODATA if the slot is empty. */
-static int find_gid(struct context *c, uint32_t port, uint32_t index, struct ibv_gid_entry *entry)
-{
-	struct ibv_port_attr attr;
-	int error = CALL(c, rv_query_port, c->handle, port, &attr), n;
-	if (error)
-		return error;
-	if (index >= (uint32_t)attr.gid_tbl_len)
-		return EINVAL;
-	struct ibv_gid_entry *table = gid_table(c, port, &n);
-	error = n < 0 ? -n : ENODATA;
-	for (int i = 0; i < n; i++)
-		if (table[i].port_num == port && table[i].gid_index == index) {
-			*entry = table[i];
-			error = 0;
-			break;
-		}
-	free(table);
-	return error;
-}
-
 int soft_gid(unsigned index, struct ibv_gid_entry *entry)
 {
+	LEAVE_ERRNO;
 	pthread_mutex_lock(&opened_lock);
 	int error = opened ? find_gid(opened, 1, index, entry) : ENODEV;
 	pthread_mutex_unlock(&opened_lock);
 	return error;
-}
-
-int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
-{
-	if (!ours(context))
-		return REAL(ibv_query_gid)(context, port, index, gid);
-	struct ibv_gid_entry entry = {0};
-	int error = find_gid(context_of(context), port, index, &entry);
-	if (error && error != ENODATA) {
-		errno = error;
-		return -1;
-	}
-	*gid = entry.gid; /* of an empty slot: zero */
-	return 0;
-}
-
-/* ibv_devinfo and pyverbs use it, though it is private. The types are those of sysfs. */
-int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type);
-int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type)
-{
-	enum { SYSFS_ROCE_V2 = 1 };
-	if (!ours(context))
-		return REAL(ibv_query_gid_type)(context, port, index, type);
-	*type = SYSFS_ROCE_V2;
-	return 0;
-}
-
-int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *out,
-		      uint32_t flags, size_t size)
-{
-	if (!ours(context))
-		return REAL(_ibv_query_gid_ex)(context, port, index, out, flags, size);
-	struct ibv_gid_entry entry;
-	if (flags)
-		return EINVAL;
-	int error = find_gid(context_of(context), port, index, &entry);
-	if (!error)
-		memcpy(out, &entry, size < sizeof entry ? size : sizeof entry);
-	return error;
-}
-
-ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *out, size_t max, uint32_t flags, size_t size)
-{
-	if (!ours(context))
-		return REAL(_ibv_query_gid_table)(context, out, max, flags, size);
-	struct context *c = context_of(context);
-	int n;
-	if (flags)
-		return -EINVAL;
-	struct ibv_gid_entry *table = gid_table(c, 1, &n);
-	if (n > 0 && (size_t)n > max)
-		n = -EINVAL;
-	for (int i = 0; i < n; i++)
-		memcpy((char *)out + i * size, &table[i], size < sizeof table[i] ? size : sizeof table[i]);
-	free(table);
-	return n;
-}
-
-int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
-{
-	if (!ours(context))
-		return REAL(ibv_query_pkey)(context, port, index, pkey);
-	struct context *c = context_of(context);
-	uint16_t key;
-	int error = CALL(c, rv_query_pkey, c->handle, port, index, &key);
-	if (error) {
-		errno = error;
-		return -1;
-	}
-	*pkey = htobe16(key);
-	return 0;
-}
-
-int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
-{
-	if (!ours(context))
-		return REAL(ibv_get_pkey_index)(context, port, pkey);
-	__be16 key;
-	for (int i = 0; !ibv_query_pkey(context, port, i, &key); i++)
-		if (key == pkey)
-			return i;
-	return -1;
 }

@@ -44,9 +44,9 @@ static int to_dm(struct ibv_dm *v, uint64_t offset, const void *from, size_t len
 {
 	struct dm *dm = (struct dm *)v;
 	if (inherited(dm))
-		return EIO;
+		return failed(EIO);
 	if (offset % WORD || length % WORD || outside(dm, offset, length))
-		return EFAULT;
+		return failed(EFAULT);
 	memcpy(dm->bytes + offset, from, length);
 	return 0;
 }
@@ -55,9 +55,9 @@ static int from_dm(void *to, struct ibv_dm *v, uint64_t offset, size_t length)
 {
 	struct dm *dm = (struct dm *)v;
 	if (inherited(dm))
-		return EIO;
+		return failed(EIO);
 	if (offset % WORD || length % WORD || outside(dm, offset, length))
-		return EFAULT;
+		return failed(EFAULT);
 	memcpy(to, dm->bytes + offset, length);
 	return 0;
 }
@@ -114,7 +114,7 @@ int free_dm(struct ibv_dm *v)
 {
 	struct dm *dm = (struct dm *)v;
 	if (inherited(dm))
-		return EIO;
+		return failed(EIO);
 	if (dm->original) {
 		ibv_unimport_dm(v);
 		return 0;

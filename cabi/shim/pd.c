@@ -34,7 +34,7 @@ int ibv_dealloc_pd(struct ibv_pd *v)
 	struct context *c = context_of(v->context);
 	struct pd *pd = (struct pd *)v;
 	if (lost(c))
-		return EIO;
+		return failed(EIO);
 	unsigned users = held(&pd->users);
 	if (users)
 		return in_use("ibv_dealloc_pd", "PD", users);
@@ -132,7 +132,7 @@ int dealloc_td(struct ibv_td *v)
 {
 	struct td *td = (struct td *)v;
 	if (lost(context_of(v->context)))
-		return EIO;
+		return failed(EIO);
 	unsigned users = held(&td->users);
 	if (users)
 		return in_use("ibv_dealloc_td", "thread domain", users);

@@ -156,15 +156,21 @@ int ibv_detach_mcast(struct ibv_qp *v, const union ibv_gid *gid, uint16_t lid)
 int post_send(struct ibv_qp *v, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct qp *qp = (struct qp *)v;
-	*bad = wr;
-	return CALL(qp->context, rv_post_send, qp->handle, wr, bad);
+	struct ibv_send_wr *refused = wr;
+	int error = CALL(qp->context, rv_post_send, qp->handle, wr, &refused);
+	if (error)
+		*bad = refused;
+	return error;
 }
 
 int post_recv(struct ibv_qp *v, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct qp *qp = (struct qp *)v;
-	*bad = wr;
-	return CALL(qp->context, rv_post_recv, qp->handle, wr, bad);
+	struct ibv_recv_wr *refused = wr;
+	int error = CALL(qp->context, rv_post_recv, qp->handle, wr, &refused);
+	if (error)
+		*bad = refused;
+	return error;
 }
 
 static struct ibv_srq *srq_new(struct ibv_pd *pd, struct ibv_srq_attr *attr, void *srq_context)
@@ -246,6 +252,9 @@ int ibv_destroy_srq(struct ibv_srq *v)
 int post_srq_recv(struct ibv_srq *v, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct context *c = context_of(v->context);
-	*bad = wr;
-	return CALL(c, rv_post_srq_recv, ((struct srq *)v)->handle, wr, bad);
+	struct ibv_recv_wr *refused = wr;
+	int error = CALL(c, rv_post_srq_recv, ((struct srq *)v)->handle, wr, &refused);
+	if (error)
+		*bad = refused;
+	return error;
 }

@@ -14,6 +14,7 @@ static void open_library(void) { library = dlmopen(LM_ID_BASE, "libibverbs.so.1"
 
 void *real_symbol(const char *name, bool needed)
 {
+	LEAVE_ERRNO;
 	pthread_once(&once, open_library);
 	void *symbol = library ? dlsym(library, name) : NULL;
 	if (!symbol && needed) {
@@ -26,6 +27,7 @@ void *real_symbol(const char *name, bool needed)
 
 void *real_version(const char *name, const char *node)
 {
+	LEAVE_ERRNO;
 	pthread_once(&once, open_library);
 	return library ? dlvsym(library, name, node) : NULL;
 }

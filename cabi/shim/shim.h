@@ -158,6 +158,8 @@ void buffers_forked(void);
 struct ibv_device *soft_device(void);
 /* The GID of a slot of the open device; ENODATA: the slot is empty. */
 int soft_gid(unsigned index, struct ibv_gid_entry *entry);
+/* tables.c: the GID of a slot of a port, as soft_gid. */
+int find_gid(struct context *c, uint32_t port, uint32_t index, struct ibv_gid_entry *entry);
 
 /* files.c: while it is not 0, this thread sees the files of real devices only. */
 extern __thread int files_untrapped;
@@ -169,14 +171,26 @@ static inline struct core *core_of(const struct context *c)
 		thread_enter(c->core);
 	return c->core;
 }
-/* CALL calls a function of a context's core. */
-#define CALL(c, name, ...) (lost(c) ? EIO : core_of(c)->name(__VA_ARGS__))
-
+/*
+ * A function that fails sets errno, also if it returns the error, as the kernel's calls do. One that succeeds
+ * leaves errno as it was, because programs in Go see an error in any other value.
+ */
 static inline int failed(int error)
 {
 	errno = error;
 	return error;
 }
+static inline int answer(int errno_before, int error) { return error ? failed(error) : (errno = errno_before, 0); }
+/* LEAVE_ERRNO puts errno back at the end of a block. */
+static inline void errno_back(const int *before) { errno = *before; }
+#define LEAVE_ERRNO const int left_errno __attribute__((cleanup(errno_back))) = errno
+
+/* CALL calls a function of a context's core. */
+#define CALL(c, name, ...)                                                                  \
+	({                                                                                  \
+		int errno_before = errno;                                                   \
+		answer(errno_before, lost(c) ? EIO : core_of(c)->name(__VA_ARGS__));        \
+	})
 
 /*
  * An object counts the objects that use it, which threads may make and destroy at the same time. It is

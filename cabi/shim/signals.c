@@ -215,6 +215,7 @@ void signals_core_at(void *function) { dl_iterate_phdr(segment, function); }
 
 bool signals_restart(void)
 {
+	LEAVE_ERRNO; /* numbers that libc keeps for itself are invalid */
 	struct sigaction a;
 	for (int sig = 1; sig <= SIGNALS; sig++)
 		if (chained(sig) < 0 && !real_sigaction(sig, NULL, &a) && has_handler(&a) && !(a.sa_flags & SA_RESTART))

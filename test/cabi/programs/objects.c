@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,16 +13,33 @@
 #include <unistd.h>
 
 static int failures;
-#define CHECK(condition)                                                                                   \
+#define IS(condition, what)                                                                                 \
 	do {                                                                                               \
-		errno = 0;                                                                                 \
 		if (!(condition)) {                                                                        \
-			printf("line %d: %s: errno %d (%s)\n", __LINE__, #condition, errno, strerror(errno)); \
+			printf("line %d: %s: errno %d (%s)\n", __LINE__, what, errno, strerror(errno));     \
 			failures++;                                                                        \
 		}                                                                                          \
 	} while (0)
+/* CHECK checks that a condition holds whose calls succeed: they leave errno alone. */
+#define CHECK(condition)                                                \
+	do {                                                            \
+		errno = EDOM;                                           \
+		IS((condition) && errno == EDOM, #condition);           \
+	} while (0)
+/* FAILS checks that a call fails with an error, which is also in errno. */
+#define FAILS(call, error)                                              \
+	do {                                                            \
+		errno = 0;                                              \
+		IS((call) == (error) && errno == (error), #call);       \
+	} while (0)
+/* REFUSED is FAILS for calls that return another number after an error. */
+#define REFUSED(call, number, error)                                    \
+	do {                                                            \
+		errno = 0;                                              \
+		IS((call) == (number) && errno == (error), #call);      \
+	} while (0)
 /* NONE checks that a call makes no object, and its errno. */
-#define NONE(call, error) CHECK((call) == NULL && errno == error)
+#define NONE(call, error) REFUSED(call, NULL, error)
 /* Stops the program where it cannot go on. */
 #define NEED(condition)                 \
 	do {                            \
@@ -78,13 +96,13 @@ static struct pair connected(struct ibv_pd *pd, uint64_t operations)
 
 static void destroy(struct pair *p)
 {
-	CHECK(ibv_destroy_cq(p->cq) == EBUSY);
+	FAILS(ibv_destroy_cq(p->cq), EBUSY);
 	for (int i = 0; i < 2; i++)
 		CHECK(ibv_destroy_qp(p->qp[i]) == 0);
 	CHECK(ibv_destroy_cq(p->cq) == 0);
 }
 
-/* Polls n completions, which are all successful. */
+/* n completions, all of them successful. */
 static void completions(struct ibv_cq *cq, int n)
 {
 	struct ibv_wc wc;
@@ -130,8 +148,8 @@ static void domains(void)
 		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT};
 	struct ibv_pd *parent = ibv_alloc_parent_domain(context, &init);
 	NEED(parent);
-	CHECK(ibv_dealloc_pd(pd) == EBUSY);
-	CHECK(ibv_dealloc_td(td) == EBUSY);
+	FAILS(ibv_dealloc_pd(pd), EBUSY);
+	FAILS(ibv_dealloc_td(td), EBUSY);
 	struct ibv_parent_domain_init_attr none = {0};
 	NONE(ibv_alloc_parent_domain(context, &none), EINVAL);
 	none.pd = parent;
@@ -141,8 +159,8 @@ static void domains(void)
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(context, &cq_init);
 	NEED(cq && allocated == 1);
 	CHECK(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 100) == 0 && allocated == 2 && freed == 1);
-	CHECK(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 0) == EINVAL);
-	CHECK(ibv_dealloc_pd(parent) == EBUSY);
+	FAILS(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 0), EINVAL);
+	FAILS(ibv_dealloc_pd(parent), EBUSY);
 	struct pair p = connected(parent, IBV_QP_EX_WITH_SEND);
 	CHECK(allocated == 4);
 	destroy(&p);
@@ -157,16 +175,16 @@ static void domains(void)
 	CHECK(ibv_dealloc_td(td) == 0);
 
 	struct ibv_mr *mr = ibv_reg_mr(pd, memory, sizeof memory, 0);
-	CHECK(ibv_dealloc_pd(pd) == EBUSY);
+	FAILS(ibv_dealloc_pd(pd), EBUSY);
 	NONE(ibv_reg_mr(pd, memory, 0, 0), EINVAL);
 	NONE(ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_REMOTE_WRITE), EINVAL);
 	NONE(ibv_reg_mr(pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE), EINVAL);
 	NONE(ibv_reg_mr(pd, NULL, 4096, IBV_ACCESS_LOCAL_WRITE), EFAULT);
 	NONE(ibv_reg_mr(pd, (void *)64, 4096, IBV_ACCESS_ON_DEMAND), EFAULT);
 	NONE(ibv_reg_mr(pd, memory, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE), EINVAL);
-	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory, SIZE_MAX, 0) == IBV_REREG_MR_ERR_CMD && errno == EINVAL);
-	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)64, 4096, 0) == IBV_REREG_MR_ERR_CMD && errno == EFAULT);
-	CHECK(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_INPUT && errno == EINVAL);
+	REFUSED(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory, SIZE_MAX, 0), IBV_REREG_MR_ERR_CMD, EINVAL);
+	REFUSED(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)64, 4096, 0), IBV_REREG_MR_ERR_CMD, EFAULT);
+	REFUSED(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT, EINVAL);
 	NONE(ibv_alloc_mw(pd, 3), EINVAL);
 	CHECK(ibv_dereg_mr(mr) == 0);
 	CHECK(ibv_dealloc_pd(pd) == 0);
@@ -184,13 +202,14 @@ static void device_memory(struct ibv_pd *pd)
 	NEED(dm);
 	init.length = 4;
 	NONE(ibv_alloc_dm(context, &init), ENOMEM); /* nothing is left */
-	CHECK(ibv_memcpy_to_dm(dm, 2, memory, 4) == EFAULT);
-	CHECK(ibv_memcpy_to_dm(dm, 4, memory, attr.max_dm_size) == EFAULT);
+	FAILS(ibv_memcpy_to_dm(dm, 2, memory, 4), EFAULT);
+	FAILS(ibv_memcpy_to_dm(dm, 4, memory, attr.max_dm_size), EFAULT);
 	CHECK(ibv_memcpy_to_dm(dm, 8, "in memory", 8) == 0);
 	CHECK(ibv_memcpy_from_dm(memory, dm, 8, 8) == 0 && !memcmp(memory, "in memory", 8));
 	NONE(ibv_reg_dm_mr(pd, dm, 0, 64, 0), EINVAL); /* not ZERO_BASED */
 	struct ibv_mr *mr = ibv_reg_dm_mr(pd, dm, 8, 64, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE);
-	CHECK(mr && ibv_free_dm(dm) == EBUSY);
+	NEED(mr);
+	FAILS(ibv_free_dm(dm), EBUSY);
 	CHECK(ibv_dereg_mr(mr) == 0 && ibv_free_dm(dm) == 0);
 }
 
@@ -245,6 +264,60 @@ static void forgets(struct pair *p)
 		CHECK(wcs[i].qp_num == p->qp[1]->qp_num && wcs[i].status == IBV_WC_WR_FLUSH_ERR && wcs[i].wr_id == 1);
 }
 
+/* What calls leave in errno and bad_wr. */
+static void answers(struct ibv_pd *pd)
+{
+	struct pair pair = connected(pd, 0), *p = &pair;
+	struct ibv_port_attr port;
+	struct ibv_device_attr device;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQE};
+	struct ibv_qp_init_attr init;
+	struct ibv_async_event event;
+	struct ibv_cq *of;
+	struct ibv_gid_entry entries[16];
+	union ibv_gid gid = {.raw = {0xff, 0x0e}};
+	void *its;
+	__be16 key;
+	FAILS(ibv_modify_qp(p->qp[0], &attr, IBV_QP_STATE), EINVAL);
+	FAILS(ibv_query_port(context, 2, &port), EINVAL);
+	FAILS(ibv_attach_mcast(p->qp[0], &gid, 0), EINVAL);
+	FAILS(ibv_detach_mcast(p->qp[0], &gid, 0), EINVAL);
+	FAILS(ibv_query_gid_ex(context, 1, 99, entries, 0), EINVAL);
+	FAILS(ibv_req_notify_cq(p->cq, 0), EINVAL); /* it has no channel */
+	REFUSED(ibv_query_gid_table(context, entries, 0, 0), -EINVAL, EINVAL);
+	REFUSED(ibv_query_gid(context, 1, 99, &gid), -1, EINVAL);
+	REFUSED(ibv_query_pkey(context, 1, 99, &key), -1, EINVAL);
+	REFUSED(ibv_get_pkey_index(context, 1, 0x1234), -1, EINVAL);
+	CHECK(ibv_query_device(context, &device) == 0 && ibv_query_port(context, 1, &port) == 0);
+	CHECK(ibv_query_gid_table(context, entries, 16, 0) > 1 && ibv_query_pkey(context, 1, 0, &key) == 0);
+	CHECK(ibv_get_pkey_index(context, 1, key) == 0 && ibv_query_qp(p->qp[0], &attr, IBV_QP_STATE, &init) == 0);
+	CHECK(ibv_get_device_name(context->device) && ibv_get_device_guid(context->device) && ibv_get_device_index(context->device) == -1);
+	CHECK(ibv_wc_status_str(IBV_WC_SUCCESS) && ibv_rate_to_mbps(IBV_RATE_10_GBPS) == 10000 && ibv_fork_init() == 0);
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+	struct ibv_cq *cq = channel ? ibv_create_cq(context, 1, NULL, channel, 0) : NULL;
+	NEED(cq && fcntl(channel->fd, F_SETFL, O_NONBLOCK) == 0 && fcntl(context->async_fd, F_SETFL, O_NONBLOCK) == 0);
+	CHECK(ibv_req_notify_cq(cq, 0) == 0);
+	FAILS(ibv_destroy_comp_channel(channel), EBUSY);
+	REFUSED(ibv_get_cq_event(channel, &of, &its), -1, EAGAIN);
+	REFUSED(ibv_get_async_event(context, &event), -1, EAGAIN);
+	CHECK(ibv_destroy_cq(cq) == 0 && ibv_destroy_comp_channel(channel) == 0);
+
+	static struct ibv_sge many[99];
+	struct ibv_recv_wr recvs[2] = {{.next = &recvs[1]}, {.sg_list = many, .num_sge = 99}}, *bad_recv = recvs + 2;
+	struct ibv_send_wr sends[2] = {{.next = &sends[1], .opcode = IBV_WR_RDMA_WRITE}, {.opcode = 999}}, *bad = sends + 2;
+	FAILS(ibv_post_recv(p->qp[1], recvs, &bad_recv), EINVAL);
+	FAILS(ibv_post_send(p->qp[0], sends, &bad), EINVAL);
+	CHECK(bad_recv == &recvs[1] && bad == &sends[1]);
+	completions(p->cq, 1);
+	sends[0].next = NULL;
+	recvs[0].next = NULL;
+	bad = sends + 2;
+	bad_recv = recvs + 2;
+	CHECK(ibv_post_send(p->qp[0], sends, &bad) == 0 && ibv_post_recv(p->qp[1], recvs, &bad_recv) == 0);
+	CHECK(bad == sends + 2 && bad_recv == recvs + 2); /* mlx5 leaves them alone, too */
+	destroy(p);
+}
+
 static void imports(struct ibv_pd *pd)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE);
@@ -259,12 +332,12 @@ static void imports(struct ibv_pd *pd)
 	NONE(ibv_import_dm(other, 999999), ENOENT);
 	struct ibv_mr *again = ibv_import_mr(same, mr->handle);
 	CHECK(again && again->lkey == mr->lkey && again->length == mr->length);
-	CHECK(ibv_dealloc_pd(pd) == EBUSY);
+	FAILS(ibv_dealloc_pd(pd), EBUSY);
 	ibv_unimport_mr(again);
 	ibv_unimport_pd(same);
 	struct ibv_pd *owned = ibv_alloc_pd(context);
 	NEED(owned && (same = ibv_import_pd(other, owned->handle)));
-	CHECK(ibv_dealloc_pd(owned) == EBUSY); /* the import is in use */
+	FAILS(ibv_dealloc_pd(owned), EBUSY); /* the import is in use */
 	ibv_unimport_pd(same);
 	CHECK(ibv_dealloc_pd(owned) == 0);
 	CHECK(ibv_close_device(other) == 0);
@@ -307,7 +380,7 @@ static void datagram(struct ibv_pd *pd)
 	}
 	CHECK(ah && ibv_destroy_ah(ah) == 0);
 	wc.wc_flags = 0;
-	CHECK(ibv_init_ah_from_wc(context, 1, &wc, NULL, &back) == -1 && errno == EINVAL);
+	REFUSED(ibv_init_ah_from_wc(context, 1, &wc, NULL, &back), -1, EINVAL);
 	NONE(ibv_create_ah_from_wc(pd, &wc, NULL, 1), EINVAL);
 	CHECK(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0 && ibv_dereg_mr(mr) == 0);
 }
@@ -332,11 +405,12 @@ static void absent(struct pair *p)
 	NONE(ibv_create_flow(p->qp[0], &flow), EOPNOTSUPP);
 	NONE(ibv_create_flow_action_esp(context, &esp), EOPNOTSUPP);
 	NONE(ibv_create_counters(context, &counters), EOPNOTSUPP);
-	CHECK(ibv_modify_qp_rate_limit(p->qp[0], &rate) == EOPNOTSUPP);
-	CHECK(ibv_query_ece(p->qp[0], &ece) == EOPNOTSUPP && ibv_set_ece(p->qp[0], &ece) == EOPNOTSUPP);
+	IS(ibv_modify_qp_rate_limit(p->qp[0], &rate) == EOPNOTSUPP, "a rate limit"); /* the header's function sets no errno */
+	FAILS(ibv_query_ece(p->qp[0], &ece), EOPNOTSUPP);
+	FAILS(ibv_set_ece(p->qp[0], &ece), EOPNOTSUPP);
 	NONE(make_qp(p->pd, p->cq, IBV_QP_EX_WITH_TSO), EOPNOTSUPP);
 	struct ibv_qp_init_attr raw = {.send_cq = p->cq, .recv_cq = p->cq, .qp_type = IBV_QPT_RAW_PACKET, .cap = {1, 1, 1, 1, 0}};
-	CHECK(!ibv_create_qp(p->pd, &raw) && (errno == EOPNOTSUPP || errno == EINVAL || errno == EPERM));
+	IS(!ibv_create_qp(p->pd, &raw) && (errno == EOPNOTSUPP || errno == EINVAL || errno == EPERM), "a raw queue pair");
 	struct ibv_cq_init_attr_ex init = {.cqe = 1};
 	NEED(cq = ibv_create_cq_ex(context, &init));
 	struct ibv_wc_tm_info info;
@@ -348,11 +422,11 @@ static void absent(struct pair *p)
 	NEED(builder);
 	ibv_wr_start(builder);
 	ibv_wr_send_tso(builder, memory, 14, 1000);
-	CHECK(ibv_wr_complete(builder) == EOPNOTSUPP);
+	FAILS(ibv_wr_complete(builder), EOPNOTSUPP);
 	ibv_wr_start(builder);
 	ibv_wr_send(builder);
 	ibv_wr_set_xrc_srqn(builder, 1);
-	CHECK(ibv_wr_complete(builder) == EOPNOTSUPP);
+	FAILS(ibv_wr_complete(builder), EOPNOTSUPP);
 }
 
 /* Functions of later releases, which the headers may not have. */
@@ -385,17 +459,18 @@ static void later(struct ibv_pd *pd)
 	NONE(ibv_reg_mr_ex(pd, &init), EOPNOTSUPP);
 	NONE(ibv_alloc_dmah(context, memory), EOPNOTSUPP);
 	NONE(ibv_create_comp_cntr(context, memory), EOPNOTSUPP);
-	CHECK(_ibv_query_comp_cntr_caps(context, memory, 16) == EOPNOTSUPP);
+	FAILS(_ibv_query_comp_cntr_caps(context, memory, 16), EOPNOTSUPP);
 	uint64_t speed = 0;
 	CHECK(ibv_query_port_speed(context, 1, &speed) == 0 && speed > 0);
-	CHECK(ibv_query_port_speed(context, 2, &speed) == EINVAL);
+	FAILS(ibv_query_port_speed(context, 2, &speed), EINVAL);
 	void *handle;
 	char *buffer = ibv_alloc_buf(pd, 5000, &handle);
 	NEED(buffer && (uintptr_t)buffer % 4096 == 0);
 	NONE(ibv_reg_buf_mr(pd, handle, buffer + 4000, 1001, 0), EINVAL);
 	NONE(ibv_reg_buf_mr(pd, NULL, buffer, 1000, 0), EINVAL); /* no buffer */
 	mr = ibv_reg_buf_mr(pd, handle, buffer + 4000, 1000, 0);
-	CHECK(mr && ibv_export_buf_dmabuf_fd(handle) == -1 && errno == ENODATA);
+	NEED(mr);
+	REFUSED(ibv_export_buf_dmabuf_fd(handle), -1, ENODATA);
 	CHECK(ibv_dereg_mr(mr) == 0);
 	ibv_free_buf(handle);
 }
@@ -411,6 +486,7 @@ int main(void)
 	struct pair p = connected(pd, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_ATOMIC_WRITE);
 	null_region(&p);
 	implicit_region(&p);
+	answers(pd);
 	absent(&p);
 	forgets(&p);
 	destroy(&p);
