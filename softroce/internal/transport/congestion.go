@@ -80,7 +80,7 @@ func (qp *QP) congested(now time.Duration) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.law.congested(now, qp.req.trip.mean, int64(qp.mtu))
-		r.window.Store(r.law.window)
+		r.adjust()
 	}
 }
 

@@ -122,24 +122,24 @@ func TestClosingLeavesTheReceiveBuffer(t *testing.T) {
 // used goes to the next in line.
 func TestTurnsAreReserved(t *testing.T) {
 	var s share
-	s.window.Store(100)
+	s.window.Store(100 << 10)
 	e := new(Engine)
 	var ms [4]member
 	for i := range ms {
 		ms[i].join(&s, &QP{engine: e})
 	}
-	s.spent.Store(100)
+	s.spent.Store(100 << 10)
 	for i := range ms {
 		ms[i].waits()
 	}
-	s.spent.Store(50)
+	s.spent.Store(50 << 10)
 	for range 3 {
 		s.advance() // room for two turns
 	}
 	if ms[0].in || ms[1].in || !ms[2].in || !ms[3].in {
 		t.Fatal("the first two are not out of the line, or others are")
 	}
-	ms[0].spend(25)
+	ms[0].spend(25 << 10)
 	if !ms[0].waits() || ms[1].waits() {
 		t.Error("the first may send more, or the second nothing")
 	}
@@ -151,7 +151,7 @@ func TestTurnsAreReserved(t *testing.T) {
 	for i := range ms {
 		ms[i].leave()
 	}
-	if s.spent.Load() != 50 || s.first != nil {
+	if s.spent.Load() != 50<<10 || s.first != nil {
 		t.Errorf("%d bytes are spent at the end, want 50", s.spent.Load())
 	}
 }

@@ -131,11 +131,12 @@ func pair(tb testing.TB, seed uint64, o options) (*simnet, *end, *end) {
 	return n, a, b
 }
 
-// proven opens the window as the peer's first acknowledgement does.
+// proven opens the windows of the queue pair and its route as the peer's first acknowledgement does.
 func (e *end) proven() {
 	e.qp.mu.Lock()
-	defer e.qp.mu.Unlock()
+	defer e.qp.unlock()
 	e.qp.req.window.grow(1, 1)
+	e.qp.peerAnswered(e.node.net.now)
 }
 
 // sge returns n bytes of the end's memory from off on.

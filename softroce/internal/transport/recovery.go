@@ -49,6 +49,9 @@ type recovery struct {
 	look  time.Duration // when to look for a loss
 	looks uint8         // since una has moved
 
+	firstLook time.Duration // the first look since the peer's last answer to any queue pair
+	vainLooks uint8         // looks since then, up to lookedInVain
+
 	trip    roundTrip
 	timed   int64 // the packet whose answer is timed; nowhere: none
 	timedAt time.Duration
@@ -134,6 +137,7 @@ func (qp *QP) lookForLoss(now time.Duration) {
 	if r.looks < math.MaxUint8 {
 		r.looks++
 	}
+	qp.lookedAt(now)
 	if r.trip.mean == 0 { // the peer may not exist: it gets nothing more, but the others get the room (settle)
 		qp.setLook(now)
 		return
@@ -161,6 +165,7 @@ func (qp *QP) answerToProbe(now time.Duration) {
 	if r.una >= r.probed || r.waiting {
 		return
 	}
+	qp.peerAnswered(now)
 	qp.probeAnswered()
 	if r.responder != keepsPackets {
 		qp.goBackOnce()

@@ -125,7 +125,7 @@ func (qp *QP) nextRequest(now time.Duration, first bool) (o outgoing, ok bool) {
 			r.cur++
 			continue
 		}
-		if qp.kind == verbs.RC && (r.nxt-r.una >= r.window.packets || qp.waits(w)) {
+		if qp.kind == verbs.RC && (r.nxt-r.una >= r.window.packets || qp.waits(now, w)) {
 			return o, false
 		}
 		if w.answered() && r.answersDue >= int(qp.attr.MaxRdAtomic) {
@@ -286,7 +286,7 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration, o *outgoing) bool
 		r.sinceAckReq = 0
 		r.time(seq, now)
 	}
-	if r.deadline == never {
+	if r.deadline == never || r.nxt-r.una == count {
 		qp.setDeadline(now)
 	}
 	if r.look == never {

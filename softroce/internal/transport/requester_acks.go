@@ -139,10 +139,11 @@ func (qp *QP) acknowledge(now time.Duration, to int64) bool {
 func (qp *QP) progress(now time.Duration, before int64) {
 	r := &qp.req
 	if r.una == before || !qp.canSend() {
+		qp.peerAnswered(now)
 		return
 	}
 	r.window.grow(r.una-before, max(r.nxt, r.una)-before)
-	qp.acked(r.una - before)
+	qp.acked(now, r.una-before)
 	r.nxt = max(r.nxt, r.una)
 	r.retries, r.rnrRetries, r.starvedTimeouts = qp.attr.RetryCnt, qp.attr.RNRRetry, 0
 	r.waiting = false
@@ -289,7 +290,7 @@ func (qp *QP) expire(now time.Duration) {
 		qp.wake = true
 		return
 	}
-	if r.una >= r.nxt {
+	if r.una >= r.nxt && !qp.unproven() {
 		return // the requester went back, and its route has had no room: the peer was asked nothing
 	}
 	qp.engine.counters.add(Timeouts, 1)
@@ -303,5 +304,6 @@ func (qp *QP) expire(now time.Duration) {
 	r.retries--
 	r.wentBack = nowhere
 	r.window.shrink()
+	qp.timedOut()
 	qp.goBack()
 }

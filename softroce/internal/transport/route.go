@@ -11,7 +11,7 @@
 //     if they are more than links lose without congestion.
 //
 // A queue pair that has looked for a loss a few times without an answer gives its room back, so that a silent
-// peer cannot stop the others. The response of a READ is charged like a request. It is also charged to this
+// peer cannot stop the others. silence.go has the rules of a peer that answers nobody. The response of a READ is charged like a request. It is also charged to this
 // side's receive buffer (intake), because the responses of many peers meet there.
 //
 // UC and UD have no window. A route has a rate for them (paced.go).
@@ -34,6 +34,7 @@ import (
 // route is the state of the way to one address.
 type route struct {
 	share
+	silence
 	key    routeKey
 	users  int // queue pairs of RC and UC, and address handles; guarded by the table's lock
 	intake *intake
@@ -61,9 +62,6 @@ type routeTable struct {
 
 // mostUnused is the number of unused routes that are kept.
 const mostUnused = 256
-
-// lookedInVain is the number of looks for a loss after which a queue pair gives its room back.
-const lookedInVain = 3
 
 // join makes the queue pair use the route of its path.
 func (qp *QP) join(p *Path) {
@@ -94,7 +92,7 @@ func (t *routeTable) use(p *Path) *route {
 		in.window.Store(max(in.window.Load(), int64(p.Flight)))
 		r = &route{key: key, intake: in}
 		r.law.init(int64(p.Flight))
-		r.window.Store(r.law.window)
+		r.window.Store(min(unprovenWindow*unprovenPacket, r.law.window))
 		t.routes[key] = r
 	}
 	if i := slices.Index(t.unused, r); i >= 0 {
@@ -145,14 +143,20 @@ func (qp *QP) leave() {
 
 // waits reports whether the queue pair must wait before its next packet, which is one of w's. It is then in line.
 // A READ waits for the receive buffer first, and then for the route.
-func (qp *QP) waits(w *sendWQE) bool {
+func (qp *QP) waits(now time.Duration, w *sendWQE) bool {
 	qp.inLine = nil
+	q := &qp.req
 	switch {
 	case qp.route == nil:
-	case w.wr.Opcode == verbs.OpRDMARead && qp.reads.waits():
+	case qp.silent() && !qp.unproven():
+		return q.una < q.nxt
+	case w.wr.Opcode == verbs.OpRDMARead && !qp.silent() && qp.reads.waits():
 		qp.inLine = &qp.reads
 	case qp.flight.waits():
 		qp.inLine = &qp.flight
+		if qp.unproven() && q.deadline == never {
+			qp.setDeadline(now)
+		}
 	}
 	return qp.inLine != nil
 }
@@ -161,14 +165,15 @@ func (qp *QP) waits(w *sendWQE) bool {
 // back what the rate allowed only if no message is under way: a queue pair that waits for the rate keeps its turn.
 //
 // A queue pair that waits for the route keeps the receive buffer's room for a burst. Otherwise it could wait
-// forever: when it has one turn, the other one would be over.
+// forever: when it has one turn, the other one would be over. Before the peer's first answer it may wait for long, so it
+// keeps nothing.
 func (qp *QP) endTurns() {
 	if q := &qp.req; q.cur == q.tail || !q.wqe(q.cur).started {
 		q.paced.giveBack()
 	}
 	switch {
 	case qp.route == nil:
-	case qp.inLine == &qp.flight:
+	case qp.inLine == &qp.flight && !qp.unproven():
 		qp.reads.keep(maxBurst)
 	case qp.inLine == &qp.reads:
 		qp.flight.endTurn()
@@ -187,11 +192,10 @@ func (qp *QP) spend(w *sendWQE, packets int64) (last bool) {
 	if qp.route == nil {
 		return false
 	}
-	n := packets * int64(qp.mtu)
 	if w.wr.Opcode == verbs.OpRDMARead {
-		qp.reads.spend(n)
+		qp.reads.spend(packets * int64(qp.mtu))
 	}
-	return qp.flight.spend(n)
+	return qp.flight.spend(packets * qp.charge())
 }
 
 // ackEvery returns after how many packets the queue pair asks for an ACK: four times per window.
@@ -210,10 +214,13 @@ func (qp *QP) settle() {
 	}
 	q := &qp.req
 	due, expected := q.nxt-q.una, q.readsInFlight()
-	if q.looks >= lookedInVain || !qp.canSend() {
-		due, expected = 0, 0
+	if q.looks >= lookedInVain || qp.silent() || !qp.canSend() {
+		expected = 0
+		if !qp.unproven() || q.looks >= lookedLong || !qp.canSend() {
+			due = 0
+		}
 	}
-	qp.flight.settle(due * int64(qp.mtu))
+	qp.flight.settle(due * qp.charge())
 	qp.reads.settle(expected * int64(qp.mtu))
 }
 
@@ -238,13 +245,21 @@ func (r *requester) readsUpTo(i uint64, seq int64) int64 {
 	return w.readsBefore
 }
 
+// adjust makes the window what the law says, if the peer has answered. The caller holds the share's lock.
+func (r *route) adjust() {
+	if r.proven.Load() {
+		r.window.Store(r.law.window)
+	}
+}
+
 // acked notes that packets were acknowledged.
-func (qp *QP) acked(packets int64) {
+func (qp *QP) acked(now time.Duration, packets int64) {
 	if r := qp.route; r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		r.hear(now)
 		r.law.acked(packets*int64(qp.mtu), int64(qp.mtu), r.spent.Load(), qp.req.trip.mean)
-		r.window.Store(r.law.window)
+		r.adjust()
 	}
 }
 
@@ -258,5 +273,5 @@ func (qp *QP) lost(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.law.lost(now, qp.req.trip.mean, int64(qp.mtu))
-	r.window.Store(r.law.window)
+	r.adjust()
 }

@@ -106,8 +106,14 @@ func (m *member) keep(n int64) {
 	}
 }
 
-// turn is how many bytes a queue pair sends before the next in line. Long bursts cost less.
-func (s *share) turn() int64 { return s.window.Load() / 4 }
+// turn is how many bytes a queue pair sends before the next in line. Long bursts cost less. A small window is one turn,
+// because each turn is at least one packet.
+func (s *share) turn() int64 {
+	if w := s.window.Load(); w > unprovenPacket {
+		return w / 4
+	}
+	return s.window.Load()
+}
 
 // settle makes the charge what is due now. Others may then leave the line.
 func (m *member) settle(due int64) {

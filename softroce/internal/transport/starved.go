@@ -30,7 +30,9 @@ func (qp *QP) starved(now time.Duration) bool {
 	}
 	r.starvedTimeouts++
 	qp.engine.counters.add(StarvedTimeouts, 1)
-	r.again, r.resent, r.resentAt, r.timed = r.una, r.una, now, nowhere
+	if r.una < r.nxt {
+		r.again, r.resent, r.resentAt, r.timed = r.una, r.una, now, nowhere
+	}
 	qp.wake = true
 	qp.setDeadline(now)
 	return true

@@ -1,0 +1,112 @@
+// Silence: what the queue pairs of a route do while its peer does not answer. Silence belongs to the route, because
+// all of them ask the same host.
+//
+//  1. A new route has no answer yet. Its address came from a stranger, and may be that of a host that never asked for
+//     packets. All queue pairs together send what one would: four packets, and then one per ACK timeout. Those in
+//     line count the same timeouts, so all of them fail together if no answer comes.
+//  2. A route falls silent if a queue pair has looked for a loss a few times, and nothing has come from the peer for any
+//     of them. Each queue pair then has at most one packet in flight. It needs one of its own, because the peer's
+//     other queue pairs may be alive.
+//  3. An answer to any queue pair ends this.
+//
+// While a route is silent, its READs are not charged to this side's receive buffer. So READs from other peers go on.
+// Everything here runs with the queue pair's lock held.
+
+package transport
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// lookedInVain is the number of looks for a loss after which a queue pair gives its room back.
+	lookedInVain = 3
+	// lookedLong is the same before the peer's first answer: half a second. An ACK timeout is usually sooner.
+	lookedLong = 9
+	// unprovenPacket is the charge for a packet before the peer's first answer, whatever the path MTU: packets
+	// are counted then.
+	unprovenPacket = 4096
+)
+
+// silence is what a route knows of its peer's answers.
+type silence struct {
+	proven atomic.Bool   // the peer has answered a packet
+	silent atomic.Bool   // somebody has looked for its answers in vain
+	heard  time.Duration // the last answer; guarded by the share's lock
+}
+
+// hear notes an answer of the peer. The caller holds the share's lock.
+func (r *route) hear(now time.Duration) {
+	r.heard = now
+	if r.silent.Load() {
+		r.silent.Store(false)
+	}
+	if !r.proven.Load() {
+		r.proven.Store(true)
+	}
+}
+
+// peerAnswered notes an answer that acknowledges nothing.
+func (qp *QP) peerAnswered(now time.Duration) {
+	if r := qp.route; r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.hear(now)
+		r.adjust()
+	}
+}
+
+// lookedAt notes a look for a loss.
+func (qp *QP) lookedAt(now time.Duration) {
+	r, q := qp.route, &qp.req
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.heard >= q.firstLook {
+		q.firstLook, q.vainLooks = now, 0
+	}
+	if q.vainLooks < lookedInVain {
+		q.vainLooks++
+	}
+	if q.vainLooks == lookedInVain {
+		r.silent.Store(true)
+	}
+	if q.looks >= lookedLong {
+		r.unanswered()
+	}
+}
+
+// timedOut notes an ACK timeout.
+func (qp *QP) timedOut() {
+	if r := qp.route; r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.unanswered(); !r.proven.Load() {
+			qp.req.looks = 0
+		}
+	}
+}
+
+// unanswered leaves the room of one packet until the peer's first answer. The caller holds the share's lock.
+func (r *route) unanswered() {
+	if !r.proven.Load() {
+		r.window.Store(min(unprovenResend*unprovenPacket, r.law.window))
+	}
+}
+
+// unproven reports whether the queue pair's route has no answer yet.
+func (qp *QP) unproven() bool { return qp.route != nil && !qp.route.proven.Load() }
+
+// silent reports whether the queue pair's route is silent.
+func (qp *QP) silent() bool { return qp.route.silent.Load() }
+
+// charge returns what a packet in flight counts, in bytes.
+func (qp *QP) charge() int64 {
+	if qp.unproven() {
+		return unprovenPacket
+	}
+	return int64(qp.mtu)
+}
