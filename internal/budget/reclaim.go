@@ -1,4 +1,5 @@
-// Package budget finds how much memory a process may use, and gives back to the system what it does not use.
+// Giving memory back to the system.
+
 package budget
 
 import (
@@ -49,6 +50,3 @@ func Contain(clients int64) (undo func()) {
 	}
 	return func() { debug.SetMemoryLimit(before) }
 }
-
-// ownMemory is what a server needs in addition to its clients, in bytes.
-const ownMemory = 64 << 20

@@ -9,26 +9,22 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/admission"
-	"github.com/rawverbs/rawverbs/internal/budget"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/rc"
 )
 
-// limits returns what the clients of a server may use. Limits that were not chosen are a share of a
-// larger one: all clients get half of what the process may use, and one address half of that. Clients
-// on this host share one address, so for them that half is not a limit.
-func (o *ServerOptions) limits() admission.Limits {
+// limits returns what the clients of a server may use, which is so many bytes of memory for all of them. One address
+// gets half of the places and of the memory, unless other limits were chosen. Clients on this host share
+// one address, so for them that half is not a limit.
+func (o *ServerOptions) limits(memory int64) admission.Limits {
 	half := func(chosen, of int64) int64 {
 		if chosen > 0 {
 			return chosen
 		}
 		return of - of/2
 	}
-	l := admission.Limits{Clients: o.MaxClients, Memory: int64(o.MaxMemory), Waiting: admission.Waiting, Patience: admission.Patience, SharedPlaces: o.MaxClientsPerAddress == 0, SharedMemory: o.MaxMemoryPerAddress == 0}
-	if l.Memory == 0 {
-		l.Memory = budget.Available() / 2
-	}
+	l := admission.Limits{Clients: o.MaxClients, Memory: memory, Waiting: admission.Waiting, Patience: admission.Patience, SharedPlaces: o.MaxClientsPerAddress == 0, SharedMemory: o.MaxMemoryPerAddress == 0}
 	if o.Once { // the others are refused at once
 		l.Waiting = 0
 	}

@@ -58,7 +58,7 @@ type ServerOptions struct {
 	HTTP       string        // the address of the page that shows the clients; "" serves none
 	Allow      []string      // the jobs that are done; none is all
 
-	MaxMemory            job.Size // of all clients; 0 is half of what the process may use
+	MaxMemory            job.Size // of all clients; 0 is half of what is left for them now, see package budget
 	MaxMemoryPerAddress  job.Size // 0 is half of MaxMemory, and for clients on this host all
 	MaxClientsPerAddress int      // 0 is half of MaxClients, and for clients on this host all
 

@@ -35,8 +35,12 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if o.Once {
 		o.MaxClients = 1
 	}
-	limits := o.limits()
-	defer budget.Contain(limits.Memory)()
+	memory, err := budget.ForClients(int64(o.MaxMemory))
+	if err != nil {
+		return err
+	}
+	defer budget.Contain(memory)()
+	limits := o.limits(memory)
 	all := o.Logger
 	o.Logger = all.With(slog.String("who", "server"))
 	for _, side := range o.sides {

@@ -35,7 +35,7 @@ func TestStoppedWhileItRefuses(t *testing.T) {
 	}
 	o := ServerOptions{Options: Options{IBPort: 1, Timeout: testkit.Limit, Logger: log}, MaxClients: 1, Counts: new(Counts),
 		Selection: &Selection{Peer: peer, sides: map[string]job.Side{"send": refuses}}}
-	s := &server{ServerOptions: o, dev: dev, all: log, desk: admission.New(o.limits())}
+	s := &server{ServerOptions: o, dev: dev, all: log, desk: admission.New(o.limits(0))}
 	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{})
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 repo=$PWD
 
 if [[ ${1:-} == inside ]]; then
-	export RDMA_TEST_DEVICE=rxe0
+	export RDMA_TEST_DEVICE=rxe0 RAWVERBS_BIN=$PWD
 	outputs=$(mktemp -d) failed=()
 	modprobe tun # for the tests with the tag netns
 	while IFS=$'\t' read -r package binary tags flags; do

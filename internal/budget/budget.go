@@ -1,0 +1,73 @@
+// Package budget finds how much memory a server's clients may use, and gives back to the system what they have
+// freed.
+package budget
+
+import (
+	"fmt"
+
+	"github.com/pkg/errors"
+)
+
+const (
+	// ownMemory is what a server may need in addition to its clients, in bytes.
+	ownMemory = 64 << 20
+	// fewest is what clients need together at least: two of them with short messages.
+	fewest = 8 << 20
+	// otherwise is what clients get if the system reports no limit.
+	otherwise = 2 << 30
+)
+
+// limit is a limit of the process's memory. Sizes are in bytes.
+type limit struct {
+	name  string
+	most  int64
+	inUse int64                   // of most, now
+	own   int64                   // what the server may need more for itself
+	each  int64                   // what each byte of a client takes at most; 0: the process may pass the limit
+	raise func(most int64) string // what to do for a limit of most
+}
+
+// room returns how many bytes clients may have of the limit.
+func (l *limit) room() int64 { return max(0, l.most-l.inUse-l.own) }
+
+// ForClients returns how many bytes of memory a server's clients may use together: chosen, or half of what is left if
+// chosen is 0. The error says that too little is left.
+func ForClients(chosen int64) (int64, error) { return forClients(chosen, limits()) }
+
+func forClients(chosen int64, all []limit) (int64, error) {
+	if chosen == 0 {
+		bytes := int64(otherwise)
+		for _, l := range all {
+			each := max(2, l.each)
+			if err := l.check(fewest, each); err != nil {
+				return 0, err
+			}
+			bytes = min(bytes, l.room()/each)
+		}
+		return bytes, nil
+	}
+	for _, l := range all {
+		if l.each > 0 {
+			if err := l.check(chosen, l.each); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return chosen, nil
+}
+
+// check returns an error if the room is less than each times the bytes that clients need.
+func (l *limit) check(need, each int64) error {
+	if need <= l.room()/each {
+		return nil
+	}
+	rest := ""
+	if l.each > 0 && l.room()/each >= fewest {
+		rest = fmt.Sprintf(", or --max-memory %dM", l.room()/each>>20)
+	}
+	return errors.Errorf("clients need %d MiB of memory, and %d MiB are left for them: %s is %d MiB, the process uses %d MiB of it, and the server may need %d MiB more for itself; try: %s%s",
+		up(need), l.room()/each>>20, l.name, l.most>>20, up(l.inUse), up(l.own), l.raise(l.inUse+l.own+need*each), rest)
+}
+
+// up returns bytes as MiB, rounded up.
+func up(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
