@@ -126,8 +126,17 @@ func modelRound(t *testing.T, seed uint64, totals *[numCounters]uint64) (ops int
 	left, right := net.nodeWith("fd00::1", with(pick(0, 40, 4096))), net.nodeWith("fd00::2", with(pick(0, 40, 4096)))
 	left.joined = pick(0, 1) == 1
 	right.joined = left.joined
+	left.flight, right.flight = pick(0, 1<<10, 16<<10, 64<<10, 1<<20), pick(0, 1<<10, 16<<10, 64<<10, 1<<20)
+	if marked := bad(0.2); marked > 0 {
+		net.tos = func(_ *simnode, tos uint8) uint8 {
+			if tos&ecnMask == ecnCapable && net.chance(marked) {
+				tos |= ecnCongested
+			}
+			return tos
+		}
+	}
 	var streams []*stream
-	for range pick(1, 1, 2, 3) {
+	for range pick(1, 1, 2, 3, 6) {
 		oa, ob := o, o
 		oa.psn, ob.psn = 0xffffff-rng.Uint32N(300), 0xffffff-rng.Uint32N(300)
 		a, b := left.end(oa), right.end(ob)
@@ -176,7 +185,8 @@ func modelRound(t *testing.T, seed uint64, totals *[numCounters]uint64) (ops int
 		}
 	}
 	if t.Failed() {
-		t.Logf("seed %d: %d operations of up to %d bytes, %+v, %+v, %v %v", seed, ops, largest, cfg, net.faults, o.mtu, o.rdAtomic)
+		t.Logf("seed %d: %d operations of up to %d bytes, %+v, %+v, %v %v, windows of %d and %d bytes", seed, ops, largest, cfg, net.faults, o.mtu,
+			o.rdAtomic, left.flight, right.flight)
 	}
 	return total, failed
 }
