@@ -66,6 +66,9 @@ enum {
 	RV_WR_BIND = offsetof(struct ibv_send_wr, bind_mw),
 };
 
+/* IBV_WR_FLUSH, which old headers lack. The atomic's compare_add is the length, swap the type and the level << 8. */
+enum { RV_WR_FLUSH = 14 };
+
 /* struct ibv_send_wr's bind_mw, which has no name. */
 struct rv_bind {
 	struct ibv_mw *mw;

@@ -35,6 +35,7 @@ var opcodes = [...]verbs.Opcode{
 	C.IBV_WR_LOCAL_INV:            verbs.OpLocalInv,
 	C.IBV_WR_BIND_MW:              verbs.OpBindMW,
 	C.IBV_WR_SEND_WITH_INV:        verbs.OpSendWithInvalidate,
+	C.RV_WR_FLUSH:                 verbs.OpFlush,
 	atomicWrite:                   verbs.OpAtomicWrite,
 }
 
@@ -76,6 +77,10 @@ func (q *qp) decode(s *verbs.SendWR, w *C.struct_ibv_send_wr) {
 	case verbs.OpAtomicCmpAndSwp, verbs.OpAtomicFetchAndAdd:
 		s.RemoteAddr, s.RKey = field[uint64](w, C.RV_WR_ATOMIC_ADDR), field[uint32](w, C.RV_WR_ATOMIC_RKEY)
 		s.CompareAdd, s.Swap = field[uint64](w, C.RV_WR_ATOMIC_COMPARE_ADD), field[uint64](w, C.RV_WR_ATOMIC_SWAP)
+	case verbs.OpFlush:
+		s.RemoteAddr, s.RKey = field[uint64](w, C.RV_WR_ATOMIC_ADDR), field[uint32](w, C.RV_WR_ATOMIC_RKEY)
+		kinds := field[uint64](w, C.RV_WR_ATOMIC_SWAP)
+		s.Flush = verbs.Flush{Length: uint32(field[uint64](w, C.RV_WR_ATOMIC_COMPARE_ADD)), Type: verbs.FlushType(kinds), Level: verbs.FlushLevel(kinds >> 8)}
 	case verbs.OpSend, verbs.OpSendWithImm:
 		if q.Type() == verbs.UD {
 			if ah := field[*C.struct_ibv_ah](w, C.RV_WR_UD_AH); ah != nil {

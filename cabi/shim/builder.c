@@ -108,6 +108,14 @@ static void atomic_write(struct ibv_qp_ex *v, uint32_t rkey, uint64_t addr, cons
 	set_inline_data(v, (void *)word, ATOMIC_LENGTH);
 }
 
+/* struct ibv_send_wr has no fields for a FLUSH. The core finds the length and its kinds in those of an atomic. */
+static void flush(struct ibv_qp_ex *v, uint32_t rkey, uint64_t addr, size_t length, uint8_t type, uint8_t level)
+{
+	add_atomic(v, (enum ibv_wr_opcode)RV_WR_FLUSH, rkey, addr, length, type | level << 8);
+	if (length > UINT32_MAX)
+		builder_of(v)->error = EINVAL;
+}
+
 /* What the device does not have makes ibv_wr_complete fail. */
 static void send_tso(struct ibv_qp_ex *v, void *header, uint16_t length, uint16_t mss)
 {
@@ -195,11 +203,12 @@ static void discard(struct ibv_qp_ex *v)
 
 bool builder_can(enum ibv_qp_type type, uint64_t operations)
 {
+	const uint64_t with_flush = 1 << 11; /* IBV_QP_EX_WITH_FLUSH, which old headers lack */
 	const uint64_t ud = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 	const uint64_t uc = ud | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_BIND_MW |
 			    IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV;
 	const uint64_t rc = uc | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-			    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_WRITE;
+			    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_WRITE | with_flush;
 	return !(operations & ~(type == IBV_QPT_UD ? ud : type == IBV_QPT_UC ? uc : rc));
 }
 
@@ -236,6 +245,7 @@ int builder_init(struct qp *qp, const struct ibv_qp_cap *cap)
 	v->wr_atomic_fetch_add = fetch_add;
 	v->wr_bind_mw = bind;
 	v->wr_atomic_write = atomic_write;
+	memcpy(qp->with_flush + WR_FLUSH_AT, &(wr_flush *){flush}, sizeof(wr_flush *));
 	v->wr_send_tso = send_tso;
 	v->wr_set_xrc_srqn = set_xrc_srqn;
 	v->wr_set_ud_addr = set_ud_addr;

@@ -130,8 +130,15 @@ struct cq {
 	uint64_t stamp;
 };
 
+/* wr_flush follows wr_atomic_write. Old headers lack it. */
+typedef void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, size_t length, uint8_t type, uint8_t level);
+enum { WR_FLUSH_AT = offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void *) };
+
 struct qp {
-	struct ibv_qp_ex verbs; /* begins with struct ibv_qp */
+	union {
+		struct ibv_qp_ex verbs; /* begins with struct ibv_qp */
+		char with_flush[WR_FLUSH_AT + sizeof(wr_flush *)];
+	};
 	rv_handle handle;
 	struct context *context;
 	int sq_sig_all;

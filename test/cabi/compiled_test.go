@@ -112,6 +112,9 @@ func TestWalk(t *testing.T) {
 	}
 }
 
+// TestFlush posts FLUSH with ibv_wr_flush.
+func TestFlush(t *testing.T) { onSoft(t, compile(t, "flush")).succeeds() }
+
 // TestNoCore lets the core be unable to run: with little address space (ulimit -v), with no queued
 // signals (ulimit -i), without its file.
 func TestNoCore(t *testing.T) {
