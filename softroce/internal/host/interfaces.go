@@ -13,11 +13,7 @@ import (
 // IPv6 link-local addresses first, with the interface as zone, then the others in the
 // system's order. IPv4 addresses have 4 bytes.
 func Addresses(name string) ([]netip.Addr, error) {
-	ifi, err := net.InterfaceByName(name)
-	if err != nil {
-		return nil, errors.WithMessagef(err, "softroce/host: interface %s", name)
-	}
-	all, err := addressesOf(ifi)
+	_, all, err := Interface(name)
 	if err != nil {
 		return nil, err
 	}
@@ -31,6 +27,17 @@ func Addresses(name string) ([]netip.Addr, error) {
 		}
 	}
 	return append(local, others...), nil
+}
+
+// Interface returns an interface and its unicast addresses, in the system's order. The zone of link-local addresses is the
+// interface.
+func Interface(name string) (*net.Interface, []netip.Addr, error) {
+	ifi, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, nil, errors.WithMessagef(err, "softroce/host: interface %s", name)
+	}
+	all, err := addressesOf(ifi)
+	return ifi, all, err
 }
 
 // AllAddresses returns the unicast addresses of all interfaces, without zones. IPv4 addresses have 4 bytes.

@@ -39,7 +39,19 @@ func TestNetnsWatch(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { w.Changed() }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+	waits := make(chan bool)
+	wait := func() { waits <- w.Wait() }
+	go wait()
+	hosttest.GiveIPv6(t, "lo", netip.MustParseAddr("fe80::2"))
+	if !testkit.Receive(t, waits, "end of the wait for a change") || !w.Changed() {
+		t.Error("the wait has ended without a change")
+	}
+	settle()
+	go wait()
 	w.Close()
+	if testkit.Receive(t, waits, "end of the wait") {
+		t.Error("the wait for a change went on after Close")
+	}
 	if !w.Changed() {
 		t.Error("a closed Watch reports no change")
 	}

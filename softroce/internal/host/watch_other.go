@@ -13,5 +13,8 @@ func NewWatch() *Watch { return &Watch{} }
 // Changed always returns true, because this system does not report changes.
 func (*Watch) Changed() bool { return true }
 
+// Wait returns false.
+func (*Watch) Wait() bool { return false }
+
 // Close does nothing.
 func (*Watch) Close() {}

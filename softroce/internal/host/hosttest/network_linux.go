@@ -51,7 +51,7 @@ func GiveIPv6(t testing.TB, name string, addr netip.Addr) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	setUp(t, fd, name)
+	SetLink(t, name, true)
 	ifi, err := net.InterfaceByName(name)
 	if err != nil {
 		t.Fatal(err)
@@ -78,13 +78,33 @@ func GiveIPv6(t testing.TB, name string, addr netip.Addr) {
 	}, func() string { return err.Error() })
 }
 
-func setUp(t testing.TB, fd int, name string) {
-	up, err := unix.NewIfreq(name)
+// SetLink sets an interface up or down. An interface that goes down loses its IPv6 addresses.
+func SetLink(t testing.TB, name string, up bool) {
+	flags := uint16(0)
+	if up {
+		flags = unix.IFF_UP | unix.IFF_RUNNING
+	}
+	ask(t, unix.SIOCSIFFLAGS, name, func(request *unix.Ifreq) error {
+		request.SetUint16(flags)
+		return nil
+	})
+}
+
+// ask makes a request about an interface.
+func ask(t testing.TB, what uint, name string, fill func(*unix.Ifreq) error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	up.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, up); err != nil {
-		t.Fatalf("setting %s up: %v", name, err)
+	defer unix.Close(fd)
+	request, err := unix.NewIfreq(name)
+	if err == nil {
+		err = fill(request)
+	}
+	if err == nil {
+		err = unix.IoctlIfreq(fd, what, request)
+	}
+	if err != nil {
+		t.Fatalf("request %#x to %s: %v", what, name, err)
 	}
 }

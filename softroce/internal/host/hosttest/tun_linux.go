@@ -33,27 +33,13 @@ func NewTun(t testing.TB, name string, v4, v6 netip.Addr) *os.File {
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
 		t.Fatalf("making %s: %v", name, err)
 	}
-	giveIPv4(t, name, v4)
+	GiveIPv4(t, name, v4)
 	GiveIPv6(t, name, v6)
 	return wire
 }
 
-// giveIPv4 adds addr to an interface, with the prefix of its class, and sets the interface up.
-func giveIPv4(t testing.TB, name string, addr netip.Addr) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	request, err := unix.NewIfreq(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := request.SetInet4Addr(addr.AsSlice()); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlIfreq(fd, unix.SIOCSIFADDR, request); err != nil {
-		t.Fatalf("giving %s %v: %v", name, addr, err)
-	}
-	setUp(t, fd, name)
+// GiveIPv4 sets an interface up, and makes addr its IPv4 address, with the prefix of its class. 0.0.0.0 removes the address.
+func GiveIPv4(t testing.TB, name string, addr netip.Addr) {
+	ask(t, unix.SIOCSIFADDR, name, func(request *unix.Ifreq) error { return request.SetInet4Addr(addr.AsSlice()) })
+	SetLink(t, name, true)
 }
