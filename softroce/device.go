@@ -79,6 +79,7 @@ func newDevice(name string, ports []*port) *device {
 			d.loops.Go(r.run)
 		}
 	}
+	d.watchHost()
 	return d
 }
 
@@ -270,8 +271,9 @@ func (d *device) QueryPort(number uint8) (verbs.PortAttr, error) {
 	if number != 1 {
 		return verbs.PortAttr{}, syscall.EINVAL
 	}
+	state := d.portState()
 	return verbs.PortAttr{
-		State:        verbs.PortActive,
+		State:        state.logical(),
 		MaxMTU:       qpstate.MTU4096,
 		ActiveMTU:    d.mtu,
 		GIDTableLen:  max(len(d.ports), maxGIDs),
@@ -279,7 +281,7 @@ func (d *device) QueryPort(number uint8) (verbs.PortAttr, error) {
 		PKeyTableLen: 1,
 		ActiveWidth:  1, // one lane …
 		ActiveSpeed:  8, // … of 10 Gbit/s, as rdma_rxe reports
-		PhysState:    5, // link up
+		PhysState:    state.physical(),
 		LinkLayer:    verbs.LinkEthernet,
 	}, nil
 }

@@ -21,7 +21,8 @@
 // Opening a device fails with EADDRINUSE if another process owns the port, with ENODEV if the
 // interface does not exist, and with EADDRNOTAVAIL if the address is not this host's or the
 // interface has no address. The error says what to try. A device holds one socket and one
-// goroutine per address until Close. An idle device uses no processor time.
+// goroutine per address until Close, and on Linux one of each that wait for changes of the host's interfaces and
+// addresses. An idle device uses no processor time.
 //
 // Several goroutines may call the functions of this package at once.
 //

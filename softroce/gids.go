@@ -1,4 +1,9 @@
-// The GID table, and the host's addresses. They are cached, because a server of datagrams looks them up for each datagram.
+// The port's state, its GID table and the host's addresses. They are cached, because a server of datagrams looks them up
+// for each datagram.
+//
+// Interfaces and addresses come and go while a device is open. A goroutine waits for the system's notifications, so that
+// the program gets PORT_ERR, PORT_ACTIVE and GID_CHANGE. Where the system has none, the tables are read for each query,
+// and the events follow the query.
 
 package softroce
 
@@ -9,18 +14,22 @@ import (
 	"sync"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/host"
+	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// gidTable holds the device's addresses and their interfaces. The addresses never change, but
-// the names and indexes of their interfaces may.
+// gidTable holds what the device has of the host.
 type gidTable struct {
 	mu      sync.Mutex
 	watch   *host.Watch
 	changed func() bool // the watch's method; tests replace it
+	known   bool        // what follows was read
+	state   portState
 	entries []verbs.GIDEntry
 	local   map[netip.Addr]bool // the host's addresses
 	failed  bool                // to read them
+
+	waits sync.WaitGroup // the goroutine that waits for changes
 }
 
 func (g *gidTable) init() {
@@ -28,10 +37,32 @@ func (g *gidTable) init() {
 	g.changed = g.watch.Changed
 }
 
+// real reports whether the port is an address of this host. Others are on a simulated network, and always up.
+func (p *port) real() bool {
+	if p == nil {
+		return false
+	}
+	_, real := p.link.(*link.Socket)
+	return real
+}
+
+// watchHost reports changes as events, from now on.
+func (d *device) watchHost() {
+	g := &d.gids
+	if !slices.ContainsFunc(d.ports, (*port).real) {
+		return
+	}
+	d.portState() // the events are of changes from this state
+	g.waits.Go(func() {
+		for g.watch.Wait() {
+			d.portState()
+		}
+	})
+}
+
 func (g *gidTable) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.watch.Close()
+	g.waits.Wait()
 }
 
 func (d *device) QueryGIDTable() ([]verbs.GIDEntry, error) {
@@ -40,6 +71,14 @@ func (d *device) QueryGIDTable() ([]verbs.GIDEntry, error) {
 	defer g.mu.Unlock()
 	d.refresh()
 	return slices.Clone(g.entries), nil
+}
+
+func (d *device) portState() portState {
+	g := &d.gids
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	d.refresh()
+	return g.state
 }
 
 // onThisHost reports whether the host has an address.
@@ -54,31 +93,118 @@ func (d *device) onThisHost(a netip.Addr) bool {
 	return g.local[a.WithZone("")]
 }
 
-// refresh reads the tables again if they may have changed. The caller holds their lock.
+// refresh reads the tables again if they may have changed, and makes events of what has. The caller holds their lock.
 func (d *device) refresh() {
 	g := &d.gids
-	if changed := g.changed(); !changed && g.entries != nil && !g.failed {
+	if changed := g.changed(); !changed && g.known && !g.failed {
 		return
 	}
-	g.entries, g.local = d.readGIDs(), make(map[netip.Addr]bool)
+	h := hostTables{local: make(map[netip.Addr]bool), interfaces: make(map[string]hostInterface)}
 	list, err := host.AllAddresses()
-	g.failed = err != nil
-	for _, a := range list {
-		g.local[a] = true
+	if g.failed = err != nil; g.failed && g.known {
+		return
 	}
+	for _, a := range list {
+		h.local[a] = true
+	}
+	state, entries := d.readPorts(&h)
+	if up := state == portUp; g.known && up != (g.state == portUp) {
+		event := verbs.EventPortErr
+		if up {
+			event = verbs.EventPortActive
+		}
+		d.events.put(verbs.AsyncEvent{Type: event, Port: 1})
+	}
+	if g.known && !slices.EqualFunc(g.entries, entries, func(a, b verbs.GIDEntry) bool { return a.Index == b.Index }) {
+		d.events.put(verbs.AsyncEvent{Type: verbs.EventGIDChange, Port: 1})
+	}
+	g.known, g.state, g.entries, g.local = true, state, entries, h.local
 }
 
-func (d *device) readGIDs() []verbs.GIDEntry {
-	var table []verbs.GIDEntry
+// readPorts returns the port's state, and the GID table with those of the device's addresses that the host has.
+func (d *device) readPorts(h *hostTables) (state portState, table []verbs.GIDEntry) {
 	for i, p := range d.ports {
 		if p == nil {
 			continue
 		}
-		entry := verbs.GIDEntry{GID: p.gid(), Port: 1, Index: i, Type: verbs.GIDTypeRoCEv2, Netdev: p.link.Status().Interface}
-		if iface, err := net.InterfaceByName(entry.Netdev); err == nil {
-			entry.IfIndex = iface.Index
+		entry := verbs.GIDEntry{GID: p.gid(), Port: 1, Index: i, Type: verbs.GIDTypeRoCEv2}
+		ifi, has := h.interfaceOf(p)
+		if !p.real() {
+			state, has = portUp, true
 		}
-		table = append(table, entry)
+		if ifi != nil {
+			state = max(state, stateOf(ifi))
+			entry.Netdev, entry.IfIndex = ifi.Name, ifi.Index
+		}
+		if has {
+			table = append(table, entry)
+		}
 	}
-	return table
+	return state, table
+}
+
+// portState is the state of an interface that has addresses of the device: the best one, if there are several.
+type portState uint8
+
+const (
+	portDisabled portState = iota // it is down, or gone
+	portPolling                   // it is up, but has no link
+	portUp
+)
+
+func stateOf(ifi *net.Interface) portState {
+	switch {
+	case ifi.Flags&net.FlagUp == 0:
+		return portDisabled
+	case ifi.Flags&net.FlagRunning == 0:
+		return portPolling
+	}
+	return portUp
+}
+
+// logical returns the state for programs.
+func (s portState) logical() verbs.PortState {
+	if s == portUp {
+		return verbs.PortActive
+	}
+	return verbs.PortDown
+}
+
+// physical returns the code of the physical state.
+func (s portState) physical() uint8 { return [...]uint8{portDisabled: 3, portPolling: 2, portUp: 5}[s] }
+
+// hostTables are the host's addresses, and those of its interfaces that were looked up.
+type hostTables struct {
+	local      map[netip.Addr]bool
+	interfaces map[string]hostInterface
+}
+
+type hostInterface struct {
+	*net.Interface // nil if it does not exist
+	addresses      []netip.Addr
+}
+
+// interfaceOf returns the interface that has the port's address. If the host has lost the address, it returns the
+// interface that had it when the device was opened, or nil, and false.
+func (h *hostTables) interfaceOf(p *port) (ifi *net.Interface, has bool) {
+	name, addr := p.link.Status().Interface, p.link.Addr()
+	was, known := h.interfaces[name]
+	if !known {
+		if ifi, addresses, err := host.Interface(name); err == nil {
+			was = hostInterface{ifi, addresses}
+		}
+		h.interfaces[name] = was
+	}
+	switch {
+	case addr.IsLoopback():
+		return was.Interface, was.Interface != nil
+	case slices.Contains(was.addresses, addr):
+		return was.Interface, true
+	case addr.IsLinkLocalUnicast() || !h.local[addr]:
+		return was.Interface, false
+	}
+	if now, err := host.InterfaceOf(addr); err == nil { // the interface has another name, or the address was moved
+		return now, true
+	}
+	return was.Interface, false
 }

@@ -79,3 +79,39 @@ func TestNetnsLinkLocal(t *testing.T) {
 		s.Close()
 	}
 }
+
+// TestNetnsAddressComesBack: a link works again when the host has its address and its interface again.
+func TestNetnsAddressComesBack(t *testing.T) {
+	if !hosttest.OwnNetwork(t) {
+		return
+	}
+	addr := netip.MustParseAddr("10.9.0.1")
+	wire := hosttest.NewTun(t, "wire", addr, netip.MustParseAddr("fd09::1"))
+	s, err := Open(addr, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for what, goAndComeBack := range map[string]func(){
+		"address": func() {
+			hosttest.GiveIPv4(t, "wire", netip.IPv4Unspecified())
+			hosttest.GiveIPv4(t, "wire", addr)
+		},
+		"link": func() {
+			hosttest.SetLink(t, "wire", false)
+			hosttest.SetLink(t, "wire", true)
+		},
+		"interface": func() {
+			wire.Close()
+			wire = hosttest.NewTun(t, "wire", addr, netip.MustParseAddr("fd09::1"))
+		},
+	} {
+		goAndComeBack()
+		sendAll(t, s, s, 5, 256)
+		for _, p := range collect(t, s, 5) {
+			if p.Src != addr || p.Dst != addr {
+				t.Errorf("after the %s came back: %v to %v", what, p.Src, p.Dst)
+			}
+		}
+	}
+}
