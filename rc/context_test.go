@@ -148,6 +148,62 @@ func TestAContextEndsAStalledMove(t *testing.T) {
 	}
 }
 
+// TestConnectReturnsWhenAllIsFreed ends Connect's context while the kernel looks for the peer. A server counts the client's
+// objects until Connect returns.
+func TestConnectReturnsWhenAllIsFreed(t *testing.T) {
+	leavesNothing(t)
+	dev, faults := openFaulty(t)
+	stalled, done := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(done) })
+	t.Cleanup(release)
+	faults.modify = func(to *verbs.QPAttr) error {
+		if to.State == verbs.QPSRTR {
+			close(stalled)
+			<-done
+		}
+		return nil
+	}
+	l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	peer := testdevice.Open(t)
+	dialed := make(chan error, 1)
+	go func() {
+		_, err := Dial(t.Context(), l.Addr().String(), Config{Device: peer})
+		dialed <- err
+	}()
+	in, err := l.Accept(testkit.Context(t))
+	if err == nil {
+		_, err = in.Hello(testkit.Context(t))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	connected := make(chan error, 1)
+	var left error
+	go func() {
+		_, err := in.Connect(ctx, Config{Device: dev})
+		left = dev.Close() // EBUSY if it has objects
+		connected <- err
+	}()
+	testkit.Receive(t, stalled, "the move to RTR")
+	cancel()
+	time.Sleep(stalledPatience + testkit.Moment) // after which a Dial would return
+	release()
+	if err := testkit.Receive(t, connected, "end of Connect"); !errors.Is(err, context.Canceled) {
+		t.Errorf("Connect returned %v", err)
+	}
+	if left != nil {
+		t.Errorf("after Connect's return: %v", left)
+	}
+	if err := testkit.Receive(t, dialed, "end of Dial"); err == nil {
+		t.Error("Dial connected to a server that had given up")
+	}
+}
+
 // TestAPanicOfALoggerReachesTheCaller panics in the record of each move, at Dial and at Connect.
 func TestAPanicOfALoggerReachesTheCaller(t *testing.T) {
 	for _, move := range []string{"RESET→INIT", "INIT→RTR", "RTR→RTS"} {

@@ -139,8 +139,8 @@ func (c *Conn) settle(ctx context.Context, at string, err error) error {
 	c.mu.Unlock()
 	err = errors.WithMessage(err, at)
 	if stalled != nil {
-		var late <-chan time.Time // never, with a server
-		if c.server == nil {
+		var late <-chan time.Time // never, at a server
+		if !c.accepted {
 			late = time.After(stalledPatience)
 		}
 		select {
@@ -157,8 +157,8 @@ func (c *Conn) settle(ctx context.Context, at string, err error) error {
 	return err
 }
 
-// stalledPatience is how long a failed Dial waits for a call in the kernel. A Server waits until
-// the call is over, because a Conn keeps its place in the Server until the Conn is freed.
+// stalledPatience is how long a failed Dial waits for a call in the kernel. Connect waits until the
+// call is over, because a client keeps its place and its memory in a server until everything is freed.
 const stalledPatience = 50 * time.Millisecond
 
 // interruptible runs call and returns when call returns or ctx ends. The kernel cannot be

@@ -121,8 +121,9 @@ func (in *Incoming) protect(ctx context.Context) error {
 // TCP returns the TCP connection, which an [Exchange] may read before Connect.
 func (in *Incoming) TCP() *oob.Conn { return in.tcp }
 
-// Connect takes the steps after the hello. The errors are those of Dial. cfg's Job, Program and
-// Params must be unset.
+// Connect takes the steps after the hello. The errors are those of Dial. After an error everything is
+// freed, also if ctx ends while the kernel looks for the peer: Connect then returns when the kernel is done.
+// cfg's Job, Program and Params must be unset.
 func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	if err := cfg.checkUnused(true); err != nil {
 		if cfg.Exchange == nil {

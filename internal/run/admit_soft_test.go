@@ -7,6 +7,9 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
@@ -87,4 +90,59 @@ func connected(t *testing.T, cfg rc.Config) (client, server *rc.Conn) {
 		t.Fatal(err)
 	}
 	return client, server
+}
+
+// closing is an Endpoint whose connection fails in Prepare, if fails is set, or in Run.
+type closing struct {
+	sized
+	fails bool
+	close func()
+}
+
+func (c closing) Configure(*rc.Config) {}
+
+func (c closing) Prepare(*rc.Conn) error {
+	if c.fails {
+		return errors.New("in Prepare")
+	}
+	return nil
+}
+
+func (c closing) Run(context.Context, *rc.Conn) error { return errors.New("in Run") }
+
+func (c closing) Close() error {
+	c.close()
+	return nil
+}
+
+// TestMemoryCountsUntilAllIsFreed looks at the budget when a client's Endpoint is freed, after its connection.
+func TestMemoryCountsUntilAllIsFreed(t *testing.T) {
+	for name, fails := range map[string]bool{"connecting fails": true, "the job fails": false} {
+		t.Run(name, func(t *testing.T) {
+			var s *server
+			freed := make(chan admission.Usage, 1)
+			s = oneJob(t, job.SideFunc(func(job.Session) (job.Endpoint, error) {
+				return closing{sized{bytes: 5 << 20}, fails, func() { freed <- s.desk.Usage() }}, nil
+			}))
+			l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.ListenConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			served := make(chan error, 1)
+			go func() { served <- s.serveAll(ctx, l) }()
+			if conn, err := rc.Dial(t.Context(), l.Addr().String(), rc.Config{Device: s.dev, Job: "send"}); err == nil {
+				<-conn.Context().Done()
+				conn.Close()
+			}
+			if used := testkit.Receive(t, freed, "end of the client"); used.Clients != 1 || used.Memory < 5<<20 {
+				t.Errorf("when the Endpoint was freed: %+v", used)
+			}
+			testkit.Until(t, "end of the client's place", func() bool { return s.desk.Usage() == admission.Usage{} })
+			stop()
+			if err := testkit.Receive(t, served, "end of the server"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

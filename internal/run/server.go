@@ -271,6 +271,7 @@ func (s *server) client(jobs context.Context, in *comer) (err error) {
 	if !s.Native() {
 		refuse = func(error) { _ = in.TCP().Close() }
 	}
+	defer in.Leave() // after everything is freed
 	hello, endpoint, err := s.greet(in, record)
 	if c, ok := endpoint.(io.Closer); ok {
 		defer job.CloseAll(&err, c)
@@ -290,7 +291,6 @@ func (s *server) client(jobs context.Context, in *comer) (err error) {
 		refuse(err)
 		return jobless{err}
 	}
-	defer in.Leave()
 	var moved atomic.Int64
 	admitted := time.Now()
 	defer func() { s.Counts.finished(hello.Job, admitted, moved.Load(), err) }()

@@ -27,25 +27,30 @@ func TestStoppedWhileItRefuses(t *testing.T) {
 		time.Sleep(testkit.Moment) // likely, the jobs end meanwhile
 		return nil, errors.New("this job is refused")
 	})
-	dev := testdevice.Open(t)
-	log := slog.New(slog.DiscardHandler)
-	peer, err := findPeer(native)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := ServerOptions{Options: Options{IBPort: 1, Timeout: testkit.Limit, Logger: log}, MaxClients: 1, Counts: new(Counts),
-		Selection: &Selection{Peer: peer, sides: map[string]job.Side{"send": refuses}}}
-	s := &server{ServerOptions: o, dev: dev, all: log, desk: admission.New(o.limits(0))}
+	s := oneJob(t, refuses)
 	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.serveAll(ctx, l) }()
-	if _, err := rc.Dial(t.Context(), l.Addr().String(), rc.Config{Device: dev, Job: "send"}); err == nil || !strings.Contains(err.Error(), "this job is refused") {
+	if _, err := rc.Dial(t.Context(), l.Addr().String(), rc.Config{Device: s.dev, Job: "send"}); err == nil || !strings.Contains(err.Error(), "this job is refused") {
 		t.Errorf("the client: %v", err)
 	}
 	if err := testkit.Receive(t, served, "end of the server"); err != nil {
 		t.Errorf("the server: %v", err)
 	}
+}
+
+// oneJob is a server that does one job, named send.
+func oneJob(t *testing.T, side job.Side) *server {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	peer, err := findPeer(native)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := ServerOptions{Options: Options{IBPort: 1, Timeout: testkit.Limit, Logger: log}, MaxClients: 1, Counts: new(Counts),
+		Selection: &Selection{Peer: peer, sides: map[string]job.Side{"send": side}}}
+	return &server{ServerOptions: o, dev: testdevice.Open(t), all: log, desk: admission.New(o.limits(0))}
 }
