@@ -1,5 +1,5 @@
 // Congestion notification: a switch marks packets (ECN), the receiving side tells the sending side with
-// a CNP, and the sending side shrinks its route's window (law.go) or, for UC and UD, its rate (paced.go).
+// a CNP, and the sending side shrinks its route's window (law.go), and its rate (paced.go) for UC, UD and READ responses.
 //
 // Marks on READ responses shrink this side's window too, because it decides how much the peer sends.
 // Everything here runs with the queue pair's lock held.
@@ -61,10 +61,8 @@ func (qp *QP) marked(now time.Duration, readResponse bool) {
 // notified obeys a CNP. A CNP for a queue pair of UD slows only the packets to the address that it came from.
 func (qp *QP) notified(now time.Duration, d *Datagram) {
 	switch qp.kind {
-	case verbs.RC:
-		qp.congested(now)
-	case verbs.UC:
-		if qp.route != nil {
+	case verbs.RC, verbs.UC:
+		if qp.congested(now); qp.route != nil {
 			qp.route.rate.Congested(now)
 		}
 	default:

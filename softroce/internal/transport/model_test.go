@@ -121,8 +121,8 @@ func modelRound(t *testing.T, seed uint64, totals *[numCounters]uint64) (ops int
 	bad := func(most float64) float64 { return float64(pick(0, 0, 1, 1, 2, 4)) / 4 * most }
 	net.faults = faults{loss: bad(0.2), dup: bad(0.2), reorder: bad(0.2), corrupt: bad(0.1),
 		delay: time.Duration(pick(1, 10, 100)) * time.Microsecond, late: time.Duration(pick(5, 50, 2000)) * time.Microsecond}
-	cfg := Config{ReadChunk: pick(1, 3, 16), Window: pick(8, 32, 256)}
-	with := func(keep int) Config { cfg.Keep = keep; return cfg }
+	cfg := Config{Window: pick(8, 32, 256)}
+	with := func(keep int) Config { cfg.Keep, cfg.ReadChunk = keep, pick(1, 3, 16, 16, 1<<20); return cfg }
 	left, right := net.nodeWith("fd00::1", with(pick(0, 40, 4096))), net.nodeWith("fd00::2", with(pick(0, 40, 4096)))
 	left.joined = pick(0, 1) == 1
 	right.joined = left.joined

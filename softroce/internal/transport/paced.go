@@ -1,5 +1,7 @@
-// Paced senders: UC and UD obey the rate of their route (package pace), because they have no window.
-// A queue pair that must wait does so until a deadline, as for an RNR NAK.
+// Paced senders: UC and UD obey the rate of their route (package pace), because they have no window. So do the READ
+// responses of RC, because the requester decides how much is asked for: hardware and rdma_rxe ask for all at once.
+// A requester that must wait does so until a deadline, as for an RNR NAK. A responder sends no answers meanwhile, because
+// answers are sent in order, but its queue pair may send requests.
 //
 // A queue pair of UD sends in order. So it waits with all its messages, though the next one may go to
 // another address.
@@ -14,7 +16,7 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/pace"
 )
 
-// paced is what a requester of UC or UD may send.
+// paced is what a requester of UC or UD, or a responder of RC, may send.
 type paced struct {
 	to      *route // of the packets being sent; may be nil
 	allowed int    // bytes that may leave when the turn comes
@@ -25,10 +27,31 @@ type paced struct {
 
 // waitForRate returns true if the next packet, of size bytes, must wait. The requester then waits.
 func (qp *QP) waitForRate(now time.Duration, w *sendWQE, size int) bool {
-	p, to := &qp.req.paced, qp.route
+	to := qp.route
 	if w.route != nil {
 		to = w.route
 	}
+	at := qp.req.paced.wait(now, to, size, &qp.engine.counters)
+	if at <= now {
+		return false
+	}
+	qp.req.waiting, qp.req.deadline = true, at
+	return true
+}
+
+// waitToRespond returns true if the next packet of a READ response, of size bytes, must wait. The responder then waits.
+func (qp *QP) waitToRespond(now time.Duration, size int) bool {
+	rs := &qp.resp
+	rs.resumes = never
+	if at := rs.paced.wait(now, qp.route, size, &qp.engine.counters); at > now {
+		rs.resumes = at
+	}
+	return rs.resumes != never
+}
+
+// wait returns when to ask again whether the next packet, of size bytes, may be sent to a route. It may be sent if that
+// time is now.
+func (p *paced) wait(now time.Duration, to *route, size int, c *counters) time.Duration {
 	if p.to != to {
 		p.left(now)
 		p.giveBack()
@@ -36,7 +59,7 @@ func (qp *QP) waitForRate(now time.Duration, w *sendWQE, size int) bool {
 	}
 	if to == nil || !to.rate.Limited() {
 		p.waits = false
-		return false
+		return now
 	}
 	asked := p.waits
 	if p.allowed < size {
@@ -44,25 +67,25 @@ func (qp *QP) waitForRate(now time.Duration, w *sendWQE, size int) bool {
 		p.turn, p.allowed, p.waits = turn, p.allowed+allowed, true
 	}
 	if !p.waits {
-		return false
+		return now
 	}
 	at := to.rate.When(now, p.turn)
 	if at <= now {
 		p.waits = false
-		return false
+	} else if !asked {
+		c.add(RateWaits, 1)
 	}
-	if !asked {
-		qp.engine.counters.add(RateWaits, 1)
-	}
-	qp.req.waiting, qp.req.deadline = true, at
-	return true
+	return at
 }
 
 // built notes that a packet was built.
 func (p *paced) built(size int) {
 	p.sent += size
-	p.allowed = max(0, p.allowed-size)
+	p.use(size)
 }
+
+// use takes a packet's bytes from those that may leave.
+func (p *paced) use(size int) { p.allowed = max(0, p.allowed-size) }
 
 // left reports to the route how much was sent.
 func (p *paced) left(now time.Duration) {

@@ -48,19 +48,20 @@ type QP struct {
 	reads      member     // of the intake: the READ responses among them
 	inLine     *member    // the one of these two that the last fill found in line, or nil; guarded by mu
 
-	mu      sync.Mutex
-	closed  bool
-	attr    qpstate.Attr // as modified; State is the current state
-	path    *Path        // RC and UC, from RTR on
-	route   *route       // RC and UC: what it shares with others; may be nil
-	cnpDue  bool
-	cnpSent bool          // the last packet was a CNP
-	cnpNext time.Duration // no CNP is sent before
-	marks   *markTable    // UD: senders of marked packets; nil until the first
-	mtu     int           // bytes
-	wake    bool          // has something to send: unlock puts it on the ready list
-	alarm   time.Duration
-	localMR *MR // cache: the region of the last SGE
+	mu           sync.Mutex
+	closed       bool
+	attr         qpstate.Attr // as modified; State is the current state
+	path         *Path        // RC and UC, from RTR on
+	route        *route       // RC and UC: what it shares with others; may be nil
+	cnpDue       bool
+	cnpSent      bool          // the last packet was a CNP
+	requestsTurn bool          // the last burst had responses, and there are more
+	cnpNext      time.Duration // no CNP is sent before
+	marks        *markTable    // UD: senders of marked packets; nil until the first
+	mtu          int           // bytes
+	wake         bool          // has something to send: unlock puts it on the ready list
+	alarm        time.Duration
+	localMR      *MR // cache: the region of the last SGE
 
 	answering atomic.Bool // an outbox holds an answer that may not be sent yet
 
@@ -136,7 +137,7 @@ func (qp *QP) unlock() {
 		qp.wake = false
 		qp.engine.ready.add(qp)
 	}
-	if at := min(qp.req.deadline, qp.req.look, qp.resp.waits); at < qp.alarm && !qp.closed {
+	if at := min(qp.req.deadline, qp.req.look, qp.resp.waits, qp.resp.resumes); at < qp.alarm && !qp.closed {
 		qp.alarm = at
 		qp.engine.timers.set(qp, at)
 	}
@@ -229,10 +230,12 @@ func (o *outgoing) size() int { return packet.Len(o.opcode, o.payload) }
 // next chooses the packet to send. Answers go before requests, because the peer waits for them, and
 // because programs rely on a send's completion before the reply's.
 //
-// There is one exception: an ACK goes behind a request's packets in one burst, because only the last
+// An exception: an ACK goes behind a request's packets in one burst, because only the last
 // packet of a burst may be shorter. If the whole message does not fit, the ACK follows its first packet.
 // The peer's device puts the ACK first again (acknowledgmentsFirst). segment is the size of the burst's
 // packets so far, or 0 at its beginning; it has room for some packets, and bytes.
+//
+// Another exception: requests and the responses of READs take turns of a burst, because a response may be long.
 //
 // A CNP goes before everything else. Two go in a row only if there is nothing else, because a receiver of datagrams may
 // have many to send.
@@ -240,18 +243,19 @@ func (qp *QP) next(now time.Duration, segment, packets, bytes int) (outgoing, bo
 	if qp.cnpDue && !qp.cnpSent {
 		return qp.nextCNP(), true
 	}
-	answer, ok := qp.nextAnswer()
-	if !ok || qp.resp.answers.due == 0 && qp.path.Joined {
+	answer, ok := qp.nextAnswer(now)
+	turn := qp.requestsTurn && qp.resp.answers.due > 0
+	if !ok || turn || qp.resp.answers.due == 0 && qp.path.Joined {
 		request, more := qp.nextRequest(now, segment == 0)
 		switch size := request.size(); {
 		case !more:
-		case !ok, segment == 0 && size > answer.size():
+		case !ok, turn, segment == 0 && size > answer.size():
 			return request, true
 		case size == segment && !request.again && !request.probe && qp.restFits(size, packets, bytes-answer.size()):
 			return request, true
 		}
 	}
-	answer, ok = qp.nextAnswer() // ask again: a request that could not start may have ended the queue pair
+	answer, ok = qp.nextAnswer(now) // ask again: a request that could not start may have ended the queue pair
 	if !ok && qp.cnpDue {
 		return qp.nextCNP(), true
 	}
@@ -299,6 +303,7 @@ func (qp *QP) fail(refused refusal) {
 	qp.resp.refused = refused
 	qp.cnpDue, qp.marks = false, nil
 	qp.waitIsOver()
+	qp.resp.paced.giveBack()
 	qp.forgetKept()
 	qp.flushSends()
 	qp.flushRecvs()

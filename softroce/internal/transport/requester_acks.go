@@ -270,13 +270,16 @@ func (qp *QP) setDeadline(now time.Duration) {
 	}
 }
 
-// expire handles an expired deadline: the end of an ACK's wait, of an RNR wait or of a wait for room or a
+// expire handles an expired deadline: the end of an ACK's or a response's wait, of an RNR wait or of a wait for room or a
 // rate, a look for a loss, or an ACK timeout. RETRY_CNT is the number of retries. As in hardware, 7 is not
 // special; in rxe it means no limit.
 func (qp *QP) expire(now time.Duration) {
 	r := &qp.req
 	if now >= qp.resp.waits {
 		qp.waitIsOver()
+	}
+	if now >= qp.resp.resumes {
+		qp.resp.resumes, qp.wake = never, true
 	}
 	if now >= r.look && qp.canSend() {
 		qp.lookForLoss(now)

@@ -33,11 +33,14 @@ type responder struct {
 	refused   refusal // in ERR: the NAK that ended the queue pair, if any
 	ahead     ahead
 	answers
+	paced   paced         // READ responses
+	resumes time.Duration // when it asks again whether it may respond; never: it does not wait
 }
 
 func (rs *responder) reset() {
+	rs.paced.giveBack()
 	*rs = responder{recv: recvWQE{sgl: rs.recv.sgl[:0]}}
-	rs.waits = never
+	rs.waits, rs.resumes = never, never
 }
 
 // sequence extends the packet's PSN to the count that is nearest to the expected one.

@@ -8,6 +8,8 @@
 package transport
 
 import (
+	"time"
+
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -184,8 +186,8 @@ func (a *answers) oldestDue() *slot {
 	return a.current
 }
 
-// nextAnswer chooses the responder's next packet.
-func (qp *QP) nextAnswer() (o outgoing, ok bool) {
+// nextAnswer chooses the responder's next packet. It returns false if there is none, or a READ response must wait.
+func (qp *QP) nextAnswer(now time.Duration) (o outgoing, ok bool) {
 	a := &qp.resp.answers
 	o = outgoing{path: qp.path, answer: true, opcode: packet.RCAcknowledge}
 	if a.due == 0 {
@@ -199,7 +201,13 @@ func (qp *QP) nextAnswer() (o outgoing, ok bool) {
 		place = packet.PlaceOf(s.at == s.first, off+o.payload == s.until)
 	}
 	o.opcode = s.operation.Response(place)
-	return o, true
+	return o, !qp.isLong(s) || !qp.waitToRespond(now, o.size())
+}
+
+// isLong reports whether a slot's response obeys the route's rate. Shorter ones do not: a requester of this package asks for
+// no more at once, because its own window limits it, and two limits would leave a part of the path unused.
+func (qp *QP) isLong(s *slot) bool {
+	return s.operation == packet.OpReadRequest && s.packets > int64(qp.engine.cfg.ReadChunk)
 }
 
 // buildAnswer fills in p, the packet that nextAnswer chose. It returns false if there is
@@ -230,6 +238,7 @@ func (qp *QP) buildAnswer(p packet.Packet) bool {
 			qp.lostRegion(s)
 			return false
 		}
+		qp.resp.paced.use(len(p.Bytes()))
 		s.at++
 		ends = p.Opcode().EndsMessage()
 	} else if h := p.AtomicAckETH(); h != nil {

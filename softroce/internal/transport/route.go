@@ -14,7 +14,7 @@
 // peer cannot stop the others. silence.go has the rules of a peer that answers nobody. The response of a READ is charged like a request. It is also charged to this
 // side's receive buffer (intake), because the responses of many peers meet there.
 //
-// UC and UD have no window. A route has a rate for them (paced.go).
+// UC and UD have no window, and neither have the responses of READs. A route has a rate for them (paced.go).
 //
 // A route has its own lock, which is taken after a queue pair's. The ready list's comes after it. What queue
 // pairs share, and how they wait for it, is in share.go.
@@ -39,7 +39,7 @@ type route struct {
 	users  int // queue pairs of RC and UC, and address handles; guarded by the table's lock
 	intake *intake
 	law    law       // guarded by the share's lock
-	rate   pace.Rate // of UC and UD
+	rate   pace.Rate // of UC, UD and READ responses
 }
 
 // intake is this side's receive buffer. All READs from one of this side's addresses share it. The sum of the
@@ -170,6 +170,9 @@ func (qp *QP) waits(now time.Duration, w *sendWQE) bool {
 func (qp *QP) endTurns() {
 	if q := &qp.req; q.cur == q.tail || !q.wqe(q.cur).started {
 		q.paced.giveBack()
+	}
+	if qp.resp.due == 0 {
+		qp.resp.paced.giveBack()
 	}
 	switch {
 	case qp.route == nil:

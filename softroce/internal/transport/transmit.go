@@ -165,8 +165,12 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 	}
 	if n > 0 {
 		o.add(path, n, segment, shard)
+		qp.requestsTurn = answers && qp.resp.due > 0
 	}
 	qp.req.paced.left(now)
+	if qp.kind == verbs.RC && qp.route != nil && n > 0 {
+		qp.route.rate.Sent(now, n)
+	}
 	if answers {
 		qp.answering.Store(true)
 	}
