@@ -39,3 +39,28 @@ func Exchange(log *slog.Logger) oob.Observer {
 			slog.Int("bytes", m.Size), slog.String("peer", m.Peer))
 	}
 }
+
+// Arrival is Exchange for a connection that any stranger may have made, and to which this end speaks first. It logs
+// nothing until the peer's first message, so a stranger that sends none costs no line. It calls arrived, if it is not
+// nil, before it logs.
+func Arrival(log *slog.Logger, arrived func()) oob.Observer {
+	exchange := Exchange(log)
+	var sent []oob.Event // before the peer's first message
+	silent := true
+	return func(m oob.Event) {
+		if silent && m.Sent {
+			sent = append(sent, m)
+			return
+		}
+		if silent {
+			silent = false
+			if arrived != nil {
+				arrived()
+			}
+			for _, earlier := range sent {
+				exchange(earlier)
+			}
+		}
+		exchange(m)
+	}
+}

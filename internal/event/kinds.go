@@ -34,7 +34,7 @@ var (
 	ListenerShort = Kind{"listener.short", Slow, TCP}
 	// PageServed: the server shows its clients to browsers from here on.
 	PageServed = Kind{"page.served", Slow, TCP}
-	// ClientAccepted: the server has accepted a TCP connection.
+	// ClientAccepted: the server has accepted the TCP connection of a client, whose first message is here.
 	ClientAccepted = Kind{"client.accepted", Slow, TCP}
 	// ClientFailed: one client of the server has failed.
 	ClientFailed = Kind{"client.failed", None, NoVerb}

@@ -124,19 +124,22 @@ type server struct {
 	all  *slog.Logger // without a "who", for each client's own
 	live *report.Live // for the pages of --http; nil without
 	desk *admission.Desk
+
+	strangers event.Sample // whose failures are logged
 }
 
 // comer is a client that has connected by TCP.
 type comer struct {
 	*rc.Incoming
 	*admission.Client
-	who string // "server/" and its number; "server" with Once
+	who string    // "server/" and its number; "server" with Once
+	at  time.Time // when it connected
 }
 
 // accept calls serve for each client, in a goroutine of clients, until ctx ends or the listener fails.
 func (s *server) accept(ctx context.Context, l *rc.Listener, clients *sync.WaitGroup, serve func(*comer)) error {
 	return admission.Serve(ctx, s.desk, clients, l.Accept, func(c *admission.Client, in *rc.Incoming) {
-		serve(&comer{in, c, fmt.Sprintf("server/%d", c.Number)})
+		serve(&comer{in, c, fmt.Sprintf("server/%d", c.Number), time.Now()})
 	})
 }
 
@@ -205,10 +208,23 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 	return interrupted(ctx, err)
 }
 
-// failed reports a client that does not end the server.
+// failed reports a client that does not end the server. Of clients that began no job it reports some: any
+// stranger can be one, at any rate.
 func (s *server) failed(in *comer, err error) {
-	event.ClientFailed.LogAt(slog.LevelError, s.all.With(slog.String("who", in.who)), "client failed",
-		slog.String("peer", in.TCP().RemoteAddr().String()), slog.String("error", err.Error()))
+	attrs := []slog.Attr{slog.String("peer", in.TCP().RemoteAddr().String()), slog.String("error", err.Error())}
+	if errors.As(err, new(jobless)) {
+		omitted, ok := s.strangers.Next()
+		if !ok {
+			return
+		}
+		attrs = append(attrs, omitted...)
+	}
+	event.ClientFailed.LogAt(slog.LevelError, s.all.With(slog.String("who", in.who)), "client failed", attrs...)
+}
+
+// accepted reports a client's connection, when its first message has come.
+func (in *comer) accepted(log *slog.Logger) {
+	event.ClientAccepted.LogPast(in.at, slog.LevelInfo, log, "client connected by TCP", slog.String("peer", in.TCP().RemoteAddr().String()))
 }
 
 // jobless is the error of a connection that began no job: stopping the server did not cut
@@ -264,9 +280,8 @@ func (s *server) client(jobs context.Context, in *comer) (err error) {
 	}()
 	record := s.keep(in.who, shown)
 	log := record.log
-	in.TCP().SetObserver(event.Exchange(log))
+	in.TCP().SetObserver(event.Arrival(log, func() { in.accepted(log) }))
 	record.offer(in.TCP())
-	event.ClientAccepted.Log(log, "client connected by TCP", slog.String("peer", in.TCP().RemoteAddr().String()))
 	refuse := in.Refuse
 	if !s.Native() {
 		refuse = func(error) { _ = in.TCP().Close() }
@@ -309,7 +324,7 @@ func (s *server) client(jobs context.Context, in *comer) (err error) {
 
 // greet reads a client's hello, and what else its job needs before anything is made. In a format
 // without a hello, this server's own choices stand for it, and greet waits for the first byte: in all
-// those formats the client writes at once. Until greet returns the client is in the lobby. After an
+// those formats the client writes at once. Until greet returns the client has no place. After an
 // error the endpoint may be nil.
 func (s *server) greet(in *comer, record *giveRecord) (hello oob.Hello, endpoint job.Endpoint, err error) {
 	err = in.Client.Hello(s.Timeout, func(ctx context.Context) (err error) {
@@ -330,7 +345,12 @@ func (s *server) greet(in *comer, record *giveRecord) (hello oob.Hello, endpoint
 			return err
 		}
 		if g, ok := endpoint.(job.Greeter); ok {
-			return joblessIfStranger(g.Greet(ctx, in.TCP()))
+			if err := g.Greet(ctx, in.TCP()); err != nil {
+				return joblessIfStranger(err)
+			}
+		}
+		if !s.Native() { // whose messages have no observer
+			in.accepted(record.log)
 		}
 		return nil
 	})

@@ -117,6 +117,9 @@ func (s *Story) Handle(_ context.Context, r slog.Record) error {
 		c.flush()
 		delete(o.chapters, e.Who)
 	}
+	if c.blank() { // the end of a stranger may not be logged
+		delete(o.chapters, e.Who)
+	}
 	return o.err
 }
 
@@ -127,6 +130,11 @@ func (s *Story) Flush() {
 	for _, c := range s.out.chapters {
 		c.flush()
 	}
+}
+
+// blank reports whether a new chapter would go on in the same way.
+func (c *chapter) blank() bool {
+	return c.pending.kind == "" && len(c.seen) == 0 && c.omitted == 0 && !c.connected && c.machines == nil
 }
 
 // add writes a record, keeps it as a passage that others may extend, or leaves it out.

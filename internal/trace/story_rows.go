@@ -111,7 +111,7 @@ func (c *chapter) moveMachine(e *Event) {
 // that the client is connected.
 func (c *chapter) sortMessage(e *Event) (kind string, what place) {
 	first := !c.connected && e.Who == EndClient
-	c.connected = true
+	c.connected = c.connected || first
 	switch {
 	case first, e.text("message") == "error":
 		return "", shown
@@ -161,7 +161,7 @@ var phrases = map[string]phrase{
 // attrWords are the attributes that a story does not show as name=value.
 var attrWords = map[string]string{
 	"because": "because %s", "so": "so %s", "bytes": "%s bytes", "byte_len": "%s bytes", "length": "%s bytes",
-	"operations": "%s operations", "peer": "peer %s", "status": "%s",
+	"omitted": "%s failures before it are not shown", "operations": "%s operations", "peer": "peer %s", "status": "%s",
 }
 
 // phraseOf is the phrase of an event: the label of one without a row is the first part

@@ -339,3 +339,15 @@ state       receive X→Y
 RTS→ERR     mask=0x1: outstanding work requests are flushed
 `)
 }
+
+// TestAStoryForgetsStrangers: not each stranger's end is in the log.
+func TestAStoryForgetsStrangers(t *testing.T) {
+	s := NewStory(new(bytes.Buffer), false)
+	log := slog.New(s)
+	for i := range 1000 {
+		log.Info("sent hello", "event", "oob.message", "who", fmt.Sprintf("server/%d", i), "sent", true, "message", "hello", "peer", "10.0.0.1:5")
+	}
+	if n := len(s.out.chapters); n > 0 {
+		t.Errorf("the story keeps %d clients that only connected", n)
+	}
+}

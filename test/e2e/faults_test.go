@@ -337,8 +337,16 @@ func (r *faultRow) end(t *testing.T, end string) (problem string) {
 }
 
 // session is the server's name of the client.
-func (r *faultRow) session() string {
-	return r.server.event("client.accepted", "peer", r.relay.address()).str("who")
+func (r *faultRow) session() (who string) {
+	r.server.await("a client", func() bool {
+		for _, name := range []string{"client.accepted", "client.failed"} { // it may fail before its hello has come
+			if found := r.server.find(name, "peer", r.relay.address()); found != nil {
+				who = found.str("who")
+			}
+		}
+		return who != ""
+	})
+	return who
 }
 
 // running reports whether a process has not ended.

@@ -4,6 +4,8 @@ import (
 	"net"
 	"os"
 	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // TestOneAfterAnother checks that the server frees the resources of each client.
@@ -130,6 +132,9 @@ func TestStopWithSilentConnection(t *testing.T) {
 	s := serve(t)
 	silent := dialRaw(t, s)
 	defer silent.Close()
-	s.event("client.accepted")
+	silent.SetReadDeadline(testkit.Deadline())
+	if _, err := silent.Read(make([]byte, 1)); err != nil { // the server's hello
+		t.Fatal(err)
+	}
 	s.stops()
 }
