@@ -138,9 +138,9 @@ func (e events) shortage(cause error) {
 }
 
 // clientFailed logs that a server's client failed.
-func (e events) clientFailed(peer net.Addr, err error) {
+func (e events) clientFailed(peer net.Addr, err error, attrs ...slog.Attr) {
 	event.ClientFailed.LogAt(slog.LevelError, e.log(), "client failed",
-		slog.String("peer", peer.String()), slog.String("error", err.Error()))
+		append([]slog.Attr{slog.String("peer", peer.String()), slog.String("error", err.Error())}, attrs...)...)
 }
 
 func hex24(n uint32) string { return fmt.Sprintf("%#06x", n) }

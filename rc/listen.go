@@ -76,7 +76,7 @@ func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 	if err != nil {
 		return nil, err
 	}
-	tcp.SetObserver(event.Exchange(l.cfg.Logger))
+	tcp.SetObserver(event.Arrival(l.cfg.Logger, nil))
 	return &Incoming{tcp: tcp, cfg: l.cfg}, nil
 }
 

@@ -74,8 +74,23 @@ func (v *service) serve(c *admission.Client, in *Incoming) {
 		_, err := in.Hello(ctx)
 		return err
 	})
-	if err = v.client(c, in, err); err != nil && !v.stopped(err) {
-		v.s.events.clientFailed(in.tcp.RemoteAddr(), err)
+	conn, err := v.connect(c, in, err)
+	connected := err == nil
+	if connected {
+		err = v.handle(conn)
+	}
+	if err != nil && !v.stopped(err) {
+		v.failed(in.tcp.RemoteAddr(), err, connected)
+	}
+}
+
+// failed logs the failure of a client. Of clients that were not connected it logs some: any stranger can be one, at
+// any rate.
+func (v *service) failed(peer net.Addr, err error, connected bool) {
+	if connected {
+		v.s.events.clientFailed(peer, err)
+	} else if omitted, ok := v.s.strangers.Next(); ok {
+		v.s.events.clientFailed(peer, err, omitted...)
 	}
 }
 
@@ -100,8 +115,8 @@ func (v *service) stopped(err error) bool {
 	return v.ctx.Err() != nil && (errors.Is(err, v.ctx.Err()) || errors.Is(err, context.Cause(v.ctx)) || errors.Is(err, net.ErrClosed))
 }
 
-// client serves one client to the end. err is the result of its hello.
-func (v *service) client(c *admission.Client, in *Incoming, err error) error {
+// connect gives a client its place and connects it. err is the result of its hello.
+func (v *service) connect(c *admission.Client, in *Incoming, err error) (*Conn, error) {
 	s := v.s
 	ctx := v.ctx
 	if err == nil {
@@ -112,7 +127,7 @@ func (v *service) client(c *admission.Client, in *Incoming, err error) error {
 			err = errors.Errorf("the server is full, with %d clients; try: again later, or a higher MaxConns at the server", s.conf.MaxConns)
 		}
 		in.Refuse(v.forPeer(err))
-		return err
+		return nil, err
 	}
 	cfg := s.conf.Config
 	cfg.Device = s.dev
@@ -120,11 +135,10 @@ func (v *service) client(c *admission.Client, in *Incoming, err error) error {
 	defer cancel()
 	conn, err := in.connect(ctx, cfg, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	cancel()
 	c.Connected(0)
-	return v.handle(conn)
+	return conn, nil
 }
 
 // handle runs the handler and closes the Conn, also after a panic.

@@ -12,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/admission"
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -40,6 +41,8 @@ type Server struct {
 	sends    *dispatch.Dispatcher
 	recvs    *dispatch.Dispatcher // with OneCQ the same as sends
 	desk     *admission.Desk
+
+	strangers event.Sample // whose failures are logged
 
 	ctx        context.Context // ends when the device is gone or a queue of the server is lost
 	cancel     context.CancelCauseFunc

@@ -12,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/admission"
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -41,10 +42,11 @@ type Listener struct {
 	ctx    context.Context // ends with Close, or when the listener fails
 	cancel context.CancelCauseFunc
 
-	desk    *admission.Desk
-	backlog chan *comer
-	peers   sync.WaitGroup
-	ended   chan struct{} // closed when everything is freed
+	desk     *admission.Desk
+	backlog  chan *comer
+	peers    sync.WaitGroup
+	ended    chan struct{} // closed when everything is freed
+	failures event.Sample  // that are logged
 
 	mu       sync.Mutex
 	at       time.Time     // the deadline; zero: none
