@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -68,10 +69,14 @@ func TestHelloCutAtEachByte(t *testing.T) {
 		if _, err := nc.Write(frame[:n]); err != nil {
 			t.Fatal(err)
 		}
-		peer := nc.LocalAddr().String()
+		nc.CloseWrite()
+		nc.SetReadDeadline(testkit.Deadline())
+		if _, err := io.Copy(io.Discard, nc); errors.Is(err, os.ErrDeadlineExceeded) { // otherwise the server has closed
+			t.Fatalf("after %d bytes: %v", n, err)
+		}
 		nc.Close()
-		s.event("client.failed", "peer", peer)
 	}
+	s.event("client.failed", "error", "closed the connection")
 	s.stillServes(t)
 	s.stops()
 }
