@@ -33,9 +33,9 @@ func TestSample(t *testing.T) {
 			}
 		}
 		check("at once", 1000, sampleBurst, 0)
-		time.Sleep(sampleEvery - 1)
+		time.Sleep(sampleEvery - time.Nanosecond)
 		check("a moment early", 10, 0, 0)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		check("in time", 5, 1, 1000-sampleBurst+10)
 		time.Sleep(time.Second)
 		check("after a second", 100, 4, 4)
