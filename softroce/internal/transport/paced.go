@@ -19,10 +19,10 @@ import (
 // paced is what a requester of UC or UD, or a responder of RC, may send.
 type paced struct {
 	to      *route // of the packets being sent; may be nil
-	allowed int    // bytes that may leave when the turn comes
 	turn    pace.Turn
-	waits   bool // the turn has not come yet
-	sent    int  // bytes sent that the route does not know of
+	allowed int32 // bytes that may leave when the turn comes
+	sent    int32 // bytes sent that the route does not know of
+	waits   bool  // the turn has not come yet
 }
 
 // waitForRate returns true if the next packet, of size bytes, must wait. The requester then waits.
@@ -62,9 +62,9 @@ func (p *paced) wait(now time.Duration, to *route, size int, c *counters) time.D
 		return now
 	}
 	asked := p.waits
-	if p.allowed < size {
+	if int(p.allowed) < size {
 		turn, allowed := to.rate.Reserve(now, size)
-		p.turn, p.allowed, p.waits = turn, p.allowed+allowed, true
+		p.turn, p.allowed, p.waits = turn, p.allowed+int32(allowed), true
 	}
 	if !p.waits {
 		return now
@@ -80,17 +80,17 @@ func (p *paced) wait(now time.Duration, to *route, size int, c *counters) time.D
 
 // built notes that a packet was built.
 func (p *paced) built(size int) {
-	p.sent += size
+	p.sent += int32(size)
 	p.use(size)
 }
 
 // use takes a packet's bytes from those that may leave.
-func (p *paced) use(size int) { p.allowed = max(0, p.allowed-size) }
+func (p *paced) use(size int) { p.allowed = max(0, p.allowed-int32(size)) }
 
 // left reports to the route how much was sent.
 func (p *paced) left(now time.Duration) {
 	if p.sent > 0 && p.to != nil {
-		p.to.rate.Sent(now, p.sent)
+		p.to.rate.Sent(now, int(p.sent))
 	}
 	p.sent = 0
 }
@@ -99,7 +99,7 @@ func (p *paced) left(now time.Duration) {
 // these bytes then.
 func (p *paced) giveBack() {
 	if p.allowed > 0 {
-		p.to.rate.Return(p.allowed)
+		p.to.rate.Return(int(p.allowed))
 	}
 	p.allowed, p.waits = 0, false
 }

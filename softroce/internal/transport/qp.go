@@ -68,6 +68,7 @@ type QP struct {
 	req  requester
 	resp responder
 	rq   recvQueue
+	vain vain
 }
 
 // CreateQP returns a queue pair in RESET. It grants the requested sizes, but at least 1. It
@@ -249,13 +250,14 @@ func (qp *QP) next(now time.Duration, segment, packets, bytes int) (outgoing, bo
 		request, more := qp.nextRequest(now, segment == 0)
 		switch size := request.size(); {
 		case !more:
+			qp.requestsTurn = false
 		case !ok, turn, segment == 0 && size > answer.size():
 			return request, true
 		case size == segment && !request.again && !request.probe && qp.restFits(size, packets, bytes-answer.size()):
 			return request, true
 		}
+		answer, ok = qp.nextAnswer(now) // ask again: a request that could not start may have ended the queue pair
 	}
-	answer, ok = qp.nextAnswer(now) // ask again: a request that could not start may have ended the queue pair
 	if !ok && qp.cnpDue {
 		return qp.nextCNP(), true
 	}

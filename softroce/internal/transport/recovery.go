@@ -49,9 +49,6 @@ type recovery struct {
 	look  time.Duration // when to look for a loss
 	looks uint8         // since una has moved
 
-	firstLook time.Duration // the first look since the peer's last answer to any queue pair
-	vainLooks uint8         // looks since then, up to lookedInVain
-
 	trip    roundTrip
 	timed   int64 // the packet whose answer is timed; nowhere: none
 	timedAt time.Duration

@@ -33,8 +33,8 @@ type responder struct {
 	refused   refusal // in ERR: the NAK that ended the queue pair, if any
 	ahead     ahead
 	answers
-	paced   paced         // READ responses
 	resumes time.Duration // when it asks again whether it may respond; never: it does not wait
+	paced   paced         // READ responses
 }
 
 func (rs *responder) reset() {

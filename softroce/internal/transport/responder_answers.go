@@ -253,7 +253,9 @@ func (qp *QP) buildAnswer(p packet.Packet) bool {
 	}
 	if ends {
 		s.due = false
-		a.due--
+		if a.due--; a.due == 0 {
+			qp.resp.paced.giveBack()
+		}
 	}
 	return true
 }

@@ -67,7 +67,7 @@ const mostUnused = 256
 func (qp *QP) join(p *Path) {
 	qp.leave()
 	if r := qp.engine.routes.use(p); r != nil {
-		qp.route = r
+		qp.route, qp.vain = r, vain{}
 		qp.flight.join(&r.share, qp)
 		qp.reads.join(&r.intake.share, qp)
 	}
@@ -91,6 +91,7 @@ func (t *routeTable) use(p *Path) *route {
 		in.routes++
 		in.window.Store(max(in.window.Load(), int64(p.Flight)))
 		r = &route{key: key, intake: in}
+		r.quiet.Store(unproven)
 		r.law.init(int64(p.Flight))
 		r.window.Store(min(unprovenWindow*unprovenPacket, r.law.window))
 		t.routes[key] = r
@@ -148,9 +149,9 @@ func (qp *QP) waits(now time.Duration, w *sendWQE) bool {
 	q := &qp.req
 	switch {
 	case qp.route == nil:
-	case qp.silent() && !qp.unproven():
+	case qp.route.quiet.Load() == silent:
 		return q.una < q.nxt
-	case w.wr.Opcode == verbs.OpRDMARead && !qp.silent() && qp.reads.waits():
+	case w.wr.Opcode == verbs.OpRDMARead && !qp.route.is(silent) && qp.reads.waits():
 		qp.inLine = &qp.reads
 	case qp.flight.waits():
 		qp.inLine = &qp.flight
@@ -170,9 +171,6 @@ func (qp *QP) waits(now time.Duration, w *sendWQE) bool {
 func (qp *QP) endTurns() {
 	if q := &qp.req; q.cur == q.tail || !q.wqe(q.cur).started {
 		q.paced.giveBack()
-	}
-	if qp.resp.due == 0 {
-		qp.resp.paced.giveBack()
 	}
 	switch {
 	case qp.route == nil:
@@ -212,18 +210,16 @@ func (qp *QP) ackEvery() int64 {
 
 // settle makes the charge what is in flight now.
 func (qp *QP) settle() {
-	if qp.route == nil {
+	r, q := qp.route, &qp.req
+	if r == nil {
 		return
 	}
-	q := &qp.req
 	due, expected := q.nxt-q.una, q.readsInFlight()
-	if q.looks >= lookedInVain || qp.silent() || !qp.canSend() {
-		expected = 0
-		if !qp.unproven() || q.looks >= lookedLong || !qp.canSend() {
-			due = 0
-		}
+	if due > 0 && (r.quiet.Load() != 0 || q.looks >= lookedInVain || !qp.canSend()) {
+		qp.settleInSilence(due, expected)
+		return
 	}
-	qp.flight.settle(due * qp.charge())
+	qp.flight.settle(due * int64(qp.mtu))
 	qp.reads.settle(expected * int64(qp.mtu))
 }
 
@@ -250,7 +246,7 @@ func (r *requester) readsUpTo(i uint64, seq int64) int64 {
 
 // adjust makes the window what the law says, if the peer has answered. The caller holds the share's lock.
 func (r *route) adjust() {
-	if r.proven.Load() {
+	if !r.is(unproven) {
 		r.window.Store(r.law.window)
 	}
 }

@@ -31,19 +31,26 @@ const (
 
 // silence is what a route knows of its peer's answers.
 type silence struct {
-	proven atomic.Bool   // the peer has answered a packet
-	silent atomic.Bool   // somebody has looked for its answers in vain
-	heard  time.Duration // the last answer; guarded by the share's lock
+	quiet atomic.Uint32 // unproven, silent, or both; 0 since an answer
+	heard time.Duration // the last answer; guarded by the share's lock
+}
+
+const (
+	unproven = 1 << iota // the peer has never answered a packet
+	silent               // somebody has looked for its answers in vain
+)
+
+// vain is a queue pair's looks for a loss since the peer's last answer to any queue pair.
+type vain struct {
+	since time.Duration
+	looks uint8 // up to lookedInVain
 }
 
 // hear notes an answer of the peer. The caller holds the share's lock.
 func (r *route) hear(now time.Duration) {
 	r.heard = now
-	if r.silent.Load() {
-		r.silent.Store(false)
-	}
-	if !r.proven.Load() {
-		r.proven.Store(true)
+	if r.quiet.Load() != 0 {
+		r.quiet.Store(0)
 	}
 }
 
@@ -59,22 +66,22 @@ func (qp *QP) peerAnswered(now time.Duration) {
 
 // lookedAt notes a look for a loss.
 func (qp *QP) lookedAt(now time.Duration) {
-	r, q := qp.route, &qp.req
+	r, v := qp.route, &qp.vain
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.heard >= q.firstLook {
-		q.firstLook, q.vainLooks = now, 0
+	if r.heard >= v.since {
+		*v = vain{since: now}
 	}
-	if q.vainLooks < lookedInVain {
-		q.vainLooks++
+	if v.looks < lookedInVain {
+		v.looks++
 	}
-	if q.vainLooks == lookedInVain {
-		r.silent.Store(true)
+	if v.looks == lookedInVain {
+		r.quiet.Or(silent)
 	}
-	if q.looks >= lookedLong {
+	if qp.req.looks >= lookedLong {
 		r.unanswered()
 	}
 }
@@ -84,7 +91,7 @@ func (qp *QP) timedOut() {
 	if r := qp.route; r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.unanswered(); !r.proven.Load() {
+		if r.unanswered(); r.is(unproven) {
 			qp.req.looks = 0
 		}
 	}
@@ -92,21 +99,37 @@ func (qp *QP) timedOut() {
 
 // unanswered leaves the room of one packet until the peer's first answer. The caller holds the share's lock.
 func (r *route) unanswered() {
-	if !r.proven.Load() {
+	if r.is(unproven) {
 		r.window.Store(min(unprovenResend*unprovenPacket, r.law.window))
 	}
 }
 
-// unproven reports whether the queue pair's route has no answer yet.
-func (qp *QP) unproven() bool { return qp.route != nil && !qp.route.proven.Load() }
+// is reports whether the peer is unproven, or silent.
+func (r *route) is(what uint32) bool { return r.quiet.Load()&what != 0 }
 
-// silent reports whether the queue pair's route is silent.
-func (qp *QP) silent() bool { return qp.route.silent.Load() }
+// unproven reports whether the queue pair's route has no answer yet.
+func (qp *QP) unproven() bool { return qp.route != nil && qp.route.is(unproven) }
 
 // charge returns what a packet in flight counts, in bytes.
 func (qp *QP) charge() int64 {
-	if qp.unproven() {
+	if qp.route.is(unproven) {
 		return unprovenPacket
 	}
 	return int64(qp.mtu)
+}
+
+// settleInSilence is settle for a queue pair whose peer does not answer it, or that can send no more.
+func (qp *QP) settleInSilence(due, expected int64) {
+	r, q, looked := qp.route, &qp.req, uint8(lookedInVain)
+	if r.is(unproven) {
+		looked = lookedLong
+	}
+	if q.looks >= looked || r.quiet.Load() == silent || !qp.canSend() {
+		due = 0
+	}
+	if q.looks >= lookedInVain || r.is(silent) || !qp.canSend() {
+		expected = 0
+	}
+	qp.flight.settle(due * qp.charge())
+	qp.reads.settle(expected * int64(qp.mtu))
 }

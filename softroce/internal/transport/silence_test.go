@@ -142,7 +142,7 @@ func TestDeadQueuePairsAtALiveHost(t *testing.T) {
 		a.read(bs[i], 64<<10)
 		a.write(bs[i], 64<<10)
 	}
-	n.run(time.Second, func() bool { return as[0].qp.route.silent.Load() })
+	n.run(time.Second, func() bool { return as[0].qp.route.is(silent) })
 	for _, op := range []verbs.Opcode{verbs.OpRDMARead, verbs.OpRDMAWrite} {
 		start := n.now
 		as[63].move(bs[63], op, 64<<10)
@@ -164,10 +164,10 @@ func TestSilenceEnds(t *testing.T) {
 	}
 	fresh, before := 0, make([]int64, pairs)
 	for n.now < 60*time.Millisecond { // until the first ACK timeout
-		silent := as[0].qp.silent()
+		quiet := as[0].qp.route.is(silent)
 		n.step(never - 1)
 		for i, a := range as[:pairs] {
-			if silent {
+			if quiet {
 				fresh += int(a.qp.req.max - before[i])
 			}
 			before[i] = a.qp.req.max
@@ -180,7 +180,7 @@ func TestSilenceEnds(t *testing.T) {
 		a.want(a.scq, 0, verbs.WCSuccess, verbs.WCRDMAWrite)
 		a.want(a.scq, 0, verbs.WCSuccess, verbs.WCRDMARead)
 	}
-	if as[0].qp.silent() {
+	if as[0].qp.route.is(silent) {
 		t.Error("the route is silent although its peer answers")
 	}
 }

@@ -168,7 +168,7 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 		qp.requestsTurn = answers && qp.resp.due > 0
 	}
 	qp.req.paced.left(now)
-	if qp.kind == verbs.RC && qp.route != nil && n > 0 {
+	if qp.kind == verbs.RC && qp.route != nil && segment > qp.mtu { // ACKs and short messages hardly count
 		qp.route.rate.Sent(now, n)
 	}
 	if answers {
