@@ -31,7 +31,7 @@ type Config struct {
 	Program  string            // name and version for people at the other end; may be ""
 	Params   map[string]string // parameters of the job, within the limits of oob.Hello; may be nil
 	Exchange Exchange          // speaks another protocol over TCP; nil: the native one
-	Timeout  time.Duration     // limit of each message over TCP without another deadline; 0 is oob.DefaultTimeout, less than 0 no limit
+	Timeout  time.Duration     // limit of each message over TCP while connecting, and later of those without another deadline; 0 is oob.DefaultTimeout, less than 0 no limit
 
 	Type     verbs.QPType   // transport: RC (the zero value), UC or UD
 	PostPath verbs.PostPath // how sends are posted; on libibverbs ATOMIC WRITE needs verbs.PostWRAPI, and FLUSH is missing
@@ -64,9 +64,10 @@ type Config struct {
 // makes such directories. The error names the file.
 func LoadTLS(dir string) (*tls.Config, error) { return secure.Load(dir) }
 
-// Timing has the timers and retries of RC, as codes. The zero value waits forever, without resends.
+// Timing has the timers and retries of RC, as codes. 0 is a legal value of each, so change a [DefaultTiming].
 type Timing struct {
-	Timeout     uint8 // wait for an ACK: 4.096 µs · 2^Timeout; 0 is forever
+	Timeout     uint8 // wait for an ACK: 4.096 µs · 2^Timeout; 0 is forever, and needs Forever
+	Forever     bool  // Timeout is 0 on purpose: a lost packet is never sent again
 	RetryCnt    uint8 // resends without an ACK, at most 7
 	RNRRetry    uint8 // resends to a peer without a posted receive, at most 6; 7 is forever
 	MinRNRTimer uint8 // wait before the peer resends to this end, see qpstate.RNRTimer; 0 is 655 ms
@@ -149,6 +150,9 @@ func (c *Config) checkUnused(accepted bool) error {
 		if field.unused {
 			return errors.Errorf("rc: Config.%s is set and would have no effect: %s", field.name, field.why)
 		}
+	}
+	if t := c.Timing; t != nil && (t.Timeout == 0) != t.Forever {
+		return errors.Errorf("rc: Config.Timing has the Timeout %d and Forever %v; 0 waits for an ACK forever; try: a change of DefaultTiming, or both if that is meant", t.Timeout, t.Forever)
 	}
 	return nil
 }

@@ -2,9 +2,11 @@ package rc
 
 import (
 	"context"
+	"net"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -28,6 +30,8 @@ func TestAFieldWithoutEffectIsRefused(t *testing.T) {
 		"Config.MaxReads":       {Type: verbs.UD, MaxReads: 1},
 		"Config.Cap.MaxRecvWR":  {SRQ: srq, Cap: verbs.QPCap{MaxRecvWR: 1}},
 		"Config.Cap.MaxRecvSGE": {SRQ: srq, Cap: verbs.QPCap{MaxRecvSGE: 1}},
+		"the Timeout 0":         {Timing: &Timing{RetryCnt: 3}}, // the program meant the defaults of the others
+		"the Timeout 14":        {Timing: &Timing{Timeout: 14, Forever: true}},
 	} {
 		if _, err := Dial(t.Context(), "127.0.0.1:1", cfg); err == nil || !strings.Contains(err.Error(), want+" ") {
 			t.Errorf("%s: got %v", want, err)
@@ -46,6 +50,28 @@ func TestAFieldWithoutEffectIsRefused(t *testing.T) {
 	}
 }
 
+// TestTimeoutAndDeadline checks that a step of the connecting ends with the smaller of Config.Timeout and what is left of the context.
+func TestTimeoutAndDeadline(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // TCP connects, and nobody answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	dev := testdevice.Open(t)
+	for name, test := range map[string]struct {
+		ctx     context.Context
+		timeout time.Duration
+	}{
+		"Timeout": {testkit.Context(t), testkit.Moment},
+		"context": {testkit.Expiring(t), testkit.Limit},
+	} {
+		_, err := Dial(test.ctx, silent.Addr().String(), Config{Device: dev, Timeout: test.timeout})
+		if ended := test.ctx.Err() != nil; err == nil || ended != (name == "context") {
+			t.Errorf("%s: %v; the context has ended: %v", name, err, ended)
+		}
+	}
+}
+
 // TestConnectUsesItsOwnTimeout checks that Connect does not use the listener's Timeout. The listener has no limit. The
 // server waits in Prepare for a message that does not come.
 func TestConnectUsesItsOwnTimeout(t *testing.T) {
@@ -55,7 +81,7 @@ func TestConnectUsesItsOwnTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ctx, cancel := context.WithCancel(t.Context()) // without a deadline, which would replace Timeout
+	ctx, cancel := context.WithCancel(t.Context())
 	defer context.AfterFunc(testkit.Context(t), cancel)()
 	waited, dialed := make(chan struct{}), make(chan struct{})
 	release := sync.OnceFunc(func() { close(waited) })

@@ -28,7 +28,7 @@ const (
 )
 
 // Dial connects to a Listener at "host:port" and returns when the queue pairs of both ends are in
-// RTS. ctx limits only the connecting. The error names the step and the end that failed; it has
+// RTS. ctx limits only the connecting, and Config.Timeout each message of it. The error names the step and the end that failed; it has
 // an *oob.AddressError, *oob.PeerError or *verbs.Error. After an error everything is freed. If an object that Prepare left open prevents that, the error
 // matches EBUSY: close it, then Prepare's Conn. If ctx ends while the kernel looks for the peer,
 // Dial returns within 0.1 s, and the device's Close returns EBUSY until the kernel is done. With a
@@ -37,7 +37,7 @@ func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 	if err := cfg.checkUnused(false); err != nil {
 		return nil, err
 	}
-	cfg = cfg.complete()
+	cfg, ctx = cfg.complete(), stepwise{ctx}
 	tcp, err := oob.Dial(ctx, address, cfg.oobOptions())
 	if err != nil {
 		return nil, err
@@ -50,6 +50,12 @@ func Dial(ctx context.Context, address string, cfg Config) (*Conn, error) {
 	}
 	return dialed(ctx, tcp, cfg)
 }
+
+// stepwise is a context that hides its deadline. A deadline would replace the limit that each message has (Config.Timeout).
+type stepwise struct{ context.Context }
+
+// Deadline returns no deadline; the context ends nevertheless.
+func (stepwise) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
 // dialed takes the steps after TCP and TLS.
 func dialed(ctx context.Context, tcp *oob.Conn, cfg Config) (_ *Conn, err error) {

@@ -35,7 +35,7 @@ type ListenConfig struct {
 	Job     string            // purpose of the connections; must equal each peer's, unless one is ""
 	Program string            // name and version for people at the other end; may be ""
 	Params  map[string]string // parameters of this end, within the limits of oob.Hello; may be nil
-	Timeout time.Duration     // limit of a hello without another deadline; 0 is oob.DefaultTimeout, less than 0 no limit
+	Timeout time.Duration     // limit of a hello; 0 is oob.DefaultTimeout, less than 0 no limit
 	Logger  *slog.Logger      // gets each peer's messages before Connect, and shortages; nil discards them
 
 	TLS  *tls.Config                                       // as in Config; Incoming.Hello makes the handshake, or Connect without a Hello
@@ -94,6 +94,7 @@ type Incoming struct {
 // Hello sends the ListenConfig's Job, Program and Params and returns the peer's. The errors are
 // those of [oob.Conn.Hello].
 func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
+	ctx = stepwise{ctx}
 	if err := in.protect(ctx); err != nil {
 		return oob.Hello{}, err
 	}
@@ -132,6 +133,7 @@ func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		in.tcp.Close()
 		return nil, err
 	}
+	ctx = stepwise{ctx}
 	if err := in.protect(ctx); err != nil { // another protocol has no Hello
 		return nil, err
 	}
