@@ -40,6 +40,9 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		return err
 	}
 	defer budget.Contain(memory)()
+	if memory, err = o.withoutPage(memory); err != nil {
+		return err
+	}
 	limits := o.limits(memory)
 	all := o.Logger
 	o.Logger = all.With(slog.String("who", "server"))
