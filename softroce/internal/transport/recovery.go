@@ -164,12 +164,7 @@ func (qp *QP) answerToProbe(now time.Duration) {
 	}
 	qp.peerAnswered(now)
 	qp.probeAnswered()
-	if r.responder != keepsPackets {
-		qp.goBackOnce()
-		return
-	}
-	qp.lost(now)
-	qp.goBack()
+	qp.goBackOnce()
 }
 
 // probeAnswered notes that the peer is alive and lacks packet una, although it may have been sent again.
