@@ -83,6 +83,7 @@ type Conn struct {
 	onAside   func(Note)    // see OnNote
 	precede   func() []Note // see Precede
 
+	waiting  atomic.Pointer[time.Time] // since when a call has waited for the peer; nil: none waits
 	incoming meter
 	inbox    chan message
 	closing  chan struct{} // closed by Close
@@ -186,6 +187,8 @@ func (c *Conn) ReadFull(ctx context.Context, step string, buf []byte) (int, erro
 	defer cancel()
 	began := time.Now()
 	c.incoming.expect(step, 0, len(buf))
+	c.waiting.Store(&began)
+	defer c.waiting.Store(nil)
 	var n int
 	err := interruptible(ctx, c.nc.SetReadDeadline, func() (err error) {
 		n, err = io.ReadFull(&c.incoming, buf)
@@ -217,6 +220,15 @@ func (c *Conn) AwaitFirst(ctx context.Context, step string) error {
 		return c.explain(ctx, opWaiting, step, began, c.incoming.explain(c.peer, err))
 	}
 	return nil
+}
+
+// Waited returns for how long a call, such as Hello or ReadFull, has waited for what the peer is to
+// send next. It returns 0 if no call waits.
+func (c *Conn) Waited() time.Duration {
+	if began := c.waiting.Load(); began != nil {
+		return time.Since(*began)
+	}
+	return 0
 }
 
 // WriteAll sends raw bytes in one Write. step names them in errors. WriteAll is for

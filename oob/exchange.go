@@ -237,11 +237,13 @@ func receive[T any](c *Conn, ctx context.Context, step string, want MessageType)
 	}
 	began := time.Now()
 	var m message
+	c.waiting.Store(&began)
 	select {
 	case m = <-c.inbox:
 	case <-c.silent:
 	case <-ctx.Done():
 	}
+	c.waiting.Store(nil)
 	if m.Type == 0 {
 		select {
 		case m = <-c.inbox:

@@ -280,3 +280,26 @@ func TestCloseWakesWaiters(t *testing.T) {
 		})
 	}
 }
+
+// TestWaited: Waited counts while a call waits for the peer, and at no other time.
+func TestWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := pipe(t, Options{})
+		time.Sleep(time.Second)
+		if w := client.Waited(); w != 0 {
+			t.Errorf("before a call: %v", w)
+		}
+		over := make(chan error)
+		go func() { _, err := client.RecvNote(t.Context(), ""); over <- err }()
+		time.Sleep(time.Second)
+		if w := client.Waited(); w != time.Second {
+			t.Errorf("in a call: %v", w)
+		}
+		if err := server.SendNote(t.Context(), Note{Name: "note"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-over; err != nil || client.Waited() != 0 {
+			t.Errorf("after a call: %v, %v", client.Waited(), err)
+		}
+	})
+}

@@ -6,8 +6,8 @@
 //
 //   - silent: no hello has arrived (silent.go). Of too many, the oldest of the address with most leaves.
 //   - waiting for a place (line.go). The address with the fewest clients that connect is next.
-//   - connecting: it has a place, and its queue pairs are not in RTS. After [ConnectTime] it may lose the place
-//     to another client, the oldest of the address with most first (room.go).
+//   - connecting: it has a place, and its queue pairs are not in RTS. If the server has waited for its next message
+//     for [Silence], it may lose the place to another client, those of the address with most first (room.go).
 //   - connected: only a server that gives Admit a function idle ends it, if it is idle: after [Grace] if it has
 //     never moved data, otherwise after [Pause].
 //
@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// ConnectTime is how long a client may take to connect, if others want its place. It suffices for peers on
-	// other continents.
-	ConnectTime = time.Second
+	// Silence is how long a server waits for the next message of a client that connects, if others want its place.
+	// What the server itself takes does not count, so a crowd on a busy host can connect.
+	Silence = time.Second
 	// Grace is how long a connected client may do nothing before its first data, if others want its place.
 	Grace = 500 * time.Millisecond
 	// Pause is how long any other client may do nothing, if others want its place.
@@ -111,7 +111,7 @@ func Serve[C interface{ TCP() *oob.Conn }](ctx context.Context, d *Desk, clients
 		tcp := in.TCP()
 		// Clients enter in the order of accept, so the oldest leaves first.
 		c := d.enter(ctx, tcp.LocalAddr(), tcp.RemoteAddr())
-		c.gone, c.why = tcp.Done(), tcp.Err
+		c.gone, c.why, c.waited = tcp.Done(), tcp.Err, tcp.Waited
 		clients.Go(func() {
 			defer c.Leave()
 			serve(c, in)
@@ -128,6 +128,8 @@ type Client struct {
 	local bool            // it is on this host
 	gone  <-chan struct{} // closed when its TCP connection has ended; nil: never
 	why   func() error    // why it has ended
+	// waited returns for how long the server has waited for its next message.
+	waited func() time.Duration
 
 	ctx context.Context // of its phase; ends when the client has to leave
 	end context.CancelCauseFunc

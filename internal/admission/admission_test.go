@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,6 +31,7 @@ type visitor struct {
 func greet(d *Desk, from netip.Addr) *visitor {
 	c := d.enter(context.Background(), &net.TCPAddr{}, &net.TCPAddr{IP: from.AsSlice()})
 	_ = c.Hello(HelloLimit, func(context.Context) error { return nil })
+	c.waited = func() time.Duration { return time.Since(c.since) } // it says nothing more
 	return &visitor{Client: c, began: time.Now()}
 }
 
@@ -156,6 +158,29 @@ func TestIdleClientsLeave(t *testing.T) {
 		if all[0].ended.Load() == nil || all[2].ended.Load() == nil {
 			t.Error("not enough clients left")
 		}
+	})
+}
+
+// TestBusyHost: clients that answer at once keep their places, however long the server takes to connect them.
+func TestBusyHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Limits{Clients: 1, Waiting: Waiting, Patience: time.Hour})
+		var crowd sync.WaitGroup
+		for range Waiting {
+			crowd.Go(func() {
+				v := greet(d, one)
+				defer v.Leave()
+				v.waited = func() time.Duration { return 0 }
+				if err := v.ask(t.Context(), 1); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(10 * Silence)
+				if hadToLeave(v) {
+					t.Errorf("%v", v.ended.Load())
+				}
+			})
+		}
+		crowd.Wait()
 	})
 }
 

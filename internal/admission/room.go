@@ -139,7 +139,7 @@ func (d *Desk) candidates(newcomer *Client) (all []*candidate) {
 			if o.crowd = d.by[c.from].connecting; o.crowd < mine {
 				continue
 			}
-			o.rest = ConnectTime - time.Since(c.since)
+			o.rest = Silence - c.waited()
 		case c.idle == nil:
 			continue
 		default:
@@ -227,7 +227,7 @@ func (*IdleError) MayComeBack() bool { return true }
 func (e *IdleError) Error() string {
 	why := "it moved no data"
 	if e.Connecting {
-		why = "it was not connected after " + ConnectTime.String()
+		why = "it sent nothing for " + Silence.String() + " before it was connected"
 	}
 	return "the server is full, and ended this client for another because " + why + "; try: again later"
 }
