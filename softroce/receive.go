@@ -49,6 +49,7 @@ type receiver struct {
 	shards  *shards       // the receivers of the same address; nil if there are no others
 	posters *driver       // sends what receiving leaves to another goroutine; nil if nothing can follow: datagrams to a group
 	tick    time.Duration // standByTick
+	look    *time.Timer   // of standBy, which a message may run and so must not allocate
 
 	mu         sync.Mutex // held by the goroutine that receives; guards the fields up to owes
 	in         *link.Ingress
@@ -89,6 +90,8 @@ func (r *receiver) run() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.spinner.Store(nil) // a goroutine may have polled before this one started
+	r.look = time.NewTimer(r.tick)
+	defer r.look.Stop()
 	for {
 		// Loop, because the asking goroutine interrupts only once and may not hold the mutex
 		// yet when this goroutine has taken it again.
@@ -142,13 +145,13 @@ func (r *receiver) lock() {
 
 // standBy waits until nobody receives but somebody must. It returns with the mutex held.
 func (r *receiver) standBy() {
-	tick := time.NewTimer(r.tick)
-	defer tick.Stop()
+	r.look.Reset(r.tick)
+	defer r.look.Stop()
 	for !r.needed.Swap(false) {
 		before := r.led.Load()
 		select {
-		case <-tick.C:
-			tick.Reset(r.tick)
+		case <-r.look.C:
+			r.look.Reset(r.tick)
 		case <-r.call:
 			continue
 		}

@@ -205,21 +205,6 @@ func writeInTurn(tb testing.TB, streams []*stream, size, n int) {
 	}
 }
 
-// TestSteadyStateAllocatesNothing counts the allocations of whole messages. It includes both
-// ends and all goroutines of the device.
-func TestSteadyStateAllocatesNothing(t *testing.T) {
-	x, y := openSoft(t, "soft0"), openSoft(t, "soft0")
-	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
-		for _, size := range []int{8, 64 << 10} {
-			s := newStream(t, x, y, op, size)
-			s.run(t, 200)
-			if n := testkit.Allocations(t, 20, func() { s.run(t, 10) }); n > 0 {
-				t.Errorf("%v of %d bytes: 10 messages make %v allocations", op, size, n)
-			}
-		}
-	}
-}
-
 // newIdle returns two devices with connected queue pairs that have nothing to do any more.
 func newIdle(tb testing.TB) {
 	x, y := openSoft(tb, "soft0"), openSoft(tb, "soft0")
