@@ -227,7 +227,7 @@ func acknowledgmentsFirst(batch []Datagram) iter.Seq[*Datagram] {
 				}
 			}
 			for i := range n {
-				if !(late && acknowledges(&rest[i])) && !yield(&rest[i]) {
+				if (!late || !acknowledges(&rest[i])) && !yield(&rest[i]) {
 					return
 				}
 			}
