@@ -25,6 +25,7 @@ const (
 	arenaReads  = 3
 	arenaSteps  = 3000
 	arenaDepth  = 64 // work requests of a queue
+	arenaRoom   = 16 << 10
 )
 
 // arena is two nodes and the packets between them.
@@ -81,17 +82,17 @@ var secret = []byte("\xa5\x5asecret\x5a\xa5")
 func FuzzEngine(f *testing.F) {
 	f.Add([]byte{0})
 	var all []byte
-	for i := range 256 {
+	for i := range 64 {
 		all = append(all, byte(i*13), byte(i), byte(i/3))
 	}
 	f.Add(all)
 	for kind := range byte(5) { // talk: posts, transmits and deliveries in turn
-		talk := bytes.Repeat([]byte{0, 0, 0, 7, 1, 0, 0, 1, 0, 2, 2, 2, 0, 1, 1, 3, 1, 2, 2}, 12)
+		talk := bytes.Repeat([]byte{0, 0, 0, 7, 1, 0, 0, 1, 0, 2, 2, 2, 0, 1, 1, 3, 1, 2, 2}, 6)
 		f.Add(append([]byte{kind, 0}, talk...))
 		f.Add(append([]byte{kind, 2 | 64}, talk...)) // switches mark the packets
 	}
 	for _, step := range []byte{4, 5, 6, 7, 8, 9, 10, 11, 12, 13} {
-		f.Add(append([]byte{1, 3}, bytes.Repeat([]byte{0, step, 3, 2, 1, step, 9, 2, 0, 2, step, 40, 7}, 12)...))
+		f.Add(append([]byte{1, 3}, bytes.Repeat([]byte{0, step, 3, 2, 1, step, 9, 2, 0, 2, step, 40, 7}, 6)...))
 	}
 	f.Fuzz(playArena)
 }
@@ -110,6 +111,7 @@ func playArena(t *testing.T, data []byte) {
 
 func newArena(t *testing.T, in *fuzzBytes) *arena {
 	a := &arena{t: t, in: in, net: newSimnet(t, 1)}
+	a.net.room = arenaRoom
 	cfg := Config{Keep: arenaKeep, ReadChunk: 2, Window: arenaWindow}
 	kinds := []verbs.QPType{verbs.RC, verbs.RC, verbs.RC, verbs.UC, verbs.UD}
 	kind, how := kinds[int(in.byte())%len(kinds)], in.byte()

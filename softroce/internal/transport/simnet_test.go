@@ -33,6 +33,7 @@ type simnet struct {
 	flying flight
 	order  int
 	free   [][]byte
+	room   int                                      // bytes of each node's outbox
 	tap    func(from, to *simnode, raw []byte) bool // false drops the packet
 	tos    func(from *simnode, tos uint8) uint8     // changes the type of service
 }
@@ -75,7 +76,7 @@ func (f *flight) Pop() any {
 }
 
 func newSimnet(tb testing.TB, seed uint64) *simnet {
-	return &simnet{tb: tb, rng: rand.New(rand.NewPCG(seed, 1)), faults: goodNetwork}
+	return &simnet{tb: tb, rng: rand.New(rand.NewPCG(seed, 1)), faults: goodNetwork, room: 128 << 10}
 }
 
 func (n *simnet) node(addr string) *simnode { return n.nodeWith(addr, Config{}) }
@@ -92,7 +93,7 @@ func (n *simnet) nodeWith(addr string, cfg Config) *simnode {
 	}
 	cfg.Reply = func(from, to netip.Addr) *Path { return &Path{Src: from, Dst: to} }
 	node.engine = New(cfg)
-	node.out = NewOutbox(make([]byte, 128<<10), 8, 64)
+	node.out = NewOutbox(make([]byte, n.room), 8, 64)
 	n.nodes = append(n.nodes, node)
 	return node
 }

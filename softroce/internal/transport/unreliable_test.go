@@ -2,7 +2,6 @@ package transport
 
 import (
 	"bytes"
-	"net"
 	"sync"
 	"testing"
 
@@ -93,28 +92,22 @@ func TestUCErrors(t *testing.T) {
 
 // ahProvider is a minimal provider of verbs objects that work requests refer to: a *verbs.AH, a
 // *verbs.MW and a *verbs.MR.
-type ahProvider struct{ pd *PD }
+type ahProvider struct{}
 
-type ahDevice struct {
-	verbs.ProviderDevice
-	pd     *PD
-	closed chan struct{}
-}
+// ahDevice is open once, because to open a device takes longer than most tests here.
+type ahDevice struct{ verbs.ProviderDevice }
 
 type ahPD struct {
 	verbs.ProviderPD
 	pd *PD
 }
 
-func (*ahProvider) Name() string { return "transport test" }
-func (*ahProvider) Devices() ([]verbs.DeviceInfo, error) {
+func (ahProvider) Name() string { return "transport test" }
+func (ahProvider) Devices() ([]verbs.DeviceInfo, error) {
 	return []verbs.DeviceInfo{{Name: ahDeviceName}}, nil
 }
-func (p *ahProvider) Open(string) (verbs.ProviderDevice, error) {
-	return ahDevice{pd: p.pd, closed: make(chan struct{})}, nil
-}
-func (d ahDevice) AllocPD() (verbs.ProviderPD, error)            { return ahPD{pd: d.pd}, nil }
-func (d ahDevice) Close() error                                  { close(d.closed); return nil }
+func (ahProvider) Open(string) (verbs.ProviderDevice, error)     { return ahDevice{}, nil }
+func (ahDevice) AllocPD() (verbs.ProviderPD, error)              { return ahPD{pd: nextPD}, nil }
 func (p ahPD) CreateAH(a verbs.AHAttr) (verbs.ProviderAH, error) { return p.pd.CreateAH(a) }
 func (p ahPD) Close() error                                      { return nil }
 func (p ahPD) AllocMW(t verbs.MWType) (verbs.ProviderMW, error)  { return p.pd.AllocMW(t) }
@@ -122,33 +115,30 @@ func (p ahPD) RegMR(buf []byte, base uint64, access verbs.Access) (verbs.Provide
 	return p.pd.RegisterAt(buf, base, access)
 }
 
-func (d ahDevice) NextEvent() (verbs.AsyncEvent, error) {
-	<-d.closed
-	return verbs.AsyncEvent{}, net.ErrClosed
-}
-
 const ahDeviceName = "transport-test"
 
 var (
-	theAHProvider ahProvider
-	registerOnce  sync.Once
+	nextPD    *PD // of the next AllocPD
+	theDevice = sync.OnceValues(func() (*verbs.Device, error) {
+		verbs.Register(ahProvider{})
+		return verbs.Open(ahDeviceName)
+	})
 )
 
 // verbsPD returns a *verbs.PD for the end's domain.
 func (e *end) verbsPD() *verbs.PD {
 	tb := e.node.net.tb
 	tb.Helper()
-	registerOnce.Do(func() { verbs.Register(&theAHProvider) })
-	theAHProvider.pd = e.pd
-	dev, err := verbs.Open(ahDeviceName)
+	dev, err := theDevice()
 	if err != nil {
 		tb.Fatal(err)
 	}
+	nextPD = e.pd
 	pd, err := dev.AllocPD()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { pd.Close(); dev.Close() })
+	tb.Cleanup(func() { pd.Close() })
 	return pd
 }
 
