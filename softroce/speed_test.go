@@ -42,7 +42,7 @@ func newStream(tb testing.TB, a, b *verbs.Device, op verbs.Opcode, size int) *st
 // newPatientStream returns a stream whose requests are never sent again, so that a lost wake-up shows.
 func newPatientStream(t *testing.T, a, b *verbs.Device, op verbs.Opcode, size int) *stream {
 	timing := rc.DefaultTiming()
-	timing.Timeout = 0
+	timing.Timeout, timing.Forever = 0, true
 	c, s := connect(t, a, b, rc.Config{Timing: &timing})
 	return streamTo(t, c, s, op, size)
 }
