@@ -76,3 +76,27 @@ func TestLearnsAgain(t *testing.T) {
 		n.wantNoTimeout(a, b)
 	}
 }
+
+// TestFullPacketsLost: the path loses all packets of full size, or one packet whenever it comes, though all others pass. The
+// answers to probes and NAKs show a peer that is alive, but RETRY_CNT ends the attempts.
+func TestFullPacketsLost(t *testing.T) {
+	for _, keep := range []int{64, 0} {
+		for what, lost := range map[string]func(a *end, p packet.Packet) bool{
+			"all":      func(a *end, p packet.Packet) bool { return len(p.Payload()) == a.qp.mtu },
+			"a packet": func(a *end, p packet.Packet) bool { return p.BTH().PSN() == a.psn(5) },
+		} {
+			n, a, b := recoveryPair(t, keep)
+			a.qp.attr.Timeout = 14
+			n.tap = func(from, _ *simnode, raw []byte) bool {
+				p, err := packet.Parse(raw)
+				return from != a.node || err != nil || !lost(a, p)
+			}
+			a.write(b, 40*1024)
+			start := n.now
+			a.want(a.scq, 0, verbs.WCRetryExcErr, 0)
+			if took := n.now - start; took > 4*time.Second {
+				t.Errorf("keep %d, %s lost: the WRITE failed after %v", keep, what, took)
+			}
+		}
+	}
+}

@@ -64,6 +64,7 @@ type requester struct {
 	wentBack          int64 // value of una at the last goBackOnce
 	waiting           bool  // until deadline: the RNR timer that the peer asked for, a look at its room (ud.go), or its rate (paced.go)
 	deadline          time.Duration
+	asking            bool // packets were in flight since the deadline was set; otherwise it began in line
 	draining          bool // in SQD with requests in flight
 	notifyWhenDrained bool
 	paced             paced
@@ -286,7 +287,7 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration, o *outgoing) bool
 		r.sinceAckReq = 0
 		r.time(seq, now)
 	}
-	if r.deadline == never || r.nxt-r.una == count {
+	if r.deadline == never || !r.asking {
 		qp.setDeadline(now)
 	}
 	if r.look == never {

@@ -259,8 +259,10 @@ const minTimeout = 2 * time.Millisecond
 // instead of 0.54 s.
 const patience = 2
 
+// setDeadline begins the wait for an answer. To go back does not begin it again: a peer may answer every probe, and never
+// get the packets.
 func (qp *QP) setDeadline(now time.Duration) {
-	qp.req.deadline = never
+	qp.req.deadline, qp.req.asking = never, qp.req.una < qp.req.nxt
 	if t := qpstate.ACKTimeout(qp.attr.Timeout); t != 0 {
 		grown := min(qp.attr.RetryCnt-qp.req.retries, patience)
 		if n := qp.req.starvedTimeouts; n > 0 {
