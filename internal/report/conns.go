@@ -9,23 +9,41 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 )
 
 // ServeHTTP serves a listener with at most most connections at a time. A new one replaces the one that has waited for
-// a request the longest. If all have a request in progress, it waits.
+// a request the longest. If all have a request in progress, it waits. Requests with a body are refused.
 func ServeHTTP(s *http.Server, l net.Listener, most int) error {
+	return serveLimited(s, newLimited(l, most))
+}
+
+func serveLimited(s *http.Server, l *limited) error {
 	handler := s.Handler
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Context().Value(connKey{}).(*conn).enter(busy) //nolint:forcetypeassert // Accept makes all of them
-		handler.ServeHTTP(w, r)
+		if r.ContentLength != 0 {
+			refuseBody(w)
+			return
+		}
+		if r.Context().Value(connKey{}).(*conn).enter(busy) { //nolint:forcetypeassert // Accept makes all of them
+			handler.ServeHTTP(w, r)
+		}
 	})
 	s.ConnState = func(c net.Conn, now http.ConnState) {
 		if now == http.StateIdle { // the response has left
 			c.(*conn).enter(idle) //nolint:forcetypeassert // as above
 		}
 	}
-	return s.Serve(newLimited(l, most))
+	return s.Serve(l)
+}
+
+// refuseBody refuses a request with a body, and does not wait for the body, which may never come. The connection
+// still makes room for others.
+func refuseBody(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // otherwise net/http reads the body first
+	w.Header().Set("Connection", "close")
+	http.Error(w, "this server reads no bodies; try: GET", http.StatusRequestEntityTooLarge)
 }
 
 type connKey struct{}
@@ -77,11 +95,13 @@ func (l *limited) makeRoom() bool {
 	var oldest *conn
 	if l.busy+len(l.idle) == l.most {
 		oldest = l.idle[0]
+		oldest.leave()
+		oldest.state = gone // a request that begins now is too late
 	}
 	closed := l.closed
 	l.mu.Unlock()
 	if oldest != nil {
-		_ = oldest.Close()
+		_ = oldest.Conn.Close()
 	}
 	return !closed
 }
@@ -110,19 +130,15 @@ const (
 	gone
 )
 
-// enter changes the state, unless the connection is gone.
-func (c *conn) enter(now connState) {
+// enter changes the state. It returns false if the connection is gone.
+func (c *conn) enter(now connState) bool {
 	l := c.of
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch c.state {
-	case gone:
-		return
-	case idle:
-		l.idle = slices.DeleteFunc(l.idle, func(other *conn) bool { return other == c })
-	case busy:
-		l.busy--
+	if c.state == gone {
+		return false
 	}
+	c.leave()
 	switch c.state = now; now {
 	case idle:
 		l.idle = append(l.idle, c)
@@ -130,6 +146,17 @@ func (c *conn) enter(now connState) {
 		l.busy++
 	}
 	l.room.Signal()
+	return true
+}
+
+// leave ends the present state. The lock is held.
+func (c *conn) leave() {
+	switch c.state {
+	case idle:
+		c.of.idle = slices.DeleteFunc(c.of.idle, func(other *conn) bool { return other == c })
+	case busy:
+		c.of.busy--
+	}
 }
 
 func (c *conn) Close() error {

@@ -59,7 +59,16 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		}
 	})}
 	served := make(chan error, 1)
-	go func() { served <- ServeHTTP(server, listener, most) }()
+	full := newLimited(listener, most)
+	go func() { served <- serveLimited(server, full) }()
+	waiting := func(want int) { // the server notes the end of a request after the client has its answer
+		t.Helper()
+		testkit.Until(t, "the connections wait for a request", func() bool {
+			full.mu.Lock()
+			defer full.mu.Unlock()
+			return len(full.idle) == want
+		})
+	}
 	slow := make(chan error, most)
 	takeTime := func() {
 		a := dial(t, listener.Addr().String())
@@ -85,14 +94,21 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	takeTime()
-	second, third := come(), come()
+	waiting(1)
+	second := come()
+	waiting(2)
+	third := come()
+	waiting(3)
 	come()
 	ends(half)
+	waiting(3)
 	if err := second.ask("/"); err != nil { // now the third has waited the longest
 		t.Error(err)
 	}
+	waiting(3)
 	come()
 	ends(third)
+	waiting(3)
 	if err := second.ask("/"); err != nil {
 		t.Error(err)
 	}
@@ -116,4 +132,46 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		t.Error(err)
 	}
 	testkit.Receive(t, served, "end of the server")
+}
+
+// TestBodiesKeepNobodyOut checks that a request whose body does not come is answered, and that its connection makes
+// room.
+func TestBodiesKeepNobodyOut(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 2
+	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+	served := make(chan error, 1)
+	go func() { served <- ServeHTTP(server, listener, most) }()
+	for _, header := range []string{"Content-Length: 1", "Content-Length: 1000000", "Transfer-Encoding: chunked", "Content-Length: 1\r\nExpect: 100-continue"} {
+		a := dial(t, listener.Addr().String())
+		if _, err := io.WriteString(a, "GET / HTTP/1.1\r\nHost: localhost\r\n"+header+"\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(a.answers, nil)
+		if err != nil || answer.StatusCode != http.StatusRequestEntityTooLarge || !answer.Close {
+			t.Errorf("%s: %v, %v", header, answer, err)
+		}
+	}
+	if err := dial(t, listener.Addr().String()).ask("/"); err != nil {
+		t.Error(err)
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	testkit.Receive(t, served, "end of the server")
+}
+
+// TestLateRequest begins a request on a connection that has just made room.
+func TestLateRequest(t *testing.T) {
+	a, b := net.Pipe()
+	defer b.Close()
+	full := newLimited(nil, 1)
+	c := &conn{Conn: a, of: full}
+	c.enter(idle)
+	if !full.makeRoom() || c.enter(busy) || full.busy != 0 || len(full.idle) != 0 {
+		t.Errorf("a connection that made room begins a request: %d busy, %d idle", full.busy, len(full.idle))
+	}
 }
