@@ -137,7 +137,10 @@ func (v *service) connect(c *admission.Client, in *Incoming, err error) (*Conn, 
 	if err != nil {
 		return nil, err
 	}
-	c.Connected(0)
+	if err := c.Connected(0); err != nil {
+		conn.fail("barrier in RTS", v.forPeer(err))
+		return nil, stderrors.Join(err, conn.Close())
+	}
 	return conn, nil
 }
 

@@ -114,13 +114,18 @@ func (l *Listener) drain() {
 	for {
 		select {
 		case a := <-l.backlog:
-			_ = a.SetLinger(0)
-			_ = a.Close()
-			<-a.Conn.ended
+			reset(a.Conn)
 		default:
 			return
 		}
 	}
+}
+
+// reset ends a Conn that nobody has accepted, and returns when everything of it is freed.
+func reset(c *Conn) {
+	_ = c.SetLinger(0)
+	_ = c.Close()
+	<-c.ended
 }
 
 // Accept returns the next Conn, a [*Conn]. The error is a [*net.OpError] around net.ErrClosed,

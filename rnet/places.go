@@ -103,10 +103,14 @@ func (l *Listener) connect(c *admission.Client, in *rc.Incoming) (*Conn, error) 
 	ctx, cancel := context.WithTimeout(ctx, l.limit())
 	defer cancel()
 	conn, err := l.take(ctx, in)
-	if err == nil {
-		c.Connected(0)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	if err := c.Connected(0); err != nil {
+		reset(conn)
+		return nil, err
+	}
+	return conn, nil
 }
 
 func (l *Listener) take(ctx context.Context, in *rc.Incoming) (*Conn, error) {

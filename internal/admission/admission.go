@@ -11,7 +11,8 @@
 //   - connected: only a server that gives Admit a function idle ends it, if it is idle: after [Grace] if it has
 //     never moved data, otherwise after [Pause].
 //
-// If a newcomer would still not fit, no client is ended for it.
+// If a newcomer would still not fit, no client is ended for it. What ended clients free is kept for the newcomer
+// that they were ended for.
 package admission
 
 import (
@@ -26,7 +27,7 @@ import (
 
 const (
 	// Silence is how long a server waits for the next message of a client that connects, if others want its place.
-	// What the server itself takes does not count, so a crowd on a busy host can connect.
+	// The server's own work does not count, so a crowd on a busy host can connect.
 	Silence = time.Second
 	// Grace is how long a connected client may do nothing before its first data, if others want its place.
 	Grace = 500 * time.Millisecond
@@ -78,12 +79,13 @@ type Desk struct {
 	admitted []*Client
 	all      usage
 	by       map[netip.Addr]usage
-	look     *time.Timer // calls attend when a client may be ended
+	kept     map[netip.Addr]usage // what ended clients of an address have freed for clients in the line
+	look     *time.Timer          // calls attend when a client may be ended
 }
 
 // New makes a Desk.
 func New(l Limits) *Desk {
-	return &Desk{limits: l, maxSilent: silentFor(openFiles()), by: make(map[netip.Addr]usage)}
+	return &Desk{limits: l, maxSilent: silentFor(openFiles()), by: make(map[netip.Addr]usage), kept: make(map[netip.Addr]usage)}
 }
 
 // Usage is what the clients of a Desk use.
@@ -139,7 +141,8 @@ type Client struct {
 	usage usage
 	since time.Time // when its phase began
 	idle  func() (since time.Duration, moved bool)
-	ended bool          // it has to leave for another
+	ended *Client       // it has to leave for this client; nil: it may stay
+	freed []*Client     // the clients that have left for this one, while it is in the line
 	turn  chan struct{} // closed when it has left the line
 }
 
@@ -157,6 +160,9 @@ const (
 func (d *Desk) enter(ctx context.Context, local, remote net.Addr) *Client {
 	from := addressOf(remote)
 	c := &Client{desk: d, from: keyOf(from), local: from.IsLoopback() || from == addressOf(local)}
+	if c.local {
+		c.from = from // the clients of this host do not count for their neighbours in the network
+	}
 	c.ctx, c.end = context.WithCancelCause(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -181,16 +187,19 @@ func (c *Client) Admit(ctx context.Context, memory int64, idle func() (since tim
 	return c.ctx, c.await()
 }
 
-// Connected says that both ends are connected. From now on the client uses so many bytes.
-func (c *Client) Connected(memory int64) {
+// Connected says that both ends are connected. From now on the client uses so many bytes. The error is why the client
+// has to leave nevertheless.
+func (c *Client) Connected(memory int64) error {
 	d := c.desk
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c.phase == connecting {
-		d.count(c, usage{1, 0, memory})
-		c.phase, c.since = connected, time.Now()
-		d.attend()
+	if c.ended != nil {
+		return context.Cause(c.ctx)
 	}
+	d.count(c, usage{1, 0, memory})
+	c.phase, c.since = connected, time.Now()
+	d.attend()
+	return nil
 }
 
 // Leave gives back what the client has. Later calls do nothing.
@@ -199,25 +208,47 @@ func (c *Client) Leave() {
 	d := c.desk
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	had := c.usage.memory
 	switch c.phase {
 	case silent:
 		d.silent = without(d.silent, c)
 	case waiting:
 		d.line = without(d.line, c)
+		d.release(c)
 	case connecting, connected:
-		d.count(c, usage{})
-		d.admitted = without(d.admitted, c)
-		defer d.attend()
-		if d.Freed != nil {
-			defer d.Freed(had)
-		}
+		d.free(c)
 	}
 	c.phase = left
 }
 
+// free takes back a client's place and memory. The lock is held.
+func (d *Desk) free(c *Client) {
+	had := c.usage
+	d.count(c, usage{})
+	d.admitted = without(d.admitted, c)
+	if heir := c.ended; heir != nil && heir.phase == waiting {
+		c.usage = had
+		heir.freed = append(heir.freed, c)
+		d.kept[c.from] = d.kept[c.from].plus(had)
+	}
+	if d.Freed != nil {
+		d.Freed(had.memory)
+	}
+	d.attend()
+}
+
+// release ends the keeping of what others have freed for a client. The lock is held.
+func (d *Desk) release(c *Client) {
+	for _, other := range c.freed {
+		if d.kept[other.from] = d.kept[other.from].plus(other.usage.negative()); d.kept[other.from] == (usage{}) {
+			delete(d.kept, other.from)
+		}
+	}
+	c.freed = nil
+}
+
 // take gives a client its place. The lock is held.
 func (d *Desk) take(c *Client) {
+	d.release(c)
 	now := c.usage
 	c.usage = usage{}
 	d.count(c, now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,6 +77,55 @@ func attack(ctx context.Context, d *Desk, perSecond int) {
 			time.Sleep(time.Second/time.Duration(perSecond) + time.Duration(rand.IntN(1000)))
 		}
 	}()
+}
+
+// TestTooLate: a client that has to leave cannot stay because it connects at that moment.
+func TestTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Limits{Clients: 1, Waiting: Waiting, Patience: time.Hour})
+		late := greet(d, one)
+		if _, err := late.Admit(t.Context(), 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		next := make(chan error, 1)
+		go func() { next <- greet(d, other).ask(t.Context(), 1) }()
+		time.Sleep(2 * Silence)
+		if err := late.Connected(1); !errors.As(err, new(*IdleError)) {
+			t.Errorf("a client that was ended: %v", err)
+		}
+		late.Leave()
+		if err := <-next; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestRoomIsKept: what ended clients free is for the newcomer that they were ended for, not for a smaller one.
+func TestRoomIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Limits{Clients: 10, Memory: 90, Waiting: Waiting, Patience: Patience})
+		for range 2 {
+			v, err := come(d, one, 30)
+			must(t, v, err)
+		}
+		busy, err := come(d, one, 30)
+		must(t, busy, err).began = time.Now().Add(time.Hour)
+		large, small := make(chan error, 1), make(chan error, 1)
+		go func() {
+			v, err := come(d, other, 60)
+			v.moved.Store(true)
+			large <- err
+		}()
+		time.Sleep(time.Millisecond)
+		go func() { small <- greet(d, netip.MustParseAddr("192.0.2.3")).ask(t.Context(), 30) }()
+		if err := <-large; err != nil {
+			t.Errorf("the large client: %v", err)
+		}
+		refused(t, <-small, "all clients together use 90 bytes")
+		if len(d.kept) != 0 || d.all.memory != 90 {
+			t.Errorf("%v are kept, and %+v are used", d.kept, d.all)
+		}
+	})
 }
 
 // TestNobodyWantsThePlace: a client that does not connect stays while nobody waits.

@@ -62,6 +62,7 @@ func (c *Client) await() error {
 // dismiss makes a client leave the line without a place. The lock is held.
 func (d *Desk) dismiss(c *Client) {
 	d.line = without(d.line, c)
+	d.release(c)
 	c.phase = greeted
 	close(c.turn)
 }
@@ -69,13 +70,7 @@ func (d *Desk) dismiss(c *Client) {
 // makeWay makes the newest client of the address that waits most often leave the line, unless that would not
 // make the line fairer for the newcomer. The lock is held.
 func (d *Desk) makeWay(newcomer *Client) bool {
-	by := make(map[netip.Addr]int)
-	most := newcomer.from
-	for _, c := range d.line {
-		if by[c.from]++; by[c.from] > by[most] {
-			most = c.from
-		}
-	}
+	by, most := count(d.line)
 	if by[most] <= by[newcomer.from] {
 		return false
 	}
@@ -109,7 +104,7 @@ func (d *Desk) grant() {
 	for {
 		next := -1
 		for i, c := range d.line {
-			if d.fits(c) && (next < 0 || d.before(c, d.line[next])) {
+			if d.fits(c) && (next < 0 || d.compare(c, d.line[next]) < 0) {
 				next = i
 			}
 		}
@@ -123,13 +118,10 @@ func (d *Desk) grant() {
 	}
 }
 
-// before reports whether a client that came later gets a place earlier: its address has fewer that connect. The
-// lock is held.
-func (d *Desk) before(later, c *Client) bool {
-	return d.by[later.from].connecting < d.by[c.from].connecting
-}
+// compare orders the clients in the line: the address with fewer that connect is first. The lock is held.
+func (d *Desk) compare(a, b *Client) int { return d.by[a.from].connecting - d.by[b.from].connecting }
 
-// firsts returns the client of each address that is next. The lock is held.
+// firsts returns the client of each address that is next, in the order of compare. The lock is held.
 func (d *Desk) firsts() (next []*Client) {
 	seen := make(map[netip.Addr]bool)
 	for _, c := range d.line {
@@ -138,6 +130,6 @@ func (d *Desk) firsts() (next []*Client) {
 			next = append(next, c)
 		}
 	}
-	slices.SortStableFunc(next, func(a, b *Client) int { return d.by[a.from].connecting - d.by[b.from].connecting })
+	slices.SortStableFunc(next, d.compare)
 	return next
 }

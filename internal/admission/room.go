@@ -24,7 +24,20 @@ func (b *bound) room() int64 { return b.limit - b.used - b.need }
 
 // bounds returns a client's limits, those of its address first. The lock is held.
 func (d *Desk) bounds(c *Client) [4]bound {
-	l, mine := d.limits, d.by[c.from]
+	l := d.limits
+	mine, all := d.by[c.from], d.all
+	for from, kept := range d.kept { // for others, and for this client
+		all = all.plus(kept)
+		if from == c.from {
+			mine = mine.plus(kept)
+		}
+	}
+	for _, other := range c.freed {
+		all = all.plus(other.usage.negative())
+		if other.from == c.from {
+			mine = mine.plus(other.usage.negative())
+		}
+	}
 	places, memory := limitOf(int64(l.ClientsPerAddress)), limitOf(l.MemoryPerAddress)
 	if c.local && l.SharedPlaces {
 		places = math.MaxInt64
@@ -36,8 +49,8 @@ func (d *Desk) bounds(c *Client) [4]bound {
 	return [4]bound{
 		{Places, c.from, int64(mine.clients), places, 1},
 		{Memory, c.from, mine.memory, memory, need},
-		{Places, netip.Addr{}, int64(d.all.clients), limitOf(int64(l.Clients)), 1},
-		{Memory, netip.Addr{}, d.all.memory, limitOf(l.Memory), need},
+		{Places, netip.Addr{}, int64(all.clients), limitOf(int64(l.Clients)), 1},
+		{Memory, netip.Addr{}, all.memory, limitOf(l.Memory), need},
 	}
 }
 
@@ -72,13 +85,17 @@ func (d *Desk) shortage(c *Client) (short []*FullError) {
 	return short
 }
 
-// makeRoom ends clients so that there is room for those in the line. again is the time until more of them may
+// atOnce limits for how many clients in the line makeRoom looks, because it takes time under the lock.
+const atOnce = 8
+
+// makeRoom ends clients so that there is room for those that are next in the line. again is the time until more of them may
 // be ended, or 0. The lock is held.
 func (d *Desk) makeRoom() (again time.Duration) {
-	for _, c := range d.firsts() {
+	next := d.firsts()
+	for _, c := range next[:min(len(next), atOnce)] {
 		chosen, wait := d.choose(c, d.shortage(c))
 		for _, other := range chosen {
-			other.ended = true
+			other.ended = c
 			other.end(&IdleError{Connecting: other.phase == connecting})
 		}
 		if wait > 0 && (again == 0 || wait < again) {
@@ -120,7 +137,7 @@ func (d *Desk) choose(newcomer *Client, short []*FullError) (chosen []*Client, a
 		return nil, again
 	}
 	for _, c := range all {
-		if c.picked && !c.ended {
+		if c.picked && c.ended == nil {
 			chosen = append(chosen, c.Client)
 		}
 	}
@@ -131,9 +148,12 @@ func (d *Desk) choose(newcomer *Client, short []*FullError) (chosen []*Client, a
 func (d *Desk) candidates(newcomer *Client) (all []*candidate) {
 	mine := d.by[newcomer.from].connecting
 	for _, c := range d.admitted {
-		o := &candidate{Client: c, picked: c.ended}
+		o := &candidate{Client: c}
 		switch {
-		case c.ended:
+		case c.ended != nil && c.ended != newcomer && c.ended.phase == waiting:
+			continue // another gets its place
+		case c.ended != nil:
+			o.picked = true
 		case c.phase == connecting:
 			// An address that has more clients in this phase does not end those of others.
 			if o.crowd = d.by[c.from].connecting; o.crowd < mine {

@@ -30,27 +30,25 @@ func (d *Desk) makeRoomForSilent() {
 	if len(d.silent) < d.maxSilent {
 		return
 	}
-	i := oldestOfMost(d.silent)
+	_, most := count(d.silent)
+	i := slices.IndexFunc(d.silent, func(c *Client) bool { return c.from == most })
 	d.silent[i].end(errCrowded)
 	d.silent[i].phase = greeted
 	d.silent = slices.Delete(d.silent, i, i+1)
 }
 
-// oldestOfMost returns the index of the first client of the address that has most.
-func oldestOfMost(clients []*Client) int {
-	count, first := make(map[netip.Addr]int), make(map[netip.Addr]int)
-	for i, c := range clients {
-		if count[c.from]++; count[c.from] == 1 {
-			first[c.from] = i
+// count counts clients by their addresses. most is the address with most, the first of several.
+func count(clients []*Client) (by map[netip.Addr]int, most netip.Addr) {
+	by = make(map[netip.Addr]int)
+	for _, c := range clients {
+		by[c.from]++
+	}
+	for _, c := range clients {
+		if by[c.from] > by[most] {
+			most = c.from
 		}
 	}
-	most := 0
-	for from, n := range count {
-		if was := count[clients[most].from]; n > was || n == was && first[from] <= most {
-			most = first[from]
-		}
-	}
-	return most
+	return by, most
 }
 
 // Hello calls hello, which waits for the client's hello. Its context ends after limit or HelloLimit, or if the

@@ -133,7 +133,7 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 		s := &server{all: slog.New(slog.NewTextHandler(&log, nil))}
 		in := &comer{Incoming: connection, who: "server/7"}
 		for range 1000 {
-			s.failed(in, jobless{errors.New("no hello")})
+			s.failed(in, errors.New("no hello"))
 		}
 		logged := strings.Count(log.String(), "no hello")
 		if logged == 0 || logged > 50 {
@@ -141,11 +141,12 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		log.Reset()
-		s.failed(in, jobless{errors.New("no hello")})
+		s.failed(in, errors.New("no hello"))
 		if want := fmt.Sprintf("error=\"no hello\" omitted=%d\n", 1000-logged); !strings.HasSuffix(log.String(), want) {
 			t.Errorf("%s; want %s", log.String(), want)
 		}
 		log.Reset()
+		in.connected = true
 		for range 1000 {
 			s.failed(in, errors.New("a job"))
 		}

@@ -35,14 +35,11 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if o.Once {
 		o.MaxClients = 1
 	}
-	memory, err := budget.ForClients(int64(o.MaxMemory))
+	memory, err := budget.ForClients(int64(o.MaxMemory), o.pageMemory())
 	if err != nil {
 		return err
 	}
-	defer budget.Contain(memory)()
-	if memory, err = o.withoutPage(memory); err != nil {
-		return err
-	}
+	defer budget.Contain(memory + o.pageMemory())()
 	limits := o.limits(memory)
 	all := o.Logger
 	o.Logger = all.With(slog.String("who", "server"))
@@ -135,14 +132,15 @@ type server struct {
 type comer struct {
 	*rc.Incoming
 	*admission.Client
-	who string    // "server/" and its number; "server" with Once
-	at  time.Time // when it connected
+	who       string    // "server/" and its number; "server" with Once
+	at        time.Time // when it connected by TCP
+	connected bool      // its queue pairs were in RTS
 }
 
 // accept calls serve for each client, in a goroutine of clients, until ctx ends or the listener fails.
 func (s *server) accept(ctx context.Context, l *rc.Listener, clients *sync.WaitGroup, serve func(*comer)) error {
 	return admission.Serve(ctx, s.desk, clients, l.Accept, func(c *admission.Client, in *rc.Incoming) {
-		serve(&comer{in, c, fmt.Sprintf("server/%d", c.Number), time.Now()})
+		serve(&comer{Incoming: in, Client: c, who: fmt.Sprintf("server/%d", c.Number), at: time.Now()})
 	})
 }
 
@@ -215,7 +213,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 // stranger can be one, at any rate.
 func (s *server) failed(in *comer, err error) {
 	attrs := []slog.Attr{slog.String("peer", in.TCP().RemoteAddr().String()), slog.String("error", err.Error())}
-	if errors.As(err, new(jobless)) {
+	if !in.connected { // any stranger can be one, at any rate
 		omitted, ok := s.strangers.Next()
 		if !ok {
 			return
@@ -316,7 +314,8 @@ func (s *server) client(jobs context.Context, in *comer) (err error) {
 	if err != nil {
 		return cutShortIf(jobs, joblessIfStranger(err))
 	}
-	in.Connected(memory)
+	in.connected = true
+	_ = in.Connected(memory) // if the client has to leave, its context ends the job
 	record.connected(ctx, conn)
 	if err := job.Run(job.CountMoved(ctx, &moved), conn, endpoint, s.Timeout); err != nil {
 		return cutShortIf(jobs, err)

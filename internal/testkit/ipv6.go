@@ -10,7 +10,7 @@ import (
 // IPv6Loopback waits until no other test of this host has a device of ::1, IPv6's only loopback address, and
 // keeps it for this test. It returns false if the host has no ::1, as Docker's containers by default.
 //
-// Who listens at TCP port 4791 of ::1 has the address. So it is free as soon as a process ends.
+// The test that listens at TCP port 4791 of ::1 owns the address, so the address is free when its process ends.
 func IPv6Loopback(tb testing.TB) bool {
 	tb.Helper()
 	var l net.Listener
