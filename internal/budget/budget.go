@@ -4,6 +4,8 @@ package budget
 
 import (
 	"fmt"
+	"math"
+	"strings"
 
 	"github.com/pkg/errors"
 )
@@ -31,10 +33,13 @@ type limit struct {
 func (l *limit) room() int64 { return max(0, l.most-l.inUse-l.own) }
 
 // ForClients returns how many bytes of memory a server's clients may use together: chosen, or half of what is left if
-// chosen is 0. The error says that too little is left.
-func ForClients(chosen int64) (int64, error) { return forClients(chosen, limits()) }
+// chosen is 0. The server itself needs extra bytes more than one without options. The error says that too little is left.
+func ForClients(chosen, extra int64) (int64, error) { return forClients(chosen, extra, limits()) }
 
-func forClients(chosen int64, all []limit) (int64, error) {
+func forClients(chosen, extra int64, all []limit) (int64, error) {
+	for i := range all {
+		all[i].own += extra * max(1, all[i].each)
+	}
 	if chosen == 0 {
 		bytes := int64(otherwise)
 		for _, l := range all {
@@ -61,13 +66,20 @@ func (l *limit) check(need, each int64) error {
 	if need <= l.room()/each {
 		return nil
 	}
-	rest := ""
-	if l.each > 0 && l.room()/each >= fewest {
-		rest = fmt.Sprintf(", or --max-memory %dM", l.room()/each>>20)
+	hint := func(need int64) string { return l.raise(l.inUse + l.own + need*each) }
+	var try []string
+	if need <= math.MaxInt64/2/each { // otherwise no limit is high enough
+		try = append(try, hint(need))
 	}
-	return errors.Errorf("clients need %d MiB of memory, and %d MiB are left for them: %s is %d MiB, the process uses %d MiB of it, and the server may need %d MiB more for itself; try: %s%s",
-		up(need), l.room()/each>>20, l.name, l.most>>20, up(l.inUse), up(l.own), l.raise(l.inUse+l.own+need*each), rest)
+	if l.each > 0 && l.room()/each >= fewest {
+		try = append(try, fmt.Sprintf("--max-memory %dM", l.room()/each>>20))
+	}
+	if len(try) == 0 {
+		try = append(try, hint(fewest))
+	}
+	return errors.Errorf("clients need %d MiB of memory, and %d MiB are left for them: %s is %d MiB, the process uses %d MiB of it, and the server may need %d MiB more for itself; try: %s",
+		up(need), l.room()/each>>20, l.name, l.most>>20, up(l.inUse), up(l.own), strings.Join(try, ", or "))
 }
 
 // up returns bytes as MiB, rounded up.
-func up(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
+func up(bytes int64) int64 { return (bytes-1)>>20 + 1 }

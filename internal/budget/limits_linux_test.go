@@ -2,7 +2,9 @@ package budget
 
 import (
 	"fmt"
+	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -20,7 +22,7 @@ func file(lines ...any) *fstest.MapFile {
 var (
 	meminfo = &fstest.MapFile{Data: []byte("MemTotal:       16000000 kB\nMemAvailable:    2097152 kB\n")}
 	status  = &fstest.MapFile{Data: []byte("VmPeak:\t 1720000 kB\nVmSize:\t 1638400 kB\nThreads:\t7\n")}
-	// cached is of 300 MiB, of which a third belongs to the group itself.
+	// Both have 300 MiB of cached files. In cached1, a third of that is the group's own, and the rest is of groups below it.
 	cached1 = &fstest.MapFile{Data: []byte("inactive_file 104857600\nactive_file 0\ntotal_inactive_file 209715200\ntotal_active_file 104857600\n")}
 	cached2 = &fstest.MapFile{Data: []byte("anon 1\nfile 3\ninactive_file 104857600\nactive_file 157286400\nslab_reclaimable 52428800\n")}
 )
@@ -50,11 +52,11 @@ func TestLimits(t *testing.T) {
 		{"unified", fstest.MapFS{"proc/self/cgroup": file("0::/a"), "sys/fs/cgroup/unified/a/memory.max": file(128 * mib), "sys/fs/cgroup/unified/a/memory.current": file(16 * mib)},
 			unlimited, (128 - 16 - 64) / 2},
 	} {
-		if got, err := forClients(0, limitsIn(c.files, c.space)); err != nil || got/mib != c.want {
+		if got, err := forClients(0, 0, limitsIn(c.files, c.space)); err != nil || got/mib != c.want {
 			t.Errorf("%s: %d MiB, %v; want %d", c.name, got/mib, err, c.want)
 		}
 	}
-	if n, err := ForClients(0); err != nil || n < fewest {
+	if n, err := ForClients(0, 0); err != nil || n < fewest {
 		t.Errorf("this machine has %d bytes, %v", n, err)
 	}
 }
@@ -85,10 +87,24 @@ func TestTooLittle(t *testing.T) {
 		{400 * mib, []limit{group}, 400 * mib, ""},
 		{401 * mib, []limit{group}, 0, "try: a group of 513, or --max-memory 400M"},
 		{1 << 60, []limit{group}, 0, "or --max-memory 400M"},
+		{math.MaxInt64, []limit{space(2100 * mib)}, 0, "clients need 8796093022208 MiB of memory, and 50 MiB are left for them: the address space is 2100 MiB, the process uses 1600 MiB of it, and the server may need 400 MiB more for itself; try: --max-memory 50M"},
+		{math.MaxInt64, []limit{space(2001 * mib)}, 0, "; try: a limit of 2016"},
 	} {
-		got, err := forClients(c.chosen, c.all)
+		got, err := forClients(c.chosen, 0, slices.Clone(c.all))
 		if got != c.want || err == nil != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("chosen %d MiB: %d MiB, %v; want %d, %q", c.chosen/mib, got/mib, err, c.want/mib, c.err)
+		}
+	}
+}
+
+// TestExtra checks that what the server needs for an option, in addition, is not for clients.
+func TestExtra(t *testing.T) {
+	all := func() []limit {
+		return []limit{{most: 2100 * mib, inUse: 1600 * mib, own: 400 * mib, each: 2, raise: func(int64) string { return "" }}}
+	}
+	for _, c := range []struct{ chosen, extra, want int64 }{{0, 10, 40}, {0, 42, 8}, {0, 43, 0}, {40, 10, 40}, {41, 10, 0}} {
+		if got, err := forClients(c.chosen*mib, c.extra*mib, all()); got/mib != c.want || err == nil != (c.want > 0) {
+			t.Errorf("chosen %d, extra %d: %d MiB, %v; want %d", c.chosen, c.extra, got/mib, err, c.want)
 		}
 	}
 }

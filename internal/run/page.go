@@ -9,11 +9,9 @@ import (
 	"log/slog"
 	"net"
 
-	"github.com/docker/go-units"
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/event"
-	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/report"
 	"github.com/rawverbs/rawverbs/softroce"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -32,16 +30,12 @@ func (o *ServerOptions) watched(dev *verbs.Device) (live *report.Live, packets s
 	return live, packets
 }
 
-// withoutPage returns what the clients may use of their memory if the page of --http has its part.
-func (o *ServerOptions) withoutPage(memory int64) (int64, error) {
-	switch {
-	case o.HTTP == "":
-		return memory, nil
-	case memory <= report.Memory:
-		return 0, job.Usagef("the clients and the page of --http may use %v, but the page alone needs %v; try: --max-memory 1G, or no --http",
-			units.BytesSize(float64(memory)), units.BytesSize(report.Memory))
+// pageMemory is how many bytes the server needs for the page of --http.
+func (o *ServerOptions) pageMemory() int64 {
+	if o.HTTP == "" {
+		return 0
 	}
-	return memory - report.Memory, nil
+	return report.Memory
 }
 
 // servePage serves the page at o.HTTP, if that is set. Closing stop ends the page.
