@@ -271,7 +271,10 @@ func (d *device) QueryPort(number uint8) (verbs.PortAttr, error) {
 	if number != 1 {
 		return verbs.PortAttr{}, syscall.EINVAL
 	}
-	state := d.portState()
+	state, err := d.portState()
+	if err != nil {
+		return verbs.PortAttr{}, err
+	}
 	return verbs.PortAttr{
 		State:        state.logical(),
 		MaxMTU:       qpstate.MTU4096,

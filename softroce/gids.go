@@ -4,14 +4,19 @@
 // Interfaces and addresses come and go while a device is open. A goroutine waits for the system's notifications, so that
 // the program gets PORT_ERR, PORT_ACTIVE and GID_CHANGE. Where the system has none, the tables are read for each query,
 // and the events follow the query.
+//
+// Reading may fail for a while, for example without free file descriptors. That says nothing of the port: the tables stay
+// as they are, and are read again soon.
 
 package softroce
 
 import (
+	stderrors "errors"
 	"net"
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/host"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
@@ -22,19 +27,33 @@ import (
 type gidTable struct {
 	mu      sync.Mutex
 	watch   *host.Watch
-	changed func() bool // the watch's method; tests replace it
-	known   bool        // what follows was read
+	changed func() bool // the watch's method; tests replace it, and host
+	host    hostReader
+	err     error // of the last read, which is tried again
+	known   bool  // what follows was read
 	state   portState
 	entries []verbs.GIDEntry
 	local   map[netip.Addr]bool // the host's addresses
-	failed  bool                // to read them
 
-	waits sync.WaitGroup // the goroutine that waits for changes
+	waits  sync.WaitGroup // the goroutine that waits for changes
+	closed chan struct{}
 }
+
+// hostReader reads interfaces and addresses, as package host does.
+type hostReader struct {
+	allAddresses func() ([]netip.Addr, error)
+	named        func(string) (*net.Interface, []netip.Addr, error)
+	with         func(netip.Addr) (*net.Interface, error)
+}
+
+// rereadPause is the time after which tables that could not be read are read again. Tests replace it.
+var rereadPause = time.Second
 
 func (g *gidTable) init() {
 	g.watch = host.NewWatch()
 	g.changed = g.watch.Changed
+	g.host = hostReader{host.AllAddresses, host.Interface, host.InterfaceOf}
+	g.closed = make(chan struct{})
 }
 
 // real reports whether the port is an address of this host. Others are on a simulated network, and always up.
@@ -52,15 +71,32 @@ func (d *device) watchHost() {
 	if !slices.ContainsFunc(d.ports, (*port).real) {
 		return
 	}
-	d.portState() // the events are of changes from this state
+	again := d.reread() // the events are of changes from this state
 	g.waits.Go(func() {
-		for g.watch.Wait() {
-			d.portState()
+		for again || g.watch.Wait() {
+			if again {
+				select {
+				case <-g.closed:
+					return
+				case <-time.After(rereadPause):
+				}
+			}
+			again = d.reread()
 		}
 	})
 }
 
+// reread reads the tables if they have changed, and reports whether it must be tried again.
+func (d *device) reread() (again bool) {
+	g := &d.gids
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_ = d.refresh() // an error is tried again, and queries return it
+	return g.err != nil
+}
+
 func (g *gidTable) close() {
+	close(g.closed)
 	g.watch.Close()
 	g.waits.Wait()
 }
@@ -69,16 +105,18 @@ func (d *device) QueryGIDTable() ([]verbs.GIDEntry, error) {
 	g := &d.gids
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	d.refresh()
+	if err := d.refresh(); err != nil {
+		return nil, err
+	}
 	return slices.Clone(g.entries), nil
 }
 
-func (d *device) portState() portState {
+func (d *device) portState() (portState, error) {
 	g := &d.gids
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	d.refresh()
-	return g.state
+	err := d.refresh()
+	return g.state, err
 }
 
 // onThisHost reports whether the host has an address.
@@ -89,25 +127,30 @@ func (d *device) onThisHost(a netip.Addr) bool {
 	g := &d.gids
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	d.refresh()
+	_ = d.refresh() // an address that is not known counts as another host's, which costs only time
 	return g.local[a.WithZone("")]
 }
 
-// refresh reads the tables again if they may have changed, and makes events of what has. The caller holds their lock.
-func (d *device) refresh() {
+// refresh reads the tables again if they may have changed, and makes events of what has. It fails if they have never been
+// read. The caller holds their lock.
+func (d *device) refresh() error {
 	g := &d.gids
-	if changed := g.changed(); !changed && g.known && !g.failed {
-		return
+	if changed := g.changed(); !changed && g.known && g.err == nil {
+		return nil
 	}
-	h := hostTables{local: make(map[netip.Addr]bool), interfaces: make(map[string]hostInterface)}
-	list, err := host.AllAddresses()
-	if g.failed = err != nil; g.failed && g.known {
-		return
-	}
+	h := hostTables{read: g.host, local: make(map[netip.Addr]bool), interfaces: make(map[string]hostInterface)}
+	list, err := h.read.allAddresses()
+	h.note(err)
 	for _, a := range list {
 		h.local[a] = true
 	}
 	state, entries := d.readPorts(&h)
+	if g.err = h.err; g.err != nil {
+		if g.known {
+			return nil
+		}
+		return g.err
+	}
 	if up := state == portUp; g.known && up != (g.state == portUp) {
 		event := verbs.EventPortErr
 		if up {
@@ -115,10 +158,11 @@ func (d *device) refresh() {
 		}
 		d.events.put(verbs.AsyncEvent{Type: event, Port: 1})
 	}
-	if g.known && !slices.EqualFunc(g.entries, entries, func(a, b verbs.GIDEntry) bool { return a.Index == b.Index }) {
+	if g.known && !slices.Equal(g.entries, entries) {
 		d.events.put(verbs.AsyncEvent{Type: verbs.EventGIDChange, Port: 1})
 	}
 	g.known, g.state, g.entries, g.local = true, state, entries, h.local
+	return nil
 }
 
 // readPorts returns the port's state, and the GID table with those of the device's addresses that the host has.
@@ -175,6 +219,8 @@ func (s portState) physical() uint8 { return [...]uint8{portDisabled: 3, portPol
 
 // hostTables are the host's addresses, and those of its interfaces that were looked up.
 type hostTables struct {
+	read       hostReader
+	err        error // why they are not complete
 	local      map[netip.Addr]bool
 	interfaces map[string]hostInterface
 }
@@ -184,15 +230,22 @@ type hostInterface struct {
 	addresses      []netip.Addr
 }
 
+// note notes an error, unless it says that something does not exist.
+func (h *hostTables) note(err error) {
+	if h.err == nil && !stderrors.Is(err, host.ErrNotFound) {
+		h.err = err
+	}
+}
+
 // interfaceOf returns the interface that has the port's address. If the host has lost the address, it returns the
 // interface that had it when the device was opened, or nil, and false.
 func (h *hostTables) interfaceOf(p *port) (ifi *net.Interface, has bool) {
 	name, addr := p.link.Status().Interface, p.link.Addr()
 	was, known := h.interfaces[name]
 	if !known {
-		if ifi, addresses, err := host.Interface(name); err == nil {
-			was = hostInterface{ifi, addresses}
-		}
+		var err error
+		was.Interface, was.addresses, err = h.read.named(name)
+		h.note(err)
 		h.interfaces[name] = was
 	}
 	switch {
@@ -203,8 +256,9 @@ func (h *hostTables) interfaceOf(p *port) (ifi *net.Interface, has bool) {
 	case addr.IsLinkLocalUnicast() || !h.local[addr]:
 		return was.Interface, false
 	}
-	if now, err := host.InterfaceOf(addr); err == nil { // the interface has another name, or the address was moved
-		return now, true
+	now, err := h.read.with(addr) // the interface has another name, or the address was moved
+	if h.note(err); err != nil {
+		return was.Interface, false
 	}
-	return was.Interface, false
+	return now, true
 }

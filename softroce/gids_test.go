@@ -2,11 +2,16 @@ package softroce
 
 import (
 	"encoding/binary"
+	stderrors "errors"
+	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/softroce/internal/host"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -75,8 +80,7 @@ func TestAHAttrFromWCUsesTheCache(t *testing.T) {
 func TestGIDTableCache(t *testing.T) {
 	dev, _, _ := openForDatagrams(t)
 	d := dev.Provider().(*device)
-	changed := false
-	d.gids.changed = func() bool { return changed }
+	d.setChanged(false)
 	query := func() verbs.GIDEntry {
 		table, err := dev.QueryGIDTable()
 		if err != nil || len(table) != 1 {
@@ -89,13 +93,121 @@ func TestGIDTableCache(t *testing.T) {
 	if first.IfIndex == 0 || first.Netdev == "" {
 		t.Errorf("%+v", first)
 	}
+	d.gids.mu.Lock()
 	d.gids.entries[0].IfIndex = 77
+	d.gids.mu.Unlock()
 	if got := query().IfIndex; got != 77 {
 		t.Errorf("interface %d: the cached table was not used", got)
 	}
-	changed = true
+	d.setChanged(true)
 	if got := query(); got != first {
 		t.Errorf("after a change %+v, want %+v", got, first)
+	}
+}
+
+// setChanged replaces what the watch says. The notifications are read still, because the device's goroutine waits for them.
+func (d *device) setChanged(changed bool) {
+	d.gids.mu.Lock()
+	defer d.gids.mu.Unlock()
+	d.gids.changed = func() bool {
+		d.gids.watch.Changed()
+		return changed
+	}
+}
+
+// TestUnreadableHost: errors while the host's tables are read say nothing of the port. The tables stay as they are, without
+// an event, and are read again. An interface that does not exist is no such error.
+func TestUnreadableHost(t *testing.T) {
+	works := hostReader{host.AllAddresses, host.Interface, host.InterfaceOf}
+	noAddresses, noInterface, gone := works, works, works
+	noAddresses.allAddresses = func() ([]netip.Addr, error) { return nil, syscall.EMFILE }
+	noInterface.named = func(string) (*net.Interface, []netip.Addr, error) { return nil, nil, syscall.EMFILE }
+	gone.named = func(string) (*net.Interface, []netip.Addr, error) { return host.Interface("nosuch0") }
+	for name, c := range map[string]struct {
+		reader hostReader
+		fails  bool
+		state  portState
+		events int
+	}{
+		"addresses":  {noAddresses, true, portUp, 0},
+		"interface":  {noInterface, true, portUp, 0},
+		"no failure": {works, false, portUp, 0},
+		"gone":       {gone, false, portDisabled, 2},
+	} {
+		dev, _, _ := openForDatagrams(t)
+		d := dev.Provider().(*device)
+		before := len(d.events.events)
+		d.setChanged(true)
+		d.gids.mu.Lock()
+		d.gids.host = c.reader
+		d.gids.mu.Unlock()
+		again := d.reread()
+		d.setChanged(false) // the change is not reported twice
+		if state, err := d.portState(); again != c.fails || state != c.state || err != nil {
+			t.Errorf("%s: read again %v, the port is %d, %v; want %v, %d", name, again, state, err, c.fails, c.state)
+		}
+		if got := d.events.events[before:]; len(got) != c.events {
+			t.Errorf("%s: the events are %v, want %d", name, got, c.events)
+		}
+		d.gids.mu.Lock()
+		d.gids.host = works
+		d.gids.mu.Unlock()
+		if again = d.reread(); again {
+			t.Errorf("%s: the tables must be read again without an error", name)
+		}
+	}
+}
+
+// TestHostUnreadableAtFirst: a device whose first read fails has no state, rather than a wrong one. Its goroutine reads again, without
+// a notification and without an event.
+func TestHostUnreadableAtFirst(t *testing.T) {
+	before := rereadPause
+	rereadPause = time.Millisecond
+	t.Cleanup(func() { rereadPause = before })
+	dev, _, _ := openForDatagrams(t)
+	d := &device{ports: dev.Provider().(*device).ports}
+	d.events.init()
+	d.gids.init()
+	defer d.gids.close()
+	d.setChanged(false)
+	fails := true // guarded by the tables' lock
+	d.gids.host.named = func(name string) (*net.Interface, []netip.Addr, error) {
+		if fails {
+			return nil, nil, syscall.EMFILE
+		}
+		return host.Interface(name)
+	}
+	d.watchHost()
+	if state, err := d.portState(); !stderrors.Is(err, syscall.EMFILE) {
+		t.Errorf("the port is %d, %v; want an error", state, err)
+	}
+	if table, err := d.QueryGIDTable(); !stderrors.Is(err, syscall.EMFILE) {
+		t.Errorf("the GID table is %v, %v; want an error", table, err)
+	}
+	known := func() bool {
+		d.gids.mu.Lock()
+		defer d.gids.mu.Unlock()
+		fails = false
+		return d.gids.known
+	}
+	testkit.Until(t, "read", known)
+	if state, err := d.portState(); state != portUp || err != nil || len(d.events.events) > 0 {
+		t.Errorf("the port is %d, %v, with events %v", state, err, d.events.events)
+	}
+}
+
+// TestGIDChangeOfAnEntry: an entry that stays at its place but gets another interface is a change.
+func TestGIDChangeOfAnEntry(t *testing.T) {
+	dev, _, _ := openForDatagrams(t)
+	d := dev.Provider().(*device)
+	d.setChanged(true)
+	d.gids.mu.Lock()
+	d.gids.entries[0].IfIndex = 77
+	d.gids.mu.Unlock()
+	before := len(d.events.events)
+	d.reread()
+	if got := d.events.events[before:]; len(got) != 1 || got[0].Type != verbs.EventGIDChange {
+		t.Errorf("the events are %v, want one GID_CHANGE", got)
 	}
 }
 
@@ -109,12 +221,14 @@ func TestOnThisHost(t *testing.T) {
 			t.Errorf("%s: %v, want %v", a, got, want)
 		}
 	}
-	d.gids.changed = func() bool { return false }
+	d.setChanged(false)
+	d.gids.mu.Lock()
 	d.gids.local[own] = true
+	d.gids.mu.Unlock()
 	if !d.onThisHost(own) || !d.onThisHost(netip.MustParseAddr("::1%lo")) {
 		t.Error("the host's own address is another host's")
 	}
-	d.gids.changed = func() bool { return true }
+	d.setChanged(true)
 	if d.onThisHost(own) {
 		t.Error("an address is known after the host has lost it")
 	}

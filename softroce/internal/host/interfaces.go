@@ -5,9 +5,13 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 
 	"github.com/pkg/errors"
 )
+
+// ErrNotFound means that the host has no such interface. All other errors may pass.
+var ErrNotFound = errors.New("no such network interface")
 
 // Addresses returns the unicast addresses of an interface, in the order of its GID table:
 // IPv6 link-local addresses first, with the interface as zone, then the others in the
@@ -32,12 +36,16 @@ func Addresses(name string) ([]netip.Addr, error) {
 // Interface returns an interface and its unicast addresses, in the system's order. The zone of link-local addresses is the
 // interface.
 func Interface(name string) (*net.Interface, []netip.Addr, error) {
-	ifi, err := net.InterfaceByName(name)
+	list, err := net.Interfaces()
 	if err != nil {
-		return nil, nil, errors.WithMessagef(err, "softroce/host: interface %s", name)
+		return nil, nil, errors.WithMessage(err, "softroce/host: interfaces")
 	}
-	all, err := addressesOf(ifi)
-	return ifi, all, err
+	i := slices.IndexFunc(list, func(ifi net.Interface) bool { return ifi.Name == name })
+	if i < 0 {
+		return nil, nil, errors.WithMessagef(ErrNotFound, "softroce/host: interface %s", name)
+	}
+	all, err := addressesOf(&list[i])
+	return &list[i], all, err
 }
 
 // AllAddresses returns the unicast addresses of all interfaces, without zones. IPv4 addresses have 4 bytes.
@@ -96,7 +104,7 @@ func InterfaceOf(addr netip.Addr) (*net.Interface, error) {
 			}
 		}
 	}
-	return nil, errors.Errorf("softroce/host: no interface has %v", addr)
+	return nil, errors.WithMessagef(ErrNotFound, "softroce/host: interface with %v", addr)
 }
 
 // RXEDevices returns the names of the visible devices of rdma_rxe. Of the kernel's drivers, only
