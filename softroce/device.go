@@ -228,7 +228,7 @@ func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
 }
 
 const capabilities = verbs.CapSRQResize | verbs.CapMemWindow | verbs.CapMemWindowType2B | verbs.CapMemMgtExtensions |
-	verbs.CapRCRNRNAKGen | verbs.CapCurrQPStateMod | verbs.CapSysImageGUID
+	verbs.CapRCRNRNAKGen | verbs.CapCurrQPStateMod | verbs.CapSysImageGUID | verbs.CapPortActiveEvent
 
 // QueryDeviceEx reports on-demand paging for everything, because the CPU moves the data and
 // can wait for a page.

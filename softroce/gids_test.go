@@ -251,3 +251,11 @@ func TestReplies(t *testing.T) {
 		t.Errorf("the device answers from another's address: %+v", got)
 	}
 }
+
+// TestPortActiveIsAnnounced: programs learn from the device's capabilities that PORT_ACTIVE is reported.
+func TestPortActiveIsAnnounced(t *testing.T) {
+	dev, _, _ := openForDatagrams(t)
+	if attr, err := dev.Provider().(*device).QueryDevice(); err != nil || attr.CapFlags&verbs.CapPortActiveEvent == 0 {
+		t.Errorf("the capabilities are %v, %v", attr.CapFlags, err)
+	}
+}
