@@ -58,8 +58,8 @@ func (n *File) Write(data []byte) (int, error) {
 		return 0, err
 	}
 	written, err := n.file.Write(data)
+	n.folder.wrote(n, int64(len(data)), int64(written))
 	if err != nil {
-		n.folder.giveBack(n, int64(len(data)-written))
 		return written, fmt.Errorf("write to the folder %s: %w; try: %s", n.folder.path, reason(err), remedy(err))
 	}
 	n.unflushed += written
@@ -131,12 +131,13 @@ func (n *File) link(name string) error {
 func (n *File) Close() error {
 	var err error
 	if n.hidden == "" {
-		n.folder.giveBack(n, n.size)
+		n.folder.lose(n, n.size)
 	} else if !n.kept {
 		names, bytes := n.stat()
-		if err = n.folder.root.Remove(n.hidden); err == nil && names == 1 {
-			n.folder.giveBack(n, bytes)
+		if names != 1 { // it has another name
+			bytes = 0
 		}
+		err = n.folder.giveBack(n, bytes, func() error { return n.folder.root.Remove(n.hidden) })
 	}
 	return stderrors.Join(err, n.file.Close())
 }

@@ -75,7 +75,7 @@ func (f *Folder) probe() error {
 	return f.root.Remove(name)
 }
 
-// Close closes the folder. Files that are being written are not affected.
+// Close closes the folder. Its files must be closed before.
 func (f *Folder) Close() error {
 	f.mu.Lock()
 	f.closed = true

@@ -105,9 +105,8 @@ func (n *File) Prefix(bytes int64) io.Reader { return io.NewSectionReader(n.file
 // Resume drops what follows the first bytes of a partial file. The next Write appends to them.
 func (n *File) Resume(bytes int64) error {
 	_, before := n.stat()
-	err := n.file.Truncate(bytes)
+	err := n.folder.giveBack(n, before-bytes, func() error { return n.file.Truncate(bytes) })
 	if err == nil {
-		n.folder.giveBack(n, before-bytes)
 		_, err = n.file.Seek(bytes, io.SeekStart)
 	}
 	if err != nil {

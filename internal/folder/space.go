@@ -32,9 +32,11 @@ type space struct {
 	reserve int64                 // bytes of the file system that stay free
 
 	mu      sync.Mutex
-	stored  int64 // bytes of the files that have names
+	stored  int64 // bytes of the files that have names; too many, if they changed during a sweep, until the next one
 	pending int64 // bytes of those that have none yet
 	allowed int64 // bytes that may be written before the next look at the free space
+	writing int64 // of stored: bytes that are about to be written
+	added   int64 // to stored since a sweep began, with those that were about to be written then
 	changed bool  // the next sweep finds something
 	closed  bool
 }
@@ -55,14 +57,18 @@ func (f *Folder) measure(most int64) error {
 	return err
 }
 
-// freeSpace returns the free bytes of the folder's file system; 0 if it is short of files.
+// freeSpace returns the free bytes of the folder's file system. The error says that the system is short of files.
 func (f *Folder) freeSpace() (int64, error) {
 	var at unix.Statfs_t
 	if err := unix.Fstatfs(int(f.dir.Fd()), &at); err != nil {
 		return 0, fmt.Errorf("get the free space of the folder %s: %w; try: df on that folder", f.path, err)
 	}
+	return f.freeOf(&at)
+}
+
+func (f *Folder) freeOf(at *unix.Statfs_t) (int64, error) {
 	if float64(at.Ffree) < float64(at.Files)/reserveShare { // without a limit both are 0
-		return 0, nil
+		return 0, errors.Errorf("the file system of the folder %s is short of files: it has room for %d of %d (df -i); try: removing files there", f.path, at.Ffree, at.Files)
 	}
 	return int64(min(float64(at.Bavail)*float64(at.Bsize), math.MaxInt64/2)), nil
 }
@@ -104,11 +110,34 @@ func (f *Folder) take(n *File, bytes int64) error {
 	}
 	f.allowed -= bytes
 	f.count(n, bytes)
+	if n.hidden != "" {
+		f.writing += bytes
+	}
 	return nil
 }
 
-// giveBack counts bytes that a file does not have any more.
-func (f *Folder) giveBack(n *File, bytes int64) {
+// wrote counts how many of the bytes of take were written.
+func (f *Folder) wrote(n *File, taken, written int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count(n, written-taken)
+	if n.hidden != "" {
+		f.writing -= taken
+	}
+}
+
+// giveBack counts bytes that a file loses by remove. It counts first, so that a sweep meanwhile rather counts
+// too much.
+func (f *Folder) giveBack(n *File, bytes int64, remove func() error) error {
+	f.lose(n, bytes)
+	err := remove()
+	if err != nil {
+		f.lose(n, -bytes)
+	}
+	return err
+}
+
+func (f *Folder) lose(n *File, bytes int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.count(n, -bytes)
@@ -117,18 +146,27 @@ func (f *Folder) giveBack(n *File, bytes int64) {
 // count changes the bytes of a file. The lock is held.
 func (f *Folder) count(n *File, change int64) {
 	if n.hidden != "" {
-		f.stored += change
+		f.store(change)
 		return
 	}
 	n.size += change
 	f.pending += change
 }
 
+// store changes stored. A sweep that runs may have missed a file that goes, so only more bytes change what
+// it finds. Another server's files count from the next sweep on, but may go before. The lock is held.
+func (f *Folder) store(change int64) {
+	f.stored = max(0, f.stored+change)
+	f.added += max(0, change)
+	f.changed = true
+}
+
 // name counts that a file without a name has one now.
 func (f *Folder) name(n *File) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.stored, f.pending, n.size = f.stored+n.size, f.pending-n.size, 0
+	f.store(n.size)
+	f.pending, n.size = f.pending-n.size, 0
 }
 
 // touch makes the next tick sweep.
@@ -141,27 +179,45 @@ func (f *Folder) touch() {
 // tick sweeps if there is something to find.
 func (f *Folder) tick() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return
-	}
-	if f.changed {
+	needed := f.changed && !f.closed
+	f.mu.Unlock()
+	if needed {
 		f.sweep(Kept)
 	}
-	f.sweeper.Reset(sweepEvery)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed {
+		f.sweeper.Reset(sweepEvery)
+	}
 }
 
 // sweep counts the bytes of all files that have names, and removes the hidden ones that were not written to for the given time:
-// partial files, and those of killed servers. The lock is held. It reads few names at a time, because
-// there may be many.
+// partial files, and those of killed servers. It may take minutes, so clients do not wait for it. What they
+// write meanwhile may count twice. The next sweep, which counts again, puts that right.
 func (f *Folder) sweep(unused time.Duration) {
+	f.mu.Lock()
+	f.added, f.changed = f.writing, false
+	f.mu.Unlock()
+	total, hidden, err := f.clean(unused)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil { // the next sweep may succeed
+		f.changed = true
+		return
+	}
+	f.stored = total + f.added
+	f.changed = f.changed || hidden || f.added > 0
+}
+
+// clean returns the bytes of all files that have names, and whether some have a hidden one. It removes old hidden
+// files. It reads few names at a time, because there may be many.
+func (f *Folder) clean(unused time.Duration) (total int64, hidden bool, err error) {
 	dir, err := f.root.Open(".")
 	if err != nil {
-		return // the next sweep may succeed
+		return 0, false, err
 	}
 	defer dir.Close()
 	before := time.Now().Add(-unused)
-	total, hidden := int64(0), false
 	for {
 		names, err := dir.Readdirnames(1024)
 		for _, name := range names {
@@ -182,12 +238,11 @@ func (f *Folder) sweep(unused time.Duration) {
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			break
+			return total, hidden, nil
 		} else if err != nil {
-			return
+			return 0, false, err
 		}
 	}
-	f.stored, f.changed = total, hidden
 }
 
 // isHidden reports whether a name is one of hiddenFor.

@@ -10,6 +10,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // wantCounted checks that the bytes of files that were counted are those of the folder.
@@ -132,6 +136,128 @@ func TestDefaultLimits(t *testing.T) {
 		}
 		if err := f.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestWritesDoNotWaitForASweep writes, shortens and names files while a sweep reads the folder. They may count twice
+// until the next sweep, and never too little.
+func TestWritesDoNotWaitForASweep(t *testing.T) {
+	both(t, func(t *testing.T, f *Folder, path string) {
+		named, lost := create(t, f, "12345"), partial(t, f, rand.Text(), "1234567")
+		least := func() {
+			t.Helper()
+			f.mu.Lock()
+			stored := f.stored + f.pending
+			f.mu.Unlock()
+			total := int64(0)
+			for _, name := range entries(t, path) {
+				info, err := os.Lstat(filepath.Join(path, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				total += info.Size()
+			}
+			if stored < total {
+				t.Errorf("%d bytes are counted; the folder has %d", stored, total)
+			}
+		}
+		if err := f.take(lost, 3); err != nil { // a write begins
+			t.Fatal(err)
+		}
+		f.sweep(Kept)
+		if n, err := lost.file.WriteString("890"); n != 3 || err != nil {
+			t.Fatal(err)
+		}
+		f.wrote(lost, 3, 3)
+		least()
+		ended := make(chan bool)
+		go func() {
+			defer close(ended)
+			for range 100 {
+				f.sweep(Kept)
+			}
+		}()
+		for range 20 {
+			if _, err := lost.Write([]byte("more")); err != nil {
+				t.Error(err)
+			}
+			create(t, f, "x").Close()
+			least()
+		}
+		if err := lost.Resume(7); err != nil {
+			t.Error(err)
+		}
+		if err := named.Commit("name"); err != nil {
+			t.Error(err)
+		}
+		named.Close()
+		least()
+		testkit.Receive(t, ended, "end of the sweeps")
+		lost.Keep()
+		lost.Close()
+		f.tick()
+		f.tick()
+		wantCounted(t, f, path)
+	})
+}
+
+// TestFilesOfAnotherServer shortens a partial file that this server has not counted.
+func TestFilesOfAnotherServer(t *testing.T) {
+	both(t, func(t *testing.T, f *Folder, path string) {
+		key := rand.Text()
+		if err := os.WriteFile(filepath.Join(path, hiddenFor(key)), make([]byte, 1000), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n, err := f.Partial(key, "name")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Resume(100); err != nil {
+			t.Error(err)
+		}
+		if f.stored < 0 {
+			t.Errorf("%d bytes are counted", f.stored)
+		}
+		n.Keep()
+		n.Close()
+		f.tick()
+		wantCounted(t, f, path)
+	})
+}
+
+// TestNamingDuringASweep names a file that a sweep has found already. It counts twice until the next sweep.
+func TestNamingDuringASweep(t *testing.T) {
+	f, err := Open(t.TempDir(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if !f.unnamed {
+		t.Skip("the file system has no files without a name")
+	}
+	n := create(t, f, "12345")
+	if err := n.linkUnnamed("name"); err != nil {
+		t.Fatal(err)
+	}
+	f.tick()
+	f.name(n)
+	f.tick()
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	wantCounted(t, f, f.path)
+}
+
+// TestFewFilesLeft checks that the error of a file system without room for more files says so.
+func TestFewFilesLeft(t *testing.T) {
+	f := &Folder{path: "folder"}
+	if _, err := f.freeOf(&unix.Statfs_t{Files: 1000, Ffree: 49, Bavail: 1000, Bsize: 4096}); err == nil || !strings.Contains(err.Error(), "room for 49 of 1000 (df -i)") {
+		t.Error(err)
+	}
+	for _, files := range []uint64{0, 1000} {
+		if free, err := f.freeOf(&unix.Statfs_t{Files: files, Ffree: files / 20, Bavail: 1000, Bsize: 4096}); free != 4096000 || err != nil {
+			t.Errorf("%d, %v", free, err)
 		}
 	}
 }
