@@ -51,43 +51,52 @@ func (s *Settings) files() (string, error) {
 // the paths below the folder have up to 122.
 const longest = 512 - 1 - 122
 
-// ownFolder makes a folder to which only this user may write, or takes the one that is there. Root's
-// programs may give up their rights, and then could not read root's XDG_RUNTIME_DIR.
+// ownFolder makes a folder to which only this user may write, or takes the one that is there. It is below the folder
+// for temporary files. XDG_RUNTIME_DIR is nobody else's, but goes when the user logs out, and a program may run
+// longer. So it is used only if others have the name. Root's programs may give up their rights, and then could
+// not read root's.
 func ownFolder(name string) (string, error) {
+	temporary := realPath(os.TempDir())
+	folder := filepath.Join(temporary, name)
+	err := makeOwn(folder)
+	if err == nil || !errors.Is(err, os.ErrExist) {
+		return folder, err
+	}
 	if runtime := os.Getenv("XDG_RUNTIME_DIR"); runtime != "" && os.Getuid() != 0 {
-		if folder, err := makeOwn(runtime, name); err == nil {
+		if folder := filepath.Join(realPath(runtime), name); makeOwn(folder) == nil {
 			return folder, nil
 		}
 	}
-	folder, err := makeOwn(os.TempDir(), name)
-	if err == nil {
-		return folder, nil
+	// Nobody can foresee another name. An earlier program may have made it.
+	entries, _ := os.ReadDir(temporary) // an error: none
+	for _, e := range entries {
+		if other := filepath.Join(temporary, e.Name()); strings.HasPrefix(e.Name(), name+"-") && isOwn(other) {
+			return other, nil
+		}
 	}
-	// Somebody else may have taken the name, but cannot foresee another.
-	others, _ := filepath.Glob(folder + "-*") // an error: none
-	if i := slices.IndexFunc(others, isOwn); i >= 0 {
-		return others[i], nil
-	}
-	if folder, err = os.MkdirTemp(filepath.Dir(folder), name+"-*"); err != nil {
+	if folder, err = os.MkdirTemp(temporary, name+"-*"); err != nil {
 		return "", err
 	}
 	return folder, os.Chmod(folder, 0o755)
 }
 
-// makeOwn makes a folder of this user's. The path has no links. After an error it is that of the folder that
-// is not there, or is not this user's.
-func makeOwn(parent, name string) (string, error) {
-	if real, err := filepath.EvalSymlinks(parent); err == nil {
-		parent = real
+// realPath returns the absolute path of a folder, without links. If there is none, it returns the path.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
 	}
-	if real, err := filepath.Abs(parent); err == nil {
-		parent = real
+	if real, err := filepath.Abs(path); err == nil {
+		path = real
 	}
-	folder := filepath.Join(parent, name)
+	return path
+}
+
+// makeOwn makes a folder of this user's, or leaves it if it is there.
+func makeOwn(folder string) error {
 	if err := os.Mkdir(folder, 0o755); err != nil && !isOwn(folder) {
-		return folder, err
+		return err
 	}
-	return folder, nil
+	return nil
 }
 
 // isOwn reports whether a folder belongs to this user, and nobody else may write to it.

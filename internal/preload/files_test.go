@@ -4,6 +4,7 @@ package preload
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,20 +78,45 @@ func TestFolderOfOthers(t *testing.T) {
 	}
 }
 
-// TestRuntimeFolder: a user's own folder for files of running programs comes first, if it may be used. Root's programs may
-// give up their rights, and then could not read it.
+// TestRuntimeFolder: XDG_RUNTIME_DIR is used only if others have the folder's name in TMPDIR, because it goes when the user
+// logs out. Root's programs may give up their rights, and then could not read it.
 func TestRuntimeFolder(t *testing.T) {
-	runtime, temporary := t.TempDir(), t.TempDir()
-	t.Setenv("TMPDIR", temporary)
-	for set, want := range map[string]string{runtime: runtime, "": temporary, "/nonexistent": temporary} {
-		if os.Getuid() == 0 {
-			want = temporary
-		}
-		t.Setenv("XDG_RUNTIME_DIR", set)
-		folder, err := (&Settings{Device: "soft0"}).files()
-		if err != nil || !strings.HasPrefix(folder, want+"/") {
-			t.Errorf("XDG_RUNTIME_DIR=%s: got %s, %v, want a folder in %s", set, folder, err, want)
-		}
+	for _, c := range []struct {
+		name               string
+		exists, taken, own bool // XDG_RUNTIME_DIR is there; others have the name; the folder is in XDG_RUNTIME_DIR
+	}{
+		{"free", true, false, false},
+		{"taken", true, true, os.Getuid() != 0},
+		{"nonexistent", false, true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			base := t.TempDir()
+			temporary, runtime := filepath.Join(base, "[*?"), filepath.Join(base, "none") // a name that patterns do not match
+			if err := os.Mkdir(temporary, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if c.exists {
+				runtime = t.TempDir()
+			}
+			t.Setenv("TMPDIR", temporary)
+			t.Setenv("XDG_RUNTIME_DIR", runtime)
+			if c.taken {
+				if err := os.WriteFile(filepath.Join(temporary, fmt.Sprint("rawverbs-", os.Getuid())), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := temporary
+			if c.own {
+				want = runtime
+			}
+			folder, err := (&Settings{Device: "soft0"}).files()
+			if err != nil || filepath.Dir(filepath.Dir(folder)) != want {
+				t.Fatalf("got %s, %v, want a folder in %s", folder, err, want)
+			}
+			if again, err := (&Settings{Device: "soft0"}).files(); err != nil || again != folder {
+				t.Errorf("the second program got %s, %v, want %s", again, err, folder)
+			}
+		})
 	}
 }
 
