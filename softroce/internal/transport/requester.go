@@ -288,6 +288,9 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration, o *outgoing) bool
 		r.time(seq, now)
 	}
 	if r.deadline == never || !r.asking {
+		if !r.asking && !qp.unproven() {
+			r.retries = qp.attr.RetryCnt // the timeouts in line were before the peer's first answer
+		}
 		qp.setDeadline(now)
 	}
 	if r.look == never {

@@ -240,12 +240,14 @@ func (qp *QP) goBackOnce() bool {
 
 func (qp *QP) goBack() {
 	r := &qp.req
+	if r.una < r.nxt {
+		qp.engine.counters.add(Retransmits, 1)
+	}
 	r.nxt, r.cur = r.una, r.head
 	r.answersDue, r.sinceAckReq = 0, 0
 	r.look = never
 	r.forgetRecovery()
 	qp.wake = true
-	qp.engine.counters.add(Retransmits, 1)
 }
 
 // minTimeout is the shortest ACK timeout. With a shorter one, a busy machine would seem to
@@ -295,10 +297,13 @@ func (qp *QP) expire(now time.Duration) {
 		qp.wake = true
 		return
 	}
-	if r.una >= r.nxt && !qp.unproven() {
-		return // the requester went back, and its route has had no room: the peer was asked nothing
+	inLine := r.una >= r.nxt // the route has had no room: the peer was asked nothing
+	if inLine && !qp.unproven() {
+		return
 	}
-	qp.engine.counters.add(Timeouts, 1)
+	if !inLine {
+		qp.engine.counters.add(Timeouts, 1)
+	}
 	if qp.starved(now) {
 		return
 	}
@@ -308,7 +313,9 @@ func (qp *QP) expire(now time.Duration) {
 	}
 	r.retries--
 	r.wentBack = nowhere
-	r.window.shrink()
+	if !inLine {
+		r.window.shrink()
+	}
 	qp.timedOut()
 	qp.goBack()
 }

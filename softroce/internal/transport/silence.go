@@ -3,7 +3,8 @@
 //
 //  1. A new route has no answer yet. Its address came from a stranger, and may be that of a host that never asked for
 //     packets. All queue pairs together send what one would: four packets, and then one per ACK timeout. Those in
-//     line count the same timeouts, so all of them fail together if no answer comes.
+//     line count the same timeouts, so all of them fail together if no answer comes, even those that have sent nothing.
+//     If an answer comes, those in line have all of their retries again.
 //  2. A route falls silent if a queue pair has looked for a loss a few times, and nothing has come from the peer for any
 //     of them. Each queue pair then has at most one packet in flight. It needs one of its own, because the peer's
 //     other queue pairs may be alive.

@@ -132,6 +132,29 @@ func TestUnprovenQueuePairsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestRouteOpensForThoseInLine: queue pairs in line count the timeouts of an address that does not answer, but none as theirs.
+// If it answers after all, they begin with all of their retries.
+func TestRouteOpensForThoseInLine(t *testing.T) {
+	n, as, bs := readers(t, 8, false)
+	n.tap = func(*simnode, *simnode, []byte) bool { return false }
+	for i, a := range as[:8] {
+		a.write(bs[i], 64<<10)
+		n.transmit()
+	}
+	first, last := as[0], as[7]
+	e, q := last.node.engine, &last.qp.req
+	n.run(time.Second, func() bool { return q.retries == last.opts.retry-3 })
+	// The first queue pair has sent four packets, and two others one each.
+	if got := e.Counter(Timeouts); q.max > q.una || got != 3 || e.Counter(Retransmits) != 3 {
+		t.Errorf("%d timeouts and %d retransmissions, want 3: those in line have sent nothing", got, e.Counter(Retransmits))
+	}
+	first.proven()
+	n.run(time.Second, func() bool { return q.nxt > q.una })
+	if q.retries != last.opts.retry || q.window.packets < unprovenWindow {
+		t.Errorf("the last in line begins with %d retries and a window of %d packets", q.retries, q.window.packets)
+	}
+}
+
 // TestDeadQueuePairsAtALiveHost: the host is alive, but most queue pairs there are gone. The silence of these does not
 // keep the others waiting, though their route has been idle meanwhile.
 func TestDeadQueuePairsAtALiveHost(t *testing.T) {
