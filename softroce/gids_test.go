@@ -255,7 +255,7 @@ func TestReplies(t *testing.T) {
 // TestPortActiveIsAnnounced: programs learn from the device's capabilities that PORT_ACTIVE is reported.
 func TestPortActiveIsAnnounced(t *testing.T) {
 	dev, _, _ := openForDatagrams(t)
-	if attr, err := dev.Provider().(*device).QueryDevice(); err != nil || attr.CapFlags&verbs.CapPortActiveEvent == 0 {
+	if attr, err := dev.Query(); err != nil || attr.CapFlags&verbs.CapPortActiveEvent == 0 {
 		t.Errorf("the capabilities are %v, %v", attr.CapFlags, err)
 	}
 }

@@ -152,7 +152,7 @@ func TestTurnsAreReserved(t *testing.T) {
 		ms[i].leave()
 	}
 	if s.spent.Load() != 50<<10 || s.first != nil {
-		t.Errorf("%d bytes are spent at the end, want 50", s.spent.Load())
+		t.Errorf("%d bytes are spent at the end, want %d", s.spent.Load(), 50<<10)
 	}
 }
 
