@@ -49,7 +49,7 @@ type receiver struct {
 	shards  *shards       // the receivers of the same address; nil if there are no others
 	posters *driver       // sends what receiving leaves to another goroutine; nil if nothing can follow: datagrams to a group
 	tick    time.Duration // standByTick
-	look    *time.Timer   // of standBy, which a message may run and so must not allocate
+	look    *time.Timer   // standBy's timer; it is kept because standBy runs while messages are handled, and must not allocate
 
 	mu         sync.Mutex // held by the goroutine that receives; guards the fields up to owes
 	in         *link.Ingress

@@ -1,5 +1,5 @@
-// Package pace limits the rate of packets that nobody acknowledges: those of UC and UD. Their only
-// sign of congestion is the CNP, with which a receiver reports packets that a switch has marked.
+// Package pace limits the rate of packets that their sender has no window for: those of UC and UD, and the
+// responses of READs. Their only sign of congestion is the CNP, with which a receiver reports packets that a switch has marked.
 // There is no limit until the first CNP. The equations are those of DCQCN (Zhu et al., Congestion
 // Control for Large-Scale RDMA Deployments, SIGCOMM 2015); docs/design/congestion.md has them.
 //

@@ -24,8 +24,8 @@ const (
 	nakAgain = 16
 )
 
-// ahead is the reorder buffer of a queue pair. Without a gap it has no memory, because of thousands of queue
-// pairs few have one at a time.
+// ahead is the reorder buffer of a queue pair. Few of thousands of queue pairs have a gap at the
+// same time, so the buffer has no memory without one.
 type ahead struct {
 	packets []aheadPacket // the kept packets, by number; all are behind the expected one
 	since   int           // packets kept since the gap was reported

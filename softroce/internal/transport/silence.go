@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// lookedInVain is the number of looks for a loss after which a queue pair gives its room back.
+	// lookedInVain is the number of looks for a loss without an answer after which a queue pair gives its room back.
 	lookedInVain = 3
 	// lookedLong is the same before the peer's first answer: half a second. An ACK timeout is usually sooner.
 	lookedLong = 9
@@ -38,7 +38,7 @@ type silence struct {
 
 const (
 	unproven = 1 << iota // the peer has never answered a packet
-	silent               // somebody has looked for its answers in vain
+	silent               // a queue pair has looked lookedInVain times without an answer
 )
 
 // vain is a queue pair's looks for a loss since the peer's last answer to any queue pair.
@@ -65,7 +65,8 @@ func (qp *QP) peerAnswered(now time.Duration) {
 	}
 }
 
-// lookedAt notes a look for a loss.
+// lookedAt notes a look for a loss. It counts even if the queue pair sends nothing then, because it has not measured a round
+// trip yet: what it sent before has had no answer all the same.
 func (qp *QP) lookedAt(now time.Duration) {
 	r, v := qp.route, &qp.vain
 	if r == nil {
