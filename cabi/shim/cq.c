@@ -102,11 +102,12 @@ int ibv_resize_cq(struct ibv_cq *v, int cqe)
 	struct block entries;
 	struct rv_ring ring = {0};
 	pthread_mutex_lock(&cq->lock);
-	struct rv_ring before = cq->ring;
-	if (!ring_init(&ring, cq->pd, cqe, before.stamps, &entries)) {
-		pthread_mutex_unlock(&cq->lock);
+	bool stamps = cq->ring.stamps;
+	pthread_mutex_unlock(&cq->lock);
+	if (!ring_init(&ring, cq->pd, cqe, stamps, &entries)) /* by the program's allocator, which may poll */
 		return failed(ENOMEM);
-	}
+	pthread_mutex_lock(&cq->lock);
+	struct rv_ring before = cq->ring;
 	set_entries(&cq->ring, &ring);
 	int error = CALL(cq->context, rv_resize_cq, cq->handle, &cq->ring);
 	if (error) {

@@ -118,15 +118,17 @@ static void completions(struct ibv_cq *cq, int n)
 }
 
 static int allocated, freed;
+static struct ibv_cq *resized; /* allocate resizes it once more: no lock is held */
 static void *allocate(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment, uint64_t type)
 {
 	(void)pd, (void)type;
 	CHECK(pd_context == &allocated);
 	allocated++;
-	void *start = NULL;
-	if (posix_memalign(&start, alignment, size))
-		return NULL;
-	return memset(start, 0xee, size);
+	struct ibv_cq *cq = resized;
+	resized = NULL;
+	CHECK(!cq || ibv_resize_cq(cq, 50) == 0);
+	void *start = aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+	return start ? memset(start, 0xee, size) : NULL;
 }
 
 static void release(struct ibv_pd *pd, void *pd_context, void *start, uint64_t type)
@@ -139,8 +141,7 @@ static void release(struct ibv_pd *pd, void *pd_context, void *start, uint64_t t
 
 static void domains(void)
 {
-	struct ibv_td_init_attr td_init = {0};
-	struct ibv_td *td = ibv_alloc_td(context, &td_init);
+	struct ibv_td *td = ibv_alloc_td(context, &(struct ibv_td_init_attr){0});
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 	NEED(td && pd);
 	struct ibv_parent_domain_init_attr init = {
@@ -150,27 +151,26 @@ static void domains(void)
 	NEED(parent);
 	FAILS(ibv_dealloc_pd(pd), EBUSY);
 	FAILS(ibv_dealloc_td(td), EBUSY);
-	struct ibv_parent_domain_init_attr none = {0};
+	struct ibv_parent_domain_init_attr none = {0}, nested = {.pd = parent};
 	NONE(ibv_alloc_parent_domain(context, &none), EINVAL);
-	none.pd = parent;
-	NONE(ibv_alloc_parent_domain(context, &none), EINVAL);
+	NONE(ibv_alloc_parent_domain(context, &nested), EINVAL);
 
 	struct ibv_cq_init_attr_ex cq_init = {.cqe = 10, .wc_flags = IBV_WC_STANDARD_FLAGS, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = parent};
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(context, &cq_init);
 	NEED(cq && allocated == 1);
-	CHECK(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 100) == 0 && allocated == 2 && freed == 1);
+	CHECK(ibv_resize_cq(resized = ibv_cq_ex_to_cq(cq), 100) == 0 && allocated == 3 && freed == 2);
 	FAILS(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 0), EINVAL);
 	FAILS(ibv_dealloc_pd(parent), EBUSY);
 	struct pair p = connected(parent, IBV_QP_EX_WITH_SEND);
-	CHECK(allocated == 4);
+	CHECK(allocated == 5);
 	destroy(&p);
-	CHECK(freed == 3);
+	CHECK(freed == 4);
 	cq_init.parent_domain = pd; /* no parent domain */
 	NONE(ibv_create_cq_ex(context, &cq_init), EINVAL);
 	cq_init.comp_mask = 0;
 	cq_init.wc_flags = IBV_WC_EX_WITH_TM_INFO;
 	NONE(ibv_create_cq_ex(context, &cq_init), EOPNOTSUPP);
-	CHECK(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == 0 && freed == 4);
+	CHECK(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == 0 && freed == 5);
 	CHECK(ibv_dealloc_pd(parent) == 0);
 	CHECK(ibv_dealloc_td(td) == 0);
 
