@@ -157,6 +157,7 @@ static int query_rt_values(struct ibv_context *context, struct ibv_values_ex *va
 	if (lost(c))
 		return failed(EIO);
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) {
+		LEAVE_ERRNO;
 		uint64_t now = core_of(c)->rv_clock(c->handle);
 		values->raw_clock = (struct timespec){.tv_sec = now / 1000000000, .tv_nsec = now % 1000000000};
 	}
@@ -252,6 +253,7 @@ static bool files(struct context *c, const struct context *original, int cmd_fd)
 
 static void close_files(struct context *c)
 {
+	LEAVE_ERRNO;
 	close(c->verbs.context.cmd_fd);
 	close(c->verbs.context.async_fd);
 	close(c->async_fd);

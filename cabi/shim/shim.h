@@ -180,7 +180,7 @@ static inline struct core *core_of(const struct context *c)
 }
 /*
  * A function that fails sets errno, also if it returns the error, as the kernel's calls do. One that succeeds
- * leaves errno as it was, because programs in Go see an error in any other value.
+ * leaves errno as it was, because cgo returns errno as an error if it is not 0.
  */
 static inline int failed(int error)
 {
@@ -224,10 +224,10 @@ void *real_version(const char *name, const char *node);
 #define REAL(name)                                                    \
 	({                                                            \
 		static __typeof__(&name) known;                       \
-		__typeof__(&name) function = __atomic_load_n(&known, __ATOMIC_RELAXED); \
+		__typeof__(&name) function = __atomic_load_n(&known, __ATOMIC_ACQUIRE); \
 		if (!function) {                                      \
 			function = real_symbol(#name, true);          \
-			__atomic_store_n(&known, function, __ATOMIC_RELAXED); \
+			__atomic_store_n(&known, function, __ATOMIC_RELEASE); \
 		}                                                     \
 		function;                                             \
 	})

@@ -8,6 +8,7 @@
 /* gid_table returns a port's table, which the caller frees, and the number of its entries, or -errno. */
 static struct ibv_gid_entry *gid_table(struct context *c, uint32_t port, int *entries)
 {
+	LEAVE_ERRNO;
 	struct ibv_port_attr attr;
 	struct ibv_gid_entry *table = NULL;
 	int error = CALL(c, rv_query_port, c->handle, port, &attr);

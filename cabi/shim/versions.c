@@ -19,12 +19,12 @@ typedef long forwarded(long a, long b, long c, long d, long e);
 	long local(long a, long b, long c, long d, long e)                            \
 	{                                                                             \
 		static forwarded *known;                                              \
-		forwarded *real = __atomic_load_n(&known, __ATOMIC_RELAXED);          \
+		forwarded *real = __atomic_load_n(&known, __ATOMIC_ACQUIRE);          \
 		if (!real && !(real = real_version(#name, node))) {                   \
 			errno = EOPNOTSUPP;                                           \
 			return otherwise;                                             \
 		}                                                                     \
-		__atomic_store_n(&known, real, __ATOMIC_RELAXED);                     \
+		__atomic_store_n(&known, real, __ATOMIC_RELEASE);                     \
 		return real(a, b, c, d, e);                                           \
 	}                                                                             \
 	SYMVER(local, #name at node)
