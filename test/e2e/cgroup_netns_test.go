@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,11 +50,14 @@ func grouped(t *testing.T, bytes, others int64) []string {
 		if err := unix.Mount("cgroup2", dir, "cgroup2", 0, ""); err != nil {
 			t.Fatalf("mount the cgroups: %v; try: running as root", err)
 		}
+		t.Cleanup(func() {
+			if err := unix.Unmount(dir, 0); err != nil {
+				t.Errorf("unmount the cgroups: %v", err)
+			}
+		})
 	}
 	if limit == "memory.max" {
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory"), 0); err != nil {
-			t.Fatalf("%v; try: running as root", err)
-		}
+		limitMemory(t, filepath.Join(dir, "cgroup.subtree_control"))
 	}
 	group, err := os.MkdirTemp(dir, "rawverbs-e2e-")
 	if err != nil {
@@ -74,6 +78,26 @@ func grouped(t *testing.T, bytes, others int64) []string {
 		t.Fatal(err)
 	}
 	return []string{"sh", "-c", fmt.Sprintf(`set -e; echo $$ >%s/cgroup.procs; head -c %d /dev/zero >%s; exec "$@"`, group, others, used.Name()), "sh"}
+}
+
+// limitMemory makes the groups below a group have limits of memory until the end of the test, if they have none.
+func limitMemory(t *testing.T, control string) {
+	t.Helper()
+	have, err := os.ReadFile(control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(strings.Fields(string(have)), "memory") {
+		return
+	}
+	if err := os.WriteFile(control, []byte("+memory"), 0); err != nil {
+		t.Fatalf("%v; try: running as root", err)
+	}
+	t.Cleanup(func() {
+		if err := os.WriteFile(control, []byte("-memory"), 0); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // ownGroup returns the cgroup of memory, of version 1, in which this process is.
