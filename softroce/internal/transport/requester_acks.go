@@ -313,7 +313,7 @@ func (qp *QP) expire(now time.Duration) {
 	}
 	r.retries--
 	r.wentBack = nowhere
-	if !inLine {
+	if !qp.unproven() {
 		r.window.shrink()
 	}
 	qp.timedOut()

@@ -68,6 +68,7 @@ func (qp *QP) join(p *Path) {
 	qp.leave()
 	if r := qp.engine.routes.use(p); r != nil {
 		qp.route, qp.vain = r, vain{}
+		qp.req.window.open()
 		qp.flight.join(&r.share, qp)
 		qp.reads.join(&r.intake.share, qp)
 	}

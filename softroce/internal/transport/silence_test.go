@@ -132,6 +132,21 @@ func TestUnprovenQueuePairsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestNewQueuePairAtAKnownHost: a new queue pair's first burst is not small if its host has answered others.
+func TestNewQueuePairAtAKnownHost(t *testing.T) {
+	n, as, bs := readers(t, 1, true)
+	a, b := as[0].node.end(as[0].opts), bs[0].node.end(bs[0].opts)
+	a.connect(b)
+	b.connect(a)
+	sent := 0
+	n.tap = func(*simnode, *simnode, []byte) bool { sent++; return true }
+	a.write(b, 12<<10)
+	n.transmit()
+	if sent != 12 {
+		t.Errorf("%d packets of 12 before the first acknowledgement", sent)
+	}
+}
+
 // TestRouteOpensForThoseInLine: queue pairs in line count the timeouts of an address that does not answer, but none as theirs.
 // If it answers after all, they begin with all of their retries.
 func TestRouteOpensForThoseInLine(t *testing.T) {

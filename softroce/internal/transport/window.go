@@ -1,8 +1,9 @@
 // The window: how many packets of a queue pair may be in flight. It grows while
 // acknowledgements arrive, fast at first, and shrinks when packets were lost.
 //
-// Until the peer's first acknowledgement the window is tiny. The peer's address came from a
-// stranger, and may be that of a host that never asked for packets.
+// Without a route, the window is tiny until the peer's first acknowledgement. The peer's address came from a
+// stranger, and may be that of a host that never asked for packets. With a route, all queue pairs to the address share
+// that limit (silence.go).
 
 package transport
 
@@ -34,7 +35,7 @@ func newWindow(limit int) window {
 // grow notes that acked of the inFlight packets were acknowledged.
 func (w *window) grow(acked, inFlight int64) {
 	if !w.proven {
-		w.proven, w.packets = true, min(initialWindow, w.limit)
+		w.open()
 		return
 	}
 	w.sinceCut += acked
@@ -50,6 +51,9 @@ func (w *window) grow(acked, inFlight int64) {
 	}
 	w.packets = min(w.packets, w.limit)
 }
+
+// open ends the time of the tiny window.
+func (w *window) open() { w.proven, w.packets = true, min(initialWindow, w.limit) }
 
 // shrink notes an ACK timeout.
 func (w *window) shrink() {
