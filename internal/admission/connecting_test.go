@@ -8,11 +8,17 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // TestClientsThatDoNotConnect fills a server again and again with clients that say hello and nothing more. A client
 // of another address gets a place after Silence, and keeps it. Connected clients stay, whatever happens.
 func TestClientsThatDoNotConnect(t *testing.T) {
+	honest := 30
+	if testkit.Race {
+		honest = 3
+	}
 	for _, perSecond := range []int{50, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			const places = 8
@@ -24,7 +30,7 @@ func TestClientsThatDoNotConnect(t *testing.T) {
 				attack(ctx, d, perSecond/places/2)
 			}
 			synctest.Wait()
-			for range 30 {
+			for range honest {
 				time.Sleep(time.Duration(rand.IntN(int(time.Second))))
 				began := time.Now()
 				v := greet(d, other)

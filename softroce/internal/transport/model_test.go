@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -27,9 +28,13 @@ func TestRandomWork(t *testing.T) {
 		t.Logf("seed %d: %d operations, retry limit reached: %v", *modelSeed, n, failed)
 		return
 	}
+	enough := *modelOps
+	if testkit.Race { // it has one goroutine, and takes ten times as long
+		enough /= 10
+	}
 	done, rounds, gaveUp := 0, 0, 0
 	var totals [numCounters]uint64
-	for seed := uint64(1); done < *modelOps; seed++ {
+	for seed := uint64(1); done < enough; seed++ {
 		n, failed := modelRound(t, seed, &totals)
 		if t.Failed() {
 			t.Fatalf("to run it again: go test ./softroce/internal/transport -run TestRandomWork -transport.seed=%d", seed)
