@@ -7,7 +7,7 @@
 //   - silent: no hello has arrived (silent.go). Of too many, the oldest of the address with most leaves.
 //   - waiting for a place (line.go). The address with the fewest clients that connect is next.
 //   - connecting: it has a place, and its queue pairs are not in RTS. If the server has waited for its next message
-//     for [Silence], it may lose the place to another client, those of the address with most first (room.go).
+//     for [Silence] or [LongSilence], it may lose the place to another client, those of the address with most first (room.go).
 //   - connected: only a server that gives Admit a function idle ends it, if it is idle: after [Grace] if it has
 //     never moved data, otherwise after [Pause].
 //
@@ -29,6 +29,9 @@ const (
 	// Silence is how long a server waits for the next message of a client that connects, if others want its place.
 	// The server's own work does not count, so a crowd on a busy host can connect.
 	Silence = time.Second
+	// LongSilence is the same if the other client's address has as many that connect. Crowds of one host are
+	// slower than one client of another, and a slow host needs seconds to make a queue pair.
+	LongSilence = 5 * time.Second
 	// Grace is how long a connected client may do nothing before its first data, if others want its place.
 	Grace = 500 * time.Millisecond
 	// Pause is how long any other client may do nothing, if others want its place.

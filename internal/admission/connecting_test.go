@@ -95,7 +95,7 @@ func TestTooLate(t *testing.T) {
 		}
 		next := make(chan error, 1)
 		go func() { next <- greet(d, other).ask(t.Context(), 1) }()
-		time.Sleep(2 * Silence)
+		time.Sleep(2 * LongSilence)
 		if err := late.Connected(1); !errors.As(err, new(*IdleError)) {
 			t.Errorf("a client that was ended: %v", err)
 		}
@@ -137,7 +137,7 @@ func TestRoomIsKept(t *testing.T) {
 // TestNobodyWantsThePlace: a client that does not connect stays while nobody waits.
 func TestNobodyWantsThePlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Limits{Clients: 1, Waiting: 1, Patience: Patience})
+		d := New(Limits{Clients: 1, Waiting: 1, Patience: time.Hour})
 		slow := greet(d, one)
 		if err := slow.ask(t.Context(), 1); err != nil {
 			t.Fatal(err)

@@ -160,6 +160,9 @@ func (d *Desk) candidates(newcomer *Client) (all []*candidate) {
 				continue
 			}
 			o.rest = Silence - c.waited()
+			if o.crowd <= mine+1 {
+				o.rest = LongSilence - c.waited()
+			}
 		case c.idle == nil:
 			continue
 		default:
@@ -247,7 +250,7 @@ func (*IdleError) MayComeBack() bool { return true }
 func (e *IdleError) Error() string {
 	why := "it moved no data"
 	if e.Connecting {
-		why = "it sent nothing for " + Silence.String() + " before it was connected"
+		why = "it sent nothing for a while before it was connected"
 	}
 	return "the server is full, and ended this client for another because " + why + "; try: again later"
 }
