@@ -45,7 +45,7 @@ func TestLimits(t *testing.T) {
 			"sys/fs/cgroup/a/b/memory.max": file("max"), "sys/fs/cgroup/a/b/memory.current": file(48 * mib)}, unlimited, (512 - 48 - 64) / 2},
 		{"cgroup 1", fstest.MapFS{"proc/meminfo": meminfo, "proc/self/cgroup": &fstest.MapFile{Data: []byte("4:cpu,memory:/a\n0::/\n")},
 			"sys/fs/cgroup/memory/a/memory.limit_in_bytes": file(256 * mib), "sys/fs/cgroup/memory/a/memory.usage_in_bytes": file(332 * mib), "sys/fs/cgroup/memory/a/memory.stat": cached1,
-			"sys/fs/cgroup/memory/memory.limit_in_bytes": file(int64(9223372036854771712)), "sys/fs/cgroup/memory/memory.usage_in_bytes": file(4096 * mib)},
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": file(int64(9223372036854771712)), "sys/fs/cgroup/memory/memory.usage_in_bytes": file(int64(4096 * mib))},
 			unlimited, (256 - 32 - 64) / 2},
 		{"container", fstest.MapFS{"proc/self/cgroup": file("0::/outside/a"), "sys/fs/cgroup/memory.max": file(128 * mib), "sys/fs/cgroup/memory.current": file(16 * mib)},
 			unlimited, (128 - 16 - 64) / 2},

@@ -255,8 +255,9 @@ func TestFewFilesLeft(t *testing.T) {
 	if _, err := f.freeOf(&unix.Statfs_t{Files: 1000, Ffree: 49, Bavail: 1000, Bsize: 4096}); err == nil || !strings.Contains(err.Error(), "room for 49 of 1000 (df -i)") {
 		t.Error(err)
 	}
-	for _, files := range []uint64{0, 1000} {
-		if free, err := f.freeOf(&unix.Statfs_t{Files: files, Ffree: files / 20, Bavail: 1000, Bsize: 4096}); free != 4096000 || err != nil {
+	for _, at := range []unix.Statfs_t{{}, {Files: 1000, Ffree: 50}} {
+		at.Bavail, at.Bsize = 1000, 4096
+		if free, err := f.freeOf(&at); free != 4096000 || err != nil {
 			t.Errorf("%d, %v", free, err)
 		}
 	}
