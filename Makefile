@@ -250,8 +250,8 @@ test-c-arm64: need-arm64 ## build the libraries for arm64, and run ibv_devinfo a
 
 # The packages with tests that need a device (build tag rdma).
 rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>|internal/testdevice"' .)))
-# Their tests with the build tag netns need a network namespace or a cgroup, and so the rights of root in the machine.
-netns_packages = ./softroce ./softroce/internal/host ./softroce/internal/link ./test/e2e
+# Their tests with the build tag netns need a network namespace, and so the rights of root in the machine.
+netns_packages = ./softroce ./softroce/internal/host ./softroce/internal/link
 # RUN=regexp selects tests, RDMA_TEST_FLAGS adds flags: make test-rxe RUN=TestMain RDMA_TEST_FLAGS=-v
 RUN ?= .
 rdma_test = go test -count=1 -p 1 -timeout 19m -run '$(RUN)' $(RDMA_TEST_FLAGS)
@@ -299,7 +299,7 @@ on_the_wire = -count=1 -timeout 90m -tags lab $(RDMA_TEST_FLAGS)
 
 .PHONY: test-lab
 test-lab: all need-vm ## test two machines with a wire between them (make lab), and compare docs/on-the-wire.md with real packets
-	$(tests) $(on_the_wire) -run 'Lab|OnTheWire|Shape|Shown' ./test/e2e
+	$(tests) $(on_the_wire) -run 'Lab|OnTheWire|Shape|Shown'
 
 .PHONY: on-the-wire
 on-the-wire: all need-vm ## update the packets in docs/on-the-wire.md from runs on soft0
@@ -432,7 +432,7 @@ test-packages: ## make the packages, install and use them on a pristine Debian, 
 # Kubernetes' types are a module of their own, so that the libraries do not depend on them.
 .PHONY: test-ops
 test-ops: need-build need-ops ## operations: a real Prometheus scrapes a server; a job in an empty root; the Kubernetes manifests are valid
-	$(tests) -count 1 -tags operations -run '^Test(Prometheus|Scratch)$$' ./test/e2e
+	$(tests) -count 1 -tags operations -run '^Test(Prometheus|Scratch)$$'
 	cd deploy/kubernetes && go test ./...
 
 .PHONY: need-machine need-build need-lint need-vm need-c need-arm64 need-node need-web need-pictures need-ops
