@@ -84,6 +84,21 @@ func (c Config) rc(dev *verbs.Device) (cfg rc.Config, made func() *Conn) {
 	return cfg, func() *Conn { return n }
 }
 
+// connect makes a Conn over the queue pair that by connects. The Conn owns the device's free; after an error connect calls it.
+func (c Config) connect(dev *verbs.Device, free func(), by func(rc.Config) (*rc.Conn, error)) (*Conn, error) {
+	cfg, made := c.rc(dev)
+	r, err := by(cfg)
+	if err != nil {
+		free()
+		return nil, err
+	}
+	n, err := take(r, made(), free)
+	if err != nil {
+		free()
+	}
+	return n, err
+}
+
 // take makes the Conn of a queue pair in RTS ready for data. It owns r.
 func take(r *rc.Conn, c *Conn, free func()) (*Conn, error) {
 	c.free = free

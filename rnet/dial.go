@@ -110,16 +110,8 @@ func (d *Dialer) dial(ctx context.Context, address string) (*Conn, error) {
 	if err != nil {
 		return nil, &deviceError{err}
 	}
-	rcCfg, made := cfg.rc(dev)
-	rcCfg.Job, rcCfg.Params, rcCfg.TLS = jobName, helloParams(cfg.Ring), cfg.TLSConfig
-	r, err := rc.Dial(ctx, address, rcCfg)
-	if err != nil {
-		free()
-		return nil, err
-	}
-	c, err := take(r, made(), free)
-	if err != nil {
-		free()
-	}
-	return c, err
+	return cfg.connect(dev, free, func(rcCfg rc.Config) (*rc.Conn, error) {
+		rcCfg.Job, rcCfg.Params, rcCfg.TLS = jobName, helloParams(cfg.Ring), cfg.TLSConfig
+		return rc.Dial(ctx, address, rcCfg)
+	})
 }

@@ -119,15 +119,5 @@ func (l *Listener) take(ctx context.Context, in *rc.Incoming) (*Conn, error) {
 		in.Refuse(err)
 		return nil, err
 	}
-	cfg, made := l.cfg.rc(dev)
-	r, err := in.Connect(ctx, cfg)
-	if err != nil {
-		free()
-		return nil, err
-	}
-	c, err := take(r, made(), free)
-	if err != nil {
-		free()
-	}
-	return c, err
+	return l.cfg.connect(dev, free, func(cfg rc.Config) (*rc.Conn, error) { return in.Connect(ctx, cfg) })
 }
