@@ -16,10 +16,9 @@ import (
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
-// wantCounted checks that the bytes of files that were counted are those of the folder.
-func wantCounted(t *testing.T, f *Folder, path string) {
+// bytesIn returns the bytes of a folder's files.
+func bytesIn(t *testing.T, path string) (total int64) {
 	t.Helper()
-	total := int64(0)
 	for _, name := range entries(t, path) {
 		info, err := os.Lstat(filepath.Join(path, name))
 		if err != nil {
@@ -27,6 +26,13 @@ func wantCounted(t *testing.T, f *Folder, path string) {
 		}
 		total += info.Size()
 	}
+	return total
+}
+
+// wantCounted checks that the bytes of files that were counted are those of the folder.
+func wantCounted(t *testing.T, f *Folder, path string) {
+	t.Helper()
+	total := bytesIn(t, path)
 	if f.stored != total || f.pending != 0 {
 		t.Errorf("%d bytes are counted with names and %d without; the folder has %d", f.stored, f.pending, total)
 	}
@@ -150,14 +156,7 @@ func TestWritesDoNotWaitForASweep(t *testing.T) {
 			f.mu.Lock()
 			stored := f.stored + f.pending
 			f.mu.Unlock()
-			total := int64(0)
-			for _, name := range entries(t, path) {
-				info, err := os.Lstat(filepath.Join(path, name))
-				if err != nil {
-					t.Fatal(err)
-				}
-				total += info.Size()
-			}
+			total := bytesIn(t, path)
 			if stored < total {
 				t.Errorf("%d bytes are counted; the folder has %d", stored, total)
 			}
