@@ -80,7 +80,7 @@ func ownFolder(name string) (string, error) {
 	return folder, os.Chmod(folder, 0o755)
 }
 
-// realPath returns the absolute path of a folder, without links. If there is none, it returns the path.
+// realPath returns the absolute path of a folder with its links resolved, or the path itself if that fails.
 func realPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

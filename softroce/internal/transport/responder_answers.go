@@ -186,7 +186,7 @@ func (a *answers) oldestDue() *slot {
 	return a.current
 }
 
-// nextAnswer chooses the responder's next packet. It returns false if there is none, or a READ response must wait.
+// nextAnswer chooses the responder's next packet. It returns false if nothing is due, or if a READ response must wait.
 func (qp *QP) nextAnswer(now time.Duration) (o outgoing, ok bool) {
 	a := &qp.resp.answers
 	o = outgoing{path: qp.path, answer: true, opcode: packet.RCAcknowledge}
