@@ -299,7 +299,7 @@ on_the_wire = -count=1 -timeout 90m -tags lab $(RDMA_TEST_FLAGS)
 
 .PHONY: test-lab
 test-lab: all need-vm ## test two machines with a wire between them (make lab), and compare docs/on-the-wire.md with real packets
-	$(tests) $(on_the_wire) -run 'Lab|OnTheWire|Shape|Shown'
+	$(tests) $(on_the_wire) -run 'Lab|OnTheWire|Shape|Shown' ./test/e2e
 
 .PHONY: on-the-wire
 on-the-wire: all need-vm ## update the packets in docs/on-the-wire.md from runs on soft0
@@ -432,7 +432,7 @@ test-packages: ## make the packages, install and use them on a pristine Debian, 
 # Kubernetes' types are a module of their own, so that the libraries do not depend on them.
 .PHONY: test-ops
 test-ops: need-build need-ops ## operations: a real Prometheus scrapes a server; a job in an empty root; the Kubernetes manifests are valid
-	$(tests) -count 1 -tags operations -run '^Test(Prometheus|Scratch)$$'
+	$(tests) -count 1 -tags operations -run '^Test(Prometheus|Scratch)$$' ./test/e2e
 	cd deploy/kubernetes && go test ./...
 
 .PHONY: need-machine need-build need-lint need-vm need-c need-arm64 need-node need-web need-pictures need-ops
