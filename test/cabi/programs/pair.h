@@ -109,6 +109,12 @@ static inline void free_end(struct end *e)
 	munmap(e->buf, LENGTH);
 }
 
+/* unmap keeps the hole, which mmap would else give to any thread, such as Go's. */
+static inline void unmap(void *from, size_t length)
+{
+	CHECK(mmap(from, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == from);
+}
+
 static inline int post_recv(struct end *e, uint64_t id)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)e->buf, .length = LENGTH, .lkey = e->mr->lkey};

@@ -47,7 +47,7 @@ static void segv(bool before)
 		handle(SIGSEGV, on_fault);
 	for (int i = 0; i < 3; i++)
 		fault();
-	munmap(b.buf, LENGTH);
+	unmap(b.buf, LENGTH);
 	CHECK(!post(&a, IBV_WR_RDMA_WRITE, &b, 8, 1));
 	CHECK(completion(a.cq).status == IBV_WC_REM_ACCESS_ERR);
 	CHECK(faults == 3);
@@ -86,7 +86,7 @@ static void old_names(void)
 	CHECK(!sigignore(SIGSEGV) && signal(SIGSEGV, SIG_DFL) == SIG_IGN);
 	struct end a, b;
 	pair_on(open_device(), &a, &b);
-	munmap(b.buf, LENGTH);
+	unmap(b.buf, LENGTH);
 	CHECK(!post(&a, IBV_WR_RDMA_WRITE, &b, 8, 1));
 	CHECK(completion(a.cq).status == IBV_WC_REM_ACCESS_ERR);
 }
@@ -245,7 +245,7 @@ static void block_all(void)
 	sigset_t all;
 	pthread_t thread;
 	pair_on(open_device(), &a, &b);
-	munmap(a.buf, LENGTH);
+	unmap(a.buf, LENGTH);
 	sigfillset(&all);
 	CHECK(!pthread_sigmask(SIG_SETMASK, &all, NULL));
 	CHECK(!pthread_create(&thread, NULL, blocked, &a) && !pthread_join(thread, NULL));

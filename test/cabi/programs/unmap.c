@@ -48,12 +48,6 @@ static const struct {
 	{"atomic-into", IBV_WR_ATOMIC_FETCH_AND_ADD, false, true, false, IBV_WC_LOC_PROT_ERR, 0},
 };
 
-/* unmap keeps the hole, which mmap would else give to any thread, such as Go's. */
-static void unmap(void *from, size_t length)
-{
-	CHECK(mmap(from, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == from);
-}
-
 /* try unmaps the memory, from a page on, and runs the operation of a case on two new ends. */
 static void try(struct ibv_context *context, size_t i, const char *how, bool half)
 {
