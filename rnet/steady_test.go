@@ -22,7 +22,9 @@ var manyConns = flag.Int("rnet.conns", 100, "Conns at once in TestManyConns")
 
 // TestManyConns has many Conns at once, on one device per end, and moves data on all of them.
 func TestManyConns(t *testing.T) {
-	l, d := listen(t, ListenConfig{})
+	// A busy host needs longer than the usual Linger for all of them.
+	l, d := listen(t, ListenConfig{Config: Config{Linger: testkit.Limit}})
+	d.Linger = testkit.Limit
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for range *manyConns {
