@@ -188,9 +188,9 @@ func (d *device) guid() uint64 {
 	return h.Sum64()
 }
 
-// Limits beyond the engine's own. Only memory limits the number of objects.
+// Limits beyond the engine's own.
 const (
-	manyObjects = 1 << 20
+	manyObjects = 1 << 20 // more than the system allows
 	maxGIDs     = 16
 )
 
@@ -201,22 +201,22 @@ func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
 		SysImageGUID:    d.guid(),
 		MaxMRSize:       math.MaxInt64,
 		PageSizeCap:     ^uint64(4095),
-		MaxQP:           manyObjects,
+		MaxQP:           transport.MaxQP,
 		MaxQPWR:         transport.MaxQPWR,
 		CapFlags:        capabilities,
 		MaxSGE:          transport.MaxSGE,
 		MaxSGERd:        transport.MaxSGE,
-		MaxCQ:           manyObjects,
+		MaxCQ:           transport.MaxCQ,
 		MaxCQE:          transport.MaxCQE,
-		MaxMR:           manyObjects,
-		MaxPD:           manyObjects,
+		MaxMR:           transport.MaxMR,
+		MaxPD:           transport.MaxPD,
 		MaxQPRdAtom:     transport.MaxRdAtomic,
 		MaxResRdAtom:    manyObjects,
 		MaxQPInitRdAtom: transport.MaxRdAtomic,
 		AtomicCap:       verbs.AtomicHCA,
-		MaxMW:           manyObjects,
-		MaxAH:           manyObjects,
-		MaxSRQ:          manyObjects,
+		MaxMW:           transport.MaxMW,
+		MaxAH:           transport.MaxAH,
+		MaxSRQ:          transport.MaxSRQ,
 		MaxSRQWR:        transport.MaxQPWR,
 		MaxSRQSGE:       transport.MaxSGE,
 		MaxPKeys:        1,

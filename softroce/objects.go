@@ -23,13 +23,19 @@ type pd struct {
 	pd *transport.PD
 }
 
-func (d *device) AllocPD() (verbs.ProviderPD, error) { return &pd{d, d.engine.AllocPD()}, nil }
+func (d *device) AllocPD() (verbs.ProviderPD, error) {
+	p, err := d.engine.AllocPD()
+	if err != nil {
+		return nil, err
+	}
+	return &pd{d, p}, nil
+}
 
 func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.ProviderAH, error) {
 	return orError[verbs.ProviderAH](p.pd.CreateAH(attr))
 }
 
-func (p *pd) Close() error { return nil }
+func (p *pd) Close() error { return p.pd.Close() }
 
 // channel is a completion channel. It holds nothing: CQs wake their waiters directly.
 type channel struct{}
@@ -144,7 +150,7 @@ func (c *cq) Close() error {
 	c.closed.Store(true)
 	c.delay.Stop()
 	c.d.interruptLeader()
-	return nil
+	return c.cq.Close()
 }
 
 // srq is a shared receive queue.
@@ -180,7 +186,7 @@ func (s *srq) Number() (uint32, error) { return s.srq.Number(), nil }
 
 func (s *srq) Close() error {
 	s.closed.Store(true)
-	return nil
+	return s.srq.Close()
 }
 
 // qp is a queue pair.

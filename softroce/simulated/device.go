@@ -84,9 +84,9 @@ const gidIndex = 1
 
 func (d *device) QueryDevice() (verbs.DeviceAttr, error) {
 	return verbs.DeviceAttr{FirmwareVersion: "softroce", NodeGUID: uint64(d.host) + 1, SysImageGUID: uint64(d.host) + 1, MaxMRSize: 1 << 30,
-		PageSizeCap: 1 << 12, MaxQP: many, MaxQPWR: transport.MaxQPWR, MaxSGE: transport.MaxSGE, MaxSGERd: transport.MaxSGE, MaxCQ: many,
-		MaxCQE: transport.MaxCQE, MaxMR: many, MaxPD: many, MaxQPRdAtom: transport.MaxRdAtomic, MaxResRdAtom: many,
-		MaxQPInitRdAtom: transport.MaxRdAtomic, AtomicCap: verbs.AtomicHCA, MaxMW: many, MaxAH: many, MaxSRQ: many,
+		PageSizeCap: 1 << 12, MaxQP: transport.MaxQP, MaxQPWR: transport.MaxQPWR, MaxSGE: transport.MaxSGE, MaxSGERd: transport.MaxSGE, MaxCQ: transport.MaxCQ,
+		MaxCQE: transport.MaxCQE, MaxMR: transport.MaxMR, MaxPD: transport.MaxPD, MaxQPRdAtom: transport.MaxRdAtomic, MaxResRdAtom: many,
+		MaxQPInitRdAtom: transport.MaxRdAtomic, AtomicCap: verbs.AtomicHCA, MaxMW: transport.MaxMW, MaxAH: transport.MaxAH, MaxSRQ: transport.MaxSRQ,
 		MaxSRQWR: transport.MaxQPWR, MaxSRQSGE: transport.MaxSGE, MaxPKeys: 1, PhysPortCnt: 1,
 		CapFlags: verbs.CapSRQResize | verbs.CapMemWindow | verbs.CapMemWindowType2B | verbs.CapRCRNRNAKGen}, nil
 }
@@ -112,9 +112,16 @@ func (d *device) QueryPKey(number uint8, index int) (uint16, error) {
 	return packet.DefaultPKey, nil
 }
 
-func (d *device) AllocPD() (verbs.ProviderPD, error) { return &pd{d, d.engine.AllocPD()}, nil }
-func (d *device) CompVectors() int                   { return 1 }
-func (d *device) Close() error                       { return nil }
+func (d *device) AllocPD() (verbs.ProviderPD, error) {
+	p, err := d.engine.AllocPD()
+	if err != nil {
+		return nil, err
+	}
+	return &pd{d, p}, nil
+}
+
+func (d *device) CompVectors() int { return 1 }
+func (d *device) Close() error     { return nil }
 
 // NextEvent returns at once: the events are in World.TakeEvents.
 func (d *device) NextEvent() (verbs.AsyncEvent, error) { return verbs.AsyncEvent{}, net.ErrClosed }
@@ -154,7 +161,7 @@ func (c *cq) Moderate(int, time.Duration) error { return syscall.EOPNOTSUPP }
 
 func (c *cq) Close() error {
 	c.d.cqs = without(c.d.cqs, c)
-	return nil
+	return c.CQ.Close()
 }
 
 func without[T comparable](list []T, gone T) []T {
@@ -167,7 +174,7 @@ type pd struct {
 	pd *transport.PD
 }
 
-func (p *pd) Close() error { return nil }
+func (p *pd) Close() error { return p.pd.Close() }
 
 func (p *pd) RegMR(buf []byte, iova uint64, access verbs.Access) (verbs.ProviderMR, error) {
 	return orError[verbs.ProviderMR](p.pd.RegisterAt(buf, iova, access))
@@ -211,7 +218,7 @@ func (s *srq) Number() (uint32, error)       { return s.SRQ.Number(), nil }
 
 func (s *srq) Close() error {
 	s.d.srqs = without(s.d.srqs, s)
-	return nil
+	return s.SRQ.Close()
 }
 
 // qp is a queue pair.

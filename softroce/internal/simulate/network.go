@@ -161,8 +161,11 @@ func (n *Network) HostWith(host HostConfig) *Host {
 	}
 	h.engine = transport.New(cfg)
 	h.out = transport.NewOutbox(make([]byte, outboxBytes), outboxBursts, burstPackets)
-	h.pd, h.mem = h.engine.AllocPD(), make([]byte, hostMemory)
+	h.mem = make([]byte, hostMemory)
 	var err error
+	if h.pd, err = h.engine.AllocPD(); err != nil {
+		panic(err)
+	}
 	if h.cq, err = h.engine.CreateCQ(transport.CQInit{Depth: hostCQ}); err != nil {
 		panic(err)
 	}

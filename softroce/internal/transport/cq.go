@@ -66,13 +66,23 @@ const (
 	armedAny
 )
 
-// CreateCQ returns a completion queue. It returns EINVAL unless the depth is 1 to MaxCQE.
+// CreateCQ returns a completion queue. It returns EINVAL unless the depth is 1 to MaxCQE, and ENOMEM if
+// there are MaxCQ.
 func (e *Engine) CreateCQ(init CQInit) (*CQ, error) {
 	cq := &CQ{engine: e, init: init, ring: Ring{Head: new(uint32), Tail: new(uint32)}}
 	if err := cq.Resize(init.Depth); err != nil {
 		return nil, err
 	}
+	if err := e.openCQs.add(MaxCQ); err != nil {
+		return nil, err
+	}
 	return cq, nil
+}
+
+// Close must be called once.
+func (cq *CQ) Close() error {
+	cq.engine.openCQs.drop()
+	return nil
 }
 
 // Resize changes the depth and keeps the completions. It returns EINVAL unless depth is 1 to

@@ -6,11 +6,11 @@
 // # Objects
 //
 //	e := transport.New(transport.Config{…})
-//	pd := e.AllocPD()
-//	cq, _ := e.CreateCQ(transport.CQInit{…})     Depth Poll PollEx Arm Resize Moderate Due
+//	pd, _ := e.AllocPD()                         Close
+//	cq, _ := e.CreateCQ(transport.CQInit{…})     Depth Poll PollEx Arm Resize Moderate Due Close
 //	mr, _ := pd.RegisterMR(buf, access)          LKey RKey Addr Rereg Close
 //	mw, _ := pd.AllocMW(kind)                    RKey Close
-//	srq, _ := pd.CreateSRQ(wrs, sges)            PostRecv Modify Query Number
+//	srq, _ := pd.CreateSRQ(wrs, sges)            PostRecv Modify Query Number Close
 //	ah, _ := pd.CreateAH(attr)                   is a verbs.ProviderAH
 //	qp, _ := pd.CreateQP(transport.QPInit{…})    QPN Cap Modify Query PostSend PostRecv BindMW Close
 //

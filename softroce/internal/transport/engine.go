@@ -30,7 +30,29 @@ const (
 	MaxCQE      = 65536 // completions in one CQ
 	MaxRdAtomic = 128   // READs and atomics of one QP, in each direction
 	MaxMessage  = 1 << 30
+
+	MaxQP  = 1 << 16 // of a few kilobytes each, and more with deep queues
+	MaxCQ  = 1 << 16
+	MaxSRQ = 1 << 16
+	MaxPD  = 1 << 20
+	MaxAH  = 1 << 20
+	MaxMR  = 1 << 20 // with MaxMW, few of the 2²⁴ indexes of keys, so that a random one seldom is taken
+	MaxMW  = 1 << 20
 )
+
+// tally counts the objects of a kind that are open.
+type tally struct{ n atomic.Int32 }
+
+// add returns ENOMEM if there are limit objects.
+func (t *tally) add(limit int32) error {
+	if t.n.Add(1) > limit {
+		t.n.Add(-1)
+		return syscall.ENOMEM
+	}
+	return nil
+}
+
+func (t *tally) drop() { t.n.Add(-1) }
 
 // Config configures an engine.
 type Config struct {
@@ -84,6 +106,8 @@ type Engine struct {
 	qps  map[uint32]*QP
 	srqs atomic.Uint32 // number of SRQs made so far
 
+	openPDs, openCQs, openSRQs, openAHs tally
+
 	groups   groupTable
 	keys     keyTable
 	ready    readyList
@@ -125,8 +149,19 @@ type Event struct {
 // PD does not count its children; package verbs does.
 type PD struct{ engine *Engine }
 
-// AllocPD returns a new protection domain.
-func (e *Engine) AllocPD() *PD { return &PD{engine: e} }
+// AllocPD returns a new protection domain. It returns ENOMEM if there are MaxPD.
+func (e *Engine) AllocPD() (*PD, error) {
+	if err := e.openPDs.add(MaxPD); err != nil {
+		return nil, err
+	}
+	return &PD{engine: e}, nil
+}
+
+// Close must be called once.
+func (pd *PD) Close() error {
+	pd.engine.openPDs.drop()
+	return nil
+}
 
 // random returns 32 bits that a peer cannot guess.
 func (e *Engine) random() uint32 {
@@ -140,7 +175,7 @@ func (e *Engine) random() uint32 {
 func (e *Engine) addQP(qp *QP) error {
 	e.qpMu.Lock()
 	defer e.qpMu.Unlock()
-	if len(e.qps) >= 1<<20 {
+	if len(e.qps) >= MaxQP {
 		return syscall.ENOMEM
 	}
 	for {

@@ -47,7 +47,7 @@ func TestRefused(t *testing.T) {
 		{"beyond the end of the address space", nil, func(a, b *end) verbs.SendWR { w := write(a, b); w.RemoteAddr = ^uint64(0) - 10; return w }, verbs.WCRemAccessErr, verbs.WCWRFlushErr, verbs.EventQPAccessErr},
 		{"another domain's region", nil, func(a, b *end) verbs.SendWR {
 			w := write(a, b)
-			other, err := b.node.engine.AllocPD().RegisterMR(b.mem, allAccess)
+			other, err := b.node.domain().RegisterMR(b.mem, allAccess)
 			if err != nil {
 				panic(err)
 			}
@@ -354,7 +354,7 @@ func TestModifyErrors(t *testing.T) {
 
 func TestCreateErrors(t *testing.T) {
 	s := newSimnet(t, 1).node("10.0.0.1")
-	pd := s.engine.AllocPD()
+	pd := s.domain()
 	cq, _ := s.engine.CreateCQ(CQInit{Depth: 1})
 	for i, c := range []struct {
 		init QPInit

@@ -162,7 +162,7 @@ func (a *arena) player(node *simnode, o options) *player {
 		{mem: part(1), pd: p.pd, access: allAccess | verbs.AccessMWBind},
 		{mem: part(3), pd: p.pd, access: readable, before: bytes.Clone(part(3))},
 		{mem: part(5), pd: p.pd, access: verbs.AccessLocalWrite, before: bytes.Clone(part(5))},
-		{mem: part(6), pd: node.engine.AllocPD(), access: allAccess, before: bytes.Clone(part(6))},
+		{mem: part(6), pd: node.domain(), access: allAccess, before: bytes.Clone(part(6))},
 	}
 	clear(part(1)) // those that the peer may read hold no secret
 	clear(part(3))

@@ -52,8 +52,7 @@ func (pd *PD) RegisterMR(buf []byte, access verbs.Access) (*MR, error) {
 // RegisterAt registers buf under the addresses from base on. buf must not move until Close. It
 // returns EINVAL if buf is empty, or if access has a remote right to write without
 // AccessLocalWrite. It returns EOPNOTSUPP for unknown rights and for AccessFlushPersistent,
-// because this memory does not survive a loss of power, and ENOMEM if the engine has maxKeys regions
-// and windows.
+// because this memory does not survive a loss of power, and ENOMEM if there are MaxMR.
 func (pd *PD) RegisterAt(buf []byte, base uint64, access verbs.Access) (*MR, error) {
 	if err := checkRegion(buf, access); err != nil {
 		return nil, err
@@ -210,20 +209,16 @@ func (pd *PD) With(s verbs.SGE, need verbs.Access, f func([]byte)) bool {
 type keyTable struct {
 	mu      sync.RWMutex
 	regions map[uint32]*MR // by index
+	windows int            // entries that are windows
 }
 
-const (
-	keyBits = 8
-	// maxKeys is the number of regions and windows of an engine. It leaves most indexes free, so that a
-	// random one seldom is taken.
-	maxKeys = 2 << 20
-)
+const keyBits = 8
 
 // add chooses the region's key.
 func (t *keyTable) add(mr *MR, random func() uint32) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.regions) >= maxKeys {
+	if mr.window != nil && t.windows >= MaxMW || mr.window == nil && len(t.regions)-t.windows >= MaxMR {
 		return syscall.ENOMEM
 	}
 	for {
@@ -231,6 +226,9 @@ func (t *keyTable) add(mr *MR, random func() uint32) error {
 		if index := key >> keyBits; index != 0 && t.regions[index] == nil {
 			mr.key = key
 			t.regions[index] = mr
+			if mr.window != nil {
+				t.windows++
+			}
 			return nil
 		}
 	}
@@ -246,6 +244,9 @@ func (t *keyTable) replace(mr *MR) {
 func (t *keyTable) remove(key uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if mr := t.regions[key>>keyBits]; mr != nil && mr.window != nil {
+		t.windows--
+	}
 	delete(t.regions, key>>keyBits)
 }
 

@@ -30,7 +30,7 @@ type MW struct {
 	closed bool
 }
 
-// AllocMW returns an unbound window. It returns EINVAL for an unknown type, and ENOMEM as RegisterAt does.
+// AllocMW returns an unbound window. It returns EINVAL for an unknown type, and ENOMEM if there are MaxMW.
 func (pd *PD) AllocMW(kind verbs.MWType) (*MW, error) {
 	if kind != verbs.MWType1 && kind != verbs.MWType2 {
 		return nil, syscall.EINVAL

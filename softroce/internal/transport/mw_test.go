@@ -421,7 +421,7 @@ func TestRereg(t *testing.T) {
 	if err := b.mr.Rereg(b.pd, nil, 0, 0); err != syscall.EINVAL {
 		t.Errorf("Rereg to an empty slice: %v, want EINVAL", err)
 	}
-	if err := b.mr.Rereg(b.node.engine.AllocPD(), other, 0x1000, allAccess); err != nil {
+	if err := b.mr.Rereg(b.node.domain(), other, 0x1000, allAccess); err != nil {
 		t.Fatal(err)
 	}
 	a.send(verbs.SendWR{ID: 2, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 8)}, RemoteAddr: 0x1008, RKey: b.mr.RKey()})

@@ -50,8 +50,16 @@ func defaults() options {
 		timeout: 10, retry: 7, rnrRetry: 7, minRNRTimer: 1, sigAll: true}
 }
 
+func (s *simnode) domain() *PD {
+	pd, err := s.engine.AllocPD()
+	if err != nil {
+		s.net.tb.Fatal(err)
+	}
+	return pd
+}
+
 func (s *simnode) end(o options) *end {
-	e := &end{node: s, pd: s.engine.AllocPD(), opts: o, mem: alignedBytes(o.memory)}
+	e := &end{node: s, pd: s.domain(), opts: o, mem: alignedBytes(o.memory)}
 	var err error
 	must := func() {
 		s.net.tb.Helper()

@@ -33,9 +33,12 @@ type AH struct {
 	closed atomic.Bool
 }
 
-// CreateAH returns an address handle.
+// CreateAH returns an address handle. It returns ENOMEM if there are MaxAH.
 func (pd *PD) CreateAH(attr qpstate.AHAttr) (*AH, error) {
 	path, err := pd.engine.resolve(&attr)
+	if err == nil {
+		err = pd.engine.openAHs.add(MaxAH)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +47,11 @@ func (pd *PD) CreateAH(attr qpstate.AHAttr) (*AH, error) {
 
 // Close makes later posts with the handle fail. Sends that are posted already keep their path.
 func (ah *AH) Close() error {
-	if !ah.closed.Swap(true) && ah.route != nil {
+	if ah.closed.Swap(true) {
+		return nil
+	}
+	ah.pd.engine.openAHs.drop()
+	if ah.route != nil {
 		ah.pd.engine.routes.unuse(ah.route, true)
 	}
 	return nil

@@ -90,8 +90,8 @@ func TestFirstMark(t *testing.T) {
 // TestSRQBesideCreateQP resizes an SRQ while queue pairs with it are made, for the race detector.
 func TestSRQBesideCreateQP(t *testing.T) {
 	n := newSimnet(t, 1)
-	e := n.node("fd00::1").engine
-	pd := e.AllocPD()
+	node := n.node("fd00::1")
+	e, pd := node.engine, node.domain()
 	s, err := pd.CreateSRQ(8, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ type QP struct {
 
 // CreateQP returns a queue pair in RESET. It grants the requested sizes, but at least 1. It
 // returns EOPNOTSUPP for a type other than RC, UC and UD, and EINVAL for a size above the
-// engine's limits or a missing CQ.
+// engine's limits or a missing CQ, and ENOMEM if there are MaxQP.
 func (pd *PD) CreateQP(init QPInit) (*QP, error) {
 	transport, ok := map[verbs.QPType]packet.Transport{verbs.RC: packet.RC, verbs.UC: packet.UC, verbs.UD: packet.UD}[init.Type]
 	if !ok {

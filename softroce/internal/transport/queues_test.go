@@ -189,7 +189,7 @@ func TestSRQOfAnotherDomain(t *testing.T) {
 	a := n.node("fd00::1").end(o)
 	o.srq = true
 	b := n.node("fd00::2").end(o)
-	b.pd = b.node.engine.AllocPD()
+	b.pd = b.node.domain()
 	qp, err := b.pd.CreateQP(QPInit{Type: verbs.RC, SendCQ: b.scq, RecvCQ: b.rcq, SRQ: b.srq, Cap: o.cap})
 	if err != nil {
 		t.Fatal(err)

@@ -90,13 +90,22 @@ type SRQ struct {
 }
 
 // CreateSRQ returns a queue of wrs receives of up to sges elements each. It returns EINVAL if
-// wrs is 0 or above MaxQPWR, or if sges is above MaxSGE.
+// wrs is 0 or above MaxQPWR, or if sges is above MaxSGE; and ENOMEM if there are MaxSRQ.
 func (pd *PD) CreateSRQ(wrs, sges uint32) (*SRQ, error) {
 	if wrs == 0 || wrs > MaxQPWR || sges > MaxSGE {
 		return nil, syscall.EINVAL
 	}
+	if err := pd.engine.openSRQs.add(MaxSRQ); err != nil {
+		return nil, err
+	}
 	sges = max(sges, 1)
 	return &SRQ{pd: pd, number: pd.engine.srqs.Add(1), queue: newRecvQueue(wrs, sges)}, nil
+}
+
+// Close must be called once.
+func (s *SRQ) Close() error {
+	s.pd.engine.openSRQs.drop()
+	return nil
 }
 
 // Number returns the SRQ's number, which is unique among all SRQs of the engine.
