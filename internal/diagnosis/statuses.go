@@ -22,14 +22,14 @@ const (
 
 var statuses = []group{{"docs/errors.md#completions", []Entry{
 	rare(0, "SUCCESS", "success", "the request succeeded; only now are the other fields of the completion valid", "nothing: this is not an error"),
-	status(1, "LOC_LEN_ERR", "local length error", "a local buffer was too small for the message, or the peers' path MTUs differ", "larger receives; the smaller path MTU at both ends"),
+	status(1, "LOC_LEN_ERR", "local length error", "a local buffer was too small for the message or, for an atomic, longer than 8 bytes; or the peers' path MTUs differ", "larger receives; the smaller path MTU at both ends"),
 	status(2, "LOC_QP_OP_ERR", "local QP operation error", "the request does not fit the queue pair (opcode, length or a limit of the queue pair); or the peers' path MTUs differ",
 		"an opcode and a length that this queue pair has; the smaller path MTU at both ends"),
 	rare(3, "LOC_EEC_OP_ERR", "local EE context operation error", noRD, odd),
 	status(4, "LOC_PROT_ERR", "local protection error", "a local SGE is refused: its lkey, range or protection domain is wrong, its MR is closed, or the region lacks LOCAL_WRITE, which receives, READs and atomics need",
 		"an SGE within an MR of the queue pair's PD that stays open until the completion"),
 	status(5, "WR_FLUSH_ERR", "Work Request Flushed Error", "the queue pair had left RTS for ERR, so the request was not done", "the first completion whose status is not this one"),
-	status(6, "MW_BIND_ERR", "memory management operation error", "the window's region lacks MW_BIND (or LOCAL_WRITE, if the peer may write), is too small or of another protection domain; or the window is already bound",
+	status(6, "MW_BIND_ERR", "memory management operation error", "the window's region lacks MW_BIND (or LOCAL_WRITE, if the peer may write), is too small or of another protection domain; the window is already bound; or no window with the key to invalidate is bound on this queue pair",
 		"a region with MW_BIND; invalidating the window before the next bind"),
 	rare(7, "BAD_RESP_ERR", "bad response error", "the peer's answer breaks the protocol", "the same version of the protocol at both ends; the packets (docs/on-the-wire.md)"),
 	rare(8, "LOC_ACCESS_ERR", "local access error", "the peer's WRITE with immediate had no right to the memory here", "the rkey, the range and the rights that the peer uses"),

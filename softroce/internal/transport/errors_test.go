@@ -126,6 +126,16 @@ func TestLocalErrors(t *testing.T) {
 		a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpRDMARead, SGL: []verbs.SGE{a.sge(0, 10)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
 		a.want(a.scq, 1, verbs.WCLocProtErr, 0)
 	})
+	t.Run("destination of an atomic", func(t *testing.T) {
+		for _, op := range []verbs.Opcode{verbs.OpAtomicCmpAndSwp, verbs.OpAtomicFetchAndAdd} {
+			net, a, b := pair(t, 1, defaults())
+			a.send(verbs.SendWR{ID: 1, Opcode: op, SGL: []verbs.SGE{a.sge(0, 4), a.sge(4, 5)}, Swap: 1, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+			a.want(a.scq, 1, verbs.WCLocLenErr, 0)
+			a.wantState(qpstate.Error)
+			net.settle()
+			b.wantState(qpstate.RTS) // nothing was sent
+		}
+	})
 	t.Run("receive", func(t *testing.T) {
 		_, a, b := pair(t, 1, defaults())
 		bad := b.sge(0, 3000)

@@ -166,7 +166,7 @@ func TestWindowRefuses(t *testing.T) {
 		d = sibling(t, b)
 		d.connect(a)
 		d.send(verbs.SendWR{ID: 5, Opcode: verbs.OpLocalInv, InvalidateRKey: two.mw.RKey()})
-		d.want(d.scq, 5, verbs.WCLocQPOpErr, 0)
+		d.want(d.scq, 5, verbs.WCMWBindErr, 0)
 		a.send(two.write(a, 6, two.mr.Addr(), two.mw.RKey()))
 		a.want(a.scq, 6, verbs.WCSuccess, verbs.WCRDMAWrite)
 	})
@@ -223,7 +223,7 @@ func TestInvalidate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, a, _ := pair(t, 1, defaults())
 			a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpLocalInv, InvalidateRKey: key(a)})
-			a.want(a.scq, 1, verbs.WCLocQPOpErr, 0)
+			a.want(a.scq, 1, verbs.WCMWBindErr, 0)
 		})
 	}
 }

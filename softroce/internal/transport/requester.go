@@ -154,7 +154,7 @@ func (qp *QP) start(w *sendWQE) bool {
 	case w.wr.Opcode == verbs.OpLocalInv:
 		w.packets = 0
 		if !qp.invalidate(w.wr.InvalidateRKey) {
-			w.failed = verbs.WCLocQPOpErr
+			w.failed = verbs.WCMWBindErr // libibverbs' code of Memory Management Operation Error: 11.6.2
 		}
 	case w.wr.Opcode == verbs.OpBindMW:
 		w.packets = 0
@@ -169,6 +169,8 @@ func (qp *QP) start(w *sendWQE) bool {
 		}
 		if qp.attr.MaxRdAtomic == 0 {
 			w.failed = verbs.WCLocQPOpErr
+		} else if w.wr.Opcode != verbs.OpRDMARead && w.fetches() && sglLength(w.wr.SGL) != atomicLen {
+			w.failed = verbs.WCLocLenErr // 11.6.2
 		}
 		r.answeredStarted++
 	case qp.kind == verbs.UD && w.length > qp.mtu:

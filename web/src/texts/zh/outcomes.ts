@@ -3,7 +3,7 @@
 export const outcomes: Record<string, string> = {
   "the request succeeded; only now are the other fields of the completion valid": "请求成功；只有成功时，完成项的其他字段才有效",
   "nothing: this is not an error": "什么都不用做：这不是错误",
-  "a local buffer was too small for the message, or the peers' path MTUs differ": "本端的缓冲区装不下这条消息，或者两端的路径 MTU 不同",
+  "a local buffer was too small for the message or, for an atomic, longer than 8 bytes; or the peers' path MTUs differ": "本端的缓冲区装不下这条消息，或者对原子操作来说超过 8 字节；也可能是两端的路径 MTU 不同",
   "larger receives; the smaller path MTU at both ends": "投递更大的接收请求；两端都用较小的路径 MTU",
   "the request does not fit the queue pair (opcode, length or a limit of the queue pair); or the peers' path MTUs differ": "请求不适合这个队列对（操作码、长度或队列对的某个上限）；或者两端的路径 MTU 不同",
   "an opcode and a length that this queue pair has; the smaller path MTU at both ends": "使用这个队列对支持的操作码和长度；两端都用较小的路径 MTU",
@@ -13,7 +13,7 @@ export const outcomes: Record<string, string> = {
   "an SGE within an MR of the queue pair's PD that stays open until the completion": "SGE 要落在该队列对的 PD 的一个 MR 之内，并且这个 MR 在完成之前保持打开",
   "the queue pair had left RTS for ERR, so the request was not done": "队列对已从 RTS 转到 ERR，所以请求没有执行",
   "the first completion whose status is not this one": "查看状态与此不同的第一个完成项",
-  "the window's region lacks MW_BIND (or LOCAL_WRITE, if the peer may write), is too small or of another protection domain; or the window is already bound": "窗口的区域缺少 MW_BIND（若允许对端写入，则还需 LOCAL_WRITE），太小，或属于别的保护域；或者窗口已经绑定",
+  "the window's region lacks MW_BIND (or LOCAL_WRITE, if the peer may write), is too small or of another protection domain; the window is already bound; or no window with the key to invalidate is bound on this queue pair": "窗口的区域缺少 MW_BIND（若允许对端写入，则还需 LOCAL_WRITE），太小，或属于别的保护域；窗口已经绑定；或者这个队列对上没有绑定具有要作废的密钥的窗口",
   "a region with MW_BIND; invalidating the window before the next bind": "使用带 MW_BIND 的区域；再次绑定之前先使窗口失效",
   "the peer's answer breaks the protocol": "对端的应答违反协议",
   "the same version of the protocol at both ends; the packets (docs/on-the-wire.md)": "两端使用同一版本的协议；查看报文（docs/on-the-wire.md）",
