@@ -69,6 +69,27 @@ enum {
 /* IBV_WR_FLUSH, which old headers lack. The atomic's compare_add is the length, swap the type and the level << 8. */
 enum { RV_WR_FLUSH = 14 };
 
+/*
+ * Requests name these objects. The core finds its own by the handle behind the public struct, because
+ * programs can write into that. The rest is the shim's.
+ */
+struct rv_mr {
+	struct ibv_mr verbs;
+	rv_handle handle;
+	struct context *context;
+	unsigned *users; /* the users of the device memory; NULL for other regions */
+};
+struct rv_mw {
+	struct ibv_mw verbs;
+	rv_handle handle;
+	struct context *context;
+};
+struct rv_ah {
+	struct ibv_ah verbs;
+	rv_handle handle;
+	struct context *context;
+};
+
 /* struct ibv_send_wr's bind_mw, which has no name. */
 struct rv_bind {
 	struct ibv_mw *mw;
@@ -135,8 +156,7 @@ struct rv_bind {
 	X(int, rv_destroy_qp, (rv_handle qp))                                                                    \
 	X(int, rv_attach_mcast, (rv_handle qp, union ibv_gid *gid, uint16_t lid))                                \
 	X(int, rv_detach_mcast, (rv_handle qp, union ibv_gid *gid, uint16_t lid))                                \
-	/* After an error *bad is the refused request. Address handles and windows name their core's */          \
-	/* objects in ->handle. */                                                                               \
+	/* After an error *bad is the refused request. */                                                        \
 	X(int, rv_post_send, (rv_handle qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad))                   \
 	X(int, rv_post_recv, (rv_handle qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad))                   \
 	X(int, rv_post_srq_recv, (rv_handle srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad))              \
@@ -144,7 +164,7 @@ struct rv_bind {
 	X(int, rv_destroy_ah, (rv_handle ah))                                                                    \
 	X(int, rv_init_ah_from_wc, (rv_handle ctx, int port, struct ibv_wc *wc, struct ibv_grh *grh,             \
 				     struct ibv_ah_attr *attr))                                                  \
-	/* For other contexts of the process: ENOENT unless the handle is that of an object of the device. */    \
+	/* For the other handles of a context: ENOENT unless the context has the object. */                      \
 	X(int, rv_import_pd, (rv_handle ctx, rv_handle pd))                                                      \
 	X(void, rv_unimport_pd, (rv_handle pd))                                                                  \
 	X(int, rv_import_mr, (rv_handle pd, rv_handle mr, uint64_t *length, uint32_t *lkey, uint32_t *rkey))

@@ -34,7 +34,7 @@ func rv_create_ah(handle C.rv_handle, attr *C.struct_ibv_ah_attr, out *C.rv_hand
 
 //export rv_destroy_ah
 func rv_destroy_ah(handle C.rv_handle) C.int {
-	return closing(&ahs, handle, ahs.get(handle).AH.Close)
+	return closing(&ahs, handle, func(a *ah) error { return a.AH.Close() })
 }
 
 // rv_init_ah_from_wc finds the way back to a datagram's sender. Of a datagram over IPv4, the service

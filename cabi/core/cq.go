@@ -108,8 +108,7 @@ func rv_drive(handle C.rv_handle) C.int {
 
 //export rv_destroy_cq
 func rv_destroy_cq(handle C.rv_handle) C.int {
-	q := cqs.get(handle)
-	return closing(&cqs, handle, func() error {
+	return closing(&cqs, handle, func(q *cq) error {
 		if err := q.CQ.Close(); err != nil {
 			return err
 		}

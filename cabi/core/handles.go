@@ -8,6 +8,7 @@ import "C"
 import (
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 )
 
@@ -53,8 +54,15 @@ func grown[T any](old *[]atomic.Pointer[T]) *[]atomic.Pointer[T] {
 	return &items
 }
 
-// get returns the object of a number. The shim passes only numbers of objects that exist.
-func (h *handles[T]) get(n C.rv_handle) *T { return (*h.items.Load())[n].Load() }
+// get returns the object of a number, or nil if no object has the number. Most numbers are the shim's own
+// and exist. Those that a program chooses may not, nor that of a region that was freed through an import.
+func (h *handles[T]) get(n C.rv_handle) *T {
+	items := h.items.Load()
+	if items == nil || int(n) >= len(*items) {
+		return nil
+	}
+	return (*items)[n].Load()
+}
 
 // of returns the numbers of a context's objects.
 func (h *handles[T]) of(c *context) (numbers []C.rv_handle) {
@@ -75,15 +83,6 @@ func (h *handles[T]) of(c *context) (numbers []C.rv_handle) {
 // owned is an object of a context.
 type owned interface{ owner() *context }
 
-// find returns the object of a number that a program chose, or nil if no object has the number.
-func (h *handles[T]) find(n C.rv_handle) *T {
-	items := h.items.Load()
-	if items == nil || int(n) >= len(*items) {
-		return nil
-	}
-	return (*items)[n].Load()
-}
-
 // remove frees the number.
 func (h *handles[T]) remove(n C.rv_handle) {
 	h.mu.Lock()
@@ -96,8 +95,12 @@ func (h *handles[T]) remove(n C.rv_handle) {
 func ptr[T any](p *T) unsafe.Pointer { return unsafe.Pointer(p) }
 
 // closing closes an object and frees its number.
-func closing[T any](h *handles[T], n C.rv_handle, closeIt func() error) C.int {
-	if err := closeIt(); err != nil {
+func closing[T any](h *handles[T], n C.rv_handle, closeIt func(*T) error) C.int {
+	object := h.get(n)
+	if object == nil {
+		return C.int(syscall.ENOENT)
+	}
+	if err := closeIt(object); err != nil {
 		return errnoOf(err)
 	}
 	h.remove(n)

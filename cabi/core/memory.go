@@ -63,17 +63,19 @@ func rv_dealloc_pd(handle C.rv_handle) C.int {
 	return freePD(handle)
 }
 
-func freePD(handle C.rv_handle) C.int { return closing(&pds, handle, pds.get(handle).PD.Close) }
+func freePD(handle C.rv_handle) C.int {
+	return closing(&pds, handle, func(p *pd) error { return p.PD.Close() })
+}
 
 //export rv_import_pd
 func rv_import_pd(ctx, handle C.rv_handle) C.int {
-	p := pds.find(handle)
-	if p == nil || p.device != contexts.get(ctx).device {
+	p := pds.get(handle)
+	if p == nil || p.context != contexts.get(ctx) {
 		return C.int(syscall.ENOENT)
 	}
 	p.importing.Lock()
 	defer p.importing.Unlock()
-	if pds.find(handle) != p { // another thread has freed it
+	if pds.get(handle) != p { // another thread has freed it
 		return C.int(syscall.ENOENT)
 	}
 	p.imports++
@@ -82,7 +84,7 @@ func rv_import_pd(ctx, handle C.rv_handle) C.int {
 
 //export rv_unimport_pd
 func rv_unimport_pd(handle C.rv_handle) {
-	if p := pds.find(handle); p != nil { // else its context is closed
+	if p := pds.get(handle); p != nil { // else its context is closed
 		p.importing.Lock()
 		defer p.importing.Unlock()
 		p.imports--
@@ -161,6 +163,9 @@ func rv_alloc_null_mr(handle C.rv_handle, out *C.rv_handle, lkey *C.uint32_t) C.
 //export rv_rereg_mr
 func rv_rereg_mr(handle C.rv_handle, flags C.int, domain C.rv_handle, addr C.uintptr_t, length C.size_t, access C.uint, lkey, rkey *C.uint32_t) C.int {
 	m := mrs.get(handle)
+	if m == nil {
+		return C.int(syscall.ENOENT)
+	}
 	r := verbs.Rereg{Flags: verbs.ReregFlags(flags), Access: verbs.Access(access) &^ ignored}
 	if r.Flags&verbs.ReregPD != 0 && domain != 0 {
 		r.PD = pds.get(domain).PD
@@ -181,8 +186,8 @@ func rv_rereg_mr(handle C.rv_handle, flags C.int, domain C.rv_handle, addr C.uin
 
 //export rv_import_mr
 func rv_import_mr(domain, handle C.rv_handle, length *C.uint64_t, lkey, rkey *C.uint32_t) C.int {
-	m := mrs.find(handle)
-	if m == nil || m.device != pds.get(domain).device {
+	m := mrs.get(handle)
+	if m == nil || m.context != pds.get(domain).context {
 		return C.int(syscall.ENOENT)
 	}
 	*length, *lkey, *rkey = C.uint64_t(m.Len()), C.uint32_t(m.LKey()), C.uint32_t(m.LKey())
@@ -191,7 +196,7 @@ func rv_import_mr(domain, handle C.rv_handle, length *C.uint64_t, lkey, rkey *C.
 
 //export rv_dereg_mr
 func rv_dereg_mr(handle C.rv_handle) C.int {
-	return closing(&mrs, handle, mrs.get(handle).MR.Close)
+	return closing(&mrs, handle, func(m *mr) error { return m.MR.Close() })
 }
 
 //export rv_advise_mr
@@ -212,5 +217,5 @@ func rv_alloc_mw(handle C.rv_handle, kind C.int, out *C.rv_handle, rkey *C.uint3
 
 //export rv_dealloc_mw
 func rv_dealloc_mw(handle C.rv_handle) C.int {
-	return closing(&mws, handle, mws.get(handle).MW.Close)
+	return closing(&mws, handle, func(w *mw) error { return w.MW.Close() })
 }

@@ -8,8 +8,10 @@ package main
 import "C"
 
 import (
+	"fmt"
 	"math/bits"
 	"sync"
+	"syscall"
 	"unsafe"
 
 	"github.com/pkg/errors"
@@ -43,7 +45,7 @@ const atomicWrite = 15 // IBV_WR_ATOMIC_WRITE, which old headers lack
 
 // sges views a list of elements, which has the layout of verbs.SGE.
 func sges(list *C.struct_ibv_sge, n C.int) []verbs.SGE {
-	if n <= 0 {
+	if list == nil || n <= 0 {
 		return nil
 	}
 	return unsafe.Slice((*verbs.SGE)(unsafe.Pointer(list)), int(n))
@@ -84,7 +86,7 @@ func (q *qp) decode(s *verbs.SendWR, w *C.struct_ibv_send_wr) {
 	case verbs.OpSend, verbs.OpSendWithImm:
 		if q.Type() == verbs.UD {
 			if ah := field[*C.struct_ibv_ah](w, C.RV_WR_UD_AH); ah != nil {
-				s.AH = ahs.get(ah.handle).AH
+				s.AH = ahs.get((*C.struct_rv_ah)(unsafe.Pointer(ah)).handle).AH
 			}
 			s.RemoteQPN, s.RemoteQKey = field[uint32](w, C.RV_WR_UD_QPN), field[uint32](w, C.RV_WR_UD_QKEY)
 		}
@@ -95,9 +97,9 @@ func (q *qp) decode(s *verbs.SendWR, w *C.struct_ibv_send_wr) {
 
 func bindOf(b *C.struct_rv_bind) *verbs.MWBind {
 	bind := infoOf(&b.info)
-	bind.RKey = uint32(b.rkey)
 	if b.mw != nil {
-		bind.MW = mws.get(b.mw.handle).MW
+		bind.MW = mws.get((*C.struct_rv_mw)(unsafe.Pointer(b.mw)).handle).MW
+		bind.RKey = bind.MW.RKey()&^0xff | uint32(b.rkey)&0xff // the program chooses only the low bits
 	}
 	return bind
 }
@@ -108,7 +110,9 @@ func infoOf(i *C.struct_ibv_mw_bind_info) *verbs.MWBind {
 	access := verbs.Access(i.mw_access_flags) &^ verbs.AccessLocalWrite
 	b := &verbs.MWBind{Addr: uint64(i.addr), Length: uint64(i.length), Access: access}
 	if i.mr != nil {
-		b.MR = mrs.get(i.mr.handle).MR
+		if m := mrs.get((*C.struct_rv_mr)(unsafe.Pointer(i.mr)).handle); m != nil {
+			b.MR = m.MR
+		}
 	}
 	return b
 }
@@ -130,12 +134,16 @@ func rv_post_send(handle C.rv_handle, wr *C.struct_ibv_send_wr, bad **C.struct_i
 	q.posts.mu.Lock()
 	defer q.posts.mu.Unlock()
 	wrs := q.wrs[:0]
+	var cut error
 	for w := wr; w != nil; w = w.next {
+		if cut = cutAt(len(wrs), "ibv_post_send", w.sg_list, w.num_sge); cut != nil {
+			break
+		}
 		wrs = append(wrs, verbs.SendWR{})
 		q.decode(&wrs[len(wrs)-1], w)
 	}
 	q.wrs = wrs
-	err := q.PostSend(wrs)
+	err := posted(wrs, cut, q.PostSend)
 	clear(wrs) // hold no window and no address handle
 	if err != nil {
 		*bad = wr
@@ -144,6 +152,31 @@ func rv_post_send(handle C.rv_handle, wr *C.struct_ibv_send_wr, bad **C.struct_i
 		}
 	}
 	return errnoOf(err)
+}
+
+// longest is a number of requests that no queue of the device holds.
+const longest = 1 << 15
+
+// cutAt returns the error of the request with index i if the chain ends before it.
+func cutAt(i int, op string, list *C.struct_ibv_sge, n C.int) error {
+	switch {
+	case list == nil && n > 0:
+		return &verbs.PostError{Op: op, Index: i, Err: syscall.EINVAL, Reason: fmt.Sprintf("num_sge is %d, and sg_list is NULL", int(n))}
+	case i == longest: // a request whose next is an earlier one, perhaps
+		return &verbs.PostError{Op: op, Index: i, Err: syscall.ENOMEM, Reason: "the chain of next is longer than any queue"}
+	}
+	return nil
+}
+
+// posted posts a chain up to the place where it was cut.
+func posted[WR any](wrs []WR, cut error, post func([]WR) error) error {
+	if cut != nil && len(wrs) == 0 {
+		return cut
+	}
+	if err := post(wrs); err != nil {
+		return err
+	}
+	return cut
 }
 
 // refusedAt returns the index of the request that a post refused.

@@ -68,8 +68,7 @@ func setCap(to *C.struct_ibv_qp_cap, c verbs.QPCap) {
 
 //export rv_destroy_qp
 func rv_destroy_qp(handle C.rv_handle) C.int {
-	q := qps.get(handle)
-	return closing(&qps, handle, func() error {
+	return closing(&qps, handle, func(q *qp) error {
 		if err := q.QP.Close(); err != nil {
 			return err
 		}
@@ -179,8 +178,7 @@ func rv_srq_number(handle C.rv_handle, out *C.uint32_t) C.int {
 
 //export rv_destroy_srq
 func rv_destroy_srq(handle C.rv_handle) C.int {
-	s := srqs.get(handle)
-	return closing(&srqs, handle, func() error {
+	return closing(&srqs, handle, func(s *srq) error {
 		if err := s.SRQ.Close(); err != nil {
 			return err
 		}
@@ -199,10 +197,14 @@ func (r *receives) post(wr *C.struct_ibv_recv_wr, bad **C.struct_ibv_recv_wr, po
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wrs = r.wrs[:0]
+	var cut error
 	for w := wr; w != nil; w = w.next {
+		if cut = cutAt(len(r.wrs), "ibv_post_recv", w.sg_list, w.num_sge); cut != nil {
+			break
+		}
 		r.wrs = append(r.wrs, verbs.RecvWR{ID: uint64(w.wr_id), SGL: sges(w.sg_list, w.num_sge)})
 	}
-	err := post(r.wrs)
+	err := posted(r.wrs, cut, post)
 	if err != nil {
 		*bad = wr
 		for range refusedAt(err) {

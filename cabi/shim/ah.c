@@ -7,27 +7,25 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	if (!ours(pd->context))
 		return REAL(ibv_create_ah)(pd, attr);
-	struct context *c = context_of(pd->context);
-	struct ibv_ah *ah = calloc(1, sizeof *ah);
+	struct rv_ah *ah = calloc(1, sizeof *ah);
 	if (!ah)
 		return NULL;
-	int error = CALL(c, rv_create_ah, pd->handle, attr, &ah->handle);
+	int error = CALL_OF(pd, pd, EINVAL, rv_create_ah, attr, &ah->handle);
 	if (error) {
 		free(ah);
 		return null(error);
 	}
-	ah->context = pd->context;
-	ah->pd = pd;
+	ah->context = context_of(pd->context);
+	ah->verbs = (struct ibv_ah){.context = pd->context, .pd = pd, .handle = ah->handle};
 	pd_hold(pd);
-	return ah;
+	return &ah->verbs;
 }
 
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
 	if (!ours(ah->context))
 		return REAL(ibv_destroy_ah)(ah);
-	struct context *c = context_of(ah->context);
-	int error = CALL(c, rv_destroy_ah, ah->handle);
+	int error = CALL_OF(rv_ah, ah, ENOENT, rv_destroy_ah);
 	if (error)
 		return error;
 	pd_release(ah->pd);

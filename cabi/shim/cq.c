@@ -97,7 +97,7 @@ int ibv_resize_cq(struct ibv_cq *v, int cqe)
 	struct cq *cq = (struct cq *)v;
 	if (lost(cq->context))
 		return failed(EIO);
-	if (cqe < 1 || cqe > MAX_DEPTH)
+	if (cqe < 1 || cqe > MAX_DEPTH || !GENUINE(cq, v))
 		return failed(EINVAL);
 	struct block entries;
 	struct rv_ring ring = {0};
@@ -125,10 +125,9 @@ int ibv_resize_cq(struct ibv_cq *v, int cqe)
 
 int modify_cq(struct ibv_cq *v, struct ibv_modify_cq_attr *attr)
 {
-	struct cq *cq = (struct cq *)v;
 	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
 		return failed(EINVAL);
-	return CALL(cq->context, rv_moderate_cq, cq->handle, attr->moderate.cq_count, attr->moderate.cq_period);
+	return CALL_OF(cq, v, EINVAL, rv_moderate_cq, attr->moderate.cq_count, attr->moderate.cq_period);
 }
 
 int ibv_destroy_cq(struct ibv_cq *v)
@@ -139,6 +138,8 @@ int ibv_destroy_cq(struct ibv_cq *v)
 	struct channel *channel = (struct channel *)v->channel;
 	if (lost(cq->context))
 		return failed(EIO);
+	if (!GENUINE(cq, v))
+		return failed(ENOENT);
 	if (channel)
 		channel_leave(channel, cq);
 	int error = CALL(cq->context, rv_destroy_cq, cq->handle);
@@ -290,6 +291,5 @@ void cq_forget(struct cq *cq, uint32_t qpn)
 
 int arm_cq(struct ibv_cq *v, int solicited_only)
 {
-	struct cq *cq = (struct cq *)v;
-	return CALL(cq->context, rv_arm_cq, cq->handle, solicited_only);
+	return CALL_OF(cq, v, EINVAL, rv_arm_cq, solicited_only);
 }

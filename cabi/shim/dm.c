@@ -145,7 +145,7 @@ struct ibv_mr *reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *v, uint64_t offset, s
 	mr->addr = NULL; /* addresses count from 0 */
 	mr->length = length;
 	struct dm *owner = dm->original ? dm->original : dm;
-	((struct mr *)mr)->users = &owner->users;
+	((struct rv_mr *)mr)->users = &owner->users;
 	hold(&owner->users);
 	return mr;
 }

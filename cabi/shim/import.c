@@ -17,19 +17,21 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 		free(pd);
 		return null(error);
 	}
-	pd->verbs = (struct ibv_pd){.context = context, .handle = handle};
+	*pd = (struct pd){.verbs = {.context = context, .handle = handle}, .handle = handle, .context = c, .imported = true};
 	return &pd->verbs;
 }
 
-void ibv_unimport_pd(struct ibv_pd *pd)
+void ibv_unimport_pd(struct ibv_pd *v)
 {
-	if (!ours(pd->context)) {
-		REAL(ibv_unimport_pd)(pd);
+	if (!ours(v->context)) {
+		REAL(ibv_unimport_pd)(v);
 		return;
 	}
-	struct context *c = context_of(pd->context);
-	if (!lost(c))
-		core_of(c)->rv_unimport_pd(pd->handle);
+	struct pd *pd = (struct pd *)v;
+	if (!pd->imported)
+		return; /* the program's mistake: ibv_dealloc_pd frees it */
+	if (!lost(pd->context))
+		core_of(pd->context)->rv_unimport_pd(pd->handle);
 	free(pd);
 }
 
@@ -37,23 +39,13 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
 	if (!ours(pd->context))
 		return REAL(ibv_import_mr)(pd, handle);
-	struct context *c = context_of(pd->context);
-	struct mr *mr = calloc(1, sizeof *mr);
+	struct rv_mr *mr = calloc(1, sizeof *mr);
 	if (!mr)
 		return NULL;
-	struct ibv_mr *v = &mr->verbs;
-	uint64_t length;
-	int error = CALL(c, rv_import_mr, pd->handle, handle, &length, &v->lkey, &v->rkey);
-	if (error) {
-		free(mr);
-		return null(error);
-	}
-	v->context = pd->context;
-	v->pd = pd;
-	v->length = length; /* the address stays NULL, as in libibverbs */
-	v->handle = handle;
-	pd_hold(pd);
-	return v;
+	uint64_t length = 0;
+	int error = CALL_OF(pd, pd, EINVAL, rv_import_mr, handle, &length, &mr->verbs.lkey, &mr->verbs.rkey);
+	mr->handle = handle;
+	return mr_made(mr, error, pd, NULL, length); /* without an address, as libibverbs has it */
 }
 
 void ibv_unimport_mr(struct ibv_mr *mr)

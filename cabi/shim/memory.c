@@ -3,31 +3,31 @@
  */
 #include "shim.h"
 
-/* made completes a region that the core has made, or returns its error. It owns mr. */
-static struct ibv_mr *made(struct mr *mr, int error, struct ibv_pd *pd, void *addr, size_t length)
+struct ibv_mr *mr_made(struct rv_mr *mr, int error, struct ibv_pd *pd, void *addr, size_t length)
 {
 	if (error) {
 		free(mr);
 		return null(error);
 	}
+	mr->context = context_of(pd->context);
 	struct ibv_mr *v = &mr->verbs;
 	v->context = pd->context;
 	v->pd = pd;
 	v->addr = addr;
 	v->length = length;
+	v->handle = mr->handle;
 	pd_hold(pd);
 	return v;
 }
 
 struct ibv_mr *mr_new(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
 {
-	struct context *c = context_of(pd->context);
-	struct mr *mr = calloc(1, sizeof *mr);
+	struct rv_mr *mr = calloc(1, sizeof *mr);
 	if (!mr)
 		return NULL;
 	struct ibv_mr *v = &mr->verbs;
-	int error = CALL(c, rv_reg_mr, pd->handle, (uintptr_t)addr, length, iova, access, &v->handle, &v->lkey, &v->rkey);
-	return made(mr, error, pd, addr, length);
+	int error = CALL_OF(pd, pd, EINVAL, rv_reg_mr, (uintptr_t)addr, length, iova, access, &mr->handle, &v->lkey, &v->rkey);
+	return mr_made(mr, error, pd, addr, length);
 }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -55,25 +55,23 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 {
 	if (!ours(pd->context))
 		return REAL(ibv_reg_dmabuf_mr)(pd, offset, length, iova, fd, access);
-	struct context *c = context_of(pd->context);
-	struct mr *mr = calloc(1, sizeof *mr);
+	struct rv_mr *mr = calloc(1, sizeof *mr);
 	if (!mr)
 		return NULL;
 	struct ibv_mr *v = &mr->verbs;
 	int error = fd < 0 ? EBADF
-			   : CALL(c, rv_reg_dmabuf_mr, pd->handle, offset, length, iova, fd, access, &v->handle, &v->lkey, &v->rkey);
-	return made(mr, error, pd, (void *)(uintptr_t)offset, length); /* the address is the offset, as libibverbs has it */
+			   : CALL_OF(pd, pd, EINVAL, rv_reg_dmabuf_mr, offset, length, iova, fd, access, &mr->handle, &v->lkey, &v->rkey);
+	return mr_made(mr, error, pd, (void *)(uintptr_t)offset, length); /* the address is the offset, as libibverbs has it */
 }
 
 struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
 {
-	struct context *c = context_of(pd->context);
-	struct mr *mr = calloc(1, sizeof *mr);
+	struct rv_mr *mr = calloc(1, sizeof *mr);
 	if (!mr)
 		return NULL;
 	struct ibv_mr *v = &mr->verbs;
-	int error = CALL(c, rv_alloc_null_mr, pd->handle, &v->handle, &v->lkey);
-	return made(mr, error, pd, NULL, SIZE_MAX);
+	int error = CALL_OF(pd, pd, EINVAL, rv_alloc_null_mr, &mr->handle, &v->lkey);
+	return mr_made(mr, error, pd, NULL, SIZE_MAX);
 }
 
 /* Returns 0 or enum ibv_rereg_mr_err_code. The keys stay the same. */
@@ -81,16 +79,16 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 {
 	if (!ours(mr->context))
 		return REAL(ibv_rereg_mr)(mr, flags, pd, addr, length, access);
-	struct context *c = context_of(mr->context);
 	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION, joins = flags & IBV_REREG_MR_CHANGE_PD;
-	bool grants = flags & IBV_REREG_MR_CHANGE_ACCESS, whole = !((struct mr *)mr)->users;
+	bool grants = flags & IBV_REREG_MR_CHANGE_ACCESS, whole = !((struct rv_mr *)mr)->users;
 	if (!whole || !flags || flags & ~(IBV_REREG_MR_FLAGS_SUPPORTED) || (moves && (!addr || !length)) || (joins && !pd) ||
 	    (access && !grants)) {
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	int error = CALL(c, rv_rereg_mr, mr->handle, flags, joins ? pd->handle : 0, (uintptr_t)addr, length, access, &mr->lkey,
-			 &mr->rkey);
+	int error = joins && !GENUINE(pd, pd) ? EINVAL
+					      : CALL_OF(rv_mr, mr, EINVAL, rv_rereg_mr, flags, joins ? pd->handle : 0, (uintptr_t)addr, length,
+							access, &mr->lkey, &mr->rkey);
 	if (error) {
 		errno = error;
 		return IBV_REREG_MR_ERR_CMD;
@@ -111,9 +109,8 @@ int ibv_dereg_mr(struct ibv_mr *v)
 {
 	if (!ours(v->context))
 		return REAL(ibv_dereg_mr)(v);
-	struct context *c = context_of(v->context);
-	struct mr *mr = (struct mr *)v;
-	int error = CALL(c, rv_dereg_mr, v->handle);
+	struct rv_mr *mr = (struct rv_mr *)v;
+	int error = CALL_OF(rv_mr, v, ENOENT, rv_dereg_mr);
 	if (error)
 		return error;
 	if (mr->users)
@@ -125,38 +122,38 @@ int ibv_dereg_mr(struct ibv_mr *v)
 
 int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sgl, uint32_t n)
 {
-	struct context *c = context_of(pd->context);
-	return CALL(c, rv_advise_mr, pd->handle, advice, flags, sgl, n);
+	return CALL_OF(pd, pd, EINVAL, rv_advise_mr, advice, flags, sgl, n);
 }
 
 struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
-	struct context *c = context_of(pd->context);
-	struct ibv_mw *mw = calloc(1, sizeof *mw);
+	struct rv_mw *mw = calloc(1, sizeof *mw);
 	if (!mw)
 		return NULL;
-	int error = CALL(c, rv_alloc_mw, pd->handle, type, &mw->handle, &mw->rkey);
+	struct ibv_mw *v = &mw->verbs;
+	int error = CALL_OF(pd, pd, EINVAL, rv_alloc_mw, type, &mw->handle, &v->rkey);
 	if (error) {
 		free(mw);
 		return null(error);
 	}
-	mw->context = pd->context;
-	mw->pd = pd;
-	mw->type = type;
+	mw->context = context_of(pd->context);
+	v->context = pd->context;
+	v->pd = pd;
+	v->handle = mw->handle;
+	v->type = type;
 	pd_hold(pd);
-	return mw;
+	return v;
 }
 
-int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+int bind_mw(struct ibv_qp *v, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-	struct context *c = context_of(qp->context);
-	return CALL(c, rv_bind_mw, ((struct qp *)qp)->handle, mw->handle, bind, &mw->rkey);
+	struct qp *qp = (struct qp *)v;
+	return CALL(qp->context, rv_bind_mw, qp->handle, ((struct rv_mw *)mw)->handle, bind, &mw->rkey);
 }
 
 int dealloc_mw(struct ibv_mw *mw)
 {
-	struct context *c = context_of(mw->context);
-	int error = CALL(c, rv_dealloc_mw, mw->handle);
+	int error = CALL_OF(rv_mw, mw, ENOENT, rv_dealloc_mw);
 	if (error)
 		return error;
 	pd_release(mw->pd);

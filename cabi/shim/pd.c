@@ -18,12 +18,13 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	struct pd *pd = calloc(1, sizeof *pd);
 	if (!pd)
 		return NULL;
-	int error = CALL(c, rv_alloc_pd, c->handle, &pd->verbs.handle);
+	int error = CALL(c, rv_alloc_pd, c->handle, &pd->handle);
 	if (error) {
 		free(pd);
 		return null(error);
 	}
-	pd->verbs.context = context;
+	pd->context = c;
+	pd->verbs = (struct ibv_pd){.context = context, .handle = pd->handle};
 	return &pd->verbs;
 }
 
@@ -35,6 +36,8 @@ int ibv_dealloc_pd(struct ibv_pd *v)
 	struct pd *pd = (struct pd *)v;
 	if (lost(c))
 		return failed(EIO);
+	if (!GENUINE(pd, v))
+		return failed(ENOENT);
 	unsigned users = held(&pd->users);
 	if (users)
 		return in_use("ibv_dealloc_pd", "PD", users);
@@ -43,7 +46,7 @@ int ibv_dealloc_pd(struct ibv_pd *v)
 		if (pd->td)
 			release(&pd->td->users);
 	} else {
-		int error = CALL(c, rv_dealloc_pd, v->handle);
+		int error = CALL(c, rv_dealloc_pd, pd->handle);
 		if (error)
 			return error;
 	}
@@ -61,13 +64,14 @@ struct ibv_pd *alloc_parent_domain(struct ibv_context *context, struct ibv_paren
 	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 	bool allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	struct pd *protection = (struct pd *)attr->pd;
-	if (!protection || protection->protection || attr->pd->context != context || attr->comp_mask & ~known ||
+	if (!protection || protection->protection || attr->pd->context != context || !GENUINE(pd, attr->pd) || attr->comp_mask & ~known ||
 	    (attr->td && attr->td->context != context) || (allocators && (!attr->alloc || !attr->free)))
 		return null(EINVAL);
 	struct pd *pd = calloc(1, sizeof *pd);
 	if (!pd)
 		return NULL;
-	*pd = (struct pd){.verbs = *attr->pd, .protection = protection, .td = (struct td *)attr->td};
+	*pd = (struct pd){.verbs = *attr->pd, .handle = protection->handle, .context = protection->context, .protection = protection,
+			  .td = (struct td *)attr->td};
 	if (allocators) {
 		pd->alloc = attr->alloc;
 		pd->free = attr->free;

@@ -6,20 +6,20 @@
 static struct qp *qp_new(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq, struct ibv_srq *srq,
 			 enum ibv_qp_type type, int sq_sig_all, struct ibv_qp_cap *cap, void *qp_context)
 {
-	if (!pd || !send_cq || !recv_cq || send_cq->context != pd->context || recv_cq->context != pd->context)
+	if (!pd || !send_cq || !recv_cq || send_cq->context != pd->context || recv_cq->context != pd->context || !GENUINE(cq, send_cq) ||
+	    !GENUINE(cq, recv_cq) || (srq && !GENUINE(srq, srq)))
 		return null(EINVAL);
-	struct context *c = context_of(pd->context);
 	struct qp *qp = calloc(1, sizeof *qp);
 	if (!qp)
 		return NULL;
 	struct ibv_qp *v = &qp->verbs.qp_base;
-	int error = CALL(c, rv_create_qp, pd->handle, ((struct cq *)send_cq)->handle, ((struct cq *)recv_cq)->handle,
-			 srq ? ((struct srq *)srq)->handle : 0, type, sq_sig_all, cap, (uintptr_t)qp, &qp->handle, &v->qp_num);
+	int error = CALL_OF(pd, pd, EINVAL, rv_create_qp, send_cq->handle, recv_cq->handle, srq ? srq->handle : 0, type, sq_sig_all, cap,
+			    (uintptr_t)qp, &qp->handle, &v->qp_num);
 	if (error) {
 		free(qp);
 		return null(error);
 	}
-	qp->context = c;
+	qp->context = context_of(pd->context);
 	qp->sq_sig_all = sq_sig_all;
 	v->context = pd->context;
 	v->qp_context = qp_context;
@@ -90,7 +90,7 @@ int ibv_destroy_qp(struct ibv_qp *v)
 	if (!ours(v->context))
 		return REAL(ibv_destroy_qp)(v);
 	struct qp *qp = (struct qp *)v;
-	int error = CALL(qp->context, rv_destroy_qp, qp->handle);
+	int error = CALL_OF(qp, v, ENOENT, rv_destroy_qp);
 	if (error)
 		return error;
 	qp_forget(v);
@@ -106,8 +106,7 @@ int ibv_modify_qp(struct ibv_qp *v, struct ibv_qp_attr *attr, int mask)
 {
 	if (!ours(v->context))
 		return REAL(ibv_modify_qp)(v, attr, mask);
-	struct qp *qp = (struct qp *)v;
-	int error = CALL(qp->context, rv_modify_qp, qp->handle, attr, mask);
+	int error = CALL_OF(qp, v, EINVAL, rv_modify_qp, attr, mask);
 	if (!error && mask & IBV_QP_STATE) {
 		__atomic_store_n(&v->state, attr->qp_state, __ATOMIC_RELAXED);
 		if (attr->qp_state == IBV_QPS_RESET)
@@ -120,13 +119,12 @@ int ibv_query_qp(struct ibv_qp *v, struct ibv_qp_attr *attr, int mask, struct ib
 {
 	if (!ours(v->context))
 		return REAL(ibv_query_qp)(v, attr, mask, init);
-	struct qp *qp = (struct qp *)v;
-	int error = CALL(qp->context, rv_query_qp, qp->handle, attr, mask);
+	int error = CALL_OF(qp, v, EINVAL, rv_query_qp, attr, mask);
 	if (error)
 		return error;
 	__atomic_store_n(&v->state, attr->qp_state, __ATOMIC_RELAXED);
 	*init = (struct ibv_qp_init_attr){.qp_context = v->qp_context, .send_cq = v->send_cq, .recv_cq = v->recv_cq, .srq = v->srq,
-					  .cap = attr->cap, .qp_type = v->qp_type, .sq_sig_all = qp->sq_sig_all};
+					  .cap = attr->cap, .qp_type = v->qp_type, .sq_sig_all = ((struct qp *)v)->sq_sig_all};
 	return 0;
 }
 
@@ -141,16 +139,14 @@ int ibv_attach_mcast(struct ibv_qp *v, const union ibv_gid *gid, uint16_t lid)
 {
 	if (!ours(v->context))
 		return REAL(ibv_attach_mcast)(v, gid, lid);
-	struct qp *qp = (struct qp *)v;
-	return CALL(qp->context, rv_attach_mcast, qp->handle, (union ibv_gid *)gid, lid);
+	return CALL_OF(qp, v, EINVAL, rv_attach_mcast, (union ibv_gid *)gid, lid);
 }
 
 int ibv_detach_mcast(struct ibv_qp *v, const union ibv_gid *gid, uint16_t lid)
 {
 	if (!ours(v->context))
 		return REAL(ibv_detach_mcast)(v, gid, lid);
-	struct qp *qp = (struct qp *)v;
-	return CALL(qp->context, rv_detach_mcast, qp->handle, (union ibv_gid *)gid, lid);
+	return CALL_OF(qp, v, EINVAL, rv_detach_mcast, (union ibv_gid *)gid, lid);
 }
 
 int post_send(struct ibv_qp *v, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -175,15 +171,15 @@ int post_recv(struct ibv_qp *v, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad
 
 static struct ibv_srq *srq_new(struct ibv_pd *pd, struct ibv_srq_attr *attr, void *srq_context)
 {
-	struct context *c = context_of(pd->context);
 	struct srq *srq = calloc(1, sizeof *srq);
 	if (!srq)
 		return NULL;
-	int error = CALL(c, rv_create_srq, pd->handle, attr, (uintptr_t)srq, &srq->handle);
+	int error = CALL_OF(pd, pd, EINVAL, rv_create_srq, attr, (uintptr_t)srq, &srq->handle);
 	if (error) {
 		free(srq);
 		return null(error);
 	}
+	srq->context = context_of(pd->context);
 	struct ibv_srq *v = &srq->verbs;
 	v->context = pd->context;
 	v->srq_context = srq_context;
@@ -214,36 +210,32 @@ struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_a
 
 int get_srq_num(struct ibv_srq *v, uint32_t *number)
 {
-	struct context *c = context_of(v->context);
-	return CALL(c, rv_srq_number, ((struct srq *)v)->handle, number);
+	return CALL_OF(srq, v, EINVAL, rv_srq_number, number);
 }
 
 int ibv_modify_srq(struct ibv_srq *v, struct ibv_srq_attr *attr, int mask)
 {
 	if (!ours(v->context))
 		return REAL(ibv_modify_srq)(v, attr, mask);
-	struct context *c = context_of(v->context);
-	return CALL(c, rv_modify_srq, ((struct srq *)v)->handle, attr, mask);
+	return CALL_OF(srq, v, EINVAL, rv_modify_srq, attr, mask);
 }
 
 int ibv_query_srq(struct ibv_srq *v, struct ibv_srq_attr *attr)
 {
 	if (!ours(v->context))
 		return REAL(ibv_query_srq)(v, attr);
-	struct context *c = context_of(v->context);
-	return CALL(c, rv_query_srq, ((struct srq *)v)->handle, attr);
+	return CALL_OF(srq, v, EINVAL, rv_query_srq, attr);
 }
 
 int ibv_destroy_srq(struct ibv_srq *v)
 {
 	if (!ours(v->context))
 		return REAL(ibv_destroy_srq)(v);
-	struct context *c = context_of(v->context);
-	int error = CALL(c, rv_destroy_srq, ((struct srq *)v)->handle);
+	int error = CALL_OF(srq, v, ENOENT, rv_destroy_srq);
 	if (error)
 		return error;
 	pd_release(v->pd);
-	async_forget(c, v);
+	async_forget(((struct srq *)v)->context, v);
 	await_acks(&v->mutex, &v->cond, &v->events_completed, &((struct srq *)v)->reported);
 	free(v);
 	return 0;
@@ -251,9 +243,9 @@ int ibv_destroy_srq(struct ibv_srq *v)
 
 int post_srq_recv(struct ibv_srq *v, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	struct context *c = context_of(v->context);
+	struct srq *srq = (struct srq *)v;
 	struct ibv_recv_wr *refused = wr;
-	int error = CALL(c, rv_post_srq_recv, ((struct srq *)v)->handle, wr, &refused);
+	int error = CALL(srq->context, rv_post_srq_recv, srq->handle, wr, &refused);
 	if (error)
 		*bad = refused;
 	return error;

@@ -83,9 +83,11 @@ struct channel {
 	unsigned vain, skip; /* of poll_soon; threads that race may lose a count */
 };
 
-/* The core's handles of domains and regions are the handles of libibverbs. */
 struct pd {
 	struct ibv_pd verbs;
+	rv_handle handle;
+	struct context *context;
+	bool imported;
 	unsigned users; /* objects of the domain, and parent domains */
 	/* of a parent domain: */
 	struct pd *protection; /* its protection domain; NULL: this is none */
@@ -93,11 +95,6 @@ struct pd {
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment, uint64_t resource_type);
 	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
 	void *pd_context;
-};
-
-struct mr {
-	struct ibv_mr verbs;
-	unsigned *users; /* the users of the device memory; NULL for other regions */
 };
 
 /* What memory from a parent domain's allocator is for: its resource_type. */
@@ -113,6 +110,7 @@ struct block {
 struct srq {
 	struct ibv_srq verbs;
 	rv_handle handle;
+	struct context *context;
 	unsigned reported; /* asynchronous events that the program got */
 };
 
@@ -198,6 +196,18 @@ static inline void errno_back(const int *before) { errno = *before; }
 		int errno_before = errno;                                                   \
 		answer(errno_before, lost(c) ? EIO : core_of(c)->name(__VA_ARGS__));        \
 	})
+
+/*
+ * A program can write into the public struct of an object. Control calls find no object then, as in the
+ * kernel. Requests and polls do not look at handles, as those of drivers do not.
+ */
+#define GENUINE(type, v)                                          \
+	((v)->handle == ((struct type *)(v))->handle &&           \
+	 (v)->context == &((struct type *)(v))->context->verbs.context)
+/* CALL_OF calls a function with the handle of an object. absent is the error if it is none. */
+#define CALL_OF(type, v, absent, name, ...)                                                               \
+	(GENUINE(type, v) ? CALL(((struct type *)(v))->context, name, ((struct type *)(v))->handle, ##__VA_ARGS__) \
+			  : failed(absent))
 
 /*
  * An object counts the objects that use it, which threads may make and destroy at the same time. It is
@@ -287,6 +297,8 @@ void pd_free(struct block *block);
 struct ibv_pd *alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
 struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
 int dealloc_td(struct ibv_td *td);
+/* Completes a region that the core has made, or returns its error. It owns mr. */
+struct ibv_mr *mr_made(struct rv_mr *mr, int error, struct ibv_pd *pd, void *addr, size_t length);
 struct ibv_mr *mr_new(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access);
 struct ibv_mr *alloc_null_mr(struct ibv_pd *pd);
 struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);

@@ -68,6 +68,11 @@ func TestUnmappedBuffers(t *testing.T) {
 	runCases(t, compile(t, "unmap"), "poll", "event", "keeper", "timers")
 }
 
+// TestHandles overwrites handles and contexts of objects, and posts lists and chains that are none.
+func TestHandles(t *testing.T) {
+	runCases(t, compile(t, "handles"), "destroys", "calls", "requests", "contexts", "imports", "chains")
+}
+
 // TestThreads uses the device in many threads, some of which are cancelled or interrupted.
 func TestThreads(t *testing.T) {
 	runCases(t, compile(t, "threads"), "separate", "shared", "events", "cancel", "interrupt", "imports", "short-lived")
