@@ -128,6 +128,7 @@ struct rv_bind {
 			     unsigned access, uint32_t *lkey, uint32_t *rkey))                                   \
 	X(int, rv_dereg_mr, (rv_handle mr))                                                                      \
 	X(int, rv_advise_mr, (rv_handle pd, int advice, uint32_t flags, struct ibv_sge *sgl, uint32_t n))        \
+	/* Binds of a window of type 2 write its key to rkey when they have succeeded, until rv_dealloc_mw. */    \
 	X(int, rv_alloc_mw, (rv_handle pd, int type, rv_handle *mw, uint32_t *rkey))                             \
 	X(int, rv_bind_mw, (rv_handle qp, rv_handle mw, struct ibv_mw_bind *bind, uint32_t *rkey))               \
 	X(int, rv_dealloc_mw, (rv_handle mw))                                                                    \

@@ -35,6 +35,9 @@ type mw struct {
 	*verbs.MW
 }
 
+// sharedKey is a window of the software device.
+type sharedKey interface{ Share(rkey *uint32) }
+
 var (
 	pds handles[pd]
 	mrs handles[mr]
@@ -212,6 +215,9 @@ func rv_alloc_mw(handle C.rv_handle, kind C.int, out *C.rv_handle, rkey *C.uint3
 		return errnoOf(err)
 	}
 	*out, *rkey = mws.add(&mw{p, w}), C.uint32_t(w.RKey())
+	if w.Type() == verbs.MWType2 { // rv_bind_mw returns the keys of the others
+		w.Provider().(sharedKey).Share((*uint32)(rkey))
+	}
 	return 0
 }
 

@@ -10,6 +10,7 @@ package transport
 
 import (
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/rawverbs/rawverbs/verbs"
@@ -27,6 +28,7 @@ type MW struct {
 	posted uint32 // key of the last bind posted
 	past   uint32 // key of the last bind executed, failed or flushed
 	ahead  int    // number of binds posted and still queued
+	shared *uint32
 	closed bool
 }
 
@@ -49,6 +51,13 @@ func (mw *MW) RKey() uint32 {
 	mw.mu.Lock()
 	defer mw.mu.Unlock()
 	return mw.posted
+}
+
+// Share makes each bind that succeeds write its key to a variable of a program in C, until Close.
+func (mw *MW) Share(rkey *uint32) {
+	mw.mu.Lock()
+	defer mw.mu.Unlock()
+	mw.shared = rkey
 }
 
 // Close unbinds and frees the window.
@@ -128,6 +137,9 @@ func (qp *QP) bind(b *binding) bool {
 	}
 	mw.opens = opens
 	mw.pd.engine.keys.replace(opens)
+	if mw.shared != nil {
+		atomic.StoreUint32(mw.shared, b.key)
+	}
 	return true
 }
 
