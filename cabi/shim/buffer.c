@@ -147,8 +147,8 @@ struct ibv_mr *later_reg_mr_ex(struct ibv_pd *pd, struct mr_attr *attr)
 	if (!(mask & WITH_ADDR) || mask & WITH_FD_OFFSET)
 		return null(EINVAL);
 	if (mask & WITH_BUFFER) {
-		if (!is_buffer(attr->buffer))
-			return null(EINVAL);
+		if (!is_buffer(attr->buffer) || attr->buffer->pd->context != pd->context || attr->buffer->pd->handle != pd->handle)
+			return null(EINVAL); /* a parent domain has the handle of its domain */
 		size_t offset = attr->addr - attr->buffer->start;
 		if (offset > attr->buffer->size || attr->length > attr->buffer->size - offset)
 			return null(EINVAL);

@@ -64,7 +64,9 @@ struct ibv_pd *alloc_parent_domain(struct ibv_context *context, struct ibv_paren
 	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 	bool allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	struct pd *protection = (struct pd *)attr->pd;
-	if (!protection || protection->protection || attr->pd->context != context || !GENUINE(pd, attr->pd) || attr->comp_mask & ~known ||
+	if (attr->comp_mask & ~known)
+		return null(EOPNOTSUPP);
+	if (!protection || protection->protection || attr->pd->context != context || !GENUINE(pd, attr->pd) ||
 	    (attr->td && attr->td->context != context) || (allocators && (!attr->alloc || !attr->free)))
 		return null(EINVAL);
 	struct pd *pd = calloc(1, sizeof *pd);
