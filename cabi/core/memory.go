@@ -9,11 +9,14 @@ import "C"
 
 import (
 	"math"
+	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
 	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
 
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -104,13 +107,13 @@ func rv_reg_mr(handle C.rv_handle, addr C.uintptr_t, length C.size_t, iova C.uin
 	if addr == 0 && uint64(length) == math.MaxUint64 && a&verbs.AccessOnDemand != 0 {
 		addr, length, iova = page, everything, page
 	}
-	buf, err := region(addr, length)
+	buf, err := region(addr, length, a)
 	if err != nil {
 		return errnoOf(err)
 	}
 	if uint64(iova) == 0 {
 		a |= verbs.AccessZeroBased
-	} else if uint64(iova) != uint64(addr) {
+	} else if uint64(iova) != uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))) {
 		o.IOVA = uint64(iova)
 	}
 	p := pds.get(handle)
@@ -127,18 +130,53 @@ const (
 // region returns memory of the program. Go never frees it, because it is not Go's. Go takes a
 // pointer into the first page for a mistake and ends the process, so an address is a number
 // until it is known to lie above.
-func region(addr C.uintptr_t, length C.size_t) ([]byte, error) {
-	const where = "registering %d bytes at %#x; try: memory of the process"
+func region(addr C.uintptr_t, length C.size_t, access verbs.Access) ([]byte, error) {
+	const where = "registering %d bytes at %#x; try: "
+	refused := func(errno syscall.Errno, remedy string) ([]byte, error) {
+		return nil, errors.WithMessagef(errno, where+remedy, uint64(length), uint64(addr))
+	}
 	switch {
-	case uint64(length) > maxLength || uint64(addr) > maxLength-uint64(length):
-		return nil, errors.WithMessagef(syscall.EINVAL, where, uint64(length), uint64(addr))
-	case length == 0:
-		return nil, nil // the device refuses it
+	case uint64(length) > maxLength || uint64(addr) > maxLength-uint64(length), length == 0 && addr%page == 0:
+		return refused(syscall.EINVAL, "memory of the process")
 	case addr < page:
-		return nil, errors.WithMessagef(syscall.EFAULT, where, uint64(length), uint64(addr))
+		return refused(syscall.EFAULT, "memory of the process")
+	case access&verbs.AccessOnDemand != 0 && length > 0: // may be mapped later
+	case !mapped(uintptr(addr), uintptr(length)):
+		return refused(syscall.EFAULT, "memory that is mapped")
+	case access&verbs.AccessLocalWrite != 0 && (!writable(uintptr(addr)) || !writable(uintptr(addr)+uintptr(length)-1)):
+		return refused(syscall.EFAULT, "writable memory, or no IBV_ACCESS_LOCAL_WRITE")
+	}
+	if length == 0 {
+		return nothing()
 	}
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), addr)), int(length)), nil
 }
+
+// mapped reports whether all pages of memory are mapped. msync with MS_ASYNC only asks for that: unlike mincore
+// it does not look at each page.
+func mapped(addr, length uintptr) bool {
+	start := addr &^ (page - 1)
+	_, _, errno := unix.Syscall(unix.SYS_MSYNC, start, max(addr+length-start, 1), unix.MS_ASYNC)
+	return errno == 0
+}
+
+// writable reports whether a byte of mapped memory can be written. It writes what is there, at once.
+func writable(addr uintptr) (ok bool) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() { ok = recover() == nil }()
+	atomic.AddUint32((*uint32)(unsafe.Add(unsafe.Pointer(nil), addr&^3)), 0)
+	return true
+}
+
+// nothing returns the memory of a region of 0 bytes: a byte that nobody can read or write. As with rdma_rxe,
+// such a region has an address inside of a page.
+var nothing = sync.OnceValues(func() ([]byte, error) {
+	b, err := unix.Mmap(-1, 0, page, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return nil, err
+	}
+	return b[:1], nil
+})
 
 //export rv_reg_dmabuf_mr
 func rv_reg_dmabuf_mr(handle C.rv_handle, offset C.uint64_t, length C.size_t, iova C.uint64_t, fd C.int, access C.uint, out *C.rv_handle, lkey, rkey *C.uint32_t) C.int {
@@ -174,7 +212,11 @@ func rv_rereg_mr(handle C.rv_handle, flags C.int, domain C.rv_handle, addr C.uin
 		r.PD = pds.get(domain).PD
 	}
 	if r.Flags&verbs.ReregTranslation != 0 {
-		buf, err := region(addr, length)
+		rights := m.Access()
+		if r.Flags&verbs.ReregAccess != 0 {
+			rights = r.Access
+		}
+		buf, err := region(addr, length, rights)
 		if err != nil {
 			return errnoOf(err)
 		}

@@ -73,6 +73,11 @@ func TestHandles(t *testing.T) {
 	runCases(t, compile(t, "handles"), "destroys", "calls", "requests", "contexts", "imports", "chains")
 }
 
+// TestMemory registers memory that is not there or cannot be written, binds windows, and allocates buffers.
+func TestMemory(t *testing.T) {
+	runCases(t, compile(t, "memory", "-ldl"), "presence", "nothing", "windows", "buffers")
+}
+
 // TestThreads uses the device in many threads, some of which are cancelled or interrupted.
 func TestThreads(t *testing.T) {
 	runCases(t, compile(t, "threads"), "separate", "shared", "events", "cancel", "interrupt", "imports", "short-lived")
