@@ -31,7 +31,7 @@ type Config struct {
 	Program  string            // name and version for people at the other end; may be ""
 	Params   map[string]string // parameters of the job, within the limits of oob.Hello; may be nil
 	Exchange Exchange          // speaks another protocol over TCP; nil: the native one
-	Timeout  time.Duration     // limit of each message over TCP while connecting, and later of those without another deadline; 0 is oob.DefaultTimeout, less than 0 no limit
+	Timeout  time.Duration     // limit of each message over TCP while connecting, and of a Farewell; 0 is oob.DefaultTimeout, less than 0 no limit
 
 	Type     verbs.QPType   // transport: RC (the zero value), UC or UD
 	PostPath verbs.PostPath // how sends are posted; on libibverbs ATOMIC WRITE needs verbs.PostWRAPI, and FLUSH is missing

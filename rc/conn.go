@@ -189,7 +189,7 @@ func (c *Conn) begin() bool {
 
 // Finish meets the peer in the barrier "done", after which both may close. Call it when all sends
 // have completed: the peer's receive waits then return io.EOF. From then on no wait notices that
-// the peer is gone.
+// the peer is gone. Finish waits for the peer as long as ctx and the TCP connection live.
 func (c *Conn) Finish(ctx context.Context) error {
 	if c.cfg.Exchange != nil {
 		return nil

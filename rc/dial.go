@@ -132,6 +132,7 @@ func (c *Conn) settle(ctx context.Context, at string, err error) error {
 	c.connecting = err != nil
 	c.mu.Unlock()
 	if err == nil {
+		c.tcp.SetTimeout(-1) // TCP has keep-alives, and the program its contexts
 		return nil
 	}
 	step := at

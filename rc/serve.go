@@ -22,8 +22,8 @@ var errStopping = errors.New("the server is being stopped; try: again later")
 
 // Serve accepts clients of l and runs handler for each, in a goroutine. It closes l, and returns
 // when all handlers have returned and all Conns are closed. If handler returns nil, or the io.EOF
-// of WaitRecv, Serve meets the client's Finish; it logs any other error and sends it to the
-// client. A panic ends the process.
+// of WaitRecv, Serve waits for the client's Finish as long as the TCP connection lives; it logs any
+// other error and sends it to the client. A panic ends the process.
 //
 // When ctx ends, or l fails, handler's context ends. After Grace, Serve closes the Conns of
 // handlers that still run. The error has the number of these handlers, or is the failure of l, or

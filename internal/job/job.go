@@ -163,6 +163,7 @@ func Run(ctx context.Context, conn *rc.Conn, e Endpoint, limit time.Duration) (e
 	}()
 	ctx, cancel := untilStalled(ctx, limit, arrivals(conn.QPs()))
 	defer cancel()
+	conn.TCP().SetTimeout(limit)
 	if err := e.Run(ctx, conn); err != nil {
 		err = explain(ctx, conn.Context(), whyEnded(ctx, err), closedWithin)
 		conn.TCP().Fail(failedStep(ctx, err), err)
