@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -155,10 +156,17 @@ func (c *Conn) watchDevice() {
 	})
 }
 
-// watchPeer ends the Conn's context when the peer fails or is gone.
+// watchPeer ends the Conn's context when the peer fails or is gone. Until drainQuiet later waits still
+// return completions: a NAK that explains the peer's failure may be on its way.
 func (c *Conn) watchPeer() {
 	tcpCtx, stopWatching := c.tcp.Watch(context.Background())
-	stopCancel := context.AfterFunc(tcpCtx, func() { c.cancel(notTheEnd(context.Cause(tcpCtx))) })
+	stopCancel := context.AfterFunc(tcpCtx, func() {
+		select {
+		case <-time.After(drainQuiet):
+		case <-c.ctx.Done():
+		}
+		c.cancel(notTheEnd(context.Cause(tcpCtx)))
+	})
 	c.tcp.OnBarrier(event.LastBarrier, func() { c.endRecvs(io.EOF) })
 	c.stopTCP = func() {
 		stopCancel()

@@ -15,7 +15,8 @@ import (
 )
 
 // drainLimit limits a flush; after that time the objects are freed in any case. A queue that is too
-// full for a mark counts as flushed when nothing has come for drainQuiet.
+// full for a mark counts as flushed when nothing has come for drainQuiet. The peer's failure waits as
+// long for completions that explain it.
 const (
 	drainLimit = time.Second
 	drainQuiet = 50 * time.Millisecond

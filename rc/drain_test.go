@@ -2,6 +2,7 @@ package rc
 
 import (
 	"context"
+	stderrors "errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,6 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -72,15 +76,38 @@ func (cq *pacedCQ) Poll(wcs []verbs.WC) (int, error) {
 	return n, nil
 }
 
-// flush completes n requests at a pace, as a device in ERR does.
-func (cq *pacedCQ) flush(n int, pace time.Duration) {
+// complete completes n requests at a pace, as a device in ERR does.
+func (cq *pacedCQ) complete(n int, pace time.Duration, status verbs.WCStatus) {
 	for range n {
 		time.Sleep(pace)
 		cq.mu.Lock()
-		cq.queued = append(cq.queued, verbs.WC{ID: 77, Status: verbs.WCWRFlushErr})
+		cq.queued = append(cq.queued, verbs.WC{ID: 77, Status: status})
 		cq.mu.Unlock()
 		cq.wake()
 	}
+}
+
+// pacedQueue returns the completion queue of "paced0". The end of the test closes it.
+func pacedQueue(t *testing.T) *verbs.CQ {
+	t.Helper()
+	dev, err := verbs.Open("paced0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	channel, err := dev.CreateCompChannel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cq, err := dev.CreateCQ(verbs.CQInit{Depth: 64, Channel: channel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stderrors.Join(cq.Close(), channel.Close(), dev.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return cq
 }
 
 // TestDrainWaitsForSilence flushes a queue without a mark. The limit begins anew with each completion, and
@@ -101,25 +128,11 @@ func TestDrainWaitsForSilence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				dev, err := verbs.Open("paced0")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer dev.Close()
-				channel, err := dev.CreateCompChannel()
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer channel.Close()
-				cq, err := dev.CreateCQ(verbs.CQInit{Depth: 64, Channel: channel})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer cq.Close()
+				cq := pacedQueue(t)
 				c := &Conn{recvs: dispatch.New(cq).NewRoute(0, func(err error) { t.Error(err) }), markID: randomID()}
 				c.recvs.ClaimRest()
 				var device sync.WaitGroup
-				device.Go(func() { dev.Provider().(*pacedDevice).cq.flush(test.completions, pace) })
+				device.Go(func() { cq.Provider().(*pacedCQ).complete(test.completions, pace, verbs.WCWRFlushErr) })
 				ctx, cancel := context.WithTimeout(t.Context(), drainLimit)
 				defer cancel()
 				began := time.Now()
@@ -129,6 +142,37 @@ func TestDrainWaitsForSilence(t *testing.T) {
 				}
 				device.Wait()
 			})
+		})
+	}
+}
+
+// TestOwnFailuresComeBeforeThePeers has a peer that reports its failure before the NAK that caused it is here.
+func TestOwnFailuresComeBeforeThePeers(t *testing.T) {
+	for _, pace := range []time.Duration{0, drainQuiet - time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			c, peer := piped(t, Config{})
+			cq := pacedQueue(t)
+			d := dispatch.New(cq)
+			c.makeRoutes(d, d)
+			c.sends.ClaimRest()
+			c.watchPeer()
+			var failed sync.WaitGroup
+			failed.Go(func() {
+				peer.Fail("handler", errors.New("the client's request was refused"))
+				cq.Provider().(*pacedCQ).complete(1, pace, verbs.WCRemAccessErr)
+			})
+			var own *verbs.WCError
+			if _, err := c.WaitSend(t.Context()); !errors.As(err, &own) || own.Status != verbs.WCRemAccessErr {
+				t.Errorf("pace %v: %v, want the own completion", pace, err)
+			}
+			if _, err := c.WaitSend(t.Context()); !errors.As(err, new(*oob.PeerError)) {
+				t.Errorf("pace %v: then %v, want the peer's failure", pace, err)
+			}
+			failed.Wait()
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			peer.Close()
 		})
 	}
 }
