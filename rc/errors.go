@@ -29,6 +29,8 @@ func (e *AsyncError) Error() string {
 		text += "; the completion queue overran: make it as deep as the queues that complete there, and poll it"
 	case verbs.EventSRQErr:
 		text += "; the shared receive queue is lost: connect again, with a new one"
+	case verbs.EventQPReqErr, verbs.EventQPAccessErr:
+		text += "; the queue pair is in ERR, because its device refused a request of the peer: the peer's completion says why"
 	default:
 		text += "; the queue pair is in ERR: its first completion that is not a flush says why"
 	}

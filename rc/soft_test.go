@@ -6,6 +6,7 @@ package rc
 
 import (
 	"context"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -34,6 +35,15 @@ func TestAnEventOfTheLastQueuePairEndsTheWaits(t *testing.T) {
 	var ae *AsyncError
 	if !errors.As(err, &ae) || ae.Event.Type != verbs.EventQPAccessErr || ae.Event.QPN != s.QPs()[2].QPN() {
 		t.Errorf("got %v, want IBV_EVENT_QP_ACCESS_ERR on QP %#x", err, s.QPs()[2].QPN())
+	}
+	if !strings.Contains(err.Error(), "the peer's completion says why") {
+		t.Errorf("%v: no completion here says why", err)
+	}
+	flushed := &verbs.WCError{Status: verbs.WCWRFlushErr} // of a receive here
+	for _, leads := range []string{"asynchronous event", "peer's completion"} {
+		if !strings.Contains(flushed.Error(), leads) {
+			t.Errorf("%v: does not name the %s", flushed, leads)
+		}
 	}
 }
 

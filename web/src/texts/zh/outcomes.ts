@@ -12,7 +12,7 @@ export const outcomes: Record<string, string> = {
   "a local SGE is refused: its lkey, range or protection domain is wrong, its MR is closed, or the region lacks LOCAL_WRITE, which receives, READs and atomics need": "本端的一个 SGE 被拒绝：lkey、范围或保护域不对，MR 已关闭，或者区域缺少 LOCAL_WRITE（接收、READ 和原子操作都需要它）",
   "an SGE within an MR of the queue pair's PD that stays open until the completion": "SGE 要落在该队列对的 PD 的一个 MR 之内，并且这个 MR 在完成之前保持打开",
   "the queue pair had left RTS for ERR, so the request was not done": "队列对已从 RTS 转到 ERR，所以请求没有执行",
-  "the first completion whose status is not this one": "查看状态与此不同的第一个完成项",
+  "the first completion whose status is not this one; if there is none, the asynchronous event, or the peer's completion": "查看状态与此不同的第一个完成项；如果没有，就看异步事件，或者对端的完成项",
   "the window's region lacks MW_BIND (or LOCAL_WRITE, if the peer may write), is too small or of another protection domain; the window is already bound; or no window with the key to invalidate is bound on this queue pair": "窗口的区域缺少 MW_BIND（若允许对端写入，则还需 LOCAL_WRITE），太小，或属于别的保护域；窗口已经绑定；或者这个队列对上没有绑定具有要作废的密钥的窗口",
   "a region with MW_BIND; invalidating the window before the next bind": "使用带 MW_BIND 的区域；再次绑定之前先使窗口失效",
   "the peer's answer breaks the protocol": "对端的应答违反协议",
