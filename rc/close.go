@@ -4,16 +4,9 @@ package rc
 
 import (
 	stderrors "errors"
-	"io"
 
 	"github.com/rawverbs/rawverbs/rc/internal/dispatch"
 )
-
-// owned is an object that a Conn or a Server frees.
-type owned struct {
-	verb, name string
-	io.Closer
-}
 
 // Close moves the queue pairs to ERR, waits up to a second for their work requests to be flushed,
 // frees everything, runs Farewell and closes TCP. Waits return net.ErrClosed. The error is EBUSY if

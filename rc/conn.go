@@ -35,7 +35,7 @@ type Conn struct {
 	sends    *dispatch.Route // of sendCQ
 	recvs    *dispatch.Route // of recvCQ; with one CQ both are one route
 	pairs    []*queuePair
-	windows  windows // that share regions, if the server uses windows
+	binds    []verbs.MWBind // of windows that share regions; used only by Prepare's goroutine and while connecting
 
 	peerRegions []oob.Region
 	peerHello   oob.Hello

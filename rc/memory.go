@@ -30,9 +30,9 @@ func (c *Conn) register(name string, access verbs.Access, reg func(verbs.Access)
 	}
 	defer c.calls.Done()
 	if c.server != nil && c.server.binds() {
-		return c.windows.register(&c.resources, name, access, reg)
+		return c.registerBound(name, access, reg)
 	}
-	return c.resources.register(name, func() (*verbs.MR, error) { return reg(access) })
+	return c.resources.register(name, access&remoteRights, func() (*verbs.MR, error) { return reg(access) })
 }
 
 // Share offers a region to the peer under a unique name of 1 to oob.MaxRegionName bytes. The peer
@@ -54,30 +54,33 @@ func (c *Conn) Share(name string, mr *verbs.MR) {
 func (s *Server) share(c *Conn, name string, mr *verbs.MR) (rkey uint32, err error) {
 	switch {
 	case s.binds():
-		rights, known := c.windows.rightsOf(mr)
+		rights, known := c.rightsOf(mr)
 		if !known {
-			if rights, known = s.shared.rightsOf(mr); !known {
+			if rights, known = s.rightsOf(mr); !known {
 				rights = mr.Access() & remoteRights
 			}
 		}
-		return c.windows.open(&c.resources, name, mr, rights)
-	case s.separate && s.owns(mr):
-		own, err := c.RegMR(name, mr.Bytes(), mr.Access())
-		if err != nil {
-			return 0, err
+		return c.openWindow(name, mr, rights)
+	case s.separate:
+		if _, known := s.rightsOf(mr); known {
+			own, err := c.RegMR(name, mr.Bytes(), mr.Access())
+			if err != nil {
+				return 0, err
+			}
+			return own.RKey(), nil
 		}
-		return own.RKey(), nil
 	}
 	return mr.RKey(), nil
 }
 
 // bindWindows posts the binds of the windows, before the peer may send.
 func (c *Conn) bindWindows(ctx context.Context) error {
-	for i := range c.windows.binds {
-		if _, err := c.Do(ctx, &verbs.SendWR{Opcode: verbs.OpBindMW, Bind: &c.windows.binds[i]}); err != nil {
+	for i := range c.binds {
+		if _, err := c.Do(ctx, &verbs.SendWR{Opcode: verbs.OpBindMW, Bind: &c.binds[i]}); err != nil {
 			return err
 		}
 	}
+	c.binds = nil
 	return nil
 }
 

@@ -4,14 +4,24 @@ package rc
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 
+	"github.com/rawverbs/rawverbs/internal/closing"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// resources has a device, the objects made on it, and a list of the objects to free.
+// owned is an object that a Conn or a Server frees.
+type owned struct {
+	verb, name string
+	number     int          // in the order of making; the newest is freed first
+	rights     verbs.Access // of a region; see register
+}
+
+// resources has a device, the objects made on it, and which of these to free.
 type resources struct {
 	cfg    Config
 	conns  int // Conns that share the completion queues
@@ -25,7 +35,8 @@ type resources struct {
 	srq     *verbs.SRQ // nil: each queue pair has a receive queue of its own
 
 	owning sync.Mutex
-	owned  []owned // freed in reverse order
+	made   int // objects so far
+	owned  map[io.Closer]*owned
 }
 
 func (r *resources) openDevice() error {
@@ -101,13 +112,14 @@ func (r *resources) makeSRQ() (err error) {
 	return nil
 }
 
-// register makes a memory region of the owner and logs it.
-func (r *resources) register(name string, reg func() (*verbs.MR, error)) (*verbs.MR, error) {
+// register makes a memory region of the owner and logs it. rights are the remote rights that Share gives the peer.
+func (r *resources) register(name string, rights verbs.Access, reg func() (*verbs.MR, error)) (*verbs.MR, error) {
 	mr, err := reg()
 	if err != nil {
 		return nil, err
 	}
-	r.own("ibv_dereg_mr", "memory region "+name, mr)
+	r.own("ibv_dereg_mr", "memory region "+name, mr).rights = rights
+	closing.OnClose(mr, func() { r.forget(mr) }) // the program may close it
 	r.events.registered("register memory region "+name,
 		slog.String("addr", fmt.Sprintf("%#x", mr.Addr())), slog.Int("length", mr.Len()),
 		slog.String("lkey", fmt.Sprintf("%#x", mr.LKey())), slog.String("rkey", fmt.Sprintf("%#x", mr.RKey())),
@@ -115,32 +127,51 @@ func (r *resources) register(name string, reg func() (*verbs.MR, error)) (*verbs
 	return mr, nil
 }
 
-// own adds an object to the list of objects that free closes.
-func (r *resources) own(verb, name string, object interface{ Close() error }) {
+// rightsOf returns the remote rights that the program registered a region with.
+func (r *resources) rightsOf(mr *verbs.MR) (rights verbs.Access, known bool) {
 	r.owning.Lock()
 	defer r.owning.Unlock()
-	r.owned = append(r.owned, owned{verb, name, object})
+	if o := r.owned[mr]; o != nil {
+		return o.rights, true
+	}
+	return 0, false
 }
 
-// free closes the objects, the newest first. Objects that refuse stay in the list.
-func (r *resources) free() (errs []error) {
-	r.owning.Lock()
-	objects := r.owned
-	r.owned = nil
-	r.owning.Unlock()
-	var stay []owned
-	for _, object := range slices.Backward(objects) {
-		if err := object.Close(); err != nil {
-			errs = append(errs, err)
-			stay = append(stay, object)
-			continue
-		}
-		r.events.freed(object.verb, object.name)
-	}
-	slices.Reverse(stay)
+// own adds an object to those that free closes.
+func (r *resources) own(verb, name string, object io.Closer) *owned {
 	r.owning.Lock()
 	defer r.owning.Unlock()
-	r.owned = stay
+	if r.owned == nil {
+		r.owned = make(map[io.Closer]*owned)
+	}
+	r.made++
+	r.owned[object] = &owned{verb: verb, name: name, number: r.made}
+	return r.owned[object]
+}
+
+// forget removes an object that is closed, and logs that.
+func (r *resources) forget(object io.Closer) {
+	r.owning.Lock()
+	o, known := r.owned[object]
+	delete(r.owned, object)
+	r.owning.Unlock()
+	if known {
+		r.events.freed(o.verb, o.name)
+	}
+}
+
+// free closes the objects, the newest first. Objects that refuse stay.
+func (r *resources) free() (errs []error) {
+	r.owning.Lock()
+	newest := slices.SortedFunc(maps.Keys(r.owned), func(a, b io.Closer) int { return r.owned[b].number - r.owned[a].number })
+	r.owning.Unlock()
+	for _, object := range newest {
+		if err := object.Close(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		r.forget(object)
+	}
 	return errs
 }
 

@@ -36,8 +36,7 @@ type ServerConfig struct {
 type Server struct {
 	resources
 	conf     ServerConfig
-	separate bool    // each Conn has a domain of its own
-	shared   windows // the server's regions
+	separate bool // each Conn has a domain of its own
 	sends    *dispatch.Dispatcher
 	recvs    *dispatch.Dispatcher // with OneCQ the same as sends
 	desk     *admission.Desk
@@ -118,12 +117,6 @@ func (s *Server) make() error {
 // binds reports whether only windows open regions to a peer.
 func (s *Server) binds() bool { return !s.separate && s.cfg.Type != verbs.UD }
 
-// owns reports whether a region is the server's.
-func (s *Server) owns(mr *verbs.MR) bool {
-	_, known := s.shared.rightsOf(mr)
-	return known
-}
-
 // SRQ returns the queue of receives for all Conns; nil without Config.SRQ. The program posts each
 // receive again after its completion, failed or not: those that WaitRecv and WaitRecvs return, and
 // those that Unread gets because their Conn closed before. With OneCQ a failed completion may be
@@ -143,13 +136,9 @@ func (s *Server) RegMR(name string, buf []byte, access verbs.Access) (*verbs.MR,
 
 func (s *Server) register(name string, access verbs.Access, reg func(verbs.Access) (*verbs.MR, error)) (*verbs.MR, error) {
 	if s.binds() {
-		return s.shared.register(&s.resources, name, access, reg)
+		return s.registerBound(name, access, reg)
 	}
-	mr, err := s.resources.register(name, func() (*verbs.MR, error) { return reg(access) })
-	if err == nil {
-		s.shared.keep(mr, access&remoteRights)
-	}
-	return mr, err
+	return s.resources.register(name, access&remoteRights, func() (*verbs.MR, error) { return reg(access) })
 }
 
 // Close frees everything. The error is EBUSY while Serve runs. It is also EBUSY if objects of the

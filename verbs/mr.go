@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"unsafe"
+
+	"github.com/rawverbs/rawverbs/internal/closing"
 )
 
 // MR is a registered memory region (struct ibv_mr). The device may read and write the memory at any
@@ -20,15 +22,20 @@ import (
 // are valid after Close.
 type MR struct {
 	handle
-	p      ProviderMR
-	pd     *PD
-	buf    []byte
-	addr   uint64 // address of the first byte, for SGEs and the peer
-	iova   uint64 // MROptions.IOVA
-	length int
-	access Access
-	gone   bool           // the registration has ended; free may still have functions to call
-	free   []func() error // functions that give memory back after the registration; removed when they succeed
+	p       ProviderMR
+	pd      *PD
+	buf     []byte
+	addr    uint64 // address of the first byte, for SGEs and the peer
+	iova    uint64 // MROptions.IOVA
+	length  int
+	access  Access
+	gone    bool           // the registration has ended; free may still have functions to call
+	free    []func() error // functions that give memory back after the registration; removed when they succeed
+	onClose func()         // see package closing; may be nil
+}
+
+func init() {
+	closing.OnClose = func(region any, f func()) { region.(*MR).onClose = f }
 }
 
 // MROptions is what few regions need. The zero value is what [PD.AllocMR] and [PD.RegMR] use.
@@ -204,7 +211,7 @@ func (mr *MR) String() string {
 //
 // Implements: int ibv_dereg_mr(struct ibv_mr *mr)
 func (mr *MR) Close() error {
-	return mr.close("ibv_dereg_mr", func() error {
+	err := mr.close("ibv_dereg_mr", func() error {
 		if !mr.gone {
 			if err := mr.p.Close(); err != nil {
 				return err
@@ -213,6 +220,10 @@ func (mr *MR) Close() error {
 		}
 		return mr.giveBack()
 	})
+	if err == nil && mr.onClose != nil {
+		mr.onClose()
+	}
+	return err
 }
 
 func (mr *MR) giveBack() error {
