@@ -55,7 +55,7 @@ type Config struct {
 	Wrap func(context.Context, net.Conn) (net.Conn, error) // returns the connection to use in place of the TCP connection; TLS runs over it; may be nil
 
 	Prepare func(*Conn) error // runs in INIT, before the peer can send; its error ends the connecting; may be nil
-	Logger  *slog.Logger      // gets all events; nil discards them
+	Logger  *slog.Logger      // gets all events, most at Debug; nil discards them
 }
 
 // LoadTLS reads a directory with the files tls.crt, tls.key and ca.crt, in PEM, and returns a
@@ -158,5 +158,5 @@ func (c *Config) checkUnused(accepted bool) error {
 }
 
 func (c *Config) oobOptions() oob.Options {
-	return oob.Options{Timeout: c.Timeout, Observer: event.Exchange(c.Logger)}
+	return oob.Options{Timeout: c.Timeout, Observer: event.Exchange(event.Steps(c.Logger))}
 }

@@ -28,7 +28,9 @@
 //
 // Config.Logger gets a record of each event. The attribute "event" is its kind, "verb" the C
 // call, and "path" is "slow" (control), "fast" (set-up of data transfer), "data" or "info".
-// Dumps have the level Debug.
+// Failures have the level Error, shortages Warn, the device's asynchronous events Info, and the steps
+// of a connection Debug. Dumps have slog.LevelDebug-4. Keys and addresses of memory are redacted in
+// all records, unless the Logger is enabled for slog.LevelDebug-12.
 //
 // # Examples
 //

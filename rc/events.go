@@ -17,17 +17,31 @@ import (
 )
 
 type events struct {
-	logger *slog.Logger
+	logger *slog.Logger // for what is no step
+	steps  *slog.Logger
 	silent *atomic.Bool // a call goes on that Dial does not wait for: it must not log
 }
 
-func newEvents(logger *slog.Logger) events { return events{logger, new(atomic.Bool)} }
+func newEvents(logger *slog.Logger) events {
+	return events{logger, event.Steps(logger), new(atomic.Bool)}
+}
 
-func (e events) log() *slog.Logger {
+// log returns the Logger of the steps.
+func (e events) log() *slog.Logger { return e.unlessSilent(e.steps) }
+
+func (e events) unlessSilent(logger *slog.Logger) *slog.Logger {
 	if e.silent.Load() {
 		return slog.New(slog.DiscardHandler)
 	}
-	return e.logger
+	return logger
+}
+
+// secret is a key or an address that with others opens memory to the peer. Who may read the log may not have it.
+func (e events) secret(name string, value uint64) slog.Attr {
+	if !e.log().Enabled(context.Background(), event.LevelKeys) {
+		return slog.String(name, "redacted")
+	}
+	return slog.String(name, fmt.Sprintf("%#x", value))
 }
 
 // made logs an object that the verb has made. The text is a verb and the object: "make queue pair".
@@ -55,8 +69,8 @@ func (e events) gidChosen(entry verbs.GIDEntry, why string) {
 		slog.Int("sgid_index", entry.Index), slog.String("gid", entry.GID.String()), slog.String("why", why))
 }
 
-// transition logs a move: the mask, its bits, and under "attr" each value. At the level
-// Debug it also logs the queue pair's attributes after the move.
+// transition logs a move: the mask, its bits, and under "attr" each value. If dumps are
+// logged, it also logs the queue pair's attributes after the move.
 func (e events) transition(qp *verbs.QP) func(qpstate.Step) {
 	qpn := qp.QPN()
 	return func(s qpstate.Step) {
@@ -118,12 +132,12 @@ func endpointAttrs(side string, ep oob.Endpoint) []slog.Attr {
 
 func (e events) region(side string, r oob.Region) {
 	event.RegionKnown.Log(e.log(), side+" region "+r.Name, slog.String("side", side), slog.String("name", r.Name),
-		slog.String("addr", fmt.Sprintf("%#x", r.Addr)), slog.String("rkey", fmt.Sprintf("%#x", r.RKey)), slog.Uint64("length", r.Length))
+		e.secret("addr", r.Addr), e.secret("rkey", uint64(r.RKey)), slog.Uint64("length", r.Length))
 }
 
 // async logs an asynchronous event of the device.
 func (e events) async(a verbs.AsyncEvent) {
-	event.AsyncEvent.Log(e.log(), a.String(), slog.Bool("fatal", a.Fatal()))
+	event.AsyncEvent.Log(e.unlessSilent(e.logger), a.String(), slog.Bool("fatal", a.Fatal()))
 }
 
 func (e events) drained(flushed int) {
@@ -133,13 +147,13 @@ func (e events) drained(flushed int) {
 
 // shortage logs that a listener cannot accept connections for now.
 func (e events) shortage(cause error) {
-	event.ListenerShort.LogAt(slog.LevelWarn, e.log(), "cannot accept a connection: the listener pauses and tries again",
+	event.ListenerShort.LogAt(slog.LevelWarn, e.logger, "cannot accept a connection: the listener pauses and tries again",
 		slog.String("error", cause.Error()), slog.String("try", "a higher limit of open files (ulimit -n), or fewer connections at a time"))
 }
 
 // clientFailed logs that a server's client failed.
 func (e events) clientFailed(peer net.Addr, err error, attrs ...slog.Attr) {
-	event.ClientFailed.LogAt(slog.LevelError, e.log(), "client failed",
+	event.ClientFailed.LogAt(slog.LevelError, e.logger, "client failed",
 		append([]slog.Attr{slog.String("peer", peer.String()), slog.String("error", err.Error())}, attrs...)...)
 }
 

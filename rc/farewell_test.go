@@ -59,7 +59,7 @@ func finish(t *testing.T, ends ...*end) (closed []error) {
 	return closed
 }
 
-// The ends talk once more after everything is freed. These messages are logged below Debug.
+// The ends talk once more after everything is freed. These messages are logged below the dumps.
 func TestFarewellRunsAfterEverythingIsFreed(t *testing.T) {
 	ch, sh := &logTexts{}, &logTexts{}
 	c, s := pair(t, Config{Logger: slog.New(ch)}, Config{Logger: slog.New(sh)})
@@ -82,12 +82,12 @@ func TestFarewellRunsAfterEverythingIsFreed(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if freed, farewell := ch.index("INFO free protection domain"), ch.index("INFO the client's farewell"); freed < 0 || farewell < freed {
+	if freed, farewell := ch.index("DEBUG free protection domain"), ch.index("INFO the client's farewell"); freed < 0 || farewell < freed {
 		t.Errorf("freed %d, farewell %d: %q", freed, farewell, ch.texts)
 	}
 	for _, h := range []*logTexts{ch, sh} {
 		for _, m := range []string{"how was it?", "fine"} {
-			if h.index(`DEBUG-4 sent note "`+m+`"`) < 0 && h.index(`DEBUG-4 received note "`+m+`"`) < 0 {
+			if h.index(`DEBUG-8 sent note "`+m+`"`) < 0 && h.index(`DEBUG-8 received note "`+m+`"`) < 0 {
 				t.Errorf("no note %q: %q", m, h.texts)
 			}
 		}
@@ -104,7 +104,7 @@ func TestNoteBeforeTheEnd(t *testing.T) {
 	if _, err := s.tcp.RecvNote(t.Context(), "result"); err != nil {
 		t.Fatal(err)
 	}
-	if h.index(`INFO sent note "result"`) < 0 {
+	if h.index(`DEBUG sent note "result"`) < 0 {
 		t.Errorf("%q", h.texts)
 	}
 }

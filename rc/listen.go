@@ -36,7 +36,7 @@ type ListenConfig struct {
 	Program string            // name and version for people at the other end; may be ""
 	Params  map[string]string // parameters of this end, within the limits of oob.Hello; may be nil
 	Timeout time.Duration     // limit of a hello; 0 is oob.DefaultTimeout, less than 0 no limit
-	Logger  *slog.Logger      // gets each peer's messages before Connect, and shortages; nil discards them
+	Logger  *slog.Logger      // gets each peer's messages before Connect, at Debug, and shortages; nil discards them
 
 	TLS  *tls.Config                                       // as in Config; Incoming.Hello makes the handshake, or Connect without a Hello
 	Wrap func(context.Context, net.Conn) (net.Conn, error) // as in Config; called where TLS makes its handshake
@@ -76,7 +76,7 @@ func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 	if err != nil {
 		return nil, err
 	}
-	tcp.SetObserver(event.Arrival(l.cfg.Logger, nil))
+	tcp.SetObserver(event.Arrival(event.Steps(l.cfg.Logger), nil))
 	return &Incoming{tcp: tcp, cfg: l.cfg}, nil
 }
 
@@ -144,7 +144,7 @@ func (in *Incoming) Connect(ctx context.Context, cfg Config) (*Conn, error) {
 // server's objects.
 func (in *Incoming) connect(ctx context.Context, cfg Config, server *Server) (*Conn, error) {
 	in.tcp.SetTimeout(cfg.Timeout)
-	in.tcp.SetObserver(event.Exchange(cfg.Logger))
+	in.tcp.SetObserver(event.Exchange(event.Steps(cfg.Logger)))
 	c := newConn(in.tcp, in.hello, cfg, server)
 	c.accepted = true
 	return c.connect(ctx)

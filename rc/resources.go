@@ -121,8 +121,8 @@ func (r *resources) register(name string, rights verbs.Access, reg func() (*verb
 	r.own("ibv_dereg_mr", "memory region "+name, mr).rights = rights
 	closing.OnClose(mr, func() { r.forget(mr) }) // the program may close it
 	r.events.registered("register memory region "+name,
-		slog.String("addr", fmt.Sprintf("%#x", mr.Addr())), slog.Int("length", mr.Len()),
-		slog.String("lkey", fmt.Sprintf("%#x", mr.LKey())), slog.String("rkey", fmt.Sprintf("%#x", mr.RKey())),
+		r.events.secret("addr", mr.Addr()), slog.Int("length", mr.Len()),
+		r.events.secret("lkey", uint64(mr.LKey())), r.events.secret("rkey", uint64(mr.RKey())),
 		slog.String("access", mr.Access().Name()))
 	return mr, nil
 }

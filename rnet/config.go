@@ -30,7 +30,7 @@ type Config struct {
 
 	TLSConfig *tls.Config            // of the exchange over TCP; nil: the exchange is plain. The data is not encrypted
 	ConnState func(*Conn, ConnState) // called when a Conn has opened or closed, for metrics: see Conn.Stats; may be nil
-	Logger    *slog.Logger           // gets failures of connecting, fallbacks, and all events of package rc; nil discards them
+	Logger    *slog.Logger           // gets failures of connecting, fallbacks, and all events of package rc, most at Debug; nil discards them
 }
 
 const (

@@ -23,32 +23,14 @@ type Tracer struct{ Logger *slog.Logger }
 
 // Quieter returns a Tracer that logs at the level of -vv what n logs without -vv. Use it for
 // events that repeat often.
-func (n Tracer) Quieter() Tracer { return Tracer{slog.New(demoted{n.Logger.Handler()})} }
-
-// demoted changes the level Info to Debug.
-type demoted struct{ slog.Handler }
-
-func demote(level slog.Level) slog.Level {
-	if level == slog.LevelInfo {
-		return slog.LevelDebug
-	}
-	return level
+func (n Tracer) Quieter() Tracer {
+	return Tracer{event.Relevel(n.Logger, func(level slog.Level) slog.Level {
+		if level == slog.LevelInfo {
+			return slog.LevelDebug
+		}
+		return level
+	})}
 }
-
-func (d demoted) Enabled(ctx context.Context, level slog.Level) bool {
-	return d.Handler.Enabled(ctx, demote(level))
-}
-
-func (d demoted) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = demote(r.Level)
-	return d.Handler.Handle(ctx, r)
-}
-
-func (d demoted) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return demoted{d.Handler.WithAttrs(attrs)}
-}
-
-func (d demoted) WithGroup(name string) slog.Handler { return demoted{d.Handler.WithGroup(name)} }
 
 // PostSend posts to the send queue, in one call.
 func (n Tracer) PostSend(qp *verbs.QP, wrs ...verbs.SendWR) error {

@@ -20,7 +20,7 @@ import (
 func (o *ServerOptions) listen(ctx context.Context, device string, secured *tls.Config) (*rc.Listener, error) {
 	listener, err := rc.Listen(ctx, net.JoinHostPort(o.address(device), strconv.Itoa(o.TCPPort)), rc.ListenConfig{
 		Program: o.Program, Params: job.Params{job.ParamMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue, trace.LadderParam: trace.ParamValue},
-		Timeout: o.Timeout, Logger: o.Logger, TLS: secured,
+		Timeout: o.Timeout, Logger: event.Shown(o.Logger), TLS: secured,
 	})
 	if err != nil {
 		return nil, err

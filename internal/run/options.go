@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/admission"
+	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/report"
 	"github.com/rawverbs/rawverbs/internal/trace"
@@ -129,7 +130,7 @@ func (o *Options) session(log *slog.Logger) job.Session {
 func (o *Options) config(log *slog.Logger) rc.Config {
 	return rc.Config{
 		Port: o.IBPort, GIDIndex: o.GIDIndex, MTU: o.MTU,
-		Timeout: o.Timeout, Logger: log,
+		Timeout: o.Timeout, Logger: event.Shown(log),
 	}
 }
 
