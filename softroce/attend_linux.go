@@ -194,7 +194,7 @@ func (k *keeper) run() {
 			return
 		}
 		if err != nil {
-			k.d.events.put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
+			k.d.events.Put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
 			return
 		}
 		if packets && (k.drives.Load() != seen || atomic.LoadInt32(k.attending) > 0) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/errno"
+	"github.com/rawverbs/rawverbs/internal/eventqueue"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
@@ -46,7 +47,7 @@ type device struct {
 
 	keeper *keeper // nil unless the device is attended; see attend_linux.go
 
-	events  eventQueue
+	events  eventqueue.Queue[verbs.AsyncEvent]
 	capture capture
 	loops   sync.WaitGroup
 }
@@ -62,7 +63,7 @@ func newDevice(name string, ports []*port) *device {
 	})
 	d.gids.init()
 	d.groups.init()
-	d.events.init()
+	d.events.Init(isFatal)
 	for i := range d.posters {
 		d.posters[i].init(d)
 	}
@@ -164,11 +165,13 @@ func (d *device) event(e transport.Event) {
 	if e.SRQ != nil {
 		out.SRQ = e.SRQ.User.(*srq)
 	}
-	d.events.put(out)
+	d.events.Put(out)
 }
 
+func isFatal(e verbs.AsyncEvent) bool { return e.Type == verbs.EventDeviceFatal }
+
 func (d *device) NextEvent() (verbs.AsyncEvent, error) {
-	e, ok := d.events.wait()
+	e, ok := d.events.Wait()
 	if !ok {
 		return verbs.AsyncEvent{}, net.ErrClosed
 	}
@@ -263,7 +266,7 @@ func (d *device) QueryCounters(uint8) (map[string]uint64, error) {
 		}
 	}
 	d.groups.count(all)
-	all["events_lost"] = d.events.losses()
+	all["events_lost"] = d.events.Lost()
 	return all, nil
 }
 
@@ -310,7 +313,7 @@ func (d *device) Close() error {
 	d.loops.Wait()
 	d.alarm.stop()
 	d.gids.close()
-	d.events.close()
+	d.events.Close()
 	return d.capture.stop()
 }
 

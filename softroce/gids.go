@@ -156,10 +156,10 @@ func (d *device) refresh() error {
 		if up {
 			event = verbs.EventPortActive
 		}
-		d.events.put(verbs.AsyncEvent{Type: event, Port: 1})
+		d.events.Put(verbs.AsyncEvent{Type: event, Port: 1})
 	}
 	if g.known && !slices.Equal(g.entries, entries) {
-		d.events.put(verbs.AsyncEvent{Type: verbs.EventGIDChange, Port: 1})
+		d.events.Put(verbs.AsyncEvent{Type: verbs.EventGIDChange, Port: 1})
 	}
 	g.known, g.state, g.entries, g.local = true, state, entries, h.local
 	return nil

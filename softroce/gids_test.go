@@ -136,7 +136,7 @@ func TestUnreadableHost(t *testing.T) {
 	} {
 		dev, _, _ := openForDatagrams(t)
 		d := dev.Provider().(*device)
-		before := len(d.events.events)
+		before := len(d.events.Waiting())
 		d.setChanged(true)
 		d.gids.mu.Lock()
 		d.gids.host = c.reader
@@ -146,7 +146,7 @@ func TestUnreadableHost(t *testing.T) {
 		if state, err := d.portState(); again != c.fails || state != c.state || err != nil {
 			t.Errorf("%s: read again %v, the port is %d, %v; want %v, %d", name, again, state, err, c.fails, c.state)
 		}
-		if got := d.events.events[before:]; len(got) != c.events {
+		if got := d.events.Waiting()[before:]; len(got) != c.events {
 			t.Errorf("%s: the events are %v, want %d", name, got, c.events)
 		}
 		d.gids.mu.Lock()
@@ -166,7 +166,7 @@ func TestHostUnreadableAtFirst(t *testing.T) {
 	t.Cleanup(func() { rereadPause = before })
 	dev, _, _ := openForDatagrams(t)
 	d := &device{ports: dev.Provider().(*device).ports}
-	d.events.init()
+	d.events.Init(isFatal)
 	d.gids.init()
 	defer d.gids.close()
 	d.setChanged(false)
@@ -191,8 +191,8 @@ func TestHostUnreadableAtFirst(t *testing.T) {
 		return d.gids.known
 	}
 	testkit.Until(t, "read", known)
-	if state, err := d.portState(); state != portUp || err != nil || len(d.events.events) > 0 {
-		t.Errorf("the port is %d, %v, with events %v", state, err, d.events.events)
+	if state, err := d.portState(); state != portUp || err != nil || len(d.events.Waiting()) > 0 {
+		t.Errorf("the port is %d, %v, with events %v", state, err, d.events.Waiting())
 	}
 }
 
@@ -204,9 +204,9 @@ func TestGIDChangeOfAnEntry(t *testing.T) {
 	d.gids.mu.Lock()
 	d.gids.entries[0].IfIndex = 77
 	d.gids.mu.Unlock()
-	before := len(d.events.events)
+	before := len(d.events.Waiting())
 	d.reread()
-	if got := d.events.events[before:]; len(got) != 1 || got[0].Type != verbs.EventGIDChange {
+	if got := d.events.Waiting()[before:]; len(got) != 1 || got[0].Type != verbs.EventGIDChange {
 		t.Errorf("the events are %v, want one GID_CHANGE", got)
 	}
 }

@@ -3,6 +3,7 @@ package softroce
 import (
 	"testing"
 
+	"github.com/rawverbs/rawverbs/internal/eventqueue"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -40,37 +41,22 @@ func TestEventsOfAProgramThatDoesNotSubscribe(t *testing.T) {
 		return qp.QPN()
 	}
 	var qpns []uint32
-	for range 3*mostEvents + 1 {
+	for range 3*eventqueue.Most + 1 {
 		qpns = append(qpns, lastWQEReached())
 	}
 	counters, err := dev.QueryCounters(1)
 	must(err)
-	if got := counters["events_lost"]; got != 2*mostEvents+1 {
-		t.Errorf("%d events are lost, want %d", got, 2*mostEvents+1)
+	if got := counters["events_lost"]; got != 2*eventqueue.Most+1 {
+		t.Errorf("%d events are lost, want %d", got, 2*eventqueue.Most+1)
 	}
 	got := make(chan uint32, len(qpns)+1)
 	defer dev.Subscribe(func(e verbs.AsyncEvent) { got <- e.QPN })()
-	for i := 2*mostEvents + 1; i < len(qpns); i++ {
+	for i := 2*eventqueue.Most + 1; i < len(qpns); i++ {
 		if qpn := testkit.Receive(t, got, "event"); qpn != qpns[i] {
 			t.Fatalf("event %d is of queue pair %#x, want %#x", i, qpn, qpns[i])
 		}
 	}
 	if want, qpn := lastWQEReached(), testkit.Receive(t, got, "event"); qpn != want {
 		t.Errorf("after the subscription came an event of %#x, want %#x", qpn, want)
-	}
-}
-
-// TestDeviceFatalStays: no number of other events displaces DEVICE_FATAL.
-func TestDeviceFatalStays(t *testing.T) {
-	var q eventQueue
-	q.init()
-	other := verbs.AsyncEvent{Type: verbs.EventCommEst}
-	q.put(other)
-	q.put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
-	for range 3 * mostEvents {
-		q.put(other)
-	}
-	if e, ok := q.wait(); e.Type != verbs.EventDeviceFatal || !ok {
-		t.Errorf("the oldest event is %v, %v", e, ok)
 	}
 }

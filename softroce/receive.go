@@ -237,7 +237,7 @@ func (r *receiver) failed() bool {
 // countFailure reports that the device has failed after receiveTries failures in a row.
 func (r *receiver) countFailure() {
 	if r.failures++; r.failures == receiveTries {
-		r.d.events.put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
+		r.d.events.Put(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
 	}
 }
 
