@@ -160,7 +160,10 @@ func (d *device) event(e transport.Event) {
 		out.QPN = e.QP.QPN()
 	}
 	if e.CQ != nil {
-		out.CQ = e.CQ.User.(*cq)
+		c := e.CQ.User.(*cq)
+		if out.CQ = c; e.Type == verbs.EventCQErr {
+			c.lost()
+		}
 	}
 	if e.SRQ != nil {
 		out.SRQ = e.SRQ.User.(*srq)

@@ -49,6 +49,8 @@ type cq struct {
 	d      *device
 	cq     *transport.CQ
 	ex     verbs.WCExFlags
+	lost   func()      // called when a completion is lost; the engine's locks are held
+	shared atomic.Bool // a program in C polls it
 	closed atomic.Bool
 	woken  atomic.Bool   // set by Notify, cleared by a leader that looks
 	delay  *time.Timer   // the timer of CQ moderation
@@ -69,7 +71,7 @@ func (d *device) CreateCQ(init verbs.ProviderCQInit) (verbs.ProviderCQ, error) {
 		return nil, syscall.EOPNOTSUPP
 	}
 	c := &cq{d: d, ex: init.Ex}
-	wake := init.Wake
+	wake, overran := init.Wake, init.Overran
 	t := transport.CQInit{Depth: init.Depth, Delay: func(period time.Duration) { c.delay.Reset(period) }}
 	if init.Channel != nil {
 		t.Notify = func() {
@@ -77,6 +79,14 @@ func (d *device) CreateCQ(init verbs.ProviderCQInit) (verbs.ProviderCQ, error) {
 			c.woken.Store(true)
 			wake()
 			d.interruptLeader()
+		}
+	}
+	c.lost = func() {
+		if overran != nil && !c.shared.Load() {
+			overran()
+		}
+		if t.Notify != nil {
+			t.Notify()
 		}
 	}
 	if init.Ex&(verbs.WCExTimestamp|verbs.WCExWallclock) != 0 {
@@ -131,13 +141,14 @@ func (c *cq) Arm(solicitedOnly bool) error {
 func (c *cq) Resize(depth int) error { return c.cq.Resize(depth) }
 
 // Share moves the completions into a ring that a program in C polls, and makes the CQ call notify
-// for events. head and tail count completions; the lengths are transport.RingLength(depth).
+// for events. Such a program learns of an overrun by its event alone, as libibverbs' programs do. head and tail count completions; the lengths are transport.RingLength(depth).
 // Nothing may poll meanwhile. stamps may be nil; its times are in nanoseconds, as of QueryRawClock.
 func (c *cq) Share(wcs []verbs.WC, stamps []int64, head, tail *uint32, depth int, notify func()) error {
 	if err := c.cq.MoveTo(transport.Ring{WCs: wcs, Stamps: stamps, Head: head, Tail: tail}, depth); err != nil {
 		return err
 	}
 	c.cq.SetNotify(notify)
+	c.shared.Store(true)
 	return nil
 }
 

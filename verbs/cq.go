@@ -65,7 +65,8 @@ type CQInit struct {
 
 // CQ is a completion queue (struct ibv_cq, struct ibv_cq_ex). [Device.CreateCQ] makes it; it is
 // valid until Close. If more completions arrive than the CQ has entries, the CQ overruns: the
-// device reports [EventCQErr], and the CQ's queue pairs fail.
+// device reports [EventCQErr], the CQ's queue pairs fail, and polls, waits and posts return an
+// *[OverrunError].
 //
 // All methods of a CQ may be called at the same time by several goroutines, Close included. Polls
 // run one after the other, and each completion goes to one caller.
@@ -77,6 +78,7 @@ type CQ struct {
 	wcs      *WCCounts     // the device's; nil: completions are not counted
 	woken    chan struct{} // holds at most one wake-up
 	gone     chan struct{} // closed by Close
+	overran  *atomic.Bool  // a completion was lost; see overrun.go
 	waiting  atomic.Int32  // goroutines in a wait
 	plain    atomic.Int32  // those of them that wait for any completion, not only solicited ones
 	leftover leftovers     // completions left by a Completions loop that ended early
@@ -95,7 +97,7 @@ func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
 	if init.Ex != 0 || init.Flags != 0 {
 		op, detail = "ibv_create_cq_ex", fmt.Sprintf("depth %d, %v, %v", init.Depth, init.Ex, init.Flags)
 	}
-	cq := &CQ{dev: d, wcs: d.wcs, channel: init.Channel, woken: make(chan struct{}, 1), gone: make(chan struct{})}
+	cq := &CQ{dev: d, wcs: d.wcs, channel: init.Channel, woken: make(chan struct{}, 1), gone: make(chan struct{}), overran: new(atomic.Bool)}
 	parents := []*handle{&d.handle}
 	var ch ProviderCompChannel
 	if init.Channel != nil {
@@ -105,9 +107,10 @@ func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
 		parents = append(parents, &init.Channel.handle)
 		ch = init.Channel.p
 	}
+	overran := cq.overran // not cq, for the same reason as in wakeUp
 	p, err := makeObject(&cq.handle, "CQ", op, detail, func() (ProviderCQ, error) {
-		return d.p.CreateCQ(ProviderCQInit{
-			Depth: init.Depth, Channel: ch, Vector: init.Vector, Ex: init.Ex, Flags: init.Flags, Wake: wakeUp(cq.woken)})
+		return d.p.CreateCQ(ProviderCQInit{Depth: init.Depth, Channel: ch, Vector: init.Vector, Ex: init.Ex, Flags: init.Flags,
+			Wake: wakeUp(cq.woken), Overran: func() { overran.Store(true) }})
 	}, parents...)
 	if err != nil {
 		return nil, err
@@ -139,21 +142,20 @@ func (cq *CQ) Is(e AsyncEvent) bool { return e.CQ == cq.p }
 
 // Poll moves up to len(wcs) completions into wcs, oldest first, and returns their number, which may
 // be 0. It never waits and does not allocate. A failed work request is a completion, not an error:
-// check [WC.Err]. The error is net.ErrClosed after Close, or the errno if the CQ failed.
+// check [WC.Err]. The error is net.ErrClosed after Close, an *[OverrunError] if the CQ overran and has
+// no completions left, or the errno if the CQ failed.
 //
 // Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 func (cq *CQ) Poll(wcs []WC) (int, error) {
 	if n := cq.leftover.take(wcs); n > 0 {
 		return n, nil
 	}
+	overran := cq.overran.Load() // before the poll, because completions that are left come first
 	n, err := cq.p.Poll(wcs)
 	if cq.wcs != nil {
 		cq.wcs.add(wcs[:n])
 	}
-	if err != nil {
-		return n, cq.fail("ibv_poll_cq", "", err)
-	}
-	return n, nil
+	return n, cq.polled("ibv_poll_cq", n, overran, err)
 }
 
 // PollEx is Poll for a CQ made with CQInit.Ex. For other CQs it returns EINVAL. On libibverbs it
@@ -165,18 +167,16 @@ func (cq *CQ) PollEx(wcs []WCEx) (int, error) {
 	if n := cq.leftover.takeEx(wcs); n > 0 {
 		return n, nil
 	}
+	overran := cq.overran.Load()
 	n, err := cq.p.PollEx(wcs)
 	if cq.wcs != nil {
 		cq.wcs.addEx(wcs[:n])
 	}
-	if err != nil {
-		e := cq.fail("ibv_start_poll", "", err).(*Error)
-		if e.Errno == syscall.EINVAL {
-			e.Hint = "a CQ made with CQInit.Ex"
-		}
-		return n, e
+	err = cq.polled("ibv_start_poll", n, overran, err)
+	if e, ok := err.(*Error); ok && e.Errno == syscall.EINVAL {
+		e.Hint = "a CQ made with CQInit.Ex"
 	}
-	return n, nil
+	return n, err
 }
 
 // Arm requests one wake-up at the next completion. With solicitedOnly it requests a wake-up at the

@@ -236,10 +236,10 @@ func query[T any](d *Device, op, detail string, ask func() (T, error)) (answer T
 
 // Subscribe calls f for every asynchronous event of the device, one at a time, until cancel
 // returns. One goroutine calls f for all events, so f must not block, and must not call Subscribe
-// or cancel. The first subscriber also gets the events since the device was opened; a soft device keeps the
-// latest 1024. Events are acknowledged before f gets them. A new subscriber gets DEVICE_FATAL if the device has already
-// reported it, or if events can no longer be read. Closing the device ends all subscriptions,
-// but does not wait for a running call of f.
+// or cancel. The first subscriber also gets the events since the device was opened, the latest 1024
+// at most. Events are acknowledged before f gets them. A new subscriber gets DEVICE_FATAL if the
+// device has already reported it, or if events can no longer be read. Closing the device ends all
+// subscriptions, but does not wait for a running call of f.
 //
 // Implements: int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event),
 // void ibv_ack_async_event(struct ibv_async_event *event)

@@ -87,7 +87,7 @@ type PostError struct {
 	Op     string // "ibv_post_send", "ibv_post_recv" or "ibv_post_srq_recv"
 	QPN    uint32 // 0 for an SRQ
 	Index  int    // index into the posted slice
-	Err    error  // the cause: a syscall.Errno, or an error that is net.ErrClosed to errors.Is
+	Err    error  // the cause: a syscall.Errno, an *OverrunError, or an error that is net.ErrClosed to errors.Is
 	Reason string // the broken rule, found after the refusal; "" if none was found or if Err is enough
 	Hint   string // what to try; "" for the usual advice about Err
 }
@@ -98,7 +98,8 @@ func (e *PostError) Error() string {
 	if e.QPN != 0 {
 		where = fmt.Sprintf("QP %#06x", e.QPN)
 	}
-	text := fmt.Sprintf("%s on %s: work request [%d] refused: %s", e.Op, where, e.Index, errText(e.Err))
+	cause, remedy := errText(e.Err)
+	text := fmt.Sprintf("%s on %s: work request [%d] refused: %s", e.Op, where, e.Index, cause)
 	if e.Reason != "" {
 		text += ": " + e.Reason
 	}
@@ -106,7 +107,7 @@ func (e *PostError) Error() string {
 	if hint == "" {
 		hint = hintFor(e.Op, errnoOf(e.Err))
 	}
-	return withRemedies(text, hint)
+	return withRemedies(text, hint, remedy)
 }
 
 // Unwrap returns the cause, for errors.Is and errors.As.
@@ -150,11 +151,12 @@ func errnoOf(err error) syscall.Errno {
 	return errno
 }
 
-func errText(err error) string {
+// errText returns what happened and what to try.
+func errText(err error) (cause, remedy string) {
 	if errno, ok := err.(syscall.Errno); ok {
-		return errnoText(errno)
+		return errnoText(errno), ""
 	}
-	return err.Error()
+	return cutRemedy(err)
 }
 
 // errnoText formats an errno: "EINVAL (22, invalid argument)".

@@ -35,6 +35,7 @@ type ibvCQ struct {
 	table   *ibvTable[*C.struct_ibv_cq, *ibvCQ]
 	channel *ibvCompChannel // nil: no events
 	wake    func()
+	overran func()
 
 	mu    sync.Mutex
 	cq    *C.struct_ibv_cq // nil after Close
@@ -73,9 +74,21 @@ func (d *ibvDevice) CreateCQ(init ProviderCQInit) (ProviderCQ, error) {
 		return nil, err
 	}
 	c := newIBVCQ(unsafe.Pointer(cq), &d.cqs)
-	c.channel, c.wake, c.ex, c.alone = owner, init.Wake, init.Ex, alone
+	c.channel, c.wake, c.overran, c.ex, c.alone = owner, init.Wake, init.Overran, init.Ex, alone
 	d.cqs.put(cq, c)
+	d.startWatch()
 	return c, nil
+}
+
+// lost passes on that a completion was lost, and wakes the goroutines that wait.
+func (c *ibvCQ) lost() {
+	if c.overran != nil {
+		c.overran()
+	}
+	if c.channel != nil {
+		c.wake()
+		c.WakeSleeper()
+	}
 }
 
 // newIBVCQ makes the Go side of a struct ibv_cq *; see newIBVQP.

@@ -5,6 +5,7 @@ package verbs
 import (
 	"fmt"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func fakeCQEx(tb testing.TB, ex WCExFlags) (*ibvfake.Fake, *CQ, *ibvCQ) {
 	tb.Cleanup(f.Free)
 	p := newIBVCQ(f.CQ(), nil)
 	p.ex = ex
-	return f, &CQ{p: p}, p
+	return f, &CQ{p: p, overran: new(atomic.Bool)}, p
 }
 
 func TestPollExReadsWhatWasAskedFor(t *testing.T) {

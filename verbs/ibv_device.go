@@ -21,6 +21,8 @@ import (
 	"unsafe"
 
 	"github.com/pkg/errors"
+
+	"github.com/rawverbs/rawverbs/internal/eventqueue"
 )
 
 func init() { Register(ibvProvider{}) }
@@ -58,7 +60,8 @@ func (ibvProvider) Open(name string) (ProviderDevice, error) {
 		return nil, opened
 	}
 	d := &ibvDevice{name: name, ctx: ctx, path: C.GoString(&ctx.device.dev_path[0])}
-	d.gone = !d.listed() // a container may hide sysfs; then NextEvent cannot see a removal
+	d.gone = !d.listed() // a container may hide sysfs; then watch cannot see a removal
+	d.queue.Init(func(e AsyncEvent) bool { return e.Type == EventDeviceFatal })
 	if d.events, err = newFDWaiter(int(ctx.async_fd), "async events of "+name, d.readEvent); err != nil {
 		C.rv_close_device(ctx)
 		return nil, err
@@ -117,7 +120,10 @@ type ibvDevice struct {
 	reading sync.Mutex // held while an event is read, and by Close
 	closed  bool
 
-	// For the one goroutine in NextEvent.
+	queue    eventqueue.Queue[AsyncEvent]
+	watching sync.Once // starts watch
+
+	// For the one goroutine in watch.
 	read  C.struct_rv_event
 	event AsyncEvent
 	gone  bool
@@ -235,12 +241,39 @@ func (d *ibvDevice) QueryPKey(port uint8, index int) (uint16, error) {
 	return binary.BigEndian.Uint16(be[:]), nil
 }
 
-// goneCheck is how often NextEvent checks that the device still exists. A driver that cannot
+func (d *ibvDevice) NextEvent() (AsyncEvent, error) {
+	d.startWatch()
+	e, ok := d.queue.Wait()
+	if !ok {
+		return AsyncEvent{}, net.ErrClosed
+	}
+	return e, nil
+}
+
+// startWatch reads events from now on. CreateCQ calls it, because only an event reports an overrun.
+func (d *ibvDevice) startWatch() { d.watching.Do(func() { go d.watch() }) }
+
+// watch reads events until the device is closed. If they can no longer be read, that is DEVICE_FATAL.
+func (d *ibvDevice) watch() {
+	for {
+		e, err := d.readNext()
+		if err == net.ErrClosed {
+			return
+		}
+		if err != nil {
+			d.queue.Put(AsyncEvent{Type: EventDeviceFatal})
+			return
+		}
+		d.queue.Put(e)
+	}
+}
+
+// goneCheck is how often readNext checks that the device still exists. A driver that cannot
 // disconnect its users, such as rdma_rxe, does not report a removal. docs/design/removal.md has the
 // details.
 const goneCheck = time.Second
 
-func (d *ibvDevice) NextEvent() (AsyncEvent, error) {
+func (d *ibvDevice) readNext() (AsyncEvent, error) {
 	for {
 		if err := d.events.tick(goneCheck); err != nil {
 			return AsyncEvent{}, err
@@ -285,7 +318,9 @@ func (d *ibvDevice) listed() bool {
 func (d *ibvDevice) decodeEvent() AsyncEvent {
 	event := AsyncEvent{Type: EventType(d.read._type), QPN: uint32(d.read.qpn), Port: uint8(d.read.port)}
 	if cq, ok := d.cqs.find(d.read.cq); ok {
-		event.CQ = cq
+		if event.CQ = cq; event.Type == EventCQErr {
+			cq.lost()
+		}
 	}
 	if srq, ok := d.srqs.find(d.read.srq); ok {
 		event.SRQ = srq
@@ -298,6 +333,7 @@ func (d *ibvDevice) Close() error {
 		return err
 	}
 	_ = d.events.close() // the device is closed, even if closing the duplicate fails
+	d.queue.Close()
 	return nil
 }
 

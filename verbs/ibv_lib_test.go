@@ -82,6 +82,7 @@ func TestRefusedCloseSucceedsLater(t *testing.T) {
 	if e := testkit.Receive(t, overran, "event of the device after its Close was refused"); !cq.Is(e) {
 		t.Errorf("the event is %v", e)
 	}
+	<-cq.woken // by the overrun
 	if err := cq.Arm(false); err != nil {
 		t.Errorf("Arm after the channel's Close was refused: %v", err)
 	}
@@ -225,4 +226,46 @@ func TestSendsBelowRTSDoNotReachC(t *testing.T) {
 	c.state = 6 // an error moved it from RTR to ERR, where requests are flushed
 	check(true)
 	closeAgain(t, mw, mr, qp, cq, pd, d)
+}
+
+// TestOverrunIsReportedWithoutASubscriber: a poll of the test library's CQ makes the event of an overrun.
+func TestOverrunIsReportedWithoutASubscriber(t *testing.T) {
+	d := fakeDevice(t)
+	if d == nil {
+		return
+	}
+	ctx := testkit.Context(t)
+	ch := must[*CompChannel](t)(d.CreateCompChannel())
+	cq := must[*CQ](t)(d.CreateCQ(CQInit{Depth: 5, Channel: ch}))
+	pd := must[*PD](t)(d.AllocPD())
+	qp := must[*QP](t)(pd.CreateQP(QPInit{Type: RC, SendCQ: must[*CQ](t)(d.CreateCQ(CQInit{Depth: 1})), RecvCQ: cq, Cap: QPCap{MaxSendWR: 4}}))
+	woken := make(chan struct{})
+	go func() {
+		cq.sleep(ctx, context.Background())
+		close(woken)
+	}()
+	if _, err := cq.Poll(make([]WC, 1)); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Receive(t, woken, "end of a sleep on the CQ")
+	_, waited := cq.Wait(ctx, make([]WC, 1))
+	_, spun := cq.WaitFor(ctx, make([]WC, 1), WaitOptions{Spin: time.Nanosecond})
+	_, polled := cq.Poll(make([]WC, 1))
+	for call, err := range map[string]error{"Wait": waited, "a wait that spins": spun, "Poll": polled,
+		"PostSend": qp.PostSend([]SendWR{{Opcode: OpSend}}), "PostRecv": qp.PostRecv([]RecvWR{{}})} {
+		var overrun *OverrunError
+		if !errors.As(err, &overrun) || overrun.CQ != cq || overrun.Depth != 5 || !strings.Contains(err.Error(), "5 entries") {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	event := make(chan AsyncEvent, 1)
+	defer d.Subscribe(func(e AsyncEvent) {
+		select {
+		case event <- e:
+		default:
+		}
+	})()
+	if e := testkit.Receive(t, event, "event from before the subscription"); e.Type != EventCQErr || !cq.Is(e) {
+		t.Errorf("the event is %v", e)
+	}
 }

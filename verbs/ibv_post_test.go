@@ -5,6 +5,7 @@ package verbs
 import (
 	"fmt"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -30,6 +31,7 @@ func fakeQPBy(tb testing.TB, path PostPath, cap QPCap) (*ibvfake.Fake, *QP) {
 }
 
 func qpOver(tb testing.TB, f *ibvfake.Fake, path PostPath, cap QPCap) *QP {
+	cq := &CQ{overran: new(atomic.Bool)}
 	var ex unsafe.Pointer
 	if path == PostWRAPI {
 		ex = f.Builder()
@@ -37,7 +39,7 @@ func qpOver(tb testing.TB, f *ibvfake.Fake, path PostPath, cap QPCap) *QP {
 	p := newIBVQP(fakeDomain, f.QP(), ex, cap)
 	p.send.ready = true
 	tb.Cleanup(func() { p.send.free(); p.recv.free() })
-	return &QP{p: p, init: QPInit{Type: RC}, handle: handle{closed: true}} // posts reach the fake; a query would reach libibverbs
+	return &QP{p: p, init: QPInit{Type: RC, SendCQ: cq, RecvCQ: cq}, handle: handle{closed: true}} // posts reach the fake; a query would reach libibverbs
 }
 
 // bothPaths runs a test with each PostPath.
@@ -56,7 +58,7 @@ func fakeOf(tb testing.TB) *ibvfake.Fake {
 func fakeCQ(tb testing.TB) (*ibvfake.Fake, *CQ) {
 	f := ibvfake.New()
 	tb.Cleanup(f.Free)
-	return f, &CQ{p: newIBVCQ(f.CQ(), nil)}
+	return f, &CQ{p: newIBVCQ(f.CQ(), nil), overran: new(atomic.Bool)}
 }
 
 var wide = QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInlineData: 64}

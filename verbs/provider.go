@@ -127,6 +127,9 @@ type ProviderCQInit struct {
 	// until a goroutine sleeps on one of the channel's CQs, and need not call it for events of that
 	// CQ.
 	Wake func()
+	// Overran is to be called, before a Wake, when a completion was lost because the CQ was full.
+	// The rules of Wake hold. nil: nobody wants to know.
+	Overran func()
 }
 
 // ProviderCQ is a completion queue (struct ibv_cq). It must be comparable, because events name it.

@@ -224,8 +224,9 @@ func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 // speed matters. On libibverbs up to 256 requests are one call into C.
 //
 // ENOMEM means that the queue is full. The place of a request is free at the latest after the
-// completion of this request, or of a later one, was polled. net.ErrClosed after Close. In ERR
-// and SQE requests are queued and flushed at once.
+// completion of this request, or of a later one, was polled. An *[OverrunError] means that one of
+// the queue pair's CQs overran. net.ErrClosed after Close. In ERR and SQE requests are queued and
+// flushed at once.
 //
 // EINVAL in these cases:
 //
@@ -261,6 +262,9 @@ func (qp *QP) Query(mask QPAttrMask) (QPAttr, error) {
 // void ibv_wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length),
 // void ibv_wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t num_buf, const struct ibv_data_buf *buf_list)
 func (qp *QP) PostSend(wrs []SendWR) error {
+	if qp.overran() {
+		return qp.overrunRefused("ibv_post_send")
+	}
 	n, err := qp.p.PostSend(wrs)
 	if err != nil {
 		return qp.sendRefused(wrs, n, err)
@@ -275,6 +279,9 @@ func (qp *QP) PostSend(wrs []SendWR) error {
 //
 // Implements: int ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 func (qp *QP) PostRecv(wrs []RecvWR) error {
+	if qp.overran() {
+		return qp.overrunRefused("ibv_post_recv")
+	}
 	n, err := qp.p.PostRecv(wrs)
 	if err != nil {
 		return qp.recvRefused(wrs, n, err)

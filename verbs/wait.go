@@ -162,10 +162,9 @@ func (w *wait) polls() (n int, err error) {
 	if n = w.cq.leftover.take(w.wcs); n > 0 {
 		return n, nil
 	}
-	if n, err = s.Spin(w.wcs, spinPolls); err != nil {
-		return n, w.cq.fail("ibv_poll_cq", "", err)
-	}
-	return n, nil
+	overran := w.cq.overran.Load()
+	n, err = s.Spin(w.wcs, spinPolls)
+	return n, w.cq.polled("ibv_poll_cq", n, overran, err)
 }
 
 // sleep polls, arms and sleeps until there is a completion.

@@ -11,6 +11,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/pkg/errors"
+
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -104,6 +106,34 @@ var cqEventCases = []Case{
 		e.ok(qp.Modify(&verbs.QPAttr{State: qpstate.Error}, qpstate.MaskState), "Modify")
 		event := events.want(verbs.EventCQErr)
 		e.check(cq.Is(event) && !other.Is(event), "%v does not name the CQ", event)
+	}},
+	{"events of a cq", "overrun: Wait, Poll and PostSend name the CQ, without a subscription", func(e *Env) {
+		a, b := e.pair(wiring{cqDepth: 1, cap: verbs.QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 1, MaxRecvSGE: 1}})
+		b.receives(b.recv.Depth()+2, 0, 8)
+		ended := make(chan error, 1)
+		go func() { // the messages are not solicited: only the overrun wakes it
+			ctx, cancel := e.patient()
+			defer cancel()
+			var err error
+			for wcs := make([]verbs.WC, 1); err == nil; {
+				_, err = b.recv.WaitFor(ctx, wcs, verbs.WaitOptions{Solicited: true})
+			}
+			e.check(ctx.Err() == nil, "the overrun did not wake the goroutine")
+			ended <- err
+		}()
+		time.Sleep(quietTime)
+		for range b.recv.Depth() + 2 {
+			a.post(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 1)})
+		}
+		overran := func(what string, err error) {
+			var overrun *verbs.OverrunError
+			named := errors.As(err, &overrun) && overrun.CQ == b.recv && overrun.Depth == b.recv.Depth()
+			e.check(named, "%s does not name the CQ: %v", what, err)
+		}
+		overran("Wait", <-ended)
+		_, err := b.recv.Poll(make([]verbs.WC, 1))
+		overran("Poll", err)
+		overran("PostSend", b.qp.PostSend([]verbs.SendWR{{Opcode: verbs.OpSend, SGL: b.sge(0, 1)}}))
 	}},
 }
 
