@@ -37,7 +37,7 @@ func (c *Conn) DoOn(ctx context.Context, index int, wr *verbs.SendWR) (verbs.WC,
 	return c.request(ctx, c.pairs[index], wr, nil, nil)
 }
 
-// Send sends local to one receive of the peer; see Do.
+// Send sends local to one receive of the peer; see Do. The zero MRSlice is an empty message.
 func (c *Conn) Send(ctx context.Context, local verbs.MRSlice) error {
 	return c.move(ctx, &verbs.SendWR{Opcode: verbs.OpSend}, local, 0)
 }
@@ -56,17 +56,17 @@ func (c *Conn) Recv(ctx context.Context, local verbs.MRSlice) (verbs.WC, error) 
 	return c.request(ctx, c.pairs[0], nil, &sge, nil)
 }
 
-// Write writes local to the peer's region at the offset off; see Do.
+// Write writes local to the peer's region at the offset off; see Do. The zero MRSlice is an error.
 func (c *Conn) Write(ctx context.Context, local verbs.MRSlice, remote oob.Region, off int) error {
 	return c.reach(ctx, &verbs.SendWR{Opcode: verbs.OpRDMAWrite}, local, remote, off)
 }
 
-// WriteImm is Write that also completes one of the peer's receives, with imm.
+// WriteImm is Write that also completes one of the peer's receives, with imm. The zero MRSlice writes nothing.
 func (c *Conn) WriteImm(ctx context.Context, local verbs.MRSlice, remote oob.Region, off int, imm uint32) error {
 	return c.reach(ctx, &verbs.SendWR{Opcode: verbs.OpRDMAWriteWithImm, Imm: imm}, local, remote, off)
 }
 
-// Read reads from the peer's region at the offset off into local; see Do.
+// Read reads from the peer's region at the offset off into local; see Do. The zero MRSlice is an error.
 func (c *Conn) Read(ctx context.Context, local verbs.MRSlice, remote oob.Region, off int) error {
 	return c.reach(ctx, &verbs.SendWR{Opcode: verbs.OpRDMARead}, local, remote, off)
 }
@@ -84,7 +84,10 @@ func (c *Conn) CompareSwap(ctx context.Context, remote oob.Region, off int, comp
 
 // reach does a one-sided request.
 func (c *Conn) reach(ctx context.Context, wr *verbs.SendWR, local verbs.MRSlice, remote oob.Region, off int) (err error) {
-	if wr.RemoteAddr, err = within(remote, off, local.Len); err != nil {
+	if wr.RemoteAddr, err = within(remote, off, local.Len); err == nil && wr.Opcode != verbs.OpRDMAWriteWithImm && local == (verbs.MRSlice{}) {
+		_, err = local.SGE() // without data or imm nothing would happen at the peer: the program forgot the region
+	}
+	if err != nil {
 		return errors.WithMessage(err, wr.Opcode.String())
 	}
 	wr.RKey = remote.RKey

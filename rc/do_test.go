@@ -104,6 +104,8 @@ func TestRefusedBeforePosting(t *testing.T) {
 		"beyond the local region":   {c.Write(ctx, c.mr.Slice(all-8, 9), remote, 0), "9 bytes at offset 8184 are not within the local region of 8192 bytes"},
 		"before the local region":   {c.Send(ctx, c.mr.Slice(-1, 9)), "9 bytes at offset -1 are not within"},
 		"less than nothing":         {c.Send(ctx, c.mr.Slice(0, -1)), "-1 bytes at offset 0 are not within"},
+		"a WRITE of nothing":        {c.Write(ctx, verbs.MRSlice{}, remote, 0), "IBV_WR_RDMA_WRITE: 0 bytes at offset 0 of no region; try: MR.Slice of a region"},
+		"a READ into nothing":       {c.Read(ctx, verbs.MRSlice{}, remote, 0), "IBV_WR_RDMA_READ: 0 bytes at offset 0 of no region"},
 		"no local region":           {c.Send(ctx, verbs.MRSlice{Len: 3}), "3 bytes at offset 0 of no region"},
 		"beyond the peer's region":  {c.Read(ctx, c.mr.Slice(0, 9), remote, all-8), `IBV_WR_RDMA_READ: 9 bytes at offset 8184 are not within the peer's region "test" of 8192 bytes`},
 		"before the peer's region":  {c.Read(ctx, c.mr.Slice(0, 9), remote, -1), `9 bytes at offset -1 are not within the peer's region`},
