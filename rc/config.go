@@ -151,6 +151,9 @@ func (c *Config) checkUnused(accepted bool) error {
 			return errors.Errorf("rc: Config.%s is set and would have no effect: %s", field.name, field.why)
 		}
 	}
+	if c.Spin < 0 {
+		return errors.Errorf("rc: Config.Spin is %v; try: 0 or more", c.Spin)
+	}
 	if t := c.Timing; t != nil && (t.Timeout == 0) != t.Forever {
 		return errors.Errorf("rc: Config.Timing has the Timeout %d and Forever %v; 0 waits for an ACK forever; try: a change of DefaultTiming, or both if that is meant", t.Timeout, t.Forever)
 	}

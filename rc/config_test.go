@@ -31,6 +31,7 @@ func TestAFieldWithoutEffectIsRefused(t *testing.T) {
 		"Config.Cap.MaxRecvWR":  {SRQ: srq, Cap: verbs.QPCap{MaxRecvWR: 1}},
 		"Config.Cap.MaxRecvSGE": {SRQ: srq, Cap: verbs.QPCap{MaxRecvSGE: 1}},
 		"the Timeout 0":         {Timing: &Timing{RetryCnt: 3}}, // the program meant the defaults of the others
+		"Config.Spin is -1ns;":  {Spin: -1},
 		"the Timeout 14":        {Timing: &Timing{Timeout: 14, Forever: true}},
 	} {
 		if _, err := Dial(t.Context(), "127.0.0.1:1", cfg); err == nil || !strings.Contains(err.Error(), want+" ") {

@@ -43,6 +43,9 @@ func (c Config) complete() (Config, error) {
 	if c.Ring == 0 {
 		c.Ring = defaultRing
 	}
+	if c.Spin < 0 {
+		return c, errors.Errorf("rnet: Config.Spin is %v; try: 0 or more", c.Spin)
+	}
 	if c.Linger == 0 {
 		c.Linger = defaultLinger
 	}

@@ -305,6 +305,7 @@ func TestListenErrors(t *testing.T) {
 		{ListenConfig{}, network, "nowhere", "port"},
 		{ListenConfig{Config: Config{Ring: 100_000}}, network, host + ":0", "power of two"},
 		{ListenConfig{Config: Config{Ring: 1 << 30}}, network, host + ":0", "power of two"},
+		{ListenConfig{Config: Config{Spin: -1}}, network, host + ":0", "Config.Spin is -1ns"},
 	} {
 		test.lc.Device = d.Device
 		_, err := test.lc.Listen(t.Context(), test.network, test.address)

@@ -43,7 +43,7 @@ type WaitOptions struct {
 // Wait returns at least one completion or an error. The error is net.ErrClosed, an error of Poll
 // or Arm, or an error that matches ctx.Err() and context.Cause(ctx) with errors.Is. Completions
 // that are already there are returned even if ctx has ended. EINVAL if the CQ has no channel or
-// wcs is empty.
+// wcs is empty, or for a negative [WaitOptions].Spin.
 //
 // Any number of goroutines may wait on one CQ. A wait does not hold an operating system thread. A
 // wait allocates only if it lasts longer than a millisecond and its context differs from that of
@@ -61,6 +61,11 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 func (cq *CQ) WaitFor(ctx context.Context, wcs []WC, options WaitOptions) (int, error) {
 	if options.Owner == nil {
 		options.Owner = context.Background()
+	}
+	if options.Spin < 0 {
+		e := fail("ibv_poll_cq", cq.device, "Spin "+options.Spin.String(), syscall.EINVAL).(*Error)
+		e.Hint = "a Spin of 0 or more"
+		return 0, e
 	}
 	room := len(wcs) + len(options.Ex)
 	if room == 0 || wcs != nil && options.Ex != nil || cq.channel == nil && !options.NoSleep {

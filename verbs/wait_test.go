@@ -341,4 +341,7 @@ func TestWaitNeedsAChannelAndRoom(t *testing.T) {
 	if _, err := cq2.Wait(t.Context(), nil); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("without room: %v", err)
 	}
+	if _, err := cq2.WaitFor(t.Context(), make([]WC, 1), WaitOptions{Spin: -1, NoSleep: true}); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("Spin -1: %v", err)
+	}
 }
