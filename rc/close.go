@@ -13,6 +13,9 @@ import (
 // the program left objects of its own in the domain or on the CQs: close these and call Close
 // again. During Dial or Connect, Close makes the call fail and free everything.
 func (c *Conn) Close() error {
+	if c == nil || c.cancel == nil {
+		return nil
+	}
 	c.mu.Lock()
 	c.closing = true
 	connecting := c.connecting

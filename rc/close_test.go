@@ -2,6 +2,7 @@ package rc
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"runtime"
@@ -246,5 +247,14 @@ func TestCloseEndsTheConnecting(t *testing.T) {
 	}})
 	if !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
+	}
+}
+
+// TestCloseOfNothing: a program may defer Close before it looks at the error of the call that made the object.
+func TestCloseOfNothing(t *testing.T) {
+	for _, object := range []io.Closer{(*Conn)(nil), (*Listener)(nil), (*Server)(nil), new(Conn), new(Listener), new(Server)} {
+		if err := object.Close(); err != nil {
+			t.Errorf("%T: %v", object, err)
+		}
 	}
 }

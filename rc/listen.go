@@ -60,6 +60,9 @@ func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
 
 // Close stops listening; a waiting Accept returns net.ErrClosed. Connections stay open.
 func (l *Listener) Close() error {
+	if l == nil || l.tcp == nil {
+		return nil
+	}
 	l.close.Do(func() { close(l.closed) })
 	return l.tcp.Close()
 }

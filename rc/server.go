@@ -144,6 +144,9 @@ func (s *Server) register(name string, access verbs.Access, reg func(verbs.Acces
 // Close frees everything. The error is EBUSY while Serve runs. It is also EBUSY if objects of the
 // program are left in the domain: close these and call Close again.
 func (s *Server) Close() error {
+	if s == nil || s.cancel == nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.serving > 0 {

@@ -5,6 +5,7 @@ package rnet
 import (
 	"context"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/rawverbs/rawverbs/verbs"
@@ -19,6 +20,9 @@ const resetLimit = time.Second
 // process runs. If bytes of the peer are unread, the peer gets ECONNRESET, as with TCP, and Close returns
 // at once. Pending operations return net.ErrClosed.
 func (c *Conn) Close() error {
+	if c == nil || c.rc == nil {
+		return syscall.EINVAL // as package net
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {

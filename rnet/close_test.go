@@ -268,3 +268,12 @@ func isClosed(err error) bool {
 	op, ok := err.(*net.OpError)
 	return ok && op.Err == net.ErrClosed
 }
+
+// TestCloseOfNothing: the error is that of package net.
+func TestCloseOfNothing(t *testing.T) {
+	for _, object := range []io.Closer{(*Conn)(nil), (*Listener)(nil), new(Conn), new(Listener)} {
+		if err := object.Close(); err != syscall.EINVAL {
+			t.Errorf("%T: %v", object, err)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pkg/errors"
@@ -193,6 +194,9 @@ func (l *Listener) expire() {
 // Close stops listening. Conns in the backlog are reset; accepted Conns stay open. A pending Accept
 // returns net.ErrClosed, and so does a second Close.
 func (l *Listener) Close() error {
+	if l == nil || l.rc == nil {
+		return syscall.EINVAL // as package net
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if errors.Is(context.Cause(l.ctx), net.ErrClosed) {

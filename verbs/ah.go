@@ -63,4 +63,9 @@ func (ah *AH) Provider() ProviderAH { return ah.p }
 // nothing.
 //
 // Implements: int ibv_destroy_ah(struct ibv_ah *ah)
-func (ah *AH) Close() error { return ah.close("ibv_destroy_ah", ah.p.Close) }
+func (ah *AH) Close() error {
+	if ah == nil || ah.p == nil {
+		return nil
+	}
+	return ah.close("ibv_destroy_ah", ah.p.Close)
+}

@@ -39,7 +39,12 @@ func (d *Device) CreateCompChannel() (*CompChannel, error) {
 // Close destroys the channel; EBUSY while CQs use it. Closing again does nothing.
 //
 // Implements: int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
-func (ch *CompChannel) Close() error { return ch.close("ibv_destroy_comp_channel", ch.p.Close) }
+func (ch *CompChannel) Close() error {
+	if ch == nil || ch.p == nil {
+		return nil
+	}
+	return ch.close("ibv_destroy_comp_channel", ch.p.Close)
+}
 
 // CompVectors returns the number of completion vectors. CQInit.Vector must be less. It returns 0
 // after Close.
@@ -228,6 +233,9 @@ func (cq *CQ) Moderate(count int, period time.Duration) error {
 //
 // Implements: int ibv_destroy_cq(struct ibv_cq *cq)
 func (cq *CQ) Close() error {
+	if cq == nil || cq.p == nil {
+		return nil
+	}
 	return cq.close("ibv_destroy_cq", func() error {
 		if err := cq.p.Close(); err != nil {
 			return err

@@ -312,4 +312,9 @@ func (l *listeners) deliverTo(id int, e AsyncEvent) {
 // completion channels or CQs; the error counts them. Closing again does nothing.
 //
 // Implements: int ibv_close_device(struct ibv_context *context)
-func (d *Device) Close() error { return d.close("ibv_close_device", d.p.Close) }
+func (d *Device) Close() error {
+	if d == nil || d.p == nil {
+		return nil
+	}
+	return d.close("ibv_close_device", d.p.Close)
+}

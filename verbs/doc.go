@@ -76,8 +76,9 @@
 // returns EBUSY, names the children and leaves the parent open. So close children first: queue
 // pairs before their CQs, SRQ and domain; regions, windows and address handles before their
 // domain; CQs before their channel; everything before the device. A wrong order is an error
-// but does no harm. Closing twice does nothing. After Close, methods that need the device return
-// net.ErrClosed, and a goroutine that waits on the object wakes with net.ErrClosed.
+// but does no harm. Closing twice does nothing, and so does closing a nil or zero object. After Close,
+// methods that need the device return net.ErrClosed, and a goroutine that waits on the object wakes
+// with net.ErrClosed.
 //
 // An object that is garbage collected without Close is a leak. The device's Logger
 // ([OpenOptions]), or slog.Default without one, gets a Warn with the attribute "object"

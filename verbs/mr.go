@@ -211,6 +211,9 @@ func (mr *MR) String() string {
 //
 // Implements: int ibv_dereg_mr(struct ibv_mr *mr)
 func (mr *MR) Close() error {
+	if mr == nil || mr.p == nil {
+		return nil
+	}
 	err := mr.close("ibv_dereg_mr", func() error {
 		if !mr.gone {
 			if err := mr.p.Close(); err != nil {

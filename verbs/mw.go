@@ -77,7 +77,12 @@ func (mw *MW) String() string { return fmt.Sprintf("%v rkey %#x", mw.kind, mw.RK
 // window must have completed. Closing again does nothing.
 //
 // Implements: int ibv_dealloc_mw(struct ibv_mw *mw)
-func (mw *MW) Close() error { return mw.close("ibv_dealloc_mw", mw.p.Close) }
+func (mw *MW) Close() error {
+	if mw == nil || mw.p == nil {
+		return nil
+	}
+	return mw.close("ibv_dealloc_mw", mw.p.Close)
+}
 
 // MWBind describes the bind of a window: the part of the region, and the peer's rights (struct
 // ibv_mw_bind_info, with the window and its key). The post reads the fields and does not keep them.

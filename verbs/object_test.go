@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"io"
 	"log/slog"
 	"net"
 	"runtime"
@@ -402,4 +403,16 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.w.Write(p)
+}
+
+// TestCloseOfNothing: a program may defer Close before it looks at the error of the call that made the object.
+func TestCloseOfNothing(t *testing.T) {
+	for _, object := range []io.Closer{
+		(*Device)(nil), (*PD)(nil), (*CompChannel)(nil), (*CQ)(nil), (*SRQ)(nil), (*QP)(nil), (*MR)(nil), (*MW)(nil), (*AH)(nil),
+		new(Device), new(PD), new(CompChannel), new(CQ), new(SRQ), new(QP), new(MR), new(MW), new(AH),
+	} {
+		if err := object.Close(); err != nil {
+			t.Errorf("%T: %v", object, err)
+		}
+	}
 }

@@ -33,4 +33,9 @@ func (d *Device) AllocPD() (*PD, error) {
 // or address handles; the error counts them. Closing again does nothing.
 //
 // Implements: int ibv_dealloc_pd(struct ibv_pd *pd)
-func (pd *PD) Close() error { return pd.close("ibv_dealloc_pd", pd.p.Close) }
+func (pd *PD) Close() error {
+	if pd == nil || pd.p == nil {
+		return nil
+	}
+	return pd.close("ibv_dealloc_pd", pd.p.Close)
+}

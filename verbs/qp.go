@@ -298,4 +298,9 @@ func (qp *QP) PostRecv(wrs []RecvWR) error {
 // returns EBUSY while the queue pair is attached to a multicast group.
 //
 // Implements: int ibv_destroy_qp(struct ibv_qp *qp)
-func (qp *QP) Close() error { return qp.close("ibv_destroy_qp", qp.p.Close) }
+func (qp *QP) Close() error {
+	if qp == nil || qp.p == nil {
+		return nil
+	}
+	return qp.close("ibv_destroy_qp", qp.p.Close)
+}

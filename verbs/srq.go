@@ -123,4 +123,9 @@ func (s *SRQ) Number() (uint32, error) {
 // SRQ. Closing again does nothing.
 //
 // Implements: int ibv_destroy_srq(struct ibv_srq *srq)
-func (s *SRQ) Close() error { return s.close("ibv_destroy_srq", s.p.Close) }
+func (s *SRQ) Close() error {
+	if s == nil || s.p == nil {
+		return nil
+	}
+	return s.close("ibv_destroy_srq", s.p.Close)
+}
