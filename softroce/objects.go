@@ -238,6 +238,9 @@ func (q *qp) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 
 func (q *qp) Query(verbs.QPAttrMask) (verbs.QPAttr, error) { return q.qp.Query(), nil }
 
+// MissedReceives counts messages of UC and UD.
+func (q *qp) MissedReceives() uint64 { return q.qp.MissedReceives() }
+
 func (q *qp) PostSend(wrs []verbs.SendWR) (int, error) {
 	if q.closed.Load() {
 		return 0, net.ErrClosed

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/pkg/errors"
 
@@ -268,4 +269,30 @@ func TestOverrunIsReportedWithoutASubscriber(t *testing.T) {
 	if e := testkit.Receive(t, event, "event from before the subscription"); e.Type != EventCQErr || !cq.Is(e) {
 		t.Errorf("the event is %v", e)
 	}
+}
+
+// TestCountersOfTheDeviceAndThePort: some drivers count per port, some for the whole device.
+func TestCountersOfTheDeviceAndThePort(t *testing.T) {
+	d := fakeDevice(t)
+	if d == nil {
+		return
+	}
+	p, root := d.p.(*ibvDevice), t.TempDir()
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&p.ctx.device.ibdev_path[0])), len(p.ctx.device.ibdev_path)), root+"\x00")
+	if _, err := p.QueryCounters(1); err != syscall.EOPNOTSUPP {
+		t.Errorf("without counters: %v", err)
+	}
+	for name, text := range map[string]string{"hw_counters/rq_num_udsdprd": "7\n", "ports/1/hw_counters/lifespan": "10\n", "ports/1/counters/port_rcv_errors": "3\n"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := p.QueryCounters(1)
+	if err != nil || len(all) != 2 || all["rq_num_udsdprd"] != 7 || all["port_rcv_errors"] != 3 {
+		t.Errorf("%v, %v", all, err)
+	}
+	closeAgain(t, d)
 }

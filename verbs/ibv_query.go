@@ -58,20 +58,21 @@ func (d *ibvDevice) QueryRawClock() (uint64, error) {
 	return uint64(ticks), err
 }
 
-// QueryCounters reads the two directories of counters in sysfs. A driver has one of them or both.
-// Counters that cannot be read are left out, because some cards refuse some of theirs.
+// QueryCounters reads the directories of counters in sysfs: the device's, and the port's two. A driver
+// has some of them. Counters that cannot be read are left out, because some cards refuse some of theirs.
 func (d *ibvDevice) QueryCounters(port uint8) (map[string]uint64, error) {
-	root := filepath.Join(C.GoString(&d.ctx.device.ibdev_path[0]), "ports", strconv.Itoa(int(port)))
+	root := C.GoString(&d.ctx.device.ibdev_path[0])
+	ofPort := filepath.Join(root, "ports", strconv.Itoa(int(port)))
 	all := make(map[string]uint64)
 	found := false
-	for _, dir := range []string{"counters", "hw_counters"} {
-		files, err := os.ReadDir(filepath.Join(root, dir))
+	for _, dir := range []string{filepath.Join(root, "hw_counters"), filepath.Join(ofPort, "counters"), filepath.Join(ofPort, "hw_counters")} {
+		files, err := os.ReadDir(dir)
 		if err != nil {
 			continue
 		}
 		found = true
 		for _, f := range files {
-			text, err := os.ReadFile(filepath.Join(root, dir, f.Name()))
+			text, err := os.ReadFile(filepath.Join(dir, f.Name()))
 			if err != nil {
 				continue
 			}

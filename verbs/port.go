@@ -73,11 +73,11 @@ func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
 
 // QueryCounters reads a port's counters by name. The driver defines the names. For the kernel's
 // devices they are the files in the directories counters and hw_counters of /sys/class/infiniband,
-// and count since the device was loaded. A soft device counts since it was opened, for all of its
+// the device's hw_counters too, and count since the device was loaded. A soft device counts since it was opened, for all of its
 // addresses together. EINVAL if the port does not exist, errors.ErrUnsupported if the device has no
 // counters.
 //
-// Reads: ports/N/counters and ports/N/hw_counters of sysfs; libibverbs has no call.
+// Reads: hw_counters, ports/N/counters and ports/N/hw_counters of sysfs; libibverbs has no call.
 func (d *Device) QueryCounters(port uint8) (map[string]uint64, error) {
 	return query(d, "counters", fmt.Sprintf("port %d", port), func() (map[string]uint64, error) {
 		p, err := optional[ProviderCounters](d.p)

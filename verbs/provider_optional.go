@@ -68,6 +68,12 @@ type ProviderMcast interface {
 	DetachMcast(gid GID, lid uint16) error
 }
 
+// ProviderMissedReceives is an optional interface of a ProviderQP that counts messages without a receive.
+type ProviderMissedReceives interface {
+	// MissedReceives returns how many UD and UC messages were dropped because no receive was posted.
+	MissedReceives() uint64
+}
+
 // ProviderDataOrder is an optional interface of a ProviderQP that reports the order in
 // which data is written.
 type ProviderDataOrder interface {

@@ -6,7 +6,8 @@
 //
 // Everybody is a member of one multicast group. A question goes to the group: it has the name,
 // and the GID and QPN of the asker. A member that offers the name answers the asker alone. UD
-// loses datagrams silently, so the asker repeats the question.
+// loses datagrams silently, so the asker repeats the question. At its end an offer prints how many
+// datagrams were lost because no receive was posted.
 package main
 
 import (
@@ -85,7 +86,9 @@ func offer(ctx context.Context, join func() (*member, error), name, text string,
 		if err != nil {
 			return err
 		}
-		err = errors.Join(m.answer(ctx, answer), m.leave())
+		err = m.answer(ctx, answer)
+		m.printLost(log)
+		err = errors.Join(err, m.leave())
 		if ctx.Err() != nil {
 			return err
 		}

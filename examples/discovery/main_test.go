@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rawverbs/rawverbs/internal/testdevice"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -121,6 +122,32 @@ func TestAStrangeGIDHoldsUpNobody(t *testing.T) {
 	}
 	if text, _, err := m.find(t.Context(), "name", 100); err != nil || text != "text" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestLostDatagramsArePrinted sends more datagrams than the receiver has receives.
+func TestLostDatagramsArePrinted(t *testing.T) {
+	m, from := joinGroup(t), joinGroup(t)
+	ah, err := from.pd.CreateAH(from.gid.To(m.gid.GID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ah.Close()
+	for range queued + 10 {
+		if err := from.send(t.Context(), ah, m.qp.QPN(), datagram{Name: "name"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := m.qp.MissedReceives(); errors.Is(err, errors.ErrUnsupported) {
+		return // a device of libibverbs
+	}
+	testkit.Until(t, "count of the last datagram", func() bool {
+		n, err := m.qp.MissedReceives()
+		return err != nil || n >= 10
+	})
+	var out bytes.Buffer
+	if m.printLost(&out); out.String() != "discovery: 10 datagrams were lost, because no receive was posted\n" {
+		t.Errorf("%q", &out)
 	}
 }
 

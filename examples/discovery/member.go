@@ -111,6 +111,14 @@ func (m *member) ready() error {
 	return machine.ToRTS(verbs.QPAttr{})
 }
 
+// printLost prints how many datagrams came while no receive was posted. Devices of libibverbs do not
+// count them for each queue pair; some count them for all together (Device.MissedReceives).
+func (m *member) printLost(log io.Writer) {
+	if n, err := m.qp.MissedReceives(); err == nil && n > 0 {
+		fmt.Fprintf(log, "discovery: %d datagrams were lost, because no receive was posted\n", n)
+	}
+}
+
 func (m *member) leave() (err error) {
 	for _, object := range slices.Backward(m.made) {
 		err = errors.Join(err, object.Close())

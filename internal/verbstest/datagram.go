@@ -3,6 +3,7 @@
 package verbstest
 
 import (
+	stderrors "errors"
 	"fmt"
 	"syscall"
 
@@ -132,6 +133,30 @@ func datagramCases() []Case {
 			e.quiet(b.send, "nothing")
 			works(a, b)
 		}},
+		{"datagram", "without a receive it is counted", func(e *Env) {
+			a, b := e.ud()
+			missed := func(x *end) uint64 {
+				n, err := x.qp.MissedReceives()
+				if errors.Is(err, stderrors.ErrUnsupported) {
+					n, err = e.Dev.MissedReceives(onePort) // for all queue pairs
+				}
+				e.ok(err, "MissedReceives")
+				return n
+			}
+			before := missed(b)
+			works(a, b)
+			e.check(missed(b) == before, "%d messages missed a receive, though all had one", missed(b)-before)
+			for range 3 {
+				a.signaled(a.to(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 10)}, b))
+				a.done()
+			}
+			e.check(e.until(func() bool { return missed(b) == before+3 }), "%d of 3 lost datagrams were counted", missed(b)-before)
+			if _, err := a.qp.MissedReceives(); err == nil {
+				e.check(missed(a) == 0, "the sender counts %d", missed(a))
+			}
+			_, err := e.Dev.MissedReceives(9)
+			e.fails(err, "MissedReceives of port 9", syscall.EINVAL)
+		}},
 		{"datagram", "longer than the MTU does not arrive", func(e *Env) {
 			a, b := e.ud()
 			n := e.port().ActiveMTU.Bytes() + 1
@@ -192,6 +217,9 @@ func datagramCases() []Case {
 			a.signaled(verbs.SendWR{Opcode: verbs.OpSend, SGL: a.sge(0, 5000)})
 			a.done()
 			e.quiet(b.recv, "nothing")
+			if n, err := b.qp.MissedReceives(); !errors.Is(err, stderrors.ErrUnsupported) {
+				e.check(err == nil && n == 1, "%d messages missed a receive, %v; want 1", n, err)
+			}
 			works(a, b)
 		}},
 		{"unreliable", "sends to a closed peer succeed", func(e *Env) {

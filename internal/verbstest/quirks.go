@@ -86,6 +86,7 @@ func rxeQuirks() map[string]string {
 		"error/a receive: a region of another domain":             recvStatus,
 		"error/a receive: a region without LOCAL_WRITE":           recvStatus,
 		"datagram/QKEY with the high bit: the sender's own":       "sends the QKEY unchanged",
+		"datagram/without a receive it is counted":                "drops it without counting",
 
 		"device/the raw clock runs":                                            "has no clock that can be read",
 		"qp/options of enhanced connection establishment":                      "has no ECE options",

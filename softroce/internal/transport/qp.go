@@ -63,7 +63,8 @@ type QP struct {
 	alarm        time.Duration
 	localMR      *MR // cache: the region of the last SGE
 
-	answering atomic.Bool // an outbox holds an answer that may not be sent yet
+	missed    atomic.Uint64 // UC and UD: messages without a receive
+	answering atomic.Bool   // an outbox holds an answer that may not be sent yet
 
 	req  requester
 	resp responder

@@ -125,7 +125,7 @@ func (qp *QP) receiveUnreliable(p packet.Packet) {
 	rs.expected, rs.within = seq+1, packet.NoOperation
 	switch {
 	case syndrome.Kind() == packet.KindRNR:
-		qp.engine.counters.add(DropNoReceive, 1)
+		qp.missReceive()
 	case status == verbs.WCLocLenErr:
 		qp.tooLong()
 	case status == verbs.WCLocProtErr: // the program's own receive is bad
@@ -302,6 +302,15 @@ func (qp *QP) takeRecv() bool {
 	}
 	return rs.haveRecv
 }
+
+// missReceive counts a UC or UD message that is lost because no receive is posted.
+func (qp *QP) missReceive() {
+	qp.engine.counters.add(DropNoReceive, 1)
+	qp.missed.Add(1)
+}
+
+// MissedReceives returns the number of such messages.
+func (qp *QP) MissedReceives() uint64 { return qp.missed.Load() }
 
 // completeRecv completes the receive in use.
 func (qp *QP) completeRecv(wc *verbs.WC, solicited bool) {

@@ -44,7 +44,7 @@ func (qp *QP) receiveDatagram(now time.Duration, p packet.Packet, d *Datagram) {
 		qp.engine.counters.add(DropTooLong, 1)
 		return
 	case !qp.takeRecv():
-		qp.engine.counters.add(DropNoReceive, 1)
+		qp.missReceive()
 		return
 	case uint64(grhLen+len(payload)) > rs.recv.length:
 		qp.tooLong()
