@@ -36,6 +36,7 @@ static const struct {
 	{"/sys/class/infiniband_verbs", UVERBS},
 	{"/sys/devices/virtual/infiniband", DEVICE},
 	{"/sys/devices/virtual/infiniband_verbs", UVERBS},
+	{"/sys/devices/virtual/rawverbs", DEVICE}, /* the device's parent */
 	{"/dev/infiniband", UVERBS},
 };
 

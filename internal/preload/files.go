@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -141,6 +143,13 @@ func (s *Settings) tree() tree {
 	for i := range gidSlots {
 		t.texts[fmt.Sprintf("%sinfiniband/%s/ports/1/gids/%d", virtual, s.entry(), i)] = "0000:0000:0000:0000:0000:0000:0000:0000"
 	}
+	// The parent has no PCI attributes, so programs do not offer the device a GPU's memory. Loopback has no place in it:
+	// pyverbs takes an interface there as a sign that librdmacm works.
+	t.texts[virtual+"rawverbs/"+s.entry()+"/numa_node"] = "-1"
+	if netdev := s.netdev(); netdev != "lo" {
+		t.links[virtual+"rawverbs/"+s.entry()+"/net/"+netdev] = "/sys/class/net/" + netdev
+	}
+	t.links[virtual+"infiniband/"+s.entry()+"/device"] = "../../rawverbs/" + s.entry()
 	for name, text := range map[string]string{"ibdev": s.entry(), "abi_version": "1", "dev": "1:3"} { // that of /dev/null
 		t.texts[virtual+"infiniband_verbs/"+uverbs+"/"+name] = text
 	}
@@ -153,13 +162,28 @@ func (s *Settings) tree() tree {
 	return t
 }
 
-// netdev is the interface of the device's addresses, if its name says so.
+// netdev is the interface of the device's addresses.
 func (s *Settings) netdev() string {
 	where, named := strings.CutPrefix(s.Device, "soft:")
-	if !named {
+	address, err := netip.ParseAddr(where)
+	switch {
+	case !named || address.IsLoopback():
 		return "lo"
+	case err != nil:
+		return where
+	case address.Zone() != "":
+		return address.Zone()
 	}
-	return where
+	interfaces, _ := net.Interfaces() // an error: as if none had the address
+	for _, i := range interfaces {
+		addresses, _ := i.Addrs()
+		for _, a := range addresses {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == address {
+				return i.Name
+			}
+		}
+	}
+	return where // opening the device fails
 }
 
 // linkReal makes links to the real files of a folder, so that real devices are listed too.

@@ -5,6 +5,7 @@ package preload
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,5 +131,53 @@ func TestFolderTooLong(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	if folder, err := (&Settings{Device: "soft0"}).files(); err == nil || !strings.Contains(err.Error(), "try: a TMPDIR with a shorter path") {
 		t.Errorf("got %s, %v", folder, err)
+	}
+}
+
+// TestParent: the device's parent has the interface, as programs look for it, unless that is loopback.
+func TestParent(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for device, want := range map[string]string{"soft0": "", "soft:lo": "", "soft:eth9": "/sys/class/net/eth9"} {
+		s := &Settings{Device: device}
+		folder, err := s.files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		parent := filepath.Join(folder, "sys/class/infiniband", s.entry(), "device")
+		if _, err := os.Stat(filepath.Join(parent, "numa_node")); err != nil {
+			t.Error(err)
+		}
+		if got, _ := os.Readlink(filepath.Join(parent, "net/eth9")); got != want { // an error: there is none
+			t.Errorf("%s: net/eth9 is %q, want %q", device, got, want)
+		}
+		if _, err := os.Stat(filepath.Join(parent, "net")); (err == nil) != (want != "") {
+			t.Errorf("%s: net: %v", device, err)
+		}
+	}
+}
+
+// TestNetdev finds the interface of each device name, also that of an address.
+func TestNetdev(t *testing.T) {
+	want := map[string]string{"soft0": "lo", "soft:eth0": "eth0", "soft:127.3.2.1": "lo", "soft:::1": "lo", "soft:fe80::1%eth0": "eth0",
+		"soft:192.0.2.1": "192.0.2.1"} // an address that no host has
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range interfaces {
+		addresses, err := i.Addrs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range addresses {
+			if ip := a.(*net.IPNet).IP; ip.IsGlobalUnicast() {
+				want["soft:"+ip.String()] = i.Name
+			}
+		}
+	}
+	for device, name := range want {
+		if got := (&Settings{Device: device}).netdev(); got != name {
+			t.Errorf("%s: %s, want %s", device, got, name)
+		}
 	}
 }

@@ -98,6 +98,28 @@ static void closed(const char *device)
 	CHECK(made >= 0 && fstat(made, &s) == 0 && (s.st_mode & 0777) == 0640);
 }
 
+/*
+ * The device's parent, by the steps of NCCL 2.28 (ncclIbGetPciPath, ncclTopoGetSubsystem) and of meta-pytorch/torchcomms
+ * (uniflow, prims). It is not a PCI device.
+ */
+static void parent(const char *device)
+{
+	char path[PATH_MAX], real[PATH_MAX], to[PATH_MAX];
+	struct stat s;
+
+	CHECK(realpath(folder, real) && strstr(real, "/devices/virtual/"));
+	snprintf(path, sizeof path, "%s/device", folder);
+	CHECK(realpath(path, real) && !strncmp(real, "/sys/devices/virtual/", 21));
+	ssize_t n = readlink(path, to, sizeof to - 1);
+	CHECK(n > 0 && (to[n] = 0, !strcmp(strrchr(to, '/') + 1, device)));
+	CHECK(stat(real, &s) == 0 && S_ISDIR(s.st_mode));
+	CHECK(!realpath(strcat(real, "/subsystem"), to) && errno == ENOENT);
+	snprintf(path, sizeof path, "%s/device/net", folder);
+	FAILS(access(path, F_OK), ENOENT); /* of loopback */
+	snprintf(path, sizeof path, "%s/device/numa_node", folder);
+	CHECK(reads(open(path, O_RDONLY), "-1\n"));
+}
+
 /* The GID files of an open device have its addresses. */
 static void opened(struct ibv_context *context)
 {
@@ -128,6 +150,7 @@ int main(int argc, char **argv)
 	snprintf(file, sizeof file, "%s/node_type", folder);
 	snprintf(gid, sizeof gid, "%s/ports/1/gids/1", folder);
 	closed(device);
+	parent(device);
 	CHECK(reads(open(gid, O_RDONLY), zero));
 
 	struct ibv_device **devices = ibv_get_device_list(NULL);
