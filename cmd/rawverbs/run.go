@@ -51,7 +51,7 @@ func envCommand() *cobra.Command {
 		Long: `env prints the environment variables that run sets, as commands for a shell. Programs
 that the shell starts afterwards see the software device. To undo this:
 
-  unset LD_PRELOAD RAWVERBS_CORE RAWVERBS_DEVICE RAWVERBS_FILES RAWVERBS_PCAP RAWVERBS_EXPLAIN`,
+  unset LD_PRELOAD RAWVERBS_CORE RAWVERBS_DEVICE RAWVERBS_FILES RAWVERBS_PCAP RAWVERBS_EXPLAIN NCCL_GIN_TYPE`,
 		Example: `  eval "$(rawverbs env)"; ibv_devices`,
 
 		DisableFlagsInUseLine: true,

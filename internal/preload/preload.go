@@ -54,6 +54,9 @@ func (s *Settings) variables() ([]variable, error) {
 		{"RAWVERBS_DEVICE", s.Device},
 		{"RAWVERBS_FILES", files},
 	}
+	if os.Getenv("NCCL_GIN_TYPE") == "" { // NCCL 2.28.7 and 2.28.9 crash without it if no device is one of mlx5
+		v = append(v, variable{"NCCL_GIN_TYPE", "2"})
+	}
 	if s.PCAP != "" {
 		file, err := s.capture()
 		if err != nil {

@@ -123,6 +123,8 @@ func TestRawverbsRunsACommand(t *testing.T) {
 			`echo "$RAWVERBS_DEVICE,$RAWVERBS_PCAP,$RAWVERBS_EXPLAIN"`}, 0, "soft:lo," + capture + ",1\n"},
 		{"another library", "LD_PRELOAD=/nosuch.so", []string{rawverbs, "run", "--", "sh", "-c", `echo "$LD_PRELOAD"`}, 0, "/nosuch.so:" + shim + "\n"},
 		{"twice", "LD_PRELOAD=", []string{rawverbs, "run", "--", "sh", "-c", rawverbs + ` run -- sh -c 'echo "$LD_PRELOAD"'`}, 0, shim + "\n"},
+		{"NCCL", "", []string{rawverbs, "run", "--", "sh", "-c", `echo "$NCCL_GIN_TYPE"`}, 0, "2\n"},
+		{"NCCL's own", "NCCL_GIN_TYPE=3", []string{rawverbs, "run", "--", "sh", "-c", `echo "$NCCL_GIN_TYPE"`}, 0, "3\n"},
 		{"a script", "", []string{rawverbs, "run", "--", writeIn(t, folder, "script", []byte("#!/bin/sh\nexit 3\n"))}, 3, ""},
 		{"env", "LD_PRELOAD=", []string{"sh", "-c", `eval "$(` + rawverbs + ` env --pcap "` + capture + `")"; echo "$LD_PRELOAD,$RAWVERBS_DEVICE,$RAWVERBS_PCAP"`}, 0,
 			shim + ",soft0," + capture + "\n"},
