@@ -56,18 +56,3 @@ func TestLibfabric(t *testing.T) {
 	p.succeeds()
 	p.has(t, "200 messages over verbs, domain soft0-dgram")
 }
-
-// TestTwoGoRuntimes runs a Go program that uses libibverbs: its runtime and the device's are in one
-// process.
-func TestTwoGoRuntimes(t *testing.T) {
-	for _, job := range []string{"send", "write-read", "bulk"} {
-		t.Run(job, func(t *testing.T) {
-			port := freePort(t)
-			server := onSoft(t, ours("rdma_server"), "soft0", port)
-			server.listens(port)
-			client := onSoft(t, ours("rdma_client"), "--job="+job, "127.0.0.1", "soft0", port)
-			client.succeeds()
-			client.has(t, "device soft0 (libibverbs)")
-		})
-	}
-}
