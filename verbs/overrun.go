@@ -12,7 +12,7 @@ import (
 // some work requests never complete. errors.As finds it in the errors of [CQ.Poll] and [CQ.Wait] when
 // no completions are left, and in those of [QP.PostSend] and [QP.PostRecv].
 type OverrunError struct {
-	CQ    *CQ
+	CQ    *CQ // the CQ that overran
 	Depth int // the CQ's entries
 }
 
