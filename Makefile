@@ -250,8 +250,8 @@ test-c-arm64: need-arm64 ## build the libraries for arm64, and run ibv_devinfo a
 
 # The packages with tests that need a device (build tag rdma).
 rdma_packages = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^//go:build.*\<rdma\>|internal/testdevice"' .)))
-# Their tests with the build tag netns need a network namespace, and so the rights of root in the machine.
-netns_packages = ./softroce ./softroce/internal/host ./softroce/internal/link
+# Their tests with the build tag netns need a network namespace or a cgroup, and so the rights of root in the machine.
+netns_packages = ./softroce ./softroce/internal/host ./softroce/internal/link ./test/e2e
 # RUN=regexp selects tests, RDMA_TEST_FLAGS adds flags: make test-rxe RUN=TestMain RDMA_TEST_FLAGS=-v
 RUN ?= .
 rdma_test = go test -count=1 -p 1 -timeout 19m -run '$(RUN)' $(RDMA_TEST_FLAGS)

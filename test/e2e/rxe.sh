@@ -17,10 +17,13 @@ if [[ ${1:-} == inside ]]; then
 	modprobe tun # for the tests with the tag netns
 	while IFS=$'\t' read -r package binary tags flags; do
 		read -ra flags <<<"$flags"
-		verbose=
+		verbose='' in=()
+		# In the machine's own namespace rxe0 holds port 4791 of every address.
+		# shellcheck disable=SC2016 # the inner shell expands them
+		if [[ $tags == netns ]]; then in=(unshare --net sh -c 'ip link set lo up && exec "$0" "$@"'); fi
 		if [[ " ${flags[*]} " == *" -test.v "* ]]; then verbose=1; fi
 		begun=${EPOCHREALTIME/./} result=ok output=$outputs/${binary##*/}
-		if ! (cd "$package" && exec "$binary" -test.timeout=19m "${flags[@]}") </dev/null >"$output" 2>&1; then
+		if ! (cd "$package" && exec "${in[@]}" "$binary" -test.timeout=19m "${flags[@]}") </dev/null >"$output" 2>&1; then
 			result=FAIL
 			failed+=("$package $output $tags $verbose")
 		fi
