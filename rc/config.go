@@ -13,8 +13,8 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/event"
+	"github.com/rawverbs/rawverbs/internal/secure"
 	"github.com/rawverbs/rawverbs/oob"
-	"github.com/rawverbs/rawverbs/rc/internal/secure"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -61,7 +61,8 @@ type Config struct {
 // LoadTLS reads a directory with the files tls.crt, tls.key and ca.crt, in PEM, and returns a
 // Config for either end: TLS 1.3, where both ends must show a certificate from the CA. The
 // server's certificate must have the name or the address that the client dials. "rdma_lab tls"
-// makes such directories. The error names the file.
+// makes such directories. The error names the file. LoadTLS reads the files once: for new ones, call it again in
+// Config's GetConfigForClient, or before each Dial.
 func LoadTLS(dir string) (*tls.Config, error) { return secure.Load(dir) }
 
 // Timing has the timers and retries of RC, as codes. 0 is a legal value of each, so change a [DefaultTiming].

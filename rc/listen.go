@@ -5,6 +5,7 @@ package rc
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
 	"net"
 	"sync"
@@ -13,8 +14,8 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/event"
+	"github.com/rawverbs/rawverbs/internal/secure"
 	"github.com/rawverbs/rawverbs/oob"
-	"github.com/rawverbs/rawverbs/rc/internal/secure"
 )
 
 // Listener accepts peers. [Listen] makes it; it is valid until Close. Its methods may be called by
@@ -91,7 +92,8 @@ type Incoming struct {
 	cfg   ListenConfig
 	hello oob.Hello
 
-	protected bool // protect was called
+	protected   bool              // protect was called
+	certificate *x509.Certificate // the peer's
 }
 
 // Hello sends the ListenConfig's Job, Program and Params and returns the peer's. The errors are
@@ -111,7 +113,7 @@ func (in *Incoming) Hello(ctx context.Context) (oob.Hello, error) {
 
 // protect wraps the connection and makes the TLS handshake, as the ListenConfig says, once. After an
 // error it closes the connection.
-func (in *Incoming) protect(ctx context.Context) error {
+func (in *Incoming) protect(ctx context.Context) (err error) {
 	if in.protected {
 		return nil
 	}
@@ -119,8 +121,13 @@ func (in *Incoming) protect(ctx context.Context) error {
 	if err := wrap(ctx, in.tcp, in.cfg.Wrap); err != nil {
 		return err
 	}
-	return secure.Serve(ctx, in.tcp, in.cfg.TLS)
+	in.certificate, err = secure.Serve(ctx, in.tcp, in.cfg.TLS)
+	return err
 }
+
+// PeerCertificate returns the certificate that the peer has shown, which ListenConfig.TLS has verified. It is
+// nil before the handshake, and without TLS.
+func (in *Incoming) PeerCertificate() *x509.Certificate { return in.certificate }
 
 // TCP returns the TCP connection, which an [Exchange] may read before Connect.
 func (in *Incoming) TCP() *oob.Conn { return in.tcp }

@@ -1,4 +1,4 @@
-// Package secure makes the exchange of two ends a TLS connection: it reads the directory with a
+// Package secure makes the exchange of two ends a TLS connection: it reads and checks the directory with a
 // certificate, makes the handshakes, and says what their errors mean.
 package secure
 
@@ -7,10 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -18,48 +15,6 @@ import (
 
 	"github.com/rawverbs/rawverbs/oob"
 )
-
-// The files of a TLS directory, named like the keys of a Kubernetes Secret for TLS.
-const (
-	certificateFile = "tls.crt" // this end's certificate, then those of CAs between it and the root
-	keyFile         = "tls.key" // the private key of the certificate
-	authorityFile   = "ca.crt"  // the CA that the peer's certificate must come from
-)
-
-// Load reads a directory: see rc.LoadTLS.
-func Load(dir string) (*tls.Config, error) {
-	in := func(name string) string { return filepath.Join(dir, name) }
-	const try = "; try: a directory that rdma_lab tls has made"
-	pair, err := tls.LoadX509KeyPair(in(certificateFile), in(keyFile))
-	if err != nil {
-		return nil, fmt.Errorf("load the certificate %s: %w"+try, in(certificateFile), err)
-	}
-	pem, err := os.ReadFile(in(authorityFile))
-	if err != nil {
-		return nil, fmt.Errorf("load the CA: %w"+try, err)
-	}
-	authority := x509.NewCertPool()
-	if !authority.AppendCertsFromPEM(pem) {
-		return nil, errors.Errorf("load the CA: %s has no certificate in PEM"+try, in(authorityFile))
-	}
-	between := x509.NewCertPool()
-	for _, der := range pair.Certificate[1:] {
-		if c, err := x509.ParseCertificate(der); err == nil {
-			between.AddCert(c)
-		}
-	}
-	_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: authority, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
-	if err != nil {
-		return nil, errors.WithMessagef(describe(err, "", ""), "the certificate %s", in(certificateFile))
-	}
-	return &tls.Config{
-		MinVersion:   tls.VersionTLS13,
-		Certificates: []tls.Certificate{pair},
-		RootCAs:      authority,
-		ClientCAs:    authority,
-		ClientAuth:   tls.RequireAndVerifyClientCert,
-	}, nil
-}
 
 // tlsError reports a handshake that failed, or a certificate that the peer refused.
 type tlsError struct {
@@ -91,13 +46,14 @@ func Dial(ctx context.Context, tcp *oob.Conn, cfg *tls.Config, address string) e
 	return failedTLS(tcp, err, "server", cfg.ServerName)
 }
 
-// Serve makes the server's handshake, if cfg is not nil. After an error it closes the connection.
-// A client without TLS gets the reason in the plain protocol.
-func Serve(ctx context.Context, tcp *oob.Conn, cfg *tls.Config) error {
+// Serve makes the server's handshake, if cfg is not nil, and returns the client's certificate, or nil if
+// the client need not show one. After an error it closes the connection. A client without TLS gets the
+// reason in the plain protocol.
+func Serve(ctx context.Context, tcp *oob.Conn, cfg *tls.Config) (client *x509.Certificate, err error) {
 	if cfg == nil {
-		return nil
+		return nil, nil
 	}
-	err := tcp.Wrap(ctx, func(ctx context.Context, nc net.Conn) (net.Conn, error) {
+	err = tcp.Wrap(ctx, func(ctx context.Context, nc net.Conn) (net.Conn, error) {
 		c := tls.Server(nc, cfg)
 		err := c.HandshakeContext(ctx)
 		var plain tls.RecordHeaderError
@@ -105,9 +61,12 @@ func Serve(ctx context.Context, tcp *oob.Conn, cfg *tls.Config) error {
 			_ = nc.SetWriteDeadline(time.Now().Add(time.Second))
 			_, _ = nc.Write(oob.AppendError(nil, &oob.PeerError{Step: "hello", Message: "the server takes only TLS; try: --tls DIR at the client"}))
 		}
+		if shown := c.ConnectionState().PeerCertificates; len(shown) > 0 {
+			client = shown[0]
+		}
 		return c, err
 	})
-	return failedTLS(tcp, err, "client", "")
+	return client, failedTLS(tcp, err, "client", "")
 }
 
 // isPlain reports whether the peer began with a message of the native protocol.
