@@ -21,7 +21,7 @@ import (
 func tlsDirs(t *testing.T, host string) (client, server *tls.Config) {
 	t.Helper()
 	dir, now := filepath.Join(t.TempDir(), "lab"), time.Now()
-	if err := credentials.Make(dir, []string{host}, now.Add(-time.Hour), now.Add(time.Hour)); err != nil {
+	if err := credentials.Make(dir, []string{host}, []string{credentials.Client}, now.Add(-time.Hour), now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	load := func(role string) *tls.Config {
@@ -38,7 +38,7 @@ func tlsDirs(t *testing.T, host string) (client, server *tls.Config) {
 func expiredDirs(t *testing.T, host string) (client, server *tls.Config) {
 	t.Helper()
 	dir, now := filepath.Join(t.TempDir(), "lab"), time.Now()
-	if err := credentials.Make(dir, []string{host}, now.Add(-2*time.Hour), now.Add(-time.Hour)); err != nil {
+	if err := credentials.Make(dir, []string{host}, []string{credentials.Client}, now.Add(-2*time.Hour), now.Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	load := func(role string) *tls.Config {
@@ -221,7 +221,7 @@ func TestLoadTLS(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
 	for name, until := range map[string]time.Time{"a": now.Add(time.Hour), "b": now.Add(time.Hour), "old": now.Add(-time.Minute)} {
-		if err := credentials.Make(filepath.Join(dir, name), []string{"127.0.0.1"}, now.Add(-time.Hour), until); err != nil {
+		if err := credentials.Make(filepath.Join(dir, name), []string{"127.0.0.1"}, []string{credentials.Client}, now.Add(-time.Hour), until); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -236,6 +236,66 @@ func TestLoadTLS(t *testing.T) {
 	} {
 		_, err := LoadTLS(filepath.Join(dir, name))
 		checkEnd(t, name, err, want)
+	}
+}
+
+// TestNewCA replaces a CA in the steps of docs/operations.md. The ends connect after each step at each end.
+func TestNewCA(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	in := func(path ...string) string { return filepath.Join(append([]string{dir}, path...)...) }
+	for _, lab := range []string{"old", "new"} {
+		if err := credentials.Make(in(lab), []string{"127.0.0.1"}, []string{credentials.Client}, now.Add(-time.Hour), now.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both, err := os.ReadFile(in("new/ca/ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := []func(end string){
+		func(end string) {
+			old, err := os.ReadFile(in("old/ca/ca.crt"))
+			if err == nil {
+				err = os.WriteFile(in("old", end, "ca.crt"), append(old, both...), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+		func(end string) {
+			copyFile(t, in("new", end, "tls.crt"), in("old", end, "tls.crt"))
+			copyFile(t, in("new", end, "tls.key"), in("old", end, "tls.key"))
+		},
+		func(end string) { copyFile(t, in("new/ca/ca.crt"), in("old", end, "ca.crt")) },
+	}
+	dev := testdevice.Open(t)
+	for i, step := range steps {
+		for _, end := range []string{credentials.Server, credentials.Client} {
+			step(end)
+			server, err := LoadTLS(in("old", credentials.Server))
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, err := LoadTLS(in("old", credentials.Client))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := Listen(t.Context(), "127.0.0.1:0", ListenConfig{TLS: server})
+			if err != nil {
+				t.Fatal(err)
+			}
+			served := make(chan error, 1)
+			go func() { served <- acceptOnce(t.Context(), l, Config{Device: dev}) }()
+			c, err := Dial(t.Context(), l.Addr().String(), Config{Device: dev, TLS: client})
+			if err == nil {
+				err = c.Finish(t.Context())
+				c.Close()
+			}
+			if atServer := <-served; err != nil || atServer != nil {
+				t.Errorf("step %d at the %s: %v; %v", i+1, end, err, atServer)
+			}
+			l.Close()
+		}
 	}
 }
 

@@ -423,7 +423,7 @@ func TestTLS(t *testing.T) {
 func certificate(t testing.TB) (client, server *tls.Config) {
 	dir := filepath.Join(t.TempDir(), "lab")
 	now := time.Now()
-	if err := credentials.Make(dir, []string{host}, now.Add(-time.Hour), now.Add(time.Hour)); err != nil {
+	if err := credentials.Make(dir, []string{host}, []string{credentials.Client}, now.Add(-time.Hour), now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	client, err := rc.LoadTLS(filepath.Join(dir, credentials.Client))

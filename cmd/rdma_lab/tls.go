@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,26 +14,32 @@ import (
 	"github.com/rawverbs/rawverbs/internal/job"
 )
 
-// certificates is the report of rdma_lab tls.
+// certificates is the report of rdma_lab tls and rdma_lab tls renew.
 type certificates struct {
-	Server string    `json:"server"` // for rdma_server --tls
-	Client string    `json:"client"` // for rdma_client --tls
-	CAKey  string    `json:"ca_key"`
-	Hosts  []string  `json:"hosts"`
-	Until  time.Time `json:"until"`
+	Server  string    `json:"server,omitempty"`  // for rdma_server --tls
+	Clients []string  `json:"clients,omitempty"` // for rdma_client --tls
+	CAKey   string    `json:"ca_key,omitempty"`
+	Hosts   []string  `json:"hosts,omitempty"`
+	Renewed []string  `json:"renewed,omitempty"`
+	Until   time.Time `json:"until"`
 }
 
 func (c certificates) Fprint(w io.Writer) error {
+	until := c.Until.Format(time.DateOnly)
+	if c.Renewed != nil {
+		_, err := fmt.Fprintf(w, "renewed the certificates of %s, valid until %s; copy each to its end\n", strings.Join(c.Renewed, ", "), until)
+		return err
+	}
 	_, err := fmt.Fprintf(w, `made certificates for %q, valid until %s
   %s   for rdma_server --tls; only the server needs it
   %s   for rdma_client --tls; copy it to the clients
-  %s   makes further certificates: keep it away from both
-`, c.Hosts, c.Until.Format(time.DateOnly), c.Server, c.Client, c.CAKey)
+  %s   renews them (rdma_lab tls renew): keep it away from both
+`, c.Hosts, until, c.Server, strings.Join(c.Clients, ", "), c.CAKey)
 	return err
 }
 
 func tlsCommand(a *app) *cobra.Command {
-	var hosts []string
+	var hosts, clients []string
 	var days int
 	cmd := &cobra.Command{
 		Use:   "tls DIR --host HOST",
@@ -43,27 +50,69 @@ the names in a Kubernetes Secret for TLS. With --tls, each end shows its certifi
 accepts only peers with a certificate of the same CA.
 
 HOST is the name or the address that clients connect to. Give --host again for more
-names or servers. A site that has a CA uses certificates of that CA.`,
+names or servers. The CA is valid for ten years; "tls renew" makes new certificates of
+the same CA. A site that has a CA uses certificates of that CA.`,
 		Example: `  rdma_lab tls lab --host 10.0.0.1 --host server.lab
-  rdma_lab tls lab --host 127.0.0.1 --days 1`,
+  rdma_lab tls lab --host 10.0.0.1 --client alice --client bob
+  rdma_lab tls renew lab`,
 		Args: cli.Arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if days < 1 {
-				return job.Usagef("--days %d is too short; try: --days 30", days)
-			}
-			dir, now := args[0], time.Now()
-			// An hour earlier, because the clocks of hosts differ.
-			until := now.AddDate(0, 0, days)
-			if err := credentials.Make(dir, hosts, now.Add(-time.Hour), until); err != nil {
+			from, until, err := validity(days)
+			if err != nil {
 				return err
 			}
-			return a.print(cmd, certificates{
-				Server: filepath.Join(dir, credentials.Server), Client: filepath.Join(dir, credentials.Client),
-				CAKey: filepath.Join(dir, credentials.Authority, "ca.key"), Hosts: hosts, Until: until,
-			})
+			dir := args[0]
+			if len(clients) == 0 {
+				clients = []string{credentials.Client}
+			}
+			if err := credentials.Make(dir, hosts, clients, from, until); err != nil {
+				return err
+			}
+			made := certificates{Server: filepath.Join(dir, credentials.Server), CAKey: filepath.Join(dir, credentials.Authority, "ca.key"), Hosts: hosts, Until: until}
+			for _, name := range clients {
+				made.Clients = append(made.Clients, filepath.Join(dir, name))
+			}
+			return a.print(cmd, made)
 		},
 	}
-	cmd.Flags().StringArrayVar(&hosts, "host", nil, "name or address of the server, as clients write it; may be repeated")
-	cmd.Flags().IntVar(&days, "days", 30, "how long the certificates are valid")
+	renew := &cobra.Command{
+		Use:   "renew DIR",
+		Short: "Make new keys and certificates of the same CA in a directory of rdma_lab tls",
+		Long: `renew makes a new key and a new certificate for each end in DIR, signed by the CA in
+DIR. Copy each directory to its end. rdma_server reads the new files while it runs. Old
+and new certificates work with each other until the old ones expire.`,
+		Example: `  rdma_lab tls renew lab
+  rdma_lab tls renew lab --client carol`,
+		Args: cli.Arguments(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from, until, err := validity(days)
+			if err != nil {
+				return err
+			}
+			ends, until, err := credentials.Renew(args[0], hosts, clients, from, until)
+			if err != nil {
+				return err
+			}
+			for i, name := range ends {
+				ends[i] = filepath.Join(args[0], name)
+			}
+			return a.print(cmd, certificates{Renewed: ends, Until: until})
+		},
+	}
+	f := cmd.PersistentFlags()
+	f.StringArrayVar(&hosts, "host", nil, "name or address of the server, as clients write it; may be repeated (default of renew: as before)")
+	f.StringArrayVar(&clients, "client", nil, "name of a client, for rdma_server --tls-allow, and of its directory; may be repeated (default: client; of renew: those that are there)")
+	f.IntVar(&days, "days", 30, "how long the certificates are valid")
+	cmd.AddCommand(renew)
 	return cmd
+}
+
+// validity returns the time during which new certificates are valid. It begins an hour earlier, because the
+// clocks of hosts differ.
+func validity(days int) (from, until time.Time, err error) {
+	if days < 1 {
+		return from, until, job.Usagef("--days %d is too short; try: --days 30", days)
+	}
+	now := time.Now()
+	return now.Add(-time.Hour), now.AddDate(0, 0, days), nil
 }

@@ -141,7 +141,10 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.PersistentPreRun = func(*cobra.Command, []string) { *logger = out.logger(cmd.OutOrStdout()) }
 	began := false
-	for _, c := range append(cmd.Commands(), cmd) {
+	all := []*cobra.Command{cmd}
+	for i := 0; i < len(all); i++ {
+		c := all[i]
+		all = append(all, c.Commands()...)
 		if run := c.RunE; run != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				began = true

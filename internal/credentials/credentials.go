@@ -1,4 +1,4 @@
-// Package credentials makes directories of certificates for --tls: a new CA, a server and a client.
+// Package credentials makes and renews directories of certificates for --tls: a CA, a server and clients.
 // They are for laboratories. A site that has a CA uses certificates of that CA.
 package credentials
 
@@ -6,30 +6,40 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"io/fs"
+	"maps"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
 )
 
-// The directories that Make makes.
+// The directories that Make makes, beside one for each client.
 const (
 	Authority = "ca"     // ca.crt and ca.key. Keep ca.key secret: it signs certificates
 	Server    = "server" // for rdma_server --tls
-	Client    = "client" // for rdma_client --tls
+	Client    = "client" // for rdma_client --tls, unless clients have names
 )
 
-// Make makes dir with the directories ca, server and client. The server's certificate is for hosts,
-// which are names and addresses. All certificates are valid between from and until. dir must be
-// empty or not exist.
-func Make(dir string, hosts []string, from, until time.Time) error {
+// The files of the directories.
+const (
+	certificateFile, keyFile    = "tls.crt", "tls.key"
+	authorityFile, authorityKey = "ca.crt", "ca.key"
+)
+
+// Make makes dir with the directories ca and server, and one for each client. The server's certificate is for
+// hosts, which are names and addresses. A client's certificate has the name of its directory. The
+// certificates are valid between from and until, and the CA for ten years. dir must be empty or not exist.
+func Make(dir string, hosts, clients []string, from, until time.Time) error {
 	if len(hosts) == 0 {
 		return errors.New("a server's certificate needs a host; try: --host NAME, where NAME is what clients connect to")
 	}
@@ -37,34 +47,116 @@ func Make(dir string, hosts []string, from, until time.Time) error {
 		if err == nil {
 			err = errors.Errorf("the directory %s is not empty", dir)
 		}
-		return fmt.Errorf("%w; try: a new directory", err)
+		return fmt.Errorf("%w; try: a new directory, or rdma_lab tls renew", err)
 	}
-	ca, err := newAuthority(from, until)
+	server := &x509.Certificate{Subject: pkix.Name{CommonName: "rdma_server"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	ends := map[string]*x509.Certificate{Server: server}
+	if err := addClients(ends, clients); err != nil {
+		return err
+	}
+	ca, err := newAuthority(from)
 	if err != nil {
 		return err
 	}
-	server := &x509.Certificate{Subject: pkix.Name{CommonName: "rdma_server"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-	for _, host := range hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			server.IPAddresses = append(server.IPAddresses, ip)
-		} else {
-			server.DNSNames = append(server.DNSNames, host)
-		}
-	}
-	client := &x509.Certificate{Subject: pkix.Name{CommonName: "rdma_client"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-	if err := ca.write(filepath.Join(dir, Authority), "ca.crt", "ca.key"); err != nil {
+	if err := ca.write(filepath.Join(dir, Authority), authorityFile, authorityKey); err != nil {
 		return err
 	}
-	for name, template := range map[string]*x509.Certificate{Server: server, Client: client} {
-		p, err := ca.sign(template)
+	return ca.writeEnds(dir, ends, hosts, from, until)
+}
+
+// Renew makes new keys and certificates of all ends in a dir of Make, and of further clients. The server's
+// certificate is for the same hosts as before, unless hosts has others. Each ca.crt stays as it is. Renew
+// returns the ends, and when their certificates expire: at until, or with the CA.
+func Renew(dir string, hosts, clients []string, from, until time.Time) ([]string, time.Time, error) {
+	const try = "; try: a directory that rdma_lab tls has made"
+	at := filepath.Join(dir, Authority)
+	signer, err := tls.LoadX509KeyPair(filepath.Join(at, authorityFile), filepath.Join(at, authorityKey))
+	if err != nil {
+		return nil, until, fmt.Errorf("read the CA %s: %w"+try, at, err)
+	}
+	key, ok := signer.PrivateKey.(*ecdsa.PrivateKey)
+	ca := &pair{signer.Leaf, key}
+	switch last := ca.certificate.NotAfter; {
+	case !ok:
+		return nil, until, errors.Errorf("the CA %s has a key of another kind"+try, at)
+	case last.Before(time.Now()):
+		return nil, until, errors.Errorf("the CA %s has expired at %s; try: rdma_lab tls in a new directory", at, last.UTC().Format(time.RFC3339))
+	case last.Before(until):
+		until = last
+	}
+	ends := map[string]*x509.Certificate{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, until, err
+	}
+	for _, e := range entries {
+		file := filepath.Join(dir, e.Name(), certificateFile)
+		text, err := os.ReadFile(file)
+		if !e.IsDir() || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, until, err
+		}
+		block, _ := pem.Decode(text)
+		if block == nil {
+			return nil, until, errors.Errorf("%s has no certificate in PEM; try: remove its directory", file)
+		}
+		old, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, until, fmt.Errorf("read the certificate %s: %w; try: remove its directory", file, err)
+		}
+		ends[e.Name()] = &x509.Certificate{Subject: old.Subject, DNSNames: old.DNSNames, IPAddresses: old.IPAddresses, ExtKeyUsage: old.ExtKeyUsage}
+	}
+	if err := addClients(ends, clients); err != nil {
+		return nil, until, err
+	}
+	if len(ends) == 0 {
+		return nil, until, errors.Errorf("%s has no end's certificate"+try, dir)
+	}
+	return slices.Sorted(maps.Keys(ends)), until, ca.writeEnds(dir, ends, hosts, from, until)
+}
+
+// addClients adds the certificates of clients to ends.
+func addClients(ends map[string]*x509.Certificate, clients []string) error {
+	for _, name := range clients {
+		if !filepath.IsLocal(name) || filepath.Base(name) != name || name == "." || name == Authority || name == Server {
+			return errors.Errorf("a client cannot have the name %q, which is its directory's name too; try: --client alice", name)
+		}
+		ends[name] = &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	}
+	return nil
+}
+
+// writeEnds makes certificates from templates, and writes them to directories of dir. The server's are for
+// hosts, if there are any.
+func (p *pair) writeEnds(dir string, ends map[string]*x509.Certificate, hosts []string, from, until time.Time) error {
+	if server := ends[Server]; server != nil && len(hosts) > 0 {
+		server.IPAddresses, server.DNSNames = nil, nil
+		for _, host := range hosts {
+			if ip := net.ParseIP(host); ip != nil {
+				server.IPAddresses = append(server.IPAddresses, ip)
+			} else {
+				server.DNSNames = append(server.DNSNames, host)
+			}
+		}
+	}
+	for name, template := range ends {
+		template.NotBefore, template.NotAfter = from, until
+		template.KeyUsage, template.BasicConstraintsValid = x509.KeyUsageDigitalSignature, true
+		end, err := makePair(template, p.certificate, p.key)
 		if err != nil {
 			return errors.WithMessagef(err, "make the %s's certificate", name)
 		}
 		at := filepath.Join(dir, name)
-		if err := p.write(at, "tls.crt", "tls.key"); err != nil {
+		if err := end.write(at, certificateFile, keyFile); err != nil {
 			return err
 		}
-		if err := writePEM(filepath.Join(at, "ca.crt"), "CERTIFICATE", ca.certificate.Raw, 0o644); err != nil {
+		authority := filepath.Join(at, authorityFile)
+		if _, err := os.Stat(authority); err == nil {
+			continue // it may have two CAs
+		}
+		if err := writePEM(authority, "CERTIFICATE", p.certificate.Raw, 0o644); err != nil {
 			return err
 		}
 	}
@@ -78,20 +170,13 @@ type pair struct {
 }
 
 // newAuthority makes a CA that can sign certificates of ends and no further CAs.
-func newAuthority(from, until time.Time) (*pair, error) {
+func newAuthority(from time.Time) (*pair, error) {
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "rawverbs laboratory CA"}, NotBefore: from, NotAfter: until,
+		Subject: pkix.Name{CommonName: "rawverbs laboratory CA"}, NotBefore: from, NotAfter: from.AddDate(10, 0, 0),
 		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 	}
 	p, err := makePair(template, template, nil)
 	return p, errors.WithMessage(err, "make the CA")
-}
-
-// sign makes a certificate of the CA p, which is valid as long as the CA.
-func (p *pair) sign(template *x509.Certificate) (*pair, error) {
-	template.NotBefore, template.NotAfter = p.certificate.NotBefore, p.certificate.NotAfter
-	template.KeyUsage, template.BasicConstraintsValid = x509.KeyUsageDigitalSignature, true
-	return makePair(template, p.certificate, p.key)
 }
 
 // makePair makes a key and its certificate. A nil signer is the new key itself.

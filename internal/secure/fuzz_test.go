@@ -17,7 +17,7 @@ import (
 // directory without an error makes handshakes with itself, or fails there with an error.
 func FuzzLoad(f *testing.F) {
 	made, now := filepath.Join(f.TempDir(), "lab"), time.Now()
-	if err := credentials.Make(made, []string{"localhost"}, now.Add(-time.Hour), now.Add(time.Hour)); err != nil {
+	if err := credentials.Make(made, []string{"localhost"}, []string{credentials.Client}, now.Add(-time.Hour), now.Add(time.Hour)); err != nil {
 		f.Fatal(err)
 	}
 	files := func(end string) (all [3][]byte) {

@@ -110,7 +110,7 @@ func alert(err error) (text string, is bool) {
 
 const (
 	tryOneCA = "; try: directories of one CA at both ends (rdma_lab tls makes them)"
-	tryNew   = "; try: new certificates (rdma_lab tls makes them), and compare the clocks of both hosts"
+	tryNew   = "; try: new certificates (rdma_lab tls renew), and compare the clocks of both hosts"
 )
 
 // describe says what an error of crypto/tls or crypto/x509 means, with a remedy. The certificate is

@@ -73,6 +73,8 @@ func TestRdmaLabRefuses(t *testing.T) {
 		{"gids " + device + " here", 2, "is not an IP address"},
 		{"gids nodevice0", 1, "no device of that name"},
 		{"devices rxe0", 2, "rxe0"},
+		{"tls renew", 2, "takes at least 1 argument, and the command line has 0; try: rdma_lab tls renew lab"},
+		{"tls renew /nosuch", 1, "/nosuch/ca/ca.crt: no such file or directory; try: a directory that rdma_lab tls has made"},
 	} {
 		status, out, complaints := rdmaLab(t, strings.Fields(c.args)...)
 		if status != c.status || out != "" || !strings.HasPrefix(complaints, "rdma_lab") || !strings.Contains(complaints, c.want) ||

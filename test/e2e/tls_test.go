@@ -7,15 +7,16 @@ import (
 )
 
 // certificates runs rdma_lab tls and returns the directories of the two ends.
-func certificates(t *testing.T, hosts ...string) (server, client string) {
+func certificates(t *testing.T, host string, flags ...string) (server, client string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "lab")
-	args := []string{"tls", dir}
-	for _, host := range hosts {
-		args = append(args, "--host", host)
-	}
-	startCommand(t, "rdma_lab", append([]string{filepath.Join(binaries, "rdma_lab")}, args...)).succeeds()
+	labTLS(t, append(flags, dir, "--host", host)...)
 	return filepath.Join(dir, "server"), filepath.Join(dir, "client")
+}
+
+func labTLS(t *testing.T, args ...string) {
+	t.Helper()
+	startCommand(t, "rdma_lab", append([]string{filepath.Join(binaries, "rdma_lab"), "tls"}, args...)).succeeds()
 }
 
 // TestTLS runs jobs over an exchange with TLS, and refuses the clients that may not come: one line
