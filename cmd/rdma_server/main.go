@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -83,6 +85,9 @@ during a job.`,
 
 // serve runs the server, and its metrics if there is an address for them.
 func serve(ctx context.Context, o run.ServerOptions, metricsAddress string) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP) // without --tls there is nothing to read again
+	o.Hangup = hangup
 	if metricsAddress != "" {
 		o.Counts = new(run.Counts)
 		m, err := metrics.Listen(ctx, metricsAddress, o.Counts, o.Logger)

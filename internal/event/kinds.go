@@ -24,6 +24,12 @@ var (
 	ServerListening = Kind{"server.listening", Slow, TCP}
 	// ServerUnauthenticated: the server listens on more than loopback, without TLS.
 	ServerUnauthenticated = Kind{"server.unauthenticated", Slow, NoVerb}
+	// CertificateRead: the files of the server's certificate have changed, and new clients get the new one.
+	CertificateRead = Kind{"certificate.read", Slow, NoVerb}
+	// CertificateKept: the files have changed and cannot be used, so the server keeps the certificate that it has.
+	CertificateKept = Kind{"certificate.kept", Slow, NoVerb}
+	// CertificateExpires: the server's certificate expires soon, or is not valid now.
+	CertificateExpires = Kind{"certificate.expires", Slow, NoVerb}
 	// MetricsServed: Prometheus can read the server's counts from here on.
 	MetricsServed = Kind{"metrics.served", Slow, TCP}
 	// ServerStopping: a signal stops the server, and the jobs in progress have some time.

@@ -24,6 +24,8 @@ var (
 	jobSeconds  = desc("job_seconds_total", "Time from a client's admission to the end of its job, summed up.", "rdma_job")
 	completions = desc("completions_total", "Work completions that the server has polled, by status.", "status")
 
+	notAfter = desc("tls_not_after_seconds", "When the certificate of --tls, or a CA above it, expires, in seconds since 1970.")
+
 	full         = desc("clients_refused_full_total", "Clients refused because no place or no memory of the budget was free.")
 	memory       = desc("budget_memory_bytes", "Memory that the clients in progress have asked for.")
 	memoryLimit  = desc("budget_memory_limit_bytes", "Memory that all clients may ask for: --max-memory.")
@@ -41,7 +43,7 @@ var (
 type collector struct{ counts *run.Counts }
 
 func (collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{connections, refused, clients, jobs, jobBytes, jobSeconds, completions,
+	for _, d := range []*prometheus.Desc{connections, refused, clients, jobs, jobBytes, jobSeconds, completions, notAfter,
 		full, memory, memoryLimit, clientsLimit, deviceBytes, packets, retransmits, rnr, drops, counters} {
 		ch <- d
 	}
@@ -57,6 +59,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	counter(full, float64(s.Full))
 	for d, value := range map[*prometheus.Desc]int64{clients: int64(s.Clients), memory: s.Memory, memoryLimit: s.MemoryLimit, clientsLimit: s.ClientsLimit} {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value))
+	}
+	if !s.TLSUntil.IsZero() {
+		ch <- prometheus.MustNewConstMetric(notAfter, prometheus.GaugeValue, float64(s.TLSUntil.Unix()))
 	}
 	for _, j := range s.Jobs {
 		counter(jobs, float64(j.Succeeded), j.Job, "succeeded")

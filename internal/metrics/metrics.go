@@ -46,7 +46,7 @@ func Listen(ctx context.Context, address string, counts *run.Counts, log *slog.L
 		goroutines.Set(float64(runtime.NumGoroutine()))
 		collect.ServeHTTP(w, r)
 	})
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { health(w, counts.Snapshot().State) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { health(w, counts.Snapshot()) })
 	event.MetricsServed.Log(log.With(slog.String("who", "server")), "metrics at http://"+listener.Addr().String()+"/metrics, health at /healthz",
 		slog.String("address", listener.Addr().String()))
 	var handler http.Handler = mux
@@ -71,10 +71,14 @@ func (s *Server) Close() error {
 	return err
 }
 
-// health answers 200 while the server takes clients, and 503 before and after.
-func health(w http.ResponseWriter, state run.State) {
-	if state != run.Serving {
+// health answers 200 while the server takes clients, and 503 before and after, and if its certificate is not valid.
+func health(w http.ResponseWriter, s run.Snapshot) {
+	text := s.State.String()
+	if s.TLSInvalid {
+		text = "the certificate is not valid"
+	}
+	if s.State != run.Serving || s.TLSInvalid {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_, _ = w.Write([]byte(state.String() + "\n"))
+	_, _ = w.Write([]byte(text + "\n"))
 }

@@ -29,6 +29,7 @@ type Counts struct {
 	port   uint8
 	desk   *admission.Desk // nil before Serve listens
 	limits admission.Limits
+	tls    *certificates // nil without --tls
 	jobs   map[string]*JobCount
 }
 
@@ -55,9 +56,11 @@ type JobCount struct {
 // Snapshot is a Counts at one moment.
 type Snapshot struct {
 	State       State
-	Connections uint64 // over TCP, so far
-	Refused     uint64 // connections that began no job
-	Clients     int    // that have a place
+	TLSUntil    time.Time // when the certificate expires; zero without --tls
+	TLSInvalid  bool      // the certificate is not valid now, so no client can connect
+	Connections uint64    // over TCP, so far
+	Refused     uint64    // connections that began no job
+	Clients     int       // that have a place
 	Jobs        []JobCount
 
 	Full                      uint64 // clients that were refused for lack of a place or of memory
@@ -78,6 +81,10 @@ func (c *Counts) Snapshot() Snapshot {
 	if c.desk != nil {
 		u := c.desk.Usage()
 		s.Clients, s.Memory = u.Clients, u.Memory
+	}
+	if c.tls != nil {
+		now := c.tls.current.Load()
+		s.TLSUntil, s.TLSInvalid = now.Until, !now.Now()
 	}
 	for _, j := range c.jobs {
 		s.Jobs = append(s.Jobs, *j)
@@ -103,6 +110,13 @@ func (c *Counts) admit(desk *admission.Desk, limits admission.Limits) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.desk, c.limits = desk, limits
+}
+
+// secure sets the certificates whose validity a Snapshot has.
+func (c *Counts) secure(tls *certificates) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tls = tls
 }
 
 func (c *Counts) enter(s State) {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/pkg/errors"
@@ -58,6 +59,8 @@ type ServerOptions struct {
 	Counts     *Counts       // counts what Serve does; nil counts nothing
 	HTTP       string        // the address of the page that shows the clients; "" serves none
 	Allow      []string      // the jobs that are done; none is all
+
+	Hangup <-chan os.Signal // has the certificate of TLS read again; it is also read when its files change
 
 	MaxMemory            job.Size // of all clients; 0 is half of what is left for them now, see package budget
 	MaxMemoryPerAddress  job.Size // 0 is half of MaxMemory, and for clients on this host all

@@ -51,7 +51,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 			defer job.CloseAll(&err, opener)
 		}
 	}
-	secured, err := o.loadTLS()
+	secured, err := o.certificates()
 	if err != nil {
 		return err
 	}
@@ -93,11 +93,15 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		return err
 	}
 	defer job.CloseAll(&err, stopPage)
-	listener, err := o.listen(ctx, dev.Name(), secured)
+	listener, err := o.listen(ctx, dev.Name(), secured.config())
 	if err != nil {
 		return err
 	}
 	defer job.CloseAll(&err, listener)
+	if secured != nil {
+		o.Counts.secure(secured)
+		go secured.watch(ctx, o.Hangup)
+	}
 	desk := admission.New(limits)
 	desk.Freed = new(budget.Reclaimer).Freed
 	o.Counts.admit(desk, limits)

@@ -132,6 +132,8 @@ type phrase struct {
 var phrases = map[string]phrase{
 	event.AsyncEvent.Name():            {"event", "", []string{"fatal"}},
 	event.BulkDone.Name():              {"bulk", "", []string{"mib_per_s", "stalls"}},
+	event.CertificateExpires.Name():    {"TLS", "", []string{"until"}},
+	event.CertificateRead.Name():       {"TLS", "", nil},
 	event.ClientAccepted.Name():        {"accept", "", nil},
 	event.ClientFailed.Name():          {"failed", "client failed", nil},
 	event.DeviceQueried.Name():         {"query", "", nil},

@@ -61,6 +61,7 @@ func TestTLS(t *testing.T) {
 	testBadInput(t, []badInput{
 		{"no directory", "client --tls /nosuch " + ipv4 + " " + device, 1, []string{"--tls", "/nosuch/tls.crt", "try: a directory that rdma_lab tls has made"}},
 		{"another program", "server --peer pingpong --tls /nosuch " + device, 2, []string{"--tls is for jobs of rdma_client"}},
+		{"the client's directory", "server --tls " + client + " " + device, 1, []string{"--tls", client, "it is for the other end: a client's cannot serve"}},
 	})
 }
 

@@ -1,0 +1,223 @@
+package run
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rawverbs/rawverbs/internal/credentials"
+)
+
+const day = 24 * time.Hour
+
+// lab is a directory of rdma_lab tls in simulated time, with the server's certificate as a server has it.
+type lab struct {
+	*certificates
+	dir   string
+	lines chan string // of the server's log
+}
+
+func (l *lab) Write(line []byte) (int, error) {
+	l.lines <- string(line)
+	return len(line), nil
+}
+
+// openLab makes certificates that are valid between two times from now.
+func openLab(t *testing.T, from, until time.Duration) *lab {
+	t.Helper()
+	l := &lab{dir: makeLab(t, from, until), lines: make(chan string, 16)}
+	o := ServerOptions{Options: Options{TLS: filepath.Join(l.dir, credentials.Server), Logger: slog.New(slog.NewTextHandler(l, nil))}}
+	var err error
+	if l.certificates, err = o.certificates(); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// makeLab makes certificates that are valid between two times from now.
+func makeLab(t *testing.T, from, until time.Duration) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "lab")
+	now := time.Now()
+	if err := credentials.Make(dir, []string{"127.0.0.1"}, []string{credentials.Client}, now.Add(from), now.Add(until)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// take copies files of another end's directory over those of the server.
+func (l *lab) take(t *testing.T, from string, files ...string) {
+	t.Helper()
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(from, file))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(l.dir, credentials.Server, file), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// logged checks which lines were logged since the last call, by a part of each.
+func (l *lab) logged(t *testing.T, parts ...string) {
+	t.Helper()
+	synctest.Wait()
+	for _, want := range parts {
+		select {
+		case line := <-l.lines:
+			if !strings.Contains(line, want) {
+				t.Errorf("want %q: %s", want, line)
+			}
+		default:
+			t.Errorf("%q is not logged", want)
+		}
+	}
+	for len(l.lines) > 0 {
+		t.Errorf("more is logged: %s", <-l.lines)
+	}
+}
+
+// serial returns the serial number of the certificate that a new client gets.
+func (l *lab) serial() string {
+	cfg, _ := l.config().GetConfigForClient(nil)
+	return cfg.Certificates[0].Leaf.SerialNumber.String()
+}
+
+// TestCertificateExpires lets a certificate of 30 days expire. The server logs it once a day from 14 days before,
+// and takes a renewed certificate.
+func TestCertificateExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, counts := openLab(t, 0, 30*day), new(Counts)
+		counts.secure(l.certificates)
+		first := l.serial()
+		after := func(d time.Duration, parts ...string) {
+			t.Helper()
+			for range 3 { // as watch does
+				time.Sleep(d / 3)
+				l.refresh()
+				l.remind()
+			}
+			l.logged(t, parts...)
+		}
+		after(16 * day)
+		for range 14 {
+			after(day, "level=WARN msg=\"the certificate expires at 2000-01-31 00:00 UTC; try: new files in ")
+		}
+		if s := counts.Snapshot(); s.TLSInvalid || !s.TLSUntil.Equal(time.Now()) {
+			t.Errorf("before the end: %v, invalid %v", s.TLSUntil, s.TLSInvalid)
+		}
+		after(day, "level=ERROR msg=\"no client can connect: the certificate is valid only from 2000-01-01 00:00 UTC to 2000-01-31 00:00 UTC; try: ")
+		if !counts.Snapshot().TLSInvalid {
+			t.Error("the certificate has expired, and the counts do not say so")
+		}
+		after(30 * day)
+		if _, _, err := credentials.Renew(l.dir, nil, nil, time.Now(), time.Now().Add(30*day)); err != nil {
+			t.Fatal(err)
+		}
+		after(0, "event=certificate.read path=slow until=2000-04-01T00:00:00.000Z")
+		if counts.Snapshot().TLSInvalid || l.serial() == first {
+			t.Error("the certificate was not renewed")
+		}
+		after(16 * day)
+		after(day, "the certificate expires at 2000-04-01")
+	})
+}
+
+// TestCertificateChanges replaces the files of a certificate in the ways of operators. As long as the files cannot
+// be used, the server keeps the old certificate, and logs the reason once.
+func TestCertificateChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, hangup := openLab(t, 0, 365*day), make(chan os.Signal)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go l.watch(ctx, hangup)
+		first := l.serial()
+		changes := func(parts ...string) {
+			t.Helper()
+			before := l.serial()
+			time.Sleep(5 * readEvery)
+			l.logged(t, parts...)
+			if read := len(parts) > 0 && strings.Contains(parts[0], ".read"); read == (l.serial() == before) {
+				t.Errorf("%q: the certificate was %s and is %s", parts, before, l.serial())
+			}
+		}
+		server := func(from time.Duration) string {
+			return filepath.Join(makeLab(t, from, from+365*day), credentials.Server)
+		}
+		other, mine := server(0), filepath.Join(l.dir, credentials.Server)
+		all := []string{"tls.crt", "tls.key", "ca.crt"}
+		l.take(t, other, "tls.key")
+		changes("event=certificate.kept path=slow error=\"load the certificate " + mine + "/tls.crt: tls: private key does not match public key; try: ")
+		l.take(t, other, "tls.crt")
+		changes("it is not from the CA of this end")
+		l.take(t, other, "ca.crt")
+		changes("event=certificate.read")
+		l.take(t, filepath.Join(l.dir, credentials.Client), all...)
+		changes("it is for the other end: a client's cannot serve")
+		l.take(t, server(-366*day), all...)
+		changes("it is valid only from")
+		l.take(t, other, all...)
+		changes()
+		hangup <- os.Interrupt
+		l.logged(t, "event=certificate.read")
+
+		// As the kubelet does: a link to a new directory replaces the link to the old one.
+		swap := func(secret string) {
+			t.Helper()
+			link := filepath.Join(mine, "..data_tmp")
+			err := os.Symlink(secret, link)
+			if err == nil {
+				err = os.Rename(link, filepath.Join(mine, "..data"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		swap(other)
+		for _, file := range all {
+			err := os.Remove(filepath.Join(mine, file))
+			if err == nil {
+				err = os.Symlink("..data/"+file, filepath.Join(mine, file))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		changes()
+		swap(server(0))
+		changes("event=certificate.read")
+
+		// A certificate of the next hour is taken then, although its files do not change.
+		swap(server(time.Hour))
+		changes("it is valid only from 2000-01-01 01:0")
+		time.Sleep(time.Hour)
+		l.logged(t, "event=certificate.read")
+		if l.serial() == first {
+			t.Error("the first certificate is still there")
+		}
+	})
+}
+
+// TestCertificateAtStart starts with certificates that are not valid now, and refuses a client's.
+func TestCertificateAtStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, from := range []time.Duration{-9 * day, day} {
+			l := openLab(t, from, from+8*day)
+			l.remind()
+			l.logged(t, "no client can connect: the certificate is valid only from ")
+			if v := l.current.Load(); v.Now() || v.Until.Sub(v.From) != 8*day {
+				t.Errorf("valid from %v to %v", v.From, v.Until)
+			}
+		}
+		o := ServerOptions{Options: Options{TLS: filepath.Join(makeLab(t, 0, day), credentials.Client)}}
+		if _, err := o.certificates(); err == nil || !strings.Contains(err.Error(), "it is for the other end: a client's cannot serve") {
+			t.Errorf("with a client's certificate the server starts: %v", err)
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/internal/credentials"
+)
+
+// TestHangup sends SIGHUP to servers. One without TLS ignores it. One with TLS reads its certificate again: a client in
+// the middle of its job stays, and new clients get the new certificate.
+func TestHangup(t *testing.T) {
+	noLeak(t)
+	plain := serve(t)
+	plain.signal(unix.SIGHUP)
+	plain.stillServes(t)
+	plain.stops()
+
+	server, client := certificates(t, ipv4)
+	otherServer, otherClient := certificates(t, ipv4)
+	s := serve(t, never, "--tls", server, "--listen", ipv4)
+	busy := s.client(t, never, "--tls", client, "--job", "bulk", "--size", "1T")
+	s.event("bulk.begun")
+	for _, file := range []string{"tls.crt", "tls.key", "ca.crt"} {
+		if err := os.Rename(filepath.Join(otherServer, file), filepath.Join(server, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.signal(unix.SIGHUP)
+	s.event("certificate.read")
+	s.client(t, "--tls", otherClient).succeeds()
+	s.client(t, "--tls", client).fails(1, "the server's certificate is not from the CA of this end")
+	busy.signal(os.Interrupt)
+	busy.fails(130, "stopped by the signal interrupt") // and by nothing else
+	s.held.expect(t, s)
+	s.stops()
+}
+
+// TestExpired starts a server with a certificate that has expired. Its health check fails until there is a new one.
+func TestExpired(t *testing.T) {
+	noLeak(t)
+	dir, now := filepath.Join(t.TempDir(), "lab"), time.Now()
+	until := now.AddDate(0, 0, -1)
+	if err := credentials.Make(dir, []string{ipv4}, []string{credentials.Client}, now.AddDate(0, 0, -2), until); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, "--tls", filepath.Join(dir, credentials.Server), "--listen", ipv4, "--metrics", "127.0.0.1:0")
+	s.event("certificate.expires", "level", "ERROR", "msg", "no client can connect: the certificate is valid only from", "msg", "try: new files in "+dir)
+	address := "http://" + s.event("metrics.served").str("address")
+	if status, text := get(t, address+"/healthz"); status != http.StatusServiceUnavailable || text != "the certificate is not valid\n" {
+		t.Errorf("health of a server whose certificate has expired: %d %s", status, text)
+	}
+	if _, text := get(t, address+"/metrics"); valueOf(t, text, "rawverbs_tls_not_after_seconds") != float64(until.Unix()) {
+		t.Errorf("the certificate has expired at %d:\n%s", until.Unix(), text)
+	}
+	labTLS(t, "renew", dir)
+	s.signal(unix.SIGHUP)
+	s.event("certificate.read")
+	if status, text := get(t, address+"/healthz"); status != http.StatusOK || text != "serving\n" {
+		t.Errorf("health with a new certificate: %d %s", status, text)
+	}
+	s.client(t, "--tls", filepath.Join(dir, credentials.Client)).succeeds()
+	s.stops()
+}
