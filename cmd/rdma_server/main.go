@@ -73,6 +73,7 @@ during a job.`,
 		o.MaxSize = run.DefaultMaxSize
 		f.Var(&o.MaxSize, "max-size", "largest buffer or region that an rdma_client may request, such as 64M")
 		f.StringSliceVar(&o.Allow, "allow", nil, "run only these jobs of rdma_client (default: all): "+strings.Join(run.JobNames(), ", "))
+		f.StringArrayVar(&o.TLSAllow, "tls-allow", nil, "serve only clients whose certificates have this name; may be repeated (default: all clients with a certificate of the CA)")
 		f.IntVar(&o.MaxClientsPerAddress, "max-clients-per-address", 0, "maximum number of clients of one address (default: half of --max-clients; no limit for clients on this host)")
 		f.Var(&o.MaxMemory, "max-memory", "memory that all clients together may use, such as 2G (default: half of what is left for them when the server starts)")
 		f.Var(&o.MaxMemoryPerAddress, "max-memory-per-address", "memory that the clients of one address may use together (default: half of --max-memory; no limit for clients on this host)")

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -130,4 +131,29 @@ func (c *certificates) remind() {
 	}
 	event.CertificateExpires.LogAt(slog.LevelError, c.log, fmt.Sprintf("no client can connect: the certificate is valid only from %s to %s%s",
 		now.From.UTC().Format(layout), now.Until.UTC().Format(layout), try+c.dir), until)
+}
+
+// allowed refuses a client whose certificate has another name than --tls-allow.
+func (s *server) allowed(in *comer) error {
+	if name := in.name(); len(s.TLSAllow) > 0 && !slices.Contains(s.TLSAllow, name) {
+		return errors.Errorf("this server does not serve the certificate %q; try: another one, or rdma_server --tls-allow", name)
+	}
+	return nil
+}
+
+// name returns the name of the client's certificate, "" without one.
+func (in *comer) name() string {
+	if c := in.PeerCertificate(); c != nil {
+		return secure.Name(c)
+	}
+	return ""
+}
+
+// peer says in a log who the client is.
+func (in *comer) peer() []slog.Attr {
+	attrs := []slog.Attr{slog.String("peer", in.TCP().RemoteAddr().String())}
+	if in.PeerCertificate() != nil {
+		attrs = append(attrs, slog.String("certificate", in.name()))
+	}
+	return attrs
 }

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/rawverbs/rawverbs/internal/credentials"
 )
 
@@ -220,4 +222,21 @@ func TestCertificateAtStart(t *testing.T) {
 			t.Errorf("with a client's certificate the server starts: %v", err)
 		}
 	})
+}
+
+// TestTLSAllowFails checks that no choice of --tls-allow serves everyone.
+func TestTLSAllowFails(t *testing.T) {
+	s, err := Select(ServerRole, nil, func(*pflag.FlagSet) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []ServerOptions{
+		{Selection: s, TLSAllow: []string{"alice"}},
+		{Selection: s, TLSAllow: []string{""}, Options: Options{TLS: "lab/server"}},
+	} {
+		o.IBPort, o.Timeout, o.MaxClients, o.MaxSize = 1, time.Second, 1, 1
+		if err := o.check(); err == nil || !strings.Contains(err.Error(), "--tls-allow") {
+			t.Errorf("%q with --tls %q: %v", o.TLSAllow, o.TLS, err)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -59,6 +60,7 @@ type ServerOptions struct {
 	Counts     *Counts       // counts what Serve does; nil counts nothing
 	HTTP       string        // the address of the page that shows the clients; "" serves none
 	Allow      []string      // the jobs that are done; none is all
+	TLSAllow   []string      // the names of the certificates whose clients are served; none is all
 
 	Hangup <-chan os.Signal // has the certificate of TLS read again; it is also read when its files change
 
@@ -114,6 +116,12 @@ func (o *ServerOptions) check() error {
 		if _, _, err := report.Address(o.HTTP); err != nil {
 			return job.Usagef("--http: %w", err)
 		}
+	}
+	switch {
+	case len(o.TLSAllow) > 0 && o.TLS == "":
+		return job.Usagef("--tls-allow needs the certificates of --tls; try: --tls DIR --tls-allow %s", o.TLSAllow[0])
+	case slices.Contains(o.TLSAllow, ""):
+		return job.Usagef("--tls-allow has an empty name; try: --tls-allow NAME, where NAME is the common name of a client's certificate")
 	}
 	for _, name := range o.Allow {
 		if _, err := o.Peer.Jobs.Find(name); err != nil {

@@ -139,7 +139,7 @@ func (s *Selection) Check(f *pflag.FlagSet) error {
 }
 
 // nativeFlags are the flags that need rdma_client and rdma_server at the two ends.
-var nativeFlags = []string{"allow", "max-size", "retry", "tls"}
+var nativeFlags = []string{"allow", "max-size", "retry", "tls", "tls-allow"}
 
 // Explain makes a UsageError of an error about the flags of a command line. It adds which
 // jobs have the flag that this one lacks.

@@ -216,7 +216,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 // failed reports a client that does not end the server. Of clients that began no job it reports some: any
 // stranger can be one, at any rate.
 func (s *server) failed(in *comer, err error) {
-	attrs := []slog.Attr{slog.String("peer", in.TCP().RemoteAddr().String()), slog.String("error", err.Error())}
+	attrs := append(in.peer(), slog.String("error", err.Error()))
 	if !in.connected { // any stranger can be one, at any rate
 		omitted, ok := s.strangers.Next()
 		if !ok {
@@ -229,7 +229,7 @@ func (s *server) failed(in *comer, err error) {
 
 // accepted reports a client's connection, when its first message has come.
 func (in *comer) accepted(log *slog.Logger) {
-	event.ClientAccepted.LogPast(in.at, slog.LevelInfo, log, "client connected by TCP", slog.String("peer", in.TCP().RemoteAddr().String()))
+	event.ClientAccepted.LogPast(in.at, slog.LevelInfo, log, "client connected by TCP", in.peer()...)
 }
 
 // jobless is the error of a connection that began no job: stopping the server did not cut
@@ -335,7 +335,9 @@ func (s *server) client(jobs context.Context, in *comer) (err error) {
 func (s *server) greet(in *comer, record *giveRecord) (hello oob.Hello, endpoint job.Endpoint, err error) {
 	err = in.Client.Hello(s.Timeout, func(ctx context.Context) (err error) {
 		if s.Native() {
-			hello, err = in.Incoming.Hello(ctx)
+			if hello, err = in.Incoming.Hello(ctx); err == nil {
+				err = s.allowed(in)
+			}
 		} else {
 			hello.Job, err = s.Job.Name, in.TCP().AwaitFirst(ctx, "the peer's first word")
 		}
