@@ -20,6 +20,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/report"
+	"github.com/rawverbs/rawverbs/internal/systemd"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -106,6 +107,9 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	desk.Freed = new(budget.Reclaimer).Freed
 	o.Counts.admit(desk, limits)
 	o.Counts.enter(Serving)
+	if err := systemd.Notify(systemd.Ready); err != nil {
+		return err
+	}
 	defer o.Counts.enter(Stopping)
 	s := &server{ServerOptions: o, dev: dev, all: all, live: live, desk: desk}
 	if o.Once {

@@ -13,6 +13,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/event"
+	"github.com/rawverbs/rawverbs/internal/systemd"
 )
 
 // cutLimit is how long a server waits for clients whose jobs it has ended.
@@ -43,6 +44,8 @@ func (s *server) graceful(ctx context.Context) (jobs context.Context, stop func(
 func (s *server) leave(ctx, jobs context.Context, clients *sync.WaitGroup, l io.Closer) error {
 	s.Counts.enter(Stopping)
 	_ = l.Close() // the listener has failed, or Serve closes it again
+	// If systemd does not get this, the stop has its TimeoutStopSec, as of a program that reports nothing.
+	_ = systemd.Notify(systemd.Stopping(s.Grace + 2*cutLimit))
 	if n := s.desk.Usage().Clients; n > 0 && s.Grace > 0 && ctx.Err() != nil {
 		event.ServerStopping.Log(s.Logger, fmt.Sprintf("stopping: no new clients; %d have %v to end", n, s.Grace), slog.Int("clients", n), slog.Duration("grace", s.Grace))
 	}
