@@ -66,6 +66,7 @@ during a job.`,
 	}
 	o.Selection = cli.Select(cmd, run.ServerRole, os.Args[1:], func(f *pflag.FlagSet) {
 		cli.AddFlags(f, &o.Options, &out)
+		cli.AddLog(f, &out)
 		f.BoolVar(&o.Once, "once", false, "serve one client that requests a job of this server, then exit")
 		f.StringVar(&o.Listen, "listen", "", "address to listen on (default: all addresses of this host; with soft0 and without --tls: 127.0.0.1)")
 		f.DurationVar(&o.Grace, "grace", 0, "how long jobs in progress may go on after the first signal, such as 30s; no new clients are served then")

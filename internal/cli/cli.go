@@ -25,6 +25,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/run"
+	"github.com/rawverbs/rawverbs/internal/summary"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -42,7 +43,8 @@ type Output struct {
 	JSON    bool
 	Quiet   bool
 	Ladder  bool
-	Verbose int // how often -v was given
+	Verbose int  // how often -v was given
+	Log     View // without the others
 
 	flush  func()        // writes buffered output; nil if nothing is buffered
 	ladder *trace.Ladder // nil without --ladder
@@ -56,13 +58,40 @@ func AddFlags(f *pflag.FlagSet, o *run.Options, out *Output) {
 	f.StringVar(&o.TLS, "tls", "", "directory with tls.crt, tls.key and ca.crt: the exchange is TLS 1.3, and each end shows a certificate (rdma_lab tls makes directories)")
 	f.StringVar(&o.PCAP, "pcap", "", "write the packets of a soft device to this file, to read with Wireshark")
 	f.BoolVar(&out.JSON, "json", false, "print each event as a JSON object on its own line")
-	f.BoolVar(&out.Quiet, "quiet", false, "print only errors")
+	f.BoolVar(&out.Quiet, "quiet", false, "print only warnings and errors, to standard error")
 	f.CountVarP(&out.Verbose, "verbose", "v", "show more: -v each event with its time, -vv also dumps, waits and memory")
 }
 
 // AddLadder adds the flag --ladder of the client, which stands in place of the story.
 func AddLadder(f *pflag.FlagSet, out *Output) {
 	f.BoolVar(&out.Ladder, "ladder", false, "draw both ends side by side while the job runs, in place of the story (docs/record.md)")
+}
+
+// View is what the server prints: the story, or a summary.
+type View string
+
+// The views.
+const (
+	viewStory   View = "story"
+	viewSummary View = "summary"
+)
+
+func (v *View) String() string { return cmp.Or(string(*v), string(viewStory)) }
+
+// Set sets the view of a name.
+func (v *View) Set(name string) error {
+	if *v = View(name); *v != viewStory && *v != viewSummary {
+		return errors.New("try: --log story, or --log summary")
+	}
+	return nil
+}
+
+// Type returns the word for a value, for --help.
+func (*View) Type() string { return "view" }
+
+// AddLog adds the flag --log of the server.
+func AddLog(f *pflag.FlagSet, out *Output) {
+	f.Var(&out.Log, "log", "what to print: story, or summary: one line per client, and warnings; --json, --quiet and -v override it")
 }
 
 // Drawing returns the ladder that the Logger draws; nil without --ladder.
@@ -139,7 +168,7 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	*program = cmd.Name() + " " + version()
 	cmd.Version = version()
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.PersistentPreRun = func(*cobra.Command, []string) { *logger = out.logger(cmd.OutOrStdout()) }
+	cmd.PersistentPreRun = func(*cobra.Command, []string) { *logger = out.logger(cmd.OutOrStdout(), cmd.ErrOrStderr()) }
 	began := false
 	all := []*cobra.Command{cmd}
 	for i := 0; i < len(all); i++ {
@@ -224,16 +253,16 @@ prepares data transfer: it registers memory and posts receives. DATA is the data
 transfer itself. -vv adds dumps of queue pairs, work requests, completions and
 memory.`
 
-// logger returns the Logger of the run. It prints the story, with -v the trace, and with
-// -vv the trace with dumps.
-func (o *Output) logger(w io.Writer) *slog.Logger {
+// logger returns the Logger of the run. It prints the story or the summary, with -v the trace, and with
+// -vv the trace with dumps. Warnings that --quiet leaves go to complaints.
+func (o *Output) logger(w, complaints io.Writer) *slog.Logger {
 	level := slog.LevelInfo
 	if o.Verbose > 1 {
 		level = event.LevelWaits
 	}
 	switch {
 	case o.Quiet:
-		return slog.New(slog.DiscardHandler)
+		return slog.New(summary.New(complaints, slog.LevelWarn))
 	case o.JSON:
 		return slog.New(trace.NewJSON(w, level))
 	case o.Ladder:
@@ -241,6 +270,8 @@ func (o *Output) logger(w io.Writer) *slog.Logger {
 		return slog.New(o.ladder)
 	case o.Verbose > 0:
 		return slog.New(trace.NewNarration(w, level))
+	case o.Log == viewSummary:
+		return slog.New(summary.New(w, slog.LevelInfo))
 	}
 	story := trace.NewStory(w, colour())
 	o.flush = story.Flush

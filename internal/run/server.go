@@ -140,9 +140,11 @@ type server struct {
 type comer struct {
 	*rc.Incoming
 	*admission.Client
-	who       string    // "server/" and its number; "server" with Once
-	at        time.Time // when it connected by TCP
-	connected bool      // its queue pairs were in RTS
+	who       string       // "server/" and its number; "server" with Once
+	at        time.Time    // when it connected by TCP
+	job       string       // that it has chosen; "" before that
+	moved     atomic.Int64 // bytes of its job
+	connected bool         // its queue pairs were in RTS
 }
 
 // accept calls serve for each client, in a goroutine of clients, until ctx ends or the listener fails.
@@ -220,7 +222,7 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 // failed reports a client that does not end the server. Of clients that began no job it reports some: any
 // stranger can be one, at any rate.
 func (s *server) failed(in *comer, err error) {
-	attrs := append(in.peer(), slog.String("error", err.Error()))
+	attrs := in.ended("failed", slog.String("error", err.Error()))
 	if !in.connected { // any stranger can be one, at any rate
 		omitted, ok := s.strangers.Next()
 		if !ok {
@@ -234,6 +236,17 @@ func (s *server) failed(in *comer, err error) {
 // accepted reports a client's connection, when its first message has come.
 func (in *comer) accepted(log *slog.Logger) {
 	event.ClientAccepted.LogPast(in.at, slog.LevelInfo, log, "client connected by TCP", in.peer()...)
+}
+
+// ended returns the attributes of the event that ends a client: its line in a summary.
+func (in *comer) ended(outcome string, more ...slog.Attr) []slog.Attr {
+	attrs := in.peer()
+	if in.job != "" {
+		attrs = append(attrs, slog.String("job", in.job))
+	}
+	attrs = append(attrs, slog.String("outcome", outcome), slog.Int64("bytes", in.moved.Load()),
+		slog.Float64("seconds", time.Since(in.at).Round(time.Microsecond).Seconds()))
+	return append(attrs, more...)
 }
 
 // jobless is the error of a connection that began no job: stopping the server did not cut
@@ -315,9 +328,8 @@ func (s *server) client(jobs context.Context, in *comer) (err error) {
 		refuse(err)
 		return jobless{err}
 	}
-	var moved atomic.Int64
 	admitted := time.Now()
-	defer func() { s.Counts.finished(hello.Job, admitted, moved.Load(), err) }()
+	defer func() { s.Counts.finished(hello.Job, admitted, in.moved.Load(), err) }()
 	conn, err := in.Connect(ctx, cfg)
 	if err != nil {
 		return cutShortIf(jobs, joblessIfStranger(err))
@@ -325,10 +337,10 @@ func (s *server) client(jobs context.Context, in *comer) (err error) {
 	in.connected = true
 	_ = in.Connected(memory) // if the client has to leave, its context ends the job
 	record.connected(ctx, conn)
-	if err := job.Run(job.CountMoved(ctx, &moved), conn, endpoint, s.Timeout); err != nil {
+	if err := job.Run(job.CountMoved(ctx, &in.moved), conn, endpoint, s.Timeout); err != nil {
 		return cutShortIf(jobs, err)
 	}
-	event.RunDone.Log(log, "done: the job succeeded and everything of this client is freed", slog.String("job", hello.Job))
+	event.RunDone.Log(log, "done: the job succeeded and everything of this client is freed", in.ended("succeeded")...)
 	return nil
 }
 
@@ -353,6 +365,7 @@ func (s *server) greet(in *comer, record *giveRecord) (hello oob.Hello, endpoint
 		if err != nil {
 			return jobless{err}
 		}
+		in.job = hello.Job
 		if endpoint, err = side.NewEndpoint(s.clientSession(hello, record.log)); err != nil {
 			return err
 		}
