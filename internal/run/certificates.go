@@ -19,6 +19,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/secure"
+	"github.com/rawverbs/rawverbs/internal/systemd"
 )
 
 const (
@@ -87,10 +88,19 @@ func (c *certificates) watch(ctx context.Context, hangup <-chan os.Signal) {
 			return
 		case <-hangup:
 			c.files, c.failed = nil, "" // whoever asks gets an answer
+			c.reload()
 		case <-tick.C:
+			c.refresh()
 		}
-		c.refresh()
 	}
+}
+
+// reload is refresh for systemd, whose reload waits until it is over.
+func (c *certificates) reload() {
+	if state, err := systemd.Reloading(); err == nil && systemd.Notify(state) == nil {
+		defer func() { _ = systemd.Notify(systemd.Ready) }() // the log has what became of the files
+	}
+	c.refresh()
 }
 
 // refresh reads the files again if they have changed. Files that cannot be used, such as half of a new pair, are

@@ -95,6 +95,26 @@ func deployed(t *testing.T) (unit, certificates string, suggested []string) {
 	return texts[0], dropIn[1], suggested
 }
 
+// likeSystemd returns a prefix command that sets NOTIFY_SOCKET, and what waits for the next report on the socket.
+func likeSystemd(t *testing.T) (by []string, reports func(pattern string)) {
+	t.Helper()
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	return []string{"env", "NOTIFY_SOCKET=" + socket.LocalAddr().String()}, func(pattern string) {
+		t.Helper()
+		buf := make([]byte, 256)
+		if err := socket.SetReadDeadline(testkit.Deadline()); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := socket.Read(buf); err != nil || !regexp.MustCompile(pattern).Match(buf[:n]) {
+			t.Errorf("%q, %v, want %q", buf[:n], err, pattern)
+		}
+	}
+}
+
 // TestUnitIsValid has systemd-analyze, if there is one, read the unit with and without the drop-in.
 func TestUnitIsValid(t *testing.T) {
 	unit, certificates, _ := deployed(t)
@@ -137,10 +157,16 @@ func TestUnitWithCertificates(t *testing.T) {
 		}
 	}
 
-	p := start(t, "rdma_server", s.words(t, "RDMA_SERVER=--tls= --metrics 127.0.0.1:0 "+device+" 0", server)[1:]...)
+	by, reports := likeSystemd(t)
+	p := startBy(t, by, "rdma_server", s.words(t, "RDMA_SERVER=--tls= --metrics 127.0.0.1:0 "+device+" 0", server)[1:]...)
 	port := p.line(`msg="listening on \S+:(\d+) for rdma_client --tls"`)[1]
 	start(t, "rdma_client", ipv4, device, port).fails(1, "the server takes only TLS")
 	start(t, "rdma_client", "--quiet", "--tls", client, ipv4, device, port).succeeds()
+	reports("^READY=1$")
+	p.signal(syscall.SIGHUP)
+	reports("^RELOADING=1\nMONOTONIC_USEC=[0-9]+$")
+	reports("^READY=1$")
+	p.line(`level=INFO msg="the certificate was read again`)
 	p.signal(syscall.SIGTERM)
 	p.succeeds()
 	start(t, "rdma_server", s.words(t, "RDMA_SERVER=-- "+device, server)[1:]...).fails(2, "TCP port")
@@ -166,26 +192,12 @@ func TestUnit(t *testing.T) {
 		{"-v ", `^\[\S+ #\d+ server\] SLOW  listening on `},
 		{"--json ", `^{.*"event":"server.listening"`},
 	} {
-		socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer socket.Close()
-		p := startBy(t, []string{"env", "NOTIFY_SOCKET=" + socket.LocalAddr().String()}, "rdma_server", s.words(t, "RDMA_SERVER="+test.flags+"--grace 1h --metrics 127.0.0.1:0 "+device+" 0", "")[1:]...)
-		reports := func(want string) {
-			t.Helper()
-			buf := make([]byte, 256)
-			if err := socket.SetReadDeadline(testkit.Deadline()); err != nil {
-				t.Fatal(err)
-			}
-			if n, err := socket.Read(buf); err != nil || string(buf[:n]) != want {
-				t.Errorf("%q: %q, %v, want %q", test.flags, buf[:n], err, want)
-			}
-		}
-		reports("READY=1")
+		by, reports := likeSystemd(t)
+		p := startBy(t, by, "rdma_server", s.words(t, "RDMA_SERVER="+test.flags+"--grace 1h --metrics 127.0.0.1:0 "+device+" 0", "")[1:]...)
+		reports("^READY=1$")
 		p.line(test.line)
 		p.signal(syscall.SIGTERM)
-		reports("STOPPING=1\nEXTEND_TIMEOUT_USEC=3620000000")
+		reports("^STOPPING=1\nEXTEND_TIMEOUT_USEC=3620000000$")
 		p.succeeds()
 	}
 }
