@@ -16,12 +16,12 @@ type WCCounts struct {
 	counts [numWCStatuses + 1]atomic.Uint64 // the last one counts unknown statuses
 }
 
-// All iterates over the statuses that completions have had, and their numbers. Statuses of a newer
-// libibverbs count as one status behind the known ones.
+// All iterates over all statuses and the numbers of completions that have had them. Statuses of a newer
+// libibverbs count as one status behind the known ones, which All leaves out while it is 0.
 func (c *WCCounts) All() iter.Seq2[WCStatus, uint64] {
 	return func(yield func(WCStatus, uint64) bool) {
 		for i := range c.counts {
-			if n := c.counts[i].Load(); n > 0 && !yield(WCStatus(i), n) {
+			if n := c.counts[i].Load(); (n > 0 || i < numWCStatuses) && !yield(WCStatus(i), n) {
 				return
 			}
 		}

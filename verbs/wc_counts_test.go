@@ -11,7 +11,14 @@ func TestWCCounts(t *testing.T) {
 	c.add([]WC{{}, {}, {Status: WCWRFlushErr}})
 	c.add([]WC{{Status: WCWRFlushErr}, {Status: 1000}, {Status: 1 << 31}})
 	c.addEx([]WCEx{{}, {WC: WC{Status: WCRetryExcErr}}})
-	want := map[WCStatus]uint64{WCSuccess: 3, WCWRFlushErr: 2, WCRetryExcErr: 1, WCStatus(numWCStatuses): 2}
+	want := map[WCStatus]uint64{WCStatus(numWCStatuses): 2}
+	for s := range WCStatus(numWCStatuses) {
+		want[s] = 0 // so that a metric exists before the first failure
+	}
+	if got := maps.Collect(new(WCCounts).All()); len(got) != numWCStatuses || got[WCGeneralErr] != 0 {
+		t.Errorf("at first %v", got)
+	}
+	want[WCSuccess], want[WCWRFlushErr], want[WCRetryExcErr] = 3, 2, 1
 	if got := maps.Collect(c.All()); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
