@@ -125,6 +125,17 @@ func (c *Counts) enter(s State) {
 	c.state = s
 }
 
+// expect makes the counts of the jobs that the server does. A Snapshot has them from now on, so that an alert sees
+// the first failure as an increase.
+func (c *Counts) expect(jobs []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.jobs = make(map[string]*JobCount)
+	for _, name := range jobs {
+		c.jobs[name] = &JobCount{Job: name}
+	}
+}
+
 // finished counts the end of a client's job, of which bytes are what it has moved. A connection that
 // began no job does not count.
 func (c *Counts) finished(job string, began time.Time, bytes int64, err error) {
@@ -133,14 +144,7 @@ func (c *Counts) finished(job string, began time.Time, bytes int64, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.jobs == nil {
-		c.jobs = map[string]*JobCount{}
-	}
 	j := c.jobs[job]
-	if j == nil {
-		j = &JobCount{Job: job}
-		c.jobs[job] = j
-	}
 	if err == nil {
 		j.Succeeded++
 	} else {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -70,6 +71,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	} else {
 		with.WCs = &o.Counts.WCs
 	}
+	o.Counts.expect(o.does())
 	dev, err := o.openDevice(&cfg, with)
 	if err != nil {
 		return err
@@ -380,6 +382,14 @@ func (s *server) greet(in *comer, record *giveRecord) (hello oob.Hello, endpoint
 		return nil
 	})
 	return hello, endpoint, err
+}
+
+// does returns the names of the jobs that the server does.
+func (o *ServerOptions) does() []string {
+	if len(o.Allow) > 0 {
+		return o.Allow
+	}
+	return slices.Collect(maps.Keys(o.sides))
 }
 
 // find finds the side of the job that a client asks for, among those that the server
