@@ -17,16 +17,15 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // Prometheus labels each target with "job", so jobs have the label "rdma_job".
 var (
 	connections = desc("connections_total", "TCP connections that the server has accepted.")
-	refused     = desc("connections_refused_total", "Connections that began no job: strangers, unknown jobs, no place, no certificate.")
+	refused     = desc("connections_refused_total", "Connections that began no job, by reason.", "reason")
 	clients     = desc("clients", "Clients that have a place: they connect, or their job is in progress.")
 	jobs        = desc("jobs_total", "Jobs that have ended.", "rdma_job", "outcome")
 	jobBytes    = desc("job_bytes_total", "Bytes of data that jobs have moved, as far as the server knows.", "rdma_job")
-	jobSeconds  = desc("job_seconds_total", "Time from a client's admission to the end of its job, summed up.", "rdma_job")
+	durations   = desc("job_duration_seconds", "Time from a client's admission to the end of its job.", "rdma_job")
 	completions = desc("completions_total", "Work completions that the server has polled, by status.", "status")
 
 	notAfter = desc("tls_not_after_seconds", "When the certificate of --tls, or a CA above it, expires, in seconds since 1970.")
 
-	full         = desc("clients_refused_full_total", "Clients refused because no place or no memory of the budget was free.")
 	memory       = desc("budget_memory_bytes", "Memory that the clients in progress have asked for.")
 	memoryLimit  = desc("budget_memory_limit_bytes", "Memory that all clients may ask for: --max-memory.")
 	clientsLimit = desc("clients_limit", "Clients that may have a job at once: --max-clients.")
@@ -36,15 +35,15 @@ var (
 	retransmits = desc("retransmits_total", "How often the device went back to send again.", "device")
 	rnr         = desc("rnr_naks_total", "RNR NAKs, sent by the device because no receive was posted.", "device")
 	drops       = desc("drops_total", "Packets that the device dropped, by reason.", "device", "reason")
-	counters    = desc("device_counter", "All counters of the device's port, under the driver's names.", "device", "counter")
+	statistics  = desc("device_statistics_total", "All counters of the device's port, under the driver's names.", "device", "counter")
 )
 
 // collector reads the counts at each scrape.
 type collector struct{ counts *run.Counts }
 
 func (collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{connections, refused, clients, jobs, jobBytes, jobSeconds, completions, notAfter,
-		full, memory, memoryLimit, clientsLimit, deviceBytes, packets, retransmits, rnr, drops, counters} {
+	for _, d := range []*prometheus.Desc{connections, refused, clients, jobs, jobBytes, durations, completions, notAfter,
+		memory, memoryLimit, clientsLimit, deviceBytes, packets, retransmits, rnr, drops, statistics} {
 		ch <- d
 	}
 }
@@ -53,28 +52,39 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
 	}
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
 	s := c.counts.Snapshot()
 	counter(connections, float64(s.Connections))
-	counter(refused, float64(s.Refused))
-	counter(full, float64(s.Full))
-	for d, value := range map[*prometheus.Desc]int64{clients: int64(s.Clients), memory: s.Memory, memoryLimit: s.MemoryLimit, clientsLimit: s.ClientsLimit} {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value))
+	for why, n := range s.Refused {
+		counter(refused, float64(n), run.Refusal(why).String())
 	}
 	if !s.TLSUntil.IsZero() {
-		ch <- prometheus.MustNewConstMetric(notAfter, prometheus.GaugeValue, float64(s.TLSUntil.Unix()))
+		gauge(notAfter, float64(s.TLSUntil.Unix()))
 	}
+	gauge(clients, float64(s.Clients))
+	gauge(clientsLimit, float64(s.ClientsLimit))
+	gauge(memory, float64(s.Memory))
+	gauge(memoryLimit, float64(s.MemoryLimit))
 	for _, j := range s.Jobs {
 		counter(jobs, float64(j.Succeeded), j.Job, "succeeded")
 		counter(jobs, float64(j.Failed), j.Job, "failed")
 		counter(jobBytes, float64(j.Bytes), j.Job)
-		counter(jobSeconds, j.Took.Seconds(), j.Job)
+		within := make(map[float64]uint64)
+		for i, most := range run.Durations {
+			within[most.Seconds()] = j.Within[i]
+		}
+		ch <- prometheus.MustNewConstHistogram(durations, j.Succeeded+j.Failed, j.Took.Seconds(), within, j.Job)
 	}
 	for status, n := range c.counts.WCs.All() {
 		counter(completions, float64(n), status.String())
 	}
 	for name, value := range s.Counters {
-		// A driver may have gauges among its counters.
-		ch <- prometheus.MustNewConstMetric(counters, prometheus.UntypedValue, float64(value), s.Device, name)
+		if isGauge(name) {
+			continue
+		}
+		counter(statistics, float64(value), s.Device, name)
 		if reason, is := strings.CutPrefix(strings.TrimPrefix(name, "link_"), "drop_"); is && s.Provider == "softroce" {
 			counter(drops, float64(value), s.Device, reason)
 		}
@@ -90,6 +100,12 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			counter(known.desc, sum, append([]string{s.Device}, known.labels...)...)
 		}
 	}
+}
+
+// isGauge reports whether what a driver lists among its counters is none: a setting (lifespan), or the number of
+// objects that exist (bnxt_re).
+func isGauge(name string) bool {
+	return name == "lifespan" || strings.HasPrefix(name, "active_") || strings.HasPrefix(name, "watermark_")
 }
 
 // knownCounters are counters that several drivers have, each under a name of its own: those of soft

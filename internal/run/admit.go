@@ -11,6 +11,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/trace"
+	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 )
 
@@ -34,34 +35,37 @@ func (o *ServerOptions) limits(memory int64) admission.Limits {
 }
 
 // admit takes a place and the memory for a client's job. The returned context ends if the client has
-// to leave for another; its Motion is the client's.
+// to leave for another; its Motion is the client's. The error is jobless.
 func (s *server) admit(ctx context.Context, in *comer, need int64) (context.Context, error) {
 	motion := job.NewMotion()
 	ctx, err := in.Admit(ctx, need, motion.Idle)
 	if err != nil {
-		return nil, s.explainFull(err)
+		return nil, s.refused(err)
 	}
 	return job.WithMotion(ctx, motion), nil
 }
 
-// explainFull counts a client that was refused by a limit, and adds what to try at the server.
-func (s *server) explainFull(err error) error {
+// refused says why a client got no place, and what to try at the server.
+func (s *server) refused(err error) error {
 	var full *admission.FullError
-	if !errors.As(err, &full) {
-		return err // the server stops
-	}
-	s.Counts.full.Add(1)
+	var closed *oob.ClosedError
 	switch {
-	case s.Once && full.What == admission.Places:
-		return errors.New("the server serves only one client and has it; try: a server without --once")
-	case full.What == admission.Places && full.Address.IsValid():
-		return errors.Errorf("%v, or rdma_server --max-clients-per-address", full)
-	case full.What == admission.Places:
-		return errors.Errorf("%v, or rdma_server --max-clients", full)
+	case errors.As(err, &closed):
+		return jobless{err, RefusedClosed}
+	case !errors.As(err, &full):
+		return jobless{err, RefusedStopping}
+	case full.What == admission.Memory && full.Address.IsValid():
+		return jobless{errors.Errorf("%v, or rdma_server --max-memory-per-address", full), RefusedMemory}
+	case full.What == admission.Memory:
+		return jobless{errors.Errorf("%v, or rdma_server --max-memory", full), RefusedMemory}
+	case s.Once:
+		err = errors.New("the server serves only one client and has it; try: a server without --once")
 	case full.Address.IsValid():
-		return errors.Errorf("%v, or rdma_server --max-memory-per-address", full)
+		err = errors.Errorf("%v, or rdma_server --max-clients-per-address", full)
+	default:
+		err = errors.Errorf("%v, or rdma_server --max-clients", full)
 	}
-	return errors.Errorf("%v, or rdma_server --max-memory", full)
+	return jobless{err, RefusedClients}
 }
 
 // Memory of a connection beside that of its job, in bytes. The sizes of requests are those of the soft

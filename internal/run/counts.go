@@ -21,7 +21,8 @@ import (
 type Counts struct {
 	WCs verbs.WCCounts // completions of the server's device
 
-	connections, refused, full atomic.Uint64
+	connections atomic.Uint64
+	refused     [numRefusals]atomic.Uint64
 
 	mu     sync.Mutex
 	state  State
@@ -49,22 +50,26 @@ func (s State) String() string { return [...]string{"starting", "serving", "stop
 type JobCount struct {
 	Job               string
 	Succeeded, Failed uint64
-	Bytes             int64         // that the job has moved, as far as the server knows: see job.Moved
-	Took              time.Duration // the sum over all runs
+	Bytes             int64                  // that the job has moved, as far as the server knows: see job.Moved
+	Took              time.Duration          // the sum over all runs
+	Within            [len(Durations)]uint64 // the runs that took at most so long; see Durations
 }
+
+// Durations are the classes by which a JobCount counts runs.
+var Durations = [...]time.Duration{10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond,
+	time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second, 100 * time.Second, 300 * time.Second, 1000 * time.Second, 3000 * time.Second}
 
 // Snapshot is a Counts at one moment.
 type Snapshot struct {
 	State       State
-	TLSUntil    time.Time // when the certificate expires; zero without --tls
-	TLSInvalid  bool      // the certificate is not valid now, so no client can connect
-	Connections uint64    // over TCP, so far
-	Refused     uint64    // connections that began no job
-	Clients     int       // that have a place
+	TLSUntil    time.Time           // when the certificate expires; zero without --tls
+	TLSInvalid  bool                // the certificate is not valid now, so no client can connect
+	Connections uint64              // over TCP, so far
+	Refused     [numRefusals]uint64 // connections that began no job, by Refusal
+	Clients     int                 // that have a place
 	Jobs        []JobCount
 
-	Full                      uint64 // clients that were refused for lack of a place or of memory
-	Memory                    int64  // bytes that the clients in progress have asked for
+	Memory                    int64 // bytes that the clients in progress have asked for
 	MemoryLimit, ClientsLimit int64
 
 	Device   string            // "" if it is not open
@@ -76,8 +81,10 @@ type Snapshot struct {
 func (c *Counts) Snapshot() Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Snapshot{State: c.state, Connections: c.connections.Load(), Refused: c.refused.Load(), Full: c.full.Load(),
-		MemoryLimit: c.limits.Memory, ClientsLimit: int64(c.limits.Clients)}
+	s := Snapshot{State: c.state, Connections: c.connections.Load(), MemoryLimit: c.limits.Memory, ClientsLimit: int64(c.limits.Clients)}
+	for why := range s.Refused {
+		s.Refused[why] = c.refused[why].Load()
+	}
 	if c.desk != nil {
 		u := c.desk.Usage()
 		s.Clients, s.Memory = u.Clients, u.Memory
@@ -151,5 +158,11 @@ func (c *Counts) finished(job string, began time.Time, bytes int64, err error) {
 		j.Failed++
 	}
 	j.Bytes += bytes
-	j.Took += time.Since(began)
+	took := time.Since(began)
+	j.Took += took
+	for i, most := range Durations {
+		if took <= most {
+			j.Within[i]++
+		}
+	}
 }

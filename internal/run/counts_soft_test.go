@@ -5,12 +5,20 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
+	"net"
+	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/rawverbs/rawverbs/internal/credentials"
 	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/oob"
+	"github.com/rawverbs/rawverbs/rc"
 )
 
 // running is a server of this process.
@@ -80,5 +88,96 @@ func TestNothingIsMissingBeforeItHappens(t *testing.T) {
 		if slices.Sort(test.want); !slices.Equal(has, test.want) {
 			t.Errorf("%v, want %v", has, test.want)
 		}
+	}
+}
+
+// TestDurations checks, in simulated time, that a run counts for each class that it fits into.
+func TestDurations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c Counts
+		c.expect([]string{"send"})
+		began := time.Now()
+		time.Sleep(3 * time.Second)
+		c.finished("send", began, 0, nil)
+		j := c.Snapshot().Jobs[0]
+		for i, most := range Durations {
+			if fits := most >= 3*time.Second; (j.Within[i] == 1) != fits {
+				t.Errorf("a run of %v: %d runs of at most %v", j.Took, j.Within[i], most)
+			}
+		}
+	})
+}
+
+// TestRefusals checks the reasons for which connections begin no job.
+func TestRefusals(t *testing.T) {
+	dir, now := filepath.Join(t.TempDir(), "lab"), time.Now()
+	if err := credentials.Make(dir, []string{"127.0.0.1"}, []string{credentials.Client}, now.Add(-time.Hour), now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	dev := testdevice.Open(t)
+	write := func(text string) func(*testing.T, string) {
+		return func(t *testing.T, address string) {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(conn, text); err != nil {
+				t.Fatal(err)
+			}
+			if text == "" {
+				conn.Close()
+			}
+			t.Cleanup(func() { conn.Close() })
+		}
+	}
+	ask := func(hello oob.Hello) func(*testing.T, string) {
+		return func(t *testing.T, address string) {
+			conn, err := rc.Dial(t.Context(), address, rc.Config{Device: dev, Job: hello.Job, Params: hello.Params})
+			if err == nil {
+				conn.Close()
+				t.Error("the server took the client")
+			}
+		}
+	}
+	secured := func(o *ServerOptions) { o.TLS = filepath.Join(dir, credentials.Server) }
+	for _, test := range []struct {
+		why    Refusal
+		name   string
+		change func(*ServerOptions)
+		client func(t *testing.T, address string)
+	}{
+		{RefusedClosed, "a probe", nil, write("")},
+		{RefusedClosed, "a probe of TLS", secured, write("")},
+		{RefusedSilent, "no hello", func(o *ServerOptions) { o.Timeout = testkit.Moment }, write("RVOB")},
+		{RefusedProtocol, "HTTP", nil, write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")},
+		{RefusedTLS, "no TLS", secured, ask(oob.Hello{Job: "send"})},
+		{RefusedTLS, "HTTP to TLS", secured, write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")},
+		{RefusedJob, "an unknown job", nil, ask(oob.Hello{Job: "nosuch"})},
+		{RefusedJob, "a job that is not allowed", func(o *ServerOptions) { o.Allow = []string{"file"} }, ask(oob.Hello{Job: "send"})},
+		{RefusedClients, "no place", func(o *ServerOptions) { o.Once = true }, func(t *testing.T, address string) {
+			first := oob.Hello{Job: "send", Params: map[string]string{"size": "4096", "max_size": "4096"}}
+			conn, err := rc.Dial(t.Context(), address, rc.Config{Device: dev, Job: first.Job, Params: first.Params})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { conn.Close() })
+			ask(first)(t, address)
+		}},
+		{RefusedMemory, "no memory", func(o *ServerOptions) { o.MaxMemory = 8 << 20 }, ask(oob.Hello{Job: "send", Params: map[string]string{"size": "33554432"}})},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := serves(t, testdevice.Name(t), test.change)
+			test.client(t, s.address)
+			var now Snapshot
+			testkit.Until(t, "a refused connection", func() bool {
+				now = s.counts.Snapshot()
+				return now.Refused[test.why] == 1
+			}, func() string { return test.why.String() })
+			for why, n := range now.Refused {
+				if n > 0 && Refusal(why) != test.why {
+					t.Errorf("%d for the reason %v", n, Refusal(why))
+				}
+			}
+		})
 	}
 }

@@ -251,12 +251,6 @@ func (in *comer) ended(outcome string, more ...slog.Attr) []slog.Attr {
 	return append(attrs, more...)
 }
 
-// jobless is the error of a connection that began no job: stopping the server did not cut
-// a job short.
-type jobless struct{ error }
-
-func (j jobless) Unwrap() error { return j.error }
-
 // cutShort is the error of a client whose job ended with the server's jobs.
 type cutShort struct{ error }
 
@@ -271,32 +265,14 @@ func cutShortIf(jobs context.Context, err error) error {
 	return cutShort{err}
 }
 
-// joblessIfStranger returns the error of a failed connection. It makes it jobless if no
-// whole message of a client has arrived, because then there was no client.
-func joblessIfStranger(err error) error {
-	var closed *oob.ClosedError
-	var late *oob.TimeoutError
-	stranger := errors.Is(err, oob.ErrForeignPeer)
-	switch {
-	case errors.As(err, &closed):
-		stranger = closed.First
-	case errors.As(err, &late):
-		stranger = late.Last == ""
-	}
-	if stranger {
-		return jobless{err}
-	}
-	return err
-}
-
 // client serves one client from the hello to the end. jobs is the context of the server's jobs.
 func (s *server) client(jobs context.Context, in *comer) (err error) {
 	s.Counts.connections.Add(1)
 	defer func() { err = inOurWords(s.Peer.Name, err) }()
 	shown := s.live.Begin(in.who, in.TCP().RemoteAddr().String())
 	defer func() {
-		if errors.As(err, new(jobless)) {
-			s.Counts.refused.Add(1)
+		if none := (jobless{}); errors.As(err, &none) {
+			s.Counts.refused[none.why].Add(1)
 			shown.Remove()
 		} else {
 			shown.End(err)
@@ -328,7 +304,7 @@ func (s *server) client(jobs context.Context, in *comer) (err error) {
 	ctx, err := s.admit(jobs, in, memory)
 	if err != nil {
 		refuse(err)
-		return jobless{err}
+		return err
 	}
 	admitted := time.Now()
 	defer func() { s.Counts.finished(hello.Job, admitted, in.moved.Load(), err) }()
@@ -360,12 +336,12 @@ func (s *server) greet(in *comer, record *giveRecord) (hello oob.Hello, endpoint
 			hello.Job, err = s.Job.Name, in.TCP().AwaitFirst(ctx, "the peer's first word")
 		}
 		if err != nil {
-			return jobless{err}
+			return s.noHello(err)
 		}
 		record.asked(hello)
 		side, err := s.find(hello.Job)
 		if err != nil {
-			return jobless{err}
+			return jobless{err, RefusedJob}
 		}
 		in.job = hello.Job
 		if endpoint, err = side.NewEndpoint(s.clientSession(hello, record.log)); err != nil {

@@ -114,14 +114,19 @@ func expectFigures(t *testing.T, s *server, value lookUp) {
 	s.mu.Unlock()
 	for series, want := range map[string]float64{
 		`rawverbs_connections_total`:                                     8,
-		`rawverbs_connections_refused_total`:                             2,
-		`rawverbs_clients_refused_full_total`:                            1,
+		`rawverbs_connections_refused_total{reason="closed"}`:            1,
+		`rawverbs_connections_refused_total{reason="memory"}`:            1,
+		`rawverbs_connections_refused_total{reason="tls"}`:               0,
 		`rawverbs_budget_memory_limit_bytes`:                             32 << 20,
 		`rawverbs_clients`:                                               1,
 		`rawverbs_jobs_total{rdma_job="bulk",outcome="succeeded"}`:       3,
 		`rawverbs_jobs_total{rdma_job="bulk",outcome="failed"}`:          0,
 		`rawverbs_jobs_total{rdma_job="send",outcome="failed"}`:          1,
 		`rawverbs_jobs_total{rdma_job="net-stream",outcome="succeeded"}`: 1,
+		`rawverbs_jobs_total{rdma_job="atomic",outcome="failed"}`:        0,
+		`rawverbs_completions_total{status="IBV_WC_LOC_EEC_OP_ERR"}`:     0,
+		`rawverbs_job_duration_seconds_count{rdma_job="bulk"}`:           3,
+		`rawverbs_job_duration_seconds_count{rdma_job="file"}`:           0,
 		`rawverbs_job_bytes_total{rdma_job="bulk"}`:                      bytes,
 		`rawverbs_job_bytes_total{rdma_job="net-stream"}`:                done["written"].(float64) + done["read"].(float64),
 	} {

@@ -91,7 +91,7 @@ type soak struct {
 // load is what a server says of itself.
 type load struct {
 	at                                             time.Time
-	clients, done, failed, refused, bytes          float64
+	clients, done, failed, bytes                   float64
 	memory, goroutines, retransmits, retryExceeded float64
 }
 
@@ -99,7 +99,7 @@ func (s *soak) look(t *testing.T) load {
 	_, text := get(t, s.metrics)
 	value := func(series string) float64 { return max(0, valueOf(t, text, series)) }
 	f := load{
-		at: time.Now(), clients: value("rawverbs_clients"), refused: value("rawverbs_connections_refused_total"),
+		at: time.Now(), clients: value("rawverbs_clients"),
 		memory: value("process_resident_memory_bytes"), goroutines: value("rawverbs_goroutines"),
 		retransmits:   value(fmt.Sprintf("rawverbs_retransmits_total{device=%q}", device)),
 		retryExceeded: value(`rawverbs_completions_total{status="IBV_WC_RETRY_EXC_ERR"}`),
