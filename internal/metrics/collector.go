@@ -36,6 +36,7 @@ var (
 	rnr         = desc("rnr_naks_total", "RNR NAKs, sent by the device because no receive was posted.", "device")
 	drops       = desc("drops_total", "Packets that the device dropped, by reason.", "device", "reason")
 	statistics  = desc("device_statistics_total", "All counters of the device's port, under the driver's names.", "device", "counter")
+	portUp      = desc("port_up", "1 while the device's port is active and has an address for clients, otherwise 0.", "device")
 )
 
 // collector reads the counts at each scrape.
@@ -43,7 +44,7 @@ type collector struct{ counts *run.Counts }
 
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{connections, refused, clients, jobs, jobBytes, durations, completions, notAfter,
-		memory, memoryLimit, clientsLimit, deviceBytes, packets, retransmits, rnr, drops, statistics} {
+		memory, memoryLimit, clientsLimit, deviceBytes, packets, retransmits, rnr, drops, statistics, portUp} {
 		ch <- d
 	}
 }
@@ -80,6 +81,14 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for status, n := range c.counts.WCs.All() {
 		counter(completions, float64(n), status.String())
 	}
+	if s.Device == "" {
+		return
+	}
+	up := 1.0
+	if s.Down != nil {
+		up = 0
+	}
+	gauge(portUp, up, s.Device)
 	for name, value := range s.Counters {
 		if isGauge(name) {
 			continue

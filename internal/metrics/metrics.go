@@ -71,13 +71,17 @@ func (s *Server) Close() error {
 	return err
 }
 
-// health answers 200 while the server takes clients, and 503 before and after, and if its certificate is not valid.
+// health answers 200 while the server takes clients, and they can connect to its device with its certificate. Otherwise
+// it answers 503.
 func health(w http.ResponseWriter, s run.Snapshot) {
 	text := s.State.String()
-	if s.TLSInvalid {
+	switch {
+	case s.TLSInvalid:
 		text = "the certificate is not valid"
+	case s.Down != nil:
+		text += ", but no client can connect: " + s.Down.Error()
 	}
-	if s.State != run.Serving || s.TLSInvalid {
+	if s.State != run.Serving || s.Down != nil || s.TLSInvalid {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	_, _ = w.Write([]byte(text + "\n"))

@@ -28,6 +28,7 @@ type Counts struct {
 	state  State
 	device *verbs.Device // nil unless it is open
 	port   uint8
+	check  func() error    // whether clients can connect to the device
 	desk   *admission.Desk // nil before Serve listens
 	limits admission.Limits
 	tls    *certificates // nil without --tls
@@ -74,6 +75,7 @@ type Snapshot struct {
 
 	Device   string            // "" if it is not open
 	Provider string            // of the device
+	Down     error             // why clients cannot connect to the device; nil: they can
 	Counters map[string]uint64 // of the device's port; the driver defines the names
 }
 
@@ -98,18 +100,19 @@ func (c *Counts) Snapshot() Snapshot {
 	}
 	slices.SortFunc(s.Jobs, func(a, b JobCount) int { return strings.Compare(a.Job, b.Job) })
 	if c.device != nil {
-		s.Device, s.Provider = c.device.Name(), c.device.Info().Provider
+		s.Device, s.Provider, s.Down = c.device.Name(), c.device.Info().Provider, c.check()
 		counters, _ := c.device.QueryCounters(c.port) // a device may have none
 		s.Counters = maps.Clone(counters)
 	}
 	return s
 }
 
-// use sets the device whose counters a Snapshot has; nil before the device is closed.
-func (c *Counts) use(dev *verbs.Device, port uint8) {
+// use sets the device whose counters a Snapshot has; nil before the device is closed. check returns why clients cannot
+// connect to it.
+func (c *Counts) use(dev *verbs.Device, port uint8, check func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.device, c.port = dev, port
+	c.device, c.port, c.check = dev, port, check
 }
 
 // admit sets the desk whose usage a Snapshot has.

@@ -10,6 +10,9 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +22,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // running is a server of this process.
@@ -180,4 +184,112 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPortDown takes the port and then the address of a server's device away, and gives them back. The server logs each
+// change once, and its Snapshot says what is wrong.
+func TestPortDown(t *testing.T) {
+	s := serves(t, unsteadyPrefix+testdevice.Name(t), nil)
+	dev := s.counts.device.Provider().(*unsteady)
+	if down := s.counts.Snapshot().Down; down != nil {
+		t.Error("at first", down)
+	}
+	for _, test := range []struct {
+		event    verbs.EventType
+		down     bool // of the port
+		gone     bool // its addresses
+		so       string
+		snapshot string
+	}{
+		{verbs.EventPortErr, true, false, "no client can connect: port 1 of unsteady:soft0 is IBV_PORT_DOWN; try: ", "IBV_PORT_DOWN"},
+		{verbs.EventPortActive, false, false, "clients can connect again", ""},
+		{verbs.EventGIDChange, false, true, "no client can connect: unsteady:soft0: port 1 has no RoCE v2 GID", "no RoCE v2 GID"},
+		{verbs.EventGIDChange, false, false, "clients can connect again", ""},
+		{verbs.EventGIDChange, false, false, "", ""},
+	} {
+		dev.set(test.down, test.gone)
+		dev.events <- verbs.AsyncEvent{Type: test.event, Port: 1}
+		logged := s.event("async.event")
+		level, so := "INFO", ""
+		if test.so != "" {
+			level, so = "WARN", logged["so"].(string)
+		}
+		if logged["level"] != level || !strings.HasPrefix(so, test.so) {
+			t.Errorf("%v: %v", test.event, logged)
+		}
+		if down := s.counts.Snapshot().Down; (down == nil) != (test.snapshot == "") || down != nil && !strings.Contains(down.Error(), test.snapshot) {
+			t.Errorf("%v: %v, want %q", test.event, down, test.snapshot)
+		}
+	}
+}
+
+// unsteady is the device under test with a port that goes down, and addresses that go.
+type unsteady struct {
+	verbs.ProviderDevice
+	under  *verbs.Device
+	events chan verbs.AsyncEvent
+	closed chan struct{}
+
+	mu         sync.Mutex
+	down, gone bool
+}
+
+func (u *unsteady) set(down, gone bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.down, u.gone = down, gone
+}
+
+func (u *unsteady) QueryPort(number uint8) (verbs.PortAttr, error) {
+	attr, err := u.ProviderDevice.QueryPort(number)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.down {
+		attr.State = verbs.PortDown
+	}
+	return attr, err
+}
+
+func (u *unsteady) QueryGIDTable() ([]verbs.GIDEntry, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.gone {
+		return nil, nil
+	}
+	return u.ProviderDevice.QueryGIDTable()
+}
+
+func (u *unsteady) NextEvent() (verbs.AsyncEvent, error) {
+	select {
+	case e := <-u.events:
+		return e, nil
+	case <-u.closed:
+		return verbs.AsyncEvent{}, net.ErrClosed
+	}
+}
+
+func (u *unsteady) Close() error {
+	close(u.closed)
+	return u.under.Close()
+}
+
+const unsteadyPrefix = "unsteady:"
+
+type unsteadyProvider struct{}
+
+func init() { verbs.Register(unsteadyProvider{}) }
+
+func (unsteadyProvider) Name() string                         { return "unsteady" }
+func (unsteadyProvider) Devices() ([]verbs.DeviceInfo, error) { return nil, nil }
+
+func (unsteadyProvider) Open(name string) (verbs.ProviderDevice, error) {
+	name, ok := strings.CutPrefix(name, unsteadyPrefix)
+	if !ok {
+		return nil, syscall.ENODEV
+	}
+	under, err := verbs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return &unsteady{ProviderDevice: under.Provider(), under: under, events: make(chan verbs.AsyncEvent), closed: make(chan struct{})}, nil
 }

@@ -82,3 +82,23 @@ func untilFatal(ctx context.Context, dev *verbs.Device, heard func(verbs.AsyncEv
 		end(nil)
 	}
 }
+
+// watchPort returns a function that logs the events of a server's device. Those that keep clients from connecting, and those
+// that let them connect again, are warnings. check returns why clients cannot connect; at first they can.
+func watchPort(log *slog.Logger, check func() error) func(verbs.AsyncEvent) {
+	up := true
+	return func(e verbs.AsyncEvent) {
+		level, attrs := slog.LevelInfo, []slog.Attr{slog.Bool("fatal", e.Fatal())}
+		if e.Port != 0 {
+			down := check()
+			switch {
+			case down != nil:
+				level, attrs = slog.LevelWarn, append(attrs, slog.String("so", "no client can connect: "+down.Error()))
+			case !up:
+				level, attrs = slog.LevelWarn, append(attrs, slog.String("so", "clients can connect again"))
+			}
+			up = down == nil
+		}
+		event.AsyncEvent.LogAt(level, log, e.String(), attrs...)
+	}
+}

@@ -77,8 +77,9 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		return err
 	}
 	defer job.CloseAll(&err, dev)
-	o.Counts.use(dev, o.IBPort)
-	defer o.Counts.use(nil, 0)
+	check := func() error { return cfg.Check(dev) } // succeeded when the device was opened
+	o.Counts.use(dev, o.IBPort, check)
+	defer o.Counts.use(nil, 0, nil)
 	live, shown := o.watched(dev)
 	packets, err := o.capture(dev, o.Logger, shown)
 	if err != nil {
@@ -86,9 +87,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	}
 	defer job.CloseAll(&err, packets)
 
-	ctx, stop := untilFatal(ctx, dev, func(e verbs.AsyncEvent) {
-		event.AsyncEvent.Log(o.Logger, e.String(), slog.Bool("fatal", e.Fatal()))
-	})
+	ctx, stop := untilFatal(ctx, dev, watchPort(o.Logger, check))
 	defer stop()
 
 	stopPage, err := o.servePage(ctx, live)

@@ -118,6 +118,7 @@ func expectFigures(t *testing.T, s *server, value lookUp) {
 		`rawverbs_connections_refused_total{reason="memory"}`:            1,
 		`rawverbs_connections_refused_total{reason="tls"}`:               0,
 		`rawverbs_budget_memory_limit_bytes`:                             32 << 20,
+		fmt.Sprintf(`rawverbs_port_up{device=%q}`, device):               1,
 		`rawverbs_clients`:                                               1,
 		`rawverbs_jobs_total{rdma_job="bulk",outcome="succeeded"}`:       3,
 		`rawverbs_jobs_total{rdma_job="bulk",outcome="failed"}`:          0,
