@@ -35,6 +35,7 @@ var summarized = map[string]string{
 	event.ClientFailed.Name():    "client",
 	event.DeviceOpened.Name():    "",
 	event.ServerListening.Name(): "",
+	event.CertificateRead.Name(): "",
 	event.MetricsServed.Name():   "",
 	event.PageServed.Name():      "",
 	event.ServerStopping.Name():  "",
