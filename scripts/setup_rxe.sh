@@ -69,12 +69,12 @@ load_module() {
 	local kernel said
 	kernel=$(uname -r)
 	if said=$(modprobe rdma_rxe 2>&1); then return; fi
-	# Some kernels bind the UDP port when the module is loaded.
-	! port_user || die "modprobe rdma_rxe failed: UDP port 4791 is taken: $users; try: stopping that program (perhaps it uses a soft device), or using the soft device in another network namespace"
 	if [[ ! -d /lib/modules/$kernel ]]; then
 		die "no /lib/modules/$kernel, the modules of the running kernel; try: a reboot, if the kernel was updated; in a container: modprobe rdma_rxe on the host"
 	fi
 	if modprobe -n rdma_rxe 2>/dev/null; then
+		# Some kernels bind the UDP port when the module is loaded.
+		! port_user || die "modprobe rdma_rxe failed: UDP port 4791 is taken: $users; try: stopping that program (perhaps it uses a soft device), or using the soft device in another network namespace"
 		die "modprobe rdma_rxe failed: $said"
 	fi
 	local id='' try
