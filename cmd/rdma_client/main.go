@@ -48,7 +48,7 @@ Exit status: 0 if the job succeeded; 1 if it failed; 2 for a wrong command line;
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Server = args[0]
+			o.Server = cli.Host(args[0])
 			if err := cli.Positions(args[1:], &o.Options, &o.TCPPort, o.Peer.Port, 1); err != nil {
 				return err
 			}

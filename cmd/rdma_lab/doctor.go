@@ -79,10 +79,7 @@ Exit status: 0 if nothing failed; 1 if a check failed; 2 for a wrong command lin
 func hostPort(text string) (host string, port int, err error) {
 	host, service, err := net.SplitHostPort(text)
 	if err != nil { // there is no port
-		host, service = text, strconv.Itoa(oob.DefaultPort)
-		if inner, is := strings.CutPrefix(text, "["); is && strings.HasSuffix(inner, "]") {
-			host = strings.TrimSuffix(inner, "]")
-		}
+		host, service = cli.Host(text), strconv.Itoa(oob.DefaultPort)
 		if host == "" {
 			return "", 0, job.Usagef("the host is empty; try: rdma_lab doctor 10.0.0.2")
 		}

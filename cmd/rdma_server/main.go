@@ -61,6 +61,7 @@ during a job.`,
 			if err := cli.Positions(args, &o.Options, &o.TCPPort, o.Peer.Port, 0); err != nil {
 				return err
 			}
+			o.Listen = cli.Host(o.Listen)
 			return serve(cmd.Context(), o, metricsAddress)
 		},
 	}

@@ -130,6 +130,14 @@ func Positions(args []string, o *run.Options, port *int, defaultPort, lowestPort
 	return nil
 }
 
+// Host returns a host without the brackets that an IPv6 address may have: "::1" of "[::1]".
+func Host(text string) string {
+	if inner, is := strings.CutPrefix(text, "["); is && strings.HasSuffix(inner, "]") {
+		return strings.TrimSuffix(inner, "]")
+	}
+	return text
+}
+
 // CompleteDevice returns the device names, for shell completion.
 func CompleteDevice() []string {
 	devices, _ := verbs.Devices() // completion shows no errors

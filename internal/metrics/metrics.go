@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/pkg/errors"
@@ -38,7 +39,11 @@ func Listen(ctx context.Context, address string, counts *run.Counts, log *slog.L
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, errors.Errorf("--metrics %s: %v; try: --metrics 127.0.0.1:9435, or another port", address, err)
+		try := "--metrics 127.0.0.1:9435"
+		if errors.Is(err, syscall.EADDRINUSE) {
+			try = "another port; ss -ltnp shows who has this one"
+		}
+		return nil, errors.Errorf("--metrics %s: %v; try: %s", address, err, try)
 	}
 	mux := http.NewServeMux()
 	collect := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, DisableCompression: true})
