@@ -23,11 +23,14 @@ e2e_first = ./test/e2e ./...
 
 ##@ Building
 
+# VERSION=1.2.3 names the programs; otherwise they have the version that Go takes from git.
+version_flag = $(if $(VERSION),-ldflags=-X=github.com/rawverbs/rawverbs/internal/version.linked=v$(VERSION))
+
 # BUILT=1: make test has built the programs, and its parts, which run beside each other, must not.
 unexport BUILT
 .PHONY: all
 all: $(if $(BUILT),,need-build libraries engine) ## build the programs of cmd/: ./rdma_server, ./rdma_client, ./rdma_lab, ./rawverbs (the default)
-	@$(if $(BUILT),:,echo "go build -o ./ ./cmd/..."; go build -o ./ ./cmd/...)
+	@$(if $(BUILT),:,echo "go build $(version_flag) -o ./ ./cmd/..."; go build $(version_flag) -o ./ ./cmd/...)
 
 # The libraries that ./rawverbs preloads. Go's part has no libibverbs in it, and its threads send
 # each other no SIGURG, which belongs to the program.
@@ -94,7 +97,7 @@ install: ## install what make has built: programs in PREFIX/bin, libraries in PR
 	install -m 644 librawverbs.so librawverbs-core.so $(DESTDIR)$(PREFIX)/lib/rawverbs
 
 .PHONY: packages
-packages: all ## make a Debian package, an RPM package and an archive in out/packages (VERSION=1.2.3)
+packages: ## build, and make a Debian package, an RPM package and an archive in out/packages (VERSION=1.2.3)
 	@deploy/packages.sh
 
 .PHONY: clean

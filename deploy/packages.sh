@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes out/packages/: a Debian package, an RPM package and an archive of what `make` has built.
+# Builds the programs and makes out/packages/ of them: a Debian package, an RPM package and an archive.
 #
 #   deploy/packages.sh             VERSION=1.2.3 sets the version; otherwise it names the commit
 #
@@ -7,13 +7,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if [[ -z ${VERSION:-} ]]; then
-	VERSION=$(git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//; s/-/+/g') ||
-		VERSION=0.0.0~git$(git log -1 --format=%cd.%h --date=format:%Y%m%d)
-fi
-ARCH=$(go env GOARCH)
+VERSION=${VERSION:-$(deploy/version.sh)}
+VERSION=${VERSION#v} VERSION=${VERSION//-/\~} ARCH=$(go env GOARCH)
 LICENSE=$(sed -n "1s, License,,p" LICENSE)
 export VERSION ARCH LICENSE
+make all
 
 out=out/packages
 rm -rf "$out"

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +26,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/run"
 	"github.com/rawverbs/rawverbs/internal/summary"
 	"github.com/rawverbs/rawverbs/internal/trace"
+	"github.com/rawverbs/rawverbs/internal/version"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -173,8 +173,8 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	stdout := &checked{w: cmd.OutOrStdout()}
 	cmd.SetOut(stdout)
 	*logger = slog.New(slog.DiscardHandler)
-	*program = cmd.Name() + " " + version()
-	cmd.Version = version()
+	cmd.Version = version.String()
+	*program = cmd.Name() + " " + cmd.Version
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.PersistentPreRun = func(*cobra.Command, []string) { *logger = out.logger(cmd.OutOrStdout(), cmd.ErrOrStderr()) }
 	began := false
@@ -290,13 +290,4 @@ func (o *Output) logger(w, complaints io.Writer) *slog.Logger {
 // them: https://no-color.org.
 func colour() bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && cwriter.IsTerminal(int(os.Stdout.Fd()))
-}
-
-// version returns the version of the module, which may name a commit, or "(devel)".
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/report"
 	"github.com/rawverbs/rawverbs/internal/run"
+	"github.com/rawverbs/rawverbs/internal/version"
 )
 
 // Server answers /metrics and /healthz. [Listen] makes it; it is valid until Close.
@@ -36,7 +38,7 @@ func Listen(ctx context.Context, address string, counts *run.Counts, log *slog.L
 	registry := prometheus.NewPedanticRegistry()
 	goroutines := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rawverbs_goroutines", Help: "Goroutines when the scrape began. go_goroutines also counts a varying number that collect the metrics."})
 	registry.MustRegister(collector{counts}, goroutines, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		try := "--metrics 127.0.0.1:9435"
@@ -67,6 +69,16 @@ func Listen(ctx context.Context, address string, counts *run.Counts, log *slog.L
 		_ = report.ServeHTTP(&s.http, listener, maxConns) // ends with Close
 	}()
 	return s, nil
+}
+
+// buildInfo is go_build_info with the version that the programs print.
+func buildInfo() prometheus.Collector {
+	path, sum := "unknown", "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		path, sum = info.Main.Path, info.Main.Sum
+	}
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "go_build_info", Help: "Build information about the main Go module.",
+		ConstLabels: prometheus.Labels{"path": path, "version": version.String(), "checksum": sum}}, func() float64 { return 1 })
 }
 
 // Close ends all connections.

@@ -8,23 +8,36 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 )
 
-// TestScratch runs a job with programs that see no file but their own, without root's rights, as in an
-// image from scratch (deploy/Containerfile). An ordinary user needs a user namespace for that.
+// TestScratch builds the programs as deploy/Containerfile does, and runs a job with programs that see no file but
+// their own, without root's rights, as in an image from scratch. An ordinary user needs a user namespace for that.
 func TestScratch(t *testing.T) {
 	noLeak(t)
 	root := t.TempDir()
 	if err := os.Chmod(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-o", root, "./cmd/rdma_server", "./cmd/rdma_client")
+	containerfile, err := os.ReadFile(filepath.Join("..", "..", "deploy", "Containerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	instruction := regexp.MustCompile(`(?m)^RUN (CGO_ENABLED=0 go build .*)$`).FindSubmatch(containerfile)
+	if instruction == nil {
+		t.Fatal("the Containerfile does not build without cgo")
+	}
+	build := exec.Command("sh", "-c", strings.ReplaceAll(string(instruction[1]), "/out/", root+"/"))
 	build.Dir = filepath.Join("..", "..")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Env = append(os.Environ(), "VERSION=1.2.3", "GOFLAGS=-buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
+	}
+	if out, err := exec.Command(filepath.Join(root, "rdma_server"), "--version").Output(); err != nil || string(out) != "rdma_server version v1.2.3\n" {
+		t.Errorf("--version of VERSION=1.2.3: %s, %v", out, err)
 	}
 	inside := func(program string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 		cmd := exec.CommandContext(t.Context(), program, args...)
