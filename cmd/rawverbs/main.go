@@ -33,7 +33,8 @@ docs/c-on-soft.md in the repository says which programs run.`,
   rawverbs run -- ib_write_bw & sleep 1; rawverbs run -- ib_write_bw 127.0.0.1
   rawverbs run --device soft:eth0 --pcap run.pcap -- ./my_program
   eval "$(rawverbs env)"; ibv_devices`,
-		Args: cobra.ArbitraryArgs,
+		Annotations: map[string]string{cli.Files: `/usr/lib/rawverbs/librawverbs.so: the libraries that rawverbs preloads, beside librawverbs-core.so`},
+		Args:        cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return job.Usagef("rawverbs needs a command; try: rawverbs run -- ibv_devinfo")

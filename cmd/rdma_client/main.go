@@ -40,7 +40,8 @@ Exit status: 0 if the job succeeded; 1 if it failed; 2 for a wrong command line;
   rdma_client --report run.html 10.0.0.1
   rdma_client --peer pingpong -n 100 10.0.0.1 rxe0
   rdma_client --json -vv 10.0.0.1 rxe0`,
-		Args: cli.Arguments(1, 4),
+		Annotations: map[string]string{cli.Files: cli.TLSFiles},
+		Args:        cli.Arguments(1, 4),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
 				return cli.CompleteDevice(), cobra.ShellCompDirectiveNoFileComp

@@ -50,6 +50,10 @@ during a job.`,
   rdma_server --tls lab/server rxe0
   rdma_server --http 8080
   rdma_server --peer pingpong -n 100 rxe0`,
+		Annotations: map[string]string{cli.Files: cli.TLSFiles + `
+/etc/default/rdma_server: the options of rdma_server.service
+/var/lib/rdma_server: the folder of rdma_server.service, where the files of the job file arrive
+.rdma_server-KEY.part: a file of which a part has arrived, so that the client can resume`},
 		Args: cli.Arguments(0, 3),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {

@@ -175,6 +175,7 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	*logger = slog.New(slog.DiscardHandler)
 	cmd.Version = version.String()
 	*program = cmd.Name() + " " + cmd.Version
+	cmd.AddCommand(manCommand(cmd))
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.PersistentPreRun = func(*cobra.Command, []string) { *logger = out.logger(cmd.OutOrStdout(), cmd.ErrOrStderr()) }
 	began := false

@@ -4,10 +4,8 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/run"
@@ -52,7 +50,7 @@ func Select(cmd *cobra.Command, role run.Role, args []string, define func(*pflag
 	})
 	complete(cmd, "peer", run.PeerNames())
 	complete(cmd, "job", s.Peer.Jobs.Names())
-	cmd.AddCommand(jobsCommand(), manCommand(cmd))
+	cmd.AddCommand(jobsCommand())
 	return s
 }
 
@@ -89,28 +87,11 @@ func usage(cmd *cobra.Command, s *run.Selection) error {
 
 func jobsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "jobs", Short: "List the jobs, and the other programs with their jobs",
+		Use: "jobs", Short: "List the jobs, and the other programs with their jobs", Long: run.Describe(),
 		Args: Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), run.Describe())
 			return err
 		},
 	}
-}
-
-func manCommand(of *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Use: "man", Short: "Print the manual page (roff); read it with: " + of.Name() + " man | man -l -",
-		Args: Arguments(0, 0),
-		RunE: func(man *cobra.Command, _ []string) error {
-			page := *of
-			page.Long += "\n\n" + indented(run.Describe())
-			return doc.GenMan(&page, &doc.GenManHeader{Section: "1", Source: "rawverbs", Manual: "rawverbs"}, man.OutOrStdout())
-		},
-	}
-}
-
-// indented returns text as preformatted Markdown, the source format of the manual page.
-func indented(text string) string {
-	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n"
 }
