@@ -64,8 +64,8 @@ Exit status: 0 if the command succeeded; 1 if it failed; 2 for a wrong command l
   rdma_lab serve
   rdma_lab tls lab --host 10.0.0.1`,
 		Annotations: map[string]string{cli.Files: `DIR/server, DIR/client: of rdma_lab tls: the directories for --tls, each with tls.crt, tls.key and ca.crt`},
-		RunE: func(_ *cobra.Command, args []string) error { return lab.UnknownCommand(args, names()) },
-		Args: cobra.ArbitraryArgs,
+		RunE:        func(_ *cobra.Command, args []string) error { return lab.UnknownCommand(args, names()) },
+		Args:        cobra.ArbitraryArgs,
 
 		DisableFlagsInUseLine: true,
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -161,21 +160,6 @@ func (p *process) event(name string, attrs ...string) (found record) {
 		return found != nil
 	})
 	return found
-}
-
-// line waits for a line of the output that matches, and returns the match.
-func (p *process) line(pattern string) (match []string) {
-	p.t.Helper()
-	expression := regexp.MustCompile(pattern)
-	p.await("line "+pattern, func() bool {
-		for _, line := range p.lines {
-			if match = expression.FindStringSubmatch(line); match != nil {
-				return true
-			}
-		}
-		return false
-	})
-	return match
 }
 
 // recorded returns the records so far.

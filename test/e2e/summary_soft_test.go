@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -55,4 +56,19 @@ func TestQuietServer(t *testing.T) {
 		!strings.Contains(lines[1], "level=ERROR msg=client peer=127.0.0.1:") || !strings.Contains(lines[1], `does not do the job \"bulk\"`) {
 		t.Errorf("stderr: %s", &s.stderr)
 	}
+}
+
+// line waits for a line of the output that matches, and returns the match.
+func (p *process) line(pattern string) (match []string) {
+	p.t.Helper()
+	expression := regexp.MustCompile(pattern)
+	p.await("line "+pattern, func() bool {
+		for _, line := range p.lines {
+			if match = expression.FindStringSubmatch(line); match != nil {
+				return true
+			}
+		}
+		return false
+	})
+	return match
 }
