@@ -32,7 +32,7 @@ func TestPrometheus(t *testing.T) {
 	dir, at := t.TempDir(), net.JoinHostPort("127.0.0.1", freePort(t))
 	config := filepath.Join(dir, "prometheus.yml")
 	text = fmt.Sprintf("global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}\nrule_files: [%q]\n"+
-		"scrape_configs:\n- job_name: rawverbs\n  static_configs: [{targets: [%q]}]\n", deployed(t, "prometheus", "rules.yml"), target)
+		"scrape_configs:\n- job_name: rawverbs\n  static_configs: [{targets: [%q]}]\n", deployedFile(t, "prometheus", "rules.yml"), target)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -70,8 +70,8 @@ func TestPrometheus(t *testing.T) {
 
 // TestRules checks the alerts of deploy/ with their own tests.
 func TestRules(t *testing.T) {
-	promtool(t, "", "check", "rules", "--lint=all", "--lint-fatal", deployed(t, "prometheus", "rules.yml"))
-	promtool(t, "", "test", "rules", deployed(t, "prometheus", "rules_test.yml"))
+	promtool(t, "", "check", "rules", "--lint=all", "--lint-fatal", deployedFile(t, "prometheus", "rules.yml"))
+	promtool(t, "", "test", "rules", deployedFile(t, "prometheus", "rules_test.yml"))
 }
 
 // promtool runs a command of Prometheus's tool, and fails with what it complains of.
@@ -84,8 +84,8 @@ func promtool(t *testing.T, input string, args ...string) {
 	}
 }
 
-// deployed returns the path of a file of deploy/.
-func deployed(t *testing.T, name ...string) string {
+// deployedFile returns the path of a file of deploy/.
+func deployedFile(t *testing.T, name ...string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(append([]string{"..", "..", "deploy"}, name...)...))
 	if err != nil {
@@ -137,7 +137,7 @@ func expectRunbook(t *testing.T, at string) {
 // expectDashboard checks that each query of the dashboard has a result.
 func expectDashboard(t *testing.T, at string) {
 	t.Helper()
-	data, err := os.ReadFile(deployed(t, "grafana", "rawverbs.json"))
+	data, err := os.ReadFile(deployedFile(t, "grafana", "rawverbs.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
