@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,9 +77,12 @@ func forThisHost(requests []byte) bool {
 		if err != nil {
 			return false
 		}
-		u, err := url.Parse("http://" + request.Host)
-		if err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) || net.ParseIP(request.Host).IsLoopback() {
-			return true
+		withoutPort := request.Host[:max(0, strings.LastIndex(request.Host, ":"))]
+		for _, host := range []string{request.Host, withoutPort} {
+			host, _, _ = strings.Cut(strings.Trim(host, "[]"), "%")
+			if host == "localhost" || net.ParseIP(host).IsLoopback() {
+				return true
+			}
 		}
 		_, _ = io.Copy(io.Discard, request.Body)
 	}
@@ -91,7 +94,7 @@ func FuzzHTTP(f *testing.F) {
 		"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "GET /metrics HTTP/1.1\r\nHost: localhost:80\r\nAccept: text/plain\r\n\r\n",
 		"GET /metrics HTTP/1.1\r\nHost: stranger.example\r\n\r\n", "GET / HTTP/1.1\r\nHost: 127.0.0.1.stranger.example\r\n\r\n",
 		"GET http://stranger.example/metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "GET http://127.0.0.1/ HTTP/1.1\r\nHost: stranger.example\r\n\r\n",
-		"GET / HTTP/1.0\r\n\r\n", "HEAD / HTTP/1.1\r\nHost: [::1]\r\n\r\n", "GET //metrics HTTP/1.1\r\nHost: x\r\n\r\n", "GET /metrics?name[]=a HTTP/1.1\r\nHost: ::1\r\n\r\n", "GET /metrics HTTP/1.1\r\nHost: ::1\r\n\r\n",
+		"GET / HTTP/1.0\r\n\r\n", "HEAD / HTTP/1.1\r\nHost: [::1]\r\n\r\n", "GET //metrics HTTP/1.1\r\nHost: x\r\n\r\n", "GET /metrics?name[]=a HTTP/1.1\r\nHost: ::1\r\n\r\n", "GET /metrics HTTP/1.1\r\nHost: ::1\r\n\r\n", "GET / HTTP/1.1\r\nHost: localhost:J80\r\n\r\n",
 		"POST /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: b\r\n\r\n",
 		"GET /events HTTP/1.1\r\nHost: a\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x03\x01\x02\x00\x01", "\r\n\r\n", "",
 	} {
