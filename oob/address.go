@@ -18,6 +18,9 @@ import (
 // keepAlive detects within about 20 s that the peer's host is unreachable.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
 
+// limitUnacknowledged does the same while a message is on its way. Other systems than Linux have no such limit.
+var limitUnacknowledged = func(*net.TCPConn) {}
+
 // AddressError reports a failed Dial or Listen, with a remedy.
 type AddressError struct {
 	Op      string // "connect to" or "listen on"
@@ -60,6 +63,7 @@ func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 	if err != nil {
 		return nil, &AddressError{opConnect, address, tryConnect(address, err), withCause(ctx, err)}
 	}
+	limitUnacknowledged(nc.(*net.TCPConn))
 	return NewConn(nc, opts), nil
 }
 
@@ -111,6 +115,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	}
 	switch {
 	case err == nil:
+		limitUnacknowledged(nc.(*net.TCPConn))
 		return NewConn(nc, l.opts), nil
 	case errors.Is(err, net.ErrClosed):
 		err = net.ErrClosed
