@@ -65,7 +65,7 @@ type service struct {
 	ctx     context.Context // its end stops accepting clients
 	hard    context.Context // its end closes the Conns of handlers that still run
 	clients sync.WaitGroup
-	late    atomic.Int32 // number of Conns closed while their handlers ran
+	late    atomic.Int32 // number of handlers that still ran when their Conns were closed
 }
 
 // serve serves one client, and logs its failure.
@@ -148,10 +148,13 @@ func (v *service) connect(c *admission.Client, in *Incoming, err error) (*Conn, 
 func (v *service) handle(c *Conn) (err error) {
 	err = errAborted // unless the handler returns
 	var closing sync.WaitGroup
+	var returned atomic.Bool
 	closing.Add(1)
 	stop := context.AfterFunc(v.hard, func() {
 		defer closing.Done()
-		v.late.Add(1)
+		if !returned.Load() { // else it waits for the client's Finish
+			v.late.Add(1)
+		}
 		c.fail("handler", errStopping)
 		_ = c.Close() // called again below, for its error
 	})
@@ -165,6 +168,7 @@ func (v *service) handle(c *Conn) (err error) {
 		err = stderrors.Join(err, c.Close())
 	}()
 	err = v.handler(v.ctx, c)
+	returned.Store(true)
 	if errors.Is(err, io.EOF) && c.peerDone() {
 		err = nil
 	}

@@ -93,6 +93,19 @@ func TestAHandlerThatDoesNotReturnIsCutOff(t *testing.T) {
 	s.stop = func() error { return nil } // it failed, as it was to
 }
 
+// TestAHandlerThatReturnedIsNotLate: only a client that does not come to its Finish is left, and Grace ends it.
+func TestAHandlerThatReturnedIsNotLate(t *testing.T) {
+	leavesNothing(t)
+	s := serve(t, ServerConfig{Grace: testkit.Moment}, func(context.Context, *Conn) error { return nil })
+	c, _ := s.mustClient(t)
+	if _, err := c.WaitRecv(t.Context()); err != io.EOF {
+		t.Errorf("a wait after the server's end of the job: %v", err)
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
 // TestAClientThatDiesAtAnyStep checks that the server frees everything and goes on.
 func TestAClientThatDiesAtAnyStep(t *testing.T) {
 	leavesNothing(t)
