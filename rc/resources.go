@@ -118,8 +118,8 @@ func (r *resources) register(name string, rights verbs.Access, reg func() (*verb
 	if err != nil {
 		return nil, err
 	}
+	closing.OnClose(mr, func() { r.forget(mr) }) // the program may close it; free may too, when it is owned
 	r.own("ibv_dereg_mr", "memory region "+name, mr).rights = rights
-	closing.OnClose(mr, func() { r.forget(mr) }) // the program may close it
 	r.events.registered("register memory region "+name,
 		r.events.secret("addr", mr.Addr()), slog.Int("length", mr.Len()),
 		r.events.secret("lkey", uint64(mr.LKey())), r.events.secret("rkey", uint64(mr.RKey())),
