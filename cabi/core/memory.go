@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"math"
+	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -122,7 +123,7 @@ func rv_reg_mr(handle C.rv_handle, addr C.uintptr_t, length C.size_t, iova C.uin
 }
 
 const (
-	page       = 1 << 12
+	page       = 1 << 12        // the first page, at least
 	everything = 1<<47 - 2*page // length of an implicit region (on-demand paging), which begins behind the first page
 	maxLength  = 1 << 56        // more than the addresses of a process
 )
@@ -136,7 +137,7 @@ func region(addr C.uintptr_t, length C.size_t, access verbs.Access) ([]byte, err
 		return nil, errors.WithMessagef(errno, where+remedy, uint64(length), uint64(addr))
 	}
 	switch {
-	case uint64(length) > maxLength || uint64(addr) > maxLength-uint64(length), length == 0 && addr%page == 0:
+	case uint64(length) > maxLength || uint64(addr) > maxLength-uint64(length), length == 0 && uintptr(addr)%pageSize == 0:
 		return refused(syscall.EINVAL, "memory of the process")
 	case addr < page:
 		return refused(syscall.EFAULT, "memory of the process")
@@ -152,12 +153,15 @@ func region(addr C.uintptr_t, length C.size_t, access verbs.Access) ([]byte, err
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), addr)), int(length)), nil
 }
 
+// pageSize is the system's: some arm64 kernels have pages of 64 KiB.
+var pageSize = uintptr(os.Getpagesize())
+
 // mapped reports whether all pages of memory are mapped. msync with MS_ASYNC only asks for that: unlike mincore
 // it does not look at each page.
 func mapped(addr, length uintptr) bool {
-	start := addr &^ (page - 1)
+	start := addr &^ (pageSize - 1)
 	_, _, errno := unix.Syscall(unix.SYS_MSYNC, start, max(addr+length-start, 1), unix.MS_ASYNC)
-	return errno == 0
+	return errno != unix.ENOMEM
 }
 
 // writable reports whether a byte of mapped memory can be written. It writes what is there, at once.
@@ -168,15 +172,29 @@ func writable(addr uintptr) (ok bool) {
 	return true
 }
 
+// writes reports whether the first and the last byte of a region can be written.
+func writes(b []byte) bool {
+	if len(b) == 0 || isNothing(b) {
+		return true
+	}
+	first := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	return writable(first) && writable(first+uintptr(len(b))-1)
+}
+
 // nothing returns the memory of a region of 0 bytes: a byte that nobody can read or write. As with rdma_rxe,
 // such a region has an address inside of a page.
 var nothing = sync.OnceValues(func() ([]byte, error) {
-	b, err := unix.Mmap(-1, 0, page, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	b, err := unix.Mmap(-1, 0, int(pageSize), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, err
 	}
 	return b[:1], nil
 })
+
+func isNothing(b []byte) bool {
+	none, err := nothing()
+	return err == nil && unsafe.SliceData(b) == unsafe.SliceData(none)
+}
 
 //export rv_reg_dmabuf_mr
 func rv_reg_dmabuf_mr(handle C.rv_handle, offset C.uint64_t, length C.size_t, iova C.uint64_t, fd C.int, access C.uint, out *C.rv_handle, lkey, rkey *C.uint32_t) C.int {
@@ -221,6 +239,8 @@ func rv_rereg_mr(handle C.rv_handle, flags C.int, domain C.rv_handle, addr C.uin
 			return errnoOf(err)
 		}
 		r.Buf = buf
+	} else if gained := r.Access &^ m.Access(); r.Flags&verbs.ReregAccess != 0 && gained&verbs.AccessLocalWrite != 0 && !writes(m.Bytes()) {
+		return C.int(syscall.EFAULT)
 	}
 	if err := m.Rereg(r); err != nil {
 		return errnoOf(err)
@@ -236,6 +256,9 @@ func rv_import_mr(domain, handle C.rv_handle, length *C.uint64_t, lkey, rkey *C.
 		return C.int(syscall.ENOENT)
 	}
 	*length, *lkey, *rkey = C.uint64_t(m.Len()), C.uint32_t(m.LKey()), C.uint32_t(m.LKey())
+	if isNothing(m.Bytes()) {
+		*length = 0
+	}
 	return 0
 }
 

@@ -42,6 +42,8 @@ static void presence(struct ibv_context *context)
 	struct ibv_mr *mr = ibv_reg_mr(pd, whole, PAGE, ACCESS);
 	CHECK(mr);
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, holed + 2 * PAGE, PAGE, 0) == IBV_REREG_MR_ERR_CMD && errno == EFAULT);
+	CHECK(!ibv_dereg_mr(mr) && (mr = ibv_reg_mr(pd, constant, PAGE, IBV_ACCESS_REMOTE_READ)));
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ACCESS) == IBV_REREG_MR_ERR_CMD && errno == EFAULT);
 	CHECK(!ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd));
 }
 
@@ -58,6 +60,17 @@ static void nothing(struct ibv_context *context)
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1, .wr.rdma = {(uintptr_t)b.buf + 8, mr->rkey}}, *bad;
 	CHECK(!ibv_post_send(a.qp, &wr, &bad) && completion(a.cq).status == IBV_WC_SUCCESS);
 	sge.length = 1;
+	CHECK(!ibv_post_send(a.qp, &wr, &bad) && completion(a.cq).status == IBV_WC_REM_ACCESS_ERR);
+	struct ibv_mr *same = ibv_import_mr(b.pd, mr->handle);
+	CHECK(same && same->length == 0);
+	ibv_unimport_mr(same);
+	CHECK(!ibv_dereg_mr(mr));
+	free_end(&a);
+	free_end(&b);
+	pair_on(context, &a, &b);
+	CHECK(mr = ibv_reg_mr(b.pd, b.buf + 8, 0, ACCESS));
+	sge = (struct ibv_sge){.addr = (uintptr_t)a.buf, .length = 1, .lkey = a.mr->lkey};
+	wr = (struct ibv_send_wr){.opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1, .wr.rdma = {(uintptr_t)b.buf + 8, mr->rkey}};
 	CHECK(!ibv_post_send(a.qp, &wr, &bad) && completion(a.cq).status == IBV_WC_REM_ACCESS_ERR);
 	CHECK(!ibv_dereg_mr(mr));
 	free_end(&a);
