@@ -103,7 +103,7 @@ func (c *Conn) ExchangeRegions(ctx context.Context, list []Region) ([]Region, er
 // at another barrier, the error names both.
 //
 // Barrier waits for the slower side. After a long job, give ctx a suitable deadline;
-// otherwise Options.Timeout applies.
+// otherwise Options.Timeout applies. An rc.Conn that is connected has none.
 func (c *Conn) Barrier(ctx context.Context, name string) error {
 	frame, err := AppendBarrier(nil, name)
 	if err != nil {

@@ -30,7 +30,7 @@
 // call, and "path" is "slow" (control), "fast" (set-up of data transfer), "data" or "info".
 // Failures have the level Error, shortages Warn, the device's asynchronous events Info, and the steps
 // of a connection Debug. Dumps have slog.LevelDebug-4. Keys and addresses of memory are redacted in
-// all records, unless the Logger is enabled for slog.LevelDebug-12.
+// the records of steps, unless the Logger is enabled for slog.LevelDebug-12.
 //
 // # Examples
 //
