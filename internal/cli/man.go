@@ -62,7 +62,7 @@ func commands(of *cobra.Command, prefix string) string {
 		}
 		fmt.Fprintf(&out, ".SS %s\n%s.\n", roff(strings.TrimPrefix(c.UseLine(), prefix)), roff(c.Short))
 		if c.Name() != "completion" {
-			fmt.Fprintf(&out, ".PP\n%s%s%s", prose(c.Long), options(c.LocalNonPersistentFlags()), commands(c, prefix))
+			fmt.Fprintf(&out, ".PP\n%s%s%s", prose(c.Long), options(c.LocalFlags()), commands(c, prefix))
 		}
 	}
 	return out.String()

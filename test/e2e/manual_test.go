@@ -24,7 +24,7 @@ func TestManual(t *testing.T) {
 	texts := map[string][]string{
 		"rdma_client": {`<server_ip>`, `.SS jobs`, `DIR/tls.key`},
 		"rdma_server": {`/etc/default/rdma_server`, `\-\-max\-clients`},
-		"rdma_lab":    {`.SS doctor [host[:port]]`, `.SS tls `, `\-\-days`},
+		"rdma_lab":    {`.SS doctor [host[:port]]`, `.SS tls `, `.SS tls renew `, `\-\-days`},
 		"rawverbs":    {`.SS run `, `\-\-pcap`, `librawverbs.so`},
 	}
 	for _, program := range programs {
