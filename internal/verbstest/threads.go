@@ -100,8 +100,13 @@ var threadCases = []Case{
 		for range 4 {
 			all.Go(func() {
 				defer turns.over()
+				var wcs [4]verbs.WC
 				for e.Ctx.Err() == nil {
 					turns.Add(1)
+					if _, err := a.send.Poll(wcs[:]); err != nil { // so that the CQ does not overrun
+						e.Errorf("%v", err)
+						return
+					}
 					switch err := a.qp.PostSend([]verbs.SendWR{wr}); {
 					case errors.Is(err, net.ErrClosed):
 						return
