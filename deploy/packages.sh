@@ -5,34 +5,70 @@
 #
 # The programs need the glibc of this host or a newer one. nfpm is pinned in tools/nfpm.
 set -euo pipefail
+umask 022 # nfpm takes the files' modes
 cd "$(dirname "$0")/.."
 
 VERSION=${VERSION:-$(deploy/version.sh)}
 VERSION=${VERSION#v} VERSION=${VERSION//-/\~} ARCH=$(go env GOARCH)
-LICENSE=$(sed -n "1s, License,,p" LICENSE)
-export VERSION ARCH LICENSE
+export VERSION ARCH
 make all
 
 out=out/packages
+tree=$out/rawverbs-$VERSION-linux-$ARCH
 rm -rf "$out"
-mkdir -p "$out/man"
-for program in rdma_server rdma_client; do
-	"./$program" man | gzip -9n >"$out/man/$program.1.gz"
-done
+mkdir -p "$out"
+make -s install DESTDIR="$tree" PREFIX=
+strip "$tree"/bin/* "$tree"/lib/rawverbs/*
+GLIBC=$(readelf -VW "$tree"/bin/* "$tree"/lib/rawverbs/* | grep -oE 'GLIBC_[0-9.]+' | sort -V | tail -n 1)
+export GLIBC=${GLIBC#GLIBC_}
 
+# describe SHARE writes the manual pages and the completions of the programs below a folder like /usr/share.
+describe() {
+	local program
+	mkdir -p "$1"/{man/man1,bash-completion/completions,fish/vendor_completions.d,zsh/site-functions}
+	for program in "$tree"/bin/*; do
+		"$program" man >"$1/man/man1/${program##*/}.1"
+		"$program" completion bash >"$1/bash-completion/completions/${program##*/}"
+		"$program" completion fish >"$1/fish/vendor_completions.d/${program##*/}.fish"
+		"$program" completion zsh >"$1/zsh/site-functions/_${program##*/}"
+	done
+}
+
+# In the packages rdma_server and rdma_client are rawverbs-server and rawverbs-client, because rdmacm-utils has
+# programs and manual pages of the first names, which completion must not run.
+describe "$out/share"
+for end in server client; do
+	for file in man/man1/rdma_$end.1 bash-completion/completions/rdma_$end fish/vendor_completions.d/rdma_$end.fish; do
+		mv "$out/share/$file" "$out/share/${file/rdma_/rawverbs-}"
+	done
+done
+# Files keep their names.
+sed -Ei 's/rdma_(server|client)/rawverbs\\-\1/g; s,([/.])rawverbs\\-,\1rdma_,g; s/rawverbs\\-server\.service/rdma_server.service/g
+	s/^\.TH RDMA_/.TH RAWVERBS-/' "$out"/share/man/man1/*
+sed -Ei 's/\brdma_(server|client)\b/rawverbs-\1/g' "$out"/share/{bash-completion/completions,fish/vendor_completions.d,zsh/site-functions}/*
+gzip -9n "$out"/share/man/man1/*
+mv "$out/share/zsh" "$out/zsh"
+gzip -9n >"$out/changelog.gz" <<END
+rawverbs ($VERSION-1) unstable; urgency=medium
+
+  * The changes are in CHANGELOG.md.
+
+ -- The rawverbs authors <rawverbs@users.noreply.github.com>  $(git log -1 --format=%cD)
+END
+
+ln -sfn "${tree##*/}" "$out/tree"
 go build -C tools/nfpm -o "$PWD/$out/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm
 for format in deb rpm; do
 	"$out/nfpm" package --config deploy/nfpm.yaml --packager "$format" --target "$out/" >&2
 done
-rm "$out/nfpm"
 
-tree=rawverbs-$VERSION-linux-$ARCH
-make -s install DESTDIR="$out/$tree" PREFIX=
-mkdir -p "$out/$tree"/share/{man/man1,doc/rawverbs,rawverbs}
-cp "$out"/man/* "$out/$tree/share/man/man1/"
-cp README.md CHANGELOG.md LICENSE docs/operations.md "$out/$tree/share/doc/rawverbs/"
-cp -r deploy/systemd deploy/kubernetes/*.yaml "$out/$tree/share/rawverbs/"
-tar -C "$out" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -czf "$out/$tree.tar.gz" "$tree"
-rm -rf "${out:?}/$tree" "$out/man"
+describe "$tree/share"
+gzip -9n "$tree"/share/man/man1/*
+mkdir -p "$tree"/share/{doc/rawverbs,rawverbs}
+cp README.md CHANGELOG.md LICENSE docs/operations.md "$tree/share/doc/rawverbs/"
+cp -r deploy/systemd deploy/kubernetes/*.yaml "$tree/share/rawverbs/"
+sed -i 's,/usr/bin/rawverbs-server,/usr/local/bin/rdma_server,; s/rawverbs-server(1)/rdma_server(1)/' "$tree/share/rawverbs/systemd/rdma_server.service"
+tar -C "$out" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -czf "$tree.tar.gz" "${tree##*/}"
+rm -rf "${tree:?}" "$out"/{tree,share,zsh,nfpm,changelog.gz}
 (cd "$out" && sha256sum -- * >SHA256SUMS)
 ls -l "$out"

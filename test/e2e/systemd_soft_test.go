@@ -122,7 +122,7 @@ func TestUnitIsValid(t *testing.T) {
 		t.Skip("there is no systemd-analyze; make test-packages has one")
 	}
 	dir := t.TempDir()
-	own := strings.NewReplacer("/usr/bin/rdma_server", filepath.Join(binaries, "rdma_server"))
+	own := strings.NewReplacer("/usr/bin/rawverbs-server", filepath.Join(binaries, "rdma_server"))
 	for _, file := range []struct{ name, text string }{{"rdma_server.service", unit}, {"rdma_server.service.d/override.conf", certificates}} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file.name)), 0o755); err != nil {
 			t.Fatal(err)
