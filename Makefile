@@ -429,7 +429,7 @@ lint: need-lint ## run golangci-lint (pinned in tools/go.mod) and shellcheck
 include test/vm/vm.mk
 
 .PHONY: test-packages
-test-packages: ## make the packages, install and use them on a pristine Debian, inspect the rpm
+test-packages: ## make the packages, install, upgrade and remove them on a pristine Debian and under systemd; inspect the rpm
 	@test/fresh/run.sh test/packages/check.sh
 
 # Kubernetes' types are a module of their own, so that the libraries do not depend on them.
