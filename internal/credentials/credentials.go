@@ -106,6 +106,12 @@ func Renew(dir string, hosts, clients []string, from, until time.Time) ([]string
 		if err != nil {
 			return nil, until, fmt.Errorf("read the certificate %s: %w; try: remove its directory", file, err)
 		}
+		if err := old.CheckSignatureFrom(ca.certificate); err != nil {
+			return nil, until, fmt.Errorf("the certificate %s is not of this CA: %w; try: remove its directory", file, err)
+		}
+		if name := old.Subject.CommonName; e.Name() != Server && name != e.Name() {
+			return nil, until, errors.Errorf("the certificate %s is for %q, not for its directory; try: remove it", file, name)
+		}
 		ends[e.Name()] = &x509.Certificate{Subject: old.Subject, DNSNames: old.DNSNames, IPAddresses: old.IPAddresses, ExtKeyUsage: old.ExtKeyUsage}
 	}
 	if err := addClients(ends, clients); err != nil {

@@ -102,6 +102,31 @@ func TestRenew(t *testing.T) {
 	}
 }
 
+// TestRenewSignsOnlyItsOwn refuses a directory with a certificate of another CA, or of another client.
+func TestRenewSignsOnlyItsOwn(t *testing.T) {
+	mine, other := filepath.Join(t.TempDir(), "lab"), filepath.Join(t.TempDir(), "lab")
+	synctest.Test(t, func(t *testing.T) {
+		from, until := time.Now().Add(-time.Hour), time.Now().AddDate(0, 0, 30)
+		for _, dir := range []string{mine, other} {
+			if err := Make(dir, []string{"10.0.0.1"}, []string{"alice", "bob"}, from, until); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for source, want := range map[string]string{filepath.Join(other, "alice"): "is not of this CA", filepath.Join(mine, "bob"): `is for "bob"`} {
+			text, err := os.ReadFile(filepath.Join(source, certificateFile))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(mine, "alice", certificateFile), text, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := Renew(mine, nil, nil, from, until); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s in alice's place: %v", source, err)
+			}
+		}
+	})
+}
+
 // parse reads a certificate of an end.
 func parse(t *testing.T, dir, end, file string) *x509.Certificate {
 	t.Helper()
