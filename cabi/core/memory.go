@@ -239,7 +239,7 @@ func rv_rereg_mr(handle C.rv_handle, flags C.int, domain C.rv_handle, addr C.uin
 			return errnoOf(err)
 		}
 		r.Buf = buf
-	} else if gained := r.Access &^ m.Access(); r.Flags&verbs.ReregAccess != 0 && gained&verbs.AccessLocalWrite != 0 && !writes(m.Bytes()) {
+	} else if gained := r.Access &^ m.Access(); r.Flags&verbs.ReregAccess != 0 && gained&verbs.AccessLocalWrite != 0 && r.Access&verbs.AccessOnDemand == 0 && !writes(m.Bytes()) {
 		return C.int(syscall.EFAULT)
 	}
 	if err := m.Rereg(r); err != nil {
