@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// patience is how long a report may take. systemd takes it at once.
+const patience = time.Second
+
 // Ready is the state of a service that serves.
 const Ready = "READY=1"
 
@@ -37,6 +40,7 @@ func Notify(state string) error {
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
 	if err == nil {
+		_ = conn.SetWriteDeadline(time.Now().Add(patience)) // nobody may read
 		_, err = conn.Write([]byte(state))
 		_ = conn.Close()
 	}

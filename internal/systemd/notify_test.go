@@ -2,11 +2,14 @@ package systemd
 
 import (
 	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
@@ -48,6 +51,18 @@ func TestNotify(t *testing.T) {
 	if _, usec, _ := strings.Cut(reloading, "RELOADING=1\nMONOTONIC_USEC="); len(usec) < 6 || strings.Trim(usec, "0123456789") != "" {
 		t.Errorf("%q", reloading)
 	}
+}
+
+// TestNobodyReads: a full socket does not hold the service up.
+func TestNobodyReads(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "notify")
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	t.Setenv("NOTIFY_SOCKET", name)
+	testkit.Until(t, "report that cannot be sent", func() bool { return errors.Is(Notify(Ready), os.ErrDeadlineExceeded) })
 }
 
 // TestNotifyWithoutSystemd does nothing without the variable, and returns an error if nobody listens.
