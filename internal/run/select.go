@@ -127,6 +127,11 @@ func (s *Selection) Check(f *pflag.FlagSet) error {
 	if peer != s.Peer.Name || err != nil || s.Job.Name != "" && named.Name != s.Job.Name {
 		return job.Usagef("--peer or --job stands where another flag expects its value; try: --flag=value for that flag")
 	}
+	for _, flag := range []string{"tls", "allow"} { // without the variable they would protect nothing
+		if given := f.Lookup(flag); given != nil && given.Changed && strings.Trim(given.Value.String(), "[]") == "" {
+			return job.Usagef("--%s is empty; try: the value of the variable that was to be there, or no --%s", flag, flag)
+		}
+	}
 	if s.Native() {
 		return nil
 	}
