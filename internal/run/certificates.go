@@ -87,7 +87,7 @@ func (c *certificates) watch(ctx context.Context, hangup <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-hangup:
-			c.files, c.failed = nil, "" // whoever asks gets an answer
+			c.failed = ""
 			c.reload()
 		case <-tick.C:
 			c.refresh()
@@ -95,22 +95,26 @@ func (c *certificates) watch(ctx context.Context, hangup <-chan os.Signal) {
 	}
 }
 
-// reload is refresh for systemd, whose reload waits until it is over.
+// reload reads the files, also unchanged ones, and tells systemd.
 func (c *certificates) reload() {
 	if state, err := systemd.Reloading(); err == nil && systemd.Notify(state) == nil {
 		defer func() { _ = systemd.Notify(systemd.Ready) }() // the log has what became of the files
 	}
-	c.refresh()
+	c.read(secure.Files(c.dir))
 }
 
-// refresh reads the files again if they have changed. Files that cannot be used, such as half of a new pair, are
-// looked at again each time, and logged once.
+// refresh reads the files again if they have changed.
 func (c *certificates) refresh() {
-	files := secure.Files(c.dir)
-	if bytes.Equal(files, c.files) {
+	if files := secure.Files(c.dir); bytes.Equal(files, c.files) {
 		c.failed = ""
-		return
+	} else {
+		c.read(files)
 	}
+}
+
+// read takes the files. Files that cannot be used, such as half of a new pair, are looked at again each time, and
+// logged once.
+func (c *certificates) read(files []byte) {
 	next, err := readCertificate(c.dir)
 	if err == nil {
 		c.current.Store(&next)

@@ -168,6 +168,16 @@ func TestCertificateChanges(t *testing.T) {
 		changes()
 		hangup <- os.Interrupt
 		l.logged(t, "event=certificate.read")
+		for range 2 { // also if none can be read, and again
+			if err := os.Rename(mine, mine+".away"); err != nil {
+				t.Fatal(err)
+			}
+			hangup <- os.Interrupt
+			l.logged(t, "event=certificate.kept")
+			if err := os.Rename(mine+".away", mine); err != nil {
+				t.Fatal(err)
+			}
+		}
 
 		// As the kubelet does: a link to a new directory replaces the link to the old one.
 		swap := func(secret string) {

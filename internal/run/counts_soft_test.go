@@ -152,6 +152,16 @@ func TestRefusals(t *testing.T) {
 	}{
 		{RefusedClosed, "a probe", nil, write("")},
 		{RefusedClosed, "a probe of TLS", secured, write("")},
+		{RefusedClosed, "a part of a hello of TLS", secured, func(t *testing.T, address string) {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := conn.Write([]byte{22, 3, 1, 2, 0, 1}); err != nil {
+				t.Fatal(err)
+			}
+		}},
 		{RefusedSilent, "no hello", func(o *ServerOptions) { o.Timeout = testkit.Moment }, write("RVOB")},
 		{RefusedProtocol, "HTTP", nil, write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")},
 		{RefusedTLS, "no TLS", secured, ask(oob.Hello{Job: "send"})},

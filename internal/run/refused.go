@@ -21,7 +21,7 @@ const (
 	RefusedClosed   Refusal = iota // it ended before its hello, as those of probes and port scanners do
 	RefusedSilent                  // it sent no hello in time, or while too many others did not either
 	RefusedProtocol                // its first bytes are not a hello of this protocol and version
-	RefusedTLS                     // it does not use TLS, or the handshake failed
+	RefusedTLS                     // it does not use TLS, the handshake failed, or --tls-allow lacks its name
 	RefusedJob                     // the server does not do the job that it asked for
 	RefusedClients                 // no place was free
 	RefusedMemory                  // no memory of the budget was free
@@ -68,7 +68,7 @@ func (o *ServerOptions) noHello(err error) error {
 		return jobless{err, RefusedProtocol}
 	case errors.As(err, new(*oob.TimeoutError)), errors.Is(err, context.Canceled):
 		return jobless{err, RefusedSilent}
-	case errors.As(err, new(*oob.ClosedError)), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), o.TLS == "":
+	case errors.As(err, new(*oob.ClosedError)), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, new(*oob.PeerError)), errors.Is(err, syscall.ECONNRESET), o.TLS == "":
 		return jobless{err, RefusedClosed}
 	}
 	return jobless{err, RefusedTLS}

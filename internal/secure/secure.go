@@ -61,8 +61,8 @@ func Serve(ctx context.Context, tcp *oob.Conn, cfg *tls.Config) (client *x509.Ce
 			_ = nc.SetWriteDeadline(time.Now().Add(time.Second))
 			_, _ = nc.Write(oob.AppendError(nil, &oob.PeerError{Step: "hello", Message: "the server takes only TLS; try: --tls DIR at the client"}))
 		}
-		if shown := c.ConnectionState().PeerCertificates; len(shown) > 0 {
-			client = shown[0]
+		if shown := c.ConnectionState().PeerCertificates; err == nil && len(shown) > 0 {
+			client = shown[0] // after an error the client may have shown another's
 		}
 		return c, err
 	})

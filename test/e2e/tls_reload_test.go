@@ -68,16 +68,19 @@ func TestExpired(t *testing.T) {
 	s.stops()
 }
 
-// TestTLSAllow lets one of two clients of the same CA in.
+// TestTLSAllow lets one of the clients of one CA in.
 func TestTLSAllow(t *testing.T) {
 	noLeak(t)
-	server, _ := certificates(t, ipv4, "--client", "alice", "--client", "bob")
+	server, _ := certificates(t, ipv4, "--client", "alice", "--client", "bob", "--client", "Alice", "--client", "alice2")
 	s := serve(t, "--tls", server, "--tls-allow", "alice", "--listen", ipv4)
 	s.client(t, "--tls", filepath.Join(server, "../alice")).succeeds()
 	s.event("client.accepted", "certificate", "alice")
 	s.client(t, "--tls", filepath.Join(server, "../bob")).fails(1, `this server does not serve the certificate "bob"; try: another one, or rdma_server --tls-allow`)
 	failed := s.event("client.failed", "certificate", "bob", "error", "does not serve the certificate")
 	hasNoRegion(t, s.process, failed.str("who"))
+	for _, other := range []string{"Alice", "alice2"} {
+		s.client(t, "--tls", filepath.Join(server, "..", other)).fails(1, `does not serve the certificate "`+other+`"`)
+	}
 	s.held.expect(t, s)
 	s.stops()
 }
