@@ -8,10 +8,10 @@ import (
 // rounds is how often Allocations counts at most.
 const rounds = 50
 
-// Allocations returns the number of allocations per call of f: the least of many rounds of calls each. It
-// counts the allocations of all goroutines. What f itself needs shows in every round; what the runtime or
-// a goroutine of another test allocates now and then does not. It returns early after a round without
-// allocations.
+// Allocations returns the whole number of allocations per call of f, as testing.AllocsPerRun: the least of many
+// rounds of calls each. It counts the allocations of all goroutines. What f itself needs shows in each call; what
+// the runtime allocates now and then for a goroutine that waits, or a goroutine of another test, does not. It
+// returns early after a round with less than one per call.
 //
 // For a function that only its own goroutine runs, use testing.AllocsPerRun.
 func Allocations(tb testing.TB, calls int, f func()) float64 {
@@ -28,9 +28,9 @@ func Allocations(tb testing.TB, calls int, f func()) float64 {
 		if n := after.Mallocs - before.Mallocs; round == 0 || n < least {
 			least = n
 		}
-		if least == 0 || tb.Failed() {
+		if least < uint64(calls) || tb.Failed() {
 			break
 		}
 	}
-	return float64(least) / float64(calls)
+	return float64(least / uint64(calls))
 }
