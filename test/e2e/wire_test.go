@@ -149,7 +149,8 @@ var addresses = regexp.MustCompile(`\b(va|rkey) 0x[0-9a-f]+`)
 
 // shapeOf returns the parts of a capture that are the same in every run: the packets of each
 // direction in order, without addresses and keys. PSNs count from the direction's first
-// request. Repeated packets are left out. Only the last acknowledgement stays, because one
+// request. Repeated packets are left out, and probes (a SEND of 0 bytes with a PSN that was
+// asked before), which a slow host causes. Only the last acknowledgement stays, because one
 // acknowledgement may stand for several.
 func shapeOf(t *testing.T, text string) map[string][]string {
 	t.Helper()
@@ -157,6 +158,7 @@ func shapeOf(t *testing.T, text string) map[string][]string {
 	first := map[string]int64{}    // first PSN, by requester
 	lastAck := map[string]string{} // by the end that acknowledges
 	highest := map[string]int64{}
+	asked := map[string]int64{} // next PSN, by requester
 	for _, m := range packetLine.FindAllStringSubmatch(text, -1) {
 		from, to, opcode, bytes := m[1], m[2], m[3], m[4]
 		psn, err := strconv.ParseInt(m[6], 0, 64)
@@ -177,8 +179,12 @@ func shapeOf(t *testing.T, text string) map[string][]string {
 			if lastAck[direction] == "" || relative >= highest[direction] {
 				lastAck[direction], highest[direction] = line, relative
 			}
+		case opcode == "RC SEND Only" && bytes == "0" && relative < asked[from]: // a probe
 		case !slices.Contains(shape[direction], line):
 			shape[direction] = append(shape[direction], line)
+			if asks == from {
+				asked[from] = max(asked[from], relative+1)
+			}
 		}
 	}
 	for direction, line := range lastAck {
