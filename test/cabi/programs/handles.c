@@ -219,17 +219,6 @@ static void chains(struct ibv_context *context)
 
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*run)(struct ibv_context *);
-	} cases[] = {{"destroys", destroys}, {"calls", calls}, {"requests", requests}, {"contexts", contexts}, {"imports", imports}, {"chains", chains}};
-	struct ibv_context *context = open_device();
-	CHECK(argc == 2 && context);
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		if (!strcmp(argv[1], cases[i].name)) {
-			cases[i].run(context);
-			puts("ok");
-			return 0;
-		}
-	return 2;
+	static const struct named cases[] = {{"destroys", destroys}, {"calls", calls}, {"requests", requests}, {"contexts", contexts}, {"imports", imports}, {"chains", chains}};
+	return run_named(argc, argv, cases, sizeof cases / sizeof *cases);
 }

@@ -129,17 +129,6 @@ static void buffers(struct ibv_context *context)
 
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*run)(struct ibv_context *);
-	} cases[] = {{"presence", presence}, {"nothing", nothing}, {"windows", windows}, {"buffers", buffers}};
-	struct ibv_context *context = open_device();
-	CHECK(argc == 2 && context);
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		if (!strcmp(argv[1], cases[i].name)) {
-			cases[i].run(context);
-			puts("ok");
-			return 0;
-		}
-	return 2;
+	static const struct named cases[] = {{"presence", presence}, {"nothing", nothing}, {"windows", windows}, {"buffers", buffers}};
+	return run_named(argc, argv, cases, sizeof cases / sizeof *cases);
 }

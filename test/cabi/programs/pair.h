@@ -166,4 +166,22 @@ static inline void exchange(struct end *a, struct end *b, uint32_t length)
 	CHECK(received.byte_len == length && !memcmp(a->buf, b->buf, length));
 }
 
+/* A case of a program, and run_named, which runs the one that the argument names. */
+struct named {
+	const char *name;
+	void (*run)(struct ibv_context *);
+};
+static inline int run_named(int argc, char **argv, const struct named *cases, size_t n)
+{
+	struct ibv_context *context = open_device();
+	CHECK(argc == 2 && context);
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(argv[1], cases[i].name)) {
+			cases[i].run(context);
+			puts("ok");
+			return 0;
+		}
+	return 2;
+}
+
 #endif
