@@ -144,7 +144,7 @@ func region(addr C.uintptr_t, length C.size_t, access verbs.Access) ([]byte, err
 	case access&verbs.AccessOnDemand != 0 && length > 0: // may be mapped later
 	case !mapped(uintptr(addr), uintptr(length)):
 		return refused(syscall.EFAULT, "memory that is mapped")
-	case access&verbs.AccessLocalWrite != 0 && (!writable(uintptr(addr)) || !writable(uintptr(addr)+uintptr(length)-1)):
+	case access&verbs.AccessLocalWrite != 0 && !endsWritable(uintptr(addr), uintptr(length)):
 		return refused(syscall.EFAULT, "writable memory, or no IBV_ACCESS_LOCAL_WRITE")
 	}
 	if length == 0 {
@@ -172,13 +172,12 @@ func writable(addr uintptr) (ok bool) {
 	return true
 }
 
-// writes reports whether the first and the last byte of a region can be written.
-func writes(b []byte) bool {
-	if len(b) == 0 || isNothing(b) {
-		return true
-	}
-	first := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	return writable(first) && writable(first+uintptr(len(b))-1)
+// endsWritable reports whether the first and the last byte of mapped memory can be written.
+func endsWritable(addr, length uintptr) bool { return writable(addr) && writable(addr+length-1) }
+
+// mayWrite reports whether a region may gain LOCAL_WRITE.
+func mayWrite(b []byte) bool {
+	return len(b) == 0 || isNothing(b) || endsWritable(uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
 }
 
 // nothing returns the memory of a region of 0 bytes: a byte that nobody can read or write. As with rdma_rxe,
@@ -239,7 +238,7 @@ func rv_rereg_mr(handle C.rv_handle, flags C.int, domain C.rv_handle, addr C.uin
 			return errnoOf(err)
 		}
 		r.Buf = buf
-	} else if gained := r.Access &^ m.Access(); r.Flags&verbs.ReregAccess != 0 && gained&verbs.AccessLocalWrite != 0 && r.Access&verbs.AccessOnDemand == 0 && !writes(m.Bytes()) {
+	} else if gained := r.Access &^ m.Access(); r.Flags&verbs.ReregAccess != 0 && gained&verbs.AccessLocalWrite != 0 && r.Access&verbs.AccessOnDemand == 0 && !mayWrite(m.Bytes()) {
 		return C.int(syscall.EFAULT)
 	}
 	if err := m.Rereg(r); err != nil {
