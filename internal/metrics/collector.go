@@ -111,8 +111,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// isGauge reports whether what a driver lists among its counters is none: a setting (lifespan), or the number of
-// objects that exist (bnxt_re).
+// isGauge reports whether a driver's counter does not count: it is a setting (lifespan), or the number of objects that
+// exist (bnxt_re).
 func isGauge(name string) bool {
 	return name == "lifespan" || strings.HasPrefix(name, "active_") || strings.HasPrefix(name, "watermark_")
 }
