@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
@@ -17,14 +16,7 @@ import (
 // TestNetnsPortDown takes the interface of a server's device down, and its address away, in a network of its own. The health check
 // and a metric follow, and the log has a warning for each change.
 func TestNetnsPortDown(t *testing.T) {
-	const inOwnNetwork = "RAWVERBS_IN_OWN_NETWORK"
-	if os.Getenv(inOwnNetwork) == "" {
-		again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$")
-		again.Env = append(os.Environ(), inOwnNetwork+"=1", "RAWVERBS_BIN="+binaries)
-		again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-		if out, err := again.CombinedOutput(); err != nil {
-			t.Fatalf("in a new network namespace: %v; try: running as root\n%s", err, out)
-		}
+	if !testkit.OwnNetwork(t, "RAWVERBS_BIN="+binaries) {
 		return
 	}
 	ip := func(args string) {

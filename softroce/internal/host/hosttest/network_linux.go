@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"os/exec"
-	"syscall"
 	"testing"
 	"unsafe"
 
@@ -16,32 +13,15 @@ import (
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
-// inOwnNetwork is set in the environment of the process in the namespace.
-const inOwnNetwork = "SOFTROCE_TEST_OWN_NETWORK"
-
 // OwnNetwork runs the calling test again in a new namespace. In the namespace it returns
 // true, after it has given loopback the address fe80::1. Outside it returns false; the test is
 // done then.
 func OwnNetwork(t testing.TB) bool {
-	if os.Getenv(inOwnNetwork) != "" {
-		GiveIPv6(t, "lo", netip.MustParseAddr("fe80::1"))
-		return true
+	if !testkit.OwnNetwork(t) {
+		return false
 	}
-	c := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-	c.Env = append(os.Environ(), inOwnNetwork+"=1")
-	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if os.Getuid() != 0 {
-		c.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		c.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		c.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
-	switch out, err := c.CombinedOutput(); {
-	case c.ProcessState == nil:
-		t.Fatalf("no network namespace can be made: %v; try: running as root", err)
-	case err != nil:
-		t.Fatalf("in a new network namespace: %v\n%s", err, out)
-	}
-	return false
+	GiveIPv6(t, "lo", netip.MustParseAddr("fe80::1"))
+	return true
 }
 
 // GiveIPv6 sets an interface up, adds addr and waits until addr can be used.
