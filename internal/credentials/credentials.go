@@ -205,7 +205,7 @@ func makePair(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*pa
 	return &pair{certificate, key}, err
 }
 
-// write writes both to a directory, and makes the directory.
+// write writes both to a directory, and makes the directory. Old files stay until both new ones are written.
 func (p *pair) write(dir, certificate, key string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -214,12 +214,25 @@ func (p *pair) write(dir, certificate, key string) error {
 	if err != nil {
 		return err
 	}
-	if err := writePEM(filepath.Join(dir, key), "PRIVATE KEY", der, 0o600); err != nil {
+	key, certificate = filepath.Join(dir, key), filepath.Join(dir, certificate)
+	if err := writePEM(key+fresh, "PRIVATE KEY", der, 0o600); err != nil {
 		return err
 	}
-	return writePEM(filepath.Join(dir, certificate), "CERTIFICATE", p.certificate.Raw, 0o644)
+	if err := writePEM(certificate+fresh, "CERTIFICATE", p.certificate.Raw, 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(key+fresh, key); err != nil {
+		return err
+	}
+	return os.Rename(certificate+fresh, certificate)
 }
 
+const fresh = ".new" // ends the name of a file that is not complete yet
+
+// writePEM writes a new file, so that it has this mode.
 func writePEM(file, kind string, der []byte, mode os.FileMode) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode)
 }

@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"os"
@@ -140,4 +141,49 @@ func parse(t *testing.T, dir, end, file string) *x509.Certificate {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// TestRenewKeepsThePair has Renew fail between the key and the certificate, which still fit then, and succeed. The key has
+// its mode again.
+func TestRenewKeepsThePair(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "lab")
+	from, until := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	if err := Make(dir, []string{"10.0.0.1"}, nil, from, until); err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(dir, Server, name) }
+	fits := func() {
+		t.Helper()
+		if _, err := tls.LoadX509KeyPair(at(certificateFile), at(keyFile)); err != nil {
+			t.Error(err)
+		}
+	}
+	old := parse(t, dir, Server, certificateFile)
+	if err := os.Chmod(at(keyFile), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	obstacle := at(certificateFile + fresh + "/file")
+	if err := os.MkdirAll(obstacle, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Renew(dir, nil, nil, from, until); err == nil {
+		t.Error("the certificate cannot be written, and Renew succeeds")
+	}
+	fits()
+	if err := os.RemoveAll(at(certificateFile + fresh)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Renew(dir, nil, nil, from, until); err != nil {
+		t.Fatal(err)
+	}
+	fits()
+	if parse(t, dir, Server, certificateFile).Equal(old) {
+		t.Error("the certificate is the old one")
+	}
+	if info, err := os.Stat(at(keyFile)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Error(info, err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, Server)); err != nil || len(left) != 3 {
+		t.Errorf("%v, %v: want three files", left, err)
+	}
 }
