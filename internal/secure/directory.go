@@ -3,8 +3,10 @@
 package secure
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io/fs"
 	"os"
@@ -50,13 +52,13 @@ func Read(dir string) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the certificate %s: %w%s", in(certificateFile), err, tryFiles(err))
 	}
-	pem, err := os.ReadFile(in(authorityFile))
+	text, err := os.ReadFile(in(authorityFile))
 	if err != nil {
 		return nil, fmt.Errorf("load the CA: %w%s", err, tryFiles(err))
 	}
-	authority := x509.NewCertPool()
-	if !authority.AppendCertsFromPEM(pem) {
-		return nil, errors.Errorf("load the CA: %s has no certificate in PEM%s", in(authorityFile), tryFiles(nil))
+	authority, err := pool(text)
+	if err != nil {
+		return nil, fmt.Errorf("load the CA: %s %w%s", in(authorityFile), err, tryFiles(nil))
 	}
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -66,6 +68,31 @@ func Read(dir string) (*tls.Config, error) {
 		ClientAuth:             tls.RequireAndVerifyClientCert,
 		SessionTicketsDisabled: true, // a ticket would outlive the CA that was replaced
 	}, nil
+}
+
+// pool returns the certificates of a text in PEM. Unlike [x509.CertPool.AppendCertsFromPEM] it leaves none out: a second CA
+// that is cut off is an error.
+func pool(text []byte) (*x509.CertPool, error) {
+	all, found := x509.NewCertPool(), 0
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("has a certificate that cannot be parsed: %w", err)
+		}
+		all.AddCert(c)
+		found++
+	}
+	begun := bytes.Count(text, []byte("-----BEGIN CERTIFICATE-----"))
+	switch {
+	case begun == 0:
+		return nil, errors.New("has no certificate in PEM")
+	case begun != found:
+		return nil, errors.Errorf("begins %d certificates, and %d of them are cut off or damaged", begun, begun-found)
+	}
+	return all, nil
 }
 
 // tryFiles is the remedy for an error of reading a directory.

@@ -5,8 +5,13 @@ import (
 	"crypto/x509/pkix"
 	"io/fs"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/rawverbs/rawverbs/internal/credentials"
 )
 
 // TestOwnCertificate checks that an error about this end's certificate names no peer.
@@ -21,6 +26,35 @@ func TestOwnCertificate(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	if try := tryFiles(&fs.PathError{Err: fs.ErrPermission}); !strings.Contains(try, "this user may read; with systemd: LoadCredential") {
 		t.Error(try)
+	}
+}
+
+// TestAuthorities reads two CAs. The error of a damaged one names the file.
+func TestAuthorities(t *testing.T) {
+	dir, now := filepath.Join(t.TempDir(), "lab"), time.Now()
+	if err := credentials.Make(dir, []string{"localhost"}, nil, now, now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	server := filepath.Join(dir, credentials.Server)
+	file := filepath.Join(server, authorityFile)
+	ca, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, half := string(ca), string(ca[:len(ca)/2])
+	for _, test := range []struct{ text, want string }{
+		{one + one, ""}, {"# mine\n" + one + "# the site's\n" + one, ""},
+		{one + half, "begins 2 certificates, and 1 of them"}, {half + "\n" + one, "begins 2 certificates, and 1 of them"}, {half, "begins 1 "},
+		{one + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "has a certificate that cannot be parsed: "},
+		{"# none\n", "has no certificate in PEM"},
+	} {
+		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Read(server)
+		if want := "load the CA: " + file + " " + test.want; (err == nil) != (test.want == "") || err != nil && !(strings.HasPrefix(err.Error(), want) && strings.Contains(err.Error(), "; try: ")) {
+			t.Errorf("%v; want %q of\n%s", err, want, test.text)
+		}
 	}
 }
 
