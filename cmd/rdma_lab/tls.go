@@ -22,11 +22,15 @@ type certificates struct {
 	Hosts   []string  `json:"hosts,omitempty"`
 	Renewed []string  `json:"renewed,omitempty"`
 	Until   time.Time `json:"until"`
+	cut     bool      // the CA expires then, before the time asked for
 }
 
 func (c certificates) Fprint(w io.Writer) error {
 	until := c.Until.Format(time.DateOnly)
 	if c.Renewed != nil {
+		if c.cut {
+			until += ", when their CA expires"
+		}
 		_, err := fmt.Fprintf(w, "renewed the certificates of %s, valid until %s; copy each to its end\n", strings.Join(c.Renewed, ", "), until)
 		return err
 	}
@@ -89,14 +93,14 @@ and new certificates work with each other until the old ones expire.`,
 			if err != nil {
 				return err
 			}
-			ends, until, err := credentials.Renew(args[0], hosts, clients, from, until)
+			ends, last, err := credentials.Renew(args[0], hosts, clients, from, until)
 			if err != nil {
 				return err
 			}
 			for i, name := range ends {
 				ends[i] = filepath.Join(args[0], name)
 			}
-			return a.print(cmd, certificates{Renewed: ends, Until: until})
+			return a.print(cmd, certificates{Renewed: ends, Until: last, cut: last.Before(until)})
 		},
 	}
 	f := cmd.PersistentFlags()
@@ -107,11 +111,16 @@ and new certificates work with each other until the old ones expire.`,
 	return cmd
 }
 
+const mostDays = 3650 // so that the certificates end before their CA
+
 // validity returns the time during which new certificates are valid. It begins an hour earlier, because the
 // clocks of hosts differ.
 func validity(days int) (from, until time.Time, err error) {
 	if days < 1 {
 		return from, until, job.Usagef("--days %d is too short; try: --days 30", days)
+	}
+	if days > mostDays {
+		return from, until, job.Usagef("--days %d is longer than the ten years of the CA; try: --days %d", days, mostDays)
 	}
 	now := time.Now()
 	return now.Add(-time.Hour), now.AddDate(0, 0, days), nil

@@ -62,6 +62,7 @@ func TestTLS(t *testing.T) {
 		{"no directory", "client --tls /nosuch " + ipv4 + " " + device, 1, []string{"--tls", "/nosuch/tls.crt", "try: a directory that rdma_lab tls has made"}},
 		{"another program", "server --peer pingpong --tls /nosuch " + device, 2, []string{"--tls is for jobs of rdma_client"}},
 		{"the client's directory", "server --tls " + client + " " + device, 1, []string{"--tls", client, "it is for the other end: a client's cannot serve"}},
+		{"longer than the CA", "lab tls " + filepath.Join(t.TempDir(), "lab") + " --host h --days 5000", 2, []string{"--days 5000 is longer than the ten years of the CA; try: --days 3650"}},
 		{"nothing to allow", "server --tls-allow client " + device, 2, []string{"--tls-allow needs the certificates of --tls"}},
 	})
 }
