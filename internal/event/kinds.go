@@ -24,7 +24,7 @@ var (
 	ServerListening = Kind{"server.listening", Slow, TCP}
 	// ServerUnauthenticated: the server listens on more than loopback, without TLS.
 	ServerUnauthenticated = Kind{"server.unauthenticated", Slow, NoVerb}
-	// CertificateRead: the files of the server's certificate have changed, and new clients get the new one.
+	// CertificateRead: the files of the server's certificate have changed, and new clients get the new one. Or SIGHUP came and they have not.
 	CertificateRead = Kind{"certificate.read", Slow, NoVerb}
 	// CertificateKept: the files have changed and cannot be used, so the server keeps the certificate that it has.
 	CertificateKept = Kind{"certificate.kept", Slow, NoVerb}

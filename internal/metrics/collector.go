@@ -24,7 +24,8 @@ var (
 	durations   = desc("job_duration_seconds", "Time from a client's admission to the end of its job.", "rdma_job")
 	completions = desc("completions_total", "Work completions that the server has polled, by status.", "status")
 
-	notAfter = desc("tls_not_after_seconds", "When the certificate of --tls, or a CA above it, expires, in seconds since 1970.")
+	notBefore = desc("tls_not_before_seconds", "When the certificate of --tls and the CAs above it begin to be valid, in seconds since 1970.")
+	notAfter  = desc("tls_not_after_seconds", "When the certificate of --tls, or a CA above it, expires, in seconds since 1970.")
 
 	memory       = desc("budget_memory_bytes", "Memory that the clients in progress have asked for.")
 	memoryLimit  = desc("budget_memory_limit_bytes", "Memory that all clients may ask for: --max-memory.")
@@ -43,7 +44,7 @@ var (
 type collector struct{ counts *run.Counts }
 
 func (collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{connections, refused, clients, jobs, jobBytes, durations, completions, notAfter,
+	for _, d := range []*prometheus.Desc{connections, refused, clients, jobs, jobBytes, durations, completions, notBefore, notAfter,
 		memory, memoryLimit, clientsLimit, deviceBytes, packets, retransmits, rnr, drops, statistics, portUp} {
 		ch <- d
 	}
@@ -61,8 +62,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for why, n := range s.Refused {
 		counter(refused, float64(n), run.Refusal(why).String())
 	}
-	if !s.TLSUntil.IsZero() {
-		gauge(notAfter, float64(s.TLSUntil.Unix()))
+	if !s.TLS.Until.IsZero() {
+		gauge(notBefore, float64(s.TLS.From.Unix()))
+		gauge(notAfter, float64(s.TLS.Until.Unix()))
 	}
 	gauge(clients, float64(s.Clients))
 	gauge(clientsLimit, float64(s.ClientsLimit))

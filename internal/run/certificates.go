@@ -3,14 +3,13 @@
 package run
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -22,10 +21,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/systemd"
 )
 
-const (
-	readEvery    = 10 * time.Second // how often the files are compared: seldom enough to cost nothing
-	expiringDays = 14               // how long before its end a certificate is worth a warning
-)
+const readEvery = 10 * time.Second // how often the files are compared: seldom enough to cost nothing
 
 // certificates are those of a server's directory. watch reads them again; config and Counts use them meanwhile.
 type certificates struct {
@@ -33,10 +29,12 @@ type certificates struct {
 	log     *slog.Logger
 	current atomic.Pointer[certificate]
 
-	files  []byte // from which current was read
-	failed string // the error that was logged last, until the files are good again
-	days   int    // that were left when the expiry was logged last
+	files  map[string]string // from which current was read
+	failed string            // the error that was logged last, until the files are good again
+	days   int               // that were left when the expiry was logged last; unsaid if it was not
 }
+
+const unsaid = -2 // days are -1 after the end
 
 // certificate is what one reading has found.
 type certificate struct {
@@ -50,7 +48,7 @@ func (o *ServerOptions) certificates() (*certificates, error) {
 	if o.TLS == "" {
 		return nil, nil
 	}
-	c := &certificates{dir: o.TLS, log: o.Logger, files: secure.Files(o.TLS), days: expiringDays}
+	c := &certificates{dir: o.TLS, log: o.Logger, files: secure.Files(o.TLS), days: unsaid}
 	first, err := readCertificate(o.TLS)
 	if err != nil && first.Validity == (secure.Validity{}) {
 		return nil, errors.WithMessage(err, "--tls")
@@ -87,7 +85,6 @@ func (c *certificates) watch(ctx context.Context, hangup <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-hangup:
-			c.failed = ""
 			c.reload()
 		case <-tick.C:
 			c.refresh()
@@ -95,56 +92,75 @@ func (c *certificates) watch(ctx context.Context, hangup <-chan os.Signal) {
 	}
 }
 
-// reload reads the files, also unchanged ones, and tells systemd.
+// reload reads the files again if they have changed, says what became of them, and tells systemd.
 func (c *certificates) reload() {
 	if state, err := systemd.Reloading(); err == nil && systemd.Notify(state) == nil {
 		defer func() { _ = systemd.Notify(systemd.Ready) }() // the log has what became of the files
 	}
-	c.read(secure.Files(c.dir))
-}
-
-// refresh reads the files again if they have changed.
-func (c *certificates) refresh() {
-	if files := secure.Files(c.dir); bytes.Equal(files, c.files) {
-		c.failed = ""
-	} else {
-		c.read(files)
+	c.failed = ""
+	if !c.refresh() {
+		event.CertificateRead.Log(c.log, "the certificate has not changed"+c.copies(), slog.Time("until", c.current.Load().Until))
 	}
 }
 
-// read takes the files. Files that cannot be used, such as half of a new pair, are looked at again each time, and
-// logged once.
-func (c *certificates) read(files []byte) {
+// refresh reads the files again if they have changed. Files that cannot be used, such as half of a new pair, are
+// looked at again each time, and logged once.
+func (c *certificates) refresh() (changed bool) {
+	files := secure.Files(c.dir)
+	var differ []string
+	for name, text := range files {
+		if text != c.files[name] {
+			differ = append(differ, name)
+		}
+	}
+	if differ == nil {
+		c.failed = ""
+		return false
+	}
+	slices.Sort(differ)
 	next, err := readCertificate(c.dir)
 	if err == nil {
 		c.current.Store(&next)
-		c.files, c.failed, c.days = files, "", expiringDays
-		event.CertificateRead.Log(c.log, "the certificate was read again, for new clients", slog.Time("until", next.Until))
+		c.files, c.failed, c.days = files, "", unsaid
+		event.CertificateRead.Log(c.log, "the certificate was read again, for new clients", slog.Any("changed", differ), slog.Time("until", next.Until))
 	} else if text := err.Error(); text != c.failed {
 		c.failed = text
 		event.CertificateKept.LogAt(slog.LevelWarn, c.log, "the new certificate cannot be used, and the server keeps the one it has", slog.String("error", text))
 	}
+	return true
 }
 
 // remind logs that the certificate expires soon, once a day, and that it is not valid.
 func (c *certificates) remind() {
 	now := c.current.Load()
-	days := int(math.Floor(time.Until(now.Until).Hours() / 24))
+	left := time.Until(now.Until)
+	days := int(left.Hours() / 24)
 	if !now.Now() {
 		days = -1
 	}
-	if days >= expiringDays || days == c.days {
+	if days >= 0 && left >= now.Warn() || days == c.days {
 		return
 	}
 	c.days = days
-	const layout, try = "2006-01-02 15:04 MST", "; try: new files in "
-	until := slog.Time("until", now.Until)
+	const layout = "2006-01-02 15:04 MST"
+	try, until := "; try: new files in "+c.dir, slog.Time("until", now.Until)
+	if copies := c.copies(); copies != "" {
+		try = copies
+	}
 	if days >= 0 {
-		event.CertificateExpires.LogAt(slog.LevelWarn, c.log, "the certificate expires at "+now.Until.UTC().Format(layout)+try+c.dir, until)
+		event.CertificateExpires.LogAt(slog.LevelWarn, c.log, "the certificate expires at "+now.Until.UTC().Format(layout)+try, until)
 		return
 	}
 	event.CertificateExpires.LogAt(slog.LevelError, c.log, fmt.Sprintf("no client can connect: the certificate is valid only from %s to %s%s",
-		now.From.UTC().Format(layout), now.Until.UTC().Format(layout), try+c.dir), until)
+		now.From.UTC().Format(layout), now.Until.UTC().Format(layout), try), until)
+}
+
+// copies says what to try if systemd has made the files for the service: nobody else may write there.
+func (c *certificates) copies() string {
+	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir == "" || filepath.Clean(c.dir) != filepath.Clean(dir) {
+		return ""
+	}
+	return "; its files are copies of LoadCredential's; try: new files there, then systemctl restart"
 }
 
 // allowed refuses a client whose certificate has another name than --tls-allow.

@@ -91,43 +91,73 @@ func (l *lab) serial() string {
 	return cfg.Certificates[0].Leaf.SerialNumber.String()
 }
 
-// TestCertificateExpires lets a certificate of 30 days expire. The server logs it once a day from 14 days before,
+// after lets time pass as watch does, and checks what is logged.
+func (l *lab) after(t *testing.T, d time.Duration, parts ...string) {
+	t.Helper()
+	for range 3 {
+		time.Sleep(d / 3)
+		l.refresh()
+		l.remind()
+	}
+	l.logged(t, parts...)
+}
+
+// TestCertificateExpires lets a certificate of a year expire. The server logs it once a day from 14 days before,
 // and takes a renewed certificate.
 func TestCertificateExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, counts := openLab(t, 0, 30*day), new(Counts)
+		l, counts := openLab(t, 0, 366*day), new(Counts)
 		counts.secure(l.certificates)
 		first := l.serial()
-		after := func(d time.Duration, parts ...string) {
-			t.Helper()
-			for range 3 { // as watch does
-				time.Sleep(d / 3)
-				l.refresh()
-				l.remind()
-			}
-			l.logged(t, parts...)
-		}
-		after(16 * day)
+		l.after(t, 352*day)
 		for range 14 {
-			after(day, "level=WARN msg=\"the certificate expires at 2000-01-31 00:00 UTC; try: new files in ")
+			l.after(t, day, "level=WARN msg=\"the certificate expires at 2001-01-01 00:00 UTC; try: new files in ")
 		}
-		if s := counts.Snapshot(); s.TLSInvalid || !s.TLSUntil.Equal(time.Now()) {
-			t.Errorf("before the end: %v, invalid %v", s.TLSUntil, s.TLSInvalid)
+		if s := counts.Snapshot(); s.TLSInvalid || !s.TLS.Until.Equal(time.Now()) || !s.TLS.From.Equal(s.TLS.Until.Add(-366*day)) {
+			t.Errorf("before the end: %v, invalid %v", s.TLS, s.TLSInvalid)
 		}
-		after(day, "level=ERROR msg=\"no client can connect: the certificate is valid only from 2000-01-01 00:00 UTC to 2000-01-31 00:00 UTC; try: ")
+		l.after(t, day, "level=ERROR msg=\"no client can connect: the certificate is valid only from 2000-01-01 00:00 UTC to 2001-01-01 00:00 UTC; try: ")
 		if !counts.Snapshot().TLSInvalid {
 			t.Error("the certificate has expired, and the counts do not say so")
 		}
-		after(30 * day)
-		if _, _, err := credentials.Renew(l.dir, nil, nil, time.Now(), time.Now().Add(30*day)); err != nil {
+		l.after(t, 30*day)
+		if _, _, err := credentials.Renew(l.dir, nil, nil, time.Now(), time.Now().Add(60*day)); err != nil {
 			t.Fatal(err)
 		}
-		after(0, "event=certificate.read path=slow until=2000-04-01T00:00:00.000Z")
+		l.after(t, 0, "event=certificate.read path=slow changed=\"[tls.crt tls.key]\" until=2001-04-02T00:00:00.000Z")
 		if counts.Snapshot().TLSInvalid || l.serial() == first {
 			t.Error("the certificate was not renewed")
 		}
-		after(16 * day)
-		after(day, "the certificate expires at 2000-04-01")
+		l.after(t, 46*day)
+		l.after(t, day, "the certificate expires at 2001-04-02")
+	})
+}
+
+// TestShortCertificate: a certificate of a day is worth one warning, six hours before its end, and not one all the time.
+func TestShortCertificate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openLab(t, 0, day)
+		for range 18 {
+			l.after(t, time.Hour)
+		}
+		l.after(t, time.Hour, "level=WARN msg=\"the certificate expires at 2000-01-02 00:00 UTC")
+		for range 4 {
+			l.after(t, time.Hour)
+		}
+		l.after(t, time.Hour+3*time.Second, "level=ERROR msg=\"no client can connect")
+	})
+}
+
+// TestCertificateCopies: nobody but systemd writes to a service's copies of LoadCredential, and a reload makes no new ones.
+func TestCertificateCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openLab(t, 0, day)
+		t.Setenv("CREDENTIALS_DIRECTORY", filepath.Join(l.dir, credentials.Server))
+		const try = "; its files are copies of LoadCredential's; try: new files there, then systemctl restart"
+		l.reload()
+		l.logged(t, "the certificate has not changed"+try)
+		l.after(t, day-time.Hour, "the certificate expires at 2000-01-02 00:00 UTC"+try)
+		l.after(t, 2*time.Hour, "to 2000-01-02 00:00 UTC"+try)
 	})
 }
 
@@ -159,7 +189,7 @@ func TestCertificateChanges(t *testing.T) {
 		l.take(t, other, "tls.crt")
 		changes("it is not from the CA of this end")
 		l.take(t, other, "ca.crt")
-		changes("event=certificate.read")
+		changes("event=certificate.read path=slow changed=\"[ca.crt tls.crt tls.key]\"")
 		l.take(t, filepath.Join(l.dir, credentials.Client), all...)
 		changes("it is for the other end: a client's cannot serve")
 		l.take(t, server(-366*day), all...)
@@ -167,7 +197,7 @@ func TestCertificateChanges(t *testing.T) {
 		l.take(t, other, all...)
 		changes()
 		hangup <- os.Interrupt
-		l.logged(t, "event=certificate.read")
+		l.logged(t, "level=INFO msg=\"the certificate has not changed\" event=certificate.read")
 		for range 2 { // also if none can be read, and again
 			if err := os.Rename(mine, mine+".away"); err != nil {
 				t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/admission"
+	"github.com/rawverbs/rawverbs/internal/secure"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -63,7 +64,7 @@ var Durations = [...]time.Duration{10 * time.Millisecond, 30 * time.Millisecond,
 // Snapshot is a Counts at one moment.
 type Snapshot struct {
 	State       State
-	TLSUntil    time.Time           // when the certificate expires; zero without --tls
+	TLS         secure.Validity     // of the certificate; zero without --tls
 	TLSInvalid  bool                // the certificate is not valid now, so no client can connect
 	Connections uint64              // over TCP, so far
 	Refused     [numRefusals]uint64 // connections that began no job, by Refusal
@@ -93,7 +94,7 @@ func (c *Counts) Snapshot() Snapshot {
 	}
 	if c.tls != nil {
 		now := c.tls.current.Load()
-		s.TLSUntil, s.TLSInvalid = now.Until, !now.Now()
+		s.TLS, s.TLSInvalid = now.Validity, !now.Now()
 	}
 	for _, j := range c.jobs {
 		s.Jobs = append(s.Jobs, *j)

@@ -35,12 +35,13 @@ func Load(dir string) (*tls.Config, error) {
 	return cfg, nil
 }
 
-// Files returns the contents of a directory's files, one after the other, to see whether they have
-// changed. A file that cannot be read counts as empty.
-func Files(dir string) (all []byte) {
+// Files returns the contents of a directory's files by name, to see which have changed. A file that cannot be read
+// counts as empty.
+func Files(dir string) map[string]string {
+	all := make(map[string]string)
 	for _, name := range []string{certificateFile, keyFile, authorityFile} {
 		text, _ := os.ReadFile(filepath.Join(dir, name))
-		all = append(all, text...)
+		all[name] = string(text)
 	}
 	return all
 }
@@ -111,6 +112,10 @@ func (v Validity) Now() bool {
 	now := time.Now()
 	return !now.Before(v.From) && !now.After(v.Until)
 }
+
+// Warn returns for how long before its end a certificate is worth a warning: 14 days, or a quarter of its life if that
+// is less. Most programs renew a certificate when a third of its life is left.
+func (v Validity) Warn() time.Duration { return min(14*24*time.Hour, v.Until.Sub(v.From)/4) }
 
 // Check verifies that cfg's certificate comes from cfg's CA and is for the usage. If it is not valid now, the
 // error says so, and the validity is that of the certificate or CA at fault. After other errors it is zero.

@@ -166,7 +166,7 @@ func TestUnitWithCertificates(t *testing.T) {
 	p.signal(syscall.SIGHUP)
 	reports("^RELOADING=1\nMONOTONIC_USEC=[0-9]+$")
 	reports("^READY=1$")
-	p.line(`level=INFO msg="the certificate was read again`)
+	p.line(`level=INFO msg="the certificate has not changed"`)
 	p.signal(syscall.SIGTERM)
 	p.succeeds()
 	start(t, "rdma_server", s.words(t, "RDMA_SERVER=-- "+device, server)[1:]...).fails(2, "TCP port")

@@ -41,23 +41,38 @@ func TestHangup(t *testing.T) {
 	s.stops()
 }
 
-// TestExpired starts a server with a certificate that has expired. Its health check fails until there is a new one.
-func TestExpired(t *testing.T) {
+// TestNotValid starts servers with a certificate that has expired and one of tomorrow. Their health checks fail until
+// there is a valid one.
+func TestNotValid(t *testing.T) {
 	noLeak(t)
-	dir, now := filepath.Join(t.TempDir(), "lab"), time.Now()
-	until := now.AddDate(0, 0, -1)
-	if err := credentials.Make(dir, []string{ipv4}, []string{credentials.Client}, now.AddDate(0, 0, -2), until); err != nil {
-		t.Fatal(err)
+	for _, day := range []int{1, -2} {
+		dir, from := filepath.Join(t.TempDir(), "lab"), time.Now().AddDate(0, 0, day)
+		until := from.AddDate(0, 0, 1)
+		if err := credentials.Make(dir, []string{ipv4}, []string{credentials.Client}, from, until); err != nil {
+			t.Fatal(err)
+		}
+		s := serve(t, "--tls", filepath.Join(dir, credentials.Server), "--listen", ipv4, "--metrics", "127.0.0.1:0")
+		s.event("certificate.expires", "level", "ERROR", "msg", "no client can connect: the certificate is valid only from", "msg", "try: new files in "+dir)
+		address := "http://" + s.event("metrics.served").str("address")
+		if status, text := get(t, address+"/healthz"); status != http.StatusServiceUnavailable || text != "the certificate is not valid\n" {
+			t.Errorf("health of a server whose certificate is valid from %v: %d %s", from, status, text)
+		}
+		_, text := get(t, address+"/metrics")
+		for name, want := range map[string]int64{"before": from.Unix(), "after": until.Unix()} {
+			if got := valueOf(t, text, "rawverbs_tls_not_"+name+"_seconds"); got != float64(want) {
+				t.Errorf("the certificate is not valid %s %d, and the metric says %v", name, want, got)
+			}
+		}
+		if day < 0 { // tomorrow's CA can sign nothing for today
+			renewed(t, s, dir, address)
+		}
+		s.stops()
 	}
-	s := serve(t, "--tls", filepath.Join(dir, credentials.Server), "--listen", ipv4, "--metrics", "127.0.0.1:0")
-	s.event("certificate.expires", "level", "ERROR", "msg", "no client can connect: the certificate is valid only from", "msg", "try: new files in "+dir)
-	address := "http://" + s.event("metrics.served").str("address")
-	if status, text := get(t, address+"/healthz"); status != http.StatusServiceUnavailable || text != "the certificate is not valid\n" {
-		t.Errorf("health of a server whose certificate has expired: %d %s", status, text)
-	}
-	if _, text := get(t, address+"/metrics"); valueOf(t, text, "rawverbs_tls_not_after_seconds") != float64(until.Unix()) {
-		t.Errorf("the certificate has expired at %d:\n%s", until.Unix(), text)
-	}
+}
+
+// renewed gives a server new certificates.
+func renewed(t *testing.T, s *server, dir, address string) {
+	t.Helper()
 	labTLS(t, "renew", dir)
 	s.signal(unix.SIGHUP)
 	s.event("certificate.read")
@@ -65,7 +80,6 @@ func TestExpired(t *testing.T) {
 		t.Errorf("health with a new certificate: %d %s", status, text)
 	}
 	s.client(t, "--tls", filepath.Join(dir, credentials.Client)).succeeds()
-	s.stops()
 }
 
 // TestTLSAllow lets one of the clients of one CA in.
