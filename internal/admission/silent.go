@@ -22,7 +22,8 @@ const mostSilent = 1024
 // silentFor leaves the other clients three quarters of the files that the process may have open.
 func silentFor(openFiles uint64) int { return int(max(1, min(mostSilent, openFiles/4))) }
 
-var errCrowded = errors.New("it sent no hello, and too many others have connected since; try: again")
+// ErrCrowded is the cause of the context of a client that has to leave because it was silent.
+var ErrCrowded = errors.New("it sent no hello, and too many others have connected since; try: again")
 
 // makeRoomForSilent makes the oldest client of the address with most silent clients leave, if there are too
 // many. The lock is held.
@@ -32,7 +33,7 @@ func (d *Desk) makeRoomForSilent() {
 	}
 	_, most := count(d.silent)
 	i := slices.IndexFunc(d.silent, func(c *Client) bool { return c.from == most })
-	d.silent[i].end(errCrowded)
+	d.silent[i].end(ErrCrowded)
 	d.silent[i].phase = greeted
 	d.silent = slices.Delete(d.silent, i, i+1)
 }

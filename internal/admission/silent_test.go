@@ -26,8 +26,8 @@ func TestSilentClientsMakeRoom(t *testing.T) {
 			cause := context.Cause(c.ctx)
 			if len(want) > 0 && want[0] == i {
 				want = want[1:]
-				if !errors.Is(cause, errCrowded) {
-					t.Errorf("client %d: %v, want %v", i, cause, errCrowded)
+				if !errors.Is(cause, ErrCrowded) {
+					t.Errorf("client %d: %v, want %v", i, cause, ErrCrowded)
 				}
 			} else if cause != nil {
 				t.Errorf("client %d was dropped: %v", i, cause)

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/admission"
 	"github.com/rawverbs/rawverbs/internal/credentials"
 	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
@@ -31,6 +32,7 @@ type running struct {
 	counts  *Counts
 	log     chan map[string]any
 	address string
+	stop    func()
 }
 
 // serves runs a server until the test ends.
@@ -50,6 +52,7 @@ func serves(t *testing.T, device string, change func(*ServerOptions)) *running {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
+	s.stop = stop
 	go func() { served <- Serve(ctx, o) }()
 	t.Cleanup(func() {
 		stop()
@@ -165,7 +168,8 @@ func TestRefusals(t *testing.T) {
 		{RefusedSilent, "no hello", func(o *ServerOptions) { o.Timeout = testkit.Moment }, write("RVOB")},
 		{RefusedProtocol, "HTTP", nil, write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")},
 		{RefusedTLS, "no TLS", secured, ask(oob.Hello{Job: "send"})},
-		{RefusedTLS, "HTTP to TLS", secured, write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")},
+		{RefusedProtocol, "HTTP to TLS", secured, write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")},
+		{RefusedTLS, "a record of TLS without a hello", secured, write("\x16\x03\x01\x00\x04\x02\x00\x00\x00")},
 		{RefusedJob, "an unknown job", nil, ask(oob.Hello{Job: "nosuch"})},
 		{RefusedJob, "a job that is not allowed", func(o *ServerOptions) { o.Allow = []string{"file"} }, ask(oob.Hello{Job: "send"})},
 		{RefusedClients, "no place", func(o *ServerOptions) { o.Once = true }, func(t *testing.T, address string) {
@@ -193,6 +197,37 @@ func TestRefusals(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStopBeforeHello stops servers while they wait for the first bytes of a client.
+func TestStopBeforeHello(t *testing.T) {
+	dir, now := filepath.Join(t.TempDir(), "lab"), time.Now()
+	if err := credentials.Make(dir, []string{"127.0.0.1"}, nil, now.Add(-time.Hour), now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tls := range []string{"", filepath.Join(dir, credentials.Server)} {
+		s := serves(t, testdevice.Name(t), func(o *ServerOptions) { o.TLS = tls })
+		conn, err := net.Dial("tcp", s.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		testkit.Until(t, "a connection", func() bool { return s.counts.Snapshot().Connections == 1 })
+		s.stop()
+		var refused [numRefusals]uint64
+		testkit.Until(t, "the end of the connection", func() bool {
+			refused = s.counts.Snapshot().Refused
+			return refused != [numRefusals]uint64{}
+		})
+		if refused[RefusedStopping] != 1 {
+			t.Errorf("with --tls %q the reason is not stopping: %v", tls, refused)
+		}
+	}
+	ctx, end := context.WithCancelCause(t.Context())
+	end(admission.ErrCrowded)
+	if err := new(ServerOptions).noHello(ctx, ctx.Err()); err.(jobless).why != RefusedSilent {
+		t.Errorf("one of too many silent clients: %v", err)
 	}
 }
 

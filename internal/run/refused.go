@@ -10,6 +10,8 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/admission"
+	"github.com/rawverbs/rawverbs/internal/secure"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -20,8 +22,8 @@ type Refusal int
 const (
 	RefusedClosed   Refusal = iota // it ended before its hello, as those of probes and port scanners do
 	RefusedSilent                  // it sent no hello in time, or while too many others did not either
-	RefusedProtocol                // its first bytes are not a hello of this protocol and version
-	RefusedTLS                     // it does not use TLS, the handshake failed, or --tls-allow lacks its name
+	RefusedProtocol                // its first bytes are neither a hello of this protocol and version nor, with --tls, of TLS
+	RefusedTLS                     // it is a client without TLS, the handshake failed, or --tls-allow lacks its name
 	RefusedJob                     // the server does not do the job that it asked for
 	RefusedClients                 // no place was free
 	RefusedMemory                  // no memory of the budget was free
@@ -58,16 +60,18 @@ func joblessIfStranger(err error) error {
 	return err
 }
 
-// noHello makes the error of a connection whose hello did not come jobless.
-func (o *ServerOptions) noHello(err error) error {
+// noHello makes the error of a connection whose hello did not come jobless. ctx is the one that the server waited with.
+func (o *ServerOptions) noHello(ctx context.Context, err error) error {
 	var remote *net.OpError
 	switch {
 	case errors.As(err, &remote) && remote.Op == "remote error": // an alert of TLS
 		return jobless{err, RefusedTLS}
-	case errors.As(err, new(*oob.ProtocolError)):
+	case errors.As(err, new(*oob.ProtocolError)), secure.Foreign(err):
 		return jobless{err, RefusedProtocol}
-	case errors.As(err, new(*oob.TimeoutError)), errors.Is(err, context.Canceled):
+	case errors.As(err, new(*oob.TimeoutError)), errors.Is(context.Cause(ctx), admission.ErrCrowded):
 		return jobless{err, RefusedSilent}
+	case errors.Is(err, context.Canceled):
+		return jobless{err, RefusedStopping}
 	case errors.As(err, new(*oob.ClosedError)), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, new(*oob.PeerError)), errors.Is(err, syscall.ECONNRESET), o.TLS == "":
 		return jobless{err, RefusedClosed}
 	}

@@ -335,7 +335,7 @@ func (s *server) greet(in *comer, record *giveRecord) (hello oob.Hello, endpoint
 			hello.Job, err = s.Job.Name, in.TCP().AwaitFirst(ctx, "the peer's first word")
 		}
 		if err != nil {
-			return s.noHello(err)
+			return s.noHello(ctx, err)
 		}
 		record.asked(hello)
 		side, err := s.find(hello.Job)

@@ -74,6 +74,12 @@ func isPlain(e tls.RecordHeaderError) bool {
 	return bytes.HasPrefix(oob.AppendError(nil, &oob.PeerError{}), e.RecordHeader[:4])
 }
 
+// Foreign reports whether a handshake failed because the peer uses neither TLS nor the native protocol.
+func Foreign(err error) bool {
+	var other tls.RecordHeaderError
+	return errors.As(err, &other) && !isPlain(other)
+}
+
 // failedTLS closes the connection and makes a tlsError, unless err is nil. peer is "server" or
 // "client", dialed the name that a server's certificate must have.
 func failedTLS(tcp *oob.Conn, err error, peer, dialed string) error {
@@ -123,7 +129,6 @@ func describe(err error, peer, dialed string) error {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
 	var host x509.HostnameError
-	var plain tls.RecordHeaderError
 	text, remote := alert(err)
 	switch {
 	case remote:
@@ -138,10 +143,10 @@ func describe(err error, peer, dialed string) error {
 		return errors.Errorf("%s is for the other end: a client's cannot serve, and a server's cannot connect; try: the directory of this role (rdma_lab tls makes both)", whose)
 	case errors.As(err, &host):
 		return errors.Errorf("%s is for %s, not for %s; try: rdma_lab tls --host %[3]s, or connect to a name of the certificate", whose, names(host.Certificate), dialed)
-	case errors.As(err, &plain) && isPlain(plain):
-		return errors.Errorf("the %s does not use TLS; try: --tls at both ends, or at neither", peer)
-	case errors.As(err, &plain):
+	case Foreign(err):
 		return errors.Errorf("the %s does not speak TLS; try: the right port", peer)
+	case errors.As(err, new(tls.RecordHeaderError)):
+		return errors.Errorf("the %s does not use TLS; try: --tls at both ends, or at neither", peer)
 	case strings.Contains(err.Error(), "client didn't provide a certificate"):
 		return errors.New("the client showed no certificate; try: --tls DIR at the client")
 	case peer == "":
