@@ -37,7 +37,7 @@ var (
 	rnr         = desc("rnr_naks_total", "RNR NAKs, sent by the device because no receive was posted.", "device")
 	drops       = desc("drops_total", "Packets that the device dropped, by reason.", "device", "reason")
 	statistics  = desc("device_statistics_total", "All counters of the device's port, under the driver's names.", "device", "counter")
-	portUp      = desc("port_up", "1 while the device's port is active and has an address for clients, otherwise 0.", "device")
+	portUp      = desc("port_up", "1 while the device's port is active and clients have an address to connect to, otherwise 0.", "device")
 )
 
 // collector reads the counts at each scrape.

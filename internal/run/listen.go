@@ -8,7 +8,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strconv"
+	"syscall"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
@@ -50,4 +54,20 @@ func (o *ServerOptions) address(device string) string {
 		return "127.0.0.1"
 	}
 	return o.Listen
+}
+
+// checkAddress returns why no client can connect to the address of --listen: no interface has it any more. What the
+// device has may be other addresses.
+func (o *ServerOptions) checkAddress(ctx context.Context) error {
+	if _, err := netip.ParseAddr(o.Listen); err != nil {
+		return nil
+	}
+	probe, err := new(net.ListenConfig).ListenPacket(ctx, "udp", net.JoinHostPort(o.Listen, "0"))
+	if err == nil {
+		return probe.Close()
+	}
+	if errors.Is(err, syscall.EADDRNOTAVAIL) {
+		return errors.Errorf("no interface has the address %s of --listen; try: ip address", o.Listen)
+	}
+	return nil // such as too many open files
 }

@@ -77,7 +77,12 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		return err
 	}
 	defer job.CloseAll(&err, dev)
-	check := func() error { return cfg.Check(dev) } // succeeded when the device was opened
+	check := func() error { // cfg.Check succeeded when the device was opened
+		if err := cfg.Check(dev); err != nil {
+			return err
+		}
+		return o.checkAddress(context.WithoutCancel(ctx))
+	}
 	o.Counts.use(dev, o.IBPort, check)
 	defer o.Counts.use(nil, 0, nil)
 	live, shown := o.watched(dev)

@@ -14,7 +14,7 @@ import (
 )
 
 // TestNetnsPortDown takes the interface of a server's device down, and its address away, in a network of its own. The health check
-// and a metric follow, and the log has a warning for each change.
+// and a metric follow, and the log has a warning for each change. They also follow the address of --listen.
 func TestNetnsPortDown(t *testing.T) {
 	if !testkit.OwnNetwork(t, "RAWVERBS_BIN="+binaries) {
 		return
@@ -32,9 +32,15 @@ func TestNetnsPortDown(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), "ip", "-o", "link", "show", "wire").Output()
 		return err == nil && strings.Contains(string(out), "state UP")
 	})
-	s := start(t, "rdma_server", "--json", "--metrics", "127.0.0.1:0", "soft:wire", "0")
-	at := "http://" + s.event("metrics.served").str("address")
-	s.event("server.listening")
+	var s *process
+	var at, name string
+	serves := func(device string, flags ...string) {
+		t.Helper()
+		s, name = start(t, "rdma_server", append(flags, "--json", "--metrics", "127.0.0.1:0", device, "0")...), device
+		at = "http://" + s.event("metrics.served").str("address")
+		s.event("server.listening")
+	}
+	serves("soft:wire")
 	check := func(what string, status int, text string, up float64) {
 		t.Helper()
 		var got int
@@ -44,7 +50,7 @@ func TestNetnsPortDown(t *testing.T) {
 			return got == status && strings.HasPrefix(body, text)
 		}, func() string { return fmt.Sprint(got, " ", body) })
 		_, metrics := get(t, at+"/metrics")
-		if got := valueOf(t, metrics, `rawverbs_port_up{device="soft:wire"}`); got != up {
+		if got := valueOf(t, metrics, `rawverbs_port_up{device="`+name+`"}`); got != up {
 			t.Errorf("%s: rawverbs_port_up is %v, want %v", what, got, up)
 		}
 	}
@@ -69,6 +75,16 @@ func TestNetnsPortDown(t *testing.T) {
 		return returns == 2
 	})
 	check("the address is back", http.StatusOK, "serving\n", 1)
+	s.signal(os.Interrupt)
+	s.succeeds()
+
+	ip("addr add 10.79.0.1/24 dev wire")
+	serves("soft:10.79.0.1", "--listen", "10.78.0.1")
+	check("two addresses", http.StatusOK, "serving\n", 1)
+	ip("addr del 10.78.0.1/24 dev wire")
+	check("only the device's address is there", http.StatusServiceUnavailable, "serving, but no client can connect: no interface has the address 10.78.0.1 of --listen; try: ip address", 0)
+	ip("addr add 10.78.0.1/24 dev wire")
+	check("two addresses again", http.StatusOK, "serving\n", 1)
 	s.signal(os.Interrupt)
 	s.succeeds()
 }
