@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+	"crypto/tls"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rawverbs/rawverbs/internal/credentials"
+	"github.com/rawverbs/rawverbs/internal/secure"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 const day = 24 * time.Hour
@@ -262,6 +266,58 @@ func TestCertificateAtStart(t *testing.T) {
 			t.Errorf("with a client's certificate the server starts: %v", err)
 		}
 	})
+}
+
+// TestNoSessionTickets connects twice with a client that keeps session tickets. The server gives none, because a ticket
+// would outlive the CA that is replaced.
+func TestNoSessionTickets(t *testing.T) {
+	dir, now := filepath.Join(t.TempDir(), "lab"), time.Now()
+	if err := credentials.Make(dir, []string{"127.0.0.1"}, []string{credentials.Client}, now.Add(-time.Hour), now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	o := ServerOptions{Options: Options{TLS: filepath.Join(dir, credentials.Server), Logger: slog.New(slog.DiscardHandler)}}
+	server, err := o.certificates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := secure.Load(filepath.Join(dir, credentials.Client))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := server.config() // one for all clients, as in Serve
+	client.ServerName, client.ClientSessionCache = "127.0.0.1", tls.NewLRUClientSessionCache(1)
+	client.SessionTicketsDisabled = false
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("hello")) // after the tickets
+			c.Close()
+		}
+	}()
+	for range 2 {
+		c, err := tls.Dial("tcp", listener.Addr().String(), client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SetDeadline(testkit.Deadline()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(c); err != nil {
+			t.Error(err)
+		}
+		if c.ConnectionState().DidResume {
+			t.Error("the client has resumed the session of a ticket")
+		}
+		c.Close()
+	}
 }
 
 // TestTLSAllowFails checks that no choice of --tls-allow serves everyone.
