@@ -78,7 +78,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		for i, most := range run.Durations {
 			within[most.Seconds()] = j.Within[i]
 		}
-		ch <- prometheus.MustNewConstHistogram(durations, j.Succeeded+j.Failed, j.Took.Seconds(), within, j.Job)
+		ch <- prometheus.MustNewConstHistogram(durations, j.Runs, j.Took.Seconds(), within, j.Job)
 	}
 	for status, n := range c.counts.WCs.All() {
 		counter(completions, float64(n), status.String())

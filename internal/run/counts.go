@@ -53,8 +53,9 @@ type JobCount struct {
 	Job               string
 	Succeeded, Failed uint64
 	Bytes             int64                  // that the job has moved, as far as the server knows: see job.Moved
-	Took              time.Duration          // the sum over all runs
-	Within            [len(Durations)]uint64 // the runs that took at most so long; see Durations
+	Runs              uint64                 // of admitted clients; those whose parameters are refused only count as Failed
+	Took              time.Duration          // the sum over all Runs
+	Within            [len(Durations)]uint64 // the Runs that took at most so long; see Durations
 }
 
 // Durations are the classes by which a JobCount counts runs.
@@ -147,8 +148,8 @@ func (c *Counts) expect(jobs []string) {
 	}
 }
 
-// finished counts the end of a client's job, of which bytes are what it has moved. A connection that
-// began no job does not count.
+// finished counts the end of a client's job, of which bytes are what it has moved. began is when the client was
+// admitted; zero: it was not. A connection that began no job does not count.
 func (c *Counts) finished(job string, began time.Time, bytes int64, err error) {
 	if errors.As(err, new(jobless)) {
 		return
@@ -162,6 +163,10 @@ func (c *Counts) finished(job string, began time.Time, bytes int64, err error) {
 		j.Failed++
 	}
 	j.Bytes += bytes
+	if began.IsZero() {
+		return
+	}
+	j.Runs++
 	took := time.Since(began)
 	j.Took += took
 	for i, most := range Durations {

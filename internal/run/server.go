@@ -298,7 +298,7 @@ func (s *server) client(jobs context.Context, in *comer) (err error) {
 	shown.Job(hello.Job)
 	if err != nil {
 		refuse(err)
-		s.Counts.finished(hello.Job, time.Now(), 0, err)
+		s.Counts.finished(hello.Job, time.Time{}, 0, err)
 		return err
 	}
 	cfg := s.config(log)

@@ -127,6 +127,7 @@ func expectFigures(t *testing.T, s *server, value lookUp) {
 		`rawverbs_jobs_total{rdma_job="atomic",outcome="failed"}`:        0,
 		`rawverbs_completions_total{status="IBV_WC_LOC_EEC_OP_ERR"}`:     0,
 		`rawverbs_job_duration_seconds_count{rdma_job="bulk"}`:           3,
+		`rawverbs_job_duration_seconds_count{rdma_job="send"}`:           0, // its parameters were refused
 		`rawverbs_job_duration_seconds_count{rdma_job="file"}`:           0,
 		`rawverbs_job_bytes_total{rdma_job="bulk"}`:                      bytes,
 		`rawverbs_job_bytes_total{rdma_job="net-stream"}`:                done["written"].(float64) + done["read"].(float64),
