@@ -434,8 +434,8 @@ test-packages: ## make the packages, install, upgrade and remove them on a prist
 
 # Kubernetes' types are a module of their own, so that the libraries do not depend on them.
 .PHONY: test-ops
-test-ops: need-build need-ops ## operations: a real Prometheus scrapes a server, with the alerts and the dashboard of deploy/; a server whose port goes down; a job in an empty root; the Kubernetes manifests are valid
-	$(tests) -count 1 -tags operations -run '^Test(Prometheus|Rules|Scratch)$$' ./test/e2e
+test-ops: need-build need-ops ## operations: a real Prometheus scrapes a server, with the alerts and the dashboard of deploy/; the systemd unit is valid; versions; a job in an empty root; the Kubernetes manifests are valid
+	$(tests) -count 1 -tags operations -run '^Test(Prometheus|Rules|Scratch|UnitIsValid|VersionScript)$$' ./test/e2e
 	cd deploy/kubernetes && go test ./...
 
 .PHONY: need-machine need-build need-lint need-vm need-c need-arm64 need-node need-web need-pictures need-ops

@@ -9,7 +9,7 @@
 #   tools/need.sh arm64    as build, and a compiler and an emulator for arm64
 #   tools/need.sh node     Go and node
 #   tools/need.sh web      the same, npm, Chromium, and fonts with Chinese characters
-#   tools/need.sh ops      Go and Prometheus
+#   tools/need.sh ops      Go, Prometheus, systemd-analyze and git
 #   tools/need.sh pictures the same, and pngquant
 #   tools/need.sh fresh    the programs that make a pristine root: test/fresh
 #   tools/need.sh cgo      installs nothing; prints the CGO_ENABLED to build with: 1, or 0
@@ -59,7 +59,11 @@ arm64)
 	need qemu-user-static command -v qemu-aarch64-static
 	need iproute2 command -v ss
 	;;
-ops) need prometheus command -v prometheus ;;
+ops)
+	need prometheus command -v prometheus
+	need systemd command -v systemd-analyze
+	need git command -v git
+	;;
 node | web | pictures) need nodejs command -v node ;;&
 web | pictures)
 	need npm command -v npm

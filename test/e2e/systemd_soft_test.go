@@ -5,7 +5,6 @@ package e2e
 import (
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -115,29 +114,6 @@ func likeSystemd(t *testing.T) (by []string, reports func(pattern string)) {
 	}
 }
 
-// TestUnitIsValid has systemd-analyze, if there is one, read the unit with and without the drop-in.
-func TestUnitIsValid(t *testing.T) {
-	unit, certificates, _ := deployed(t)
-	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skip("there is no systemd-analyze; make test-packages has one")
-	}
-	dir := t.TempDir()
-	own := strings.NewReplacer("/usr/bin/rawverbs-server", filepath.Join(binaries, "rdma_server"))
-	for _, file := range []struct{ name, text string }{{"rdma_server.service", unit}, {"rdma_server.service.d/override.conf", certificates}} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file.name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, file.name), []byte(own.Replace(file.text)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		verify := exec.CommandContext(testkit.Context(t), "systemd-analyze", "verify", "--man=no", "rdma_server.service")
-		verify.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":")
-		if out, err := verify.CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("with %s: %v: %s", file.name, err, out)
-		}
-	}
-}
-
 // TestUnitWithCertificates: nothing in the file of options makes a server with the documented drop-in serve without TLS.
 func TestUnitWithCertificates(t *testing.T) {
 	noLeak(t)
@@ -145,7 +121,11 @@ func TestUnitWithCertificates(t *testing.T) {
 	unit, dropIn, suggested := deployed(t)
 	s := service{}
 	s.read(t, unit)
+	plain := strings.Join(s["Service.ExecStart"], " ")
 	s.read(t, dropIn)
+	if got := strings.Join(s["Service.ExecStart"], " "); got != plain+" --tls %d" {
+		t.Errorf("the drop-in has ExecStart=%s, and the unit %s", got, plain)
+	}
 	for _, credential := range []string{"tls.crt", "tls.key", "ca.crt"} {
 		if !strings.Contains(strings.Join(s["Service.LoadCredential"], " "), credential+":/") {
 			t.Errorf("LoadCredential is %q without %s", s["Service.LoadCredential"], credential)
