@@ -34,9 +34,18 @@ describe() {
 	done
 }
 
+# document SHARE copies the documents there, and what they are about.
+document() {
+	mkdir -p "$1"/{doc/rawverbs,rawverbs/{prometheus,grafana}}
+	cp README.md CHANGELOG.md docs/{operations,runbook}.md "$1/doc/rawverbs/"
+	cp deploy/prometheus/rules.yml "$1/rawverbs/prometheus/"
+	cp deploy/grafana/rawverbs.json "$1/rawverbs/grafana/"
+}
+
 # In the packages rdma_server and rdma_client are rawverbs-server and rawverbs-client, because rdmacm-utils has
 # programs and manual pages of the first names, which completion must not run.
 describe "$out/share"
+document "$out/share"
 for end in server client; do
 	for file in man/man1/rdma_$end.1 bash-completion/completions/rdma_$end fish/vendor_completions.d/rdma_$end.fish; do
 		mv "$out/share/$file" "$out/share/${file/rdma_/rawverbs-}"
@@ -64,8 +73,8 @@ done
 
 describe "$tree/share"
 gzip -9n "$tree"/share/man/man1/*
-mkdir -p "$tree"/share/{doc/rawverbs,rawverbs}
-cp README.md CHANGELOG.md LICENSE docs/operations.md "$tree/share/doc/rawverbs/"
+document "$tree/share"
+cp LICENSE "$tree/share/doc/rawverbs/"
 cp -r deploy/systemd deploy/kubernetes/*.yaml "$tree/share/rawverbs/"
 sed -i 's,/usr/bin/rawverbs-server,/usr/local/bin/rdma_server,; s/rawverbs-server(1)/rdma_server(1)/' "$tree/share/rawverbs/systemd/rdma_server.service"
 tar -C "$out" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -czf "$tree.tar.gz" "${tree##*/}"

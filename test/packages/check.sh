@@ -116,8 +116,10 @@ rpm -K --nosignature out/packages/*.rpm
 rpm -qpl out/packages/*.rpm | sort >"$made/rpm.files"
 for file in /usr/bin/{rawverbs-server,rawverbs-client,rdma_lab,rawverbs} /usr/lib/rawverbs/bin/rdma_{server,client} /usr/lib/rawverbs/librawverbs{,-core}.so \
 	/usr/lib/systemd/system/rdma_server.service /etc/default/rdma_server /usr/share/zsh/site-functions/_rdma_lab \
-	/usr/share/man/man1/{rawverbs,rawverbs-server,rawverbs-client,rdma_lab}.1.gz; do
+	/usr/share/man/man1/{rawverbs,rawverbs-server,rawverbs-client,rdma_lab}.1.gz \
+	/usr/share/doc/rawverbs/{README,CHANGELOG,operations,runbook}.md /usr/share/rawverbs/{prometheus/rules.yml,grafana/rawverbs.json}; do
 	grep -qx "$file" "$made/rpm.files" || fail "rpm: no $file"
+	[[ $file == *zsh* || -e $made/shlibs/debian/rawverbs$file || -L $made/shlibs/debian/rawverbs$file ]] || fail "deb: no $file"
 done
 both=$(comm -12 "$made/rpm.files" "$made/others")
 [[ -s $made/others && -z $both ]] || fail "rpm: librdmacm-utils has these files too: $both"
