@@ -149,7 +149,14 @@ systemctl restart "$unit"
 refused "takes only TLS" client
 refused "try: directories of one CA" client --tls other/client
 client --tls lab/client
-say "the recipe for certificates: a client without one is refused, and one of another CA"
+systemctl reload "$unit"
+until_true sh -c "journalctl -u $unit -o cat | grep -q 'the certificate has not changed; its files are copies of LoadCredential'"
+sed -i "s/ %d\$/ \${CREDENTIALS_DIRECTORY}/" /etc/systemd/system/$unit.d/override.conf
+systemctl daemon-reload
+systemctl restart "$unit"
+client --tls lab/client
+sed -i "s/ \${CREDENTIALS_DIRECTORY}\$/ %d/" /etc/systemd/system/$unit.d/override.conf
+say "the recipe for certificates, also as before systemd 251: a client without one is refused, and one of another CA"
 
 reloads
 
