@@ -59,7 +59,7 @@ func Read(dir string) (*tls.Config, error) {
 	}
 	authority, err := pool(text)
 	if err != nil {
-		return nil, fmt.Errorf("load the CA: %s %w%s", in(authorityFile), err, tryFiles(nil))
+		return nil, fmt.Errorf("load the CA: %s %w", in(authorityFile), err)
 	}
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -81,19 +81,18 @@ func pool(text []byte) (*x509.CertPool, error) {
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("has a certificate that cannot be parsed: %w", err)
+			return nil, fmt.Errorf("has a certificate that cannot be parsed: %w; try: copy the file again", err)
 		}
 		all.AddCert(c)
 		found++
 	}
-	begun := bytes.Count(text, []byte("-----BEGIN CERTIFICATE-----"))
-	switch {
-	case begun == 0:
-		return nil, errors.New("has no certificate in PEM")
-	case begun != found:
-		return nil, errors.Errorf("begins %d certificates, and %d of them are cut off or damaged", begun, begun-found)
+	switch bytes.Count(text, []byte("-----BEGIN CERTIFICATE-----")) {
+	case 0:
+		return nil, errors.New("has no certificate in PEM" + tryFiles(nil))
+	case found:
+		return all, nil
 	}
-	return all, nil
+	return nil, errors.New("has a certificate that is cut off or damaged; try: copy the file again")
 }
 
 // tryFiles is the remedy for an error of reading a directory.

@@ -44,7 +44,7 @@ func TestAuthorities(t *testing.T) {
 	one, half := string(ca), string(ca[:len(ca)/2])
 	for _, test := range []struct{ text, want string }{
 		{one + one, ""}, {"# mine\n" + one + "# the site's\n" + one, ""},
-		{one + half, "begins 2 certificates, and 1 of them"}, {half + "\n" + one, "begins 2 certificates, and 1 of them"}, {half, "begins 1 "},
+		{one + half, "has a certificate that is cut off or damaged; "}, {half + "\n" + one, "has a certificate that is cut off or damaged; "}, {half, "has a certificate that is cut off or damaged; "},
 		{one + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "has a certificate that cannot be parsed: "},
 		{"# none\n", "has no certificate in PEM"},
 	} {
