@@ -147,7 +147,8 @@ func parse(t *testing.T, dir, end, file string) *x509.Certificate {
 // its mode again.
 func TestRenewKeepsThePair(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
-	from, until := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	now := time.Now()
+	from, until := now.Add(-time.Hour), now.Add(time.Hour)
 	if err := Make(dir, []string{"10.0.0.1"}, nil, from, until); err != nil {
 		t.Fatal(err)
 	}
