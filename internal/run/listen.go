@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"strconv"
 	"syscall"
 
@@ -59,7 +58,7 @@ func (o *ServerOptions) address(device string) string {
 // checkAddress returns why no client can connect to the address of --listen: no interface has it any more. What the
 // device has may be other addresses.
 func (o *ServerOptions) checkAddress(ctx context.Context) error {
-	if _, err := netip.ParseAddr(o.Listen); err != nil {
+	if net.ParseIP(o.Listen) == nil { // all addresses, or a name
 		return nil
 	}
 	probe, err := new(net.ListenConfig).ListenPacket(ctx, "udp", net.JoinHostPort(o.Listen, "0"))

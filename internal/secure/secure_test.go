@@ -52,7 +52,7 @@ func TestAuthorities(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Read(server)
-		if want := "load the CA: " + file + " " + test.want; (err == nil) != (test.want == "") || err != nil && !(strings.HasPrefix(err.Error(), want) && strings.Contains(err.Error(), "; try: ")) {
+		if want := "load the CA: " + file + " " + test.want; (err == nil) != (test.want == "") || err != nil && (!strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "; try: ")) {
 			t.Errorf("%v; want %q of\n%s", err, want, test.text)
 		}
 	}
