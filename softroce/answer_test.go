@@ -1,5 +1,5 @@
-// The last answer of a queue pair: the program has the completion of a receive, and ends the queue
-// pair before the peer has its ACK or NAK.
+// The last packets of a queue pair: the program has the completion of a receive, and ends the queue pair before the peer
+// has its ACK or NAK, or posts a last request and closes its region.
 
 package softroce_test
 
@@ -145,22 +145,29 @@ func TestLastAnswerIsSent(t *testing.T) {
 	})
 }
 
-// TestLastAnswerIsAwaited ends the queue pair while another goroutine is sending the answer, which takes long in simulated
-// time.
+// takes is how long a goroutine sends one packet, in simulated time.
+const takes = 50 * time.Millisecond
+
+// sendsSlowly makes e's device take so long for the next packet that it sends. sending is closed when it begins.
+func sendsSlowly(e *oneEnd) (sending <-chan struct{}, stop func() error) {
+	begun, from, once := make(chan struct{}), gidOf(e.t, e.dev), sync.Once{}
+	stop, err := softroce.Capture(e.dev, func(_ time.Time, ip []byte) error {
+		if addr, _ := netip.AddrFromSlice(ip[8:24]); addr == from { // IPv6
+			once.Do(func() { close(begun); time.Sleep(takes) })
+		}
+		return nil
+	})
+	e.ok(err)
+	return begun, stop
+}
+
+// TestLastAnswerIsAwaited ends the queue pair while another goroutine is sending the answer.
 func TestLastAnswerIsAwaited(t *testing.T) {
-	const takes = 50 * time.Millisecond
 	withEachAnswer(t, func(t *testing.T, c answered) {
 		synctest.Test(t, func(t *testing.T) {
 			x, y := softroce.OpenSimulated(t)
 			c.run(t, x, y, func(b *oneEnd, send func(), end func() error) {
-				sending, from, once := make(chan struct{}), gidOf(t, b.dev), sync.Once{}
-				stop, err := softroce.Capture(b.dev, func(_ time.Time, ip []byte) error {
-					if addr, _ := netip.AddrFromSlice(ip[8:24]); addr == from { // IPv6
-						once.Do(func() { close(sending); time.Sleep(takes) })
-					}
-					return nil
-				})
-				b.ok(err)
+				sending, stop := sendsSlowly(b)
 				send()
 				<-sending
 				began := time.Now()
@@ -172,5 +179,26 @@ func TestLastAnswerIsAwaited(t *testing.T) {
 				b.ok(stop())
 			})
 		})
+	})
+}
+
+// TestLastRequestIsAwaited posts a request while another goroutine is sending an answer of the queue pair, and closes the
+// request's region, as gloo does.
+func TestLastRequestIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := softroce.OpenSimulated(t)
+		a, b := newOneEndOn(t, x), newOneEndOn(t, y)
+		b.connect(a)
+		a.connect(b)
+		sending, stop := sendsSlowly(a)
+		b.send(receiveBytes)
+		<-sending
+		a.want(verbs.WCSuccess)
+		a.send(receiveBytes)
+		a.ok(a.mr.Close())
+		a.want(verbs.WCSuccess)
+		b.want(verbs.WCSuccess)
+		b.want(verbs.WCSuccess)
+		a.ok(stop())
 	})
 }

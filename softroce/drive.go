@@ -105,6 +105,22 @@ func (d *device) kick(qpn uint32) {
 	}
 }
 
+// waitSent sends what must leave before an object ends. owing returns a queue pair that has some of it. If another
+// goroutine is sending that, waitSent waits, but not longer than 100 ms.
+func (d *device) waitSent(owing func() *transport.QP) {
+	const limit, pause = 100 * time.Millisecond, 100 * time.Microsecond
+	for end := time.Now().Add(limit); ; time.Sleep(pause) {
+		qp := owing()
+		if qp == nil {
+			return
+		}
+		d.kick(qp.QPN())
+		if owing() == nil || time.Now().After(end) {
+			return
+		}
+	}
+}
+
 // drive sends the engine's packets in at most rounds rounds, however much others post meanwhile. It returns
 // true if there may be more.
 func (w *driver) drive(rounds int) (more bool) {

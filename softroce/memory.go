@@ -17,21 +17,22 @@ import (
 // mr is a memory region.
 type mr struct {
 	*transport.MR
+	d      *device
 	mapped []byte // mapping of a DMA-BUF, unmapped by Close
 }
 
 func (p *pd) RegMR(buf []byte, iova uint64, access verbs.Access) (verbs.ProviderMR, error) {
-	return newMR(p.pd.RegisterAt(buf, iova, access))
+	return p.newMR(p.pd.RegisterAt(buf, iova, access))
 }
 
 // AllocNullMR makes a region without memory.
-func (p *pd) AllocNullMR() (verbs.ProviderMR, error) { return newMR(p.pd.NullMR()) }
+func (p *pd) AllocNullMR() (verbs.ProviderMR, error) { return p.newMR(p.pd.NullMR()) }
 
-func newMR(m *transport.MR, err error) (verbs.ProviderMR, error) {
+func (p *pd) newMR(m *transport.MR, err error) (verbs.ProviderMR, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mr{MR: m}, nil
+	return &mr{MR: m, d: p.d}, nil
 }
 
 // RegDmabufMR maps the DMA-BUF, because here the CPU moves the data.
@@ -61,7 +62,7 @@ func (p *pd) RegDmabufMR(fd int, offset, length, iova uint64, access verbs.Acces
 		_ = unix.Munmap(mapped) // report the error of RegisterAt
 		return nil, err
 	}
-	return &mr{MR: m, mapped: mapped}, nil
+	return &mr{MR: m, d: p.d, mapped: mapped}, nil
 }
 
 func (m *mr) Rereg(flags verbs.ReregFlags, domain verbs.ProviderPD, buf []byte, iova uint64, access verbs.Access) (lost bool, err error) {
@@ -71,8 +72,10 @@ func (m *mr) Rereg(flags verbs.ReregFlags, domain verbs.ProviderPD, buf []byte, 
 	return false, m.MR.Rereg(domain.(*pd).pd, buf, iova, access)
 }
 
-// Close unmaps a DMA-BUF. If the system refuses, Close may be called again.
+// Close sends before what other goroutines were to send of the region: hardware has sent it by then. Close unmaps a
+// DMA-BUF. If the system refuses, Close may be called again.
 func (m *mr) Close() error {
+	m.d.waitSent(m.Unsent)
 	if err := m.MR.Close(); err != nil || m.mapped == nil {
 		return err
 	}

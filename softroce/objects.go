@@ -278,16 +278,14 @@ func (q *qp) orClosed(err error) error {
 
 // waitAnswered sends the ACK or NAK that is due, before the queue pair ends. The goroutine that
 // received the request may not have sent it yet (receive.go). Without the answer, the peer's work
-// request fails with RETRY_EXC_ERR. If another goroutine is sending the answer, waitAnswered waits
-// for that, but not longer than 100 ms.
+// request fails with RETRY_EXC_ERR.
 func (q *qp) waitAnswered() {
-	const limit, pause = 100 * time.Millisecond, 100 * time.Microsecond
-	for end := time.Now().Add(limit); q.qp.OwesAnswer(); time.Sleep(pause) {
-		q.d.kick(q.QPN())
-		if !q.qp.OwesAnswer() || time.Now().After(end) {
-			return
+	q.d.waitSent(func() *transport.QP {
+		if q.qp.OwesAnswer() {
+			return q.qp
 		}
-	}
+		return nil
+	})
 }
 
 func (q *qp) Close() error {

@@ -121,6 +121,43 @@ func TestOwesAnswer(t *testing.T) {
 	}
 }
 
+// TestUnsent asks before and after a goroutine takes the packets of a region, and once the window is full.
+func TestUnsent(t *testing.T) {
+	_, a, b := pair(t, 1, defaults())
+	unsent := func(when string, want *QP) {
+		t.Helper()
+		if got := a.mr.Unsent(); got != want || b.mr.Unsent() != nil {
+			t.Errorf("%s: %v", when, got)
+		}
+	}
+	write := func(n int) {
+		wr := verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, n)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
+		if _, err := a.qp.PostSend([]verbs.SendWR{wr}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unsent("at first", nil)
+	write(8)
+	unsent("posted", a.qp)
+	o, e := NewOutbox(make([]byte, packet.MaxPacket), 1, 1), a.node.engine
+	e.Transmit(0, o)
+	unsent("taken", nil)
+	write(8)
+	unsent("posted while another goroutine sends", a.qp)
+	for len(e.Transmit(0, o)) > 0 {
+	}
+	unsent("sent", nil)
+	for range 4 {
+		write(len(a.mem))
+	}
+	for len(e.Transmit(0, o)) > 0 {
+	}
+	if a.qp.req.cur == a.qp.req.tail {
+		t.Error("the window is not full")
+	}
+	unsent("waiting for the peer", nil)
+}
+
 // TestReconnect moves a queue pair to RESET and connects it again with other PSNs.
 func TestReconnect(t *testing.T) {
 	net, a, b := pair(t, 1, defaults())

@@ -143,6 +143,17 @@ func (mr *MR) remapped() bool {
 
 func addressOf(buf []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))) }
 
+// Unsent returns a queue pair that has the turn to send, or gets it, and has a request that carries bytes of the
+// region; nil if there is none. After Close such a request fails.
+func (mr *MR) Unsent() *QP {
+	for _, qp := range mr.engine.ready.all() {
+		if qp.hasUnsent(mr.key) {
+			return qp
+		}
+	}
+	return nil
+}
+
 // Close frees the region. No byte of it is accessed after Close has returned; queued work
 // requests that use it fail. Close returns EBUSY while windows are bound to the region. A
 // second Close does nothing, because the key may belong to another region by then.

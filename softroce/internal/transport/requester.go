@@ -16,6 +16,7 @@
 package transport
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
@@ -309,6 +310,21 @@ func (qp *QP) snapshot(dst []byte, w *sendWQE, off int) bool {
 		return true
 	}
 	return qp.gather(dst, w.wr.SGL, off)
+}
+
+// hasUnsent reports whether the queue pair has not sent yet all that its requests carry of the region with this key.
+func (qp *QP) hasUnsent(key uint32) bool {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	r := &qp.req
+	for i := r.cur; i != r.tail && qp.canSend(); i++ {
+		w := r.wqe(i)
+		sent := w.started && r.nxt >= w.end()
+		if !sent && !w.fetches() && w.wr.Flags&verbs.SendInline == 0 && slices.ContainsFunc(w.wr.SGL, func(s verbs.SGE) bool { return s.LKey == key }) {
+			return true
+		}
+	}
+	return false
 }
 
 // chunkEnd returns the end of the READ request that packet seq belongs to. Large READs are

@@ -11,6 +11,7 @@
 package transport
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -201,6 +202,7 @@ func (qp *QP) shardOf(next *outgoing) int {
 type readyList struct {
 	mu          sync.Mutex
 	first, last *QP
+	held        []*QP // by outboxes
 }
 
 // readyState is a queue pair's entry in the list, guarded by the list's lock.
@@ -208,6 +210,7 @@ type readyState struct {
 	next   *QP
 	listed bool
 	held   bool // by an outbox
+	at     int  // index among the held
 	again  bool // it got something to send while it was held
 }
 
@@ -244,8 +247,20 @@ func (l *readyList) take() *QP {
 	if l.first = qp.ready.next; l.first == nil {
 		l.last = nil
 	}
-	qp.ready = readyState{held: true}
+	qp.ready = readyState{held: true, at: len(l.held)}
+	l.held = append(l.held, qp)
 	return qp
+}
+
+// all returns the queue pairs in the list, and those that are held.
+func (l *readyList) all() []*QP {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	qps := slices.Clone(l.held)
+	for qp := l.first; qp != nil; qp = qp.ready.next {
+		qps = append(qps, qp)
+	}
+	return qps
 }
 
 // release ends a hold. If qp has more to send, or got work meanwhile, it is appended again.
@@ -253,6 +268,11 @@ func (l *readyList) release(qp *QP, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	more = more || qp.ready.again
+	last := len(l.held) - 1
+	l.held[qp.ready.at] = l.held[last]
+	l.held[qp.ready.at].ready.at = qp.ready.at
+	l.held[last] = nil
+	l.held = l.held[:last]
 	qp.ready = readyState{}
 	if more {
 		l.append(qp)

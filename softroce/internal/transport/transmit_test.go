@@ -140,6 +140,7 @@ func TestBurstsOfShards(t *testing.T) {
 	for y.engine.Counter(RxPackets) < qps && n.step(never-1) {
 	}
 	check("ACKs", y.engine.Transmit(n.now, outbox))
+	y.engine.Release(outbox)
 
 	o.kind = verbs.UD
 	a, b := x.end(o), y.end(o)
