@@ -18,9 +18,6 @@ import (
 // keepAlive detects within about 20 s that the peer's host is unreachable.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-// limitUnacknowledged does the same while a message is on its way. Other systems than Linux have no such limit.
-var limitUnacknowledged = func(*net.TCPConn) {}
-
 // AddressError reports a failed Dial or Listen, with a remedy.
 type AddressError struct {
 	Op      string // "connect to" or "listen on"
