@@ -10,9 +10,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/closing"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
@@ -99,6 +101,27 @@ func TestClosedRegionsAreCollected(t *testing.T) {
 		runtime.GC()
 		return collected.Load() == count
 	}, func() string { return fmt.Sprintf("%d of %d are collected", collected.Load(), count) })
+}
+
+// TestAClosedRegionHoldsNothing: a program may keep a region that it has closed. What asked for news of the Close is
+// called once, and collected.
+func TestAClosedRegionHoldsNothing(t *testing.T) {
+	d, _ := newPaperDevice()
+	pd := must[*PD](t)(d.AllocPD())
+	mr := must[*MR](t)(pd.AllocMR(64, 0))
+	called, owner := 0, new([4096]byte)
+	collectable := weak.Make(owner)
+	closing.OnClose(mr, func() { called += 1 + int(owner[0]) })
+	for range 2 {
+		if err := mr.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if called != 1 {
+		t.Errorf("called %d times", called)
+	}
+	testkit.Until(t, "collection of what the region called", func() bool { runtime.GC(); return collectable.Value() == nil })
+	runtime.KeepAlive(mr)
 }
 
 // TestTooMuchMemoryIsAnError checks that AllocMR returns an error where Go would end the program.

@@ -214,6 +214,7 @@ func (mr *MR) Close() error {
 	if mr == nil || mr.p == nil {
 		return nil
 	}
+	var closed func()
 	err := mr.close("ibv_dereg_mr", func() error {
 		if !mr.gone {
 			if err := mr.p.Close(); err != nil {
@@ -221,10 +222,14 @@ func (mr *MR) Close() error {
 			}
 			mr.gone = true
 		}
-		return mr.giveBack()
+		if err := mr.giveBack(); err != nil {
+			return err
+		}
+		closed, mr.onClose = mr.onClose, nil // a region that a program keeps holds no more than its memory
+		return nil
 	})
-	if err == nil && mr.onClose != nil {
-		mr.onClose()
+	if closed != nil {
+		closed()
 	}
 	return err
 }

@@ -2,5 +2,5 @@
 // package verbs would see.
 package closing
 
-// OnClose makes a new *verbs.MR call f after each Close that succeeds. Package verbs sets OnClose.
+// OnClose makes a new *verbs.MR call f after the Close that succeeds, once. Package verbs sets OnClose.
 var OnClose func(region any, f func())
