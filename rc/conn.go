@@ -197,12 +197,16 @@ func (c *Conn) begin() bool {
 
 // Finish meets the peer in the barrier "done", after which both may close. Call it when all sends
 // have completed: the peer's receive waits then return io.EOF. From then on no wait notices that
-// the peer is gone. Finish waits for the peer as long as ctx and the TCP connection live.
+// the peer is gone. Finish waits for the peer as long as ctx and the TCP connection live; a fatal event of
+// the Conn's objects or its device ends it with an *[AsyncError].
 func (c *Conn) Finish(ctx context.Context) error {
 	if c.cfg.Exchange != nil {
 		return nil
 	}
 	c.stopTCP()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
 	err := c.tcp.Barrier(ctx, event.LastBarrier)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,12 +6,14 @@ package rc
 
 import (
 	"context"
+	"io"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -44,6 +46,25 @@ func TestAnEventOfTheLastQueuePairEndsTheWaits(t *testing.T) {
 		if !strings.Contains(flushed.Error(), leads) {
 			t.Errorf("%v: does not name the %s", flushed, leads)
 		}
+	}
+}
+
+// TestAnEventOfItsQueuePairEndsFinish has a peer that is not done WRITE without the right.
+func TestAnEventOfItsQueuePairEndsFinish(t *testing.T) {
+	c, s := pair(t, Config{}, Config{})
+	finished := make(chan error, 1)
+	go func() { finished <- s.Finish(t.Context()) }()
+	if _, err := c.WaitRecv(t.Context()); err != io.EOF {
+		t.Fatalf("the peer is in Finish: %v", err)
+	}
+	wrong := c.writes(1)
+	wrong[0].RKey++
+	if err := c.QP().PostSend(wrong); err != nil {
+		t.Fatal(err)
+	}
+	var ae *AsyncError
+	if err := testkit.Receive(t, finished, "end of Finish"); !errors.As(err, &ae) || ae.Event.Type != verbs.EventQPAccessErr {
+		t.Errorf("got %v, want IBV_EVENT_QP_ACCESS_ERR", err)
 	}
 }
 
