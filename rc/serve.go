@@ -25,9 +25,10 @@ var errStopping = errors.New("the server is being stopped; try: again later")
 // of WaitRecv, Serve waits for the client's Finish as long as the TCP connection lives; it logs any
 // other error and sends it to the client. A panic ends the process.
 //
-// When ctx ends, or l fails, handler's context ends. After Grace, Serve closes the Conns of
-// handlers that still run. The error has the number of these handlers, or is the failure of l, or
-// the *[AsyncError] of a lost device; otherwise it is nil.
+// When ctx ends, or l fails, handler's context ends. Clients whose handlers have returned nil may go on until
+// their Finish. After Grace, Serve closes the Conns of handlers that still run, and of clients that have not
+// finished. The error has the number of these handlers, or is the failure of l, or the *[AsyncError] of a lost
+// device; otherwise it is nil.
 func (s *Server) Serve(ctx context.Context, l *Listener, handler func(context.Context, *Conn) error) error {
 	defer l.Close()
 	if !s.begin() {

@@ -21,7 +21,7 @@ import (
 type ServerConfig struct {
 	Config                  // of each Conn; Timeout also limits the steps after a client's hello together
 	MaxConns int            // clients at a time, others are refused; 0 is 64
-	Grace    time.Duration  // time for handlers to return when Serve's context has ended; 0 is 5 s, less than 0 no time
+	Grace    time.Duration  // time for handlers to return, and for clients to finish, when Serve's context has ended; 0 is 5 s, less than 0 no time
 	Unread   func(verbs.WC) // gets receives of the SRQ that a closed Conn left, see Server.SRQ; nil drops them
 }
 

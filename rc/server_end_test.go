@@ -106,6 +106,23 @@ func TestAHandlerThatReturnedIsNotLate(t *testing.T) {
 	}
 }
 
+// TestAClientFinishesWithinGrace: the end of Serve's context does not end a client whose handler has returned nil.
+func TestAClientFinishesWithinGrace(t *testing.T) {
+	leavesNothing(t)
+	s := serve(t, ServerConfig{Grace: testkit.Limit}, func(context.Context, *Conn) error { return nil })
+	c, _ := s.mustClient(t)
+	if _, err := c.WaitRecv(t.Context()); err != io.EOF {
+		t.Errorf("a wait after the server's end of the job: %v", err)
+	}
+	s.end()
+	if err := c.Finish(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
 // TestAClientThatDiesAtAnyStep checks that the server frees everything and goes on.
 func TestAClientThatDiesAtAnyStep(t *testing.T) {
 	leavesNothing(t)
