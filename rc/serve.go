@@ -6,6 +6,7 @@ import (
 	"context"
 	stderrors "errors"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -81,17 +82,7 @@ func (v *service) serve(c *admission.Client, in *Incoming) {
 		err = v.handle(conn)
 	}
 	if err != nil && !v.stopped(err) {
-		v.failed(in.tcp.RemoteAddr(), err, connected)
-	}
-}
-
-// failed logs the failure of a client. Of clients that were not connected it logs some: any stranger can be one, at
-// any rate.
-func (v *service) failed(peer net.Addr, err error, connected bool) {
-	if connected {
-		v.s.events.clientFailed(peer, err)
-	} else if omitted, ok := v.s.strangers.Next(); ok {
-		v.s.events.clientFailed(peer, err, omitted...)
+		v.s.strangers.Failed(!connected, func(omitted ...slog.Attr) { v.s.events.clientFailed(in.tcp.RemoteAddr(), err, omitted...) })
 	}
 }
 

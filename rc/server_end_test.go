@@ -2,16 +2,13 @@ package rc
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pkg/errors"
@@ -219,32 +216,4 @@ func TestServeEndsDuringConnects(t *testing.T) {
 			t.Errorf("round %d: %v", round, err)
 		}
 	}
-}
-
-// TestStrangersDoNotFillTheLog has a thousand clients fail before they are connected, and one more a second later.
-func TestStrangersDoNotFillTheLog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		v := &service{s: &Server{resources: resources{events: newEvents(slog.New(slog.NewTextHandler(&log, nil)))}}}
-		for range 1000 {
-			v.failed(&net.TCPAddr{}, errors.New("no hello"), false)
-		}
-		logged := strings.Count(log.String(), "no hello")
-		if logged == 0 || logged > 50 {
-			t.Errorf("%d of 1,000 lines", logged)
-		}
-		time.Sleep(time.Second)
-		log.Reset()
-		v.failed(&net.TCPAddr{}, errors.New("no hello"), false)
-		if want := fmt.Sprintf("error=\"no hello\" omitted=%d\n", 1000-logged); !strings.HasSuffix(log.String(), want) {
-			t.Errorf("%s; want %s", log.String(), want)
-		}
-		log.Reset()
-		for range 1000 {
-			v.failed(&net.TCPAddr{}, errors.New("a job"), true)
-		}
-		if n := strings.Count(log.String(), "a job"); n != 1000 {
-			t.Errorf("%d of 1,000 clients that were connected", n)
-		}
-	})
 }

@@ -43,11 +43,11 @@ type Listener struct {
 	ctx    context.Context // ends with Close, or when the listener fails
 	cancel context.CancelCauseFunc
 
-	desk     *admission.Desk
-	backlog  chan *comer
-	peers    sync.WaitGroup
-	ended    chan struct{} // closed when everything is freed
-	failures event.Sample  // that are logged
+	desk      *admission.Desk
+	backlog   chan *comer
+	peers     sync.WaitGroup
+	ended     chan struct{} // closed when everything is freed
+	strangers event.Sample  // whose failures are logged
 
 	mu       sync.Mutex
 	at       time.Time     // the deadline; zero: none

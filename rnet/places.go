@@ -5,7 +5,6 @@ package rnet
 import (
 	"context"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/pkg/errors"
@@ -53,7 +52,10 @@ func (l *Listener) receive(c *admission.Client, in *rc.Incoming) {
 	conn, err := l.connect(c, in)
 	if err != nil {
 		if l.ctx.Err() == nil {
-			l.failed(in.TCP().RemoteAddr(), err)
+			l.strangers.Failed(true, func(omitted ...slog.Attr) {
+				l.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "rnet: a peer could not connect",
+					append([]slog.Attr{slog.Any("peer", in.TCP().RemoteAddr()), slog.String("why", err.Error())}, omitted...)...)
+			})
 		}
 		return
 	}
@@ -62,14 +64,6 @@ func (l *Listener) receive(c *admission.Client, in *rc.Incoming) {
 	select {
 	case <-a.taken:
 	case <-l.ctx.Done():
-	}
-}
-
-// failed logs that a peer could not connect. It logs some of them: any stranger can be one, at any rate.
-func (l *Listener) failed(peer net.Addr, err error) {
-	if omitted, ok := l.failures.Next(); ok {
-		l.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "rnet: a peer could not connect",
-			append([]slog.Attr{slog.Any("peer", peer), slog.String("why", err.Error())}, omitted...)...)
 	}
 }
 

@@ -3,14 +3,11 @@ package rnet
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/oob"
@@ -102,25 +99,4 @@ func TestSilentPeersTakeLittle(t *testing.T) {
 	testkit.Until(t, "silent peers that wait", func() bool { return l.desk.Usage().Waiting > 0 })
 	l.dial(t, d)
 	l.accept(t)
-}
-
-// TestStrangersDoNotFillTheLog has a thousand peers fail, and one more a second later.
-func TestStrangersDoNotFillTheLog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		l := &Listener{cfg: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
-		for range 1000 {
-			l.failed(&net.TCPAddr{}, errors.New("no hello"))
-		}
-		logged := strings.Count(log.String(), "no hello")
-		if logged == 0 || logged > 50 {
-			t.Errorf("%d of 1,000 lines", logged)
-		}
-		time.Sleep(time.Second)
-		log.Reset()
-		l.failed(&net.TCPAddr{}, errors.New("no hello"))
-		if want := fmt.Sprintf("why=\"no hello\" omitted=%d\n", 1000-logged); !strings.HasSuffix(log.String(), want) {
-			t.Errorf("%s; want %s", log.String(), want)
-		}
-	})
 }

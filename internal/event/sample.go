@@ -14,7 +14,7 @@ const (
 	sampleEvery = 250 * time.Millisecond
 )
 
-// Sample chooses which records of a kind are logged. The zero value is ready for use. Several goroutines may call
+// Sample chooses which failures of strangers are logged. The zero value is ready for use. Several goroutines may call
 // its method at once.
 type Sample struct {
 	mu      sync.Mutex
@@ -22,9 +22,18 @@ type Sample struct {
 	omitted int       // since the last record that was logged
 }
 
-// Next reports whether to log the next record. The attributes, which belong to that record, say how many records
-// were left out before it, if any were.
-func (s *Sample) Next() (attrs []slog.Attr, ok bool) {
+// Failed calls log for a peer that failed. Of strangers, who can do so at any rate, it logs some: omitted, which belongs
+// to the record, says how many were left out before it, if any were.
+func (s *Sample) Failed(stranger bool, log func(omitted ...slog.Attr)) {
+	if !stranger {
+		log()
+	} else if omitted, ok := s.next(); ok {
+		log(omitted...)
+	}
+}
+
+// next reports whether to log the next stranger, and with which attributes.
+func (s *Sample) next() (attrs []slog.Attr, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

@@ -1,6 +1,9 @@
 package event
 
 import (
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +16,7 @@ func TestSample(t *testing.T) {
 		most := 0 // records that one attribute said were left out
 		try := func(n int) (logged, omitted int) {
 			for range n {
-				if attrs, ok := s.Next(); ok {
+				if attrs, ok := s.next(); ok {
 					logged++
 					for _, a := range attrs {
 						if a.Key != "omitted" {
@@ -55,5 +58,32 @@ func TestSample(t *testing.T) {
 		check("a burst again", 1, 1, 96+60*2700-logged-omitted)
 		check("without anything left out", sampleBurst-1, sampleBurst-1, 0)
 		check("and no more", 1, 0, 0)
+	})
+}
+
+// TestStrangersDoNotFillTheLog has a thousand strangers fail, one more a second later, and a thousand known peers.
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Sample
+		fail := func(stranger bool, n int) string {
+			var text strings.Builder
+			for range n {
+				s.Failed(stranger, func(omitted ...slog.Attr) {
+					ClientFailed.Log(slog.New(slog.NewTextHandler(&text, nil)), "failed", omitted...)
+				})
+			}
+			return text.String()
+		}
+		logged := strings.Count(fail(true, 1000), "\n")
+		if logged == 0 || logged > 50 {
+			t.Errorf("%d of 1,000 lines", logged)
+		}
+		if n := strings.Count(fail(false, 1000), "\n"); n != 1000 {
+			t.Errorf("%d of 1,000 peers that were known", n)
+		}
+		time.Sleep(time.Second)
+		if got, want := fail(true, 1), fmt.Sprintf(" omitted=%d\n", 1000-logged); !strings.HasSuffix(got, want) {
+			t.Errorf("%s; want %s", got, want)
+		}
 	})
 }

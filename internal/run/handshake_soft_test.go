@@ -4,8 +4,6 @@ package run
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -109,49 +107,4 @@ func TestHandshakeLimits(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestStrangersDoNotFillTheLog has a thousand clients fail before they begin a job, and one more a second later.
-func TestStrangersDoNotFillTheLog(t *testing.T) {
-	l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.ListenConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	tcp, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tcp.Close()
-	connection, err := l.Accept(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.TCP().Close()
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		s := &server{all: slog.New(slog.NewTextHandler(&log, nil))}
-		in := &comer{Incoming: connection, who: "server/7"}
-		for range 1000 {
-			s.failed(in, errors.New("no hello"))
-		}
-		logged := strings.Count(log.String(), "no hello")
-		if logged == 0 || logged > 50 {
-			t.Errorf("%d of 1,000 lines", logged)
-		}
-		time.Sleep(time.Second)
-		log.Reset()
-		s.failed(in, errors.New("no hello"))
-		if want := fmt.Sprintf("error=\"no hello\" omitted=%d\n", 1000-logged); !strings.HasSuffix(log.String(), want) {
-			t.Errorf("%s; want %s", log.String(), want)
-		}
-		log.Reset()
-		in.connected = true
-		for range 1000 {
-			s.failed(in, errors.New("a job"))
-		}
-		if n := strings.Count(log.String(), "a job"); n != 1000 {
-			t.Errorf("%d of 1,000 clients with a job", n)
-		}
-	})
 }

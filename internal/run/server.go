@@ -225,18 +225,12 @@ func (s *server) serveAll(ctx context.Context, l *rc.Listener) error {
 	return interrupted(ctx, err)
 }
 
-// failed reports a client that does not end the server. Of clients that began no job it reports some: any
-// stranger can be one, at any rate.
+// failed reports a client that does not end the server.
 func (s *server) failed(in *comer, err error) {
-	attrs := in.ended("failed", slog.String("error", err.Error()))
-	if !in.connected { // any stranger can be one, at any rate
-		omitted, ok := s.strangers.Next()
-		if !ok {
-			return
-		}
-		attrs = append(attrs, omitted...)
-	}
-	event.ClientFailed.LogAt(slog.LevelError, s.all.With(slog.String("who", in.who)), "client failed", attrs...)
+	s.strangers.Failed(!in.connected, func(omitted ...slog.Attr) {
+		attrs := append(in.ended("failed", slog.String("error", err.Error())), omitted...)
+		event.ClientFailed.LogAt(slog.LevelError, s.all.With(slog.String("who", in.who)), "client failed", attrs...)
+	})
 }
 
 // accepted reports a client's connection, when its first message has come.
