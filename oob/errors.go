@@ -165,6 +165,14 @@ func (e *TimeoutError) Is(target error) bool {
 	return target == context.DeadlineExceeded || target == os.ErrDeadlineExceeded
 }
 
+// Stranger reports whether err is the error of a connection on which no complete message, or read, of the peer arrived: the
+// peer closed it, was silent, or speaks another protocol. Port scanners and health checks do so.
+func Stranger(err error) bool {
+	var closed *ClosedError
+	var late *TimeoutError
+	return errors.Is(err, ErrForeignPeer) || errors.As(err, &closed) && closed.First || errors.As(err, &late) && late.Last == ""
+}
+
 // canceledError is the error of a step whose context was canceled. It matches both
 // context.Canceled and the context's cause.
 type canceledError struct{ err, cause error }

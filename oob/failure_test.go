@@ -150,6 +150,27 @@ func TestFailDoesNotEcho(t *testing.T) {
 	}
 }
 
+// TestStranger asks what ended a connection, at its first message and at a later one.
+func TestStranger(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want bool
+	}{
+		{&ClosedError{First: true, Err: io.EOF}, true},
+		{&ClosedError{Err: io.EOF}, false},
+		{&TimeoutError{}, true},
+		{&TimeoutError{Last: "its hello"}, false},
+		{&ProtocolError{Err: ErrForeignPeer}, true},
+		{&ProtocolError{Err: ErrVersion}, false},
+		{&PeerError{}, false},
+		{io.EOF, false},
+	} {
+		if err := errors.WithMessage(test.err, "hello"); Stranger(err) != test.want {
+			t.Errorf("%T %+v: %v", test.err, test.err, !test.want)
+		}
+	}
+}
+
 // TestFailIsShort checks that Fail returns after a second if the peer reads nothing.
 func TestFailIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -44,18 +44,10 @@ type jobless struct {
 
 func (j jobless) Unwrap() error { return j.error }
 
-// joblessIfStranger returns the error of a failed connection. It makes it jobless if no
-// whole message of a client has arrived, because then there was no client.
-func joblessIfStranger(err error) error {
-	var closed *oob.ClosedError
-	var late *oob.TimeoutError
-	switch {
-	case errors.Is(err, oob.ErrForeignPeer):
-		return jobless{err, RefusedProtocol}
-	case errors.As(err, &closed) && closed.First:
-		return jobless{err, RefusedClosed}
-	case errors.As(err, &late) && late.Last == "":
-		return jobless{err, RefusedSilent}
+// joblessIfStranger returns the error of a failed connection. It makes it jobless if there was no client.
+func (o *ServerOptions) joblessIfStranger(ctx context.Context, err error) error {
+	if oob.Stranger(err) {
+		return o.noHello(ctx, err)
 	}
 	return err
 }

@@ -308,7 +308,7 @@ func (s *server) client(jobs context.Context, in *comer) (err error) {
 	defer func() { s.Counts.finished(hello.Job, admitted, in.moved.Load(), err) }()
 	conn, err := in.Connect(ctx, cfg)
 	if err != nil {
-		return cutShortIf(jobs, joblessIfStranger(err))
+		return cutShortIf(jobs, s.joblessIfStranger(ctx, err))
 	}
 	in.connected = true
 	_ = in.Connected(memory) // if the client has to leave, its context ends the job
@@ -347,7 +347,7 @@ func (s *server) greet(in *comer, record *giveRecord) (hello oob.Hello, endpoint
 		}
 		if g, ok := endpoint.(job.Greeter); ok {
 			if err := g.Greet(ctx, in.TCP()); err != nil {
-				return joblessIfStranger(err)
+				return s.joblessIfStranger(ctx, err)
 			}
 		}
 		if !s.Native() { // whose messages have no observer
