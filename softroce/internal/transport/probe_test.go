@@ -117,3 +117,53 @@ func TestSRQBesideCreateQP(t *testing.T) {
 	}
 	resizing.Wait()
 }
+
+// TestRepeatsWithoutARegion closes the region of a request that is sent, and loses the peer's acknowledgments for longer than
+// the ACK timeout. The request succeeds, unless the peer lacks it, too.
+func TestRepeatsWithoutARegion(t *testing.T) {
+	const silent = 20 * time.Millisecond
+	for name, test := range map[string]struct {
+		before       bool // another request is before it
+		unread, lost bool
+		stale        bool // the answer to an earlier probe comes late
+		want         verbs.WCStatus
+	}{
+		"the peer is silent":      {true, false, false, false, verbs.WCSuccess},
+		"packets lie unread":      {false, true, false, false, verbs.WCSuccess},
+		"a stale answer":          {false, false, false, true, verbs.WCSuccess},
+		"the peer lacks a packet": {true, false, true, false, verbs.WCLocProtErr},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, a, b := recoveryPair(t, 64)
+			a.qp.attr.Timeout = 9 // 2 ms
+			a.node.engine.cfg.Unread = func(*Path) bool { return test.unread }
+			until := n.now + silent
+			n.tap = func(s, _ *simnode, raw []byte) bool {
+				p, err := packet.Parse(raw)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lost := test.lost && s == a.node && len(p.Payload()) > 0
+				return !lost && (s == a.node || n.now >= until)
+			}
+			write := verbs.SendWR{ID: 1, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 3000)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
+			if test.before {
+				a.send(verbs.SendWR{ID: 2, Opcode: verbs.OpRDMAWrite, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+			}
+			a.send(write)
+			n.transmit()
+			if err := a.mr.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if test.stale {
+				for a.node.engine.Counter(Probes) == 0 && n.step(until) {
+				}
+				a.inject(b, packet.RCAcknowledge, uint32(a.qp.req.una-1), 0, ack(accepted))
+			}
+			if test.before {
+				a.want(a.scq, 2, verbs.WCSuccess, verbs.WCRDMAWrite)
+			}
+			a.want(a.scq, 1, test.want, verbs.WCRDMAWrite)
+		})
+	}
+}

@@ -143,16 +143,38 @@ func (qp *QP) lookForLoss(now time.Duration) {
 		qp.notKept()
 		return
 	}
-	switch {
-	case r.wqe(r.head).answered(), r.resent == r.una && r.responder != goesBack:
+	if (r.wqe(r.head).answered() || r.resent == r.una && r.responder != goesBack) && qp.repeatable() {
 		r.again, r.resentAt, r.timed = r.una, now, nowhere
 		qp.engine.counters.add(Retransmits, 1)
-	default:
-		r.probe, r.probed, r.timed = true, r.nxt, nowhere // the answer may be the probe's (Karn's rule)
-		qp.engine.counters.add(Probes, 1)
+		qp.wake = true
+	} else {
+		qp.sendProbe()
 	}
-	qp.wake = true
 	qp.setLook(now)
+}
+
+func (qp *QP) sendProbe() {
+	r := &qp.req
+	r.probe, r.probed, r.timed = true, r.nxt, nowhere // the answer may be the probe's (Karn's rule)
+	qp.engine.counters.add(Probes, 1)
+	qp.wake = true
+}
+
+// repeatable reports whether all packets in flight can be sent again. A program that has the peer's reply may close a
+// region before the acknowledgment is here. Then probes ask for it, until a NAK or the last ACK timeout says that the peer
+// lacks a packet.
+func (qp *QP) repeatable() bool {
+	r := &qp.req
+	for i := r.head; i != r.tail && qp.recovers(); i++ {
+		w := r.wqe(i)
+		if !w.started || w.first >= r.nxt {
+			break
+		}
+		if !w.fetches() && w.wr.Flags&verbs.SendInline == 0 && !qp.sglAllowed(w.wr.SGL, 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // answerToProbe handles an ACK of the packet before una: it is the answer to a probe, and says that neither
@@ -164,7 +186,9 @@ func (qp *QP) answerToProbe(now time.Duration) {
 	}
 	qp.peerAnswered(now)
 	qp.probeAnswered()
-	qp.goBackOnce()
+	if qp.repeatable() { // otherwise wait for a certain answer: this one may be an earlier probe's
+		qp.goBackOnce()
+	}
 }
 
 // probeAnswered notes that the peer is alive and lacks packet una, although it may have been sent again.

@@ -317,5 +317,10 @@ func (qp *QP) expire(now time.Duration) {
 		r.window.shrink()
 	}
 	qp.timedOut()
-	qp.goBack()
+	if r.retries == 0 || qp.repeatable() {
+		qp.goBack()
+	} else {
+		qp.sendProbe()
+		qp.setDeadline(now)
+	}
 }

@@ -30,7 +30,9 @@ func (qp *QP) starved(now time.Duration) bool {
 	}
 	r.starvedTimeouts++
 	qp.engine.counters.add(StarvedTimeouts, 1)
-	if r.una < r.nxt {
+	if r.una < r.nxt && !qp.repeatable() {
+		qp.sendProbe()
+	} else if r.una < r.nxt {
 		r.again, r.resent, r.resentAt, r.timed = r.una, r.una, now, nowhere
 	}
 	qp.wake = true
