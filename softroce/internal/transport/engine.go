@@ -7,7 +7,6 @@
 package transport
 
 import (
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"net/netip"
@@ -215,73 +214,104 @@ type Datagram struct {
 // Receive processes datagrams. The caller has verified their ICRCs. Packets that the protocol
 // forbids are dropped and counted. Transmit must be called afterwards.
 func (e *Engine) Receive(now time.Duration, batch []Datagram) {
-	var qp *QP // locked while consecutive packets are for it
-	for d := range acknowledgmentsFirst(batch) {
-		p, err := packet.Parse(d.Data)
-		if !p.HasBTH() {
-			e.counters.add(DropMalformed, 1)
-			continue
-		}
-		qpn := p.BTH().DestQPN()
-		if qp == nil || qp.qpn != qpn {
-			if qp != nil {
-				qp.unlock()
-			}
-			if qp = nil; err == nil && qpn == verbs.MulticastQPN {
-				e.receiveGroup(now, p, d)
-				continue
-			}
-			if qp = e.QP(qpn); qp == nil || d.Dst.IsMulticast() { // only packets for MulticastQPN go to groups
-				qp = nil
-				e.counters.add(DropNoQP, 1)
-				continue
-			}
-			qp.mu.Lock()
-		}
-		if err != nil {
-			qp.receiveMalformed(p, d)
-			continue
-		}
-		qp.receive(now, p, d)
-	}
-	if qp != nil {
-		qp.unlock()
-	}
+	r := receiving{engine: e, now: now}
+	acknowledgmentsFirst(batch, r.packets)
+	r.lock(nil)
 	e.counters.add(RxPackets, uint64(len(batch)))
 }
 
-// acknowledgmentsFirst returns a batch with each ACK before the requests that it came behind; see QP.next. It stays
-// behind a READ or atomic response, which it acknowledges too.
-func acknowledgmentsFirst(batch []Datagram) iter.Seq[*Datagram] {
-	return func(yield func(*Datagram) bool) {
-		for rest := batch; len(rest) > 0; {
-			n, late := overtaken(rest)
-			for i := 0; late && i < n; i++ {
-				if acknowledges(&rest[i]) && !yield(&rest[i]) {
-					return
-				}
+// acknowledgmentsFirst passes a batch to take, with each ACK before the requests that it came behind; see QP.next. An ACK stays
+// behind a READ or atomic response, which it acknowledges too. take gets consecutive packets and returns how many it took.
+func acknowledgmentsFirst(batch []Datagram, take func([]Datagram) int) {
+	for rest := batch; len(rest) > 0; {
+		n, late := overtaken(rest)
+		for i := 0; late && i < n; i++ {
+			if acknowledges(&rest[i]) {
+				take(rest[i : i+1])
 			}
-			for i := range n {
-				if (!late || !acknowledges(&rest[i])) && !yield(&rest[i]) {
-					return
-				}
-			}
-			rest = rest[n:]
 		}
+		for i := 0; i < n; {
+			if late && acknowledges(&rest[i]) {
+				i++
+				continue
+			}
+			i += take(rest[i:n])
+		}
+		rest = rest[n:]
 	}
 }
 
-// overtaken returns how many packets at the beginning of a batch are of one peer and let ACKs pass, and whether
-// an ACK is behind a request there.
+// receiving is one Receive. qp is locked while consecutive packets are for it.
+type receiving struct {
+	engine *Engine
+	now    time.Duration
+	qp     *QP
+}
+
+// lock locks the queue pair of the next packets, if any, and unlocks the one before.
+func (r *receiving) lock(qp *QP) {
+	if r.qp != nil {
+		r.qp.unlock()
+	}
+	if r.qp = qp; qp != nil {
+		qp.mu.Lock()
+	}
+}
+
+// packets processes a run at the beginning of a batch, or one packet. It returns how many packets.
+func (r *receiving) packets(batch []Datagram) int {
+	if n := alike(batch); n > 1 {
+		if p, err := packet.Parse(batch[0].Data); err == nil && r.qp != nil && r.qp.qpn == p.BTH().DestQPN() {
+			if n = r.qp.receiveRun(r.now, p, batch[:n]); n > 0 {
+				return n
+			}
+		}
+	}
+	r.packet(&batch[0])
+	return 1
+}
+
+// packet processes one packet.
+func (r *receiving) packet(d *Datagram) {
+	p, err := packet.Parse(d.Data)
+	if !p.HasBTH() {
+		r.engine.counters.add(DropMalformed, 1)
+		return
+	}
+	qpn := p.BTH().DestQPN()
+	if r.qp == nil || r.qp.qpn != qpn {
+		r.lock(nil)
+		if err == nil && qpn == verbs.MulticastQPN {
+			r.engine.receiveGroup(r.now, p, d)
+			return
+		}
+		qp := r.engine.QP(qpn)
+		if qp == nil || d.Dst.IsMulticast() { // only packets for MulticastQPN go to groups
+			r.engine.counters.add(DropNoQP, 1)
+			return
+		}
+		r.lock(qp)
+	}
+	if err != nil {
+		r.qp.receiveMalformed(p, d)
+		return
+	}
+	r.qp.receive(r.now, p, d)
+}
+
+// overtaken returns how many packets at the beginning of a batch are of one peer and let ACKs pass, or are responses that do
+// not, and whether an ACK is behind a request there.
 func overtaken(batch []Datagram) (n int, late bool) {
-	request := false
-	for n < len(batch) && len(batch[n].Data) > 0 && batch[n].Src == batch[0].Src {
+	request, responses := false, false
+	for ; n < len(batch) && len(batch[n].Data) > 0 && batch[n].Src == batch[0].Src; n++ {
 		ack := acknowledges(&batch[n])
-		if !ack && packet.Opcode(batch[n].Data[0]).IsResponse() {
+		response := !ack && packet.Opcode(batch[n].Data[0]).IsResponse()
+		if n == 0 {
+			responses = response
+		} else if response != responses {
 			break
 		}
 		late, request = late || ack && request, request || !ack
-		n++
 	}
 	return max(n, 1), late
 }

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -74,8 +73,8 @@ func (e *Engine) addMR(mr *MR) (*MR, error) {
 	return mr, nil
 }
 
-// zeros are the bytes of null regions for one packet.
-var zeros [packet.MaxPayload]byte
+// zeros are the bytes of null regions for one burst.
+var zeros [maxBurst]byte
 
 func checkRegion(buf []byte, access verbs.Access) error {
 	if access&^mrAccess != 0 {

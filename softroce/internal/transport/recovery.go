@@ -306,6 +306,9 @@ func (r *requester) forgetRecovery() {
 	r.reads.reset()
 }
 
+// mayRepair reports whether repairing may have a packet.
+func (r *requester) mayRepair() bool { return r.again == r.una || r.probe || r.asked < r.askTo }
+
 // repairing returns the packet that repairs a loss, if one is to be sent.
 func (qp *QP) repairing() (o outgoing, ok bool) {
 	r := &qp.req

@@ -107,7 +107,7 @@ func (r *requester) begin(psn uint32) {
 // work requests when their turn comes, and executes those that send no packet.
 func (qp *QP) nextRequest(now time.Duration, first bool) (o outgoing, ok bool) {
 	r := &qp.req
-	if (r.again == r.una || r.probe || r.asked < r.askTo) && !r.waiting && qp.canSend() {
+	if r.mayRepair() && !r.waiting && qp.canSend() {
 		if o, ok = qp.repairing(); ok {
 			return o, true
 		}
@@ -284,12 +284,27 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration, o *outgoing) bool
 	if index == 0 {
 		qp.replied(now)
 	}
-	r.sinceAckReq++
-	if qp.spend(w, count) || last || r.sinceAckReq >= int(qp.ackEvery()) || r.nxt-r.una >= r.window.packets {
-		bth.SetAckReq(true)
-		r.sinceAckReq = 0
-		r.time(seq, now)
+	bth.SetAckReq(qp.asks(w, 1, count, last, now))
+	qp.awaitAnswer(now)
+	return true
+}
+
+// asks charges packets that were just built, with count numbers, and returns whether the last of them must ask for an ACK. last
+// reports whether it is the last of its message.
+func (qp *QP) asks(w *sendWQE, packets int, count int64, last bool, now time.Duration) bool {
+	r := &qp.req
+	r.sinceAckReq += packets
+	if !qp.spend(w, count) && !last && r.sinceAckReq < int(qp.ackEvery()) && r.nxt-r.una < r.window.packets {
+		return false
 	}
+	r.sinceAckReq = 0
+	r.time(r.nxt-count, now)
+	return true
+}
+
+// awaitAnswer begins the wait for an answer to a packet that was just built, if none has begun.
+func (qp *QP) awaitAnswer(now time.Duration) {
+	r := &qp.req
 	if r.deadline == never || !r.asking {
 		if !r.asking && !qp.unproven() {
 			r.retries = qp.attr.RetryCnt // the timeouts in line were before the peer's first answer
@@ -299,7 +314,6 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration, o *outgoing) bool
 	if r.look == never {
 		qp.setLook(now)
 	}
-	return true
 }
 
 // snapshot copies the payload of a packet. The program may change its memory at any time, and

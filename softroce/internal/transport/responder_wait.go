@@ -39,19 +39,27 @@ func (qp *QP) awaitReply(now time.Duration, p packet.Packet, wake, single bool) 
 	a := &qp.resp.answers
 	op := p.Opcode()
 	single = single && op.StartsMessage() && op.EndsMessage() && (op.Operation() == packet.OpSend || p.ImmDt() != nil)
-	if a.messages++; a.messages > 1 || !single {
-		a.replies = 0
+	switch {
+	case !single:
+		qp.awaitNoReply()
+		return
+	case a.messages > 0:
+		a.messages, a.replies = a.messages+1, 0
 		qp.waitIsOver()
-		if !single {
-			a.messages = 0
-		}
 		return
 	}
+	a.messages = 1
 	a.cameAt = now
 	if a.replies >= repliesEnough && a.ackDue && a.due == 0 && !a.nakDue && qp.path.Joined {
 		a.waits = now + ackWait
 		qp.wake = wake
 	}
+}
+
+// awaitNoReply notes that packets came that are not a message of one packet.
+func (qp *QP) awaitNoReply() {
+	qp.resp.messages, qp.resp.replies = 0, 0
+	qp.waitIsOver()
 }
 
 // replied notes that the first packet of a request is sent. An ACK that waits goes with it.

@@ -90,6 +90,15 @@ func (m *member) spend(n int64) (last bool) {
 	return m.of.spent.Add(n-used)-left+m.of.turn() > m.of.window.Load()
 }
 
+// room returns how many bytes may be spent now.
+func (m *member) room() int64 {
+	s, turn := m.of, m.turn.Load()
+	if s.length.Load() > 0 {
+		return turn
+	}
+	return max(turn, s.window.Load()-s.spent.Load()+turn)
+}
+
 // endTurn gives back what is left of a turn. A queue pair that has no more to send must call it, because the bytes
 // of a turn count as spent.
 func (m *member) endTurn() {

@@ -142,6 +142,14 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 	n, segment, shard, answers := 0, 0, 0, false
 	qp.inLine = nil
 	for packets := 0; packets < o.maxSegments; {
+		if run, size, responses := qp.buildRun(room[n:], segment, o.maxSegments-packets, now); run > 0 {
+			if n == 0 {
+				path, segment, shard = qp.path, size, qp.shardOf(&outgoing{path: qp.path})
+			}
+			n, packets, answers = n+run*size, packets+run, answers || responses
+			more = packets == o.maxSegments
+			continue
+		}
 		next, ok := qp.next(now, segment, o.maxSegments-packets, len(room)-n)
 		if !ok {
 			break

@@ -266,13 +266,14 @@ func TestAcknowledgmentsFirst(t *testing.T) {
 
 // opcodesInTurn returns the opcodes of a batch in the order in which it is processed.
 func opcodesInTurn(batch []Datagram) (ops []packet.Opcode) {
-	for d := range acknowledgmentsFirst(batch) {
+	acknowledgmentsFirst(batch, func(rest []Datagram) int {
 		op := packet.CongestionNotification
-		if len(d.Data) > 0 {
-			op = packet.Opcode(d.Data[0])
+		if len(rest[0].Data) > 0 {
+			op = packet.Opcode(rest[0].Data[0])
 		}
 		ops = append(ops, op)
-	}
+		return 1
+	})
 	return ops
 }
 
@@ -292,11 +293,13 @@ func TestManyAcknowledgmentsBehind(t *testing.T) {
 		t.Errorf("a pass is for %d of %d packets, ACKs behind requests %v", n, len(batch), late)
 	}
 	handled := make(map[*Datagram]int)
-	for d := range acknowledgmentsFirst(batch) {
+	acknowledgmentsFirst(batch, func(rest []Datagram) int {
+		d := &rest[0]
 		if handled[d]++; acknowledges(d) != (len(handled) <= many) {
 			t.Fatalf("packet %d is %v", len(handled), packet.Opcode(d.Data[0]))
 		}
-	}
+		return 1
+	})
 	if len(handled) != len(batch) {
 		t.Errorf("%d of %d packets were handled", len(handled), len(batch))
 	}
