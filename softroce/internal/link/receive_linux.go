@@ -30,10 +30,13 @@ const (
 	// loneSize: after a single datagram of fewer bytes, the next wait expects one
 	// datagram only.
 	loneSize = 1024
+	// ahead is the number of bytes before each datagram. With them, the payload behind a BTH alone is aligned to 8
+	// bytes. Processors copy it to aligned memory up to twice as fast.
+	ahead = 4
 	// Without GRO: singleMessages messages of singleSize bytes. singleSize is more than
 	// the longest packet, so that a longer datagram is noticed.
 	singleMessages = 64
-	singleSize     = (packet.MaxPacket + 1 + 63) &^ 63
+	singleSize     = (ahead + packet.MaxPacket + 1 + 63) &^ 63
 )
 
 // receiveScratch is the memory that an Ingress keeps for receiving.
@@ -47,7 +50,7 @@ func (t *receiveScratch) plainBuffers() (data, control []byte) {
 	if t.plain == nil {
 		t.plain = newInMessages(1, singleSize)
 	}
-	return t.plain.buf, t.plain.messages[0].control[:]
+	return t.plain.data(0), t.plain.messages[0].control[:]
 }
 
 // inMessages are the messages of one recvmmsg.
@@ -72,11 +75,14 @@ func newInMessages(n, size int) *inMessages {
 	}
 	for i := range t.messages {
 		t.messages[i].link(&t.headers[i].Hdr)
-		t.messages[i].setData(t.buf[i*size : (i+1)*size])
+		t.messages[i].setData(t.data(i))
 	}
 	t.receive = t.tryReceive
 	return t
 }
+
+// data returns the memory of message i.
+func (t *inMessages) data(i int) []byte { return t.buf[i*t.size+ahead : (i+1)*t.size] }
 
 // tryReceive calls recvmmsg. The poller calls it at once and whenever datagrams arrive.
 func (t *inMessages) tryReceive(fd uintptr) (done bool) {
@@ -176,7 +182,7 @@ func (s *Socket) check(in *Ingress, t *inMessages, counts *tally) error {
 			continue
 		}
 		bytes += int(h.Len)
-		d := datagram{data: t.buf[i*t.size:][:h.Len], src: m.address(zone)}
+		d := datagram{data: t.data(i)[:h.Len], src: m.address(zone)}
 		d.parse(m.control[:h.Hdr.Controllen])
 		if d.size != 0 && d.size < len(d.data) {
 			counts.bursts++
