@@ -284,17 +284,32 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration, o *outgoing) bool
 	if index == 0 {
 		qp.replied(now)
 	}
-	bth.SetAckReq(qp.asks(w, 1, count, last, now))
+	bth.SetAckReq(qp.asks(w, 1, count, last && qp.needsAck(w), now))
 	qp.awaitAnswer(now)
 	return true
 }
 
-// asks charges packets that were just built, with count numbers, and returns whether the last of them must ask for an ACK. last
-// reports whether it is the last of its message.
-func (qp *QP) asks(w *sendWQE, packets int, count int64, last bool, now time.Duration) bool {
+// needsAck reports whether the last packet of the request that is being sent must ask for an ACK. If ACKs may be few, it need
+// not if nobody waits for its completion, and another request follows that will ask.
+func (qp *QP) needsAck(w *sendWQE) bool {
+	r := &qp.req
+	if !qp.mayAskLess() || qp.sigAll || w.wr.Flags&verbs.SendSignaled != 0 || w.answered() || r.cur+1 == r.tail {
+		return true
+	}
+	next := r.wqe(r.cur + 1)
+	return next.wr.Opcode == verbs.OpLocalInv || next.wr.Opcode == verbs.OpBindMW
+}
+
+// mayAskLess reports whether ACKs may be few: within a host. Through a network, senders with fewer ACKs take less equal shares
+// (make simulate).
+func (qp *QP) mayAskLess() bool { return qp.path.Joined }
+
+// asks charges packets that were just built, with count numbers, and returns whether the last of them must ask for an ACK. must
+// reports whether it must in any case.
+func (qp *QP) asks(w *sendWQE, packets int, count int64, must bool, now time.Duration) bool {
 	r := &qp.req
 	r.sinceAckReq += packets
-	if !qp.spend(w, count) && !last && r.sinceAckReq < int(qp.ackEvery()) && r.nxt-r.una < r.window.packets {
+	if !qp.spend(w, count) && !must && r.sinceAckReq < int(qp.ackEvery()) && r.nxt-r.una < r.window.packets {
 		return false
 	}
 	r.sinceAckReq = 0

@@ -6,7 +6,7 @@
 //  2. Acknowledgements give the room back when the queue pair is unlocked (settle). The queue pairs
 //     in line then go on the ready list, in the order in which they came (advance). So turns are
 //     fair.
-//  3. A packet that leaves less room than a turn asks for an ACK. So room always comes back.
+//  3. A packet that leaves less room than a turn asks for an ACK (share.go has an exception). So room always comes back.
 //  4. The window starts small and grows by what is acknowledged, up to Path.Flight. Losses shrink it
 //     if they are more than links lose without congestion.
 //

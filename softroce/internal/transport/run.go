@@ -111,7 +111,7 @@ func (qp *QP) requestsAlike() (packet.Opcode, int64) {
 		if qp.route.is(silent) {
 			return 0, 0
 		}
-		n = min(n, (qp.flight.room()+qp.charge()-1)/qp.charge())
+		n = min(n, qp.flight.packets(qp.charge()))
 	}
 	return qp.transport.Request(w.wr.Opcode, packet.Middle), n
 }

@@ -82,21 +82,28 @@ func (m *member) maySend() bool {
 // hasTurn reports whether others are in line, and the member's turn lasts for another burst.
 func (m *member) hasTurn() bool { return m.of.length.Load() > 0 && m.turn.Load() >= maxBurst }
 
-// spend charges bytes to the share. It returns true if little room is left.
+// spend charges bytes to the share. It returns true if the room that is left must come back soon: there is none, or less than
+// a turn. If ACKs may be few and the member holds most of what is spent, enough comes back with those that it has asked for.
 func (m *member) spend(n int64) (last bool) {
 	m.charged += n
 	used := min(n, m.turn.Load())
-	left := m.turn.Add(-used)
-	return m.of.spent.Add(n-used)-left+m.of.turn() > m.of.window.Load()
+	turn, window := m.turn.Add(-used), m.of.window.Load()
+	left := window - m.of.spent.Add(n-used) + turn
+	return left <= 0 || left < m.of.turn() && (!m.qp.mayAskLess() || 2*m.charged < window)
 }
 
-// room returns how many bytes may be spent now.
-func (m *member) room() int64 {
+// packets returns how many packets of n bytes may be spent now, at most until one asks for an ACK.
+func (m *member) packets(n int64) int64 {
 	s, turn := m.of, m.turn.Load()
+	left := s.window.Load() - s.spent.Load() + turn
+	may := max(left, turn)
 	if s.length.Load() > 0 {
-		return turn
+		may = turn
 	}
-	return max(turn, s.window.Load()-s.spent.Load()+turn)
+	if may = (may + n - 1) / n; m.qp.mayAskLess() {
+		return may
+	}
+	return min(may, max(left-s.turn(), 0)/n+1)
 }
 
 // endTurn gives back what is left of a turn. A queue pair that has no more to send must call it, because the bytes
