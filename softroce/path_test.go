@@ -108,3 +108,38 @@ func counter(tb testing.TB, d *verbs.Device, name string) uint64 {
 	}
 	return all[name]
 }
+
+// TestChangingMemory moves memory that the program changes meanwhile. The ICRC of each packet must be that of the bytes that
+// were sent.
+func TestChangingMemory(t *testing.T) {
+	x, y := openSoft(t, "soft0"), openSoft(t, "soft0")
+	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead} {
+		s := newStream(t, x, y, op, partSize)
+		from := s.mr.Bytes()
+		if op == verbs.OpRDMARead {
+			from = s.remote.Bytes()
+		}
+		stop := make(chan struct{})
+		var changing sync.WaitGroup
+		changing.Go(func() {
+			for v := byte(0); ; v++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				for i := 0; i < len(from); i += 61 {
+					from[i] = v
+				}
+			}
+		})
+		s.parts(t, partSize, 200)
+		close(stop)
+		changing.Wait()
+	}
+	for _, d := range []*verbs.Device{x, y} {
+		if n := counter(t, d, "link_drop_icrc"); n != 0 {
+			t.Errorf("%d packets with a bad ICRC", n)
+		}
+	}
+}
