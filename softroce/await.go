@@ -1,6 +1,7 @@
 // Polling before a sleep. On one host the peer's packets often come after a few microseconds. To sleep and to be woken takes
 // several times as long, and more processor time than polling. So a goroutine that waits for packets polls for a moment
-// before it sleeps, as long as that has been worth it.
+// before it sleeps, as long as that has been worth it. In a stream nobody waits for a single packet, and packets that come
+// during a sleep are received together, so nobody polls.
 
 package softroce
 
@@ -16,8 +17,6 @@ import (
 const (
 	// pollFor is how long a goroutine polls: on most hosts somewhat longer than a sleep would take.
 	pollFor = 50 * time.Microsecond
-	// pollsPerYield is the number of polls after which other goroutines may run.
-	pollsPerYield = 4
 )
 
 // mayPoll reports whether the process has more than one processor. With one, a thread that polls keeps others from it.
@@ -57,7 +56,7 @@ func (p *patience) polled(came bool) {
 // await waits for packets.
 func (r *receiver) await() error {
 	now := time.Now()
-	if !r.pollsFirst || !r.patience.polls(now) {
+	if !r.pollsFirst || r.d.traffic.streams.Load() || !r.patience.polls(now) {
 		if r.shards != nil { // its load counts only waits, not receives at once
 			if err := r.try(r.in); !errors.Is(err, link.ErrInterrupted) {
 				return err
@@ -101,7 +100,7 @@ func (r *receiver) pollUntil(limit time.Time) (polls int, err error) {
 		if !errors.Is(err, link.ErrInterrupted) || r.asked.Load() > 0 || link.Interrupted(r.link) || time.Now().After(limit) {
 			return polls, err
 		}
-		if polls%pollsPerYield == 0 {
+		if polls == 1 { // a goroutine that was just woken may run first; to yield again costs more than the poll
 			runtime.Gosched()
 		}
 	}

@@ -22,6 +22,7 @@ import (
 // completion often enough: each completion that the port's goroutine receives for another one costs a switch.
 // However much is sent, what comes back is little.
 type traffic struct {
+	streams
 	lightRounds atomic.Int32
 	bulk        atomic.Bool // the last round sent more than a short message
 	attended    bool        // for the threads of attend_linux.go, only tiny messages are light, sent or received
@@ -36,6 +37,7 @@ const (
 
 // sent notes that a round sent bytes.
 func (t *traffic) sent(bytes int) {
+	t.moved(0, bytes)
 	t.bulk.Store(bytes > bulkSend)
 	if t.attended && bytes > tinyBytes {
 		t.lightRounds.Store(0)
@@ -45,6 +47,7 @@ func (t *traffic) sent(bytes int) {
 // received notes a receive of bytes, that sinceWake bytes have come since a completion last woke a goroutine, and
 // whether one has come with this receive. Without one, the receive says nothing yet: it may be part of a long message.
 func (t *traffic) received(bytes, sinceWake int, completed bool) {
+	t.moved(bytes, 0)
 	most := lightReceive
 	if t.attended {
 		most = tinyBytes
@@ -53,6 +56,32 @@ func (t *traffic) received(bytes, sinceWake int, completed bool) {
 		t.lightRounds.Store(0)
 	} else if n < lightEnough && (bytes <= tinyBytes || completed) {
 		t.lightRounds.Store(n + 1)
+	}
+}
+
+// streams tells whether much is moved, in one direction only: the other one acknowledges.
+type streams struct {
+	atomic.Bool
+	in, out, receives atomic.Int64 // since the last decision
+}
+
+const (
+	streamBytes    = 1 << 20 // a stream moves so much
+	streamReceives = 64      // in so many receives, at most
+	streamRatio    = 8       // and so many times as much in one direction
+)
+
+// moved notes a receive of bytes, or a round of sending.
+func (s *streams) moved(in, out int) {
+	i, o, n := s.in.Add(int64(in)), s.out.Add(int64(out)), int64(0)
+	if in > 0 {
+		n = s.receives.Add(1)
+	}
+	if much := i+o >= streamBytes; much || n >= streamReceives {
+		s.Store(much && max(i, o) >= streamRatio*min(i, o))
+		s.in.Store(0)
+		s.out.Store(0)
+		s.receives.Store(0)
 	}
 }
 

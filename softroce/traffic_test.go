@@ -66,6 +66,36 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
+// TestStreams says when traffic is a stream, which nobody polls for: much in one direction, in large parts.
+func TestStreams(t *testing.T) {
+	for name, c := range map[string]struct {
+		in, out int // bytes of each receive, and of what is sent then
+		stream  bool
+	}{
+		"WRITEs arrive":       {64 * kib, 64, true},
+		"WRITEs leave":        {64, 256 * kib, true},
+		"an echo of 64 KiB":   {66 * kib, 66 * kib, false},
+		"requests of 8 bytes": {64, 64, false},
+		"READs of 4 KiB":      {4 * kib, 32, false},
+	} {
+		var s streams
+		for range 2 * streamReceives {
+			s.moved(c.in, 0)
+			s.moved(0, c.out)
+		}
+		if s.Load() != c.stream {
+			t.Errorf("%s: a stream %v", name, s.Load())
+		}
+		for range streamReceives {
+			s.moved(64, 0)
+			s.moved(0, 64)
+		}
+		if s.Load() {
+			t.Errorf("%s: still a stream after %d small receives", name, streamReceives)
+		}
+	}
+}
+
 // TestHeavyTrafficIsNotLed gives a receiver the packets of long READs, and then small messages.
 func TestHeavyTrafficIsNotLed(t *testing.T) {
 	opened, err := provider{}.Open(loopbackName)
