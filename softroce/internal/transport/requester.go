@@ -62,6 +62,7 @@ type requester struct {
 	retries           uint8 // left before RETRY_EXC_ERR
 	rnrRetries        uint8
 	starvedTimeouts   uint8 // ACK timeouts since una has moved that did not count
+	grown             uint8 // how far the ACK timeout has grown, as a power of two
 	wentBack          int64 // value of una at the last goBackOnce
 	waiting           bool  // until deadline: the RNR timer that the peer asked for, a look at its room (ud.go), or its rate (paced.go)
 	deadline          time.Duration
@@ -322,7 +323,7 @@ func (qp *QP) awaitAnswer(now time.Duration) {
 	r := &qp.req
 	if r.deadline == never || !r.asking {
 		if !r.asking && !qp.unproven() {
-			r.retries = qp.attr.RetryCnt // the timeouts in line were before the peer's first answer
+			r.retries, r.grown = qp.attr.RetryCnt, 0 // the timeouts in line were before the peer's first answer
 		}
 		qp.setDeadline(now)
 	}

@@ -145,7 +145,7 @@ func (qp *QP) progress(now time.Duration, before int64) {
 	r.window.grow(r.una-before, max(r.nxt, r.una)-before)
 	qp.acked(now, r.una-before)
 	r.nxt = max(r.nxt, r.una)
-	r.retries, r.rnrRetries, r.starvedTimeouts = qp.attr.RetryCnt, qp.attr.RNRRetry, 0
+	r.retries, r.rnrRetries, r.starvedTimeouts, r.grown = qp.attr.RetryCnt, qp.attr.RNRRetry, 0, 0
 	r.waiting = false
 	r.deadline = never
 	r.answeredAt(now)
@@ -266,11 +266,7 @@ const patience = 2
 func (qp *QP) setDeadline(now time.Duration) {
 	qp.req.deadline, qp.req.asking = never, qp.req.una < qp.req.nxt
 	if t := qpstate.ACKTimeout(qp.attr.Timeout); t != 0 {
-		grown := min(qp.attr.RetryCnt-qp.req.retries, patience)
-		if n := qp.req.starvedTimeouts; n > 0 {
-			grown = min(n, starvedPatience)
-		}
-		qp.req.deadline = now + max(t, minTimeout)<<grown
+		qp.req.deadline = now + max(t, minTimeout)<<qp.req.grown
 	}
 }
 
@@ -312,6 +308,7 @@ func (qp *QP) expire(now time.Duration) {
 		return
 	}
 	r.retries--
+	r.grown = min(qp.attr.RetryCnt-r.retries, patience)
 	r.wentBack = nowhere
 	if !qp.unproven() {
 		r.window.shrink()

@@ -4,7 +4,7 @@
 // kernel: requests at the responder, or the acknowledgements at the requester itself. Such a silence
 // says nothing of the peer, so it does not count for RETRY_CNT. To send everything again would only
 // make the reader slower. So the requester sends its oldest packet, in case that one was lost, and
-// waits longer.
+// waits longer, until a timeout counts again.
 //
 // Everything here runs with the queue pair's lock held.
 
@@ -14,7 +14,7 @@ import "time"
 
 const (
 	// mostStarved is the number of ACK timeouts in a row that do not count. After that they count,
-	// because the peer may be stopped for good. With TIMEOUT 14 this takes 23 s.
+	// because the peer may be stopped for good. With TIMEOUT 14 this takes 23 s, and all retries 25 s.
 	mostStarved = 24
 	// starvedPatience limits how far the timeout grows meanwhile, as a power of two: to a second with
 	// TIMEOUT 14.
@@ -29,6 +29,7 @@ func (qp *QP) starved(now time.Duration) bool {
 		return false
 	}
 	r.starvedTimeouts++
+	r.grown = min(r.grown+1, starvedPatience)
 	qp.engine.counters.add(StarvedTimeouts, 1)
 	if r.una < r.nxt && !qp.repeatable() {
 		qp.sendProbe()

@@ -4,39 +4,54 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // TestStarved lets a peer be silent while packets lie unread. Then the queue pair waits far longer than
-// RETRY_CNT allows. It goes on when the peer does; it ends when nothing lies unread any more, or after
-// a limit. The ACK timeout is 4 ms.
+// RETRY_CNT allows. It goes on when the peer does. When nothing lies unread any more, or after a limit, it
+// has the rest of its retries.
 func TestStarved(t *testing.T) {
 	const size = 100
+	timeout := qpstate.ACKTimeout(defaults().timeout)
 	for name, test := range map[string]struct {
-		silent   time.Duration // the peer's packets are lost for so long
-		unread   time.Duration // something lies unread for so long
-		status   verbs.WCStatus
-		from, to time.Duration // when the request completes
+		silent time.Duration // the peer's packets are lost for so long
+		unread time.Duration // something lies unread for so long
+		status verbs.WCStatus
+		at     time.Duration // when the request completes, in ACK timeouts
 	}{
-		"the peer goes on":        {400 * time.Millisecond, never, verbs.WCSuccess, 400 * time.Millisecond, 600 * time.Millisecond},
-		"the peer is gone":        {never, 0, verbs.WCRetryExcErr, 100 * time.Millisecond, 120 * time.Millisecond},
-		"the peer ends":           {never, 400 * time.Millisecond, verbs.WCRetryExcErr, 500 * time.Millisecond, 1100 * time.Millisecond},
-		"the peer stops for good": {never, never, verbs.WCRetryExcErr, 1800 * time.Millisecond, 2 * time.Second},
+		"the peer is gone":        {never, 0, verbs.WCRetryExcErr, 1 + 2 + 6*4},
+		"the peer goes on":        {96 * timeout, never, verbs.WCSuccess, 1 + 2 + 4 + 8 + 6*16},
+		"the peer ends":           {never, 96 * timeout, verbs.WCRetryExcErr, 1 + 2 + 4 + 8 + 6*16 + 2 + 6*4},
+		"the peer stops for good": {never, never, verbs.WCRetryExcErr, 1 + 2 + 4 + 8 + 21*16 + 2 + 6*4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim, a, b := pair(t, 1, defaults())
-			a.node.engine.cfg.Unread = func(p *Path) bool { return sim.now < test.unread }
+			a.node.engine.cfg.Unread = func(*Path) bool { return sim.now < test.unread }
 			sim.tap = func(_, _ *simnode, _ []byte) bool { return sim.now >= test.silent }
 			b.recv(verbs.RecvWR{ID: 1, SGL: []verbs.SGE{b.sge(0, size)}})
 			a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSend, SGL: []verbs.SGE{a.sge(0, size)}})
-			sim.settle()
 			a.want(a.scq, 1, test.status, verbs.WCSend)
-			if sim.now < test.from || sim.now > test.to {
-				t.Errorf("completed after %v, want %v to %v", sim.now, test.from, test.to)
+			if sim.now/timeout != test.at {
+				t.Errorf("completed after %d ACK timeouts, want %d", sim.now/timeout, test.at)
 			}
 			if n := a.node.engine.Counter(StarvedTimeouts); (n > 0) != (test.unread > 0) || n > mostStarved {
 				t.Errorf("%d timeouts did not count", n)
 			}
 		})
+	}
+}
+
+// TestStoppedPeer is the figure of docs/softroce.md for a stopped program.
+func TestStoppedPeer(t *testing.T) {
+	o := defaults()
+	o.timeout = 14
+	sim, a, _ := pair(t, 1, o)
+	a.node.engine.cfg.Unread = func(*Path) bool { return true }
+	sim.tap = func(_, _ *simnode, _ []byte) bool { return false }
+	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSend})
+	a.want(a.scq, 1, verbs.WCRetryExcErr, 0)
+	if seconds := sim.now.Truncate(time.Second); seconds != 25*time.Second {
+		t.Errorf("a stopped peer is noticed after %v, want 25 s", seconds)
 	}
 }
