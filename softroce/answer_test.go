@@ -19,19 +19,19 @@ import (
 // oneEnd is one end of a connection whose queue pair the test ends itself. Its receives have
 // receiveBytes.
 type oneEnd struct {
-	t   *testing.T
+	t   testing.TB
 	dev *verbs.Device
 	cq  *verbs.CQ
 	mr  *verbs.MR
 	qp  *verbs.QP
 
-	patient bool // requests are never sent again
+	timeout uint8 // of the ACK; 0: requests are never sent again
 }
 
 const receiveBytes = 8
 
-func newOneEndOn(t *testing.T, dev *verbs.Device) *oneEnd {
-	e := &oneEnd{t: t, dev: dev}
+func newOneEndOn(t testing.TB, dev *verbs.Device) *oneEnd {
+	e := &oneEnd{t: t, dev: dev, timeout: 14}
 	pd, err := e.dev.AllocPD()
 	e.ok(err)
 	channel, err := e.dev.CreateCompChannel()
@@ -65,9 +65,7 @@ func (e *oneEnd) connect(to *oneEnd) {
 	}
 	way := verbs.AHAttr{IsGlobal: true, PortNum: 1, GRH: verbs.GRH{DGID: qpstate.GIDFrom(gidOf(e.t, to.dev)), SGIDIndex: 1}}
 	rtr, rts := endpoint(e).Connect(endpoint(to), way)
-	if e.patient {
-		rts.Timeout = 0
-	}
+	rts.Timeout = e.timeout
 	m := e.qp.Machine(nil)
 	e.ok(m.ToInit(verbs.QPAttr{PortNum: 1}))
 	for range 2 {

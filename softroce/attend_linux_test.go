@@ -47,7 +47,9 @@ func newAttended(t *testing.T, loss float64, patient bool) *attended {
 		softroce.Lose(dev, loss)
 	}
 	a.oneEnd = newOneEndOn(t, dev)
-	a.patient = patient
+	if patient {
+		a.timeout = 0
+	}
 	var ok bool
 	if a.soft, ok = a.cq.Provider().(interface {
 		Share(wcs []verbs.WC, stamps []int64, head, tail *uint32, depth int, notify func()) error

@@ -59,7 +59,7 @@ func newDevice(name string, ports []*port) *device {
 	crand.Read(seed[:]) // never fails
 	most := window(ports, d.mtu)
 	d.engine = transport.New(transport.Config{
-		Resolve: d.resolve, Reply: d.reply, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: most, ReadChunk: readChunk(most), Keep: keep, Full: full, Unread: unread,
+		Resolve: d.resolve, Reply: d.reply, Event: d.event, Rand: rand.NewChaCha8(seed), MTU: d.mtu, Window: most, ReadChunk: readChunk(most), Keep: keep, Full: full, Unread: d.unread,
 	})
 	d.gids.init()
 	d.groups.init()
@@ -144,13 +144,6 @@ func (d *device) reply(from, to netip.Addr) *transport.Path {
 func full(p *transport.Path, n int) bool {
 	room := p.Link.(*port).room
 	return room != nil && room.Full(p.Dst, n)
-}
-
-// unread reports whether packets lie unread in the receive buffer of either end of a path, as far as the
-// kernel of this host knows.
-func unread(p *transport.Path) bool {
-	room := p.Link.(*port).room
-	return room != nil && (room.Unread(p.Src) || room.Unread(p.Dst))
 }
 
 // event delivers an engine's event. The engine's locks are held.

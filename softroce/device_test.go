@@ -74,7 +74,7 @@ func TestAnAddressHasOneOwner(t *testing.T) {
 	}
 }
 
-func gidOf(t *testing.T, dev *verbs.Device) netip.Addr {
+func gidOf(t testing.TB, dev *verbs.Device) netip.Addr {
 	table, err := dev.QueryGIDTable()
 	if err != nil || len(table) == 0 {
 		t.Fatal(table, err)

@@ -61,6 +61,7 @@ type receiver struct {
 	pollsFirst bool              // a wait may begin with polling; see await.go
 	patience   patience
 	load       load
+	heard      heard
 	owes       bool // Drive or DriveOnce received packets and has not answered them yet
 
 	retired atomic.Bool // the port's goroutine must end; see attend_linux.go
@@ -77,7 +78,7 @@ type receiver struct {
 }
 
 func newReceiver(d *device, l link.Link, posters *driver) *receiver {
-	r := &receiver{d: d, link: l, posters: posters, in: link.NewIngress(), tick: standByTick, call: make(chan struct{}, 1), try: link.Trying(l)}
+	r := &receiver{d: d, link: l, posters: posters, in: link.NewIngress(), heard: heard{buffer: socketBytes(l.Status().ReceiveBuffer)}, tick: standByTick, call: make(chan struct{}, 1), try: link.Trying(l)}
 	r.pollsFirst = r.try != nil && mayPoll()
 	if posters != nil {
 		r.sender.init(d)
@@ -218,7 +219,10 @@ func (r *receiver) process() {
 		r.batch = append(r.batch, transport.Datagram{Data: q.Data, Src: q.Src, Dst: q.Dst, TOS: q.TOS, TTL: q.TTL})
 	}
 	r.sinceWake = min(r.sinceWake+bytes, math.MaxInt32/2) // an int has 32 bits on some systems
-	r.d.engine.Receive(r.d.now(), r.batch)
+	now := r.d.now()
+	r.d.engine.Receive(now, r.batch)
+	r.heard.received(bytes, now, r.in.Emptied)
+	r.in.Emptied = false
 	woke := r.d.woke.Load()
 	r.d.traffic.received(bytes, r.sinceWake, woke || r.spinner.Load() != nil) // who polls needs no waking
 	if woke {

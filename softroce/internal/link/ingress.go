@@ -39,6 +39,9 @@ type Ingress struct {
 	// the next Receive.
 	Packets []Packet
 
+	// Emptied is set by a Receive that found the socket empty, before or after it took Packets. The caller clears it.
+	Emptied bool
+
 	flows   flowCache
 	senders senderCache
 	clock   func() time.Duration // time since a fixed moment

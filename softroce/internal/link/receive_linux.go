@@ -65,6 +65,7 @@ type inMessages struct {
 
 	socket  *Socket
 	errno   unix.Errno
+	emptied bool // a call since the last check found the socket empty
 	receive func(fd uintptr) bool
 }
 
@@ -101,7 +102,7 @@ func (t *inMessages) tryReceive(fd uintptr) (done bool) {
 			return true
 		case unix.EINTR:
 		case unix.EAGAIN:
-			t.next = t.lone
+			t.next, t.emptied = t.lone, true
 			return false
 		default:
 			t.errno = errno
@@ -136,6 +137,17 @@ func Trying(l Link) func(in *Ingress) error {
 		return nil
 	}
 	return s.try
+}
+
+// Unread reports whether datagrams lie in a link's socket.
+func Unread(l Link) bool {
+	s, ok := l.(*Socket)
+	if !ok {
+		return false
+	}
+	n := 0
+	_ = s.raw.Control(func(fd uintptr) { n, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) }) // closed: nothing
+	return n > 0
 }
 
 // Interrupted reports whether the next Receive of a link with Trying's function will return ErrInterrupted. It may
@@ -173,6 +185,7 @@ func (s *Socket) check(in *Ingress, t *inMessages, counts *tally) error {
 	if t.errno != 0 {
 		return closed(t.errno)
 	}
+	in.Emptied = in.Emptied || t.emptied || t.used < t.next
 	bytes := 0
 	tap, zone := loadTap(&s.tap), s.local.Addr().Zone()
 	for i := range t.headers[:t.used] {
@@ -189,7 +202,7 @@ func (s *Socket) check(in *Ingress, t *inMessages, counts *tally) error {
 		}
 		in.take(d, s.local, tap, counts)
 	}
-	t.next = len(t.headers)
+	t.next, t.emptied = len(t.headers), false
 	if joined && bytes > joinedLarge*t.used {
 		t.next = joinedFew
 	}

@@ -65,6 +65,9 @@ func (*Shards) Close() {}
 // Interrupted returns false: on this system nobody polls.
 func Interrupted(Link) bool { return false }
 
+// Unread returns false: on this system it is not known.
+func Unread(Link) bool { return false }
+
 // Yield does nothing: on this system nobody polls.
 func Yield() {}
 

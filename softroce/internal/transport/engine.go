@@ -87,10 +87,10 @@ type Config struct {
 	// UD then wait, because nobody sends their lost packets again. Full runs with the queue
 	// pair's lock held, so it must not call the engine. nil: receivers always have room.
 	Full func(p *Path, n int) bool
-	// Unread returns true if packets lie unread at either end of a path: this side or the peer gets
-	// too little processor time (starved.go). Unread runs with the queue pair's lock held, so it
-	// must not call the engine. nil: never.
-	Unread func(p *Path) bool
+	// Unread returns true if a packet that was sent on a path at a time, or its answer, may lie unread: this
+	// side or the peer gets too little processor time (starved.go). Unread runs with the queue pair's lock
+	// held, so it must not call the engine. nil: never.
+	Unread func(p *Path, since time.Duration) bool
 }
 
 // Engine is the protocol machine of one device. Several goroutines may call its methods, and

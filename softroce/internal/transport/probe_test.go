@@ -136,7 +136,7 @@ func TestRepeatsWithoutARegion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n, a, b := recoveryPair(t, 64)
 			a.qp.attr.Timeout = 9 // 2 ms
-			a.node.engine.cfg.Unread = func(*Path) bool { return test.unread }
+			a.node.engine.cfg.Unread = func(*Path, time.Duration) bool { return test.unread }
 			until := n.now + silent
 			n.tap = func(s, _ *simnode, raw []byte) bool {
 				p, err := packet.Parse(raw)

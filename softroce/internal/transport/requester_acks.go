@@ -265,9 +265,14 @@ const patience = 2
 // get the packets.
 func (qp *QP) setDeadline(now time.Duration) {
 	qp.req.deadline, qp.req.asking = never, qp.req.una < qp.req.nxt
-	if t := qpstate.ACKTimeout(qp.attr.Timeout); t != 0 {
-		qp.req.deadline = now + max(t, minTimeout)<<qp.req.grown
+	if qp.attr.Timeout != 0 {
+		qp.req.deadline = now + qp.ackTimeout()
 	}
+}
+
+// ackTimeout returns how long the requester waits for an answer now.
+func (qp *QP) ackTimeout() time.Duration {
+	return max(qpstate.ACKTimeout(qp.attr.Timeout), minTimeout) << qp.req.grown
 }
 
 // expire handles an expired deadline: the end of an ACK's or a response's wait, of an RNR wait or of a wait for room or a
@@ -287,6 +292,7 @@ func (qp *QP) expire(now time.Duration) {
 	if now < r.deadline || !qp.canSend() {
 		return
 	}
+	began := r.deadline - qp.ackTimeout()
 	r.deadline = never
 	if r.waiting {
 		r.waiting = false
@@ -300,7 +306,7 @@ func (qp *QP) expire(now time.Duration) {
 	if !inLine {
 		qp.engine.counters.add(Timeouts, 1)
 	}
-	if qp.starved(now) {
+	if qp.starved(now, began) {
 		return
 	}
 	if r.retries == 0 {

@@ -21,11 +21,11 @@ const (
 	starvedPatience = 4
 )
 
-// starved reports whether the ACK timeout that has just expired does not count. The requester then
-// waits again.
-func (qp *QP) starved(now time.Duration) bool {
+// starved reports whether the ACK timeout that has just expired does not count. Its wait began at a time. The
+// requester then waits again.
+func (qp *QP) starved(now, began time.Duration) bool {
 	r := &qp.req
-	if r.starvedTimeouts >= mostStarved || qp.engine.cfg.Unread == nil || !qp.engine.cfg.Unread(qp.path) {
+	if r.starvedTimeouts >= mostStarved || qp.engine.cfg.Unread == nil || !qp.engine.cfg.Unread(qp.path, began) {
 		return false
 	}
 	r.starvedTimeouts++

@@ -27,7 +27,7 @@ func TestStarved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim, a, b := pair(t, 1, defaults())
-			a.node.engine.cfg.Unread = func(*Path) bool { return sim.now < test.unread }
+			a.node.engine.cfg.Unread = func(*Path, time.Duration) bool { return sim.now < test.unread }
 			sim.tap = func(_, _ *simnode, _ []byte) bool { return sim.now >= test.silent }
 			b.recv(verbs.RecvWR{ID: 1, SGL: []verbs.SGE{b.sge(0, size)}})
 			a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSend, SGL: []verbs.SGE{a.sge(0, size)}})
@@ -47,11 +47,33 @@ func TestStoppedPeer(t *testing.T) {
 	o := defaults()
 	o.timeout = 14
 	sim, a, _ := pair(t, 1, o)
-	a.node.engine.cfg.Unread = func(*Path) bool { return true }
+	a.node.engine.cfg.Unread = func(*Path, time.Duration) bool { return true }
 	sim.tap = func(_, _ *simnode, _ []byte) bool { return false }
 	a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSend})
 	a.want(a.scq, 1, verbs.WCRetryExcErr, 0)
 	if seconds := sim.now.Truncate(time.Second); seconds != 25*time.Second {
 		t.Errorf("a stopped peer is noticed after %v, want 25 s", seconds)
+	}
+}
+
+// TestDeadBesideStreams: this side's receiver is always some time behind, because others send. A dead peer is
+// noticed as without them, if that time is shorter than the ACK timeout. If it is longer, the timeout
+// grows until it counts, and again after that.
+func TestDeadBesideStreams(t *testing.T) {
+	timeout := qpstate.ACKTimeout(defaults().timeout)
+	for _, test := range []struct{ behind, at time.Duration }{
+		{0, 1 + 2 + 6*4},
+		{timeout / 2, 1 + 2 + 6*4},
+		{timeout * 3 / 2, 1 + 2 + 2 + 6*4},
+		{timeout * 3, 1 + 2 + 4 + 2 + 4 + 6*4},
+	} {
+		sim, a, _ := pair(t, 1, defaults())
+		a.node.engine.cfg.Unread = func(_ *Path, since time.Duration) bool { return sim.now-test.behind <= since }
+		sim.tap = func(_, _ *simnode, _ []byte) bool { return false }
+		a.send(verbs.SendWR{ID: 1, Opcode: verbs.OpSend})
+		a.want(a.scq, 1, verbs.WCRetryExcErr, 0)
+		if sim.now/timeout != test.at {
+			t.Errorf("%v behind: failed after %d ACK timeouts, want %d", test.behind, sim.now/timeout, test.at)
+		}
 	}
 }
