@@ -18,11 +18,14 @@ import (
 // Conn is a UDP socket and its own [syscall.RawConn]. Several goroutines may use it at once; their
 // reads take turns.
 type Conn struct {
-	mu       sync.RWMutex // held for reading during system calls, so that Close cannot free the number
-	fd       int
-	scope    uint32
-	closed   atomic.Bool
-	in, room *waiter // nil if Read does not wait
+	mu     sync.RWMutex // held for reading during system calls, so that Close cannot free the number
+	fd     int
+	scope  uint32
+	closed atomic.Bool
+	in     *waiter // nil if Read does not wait
+
+	waiting sync.Mutex
+	room    *waiter // nil before the first write that finds no room; guarded by waiting
 }
 
 // New returns a Conn with a duplicate of the socket's descriptor. scope is the index of its
@@ -32,10 +35,7 @@ func New(fd int, scope uint32) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.in, err = newWaiter(c.fd, unix.EPOLLIN, patientReads); err == nil {
-		c.room, err = newWaiter(c.fd, unix.EPOLLOUT, 1)
-	}
-	if err != nil {
+	if c.in, err = newWaiter(c.fd, unix.EPOLLIN, patientReads); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -91,14 +91,24 @@ func (c *Conn) Write(f func(fd uintptr) bool) error {
 	if f(uintptr(c.fd)) {
 		return nil
 	}
-	if c.room != nil {
-		return c.end(c.room.do(f))
+	room, err := c.roomWaiter()
+	if err != nil {
+		return err
 	}
-	for !f(uintptr(c.fd)) && !c.closed.Load() {
-		const limit = 100 // milliseconds, so that Close need not interrupt the wait
-		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLOUT}}, limit)
+	return c.end(room.do(f))
+}
+
+// roomWaiter returns the waiter for room. Most sockets never need it.
+func (c *Conn) roomWaiter() (w *waiter, err error) {
+	c.waiting.Lock()
+	defer c.waiting.Unlock()
+	if c.room == nil && !c.closed.Load() {
+		c.room, err = newWaiter(c.fd, unix.EPOLLOUT, 1)
 	}
-	return nil
+	if c.room == nil && err == nil {
+		err = net.ErrClosed
+	}
+	return c.room, err
 }
 
 // end returns net.ErrClosed in place of the error of a wait that Close ended.
@@ -188,11 +198,13 @@ func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return net.ErrClosed
 	}
+	c.waiting.Lock()
 	for _, w := range []*waiter{c.in, c.room} {
 		if w != nil {
 			w.file.Close()
 		}
 	}
+	c.waiting.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return unix.Close(c.fd)
