@@ -29,6 +29,8 @@
 //
 // now is the time since any fixed moment. It should not run backwards by much.
 //
+// A caller that cannot send some bursts at once says so (outlet.go).
+//
 // An Outbox belongs to one goroutine. Several goroutines may transmit, each with its own
 // Outbox, and the packets of a queue pair still leave in order: the Outbox holds the queue
 // pair until the next Transmit with that Outbox. So a goroutine that stops before
@@ -74,8 +76,8 @@
 // Each queue pair has a lock. Posting, receiving, transmitting and timers of one queue pair
 // exclude each other; those of different queue pairs do not. A goroutine takes further locks in
 // this order: the queue pair's, the SRQ's, the CQ's, the window's, the region's (for reading,
-// while it copies bytes), then those of the keys, the table of routes, the shares, the rate, the ready list and
-// the timers. Callbacks run under these locks.
+// while it copies bytes), then those of the keys, the table of routes, the shares, the rate, the outlet, the ready
+// list and the timers. Callbacks run under these locks.
 //
 // # Differences from rxe
 //

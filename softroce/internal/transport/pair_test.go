@@ -40,6 +40,7 @@ type options struct {
 	minRNRTimer uint8
 	sigAll      bool
 	srq         bool
+	label       uint32 // flow label
 }
 
 const allAccess = verbs.AccessLocalWrite | remoteAccess | verbs.AccessFlushGlobal
@@ -116,7 +117,7 @@ func (e *end) toRTR(peer *end) {
 	a := qpstate.Attr{State: qpstate.RTR, PathMTU: e.opts.mtu, RQPSN: peer.opts.psn, DestQPN: peer.qp.QPN(),
 		MaxDestRdAtomic: e.opts.rdAtomic, MinRNRTimer: e.opts.minRNRTimer}
 	a.AH = qpstate.AHAttr{IsGlobal: true, PortNum: 1}
-	a.AH.GRH.DGID = qpstate.GIDFrom(peer.node.addr)
+	a.AH.GRH.DGID, a.AH.GRH.FlowLabel = qpstate.GIDFrom(peer.node.addr), e.opts.label
 	row, _ := qpstate.Lookup(e.opts.kind, qpstate.Init, qpstate.RTR)
 	e.modify(a, row.Required)
 }

@@ -15,11 +15,12 @@ type Path struct {
 	Src, Dst     netip.Addr // of the same family; IPv4 addresses have 4 bytes
 	TrafficClass uint8
 	HopLimit     uint8
-	Source       uint16 // UDP source port; 0: the link's usual one
-	Flight       int    // bytes that all queue pairs of RC may have in flight to Dst: what its receive buffer holds, and this side's; 0: no limit
-	Shards       int    // sockets over which the peer may spread packets, by queue pair number modulo Shards; a burst keeps to one. 0: one
-	Joined       bool   // the peer's Receive gets all packets of a burst at once, and is this package's
-	Link         any    // set by Config.Resolve for the caller of Transmit
+	Source       uint16  // UDP source port; 0: the link's usual one
+	Flight       int     // bytes that all queue pairs of RC may have in flight to Dst: what its receive buffer holds, and this side's; 0: no limit
+	Shards       int     // sockets over which the peer may spread packets, by queue pair number modulo Shards; a burst keeps to one. 0: one
+	Joined       bool    // the peer's Receive gets all packets of a burst at once, and is this package's
+	Outlet       *Outlet // the socket that packets leave from; nil: it always has room
+	Link         any     // set by Config.Resolve for the caller of Transmit
 }
 
 // same reports whether packets on p and on q are sent in the same way.

@@ -46,6 +46,7 @@ type QP struct {
 	alarmIndex int        // guarded by the timers' lock
 	flight     member     // of the route: the bytes in flight
 	reads      member     // of the intake: the READ responses among them
+	stopped    *Outlet    // that had no room in the last fill, or nil; guarded by the hold
 	inLine     *member    // the one of these two that the last fill found in line, or nil; guarded by mu
 
 	mu           sync.Mutex

@@ -128,7 +128,7 @@ func (qp *QP) setLook(now time.Duration) {
 func (qp *QP) lookForLoss(now time.Duration) {
 	r := &qp.req
 	r.look = never
-	if r.una >= r.nxt || r.waiting {
+	if r.una >= r.nxt || r.waiting || r.untaken != allTaken {
 		return
 	}
 	if r.looks < math.MaxUint8 {

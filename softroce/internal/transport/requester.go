@@ -54,6 +54,7 @@ type requester struct {
 	bindings          []binding // binds of the wqes that have one; nil until the first bind
 	head, cur, tail   uint64    // requests: the oldest, the one being sent, one past the newest
 	una, nxt, max     int64     // packets: oldest unacknowledged, next to send, one past all ever sent
+	untaken           int64     // packets from here on wait for room (outlet.go); allTaken: none
 	answersDue        int       // answered requests that were sent since una and have no response yet
 	readPackets       int64     // READ response packets of all started requests
 	answeredStarted   int       // answered requests that are started and not complete
@@ -89,7 +90,7 @@ func (r *requester) reset(maxWindow int) {
 		r.forgetBind(i)
 	}
 	r.paced.giveBack()
-	*r = requester{wqes: r.wqes, bindings: r.bindings, deadline: never, wentBack: nowhere, window: newWindow(maxWindow)}
+	*r = requester{wqes: r.wqes, bindings: r.bindings, deadline: never, wentBack: nowhere, untaken: allTaken, window: newWindow(maxWindow)}
 	r.recovery.reset()
 }
 

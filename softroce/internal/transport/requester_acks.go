@@ -299,6 +299,9 @@ func (qp *QP) expire(now time.Duration) {
 		qp.wake = true
 		return
 	}
+	if r.una >= r.untaken {
+		return // the oldest packet waits here; see taken
+	}
 	inLine := r.una >= r.nxt // the route has had no room: the peer was asked nothing
 	if inLine && !qp.unproven() {
 		return
@@ -320,9 +323,12 @@ func (qp *QP) expire(now time.Duration) {
 		r.window.shrink()
 	}
 	qp.timedOut()
-	if r.retries == 0 || qp.repeatable() {
+	switch {
+	case r.untaken != allTaken:
+		qp.setDeadline(now) // what waits here is not built again
+	case r.retries == 0 || qp.repeatable():
 		qp.goBack()
-	} else {
+	default:
 		qp.sendProbe()
 		qp.setDeadline(now)
 	}

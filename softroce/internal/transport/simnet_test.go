@@ -46,7 +46,10 @@ type simnode struct {
 	asleep time.Duration // the node does nothing until then
 	flight int           // Path.Flight
 	joined bool
-	shards int // of its paths
+	shards int                // of its paths
+	outlet [2]*Outlet         // of paths without a flow label, and with one; may be nil
+	takes  func(b Burst) bool // reports whether the outlet takes a burst; nil: it does
+	kept   []Burst            // that no outlet has taken
 	events []Event
 	batch  []Datagram
 	flows  map[netip.Addr]packet.Flow
@@ -89,7 +92,8 @@ func (n *simnet) nodeWith(addr string, cfg Config) *simnode {
 	}
 	cfg.Event = func(e Event) { node.events = append(node.events, e) }
 	cfg.Resolve = func(a *qpstate.AHAttr) (*Path, error) {
-		return &Path{Src: node.addr, Dst: a.GRH.DGID.Addr(), Flight: node.flight, Joined: node.joined, Shards: node.shards}, nil
+		return &Path{Src: node.addr, Dst: a.GRH.DGID.Addr(), Flight: node.flight, Joined: node.joined, Shards: node.shards,
+			Outlet: node.outlet[min(a.GRH.FlowLabel, 1)]}, nil
 	}
 	cfg.Reply = func(from, to netip.Addr) *Path { return &Path{Src: from, Dst: to} }
 	node.engine = New(cfg)
@@ -176,8 +180,15 @@ func (n *simnet) transmit() {
 			if len(bursts) == 0 {
 				break
 			}
-			for _, b := range bursts {
-				s.send(b)
+			for i, b := range bursts {
+				if s.takes == nil || s.takes(b) {
+					s.send(b)
+					continue
+				}
+				b.Path.Outlet.Fill()
+				s.out.Wait(i)
+				b.Data = slices.Clone(b.Data)
+				s.kept = append(s.kept, b)
 			}
 		}
 	}

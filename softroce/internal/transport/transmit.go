@@ -27,7 +27,8 @@ type Burst struct {
 	Path    *Path
 	Data    []byte
 	Segment int
-	shard   int // see Path.Shards
+	shard   int  // see Path.Shards
+	waits   bool // see Outbox.Wait
 }
 
 // Packets returns the number of packets in the burst.
@@ -40,6 +41,8 @@ type Outbox struct {
 	bursts      []Burst
 	maxSegments int
 	held        []heldQP
+	parts       []part // of bursts
+	waits       bool   // a burst does
 }
 
 type heldQP struct {
@@ -58,18 +61,19 @@ func NewOutbox(buf []byte, bursts, segments int) *Outbox {
 
 // Release releases the queue pairs that o holds. A caller that stops before Transmit returns no
 // bursts must call it. A Transmit with any Outbox must follow, because the released queue pairs
-// may have more to send.
+// may have more to send. Queue pairs whose packets wait for room stay held (Outbox.Wait).
 func (e *Engine) Release(o *Outbox) {
 	for i := range o.held {
 		h := &o.held[i]
 		if h.qp.answering.Load() {
 			h.qp.answering.Store(false)
 		}
-		e.ready.release(h.qp, h.more)
+		o.release(h)
 		*h = heldQP{}
 	}
 	clear(o.bursts)
-	o.held, o.bursts, o.used = o.held[:0], o.bursts[:0], 0
+	clear(o.parts)
+	o.held, o.bursts, o.parts, o.used, o.waits = o.held[:0], o.bursts[:0], o.parts[:0], 0, false
 }
 
 // Transmit fills o with the packets that are ready, and returns them as bursts. The bursts are
@@ -90,7 +94,7 @@ func (e *Engine) Transmit(now time.Duration, o *Outbox) []Burst {
 		if o.used == before {
 			// Release it at once: while it was held, another goroutine may have given it work
 			// and may have found nothing to transmit.
-			e.ready.release(qp, more)
+			o.release(&heldQP{qp, more})
 			continue
 		}
 		o.held = append(o.held, heldQP{qp, more})
@@ -137,7 +141,14 @@ func (o *Outbox) add(path *Path, n, segment, shard int) {
 func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 	qp.mu.Lock()
 	defer qp.unlock()
+	if qp.stopped = nil; qp.outlet().Full() {
+		qp.stopped = qp.outlet()
+		qp.wake = false
+		qp.endTurns()
+		return false, false
+	}
 	room := o.buf[o.used:min(len(o.buf), o.used+maxBurst)]
+	first := qp.req.nxt
 	var path *Path
 	n, segment, shard, answers := 0, 0, 0, false
 	qp.inLine = nil
@@ -174,6 +185,7 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 	}
 	if n > 0 {
 		o.add(path, n, segment, shard)
+		o.parts = append(o.parts, qp.part(len(o.bursts)-1, first))
 		qp.requestsTurn = answers && qp.resp.due > 0
 	}
 	qp.req.paced.left(now)
