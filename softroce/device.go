@@ -124,9 +124,10 @@ func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 	if err := p.link.Reach(dst); err != nil {
 		return nil, err
 	}
+	source := p.link.SourcePort(attr.GRH.FlowLabel)
 	return &transport.Path{
 		Src: src, Dst: dst, TrafficClass: attr.GRH.TrafficClass, HopLimit: attr.GRH.HopLimit,
-		Source: p.link.SourcePort(attr.GRH.FlowLabel), Link: p, Joined: p.joins(dst), Flight: p.flight(dst), Shards: d.shardsOf(dst),
+		Source: source, Outlet: &p.outlet(d, source).Outlet, Link: p, Joined: p.joins(dst), Flight: p.flight(dst), Shards: d.shardsOf(dst),
 	}, nil
 }
 
@@ -134,7 +135,7 @@ func (d *device) resolve(attr *qpstate.AHAttr) (*transport.Path, error) {
 func (d *device) reply(from, to netip.Addr) *transport.Path {
 	for _, p := range d.ports {
 		if p != nil && p.link.Addr() == from {
-			return &transport.Path{Src: from, Dst: to, Link: p}
+			return &transport.Path{Src: from, Dst: to, Outlet: &p.outlet(d, 0).Outlet, Link: p}
 		}
 	}
 	return nil
@@ -320,7 +321,9 @@ func (d *device) waitUntilSent() {
 	for range tries {
 		if d.sending.TryLock() {
 			d.sending.Unlock()
-			return
+			if !d.packetsWait() {
+				return
+			}
 		}
 		time.Sleep(pause)
 	}

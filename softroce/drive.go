@@ -5,6 +5,7 @@
 //  2. One goroutine per link receives. It then sends acknowledgements, responses and the next
 //     packets of the window (receive.go, lead.go).
 //  3. A timer retransmits. It is armed only while packets are in flight.
+//  4. None of these waits for room at a socket (outlets.go).
 //
 // So nothing runs while nothing is in flight.
 //
@@ -85,6 +86,9 @@ func (w *driver) round() bool {
 			// To the protocol, a packet that cannot be sent is a lost packet: it is
 			// sent again, and finally reported as RETRY_EXC_ERR.
 			_ = w.d.ports[i].link.Send(&w.egress[i])
+			if w.egress[i].Packets() > 0 {
+				w.keep(w.d.ports[i], &w.egress[i], bursts)
+			}
 		}
 	}
 	for i := range bursts {

@@ -1,6 +1,7 @@
 package softroce
 
 import (
+	"net"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -287,3 +288,53 @@ func (twoPorts) Open(name string) (verbs.ProviderDevice, error) {
 	}
 	return newDevice(name, ports), nil
 }
+
+// fullLink is a link that has no room until it gets some or is closed.
+type fullLink struct {
+	link.Link
+	room, closed chan struct{}
+}
+
+func (l *fullLink) Send(e *link.Egress) error {
+	select {
+	case <-l.closed:
+	case <-l.room:
+	default:
+		return nil
+	}
+	return l.Link.Send(e)
+}
+
+func (l *fullLink) AwaitRoom(uint16) error {
+	select {
+	case <-l.room:
+		return nil
+	case <-l.closed:
+		return net.ErrClosed
+	}
+}
+
+func (l *fullLink) Close() error {
+	close(l.closed)
+	return l.Link.Close()
+}
+
+// Fill makes the sockets of a device have no room until room is called. There must be no packets on their way.
+func Fill(dev *verbs.Device) (room func()) {
+	d, more := dev.Provider().(*device), make(chan struct{})
+	d.sending.Lock()
+	defer d.sending.Unlock()
+	for _, p := range d.ports {
+		if p == nil {
+			continue
+		}
+		p.link = &fullLink{p.link, more, make(chan struct{})}
+		for _, x := range p.outlets.all {
+			x.link = p.link
+		}
+	}
+	return func() { close(more) }
+}
+
+// PacketsWait reports whether packets of a device wait for room.
+func PacketsWait(dev *verbs.Device) bool { return dev.Provider().(*device).packetsWait() }

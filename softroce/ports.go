@@ -20,6 +20,8 @@ type port struct {
 	shards *link.Shards // nil: the address has one socket
 	index  int
 	room   *room.Receivers // nil on a simulated network
+
+	outlets outlets
 }
 
 func (p *port) gid() verbs.GID { return qpstate.GIDFrom(p.link.Addr().WithZone("")) }

@@ -14,7 +14,7 @@ repo=$PWD
 if [[ ${1:-} == inside ]]; then
 	export RDMA_TEST_DEVICE=rxe0 RAWVERBS_BIN=$PWD
 	outputs=$(mktemp -d) failed=()
-	modprobe tun # for the tests with the tag netns
+	modprobe -a tun sch_tbf # for the tests with the tag netns
 	while IFS=$'\t' read -r package binary tags flags; do
 		read -ra flags <<<"$flags"
 		verbose='' in=()

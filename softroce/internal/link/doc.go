@@ -11,6 +11,8 @@
 //     sent alone.
 //  3. One sendmmsg passes bursts with one source port to the kernel. Packets with a flow label have
 //     a source port of their own (outlet.go).
+//  4. Send does not wait. What a socket without room does not take stays in the Egress. Link.AwaitRoom
+//     waits for room. On systems other than Linux a socket always has room, or the call of the system waits.
 //
 // # Receiving
 //

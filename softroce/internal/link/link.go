@@ -34,11 +34,15 @@ type Link interface {
 	// network interface. That link does not send. Closing it leaves the group.
 	Join(group netip.Addr) (Link, error)
 
-	// Send writes the ICRCs, sends all packets of e in order and empties e. It waits
-	// while the system's buffer is full. It returns a *SendError if the system refused
-	// some packets; all others are sent. After Close it returns net.ErrClosed. Send
-	// does not report packets that the network loses.
+	// Send writes the ICRCs and sends the packets of e, those from one source port in order. It does not
+	// wait: packets from a source port whose socket has no room stay in e. It returns a *SendError if the
+	// system refused some packets, which do not stay in e. After Close it empties e and returns
+	// net.ErrClosed. Send does not report packets that the network loses.
 	Send(e *Egress) error
+
+	// AwaitRoom waits until the socket of a source port has room again, after Send found none. The error
+	// is net.ErrClosed, or another one if the system cannot wait.
+	AwaitRoom(source uint16) error
 
 	// Receive waits until at least one good packet arrives. It replaces in.Packets by
 	// the packets that arrived, in order. The error is net.ErrClosed, ErrInterrupted,

@@ -1,4 +1,7 @@
-// Modes Segmented and Batched of sending: sendmmsg with and without GSO.
+// Sending on Linux. Mode Segmented is sendmmsg with GSO, Batched without it, and Plain sends one datagram per call.
+//
+// No call waits. If the socket's buffer is full, the kernel returns EAGAIN, and the rest stays in the Egress. The kernel
+// returns ENOBUFS if a queue behind the socket is full: such a packet is lost.
 //
 // # Fallback from GSO
 //
@@ -23,161 +26,156 @@ const sendMessages = 64
 
 // sendScratch is the memory that an Egress keeps for sending.
 type sendScratch struct {
-	many  *outMessages
-	plain [controlSpace]byte
-}
-
-// plainControl returns the control messages of a packet that is sent alone.
-func (t *sendScratch) plainControl(to Destination) []byte {
-	return appendControl(t.plain[:0], to, 0)
+	many *outMessages // sendMessages of them
+	one  *outMessages // one
 }
 
 // outMessages are the messages of one sendmmsg. Messages first to n-1 are not sent yet.
 type outMessages struct {
-	headers  [sendMessages]unix.Mmsghdr
-	messages [sendMessages]message
-	of       [sendMessages]*burst // the burst of message i
-	packets  [sendMessages]int    // the number of packets of message i
+	headers  []unix.Mmsghdr
+	messages []message
+	of       []int // the index of the burst of message i
+	packets  []int // the number of packets of message i
 	first, n int
 
 	socket *Socket
-	errno  unix.Errno // why the kernel refused message first; 0: not refused
+	errno  unix.Errno // why the kernel did not take message first; 0: it took all
 	calls  uint64
 	flush  func(fd uintptr) bool // the method send; stored because a method value allocates
 }
 
-func newOutMessages() *outMessages {
-	t := new(outMessages)
-	for i := range t.messages {
-		t.messages[i].link(&t.headers[i].Hdr)
+// use returns *t for a socket, with room for n messages. It makes them the first time.
+func use(t **outMessages, n int, s *Socket) *outMessages {
+	if *t == nil {
+		made := &outMessages{headers: make([]unix.Mmsghdr, n), messages: make([]message, n), of: make([]int, n), packets: make([]int, n)}
+		for i := range made.messages {
+			made.messages[i].link(&made.headers[i].Hdr)
+		}
+		made.flush = made.send
+		*t = made
 	}
-	t.flush = t.send
-	return t
+	(*t).socket, (*t).calls = s, 0
+	return *t
 }
 
 // add appends a message with data, which has the given number of consecutive packets of
-// b. segment is the packet size for GSO, or 0 for a single packet.
-func (t *outMessages) add(b *burst, data []byte, packets, segment int) {
-	i := t.n
+// burst i. segment is the packet size for GSO, or 0 for a single packet.
+func (t *outMessages) add(i int, to Destination, data []byte, packets, segment int) {
+	at := t.n
 	t.n++
-	m, h := &t.messages[i], &t.headers[i].Hdr
+	m, h := &t.messages[at], &t.headers[at].Hdr
 	m.setData(data)
-	h.Namelen = m.setName(netip.AddrPortFrom(b.to.Addr, packet.Port), t.socket.scope)
-	control := appendControl(m.control[:0], b.to, segment)
+	h.Namelen = m.setName(netip.AddrPortFrom(to.Addr, packet.Port), t.socket.scope)
+	control := appendControl(m.control[:0], to, segment)
 	h.SetControllen(len(control))
-	t.of[i], t.packets[i] = b, packets
+	t.of[at], t.packets[at] = i, packets
 }
 
-// send calls sendmmsg. The poller calls it at once and whenever the socket has room again.
+// send calls sendmmsg until the kernel has taken all messages, or does not take one.
 func (t *outMessages) send(fd uintptr) (done bool) {
-	for t.first < t.n {
-		sent, errno := t.socket.system.sendmmsg(fd, t.headers[t.first:t.n])
+	for t.errno = 0; t.first < t.n && t.errno == 0; {
+		var sent int
+		sent, t.errno = t.socket.system.sendmmsg(fd, t.headers[t.first:t.n])
 		t.calls++
-		switch errno {
+		switch t.errno {
 		case 0:
 			t.first += sent
 		case unix.EINTR:
-		case unix.EAGAIN:
-			return false
-		default:
-			t.errno = errno
-			return true
+			t.errno = 0
 		}
 	}
 	return true
 }
 
-// send sends bursts of e from o. It adds refused packets to *report. The error is
+// send sends bursts of e from o, as far as o has room. It adds refused packets to *report. The error is
 // net.ErrClosed.
 func (s *Socket) send(o *outlet, e *Egress, bursts []burst, report **SendError) error {
-	switch Mode(s.sendMode.Load()) {
-	case Segmented:
-		return s.sendMany(o, e, bursts, true, report)
-	case Batched:
-		return s.sendMany(o, e, bursts, false, report)
+	mode, t, most := Mode(s.sendMode.Load()), &e.sys.many, sendMessages
+	if mode == Plain {
+		t, most = &e.sys.one, 1
 	}
-	return s.sendEach(o, e, bursts, report)
+	_, err := s.sendWith(use(t, most, s), o, e, bursts, mode == Segmented, report)
+	return err
 }
 
-// sendMany is send with sendmmsg. segmented reports whether to use GSO.
-func (s *Socket) sendMany(o *outlet, e *Egress, bursts []burst, segmented bool, report **SendError) error {
-	t := e.sys.many
-	if t == nil {
-		t = newOutMessages()
-		e.sys.many = t
-	}
-	t.socket, t.calls = s, 0
-	tap := loadTap(&s.tap)
-	for next, within := 0, 0; next < len(bursts); {
+// sendWith is send with the messages of t. segmented reports whether to use GSO. It returns the number of packets sent.
+func (s *Socket) sendWith(t *outMessages, o *outlet, e *Egress, bursts []burst, segmented bool, report **SendError) (sent int, err error) {
+	tap, full := loadTap(&s.tap), false
+	for next, within := 0, bursts[0].done; next < len(bursts) && !full && err == nil; {
 		t.first, t.n = 0, 0
-		for next < len(bursts) && t.n < sendMessages {
+		for next < len(bursts) && t.n < len(t.headers) {
 			b := &bursts[next]
-			if within == 0 {
-				if err := e.seal(b, o.local, segmented, tap); err != nil {
-					lost(report, b.to.Addr, b.packets, err)
-					next++
-					continue
-				}
+			how := sealedAlone
+			if segmented && b.left() > 1 && b.done == 0 {
+				how = sealedSplit
 			}
-			switch {
-			case !segmented:
-				t.add(b, b.packet(within), 1, 0)
-				within++
-			case b.packets == 1:
-				t.add(b, b.packet(0), 1, 0)
-				within = 1
-			default:
-				t.add(b, b.data, b.packets, b.size)
+			switch bad := e.seal(b, o.local, how, tap); {
+			case bad != nil:
+				lost(report, b.to.Addr, b.left(), bad)
+				within, b.done = b.packets, b.packets
+			case how == sealedSplit:
+				t.add(next, b.to, b.data, b.packets, b.size)
 				within = b.packets
+			default:
+				t.add(next, b.to, b.packet(within), 1, 0)
+				within++
 			}
 			if within == b.packets {
-				next, within = next+1, 0
+				if next++; next < len(bursts) {
+					within = bursts[next].done
+				}
 			}
 		}
-		if err := s.flush(o, e, t, report); err != nil {
-			return err
-		}
+		var n int
+		n, full, err = s.flush(t, o, e, bursts, report)
+		sent += n
 	}
 	s.counters.sent(0, 0, 0, t.calls)
-	return nil
+	return sent, err
 }
 
-// flush sends all messages of t except those that the system refuses.
-func (s *Socket) flush(o *outlet, e *Egress, t *outMessages, report **SendError) error {
-	var packets, bytes, bursts uint64
-	for begin := 0; t.first < t.n; begin = t.first {
-		t.errno = 0
+// flush sends all messages of t except those that the system refuses. It stops if o is full. It returns the number of packets sent.
+func (s *Socket) flush(t *outMessages, o *outlet, e *Egress, bursts []burst, report **SendError) (sent int, full bool, err error) {
+	var bytes, several uint64
+	for begin := 0; t.first < t.n && !full && err == nil; begin = t.first {
 		if o.raw.Write(t.flush) != nil {
-			return net.ErrClosed
+			return sent, false, net.ErrClosed
 		}
 		for i := begin; i < t.first; i++ {
-			packets += uint64(t.packets[i])
+			bursts[t.of[i]].done += t.packets[i]
+			sent += t.packets[i]
 			bytes += uint64(t.headers[i].Len)
 			if t.packets[i] > 1 {
-				bursts++
+				several++
 			}
 		}
-		if t.errno == 0 {
-			continue
+		switch t.errno {
+		case 0:
+		case unix.EAGAIN:
+			full = true
+		default:
+			full, err = s.refused(t, o, e, bursts, report)
 		}
-		i := t.first
-		t.first++
-		b := t.of[i]
-		if t.packets[i] == 1 || t.errno != unix.EIO && t.errno != unix.EINVAL {
-			lost(report, b.to.Addr, t.packets[i], t.errno)
-			continue
-		}
-		// See "Fallback from GSO" above.
-		sent, err := s.sendPlain(o, e, b, report)
-		if err != nil {
-			return err
-		}
+	}
+	s.counters.sent(uint64(sent), bytes, several, 0)
+	return sent, full, err
+}
+
+// refused handles the first message of t that is left, which the kernel refused.
+func (s *Socket) refused(t *outMessages, o *outlet, e *Egress, bursts []burst, report **SendError) (full bool, err error) {
+	i := t.first
+	t.first++
+	b := &bursts[t.of[i]]
+	if t.packets[i] > 1 && (t.errno == unix.EIO || t.errno == unix.EINVAL) { // see "Fallback from GSO" above
+		sent, err := s.sendWith(use(&e.sys.one, 1, s), o, e, bursts[t.of[i]:t.of[i]+1], false, report)
 		if sent > 0 {
 			s.fallBack(b.to.Addr, t.errno)
 		}
+		return b.left() > 0, err
 	}
-	s.counters.sent(packets, bytes, bursts, 0)
-	return nil
+	lost(report, b.to.Addr, t.packets[i], t.errno)
+	b.done += t.packets[i]
+	return false, nil
 }
 
 // fallBack turns GSO off for the rest of the Socket's life.
@@ -186,4 +184,15 @@ func (s *Socket) fallBack(to netip.Addr, err error) {
 	if s.sendMode.CompareAndSwap(uint32(Segmented), uint32(Batched)) {
 		s.note("the kernel refused GSO to %v (%v): sending with sendmmsg now", to, err)
 	}
+}
+
+// AwaitRoom implements Link.
+func (s *Socket) AwaitRoom(source uint16) error {
+	return closed(s.outletOf(source).raw.Write(hasRoom))
+}
+
+// hasRoom reports whether a socket has room. It also returns true if the system does not say.
+func hasRoom(fd uintptr) bool {
+	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, 0)
+	return n != 0
 }

@@ -51,6 +51,9 @@ func (l *simulated) Join(group netip.Addr) (Link, error) {
 // Reach always returns nil. Packets to an address that no link has are dropped.
 func (l *simulated) Reach(netip.Addr) error { return nil }
 
+// AwaitRoom returns at once: there is always room.
+func (l *simulated) AwaitRoom(uint16) error { return nil }
+
 // SourcePort returns 0: a simulated network has one way.
 func (l *simulated) SourcePort(uint32) uint16 { return 0 }
 
@@ -73,7 +76,7 @@ func (l *simulated) Send(e *Egress) error {
 	tap := loadTap(&l.tap)
 	for i := range e.bursts {
 		b := &e.bursts[i]
-		err := e.seal(b, l.local, false, tap)
+		err := e.seal(b, l.local, sealedAlone, tap)
 		if err == nil && len(b.packet(0)) > n.cfg.MTU+packet.MaxPacket-packet.MaxPayload {
 			err = syscall.EMSGSIZE
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -227,18 +228,23 @@ func (s *Socket) Close() error {
 
 // Send implements Link.
 func (s *Socket) Send(e *Egress) error {
-	defer e.reset()
 	var report *SendError
-	for rest := e.bursts; len(rest) > 0; {
-		n := 1
-		for n < len(rest) && rest[n].to.Source == rest[0].to.Source {
-			n++
+	left := false
+	for first, end := 0, 0; first < len(e.bursts); first = end {
+		source := e.bursts[first].to.Source
+		for end < len(e.bursts) && e.bursts[end].to.Source == source {
+			end++
 		}
-		if err := s.send(s.outletOf(rest[0].to.Source), e, rest[:n], &report); err != nil {
+		if left && slices.ContainsFunc(e.bursts[:first], func(b burst) bool { return b.to.Source == source && b.left() > 0 }) {
+			continue // these go first
+		}
+		if err := s.send(s.outletOf(source), e, e.bursts[first:end], &report); err != nil {
+			e.reset()
 			return err
 		}
-		rest = rest[n:]
+		left = left || e.bursts[end-1].left() > 0
 	}
+	e.forget()
 	if report != nil {
 		add(&s.counters.sendErrors, uint64(report.Packets))
 		return report
@@ -262,6 +268,23 @@ func (s *Socket) Receive(in *Ingress) error {
 			return err
 		}
 	}
+}
+
+// receivePlain receives one datagram through package net, in mode Plain. It works on every system.
+func (s *Socket) receivePlain(in *Ingress, t *tally) error {
+	data, control := in.sys.plainBuffers()
+	n, oobn, _, src, err := s.conn.ReadMsgUDPAddrPort(data, control)
+	if err != nil {
+		return closed(err)
+	}
+	if n > packet.MaxPacket {
+		t.drops[DropTruncated]++
+		return nil
+	}
+	d := datagram{data: data[:n], src: src}
+	d.parse(control[:oobn])
+	in.take(d, s.local, loadTap(&s.tap), t)
+	return nil
 }
 
 // Interrupt implements Link. It sets a deadline in the past.

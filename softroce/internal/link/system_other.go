@@ -6,6 +6,7 @@ package link
 
 import (
 	"net"
+	"net/netip"
 
 	"github.com/pkg/errors"
 
@@ -38,9 +39,37 @@ func (s *Socket) options(cfg Config) (send, receive Mode, err error) {
 // overflow returns 0: the system does not report drops.
 func (s *Socket) overflow() uint64 { return 0 }
 
+// send sends bursts of e from o, one datagram per call of package net. On this system a socket always has room. send adds
+// refused packets to *report. The error is net.ErrClosed.
 func (s *Socket) send(o *outlet, e *Egress, bursts []burst, report **SendError) error {
-	return s.sendEach(o, e, bursts, report)
+	tap := loadTap(&s.tap)
+	sent, bytes, calls := 0, 0, 0
+	for i := range bursts {
+		b := &bursts[i]
+		if err := e.seal(b, o.local, sealedAlone, tap); err != nil {
+			lost(report, b.to.Addr, b.left(), err)
+			b.done = b.packets
+		}
+		for ; b.left() > 0; b.done++ {
+			calls++
+			n, _, err := o.conn.WriteMsgUDPAddrPort(b.packet(b.done), nil, netip.AddrPortFrom(b.to.Addr, packet.Port))
+			if errors.Is(err, net.ErrClosed) {
+				return net.ErrClosed
+			}
+			if err != nil {
+				lost(report, b.to.Addr, 1, err)
+				continue
+			}
+			sent++
+			bytes += n
+		}
+	}
+	s.counters.sent(uint64(sent), uint64(bytes), 0, uint64(calls))
+	return nil
 }
+
+// AwaitRoom implements Link.
+func (s *Socket) AwaitRoom(uint16) error { return nil }
 
 // sendOnly returns c.
 func (s *Socket) sendOnly(c *net.UDPConn) (udpConn, error) { return c, nil }
@@ -73,8 +102,6 @@ func Yield() {}
 
 // sendScratch is the memory that an Egress keeps for sending: none on this system.
 type sendScratch struct{}
-
-func (*sendScratch) plainControl(Destination) []byte { return nil }
 
 // receiveScratch is the memory that an Ingress keeps for receiving.
 type receiveScratch struct{ plain []byte }
