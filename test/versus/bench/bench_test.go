@@ -31,11 +31,11 @@ const oursBandwidth = `{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"meas
 {"time":"2026-01-01T00:00:00Z","level":"INFO","msg":" 65536 …","event":"bench.result","who":"client","by":"this end","size":65536,"iters":500,"bytes_per_s":20971520,"average":20}
 `
 
-const oursLatency = `{"event":"bench.result","size":2,"iters":10000,"t_typical_us":30.54,"t_avg_us":33}
+const oursLatency = `{"event":"bench.result","size":2,"iters":10000,"t_typical_us":30.54,"t_avg_us":33,"percentiles_us":{"99":61.47,"99.9":156}}
 `
 
 func TestRead(t *testing.T) {
-	bandwidth, latency := outcome{65536, 500, 20 << 20}, outcome{2, 10000, 30.54}
+	bandwidth, latency := outcome{65536, 500, 20 << 20, 0}, outcome{2, 10000, 30.54, 61.47}
 	for _, c := range []struct {
 		name    string
 		read    func([]byte, bool) (outcome, error)
@@ -68,7 +68,7 @@ func TestCheck(t *testing.T) {
 		got  outcome
 		good bool
 	}{
-		{outcome{65536, 500, 1}, true}, {outcome{65536, 499, 1}, false}, {outcome{2, 500, 1}, false}, {outcome{65536, 500, 0}, false}, {outcome{65536, 500, math.Inf(1)}, false},
+		{outcome{65536, 500, 1, 0}, true}, {outcome{65536, 499, 1, 0}, false}, {outcome{2, 500, 1, 0}, false}, {outcome{65536, 500, 0, 0}, false}, {outcome{65536, 500, math.Inf(1), 0}, false},
 	} {
 		e := newEnd(context.Background(), []string{"true"})
 		if _, err := e.check(func([]byte) (outcome, error) { return c.got, nil }, m); (err == nil) != c.good {
@@ -79,15 +79,14 @@ func TestCheck(t *testing.T) {
 
 // TestTurn runs turns of sockets with a real server process, which is this test binary.
 func TestTurn(t *testing.T) {
-	for _, s := range []sockets{{"tcp"}, {"udp"}} {
-		for _, test := range []string{"write-bw", "send-lat"} {
-			m := measure{Test: test, Size: 1000, Iters: 50}
-			if s.network == "udp" && !m.latency() {
-				continue
-			}
-			if figure, err := s.run(t.Context(), m); err != nil || figure <= 0 {
-				t.Errorf("%s over %s: %v, %v", test, s.network, figure, err)
-			}
+	for what, test := range map[string]string{"datagrams": "write-bw", "tcp": "write-bw", "blocking": "send-lat", "polling": "send-lat", "tcp-echo": "send-lat"} {
+		m := measure{Test: test, Size: 16 << 10, Iters: 200} // more than a window
+		if m.latency() {
+			m.Size = 2
+		}
+		r, err := sockets{what}.run(t.Context(), m)
+		if err != nil || !(r.Figure > 0) || !(r.Processor > 0) || (r.P99 > 0) != m.latency() || (r.CRCs > 0) != (what == "datagrams") {
+			t.Errorf("%s: %+v, %v", what, r, err)
 		}
 	}
 }
@@ -115,14 +114,14 @@ func TestTurnFails(t *testing.T) {
 
 type fixed struct{ values []float64 }
 
-func (f *fixed) run(context.Context, measure) (float64, error) {
+func (f *fixed) run(context.Context, measure) (reading, error) {
 	v := f.values[0]
 	f.values = f.values[1:]
-	return v, nil
+	return reading{Figure: v, Processor: 2 * v, CRCs: v / 2}, nil
 }
 
 func TestRatios(t *testing.T) {
-	r := result{Part: "perftest", comparison: comparison{Name: "SEND", Measure: measure{Test: "send-lat"}, Aim: 1.05,
+	r := result{Part: "perftest", comparison: comparison{Name: "SEND", Measure: measure{Test: "send-lat"}, Aim: 1.05, ProcessorAim: 0.9,
 		programs: [2]program{&fixed{[]float64{10, 30, 20}}, &fixed{[]float64{20, 10, 20}}}}}
 	for i := range 3 {
 		turn, err := r.turn(t.Context(), i)
@@ -131,7 +130,7 @@ func TestRatios(t *testing.T) {
 		}
 		r.Rounds = append(r.Rounds, turn)
 	}
-	if got, want := r.line(), "SEND: 1.00 (0.50 to 3.00) ≤ 1.05: met"; got != want {
+	if got, want := r.line(), "SEND: 1.00 (0.50 to 3.00), processor time 1.00 (0.50 to 3.00) ≤ 1.05: met"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	r.Measure.Test, r.Aim = "send-bw", 1.01
@@ -142,7 +141,7 @@ func TestRatios(t *testing.T) {
 	if err := printTables(&text, []result{r}, true); err != nil {
 		t.Fatal(err)
 	}
-	if want := "| SEND | more | 1.00 | 0.50 to 3.00 | 0.50 to 3.00 | ≥ 1.01: missed |"; !strings.Contains(text.String(), want) {
+	if want := "| SEND | more | 1.00 (0.50 to 3.00) | ≥ 1.01: missed | 1.00 (0.50 to 3.00) | ≤ 0.90: missed |  |"; !strings.Contains(text.String(), want) {
 		t.Errorf("no %q in:\n%s", want, text.String())
 	}
 	if got := median([]float64{4, 1, 3, 2}); got != 2.5 {
@@ -152,11 +151,11 @@ func TestRatios(t *testing.T) {
 
 type failing struct{ left int }
 
-func (f *failing) run(context.Context, measure) (float64, error) {
+func (f *failing) run(context.Context, measure) (reading, error) {
 	if f.left--; f.left >= 0 {
-		return 0, errors.New("no luck")
+		return reading{}, errors.New("no luck")
 	}
-	return 1, nil
+	return reading{Figure: 1}, nil
 }
 
 // TestRepeated checks that a failed round is repeated and reported, and that too many
@@ -197,7 +196,7 @@ func TestKept(t *testing.T) {
 	var files []string
 	for _, part := range []string{"sockets", "perftest"} {
 		name := filepath.Join(t.TempDir(), part)
-		text := fmt.Sprintf(`[{"Part":%q,"Name":"READ","Measure":{"Test":"read-bw"},"Aim":1,"Rounds":[[2,1],[4,1]]}]`, part)
+		text := fmt.Sprintf(`[{"Part":%q,"Name":"READ","Measure":{"Test":"read-bw"},"Aim":1,"Rounds":[[{"Figure":2},{"Figure":1}],[{"Figure":4},{"Figure":1}]]}]`, part)
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

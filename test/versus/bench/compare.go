@@ -18,6 +18,14 @@ type measure struct {
 	Flags []string // other flags, which both programs accept
 }
 
+// units returns the MiB, or for latency the round trips, by which processor time is divided.
+func (m measure) units() float64 {
+	if m.latency() {
+		return float64(m.Iters)
+	}
+	return float64(m.Size) * float64(m.Iters) / (1 << 20)
+}
+
 func (m measure) latency() bool { return strings.HasSuffix(m.Test, "-lat") }
 
 // name returns, for example, "WRITE 64 KiB, bandwidth".
@@ -46,11 +54,13 @@ type comparison struct {
 	Measure measure
 	Aim     float64 // wanted ratio: a minimum, or a maximum for latency; 0: no aim
 
+	ProcessorAim float64 // maximum ratio of the processor time; 0: no aim
+
 	programs [2]program
 }
 
 // turn runs both programs. Each is first in every other round.
-func (c comparison) turn(ctx context.Context, round int) (figures [2]float64, err error) {
+func (c comparison) turn(ctx context.Context, round int) (figures [2]reading, err error) {
 	for i := range c.programs {
 		at := (i + round) % 2
 		if figures[at], err = c.programs[at].run(ctx, c.Measure); err != nil {
@@ -143,19 +153,22 @@ func againstRXE(o on) (all []comparison) {
 	return all
 }
 
+// againstSockets compares the software device with programs that only move the same bytes. Our own ends sleep between
+// completions (-e), as programs with other work do; perftest's poll.
 func againstSockets(o on) (all []comparison) {
-	soft := ours{device: "soft0", address: "127.0.0.1"}
+	soft := on{device: "soft0", gid: "1", address: "127.0.0.1"}
+	own := ours{device: soft.device, address: soft.address}
+	add := func(name string, m measure, p, yardstick program) {
+		m.Iters *= o.longer
+		all = append(all, comparison{Name: name, Measure: m, programs: [2]program{p, yardstick}})
+	}
 	for _, m := range bulk {
-		m.Iters *= 20 * o.longer // the link is fast
-		m.Flags = []string{"-e"}
-		all = append(all, comparison{Name: m.name() + ", to TCP", Measure: m, programs: [2]program{soft, sockets{"tcp"}}})
+		m.Iters *= 30 // the link is fast
+		sleeps := m
+		sleeps.Flags = []string{"-e"}
+		add(m.name(), sleeps, own, sockets{"datagrams"})
 	}
-	m := measure{Test: "send-lat", Size: 2, Iters: 20_000 * o.longer, Flags: []string{"-e"}}
-	for _, network := range []string{"udp", "tcp"} {
-		all = append(all, comparison{Name: m.name() + ", to " + strings.ToUpper(network), Measure: m, programs: [2]program{soft, sockets{network}}})
-	}
-	m.Flags = nil // both ends poll; the sockets sleep
-	return append(all, comparison{Name: m.name() + ", polling, to UDP", Measure: m, programs: [2]program{soft, sockets{"udp"}}})
+	return all
 }
 
 // byRawverbs makes perftest run on the software device.

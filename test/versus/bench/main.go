@@ -21,6 +21,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -28,6 +29,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -114,9 +116,23 @@ func measurePart(ctx context.Context, name string, where on, rounds int, only st
 	return results, nil
 }
 
+// host names the processor and the kernel of this host.
+func host() string {
+	model := runtime.GOARCH
+	text, _ := os.ReadFile("/proc/cpuinfo") // missing on other systems
+	for line := range strings.Lines(string(text)) {
+		if name, value, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
+			model = strings.TrimSpace(value)
+			break
+		}
+	}
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	return fmt.Sprintf("%s, processors: %d, %s %s", model, runtime.NumCPU(), runtime.GOOS, bytes.TrimSpace(kernel))
+}
+
 // measure runs the programs in turns for a number of rounds.
 func (c comparison) measure(ctx context.Context, part string, rounds int, progress io.Writer) (result, error) {
-	r := result{comparison: c, Part: part}
+	r := result{comparison: c, Part: part, Host: host()}
 	for round := range rounds {
 		turn, err := c.turn(ctx, round)
 		if err != nil && ctx.Err() == nil && len(r.Repeated) < mostRepeated {

@@ -21,9 +21,17 @@ import (
 	"github.com/rawverbs/rawverbs/internal/event"
 )
 
-// program makes one measurement: bytes per second, or microseconds.
+// program makes one measurement.
 type program interface {
-	run(ctx context.Context, m measure) (float64, error)
+	run(ctx context.Context, m measure) (reading, error)
+}
+
+// reading is the result of a measurement.
+type reading struct {
+	Figure    float64 // bytes per second, or half a round trip in microseconds
+	P99       float64 // 99th percentile of half a round trip, in microseconds
+	Processor float64 // processor time of both ends, user and system, in microseconds per MiB or round trip
+	CRCs      float64 // what the CRCs of both ends would add, if they compute none
 }
 
 // pair is a server and its client, with a function that reads their output.
@@ -37,7 +45,7 @@ type pair struct {
 // outcome is the result that a process prints.
 type outcome struct {
 	size, iters int
-	figure      float64
+	figure, p99 float64
 }
 
 // turnLimit is longer than any turn, even on a busy machine.
@@ -45,13 +53,13 @@ const turnLimit = 4 * time.Minute
 
 var errTooLong = fmt.Errorf("it took more than %v; try: running it again when the machine is idle", turnLimit)
 
-// run runs both programs with m and returns the client's figure.
-func (p pair) run(ctx context.Context, m measure) (float64, error) {
+// run runs both programs with m and returns the client's figures.
+func (p pair) run(ctx context.Context, m measure) (reading, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, turnLimit, errTooLong)
 	defer cancel()
 	server, client := newEnd(ctx, p.server), newEnd(ctx, p.client)
 	if err := server.cmd.Start(); err != nil {
-		return 0, err
+		return reading{}, err
 	}
 	over := make(chan error, 1)
 	go func() { over <- server.cmd.Wait() }()
@@ -62,16 +70,16 @@ func (p pair) run(ctx context.Context, m measure) (float64, error) {
 	if err != nil {
 		cancel()
 		<-over //nolint:errcheck // cancel has stopped the server
-		return 0, fmt.Errorf("%w; the server printed:\n%s", err, server.tail())
+		return reading{}, fmt.Errorf("%w; the server printed:\n%s", err, server.tail())
 	}
 	if err := <-over; err != nil {
-		return 0, server.failed(cmp.Or(context.Cause(ctx), err))
+		return reading{}, server.failed(cmp.Or(context.Cause(ctx), err))
 	}
 	result, err := client.check(p.read, m)
 	if err == nil && !p.silent {
 		_, err = server.check(p.read, m)
 	}
-	return result.figure, err
+	return reading{Figure: result.figure, P99: result.p99, Processor: (server.processor() + client.processor()) / m.units()}, err
 }
 
 // end is one of the two processes.
@@ -102,6 +110,11 @@ func (e *end) failed(err error) error {
 func (e *end) tail() []byte {
 	const enough = 2000
 	return e.output.Bytes()[max(0, e.output.Len()-enough):]
+}
+
+// processor returns the processor time of the process and of those that it has waited for, in microseconds.
+func (e *end) processor() float64 {
+	return float64((e.cmd.ProcessState.UserTime() + e.cmd.ProcessState.SystemTime()).Microseconds())
 }
 
 // check reads the result of a process and compares it with m.
@@ -165,10 +178,10 @@ type ours struct {
 	flags   []string
 }
 
-func (o ours) run(ctx context.Context, m measure) (float64, error) {
+func (o ours) run(ctx context.Context, m measure) (reading, error) {
 	number, err := freePort(ctx)
 	if err != nil {
-		return 0, err
+		return reading{}, err
 	}
 	at := []string{o.device, strconv.Itoa(number)}
 	if o.gid != "" {
@@ -189,11 +202,11 @@ type remote struct {
 // serverPort is the port of that rdma_server: the default.
 const serverPort = "18515"
 
-func (r remote) run(ctx context.Context, m measure) (float64, error) {
+func (r remote) run(ctx context.Context, m measure) (reading, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, turnLimit, errTooLong)
 	defer cancel()
 	if err := newEnd(ctx, []string{"sh", "-c", r.prepare}).run(ctx); err != nil {
-		return 0, err
+		return reading{}, err
 	}
 	at := []string{r.address, r.device, serverPort}
 	if r.gid != "" {
@@ -201,10 +214,10 @@ func (r remote) run(ctx context.Context, m measure) (float64, error) {
 	}
 	client := newEnd(ctx, slices.Concat([]string{"./rdma_client", "--json", "--job", "bench-" + m.Test}, m.args(), at))
 	if err := client.run(ctx); err != nil {
-		return 0, err
+		return reading{}, err
 	}
 	result, err := client.check(func(output []byte) (outcome, error) { return readOurs(output, m.latency()) }, m)
-	return result.figure, err
+	return reading{Figure: result.figure, P99: result.p99}, err
 }
 
 // readOurs reads the result from the lines of --json.
@@ -212,11 +225,14 @@ func readOurs(output []byte, latency bool) (outcome, error) {
 	var results []outcome
 	for line := range bytes.Lines(output) {
 		var r struct {
-			Event     string  `json:"event"`
-			Size      int     `json:"size"`
-			Iters     int     `json:"iters"`
-			Bandwidth float64 `json:"bytes_per_s"`
-			Typical   float64 `json:"t_typical_us"`
+			Event       string  `json:"event"`
+			Size        int     `json:"size"`
+			Iters       int     `json:"iters"`
+			Bandwidth   float64 `json:"bytes_per_s"`
+			Typical     float64 `json:"t_typical_us"`
+			Percentiles struct {
+				P99 float64 `json:"99"`
+			} `json:"percentiles_us"`
 		}
 		if err := json.Unmarshal(line, &r); err != nil {
 			return outcome{}, fmt.Errorf("no JSON: %s", line)
@@ -224,9 +240,9 @@ func readOurs(output []byte, latency bool) (outcome, error) {
 		if r.Event != event.BenchResult.Name() {
 			continue
 		}
-		t := outcome{r.Size, r.Iters, r.Bandwidth}
+		t := outcome{size: r.Size, iters: r.Iters, figure: r.Bandwidth}
 		if latency {
-			t.figure = r.Typical
+			t.figure, t.p99 = r.Typical, r.Percentiles.P99
 		}
 		results = append(results, t)
 	}
@@ -243,10 +259,10 @@ type perftest struct {
 	flags []string
 }
 
-func (o perftest) run(ctx context.Context, m measure) (float64, error) {
+func (o perftest) run(ctx context.Context, m measure) (reading, error) {
 	number, err := freePort(ctx)
 	if err != nil {
-		return 0, err
+		return reading{}, err
 	}
 	// -F: otherwise perftest complains about processors with a variable frequency
 	command := slices.Concat(o.by, []string{"ib_" + strings.ReplaceAll(m.Test, "-", "_"), "-d", o.device, "-x", o.gid, "-F", "-p", strconv.Itoa(number)}, o.flags, m.args())
@@ -257,10 +273,10 @@ func (o perftest) run(ctx context.Context, m measure) (float64, error) {
 }
 
 // readPerftest reads the row of perftest's table. The header names the columns: bytes,
-// iterations, peak, average, messages; or bytes, iterations, least, most, typical and
-// others.
+// iterations, peak, average, messages; or bytes, iterations, least, most, typical,
+// average, deviation, 99th percentile and others.
 func readPerftest(output []byte, latency bool) (outcome, error) {
-	const average, typical = 3, 4
+	const average, typical, p99 = 3, 4, 7
 	var rows []outcome
 	header := false
 	for line := range strings.Lines(string(output)) {
@@ -278,9 +294,12 @@ func readPerftest(output []byte, latency bool) (outcome, error) {
 		if !header || !ok || len(row) <= typical {
 			continue
 		}
-		t := outcome{int(row[0]), int(row[1]), row[average] * (1 << 20)}
+		t := outcome{size: int(row[0]), iters: int(row[1]), figure: row[average] * (1 << 20)}
 		if latency {
 			t.figure = row[typical]
+			if len(row) > p99 {
+				t.p99 = row[p99]
+			}
 		}
 		rows = append(rows, t)
 	}

@@ -5,67 +5,77 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
 )
 
-// result is the result of a comparison: the figures of both programs per round.
+// result is the result of a comparison: the readings of both programs per round.
 type result struct {
 	comparison
 	Part   string
-	Rounds [][2]float64
+	Host   string // its processor and kernel
+	Rounds [][2]reading
 
 	Repeated []string // the errors of repeated rounds
 }
 
-// figures returns the figures of program i: 0 or 1.
-func (r result) figures(i int) (all []float64) {
+// What a row compares of both programs.
+var (
+	figure    = func(r reading) float64 { return r.Figure }
+	processor = func(r reading) float64 { return r.Processor + r.CRCs }
+	p99       = func(r reading) float64 { return r.P99 }
+)
+
+// each returns the values of program i: 0 or 1.
+func (r result) each(i int, of func(reading) float64) (all []float64) {
 	for _, round := range r.Rounds {
-		all = append(all, round[i])
+		all = append(all, of(round[i]))
 	}
 	return all
 }
 
-// ratio returns the ratio of the medians.
-func (r result) ratio() float64 { return median(r.figures(0)) / median(r.figures(1)) }
-
 // ratios returns the ratios of the rounds, sorted.
-func (r result) ratios() (all []float64) {
+func (r result) ratios(of func(reading) float64) (all []float64) {
 	for _, round := range r.Rounds {
-		all = append(all, round[0]/round[1])
+		all = append(all, of(round[0])/of(round[1]))
 	}
 	slices.Sort(all)
 	return all
 }
 
-// spread returns the range of the ratios of the rounds.
-func (r result) spread() string {
-	all := r.ratios()
-	return fmt.Sprintf("%.2f to %.2f", all[0], all[len(all)-1])
-}
-
-// middleHalf returns the range of the middle half of the ratios.
-func (r result) middleHalf() string {
-	all := r.ratios()
+// ratio returns the median of the ratios of the rounds, and their quartiles as a text. It is empty if the programs do not
+// report the value.
+func (r result) ratio(of func(reading) float64) (float64, string) {
+	all := r.ratios(of)
+	middle := median(all)
+	if !(middle > 0) || math.IsInf(middle, 0) {
+		return 0, ""
+	}
 	out := len(all) / 4
-	return fmt.Sprintf("%.2f to %.2f", all[out], all[len(all)-1-out])
+	return middle, fmt.Sprintf("%.2f (%.2f to %.2f)", middle, all[out], all[len(all)-1-out])
 }
 
 // aim returns the wanted ratio, and whether it is met.
-func (r result) aim() string {
-	if r.Aim == 0 {
+func (r result) aim() string { return aim(r.Aim, r.Measure.latency(), r, figure) }
+
+func (r result) processorAim() string { return aim(r.ProcessorAim, true, r, processor) }
+
+func aim(wanted float64, most bool, r result, of func(reading) float64) string {
+	if wanted == 0 {
 		return ""
 	}
-	sign, met := "≥", r.ratio() >= r.Aim
-	if r.Measure.latency() {
-		sign, met = "≤", r.ratio() <= r.Aim
+	got, _ := r.ratio(of)
+	sign, met := "≥", got >= wanted
+	if most {
+		sign, met = "≤", got <= wanted
 	}
 	verdict := "met"
 	if !met {
 		verdict = "missed"
 	}
-	return fmt.Sprintf("%s %.2f: %s", sign, r.Aim, verdict)
+	return fmt.Sprintf("%s %.2f: %s", sign, wanted, verdict)
 }
 
 // better returns "more" or "less": the better direction of the ratio.
@@ -76,12 +86,22 @@ func (r result) better() string {
 	return "more"
 }
 
-// medians returns the medians of both programs, with the unit.
+// medians returns the medians of both programs, with the units.
 func (r result) medians() string {
-	if r.Measure.latency() {
-		return fmt.Sprintf("%.2f, %.2f µs", median(r.figures(0)), median(r.figures(1)))
+	of := func(form string, of func(reading) float64, unit float64) string {
+		if median(r.each(1, of)) == 0 {
+			return ""
+		}
+		return fmt.Sprintf(form, median(r.each(0, of))/unit, median(r.each(1, of))/unit)
 	}
-	return fmt.Sprintf("%.1f, %.1f MB/s", median(r.figures(0))/1e6, median(r.figures(1))/1e6)
+	if r.Measure.latency() {
+		return of("%.2f, %.2f µs", figure, 1) + of("; 99 %% %.2f, %.2f µs", p99, 1) + of("; processor %.1f, %.1f µs per round trip", processor, 1)
+	}
+	text := of("%.1f, %.1f MB/s", figure, 1e6) + of("; processor %.0f, %.0f µs per MiB", processor, 1)
+	if crcs := median(r.each(1, func(r reading) float64 { return r.CRCs })); crcs > 0 {
+		text += fmt.Sprintf(", %.0f of it for CRCs", crcs)
+	}
+	return text
 }
 
 // repeated returns a sentence with the number of repeated rounds, or "".
@@ -101,7 +121,11 @@ func repeated(results []result) string {
 }
 
 func (r result) line() string {
-	return fmt.Sprintf("%s: %.2f (%s) %s", r.Name, r.ratio(), r.spread(), r.aim())
+	_, text := r.ratio(figure)
+	if _, more := r.ratio(processor); more != "" {
+		text += ", processor time " + more
+	}
+	return fmt.Sprintf("%s: %s %s", r.Name, text, r.aim())
 }
 
 // median returns the middle value, or the mean of the two middle values.
@@ -123,7 +147,7 @@ func printTables(w io.Writer, results []result, markdown bool) error {
 		if len(of) == 0 {
 			continue
 		}
-		title := fmt.Sprintf("%s: medians of %d rounds", part.about, len(of[0].Rounds))
+		title := fmt.Sprintf("%s: medians of %d rounds, and quartiles. %s", part.about, len(of[0].Rounds), of[0].Host)
 		var err error
 		if markdown {
 			err = printMarkdown(w, title, of)
@@ -140,9 +164,9 @@ func printTables(w io.Writer, results []result, markdown bool) error {
 // printMarkdown prints only ratios, because other figures depend on the machine.
 func printMarkdown(w io.Writer, title string, results []result) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s.\n\n| | better is | ratio | middle half of the rounds | all rounds | aim |\n|---|---|---|---|---|---|\n", title)
+	fmt.Fprintf(&b, "%s.\n\n| | better is | ratio | aim | processor time | aim | 99 %% |\n|---|---|---|---|---|---|---|\n", title)
 	for _, r := range results {
-		fmt.Fprintf(&b, "| %s | %s | %.2f | %s | %s | %s |\n", r.Name, r.better(), r.ratio(), r.middleHalf(), r.spread(), r.aim())
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.cells(), " | "))
 	}
 	b.WriteByte('\n')
 	if note := repeated(results); note != "" {
@@ -152,12 +176,20 @@ func printMarkdown(w io.Writer, title string, results []result) error {
 	return err
 }
 
+// cells returns the columns of a row that both tables have.
+func (r result) cells() []string {
+	_, ratio := r.ratio(figure)
+	_, busy := r.ratio(processor)
+	_, tail := r.ratio(p99)
+	return []string{r.Name, r.better(), ratio, r.aim(), busy, r.processorAim(), tail}
+}
+
 func printText(w io.Writer, title string, results []result) error {
 	fmt.Fprintf(w, "%s\n\n", title)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\tbetter is\tratio\tmiddle half\tall rounds\taim\tmedians")
+	fmt.Fprintln(t, "\tbetter is\tratio\taim\tprocessor time\taim\t99 %\tmedians")
 	for _, r := range results {
-		fmt.Fprintf(t, "%s\t%s\t%.2f\t%s\t%s\t%s\t%s\n", r.Name, r.better(), r.ratio(), r.middleHalf(), r.spread(), r.aim(), r.medians())
+		fmt.Fprintln(t, strings.Join(append(r.cells(), r.medians()), "\t"))
 	}
 	if err := t.Flush(); err != nil {
 		return err
