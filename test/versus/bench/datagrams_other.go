@@ -9,6 +9,8 @@ type datagramSocket struct{ polls bool }
 
 var errOnlyLinux = errors.New("the datagrams of the yardstick need Linux")
 
+func apart(bool) error { return errOnlyLinux }
+
 func newDatagramSocket(int) (*datagramSocket, error)       { return nil, errOnlyLinux }
 func (*datagramSocket) port() (int, error)                 { return 0, errOnlyLinux }
 func (*datagramSocket) connect(int) error                  { return errOnlyLinux }

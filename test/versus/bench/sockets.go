@@ -76,6 +76,18 @@ type order struct {
 	Port        int
 }
 
+// begin prepares an end for the order. Ends that sleep and a TCP connection stay where the kernel puts them.
+func (o order) begin(u *datagramSocket, client bool) error {
+	if o.What == "datagrams" && o.Size%payload != 0 {
+		return fmt.Errorf("%d bytes are not a multiple of %d, the data of a segment", o.Size, payload)
+	}
+	u.polls = o.What == "polling"
+	if u.polls || o.What == "datagrams" {
+		return apart(client)
+	}
+	return nil
+}
+
 // serveSockets serves one client.
 func serveSockets(ctx context.Context, port string) error {
 	number, err := strconv.Atoi(port)
@@ -105,10 +117,13 @@ func serveSockets(ctx context.Context, port string) error {
 	if err := u.connect(o.Port); err != nil {
 		return err
 	}
+	if err := o.begin(u, false); err != nil {
+		return err
+	}
 	if _, err := c.Write([]byte{0}); err != nil {
 		return err
 	}
-	switch u.polls = o.What == "polling"; o.What {
+	switch o.What {
 	case "datagrams":
 		return u.receive(newMemory(o.Size), o.Size/payload*o.Iters)
 	case "tcp":
@@ -189,9 +204,12 @@ func measureSockets(ctx context.Context, args []string, out io.Writer) error {
 	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil { // the server is ready
 		return err
 	}
+	if err := o.begin(u, true); err != nil {
+		return err
+	}
 	t := outcome{size: o.Size, iters: o.Iters}
 	began := time.Now()
-	switch u.polls = o.What == "polling"; o.What {
+	switch o.What {
 	case "datagrams":
 		memory := newMemory(o.Size)
 		began = time.Now()
