@@ -94,7 +94,7 @@ type part struct {
 var parts = []part{
 	{"perftest", "rdma_server and rdma_client to perftest, both on one RDMA device", againstPerftest},
 	{"rxe0", "the device in software to rdma_rxe, both by rdma_server and rdma_client", againstRXE},
-	{"sockets", "soft0 to plain sockets, over this host's loopback", againstSockets},
+	{"sockets", "soft0 to datagrams of the same size, for the processor time with two CRCs, and to echoes, over this host's loopback", againstSockets},
 	{"cabi", "perftest on soft0 to rdma_server and rdma_client on soft0, over this host's loopback", perftestOnSoft},
 	{"cabi-rxe0", "perftest on soft0 to perftest on rdma_rxe", perftestOnSoftAgainstRXE},
 	{"lossy", "the device in software to rdma_rxe, both writing to rdma_rxe of another machine over a wire that loses packets", overLossyWire},
@@ -154,20 +154,34 @@ func againstRXE(o on) (all []comparison) {
 }
 
 // againstSockets compares the software device with programs that only move the same bytes. Our own ends sleep between
-// completions (-e), as programs with other work do; perftest's poll.
+// completions (-e), as programs with other work do, except in the row "polling". perftest's ends poll.
 func againstSockets(o on) (all []comparison) {
 	soft := on{device: "soft0", gid: "1", address: "127.0.0.1"}
-	own := ours{device: soft.device, address: soft.address}
-	add := func(name string, m measure, p, yardstick program) {
+	own, theirs := ours{device: soft.device, address: soft.address}, perftest{on: soft, by: byRawverbs}
+	add := func(name string, m measure, p program, what string, aim, processorAim float64) {
 		m.Iters *= o.longer
-		all = append(all, comparison{Name: name, Measure: m, programs: [2]program{p, yardstick}})
+		all = append(all, comparison{Name: name, Measure: m, Aim: aim, ProcessorAim: processorAim, programs: [2]program{p, sockets{what}}})
+	}
+	sleeping := func(m measure) measure {
+		m.Flags = []string{"-e"}
+		return m
 	}
 	for _, m := range bulk {
 		m.Iters *= 30 // the link is fast
-		sleeps := m
-		sleeps.Flags = []string{"-e"}
-		add(m.name(), sleeps, own, sockets{"datagrams"})
+		add(m.name(), sleeping(m), own, "datagrams", 0.55, 1.35)
 	}
+	for _, m := range bulk {
+		m.Iters *= 30
+		add(m.name()+", perftest", m, theirs, "datagrams", 0.55, 1.35)
+	}
+	m := measure{Test: "send-lat", Size: 2, Iters: 100_000}
+	add(m.name()+", polling", m, own, "polling", 1.6, 2)
+	add(m.name(), sleeping(m), own, "blocking", 1.05, 1.8)
+	for _, m := range bulk[:2] {
+		m.Iters *= 30
+		add(m.name()+", to TCP", sleeping(m), own, "tcp", 0, 0)
+	}
+	add(m.name()+", to TCP", sleeping(m), own, "tcp-echo", 0, 0)
 	return all
 }
 

@@ -106,9 +106,9 @@ func (s *datagramSocket) Write(b []byte) (int, error) {
 	}
 }
 
-// apart keeps this end on another processor than its peer's: the client on the first one, the server on the others. A stream
-// whose receiver sleeps is otherwise woken on the sender's processor now and then. Both then use the same nearest cache, which
-// two hosts cannot, and need less than half of the processor time.
+// apart keeps this end on another processor than its peer's: the client on the first one, the server on the others. Otherwise
+// the kernel wakes an end on an idle processor, or on the peer's if none is idle. There both use the same nearest cache, and a
+// stream needs less than half of the processor time, which two hosts cannot reach.
 func apart(client bool) error {
 	runtime.LockOSThread() // the setting is that of a thread
 	var all, chosen unix.CPUSet

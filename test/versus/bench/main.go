@@ -8,7 +8,7 @@
 //
 //	perftest  compares rdma_server and rdma_client with perftest, in the machine with rxe0
 //	rxe0      compares the software device with rdma_rxe, in the machine with rxe0
-//	sockets   compares the software device with TCP and UDP, on any host
+//	sockets   compares the software device with programs that only move datagrams, on any host
 //	cabi      compares perftest on the software device with our own programs there, on any host
 //	cabi-rxe0 compares perftest on the software device with perftest on rdma_rxe, in the machine
 //	lossy     compares the software device with rdma_rxe, in one of two machines (make bench-lossy)
@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"slices"
@@ -103,6 +104,10 @@ func measurePart(ctx context.Context, name string, where on, rounds int, only st
 		if !strings.Contains(c.Name, only) {
 			continue
 		}
+		if missing := c.missing(); missing != nil {
+			fmt.Fprintf(progress, "left out: %s: %v\n", c.Name, missing)
+			continue
+		}
 		r, err := c.measure(ctx, name, rounds, progress)
 		if err != nil {
 			return nil, err
@@ -111,7 +116,7 @@ func measurePart(ctx context.Context, name string, where on, rounds int, only st
 		fmt.Fprintf(progress, "%4.0f s  %s\n", time.Since(began).Seconds(), r.line())
 	}
 	if len(results) == 0 {
-		return nil, fmt.Errorf("no comparison of %s has %q in its name", name, only)
+		return nil, fmt.Errorf("nothing was measured: no comparison of %s has %q in its name, or its programs are missing", name, only)
 	}
 	return results, nil
 }
@@ -128,6 +133,18 @@ func host() string {
 	}
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	return fmt.Sprintf("%s, processors: %d, %s %s", model, runtime.NumCPU(), runtime.GOOS, bytes.TrimSpace(kernel))
+}
+
+// missing returns an error if a program of the comparison is not installed.
+func (c comparison) missing() error {
+	for _, p := range c.programs {
+		if p, ok := p.(perftest); ok {
+			if _, err := exec.LookPath(p.name(c.Measure)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // measure runs the programs in turns for a number of rounds.

@@ -14,6 +14,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -76,16 +77,16 @@ type order struct {
 	Port        int
 }
 
-// begin prepares an end for the order. Ends that sleep and a TCP connection stay where the kernel puts them.
+// begin prepares an end for the order. Ends of TCP stay where the kernel puts them.
 func (o order) begin(u *datagramSocket, client bool) error {
 	if o.What == "datagrams" && o.Size%payload != 0 {
 		return fmt.Errorf("%d bytes are not a multiple of %d, the data of a segment", o.Size, payload)
 	}
 	u.polls = o.What == "polling"
-	if u.polls || o.What == "datagrams" {
-		return apart(client)
+	if strings.HasPrefix(o.What, "tcp") {
+		return nil
 	}
-	return nil
+	return apart(client)
 }
 
 // serveSockets serves one client.
