@@ -347,7 +347,7 @@ leaks: need-vm ## create and free LEAKS (10000) of each object, on soft0 and on 
 # ROUNDS=3 for a quick look, BENCH_FLAGS=-markdown for docs/benchmarks.md.
 ROUNDS ?= 7
 .PHONY: bench
-bench: all need-vm ## compare rdma_server and rdma_client with perftest, rxe0 and sockets, in one table (ROUNDS=7)
+bench: all need-vm ## compare rdma_server and rdma_client with perftest, rxe0 and datagrams, in one table (ROUNDS=7)
 	@rm -rf out/bench; mkdir -p out/bench
 	CGO_ENABLED=0 go build -o out/bench/bench ./test/versus/bench
 	VM_TIMEOUT=1500 VM_OUT=$(CURDIR)/out/bench test/vm/run.sh \

@@ -177,6 +177,9 @@ func againstSockets(o on) (all []comparison) {
 	m := measure{Test: "send-lat", Size: 2, Iters: 100_000}
 	add(m.name()+", polling", m, own, "polling", 1.6, 2)
 	add(m.name(), sleeping(m), own, "blocking", 1.05, 1.8)
+	slow := m
+	slow.Iters /= 5
+	add(m.name()+", to an echo on two processors", sleeping(slow), own, "apart", 0, 0)
 	for _, m := range bulk[:2] {
 		m.Iters *= 30
 		add(m.name()+", to TCP", sleeping(m), own, "tcp", 0, 0)

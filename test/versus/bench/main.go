@@ -139,8 +139,10 @@ func host() string {
 func (c comparison) missing() error {
 	for _, p := range c.programs {
 		if p, ok := p.(perftest); ok {
-			if _, err := exec.LookPath(p.name(c.Measure)); err != nil {
-				return err
+			for _, name := range append([]string{p.name(c.Measure)}, p.by[:min(1, len(p.by))]...) {
+				if _, err := exec.LookPath(name); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -28,6 +27,7 @@ const (
 //
 //	datagrams  a stream of datagrams, as the software device sends them
 //	blocking   a UDP echo whose ends sleep until a datagram comes
+//	apart      the same, each end on its own processor
 //	polling    a UDP echo whose ends poll for up to 50 µs before they sleep, as the software device does
 //	tcp        a stream over TCP
 //	tcp-echo   an echo over TCP
@@ -77,16 +77,16 @@ type order struct {
 	Port        int
 }
 
-// begin prepares an end for the order. Ends of TCP stay where the kernel puts them.
+// begin prepares an end for the order. The ends of the blocking echo and of TCP run where the kernel puts them.
 func (o order) begin(u *datagramSocket, client bool) error {
-	if o.What == "datagrams" && o.Size%payload != 0 {
-		return fmt.Errorf("%d bytes are not a multiple of %d, the data of a segment", o.Size, payload)
-	}
 	u.polls = o.What == "polling"
-	if strings.HasPrefix(o.What, "tcp") {
-		return nil
+	switch {
+	case o.What == "datagrams" && o.Size%payload != 0:
+		return fmt.Errorf("%d bytes are not a multiple of %d, the data of a segment", o.Size, payload)
+	case o.What == "datagrams", o.What == "polling", o.What == "apart":
+		return apart(client)
 	}
-	return apart(client)
+	return nil
 }
 
 // serveSockets serves one client.
