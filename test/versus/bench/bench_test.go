@@ -79,7 +79,7 @@ func TestCheck(t *testing.T) {
 
 // TestTurn runs turns of sockets with a real server process, which is this test binary.
 func TestTurn(t *testing.T) {
-	for what, test := range map[string]string{"datagrams": "write-bw", "tcp": "write-bw", "blocking": "send-lat", "apart": "send-lat", "polling": "send-lat", "tcp-echo": "send-lat"} {
+	for what, test := range map[string]string{"datagrams": "write-bw", "tcp": "write-bw", "blocking": "send-lat", "near": "send-lat", "polling": "send-lat", "tcp-echo": "send-lat"} {
 		m := measure{Test: test, Size: 16 << 10, Iters: 200} // more than a window
 		if m.latency() {
 			m.Size = 2

@@ -154,7 +154,7 @@ func againstRXE(o on) (all []comparison) {
 }
 
 // againstSockets compares the software device with programs that only move the same bytes. Our own ends sleep between
-// completions (-e), as programs with other work do, except in the row "polling". perftest's ends poll.
+// completions (-e, "events"), as programs with other work do, except in the row "polling". perftest's ends poll.
 func againstSockets(o on) (all []comparison) {
 	soft := on{device: "soft0", gid: "1", address: "127.0.0.1"}
 	own, theirs := ours{device: soft.device, address: soft.address}, perftest{on: soft, by: byRawverbs}
@@ -175,16 +175,14 @@ func againstSockets(o on) (all []comparison) {
 		add(m.name()+", perftest", m, theirs, "datagrams", 0.55, 1.35)
 	}
 	m := measure{Test: "send-lat", Size: 2, Iters: 100_000}
-	add(m.name()+", polling", m, own, "polling", 1.6, 2)
-	add(m.name(), sleeping(m), own, "blocking", 1.05, 1.8)
-	slow := m
-	slow.Iters /= 5
-	add(m.name()+", to an echo on two processors", sleeping(slow), own, "apart", 0, 0)
+	add(m.name()+", polling, to a polling echo", m, own, "polling", 1.6, 2)
+	add(m.name()+", events, to a blocking echo", sleeping(m), own, "blocking", 1.05, 1.8)
+	add(m.name()+", events, to a blocking echo on one processor", sleeping(m), own, "near", 0, 0)
 	for _, m := range bulk[:2] {
 		m.Iters *= 30
 		add(m.name()+", to TCP", sleeping(m), own, "tcp", 0, 0)
 	}
-	add(m.name()+", to TCP", sleeping(m), own, "tcp-echo", 0, 0)
+	add(m.name()+", events, to TCP", sleeping(m), own, "tcp-echo", 0, 0)
 	return all
 }
 

@@ -106,10 +106,10 @@ func (s *datagramSocket) Write(b []byte) (int, error) {
 	}
 }
 
-// apart keeps this end on another processor than its peer's: the client on the first one, the server on the others. Otherwise
-// the kernel wakes an end on an idle processor, or on the peer's if none is idle. There both use the same nearest cache, and a
-// stream needs less than half of the processor time, which two hosts cannot reach.
-func apart(client bool) error {
+// choose keeps this end on the first processor, or on the others. The kernel wakes an end on an idle processor, or on the
+// peer's if none is idle. There both use the same nearest cache, and a stream needs less than half of the processor time, which
+// two hosts cannot reach.
+func choose(first bool) error {
 	runtime.LockOSThread() // the setting is that of a thread
 	var all, chosen unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
@@ -118,15 +118,15 @@ func apart(client bool) error {
 	if all.Count() < 2 {
 		return nil
 	}
-	first := 0
-	for !all.IsSet(first) {
-		first++
+	number := 0
+	for !all.IsSet(number) {
+		number++
 	}
-	if client {
-		chosen.Set(first)
+	if first {
+		chosen.Set(number)
 	} else {
 		chosen = all
-		chosen.Clear(first)
+		chosen.Clear(number)
 	}
 	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(0, &chosen))
 }

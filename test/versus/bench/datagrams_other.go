@@ -9,7 +9,7 @@ type datagramSocket struct{ polls bool }
 
 var errOnlyLinux = errors.New("the datagrams of the yardstick need Linux")
 
-func apart(bool) error { return errOnlyLinux }
+func choose(bool) error { return errOnlyLinux }
 
 func newDatagramSocket(int) (*datagramSocket, error)       { return nil, errOnlyLinux }
 func (*datagramSocket) port() (int, error)                 { return 0, errOnlyLinux }

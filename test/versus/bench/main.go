@@ -121,7 +121,7 @@ func measurePart(ctx context.Context, name string, where on, rounds int, only st
 	return results, nil
 }
 
-// host names the processor and the kernel of this host.
+// host names the processor and the kernel of this host, and says how busy it is.
 func host() string {
 	model := runtime.GOARCH
 	text, _ := os.ReadFile("/proc/cpuinfo") // missing on other systems
@@ -132,7 +132,9 @@ func host() string {
 		}
 	}
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	return fmt.Sprintf("%s, processors: %d, %s %s", model, runtime.NumCPU(), runtime.GOOS, bytes.TrimSpace(kernel))
+	load, _ := os.ReadFile("/proc/loadavg")
+	minute, _, _ := bytes.Cut(load, []byte(" "))
+	return fmt.Sprintf("%s, processors: %d, %s %s, load %s", model, runtime.NumCPU(), runtime.GOOS, bytes.TrimSpace(kernel), minute)
 }
 
 // missing returns an error if a program of the comparison is not installed.

@@ -1,5 +1,5 @@
 // Programs that only move bytes over sockets, the yardsticks of the software device: this program, as a server and as its
-// client. The client tells the server over TCP what to do. datagrams_linux.go has what they do over UDP.
+// client. The client tells the server over TCP what to do. What they do over UDP is in datagrams_linux.go.
 
 package main
 
@@ -27,7 +27,7 @@ const (
 //
 //	datagrams  a stream of datagrams, as the software device sends them
 //	blocking   a UDP echo whose ends sleep until a datagram comes
-//	apart      the same, each end on its own processor
+//	near       the same, both ends on one processor
 //	polling    a UDP echo whose ends poll for up to 50 µs before they sleep, as the software device does
 //	tcp        a stream over TCP
 //	tcp-echo   an echo over TCP
@@ -83,8 +83,10 @@ func (o order) begin(u *datagramSocket, client bool) error {
 	switch {
 	case o.What == "datagrams" && o.Size%payload != 0:
 		return fmt.Errorf("%d bytes are not a multiple of %d, the data of a segment", o.Size, payload)
-	case o.What == "datagrams", o.What == "polling", o.What == "apart":
-		return apart(client)
+	case o.What == "datagrams", o.What == "polling":
+		return choose(client)
+	case o.What == "near":
+		return choose(true)
 	}
 	return nil
 }
