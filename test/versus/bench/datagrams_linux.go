@@ -87,11 +87,18 @@ func (s *datagramSocket) Read(b []byte) (int, error) {
 	return n, failure("recvfrom", errno)
 }
 
+// read ends after silence, also if signals of Go's runtime interrupt the call again and again.
 func (s *datagramSocket) read(b []byte, flags uintptr) (int, unix.Errno) {
+	var interrupted time.Time
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), flags, 0, 0)
-		if errno != unix.EINTR {
+		switch {
+		case errno != unix.EINTR:
 			return int(n), errno
+		case interrupted.IsZero():
+			interrupted = time.Now()
+		case time.Since(interrupted) > silence*time.Second:
+			return 0, unix.EAGAIN
 		}
 	}
 }
