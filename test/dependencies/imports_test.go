@@ -109,7 +109,7 @@ var everything = []string{"CGO_ENABLED=1", "GOOS=linux", "GOARCH=amd64"}
 
 // TestPackagesAreSmall limits the lines per package, except for the four largest.
 func TestPackagesAreSmall(t *testing.T) {
-	const most = 3000 // lines without tests
+	const most = 3100 // lines without tests
 	large := []string{"verbs", "softroce/internal/transport", "internal/verbstest", "internal/workbench"}
 	list := goCommand(t, nil, "list", "-f", `{{.ImportPath}} {{.Dir}}{{range .GoFiles}} {{.}}{{end}}{{range .CgoFiles}} {{.}}{{end}}`, "./...")
 	for line := range strings.Lines(list) {
