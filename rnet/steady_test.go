@@ -22,9 +22,10 @@ var manyConns = flag.Int("rnet.conns", 100, "Conns at once in TestManyConns")
 
 // TestManyConns has many Conns at once, on one device per end, and moves data on all of them.
 func TestManyConns(t *testing.T) {
-	// A busy host needs longer than the usual Linger for all of them.
-	l, d := listen(t, ListenConfig{Config: Config{Linger: testkit.Limit}})
-	d.Linger = testkit.Limit
+	// A busy host needs longer than usual for all of them.
+	patient := Config{Timeout: testkit.Limit, Linger: testkit.Limit}
+	l, d := listen(t, ListenConfig{Config: patient})
+	d.Timeout, d.Linger = patient.Timeout, patient.Linger
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for range *manyConns {
@@ -59,6 +60,11 @@ func TestManyConns(t *testing.T) {
 	dialing.Wait()
 	if t.Failed() {
 		l.Close()
+		for _, c := range conns {
+			if c != nil {
+				end(c) // or its other end waits for data forever
+			}
+		}
 		wg.Wait()
 		return
 	}
