@@ -78,6 +78,7 @@ type CQInit struct {
 type CQ struct {
 	handle
 	p        ProviderCQ
+	spinner  ProviderCQSpinner // p, or nil if it is none
 	dev      *Device
 	channel  *CompChannel
 	wcs      *WCCounts     // the device's; nil: completions are not counted
@@ -121,6 +122,7 @@ func (d *Device) CreateCQ(init CQInit) (*CQ, error) {
 		return nil, err
 	}
 	cq.p = p
+	cq.spinner, _ = p.(ProviderCQSpinner)
 	return cq, nil
 }
 
@@ -152,15 +154,7 @@ func (cq *CQ) Is(e AsyncEvent) bool { return e.CQ == cq.p }
 //
 // Implements: int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 func (cq *CQ) Poll(wcs []WC) (int, error) {
-	if n := cq.leftover.take(wcs); n > 0 {
-		return n, nil
-	}
-	overran := cq.overran.Load() // before the poll, because completions that are left come first
-	n, err := cq.p.Poll(wcs)
-	if cq.wcs != nil {
-		cq.wcs.add(wcs[:n])
-	}
-	return n, cq.polled("ibv_poll_cq", n, overran, err)
+	return cq.polls(wcs, 1)
 }
 
 // PollEx is Poll for a CQ made with CQInit.Ex. For other CQs it returns EINVAL. On libibverbs it

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/pkg/errors"
@@ -58,7 +59,8 @@ func fakeOf(tb testing.TB) *ibvfake.Fake {
 func fakeCQ(tb testing.TB) (*ibvfake.Fake, *CQ) {
 	f := ibvfake.New()
 	tb.Cleanup(f.Free)
-	return f, &CQ{p: newIBVCQ(f.CQ(), nil), overran: new(atomic.Bool)}
+	p := newIBVCQ(f.CQ(), nil)
+	return f, &CQ{p: p, spinner: p, overran: new(atomic.Bool)}
 }
 
 var wide = QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInlineData: 64}
@@ -223,6 +225,20 @@ func TestSpin(t *testing.T) {
 				t.Errorf("%d, %v by %d polls, want %d, %v by %d", n, err, f.Polls(), c.wantN, c.want, c.wantInC)
 			}
 		})
+	}
+}
+
+// TestWaitCounts: completions count in a device's WCCounts, whichever poll of a wait finds them.
+func TestWaitCounts(t *testing.T) {
+	for _, empty := range []int{0, 3, spinPolls + 3} {
+		f, cq := fakeCQ(t)
+		cq.wcs = new(WCCounts)
+		f.Completes(2, 42, 0, 0)
+		f.Empty(empty)
+		n, err := cq.WaitFor(t.Context(), make([]WC, 8), WaitOptions{Spin: time.Hour, NoSleep: true})
+		if counted := cq.wcs.counts[WCSuccess].Load(); n != 2 || err != nil || counted != 2 || f.Polls() != empty+1 {
+			t.Errorf("after %d polls in vain: %d completions, %v; %d counted, %d polls", empty, n, err, counted, f.Polls())
+		}
 	}
 }
 

@@ -73,6 +73,11 @@ func (cq *CQ) WaitFor(ctx context.Context, wcs []WC, options WaitOptions) (int, 
 		e.Hint = "a CQ made with a CompChannel, and room for at least one completion, in wcs or in WaitOptions.Ex"
 		return 0, e
 	}
+	if options.Spin > 0 && wcs != nil { // before w is made, which costs as much as the rest of a poll
+		if n, err := cq.polls(wcs, spinPolls); n > 0 || err != nil {
+			return n, err
+		}
+	}
 	w := wait{cq: cq, WaitOptions: options, wcs: wcs}
 	if options.Spin > 0 || options.NoSleep {
 		if n, err := w.spin(ctx); n > 0 || err != nil || options.NoSleep {
@@ -101,21 +106,22 @@ const (
 	drivePolls = 16 // polls before the goroutine yields, if the goroutine drives the device
 )
 
-// spin polls until there is a completion, at most for Spin.
-func (w *wait) spin(ctx context.Context) (int, error) {
-	n, err := w.poll()
-	if n > 0 || err != nil || w.Spin <= 0 {
-		return n, err
+// spin polls until there is a completion, at most for Spin. The first polls of a spin into wcs have found
+// nothing. The time begins after them, so that a completion that comes soon costs no look at the clock.
+func (w *wait) spin(ctx context.Context) (n int, err error) {
+	if w.Spin <= 0 || w.Ex != nil {
+		if n, err = w.poll(); n > 0 || err != nil || w.Spin <= 0 {
+			return n, err
+		}
 	}
 	if w.cq.WaitMakesProgress() {
 		return w.drive(ctx)
 	}
 	for began := time.Now(); ; runtime.Gosched() {
-		n, err = w.polls()
-		if n == 0 && err == nil {
-			err = w.ended(ctx)
+		if err = w.ended(ctx); err != nil || time.Since(began) >= w.Spin {
+			return 0, err
 		}
-		if n > 0 || err != nil || time.Since(began) >= w.Spin {
+		if n, err = w.polls(); n > 0 || err != nil {
 			return n, err
 		}
 	}
@@ -155,21 +161,37 @@ func (w *wait) ended(ctx context.Context) error {
 
 // polls polls up to spinPolls times.
 func (w *wait) polls() (n int, err error) {
-	s, ok := w.cq.p.(ProviderCQSpinner)
-	if !ok || w.Ex != nil {
-		for range spinPolls {
-			if n, err = w.poll(); n > 0 || err != nil {
-				break
-			}
-		}
-		return n, err
+	if w.Ex == nil {
+		return w.cq.polls(w.wcs, spinPolls)
 	}
-	if n = w.cq.leftover.take(w.wcs); n > 0 {
+	for range spinPolls {
+		if n, err = w.poll(); n > 0 || err != nil {
+			break
+		}
+	}
+	return n, err
+}
+
+// polls polls up to most times on a device for which that is one call, and otherwise once.
+func (cq *CQ) polls(wcs []WC, most int) (n int, err error) {
+	if cq.leftover.n.Load() > 0 {
+		if n = cq.leftover.take(wcs); n > 0 {
+			return n, nil
+		}
+	}
+	overran := cq.overran.Load() // before the poll, because completions that are left come first
+	if cq.spinner != nil {
+		n, err = cq.spinner.Spin(wcs, most)
+	} else {
+		n, err = cq.p.Poll(wcs)
+	}
+	if n > 0 && err == nil && cq.wcs == nil { // nearly always
 		return n, nil
 	}
-	overran := w.cq.overran.Load()
-	n, err = s.Spin(w.wcs, spinPolls)
-	return n, w.cq.polled("ibv_poll_cq", n, overran, err)
+	if cq.wcs != nil {
+		cq.wcs.add(wcs[:n])
+	}
+	return n, cq.polled("ibv_poll_cq", n, overran, err)
 }
 
 // sleep polls, arms and sleeps until there is a completion.
