@@ -47,7 +47,7 @@ struct rv_ring {
 	uint32_t tail __attribute__((aligned(64)));
 	uint32_t length;
 	uint32_t depth; /* entries in use, at most length */
-	struct ibv_wc *wcs; /* immediate data in host order */
+	struct ibv_wc *wcs;
 	int64_t *stamps; /* times of the completions in nanoseconds; NULL: not kept */
 };
 

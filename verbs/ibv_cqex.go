@@ -60,11 +60,7 @@ func (c *ibvCQ) PollEx(wcs []WCEx) (int, error) {
 	if n < 0 {
 		return 0, syscall.Errno(-n)
 	}
-	n = pollRest(wcs, n, c.pollEx)
-	for i := range wcs[:n] {
-		wcs[i].toHostOrder()
-	}
-	return n, nil
+	return pollRest(wcs, n, c.pollEx), nil
 }
 
 // pollEx returns the number of completions, or a negative errno.

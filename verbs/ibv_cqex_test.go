@@ -31,7 +31,7 @@ func TestPollExReadsWhatWasAskedFor(t *testing.T) {
 	if err != nil || n != 3 {
 		t.Fatalf("PollEx: %d, %v", n, err)
 	}
-	want := WCEx{WC: WC{ID: 42, Opcode: WCRecv, ByteLen: 77, QPN: 0x11, SrcQPN: 0x22, Flags: WCWithImm, immOrRKey: 0xa1b2c3d4, SLID: 0x33, SL: 4, DLIDPath: 9},
+	want := WCEx{WC: WC{ID: 42, Opcode: WCRecv, ByteLen: 77, QPN: 0x11, SrcQPN: 0x22, Flags: WCWithImm, immOrRKey: [4]byte{0xa1, 0xb2, 0xc3, 0xd4}, SLID: 0x33, SL: 4, DLIDPath: 9},
 		Timestamp: 0x1122334455667788, WallclockNS: 1700000000000000001, FlowTag: 0xdef012, CVLAN: 0xabc}
 	for _, wc := range wcs[:n] {
 		if wc != want || !wc.Wallclock().Equal(time.Unix(1700000000, 1)) {

@@ -216,10 +216,10 @@ func (s *sendSlots) encode(i int, wr *SendWR) bool {
 	c.send_flags = C.uint(wr.Flags)
 	switch wr.Opcode {
 	case OpSend:
-		return s.setPeer(c, wr)
+		return !s.datagram || s.setPeer(c, wr)
 	case OpSendWithImm:
 		setImm(c, wr.Imm)
-		return s.setPeer(c, wr)
+		return !s.datagram || s.setPeer(c, wr)
 	case OpRDMAWrite, OpRDMARead:
 		setRemote(c, wr)
 	case OpRDMAWriteWithImm:
@@ -280,9 +280,6 @@ func setRemote(c *C.struct_ibv_send_wr, wr *SendWR) {
 // setPeer sets a datagram's address. It returns false if there is none, because C would follow the
 // nil pointer. Requests of connected queue pairs have no address.
 func (s *sendSlots) setPeer(c *C.struct_ibv_send_wr, wr *SendWR) bool {
-	if !s.datagram {
-		return true
-	}
 	if wr.AH == nil {
 		return false
 	}

@@ -2,7 +2,10 @@
 
 package verbs
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // WCStatus is the result of a work request (enum ibv_wc_status). A failure moves an RC queue pair to
 // ERR. A failed send moves a UC or UD queue pair to SQE (rdma_rxe: to ERR). docs/errors.md explains
@@ -101,7 +104,7 @@ type WC struct {
 	Opcode    WCOpcode // the operation
 	VendorErr uint32   // for the device's maker
 	ByteLen   uint32   // received bytes of a receive, a READ, an atomic or a WRITE with immediate; on UD including the GRH's 40
-	immOrRKey uint32   // see Imm and InvalidatedRKey
+	immOrRKey [4]byte  // see Imm, which is in network order, and InvalidatedRKey, in this host's
 	QPN       uint32   // the queue pair of the work request
 	SrcQPN    uint32   // UD receives: the sender's queue pair
 	Flags     WCFlags  // which optional fields are valid
@@ -116,7 +119,7 @@ func (wc *WC) Imm() uint32 {
 	if wc.Flags&WCWithImm == 0 {
 		return 0
 	}
-	return wc.immOrRKey
+	return binary.BigEndian.Uint32(wc.immOrRKey[:])
 }
 
 // InvalidatedRKey returns the key that the message invalidated, or 0 if Flags lacks [WCWithInv].
@@ -124,14 +127,20 @@ func (wc *WC) InvalidatedRKey() uint32 {
 	if wc.Flags&WCWithInv == 0 {
 		return 0
 	}
-	return wc.immOrRKey
+	return binary.NativeEndian.Uint32(wc.immOrRKey[:])
 }
 
 // SetImm sets the immediate data. For providers.
-func (wc *WC) SetImm(imm uint32) { wc.immOrRKey, wc.Flags = imm, wc.Flags|WCWithImm }
+func (wc *WC) SetImm(imm uint32) {
+	binary.BigEndian.PutUint32(wc.immOrRKey[:], imm)
+	wc.Flags |= WCWithImm
+}
 
 // SetInvalidatedRKey sets the key that the message invalidated. For providers.
-func (wc *WC) SetInvalidatedRKey(rkey uint32) { wc.immOrRKey, wc.Flags = rkey, wc.Flags|WCWithInv }
+func (wc *WC) SetInvalidatedRKey(rkey uint32) {
+	binary.NativeEndian.PutUint32(wc.immOrRKey[:], rkey)
+	wc.Flags |= WCWithInv
+}
 
 // Err returns nil for a success and a *[WCError] otherwise, which allocates.
 func (wc *WC) Err() error {

@@ -4,7 +4,6 @@
  */
 #include "shim.h"
 
-#include <endian.h>
 #include <poll.h>
 #include <sched.h>
 #include <time.h>
@@ -234,13 +233,6 @@ bool cq_ready(struct cq *cq)
 	return true;
 }
 
-static void take(struct rv_ring *r, uint32_t number, struct ibv_wc *wc)
-{
-	*wc = r->wcs[number & (r->length - 1)];
-	if (wc->wc_flags & IBV_WC_WITH_IMM)
-		wc->imm_data = htobe32(wc->imm_data);
-}
-
 int poll_cq(struct ibv_cq *v, int n, struct ibv_wc *wcs)
 {
 	struct cq *cq = (struct cq *)v;
@@ -253,7 +245,7 @@ int poll_cq(struct ibv_cq *v, int n, struct ibv_wc *wcs)
 	uint32_t tail = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE), head = r->head;
 	int taken = 0;
 	for (; taken < n && head != tail; head++)
-		take(r, head, &wcs[taken++]);
+		wcs[taken++] = r->wcs[head & (r->length - 1)];
 	__atomic_store_n(&r->head, head, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&cq->lock);
 	return taken;
@@ -265,7 +257,7 @@ bool cq_next(struct cq *cq)
 	uint32_t head = r->head;
 	if (empty(r))
 		return false;
-	take(r, head, &cq->wc);
+	cq->wc = r->wcs[head & (r->length - 1)];
 	if (r->stamps)
 		cq->stamp = r->stamps[head & (r->length - 1)];
 	__atomic_store_n(&r->head, head + 1, __ATOMIC_RELEASE);

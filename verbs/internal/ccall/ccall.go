@@ -42,12 +42,22 @@ const Variable = "RAWVERBS_CGO_CALLS"
 // Direct reports whether Call makes direct calls.
 var Direct = tried && (os.Getenv(Variable) == "" || os.Getenv(Variable) == "0")
 
+// args is struct ccall_args.
+type args struct {
+	a, b, c, d uintptr
+	p          unsafe.Pointer
+	result     int64
+}
+
 // Call calls fn, a C function of the type ccall_fn (ccall.h), and returns fn's result. fn
 // must not block, must not call Go, and must return within some microseconds. p may be nil
 // or point to Go memory without pointers. fn must not keep p.
 func Call(fn unsafe.Pointer, a, b, c, d uintptr, p unsafe.Pointer) int64 {
-	if Direct {
-		return direct(fn, a, b, c, d, p)
+	if !Direct {
+		return Through(fn, a, b, c, d, p)
 	}
-	return Through(fn, a, b, c, d, p)
+	var x args
+	x.a, x.b, x.c, x.d, x.p = a, b, c, d, p // faster than a literal, which is built elsewhere and copied
+	direct(fn, &x)
+	return x.result
 }
