@@ -405,6 +405,10 @@ bench-rxe: need-vm ## compare the speed of the soft device with rxe0, in a machi
 bench-c: need-vm ## compare posting, polling and waiting with an equivalent C program, on rxe0 in a machine
 	$(in_vm) VM_TIMEOUT=1500 go test -timeout 30m -run '^$$' -bench '$(RUN)' -benchtime 1x -tags rdma,rxe -exec $(CURDIR)/test/e2e/in-vm.sh ./test/versus
 
+.PHONY: bench-instructions
+bench-instructions: all need-count ## count the instructions per message of rdma_client and of perftest, on a device that does nothing
+	@test/versus/instructions.sh
+
 .PHONY: coverage-verbs
 coverage-verbs: need-build ## list which functions of libibverbs are wrapped, refused (with the reason) or missing
 	go run ./verbs/internal/coverage
@@ -438,10 +442,10 @@ test-ops: need-build need-ops ## operations: a real Prometheus scrapes a server,
 	$(tests) -count 1 -tags operations -run '^Test(Prometheus|Rules|Scratch|UnitIsValid|VersionScript)$$' ./test/e2e
 	cd deploy/kubernetes && go test ./...
 
-.PHONY: need-machine need-build need-lint need-vm need-c need-arm64 need-node need-web need-pictures need-ops
+.PHONY: need-machine need-build need-lint need-vm need-c need-count need-arm64 need-node need-web need-pictures need-ops
 need-machine:
 	@tools/machine.sh
-need-build need-lint need-vm need-c need-arm64 need-node need-web need-pictures need-ops: need-%:
+need-build need-lint need-vm need-c need-count need-arm64 need-node need-web need-pictures need-ops: need-%:
 	@tools/need.sh $*
 
 .PHONY: help

@@ -6,6 +6,7 @@
 #   tools/need.sh lint     the same and shellcheck
 #   tools/need.sh vm       the same without shellcheck, and the packages of the machine
 #   tools/need.sh c        as build, and the programs that test/cabi runs
+#   tools/need.sh count    as build, perftest and valgrind
 #   tools/need.sh arm64    as build, and a compiler and an emulator for arm64
 #   tools/need.sh node     Go and node
 #   tools/need.sh web      the same, npm, Chromium, and fonts with Chinese characters
@@ -39,7 +40,7 @@ header() {
 }
 : "${C_INCLUDE_PATH:=}" "${CPATH:=}"
 case $what in
-build | lint | vm | c | arm64 | cgo)
+build | lint | vm | c | count | arm64 | cgo)
 	need gcc command -v "${CC:-gcc}"
 	need libc6-dev header stdlib.h
 	need libibverbs-dev header infiniband/verbs.h
@@ -52,6 +53,10 @@ c)
 	need ucx-utils command -v ucx_perftest
 	need libfabric-bin command -v fi_info
 	need libfabric-dev header rdma/fabric.h
+	;;
+count)
+	need perftest command -v ib_write_bw
+	need valgrind command -v valgrind
 	;;
 arm64)
 	need gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
