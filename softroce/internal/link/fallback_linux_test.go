@@ -5,6 +5,7 @@ package link
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,10 +53,46 @@ func TestGSORefused(t *testing.T) {
 		if c.SentPackets != 82 || c.SentBursts != 0 || c.Fallbacks == 0 || c.SendErrors != 0 {
 			t.Errorf("%+v", c)
 		}
-		if st.Send != Batched || len(st.Notes) != 1 || !strings.Contains(st.Notes[0], "refused GSO") {
+		if a.splits(b.Addr()) || st.Send != Segmented || len(st.Notes) != 1 || !strings.Contains(st.Notes[0], "refused GSO") {
 			t.Errorf("%v", st)
 		}
 		t.Log(st)
+	}
+}
+
+// TestGSORefusedToOne: an address without GSO leaves it to the others, until there are many.
+func TestGSORefusedToOne(t *testing.T) {
+	a, b := loopback(t, Config{}), loopback(t, Config{})
+	for i := range byte(mostUnsplit + 1) {
+		if st := a.Status(); st.Send != Segmented || !a.splits(b.Addr()) {
+			t.Fatalf("after %d addresses: %v", i, st)
+		}
+		a.fallBack(netip.AddrFrom4([4]byte{10, 0, 0, i}), unix.EIO)
+		a.fallBack(netip.AddrFrom4([4]byte{10, 0, 0, i}), unix.EIO)
+	}
+	if st := a.Status(); st.Send != Batched || len(st.Notes) != mostUnsplit+1 {
+		t.Errorf("after %d addresses: %v", mostUnsplit+1, st)
+	}
+}
+
+// TestFewBytesPerCall checks that no system call takes many messages of 64 KiB: the collector waits for its end.
+func TestFewBytesPerCall(t *testing.T) {
+	a, b := loopback(t, Config{}), loopback(t, Config{})
+	var calls []int
+	a.system.sendmmsg = func(fd uintptr, m []unix.Mmsghdr) (int, unix.Errno) {
+		calls = append(calls, len(m))
+		return sendmmsg(fd, m)
+	}
+	e := new(Egress)
+	for i := range 5 {
+		fill(t, e, b.Addr(), 15, 4096, 15*i)
+	}
+	if err := a.Send(e); err != nil {
+		t.Fatal(err)
+	}
+	collect(t, b, 75)
+	if !slices.Equal(calls, []int{3, 2}) {
+		t.Errorf("calls of %v messages of 60 KiB, want 3 and 2", calls)
 	}
 }
 

@@ -8,21 +8,28 @@
 // The kernel refuses a burst with EIO or EINVAL if the path does not support GSO. It also
 // refuses a burst that way if no packet of that size can be sent on the path. flush
 // distinguishes the two: it sends the burst's packets one by one. If any packet is sent,
-// the path does not support GSO, and the Socket stops using GSO.
+// the path does not support GSO, and the Socket stops using it to that address.
 
 package link
 
 import (
 	"net"
 	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
 )
 
-// sendMessages is the maximum number of messages of one sendmmsg.
-const sendMessages = 64
+const (
+	// sendMessages is the maximum number of messages of one sendmmsg.
+	sendMessages = 64
+	// sendBytes is the number of bytes after which a sendmmsg takes no further message: Go's collector waits for its end.
+	sendBytes = 128 << 10
+	// mostUnsplit is the number of addresses without GSO after which no address gets it.
+	mostUnsplit = 8
+)
 
 // sendScratch is the memory that an Egress keeps for sending.
 type sendScratch struct {
@@ -75,7 +82,7 @@ func (t *outMessages) add(i int, to Destination, data []byte, packets, segment i
 func (t *outMessages) send(fd uintptr) (done bool) {
 	for t.errno = 0; t.first < t.n && t.errno == 0; {
 		var sent int
-		sent, t.errno = t.socket.system.sendmmsg(fd, t.headers[t.first:t.n])
+		sent, t.errno = t.socket.system.sendmmsg(fd, t.headers[t.first:t.callEnd()])
 		t.calls++
 		switch t.errno {
 		case 0:
@@ -85,6 +92,15 @@ func (t *outMessages) send(fd uintptr) (done bool) {
 		}
 	}
 	return true
+}
+
+// callEnd returns the end of the messages of the next call.
+func (t *outMessages) callEnd() int {
+	end := t.first
+	for bytes := 0; end < t.n && bytes < sendBytes; end++ {
+		bytes += int(t.messages[end].iov.Len)
+	}
+	return end
 }
 
 // send sends bursts of e from o, as far as o has room. It adds refused packets to *report. The error is
@@ -106,7 +122,7 @@ func (s *Socket) sendWith(t *outMessages, o *outlet, e *Egress, bursts []burst, 
 		for next < len(bursts) && t.n < len(t.headers) {
 			b := &bursts[next]
 			how := sealedAlone
-			if segmented && b.left() > 1 && b.done == 0 {
+			if segmented && b.left() > 1 && b.done == 0 && s.splits(b.to.Addr) {
 				how = sealedSplit
 			}
 			switch bad := e.seal(b, o.local, how, tap); {
@@ -178,11 +194,29 @@ func (s *Socket) refused(t *outMessages, o *outlet, e *Egress, bursts []burst, r
 	return false, nil
 }
 
-// fallBack turns GSO off for the rest of the Socket's life.
+// splits reports whether GSO may be used to an address.
+func (s *Socket) splits(to netip.Addr) bool {
+	unsplit := s.unsplit.Load()
+	return unsplit == nil || !slices.Contains(*unsplit, to)
+}
+
+// fallBack turns GSO to an address off, or, if there are many, to all, for the rest of the Socket's life.
 func (s *Socket) fallBack(to netip.Addr, err error) {
 	add(&s.counters.fallbacks, 1)
-	if s.sendMode.CompareAndSwap(uint32(Segmented), uint32(Batched)) {
-		s.note("the kernel refused GSO to %v (%v): sending with sendmmsg now", to, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var unsplit []netip.Addr
+	if before := s.unsplit.Load(); before != nil {
+		unsplit = *before
+	}
+	switch {
+	case slices.Contains(unsplit, to):
+	case len(unsplit) < mostUnsplit:
+		unsplit = append(slices.Clone(unsplit), to)
+		s.unsplit.Store(&unsplit)
+		s.addNote("the kernel refused GSO to %v (%v): sending with sendmmsg there now", to, err)
+	case s.sendMode.CompareAndSwap(uint32(Segmented), uint32(Batched)):
+		s.addNote("the kernel refused GSO to more than %d addresses: sending with sendmmsg to all", mostUnsplit)
 	}
 }
 

@@ -39,7 +39,8 @@ type Socket struct {
 	scope  uint32                             // index of the interface, for link-local addresses
 	mtu    int
 
-	sendMode, receiveMode atomic.Uint32 // Mode
+	sendMode, receiveMode atomic.Uint32                // Mode
+	unsplit               atomic.Pointer[[]netip.Addr] // addresses to which the kernel refuses GSO
 	tap                   atomic.Pointer[Tap]
 	counters              counters
 	system                systemCalls
