@@ -118,19 +118,19 @@ func (qp *QP) nextRequest(now time.Duration, first bool) (o outgoing, ok bool) {
 		w := r.wqe(r.cur)
 		if !w.started {
 			if !qp.start(w) {
-				return o, false
+				return qp.askLate()
 			}
 			continue // the request may be complete already; then w is another request
 		}
 		if w.failed != verbs.WCSuccess {
-			return o, false // it fails when all requests before it are complete
+			return qp.askLate() // it fails when all requests before it are complete
 		}
 		if r.nxt >= w.end() {
 			r.cur++
 			continue
 		}
 		if qp.kind == verbs.RC && (r.nxt-r.una >= r.window.packets || qp.waits(now, w)) {
-			return o, false
+			return qp.askLate()
 		}
 		if w.answered() && r.answersDue >= int(qp.attr.MaxRdAtomic) {
 			return o, false
@@ -295,7 +295,7 @@ func (qp *QP) buildRequest(p packet.Packet, now time.Duration, o *outgoing) bool
 // not if nobody waits for its completion, and another request follows that will ask.
 func (qp *QP) needsAck(w *sendWQE) bool {
 	r := &qp.req
-	if !qp.mayAskLess() || qp.sigAll || w.wr.Flags&verbs.SendSignaled != 0 || w.answered() || r.cur+1 == r.tail {
+	if !qp.mayAskLess() || qp.attr.State == qpstate.SQD || qp.sigAll || w.wr.Flags&verbs.SendSignaled != 0 || w.answered() || r.cur+1 == r.tail {
 		return true
 	}
 	next := r.wqe(r.cur + 1)
@@ -305,6 +305,17 @@ func (qp *QP) needsAck(w *sendWQE) bool {
 // mayAskLess reports whether ACKs may be few: within a host. Through a network, senders with fewer ACKs take less equal shares
 // (make simulate).
 func (qp *QP) mayAskLess() bool { return qp.path.Joined }
+
+// askLate returns a probe if the last packet did not ask for an ACK, and nothing that asks can follow now.
+func (qp *QP) askLate() (o outgoing, ok bool) {
+	r := &qp.req
+	if r.sinceAckReq == 0 || r.una >= r.nxt || !qp.canSend() || !qp.mayAskLess() {
+		return o, false
+	}
+	r.sinceAckReq = 0
+	qp.sendProbe()
+	return qp.repairing()
+}
 
 // asks charges packets that were just built, with count numbers, and returns whether the last of them must ask for an ACK. must
 // reports whether it must in any case.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
@@ -194,4 +195,41 @@ func TestSendRunTooLong(t *testing.T) {
 	if !bytes.Equal(b.mem[:10<<10], a.mem[:10<<10]) || slices.ContainsFunc(b.mem[fits:], func(v byte) bool { return v != 0 }) {
 		t.Error("the receive has other bytes than those that fit")
 	}
+}
+
+// TestAskedLate: within a host the last packet of an unsignaled request does not ask for an ACK if another request follows. If
+// that one then sends nothing, the ACK is asked for, without a timer.
+func TestAskedLate(t *testing.T) {
+	o := defaults()
+	o.sigAll, o.timeout = false, 0
+	joined := func() (n *simnet, a, b *end, write verbs.SendWR) {
+		n = newSimnet(t, 1)
+		n.room = packet.MaxPacket // one packet at once
+		x, y := n.node("fd00::1"), n.node("fd00::2")
+		x.joined, y.joined = true, true
+		a, b = x.end(o), y.end(o)
+		a.connect(b)
+		b.connect(a)
+		a.proven()
+		return n, a, b, verbs.SendWR{ID: 1, Opcode: verbs.OpRDMAWrite, SGL: []verbs.SGE{a.sge(0, 3000)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
+	}
+	_, a, _, write := joined()
+	bad := write
+	bad.ID, bad.SGL = 2, []verbs.SGE{{Addr: a.mr.Addr(), Length: 8, LKey: a.mr.LKey() + 1}}
+	a.send(write, bad)
+	a.want(a.scq, 2, verbs.WCLocProtErr, 0)
+
+	n, a, _, write := joined()
+	sent := 0
+	n.tap = func(from, _ *simnode, _ []byte) bool {
+		if from == a.node {
+			if sent++; sent == 3 {
+				a.modify(qpstate.Attr{State: qpstate.SQD, EnSQDAsyncNotify: true}, qpstate.MaskEnSQDAsyncNotify)
+			}
+		}
+		return true
+	}
+	a.send(write, write)
+	n.run(time.Hour, func() bool { return len(a.node.events) > 0 })
+	a.wantEvent(verbs.EventSQDrained)
 }
