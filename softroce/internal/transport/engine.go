@@ -258,17 +258,25 @@ func (r *receiving) lock(qp *QP) {
 	}
 }
 
-// packets processes a run at the beginning of a batch, or one packet. It returns how many packets.
+// packets processes the packets at the beginning of a batch that may be a run, or one packet. It returns how many packets.
 func (r *receiving) packets(batch []Datagram) int {
-	if n := alike(batch); n > 1 {
-		if p, err := packet.Parse(batch[0].Data); err == nil && r.qp != nil && r.qp.qpn == p.BTH().DestQPN() {
-			if n = r.qp.receiveRun(r.now, p, batch[:n]); n > 0 {
-				return n
-			}
+	n := 1
+	if d := &batch[0]; r.qp != nil && len(d.Data) >= len(packet.BTH{}) && (*packet.BTH)(d.Data).DestQPN() == r.qp.qpn {
+		n = max(alike(batch), 1)
+	}
+	served := 0
+	if n > 1 {
+		if p, err := packet.Parse(batch[0].Data); err == nil {
+			served = r.qp.receiveRun(r.now, p, batch[:n])
 		}
 	}
-	r.packet(&batch[0])
-	return 1
+	if served > 0 {
+		return served
+	}
+	for i := range n {
+		r.packet(&batch[i])
+	}
+	return n
 }
 
 // packet processes one packet.
