@@ -53,10 +53,12 @@ const (
 // owns data until Send has sent it, or MoveTo has moved it. Send writes the ICRC into the last
 // four bytes of each packet.
 func (e *Egress) Add(to Destination, data []byte, size int) {
-	most := size * max(1, min(MaxBurst/size, MaxBurstPackets))
 	for len(data) > 0 {
-		b := burst{to: to, data: data[:min(len(data), most)], size: size}
-		b.packets = (len(b.data) + size - 1) / size
+		b := burst{to: to, data: data, size: size, packets: (len(data) + size - 1) / size}
+		if b.packets > 1 && (len(data) > MaxBurst || b.packets > MaxBurstPackets) {
+			b.packets = max(1, min(MaxBurst/size, MaxBurstPackets))
+			b.data = data[:b.packets*size]
+		}
 		data = data[len(b.data):]
 		e.bursts = append(e.bursts, b)
 	}

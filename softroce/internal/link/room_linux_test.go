@@ -99,6 +99,22 @@ func TestSendNeverWaits(t *testing.T) {
 	}
 }
 
+// TestHas: all packets of a burst are one send, also if the last one is short, and Has finds those that are left.
+func TestHas(t *testing.T) {
+	a, b := loopback(t, Config{}), loopback(t, Config{})
+	a.system.sendmmsg = func(uintptr, []unix.Mmsghdr) (int, unix.Errno) { return -1, unix.EAGAIN }
+	for _, c := range []struct{ bytes, size int }{{15*4112 + 3016, 4112}, {62*1040 + 20, 1040}, {20, 20}} {
+		data, e := make([]byte, c.bytes), new(Egress)
+		e.Add(Destination{Addr: b.Addr()}, data, c.size)
+		if err := a.Send(e); err != nil {
+			t.Fatal(err)
+		}
+		if len(e.bursts) != 1 || !e.Has(data) {
+			t.Errorf("%d bytes are %d bursts, and are left %v", len(data), len(e.bursts), e.Has(data))
+		}
+	}
+}
+
 // TestNoRoomWithoutGSO: the kernel refuses GSO, and then has no room.
 func TestNoRoomWithoutGSO(t *testing.T) {
 	a, b := loopback(t, Config{}), loopback(t, Config{})
