@@ -13,7 +13,11 @@ package softroce
 
 import (
 	"math"
+	"net"
 	"sync"
+	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
@@ -78,7 +82,9 @@ func (x *outlet) keep(e *link.Egress) {
 func (x *outlet) drain() {
 	for more := true; more; {
 		err := x.link.AwaitRoom(x.source)
-		more = x.sendKept(err)
+		if more = x.sendKept(err); err != nil && !errors.Is(err, net.ErrClosed) {
+			time.Sleep(receivePause) // the system lacks some resource, perhaps only for a moment
+		}
 	}
 	x.d.posters[0].drive(math.MaxInt)
 }

@@ -143,8 +143,11 @@ func (mr *MR) remapped() bool {
 func addressOf(buf []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))) }
 
 // Unsent returns a queue pair that has the turn to send, or gets it, and has a request that carries bytes of the
-// region; nil if there is none. After Close such a request fails.
+// region; nil if there is none, or if Close would not free the region. After Close such a request fails.
 func (mr *MR) Unsent() *QP {
+	if mr.gone.Load() || mr.windows.Load() > 0 {
+		return nil
+	}
 	for _, qp := range mr.engine.ready.all() {
 		if qp.hasUnsent(mr.key) {
 			return qp

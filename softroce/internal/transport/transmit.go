@@ -143,7 +143,7 @@ func (qp *QP) fill(now time.Duration, o *Outbox) (more, goesOn bool) {
 	defer qp.unlock()
 	if qp.stopped = nil; qp.outlet().Full() {
 		qp.stopped = qp.outlet()
-		qp.wake = false
+		qp.wake, qp.inLine = false, nil
 		qp.endTurns()
 		return false, false
 	}
