@@ -13,14 +13,18 @@ import (
 // Handler writes lines of [slog.TextHandler]:
 //
 //	time=… level=INFO msg=client peer=10.0.0.2:51724 job=bulk outcome=succeeded bytes=8388608 seconds=0.012
+//
+// In systemd's journal each line has its priority.
 type Handler struct {
 	text  slog.Handler
 	level slog.Level
+	line  *line
 }
 
 // New writes the records of a level and above to w.
 func New(w io.Writer, level slog.Level) *Handler {
-	return &Handler{level: level, text: slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+	l := &line{w: w, journal: isJournal(w)}
+	return &Handler{level: level, line: l, text: slog.NewTextHandler(l, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
 		case "who", "event", "verb", "path": // the line's text says it
 			return slog.Attr{}
@@ -47,7 +51,7 @@ func (h *Handler) Enabled(_ context.Context, level slog.Level) bool { return lev
 
 // WithAttrs makes a handler whose records all have attrs.
 func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &Handler{text: h.text.WithAttrs(attrs), level: h.level}
+	return &Handler{text: h.text.WithAttrs(attrs), level: h.level, line: h.line}
 }
 
 // WithGroup returns h: a summary does not show nested names.
@@ -72,5 +76,8 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 	if message != "" {
 		r.Message = message
 	}
+	h.line.mu.Lock()
+	defer h.line.mu.Unlock()
+	h.line.level = r.Level
 	return h.text.Handle(ctx, r)
 }

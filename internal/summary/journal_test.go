@@ -1,0 +1,48 @@
+package summary
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rawverbs/rawverbs/internal/event"
+)
+
+// TestPriorities: lines that go to the journal begin with their priority, and others do not.
+func TestPriorities(t *testing.T) {
+	for _, journal := range []bool{true, false} {
+		f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		var s syscall.Stat_t
+		if err := syscall.Fstat(int(f.Fd()), &s); err != nil {
+			t.Fatal(err)
+		}
+		stream := fmt.Sprintf("%d:%d", s.Dev, s.Ino)
+		if !journal {
+			stream += "1"
+		}
+		t.Setenv("JOURNAL_STREAM", stream)
+		log := slog.New(New(f, slog.LevelInfo).WithAttrs([]slog.Attr{slog.String("path", string(event.Slow))}))
+		for _, level := range []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
+			log.Log(context.Background(), level, "x", "event", event.RunDone.Name())
+		}
+		text, err := os.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"<6>time=", "<4>time=", "<3>time="}
+		for i, got := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+			if journal != strings.HasPrefix(got, want[i]) || journal == strings.HasPrefix(got, "time=") {
+				t.Errorf("to the journal %v: %s", journal, got)
+			}
+		}
+	}
+}
