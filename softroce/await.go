@@ -14,10 +14,8 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 )
 
-const (
-	// pollFor is how long a goroutine polls: on most hosts somewhat longer than a sleep would take.
-	pollFor = 50 * time.Microsecond
-)
+// pollFor is how long a goroutine polls: on most hosts somewhat longer than a sleep would take.
+const pollFor = 50 * time.Microsecond
 
 // mayPoll reports whether the process has more than one processor. With one, a thread that polls keeps others from it.
 func mayPoll() bool { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) > 1 }

@@ -297,3 +297,19 @@ func (qp *QP) remote(key uint32) *MR {
 	qp.resp.region = mr
 	return mr
 }
+
+// touchRemote calls f with n bytes that a key of the peer names. It returns false if need is not granted for all of them, or
+// if some are not mapped.
+func (qp *QP) touchRemote(rkey uint32, va uint64, n int, need verbs.Access, f func([]byte)) bool {
+	mr := qp.remote(rkey)
+	if mr == nil {
+		return false
+	}
+	b, ok := mr.lock(qp.pd, va, n, need)
+	if !ok {
+		return false
+	}
+	ok = touch(func() { f(b) })
+	mr.unlock()
+	return ok
+}

@@ -238,17 +238,7 @@ func (qp *QP) serveWrite(p packet.Packet) (packet.Syndrome, verbs.WCStatus) {
 		return packet.RNRSyndrome(qp.attr.MinRNRTimer), verbs.WCSuccess
 	}
 	if len(payload) > 0 {
-		mr := qp.remote(rkey)
-		if mr == nil {
-			return packet.NAKRemoteAccess, verbs.WCRemAccessErr
-		}
-		dst, ok := mr.lock(qp.pd, va+uint64(off), len(payload), verbs.AccessRemoteWrite)
-		if !ok {
-			return packet.NAKRemoteAccess, verbs.WCRemAccessErr
-		}
-		ok = touch(func() { move(dst, payload) })
-		mr.unlock()
-		if !ok {
+		if !qp.touchRemote(rkey, va+uint64(off), len(payload), verbs.AccessRemoteWrite, func(dst []byte) { move(dst, payload) }) {
 			return packet.NAKRemoteAccess, verbs.WCRemAccessErr
 		}
 	}

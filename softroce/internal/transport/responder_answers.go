@@ -266,15 +266,6 @@ func (qp *QP) snapshotRead(dst []byte, s *slot) bool {
 	if len(dst) == 0 {
 		return true
 	}
-	mr := qp.remote(s.rkey)
-	if mr == nil {
-		return false
-	}
-	src, ok := mr.lock(qp.pd, s.va+uint64(s.at-s.first)*uint64(qp.mtu), len(dst), verbs.AccessRemoteRead)
-	if !ok {
-		return false
-	}
-	ok = touch(func() { move(dst, src) })
-	mr.unlock()
-	return ok
+	va := s.va + uint64(s.at-s.first)*uint64(qp.mtu)
+	return qp.touchRemote(s.rkey, va, len(dst), verbs.AccessRemoteRead, func(src []byte) { move(dst, src) })
 }

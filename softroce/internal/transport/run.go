@@ -144,17 +144,10 @@ func (qp *QP) responsesAlike() int64 {
 // takeResponses copies the payloads of the next packets of a READ response, and counts the packets as sent.
 func (qp *QP) takeResponses(r run, packets int) (first int64, ok bool) {
 	s := qp.resp.oldestDue()
-	mr := qp.remote(s.rkey)
-	if mr == nil {
-		return 0, false
-	}
-	memory, ok := mr.lock(qp.pd, s.va+uint64(s.at-s.first)*uint64(qp.mtu), packets*qp.mtu, verbs.AccessRemoteRead)
-	if !ok {
-		return 0, false
-	}
-	ok = touch(func() { r.parts(memory, 0, func(payload, memory []byte) { move(payload, memory) }) })
-	mr.unlock()
-	if !ok {
+	va := s.va + uint64(s.at-s.first)*uint64(qp.mtu)
+	if !qp.touchRemote(s.rkey, va, packets*qp.mtu, verbs.AccessRemoteRead, func(src []byte) {
+		r.parts(src, 0, func(payload, memory []byte) { move(payload, memory) })
+	}) {
 		return 0, false
 	}
 	first = s.at
@@ -244,17 +237,9 @@ func (qp *QP) serveRun(p packet.Packet, r run, packets int) int {
 // writeRun copies the payloads of packets to the region that the WRITE's first packet named.
 func (qp *QP) writeRun(r run, packets int) bool {
 	rs := &qp.resp
-	mr := qp.remote(rs.rkey)
-	if mr == nil {
-		return false
-	}
-	memory, ok := mr.lock(qp.pd, rs.va+uint64(rs.off), packets*qp.mtu, verbs.AccessRemoteWrite)
-	if !ok {
-		return false
-	}
-	ok = touch(func() { r.parts(memory, 0, func(payload, memory []byte) { move(memory, payload) }) })
-	mr.unlock()
-	return ok
+	return qp.touchRemote(rs.rkey, rs.va+uint64(rs.off), packets*qp.mtu, verbs.AccessRemoteWrite, func(dst []byte) {
+		r.parts(dst, 0, func(payload, memory []byte) { move(memory, payload) })
+	})
 }
 
 // takeReadRun stores a run of READ responses, without the last packet of what was asked for.
