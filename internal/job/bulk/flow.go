@@ -229,6 +229,19 @@ func (e *endpoint) complete(i int64) int64 {
 func (e *endpoint) awaitCredits(ctx context.Context) error {
 	e.meter.waits(forCredit)
 	n, err := e.conn.WaitRecvs(ctx, e.wcs[:])
+	return e.takeCredits(ctx, n, err)
+}
+
+func (e *endpoint) pollCredits(ctx context.Context) error {
+	n, err := e.conn.QP().RecvCQ().Poll(e.wcs[:])
+	if n == 0 && err == nil {
+		return nil
+	}
+	return e.takeCredits(ctx, n, err)
+}
+
+// takeCredits takes the n completions that a wait or a poll returned with err.
+func (e *endpoint) takeCredits(ctx context.Context, n int, err error) error {
 	if err == nil {
 		err = job.FirstFailure(e.wcs[:n])
 	}
@@ -236,20 +249,6 @@ func (e *endpoint) awaitCredits(ctx context.Context) error {
 		return errors.WithMessage(e.Cause(e.conn, err), "waiting for the peer's credit")
 	}
 	job.Progress(ctx)
-	e.meter.add(0, n)
-	return e.credited(n)
-}
-
-func (e *endpoint) pollCredits() error {
-	n, err := e.conn.QP().RecvCQ().Poll(e.wcs[:])
-	if err != nil || n == 0 {
-		return err
-	}
-	for k := range e.wcs[:n] {
-		if err := e.wcs[k].Err(); err != nil {
-			return errors.WithMessage(e.Cause(e.conn, err), "taking the peer's credit")
-		}
-	}
 	e.meter.add(0, n)
 	return e.credited(n)
 }

@@ -45,7 +45,7 @@ func (e *puller) pull(ctx context.Context) error {
 		if err := e.await(ctx); err != nil {
 			return err
 		}
-		if err := e.pollCredits(); err != nil {
+		if err := e.pollCredits(ctx); err != nil {
 			return err
 		}
 		for ; taken < next && e.turn(taken) < e.completed[e.qp(taken)]; taken++ {

@@ -54,7 +54,7 @@ func (e *pusher) push(ctx context.Context, remote oob.Region) error {
 		if err := e.await(ctx); err != nil {
 			return err
 		}
-		if err := e.pollCredits(); err != nil {
+		if err := e.pollCredits(ctx); err != nil {
 			return err
 		}
 	}
