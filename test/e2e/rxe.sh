@@ -37,6 +37,8 @@ if [[ ${1:-} == inside ]]; then
 		# A test binary that crashed, or ran out of time, has no such line for the test that ran then.
 		printf '\nFAIL %s: %s\n' "$package" "${tests:-it ended early}"
 		if [[ -z $verbose ]]; then cat "$output"; fi
+		# The programs' logs are long, and only the end of all this may be seen.
+		grep -E '^ +[a-z0-9_]+_test\.go:[0-9]+: ' "$output" | head -n 5 | cut -c -600 || true
 		echo "alone: make all && test/e2e/rxe.sh alone $tags ./$package -v${tests:+" -run='^($tests)\$'"}"
 	done
 	exit $((${#failed[@]} > 0))
