@@ -20,7 +20,7 @@ import (
 
 const (
 	// ackWait is shorter than lookLeast, so that the requester sends no probe meanwhile.
-	ackWait = 400 * time.Microsecond
+	ackWait = 100 * time.Microsecond
 	// repliesEnough is the number of messages in a row that had a reply within ackWait, after which ACKs wait.
 	repliesEnough = 4
 )
