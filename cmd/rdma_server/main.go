@@ -40,6 +40,10 @@ With --peer it is the server for another program's clients (docs/c-programs.md).
 
 With --metrics it answers Prometheus and health checks (docs/operations.md).
 
+SIGTERM, SIGINT: no new clients; jobs go on for --grace, or until a second signal.
+
+SIGHUP: the files of --tls are read again; without --tls it is ignored.
+
 Exit status: 0 if a signal stopped it between clients, or if the job of --once
 succeeded; 1 if it failed; 2 for a wrong command line; 130 if a signal stopped it
 during a job.`,

@@ -23,7 +23,7 @@ func TestManual(t *testing.T) {
 	}
 	texts := map[string][]string{
 		"rdma_client": {`<server_ip>`, `.SS jobs`, `DIR/tls.key`},
-		"rdma_server": {`/etc/default/rdma_server`, `\-\-max\-clients`},
+		"rdma_server": {`/etc/default/rdma_server`, `\-\-max\-clients`, "SIGTERM, SIGINT: no new clients", "SIGHUP: the files of"},
 		"rdma_lab":    {`.SS doctor [host[:port]]`, `.SS tls `, `.SS tls renew `, `\-\-days`},
 		"rawverbs":    {`.SS run `, `\-\-pcap`, `librawverbs.so`},
 	}
