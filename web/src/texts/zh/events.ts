@@ -15,7 +15,7 @@ export const events: Rules = {
   'server.stopped': [[/^/, '在没有客户端时停止']],
   'page.served': [[/^/, '页面在 http://{address}/']],
   'listener.short': [[/^/, '监听暂停：{error}']],
-  'certificate.read': [[/^/, '已重新读取证书，有效期至 {until}']],
+  'certificate.read': [[/^the certificate has not changed/, '证书没有变化，有效期至 {until}'], [/^/, '已重新读取证书，有效期至 {until}']],
   'certificate.kept': [[/^/, '新的证书文件不能用，继续使用原来的证书：{error}']],
   'certificate.expires': [[/^/, '证书有效期至 {until}']],
   'client.accepted': [[/^/, '客户端通过 TCP 连接']],
