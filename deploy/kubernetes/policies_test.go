@@ -51,6 +51,21 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// TestHardwarePolicy checks that nobody of the pods' own network reaches a server on hardware: its clients come over the
+// network of Multus.
+func TestHardwarePolicy(t *testing.T) {
+	objects := load(t, "rdma.yaml")
+	all := pods(t, objects)
+	server := all["rdma-server"].Labels
+	for _, from := range []labels.Set{all["rdma-client"].Labels, {"app": "stranger"}} {
+		for _, port := range all["rdma-server"].Spec.Containers[0].Ports {
+			if admitted(t, objects, from, server, corev1.ProtocolTCP, port.ContainerPort) {
+				t.Errorf("%v reaches the server's port %s over the pods' network", from, port.Name)
+			}
+		}
+	}
+}
+
 // admitted reports whether a pod of the same namespace may send to a port of another.
 func admitted(t *testing.T, objects []runtime.Object, from, to labels.Set, protocol corev1.Protocol, port int32) bool {
 	t.Helper()
