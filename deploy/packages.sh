@@ -34,12 +34,23 @@ describe() {
 	done
 }
 
-# document SHARE copies the documents there, and what they are about.
+# document SHARE copies the documents there, as they lie here, and what they are about. Links to what is not there lead to
+# the repository.
 document() {
-	mkdir -p "$1"/{doc/rawverbs,rawverbs/{prometheus,grafana}}
-	cp README.md CHANGELOG.md docs/{operations,runbook}.md "$1/doc/rawverbs/"
+	local page link target doc=$1/doc/rawverbs
+	mkdir -p "$doc" "$1"/rawverbs/{prometheus,grafana,kubernetes,systemd}
+	cp README.md CHANGELOG.md "$doc"
+	cp -r docs "$doc"
+	ln -s ../../rawverbs "$doc/deploy"
 	cp deploy/prometheus/rules.yml "$1/rawverbs/prometheus/"
 	cp deploy/grafana/rawverbs.json "$1/rawverbs/grafana/"
+	cp deploy/kubernetes/*.yaml "$1/rawverbs/kubernetes/"
+	cp deploy/systemd/* "$1/rawverbs/systemd/"
+	while IFS=: read -r page link; do
+		link=${link#](}
+		target=$(realpath -ms --relative-to="$doc" "$(dirname "$page")/$link")
+		if [[ ! -e $doc/$target ]]; then sed -i "s,](${link//./\\.}\([)#]\),](https://github.com/rawverbs/rawverbs/blob/main/$target\1,g" "$page"; fi
+	done < <(grep -rohE --include='*.md' --with-filename '\]\([^)#: ]+' "$doc" | sort -u)
 }
 
 # In the packages rdma_server and rdma_client are rawverbs-server and rawverbs-client, because rdmacm-utils has
@@ -75,7 +86,6 @@ describe "$tree/share"
 gzip -9n "$tree"/share/man/man1/*
 document "$tree/share"
 cp LICENSE "$tree/share/doc/rawverbs/"
-cp -r deploy/systemd deploy/kubernetes/*.yaml "$tree/share/rawverbs/"
 sed -i 's,/usr/bin/rawverbs-server,/usr/local/bin/rdma_server,; s/rawverbs-server(1)/rdma_server(1)/' "$tree/share/rawverbs/systemd/rdma_server.service"
 tar -C "$out" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -czf "$tree.tar.gz" "${tree##*/}"
 rm -rf "${tree:?}" "$out"/{tree,share,zsh,nfpm,changelog.gz}

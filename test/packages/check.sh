@@ -101,6 +101,14 @@ for page in rawverbs rawverbs-client rawverbs-server rdma_lab; do
 done
 echo "packages: four manual pages, and completions of bash, zsh and fish"
 
+links=0
+while IFS=: read -r page link; do
+	link=${link#](} links=$((links + 1))
+	[[ -e ${page%/*}/${link%[)#]} ]] || fail "deb: $page links to ${link%[)#]}, which is not there"
+done < <(grep -rohE --include='*.md' --with-filename '\]\([^)#: ]+[)#]' /usr/share/doc/rawverbs)
+((links > 100)) || fail "deb: only $links links in the documents"
+echo "packages: the $links links of the documents lead to installed files"
+
 systemd-analyze verify --man=no /usr/lib/systemd/system/rdma_server.service || fail "deb: the unit is not valid"
 systemd-analyze security --offline=yes --threshold=18 --no-pager /usr/lib/systemd/system/rdma_server.service >"$made/security" ||
 	fail "deb: the unit has more rights than it should: $(tail -n 1 "$made/security")"
@@ -117,7 +125,7 @@ rpm -qpl out/packages/*.rpm | sort >"$made/rpm.files"
 for file in /usr/bin/{rawverbs-server,rawverbs-client,rdma_lab,rawverbs} /usr/lib/rawverbs/bin/rdma_{server,client} /usr/lib/rawverbs/librawverbs{,-core}.so \
 	/usr/lib/systemd/system/rdma_server.service /etc/default/rdma_server /usr/share/zsh/site-functions/_rdma_lab \
 	/usr/share/man/man1/{rawverbs,rawverbs-server,rawverbs-client,rdma_lab}.1.gz \
-	/usr/share/doc/rawverbs/{README,CHANGELOG,operations,runbook}.md /usr/share/rawverbs/{prometheus/rules.yml,grafana/rawverbs.json}; do
+	/usr/share/doc/rawverbs/{README,CHANGELOG,docs/operations,docs/runbook}.md /usr/share/rawverbs/{prometheus/rules.yml,grafana/rawverbs.json}; do
 	grep -qx "$file" "$made/rpm.files" || fail "rpm: no $file"
 	[[ $file == *zsh* || -e $made/shlibs/debian/rawverbs$file || -L $made/shlibs/debian/rawverbs$file ]] || fail "deb: no $file"
 done

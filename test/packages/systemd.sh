@@ -141,7 +141,7 @@ rdma_lab tls other --host 127.0.0.1 >/dev/null
 install -d -m 700 /etc/rdma_server /etc/systemd/system/$unit.d
 install -m 600 lab/server/* /etc/rdma_server
 awk '/^```$/ {inside = 0} inside {print} /^\[Service\]$/ && last == "```" {inside = 1; print} {last = $0}' \
-	/usr/share/doc/rawverbs/operations.md >/etc/systemd/system/$unit.d/override.conf
+	/usr/share/doc/rawverbs/docs/operations.md >/etc/systemd/system/$unit.d/override.conf
 grep -q LoadCredential /etc/systemd/system/$unit.d/override.conf
 options soft0
 systemctl daemon-reload
