@@ -5,7 +5,7 @@
 #   test/packages/systemd.sh OLD NEW     folders with a deb and an rpm each
 #
 # The steps install a package, start the service, use it with TLS, stop it within and past its grace, hold its port,
-# upgrade it under a client, remove and purge it. Each prints a line.
+# upgrade it under a client and go back, remove and purge it. Each prints a line.
 set -Eeuo pipefail
 
 if [[ ${1:-} != inside ]]; then
@@ -158,6 +158,12 @@ client --tls lab/client
 sed -i "s/ \${CREDENTIALS_DIRECTORY}\$/ %d/" /etc/systemd/system/$unit.d/override.conf
 say "the recipe for certificates, also as before systemd 251: a client without one is refused, and one of another CA"
 
+failures() { journalctl -u "$unit" -p warning -o cat; }
+until_true sh -c "journalctl -u $unit -p warning -o cat | grep -q 'msg=client .*outcome=failed .*the client refused this'"
+[[ $(failures) == *"outcome=failed "*"does not use TLS"* && $(failures) != *succeeded* && $(journalctl -u "$unit" -o cat) == *succeeded* ]]
+failures | sed 's/^/    /'
+say "journalctl -p warning has the clients refused, and none of those served"
+
 reloads
 
 options --grace 10m soft0
@@ -201,6 +207,16 @@ is UnitFileState enabled
 client
 say "upgraded to $(dpkg-query -W -f '${Version}' rawverbs) under a client: its job is done, and the new program serves"
 
+before=$(now MainPID)
+begin 20000
+dpkg -i /old/*.deb >/dev/null 2>&1
+wait "$running"
+is ActiveState active
+is UnitFileState enabled
+[[ $(now MainPID) != "$before" && $(rawverbs-server --version) == *" $version" && $(</etc/default/rdma_server) == *"--grace 10m"* ]]
+client
+say "back to $(dpkg-query -W -f '${Version}' rawverbs) under a client: its job is done, the old program serves, and the options are kept"
+
 systemctl stop "$unit"
 dpkg -i /new/*.deb >/dev/null
 is ActiveState inactive
@@ -229,7 +245,11 @@ rpm --nodeps -U /new/*.rpm 2>/dev/null
 is ActiveState active
 [[ $(now MainPID) != "$before" && $(readlink "/proc/$(now MainPID)/exe") == /usr/lib/rawverbs/bin/rdma_server ]]
 client
+rpm --nodeps -U --oldpackage /old/*.rpm 2>/dev/null
+is ActiveState active
+[[ $(rawverbs-server --version) == *" $version" && $(readlink "/proc/$(now MainPID)/exe") == /usr/lib/rawverbs/bin/rdma_server ]]
+client
 rpm -e rawverbs
 is ActiveState inactive
 [[ ! -e /etc/systemd/system/multi-user.target.wants/$unit ]]
-say "the rpm: started, upgraded to the new program, removed"
+say "the rpm: started, upgraded to the new program, back to the old one, removed"
