@@ -240,6 +240,9 @@ func (c *checked) Write(text []byte) (int, error) {
 	return n, err
 }
 
+// Unwrap returns the file: a summary looks whether it is systemd's journal.
+func (c *checked) Unwrap() io.Writer { return c.w }
+
 // failure returns the first error with its remedy. quiet: the command has the flag --quiet.
 func (c *checked) failure(quiet bool) error {
 	c.mu.Lock()

@@ -38,8 +38,11 @@ func priority(level slog.Level) string {
 	return "<6>"
 }
 
-// isJournal reports whether systemd has connected w to the journal.
+// isJournal reports whether systemd has connected w, or the file behind it, to the journal.
 func isJournal(w io.Writer) bool {
+	if behind, ok := w.(interface{ Unwrap() io.Writer }); ok {
+		w = behind.Unwrap()
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return false
