@@ -20,7 +20,7 @@ const places = [
   ['report.html', 'Report'],
   ['docs/README.md', 'Docs'],
   ['docs/qp-states.md', 'States'],
-  ['docs/jobs.md', 'Jobs'],
+  ['docs/jobs/README.md', 'Jobs'],
   ['docs/on-the-wire.md', 'On the wire'],
   ['docs/mistakes.md', 'Mistakes'],
   ['docs/errors.md', 'Errors'],

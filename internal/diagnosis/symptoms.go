@@ -27,7 +27,7 @@ var symptoms = []group{{"docs/errors.md#completions", []Entry{
 		"`verbs.AccessLocalWrite` when registering", loc),
 	symptom("moved-buffer", Completions, "LOC_PROT_ERR (4), or wrong data, after a while", "the buffer was freed or moved while its request was posted",
 		"memory outside Go's heap (`PD.AllocMR`); keep the MR open until the completion", loc),
-	symptom("flushes", Completions, "a flood of WR_FLUSH_ERR (5)", "the QP had gone to ERR before", "find the first status that is not 5; [leave-early](jobs.md#leave-early) shows a flush", flush),
+	symptom("flushes", Completions, "a flood of WR_FLUSH_ERR (5)", "the QP had gone to ERR before", "find the first status that is not 5; [leave-early](jobs/exchange.md#leave-early) shows a flush", flush),
 	symptom("stalls", Completions, "stalls of 0.6 s without an error", "MIN_RNR_TIMER is 0, which stands for 655 ms, and RNR_RETRY 7 hides the retries",
 		"MIN_RNR_TIMER 12, which stands for 0.64 ms; post receives in time", rnr),
 	symptom("psn", Completions, "nothing arrives; often RETRY_EXC_ERR (12) in the end", "rq_psn is not the peer's sq_psn: if rq_psn is too low, a packet seems lost; if it is too high, packets count as duplicates",

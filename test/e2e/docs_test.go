@@ -18,17 +18,25 @@ import (
 
 var update = flag.Bool("update", false, "write the output of the commands in the documents anew where it has changed")
 
-// documents have console blocks that the tests run. A block begins with a command; the rest
-// is the output. The command of a diagram is a comment. The blocks under one heading are one
-// run: servers start in the background, the other commands run one after the other.
+// documents have console blocks that the tests run: qp-states.md and every page of jobs/. A block
+// begins with a command; the rest is the output. The blocks under one heading are one run: servers
+// start in the background, the other commands run one after the other.
 // After a change: go test ./test/e2e -run TestDocuments -update
-var documents = []string{"jobs.md", "qp-states.md"}
+var documents = []string{"qp-states.md", "jobs/*.md"}
 
 func TestDocuments(t *testing.T) {
 	noLeak(t)
-	for _, name := range documents {
+	var paths []string
+	for _, pattern := range documents {
+		found, err := filepath.Glob(filepath.Join("..", "..", "docs", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no page docs/%s (%v)", pattern, err)
+		}
+		paths = append(paths, found...)
+	}
+	for _, path := range paths {
+		name := filepath.Base(path)
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join("..", "..", "docs", name)
 			text, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -69,14 +77,14 @@ type consoleRun struct {
 }
 
 // consoleBlock is a command, its output in the document, and its actual output (got).
-type consoleBlock struct{ opening, command, output, got string }
+type consoleBlock struct{ command, output, got string }
+
+// opening is the beginning of a block, up to the command.
+const opening = "```console\n$ "
 
 func (b *consoleBlock) text(output string) string {
-	return b.opening + b.command + "\n" + output + "```\n"
+	return opening + b.command + "\n" + output + "```\n"
 }
-
-// openings are the beginnings of a block, up to the command.
-var openings = []string{"```console\n$ ", "```mermaid\n%% "}
 
 func consoleRuns(text string) (runs []*consoleRun) {
 	var heading string
@@ -86,12 +94,10 @@ func consoleRuns(text string) (runs []*consoleRun) {
 		if strings.HasPrefix(lines[i], "#") {
 			heading, run = strings.Trim(lines[i], "# \n"), nil
 		}
-		which := slices.IndexFunc(openings, func(o string) bool { return strings.HasPrefix(strings.Join(lines[i:min(i+2, len(lines))], ""), o) })
-		if which < 0 {
+		if !strings.HasPrefix(strings.Join(lines[i:min(i+2, len(lines))], ""), opening) {
 			continue
 		}
-		b := &consoleBlock{opening: openings[which]}
-		b.command = strings.TrimPrefix(lines[i]+strings.TrimSuffix(lines[i+1], "\n"), b.opening)
+		b := &consoleBlock{command: strings.TrimPrefix(lines[i]+strings.TrimSuffix(lines[i+1], "\n"), opening)}
 		for i += 2; lines[i] != "```\n"; i++ {
 			b.output += lines[i]
 		}
