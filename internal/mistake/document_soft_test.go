@@ -69,7 +69,7 @@ func shown(t *testing.T, document string, m Mistake, print func(p *printer, r *R
 	}
 }
 
-// sections has a section per mistake: the question, the run, the answer.
+// sections has a section per mistake: the question, the run without its calls, the answer.
 func sections(t *testing.T, document string) string {
 	p := printer{width: 110}
 	for _, g := range Groups() {
@@ -78,8 +78,8 @@ func sections(t *testing.T, document string) string {
 			p.line("\n### %s: %s\n", m.Name, m.Title)
 			p.line("%s\n", m.Setting)
 			p.line("**%s**\n", m.Question)
-			p.line("<details>\n<summary>The run and the answer</summary>\n")
-			p.WriteString(shown(t, document, m, (*printer).run))
+			p.line("<details>\n<summary>The answer</summary>\n")
+			p.WriteString(shown(t, document, m, (*printer).outcome))
 			p.line("\n%s\n", m.Why)
 			p.line("Remedy: %s\n", m.Remedy)
 			p.line("</details>")

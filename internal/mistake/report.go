@@ -157,10 +157,16 @@ func (p *printer) run(r *Report) {
 		}
 		p.text(10, fmt.Sprintf("  %-8s%s", s.End, text))
 	}
+	p.gap()
+	p.outcome(r)
+}
+
+// outcome prints the packets and what was seen.
+func (p *printer) outcome(r *Report) {
 	if r.Packets != nil {
 		p.packets(r.Packets)
+		p.gap()
 	}
-	p.gap()
 	p.line("Seen")
 	for _, x := range []struct {
 		name string
@@ -179,7 +185,6 @@ func (p *printer) run(r *Report) {
 }
 
 func (p *printer) packets(packets []packet) {
-	p.gap()
 	p.line("The packets, at the client's device: direction, PSN, content")
 	if len(packets) == 0 {
 		p.line("  none")
