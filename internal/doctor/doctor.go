@@ -34,7 +34,7 @@ type Finding struct {
 	Check  string `json:"check"` // the check's name
 	Device string `json:"device,omitempty"`
 	Found  string `json:"found"`
-	Try    string `json:"try,omitempty"` // the command that mends it, for a shell; it may end with a comment
+	Try    string `json:"try,omitempty"` // the command that mends it or shows more, for a shell; it may end with a comment
 
 	quiet bool // a skipped check that says no more than the one before: the text leaves it out
 }

@@ -57,9 +57,6 @@ type System interface {
 	// SendUDP sends datagrams to UDP port 4791 of an own address, and reports which way
 	// they do not take.
 	SendUDP(ctx context.Context, to netip.Addr) (Blocked, error)
-	// Chains lists the base chains of nftables and the verdict for a RoCE packet that
-	// goes through an interface. Only root may read them.
-	Chains(netdev string) ([]Chain, error)
 	// Lookup returns the address of a host.
 	Lookup(ctx context.Context, host string) (netip.Addr, error)
 	// Source returns the own address that packets to an address carry.

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pkg/errors"
-
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -168,65 +166,30 @@ func mtu(_ context.Context, h *Host, d *device) Finding {
 	return ok("%s has a path MTU of %d, which fits into the %d of %s", d.name, path, link.MTU, d.netdev)
 }
 
-// Chain is a base chain of nftables.
-type Chain struct {
-	Family, Table, Name string
-	Arrival             bool // sees packets that arrive; else packets that leave
-	Drops               bool // drops the packet
-	May                 bool // may drop the packet: the rules have conditions that are not known here
+// listRules is the command that lists the rules of the firewall.
+func (h *Host) listRules() string {
+	return h.asRoot("nft list ruleset") + "  # find the rule that drops UDP port 4791; iptables-save lists older rules"
 }
 
-// accept is the command that lets RoCE through a chain.
-func (c Chain) accept() string {
-	return fmt.Sprintf("nft insert rule %s %s %s udp dport 4791 accept", c.Family, c.Table, c.Name)
-}
-
+// firewall sends datagrams to an address of this machine. The kernel delivers them through
+// lo, so a rule for other interfaces shows in the check of the job with HOST.
 func firewall(ctx context.Context, h *Host, d *device) Finding {
 	if !d.software() {
 		return ok("%s does not send through this machine's firewall", d.name)
 	}
-	chains, unreadable := h.Chains(d.netdev)
-	blocked := NotBlocked
-	var err error
-	if d.addr.Is4() {
-		ctx, cancel := context.WithTimeout(ctx, h.limit/10)
-		defer cancel()
-		if blocked, err = h.SendUDP(ctx, d.addr); err != nil {
-			return warn(h.asRoot("nft list ruleset"), "UDP port 4791 could not be tried: %v", err)
-		}
+	if !d.addr.Is4() {
+		return skip("UDP port 4791 is tried with IPv4 only")[0]
 	}
-	var remedies []string
-	for _, drop := range []bool{true, false} { // if no chain surely drops it, then those that may
-		for _, c := range chains {
-			if c.Drops && drop || !drop && len(remedies) == 0 && c.May && blocked != NotBlocked && c.Arrival == (blocked == Arriving) {
-				remedies = append(remedies, c.accept())
-			}
-		}
-	}
-	what := map[Blocked]string{
-		NotBlocked: "a rule of this machine's firewall drops UDP port 4791",
-		Leaving:    "this machine's firewall does not let UDP port 4791 out",
-		Arriving:   "this machine's firewall does not let UDP port 4791 in",
-	}[blocked] + ": requests end with RETRY_EXC_ERR"
+	ctx, cancel := context.WithTimeout(ctx, h.limit/10)
+	defer cancel()
+	blocked, err := h.SendUDP(ctx, d.addr)
 	switch {
-	case len(remedies) > 0:
-		return fail(h.asRoot(remedies...), "%s", what)
-	case blocked != NotBlocked && unreadable != nil:
-		if h.UID != 0 {
-			return fail("sudo "+h.again()+"  # root can read the rules and name the chain", "%s", what)
-		}
-		return fail(h.iptables(blocked), "%s (%v)", what, errors.Cause(unreadable))
-	case blocked != NotBlocked:
-		return fail(h.iptables(blocked), "%s", what)
+	case err != nil:
+		return warn(h.listRules(), "UDP port 4791 could not be tried: %v", err)
+	case blocked == Leaving:
+		return fail(h.listRules(), "this machine's firewall does not let UDP port 4791 out: requests end with RETRY_EXC_ERR")
+	case blocked == Arriving:
+		return fail(h.listRules(), "this machine's firewall does not let UDP port 4791 in: requests end with RETRY_EXC_ERR")
 	}
 	return ok("UDP port 4791 of %v leaves and arrives", d.addr)
-}
-
-// iptables is the command for rules that nftables does not list.
-func (h *Host) iptables(blocked Blocked) string {
-	chain := "INPUT"
-	if blocked == Leaving {
-		chain = "OUTPUT"
-	}
-	return h.asRoot("iptables -I " + chain + " -p udp --dport 4791 -j ACCEPT")
 }

@@ -13,5 +13,3 @@ func (system) Memlock() (limit int64, exempt bool) { return -1, false }
 func (system) SendUDP(context.Context, netip.Addr) (Blocked, error) {
 	return NotBlocked, stderrors.ErrUnsupported
 }
-
-func (system) Chains(string) ([]Chain, error) { return nil, stderrors.ErrUnsupported }
