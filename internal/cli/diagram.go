@@ -14,10 +14,9 @@ import (
 
 // Diagram returns the command that draws a file of --record.
 func Diagram() *cobra.Command {
-	var text bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "diagram <file>",
-		Short: "Draw a file of rdma_client --record as a sequence diagram in Mermaid's language",
+		Short: "Draw a file of rdma_client --record as text, like --ladder",
 		Args:  Arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := os.Open(args[0])
@@ -29,12 +28,7 @@ func Diagram() *cobra.Command {
 			if err != nil {
 				return errors.WithMessagef(err, "%s", args[0])
 			}
-			if text {
-				return rec.WriteLadder(cmd.OutOrStdout(), colour())
-			}
-			return rec.WriteDiagram(cmd.OutOrStdout())
+			return rec.WriteLadder(cmd.OutOrStdout(), colour())
 		},
 	}
-	cmd.Flags().BoolVar(&text, "text", false, "draw it as text, like --ladder")
-	return cmd
 }

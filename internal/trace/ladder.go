@@ -71,6 +71,16 @@ func (rec *Record) WriteLadder(w io.Writer, colour bool) error {
 	return l.err
 }
 
+func participant(end string, p Part) string {
+	if !p.Present {
+		return end + " (its part is missing)"
+	}
+	if p.Device != "" {
+		return end + " on " + short(p.Device)
+	}
+	return end
+}
+
 // draw draws a step, or counts it.
 func (l *ladder) draw(s step) {
 	if s.kind == noStep {

@@ -1,4 +1,4 @@
-// What diagrams draw of an event. The sequence diagram and the ladder share it.
+// What the ladder draws of an event.
 
 package trace
 
@@ -10,7 +10,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/event"
 )
 
-// step is what a diagram draws of one event. Its text is printable and short.
+// step is what the ladder draws of one event. Its text is printable and short.
 type step struct {
 	kind   stepKind
 	end    string // where it happened, or where an arrow begins

@@ -68,7 +68,7 @@ func unfolded(t *testing.T, rows []string) (all []string) {
 // event that is logged late has its place in a record, but is drawn late.
 func checkLadder(t *testing.T, c *process, file string) {
 	t.Helper()
-	d := start(t, "rdma_client", "diagram", "--text", file)
+	d := start(t, "rdma_client", "diagram", file)
 	d.succeeds()
 	if last := c.lines[len(c.lines)-1]; last != "done" {
 		t.Errorf("the ladder ends with %q", last)

@@ -88,7 +88,7 @@ for (const [job, ...flags] of [['write-read'], ['send'], ['bulk', '--size', '300
       if (e?.event === 'qp.transition') assert.ok(r.text.includes(`${e.attrs.from}→${e.attrs.to}`), r.text);
     }
     // The ladder draws the same steps, and says how many it leaves out.
-    const ladder = execFileSync(bin('rdma_client'), ['diagram', '--text', file(`${job}.jsonl`)], { encoding: 'utf8' });
+    const ladder = execFileSync(bin('rdma_client'), ['diagram', file(`${job}.jsonl`)], { encoding: 'utf8' });
     const steps = ladder.split('\n').slice(1, -2);
     const omitted = [...ladder.matchAll(/… (\d+) more like these/g)].reduce((sum, m) => sum + Number(m[1]), 0);
     const flushed = count(events, (e) => e.event === 'qp.drained' && e.attrs.flushed > 0);
