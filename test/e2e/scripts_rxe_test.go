@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
@@ -44,10 +43,12 @@ func TestSetupRxe(t *testing.T) {
 	runScript(t, nil, "setup_rxe.sh", "nosuch0").ends(1, "no network interface nosuch0", netdev2, "ip netns exec")
 	runScript(t, nil, "setup_rxe.sh").ends(1, "no default route, so the interface is unknown; try: ")
 
-	testRunScripts(t, name, address)
-
 	s := start(t, "rdma_server", "--json", name, "0")
-	s.event("server.listening")
+	_, port, err := net.SplitHostPort(s.event("server.listening").str("address"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, "rdma_client", "--json", address, name, port).succeeds()
 	runScript(t, nil, "setup_rxe.sh", "--remove", "--name", name).ends(1, name+" is in use (pid ", "rdma_server")
 	s.signal(os.Interrupt)
 	s.succeeds()
@@ -56,33 +57,6 @@ func TestSetupRxe(t *testing.T) {
 		t.Errorf("%s is still there: %v", name, err)
 	}
 	runScript(t, nil, "setup_rxe.sh", "--remove", "--name", name).ends(0, "nothing to remove")
-}
-
-// testRunScripts runs a server and a client with their scripts, and compares the logs with
-// their output.
-func testRunScripts(t *testing.T, device, address string) {
-	logs := [2]string{filepath.Join(t.TempDir(), "server"), filepath.Join(t.TempDir(), "client")}
-	const port = "18600"
-	s := newScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=" + logs[0]}, "run_server.sh", port, "--once", "-v").start()
-	contents := func(file string) string {
-		b, _ := os.ReadFile(file)
-		return string(b)
-	}
-	testkit.Until(t, "listening server", func() bool { return strings.Contains(contents(logs[0]), "listening on") }, func() string { return contents(logs[0]) })
-	c := runScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=" + logs[1], "RDMA_GID_INDEX=1"}, "run_client.sh", address, port, "--text", "by script", "-v")
-	c.ends(0, "open device "+device, "why=asked for by index", "the server received 9 bytes: by script", "log: "+logs[1])
-	s.ends(0, "open device "+device, "text=by script", "log: "+logs[0])
-	for i, run := range []*script{s, c} {
-		testkit.Until(t, "log of all that was printed", func() bool { return contents(logs[i]) == run.stdout.String() }, func() string { return contents(logs[i]) })
-	}
-
-	// The exit status is that of the program, and its stderr is in the log too.
-	c = runScript(t, []string{"RDMA_DEVICE=" + device, "RDMA_LOG=" + logs[1]}, "run_client.sh", address, port, "--quiet")
-	c.cmd.Wait()
-	if c.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(c.stderr.String(), "rdma_client: ") {
-		t.Errorf("a client without a server: %v: %s", c.cmd.ProcessState, &c.stderr)
-	}
-	testkit.Until(t, "error in the log", func() bool { return strings.Contains(contents(logs[1]), "rdma_client: ") })
 }
 
 // TestSetupRxeOnBareInterface checks the warning for an interface that is not ready.
