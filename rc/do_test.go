@@ -97,6 +97,8 @@ func TestRefusedBeforePosting(t *testing.T) {
 	ended, cancel := context.WithCancelCause(ctx)
 	gone := errors.New("nobody wants it")
 	cancel(gone)
+	var early error
+	pair(t, Config{Prepare: func(conn *Conn) error { early = conn.Send(ctx, verbs.MRSlice{}); return nil }}, Config{})
 	for name, test := range map[string]struct {
 		err  error
 		want string
@@ -115,10 +117,14 @@ func TestRefusedBeforePosting(t *testing.T) {
 		"an unaligned atomic of Do": {errOf(c.Do(ctx, &verbs.SendWR{Opcode: verbs.OpAtomicFetchAndAdd, RemoteAddr: remote.Addr + 1})), "not a multiple of 8"},
 		"READ into memory to send":  {c.Read(ctx, readOnly.Slice(0, 8), remote, 0), "lacks LOCAL_WRITE"},
 		"Recv into memory to send":  {errOf(c.Recv(ctx, readOnly.Slice(0, 8))), "lacks LOCAL_WRITE"},
+		"a SEND in Prepare":         {early, "the queue pair is in INIT; try: sending after Dial or Connect has returned"},
 		"a context that has ended":  {c.Write(ended, c.mr.Slice(0, 8), remote, 0), "nobody wants it"},
 	} {
 		if test.err == nil || !strings.Contains(test.err.Error(), test.want) || errors.As(test.err, new(*InFlightError)) {
 			t.Errorf("%s: %v, want %q", name, test.err, test.want)
+		}
+		if text := fmt.Sprint(test.err); strings.Contains(text, "\n") || !errors.Is(test.err, gone) && strings.Count(text, "; try: ") != 1 {
+			t.Errorf("%s: %q is not one line with one remedy", name, text)
 		}
 	}
 	if err := c.Write(ended, c.mr.Slice(0, 8), remote, 0); !errors.Is(err, context.Canceled) || !errors.Is(err, gone) {
