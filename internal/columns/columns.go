@@ -63,6 +63,18 @@ func Wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
+// Paragraph returns a text behind head, in lines of at most width columns. Its further lines are
+// indented as far as head reaches. No line ends with a space.
+func Paragraph(head, text string, width int) string {
+	var p strings.Builder
+	indent := strings.Repeat(" ", Of(head))
+	for _, line := range Wrap(text, width-len(indent)) {
+		p.WriteString(strings.TrimRight(head+line, " ") + "\n")
+		head = indent
+	}
+	return p.String()
+}
+
 // Fit returns the longest beginning of s that takes at most width columns, and at least
 // one rune.
 func Fit(s string, width int) string {

@@ -38,7 +38,7 @@ func text(t *testing.T, r report, err error) string {
 	}
 	for line := range strings.Lines(b.String()) {
 		line = strings.TrimSuffix(line, "\n")
-		if utf8.RuneCountInString(line) > columns || strings.TrimRight(line, " ") != line {
+		if utf8.RuneCountInString(line) > pageWidth || strings.TrimRight(line, " ") != line {
 			t.Errorf("%d columns, or spaces at the end: %q", utf8.RuneCountInString(line), line)
 		}
 	}

@@ -4,10 +4,11 @@ package lab
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/rawverbs/rawverbs/internal/columns"
 )
 
-const columns = 80
+const pageWidth = 80
 
 // page collects the lines of a report.
 type page struct{ strings.Builder }
@@ -17,26 +18,20 @@ func (p *page) line(text string) { p.WriteString(strings.TrimRight(text, " ") + 
 
 // para adds a text behind head, wrapped. Its further lines are indented as far as head
 // reaches.
-func (p *page) para(head, text string) {
-	width := utf8.RuneCountInString(head)
-	for _, line := range wrap(text, columns-width) {
-		p.line(head + line)
-		head = strings.Repeat(" ", width)
-	}
-}
+func (p *page) para(head, text string) { p.WriteString(columns.Paragraph(head, text, pageWidth)) }
 
 // row adds one row of a table. Each cell is wrapped in its column; the last column has the
 // rest of the width.
 func (p *page) row(widths []int, cells ...string) {
 	var wrapped [][]string
-	height, left := 0, columns
+	height, left := 0, pageWidth
 	for i, cell := range cells {
 		width := left
 		if i < len(widths) {
 			width = widths[i]
 		}
 		left -= width + 2
-		wrapped = append(wrapped, wrap(cell, width))
+		wrapped = append(wrapped, columns.Wrap(cell, width))
 		height = max(height, len(wrapped[i]))
 	}
 	for y := range height {
@@ -48,7 +43,7 @@ func (p *page) row(widths []int, cells ...string) {
 			}
 			b.WriteString(text)
 			if i < len(widths) {
-				b.WriteString(strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(text), 0)+2))
+				b.WriteString(strings.Repeat(" ", max(widths[i]-columns.Of(text), 0)+2))
 			}
 		}
 		p.line(b.String())
@@ -63,29 +58,12 @@ func (p *page) table(rows [][]string) {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], columns.Of(cell))
 		}
 	}
 	for _, row := range rows {
 		p.row(widths[:len(widths)-1], row...)
 	}
-}
-
-// wrap breaks a text at spaces into lines of at most width columns. A longer word gets a
-// line of its own.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
 }
 
 // Closest returns the name that word most likely means, or "" if none is similar.

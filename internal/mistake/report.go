@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"unicode/utf8"
 
+	"github.com/rawverbs/rawverbs/internal/columns"
 	"github.com/rawverbs/rawverbs/internal/diagnosis"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -155,7 +155,7 @@ func (p *printer) run(r *Report) {
 		if s.Result != "" {
 			text += " → " + s.Result
 		}
-		p.text(10, fmt.Sprintf("  %-8s%s", s.End, text))
+		p.text(fmt.Sprintf("  %-8s", s.End), text)
 	}
 	p.gap()
 	p.outcome(r)
@@ -172,22 +172,22 @@ func (p *printer) outcome(r *Report) {
 		name string
 		seen
 	}{{"client", r.Client}, {"server", r.Server}} {
-		p.text(10, fmt.Sprintf("  %-8s%s; the queue pair is in %s", x.name, list(x.Saw), x.State))
+		p.text(fmt.Sprintf("  %-8s", x.name), fmt.Sprintf("%s; the queue pair is in %s", list(x.Saw), x.State))
 	}
 	switch {
 	case r.Broken != "":
-		p.text(2, "  This breaks the promise: "+r.Broken+".")
+		p.text("  ", "This breaks the promise: "+r.Broken+".")
 	case r.Differs != "":
-		p.text(2, "  As promised for such a device: "+r.Differs)
+		p.text("  ", "As promised for such a device: "+r.Differs)
 	default:
-		p.line("  As promised.")
+		p.text("  ", "As promised.")
 	}
 }
 
 func (p *printer) packets(packets []packet) {
 	p.line("The packets, at the client's device: direction, PSN, content")
 	if len(packets) == 0 {
-		p.line("  none")
+		p.text("  ", "none")
 	}
 	p.rows(packets)
 }
@@ -213,7 +213,7 @@ func (p *printer) rows(packets []packet) {
 		if x.Again {
 			text += " (again)"
 		}
-		p.text(utf8.RuneCountInString(head), head+text)
+		p.text(head, text)
 	}
 }
 
@@ -259,7 +259,7 @@ func (l List) Fprint(w io.Writer) error {
 		}
 		p.line("%s", g.Title)
 		for _, m := range g.Mistakes {
-			p.text(23, fmt.Sprintf("  %-20s %s", m.Name, m.Title))
+			p.text(fmt.Sprintf("  %-20s ", m.Name), m.Title)
 		}
 	}
 	_, err := io.WriteString(w, p.String())
@@ -289,28 +289,17 @@ type printer struct {
 	width int // 0 is 80
 }
 
-func (p *printer) line(format string, args ...any) { p.text(0, fmt.Sprintf(format, args...)) }
+func (p *printer) line(format string, args ...any) { p.text("", fmt.Sprintf(format, args...)) }
 
 func (p *printer) gap() { p.WriteByte('\n') }
 
 func (p *printer) section(name, text string) {
 	p.gap()
 	p.line("%s", name)
-	p.text(2, "  "+text)
+	p.text("  ", text)
 }
 
-// text wraps a text. The lines after the first are indented by indent columns.
-func (p *printer) text(indent int, text string) {
-	width := cmp.Or(p.width, 80)
-	line := text[:len(text)-len(strings.TrimLeft(text, " "))]
-	empty := true
-	for _, word := range strings.SplitAfter(strings.TrimLeft(text, " "), " ") {
-		if !empty && utf8.RuneCountInString(line+strings.TrimRight(word, " ")) > width {
-			p.WriteString(strings.TrimRight(line, " ") + "\n")
-			line = strings.Repeat(" ", indent)
-		}
-		line += word
-		empty = false
-	}
-	p.WriteString(strings.TrimRight(line, " ") + "\n")
+// text prints a text behind head, wrapped.
+func (p *printer) text(head, text string) {
+	p.WriteString(columns.Paragraph(head, text, cmp.Or(p.width, 80)))
 }
