@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rawverbs/rawverbs/internal/asyncwriter"
 	"github.com/rawverbs/rawverbs/oob"
 )
 
@@ -42,7 +41,7 @@ type live struct {
 	wall  time.Time // what the host's clock showed at the beginning
 	began time.Time // the same moment, by the monotonic clock
 
-	out *asyncwriter.Writer // the ladder's
+	out *asyncWriter // the ladder's
 
 	mu     sync.Mutex
 	ladder *ladder
@@ -60,7 +59,7 @@ type live struct {
 // NewLadder draws a ladder to w. Colour is for terminals.
 func NewLadder(w io.Writer, colour bool) *Ladder {
 	now := time.Now()
-	out := asyncwriter.New(w)
+	out := &asyncWriter{out: w}
 	return &Ladder{live: &live{wall: now.Round(0).UTC(), began: now, out: out, ladder: newLadder(out, colour)}}
 }
 
@@ -171,7 +170,7 @@ func (l *Ladder) Finish(end, why string) error {
 	v.source = alone
 	v.advance()
 	v.ladder.finish(end, why)
-	return cmp.Or(v.ladder.err, v.out.Flush())
+	return cmp.Or(v.ladder.err, v.out.flush())
 }
 
 // advance draws the client's events that need not wait for the server's.
