@@ -15,6 +15,9 @@ import (
 
 const rocePort = 4791
 
+// Lengths of headers in bytes.
+const ipLen, udpLen, bthLen, icrcLen = 20, 8, 12, 4
+
 // between puts a box between the ends. drop decides for the n-th packet of the client, from 1
 // on, whether the box drops it; the server's packets all pass.
 func (b *bench) between(name string, drop func(n int) bool) {

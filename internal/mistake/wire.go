@@ -3,7 +3,7 @@
 package mistake
 
 import (
-	"encoding/binary"
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/ctxwatch"
-	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/dissect"
 )
 
 // packet is one packet at the client's device.
@@ -44,64 +44,21 @@ func newWire(b *bench) *wire {
 	}}
 }
 
-// Lengths of headers in bytes.
-const (
-	ipLen, udpLen, bthLen, icrcLen = 20, 8, 12, 4
-	rethLen, atomicLen, aethLen    = 16, 28, 4
-)
-
-// opcode is an opcode of RC, with the header that follows the BTH.
-type opcode struct {
-	name   string
-	header int // rethLen, atomicLen, aethLen or 0
-	more   int // bytes of headers after that
-	answer bool
-}
-
 // acknowledge is the opcode of ACKs and NAKs.
 const acknowledge = "Acknowledge"
 
-// opcodes are those that the mistakes use.
-var opcodes = map[byte]opcode{
-	0x00: {name: "SEND First"},
-	0x01: {name: "SEND Middle"},
-	0x02: {name: "SEND Last"},
-	0x04: {name: "SEND Only"},
-	0x06: {name: "RDMA WRITE First", header: rethLen},
-	0x07: {name: "RDMA WRITE Middle"},
-	0x08: {name: "RDMA WRITE Last"},
-	0x0a: {name: "RDMA WRITE Only", header: rethLen},
-	0x0c: {name: "RDMA READ Request", header: rethLen},
-	0x0d: {name: "RDMA READ Response First", header: aethLen, answer: true},
-	0x0e: {name: "RDMA READ Response Middle", answer: true},
-	0x0f: {name: "RDMA READ Response Last", header: aethLen, answer: true},
-	0x10: {name: "RDMA READ Response Only", header: aethLen, answer: true},
-	0x11: {name: acknowledge, header: aethLen, answer: true},
-	0x12: {name: "ATOMIC Acknowledge", header: aethLen, more: 8, answer: true},
-	0x14: {name: "FETCH ADD", header: atomicLen},
-}
-
-// packet takes one IPv4 packet of the capture.
+// packet takes one packet of the capture.
 func (w *wire) packet(at time.Time, ip []byte) error {
-	if len(ip) < ipLen+udpLen+bthLen+icrcLen {
-		return nil
+	d, err := dissect.Parse(ip)
+	if err != nil {
+		return nil // not a packet of the run
 	}
-	var from, to [4]byte
-	copy(from[:], ip[12:])
-	copy(to[:], ip[16:])
-	bth := ip[ipLen+udpLen:]
-	o, known := opcodes[bth[0]]
-	if !known {
-		o.name = fmt.Sprintf("opcode %#02x", bth[0])
-	}
-	p := packet{Opcode: o.name, PSN: binary.BigEndian.Uint32(bth[8:]) & 0xffffff}
-	p.Bytes = len(bth) - bthLen - o.header - o.more - icrcLen - int(bth[1]>>4&3)
-	p.Carries = w.carries(o, bth[bthLen:])
+	p := packet{Opcode: spelled(d.Opcode), PSN: d.PSN, Bytes: d.Payload, Carries: w.carries(&d)}
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.From, p.To = w.name(from), w.name(to)
-	if p.From == "client" && !o.answer {
+	p.From, p.To = w.name(d.Src), w.name(d.Dst)
+	if p.From == "client" && !d.Response {
 		p.Again = w.requested[p.PSN]
 		w.requested[p.PSN] = true
 	}
@@ -117,34 +74,45 @@ func (w *wire) packet(at time.Time, ip []byte) error {
 	return nil
 }
 
-func (w *wire) name(ip [4]byte) string {
-	if name, ok := w.names[netip.AddrFrom4(ip)]; ok {
-		return name
+func (w *wire) name(addr netip.Addr) string { return cmp.Or(w.names[addr], "nobody") }
+
+// spelled is an opcode of RC as people write it: RC_RDMA_WRITE_FIRST is "RDMA WRITE First".
+func spelled(opcode string) string {
+	words := strings.Split(strings.TrimPrefix(opcode, "RC_"), "_")
+	for i, word := range words {
+		switch word {
+		case "FIRST", "MIDDLE", "LAST", "ONLY", "REQUEST", "RESPONSE", "ACKNOWLEDGE":
+			words[i] = word[:1] + strings.ToLower(word[1:])
+		}
 	}
-	return "nobody"
+	return strings.Join(words, " ")
 }
 
 // carries describes the header after the BTH.
-func (w *wire) carries(o opcode, header []byte) string {
-	if len(header) < o.header {
-		return ""
+func (w *wire) carries(d *dissect.Packet) string {
+	values, meaning := map[string]uint64{}, ""
+	for _, f := range d.Fields() {
+		values[f.Header+" "+f.Name] = f.Value
+		if f.Name == "Syndrome" {
+			meaning = f.Meaning
+		}
 	}
-	switch o.header {
-	case aethLen:
-		return fmt.Sprintf("%s, MSN %d", syndrome(header[0]), binary.BigEndian.Uint32(header)&0xffffff)
-	case rethLen:
-		return fmt.Sprintf("RETH %s, %d bytes", w.place(header), binary.BigEndian.Uint32(header[12:]))
-	case atomicLen:
-		return "AtomicETH " + w.place(header)
+	if msn, is := values["AETH MSN"]; is {
+		return fmt.Sprintf("%s, MSN %d", syndrome(values["AETH Syndrome"], meaning), msn)
+	}
+	if length, is := values["RETH DMALen"]; is {
+		return fmt.Sprintf("RETH %s, %d bytes", w.place(values["RETH VA"], values["RETH R_Key"]), length)
+	}
+	if rkey, is := values["AtomicETH R_Key"]; is {
+		return "AtomicETH " + w.place(values["AtomicETH VA"], rkey)
 	}
 	return ""
 }
 
 // place describes the address and the rkey of a request, seen from the server's region.
-func (w *wire) place(header []byte) string {
-	addr, rkey := binary.BigEndian.Uint64(header), binary.BigEndian.Uint32(header[8:])
+func (w *wire) place(addr, rkey uint64) string {
 	text := "right rkey"
-	if rkey != w.b.server.mr.RKey() {
+	if uint32(rkey) != w.b.server.mr.RKey() {
 		text = "wrong rkey"
 	}
 	if off := int64(addr - w.b.server.mr.Addr()); off >= 0 && off < regionSize {
@@ -153,16 +121,15 @@ func (w *wire) place(header []byte) string {
 	return text
 }
 
-// syndrome is the first byte of an AETH in words.
-func syndrome(s byte) string {
-	names := map[byte]string{0x60: "PSN sequence error", 0x61: "invalid request", 0x62: "remote access error", 0x63: "remote operational error"}
-	switch {
-	case s < 0x20:
-		return "ACK"
-	case s < 0x40:
-		return fmt.Sprintf("RNR NAK %#02x, wait %v", s, qpstate.RNRTimer(s&0x1f))
+// syndrome is the first byte of an AETH, and what it means.
+func syndrome(value uint64, meaning string) string {
+	if _, wait, rnr := strings.Cut(meaning, "; "); rnr {
+		return fmt.Sprintf("RNR NAK %#02x, %s", value, wait)
 	}
-	return fmt.Sprintf("NAK %#02x, %s", s, names[s])
+	if why, nak := strings.CutPrefix(meaning, "NAK "); nak {
+		return fmt.Sprintf("NAK %#02x, %s", value, why)
+	}
+	return meaning
 }
 
 // seen waits for a packet whose header says text. It does not wait on a device whose packets
