@@ -40,22 +40,22 @@ const (
 
 // Feed has the events of a Keeper that are drawn in a ladder and were not sent yet.
 type Feed struct {
-	kept  *kept
+	kept  *Keeper
 	rest  []byte // lines that wait
 	total int    // bytes of lines, with those that were sent
 }
 
 // Feed begins a feed, with the events that are kept. There is one feed of a Keeper.
 func (k *Keeper) Feed() *Feed {
-	k.kept.mu.Lock()
-	defer k.kept.mu.Unlock()
-	f := &Feed{kept: k.kept}
-	for _, line := range k.kept.head {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f := &Feed{kept: k}
+	for _, line := range k.head {
 		if e, err := parseEvent(line); err == nil {
 			f.add(&e, line)
 		}
 	}
-	k.kept.feed = f
+	k.feed = f
 	return f
 }
 

@@ -31,7 +31,7 @@ func pipe(t *testing.T) (client, server *oob.Conn) {
 // keeperAhead is a server's whose clock is ahead.
 func keeperAhead(by time.Duration, limit int) *Keeper {
 	k := NewKeeper(EndServer, limit)
-	k.kept.wall = k.kept.wall.Add(by)
+	k.wall = k.wall.Add(by)
 	return k
 }
 

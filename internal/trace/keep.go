@@ -4,7 +4,6 @@ package trace
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -26,24 +25,11 @@ const (
 // and taken down there. An event "record.gap" says how many records between them were
 // dropped.
 //
-// Its times are by one clock that is never set: the host's clock at the beginning, plus
-// what has passed since.
+// Its times are by one clock that is never set.
 type Keeper struct {
-	kept  *kept
-	scope []scope // what WithAttrs and WithGroup added, first to last
-}
-
-// scope is a group that was opened, or attributes that were added.
-type scope struct {
-	group string
-	attrs []slog.Attr
-}
-
-// kept is shared by all handlers made from one.
-type kept struct {
+	handler
+	steady
 	end   string
-	wall  time.Time // what the host's clock showed at the beginning
-	began time.Time // the same moment, by the monotonic clock
 	limit int
 
 	mu           sync.Mutex
@@ -72,60 +58,29 @@ const headShare = 0.75
 
 // NewKeeper keeps the events of an end, up to limit bytes.
 func NewKeeper(end string, limit int) *Keeper {
-	now := time.Now()
-	return &Keeper{kept: &kept{end: end, wall: now.Round(0).UTC(), began: now, limit: limit, enc: newEncoder()}}
+	k := &Keeper{steady: newSteady(), end: end, limit: limit, enc: newEncoder()}
+	k.handler = handler{enabled: k.keeps, handle: k.keep}
+	return k
 }
 
 // Now is the time by the Keeper's clock.
-func (k *Keeper) Now() time.Time { return k.kept.at(time.Now()) }
+func (k *Keeper) Now() time.Time { return k.at(time.Now()) }
 
-// at is a time by the Keeper's clock.
-func (k *kept) at(t time.Time) time.Time { return k.wall.Add(t.Sub(k.began)) }
-
-// Enabled says that records of level Debug and above are kept.
-func (k *Keeper) Enabled(_ context.Context, level slog.Level) bool {
-	if level < slog.LevelDebug {
-		return false
-	}
-	k.kept.mu.Lock()
-	defer k.kept.mu.Unlock()
-	return !k.kept.over
+// keeps says that records of level Debug and above are kept, until Discard.
+func (k *Keeper) keeps(level slog.Level) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return level >= slog.LevelDebug && !k.over
 }
 
-// WithAttrs makes a handler whose records all have attrs.
-func (k *Keeper) WithAttrs(attrs []slog.Attr) slog.Handler { return k.with(scope{attrs: attrs}) }
-
-// WithGroup makes a handler whose records have what follows in a group.
-func (k *Keeper) WithGroup(name string) slog.Handler { return k.with(scope{group: name}) }
-
-func (k *Keeper) with(s scope) slog.Handler {
-	return &Keeper{kept: k.kept, scope: append(slices.Clip(k.scope), s)}
-}
-
-// Handle keeps one record.
-func (k *Keeper) Handle(_ context.Context, r slog.Record) error {
-	var attrs []slog.Attr
-	r.Attrs(func(a slog.Attr) bool {
-		attrs = append(attrs, a)
-		return true
-	})
-	for _, s := range slices.Backward(k.scope) {
-		if s.group != "" {
-			attrs = []slog.Attr{{Key: s.group, Value: slog.GroupValue(attrs...)}}
-		} else {
-			attrs = append(slices.Clip(s.attrs), attrs...)
-		}
-	}
-	at := r.Time
-	if at.IsZero() {
-		at = time.Now()
-	}
-	e := newEvent(k.kept.at(at), k.kept.end, r, attrs)
-	k.kept.add(&e)
+// keep keeps one record.
+func (k *Keeper) keep(r slog.Record, attrs []slog.Attr) error {
+	e := newEvent(k.at(r.Time), k.end, r, attrs)
+	k.add(&e)
 	return nil
 }
 
-func (k *kept) add(e *Event) {
+func (k *Keeper) add(e *Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.over {
@@ -159,35 +114,33 @@ func (k *kept) add(e *Event) {
 
 // Discard forgets everything and keeps nothing more.
 func (k *Keeper) Discard() {
-	k.kept.mu.Lock()
-	defer k.kept.mu.Unlock()
-	k.kept.over = true
-	k.kept.head, k.kept.tail, k.kept.dropped, k.kept.feed = nil, nil, 0, nil
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.over = true
+	k.head, k.tail, k.dropped, k.feed = nil, nil, 0, nil
 }
 
 // Watch calls follow with the line of each event, also of those that are not kept. Call it before the first Handle.
 // The program waits for follow, which must return at once and not log.
-func (k *Keeper) Watch(follow func(line []byte)) { k.kept.watch = follow }
+func (k *Keeper) Watch(follow func(line []byte)) { k.watch = follow }
 
 // Since returns the lines of the events after the first n, and the number of all events. If some of these were not
 // kept, a line says how many. Nothing may change the lines.
 func (k *Keeper) Since(n int) (lines [][]byte, all int) {
-	s := k.kept
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.since(n), len(s.head) + s.dropped + len(s.tail)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.since(n), len(k.head) + k.dropped + len(k.tail)
 }
 
 // lines are the events kept so far, and how many had to be left out.
 func (k *Keeper) lines() (lines [][]byte, dropped int) {
-	s := k.kept
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.since(0), s.dropped
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.since(0), k.dropped
 }
 
 // since returns the lines after the first n events. The lock is held.
-func (k *kept) since(n int) [][]byte {
+func (k *Keeper) since(n int) [][]byte {
 	head, tail := len(k.head), len(k.head)+k.dropped // the numbers of the first events after the head and in the tail
 	lines := slices.Clone(k.head[min(n, head):])
 	if dropped := tail - max(n, head); dropped > 0 {

@@ -5,7 +5,6 @@ package trace
 
 import (
 	"cmp"
-	"context"
 	"io"
 	"log/slog"
 	"slices"
@@ -20,26 +19,8 @@ import (
 // of its own that are older. So the job never waits for the ladder, but the ladder for the
 // server's next report. Only Finish waits until the rows are written.
 type Ladder struct {
-	live  *live
-	attrs []slog.Attr // from WithAttrs
-}
-
-// source is how a ladder learns the server's events.
-type source int
-
-const (
-	undecided source = iota // the server's hello is not read yet
-	alone                   // not at all: only the client's events are drawn
-	following               // from a feed
-)
-
-// maxHeld is how many of the client's events wait for the server's reports at most.
-const maxHeld = 4096
-
-// live is shared by all handlers made from one.
-type live struct {
-	wall  time.Time // what the host's clock showed at the beginning
-	began time.Time // the same moment, by the monotonic clock
+	handler
+	steady
 
 	out *asyncWriter // the ladder's
 
@@ -56,175 +37,169 @@ type live struct {
 	arrows   int // messages of the server that are drawn: each once, where it is seen first
 }
 
+// source is how a ladder learns the server's events.
+type source int
+
+const (
+	undecided source = iota // the server's hello is not read yet
+	alone                   // not at all: only the client's events are drawn
+	following               // from a feed
+)
+
+// maxHeld is how many of the client's events wait for the server's reports at most.
+const maxHeld = 4096
+
 // NewLadder draws a ladder to w. Colour is for terminals.
 func NewLadder(w io.Writer, colour bool) *Ladder {
-	now := time.Now()
 	out := &asyncWriter{out: w}
-	return &Ladder{live: &live{wall: now.Round(0).UTC(), began: now, out: out, ladder: newLadder(out, colour)}}
+	l := &Ladder{steady: newSteady(), out: out, ladder: newLadder(out, colour)}
+	l.handler = handler{enabled: above(slog.LevelDebug), handle: l.hold} // what a record of the run has
+	return l
 }
 
-// Enabled reports whether records of a level are drawn: those that a record of the run has.
-func (l *Ladder) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelDebug }
-
-// WithAttrs makes a handler whose records all have attrs.
-func (l *Ladder) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &Ladder{live: l.live, attrs: append(slices.Clip(l.attrs), attrs...)}
-}
-
-// WithGroup returns l: a ladder does not show nested names.
-func (l *Ladder) WithGroup(string) slog.Handler { return l }
-
-// Handle takes one event of the client.
-func (l *Ladder) Handle(_ context.Context, r slog.Record) error {
-	attrs := slices.Clone(l.attrs)
-	r.Attrs(func(a slog.Attr) bool {
-		attrs = append(attrs, a)
-		return true
-	})
-	v := l.live
-	e := newEvent(v.wall.Add(r.Time.Sub(v.began)), EndClient, r, attrs)
-	v.mu.Lock()
-	defer v.mu.Unlock()
+// hold takes one event of the client. It is drawn when it need not wait for the server's.
+func (l *Ladder) hold(r slog.Record, attrs []slog.Attr) error {
+	e := newEvent(l.at(r.Time), EndClient, r, attrs)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if isMessage(&e) {
-		v.clock.client(&e)
+		l.clock.client(&e)
 	} else if stepOf(&e, true).kind == noStep {
 		return nil
 	}
-	at := len(v.held)
-	for at > 0 && e.Time.Before(v.held[at-1].Time) {
+	at := len(l.held)
+	for at > 0 && e.Time.Before(l.held[at-1].Time) {
 		at--
 	}
-	v.held = slices.Insert(v.held, at, e)
-	v.advance()
-	return v.ladder.err
+	l.held = slices.Insert(l.held, at, e)
+	l.advance()
+	return l.ladder.err
 }
 
 // Device names the client's device in the head of the ladder.
 func (l *Ladder) Device(name string) {
-	l.live.mu.Lock()
-	defer l.live.mu.Unlock()
-	l.live.ladder.names[EndClient] = participant(EndClient, Part{Present: true, Device: name})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ladder.names[EndClient] = participant(EndClient, Part{Present: true, Device: name})
 }
 
 // Follow begins to draw the server's events, which Take gets.
-func (l *Ladder) Follow() { l.live.decide(following) }
+func (l *Ladder) Follow() { l.decide(following) }
 
 // Alone draws the client's events alone, because the server does not report its events.
-func (l *Ladder) Alone() { l.live.decide(alone) }
+func (l *Ladder) Alone() { l.decide(alone) }
 
-func (v *live) decide(s source) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.source = s
-	v.advance()
+func (l *Ladder) decide(s source) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.source = s
+	l.advance()
 }
 
 // Take takes a note of the server's feed. It returns false if the server has sent so much that
 // no more may be taken: no server of this program does that.
 func (l *Ladder) Take(n oob.Note) bool {
-	v := l.live
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.taken += oob.HeaderSize + len(n.Data)
-	switch more := v.taken <= maxNotes+int(time.Since(v.began).Seconds()*notesRate); {
-	case !more && v.source == following:
-		v.giveUp("it sends too many events")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken += oob.HeaderSize + len(n.Data)
+	switch more := l.taken <= maxNotes+int(time.Since(l.began).Seconds()*notesRate); {
+	case !more && l.source == following:
+		l.giveUp("it sends too many events")
 		return false
-	case v.source != following:
+	case l.source != following:
 		return more
 	}
 	upTo, events, err := parseFeed(n.Data)
 	if err != nil {
-		v.giveUp("its events are not valid")
+		l.giveUp("its events are not valid")
 		return true
 	}
 	for i := range events {
-		v.clock.server(&events[i])
+		l.clock.server(&events[i])
 	}
 	for i := range events {
 		e := &events[i]
-		v.drawOlder(v.clock.toClient(e.Time))
-		v.draw(e)
+		l.drawOlder(l.clock.toClient(e.Time))
+		l.draw(e)
 	}
 	if !upTo.IsZero() {
-		v.upTo = upTo
+		l.upTo = upTo
 	}
-	v.advance()
+	l.advance()
 	return true
 }
 
 // giveUp draws why the server's events are no longer followed.
-func (v *live) giveUp(why string) {
-	v.source = alone
-	v.advance()
-	v.ladder.draw(step{kind: noteStep, end: EndServer, text: why, failed: true})
+func (l *Ladder) giveUp(why string) {
+	l.source = alone
+	l.advance()
+	l.ladder.draw(step{kind: noteStep, end: EndServer, text: why, failed: true})
 }
 
 // Finish draws what is left, and the end: why the run failed, "" if it succeeded, and the end
 // that failed, "" if that is not known. It waits until everything is written. The error is that
 // of a Write.
 func (l *Ladder) Finish(end, why string) error {
-	v := l.live
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.source = alone
-	v.advance()
-	v.ladder.finish(end, why)
-	return cmp.Or(v.ladder.err, v.out.flush())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.source = alone
+	l.advance()
+	l.ladder.finish(end, why)
+	return cmp.Or(l.ladder.err, l.out.flush())
 }
 
 // advance draws the client's events that need not wait for the server's.
-func (v *live) advance() {
-	switch v.source {
+func (l *Ladder) advance() {
+	switch l.source {
 	case undecided: // the server's events begin before its first message, and not much before
-		for len(v.held) > 0 && !isReceived(&v.held[0]) {
-			v.drawHeld()
+		for len(l.held) > 0 && !isReceived(&l.held[0]) {
+			l.drawHeld()
 		}
 	case alone:
-		for len(v.held) > 0 {
-			v.drawHeld()
+		for len(l.held) > 0 {
+			l.drawHeld()
 		}
 	case following:
-		if !v.upTo.IsZero() {
-			v.drawOlder(v.clock.toClient(v.upTo))
+		if !l.upTo.IsZero() {
+			l.drawOlder(l.clock.toClient(l.upTo))
 		}
-		for len(v.held) > maxHeld {
-			v.drawHeld()
+		for len(l.held) > maxHeld {
+			l.drawHeld()
 		}
 	}
 }
 
 // drawOlder draws the client's events that are no later than a time of its clock.
-func (v *live) drawOlder(at time.Time) {
-	for len(v.held) > 0 && !v.held[0].Time.After(at) {
-		v.drawHeld()
+func (l *Ladder) drawOlder(at time.Time) {
+	for len(l.held) > 0 && !l.held[0].Time.After(at) {
+		l.drawHeld()
 	}
 }
 
-func (v *live) drawHeld() {
-	e := v.held[0]
-	v.held = v.held[1:]
-	v.draw(&e)
+func (l *Ladder) drawHeld() {
+	e := l.held[0]
+	l.held = l.held[1:]
+	l.draw(&e)
 }
 
 // draw draws an event. A message of the server that either end reports is drawn once.
-func (v *live) draw(e *Event) {
+func (l *Ladder) draw(e *Event) {
 	number := 0
 	switch fromServer := isMessage(e) && isReceived(e) != (e.End == EndServer); {
 	case fromServer && e.End == EndServer:
-		v.sent++
-		number = v.sent
+		l.sent++
+		number = l.sent
 	case fromServer:
-		v.received++
-		number = v.received
+		l.received++
+		number = l.received
 	}
 	if number > 0 {
-		if number <= v.arrows {
+		if number <= l.arrows {
 			return
 		}
-		v.arrows = number
+		l.arrows = number
 	}
-	v.ladder.draw(stepOf(e, number == 0))
+	l.ladder.draw(stepOf(e, number == 0))
 }
 
 // bounds are how far the server's clock may be ahead of the client's. Each message between the

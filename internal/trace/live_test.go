@@ -27,9 +27,9 @@ type liveRun struct {
 func newLiveRun(ahead time.Duration) *liveRun {
 	r := &liveRun{}
 	r.ladder = NewLadder(io.Discard, false)
-	r.ladder.live.ladder.w = &r.out // without waiting, to compare what is drawn
+	r.ladder.ladder.w = &r.out // without waiting, to compare what is drawn
 	r.kept = [2]*Keeper{NewKeeper(EndClient, KeptByClient), NewKeeper(EndServer, KeptByServer)}
-	r.kept[1].kept.wall = r.kept[1].kept.wall.Add(ahead)
+	r.kept[1].wall = r.kept[1].wall.Add(ahead)
 	r.client = slog.New(slog.NewMultiHandler(r.ladder, r.kept[0])).With("who", EndClient)
 	r.server = slog.New(r.kept[1]).With("who", "server/1")
 	return r
@@ -200,7 +200,7 @@ func TestLiveLadderOfAWrongServer(t *testing.T) {
 	for n := range 2*maxHeld + 1 {
 		r.client.Info(fmt.Sprint(n), "event", "qp.transition")
 	}
-	if n := len(r.ladder.live.held); n != maxHeld || !strings.Contains(r.out.String(), "         0"+lifeline) {
+	if n := len(r.ladder.held); n != maxHeld || !strings.Contains(r.out.String(), "         0"+lifeline) {
 		t.Errorf("%d held; drawn:\n%s", n, &r.out)
 	}
 }
@@ -436,7 +436,7 @@ func TestLiveLadderSideBySide(t *testing.T) {
 		}
 	})
 	ends.Wait()
-	if err := l.Finish("", ""); err != nil || len(l.live.held) > 0 {
-		t.Errorf("%v; %d are left", err, len(l.live.held))
+	if err := l.Finish("", ""); err != nil || len(l.held) > 0 {
+		t.Errorf("%v; %d are left", err, len(l.held))
 	}
 }

@@ -3,7 +3,6 @@
 package trace
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,60 +26,40 @@ import (
 // verb. A group of attributes follows on its own lines. A line of a table is its text
 // alone.
 type Narration struct {
-	out   *output
-	level slog.Level
-	attrs []slog.Attr // from WithAttrs
-}
+	handler
+	w io.Writer
 
-// output is shared by all handlers made from one: the number goes on counting.
-type output struct {
 	mu  sync.Mutex
-	w   io.Writer
 	seq int
 }
 
 // NewNarration narrates the records of a level and above to w.
 func NewNarration(w io.Writer, level slog.Level) *Narration {
-	return &Narration{out: &output{w: w}, level: level}
+	n := &Narration{w: w}
+	n.handler = handler{enabled: above(level), handle: n.narrate}
+	return n
 }
 
-// Enabled says whether records of a level are narrated.
-func (n *Narration) Enabled(_ context.Context, level slog.Level) bool { return level >= n.level }
-
-// WithAttrs makes a handler whose records all have attrs.
-func (n *Narration) WithAttrs(attrs []slog.Attr) slog.Handler {
-	child := *n
-	child.attrs = append(child.attrs[:len(child.attrs):len(child.attrs)], attrs...)
-	return &child
-}
-
-// WithGroup returns n: a narration does not show nested names.
-func (n *Narration) WithGroup(string) slog.Handler { return n }
-
-// Handle writes one record.
-func (n *Narration) Handle(_ context.Context, r slog.Record) error {
+// narrate writes one record.
+func (n *Narration) narrate(r slog.Record, attrs []slog.Attr) error {
 	line := narrated{path: "INFO"}
-	for _, a := range n.attrs {
+	for _, a := range attrs {
 		line.add(a)
 	}
-	r.Attrs(func(a slog.Attr) bool {
-		line.add(a)
-		return true
-	})
 	switch {
 	case r.Level >= slog.LevelError:
 		line.path = "ERROR"
 	case r.Level >= slog.LevelWarn:
 		line.path = "WARN"
 	}
-	n.out.mu.Lock()
-	defer n.out.mu.Unlock()
-	n.out.seq++
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seq++
 	if tableLines[line.event] {
-		_, err := io.WriteString(n.out.w, Printable(r.Message)+"\n")
+		_, err := io.WriteString(n.w, Printable(r.Message)+"\n")
 		return err
 	}
-	head := fmt.Sprintf("[%s #%04d %s] %-5s ", r.Time.Format("15:04:05.000"), n.out.seq, line.who, line.path)
+	head := fmt.Sprintf("[%s #%04d %s] %-5s ", r.Time.Format("15:04:05.000"), n.seq, line.who, line.path)
 	text := head + Printable(r.Message)
 	if line.fields != "" {
 		text += " " + line.fields
@@ -92,7 +71,7 @@ func (n *Narration) Handle(_ context.Context, r slog.Record) error {
 		indent := "\n" + strings.Repeat(" ", groupIndent)
 		text += indent + strings.Join(columns.WrapFields(line.group, traceWidth-groupIndent), indent)
 	}
-	_, err := io.WriteString(n.out.w, text+"\n")
+	_, err := io.WriteString(n.w, text+"\n")
 	return err
 }
 

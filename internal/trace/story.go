@@ -3,11 +3,9 @@
 package trace
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 
@@ -40,12 +38,7 @@ const (
 // follows, or by Flush. Rows of a table keep their form. The lines of a server's third
 // client begin with "[3]". Records below the level Info are left out.
 type Story struct {
-	out   *storyOutput
-	attrs []slog.Attr // from WithAttrs
-}
-
-// storyOutput is shared by all handlers made from one.
-type storyOutput struct {
+	handler
 	w      io.Writer
 	colour bool
 
@@ -56,7 +49,7 @@ type storyOutput struct {
 
 // chapter is the story of one "who".
 type chapter struct {
-	out       *storyOutput
+	out       *Story
 	prefix    string         // of each line
 	pending   passage        // the last one, if records may extend it
 	seen      map[string]int // how many of an event there were; "" is posts and completions
@@ -79,55 +72,40 @@ type row struct{ label, text string }
 
 // NewStory writes the records of level Info and above to w. Colour is for terminals.
 func NewStory(w io.Writer, colour bool) *Story {
-	return &Story{out: &storyOutput{w: w, colour: colour, chapters: map[string]*chapter{}}}
+	s := &Story{w: w, colour: colour, chapters: map[string]*chapter{}}
+	s.handler = handler{enabled: above(slog.LevelInfo), handle: s.add}
+	return s
 }
 
-// Enabled says whether records of a level are written.
-func (s *Story) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
-
-// WithAttrs makes a handler whose records all have attrs.
-func (s *Story) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &Story{out: s.out, attrs: append(slices.Clip(s.attrs), attrs...)}
-}
-
-// WithGroup returns s: a story does not show nested names.
-func (s *Story) WithGroup(string) slog.Handler { return s }
-
-// Handle adds one record to the story.
-func (s *Story) Handle(_ context.Context, r slog.Record) error {
-	attrs := slices.Clone(s.attrs)
-	r.Attrs(func(a slog.Attr) bool {
-		attrs = append(attrs, a)
-		return true
-	})
+// add adds one record to the story.
+func (s *Story) add(r slog.Record, attrs []slog.Attr) error {
 	e := newEvent(r.Time, "", r, attrs)
-	o := s.out
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	c := o.chapters[e.Who]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.chapters[e.Who]
 	if c == nil {
-		c = &chapter{out: o, seen: map[string]int{}}
+		c = &chapter{out: s, seen: map[string]int{}}
 		if _, number, ok := strings.Cut(e.Who, "/"); ok {
 			c.prefix = "[" + Printable(number) + "] "
 		}
-		o.chapters[e.Who] = c
+		s.chapters[e.Who] = c
 	}
 	c.add(&e)
 	if e.Event == event.RunDone.Name() || e.Event == event.ClientFailed.Name() { // a server's client is gone
 		c.flush()
-		delete(o.chapters, e.Who)
+		delete(s.chapters, e.Who)
 	}
 	if c.blank() { // the end of a stranger may not be logged
-		delete(o.chapters, e.Who)
+		delete(s.chapters, e.Who)
 	}
-	return o.err
+	return s.err
 }
 
 // Flush writes what waits for a record that would extend it.
 func (s *Story) Flush() {
-	s.out.mu.Lock()
-	defer s.out.mu.Unlock()
-	for _, c := range s.out.chapters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.chapters {
 		c.flush()
 	}
 }

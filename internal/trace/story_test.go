@@ -265,8 +265,8 @@ func TestStoryOfClientsSideBySide(t *testing.T) {
 		})
 	}
 	clients.Wait()
-	if len(s.out.chapters) != 0 {
-		t.Errorf("%d clients are remembered", len(s.out.chapters))
+	if len(s.chapters) != 0 {
+		t.Errorf("%d clients are remembered", len(s.chapters))
 	}
 	for line := range strings.Lines(out.String()) {
 		if !regexp.MustCompile(`^\[\d+\] (INIT→RTR|make|done) +\S.*\n$`).MatchString(line) {
@@ -347,7 +347,7 @@ func TestAStoryForgetsStrangers(t *testing.T) {
 	for i := range 1000 {
 		log.Info("sent hello", "event", "oob.message", "who", fmt.Sprintf("server/%d", i), "sent", true, "message", "hello", "peer", "10.0.0.1:5")
 	}
-	if n := len(s.out.chapters); n > 0 {
+	if n := len(s.chapters); n > 0 {
 		t.Errorf("the story keeps %d clients that only connected", n)
 	}
 }
