@@ -1,4 +1,4 @@
-// Endpoints on soft0: two of them, or one with a fake peer.
+// Endpoints on the device under test: two of them, or one with a fake peer.
 
 package peertest
 
@@ -10,26 +10,11 @@ import (
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/job"
+	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/rc"
-	_ "github.com/rawverbs/rawverbs/softroce" // soft0
 	"github.com/rawverbs/rawverbs/verbs"
 )
-
-// OpenSoft opens soft0 for a test.
-func OpenSoft(t *testing.T) *verbs.Device {
-	t.Helper()
-	dev, err := verbs.Open("soft0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := dev.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return dev
-}
 
 // config is the configuration of an endpoint's connection.
 func config(dev *verbs.Device, e job.Endpoint, limit time.Duration) rc.Config {
@@ -69,7 +54,7 @@ func dial(ctx context.Context, dev *verbs.Device, address string, e job.Endpoint
 // Between runs a client's endpoint with a server's.
 func Between(t *testing.T, client, server job.Endpoint) (cerr, serr error) {
 	t.Helper()
-	dev := OpenSoft(t)
+	dev := testdevice.Open(t)
 	ctx, limit := testkit.Context(t), testkit.Limit
 	l, err := rc.Listen(ctx, "127.0.0.1:0", rc.ListenConfig{Timeout: limit})
 	if err != nil {
@@ -87,7 +72,7 @@ func Between(t *testing.T, client, server job.Endpoint) (cerr, serr error) {
 // stand still for as long as limit. The end of ctx ends it too.
 func Against(ctx context.Context, t *testing.T, e job.Endpoint, client bool, limit time.Duration, fake func(net.Conn)) error {
 	t.Helper()
-	dev := OpenSoft(t)
+	dev := testdevice.Open(t)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	hung := time.AfterFunc(testkit.Limit+limit, func() {
