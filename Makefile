@@ -409,10 +409,6 @@ bench-c: need-vm ## compare posting, polling and waiting with an equivalent C pr
 bench-instructions: all need-count ## count the instructions per message of rdma_client and of perftest, on a device that does nothing
 	@test/versus/instructions.sh
 
-.PHONY: coverage-verbs
-coverage-verbs: need-build ## list which functions of libibverbs are wrapped, refused (with the reason) or missing
-	go run ./verbs/internal/coverage
-
 # The packages with files that the build tag rdma leaves out, with other tags.
 soft_packages = $(sort $(dir $(shell grep -rlE --include='*.go' '^//go:build.*!rdma' .)))
 
