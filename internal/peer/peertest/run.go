@@ -3,15 +3,23 @@
 package peertest
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io"
+	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/testdevice"
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
 )
@@ -106,4 +114,62 @@ func Against(ctx context.Context, t *testing.T, e job.Endpoint, client bool, lim
 		}
 	})
 	return serve(ctx, dev, l, e, limit)
+}
+
+// NewEnd returns an endpoint made from command line flags, and the text that it logs.
+func NewEnd(t *testing.T, of job.Type, client bool, args ...string) (job.Endpoint, *bytes.Buffer) {
+	t.Helper()
+	f, define := pflag.NewFlagSet("", pflag.ContinueOnError), of.Server
+	if client {
+		define = of.Client
+	}
+	side := define(f)
+	if err := f.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	e, err := side.NewEndpoint(job.Session{Logger: slog.New(trace.NewNarration(&out, slog.LevelInfo)), Port: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, &out
+}
+
+// Strangers are what other programs say, and what the error of an end must say then.
+var Strangers = map[string]string{
+	"":      "closed the connection before it sent anything",
+	"short": "after 5 of ",
+	"GET / HTTP/1.1\r\nHost: someone.example\r\nUser-Agent: someone\r\n\r\n": "like an HTTP client",
+	"HTTP/1.1 400 Bad Request\r\nServer: someone\r\nConnection: close\r\n":   "like an HTTP server",
+	"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n" + strings.Repeat("\x00", 64):        "like an SSH server",
+	"6.06" + strings.Repeat("\x00", 64):                                      "like a perftest program",
+	"RVO\n\x01\x01\x00\x00\x00\x00\x00\x27" + strings.Repeat("\x00", 64):     "native format",
+}
+
+// Meet connects both ends of a job to each stranger, and to one that stays and says nothing.
+func Meet(t *testing.T, of job.Type, strangers map[string]string, args ...string) {
+	for says, want := range strangers {
+		meet(t, of, says, want, testkit.Limit, args)
+	}
+	meet(t, of, "stays", "is silent", 200*time.Millisecond, args)
+}
+
+func meet(t *testing.T, of job.Type, says, want string, limit time.Duration, args []string) {
+	for _, client := range []bool{true, false} {
+		t.Run(fmt.Sprintf("%.20q, client %v", says, client), func(t *testing.T) {
+			t.Parallel()
+			e, _ := NewEnd(t, of, client, args...)
+			err := Against(t.Context(), t, e, client, limit, func(c net.Conn) {
+				defer c.Close()
+				if limit == testkit.Limit {
+					_, _ = io.WriteString(c, says) // the end may have hung up
+					_ = c.(*net.TCPConn).CloseWrite()
+				}
+				_, _ = io.Copy(io.Discard, c)
+			})
+			if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsFunc(err.Error(), Unprintable) {
+				t.Errorf("%v; want %q", err, want)
+			}
+		})
+	}
 }

@@ -246,6 +246,8 @@ func TestPerftestWrongPeer(t *testing.T) {
 		"an older client":   {false, say(version("5.96")), "version 5.96 of perftest's exchange"},
 		"a newer server":    {true, say(version("6.29")), "version 6.29 of perftest's exchange"},
 		"an HTTP client":    {false, say("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), "an HTTP client"},
+		"an SSH server":     {true, say("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"), "an SSH server"},
+		"one that leaves":   {false, func(c net.Conn) { io.WriteString(c, "6.06\x00\x00\x00"); c.(*net.TCPConn).CloseWrite() }, "after 7 of 16 bytes"},
 		"an HTTP server":    {true, say("HTTP/1.1 400 Bad Request\r\n\r\n"), "an HTTP server"},
 		"a pingpong":        {false, say("0000:000011:8f3a2b:00000000000000000000ffff0a000001\x00"), "ibv_rc_pingpong"},
 		"RDMA_RC_example":   {false, say(strings.Repeat("\x01", 34)), "perftest"},

@@ -14,4 +14,6 @@ var structure = peertest.Structure[message]{
 
 func TestMessage(t *testing.T) { structure.Check(t) }
 
+func TestStrangers(t *testing.T) { peertest.Meet(t, Peer.Jobs[0], peertest.Strangers) }
+
 func FuzzDecodeMessage(f *testing.F) { structure.Fuzz(f) }

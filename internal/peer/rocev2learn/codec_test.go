@@ -14,6 +14,8 @@ var structure = peertest.Structure[queuePair]{
 
 func TestQueuePair(t *testing.T) { structure.Check(t) }
 
+func TestStrangers(t *testing.T) { peertest.Meet(t, Peer.Jobs[0], peertest.Strangers) }
+
 // TestQueuePairNumbersThatLookLikeAGreeting uses numbers that look like another protocol in
 // little-endian order: 0x316 begins like a TLS handshake.
 func TestQueuePairNumbersThatLookLikeAGreeting(t *testing.T) {

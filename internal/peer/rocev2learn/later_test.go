@@ -6,18 +6,13 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"io"
-	"log/slog"
 	"net"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
-
-	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/peer/peertest"
 	"github.com/rawverbs/rawverbs/internal/testkit"
-	"github.com/rawverbs/rawverbs/internal/trace"
 )
 
 // TestQueuePairs uses the bytes of a later copy with two queue pairs, written by hand.
@@ -57,26 +52,6 @@ func FuzzDecodeQueuePairs(f *testing.F) {
 	})
 }
 
-// newEnd returns an endpoint made from command line flags, and the text that it logs.
-func newEnd(t *testing.T, server bool, args ...string) (job.Endpoint, *bytes.Buffer) {
-	t.Helper()
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	define := Peer.Jobs[0].Client
-	if server {
-		define = Peer.Jobs[0].Server
-	}
-	side := define(f)
-	if err := f.Parse(args); err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	e, err := side.NewEndpoint(job.Session{Logger: slog.New(trace.NewNarration(&out, slog.LevelInfo)), Port: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e, &out
-}
-
 // TestBothFormats checks that the client selects the format and the server answers in the same
 // one.
 func TestBothFormats(t *testing.T) {
@@ -86,8 +61,8 @@ func TestBothFormats(t *testing.T) {
 			if qps != "" {
 				args = []string{qps}
 			}
-			client, clientLog := newEnd(t, false, args...)
-			server, serverLog := newEnd(t, true)
+			client, clientLog := peertest.NewEnd(t, Peer.Jobs[0], true, args...)
+			server, serverLog := peertest.NewEnd(t, Peer.Jobs[0], false)
 			if cerr, serr := peertest.Between(t, client, server); cerr != nil || serr != nil {
 				t.Fatalf("client: %v; server: %v", cerr, serr)
 			}
@@ -119,7 +94,7 @@ func TestOtherCopies(t *testing.T) {
 		"no queue pair among them": {[]string{"--qps", "1"}, append(binary.LittleEndian.AppendUint32(nil, 1), make([]byte, 22)...), "queue pair number 0x0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, _ := newEnd(t, false, test.args...)
+			e, _ := peertest.NewEnd(t, Peer.Jobs[0], true, test.args...)
 			err := peertest.Against(t.Context(), t, e, true, testkit.Limit, func(c net.Conn) {
 				defer c.Close()
 				c.Write(test.sends)
@@ -144,7 +119,7 @@ func TestServerRepliesInKind(t *testing.T) {
 		count int // number at the beginning of the reply; 0 in an earlier copy's
 	}{"earlier": {earlier, 0}, "later": {later, 3}} {
 		t.Run(name, func(t *testing.T) {
-			e, _ := newEnd(t, true)
+			e, _ := peertest.NewEnd(t, Peer.Jobs[0], false)
 			reply := make([]byte, len(test.sends))
 			var got error
 			ctx, stop := context.WithCancel(t.Context())
