@@ -1,5 +1,7 @@
 //go:build !rdma
 
+// The job file, where the device makes no difference: these tests run on soft0, where processes start quickly.
+
 package e2e
 
 import (
@@ -10,38 +12,24 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
-// Tests that do not depend on the device run only on soft0, where processes start quickly.
-
-// TestFileBadInput checks the errors of wrong files and folders, before any connection.
+// TestFileBadInput checks the errors of wrong files and folders, before any connection. internal/job/file and
+// internal/folder have the tables.
 func TestFileBadInput(t *testing.T) {
 	noLeak(t)
-	file, folder := writeFile(t, "file", 10), t.TempDir()
-	pipe := filepath.Join(folder, "pipe")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	hidden := writeFile(t, ".bashrc", 0)
+	file := writeFile(t, "file", 10)
 	testBadInput(t, []badInput{
 		{"no file", "client --job file 127.0.0.1", 2, []string{"the job file needs --file"}},
 		{"another job's", "client --file x 127.0.0.1", 2, []string{"--file is not a flag of the job send, but of: file"}},
-		{"empty path", "client --job file --file= 127.0.0.1", 1, []string{"no such file"}},
 		{"not there", "client --job file -f /nosuch/file 127.0.0.1", 1, []string{"/nosuch/file: no such file or directory; try: a file that you may read"}},
-		{"directory", "client --job file -f " + folder + " 127.0.0.1", 1, []string{folder, "is a directory", "tar"}},
-		{"pipe", "client --job file -f " + pipe + " 127.0.0.1", 1, []string{"is a named pipe", "try: a regular file"}},
-		{"device", "client --job file -f /dev/zero 127.0.0.1", 1, []string{"is a device"}},
-		{"hidden", "client --job file -f " + hidden + " 127.0.0.1", 2, []string{`".bashrc" begins with a dot`, "--name"}},
+		{"hidden", "client --job file -f " + writeFile(t, ".bashrc", 0) + " 127.0.0.1", 2, []string{`".bashrc" begins with a dot`, "--name"}},
 		{"name with ../", "client --job file -f " + file + " --name ../x 127.0.0.1", 2, []string{`"../x" is a path`, "try: a name without slashes"}},
 		{"chunk zero", "client --job file -f " + file + " --chunk 0 127.0.0.1", 2, []string{"chunks of 0 bytes", "--chunk 64K"}},
 		{"chunk less than a hash", "client --job file -f " + file + " --chunk 31 127.0.0.1", 2, []string{"chunks of 31 bytes", "at least 32"}},
 		{"chunk too large for an SGE", "client --job file -f " + file + " --chunk 4G 127.0.0.1", 2, []string{"chunks of 4G bytes"}},
 		{"no folder", "server --dir /nosuch/folder", 1, []string{"--dir: the folder /nosuch/folder: no such file or directory", "try: a folder that exists"}},
-		{"a file for a folder", "server --dir " + file, 1, []string{file, "not a directory"}},
-		{"no folder to write to", "server --dir /proc", 1, []string{"--dir: create a file in the folder /proc", "may write to"}},
 		{"files of less than none", "server --max-file=-1", 2, []string{"-1"}},
 	})
 }
@@ -92,38 +80,6 @@ func TestFileRefused(t *testing.T) {
 	s = serve(t)
 	s.client(t, "--job", "file", "--file", file).fails(1, "this server accepts no files", "try: rdma_server --dir")
 	s.event("client.failed", "error", "this server accepts no files")
-	s.stops()
-}
-
-// TestFileOneNameForMany lets several clients send different files with one name at once.
-// One must succeed with its whole file; the others must report the error.
-func TestFileOneNameForMany(t *testing.T) {
-	noLeak(t)
-	folder := t.TempDir()
-	s := serve(t, "--dir", folder)
-	var files []string
-	var clients []*process
-	for i := range 6 {
-		files = append(files, writeFile(t, fmt.Sprint("file", i), 200_000))
-		clients = append(clients, s.client(t, "--job", "file", "--file", files[i], "--name", "wanted"))
-	}
-	winner := -1
-	for i, c := range clients {
-		if c.wait() == 0 {
-			if winner >= 0 {
-				t.Errorf("clients %d and %d have the name", winner, i)
-			}
-			winner = i
-			continue
-		}
-		c.fails(1, `the server already has a file "wanted"`)
-	}
-	if winner < 0 {
-		t.Fatal("nobody has the name")
-	}
-	holds(t, folder, "wanted")
-	sameContent(t, filepath.Join(folder, "wanted"), files[winner])
-	s.stillServes(t)
 	s.stops()
 }
 
@@ -217,4 +173,70 @@ func watchMemory(p *process) <-chan int {
 		peak <- most
 	}()
 	return peak
+}
+
+// TestFileHostileOffers offers what rdma_client does not. The server must refuse it itself.
+func TestFileHostileOffers(t *testing.T) {
+	noLeak(t)
+	above := t.TempDir()
+	folder := filepath.Join(above, "folder")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, "--dir", folder)
+	for offer, want := range map[[3]string]string{ // name, size and chunk
+		{}:                                 "",
+		{"", "1", "64"}:                    "is empty",
+		{"../beside", "1", "64"}:           "is a path",
+		{above + "/beside", "1", "64"}:     "is a path",
+		{".hidden", "1", "64"}:             "begins with a dot",
+		{"x", "1"}:                         "chunk",
+		{"x", "1", "0"}:                    "chunk",
+		{"x", "1", "99999999999999999999"}: "chunk",
+		{"x", "1", "100000000"}:            "chunk",
+		{"x", "one", "64"}:                 "size",
+		{"x", "-1", "64"}:                  "size",
+		{"x", "4611686018427387904", "64"}: "the server takes at most 16G",
+	} {
+		params := map[string]string{}
+		for i, key := range []string{"file_name", "file_size", "chunk"} {
+			if offer[i] != "" || want == "is empty" {
+				params[key] = offer[i]
+			}
+		}
+		f, err := dialSenderWith(t, s, params)
+		if err == nil {
+			f.close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "; try: ") {
+			t.Errorf("%q: %v; want %q", offer, err, want)
+		}
+	}
+	holds(t, folder)
+	holds(t, above, "folder")
+	s.stillServes(t)
+	s.stops()
+}
+
+// TestFileChanges changes the file when half of it is sent. The client must report the change to the server instead of
+// sending the hash.
+func TestFileChanges(t *testing.T) {
+	noLeak(t)
+	path := writeFile(t, "file", 20*fakeChunk)
+	k := listenTaker(t)
+	c := k.sender(path)
+	if err := os.Truncate(path, 20*fakeChunk+1); err != nil {
+		t.Fatal(err)
+	}
+	k.credit(fakeSlots)
+	want := "the file " + path + " changed while it was sent: it has become longer"
+	c.fails(1, want, "; try: a copy of it")
+	for err := error(nil); ; {
+		if _, err = k.conn.WaitRecv(testkit.Context(t)); err != nil {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("the server got: %v", err)
+			}
+			return
+		}
+	}
 }
