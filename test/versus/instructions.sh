@@ -1,6 +1,6 @@
 #!/bin/bash
 # Counts the instructions that rdma_client and perftest execute per message, on a device that does
-# nothing (testdata/instant.c): one post and the polls for it.
+# nothing (instant0 of verbs/testdata/libibverbs.c): one post and the polls for it.
 #
 #   make bench-instructions     or, for programs in another directory:  test/versus/instructions.sh DIR
 #
@@ -12,7 +12,7 @@ set -euo pipefail
 ours=$(cd "${1:-.}" && pwd -P)
 dir=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$dir"' EXIT
-gcc -O2 -Wall -shared -fPIC -o "$dir/libibverbs.so.1" "$(dirname "$0")/testdata/instant.c"
+gcc -O2 -Wall -DNO_QSORT -shared -fPIC -o "$dir/libibverbs.so.1" "$(dirname "$0")/../../verbs/testdata/libibverbs.c"
 
 listening() { grep -q "$(printf ':%04X 0*:0000 0A' "$port")" /proc/net/tcp /proc/net/tcp6; }
 
