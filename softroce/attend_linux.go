@@ -63,7 +63,6 @@ func (d *device) Attend(attending *int32) (packets int, err error) {
 		return -1, err
 	}
 	d.keeper = k
-	d.traffic.attended = true
 	d.engine.NetworkInSL()
 	d.loops.Go(k.run)
 	return k.packets, nil
@@ -124,7 +123,7 @@ func (c *cq) Drive() (stream, received, missed bool) {
 	if at, ok := c.d.engine.Deadline(); ok && at <= c.d.now() {
 		c.d.alarm.ring()
 	}
-	return !c.d.traffic.light(), did.received, did.missed
+	return c.d.traffic.stream.Load(), did.received, did.missed
 }
 
 // Flush sends what the device owes its peers, before the process ends without Close.
@@ -206,7 +205,7 @@ func (k *keeper) run() {
 				k.pause() // a thread is in Drive for long
 			}
 			// A stream goes on: save the system call that waits.
-			packets = did.received && !k.d.traffic.light()
+			packets = did.received && k.d.traffic.stream.Load()
 		}
 	}
 }
@@ -249,7 +248,7 @@ func (k *keeper) wait(seen uint64, tick bool) (packets bool, err error) {
 
 // poll polls for a moment if there is a stream; await.go has the reasons. It returns the timeout of the wait that is left.
 func (k *keeper) poll(ready []unix.PollFd, timeout int) (left int, err error) {
-	if !k.polls || k.d.traffic.light() || !k.patience.polls(time.Now()) {
+	if !k.polls || !k.d.traffic.stream.Load() || !k.patience.polls(time.Now()) {
 		return timeout, nil
 	}
 	for limit := time.Now().Add(pollFor); time.Now().Before(limit); {

@@ -147,7 +147,7 @@ func (a *attended) gotBoth(idle func(), inOrder bool) {
 func TestDriveReports(t *testing.T) {
 	a, b := newAttendedPair(t, 0, true)
 	for _, light := range []bool{true, false} {
-		softroce.SetTraffic(b.dev, light)
+		softroce.SetStream(b.dev, !light)
 		testkit.Until(t, "Drive while the keeper does not look", func() bool {
 			stream, received, missed := b.soft.Drive()
 			if stream == light || received {

@@ -54,7 +54,7 @@ func (p *patience) polled(came bool) {
 // await waits for packets.
 func (r *receiver) await() error {
 	now := time.Now()
-	if !r.pollsFirst || r.d.traffic.streams.Load() || !r.patience.polls(now) {
+	if !r.pollsFirst || r.d.traffic.stream.Load() || !r.patience.polls(now) {
 		if r.shards != nil { // its load counts only waits, not receives at once
 			if err := r.try(r.in); !errors.Is(err, link.ErrInterrupted) {
 				return err

@@ -80,7 +80,7 @@ func (w *driver) round() bool {
 		to := link.Destination{Addr: b.Path.Dst, TOS: b.Path.TrafficClass, TTL: b.Path.HopLimit, Source: b.Path.Source}
 		w.egress[b.Path.Link.(*port).index].Add(to, b.Data, b.Segment)
 	}
-	w.d.traffic.sent(bytes)
+	w.d.traffic.moved(0, bytes)
 	for i := range w.egress {
 		if w.egress[i].Packets() > 0 {
 			// To the protocol, a packet that cannot be sent is a lost packet: it is

@@ -84,13 +84,9 @@ func NeverLook(tb testing.TB) {
 	tb.Cleanup(func() { standByTick = before })
 }
 
-// SetTraffic makes the device consider its traffic light or heavy.
-func SetTraffic(d *verbs.Device, light bool) {
-	rounds := int32(0)
-	if light {
-		rounds = lightEnough
-	}
-	d.Provider().(*device).traffic.lightRounds.Store(rounds)
+// SetStream makes the device consider its traffic a stream, or not.
+func SetStream(d *verbs.Device, stream bool) {
+	d.Provider().(*device).traffic.stream.Store(stream)
 }
 
 // LockCapture makes the device wait with each packet that it captures. Calling unlock ends that.

@@ -17,51 +17,10 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 )
 
-// traffic distinguishes light traffic from heavy. Under heavy traffic the port's goroutine
-// should receive, so that the program can do its own work meanwhile. Traffic is light if a goroutine gets a
-// completion often enough: each completion that the port's goroutine receives for another one costs a switch.
-// However much is sent, what comes back is little.
+// traffic tells a stream, in which much is moved in one direction only: the other one acknowledges. In a stream nobody polls
+// (await.go), several receivers may work (shards.go), and threads of C leave it to the device's own (attend_linux.go).
 type traffic struct {
-	streams
-	lightRounds atomic.Int32
-	bulk        atomic.Bool // the last round sent more than a short message
-	attended    bool        // for the threads of attend_linux.go, only tiny messages are light, sent or received
-}
-
-const (
-	bulkSend     = 80 << 10   // more than a message of 64 KiB and its headers
-	lightReceive = 1280 << 10 // the most that light traffic receives before a completion: a message of 1 MiB, with some room
-	tinyBytes    = 1 << 10    // a receive of so little is light, however much came before
-	lightEnough  = 8          // light rounds of receiving in a row before traffic counts as light
-)
-
-// sent notes that a round sent bytes.
-func (t *traffic) sent(bytes int) {
-	t.moved(0, bytes)
-	t.bulk.Store(bytes > bulkSend)
-	if t.attended && bytes > tinyBytes {
-		t.lightRounds.Store(0)
-	}
-}
-
-// received notes a receive of bytes, that sinceWake bytes have come since a completion last woke a goroutine, and
-// whether one has come with this receive. Without one, the receive says nothing yet: it may be part of a long message.
-func (t *traffic) received(bytes, sinceWake int, completed bool) {
-	t.moved(bytes, 0)
-	most := lightReceive
-	if t.attended {
-		most = tinyBytes
-	}
-	if n := t.lightRounds.Load(); bytes > tinyBytes && sinceWake > most {
-		t.lightRounds.Store(0)
-	} else if n < lightEnough && (bytes <= tinyBytes || completed) {
-		t.lightRounds.Store(n + 1)
-	}
-}
-
-// streams tells whether much is moved, in one direction only: the other one acknowledges.
-type streams struct {
-	atomic.Bool
+	stream            atomic.Bool
 	in, out, receives atomic.Int64 // since the last decision
 }
 
@@ -72,20 +31,18 @@ const (
 )
 
 // moved notes a receive of bytes, or a round of sending.
-func (s *streams) moved(in, out int) {
-	i, o, n := s.in.Add(int64(in)), s.out.Add(int64(out)), int64(0)
+func (t *traffic) moved(in, out int) {
+	i, o, n := t.in.Add(int64(in)), t.out.Add(int64(out)), int64(0)
 	if in > 0 {
-		n = s.receives.Add(1)
+		n = t.receives.Add(1)
 	}
 	if much := i+o >= streamBytes; much || n >= streamReceives {
-		s.Store(much && max(i, o) >= streamRatio*min(i, o))
-		s.in.Store(0)
-		s.out.Store(0)
-		s.receives.Store(0)
+		t.stream.Store(much && max(i, o) >= streamRatio*min(i, o))
+		t.in.Store(0)
+		t.out.Store(0)
+		t.receives.Store(0)
 	}
 }
-
-func (t *traffic) light() bool { return t.lightRounds.Load() >= lightEnough }
 
 // Sleep waits until the CQ is woken or closed, or until ctx or owner ends.
 func (c *cq) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
@@ -120,12 +77,17 @@ func (c *cq) WakeSleeper() {
 func (c *cq) lead(ctx, owner context.Context) bool {
 	d := c.d
 	r := d.lastWoke.Load()
-	if r == nil || !d.traffic.light() || d.waiting.Load() > 1 || r.spinner.Load() != nil {
+	if r == nil || d.waiting.Load() > 1 || r.spinner.Load() != nil {
 		return false
 	}
-	if s := r.shards; s != nil && s.spread.Load() {
-		s.set(false)
-		r = d.lastWoke.Load()
+	if s := r.shards; s != nil {
+		if d.traffic.stream.Load() {
+			return false // several receivers may be better
+		}
+		if s.spread.Load() {
+			s.set(false)
+			r = d.lastWoke.Load()
+		}
 	}
 	r.lock()
 	r.spinner.Store(nil)
@@ -142,7 +104,6 @@ func (c *cq) lead(ctx, owner context.Context) bool {
 	case done:
 		r.unattended.Store(true)
 	case !asked:
-		d.traffic.lightRounds.Store(0)
 		r.takeOver()
 	}
 	if r.asleep.Load() {
@@ -160,7 +121,7 @@ func (c *cq) leadUntilDone(ctx, owner context.Context, r *receiver) bool {
 			d.leader.Store(nil)
 			return true
 		}
-		if d.waiting.Load() > 1 || !d.traffic.light() || r.asked.Load() > 0 {
+		if d.waiting.Load() > 1 || r.asked.Load() > 0 {
 			d.leader.Store(nil)
 			return false
 		}
@@ -170,10 +131,7 @@ func (c *cq) leadUntilDone(ctx, owner context.Context, r *receiver) bool {
 		}
 		d.woke.Store(false)
 		if c.woken.Swap(false) {
-			if d.traffic.bulk.Load() {
-				r.answer() // what waited for this ACK need not wait for the program
-			}
-			return true // otherwise the acknowledgement leaves together with what the program posts next
+			return true // the acknowledgement leaves together with what the program posts next
 		}
 		r.answer()
 	}

@@ -115,7 +115,7 @@ func TestGather(t *testing.T) {
 	}
 	c := created.(*cq)
 	sleep := func() { // for a moment
-		d.traffic.lightRounds.Store(lightEnough)
+		d.traffic.stream.Store(false)
 		c.Sleep(testkit.Expiring(t), t.Context(), nil, nil)
 	}
 	switched(time.Now().Add(time.Hour)) // a moment ago, however long this test waits for a processor

@@ -3,10 +3,9 @@
 //  1. Each port has a goroutine that receives packets, passes them to the engine, and sends
 //     what follows: acknowledgements, responses and the next packets of the window. On hosts with four processors or more a port
 //     may have several goroutines (shards.go).
-//  2. If messages are few and small, waking the goroutine that waits for a completion costs
-//     more than everything else. So if traffic is light and only one goroutine waits on the
-//     device, that goroutine takes the port. It receives until its CQ has a completion. We say
-//     that it leads (lead.go).
+//  2. Waking the goroutine that waits for a completion often costs more than everything else. So
+//     if only one goroutine waits on the device, it takes the port. It receives until its CQ has a
+//     completion. We say that it leads (lead.go).
 //  3. When a leader stops, nobody receives, because the leader will probably wait again soon. The
 //     port's goroutine checks every millisecond. It receives again if nobody has led since its last
 //     check. If one leader leads for longer than a millisecond, the port's goroutine sleeps until
@@ -56,7 +55,6 @@ type receiver struct {
 	batch      []transport.Datagram
 	sender     driver
 	watched    [2]ctxwatch.Watch // the contexts of the last leader
-	sinceWake  int               // bytes received since a completion last woke a goroutine
 	failures   int               // of take in a row
 	pollsFirst bool              // a wait may begin with polling; see await.go
 	patience   patience
@@ -218,16 +216,11 @@ func (r *receiver) process() {
 		bytes += len(q.Data)
 		r.batch = append(r.batch, transport.Datagram{Data: q.Data, Src: q.Src, Dst: q.Dst, TOS: q.TOS, TTL: q.TTL})
 	}
-	r.sinceWake = min(r.sinceWake+bytes, math.MaxInt32/2) // an int has 32 bits on some systems
 	now := r.d.now()
 	r.d.engine.Receive(now, r.batch)
 	r.heard.received(bytes, now, r.in.Emptied)
 	r.in.Emptied = false
-	woke := r.d.woke.Load()
-	r.d.traffic.received(bytes, r.sinceWake, woke || r.spinner.Load() != nil) // who polls needs no waking
-	if woke {
-		r.sinceWake = 0
-	}
+	r.d.traffic.moved(bytes, 0)
 }
 
 // failed counts a failure of take and pauses: the system lacks some resource, perhaps only for a

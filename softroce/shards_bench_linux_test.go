@@ -112,7 +112,6 @@ func newShardsBench(b *testing.B, shardsOfX, shardsOfY int) *shardsBench {
 			}
 		}
 	}
-	softroce.SetTraffic(s.y, false)
 	return s
 }
 

@@ -115,9 +115,7 @@ func (r *receiver) receiveFor(c *cq) (received bool) {
 		received = true
 		r.process()
 		woke := r.d.woke.Swap(false)
-		if r.owes = c.cq.Pushed() != before; r.owes {
-			r.sinceWake = 0
-		} else {
+		if r.owes = c.cq.Pushed() != before; !r.owes {
 			r.answer()
 		}
 		if (woke || r.owes) && r.d.lastWoke.Load() != r {

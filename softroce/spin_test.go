@@ -258,11 +258,20 @@ func spinsThatEnd() map[string]func(testing.TB, *ends) func() error {
 				return e.ping.trip(e.ctx)
 			}
 		},
-		"sleep after leading": func(_ testing.TB, e *ends) func() error {
-			heavy := false
+		"another goroutine sleeps, too": func(tb testing.TB, e *ends) func() error {
+			idle := newCQ(tb, e.x)
 			return func() error {
-				heavy = !heavy
-				softroce.SetTraffic(e.x, !heavy)
+				ctx, cancel := context.WithCancel(e.ctx)
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					_, _ = idle.Wait(ctx, make([]verbs.WC, 1))
+				}()
+				err := e.ping.trip(e.ctx)
+				cancel()
+				if <-done; err != nil {
+					return err
+				}
 				return e.ping.trip(e.ctx)
 			}
 		},
