@@ -26,8 +26,8 @@ struct rv_device {
 
 /* What a thread that drove may do: see found_nothing in shim/cq.c. */
 enum rv_traffic {
-	RV_MESSAGES, /* small and few */
-	RV_STREAM, /* large or many; no packet waits */
+	RV_MESSAGES, /* no stream */
+	RV_STREAM, /* much moves in one direction; no packet waits */
 	RV_STREAM_MISSED, /* another thread receives */
 	RV_STREAM_RECEIVED, /* this thread has received packets */
 };

@@ -110,7 +110,7 @@ func (k *keeper) free() {
 }
 
 // Drive receives what has arrived at the device, without waiting, and sends what follows. stream reports
-// whether messages are large or many; received, whether packets had arrived; missed, whether another thread
+// whether much moves in one direction; received, whether packets had arrived; missed, whether another thread
 // receives at this moment.
 func (c *cq) Drive() (stream, received, missed bool) {
 	k := c.d.keeper

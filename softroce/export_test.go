@@ -86,7 +86,9 @@ func NeverLook(tb testing.TB) {
 
 // SetStream makes the device consider its traffic a stream, or not.
 func SetStream(d *verbs.Device, stream bool) {
-	d.Provider().(*device).traffic.stream.Store(stream)
+	t := &d.Provider().(*device).traffic
+	t.much.Store(stream)
+	t.stream.Store(stream)
 }
 
 // LockCapture makes the device wait with each packet that it captures. Calling unlock ends that.

@@ -17,17 +17,17 @@ import (
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 )
 
-// traffic tells a stream, in which much is moved in one direction only: the other one acknowledges. In a stream nobody polls
-// (await.go), several receivers may work (shards.go), and threads of C leave it to the device's own (attend_linux.go).
+// traffic says whether much is moved, and whether that is a stream: in one direction only, while the other one acknowledges. In
+// a stream nobody polls (await.go), and threads of C that wait sleep (attend_linux.go).
 type traffic struct {
-	stream            atomic.Bool
+	much, stream      atomic.Bool
 	in, out, receives atomic.Int64 // since the last decision
 }
 
 const (
-	streamBytes    = 1 << 20 // a stream moves so much
-	streamReceives = 64      // in so many receives, at most
-	streamRatio    = 8       // and so many times as much in one direction
+	muchBytes    = 1 << 20 // so much is much
+	muchReceives = 64      // in so many receives, at most
+	streamRatio  = 8       // a stream moves so many times as much in one direction
 )
 
 // moved notes a receive of bytes, or a round of sending.
@@ -36,7 +36,8 @@ func (t *traffic) moved(in, out int) {
 	if in > 0 {
 		n = t.receives.Add(1)
 	}
-	if much := i+o >= streamBytes; much || n >= streamReceives {
+	if much := i+o >= muchBytes; much || n >= muchReceives {
+		t.much.Store(much)
 		t.stream.Store(much && max(i, o) >= streamRatio*min(i, o))
 		t.in.Store(0)
 		t.out.Store(0)
@@ -81,7 +82,7 @@ func (c *cq) lead(ctx, owner context.Context) bool {
 		return false
 	}
 	if s := r.shards; s != nil {
-		if d.traffic.stream.Load() {
+		if d.traffic.much.Load() {
 			return false // several receivers may be better
 		}
 		if s.spread.Load() {

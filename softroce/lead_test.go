@@ -244,7 +244,7 @@ func TestLeaverIsReplaced(t *testing.T) {
 }
 
 // TestStreamsAreLed checks that a goroutine that waits for READs, or for the ACKs of WRITEs, receives them itself, however
-// long they are. It does not if an address may have several receivers.
+// long they are. TestGather has addresses with several receivers.
 func TestStreamsAreLed(t *testing.T) {
 	softroce.SetShards(t, 1)
 	p := newPair(t)

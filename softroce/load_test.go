@@ -115,7 +115,6 @@ func TestGather(t *testing.T) {
 	}
 	c := created.(*cq)
 	sleep := func() { // for a moment
-		d.traffic.stream.Store(false)
 		c.Sleep(testkit.Expiring(t), t.Context(), nil, nil)
 	}
 	switched(time.Now().Add(time.Hour)) // a moment ago, however long this test waits for a processor
@@ -124,6 +123,11 @@ func TestGather(t *testing.T) {
 	}
 	before := time.Now().Add(-settled)
 	switched(before)
+	d.traffic.much.Store(true)
+	if sleep(); !s.spread.Load() {
+		t.Error("the packets are gathered although much is moved")
+	}
+	d.traffic.much.Store(false)
 	if sleep(); s.spread.Load() {
 		t.Error("the packets are not gathered")
 	}

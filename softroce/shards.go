@@ -4,7 +4,7 @@
 //     that waits for the completions, which nobody then wakes (lead.go).
 //  2. When the first receiver hardly ever waits for packets, and they are for queue pairs of several shards, packets wait while
 //     others are processed. They are then spread over the other receivers, one for each shard.
-//  3. When a goroutine wants to lead, and traffic is no stream, the packets are gathered again.
+//  3. When a goroutine wants to lead, and not much is moved, the packets are gathered again.
 //
 // A queue pair's packets must stay in order. So for a switch all receivers stop, the filter of the sockets is set, and what had
 // arrived before is received. Only then do they go on. Packets that are on their way through the kernel at that moment, for

@@ -1,4 +1,4 @@
-// What several sockets for an address gain, and what they cost while traffic is light.
+// What several sockets for an address gain, and what they cost while messages are few.
 
 package softroce_test
 
@@ -18,7 +18,7 @@ import (
 //
 //   - receive: the sender fills the sockets first. The time is that from the first receive to the last completion.
 //   - send: two goroutines post, and nobody receives. The kernel drops what does not fit into the sockets.
-//   - light: the time of short messages over many queue pairs, which one goroutine at each end answers, with four sockets
+//   - short: the time of short messages over many queue pairs, which one goroutine at each end answers, with four sockets
 //     in use instead of one.
 func BenchmarkShards(b *testing.B) {
 	openSpread(b)       // or skip
@@ -64,7 +64,7 @@ func BenchmarkShards(b *testing.B) {
 	for _, c := range []struct {
 		name           string
 		size, inFlight int
-	}{{"light/8-B/1", 8, 1}, {"light/8-B/8", 8, 8}, {"light/16-KiB/8", 16 << 10, 8}, {"light/16-KiB/64", 16 << 10, 64}} {
+	}{{"short/8-B/1", 8, 1}, {"short/8-B/8", 8, 8}, {"short/16-KiB/8", 16 << 10, 8}, {"short/16-KiB/64", 16 << 10, 64}} {
 		b.Run(c.name, func(b *testing.B) {
 			one, four := newTalk(b, "soft0", c.size), newTalk(b, softroce.SpreadName, c.size)
 			const trips = 1000

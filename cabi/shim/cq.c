@@ -190,7 +190,7 @@ static void await_packets(struct context *c)
 /*
  * found_nothing lets others run after some time without completions; they are, perhaps, the peer.
  * Within a stream of bytes the thread sleeps until packets arrive, unless other threads poll the
- * device too: they may receive what this thread waits for. Between small messages waking up would
+ * device too: they may receive what this thread waits for. Between single messages waking up would
  * take longer than the wait, so the thread only yields, and later.
  */
 static void found_nothing(struct context *c, enum rv_traffic traffic)
