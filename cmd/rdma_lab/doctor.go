@@ -28,8 +28,8 @@ checks the route to it, and runs a small job with the rdma_server there. Its TCP
 is 18515 if none is given.
 
 Each check prints a line: ok, warn, fail or skip, the check's name, and what it
-found. A check is skipped if an earlier one failed. After warn and fail comes the
-command that mends it.
+found. A check is skipped if an earlier one failed, or if it does not apply. After
+warn and fail comes the command that mends it, or shows more of it.
 
 A machine without an RDMA device gets a warning, because soft0 works. With --device
 it is a failure.

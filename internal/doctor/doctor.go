@@ -1,5 +1,5 @@
 // Package doctor finds what is wrong with a machine before a run fails. Each check looks at
-// one thing and reports what it found, with the command that mends it. The checks see the
+// one thing and reports what it found, with the command that mends it, or shows more of it. The checks see the
 // machine through a Host, so tests can give them another one.
 package doctor
 

@@ -230,7 +230,7 @@ func (h *Host) jobFailed(to netip.AddrPort, err error) Finding {
 	case errors.Is(err, oob.ErrForeignPeer):
 		return fail("rdma_lab doctor "+quoted(net.JoinHostPort(h.Peer, "PORT")), "%v is not an rdma_server: %v", to, err)
 	case errors.As(err, &completion):
-		return fail(h.listRules()+"; "+quoted(h.Peer)+" may have one, too: run the doctor there", "TCP reaches %v, and RDMA does not: %v", to, err)
+		return fail(h.listRules()+"; "+quoted(h.Peer)+"'s firewall may have such a rule, too: run the doctor there", "TCP reaches %v, and RDMA does not: %v", to, err)
 	case errors.As(err, &refused):
 		return warn(h.doctorThere(), "the server refuses a job: %v", err)
 	}

@@ -68,9 +68,12 @@ func (k *Keeper) Now() time.Time { return k.at(time.Now()) }
 
 // keeps says that records of level Debug and above are kept, until Discard.
 func (k *Keeper) keeps(level slog.Level) bool {
+	if level < slog.LevelDebug {
+		return false
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return level >= slog.LevelDebug && !k.over
+	return !k.over
 }
 
 // keep keeps one record.
