@@ -11,14 +11,11 @@ import (
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// softProvider sends packets over the host's IP networks, as TCP does. RDMA devices often have networks
-// of their own, so a GID there says nothing about the TCP address.
-const softProvider = "softroce"
-
-// checkPeerGIDs refuses a GID of the peer that Config.PeerNetworks does not allow.
+// checkPeerGIDs refuses a GID of the peer that Config.PeerNetworks does not allow. Devices outside this process often have
+// networks of their own, so a GID there says nothing about the TCP address.
 func (c *Conn) checkPeerGIDs() error {
 	networks := c.cfg.PeerNetworks
-	if networks == nil && (!c.accepted || c.dev.Info().Provider != softProvider) {
+	if networks == nil && (!c.accepted || !c.dev.Info().InProcess) {
 		return nil
 	}
 	local, remote := ipOf(c.tcp.LocalAddr()), ipOf(c.tcp.RemoteAddr())

@@ -52,7 +52,7 @@ func hideAddress(_ context.Context, nc net.Conn) (net.Conn, error) { return nowh
 // to RTR fail where it is allowed: from loopback no way leads there.
 func TestAPeerNamesAnotherHost(t *testing.T) {
 	dev := testdevice.Open(t)
-	soft := dev.Info().Provider == softProvider
+	soft := dev.Info().InProcess
 	other := oob.Endpoint{QPType: oob.QPTypeRC, QPN: 17, GID: netip.MustParseAddr("203.0.113.9").As16(), MTU: 1024, InitiatorDepth: 1, ResponderResources: 1}
 	foreign := func(_ context.Context, _ *Conn, up func([]oob.Endpoint) error) error {
 		return up([]oob.Endpoint{other})

@@ -33,7 +33,7 @@ func (provider) Devices() ([]verbs.DeviceInfo, error) {
 }
 
 func info(name string) verbs.DeviceInfo {
-	return verbs.DeviceInfo{Name: name, Provider: provider{}.Name(), NodeType: verbs.NodeCA, Transport: verbs.TransportIB, Index: -1}
+	return verbs.DeviceInfo{Name: name, Provider: provider{}.Name(), NodeType: verbs.NodeCA, Transport: verbs.TransportIB, Index: -1, InProcess: true}
 }
 
 func (provider) Open(name string) (verbs.ProviderDevice, error) {

@@ -14,6 +14,7 @@ type DeviceInfo struct {
 	Transport Transport // the protocol family
 	GUID      uint64    // in host order; 0 if it is known only after opening
 	Index     int       // the kernel's number of the device, which is never reused; -1 if there is none
+	InProcess bool      // this process is the device, and sends packets over the host's IP networks
 }
 
 // String returns the name and the provider: "rxe0 (libibverbs)".

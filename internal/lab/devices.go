@@ -25,6 +25,8 @@ type Device struct {
 	Provider string `json:"provider"`
 	Ports    []Port `json:"ports"`
 	Problem  string `json:"problem,omitempty"` // why its ports are not known
+
+	inProcess bool
 }
 
 // Port is a port of a device.
@@ -48,7 +50,7 @@ func Devices() (*DeviceList, error) {
 		list.Problems = append(list.Problems, err.Error())
 	}
 	for _, info := range infos {
-		d := Device{Name: info.Name, Provider: info.Provider, Ports: []Port{}}
+		d := Device{Name: info.Name, Provider: info.Provider, Ports: []Port{}, inProcess: info.InProcess}
 		if err := d.look(); err != nil {
 			d.Problem = err.Error()
 		}
@@ -127,7 +129,7 @@ func (l *DeviceList) Fprint(w io.Writer) error {
 	for _, problem := range l.Problems {
 		p.para("", problem)
 	}
-	if len(l.Devices) == 1 && l.Devices[0].Provider == "softroce" {
+	if len(l.Devices) == 1 && l.Devices[0].inProcess {
 		p.para("", "There is no RDMA device. "+l.Devices[0].Name+" is a device in software; docs/setup.md says how to get others.")
 	}
 	_, err := io.WriteString(w, p.String())

@@ -96,7 +96,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			continue
 		}
 		counter(statistics, float64(value), s.Device, name)
-		if reason, is := strings.CutPrefix(strings.TrimPrefix(name, "link_"), "drop_"); is && s.Provider == "softroce" {
+		if reason, is := strings.CutPrefix(strings.TrimPrefix(name, "link_"), "drop_"); is && s.InProcess {
 			counter(drops, float64(value), s.Device, reason)
 		}
 	}

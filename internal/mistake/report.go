@@ -73,7 +73,7 @@ func (b *bench) judge() {
 // promise returns the promise that counts on the device: on a soft device Expect, on another
 // one Expect or the first variant with what both ends saw.
 func (m Mistake) promise(b *bench) variant {
-	if b.client.dev.Info().Provider != "softroce" {
+	if !b.client.dev.Info().InProcess {
 		for _, v := range m.Also {
 			if slices.Equal(b.client.saw, v.Client.Saw) && slices.Equal(b.server.saw, v.Server.Saw) {
 				return v

@@ -75,10 +75,10 @@ type Snapshot struct {
 	Memory                    int64 // bytes that the clients in progress have asked for
 	MemoryLimit, ClientsLimit int64
 
-	Device   string            // "" if it is not open
-	Provider string            // of the device
-	Down     error             // why clients cannot connect to the device; nil: they can
-	Counters map[string]uint64 // of the device's port; the driver defines the names
+	Device    string            // "" if it is not open
+	InProcess bool              // of the device
+	Down      error             // why clients cannot connect to the device; nil: they can
+	Counters  map[string]uint64 // of the device's port; the driver defines the names
 }
 
 // Snapshot returns the counts. It reads the device's counters, which takes some microseconds.
@@ -102,7 +102,7 @@ func (c *Counts) Snapshot() Snapshot {
 	}
 	slices.SortFunc(s.Jobs, func(a, b JobCount) int { return strings.Compare(a.Job, b.Job) })
 	if c.device != nil {
-		s.Device, s.Provider, s.Down = c.device.Name(), c.device.Info().Provider, c.check()
+		s.Device, s.InProcess, s.Down = c.device.Name(), c.device.Info().InProcess, c.check()
 		counters, _ := c.device.QueryCounters(c.port) // a device may have none
 		s.Counters = maps.Clone(counters)
 	}

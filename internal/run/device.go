@@ -58,7 +58,7 @@ func whyFirst(info verbs.DeviceInfo, listErr error) string {
 	switch {
 	case listErr != nil && !errors.Is(listErr, stderrors.ErrUnsupported):
 		return "the first device; " + listErr.Error()
-	case info.Provider == "softroce":
+	case info.InProcess:
 		return "no RDMA device; using " + info.Name
 	}
 	return "the first device"

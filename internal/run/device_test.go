@@ -31,7 +31,7 @@ func TestTheDefaultDeviceIsNoTrouble(t *testing.T) {
 // TestALostDeviceIsToldOf checks that the reason for a provider's missing devices is logged,
 // unless the host simply has none.
 func TestALostDeviceIsToldOf(t *testing.T) {
-	soft := verbs.DeviceInfo{Name: "soft0", Provider: "softroce"}
+	soft := verbs.DeviceInfo{Name: "soft0", Provider: "softroce", InProcess: true}
 	for _, test := range []struct {
 		info verbs.DeviceInfo
 		err  error

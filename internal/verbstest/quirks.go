@@ -21,7 +21,7 @@ func Quirks(t *testing.T, device string) map[string]string {
 		t.Fatal(err)
 	}
 	switch {
-	case dev.Info().Provider == "softroce":
+	case dev.Info().InProcess:
 		return softQuirks
 	case attr.VendorID == verbs.VendorRXE:
 		return rxeQuirks()
