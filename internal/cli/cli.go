@@ -25,6 +25,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/job"
 	"github.com/rawverbs/rawverbs/internal/run"
 	"github.com/rawverbs/rawverbs/internal/summary"
+	"github.com/rawverbs/rawverbs/internal/systemd"
 	"github.com/rawverbs/rawverbs/internal/trace"
 	"github.com/rawverbs/rawverbs/internal/version"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -205,9 +206,15 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	}
 	// The text may contain the peer's text: print one line without control characters.
 	text := trace.Printable(strings.ReplaceAll(err.Error(), "\n", "; "))
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", cmd.Name(), text)
-	if errors.As(err, new(job.UsageError)) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "Usage: %s\nMore: %s --help\n", ran.UseLine(), ran.CommandPath())
+	lines := []string{cmd.Name() + ": " + text}
+	usage := errors.As(err, new(job.UsageError))
+	if usage {
+		lines = append(lines, "Usage: "+ran.UseLine(), "More: "+ran.CommandPath()+" --help")
+	}
+	for _, line := range lines {
+		fmt.Fprintln(cmd.ErrOrStderr(), systemd.Priority(cmd.ErrOrStderr(), slog.LevelError)+line)
+	}
+	if usage {
 		return exitUsage
 	}
 	if out.JSON {

@@ -6,8 +6,10 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"sync"
 
 	"github.com/rawverbs/rawverbs/internal/event"
+	"github.com/rawverbs/rawverbs/internal/systemd"
 )
 
 // Handler writes lines of [slog.TextHandler]:
@@ -23,7 +25,7 @@ type Handler struct {
 
 // New writes the records of a level and above to w.
 func New(w io.Writer, level slog.Level) *Handler {
-	l := &line{w: w, journal: isJournal(w)}
+	l := &line{w: w}
 	return &Handler{level: level, line: l, text: slog.NewTextHandler(l, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
 		case "who", "event", "verb", "path": // the line's text says it
@@ -80,4 +82,17 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 	defer h.line.mu.Unlock()
 	h.line.level = r.Level
 	return h.text.Handle(ctx, r)
+}
+
+// line writes the line of a record.
+type line struct {
+	w io.Writer
+
+	mu    sync.Mutex // held while a record is written
+	level slog.Level // of that record
+}
+
+func (l *line) Write(text []byte) (int, error) {
+	n, err := l.w.Write(append([]byte(systemd.Priority(l.w, l.level)), text...))
+	return min(n, len(text)), err
 }
