@@ -24,6 +24,8 @@ var (
 	ServerListening = Kind{"server.listening", Slow, TCP}
 	// ServerUnauthenticated: the server listens on more than loopback, without TLS.
 	ServerUnauthenticated = Kind{"server.unauthenticated", Slow, NoVerb}
+	// ServerReachable: without an event of the device, clients can no longer connect to the server, or can again.
+	ServerReachable = Kind{"server.reachable", Slow, NoVerb}
 	// CertificateRead: the files of the server's certificate have changed, and new clients get the new one. Or SIGHUP came and they have not.
 	CertificateRead = Kind{"certificate.read", Slow, NoVerb}
 	// CertificateKept: the files have changed and cannot be used, so the server keeps the certificate that it has.

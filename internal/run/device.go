@@ -7,6 +7,8 @@ import (
 	stderrors "errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -83,22 +85,58 @@ func untilFatal(ctx context.Context, dev *verbs.Device, heard func(verbs.AsyncEv
 	}
 }
 
-// watchPort returns a function that logs the events of a server's device. Those that keep clients from connecting, and those
-// that let them connect again, are warnings. check returns why clients cannot connect; at first they can.
-func watchPort(log *slog.Logger, check func() error) func(verbs.AsyncEvent) {
-	up := true
-	return func(e verbs.AsyncEvent) {
-		level, attrs := slog.LevelInfo, []slog.Attr{slog.Bool("fatal", e.Fatal())}
-		if e.Port != 0 {
-			down := check()
-			switch {
-			case down != nil:
-				level, attrs = slog.LevelWarn, append(attrs, slog.String("so", "no client can connect: "+down.Error()))
-			case !up:
-				level, attrs = slog.LevelWarn, append(attrs, slog.String("so", "clients can connect again"))
-			}
-			up = down == nil
+// checkEvery is how often a server checks whether clients can connect.
+const checkEvery = 5 * time.Second
+
+// portWatch logs, as warnings, that clients can no longer connect to a server, and that they can again. A device has no event for
+// the address of --listen, which may not be its own, so watch also looks by itself.
+type portWatch struct {
+	log   *slog.Logger
+	check func() error // why clients cannot connect; at first they can
+
+	mu   sync.Mutex
+	down bool
+}
+
+// look checks whether clients can connect. now says so, unless they could before and still can.
+func (w *portWatch) look() (now string, changed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	down := w.check()
+	was := w.down
+	w.down = down != nil
+	switch {
+	case down != nil:
+		now = "no client can connect: " + down.Error()
+	case was:
+		now = "clients can connect again"
+	}
+	return now, was != w.down
+}
+
+// heard logs an event of the device.
+func (w *portWatch) heard(e verbs.AsyncEvent) {
+	level, attrs := slog.LevelInfo, []slog.Attr{slog.Bool("fatal", e.Fatal())}
+	if e.Port != 0 {
+		if now, _ := w.look(); now != "" {
+			level, attrs = slog.LevelWarn, append(attrs, slog.String("so", now))
 		}
-		event.AsyncEvent.LogAt(level, log, e.String(), attrs...)
+	}
+	event.AsyncEvent.LogAt(level, w.log, e.String(), attrs...)
+}
+
+// watch logs the changes without an event until ctx ends.
+func (w *portWatch) watch(ctx context.Context) {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if now, changed := w.look(); changed {
+				event.ServerReachable.LogAt(slog.LevelWarn, w.log, now)
+			}
+		}
 	}
 }

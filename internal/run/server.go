@@ -92,8 +92,12 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	}
 	defer job.CloseAll(&err, packets)
 
-	ctx, stop := untilFatal(ctx, dev, watchPort(o.Logger, check))
+	port := &portWatch{log: o.Logger, check: check}
+	ctx, stop := untilFatal(ctx, dev, port.heard)
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	defer stop()
+	watching.Go(func() { port.watch(ctx) })
 
 	stopPage, err := o.servePage(ctx, live)
 	if err != nil {
