@@ -161,7 +161,8 @@ func TestUnit(t *testing.T) {
 	s.read(t, unit)
 	for name, want := range map[string]string{
 		"Service.Type": "notify", "Service.Restart": "always", "Unit.StartLimitIntervalSec": "0", // active when it listens; it never gives up,
-		"Service.SuccessExitStatus": "130", // a job cut short is no failure
+		"Service.SuccessExitStatus":        "130",                                                             // a job cut short is no failure
+		"Service.RestartPreventExitStatus": "2", "Service.Environment": "RDMA_SERVER=soft0 GOTRACEBACK=crash", // a crash has another status than a wrong flag
 	} {
 		if got := strings.Join(s[name], " "); got != want {
 			t.Errorf("%s=%s, want %s", name, got, want)
@@ -180,4 +181,6 @@ func TestUnit(t *testing.T) {
 		reports("^STOPPING=1\nEXTEND_TIMEOUT_USEC=3620000000$")
 		p.succeeds()
 	}
+	start(t, "rdma_server", s.words(t, "RDMA_SERVER=--max-cleints 4 "+device, "")[1:]...).fails(2, "unknown flag: --max-cleints")
+	start(t, "rdma_server", s.words(t, "RDMA_SERVER=--metrics 127.0.0.1:0 nosuch", "")[1:]...).fails(1, "no device of that name") // it may come
 }
