@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/vbauerster/mpb/v8/cwriter"
+	"golang.org/x/sys/unix"
 
 	"github.com/rawverbs/rawverbs/internal/event"
 	"github.com/rawverbs/rawverbs/internal/job"
@@ -152,7 +153,9 @@ func CompleteDevice() []string {
 // errInterrupted is the error of a run that a signal stopped.
 type errInterrupted struct{ os.Signal }
 
-func (e errInterrupted) Error() string { return "stopped by the signal " + e.String() }
+func (e errInterrupted) Error() string {
+	return "stopped by " + unix.SignalName(e.Signal.(syscall.Signal))
+}
 
 // Is reports whether target is context.Canceled.
 func (e errInterrupted) Is(target error) bool { return target == context.Canceled }

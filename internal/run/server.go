@@ -249,8 +249,13 @@ func (in *comer) ended(outcome string, more ...slog.Attr) []slog.Attr {
 		attrs = append(attrs, slog.String("job", in.job))
 	}
 	attrs = append(attrs, slog.String("outcome", outcome), slog.Int64("bytes", in.moved.Load()),
-		slog.Float64("seconds", time.Since(in.at).Round(time.Microsecond).Seconds()))
+		slog.Float64("seconds", seconds(time.Since(in.at))))
 	return append(attrs, more...)
+}
+
+// seconds returns a duration rounded to milliseconds. Unlike that of Seconds, its text has no more than three decimals.
+func seconds(d time.Duration) float64 {
+	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000
 }
 
 // cutShort is the error of a client whose job ended with the server's jobs.

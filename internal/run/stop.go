@@ -47,7 +47,11 @@ func (s *server) leave(ctx, jobs context.Context, clients *sync.WaitGroup, l io.
 	// If systemd does not get this, the stop has its TimeoutStopSec, as of a program that reports nothing.
 	_ = systemd.Notify(systemd.Stopping(s.Grace + 2*cutLimit))
 	if n := s.desk.Usage().Clients; n > 0 && s.Grace > 0 && ctx.Err() != nil {
-		event.ServerStopping.Log(s.Logger, fmt.Sprintf("stopping: no new clients; %d have %v to end", n, s.Grace), slog.Int("clients", n), slog.Duration("grace", s.Grace))
+		clients := "1 client has"
+		if n > 1 {
+			clients = fmt.Sprintf("%d clients have", n)
+		}
+		event.ServerStopping.Log(s.Logger, fmt.Sprintf("stopping: no new clients; %s %v to end", clients, s.Grace), slog.Int("clients", n), slog.Duration("grace", s.Grace))
 	}
 	ended := make(chan struct{})
 	go func() {

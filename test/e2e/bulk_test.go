@@ -146,7 +146,7 @@ func TestBulkDeath(t *testing.T) {
 				c.event("wr.completed")
 				c.signal(os.Interrupt)
 				c.fails(130, "interrupt")
-				s.event("client.failed", "error", "stopped by the signal interrupt")
+				s.event("client.failed", "error", "stopped by SIGINT")
 			}
 
 			c = s.client(t, long...)

@@ -29,7 +29,7 @@ func TestFileServerEnds(t *testing.T) {
 			if signal == syscall.SIGKILL {
 				s.wait()
 			} else {
-				s.fails(130, "stopped by the signal "+signal.String())
+				s.fails(130, "stopped by "+unix.SignalName(signal))
 			}
 			if _, err := f.WaitRecv(testkit.Context(t)); err == nil {
 				t.Error("the client received a credit")

@@ -368,7 +368,7 @@ func TestFileNoCredit(t *testing.T) {
 	}{
 		"server closes":  {func(k *fakeTaker, _ *process) { k.conn.Close() }, 1, "closed the connection"},
 		"server refuses": {func(k *fakeTaker, _ *process) { k.conn.TCP().Fail("job", fmt.Errorf("it has no more paper")) }, 1, "it has no more paper"},
-		"interrupted":    {func(_ *fakeTaker, c *process) { c.signal(os.Interrupt) }, 130, "stopped by the signal interrupt"},
+		"interrupted":    {func(_ *fakeTaker, c *process) { c.signal(os.Interrupt) }, 130, "stopped by SIGINT"},
 		"too much":       {func(k *fakeTaker, _ *process) { k.credit(fakeSlots + 1) }, 1, "with the immediate 17, expected a credit from 1 to 16"},
 		"server's memory is gone": {func(k *fakeTaker, _ *process) {
 			if err := k.ring.Close(); err != nil {

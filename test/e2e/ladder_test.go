@@ -166,7 +166,7 @@ func TestLadderWhileTheJobRuns(t *testing.T) {
 		c := inJob(t, s)
 		c.signal(os.Interrupt)
 		c.fails(130)
-		endsWith(t, c, "client", "stopped by the signal interrupt")
+		endsWith(t, c, "client", "stopped by SIGINT")
 		s.stillServes(t)
 		s.stops()
 	})

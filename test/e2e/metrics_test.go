@@ -209,7 +209,7 @@ func TestGrace(t *testing.T) {
 	})
 	conn, add := rawAdder(t, s, "1")
 	s.signal(unix.SIGTERM)
-	s.event("server.stopping", "msg", "no new clients")
+	s.event("server.stopping", "msg", "no new clients; 1 client has 1h0m0s to end")
 	if status, text := get(t, health); status != http.StatusServiceUnavailable || text != "stopping\n" {
 		t.Errorf("%d %s", status, text)
 	}
@@ -232,7 +232,7 @@ func TestGrace(t *testing.T) {
 	short := serve(t, never, "--grace", "300ms")
 	conn = muteClient(t, short)
 	short.signal(os.Interrupt)
-	short.fails(130, "stopped by the signal interrupt")
+	short.fails(130, "stopped by SIGINT")
 	if _, err := conn.WaitRecv(testkit.Context(t)); err == nil {
 		t.Error("the client got a message")
 	}

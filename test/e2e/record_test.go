@@ -392,8 +392,8 @@ func TestRecordOfFailedRun(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "record")
 		c := listenMute(t).client(t, "--record", file)
 		c.signal(os.Interrupt)
-		c.fails(130, "stopped by the signal interrupt")
-		if rec := readRecord(t, file); !strings.Contains(rec.Error, "stopped by the signal interrupt") || !strings.HasSuffix(moves(rec, "client"), "RTS→ERR") {
+		c.fails(130, "stopped by SIGINT")
+		if rec := readRecord(t, file); !strings.Contains(rec.Error, "stopped by SIGINT") || !strings.HasSuffix(moves(rec, "client"), "RTS→ERR") {
 			t.Errorf("%+v", rec.Header)
 		}
 	})

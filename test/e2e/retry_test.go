@@ -70,7 +70,7 @@ func TestRetryAfterAStall(t *testing.T) {
 	s.signal(unix.SIGCONT)
 	c.await("new attempt", func() bool { return len(c.all("net.begun")) > 1 })
 	c.signal(unix.SIGTERM)
-	c.fails(130, "stopped by the signal terminated")
+	c.fails(130, "stopped by SIGTERM")
 	s.stillServes(t)
 	s.stops()
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
@@ -34,7 +36,7 @@ func TestClientStopped(t *testing.T) {
 					c.wait()
 					return
 				}
-				c.fails(status, "stopped by the signal "+signal.String())
+				c.fails(status, "stopped by "+unix.SignalName(signal))
 			})
 		}
 	}
@@ -85,7 +87,7 @@ func TestServerStopped(t *testing.T) {
 			s := serve(t, never)
 			conn := muteClient(t, s)
 			s.signal(signal)
-			s.fails(130, "stopped by the signal "+signal.String())
+			s.fails(130, "stopped by "+unix.SignalName(signal))
 			// The client gets the reason.
 			if _, err := conn.WaitRecv(testkit.Context(t)); err == nil {
 				t.Error("the client got a message")
@@ -95,7 +97,7 @@ func TestServerStopped(t *testing.T) {
 	t.Run("once/waiting", func(t *testing.T) {
 		s := serve(t, "--once")
 		s.signal(syscall.SIGINT)
-		s.fails(130, "stopped by the signal interrupt")
+		s.fails(130, "stopped by SIGINT")
 	})
 	t.Run("killed in a job", func(t *testing.T) {
 		s := serve(t)

@@ -36,7 +36,7 @@ func TestHangup(t *testing.T) {
 	s.client(t, "--tls", otherClient).succeeds()
 	s.client(t, "--tls", client).fails(1, "the server's certificate is not from the CA of this end")
 	busy.signal(os.Interrupt)
-	busy.fails(130, "stopped by the signal interrupt") // and by nothing else
+	busy.fails(130, "stopped by SIGINT") // and by nothing else
 	s.held.expect(t, s)
 	s.stops()
 }
