@@ -85,7 +85,7 @@ during a job.`,
 		f.StringSliceVar(&o.Allow, "allow", nil, "run only these jobs of rdma_client (default: all): "+strings.Join(run.JobNames(), ", "))
 		f.StringArrayVar(&o.TLSAllow, "tls-allow", nil, "serve only clients whose certificates have this name; may be repeated (default: all clients with a certificate of the CA)")
 		f.IntVar(&o.MaxClientsPerAddress, "max-clients-per-address", 0, "maximum number of clients of one address (default: half of --max-clients; no limit for clients on this host)")
-		f.Var(&o.MaxMemory, "max-memory", "memory that all clients together may use, such as 2G (default: half of what is left for them when the server starts)")
+		f.Var(&o.MaxMemory, "max-memory", "memory that all clients together may use, such as 2G (default: half of what is left for them when the server starts, at most 2G; the log has the number)")
 		f.Var(&o.MaxMemoryPerAddress, "max-memory-per-address", "memory that the clients of one address may use together (default: half of --max-memory; no limit for clients on this host)")
 		f.Var(&o.PeerNetworks, "peer-networks", "networks from which a client's GID may be, such as 10.1.0.0/16; or any, or none. The address of the client's TCP connection is always allowed (default: none on a soft device, any on an RDMA device)")
 		f.StringVar(&o.HTTP, "http", "", "serve a page that draws the clients while their jobs run, at this port of 127.0.0.1 or at this address, such as 8080 or 10.0.0.1:8080")

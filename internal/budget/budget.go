@@ -15,8 +15,8 @@ const (
 	ownMemory = 64 << 20
 	// fewest is what clients need together at least: two of them with short messages.
 	fewest = 8 << 20
-	// otherwise is what clients get if the system reports no limit.
-	otherwise = 2 << 30
+	// usual is what clients get at most unless --max-memory says otherwise.
+	usual = 2 << 30
 )
 
 // limit is a limit of the process's memory. Sizes are in bytes.
@@ -32,33 +32,38 @@ type limit struct {
 // room returns how many bytes clients may have of the limit.
 func (l *limit) room() int64 { return max(0, l.most-l.inUse-l.own) }
 
-// ForClients returns how many bytes of memory a server's clients may use together: chosen, or half of what is left if
-// chosen is 0. The server itself needs extra bytes more than one without options. The error says that too little is left.
-func ForClients(chosen, extra int64) (int64, error) { return forClients(chosen, extra, limits()) }
+// ForClients returns how many bytes of memory a server's clients may use together: chosen, or if that is 0, half of what is left,
+// and at most 2 GiB. from says where the number comes from. The server itself needs extra bytes more than one without options. The
+// error says that too little is left.
+func ForClients(chosen, extra int64) (bytes int64, from string, err error) {
+	return forClients(chosen, extra, limits())
+}
 
-func forClients(chosen, extra int64, all []limit) (int64, error) {
+func forClients(chosen, extra int64, all []limit) (bytes int64, from string, err error) {
 	for i := range all {
 		all[i].own += extra * max(1, all[i].each)
 	}
 	if chosen == 0 {
-		bytes := int64(otherwise)
+		bytes, from = usual, "the default's maximum"
 		for _, l := range all {
 			each := max(2, l.each)
 			if err := l.check(fewest, each); err != nil {
-				return 0, err
+				return 0, "", err
 			}
-			bytes = min(bytes, l.room()/each)
+			if share := l.room() / each; share < bytes {
+				bytes, from = share, fmt.Sprintf("1/%d of what is left of %s", each, l.name)
+			}
 		}
-		return bytes, nil
+		return bytes, from, nil
 	}
 	for _, l := range all {
 		if l.each > 0 {
 			if err := l.check(chosen, l.each); err != nil {
-				return 0, err
+				return 0, "", err
 			}
 		}
 	}
-	return chosen, nil
+	return chosen, "--max-memory", nil
 }
 
 // check returns an error if the room is less than each times the bytes that clients need.

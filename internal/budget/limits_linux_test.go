@@ -36,7 +36,7 @@ func TestLimits(t *testing.T) {
 		space uint64
 		want  int64 // in MiB
 	}{
-		{"nothing", fstest.MapFS{}, unlimited, otherwise / mib},
+		{"nothing", fstest.MapFS{}, unlimited, usual / mib},
 		{"machine", fstest.MapFS{"proc/meminfo": meminfo}, unlimited, (2048 - 64) / 2},
 		{"address space", fstest.MapFS{"proc/meminfo": meminfo, "proc/self/status": status}, 3 << 30,
 			(3072 - 1600 - 3*64 - (int64(runtime.GOMAXPROCS(0))+9-7)*72) / 3},
@@ -52,12 +52,30 @@ func TestLimits(t *testing.T) {
 		{"unified", fstest.MapFS{"proc/self/cgroup": file("0::/a"), "sys/fs/cgroup/unified/a/memory.max": file(128 * mib), "sys/fs/cgroup/unified/a/memory.current": file(16 * mib)},
 			unlimited, (128 - 16 - 64) / 2},
 	} {
-		if got, err := forClients(0, 0, limitsIn(c.files, c.space)); err != nil || got/mib != c.want {
+		if got, _, err := forClients(0, 0, limitsIn(c.files, c.space)); err != nil || got/mib != c.want {
 			t.Errorf("%s: %d MiB, %v; want %d", c.name, got/mib, err, c.want)
 		}
 	}
-	if n, err := ForClients(0, 0); err != nil || n < fewest {
+	if n, _, err := ForClients(0, 0); err != nil || n < fewest {
 		t.Errorf("this machine has %d bytes, %v", n, err)
+	}
+}
+
+// TestFrom checks where the number comes from.
+func TestFrom(t *testing.T) {
+	rich := limit{name: "the host", most: 24 << 30}
+	poor := limit{name: "the group", most: 1 << 30, each: 1}
+	for want, c := range map[string]struct {
+		chosen, bytes int64
+		all           []limit
+	}{
+		"the default's maximum":            {0, 2 << 30, []limit{rich}},
+		"1/2 of what is left of the group": {0, 512 << 20, []limit{rich, poor}},
+		"--max-memory":                     {700 << 20, 700 << 20, []limit{rich, poor}},
+	} {
+		if bytes, from, err := forClients(c.chosen, 0, c.all); bytes != c.bytes || from != want || err != nil {
+			t.Errorf("%d MiB from %q, %v; want %d MiB from %q", bytes/mib, from, err, c.bytes/mib, want)
+		}
 	}
 }
 
@@ -90,7 +108,7 @@ func TestTooLittle(t *testing.T) {
 		{math.MaxInt64, []limit{space(2100 * mib)}, 0, "clients need 8796093022208 MiB of memory, and 50 MiB are left for them: the address space is 2100 MiB, the process uses 1600 MiB of it, and the server may need 400 MiB more for itself; try: --max-memory 50M"},
 		{math.MaxInt64, []limit{space(2001 * mib)}, 0, "; try: a limit of 2016"},
 	} {
-		got, err := forClients(c.chosen, 0, slices.Clone(c.all))
+		got, _, err := forClients(c.chosen, 0, slices.Clone(c.all))
 		if got != c.want || err == nil != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("chosen %d MiB: %d MiB, %v; want %d, %q", c.chosen/mib, got/mib, err, c.want/mib, c.err)
 		}
@@ -103,7 +121,7 @@ func TestExtra(t *testing.T) {
 		return []limit{{most: 2100 * mib, inUse: 1600 * mib, own: 400 * mib, each: 2, raise: func(int64) string { return "" }}}
 	}
 	for _, c := range []struct{ chosen, extra, want int64 }{{0, 10, 40}, {0, 42, 8}, {0, 43, 0}, {40, 10, 40}, {41, 10, 0}} {
-		if got, err := forClients(c.chosen*mib, c.extra*mib, all()); got/mib != c.want || err == nil != (c.want > 0) {
+		if got, _, err := forClients(c.chosen*mib, c.extra*mib, all()); got/mib != c.want || err == nil != (c.want > 0) {
 			t.Errorf("chosen %d, extra %d: %d MiB, %v; want %d", c.chosen, c.extra, got/mib, err, c.want)
 		}
 	}

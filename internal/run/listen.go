@@ -19,8 +19,8 @@ import (
 	"github.com/rawverbs/rawverbs/rc"
 )
 
-// listen listens for clients of the device, with TLS if secured is not nil.
-func (o *ServerOptions) listen(ctx context.Context, device string, secured *tls.Config) (*rc.Listener, error) {
+// listen listens for clients of the device, with TLS if secured is not nil. limits are logged.
+func (o *ServerOptions) listen(ctx context.Context, device string, secured *tls.Config, limits ...slog.Attr) (*rc.Listener, error) {
 	listener, err := rc.Listen(ctx, net.JoinHostPort(o.address(device), strconv.Itoa(o.TCPPort)), rc.ListenConfig{
 		Program: o.Program, Params: job.Params{job.ParamMaxSize: strconv.FormatInt(int64(o.MaxSize), 10), trace.Param: trace.ParamValue, trace.LadderParam: trace.ParamValue},
 		Timeout: o.Timeout, Logger: event.Shown(o.Logger), TLS: secured,
@@ -36,7 +36,7 @@ func (o *ServerOptions) listen(ctx context.Context, device string, secured *tls.
 		who = "rdma_client --tls"
 	}
 	at := slog.String("address", listener.Addr().String())
-	event.ServerListening.Log(o.Logger, fmt.Sprintf("listening on %s for %s", listener.Addr(), who), at)
+	event.ServerListening.Log(o.Logger, fmt.Sprintf("listening on %s for %s", listener.Addr(), who), append([]slog.Attr{at}, limits...)...)
 	if tcp, ok := listener.Addr().(*net.TCPAddr); secured == nil && ok && !tcp.IP.IsLoopback() {
 		try := "--tls DIR, or --listen 127.0.0.1"
 		if !o.Native() {

@@ -64,7 +64,7 @@ type ServerOptions struct {
 
 	Hangup <-chan os.Signal // has the certificate of TLS read again; it is also read when its files change
 
-	MaxMemory            job.Size // of all clients; 0 is half of what is left for them now, see package budget
+	MaxMemory            job.Size // of all clients; 0 is half of what is left for them now, at most 2 GiB: see package budget
 	MaxMemoryPerAddress  job.Size // 0 is half of MaxMemory, and for clients on this host all
 	MaxClientsPerAddress int      // 0 is half of MaxClients, and for clients on this host all
 

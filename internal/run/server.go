@@ -37,7 +37,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 	if o.Once {
 		o.MaxClients = 1
 	}
-	memory, err := budget.ForClients(int64(o.MaxMemory), o.pageMemory())
+	memory, from, err := budget.ForClients(int64(o.MaxMemory), o.pageMemory())
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func Serve(ctx context.Context, o ServerOptions) (err error) {
 		return err
 	}
 	defer job.CloseAll(&err, stopPage)
-	listener, err := o.listen(ctx, dev.Name(), secured.config())
+	listener, err := o.listen(ctx, dev.Name(), secured.config(), slog.Int64("max_memory", memory), slog.String("max_memory_from", from))
 	if err != nil {
 		return err
 	}
