@@ -36,7 +36,7 @@ func (o *ServerOptions) listen(ctx context.Context, device string, secured *tls.
 		who = "rdma_client --tls"
 	}
 	at := slog.String("address", listener.Addr().String())
-	event.ServerListening.Log(o.Logger, fmt.Sprintf("listening on %s for %s", listener.Addr(), who), append([]slog.Attr{at}, limits...)...)
+	event.ServerListening.Log(o.Logger, fmt.Sprintf("listening on %s for %s", listener.Addr(), who), append([]slog.Attr{at, slog.String("program", o.Program)}, limits...)...)
 	if tcp, ok := listener.Addr().(*net.TCPAddr); secured == nil && ok && !tcp.IP.IsLoopback() {
 		try := "--tls DIR, or --listen 127.0.0.1"
 		if !o.Native() {

@@ -16,7 +16,7 @@ func TestSummary(t *testing.T) {
 	noLeak(t)
 	server, client := certificates(t, ipv4)
 	s := start(t, "rdma_server", "--log", "summary", "--allow", "send,net-echo", "--tls", server, "--listen", ipv4, device, "0")
-	port := s.line(`^time=\S+ level=INFO msg="listening on \S+:(\d+) for [^"]*" address=\S+ .*max_memory=\d+ max_memory_from="\S.*"$`)[1]
+	port := s.line(`^time=\S+ level=INFO msg="listening on \S+:(\d+) for [^"]*" address=\S+ program="rdma_server \S+" max_memory=\d+ max_memory_from="\S.*"$`)[1]
 	const stranger = `^time=\S+ level=(INFO|ERROR) msg=client peer=127\.0\.0\.1:\d+ `
 	const who = stranger + `certificate=client `
 
