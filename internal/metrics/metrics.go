@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -89,16 +90,20 @@ func (s *Server) Close() error {
 }
 
 // health answers 200 while the server takes clients, and they can connect to its device with its certificate. Otherwise
-// it answers 503.
+// it answers 503, with each reason.
 func health(w http.ResponseWriter, s run.Snapshot) {
-	text := s.State.String()
-	switch {
-	case s.TLSInvalid:
-		text = "the certificate is not valid"
-	case s.Down != nil:
-		text += ", but no client can connect: " + s.Down.Error()
+	var why []string
+	if s.TLSInvalid {
+		why = append(why, "the certificate is valid only "+s.TLS.String())
 	}
-	if s.State != run.Serving || s.Down != nil || s.TLSInvalid {
+	if s.Down != nil {
+		why = append(why, s.Down.Error())
+	}
+	text := s.State.String()
+	if len(why) > 0 {
+		text += ", but no client can connect: " + strings.Join(why, "; and ")
+	}
+	if s.State != run.Serving || len(why) > 0 {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	_, _ = w.Write([]byte(text + "\n"))

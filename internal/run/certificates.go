@@ -151,8 +151,7 @@ func (c *certificates) remind() {
 		event.CertificateExpires.LogAt(slog.LevelWarn, c.log, "the certificate expires at "+now.Until.UTC().Format(layout)+try, until)
 		return
 	}
-	event.CertificateExpires.LogAt(slog.LevelError, c.log, fmt.Sprintf("no client can connect: the certificate is valid only from %s to %s%s",
-		now.From.UTC().Format(layout), now.Until.UTC().Format(layout), try), until)
+	event.CertificateExpires.LogAt(slog.LevelError, c.log, fmt.Sprintf("no client can connect: the certificate is valid only %v%s", now.Validity, try), until)
 }
 
 // copies says what to try if systemd has made the files for the service: nobody else may write there.

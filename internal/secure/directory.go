@@ -106,6 +106,12 @@ func tryFiles(err error) string {
 // Validity is the time during which a certificate and all CAs above it are valid.
 type Validity struct{ From, Until time.Time }
 
+// String returns both times: "from 2026-11-27 08:00 UTC to 2027-11-27 08:00 UTC".
+func (v Validity) String() string {
+	const layout = "2006-01-02 15:04 MST"
+	return "from " + v.From.UTC().Format(layout) + " to " + v.Until.UTC().Format(layout)
+}
+
 // Now reports whether a certificate is valid now.
 func (v Validity) Now() bool {
 	now := time.Now()

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ func TestNotValid(t *testing.T) {
 		s := serve(t, "--tls", filepath.Join(dir, credentials.Server), "--listen", ipv4, "--metrics", "127.0.0.1:0")
 		s.event("certificate.expires", "level", "ERROR", "msg", "no client can connect: the certificate is valid only from", "msg", "try: new files in "+dir)
 		address := "http://" + s.event("metrics.served").str("address")
-		if status, text := get(t, address+"/healthz"); status != http.StatusServiceUnavailable || text != "the certificate is not valid\n" {
+		if status, text := get(t, address+"/healthz"); status != http.StatusServiceUnavailable || !strings.HasPrefix(text, "serving, but no client can connect: the certificate is valid only from "+from.UTC().Format("2006-01-02")) {
 			t.Errorf("health of a server whose certificate is valid from %v: %d %s", from, status, text)
 		}
 		_, text := get(t, address+"/metrics")
