@@ -11,6 +11,7 @@ export const events: Rules = {
   'server.listening': [[/^/, '监听 {address}']],
   'server.unauthenticated': [[/^/, '{address} 对其他主机开放，且没有 TLS']],
   'metrics.served': [[/^/, '指标在 http://{address}/metrics']],
+  'server.reachable': [[/^clients can/, '客户端又可以连接了'], [/^no client can connect: (.*)/, '客户端无法连接：$1']],
   'server.stopping': [[/^/, '停止：不再接受新客户端，还有 {clients} 个在运行']],
   'server.stopped': [[/^/, '在没有客户端时停止']],
   'page.served': [[/^/, '页面在 http://{address}/']],
