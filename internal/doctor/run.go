@@ -222,14 +222,21 @@ func (h *Host) job(ctx context.Context, to netip.AddrPort, flags []string) error
 	return h.Job(ctx, h.dialed, to, flags...)
 }
 
+// unanswered reports whether err is that of a work request: it failed, or it had no answer in the job's time, which may be
+// shorter than all of the device's repeats. A step of the exchange over TCP that took too long is neither.
+func unanswered(err error) bool {
+	var completion *verbs.WCError
+	var exchange *oob.TimeoutError
+	return errors.As(err, &completion) || errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &exchange)
+}
+
 // jobFailed explains why the first job failed.
 func (h *Host) jobFailed(to netip.AddrPort, err error) Finding {
-	var completion *verbs.WCError
 	var refused *oob.PeerError
 	switch {
 	case errors.Is(err, oob.ErrForeignPeer):
 		return fail("rdma_lab doctor "+quoted(net.JoinHostPort(h.Peer, "PORT")), "%v is not an rdma_server: %v", to, err)
-	case errors.As(err, &completion):
+	case unanswered(err):
 		return fail(h.listRules()+"; "+quoted(h.Peer)+"'s firewall may have such a rule, too: run the doctor there", "TCP reaches %v, and RDMA does not: %v", to, err)
 	case errors.As(err, &refused):
 		return warn(h.doctorThere(), "the server refuses a job: %v", err)

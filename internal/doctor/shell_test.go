@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -89,6 +90,8 @@ func TestOtherPort(t *testing.T) {
 		{"refused, default port", 18515, "10.1.0.2", failing(&oob.PeerError{}), "rdma_lab doctor  # on 10.1.0.2"},
 		{"another failure", 4000, "10.1.0.2", failing(errors.New("broken")), "rdma_lab doctor localhost:4000  # on 10.1.0.2"},
 		{"no completion", 4000, "10.1.0.2", failing(&verbs.WCError{Status: 12}), "run the doctor there"},
+		{"no completion in time", 4000, "10.1.0.2", failing(errors.WithMessage(context.DeadlineExceeded, "waiting for the WRITE's completion")), "run the doctor there"},
+		{"no answer over TCP in time", 4000, "10.1.0.2", failing(&oob.TimeoutError{}), "rdma_lab doctor localhost:4000  # on 10.1.0.2"},
 		{"a larger job", 4000, "10.1.0.2", large, "rdma_client --job=bulk --op=write --size=64K --chunk=16K --outstanding=2 --signal-every=1 10.1.0.2 rxe0 4000"},
 		{"another program, IPv6", 4000, "::1", failing(oob.ErrForeignPeer), "rdma_lab doctor '[::1]:PORT'"},
 	} {
