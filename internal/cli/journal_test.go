@@ -51,7 +51,7 @@ func TestFailureInJournal(t *testing.T) {
 		lines []string
 	}{
 		{nil, []string{"x: no such device"}},
-		{[]string{"--max-cleints"}, []string{"x: unknown flag: --max-cleints", "Usage: x [flags]", "More: x --help"}},
+		{[]string{"--max-clienst"}, []string{"x: unknown flag: --max-clienst", "Usage: x [flags]", "More: x --help"}},
 	} {
 		for _, priority := range []string{"<3>", ""} {
 			f := journal(t)

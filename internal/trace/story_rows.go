@@ -150,7 +150,7 @@ var phrases = map[string]phrase{
 	event.RunAgain.Name():              {"again", "", []string{"attempt", "left"}},
 	event.RunDone.Name():               {"done", "done: ", []string{"*"}},
 	event.PageServed.Name():            {"page", "", []string{"address", "open"}},
-	event.ServerListening.Name():       {"listen", "listening ", []string{"address"}},
+	event.ServerListening.Name():       {"listen", "listening ", []string{"address", "program", "max_memory", "max_memory_from"}},
 	event.ServerUnauthenticated.Name(): {"open", "", []string{"address"}},
 	event.SumChecked.Name():            {"sum", "", []string{"*"}},
 	event.TextRead.Name():              {"message", "", nil},

@@ -145,7 +145,7 @@ func TestBulkDeath(t *testing.T) {
 				c = s.client(t, long...)
 				c.event("wr.completed")
 				c.signal(os.Interrupt)
-				c.fails(130, "interrupt")
+				c.fails(130, "SIGINT")
 				s.event("client.failed", "error", "stopped by SIGINT")
 			}
 
