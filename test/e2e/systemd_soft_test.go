@@ -181,6 +181,6 @@ func TestUnit(t *testing.T) {
 		reports("^STOPPING=1\nEXTEND_TIMEOUT_USEC=3620000000$")
 		p.succeeds()
 	}
-	start(t, "rdma_server", s.words(t, "RDMA_SERVER=--max-cleints 4 "+device, "")[1:]...).fails(2, "unknown flag: --max-cleints")
+	start(t, "rdma_server", s.words(t, "RDMA_SERVER=--max-clienst 4 "+device, "")[1:]...).fails(2, "unknown flag: --max-clienst")
 	start(t, "rdma_server", s.words(t, "RDMA_SERVER=--metrics 127.0.0.1:0 nosuch", "")[1:]...).fails(1, "no device of that name") // it may come
 }

@@ -195,11 +195,11 @@ until_true is ActiveState active
 client
 say "port held during $(now NRestarts) starts: active when it is free"
 
-options --max-cleints 4 soft0
+options --max-clienst 4 soft0
 if systemctl restart "$unit" 2>/dev/null; then failed "$LINENO" "a wrong flag is taken"; fi
 is ActiveState failed
 is NRestarts 0
-until_true sh -c "journalctl -u $unit -p err -o cat | grep -qx 'rdma_server: unknown flag: --max-cleints'"
+until_true sh -c "journalctl -u $unit -p err -o cat | grep -qx 'rdma_server: unknown flag: --max-clienst'"
 say "a wrong command line: failed at once, and journalctl -p err has the reason"
 
 options --grace 10m soft0
