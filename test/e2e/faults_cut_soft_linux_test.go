@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // twoHosts makes two network namespaces with a wire between them, which cut takes away. That needs root.
@@ -37,15 +39,24 @@ func twoHosts(t *testing.T) faultPlace {
 	p := faultPlace{address: addresses[theServer], by: map[string][]string{}, device: map[string]string{}, relayAt: addresses[theClient]}
 	for end, space := range spaces {
 		ip("-n", space, "addr", "add", addresses[end]+"/24", "dev", "wire0")
-		for _, link := range []string{"wire0", "lo"} {
-			ip("-n", space, "link", "set", link, "up")
-		}
+		ip("-n", space, "link", "set", "lo", "up")
+		ip("-n", space, "link", "set", "wire0", "up")
 		p.by[end] = []string{"ip", "netns", "exec", space}
 		p.device[end] = "soft:" + addresses[end]
 	}
+	// The kernel says that a link is up up to a second later, if many links change. Until then the port is down.
+	up := func() {
+		for _, space := range spaces {
+			testkit.Until(t, "wire that is up", func() bool {
+				out, err := exec.Command("ip", "-n", space, "-brief", "link", "show", "wire0", "up").Output()
+				return err == nil && strings.Contains(string(out), " UP ")
+			})
+		}
+	}
+	up()
 	p.in = func(end string, do func()) { inNamespace(t, "/run/netns/"+spaces[end], do) }
 	p.cut = func() { ip("-n", spaces[theServer], "link", "set", "wire0", "down") }
-	p.mend = func() { ip("-n", spaces[theServer], "link", "set", "wire0", "up") }
+	p.mend = func() { ip("-n", spaces[theServer], "link", "set", "wire0", "up"); up() }
 	return p
 }
 
