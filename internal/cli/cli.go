@@ -214,8 +214,12 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	if usage {
 		lines = append(lines, "Usage: "+ran.UseLine(), "More: "+ran.CommandPath()+" --help")
 	}
+	priority := ""
+	if systemd.IsJournal(cmd.ErrOrStderr()) {
+		priority = systemd.Priority(slog.LevelError)
+	}
 	for _, line := range lines {
-		fmt.Fprintln(cmd.ErrOrStderr(), systemd.Priority(cmd.ErrOrStderr(), slog.LevelError)+line)
+		fmt.Fprintln(cmd.ErrOrStderr(), priority+line)
 	}
 	if usage {
 		return exitUsage

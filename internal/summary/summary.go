@@ -25,7 +25,7 @@ type Handler struct {
 
 // New writes the records of a level and above to w.
 func New(w io.Writer, level slog.Level) *Handler {
-	l := &line{w: w}
+	l := &line{w: w, journal: systemd.IsJournal(w)}
 	return &Handler{level: level, line: l, text: slog.NewTextHandler(l, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
 		case "who", "event", "verb", "path": // the line's text says it
@@ -86,13 +86,17 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 
 // line writes the line of a record.
 type line struct {
-	w io.Writer
+	w       io.Writer
+	journal bool // w is systemd's
 
 	mu    sync.Mutex // held while a record is written
 	level slog.Level // of that record
 }
 
 func (l *line) Write(text []byte) (int, error) {
-	n, err := l.w.Write(append([]byte(systemd.Priority(l.w, l.level)), text...))
+	if !l.journal {
+		return l.w.Write(text)
+	}
+	n, err := l.w.Write(append([]byte(systemd.Priority(l.level)), text...))
 	return min(n, len(text)), err
 }

@@ -10,12 +10,9 @@ import (
 	"syscall"
 )
 
-// Priority returns the prefix that gives a line of a level its priority in the journal, such as "<3>". It is "" unless
-// systemd has connected w, or the file that w unwraps to, to the journal.
-func Priority(w io.Writer, level slog.Level) string {
+// Priority returns the prefix that gives a line of a level its priority in the journal, such as "<3>".
+func Priority(level slog.Level) string {
 	switch {
-	case !isJournal(w):
-		return ""
 	case level >= slog.LevelError:
 		return "<3>"
 	case level >= slog.LevelWarn:
@@ -24,7 +21,8 @@ func Priority(w io.Writer, level slog.Level) string {
 	return "<6>"
 }
 
-func isJournal(w io.Writer) bool {
+// IsJournal reports whether systemd has connected w, or the file that w unwraps to, to the journal.
+func IsJournal(w io.Writer) bool {
 	stream := os.Getenv("JOURNAL_STREAM")
 	if stream == "" {
 		return false
