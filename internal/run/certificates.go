@@ -142,13 +142,12 @@ func (c *certificates) remind() {
 		return
 	}
 	c.days = days
-	const layout = "2006-01-02 15:04 MST"
 	try, until := "; try: new files in "+c.dir, slog.Time("until", now.Until)
 	if copies := c.copies(); copies != "" {
 		try = copies
 	}
 	if days >= 0 {
-		event.CertificateExpires.LogAt(slog.LevelWarn, c.log, "the certificate expires at "+now.Until.UTC().Format(layout)+try, until)
+		event.CertificateExpires.LogAt(slog.LevelWarn, c.log, "the certificate expires at "+secure.Minute(now.Until)+try, until)
 		return
 	}
 	event.CertificateExpires.LogAt(slog.LevelError, c.log, fmt.Sprintf("no client can connect: the certificate is valid only %v%s", now.Validity, try), until)

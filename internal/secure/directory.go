@@ -107,10 +107,10 @@ func tryFiles(err error) string {
 type Validity struct{ From, Until time.Time }
 
 // String returns both times: "from 2026-11-27 08:00 UTC to 2027-11-27 08:00 UTC".
-func (v Validity) String() string {
-	const layout = "2006-01-02 15:04 MST"
-	return "from " + v.From.UTC().Format(layout) + " to " + v.Until.UTC().Format(layout)
-}
+func (v Validity) String() string { return "from " + Minute(v.From) + " to " + Minute(v.Until) }
+
+// Minute returns a time as texts about certificates have it: "2026-11-27 08:00 UTC".
+func Minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }
 
 // Now reports whether a certificate is valid now.
 func (v Validity) Now() bool {

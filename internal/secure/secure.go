@@ -136,9 +136,7 @@ func describe(err error, peer, dialed string) error {
 	case errors.As(err, &unknown):
 		return errors.New(whose + " is not from the CA of this end" + tryOneCA)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		const layout = "2006-01-02 15:04 MST"
-		c := invalid.Cert
-		return errors.Errorf("%s is valid only from %s to %s"+tryNew, whose, c.NotBefore.UTC().Format(layout), c.NotAfter.UTC().Format(layout))
+		return errors.Errorf("%s is valid only %v"+tryNew, whose, Validity{invalid.Cert.NotBefore, invalid.Cert.NotAfter})
 	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
 		return errors.Errorf("%s is for the other end: a client's cannot serve, and a server's cannot connect; try: the directory of this role (rdma_lab tls makes both)", whose)
 	case errors.As(err, &host):
