@@ -4,38 +4,21 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/rawverbs/rawverbs/internal/event"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
-
-// journal makes a file that stands for systemd's journal.
-func journal(t *testing.T) *os.File {
-	t.Helper()
-	f, err := os.Create(filepath.Join(t.TempDir(), "journal"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	var s syscall.Stat_t
-	if err := syscall.Fstat(int(f.Fd()), &s); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("JOURNAL_STREAM", fmt.Sprintf("%d:%d", s.Dev, s.Ino))
-	return f
-}
 
 // TestJournal: the lines of --log summary, on standard output, and of --quiet, on standard error, begin with their
 // priority if that is systemd's journal.
 func TestJournal(t *testing.T) {
 	for _, out := range []Output{{Log: viewSummary}, {Quiet: true}} {
-		f := journal(t)
+		f := testkit.Journal(t)
 		event.ClientFailed.LogAt(slog.LevelError, out.logger(&checked{w: f}, f), "client")
 		if text, err := os.ReadFile(f.Name()); err != nil || !strings.HasPrefix(string(text), "<3>time=") {
 			t.Errorf("%+v: %q, %v", out, text, err)
@@ -54,7 +37,7 @@ func TestFailureInJournal(t *testing.T) {
 		{[]string{"--max-clienst"}, []string{"x: unknown flag: --max-clienst", "Usage: x [flags]", "More: x --help"}},
 	} {
 		for _, priority := range []string{"<3>", ""} {
-			f := journal(t)
+			f := testkit.Journal(t)
 			if priority == "" {
 				t.Setenv("JOURNAL_STREAM", "1:1")
 			}

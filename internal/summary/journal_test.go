@@ -2,34 +2,22 @@ package summary
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rawverbs/rawverbs/internal/event"
+	"github.com/rawverbs/rawverbs/internal/testkit"
 )
 
 // TestPriorities: lines that go to the journal begin with their priority, and others do not.
 func TestPriorities(t *testing.T) {
 	for _, journal := range []bool{true, false} {
-		f, err := os.Create(filepath.Join(t.TempDir(), "log"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		var s syscall.Stat_t
-		if err := syscall.Fstat(int(f.Fd()), &s); err != nil {
-			t.Fatal(err)
-		}
-		stream := fmt.Sprintf("%d:%d", s.Dev, s.Ino)
+		f := testkit.Journal(t)
 		if !journal {
-			stream += "1"
+			t.Setenv("JOURNAL_STREAM", os.Getenv("JOURNAL_STREAM")+"1")
 		}
-		t.Setenv("JOURNAL_STREAM", stream)
 		log := slog.New(New(f, slog.LevelInfo).WithAttrs([]slog.Attr{slog.String("path", string(event.Slow))}))
 		for _, level := range []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
 			log.Log(context.Background(), level, "x", "event", event.RunDone.Name())
