@@ -66,8 +66,19 @@ func (w *Watch) tick() {
 		w.fresh = false
 		w.timer.Reset(patience)
 	default:
-		w.stop = context.AfterFunc(w.ctx, w.i.Interrupt)
+		ctx, i := w.ctx, w.i
+		w.stop = context.AfterFunc(ctx, func() { w.ended(ctx.Done(), i) })
 		w.ctx, w.i, w.ticking = nil, nil, false
+	}
+}
+
+// ended interrupts. A context that has ended may keep much memory alive by its values, so it is dropped.
+func (w *Watch) ended(done <-chan struct{}, i Interrupter) {
+	i.Interrupt()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done == done {
+		w.forget()
 	}
 }
 

@@ -2,10 +2,12 @@ package ctxwatch
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 )
 
 type counter struct{ n atomic.Int32 }
@@ -51,6 +53,29 @@ func TestWatch(t *testing.T) {
 		w.End()
 		endFourth()
 		seen("after End", 0)
+	})
+}
+
+// TestAnEndedContextIsDropped: whoever waited last may leave its Watch as it is, and keeps nothing alive.
+func TestAnEndedContextIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w Watch
+		var c counter
+		type key struct{}
+		held := weak.Make(func() *[64]byte {
+			value := new([64]byte)
+			ctx, end := context.WithCancel(context.WithValue(t.Context(), key{}, value))
+			w.Set(ctx, &c)
+			time.Sleep(2 * patience)
+			end()
+			synctest.Wait()
+			return value
+		}())
+		runtime.GC()
+		if held.Value() != nil {
+			t.Error("the context is kept")
+		}
+		w.End()
 	})
 }
 
