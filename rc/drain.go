@@ -115,6 +115,7 @@ func (p *queuePair) noticeRecv() error {
 // has no mark, flush reads until nothing has come for drainQuiet. If a program that polls the
 // CQ itself took a mark, ctx ends the flush.
 func (c *Conn) flush(ctx context.Context, r *dispatch.Route, marks, queues int) (flushed int, err error) {
+	r.Handle(nil)
 	unmarked := marks < queues
 	var wcs [16]verbs.WC
 	for marks > 0 || unmarked {

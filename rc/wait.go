@@ -32,6 +32,10 @@ func (c *Conn) WaitRecvs(ctx context.Context, wcs []verbs.WC) (n int, err error)
 	return c.wait(ctx, c.recvOwner(), c.recvs, wcs)
 }
 
+// Completions is for package rnet, which has all completions of its Conn handled as they come, by whichever
+// of its goroutines waits. It needs Config.OneCQ.
+func (c *Conn) Completions() *dispatch.Route { return c.sends }
+
 // recvOwner returns the context that ends waits for receives.
 func (c *Conn) recvOwner() context.Context {
 	if c.flushing.Load() {

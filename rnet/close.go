@@ -3,7 +3,6 @@
 package rnet
 
 import (
-	"context"
 	"net"
 	"syscall"
 	"time"
@@ -28,7 +27,7 @@ func (c *Conn) Close() error {
 	if c.closed {
 		return c.opError("close", net.ErrClosed)
 	}
-	c.takeArrived()
+	c.completions.Sweep()
 	c.closed = true
 	c.readDeadline.stop()
 	c.writeDeadline.stop()
@@ -45,7 +44,7 @@ func (c *Conn) Close() error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.late = true
-		c.interrupt(&c.closer)
+		c.completions.Wake(c.closer.Waiter)
 	})
 	if !c.reset {
 		_ = c.await(&c.closer) // an error means that the peer is gone
@@ -54,24 +53,6 @@ func (c *Conn) Close() error {
 	go c.finish(timer)
 	return nil
 }
-
-// takeArrived enters what has arrived and nobody has waited for.
-func (c *Conn) takeArrived() {
-	for c.leader == nil && c.err == nil {
-		n, _ := c.rc.WaitSends(past, c.wcs[:]) // with an ended context it only polls
-		if n == 0 {
-			return
-		}
-		c.take(c.wcs[:n])
-	}
-}
-
-// past is a context that has ended.
-var past = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
 
 // SetLinger sets what Close does with bytes that the peer's device has not received: sec < 0, the
 // default, sends them for at most Config.Linger; 0 drops them, and the peer gets ECONNRESET; sec > 0

@@ -29,43 +29,39 @@ type Conn struct {
 	reads  sync.Mutex // held by one Read at a time
 	writes sync.Mutex // held by one Write, ReadFrom or WriteBuffers at a time
 
-	mu        sync.Mutex
-	flow      flow
-	onTheWay  int    // requests that have not completed
-	taken     int    // receives that have completed and are not posted again
-	lent      uint64 // bytes of the ring that Read is copying without mu
-	wantFIN   bool   // the program writes no more
-	sentFIN   bool
-	readEnded bool // CloseRead: arriving bytes are dropped
-	reset     bool // the peer gets RST; what is not posted is dropped
-	sentRST   bool
-	closed    bool
-	late      bool  // Close has waited long enough
-	toTheEnd  bool  // the closer waits for the FIN, not only for what is on its way
-	gone      bool  // rc has noticed the end of the peer or of the device
-	err       error // of all later operations
-	stats     Stats
+	completions completions
+	mu          *sync.Mutex // of the completions
+	flow        flow
+	onTheWay    int    // requests that have not completed
+	taken       int    // receives that have completed and are not posted again
+	lent        uint64 // bytes of the ring that Read is copying without mu
+	wantFIN     bool   // the program writes no more
+	sentFIN     bool
+	readEnded   bool // CloseRead: arriving bytes are dropped
+	reset       bool // the peer gets RST; what is not posted is dropped
+	sentRST     bool
+	closed      bool
+	late        bool  // Close has waited long enough
+	toTheEnd    bool  // the closer waits for the FIN, not only for what is on its way
+	gone        bool  // rc has noticed the end of the peer or of the device
+	err         error // of all later operations
+	stats       Stats
 
 	readDeadline, writeDeadline deadline
 	linger                      time.Duration // see SetLinger
 	alive                       keepAlive
 
 	// See wait.go.
-	epoch                           context.Context
-	endEpoch                        context.CancelFunc
-	leader                          *waiter
-	reader, writer, flusher, closer waiter
-	waiters                         [4]*waiter // these four
+	reader, writer, flusher, closer, tender waiter
+	waiters                                 [5]*waiter // these five
 
 	// See tend.go.
-	tender   waiter
 	tending  bool // its goroutine runs
 	watch    *time.Timer
 	watching bool   // the timer runs
 	watched  uint64 // flow.posted at its last look
 
 	// Reused, so that nothing is allocated per message.
-	wcs   [64]verbs.WC
 	wrs   [runPackets]verbs.SendWR
 	sges  [runPackets]verbs.SGE
 	recvs [recvBatch]verbs.RecvWR
@@ -75,20 +71,22 @@ type Conn struct {
 
 // newConn makes a Conn in rc.Config.Prepare: its ring, and the receives for the peer's messages.
 func newConn(c *rc.Conn, cfg Config, t terms) (*Conn, error) {
-	n := &Conn{rc: c, cfg: cfg, flow: flow{terms: t}, linger: cfg.Linger, ended: make(chan struct{})}
-	n.waiters = [4]*waiter{&n.reader, &n.writer, &n.flusher, &n.closer}
-	for i, ready := range []func() (bool, error){n.readReady, n.writeReady, n.flushReady, n.closeReady} {
-		*n.waiters[i] = waiter{ready: ready, wake: make(chan struct{}, 1)}
-	}
-	n.tender.wake = make(chan struct{}, 1)
-	n.watch = n.newWatch()
-	n.newEpoch()
+	n := &Conn{rc: c, completions: c.Completions(), cfg: cfg, flow: flow{terms: t}, linger: cfg.Linger, ended: make(chan struct{})}
+	n.init()
 	var err error
 	if n.ring, err = c.AllocMR(ringName, int(t.ring), verbs.AccessLocalWrite|verbs.AccessRemoteWrite); err != nil {
 		return nil, err
 	}
 	c.Share(ringName, n.ring)
 	return n, c.QP().PostRecv(make([]verbs.RecvWR, receives))
+}
+
+// init makes the mutex, the waiters and the timer.
+func (c *Conn) init() {
+	c.mu = c.completions.Mutex()
+	c.reader, c.writer, c.flusher, c.closer, c.tender = newWaiter(c.readReady), newWaiter(c.writeReady), newWaiter(c.flushReady), newWaiter(c.closeReady), newWaiter(c.tendReady)
+	c.waiters = [5]*waiter{&c.reader, &c.writer, &c.flusher, &c.closer, &c.tender}
+	c.watch = c.newWatch()
 }
 
 // open begins the life of a Conn whose queue pairs are in RTS.
@@ -106,6 +104,7 @@ func (c *Conn) open() {
 		c.gone = true
 		c.tend()
 	})
+	c.completions.Handle(c.take)
 	c.mu.Lock()
 	c.keepAlive()
 	c.mu.Unlock()

@@ -77,9 +77,9 @@ func (c *Conn) expire(w *waiter, d *deadline, t time.Time) {
 // pass notes that a deadline has passed, and ends the waits that it is for.
 func (c *Conn) pass(w *waiter, d *deadline) {
 	d.passed = true
-	c.interrupt(w)
+	c.completions.Wake(w.Waiter)
 	if w == &c.writer {
-		c.interrupt(&c.flusher)
+		c.completions.Wake(c.flusher.Waiter)
 	}
 }
 

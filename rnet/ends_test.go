@@ -157,7 +157,7 @@ func TestReset(t *testing.T) {
 func (c *Conn) await1() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.takeArrived()
+	c.completions.Sweep()
 }
 
 // awaitWaiter waits until a goroutine waits at w, and nothing is on its way to the peer.
@@ -166,7 +166,7 @@ func (c *Conn) awaitWaiter(t *testing.T, w *waiter) {
 	testkit.Until(t, "waiting goroutine", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return (c.leader == w || w.asleep) && c.onTheWay == 0
+		return (c.completions.Works(w.Waiter) || w.Asleep()) && c.onTheWay == 0
 	})
 }
 

@@ -162,7 +162,7 @@ func (c *Conn) CloseRead() error {
 	c.readEnded = true
 	c.dropUnread()
 	c.control()
-	c.interrupt(&c.reader)
+	c.completions.Wake(c.reader.Waiter)
 	c.tend()
 	return nil
 }

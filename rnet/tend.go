@@ -1,14 +1,17 @@
-// The tender: a goroutine of the Conn, started at the first need. It leads while there is work that no
+// The tender: a goroutine of the Conn, started at the first need. It polls while there is work that no
 // goroutine of the program waits for; see wait.go.
 
 package rnet
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // tend provides for such work. The caller holds mu.
 func (c *Conn) tend() {
 	switch {
-	case c.leader != nil || !c.needsTender():
+	case !c.needsTender() || c.polls():
 	case c.urgent():
 		c.startTender()
 	case !c.watching:
@@ -16,6 +19,11 @@ func (c *Conn) tend() {
 		c.watched = c.flow.posted
 		c.watch.Reset(tendDelay)
 	}
+}
+
+// polls reports whether a goroutine of this Conn polls.
+func (c *Conn) polls() bool {
+	return slices.ContainsFunc(c.waiters[:], func(w *waiter) bool { return c.completions.Works(w.Waiter) })
 }
 
 // needsTender reports whether something must happen that no goroutine of the program waits for.
@@ -29,7 +37,7 @@ func (c *Conn) urgent() bool {
 }
 
 // tendDelay is how long at least the tender leaves bytes that wait for a whole message alone. A program that
-// writes much fills the message earlier, or leads itself. The tender would only take the lock and a processor
+// writes much fills the message earlier, or polls itself. The tender would only take the lock and a processor
 // from it.
 const tendDelay = 250 * time.Microsecond
 
@@ -53,33 +61,26 @@ func (c *Conn) look() {
 		return
 	}
 	c.watching = false
-	if c.leader == nil && c.needsTender() {
+	if c.needsTender() && !c.polls() {
 		c.startTender()
 	}
 }
 
 func (c *Conn) startTender() {
-	if c.tending {
-		c.tender.wakeUp()
-		return
+	if !c.tending {
+		c.tending = true
+		go c.runTender()
 	}
-	c.tending = true
-	go c.runTender()
 }
 
 func (c *Conn) runTender() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for !c.closed && c.err == nil {
-		if c.leader != nil || !c.needsTender() {
-			c.sleep(&c.tender)
-			continue
-		}
-		c.lead(&c.tender)
-		if f := c.follower(); f != nil { // it does the same work and needs no hand-over afterwards
-			f.wakeUp()
-			c.sleep(&c.tender)
-		}
-	}
-	c.passOn()
+	c.poll(&c.tender)
+	c.tending = false
+}
+
+// tendReady reports whether the tender may stop: another goroutine waits, and does the same work, or there is none.
+func (c *Conn) tendReady() (bool, error) {
+	return !c.needsTender() || slices.ContainsFunc(c.waiters[:4], func(w *waiter) bool { return w.Asleep() }), nil
 }

@@ -1,16 +1,21 @@
 package rnet
 
 import (
+	"context"
 	"encoding/binary"
 	"io"
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
+	"github.com/rawverbs/rawverbs/internal/turn"
+	"github.com/rawverbs/rawverbs/rc"
+	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // TestRestLeaves: bytes that wait for a whole message leave although the program does nothing more with
@@ -43,14 +48,27 @@ func TestRestLeaves(t *testing.T) {
 	}
 }
 
+// calledTender has no completions. It notes the waits for them, which are the tender's.
+type calledTender struct {
+	tender chan struct{}
+	*turn.Turn
+}
+
+func (c calledTender) Mutex() *sync.Mutex    { return &c.Turn.Mutex }
+func (calledTender) Handle(func([]verbs.WC)) {}
+func (calledTender) Sweep()                  {}
+func (c calledTender) Await(context.Context, context.Context, *turn.Waiter, func() bool) error {
+	c.tender <- struct{}{}
+	return nil
+}
+
 // TestSteadyWriterIsNotHeld: small writes that are held leave after a tendDelay, although each comes before
 // the one before it has waited for long, and nobody reads at this end.
 func TestSteadyWriterIsNotHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &Conn{tending: true} // without a device; the tender is only called
-		c.tender.wake = make(chan struct{}, 1)
-		c.watch = c.newWatch()
-		c.waiters = [4]*waiter{&c.reader, &c.writer, &c.flusher, &c.closer}
+		called := calledTender{make(chan struct{}, 1), new(turn.Turn)}
+		c := &Conn{completions: called, rc: new(rc.Conn)} // without a device; the tender is only called
+		c.init()
 		// steady writes four times per tendDelay. Of each write posted bytes leave at once. It returns when
 		// the tender is called, or the zero time.
 		steady := func(posted uint64) time.Duration {
@@ -64,7 +82,7 @@ func TestSteadyWriterIsNotHeld(t *testing.T) {
 				time.Sleep(tendDelay / 4)
 				synctest.Wait()
 				select {
-				case <-c.tender.wake:
+				case <-called.tender:
 					return time.Since(began)
 				default:
 				}

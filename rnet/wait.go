@@ -1,40 +1,42 @@
-// Waiting. Of all goroutines that wait on a Conn one leads: it waits for completions and enters them
-// into the accounts. The others, the followers, sleep until the leader wakes them. A deadline or Close
-// ends the leader's wait by the epoch, a context that is made anew only then.
+// Waiting. One of the goroutines that wait polls for completions, and enters them into the accounts
+// of its Conn and of others; see package turn. The others sleep until what they wait for has come.
 
 package rnet
 
 import (
 	"context"
 	"fmt"
+	"sync"
 	"syscall"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/turn"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
+// completions is what a Conn needs of package rc's route for its completions.
+type completions interface {
+	Mutex() *sync.Mutex
+	Handle(take func([]verbs.WC))
+	Await(ctx, owner context.Context, w *turn.Waiter, ready func() bool) error
+	Wake(*turn.Waiter)
+	Works(*turn.Waiter) bool
+	Sweep()
+}
+
 // waiter is a place for one waiting goroutine. Conn.mu guards it.
 type waiter struct {
-	ready  func() (bool, error) // whether the wait is over; called with Conn.mu held
-	asleep bool                 // a follower sleeps here
-	wake   chan struct{}        // holds at most one wake-up
+	*turn.Waiter
+	ready func() (bool, error) // whether the wait is over; called with Conn.mu held
+	over  func() bool          // ready, for turn
 }
 
-func (w *waiter) wakeUp() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-// sleep waits as a follower. The caller holds mu.
-func (c *Conn) sleep(w *waiter) {
-	w.asleep = true
-	c.mu.Unlock()
-	<-w.wake
-	c.mu.Lock()
-	w.asleep = false
+func newWaiter(ready func() (bool, error)) waiter {
+	return waiter{turn.NewWaiter(), ready, func() bool {
+		ok, err := ready()
+		return ok || err != nil
+	}}
 }
 
 // await returns when w is ready, or with the reason why the wait ended before that. The caller
@@ -42,83 +44,25 @@ func (c *Conn) sleep(w *waiter) {
 func (c *Conn) await(w *waiter) error {
 	for {
 		if ok, err := w.ready(); ok || err != nil {
-			c.passOn()
+			c.tend()
 			return err
 		}
-		if c.leader != nil {
-			c.sleep(w)
-		} else {
-			c.lead(w)
-		}
+		c.poll(w)
 	}
 }
 
-// lead waits for completions once, enters them, and wakes the followers that are ready. The caller
-// holds mu.
-func (c *Conn) lead(w *waiter) {
-	c.leader = w
-	epoch := c.epoch
-	c.mu.Unlock()
-	n, err := c.rc.WaitSends(epoch, c.wcs[:]) // not WaitRecvs, which also ends when the peer calls Finish
-	c.mu.Lock()
-	c.leader = nil
-	c.take(c.wcs[:n])
-	if epoch.Err() != nil {
-		c.newEpoch()
-	} else if err != nil {
+// poll waits until w is ready, or the Conn fails.
+func (c *Conn) poll(w *waiter) {
+	if err := c.completions.Await(context.Background(), c.rc.Context(), w.Waiter, w.over); err != nil {
 		c.fail(lost(err))
 	}
-	for _, f := range c.waiters {
-		if f == w || !f.asleep {
-			continue
-		}
-		if ok, err := f.ready(); ok || err != nil {
-			f.wakeUp()
-		}
-	}
 }
 
-// passOn wakes a follower to lead, if nobody leads.
-func (c *Conn) passOn() {
-	if c.leader != nil {
-		return
-	}
-	if f := c.follower(); f != nil {
-		f.wakeUp()
-		return
-	}
-	c.tend()
-}
-
-// follower returns a follower that can lead, or nil.
-func (c *Conn) follower() *waiter {
-	for _, w := range c.waiters {
-		if w.asleep {
-			return w
-		}
-	}
-	return nil
-}
-
-func (c *Conn) newEpoch() {
-	c.epoch, c.endEpoch = context.WithCancel(context.Background())
-}
-
-// interrupt makes a waiting goroutine look again whether it is ready. The caller holds mu.
-func (c *Conn) interrupt(w *waiter) {
-	if c.leader == w {
-		c.endEpoch()
-	}
-	w.wakeUp()
-}
-
-// interruptAll interrupts all waiting goroutines.
+// interruptAll makes all waiting goroutines look whether they are ready.
 func (c *Conn) interruptAll() {
-	c.endEpoch()
 	for _, w := range c.waiters {
-		w.wakeUp()
+		c.completions.Wake(w.Waiter)
 	}
-	c.tender.wakeUp()
 }
 
 // take enters completions into the accounts and does what follows from them.
@@ -140,6 +84,11 @@ func (c *Conn) take(wcs []verbs.WC) {
 		c.repost()
 	}
 	c.flush()
+	for _, w := range c.waiters {
+		if w.Asleep() && w.over() {
+			w.Wake()
+		}
+	}
 }
 
 // receive enters one message of the peer.

@@ -203,7 +203,7 @@ func (c *Conn) CloseWrite() error {
 	}
 	c.wantFIN = true
 	c.flush()
-	c.interrupt(&c.writer)
+	c.completions.Wake(c.writer.Waiter)
 	return nil
 }
 

@@ -1,50 +1,43 @@
 // Package dispatch polls a completion queue for all goroutines that wait for its completions. One
-// of those goroutines leads: it polls and hands out the completions. The others sleep until their
-// completion has come, or until it is their turn to lead.
+// of those goroutines polls and hands out the completions; see package turn.
 package dispatch
 
 import (
 	"context"
 	"math/rand/v2"
 	"net"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
 
-	"github.com/rawverbs/rawverbs/internal/ctxwatch"
+	"github.com/rawverbs/rawverbs/internal/turn"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
-// dispatchBatch is the number of completions that a leader polls at once for others.
-const dispatchBatch = 32
+// dispatchBatch is the number of completions that are polled at once for others.
+const dispatchBatch = 64
 
-// Dispatcher polls a CQ for one or more Conns. Each Conn has a route.
+// Dispatcher polls a CQ for one or more Conns. Each Conn has a route. The turn's mutex guards the routes.
 type Dispatcher struct {
-	cq *verbs.CQ
+	turn.Turn
+	cq     *verbs.CQ
+	batch  [dispatchBatch]verbs.WC // for the goroutine that polls
+	routes map[uint32]*Route       // by QPN
+	rest   *Route                  // gets the completions of queue pairs without a route; nil drops them
 
-	mu      sync.Mutex
-	leading bool    // a goroutine polls; only that goroutine uses batch
-	leader  *waiter // its waiter; nil if it waits for completions alone
-	batch   [dispatchBatch]verbs.WC
-	routes  map[uint32]*Route // by QPN
-	rest    *Route            // gets the completions of queue pairs without a route; nil drops them
-	first   *waiter           // sleeping goroutines, first to last
-	last    *waiter
-
-	turn     context.Context // the leader's wait ends with it
-	endTurn  context.CancelCauseFunc
-	sweeps   uint64    // number of sweeps so far
-	catching []*waiter // goroutines that wait for a sweep
+	wait    context.Context // ends the wait for completions
+	endWait context.CancelCauseFunc
 }
 
-// errNudged ends the turn of a leader, which then hands out what it has polled.
+// errNudged ends a wait for completions, so that what was polled is handed out.
 var errNudged = errors.New("another goroutine needs what was polled")
 
 // New returns a dispatcher without routes.
 func New(cq *verbs.CQ) *Dispatcher {
 	d := &Dispatcher{cq: cq, routes: make(map[uint32]*Route)}
-	d.turn, d.endTurn = context.WithCancelCause(context.Background())
+	d.wait, d.endWait = context.WithCancelCause(context.Background())
+	d.Interrupt = func() { d.endWait(errNudged) }
 	return d
 }
 
@@ -56,28 +49,28 @@ func (d *Dispatcher) NewRoute(spin time.Duration, overrun func(error)) *Route {
 
 // ClaimRest directs the completions of all queue pairs that no route has claimed to the route.
 func (r *Route) ClaimRest() {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
+	r.d.Lock()
+	defer r.d.Unlock()
 	r.d.rest = r
 }
 
 // Claim directs the completions of a queue pair to the route.
 func (r *Route) Claim(qpn uint32) {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
+	r.d.Lock()
+	defer r.d.Unlock()
 	r.d.routes[qpn] = r
 }
 
 // Release drops the completions of a queue pair from now on.
 func (r *Route) Release(qpn uint32) {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
+	r.d.Lock()
+	defer r.d.Unlock()
 	if r.d.routes[qpn] == r {
 		delete(r.d.routes, qpn)
 	}
 }
 
-// Route takes the completions of one Conn. The dispatcher's mu guards all fields except d, spin, tag
+// Route takes the completions of one Conn. The dispatcher's mutex guards all fields except d, spin, tag
 // and overrun.
 type Route struct {
 	d    *Dispatcher
@@ -86,47 +79,22 @@ type Route struct {
 
 	inbox   []verbs.WC // completions of the program's own requests, unread from taken on
 	taken   int
-	readers []*waiter // goroutines that wait for the inbox
-	queues  []*Queue  // requests of Do
-	flying  int       // number of Do's requests in flight
-	seen    uint64    // number of completions so far
-	stalled []*waiter // goroutines that wait for any completion
-	gone    bool      // no more completions come
+	readers []*turn.Waiter   // goroutines that wait for the inbox
+	queues  []*Queue         // requests of Do
+	flying  int              // number of Do's requests in flight
+	seen    uint64           // number of completions so far
+	stalled []*turn.Waiter   // goroutines that wait for any completion
+	gone    bool             // no more completions come
+	handle  func([]verbs.WC) // see Handle; nil: completions go to the inbox
 
 	overrun func(error) // called when nobody reads the inbox
 }
 
 // Flying returns the number of Do's requests in flight.
 func (r *Route) Flying() int {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
+	r.d.Lock()
+	defer r.d.Unlock()
 	return r.flying
-}
-
-// waiter is a waiting goroutine. Waiters are reused.
-type waiter struct {
-	wake       chan struct{} // holds at most one wake-up
-	prev, next *waiter
-}
-
-func newWaiter() *waiter { return &waiter{wake: make(chan struct{}, 1)} }
-
-var waiters = sync.Pool{New: func() any { return newWaiter() }}
-
-func (w *waiter) wakeUp() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-// wake wakes a waiting goroutine. If that goroutine leads, it waits for the CQ, and its turn ends.
-// The caller holds mu.
-func (d *Dispatcher) wake(w *waiter) {
-	if d.leading && d.leader == w {
-		d.endTurn(errNudged)
-	}
-	w.wakeUp()
 }
 
 // Read waits for completions of the program's own requests and moves them to wcs. Completions that
@@ -136,24 +104,21 @@ func (r *Route) Read(ctx, owner context.Context, wcs []verbs.WC) (n int, err err
 	if len(wcs) == 0 {
 		return d.cq.Wait(ctx, wcs) // for the error of Wait
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.leading && r.taken == len(r.inbox) { // the usual case
-		if n, err = r.lead(ctx, owner, nil, wcs, r); n > 0 || err != nil && r.taken == len(r.inbox) {
-			d.passOn()
-			return n, err
-		}
-	}
-	w := waiters.Get().(*waiter)
-	defer waiters.Put(w)
+	d.Lock()
+	defer d.Unlock()
+	w := turn.Waiters.Get().(*turn.Waiter)
+	defer turn.Waiters.Put(w)
 	r.readers = append(r.readers, w)
-	n, err = r.await(ctx, owner, w, func() bool { return r.taken < len(r.inbox) }, wcs)
+	err = d.Await(ctx, owner, w, func() bool { return n > 0 || r.taken < len(r.inbox) }, func() (err error) {
+		n, err = r.poll(ctx, owner, wcs, r)
+		return err
+	})
 	r.readers = without(r.readers, w)
 	if n == 0 {
 		n = r.take(wcs)
 	}
 	if r.taken < len(r.inbox) && len(r.readers) > 0 {
-		r.readers[0].wakeUp()
+		r.readers[0].Wake()
 	}
 	if n > 0 {
 		return n, nil
@@ -161,87 +126,53 @@ func (r *Route) Read(ctx, owner context.Context, wcs []verbs.WC) (n int, err err
 	return 0, err
 }
 
-// await waits until met returns true. The error is the reason why the wait ended before that. The
-// caller holds mu, and met is called with mu held. If buf is not nil and this goroutine polls
-// completions for the route's inbox, they go to buf, and await returns their number.
-func (r *Route) await(ctx, owner context.Context, w *waiter, met func() bool, buf []verbs.WC) (n int, err error) {
+// Handle has handle take all completions of the route's queue pairs, unless they are of requests of Do. handle is called with the
+// mutex held, by the goroutine that polls, and wakes those who wait for what it has found. nil: they are for Read again.
+func (r *Route) Handle(handle func([]verbs.WC)) {
+	r.d.Lock()
+	defer r.d.Unlock()
+	if r.handle = handle; handle != nil && r.taken < len(r.inbox) {
+		handle(r.inbox[r.taken:])
+		r.inbox, r.taken = r.inbox[:0], 0
+	}
+}
+
+// Turn is whose turn it is to poll. The routes of a dispatcher share it, and its mutex.
+func (r *Route) Turn() *turn.Turn { return &r.d.Turn }
+
+// Await waits until ready returns true, and polls meanwhile if nobody else does; see [turn.Turn.Await].
+func (r *Route) Await(ctx, owner context.Context, w *turn.Waiter, ready func() bool) error {
+	return r.d.Await(ctx, owner, w, ready, func() error {
+		_, err := r.poll(ctx, owner, r.d.batch[:], nil)
+		return err
+	})
+}
+
+// poll polls, waits if there is nothing, and hands out the completions. The completions of the
+// route keep stay at the front of wcs, and poll returns their number. When a context has ended, it hands out
+// everything there is. The caller has the turn; poll releases the mutex while it waits.
+func (r *Route) poll(ctx, owner context.Context, wcs []verbs.WC, keep *Route) (n int, err error) {
 	d := r.d
-	for n == 0 && err == nil && !met() {
-		if d.leading {
-			if err = d.follow(ctx, owner, w); err != nil {
-				d.catchUp(w)
-			}
-			continue
-		}
-		if buf != nil {
-			n, err = r.lead(ctx, owner, w, buf, r)
-		} else {
-			_, err = r.lead(ctx, owner, w, d.batch[:], nil)
-		}
-	}
-	d.passOn()
-	if err != nil && met() {
-		err = nil
-	}
-	return n, err
-}
-
-// catchUp returns when all completions that have come are handed out: those in the CQ, and those that
-// a leader has polled. So a wait that ends does not miss a completion that came before its end.
-func (d *Dispatcher) catchUp(w *waiter) {
-	d.catching = append(d.catching, w)
-	for sweeps := d.sweeps; d.sweeps == sweeps; {
-		if !d.leading {
-			d.sweep()
-			break
-		}
-		d.endTurn(errNudged)
-		d.mu.Unlock()
-		<-w.wake
-		d.mu.Lock()
-	}
-	d.catching = without(d.catching, w)
-}
-
-// sweep hands out everything in the CQ. The caller holds mu, and nobody leads.
-func (d *Dispatcher) sweep() {
-	for n := len(d.batch); n == len(d.batch); {
-		n, _ = d.cq.Poll(d.batch[:])
-		d.handOut(d.batch[:n], nil)
-	}
-	d.sweeps++
-	for _, w := range d.catching {
-		w.wakeUp()
-	}
-}
-
-// lead polls, waits if there is nothing, and hands out the completions. The completions of the
-// route keep stay at the front of wcs, and lead returns their number. The caller holds mu; lead
-// releases it while it waits. w is the caller's waiter, or nil.
-func (r *Route) lead(ctx, owner context.Context, w *waiter, wcs []verbs.WC, keep *Route) (n int, err error) {
-	d := r.d
-	d.leading, d.leader = true, w
 	until := owner
 	if owner.Err() == nil {
-		if d.turn.Err() != nil {
-			d.turn, d.endTurn = context.WithCancelCause(context.Background())
+		if d.wait.Err() != nil {
+			d.wait, d.endWait = context.WithCancelCause(context.Background())
 		}
-		until = d.turn
+		until = d.wait
 	}
-	d.mu.Unlock()
+	d.Unlock()
 	n, err = d.cq.WaitFor(ctx, wcs, verbs.WaitOptions{Owner: until, Spin: r.spin})
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		n, _ = d.cq.Poll(wcs) // a completion may have come just before the end
 	}
-	d.mu.Lock()
-	d.leading = false
+	d.Lock()
 	if errors.Is(err, errNudged) {
 		if err = nil; owner.Err() != nil {
 			err = context.Cause(owner)
 		}
 	}
 	kept := d.handOut(wcs[:n], keep)
-	if err != nil || len(d.catching) > 0 {
+	if err != nil || ctx.Err() != nil || owner.Err() != nil {
 		d.sweep()
 	}
 	if kept > 0 {
@@ -250,65 +181,33 @@ func (r *Route) lead(ctx, owner context.Context, w *waiter, wcs []verbs.WC, keep
 	return kept, err
 }
 
-// follow sleeps until another goroutine wakes w, or ctx or owner ends. The caller holds mu.
-func (d *Dispatcher) follow(ctx, owner context.Context, w *waiter) (err error) {
-	d.enqueue(w)
-	d.mu.Unlock()
-	select {
-	case <-w.wake:
-	case <-ctx.Done():
-		err = ctxwatch.Err(ctx)
-	case <-owner.Done():
-		err = context.Cause(owner)
+// sweep hands out everything there is.
+func (d *Dispatcher) sweep() {
+	for n := len(d.batch); n == len(d.batch); {
+		n, _ = d.cq.Poll(d.batch[:])
+		d.handOut(d.batch[:n], nil)
 	}
-	d.mu.Lock()
-	d.dequeue(w)
-	return err
 }
 
-// Nudge makes the leader, if there is one, hand out what the CQ has and look at its owner. A
-// leader does not watch its owner, so a Conn calls Nudge when its context ends.
+// Sweep hands out everything there is, unless a goroutine polls. The caller holds the mutex.
+func (r *Route) Sweep() {
+	if r.d.Works(nil) {
+		r.d.sweep()
+	}
+}
+
+// Nudge makes the goroutine that polls, if there is one, hand out what the CQ has and look at its owner. It
+// does not watch its owner, so a Conn calls Nudge when its context ends.
 func (r *Route) Nudge() {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
-	r.d.endTurn(errNudged)
-}
-
-// passOn wakes a sleeping goroutine to lead, if nobody leads.
-func (d *Dispatcher) passOn() {
-	if !d.leading && d.first != nil {
-		d.first.wakeUp()
-	}
-}
-
-func (d *Dispatcher) enqueue(w *waiter) {
-	w.prev, w.next = d.last, nil
-	if d.last != nil {
-		d.last.next = w
-	} else {
-		d.first = w
-	}
-	d.last = w
-}
-
-func (d *Dispatcher) dequeue(w *waiter) {
-	if w.prev != nil {
-		w.prev.next = w.next
-	} else {
-		d.first = w.next
-	}
-	if w.next != nil {
-		w.next.prev = w.prev
-	} else {
-		d.last = w.prev
-	}
-	w.prev, w.next = nil, nil
+	r.d.Lock()
+	defer r.d.Unlock()
+	r.d.Interrupt()
 }
 
 // handOut gives each completion to its request or its route. The completions for keep's inbox move
 // to the front of wcs, and handOut returns their number.
 func (d *Dispatcher) handOut(wcs []verbs.WC, keep *Route) (kept int) {
-	for i := range wcs {
+	for i := 0; i < len(wcs); i++ {
 		wc := &wcs[i]
 		r, claimed := d.routes[wc.QPN]
 		if !claimed {
@@ -320,6 +219,12 @@ func (d *Dispatcher) handOut(wcs []verbs.WC, keep *Route) (kept int) {
 		r.seen++
 		switch {
 		case r.flying > 0 && r.complete(wc):
+		case r.handle != nil:
+			first := i
+			for i+1 < len(wcs) && wcs[i+1].QPN == wc.QPN && r.flying == 0 {
+				i++
+			}
+			r.handle(wcs[first : i+1])
 		case r == keep:
 			if kept != i {
 				wcs[kept] = *wc
@@ -329,7 +234,7 @@ func (d *Dispatcher) handOut(wcs []verbs.WC, keep *Route) (kept int) {
 			r.put(wc)
 		}
 		for _, w := range r.stalled {
-			w.wakeUp()
+			w.Wake()
 		}
 	}
 	return kept
@@ -347,7 +252,7 @@ func (r *Route) put(wc *verbs.WC) {
 	}
 	r.inbox = append(r.inbox, *wc)
 	if len(r.readers) > 0 {
-		r.readers[0].wakeUp()
+		r.readers[0].Wake()
 	}
 }
 
@@ -361,11 +266,7 @@ func (r *Route) take(wcs []verbs.WC) int {
 }
 
 // without removes w from list and keeps the order of the others.
-func without(list []*waiter, w *waiter) []*waiter {
-	for i := range list {
-		if list[i] == w {
-			return append(list[:i], list[i+1:]...)
-		}
-	}
-	return list
+func without(list []*turn.Waiter, w *turn.Waiter) []*turn.Waiter {
+	i := slices.Index(list, w)
+	return slices.Delete(list, i, i+1)
 }

@@ -106,8 +106,8 @@ func routes(t *testing.T, test func(t *testing.T, r *Route, device *silentCQ)) {
 func (d *Dispatcher) until(t *testing.T, what string, state func() bool) {
 	t.Helper()
 	testkit.Until(t, what, func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		d.Lock()
+		defer d.Unlock()
 		return state()
 	})
 }
@@ -140,7 +140,7 @@ func TestAReadTakesWhatCameBeforeItsEnd(t *testing.T) {
 						got <- err
 					}()
 					if asleep {
-						r.d.until(t, "leader", func() bool { return r.d.leading })
+						r.d.until(t, "leader", func() bool { return !r.d.Works(nil) })
 						device.complete(1)
 						end(io.EOF)
 					}
@@ -171,7 +171,7 @@ func TestAnEndDoesNotOvertakeACompletion(t *testing.T) {
 		})
 		defer leader.Wait()
 		defer stop()
-		r.d.until(t, "leader", func() bool { return r.d.leading })
+		r.d.until(t, "leader", func() bool { return !r.d.Works(nil) })
 		req, err := q.Acquire(ctx, ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -185,7 +185,7 @@ func TestAnEndDoesNotOvertakeACompletion(t *testing.T) {
 			_, err := req.Finish(ctx, owner)
 			finished <- err
 		}()
-		r.d.until(t, "sleeping goroutine", func() bool { return r.d.first != nil })
+		r.d.until(t, "sleeping goroutine", func() bool { return req.Asleep() })
 		device.complete(req.ID())
 		end(io.EOF)
 		if err := testkit.Receive(t, finished, "end of the wait"); err != nil {
@@ -216,7 +216,7 @@ func TestShutWakesTheLeader(t *testing.T) {
 			_, err := left.Wait(context.Background())
 			ended <- err
 		}()
-		r.d.until(t, "leader", func() bool { return r.d.leading })
+		r.d.until(t, "leader", func() bool { return !r.d.Works(nil) })
 		r.Shut()
 		if err := testkit.Receive(t, ended, "end of the wait"); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("got %v", err)
@@ -241,7 +241,7 @@ func TestAPlaceWakesTheLeader(t *testing.T) {
 			}
 			got <- next
 		}()
-		r.d.until(t, "leader", func() bool { return r.d.leading })
+		r.d.until(t, "leader", func() bool { return !r.d.Works(nil) })
 		req.GiveBack()
 		if next := testkit.Receive(t, got, "place"); next != req {
 			t.Errorf("got %v, want the place that was given back", next)

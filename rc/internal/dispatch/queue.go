@@ -11,6 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/turn"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -22,7 +23,7 @@ const (
 	queueMask = 1<<(tagShift-placeBits) - 1
 )
 
-// Queue holds the requests of Do on one send queue or receive queue. The dispatcher's mu guards its
+// Queue holds the requests of Do on one send queue or receive queue. The dispatcher's mutex guards its
 // fields.
 type Queue struct {
 	r    *Route
@@ -36,30 +37,30 @@ type Queue struct {
 
 // Request is one place in a queue. It is reused after its completion.
 type Request struct {
-	waiter // of the goroutine that waits for the completion
-	q      *Queue
-	Place  int
-	Send   [1]verbs.SendWR
-	Recv   [1]verbs.RecvWR
-	SGE    [1]verbs.SGE
-	UserID uint64
-	flying bool
-	WC     verbs.WC
-	left   *Left // set when the wait ended before the completion
+	*turn.Waiter // of the goroutine that waits for the completion
+	q            *Queue
+	Place        int
+	Send         [1]verbs.SendWR
+	Recv         [1]verbs.RecvWR
+	SGE          [1]verbs.SGE
+	UserID       uint64
+	flying       bool
+	WC           verbs.WC
+	left         *Left // set when the wait ended before the completion
 }
 
 // ticket is a goroutine that waits for a free request. Tickets are reused.
 type ticket struct {
-	waiter
+	*turn.Waiter
 	got *Request
 }
 
-var tickets = sync.Pool{New: func() any { return &ticket{waiter: *newWaiter()} }}
+var tickets = sync.Pool{New: func() any { return &ticket{Waiter: turn.NewWaiter()} }}
 
 // NewQueue makes a queue with a limit of most requests at a time. post posts one request.
 func (r *Route) NewQueue(most int, post func(*Request) error) *Queue {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
+	r.d.Lock()
+	defer r.d.Unlock()
 	id := uint64(r.tag)<<tagShift | uint64(len(r.queues))<<placeBits
 	q := &Queue{r: r, post: post, id: id, Most: min(most, placeMask)}
 	r.queues = append(r.queues, q)
@@ -68,15 +69,15 @@ func (r *Route) NewQueue(most int, post func(*Request) error) *Queue {
 
 // Acquire returns a free request, or waits for one. Waiting goroutines are served in order.
 func (q *Queue) Acquire(ctx, owner context.Context) (*Request, error) {
-	q.r.d.mu.Lock()
-	defer q.r.d.mu.Unlock()
+	q.r.d.Lock()
+	defer q.r.d.Unlock()
 	if n := len(q.free); n > 0 {
 		req := q.free[n-1]
 		q.free = q.free[:n-1]
 		return req, nil
 	}
 	if len(q.list) < q.Most {
-		req := &Request{waiter: *newWaiter(), q: q, Place: len(q.list)}
+		req := &Request{Waiter: turn.NewWaiter(), q: q, Place: len(q.list)}
 		q.list = append(q.list, req)
 		return req, nil
 	}
@@ -84,7 +85,7 @@ func (q *Queue) Acquire(ctx, owner context.Context) (*Request, error) {
 	defer tickets.Put(t)
 	t.got = nil
 	q.next = append(q.next, t)
-	if _, err := q.r.await(ctx, owner, &t.waiter, func() bool { return t.got != nil }, nil); err != nil {
+	if err := q.r.Await(ctx, owner, t.Waiter, func() bool { return t.got != nil }); err != nil {
 		i := slices.Index(q.next, t)
 		q.next = slices.Delete(q.next, i, i+1)
 		return nil, err
@@ -92,7 +93,7 @@ func (q *Queue) Acquire(ctx, owner context.Context) (*Request, error) {
 	return t.got, nil
 }
 
-// release gives a request to the first goroutine that waits for one, or frees it. The caller holds mu.
+// release gives a request to the first goroutine that waits for one, or frees it. The caller holds the mutex.
 func (q *Queue) release(req *Request) {
 	if len(q.next) == 0 {
 		q.free = append(q.free, req)
@@ -101,13 +102,13 @@ func (q *Queue) release(req *Request) {
 	t := q.next[0]
 	q.next = slices.Delete(q.next, 0, 1)
 	t.got = req
-	q.r.d.wake(&t.waiter)
+	q.r.d.Wake(t.Waiter)
 }
 
 // GiveBack frees a request.
 func (req *Request) GiveBack() {
-	req.q.r.d.mu.Lock()
-	defer req.q.r.d.mu.Unlock()
+	req.q.r.d.Lock()
+	defer req.q.r.d.Unlock()
 	req.q.release(req)
 }
 
@@ -118,15 +119,15 @@ func (req *Request) ID() uint64 { return req.q.id | uint64(req.Place) }
 // and tries again.
 func (req *Request) Start(ctx, owner context.Context) error {
 	r := req.q.r
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
+	r.d.Lock()
+	defer r.d.Unlock()
 	for {
 		seen := r.seen
 		req.flying, req.left = true, nil
 		r.flying++
-		r.d.mu.Unlock()
+		r.d.Unlock()
 		err := req.q.post(req)
-		r.d.mu.Lock()
+		r.d.Lock()
 		if err == nil {
 			req.Send[0], req.Recv[0] = verbs.SendWR{}, verbs.RecvWR{}
 			return nil
@@ -136,9 +137,9 @@ func (req *Request) Start(ctx, owner context.Context) error {
 		if !errors.Is(err, syscall.ENOMEM) {
 			return err
 		}
-		r.stalled = append(r.stalled, &req.waiter)
-		_, ended := r.await(ctx, owner, &req.waiter, func() bool { return r.seen != seen }, nil)
-		r.stalled = without(r.stalled, &req.waiter)
+		r.stalled = append(r.stalled, req.Waiter)
+		ended := r.Await(ctx, owner, req.Waiter, func() bool { return r.seen != seen })
+		r.stalled = without(r.stalled, req.Waiter)
 		if ended != nil {
 			return errors.WithMessage(ended, "wait for room in the queue")
 		}
@@ -149,9 +150,9 @@ func (req *Request) Start(ctx, owner context.Context) error {
 // dispatcher frees the request later. Otherwise the caller gives the request back.
 func (req *Request) Finish(ctx, owner context.Context) (*Left, error) {
 	r := req.q.r
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
-	_, err := r.await(ctx, owner, &req.waiter, func() bool { return !req.flying }, nil)
+	r.d.Lock()
+	defer r.d.Unlock()
+	err := r.Await(ctx, owner, req.Waiter, func() bool { return !req.flying })
 	if err != nil {
 		req.left = &Left{r: r}
 	}
@@ -177,17 +178,17 @@ func (r *Route) complete(wc *verbs.WC) bool {
 		req.q.release(req)
 		return true
 	}
-	req.wakeUp()
+	req.Wake()
 	return true
 }
 
 // Shut ends the waits for requests whose completions will not come, because the queue pairs are
 // destroyed.
 func (r *Route) Shut() {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
+	r.d.Lock()
+	defer r.d.Unlock()
 	r.gone = true
-	r.d.endTurn(errNudged) // the leader may wait for such a request
+	r.d.Interrupt() // whoever polls may wait for such a request
 	for _, q := range r.queues {
 		for _, req := range q.list {
 			if req.flying && req.left != nil {
@@ -200,20 +201,20 @@ func (r *Route) Shut() {
 // Left is a request whose wait ended before its completion came.
 type Left struct {
 	r       *Route
-	done    bool // the dispatcher's mu guards done, wc and waiting
+	done    bool // the dispatcher's mutex guards done, wc and waiting
 	wc      verbs.WC
-	waiting []*waiter
+	waiting []*turn.Waiter
 }
 
 // Wait returns the request's completion, failed or not. The error is that of ctx, or net.ErrClosed
 // after Shut.
 func (l *Left) Wait(ctx context.Context) (verbs.WC, error) {
-	l.r.d.mu.Lock()
-	defer l.r.d.mu.Unlock()
-	w := waiters.Get().(*waiter)
-	defer waiters.Put(w)
+	l.r.d.Lock()
+	defer l.r.d.Unlock()
+	w := turn.Waiters.Get().(*turn.Waiter)
+	defer turn.Waiters.Put(w)
 	l.waiting = append(l.waiting, w)
-	_, err := l.r.await(ctx, context.Background(), w, func() bool { return l.done || l.r.gone }, nil)
+	err := l.r.Await(ctx, context.Background(), w, func() bool { return l.done || l.r.gone })
 	l.waiting = without(l.waiting, w)
 	if err == nil && !l.done {
 		err = net.ErrClosed
@@ -221,7 +222,7 @@ func (l *Left) Wait(ctx context.Context) (verbs.WC, error) {
 	return l.wc, err
 }
 
-// end records the completion. The caller holds mu.
+// end records the completion. The caller holds the mutex.
 func (l *Left) end(wc verbs.WC) {
 	l.wc, l.done = wc, true
 	l.wake()
@@ -229,6 +230,6 @@ func (l *Left) end(wc verbs.WC) {
 
 func (l *Left) wake() {
 	for _, w := range l.waiting {
-		w.wakeUp()
+		w.Wake()
 	}
 }
