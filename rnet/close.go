@@ -22,8 +22,8 @@ func (c *Conn) Close() error {
 	if c == nil || c.rc == nil {
 		return syscall.EINVAL // as package net
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	if c.closed {
 		return c.opError("close", net.ErrClosed)
 	}
@@ -41,10 +41,10 @@ func (c *Conn) Close() error {
 	c.flush()
 	c.interruptAll()
 	timer := time.AfterFunc(limit, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.turn.Lock()
+		defer c.turn.Unlock()
 		c.late = true
-		c.completions.Wake(c.closer.Waiter)
+		c.turn.Wake(c.closer.Waiter)
 	})
 	if !c.reset {
 		_ = c.await(&c.closer) // an error means that the peer is gone
@@ -58,8 +58,8 @@ func (c *Conn) Close() error {
 // default, sends them for at most Config.Linger; 0 drops them, and the peer gets ECONNRESET; sec > 0
 // sends them for at most sec seconds.
 func (c *Conn) SetLinger(sec int) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	if c.closed {
 		return c.opError("set", net.ErrClosed)
 	}
@@ -72,9 +72,9 @@ func (c *Conn) SetLinger(sec int) error {
 
 // finish waits until the peer's device has received everything or the timer has fired, and frees the Conn.
 func (c *Conn) finish(timer *time.Timer) {
-	c.mu.Lock()
+	c.turn.Lock()
 	_ = c.await(&c.closer)
-	c.mu.Unlock()
+	c.turn.Unlock()
 	timer.Stop()
 	_ = c.rc.Close() // nobody is left to whom its error could be reported; the Logger has it
 	c.free()
@@ -90,7 +90,7 @@ func (c *Conn) closeReady() (bool, error) {
 }
 
 // keepAlive is the state of the probes. A probe is a WRITE of 0 bytes: the peer's device
-// acknowledges it, and the peer's program does not notice. Conn.mu guards it.
+// acknowledges it, and the peer's program does not notice. Conn.turn guards it.
 type keepAlive struct {
 	timer   *time.Timer // nil: no probes
 	seen    bool        // something has completed since the last tick
@@ -108,8 +108,8 @@ func (c *Conn) keepAlive() {
 // tick has the tender wait for a completion if there was none since the last tick: that of a request
 // which is on its way, or that of a probe.
 func (c *Conn) tick() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	if c.closed || c.err != nil {
 		return
 	}

@@ -109,8 +109,8 @@ func TestCloseAfterSmallMessages(t *testing.T) {
 		}
 		testkit.Until(t, "acknowledgement", func() bool {
 			a.await1()
-			a.mu.Lock()
-			defer a.mu.Unlock()
+			a.turn.Lock()
+			defer a.turn.Unlock()
 			posted = a.flow.posted == a.flow.written // else the peer's receives are used up
 			return a.onTheWay == 0
 		})
@@ -171,15 +171,15 @@ func TestCloseReadDuringRead(t *testing.T) {
 	if _, err := a.Read(make([]byte, 1)); err != nil { // so that all are taken
 		t.Fatal(err)
 	}
-	a.mu.Lock()
+	a.turn.Lock()
 	a.lent = 5000 // as Read does before it copies
 	before := a.flow.consumed
-	a.mu.Unlock()
+	a.turn.Unlock()
 	if err := a.CloseRead(); err != nil {
 		t.Fatal(err)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.turn.Lock()
+	defer a.turn.Unlock()
 	if a.flow.consumed != before {
 		t.Errorf("%d bytes are free that are being copied", a.flow.consumed-before)
 	}

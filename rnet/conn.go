@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/turn"
 	"github.com/rawverbs/rawverbs/oob"
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -30,11 +31,11 @@ type Conn struct {
 	writes sync.Mutex // held by one Write, ReadFrom or WriteBuffers at a time
 
 	completions completions
-	mu          *sync.Mutex // of the completions
+	turn        *turn.Turn // of the completions; its mutex guards what follows
 	flow        flow
 	onTheWay    int    // requests that have not completed
 	taken       int    // receives that have completed and are not posted again
-	lent        uint64 // bytes of the ring that Read is copying without mu
+	lent        uint64 // bytes of the ring that Read is copying without turn
 	wantFIN     bool   // the program writes no more
 	sentFIN     bool
 	readEnded   bool // CloseRead: arriving bytes are dropped
@@ -83,7 +84,7 @@ func newConn(c *rc.Conn, cfg Config, t terms) (*Conn, error) {
 
 // init makes the mutex, the waiters and the timer.
 func (c *Conn) init() {
-	c.mu = c.completions.Mutex()
+	c.turn = c.completions.Turn()
 	c.reader, c.writer, c.flusher, c.closer, c.tender = newWaiter(c.readReady), newWaiter(c.writeReady), newWaiter(c.flushReady), newWaiter(c.closeReady), newWaiter(c.tendReady)
 	c.waiters = [5]*waiter{&c.reader, &c.writer, &c.flusher, &c.closer, &c.tender}
 	c.watch = c.newWatch()
@@ -99,15 +100,15 @@ func (c *Conn) open() {
 	c.local = &Addr{Host: hello.LocalAddr().String(), Device: c.rc.Device().Name(), GID: verbs.GID(qp.GID), QPN: qp.QPN}
 	c.remote = &Addr{Host: hello.RemoteAddr().String(), GID: verbs.GID(peer.GID), QPN: peer.QPN}
 	context.AfterFunc(c.rc.Context(), func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.turn.Lock()
+		defer c.turn.Unlock()
 		c.gone = true
 		c.tend()
 	})
 	c.completions.Handle(c.take)
-	c.mu.Lock()
+	c.turn.Lock()
 	c.keepAlive()
-	c.mu.Unlock()
+	c.turn.Unlock()
 	c.announce(StateOpen)
 }
 
@@ -144,8 +145,8 @@ type Stats struct {
 
 // Stats returns the counts, also after Close.
 func (c *Conn) Stats() Stats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	s := c.stats
 	s.PostedBytes, s.UnreadBytes, s.RingSize = c.flow.written-c.flow.freed, c.flow.arrived-c.flow.consumed, c.flow.ring
 	return s

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// deadline is a deadline of reads or writes. Conn.mu guards it.
+// deadline is a deadline of reads or writes. Conn.turn guards it.
 type deadline struct {
 	at     time.Time
 	passed bool
@@ -32,8 +32,8 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 }
 
 func (c *Conn) setDeadline(t time.Time, w *waiter, d *deadline, w2 *waiter, d2 *deadline) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	if c.closed {
 		return c.opError("set", net.ErrClosed)
 	}
@@ -61,8 +61,8 @@ func (c *Conn) expire(w *waiter, d *deadline, t time.Time) {
 		d.timer.Reset(left)
 	default:
 		d.timer = time.AfterFunc(left, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
+			c.turn.Lock()
+			defer c.turn.Unlock()
 			switch left := time.Until(d.at); {
 			case d.at.IsZero() || d.passed || c.closed:
 			case left > 0:
@@ -77,9 +77,9 @@ func (c *Conn) expire(w *waiter, d *deadline, t time.Time) {
 // pass notes that a deadline has passed, and ends the waits that it is for.
 func (c *Conn) pass(w *waiter, d *deadline) {
 	d.passed = true
-	c.completions.Wake(w.Waiter)
+	c.turn.Wake(w.Waiter)
 	if w == &c.writer {
-		c.completions.Wake(c.flusher.Waiter)
+		c.turn.Wake(c.flusher.Waiter)
 	}
 }
 

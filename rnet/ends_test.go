@@ -155,8 +155,8 @@ func TestReset(t *testing.T) {
 
 // await1 makes the Conn look at its completions.
 func (c *Conn) await1() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	c.completions.Sweep()
 }
 
@@ -164,9 +164,9 @@ func (c *Conn) await1() {
 func (c *Conn) awaitWaiter(t *testing.T, w *waiter) {
 	t.Helper()
 	testkit.Until(t, "waiting goroutine", func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return (c.completions.Works(w.Waiter) || w.Asleep()) && c.onTheWay == 0
+		c.turn.Lock()
+		defer c.turn.Unlock()
+		return (c.turn.Works(w.Waiter) || w.Asleep()) && c.onTheWay == 0
 	})
 }
 
@@ -395,8 +395,8 @@ func TestAddresses(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	a, b := testPair(t, Config{Ring: minRing, KeepAlive: 5 * time.Millisecond})
 	probed := func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
+		a.turn.Lock()
+		defer a.turn.Unlock()
 		return a.alive.sent >= 3 && !a.alive.probing && a.err == nil
 	}
 	testkit.Until(t, "three probes", probed)

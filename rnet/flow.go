@@ -6,7 +6,7 @@ package rnet
 
 import "github.com/pkg/errors"
 
-// flow has both accounts. Conn.mu guards it.
+// flow has both accounts. Conn.turn guards it.
 type flow struct {
 	terms
 	packet uint64 // bytes of a packet, if messages are to fit into datagrams; else 0

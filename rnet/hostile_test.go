@@ -125,8 +125,8 @@ func TestHostileCounts(t *testing.T) {
 			}
 			testkit.Until(t, "end of the victim's Conn", func() bool {
 				victim.await1()
-				victim.mu.Lock()
-				defer victim.mu.Unlock()
+				victim.turn.Lock()
+				defer victim.turn.Unlock()
 				return victim.err != nil
 			})
 			_, err := victim.Write([]byte("x"))

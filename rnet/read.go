@@ -15,8 +15,8 @@ import (
 func (c *Conn) Read(b []byte) (int, error) {
 	c.reads.Lock()
 	defer c.reads.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	if len(b) == 0 && !c.closed {
 		return 0, nil
 	}
@@ -35,9 +35,9 @@ func (c *Conn) Read(b []byte) (int, error) {
 			copy(b[n:], from)
 		} else {
 			c.lent = k
-			c.mu.Unlock()
+			c.turn.Unlock()
 			copy(b[n:], from)
-			c.mu.Lock()
+			c.turn.Lock()
 			c.lent = 0
 		}
 		n += int(k)
@@ -106,8 +106,8 @@ func (c *Conn) readCopy() (*[copyBuffer]byte, int, error) {
 func (c *Conn) awaitBytes() error {
 	c.reads.Lock()
 	defer c.reads.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	return c.awaitData()
 }
 
@@ -154,15 +154,15 @@ func (c *Conn) readReady() (bool, error) {
 // CloseRead ends the reading: Read returns io.EOF, and bytes of the peer are dropped from now on.
 // The peer can still write.
 func (c *Conn) CloseRead() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	if c.closed {
 		return c.opError("close", net.ErrClosed)
 	}
 	c.readEnded = true
 	c.dropUnread()
 	c.control()
-	c.completions.Wake(c.reader.Waiter)
+	c.turn.Wake(c.reader.Waiter)
 	c.tend()
 	return nil
 }

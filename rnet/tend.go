@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// tend provides for such work. The caller holds mu.
+// tend provides for such work. The caller holds turn.
 func (c *Conn) tend() {
 	switch {
 	case !c.needsTender() || c.polls():
@@ -23,7 +23,7 @@ func (c *Conn) tend() {
 
 // polls reports whether a goroutine of this Conn polls.
 func (c *Conn) polls() bool {
-	return slices.ContainsFunc(c.waiters[:], func(w *waiter) bool { return c.completions.Works(w.Waiter) })
+	return slices.ContainsFunc(c.waiters[:], func(w *waiter) bool { return c.turn.Works(w.Waiter) })
 }
 
 // needsTender reports whether something must happen that no goroutine of the program waits for.
@@ -50,11 +50,11 @@ func (c *Conn) newWatch() *time.Timer {
 
 // look starts the tender if nothing has left since the last look.
 func (c *Conn) look() {
-	if !c.mu.TryLock() { // somebody is at work
+	if !c.turn.TryLock() { // somebody is at work
 		c.watch.Reset(tendDelay)
 		return
 	}
-	defer c.mu.Unlock()
+	defer c.turn.Unlock()
 	if c.watched != c.flow.posted && !c.closed {
 		c.watched = c.flow.posted
 		c.watch.Reset(tendDelay)
@@ -74,8 +74,8 @@ func (c *Conn) startTender() {
 }
 
 func (c *Conn) runTender() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	c.poll(&c.tender)
 	c.tending = false
 }

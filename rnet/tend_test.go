@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,11 +33,11 @@ func TestRestLeaves(t *testing.T) {
 			}
 			left -= k
 		}
-		a.mu.Lock()
+		a.turn.Lock()
 		if a.flow.posted < a.flow.written {
 			held++
 		}
-		a.mu.Unlock()
+		a.turn.Unlock()
 		if m, err := io.CopyN(io.Discard, b, int64(n)); err != nil {
 			t.Fatalf("%d of %d bytes, %v: %+v", m, n, err, a.Stats())
 		}
@@ -51,10 +50,10 @@ func TestRestLeaves(t *testing.T) {
 // calledTender has no completions. It notes the waits for them, which are the tender's.
 type calledTender struct {
 	tender chan struct{}
-	*turn.Turn
+	turn   *turn.Turn
 }
 
-func (c calledTender) Mutex() *sync.Mutex    { return &c.Turn.Mutex }
+func (c calledTender) Turn() *turn.Turn      { return c.turn }
 func (calledTender) Handle(func([]verbs.WC)) {}
 func (calledTender) Sweep()                  {}
 func (c calledTender) Await(context.Context, context.Context, *turn.Waiter, func() bool) error {
@@ -74,11 +73,11 @@ func TestSteadyWriterIsNotHeld(t *testing.T) {
 		steady := func(posted uint64) time.Duration {
 			began := time.Now()
 			for range 100 {
-				c.mu.Lock()
+				c.turn.Lock()
 				c.flow.written += 100
 				c.flow.posted += posted
 				c.tend()
-				c.mu.Unlock()
+				c.turn.Unlock()
 				time.Sleep(tendDelay / 4)
 				synctest.Wait()
 				select {

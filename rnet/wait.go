@@ -6,7 +6,6 @@ package rnet
 import (
 	"context"
 	"fmt"
-	"sync"
 	"syscall"
 
 	"github.com/pkg/errors"
@@ -17,18 +16,16 @@ import (
 
 // completions is what a Conn needs of package rc's route for its completions.
 type completions interface {
-	Mutex() *sync.Mutex
+	Turn() *turn.Turn // its mutex guards the Conn
 	Handle(take func([]verbs.WC))
 	Await(ctx, owner context.Context, w *turn.Waiter, ready func() bool) error
-	Wake(*turn.Waiter)
-	Works(*turn.Waiter) bool
 	Sweep()
 }
 
-// waiter is a place for one waiting goroutine. Conn.mu guards it.
+// waiter is a place for one waiting goroutine. Conn.turn guards it.
 type waiter struct {
 	*turn.Waiter
-	ready func() (bool, error) // whether the wait is over; called with Conn.mu held
+	ready func() (bool, error) // whether the wait is over; called with Conn.turn held
 	over  func() bool          // ready, for turn
 }
 
@@ -40,7 +37,7 @@ func newWaiter(ready func() (bool, error)) waiter {
 }
 
 // await returns when w is ready, or with the reason why the wait ended before that. The caller
-// holds mu.
+// holds turn.
 func (c *Conn) await(w *waiter) error {
 	for {
 		if ok, err := w.ready(); ok || err != nil {
@@ -61,7 +58,7 @@ func (c *Conn) poll(w *waiter) {
 // interruptAll makes all waiting goroutines look whether they are ready.
 func (c *Conn) interruptAll() {
 	for _, w := range c.waiters {
-		c.completions.Wake(w.Waiter)
+		c.turn.Wake(w.Waiter)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 func (c *Conn) Write(b []byte) (int, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	n, err := c.write(b)
 	c.flush()
 	if err != nil {
@@ -36,8 +36,8 @@ func (c *Conn) Write(b []byte) (int, error) {
 func (c *Conn) WriteBuffers(bufs *net.Buffers) (int64, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	var total int64
 	for len(*bufs) > 0 {
 		n, err := c.write((*bufs)[0])
@@ -54,11 +54,11 @@ func (c *Conn) WriteBuffers(bufs *net.Buffers) (int64, error) {
 	return total, nil
 }
 
-// smallCopy is how many bytes are copied with mu held. Releasing and taking it would cost more.
+// smallCopy is how many bytes are copied with turn held. Releasing and taking it would cost more.
 const smallCopy = 4096
 
 // write puts b into the staging ring. It posts what is in the ring when it has put a message's
-// length there or the ring is full; its caller posts the rest. The caller holds writes and mu.
+// length there or the ring is full; its caller posts the rest. The caller holds writes and turn.
 func (c *Conn) write(b []byte) (n int, err error) {
 	if len(b) == 0 {
 		return 0, c.writeEnd()
@@ -73,9 +73,9 @@ func (c *Conn) write(b []byte) (n int, err error) {
 		if k <= smallCopy {
 			copy(to, b[n:])
 		} else {
-			c.mu.Unlock()
+			c.turn.Unlock()
 			copy(to, b[n:])
-			c.mu.Lock()
+			c.turn.Lock()
 			if err := c.writeEnd(); err != nil { // Close or CloseWrite came meanwhile
 				return n, err
 			}
@@ -99,8 +99,8 @@ func (c *Conn) wrote(n int) {
 func (c *Conn) ReadFrom(r io.Reader) (total int64, err error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	for {
 		if err := c.awaitSpace(); err != nil {
 			return total, c.opError("write", err)
@@ -127,10 +127,10 @@ func (c *Conn) ReadFrom(r io.Reader) (total int64, err error) {
 	}
 }
 
-// readFrom reads without mu, and takes it again also if r panics.
+// readFrom reads without turn, and takes it again also if r panics.
 func (c *Conn) readFrom(r io.Reader, to []byte) (int, error) {
-	c.mu.Unlock()
-	defer c.mu.Lock()
+	c.turn.Unlock()
+	defer c.turn.Lock()
 	return r.Read(to)
 }
 
@@ -170,8 +170,8 @@ func (c *Conn) writeEnd() error {
 func (c *Conn) Flush() error {
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	if err := c.await(&c.flusher); err != nil {
 		return c.opError("write", err)
 	}
@@ -193,8 +193,8 @@ func (c *Conn) flushReady() (bool, error) {
 // CloseWrite ends the writing: when the peer has read everything, its Read returns io.EOF. This end
 // can still read.
 func (c *Conn) CloseWrite() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	switch {
 	case c.closed:
 		return c.opError("close", net.ErrClosed)
@@ -203,7 +203,7 @@ func (c *Conn) CloseWrite() error {
 	}
 	c.wantFIN = true
 	c.flush()
-	c.completions.Wake(c.writer.Waiter)
+	c.turn.Wake(c.writer.Waiter)
 	return nil
 }
 
@@ -214,7 +214,7 @@ const (
 )
 
 // flush posts what can be posted. The tender posts the rest later if nobody else does. The caller
-// holds mu.
+// holds turn.
 func (c *Conn) flush() {
 	n := 0
 	for busy := c.onTheWay >= few; c.err == nil && !c.reset && c.onTheWay+n < sends-sendsReserved; {
