@@ -182,6 +182,8 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 	cmd.AddCommand(manCommand(cmd))
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.PersistentPreRun = func(*cobra.Command, []string) { *logger = out.logger(cmd.OutOrStdout(), cmd.ErrOrStderr()) }
+	explain := cmd.FlagErrorFunc()
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return explain(c, didYouMean(c.Flags(), err)) })
 	began := false
 	all := []*cobra.Command{cmd}
 	for i := 0; i < len(all); i++ {
@@ -235,6 +237,23 @@ func Main(cmd *cobra.Command, who string, out *Output, logger **slog.Logger, pro
 		return own.ExitStatus()
 	}
 	return exitFailed
+}
+
+// didYouMean adds the flags whose names are nearly that of an unknown one, by cobra's rule for commands.
+func didYouMean(flags *pflag.FlagSet, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	names := &cobra.Command{SuggestionsMinimumDistance: 2}
+	flags.VisitAll(func(f *pflag.Flag) {
+		names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+	})
+	near := names.SuggestionsFor(unknown.GetSpecifiedName())
+	if len(near) == 0 || len(unknown.GetSpecifiedName()) < 3 { // a letter is near to all
+		return err
+	}
+	return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(near, ", --"))
 }
 
 // checked remembers the first error of Write, because loggers and --help ignore it.

@@ -34,7 +34,7 @@ func TestFailureInJournal(t *testing.T) {
 		lines []string
 	}{
 		{nil, []string{"x: no such device"}},
-		{[]string{"--max-clienst"}, []string{"x: unknown flag: --max-clienst", "Usage: x [flags]", "More: x --help"}},
+		{[]string{"--max-clienst"}, []string{"x: unknown flag: --max-clienst; did you mean --max-clients?", "Usage: x [flags]", "More: x --help"}},
 	} {
 		for _, priority := range []string{"<3>", ""} {
 			f := testkit.Journal(t)
@@ -42,6 +42,7 @@ func TestFailureInJournal(t *testing.T) {
 				t.Setenv("JOURNAL_STREAM", "1:1")
 			}
 			cmd := &cobra.Command{Use: "x", RunE: func(*cobra.Command, []string) error { return errors.New("no such device") }}
+			cmd.Flags().Int("max-clients", 0, "")
 			cmd.SetArgs(c.args)
 			cmd.SetErr(f)
 			var logger *slog.Logger

@@ -189,7 +189,7 @@ func TestCertificateChanges(t *testing.T) {
 		other, mine := server(0), filepath.Join(l.dir, credentials.Server)
 		all := []string{"tls.crt", "tls.key", "ca.crt"}
 		l.take(t, other, "tls.key")
-		changes("event=certificate.kept path=slow error=\"load the certificate " + mine + "/tls.crt: tls: private key does not match public key; try: ")
+		changes("event=certificate.kept path=slow error=\"load the certificate " + mine + "/tls.crt and its key " + mine + "/tls.key: tls: private key does not match public key; try: ")
 		l.take(t, other, "tls.crt")
 		changes("it is not from the CA of this end")
 		l.take(t, other, "ca.crt")

@@ -51,7 +51,7 @@ func Read(dir string) (*tls.Config, error) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	pair, err := tls.LoadX509KeyPair(in(certificateFile), in(keyFile))
 	if err != nil {
-		return nil, fmt.Errorf("load the certificate %s: %w%s", in(certificateFile), err, tryFiles(err))
+		return nil, fmt.Errorf("load the certificate %s and its key %s: %w%s", in(certificateFile), in(keyFile), err, tryFiles(err))
 	}
 	text, err := os.ReadFile(in(authorityFile))
 	if err != nil {

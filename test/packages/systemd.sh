@@ -199,7 +199,7 @@ options --max-clienst 4 soft0
 if systemctl restart "$unit" 2>/dev/null; then failed "$LINENO" "a wrong flag is taken"; fi
 is ActiveState failed
 is NRestarts 0
-until_true sh -c "journalctl -u $unit -p err -o cat | grep -qx 'rdma_server: unknown flag: --max-clienst'"
+until_true sh -c "journalctl -u $unit -p err -o cat | grep -qx 'rdma_server: unknown flag: --max-clienst; did you mean --max-clients?'"
 say "a wrong command line: failed at once, and journalctl -p err has the reason"
 
 options --grace 10m soft0
