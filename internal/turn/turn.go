@@ -20,7 +20,11 @@ type Turn struct {
 
 	worker      *Waiter // nil: nobody works
 	asked       int     // goroutines that take the turn from whoever has it
+	held        bool    // see Hold
+	rounds      uint64  // how often somebody has worked
 	first, last *Waiter // asleep, in the order in which they are to work
+	stander     stander
+	spare       []*Waiter // see Borrow; not a sync.Pool, because channels may not leave a bubble of testing/synctest
 }
 
 // Waiter is a place for one waiting goroutine. NewWaiter makes it. It can be used again.
@@ -33,8 +37,18 @@ type Waiter struct {
 // NewWaiter returns a Waiter.
 func NewWaiter() *Waiter { return &Waiter{wake: make(chan struct{}, 1)} }
 
-// Waiters has waiters for calls that have none of their own.
-var Waiters = sync.Pool{New: func() any { return NewWaiter() }}
+// Borrow returns a Waiter for a call that has none of its own, until Return. The caller holds the mutex.
+func (t *Turn) Borrow() *Waiter {
+	if len(t.spare) == 0 {
+		return NewWaiter()
+	}
+	w := t.spare[len(t.spare)-1]
+	t.spare = t.spare[:len(t.spare)-1]
+	return w
+}
+
+// Return ends Borrow. The caller holds the mutex.
+func (t *Turn) Return(w *Waiter) { t.spare = append(t.spare, w) }
 
 // Wake makes the waiter's goroutine, if it sleeps, look whether it is ready. Whoever works calls it for those
 // whose work is done.
@@ -68,7 +82,9 @@ func (w *Waiter) Asleep() bool { return w.asleep }
 // releases the mutex while it blocks, ends with ctx and owner, and wakes the waiters that it has made ready.
 func (t *Turn) Await(ctx, owner context.Context, w *Waiter, ready func() bool, work func() error) (err error) {
 	for err == nil && !ready() {
-		if t.worker == nil && t.asked == 0 {
+		if t.worker != nil && t.worker == t.stander.w && t.free() {
+			t.take(w)
+		} else if t.worker == nil && t.free() {
 			err = t.work(w, work)
 		} else if err = t.sleep(ctx, owner, w); err != nil {
 			t.take(w)
@@ -82,14 +98,26 @@ func (t *Turn) Await(ctx, owner context.Context, w *Waiter, ready func() bool, w
 	return err
 }
 
+// free reports whether nobody else takes the turn or holds it.
+func (t *Turn) free() bool { return t.asked == 0 && !t.held }
+
 func (t *Turn) work(w *Waiter, work func() error) error {
-	t.worker = w
-	defer func() { t.worker = nil }()
+	t.begin(w)
 	err := work()
-	if t.asked > 0 {
+	t.end()
+	return err
+}
+
+func (t *Turn) begin(w *Waiter) {
+	t.worker = w
+	t.rounds++
+}
+
+func (t *Turn) end() {
+	t.worker = nil
+	if t.asked > 0 && t.first != nil {
 		t.first.Wake()
 	}
-	return err
 }
 
 // take returns when nobody works, and it is the waiter's turn.
@@ -104,6 +132,60 @@ func (t *Turn) take(w *Waiter) {
 		t.remove(w)
 	}
 	t.asked--
+}
+
+// Take returns when the caller has the turn, whoever worked, and until Give. It takes the mutex only for a moment.
+func (t *Turn) Take(w *Waiter) {
+	t.Lock()
+	defer t.Unlock()
+	t.take(w)
+	t.begin(w)
+}
+
+// Try is Take for a caller that does not wait. It reports whether the caller has the turn.
+func (t *Turn) Try(w *Waiter) bool {
+	t.Lock()
+	defer t.Unlock()
+	if t.worker != nil || t.asked > 0 {
+		return false
+	}
+	t.begin(w)
+	return true
+}
+
+// Give ends Take, Try or Hold.
+func (t *Turn) Give() {
+	t.Lock()
+	defer t.Unlock()
+	if t.end(); !t.held {
+		t.passOn()
+	} else if t.stander.rests {
+		t.stander.w.Wake()
+	}
+}
+
+// Hold is for a goroutine that works now and then, without waiting. It reports whether the caller has the turn, until Give. From
+// now on nobody else begins to work, until Free, or until nobody has worked for a tick of Stand.
+func (t *Turn) Hold(w *Waiter) bool {
+	t.Lock()
+	defer t.Unlock()
+	t.held = true
+	if t.worker != nil {
+		t.Interrupt()
+		return false
+	}
+	if t.asked > 0 {
+		return false
+	}
+	t.begin(w)
+	return true
+}
+
+// Free ends the time of Hold. Those who sleep go on doing so for a tick, because Hold will probably come again.
+func (t *Turn) Free() {
+	t.Lock()
+	defer t.Unlock()
+	t.held = false
 }
 
 // sleep returns when the waiter is woken, or ctx or owner has ended.
@@ -124,8 +206,13 @@ func (t *Turn) sleep(ctx, owner context.Context, w *Waiter) (err error) {
 
 // passOn wakes the first of those who sleep, if nobody works.
 func (t *Turn) passOn() {
-	if t.worker == nil && t.first != nil {
+	if t.worker != nil {
+		return
+	}
+	if t.first != nil {
 		t.first.Wake()
+	} else if t.stander.rests {
+		t.stander.w.Wake()
 	}
 }
 

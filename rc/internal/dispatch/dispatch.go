@@ -106,8 +106,8 @@ func (r *Route) Read(ctx, owner context.Context, wcs []verbs.WC) (n int, err err
 	}
 	d.Lock()
 	defer d.Unlock()
-	w := turn.Waiters.Get().(*turn.Waiter)
-	defer turn.Waiters.Put(w)
+	w := d.Borrow()
+	defer d.Return(w)
 	r.readers = append(r.readers, w)
 	err = d.Await(ctx, owner, w, func() bool { return n > 0 || r.taken < len(r.inbox) }, func() (err error) {
 		n, err = r.poll(ctx, owner, wcs, r)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"net"
 	"slices"
-	"sync"
 	"syscall"
 
 	"github.com/pkg/errors"
@@ -49,13 +48,11 @@ type Request struct {
 	left         *Left // set when the wait ended before the completion
 }
 
-// ticket is a goroutine that waits for a free request. Tickets are reused.
+// ticket is a goroutine that waits for a free request.
 type ticket struct {
 	*turn.Waiter
 	got *Request
 }
-
-var tickets = sync.Pool{New: func() any { return &ticket{Waiter: turn.NewWaiter()} }}
 
 // NewQueue makes a queue with a limit of most requests at a time. post posts one request.
 func (r *Route) NewQueue(most int, post func(*Request) error) *Queue {
@@ -81,9 +78,8 @@ func (q *Queue) Acquire(ctx, owner context.Context) (*Request, error) {
 		q.list = append(q.list, req)
 		return req, nil
 	}
-	t := tickets.Get().(*ticket)
-	defer tickets.Put(t)
-	t.got = nil
+	t := &ticket{Waiter: q.r.d.Borrow()}
+	defer q.r.d.Return(t.Waiter)
 	q.next = append(q.next, t)
 	if err := q.r.Await(ctx, owner, t.Waiter, func() bool { return t.got != nil }); err != nil {
 		i := slices.Index(q.next, t)
@@ -211,8 +207,8 @@ type Left struct {
 func (l *Left) Wait(ctx context.Context) (verbs.WC, error) {
 	l.r.d.Lock()
 	defer l.r.d.Unlock()
-	w := turn.Waiters.Get().(*turn.Waiter)
-	defer turn.Waiters.Put(w)
+	w := l.r.d.Borrow()
+	defer l.r.d.Return(w)
 	l.waiting = append(l.waiting, w)
 	err := l.r.Await(ctx, context.Background(), w, func() bool { return l.done || l.r.gone })
 	l.waiting = without(l.waiting, w)
