@@ -83,7 +83,7 @@ func (k *keeper) open() (err error) {
 			return syscall.EOPNOTSUPP // a simulated network
 		}
 		r.retired.Store(true)
-		r.link.Interrupt()
+		r.Call()
 	}
 	k.d.loops.Wait() // for the ports' goroutines
 	k.d.unsplit()
@@ -129,9 +129,9 @@ func (c *cq) Drive() (stream, received, missed bool) {
 // Flush sends what the device owes its peers, before the process ends without Close.
 func (d *device) Flush() {
 	for _, r := range d.receivers {
-		r.mu.Lock() // so that a thread which receives has finished
+		r.lock() // so that a thread which receives has finished
 		r.settle()
-		r.mu.Unlock()
+		r.unlock()
 	}
 	d.engine.EndWaits()
 	d.posters[0].drive(math.MaxInt)
@@ -148,7 +148,7 @@ type round struct {
 // drive is one round for each port. If a completion for c results, it leaves the answer to the next.
 func (k *keeper) drive(c *cq) (did round) {
 	for _, r := range k.d.receivers {
-		if !r.mu.TryLock() {
+		if !r.Try(r.own) {
 			did.missed = true
 			continue
 		}
@@ -164,16 +164,9 @@ func (k *keeper) drive(c *cq) (did round) {
 		case !errors.Is(err, link.ErrInterrupted) && !errors.Is(err, net.ErrClosed):
 			r.failed()
 		}
-		r.mu.Unlock()
+		r.Give()
 	}
 	return did
-}
-
-func pushedTo(c *cq) uint32 {
-	if c == nil {
-		return 0
-	}
-	return c.cq.Pushed()
 }
 
 // run is the keeper's thread.
@@ -222,9 +215,9 @@ func (k *keeper) wait(seen uint64, tick bool) (packets bool, err error) {
 	if !tick {
 		k.idle.Store(true) // before the locks are tried: a thread that has one now will look
 		for _, r := range k.d.receivers {
-			if r.mu.TryLock() {
+			if r.Try(r.own) {
 				r.settle()
-				r.mu.Unlock()
+				r.Give()
 			}
 		}
 		if k.drives.Load() == seen {

@@ -95,7 +95,7 @@ func (r *receiver) waited(began time.Time) {
 func (r *receiver) pollUntil(limit time.Time) (polls int, err error) {
 	for polls = 1; ; polls++ {
 		err = r.try(r.in)
-		if !errors.Is(err, link.ErrInterrupted) || r.asked.Load() > 0 || link.Interrupted(r.link) || time.Now().After(limit) {
+		if !errors.Is(err, link.ErrInterrupted) || link.Interrupted(r.link) || time.Now().After(limit) {
 			return polls, err
 		}
 		if polls == 1 { // a goroutine that was just woken may run first; to yield again costs more than the poll

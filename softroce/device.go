@@ -41,9 +41,7 @@ type device struct {
 	receivers []*receiver
 	canSpin   bool // a goroutine that polls can receive on all ports
 	traffic   traffic
-	waiting   atomic.Int32             // goroutines in Sleep
 	lastWoke  atomic.Pointer[receiver] // the receiver that last woke a waiting goroutine
-	leader    atomic.Pointer[receiver] // receiver of the goroutine that leads and waits for packets
 
 	keeper *keeper // nil unless the device is attended; see attend_linux.go
 
@@ -305,7 +303,7 @@ func (d *device) Close() error {
 	closePorts(d.ports)
 	d.groups.close()
 	for _, r := range d.receivers {
-		r.takeOver() // a goroutine that stands by finds the closed link
+		r.Call() // a goroutine that stands by finds the closed link
 	}
 	d.loops.Wait()
 	d.alarm.stop()

@@ -28,8 +28,8 @@ func (l lossy) Receive(in *link.Ingress) error {
 // Lose makes an attended device without traffic lose received packets.
 func Lose(dev *verbs.Device, probability float64) {
 	for _, r := range dev.Provider().(*device).receivers {
-		r.mu.Lock()
+		r.lock()
 		r.link = lossy{r.link, probability}
-		r.mu.Unlock()
+		r.unlock()
 	}
 }

@@ -25,21 +25,30 @@ func Led(dev *verbs.Device) (n uint64) {
 // Receiving reports whether goroutines receive for a device at all of its receivers.
 func Receiving(dev *verbs.Device) bool {
 	for _, r := range dev.Provider().(*device).receivers {
-		if r.mu.TryLock() {
-			r.mu.Unlock()
+		if r.idle() {
 			return false
 		}
 	}
 	return true
 }
 
-// Waiting returns the number of goroutines that sleep until a CQ of a device is woken.
-func Waiting(dev *verbs.Device) int { return int(dev.Provider().(*device).waiting.Load()) }
+// Sleeping returns the number of goroutines that wait for an event of a CQ.
+func Sleeping(p *verbs.CQ) int {
+	c := p.Provider().(*cq)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.sleepers)
+}
 
 // PortSleeps reports whether the port's goroutine sleeps because another goroutine leads.
 func PortSleeps(dev *verbs.Device) bool {
 	r := dev.Provider().(*device).lastWoke.Load()
-	return r != nil && r.asleep.Load()
+	if r == nil {
+		return false
+	}
+	r.Lock()
+	defer r.Unlock()
+	return r.Rests()
 }
 
 // TimerSet reports whether a device waits for a time.
@@ -65,8 +74,8 @@ func CountWork(dev *verbs.Device) *atomic.Int64 {
 	for _, r := range d.receivers {
 		r.lock()
 		r.link = countedLink{r.link, work}
-		r.mu.Unlock()
-		r.takeOver()
+		r.unlock()
+		r.Call()
 	}
 	d.alarm.mu.Lock()
 	defer d.alarm.mu.Unlock()
@@ -113,8 +122,8 @@ func Receive(dev *verbs.Device) (receive func(), stop func()) {
 	r := d.lastWoke.Load()
 	r.lock()
 	return func() { _ = r.take() }, func() {
-		r.mu.Unlock()
-		r.takeOver()
+		r.unlock()
+		r.Call()
 	}
 }
 
@@ -158,8 +167,8 @@ func HoldReceivers(dev *verbs.Device) (release func()) {
 	}
 	return func() {
 		for _, r := range all {
-			r.mu.Unlock()
-			r.takeOver()
+			r.unlock()
+			r.Call()
 		}
 	}
 }

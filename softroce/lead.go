@@ -1,19 +1,19 @@
 // Leading: a goroutine that waits for a completion receives packets itself; see receive.go for the
 // reason. The poller wakes this goroutine directly, and no other goroutine must be woken.
 //
-// Six other things end its wait, and each interrupts the link: a completion made by a posting
-// goroutine or by the timer; the end of its context; Close; a second waiting goroutine; a goroutine
-// that polls; a switch of shards.go. Each of them sets its condition first and then interrupts. A leader publishes itself in
-// device.leader first and then checks the conditions. So no interrupt is missed.
+// A completion made by a posting goroutine, by the timer or by another port's goroutine wakes it, as do the end of its context and Close.
 
 package softroce
 
 import (
 	"context"
+	"net"
+	"slices"
 	"sync/atomic"
 
 	"github.com/pkg/errors"
 
+	"github.com/rawverbs/rawverbs/internal/turn"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 )
 
@@ -45,102 +45,127 @@ func (t *traffic) moved(in, out int) {
 	}
 }
 
+// sleeper is a goroutine in Sleep.
+type sleeper struct {
+	r *receiver
+	w *turn.Waiter
+}
+
 // Sleep waits until the CQ is woken or closed, or until ctx or owner ends.
 func (c *cq) Sleep(ctx, owner context.Context, woken, gone <-chan struct{}) {
-	d := c.d
-	if d.waiting.Add(1) > 1 {
-		d.interruptLeader()
+	r := c.d.leads()
+	for _, other := range c.d.receivers {
+		if other != r && other.idle() {
+			other.Call()
+		}
 	}
-	defer d.waiting.Add(-1)
-	if c.lead(ctx, owner) {
+	if r == nil {
+		select {
+		case <-woken:
+		case <-ctx.Done():
+		case <-owner.Done():
+		case <-gone:
+		}
 		return
 	}
-	d.attendAll(nil)
-	select {
-	case <-woken:
-	case <-ctx.Done():
-	case <-owner.Done():
-	case <-gone:
+	r.Lock()
+	me := sleeper{r, r.Borrow()}
+	c.enter(me)
+	_ = r.Await(ctx, owner, me.w, func() bool { return c.woken.Swap(false) || c.closed.Load() }, func() error { return c.lead(ctx, owner, r) })
+	r.Return(me.w)
+	r.Unlock()
+	c.leave(me)
+}
+
+// leads returns the receiver for a goroutine that waits: the one that last woke a goroutine. It returns nil if
+// others receive better.
+func (d *device) leads() *receiver {
+	if d.keeper != nil || len(d.receivers) == 0 {
+		return nil
 	}
-}
-
-// SleepMakesProgress returns true: a waiting goroutine receives packets.
-func (c *cq) SleepMakesProgress() bool { return true }
-
-// WakeSleeper makes this CQ's leader, if any, check its conditions.
-func (c *cq) WakeSleeper() {
-	c.woken.Store(true)
-	c.d.interruptLeader()
-}
-
-// lead receives until the CQ is woken or closed, or until ctx or owner ends. It returns false
-// if this goroutine should not lead, or should stop leading before that.
-func (c *cq) lead(ctx, owner context.Context) bool {
-	d := c.d
 	r := d.lastWoke.Load()
-	if r == nil || d.waiting.Load() > 1 || r.spinner.Load() != nil {
-		return false
+	if r == nil {
+		r = d.receivers[0]
 	}
 	if s := r.shards; s != nil {
 		if d.traffic.much.Load() {
-			return false // several receivers may be better
+			return nil // several receivers may be better
 		}
 		if s.spread.Load() {
 			s.set(false)
 			r = d.lastWoke.Load()
 		}
 	}
-	r.lock()
-	r.spinner.Store(nil)
+	return r
+}
+
+// idle reports whether nobody receives.
+func (r *receiver) idle() bool {
+	r.Lock()
+	defer r.Unlock()
+	return r.Works(nil)
+}
+
+// lead receives once.
+func (c *cq) lead(ctx, owner context.Context, r *receiver) error {
+	if ctx.Err() != nil || owner.Err() != nil {
+		return net.ErrClosed // to end the wait
+	}
 	r.led.Add(1)
-	r.unattended.Store(false)
-	d.attendAll(r)
 	r.watched[0].Set(ctx, r.link)
 	r.watched[1].Set(owner, r.link)
-	r.answer() // what the last leader received but did not answer
-	done := c.leadUntilDone(ctx, owner, r)
-	asked := r.asked.Load() > 0
-	r.mu.Unlock()
-	switch {
-	case done:
-		r.unattended.Store(true)
-	case !asked:
-		r.takeOver()
+	if err := r.round(c); err != nil && !errors.Is(err, link.ErrInterrupted) {
+		r.Unlock()
+		defer r.Lock()
+		r.failed()
 	}
-	if r.asleep.Load() {
-		r.wake()
-	}
-	return done
+	return nil
 }
 
-// leadUntilDone receives. It returns false if another goroutine should receive instead.
-func (c *cq) leadUntilDone(ctx, owner context.Context, r *receiver) bool {
-	d := c.d
-	for {
-		d.leader.Store(r)
-		if c.woken.Swap(false) || c.closed.Load() || ctx.Err() != nil || owner.Err() != nil {
-			d.leader.Store(nil)
-			return true
-		}
-		if d.waiting.Load() > 1 || r.asked.Load() > 0 {
-			d.leader.Store(nil)
-			return false
-		}
-		err := r.take()
-		if err != nil && !errors.Is(err, link.ErrInterrupted) {
-			return false
-		}
-		d.woke.Store(false)
-		if c.woken.Swap(false) {
-			return true // the acknowledgement leaves together with what the program posts next
-		}
-		r.answer()
+// SleepMakesProgress returns true: a waiting goroutine receives packets.
+func (c *cq) SleepMakesProgress() bool { return true }
+
+// WakeSleeper makes a goroutine that sleeps, or leads, look again.
+func (c *cq) WakeSleeper() {
+	c.woken.Store(true)
+	c.wakeFirst()
+}
+
+func (c *cq) wakeFirst() {
+	c.mu.Lock()
+	var first sleeper
+	if len(c.sleepers) > 0 {
+		first = c.sleepers[0]
+	}
+	c.mu.Unlock()
+	if first.r != nil {
+		first.r.Lock()
+		first.r.Wake(first.w)
+		first.r.Unlock()
 	}
 }
 
-// interruptLeader makes a leader that waits for packets, if any, check its conditions.
-func (d *device) interruptLeader() {
-	if r := d.leader.Load(); r != nil {
-		r.link.Interrupt()
+func (c *cq) enter(s sleeper) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sleepers = append(c.sleepers, s)
+}
+
+// leave passes on what has come for those who still sleep.
+func (c *cq) leave(s sleeper) {
+	c.mu.Lock()
+	i := slices.Index(c.sleepers, s)
+	c.sleepers = slices.Delete(c.sleepers, i, i+1)
+	c.mu.Unlock()
+	if c.woken.Load() || c.closed.Load() {
+		c.wakeFirst()
 	}
+}
+
+// pushedTo returns how many completions a CQ has got; 0 for none.
+func pushedTo(c *cq) uint32 {
+	if c == nil {
+		return 0
+	}
+	return c.cq.Pushed()
 }

@@ -215,13 +215,13 @@ func TestLeaderGetsThePort(t *testing.T) {
 		testkit.Until(t, "port's goroutine that receives again", func() bool { return softroce.Receiving(p.x) })
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 2)
-		for _, cq := range []*verbs.CQ{cq, idle} { // neither leads
+		for _, cq := range []*verbs.CQ{cq, idle} { // one leads
 			go func() {
 				_, err := cq.Wait(ctx, make([]verbs.WC, 1))
 				done <- err
 			}()
 		}
-		testkit.Until(t, "two waiting goroutines", func() bool { return softroce.Waiting(p.x) == 2 })
+		testkit.Until(t, "two waiting goroutines", func() bool { return softroce.Sleeping(cq)+softroce.Sleeping(idle) == 2 })
 		cancel()
 		ended(t, done, context.Canceled)
 		ended(t, done, context.Canceled)

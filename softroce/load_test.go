@@ -67,8 +67,8 @@ func TestLookSpreads(t *testing.T) {
 	s := d.receivers[0].shards
 	busy := func(r *receiver, then func()) {
 		r.lock()
-		defer r.takeOver()
-		defer r.mu.Unlock()
+		defer r.Call()
+		defer r.unlock()
 		r.load = load{began: time.Now().Add(-loadFor), shards: 1 << 0}
 		then()
 	}

@@ -8,10 +8,12 @@ package softroce
 
 import (
 	"net"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/rawverbs/rawverbs/internal/turn"
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
 	"github.com/rawverbs/rawverbs/verbs"
@@ -52,10 +54,14 @@ type cq struct {
 	lost   func()      // called when a completion is lost; the engine's locks are held
 	shared atomic.Bool // a program in C polls it
 	closed atomic.Bool
-	woken  atomic.Bool   // set by Notify, cleared by a leader that looks
+	woken  atomic.Bool   // set by Notify, cleared by a goroutine in Sleep
+	spins  *turn.Waiter  // of goroutines that poll
 	delay  *time.Timer   // the timer of CQ moderation
 	drives atomic.Uint32 // calls of DriveOnce
 	yields yields        // see spin.go
+
+	mu       sync.Mutex
+	sleepers []sleeper // goroutines in Sleep
 }
 
 // wcEx has the fields that an extended CQ offers. The other fields have no meaning here.
@@ -70,15 +76,14 @@ func (d *device) CreateCQ(init verbs.ProviderCQInit) (verbs.ProviderCQ, error) {
 	if init.Ex&^wcEx != 0 || init.Flags&^verbs.CQSingleThreaded != 0 {
 		return nil, syscall.EOPNOTSUPP
 	}
-	c := &cq{d: d, ex: init.Ex}
+	c := &cq{d: d, ex: init.Ex, spins: turn.NewWaiter()}
 	wake, overran := init.Wake, init.Overran
 	t := transport.CQInit{Depth: init.Depth, Delay: func(period time.Duration) { c.delay.Reset(period) }}
 	if init.Channel != nil {
 		t.Notify = func() {
 			d.woke.Store(true)
-			c.woken.Store(true)
 			wake()
-			d.interruptLeader()
+			c.WakeSleeper()
 		}
 	}
 	c.lost = func() {
@@ -160,7 +165,7 @@ func (c *cq) Moderate(count int, period time.Duration) error {
 func (c *cq) Close() error {
 	c.closed.Store(true)
 	c.delay.Stop()
-	c.d.interruptLeader()
+	c.wakeFirst()
 	return c.cq.Close()
 }
 

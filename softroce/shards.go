@@ -138,8 +138,8 @@ func (s *shards) set(spread bool) {
 	}
 	s.switched = time.Now()
 	for _, r := range all {
-		r.mu.Unlock()
-		r.takeOver()
+		r.unlock()
+		r.Call()
 	}
 }
 

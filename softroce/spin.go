@@ -1,15 +1,13 @@
 // Spinning: a goroutine that polls with verbs.WaitOptions.Spin receives packets itself. It receives
-// without waiting, so it takes the port for a moment only, between two polls.
+// without waiting, so it takes the turn for a moment only, between two polls.
 //
-//  1. The first DriveOnce interrupts the goroutine that receives: the port's, which then stands by, or
-//     a leader, which then waits for the events of its CQ.
+//  1. The first DriveOnce interrupts the goroutine that receives: the port's, or one that waits for a completion. While DriveOnce
+//     is called again and again, nobody waits for packets, and it wakes those whose completions come.
 //     If an address has several receivers, DriveOnce looks mostly at the one that last woke a goroutine.
-//  2. receiver.spinner is the CQ on which a goroutine polled last. While it is set, nobody leads, and no
-//     goroutine waits for packets with the receiver's lock.
-//  3. When a spin ends, the goroutine will probably poll or wait again soon, so nobody receives. The port's
-//     goroutine checks every millisecond, and receives again if nobody has received since its last
-//     check. A goroutine that goes to sleep leads, or the port's goroutine takes over at once.
-//  4. If a completion for the polled CQ arrives, the answer leaves with what the program posts next,
+//  2. When a spin ends, the goroutine will probably poll or wait again soon, so nobody receives. A goroutine that begins to wait
+//     receives at once. Otherwise the port's goroutine looks every millisecond, and receives again, or lets one receive that waits
+//     already, if nobody has received since its last look.
+//  3. If a completion for the polled CQ arrives, the answer leaves with what the program posts next,
 //     with the next DriveOnce or, after two milliseconds at most, by the port's goroutine.
 
 package softroce
@@ -95,17 +93,10 @@ func (c *cq) DriveOnce() {
 }
 
 // receiveFor receives what has arrived at the port, for a goroutine that polls a CQ. It returns true if something
-// has arrived. If another goroutine that polls receives already, receiveFor returns at once.
+// has arrived. If another goroutine receives at this moment, receiveFor interrupts its wait and returns at once.
 func (r *receiver) receiveFor(c *cq) (received bool) {
-	if !r.mu.TryLock() {
-		if r.spinner.Load() != nil {
-			return false
-		}
-		r.lock()
-	}
-	if r.spinner.Load() != c {
-		r.spinner.Store(c)
-		r.unattended.Store(false)
+	if !r.Hold(c.spins) {
+		return false
 	}
 	r.led.Add(1)
 	r.settle()
@@ -114,36 +105,25 @@ func (r *receiver) receiveFor(c *cq) (received bool) {
 	case err == nil:
 		received = true
 		r.process()
-		woke := r.d.woke.Swap(false)
 		if r.owes = c.cq.Pushed() != before; !r.owes {
 			r.answer()
-		}
-		if (woke || r.owes) && r.d.lastWoke.Load() != r {
+		} else if r.d.lastWoke.Load() != r {
 			r.d.lastWoke.Store(r)
 		}
 	case !errors.Is(err, link.ErrInterrupted) && !errors.Is(err, net.ErrClosed):
 		failed = true
 		r.countFailure()
 	}
-	r.mu.Unlock()
-	if r.asleep.Load() {
-		r.wake()
-	}
+	r.Give()
 	if failed {
 		time.Sleep(receivePause)
 	}
 	return received
 }
 
-// DriveEnd gives up the ports on which a goroutine polled c last.
+// DriveEnd says that the calls of DriveOnce end.
 func (c *cq) DriveEnd() {
 	for _, r := range c.d.receivers {
-		if r.spinner.Load() != c {
-			continue
-		}
-		r.unattended.Store(true)
-		if !r.spinner.CompareAndSwap(c, nil) {
-			r.unattended.Store(false) // another goroutine polls
-		}
+		r.Free()
 	}
 }

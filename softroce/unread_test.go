@@ -81,7 +81,7 @@ func TestUnread(t *testing.T) {
 	defer from.Close()
 	r := d.receivers[0]
 	r.lock()
-	defer r.mu.Unlock()
+	defer r.unlock()
 	if r.try == nil {
 		t.Skip("on this system nobody knows what lies unread")
 	}
