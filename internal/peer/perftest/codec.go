@@ -10,9 +10,14 @@
 //	 8 × 5    report        big-endian; each value is a separate swap
 //	 5        "done", NUL   written by both ends, read by none
 //
-// docs/c-programs.md has the order of the steps. The ends do not exchange the message size, the
-// number of messages, the duration or the operation: both need the same flags. of messages,
-// duration or operation: both ends need the same flags.
+// In this order: version, sizes, path MTU; a key per queue pair; INIT→RTR→RTS (an end whose peer
+// alone measures stays in RTR); a key per queue pair once more; the measurement; the report, if one
+// end alone measures or with -b, but not of SEND with -D; "done". Where the ends only wait for each
+// other, they swap the first key: latency except SEND, before the first keys; SEND, after RTS; all
+// others, after the second keys; SEND and -b, before each size; -b -a of WRITE and READ, and SEND's
+// bandwidth with -a, after each size; at the end except of WRITE's latency, and there before a report
+// of the client's too. The ends do not exchange the message size, the number of messages, the
+// duration or the operation: both need the same flags.
 
 package perftest
 
