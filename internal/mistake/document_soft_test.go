@@ -79,7 +79,7 @@ func sections(t *testing.T, document string) string {
 			p.line("%s\n", m.Setting)
 			p.line("**%s**\n", m.Question)
 			p.line("<details>\n<summary>The answer</summary>\n")
-			p.WriteString(shown(t, document, m, (*printer).outcome))
+			p.WriteString(shown(t, document, m, answer))
 			p.line("\n%s\n", m.Why)
 			p.line("Remedy: %s\n", m.Remedy)
 			p.line("</details>")
@@ -88,9 +88,25 @@ func sections(t *testing.T, document string) string {
 	return p.String() + "\n"
 }
 
-// capture has the packets of lost-packet.
+// answer prints the packets, but those that the page explains above, and what was seen.
+func answer(p *printer, r *Report) {
+	if len(r.Packets) > 0 && r.Mistake.Name != explained {
+		p.line("The packets")
+		p.rows(r.Packets)
+		p.gap()
+	}
+	p.seen(r)
+	if r.Broken+r.Differs != "" {
+		p.promise(r)
+	}
+}
+
+// explained is the mistake whose packets the page explains one by one.
+const explained = "lost-packet"
+
+// capture has the packets of that mistake.
 func capture(t *testing.T, document string) string {
-	m, _ := Find("lost-packet")
+	m, _ := Find(explained)
 	return shown(t, document, m, func(p *printer, r *Report) { p.rows(r.Packets) })
 }
 
