@@ -37,7 +37,6 @@ var wireJobs = []struct {
 	{"write-read", "--text 'hello over RDMA'", false},
 	{"write-imm", "--text 'hello over RDMA'", false},
 	{"exchange-write", "--text 'hello over RDMA'", true},
-	{"exchange-read", "--text 'hello over RDMA'", true},
 	{"atomic", "--count 2", false},
 }
 
