@@ -88,16 +88,20 @@ func sections(t *testing.T, document string) string {
 	return p.String() + "\n"
 }
 
-// answer prints the packets, but those that the page explains above, and what was seen.
+// answer prints the packets, but those that the page explains above, and what was seen. Whether that was promised,
+// TestMistakes checks.
 func answer(p *printer, r *Report) {
 	if len(r.Packets) > 0 && r.Mistake.Name != explained {
 		p.line("The packets")
 		p.rows(r.Packets)
 		p.gap()
 	}
-	p.seen(r)
-	if r.Broken+r.Differs != "" {
-		p.promise(r)
+	p.line("Seen")
+	for _, x := range []struct {
+		name string
+		seen
+	}{{"client", r.Client}, {"server", r.Server}} {
+		p.text(fmt.Sprintf("  %-8s", x.name), list(x.Saw)+"; "+x.State)
 	}
 }
 

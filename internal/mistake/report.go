@@ -167,11 +167,6 @@ func (p *printer) outcome(r *Report) {
 		p.packets(r.Packets)
 		p.gap()
 	}
-	p.seen(r)
-	p.promise(r)
-}
-
-func (p *printer) seen(r *Report) {
 	p.line("Seen")
 	for _, x := range []struct {
 		name string
@@ -179,9 +174,6 @@ func (p *printer) seen(r *Report) {
 	}{{"client", r.Client}, {"server", r.Server}} {
 		p.text(fmt.Sprintf("  %-8s", x.name), fmt.Sprintf("%s; the queue pair is in %s", list(x.Saw), x.State))
 	}
-}
-
-func (p *printer) promise(r *Report) {
 	switch {
 	case r.Broken != "":
 		p.text("  ", "This breaks the promise: "+r.Broken+".")
