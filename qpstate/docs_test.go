@@ -3,11 +3,13 @@ package qpstate
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestDocsHaveTheTable keeps docs/qp-states.md in step with the table.
+// TestDocsHaveTheTable keeps docs/qp-states.md in step with the table. The page leaves out the moves to RESET and ERR,
+// which take no attributes.
 func TestDocsHaveTheTable(t *testing.T) {
 	page, err := os.ReadFile("../docs/qp-states.md")
 	if err != nil {
@@ -18,11 +20,14 @@ func TestDocsHaveTheTable(t *testing.T) {
 		if err := Fprint(&table, typ); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(string(page), "```\n"+table.String()+"```\n") {
-			t.Errorf("docs/qp-states.md lacks, between lines of three backquotes:\n%s", table.String())
+		shown := end.ReplaceAllString(table.String(), "")
+		if !strings.Contains(string(page), "```\n"+shown+"```\n") {
+			t.Errorf("docs/qp-states.md lacks, between lines of three backquotes:\n%s", shown)
 		}
 	}
 }
+
+var end = regexp.MustCompile(`(?m)^[A-Z]+→(RESET|ERR) +- +-\n`)
 
 // TestDocsExplainEveryBit checks that docs/qp-states.md has a row for each mask bit that
 // the three moves of a reliable connection require.
