@@ -46,9 +46,9 @@ var statuses = []group{{"docs/errors.md#completions", []Entry{
 	rare(16, "REM_ABORT_ERR", "aborted error", "the peer aborted the operation", "the peer's output, which says why"),
 	rare(17, "INV_EECN_ERR", "invalid EE context number", noRD, odd),
 	rare(18, "INV_EEC_STATE_ERR", "invalid EE context state", noRD, odd),
-	status(19, "FATAL_ERR", "fatal error", "the device failed", "the kernel's log (dmesg); opening the device again"),
+	rare(19, "FATAL_ERR", "fatal error", "the device failed", "the kernel's log (dmesg); opening the device again"),
 	rare(20, "RESP_TIMEOUT_ERR", "response timeout error", "the peer did not answer in time", "the remedies of RETRY_EXC_ERR (12)"),
-	status(21, "GENERAL_ERR", "general error", "the device failed", "the kernel's log (dmesg); opening the device again"),
+	rare(21, "GENERAL_ERR", "general error", "the device failed", "the kernel's log (dmesg); opening the device again"),
 	rare(22, "TM_ERR", "TM error", noTM, odd),
 	rare(23, "TM_RNDV_INCOMPLETE", "TM software rendezvous", noTM, odd),
 }}}
