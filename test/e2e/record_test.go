@@ -60,20 +60,23 @@ func kinds(t *testing.T) map[string][]kind {
 		}
 		return list
 	}
-	only := func(cell string) string { return strings.Join(names(cell), " ") }
-	all := map[string][]kind{}
+	all, path := map[string][]kind{}, ""
 	for line := range strings.Lines(section) {
+		if strings.HasPrefix(line, "#### ") {
+			path = strings.Join(names(line), "")
+		}
 		cells := strings.Split(line, "|")
-		if len(cells) != 7 || !strings.HasPrefix(cells[1], " `") {
+		if len(cells) != 5 || !strings.HasPrefix(cells[1], " `") {
 			continue
 		}
-		k := kind{path: only(cells[2]), verb: only(cells[3])}
-		if k.verb == "" && strings.TrimSpace(cells[3]) != "" {
+		event := names(cells[1])
+		k := kind{path: path, verb: strings.Join(event[1:], "")}
+		if strings.HasSuffix(cells[1], ", any verb ") {
 			k.verb = anyVerb
 		}
-		needed, _, _ := strings.Cut(cells[5], "sometimes")
-		k.needed, k.possible = names(needed), names(cells[5])
-		all[only(cells[1])] = append(all[only(cells[1])], k)
+		needed, _, _ := strings.Cut(cells[3], "sometimes")
+		k.needed, k.possible = names(needed), names(cells[3])
+		all[event[0]] = append(all[event[0]], k)
 	}
 	if len(all) < 60 {
 		t.Fatalf("docs/record.md: %d kinds of events", len(all))
