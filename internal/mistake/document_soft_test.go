@@ -78,7 +78,7 @@ func sections(t *testing.T, document string) string {
 			p.line("\n### %s: %s\n", m.Name, m.Title)
 			p.line("%s\n", m.Setting)
 			p.line("**%s**\n", m.Question)
-			p.line("<details>\n<summary>The answer</summary>\n")
+			p.line("<details><summary>Answer</summary>\n")
 			p.WriteString(shown(t, document, m, answer))
 			p.line("\n%s\n", m.Why)
 			p.line("Remedy: %s\n", m.Remedy)
