@@ -36,11 +36,11 @@ func TestLocProtErrNamesTheMissingRight(t *testing.T) {
 		t.Fatal(readErr)
 	}
 	for line := range strings.Lines(string(page)) {
-		if strings.HasPrefix(line, "| LOC_PROT_ERR") && strings.Contains(line, "LOCAL_WRITE") {
+		if strings.HasPrefix(line, "- **LOC_PROT_ERR") && strings.Contains(line, "LOCAL_WRITE") {
 			return
 		}
 	}
-	t.Error("docs/errors.md: no row of LOC_PROT_ERR names LOCAL_WRITE")
+	t.Error("docs/errors.md: no line of LOC_PROT_ERR names LOCAL_WRITE")
 }
 
 // refusingQP refuses every send.

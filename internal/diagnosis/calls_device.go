@@ -25,7 +25,7 @@ func unsupported(calls, cause, remedy string) Entry {
 	return of(calls, "EOPNOTSUPP", syscall.EOPNOTSUPP, cause, remedy)
 }
 
-// in puts an entry into a table of docs/errors.md, with a symptom of its own if that is not "".
+// in puts an entry into a list of docs/errors.md, with a symptom of its own if that is not "".
 func in(s Section, symptom string, e Entry) Entry {
 	e.Section, e.Symptom = s, symptom
 	return e

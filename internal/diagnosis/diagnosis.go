@@ -35,7 +35,7 @@ type Entry struct {
 	Lesson  string   // the page, and the place on it, that teaches more
 	About   []string // Symptom: the C names that it comes with
 
-	Section Section // the table of docs/errors.md that has the entry, if one has it
+	Section Section // the list of docs/errors.md that has the entry, if one has it
 	Memlock bool    // the limit of locked memory is at the end of Remedy
 	Broad   bool    // Remedy is too general for the text of an error
 }

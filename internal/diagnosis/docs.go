@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// Section names a table of docs/errors.md by the heading above it. "" means no table.
+// Section names a list of docs/errors.md by the heading above it. "" means no list.
 type Section string
 
-// The tables, in the order of the page.
+// The lists, in the order of the page.
 const (
 	Finding     Section = "Finding a device"
 	Moving      Section = "Moving the queue pair"

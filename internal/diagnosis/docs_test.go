@@ -8,31 +8,28 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/errors.md")
+var update = flag.Bool("update", false, "write the lists of docs/errors.md")
 
-// sections has the tables in the order of the page.
+// sections has the lists in the order of the page.
 var sections = []Section{Finding, Moving, Completions, Posting, Events, Wire, Exchange}
 
-// tableOf returns a table of docs/errors.md in Markdown.
-func tableOf(s Section) string {
+// listOf returns a list of docs/errors.md in Markdown.
+func listOf(s Section) string {
 	var b strings.Builder
-	b.WriteString("| symptom | cause | try |\n|---|---|---|\n")
 	for _, e := range entries {
 		if e.Section == s {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(e.Title()), cell(e.Cause), cell(e.Remedy))
+			fmt.Fprintf(&b, "- **%s**: %s. Try: %s.\n", escaped(e.Title()), escaped(e.Cause), escaped(e.Remedy))
 		}
 	}
 	return b.String()
 }
 
-// cell escapes what a cell of a table must not have.
-func cell(text string) string {
-	return strings.NewReplacer("|", `\|`, "*", `\*`).Replace(text)
-}
+// escaped escapes what Markdown would take for emphasis.
+func escaped(text string) string { return strings.ReplaceAll(text, "*", `\*`) }
 
-// TestPageHasTheTables compares the tables of docs/errors.md with the entries. After a change:
+// TestPageHasTheLists compares the lists of docs/errors.md with the entries. After a change:
 // go test ./internal/diagnosis -update
-func TestPageHasTheTables(t *testing.T) {
+func TestPageHasTheLists(t *testing.T) {
 	const path = "../../docs/errors.md"
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -42,25 +39,25 @@ func TestPageHasTheTables(t *testing.T) {
 	for _, s := range sections {
 		before, rest, ok := strings.Cut(page, "\n## "+string(s)+"\n")
 		section, after, _ := strings.Cut(rest, "\n## ")
-		start := strings.Index(section, "\n| ")
+		start := strings.Index(section, "\n- ")
 		if !ok || start < 0 {
-			t.Fatalf("%s has no table below the heading %q", path, s)
+			t.Fatalf("%s has no list below the heading %q", path, s)
 		}
-		table := section[start+1:]
-		if end := strings.Index(table, "\n\n"); end >= 0 {
-			table = table[:end+1]
+		list := section[start+1:]
+		if end := strings.Index(list, "\n\n"); end >= 0 {
+			list = list[:end+1]
 		}
-		if !strings.HasSuffix(table, "\n") {
-			table += "\n"
+		if !strings.HasSuffix(list, "\n") {
+			list += "\n"
 		}
-		if table == tableOf(s) {
+		if list == listOf(s) {
 			continue
 		}
 		if !*update {
-			t.Errorf("the table %q differs (run with -update); it should be\n%s", s, tableOf(s))
+			t.Errorf("the list %q differs (run with -update); it should be\n%s", s, listOf(s))
 			continue
 		}
-		section = strings.Replace(section+"\n", table, tableOf(s), 1)
+		section = strings.Replace(section+"\n", list, listOf(s), 1)
 		page = before + "\n## " + string(s) + "\n" + strings.TrimSuffix(section, "\n")
 		if after != "" {
 			page += "\n## " + after
