@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// row is what a row of the tables of docs/record.md says of a kind.
+// row is what a line of docs/record.md says of a kind.
 type row struct{ name, path, verb string }
 
 // anyVerb stands for any verb.
 const anyVerb = "any"
 
-// TestRecordPageHasAllKinds compares the tables of docs/record.md with the list.
+// TestRecordPageHasAllKinds compares the lists of docs/record.md with the code.
 func TestRecordPageHasAllKinds(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "record.md"))
 	if err != nil {
@@ -42,30 +42,29 @@ func TestRecordPageHasAllKinds(t *testing.T) {
 				path = m[1]
 			}
 		}
-		cells := strings.Split(line, "|")
-		if len(cells) != 5 || !strings.HasPrefix(line, "| `") {
+		item, is := strings.CutPrefix(line, "- ")
+		if !is {
 			continue
 		}
-		r := row{path: path}
-		switch names := code.FindAllStringSubmatch(cells[1], -1); {
-		case len(names) == 2:
-			r.name, r.verb = names[0][1], names[1][1]
-		case strings.HasSuffix(cells[1], ", any verb "):
-			r.name, r.verb = names[0][1], anyVerb
-		default:
-			r.name = names[0][1]
+		head := item[:strings.IndexAny(item, ",:\n")] // the event and its verb
+		names := code.FindAllStringSubmatch(head, -1)
+		r := row{name: names[0][1], path: path}
+		if strings.HasSuffix(head, " any verb") {
+			r.verb = anyVerb
+		} else if len(names) == 2 {
+			r.verb = names[1][1]
 		}
 		documented = append(documented, r)
 	}
 	declared := slices.Collect(maps.Values(declaredKinds(t)))
 	for _, r := range declared {
 		if !slices.Contains(documented, r) {
-			t.Errorf("docs/record.md has no row of %q", r)
+			t.Errorf("docs/record.md has no line of %q", r)
 		}
 	}
 	for i, r := range documented {
 		if !slices.Contains(declared, r) || slices.Contains(documented[:i], r) {
-			t.Errorf("the row of %q in docs/record.md is of no kind, or there twice", r)
+			t.Errorf("the line of %q in docs/record.md is of no kind, or there twice", r)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// The list of all kinds of events. docs/record.md has it as a table with the attributes
+// The list of all kinds of events. docs/record.md has it as lists with the attributes
 // of each; a test compares the two.
 
 package event

@@ -37,7 +37,7 @@ func readRecord(t *testing.T, file string) *trace.Record {
 	return rec
 }
 
-// kind is a row of the tables of docs/record.md.
+// kind is a line of docs/record.md.
 type kind struct {
 	path, verb       string   // a verb of anyVerb is any
 	needed, possible []string // attributes
@@ -45,17 +45,18 @@ type kind struct {
 
 const anyVerb = "any"
 
-// kinds reads the tables below "The kinds of events", by name.
+// kinds reads the lists below "The kinds of events", by name.
 func kinds(t *testing.T) map[string][]kind {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "record.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(page), "### The kinds of events")
+	_, section, _ := strings.Cut(string(page), "\n### The kinds of events\n")
+	section, _, _ = strings.Cut(section, "\n## ")
 	code := regexp.MustCompile("`([^`]+)`")
-	names := func(cell string) (list []string) {
-		for _, m := range code.FindAllStringSubmatch(cell, -1) {
+	names := func(text string) (list []string) {
+		for _, m := range code.FindAllStringSubmatch(text, -1) {
 			list = append(list, m[1])
 		}
 		return list
@@ -65,17 +66,19 @@ func kinds(t *testing.T) map[string][]kind {
 		if strings.HasPrefix(line, "#### ") {
 			path = strings.Join(names(line), "")
 		}
-		cells := strings.Split(line, "|")
-		if len(cells) != 5 || !strings.HasPrefix(cells[1], " `") {
+		item, is := strings.CutPrefix(line, "- ")
+		if !is {
 			continue
 		}
-		event := names(cells[1])
+		text, attributes, _ := strings.Cut(item, ": ")
+		head, _, _ := strings.Cut(text, ",")
+		event := names(head) // and its verb
 		k := kind{path: path, verb: strings.Join(event[1:], "")}
-		if strings.HasSuffix(cells[1], ", any verb ") {
+		if strings.HasSuffix(head, " any verb") {
 			k.verb = anyVerb
 		}
-		needed, _, _ := strings.Cut(cells[3], "sometimes")
-		k.needed, k.possible = names(needed), names(cells[3])
+		needed, _, _ := strings.Cut(attributes, "sometimes")
+		k.needed, k.possible = names(needed), names(attributes)
 		all[event[0]] = append(all[event[0]], k)
 	}
 	if len(all) < 60 {
