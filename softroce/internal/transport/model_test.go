@@ -13,6 +13,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/internal/testkit"
 	"github.com/rawverbs/rawverbs/qpstate"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -124,8 +125,8 @@ func modelRound(t *testing.T, seed uint64, totals *[numCounters]uint64) (ops int
 
 	net := newSimnet(t, seed)
 	bad := func(most float64) float64 { return float64(pick(0, 0, 1, 1, 2, 4)) / 4 * most }
-	net.faults = faults{loss: bad(0.2), dup: bad(0.2), reorder: bad(0.2), corrupt: bad(0.1),
-		delay: time.Duration(pick(1, 10, 100)) * time.Microsecond, late: time.Duration(pick(5, 50, 2000)) * time.Microsecond}
+	net.faults = wire.Faults{Loss: bad(0.2), Duplicate: bad(0.2), Reorder: bad(0.2), Corrupt: bad(0.1),
+		Delay: time.Duration(pick(1, 10, 100)) * time.Microsecond, Late: time.Duration(pick(5, 50, 2000)) * time.Microsecond}
 	cfg := Config{Window: pick(8, 32, 256)}
 	with := func(keep int) Config { cfg.Keep, cfg.ReadChunk = keep, pick(1, 3, 16, 16, 1<<20); return cfg }
 	left, right := net.nodeWith("fd00::1", with(pick(0, 40, 4096))), net.nodeWith("fd00::2", with(pick(0, 40, 4096)))
@@ -178,7 +179,7 @@ func modelRound(t *testing.T, seed uint64, totals *[numCounters]uint64) (ops int
 	for c := range totals {
 		totals[c] += left.engine.Counter(Counter(c)) + right.engine.Counter(Counter(c))
 	}
-	if failed && net.faults.loss+net.faults.corrupt == 0 {
+	if failed && net.faults.Loss+net.faults.Corrupt == 0 {
 		t.Errorf("seed %d: a retry limit was reached on a network that loses nothing", seed)
 	}
 	total := 0

@@ -386,7 +386,7 @@ func TestZeroBasedWindow(t *testing.T) {
 // loses packets. The requests must be executed in order.
 func TestBindIsOrdered(t *testing.T) {
 	n, a, b := pair(t, 7, defaults())
-	n.faults.loss = 0.1
+	n.faults.Loss = 0.1
 	w := newTestMW(t, b, verbs.MWType2, bindable)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range uint64(50) {

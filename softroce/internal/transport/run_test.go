@@ -34,7 +34,7 @@ func TestRuns(t *testing.T) {
 		n, a, b := pair(t, 3, o)
 		a.proven()
 		b.proven()
-		n.faults.loss = loss
+		n.faults.Loss = loss
 		remote := verbs.SendWR{RemoteAddr: b.mr.Addr() + 7, RKey: b.mr.RKey()}
 		for i := range uint64(3) {
 			for k := range a.mem {

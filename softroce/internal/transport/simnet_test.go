@@ -1,10 +1,8 @@
-// A network in simulated time: engines are nodes, packets are events. The seed determines
-// everything.
+// A network in simulated time: engines on a wire of package wire. The seed determines everything.
 
 package transport
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -13,26 +11,18 @@ import (
 
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
 
-// faults has the probabilities of faults per packet, and delays.
-type faults struct {
-	loss, dup, reorder, corrupt float64
-	delay                       time.Duration // one way
-	late                        time.Duration // maximum additional delay of reordered packets
-}
-
-var goodNetwork = faults{delay: 10 * time.Microsecond}
+var goodNetwork = wire.Faults{Delay: 10 * time.Microsecond}
 
 type simnet struct {
 	tb     testing.TB
 	rng    *rand.Rand
 	now    time.Duration
-	faults faults
+	faults wire.Faults
 	nodes  []*simnode
-	flying flight
-	order  int
-	free   [][]byte
+	wire   *wire.Wire[simpacket]
 	room   int                                      // bytes of each node's outbox
 	tap    func(from, to *simnode, raw []byte) bool // false drops the packet
 	tos    func(from *simnode, tos uint8) uint8     // changes the type of service
@@ -51,35 +41,18 @@ type simnode struct {
 	takes  func(b Burst) bool // reports whether the outlet takes a burst; nil: it does
 	kept   []Burst            // that no outlet has taken
 	events []Event
-	batch  []Datagram
+	batch  []Datagram // that have arrived
 	flows  map[netip.Addr]packet.Flow
 }
 
 type simpacket struct {
-	at    time.Duration
-	order int
-	from  *simnode
-	to    *simnode
-	data  []byte
-	tos   uint8
-}
-
-type flight []simpacket
-
-func (f flight) Len() int      { return len(f) }
-func (f flight) Swap(i, j int) { f[i], f[j] = f[j], f[i] }
-func (f flight) Less(i, j int) bool {
-	return f[i].at < f[j].at || f[i].at == f[j].at && f[i].order < f[j].order
-}
-func (f *flight) Push(x any) { *f = append(*f, x.(simpacket)) }
-func (f *flight) Pop() any {
-	last := (*f)[len(*f)-1]
-	*f = (*f)[:len(*f)-1]
-	return last
+	from, to *simnode
+	tos      uint8
 }
 
 func newSimnet(tb testing.TB, seed uint64) *simnet {
-	return &simnet{tb: tb, rng: rand.New(rand.NewPCG(seed, 1)), faults: goodNetwork, room: 128 << 10}
+	rng := rand.New(rand.NewPCG(seed, 1))
+	return &simnet{tb: tb, rng: rng, faults: goodNetwork, wire: wire.New[simpacket](rng), room: 128 << 10}
 }
 
 func (n *simnet) node(addr string) *simnode { return n.nodeWith(addr, Config{}) }
@@ -120,10 +93,7 @@ func (s *simnode) flow(to netip.Addr) packet.Flow {
 // limit.
 func (n *simnet) step(limit time.Duration) bool {
 	n.transmit()
-	next := never
-	if len(n.flying) > 0 {
-		next = n.flying[0].at
-	}
+	next := n.wire.Next()
 	for _, s := range n.nodes {
 		if s.asleep > n.now {
 			next = min(next, s.asleep)
@@ -137,36 +107,32 @@ func (n *simnet) step(limit time.Duration) bool {
 		return false
 	}
 	n.now = max(n.now, next)
-	for len(n.flying) > 0 && n.flying[0].at <= n.now {
-		p := heap.Pop(&n.flying).(simpacket)
-		if p.to.asleep > n.now {
-			p.at = p.to.asleep
-			heap.Push(&n.flying, p)
-			continue
-		}
-		p.to.arrive(p)
+	for p, ok := n.wire.Take(n.now); ok; p, ok = n.wire.Take(n.now) {
+		p.Of.to.arrive(p)
 	}
 	for _, s := range n.nodes {
+		if s.asleep > n.now {
+			continue
+		}
 		if len(s.batch) > 0 {
 			s.engine.Receive(n.now, s.batch)
 			for _, d := range s.batch {
-				n.free = append(n.free, d.Data[:0])
+				n.wire.Free(d.Data)
 			}
 			s.batch = s.batch[:0]
 		}
-		if s.asleep <= n.now {
-			s.engine.Advance(n.now)
-		}
+		s.engine.Advance(n.now)
 	}
 	return true
 }
 
-func (s *simnode) arrive(p simpacket) {
-	if m, _ := p.from.flow(s.addr).Verify(p.data, 0); m == packet.NoMatch {
-		s.net.free = append(s.net.free, p.data[:0])
+func (s *simnode) arrive(p wire.Packet[simpacket]) {
+	from := p.Of.from
+	if m, _ := from.flow(s.addr).Verify(p.Data, 0); m == packet.NoMatch {
+		s.net.wire.Free(p.Data)
 		return
 	}
-	s.batch = append(s.batch, Datagram{Data: p.data, Src: p.from.addr, Dst: s.addr, TOS: p.tos, TTL: 64})
+	s.batch = append(s.batch, Datagram{Data: p.Data, Src: from.addr, Dst: s.addr, TOS: p.Of.tos, TTL: 64})
 }
 
 // transmit sends the packets of all nodes.
@@ -213,34 +179,7 @@ func (s *simnode) send(b Burst) {
 		if n.tos != nil {
 			tos = n.tos(s, tos)
 		}
-		n.fly(s, to, raw, tos)
-	}
-}
-
-// fly passes a packet to the network, which may drop, duplicate, delay or damage it.
-func (n *simnet) fly(from, to *simnode, raw []byte, tos uint8) {
-	f := &n.faults
-	copies := 1
-	if n.chance(f.loss) {
-		copies = 0
-	} else if n.chance(f.dup) {
-		copies = 2
-	}
-	for range copies {
-		var data []byte
-		if last := len(n.free) - 1; last >= 0 {
-			data, n.free = n.free[last], n.free[:last]
-		}
-		data = append(data, raw...)
-		if n.chance(f.corrupt) {
-			data[n.rng.IntN(len(data))] ^= 1 << n.rng.IntN(8)
-		}
-		at := n.now + f.delay
-		if n.chance(f.reorder) {
-			at += time.Duration(n.rng.Int64N(int64(f.late) + 1))
-		}
-		n.order++
-		heap.Push(&n.flying, simpacket{at: at, order: n.order, from: from, to: to, data: data, tos: tos})
+		n.wire.Send(n.now, &n.faults, simpacket{s, to, tos}, raw)
 	}
 }
 
