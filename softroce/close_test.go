@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rawverbs/rawverbs/softroce/internal/link"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 )
 
 // TestCloseLetsTheLastPacketsGo checks that Close waits for packets that another goroutine is
@@ -14,7 +14,7 @@ func TestCloseLetsTheLastPacketsGo(t *testing.T) {
 	for name, sends := range map[string]bool{"the packets are sent": true, "the packets are never sent": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, devices := openNet(t, link.NetworkConfig{})
+				_, devices := openNet(t, wire.Faults{})
 				sent := Sending(devices[0])
 				began, closed := time.Now(), make(chan struct{})
 				go func() {

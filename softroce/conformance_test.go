@@ -22,9 +22,7 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
-	"net"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,6 +32,7 @@ import (
 	"github.com/rawverbs/rawverbs/internal/verbstest"
 	"github.com/rawverbs/rawverbs/softroce/internal/link"
 	"github.com/rawverbs/rawverbs/softroce/internal/packet"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -44,7 +43,7 @@ var (
 
 // badFaults let a packet and its answer both arrive in 19 of 20 tries. Seven failed tries in a
 // row, which a case may not survive, have a probability of one in a billion.
-var badFaults = link.Faults{Loss: 0.02, Duplicate: 0.02, Reorder: 0.05, Corrupt: 0.005}
+var badFaults = wire.Faults{Loss: 0.02, Duplicate: 0.02, Reorder: 0.05, Late: 100 * time.Microsecond, Corrupt: 0.005}
 
 func TestConformanceOnABadNetwork(t *testing.T) {
 	bad := &badProvider{}
@@ -52,7 +51,7 @@ func TestConformanceOnABadNetwork(t *testing.T) {
 	for seed := *badSeed; seed < *badSeed+*badSeeds; seed++ {
 		device := fmt.Sprint(badPrefix, seed)
 		t.Run(device, func(t *testing.T) {
-			bad.reset()
+			bad.links = nil
 			verbstest.RunSimulated(t, device, verbstest.Quirks(t, device))
 			bad.report(t)
 			if t.Failed() {
@@ -65,12 +64,10 @@ func TestConformanceOnABadNetwork(t *testing.T) {
 // badPrefix is the beginning of the device's name; the seed follows.
 const badPrefix = "soft-bad:"
 
-// badProvider opens devices, each with its own bad network. It adds up the statistics of the
-// networks.
+// badProvider opens devices, each with its own bad network.
 type badProvider struct {
-	mu       sync.Mutex
-	network  link.NetworkStatistics
-	received link.Counters
+	mu    sync.Mutex
+	links []*simLink
 }
 
 func (*badProvider) Name() string { return "softroce on a bad network" }
@@ -83,65 +80,27 @@ func (b *badProvider) Open(name string) (verbs.ProviderDevice, error) {
 	}
 	h := fnv.New64a()
 	h.Write([]byte(name))
-	network := link.NewNetwork(link.NetworkConfig{Seed: h.Sum64(), Faults: badFaults, Spare: notRC})
+	n := newNetwork(h.Sum64(), badFaults)
+	n.spares = notRC
 	// Over IPv6 the receiver knows all that the ICRC covers, so it detects all damage.
-	l, err := network.Open(netip.MustParseAddr("fd00::1"))
-	if err != nil {
-		return nil, err
-	}
-	return newDevice(name, []*port{nil, {link: &badLink{Link: l, network: network, sum: b}, index: 1}}), nil
+	l := n.end(netip.MustParseAddr("fd00::1"))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.links = append(b.links, l)
+	return newDevice(name, []*port{nil, {link: l, index: 1}}), nil
 }
 
 func notRC(raw []byte) bool { return packet.Opcode(raw[0]).Transport() != packet.RC }
 
-// lastPackets is how long the closing of a link waits for packets that are still on their way,
-// so that the statistics include all packets.
-const lastPackets = 10 * time.Millisecond
-
-// badLink is a link of a bad network.
-type badLink struct {
-	link.Link
-	network *link.Network
-	sum     *badProvider
-	once    sync.Once
-}
-
-// Status adds the loopback interface, because GID table entries must have one.
-func (l *badLink) Status() link.Status {
-	s := l.Link.Status()
-	all, _ := net.Interfaces() // if this fails, a case fails because the interface is missing
-	if i := slices.IndexFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback != 0 }); i >= 0 {
-		s.Interface = all[i].Name
-	}
-	return s
-}
-
-func (l *badLink) Close() error {
-	l.once.Do(func() {
-		time.Sleep(lastPackets)
-		l.sum.add(l.network.Statistics(), l.Counters())
-	})
-	return l.Link.Close()
-}
-
-func (b *badProvider) add(n link.NetworkStatistics, c link.Counters) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.network.Sent += n.Sent
-	b.network.Lost += n.Lost
-	b.network.Duplicated += n.Duplicated
-	b.network.Reordered += n.Reordered
-	b.network.Corrupted += n.Corrupted
-	for i := range c.Dropped {
-		b.received.Dropped[i] += c.Dropped[i]
-	}
-}
-
-func (b *badProvider) reset() { b.network, b.received = link.NetworkStatistics{}, link.Counters{} }
-
 // report fails the test if the network had too few faults, or if the ICRC missed damage.
 func (b *badProvider) report(t *testing.T) {
-	n, noticed := b.network, b.received.Dropped[link.DropICRC]
+	var n wire.Statistics
+	var noticed uint64
+	for _, l := range b.links {
+		s := l.network.statistics()
+		n.Sent, n.Lost, n.Duplicated, n.Reordered, n.Corrupted = n.Sent+s.Sent, n.Lost+s.Lost, n.Duplicated+s.Duplicated, n.Reordered+s.Reordered, n.Corrupted+s.Corrupted
+		noticed += l.Counters().Dropped[link.DropICRC]
+	}
 	t.Logf("%d packets: %d lost, %d duplicated, %d reordered, %d damaged, of which the ICRC found %d",
 		n.Sent, n.Lost, n.Duplicated, n.Reordered, n.Corrupted, noticed)
 	const enough = 5000 // a single case run by -run has fewer packets

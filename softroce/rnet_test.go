@@ -26,12 +26,12 @@ import (
 
 	"github.com/rawverbs/rawverbs/rc"
 	"github.com/rawverbs/rawverbs/rnet"
-	"github.com/rawverbs/rawverbs/softroce/internal/link"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
 // netProvider opens devices on the network that is current. Their names end in the address.
-type netProvider struct{ network *link.Network }
+type netProvider struct{ network *network }
 
 const netPrefix = "soft-net:"
 
@@ -49,17 +49,13 @@ func (p *netProvider) Open(name string) (verbs.ProviderDevice, error) {
 	if !ok {
 		return nil, syscall.ENODEV
 	}
-	l, err := p.network.Open(netip.MustParseAddr(address))
-	if err != nil {
-		return nil, err
-	}
-	return newDevice(name, []*port{nil, {link: &badLink{Link: l, network: p.network, sum: &badProvider{}}, index: 1}}), nil
+	return newDevice(name, []*port{nil, {link: p.network.end(netip.MustParseAddr(address)), index: 1}}), nil
 }
 
 // openNet opens the devices of both ends on a new network.
-func openNet(t *testing.T, cfg link.NetworkConfig) (network *link.Network, devices [2]*verbs.Device) {
-	network = link.NewNetwork(cfg)
-	theNet().network = network
+func openNet(t *testing.T, faults wire.Faults) (n *network, devices [2]*verbs.Device) {
+	n = newNetwork(*badSeed, faults)
+	theNet().network = n
 	for i := range devices {
 		dev, err := verbs.Open(fmt.Sprintf("%sfd00::%d", netPrefix, i+1))
 		if err != nil {
@@ -67,12 +63,12 @@ func openNet(t *testing.T, cfg link.NetworkConfig) (network *link.Network, devic
 		}
 		devices[i] = dev
 	}
-	return network, devices
+	return n, devices
 }
 
 // OpenSimulated opens two devices on a good network in simulated time, and closes them when the test ends.
 func OpenSimulated(t *testing.T) (x, y *verbs.Device) {
-	_, devices := openNet(t, link.NetworkConfig{})
+	_, devices := openNet(t, wire.Faults{})
 	for _, dev := range devices {
 		t.Cleanup(func() {
 			if err := dev.Close(); err != nil {
@@ -91,7 +87,7 @@ func TestRnetOnABadNetwork(t *testing.T) {
 	if !*badNettest {
 		return // TestRnetSimulatedTransfer has the same faults
 	}
-	network, devices := openNet(t, link.NetworkConfig{Seed: *badSeed, Faults: badFaults})
+	network, devices := openNet(t, badFaults)
 	var open sync.WaitGroup
 	cfg := func(i int) rnet.Config {
 		return rnet.Config{Device: devices[i], Ring: 64 << 10, ConnState: func(_ *rnet.Conn, s rnet.ConnState) {
@@ -120,7 +116,7 @@ func TestRnetOnABadNetwork(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	s := network.Statistics()
+	s := network.statistics()
 	t.Logf("%d packets: %d lost, %d duplicated, %d reordered, %d damaged", s.Sent, s.Lost, s.Duplicated, s.Reordered, s.Corrupted)
 	if s.Lost == 0 || s.Duplicated == 0 || s.Reordered == 0 || s.Corrupted == 0 {
 		t.Error("the network had too few faults")
@@ -129,7 +125,7 @@ func TestRnetOnABadNetwork(t *testing.T) {
 
 // netEnds are both ends of a connection in simulated time.
 type netEnds struct {
-	network *link.Network
+	network *network
 	conns   [2]*rnet.Conn
 }
 
@@ -138,10 +134,10 @@ var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustPa
 
 // simulate runs a test in a bubble of testing/synctest. The exchange uses a net.Pipe: a goroutine
 // that waits for a socket would stop the simulated clock.
-func simulate(t *testing.T, faults link.Faults, cfg rnet.Config, test func(t *testing.T, e netEnds)) {
+func simulate(t *testing.T, faults wire.Faults, cfg rnet.Config, test func(t *testing.T, e netEnds)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		network, devices := openNet(t, link.NetworkConfig{Seed: *badSeed, Faults: faults})
+		network, devices := openNet(t, faults)
 		e := netEnds{network: network}
 		l, err := rc.Listen(t.Context(), "127.0.0.1:0", rc.ListenConfig{Wrap: pipeEnd(0)})
 		if err != nil {
@@ -246,7 +242,7 @@ func TestRnetSimulatedTransfer(t *testing.T) {
 // TestRnetSimulatedHours: a reader that pauses for hours loses nothing, and deadlines pass to the
 // millisecond.
 func TestRnetSimulatedHours(t *testing.T) {
-	simulate(t, link.Faults{Delay: time.Millisecond}, rnet.Config{Ring: 64 << 10}, func(t *testing.T, e netEnds) {
+	simulate(t, wire.Faults{Delay: time.Millisecond}, rnet.Config{Ring: 64 << 10}, func(t *testing.T, e netEnds) {
 		began := time.Now()
 		written := make(chan error, 1)
 		go func() { _, err := e.conns[0].Write(make([]byte, 200_000)); written <- err }()
@@ -273,7 +269,7 @@ func TestRnetSimulatedHours(t *testing.T) {
 
 // TestRnetSimulatedCut: when the network is cut, a keep-alive probe finds out, although TCP stays up.
 func TestRnetSimulatedCut(t *testing.T) {
-	simulate(t, link.Faults{Delay: time.Millisecond}, rnet.Config{Ring: 64 << 10}, func(t *testing.T, e netEnds) {
+	simulate(t, wire.Faults{Delay: time.Millisecond}, rnet.Config{Ring: 64 << 10}, func(t *testing.T, e netEnds) {
 		ended := make(chan error, 2)
 		for _, c := range e.conns {
 			go func() { _, err := c.Read(make([]byte, 1)); ended <- err }()
@@ -284,7 +280,7 @@ func TestRnetSimulatedCut(t *testing.T) {
 			t.Fatal("before the cut:", err)
 		default:
 		}
-		e.network.SetFilter(func(_, _ netip.Addr, _ []byte) bool { return false })
+		e.network.cut()
 		cut := time.Now()
 		for range 2 {
 			if err := <-ended; !errors.Is(err, syscall.ECONNRESET) {
@@ -306,8 +302,8 @@ func TestRnetSimulatedLinger(t *testing.T) {
 			closed.Add(1)
 		}
 	}}
-	simulate(t, link.Faults{Delay: time.Millisecond}, cfg, func(t *testing.T, e netEnds) {
-		e.network.SetFilter(func(_, _ netip.Addr, _ []byte) bool { return false })
+	simulate(t, wire.Faults{Delay: time.Millisecond}, cfg, func(t *testing.T, e netEnds) {
+		e.network.cut()
 		if _, err := e.conns[0].Write([]byte("never received")); err != nil {
 			t.Error(err)
 		}

@@ -132,7 +132,6 @@ var clocks = map[string]string{
 	// What runs only in simulated time.
 	"internal/admission/admission_test.go":          "simulated",
 	"internal/admission/connecting_test.go attack":  "simulated",
-	"softroce/internal/link/network_test.go drain":  "simulated",
 	"softroce/rnet_test.go TestRnetSimulatedHours":  "simulated",
 	"softroce/rnet_test.go TestRnetSimulatedCut":    "simulated",
 	"softroce/rnet_test.go TestRnetSimulatedLinger": "simulated",
@@ -143,6 +142,7 @@ var clocks = map[string]string{
 	"rc/example_do_test.go ExampleInFlightError":               "a wait that ends early",
 	"softroce/await_test.go TestPollUntil":                     "the times of polls",
 	"softroce/export_test.go Open":                             "a switch in the past",
+	"softroce/network_test.go":                                 "the clock of a simulated network",
 	"softroce/load_test.go TestGather":                         "the times of receives",
 	"softroce/load_test.go TestLookSpreads":                    "the times of receives",
 	"softroce/shards_linux_test.go TestSpreads":                "the times of receives",

@@ -87,24 +87,16 @@ type counters struct {
 	matches                                                              [packet.NumMatches]atomic.Uint64
 }
 
-// tally counts the packets of one receive call. The atomic counters are then updated only
-// once per batch.
-type tally struct {
-	packets, bytes, bursts uint64
-	drops                  [NumDrops]uint64
-	matches                [packet.NumMatches]uint64
-}
-
-// received adds the tally of one receive call.
-func (c *counters) received(t *tally) {
+// received adds the packets of one receive call. The counters are then updated once per batch.
+func (c *counters) received(t *Counters) {
 	add(&c.receiveCalls, 1)
-	add(&c.receivedPackets, t.packets)
-	add(&c.receivedBytes, t.bytes)
-	add(&c.receivedBursts, t.bursts)
-	for i, n := range t.drops {
+	add(&c.receivedPackets, t.ReceivedPackets)
+	add(&c.receivedBytes, t.ReceivedBytes)
+	add(&c.receivedBursts, t.ReceivedBursts)
+	for i, n := range t.Dropped {
 		add(&c.dropped[i], n)
 	}
-	for i, n := range t.matches {
+	for i, n := range t.Matches {
 		add(&c.matches[i], n)
 	}
 }

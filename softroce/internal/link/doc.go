@@ -25,8 +25,8 @@
 //
 // # Kinds of links
 //
-// A Socket is a link over a real network. A Network simulates a network with faults;
-// Network.Open returns its links.
+// A Socket is a link over a real network. The tests of package softroce have links of a simulated network, which use
+// Egress.Sealed and Ingress.Put.
 //
 // A Socket uses the best mode that the system supports: GSO and GRO, or sendmmsg and
 // recvmmsg, or one datagram per call. Only Linux has more than the last one. If the kernel

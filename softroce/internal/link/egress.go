@@ -3,6 +3,7 @@
 package link
 
 import (
+	"iter"
 	"net/netip"
 	"slices"
 
@@ -103,6 +104,25 @@ func (e *Egress) forget() {
 	e.bursts = slices.DeleteFunc(e.bursts, func(b burst) bool { return b.left() == 0 })
 	if len(e.bursts) == 0 {
 		e.kept = e.kept[:0]
+	}
+}
+
+// Sealed returns the packets of e, which have been in no Send yet, with the ICRCs of packets that are sent alone. It empties
+// e. It is for links that are not Sockets.
+func (e *Egress) Sealed(local netip.Addr, tap Tap) iter.Seq2[Destination, []byte] {
+	return func(yield func(Destination, []byte) bool) {
+		defer e.reset()
+		for i := range e.bursts {
+			b := &e.bursts[i]
+			if e.seal(b, netip.AddrPortFrom(local, packet.Port), sealedAlone, tap) != nil {
+				continue // the destination is of another family
+			}
+			for i := range b.packets {
+				if !yield(b.to, b.packet(i)) {
+					return
+				}
+			}
+		}
 	}
 }
 

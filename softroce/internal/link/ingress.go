@@ -46,7 +46,6 @@ type Ingress struct {
 	senders senderCache
 	clock   func() time.Duration // time since a fixed moment
 	sys     receiveScratch
-	flights []*flight // simulated network only: the memory of Packets
 }
 
 // NewIngress returns an empty Ingress.
@@ -70,23 +69,23 @@ type datagram struct {
 }
 
 // take checks the packets of d and appends those with a correct ICRC to in.Packets.
-func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
+func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *Counters) {
 	if d.size <= 0 || d.size > len(d.data) {
 		d.size = len(d.data)
 	}
 	if len(d.data) == 0 {
-		t.drops[DropLength]++
+		t.Dropped[DropLength]++
 		return
 	}
 	// Any local user can bind another port of a peer's loopback address. The port of devices is the
 	// peer's alone. From other hosts any port is good: rdma_rxe has one for each queue pair.
 	if d.src.Port() != packet.Port && d.src.Addr().IsLoopback() {
-		t.drops[DropPort]++
+		t.Dropped[DropPort]++
 		return
 	}
 	p, err := in.flows.peer(local, d.src, d.src, local)
 	if err != nil {
-		t.drops[DropSource]++
+		t.Dropped[DropSource]++
 		return
 	}
 	s := in.senders.of(d.src.Addr())
@@ -100,7 +99,7 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 		raw := rest[:min(d.size, len(rest))]
 		rest = rest[len(raw):]
 		if len(raw) < minPacket {
-			t.drops[DropLength]++
+			t.Dropped[DropLength]++
 			continue
 		}
 		m, id := p.flow.Verify(raw, expect)
@@ -108,9 +107,9 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 		if numbered && m.OK() {
 			m, why = s.judge(m, id, at), DropIdentification
 		}
-		t.matches[m]++
+		t.Matches[m]++
 		if !m.OK() {
-			t.drops[why]++
+			t.Dropped[why]++
 			expect += step
 			continue
 		}
@@ -121,8 +120,8 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 			}
 		}
 		expect, last = id+step, m
-		t.packets++
-		t.bytes += uint64(len(raw))
+		t.ReceivedPackets++
+		t.ReceivedBytes += uint64(len(raw))
 		if tap != nil {
 			tap(false, packet.Frame{Src: d.src, Dst: local, ID: id, TOS: d.tos, TTL: d.ttl}, raw)
 		}
@@ -137,6 +136,13 @@ func (in *Ingress) take(d datagram, local netip.AddrPort, tap Tap, t *tally) {
 		}
 		s.seen = at
 	}
+}
+
+// Put does for a packet with an address of the link as Dst what Receive of a Socket does: it checks the ICRC, appends a good
+// packet to Packets, and counts in c. It is for links that are not Sockets.
+func (in *Ingress) Put(p Packet, tap Tap, c *Counters) {
+	d := datagram{data: p.Data, src: netip.AddrPortFrom(p.Src, p.SrcPort), tos: p.TOS, ttl: p.TTL}
+	in.take(d, netip.AddrPortFrom(p.Dst, packet.Port), tap, c)
 }
 
 // minPacket is the length of the shortest packet: a BTH and an ICRC.

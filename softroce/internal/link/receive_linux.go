@@ -112,7 +112,7 @@ func (t *inMessages) tryReceive(fd uintptr) (done bool) {
 }
 
 // receive waits for datagrams, receives all that have arrived and checks them.
-func (s *Socket) receive(in *Ingress, counts *tally) error {
+func (s *Socket) receive(in *Ingress, counts *Counters) error {
 	mode := Mode(s.receiveMode.Load())
 	if mode == Plain {
 		return s.receivePlain(in, counts)
@@ -173,14 +173,14 @@ func (s *Socket) try(in *Ingress) error {
 	if !done {
 		return ErrInterrupted
 	}
-	var counts tally
+	var counts Counters
 	err = s.check(in, t, &counts)
 	s.counters.received(&counts)
 	return err
 }
 
 // check checks the datagrams of t, and takes the good packets into in.
-func (s *Socket) check(in *Ingress, t *inMessages, counts *tally) error {
+func (s *Socket) check(in *Ingress, t *inMessages, counts *Counters) error {
 	joined := t == in.sys.joined
 	if t.errno != 0 {
 		return closed(t.errno)
@@ -191,14 +191,14 @@ func (s *Socket) check(in *Ingress, t *inMessages, counts *tally) error {
 	for i := range t.headers[:t.used] {
 		h, m := &t.headers[i], &t.messages[i]
 		if h.Hdr.Flags&unix.MSG_TRUNC != 0 || !joined && int(h.Len) > packet.MaxPacket {
-			counts.drops[DropTruncated]++
+			counts.Dropped[DropTruncated]++
 			continue
 		}
 		bytes += int(h.Len)
 		d := datagram{data: t.data(i)[:h.Len], src: m.address(zone)}
 		d.parse(m.control[:h.Hdr.Controllen])
 		if d.size != 0 && d.size < len(d.data) {
-			counts.bursts++
+			counts.ReceivedBursts++
 		}
 		in.take(d, s.local, tap, counts)
 	}

@@ -136,12 +136,12 @@ func (a *arrivals) comeTo(local netip.AddrPort, ids ...uint16) (got []packet.Mat
 		data = append(data, raw...)
 	}
 	a.in.Packets = a.in.Packets[:0]
-	var counts tally
+	var counts Counters
 	a.in.take(datagram{data: data, size: size, src: a.src}, local, nil, &counts)
-	if len(a.in.Packets) != int(counts.packets) {
-		a.t.Fatalf("%d packets, %d counted", len(a.in.Packets), counts.packets)
+	if len(a.in.Packets) != int(counts.ReceivedPackets) {
+		a.t.Fatalf("%d packets, %d counted", len(a.in.Packets), counts.ReceivedPackets)
 	}
-	a.drop = counts.drops
+	a.drop = counts.Dropped
 	for i, p := range a.in.Packets {
 		if len(a.in.Packets) == len(ids) && p.ID != ids[i] {
 			a.t.Errorf("packet %d: ID %d, want %d", i, p.ID, ids[i])
@@ -280,9 +280,9 @@ func TestDamageWithin(t *testing.T) {
 	}
 	data[size+20] ^= 1
 	in.Packets = in.Packets[:0]
-	var counts tally
+	var counts Counters
 	in.take(datagram{data: data, size: size, src: src}, local, nil, &counts)
-	if len(in.Packets) != 2 || counts.matches[packet.MatchExact] != 2 || counts.drops[DropICRC] != 1 {
+	if len(in.Packets) != 2 || counts.Matches[packet.MatchExact] != 2 || counts.Dropped[DropICRC] != 1 {
 		t.Errorf("%d packets, %+v", len(in.Packets), counts)
 	}
 }

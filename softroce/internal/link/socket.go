@@ -257,7 +257,7 @@ func (s *Socket) Send(e *Egress) error {
 func (s *Socket) Receive(in *Ingress) error {
 	for {
 		in.Packets = in.Packets[:0]
-		var t tally
+		var t Counters
 		err := s.receive(in, &t)
 		s.interrupted.Store(false)
 		s.counters.received(&t)
@@ -272,14 +272,14 @@ func (s *Socket) Receive(in *Ingress) error {
 }
 
 // receivePlain receives one datagram through package net, in mode Plain. It works on every system.
-func (s *Socket) receivePlain(in *Ingress, t *tally) error {
+func (s *Socket) receivePlain(in *Ingress, t *Counters) error {
 	data, control := in.sys.plainBuffers()
 	n, oobn, _, src, err := s.conn.ReadMsgUDPAddrPort(data, control)
 	if err != nil {
 		return closed(err)
 	}
 	if n > packet.MaxPacket {
-		t.drops[DropTruncated]++
+		t.Dropped[DropTruncated]++
 		return nil
 	}
 	d := datagram{data: data[:n], src: src}

@@ -74,7 +74,7 @@ func (s *Socket) AwaitRoom(uint16) error { return nil }
 // sendOnly returns c.
 func (s *Socket) sendOnly(c *net.UDPConn) (udpConn, error) { return c, nil }
 
-func (s *Socket) receive(in *Ingress, t *tally) error { return s.receivePlain(in, t) }
+func (s *Socket) receive(in *Ingress, t *Counters) error { return s.receivePlain(in, t) }
 
 // Trying returns nil: on this system links must wait.
 func Trying(Link) func(in *Ingress) error { return nil }
