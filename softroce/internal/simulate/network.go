@@ -18,6 +18,7 @@ import (
 
 	"github.com/rawverbs/rawverbs/qpstate"
 	"github.com/rawverbs/rawverbs/softroce/internal/transport"
+	"github.com/rawverbs/rawverbs/softroce/internal/wire"
 	"github.com/rawverbs/rawverbs/verbs"
 )
 
@@ -63,8 +64,8 @@ type Network struct {
 	now    time.Duration
 	hosts  []*Host
 	byAddr map[netip.Addr]*Host
-	events events
-	free   [][]byte
+	events wire.Queue[event]
+	free   wire.Buffers
 	opened []interface{ Close() error } // for address handles; closed from the last to the first
 
 	forwarded, lost, overflowed, marked uint64 // packets
@@ -96,9 +97,6 @@ type line struct {
 	idle   time.Duration // when everything that waits has left
 	queued series        // most bytes that waited, per period
 }
-
-// never is later than everything that happens.
-const never = time.Duration(1<<63 - 1)
 
 // waiting returns the number of bytes in front of the line.
 func (l *line) waiting(now time.Duration) int {
@@ -145,7 +143,7 @@ type HostConfig struct {
 // HostWith adds a host that differs from the others.
 func (n *Network) HostWith(host HostConfig) *Host {
 	i := len(n.hosts) + 1
-	h := &Host{net: n, addr: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), delay: host.Delay, wakes: never,
+	h := &Host{net: n, addr: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), delay: host.Delay, wakes: wire.Never,
 		up: line{rate: n.cfg.Rate}, down: line{rate: n.cfg.Rate}, buffer: line{rate: n.cfg.Read}, batch: make([]transport.Datagram, 1), flows: make(map[uint32]*Flow)}
 	cfg, flight := n.cfg.Engine, flight
 	if n.cfg.Receive > 0 {
@@ -182,13 +180,11 @@ const access = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRe
 // event is something that happens at a host: a packet reaches its port of the switch or the host
 // itself, or the host's engine has something to do.
 type event struct {
-	at    time.Duration
-	order int64
-	kind  kind
-	host  *Host
-	from  netip.Addr
-	tos   uint8
-	data  []byte
+	kind kind
+	host *Host
+	from netip.Addr
+	tos  uint8
+	data []byte
 }
 
 type kind uint8
@@ -205,23 +201,23 @@ func (n *Network) Run(until time.Duration) {
 	for _, h := range n.hosts {
 		h.serve()
 	}
-	for len(n.events.heap) > 0 && n.events.heap[0].at <= until {
-		e := n.events.pop()
-		n.now = e.at
+	for n.events.Next() <= until {
+		var e event
+		n.now, e = n.events.Pop()
 		switch e.kind {
 		case atSwitch:
-			n.forward(&e)
+			n.forward(e)
 		case atBuffer:
-			n.buffer(&e)
+			n.buffer(e)
 		case atHost:
 			h := e.host
 			h.batch[0] = transport.Datagram{Data: e.data, Src: e.from, Dst: h.addr, TOS: e.tos, TTL: 64}
 			h.engine.Receive(n.now, h.batch)
-			n.free = append(n.free, e.data[:0])
+			n.free.Free(e.data)
 			h.serve()
 		case wake:
-			if e.at == e.host.wakes {
-				e.host.wakes = never
+			if n.now == e.host.wakes {
+				e.host.wakes = wire.Never
 				e.host.engine.Advance(n.now)
 				e.host.serve()
 			}
@@ -237,7 +233,7 @@ const (
 )
 
 // forward puts a packet into the queue of its port.
-func (n *Network) forward(e *event) {
+func (n *Network) forward(e event) {
 	port, size := &e.host.down, len(e.data)+frameOverhead
 	waiting := port.waiting(n.now)
 	n.forwarded++
@@ -245,35 +241,35 @@ func (n *Network) forward(e *event) {
 	switch {
 	case n.cfg.Loss > 0 && n.rng.Float64() < n.cfg.Loss:
 		n.lost++
-		n.free = append(n.free, e.data[:0])
+		n.free.Free(e.data)
 		return
 	case waiting+size > n.cfg.Buffer:
 		n.overflowed++
-		n.free = append(n.free, e.data[:0])
+		n.free.Free(e.data)
 		return
 	}
 	if n.cfg.Mark > 0 && waiting > n.cfg.Mark && e.tos&ecnMask != 0 {
 		n.marked++
 		e.tos |= ecnCongested
 	}
-	e.kind, e.at = atHost, port.pass(n.now, size)+e.host.delay
+	e.kind = atHost
 	if n.cfg.Receive > 0 {
 		e.kind = atBuffer
 	}
-	n.events.push(*e)
+	n.events.Push(port.pass(n.now, size)+e.host.delay, e)
 }
 
 // buffer puts a packet into its host's receive buffer.
-func (n *Network) buffer(e *event) {
+func (n *Network) buffer(e event) {
 	h, size := e.host, len(e.data)
 	waiting := h.buffer.waiting(n.now)
 	if waiting+size > n.cfg.Receive {
 		n.overflowed++
-		n.free = append(n.free, e.data[:0])
+		n.free.Free(e.data)
 		return
 	}
-	e.kind, e.at = atHost, h.buffer.pass(n.now, size)
-	n.events.push(*e)
+	e.kind = atHost
+	n.events.Push(h.buffer.pass(n.now, size), e)
 }
 
 // serve lets the host's program handle completions, sends what the network interface has room
@@ -284,7 +280,7 @@ func (h *Host) serve() {
 	for h.up.waiting(n.now) < sendBuffer {
 		bursts := h.engine.Transmit(n.now, h.out)
 		if len(bursts) == 0 {
-			h.wakeAt(never)
+			h.wakeAt(wire.Never)
 			return
 		}
 		for i := range bursts {
@@ -305,64 +301,12 @@ func (h *Host) wakeAt(at time.Duration) {
 	}
 	if at = max(at, h.net.now); at < h.wakes {
 		h.wakes = at
-		h.net.events.push(event{at: at, kind: wake, host: h})
+		h.net.events.Push(at, event{kind: wake, host: h})
 	}
 }
 
 func (h *Host) send(p *transport.Path, raw []byte) {
 	n := h.net
-	to := n.byAddr[p.Dst]
-	var data []byte
-	if last := len(n.free) - 1; last >= 0 {
-		data, n.free = n.free[last], n.free[:last]
-	}
-	n.events.push(event{at: h.up.pass(n.now, len(raw)+frameOverhead) + h.delay, kind: atSwitch, host: to, from: h.addr,
-		tos: p.TrafficClass, data: append(data, raw...)})
-}
-
-// events is a heap: the earliest event is first. Events of one time keep their order.
-type events struct {
-	heap  []event
-	order int64
-}
-
-func (a *event) before(b *event) bool { return a.at < b.at || a.at == b.at && a.order < b.order }
-
-func (q *events) push(e event) {
-	q.order++
-	e.order = q.order
-	q.heap = append(q.heap, e)
-	i := len(q.heap) - 1
-	for ; i > 0 && e.before(&q.heap[(i-1)/2]); i = (i - 1) / 2 {
-		q.heap[i] = q.heap[(i-1)/2]
-	}
-	q.heap[i] = e
-}
-
-func (q *events) pop() event {
-	first := q.heap[0]
-	last := len(q.heap) - 1
-	e := q.heap[last]
-	q.heap[last] = event{}
-	q.heap = q.heap[:last]
-	if last == 0 {
-		return first
-	}
-	i := 0
-	for {
-		child := 2*i + 1
-		if child >= last {
-			break
-		}
-		if child+1 < last && q.heap[child+1].before(&q.heap[child]) {
-			child++
-		}
-		if !q.heap[child].before(&e) {
-			break
-		}
-		q.heap[i] = q.heap[child]
-		i = child
-	}
-	q.heap[i] = e
-	return first
+	n.events.Push(h.up.pass(n.now, len(raw)+frameOverhead)+h.delay,
+		event{kind: atSwitch, host: n.byAddr[p.Dst], from: h.addr, tos: p.TrafficClass, data: n.free.Copy(raw)})
 }

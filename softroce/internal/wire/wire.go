@@ -2,7 +2,8 @@
 // wire that loses, duplicates, damages, delays and reorders them. It has no clock: the time is an argument. The same
 // calls have the same results.
 //
-// Its users add the ends and the clock, such as the tests of package transport.
+// Its users add the ends and the clock: the tests of package transport, those of package softroce, and package simulate,
+// which takes the queue only: its links have a rate, and its switch has buffers, marks and losses of its own.
 package wire
 
 import (
@@ -35,10 +36,10 @@ type Packet[T any] struct {
 // Wire has packets on their way.
 type Wire[T any] struct {
 	Statistics Statistics
+	Buffers    // of the packets; a Packet's Data may be freed
 
 	rand   *rand.Rand
 	flying Queue[Packet[T]]
-	free   [][]byte
 }
 
 // New returns a wire whose faults r decides.
@@ -54,11 +55,7 @@ func (w *Wire[T]) Send(now time.Duration, f *Faults, of T, raw []byte) {
 		copies = 2
 	}
 	for range copies {
-		var data []byte
-		if last := len(w.free) - 1; last >= 0 {
-			data, w.free = w.free[last], w.free[:last]
-		}
-		data = append(data, raw...)
+		data := w.Copy(raw)
 		if w.happens(f.Corrupt, &w.Statistics.Corrupted) {
 			w.corrupt(data)
 		}
@@ -102,5 +99,16 @@ func (w *Wire[T]) Take(now time.Duration) (p Packet[T], ok bool) {
 	return p, true
 }
 
-// Free gives a packet's memory back, for others. It need not be called.
-func (w *Wire[T]) Free(data []byte) { w.free = append(w.free, data[:0]) }
+// Buffers are buffers for packets that were freed.
+type Buffers [][]byte
+
+// Copy returns a copy of a packet.
+func (b *Buffers) Copy(raw []byte) (data []byte) {
+	if last := len(*b) - 1; last >= 0 {
+		data, *b = (*b)[last], (*b)[:last]
+	}
+	return append(data, raw...)
+}
+
+// Free gives a copy back, for others. It need not be called.
+func (b *Buffers) Free(data []byte) { *b = append(*b, data[:0]) }
