@@ -36,8 +36,6 @@ type Packet struct {
 	Flipped []int // the bits of Frame that Flip has inverted and not inverted back
 	Fate    Fate
 	Outcome string // after delivery: what the receiver's device made of it; see Outcomes
-
-	order int // among packets that arrive at the same time
 }
 
 // HeaderBits is the length of the IP and UDP headers in front of the BTH.
@@ -120,16 +118,8 @@ func (w *World) put(p *Packet) {
 
 // fly puts a packet among those on the wire, after those that arrive at the same time.
 func (w *World) fly(p *Packet) {
-	w.orders++
-	p.order = w.orders
 	w.flying = append(w.flying, p)
-	w.sort()
-}
-
-func (w *World) sort() {
-	slices.SortFunc(w.flying, func(a, b *Packet) int {
-		return cmp.Or(cmp.Compare(a.Arrives, b.Arrives), cmp.Compare(a.order, b.order))
-	})
+	slices.SortStableFunc(w.flying, func(a, b *Packet) int { return cmp.Compare(a.Arrives, b.Arrives) })
 }
 
 // land takes a packet from the wire.
@@ -179,9 +169,8 @@ func (w *World) Delay(id int, by time.Duration) error {
 		return errors.Errorf("delay packet %d by %v: a delay is 0 to %v", id, by, maxDelay)
 	}
 	p.Arrives += by
-	w.orders++
-	p.order = w.orders
-	w.sort()
+	w.flying = without(w.flying, p)
+	w.fly(p)
 	return nil
 }
 
@@ -193,11 +182,11 @@ func (w *World) Reorder(id int) error {
 	if err != nil {
 		return err
 	}
-	for _, next := range w.flying[slices.Index(w.flying, p)+1:] {
-		if next.From == p.From {
+	at := slices.Index(w.flying, p)
+	for i, next := range w.flying[at:] {
+		if i > 0 && next.From == p.From {
 			p.Arrives, next.Arrives = next.Arrives, p.Arrives
-			p.order, next.order = next.order, p.order
-			w.sort()
+			w.flying[at], w.flying[at+i] = next, p
 			return nil
 		}
 	}

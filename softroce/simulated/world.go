@@ -54,7 +54,6 @@ type World struct {
 	flows   [2]packet.Flow // from each host to its peer
 	packets []*Packet      // all that were ever sent, by ID
 	flying  []*Packet      // those on the wire, in the order of their arrival
-	orders  int
 	events  []Event
 }
 
