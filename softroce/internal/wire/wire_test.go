@@ -78,6 +78,9 @@ func TestFaults(t *testing.T) {
 					corrupted += uint64(wrong)
 					got = append(got, p.Of)
 					w.Free(p.Data)
+					if again := w.Copy(raw); !bytes.Equal(again, raw) {
+						t.Fatalf("a copy in a freed buffer: % x", again)
+					}
 				}
 				if corrupted != w.Statistics.Corrupted {
 					t.Errorf("%d packets are damaged, counted are %d", corrupted, w.Statistics.Corrupted)
